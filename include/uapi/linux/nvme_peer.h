@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * nvme-peer: I/O queue pairs of an NVMe controller for bus masters other than
+ * the CPU.
+ *
+ * The controller node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
+ * NVME_PEER_QP_CREATE; the last one returns a queue pair file, which takes
+ * NVME_PEER_QP_EXPORT and NVME_PEER_QP_INFO.  Closing the last reference to
+ * the queue pair file destroys the queue pair.  The standard NVMe passthrough
+ * ABI (linux/nvme_ioctl.h) works on the same nodes beside it.
+ *
+ * Every structure starts with its own size, as user space was compiled with
+ * it, and a flags word.  A shorter structure than the one first published is
+ * refused with EINVAL; a longer one than the kernel knows is accepted if the
+ * unknown tail is zero and refused with E2BIG if not; an unknown flag or a
+ * reserved field that is not zero is refused with EINVAL.  A call that fails
+ * changes nothing and writes nothing back.
+ *
+ * Words: a *peer* is a bus master other than the CPU; a *ring* is the memory
+ * of a submission or completion queue; a *generation* counts controller
+ * resets, and the entries of a queue pair belong to one generation.
+ */
+#ifndef _UAPI_LINUX_NVME_PEER_H
+#define _UAPI_LINUX_NVME_PEER_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define NVME_PEER_TYPE	'N'
+
+enum {
+	NVME_PEER_CMD_BASE = 0xa0,
+	NVME_PEER_CMD_INFO = NVME_PEER_CMD_BASE,
+	NVME_PEER_CMD_ROUTE,
+	NVME_PEER_CMD_BUF_IMPORT,
+	NVME_PEER_CMD_BUF_RELEASE,
+	NVME_PEER_CMD_BUF_TABLE,
+	NVME_PEER_CMD_QP_CREATE,
+	NVME_PEER_CMD_QP_EXPORT = 0xb0,
+	NVME_PEER_CMD_QP_INFO,
+};
+
+/**
+ * enum nvme_peer_mode - who rings the doorbell and who checks the command
+ * @NVME_PEER_MODE_DIRECT: the peer writes the controller's doorbell registers
+ *	itself and nothing checks its commands.  Needs CAP_SYS_RAWIO: a page of
+ *	doorbells is power over the whole controller.
+ */
+enum nvme_peer_mode {
+	NVME_PEER_MODE_DIRECT = 0,
+};
+
+/**
+ * enum nvme_peer_domain - how the controller's DMA addresses are made
+ * @NVME_PEER_DOMAIN_PHYSICAL: no IOMMU, or one that passes addresses through:
+ *	a DMA address is a physical (or PCI bus) address
+ * @NVME_PEER_DOMAIN_TRANSLATED: an IOMMU translates; an address of one
+ *	device's domain means nothing to another device
+ */
+enum nvme_peer_domain {
+	NVME_PEER_DOMAIN_PHYSICAL = 0,
+	NVME_PEER_DOMAIN_TRANSLATED = 1,
+};
+
+/**
+ * enum nvme_peer_ctrl_state - state of the controller
+ * @NVME_PEER_CTRL_NEW: being brought up for the first time
+ * @NVME_PEER_CTRL_LIVE: takes commands
+ * @NVME_PEER_CTRL_RESETTING: being reset; every queue pair is gone
+ * @NVME_PEER_CTRL_DELETING: being taken away from the driver
+ * @NVME_PEER_CTRL_DEAD: gave up on it; only removal is left
+ */
+enum nvme_peer_ctrl_state {
+	NVME_PEER_CTRL_NEW = 0,
+	NVME_PEER_CTRL_LIVE = 1,
+	NVME_PEER_CTRL_RESETTING = 2,
+	NVME_PEER_CTRL_DELETING = 3,
+	NVME_PEER_CTRL_DEAD = 4,
+};
+
+/* nvme_peer_info.features */
+#define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
+#define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
+
+/**
+ * struct nvme_peer_info - ioctl(NVME_PEER_INFO), on the controller node
+ * @size: sizeof(struct nvme_peer_info)
+ * @flags: must be 0
+ * @features: out: NVME_PEER_FEATURE_*, what this kernel module can do
+ * @cap: out: the controller's CAP register (NVMe base specification 3.1.4.1)
+ * @version: out: the controller's VS register
+ * @state: out: enum nvme_peer_ctrl_state
+ * @generation: out: resets so far; see struct nvme_peer_status
+ * @domain: out: enum nvme_peer_domain of the controller
+ * @max_entries: out: most entries of a ring (CAP.MQES + 1)
+ * @doorbell_stride: out: bytes from one doorbell register to the next
+ *	(4 << CAP.DSTRD)
+ * @page_size: out: bytes of a controller page, the unit of a PRP (CC.MPS)
+ * @max_transfer: out: most bytes of one command's data (MDTS), or what the
+ *	driver limits it to where the controller sets no limit
+ * @sgls: out: Identify Controller SGLS; 0 means PRPs only
+ * @namespaces: out: namespaces that have nodes now
+ * @qids_total: out: I/O queue pairs that the controller granted
+ * @qids_cpu: out: those that the CPU's own queues use
+ * @qids_peer_max: out: most that peers may have at once
+ * @qids_peer_free: out: those of them that are free now
+ * @pci_address: out: domain << 16 | bus << 8 | device << 3 | function
+ * @contiguous_rings: out: 1 if a ring must be one contiguous range of DMA
+ *	addresses (CAP.CQR)
+ * @cmb_size: out: bytes of controller memory buffer, 0 for none
+ */
+struct nvme_peer_info {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 features;
+	__aligned_u64 cap;
+	__u32 version;
+	__u32 state;
+	__u32 generation;
+	__u32 domain;
+	__u32 max_entries;
+	__u32 doorbell_stride;
+	__u32 page_size;
+	__u32 max_transfer;
+	__u32 sgls;
+	__u32 namespaces;
+	__u32 qids_total;
+	__u32 qids_cpu;
+	__u32 qids_peer_max;
+	__u32 qids_peer_free;
+	__u32 pci_address;
+	__u32 contiguous_rings;
+	__aligned_u64 cmb_size;
+};
+
+#define NVME_PEER_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_INFO)
+
+/**
+ * enum nvme_peer_route_verdict - how two devices reach each other
+ * @NVME_PEER_ROUTE_NONE: they do not, or nobody promises that they do
+ * @NVME_PEER_ROUTE_BUS_ADDR: inside a PCIe switch, by PCI bus address; the
+ *	traffic does not pass the root complex or the IOMMU
+ * @NVME_PEER_ROUTE_HOST_BRIDGE: through the root complex, by a DMA address
+ * @NVME_PEER_ROUTE_SYSTEM: the memory is host RAM, which any device reaches
+ */
+enum nvme_peer_route_verdict {
+	NVME_PEER_ROUTE_NONE = 0,
+	NVME_PEER_ROUTE_BUS_ADDR = 1,
+	NVME_PEER_ROUTE_HOST_BRIDGE = 2,
+	NVME_PEER_ROUTE_SYSTEM = 3,
+};
+
+/**
+ * enum nvme_peer_route_reason - why the verdict is what it is
+ * @NVME_PEER_REASON_COMMON_SWITCH: a switch below the root complex joins both
+ *	and no ACS bit redirects requests upstream
+ * @NVME_PEER_REASON_ACS_REDIRECT: a switch joins both, but the ACS control
+ *	bits @blocker_acs of the bridge @blocker send requests up to the root
+ *	complex; the route goes through the host bridge, where that is allowed
+ * @NVME_PEER_REASON_HOST_BRIDGE_KNOWN: no common switch; the host bridge is
+ *	known to forward between its root ports
+ * @NVME_PEER_REASON_HOST_BRIDGE_ALLOWED: no common switch; the administrator
+ *	vouches for the host bridge (module parameter allow_host_bridge)
+ * @NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN: the way leads through a host bridge
+ *	that nobody vouches for; @blocker is it.  Put both behind one switch or
+ *	load the module with allow_host_bridge=1
+ * @NVME_PEER_REASON_DIFFERENT_DOMAINS: they are in different PCI domains
+ * @NVME_PEER_REASON_SAME_FUNCTION: both ends are one PCI function
+ * @NVME_PEER_REASON_HOST_MEMORY: the memory is host RAM
+ * @NVME_PEER_REASON_UNKNOWN_MEMORY: the address belongs to no PCI device and
+ *	is not host RAM
+ */
+enum nvme_peer_route_reason {
+	NVME_PEER_REASON_COMMON_SWITCH = 0,
+	NVME_PEER_REASON_ACS_REDIRECT = 1,
+	NVME_PEER_REASON_HOST_BRIDGE_KNOWN = 2,
+	NVME_PEER_REASON_HOST_BRIDGE_ALLOWED = 3,
+	NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN = 4,
+	NVME_PEER_REASON_DIFFERENT_DOMAINS = 5,
+	NVME_PEER_REASON_SAME_FUNCTION = 6,
+	NVME_PEER_REASON_HOST_MEMORY = 7,
+	NVME_PEER_REASON_UNKNOWN_MEMORY = 8,
+};
+
+/* nvme_peer_route.flags */
+#define NVME_PEER_ROUTE_BY_ADDRESS	(1U << 0)	/* @pci_address, not @dmabuf_fd */
+
+/**
+ * struct nvme_peer_route - ioctl(NVME_PEER_ROUTE), on the controller node
+ * @size: sizeof(struct nvme_peer_route)
+ * @flags: NVME_PEER_ROUTE_BY_ADDRESS or 0
+ * @dmabuf_fd: in: a dma-buf whose memory the controller is to reach; ignored
+ *	with NVME_PEER_ROUTE_BY_ADDRESS
+ * @pci_address: in with NVME_PEER_ROUTE_BY_ADDRESS, else out: the PCI function
+ *	at the other end (domain << 16 | bus << 8 | device << 3 | function),
+ *	0xffffffff where the memory belongs to none
+ * @verdict: out: enum nvme_peer_route_verdict
+ * @reason: out: enum nvme_peer_route_reason
+ * @blocker: out: PCI address of the bridge that @reason names, else 0xffffffff
+ * @blocker_acs: out: the ACS control bits of @blocker that redirect requests
+ *	(PCI_ACS_RR, PCI_ACS_CR, PCI_ACS_EC)
+ *
+ * A verdict is an answer, not an error: the call succeeds with
+ * NVME_PEER_ROUTE_NONE too.  ENODEV: no such PCI function.  EBADF, EINVAL: not
+ * a dma-buf.
+ */
+struct nvme_peer_route {
+	__u32 size;
+	__u32 flags;
+	__s32 dmabuf_fd;
+	__u32 pci_address;
+	__u32 verdict;
+	__u32 reason;
+	__u32 blocker;
+	__u32 blocker_acs;
+};
+
+#define NVME_PEER_ROUTE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_ROUTE)
+
+/* nvme_peer_buf_import.flags */
+#define NVME_PEER_BUF_REQUIRE_DEVICE	(1U << 0)	/* refuse host RAM with EREMOTEIO */
+
+/**
+ * struct nvme_peer_buf_import - ioctl(NVME_PEER_BUF_IMPORT), controller node
+ * @size: sizeof(struct nvme_peer_buf_import)
+ * @flags: NVME_PEER_BUF_REQUIRE_DEVICE: the caller means device memory; if
+ *	the exporter delivers host RAM instead, the import fails with EREMOTEIO
+ * @dmabuf_fd: in: the dma-buf; the buffer keeps its own reference to it
+ * @handle: out: names the buffer in other calls on this open file; never 0
+ * @length: out: bytes
+ * @segments: out: contiguous ranges of DMA addresses, after coalescing
+ * @verdict: out: enum nvme_peer_route_verdict, where it really lies and how
+ *	the controller reaches it
+ * @reason: out: enum nvme_peer_route_reason
+ * @pci_address: out: the function whose memory it is, 0xffffffff for host RAM
+ *
+ * The buffer stays mapped for the controller until BUF_RELEASE, the close of
+ * the controller node or an invalidation by its exporter, which first takes
+ * away the queue pairs whose rings lie in it.
+ *
+ * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
+ * EREMOTEIO: see @flags.  ENOSPC: too many buffers.  ESHUTDOWN: the controller
+ * is going away.
+ */
+struct nvme_peer_buf_import {
+	__u32 size;
+	__u32 flags;
+	__s32 dmabuf_fd;
+	__u32 handle;
+	__aligned_u64 length;
+	__u32 segments;
+	__u32 verdict;
+	__u32 reason;
+	__u32 pci_address;
+};
+
+#define NVME_PEER_BUF_IMPORT	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_IMPORT)
+
+/**
+ * struct nvme_peer_buf_release - ioctl(NVME_PEER_BUF_RELEASE), controller node
+ * @size: sizeof(struct nvme_peer_buf_release)
+ * @flags: must be 0
+ * @handle: in: from NVME_PEER_BUF_IMPORT
+ * @reserved: must be 0
+ *
+ * EBUSY: a ring of a queue pair lies in the buffer.  ENOENT: no such handle.
+ * The caller answers for commands in flight whose data pointers lie in it.
+ */
+struct nvme_peer_buf_release {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 reserved;
+};
+
+#define NVME_PEER_BUF_RELEASE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_RELEASE)
+
+/**
+ * struct nvme_peer_buf_table - ioctl(NVME_PEER_BUF_TABLE), controller node
+ * @size: sizeof(struct nvme_peer_buf_table)
+ * @flags: must be 0
+ * @handle: in: from NVME_PEER_BUF_IMPORT
+ * @count: in: addresses that @addresses has room for; out: addresses written
+ * @offset: in: byte offset of the first address in the buffer, a multiple of
+ *	nvme_peer_info.page_size
+ * @addresses: in: user pointer to __u64[@count]: the DMA address, in this
+ *	controller's domain, of every controller page from @offset on
+ *
+ * Needs CAP_SYS_RAWIO.  ERANGE: @offset lies outside the buffer.  ESTALE: the
+ * exporter has invalidated the buffer.
+ */
+struct nvme_peer_buf_table {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 count;
+	__aligned_u64 offset;
+	__aligned_u64 addresses;
+};
+
+#define NVME_PEER_BUF_TABLE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_TABLE)
+
+/**
+ * struct nvme_peer_qp_create - ioctl(NVME_PEER_QP_CREATE), controller node
+ * @size: sizeof(struct nvme_peer_qp_create)
+ * @flags: must be 0
+ * @mode: in: enum nvme_peer_mode
+ * @priority: in: arbitration class of the submission queue, 0 urgent to 3 low;
+ *	not 0 only where the controller does weighted round robin
+ * @sq_entries: in: entries of the submission ring, 2 to
+ *	nvme_peer_info.max_entries; one of them always stays empty
+ * @cq_entries: in: entries of the completion ring, at least @sq_entries
+ * @sq_handle: in: buffer that holds the submission ring, 0 for host memory
+ * @cq_handle: in: buffer that holds the completion ring, 0 for host memory
+ * @sq_offset: in: byte offset of the ring in @sq_handle, page aligned
+ * @cq_offset: in: byte offset of the ring in @cq_handle, page aligned
+ * @qp_fd: out: the queue pair file, close-on-exec
+ * @qid: out: queue identifier
+ * @generation: out: generation that the queue pair belongs to
+ * @reserved: must be 0
+ *
+ * The kernel clears the memory of host rings.  A completion ring in a buffer
+ * must be zero before the call; the kernel cannot write it.
+ *
+ * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  EMSGSIZE: a
+ * ring does not fit into its buffer.  ENOTUNIQ: a ring lies in several
+ * segments and the controller wants one.  EBADSLT: the two rings overlap each
+ * other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
+ * no such handle.  ESTALE: the buffer was invalidated.  EAGAIN: the controller
+ * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
+ */
+struct nvme_peer_qp_create {
+	__u32 size;
+	__u32 flags;
+	__u32 mode;
+	__u32 priority;
+	__u32 sq_entries;
+	__u32 cq_entries;
+	__u32 sq_handle;
+	__u32 cq_handle;
+	__aligned_u64 sq_offset;
+	__aligned_u64 cq_offset;
+	__s32 qp_fd;
+	__u32 qid;
+	__u32 generation;
+	__u32 reserved;
+};
+
+#define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
+
+/**
+ * enum nvme_peer_export - what of a queue pair becomes a dma-buf
+ * @NVME_PEER_EXPORT_SQ: the submission ring, host memory only
+ * @NVME_PEER_EXPORT_CQ: the completion ring, host memory only
+ * @NVME_PEER_EXPORT_DOORBELL: the page or pages of BAR0 that hold the doorbells
+ *	of this queue pair; a peer must only write them
+ * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status
+ */
+enum nvme_peer_export {
+	NVME_PEER_EXPORT_SQ = 0,
+	NVME_PEER_EXPORT_CQ = 1,
+	NVME_PEER_EXPORT_DOORBELL = 2,
+	NVME_PEER_EXPORT_STATUS = 3,
+};
+
+/* nvme_peer_qp_export.flags */
+#define NVME_PEER_EXPORT_ALLOW_STATIC	(1U << 0)	/* doorbells: admit importers that cannot be told to let go */
+
+/**
+ * struct nvme_peer_qp_export - ioctl(NVME_PEER_QP_EXPORT), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_export)
+ * @flags: NVME_PEER_EXPORT_ALLOW_STATIC: only with NVME_PEER_EXPORT_DOORBELL
+ * @what: in: enum nvme_peer_export
+ * @fd: out: the dma-buf, close-on-exec, for mmap() or import by another driver
+ * @offset: out: byte offset in the dma-buf of the ring, of the submission
+ *	queue's tail doorbell or of the status
+ * @length: out: bytes of that object from @offset on
+ *
+ * ENODATA: the ring lies in an imported buffer, whose owner exports it.
+ * ESHUTDOWN: the queue pair is gone.  ENXIO: the doorbell page also holds
+ * registers that must not be exported.
+ */
+struct nvme_peer_qp_export {
+	__u32 size;
+	__u32 flags;
+	__u32 what;
+	__s32 fd;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+};
+
+#define NVME_PEER_QP_EXPORT	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_EXPORT)
+
+/**
+ * enum nvme_peer_qp_state - state of a queue pair
+ * @NVME_PEER_QP_LIVE: the controller serves it
+ * @NVME_PEER_QP_QUIESCED: the controller does not serve it for the moment
+ * @NVME_PEER_QP_FAILED: its entries are lost, nothing more will complete;
+ *	close it
+ * @NVME_PEER_QP_GONE: its controller or one of its rings went away
+ */
+enum nvme_peer_qp_state {
+	NVME_PEER_QP_LIVE = 1,
+	NVME_PEER_QP_QUIESCED = 2,
+	NVME_PEER_QP_FAILED = 3,
+	NVME_PEER_QP_GONE = 4,
+};
+
+/* nvme_peer_qp_info.placement: where a ring lies */
+#define NVME_PEER_PLACE_SQ_DEVICE	(1U << 0)	/* in device memory */
+#define NVME_PEER_PLACE_CQ_DEVICE	(1U << 1)	/* in device memory */
+
+/**
+ * struct nvme_peer_qp_info - ioctl(NVME_PEER_QP_INFO), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_info)
+ * @flags: must be 0
+ * @qid: out: queue identifier
+ * @state: out: enum nvme_peer_qp_state
+ * @generation: out: generation that the queue pair belongs to
+ * @mode: out: enum nvme_peer_mode
+ * @sq_entries: out: entries of the submission ring
+ * @cq_entries: out: entries of the completion ring
+ * @placement: out: NVME_PEER_PLACE_*.  A completion ring that does not lie in
+ *	the same device as the data gives no order between the two: read back
+ *	the data's path before trusting it
+ * @doorbell_stride: out: bytes from the tail doorbell to the head doorbell
+ * @doorbell_offset: out: byte offset of the tail doorbell in the exported
+ *	doorbell pages; the head doorbell follows @doorbell_stride later
+ * @doorbell_length: out: bytes of the exported doorbell pages
+ * @cpu_doorbell_writes: out: writes of the CPU to this queue pair's doorbells
+ * @exports: out: dma-bufs of this queue pair that are still open
+ * @importers: out: devices attached to them
+ * @mmaps: out: user mappings of them
+ * @reserved: 0
+ */
+struct nvme_peer_qp_info {
+	__u32 size;
+	__u32 flags;
+	__u32 qid;
+	__u32 state;
+	__u32 generation;
+	__u32 mode;
+	__u32 sq_entries;
+	__u32 cq_entries;
+	__u32 placement;
+	__u32 doorbell_stride;
+	__u32 doorbell_offset;
+	__u32 doorbell_length;
+	__aligned_u64 cpu_doorbell_writes;
+	__u32 exports;
+	__u32 importers;
+	__u32 mmaps;
+	__u32 reserved;
+};
+
+#define NVME_PEER_QP_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO)
+
+#define NVME_PEER_STATUS_MAGIC	0x7065706eU	/* "npep", little endian */
+
+/**
+ * struct nvme_peer_status - start of the status page, written by the kernel
+ * @magic: NVME_PEER_STATUS_MAGIC
+ * @version: 1
+ * @state: enum nvme_peer_qp_state; written after @generation and @reason
+ * @generation: generation of the controller now.  If it differs from the one
+ *	in struct nvme_peer_qp_info, every entry in flight is lost
+ * @qid: queue identifier
+ * @reason: why @state is not NVME_PEER_QP_LIVE, a positive errno
+ *
+ * All fields are little endian and each is written by one store, so a peer may
+ * read them at any time.  The page lies in host memory, is 4 KiB long and zero
+ * behind this structure.
+ */
+struct nvme_peer_status {
+	__u32 magic;
+	__u32 version;
+	__u32 state;
+	__u32 generation;
+	__u32 qid;
+	__u32 reason;
+};
+
+#endif /* _UAPI_LINUX_NVME_PEER_H */
