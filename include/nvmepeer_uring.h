@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * NVMe commands of the CPU through io_uring: the hot path, inline.
+ *
+ * nvmepeer_uring_init() makes a ring with the 128-byte entries that NVMe
+ * commands need; after that it is a ring like any other: take an entry with
+ * io_uring_get_sqe(), fill it with one of the functions here, submit and reap
+ * with liburing.  A ring belongs to one thread at a time.
+ *
+ * Include this after or instead of <nvmepeer.h>; link with -luring.
+ */
+#ifndef NVMEPEER_URING_H
+#define NVMEPEER_URING_H
+
+#include <liburing.h>
+#include <string.h>
+
+#include <nvmepeer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** enum nvmepeer_opcode - commands that nvmepeer_prep_rw() fills in */
+enum nvmepeer_opcode {
+	NVMEPEER_OPCODE_WRITE = 0x01,
+	NVMEPEER_OPCODE_READ = 0x02,
+};
+
+/**
+ * nvmepeer_uring_init() - make a ring for NVMe commands
+ * @ring: receives it; undo with io_uring_queue_exit()
+ * @depth: commands that may be in flight
+ *
+ * Returns 0 or a negative errno.
+ */
+int nvmepeer_uring_init(struct io_uring *ring, unsigned int depth);
+
+/**
+ * nvmepeer_uring_rw() - move a large range with many commands at once
+ * @ring: from nvmepeer_uring_init(), with nothing in flight
+ * @ns: namespace
+ * @opcode: read or write
+ * @lba: first block
+ * @blocks: blocks in all, a multiple of @step
+ * @step: blocks of one command
+ * @data: @blocks * block_size bytes
+ * @depth: commands in flight, at most the ring's depth
+ *
+ * Returns 0, or the first positive NVMe status or negative errno; in that case
+ * too nothing is in flight any more.
+ */
+int nvmepeer_uring_rw(struct io_uring *ring, struct nvmepeer_ns *ns,
+		      enum nvmepeer_opcode opcode, uint64_t lba,
+		      uint64_t blocks, uint32_t step, void *data,
+		      unsigned int depth);
+
+/**
+ * nvmepeer_prep_command() - fill an entry with any NVMe command
+ * @sqe: entry of a ring made by nvmepeer_uring_init()
+ * @fd: namespace node for NVME_URING_CMD_IO, controller node for _ADMIN
+ * @operation: NVME_URING_CMD_IO or NVME_URING_CMD_ADMIN
+ *
+ * Returns the command, all zero, for the caller to fill in.
+ */
+static inline struct nvme_uring_cmd *
+nvmepeer_prep_command(struct io_uring_sqe *sqe, int fd, uint32_t operation)
+{
+	memset(sqe, 0, 2 * sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = fd;
+	sqe->cmd_op = operation;
+	return (struct nvme_uring_cmd *)sqe->cmd;
+}
+
+/**
+ * nvmepeer_prep_rw() - fill an entry with a read or a write
+ * @sqe: entry of a ring made by nvmepeer_uring_init()
+ * @ns: namespace
+ * @opcode: read or write
+ * @lba: first block
+ * @blocks: 1 to 65536, and not more than the controller's max_transfer
+ * @data: @blocks * block_size bytes, 4-byte aligned, to stay until completion
+ */
+static inline void nvmepeer_prep_rw(struct io_uring_sqe *sqe,
+				    const struct nvmepeer_ns *ns,
+				    enum nvmepeer_opcode opcode, uint64_t lba,
+				    uint32_t blocks, void *data)
+{
+	const struct nvmepeer_ns_info *info = nvmepeer_ns_info(ns);
+	struct nvme_uring_cmd *command;
+
+	command = nvmepeer_prep_command(sqe, nvmepeer_ns_fd(ns),
+					NVME_URING_CMD_IO);
+	command->opcode = (uint8_t)opcode;
+	command->nsid = info->nsid;
+	command->addr = (uint64_t)(uintptr_t)data;
+	command->data_len = blocks * info->block_size;
+	command->cdw10 = (uint32_t)lba;
+	command->cdw11 = (uint32_t)(lba >> 32);
+	command->cdw12 = blocks - 1;
+}
+
+/**
+ * nvmepeer_cqe_result() - dword 0 of the NVMe completion behind an io_uring one
+ * @cqe: completion; @cqe->res is 0, a positive NVMe status or a negative errno
+ */
+static inline uint64_t nvmepeer_cqe_result(const struct io_uring_cqe *cqe)
+{
+	return cqe->big_cqe[0];
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NVMEPEER_URING_H */

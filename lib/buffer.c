@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Buffers: dma-bufs that the controller reads and writes, and host memory that
+ * can become one.
+ */
+#include <fcntl.h>
+#include <linux/dma-heap.h>
+#include <linux/udmabuf.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/*
+ * An import is refused for the way to the memory more often than for anything
+ * else, so the record asks the kernel for that way while the dma-buf is there.
+ */
+static int import_failed(struct nvmepeer *ctrl, int result,
+			 const struct nvme_peer_buf_import *request)
+{
+	struct failure *failure = failure_begin(CALL_BUF_IMPORT, result, ctrl->node);
+
+	failure->request.import = *request;
+	failure->route.size = sizeof(failure->route);
+	failure->route.dmabuf_fd = request->dmabuf_fd;
+	if (peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, &failure->route) < 0)
+		failure->route.size = 0;
+	return result;
+}
+
+int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
+			struct nvme_peer_buf_import *buffer)
+{
+	struct nvme_peer_buf_import request = {
+		.size = sizeof(request),
+		.flags = flags,
+		.dmabuf_fd = dmabuf_fd,
+	};
+	int result;
+
+	*buffer = request;
+	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_IMPORT, buffer);
+	if (result < 0)
+		return import_failed(ctrl, result, &request);
+	return 0;
+}
+
+int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle)
+{
+	struct nvme_peer_buf_release request = {
+		.size = sizeof(request),
+		.handle = handle,
+	};
+	int result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_RELEASE, &request);
+
+	if (result < 0)
+		failure_begin(CALL_BUF_RELEASE, result, ctrl->node)->request.release = request;
+	return result;
+}
+
+int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
+		       uint64_t *addresses, uint32_t count)
+{
+	struct nvme_peer_buf_table request = {
+		.size = sizeof(request),
+		.handle = handle,
+		.count = count,
+		.offset = offset,
+		.addresses = (uintptr_t)addresses,
+	};
+	struct failure *failure;
+	int result;
+
+	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_TABLE, &request);
+	if (result < 0) {
+		failure = failure_begin(CALL_BUF_TABLE, result, ctrl->node);
+		failure->request.table = request;
+		if (peer_info(ctrl->fd, &failure->info) < 0)
+			failure->info.size = 0;
+		return result;
+	}
+	return (int)request.count;
+}
+
+/* Returns a dma-buf of @length bytes of shared memory, or a negative errno. */
+static int udmabuf_create(size_t length)
+{
+	struct udmabuf_create request = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = length };
+	int device, memory, result;
+
+	device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	if (device < 0)
+		return -errno;
+	memory = memfd_create("nvmepeer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (memory < 0) {
+		result = -errno;
+		goto close_device;
+	}
+	/* udmabuf takes only memory that nobody can shrink under it. */
+	if (ftruncate(memory, (off_t)length) ||
+	    fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK)) {
+		result = -errno;
+		goto close_memory;
+	}
+	request.memfd = (uint32_t)memory;
+	result = peer_ioctl(device, UDMABUF_CREATE, &request);
+
+close_memory:
+	close(memory);
+close_device:
+	close(device);
+	return result;
+}
+
+/* Returns a dma-buf of @length bytes of the system heap, or a negative errno. */
+static int heap_create(size_t length)
+{
+	struct dma_heap_allocation_data request = {
+		.len = length,
+		.fd_flags = O_RDWR | O_CLOEXEC,
+	};
+	int device, result;
+
+	device = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC);
+	if (device < 0)
+		return -errno;
+	result = peer_ioctl(device, DMA_HEAP_IOCTL_ALLOC, &request);
+	close(device);
+	return result < 0 ? result : (int)request.fd;
+}
+
+static int hostmem_failed(int result)
+{
+	failure_begin(CALL_HOSTMEM, result, "host memory");
+	return result;
+}
+
+int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem *memory)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int fd;
+
+	if (!length || length > SIZE_MAX - page)
+		return hostmem_failed(-EINVAL);
+	length = (length + page - 1) / page * page;
+	fd = udmabuf_create(length);
+	if (fd == -ENOENT)
+		fd = heap_create(length);
+	if (fd < 0)
+		return hostmem_failed(fd == -ENOENT ? -ENOSYS : fd);
+	memory->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory->address == MAP_FAILED) {
+		int result = -errno;
+
+		close(fd);
+		return hostmem_failed(result);
+	}
+	memory->length = length;
+	memory->dmabuf_fd = fd;
+	return 0;
+}
+
+void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory)
+{
+	munmap(memory->address, memory->length);
+	close(memory->dmabuf_fd);
+}

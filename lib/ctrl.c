@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Controllers: open, facts, routes, admin commands.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static int open_failed(const char *node, int result)
+{
+	failure_begin(CALL_OPEN, result, node);
+	return result;
+}
+
+int nvmepeer_open(const char *node, struct nvmepeer **ctrl)
+{
+	struct nvme_peer_info info;
+	struct nvmepeer *opened;
+	int result;
+
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return open_failed(node, -ENOMEM);
+	result = node_open(node, opened->node);
+	if (result < 0)
+		goto free;
+	opened->fd = result;
+	/* Any character device can be opened; only ours answers this. */
+	result = peer_info(opened->fd, &info);
+	if (result < 0)
+		goto close;
+	*ctrl = opened;
+	return 0;
+
+close:
+	close(opened->fd);
+free:
+	free(opened);
+	return open_failed(node, result);
+}
+
+void nvmepeer_close(struct nvmepeer *ctrl)
+{
+	if (!ctrl)
+		return;
+	close(ctrl->fd);
+	free(ctrl);
+}
+
+int nvmepeer_fd(const struct nvmepeer *ctrl)
+{
+	return ctrl->fd;
+}
+
+const char *nvmepeer_node(const struct nvmepeer *ctrl)
+{
+	return ctrl->node;
+}
+
+int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info)
+{
+	int result = peer_info(ctrl->fd, info);
+
+	if (result < 0)
+		failure_begin(CALL_INFO, result, ctrl->node);
+	return result;
+}
+
+static int ask_route(struct nvmepeer *ctrl, struct nvme_peer_route *route)
+{
+	struct nvme_peer_route request = *route;
+	int result = peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, route);
+
+	if (result < 0)
+		failure_begin(CALL_ROUTE, result, ctrl->node)->request.route = request;
+	return result;
+}
+
+int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
+			  struct nvme_peer_route *route)
+{
+	memset(route, 0, sizeof(*route));
+	route->size = sizeof(*route);
+	route->dmabuf_fd = dmabuf_fd;
+	return ask_route(ctrl, route);
+}
+
+int nvmepeer_route_pci(struct nvmepeer *ctrl, uint32_t pci_address,
+		       struct nvme_peer_route *route)
+{
+	memset(route, 0, sizeof(*route));
+	route->size = sizeof(*route);
+	route->flags = NVME_PEER_ROUTE_BY_ADDRESS;
+	route->dmabuf_fd = -1;
+	route->pci_address = pci_address;
+	return ask_route(ctrl, route);
+}
+
+int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command)
+{
+	int result = peer_ioctl(ctrl->fd, NVME_IOCTL_ADMIN_CMD, command);
+
+	if (result)
+		failure_begin(CALL_ADMIN, result, ctrl->node)->request.command = *command;
+	return result;
+}

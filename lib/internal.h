@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * What the rooms of libnvmepeer share: the objects behind the public handles,
+ * and the record of the last failure from which explain.c makes sentences.
+ */
+#ifndef NVMEPEER_INTERNAL_H
+#define NVMEPEER_INTERNAL_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <nvmepeer.h>
+
+/* Everything not named in libnvmepeer.map is local to the library. */
+#define NODE_NAME_MAX 64
+
+struct nvmepeer {
+	int fd;
+	char node[NODE_NAME_MAX];
+};
+
+/*
+ * A queue pair may outlive the handle that made it, so it keeps what an
+ * explanation needs from there.
+ */
+struct nvmepeer_qp {
+	int fd;
+	char name[NODE_NAME_MAX];
+};
+
+struct nvmepeer_ns {
+	int fd;
+	char node[NODE_NAME_MAX];
+	struct nvmepeer_ns_info info;
+};
+
+/** enum call - the calls whose failures are told apart */
+enum call {
+	CALL_NONE,
+	CALL_OPEN,
+	CALL_INFO,
+	CALL_ROUTE,
+	CALL_ADMIN,
+	CALL_BUF_IMPORT,
+	CALL_BUF_RELEASE,
+	CALL_BUF_TABLE,
+	CALL_HOSTMEM,
+	CALL_QP_CREATE,
+	CALL_QP_FROM_FD,
+	CALL_QP_INFO,
+	CALL_QP_EXPORT,
+	CALL_QP_MAP,
+	CALL_GEOMETRY,
+	CALL_CPU_PEER,
+	CALL_NS_OPEN,
+	CALL_READ,
+	CALL_WRITE,
+	CALL_FLUSH,
+	CALL_URING,
+	CALL_COUNT,
+};
+
+/**
+ * struct failure - what is remembered of the last failed call of a thread
+ * @call: which
+ * @error: positive errno, 0 if @status tells
+ * @status: NVMe status, 0 if @error tells
+ * @subject: node or file it was called on
+ * @request: the arguments, as @call says
+ * @info: limits of the controller at that moment; size is 0 if not known
+ * @route: way to the dma-buf in question; size is 0 if not asked
+ */
+struct failure {
+	enum call call;
+	int error;
+	int status;
+	char subject[NODE_NAME_MAX];
+	union {
+		struct nvme_peer_route route;
+		struct nvme_peer_buf_import import;
+		struct nvme_peer_buf_release release;
+		struct nvme_peer_buf_table table;
+		struct nvme_peer_qp_create create;
+		struct nvme_peer_qp_export export;
+		struct nvme_passthru_cmd command;
+	} request;
+	struct nvme_peer_info info;
+	struct nvme_peer_route route;
+};
+
+/**
+ * failure_begin() - replace this thread's failure record
+ * @call: which call
+ * @result: negative errno or positive NVMe status
+ * @subject: node or file
+ *
+ * Returns the record, zero but for these, for the caller to add to.
+ */
+struct failure *failure_begin(enum call call, int result, const char *subject);
+
+/** failure_last() - this thread's record; its call is CALL_NONE if none. */
+const struct failure *failure_last(void);
+
+/** failure_explain() - the sentences for a record. No side effects. */
+void failure_explain(const struct failure *failure,
+		     struct nvmepeer_explanation *explanation);
+
+/** peer_ioctl() - ioctl() that returns its result or a negative errno. */
+int peer_ioctl(int fd, unsigned long command, void *argument);
+
+/** peer_info() - NVME_PEER_INFO without a failure record. */
+int peer_info(int fd, struct nvme_peer_info *info);
+
+/** node_open() - open "name" or "/dev/name", path to @node. Negative errno. */
+int node_open(const char *name, char node[NODE_NAME_MAX]);
+
+#endif /* NVMEPEER_INTERNAL_H */

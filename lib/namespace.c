@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Namespaces: I/O by the CPU, one command at a time, through the standard
+ * passthrough ioctls of the generic node.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* Opcodes: NVM command set specification 1.0, figure 15; base 2.0, figure 138. */
+enum {
+	OPCODE_FLUSH = 0x00,
+	OPCODE_WRITE = 0x01,
+	OPCODE_READ = 0x02,
+	OPCODE_IDENTIFY = 0x06,
+};
+
+/* Identify Namespace data structure (NVM command set 4.1.5.1), offsets. */
+enum {
+	IDENTIFY_LENGTH = 4096,
+	ID_NS_NSZE = 0,
+	ID_NS_NLBAF = 25,
+	ID_NS_FLBAS = 26,
+	ID_NS_LBAF0 = 128,
+};
+
+static uint64_t little_endian(const uint8_t *bytes, int count)
+{
+	uint64_t value = 0;
+
+	while (count--)
+		value = value << 8 | bytes[count];
+	return value;
+}
+
+/*
+ * The format index is split where more than 16 formats exist: FLBAS bits 6:5
+ * above bits 3:0.
+ */
+static int parse_format(const uint8_t *identify, struct nvmepeer_ns_info *info)
+{
+	unsigned int flbas = identify[ID_NS_FLBAS];
+	unsigned int index = flbas & 0xf;
+	const uint8_t *format;
+
+	if (identify[ID_NS_NLBAF] >= 16)
+		index |= (flbas >> 1) & 0x30;
+	if (index > identify[ID_NS_NLBAF])
+		return -EPROTO;
+	format = identify + ID_NS_LBAF0 + 4 * (size_t)index;
+	/* LBADS: a block has 512 bytes at least; 1 MiB is more than any has. */
+	if (format[2] < 9 || format[2] > 20)
+		return -EPROTO;
+	info->block_size = 1u << format[2];
+	info->metadata_size = (uint32_t)little_endian(format, 2);
+	info->blocks = little_endian(identify + ID_NS_NSZE, 8);
+	return 0;
+}
+
+static int read_format(int fd, struct nvmepeer_ns_info *info)
+{
+	_Alignas(4096) uint8_t identify[IDENTIFY_LENGTH] = { 0 };
+	struct nvme_passthru_cmd command = {
+		.opcode = OPCODE_IDENTIFY,
+		.addr = (uintptr_t)identify,
+		.data_len = sizeof(identify),
+	};
+	int result;
+
+	result = peer_ioctl(fd, NVME_IOCTL_ID, NULL);
+	if (result < 0)
+		return result;
+	info->nsid = (uint32_t)result;
+	command.nsid = info->nsid;
+	result = peer_ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command);
+	return result ? result : parse_format(identify, info);
+}
+
+int nvmepeer_ns_open(const char *node, struct nvmepeer_ns **ns)
+{
+	struct nvmepeer_ns *opened;
+	int result = -ENOMEM;
+
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		goto failed;
+	result = node_open(node, opened->node);
+	if (result < 0)
+		goto free;
+	opened->fd = result;
+	result = read_format(opened->fd, &opened->info);
+	if (result)
+		goto close;
+	*ns = opened;
+	return 0;
+
+close:
+	close(opened->fd);
+free:
+	free(opened);
+failed:
+	failure_begin(CALL_NS_OPEN, result, node);
+	return result;
+}
+
+void nvmepeer_ns_close(struct nvmepeer_ns *ns)
+{
+	if (!ns)
+		return;
+	close(ns->fd);
+	free(ns);
+}
+
+int nvmepeer_ns_fd(const struct nvmepeer_ns *ns)
+{
+	return ns->fd;
+}
+
+const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns)
+{
+	return &ns->info;
+}
+
+static int command_failed(struct nvmepeer_ns *ns, enum call call, int result,
+			  const struct nvme_passthru_cmd *command)
+{
+	failure_begin(call, result, ns->node)->request.command = *command;
+	return result;
+}
+
+static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,
+		    uint64_t lba, uint32_t blocks, void *data)
+{
+	struct nvme_passthru_cmd command = {
+		.opcode = opcode,
+		.nsid = ns->info.nsid,
+		.addr = (uintptr_t)data,
+		.cdw10 = (uint32_t)lba,
+		.cdw11 = (uint32_t)(lba >> 32),
+		.cdw12 = blocks - 1,	/* NLB counts from 0 */
+	};
+	int result;
+
+	if (!blocks || blocks > 65536)
+		return command_failed(ns, call, -EINVAL, &command);
+	command.data_len = blocks * ns->info.block_size;
+	result = peer_ioctl(ns->fd, NVME_IOCTL_IO_CMD, &command);
+	return result ? command_failed(ns, call, result, &command) : 0;
+}
+
+int nvmepeer_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
+		  void *data)
+{
+	return transfer(ns, CALL_READ, OPCODE_READ, lba, blocks, data);
+}
+
+int nvmepeer_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
+		   const void *data)
+{
+	return transfer(ns, CALL_WRITE, OPCODE_WRITE, lba, blocks,
+			(void *)(uintptr_t)data);
+}
+
+int nvmepeer_flush(struct nvmepeer_ns *ns)
+{
+	struct nvme_passthru_cmd command = {
+		.opcode = OPCODE_FLUSH,
+		.nsid = ns->info.nsid,
+	};
+	int result = peer_ioctl(ns->fd, NVME_IOCTL_IO_CMD, &command);
+
+	return result ? command_failed(ns, CALL_FLUSH, result, &command) : 0;
+}

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Queue pairs: create, look at, export, map.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* The limits that refuse a queue pair change with use: ask for them at once. */
+static int create_failed(struct nvmepeer *ctrl, int result,
+			 const struct nvme_peer_qp_create *request)
+{
+	struct failure *failure = failure_begin(CALL_QP_CREATE, result, ctrl->node);
+
+	failure->request.create = *request;
+	if (peer_info(ctrl->fd, &failure->info) < 0)
+		failure->info.size = 0;
+	return result;
+}
+
+int nvmepeer_qp_create(struct nvmepeer *ctrl,
+		       struct nvme_peer_qp_create *request,
+		       struct nvmepeer_qp **qp)
+{
+	struct nvme_peer_qp_create asked;
+	struct nvmepeer_qp *created;
+	int result;
+
+	request->size = sizeof(*request);
+	if (!request->cq_entries)
+		request->cq_entries = request->sq_entries;
+	asked = *request;
+	created = calloc(1, sizeof(*created));
+	if (!created)
+		return create_failed(ctrl, -ENOMEM, &asked);
+	result = peer_ioctl(ctrl->fd, NVME_PEER_QP_CREATE, request);
+	if (result < 0) {
+		free(created);
+		return create_failed(ctrl, result, &asked);
+	}
+	created->fd = request->qp_fd;
+	request->qp_fd = -1;
+	snprintf(created->name, sizeof(created->name), "queue pair %u",
+		 request->qid);
+	*qp = created;
+	return 0;
+}
+
+static int get_info(int fd, struct nvme_peer_qp_info *info)
+{
+	memset(info, 0, sizeof(*info));
+	info->size = sizeof(*info);
+	return peer_ioctl(fd, NVME_PEER_QP_INFO, info);
+}
+
+int nvmepeer_qp_from_fd(int fd, struct nvmepeer_qp **qp)
+{
+	struct nvme_peer_qp_info info;
+	struct nvmepeer_qp *taken;
+	int result;
+
+	result = get_info(fd, &info);
+	if (result < 0)
+		goto failed;
+	result = -ENOMEM;
+	taken = calloc(1, sizeof(*taken));
+	if (!taken)
+		goto failed;
+	taken->fd = fd;
+	snprintf(taken->name, sizeof(taken->name), "queue pair %u", info.qid);
+	*qp = taken;
+	return 0;
+
+failed:
+	failure_begin(CALL_QP_FROM_FD, result, "file descriptor");
+	return result;
+}
+
+void nvmepeer_qp_destroy(struct nvmepeer_qp *qp)
+{
+	if (!qp)
+		return;
+	close(qp->fd);
+	free(qp);
+}
+
+int nvmepeer_qp_fd(const struct nvmepeer_qp *qp)
+{
+	return qp->fd;
+}
+
+int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info)
+{
+	int result = get_info(qp->fd, info);
+
+	if (result < 0)
+		failure_begin(CALL_QP_INFO, result, qp->name);
+	return result;
+}
+
+static int export_failed(struct nvmepeer_qp *qp, enum call call, int result,
+			 const struct nvme_peer_qp_export *request)
+{
+	failure_begin(call, result, qp->name)->request.export = *request;
+	return result;
+}
+
+int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
+		       uint32_t flags, struct nvmepeer_export *exported)
+{
+	const struct nvme_peer_qp_export asked = {
+		.size = sizeof(asked),
+		.flags = flags,
+		.what = what,
+	};
+	struct nvme_peer_qp_export request = asked;
+	int result;
+
+	result = peer_ioctl(qp->fd, NVME_PEER_QP_EXPORT, &request);
+	if (result < 0)
+		return export_failed(qp, CALL_QP_EXPORT, result, &asked);
+	exported->fd = request.fd;
+	exported->offset = request.offset;
+	exported->length = request.length;
+	return 0;
+}
+
+/*
+ * Reads of a doorbell have no meaning, and a store to the status page would be
+ * taken for the kernel's word: the page tables forbid both.
+ */
+static int protection(enum nvme_peer_export what)
+{
+	switch (what) {
+	case NVME_PEER_EXPORT_DOORBELL:
+		return PROT_WRITE;
+	case NVME_PEER_EXPORT_STATUS:
+		return PROT_READ;
+	default:
+		return PROT_READ | PROT_WRITE;
+	}
+}
+
+int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
+		    struct nvmepeer_mapping *mapping)
+{
+	const struct nvme_peer_qp_export request = { .what = what };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct nvmepeer_export exported;
+	int result;
+
+	result = nvmepeer_qp_export(qp, what, 0, &exported);
+	if (result < 0)
+		return result;
+	mapping->mapped = (exported.offset + exported.length + page - 1) / page * page;
+	mapping->base = mmap(NULL, mapping->mapped, protection(what), MAP_SHARED,
+			     exported.fd, 0);
+	result = mapping->base == MAP_FAILED ? -errno : 0;
+	/* The mapping holds the dma-buf. */
+	close(exported.fd);
+	if (result < 0)
+		return export_failed(qp, CALL_QP_MAP, result, &request);
+	mapping->address = (char *)mapping->base + exported.offset;
+	mapping->length = exported.length;
+	return 0;
+}
+
+void nvmepeer_unmap(struct nvmepeer_mapping *mapping)
+{
+	munmap(mapping->base, mapping->mapped);
+}
