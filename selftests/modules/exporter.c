@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An exporter of host RAM, for kernels without udmabuf and for what udmabuf
+ * cannot do: move on request, and lie in several segments for certain.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
+#include <linux/dma-resv.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "test.h"
+
+#define TEST_EXPORT_PAGES	1024U
+
+/*
+ * A scattered page is the first of a block of two, and the device maps both:
+ * whoever hands out addresses, the next page's cannot follow on.
+ */
+#define TEST_SCATTER_ORDER	1U
+#define TEST_SCATTER_SIZE	(PAGE_SIZE << TEST_SCATTER_ORDER)
+
+/**
+ * struct test_buffer - memory behind one dma-buf
+ * @scattered: const: no two pages have adjacent addresses
+ * @page_count: const
+ * @maps: mappings held, under the dma-buf's reservation lock
+ * @pages: const
+ */
+struct test_buffer {
+	bool scattered;
+	unsigned int page_count;
+	unsigned int maps;
+	struct page *pages[];
+};
+
+static void test_buffer_free(struct test_buffer *buffer)
+{
+	unsigned int order = buffer->scattered ? TEST_SCATTER_ORDER : 0;
+	unsigned int i;
+
+	for (i = 0; i < buffer->page_count; i++)
+		if (buffer->pages[i])
+			__free_pages(buffer->pages[i], order);
+	kvfree(buffer);
+}
+
+/* One physically contiguous block, so that it is one segment without IOMMU. */
+static int test_fill_contiguous(struct test_buffer *buffer)
+{
+	unsigned int i, order = get_order(buffer->page_count << PAGE_SHIFT);
+	struct page *block;
+
+	block = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN, order);
+	if (!block)
+		return -ENOMEM;
+	split_page(block, order);
+	for (i = 0; i < 1U << order; i++) {
+		if (i < buffer->page_count)
+			buffer->pages[i] = block + i;
+		else
+			__free_page(block + i);
+	}
+	return 0;
+}
+
+static int test_fill_scattered(struct test_buffer *buffer)
+{
+	unsigned int i;
+
+	for (i = 0; i < buffer->page_count; i++) {
+		buffer->pages[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO,
+					       TEST_SCATTER_ORDER);
+		if (!buffer->pages[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static struct test_buffer *test_buffer_alloc(unsigned int pages, bool scattered)
+{
+	struct test_buffer *buffer;
+	int ret;
+
+	buffer = kvzalloc(struct_size(buffer, pages, pages), GFP_KERNEL);
+	if (!buffer)
+		return ERR_PTR(-ENOMEM);
+	buffer->page_count = pages;
+	buffer->scattered = scattered;
+	ret = scattered ? test_fill_scattered(buffer) :
+			  test_fill_contiguous(buffer);
+	if (ret) {
+		test_buffer_free(buffer);
+		return ERR_PTR(ret);
+	}
+	return buffer;
+}
+
+static void test_unmap_scattered(struct device *dev, struct sg_table *sgt,
+				 enum dma_data_direction dir)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_sg(sgt, sg, i)
+		if (sg_dma_len(sg))
+			dma_unmap_page(dev, sg_dma_address(sg),
+				       TEST_SCATTER_SIZE, dir);
+}
+
+static int test_map_scattered(struct device *dev, struct sg_table *sgt,
+			      enum dma_data_direction dir)
+{
+	struct scatterlist *sg;
+	dma_addr_t address;
+	int i;
+
+	for_each_sgtable_sg(sgt, sg, i)
+		sg_dma_len(sg) = 0;
+	for_each_sgtable_sg(sgt, sg, i) {
+		address = dma_map_page(dev, sg_page(sg), 0, TEST_SCATTER_SIZE,
+				       dir);
+		if (dma_mapping_error(dev, address)) {
+			test_unmap_scattered(dev, sgt, dir);
+			return -EIO;
+		}
+		sg_dma_address(sg) = address;
+		sg_dma_len(sg) = PAGE_SIZE;
+	}
+	return 0;
+}
+
+static int test_buffer_table(const struct test_buffer *buffer,
+			     struct sg_table *sgt)
+{
+	/* A segment of one page each also where pages happen to be neighbours. */
+	return sg_alloc_table_from_pages_segment(sgt,
+			(struct page **)buffer->pages, buffer->page_count, 0,
+			(unsigned long)buffer->page_count << PAGE_SHIFT,
+			buffer->scattered ? PAGE_SIZE : UINT_MAX & PAGE_MASK,
+			GFP_KERNEL);
+}
+
+static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
+					 enum dma_data_direction dir)
+{
+	struct test_buffer *buffer = attachment->dmabuf->priv;
+	struct sg_table *sgt;
+	int ret;
+
+	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
+	if (!sgt)
+		return ERR_PTR(-ENOMEM);
+	ret = test_buffer_table(buffer, sgt);
+	if (ret)
+		goto err_free;
+	if (buffer->scattered)
+		ret = test_map_scattered(attachment->dev, sgt, dir);
+	else
+		ret = dma_map_sgtable(attachment->dev, sgt, dir, 0);
+	if (ret)
+		goto err_table;
+	buffer->maps++;
+	return sgt;
+
+err_table:
+	sg_free_table(sgt);
+err_free:
+	kfree(sgt);
+	return ERR_PTR(ret);
+}
+
+static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
+			       struct sg_table *sgt,
+			       enum dma_data_direction dir)
+{
+	struct test_buffer *buffer = attachment->dmabuf->priv;
+
+	buffer->maps--;
+	if (buffer->scattered)
+		test_unmap_scattered(attachment->dev, sgt, dir);
+	else
+		dma_unmap_sgtable(attachment->dev, sgt, dir, 0);
+	sg_free_table(sgt);
+	kfree(sgt);
+}
+
+static int test_pin_dma_buf(struct dma_buf_attachment *attachment)
+{
+	dma_resv_assert_held(attachment->dmabuf->resv);
+	return 0;
+}
+
+static void test_unpin_dma_buf(struct dma_buf_attachment *attachment)
+{
+	dma_resv_assert_held(attachment->dmabuf->resv);
+}
+
+static int test_mmap_dma_buf(struct dma_buf *dmabuf, struct vm_area_struct *vma)
+{
+	struct test_buffer *buffer = dmabuf->priv;
+	unsigned long i, count = vma_pages(vma);
+	int ret;
+
+	if (vma->vm_pgoff || count > buffer->page_count)
+		return -EINVAL;
+	for (i = 0; i < count; i++) {
+		ret = vm_insert_page(vma, vma->vm_start + i * PAGE_SIZE,
+				     buffer->pages[i]);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static void test_release_dma_buf(struct dma_buf *dmabuf)
+{
+	test_buffer_free(dmabuf->priv);
+}
+
+static const struct dma_buf_ops test_moving_ops = {
+	.map_dma_buf = test_map_dma_buf,
+	.unmap_dma_buf = test_unmap_dma_buf,
+	.pin = test_pin_dma_buf,
+	.unpin = test_unpin_dma_buf,
+	.mmap = test_mmap_dma_buf,
+	.release = test_release_dma_buf,
+};
+
+static const struct dma_buf_ops test_fixed_ops = {
+	.map_dma_buf = test_map_dma_buf,
+	.unmap_dma_buf = test_unmap_dma_buf,
+	.mmap = test_mmap_dma_buf,
+	.release = test_release_dma_buf,
+};
+
+int test_export(struct nvmep_test_export *export)
+{
+	DEFINE_DMA_BUF_EXPORT_INFO(info);
+	struct test_buffer *buffer;
+	struct dma_buf *dmabuf;
+	int fd;
+
+	if (!export->pages || export->pages > TEST_EXPORT_PAGES)
+		return -EINVAL;
+	buffer = test_buffer_alloc(export->pages,
+				   export->flags & NVMEP_TEST_SCATTERED);
+	if (IS_ERR(buffer))
+		return PTR_ERR(buffer);
+	info.ops = export->flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops :
+						       &test_moving_ops;
+	info.size = (size_t)export->pages << PAGE_SHIFT;
+	info.flags = O_RDWR | O_CLOEXEC;
+	info.priv = buffer;
+	dmabuf = dma_buf_export(&info);
+	if (IS_ERR(dmabuf)) {
+		test_buffer_free(buffer);
+		return PTR_ERR(dmabuf);
+	}
+	fd = dma_buf_fd(dmabuf, O_CLOEXEC);
+	if (fd < 0) {
+		dma_buf_put(dmabuf);
+		return fd;
+	}
+	export->fd = fd;
+	return 0;
+}
+
+/* Tell the importers of @move->fd to let go, or only count what they hold. */
+int test_move(struct nvmep_test_move *move, bool notify)
+{
+	struct dma_buf *dmabuf = dma_buf_get(move->fd);
+	struct test_buffer *buffer;
+	int ret = 0;
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	if (dmabuf->ops != &test_moving_ops &&
+	    (notify || dmabuf->ops != &test_fixed_ops)) {
+		ret = -EINVAL;
+		goto out;
+	}
+	buffer = dmabuf->priv;
+	dma_resv_lock(dmabuf->resv, NULL);
+	move->maps = buffer->maps;
+	if (notify)
+		nvmep_dma_buf_invalidate(dmabuf);
+	dma_resv_unlock(dmabuf->resv);
+out:
+	dma_buf_put(dmabuf);
+	return ret;
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An importer of dma-bufs: dynamic like amdgpu, static like NVIDIA's driver,
+ * or stubborn, which is dynamic but does not let go when told to.
+ */
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "test.h"
+
+/**
+ * struct test_importer - one attachment and its mapping
+ * @dmabuf: const: referenced
+ * @pdev: const: the device that is attached, referenced
+ * @attachment: const
+ * @stubborn: const: do not unmap when told to
+ * @sgt: the mapping, NULL for none; under the dma-buf's reservation lock
+ * @invalidations: under the dma-buf's reservation lock
+ * @unmap_work: unmaps outside the exporter's callback, as its lock is held there
+ */
+struct test_importer {
+	struct dma_buf *dmabuf;
+	struct pci_dev *pdev;
+	struct dma_buf_attachment *attachment;
+	bool stubborn;
+	struct sg_table *sgt;
+	u32 invalidations;
+	struct work_struct unmap_work;
+};
+
+static void test_importer_unmap(struct test_importer *importer)
+{
+	dma_resv_lock(importer->dmabuf->resv, NULL);
+	if (importer->sgt)
+		dma_buf_unmap_attachment(importer->attachment, importer->sgt,
+					 DMA_BIDIRECTIONAL);
+	importer->sgt = NULL;
+	dma_resv_unlock(importer->dmabuf->resv);
+}
+
+static void test_importer_work(struct work_struct *work)
+{
+	test_importer_unmap(container_of(work, struct test_importer,
+					 unmap_work));
+}
+
+static void test_invalidate(struct dma_buf_attachment *attachment)
+{
+	struct test_importer *importer = attachment->importer_priv;
+
+	dma_resv_assert_held(attachment->dmabuf->resv);
+	importer->invalidations++;
+	if (!importer->stubborn)
+		schedule_work(&importer->unmap_work);
+}
+
+static const struct dma_buf_attach_ops test_p2p_ops = {
+	.allow_peer2peer = true,
+	.nvmep_invalidate_member = test_invalidate,
+};
+
+static const struct dma_buf_attach_ops test_no_p2p_ops = {
+	.allow_peer2peer = false,
+	.nvmep_invalidate_member = test_invalidate,
+};
+
+static struct dma_buf_attachment *
+test_attach_as(struct test_importer *importer, u32 flags)
+{
+	struct device *dev = &importer->pdev->dev;
+
+	if (flags & NVMEP_TEST_STATIC)
+		return dma_buf_attach(importer->dmabuf, dev);
+	return dma_buf_dynamic_attach(importer->dmabuf, dev,
+				      flags & NVMEP_TEST_NO_P2P ?
+				      &test_no_p2p_ops : &test_p2p_ops,
+				      importer);
+}
+
+static int test_importer_map(struct test_importer *importer,
+			     struct nvmep_test_attach *result)
+{
+	struct scatterlist *sg;
+	struct sg_table *sgt;
+	int i;
+
+	dma_resv_lock(importer->dmabuf->resv, NULL);
+	sgt = dma_buf_map_attachment(importer->attachment, DMA_BIDIRECTIONAL);
+	if (!IS_ERR(sgt))
+		importer->sgt = sgt;
+	dma_resv_unlock(importer->dmabuf->resv);
+	if (IS_ERR(sgt))
+		return PTR_ERR(sgt);
+	result->segments = sgt->nents;
+	result->address = sg_dma_address(sgt->sgl);
+	result->length = 0;
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		result->length += sg_dma_len(sg);
+	return 0;
+}
+
+static struct pci_dev *test_find_function(u32 pci_address)
+{
+	return pci_get_domain_bus_and_slot(pci_address >> 16,
+					   pci_address >> 8 & 0xff,
+					   pci_address & 0xff);
+}
+
+static void test_importer_free(struct test_importer *importer)
+{
+	dma_buf_put(importer->dmabuf);
+	pci_dev_put(importer->pdev);
+	kfree(importer);
+}
+
+static struct test_importer *
+test_importer_alloc(const struct nvmep_test_attach *attach)
+{
+	struct test_importer *importer;
+	struct dma_buf *dmabuf = dma_buf_get(attach->dmabuf_fd);
+
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	importer = kzalloc(sizeof(*importer), GFP_KERNEL);
+	if (!importer) {
+		dma_buf_put(dmabuf);
+		return ERR_PTR(-ENOMEM);
+	}
+	importer->dmabuf = dmabuf;
+	importer->stubborn = attach->flags & NVMEP_TEST_STUBBORN;
+	INIT_WORK(&importer->unmap_work, test_importer_work);
+	importer->pdev = test_find_function(attach->pci_address);
+	if (!importer->pdev) {
+		test_importer_free(importer);
+		return ERR_PTR(-ENODEV);
+	}
+	return importer;
+}
+
+int test_attach(struct test_file *file, struct nvmep_test_attach *attach)
+{
+	struct dma_buf_attachment *attachment;
+	struct test_importer *importer;
+	int ret;
+
+	lockdep_assert_held(&file->lock);
+	if (file->importer)
+		return -EBUSY;
+	importer = test_importer_alloc(attach);
+	if (IS_ERR(importer))
+		return PTR_ERR(importer);
+	attachment = test_attach_as(importer, attach->flags);
+	if (IS_ERR(attachment)) {
+		ret = PTR_ERR(attachment);
+		goto err_free;
+	}
+	importer->attachment = attachment;
+	ret = test_importer_map(importer, attach);
+	if (ret)
+		goto err_detach;
+	file->importer = importer;
+	return 0;
+
+err_detach:
+	dma_buf_detach(importer->dmabuf, attachment);
+	cancel_work_sync(&importer->unmap_work);
+err_free:
+	test_importer_free(importer);
+	return ret;
+}
+
+void test_detach(struct test_file *file)
+{
+	struct test_importer *importer = file->importer;
+
+	lockdep_assert_held(&file->lock);
+	if (!importer)
+		return;
+	file->importer = NULL;
+	test_importer_unmap(importer);
+	/* Nobody calls test_invalidate() any more once this returns. */
+	dma_resv_lock(importer->dmabuf->resv, NULL);
+	importer->stubborn = true;
+	dma_resv_unlock(importer->dmabuf->resv);
+	cancel_work_sync(&importer->unmap_work);
+	dma_buf_detach(importer->dmabuf, importer->attachment);
+	test_importer_free(importer);
+}
+
+int test_importer_state(struct test_file *file,
+			struct nvmep_test_importer *state)
+{
+	struct test_importer *importer = file->importer;
+
+	lockdep_assert_held(&file->lock);
+	if (!importer)
+		return -ENOENT;
+	dma_resv_lock(importer->dmabuf->resv, NULL);
+	state->invalidations = importer->invalidations;
+	state->mapped = !!importer->sgt;
+	dma_resv_unlock(importer->dmabuf->resv);
+	return 0;
+}

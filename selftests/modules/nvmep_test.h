@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * User interface of nvmep_test_pin.ko, /dev/nvmep_test: what foreign drivers
+ * do to the objects that nvme-peer hands out, one step at a time.
+ *
+ * One open file plays one driver: it holds at most one pinned range and at
+ * most one attachment.  Closing it lets go of both.
+ */
+#ifndef _NVMEP_TEST_H
+#define _NVMEP_TEST_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define NVMEP_TEST_NODE	"/dev/nvmep_test"
+
+/**
+ * struct nvmep_test_range - a range of the caller's address space
+ * @address: page aligned
+ * @length: bytes, a multiple of the page size
+ */
+struct nvmep_test_range {
+	__u64 address;
+	__u64 length;
+};
+
+/* Pin pages as cuMemHostRegister() does: FOLL_WRITE | FOLL_LONGTERM. */
+#define NVMEP_TEST_PIN		_IOW('T', 0, struct nvmep_test_range)
+#define NVMEP_TEST_UNPIN	_IO('T', 1)
+
+/**
+ * struct nvmep_test_poke - exchange 8 bytes of the pinned pages
+ * @offset: byte offset in the pinned range, a multiple of 8
+ * @value: in: what to write; out: what was there
+ */
+struct nvmep_test_poke {
+	__u64 offset;
+	__u64 value;
+};
+
+#define NVMEP_TEST_POKE		_IOWR('T', 2, struct nvmep_test_poke)
+
+/* nvmep_test_walk.found */
+#define NVMEP_TEST_ONE_VMA	(1U << 0)	/* one VMA covers the range */
+#define NVMEP_TEST_VM_IO	(1U << 1)
+#define NVMEP_TEST_VM_PFNMAP	(1U << 2)
+#define NVMEP_TEST_UNCACHED	(1U << 3)
+#define NVMEP_TEST_CONTIGUOUS	(1U << 4)	/* page frames follow each other */
+
+/**
+ * struct nvmep_test_walk - look page frames up without faulting them in
+ * @range: in: where
+ * @found: out: NVMEP_TEST_*
+ * @present: out: pages that have an entry in the page table
+ * @first_frame: out: page frame number of the first page
+ *
+ * This is how cuMemHostRegister(IOMEMORY) resolves a mapped BAR.
+ */
+struct nvmep_test_walk {
+	struct nvmep_test_range range;
+	__u32 found;
+	__u32 present;
+	__u64 first_frame;
+};
+
+#define NVMEP_TEST_WALK		_IOWR('T', 3, struct nvmep_test_walk)
+
+/* nvmep_test_attach.flags */
+#define NVMEP_TEST_STATIC	(1U << 0)	/* dma_buf_attach(), cannot be told to let go */
+#define NVMEP_TEST_STUBBORN	(1U << 1)	/* told to let go, does not */
+#define NVMEP_TEST_NO_P2P	(1U << 2)	/* dynamic, without allow_peer2peer */
+
+/**
+ * struct nvmep_test_attach - attach a device to a dma-buf and map it
+ * @dmabuf_fd: in
+ * @flags: in: NVMEP_TEST_*
+ * @pci_address: in: domain << 16 | bus << 8 | device << 3 | function
+ * @segments: out: entries of the mapping
+ * @address: out: DMA address of the first one
+ * @length: out: bytes of all
+ */
+struct nvmep_test_attach {
+	__s32 dmabuf_fd;
+	__u32 flags;
+	__u32 pci_address;
+	__u32 segments;
+	__u64 address;
+	__u64 length;
+};
+
+#define NVMEP_TEST_ATTACH	_IOWR('T', 4, struct nvmep_test_attach)
+#define NVMEP_TEST_DETACH	_IO('T', 5)
+
+/**
+ * struct nvmep_test_importer - state of the attachment
+ * @invalidations: out: times the exporter asked to let go
+ * @mapped: out: 1 while the mapping is held
+ */
+struct nvmep_test_importer {
+	__u32 invalidations;
+	__u32 mapped;
+};
+
+#define NVMEP_TEST_IMPORTER	_IOR('T', 6, struct nvmep_test_importer)
+
+/* nvmep_test_export.flags */
+#define NVMEP_TEST_SCATTERED	(1U << 0)	/* no two pages have adjacent DMA addresses */
+#define NVMEP_TEST_NO_PIN	(1U << 1)	/* exporter without pin, never moves */
+
+/**
+ * struct nvmep_test_export - a dma-buf of host RAM
+ * @pages: in: 1 to 1024
+ * @flags: in: NVMEP_TEST_*
+ * @fd: out: the dma-buf, may be mapped
+ */
+struct nvmep_test_export {
+	__u32 pages;
+	__u32 flags;
+	__s32 fd;
+	__u32 reserved;
+};
+
+#define NVMEP_TEST_EXPORT	_IOWR('T', 7, struct nvmep_test_export)
+
+/**
+ * struct nvmep_test_move - ask the importers of a dma-buf of ours to let go
+ * @fd: in: from NVMEP_TEST_EXPORT
+ * @maps: out: mappings that were held when asked
+ */
+struct nvmep_test_move {
+	__s32 fd;
+	__u32 maps;
+};
+
+#define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)
+/* Count the mappings, ask nobody. */
+#define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
+
+#endif /* _NVMEP_TEST_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* What the files of nvmep_test_pin.ko share. */
+#ifndef _NVMEP_TEST_MODULE_H
+#define _NVMEP_TEST_MODULE_H
+
+#include <linux/mutex.h>
+#include <linux/types.h>
+
+#include "compat.h"
+#include "nvmep_test.h"
+
+struct test_importer;
+struct page;
+
+/**
+ * struct test_file - one open file, plays one foreign driver
+ * @lock: guards the members below; serialises all calls on the file
+ * @pages: pinned pages, NULL for none
+ * @page_count: how many
+ * @importer: the attachment, NULL for none
+ */
+struct test_file {
+	struct mutex lock;
+	struct page **pages;
+	unsigned long page_count;
+	struct test_importer *importer;
+};
+
+int test_pin(struct test_file *file, const struct nvmep_test_range *range);
+void test_unpin(struct test_file *file);
+int test_poke(struct test_file *file, struct nvmep_test_poke *poke);
+int test_walk(struct nvmep_test_walk *walk);
+
+int test_attach(struct test_file *file, struct nvmep_test_attach *attach);
+void test_detach(struct test_file *file);
+int test_importer_state(struct test_file *file,
+			struct nvmep_test_importer *state);
+
+int test_export(struct nvmep_test_export *export);
+int test_move(struct nvmep_test_move *move, bool notify);
+
+#endif /* _NVMEP_TEST_MODULE_H */

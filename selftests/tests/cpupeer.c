@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Buffers, exports, and a queue pair whose peer is the CPU: see nptest.h.
+ *
+ * The CPU does here what a GPU does: it writes entries into the mapped ring
+ * and stores to the mapped doorbell.  No call into the kernel is made between
+ * np_qp_put() and np_qp_reap().
+ */
+#include "nptest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int np_test_export(uint32_t pages, uint32_t flags)
+{
+	struct nvmep_test_export export = { .pages = pages, .flags = flags };
+	int fd = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = np_ioctl(fd, NVMEP_TEST_EXPORT, &export);
+	close(fd);
+	return ret ? ret : export.fd;
+}
+
+int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import)
+{
+	*import = (struct nvme_peer_buf_import){
+		.size = sizeof(*import),
+		.flags = flags,
+		.dmabuf_fd = dmabuf,
+	};
+	return np_ioctl(ctrl_fd, NVME_PEER_BUF_IMPORT, import);
+}
+
+int np_release(int ctrl_fd, uint32_t handle)
+{
+	struct nvme_peer_buf_release release = { .size = sizeof(release), .handle = handle };
+
+	return np_ioctl(ctrl_fd, NVME_PEER_BUF_RELEASE, &release);
+}
+
+static int buffer_table(struct np_buffer *buffer, int ctrl_fd)
+{
+	struct nvme_peer_buf_table table = {
+		.size = sizeof(table),
+		.handle = buffer->handle,
+		.count = buffer->pages,
+	};
+	int ret;
+
+	buffer->table = calloc(buffer->pages, sizeof(*buffer->table));
+	if (!buffer->table)
+		return -ENOMEM;
+	table.addresses = (uintptr_t)buffer->table;
+	ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
+	if (ret)
+		return ret;
+	return table.count == buffer->pages ? 0 : -EIO;
+}
+
+int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags)
+{
+	struct nvme_peer_buf_import import;
+	void *map;
+	int ret;
+
+	*buffer = (struct np_buffer){ .pages = pages };
+	buffer->fd = np_test_export(pages, flags);
+	if (buffer->fd < 0)
+		return buffer->fd;
+	map = mmap(NULL, (size_t)pages * NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, buffer->fd, 0);
+	if (map == MAP_FAILED) {
+		ret = -errno;
+		goto fail;
+	}
+	buffer->bytes = map;
+	ret = np_import(ctrl_fd, buffer->fd, 0, &import);
+	if (ret)
+		goto fail;
+	buffer->handle = import.handle;
+	ret = buffer_table(buffer, ctrl_fd);
+	if (!ret)
+		return 0;
+fail:
+	np_buffer_close(buffer);
+	return ret;
+}
+
+/* The import stays until the controller node is closed or np_release(). */
+void np_buffer_close(struct np_buffer *buffer)
+{
+	if (buffer->bytes)
+		munmap(buffer->bytes, (size_t)buffer->pages * NP_PAGE);
+	free(buffer->table);
+	if (buffer->fd >= 0)
+		close(buffer->fd);
+	*buffer = (struct np_buffer){ .fd = -1 };
+}
+
+int np_export_fd(int qp_fd, uint32_t what, uint32_t flags, struct nvme_peer_qp_export *out)
+{
+	*out = (struct nvme_peer_qp_export){
+		.size = sizeof(*out),
+		.flags = flags,
+		.what = what,
+		.fd = -1,
+	};
+	return np_ioctl(qp_fd, NVME_PEER_QP_EXPORT, out);
+}
+
+int np_export_open(struct np_export *export, int qp_fd, uint32_t what, uint32_t flags)
+{
+	int prot = what == NVME_PEER_EXPORT_STATUS ? PROT_READ : PROT_READ | PROT_WRITE;
+	struct nvme_peer_qp_export out;
+	off_t size;
+	int ret;
+
+	*export = (struct np_export){ .fd = -1 };
+	ret = np_export_fd(qp_fd, what, flags, &out);
+	if (ret)
+		return ret;
+	export->fd = out.fd;
+	export->length = out.length;
+	size = lseek(out.fd, 0, SEEK_END);
+	if (size < 0 || out.offset + out.length > (uint64_t)size) {
+		np_export_close(export);
+		return -EIO;
+	}
+	export->size = (size_t)size;
+	export->map = mmap(NULL, export->size, prot, MAP_SHARED, out.fd, 0);
+	if (export->map == MAP_FAILED) {
+		ret = -errno;
+		export->map = NULL;
+		np_export_close(export);
+		return ret;
+	}
+	export->at = (uint8_t *)export->map + out.offset;
+	return 0;
+}
+
+void np_export_close(struct np_export *export)
+{
+	if (export->map)
+		munmap(export->map, export->size);
+	if (export->fd >= 0)
+		close(export->fd);
+	*export = (struct np_export){ .fd = -1 };
+}
+
+int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create)
+{
+	*create = (struct nvme_peer_qp_create){
+		.size = sizeof(*create),
+		.mode = NVME_PEER_MODE_DIRECT,
+		.sq_entries = entries,
+		.cq_entries = entries,
+		.qp_fd = -1,
+	};
+	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, create);
+}
+
+int np_qp_info(int qp_fd, struct nvme_peer_qp_info *info)
+{
+	*info = (struct nvme_peer_qp_info){ .size = sizeof(*info) };
+	return np_ioctl(qp_fd, NVME_PEER_QP_INFO, info);
+}
+
+static int qp_map(struct np_qp *qp)
+{
+	struct nvme_peer_qp_info info;
+	int ret;
+
+	ret = np_qp_info(qp->fd, &info) ?:
+	      np_export_open(&qp->sq, qp->fd, NVME_PEER_EXPORT_SQ, 0) ?:
+	      np_export_open(&qp->cq, qp->fd, NVME_PEER_EXPORT_CQ, 0) ?:
+	      np_export_open(&qp->doorbell, qp->fd, NVME_PEER_EXPORT_DOORBELL, 0) ?:
+	      np_export_open(&qp->status, qp->fd, NVME_PEER_EXPORT_STATUS, 0);
+	if (ret)
+		return ret;
+	qp->tail_doorbell = qp->doorbell.at;
+	qp->head_doorbell = (void *)((uint8_t *)qp->doorbell.at + info.doorbell_stride);
+	return 0;
+}
+
+int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries)
+{
+	int ret;
+
+	*qp = (struct np_qp){
+		.phase = 1,
+		.sq.fd = -1,
+		.cq.fd = -1,
+		.doorbell.fd = -1,
+		.status.fd = -1,
+	};
+	ret = np_qp_create(ctrl_fd, entries, &qp->create);
+	qp->fd = qp->create.qp_fd;
+	if (ret) {
+		qp->fd = -1;
+		return ret;
+	}
+	ret = qp_map(qp);
+	if (ret)
+		np_qp_close(qp);
+	return ret;
+}
+
+void np_qp_close(struct np_qp *qp)
+{
+	np_export_close(&qp->sq);
+	np_export_close(&qp->cq);
+	np_export_close(&qp->doorbell);
+	np_export_close(&qp->status);
+	if (qp->fd >= 0)
+		close(qp->fd);
+	qp->fd = -1;
+}
+
+void np_qp_put(struct np_qp *qp, const struct np_command *command)
+{
+	struct np_command *ring = qp->sq.at;
+
+	ring[qp->tail] = *command;
+	qp->tail = (qp->tail + 1) % qp->create.sq_entries;
+}
+
+void np_qp_ring(struct np_qp *qp)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	*qp->tail_doorbell = qp->tail;
+}
+
+int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms)
+{
+	struct np_completion *entry = (struct np_completion *)qp->cq.at + qp->head;
+	int64_t end = np_now_ms() + timeout_ms;
+	uint16_t status;
+
+	while (((status = __atomic_load_n(&entry->status, __ATOMIC_ACQUIRE)) & 1) != qp->phase) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		sched_yield();
+	}
+	if (cid)
+		*cid = entry->cid;
+	if (++qp->head == qp->create.cq_entries) {
+		qp->head = 0;
+		qp->phase ^= 1;
+	}
+	*qp->head_doorbell = qp->head;
+	return status >> 1;
+}
+
+int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms)
+{
+	uint16_t cid;
+	int status;
+
+	np_qp_put(qp, command);
+	np_qp_ring(qp);
+	status = np_qp_reap(qp, &cid, timeout_ms);
+	if (status >= 0 && cid != command->cid)
+		return -EBADMSG;
+	return status;
+}
+
+void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,
+		   uint64_t disk, uint32_t offset, uint32_t length)
+{
+	uint32_t first = offset / NP_PAGE, last = (offset + length - 1) / NP_PAGE;
+	uint64_t *list = (uint64_t *)(buffer->bytes + (size_t)(buffer->pages - 1) * NP_PAGE);
+
+	*command = (struct np_command){
+		.opcode = opcode,
+		.nsid = 1,
+		.prp1 = buffer->table[first] + offset % NP_PAGE,
+		.cdw10 = { (uint32_t)(disk / NP_BLOCK), (uint32_t)(disk / NP_BLOCK >> 32),
+			   length / NP_BLOCK - 1 },
+	};
+	if (last == first + 1)
+		command->prp2 = buffer->table[last];
+	if (last <= first + 1)
+		return;
+	memcpy(list, buffer->table + first + 1, (last - first) * sizeof(*list));
+	command->prp2 = buffer->table[buffer->pages - 1];
+}
+
+void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed)
+{
+	uint64_t *word = bytes;
+	uint32_t i;
+
+	for (i = 0; i < length / sizeof(*word); i++)
+		word[i] = (disk + i * sizeof(*word)) * 0x9e3779b97f4a7c15ULL + seed;
+}

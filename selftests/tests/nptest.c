@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Controllers, files and objects: see nptest.h. */
+#include "nptest.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PCI_DEVICES	"/sys/bus/pci/devices"
+#define CLASS_NVME	0x010802
+#define NODES		16
+#define NODE_TIMEOUT_MS	20000
+
+int64_t np_now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void np_sleep_ms(int ms)
+{
+	struct timespec time = { ms / 1000, (long)(ms % 1000) * 1000000 };
+
+	while (nanosleep(&time, &time) && errno == EINTR)
+		;
+}
+
+int np_write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int np_read_file(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t done = 0;
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	while (done + 1 < size) {
+		got = read(fd, text + done, size - 1 - done);
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	text[done] = '\0';
+	close(fd);
+	return 0;
+}
+
+uint32_t np_parse_address(const char *address)
+{
+	unsigned int domain = 0, bus = 0, device = 0, function = 0;
+
+	sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function);
+	return domain << 16 | bus << 8 | device << 3 | function;
+}
+
+bool np_bound(const char *address)
+{
+	char path[128], target[256];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+	length = readlink(path, target, sizeof(target) - 1);
+	if (length < 0)
+		return false;
+	target[length] = '\0';
+	return strstr(target, "/nvme-peer") != NULL;
+}
+
+int np_unbind(const char *address)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver/unbind", address);
+	return np_write_file(path, address);
+}
+
+/* The override stays: it harms nobody and the next bind needs it. */
+int np_bind(const char *address)
+{
+	char path[128];
+	int ret;
+
+	if (np_bound(address))
+		return 0;
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", address);
+	ret = np_write_file(path, "nvme-peer");
+	if (ret)
+		return ret;
+	/* Not drivers_probe, which hides why a probe failed. */
+	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
+}
+
+static uint32_t class_of(const char *address)
+{
+	char path[320], text[32] = "";
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/class", address);
+	np_read_file(path, text, sizeof(text));
+	return (uint32_t)strtoul(text, NULL, 16);
+}
+
+int np_find_function(uint32_t class, const char *except, char address[16])
+{
+	struct dirent **entries;
+	int count, i, ret = -ENODEV;
+
+	count = scandir(PCI_DEVICES, &entries, NULL, alphasort);
+	if (count < 0)
+		return -errno;
+	for (i = 0; i < count; i++) {
+		const char *name = entries[i]->d_name;
+
+		if (ret && name[0] != '.' && class_of(name) >> 8 == class &&
+		    (!except || strcmp(name, except))) {
+			snprintf(address, 16, "%.15s", name);
+			ret = 0;
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return ret;
+}
+
+int np_bind_all(void)
+{
+	struct dirent **entries;
+	int count, i, ret = 0;
+
+	count = scandir(PCI_DEVICES, &entries, NULL, alphasort);
+	if (count < 0)
+		return -errno;
+	for (i = 0; i < count; i++) {
+		if (entries[i]->d_name[0] != '.' && class_of(entries[i]->d_name) == CLASS_NVME)
+			ret = np_bind(entries[i]->d_name) ?: ret;
+		free(entries[i]);
+	}
+	free(entries);
+	return ret;
+}
+
+int np_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	int ret = ioctl(fd, cmd, arg);
+
+	return ret < 0 ? -errno : ret;
+}
+
+int np_info(int fd, struct nvme_peer_info *info)
+{
+	*info = (struct nvme_peer_info){ .size = sizeof(*info) };
+	return np_ioctl(fd, NVME_PEER_INFO, info);
+}
+
+int np_admin(int fd, struct nvme_admin_cmd *cmd)
+{
+	return np_ioctl(fd, NVME_IOCTL_ADMIN_CMD, cmd);
+}
+
+/* Identify Controller, CNS 1: bytes 4 to 23 are the serial number. */
+static bool has_serial(int fd, const char *serial)
+{
+	static uint8_t identify[4096];
+	struct nvme_admin_cmd cmd = {
+		.opcode = 0x06,
+		.addr = (uintptr_t)identify,
+		.data_len = sizeof(identify),
+		.cdw10 = 1,
+	};
+	size_t length = strlen(serial);
+
+	return !np_admin(fd, &cmd) && !memcmp(identify + 4, serial, length) &&
+	       identify[4 + length] == ' ';
+}
+
+static void name_address(struct np_ctrl *ctrl)
+{
+	uint32_t address = ctrl->info.pci_address;
+
+	snprintf(ctrl->address, sizeof(ctrl->address), "%04x:%02x:%02x.%x", address >> 16 & 0xffff,
+		 address >> 8 & 0xff, address >> 3 & 0x1f, address & 7);
+}
+
+static int find_serial(struct np_ctrl *ctrl, const char *serial)
+{
+	char path[32];
+
+	for (ctrl->instance = 0; ctrl->instance < NODES; ctrl->instance++) {
+		snprintf(path, sizeof(path), "/dev/nvmep%d", ctrl->instance);
+		ctrl->fd = open(path, O_RDWR | O_CLOEXEC);
+		if (ctrl->fd < 0)
+			continue;
+		if (has_serial(ctrl->fd, serial) && !np_info(ctrl->fd, &ctrl->info)) {
+			name_address(ctrl);
+			return 0;
+		}
+		close(ctrl->fd);
+	}
+	ctrl->fd = -1;
+	return -ENODEV;
+}
+
+int np_ctrl_open(struct np_ctrl *ctrl, const char *serial)
+{
+	int64_t end = np_now_ms() + NODE_TIMEOUT_MS;
+	int ret;
+
+	np_bind_all();
+	do {
+		ret = find_serial(ctrl, serial);
+		if (ret != -ENODEV)
+			return ret;
+		np_sleep_ms(20);
+	} while (np_now_ms() < end);
+	return ret;
+}
+
+void np_ctrl_close(struct np_ctrl *ctrl)
+{
+	if (ctrl->fd >= 0)
+		close(ctrl->fd);
+	ctrl->fd = -1;
+}
+
+int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
+{
+	int64_t end = np_now_ms() + NODE_TIMEOUT_MS;
+	char path[64];
+	int fd;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(path, sizeof(path), format, ctrl->instance);
+#pragma GCC diagnostic pop
+	do {
+		fd = open(path, flags | O_CLOEXEC);
+		if (fd >= 0)
+			return fd;
+		np_sleep_ms(20);
+	} while (np_now_ms() < end);
+	return -errno;
+}
+
+int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS])
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/nvme-peer/nvmep%d/objects", ctrl->instance);
+	return np_read_file(path, text, NP_OBJECTS);
+}
+
+int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS], int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+	char now[NP_OBJECTS];
+	int ret;
+
+	do {
+		ret = np_objects(ctrl, now);
+		if (ret)
+			return ret;
+		if (!strcmp(now, before))
+			return 0;
+		np_sleep_ms(20);
+	} while (np_now_ms() < end);
+	fprintf(stderr, "# objects before:\n%s# objects now:\n%s", before, now);
+	return -ETIMEDOUT;
+}
+
+int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk)
+{
+	ssize_t ret = pread(fd, bytes, length, (off_t)disk);
+
+	if (ret < 0)
+		return -errno;
+	return (size_t)ret == length ? 0 : -EIO;
+}
+
+int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk)
+{
+	ssize_t ret = pwrite(fd, bytes, length, (off_t)disk);
+
+	if (ret < 0)
+		return -errno;
+	return (size_t)ret == length ? 0 : -EIO;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests share: finding and binding controllers, counting the module's
+ * objects, buffers, and a queue pair whose peer is the CPU.
+ *
+ * Functions return 0 or a negative errno and never print; a test says what it
+ * expected.  Nothing here is thread safe, except that different queue pairs
+ * may be used by different threads.
+ */
+#ifndef NPTEST_H
+#define NPTEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/nvme_ioctl.h>
+#include <linux/nvme_peer.h>
+
+#include "nvmep_test.h"
+
+#define NP_PAGE		4096U
+#define NP_BLOCK	512U
+
+/* Byte ranges of the disk, so that tests do not write over each other. */
+#define NP_AREA(n)	((uint64_t)(n) << 24)
+
+/**
+ * struct np_ctrl - one bound controller
+ * @fd: open /dev/nvmepX
+ * @instance: X
+ * @address: "0000:01:00.0"
+ * @info: as of np_ctrl_open()
+ */
+struct np_ctrl {
+	int fd;
+	int instance;
+	char address[16];
+	struct nvme_peer_info info;
+};
+
+/* Files and functions. */
+int np_write_file(const char *path, const char *text);
+int np_read_file(const char *path, char *text, size_t size);
+int np_bind(const char *address);
+int np_unbind(const char *address);
+bool np_bound(const char *address);
+int np_bind_all(void);
+/* First PCI function with class >> 8 == @class, but not the one at @except. */
+int np_find_function(uint32_t class, const char *except, char address[16]);
+uint32_t np_parse_address(const char *address);
+
+/* Controllers. */
+int np_ctrl_open(struct np_ctrl *ctrl, const char *serial);
+void np_ctrl_close(struct np_ctrl *ctrl);
+int np_info(int fd, struct nvme_peer_info *info);
+int np_ioctl(int fd, unsigned long cmd, void *arg);
+int np_admin(int fd, struct nvme_admin_cmd *cmd);
+/* Open a node of @ctrl, "/dev/nvmep%dn1" say, waiting until it is there. */
+int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags);
+
+/*
+ * What the module holds: text to compare, one object kind a line.  Closing a
+ * file may finish a little later, so np_objects_settle() waits for @before.
+ */
+#define NP_OBJECTS	4096
+int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS]);
+int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS],
+		      int timeout_ms);
+
+/**
+ * struct np_buffer - host RAM that the controller may read and write
+ * @fd: dma-buf of nvmep_test
+ * @handle: as imported
+ * @pages: how many; the last one is for PRP lists
+ * @bytes: the mapping
+ * @table: DMA address of each page
+ */
+struct np_buffer {
+	int fd;
+	uint32_t handle;
+	uint32_t pages;
+	uint8_t *bytes;
+	uint64_t *table;
+};
+
+int np_test_export(uint32_t pages, uint32_t flags);
+int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
+int np_release(int ctrl_fd, uint32_t handle);
+int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags);
+void np_buffer_close(struct np_buffer *buffer);
+
+/**
+ * struct np_export - one exported part of a queue pair, mapped
+ * @fd: dma-buf
+ * @map: mapping of the whole dma-buf
+ * @size: of the mapping
+ * @at: the object itself, @offset into the mapping
+ * @length: of the object
+ */
+struct np_export {
+	int fd;
+	void *map;
+	size_t size;
+	void *at;
+	uint64_t length;
+};
+
+int np_export_fd(int qp_fd, uint32_t what, uint32_t flags, struct nvme_peer_qp_export *out);
+int np_export_open(struct np_export *export, int qp_fd, uint32_t what, uint32_t flags);
+void np_export_close(struct np_export *export);
+
+/**
+ * struct np_command - a submission queue entry (NVMe base specification 4.1)
+ */
+struct np_command {
+	uint8_t opcode;
+	uint8_t flags;
+	uint16_t cid;
+	uint32_t nsid;
+	uint64_t reserved;
+	uint64_t metadata;
+	uint64_t prp1;
+	uint64_t prp2;
+	uint32_t cdw10[6];
+};
+
+/**
+ * struct np_completion - a completion queue entry (specification 4.2)
+ * @status: bit 0 is the phase
+ */
+struct np_completion {
+	uint32_t result;
+	uint32_t reserved;
+	uint16_t sq_head;
+	uint16_t sq_id;
+	uint16_t cid;
+	uint16_t status;
+};
+
+#define NP_CMD_FLUSH	0x00
+#define NP_CMD_WRITE	0x01
+#define NP_CMD_READ	0x02
+
+/**
+ * struct np_qp - a queue pair with rings in host memory, run by the CPU
+ * @fd: queue pair file
+ * @create: as created
+ */
+struct np_qp {
+	int fd;
+	struct nvme_peer_qp_create create;
+	struct np_export sq;
+	struct np_export cq;
+	struct np_export doorbell;
+	struct np_export status;
+	volatile uint32_t *tail_doorbell;
+	volatile uint32_t *head_doorbell;
+	uint32_t tail;
+	uint32_t head;
+	uint16_t phase;
+};
+
+int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create);
+int np_qp_info(int qp_fd, struct nvme_peer_qp_info *info);
+int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries);
+void np_qp_close(struct np_qp *qp);
+/* Put an entry into the ring; np_qp_ring() tells the controller. */
+void np_qp_put(struct np_qp *qp, const struct np_command *command);
+void np_qp_ring(struct np_qp *qp);
+/* Next completion: its status without the phase, or -ETIMEDOUT. */
+int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms);
+/* One command from start to end: NVMe status, or a negative errno. */
+int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms);
+
+/* A read or write of @length bytes at @disk, data at @offset of @buffer. */
+void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,
+		   uint64_t disk, uint32_t offset, uint32_t length);
+/* Bytes that depend on the place on the disk and on @seed. */
+void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed);
+/* Whole transfers on the block device, around the page cache. */
+int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk);
+int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk);
+
+int64_t np_now_ms(void);
+void np_sleep_ms(int ms);
+
+#endif /* NPTEST_H */
