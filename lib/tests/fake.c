@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * A kernel made of one structure; see fake.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "fake.h"
+
+struct fake fake;
+
+/* Descriptors that no real file has, so that a mix-up shows. */
+enum { FIRST_FD = 1000 };
+static int next_fd = FIRST_FD;
+
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_close(int fd);
+int __wrap_ioctl(int fd, unsigned long command, ...);
+void *__wrap_mmap(void *address, size_t length, int protection, int flags,
+		  int fd, off_t offset);
+int __real_close(int fd);
+void *__real_mmap(void *address, size_t length, int protection, int flags,
+		  int fd, off_t offset);
+
+void fake_reset(void)
+{
+	memset(&fake, 0, sizeof(fake));
+	fake.info.state = NVME_PEER_CTRL_LIVE;
+	fake.info.max_entries = 1024;
+	fake.info.page_size = 4096;
+	fake.info.max_transfer = 131072;
+	fake.info.qids_total = 8;
+	fake.info.qids_cpu = 4;
+	fake.info.qids_peer_max = 4;
+	fake.info.doorbell_stride = 4;
+}
+
+static int new_file(void)
+{
+	fake.open_files++;
+	return next_fd++;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	(void)flags;
+	snprintf(fake.path, sizeof(fake.path), "%s", path);
+	if (fake.open_error) {
+		errno = fake.open_error;
+		return -1;
+	}
+	return new_file();
+}
+
+int __wrap_close(int fd)
+{
+	if (fd < FIRST_FD)
+		return __real_close(fd);
+	fake.open_files--;
+	return 0;
+}
+
+static int answer_peer(unsigned long command, void *argument)
+{
+	union {
+		struct nvme_peer_info *info;
+		struct nvme_peer_route *route;
+		struct nvme_peer_buf_import *import;
+		struct nvme_peer_qp_create *create;
+		struct nvme_peer_qp_export *export;
+		struct nvme_peer_qp_info *qp_info;
+	} out = { argument };
+
+	switch (command) {
+	case NVME_PEER_INFO:
+		*out.info = fake.info;
+		out.info->size = sizeof(*out.info);
+		return 0;
+	case NVME_PEER_ROUTE:
+		*out.route = fake.route;
+		out.route->size = sizeof(*out.route);
+		return 0;
+	case NVME_PEER_BUF_IMPORT:
+		out.import->handle = 7;
+		out.import->length = 65536;
+		return 0;
+	case NVME_PEER_QP_CREATE:
+		out.create->qid = 5;
+		out.create->qp_fd = new_file();
+		return 0;
+	case NVME_PEER_QP_INFO:
+		out.qp_info->qid = 5;
+		out.qp_info->sq_entries = 64;
+		out.qp_info->cq_entries = 128;
+		out.qp_info->doorbell_stride = 4;
+		return 0;
+	case NVME_PEER_QP_EXPORT:
+		out.export->fd = new_file();
+		out.export->offset = 0x28;
+		out.export->length = 8;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+static int answer(unsigned long command, void *argument)
+{
+	const struct nvme_passthru_cmd *passthru = argument;
+
+	switch (command) {
+	case NVME_IOCTL_ID:
+		return 3;
+	case NVME_IOCTL_ADMIN_CMD:
+		memcpy((void *)(uintptr_t)passthru->addr, fake.identify,
+		       passthru->data_len);
+		return 0;
+	case UDMABUF_CREATE:
+		return new_file();
+	default:
+		return answer_peer(command, argument);
+	}
+}
+
+/* Bytes that the library passes; the peer structures tell it themselves. */
+static size_t argument_size(unsigned long command, const void *argument)
+{
+	if (!argument)
+		return 0;
+	if (_IOC_SIZE(command))
+		return _IOC_SIZE(command);
+	return *(const __u32 *)argument;
+}
+
+int __wrap_ioctl(int fd, unsigned long command, ...)
+{
+	void *argument;
+	va_list arguments;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, void *);
+	va_end(arguments);
+	if (fd < FIRST_FD) {
+		errno = EBADF;
+		return -1;
+	}
+	fake.calls++;
+	if (argument_size(command, argument) <= sizeof(fake.request))
+		memcpy(fake.request, argument, argument_size(command, argument));
+	if (command != fake.fail_command)
+		return answer(command, argument);
+	if (fake.fail_status)
+		return fake.fail_status;
+	errno = fake.fail_error;
+	return -1;
+}
+
+void *__wrap_mmap(void *address, size_t length, int protection, int flags,
+		  int fd, off_t offset)
+{
+	if (fd < FIRST_FD)
+		return __real_mmap(address, length, protection, flags, fd, offset);
+	fake.map_length = length;
+	fake.map_protection = protection;
+	return __real_mmap(address, length, protection,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Unit tests of libnvmepeer without a kernel: what it passes to the kernel,
+ * what it makes of the answers, and what it says about each refusal.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kselftest_harness.h"
+
+#include "fake.h"
+
+#define REQUEST(type) ((const type *)(const void *)fake.request)
+#define MENTIONS(text, part) ASSERT_NE(strstr(text, part), NULL) \
+	TH_LOG("\"%s\" does not mention \"%s\"", text, part)
+
+FIXTURE(controller)
+{
+	struct nvmepeer *ctrl;
+	struct nvmepeer_explanation explanation;
+};
+
+FIXTURE_SETUP(controller)
+{
+	fake_reset();
+	ASSERT_EQ(nvmepeer_open("nvmep0", &self->ctrl), 0);
+	ASSERT_EQ(fake.open_files, 1);
+}
+
+FIXTURE_TEARDOWN(controller)
+{
+	nvmepeer_close(self->ctrl);
+	EXPECT_EQ(fake.open_files, 0);
+}
+
+TEST(open_completes_the_path)
+{
+	struct nvmepeer *ctrl;
+
+	fake_reset();
+	ASSERT_EQ(nvmepeer_open("nvmep3", &ctrl), 0);
+	EXPECT_STREQ(fake.path, "/dev/nvmep3");
+	EXPECT_STREQ(nvmepeer_node(ctrl), "/dev/nvmep3");
+	nvmepeer_close(ctrl);
+	ASSERT_EQ(nvmepeer_open("./x/nvmep3", &ctrl), 0);
+	EXPECT_STREQ(fake.path, "./x/nvmep3");
+	nvmepeer_close(ctrl);
+}
+
+TEST(open_of_a_foreign_node_closes_it)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer *ctrl = NULL;
+
+	fake_reset();
+	fake.fail_command = NVME_PEER_INFO;
+	fake.fail_error = ENOTTY;
+	ASSERT_EQ(nvmepeer_open("/dev/nvme0", &ctrl), -ENOTTY);
+	EXPECT_EQ(ctrl, NULL);
+	EXPECT_EQ(fake.open_files, 0);
+	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOTTY);
+	MENTIONS(explanation.what, "/dev/nvme0");
+	MENTIONS(explanation.help, "/dev/nvmepX");
+}
+
+TEST(open_of_nothing_tells_how_to_bind)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer *ctrl;
+
+	fake_reset();
+	fake.open_error = ENOENT;
+	ASSERT_EQ(nvmepeer_open("nvmep0", &ctrl), -ENOENT);
+	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOENT);
+	MENTIONS(explanation.help, "driver_override");
+}
+
+TEST(open_refuses_a_path_that_does_not_fit)
+{
+	struct nvmepeer *ctrl;
+	char path[300];
+
+	fake_reset();
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = 0;
+	EXPECT_EQ(nvmepeer_open(path, &ctrl), -ENAMETOOLONG);
+	EXPECT_EQ(fake.open_files, 0);
+}
+
+TEST_F(controller, import_passes_fd_and_flags)
+{
+	struct nvme_peer_buf_import buffer;
+
+	memset(&buffer, 0xff, sizeof(buffer));
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->size, sizeof(buffer));
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->dmabuf_fd, 42);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->flags, NVME_PEER_BUF_REQUIRE_DEVICE);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->handle, 0);
+	EXPECT_EQ(buffer.handle, 7);
+	EXPECT_EQ(buffer.length, 65536);
+}
+
+TEST_F(controller, refused_import_names_the_bridge)
+{
+	struct nvme_peer_buf_import buffer;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	fake.fail_error = EXDEV;
+	fake.route.reason = NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN;
+	fake.route.pci_address = 0x0300;
+	fake.route.blocker = 0x0018;
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
+	MENTIONS(self->explanation.limit, "0000:03:00.0");
+	MENTIONS(self->explanation.limit, "0000:00:03.0");
+	MENTIONS(self->explanation.help, "allow_host_bridge");
+}
+
+TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
+{
+	struct nvme_peer_buf_import buffer;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	fake.fail_error = EREMOTEIO;
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer), -EREMOTEIO);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EREMOTEIO);
+	MENTIONS(self->explanation.limit, "host RAM");
+}
+
+TEST_F(controller, table_returns_the_count)
+{
+	uint64_t addresses[4];
+
+	ASSERT_EQ(nvmepeer_buf_table(self->ctrl, 7, 8192, addresses, 4), 4);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_table)->offset, 8192);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_table)->addresses, (uintptr_t)addresses);
+}
+
+TEST_F(controller, queue_pair_gets_as_many_completion_entries)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64, .sq_handle = 7 };
+	struct nvmepeer_qp *qp;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->size, sizeof(request));
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->cq_entries, 64);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->sq_handle, 7);
+	EXPECT_EQ(request.qid, 5);
+	EXPECT_EQ(request.qp_fd, -1);
+	EXPECT_EQ(fake.open_files, 2);
+	nvmepeer_qp_destroy(qp);
+	EXPECT_EQ(fake.open_files, 1);
+}
+
+TEST_F(controller, export_and_map)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_mapping mapping;
+	struct nvmepeer_export exported;
+	struct nvmepeer_qp *qp;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_DOORBELL, NVME_PEER_EXPORT_ALLOW_STATIC, &exported), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_export)->what, NVME_PEER_EXPORT_DOORBELL);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_export)->flags, NVME_PEER_EXPORT_ALLOW_STATIC);
+	EXPECT_EQ(exported.offset, 0x28);
+	EXPECT_EQ(fake.open_files, 3);
+	fake.open_files--;	/* exported.fd, which is the test's */
+
+	ASSERT_EQ(nvmepeer_qp_map(qp, NVME_PEER_EXPORT_DOORBELL, &mapping), 0);
+	EXPECT_EQ(fake.map_length, 4096);
+	EXPECT_EQ(fake.map_protection, PROT_WRITE);
+	EXPECT_EQ((char *)mapping.address - (char *)mapping.base, 0x28);
+	EXPECT_EQ(mapping.length, 8);
+	nvmepeer_unmap(&mapping);
+	ASSERT_EQ(nvmepeer_qp_map(qp, NVME_PEER_EXPORT_STATUS, &mapping), 0);
+	EXPECT_EQ(fake.map_protection, PROT_READ);
+	nvmepeer_unmap(&mapping);
+	EXPECT_EQ(fake.open_files, 2);
+	nvmepeer_qp_destroy(qp);
+}
+
+TEST_F(controller, only_a_queue_pair_is_taken_as_one)
+{
+	struct nvmepeer_qp *qp;
+
+	fake.fail_command = NVME_PEER_QP_INFO;
+	fake.fail_error = ENOTTY;
+	ASSERT_EQ(nvmepeer_qp_from_fd(nvmepeer_fd(self->ctrl), &qp), -ENOTTY);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -ENOTTY);
+	MENTIONS(self->explanation.limit, "not a queue pair");
+	EXPECT_EQ(fake.open_files, 1);
+}
+
+TEST_F(controller, export_of_an_imported_ring_is_explained)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_export exported;
+	struct nvmepeer_qp *qp;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	fake.fail_command = NVME_PEER_QP_EXPORT;
+	fake.fail_error = ENODATA;
+	EXPECT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_SQ, 0, &exported), -ENODATA);
+	nvmepeer_explain(&self->explanation);
+	MENTIONS(self->explanation.what, "submission ring");
+	nvmepeer_qp_destroy(qp);
+}
+
+/* ---- What QP_CREATE refuses, and why ------------------------------------ */
+
+FIXTURE(refusal)
+{
+	struct nvmepeer *ctrl;
+};
+
+FIXTURE_VARIANT(refusal)
+{
+	struct nvme_peer_qp_create request;
+	int error;
+	const char *limit;
+	const char *help;
+};
+
+FIXTURE_VARIANT_ADD(refusal, one_entry) {
+	.request = { .sq_entries = 1 }, .error = EINVAL,
+	.limit = "2 to 1024", .help = "2 entries",
+};
+FIXTURE_VARIANT_ADD(refusal, too_deep) {
+	.request = { .sq_entries = 2048 }, .error = EINVAL,
+	.limit = "2048", .help = "several queue pairs",
+};
+FIXTURE_VARIANT_ADD(refusal, short_completion_ring) {
+	.request = { .sq_entries = 64, .cq_entries = 32 }, .error = EINVAL,
+	.limit = "32 completion entries for 64", .help = "64",
+};
+FIXTURE_VARIANT_ADD(refusal, misaligned) {
+	.request = { .sq_entries = 64, .sq_handle = 1, .sq_offset = 64 }, .error = EINVAL,
+	.limit = "4096", .help = "page boundary",
+};
+FIXTURE_VARIANT_ADD(refusal, offset_without_buffer) {
+	.request = { .sq_entries = 64, .cq_offset = 4096 }, .error = EINVAL,
+	.limit = "host memory", .help = "buffer",
+};
+FIXTURE_VARIANT_ADD(refusal, unknown_mode) {
+	.request = { .sq_entries = 64, .mode = 9 }, .error = EINVAL,
+	.limit = "mode", .help = "NVME_PEER_MODE_DIRECT",
+};
+FIXTURE_VARIANT_ADD(refusal, priority) {
+	.request = { .sq_entries = 64, .priority = 2 }, .error = EINVAL,
+	.limit = "round robin", .help = "0",
+};
+FIXTURE_VARIANT_ADD(refusal, no_capability) {
+	.request = { .sq_entries = 64 }, .error = EPERM,
+	.limit = "CAP_SYS_RAWIO", .help = "root",
+};
+FIXTURE_VARIANT_ADD(refusal, buffer_too_small) {
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EMSGSIZE,
+	.limit = "4096 bytes", .help = "larger buffer",
+};
+FIXTURE_VARIANT_ADD(refusal, several_segments) {
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ENOTUNIQ,
+	.limit = "CAP.CQR", .help = "contiguous",
+};
+FIXTURE_VARIANT_ADD(refusal, overlap) {
+	.request = { .sq_entries = 64, .sq_handle = 1, .cq_handle = 1 }, .error = EBADSLT,
+	.limit = "offset 0", .help = "own",
+};
+FIXTURE_VARIANT_ADD(refusal, no_queue_identifier) {
+	.request = { .sq_entries = 64 }, .error = ENOSPC,
+	.limit = "peers may have 4", .help = "peer_queues",
+};
+FIXTURE_VARIANT_ADD(refusal, no_such_handle) {
+	.request = { .sq_entries = 64, .sq_handle = 99 }, .error = ENOENT,
+	.limit = "handle", .help = "open file",
+};
+FIXTURE_VARIANT_ADD(refusal, invalidated) {
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ESTALE,
+	.limit = "taken the memory back", .help = "import it again",
+};
+FIXTURE_VARIANT_ADD(refusal, resetting) {
+	.request = { .sq_entries = 64 }, .error = EAGAIN,
+	.limit = "reset", .help = "try again",
+};
+FIXTURE_VARIANT_ADD(refusal, going_away) {
+	.request = { .sq_entries = 64 }, .error = ESHUTDOWN,
+	.limit = "removed", .help = "bind",
+};
+FIXTURE_VARIANT_ADD(refusal, refused_by_controller) {
+	.request = { .sq_entries = 64 }, .error = EIO,
+	.limit = "refused", .help = "log",
+};
+
+FIXTURE_SETUP(refusal)
+{
+	fake_reset();
+	ASSERT_EQ(nvmepeer_open("nvmep0", &self->ctrl), 0);
+}
+
+FIXTURE_TEARDOWN(refusal)
+{
+	nvmepeer_close(self->ctrl);
+}
+
+TEST_F(refusal, is_explained)
+{
+	struct nvme_peer_qp_create request = variant->request;
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_qp *qp = NULL;
+
+	fake.fail_command = NVME_PEER_QP_CREATE;
+	fake.fail_error = variant->error;
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), -variant->error);
+	EXPECT_EQ(qp, NULL);
+	EXPECT_EQ(fake.open_files, 1);
+	ASSERT_EQ(nvmepeer_explain(&explanation), -variant->error);
+	EXPECT_STREQ(explanation.call, "nvmepeer_qp_create");
+	EXPECT_EQ(explanation.error, variant->error);
+	MENTIONS(explanation.what, "/dev/nvmep0");
+	MENTIONS(explanation.limit, variant->limit);
+	MENTIONS(explanation.help, variant->help);
+}
+
+/* ---- Namespaces --------------------------------------------------------- */
+
+static void describe_namespace(uint8_t flbas, uint8_t formats, unsigned int index,
+			       uint8_t shift, uint16_t metadata)
+{
+	fake_reset();
+	fake.identify[1] = 0x10;		/* NSZE = 0x1000 */
+	fake.identify[25] = formats - 1;
+	fake.identify[26] = flbas;
+	fake.identify[128 + 4 * index] = metadata & 0xff;
+	fake.identify[129 + 4 * index] = metadata >> 8;
+	fake.identify[130 + 4 * index] = shift;
+}
+
+TEST(namespace_format_is_read)
+{
+	struct nvmepeer_ns *ns;
+
+	describe_namespace(0x01, 2, 1, 12, 0);
+	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
+	EXPECT_STREQ(fake.path, "/dev/ngp0n1");
+	EXPECT_EQ(nvmepeer_ns_info(ns)->nsid, 3);
+	EXPECT_EQ(nvmepeer_ns_info(ns)->block_size, 4096);
+	EXPECT_EQ(nvmepeer_ns_info(ns)->blocks, 0x1000);
+	nvmepeer_ns_close(ns);
+	EXPECT_EQ(fake.open_files, 0);
+}
+
+TEST(namespace_format_above_15_is_read)
+{
+	struct nvmepeer_ns *ns;
+
+	describe_namespace(0x22, 20, 18, 9, 0x108);
+	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
+	EXPECT_EQ(nvmepeer_ns_info(ns)->block_size, 512);
+	EXPECT_EQ(nvmepeer_ns_info(ns)->metadata_size, 0x108);
+	nvmepeer_ns_close(ns);
+}
+
+TEST(namespace_with_a_senseless_format_is_refused)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_ns *ns = NULL;
+
+	describe_namespace(0x05, 2, 5, 12, 0);
+	EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EPROTO);
+	describe_namespace(0x00, 1, 0, 0, 0);
+	EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EPROTO);
+	describe_namespace(0x00, 1, 0, 40, 0);
+	EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EPROTO);
+	EXPECT_EQ(ns, NULL);
+	EXPECT_EQ(fake.open_files, 0);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "format");
+}
+
+TEST(read_fills_the_command)
+{
+	const struct nvme_passthru_cmd *command;
+	struct nvmepeer_ns *ns;
+	char data[512];
+
+	describe_namespace(0x00, 1, 0, 9, 0);
+	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
+	ASSERT_EQ(nvmepeer_read(ns, 0x123456789abull, 256, data), 0);
+	command = REQUEST(struct nvme_passthru_cmd);
+	EXPECT_EQ(command->opcode, 0x02);
+	EXPECT_EQ(command->nsid, 3);
+	EXPECT_EQ(command->cdw10, 0x456789ab);
+	EXPECT_EQ(command->cdw11, 0x123);
+	EXPECT_EQ(command->cdw12, 255);
+	EXPECT_EQ(command->data_len, 131072);
+	EXPECT_EQ(command->addr, (uintptr_t)data);
+	ASSERT_EQ(nvmepeer_write(ns, 1, 1, data), 0);
+	EXPECT_EQ(command->opcode, 0x01);
+	nvmepeer_ns_close(ns);
+}
+
+TEST(transfer_of_no_or_too_many_blocks_never_reaches_the_kernel)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_ns *ns;
+	unsigned int calls;
+	char data[512];
+
+	describe_namespace(0x00, 1, 0, 9, 0);
+	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
+	calls = fake.calls;
+	EXPECT_EQ(nvmepeer_read(ns, 0, 0, data), -EINVAL);
+	EXPECT_EQ(nvmepeer_write(ns, 0, 65537, data), -EINVAL);
+	EXPECT_EQ(fake.calls, calls);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "65536");
+	nvmepeer_ns_close(ns);
+}
+
+TEST(status_of_the_controller_is_passed_on)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_ns *ns;
+	char data[512];
+
+	describe_namespace(0x00, 1, 0, 9, 0);
+	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
+	fake.fail_command = NVME_IOCTL_IO_CMD;
+	fake.fail_status = 0x4080;
+	EXPECT_EQ(nvmepeer_read(ns, 0, 1, data), 0x4080);
+	ASSERT_EQ(nvmepeer_explain(&explanation), 0x4080);
+	MENTIONS(explanation.limit, "LBA out of range");
+	MENTIONS(explanation.limit, "do not retry");
+	nvmepeer_ns_close(ns);
+}
+
+/* ---- Host memory -------------------------------------------------------- */
+
+TEST(host_memory_is_whole_pages)
+{
+	struct nvmepeer_hostmem memory;
+
+	fake_reset();
+	ASSERT_EQ(nvmepeer_hostmem_alloc(5000, &memory), 0);
+	EXPECT_EQ(memory.length, 8192);
+	EXPECT_STREQ(fake.path, "/dev/udmabuf");
+	EXPECT_EQ(fake.open_files, 1);
+	nvmepeer_hostmem_free(&memory);
+	EXPECT_EQ(fake.open_files, 0);
+	EXPECT_EQ(nvmepeer_hostmem_alloc(0, &memory), -EINVAL);
+	EXPECT_EQ(nvmepeer_hostmem_alloc(SIZE_MAX, &memory), -EINVAL);
+}
+
+TEST(host_memory_without_devices_is_explained)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_hostmem memory;
+
+	fake_reset();
+	fake.open_error = ENOENT;
+	EXPECT_EQ(nvmepeer_hostmem_alloc(4096, &memory), -ENOSYS);
+	EXPECT_STREQ(fake.path, "/dev/dma_heap/system");
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.help, "CONFIG_UDMABUF");
+}
+
+/* ---- Names and numbers -------------------------------------------------- */
+
+TEST(pci_addresses)
+{
+	static const char *const bad[] = {
+		"", "01", "01:00", "01:00.", "01:00.8", "01:20.0", "001:00.0",
+		"g1:00.0", "00000:01:00.0", "0000:01:00.00", "01:00.0 ", ":01:00.0",
+	};
+	uint32_t address;
+	char text[16];
+	size_t i;
+
+	ASSERT_EQ(nvmepeer_pci_parse("01:1f.7", &address), 0);
+	EXPECT_EQ(address, 0x01ff);
+	ASSERT_EQ(nvmepeer_pci_parse("abcd:fe:02.1", &address), 0);
+	EXPECT_EQ(address, 0xabcdfe11);
+	EXPECT_STREQ(nvmepeer_pci_format(address, text), "abcd:fe:02.1");
+	EXPECT_STREQ(nvmepeer_pci_format(NVMEPEER_NO_PCI_ADDRESS, text), "none");
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		EXPECT_EQ(nvmepeer_pci_parse(bad[i], &address), -EINVAL)
+			TH_LOG("bad address %zu was taken", i);
+}
+
+TEST(names_of_values_not_known_here)
+{
+	EXPECT_STREQ(nvmepeer_qp_state_name(NVME_PEER_QP_LIVE), "live");
+	EXPECT_STREQ(nvmepeer_qp_state_name(0), "unknown");
+	EXPECT_STREQ(nvmepeer_qp_state_name(99), "unknown");
+	EXPECT_STREQ(nvmepeer_verdict_name(99), "unknown");
+	EXPECT_STREQ(nvmepeer_status_text(0x7ff), "status 0x7ff");
+}
+
+TEST(every_route_has_a_sentence)
+{
+	struct nvme_peer_route route = { .blocker_acs = 0x04, .blocker = 0x1234 };
+	char text[200], cut[10];
+	uint32_t reason;
+	int length;
+
+	for (reason = 0; reason <= NVME_PEER_REASON_UNKNOWN_MEMORY; reason++) {
+		route.reason = reason;
+		length = nvmepeer_route_describe(&route, text, sizeof(text));
+		EXPECT_EQ(strlen(text), (size_t)length);
+		EXPECT_EQ(strstr(text, "does not know"), NULL);
+		EXPECT_EQ(nvmepeer_route_describe(&route, cut, sizeof(cut)), length);
+		EXPECT_EQ(strlen(cut), sizeof(cut) - 1);
+		EXPECT_STRNE(nvmepeer_reason_name(reason), "unknown");
+	}
+	route.reason = NVME_PEER_REASON_ACS_REDIRECT;
+	nvmepeer_route_describe(&route, text, sizeof(text));
+	MENTIONS(text, "RequestRedirect");
+	MENTIONS(text, "0000:12:06.4");
+}
+
+static void *explain_elsewhere(void *result)
+{
+	struct nvmepeer_explanation explanation;
+
+	*(int *)result = nvmepeer_explain(&explanation);
+	return NULL;
+}
+
+TEST_F(controller, explanations_belong_to_threads)
+{
+	int elsewhere = 1;
+	pthread_t thread;
+
+	fake.fail_command = NVME_PEER_BUF_RELEASE;
+	fake.fail_error = EBUSY;
+	ASSERT_EQ(nvmepeer_buf_release(self->ctrl, 7), -EBUSY);
+	ASSERT_EQ(pthread_create(&thread, NULL, explain_elsewhere, &elsewhere), 0);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(elsewhere, 0);
+	EXPECT_EQ(nvmepeer_explain(&self->explanation), -EBUSY);
+	MENTIONS(self->explanation.limit, "ring");
+}
+
+TEST_F(controller, error_without_a_rule_is_named)
+{
+	struct nvme_peer_info info;
+
+	fake.fail_command = NVME_PEER_INFO;
+	fake.fail_error = EXFULL;
+	ASSERT_EQ(nvmepeer_info(self->ctrl, &info), -EXFULL);
+	nvmepeer_explain(&self->explanation);
+	EXPECT_STREQ(self->explanation.limit, strerror(EXFULL));
+}
+
+TEST_HARNESS_MAIN
