@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Everything a reader, a tester or an operator starts by hand; `make help` lists it.
+#
+# Two ways to build:
+#  - native, against this machine's kernel headers (or KDIR=) and libraries: make, make install
+#  - in the tests' Debian tree, which selftests/setup/setup.sh makes:        make module KERNEL=, make user
+# Objects never land beside the sources: build/<kernel>/ and build/user/ are all there is.
+
+top := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
+build := $(top)/build
+setup := $(top)/selftests/setup
+in_tree := $(setup)/in-tree
+
+kernels := 6.1 6.12 7
+DESTDIR ?=
+PREFIX ?= /usr/local
+
+# Directories with user programs, in the order they need each other.
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/softgpu selftests/tests selftests/demo))))
+
+# What each of their Makefiles is told: where results go, and where Debian's
+# kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
+OUT ?= $(build)/native
+cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/nvme-peer)
+user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
+
+.DEFAULT_GOAL := all
+.PHONY: all native module modules user user-here setup demo check check-long unit lint clean install help
+
+help:
+	@echo 'Native, with this machine'"'"'s headers:'
+	@echo '  all (default)   the module for the running kernel (KDIR=DIR: another), library and tools'
+	@echo '  install         install them (DESTDIR=, PREFIX=)'
+	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
+	@echo '  demo            show CPU and stand-in GPU doing I/O on one controller'
+	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
+	@echo '  module          modules for KERNEL=$(subst $() ,|,$(kernels)) (default 7) into build/KERNEL/'
+	@echo '  modules         modules for all of them'
+	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
+	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck'
+	@echo '  clean           remove build/'
+	@echo 'One test: selftests/run --only NAME (selftests/run --help)'
+
+## Native
+
+ifeq ($(KERNEL),)
+KDIR ?= /lib/modules/$(shell uname -r)/build
+endif
+
+all: native
+
+# Tests need the tests' set-up; a native build is what gets installed.
+native: user_dirs := $(filter %/lib %/tools,$(user_dirs))
+native:
+	$(setup)/build-modules --native $(abspath $(KDIR))
+	@mkdir -p $(OUT)
+	@set -e; for dir in $(user_dirs); do $(MAKE) --no-print-directory -C $$dir $(user_args) all; done
+
+# One sub-make per directory, in order: a later one links what an earlier one made.
+user-here:
+	@mkdir -p $(OUT)
+	@set -e; for dir in $(user_dirs); do $(MAKE) --no-print-directory -C $$dir $(user_args) all; done
+
+install: native
+	@set -e; release=$$(cat $(KDIR)/include/config/kernel.release); \
+	install -D -m 644 $(build)/$$release/nvme_peer.ko $(DESTDIR)/lib/modules/$$release/updates/nvme_peer.ko; \
+	if [ -z "$(DESTDIR)" ]; then depmod -a $$release; fi
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
+	@set -e; for dir in $(filter %/lib %/tools %/man,$(user_dirs) $(top)/Documentation/man); do \
+		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
+
+## In the tree
+
+# KDIR= names headers outside the tree, so it means a native build of the module only.
+ifneq ($(origin KDIR),command line)
+module: KERNEL := $(or $(KERNEL),7)
+module:
+	$(setup)/setup.sh $(KERNEL)
+	$(setup)/build-modules $(KERNEL)
+else
+module:
+	$(setup)/build-modules --native $(abspath $(KDIR))
+endif
+
+modules:
+	$(setup)/setup.sh $(kernels)
+	@set -e; for kernel in $(kernels); do $(setup)/build-modules $$kernel; done
+
+user:
+	$(setup)/setup.sh --tree-only
+	@mkdir -p $(build)
+	flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -f $(top)/Makefile user-here OUT=$(build)/user
+
+setup:
+	$(setup)/setup.sh
+
+demo:
+	@$(top)/selftests/run --demo
+
+unit: user
+	@$(top)/selftests/run --unit
+
+check:
+	@$(top)/selftests/check
+
+check-long:
+	@$(top)/selftests/check --long
+
+lint:
+	$(setup)/setup.sh --lint
+	$(setup)/lint
+
+clean:
+	rm -rf $(build)

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# One cell of the matrix: start the stand-in GPU and a guest, follow them, clean up.
+# Sourced by selftests/run.
+
+cell_memory=2G
+guest_slots=2
+
+## The machine
+
+# KVM needs a processor that has it; a /dev/kvm that opens is not enough.
+accelerator() {
+	if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -w /dev/kvm ]] &&
+		"$np_source/selftests/setup/in-tree" qemu-system-x86_64 -machine none -accel kvm \
+			-display none -nodefaults -monitor stdio <<<quit >/dev/null 2>&1; then
+		echo kvm
+	else
+		echo tcg,thread=multi
+	fi
+}
+
+# machine_options IOMMU: EPYC, as Linux has that host bridge on its peer-to-peer
+# list; RAM as a shared memfd, as the stand-in GPU maps it.
+machine_options() {
+	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory"
+	echo "-cpu EPYC -smp 2 -accel $(accelerator) -nodefaults -display none -no-reboot"
+	if [[ $1 == off ]]; then
+		echo "-machine q35,memory-backend=mem"
+	else
+		echo "-machine q35,memory-backend=mem,kernel-irqchip=split"
+		# Without caching-mode QEMU cannot tell the stand-in GPU of new mappings.
+		echo "-device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on"
+	fi
+}
+
+# Fixed addresses: tests and the kernel's command line name the ports.
+root_ports() {
+	echo "-device pcie-root-port,id=rp1,bus=pcie.0,addr=0x3,chassis=1,slot=1"
+	echo "-device pcie-root-port,id=rp2,bus=pcie.0,addr=0x4,chassis=2,slot=2,pref64-reserve=256M"
+	echo "-device pcie-root-port,id=rp3,bus=pcie.0,addr=0x5,chassis=3,slot=3"
+	echo "-device pcie-root-port,id=rp4,bus=pcie.0,addr=0x6,chassis=4,slot=4,pref64-reserve=256M"
+}
+
+# QEMU's switches have no ACS, its root ports do. So "switch" is the path that
+# stays below one upstream port, "switch-acs" the one that must go up and be redirected.
+topology_options() {
+	local topology=$1 run=$2 socket=$3 nvme_bus=rp1 gpu_bus=rp2
+	root_ports
+	if [[ $topology == switch ]]; then
+		nvme_bus=ds1 gpu_bus=ds2
+		echo "-device x3130-upstream,id=us,bus=rp1"
+		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
+		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"
+	fi
+	echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap"
+	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
+	echo "-device nvme,drive=d0,serial=np0,bus=$nvme_bus"
+	echo "-device nvme,drive=d1,serial=np1,bus=rp3"
+	if [[ $socket ]]; then
+		echo '-device {"driver":"vfio-user-pci","id":"softgpu","bus":"'"$gpu_bus"'","socket":{"type":"unix","path":"'"$socket"'"}}'
+	fi
+}
+
+# Virtio stays outside the IOMMU: the test bed is not what is tested.
+test_bed_options() {
+	local run=$1 kernel=$2
+	echo "-drive if=none,id=root,file=$np_cache/guest/root.erofs,format=raw,readonly=on"
+	echo "-device virtio-blk-pci,drive=root,addr=0x10"
+	echo "-fsdev local,id=host,path=$run,security_model=none -device virtio-9p-pci,fsdev=host,mount_tag=host,addr=0x11"
+	echo "-fsdev local,id=modules,path=$np_cache/kernels/$kernel/lib/modules,security_model=none,readonly=on"
+	echo "-device virtio-9p-pci,fsdev=modules,mount_tag=modules,addr=0x12"
+	echo "-device isa-debug-exit,iobase=0x501,iosize=1"
+	echo "-chardev stdio,id=tests,signal=off -serial file:$run/console.log -serial chardev:tests -monitor none"
+}
+
+# The watchdogs are there for deadlocks, not for a loaded machine that emulates.
+kernel_command_line() {
+	local kernel=$1 iommu=$2 topology=$3
+	local words="console=ttyS0 loglevel=5 panic=-1 nokaslr mitigations=off audit=0"
+	words+=" watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180"
+	case $topology in
+	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0" ;;
+	*) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:05.0" ;;
+	esac
+	case $iommu in
+	on) words+=" intel_iommu=on" ;;
+	pt) words+=" intel_iommu=on iommu=pt" ;;
+	off) [[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0" ;;
+	esac
+	[[ $kernel != debug ]] || words+=" kmemleak=on"
+	echo "$words"
+}
+
+## The run's own folder
+
+# A copy, so that nobody's next build changes files under a running guest.
+make_run_folder() {
+	local run=$1 kernel=$2 version
+	version=$(<"$np_cache/kernels/$kernel/version")
+	mkdir -p "$run"/{build,out,"modules/updates"}
+	cp -a "$np_source/selftests" "$run/"
+	mkdir -p "$run/build/$kernel"
+	[[ ! -d $np_source/build/user ]] || cp -a "$np_source/build/user" "$run/build/"
+	if compgen -G "$np_source/build/$kernel/*.ko" >/dev/null; then
+		cp "$np_source/build/$kernel"/*.ko "$run/build/$kernel/"
+		cp "$np_source/build/$kernel"/*.ko "$run/modules/updates/"
+	fi
+	truncate -s 2G "$run/np0.img"
+	truncate -s 512M "$run/np1.img"
+	index_modules "$run" "$kernel" "$version"
+}
+
+# depmod over the kernel's modules and ours together.
+index_modules() {
+	local run=$1 kernel=$2 version=$3 root=$1/depmod from=$np_cache/kernels/$2/lib/modules/$3
+	mkdir -p "$root/lib/modules"
+	mv "$run/modules" "$root/lib/modules/$version"
+	cp "$from"/modules.{order,builtin,builtin.modinfo} "$root/lib/modules/$version/"
+	ln -s "$from/kernel" "$root/lib/modules/$version/kernel"
+	"$np_source/selftests/setup/in-tree" depmod -b "$root" "$version"
+	rm "$root/lib/modules/$version/kernel"
+	mv "$root/lib/modules/$version" "$run/modules"
+	rm -r "$root"
+}
+
+## Processes
+
+# Two guests are what two cores carry; other callers on this machine wait here.
+take_guest_slot() {
+	local slot waited=no
+	while true; do
+		for ((slot = 0; slot < guest_slots; slot++)); do
+			exec {guest_slot}>"$np_cache/work/guest-slot.$slot"
+			flock -n "$guest_slot" && return
+			exec {guest_slot}>&-
+		done
+		[[ $waited == yes ]] || np_say "$1: waiting for one of $guest_slots guest slots"
+		waited=yes
+		sleep 1
+	done
+}
+
+start_softgpu() {
+	local run=$1 tries
+	softgpu_socket='' softgpu_pid=''
+	if [[ ! -x $np_source/build/user/softgpu ]]; then
+		np_say "note: no build/user/softgpu, so this guest has no stand-in GPU"
+		return
+	fi
+	# In /tmp: a socket's path has to be short.
+	softgpu_folder=$(mktemp -d /tmp/softgpu.XXXXXX)
+	softgpu_socket=$softgpu_folder/socket
+	"$np_source/selftests/setup/in-tree" "$run/build/user/softgpu" --socket "$softgpu_socket" --hbm-mb 64 \
+		>"$run/softgpu.log" 2>&1 {guest_slot}>&- &
+	softgpu_pid=$!
+	for ((tries = 0; tries < 100; tries++)); do
+		[[ ! -S $softgpu_socket ]] || return 0
+		kill -0 "$softgpu_pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	np_die "the stand-in GPU did not start, log in ${run#"$np_source"/}/softgpu.log"
+}
+
+stop_processes() {
+	local pid
+	for pid in ${guest_pid:-} ${softgpu_pid:-}; do
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+	done
+	[[ -z ${softgpu_folder:-} ]] || rm -rf "$softgpu_folder"
+	return 0
+}
+
+# start_guest CELL RUN SECONDS [WORD...]: QEMU under a hard limit; its second
+# serial port is what guest_output reads.
+start_guest() {
+	local kernel iommu topology run=$2 seconds=$3 options
+	IFS=/ read -r kernel iommu topology <<<"$1"
+	mapfile -t options < <({
+		machine_options "$iommu"
+		topology_options "$topology" "$run" "$softgpu_socket"
+		test_bed_options "$run" "$kernel"
+	} | tr ' ' '\n')
+	coproc guest {
+		exec timeout -k 5 "$seconds" "$np_source/selftests/setup/in-tree" qemu-system-x86_64 "${options[@]}" \
+			-kernel "$np_cache/kernels/$kernel/vmlinuz" -initrd "$np_cache/kernels/$kernel/initramfs" \
+			-append "$(kernel_command_line "$kernel" "$iommu" "$topology") ${*:4}" 2>"$run/qemu.log" </dev/null
+	}
+	guest_pid=$guest_PID
+	exec {guest_output}<&"${guest[0]}"
+}
+
+## A cell from beginning to end
+
+# follow_guest CELL RUN RESULTS: lines for us begin with "@np", all others are
+# a command's output. Remembers the test that is running, to blame it for a crash.
+follow_guest() {
+	local line word name status milliseconds
+	running=boot
+	while IFS= read -r line; do
+		line=${line%$'\r'}
+		if [[ $line != '@np '* ]]; then
+			printf '%s\n' "$line"
+			continue
+		fi
+		read -r word name status milliseconds <<<"${line#@np }"
+		case $word in
+		up) np_say "$(printf '%-16s up    kernel %s, %s s after power on' "$1" "$(<"$np_cache/kernels/${1%%/*}/version")" "$name")" ;;
+		begin) running=$name ;;
+		end)
+			running=''
+			command_status=$status
+			[[ -z $3 ]] || report_test "$1" "$name" "$2/out/$name.ktap" "$status" "$milliseconds" "$3"
+			;;
+		note) np_say "$1: note: $name $status $milliseconds" ;;
+		esac
+	done <&"$guest_output"
+}
+
+# run_cell CELL PLAN RESULTS SECONDS WORD...: returns 0 if the guest came to its own end.
+run_cell() {
+	local cell=$1 plan=$2 results=$3 seconds=$4 kernel=${1%%/*} log run status=0
+	log=$np_source/build/log/${cell//\//-}
+	run=$np_source/build/run/${cell//\//-}.$BASHPID
+	shift 4
+	mkdir -p "$log" "$run"
+	trap stop_processes EXIT
+	trap 'exit 130' INT TERM HUP
+	take_guest_slot "$cell"
+	make_run_folder "$run" "$kernel"
+	printf '%s\n' "$plan" >"$run/plan"
+	[[ ! -f $log/command ]] || mv "$log/command" "$run/"
+	start_softgpu "$run"
+	start_guest "$cell" "$run" "$seconds" "$@"
+	follow_guest "$cell" "$run" "$results"
+	wait "$guest_pid" || status=$?
+	guest_pid=''
+	stop_processes
+	softgpu_pid='' softgpu_folder=''
+	mv "$run"/*.log "$log/"
+	cp -r "$run"/out/. "$log/"
+	rm -rf "$run"
+	exec {guest_slot}>&-
+	# isa-debug-exit makes 2 * value + 1 of what the guest wrote; 0 means reset or panic.
+	((status == 1)) || explain_end "$cell" "$status" "$log"
+}
+
+explain_end() {
+	local why
+	case $2 in
+	0) why="the kernel panicked or reset the machine" ;;
+	124 | 137) why="the time limit ended it" ;;
+	255) why="the guest could not be set up" ;;
+	*) why="QEMU ended with status $2" ;;
+	esac
+	np_say "$1 NOT OK: $why${running:+, during '$running'} (logs in ${3#"$np_source"/})"
+	tail -n 5 "$3/qemu.log" "$3/console.log" | sed 's/^/          /'
+	return 1
+}
+
+run_test_cell() {
+	local cell=$1 plan=$2 log=$np_source/build/log/${1//\//-} seconds began=$SECONDS
+	rm -rf "$log"
+	mkdir -p "$log"
+	if [[ -z $plan ]]; then
+		np_say "$cell: no test is meant for this cell"
+		return
+	fi
+	# The sum of the tests' own limits, and time to boot.
+	seconds=$(awk '{ seconds += $2 + 6 } END { print seconds + 180 }' <<<"$plan")
+	run_cell "$cell" "$plan" "$log/results" "$seconds" || echo "0 1 0 guest" >>"$log/results"
+	report_kernel_log "$cell" "$log/console.log" "$log/results" || true
+	np_say "$(printf '%-16s %s tests in %d s' "$cell" "$(wc -l <<<"$plan")" $((SECONDS - began)))"
+}
+
+# run_command_cell CELL COMMAND...: as it prints, and with its exit status.
+run_command_cell() {
+	local cell=$1 log=$np_source/build/log/${1//\//-} complaints=0
+	shift
+	rm -rf "$log"
+	mkdir -p "$log"
+	# The plan holds words, a command may hold anything.
+	printf '%q ' "$@" >"$log/command"
+	command_status=125
+	run_cell "$cell" "command 540 /bin/bash /host/command" '' 600 np_stream || return 1
+	report_kernel_log "$cell" "$log/console.log" "$log/results" || return 1
+	return "$command_status"
+}
