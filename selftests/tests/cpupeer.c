@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,31 +67,33 @@ static int buffer_table(struct np_buffer *buffer, int ctrl_fd)
 	return table.count == buffer->pages ? 0 : -EIO;
 }
 
-int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags)
+int np_buffer_adopt(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages)
 {
 	struct nvme_peer_buf_import import;
 	void *map;
 	int ret;
 
-	*buffer = (struct np_buffer){ .pages = pages };
-	buffer->fd = np_test_export(pages, flags);
-	if (buffer->fd < 0)
-		return buffer->fd;
-	map = mmap(NULL, (size_t)pages * NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, buffer->fd, 0);
-	if (map == MAP_FAILED) {
-		ret = -errno;
-		goto fail;
-	}
+	*buffer = (struct np_buffer){ .fd = dmabuf, .pages = pages };
+	map = mmap(NULL, (size_t)pages * NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
+	if (map == MAP_FAILED)
+		return -errno;
 	buffer->bytes = map;
-	ret = np_import(ctrl_fd, buffer->fd, 0, &import);
+	ret = np_import(ctrl_fd, dmabuf, 0, &import);
 	if (ret)
-		goto fail;
+		return ret;
 	buffer->handle = import.handle;
-	ret = buffer_table(buffer, ctrl_fd);
-	if (!ret)
-		return 0;
-fail:
-	np_buffer_close(buffer);
+	return buffer_table(buffer, ctrl_fd);
+}
+
+int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags)
+{
+	int dmabuf = np_test_export(pages, flags), ret;
+
+	if (dmabuf < 0)
+		return dmabuf;
+	ret = np_buffer_adopt(buffer, ctrl_fd, dmabuf, pages);
+	if (ret)
+		np_buffer_close(buffer);
 	return ret;
 }
 
@@ -299,4 +303,26 @@ void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed)
 
 	for (i = 0; i < length / sizeof(*word); i++)
 		word[i] = (disk + i * sizeof(*word)) * 0x9e3779b97f4a7c15ULL + seed;
+}
+
+static sigjmp_buf store_failed;
+
+static void store_signal(int signal)
+{
+	siglongjmp(store_failed, signal);
+}
+
+int np_store(void *address, uint32_t value)
+{
+	struct sigaction catch = { .sa_handler = store_signal }, before;
+	volatile uint32_t *word = address;
+	int ret = -EFAULT;
+
+	sigaction(SIGBUS, &catch, &before);
+	if (!sigsetjmp(store_failed, 1)) {
+		*word = value;
+		ret = 0;
+	}
+	sigaction(SIGBUS, &before, NULL);
+	return ret;
 }

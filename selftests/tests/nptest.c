@@ -261,30 +261,49 @@ int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
 	return -errno;
 }
 
-int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS])
-{
-	char path[128];
+#define DEBUGFS		"/sys/kernel/debug/nvme-peer"
 
-	snprintf(path, sizeof(path), "/sys/kernel/debug/nvme-peer/nvmep%d/objects", ctrl->instance);
-	return np_read_file(path, text, NP_OBJECTS);
-}
-
-int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS], int timeout_ms)
+static int settle(const char *path, const char before[NP_OBJECTS], int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
 	char now[NP_OBJECTS];
 	int ret;
 
 	do {
-		ret = np_objects(ctrl, now);
+		ret = np_read_file(path, now, sizeof(now));
 		if (ret)
 			return ret;
 		if (!strcmp(now, before))
 			return 0;
 		np_sleep_ms(20);
 	} while (np_now_ms() < end);
-	fprintf(stderr, "# objects before:\n%s# objects now:\n%s", before, now);
 	return -ETIMEDOUT;
+}
+
+int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS])
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "/nvmep%d/objects", ctrl->instance);
+	return np_read_file(path, text, NP_OBJECTS);
+}
+
+int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS], int timeout_ms)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "/nvmep%d/objects", ctrl->instance);
+	return settle(path, before, timeout_ms);
+}
+
+int np_module_objects(char text[NP_OBJECTS])
+{
+	return np_read_file(DEBUGFS "/objects", text, NP_OBJECTS);
+}
+
+int np_module_objects_settle(const char before[NP_OBJECTS], int timeout_ms)
+{
+	return settle(DEBUGFS "/objects", before, timeout_ms);
 }
 
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk)

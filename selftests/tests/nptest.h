@@ -59,13 +59,16 @@ int np_admin(int fd, struct nvme_admin_cmd *cmd);
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags);
 
 /*
- * What the module holds: text to compare, one object kind a line.  Closing a
+ * What a controller, or the whole module, holds: text to compare, one object
+ * kind a line.  Closing a
  * file may finish a little later, so np_objects_settle() waits for @before.
  */
 #define NP_OBJECTS	4096
 int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS]);
+int np_module_objects(char text[NP_OBJECTS]);
 int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS],
 		      int timeout_ms);
+int np_module_objects_settle(const char before[NP_OBJECTS], int timeout_ms);
 
 /**
  * struct np_buffer - host RAM that the controller may read and write
@@ -87,6 +90,8 @@ int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
 int np_release(int ctrl_fd, uint32_t handle);
 int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags);
+/* The same with a dma-buf of nvmep_test that somebody else opened. */
+int np_buffer_adopt(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages);
 void np_buffer_close(struct np_buffer *buffer);
 
 /**
@@ -181,6 +186,8 @@ void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed);
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk);
 int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk);
 
+/* Store @value at @address: -EFAULT if that raises SIGBUS. */
+int np_store(void *address, uint32_t value);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
 

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Giving controllers to the driver and taking them away: under I/O of the CPU
+ * and of a peer at once, and functions that are no NVMe controller at all.
+ *
+ * timeout: 120
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ROUNDS		50
+#define ENTRIES		32U
+#define PAGES		9U
+#define CLASS_ISA_BRIDGE	0x0601
+
+/**
+ * struct load - I/O that goes on while its controller comes and goes
+ * @ctrl: whose disk
+ * @stop: set to end both threads
+ * @cpu_ios: reads of the CPU that were right
+ * @peer_ios: reads of the peer that were right
+ * @wrong: reads that succeeded with wrong data
+ * @expected: what the disk holds at NP_AREA(5)
+ */
+struct load {
+	const struct np_ctrl *ctrl;
+	atomic_bool stop;
+	atomic_uint cpu_ios;
+	atomic_uint peer_ios;
+	atomic_uint wrong;
+	uint8_t expected[NP_PAGE];
+};
+
+static int open_once(const char *format, int instance, int flags)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), format, instance);
+	return open(path, flags | O_CLOEXEC);
+}
+
+/* Open, read until it fails, and again. */
+static void *cpu_load(void *argument)
+{
+	struct load *load = argument;
+	void *bytes;
+	int disk;
+
+	if (posix_memalign(&bytes, NP_PAGE, NP_PAGE))
+		return NULL;
+	while (!atomic_load(&load->stop)) {
+		disk = open_once("/dev/nvmep%dn1", load->ctrl->instance, O_RDONLY | O_DIRECT);
+		if (disk < 0) {
+			np_sleep_ms(5);
+			continue;
+		}
+		while (!atomic_load(&load->stop) &&
+		       !np_disk_read(disk, bytes, NP_PAGE, NP_AREA(5))) {
+			if (memcmp(bytes, load->expected, NP_PAGE))
+				load->wrong++;
+			load->cpu_ios++;
+		}
+		close(disk);
+	}
+	free(bytes);
+	return NULL;
+}
+
+static void peer_reads(struct load *load, struct np_qp *qp, struct np_buffer *buffer)
+{
+	const struct nvme_peer_status *status = qp->status.at;
+	struct np_command command;
+
+	while (!atomic_load(&load->stop) && status->state == NVME_PEER_QP_LIVE) {
+		memset(buffer->bytes, 0, NP_PAGE);
+		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(5), 0, NP_PAGE);
+		np_qp_put(qp, &command);
+		if (np_store((void *)qp->tail_doorbell, qp->tail))
+			return;
+		if (np_qp_reap(qp, NULL, 200))
+			return;
+		if (memcmp(buffer->bytes, load->expected, NP_PAGE))
+			load->wrong++;
+		load->peer_ios++;
+	}
+}
+
+static void *peer_load(void *argument)
+{
+	struct load *load = argument;
+	struct np_buffer buffer;
+	struct np_qp qp;
+	int node;
+
+	while (!atomic_load(&load->stop)) {
+		node = open_once("/dev/nvmep%d", load->ctrl->instance, O_RDWR);
+		if (node < 0) {
+			np_sleep_ms(5);
+			continue;
+		}
+		if (!np_buffer_open(&buffer, node, PAGES, 0)) {
+			if (!np_qp_open(&qp, node, ENTRIES)) {
+				peer_reads(load, &qp, &buffer);
+				np_qp_close(&qp);
+			}
+			np_buffer_close(&buffer);
+		}
+		close(node);
+	}
+	return NULL;
+}
+
+static int prepare_disk(const struct np_ctrl *ctrl, struct load *load)
+{
+	int disk = np_open_node(ctrl, "/dev/nvmep%dn1", O_RDWR);
+	int ret;
+
+	if (disk < 0)
+		return disk;
+	np_pattern(load->expected, NP_PAGE, NP_AREA(5), 5);
+	ret = np_disk_write(disk, load->expected, NP_PAGE, NP_AREA(5));
+	if (!ret && fsync(disk))
+		ret = -errno;
+	close(disk);
+	return ret;
+}
+
+/* One round: bound until both loads got something done, then unbound. */
+static int bind_round(const struct np_ctrl *ctrl, struct load *load)
+{
+	unsigned int cpu = load->cpu_ios, peer = load->peer_ios;
+	int64_t end = np_now_ms() + 20000;
+	int ret = np_bind(ctrl->address);
+
+	if (ret)
+		return ret;
+	while (load->cpu_ios == cpu || load->peer_ios == peer) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(2);
+	}
+	return np_unbind(ctrl->address);
+}
+
+FIXTURE(bind)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+};
+
+FIXTURE_SETUP(bind)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	np_ctrl_close(&self->ctrl);
+	ASSERT_EQ(0, np_module_objects(self->before));
+}
+
+FIXTURE_TEARDOWN(bind)
+{
+	EXPECT_EQ(0, np_bind(self->ctrl.address));
+	EXPECT_EQ(0, np_module_objects_settle(self->before, 10000));
+}
+
+TEST_F_TIMEOUT(bind, fifty_times_under_io, 110)
+{
+	static struct load load;
+	pthread_t threads[2];
+	int i;
+
+	ASSERT_EQ(0, prepare_disk(&self->ctrl, &load));
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	load.ctrl = &self->ctrl;
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, cpu_load, &load));
+	ASSERT_EQ(0, pthread_create(&threads[1], NULL, peer_load, &load));
+	for (i = 0; i < ROUNDS; i++) {
+		int ret = bind_round(&self->ctrl, &load);
+
+		EXPECT_EQ(0, ret) {
+			TH_LOG("round %d, reads: cpu %u peer %u", i, load.cpu_ios, load.peer_ios);
+			break;
+		}
+	}
+	atomic_store(&load.stop, true);
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	EXPECT_EQ(0, load.wrong);
+	TH_LOG("reads: cpu %u peer %u", load.cpu_ios, load.peer_ios);
+}
+
+/* driver_override lets an administrator name any function; the class decides. */
+TEST_F(bind, refuses_what_is_not_nvme)
+{
+	char address[16], path[128];
+
+	ASSERT_EQ(0, np_find_function(CLASS_ISA_BRIDGE, NULL, address));
+	EXPECT_EQ(-ENODEV, np_bind(address));
+	EXPECT_FALSE(np_bound(address));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", address);
+	EXPECT_EQ(0, np_write_file(path, "\n"));
+}
+
+/* Without driver_override nothing is bound, also not by an explicit request. */
+TEST_F(bind, takes_only_what_was_named)
+{
+	const char *address = self->ctrl.address;
+	char path[128];
+
+	ASSERT_EQ(0, np_unbind(address));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", address);
+	ASSERT_EQ(0, np_write_file(path, "\n"));
+	EXPECT_EQ(-ENODEV, np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address));
+	np_write_file("/sys/bus/pci/drivers_probe", address);
+	EXPECT_FALSE(np_bound(address));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Every export kind mapped and imported as GPU drivers do it.
+ *
+ * Rings must let themselves be pinned for long (cuMemHostRegister); doorbells
+ * must resolve from the page table without a fault, in one VMA, uncached
+ * (cuMemHostRegister with IOMEMORY); who cannot be told to let go of doorbells
+ * is refused, unless that was asked for.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES	64U
+
+#define DOORBELL_FOUND	(NVMEP_TEST_ONE_VMA | NVMEP_TEST_VM_IO | NVMEP_TEST_VM_PFNMAP | \
+			 NVMEP_TEST_UNCACHED | NVMEP_TEST_CONTIGUOUS)
+
+FIXTURE(export)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	struct nvme_peer_qp_create create;
+	struct np_export part;
+	int test;
+	char other[16];
+};
+
+FIXTURE_SETUP(export)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->test);
+	self->part.fd = -1;
+	ASSERT_EQ(0, np_find_function(0x0108, self->ctrl.address, self->other));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &self->create));
+}
+
+FIXTURE_TEARDOWN(export)
+{
+	close(self->test);
+	np_export_close(&self->part);
+	close(self->create.qp_fd);
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	np_ctrl_close(&self->ctrl);
+}
+
+/* What of a ring a driver pinned is what user space sees in its mapping. */
+static void check_pin(struct __test_metadata *_metadata, int test, struct np_export *part)
+{
+	struct nvmep_test_range range = {
+		.address = (uintptr_t)part->map,
+		.length = part->size,
+	};
+	struct nvmep_test_poke poke = { .value = 0x1122334455667788ULL };
+	volatile uint64_t *word = part->map;
+
+	*word = 42;
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_PIN, &range));
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_POKE, &poke));
+	EXPECT_EQ(42, poke.value);
+	EXPECT_EQ(0x1122334455667788ULL, *word);
+	*word = 0;
+	EXPECT_EQ(0, np_ioctl(test, NVMEP_TEST_UNPIN, NULL));
+}
+
+TEST_F(export, sq_can_be_pinned)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
+	EXPECT_EQ(ENTRIES * 64, self->part.length);
+	check_pin(_metadata, self->test, &self->part);
+}
+
+TEST_F(export, cq_can_be_pinned)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_CQ, 0));
+	EXPECT_EQ(ENTRIES * 16, self->part.length);
+	check_pin(_metadata, self->test, &self->part);
+}
+
+/* Pinned pages may outlive the queue pair; they must then be nobody else's. */
+TEST_F(export, pinned_ring_outlives_its_queue_pair)
+{
+	struct nvmep_test_range range;
+	struct nvmep_test_poke poke = { .value = 7 };
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_CQ, 0));
+	range = (struct nvmep_test_range){ (uintptr_t)self->part.map, self->part.size };
+	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_PIN, &range));
+	close(self->create.qp_fd);
+	self->create.qp_fd = -1;
+	np_export_close(&self->part);
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_POKE, &poke));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_UNPIN, NULL));
+}
+
+TEST_F(export, doorbell_resolves_without_a_fault)
+{
+	struct nvmep_test_walk walk = {};
+	char path[128], line[256];
+	unsigned long long bar;
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	walk.range = (struct nvmep_test_range){ (uintptr_t)self->part.map, self->part.size };
+	ASSERT_EQ(-EFAULT, np_ioctl(self->test, NVMEP_TEST_PIN, &walk.range));
+	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_WALK, &walk));
+	EXPECT_EQ(DOORBELL_FOUND, walk.found);
+	EXPECT_EQ(self->part.size / NP_PAGE, walk.present);
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", self->ctrl.address);
+	ASSERT_EQ(0, np_read_file(path, line, sizeof(line)));
+	ASSERT_EQ(1, sscanf(line, "%llx", &bar));
+	/* Page 0 of BAR0 holds CC, and is never given out. */
+	EXPECT_LT(bar >> 12, walk.first_frame);
+	EXPECT_EQ((bar + 0x1000 + 2 * self->create.qid * self->ctrl.info.doorbell_stride) >> 12,
+		  walk.first_frame);
+}
+
+TEST_F(export, doorbell_offset_is_that_of_the_qid)
+{
+	struct nvme_peer_qp_info info;
+	uint32_t stride = self->ctrl.info.doorbell_stride;
+
+	ASSERT_EQ(0, np_qp_info(self->create.qp_fd, &info));
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	EXPECT_EQ(2 * self->create.qid * stride % NP_PAGE, info.doorbell_offset);
+	EXPECT_EQ(info.doorbell_offset, (uint8_t *)self->part.at - (uint8_t *)self->part.map);
+	EXPECT_EQ(self->part.size, info.doorbell_length);
+	EXPECT_EQ(stride, info.doorbell_stride);
+}
+
+TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
+{
+	const struct nvme_peer_status *status;
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_STATUS, 0));
+	status = self->part.at;
+	EXPECT_EQ(NVME_PEER_STATUS_MAGIC, status->magic);
+	EXPECT_EQ(1, status->version);
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
+	EXPECT_EQ(self->create.generation, status->generation);
+	EXPECT_EQ(self->create.qid, status->qid);
+	EXPECT_EQ(0, status->reason);
+	EXPECT_EQ(-1, mprotect(self->part.map, self->part.size, PROT_READ | PROT_WRITE));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, self->part.size, PROT_READ | PROT_WRITE, MAP_SHARED,
+				   self->part.fd, 0));
+}
+
+/* A private or a too long mapping would show something that is not the ring. */
+TEST_F(export, wrong_mappings_are_refused)
+{
+	static const uint32_t kinds[] = {
+		NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_CQ,
+		NVME_PEER_EXPORT_DOORBELL, NVME_PEER_EXPORT_STATUS,
+	};
+	struct nvme_peer_qp_export out;
+	size_t i, size;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		ASSERT_EQ(0, np_export_fd(self->create.qp_fd, kinds[i], 0, &out));
+		size = (size_t)lseek(out.fd, 0, SEEK_END);
+		EXPECT_EQ(MAP_FAILED, mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, out.fd, 0)) {
+			TH_LOG("kind %zu: private mapping", i);
+		}
+		EXPECT_EQ(MAP_FAILED, mmap(NULL, size + NP_PAGE, PROT_READ, MAP_SHARED, out.fd, 0)) {
+			TH_LOG("kind %zu: too long", i);
+		}
+		EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, out.fd, (off_t)size)) {
+			TH_LOG("kind %zu: behind the end", i);
+		}
+		close(out.fd);
+	}
+}
+
+TEST_F(export, a_mapping_cannot_grow)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	EXPECT_EQ(MAP_FAILED, mremap(self->part.map, self->part.size, self->part.size + NP_PAGE,
+				     MREMAP_MAYMOVE));
+}
+
+static int attach(int test, int dmabuf, const char *function, uint32_t flags)
+{
+	struct nvmep_test_attach attach = {
+		.dmabuf_fd = dmabuf,
+		.flags = flags,
+		.pci_address = np_parse_address(function),
+	};
+
+	return np_ioctl(test, NVMEP_TEST_ATTACH, &attach);
+}
+
+/* NVIDIA's driver imports statically; rings are host memory and may be. */
+TEST_F(export, a_static_importer_gets_rings)
+{
+	struct nvmep_test_importer importer;
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
+	ASSERT_EQ(0, attach(self->test, self->part.fd, self->other, NVMEP_TEST_STATIC));
+	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_IMPORTER, &importer));
+	EXPECT_EQ(1, importer.mapped);
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+}
+
+TEST_F(export, a_static_importer_gets_doorbells_only_where_allowed)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	EXPECT_EQ(-EOPNOTSUPP, attach(self->test, self->part.fd, self->other, NVMEP_TEST_STATIC));
+	EXPECT_EQ(-EOPNOTSUPP, attach(self->test, self->part.fd, self->other, NVMEP_TEST_NO_P2P));
+	np_export_close(&self->part);
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL,
+				    NVME_PEER_EXPORT_ALLOW_STATIC));
+	EXPECT_EQ(0, attach(self->test, self->part.fd, self->other, NVMEP_TEST_STATIC));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+}
+
+TEST_F(export, info_counts_exports_importers_and_mappings)
+{
+	struct nvme_peer_qp_info info;
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	ASSERT_EQ(0, attach(self->test, self->part.fd, self->other, 0));
+	ASSERT_EQ(0, np_qp_info(self->create.qp_fd, &info));
+	EXPECT_EQ(1, info.exports);
+	EXPECT_EQ(1, info.importers);
+	EXPECT_EQ(1, info.mmaps);
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+	np_export_close(&self->part);
+	ASSERT_EQ(0, np_qp_info(self->create.qp_fd, &info));
+	EXPECT_EQ(0, info.exports);
+	EXPECT_EQ(0, info.importers);
+	EXPECT_EQ(0, info.mmaps);
+}
+
+TEST_HARNESS_MAIN

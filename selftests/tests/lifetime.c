@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A queue pair lives as long as its file, however that file travels and
+ * however its holder ends; the module lives as long as any object of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		128U
+#define PAGES		33U
+#define TIMEOUT_MS	10000
+#define POISON		0xa5
+
+FIXTURE(lifetime)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+};
+
+FIXTURE_SETUP(lifetime)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+}
+
+FIXTURE_TEARDOWN(lifetime)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, TIMEOUT_MS));
+	np_ctrl_close(&self->ctrl);
+}
+
+/* Reads that never stop, so that a kill always finds some in flight. */
+static void read_for_ever(int dmabuf, int ready)
+{
+	struct np_command command;
+	struct np_buffer buffer;
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	uint32_t i;
+
+	/* Only the open of the node may be shared with the parent, not the file. */
+	if (np_ctrl_open(&ctrl, "np0") || np_buffer_adopt(&buffer, ctrl.fd, dmabuf, PAGES) ||
+	    np_qp_open(&qp, ctrl.fd, ENTRIES))
+		_exit(1);
+	for (i = 0; ; i++) {
+		np_command_rw(&command, &buffer, NP_CMD_READ, NP_AREA(2) + i % 64 * NP_PAGE, 0,
+			      (PAGES - 1) * NP_PAGE);
+		np_qp_put(&qp, &command);
+		if (i % 16 == 15)
+			np_qp_ring(&qp);
+		if (i >= ENTRIES / 2 && np_qp_reap(&qp, NULL, TIMEOUT_MS))
+			_exit(2);
+		if (i == ENTRIES && write(ready, "", 1) != 1)
+			_exit(3);
+	}
+}
+
+/* All queue identifiers can be created: none is left behind on the controller. */
+static int fill_queue_ids(const struct np_ctrl *ctrl)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_info info;
+	int fds[256], count = 0, ret;
+
+	ret = np_info(ctrl->fd, &info);
+	while (!ret && count < 256 && (uint32_t)count < info.qids_peer_free) {
+		ret = np_qp_create(ctrl->fd, 8, &create);
+		if (!ret)
+			fds[count++] = create.qp_fd;
+	}
+	while (count)
+		close(fds[--count]);
+	return ret;
+}
+
+static int check_poison(const uint8_t *bytes, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		if (bytes[i] != POISON)
+			return -EIO;
+	return 0;
+}
+
+TEST_F(lifetime, a_killed_process_leaves_nothing)
+{
+	size_t size = (PAGES - 1) * NP_PAGE;
+	int ready[2], status, round, dmabuf;
+	uint8_t *bytes;
+	pid_t child;
+	char byte;
+
+	dmabuf = np_test_export(PAGES, 0);
+	ASSERT_LE(0, dmabuf);
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
+	ASSERT_NE(MAP_FAILED, bytes);
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, pipe(ready));
+		child = fork();
+		ASSERT_LE(0, child);
+		if (!child)
+			read_for_ever(dmabuf, ready[1]);
+		close(ready[1]);
+		EXPECT_EQ(1, read(ready[0], &byte, 1));
+		close(ready[0]);
+		kill(child, SIGKILL);
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		EXPECT_EQ(SIGKILL, WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status));
+		ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, TIMEOUT_MS));
+		memset(bytes, POISON, size);
+		np_sleep_ms(100);
+		EXPECT_EQ(0, check_poison(bytes, size));
+	}
+	EXPECT_EQ(0, fill_queue_ids(&self->ctrl));
+	munmap(bytes, size);
+	close(dmabuf);
+}
+
+TEST_F(lifetime, a_forked_child_keeps_the_queue_pair)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_info info;
+	int go[2], status;
+	pid_t child;
+	char byte;
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, pipe(go));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		/* After the parent closed its own descriptor. */
+		if (read(go[0], &byte, 1) != 1 || np_qp_info(create.qp_fd, &info))
+			_exit(1);
+		_exit(info.state == NVME_PEER_QP_LIVE ? 0 : 2);
+	}
+	close(create.qp_fd);
+	EXPECT_EQ(-ETIMEDOUT, np_objects_settle(&self->ctrl, self->before, 200));
+	EXPECT_EQ(1, write(go[1], "", 1));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	close(go[0]);
+	close(go[1]);
+}
+
+static int send_fd(int socket, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(int));
+	return sendmsg(socket, &message, 0) == 1 ? 0 : -errno;
+}
+
+static int receive_fd(int socket)
+{
+	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
+	struct iovec data = { &byte, 1 };
+	struct msghdr message = {
+		.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd;
+
+	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
+		return -EIO;
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	return fd;
+}
+
+TEST_F(lifetime, a_passed_file_keeps_the_queue_pair)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_info info;
+	int pair[2], fd;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, send_fd(pair[0], create.qp_fd));
+	close(create.qp_fd);
+	/* In nobody's descriptor table, only in the socket. */
+	EXPECT_EQ(-ETIMEDOUT, np_objects_settle(&self->ctrl, self->before, 200));
+	fd = receive_fd(pair[1]);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, np_qp_info(fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
+	EXPECT_EQ(create.qid, info.qid);
+	/* Sent again and never received: goes with the socket. */
+	ASSERT_EQ(0, send_fd(pair[0], fd));
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+TEST_F(lifetime, a_queue_pair_outlives_the_node_it_came_from)
+{
+	struct nvme_peer_qp_info info;
+	struct np_ctrl second;
+	struct np_qp qp;
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+
+	ASSERT_EQ(0, np_ctrl_open(&second, "np0"));
+	ASSERT_EQ(0, np_qp_open(&qp, second.fd, ENTRIES));
+	np_ctrl_close(&second);
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
+	np_qp_close(&qp);
+}
+
+/* The dma-buf is still open, but what it stood for is gone. */
+TEST_F(lifetime, an_export_outlives_its_queue_pair_as_an_empty_shell)
+{
+	struct np_export ring, doorbell, status;
+	struct nvme_peer_qp_create create;
+	const struct nvme_peer_status *page;
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_export_open(&ring, create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
+	ASSERT_EQ(0, np_export_open(&doorbell, create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	ASSERT_EQ(0, np_export_open(&status, create.qp_fd, NVME_PEER_EXPORT_STATUS, 0));
+	EXPECT_EQ(0, np_store(doorbell.at, 0));
+	close(create.qp_fd);
+	page = status.at;
+	EXPECT_EQ(NVME_PEER_QP_GONE, page->state);
+	EXPECT_EQ(-EFAULT, np_store(doorbell.at, 0));
+	EXPECT_EQ(0, np_store(ring.at, 0));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, doorbell.fd, 0));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, ring.fd, 0));
+	np_export_close(&ring);
+	np_export_close(&doorbell);
+	np_export_close(&status);
+}
+
+static int unload(void)
+{
+	return syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK) ? -errno : 0;
+}
+
+/* Last in the file: it takes the controllers away from under other fixtures. */
+TEST_F(lifetime, the_module_stays_while_an_export_is_open)
+{
+	static const uint32_t kinds[] = {
+		NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_DOORBELL, NVME_PEER_EXPORT_STATUS,
+	};
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export out;
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+		ASSERT_EQ(0, np_export_fd(create.qp_fd, kinds[i], 0, &out));
+		close(create.qp_fd);
+		np_ctrl_close(&self->ctrl);
+		EXPECT_EQ(-EAGAIN, unload());
+		close(out.fd);
+		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	}
+	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, TIMEOUT_MS));
+	np_ctrl_close(&self->ctrl);
+	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, system("modprobe nvme_peer"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+}
+
+TEST_HARNESS_MAIN

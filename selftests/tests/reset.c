@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A controller reset is never silent: the generation moves, peer queue pairs
+ * are failed and say so, and the CPU's own I/O goes on without an error.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		64U
+#define PAGES		33U
+#define TIMEOUT_MS	20000
+#define RESETS		5
+
+FIXTURE(reset)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+};
+
+FIXTURE_SETUP(reset)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+}
+
+FIXTURE_TEARDOWN(reset)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	np_ctrl_close(&self->ctrl);
+}
+
+/* Reset, and wait until commands are taken again. */
+static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
+{
+	int64_t end = np_now_ms() + TIMEOUT_MS;
+	int ret = np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL);
+
+	if (ret)
+		return ret;
+	do {
+		ret = np_info(ctrl->fd, info);
+		if (ret || info->state == NVME_PEER_CTRL_LIVE)
+			return ret;
+		np_sleep_ms(10);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+TEST_F(reset, moves_the_generation)
+{
+	struct nvme_peer_info first, second;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &first));
+	ASSERT_EQ(0, reset(&self->ctrl, &second));
+	EXPECT_EQ(first.generation + 1, second.generation);
+	EXPECT_EQ(first.qids_peer_free, second.qids_peer_free);
+}
+
+TEST_F(reset, fails_queue_pairs_and_tells_their_peers)
+{
+	const struct nvme_peer_status *status;
+	struct nvme_peer_qp_export out;
+	struct nvme_peer_qp_info info;
+	struct nvme_peer_info now;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	status = qp.status.at;
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	EXPECT_NE(NVME_PEER_QP_LIVE, status->state);
+	EXPECT_EQ(now.generation, status->generation);
+	EXPECT_NE(0, status->reason);
+	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
+	EXPECT_EQ(status->state, info.state);
+	/* The generation that its entries belonged to is past. */
+	EXPECT_EQ(qp.create.generation, info.generation);
+	EXPECT_NE(now.generation, info.generation);
+	EXPECT_EQ(-ESHUTDOWN, np_export_fd(qp.fd, NVME_PEER_EXPORT_SQ, 0, &out));
+	np_qp_close(&qp);
+}
+
+TEST_F(reset, lets_new_queue_pairs_be_made)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct nvme_peer_info now;
+	struct np_qp qp;
+	int i;
+
+	for (i = 0; i < RESETS; i++) {
+		ASSERT_EQ(0, reset(&self->ctrl, &now));
+		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+		EXPECT_EQ(now.generation, qp.create.generation);
+		EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+		np_qp_close(&qp);
+	}
+}
+
+/* The controller must not write into rings of a past generation. */
+TEST_F(reset, leaves_the_memory_of_lost_queues_alone)
+{
+	struct np_command command;
+	struct nvme_peer_info now;
+	struct np_buffer buffer;
+	struct np_qp qp;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	for (i = 0; i < ENTRIES - 1; i++) {
+		np_command_rw(&command, &buffer, NP_CMD_READ, NP_AREA(4), 0, (PAGES - 1) * NP_PAGE);
+		np_qp_put(&qp, &command);
+	}
+	np_qp_ring(&qp);
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	memset(qp.cq.at, 0x77, ENTRIES * sizeof(struct np_completion));
+	memset(buffer.bytes, 0x77, NP_PAGE);
+	/* A late doorbell of a peer that has not looked yet. */
+	np_store((void *)qp.tail_doorbell, 1);
+	np_sleep_ms(200);
+	EXPECT_EQ(0x77, *((uint8_t *)qp.cq.at + ENTRIES * sizeof(struct np_completion) - 1));
+	EXPECT_EQ(0x77, *(uint8_t *)qp.cq.at);
+	EXPECT_EQ(0x77, buffer.bytes[0]);
+	np_qp_close(&qp);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
+	np_buffer_close(&buffer);
+}
+
+/* Reads the disk until told to stop; every read must succeed. */
+struct reader {
+	int disk;
+	atomic_bool stop;
+	uint32_t reads;
+	int error;
+};
+
+static void *read_disk(void *argument)
+{
+	struct reader *reader = argument;
+	void *bytes;
+
+	if (posix_memalign(&bytes, NP_PAGE, NP_PAGE))
+		return NULL;
+	while (!atomic_load(&reader->stop) && !reader->error) {
+		reader->error = np_disk_read(reader->disk, bytes, NP_PAGE, NP_AREA(4));
+		reader->reads++;
+	}
+	free(bytes);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(reset, does_not_fail_the_io_of_the_cpu, 60)
+{
+	struct nvme_peer_info now;
+	struct reader reader = {};
+	pthread_t thread;
+	int i;
+
+	reader.disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDONLY | O_DIRECT);
+	ASSERT_LE(0, reader.disk);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_disk, &reader));
+	for (i = 0; i < RESETS; i++) {
+		EXPECT_EQ(0, reset(&self->ctrl, &now));
+		np_sleep_ms(50);
+	}
+	atomic_store(&reader.stop, true);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, reader.error);
+	EXPECT_LT(RESETS, reader.reads);
+	close(reader.disk);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Unbinding a controller whose queue pairs are mapped, imported and at work:
+ * importers are told and wait for, doorbells fault or stay harmless, and
+ * nothing is written to memory afterwards.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		128U
+#define PAGES		33U
+#define POISON		0x5a
+#define DATA_BYTES	((PAGES - 1) * NP_PAGE)
+
+#define PCI_COMMAND		4
+#define PCI_COMMAND_MEMORY	2
+
+FIXTURE(revoke)
+{
+	struct np_ctrl ctrl;
+	struct np_buffer buffer;
+	struct np_qp qp;
+	char objects[NP_OBJECTS];
+	char other[16];
+	int importer;
+};
+
+FIXTURE_SETUP(revoke)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_module_objects(self->objects));
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_find_function(0x0108, self->ctrl.address, self->other));
+	self->importer = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->importer);
+}
+
+/* After any unbind the controller binds again and is as before. */
+FIXTURE_TEARDOWN(revoke)
+{
+	struct np_ctrl again;
+
+	close(self->importer);
+	np_qp_close(&self->qp);
+	np_buffer_close(&self->buffer);
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(0, np_bind(self->ctrl.address));
+	EXPECT_EQ(0, np_ctrl_open(&again, "np0"));
+	np_ctrl_close(&again);
+	EXPECT_EQ(0, np_module_objects_settle(self->objects, 10000));
+}
+
+static int attach(int test, int dmabuf, const char *function, uint32_t flags)
+{
+	struct nvmep_test_attach attach = {
+		.dmabuf_fd = dmabuf,
+		.flags = flags,
+		.pci_address = np_parse_address(function),
+	};
+
+	return np_ioctl(test, NVMEP_TEST_ATTACH, &attach);
+}
+
+static bool memory_decodes(const char *address)
+{
+	char path[128];
+	uint16_t command = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", address);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	if (pread(fd, &command, sizeof(command), PCI_COMMAND) != sizeof(command))
+		command = 0;
+	close(fd);
+	return command & PCI_COMMAND_MEMORY;
+}
+
+/* As many reads as the ring holds, none of them waited for. */
+static void start_reads(struct np_qp *qp, const struct np_buffer *buffer)
+{
+	struct np_command command;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES - 1; i++) {
+		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(3), 0, DATA_BYTES);
+		np_qp_put(qp, &command);
+	}
+	np_qp_ring(qp);
+}
+
+static bool all_bytes(const void *memory, size_t length, uint8_t value)
+{
+	const uint8_t *byte = memory;
+
+	while (length && *byte == value)
+		byte++, length--;
+	return !length;
+}
+
+TEST_F(revoke, importers_are_told_and_have_let_go)
+{
+	struct nvmep_test_importer state;
+
+	ASSERT_EQ(0, attach(self->importer, self->qp.doorbell.fd, self->other, 0));
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
+	EXPECT_LE(1, state.invalidations);
+	EXPECT_EQ(0, state.mapped);
+	EXPECT_NE(0, attach(self->importer, self->qp.doorbell.fd, self->other, 0));
+}
+
+TEST_F(revoke, doorbells_fault_and_the_status_page_says_gone)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	uint32_t generation = status->generation;
+
+	ASSERT_EQ(0, np_store(self->qp.doorbell.at, 0));
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_EQ(-EFAULT, np_store(self->qp.doorbell.at, 1));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, self->qp.doorbell.fd, 0));
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_NE(0, status->reason);
+	EXPECT_LE(generation, status->generation);
+	/* Rings are host memory and stay readable until the last mapping goes. */
+	EXPECT_EQ(0, np_store(self->qp.sq.at, 0));
+}
+
+TEST_F(revoke, open_files_answer_that_it_is_gone)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_qp_export out;
+	struct nvme_peer_qp_info info;
+
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_GONE, info.state);
+	EXPECT_EQ(-ESHUTDOWN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_SQ, 0, &out));
+	EXPECT_EQ(-ESHUTDOWN, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	EXPECT_EQ(-ESHUTDOWN, np_import(self->ctrl.fd, self->buffer.fd, 0, &import));
+}
+
+TEST_F(revoke, nothing_is_written_afterwards)
+{
+	size_t cq_bytes = ENTRIES * sizeof(struct np_completion);
+
+	start_reads(&self->qp, &self->buffer);
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	memset(self->qp.cq.at, POISON, cq_bytes);
+	memset(self->buffer.bytes, POISON, DATA_BYTES);
+	np_sleep_ms(300);
+	EXPECT_TRUE(all_bytes(self->qp.cq.at, cq_bytes, POISON));
+	EXPECT_TRUE(all_bytes(self->buffer.bytes, DATA_BYTES, POISON));
+}
+
+/* The same for a queue pair that is closed while its controller lives on. */
+TEST_F(revoke, nothing_is_written_after_close)
+{
+	size_t cq_bytes = ENTRIES * sizeof(struct np_completion);
+
+	start_reads(&self->qp, &self->buffer);
+	close(self->qp.fd);
+	self->qp.fd = -1;
+	memset(self->qp.cq.at, POISON, cq_bytes);
+	memset(self->buffer.bytes, POISON, DATA_BYTES);
+	np_sleep_ms(300);
+	EXPECT_TRUE(all_bytes(self->qp.cq.at, cq_bytes, POISON));
+	EXPECT_TRUE(all_bytes(self->buffer.bytes, DATA_BYTES, POISON));
+}
+
+/*
+ * Who does not let go delays the unbind, but not for ever, and what it stores
+ * to must keep decoding: a store to nowhere may kill a GPU.
+ */
+TEST_F_TIMEOUT(revoke, a_stubborn_importer_does_not_block_for_ever, 60)
+{
+	struct nvmep_test_importer state;
+	int64_t start = np_now_ms();
+
+	ASSERT_EQ(0, attach(self->importer, self->qp.doorbell.fd, self->other,
+			    NVMEP_TEST_STUBBORN));
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_GT(40000, np_now_ms() - start);
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
+	EXPECT_LE(1, state.invalidations);
+	EXPECT_EQ(1, state.mapped);
+	EXPECT_TRUE(memory_decodes(self->ctrl.address));
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
+}
+
+/* An exporter that moves its memory takes the queue pair with it. */
+TEST_F(revoke, moving_the_ring_memory_ends_the_queue_pair)
+{
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create),
+		.sq_entries = 64,
+		.cq_entries = 64,
+		.cq_offset = NP_PAGE,
+	};
+	struct nvmep_test_move move = { .fd = self->buffer.fd };
+	struct nvme_peer_qp_info info = {};
+	int64_t start;
+	int i;
+
+	create.sq_handle = self->buffer.handle;
+	create.cq_handle = self->buffer.handle;
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	start = np_now_ms();
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
+	/* The exporter holds its lock there: no admin command may be waited for. */
+	EXPECT_GT(1000, np_now_ms() - start);
+	EXPECT_EQ(1, move.maps);
+	for (i = 0; i < 500 && info.state != NVME_PEER_QP_GONE; i++) {
+		np_sleep_ms(10);
+		ASSERT_EQ(0, np_qp_info(create.qp_fd, &info));
+	}
+	EXPECT_EQ(NVME_PEER_QP_GONE, info.state);
+	for (i = 0; i < 500 && move.maps; i++) {
+		np_sleep_ms(10);
+		ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MAPS, &move));
+	}
+	EXPECT_EQ(0, move.maps);
+	/* The other queue pair, with rings of its own, does not notice. */
+	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
+	close(create.qp_fd);
+}
+
+TEST_HARNESS_MAIN
