@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order they need each other.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/softgpu selftests/tests selftests/demo))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/softgpu selftests/tests selftests/demo selftests/fault selftests/fuzz))))
 
 # What each of their Makefiles is told: where results go, and where Debian's
 # kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
@@ -75,21 +75,21 @@ install: native
 ifneq ($(origin KDIR),command line)
 module: KERNEL := $(or $(KERNEL),7)
 module:
-	$(setup)/setup.sh $(KERNEL)
-	$(setup)/build-modules $(KERNEL)
+	@$(setup)/setup.sh $(KERNEL)
+	@$(setup)/build-modules $(KERNEL)
 else
 module:
-	$(setup)/build-modules --native $(abspath $(KDIR))
+	@$(setup)/build-modules --native $(abspath $(KDIR))
 endif
 
 modules:
-	$(setup)/setup.sh $(kernels)
+	@$(setup)/setup.sh $(kernels)
 	@set -e; for kernel in $(kernels); do $(setup)/build-modules $$kernel; done
 
 user:
-	$(setup)/setup.sh --tree-only
+	@$(setup)/setup.sh --tree-only
 	@mkdir -p $(build)
-	flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -f $(top)/Makefile user-here OUT=$(build)/user
+	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -f $(top)/Makefile user-here OUT=$(build)/user
 
 setup:
 	$(setup)/setup.sh
@@ -107,8 +107,8 @@ check-long:
 	@$(top)/selftests/check --long
 
 lint:
-	$(setup)/setup.sh --lint
-	$(setup)/lint
+	@$(setup)/setup.sh --lint
+	@$(top)/selftests/lint/run
 
 clean:
 	rm -rf $(build)

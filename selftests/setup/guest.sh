@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# What guests boot from: one root file system image for all of them, and a small
+# initramfs for each kernel. Sourced by setup.sh.
+
+# Only for build tools, so not in the guests' image.
+guest_excludes=(
+	usr/src usr/include usr/lib/gcc usr/libexec/gcc usr/lib/llvm-* usr/lib/linux-kbuild-*
+	usr/share/qemu usr/share/seabios usr/lib/x86_64-linux-gnu/qemu usr/share/python3
+	usr/lib/x86_64-linux-gnu/perl usr/share/perl usr/lib/ocaml usr/lib/coccinelle
+	var/cache var/lib/apt var/lib/dpkg usr/lib/modules
+)
+
+guest_modules=(virtio_pci virtio_blk 9pnet_virtio 9p erofs overlay)
+
+# Uncompressed, for the same reason as the modules. Read-only: the guest lays a
+# tmpfs over it, so no test can leave something behind for the next one. Source
+# tree and cache appear in the tree as mount points only.
+make_guest_image() {
+	local work=$np_cache/work/guest excludes=() path
+	rm -rf "$work"
+	mkdir -p "$work"
+	for path in "${guest_excludes[@]}" "${np_source#/}" "${np_cache#/}"; do
+		for path in "$np_tree"/$path; do
+			excludes+=(--exclude-path="${path#"$np_tree"/}")
+		done
+	done
+	"$in_tree" mkfs.erofs -T0 --quiet "${excludes[@]}" "$work/root.erofs" "$np_tree"
+	np_publish "$work" "$np_cache/guest" "$image_key"
+}
+
+make_initramfs() {
+	local kernel=$1 directory=$np_cache/kernels/$1 work=$np_cache/work/initramfs-$1 version module
+	version=$(<"$directory/version")
+	rm -rf "$work"
+	mkdir -p "$work"/{bin,modules,dev,proc,sys,lower,overlay,root}
+	cp "$np_tree/usr/bin/busybox" "$work/bin/"
+	cp "$np_source/selftests/guest/init" "$work/init"
+	# Dependencies first, in the order that modprobe would load them.
+	for module in "${guest_modules[@]}"; do
+		"$in_tree" modprobe -d "$directory" -S "$version" --show-depends "$module"
+	done | awk '$1 == "insmod" && !seen[$2]++ {print $2}' >"$work/paths"
+	while read -r module; do
+		cp "$module" "$work/modules/"
+		basename "$module"
+	done <"$work/paths" >"$work/modules/order"
+	rm "$work/paths"
+	(cd "$work" && "$in_tree" sh -c 'find . | cpio --quiet -o -H newc') >"$directory/initramfs.new"
+	mv "$directory/initramfs.new" "$directory/initramfs"
+	rm -rf "$work"
+	echo "$initramfs_key" >"$directory/initramfs.key"
+}

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Debian's kernels, unpacked and never installed, and files of their source.
+# Sourced by setup.sh.
+
+has_package() {
+	private_apt "$1" apt-cache show "$2" 2>/dev/null | grep -q '^Filename:'
+}
+
+# image_packages VIEW VERSION: the packages that hold vmlinuz and modules. Debian
+# ships them as one package, or split in two; either may exist only unsigned.
+image_packages() {
+	local view=$1 version=$2 package
+	if has_package "$view" "linux-modules-$version"; then
+		for package in "linux-binary-$version" "linux-binary-unsigned-$version"; do
+			has_package "$view" "$package" && echo "linux-modules-$version linux-base-$version $package" && return
+		done
+	fi
+	for package in "linux-image-$version" "linux-image-$version-unsigned"; do
+		has_package "$view" "$package" && echo "$package" && return
+	done
+	return 1
+}
+
+# Newest version of which the archive has headers, modules and image; it keeps
+# some of these longer than others.
+newest_version() {
+	local view=$1 series=$2 version
+	private_apt "$view" apt-cache pkgnames "linux-headers-$series." |
+		sed -n "s/^linux-headers-\(${series//./\\.}\.[0-9][0-9.+a-z-]*-amd64\)\$/\1/p" |
+		grep -Ev -- '-(rt|cloud)-' | sort -rV |
+		while read -r version; do
+			image_packages "$view" "$version" >/dev/null && echo "$version" && break
+		done
+}
+
+view_of() {
+	case $1 in
+	6.1) echo bookworm ;;
+	6.12) echo trixie ;;
+	*) echo backports ;;
+	esac
+}
+
+# The headers' own parts, without the compiler: those are in the tree already.
+header_packages() {
+	private_apt "$1" apt-cache depends "linux-headers-$2" |
+		sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p'
+	echo "linux-headers-$2"
+}
+
+unpack() {
+	local into=$1 package
+	shift
+	for package in "$@"; do
+		dpkg-deb --fsys-tarfile "$package" | tar -x -C "$into"
+	done
+}
+
+# Guests need few modules. They are stored uncompressed, as a guest under
+# emulation would spend its first seconds in the decompressor.
+keep_modules() {
+	local modules=$1 version=$2 kept=$1.kept directory
+	mkdir "$kept"
+	for directory in arch block crypto kernel lib mm virt fs net/9p net/vmw_vsock drivers/{acpi,base,block,char,dma,dma-buf,iommu,md,nvme,pci,uio,vfio,virtio} drivers/gpu/drm/{vgem,virtio}; do
+		[[ -d $modules/kernel/$directory ]] || continue
+		mkdir -p "$kept/kernel/$(dirname "$directory")"
+		mv "$modules/kernel/$directory" "$kept/kernel/$directory"
+	done
+	mv "$modules"/modules.{order,builtin,builtin.modinfo} "$kept/"
+	find "$kept" -name '*.ko.xz' -print0 | xargs -0 -r -n 64 xz -d
+	rm -rf "$modules"
+	mv "$kept" "$modules"
+}
+
+make_kernel() {
+	local kernel=$1 view version work=$np_cache/work/kernel-$1 headers=$np_cache/work/headers-$1
+	view=$(view_of "$kernel")
+	version=$(newest_version "$view" "$kernel")
+	[[ $version ]] || np_die "the archive has no complete kernel $kernel"
+	rm -rf "$work" "$headers"
+	mkdir -p "$work/unpacked" "$headers" "$work/lib/modules"
+	unpack "$work/unpacked" $(fetch "$view" $(image_packages "$view" "$version"))
+	unpack "$headers" $(fetch "$view" $(header_packages "$view" "$version"))
+	find "$work/unpacked" -type f -name 'vmlinuz*' -exec cp {} "$work/vmlinuz" \;
+	cp "$headers/usr/src/linux-headers-$version/.config" "$work/config"
+	mv "$work"/unpacked/{usr/,}lib/modules/"$version" "$work/lib/modules/" 2>/dev/null || true
+	keep_modules "$work/lib/modules/$version" "$version"
+	"$in_tree" depmod -b "$work" "$version"
+	cp -a "$headers"/usr/. "$np_tree/usr/"
+	echo "$version" >"$work/version"
+	rm -rf "$work/unpacked" "$headers"
+	np_publish "$work" "$np_cache/kernels/$kernel" "$kernel_key"
+}
+
+# Out of one long xz stream, so only once and only what is used.
+make_sources() {
+	local version package work=$np_cache/work/sources
+	version=$(newest_version backports 7)
+	package=linux-source-$(cut -d. -f1,2 <<<"$version")
+	rm -rf "$work"
+	mkdir -p "$work"
+	dpkg-deb --fsys-tarfile "$(fetch backports "$package")" |
+		tar -xO --wildcards '*/usr/src/linux-source-*.tar.xz' |
+		xz -dc -T2 |
+		tar -x -C "$work" --strip-components=1 --wildcards \
+			'linux-source-*/tools/testing/selftests/kselftest*' \
+			'linux-source-*/scripts/checkpatch.pl' 'linux-source-*/scripts/spelling.txt' \
+			'linux-source-*/scripts/const_structs.checkpatch' 'linux-source-*/scripts/kernel-doc*' \
+			'linux-source-*/scripts/coccinelle' 'linux-source-*/scripts/coccicheck' \
+			'linux-source-*/tools/lib/python' 'linux-source-*/LICENSES'
+	np_publish "$work" "$np_cache/linux-source" "$source_key"
+	ln -sfn linux-source/tools/testing/selftests "$np_cache/kselftest"
+	ln -sfn linux-source "$np_cache/checkpatch"
+}

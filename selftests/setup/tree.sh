@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# The Debian tree: build root, emulator, and the guests' user land. Sourced by setup.sh.
+
+# Compilers (one per generation of kernel headers), what their tools load at run
+# time, QEMU, and what the guests run.
+tree_packages=(
+	gcc gcc-12 gcc-14 libc6-dev binutils make pkgconf perl python3-minimal libpython3-stdlib
+	libelf1t64 libssl3t64 zlib1g liburing-dev linux-libc-dev sparse
+	qemu-system-x86 busybox-static erofs-utils cpio xz-utils patch
+	kmod pahole fdisk e2fsprogs fio nvme-cli strace procps pciutils util-linux mount
+)
+lint_packages=(coccinelle cppcheck clang clang-tidy clang-tools shellcheck valgrind codespell)
+
+# Left out of every package: nobody reads manuals in a guest.
+tree_excludes=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/usr/share/info/*')
+
+host_tools() {
+	apt-get update -qq || true
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mmdebstrap
+}
+
+tree_setup_hook() {
+	cat <<-'HOOK'
+	mkdir -p "$1/etc/apt/preferences.d" "$1/var/cache/apt/archives"
+	printf 'Package: src:qemu src:seabios src:ipxe\nPin: release n=trixie-backports\nPin-Priority: 990\n' >"$1/etc/apt/preferences.d/qemu"
+	cp -al "$NP_DEBS"/*.deb "$1/var/cache/apt/archives/" 2>/dev/null || true
+	HOOK
+}
+
+make_tree() {
+	local work=$np_cache/work/trixie sources=$np_cache/work/trixie.list options=() exclude
+	sources_of trixie trixie-security trixie-backports >"$sources"
+	rm -rf --one-file-system "$work"
+	for exclude in "${tree_excludes[@]}"; do
+		options+=(--dpkgopt="path-exclude=$exclude")
+	done
+	NP_DEBS=$np_cache/debs mmdebstrap --mode=root --variant=apt --architectures=amd64 \
+		--dpkgopt=force-unsafe-io "${options[@]}" \
+		--aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+		--aptopt='Acquire::Retries "3"' --aptopt='APT::Sandbox::User "root"' \
+		--include="$(IFS=,; echo "${tree_packages[*]}")" \
+		--setup-hook="$(tree_setup_hook)" --skip=essential/unlink \
+		--customize-hook='cp -aln "$1"/var/cache/apt/archives/*.deb "$NP_DEBS"/ || true' \
+		trixie "$work" "$sources"
+	rm -rf "$work"/var/cache/apt/*
+	chroot "$work" qemu-system-x86_64 -device help | grep -q vfio-user-pci
+	np_publish "$work" "$np_tree" "$tree_key"
+}
+
+# Checkers are only for `make lint` and `make check`: a demonstration does not wait for them.
+add_lint_packages() {
+	"$in_tree" apt-get update -qq
+	"$in_tree" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${lint_packages[@]}"
+	"$in_tree" apt-get clean
+	echo "$lint_key" >"$np_tree/.lint-key"
+}
