@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The standard NVMe ioctls on the controller, generic and block nodes: what
+ * nvme-cli and libnvme rely on, and what they get for a wrong call.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ADMIN_DELETE_SQ		0x00
+#define ADMIN_CREATE_SQ		0x01
+#define ADMIN_DELETE_CQ		0x04
+#define ADMIN_CREATE_CQ		0x05
+#define ADMIN_IDENTIFY		0x06
+#define ADMIN_SET_FEATURES	0x09
+#define ADMIN_GET_FEATURES	0x0a
+#define ADMIN_DOORBELL_BUFFER	0x7c
+#define ADMIN_FORMAT		0x80
+#define FEATURE_QUEUES		0x07
+
+/* Status code and its type, without More and Do Not Retry. */
+#define STATUS(ret)		((ret) & 0x7ff)
+#define STATUS_BAD_OPCODE	0x001
+#define STATUS_BAD_FIELD	0x002
+#define STATUS_LBA_RANGE	0x080
+
+#define BYTES	(16 * NP_PAGE)
+
+FIXTURE(passthru)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	int generic;
+	int block;
+	uint8_t *bytes;
+	uint8_t *back;
+};
+
+FIXTURE_SETUP(passthru)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	self->generic = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDWR);
+	ASSERT_LE(0, self->generic);
+	self->block = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	ASSERT_LE(0, self->block);
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, BYTES));
+	ASSERT_EQ(0, posix_memalign((void **)&self->back, NP_PAGE, BYTES));
+	np_pattern(self->bytes, BYTES, NP_AREA(6), 6);
+	memset(self->back, 0, BYTES);
+}
+
+FIXTURE_TEARDOWN(passthru)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 2000));
+	free(self->bytes);
+	free(self->back);
+	close(self->generic);
+	close(self->block);
+	np_ctrl_close(&self->ctrl);
+}
+
+static struct nvme_passthru_cmd rw(uint8_t opcode, void *bytes, uint32_t length)
+{
+	return (struct nvme_passthru_cmd){
+		.opcode = opcode,
+		.nsid = 1,
+		.addr = (uintptr_t)bytes,
+		.data_len = length,
+		.cdw10 = NP_AREA(6) / NP_BLOCK,
+		.cdw12 = length / NP_BLOCK - 1,
+	};
+}
+
+static struct nvme_passthru_cmd64 rw64(uint8_t opcode, const void *bytes, uint32_t length)
+{
+	return (struct nvme_passthru_cmd64){
+		.opcode = opcode,
+		.nsid = 1,
+		.addr = (uintptr_t)bytes,
+		.data_len = length,
+		.cdw10 = NP_AREA(6) / NP_BLOCK,
+		.cdw12 = length / NP_BLOCK - 1,
+	};
+}
+
+TEST_F(passthru, id_is_the_namespace)
+{
+	EXPECT_EQ(1, np_ioctl(self->generic, NVME_IOCTL_ID, NULL));
+	EXPECT_EQ(1, np_ioctl(self->block, NVME_IOCTL_ID, NULL));
+}
+
+TEST_F(passthru, io_cmd_writes_and_reads)
+{
+	uint32_t sizes[] = { NP_BLOCK, NP_PAGE, NP_PAGE + NP_BLOCK, BYTES };
+	struct nvme_passthru_cmd cmd;
+	size_t i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		self->bytes[0] = (uint8_t)i;
+		cmd = rw(NP_CMD_WRITE, self->bytes, sizes[i]);
+		ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+		cmd = rw(NP_CMD_READ, self->back, sizes[i]);
+		ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_IO_CMD, &cmd));
+		EXPECT_EQ(0, memcmp(self->bytes, self->back, sizes[i]));
+	}
+}
+
+/* Data that starts within a page, as libnvme callers may pass it. */
+TEST_F(passthru, io_cmd_takes_an_unaligned_buffer)
+{
+	struct nvme_passthru_cmd cmd = rw(NP_CMD_WRITE, self->bytes + 512, 3 * NP_PAGE);
+
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NP_CMD_READ, self->back + 4, 3 * NP_PAGE);
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	EXPECT_EQ(0, memcmp(self->bytes + 512, self->back + 4, 3 * NP_PAGE));
+}
+
+TEST_F(passthru, io64_cmd_and_its_vectored_form)
+{
+	struct iovec parts[3] = {
+		{ self->back, NP_PAGE },
+		{ self->back + 3 * NP_PAGE, NP_PAGE },
+		{ self->back + NP_PAGE, NP_PAGE },
+	};
+	struct nvme_passthru_cmd64 cmd = rw64(NP_CMD_WRITE, self->bytes, 3 * NP_PAGE);
+
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD, &cmd));
+	cmd = rw64(NP_CMD_READ, parts, 3 * NP_PAGE);
+	cmd.vec_cnt = 3;
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, NP_PAGE));
+	EXPECT_EQ(0, memcmp(self->bytes + NP_PAGE, self->back + 3 * NP_PAGE, NP_PAGE));
+	EXPECT_EQ(0, memcmp(self->bytes + 2 * NP_PAGE, self->back + NP_PAGE, NP_PAGE));
+}
+
+TEST_F(passthru, submit_io_on_the_block_device)
+{
+	struct nvme_user_io io = {
+		.opcode = NP_CMD_WRITE,
+		.nblocks = 7,
+		.addr = (uintptr_t)self->bytes,
+		.slba = NP_AREA(6) / NP_BLOCK,
+	};
+
+	ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
+	io.opcode = NP_CMD_READ;
+	io.addr = (uintptr_t)self->back;
+	ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, 8 * NP_BLOCK));
+}
+
+TEST_F(passthru, admin_identify_and_result)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = ADMIN_IDENTIFY,
+		.addr = (uintptr_t)self->back,
+		.data_len = NP_PAGE,
+		.cdw10 = 1,
+	};
+	struct nvme_passthru_cmd64 cmd64 = { .opcode = ADMIN_GET_FEATURES, .cdw10 = FEATURE_QUEUES };
+
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	EXPECT_EQ(0, memcmp("np0 ", self->back + 4, 4));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_ADMIN64_CMD, &cmd64));
+	/* Queues, 0-based, submission in the low and completion in the high half. */
+	EXPECT_LE(self->ctrl.info.qids_total, (cmd64.result & 0xffff) + 1);
+	EXPECT_NE(0, cmd64.result);
+}
+
+/* A command that the controller refuses returns its status, not an errno. */
+TEST_F(passthru, nvme_status_is_the_return_value)
+{
+	struct nvme_passthru_cmd cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_admin_cmd admin = { .opcode = ADMIN_GET_FEATURES, .cdw10 = 0x7f };
+
+	cmd.cdw11 = 0x1000;
+	EXPECT_EQ(STATUS_LBA_RANGE, STATUS(np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd)));
+	EXPECT_EQ(STATUS_BAD_FIELD, STATUS(np_admin(self->ctrl.fd, &admin)));
+	admin.opcode = 0x7f;
+	EXPECT_EQ(STATUS_BAD_OPCODE, STATUS(np_admin(self->ctrl.fd, &admin)));
+}
+
+TEST_F(passthru, wrong_calls_have_an_errno)
+{
+	struct nvme_passthru_cmd cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_passthru_cmd64 cmd64;
+
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->generic, _IO('N', 0x7f), &cmd));
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->ctrl.fd, _IO('N', 0x7f), &cmd));
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, NULL));
+
+	cmd.flags = 0x40;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	cmd.nsid = 2;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NP_CMD_READ, (void *)8, NP_PAGE);
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd64 = rw64(NP_CMD_READ, (void *)8, NP_PAGE);
+	cmd64.vec_cnt = 1;
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd64));
+}
+
+TEST_F(passthru, more_than_a_command_can_carry_is_refused)
+{
+	uint32_t length = self->ctrl.info.max_transfer + NP_PAGE;
+	struct nvme_passthru_cmd cmd;
+	uint8_t *bytes;
+
+	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, length));
+	cmd = rw(NP_CMD_READ, bytes, length);
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NP_CMD_READ, bytes, length - NP_PAGE);
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	free(bytes);
+}
+
+/*
+ * Queues belong to the driver: who could create or delete them from outside
+ * could take rings away from under the kernel or a peer.  Shadow doorbells
+ * would cover the peers' queues too.
+ */
+TEST_F(passthru, queues_cannot_be_touched_from_outside)
+{
+	static const uint8_t opcodes[] = {
+		ADMIN_DELETE_SQ, ADMIN_CREATE_SQ, ADMIN_DELETE_CQ, ADMIN_CREATE_CQ,
+		ADMIN_DOORBELL_BUFFER,
+	};
+	struct nvme_admin_cmd cmd;
+	size_t i;
+
+	for (i = 0; i < sizeof(opcodes); i++) {
+		cmd = (struct nvme_admin_cmd){ .opcode = opcodes[i], .cdw10 = 63 };
+		EXPECT_EQ(-EACCES, np_admin(self->ctrl.fd, &cmd)) {
+			TH_LOG("opcode 0x%02x", opcodes[i]);
+		}
+	}
+	cmd = (struct nvme_admin_cmd){ .opcode = ADMIN_SET_FEATURES, .cdw10 = FEATURE_QUEUES };
+	EXPECT_EQ(-EACCES, np_admin(self->ctrl.fd, &cmd));
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = {};
+
+	return syscall(SYS_capset, &header, none) ? -errno : 0;
+}
+
+/* Runs in a process of its own; tells by its exit status which call passed. */
+static int try_without_capabilities(const struct np_ctrl *ctrl, int read_only, void *bytes)
+{
+	struct nvme_admin_cmd format = { .opcode = ADMIN_FORMAT, .nsid = 1 };
+	struct nvme_passthru_cmd cmd = rw(NP_CMD_WRITE, bytes, NP_PAGE);
+
+	if (drop_capabilities())
+		return 1;
+	if (np_admin(ctrl->fd, &format) != -EACCES)
+		return 2;
+	if (np_ioctl(read_only, NVME_IOCTL_IO_CMD, &cmd) != -EACCES)
+		return 3;
+	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) == -EACCES ? 0 : 4;
+}
+
+TEST_F(passthru, without_capabilities_nothing_dangerous_passes)
+{
+	int status, read_only = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDONLY);
+	pid_t child;
+
+	ASSERT_LE(0, read_only);
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(try_without_capabilities(&self->ctrl, read_only, self->bytes));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(read_only);
+}
+
+TEST_HARNESS_MAIN
