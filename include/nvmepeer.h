@@ -128,6 +128,19 @@ int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
 		       uint64_t *addresses, uint32_t count);
 
 /**
+ * nvmepeer_buf_contiguous() - DMA address of a range that is in one piece
+ * @ctrl: controller
+ * @handle: imported buffer
+ * @offset: first byte, a multiple of nvme_peer_info.page_size
+ * @length: bytes
+ * @dma: receives the address of the first byte
+ *
+ * Returns 0, or -ENOTUNIQ if the addresses of the range are not consecutive.
+ */
+int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
+			    uint64_t offset, uint64_t length, uint64_t *dma);
+
+/**
  * struct nvmepeer_hostmem - host memory that is also a dma-buf
  * @address: where it is mapped in this process
  * @length: bytes, whole pages
@@ -265,7 +278,7 @@ int nvmepeer_ns_fd(const struct nvmepeer_ns *ns);
 const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns);
 
 /**
- * nvmepeer_read(), nvmepeer_write() - one command, and wait for it
+ * nvmepeer_ns_read(), nvmepeer_ns_write() - one command, and wait for it
  * @ns: namespace
  * @lba: first block
  * @blocks: 1 to 65536, and not more than the controller's max_transfer
@@ -274,13 +287,13 @@ const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns);
  * Return 0, a positive NVMe status, or a negative errno.  For many commands at
  * once see <nvmepeer_uring.h>.
  */
-int nvmepeer_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
+int nvmepeer_ns_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		  void *data);
-int nvmepeer_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
+int nvmepeer_ns_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		   const void *data);
 
-/** nvmepeer_flush() - what was written becomes durable. Returns as above. */
-int nvmepeer_flush(struct nvmepeer_ns *ns);
+/** nvmepeer_ns_flush() - what was written becomes durable. Returns as above. */
+int nvmepeer_ns_flush(struct nvmepeer_ns *ns);
 
 /* ---- Explanations ------------------------------------------------------- */
 

@@ -59,6 +59,18 @@ int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle)
 	return result;
 }
 
+static int table_failed(struct nvmepeer *ctrl, int result, uint32_t handle,
+			uint64_t offset)
+{
+	struct failure *failure = failure_begin(CALL_BUF_TABLE, result, ctrl->node);
+
+	failure->request.table.handle = handle;
+	failure->request.table.offset = offset;
+	if (peer_info(ctrl->fd, &failure->info) < 0)
+		failure->info.size = 0;
+	return result;
+}
+
 int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
 		       uint64_t *addresses, uint32_t count)
 {
@@ -69,18 +81,40 @@ int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
 		.offset = offset,
 		.addresses = (uintptr_t)addresses,
 	};
-	struct failure *failure;
 	int result;
 
 	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_TABLE, &request);
-	if (result < 0) {
-		failure = failure_begin(CALL_BUF_TABLE, result, ctrl->node);
-		failure->request.table = request;
-		if (peer_info(ctrl->fd, &failure->info) < 0)
-			failure->info.size = 0;
-		return result;
-	}
+	if (result < 0)
+		return table_failed(ctrl, result, handle, offset);
 	return (int)request.count;
+}
+
+/* Addresses asked for at once by nvmepeer_buf_contiguous(). */
+enum { TABLE_PIECE = 256 };
+
+int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
+			    uint64_t offset, uint64_t length, uint64_t *dma)
+{
+	uint64_t addresses[TABLE_PIECE], expected = 0, done = 0, page;
+	struct nvme_peer_info info;
+	int count, i;
+
+	count = nvmepeer_info(ctrl, &info);
+	if (count < 0)
+		return count;
+	page = info.page_size;
+	while (done < length) {
+		count = nvmepeer_buf_table(ctrl, handle, offset + done, addresses,
+					   TABLE_PIECE);
+		if (count <= 0)
+			return count ? count : table_failed(ctrl, -ERANGE, handle, offset + done);
+		if (!done)
+			*dma = expected = addresses[0];
+		for (i = 0; i < count && done < length; i++, done += page, expected += page)
+			if (addresses[i] != expected)
+				return table_failed(ctrl, -ENOTUNIQ, handle, offset + done);
+	}
+	return 0;
 }
 
 /* Returns a dma-buf of @length bytes of shared memory, or a negative errno. */
@@ -139,7 +173,8 @@ static int hostmem_failed(int result)
 int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem *memory)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	int fd;
+	int fd, result;
+	void *address;
 
 	if (!length || length > SIZE_MAX - page)
 		return hostmem_failed(-EINVAL);
@@ -149,13 +184,13 @@ int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem *memory)
 		fd = heap_create(length);
 	if (fd < 0)
 		return hostmem_failed(fd == -ENOENT ? -ENOSYS : fd);
-	memory->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory->address == MAP_FAILED) {
-		int result = -errno;
-
+	address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (address == MAP_FAILED) {
+		result = -errno;
 		close(fd);
 		return hostmem_failed(result);
 	}
+	memory->address = address;
 	memory->length = length;
 	memory->dmabuf_fd = fd;
 	return 0;

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <nvmepeer_device.h>
+
 #include "internal.h"
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -47,9 +49,9 @@ static const struct {
 	[CALL_GEOMETRY] = { "nvmepeer_qp_geometry", "no geometry for the device library" },
 	[CALL_CPU_PEER] = { "nvmepeer_cpu_peer", "the CPU cannot act as the peer" },
 	[CALL_NS_OPEN] = { "nvmepeer_ns_open", "the namespace was not opened" },
-	[CALL_READ] = { "nvmepeer_read", "the read failed" },
-	[CALL_WRITE] = { "nvmepeer_write", "the write failed" },
-	[CALL_FLUSH] = { "nvmepeer_flush", "the flush failed" },
+	[CALL_READ] = { "nvmepeer_ns_read", "the read failed" },
+	[CALL_WRITE] = { "nvmepeer_ns_write", "the write failed" },
+	[CALL_FLUSH] = { "nvmepeer_ns_flush", "the flush failed" },
 	[CALL_URING] = { "nvmepeer_uring_init", "no ring for NVMe commands" },
 };
 
@@ -194,6 +196,14 @@ static void range_detail(const struct failure *failure,
 		  failure->request.table.handle);
 }
 
+static void break_detail(const struct failure *failure,
+			 struct nvmepeer_explanation *explanation)
+{
+	say_limit(explanation, "buffer %u goes on elsewhere at offset %llu",
+		  failure->request.table.handle,
+		  (unsigned long long)failure->request.table.offset);
+}
+
 static void table_align_detail(const struct failure *failure,
 			       struct nvmepeer_explanation *explanation)
 {
@@ -280,6 +290,29 @@ static void status_detail(const struct failure *failure,
 		  command->opcode, command->nsid);
 }
 
+/* What the device library refuses; enum nvmepeer_error, E_ENTRIES to E_GEOMETRY. */
+static void geometry_detail(const struct failure *failure,
+			    struct nvmepeer_explanation *explanation)
+{
+	switch (failure->request.device_status) {
+	case NVMEPEER_E_ENTRIES:
+		say_limit(explanation, "the device library takes rings of a power of two, 2 to 32768 entries, the completion ring at least as long");
+		say_help(explanation, "create the queue pair with such rings");
+		break;
+	case NVMEPEER_E_CIDS:
+		say_limit(explanation, "cids must be a power of two, 32 to 65536, and not below the submission entries");
+		say_help(explanation, "set cids to 0 for a fitting number");
+		break;
+	case NVMEPEER_E_ADDRESS:
+		say_limit(explanation, "an address is 0 or misaligned: rings and doorbells must be set, the book-keeping aligned to 128 bytes; readback must be set where completions do not lie beside the data");
+		say_help(explanation, "give every address as the peer sees it");
+		break;
+	default:
+		say_limit(explanation, "page size, block size, transfer limit or list memory make no sense to the device library");
+		say_help(explanation, "list memory needs list_bytes for every cid; blocks have 512 bytes to 64 KiB");
+	}
+}
+
 /* ---- The rules ---------------------------------------------------------- */
 
 static const char gone_limit[] = "the controller is being removed, or gave up after a failed reset";
@@ -321,6 +354,8 @@ static const struct rule rules[] = {
 	  "start at a page boundary", table_align_detail },
 	{ CALL_BUF_TABLE, ERANGE, NULL, NULL, NULL,
 	  "stay within the length that the import reported", range_detail },
+	{ CALL_BUF_TABLE, ENOTUNIQ, NULL, "the memory is not one range of DMA addresses", NULL,
+	  "use the table of addresses page by page, or allocate contiguous memory", break_detail },
 	{ CALL_HOSTMEM, ENOSYS, NULL, NULL, "the kernel has neither /dev/udmabuf nor /dev/dma_heap/system",
 	  "use a kernel with CONFIG_UDMABUF or CONFIG_DMABUF_HEAPS_SYSTEM, or memory of a device", NULL },
 	{ CALL_HOSTMEM, EINVAL, NULL, NULL, "the size is 0, or above udmabuf's size_limit_mb",
@@ -364,6 +399,7 @@ static const struct rule rules[] = {
 	  "leave the flag out; rings and status page admit any importer", export_detail },
 	{ CALL_QP_EXPORT, ESHUTDOWN, NULL, NULL, "the queue pair is gone", dead_qp_help, export_detail },
 	{ CALL_QP_MAP, EPERM, NULL, NULL, "the kernel does not allow this kind of mapping", "", export_detail },
+	{ CALL_GEOMETRY, EINVAL, NULL, NULL, NULL, NULL, geometry_detail },
 
 	{ CALL_READ, EINVAL, no_data_length, NULL, "a command moves 1 to 65536 blocks", "split the transfer", NULL },
 	{ CALL_WRITE, EINVAL, no_data_length, NULL, "a command moves 1 to 65536 blocks", "split the transfer", NULL },
@@ -375,7 +411,7 @@ static const struct rule rules[] = {
 	  "", NULL },
 	{ CALL_NS_OPEN, ENOTTY, NULL, NULL, "the node does not understand NVME_IOCTL_ID",
 	  "name a generic namespace node of nvme-peer, /dev/ngpXnY", NULL },
-	{ CALL_URING, ENOSYS, NULL, NULL, "the kernel has no io_uring", "use the ioctls: nvmepeer_read() and nvmepeer_write()", NULL },
+	{ CALL_URING, ENOSYS, NULL, NULL, "the kernel has no io_uring", "use the ioctls: nvmepeer_ns_read() and nvmepeer_ns_write()", NULL },
 	{ CALL_URING, EPERM, NULL, NULL, "io_uring is switched off", "sysctl kernel.io_uring_disabled=0", NULL },
 	{ CALL_URING, EINVAL, NULL, NULL, "the depth is 0 or too large, or the kernel is older than 5.19",
 	  "ask for 1 to 32768 entries", NULL },

@@ -84,6 +84,7 @@ struct failure {
 		struct nvme_peer_qp_create create;
 		struct nvme_peer_qp_export export;
 		struct nvme_passthru_cmd command;
+		int device_status;	/* enum nvmepeer_error */
 	} request;
 	struct nvme_peer_info info;
 	struct nvme_peer_route route;

@@ -150,20 +150,20 @@ static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,
 	return result ? command_failed(ns, call, result, &command) : 0;
 }
 
-int nvmepeer_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
+int nvmepeer_ns_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		  void *data)
 {
 	return transfer(ns, CALL_READ, OPCODE_READ, lba, blocks, data);
 }
 
-int nvmepeer_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
+int nvmepeer_ns_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		   const void *data)
 {
 	return transfer(ns, CALL_WRITE, OPCODE_WRITE, lba, blocks,
 			(void *)(uintptr_t)data);
 }
 
-int nvmepeer_flush(struct nvmepeer_ns *ns)
+int nvmepeer_ns_flush(struct nvmepeer_ns *ns)
 {
 	struct nvme_passthru_cmd command = {
 		.opcode = OPCODE_FLUSH,

@@ -151,20 +151,23 @@ int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 	const struct nvme_peer_qp_export request = { .what = what };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct nvmepeer_export exported;
+	size_t mapped;
+	void *base;
 	int result;
 
 	result = nvmepeer_qp_export(qp, what, 0, &exported);
 	if (result < 0)
 		return result;
-	mapping->mapped = (exported.offset + exported.length + page - 1) / page * page;
-	mapping->base = mmap(NULL, mapping->mapped, protection(what), MAP_SHARED,
-			     exported.fd, 0);
-	result = mapping->base == MAP_FAILED ? -errno : 0;
+	mapped = (exported.offset + exported.length + page - 1) / page * page;
+	base = mmap(NULL, mapped, protection(what), MAP_SHARED, exported.fd, 0);
+	result = base == MAP_FAILED ? -errno : 0;
 	/* The mapping holds the dma-buf. */
 	close(exported.fd);
 	if (result < 0)
 		return export_failed(qp, CALL_QP_MAP, result, &request);
-	mapping->address = (char *)mapping->base + exported.offset;
+	mapping->base = base;
+	mapping->mapped = mapped;
+	mapping->address = (char *)base + exported.offset;
 	mapping->length = exported.length;
 	return 0;
 }

@@ -38,6 +38,12 @@ void fake_reset(void)
 	fake.info.qids_cpu = 4;
 	fake.info.qids_peer_max = 4;
 	fake.info.doorbell_stride = 4;
+	fake.qp_info.qid = 5;
+	fake.qp_info.sq_entries = 64;
+	fake.qp_info.cq_entries = 128;
+	fake.qp_info.generation = 9;
+	fake.qp_info.doorbell_stride = 4;
+	fake.qp_info.doorbell_offset = 0x28;
 }
 
 static int new_file(void)
@@ -63,6 +69,16 @@ int __wrap_close(int fd)
 		return __real_close(fd);
 	fake.open_files--;
 	return 0;
+}
+
+static void answer_table(const struct nvme_peer_buf_table *table)
+{
+	__u64 *addresses = (__u64 *)(uintptr_t)table->addresses;
+	unsigned int page, first = (unsigned int)(table->offset / 4096);
+
+	for (page = first; page < first + table->count; page++)
+		addresses[page - first] = 0x10000000ull + 4096ull * page +
+			(fake.table_break && page >= fake.table_break ? 0x100000 : 0);
 }
 
 static int answer_peer(unsigned long command, void *argument)
@@ -94,14 +110,14 @@ static int answer_peer(unsigned long command, void *argument)
 		out.create->qp_fd = new_file();
 		return 0;
 	case NVME_PEER_QP_INFO:
-		out.qp_info->qid = 5;
-		out.qp_info->sq_entries = 64;
-		out.qp_info->cq_entries = 128;
-		out.qp_info->doorbell_stride = 4;
+		*out.qp_info = fake.qp_info;
+		return 0;
+	case NVME_PEER_BUF_TABLE:
+		answer_table(argument);
 		return 0;
 	case NVME_PEER_QP_EXPORT:
 		out.export->fd = new_file();
-		out.export->offset = 0x28;
+		out.export->offset = out.export->what == NVME_PEER_EXPORT_DOORBELL ? 0x28 : 0;
 		out.export->length = 8;
 		return 0;
 	default:

@@ -20,6 +20,8 @@
  * @info: answer of NVME_PEER_INFO
  * @route: answer of NVME_PEER_ROUTE
  * @identify: answer of Identify
+ * @table_break: page of the buffer whose address does not follow the one before
+ * @qp_info: answer of NVME_PEER_QP_INFO
  * @calls: ioctls so far
  * @open_files: files open now
  * @path: path of the last open()
@@ -35,6 +37,8 @@ struct fake {
 	struct nvme_peer_info info;
 	struct nvme_peer_route route;
 	unsigned char identify[4096];
+	unsigned int table_break;
+	struct nvme_peer_qp_info qp_info;
 
 	unsigned int calls;
 	int open_files;

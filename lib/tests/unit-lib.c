@@ -9,6 +9,9 @@
 
 #include "kselftest_harness.h"
 
+#include <nvmepeer_peer.h>
+#include <nvmepeer_uring.h>
+
 #include "fake.h"
 
 #define REQUEST(type) ((const type *)(const void *)fake.request)
@@ -138,6 +141,19 @@ TEST_F(controller, table_returns_the_count)
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_table)->addresses, (uintptr_t)addresses);
 }
 
+TEST_F(controller, contiguous_memory_has_one_address)
+{
+	uint64_t dma = 0;
+
+	ASSERT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 8192, 4096 * 1000, &dma), 0);
+	EXPECT_EQ(dma, 0x10002000);
+	fake.table_break = 700;
+	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700, &dma), 0);
+	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700 + 1, &dma), -ENOTUNIQ);
+	nvmepeer_explain(&self->explanation);
+	MENTIONS(self->explanation.limit, "2867200");
+}
+
 TEST_F(controller, queue_pair_gets_as_many_completion_entries)
 {
 	struct nvme_peer_qp_create request = { .sq_entries = 64, .sq_handle = 7 };
@@ -207,6 +223,152 @@ TEST_F(controller, export_of_an_imported_ring_is_explained)
 	nvmepeer_explain(&self->explanation);
 	MENTIONS(self->explanation.what, "submission ring");
 	nvmepeer_qp_destroy(qp);
+}
+
+/* ---- Geometry ----------------------------------------------------------- */
+
+FIXTURE(geometry)
+{
+	struct nvmepeer *ctrl;
+	struct nvmepeer_qp *qp;
+	struct nvmepeer_ns_info ns;
+	struct nvmepeer_geometry geometry;
+};
+
+FIXTURE_SETUP(geometry)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+
+	fake_reset();
+	ASSERT_EQ(nvmepeer_open("nvmep0", &self->ctrl), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &self->qp), 0);
+	self->ns.nsid = 3;
+	self->ns.block_size = 4096;
+	self->geometry.sq = 0x10000;
+	self->geometry.cq = 0x20000;
+	self->geometry.state = 0x30000;
+	self->geometry.readback = 0x40000;
+}
+
+FIXTURE_TEARDOWN(geometry)
+{
+	nvmepeer_qp_destroy(self->qp);
+	nvmepeer_close(self->ctrl);
+}
+
+TEST_F(geometry, is_completed)
+{
+	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
+	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), 0);
+	EXPECT_EQ(self->geometry.sq, 0x10000);
+	EXPECT_EQ(self->geometry.sq_doorbell, 0x50028);
+	EXPECT_EQ(self->geometry.cq_doorbell, 0x5002c);
+	EXPECT_EQ(self->geometry.sq_entries, 64);
+	EXPECT_EQ(self->geometry.cq_entries, 128);
+	EXPECT_EQ(self->geometry.generation, 9);
+	EXPECT_EQ(self->geometry.qid, 5);
+	EXPECT_EQ(self->geometry.nsid, 3);
+	EXPECT_EQ(self->geometry.lba_shift, 12);
+	EXPECT_EQ(self->geometry.page_shift, 12);
+	EXPECT_EQ(self->geometry.max_transfer, 131072);
+	EXPECT_EQ(self->geometry.flags, 0);
+	fake.info.sgls = 1;
+	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), 0);
+	EXPECT_EQ(self->geometry.flags, NVMEPEER_SGL);
+}
+
+TEST_F(geometry, tells_where_things_lie)
+{
+	static const struct {
+		uint32_t placement, view, flags;
+	} cases[] = {
+		{ 0, 0, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA },
+		{ 0, NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE },
+		{ 0, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, 0 },
+		{ 0, NVMEPEER_VIEW_CPU, NVMEPEER_CQ_APART_FROM_DATA },
+		{ NVME_PEER_PLACE_SQ_DEVICE, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE },
+		{ NVME_PEER_PLACE_CQ_DEVICE, 0, NVMEPEER_SQ_REMOTE },
+		{ NVME_PEER_PLACE_CQ_DEVICE, NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake.qp_info.placement = cases[i].placement;
+		ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, cases[i].view, 0x50000, &self->geometry), 0);
+		EXPECT_EQ(self->geometry.flags, cases[i].flags)
+			TH_LOG("case %zu", i);
+	}
+}
+
+TEST_F(geometry, that_the_device_library_would_refuse)
+{
+	struct nvmepeer_explanation explanation;
+
+	fake.qp_info.sq_entries = 48;
+	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), -EINVAL);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "power of two");
+	fake.qp_info.sq_entries = 64;
+	self->geometry.state = 0x30001;
+	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), -EINVAL);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "aligned to 128");
+	self->geometry.state = 0x30000;
+	self->ns.block_size = 0;
+	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), -EINVAL);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "block size");
+}
+
+TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
+{
+	static const unsigned long commands[] = {
+		NVME_PEER_INFO, NVME_PEER_QP_CREATE, NVME_PEER_QP_EXPORT,
+		NVME_PEER_BUF_IMPORT, NVME_PEER_BUF_TABLE, NVME_PEER_QP_INFO,
+	};
+	struct nvmepeer_cpu_peer peer;
+	int files = fake.open_files;
+	size_t i;
+
+	fake.qp_info.cq_entries = 64;
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		fake.fail_command = commands[i];
+		fake.fail_error = ESHUTDOWN;
+		EXPECT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer), -ESHUTDOWN);
+		EXPECT_EQ(fake.open_files, files) TH_LOG("command %zu", i);
+	}
+	fake.fail_command = 0;
+	ASSERT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer), 0);
+	EXPECT_EQ(peer.queue.sq, (uintptr_t)peer.sq.address);
+	EXPECT_EQ(peer.data.length, 65536);
+	memset(peer.data_address, 0x5a, peer.data.length);
+	nvmepeer_cpu_peer_close(&peer);
+	EXPECT_EQ(fake.open_files, files);
+}
+
+TEST_F(geometry, ring_entry_of_a_transfer)
+{
+	struct io_uring_sqe entry[2];
+	const struct nvme_uring_cmd *command = (void *)entry[0].cmd;
+	struct nvmepeer_ns *ns;
+	char data[8];
+
+	fake.identify[130] = 12;
+	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
+	memset(entry, 0xff, sizeof(entry));
+	nvmepeer_prep_rw(entry, ns, NVMEPEER_OPCODE_WRITE, 0x123456789ull, 8, data);
+	EXPECT_EQ(entry->opcode, IORING_OP_URING_CMD);
+	EXPECT_EQ(entry->fd, nvmepeer_ns_fd(ns));
+	EXPECT_EQ(entry->cmd_op, NVME_URING_CMD_IO);
+	EXPECT_EQ(command->opcode, 1);
+	EXPECT_EQ(command->nsid, 3);
+	EXPECT_EQ(command->addr, (uintptr_t)data);
+	EXPECT_EQ(command->data_len, 8 * 4096);
+	EXPECT_EQ(command->cdw10, 0x23456789);
+	EXPECT_EQ(command->cdw11, 1);
+	EXPECT_EQ(command->cdw12, 7);
+	EXPECT_EQ(command->timeout_ms, 0);
+	nvmepeer_ns_close(ns);
 }
 
 /* ---- What QP_CREATE refuses, and why ------------------------------------ */
@@ -387,7 +549,7 @@ TEST(read_fills_the_command)
 
 	describe_namespace(0x00, 1, 0, 9, 0);
 	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
-	ASSERT_EQ(nvmepeer_read(ns, 0x123456789abull, 256, data), 0);
+	ASSERT_EQ(nvmepeer_ns_read(ns, 0x123456789abull, 256, data), 0);
 	command = REQUEST(struct nvme_passthru_cmd);
 	EXPECT_EQ(command->opcode, 0x02);
 	EXPECT_EQ(command->nsid, 3);
@@ -396,7 +558,7 @@ TEST(read_fills_the_command)
 	EXPECT_EQ(command->cdw12, 255);
 	EXPECT_EQ(command->data_len, 131072);
 	EXPECT_EQ(command->addr, (uintptr_t)data);
-	ASSERT_EQ(nvmepeer_write(ns, 1, 1, data), 0);
+	ASSERT_EQ(nvmepeer_ns_write(ns, 1, 1, data), 0);
 	EXPECT_EQ(command->opcode, 0x01);
 	nvmepeer_ns_close(ns);
 }
@@ -411,8 +573,8 @@ TEST(transfer_of_no_or_too_many_blocks_never_reaches_the_kernel)
 	describe_namespace(0x00, 1, 0, 9, 0);
 	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
 	calls = fake.calls;
-	EXPECT_EQ(nvmepeer_read(ns, 0, 0, data), -EINVAL);
-	EXPECT_EQ(nvmepeer_write(ns, 0, 65537, data), -EINVAL);
+	EXPECT_EQ(nvmepeer_ns_read(ns, 0, 0, data), -EINVAL);
+	EXPECT_EQ(nvmepeer_ns_write(ns, 0, 65537, data), -EINVAL);
 	EXPECT_EQ(fake.calls, calls);
 	nvmepeer_explain(&explanation);
 	MENTIONS(explanation.limit, "65536");
@@ -429,7 +591,7 @@ TEST(status_of_the_controller_is_passed_on)
 	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
 	fake.fail_command = NVME_IOCTL_IO_CMD;
 	fake.fail_status = 0x4080;
-	EXPECT_EQ(nvmepeer_read(ns, 0, 1, data), 0x4080);
+	EXPECT_EQ(nvmepeer_ns_read(ns, 0, 1, data), 0x4080);
 	ASSERT_EQ(nvmepeer_explain(&explanation), 0x4080);
 	MENTIONS(explanation.limit, "LBA out of range");
 	MENTIONS(explanation.limit, "do not retry");

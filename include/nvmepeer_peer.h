@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * From the host library to the device library: a queue pair's geometry as its
+ * peer sees it, and the CPU itself as the peer, for tests and for programs
+ * that want a queue of their own without a system call per command.
+ */
+#ifndef NVMEPEER_PEER_H
+#define NVMEPEER_PEER_H
+
+#include <nvmepeer.h>
+#include <nvmepeer_device.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Who the peer is and where its data lies, for nvmepeer_qp_geometry(). */
+enum nvmepeer_view {
+	NVMEPEER_VIEW_CPU = 1u << 0,		/* the CPU, not a device */
+	NVMEPEER_VIEW_DATA_IN_HOST = 1u << 1,	/* data in host memory */
+};
+
+/**
+ * nvmepeer_qp_geometry() - complete a geometry from what the kernel knows
+ * @ctrl: controller
+ * @qp: queue pair on it
+ * @ns: namespace the peer is to use
+ * @view: NVMEPEER_VIEW_*; 0 is a GPU with its data in its own memory
+ * @doorbell_pages: first byte of the exported doorbell pages, as the peer sees it
+ * @geometry: in: the peer's addresses: sq, cq, status, state, list_area,
+ *	list_memory, readback, and list_bytes, cids and timeout_ns;
+ *	out: everything else
+ *
+ * Returns 0, or -EINVAL if the device library would refuse the result;
+ * nvmepeer_explain() tells why.
+ */
+int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
+			 const struct nvmepeer_ns_info *ns, uint32_t view,
+			 uint64_t doorbell_pages,
+			 struct nvmepeer_geometry *geometry);
+
+/**
+ * struct nvmepeer_cpu_peer - a queue pair whose peer is this process
+ * @queue: for the calls of <nvmepeer_device.h>, from any thread
+ * @data: the data memory, for those calls
+ * @data_address: the same memory in this process
+ * @qp: the queue pair
+ *
+ * The rest is the library's.
+ */
+struct nvmepeer_cpu_peer {
+	struct nvmepeer_queue queue;
+	struct nvmepeer_buffer data;
+	void *data_address;
+	struct nvmepeer_qp *qp;
+
+	struct nvmepeer *ctrl;
+	uint32_t handle;
+	struct nvmepeer_hostmem memory;
+	struct nvmepeer_mapping sq;
+	struct nvmepeer_mapping cq;
+	struct nvmepeer_mapping doorbell;
+	struct nvmepeer_mapping status;
+	uint64_t *pages;
+	void *state;
+};
+
+/**
+ * nvmepeer_cpu_peer_open() - queue pair, rings, doorbell and data memory
+ * @ctrl: controller
+ * @ns: namespace
+ * @entries: of each ring, a power of two
+ * @data_bytes: data memory, rounded up to controller pages
+ * @peer: receives it; undo with nvmepeer_cpu_peer_close() before @ctrl closes
+ *
+ * Needs CAP_SYS_RAWIO, and a kernel where nvmepeer_hostmem_alloc() works.
+ */
+int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
+			   const struct nvmepeer_ns_info *ns, uint32_t entries,
+			   size_t data_bytes, struct nvmepeer_cpu_peer *peer);
+void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NVMEPEER_PEER_H */
