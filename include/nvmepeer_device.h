@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_device.h: the device library of nvme-peer.  Code that runs on a GPU
+ * (CUDA, HIP) or on anything else that C11 compiles for reads and writes the
+ * blocks of an NVMe controller through a queue pair of its own.
+ *
+ * Header-only, no type of any toolkit in the interface.  Include this one;
+ * the rooms under nvmepeer_device/ are its parts, ground first:
+ *
+ *	platform.h	what is asked of the machine
+ *	nvme.h		the protocol, and the statuses of the calls
+ *	queue.h		geometry, handle, shared state
+ *	wait.h		groups of lanes, limits of waits
+ *	submit.h	the submission side
+ *	complete.h	the completion side
+ *	command.h	the calls
+ */
+#ifndef NVMEPEER_DEVICE_H
+#define NVMEPEER_DEVICE_H
+
+#include "nvmepeer_device/platform.h"
+#include "nvmepeer_device/nvme.h"
+#include "nvmepeer_device/queue.h"
+#include "nvmepeer_device/wait.h"
+#include "nvmepeer_device/submit.h"
+#include "nvmepeer_device/complete.h"
+#include "nvmepeer_device/command.h"
+
+#endif /* NVMEPEER_DEVICE_H */

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_device/submit.h: from a group of lanes with commands to entries in
+ * the submission ring and one doorbell.
+ *
+ * The way of a group (the lanes of a warp that call together for one queue
+ * pair), atomics in brackets, each done once for the group by one lane:
+ *
+ *	reserve	credits [add] and cids [exchange of a word of 32], both at once;
+ *		what cannot be had now is left for the next round
+ *	slots	[add] tickets and inside += n: n slots in a row
+ *	write	each lane stores its entry, 4 x 16 bytes
+ *	fence	one fence_publish: data and entries before the doorbell
+ *	publish	[add] inside -= n, waiting += 1
+ *	ring	only if waiting was 0: tail doorbell if nobody is inside, head
+ *		doorbell if it moved, then [add] waiting -= those served; again
+ *		while others came
+ *
+ * What can block: a group that stops for good between "slots" and "publish",
+ * or as ringer between "publish" and its last add, keeps the queue pair's
+ * doorbell from being rung.  Both are straight lines without a wait for
+ * anybody, so only a thread that is never scheduled again does that; the others
+ * get NVMEPEER_E_TIMEOUT or _E_FULL.  Nobody else is waited for anywhere: a
+ * full queue is waited for before a slot is taken, and every waiter takes
+ * completion entries, its own or not.
+ */
+#ifndef NVMEPEER_DEVICE_SUBMIT_H
+#define NVMEPEER_DEVICE_SUBMIT_H
+
+/* Position of the set bit of @bits that has @rank set bits below it. */
+NVMEPEER_FN uint32_t nvmepeer_select_bit(uint32_t bits, uint32_t rank)
+{
+	if (bits == 0xffffffffu)
+		return rank;
+	for (; rank; rank--)
+		bits &= bits - 1;
+	return nvmepeer_mask_first(bits);
+}
+
+/* The lowest @count set bits of @bits, which has more than that. */
+NVMEPEER_FN uint32_t nvmepeer_lowest_bits(uint32_t bits, uint32_t count)
+{
+	return bits & (((uint32_t)1 << nvmepeer_select_bit(bits, count)) - 1);
+}
+
+/*
+ * Takes credits for @want commands and as many cids.  Collective; @pending are
+ * the lanes that want one.  A lane that got one has its cid in @cid.  Returns
+ * how many lanes, lowest first, got one.
+ */
+NVMEPEER_FN uint32_t nvmepeer_reserve(const struct nvmepeer_queue *queue,
+				      struct nvmepeer_group group,
+				      nvmepeer_mask pending, uint32_t *cid)
+{
+	uint32_t want = nvmepeer_mask_count(pending);
+	uint32_t rank = nvmepeer_rank(pending, group.lane);
+	uint32_t word = nvmepeer_home() & queue->cid_words_mask;
+	uint32_t limit = 0, have = 0, bits = 0;
+	bool leads = group.lane == group.leader;
+
+	if (leads) {
+		limit = nvmepeer_add32(&queue->state->credits, 0 - want);
+		bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
+		limit = (int32_t)limit < 0 ? 0 : limit < want ? limit : want;
+	}
+	limit = nvmepeer_lanes_copy32(group.mask, limit, group.leader);
+	for (uint32_t tries = 0;; ) {
+		uint32_t found, take;
+
+		bits = nvmepeer_lanes_copy32(group.mask, bits, group.leader);
+		found = nvmepeer_mask_count(bits);
+		take = found < limit - have ? found : limit - have;
+		if (rank >= have && rank < have + take)
+			*cid = 32 * word + nvmepeer_select_bit(bits, rank - have);
+		if (leads && take < found)
+			nvmepeer_or32(&queue->free_cids[word],
+				      bits & ~nvmepeer_lowest_bits(bits, take));
+		have += take;
+		if (have == limit || tries++ == queue->cid_words_mask)
+			break;
+		word = (word + 1) & queue->cid_words_mask;
+		if (leads)
+			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
+	}
+	if (leads && have < want)
+		nvmepeer_add32(&queue->state->credits, want - have);
+	return have;
+}
+
+/* Hands out @count slots in a row.  Collective; returns the first ticket. */
+NVMEPEER_FN uint32_t nvmepeer_take_slots(const struct nvmepeer_queue *queue,
+					 struct nvmepeer_group group, uint32_t count)
+{
+	uint64_t add = (uint64_t)count << NVMEPEER_TICKET_SHIFT |
+		       (uint64_t)count << NVMEPEER_INSIDE_SHIFT;
+	uint64_t old = 0;
+
+	if (group.lane == group.leader)
+		old = nvmepeer_add64(&queue->state->tail, add);
+	return nvmepeer_lanes_copy32(group.mask, (uint32_t)(old >> NVMEPEER_TICKET_SHIFT),
+				     group.leader);
+}
+
+/* Stores an entry into its slot: the one place where a command enters the ring. */
+NVMEPEER_FN void nvmepeer_write_entry(const struct nvmepeer_queue *queue, uint32_t ticket,
+				      const struct nvmepeer_sqe *entry)
+{
+	uint64_t slot = queue->sq + (uint64_t)(ticket & queue->sq_mask) * 64;
+
+	nvmepeer_sq_store(slot, &entry->dword[0]);
+	nvmepeer_sq_store(slot + 16, &entry->dword[4]);
+	nvmepeer_sq_store(slot + 32, &entry->dword[8]);
+	nvmepeer_sq_store(slot + 48, &entry->dword[12]);
+}
+
+/* Head doorbell, by whoever rings: tells the controller which entries were taken. */
+NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue)
+{
+	uint32_t head = nvmepeer_load32(&queue->state->head);
+
+	if (head == nvmepeer_load32(&queue->state->head_rung))
+		return;
+	nvmepeer_doorbell_store(queue->cq_doorbell, head & queue->cq_mask);
+	nvmepeer_store32(&queue->state->head_rung, head);
+}
+
+/*
+ * Rings for everybody.  One thread; it has just raised waiting from 0, and
+ * @tail is the word after that.  @rung is the last ticket whose tail doorbell
+ * is known to be rung.  A doorbell value is never stored twice (base
+ * specification 5.2.2: an error) and never goes back, because the fence puts
+ * this thread's doorbells before those of the next to ring.
+ */
+NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail, uint32_t rung)
+{
+	do {
+		uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
+		uint64_t served = tail & NVMEPEER_WAITING_MASK;
+
+		if (!(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != rung) {
+			nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
+			rung = ticket;
+		}
+		nvmepeer_ring_head(queue);
+		nvmepeer_fence_device();
+		tail = nvmepeer_add64(&queue->state->tail, 0 - served) - served;
+	} while (tail & NVMEPEER_WAITING_MASK);
+}
+
+/* The entries of @count slots are written: let the controller see them. */
+NVMEPEER_FN void nvmepeer_publish(const struct nvmepeer_queue *queue,
+				  struct nvmepeer_group group, uint32_t count)
+{
+	uint64_t add = 1 - ((uint64_t)count << NVMEPEER_INSIDE_SHIFT);
+	uint64_t old;
+
+	nvmepeer_lanes_sync(group.mask);
+	if (group.lane != group.leader)
+		return;
+	nvmepeer_fence_publish();
+	old = nvmepeer_add64(&queue->state->tail, add);
+	if (!(old & NVMEPEER_WAITING_MASK))
+		nvmepeer_ring(queue, old + add,
+			      (uint32_t)(old >> NVMEPEER_TICKET_SHIFT) ^ 0x80000000u);
+}
+
+/*
+ * Rings the head doorbell although nobody sends: a quarter of the completion
+ * ring was taken since it was last due.  Tail doorbells are up to date unless
+ * somebody is inside, who will come and ring or leave it to us.
+ */
+NVMEPEER_SLOW_FN void nvmepeer_head_due(const struct nvmepeer_queue *queue)
+{
+	uint64_t old = nvmepeer_add64(&queue->state->tail, 1);
+	uint32_t ticket = (uint32_t)(old >> NVMEPEER_TICKET_SHIFT);
+
+	if (old & NVMEPEER_WAITING_MASK)
+		return;
+	if (old >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
+		ticket ^= 0x80000000u;
+	nvmepeer_ring(queue, old + 1, ticket);
+}
+
+#endif /* NVMEPEER_DEVICE_SUBMIT_H */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * controller.h: an NVMe controller in software, one queue pair at a time, for
+ * tests of the device library on the CPU.  It is strict: whatever the library
+ * must never do (a cid twice in flight, a doorbell that stands still, goes
+ * back or out of range, an entry that is not whole) is counted in @errors.
+ *
+ * DMA addresses are addresses of this process.  One thread steps a controller;
+ * doorbells and rings are shared with the threads of the library.
+ */
+#ifndef SELFTESTS_DEVICE_CONTROLLER_H
+#define SELFTESTS_DEVICE_CONTROLLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONTROLLER_BLOCK = 512, CONTROLLER_PAGE = 4096 };
+
+/* How completions are ordered. */
+enum controller_order { CONTROLLER_IN_ORDER, CONTROLLER_SHUFFLED };
+
+/* Register values as the peer stores them; only the peer writes them. */
+struct controller_doorbells {
+	uint32_t tail;
+	uint32_t head;
+};
+
+/*
+ * Fields below @doorbells belong to the thread that steps the controller.
+ * @fetched entries wait in @held until they are completed.
+ */
+struct controller {
+	struct controller_doorbells *doorbells;
+	uint8_t *sq;
+	uint8_t *cq;
+	uint32_t sq_entries;
+	uint32_t cq_entries;
+	uint8_t *disk;
+	uint64_t disk_blocks;
+	enum controller_order order;
+	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
+	bool mute;			/* fetches and never completes */
+	uint32_t last_tail;
+	uint32_t last_head;
+	uint32_t fetch;			/* next entry to fetch */
+	uint32_t posted;		/* completion entries so far */
+	uint32_t acknowledged;		/* of them, taken according to the head doorbell */
+	uint32_t held_count;
+	uint32_t seed;
+	uint64_t completed;
+	uint64_t tail_doorbells;
+	uint64_t head_doorbells;
+	uint64_t errors;
+	const char *error;
+	uint8_t in_flight[65536];
+	uint32_t (*held)[16];
+};
+
+static inline void controller_fault(struct controller *controller, const char *what)
+{
+	if (!controller->errors++)
+		controller->error = what;
+}
+
+static inline uint32_t controller_random(struct controller *controller)
+{
+	controller->seed = controller->seed * 1664525u + 1013904223u;
+	return controller->seed >> 8;
+}
+
+static inline void controller_init(struct controller *controller, uint32_t sq_entries,
+				   uint32_t cq_entries, uint64_t disk_blocks)
+{
+	memset(controller, 0, sizeof(*controller));
+	controller->sq_entries = sq_entries;
+	controller->cq_entries = cq_entries;
+	controller->disk_blocks = disk_blocks;
+	controller->seed = 1;
+	controller->sq = aligned_alloc(4096, (64 * sq_entries + 4095) / 4096 * 4096);
+	controller->cq = aligned_alloc(4096, (16 * cq_entries + 4095) / 4096 * 4096);
+	controller->doorbells = aligned_alloc(4096, 4096);
+	controller->disk = calloc(disk_blocks + 1, CONTROLLER_BLOCK);
+	controller->held = calloc(sq_entries, sizeof(controller->held[0]));
+	memset(controller->sq, 0, 64 * sq_entries);
+	memset(controller->cq, 0, 16 * cq_entries);
+	memset(controller->doorbells, 0, 4096);
+}
+
+static inline void controller_exit(struct controller *controller)
+{
+	free(controller->sq);
+	free(controller->cq);
+	free(controller->doorbells);
+	free(controller->disk);
+	free(controller->held);
+}
+
+static inline uint32_t controller_checksum(const uint32_t entry[16])
+{
+	uint32_t sum = 0x9e3779b9u;
+
+	for (int i = 1; i < 15; i++)
+		sum = (sum ^ entry[i]) * 0x01000193u;
+	return sum;
+}
+
+/* Looks at the doorbells; they must move, and not too far. */
+static inline uint32_t controller_look(struct controller *controller)
+{
+	uint32_t tail = __atomic_load_n(&controller->doorbells->tail, __ATOMIC_ACQUIRE);
+	uint32_t head = __atomic_load_n(&controller->doorbells->head, __ATOMIC_ACQUIRE);
+
+	if (head != controller->last_head) {
+		uint32_t step = (head - controller->last_head) & (controller->cq_entries - 1);
+
+		if (head >= controller->cq_entries ||
+		    step > controller->posted - controller->acknowledged)
+			controller_fault(controller, "head doorbell beyond what was posted");
+		controller->acknowledged += step;
+		controller->last_head = head;
+		controller->head_doorbells++;
+	}
+	if (tail != controller->last_tail) {
+		uint32_t old = (controller->last_tail - controller->fetch) &
+			       (controller->sq_entries - 1);
+		uint32_t now = (tail - controller->fetch) & (controller->sq_entries - 1);
+
+		if (tail >= controller->sq_entries || now < old)
+			controller_fault(controller, "tail doorbell went back");
+		controller->last_tail = tail;
+		controller->tail_doorbells++;
+	}
+	return tail;
+}
+
+/* Fetches one entry of the submission ring. */
+static inline void controller_fetch(struct controller *controller)
+{
+	const uint32_t *slot = (const uint32_t *)(controller->sq + 64 * controller->fetch);
+	uint32_t *entry = controller->held[controller->held_count++];
+	uint32_t cid;
+
+	for (int i = 0; i < 16; i++)
+		entry[i] = __atomic_load_n(&slot[i], __ATOMIC_RELAXED);
+	cid = entry[0] >> 16;
+	if (controller->in_flight[cid])
+		controller_fault(controller, "cid is in flight already");
+	if (controller->checked_entries && entry[15] != controller_checksum(entry))
+		controller_fault(controller, "entry is not whole");
+	controller->in_flight[cid] = 1;
+	controller->fetch = (controller->fetch + 1) & (controller->sq_entries - 1);
+}
+
+/* Address of byte @offset of a command's data, by its PRP entries. */
+static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset, uint64_t bytes)
+{
+	uint64_t prp1 = entry[6] | (uint64_t)entry[7] << 32;
+	uint64_t prp2 = entry[8] | (uint64_t)entry[9] << 32;
+	uint64_t first = CONTROLLER_PAGE - prp1 % CONTROLLER_PAGE;
+	const uint64_t *list;
+	uint64_t left, index;
+
+	if (offset < first)
+		return (uint8_t *)(uintptr_t)(prp1 + offset);
+	if (bytes <= first + CONTROLLER_PAGE)
+		return (uint8_t *)(uintptr_t)(prp2 + offset - first);
+	list = (const uint64_t *)(uintptr_t)prp2;
+	left = (bytes - first + CONTROLLER_PAGE - 1) / CONTROLLER_PAGE;
+	index = (offset - first) / CONTROLLER_PAGE;
+	for (;;) {
+		uint64_t here = (CONTROLLER_PAGE - (uintptr_t)list % CONTROLLER_PAGE) / 8;
+
+		if (left <= here || index < here - 1)
+			break;
+		list = (const uint64_t *)(uintptr_t)list[here - 1];
+		left -= here - 1;
+		index -= here - 1;
+	}
+	return (uint8_t *)(uintptr_t)(list[index] + (offset - first) % CONTROLLER_PAGE);
+}
+
+/* Runs one command; returns its status field. */
+static inline uint32_t controller_execute(struct controller *controller, const uint32_t entry[16])
+{
+	uint64_t lba = entry[10] | (uint64_t)entry[11] << 32;
+	uint64_t blocks = (entry[12] & 0xffff) + 1;
+	uint8_t *disk = controller->disk + lba * CONTROLLER_BLOCK;
+	uint64_t bytes = blocks * CONTROLLER_BLOCK;
+	int opcode = entry[0] & 0xff;
+
+	if (opcode == 0x00)
+		return 0;
+	if (opcode != 0x01 && opcode != 0x02 && opcode != 0x05 && opcode != 0x08)
+		return 0x4001;
+	if (lba >= controller->disk_blocks || blocks > controller->disk_blocks - lba)
+		return 0x4080;
+	if (opcode == 0x08) {
+		memset(disk, 0, bytes);
+		return 0;
+	}
+	for (uint64_t at = 0; at < bytes; at += CONTROLLER_BLOCK / 128) {
+		uint8_t *data = controller_data(entry, at, bytes);
+
+		if (opcode == 0x01)
+			memcpy(disk + at, data, 4);
+		else if (opcode == 0x02)
+			memcpy(data, disk + at, 4);
+		else if (memcmp(data, disk + at, 4))
+			return 0x0285;
+	}
+	return 0;
+}
+
+/* Posts one completion; the phase tag goes out last. */
+static inline void controller_post(struct controller *controller, uint32_t which)
+{
+	uint32_t *entry = controller->held[which];
+	uint32_t index = controller->posted % controller->cq_entries;
+	uint32_t phase = (controller->posted / controller->cq_entries & 1) ^ 1;
+	uint32_t *slot = (uint32_t *)(controller->cq + 16 * index);
+	uint32_t cid = entry[0] >> 16;
+	uint32_t status = controller_execute(controller, entry);
+
+	__atomic_store_n(&slot[0], entry[13], __ATOMIC_RELAXED);
+	__atomic_store_n(&slot[1], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot[2], controller->fetch, __ATOMIC_RELAXED);
+	controller->in_flight[cid] = 0;
+	controller->posted++;
+	controller->completed++;
+	controller->held_count--;
+	memmove(entry, controller->held[controller->held_count], 64);
+	__atomic_store_n(&slot[3], cid | phase << 16 | status << 17, __ATOMIC_RELEASE);
+}
+
+/* In order the oldest is wanted: shift instead of swapping in the last. */
+static inline void controller_post_oldest(struct controller *controller)
+{
+	uint32_t rest = controller->held_count - 1;
+
+	controller_post(controller, 0);
+	if (rest) {
+		uint32_t last[16];
+
+		memcpy(last, controller->held[0], 64);
+		memmove(controller->held[0], controller->held[1], 64 * (size_t)(rest - 1));
+		memcpy(controller->held[rest - 1], last, 64);
+	}
+}
+
+/* One step: fetches what was announced, completes something.  False if idle. */
+static inline bool controller_step(struct controller *controller)
+{
+	uint32_t tail = controller_look(controller);
+	bool busy = false;
+
+	while (controller->fetch != tail && controller->held_count < controller->sq_entries) {
+		controller_fetch(controller);
+		busy = true;
+	}
+	if (controller->mute)
+		return busy;
+	while (controller->held_count &&
+	       controller->posted - controller->acknowledged < controller->cq_entries - 1) {
+		if (controller->order == CONTROLLER_IN_ORDER) {
+			controller_post_oldest(controller);
+		} else {
+			controller_post(controller,
+					controller_random(controller) % controller->held_count);
+			if (controller_random(controller) % 4 == 0)
+				return true;
+		}
+		busy = true;
+	}
+	return busy;
+}
+
+#endif /* SELFTESTS_DEVICE_CONTROLLER_H */

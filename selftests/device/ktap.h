@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* ktap.h: results of a test program in KTAP, without a framework. */
+#ifndef SELFTESTS_DEVICE_KTAP_H
+#define SELFTESTS_DEVICE_KTAP_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+static unsigned int ktap_count, ktap_failures;
+
+static inline void ktap_start(void)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("KTAP version 1\n");
+}
+
+static inline void ktap_check(bool good, const char *name)
+{
+	printf("%s %u %s\n", good ? "ok" : "not ok", ++ktap_count, name);
+	if (!good)
+		ktap_failures++;
+}
+
+/* Prints the plan; returns the exit status. */
+static inline int ktap_end(void)
+{
+	printf("1..%u\n", ktap_count);
+	return ktap_failures ? 1 : 0;
+}
+
+#endif /* SELFTESTS_DEVICE_KTAP_H */
