@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The programs of softgpu and their parameters, for those who start them.
+ * Programs are built into the device; a job names one.
+ */
+#ifndef SOFTGPU_PROGRAMS_H
+#define SOFTGPU_PROGRAMS_H
+
+#include <stdint.h>
+
+#include <nvmepeer_device.h>
+
+#include "softgpu_regs.h"
+
+/**
+ * enum softgpu_program - what a job runs
+ * @SOFTGPU_NOP: nothing
+ *
+ * On blocks, struct softgpu_io, through the device library:
+ * @SOFTGPU_QUEUE_INIT: initialise the queue pair's state, once before all others
+ * @SOFTGPU_WRITE: write the pattern to every block of the range
+ * @SOFTGPU_VERIFY: read every block of the range and compare with the pattern
+ * @SOFTGPU_MIXED: write the range once, then read and write random parts of it
+ *	and compare what was read
+ * @SOFTGPU_RANDOM: read random parts of the range, which hold the pattern, and
+ *	compare
+ * @SOFTGPU_LATENCY: read random parts, one at a time, and note how long each took
+ * @SOFTGPU_RATE: read random parts, @depth of them in flight per thread; the
+ *	data is not looked at
+ * @SOFTGPU_COPY: read every block of the range, write it at @target_lba
+ * @SOFTGPU_FLUSH: one flush command
+ *
+ * On memory, struct softgpu_memory; @address is anything a GPU address can name:
+ * @SOFTGPU_STORE: store @value
+ * @SOFTGPU_LOAD: load into softgpu_result.value
+ * @SOFTGPU_FILL: store the pattern of @seed over @length bytes
+ * @SOFTGPU_CHECK: compare @length bytes with the pattern of @seed
+ * @SOFTGPU_MEMCPY: copy @length bytes from @source
+ * @SOFTGPU_POLL: load until (value & @mask) == @value
+ * @SOFTGPU_HAMMER: store @value again and again
+ */
+enum softgpu_program {
+	SOFTGPU_NOP = 0,
+
+	SOFTGPU_QUEUE_INIT = 16,
+	SOFTGPU_WRITE = 17,
+	SOFTGPU_VERIFY = 18,
+	SOFTGPU_MIXED = 19,
+	SOFTGPU_RANDOM = 20,
+	SOFTGPU_LATENCY = 21,
+	SOFTGPU_RATE = 22,
+	SOFTGPU_COPY = 23,
+	SOFTGPU_FLUSH = 24,
+
+	SOFTGPU_STORE = 32,
+	SOFTGPU_LOAD = 33,
+	SOFTGPU_FILL = 34,
+	SOFTGPU_CHECK = 35,
+	SOFTGPU_MEMCPY = 36,
+	SOFTGPU_POLL = 37,
+	SOFTGPU_HAMMER = 38,
+};
+
+/**
+ * struct softgpu_io - parameters of programs on blocks
+ * @queue: the queue pair; its addresses are GPU addresses.  state and
+ *	list_memory.pages must lie in one piece of HBM, as must data.pages
+ * @data: data memory as the controller sees it
+ * @data_address: the same memory as the GPU sees it, in one piece of HBM.  Each
+ *	thread takes an equal part of it
+ * @first_lba: the range
+ * @lba_count: the range, in blocks
+ * @target_lba: SOFTGPU_COPY: where the copy begins
+ * @seed: of the pattern, and of what is random
+ * @commands: random programs: commands of all threads together; 0: no limit
+ * @duration_ns: random programs: end after that; 0: no limit
+ * @samples: SOFTGPU_LATENCY: GPU address in HBM of uint64_t[@sample_count] for
+ *	the nanoseconds that each command took, or 0
+ * @sample_count: see @samples
+ * @blocks: of one command; the last one of a range may be shorter
+ * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256
+ * @read_percent: SOFTGPU_MIXED
+ *
+ * A random program without any limit runs until it is stopped.
+ */
+struct softgpu_io {
+	struct nvmepeer_geometry queue;
+	struct nvmepeer_buffer data;
+	uint64_t data_address;
+	uint64_t first_lba;
+	uint64_t lba_count;
+	uint64_t target_lba;
+	uint64_t seed;
+	uint64_t commands;
+	uint64_t duration_ns;
+	uint64_t samples;
+	uint64_t sample_count;
+	uint32_t blocks;
+	uint32_t depth;
+	uint32_t read_percent;
+	uint32_t reserved;
+};
+
+/* softgpu_memory.flags */
+#define SOFTGPU_MEMORY_POSTED	(1U << 0)	/* STORE, HAMMER: as a doorbell, width 4 */
+#define SOFTGPU_MEMORY_MESSAGE	(1U << 1)	/* DMA by message even where guest memory is mapped */
+
+/**
+ * struct softgpu_memory - parameters of programs on memory
+ * @address: GPU address
+ * @source: SOFTGPU_MEMCPY: GPU address
+ * @length: bytes
+ * @value: see the programs
+ * @mask: SOFTGPU_POLL
+ * @seed: of the pattern
+ * @duration_ns: SOFTGPU_POLL: fail after that; SOFTGPU_HAMMER: end after that;
+ *	0: no limit
+ * @width: STORE, LOAD, POLL, HAMMER: 1, 2, 4 or 8 bytes, and @address aligned to it
+ * @flags: SOFTGPU_MEMORY_*
+ *
+ * Threads share the work of FILL, CHECK and MEMCPY; the others want one thread.
+ */
+struct softgpu_memory {
+	uint64_t address;
+	uint64_t source;
+	uint64_t length;
+	uint64_t value;
+	uint64_t mask;
+	uint64_t seed;
+	uint64_t duration_ns;
+	uint32_t width;
+	uint32_t flags;
+};
+
+/**
+ * softgpu_pattern() - the 8-byte word that belongs somewhere
+ * @seed: of the run
+ * @block: logical block; for memory, 0
+ * @word: index of the 8-byte word in the block or the memory
+ *
+ * Words of different blocks, places and seeds differ, so that a block that was
+ * not written, written elsewhere or written before does not pass for the right
+ * one.
+ */
+static inline uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
+				       uint64_t word)
+{
+	uint64_t x = seed + block * 0x9e3779b97f4a7c15u +
+		     (word + 1) * 0xd1b54a32d192ed03u;
+
+	/* The finaliser of splitmix64. */
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+_Static_assert(sizeof(struct softgpu_io) <= SOFTGPU_PARAMETER_BYTES,
+	       "parameters fit into a job");
+
+#endif /* SOFTGPU_PROGRAMS_H */

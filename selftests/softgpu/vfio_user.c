@@ -1,0 +1,698 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Messages of a vfio-user server: connect, receive, answer, interrupt.
+ *
+ * One thread receives everything.  It answers the client's requests at once,
+ * also while other threads wait for the client's answers: the client's virtual
+ * CPU holds a lock during its request that the client needs to serve ours.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "vfio_user_internal.h"
+
+_Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "messages are not swapped");
+
+/* Payload of one message: 1 MiB of data and its description. */
+#define PAYLOAD_MAX	((1U << 20) + 4096)
+#define FDS_MAX		8
+
+#define REGION_CONFIG	7U
+#define REGIONS		9U
+#define IRQ_MSI		1U
+#define IRQS		5U
+
+/* What the server can take; the version answer must not be longer than QEMU's. */
+static const char capabilities[] =
+	"{\"capabilities\":{\"max_msg_fds\":8,"
+	"\"max_data_xfer_size\":1048576,\"pgsizes\":4096}}";
+
+struct version {
+	uint16_t major;
+	uint16_t minor;
+};
+
+struct dma_map {
+	uint32_t argsz;
+	uint32_t flags;
+	uint64_t offset;
+	uint64_t address;
+	uint64_t size;
+};
+
+struct dma_unmap {
+	uint32_t argsz;
+	uint32_t flags;
+	uint64_t address;
+	uint64_t size;
+};
+
+#define UNMAP_ALL	0x2U
+
+struct device_info {
+	uint32_t argsz;
+	uint32_t flags;
+	uint32_t regions;
+	uint32_t irqs;
+};
+
+#define DEVICE_RESET	0x1U
+#define DEVICE_PCI	0x2U
+
+struct region_info {
+	uint32_t argsz;
+	uint32_t flags;
+	uint32_t index;
+	uint32_t capability;
+	uint64_t size;
+	uint64_t offset;
+};
+
+#define REGION_READABLE	0x1U
+#define REGION_WRITABLE	0x2U
+#define REGION_MMAP	0x4U
+
+struct irq_info {
+	uint32_t argsz;
+	uint32_t flags;
+	uint32_t index;
+	uint32_t count;
+};
+
+#define IRQ_EVENTFD	0x1U
+#define IRQ_NORESIZE	0x8U
+
+struct irq_set {
+	uint32_t argsz;
+	uint32_t flags;
+	uint32_t index;
+	uint32_t start;
+	uint32_t count;
+};
+
+#define IRQ_DATA_EVENTFD	0x4U
+
+struct region_access {
+	uint64_t offset;
+	uint32_t region;
+	uint32_t count;
+};
+
+/**
+ * struct message - a message that was received, and then its answer
+ * @header: as received
+ * @length: bytes of @payload
+ * @fds: files that came with it, -1 when taken
+ * @fd_count: entries of @fds
+ * @reply_length: bytes of @payload that go back
+ * @reply_fd: a file that goes along, -1 for none; stays the server's
+ * @payload: received, then overwritten by the answer
+ */
+struct message {
+	struct vfu_header header;
+	size_t length;
+	int fds[FDS_MAX];
+	unsigned int fd_count;
+	size_t reply_length;
+	int reply_fd;
+	char payload[PAYLOAD_MAX];
+};
+
+/* --- Sending and receiving ----------------------------------------------- */
+
+static void attach_fd(struct msghdr *message, char *control, int fd)
+{
+	struct cmsghdr *part;
+
+	message->msg_control = control;
+	message->msg_controllen = CMSG_SPACE(sizeof(fd));
+	part = CMSG_FIRSTHDR(message);
+	part->cmsg_level = SOL_SOCKET;
+	part->cmsg_type = SCM_RIGHTS;
+	part->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(part), &fd, sizeof(fd));
+}
+
+/* Skip @sent bytes of what @message still has to send. */
+static void advance(struct msghdr *message, size_t sent)
+{
+	while (message->msg_iovlen && sent >= message->msg_iov->iov_len) {
+		sent -= message->msg_iov->iov_len;
+		message->msg_iov++;
+		message->msg_iovlen--;
+	}
+	if (message->msg_iovlen) {
+		message->msg_iov->iov_base =
+			(char *)message->msg_iov->iov_base + sent;
+		message->msg_iov->iov_len -= sent;
+	}
+	message->msg_control = NULL;
+	message->msg_controllen = 0;
+}
+
+int vfu_send(struct vfu *vfu, const struct vfu_header *header,
+	     const void *payload, size_t length, const void *data,
+	     size_t data_length, int fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fd))] = { 0 };
+	struct iovec parts[] = {
+		{ (void *)header, sizeof(*header) },
+		{ (void *)payload, length },
+		{ (void *)data, data_length },
+	};
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 3 };
+	size_t left = sizeof(*header) + length + data_length;
+	ssize_t sent;
+
+	if (fd >= 0)
+		attach_fd(&message, control, fd);
+	while (left) {
+		sent = sendmsg(vfu->socket, &message, MSG_NOSIGNAL);
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0)
+			return -errno;
+		advance(&message, (size_t)sent);
+		left -= (size_t)sent;
+	}
+	return 0;
+}
+
+/* Keep the files that came with part of a message; too many are closed. */
+static void take_fds(struct message *message, struct msghdr *received)
+{
+	struct cmsghdr *part;
+	size_t i, count;
+	int fd;
+
+	for (part = CMSG_FIRSTHDR(received); part;
+	     part = CMSG_NXTHDR(received, part)) {
+		if (part->cmsg_level != SOL_SOCKET ||
+		    part->cmsg_type != SCM_RIGHTS)
+			continue;
+		count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (i = 0; i < count; i++) {
+			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd),
+			       sizeof(fd));
+			if (message->fd_count < FDS_MAX)
+				message->fds[message->fd_count++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+static void close_fds(struct message *message)
+{
+	unsigned int i;
+
+	for (i = 0; i < message->fd_count; i++)
+		if (message->fds[i] >= 0)
+			close(message->fds[i]);
+	message->fd_count = 0;
+}
+
+/* Returns 1, 0 at the end of the stream, or a negative errno. */
+static int receive_bytes(struct vfu *vfu, struct message *message, void *data,
+			 size_t length)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	struct iovec part;
+	struct msghdr received;
+	size_t done = 0;
+	ssize_t got;
+
+	while (done < length) {
+		part = (struct iovec){ (char *)data + done, length - done };
+		received = (struct msghdr){
+			.msg_iov = &part,
+			.msg_iovlen = 1,
+			.msg_control = control,
+			.msg_controllen = sizeof(control),
+		};
+		got = recvmsg(vfu->socket, &received, MSG_CMSG_CLOEXEC);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			return done ? -EPROTO : 0;
+		take_fds(message, &received);
+		done += (size_t)got;
+	}
+	return 1;
+}
+
+/* Returns as receive_bytes() does. */
+static int receive(struct vfu *vfu, struct message *message)
+{
+	struct vfu_header *header = &message->header;
+	int ret;
+
+	message->fd_count = 0;
+	message->reply_length = 0;
+	message->reply_fd = -1;
+	ret = receive_bytes(vfu, message, header, sizeof(*header));
+	if (ret <= 0)
+		return ret;
+	if (header->size < sizeof(*header) ||
+	    header->size - sizeof(*header) > PAYLOAD_MAX)
+		return -EPROTO;
+	message->length = header->size - sizeof(*header);
+	ret = receive_bytes(vfu, message, message->payload, message->length);
+	return ret ? ret : -EPROTO;
+}
+
+static int reply(struct vfu *vfu, struct message *message, int error)
+{
+	struct vfu_header header = message->header;
+	size_t length = error ? 0 : message->reply_length;
+	int ret;
+
+	header.size = (uint32_t)(sizeof(header) + length);
+	header.flags = VFU_FLAG_REPLY | (error ? VFU_FLAG_ERROR : 0);
+	header.error = (uint32_t)error;
+	pthread_mutex_lock(&vfu->send_lock);
+	ret = vfu_send(vfu, &header, message->payload, length, NULL, 0,
+		       error ? -1 : message->reply_fd);
+	pthread_mutex_unlock(&vfu->send_lock);
+	return ret;
+}
+
+/* --- Requests of the client: 0 or a positive errno ------------------------ */
+
+static int handle_version(struct vfu *vfu, struct message *message)
+{
+	struct version version;
+
+	(void)vfu;
+	memcpy(&version, message->payload, sizeof(version));
+	if (version.major != 0)
+		return ENOTSUP;
+	version.minor = 0;
+	memcpy(message->payload, &version, sizeof(version));
+	memcpy(message->payload + sizeof(version), capabilities,
+	       sizeof(capabilities));
+	message->reply_length = sizeof(version) + sizeof(capabilities);
+	return 0;
+}
+
+static int handle_dma_map(struct vfu *vfu, struct message *message)
+{
+	struct vfu_range range = { 0 };
+	struct dma_map map;
+	int fd = -1;
+
+	memcpy(&map, message->payload, sizeof(map));
+	if (map.flags & ~(VFU_MAP_READ | VFU_MAP_WRITE))
+		return EINVAL;
+	range.address = map.address;
+	range.size = map.size;
+	range.flags = map.flags;
+	if (message->fd_count) {
+		fd = message->fds[0];
+		message->fds[0] = -1;
+	}
+	return vfu_map_add(vfu, &range, fd, map.offset);
+}
+
+/* The range is gone here before the client may believe it is. */
+static int handle_dma_unmap(struct vfu *vfu, struct message *message)
+{
+	struct dma_unmap unmap;
+
+	memcpy(&unmap, message->payload, sizeof(unmap));
+	message->reply_length = sizeof(unmap);
+	if (unmap.flags & ~UNMAP_ALL)
+		return EINVAL;
+	if (!unmap.flags)
+		return vfu_map_remove(vfu, unmap.address, unmap.size);
+	vfu_map_clear(vfu);
+	return 0;
+}
+
+static int handle_get_info(struct vfu *vfu, struct message *message)
+{
+	struct device_info info = {
+		.argsz = sizeof(info),
+		.flags = DEVICE_RESET | DEVICE_PCI,
+		.regions = REGIONS,
+		.irqs = IRQS,
+	};
+
+	(void)vfu;
+	memcpy(message->payload, &info, sizeof(info));
+	message->reply_length = sizeof(info);
+	return 0;
+}
+
+static void describe_bar(const struct vfu_bar *bar, struct region_info *info,
+			 struct message *message)
+{
+	info->size = bar->size;
+	if (!bar->size)
+		return;
+	info->flags = REGION_READABLE | REGION_WRITABLE;
+	if (bar->fd < 0)
+		return;
+	info->flags |= REGION_MMAP;
+	message->reply_fd = bar->fd;
+}
+
+static int handle_get_region_info(struct vfu *vfu, struct message *message)
+{
+	struct region_info info;
+	uint32_t index;
+
+	memcpy(&info, message->payload, sizeof(info));
+	index = info.index;
+	if (index >= REGIONS)
+		return EINVAL;
+	info = (struct region_info){ .argsz = sizeof(info), .index = index };
+	if (index < VFU_BARS) {
+		describe_bar(&vfu->device->bars[index], &info, message);
+	} else if (index == REGION_CONFIG) {
+		info.size = sizeof(vfu->config);
+		info.flags = REGION_READABLE | REGION_WRITABLE;
+	}
+	memcpy(message->payload, &info, sizeof(info));
+	message->reply_length = sizeof(info);
+	return 0;
+}
+
+static int handle_get_irq_info(struct vfu *vfu, struct message *message)
+{
+	struct irq_info info;
+
+	memcpy(&info, message->payload, sizeof(info));
+	if (info.index >= IRQS)
+		return EINVAL;
+	info.argsz = sizeof(info);
+	info.flags = 0;
+	info.count = 0;
+	if (info.index == IRQ_MSI) {
+		info.flags = IRQ_EVENTFD | IRQ_NORESIZE;
+		info.count = vfu->device->vectors;
+	}
+	memcpy(message->payload, &info, sizeof(info));
+	message->reply_length = sizeof(info);
+	return 0;
+}
+
+static void set_vector(struct vfu *vfu, unsigned int vector, int fd)
+{
+	pthread_mutex_lock(&vfu->vector_lock);
+	if (vfu->vector_fds[vector] >= 0)
+		close(vfu->vector_fds[vector]);
+	vfu->vector_fds[vector] = fd;
+	pthread_mutex_unlock(&vfu->vector_lock);
+}
+
+static void clear_vectors(struct vfu *vfu)
+{
+	unsigned int i;
+
+	for (i = 0; i < VFU_MAX_VECTORS; i++)
+		set_vector(vfu, i, -1);
+}
+
+/* Eventfds arm vectors; a vector without one, or no vector at all, disarms. */
+static int handle_set_irqs(struct vfu *vfu, struct message *message)
+{
+	struct irq_set set;
+	uint32_t i;
+
+	memcpy(&set, message->payload, sizeof(set));
+	if (!set.count) {
+		if (set.index == IRQ_MSI)
+			clear_vectors(vfu);
+		return 0;
+	}
+	if (set.index != IRQ_MSI || !(set.flags & IRQ_DATA_EVENTFD) ||
+	    set.start >= vfu->device->vectors ||
+	    set.count > vfu->device->vectors - set.start)
+		return EINVAL;
+	for (i = 0; i < set.count; i++) {
+		set_vector(vfu, set.start + i,
+			   i < message->fd_count ? message->fds[i] : -1);
+		if (i < message->fd_count)
+			message->fds[i] = -1;
+	}
+	return 0;
+}
+
+/* Bytes of an accessible region; 0 if there is none of that number. */
+static uint64_t region_size(const struct vfu *vfu, uint32_t region)
+{
+	if (region == REGION_CONFIG)
+		return sizeof(vfu->config);
+	return region < VFU_BARS ? vfu->device->bars[region].size : 0;
+}
+
+static int check_access(const struct vfu *vfu,
+			const struct region_access *access)
+{
+	uint64_t size = region_size(vfu, access->region);
+
+	if (access->count > PAYLOAD_MAX - sizeof(*access) ||
+	    access->offset > size || access->count > size - access->offset)
+		return EINVAL;
+	return 0;
+}
+
+static int handle_region_read(struct vfu *vfu, struct message *message)
+{
+	struct region_access access;
+	char *data = message->payload + sizeof(access);
+
+	memcpy(&access, message->payload, sizeof(access));
+	if (check_access(vfu, &access))
+		return EINVAL;
+	if (access.region == REGION_CONFIG)
+		vfu_config_read(vfu, access.offset, data, access.count);
+	else
+		vfu->device->bar_read(vfu->context, access.region,
+				      access.offset, data, access.count);
+	message->reply_length = sizeof(access) + access.count;
+	return 0;
+}
+
+static int handle_region_write(struct vfu *vfu, struct message *message)
+{
+	struct region_access access;
+	const char *data = message->payload + sizeof(access);
+
+	memcpy(&access, message->payload, sizeof(access));
+	if (check_access(vfu, &access) ||
+	    message->length < sizeof(access) + access.count)
+		return EINVAL;
+	if (access.region == REGION_CONFIG)
+		vfu_config_write(vfu, access.offset, data, access.count);
+	else
+		vfu->device->bar_write(vfu->context, access.region,
+				       access.offset, data, access.count);
+	message->reply_length = sizeof(access);
+	return 0;
+}
+
+static int handle_reset(struct vfu *vfu, struct message *message)
+{
+	(void)message;
+	vfu_reset(vfu, VFU_RESET_BUS);
+	return 0;
+}
+
+static const struct {
+	int (*handle)(struct vfu *vfu, struct message *message);
+	size_t length;		/* of the payload, at least */
+} handlers[] = {
+	[VFU_VERSION] = { handle_version, sizeof(struct version) },
+	[VFU_DMA_MAP] = { handle_dma_map, sizeof(struct dma_map) },
+	[VFU_DMA_UNMAP] = { handle_dma_unmap, sizeof(struct dma_unmap) },
+	[VFU_GET_INFO] = { handle_get_info, sizeof(uint32_t) },
+	[VFU_GET_REGION_INFO] = { handle_get_region_info,
+				  sizeof(struct region_info) },
+	[VFU_GET_IRQ_INFO] = { handle_get_irq_info, sizeof(struct irq_info) },
+	[VFU_SET_IRQS] = { handle_set_irqs, sizeof(struct irq_set) },
+	[VFU_REGION_READ] = { handle_region_read,
+			      sizeof(struct region_access) },
+	[VFU_REGION_WRITE] = { handle_region_write,
+			       sizeof(struct region_access) },
+	[VFU_RESET] = { handle_reset, 0 },
+};
+
+static int handle(struct vfu *vfu, struct message *message)
+{
+	uint16_t command = message->header.command;
+
+	if (command >= sizeof(handlers) / sizeof(handlers[0]) ||
+	    !handlers[command].handle)
+		return ENOTSUP;
+	if (message->length < handlers[command].length)
+		return EINVAL;
+	return handlers[command].handle(vfu, message);
+}
+
+/* --- Serving ------------------------------------------------------------- */
+
+static int dispatch(struct vfu *vfu, struct message *message)
+{
+	int error;
+
+	if ((message->header.flags & VFU_FLAG_TYPE) == VFU_FLAG_REPLY) {
+		vfu_pending_answer(vfu, &message->header, message->payload,
+				   message->length);
+		return 0;
+	}
+	error = handle(vfu, message);
+	if (message->header.flags & VFU_FLAG_NO_REPLY)
+		return 0;
+	return reply(vfu, message, error);
+}
+
+static void set_socket(struct vfu *vfu, int socket)
+{
+	pthread_mutex_lock(&vfu->send_lock);
+	vfu->socket = socket;
+	pthread_mutex_unlock(&vfu->send_lock);
+}
+
+int vfu_serve(struct vfu *vfu, int socket)
+{
+	struct message *message = malloc(sizeof(*message));
+	int ret = message ? 1 : -ENOMEM;
+
+	set_socket(vfu, socket);
+	while (ret > 0) {
+		ret = receive(vfu, message);
+		if (ret > 0) {
+			int error = dispatch(vfu, message);
+
+			ret = error ? error : 1;
+		}
+		if (message)
+			close_fds(message);
+	}
+	set_socket(vfu, -1);
+	close(socket);
+	vfu_reset(vfu, VFU_RESET_CLIENT_GONE);
+	vfu_map_clear(vfu);
+	clear_vectors(vfu);
+	free(message);
+	return ret;
+}
+
+void vfu_reset(struct vfu *vfu, enum vfu_reset why)
+{
+	vfu_dma_enable(vfu, false);
+	vfu_pending_cancel(vfu, -ECANCELED);
+	vfu_config_reset(vfu);
+	vfu->device->reset(vfu->context, why);
+}
+
+int vfu_interrupt(struct vfu *vfu, unsigned int vector)
+{
+	const uint64_t one = 1;
+	int ret = -ENXIO;
+
+	if (vector >= VFU_MAX_VECTORS)
+		return ret;
+	pthread_mutex_lock(&vfu->vector_lock);
+	if (vfu->vector_fds[vector] >= 0 &&
+	    write(vfu->vector_fds[vector], &one, sizeof(one)) == sizeof(one)) {
+		vfu_count(vfu, VFU_INTERRUPTS, 1);
+		ret = 0;
+	}
+	pthread_mutex_unlock(&vfu->vector_lock);
+	return ret;
+}
+
+void vfu_statistics(struct vfu *vfu, struct vfu_statistics *statistics)
+{
+	uint64_t *values = (uint64_t *)statistics;
+	unsigned int i;
+
+	_Static_assert(sizeof(*statistics) ==
+		       (VFU_COUNTERS + 1) * sizeof(uint64_t),
+		       "enum vfu_counter follows struct vfu_statistics");
+	for (i = 0; i < VFU_COUNTERS; i++)
+		values[i] = atomic_load(&vfu->counters[i]);
+	pthread_rwlock_rdlock(&vfu->map_lock);
+	statistics->ranges = vfu->range_count;
+	pthread_rwlock_unlock(&vfu->map_lock);
+}
+
+/* An UNMAP must not starve while programs read guest memory in a loop. */
+static void init_map_lock(struct vfu *vfu)
+{
+	pthread_rwlockattr_t attributes;
+
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes,
+				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&vfu->map_lock, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
+}
+
+struct vfu *vfu_create(const struct vfu_device *device, void *context)
+{
+	struct vfu *vfu = calloc(1, sizeof(*vfu));
+	unsigned int i;
+
+	if (!vfu)
+		return NULL;
+	vfu->device = device;
+	vfu->context = context;
+	vfu->socket = -1;
+	if (vfu_config_init(vfu)) {
+		free(vfu);
+		return NULL;
+	}
+	vfu_config_reset(vfu);
+	pthread_mutex_init(&vfu->send_lock, NULL);
+	init_map_lock(vfu);
+	pthread_mutex_init(&vfu->pending_lock, NULL);
+	pthread_mutex_init(&vfu->vector_lock, NULL);
+	for (i = 0; i < VFU_MAX_VECTORS; i++)
+		vfu->vector_fds[i] = -1;
+	return vfu;
+}
+
+void vfu_destroy(struct vfu *vfu)
+{
+	if (!vfu)
+		return;
+	pthread_mutex_destroy(&vfu->vector_lock);
+	pthread_mutex_destroy(&vfu->pending_lock);
+	pthread_rwlock_destroy(&vfu->map_lock);
+	pthread_mutex_destroy(&vfu->send_lock);
+	free(vfu->ranges);
+	free(vfu);
+}
+
+int vfu_listen(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int ret, fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	unlink(path);
+	if (!bind(fd, (struct sockaddr *)&address, sizeof(address)) &&
+	    !listen(fd, 1))
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
