@@ -102,7 +102,8 @@ static int test_importer_map(struct test_importer *importer,
 	return 0;
 }
 
-static struct pci_dev *test_find_function(u32 pci_address)
+/* The function at @pci_address, referenced, or NULL. */
+struct pci_dev *test_find_function(u32 pci_address)
 {
 	return pci_get_domain_bus_and_slot(pci_address >> 16,
 					   pci_address >> 8 & 0xff,

@@ -23,6 +23,7 @@ union test_argument {
 	struct nvmep_test_importer importer;
 	struct nvmep_test_export export;
 	struct nvmep_test_move move;
+	struct nvmep_test_distance distance;
 };
 
 static int test_open(struct inode *inode, struct file *filp)
@@ -74,6 +75,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 	case NVMEP_TEST_MOVE:
 	case NVMEP_TEST_MAPS:
 		return test_move(&argument->move, cmd == NVMEP_TEST_MOVE);
+	case NVMEP_TEST_DISTANCE:
+		return test_distance(&argument->distance);
 	default:
 		return -ENOTTY;
 	}

@@ -136,4 +136,21 @@ struct nvmep_test_move {
 /* Count the mappings, ask nobody. */
 #define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
 
+/**
+ * struct nvmep_test_distance - what Linux's own PCI P2PDMA code says
+ * @provider: in: PCI address of the function whose memory it is
+ * @client: in: PCI address of the function that is to reach it
+ * @distance: out: negative if it cannot be reached
+ *
+ * EOPNOTSUPP: the kernel has no CONFIG_PCI_P2PDMA.
+ */
+struct nvmep_test_distance {
+	__u32 provider;
+	__u32 client;
+	__s32 distance;
+	__u32 reserved;
+};
+
+#define NVMEP_TEST_DISTANCE	_IOWR('T', 10, struct nvmep_test_distance)
+
 #endif /* _NVMEP_TEST_H */

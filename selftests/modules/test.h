@@ -9,8 +9,9 @@
 #include "compat.h"
 #include "nvmep_test.h"
 
-struct test_importer;
 struct page;
+struct pci_dev;
+struct test_importer;
 
 /**
  * struct test_file - one open file, plays one foreign driver
@@ -35,6 +36,9 @@ int test_attach(struct test_file *file, struct nvmep_test_attach *attach);
 void test_detach(struct test_file *file);
 int test_importer_state(struct test_file *file,
 			struct nvmep_test_importer *state);
+
+struct pci_dev *test_find_function(u32 pci_address);
+int test_distance(struct nvmep_test_distance *distance);
 
 int test_export(struct nvmep_test_export *export);
 int test_move(struct nvmep_test_move *move, bool notify);

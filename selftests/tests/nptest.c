@@ -66,6 +66,17 @@ int np_read_file(const char *path, char *text, size_t size)
 	return 0;
 }
 
+int np_place(const char *name, char address[16])
+{
+	char path[64];
+	int ret;
+
+	snprintf(path, sizeof(path), "/run/np/%s", name);
+	ret = np_read_file(path, address, 16);
+	address[strcspn(address, "\n")] = '\0';
+	return ret;
+}
+
 uint32_t np_parse_address(const char *address)
 {
 	unsigned int domain = 0, bus = 0, device = 0, function = 0;

@@ -47,6 +47,8 @@ bool np_bound(const char *address);
 int np_bind_all(void);
 /* First PCI function with class >> 8 == @class, but not the one at @except. */
 int np_find_function(uint32_t class, const char *except, char address[16]);
+/* Where the runner put a function, "np0", "softgpu" and so on. */
+int np_place(const char *name, char address[16]);
 uint32_t np_parse_address(const char *address);
 
 /* Controllers. */

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# KTAP for tests written in shell. Sourced.
+#
+#   . /selftests/lib/ktap.sh
+#   ktap_check "what is true" COMMAND [ARG...]      passes if COMMAND returns 0
+#   ktap_skip "what was not tried" "why"
+#   ktap_end                                        last; exits 0 or 1
+
+ktap_count=0
+ktap_failed=0
+echo "TAP version 13"
+
+# Output of a command is shown only where it failed, as comment lines.
+ktap_check() {
+	local name=$1 output status=0
+	shift
+	output=$("$@" 2>&1 </dev/null) || status=$?
+	ktap_count=$((ktap_count + 1))
+	if ((status == 0)); then
+		echo "ok $ktap_count $name"
+	else
+		ktap_failed=$((ktap_failed + 1))
+		echo "not ok $ktap_count $name"
+		printf '%s\n' "$* returned $status" "$output" | head -n 30 | sed 's/^/# /'
+	fi
+}
+
+ktap_skip() {
+	ktap_count=$((ktap_count + 1))
+	echo "ok $ktap_count $1 # SKIP $2"
+}
+
+ktap_end() {
+	echo "1..$ktap_count"
+	exit $((ktap_failed > 0))
+}
