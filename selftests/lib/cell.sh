@@ -99,7 +99,8 @@ make_run_folder() {
 	mkdir -p "$run"/{build,out,"modules/updates"}
 	cp -a "$np_source/selftests" "$run/"
 	mkdir -p "$run/build/$kernel"
-	[[ ! -d $np_source/build/user ]] || cp -a "$np_source/build/user" "$run/build/"
+	[[ ! -d $np_source/build/user ]] ||
+		tar -c -C "$np_source/build" --exclude=.objects user | tar -x -C "$run/build"
 	if compgen -G "$np_source/build/$kernel/*.ko" >/dev/null; then
 		cp "$np_source/build/$kernel"/*.ko "$run/build/$kernel/"
 		cp "$np_source/build/$kernel"/*.ko "$run/modules/updates/"
@@ -190,8 +191,8 @@ start_guest() {
 
 ## A cell from beginning to end
 
-# follow_guest CELL RUN RESULTS: lines for us begin with "@np", all others are
-# a command's output. Remembers the test that is running, to blame it for a crash.
+# follow_guest CELL RUN: lines for us begin with "@np", all others are a
+# command's output. Remembers the test that is running, to blame it for a crash.
 follow_guest() {
 	local line word name status milliseconds
 	running=boot
@@ -207,40 +208,31 @@ follow_guest() {
 		begin) running=$name ;;
 		end)
 			running=''
-			command_status=$status
-			[[ -z $3 ]] || report_test "$1" "$name" "$2/out/$name.ktap" "$status" "$milliseconds" "$3"
+			if [[ $name == command ]]; then
+				echo "$status" >"$2/out/command-status"
+			else
+				report_test "$1" "$name" "$2/out/$name.ktap" "$status" "$milliseconds" "$2/out/results"
+			fi
 			;;
 		note) np_say "$1: note: $name $status $milliseconds" ;;
 		esac
 	done <&"$guest_output"
 }
 
-# run_cell CELL PLAN RESULTS SECONDS WORD...: returns 0 if the guest came to its own end.
-run_cell() {
-	local cell=$1 plan=$2 results=$3 seconds=$4 kernel=${1%%/*} log run status=0
-	log=$np_source/build/log/${cell//\//-}
-	run=$np_source/build/run/${cell//\//-}.$BASHPID
-	shift 4
-	mkdir -p "$log" "$run"
+# guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
+guest_session() {
+	local cell=$1 run=$2 seconds=$3 status=0
 	trap stop_processes EXIT
 	trap 'exit 130' INT TERM HUP
 	take_guest_slot "$cell"
-	make_run_folder "$run" "$kernel"
-	printf '%s\n' "$plan" >"$run/plan"
-	[[ ! -f $log/command ]] || mv "$log/command" "$run/"
+	make_run_folder "$run" "${cell%%/*}"
 	start_softgpu "$run"
-	start_guest "$cell" "$run" "$seconds" "$@"
-	follow_guest "$cell" "$run" "$results"
+	start_guest "$cell" "$run" "$seconds" "${@:4}"
+	follow_guest "$cell" "$run"
 	wait "$guest_pid" || status=$?
 	guest_pid=''
-	stop_processes
-	softgpu_pid='' softgpu_folder=''
-	mv "$run"/*.log "$log/"
-	cp -r "$run"/out/. "$log/"
-	rm -rf "$run"
-	exec {guest_slot}>&-
 	# isa-debug-exit makes 2 * value + 1 of what the guest wrote; 0 means reset or panic.
-	((status == 1)) || explain_end "$cell" "$status" "$log"
+	((status == 1)) || explain_end "$cell" "$status" "$run"
 }
 
 explain_end() {
@@ -251,36 +243,71 @@ explain_end() {
 	255) why="the guest could not be set up" ;;
 	*) why="QEMU ended with status $2" ;;
 	esac
-	np_say "$1 NOT OK: $why${running:+, during '$running'} (logs in ${3#"$np_source"/})"
+	np_say "$1 NOT OK: $why${running:+, during '$running'}"
 	tail -n 5 "$3/qemu.log" "$3/console.log" | sed 's/^/          /'
 	return 1
 }
 
-run_test_cell() {
-	local cell=$1 plan=$2 log=$np_source/build/log/${1//\//-} seconds began=$SECONDS
+# run_cell CELL PLAN SECONDS WORD...: boot, run the plan, judge the kernel's log.
+# Leaves all that was printed in the cell's log folder, in one rename: callers
+# that run the same cell at the same time see one result or the other.
+run_cell() {
+	local cell=$1 plan=$2 run log status
+	run=$(new_run_folder "$cell")
+	log=$(log_folder "$cell")
+	printf '%s\n' "$plan" >"$run/plan"
+	[[ ! ${guest_command:-} ]] || printf '%s\n' "$guest_command" >"$run/command"
+	# In the background, so that a signal to this shell can be passed on. Callers do
+	# not say 'run_cell ... ||', as that would switch off errexit in here for good.
+	set +e
+	(set -e; guest_session "$cell" "$run" "${@:3}") &
+	trap 'kill $! 2>/dev/null' TERM
+	wait $!
+	status=$?
+	((status == 0)) || echo "0 1 0 guest" >>"$run/out/results"
+	[[ ! -f $run/console.log ]] || report_kernel_log "$cell" "$run/console.log" "$run/out/results" || status=1
+	mv "$run"/*.log "$run/out/" 2>/dev/null
+	cat "$run/out/results" >>"$np_results" 2>/dev/null
+	[[ ! -f $run/out/command-status ]] || ((status)) || status=$(<"$run/out/command-status")
 	rm -rf "$log"
-	mkdir -p "$log"
+	mkdir -p "$(dirname "$log")"
+	mv -T "$run/out" "$log"
+	rm -rf "$run"
+	set -e
+	return "$status"
+}
+
+new_run_folder() {
+	mkdir -p "$np_source/build/run"
+	local run
+	run=$(mktemp -d "$np_source/build/run/${1//\//-}.XXXX")
+	mkdir "$run/out"
+	echo "$run"
+}
+
+log_folder() {
+	echo "$np_source/build/log/${1//\//-}"
+}
+
+run_test_cell() {
+	local cell=$1 plan=$2 seconds began=$SECONDS
 	if [[ -z $plan ]]; then
 		np_say "$cell: no test is meant for this cell"
 		return
 	fi
 	# The sum of the tests' own limits, and time to boot.
 	seconds=$(awk '{ seconds += $2 + 6 } END { print seconds + 180 }' <<<"$plan")
-	run_cell "$cell" "$plan" "$log/results" "$seconds" || echo "0 1 0 guest" >>"$log/results"
-	report_kernel_log "$cell" "$log/console.log" "$log/results" || true
+	set +e
+	run_cell "$cell" "$plan" "$seconds"
+	set -e
 	np_say "$(printf '%-16s %s tests in %d s' "$cell" "$(wc -l <<<"$plan")" $((SECONDS - began)))"
 }
 
 # run_command_cell CELL COMMAND...: as it prints, and with its exit status.
 run_command_cell() {
-	local cell=$1 log=$np_source/build/log/${1//\//-} complaints=0
+	local cell=$1 guest_command
 	shift
-	rm -rf "$log"
-	mkdir -p "$log"
 	# The plan holds words, a command may hold anything.
-	printf '%q ' "$@" >"$log/command"
-	command_status=125
-	run_cell "$cell" "command 540 /bin/bash /host/command" '' 600 np_stream || return 1
-	report_kernel_log "$cell" "$log/console.log" "$log/results" || return 1
-	return "$command_status"
+	guest_command=$(printf '%q ' "$@")
+	run_cell "$cell" "command 540 /bin/bash /host/command" 600 np_stream
 }

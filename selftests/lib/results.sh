@@ -3,6 +3,7 @@
 # Sourced by selftests/run.
 #
 # A results file holds one line for each test: "PASSED FAILED SKIPPED NAME".
+# $np_results is the one of the whole run.
 
 # What no test may make the kernel say.
 kernel_complaints='BUG:|WARNING:|Oops|KASAN|KFENCE|UBSAN|possible circular locking|inconsistent lock state|INFO: task .* blocked for more|rcu.*stall|DMAR: \[DMA|DMAR: DRHD: handling fault|DMA-API:|unreferenced object|general protection fault|Call Trace'
@@ -45,7 +46,7 @@ report_test() {
 	if ((failed)); then
 		(($4 == 0)) || echo "          exit status $4$( (($4 != 124 && $4 != 137)) || echo ' (timeout)')"
 		grep -E '^not ok|^# .*(Expected|Assert|fail|error)' "$3" | head -n 20 | sed 's/^/          /' || tail -n 10 "$3"
-		echo "          full output: ${3#"$np_source"/}"
+		echo "          full output: build/log/${1//\//-}/$2.ktap"
 	fi
 }
 
@@ -59,22 +60,18 @@ report_kernel_log() {
 		$0 ~ bad && $0 !~ harmless { print "          [" test "] " $0 }' "$2")
 	if [[ $complaints ]]; then
 		echo "0 1 0 kernel-log" >>"$3"
-		np_say "$1 NOT OK: the kernel complained ($(wc -l <<<"$complaints") lines, ${2#"$np_source"/}):"
+		np_say "$1 NOT OK: the kernel complained, $(wc -l <<<"$complaints") lines in build/log/${1//\//-}/console.log:"
 		head -n 20 <<<"$complaints"
 		return 1
 	fi
 }
 
-# summarize TOTALS-FILE CELL...: the closing line, and the exit status.
+# summarize TOTALS-FILE: the closing line, and the exit status.
 summarize() {
-	local totals=$1 passed failed skipped files=() cell
-	shift
-	for cell in "$@"; do
-		[[ ! -f $np_source/build/log/$cell/results ]] || files+=("$np_source/build/log/$cell/results")
-	done
-	read -r passed failed skipped < <(cat /dev/null "${files[@]}" |
-		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
-	[[ -z $totals ]] || echo "$passed $failed $skipped" >>"$totals"
+	local passed failed skipped
+	read -r passed failed skipped < <(
+		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$np_results")
+	[[ -z $1 ]] || echo "$passed $failed $skipped" >>"$1"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	# A run in which nothing ran has proved nothing.
 	((failed == 0 && passed > 0))

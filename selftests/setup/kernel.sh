@@ -106,7 +106,7 @@ make_sources() {
 			'linux-source-*/tools/testing/selftests/kselftest*' \
 			'linux-source-*/scripts/checkpatch.pl' 'linux-source-*/scripts/spelling.txt' \
 			'linux-source-*/scripts/const_structs.checkpatch' 'linux-source-*/scripts/kernel-doc*' \
-			'linux-source-*/scripts/coccinelle' 'linux-source-*/scripts/coccicheck' \
+			'linux-source-*/tools/docs/kernel-doc' 'linux-source-*/scripts/coccinelle' 'linux-source-*/scripts/coccicheck' \
 			'linux-source-*/tools/lib/python' 'linux-source-*/LICENSES'
 	np_publish "$work" "$np_cache/linux-source" "$source_key"
 	ln -sfn linux-source/tools/testing/selftests "$np_cache/kselftest"

@@ -74,7 +74,7 @@ need_tree() {
 }
 
 need_sources() {
-	source_key=$(np_key source-1)
+	source_key=$(np_key source-2)
 	if ! have "$np_cache/linux-source" "$source_key"; then
 		use_lists
 		stage sources make_sources
