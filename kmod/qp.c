@@ -1,0 +1,688 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Peer queue pairs: how one begins, and the several ways in which it ends.
+ *
+ * A queue pair ends when its file is closed, when the exporter of a buffer
+ * that it may access wants the memory back, and when the controller is
+ * unbound.  All three go the same way, in two steps that each happen once:
+ *
+ *  stop: no new dma-bufs or users of them; Delete SQ, Delete CQ (or the
+ *	controller is known to have stopped); state GONE; rings unmapped.
+ *  kill: the peers lose the doorbells: PTEs zapped, importers told, their
+ *	fences and mappings waited for.
+ *
+ * A controller reset is different: the controller has already lost the queues,
+ * nobody can be waited for, and the file is still its owner's.  The queue pair
+ * becomes FAILED and keeps its identifier until it is closed, so that no other
+ * queue pair can be hit by a late doorbell.
+ *
+ * Reasons in the status page: EIO, the controller was reset; ESTALE, an
+ * exporter took memory back; ENODEV, the controller is gone; ESHUTDOWN, the
+ * file was closed.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+
+#include "compat.h"
+#include "ctrl.h"
+#include "import.h"
+#include "peer.h"
+#include "qp.h"
+#include "queue.h"
+
+#define NVMEP_SQ_ENTRY_SIZE	64
+#define NVMEP_CQ_ENTRY_SIZE	16
+
+/* --- state --------------------------------------------------------------- */
+
+static struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
+{
+	return page_address(qp->status_page->pages[0]);
+}
+
+static void nvmep_store_le32(__u32 *field, u32 value)
+{
+	WRITE_ONCE(*field, (__force __u32)cpu_to_le32(value));
+}
+
+/* Peers read the page at any time: the state is written last. */
+static void nvmep_qp_write_status(struct nvmep_qp *qp)
+{
+	struct nvme_peer_status *status = nvmep_qp_status(qp);
+
+	lockdep_assert_held(&qp->state_lock);
+
+	nvmep_store_le32(&status->generation, nvmep_ctrl_generation(qp->ctrl));
+	nvmep_store_le32(&status->reason, qp->reason);
+	dma_wmb();
+	nvmep_store_le32(&status->state, qp->state);
+}
+
+static void nvmep_qp_init_status(struct nvmep_qp *qp)
+{
+	struct nvme_peer_status *status = nvmep_qp_status(qp);
+
+	nvmep_store_le32(&status->magic, NVME_PEER_STATUS_MAGIC);
+	nvmep_store_le32(&status->version, 1);
+	nvmep_store_le32(&status->qid, qp->qid);
+}
+
+static void nvmep_qp_set_gone(struct nvmep_qp *qp, int reason)
+{
+	spin_lock(&qp->state_lock);
+	qp->state = NVME_PEER_QP_GONE;
+	qp->reason = reason;
+	if (qp->status_page)
+		nvmep_qp_write_status(qp);
+	spin_unlock(&qp->state_lock);
+	wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
+}
+
+/**
+ * nvmep_qp_state() - what user space calls its state
+ * @qp: the queue pair
+ *
+ * Return: the state.
+ */
+enum nvme_peer_qp_state nvmep_qp_state(struct nvmep_qp *qp)
+{
+	enum nvme_peer_qp_state state;
+
+	spin_lock(&qp->state_lock);
+	state = qp->state;
+	spin_unlock(&qp->state_lock);
+	return state;
+}
+
+/* --- memory -------------------------------------------------------------- */
+
+static void nvmep_qp_release_qid(struct nvmep_qp *qp)
+{
+	if (qp->qid_held)
+		nvmep_qid_free(qp->ctrl, qp->qid);
+	qp->qid_held = false;
+}
+
+static void nvmep_qp_free(struct kref *ref)
+{
+	struct nvmep_qp *qp = container_of(ref, struct nvmep_qp, ref);
+	struct nvmep_ctrl *ctrl = qp->ctrl;
+
+	nvmep_qp_release_qid(qp);
+	nvmep_host_pages_free(qp->sq.host);
+	nvmep_host_pages_free(qp->cq.host);
+	nvmep_host_pages_free(qp->status_page);
+	nvmep_count(ctrl->peers, NVMEP_OBJECT_QPS, -1);
+	kfree(qp);
+	nvmep_ctrl_put(ctrl);
+}
+
+/**
+ * nvmep_qp_get() - take a reference
+ * @qp: the queue pair
+ */
+void nvmep_qp_get(struct nvmep_qp *qp)
+{
+	kref_get(&qp->ref);
+}
+
+/**
+ * nvmep_qp_put() - drop a reference
+ * @qp: the queue pair
+ */
+void nvmep_qp_put(struct nvmep_qp *qp)
+{
+	kref_put(&qp->ref, nvmep_qp_free);
+}
+
+static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
+				       const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_qp *qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+
+	if (!qp)
+		return NULL;
+
+	kref_init(&qp->ref);
+	nvmep_peer_file_get(owner);
+	qp->owner = owner;
+	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
+	INIT_LIST_HEAD(&qp->node);
+	qp->mode = cmd->mode;
+	qp->priority = cmd->priority;
+	qp->sq_entries = cmd->sq_entries;
+	qp->cq_entries = cmd->cq_entries;
+	qp->sq.bytes = (size_t)cmd->sq_entries * NVMEP_SQ_ENTRY_SIZE;
+	qp->sq.offset = cmd->sq_offset;
+	qp->cq.bytes = (size_t)cmd->cq_entries * NVMEP_CQ_ENTRY_SIZE;
+	qp->cq.offset = cmd->cq_offset;
+	mutex_init(&qp->lock);
+	spin_lock_init(&qp->state_lock);
+	qp->state = NVME_PEER_QP_QUIESCED;
+	init_waitqueue_head(&qp->waiters);
+	nvmep_exports_init(&qp->exports);
+	nvmep_count(qp->ctrl->peers, NVMEP_OBJECT_QPS, 1);
+	return qp;
+}
+
+/* --- the end ------------------------------------------------------------- */
+
+static void nvmep_qp_unclaim(struct nvmep_ring *ring)
+{
+	if (ring->buf)
+		nvmep_buf_unclaim(ring->buf);
+	ring->buf = NULL;
+}
+
+static void nvmep_qp_set_life(struct nvmep_qp *qp, enum nvmep_qp_life life)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+
+	lockdep_assert_held(&qp->lock);
+
+	mutex_lock(&peers->lock);
+	qp->life = life;
+	nvmep_qp_unclaim(&qp->sq);
+	nvmep_qp_unclaim(&qp->cq);
+	mutex_unlock(&peers->lock);
+}
+
+/*
+ * The first step of the end.  nvmep_queue_pair_delete() comes back only when
+ * the controller cannot touch the rings or any data of theirs, so everything
+ * below it is safe.
+ */
+static void nvmep_qp_stop_locked(struct nvmep_qp *qp, int reason)
+{
+	lockdep_assert_held(&qp->lock);
+
+	if (qp->life >= NVMEP_QP_STOPPED)
+		return;
+	nvmep_exports_close(&qp->exports);
+	if (qp->on_controller)
+		nvmep_queue_pair_delete(qp->ctrl, qp->qid, qp->generation);
+	qp->on_controller = false;
+	nvmep_qp_set_gone(qp, reason);
+	nvmep_ring_unmap(&qp->sq, qp->ctrl);
+	nvmep_ring_unmap(&qp->cq, qp->ctrl);
+	nvmep_qp_set_life(qp, NVMEP_QP_STOPPED);
+}
+
+static void nvmep_qp_stop(struct nvmep_qp *qp, int reason)
+{
+	mutex_lock(&qp->lock);
+	nvmep_qp_stop_locked(qp, reason);
+	mutex_unlock(&qp->lock);
+}
+
+/**
+ * nvmep_qp_kill() - end a queue pair
+ * @qp: the queue pair
+ * @reason: for the status page, a positive errno; the first one counts
+ *
+ * On return the controller and the peers are off it.  If a peer did not let go
+ * of the doorbells in time, the identifier stays taken until it does.
+ */
+void nvmep_qp_kill(struct nvmep_qp *qp, int reason)
+{
+	mutex_lock(&qp->lock);
+	nvmep_qp_stop_locked(qp, reason);
+	if (qp->life < NVMEP_QP_ENDED) {
+		if (nvmep_exports_revoke(&qp->exports))
+			nvmep_qp_release_qid(qp);
+		nvmep_qp_set_life(qp, NVMEP_QP_ENDED);
+	}
+	mutex_unlock(&qp->lock);
+}
+
+/**
+ * nvmep_qp_destroy() - end a queue pair and give up its file's reference
+ * @qp: the queue pair
+ */
+void nvmep_qp_destroy(struct nvmep_qp *qp)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	struct nvmep_peer_file *owner = qp->owner;
+
+	nvmep_qp_kill(qp, ESHUTDOWN);
+
+	mutex_lock(&peers->lock);
+	list_del_init(&qp->node);
+	mutex_unlock(&peers->lock);
+
+	/* Its commands are over: now the buffers may go. */
+	nvmep_peer_file_put(owner);
+	nvmep_qp_put(qp);
+}
+
+static bool nvmep_qp_uses(const struct nvmep_qp *qp, const struct nvmep_buf *buf)
+{
+	if (qp->sq.buf == buf || qp->cq.buf == buf)
+		return true;
+	return buf->exposed && qp->owner == buf->file;
+}
+
+static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+	struct nvmep_qp *found = NULL;
+	struct nvmep_qp *qp;
+
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		if (qp->life >= NVMEP_QP_STOPPED || !nvmep_qp_uses(qp, buf))
+			continue;
+		nvmep_qp_get(qp);
+		found = qp;
+		break;
+	}
+	mutex_unlock(&peers->lock);
+	return found;
+}
+
+/**
+ * nvmep_qp_stop_users() - take the controller away from a buffer
+ * @buf: the buffer, marked invalid
+ *
+ * On return no command of a queue pair that may know the buffer is on the
+ * controller.  The queue pairs still have to be killed.
+ */
+void nvmep_qp_stop_users(struct nvmep_buf *buf)
+{
+	struct nvmep_qp *qp;
+
+	while ((qp = nvmep_qp_next_user(buf))) {
+		nvmep_qp_stop(qp, ESTALE);
+		nvmep_qp_put(qp);
+	}
+}
+
+/* The first queue pair with @from <= life < NVMEP_QP_ENDED, with a reference. */
+static struct nvmep_qp *nvmep_qp_next_from(struct nvmep_peers *peers,
+					   enum nvmep_qp_life from)
+{
+	struct nvmep_qp *found = NULL;
+	struct nvmep_qp *qp;
+
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		if (qp->life < from || qp->life >= NVMEP_QP_ENDED)
+			continue;
+		nvmep_qp_get(qp);
+		found = qp;
+		break;
+	}
+	mutex_unlock(&peers->lock);
+	return found;
+}
+
+static void nvmep_qp_kill_from(struct nvmep_ctrl *ctrl, enum nvmep_qp_life from,
+			       int reason)
+{
+	struct nvmep_qp *qp;
+
+	while ((qp = nvmep_qp_next_from(ctrl->peers, from))) {
+		nvmep_qp_kill(qp, reason);
+		nvmep_qp_put(qp);
+	}
+}
+
+/**
+ * nvmep_qp_kill_stopped() - finish what nvmep_qp_stop_users() began
+ * @ctrl: the controller
+ */
+void nvmep_qp_kill_stopped(struct nvmep_ctrl *ctrl)
+{
+	nvmep_qp_kill_from(ctrl, NVMEP_QP_STOPPED, ESTALE);
+}
+
+/**
+ * nvmep_qp_kill_all() - end every queue pair of a controller
+ * @ctrl: the controller; no new ones can come
+ * @reason: for the status page
+ */
+void nvmep_qp_kill_all(struct nvmep_ctrl *ctrl, int reason)
+{
+	nvmep_qp_kill_from(ctrl, NVMEP_QP_ACTIVE, reason);
+}
+
+/**
+ * nvmep_qp_fail_all() - the controller has stopped and lost every queue
+ * @ctrl: the controller; its generation has moved
+ *
+ * Called by the reset work: no admin command, no waiting for peers.  Every
+ * status page learns the new generation, also that of a queue pair which ended
+ * before.
+ */
+void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_peers *peers = ctrl->peers;
+	struct nvmep_qp *qp;
+
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		spin_lock(&qp->state_lock);
+		if (qp->state == NVME_PEER_QP_LIVE) {
+			qp->state = NVME_PEER_QP_FAILED;
+			qp->reason = EIO;
+		}
+		nvmep_qp_write_status(qp);
+		spin_unlock(&qp->state_lock);
+		wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
+	}
+	mutex_unlock(&peers->lock);
+}
+
+/* --- the beginning ------------------------------------------------------- */
+
+static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
+			       const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_host_pages *page;
+	int err;
+
+	page = nvmep_host_pages_alloc(qp->ctrl, PAGE_SIZE);
+	if (IS_ERR(page))
+		return PTR_ERR(page);
+	qp->status_page = page;
+
+	if (!cmd->sq_handle) {
+		err = nvmep_ring_init_host(&qp->sq, qp->ctrl);
+		if (err)
+			return err;
+	}
+	if (!cmd->cq_handle)
+		return nvmep_ring_init_host(&qp->cq, qp->ctrl);
+	return 0;
+}
+
+static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
+			       u32 handle, u32 device_flag)
+{
+	struct nvmep_buf *buf;
+	int err;
+
+	if (!handle)
+		return 0;
+	buf = nvmep_buf_claim(qp->owner, handle);
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+
+	err = nvmep_ring_init_buf(ring, qp->ctrl, buf);
+	if (err) {
+		nvmep_buf_unclaim(buf);
+		return err;
+	}
+	if (nvmep_ring_on_device(ring))
+		qp->placement |= device_flag;
+	return 0;
+}
+
+static bool nvmep_qp_overlaps(const struct nvmep_qp *a, const struct nvmep_qp *b)
+{
+	return nvmep_rings_overlap(&a->sq, &b->sq) ||
+	       nvmep_rings_overlap(&a->sq, &b->cq) ||
+	       nvmep_rings_overlap(&a->cq, &b->sq) ||
+	       nvmep_rings_overlap(&a->cq, &b->cq);
+}
+
+/*
+ * Places the rings that lie in buffers and puts the queue pair on the list,
+ * both in one go: an exporter that takes a buffer back either is seen here, or
+ * finds the queue pair on the list.
+ */
+static int nvmep_qp_place(struct nvmep_qp *qp,
+			  const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	struct nvmep_qp *other;
+	int err;
+
+	lockdep_assert_held(&peers->lock);
+
+	err = nvmep_qp_place_ring(qp, &qp->sq, cmd->sq_handle,
+				  NVME_PEER_PLACE_SQ_DEVICE);
+	if (err)
+		return err;
+	err = nvmep_qp_place_ring(qp, &qp->cq, cmd->cq_handle,
+				  NVME_PEER_PLACE_CQ_DEVICE);
+	if (err)
+		return err;
+
+	if (nvmep_rings_overlap(&qp->sq, &qp->cq))
+		return -EBADSLT;
+	list_for_each_entry(other, &peers->qps, node)
+		if (nvmep_qp_overlaps(qp, other))
+			return -EBADSLT;
+	list_add_tail(&qp->node, &peers->qps);
+	return 0;
+}
+
+static int nvmep_qp_take_qid(struct nvmep_qp *qp)
+{
+	int qid = nvmep_qid_alloc(qp->ctrl, NVMEP_QID_PEER);
+
+	if (qid < 0)
+		return qid;
+	qp->qid = qid;
+	qp->qid_held = true;
+	nvmep_doorbell_init(qp);
+	nvmep_qp_init_status(qp);
+	return 0;
+}
+
+/*
+ * Makes it live, unless the controller was reset since: the reset moves the
+ * generation first and looks for live queue pairs then.
+ */
+static int nvmep_qp_go_live(struct nvmep_qp *qp)
+{
+	bool live;
+
+	spin_lock(&qp->state_lock);
+	live = nvmep_ctrl_generation(qp->ctrl) == qp->generation;
+	if (live) {
+		qp->state = NVME_PEER_QP_LIVE;
+		nvmep_qp_write_status(qp);
+	}
+	spin_unlock(&qp->state_lock);
+	return live ? 0 : -EAGAIN;
+}
+
+static int nvmep_qp_start(struct nvmep_qp *qp)
+{
+	const struct nvmep_queue_pair_params params = {
+		.qid = qp->qid,
+		.sq_entries = qp->sq_entries,
+		.cq_entries = qp->cq_entries,
+		.sq_dma = qp->sq.dma,
+		.cq_dma = qp->cq.dma,
+		.sq_contiguous = true,
+		.cq_contiguous = true,
+		.vector = -1,
+		.priority = qp->priority,
+	};
+	int err;
+
+	err = nvmep_queue_pair_create(qp->ctrl, &params, &qp->generation);
+	if (err)
+		return err;
+	qp->on_controller = true;
+	return nvmep_qp_go_live(qp);
+}
+
+static int nvmep_qp_begin(struct nvmep_qp *qp,
+			  const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	int err;
+
+	lockdep_assert_held(&qp->lock);
+
+	err = nvmep_qp_alloc_host(qp, cmd);
+	if (err)
+		return err;
+	err = nvmep_qp_take_qid(qp);
+	if (err)
+		return err;
+
+	mutex_lock(&peers->lock);
+	err = nvmep_qp_place(qp, cmd);
+	mutex_unlock(&peers->lock);
+	if (err)
+		return err;
+	return nvmep_qp_start(qp);
+}
+
+/**
+ * nvmep_qp_create() - make a queue pair on the controller
+ * @owner: the open controller node
+ * @cmd: what user space asked for, already checked
+ *
+ * Its lock is held all along, so whoever wants to end it waits until it is
+ * there.
+ *
+ * Return: the live queue pair with the reference for its file, or an ERR_PTR
+ * as struct nvme_peer_qp_create says.
+ */
+struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
+				 const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_qp *qp = nvmep_qp_alloc(owner, cmd);
+	int err;
+
+	if (!qp)
+		return ERR_PTR(-ENOMEM);
+
+	mutex_lock(&qp->lock);
+	err = nvmep_qp_begin(qp, cmd);
+	mutex_unlock(&qp->lock);
+	if (!err)
+		return qp;
+
+	nvmep_qp_destroy(qp);
+	return ERR_PTR(err);
+}
+
+/* --- the file ------------------------------------------------------------ */
+
+static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_export *cmd = ucmd->cmd;
+	bool allow_static = cmd->flags & NVME_PEER_EXPORT_ALLOW_STATIC;
+	struct nvmep_qp *qp = ucmd->context;
+	struct dma_buf *dmabuf;
+	int err;
+
+	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC ||
+	    (allow_static && cmd->what != NVME_PEER_EXPORT_DOORBELL))
+		return -EINVAL;
+
+	dmabuf = nvmep_export(qp, cmd->what, allow_static);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+
+	cmd->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (cmd->fd < 0) {
+		err = cmd->fd;
+		goto put_dmabuf;
+	}
+	nvmep_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
+	err = nvmep_ucmd_respond(ucmd);
+	if (err)
+		goto put_fd;
+	fd_install(cmd->fd, dmabuf->file);
+	return 0;
+
+put_fd:
+	put_unused_fd(cmd->fd);
+put_dmabuf:
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_info *cmd = ucmd->cmd;
+	struct nvmep_qp *qp = ucmd->context;
+
+	if (cmd->flags)
+		return -EINVAL;
+
+	cmd->qid = qp->qid;
+	cmd->state = nvmep_qp_state(qp);
+	cmd->generation = qp->generation;
+	cmd->mode = qp->mode;
+	cmd->sq_entries = qp->sq_entries;
+	cmd->cq_entries = qp->cq_entries;
+	cmd->placement = qp->placement;
+	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
+	cmd->doorbell_offset = qp->doorbell.offset;
+	cmd->doorbell_length = qp->doorbell.length;
+	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
+	cmd->exports = atomic_read(&qp->exports.count);
+	cmd->importers = atomic_read(&qp->exports.importers);
+	cmd->mmaps = atomic_read(&qp->exports.mmaps);
+	cmd->reserved = 0;
+	return nvmep_ucmd_respond(ucmd);
+}
+
+static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
+	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
+		    nvmep_qp_ioctl_export),
+	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
+		    nvmep_qp_ioctl_info),
+};
+
+static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
+				unsigned long arg)
+{
+	struct nvmep_qp *qp = filp->private_data;
+
+	return nvmep_ioctl_dispatch(qp->ctrl->peers, nvmep_qp_ioctls,
+				    ARRAY_SIZE(nvmep_qp_ioctls), number,
+				    (void __user *)arg, qp);
+}
+
+static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
+{
+	struct nvmep_qp *qp = filp->private_data;
+
+	poll_wait(filp, &qp->waiters, wait);
+	if (nvmep_qp_state(qp) == NVME_PEER_QP_LIVE)
+		return 0;
+	return EPOLLHUP | EPOLLERR;
+}
+
+static int nvmep_qp_file_release(struct inode *inode, struct file *filp)
+{
+	nvmep_qp_destroy(filp->private_data);
+	return 0;
+}
+
+static const struct file_operations nvmep_qp_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = nvmep_qp_file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = nvmep_qp_file_poll,
+	.release = nvmep_qp_file_release,
+	.llseek = noop_llseek,
+};
+
+/**
+ * nvmep_qp_file() - make the file of a queue pair
+ * @qp: from nvmep_qp_create(); its reference goes to the file on success
+ *
+ * Return: the file, or an ERR_PTR.
+ */
+struct file *nvmep_qp_file(struct nvmep_qp *qp)
+{
+	return anon_inode_getfile("[nvme-peer-qp]", &nvmep_qp_fops, qp,
+				  O_RDWR | O_CLOEXEC);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The memory of a submission or completion queue: host pages of our own, or a
+ * range of an imported buffer.
+ */
+#ifndef _NVMEP_RING_H
+#define _NVMEP_RING_H
+
+#include <linux/types.h>
+
+struct nvmep_buf;
+struct nvmep_ctrl;
+struct nvmep_peers;
+struct page;
+
+/**
+ * struct nvmep_host_pages - zeroed, physically contiguous, unmovable pages
+ * @peers: const: for the count of pages
+ * @count: const
+ * @pages: const: every one has its own reference count, so that a page that
+ *	a process or a GPU driver holds outlives this structure
+ */
+struct nvmep_host_pages {
+	struct nvmep_peers *peers;
+	unsigned int count;
+	struct page *pages[];
+};
+
+/**
+ * struct nvmep_ring - where the controller finds a queue
+ * @bytes: const: entries times entry size, as the controller uses it
+ * @dma: const while mapped: address in the controller's domain
+ * @host: the pages, NULL for a ring in @buf
+ * @mapped: @host is mapped for the controller
+ * @buf: peers->lock: the buffer while it is claimed, NULL for a ring in host
+ *	memory
+ * @offset: const: of the ring in @buf
+ *
+ * Belongs to a queue pair, whose lock guards what is not const.
+ */
+struct nvmep_ring {
+	size_t bytes;
+	dma_addr_t dma;
+	struct nvmep_host_pages *host;
+	bool mapped;
+	struct nvmep_buf *buf;
+	u64 offset;
+};
+
+struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
+						size_t bytes);
+void nvmep_host_pages_free(struct nvmep_host_pages *host);
+
+int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
+int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
+			struct nvmep_buf *buf);
+void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
+bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b);
+bool nvmep_ring_on_device(const struct nvmep_ring *ring);
+
+#endif /* _NVMEP_RING_H */
