@@ -257,8 +257,9 @@ run_cell() {
 	log=$(log_folder "$cell")
 	printf '%s\n' "$plan" >"$run/plan"
 	[[ ! ${guest_command:-} ]] || printf '%s\n' "$guest_command" >"$run/command"
-	# In the background, so that a signal to this shell can be passed on. Callers do
-	# not say 'run_cell ... ||', as that would switch off errexit in here for good.
+	# In the background, so that a signal to this shell can be passed on. Errexit is on
+	# in there (so no caller may say 'run_cell ... ||', which would switch it off for
+	# good) and off from here: what follows has to be done whatever failed.
 	set +e
 	(set -e; guest_session "$cell" "$run" "${@:3}") &
 	trap 'kill $! 2>/dev/null' TERM
@@ -273,7 +274,6 @@ run_cell() {
 	mkdir -p "$(dirname "$log")"
 	mv -T "$run/out" "$log"
 	rm -rf "$run"
-	set -e
 	return "$status"
 }
 

@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The runner's own judgement: what it makes of tests that pass, fail, lie, or die,
+# and of what the kernel logs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. setup/common.sh
+. lib/results.sh
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+np_results=$work/results
+number=0 failures=0
+
+# is NAME GOT EXPECTED
+is() {
+	number=$((number + 1))
+	if [[ $2 == "$3" ]]; then
+		echo "ok $number $1"
+	else
+		failures=$((failures + 1))
+		echo "not ok $number $1"
+		echo "# Expected '$3', got '$2'"
+	fi
+}
+
+# counts STATUS LINE...: "passed failed skipped" of a test that printed LINEs.
+counts() {
+	printf '%s\n' "${@:2}" >"$work/ktap"
+	count_ktap "$work/ktap" "$1"
+}
+
+# complains LINE...: does the kernel's log with these lines fail a cell?
+complains() {
+	printf '%s\n' "$@" >"$work/console.log"
+	if report_kernel_log cell "$work/console.log" "$work/results" >"$work/said"; then
+		echo no
+	else
+		echo yes
+	fi
+}
+
+echo TAP version 13
+echo 1..17
+is "passes are counted" "$(counts 0 1..2 'ok 1 a' 'ok 2 b')" "2 0 0"
+is "a failure is counted once, whatever the status" "$(counts 1 1..2 'ok 1 a' 'not ok 2 b')" "1 1 0"
+is "skips are neither" "$(counts 0 1..2 'ok 1 a # SKIP no device' 'ok 2 b')" "1 0 1"
+is "only the outermost level counts" "$(counts 0 1..1 '    not ok 1 inner' 'ok 1 a')" "1 0 0"
+is "dying after passes is a failure" "$(counts 139 1..2 'ok 1 a' 'ok 2 b')" "2 1 0"
+is "fewer results than planned is a failure" "$(counts 0 1..3 'ok 1 a' 'ok 2 b')" "2 1 0"
+is "a timeout without a word is a failure" "$(counts 124 '')" "0 1 0"
+is "a silent success is a pass" "$(counts 0 'hello')" "1 0 0"
+is "status 4 is a skip" "$(counts 4 '# no such device')" "0 0 1"
+is "status 4 does not hide a failure" "$(counts 4 1..1 'not ok 1 a')" "0 1 0"
+
+is "an ordinary log is fine" "$(complains 'np-test: begin x' 'DMAR: IOMMU enabled' 'nvmep0: ready')" no
+is "a warning fails the cell" "$(complains 'WARNING: CPU: 0 PID: 1 at kernel/x.c:1')" yes
+is "a DMA fault fails the cell" "$(complains 'DMAR: [DMA Read NO_PASID] Request device [01:00.0] fault addr 0x0')" yes
+is "a leak fails the cell" "$(complains 'unreferenced object 0xffff888 (size 64):')" yes
+is "a hung task fails the cell" "$(complains 'INFO: task fio:12 blocked for more than 120 seconds.')" yes
+complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
+is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
+
+printf '%s\n' '2 0 1 a' '1 1 0 b' >"$work/results"
+is "the closing line sums up" "$(summarize "$work/totals" || true)" "3 passed, 1 failed, 1 skipped"
+((failures == 0))
