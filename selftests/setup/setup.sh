@@ -66,7 +66,7 @@ need_tree() {
 	tree_key=$(np_key tree-1 "${tree_packages[@]}" "${tree_excludes[@]}")
 	if ! have "$np_tree" "$tree_key"; then
 		use_lists
-		command -v mmdebstrap >/dev/null || stage host-tools host_tools
+		have_host_tools >/dev/null || stage host-tools install_host_tools
 		stage trixie-tree make_tree
 	fi
 	# What was made from this very tree, not from one like it.

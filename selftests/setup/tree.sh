@@ -14,9 +14,16 @@ lint_packages=(coccinelle libpython3-dev cppcheck clang clang-tidy clang-tools s
 # Left out of every package: nobody reads manuals in a guest.
 tree_excludes=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/usr/share/info/*')
 
-host_tools() {
-	apt-get update -qq || true
-	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends mmdebstrap
+# All that set-up needs of the machine itself and a minimal one lacks.
+host_packages=(mmdebstrap xz-utils)
+
+have_host_tools() {
+	command -v mmdebstrap && command -v xz
+}
+
+install_host_tools() {
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${host_packages[@]}"
 }
 
 tree_setup_hook() {
