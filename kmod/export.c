@@ -479,6 +479,12 @@ static int nvmep_mmap_pages(struct nvmep_export *export,
 	unsigned long count = vma_pages(vma);
 	int err;
 
+	/* Only the kernel tells the state; other peers look at the same page. */
+	if (export->what == NVME_PEER_EXPORT_STATUS) {
+		if (vma->vm_flags & VM_WRITE)
+			return -EACCES;
+		nvmep_vm_flags_clear(vma, VM_MAYWRITE);
+	}
 	nvmep_vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	err = vm_insert_pages(vma, vma->vm_start,
 			      export->host->pages + vma->vm_pgoff, &count);
@@ -852,7 +858,7 @@ struct dma_buf *nvmep_export(struct nvmep_qp *qp, enum nvme_peer_export what,
 	err = nvmep_export_check(qp, what);
 	if (err)
 		return ERR_PTR(err);
-	if (nvmep_qp_state(qp) == NVME_PEER_QP_GONE)
+	if (!nvmep_qp_usable(qp))
 		return ERR_PTR(-ESHUTDOWN);
 
 	export = nvmep_export_alloc(qp, what, allow_static);

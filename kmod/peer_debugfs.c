@@ -17,6 +17,7 @@
 #include "ctrl.h"
 #include "peer.h"
 #include "qp.h"
+#include "queue.h"
 #include "route.h"
 
 static const char * const nvmep_object_names[NVMEP_OBJECT_KINDS] = {
@@ -50,8 +51,12 @@ DEFINE_SHOW_ATTRIBUTE(nvmep_module_objects);
 static int nvmep_objects_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;
+	struct nvmep_qid_usage usage;
 
 	nvmep_show_objects(seq, ctrl->peers);
+	nvmep_qid_usage(ctrl, &usage);
+	seq_printf(seq, "qids_cpu %u\nqids_peer_free %u\n", usage.cpu,
+		   usage.peer_free);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(nvmep_objects);

@@ -27,6 +27,7 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
+#include <linux/seq_file.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -98,6 +99,19 @@ enum nvme_peer_qp_state nvmep_qp_state(struct nvmep_qp *qp)
 	state = qp->state;
 	spin_unlock(&qp->state_lock);
 	return state;
+}
+
+/**
+ * nvmep_qp_usable() - tell whether it works or may work again
+ * @qp: the queue pair
+ *
+ * Return: false once it has failed or gone.
+ */
+bool nvmep_qp_usable(struct nvmep_qp *qp)
+{
+	enum nvme_peer_qp_state state = nvmep_qp_state(qp);
+
+	return state == NVME_PEER_QP_LIVE || state == NVME_PEER_QP_QUIESCED;
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -660,6 +674,15 @@ static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 	return EPOLLHUP | EPOLLERR;
 }
 
+/* For a tool that goes through /proc/PID/fdinfo. */
+static void nvmep_qp_file_fdinfo(struct seq_file *seq, struct file *filp)
+{
+	struct nvmep_qp *qp = filp->private_data;
+
+	seq_printf(seq, "controller:\tnvmep%d\nqid:\t%u\nstate:\t%u\n",
+		   qp->ctrl->instance, qp->qid, (u32)nvmep_qp_state(qp));
+}
+
 static int nvmep_qp_file_release(struct inode *inode, struct file *filp)
 {
 	nvmep_qp_destroy(filp->private_data);
@@ -672,6 +695,7 @@ static const struct file_operations nvmep_qp_fops = {
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = nvmep_qp_file_poll,
 	.release = nvmep_qp_file_release,
+	.show_fdinfo = nvmep_qp_file_fdinfo,
 	.llseek = noop_llseek,
 };
 

@@ -111,5 +111,6 @@ void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl);
 void nvmep_qp_get(struct nvmep_qp *qp);
 void nvmep_qp_put(struct nvmep_qp *qp);
 enum nvme_peer_qp_state nvmep_qp_state(struct nvmep_qp *qp);
+bool nvmep_qp_usable(struct nvmep_qp *qp);
 
 #endif /* _NVMEP_QP_H */
