@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A queue pair whose peer is the stand-in GPU: see gpupeer.h. */
+#include "gpupeer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DATA_BYTES	(4U << 20)
+#define JOB_TIMEOUT_MS	25000
+#define COMMAND_NS	5000000000ULL
+
+/* Byte offsets in the memory of a queue pair. */
+struct layout {
+	uint64_t sq, cq, state, lists, pages, data, size;
+	uint32_t list_bytes;
+};
+
+static uint64_t take(uint64_t *end, uint64_t bytes)
+{
+	uint64_t start = *end;
+
+	*end += (bytes + NP_PAGE - 1) / NP_PAGE * NP_PAGE;
+	return start;
+}
+
+static void plan(struct layout *at, const struct np_ctrl *ctrl, uint32_t entries)
+{
+	struct nvmepeer_geometry geometry = { .sq_entries = entries };
+	uint32_t list = 8;
+
+	while (list * (NP_PAGE / 8) < ctrl->info.max_transfer + NP_PAGE)
+		list *= 2;
+	*at = (struct layout){ .list_bytes = list };
+	at->sq = take(&at->size, entries * 64);
+	at->cq = take(&at->size, entries * 16);
+	at->state = take(&at->size, nvmepeer_state_bytes(&geometry));
+	at->lists = take(&at->size, (uint64_t)nvmepeer_cids(&geometry) * list);
+	at->pages = take(&at->size, DATA_BYTES / NP_PAGE * 8);
+	at->data = take(&at->size, DATA_BYTES);
+}
+
+const char *np_gpu_unusable(const struct np_ctrl *ctrl)
+{
+	struct nvme_peer_route route = {
+		.size = sizeof(route),
+		.flags = NVME_PEER_ROUTE_BY_ADDRESS,
+	};
+	char address[16];
+
+	if (np_place("softgpu", address) || access("/dev/softgpu0", F_OK))
+		return "no stand-in GPU in this guest";
+	route.pci_address = np_parse_address(address);
+	if (np_ioctl(ctrl->fd, NVME_PEER_ROUTE, &route))
+		return NULL;
+	/* QEMU does not route inside a switch: it takes bus addresses to the IOMMU. */
+	if (route.verdict == NVME_PEER_ROUTE_BUS_ADDR &&
+	    ctrl->info.domain == NVME_PEER_DOMAIN_TRANSLATED)
+		return "QEMU takes bus addresses to the IOMMU";
+	return NULL;
+}
+
+int np_gpu_open(void)
+{
+	int fd = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int np_gpu_alloc(int gpu, uint64_t size, uint32_t flags, struct softgpu_alloc *alloc)
+{
+	*alloc = (struct softgpu_alloc){ .size = size, .flags = flags, .fd = -1 };
+	return np_ioctl(gpu, SOFTGPU_ALLOC, alloc);
+}
+
+int np_gpu_import(int gpu, int dmabuf, uint32_t flags, struct softgpu_import *import)
+{
+	*import = (struct softgpu_import){ .fd = dmabuf, .flags = flags };
+	return np_ioctl(gpu, SOFTGPU_IMPORT, import);
+}
+
+int np_gpu_start(int gpu, uint32_t program, uint32_t threads, const void *parameters, size_t length)
+{
+	struct softgpu_start start = {
+		.program = program,
+		.threads = threads,
+		.parameters = (uintptr_t)parameters,
+		.length = (uint32_t)length,
+	};
+
+	return np_ioctl(gpu, SOFTGPU_START, &start) ?: (int)start.job;
+}
+
+int np_gpu_wait(int gpu, int job, uint32_t timeout_ms, struct softgpu_result *result)
+{
+	struct softgpu_wait wait = { .job = (uint32_t)job, .timeout_ms = timeout_ms };
+	int ret = np_ioctl(gpu, SOFTGPU_WAIT, &wait);
+
+	*result = wait.result;
+	return ret;
+}
+
+int np_gpu_progress(int gpu, int job, struct softgpu_result *result)
+{
+	struct softgpu_wait wait = { .job = (uint32_t)job };
+	int ret = np_ioctl(gpu, SOFTGPU_PROGRESS, &wait);
+
+	*result = wait.result;
+	return ret;
+}
+
+int np_gpu_stop(int gpu, int job, uint32_t flags)
+{
+	struct softgpu_stop stop = { .job = (uint32_t)job, .flags = flags };
+
+	return np_ioctl(gpu, SOFTGPU_STOP, &stop);
+}
+
+int np_gpu_run(int gpu, uint32_t program, uint32_t threads, const void *parameters, size_t length,
+	       struct softgpu_result *result)
+{
+	int job = np_gpu_start(gpu, program, threads, parameters, length);
+
+	return job < 0 ? job : np_gpu_wait(gpu, job, JOB_TIMEOUT_MS, result);
+}
+
+static int memory_import(struct np_gpu_memory *memory, int ctrl_fd)
+{
+	uint32_t count = (uint32_t)(memory->size / NP_PAGE);
+	struct nvme_peer_buf_table table = { .size = sizeof(table), .count = count };
+	struct nvme_peer_buf_import import;
+	int ret;
+
+	ret = np_import(ctrl_fd, memory->fd, NVME_PEER_BUF_REQUIRE_DEVICE, &import);
+	if (ret)
+		return ret;
+	memory->handle = import.handle;
+	memory->segments = import.segments;
+	memory->table = calloc(count, sizeof(*memory->table));
+	if (!memory->table)
+		return -ENOMEM;
+	table.handle = import.handle;
+	table.addresses = (uintptr_t)memory->table;
+	ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
+	return ret ?: table.count == count ? 0 : -EIO;
+}
+
+static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size)
+{
+	struct softgpu_alloc alloc;
+	int ret;
+
+	ret = np_gpu_alloc(gpu, size, 0, &alloc);
+	if (ret)
+		return ret;
+	*memory = (struct np_gpu_memory){
+		.fd = alloc.fd,
+		.address = alloc.address,
+		.size = alloc.size,
+	};
+	memory->bytes = mmap(NULL, alloc.size, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
+	if (memory->bytes == MAP_FAILED) {
+		memory->bytes = NULL;
+		return -errno;
+	}
+	return memory_import(memory, ctrl_fd);
+}
+
+static void memory_close(struct np_gpu_memory *memory)
+{
+	if (memory->bytes)
+		munmap(memory->bytes, memory->size);
+	free(memory->table);
+	if (memory->fd >= 0)
+		close(memory->fd);
+	*memory = (struct np_gpu_memory){ .fd = -1 };
+}
+
+static int create(struct np_gpu_qp *qp, int ctrl_fd, const struct layout *at, uint32_t entries,
+		  uint32_t flags)
+{
+	qp->create = (struct nvme_peer_qp_create){
+		.size = sizeof(qp->create),
+		.mode = NVME_PEER_MODE_DIRECT,
+		.sq_entries = entries,
+		.cq_entries = entries,
+		.qp_fd = -1,
+	};
+	if (!(flags & NP_GPU_HOST_RINGS)) {
+		qp->create.sq_handle = qp->memory.handle;
+		qp->create.cq_handle = qp->memory.handle;
+		qp->create.sq_offset = at->sq;
+		qp->create.cq_offset = at->cq;
+	}
+	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &qp->create);
+}
+
+/* GPU address of an exported part, which the GPU's driver imports. */
+static int into_gpu(struct np_gpu_qp *qp, const struct nvme_peer_qp_export *out, uint32_t flags,
+		    uint64_t *address, uint32_t *handle)
+{
+	struct softgpu_import import;
+	int ret = np_gpu_import(qp->gpu, out->fd, flags, &import);
+
+	if (ret)
+		return ret;
+	*address = import.address + out->offset;
+	if (handle)
+		*handle = import.handle;
+	return 0;
+}
+
+static int give_doorbell(struct np_gpu_qp *qp, uint32_t flags)
+{
+	bool fixed = flags & NP_GPU_STATIC_DOORBELL;
+	struct nvme_peer_qp_export out;
+	int ret;
+
+	ret = np_export_fd(qp->qp_fd, NVME_PEER_EXPORT_DOORBELL,
+			   fixed ? NVME_PEER_EXPORT_ALLOW_STATIC : 0, &out);
+	if (ret)
+		return ret;
+	qp->doorbell_fd = out.fd;
+	return into_gpu(qp, &out, fixed ? SOFTGPU_IMPORT_STATIC : 0, &qp->doorbell_address,
+			&qp->doorbell_handle);
+}
+
+static int give_part(struct np_gpu_qp *qp, uint32_t what, struct np_export *map, uint64_t *address)
+{
+	uint32_t flags = what == NVME_PEER_EXPORT_STATUS ? SOFTGPU_IMPORT_READ_ONLY : 0;
+	struct nvme_peer_qp_export out = {};
+	int ret = np_export_open(map, qp->qp_fd, what, 0);
+
+	if (ret)
+		return ret;
+	out.fd = map->fd;
+	out.offset = (uint64_t)((uint8_t *)map->at - (uint8_t *)map->map);
+	return into_gpu(qp, &out, flags, address, NULL);
+}
+
+static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t flags)
+{
+	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	int ret;
+
+	qp->cq_bytes = qp->create.cq_entries * 16;
+	if (!(flags & NP_GPU_HOST_RINGS)) {
+		geometry->sq = qp->memory.address + at->sq;
+		geometry->cq = qp->memory.address + at->cq;
+		qp->cq = qp->memory.bytes + at->cq;
+		return 0;
+	}
+	geometry->flags = NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA;
+	geometry->readback = qp->memory.address + at->data;
+	ret = give_part(qp, NVME_PEER_EXPORT_SQ, &qp->ring_maps[0], &geometry->sq) ?:
+	      give_part(qp, NVME_PEER_EXPORT_CQ, &qp->ring_maps[1], &geometry->cq);
+	qp->cq = qp->ring_maps[1].at;
+	return ret;
+}
+
+static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at)
+{
+	struct nvmepeer_geometry *geometry = &qp->io.queue;
+	struct nvmepeer_buffer whole = {};
+
+	geometry->version = NVMEPEER_GEOMETRY_VERSION;
+	geometry->sq_doorbell = qp->doorbell_address;
+	geometry->cq_doorbell = qp->doorbell_address + ctrl->info.doorbell_stride;
+	geometry->state = qp->memory.address + at->state;
+	geometry->list_area = qp->memory.address + at->lists;
+	geometry->list_bytes = at->list_bytes;
+	geometry->list_memory = (struct nvmepeer_buffer){
+		.length = at->pages - at->lists,
+		.dma = qp->memory.table[at->lists / NP_PAGE],
+	};
+	geometry->timeout_ns = COMMAND_NS;
+	geometry->sq_entries = qp->create.sq_entries;
+	geometry->cq_entries = qp->create.cq_entries;
+	geometry->generation = qp->create.generation;
+	geometry->qid = qp->create.qid;
+	geometry->nsid = 1;
+	geometry->lba_shift = 9;
+	geometry->page_shift = 12;
+	geometry->max_transfer = ctrl->info.max_transfer;
+
+	/* Through the page table of the buffer, as a GPU must if it is scattered. */
+	memcpy(qp->memory.bytes + at->pages, qp->memory.table + at->data / NP_PAGE,
+	       DATA_BYTES / NP_PAGE * 8);
+	whole.length = DATA_BYTES;
+	if (qp->memory.segments == 1)
+		whole.dma = qp->memory.table[at->data / NP_PAGE];
+	else
+		whole.pages = qp->memory.address + at->pages;
+	qp->io.data = whole;
+	qp->io.data_address = qp->memory.address + at->data;
+	return nvmepeer_geometry_check(geometry) ? -EINVAL : 0;
+}
+
+static int start_queue(struct np_gpu_qp *qp)
+{
+	struct softgpu_result result;
+	int ret = np_gpu_run(qp->gpu, SOFTGPU_QUEUE_INIT, 1, &qp->io, sizeof(qp->io), &result);
+
+	return ret ?: result.status == SOFTGPU_OK ? 0 : -EIO;
+}
+
+void np_gpu_qp_clear(struct np_gpu_qp *qp)
+{
+	*qp = (struct np_gpu_qp){
+		.gpu = -1,
+		.qp_fd = -1,
+		.doorbell_fd = -1,
+		.memory.fd = -1,
+		.status.fd = -1,
+		.ring_maps = { { .fd = -1 }, { .fd = -1 } },
+	};
+}
+
+int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
+		   uint32_t flags)
+{
+	struct layout at;
+	int ret;
+
+	np_gpu_qp_clear(qp);
+	plan(&at, ctrl, entries);
+	qp->gpu = np_gpu_open();
+	if (qp->gpu < 0)
+		return qp->gpu;
+	ret = memory_open(&qp->memory, qp->gpu, ctrl->fd, at.size) ?:
+	      create(qp, ctrl->fd, &at, entries, flags);
+	if (ret)
+		goto fail;
+	qp->qp_fd = qp->create.qp_fd;
+	ret = give_doorbell(qp, flags) ?:
+	      give_rings(qp, &at, flags) ?:
+	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
+	      describe(qp, ctrl, &at) ?:
+	      start_queue(qp);
+	if (!ret)
+		return 0;
+fail:
+	np_gpu_qp_close(qp);
+	return ret;
+}
+
+void np_gpu_qp_close(struct np_gpu_qp *qp)
+{
+	if (qp->qp_fd >= 0)
+		close(qp->qp_fd);
+	np_export_close(&qp->status);
+	np_export_close(&qp->ring_maps[0]);
+	np_export_close(&qp->ring_maps[1]);
+	if (qp->gpu >= 0)
+		close(qp->gpu);
+	if (qp->doorbell_fd >= 0)
+		close(qp->doorbell_fd);
+	memory_close(&qp->memory);
+	np_gpu_qp_clear(qp);
+}
+
+void np_gpu_range(struct np_gpu_qp *qp, uint64_t disk, uint64_t count, uint32_t bytes,
+		  uint64_t seed)
+{
+	qp->io.first_lba = disk / NP_BLOCK;
+	qp->io.lba_count = count / NP_BLOCK;
+	qp->io.blocks = bytes / NP_BLOCK;
+	qp->io.seed = seed;
+	qp->io.depth = 8;
+	qp->io.read_percent = 50;
+}
+
+static void gpu_pattern(uint64_t *words, uint64_t disk, uint64_t length, uint64_t seed)
+{
+	uint64_t i;
+
+	for (i = 0; i < length / 8; i++)
+		words[i] = softgpu_pattern(seed, (disk + i * 8) / NP_BLOCK, i % (NP_BLOCK / 8));
+}
+
+int np_gpu_pattern_write(int disk_fd, uint64_t disk, uint64_t length, uint64_t seed)
+{
+	uint64_t *words = aligned_alloc(NP_PAGE, length);
+	int ret;
+
+	if (!words)
+		return -ENOMEM;
+	gpu_pattern(words, disk, length, seed);
+	ret = np_disk_write(disk_fd, words, length, disk);
+	free(words);
+	return ret;
+}
+
+int np_gpu_pattern_check(int disk_fd, uint64_t disk, uint64_t length, uint64_t seed)
+{
+	uint64_t *words = aligned_alloc(NP_PAGE, length);
+	uint64_t *expected = malloc(length);
+	int ret = -ENOMEM;
+
+	if (words && expected) {
+		gpu_pattern(expected, disk, length, seed);
+		ret = np_disk_read(disk_fd, words, length, disk);
+		if (!ret && memcmp(words, expected, length))
+			ret = -EBADMSG;
+	}
+	free(words);
+	free(expected);
+	return ret;
+}
