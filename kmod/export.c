@@ -218,10 +218,12 @@ static bool nvmep_export_open(const struct nvmep_export *export)
 /**
  * struct nvmep_importer - a device attached to an export
  * @verdict: const: how it reaches the doorbells
+ * @provider: const: maps them for it; NULL where we do that ourselves
  * @told: const: it can be told to let go
  */
 struct nvmep_importer {
 	enum nvme_peer_route_verdict verdict;
+	struct p2pdma_provider *provider;
 	bool told;
 };
 
@@ -247,6 +249,9 @@ static int nvmep_admit_to_doorbell(struct nvmep_export *export,
 		return -EXDEV;
 	}
 	importer->verdict = route.verdict;
+	/* The kernel does not know about allow_host_bridge. */
+	if (route.reason != NVME_PEER_REASON_HOST_BRIDGE_ALLOWED)
+		importer->provider = ctrl->peers->provider;
 	importer->told = nvmep_dma_buf_attach_revocable(attach);
 	return 0;
 }
@@ -304,19 +309,20 @@ static void nvmep_export_unpin(struct dma_buf_attachment *attach)
 
 /* --- mapping for an importer --------------------------------------------- */
 
-static int nvmep_map_pages(const struct nvmep_host_pages *host,
-			   struct dma_buf_attachment *attach,
-			   enum dma_data_direction dir, struct sg_table *sgt)
+static struct sg_table *nvmep_map_pages(const struct nvmep_host_pages *host,
+					struct dma_buf_attachment *attach,
+					enum dma_data_direction dir)
 {
+	size_t length = (size_t)host->count << PAGE_SHIFT;
+	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	int err;
 
+	if (!sgt)
+		return ERR_PTR(-ENOMEM);
 	err = sg_alloc_table_from_pages(sgt, (struct page **)host->pages,
-					host->count, 0,
-					(unsigned long)host->count << PAGE_SHIFT,
-					GFP_KERNEL);
+					host->count, 0, length, GFP_KERNEL);
 	if (err)
-		return err;
-
+		goto free_sgt;
 	err = dma_map_sgtable(attach->dev, sgt, dir, 0);
 	if (err)
 		goto free_table;
@@ -325,13 +331,23 @@ static int nvmep_map_pages(const struct nvmep_host_pages *host,
 		err = -EOPNOTSUPP;
 		goto unmap;
 	}
-	return 0;
+	return sgt;
 
 unmap:
 	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
 free_table:
 	sg_free_table(sgt);
-	return err;
+free_sgt:
+	kfree(sgt);
+	return ERR_PTR(err);
+}
+
+static void nvmep_unmap_pages(struct dma_buf_attachment *attach,
+			      struct sg_table *sgt, enum dma_data_direction dir)
+{
+	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
+	sg_free_table(sgt);
+	kfree(sgt);
 }
 
 static int nvmep_doorbell_dma(const struct nvmep_export *export,
@@ -357,26 +373,47 @@ static int nvmep_doorbell_dma(const struct nvmep_export *export,
  * A table without pages: there are none behind a register.  With no original
  * entries, whoever looks for pages finds an empty table.
  */
-static int nvmep_map_doorbell(const struct nvmep_export *export,
-			      struct dma_buf_attachment *attach,
-			      enum dma_data_direction dir, struct sg_table *sgt)
+static struct sg_table *
+nvmep_map_doorbell_self(const struct nvmep_export *export,
+			struct dma_buf_attachment *attach,
+			enum dma_data_direction dir)
 {
+	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	dma_addr_t dma;
 	int err;
 
+	if (!sgt)
+		return ERR_PTR(-ENOMEM);
 	err = sg_alloc_table(sgt, 1, GFP_KERNEL);
 	if (err)
-		return err;
+		goto free_sgt;
 	err = nvmep_doorbell_dma(export, attach, dir, &dma);
-	if (err) {
-		sg_free_table(sgt);
-		return err;
-	}
+	if (err)
+		goto free_table;
 	sg_set_page(sgt->sgl, NULL, 0, 0);
 	sg_dma_address(sgt->sgl) = dma;
 	sg_dma_len(sgt->sgl) = export->qp->doorbell.length;
 	sgt->orig_nents = 0;
-	return 0;
+	return sgt;
+
+free_table:
+	sg_free_table(sgt);
+free_sgt:
+	kfree(sgt);
+	return ERR_PTR(err);
+}
+
+static struct sg_table *nvmep_map_doorbell(const struct nvmep_export *export,
+					   struct dma_buf_attachment *attach,
+					   enum dma_data_direction dir)
+{
+	const struct nvmep_importer *importer = attach->priv;
+
+	if (!importer->provider)
+		return nvmep_map_doorbell_self(export, attach, dir);
+	return nvmep_p2p_map(attach, importer->provider,
+			     nvmep_export_phys(export),
+			     export->qp->doorbell.length, dir);
 }
 
 static void nvmep_unmap_doorbell(struct dma_buf_attachment *attach,
@@ -385,12 +422,17 @@ static void nvmep_unmap_doorbell(struct dma_buf_attachment *attach,
 {
 	const struct nvmep_importer *importer = attach->priv;
 
+	if (importer->provider) {
+		nvmep_p2p_unmap(attach, sgt, dir);
+		return;
+	}
 	if (importer->verdict != NVME_PEER_ROUTE_BUS_ADDR)
 		dma_unmap_resource(attach->dev, sg_dma_address(sgt->sgl),
 				   sg_dma_len(sgt->sgl), dir,
 				   DMA_ATTR_SKIP_CPU_SYNC);
 	sgt->orig_nents = 1;
 	sg_free_table(sgt);
+	kfree(sgt);
 }
 
 static atomic_t *nvmep_export_maps(struct dma_buf_attachment *attach)
@@ -406,24 +448,17 @@ static struct sg_table *nvmep_export_map(struct dma_buf_attachment *attach,
 {
 	struct nvmep_export *export = attach->dmabuf->priv;
 	struct sg_table *sgt;
-	int err;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 
 	if (export->revoked || !nvmep_export_open(export))
 		return ERR_PTR(-ENODEV);
-
-	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
-	if (!sgt)
-		return ERR_PTR(-ENOMEM);
 	if (export->host)
-		err = nvmep_map_pages(export->host, attach, dir, sgt);
+		sgt = nvmep_map_pages(export->host, attach, dir);
 	else
-		err = nvmep_map_doorbell(export, attach, dir, sgt);
-	if (err) {
-		kfree(sgt);
-		return ERR_PTR(err);
-	}
+		sgt = nvmep_map_doorbell(export, attach, dir);
+	if (IS_ERR(sgt))
+		return sgt;
 
 	atomic_inc(nvmep_export_maps(attach));
 	nvmep_count(export->qp->ctrl->peers, NVMEP_OBJECT_MAPS, 1);
@@ -437,13 +472,10 @@ static void nvmep_export_unmap(struct dma_buf_attachment *attach,
 	struct nvmep_export *export = attach->dmabuf->priv;
 	atomic_t *maps = nvmep_export_maps(attach);
 
-	if (export->host) {
-		dma_unmap_sgtable(attach->dev, sgt, dir, 0);
-		sg_free_table(sgt);
-	} else {
+	if (export->host)
+		nvmep_unmap_pages(attach, sgt, dir);
+	else
 		nvmep_unmap_doorbell(attach, sgt, dir);
-	}
-	kfree(sgt);
 
 	nvmep_count(export->qp->ctrl->peers, NVMEP_OBJECT_MAPS, -1);
 	if (atomic_dec_and_test(maps))

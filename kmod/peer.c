@@ -25,6 +25,7 @@
 
 #include <linux/nvme_peer.h>
 
+#include "compat.h"
 #include "ctrl.h"
 #include "import.h"
 #include "peer.h"
@@ -666,6 +667,7 @@ int nvmep_peers_init(struct nvmep_ctrl *ctrl)
 		kfree(peers);
 		return -ENOMEM;
 	}
+	peers->provider = nvmep_p2p_provider(ctrl->pdev, 0);
 	ctrl->peers = peers;
 	return 0;
 }

@@ -17,6 +17,7 @@ struct dentry;
 struct file;
 struct nvmep_ctrl;
 struct nvmep_ctrl_peer_ops;
+struct p2pdma_provider;
 struct workqueue_struct;
 
 /*
@@ -47,6 +48,8 @@ enum nvmep_object {
  * @qps: @lock: queue pairs whose file is open
  * @bufs: @lock: buffers with a handle, until unbinding detaches them
  * @attached: buffers that are attached to their exporters
+ * @provider: const: the kernel's handle for BAR0, NULL where it has none; used
+ *	while not @removed
  * @invalidate_wq: const: runs the invalidate work of buffers
  * @objects: live objects by kind
  *
@@ -63,6 +66,7 @@ struct nvmep_peers {
 	struct list_head qps;
 	struct list_head bufs;
 	atomic_t attached;
+	struct p2pdma_provider *provider;
 	struct workqueue_struct *invalidate_wq;
 	atomic_t objects[NVMEP_OBJECT_KINDS];
 };
