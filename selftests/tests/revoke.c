@@ -55,9 +55,10 @@ FIXTURE_TEARDOWN(revoke)
 	np_buffer_close(&self->buffer);
 	np_ctrl_close(&self->ctrl);
 	EXPECT_EQ(0, np_bind(self->ctrl.address));
+	/* One open node was counted before, and one is now. */
 	EXPECT_EQ(0, np_ctrl_open(&again, "np0"));
-	np_ctrl_close(&again);
 	EXPECT_EQ(0, np_module_objects_settle(self->objects, 10000));
+	np_ctrl_close(&again);
 }
 
 static int attach(int test, int dmabuf, const char *function, uint32_t flags)
@@ -200,42 +201,99 @@ TEST_F_TIMEOUT(revoke, a_stubborn_importer_does_not_block_for_ever, 60)
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
 }
 
-/* An exporter that moves its memory takes the queue pair with it. */
-TEST_F(revoke, moving_the_ring_memory_ends_the_queue_pair)
+static int create_in_buffer(int ctrl_fd, uint32_t handle, struct nvme_peer_qp_create *create)
 {
-	struct nvme_peer_qp_create create = {
-		.size = sizeof(create),
+	*create = (struct nvme_peer_qp_create){
+		.size = sizeof(*create),
 		.sq_entries = 64,
 		.cq_entries = 64,
+		.sq_handle = handle,
+		.cq_handle = handle,
 		.cq_offset = NP_PAGE,
+		.qp_fd = -1,
 	};
-	struct nvmep_test_move move = { .fd = self->buffer.fd };
-	struct nvme_peer_qp_info info = {};
-	int64_t start;
+	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, create);
+}
+
+/* The exporter holds its lock there: no admin command may be waited for. */
+static int move_soon(int test, struct nvmep_test_move *move)
+{
+	int64_t start = np_now_ms();
+	int ret = np_ioctl(test, NVMEP_TEST_MOVE, move);
+
+	return ret ?: np_now_ms() - start > 1000 ? -ETIME : 0;
+}
+
+static uint32_t state_of(int qp_fd)
+{
+	struct nvme_peer_qp_info info;
+
+	return np_qp_info(qp_fd, &info) ? 0 : info.state;
+}
+
+static bool becomes_gone(int qp_fd)
+{
 	int i;
 
-	create.sq_handle = self->buffer.handle;
-	create.cq_handle = self->buffer.handle;
-	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
-	start = np_now_ms();
-	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
-	/* The exporter holds its lock there: no admin command may be waited for. */
-	EXPECT_GT(1000, np_now_ms() - start);
+	for (i = 0; i < 500 && state_of(qp_fd) != NVME_PEER_QP_GONE; i++)
+		np_sleep_ms(10);
+	return i < 500;
+}
+
+static bool becomes_unmapped(int test, struct nvmep_test_move *move)
+{
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		if (np_ioctl(test, NVMEP_TEST_MAPS, move))
+			return false;
+		if (!move->maps)
+			return true;
+		np_sleep_ms(10);
+	}
+	return false;
+}
+
+/*
+ * An exporter that moves its memory ends every queue pair that may know its
+ * addresses: those with rings in it, and those of the open node that asked for
+ * its table.  Others do not notice.
+ */
+TEST_F(revoke, moving_memory_ends_who_knows_its_addresses)
+{
+	struct nvmep_test_move move = { .fd = self->buffer.fd };
+	struct nvme_peer_qp_create in_buffer, elsewhere, late;
+	struct np_ctrl second;
+
+	ASSERT_EQ(0, create_in_buffer(self->ctrl.fd, self->buffer.handle, &in_buffer));
+	ASSERT_EQ(0, np_ctrl_open(&second, "np0"));
+	ASSERT_EQ(0, np_qp_create(second.fd, ENTRIES, &elsewhere));
+	ASSERT_EQ(0, move_soon(self->importer, &move));
 	EXPECT_EQ(1, move.maps);
-	for (i = 0; i < 500 && info.state != NVME_PEER_QP_GONE; i++) {
-		np_sleep_ms(10);
-		ASSERT_EQ(0, np_qp_info(create.qp_fd, &info));
-	}
-	EXPECT_EQ(NVME_PEER_QP_GONE, info.state);
-	for (i = 0; i < 500 && move.maps; i++) {
-		np_sleep_ms(10);
-		ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MAPS, &move));
-	}
-	EXPECT_EQ(0, move.maps);
-	/* The other queue pair, with rings of its own, does not notice. */
-	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
-	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
-	close(create.qp_fd);
+	EXPECT_TRUE(becomes_gone(in_buffer.qp_fd));
+	EXPECT_TRUE(becomes_gone(self->qp.fd));
+	EXPECT_TRUE(becomes_unmapped(self->importer, &move));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(elsewhere.qp_fd));
+	/* What was invalidated stays so. */
+	EXPECT_EQ(-ESTALE, create_in_buffer(self->ctrl.fd, self->buffer.handle, &late));
+	close(in_buffer.qp_fd);
+	close(elsewhere.qp_fd);
+	np_ctrl_close(&second);
+}
+
+TEST_F(revoke, moving_memory_spares_who_never_saw_its_addresses)
+{
+	int dmabuf = np_test_export(PAGES, 0);
+	struct nvmep_test_move move = { .fd = dmabuf };
+	struct nvme_peer_buf_import import;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
+	ASSERT_EQ(0, move_soon(self->importer, &move));
+	EXPECT_TRUE(becomes_unmapped(self->importer, &move));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(self->qp.fd));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	close(dmabuf);
 }
 
 TEST_HARNESS_MAIN
