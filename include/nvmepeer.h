@@ -288,9 +288,9 @@ const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns);
  * once see <nvmepeer_uring.h>.
  */
 int nvmepeer_ns_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
-		  void *data);
+		     void *data);
 int nvmepeer_ns_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
-		   const void *data);
+		      const void *data);
 
 /** nvmepeer_ns_flush() - what was written becomes durable. Returns as above. */
 int nvmepeer_ns_flush(struct nvmepeer_ns *ns);

@@ -151,13 +151,13 @@ static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,
 }
 
 int nvmepeer_ns_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
-		  void *data)
+		     void *data)
 {
 	return transfer(ns, CALL_READ, OPCODE_READ, lba, blocks, data);
 }
 
 int nvmepeer_ns_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
-		   const void *data)
+		      const void *data)
 {
 	return transfer(ns, CALL_WRITE, OPCODE_WRITE, lba, blocks,
 			(void *)(uintptr_t)data);

@@ -127,7 +127,8 @@ TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
 
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = EREMOTEIO;
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer), -EREMOTEIO);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer),
+		  -EREMOTEIO);
 	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EREMOTEIO);
 	MENTIONS(self->explanation.limit, "host RAM");
 }
@@ -178,7 +179,8 @@ TEST_F(controller, export_and_map)
 	struct nvmepeer_qp *qp;
 
 	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
-	ASSERT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_DOORBELL, NVME_PEER_EXPORT_ALLOW_STATIC, &exported), 0);
+	ASSERT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_DOORBELL,
+				     NVME_PEER_EXPORT_ALLOW_STATIC, &exported), 0);
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_export)->what, NVME_PEER_EXPORT_DOORBELL);
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_export)->flags, NVME_PEER_EXPORT_ALLOW_STATIC);
 	EXPECT_EQ(exported.offset, 0x28);
@@ -256,10 +258,16 @@ FIXTURE_TEARDOWN(geometry)
 	nvmepeer_close(self->ctrl);
 }
 
+static int geometry_of(FIXTURE_DATA(geometry) *self, uint32_t view)
+{
+	return nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, view, 0x50000,
+				    &self->geometry);
+}
+
 TEST_F(geometry, is_completed)
 {
 	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
-	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), 0);
+	ASSERT_EQ(geometry_of(self, 0), 0);
 	EXPECT_EQ(self->geometry.sq, 0x10000);
 	EXPECT_EQ(self->geometry.sq_doorbell, 0x50028);
 	EXPECT_EQ(self->geometry.cq_doorbell, 0x5002c);
@@ -273,28 +281,31 @@ TEST_F(geometry, is_completed)
 	EXPECT_EQ(self->geometry.max_transfer, 131072);
 	EXPECT_EQ(self->geometry.flags, 0);
 	fake.info.sgls = 1;
-	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), 0);
+	ASSERT_EQ(geometry_of(self, 0), 0);
 	EXPECT_EQ(self->geometry.flags, NVMEPEER_SGL);
 }
 
 TEST_F(geometry, tells_where_things_lie)
 {
+	enum { apart = NVMEPEER_CQ_APART_FROM_DATA };
 	static const struct {
 		uint32_t placement, view, flags;
 	} cases[] = {
-		{ 0, 0, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA },
+		{ 0, 0, apart | NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE },
 		{ 0, NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE },
 		{ 0, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, 0 },
-		{ 0, NVMEPEER_VIEW_CPU, NVMEPEER_CQ_APART_FROM_DATA },
-		{ NVME_PEER_PLACE_SQ_DEVICE, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE },
+		{ 0, NVMEPEER_VIEW_CPU, apart },
+		{ NVME_PEER_PLACE_SQ_DEVICE,
+		  NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE },
 		{ NVME_PEER_PLACE_CQ_DEVICE, 0, NVMEPEER_SQ_REMOTE },
-		{ NVME_PEER_PLACE_CQ_DEVICE, NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA },
+		{ NVME_PEER_PLACE_CQ_DEVICE,
+		  NVMEPEER_VIEW_DATA_IN_HOST, apart | NVMEPEER_SQ_REMOTE },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		fake.qp_info.placement = cases[i].placement;
-		ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, cases[i].view, 0x50000, &self->geometry), 0);
+		ASSERT_EQ(geometry_of(self, cases[i].view), 0);
 		EXPECT_EQ(self->geometry.flags, cases[i].flags)
 			TH_LOG("case %zu", i);
 	}
@@ -305,17 +316,17 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 	struct nvmepeer_explanation explanation;
 
 	fake.qp_info.sq_entries = 48;
-	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), -EINVAL);
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
 	nvmepeer_explain(&explanation);
 	MENTIONS(explanation.limit, "power of two");
 	fake.qp_info.sq_entries = 64;
 	self->geometry.state = 0x30001;
-	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), -EINVAL);
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
 	nvmepeer_explain(&explanation);
 	MENTIONS(explanation.limit, "aligned to 128");
 	self->geometry.state = 0x30000;
 	self->ns.block_size = 0;
-	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &self->geometry), -EINVAL);
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
 	nvmepeer_explain(&explanation);
 	MENTIONS(explanation.limit, "block size");
 }
@@ -334,7 +345,8 @@ TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
 	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
 		fake.fail_command = commands[i];
 		fake.fail_error = ESHUTDOWN;
-		EXPECT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer), -ESHUTDOWN);
+		EXPECT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer),
+			  -ESHUTDOWN);
 		EXPECT_EQ(fake.open_files, files) TH_LOG("command %zu", i);
 	}
 	fake.fail_command = 0;
@@ -391,8 +403,8 @@ FIXTURE_VARIANT_ADD(refusal, one_entry) {
 	.limit = "2 to 1024", .help = "2 entries",
 };
 FIXTURE_VARIANT_ADD(refusal, too_deep) {
-	.request = { .sq_entries = 2048 }, .error = EINVAL,
-	.limit = "2048", .help = "several queue pairs",
+	.request = { .sq_entries = 1025 }, .error = EINVAL,
+	.limit = "1025", .help = "several queue pairs",
 };
 FIXTURE_VARIANT_ADD(refusal, short_completion_ring) {
 	.request = { .sq_entries = 64, .cq_entries = 32 }, .error = EINVAL,
