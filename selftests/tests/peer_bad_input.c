@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Wrong calls to the peer ABI: each has its own errno, changes nothing and
+ * leaves nothing behind.
+ *
+ * timeout: 90
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		64U
+#define RING_PAGES	8U
+#define NO_HANDLE	0x7fffffffU
+#define UNKNOWN_FLAG	(1U << 31)
+
+/* Every structure of the ABI begins like this. */
+struct header {
+	uint32_t size;
+	uint32_t flags;
+};
+
+/* One ioctl of either file, with a structure that would be accepted. */
+struct call {
+	const char *name;
+	unsigned long number;
+	bool on_qp;
+	size_t size;
+	union {
+		struct header header;
+		struct nvme_peer_info info;
+		struct nvme_peer_route route;
+		struct nvme_peer_buf_import buf_import;
+		struct nvme_peer_buf_release buf_release;
+		struct nvme_peer_buf_table buf_table;
+		struct nvme_peer_qp_create qp_create;
+		struct nvme_peer_qp_export qp_export;
+		struct nvme_peer_qp_info qp_info;
+	};
+};
+
+#define CALL(number_, on_qp_, member, ...)				\
+	{ .name = #number_, .number = number_, .on_qp = on_qp_,		\
+	  .size = sizeof(((struct call *)0)->member), .member = { __VA_ARGS__ } }
+
+static const struct call calls[] = {
+	CALL(NVME_PEER_INFO, false, info, 0),
+	CALL(NVME_PEER_ROUTE, false, route, .flags = NVME_PEER_ROUTE_BY_ADDRESS),
+	CALL(NVME_PEER_BUF_IMPORT, false, buf_import, .dmabuf_fd = -1),
+	CALL(NVME_PEER_BUF_RELEASE, false, buf_release, .handle = NO_HANDLE),
+	CALL(NVME_PEER_BUF_TABLE, false, buf_table, .handle = NO_HANDLE),
+	CALL(NVME_PEER_QP_CREATE, false, qp_create, .sq_entries = ENTRIES, .cq_entries = ENTRIES),
+	CALL(NVME_PEER_QP_EXPORT, true, qp_export, .what = NVME_PEER_EXPORT_SQ),
+	CALL(NVME_PEER_QP_INFO, true, qp_info, 0),
+};
+
+#define CALLS (sizeof(calls) / sizeof(calls[0]))
+
+FIXTURE(bad_input)
+{
+	struct np_ctrl ctrl;
+	struct nvme_peer_qp_create qp;
+	struct nvme_peer_buf_import rings;
+	int dmabuf;
+	char before[NP_OBJECTS];
+};
+
+FIXTURE_SETUP(bad_input)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &self->qp));
+	self->dmabuf = np_test_export(RING_PAGES, 0);
+	ASSERT_LE(0, self->dmabuf);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->dmabuf, 0, &self->rings));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+}
+
+/* The queue pair that was there before still is, and nothing came with it. */
+FIXTURE_TEARDOWN(bad_input)
+{
+	struct nvme_peer_qp_info info;
+
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->rings.handle));
+	close(self->qp.qp_fd);
+	close(self->dmabuf);
+	np_ctrl_close(&self->ctrl);
+}
+
+static int fd_for(const struct call *call, int ctrl_fd, int qp_fd)
+{
+	return call->on_qp ? qp_fd : ctrl_fd;
+}
+
+TEST_F(bad_input, unknown_ioctls)
+{
+	unsigned int number;
+	struct call call;
+	size_t i;
+
+	for (number = 0xa0; number <= 0xff; number++) {
+		bool known_ctrl = false, known_qp = false;
+
+		for (i = 0; i < CALLS; i++) {
+			known_ctrl |= !calls[i].on_qp && _IOC_NR(calls[i].number) == number;
+			known_qp |= calls[i].on_qp && _IOC_NR(calls[i].number) == number;
+		}
+		if (!known_ctrl)
+			EXPECT_EQ(-ENOTTY, np_ioctl(self->ctrl.fd, _IO('N', number), &call));
+		if (!known_qp)
+			EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO('N', number), &call));
+	}
+	/* The right number with a direction or a size is another ioctl. */
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IOR('N', NVME_PEER_CMD_QP_INFO, int), &call));
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO('M', NVME_PEER_CMD_QP_INFO), &call));
+}
+
+TEST_F(bad_input, wrong_sizes)
+{
+	uint8_t bytes[8192] = {};
+	struct call call;
+	size_t i, size;
+	int fd;
+
+	for (i = 0; i < CALLS; i++) {
+		call = calls[i];
+		fd = fd_for(&call, self->ctrl.fd, self->qp.qp_fd);
+		for (size = 0; size < call.size; size++) {
+			call.header.size = (uint32_t)size;
+			EXPECT_EQ(-EINVAL, np_ioctl(fd, call.number, &call.header)) {
+				TH_LOG("%s of %zu bytes", call.name, size);
+			}
+		}
+		memset(bytes, 0, sizeof(bytes));
+		memcpy(bytes, &call.header, call.size);
+		bytes[call.size] = 1;
+		((struct header *)bytes)->size = (uint32_t)call.size + 1;
+		EXPECT_EQ(-E2BIG, np_ioctl(fd, call.number, bytes)) {
+			TH_LOG("%s with an unknown tail", call.name);
+		}
+		((struct header *)bytes)->size = NP_PAGE + 1;
+		EXPECT_EQ(-E2BIG, np_ioctl(fd, call.number, bytes)) {
+			TH_LOG("%s of more than a page", call.name);
+		}
+	}
+}
+
+/* A newer program on this kernel: what we do not know is zero. */
+TEST_F(bad_input, longer_structures_with_zeros_are_accepted)
+{
+	struct {
+		struct nvme_peer_info info;
+		uint64_t future[8];
+	} longer = { .info.size = sizeof(longer) };
+
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_INFO, &longer));
+	EXPECT_EQ(sizeof(longer), longer.info.size);
+	EXPECT_EQ(self->ctrl.info.cap, longer.info.cap);
+	longer.future[7] = 1;
+	longer.info.version = 0;
+	EXPECT_EQ(-E2BIG, np_ioctl(self->ctrl.fd, NVME_PEER_INFO, &longer));
+	EXPECT_EQ(0, longer.info.version);
+}
+
+TEST_F(bad_input, unknown_flags)
+{
+	struct call call;
+	size_t i;
+
+	for (i = 0; i < CALLS; i++) {
+		call = calls[i];
+		call.header.size = (uint32_t)call.size;
+		call.header.flags |= UNKNOWN_FLAG;
+		EXPECT_EQ(-EINVAL, np_ioctl(fd_for(&call, self->ctrl.fd, self->qp.qp_fd),
+					    call.number, &call.header)) {
+			TH_LOG("%s", call.name);
+		}
+	}
+}
+
+TEST_F(bad_input, bad_pointers)
+{
+	uint8_t *page = mmap(NULL, 2 * NP_PAGE, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct call call;
+	size_t i;
+	int fd;
+
+	ASSERT_NE(MAP_FAILED, page);
+	ASSERT_EQ(0, mprotect(page + NP_PAGE, NP_PAGE, PROT_NONE));
+	for (i = 0; i < CALLS; i++) {
+		call = calls[i];
+		call.header.size = (uint32_t)call.size;
+		fd = fd_for(&call, self->ctrl.fd, self->qp.qp_fd);
+		EXPECT_EQ(-EFAULT, np_ioctl(fd, call.number, NULL));
+		/* The size is readable, the rest is not. */
+		memcpy(page + NP_PAGE - 4, &call.header.size, 4);
+		EXPECT_EQ(-EFAULT, np_ioctl(fd, call.number, page + NP_PAGE - 4)) {
+			TH_LOG("%s", call.name);
+		}
+	}
+	munmap(page, 2 * NP_PAGE);
+}
+
+/* What a call made is taken back if the answer cannot be delivered. */
+TEST_F(bad_input, answers_that_cannot_be_written)
+{
+	struct call *page = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t i;
+
+	ASSERT_NE(MAP_FAILED, page);
+	for (i = 0; i < CALLS; i++) {
+		if (calls[i].number == NVME_PEER_BUF_RELEASE)
+			continue;
+		*page = calls[i];
+		page->header.size = (uint32_t)calls[i].size;
+		if (page->number == NVME_PEER_ROUTE) {
+			page->route.flags = 0;
+			page->route.dmabuf_fd = self->dmabuf;
+		}
+		if (page->number == NVME_PEER_BUF_IMPORT)
+			page->buf_import.dmabuf_fd = self->dmabuf;
+		if (page->number == NVME_PEER_BUF_TABLE)
+			page->buf_table.handle = self->rings.handle;
+		ASSERT_EQ(0, mprotect(page, NP_PAGE, PROT_READ));
+		EXPECT_EQ(-EFAULT, np_ioctl(fd_for(page, self->ctrl.fd, self->qp.qp_fd),
+					    page->number, &page->header)) {
+			TH_LOG("%s", page->name);
+		}
+		ASSERT_EQ(0, mprotect(page, NP_PAGE, PROT_READ | PROT_WRITE));
+	}
+	munmap(page, NP_PAGE);
+}
+
+TEST_F(bad_input, files_that_are_no_dma_buf)
+{
+	struct nvme_peer_buf_import import;
+	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int closed = dup(file);
+
+	close(closed);
+	EXPECT_EQ(-EBADF, np_import(self->ctrl.fd, -1, 0, &import));
+	EXPECT_EQ(-EBADF, np_import(self->ctrl.fd, closed, 0, &import));
+	EXPECT_EQ(-EINVAL, np_import(self->ctrl.fd, file, 0, &import));
+	EXPECT_EQ(-EINVAL, np_import(self->ctrl.fd, self->qp.qp_fd, 0, &import));
+	EXPECT_EQ(-EINVAL, np_import(self->ctrl.fd, self->ctrl.fd, 0, &import));
+	close(file);
+}
+
+/* The controller's own doorbells are memory it cannot be sent to. */
+TEST_F(bad_input, memory_that_is_out_of_reach)
+{
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_qp_export doorbell;
+
+	ASSERT_EQ(0, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &doorbell));
+	EXPECT_EQ(-EXDEV, np_import(self->ctrl.fd, doorbell.fd, 0, &import));
+	close(doorbell.fd);
+}
+
+/* One field of a good call at a time. */
+struct create_case {
+	const char *name;
+	int error;
+	void (*spoil)(struct nvme_peer_qp_create *create, const struct nvme_peer_info *info);
+};
+
+#define SPOIL(name, statement)							\
+	static void spoil_##name(struct nvme_peer_qp_create *create,		\
+				 const struct nvme_peer_info *info)		\
+	{									\
+		(void)info;							\
+		statement;							\
+	}
+
+SPOIL(mode, create->mode = 99)
+SPOIL(priority, create->priority = 4)
+SPOIL(weighted, create->priority = 3)
+SPOIL(reserved, create->reserved = 1)
+SPOIL(sq_zero, create->sq_entries = 0)
+SPOIL(sq_one, create->sq_entries = 1)
+SPOIL(both_one, create->sq_entries = create->cq_entries = 1)
+SPOIL(cq_zero, create->cq_entries = 0)
+SPOIL(cq_smaller, create->cq_entries = ENTRIES - 1)
+SPOIL(sq_above, create->sq_entries = create->cq_entries = info->max_entries + 1)
+SPOIL(cq_above, create->cq_entries = info->max_entries + 1)
+SPOIL(sq_huge, create->sq_entries = create->cq_entries = 0xffffffffU)
+SPOIL(sq_offset, create->sq_offset = NP_PAGE)
+SPOIL(cq_offset, create->cq_offset = NP_PAGE)
+SPOIL(sq_handle, create->sq_handle = NO_HANDLE)
+SPOIL(cq_handle, create->cq_handle = NO_HANDLE)
+
+#define CASE(name, error) { #name, error, spoil_##name }
+
+static const struct create_case create_cases[] = {
+	CASE(mode, -EINVAL), CASE(priority, -EINVAL), CASE(weighted, -EINVAL),
+	CASE(reserved, -EINVAL), CASE(sq_zero, -EINVAL), CASE(sq_one, -EINVAL),
+	CASE(both_one, -EINVAL), CASE(cq_zero, -EINVAL), CASE(cq_smaller, -EINVAL),
+	CASE(sq_above, -EINVAL), CASE(cq_above, -EINVAL), CASE(sq_huge, -EINVAL),
+	CASE(sq_offset, -EINVAL), CASE(cq_offset, -EINVAL),
+	CASE(sq_handle, -ENOENT), CASE(cq_handle, -ENOENT),
+};
+
+static struct nvme_peer_qp_create good_create(void)
+{
+	return (struct nvme_peer_qp_create){
+		.size = sizeof(struct nvme_peer_qp_create),
+		.sq_entries = ENTRIES,
+		.cq_entries = ENTRIES,
+	};
+}
+
+static int try_create(int fd, struct nvme_peer_qp_create *create)
+{
+	return np_ioctl(fd, NVME_PEER_QP_CREATE, create);
+}
+
+TEST_F(bad_input, queue_pairs_that_cannot_be)
+{
+	struct nvme_peer_qp_create create;
+	size_t i;
+
+	for (i = 0; i < sizeof(create_cases) / sizeof(create_cases[0]); i++) {
+		create = good_create();
+		create_cases[i].spoil(&create, &self->ctrl.info);
+		EXPECT_EQ(create_cases[i].error, try_create(self->ctrl.fd, &create)) {
+			TH_LOG("%s", create_cases[i].name);
+		}
+	}
+}
+
+/* A ring in the buffer of eight pages: where it may not lie. */
+TEST_F(bad_input, rings_that_do_not_fit)
+{
+	uint64_t length = RING_PAGES * NP_PAGE;
+	struct nvme_peer_qp_create create;
+	static const struct {
+		uint64_t offset;
+		uint32_t entries;
+		int error;
+	} cases[] = {
+		{ 1, ENTRIES, -EINVAL },
+		{ 512, ENTRIES, -EINVAL },
+		{ RING_PAGES * NP_PAGE, ENTRIES, -EMSGSIZE },
+		{ (RING_PAGES - 1) * NP_PAGE, ENTRIES + 1, -EMSGSIZE },
+		{ 0, RING_PAGES * NP_PAGE / 64 + 1, -EMSGSIZE },
+		{ 0xfffffffffffff000ULL, ENTRIES, -EMSGSIZE },
+		{ 1ULL << 63, ENTRIES, -EMSGSIZE },
+	};
+	size_t i;
+
+	ASSERT_EQ(length, self->rings.length);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		create = good_create();
+		create.sq_handle = self->rings.handle;
+		create.sq_offset = cases[i].offset;
+		create.sq_entries = cases[i].entries;
+		create.cq_entries = cases[i].entries;
+		EXPECT_EQ(cases[i].error, try_create(self->ctrl.fd, &create)) {
+			TH_LOG("offset %#llx, %u entries", (unsigned long long)cases[i].offset,
+			       cases[i].entries);
+		}
+	}
+}
+
+TEST_F(bad_input, rings_that_overlap)
+{
+	struct nvme_peer_qp_create first = good_create(), second = good_create();
+	struct nvme_peer_buf_import again;
+
+	first.sq_handle = self->rings.handle;
+	first.cq_handle = self->rings.handle;
+	EXPECT_EQ(-EBADSLT, try_create(self->ctrl.fd, &first));
+	first.cq_offset = NP_PAGE;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &first));
+
+	second.sq_handle = self->rings.handle;
+	second.sq_offset = NP_PAGE;
+	EXPECT_EQ(-EBADSLT, try_create(self->ctrl.fd, &second));
+	/* Another import of the same memory is the same memory. */
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->dmabuf, 0, &again));
+	second.sq_handle = again.handle;
+	EXPECT_EQ(-EBADSLT, try_create(self->ctrl.fd, &second));
+	second.sq_offset = 2 * NP_PAGE;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
+	close(second.qp_fd);
+	/* What its owner gave up is free again. */
+	close(first.qp_fd);
+	second.sq_offset = NP_PAGE;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
+	close(second.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, again.handle));
+}
+
+TEST_F(bad_input, rings_in_several_segments)
+{
+	int dmabuf = np_test_export(RING_PAGES, NVMEP_TEST_SCATTERED);
+	struct nvme_peer_qp_create create = good_create();
+	struct nvme_peer_buf_import import;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
+	EXPECT_EQ(RING_PAGES, import.segments);
+	create.sq_handle = import.handle;
+	create.sq_entries = 2 * ENTRIES;
+	create.cq_entries = 2 * ENTRIES;
+	if (self->ctrl.info.contiguous_rings)
+		EXPECT_EQ(-ENOTUNIQ, try_create(self->ctrl.fd, &create));
+	/* Within one page it is one segment. */
+	create.sq_entries = ENTRIES;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	close(dmabuf);
+}
+
+TEST_F(bad_input, no_queue_identifier_left)
+{
+	struct nvme_peer_qp_create create, *all;
+	struct nvme_peer_info info;
+	uint32_t i, count;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	count = info.qids_peer_free;
+	ASSERT_LT(0, count);
+	all = calloc(count, sizeof(*all));
+	ASSERT_NE(NULL, all);
+	for (i = 0; i < count; i++)
+		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2, &all[i]));
+	EXPECT_EQ(-ENOSPC, np_qp_create(self->ctrl.fd, 2, &create));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	EXPECT_EQ(0, info.qids_peer_free);
+	close(all[0].qp_fd);
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2, &create));
+	EXPECT_EQ(all[0].qid, create.qid);
+	close(create.qp_fd);
+	for (i = 1; i < count; i++)
+		close(all[i].qp_fd);
+	free(all);
+}
+
+TEST_F(bad_input, no_file_descriptor_left)
+{
+	struct rlimit limit, none;
+	struct nvme_peer_qp_create create = good_create();
+	struct nvme_peer_qp_export export;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	EXPECT_EQ(-EMFILE, try_create(self->ctrl.fd, &create));
+	EXPECT_EQ(-EMFILE, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+static int drop_rawio(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		return -errno;
+	data[0].effective &= ~(1U << CAP_SYS_RAWIO);
+	return syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/* In a child, so that the test itself keeps the capability. */
+static int without_rawio(int ctrl_fd, int qp_fd, uint32_t handle)
+{
+	struct nvme_peer_buf_table table = { .size = sizeof(table), .handle = handle };
+	struct nvme_peer_qp_create create = good_create();
+	struct nvme_peer_qp_info info;
+
+	if (drop_rawio())
+		return 1;
+	if (try_create(ctrl_fd, &create) != -EPERM)
+		return 2;
+	if (np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table) != -EPERM)
+		return 3;
+	/* What the capability does not guard still works. */
+	return np_qp_info(qp_fd, &info) ? 4 : 0;
+}
+
+TEST_F(bad_input, no_capability)
+{
+	int status;
+	pid_t child = fork();
+
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(without_rawio(self->ctrl.fd, self->qp.qp_fd, self->rings.handle));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status) {
+		TH_LOG("child: %#x", status);
+	}
+}
+
+TEST_F(bad_input, buffers_in_use_and_released)
+{
+	struct nvme_peer_qp_create create = good_create();
+	struct nvme_peer_buf_import import;
+
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->dmabuf, 0, &import));
+	create.cq_handle = import.handle;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));
+	EXPECT_EQ(-EBUSY, np_release(self->ctrl.fd, import.handle));
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	EXPECT_EQ(-ENOENT, np_release(self->ctrl.fd, import.handle));
+	EXPECT_EQ(-ENOENT, try_create(self->ctrl.fd, &create));
+	EXPECT_EQ(-ENOENT, np_release(self->ctrl.fd, 0));
+}
+
+TEST_F(bad_input, a_reserved_field_of_release)
+{
+	struct nvme_peer_buf_release release = {
+		.size = sizeof(release),
+		.handle = self->rings.handle,
+		.reserved = 1,
+	};
+
+	EXPECT_EQ(-EINVAL, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_RELEASE, &release));
+}
+
+/* A handle means nothing on another open of the same node. */
+TEST_F(bad_input, handles_of_another_file)
+{
+	struct nvme_peer_qp_create create = good_create();
+	struct np_ctrl other;
+
+	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
+	create.sq_handle = self->rings.handle;
+	EXPECT_EQ(-ENOENT, try_create(other.fd, &create));
+	EXPECT_EQ(-ENOENT, np_release(other.fd, self->rings.handle));
+	np_ctrl_close(&other);
+}
+
+TEST_F(bad_input, too_many_buffers)
+{
+	struct nvme_peer_buf_import import;
+	uint32_t last = self->rings.handle;
+	int ret, count = 0;
+
+	while (!(ret = np_import(self->ctrl.fd, self->dmabuf, 0, &import)) && count++ < 10000)
+		last = import.handle;
+	EXPECT_EQ(-ENOSPC, ret);
+	for (; last > self->rings.handle; last--)
+		ASSERT_EQ(0, np_release(self->ctrl.fd, last));
+}
+
+static int get_table(int fd, uint32_t handle, uint64_t offset, uint32_t count, uint64_t *addresses,
+		     uint32_t *got)
+{
+	struct nvme_peer_buf_table table = {
+		.size = sizeof(table),
+		.handle = handle,
+		.count = count,
+		.offset = offset,
+		.addresses = (uintptr_t)addresses,
+	};
+	int ret = np_ioctl(fd, NVME_PEER_BUF_TABLE, &table);
+
+	*got = table.count;
+	return ret;
+}
+
+TEST_F(bad_input, address_tables)
+{
+	uint64_t addresses[RING_PAGES + 1] = {}, all[RING_PAGES];
+	uint32_t handle = self->rings.handle, got;
+	int fd = self->ctrl.fd;
+
+	EXPECT_EQ(-ENOENT, get_table(fd, NO_HANDLE, 0, 1, addresses, &got));
+	EXPECT_EQ(-EINVAL, get_table(fd, handle, 8, 1, addresses, &got));
+	EXPECT_EQ(-ERANGE, get_table(fd, handle, self->rings.length, 1, addresses, &got));
+	EXPECT_EQ(-ERANGE, get_table(fd, handle, 1ULL << 63, 1, addresses, &got));
+	EXPECT_EQ(-EFAULT, get_table(fd, handle, 0, 1, NULL, &got));
+	EXPECT_EQ(0, addresses[0]);
+
+	ASSERT_EQ(0, get_table(fd, handle, 0, RING_PAGES, all, &got));
+	EXPECT_EQ(RING_PAGES, got);
+	/* Room for more than there is, and a start in the middle. */
+	ASSERT_EQ(0, get_table(fd, handle, 3 * NP_PAGE, RING_PAGES + 1, addresses, &got));
+	EXPECT_EQ(RING_PAGES - 3, got);
+	EXPECT_EQ(0, memcmp(addresses, all + 3, got * sizeof(*all)));
+	EXPECT_EQ(0, addresses[got]);
+	ASSERT_EQ(0, get_table(fd, handle, 0, 0, NULL, &got));
+	EXPECT_EQ(0, got);
+}
+
+TEST_F(bad_input, exports_that_cannot_be)
+{
+	struct nvme_peer_qp_create create = good_create();
+	struct nvme_peer_qp_export export;
+	int qp = self->qp.qp_fd;
+
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, 4, 0, &export));
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, 0xffffffffU, 0, &export));
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_ALLOW_STATIC,
+					&export));
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_STATUS, NVME_PEER_EXPORT_ALLOW_STATIC,
+					&export));
+	create.sq_handle = self->rings.handle;
+	create.cq_handle = self->rings.handle;
+	create.cq_offset = NP_PAGE;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));
+	EXPECT_EQ(-ENODATA, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
+	EXPECT_EQ(-ENODATA, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_CQ, 0, &export));
+	EXPECT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_STATUS, 0, &export));
+	close(export.fd);
+	close(create.qp_fd);
+	EXPECT_EQ(-EBADF, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
+}
+
+TEST_F(bad_input, a_live_queue_pair_has_nothing_to_poll_for)
+{
+	struct pollfd poll_fd = { .fd = self->qp.qp_fd, .events = POLLIN | POLLOUT };
+
+	EXPECT_EQ(0, poll(&poll_fd, 1, 0));
+}
+
+TEST_HARNESS_MAIN
