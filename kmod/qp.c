@@ -517,8 +517,8 @@ static int nvmep_qp_start(struct nvmep_qp *qp)
 		.cq_entries = qp->cq_entries,
 		.sq_dma = qp->sq.dma,
 		.cq_dma = qp->cq.dma,
-		.sq_contiguous = true,
-		.cq_contiguous = true,
+		.sq_contiguous = !qp->sq.list,
+		.cq_contiguous = !qp->cq.list,
 		.vector = -1,
 		.priority = qp->priority,
 	};
@@ -549,6 +549,12 @@ static int nvmep_qp_begin(struct nvmep_qp *qp,
 	mutex_lock(&peers->lock);
 	err = nvmep_qp_place(qp, cmd);
 	mutex_unlock(&peers->lock);
+	if (err)
+		return err;
+	err = nvmep_ring_make_list(&qp->sq, qp->ctrl);
+	if (err)
+		return err;
+	err = nvmep_ring_make_list(&qp->cq, qp->ctrl);
 	if (err)
 		return err;
 	return nvmep_qp_start(qp);

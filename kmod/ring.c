@@ -120,14 +120,23 @@ int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 	return 0;
 }
 
+static bool nvmep_ring_contiguous(const struct nvmep_ring *ring,
+				  const struct nvmep_segment *segment)
+{
+	return ring->offset + ring->bytes <= segment->offset + segment->length;
+}
+
 /**
  * nvmep_ring_init_buf() - make a ring of a range of an imported buffer
  * @ring: its @bytes and @offset are set, the rest is zero
  * @ctrl: the controller
  * @buf: the buffer; nvmep_buf_claim() was called for this ring
  *
+ * nvmep_ring_make_list() has to follow.
+ *
  * Return: 0; EINVAL for an offset that is not aligned to a controller page;
- * EMSGSIZE if the ring does not fit; ENOTUNIQ if it is not contiguous.
+ * EMSGSIZE if the ring does not fit; ENOTUNIQ if it is not contiguous and the
+ * controller wants it so (CAP.CQR).
  */
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 			struct nvmep_buf *buf)
@@ -142,11 +151,65 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 		return -EMSGSIZE;
 
 	segment = nvmep_buf_segment(buf, ring->offset);
-	if (end > segment->offset + segment->length)
+	if (NVME_CAP_CQR(ctrl->cap) && !nvmep_ring_contiguous(ring, segment))
 		return -ENOTUNIQ;
 
 	ring->dma = segment->dma + (ring->offset - segment->offset);
 	ring->buf = buf;
+	return 0;
+}
+
+/*
+ * Fills a PRP list (NVMe base specification 4.3.1): an address for every
+ * controller page, but the last entry of a page of the list points to the next
+ * one if more than one address is left.
+ */
+static void nvmep_ring_fill_list(struct nvmep_ring *ring,
+				 const struct nvmep_ctrl *ctrl, u32 pages)
+{
+	const struct nvmep_segment *segment;
+	u32 per_page = ctrl->page_size / sizeof(*ring->list);
+	u64 offset = ring->offset;
+	u32 slot = 0;
+
+	for (; pages; pages--, slot++, offset += ctrl->page_size) {
+		if (slot % per_page == per_page - 1 && pages > 1) {
+			ring->list[slot] = cpu_to_le64(ring->dma + (slot + 1) *
+						       sizeof(*ring->list));
+			slot++;
+		}
+		segment = nvmep_buf_segment(ring->buf, offset);
+		ring->list[slot] = cpu_to_le64(segment->dma +
+					       (offset - segment->offset));
+	}
+}
+
+/**
+ * nvmep_ring_make_list() - describe a ring that lies in several segments
+ * @ring: placed; nothing is done to one that is contiguous
+ * @ctrl: the controller
+ *
+ * Return: 0 or ENOMEM.
+ */
+int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
+{
+	u32 per_page = ctrl->page_size / sizeof(*ring->list);
+	u32 pages = DIV_ROUND_UP(ring->bytes, ctrl->page_size);
+	u32 lists;
+
+	if (!ring->buf ||
+	    nvmep_ring_contiguous(ring, nvmep_buf_segment(ring->buf,
+							  ring->offset)))
+		return 0;
+
+	/* Each list page but the last gives one entry to the chain. */
+	lists = DIV_ROUND_UP(pages - 1, per_page - 1);
+	ring->list_bytes = (size_t)lists * ctrl->page_size;
+	ring->list = dma_alloc_coherent(ctrl->dev, ring->list_bytes, &ring->dma,
+					GFP_KERNEL);
+	if (!ring->list)
+		return -ENOMEM;
+	nvmep_ring_fill_list(ring, ctrl, pages);
 	return 0;
 }
 
@@ -160,12 +223,16 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
  */
 void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 {
-	if (!ring->mapped)
-		return;
-	dma_unmap_page(ctrl->dev, ring->dma,
-		       (size_t)ring->host->count << PAGE_SHIFT,
-		       DMA_BIDIRECTIONAL);
+	if (ring->mapped)
+		dma_unmap_page(ctrl->dev, ring->dma,
+			       (size_t)ring->host->count << PAGE_SHIFT,
+			       DMA_BIDIRECTIONAL);
 	ring->mapped = false;
+
+	if (ring->list)
+		dma_free_coherent(ctrl->dev, ring->list_bytes, ring->list,
+				  ring->dma);
+	ring->list = NULL;
 }
 
 /**

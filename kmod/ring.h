@@ -29,12 +29,15 @@ struct nvmep_host_pages {
 /**
  * struct nvmep_ring - where the controller finds a queue
  * @bytes: const: entries times entry size, as the controller uses it
- * @dma: const while mapped: address in the controller's domain
+ * @dma: const while mapped: address in the controller's domain, of the ring or
+ *	of @list
  * @host: the pages, NULL for a ring in @buf
  * @mapped: @host is mapped for the controller
  * @buf: peers->lock: the buffer while it is claimed, NULL for a ring in host
  *	memory
  * @offset: const: of the ring in @buf
+ * @list: PRP list of a ring in several segments, NULL for one in one
+ * @list_bytes: of it
  *
  * Belongs to a queue pair, whose lock guards what is not const.
  */
@@ -45,6 +48,8 @@ struct nvmep_ring {
 	bool mapped;
 	struct nvmep_buf *buf;
 	u64 offset;
+	__le64 *list;
+	size_t list_bytes;
 };
 
 struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
@@ -54,6 +59,7 @@ void nvmep_host_pages_free(struct nvmep_host_pages *host);
 int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 			struct nvmep_buf *buf);
+int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b);
 bool nvmep_ring_on_device(const struct nvmep_ring *ring);
