@@ -55,9 +55,7 @@ topology_options() {
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	echo "-device nvme,drive=d0,serial=np0,bus=$nvme_bus"
 	echo "-device nvme,drive=d1,serial=np1,bus=rp3"
-	if [[ $socket ]]; then
-		echo '-device {"driver":"vfio-user-pci","id":"softgpu","bus":"'"$gpu_bus"'","socket":{"type":"unix","path":"'"$socket"'"}}'
-	fi
+	echo '-device {"driver":"vfio-user-pci","id":"softgpu","bus":"'"$gpu_bus"'","socket":{"type":"unix","path":"'"$socket"'"}}'
 }
 
 # Virtio stays outside the IOMMU: the test bed is not what is tested.
@@ -142,11 +140,7 @@ take_guest_slot() {
 
 start_softgpu() {
 	local run=$1 tries
-	softgpu_socket='' softgpu_pid=''
-	if [[ ! -x $np_source/build/user/softgpu ]]; then
-		np_say "note: no build/user/softgpu, so this guest has no stand-in GPU"
-		return
-	fi
+	[[ -x $run/build/user/softgpu ]] || np_die "no build/user/softgpu: run make user"
 	# In /tmp: a socket's path has to be short.
 	softgpu_folder=$(mktemp -d /tmp/softgpu.XXXXXX)
 	softgpu_socket=$softgpu_folder/socket
@@ -158,7 +152,7 @@ start_softgpu() {
 		kill -0 "$softgpu_pid" 2>/dev/null || break
 		sleep 0.1
 	done
-	np_die "the stand-in GPU did not start, log in ${run#"$np_source"/}/softgpu.log"
+	np_die "the stand-in GPU did not start, log in its cell's folder: softgpu.log"
 }
 
 stop_processes() {
