@@ -201,7 +201,7 @@ TEST_F(bind, refuses_what_is_not_nvme)
 {
 	char address[16], path[128];
 
-	ASSERT_EQ(0, np_find_function(CLASS_ISA_BRIDGE, NULL, address));
+	ASSERT_EQ(0, np_find_function(CLASS_ISA_BRIDGE, address));
 	EXPECT_EQ(-ENODEV, np_bind(address));
 	EXPECT_FALSE(np_bound(address));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", address);

@@ -39,7 +39,7 @@ FIXTURE_SETUP(export)
 	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->test);
 	self->part.fd = -1;
-	ASSERT_EQ(0, np_find_function(0x0108, self->ctrl.address, self->other));
+	ASSERT_EQ(0, np_place("np1", self->other));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &self->create));
 }
 

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define PCI_DEVICES	"/sys/bus/pci/devices"
-#define CLASS_NVME	0x010802
 #define NODES		16
 #define NODE_TIMEOUT_MS	20000
 
@@ -131,7 +130,7 @@ static uint32_t class_of(const char *address)
 	return (uint32_t)strtoul(text, NULL, 16);
 }
 
-int np_find_function(uint32_t class, const char *except, char address[16])
+int np_find_function(uint32_t class, char address[16])
 {
 	struct dirent **entries;
 	int count, i, ret = -ENODEV;
@@ -142,8 +141,7 @@ int np_find_function(uint32_t class, const char *except, char address[16])
 	for (i = 0; i < count; i++) {
 		const char *name = entries[i]->d_name;
 
-		if (ret && name[0] != '.' && class_of(name) >> 8 == class &&
-		    (!except || strcmp(name, except))) {
+		if (ret && name[0] != '.' && class_of(name) >> 8 == class) {
 			snprintf(address, 16, "%.15s", name);
 			ret = 0;
 		}
@@ -155,19 +153,17 @@ int np_find_function(uint32_t class, const char *except, char address[16])
 
 int np_bind_all(void)
 {
-	struct dirent **entries;
-	int count, i, ret = 0;
+	static const char * const names[] = { "np0", "np1" };
+	char address[16];
+	size_t i;
+	int ret;
 
-	count = scandir(PCI_DEVICES, &entries, NULL, alphasort);
-	if (count < 0)
-		return -errno;
-	for (i = 0; i < count; i++) {
-		if (entries[i]->d_name[0] != '.' && class_of(entries[i]->d_name) == CLASS_NVME)
-			ret = np_bind(entries[i]->d_name) ?: ret;
-		free(entries[i]);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		ret = np_place(names[i], address) ?: np_bind(address);
+		if (ret)
+			return ret;
 	}
-	free(entries);
-	return ret;
+	return 0;
 }
 
 int np_ioctl(int fd, unsigned long cmd, void *arg)

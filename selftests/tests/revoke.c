@@ -40,7 +40,7 @@ FIXTURE_SETUP(revoke)
 	ASSERT_EQ(0, np_module_objects(self->objects));
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_find_function(0x0108, self->ctrl.address, self->other));
+	ASSERT_EQ(0, np_place("np1", self->other));
 	self->importer = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->importer);
 }
