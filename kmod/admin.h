@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Admin commands: sending one and waiting, the ones that every controller
+ * needs, and asynchronous events.
+ */
+#ifndef _NVMEP_ADMIN_H
+#define _NVMEP_ADMIN_H
+
+#include "nvme.h"
+
+struct nvmep_ctrl;
+struct request;
+struct work_struct;
+
+/*
+ * The admin queue has room for 31 commands: 30 tags for the block layer and
+ * one identifier outside of them, for the event request that never times out.
+ */
+#define NVMEP_ADMIN_ENTRIES	32
+#define NVMEP_ADMIN_TAGS	30
+#define NVMEP_EVENT_CID		NVMEP_ADMIN_TAGS
+
+/**
+ * struct nvmep_admin_command - an admin command of the driver's own
+ * @sqe: in: the command, without CID and data pointers
+ * @buffer: in: kernel memory (kmalloc) for its data, or NULL
+ * @length: in: bytes of @buffer
+ * @bound: in: send it only while the controller is in @generation
+ * @generation: in: see @bound
+ * @result: out: dwords 0 and 1 of the completion
+ */
+struct nvmep_admin_command {
+	struct nvme_sqe sqe;
+	void *buffer;
+	unsigned int length;
+	bool bound;
+	u32 generation;
+	u64 result;
+};
+
+int nvmep_admin_init(struct nvmep_ctrl *ctrl);
+void nvmep_admin_exit(struct nvmep_ctrl *ctrl);
+
+int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
+			struct nvmep_admin_command *command);
+int nvmep_identify(struct nvmep_ctrl *ctrl, u8 cns, u32 nsid, void *buffer);
+int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, void *buffer,
+		  unsigned int length);
+int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
+		      u32 *result);
+void nvmep_abort(struct request *rq);
+
+/* The parts of a queue pair's deletion, for shutdown. */
+int nvmep_delete_queue(struct nvmep_ctrl *ctrl, u8 opcode, u16 qid,
+		       u32 generation);
+
+void nvmep_event_work(struct work_struct *work);
+void nvmep_event_received(struct nvmep_ctrl *ctrl, u16 status, u64 result);
+void nvmep_events_enable(struct nvmep_ctrl *ctrl);
+
+#endif /* _NVMEP_ADMIN_H */

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Block layer requests become commands of the NVM command set.
+ */
+#include <linux/blk-mq.h>
+#include <linux/mempool.h>
+
+#include "block.h"
+#include "compat.h"
+#include "ctrl.h"
+#include "namespace.h"
+#include "queue.h"
+#include "request.h"
+
+/* --- commands ------------------------------------------------------------ */
+
+static u64 nvmep_first_block(const struct nvmep_ns *ns, sector_t sector)
+{
+	return sector >> (ns->block_shift - SECTOR_SHIFT);
+}
+
+static void nvmep_set_range(struct nvme_sqe *sqe, const struct nvmep_ns *ns,
+			    struct request *rq, u16 control)
+{
+	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
+	u32 blocks = blk_rq_bytes(rq) >> ns->block_shift;
+
+	sqe->cdw10 = cpu_to_le32(lower_32_bits(first));
+	sqe->cdw11 = cpu_to_le32(upper_32_bits(first));
+	sqe->cdw12 = cpu_to_le32((u32)control << 16 | (blocks - 1));
+}
+
+/*
+ * Protection information that the host does not see: PRACT has the controller
+ * insert and strip it (NVM command set 5.2.2).
+ */
+static u16 nvmep_protect(struct nvme_sqe *sqe, const struct nvmep_ns *ns,
+			 struct request *rq)
+{
+	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
+
+	if (!ns->protection)
+		return 0;
+	if (ns->protection == NVMEP_PROTECTION_TYPE3)
+		return NVME_RW_PRACT | NVME_RW_PRCHK_GUARD;
+	sqe->cdw14 = cpu_to_le32(lower_32_bits(first));
+	return NVME_RW_PRACT | NVME_RW_PRCHK_GUARD | NVME_RW_PRCHK_REF;
+}
+
+static blk_status_t nvmep_build_rw(const struct nvmep_ns *ns,
+				   struct request *rq, u8 opcode)
+{
+	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
+	u16 control;
+
+	sqe->opcode = opcode;
+	control = nvmep_protect(sqe, ns, rq);
+	if (rq->cmd_flags & REQ_FUA)
+		control |= NVME_RW_FUA;
+	if (rq->cmd_flags & (REQ_FAILFAST_DEV | REQ_RAHEAD))
+		control |= NVME_RW_LIMITED_RETRY;
+	if (rq->cmd_flags & REQ_RAHEAD)
+		sqe->cdw13 = cpu_to_le32(NVME_RW_DSM_PREFETCH);
+	nvmep_set_range(sqe, ns, rq, control);
+	return BLK_STS_OK;
+}
+
+static blk_status_t nvmep_build_write_zeroes(const struct nvmep_ns *ns,
+					     struct request *rq)
+{
+	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
+	u16 control;
+
+	sqe->opcode = NVME_CMD_WRITE_ZEROES;
+	control = nvmep_protect(sqe, ns, rq);
+	if (ns->zeroes_deallocate && !(rq->cmd_flags & REQ_NOUNMAP))
+		control |= NVME_WRITE_ZEROES_DEALLOCATE;
+	nvmep_set_range(sqe, ns, rq, control);
+	return BLK_STS_OK;
+}
+
+static void nvmep_fill_range(struct nvme_dsm_range *range,
+			     const struct nvmep_ns *ns, sector_t sector,
+			     unsigned int bytes)
+{
+	range->attributes = 0;
+	range->blocks = cpu_to_le32(bytes >> ns->block_shift);
+	range->slba = cpu_to_le64(nvmep_first_block(ns, sector));
+}
+
+/* One range for each bio; returns how many were needed. */
+static unsigned int nvmep_fill_ranges(struct nvme_dsm_range *ranges,
+				      const struct nvmep_ns *ns,
+				      struct request *rq, unsigned int limit)
+{
+	unsigned int count = 0;
+	struct bio *bio;
+
+	if (queue_max_discard_segments(rq->q) == 1) {
+		nvmep_fill_range(ranges, ns, blk_rq_pos(rq), blk_rq_bytes(rq));
+		return 1;
+	}
+	__rq_for_each_bio(bio, rq) {
+		if (count < limit)
+			nvmep_fill_range(&ranges[count], ns,
+					 bio->bi_iter.bi_sector,
+					 bio->bi_iter.bi_size);
+		count++;
+	}
+	return count;
+}
+
+static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
+					struct request *rq)
+{
+	unsigned int segments = blk_rq_nr_discard_segments(rq);
+	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
+	struct page *page;
+
+	page = mempool_alloc(ns->ctrl->range_pool, GFP_ATOMIC);
+	if (!page)
+		return BLK_STS_RESOURCE;
+	if (WARN_ON_ONCE(segments > NVME_DSM_MAX_RANGES ||
+			 nvmep_fill_ranges(page_address(page), ns, rq,
+					   segments) != segments)) {
+		mempool_free(page, ns->ctrl->range_pool);
+		return BLK_STS_IOERR;
+	}
+	sqe->opcode = NVME_CMD_DATASET_MANAGEMENT;
+	sqe->cdw10 = cpu_to_le32(segments - 1);
+	sqe->cdw11 = cpu_to_le32(NVME_DSM_DEALLOCATE);
+	rq->special_vec.bv_page = page;
+	rq->special_vec.bv_offset = 0;
+	rq->special_vec.bv_len = segments * sizeof(struct nvme_dsm_range);
+	rq->rq_flags |= RQF_SPECIAL_PAYLOAD;
+	return BLK_STS_OK;
+}
+
+/**
+ * nvmep_command_cleanup() - free what building a command allocated
+ * @ctrl: controller
+ * @rq: request that the controller is done with
+ */
+void nvmep_command_cleanup(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	if (!(rq->rq_flags & RQF_SPECIAL_PAYLOAD))
+		return;
+	mempool_free(rq->special_vec.bv_page, ctrl->range_pool);
+	rq->rq_flags &= ~RQF_SPECIAL_PAYLOAD;
+}
+
+static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+
+	/* Set once: what counts over several attempts stays. */
+	if (!(rq->rq_flags & RQF_DONTPREP)) {
+		req->retries = 0;
+		req->data.metadata_length = 0;
+		rq->rq_flags |= RQF_DONTPREP;
+	}
+	req->flags = 0;
+	req->status = 0;
+	rq->timeout = nvmep_io_timeout * HZ;
+	req->sqe = (struct nvme_sqe){ .nsid = cpu_to_le32(ns->nsid) };
+}
+
+static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
+					struct request *rq)
+{
+	/* Passthrough comes with its command. */
+	if (blk_rq_is_passthrough(rq))
+		return BLK_STS_OK;
+	nvmep_command_init(ns, rq);
+	switch (req_op(rq)) {
+	case REQ_OP_READ:
+		return nvmep_build_rw(ns, rq, NVME_CMD_READ);
+	case REQ_OP_WRITE:
+		return nvmep_build_rw(ns, rq, NVME_CMD_WRITE);
+	case REQ_OP_FLUSH:
+		nvmep_request(rq)->sqe.opcode = NVME_CMD_FLUSH;
+		return BLK_STS_OK;
+	case REQ_OP_DISCARD:
+		return nvmep_build_discard(ns, rq);
+	case REQ_OP_WRITE_ZEROES:
+		return nvmep_build_write_zeroes(ns, rq);
+	default:
+		return BLK_STS_NOTSUPP;
+	}
+}
+
+/* --- blk-mq callbacks ---------------------------------------------------- */
+
+/* The queue is stopped: will it come back? */
+static blk_status_t nvmep_not_ready(struct nvmep_ctrl *ctrl,
+				    struct request *rq)
+{
+	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
+		return BLK_STS_RESOURCE;
+	nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
+	return BLK_STS_IOERR;
+}
+
+static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
+				   const struct blk_mq_queue_data *bd)
+{
+	struct nvmep_queue *queue = hctx->driver_data;
+	struct nvmep_ns *ns = hctx->queue->queuedata;
+	struct request *rq = bd->rq;
+	blk_status_t status;
+
+	if (unlikely(!nvmep_queue_enabled(queue)))
+		return nvmep_not_ready(queue->ctrl, rq);
+	status = nvmep_command_build(ns, rq);
+	if (unlikely(status))
+		return status;
+	status = nvmep_request_issue(queue, rq, bd->last);
+	if (unlikely(status))
+		nvmep_command_cleanup(queue->ctrl, rq);
+	return status;
+}
+
+static void nvmep_commit_rqs(struct blk_mq_hw_ctx *hctx)
+{
+	nvmep_queue_ring(hctx->driver_data);
+}
+
+static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
+			   unsigned int index)
+{
+	struct nvmep_ctrl *ctrl = data;
+
+	hctx->driver_data = ctrl->queues[index];
+	return 0;
+}
+
+static void nvmep_map_queues(struct blk_mq_tag_set *tags)
+{
+	struct nvmep_ctrl *ctrl = tags->driver_data;
+	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_DEFAULT];
+
+	/* Vector 0 is the admin queue's; the others follow the CPUs. */
+	if (ctrl->vectors > 1)
+		nvmep_map_hw_queues(map, ctrl->pdev, 1);
+	else
+		blk_mq_map_queues(map);
+}
+
+static const struct blk_mq_ops nvmep_mq_ops = {
+	.queue_rq = nvmep_queue_rq,
+	.commit_rqs = nvmep_commit_rqs,
+	.complete = nvmep_request_complete,
+	.init_hctx = nvmep_init_hctx,
+	.map_queues = nvmep_map_queues,
+	.timeout = nvmep_timeout,
+};
+
+/**
+ * nvmep_block_init() - allocate what block I/O needs
+ * @ctrl: controller whose CPU queues are allocated
+ *
+ * Return: 0 or a negative error code.
+ */
+int nvmep_block_init(struct nvmep_ctrl *ctrl)
+{
+	struct blk_mq_tag_set *tags = &ctrl->io_tags;
+	int ret;
+
+	ctrl->range_pool = mempool_create_page_pool(1, 0);
+	if (!ctrl->range_pool)
+		return -ENOMEM;
+	tags->ops = &nvmep_mq_ops;
+	tags->nr_hw_queues = ctrl->cpu_queues;
+	/* One entry of a ring always stays empty. */
+	tags->queue_depth = ctrl->queues[0]->entries - 1;
+	tags->numa_node = dev_to_node(ctrl->dev);
+	tags->cmd_size = sizeof(struct nvmep_request);
+	tags->flags = NVMEP_BLK_MQ_F_SHOULD_MERGE;
+	tags->timeout = nvmep_io_timeout * HZ;
+	tags->driver_data = ctrl;
+	ret = blk_mq_alloc_tag_set(tags);
+	if (ret)
+		mempool_destroy(ctrl->range_pool);
+	return ret;
+}
+
+/**
+ * nvmep_block_exit() - undo nvmep_block_init()
+ * @ctrl: controller without namespaces
+ */
+void nvmep_block_exit(struct nvmep_ctrl *ctrl)
+{
+	blk_mq_free_tag_set(&ctrl->io_tags);
+	mempool_destroy(ctrl->range_pool);
+}

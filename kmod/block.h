@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Block I/O: the tag set of the CPU's I/O queues, and block layer requests as
+ * NVMe commands.
+ */
+#ifndef _NVMEP_BLOCK_H
+#define _NVMEP_BLOCK_H
+
+struct nvmep_ctrl;
+struct request;
+
+int nvmep_block_init(struct nvmep_ctrl *ctrl);
+void nvmep_block_exit(struct nvmep_ctrl *ctrl);
+
+void nvmep_command_cleanup(struct nvmep_ctrl *ctrl, struct request *rq);
+
+#endif /* _NVMEP_BLOCK_H */

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What the kernel we build against offers, found by looking into its headers.
+# Distributions carry changes back, so a version number would lie.  compat.h
+# turns the answers into one interface; nothing else looks at them.
+#
+# Test modules that include compat.h include this file too and add
+# $(NVMEP_COMPAT_CFLAGS) to their ccflags-y.
+
+# $(call nvmep-probe,HEADER,PATTERN,NAME): -DNVMEP_HAVE_NAME where HEADER, a
+# file below include/linux, has a line that matches PATTERN.  A pattern can hold
+# neither a comma nor a parenthesis; a dot stands for them.
+nvmep-probe = $(shell grep -qsE '$(2)' '$(srctree)/include/linux/$(1)' && \
+	echo -DNVMEP_HAVE_$(3))
+
+NVMEP_COMPAT_CFLAGS := \
+	$(call nvmep-probe,aer.h,pci_enable_pcie_error_reporting,AER_ENABLE) \
+	$(call nvmep-probe,blk-mq.h,BLK_MQ_F_SHOULD_MERGE,SHOULD_MERGE) \
+	$(call nvmep-probe,blk-mq.h,blk_mq_map_hw_queues,MAP_HW_QUEUES) \
+	$(call nvmep-probe,blk-mq.h,blk_mq_unfreeze_queue_nomemrestore,FREEZE_NOMEM) \
+	$(call nvmep-probe,blk-mq.h,blk_rq_map_kern.struct request .rq,MAP_KERN_RQ) \
+	$(call nvmep-probe,blk-mq.h,blk_rq_map_sg.struct request .rq,MAP_SG_RQ) \
+	$(call nvmep-probe,blk-mq.h,rq_end_io_fn..struct request .*blk_status_t.$$,END_IO_BATCH) \
+	$(call nvmep-probe,blk_types.h,BLK_STS_RESV_CONFLICT,RESV_CONFLICT) \
+	$(call nvmep-probe,blkdev.h,queue_limits_start_update,QUEUE_LIMITS) \
+	$(call nvmep-probe,blkdev.h,typedef.*blk_mode_t,BLK_MODE_T) \
+	$(call nvmep-probe,device/class.h,class_create.const char,CLASS_CREATE_NAME) \
+	$(call nvmep-probe,dma-buf-mapping.h,dma_buf_phys_vec_to_sgt,DMABUF_PHYS_VEC) \
+	$(call nvmep-probe,dma-buf.h,dma_buf_attach_revocable,DMABUF_REVOCABLE) \
+	$(call nvmep-probe,dma-buf.h,dma_buf_invalidate_mappings,DMABUF_INVALIDATE) \
+	$(call nvmep-probe,eventfd.h,eventfd_signal.struct eventfd_ctx .ctx.$$,EVENTFD_SIGNAL_CTX) \
+	$(call nvmep-probe,fs.h,struct file .get_file_active,GET_FILE_ACTIVE) \
+	$(call nvmep-probe,io_uring/cmd.h,do_in_task_lazy,URING_LAZY) \
+	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_done32,URING_DONE32) \
+	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_from_tw,URING_TW) \
+	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_import_fixed_vec,URING_FIXED_VEC) \
+	$(call nvmep-probe,io_uring/cmd.h,struct io_uring_cmd,URING_CMD_H) \
+	$(call nvmep-probe,mm.h,vm_flags_set.struct,VM_FLAGS_SET) \
+	$(call nvmep-probe,module.h,define MODULE_IMPORT_NS.*__stringify,IMPORT_NS_TOKEN) \
+	$(call nvmep-probe,pci-p2pdma.h,pcim_p2pdma_provider,P2PDMA_PROVIDER)

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Data pointers: turns the pages of a request into PRP entries.
+ *
+ * The first entry may start anywhere in a page, every other one is a page
+ * (base specification 4.1.1); the queues' virtual boundary makes the block
+ * layer build requests that fit.  With two entries the second lies in the
+ * command; with more, the command points to a list, and the last entry of a
+ * full list page points to the next page.
+ */
+#include <linux/dma-mapping.h>
+#include <linux/dmapool.h>
+
+#include "compat.h"
+#include "ctrl.h"
+#include "request.h"
+
+/* A place in a mapped scatter list. */
+struct nvmep_cursor {
+	struct scatterlist *sg;
+	dma_addr_t address;
+	unsigned int left;
+};
+
+static void nvmep_cursor_init(struct nvmep_cursor *cursor,
+			      struct scatterlist *sg)
+{
+	cursor->sg = sg;
+	cursor->address = sg_dma_address(sg);
+	cursor->left = sg_dma_len(sg);
+}
+
+/*
+ * False where the list ends, or where a piece ends or starts in mid-page: PRP
+ * entries cannot say that.
+ */
+static bool nvmep_cursor_advance(struct nvmep_cursor *cursor,
+				 unsigned int bytes, u32 page_size)
+{
+	if (bytes > cursor->left)
+		return false;
+	if (bytes < cursor->left) {
+		cursor->address += bytes;
+		cursor->left -= bytes;
+	} else {
+		cursor->sg = sg_next(cursor->sg);
+		if (!cursor->sg)
+			return false;
+		nvmep_cursor_init(cursor, cursor->sg);
+	}
+	return IS_ALIGNED(cursor->address, page_size);
+}
+
+static __le64 *nvmep_list_add(struct nvmep_ctrl *ctrl, struct nvmep_data *data,
+			      dma_addr_t *dma)
+{
+	__le64 *list;
+
+	if (WARN_ON_ONCE(data->list_count == NVMEP_MAX_LISTS))
+		return NULL;
+	list = dma_pool_alloc(ctrl->prp_pool, GFP_ATOMIC, dma);
+	if (list)
+		data->lists[data->list_count++] = list;
+	return list;
+}
+
+static void nvmep_lists_free(struct nvmep_ctrl *ctrl, struct nvmep_data *data)
+{
+	dma_addr_t dma = data->list_dma, next;
+	unsigned int i;
+
+	for (i = 0; i < data->list_count; i++) {
+		/* Only meaningful where another list follows. */
+		next = le64_to_cpu(data->lists[i][NVMEP_PRPS_PER_LIST - 1]);
+		dma_pool_free(ctrl->prp_pool, data->lists[i], dma);
+		dma = next;
+	}
+	data->list_count = 0;
+}
+
+/* Describes the @bytes from @cursor on, a page each. */
+static blk_status_t nvmep_build_lists(struct nvmep_ctrl *ctrl,
+				      struct nvmep_data *data,
+				      struct nvmep_cursor *cursor,
+				      unsigned int bytes)
+{
+	unsigned int entry = 0, step;
+	__le64 *list, *full;
+	dma_addr_t dma;
+
+	list = nvmep_list_add(ctrl, data, &data->list_dma);
+	if (!list)
+		return BLK_STS_RESOURCE;
+	for (;;) {
+		if (entry == NVMEP_PRPS_PER_LIST) {
+			full = list;
+			list = nvmep_list_add(ctrl, data, &dma);
+			if (!list)
+				return BLK_STS_RESOURCE;
+			list[0] = full[NVMEP_PRPS_PER_LIST - 1];
+			full[NVMEP_PRPS_PER_LIST - 1] = cpu_to_le64(dma);
+			entry = 1;
+		}
+		list[entry++] = cpu_to_le64(cursor->address);
+		step = min(bytes, ctrl->page_size);
+		bytes -= step;
+		if (!bytes)
+			return BLK_STS_OK;
+		if (!nvmep_cursor_advance(cursor, step, ctrl->page_size))
+			return BLK_STS_IOERR;
+	}
+}
+
+static blk_status_t nvmep_build_prps(struct nvmep_ctrl *ctrl,
+				     struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	unsigned int bytes = blk_rq_payload_bytes(rq), first;
+	struct nvmep_data *data = &req->data;
+	struct nvmep_cursor cursor;
+	blk_status_t status;
+
+	nvmep_cursor_init(&cursor, data->table.sgl);
+	req->sqe.prp1 = cpu_to_le64(cursor.address);
+	req->sqe.prp2 = 0;
+	first = ctrl->page_size - (cursor.address & (ctrl->page_size - 1));
+	if (bytes <= first)
+		return BLK_STS_OK;
+
+	bytes -= first;
+	if (!nvmep_cursor_advance(&cursor, first, ctrl->page_size))
+		return BLK_STS_IOERR;
+	if (bytes <= ctrl->page_size) {
+		req->sqe.prp2 = cpu_to_le64(cursor.address);
+		return BLK_STS_OK;
+	}
+	status = nvmep_build_lists(ctrl, data, &cursor, bytes);
+	req->sqe.prp2 = cpu_to_le64(data->list_dma);
+	return status;
+}
+
+static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	if (!data->entries)
+		return;
+	nvmep_lists_free(ctrl, data);
+	dma_unmap_sg(ctrl->dev, data->table.sgl, data->entries, rq_dma_dir(rq));
+	sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
+	data->entries = 0;
+}
+
+static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	unsigned int segments = blk_rq_nr_phys_segments(rq);
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+	blk_status_t status;
+
+	data->table.sgl = data->inline_segments;
+	if (sg_alloc_table_chained(&data->table, segments,
+				   data->inline_segments,
+				   NVMEP_INLINE_SEGMENTS))
+		return BLK_STS_RESOURCE;
+	data->entries = nvmep_rq_map_sg(rq, data->table.sgl);
+	if (!dma_map_sg_attrs(ctrl->dev, data->table.sgl, data->entries,
+			      rq_dma_dir(rq), DMA_ATTR_NO_WARN)) {
+		sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
+		data->entries = 0;
+		return BLK_STS_RESOURCE;
+	}
+	status = nvmep_build_prps(ctrl, rq);
+	if (status)
+		nvmep_unmap_pages(ctrl, rq);
+	return status;
+}
+
+static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
+				       struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	struct nvmep_data *data = &req->data;
+
+	data->metadata_dma = dma_map_single(ctrl->dev, data->metadata,
+					    data->metadata_length,
+					    rq_dma_dir(rq));
+	if (dma_mapping_error(ctrl->dev, data->metadata_dma))
+		return BLK_STS_RESOURCE;
+	req->sqe.mptr = cpu_to_le64(data->metadata_dma);
+	return BLK_STS_OK;
+}
+
+/**
+ * nvmep_data_map() - make a request's data reachable for the controller
+ * @ctrl: controller
+ * @rq: request; its command gets the data pointers
+ *
+ * Return: BLK_STS_OK; BLK_STS_RESOURCE where trying again later helps;
+ * BLK_STS_IOERR for a request that PRP entries cannot describe.
+ */
+blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	blk_status_t status = BLK_STS_OK;
+
+	if (blk_rq_nr_phys_segments(rq))
+		status = nvmep_map_pages(ctrl, rq);
+	if (status || !nvmep_request(rq)->data.metadata_length)
+		return status;
+	status = nvmep_map_metadata(ctrl, rq);
+	if (status)
+		nvmep_unmap_pages(ctrl, rq);
+	return status;
+}
+
+/**
+ * nvmep_data_unmap() - undo nvmep_data_map()
+ * @ctrl: controller, which must be done with the request
+ * @rq: request
+ */
+void nvmep_data_unmap(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	nvmep_unmap_pages(ctrl, rq);
+	if (data->metadata_length)
+		dma_unmap_single(ctrl->dev, data->metadata_dma,
+				 data->metadata_length, rq_dma_dir(rq));
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * debugfs: what the controller and its queues did, so that a test can prove who
+ * did the work.  The peer rooms add files of their own to each directory.
+ */
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "compat.h"
+#include "ctrl.h"
+#include "debugfs.h"
+#include "peer.h"
+#include "queue.h"
+
+static struct dentry *nvmep_debugfs_root;
+
+static int state_show(struct seq_file *seq, void *unused)
+{
+	struct nvmep_ctrl *ctrl = seq->private;
+
+	seq_printf(seq, "%s\n", nvmep_ctrl_state_name(nvmep_ctrl_state(ctrl)));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(state);
+
+static int generation_show(struct seq_file *seq, void *unused)
+{
+	struct nvmep_ctrl *ctrl = seq->private;
+
+	seq_printf(seq, "%u\n", nvmep_ctrl_generation(ctrl));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(generation);
+
+static void nvmep_show_queue(struct seq_file *seq, struct nvmep_queue *queue)
+{
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+	const struct nvmep_doorbell_count *count =
+		&ctrl->qids.doorbells[queue->qid];
+
+	seq_printf(seq, "%u %s %u %u %llu %llu %llu %llu\n", queue->qid,
+		   queue->qid ? "io" : "admin", queue->entries, queue->vector,
+		   READ_ONCE(count->sq), READ_ONCE(count->cq),
+		   READ_ONCE(queue->completions),
+		   READ_ONCE(queue->lost_interrupts));
+}
+
+/* One line a queue, and one for each queue pair of a peer. */
+static int queues_show(struct seq_file *seq, void *unused)
+{
+	struct nvmep_ctrl *ctrl = seq->private;
+	unsigned int i;
+	u16 qid = 0;
+
+	seq_puts(seq, "qid owner entries vector cpu_sq_doorbells cpu_cq_doorbells completions lost_interrupts\n");
+	nvmep_show_queue(seq, ctrl->admin);
+	for (i = 0; i < ctrl->cpu_queues; i++)
+		nvmep_show_queue(seq, ctrl->queues[i]);
+	while ((qid = nvmep_qid_next_peer(ctrl, qid)))
+		seq_printf(seq, "%u peer - - %llu %llu - -\n", qid,
+			   READ_ONCE(ctrl->qids.doorbells[qid].sq),
+			   READ_ONCE(ctrl->qids.doorbells[qid].cq));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(queues);
+
+static int objects_show(struct seq_file *seq, void *unused)
+{
+	struct nvmep_ctrl *ctrl = seq->private;
+	struct nvmep_qid_usage usage;
+
+	nvmep_qid_usage(ctrl, &usage);
+	seq_printf(seq, "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\n",
+		   nvmep_ctrl_namespaces(ctrl), usage.total, usage.cpu,
+		   usage.peer_max, usage.peer_free);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(objects);
+
+/**
+ * nvmep_debugfs_add() - make the directory of a controller
+ * @ctrl: controller that has started
+ */
+void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "nvmep%d", ctrl->instance);
+	ctrl->debugfs = debugfs_create_dir(name, nvmep_debugfs_root);
+	debugfs_create_file("state", 0400, ctrl->debugfs, ctrl, &state_fops);
+	debugfs_create_file("generation", 0400, ctrl->debugfs, ctrl,
+			    &generation_fops);
+	debugfs_create_file("queues", 0400, ctrl->debugfs, ctrl, &queues_fops);
+	debugfs_create_file("controller", 0400, ctrl->debugfs, ctrl,
+			    &objects_fops);
+	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
+}
+
+/**
+ * nvmep_debugfs_remove() - take it away; waits for readers
+ * @ctrl: controller whose queues still exist
+ */
+void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
+{
+	debugfs_remove_recursive(ctrl->debugfs);
+	ctrl->debugfs = NULL;
+}
+
+/**
+ * nvmep_debugfs_init() - make the module's directory
+ */
+void nvmep_debugfs_init(void)
+{
+	nvmep_debugfs_root = debugfs_create_dir("nvme_peer", NULL);
+	nvmep_peer_debugfs_module(nvmep_debugfs_root);
+}
+
+/**
+ * nvmep_debugfs_exit() - undo nvmep_debugfs_init()
+ */
+void nvmep_debugfs_exit(void)
+{
+	debugfs_remove_recursive(nvmep_debugfs_root);
+}

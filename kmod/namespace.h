@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Namespaces: found by scanning, each with a block device /dev/nvmepXnY and a
+ * generic character device /dev/ngpXnY.
+ */
+#ifndef _NVMEP_NAMESPACE_H
+#define _NVMEP_NAMESPACE_H
+
+#include <linux/blkdev.h>
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/list.h>
+#include <linux/uuid.h>
+
+struct nvmep_ctrl;
+
+/**
+ * enum nvmep_protection - protection information that the controller handles
+ * @NVMEP_PROTECTION_NONE: none
+ * @NVMEP_PROTECTION_TYPE1: reference tag is the block address
+ * @NVMEP_PROTECTION_TYPE2: likewise
+ * @NVMEP_PROTECTION_TYPE3: no reference tag
+ */
+enum nvmep_protection {
+	NVMEP_PROTECTION_NONE,
+	NVMEP_PROTECTION_TYPE1,
+	NVMEP_PROTECTION_TYPE2,
+	NVMEP_PROTECTION_TYPE3,
+};
+
+/**
+ * struct nvmep_ns - one namespace
+ * @ctrl: const, referenced
+ * @nsid: const: namespace identifier, also the Y of its nodes
+ * @disk: const: the block device; its last reference frees this structure
+ * @queue: const: @disk's
+ * @entry: in ctrl->namespaces
+ * @scan: number of the scan that saw it last; scan work only
+ * @block_shift: log2 of bytes in a block; changes while @queue is frozen
+ * @metadata_size: bytes of metadata with each block; likewise
+ * @extended: metadata lies behind each block's data; likewise
+ * @protection: likewise
+ * @zeroes_deallocate: Write Zeroes may deallocate and blocks still read as
+ *	zero; likewise
+ * @nguid: const: globally unique identifier, 0 for none
+ * @eui64: const: likewise
+ * @uuid: const: likewise
+ * @device: class device ngpXnY; has a reference to @disk
+ * @cdev: of @device
+ * @has_node: @cdev and @device were added; changes under scan_lock
+ */
+struct nvmep_ns {
+	struct nvmep_ctrl *ctrl;
+	u32 nsid;
+	struct gendisk *disk;
+	struct request_queue *queue;
+	struct list_head entry;
+	u64 scan;
+
+	u8 block_shift;
+	u16 metadata_size;
+	bool extended;
+	enum nvmep_protection protection;
+	bool zeroes_deallocate;
+
+	u8 nguid[16];
+	u8 eui64[8];
+	uuid_t uuid;
+
+	struct device device;
+	struct cdev cdev;
+	bool has_node;
+};
+
+void nvmep_scan(struct nvmep_ctrl *ctrl);
+void nvmep_scan_work(struct work_struct *work);
+void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl);
+
+/* For ctrl.c and reset.c. */
+void nvmep_namespaces_quiesce(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_unquiesce(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl);
+
+/* For commands that want to be alone; see effects.c. */
+void nvmep_namespaces_freeze(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_unfreeze(struct nvmep_ctrl *ctrl);
+
+#endif /* _NVMEP_NAMESPACE_H */

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * NVMe passthrough by ioctl.
+ *
+ * The numbers, structures and return values are those of linux/nvme_ioctl.h: 0,
+ * a negative error code, or the command's NVMe status as a positive number.
+ */
+#include <linux/blk-mq.h>
+#include <linux/capability.h>
+#include <linux/nvme_ioctl.h>
+#include <linux/sizes.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "compat.h"
+#include "ctrl.h"
+#include "namespace.h"
+#include "passthru.h"
+#include "request.h"
+
+#define NVMEP_MAX_METADATA	SZ_1M
+
+/* --- metadata ------------------------------------------------------------ */
+
+static void nvmep_user_metadata_free(struct nvmep_user_metadata *metadata)
+{
+	kfree(metadata->buffer);
+	kfree(metadata);
+}
+
+/**
+ * nvmep_user_metadata_add() - give a command its metadata
+ * @rq: request of the command
+ * @command: the command as user space sent it
+ *
+ * The metadata travels through a kernel copy: it has to be one range for the
+ * controller, which user memory rarely is.
+ *
+ * Return: the copy; NULL if the command has no metadata; an error pointer.
+ */
+struct nvmep_user_metadata *
+nvmep_user_metadata_add(struct request *rq,
+			const struct nvmep_user_command *command)
+{
+	struct nvmep_user_metadata *metadata;
+
+	if (!command->metadata || !command->metadata_length)
+		return NULL;
+	if (command->metadata_length > NVMEP_MAX_METADATA)
+		return ERR_PTR(-EINVAL);
+	metadata = kzalloc(sizeof(*metadata), GFP_KERNEL);
+	if (!metadata)
+		return ERR_PTR(-ENOMEM);
+	metadata->user = u64_to_user_ptr(command->metadata);
+	metadata->length = command->metadata_length;
+	metadata->buffer = kzalloc(metadata->length, GFP_KERNEL);
+	if (!metadata->buffer) {
+		kfree(metadata);
+		return ERR_PTR(-ENOMEM);
+	}
+	if (rq_data_dir(rq) == WRITE &&
+	    copy_from_user(metadata->buffer, metadata->user,
+			   metadata->length)) {
+		nvmep_user_metadata_free(metadata);
+		return ERR_PTR(-EFAULT);
+	}
+	nvmep_request(rq)->data.metadata = metadata->buffer;
+	nvmep_request(rq)->data.metadata_length = metadata->length;
+	return metadata;
+}
+
+/**
+ * nvmep_user_metadata_finish() - free the copy, after handing it back
+ * @metadata: from nvmep_user_metadata_add(), NULL for none
+ * @to_user: hand it back: the command succeeded and read
+ *
+ * Return: 0 or -EFAULT.
+ */
+int nvmep_user_metadata_finish(struct nvmep_user_metadata *metadata,
+			       bool to_user)
+{
+	int ret = 0;
+
+	if (!metadata)
+		return 0;
+	if (to_user && copy_to_user(metadata->user, metadata->buffer,
+				    metadata->length))
+		ret = -EFAULT;
+	nvmep_user_metadata_free(metadata);
+	return ret;
+}
+
+/* --- one command --------------------------------------------------------- */
+
+/**
+ * nvmep_user_request() - a request for a command of user space, without data
+ * @from: where it came in
+ * @command: the command, checked
+ * @flags: for blk_mq_alloc_request()
+ *
+ * Return: the request or an error pointer.
+ */
+struct request *nvmep_user_request(const struct nvmep_passthru *from,
+				   const struct nvmep_user_command *command,
+				   blk_mq_req_flags_t flags)
+{
+	struct request_queue *queue = command->admin ?
+		from->ctrl->admin_requests : from->ns->queue;
+	unsigned int timeout = command->admin ? nvmep_admin_timeout :
+						nvmep_io_timeout;
+	struct request *rq = nvmep_request_alloc(queue, &command->sqe, flags);
+
+	if (IS_ERR(rq))
+		return rq;
+	nvmep_request(rq)->flags |= NVMEP_REQUEST_USER;
+	rq->timeout = timeout * HZ;
+	if (command->timeout_ms)
+		rq->timeout = max(msecs_to_jiffies(command->timeout_ms), 1UL);
+	return rq;
+}
+
+static int nvmep_user_map(const struct nvmep_passthru *from,
+			  const struct nvmep_user_command *command,
+			  struct request *rq)
+{
+	int ret = 0;
+
+	if (command->address && command->length)
+		ret = blk_rq_map_user_io(rq, NULL,
+					 u64_to_user_ptr(command->address),
+					 command->length, GFP_KERNEL,
+					 command->vector, 0, false,
+					 rq_data_dir(rq));
+	if (ret)
+		return ret;
+	ret = nvmep_command_check_length(from, command,
+					 blk_rq_payload_bytes(rq));
+	if (ret)
+		blk_rq_unmap_user(rq->bio);
+	return ret;
+}
+
+static int nvmep_user_run(const struct nvmep_passthru *from,
+			  const struct nvmep_user_command *command,
+			  struct request *rq, u64 *result)
+{
+	u32 effects = nvmep_command_effects(from->ctrl, command->sqe.opcode,
+					    command->admin);
+	struct bio *bio = rq->bio;
+	int ret, unmapped;
+
+	nvmep_effects_begin(from->ctrl, effects);
+	ret = nvmep_request_status(rq, blk_execute_rq(rq, false));
+	nvmep_effects_end(from->ctrl, effects, true);
+	*result = nvmep_request(rq)->result;
+	unmapped = blk_rq_unmap_user(bio);
+	return ret ?: unmapped;
+}
+
+/**
+ * nvmep_user_execute() - send a command of user space and wait
+ * @from: where it came in
+ * @command: the command
+ * @result: dwords 0 and 1 of the completion
+ *
+ * Return: 0, the NVMe status, positive, or a negative error code.
+ */
+int nvmep_user_execute(const struct nvmep_passthru *from,
+		       const struct nvmep_user_command *command, u64 *result)
+{
+	struct nvmep_user_metadata *metadata;
+	struct request *rq;
+	bool reads;
+	int ret, err;
+
+	ret = nvmep_command_check(from, command);
+	if (ret)
+		return ret;
+	rq = nvmep_user_request(from, command, 0);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	reads = rq_data_dir(rq) == READ;
+	ret = nvmep_user_map(from, command, rq);
+	if (ret)
+		goto out;
+	metadata = nvmep_user_metadata_add(rq, command);
+	if (IS_ERR(metadata)) {
+		ret = PTR_ERR(metadata);
+		blk_rq_unmap_user(rq->bio);
+		goto out;
+	}
+	ret = nvmep_user_run(from, command, rq, result);
+	err = nvmep_user_metadata_finish(metadata, reads && !ret);
+	ret = ret ?: err;
+out:
+	blk_mq_free_request(rq);
+	return ret;
+}
+
+/* --- the structures of the ABI ------------------------------------------- */
+
+/* What the 32-bit and the 64-bit structure, and their iovec form, share. */
+#define NVMEP_COMMAND_FROM(user, count)					\
+	((struct nvmep_user_command){					\
+		.sqe.opcode = (user).opcode,				\
+		.sqe.nsid = cpu_to_le32((user).nsid),			\
+		.sqe.cdw2 = cpu_to_le32((user).cdw2),			\
+		.sqe.cdw3 = cpu_to_le32((user).cdw3),			\
+		.sqe.cdw10 = cpu_to_le32((user).cdw10),			\
+		.sqe.cdw11 = cpu_to_le32((user).cdw11),			\
+		.sqe.cdw12 = cpu_to_le32((user).cdw12),			\
+		.sqe.cdw13 = cpu_to_le32((user).cdw13),			\
+		.sqe.cdw14 = cpu_to_le32((user).cdw14),			\
+		.sqe.cdw15 = cpu_to_le32((user).cdw15),			\
+		.address = (user).addr,					\
+		.length = (user).count,					\
+		.metadata = (user).metadata,				\
+		.metadata_length = (user).metadata_len,			\
+		.timeout_ms = (user).timeout_ms,			\
+	})
+
+static int nvmep_ioctl_command(const struct nvmep_passthru *from, bool admin,
+			       struct nvme_passthru_cmd __user *arg)
+{
+	struct nvmep_user_command command;
+	struct nvme_passthru_cmd user;
+	u64 result = 0;
+	int ret;
+
+	if (copy_from_user(&user, arg, sizeof(user)))
+		return -EFAULT;
+	if (user.flags)
+		return -EINVAL;
+	command = NVMEP_COMMAND_FROM(user, data_len);
+	command.admin = admin;
+	ret = nvmep_user_execute(from, &command, &result);
+	if (ret >= 0 && put_user((u32)result, &arg->result))
+		return -EFAULT;
+	return ret;
+}
+
+static int nvmep_ioctl_command64(const struct nvmep_passthru *from, bool admin,
+				 bool vector,
+				 struct nvme_passthru_cmd64 __user *arg)
+{
+	struct nvmep_user_command command;
+	struct nvme_passthru_cmd64 user;
+	u64 result = 0;
+	int ret;
+
+	if (copy_from_user(&user, arg, sizeof(user)))
+		return -EFAULT;
+	if (user.flags)
+		return -EINVAL;
+	command = NVMEP_COMMAND_FROM(user, data_len);
+	command.admin = admin;
+	command.vector = vector;
+	ret = nvmep_user_execute(from, &command, &result);
+	if (ret >= 0 && put_user(result, &arg->result))
+		return -EFAULT;
+	return ret;
+}
+
+/* The oldest form: a read, write or compare without its lengths. */
+static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
+			      struct nvme_user_io __user *arg)
+{
+	struct nvmep_user_command command = { };
+	u32 blocks, metadata_length;
+	struct nvme_user_io user;
+	u64 result;
+
+	if (copy_from_user(&user, arg, sizeof(user)))
+		return -EFAULT;
+	if (user.flags)
+		return -EINVAL;
+	if (user.opcode != NVME_CMD_READ && user.opcode != NVME_CMD_WRITE &&
+	    user.opcode != NVME_CMD_COMPARE)
+		return -EINVAL;
+	blocks = user.nblocks + 1;
+	command.length = blocks << from->ns->block_shift;
+	metadata_length = blocks * from->ns->metadata_size;
+	if (from->ns->extended)
+		command.length += metadata_length;
+	else if (metadata_length && (!user.metadata || user.metadata & 3))
+		return -EINVAL;
+	else
+		command.metadata_length = metadata_length;
+	command.sqe.opcode = user.opcode;
+	command.sqe.nsid = cpu_to_le32(from->ns->nsid);
+	command.sqe.cdw10 = cpu_to_le32(lower_32_bits(user.slba));
+	command.sqe.cdw11 = cpu_to_le32(upper_32_bits(user.slba));
+	command.sqe.cdw12 = cpu_to_le32((u32)user.control << 16 |
+					user.nblocks);
+	command.sqe.cdw13 = cpu_to_le32(user.dsmgmt);
+	command.sqe.cdw14 = cpu_to_le32(user.reftag);
+	command.sqe.cdw15 = cpu_to_le32((u32)user.appmask << 16 | user.apptag);
+	command.address = user.addr;
+	command.metadata = user.metadata;
+	return nvmep_user_execute(from, &command, &result);
+}
+
+static int nvmep_ioctl_subsystem_reset(struct nvmep_ctrl *ctrl)
+{
+	int ret = -ENODEV;
+
+	if (!NVME_CAP_NSSRS(ctrl->cap))
+		return -ENOTTY;
+	/* The lock keeps the registers mapped while it is enabled. */
+	mutex_lock(&ctrl->enable_lock);
+	if (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags)) {
+		writel(NVME_NSSR_RESET, ctrl->bar + NVME_REG_NSSR);
+		ret = 0;
+	}
+	mutex_unlock(&ctrl->enable_lock);
+	/* It stopped without asking; bring it back in order. */
+	return ret ?: nvmep_ctrl_reset_sync(ctrl);
+}
+
+/* What only the controller's node and only the administrator can do. */
+static int nvmep_ioctl_manage(struct nvmep_ctrl *ctrl, unsigned int cmd)
+{
+	if (!capable(CAP_SYS_ADMIN))
+		return -EACCES;
+	switch (cmd) {
+	case NVME_IOCTL_RESET:
+		dev_warn(ctrl->dev, "resetting on request\n");
+		return nvmep_ctrl_reset_sync(ctrl);
+	case NVME_IOCTL_SUBSYS_RESET:
+		return nvmep_ioctl_subsystem_reset(ctrl);
+	default:
+		nvmep_scan(ctrl);
+		return 0;
+	}
+}
+
+static int nvmep_ns_ioctl_command(const struct nvmep_passthru *from,
+				  unsigned int cmd, void __user *arg)
+{
+	switch (cmd) {
+	case NVME_IOCTL_ID:
+		return from->ns->nsid;
+	case NVME_IOCTL_SUBMIT_IO:
+		return nvmep_ioctl_submit(from, arg);
+	case NVME_IOCTL_IO_CMD:
+		return nvmep_ioctl_command(from, false, arg);
+	case NVME_IOCTL_IO64_CMD:
+		return nvmep_ioctl_command64(from, false, false, arg);
+	case NVME_IOCTL_IO64_CMD_VEC:
+		return nvmep_ioctl_command64(from, false, true, arg);
+	default:
+		return -ENOTTY;
+	}
+}
+
+/**
+ * nvmep_passthru_ioctl() - the ioctls of linux/nvme_ioctl.h
+ * @from: the node
+ * @cmd: ioctl number
+ * @arg: its argument
+ *
+ * Return: as the ABI has it; -ENOTTY for other numbers.
+ */
+int nvmep_passthru_ioctl(const struct nvmep_passthru *from, unsigned int cmd,
+			 void __user *arg)
+{
+	switch (cmd) {
+	case NVME_IOCTL_ADMIN_CMD:
+		return nvmep_ioctl_command(from, true, arg);
+	case NVME_IOCTL_ADMIN64_CMD:
+		return nvmep_ioctl_command64(from, true, false, arg);
+	case NVME_IOCTL_RESET:
+	case NVME_IOCTL_SUBSYS_RESET:
+	case NVME_IOCTL_RESCAN:
+		return from->ns ? -ENOTTY : nvmep_ioctl_manage(from->ctrl, cmd);
+	default:
+		return from->ns ? nvmep_ns_ioctl_command(from, cmd, arg) :
+				  -ENOTTY;
+	}
+}

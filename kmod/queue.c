@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queue pairs: the pool of queue identifiers that the CPU and the peers share,
+ * the doorbells, and the rings of the CPU's own queues.
+ *
+ * A ring of n entries holds n - 1 commands; the CPU's tag sets are sized so
+ * that a submission ring never overflows.  Whoever stops a queue first makes
+ * sure that nobody is about to submit to it (see nvmep_ctrl_stop()).
+ */
+#include <linux/bitmap.h>
+#include <linux/dma-mapping.h>
+#include <linux/interrupt.h>
+#include <linux/slab.h>
+
+#include "admin.h"
+#include "compat.h"
+#include "ctrl.h"
+#include "queue.h"
+#include "request.h"
+#include "trace.h"
+
+/* --- queue identifiers --------------------------------------------------- */
+
+/**
+ * nvmep_qids_init() - make an empty pool
+ * @ctrl: controller
+ * @capacity: identifiers that its doorbell registers have room for, with 0
+ *
+ * Nothing can be allocated until nvmep_qids_grant().  Return: 0 or -ENOMEM.
+ */
+int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	spin_lock_init(&qids->lock);
+	qids->capacity = capacity;
+	qids->used = bitmap_zalloc(capacity, GFP_KERNEL);
+	qids->peer = bitmap_zalloc(capacity, GFP_KERNEL);
+	qids->doorbells = kvcalloc(capacity, sizeof(*qids->doorbells),
+				   GFP_KERNEL);
+	if (!qids->used || !qids->peer || !qids->doorbells) {
+		nvmep_qids_exit(ctrl);
+		return -ENOMEM;
+	}
+	__set_bit(0, qids->used);
+	return 0;
+}
+
+/**
+ * nvmep_qids_exit() - free the pool
+ * @ctrl: controller, whose last reference goes
+ */
+void nvmep_qids_exit(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	bitmap_free(qids->used);
+	bitmap_free(qids->peer);
+	kvfree(qids->doorbells);
+	qids->used = NULL;
+	qids->peer = NULL;
+	qids->doorbells = NULL;
+}
+
+/**
+ * nvmep_qids_grant() - the controller said how many queues it has
+ * @ctrl: controller
+ * @granted: queue pairs, without the admin queue
+ * @peer_max: most that peers may have
+ *
+ * Identifiers that are in use stay so, whatever the controller says now.
+ */
+void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
+		      unsigned int peer_max)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	spin_lock(&qids->lock);
+	qids->total = min(granted, qids->capacity - 1);
+	qids->peer_max = min(peer_max, qids->total);
+	spin_unlock(&qids->lock);
+}
+
+/**
+ * nvmep_qid_alloc() - take the lowest free queue identifier
+ * @ctrl: controller
+ * @owner: who wants it
+ *
+ * Return: the identifier, or -ENOSPC if none is free or the peers' share is
+ * used up.
+ */
+int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	unsigned long qid;
+	int ret = -ENOSPC;
+
+	spin_lock(&qids->lock);
+	if (owner == NVMEP_QID_PEER && qids->peer_count >= qids->peer_max)
+		goto out;
+	qid = find_first_zero_bit(qids->used, qids->total + 1);
+	if (qid > qids->total)
+		goto out;
+	__set_bit(qid, qids->used);
+	if (owner == NVMEP_QID_PEER) {
+		__set_bit(qid, qids->peer);
+		qids->peer_count++;
+	} else {
+		qids->cpu++;
+	}
+	qids->doorbells[qid] = (struct nvmep_doorbell_count){ };
+	ret = qid;
+out:
+	spin_unlock(&qids->lock);
+	return ret;
+}
+
+/**
+ * nvmep_qid_free() - give a queue identifier back
+ * @ctrl: controller
+ * @qid: from nvmep_qid_alloc(); no queue of that name is left on the controller
+ */
+void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	spin_lock(&qids->lock);
+	if (!WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used))) {
+		if (__test_and_clear_bit(qid, qids->peer))
+			qids->peer_count--;
+		else
+			qids->cpu--;
+	}
+	spin_unlock(&qids->lock);
+}
+
+/**
+ * nvmep_qid_usage() - how the pool stands
+ * @ctrl: controller
+ * @usage: filled
+ */
+void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	unsigned int free, share;
+
+	spin_lock(&qids->lock);
+	free = qids->total + 1 -
+	       min_t(unsigned int, qids->total + 1,
+		     bitmap_weight(qids->used, qids->total + 1));
+	share = qids->peer_max - min(qids->peer_max, qids->peer_count);
+	usage->total = qids->total;
+	usage->cpu = qids->cpu;
+	usage->peer_max = qids->peer_max;
+	usage->peer_free = min(free, share);
+	spin_unlock(&qids->lock);
+}
+
+/**
+ * nvmep_qid_next_peer() - walk the identifiers that peers have
+ * @ctrl: controller
+ * @qid: 0 to start, else the last one returned
+ *
+ * Return: the next one, 0 if there is none.
+ */
+u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	unsigned long next;
+
+	spin_lock(&qids->lock);
+	next = find_next_bit(qids->peer, qids->capacity, qid + 1);
+	spin_unlock(&qids->lock);
+	return next < qids->capacity ? next : 0;
+}
+
+/* --- doorbells ----------------------------------------------------------- */
+
+/**
+ * nvmep_doorbell_offset() - where a doorbell register lies
+ * @ctrl: controller
+ * @qid: queue identifier
+ * @cq: head doorbell of the completion queue rather than tail doorbell of the
+ *	submission queue
+ *
+ * Return: byte offset in BAR0; NVMe over PCIe transport 3.1.2.
+ */
+resource_size_t nvmep_doorbell_offset(const struct nvmep_ctrl *ctrl, u16 qid,
+				      bool cq)
+{
+	return NVME_REG_DOORBELLS +
+	       (2 * (resource_size_t)qid + cq) * ctrl->doorbell_stride;
+}
+
+/**
+ * nvmep_doorbell_writes() - how often the CPU wrote a queue pair's doorbells
+ * @ctrl: controller
+ * @qid: queue identifier
+ *
+ * Counts from nvmep_qid_alloc() on.  0 for ever where a peer rings itself.
+ *
+ * Return: writes to both doorbells.
+ */
+u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid)
+{
+	const struct nvmep_doorbell_count *count = &ctrl->qids.doorbells[qid];
+
+	return READ_ONCE(count->sq) + READ_ONCE(count->cq);
+}
+
+/* The only writes to doorbells in the whole driver. */
+static void nvmep_ring_doorbell(struct nvmep_queue *queue, bool cq, u16 value)
+{
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+	struct nvmep_doorbell_count *count = &ctrl->qids.doorbells[queue->qid];
+
+	if (cq)
+		WRITE_ONCE(count->cq, count->cq + 1);
+	else
+		WRITE_ONCE(count->sq, count->sq + 1);
+	writel(value, ctrl->bar + nvmep_doorbell_offset(ctrl, queue->qid, cq));
+}
+
+/* --- submission ---------------------------------------------------------- */
+
+static void nvmep_queue_ring_locked(struct nvmep_queue *queue)
+{
+	lockdep_assert_held(&queue->sq_lock);
+
+	if (queue->sq_tail == queue->sq_rung)
+		return;
+	nvmep_ring_doorbell(queue, false, queue->sq_tail);
+	queue->sq_rung = queue->sq_tail;
+}
+
+/**
+ * nvmep_queue_submit() - put a command into the submission ring
+ * @queue: queue
+ * @sqe: complete command
+ * @ring: tell the controller now; else nvmep_queue_ring() has to follow
+ *
+ * Return: false if the controller does not serve the queue; nothing was done.
+ */
+bool nvmep_queue_submit(struct nvmep_queue *queue, const struct nvme_sqe *sqe,
+			bool ring)
+{
+	bool enabled;
+
+	spin_lock(&queue->sq_lock);
+	enabled = nvmep_queue_enabled(queue);
+	if (enabled) {
+		queue->sq[queue->sq_tail] = *sqe;
+		if (++queue->sq_tail == queue->entries)
+			queue->sq_tail = 0;
+		/* One more and the tail would look as if nothing was new. */
+		if ((queue->sq_tail + 1) % queue->entries == queue->sq_rung)
+			ring = true;
+		if (ring)
+			nvmep_queue_ring_locked(queue);
+	}
+	spin_unlock(&queue->sq_lock);
+	return enabled;
+}
+
+/**
+ * nvmep_queue_ring() - tell the controller about commands that it was not told
+ * @queue: queue
+ */
+void nvmep_queue_ring(struct nvmep_queue *queue)
+{
+	spin_lock(&queue->sq_lock);
+	if (nvmep_queue_enabled(queue))
+		nvmep_queue_ring_locked(queue);
+	spin_unlock(&queue->sq_lock);
+}
+
+/* --- completion ---------------------------------------------------------- */
+
+static bool nvmep_queue_pending(struct nvmep_queue *queue)
+{
+	u16 status = le16_to_cpu(READ_ONCE(queue->cq[queue->cq_head].status));
+
+	return (status & 1) == queue->cq_phase;
+}
+
+static void nvmep_queue_handle(struct nvmep_queue *queue,
+			       const struct nvme_cqe *cqe)
+{
+	u16 cid = le16_to_cpu(READ_ONCE(cqe->cid));
+	u16 status = le16_to_cpu(cqe->status) >> 1;
+	u64 result = le64_to_cpu(cqe->result);
+	struct request *rq;
+
+	trace_nvmep_complete(queue->ctrl->instance, queue->qid, cqe);
+	if (!queue->qid && cid == NVMEP_EVENT_CID) {
+		nvmep_event_received(queue->ctrl, status, result);
+		return;
+	}
+	rq = nvmep_request_find(queue->tag_set->tags[queue->tag_index], cid);
+	if (!rq) {
+		dev_warn_ratelimited(queue->ctrl->dev,
+				     "queue %u completed command %#x, which is not under way\n",
+				     queue->qid, cid);
+		return;
+	}
+	/* io-timeout-fail: pretend that the controller never answered. */
+	if (unlikely(blk_should_fake_timeout(rq->q)))
+		return;
+	nvmep_request_finish(rq, status, result);
+}
+
+/* Consumes what has arrived and returns how many entries that was. */
+static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
+{
+	unsigned int found = 0;
+
+	lockdep_assert_held(&queue->cq_lock);
+
+	while (nvmep_queue_pending(queue)) {
+		/* The rest of the entry may be read only after its phase tag. */
+		dma_rmb();
+		nvmep_queue_handle(queue, &queue->cq[queue->cq_head]);
+		if (++queue->cq_head == queue->entries) {
+			queue->cq_head = 0;
+			queue->cq_phase ^= 1;
+		}
+		found++;
+	}
+	queue->completions += found;
+	if (found && nvmep_queue_enabled(queue))
+		nvmep_ring_doorbell(queue, true, queue->cq_head);
+	return found;
+}
+
+/**
+ * nvmep_queue_poll() - look for completions that no interrupt announced
+ * @queue: queue
+ *
+ * Return: how many there were.
+ */
+unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
+{
+	unsigned long flags;
+	unsigned int found;
+
+	spin_lock_irqsave(&queue->cq_lock, flags);
+	found = nvmep_queue_reap(queue);
+	queue->lost_interrupts += found;
+	spin_unlock_irqrestore(&queue->cq_lock, flags);
+	return found;
+}
+
+static irqreturn_t nvmep_queue_interrupt(int irq, void *data)
+{
+	struct nvmep_queue *queue = data;
+	unsigned long flags;
+	unsigned int found;
+
+	spin_lock_irqsave(&queue->cq_lock, flags);
+	found = nvmep_queue_reap(queue);
+	spin_unlock_irqrestore(&queue->cq_lock, flags);
+	/* The line may be shared: with another queue or another device. */
+	return found ? IRQ_HANDLED : IRQ_NONE;
+}
+
+/* --- life of a queue ----------------------------------------------------- */
+
+/**
+ * nvmep_queue_alloc() - allocate the rings of a CPU queue
+ * @ctrl: controller
+ * @qid: queue identifier
+ * @entries: of either ring
+ * @tag_set: where the tags of its commands will be
+ * @tag_index: which of them
+ *
+ * Return: the queue, disabled, or NULL.
+ */
+struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
+				      u16 entries,
+				      struct blk_mq_tag_set *tag_set,
+				      unsigned int tag_index)
+{
+	struct nvmep_queue *queue = kzalloc(sizeof(*queue), GFP_KERNEL);
+
+	if (!queue)
+		return NULL;
+	queue->ctrl = ctrl;
+	queue->tag_set = tag_set;
+	queue->tag_index = tag_index;
+	queue->qid = qid;
+	queue->entries = entries;
+	spin_lock_init(&queue->sq_lock);
+	spin_lock_init(&queue->cq_lock);
+	snprintf(queue->name, sizeof(queue->name), "nvmep%dq%u",
+		 ctrl->instance, qid);
+	queue->sq = dma_alloc_coherent(ctrl->dev, entries * sizeof(*queue->sq),
+				       &queue->sq_dma, GFP_KERNEL);
+	queue->cq = dma_alloc_coherent(ctrl->dev, entries * sizeof(*queue->cq),
+				       &queue->cq_dma, GFP_KERNEL);
+	if (!queue->sq || !queue->cq) {
+		nvmep_queue_free(queue);
+		return NULL;
+	}
+	return queue;
+}
+
+/**
+ * nvmep_queue_free() - free a CPU queue
+ * @queue: disabled queue without interrupt, or NULL
+ */
+void nvmep_queue_free(struct nvmep_queue *queue)
+{
+	if (!queue)
+		return;
+	if (queue->sq)
+		dma_free_coherent(queue->ctrl->dev,
+				  queue->entries * sizeof(*queue->sq),
+				  queue->sq, queue->sq_dma);
+	if (queue->cq)
+		dma_free_coherent(queue->ctrl->dev,
+				  queue->entries * sizeof(*queue->cq),
+				  queue->cq, queue->cq_dma);
+	kfree(queue);
+}
+
+/**
+ * nvmep_queue_reset() - start the rings afresh
+ * @queue: disabled queue that the controller does not know
+ *
+ * Completion entries of an earlier life would carry a valid phase tag, so the
+ * ring is cleared before the controller learns its address.
+ */
+void nvmep_queue_reset(struct nvmep_queue *queue)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&queue->cq_lock, flags);
+	memset(queue->cq, 0, queue->entries * sizeof(*queue->cq));
+	queue->cq_head = 0;
+	queue->cq_phase = 1;
+	spin_unlock_irqrestore(&queue->cq_lock, flags);
+
+	spin_lock(&queue->sq_lock);
+	queue->sq_tail = 0;
+	queue->sq_rung = 0;
+	spin_unlock(&queue->sq_lock);
+}
+
+/**
+ * nvmep_queue_enable() - the controller serves the queue from now on
+ * @queue: queue after nvmep_queue_reset()
+ */
+void nvmep_queue_enable(struct nvmep_queue *queue)
+{
+	spin_lock(&queue->sq_lock);
+	set_bit(NVMEP_QUEUE_ENABLED, &queue->flags);
+	spin_unlock(&queue->sq_lock);
+}
+
+/**
+ * nvmep_queue_disable() - no submission and no doorbell after this
+ * @queue: queue
+ */
+void nvmep_queue_disable(struct nvmep_queue *queue)
+{
+	spin_lock(&queue->sq_lock);
+	clear_bit(NVMEP_QUEUE_ENABLED, &queue->flags);
+	spin_unlock(&queue->sq_lock);
+	if (queue->irq_requested)
+		synchronize_irq(pci_irq_vector(queue->ctrl->pdev,
+					       queue->vector));
+}
+
+/**
+ * nvmep_queue_request_irq() - have completions announced
+ * @queue: queue
+ * @vector: index of the interrupt vector
+ *
+ * Return: 0 or a negative error code.
+ */
+int nvmep_queue_request_irq(struct nvmep_queue *queue, unsigned int vector)
+{
+	int ret;
+
+	queue->vector = vector;
+	ret = pci_request_irq(queue->ctrl->pdev, vector, nvmep_queue_interrupt,
+			      NULL, queue, "%s", queue->name);
+	queue->irq_requested = !ret;
+	return ret;
+}
+
+/**
+ * nvmep_queue_free_irq() - undo nvmep_queue_request_irq()
+ * @queue: queue, with an interrupt or without
+ */
+void nvmep_queue_free_irq(struct nvmep_queue *queue)
+{
+	if (!queue->irq_requested)
+		return;
+	pci_free_irq(queue->ctrl->pdev, queue->vector, queue);
+	queue->irq_requested = false;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The life of a command that the CPU sends: built elsewhere, issued, finished
+ * by its completion entry or by cancellation, tried again or ended.
+ */
+#include <linux/blk-mq.h>
+
+#include "block.h"
+#include "compat.h"
+#include "ctrl.h"
+#include "queue.h"
+#include "request.h"
+#include "trace.h"
+
+#define NVMEP_MAX_RETRIES	5
+
+static u16 nvmep_request_cid(struct request *rq)
+{
+	return nvmep_request(rq)->uses << NVMEP_CID_TAG_BITS | rq->tag;
+}
+
+/**
+ * nvmep_request_alloc() - a request that carries a ready command
+ * @queue: request queue, of the controller's admin queue or of a namespace
+ * @sqe: command without CID and data pointers
+ * @flags: for blk_mq_alloc_request()
+ *
+ * The command is never sent twice.  Return: the request or an error pointer.
+ */
+struct request *nvmep_request_alloc(struct request_queue *queue,
+				    const struct nvme_sqe *sqe,
+				    blk_mq_req_flags_t flags)
+{
+	blk_opf_t op = sqe->opcode & NVME_OPCODE_TO_CTRL ? REQ_OP_DRV_OUT :
+							   REQ_OP_DRV_IN;
+	struct nvmep_request *req;
+	struct request *rq;
+
+	rq = blk_mq_alloc_request(queue, op | REQ_FAILFAST_DRIVER, flags);
+	if (IS_ERR(rq))
+		return rq;
+	req = nvmep_request(rq);
+	req->sqe = *sqe;
+	req->result = 0;
+	req->status = 0;
+	req->flags = 0;
+	req->retries = 0;
+	req->data.metadata_length = 0;
+	rq->rq_flags |= RQF_DONTPREP;
+	return rq;
+}
+
+/**
+ * nvmep_request_find() - the request that a completion entry names
+ * @tags: of the queue
+ * @cid: command identifier of the entry
+ *
+ * Return: the request, or NULL if no such command is under way.
+ */
+struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
+{
+	struct request *rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
+
+	if (!rq || !blk_mq_request_started(rq) || nvmep_request_cid(rq) != cid)
+		return NULL;
+	return rq;
+}
+
+/**
+ * nvmep_request_issue() - hand a built command to the controller
+ * @queue: hardware queue
+ * @rq: request with a complete command but for CID and data pointers
+ * @ring: tell the controller at once
+ *
+ * Return: BLK_STS_OK; the errors of nvmep_data_map(); BLK_STS_IOERR if the
+ * queue stopped, with the request's status saying so.
+ */
+blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
+				 bool ring)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	blk_status_t status;
+
+	status = nvmep_data_map(queue->ctrl, rq);
+	if (status)
+		return status;
+	req->sqe.cid = cpu_to_le16(nvmep_request_cid(rq));
+	blk_mq_start_request(rq);
+	trace_nvmep_submit(queue->ctrl->instance, queue->qid, &req->sqe);
+	/* Cannot fail: who stops the queue waits for us first. */
+	WARN_ON_ONCE(!nvmep_queue_submit(queue, &req->sqe, ring));
+	return BLK_STS_OK;
+}
+
+/**
+ * nvmep_request_finish() - the outcome of a command is known
+ * @rq: request, started and not yet completed
+ * @status: NVMe status
+ * @result: dwords 0 and 1 of the completion entry
+ */
+void nvmep_request_finish(struct request *rq, u16 status, u64 result)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+
+	req->status = status;
+	req->result = result;
+	/* From here on the same entry, seen again, names nothing. */
+	req->uses = (req->uses + 1) & (0xffff >> NVMEP_CID_TAG_BITS);
+	blk_mq_complete_request(rq);
+}
+
+static blk_status_t nvmep_blk_status(u16 status)
+{
+	switch (status & NVME_STATUS_MASK) {
+	case NVME_SC_SUCCESS:
+		return BLK_STS_OK;
+	case NVME_SC_CAPACITY_EXCEEDED:
+		return BLK_STS_NOSPC;
+	case NVME_SC_LBA_RANGE:
+	case NVME_SC_NAMESPACE_NOT_READY:
+		return BLK_STS_TARGET;
+	case NVME_SC_INVALID_OPCODE:
+	case NVME_SC_INVALID_FIELD:
+	case NVME_SC_INVALID_NAMESPACE:
+	case NVME_SC_ONCS_UNSUPPORTED:
+		return BLK_STS_NOTSUPP;
+	case NVME_SC_WRITE_FAULT:
+	case NVME_SC_READ_ERROR:
+	case NVME_SC_COMPARE_FAILED:
+	case NVME_SC_UNWRITTEN:
+	case NVME_SC_READ_ONLY:
+		return BLK_STS_MEDIUM;
+	case NVME_SC_GUARD_CHECK:
+	case NVME_SC_APPTAG_CHECK:
+	case NVME_SC_REFTAG_CHECK:
+		return BLK_STS_PROTECTION;
+	case NVME_SC_RESERVATION_CONFLICT:
+		return NVMEP_BLK_STS_RESV_CONFLICT;
+	case NVME_SC_HOST_PATH_ERROR:
+		return BLK_STS_TRANSPORT;
+	default:
+		return BLK_STS_IOERR;
+	}
+}
+
+static bool nvmep_request_retryable(struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+
+	return req->status && !(req->status & NVME_STATUS_DNR) &&
+	       !blk_noretry_request(rq) && req->retries < NVMEP_MAX_RETRIES;
+}
+
+/* blk-mq's complete callback: the controller is done with the request. */
+void nvmep_request_complete(struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+
+	nvmep_data_unmap(queue->ctrl, rq);
+	nvmep_command_cleanup(queue->ctrl, rq);
+	if (nvmep_request_retryable(rq)) {
+		req->retries++;
+		blk_mq_requeue_request(rq, false);
+		blk_mq_delay_kick_requeue_list(rq->q, 0);
+		return;
+	}
+	blk_mq_end_request(rq, nvmep_blk_status(req->status));
+}
+
+static bool nvmep_cancel(struct request *rq, void *unused)
+{
+	/* Neither one that waits in a queue nor one that completed already. */
+	if (!blk_mq_request_started(rq) || blk_mq_request_completed(rq))
+		return true;
+	nvmep_request(rq)->flags |= NVMEP_REQUEST_CANCELLED;
+	nvmep_request_finish(rq, NVME_SC_HOST_ABORTED, 0);
+	return true;
+}
+
+/**
+ * nvmep_request_cancel_all() - end every command that is under way
+ * @tags: of the controller's admin queue or of its I/O queues
+ *
+ * The controller must have stopped.  Commands that may be repeated go back to
+ * their queue, the others fail.
+ */
+void nvmep_request_cancel_all(struct blk_mq_tag_set *tags)
+{
+	if (!tags->tags)
+		return;
+	blk_mq_tagset_busy_iter(tags, nvmep_cancel, NULL);
+	blk_mq_tagset_wait_completed_request(tags);
+}
+
+/**
+ * nvmep_request_status() - the outcome of a command for whoever sent it
+ * @rq: request that ended
+ * @status: what the block layer says about it
+ *
+ * Return: 0; the NVMe status, positive; -EINTR if the controller was stopped
+ * under it; another negative code if it was never sent.
+ */
+int nvmep_request_status(struct request *rq, blk_status_t status)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+
+	if (req->flags & NVMEP_REQUEST_CANCELLED)
+		return -EINTR;
+	if (req->status)
+		return req->status;
+	return blk_status_to_errno(status);
+}

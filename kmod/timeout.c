@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A command of the CPU's took too long.
+ *
+ * First its completion is looked for without an interrupt.  An I/O command is
+ * then aborted once; when that does not help, or for an admin command, the
+ * controller is stopped and reset.  Nothing here waits for an admin command.
+ */
+#include <linux/blk-mq.h>
+
+#include "admin.h"
+#include "compat.h"
+#include "ctrl.h"
+#include "queue.h"
+#include "request.h"
+
+static bool nvmep_ctrl_failed(struct nvmep_ctrl *ctrl)
+{
+	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
+
+	return status == NVME_CSTS_GONE || status & NVME_CSTS_FATAL;
+}
+
+/* Did the command complete without our being told? */
+static bool nvmep_found_by_poll(struct nvmep_queue *queue, struct request *rq)
+{
+	nvmep_queue_poll(queue);
+	if (blk_mq_request_started(rq) && !blk_mq_request_completed(rq))
+		return false;
+	dev_warn_ratelimited(queue->ctrl->dev,
+			     "queue %u: completion without an interrupt\n",
+			     queue->qid);
+	return true;
+}
+
+/* Stops the controller, which ends @rq too, and has it started again. */
+static enum blk_eh_timer_return nvmep_timeout_reset(struct nvmep_ctrl *ctrl)
+{
+	nvmep_ctrl_fence(ctrl, nvmep_ctrl_generation(ctrl));
+	return BLK_EH_DONE;
+}
+
+static enum blk_eh_timer_return nvmep_timeout_live(struct nvmep_queue *queue,
+						   struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+
+	if (nvmep_ctrl_failed(ctrl)) {
+		dev_err(ctrl->dev, "controller failed, CSTS %#x: resetting\n",
+			readl(ctrl->bar + NVME_REG_CSTS));
+		return nvmep_timeout_reset(ctrl);
+	}
+	if (!queue->qid || req->flags & NVMEP_REQUEST_ABORTED) {
+		dev_err(ctrl->dev,
+			"command %#x, opcode %#x, of queue %u timed out: resetting\n",
+			le16_to_cpu(req->sqe.cid), req->sqe.opcode, queue->qid);
+		return nvmep_timeout_reset(ctrl);
+	}
+	dev_warn(ctrl->dev,
+		 "command %#x, opcode %#x, of queue %u timed out: aborting\n",
+		 le16_to_cpu(req->sqe.cid), req->sqe.opcode, queue->qid);
+	req->flags |= NVMEP_REQUEST_ABORTED;
+	nvmep_abort(rq);
+	return BLK_EH_RESET_TIMER;
+}
+
+/**
+ * nvmep_timeout() - blk-mq's timeout callback, for all queues
+ * @rq: request, under way
+ *
+ * Return: BLK_EH_DONE if the request has completed or was cancelled,
+ * BLK_EH_RESET_TIMER to be asked again.
+ */
+enum blk_eh_timer_return nvmep_timeout(struct request *rq)
+{
+	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+
+	/* Error recovery is under way; MMIO would only fail. */
+	if (pci_channel_offline(ctrl->pdev))
+		return BLK_EH_RESET_TIMER;
+	if (nvmep_found_by_poll(queue, rq))
+		return BLK_EH_DONE;
+
+	switch (nvmep_ctrl_state(ctrl)) {
+	case NVMEP_CTRL_LIVE:
+		return nvmep_timeout_live(queue, rq);
+	case NVMEP_CTRL_NEW:
+	case NVMEP_CTRL_RESETTING:
+		/* Whoever resets has not got to stopping it yet. */
+		if (!test_bit(NVMEP_CTRL_STARTING, &ctrl->flags))
+			return BLK_EH_RESET_TIMER;
+		break;
+	default:
+		break;
+	}
+	dev_err(ctrl->dev, "opcode %#x on queue %u timed out: stopping\n",
+		nvmep_request(rq)->sqe.opcode, queue->qid);
+	nvmep_ctrl_stop(ctrl, false);
+	return BLK_EH_DONE;
+}
