@@ -14,6 +14,7 @@
  *	submit.h	the submission side
  *	complete.h	the completion side
  *	command.h	the calls
+ *	solo.h		the calls on a queue pair of one's own
  */
 #ifndef NVMEPEER_DEVICE_H
 #define NVMEPEER_DEVICE_H
@@ -25,5 +26,6 @@
 #include "nvmepeer_device/submit.h"
 #include "nvmepeer_device/complete.h"
 #include "nvmepeer_device/command.h"
+#include "nvmepeer_device/solo.h"
 
 #endif /* NVMEPEER_DEVICE_H */

@@ -30,6 +30,7 @@ struct nvmepeer_command {
 /* Names a command in flight until its result is taken. */
 struct nvmepeer_token {
 	uint32_t cid;
+	uint32_t ticket;
 };
 
 /* DMA address of byte @offset. */
@@ -53,13 +54,25 @@ NVMEPEER_FN bool nvmepeer_list_fits(const struct nvmepeer_queue *queue, uint32_t
 	return pages <= (queue->list_bytes >> queue->page_shift) * (per_page - 1) + 1;
 }
 
+/* Is there a PRP list for the command, if it needs one, and is it long enough? */
+NVMEPEER_FN int nvmepeer_list_check(const struct nvmepeer_queue *queue,
+				    const struct nvmepeer_command *command, uint64_t bytes)
+{
+	uint64_t page = (uint64_t)1 << queue->page_shift;
+	uint64_t first = nvmepeer_dma(queue, command->buffer, command->offset) & (page - 1);
+	uint64_t pages = (first + bytes + page - 1) >> queue->page_shift;
+
+	if (pages <= 2)
+		return NVMEPEER_OK;
+	if (!queue->list_area)
+		return NVMEPEER_E_NO_LIST;
+	return nvmepeer_list_fits(queue, (uint32_t)pages - 1) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
+}
+
 /* Checks a command against limits.  Bytes of data in @bytes. */
 NVMEPEER_FN int nvmepeer_command_check(const struct nvmepeer_queue *queue,
 				       const struct nvmepeer_command *command, uint64_t *bytes)
 {
-	uint64_t page = (uint64_t)1 << queue->page_shift;
-	uint64_t pages;
-
 	*bytes = 0;
 	if (command->opcode == NVMEPEER_OP_FLUSH)
 		return NVMEPEER_OK;
@@ -74,13 +87,9 @@ NVMEPEER_FN int nvmepeer_command_check(const struct nvmepeer_queue *queue,
 		return NVMEPEER_E_RANGE;
 	if ((command->offset | command->buffer->dma) & 3)
 		return NVMEPEER_E_ALIGN;
-	pages = ((nvmepeer_dma(queue, command->buffer, command->offset) & (page - 1)) +
-		 *bytes + page - 1) >> queue->page_shift;
-	if (pages > 2 && !queue->list_area)
-		return NVMEPEER_E_NO_LIST;
-	if (pages > 2 && !nvmepeer_list_fits(queue, (uint32_t)pages - 1))
-		return NVMEPEER_E_TOO_LARGE;
-	return NVMEPEER_OK;
+	if (*bytes <= (uint64_t)1 << queue->page_shift)
+		return NVMEPEER_OK;
+	return nvmepeer_list_check(queue, command, *bytes);
 }
 
 /* Writes the PRP list of @cid; returns its DMA address. */
@@ -139,6 +148,25 @@ NVMEPEER_FN void nvmepeer_encode(const struct nvmepeer_queue *queue, uint32_t ci
 	entry->dword[12] = (command->blocks - 1) | command->control;
 }
 
+/* What a lane wants to send: a command to encode, or an entry as it is. */
+struct nvmepeer_request {
+	const struct nvmepeer_command *command;
+	const struct nvmepeer_sqe *entry;
+	uint64_t bytes;
+};
+
+NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_t cid,
+				     const struct nvmepeer_request *request,
+				     struct nvmepeer_sqe *entry)
+{
+	if (!request->entry) {
+		nvmepeer_encode(queue, cid, request->command, request->bytes, entry);
+		return;
+	}
+	*entry = *request->entry;
+	entry->dword[0] = (entry->dword[0] & 0xffff) | cid << 16;
+}
+
 /*
  * One round of sending: as many of the @pending lanes as there is room for,
  * lowest first.  Collective.  Returns the lanes that are still pending.
@@ -146,67 +174,81 @@ NVMEPEER_FN void nvmepeer_encode(const struct nvmepeer_queue *queue, uint32_t ci
 NVMEPEER_FN nvmepeer_mask nvmepeer_send_round(const struct nvmepeer_queue *queue,
 					      struct nvmepeer_group group,
 					      nvmepeer_mask pending,
-					      const struct nvmepeer_command *command,
-					      const struct nvmepeer_sqe *raw,
-					      uint64_t bytes, uint32_t *cid)
+					      const struct nvmepeer_request *request,
+					      struct nvmepeer_token *token)
 {
-	uint32_t count = nvmepeer_reserve(queue, group, pending, cid);
+	uint32_t count = nvmepeer_reserve(queue, group, pending, &token->cid);
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	bool sends = (pending >> group.lane & 1) && rank < count;
+	struct nvmepeer_sqe entry;
 	uint32_t ticket;
 
 	if (!count)
 		return pending;
 	ticket = nvmepeer_take_slots(queue, group, count) + rank;
 	if (sends) {
-		struct nvmepeer_sqe entry;
-
-		nvmepeer_store64(&queue->results[*cid], 0);
-		if (raw) {
-			entry = *raw;
-			entry.dword[0] = (entry.dword[0] & 0xffff) | *cid << 16;
-		} else {
-			nvmepeer_encode(queue, *cid, command, bytes, &entry);
-		}
-		nvmepeer_write_entry(queue, ticket, &entry);
+		token->ticket = ticket;
+		nvmepeer_make_entry(queue, token->cid, request, &entry);
+		nvmepeer_fence_claimed();
+		nvmepeer_store64(&queue->results[token->cid], 0);
 	}
+	if (NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
+	    (queue->flags & NVMEPEER_SQ_REMOTE))
+		nvmepeer_write_turned(queue, group.mask, group.lane, ticket, &entry);
+	else if (sends)
+		nvmepeer_write_entry(queue, ticket, &entry);
 	nvmepeer_publish(queue, group, count);
 	return nvmepeer_lanes_ballot(group.mask, (pending >> group.lane & 1) && !sends);
 }
 
-/*
- * Sends the commands of the lanes that @sends.  Collective.  While the queue
- * is full the group takes completions for others, which makes room.  Returns
- * each lane's own status.
- */
-NVMEPEER_FN int nvmepeer_send_group(const struct nvmepeer_queue *queue,
-				    struct nvmepeer_group group, bool sends,
-				    const struct nvmepeer_command *command,
-				    const struct nvmepeer_sqe *raw, uint64_t bytes,
-				    uint32_t *cid, struct nvmepeer_deadline *deadline)
+/* The queue is full: takes completions, which makes room, until some is there. */
+NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
+				       struct nvmepeer_group group, uint32_t *head,
+				       struct nvmepeer_deadline *deadline)
 {
-	nvmepeer_mask pending = nvmepeer_lanes_ballot(group.mask, sends);
-	uint32_t head = 0;
 	uint64_t none = 0;
 	int error = 0;
 
-	*cid = NVMEPEER_NO_CID;
-	while (pending) {
-		pending = nvmepeer_send_round(queue, group, pending, command, raw, bytes, cid);
-		if (!pending)
-			break;
-		if (nvmepeer_take(queue, group, false, 0, &none, &head))
-			continue;
-		error = nvmepeer_lanes_copy32(group.mask,
-					      group.lane == group.leader ?
-					      (uint32_t)nvmepeer_deadline_check(queue, deadline) : 0,
-					      group.leader);
-		if (error)
-			break;
+	do {
+		if (!nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, head))
+			error = nvmepeer_group_deadline(queue, group, deadline,
+							queue->sq_mask);
+	} while (!error && nvmepeer_lanes_copy32(group.mask, (int32_t)
+				nvmepeer_load32(&queue->state->credits) <= 0, group.leader));
+	return error;
+}
+
+/*
+ * Sends the commands of the lanes that @sends.  Collective.  Returns each
+ * lane's own status.
+ */
+NVMEPEER_FN int nvmepeer_send_group(const struct nvmepeer_queue *queue,
+				    struct nvmepeer_group group, bool sends,
+				    const struct nvmepeer_request *request,
+				    struct nvmepeer_token *token, uint32_t *head,
+				    struct nvmepeer_deadline *deadline)
+{
+	nvmepeer_mask pending = nvmepeer_lanes_ballot(group.mask, sends);
+	int error = 0;
+
+	token->cid = NVMEPEER_NO_CID;
+	token->ticket = 0;
+	while (pending && !error) {
+		pending = nvmepeer_send_round(queue, group, pending, request, token);
+		if (pending)
+			error = nvmepeer_wait_for_room(queue, group, head, deadline);
 	}
 	if (pending >> group.lane & 1)
 		return error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
 	return NVMEPEER_OK;
+}
+
+/* The head of the completion ring, as the group's first guess.  Collective. */
+NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
+					 struct nvmepeer_group group)
+{
+	return nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(&queue->state->head),
+				     group.leader);
 }
 
 /**
@@ -228,10 +270,10 @@ NVMEPEER_FN int nvmepeer_submit(const struct nvmepeer_queue *queue,
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	uint64_t bytes;
-	int bad = nvmepeer_command_check(queue, command, &bytes);
-	int status = nvmepeer_send_group(queue, group, !bad, command, NULL, bytes,
-					 &token->cid, &deadline);
+	struct nvmepeer_request request = { command, NULL, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
+	int bad = nvmepeer_command_check(queue, command, &request.bytes);
+	int status = nvmepeer_send_group(queue, group, !bad, &request, token, &head, &deadline);
 
 	return bad ? bad : status;
 }
@@ -243,8 +285,10 @@ NVMEPEER_FN int nvmepeer_submit_raw(const struct nvmepeer_queue *queue,
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_request request = { NULL, entry, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
 
-	return nvmepeer_send_group(queue, group, true, NULL, entry, 0, &token->cid, &deadline);
+	return nvmepeer_send_group(queue, group, true, &request, token, &head, &deadline);
 }
 
 /**
@@ -263,13 +307,14 @@ NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepee
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
 	bool good = token.cid / 32 <= queue->cid_words_mask;
-	uint64_t word = 0;
-	int status = nvmepeer_wait_group(queue, group, good, token.cid, &word, &deadline);
+	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
+	int status = nvmepeer_wait_group(queue, group, &waiting,
+					 nvmepeer_guess_head(queue, group), &deadline);
 
 	if (!good)
 		return NVMEPEER_E_TOKEN;
 	if (result)
-		*result = (uint32_t)(word >> 32);
+		*result = (uint32_t)(waiting.result >> 32);
 	return status;
 }
 
@@ -283,23 +328,19 @@ NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepee
 			      uint32_t *result)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	uint32_t head = nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(&queue->state->head),
-					      group.leader);
-	bool waits = token.cid / 32 <= queue->cid_words_mask, good = waits;
-	uint64_t mine = waits ? nvmepeer_load64(&queue->results[token.cid]) : 0;
+	bool good = token.cid / 32 <= queue->cid_words_mask;
+	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
 
-	waits = waits && !(mine & NVMEPEER_RESULT_DONE);
-	if (nvmepeer_lanes_ballot(group.mask, waits))
-		nvmepeer_take(queue, group, waits, token.cid, &mine, &head);
-	nvmepeer_fence_consume();
-	nvmepeer_free_cids(queue, group, (mine & NVMEPEER_RESULT_DONE) != 0, token.cid);
+	nvmepeer_look(queue, group, &waiting, &head);
+	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
 	if (!good)
 		return NVMEPEER_E_TOKEN;
-	if (!(mine & NVMEPEER_RESULT_DONE))
+	if (waiting.waits)
 		return nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST : NVMEPEER_AGAIN;
 	if (result)
-		*result = (uint32_t)(mine >> 32);
-	return (int)(mine & 0x7fff);
+		*result = (uint32_t)(waiting.result >> 32);
+	return (int)(waiting.result & 0x7fff);
 }
 
 /* Sends a command and waits for it. */
@@ -309,15 +350,20 @@ NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	uint64_t bytes, word = 0;
-	uint32_t cid = 0;
-	int bad = nvmepeer_command_check(queue, command, &bytes), status;
+	struct nvmepeer_request request = { command, NULL, 0 };
+	struct nvmepeer_waiting waiting = { false, false, 0, 0, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
+	int bad = nvmepeer_command_check(queue, command, &request.bytes);
+	struct nvmepeer_token token;
+	int status = nvmepeer_send_group(queue, group, !bad, &request, &token, &head, &deadline);
 
-	status = nvmepeer_send_group(queue, group, !bad, command, NULL, bytes, &cid, &deadline);
 	bad = bad ? bad : status;
-	status = nvmepeer_wait_group(queue, group, !bad, cid, &word, &deadline);
+	waiting.waits = !bad;
+	waiting.cid = token.cid;
+	waiting.ticket = token.ticket;
+	status = nvmepeer_wait_group(queue, group, &waiting, head, &deadline);
 	if (result)
-		*result = (uint32_t)(word >> 32);
+		*result = (uint32_t)(waiting.result >> 32);
 	return bad ? bad : status;
 }
 

@@ -36,16 +36,23 @@ NVMEPEER_FN uint32_t nvmepeer_run(nvmepeer_mask lanes, nvmepeer_mask valid)
 
 /*
  * Gives each waiting lane its entry if one of the first @run lanes holds it.
- * Collective.  Returns the lanes that got one.
+ * Collective.  Returns the lanes that got one.  A controller that completes in
+ * order gives each lane its own, which needs no exchange.
  */
 NVMEPEER_FN nvmepeer_mask nvmepeer_hand_over(struct nvmepeer_group group, uint32_t run,
-					     const uint32_t entry[4], bool waits,
+					     const uint32_t entry[4], bool holds, bool waits,
 					     uint32_t cid, uint64_t *result)
 {
-	nvmepeer_mask left = group.mask;
-	uint32_t status = 0, from = group.lane;
-	bool found = false;
+	bool found = holds && waits && nvmepeer_cqe_cid(entry) == cid;
+	nvmepeer_mask left = group.mask, straight = nvmepeer_lanes_ballot(left, found);
+	uint32_t status = nvmepeer_cqe_status(entry), from = group.lane;
 
+	if (nvmepeer_mask_count(straight) == run) {
+		if (found)
+			*result = nvmepeer_result(entry);
+		return straight;
+	}
+	found = false;
 	for (; run; run--, left &= left - 1) {
 		uint32_t holder = nvmepeer_mask_first(left);
 		uint32_t word = nvmepeer_lanes_copy32(group.mask, entry[3], holder);
@@ -76,6 +83,7 @@ NVMEPEER_FN void nvmepeer_hand_out(const struct nvmepeer_queue *queue,
 		if (nvmepeer_cqe_cid(entry) == taken)
 			holds = false;
 	}
+	nvmepeer_fence_device();
 	if (!holds)
 		return;
 	if (nvmepeer_cqe_cid(entry) / 32 > queue->cid_words_mask)
@@ -83,6 +91,34 @@ NVMEPEER_FN void nvmepeer_hand_out(const struct nvmepeer_queue *queue,
 	else
 		nvmepeer_store64(&queue->results[nvmepeer_cqe_cid(entry)],
 				 nvmepeer_result(entry));
+}
+
+/*
+ * Does nothing lie at the head, as one narrow look by one lane tells?  Over a
+ * bus the wide look of a whole group that finds nothing costs too much of it.
+ * Collective.
+ */
+NVMEPEER_FN bool nvmepeer_nothing_yet(const struct nvmepeer_queue *queue,
+				      struct nvmepeer_group group, uint32_t head)
+{
+	uint32_t entry[4], phase = 0;
+
+	if (!(queue->flags & NVMEPEER_CQ_REMOTE) || !(group.mask & (group.mask - 1)))
+		return false;
+	if (group.lane == group.leader) {
+		nvmepeer_cq_load(queue->cq + (uint64_t)(head & queue->cq_mask) * 16, entry);
+		phase = nvmepeer_cqe_phase(entry);
+	}
+	return nvmepeer_lanes_copy32(group.mask, phase, group.leader) !=
+	       nvmepeer_phase_at(queue, head);
+}
+
+/* Completion entries were seen: nothing read from now on is older than they are. */
+NVMEPEER_FN void nvmepeer_believe(const struct nvmepeer_queue *queue)
+{
+	if (queue->flags & NVMEPEER_CQ_APART_FROM_DATA)
+		nvmepeer_status_load(queue->readback);
+	nvmepeer_fence_consume();
 }
 
 /*
@@ -99,6 +135,10 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 	uint32_t entry[4], run;
 	nvmepeer_mask got;
 
+	if (nvmepeer_nothing_yet(queue, group, first)) {
+		*head = nvmepeer_lanes_copy32(group.mask, seen, group.leader);
+		return 0;
+	}
 	nvmepeer_cq_load(queue->cq + (uint64_t)((first + rank) & queue->cq_mask) * 16, entry);
 	run = nvmepeer_run(group.mask, nvmepeer_lanes_ballot(group.mask,
 				nvmepeer_cqe_phase(entry) == nvmepeer_phase_at(queue, first + rank)));
@@ -109,10 +149,8 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 		*head = seen;
 		return 0;
 	}
-	if (queue->flags & NVMEPEER_CQ_APART_FROM_DATA)
-		nvmepeer_status_load(queue->readback);
-	nvmepeer_fence_consume();
-	got = nvmepeer_hand_over(group, run, entry, waits, cid, result);
+	nvmepeer_believe(queue);
+	got = nvmepeer_hand_over(group, run, entry, rank < run, waits, cid, result);
 	if (nvmepeer_mask_count(got) != run)
 		nvmepeer_hand_out(queue, group, rank < run, got, entry, cid);
 	*head = first + run;
@@ -143,53 +181,128 @@ NVMEPEER_FN void nvmepeer_free_cids(const struct nvmepeer_queue *queue,
 	}
 }
 
-/* The end of a wait in vain: the result came after all, or it is abandoned. */
+/* The end of a wait in vain: abandon, and look whether it came just now. */
 NVMEPEER_SLOW_FN void nvmepeer_give_up(const struct nvmepeer_queue *queue, uint32_t cid)
 {
 	nvmepeer_abandon(queue, cid);
 	nvmepeer_sweep(queue);
 }
 
-/*
- * Waits for the commands of the lanes that @waits.  Collective.  The result of
- * each goes to @result; its cid is free afterwards or abandoned.  Returns each
- * lane's own status.
- */
-NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
-				    struct nvmepeer_group group, bool waits, uint32_t cid,
-				    uint64_t *result, struct nvmepeer_deadline *deadline)
+/* One lane looks at the limit of the wait for all.  Collective. */
+NVMEPEER_FN int nvmepeer_group_deadline(const struct nvmepeer_queue *queue,
+					struct nvmepeer_group group,
+					struct nvmepeer_deadline *deadline, uint32_t ahead)
 {
-	uint32_t head = nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(&queue->state->head),
-					      group.leader);
-	uint64_t mine = 0;
-	bool gives = waits;
 	int error = 0;
 
-	while (nvmepeer_lanes_ballot(group.mask, waits)) {
-		uint64_t found = waits ? nvmepeer_load64(&queue->results[cid]) : 0;
-		uint32_t taken = nvmepeer_take(queue, group, waits, cid, &mine, &head);
+	if (group.lane == group.leader)
+		error = nvmepeer_deadline_check(queue, deadline, ahead);
+	return (int)nvmepeer_lanes_copy32(group.mask, (uint32_t)error, group.leader);
+}
 
-		if (found & NVMEPEER_RESULT_DONE)
-			mine = found;
-		if (mine & NVMEPEER_RESULT_DONE)
-			waits = false;
-		if (taken)
+/* What a lane waits for and what came of it. */
+struct nvmepeer_waiting {
+	bool waits;
+	bool passed_on;		/* by another group, through the result word */
+	uint32_t cid;
+	uint32_t ticket;
+	uint64_t result;
+};
+
+/* Did another group pass the result on?  @found is the result word. */
+NVMEPEER_FN void nvmepeer_see_result(struct nvmepeer_waiting *waiting, uint64_t found)
+{
+	if (waiting->waits && (found & NVMEPEER_RESULT_DONE)) {
+		waiting->result = found;
+		waiting->passed_on = true;
+	}
+	if (waiting->result & NVMEPEER_RESULT_DONE)
+		waiting->waits = false;
+}
+
+/* One look for results.  Collective.  Returns completion entries taken. */
+NVMEPEER_FN uint32_t nvmepeer_look(const struct nvmepeer_queue *queue,
+				   struct nvmepeer_group group,
+				   struct nvmepeer_waiting *waiting, uint32_t *head)
+{
+	uint64_t found = waiting->waits ? nvmepeer_load64(&queue->results[waiting->cid]) : 0;
+	uint32_t taken = nvmepeer_take(queue, group, waiting->waits, waiting->cid,
+				       &waiting->result, head);
+
+	nvmepeer_see_result(waiting, found);
+	return taken;
+}
+
+/* A look at the result only, by a group whose turn is far.  Collective. */
+NVMEPEER_FN void nvmepeer_look_far(const struct nvmepeer_queue *queue,
+				   struct nvmepeer_group group,
+				   struct nvmepeer_waiting *waiting, uint32_t *head)
+{
+	uint64_t found = waiting->waits ? nvmepeer_load64(&queue->results[waiting->cid]) : 0;
+	uint32_t seen = nvmepeer_load32(&queue->state->head);
+
+	*head = nvmepeer_lanes_copy32(group.mask, seen, group.leader);
+	nvmepeer_see_result(waiting, found);
+}
+
+/*
+ * Makes the data of completed commands readable and their cids free.
+ * Collective; @done are the lanes whose commands completed.  A result that
+ * another group wrote must be ordered before the next owner of the cid clears
+ * it; a result handed over directly was never written.
+ */
+NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+				 const struct nvmepeer_waiting *waiting, bool done)
+{
+	nvmepeer_fence_consume();
+	if (nvmepeer_lanes_ballot(group.mask, waiting->passed_on))
+		nvmepeer_fence_device();
+	nvmepeer_free_cids(queue, group, done, waiting->cid);
+}
+
+/*
+ * How many completions come before the group's first, if they come in order.
+ * Collective.
+ */
+NVMEPEER_FN uint32_t nvmepeer_ahead(struct nvmepeer_group group, uint32_t ticket, uint32_t head)
+{
+	uint32_t ahead = nvmepeer_lanes_copy32(group.mask, ticket, group.leader) - head;
+
+	return (int32_t)ahead < 0 ? 0 : ahead;
+}
+
+/*
+ * Waits for the commands of the lanes that are @waiting.  Collective.  The
+ * cids are free afterwards, or abandoned.  Returns each lane's own status.
+ * @head is a guess of the head of the completion ring.  A group that is far
+ * from its turn still takes completions with every eighth look, so that it
+ * depends on nobody.
+ */
+NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
+				    struct nvmepeer_group group,
+				    struct nvmepeer_waiting *waiting, uint32_t head,
+				    struct nvmepeer_deadline *deadline)
+{
+	bool had = waiting->waits;
+	int error = 0;
+
+	for (uint32_t looks = 1; nvmepeer_lanes_ballot(group.mask, waiting->waits); looks++) {
+		uint32_t ahead = nvmepeer_ahead(group, waiting->ticket, head);
+
+		if (ahead >= NVMEPEER_FAR && looks % 8)
+			nvmepeer_look_far(queue, group, waiting, &head);
+		else if (nvmepeer_look(queue, group, waiting, &head))
 			continue;
-		error = nvmepeer_lanes_copy32(group.mask,
-					      group.lane == group.leader ?
-					      (uint32_t)nvmepeer_deadline_check(queue, deadline) : 0,
-					      group.leader);
+		error = nvmepeer_group_deadline(queue, group, deadline, ahead);
 		if (error)
 			break;
 	}
-	nvmepeer_fence_consume();
-	nvmepeer_free_cids(queue, group, gives && !waits, cid);
-	if (waits) {
-		nvmepeer_give_up(queue, cid);
+	nvmepeer_retire(queue, group, waiting, had && !waiting->waits);
+	if (waiting->waits) {
+		nvmepeer_give_up(queue, waiting->cid);
 		return error;
 	}
-	*result = mine;
-	return (int)(mine & 0x7fff);
+	return (int)(waiting->result & 0x7fff);
 }
 
 #endif /* NVMEPEER_DEVICE_COMPLETE_H */

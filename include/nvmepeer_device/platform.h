@@ -23,7 +23,7 @@
  * is never read.  fence_publish: everything stored before, by this thread or
  * seen by it, reaches every device before anything stored after.
  * fence_consume: everything loaded after is at least as new as what was loaded
- * before, and what was loaded before is passed on by stores after it.
+ * before.
  *
  * Part NVMEPEER_PLATFORM_ATOMICS.  Book-keeping always lies in the memory of
  * the device the code runs on, and is touched by relaxed loads, stores and
@@ -31,7 +31,8 @@
  *
  *	nvmepeer_load32, load64, store32, store64, add32, add64, exchange32,
  *	or32, compare_exchange32 (returns the old value),
- *	nvmepeer_fence_device: release and acquire at the scope of the device.
+ *	nvmepeer_fence_device: release and acquire at the scope of the device,
+ *	nvmepeer_fence_claimed: acquire at the scope of the device.
  *
  * A platform whose checker does not know fences (ThreadSanitizer) may make the
  * accesses themselves acquire and release.
@@ -56,7 +57,7 @@
  *	uint32_t nvmepeer_count_bits(uint32_t);
  *	uint32_t nvmepeer_home(void);	spreads groups of lanes over cids
  *
- * Every lane of the mask calls with the same mask; lanes_sync also orders
+ * NVMEPEER_LANES is how many there can be.  Every lane of the mask calls with the same mask; lanes_sync also orders
  * memory among them.
  */
 #ifndef NVMEPEER_DEVICE_PLATFORM_H

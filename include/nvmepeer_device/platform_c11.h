@@ -121,6 +121,13 @@ NVMEPEER_FN void nvmepeer_fence_device(void)
 	__atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
 }
+
+NVMEPEER_FN void nvmepeer_fence_claimed(void)
+{
+#ifndef __SANITIZE_THREAD__
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+#endif
+}
 #endif /* NVMEPEER_PLATFORM_ATOMICS */
 
 #ifndef NVMEPEER_PLATFORM_TIME
@@ -144,6 +151,8 @@ NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
 
 #ifndef NVMEPEER_PLATFORM_LANES
 #define NVMEPEER_PLATFORM_LANES
+
+#define NVMEPEER_LANES 1
 
 typedef uint32_t nvmepeer_mask;
 

@@ -18,8 +18,9 @@ NVMEPEER_FN struct nvmepeer_group nvmepeer_group_join(const struct nvmepeer_queu
 {
 	struct nvmepeer_group group;
 
-	group.mask = nvmepeer_lanes_match(nvmepeer_lanes_active(),
-					  (uint64_t)(uintptr_t)queue->state);
+	group.mask = nvmepeer_lanes_active();
+	if (group.mask & (group.mask - 1))
+		group.mask = nvmepeer_lanes_match(group.mask, (uint64_t)(uintptr_t)queue->state);
 	group.lane = nvmepeer_lane();
 	group.leader = nvmepeer_mask_first(group.mask);
 	return group;
@@ -73,9 +74,11 @@ struct nvmepeer_deadline {
 };
 
 #define NVMEPEER_POLLS_PER_LOOK 256
-#ifndef NVMEPEER_PAUSE_NS
-#define NVMEPEER_PAUSE_NS 20
-#endif
+/* Longest rest between two looks: 4 ns for each of so many commands ahead. */
+#define NVMEPEER_PAUSE_LIMIT 512
+
+/* Who has so many commands ahead leaves the completion ring to others, mostly. */
+#define NVMEPEER_FAR 64
 
 NVMEPEER_FN struct nvmepeer_deadline nvmepeer_deadline_after(uint64_t timeout_ns)
 {
@@ -109,14 +112,19 @@ NVMEPEER_SLOW_FN int nvmepeer_deadline_look(const struct nvmepeer_queue *queue,
 	return now >= deadline->end_ns ? NVMEPEER_E_TIMEOUT : NVMEPEER_OK;
 }
 
+/*
+ * One look that brought nothing: rests a while, and sometimes looks at the
+ * clock.  @ahead is how many completions come before the one waited for: those
+ * who are next look often, the others leave the ring to them.
+ */
 NVMEPEER_FN int nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
-					struct nvmepeer_deadline *deadline)
+					struct nvmepeer_deadline *deadline, uint32_t ahead)
 {
-	if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK && deadline->timeout_ns) {
-		nvmepeer_pause(NVMEPEER_PAUSE_NS);
-		return NVMEPEER_OK;
-	}
-	return nvmepeer_deadline_look(queue, deadline);
+	if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK == 0 || !deadline->timeout_ns)
+		return nvmepeer_deadline_look(queue, deadline);
+	if (ahead || NVMEPEER_LANES == 1)
+		nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
+	return NVMEPEER_OK;
 }
 
 /*

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_device/solo.h: a queue pair that one group of lanes has for itself.
+ *
+ * Where a thread or a warp owns its queue pair, nothing has to be shared: the
+ * counts live in registers, and a command costs no atomic at all: a fence, a
+ * tail doorbell, one look at the completion ring, a head doorbell.  This is
+ * the shortest way from a GPU thread to a controller and back.
+ *
+ * All lanes that were active at nvmepeer_solo_open() make every later call
+ * together; each may send its own command, or none.  Between open and close no
+ * other call may use the queue pair.
+ */
+#ifndef NVMEPEER_DEVICE_SOLO_H
+#define NVMEPEER_DEVICE_SOLO_H
+
+/**
+ * struct nvmepeer_solo - a queue pair of one's own; keep it in registers
+ * @queue: the queue pair
+ * @group: the lanes that own it
+ * @tail: submission slots used so far
+ * @head: completion entries taken so far
+ * @broken: a status that every later call returns
+ */
+struct nvmepeer_solo {
+	const struct nvmepeer_queue *queue;
+	struct nvmepeer_group group;
+	uint32_t tail;
+	uint32_t head;
+	int broken;
+};
+
+/* Takes over an idle queue pair.  Collective. */
+NVMEPEER_FN struct nvmepeer_solo nvmepeer_solo_open(const struct nvmepeer_queue *queue)
+{
+	struct nvmepeer_solo solo;
+
+	solo.queue = queue;
+	solo.group = nvmepeer_group_join(queue);
+	solo.tail = (uint32_t)(nvmepeer_load64(&queue->state->tail) >> NVMEPEER_TICKET_SHIFT);
+	solo.head = nvmepeer_load32(&queue->state->head);
+	solo.broken = nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST : NVMEPEER_OK;
+	return solo;
+}
+
+/* Gives it back for everybody's use.  Collective. */
+NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
+{
+	struct nvmepeer_state *state = solo->queue->state;
+
+	if (solo->group.lane != solo->group.leader)
+		return;
+	nvmepeer_store64(&state->tail, (uint64_t)solo->tail << NVMEPEER_TICKET_SHIFT);
+	nvmepeer_store32(&state->head, solo->head);
+	nvmepeer_store32(&state->head_rung, solo->head);
+	if (solo->broken)
+		nvmepeer_store32(&state->lost, 1);
+	nvmepeer_fence_device();
+}
+
+/* Stores the entries of the first @count of the @pending lanes and rings.  Collective. */
+NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint32_t rank,
+				    uint32_t count, const struct nvmepeer_request *request)
+{
+	const struct nvmepeer_queue *queue = solo->queue;
+	struct nvmepeer_sqe entry;
+
+	if (sends)
+		nvmepeer_make_entry(queue, rank, request, &entry);
+	if (NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES && (queue->flags & NVMEPEER_SQ_REMOTE))
+		nvmepeer_write_turned(queue, solo->group.mask, solo->group.lane,
+				      solo->tail + rank, &entry);
+	else if (sends)
+		nvmepeer_write_entry(queue, solo->tail + rank, &entry);
+	solo->tail += count;
+	nvmepeer_lanes_sync(solo->group.mask);
+	if (solo->group.lane != solo->group.leader)
+		return;
+	nvmepeer_fence_publish();
+	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);
+}
+
+/*
+ * Waits until @count completion entries lie at the head.  Collective.  Each
+ * lane whose rank is below @count reads its own into @entry.
+ */
+NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t rank,
+				   uint32_t count, uint32_t entry[4],
+				   struct nvmepeer_deadline *deadline)
+{
+	const struct nvmepeer_queue *queue = solo->queue;
+	uint32_t index = solo->head + (rank < count ? rank : 0);
+	uint64_t slot = queue->cq + (uint64_t)(index & queue->cq_mask) * 16;
+	uint32_t phase = nvmepeer_phase_at(queue, index);
+	nvmepeer_mask mask = solo->group.mask;
+
+	for (;;) {
+		int error = 0;
+
+		nvmepeer_cq_load(slot, entry);
+		if (nvmepeer_lanes_ballot(mask, nvmepeer_cqe_phase(entry) != phase) == 0)
+			return NVMEPEER_OK;
+		if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK)
+			continue;
+		if (solo->group.lane == solo->group.leader)
+			error = nvmepeer_deadline_look(queue, deadline);
+		error = (int)nvmepeer_lanes_copy32(mask, (uint32_t)error, solo->group.leader);
+		if (error)
+			return error;
+	}
+}
+
+/* One round: the first lanes of @pending for which the ring has room.  Collective. */
+NVMEPEER_FN int nvmepeer_solo_round(struct nvmepeer_solo *solo, nvmepeer_mask pending,
+				    const struct nvmepeer_request *request,
+				    struct nvmepeer_deadline *deadline, uint64_t *result)
+{
+	const struct nvmepeer_queue *queue = solo->queue;
+	uint32_t rank = nvmepeer_rank(pending, solo->group.lane);
+	uint32_t place = nvmepeer_rank(solo->group.mask, solo->group.lane);
+	uint32_t count = nvmepeer_mask_count(pending), entry[4];
+	bool sends;
+	int error;
+
+	count = count < queue->sq_mask ? count : queue->sq_mask;
+	sends = (pending >> solo->group.lane & 1) && rank < count;
+	nvmepeer_solo_send(solo, sends, rank, count, request);
+	error = nvmepeer_solo_wait(solo, place, count, entry, deadline);
+	if (error)
+		return error;
+	nvmepeer_believe(queue);
+	nvmepeer_hand_over(solo->group, count, entry, place < count, sends, rank, result);
+	solo->head += count;
+	if (solo->group.lane == solo->group.leader)
+		nvmepeer_doorbell_store(queue->cq_doorbell, solo->head & queue->cq_mask);
+	return NVMEPEER_OK;
+}
+
+/**
+ * nvmepeer_solo_execute - send the lanes' commands and wait for all of them
+ * @solo: from nvmepeer_solo_open()
+ * @command: this lane's command, or NULL for none
+ * @result: out: dword 0 of the completion entry; may be NULL
+ * @timeout_ns: how long to wait
+ *
+ * Collective.  Returns this lane's own status, as nvmepeer_read() does.  After
+ * NVMEPEER_E_TIMEOUT or _E_LOST every later call returns the same: commands
+ * may still be in flight.
+ */
+NVMEPEER_FN int nvmepeer_solo_execute(struct nvmepeer_solo *solo,
+				      const struct nvmepeer_command *command,
+				      uint32_t *result, uint64_t timeout_ns)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_request request = { command, NULL, 0 };
+	int bad = command ? nvmepeer_command_check(solo->queue, command, &request.bytes) : 0;
+	nvmepeer_mask pending = nvmepeer_lanes_ballot(solo->group.mask, command && !bad);
+	uint64_t word = 0;
+
+	while (pending && !solo->broken) {
+		solo->broken = nvmepeer_solo_round(solo, pending, &request, &deadline, &word);
+		pending &= ~nvmepeer_lanes_ballot(solo->group.mask,
+						  (word & NVMEPEER_RESULT_DONE) != 0);
+	}
+	if (result)
+		*result = (uint32_t)(word >> 32);
+	if (word & NVMEPEER_RESULT_DONE)
+		return (int)(word & 0x7fff);
+	return bad ? bad : command ? solo->broken : NVMEPEER_OK;
+}
+
+/* nvmepeer_solo_read - nvmepeer_read() on a queue pair of one's own.  Collective. */
+NVMEPEER_FN int nvmepeer_solo_read(struct nvmepeer_solo *solo,
+				   const struct nvmepeer_buffer *buffer, uint64_t offset,
+				   uint64_t lba, uint32_t blocks)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_READ, blocks, lba, buffer, offset, 0 };
+
+	return nvmepeer_solo_execute(solo, &command, NULL, solo->queue->timeout_ns);
+}
+
+/* nvmepeer_solo_write - nvmepeer_write() on a queue pair of one's own.  Collective. */
+NVMEPEER_FN int nvmepeer_solo_write(struct nvmepeer_solo *solo,
+				    const struct nvmepeer_buffer *buffer, uint64_t offset,
+				    uint64_t lba, uint32_t blocks)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE, blocks, lba, buffer, offset, 0 };
+
+	return nvmepeer_solo_execute(solo, &command, NULL, solo->queue->timeout_ns);
+}
+
+#endif /* NVMEPEER_DEVICE_SOLO_H */

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * bench.cu: what the device library costs.  Client threads on some SMs send 4
+ * KiB reads one after another and wait for each; null controllers complete
+ * them, on other SMs or on host threads.  One process runs one case several
+ * times and prints one line of JSON.
+ *
+ * usage: bench [name=value ...]
+ *	name=TEXT sms=N threads=N per SM queues=N depth=N place=hbm|host
+ *	ctrl=gpu|host ctrlsms=N ctrlthreads=N ms=N repeat=N total=COMMANDS
+ *	mode=shared|checked|solo|raw|bell
+ */
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <nvmepeer_device.h>
+
+#include "controller.cuh"
+#include "host_controller.h"
+
+#define CHECK(call)								\
+	do {									\
+		cudaError_t error_ = (call);					\
+		if (error_ != cudaSuccess) {					\
+			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__,	\
+				#call, cudaGetErrorString(error_));		\
+			exit(2);						\
+		}								\
+	} while (0)
+
+enum { MAX_QUEUES = 128, BLOCK = BENCH_BLOCK };
+
+struct options {
+	std::string name = "case";
+	uint32_t sms = 1, threads = 1024, queues = 32, depth = 1024;
+	uint32_t ctrlsms = 64, ctrlthreads = 8, repeat = 5, ms = 20;
+	bool host_rings = false, host_controller = false;
+	std::string mode = "shared";
+	uint64_t total = 0;
+};
+
+/* Shared by all blocks of a run; in device memory. */
+struct run_state {
+	uint32_t sm_blocks[256];
+	uint32_t stop;
+	uint32_t clients_done;
+	uint32_t ready;
+	uint32_t bad;
+	unsigned long long start_ns;
+	unsigned long long end_ns;
+	unsigned long long commands;
+};
+
+struct run_setup {
+	uint32_t sms, threads, queues, ctrlsms, clients;
+	uint32_t iterations;
+	uint32_t gpu_controller;
+	nvmepeer_buffer buffer;
+};
+
+__constant__ nvmepeer_queue const_queues[MAX_QUEUES];
+
+static __device__ __forceinline__ uint32_t smid(void)
+{
+	uint32_t id;
+
+	asm volatile("mov.u32 %0, %%smid;" : "=r"(id));
+	return id;
+}
+
+/*
+ * No block starts, and none goes home, before all are there: one that left
+ * early could make room for another on its own SM, and leave an SM without.
+ * Returns which of its SM's blocks this one is.
+ */
+static __device__ uint32_t start_line(run_state *state)
+{
+	__shared__ uint32_t place;
+
+	if (!threadIdx.x) {
+		place = atomicAdd(&state->sm_blocks[smid()], 1);
+		atomicAdd(&state->ready, 1);
+		while (*(volatile uint32_t *)&state->ready < gridDim.x)
+			;
+		atomicMin(&state->start_ns, (unsigned long long)nvmepeer_now_ns());
+	}
+	__syncthreads();
+	return place;
+}
+
+/* What a client's threads do. */
+enum mode {
+	MODE_SHARED,		/* nvmepeer_read() */
+	MODE_CHECKED,		/* nvmepeer_execute(), the result is the LBA */
+	MODE_SOLO,		/* nvmepeer_solo_read() */
+	MODE_RAW,		/* entry, fence, doorbell, poll, doorbell; no library; one thread */
+	MODE_BELL,		/* doorbell and poll only: what the controller takes; one thread */
+};
+
+template <int MODE>
+static __device__ __forceinline__ uint32_t raw_exchange(const nvmepeer_queue *queue, uint32_t i,
+							uint32_t lba)
+{
+	const uint4 pieces[4] = { make_uint4(2 | i << 16, 1, 0, 0), make_uint4(0, 0, 0, 256),
+				  make_uint4(0, 0, lba, 0), make_uint4(7, 0, 0, 0) };
+	const uint64_t slot = queue->sq + (i & queue->sq_mask) * 64ull;
+	const uint32_t phase = (i >> queue->cq_shift & 1) ^ 1;
+	uint4 entry;
+
+	if (MODE == MODE_RAW || i <= queue->sq_mask) {
+		for (int j = 0; j < 4; j++)
+			store16(slot + 16 * j, pieces[j]);
+		asm volatile("fence.acq_rel.sys;" : : : "memory");
+	}
+	nvmepeer_doorbell_store(queue->sq_doorbell, (i + 1) & queue->sq_mask);
+	do {
+		entry = load16(queue->cq + (i & queue->cq_mask) * 16ull);
+	} while ((entry.w >> 16 & 1) != phase);
+	nvmepeer_doorbell_store(queue->cq_doorbell, (i + 1) & queue->cq_mask);
+	return entry.w >> 17;
+}
+
+template <int MODE>
+static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
+						       const nvmepeer_queue *queue,
+						       uint32_t thread)
+{
+	uint32_t seed = thread * 2654435761u + 1, bad = 0;
+	nvmepeer_solo solo;
+
+	if (MODE == MODE_SOLO)
+		solo = nvmepeer_solo_open(queue);
+	for (uint32_t i = 0; i < setup.iterations; i++) {
+		uint32_t lba, result;
+
+		seed = seed * 1664525u + 1013904223u;
+		lba = seed >> 8 << 3;
+		if (MODE == MODE_SHARED) {
+			bad += nvmepeer_read(queue, &setup.buffer, (uint64_t)thread * 4096, lba,
+					     8) != 0;
+		} else if (MODE == MODE_CHECKED) {
+			nvmepeer_command command = { NVMEPEER_OP_READ, 8, lba, &setup.buffer,
+						     (uint64_t)thread * 4096, 0 };
+
+			bad += nvmepeer_execute(queue, &command, &result, queue->timeout_ns) != 0;
+			bad += result != lba;
+		} else if (MODE == MODE_SOLO) {
+			bad += nvmepeer_solo_read(&solo, &setup.buffer, (uint64_t)thread * 4096,
+						  lba, 8) != 0;
+		} else {
+			bad += raw_exchange<MODE>(queue, i, lba) != 0;
+		}
+	}
+	return bad;
+}
+
+template <int MODE>
+static __device__ void client(const run_setup &setup, run_state *state,
+			      const nvmepeer_queue *queues, uint32_t first_thread)
+{
+	uint32_t thread = first_thread + threadIdx.x, bad = 0;
+	uint32_t which = thread / 32 % setup.queues;
+#if BENCH_HANDLE == 0
+	const nvmepeer_queue *queue = &queues[which];
+#elif BENCH_HANDLE == 1
+	const nvmepeer_queue copy = queues[which], *queue = &copy;
+#else
+	const nvmepeer_queue *queue = &const_queues[which];
+#endif
+
+	if (threadIdx.x < setup.threads || setup.threads >= BLOCK)
+		bad = client_loop<MODE>(setup, queue, thread);
+	if (bad)
+		atomicAdd(&state->bad, bad);
+	__syncthreads();
+	if (threadIdx.x)
+		return;
+	atomicMax(&state->end_ns, (unsigned long long)nvmepeer_now_ns());
+	if (atomicAdd(&state->clients_done, 1) + 1 == setup.clients) {
+		__threadfence_system();
+		*(volatile uint32_t *)&state->stop = 1;
+	}
+}
+
+/*
+ * One block on every place of every SM.  A block's SM says what it is: the
+ * first SMs are clients, the next ones have one block of controllers each, the
+ * rest goes home.
+ */
+template <int MODE>
+__global__ void __launch_bounds__(BLOCK, BENCH_BLOCKS_PER_SM)
+run(const __grid_constant__ run_setup setup, run_state *state, const nvmepeer_queue *queues,
+    const null_queue *null_queues, null_count *counts)
+{
+	uint32_t sm = smid(), place = start_line(state);
+	uint32_t blocks = (setup.threads + BLOCK - 1) / BLOCK;
+
+	if (sm < setup.sms) {
+		if (place >= blocks)
+			return;
+		client<MODE>(setup, state, queues, (sm * blocks + place) * BLOCK);
+	} else if (setup.gpu_controller && sm < setup.sms + setup.ctrlsms && !place) {
+		uint32_t queue = sm - setup.sms + threadIdx.x / 32 * setup.ctrlsms;
+
+		if (queue < setup.queues)
+			null_serve(null_queues[queue], &counts[queue], &state->stop);
+	}
+}
+
+__global__ void reset_queues(const nvmepeer_queue *queues, uint32_t count)
+{
+	if (threadIdx.x < count)
+		nvmepeer_queue_reset(&queues[threadIdx.x]);
+}
+
+struct arena {
+	char *base = nullptr;
+	size_t used = 0, size = 0;
+	bool host = false;
+
+	void make(size_t bytes, bool on_host)
+	{
+		host = on_host;
+		size = bytes;
+		if (host)
+			CHECK(cudaHostAlloc(&base, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+		else
+			CHECK(cudaMalloc(&base, bytes));
+	}
+	uint64_t take(size_t bytes)
+	{
+		uint64_t at = (uint64_t)(uintptr_t)base + used;
+
+		used += (bytes + 4095) / 4096 * 4096;
+		if (used > size) {
+			fprintf(stderr, "arena too small\n");
+			exit(2);
+		}
+		return at;
+	}
+	void clear()
+	{
+		if (host)
+			memset(base, 0, size);
+		else
+			CHECK(cudaMemset(base, 0, size));
+	}
+};
+
+using run_kernel = void (*)(run_setup, run_state *, const nvmepeer_queue *, const null_queue *,
+			    null_count *);
+
+static run_kernel kernel_of(const std::string &mode)
+{
+	if (mode == "shared") return run<MODE_SHARED>;
+	if (mode == "checked") return run<MODE_CHECKED>;
+	if (mode == "solo") return run<MODE_SOLO>;
+	if (mode == "raw") return run<MODE_RAW>;
+	if (mode == "bell") return run<MODE_BELL>;
+	fprintf(stderr, "unknown mode %s\n", mode.c_str());
+	exit(2);
+}
+
+struct bench {
+	options option;
+	run_kernel kernel;
+	run_setup setup = {};
+	arena rings, state;
+	std::vector<nvmepeer_queue> queues;
+	std::vector<null_queue> null_queues;
+	nvmepeer_queue *device_queues;
+	null_queue *device_null_queues;
+	null_count *counts;
+	run_state *run;
+	uint32_t blocks;
+
+	void build();
+	double once(uint32_t iterations, uint64_t *commands, std::vector<null_count> *seen);
+};
+
+void bench::build()
+{
+	size_t ring = option.depth * 80 + 3 * 4096;
+
+	rings.make(option.queues * (ring + 4096), option.host_rings);
+	state.make(option.queues * (size_t)(option.depth * 48 + 16384), false);
+	for (uint32_t i = 0; i < option.queues; i++) {
+		nvmepeer_geometry geometry = {};
+		nvmepeer_queue queue;
+		null_queue null;
+
+		geometry.version = NVMEPEER_GEOMETRY_VERSION;
+		geometry.flags = option.host_rings ? NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE : 0;
+		geometry.sq = rings.take(option.depth * 64);
+		geometry.cq = rings.take(option.depth * 16);
+		geometry.sq_doorbell = rings.take(8);
+		geometry.cq_doorbell = geometry.sq_doorbell + 4;
+		geometry.sq_entries = geometry.cq_entries = option.depth;
+		geometry.nsid = 1;
+		geometry.lba_shift = 9;
+		geometry.page_shift = 12;
+		geometry.max_transfer = 131072;
+		geometry.timeout_ns = 5000000000u;
+		geometry.state = state.take(nvmepeer_state_bytes(&geometry));
+		if (nvmepeer_queue_open(&queue, &geometry)) {
+			fprintf(stderr, "geometry refused\n");
+			exit(2);
+		}
+		queues.push_back(queue);
+		null = { geometry.sq, geometry.cq, geometry.sq_doorbell, option.depth, 0 };
+		null_queues.push_back(null);
+	}
+	CHECK(cudaMalloc(&device_queues, option.queues * sizeof(nvmepeer_queue)));
+	CHECK(cudaMalloc(&device_null_queues, option.queues * sizeof(null_queue)));
+	CHECK(cudaMalloc(&counts, option.queues * sizeof(null_count)));
+	CHECK(cudaMalloc(&run, sizeof(run_state)));
+	CHECK(cudaMemcpy(device_queues, queues.data(), option.queues * sizeof(nvmepeer_queue),
+			 cudaMemcpyHostToDevice));
+	CHECK(cudaMemcpyToSymbol(const_queues, queues.data(),
+				 option.queues * sizeof(nvmepeer_queue)));
+	CHECK(cudaMemcpy(device_null_queues, null_queues.data(),
+			 option.queues * sizeof(null_queue), cudaMemcpyHostToDevice));
+	setup.sms = option.sms;
+	setup.threads = option.threads;
+	setup.queues = option.queues;
+	setup.gpu_controller = !option.host_controller;
+	setup.ctrlsms = std::min(option.ctrlsms, option.queues);
+	setup.clients = option.sms * ((option.threads + BLOCK - 1) / BLOCK);
+	setup.buffer.length = 1ull << 40;
+	setup.buffer.dma = 1ull << 40;
+}
+
+/* One run; returns seconds. */
+double bench::once(uint32_t iterations, uint64_t *commands, std::vector<null_count> *seen)
+{
+	run_state zero = {}, after;
+	std::vector<std::thread> threads;
+	volatile uint32_t stop = 0;
+
+	zero.start_ns = ~0ull;
+	rings.clear();
+	CHECK(cudaMemcpy(run, &zero, sizeof(zero), cudaMemcpyHostToDevice));
+	CHECK(cudaMemset(counts, 0, option.queues * sizeof(null_count)));
+	reset_queues<<<1, MAX_QUEUES>>>(device_queues, option.queues);
+	CHECK(cudaDeviceSynchronize());
+	setup.iterations = iterations;
+	seen->assign(option.queues, null_count{});
+	if (option.host_controller)
+		for (uint32_t i = 0; i < option.ctrlthreads; i++)
+			threads.emplace_back(host_serve, null_queues.data(), seen->data(),
+					     option.queues, i, option.ctrlthreads, &stop);
+	kernel<<<blocks, BLOCK>>>(setup, run, device_queues, device_null_queues, counts);
+	CHECK(cudaGetLastError());
+	CHECK(cudaDeviceSynchronize());
+	stop = 1;
+	for (auto &thread : threads)
+		thread.join();
+	CHECK(cudaMemcpy(&after, run, sizeof(after), cudaMemcpyDeviceToHost));
+	if (!option.host_controller)
+		CHECK(cudaMemcpy(seen->data(), counts, option.queues * sizeof(null_count),
+				 cudaMemcpyDeviceToHost));
+	*commands = (uint64_t)iterations * option.sms * option.threads;
+	if (after.bad)
+		fprintf(stderr, "%s: %u calls failed\n", option.name.c_str(), after.bad);
+	return after.bad ? 0 : (after.end_ns - after.start_ns) * 1e-9;
+}
+
+static void parse(options *option, const char *argument)
+{
+	std::string text = argument, key = text.substr(0, text.find('='));
+	std::string value = text.substr(text.find('=') + 1);
+	uint32_t number = (uint32_t)atoi(value.c_str());
+
+	if (key == "name") option->name = value;
+	else if (key == "sms") option->sms = number;
+	else if (key == "threads") option->threads = number;
+	else if (key == "queues") option->queues = number;
+	else if (key == "depth") option->depth = number;
+	else if (key == "ctrlsms") option->ctrlsms = number;
+	else if (key == "ctrlthreads") option->ctrlthreads = number;
+	else if (key == "repeat") option->repeat = number;
+	else if (key == "ms") option->ms = number;
+	else if (key == "mode") option->mode = value;
+	else if (key == "total") option->total = strtoull(value.c_str(), nullptr, 0);
+	else if (key == "place") option->host_rings = value == "host";
+	else if (key == "ctrl") option->host_controller = value == "host";
+	else {
+		fprintf(stderr, "unknown option %s\n", argument);
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	bench bench;
+	std::vector<double> rates;
+	std::vector<null_count> seen;
+	uint64_t commands, served = 0, batches = 0, heads = 0, bad = 0;
+	int sms, per_sm;
+
+	for (int i = 1; i < argc; i++)
+		parse(&bench.option, argv[i]);
+	bench.kernel = kernel_of(bench.option.mode);
+	CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+	CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, bench.kernel, BLOCK, 0));
+	per_sm = std::min(per_sm, BENCH_BLOCKS_PER_SM);
+	bench.blocks = (uint32_t)sms * (uint32_t)per_sm;
+	if (bench.option.threads > (uint32_t)per_sm * BLOCK) {
+		fprintf(stderr, "%s: only %d threads fit on an SM\n", bench.option.name.c_str(),
+			per_sm * BLOCK);
+		return 2;
+	}
+	bench.build();
+	double seconds = bench.once(20, &commands, &seen);
+	uint32_t iterations = (uint32_t)std::max(20.0, 20 * bench.option.ms * 1e-3 /
+						 std::max(seconds, 1e-6));
+	iterations = std::min(iterations, 2000000u);
+	if (bench.option.total)
+		iterations = (uint32_t)(bench.option.total / bench.option.sms /
+					bench.option.threads) + 1;
+	for (uint32_t i = 0; i < bench.option.repeat; i++) {
+		seconds = bench.once(iterations, &commands, &seen);
+		rates.push_back(seconds > 0 ? commands / seconds * 1e-6 : 0);
+	}
+	std::sort(rates.begin(), rates.end());
+	for (auto &count : seen) {
+		served += count.commands;
+		batches += count.batches;
+		heads += count.head_doorbells;
+		bad += count.bad_entries;
+	}
+	double median = rates[rates.size() / 2];
+	double threads = (double)bench.option.sms * bench.option.threads;
+
+	cudaFuncAttributes attributes;
+	CHECK(cudaFuncGetAttributes(&attributes, bench.kernel));
+	printf("{\"name\":\"%s\",\"mode\":\"%s\",\"commands\":%" PRIu64 ",\"sms\":%u,\"threads_per_sm\":%u,\"queues\":%u,\"depth\":%u,"
+	       "\"rings\":\"%s\",\"controller\":\"%s\",\"mcmds\":%.3f,\"min\":%.3f,\"max\":%.3f,"
+	       "\"us_per_command\":%.3f,\"commands_per_batch\":%.2f,\"served_ok\":%s,"
+	       "\"head_doorbells_per_batch\":%.3f,\"bad_entries\":%" PRIu64 ",\"registers\":%d}\n",
+	       bench.option.name.c_str(), bench.option.mode.c_str(), commands, bench.option.sms, bench.option.threads,
+	       bench.option.queues, bench.option.depth, bench.option.host_rings ? "host" : "hbm",
+	       bench.option.host_controller ? "host" : "gpu", median, rates.front(), rates.back(),
+	       threads / median, batches ? (double)served / batches : 0,
+	       served == commands ? "true" : "false", batches ? (double)heads / batches : 0, bad,
+	       attributes.numRegs);
+	return rates.front() > 0 && served == commands && !bad ? 0 : 1;
+}
