@@ -16,7 +16,7 @@ declared() {
 	local header
 	for header in nvmepeer nvmepeer_peer nvmepeer_uring; do
 		"${CC:-cc}" -fpreprocessed -dD -E -P -x c "$top/include/$header.h"
-	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n\n' | grep -v '[{=]' |
+	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' |
 		sed -n 's/^.*[ *]\(nvmepeer_[a-z0-9_]*\)(.*$/\1/p' | sort -u
 }
 
@@ -40,7 +40,7 @@ same() {
 	if difference=$(diff <(echo "$2") <(echo "$3")); then
 		echo "ok $number $purpose"
 	else
-		sed 's/^/# /' <<<"$difference"
+		printf '# %s\n' "${difference//$'\n'/$'\n'# }"
 		echo "not ok $number $purpose"
 		failed=1
 	fi

@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The nvme-peer command, and libnvmepeer behind it, on a real controller: what
+# it tells, and what it says when it is refused.
+# timeout: 90
+set -uo pipefail
+. /selftests/lib/bind.sh
+. /selftests/lib/ktap.sh
+
+PATH=/build/user:$PATH
+np_bind np0 || exit 1
+np_bind np1 || exit 1
+node=$(np_node np0)
+namespace=ngp${node#nvmep}n1
+for ((i = 0; i < 200; i++)); do
+	[[ -e /dev/$namespace ]] && break
+	sleep 0.05
+done
+
+# prints STATUS PATTERN COMMAND...: it exits with STATUS and prints the pattern.
+prints() {
+	local expected=$1 pattern=$2 status=0 output
+	shift 2
+	output=$("$@" 2>&1) || status=$?
+	echo "$output"
+	((status == expected)) && grep -qE -- "$pattern" <<<"$output"
+}
+
+# json KEY.. -- COMMAND...: prints the member of the command's JSON answer.
+json() {
+	local keys=()
+	while [[ $1 != -- ]]; do
+		keys+=("$1")
+		shift
+	done
+	shift
+	"$@" | python3 -c '
+import json, sys
+value = json.load(sys.stdin)
+for key in sys.argv[1:]:
+    value = value[int(key) if key.isdigit() else key]
+print(value)' "${keys[@]}"
+}
+
+is() {
+	local expected=$1 found
+	shift
+	found=$("$@")
+	echo "$found, not $expected"
+	[[ $found == "$expected" ]]
+}
+
+ktap_check "list names both controllers" \
+	is 2 eval "nvme-peer list | grep -c '^ *node: /dev/nvmep'"
+ktap_check "info gives the PCI address" \
+	is "$(np_address np0)" json pci_address -- nvme-peer --json info "$node"
+ktap_check "info says live" is live json state -- nvme-peer --json info "/dev/$node"
+ktap_check "list is JSON too" \
+	is live json controllers 0 state -- nvme-peer --json list
+ktap_check "half of the queues at most are for peers" python3 -c '
+import json, subprocess, sys
+info = json.loads(subprocess.check_output(["nvme-peer", "--json", "info", sys.argv[1]]))
+assert 0 < info["qids_peer_free"] <= info["qids_peer_max"] <= info["qids_total"] / 2, info' "$node"
+ktap_check "info of a foreign node tells which node it wants" \
+	prints 1 '/dev/nvmepX' nvme-peer info /dev/null
+ktap_check "info of nothing tells how to bind" \
+	prints 1 'driver_override' nvme-peer info nvmep77
+
+ktap_check "route to the controller itself is none" \
+	prints 1 'same-function' nvme-peer route "$node" "$(np_address np0)"
+ktap_check "route to the other controller has a reason" \
+	eval "nvme-peer route $node $(np_address np1) | grep -q explanation:"
+ktap_check "route to no function" \
+	prints 1 'no PCI function has this address' nvme-peer route "$node" 0000:fe:1f.7
+ktap_check "route to what is no address" \
+	prints 2 'PCI address' nvme-peer route "$node" here
+ktap_check "route of what is no dma-buf" \
+	prints 1 'not a dma-buf' nvme-peer route "$node" --fd 0
+ktap_check "route of a closed descriptor" \
+	prints 1 'not open' nvme-peer route "$node" --fd 77
+
+if [[ -e /dev/udmabuf || -e /dev/dma_heap/system ]]; then
+	ktap_check "host memory is imported" \
+		is host-memory json verdict -- nvme-peer --json import-check "$node" --host 1048576
+	ktap_check "host memory is not device memory" \
+		prints 1 'exporter delivers host RAM' \
+		nvme-peer import-check "$node" --host 65536 --require-device
+	ktap_check "the CPU as a peer reads through its own queue pair" \
+		prints 0 'reads: 64' nvme-peer qp check "$node" "$namespace"
+	ktap_check "a shallow queue pair works" \
+		prints 0 'sq_entries: 2$' nvme-peer qp check "$node" "$namespace" --entries 2
+	ktap_check "the kernel writes none of its doorbells" \
+		is 0 json cpu_doorbell_writes -- nvme-peer --json qp check "$node" "$namespace"
+else
+	for name in "host memory" "host memory, refused" "CPU as a peer" "shallow" "doorbells"; do
+		ktap_skip "$name" "the kernel has no udmabuf and no dma heap"
+	done
+fi
+ktap_check "one entry is refused with the limit" \
+	prints 1 '2 to [0-9]+ in each ring' nvme-peer qp check "$node" "$namespace" --entries 1
+ktap_check "too many entries are refused with the limit" \
+	prints 1 'CAP.MQES' nvme-peer qp check "$node" "$namespace" --entries 1000000
+ktap_check "a refusal is JSON too" \
+	is 22 json refused errno -- nvme-peer --json qp check "$node" "$namespace" --entries 1
+
+# A process that holds a queue pair: struct nvme_peer_qp_create with 32 entries.
+hold_queue_pair() {
+	exec python3 -c '
+import fcntl, struct, sys, time
+node = open("/dev/" + sys.argv[1], "r+b", buffering=0)
+request = bytearray(struct.pack("=8I2Q4I", 64, 0, 0, 0, 32, 32, 0, 0, 0, 0, 0, 0, 0, 0))
+fcntl.ioctl(node, ord("N") << 8 | 0xa5, request)
+print("held", flush=True)
+time.sleep(60)' "$node"
+}
+
+ktap_check "nobody holds a queue pair" prints 0 'none' nvme-peer qp list
+mkfifo /tmp/tool-held
+hold_queue_pair >/tmp/tool-held &
+holder=$!
+read -r held </tmp/tool-held
+ktap_check "a queue pair is held" test "$held" = held
+ktap_check "qp list finds its process" \
+	is "$holder" json queue_pairs 0 pid -- nvme-peer --json qp list
+ktap_check "and its controller" \
+	is "$node" json queue_pairs 0 controller -- nvme-peer --json qp list
+fd=$(json queue_pairs 0 fd -- nvme-peer --json qp list)
+ktap_check "qp status shows it" prints 0 'sq_entries: 32' nvme-peer qp status "$holder" "$fd"
+ktap_check "a file that is none" prints 1 'not a queue pair' nvme-peer qp status "$holder" 1
+kill "$holder"
+wait "$holder" 2>/dev/null
+ktap_check "it goes with its process" prints 0 'none' nvme-peer qp list
+
+ktap_check "a user without rights is told so" \
+	prints 1 'permissions of the node' setpriv --reuid=65534 --clear-groups nvme-peer info "$node"
+ktap_end
