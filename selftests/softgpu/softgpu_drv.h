@@ -29,6 +29,7 @@
  * @jobs: running jobs of all files
  * @invalidations: times that an exporter told an import to let go
  * @interrupts: interrupts taken
+ * @cpu_maps: times that the CPU mapped a dma-buf of this device, or a page of one
  */
 struct softgpu_info {
 	__u64 hbm_bytes;
@@ -41,6 +42,7 @@ struct softgpu_info {
 	__u32 jobs;
 	__u64 invalidations;
 	__u64 interrupts;
+	__u64 cpu_maps;
 };
 
 #define SOFTGPU_INFO		_IOR('g', 0, struct softgpu_info)

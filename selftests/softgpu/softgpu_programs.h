@@ -21,7 +21,8 @@
  * @SOFTGPU_WRITE: write the pattern to every block of the range
  * @SOFTGPU_VERIFY: read every block of the range and compare with the pattern
  * @SOFTGPU_MIXED: write the range once, then read and write random parts of it
- *	and compare what was read
+ *	and compare what was read; at the end the range holds the pattern.  A
+ *	thread uses at most 1024 times @blocks blocks of the range
  * @SOFTGPU_RANDOM: read random parts of the range, which hold the pattern, and
  *	compare
  * @SOFTGPU_LATENCY: read random parts, one at a time, and note how long each took

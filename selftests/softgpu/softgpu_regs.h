@@ -138,7 +138,8 @@ enum softgpu_status {
  * @bytes_written: by them; for programs on memory, bytes stored
  * @errors: commands that failed
  * @mismatches: 8-byte words that were not what they should be
- * @where: block or GPU address of the first mismatch, error or fault
+ * @where: block or GPU address of the first mismatch, error or fault; all ones
+ *	if there was none
  * @value: what a load or a poll found; the wrong word after a mismatch
  * @latency_ns: sum over completed commands, for programs that wait for each
  * @latency_min_ns: of them

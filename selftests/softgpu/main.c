@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * softgpu: a stand-in for a GPU, for tests of nvme-peer in virtual machines.
+ *
+ *	softgpu --socket PATH [--hbm-mb N] [--once]
+ *
+ * A PCI function to QEMU's vfio-user-pci: memory of its own in a BAR, bus
+ * mastering, an interrupt, and engines that run programs made from the device
+ * library that real GPUs run (softgpu_regs.h).
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gpu.h"
+
+/* Address space for HBM and for what goes through the page table. */
+#define ADDRESS_SPACE	(GPU_MMU_VA - GPU_HBM_VA + (1ULL << 40))
+
+struct options {
+	const char *socket;
+	uint64_t hbm_bytes;
+	bool once;
+};
+
+static _Noreturn void usage(void)
+{
+	fputs("usage: softgpu --socket PATH [--hbm-mb N] [--once]\n"
+	      "  --socket PATH  unix socket to listen on for QEMU's vfio-user-pci\n"
+	      "  --hbm-mb N     memory in MiB, a power of two (64)\n"
+	      "  --once         end when the first client leaves\n", stderr);
+	exit(2);
+}
+
+static void parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "hbm-mb", required_argument, NULL, 'm' },
+		{ "once", no_argument, NULL, '1' },
+		{ 0 }
+	};
+	char *end = "";
+	int option;
+
+	*options = (struct options){ .hbm_bytes = 64ULL << 20 };
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		if (option == 's')
+			options->socket = optarg;
+		else if (option == 'm')
+			options->hbm_bytes = strtoull(optarg, &end, 10) << 20;
+		else if (option == '1')
+			options->once = true;
+		else
+			usage();
+	}
+	if (!options->socket || optind != argc || *end ||
+	    options->hbm_bytes < (1ULL << 20) ||
+	    options->hbm_bytes > GPU_MMU_VA - GPU_HBM_VA ||
+	    (options->hbm_bytes & (options->hbm_bytes - 1)))
+		usage();
+}
+
+/*
+ * HBM lies at its GPU address.  The rest of GPU address space is reserved and
+ * inaccessible, so that a program that takes such an address for a pointer
+ * faults instead of hitting something.
+ */
+static int make_hbm(struct gpu *gpu)
+{
+	void *wanted = (void *)(uintptr_t)GPU_HBM_VA;
+
+	gpu->hbm_fd = memfd_create("softgpu-hbm", MFD_CLOEXEC);
+	if (gpu->hbm_fd < 0 ||
+	    ftruncate(gpu->hbm_fd, (off_t)gpu->hbm_bytes))
+		return -errno;
+	if (mmap(wanted, ADDRESS_SPACE, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+		 MAP_FIXED_NOREPLACE, -1, 0) != wanted)
+		return -ENOMEM;
+	if (mmap(wanted, gpu->hbm_bytes, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED, gpu->hbm_fd, 0) != wanted)
+		return -errno;
+	gpu->hbm = wanted;
+	return 0;
+}
+
+static int serve(struct gpu *gpu, const struct options *options)
+{
+	int listener = vfu_listen(options->socket), client, ret;
+
+	if (listener < 0)
+		return listener;
+	do {
+		client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		if (client < 0)
+			return -errno;
+		ret = vfu_serve(gpu->vfu, client);
+		if (ret)
+			fprintf(stderr, "softgpu: client: %s\n", strerror(-ret));
+	} while (!options->once);
+	unlink(options->socket);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static struct gpu gpu;
+	struct vfu_device device;
+	struct options options;
+	int ret;
+
+	parse(argc, argv, &options);
+	/* Waits of programs are shorter than the default slack. */
+	prctl(PR_SET_TIMERSLACK, 1000);
+	gpu.view = 1;
+	gpu.hbm_bytes = options.hbm_bytes;
+	ret = make_hbm(&gpu);
+	if (!ret) {
+		gpu_describe(&gpu, &device);
+		gpu.vfu = vfu_create(&device, &gpu);
+		ret = gpu.vfu ? engines_start(&gpu) : -ENOMEM;
+	}
+	if (!ret) {
+		ret = serve(&gpu, &options);
+		engines_exit(&gpu);
+	}
+	if (ret)
+		fprintf(stderr, "softgpu: %s\n", strerror(-ret));
+	return ret ? 1 : 0;
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * GPU addresses: HBM directly, everything else through the page table to HBM
+ * or to the bus.
+ *
+ * Invalidation.  The driver clears page table entries and then writes
+ * SOFTGPU_REG_INVALIDATE, which starts a new view.  A lane notes the view
+ * before it looks into the page table and takes the note back after its access.
+ * Either the reader of the register sees the note of the old view, and
+ * reports that it is still in use, or the lane sees the cleared entry.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "gpu.h"
+#include "softgpu_platform.h"
+
+void *gpu_hbm(const struct gpu *gpu, uint64_t address, uint64_t length)
+{
+	uint64_t offset = address - GPU_HBM_VA;
+
+	if (address < GPU_HBM_VA || offset > gpu->hbm_bytes ||
+	    length > gpu->hbm_bytes - offset)
+		return NULL;
+	return gpu->hbm + offset;
+}
+
+_Noreturn void lane_fault(struct lane *lane, uint64_t address)
+{
+	struct gpu *gpu = lane->slot->gpu;
+
+	/* A fault because of an abort or a reset is none. */
+	lane_check(lane);
+	atomic_store(&gpu->fault_address, address);
+	atomic_fetch_add(&gpu->faults, 1);
+	lane_note(lane, 0, address, 0);
+	lane_escape(lane, SOFTGPU_FAULT);
+}
+
+/* --- Views --------------------------------------------------------------- */
+
+static void view_enter(struct lane *lane)
+{
+	atomic_store(&lane->view, atomic_load(&lane->slot->gpu->view));
+	/* The note is visible before the page table is looked at. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void view_leave(struct lane *lane)
+{
+	atomic_store_explicit(&lane->view, 0, memory_order_release);
+}
+
+bool memory_invalidating(struct gpu *gpu)
+{
+	uint32_t view = atomic_load(&gpu->view);
+	unsigned int i, k;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	for (i = 0; i < SOFTGPU_MAX_SLOTS; i++) {
+		for (k = 0; k < SOFTGPU_MAX_THREADS; k++) {
+			uint32_t seen = atomic_load(&gpu->slots[i].lanes[k].view);
+
+			if (seen && seen != view)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* --- Translation --------------------------------------------------------- */
+
+/* The page table entry of @address, 0 if there is none. */
+static uint64_t table_entry(const struct gpu *gpu, uint64_t address)
+{
+	uint64_t index = (address - GPU_MMU_VA) / SOFTGPU_PAGE;
+	uint64_t *entry;
+
+	if (address < GPU_MMU_VA || index >= atomic_load(&gpu->table_pages))
+		return 0;
+	entry = gpu_hbm(gpu, GPU_HBM_VA + atomic_load(&gpu->table) + 8 * index,
+			8);
+	if (!entry || (uintptr_t)entry % 8)
+		return 0;
+	return __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+}
+
+static bool entry_allows(uint64_t entry, bool write)
+{
+	uint64_t need = SOFTGPU_PTE_VALID | (write ? SOFTGPU_PTE_WRITE : 0);
+
+	return (entry & need) == need;
+}
+
+/* --- HBM ----------------------------------------------------------------- */
+
+static void copy(void *to, const void *from, size_t length)
+{
+	uintptr_t misaligned = ((uintptr_t)to | (uintptr_t)from) & (length - 1);
+
+	if (length == 8 && !misaligned)
+		__atomic_store_n((uint64_t *)to,
+				 __atomic_load_n((const uint64_t *)from,
+						 __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
+	else if (length == 4 && !misaligned)
+		__atomic_store_n((uint32_t *)to,
+				 __atomic_load_n((const uint32_t *)from,
+						 __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
+	else
+		memcpy(to, from, length);
+}
+
+/* --- Accesses ------------------------------------------------------------ */
+
+/**
+ * struct access - an access by a lane, and how much of it is left
+ * @address: next GPU address
+ * @data: next byte in this process
+ * @length: bytes left
+ * @write: a store
+ * @flags: VFU_DMA_MESSAGE
+ */
+struct access {
+	uint64_t address;
+	char *data;
+	size_t length;
+	bool write;
+	unsigned int flags;
+};
+
+static int access_hbm(const struct gpu *gpu, const struct access *access,
+		      uint64_t address, size_t length)
+{
+	void *memory = gpu_hbm(gpu, address, length);
+
+	if (!memory)
+		return -EFAULT;
+	if (access->write)
+		copy(memory, access->data, length);
+	else
+		copy(access->data, memory, length);
+	return 0;
+}
+
+static int access_bus(struct lane *lane, const struct access *access,
+		      uint64_t address, size_t length)
+{
+	struct vfu *vfu = lane->slot->gpu->vfu;
+
+	if (access->write) {
+		lane_add(lane, remote_writes, 1);
+		return vfu_dma_write(vfu, address, access->data, length,
+				     access->flags);
+	}
+	lane_add(lane, remote_reads, 1);
+	return vfu_dma_read(vfu, address, access->data, length, access->flags);
+}
+
+/* What of @access lies in its first page. */
+static int access_page(struct lane *lane, const struct access *access,
+		       size_t length)
+{
+	const struct gpu *gpu = lane->slot->gpu;
+	uint64_t offset = access->address % SOFTGPU_PAGE, entry;
+	int ret = -EFAULT;
+
+	view_enter(lane);
+	entry = table_entry(gpu, access->address);
+	if (!entry_allows(entry, access->write))
+		ret = -EFAULT;
+	else if (entry & SOFTGPU_PTE_HBM)
+		ret = access_hbm(gpu, access, GPU_HBM_VA + offset +
+				 (entry & SOFTGPU_PTE_ADDRESS), length);
+	else
+		ret = access_bus(lane, access, offset +
+				 (entry & SOFTGPU_PTE_ADDRESS), length);
+	view_leave(lane);
+	return ret;
+}
+
+static void access_all(struct lane *lane, struct access *access)
+{
+	const struct gpu *gpu = lane->slot->gpu;
+	size_t length;
+
+	lane_check(lane);
+	if (!access_hbm(gpu, access, access->address, access->length))
+		return;
+	while (access->length) {
+		length = SOFTGPU_PAGE - access->address % SOFTGPU_PAGE;
+		if (length > access->length)
+			length = access->length;
+		if (access_page(lane, access, length))
+			lane_fault(lane, access->address);
+		access->address += length;
+		access->data += length;
+		access->length -= length;
+		lane_check(lane);
+	}
+}
+
+void lane_read(struct lane *lane, uint64_t address, void *data, size_t length,
+	       unsigned int flags)
+{
+	struct access access = { address, data, length, false, flags };
+
+	access_all(lane, &access);
+}
+
+void lane_write(struct lane *lane, uint64_t address, const void *data,
+		size_t length, unsigned int flags)
+{
+	struct access access = { address, (char *)data, length, true, flags };
+
+	access_all(lane, &access);
+}
+
+void lane_post(struct lane *lane, uint64_t address, uint32_t value)
+{
+	struct gpu *gpu = lane->slot->gpu;
+	uint64_t entry;
+	int ret = -EFAULT;
+
+	lane_check(lane);
+	if (gpu_hbm(gpu, address, sizeof(value))) {
+		lane_write(lane, address, &value, sizeof(value), 0);
+		return;
+	}
+	view_enter(lane);
+	entry = table_entry(gpu, address);
+	if (address % 4 == 0 && entry_allows(entry, true) &&
+	    !(entry & SOFTGPU_PTE_HBM))
+		ret = vfu_dma_post(gpu->vfu, (entry & SOFTGPU_PTE_ADDRESS) +
+				   address % SOFTGPU_PAGE,
+				   &value, sizeof(value));
+	view_leave(lane);
+	if (ret)
+		lane_fault(lane, address);
+	lane_add(lane, doorbells, 1);
+	lane_add(lane, remote_writes, 1);
+}
+
+/* --- What the device library asks of the machine -------------------------- */
+
+void softgpu_sq_store(uint64_t address, const uint32_t value[4])
+{
+	struct lane *lane = current_lane;
+
+	lane_write(lane, address, value, 8, 0);
+	lane_write(lane, address + 8, value + 2, 8, 0);
+}
+
+/* The half with the phase tag first, so that no torn entry passes. */
+void softgpu_cq_load(uint64_t address, uint32_t value[4])
+{
+	struct lane *lane = current_lane;
+
+	lane_read(lane, address + 8, value + 2, 8, 0);
+	lane_read(lane, address, value, 8, 0);
+	if (lane->polled[0] == address && lane->polled[1] == value[3]) {
+		backoff_wait(&lane->polling);
+		return;
+	}
+	lane->polled[0] = address;
+	lane->polled[1] = value[3];
+	lane->polling.rounds = 0;
+}
+
+void softgpu_doorbell_store(uint64_t address, uint32_t value)
+{
+	lane_post(current_lane, address, value);
+}
+
+uint32_t softgpu_status_load(uint64_t address)
+{
+	uint32_t value;
+
+	lane_read(current_lane, address, &value, sizeof(value), 0);
+	return value;
+}
+
+void softgpu_list_store(uint64_t address, uint64_t value)
+{
+	lane_write(current_lane, address, &value, sizeof(value), 0);
+}
