@@ -182,13 +182,18 @@ TEST_F(bad_input, unknown_flags)
 	size_t i;
 
 	for (i = 0; i < CALLS; i++) {
+		struct call before;
+
 		call = calls[i];
 		call.header.size = (uint32_t)call.size;
 		call.header.flags |= UNKNOWN_FLAG;
+		before = call;
 		EXPECT_EQ(-EINVAL, np_ioctl(fd_for(&call, self->ctrl.fd, self->qp.qp_fd),
 					    call.number, &call.header)) {
 			TH_LOG("%s", call.name);
 		}
+		/* A call that fails writes nothing back. */
+		EXPECT_EQ(0, memcmp(&before, &call, sizeof(call)));
 	}
 }
 
@@ -438,6 +443,10 @@ TEST_F(bad_input, no_queue_identifier_left)
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	count = info.qids_peer_free;
 	ASSERT_LT(0, count);
+	/* One pool: at most half for peers by default, and the CPU keeps its own. */
+	EXPECT_GE(info.qids_total / 2, info.qids_peer_max);
+	EXPECT_GE(info.qids_total, info.qids_peer_max + info.qids_cpu);
+	EXPECT_LE(1, info.qids_cpu);
 	all = calloc(count, sizeof(*all));
 	ASSERT_NE(NULL, all);
 	for (i = 0; i < count; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How the controller reaches other functions' memory: the verdict and its
- * reason, in each topology, and what Linux's own peer-to-peer code thinks.
+ * reason, in each topology, and what Linux's own peer-to-peer code thinks; and
+ * in whose domain the addresses are that it hands out.
  *
  * topology: root switch switch-acs stranger
  */
@@ -174,6 +175,28 @@ TEST_F(route, host_memory_is_refused_where_device_memory_is_required)
 	close(dmabuf);
 	close(memory);
 	close(udmabuf);
+}
+
+/* The table's addresses are of the controller's own domain, and no other. */
+TEST_F(route, physical_addresses_show_only_where_they_are_dma_addresses)
+{
+	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	struct np_buffer buffer;
+	uint64_t entry = 0;
+	off_t where;
+
+	ASSERT_LE(0, pagemap);
+	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, 4, 0));
+	buffer.bytes[0] = 1;
+	where = (off_t)((uintptr_t)buffer.bytes / NP_PAGE * sizeof(entry));
+	ASSERT_EQ(sizeof(entry), pread(pagemap, &entry, sizeof(entry), where));
+	/* Bits 54 to 0 are the page frame, for those who may know. */
+	entry = (entry & ((1ULL << 55) - 1)) * NP_PAGE;
+	ASSERT_NE(0, entry);
+	EXPECT_EQ(self->ctrl.info.domain == NVME_PEER_DOMAIN_PHYSICAL, buffer.table[0] == entry);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
+	np_buffer_close(&buffer);
+	close(pagemap);
 }
 
 TEST_HARNESS_MAIN
