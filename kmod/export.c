@@ -327,7 +327,8 @@ static struct sg_table *nvmep_map_pages(const struct nvmep_host_pages *host,
 	if (err)
 		goto free_table;
 	/* Both sides poll it and nobody syncs: a bounce buffer is no ring. */
-	if (dma_need_sync(attach->dev, sg_dma_address(sgt->sgl))) {
+	if (nvmep_dma_bounces(attach->dev, sg_dma_address(sgt->sgl),
+			      host->pages[0])) {
 		err = -EOPNOTSUPP;
 		goto unmap;
 	}

@@ -16,6 +16,7 @@
 
 #include <linux/dma-mapping.h>
 #include <linux/gfp.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -23,6 +24,7 @@
 #include "import.h"
 #include "peer.h"
 #include "ring.h"
+#include "route.h"
 
 /* Contiguous pages, each with its own reference count, freed one by one. */
 static struct page *nvmep_alloc_contiguous(int node, unsigned int count)
@@ -94,6 +96,25 @@ void nvmep_host_pages_free(struct nvmep_host_pages *host)
 }
 
 /**
+ * nvmep_dma_bounces() - tell whether a device sees a copy of a page
+ * @dev: the device
+ * @dma: where the page was mapped for it
+ * @page: the page
+ *
+ * dma_need_sync() alone does not do behind an IOMMU: older kernels say yes for
+ * every mapping there.
+ *
+ * Return: true if @dma leads to a bounce buffer.
+ */
+bool nvmep_dma_bounces(struct device *dev, dma_addr_t dma, struct page *page)
+{
+	if (nvmep_route_translated(dev))
+		return iommu_iova_to_phys(iommu_get_domain_for_dev(dev), dma) !=
+		       page_to_phys(page);
+	return dma_need_sync(dev, dma);
+}
+
+/**
  * nvmep_ring_init_host() - make a ring of host memory
  * @ring: its @bytes are set, the rest is zero
  * @ctrl: the controller that it is mapped for
@@ -115,7 +136,7 @@ int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 	if (dma_mapping_error(ctrl->dev, ring->dma))
 		return -ENOMEM;
 	ring->mapped = true;
-	if (dma_need_sync(ctrl->dev, ring->dma))
+	if (nvmep_dma_bounces(ctrl->dev, ring->dma, host->pages[0]))
 		return -EOPNOTSUPP;
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include <linux/types.h>
 
+struct device;
 struct nvmep_buf;
 struct nvmep_ctrl;
 struct nvmep_peers;
@@ -55,6 +56,7 @@ struct nvmep_ring {
 struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
 						size_t bytes);
 void nvmep_host_pages_free(struct nvmep_host_pages *host);
+bool nvmep_dma_bounces(struct device *dev, dma_addr_t dma, struct page *page);
 
 int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
