@@ -111,7 +111,7 @@ void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
  */
 void nvmep_debugfs_init(void)
 {
-	nvmep_debugfs_root = debugfs_create_dir("nvme_peer", NULL);
+	nvmep_debugfs_root = debugfs_create_dir("nvme-peer", NULL);
 	nvmep_peer_debugfs_module(nvmep_debugfs_root);
 }
 
