@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Injected failures: see fault.h. */
+#include "fault.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEBUGFS		"/sys/kernel/debug/"
+#define MODULE		"[nvme_peer]"
+#define DRIVER		"nvme-peer"
+#define KMEMLEAK	DEBUGFS "kmemleak"
+#define MAX_WORKERS	256
+
+static const char *const kinds[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
+
+static int set(const char *kind, const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "%s/%s", kind, name);
+	return np_write_file(path, value);
+}
+
+/* Lowest and highest text address of the module; kallsyms is sorted by nothing. */
+static int module_text(unsigned long *first, unsigned long *last)
+{
+	FILE *symbols = fopen("/proc/kallsyms", "re");
+	unsigned long address;
+	char line[512], type;
+
+	if (!symbols)
+		return -errno;
+	*first = ~0UL;
+	*last = 0;
+	while (fgets(line, sizeof(line), symbols)) {
+		if (!strstr(line, MODULE) || sscanf(line, "%lx %c", &address, &type) != 2 ||
+		    tolower(type) != 't')
+			continue;
+		if (address < *first)
+			*first = address;
+		if (address > *last)
+			*last = address;
+	}
+	fclose(symbols);
+	return *last ? 0 : -ENOENT;
+}
+
+static int restrict_to_module(const char *kind)
+{
+	unsigned long first, last;
+	char text[32];
+	int ret;
+
+	ret = module_text(&first, &last);
+	if (ret)
+		return ret;
+	snprintf(text, sizeof(text), "%#lx", first);
+	ret = set(kind, "require-start", text);
+	/* The last function ends somewhere in the page after its first byte. */
+	snprintf(text, sizeof(text), "%#lx", last + NP_PAGE);
+	return ret ?: set(kind, "require-end", text);
+}
+
+int fault_setup(void)
+{
+	unsigned int i;
+	int ret;
+
+	if (access("/proc/thread-self/fail-nth", W_OK))
+		return -EOPNOTSUPP;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		ret = restrict_to_module(kinds[i]);
+		if (ret)
+			return ret;
+		set(kinds[i], "verbose", "0");
+		set(kinds[i], "probability", "0");
+		/* Not every kind has these. */
+		set(kinds[i], "ignore-gfp-wait", "N");
+		set(kinds[i], "ignore-gfp-highmem", "N");
+		set(kinds[i], "min-order", "0");
+	}
+	return 0;
+}
+
+static int write_nth(const char *path, unsigned int n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", n);
+	return np_write_file(path, text);
+}
+
+/* 0 there means that the counter, which was not 0, ran out. */
+static bool ran_out(const char *path)
+{
+	char text[16] = "";
+
+	return !np_read_file(path, text, sizeof(text)) && !strtoul(text, NULL, 10);
+}
+
+/* Worker threads armed by fault_arm(): others may have come since. */
+static pid_t workers[MAX_WORKERS];
+static unsigned int worker_count;
+
+static bool is_worker(const char *pid)
+{
+	char path[320], name[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/%s/comm", pid);
+	return !np_read_file(path, name, sizeof(name)) && !strncmp(name, "kworker/", 8);
+}
+
+static void find_workers(void)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+
+	worker_count = 0;
+	if (!proc)
+		return;
+	while ((entry = readdir(proc)) && worker_count < MAX_WORKERS)
+		if (isdigit((unsigned char)entry->d_name[0]) && is_worker(entry->d_name))
+			workers[worker_count++] = (pid_t)strtol(entry->d_name, NULL, 10);
+	closedir(proc);
+}
+
+static const char *worker_path(unsigned int i)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fail-nth", (int)workers[i]);
+	return path;
+}
+
+int fault_arm(enum fault_where where, unsigned int n)
+{
+	unsigned int i;
+
+	if (where == FAULT_CALLER)
+		return write_nth("/proc/thread-self/fail-nth", n);
+	find_workers();
+	for (i = 0; i < worker_count; i++)
+		write_nth(worker_path(i), n);
+	return worker_count ? 0 : -ESRCH;
+}
+
+bool fault_disarm(enum fault_where where)
+{
+	bool fired = false;
+	unsigned int i;
+
+	if (where == FAULT_CALLER) {
+		fired = ran_out("/proc/thread-self/fail-nth");
+		write_nth("/proc/thread-self/fail-nth", 0);
+		return fired;
+	}
+	for (i = 0; i < worker_count; i++) {
+		fired |= ran_out(worker_path(i));
+		write_nth(worker_path(i), 0);
+	}
+	return fired;
+}
+
+int fault_dma_mappings(void)
+{
+	FILE *dump = fopen(DEBUGFS "dma-api/dump", "re");
+	char line[512];
+	int count = 0;
+
+	if (!dump)
+		return -errno;
+	while (fgets(line, sizeof(line), dump))
+		if (!strncmp(line, DRIVER " ", strlen(DRIVER " ")))
+			count++;
+	fclose(dump);
+	return count;
+}
+
+void fault_leaks_clear(void)
+{
+	np_write_file(KMEMLEAK, "clear");
+}
+
+/* Reports begin with "unreferenced object" and go on with an indented trace. */
+int fault_leaks(void)
+{
+	bool ours = false;
+	char line[512];
+	int count = 0;
+	FILE *file;
+
+	/* Young objects are not reported, and one scan may see a stale pointer. */
+	np_sleep_ms(6000);
+	np_write_file(KMEMLEAK, "scan");
+	np_write_file(KMEMLEAK, "scan");
+	file = fopen(KMEMLEAK, "re");
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "unreferenced", 12))
+			ours = false;
+		if (!ours && strstr(line, MODULE)) {
+			ours = true;
+			count++;
+		}
+		if (ours)
+			printf("# %s", line);
+	}
+	fclose(file);
+	return count;
+}

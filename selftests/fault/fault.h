@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Make the n-th allocation or user copy of the module fail, and see afterwards
+ * that nothing is left behind. Needs a kernel with fault injection.
+ */
+#ifndef FAULT_H
+#define FAULT_H
+
+#include <stdbool.h>
+
+#include "nptest.h"
+
+/**
+ * enum fault_where - in whose context the module is to fail
+ * @FAULT_CALLER: in the calling thread
+ * @FAULT_WORKERS: in the kernel's worker threads
+ */
+enum fault_where {
+	FAULT_CALLER,
+	FAULT_WORKERS,
+};
+
+/*
+ * Let allocations fail whatever their flags, but only below functions of
+ * nvme_peer.ko. -EOPNOTSUPP: this kernel cannot inject failures.
+ */
+int fault_setup(void);
+
+/* From here on the @n-th chance to fail, counted from 1, is taken. */
+int fault_arm(enum fault_where where, unsigned int n);
+/* No more failures. Returns whether one was injected since fault_arm(). */
+bool fault_disarm(enum fault_where where);
+
+/* DMA mappings that nvme-peer holds, as DMA_API_DEBUG counts them, or -errno. */
+int fault_dma_mappings(void);
+
+/* Forget what kmemleak found so far; count what it finds of nvme_peer.ko now. */
+void fault_leaks_clear(void);
+int fault_leaks(void);
+
+#endif /* FAULT_H */

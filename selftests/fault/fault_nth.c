@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Every path through the module with its first allocation or user copy failing,
+ * then its second, and so on until it passes. After each: the right error,
+ * nothing left behind, and a device that works.
+ *
+ * kernels: debug
+ * iommu: on
+ * timeout: 450
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scenario.h"
+#include "kselftest.h"
+
+#define MOST_FAILURES	4000U
+#define SETTLE_MS	20000
+
+/**
+ * struct baseline - what there is when nothing is going on
+ * @objects: of the controller
+ * @mappings: DMA mappings
+ */
+struct baseline {
+	char objects[NP_OBJECTS];
+	int mappings;
+};
+
+static int take_baseline(struct stage *stage, struct baseline *baseline)
+{
+	baseline->mappings = fault_dma_mappings();
+	return np_objects(&stage->ctrl, baseline->objects);
+}
+
+/* What stands out of line after a failure, or NULL. */
+static const char *left_behind(struct stage *stage, const struct baseline *baseline)
+{
+	if (np_objects_settle(&stage->ctrl, baseline->objects, SETTLE_MS))
+		return "objects are left";
+	if (fault_dma_mappings() != baseline->mappings)
+		return "DMA mappings are left";
+	if (stage_check(stage))
+		return "the device does not work";
+	return NULL;
+}
+
+/* The errors that a user may see when memory is short or a pointer is bad. */
+static bool is_honest(int error)
+{
+	return error == -ENOMEM || error == -EFAULT;
+}
+
+/* A controller that is not live any more is bound anew, which must help. */
+static int revive(struct stage *stage)
+{
+	struct nvme_peer_info info;
+
+	if (np_bound(stage->ctrl.address) && !np_info(stage->ctrl.fd, &info) &&
+	    info.state == NVME_PEER_CTRL_LIVE)
+		return 0;
+	np_ctrl_close(&stage->ctrl);
+	if (np_bound(stage->ctrl.address))
+		np_unbind(stage->ctrl.address);
+	return np_ctrl_open(&stage->ctrl, "np0");
+}
+
+/*
+ * One round: @fired says whether the @n-th chance to fail came at all. Without
+ * a @baseline nothing is compared with it.
+ */
+static const char *one_round(struct stage *stage, const struct scenario *scenario, unsigned int n,
+			     const struct baseline *baseline, bool *fired, int *error)
+{
+	const char *wrong = NULL;
+
+	if (scenario->prepare && scenario->prepare(stage))
+		wrong = "cannot be prepared";
+	if (!wrong) {
+		if (fault_arm(scenario->where, n))
+			return "cannot be made to fail";
+		*error = scenario->act(stage);
+		*fired = fault_disarm(scenario->where);
+		if (*error && !*fired)
+			wrong = "fails without a cause";
+		else if (*error && scenario->must_succeed)
+			wrong = "fails, and nobody could be told";
+		else if (*error && !scenario->may_die && !is_honest(*error))
+			wrong = "fails with another error than ENOMEM or EFAULT";
+	}
+	stage_clear(stage);
+	if (scenario->may_die && revive(stage))
+		return "the controller cannot be revived";
+	if (wrong || !baseline)
+		return wrong;
+	return left_behind(stage, baseline);
+}
+
+static bool sweep(struct stage *stage, const struct scenario *scenario)
+{
+	struct baseline baseline;
+	unsigned int n, survived = 0;
+	bool fired = true;
+	const char *wrong;
+	int error = 0;
+
+	/* Once without failures: what is allocated on first use is not left behind. */
+	wrong = one_round(stage, scenario, ~0U, NULL, &fired, &error);
+	if (!wrong && take_baseline(stage, &baseline))
+		wrong = "no object counts";
+	if (wrong) {
+		ksft_print_msg("%s: without failures (%s): %s\n", scenario->name, strerror(-error),
+			       wrong);
+		return false;
+	}
+	fired = true;
+	for (n = 1; fired && n < MOST_FAILURES; n++) {
+		fired = false;
+		wrong = one_round(stage, scenario, n, &baseline, &fired, &error);
+		if (wrong) {
+			ksft_print_msg("%s: failure %u (%s): %s\n", scenario->name, n,
+				       strerror(-error), wrong);
+			return false;
+		}
+		survived += fired && !error;
+	}
+	ksft_print_msg("%s: %u failures injected, %u survived\n", scenario->name, n - 2, survived);
+	return n < MOST_FAILURES;
+}
+
+int main(int argc, char **argv)
+{
+	struct stage stage;
+	unsigned int i;
+	int ret;
+
+	ksft_print_header();
+	ret = fault_setup();
+	if (ret == -EOPNOTSUPP)
+		ksft_exit_skip("no fault injection in this kernel\n");
+	if (ret || stage_open(&stage))
+		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
+	ksft_set_plan(scenario_count + 1);
+	fault_leaks_clear();
+	for (i = 0; i < scenario_count; i++) {
+		/* An argument is a part of the names to run. */
+		if (argc > 1 && !strstr(scenarios[i].name, argv[1])) {
+			ksft_test_result_skip("%s\n", scenarios[i].name);
+			continue;
+		}
+		ksft_test_result(sweep(&stage, &scenarios[i]), "%s\n", scenarios[i].name);
+	}
+	if (access("/sys/kernel/debug/kmemleak", W_OK))
+		ksft_test_result_skip("kmemleak is off\n");
+	else
+		ksft_test_result(!fault_leaks(), "kmemleak finds nothing\n");
+	stage_close(&stage);
+	ksft_finished();
+}

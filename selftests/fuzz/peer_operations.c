@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The peer interface: every ioctl, nearly right. */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "softgpu_drv.h"
+
+#define MOST_PAGES	40
+
+/*
+ * Call with @argument spoiled, misplaced or of another size: 0 or -errno. What
+ * the kernel writes back is in @argument if it was not misplaced.
+ */
+static int call(struct fuzz_thread *thread, const char *name, int fd, unsigned long cmd,
+		void *argument, uint32_t size)
+{
+	/* Room behind for a structure that says it is longer. */
+	uint8_t bytes[512] = { 0 };
+	void *placed;
+	int ret;
+
+	memcpy(bytes, argument, size);
+	fuzz_mangle(thread, bytes, fuzz_one_in(thread, 8) ? size + 16 : size);
+	placed = fuzz_place(thread, bytes, size);
+	ret = np_ioctl(fd, cmd, placed);
+	fuzz_result(thread, name, ret);
+	if (!ret && placed == bytes)
+		memcpy(argument, bytes, size);
+	return ret ?: placed == bytes ? 0 : 1;
+}
+
+static bool controller(struct fuzz_thread *thread, struct fuzz_resource *resource)
+{
+	return fuzz_pick(thread, FUZZ_CONTROLLER, resource);
+}
+
+static uint32_t some_handle(struct fuzz_thread *thread)
+{
+	struct fuzz_resource handle;
+
+	if (fuzz_one_in(thread, 8) || !fuzz_pick(thread, FUZZ_HANDLE, &handle))
+		return fuzz_below(thread, 8);
+	return handle.what;
+}
+
+/* A dma-buf of any origin, ours included, or what is none. */
+static int some_dmabuf(struct fuzz_thread *thread)
+{
+	static const enum fuzz_kind kinds[] = {
+		FUZZ_BUFFER, FUZZ_BUFFER, FUZZ_BUFFER, FUZZ_EXPORT, FUZZ_QP, FUZZ_CONTROLLER,
+	};
+	struct fuzz_resource resource;
+
+	if (!fuzz_pick(thread, kinds[fuzz_below(thread, 6)], &resource))
+		return -1;
+	return resource.fd;
+}
+
+static void info(struct fuzz_thread *thread)
+{
+	struct nvme_peer_info argument = { .size = sizeof(argument) };
+	struct fuzz_resource ctrl;
+
+	if (controller(thread, &ctrl))
+		call(thread, "INFO", ctrl.fd, NVME_PEER_INFO, &argument, sizeof(argument));
+}
+
+static void route(struct fuzz_thread *thread)
+{
+	struct nvme_peer_route argument = { .size = sizeof(argument) };
+	struct fuzz_resource ctrl;
+
+	if (!controller(thread, &ctrl))
+		return;
+	if (fuzz_one_in(thread, 2)) {
+		argument.flags = NVME_PEER_ROUTE_BY_ADDRESS;
+		argument.pci_address = fuzz_below(thread, 6) << 8 | fuzz_below(thread, 8) << 3;
+	} else {
+		argument.dmabuf_fd = some_dmabuf(thread);
+	}
+	call(thread, "ROUTE", ctrl.fd, NVME_PEER_ROUTE, &argument, sizeof(argument));
+}
+
+static void import(struct fuzz_thread *thread)
+{
+	struct nvme_peer_buf_import argument = { .size = sizeof(argument) };
+	struct fuzz_resource ctrl, handle = { .kind = FUZZ_HANDLE };
+
+	if (!controller(thread, &ctrl))
+		return;
+	argument.dmabuf_fd = some_dmabuf(thread);
+	if (fuzz_one_in(thread, 4))
+		argument.flags = NVME_PEER_BUF_REQUIRE_DEVICE;
+	if (call(thread, "BUF_IMPORT", ctrl.fd, NVME_PEER_BUF_IMPORT, &argument, sizeof(argument)))
+		return;
+	handle.fd = ctrl.fd;
+	handle.what = argument.handle;
+	fuzz_add(thread, &handle);
+}
+
+static void release(struct fuzz_thread *thread)
+{
+	struct nvme_peer_buf_release argument = { .size = sizeof(argument) };
+	struct fuzz_resource handle;
+
+	if (!fuzz_take(thread, FUZZ_HANDLE, &handle))
+		return;
+	argument.handle = handle.what;
+	call(thread, "BUF_RELEASE", handle.fd, NVME_PEER_BUF_RELEASE, &argument, sizeof(argument));
+}
+
+static void table(struct fuzz_thread *thread)
+{
+	uint64_t addresses[MOST_PAGES];
+	struct nvme_peer_buf_table argument = { .size = sizeof(argument) };
+	struct fuzz_resource handle;
+	int ret;
+
+	if (!fuzz_pick(thread, FUZZ_HANDLE, &handle))
+		return;
+	argument.handle = handle.what;
+	argument.count = fuzz_below(thread, MOST_PAGES);
+	argument.offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
+	argument.addresses = (uintptr_t)fuzz_place(thread, addresses, sizeof(addresses));
+	/* A larger count than there is room for would let the kernel write over this stack. */
+	ret = np_ioctl(handle.fd, NVME_PEER_BUF_TABLE, &argument);
+	fuzz_result(thread, "BUF_TABLE", ret);
+	if (!ret && !thread->rights->privileged)
+		fuzz_violation(thread, "BUF_TABLE without rights", 0);
+}
+
+static uint32_t ring_entries(struct fuzz_thread *thread)
+{
+	return fuzz_one_in(thread, 4) ? (uint32_t)fuzz_interesting(thread) :
+					2 + fuzz_below(thread, 126);
+}
+
+static void create(struct fuzz_thread *thread)
+{
+	struct nvme_peer_qp_create argument = { .size = sizeof(argument) };
+	struct fuzz_resource ctrl;
+	int ret;
+
+	if (!controller(thread, &ctrl))
+		return;
+	argument.sq_entries = ring_entries(thread);
+	argument.cq_entries = fuzz_one_in(thread, 2) ? argument.sq_entries : ring_entries(thread);
+	if (fuzz_one_in(thread, 3))
+		argument.sq_handle = some_handle(thread);
+	if (fuzz_one_in(thread, 3))
+		argument.cq_handle = some_handle(thread);
+	if (argument.sq_handle)
+		argument.sq_offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
+	if (argument.cq_handle)
+		argument.cq_offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
+	ret = call(thread, "QP_CREATE", ctrl.fd, NVME_PEER_QP_CREATE, &argument, sizeof(argument));
+	if (ret < 0)
+		return;
+	if (!thread->rights->privileged)
+		fuzz_violation(thread, "QP_CREATE without rights", 0);
+	if (!ret)
+		fuzz_add_fd(thread, FUZZ_QP, argument.qp_fd);
+}
+
+static void export(struct fuzz_thread *thread)
+{
+	struct nvme_peer_qp_export argument = { .size = sizeof(argument) };
+	struct fuzz_resource qp, made = { .kind = FUZZ_EXPORT };
+
+	if (!fuzz_pick(thread, FUZZ_QP, &qp))
+		return;
+	argument.what = fuzz_below(thread, 4);
+	if (argument.what == NVME_PEER_EXPORT_DOORBELL && fuzz_one_in(thread, 3))
+		argument.flags = NVME_PEER_EXPORT_ALLOW_STATIC;
+	if (call(thread, "QP_EXPORT", qp.fd, NVME_PEER_QP_EXPORT, &argument, sizeof(argument)))
+		return;
+	made.fd = argument.fd;
+	made.what = argument.what;
+	made.offset = argument.offset;
+	made.length = (argument.offset + argument.length + NP_PAGE - 1) / NP_PAGE * NP_PAGE;
+	fuzz_add(thread, &made);
+}
+
+static void qp_info(struct fuzz_thread *thread)
+{
+	struct nvme_peer_qp_info argument = { .size = sizeof(argument) };
+	struct fuzz_resource qp;
+
+	if (fuzz_pick(thread, FUZZ_QP, &qp))
+		call(thread, "QP_INFO", qp.fd, NVME_PEER_QP_INFO, &argument, sizeof(argument));
+}
+
+/* Any number of our types, on any file, with any argument. */
+static void any_ioctl(struct fuzz_thread *thread)
+{
+	struct fuzz_resource resource;
+	uint64_t bytes[32];
+	unsigned int i;
+
+	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
+		return;
+	/* Sizes that are right more often than chance has it; addresses that are none. */
+	for (i = 0; i < 32; i++)
+		bytes[i] = fuzz_interesting(thread) & ~0xffff00000000ULL;
+	bytes[0] = fuzz_below(thread, 256);
+	fuzz_result(thread, "ioctl",
+		    np_ioctl(resource.fd, _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE,
+					       0x98 + fuzz_below(thread, 0x30), fuzz_below(thread, 128)),
+			     fuzz_place(thread, bytes, sizeof(bytes))));
+}
+
+static void open_controller(struct fuzz_thread *thread)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/dev/nvmep%u", fuzz_below(thread, 3));
+	fuzz_add_fd(thread, FUZZ_CONTROLLER, open(path, O_RDWR | O_CLOEXEC));
+}
+
+static void close_any(struct fuzz_thread *thread)
+{
+	struct fuzz_resource resource;
+
+	if (fuzz_take(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_KINDS), &resource))
+		fuzz_drop(&resource);
+}
+
+/* A second descriptor of the same file, through a socket, then close one of them. */
+static void duplicate(struct fuzz_thread *thread)
+{
+	struct fuzz_resource resource;
+
+	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
+		return;
+	resource.fd = dup(resource.fd);
+	if (resource.fd >= 0)
+		fuzz_add(thread, &resource);
+}
+
+static void make_buffer(struct fuzz_thread *thread)
+{
+	static const uint32_t flags[] = { 0, 0, NVMEP_TEST_SCATTERED, NVMEP_TEST_NO_PIN };
+
+	fuzz_add_fd(thread, FUZZ_BUFFER,
+		    np_test_export(1 + fuzz_below(thread, MOST_PAGES), flags[fuzz_below(thread, 4)]));
+}
+
+static void make_device_buffer(struct fuzz_thread *thread)
+{
+	static const uint32_t flags[] = { 0, 0, SOFTGPU_ALLOC_SYSTEM, SOFTGPU_ALLOC_SCATTERED };
+	struct softgpu_alloc alloc = {
+		.size = (1 + (uint64_t)fuzz_below(thread, MOST_PAGES)) * NP_PAGE,
+		.flags = flags[fuzz_below(thread, 4)],
+	};
+	int gpu = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
+
+	if (gpu < 0)
+		return;
+	if (!np_ioctl(gpu, SOFTGPU_ALLOC, &alloc))
+		fuzz_add_fd(thread, FUZZ_BUFFER, alloc.fd);
+	close(gpu);
+}
+
+/* Another driver attaches to what is exported, or lets go. */
+static void attach(struct fuzz_thread *thread)
+{
+	static const uint32_t flags[] = {
+		0, 0, NVMEP_TEST_STATIC, NVMEP_TEST_STUBBORN, NVMEP_TEST_NO_P2P,
+	};
+	struct nvmep_test_attach argument = {
+		.flags = flags[fuzz_below(thread, 5)],
+		.pci_address = (1 + fuzz_below(thread, 3)) << 8,
+	};
+	struct fuzz_resource importer = { .kind = FUZZ_IMPORTER };
+
+	argument.dmabuf_fd = some_dmabuf(thread);
+	importer.fd = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	if (importer.fd < 0)
+		return;
+	fuzz_result(thread, "attach", np_ioctl(importer.fd, NVMEP_TEST_ATTACH, &argument));
+	fuzz_add(thread, &importer);
+}
+
+static void detach(struct fuzz_thread *thread)
+{
+	struct fuzz_resource importer;
+
+	if (fuzz_pick(thread, FUZZ_IMPORTER, &importer))
+		np_ioctl(importer.fd, NVMEP_TEST_DETACH, NULL);
+}
+
+/* The exporter of a buffer wants it back. */
+static void move(struct fuzz_thread *thread)
+{
+	struct fuzz_resource buffer, importer;
+	struct nvmep_test_move argument;
+
+	if (!fuzz_pick(thread, FUZZ_BUFFER, &buffer) ||
+	    !fuzz_pick(thread, FUZZ_IMPORTER, &importer))
+		return;
+	argument.fd = buffer.fd;
+	np_ioctl(importer.fd, NVMEP_TEST_MOVE, &argument);
+}
+
+const struct fuzz_operation fuzz_peer_operations[] = {
+	{ "open controller", 6, false, open_controller },
+	{ "close", 14, false, close_any },
+	{ "dup", 3, false, duplicate },
+	{ "INFO", 2, false, info },
+	{ "ROUTE", 4, false, route },
+	{ "make buffer", 4, false, make_buffer },
+	{ "make device buffer", 3, false, make_device_buffer },
+	{ "BUF_IMPORT", 10, false, import },
+	{ "BUF_RELEASE", 5, false, release },
+	{ "BUF_TABLE", 4, false, table },
+	{ "QP_CREATE", 16, false, create },
+	{ "QP_EXPORT", 14, false, export },
+	{ "QP_INFO", 3, false, qp_info },
+	{ "any ioctl", 6, false, any_ioctl },
+	{ "attach", 6, true, attach },
+	{ "detach", 3, true, detach },
+	{ "move", 3, true, move },
+	{ NULL }
+};

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Resources that calls make and other calls use: see fuzz.h. */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nptest.h"
+
+/* Few, so that threads meet on the same ones and they soon get closed again. */
+#define POOL	24
+
+/* Guarded by lock. Entries 0 to count - 1 of each kind are there. */
+static struct fuzz_resource pool[FUZZ_KINDS][POOL];
+static unsigned int counts[FUZZ_KINDS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A copy of one of that kind. Another thread may close it meanwhile: that is the point. */
+bool fuzz_pick(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource)
+{
+	uint64_t choice = fuzz_random(thread);
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = counts[kind] > 0;
+	if (found)
+		*resource = pool[kind][choice % counts[kind]];
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static struct fuzz_resource take_locked(enum fuzz_kind kind, unsigned int i)
+{
+	struct fuzz_resource resource = pool[kind][i];
+
+	pool[kind][i] = pool[kind][--counts[kind]];
+	return resource;
+}
+
+/* One of that kind for this thread alone: only its taker may close or unmap it. */
+bool fuzz_take(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource)
+{
+	uint64_t choice = fuzz_random(thread);
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = counts[kind] > 0;
+	if (found)
+		*resource = take_locked(kind, choice % counts[kind]);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void fuzz_drop(const struct fuzz_resource *resource)
+{
+	switch (resource->kind) {
+	case FUZZ_MAP:
+		munmap(resource->map, resource->length);
+		break;
+	case FUZZ_HANDLE:
+		np_release(resource->fd, resource->what);
+		break;
+	default:
+		close(resource->fd);
+	}
+}
+
+void fuzz_add(struct fuzz_thread *thread, const struct fuzz_resource *resource)
+{
+	uint64_t choice = fuzz_random(thread);
+	struct fuzz_resource old = { .fd = -1 };
+	bool full;
+
+	pthread_mutex_lock(&lock);
+	full = counts[resource->kind] == POOL;
+	if (full)
+		old = take_locked(resource->kind, choice % POOL);
+	pool[resource->kind][counts[resource->kind]++] = *resource;
+	pthread_mutex_unlock(&lock);
+	if (full)
+		fuzz_drop(&old);
+}
+
+void fuzz_add_fd(struct fuzz_thread *thread, enum fuzz_kind kind, int fd)
+{
+	struct fuzz_resource resource = { .kind = kind, .fd = fd };
+
+	if (fd >= 0)
+		fuzz_add(thread, &resource);
+}
+
+/* No thread runs any more. */
+void fuzz_drop_all(void)
+{
+	int kind;
+
+	for (kind = FUZZ_KINDS - 1; kind >= 0; kind--)
+		while (counts[kind])
+			fuzz_drop(&pool[kind][--counts[kind]]);
+}
+
+void fuzz_violation(struct fuzz_thread *thread, const char *call, int error)
+{
+	/* The first few say enough. */
+	if (atomic_fetch_add(&thread->rights->violations, 1) < 10)
+		printf("# violation: %s: %s\n", call, error ? strerror(error) : "succeeded");
+}
+
+/* Errors from 512 on are the kernel's own: ERESTARTSYS, ENOIOCTLCMD, ENOTSUPP and so on. */
+void fuzz_result(struct fuzz_thread *thread, const char *call, int ret)
+{
+	if (ret <= -512)
+		fuzz_violation(thread, call, -ret);
+}

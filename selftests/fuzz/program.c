@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Rows of calls, and those of them that are worth keeping: see fuzz.h. */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MOST_OPERATIONS	64
+#define CORPUS		512
+
+static const struct fuzz_operation *operations[MOST_OPERATIONS];
+static unsigned int operation_count;
+static unsigned int total_weight;
+
+/* Guarded by lock. */
+static struct fuzz_program corpus[CORPUS];
+static unsigned int corpus_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void add_operations(const struct fuzz_operation *table)
+{
+	for (; table->name && operation_count < MOST_OPERATIONS; table++) {
+		operations[operation_count++] = table;
+		total_weight += table->weight;
+	}
+}
+
+void fuzz_operations_init(void)
+{
+	add_operations(fuzz_peer_operations);
+	add_operations(fuzz_memory_operations);
+	add_operations(fuzz_nvme_operations);
+}
+
+static struct fuzz_call choose_call(struct fuzz_thread *thread)
+{
+	uint32_t left = fuzz_below(thread, total_weight);
+	struct fuzz_call call = { .seed = fuzz_random(thread) };
+
+	while (left >= operations[call.operation]->weight)
+		left -= operations[call.operation++]->weight;
+	return call;
+}
+
+/* Some calls of a kept program anew. */
+static void vary(struct fuzz_thread *thread, struct fuzz_program *program)
+{
+	unsigned int changes = 1 + fuzz_below(thread, 3), at;
+
+	while (changes--) {
+		at = fuzz_below(thread, program->length);
+		if (fuzz_one_in(thread, 2))
+			program->calls[at].seed = fuzz_random(thread);
+		else
+			program->calls[at] = choose_call(thread);
+	}
+}
+
+void fuzz_program_choose(struct fuzz_thread *thread, struct fuzz_program *program)
+{
+	bool from_corpus = fuzz_one_in(thread, 2);
+	uint64_t choice = fuzz_random(thread);
+	unsigned int i;
+
+	pthread_mutex_lock(&lock);
+	from_corpus &= corpus_count > 0;
+	if (from_corpus)
+		*program = corpus[choice % corpus_count];
+	pthread_mutex_unlock(&lock);
+	if (from_corpus) {
+		vary(thread, program);
+		return;
+	}
+	program->length = 1 + fuzz_below(thread, FUZZ_PROGRAM);
+	for (i = 0; i < program->length; i++)
+		program->calls[i] = choose_call(thread);
+}
+
+void fuzz_program_run(struct fuzz_thread *thread, const struct fuzz_program *program)
+{
+	const struct fuzz_operation *operation;
+	uint64_t random = thread->random;
+	unsigned int i;
+
+	for (i = 0; i < program->length; i++) {
+		operation = operations[program->calls[i].operation % operation_count];
+		if (operation->privileged && !thread->rights->privileged)
+			continue;
+		thread->random = program->calls[i].seed;
+		operation->run(thread);
+	}
+	thread->random = random;
+}
+
+void fuzz_corpus_add(const struct fuzz_program *program)
+{
+	pthread_mutex_lock(&lock);
+	/* Once full, the oldest half of what was found stays, the rest goes round. */
+	if (corpus_count < CORPUS)
+		corpus[corpus_count++] = *program;
+	else
+		corpus[CORPUS / 2 + program->calls[0].seed % (CORPUS / 2)] = *program;
+	pthread_mutex_unlock(&lock);
+}
+
+unsigned int fuzz_corpus_size(void)
+{
+	return corpus_count;
+}
+
+/* A line is one program, a word one call: OPERATION:SEED. */
+static void parse(char *line)
+{
+	struct fuzz_program program = { 0 };
+	struct fuzz_call *call;
+	char *word, *rest;
+
+	for (word = strtok_r(line, " \n", &rest); word && program.length < FUZZ_PROGRAM;
+	     word = strtok_r(NULL, " \n", &rest)) {
+		call = &program.calls[program.length];
+		if (sscanf(word, "%" SCNu8 ":%" SCNx64, &call->operation, &call->seed) == 2)
+			program.length++;
+	}
+	if (program.length)
+		fuzz_corpus_add(&program);
+}
+
+int fuzz_corpus_load(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char line[512];
+
+	if (!file)
+		return -errno;
+	while (fgets(line, sizeof(line), file))
+		if (line[0] != '#')
+			parse(line);
+	fclose(file);
+	return 0;
+}
+
+int fuzz_corpus_save(const char *path)
+{
+	FILE *file = fopen(path, "we");
+	unsigned int i, j;
+
+	if (!file)
+		return -errno;
+	fputs("# SPDX-License-Identifier: GPL-2.0-only\n# Programs for the fuzzer: OPERATION:SEED ...\n",
+	      file);
+	for (i = 0; i < corpus_count; i++) {
+		for (j = 0; j < corpus[i].length; j++)
+			fprintf(file, "%s%u:%" PRIx64, j ? " " : "", corpus[i].calls[j].operation,
+				corpus[i].calls[j].seed);
+		fputc('\n', file);
+	}
+	return fclose(file) ? -errno : 0;
+}
