@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order they need each other.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/softgpu selftests/tests selftests/demo selftests/fault selftests/fuzz))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/fault selftests/fuzz))))
 
 # What each of their Makefiles is told: where results go, and where Debian's
 # kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
@@ -57,12 +57,14 @@ native:
 	@set -e; for dir in $(user_dirs); do $(MAKE) --no-print-directory -C $$dir $(user_args) all; done
 
 # One sub-make per directory, in order: a later one links what an earlier one made.
+# A room that does not build keeps no other from building.
 user-here:
 	@mkdir -p $(OUT)
-	@set -e; for dir in $(user_dirs); do $(MAKE) --no-print-directory -C $$dir $(user_args) all; done
+	@status=0; for dir in $(user_dirs); do \
+		$(MAKE) --no-print-directory -C $$dir $(user_args) all || status=1; done; exit $$status
 
 install: native
-	@set -e; release=$$(cat $(KDIR)/include/config/kernel.release); \
+	@set -e; release=$$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h); \
 	install -D -m 644 $(build)/$$release/nvme_peer.ko $(DESTDIR)/lib/modules/$$release/updates/nvme_peer.ko; \
 	if [ -z "$(DESTDIR)" ]; then depmod -a $$release; fi
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h

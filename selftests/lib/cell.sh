@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# One cell of the matrix: start the stand-in GPU and a guest, follow them, clean up.
+# One cell of the matrix: start our devices and a guest, follow them, clean up.
 # Sourced by selftests/run.
 
 cell_memory=2G
@@ -35,15 +35,20 @@ machine_options() {
 # Fixed addresses: tests and the kernel's command line name the ports.
 root_ports() {
 	echo "-device pcie-root-port,id=rp1,bus=pcie.0,addr=0x3,chassis=1,slot=1"
-	echo "-device pcie-root-port,id=rp2,bus=pcie.0,addr=0x4,chassis=2,slot=2,pref64-reserve=256M"
+	echo "-device pcie-root-port,id=rp2,bus=pcie.0,addr=0x4,chassis=2,slot=2"
 	echo "-device pcie-root-port,id=rp3,bus=pcie.0,addr=0x5,chassis=3,slot=3"
-	echo "-device pcie-root-port,id=rp4,bus=pcie.0,addr=0x6,chassis=4,slot=4,pref64-reserve=256M"
+	echo "-device pcie-root-port,id=rp4,bus=pcie.0,addr=0x6,chassis=4,slot=4"
+}
+
+vfio_user_device() {
+	printf -- '-device {"driver":"vfio-user-pci","id":"%s","bus":"%s","socket":{"type":"unix","path":"%s"}}\n' \
+		"$1" "$2" "$socket_folder/$1"
 }
 
 # QEMU's switches have no ACS, its root ports do. So "switch" is the path that
 # stays below one upstream port, "switch-acs" the one that must go up and be redirected.
 topology_options() {
-	local topology=$1 run=$2 socket=$3 nvme_bus=rp1 gpu_bus=rp2
+	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2
 	root_ports
 	if [[ $topology == switch ]]; then
 		nvme_bus=ds1 gpu_bus=ds2
@@ -55,7 +60,8 @@ topology_options() {
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	echo "-device nvme,drive=d0,serial=np0,bus=$nvme_bus"
 	echo "-device nvme,drive=d1,serial=np1,bus=rp3"
-	echo '-device {"driver":"vfio-user-pci","id":"softgpu","bus":"'"$gpu_bus"'","socket":{"type":"unix","path":"'"$socket"'"}}'
+	vfio_user_device softgpu "$gpu_bus"
+	vfio_user_device badctrl rp4
 }
 
 # Virtio stays outside the IOMMU: the test bed is not what is tested.
@@ -76,15 +82,15 @@ kernel_command_line() {
 	local words="console=ttyS0 loglevel=5 panic=-1 nokaslr mitigations=off audit=0"
 	words+=" watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180"
 	case $topology in
-	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0" ;;
-	*) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:05.0" ;;
+	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0,badctrl=00:06.0" ;;
+	*) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:05.0,badctrl=00:06.0" ;;
 	esac
 	case $iommu in
 	on) words+=" intel_iommu=on" ;;
 	pt) words+=" intel_iommu=on iommu=pt" ;;
 	off) [[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0" ;;
 	esac
-	[[ $kernel != debug ]] || words+=" kmemleak=on"
+	[[ $kernel != debug ]] || words+=" ${debug_words:-}"
 	echo "$words"
 }
 
@@ -138,29 +144,30 @@ take_guest_slot() {
 	done
 }
 
-start_softgpu() {
-	local run=$1 tries
-	[[ -x $run/build/user/softgpu ]] || np_die "no build/user/softgpu: run make user"
-	# In /tmp: a socket's path has to be short.
-	softgpu_folder=$(mktemp -d /tmp/softgpu.XXXXXX)
-	softgpu_socket=$softgpu_folder/socket
-	"$np_source/selftests/setup/in-tree" "$run/build/user/softgpu" --socket "$softgpu_socket" --hbm-mb 64 \
-		>"$run/softgpu.log" 2>&1 {guest_slot}>&- &
-	softgpu_pid=$!
+# start_device RUN PROGRAM [ARG...]: one of our devices in a process of its own.
+# Each listens in the run's socket folder and is ended with the guest.
+start_device() {
+	local run=$1 name=$2 tries pid
+	local socket=$socket_folder/$name
+	[[ -x $run/build/user/$name ]] || np_die "no build/user/$name: run make user"
+	"$np_source/selftests/setup/in-tree" "$run/build/user/$name" --socket "$socket" "${@:3}" \
+		>"$run/$name.log" 2>&1 {guest_slot}>&- &
+	pid=$!
+	device_pids+=("$pid")
 	for ((tries = 0; tries < 100; tries++)); do
-		[[ ! -S $softgpu_socket ]] || return 0
-		kill -0 "$softgpu_pid" 2>/dev/null || break
+		[[ ! -S $socket ]] || return 0
+		kill -0 "$pid" 2>/dev/null || break
 		sleep 0.1
 	done
-	np_die "the stand-in GPU did not start, log in its cell's folder: softgpu.log"
+	np_die "$name did not start: see $name.log in the cell's log folder"
 }
 
 stop_processes() {
 	local pid
-	for pid in ${guest_pid:-} ${softgpu_pid:-}; do
+	for pid in ${guest_pid:-} "${device_pids[@]}"; do
 		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
 	done
-	[[ -z ${softgpu_folder:-} ]] || rm -rf "$softgpu_folder"
+	[[ -z $socket_folder ]] || rm -rf "$socket_folder"
 	return 0
 }
 
@@ -171,7 +178,7 @@ start_guest() {
 	IFS=/ read -r kernel iommu topology <<<"$1"
 	mapfile -t options < <({
 		machine_options "$iommu"
-		topology_options "$topology" "$run" "$softgpu_socket"
+		topology_options "$topology" "$run"
 		test_bed_options "$run" "$kernel"
 	} | tr ' ' '\n')
 	coproc guest {
@@ -215,12 +222,15 @@ follow_guest() {
 
 # guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
 guest_session() {
-	local cell=$1 run=$2 seconds=$3 status=0
+	local cell=$1 run=$2 seconds=$3 status=0 socket_folder='' device_pids=()
 	trap stop_processes EXIT
 	trap 'exit 130' INT TERM HUP
 	take_guest_slot "$cell"
 	make_run_folder "$run" "${cell%%/*}"
-	start_softgpu "$run"
+	# In /tmp: a socket's path has to be short.
+	socket_folder=$(mktemp -d /tmp/nvme-peer.XXXXXX)
+	start_device "$run" softgpu --hbm-mb 64
+	start_device "$run" badctrl
 	start_guest "$cell" "$run" "$seconds" "${@:4}"
 	follow_guest "$cell" "$run"
 	wait "$guest_pid" || status=$?
