@@ -40,10 +40,14 @@ struct load {
 	uint8_t expected[NP_PAGE];
 };
 
-static int open_once(const char *format, int instance, int flags)
+/* Each time the controller is bound its nodes may have another number. */
+static int open_once(const char *format, const char *address, int flags)
 {
+	int instance = np_instance(address);
 	char path[64];
 
+	if (instance < 0)
+		return -1;
 	snprintf(path, sizeof(path), format, instance);
 	return open(path, flags | O_CLOEXEC);
 }
@@ -58,7 +62,7 @@ static void *cpu_load(void *argument)
 	if (posix_memalign(&bytes, NP_PAGE, NP_PAGE))
 		return NULL;
 	while (!atomic_load(&load->stop)) {
-		disk = open_once("/dev/nvmep%dn1", load->ctrl->instance, O_RDONLY | O_DIRECT);
+		disk = open_once("/dev/nvmep%dn1", load->ctrl->address, O_RDONLY | O_DIRECT);
 		if (disk < 0) {
 			np_sleep_ms(5);
 			continue;
@@ -102,7 +106,7 @@ static void *peer_load(void *argument)
 	int node;
 
 	while (!atomic_load(&load->stop)) {
-		node = open_once("/dev/nvmep%d", load->ctrl->instance, O_RDWR);
+		node = open_once("/dev/nvmep%d", load->ctrl->address, O_RDWR);
 		if (node < 0) {
 			np_sleep_ms(5);
 			continue;

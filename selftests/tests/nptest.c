@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,6 +248,20 @@ void np_ctrl_close(struct np_ctrl *ctrl)
 	if (ctrl->fd >= 0)
 		close(ctrl->fd);
 	ctrl->fd = -1;
+}
+
+int np_instance(const char *address)
+{
+	int instance = -ENODEV;
+	char pattern[128];
+	glob_t nodes;
+
+	snprintf(pattern, sizeof(pattern), PCI_DEVICES "/%s/*/nvmep*", address);
+	if (!glob(pattern, 0, NULL, &nodes) &&
+	    sscanf(strrchr(nodes.gl_pathv[0], '/'), "/nvmep%d", &instance) != 1)
+		instance = -ENODEV;
+	globfree(&nodes);
+	return instance;
 }
 
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)

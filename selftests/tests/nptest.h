@@ -58,6 +58,8 @@ void np_ctrl_close(struct np_ctrl *ctrl);
 int np_info(int fd, struct nvme_peer_info *info);
 int np_ioctl(int fd, unsigned long cmd, void *arg);
 int np_admin(int fd, struct nvme_admin_cmd *cmd);
+/* X of the /dev/nvmepX that the function at @address has now, or -ENODEV. */
+int np_instance(const char *address);
 /* Open a node of @ctrl, "/dev/nvmep%dn1" say, waiting until it is there. */
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags);
 

@@ -214,10 +214,16 @@ TEST_F(passthru, wrong_calls_have_an_errno)
 
 TEST_F(passthru, more_than_a_command_can_carry_is_refused)
 {
-	uint32_t length = self->ctrl.info.max_transfer + NP_PAGE;
 	struct nvme_passthru_cmd cmd;
+	char path[64], text[32];
+	uint32_t length;
 	uint8_t *bytes;
 
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/max_hw_sectors_kb",
+		 self->ctrl.instance);
+	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
+	length = (uint32_t)strtoul(text, NULL, 10) * 1024 + NP_PAGE;
+	ASSERT_LE(length, self->ctrl.info.max_transfer + NP_PAGE);
 	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, length));
 	cmd = rw(NP_CMD_READ, bytes, length);
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
