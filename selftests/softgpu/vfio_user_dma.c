@@ -150,6 +150,8 @@ static void map_drop(struct vfu *vfu, size_t first, size_t last)
 {
 	size_t i;
 
+	if (first == last)
+		return;
 	for (i = first; i < last; i++)
 		if (vfu->ranges[i].memory)
 			munmap(vfu->ranges[i].memory, vfu->ranges[i].size);
