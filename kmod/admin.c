@@ -236,7 +236,7 @@ int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
 	return ret;
 }
 
-static NVMEP_END_IO(nvmep_abort_done, rq, error)
+static enum rq_end_io_ret nvmep_abort_done(NVMEP_END_IO_PARAMS)
 {
 	struct nvmep_ctrl *ctrl = rq->end_io_data;
 

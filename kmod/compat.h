@@ -90,7 +90,7 @@ static inline void nvmep_eventfd_signal(struct eventfd_ctx *eventfd)
 static inline bool nvmep_get_file_active(struct file **file)
 {
 #ifdef NVMEP_HAVE_GET_FILE_ACTIVE
-	return get_file_active(file) != NULL;
+	return get_file_active(file);
 #else
 	return get_file_rcu(*file);
 #endif
@@ -202,11 +202,11 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 /* --- block layer -------------------------------------------------------- */
 
 #ifdef NVMEP_HAVE_BLK_MODE_T
+#define nvmep_blk_mode_t	blk_mode_t
 #define NVMEP_BLK_OPEN_WRITE	BLK_OPEN_WRITE
-typedef blk_mode_t nvmep_blk_mode_t;
 #else
+#define nvmep_blk_mode_t	fmode_t
 #define NVMEP_BLK_OPEN_WRITE	FMODE_WRITE
-typedef fmode_t nvmep_blk_mode_t;
 #endif
 
 /* Merging became the default and its flag went away. */
@@ -222,14 +222,12 @@ typedef fmode_t nvmep_blk_mode_t;
 #define NVMEP_BLK_STS_RESV_CONFLICT	BLK_STS_NEXUS
 #endif
 
-/* Declares a rq_end_io_fn @name whose parameters are @rq and @error. */
+/* The parameters of a rq_end_io_fn: a request @rq and a block status @error. */
 #ifdef NVMEP_HAVE_END_IO_BATCH
-#define NVMEP_END_IO(name, rq, error)					\
-	enum rq_end_io_ret name(struct request *rq, blk_status_t error,	\
-				const struct io_comp_batch *iob)
+#define NVMEP_END_IO_PARAMS						\
+	struct request *rq, blk_status_t error, const struct io_comp_batch *iob
 #else
-#define NVMEP_END_IO(name, rq, error)					\
-	enum rq_end_io_ret name(struct request *rq, blk_status_t error)
+#define NVMEP_END_IO_PARAMS	struct request *rq, blk_status_t error
 #endif
 
 static inline void nvmep_map_hw_queues(struct blk_mq_queue_map *map,
@@ -454,25 +452,24 @@ static inline const void *nvmep_uring_payload(const struct io_uring_cmd *ioucmd)
 #endif
 }
 
-/* Declares a task work function; NVMEP_URING_TW_ENTER() must open its body. */
+/*
+ * The parameters of a task work function, and what it finds in them: the
+ * command and the flags to complete it with.
+ */
 #ifdef NVMEP_HAVE_URING_TW
-#define NVMEP_URING_TW(name)						\
-	void name(struct io_tw_req tw_req, io_tw_token_t tw_token)
-#define NVMEP_URING_TW_ENTER(ioucmd, flags)				\
-	struct io_uring_cmd *ioucmd = io_uring_cmd_from_tw(tw_req);	\
-	unsigned int flags = IO_URING_CMD_TASK_WORK_ISSUE_FLAGS
-#define nvmep_uring_complete_in_task	io_uring_cmd_do_in_task_lazy
+#define NVMEP_URING_TW_PARAMS	struct io_tw_req tw_req, io_tw_token_t tw_token
+#define NVMEP_URING_TW_CMD	io_uring_cmd_from_tw(tw_req)
+#define NVMEP_URING_TW_FLAGS	IO_URING_CMD_TASK_WORK_ISSUE_FLAGS
 #else
-#define NVMEP_URING_TW(name)						\
-	void name(struct io_uring_cmd *tw_ioucmd, unsigned int tw_flags)
-#define NVMEP_URING_TW_ENTER(ioucmd, flags)				\
-	struct io_uring_cmd *ioucmd = tw_ioucmd;			\
-	unsigned int flags = tw_flags
+#define NVMEP_URING_TW_PARAMS	struct io_uring_cmd *tw_cmd, unsigned int tw_flags
+#define NVMEP_URING_TW_CMD	tw_cmd
+#define NVMEP_URING_TW_FLAGS	tw_flags
+#endif
+
 #ifdef NVMEP_HAVE_URING_LAZY
 #define nvmep_uring_complete_in_task	io_uring_cmd_do_in_task_lazy
 #else
 #define nvmep_uring_complete_in_task	io_uring_cmd_complete_in_task
-#endif
 #endif
 
 static inline void nvmep_uring_done(struct io_uring_cmd *ioucmd, int result,

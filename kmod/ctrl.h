@@ -52,7 +52,8 @@ enum nvmep_ctrl_state {
  * @stopped: the controller has stopped all DMA and lost every I/O queue; the
  *	generation has moved.  Process context, no admin command may be sent,
  *	must not wait for importers.
- * @restarted: the controller is live again with no peer queue on it.
+ * @restarted: the controller is live again with no peer queue on it.  May be
+ *	NULL.
  * @remove: the driver is being unbound.  Called before the CPU's queues go.
  *	With @alive the admin queue still works and queues must be deleted
  *	through it; without it the controller has stopped already.  On return
@@ -121,7 +122,7 @@ struct nvmep_ctrl {
 	wait_queue_head_t state_wait;	/* woken when either changes */
 	unsigned long flags;		/* NVMEP_CTRL_* bits */
 
-	struct mutex enable_lock;
+	struct mutex enable_lock;	/* the controller is enabled or disabled */
 	struct mutex tell_lock;		/* guards told_generation */
 	u32 told_generation;		/* last stop that peer_ops heard of */
 	struct work_struct reset_work;
@@ -142,7 +143,7 @@ struct nvmep_ctrl {
 	struct blk_mq_tag_set io_tags;
 	atomic_t aborts;		/* Abort commands that may still be sent */
 
-	struct mutex namespaces_lock;
+	struct mutex namespaces_lock;	/* changes of the list, quiesced */
 	struct list_head namespaces;	/* changes under scan_lock and namespaces_lock */
 	unsigned int namespace_count;	/* ditto */
 	bool quiesced;			/* guarded by namespaces_lock: no I/O is dispatched */

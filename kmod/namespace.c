@@ -22,7 +22,8 @@
 
 static const struct nvme_lba_format *nvmep_format(const struct nvme_id_ns *id)
 {
-	return &id->lbaf[NVME_NS_FLBAS_INDEX(id->flbas)];
+	/* The upper two bits of the index came later. */
+	return &id->lbaf[(id->flbas & 0xf) | (id->flbas & 0x60) >> 1];
 }
 
 /* Can the block layer use a namespace of this format? */
@@ -346,7 +347,7 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	struct nvme_id_ns *id;
 	int ret;
 
-	id = kmalloc(sizeof(*id), GFP_KERNEL);
+	id = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
 	if (!id)
 		return -ENOMEM;
 	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);

@@ -18,7 +18,7 @@
 #include "passthru.h"
 #include "peer.h"
 
-#define NVMEP_MINORS	(1U << MINORBITS)
+#define NVMEP_MINORS	BIT(MINORBITS)
 
 static dev_t nvmep_ctrl_devt;
 static dev_t nvmep_ns_devt;

@@ -44,9 +44,8 @@
 #define NVME_CC_ENABLE		BIT(0)
 #define NVME_CC_CSS_IO_SETS	(6U << 4)
 #define NVME_CC_MPS_SHIFT	7
-#define NVME_CC_AMS_WRRU	(1U << 11)
 #define NVME_CC_SHN_MASK	(3U << 14)
-#define NVME_CC_SHN_NORMAL	(1U << 14)
+#define NVME_CC_SHN_NORMAL	BIT(14)
 #define NVME_CC_IOSQES_64	(6U << 16)
 #define NVME_CC_IOCQES_16	(4U << 20)
 
@@ -215,6 +214,7 @@ struct nvme_sqe {
 	__le32 cdw14;
 	__le32 cdw15;
 };
+
 static_assert(sizeof(struct nvme_sqe) == 64);
 
 /**
@@ -232,6 +232,7 @@ struct nvme_cqe {
 	__le16 cid;
 	__le16 status;
 };
+
 static_assert(sizeof(struct nvme_cqe) == 16);
 
 /**
@@ -245,6 +246,7 @@ struct nvme_dsm_range {
 	__le32 blocks;
 	__le64 slba;
 };
+
 static_assert(sizeof(struct nvme_dsm_range) == 16);
 
 /* Identify Controller, base 5.1.13.2.1; only fields in use have names. */
@@ -294,6 +296,7 @@ struct nvme_id_ctrl {
 	char subnqn[256];
 	u8 reserved1024[3072];
 };
+
 static_assert(sizeof(struct nvme_id_ctrl) == NVME_IDENTIFY_SIZE);
 static_assert(offsetof(struct nvme_id_ctrl, oacs) == 256);
 static_assert(offsetof(struct nvme_id_ctrl, sqes) == 512);
@@ -317,6 +320,7 @@ struct nvme_id_ctrl_nvm {
 	__le64 dmsl;
 	u8 reserved16[4080];
 };
+
 static_assert(sizeof(struct nvme_id_ctrl_nvm) == NVME_IDENTIFY_SIZE);
 
 /* One LBA format, NVM 4.1.5.1. */
@@ -362,11 +366,11 @@ struct nvme_id_ns {
 	struct nvme_lba_format lbaf[64];
 	u8 vendor[3712];
 };
+
 static_assert(sizeof(struct nvme_id_ns) == NVME_IDENTIFY_SIZE);
 static_assert(offsetof(struct nvme_id_ns, nguid) == 104);
 static_assert(offsetof(struct nvme_id_ns, lbaf) == 128);
 
-#define NVME_NS_FLBAS_INDEX(flbas)	(((flbas) & 0xf) | (((flbas) & 0x60) >> 1))
 #define NVME_NS_FLBAS_EXTENDED		BIT(4)
 #define NVME_NS_FEAT_ATOMICS		BIT(1)
 #define NVME_NS_FEAT_OPTIMAL_IO		BIT(4)
@@ -391,6 +395,7 @@ struct nvme_effects_log {
 	__le32 io[256];
 	u8 reserved[2048];
 };
+
 static_assert(sizeof(struct nvme_effects_log) == 4096);
 
 #define NVME_EFFECT_SUPPORTED		BIT(0)
@@ -398,7 +403,7 @@ static_assert(sizeof(struct nvme_effects_log) == 4096);
 #define NVME_EFFECT_NS_CAPABILITY	BIT(2)	/* NCC */
 #define NVME_EFFECT_NS_INVENTORY	BIT(3)	/* NIC */
 #define NVME_EFFECT_CTRL_CAPABILITY	BIT(4)	/* CCC */
-#define NVME_EFFECT_EXCLUSIVE_MASK	(7U << 16)	/* CSE: alone on its namespace or controller */
+#define NVME_EFFECT_EXCLUSIVE_MASK	(7U << 16)	/* CSE: wants to be alone */
 #define NVME_EFFECT_UUID_SELECT		BIT(19)
 #define NVME_EFFECT_SCOPE_MASK		(0xfffU << 20)
 

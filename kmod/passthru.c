@@ -199,39 +199,56 @@ out:
 
 /* --- the structures of the ABI ------------------------------------------- */
 
-/* What the 32-bit and the 64-bit structure, and their iovec form, share. */
-#define NVMEP_COMMAND_FROM(user, count)					\
-	((struct nvmep_user_command){					\
-		.sqe.opcode = (user).opcode,				\
-		.sqe.nsid = cpu_to_le32((user).nsid),			\
-		.sqe.cdw2 = cpu_to_le32((user).cdw2),			\
-		.sqe.cdw3 = cpu_to_le32((user).cdw3),			\
-		.sqe.cdw10 = cpu_to_le32((user).cdw10),			\
-		.sqe.cdw11 = cpu_to_le32((user).cdw11),			\
-		.sqe.cdw12 = cpu_to_le32((user).cdw12),			\
-		.sqe.cdw13 = cpu_to_le32((user).cdw13),			\
-		.sqe.cdw14 = cpu_to_le32((user).cdw14),			\
-		.sqe.cdw15 = cpu_to_le32((user).cdw15),			\
-		.address = (user).addr,					\
-		.length = (user).count,					\
-		.metadata = (user).metadata,				\
-		.metadata_length = (user).metadata_len,			\
-		.timeout_ms = (user).timeout_ms,			\
-	})
+/*
+ * The structures with a 32-bit and a 64-bit result are the same up to the
+ * result.
+ */
+#define NVMEP_COMMON_SIZE	offsetof(struct nvme_passthru_cmd, result)
+
+static_assert(offsetof(struct nvme_passthru_cmd, timeout_ms) ==
+	      offsetof(struct nvme_passthru_cmd64, timeout_ms));
+static_assert(NVMEP_COMMON_SIZE ==
+	      offsetofend(struct nvme_passthru_cmd64, timeout_ms));
+
+static int nvmep_copy_command(struct nvmep_user_command *command,
+			      const void __user *arg)
+{
+	struct nvme_passthru_cmd64 user;
+
+	if (copy_from_user(&user, arg, NVMEP_COMMON_SIZE))
+		return -EFAULT;
+	if (user.flags)
+		return -EINVAL;
+	*command = (struct nvmep_user_command){
+		.sqe.opcode = user.opcode,
+		.sqe.nsid = cpu_to_le32(user.nsid),
+		.sqe.cdw2 = cpu_to_le32(user.cdw2),
+		.sqe.cdw3 = cpu_to_le32(user.cdw3),
+		.sqe.cdw10 = cpu_to_le32(user.cdw10),
+		.sqe.cdw11 = cpu_to_le32(user.cdw11),
+		.sqe.cdw12 = cpu_to_le32(user.cdw12),
+		.sqe.cdw13 = cpu_to_le32(user.cdw13),
+		.sqe.cdw14 = cpu_to_le32(user.cdw14),
+		.sqe.cdw15 = cpu_to_le32(user.cdw15),
+		.address = user.addr,
+		.length = user.data_len,
+		.metadata = user.metadata,
+		.metadata_length = user.metadata_len,
+		.timeout_ms = user.timeout_ms,
+	};
+	return 0;
+}
 
 static int nvmep_ioctl_command(const struct nvmep_passthru *from, bool admin,
 			       struct nvme_passthru_cmd __user *arg)
 {
 	struct nvmep_user_command command;
-	struct nvme_passthru_cmd user;
 	u64 result = 0;
 	int ret;
 
-	if (copy_from_user(&user, arg, sizeof(user)))
-		return -EFAULT;
-	if (user.flags)
-		return -EINVAL;
-	command = NVMEP_COMMAND_FROM(user, data_len);
+	ret = nvmep_copy_command(&command, arg);
+	if (ret)
+		return ret;
 	command.admin = admin;
 	ret = nvmep_user_execute(from, &command, &result);
 	if (ret >= 0 && put_user((u32)result, &arg->result))
@@ -244,15 +261,12 @@ static int nvmep_ioctl_command64(const struct nvmep_passthru *from, bool admin,
 				 struct nvme_passthru_cmd64 __user *arg)
 {
 	struct nvmep_user_command command;
-	struct nvme_passthru_cmd64 user;
 	u64 result = 0;
 	int ret;
 
-	if (copy_from_user(&user, arg, sizeof(user)))
-		return -EFAULT;
-	if (user.flags)
-		return -EINVAL;
-	command = NVMEP_COMMAND_FROM(user, data_len);
+	ret = nvmep_copy_command(&command, arg);
+	if (ret)
+		return ret;
 	command.admin = admin;
 	command.vector = vector;
 	ret = nvmep_user_execute(from, &command, &result);
@@ -282,10 +296,10 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 	metadata_length = blocks * from->ns->metadata_size;
 	if (from->ns->extended)
 		command.length += metadata_length;
-	else if (metadata_length && (!user.metadata || user.metadata & 3))
-		return -EINVAL;
 	else
 		command.metadata_length = metadata_length;
+	if (command.metadata_length && (!user.metadata || user.metadata & 3))
+		return -EINVAL;
 	command.sqe.opcode = user.opcode;
 	command.sqe.nsid = cpu_to_le32(from->ns->nsid);
 	command.sqe.cdw10 = cpu_to_le32(lower_32_bits(user.slba));

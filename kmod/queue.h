@@ -61,7 +61,7 @@ struct nvmep_doorbell_count {
  * @peer_max: most that they may have
  */
 struct nvmep_qids {
-	spinlock_t lock;
+	spinlock_t lock;	/* see above */
 	unsigned long *used;
 	unsigned long *peer;
 	struct nvmep_doorbell_count *doorbells;

@@ -428,6 +428,8 @@ void nvmep_ctrl_reset_work(struct work_struct *work)
 	}
 	dev_info(ctrl->dev, "reset done, generation %u\n",
 		 nvmep_ctrl_generation(ctrl));
+	if (!ctrl->peer_ops->restarted)
+		return;
 	mutex_lock(&ctrl->tell_lock);
 	ctrl->peer_ops->restarted(ctrl);
 	mutex_unlock(&ctrl->tell_lock);

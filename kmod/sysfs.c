@@ -11,22 +11,7 @@
 #include "namespace.h"
 #include "queue.h"
 
-#define NVMEP_ATTR_STRING(name, field)					\
-static ssize_t name##_show(struct device *dev,				\
-			   struct device_attribute *attr, char *buf)	\
-{									\
-	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);			\
-									\
-	return sysfs_emit(buf, "%.*s\n",				\
-			  (int)sizeof(ctrl->id->field), ctrl->id->field); \
-}									\
-static DEVICE_ATTR_RO(name)
-
-NVMEP_ATTR_STRING(model, model);
-NVMEP_ATTR_STRING(serial, serial);
-NVMEP_ATTR_STRING(firmware_rev, firmware);
-NVMEP_ATTR_STRING(subsysnqn, subnqn);
-
+/* Identify's strings are not terminated: their formats end them. */
 #define NVMEP_ATTR(name, format, value)					\
 static ssize_t name##_show(struct device *dev,				\
 			   struct device_attribute *attr, char *buf)	\
@@ -37,6 +22,10 @@ static ssize_t name##_show(struct device *dev,				\
 }									\
 static DEVICE_ATTR_RO(name)
 
+NVMEP_ATTR(model, "%.40s", ctrl->id->model);
+NVMEP_ATTR(serial, "%.20s", ctrl->id->serial);
+NVMEP_ATTR(firmware_rev, "%.8s", ctrl->id->firmware);
+NVMEP_ATTR(subsysnqn, "%.256s", ctrl->id->subnqn);
 NVMEP_ATTR(state, "%s", nvmep_ctrl_state_name(nvmep_ctrl_state(ctrl)));
 NVMEP_ATTR(generation, "%u", nvmep_ctrl_generation(ctrl));
 NVMEP_ATTR(cntlid, "%u", le16_to_cpu(ctrl->id->cntlid));

@@ -14,53 +14,46 @@
 #include "nvme.h"
 
 TRACE_EVENT(nvmep_submit,
-	TP_PROTO(int instance, u16 qid, const struct nvme_sqe *sqe),
-	TP_ARGS(instance, qid, sqe),
-	TP_STRUCT__entry(
-		__field(int, instance)
-		__field(u16, qid)
-		__field(u16, cid)
-		__field(u8, opcode)
-		__field(u32, nsid)
-		__field(u64, cdw10)
-		__field(u32, cdw12)
-	),
-	TP_fast_assign(
-		__entry->instance = instance;
-		__entry->qid = qid;
-		__entry->cid = le16_to_cpu(sqe->cid);
-		__entry->opcode = sqe->opcode;
-		__entry->nsid = le32_to_cpu(sqe->nsid);
-		__entry->cdw10 = (u64)le32_to_cpu(sqe->cdw11) << 32 |
-				 le32_to_cpu(sqe->cdw10);
-		__entry->cdw12 = le32_to_cpu(sqe->cdw12);
-	),
-	TP_printk("nvmep%d qid=%u cid=%#x opcode=%#x nsid=%u cdw10=%#llx cdw12=%#x",
-		  __entry->instance, __entry->qid, __entry->cid,
-		  __entry->opcode, __entry->nsid, __entry->cdw10,
-		  __entry->cdw12)
+	    TP_PROTO(int instance, u16 qid, const struct nvme_sqe *sqe),
+	    TP_ARGS(instance, qid, sqe),
+	    TP_STRUCT__entry(__field(int, instance)
+			     __field(u16, qid)
+			     __field(u16, cid)
+			     __field(u8, opcode)
+			     __field(u32, nsid)
+			     __field(u64, cdw10)
+			     __field(u32, cdw12)),
+	    TP_fast_assign(__entry->instance = instance;
+			   __entry->qid = qid;
+			   __entry->cid = le16_to_cpu(sqe->cid);
+			   __entry->opcode = sqe->opcode;
+			   __entry->nsid = le32_to_cpu(sqe->nsid);
+			   __entry->cdw10 =
+				(u64)le32_to_cpu(sqe->cdw11) << 32 |
+				le32_to_cpu(sqe->cdw10);
+			   __entry->cdw12 = le32_to_cpu(sqe->cdw12);),
+	    TP_printk("nvmep%d qid=%u cid=%#x opcode=%#x nsid=%u cdw10=%#llx cdw12=%#x",
+		      __entry->instance, __entry->qid, __entry->cid,
+		      __entry->opcode, __entry->nsid, __entry->cdw10,
+		      __entry->cdw12)
 );
 
 TRACE_EVENT(nvmep_complete,
-	TP_PROTO(int instance, u16 qid, const struct nvme_cqe *cqe),
-	TP_ARGS(instance, qid, cqe),
-	TP_STRUCT__entry(
-		__field(int, instance)
-		__field(u16, qid)
-		__field(u16, cid)
-		__field(u16, status)
-		__field(u64, result)
-	),
-	TP_fast_assign(
-		__entry->instance = instance;
-		__entry->qid = qid;
-		__entry->cid = le16_to_cpu(cqe->cid);
-		__entry->status = le16_to_cpu(cqe->status) >> 1;
-		__entry->result = le64_to_cpu(cqe->result);
-	),
-	TP_printk("nvmep%d qid=%u cid=%#x status=%#x result=%#llx",
-		  __entry->instance, __entry->qid, __entry->cid,
-		  __entry->status, __entry->result)
+	    TP_PROTO(int instance, u16 qid, const struct nvme_cqe *cqe),
+	    TP_ARGS(instance, qid, cqe),
+	    TP_STRUCT__entry(__field(int, instance)
+			     __field(u16, qid)
+			     __field(u16, cid)
+			     __field(u16, status)
+			     __field(u64, result)),
+	    TP_fast_assign(__entry->instance = instance;
+			   __entry->qid = qid;
+			   __entry->cid = le16_to_cpu(cqe->cid);
+			   __entry->status = le16_to_cpu(cqe->status) >> 1;
+			   __entry->result = le64_to_cpu(cqe->result);),
+	    TP_printk("nvmep%d qid=%u cid=%#x status=%#x result=%#llx",
+		      __entry->instance, __entry->qid, __entry->cid,
+		      __entry->status, __entry->result)
 );
 
 #endif /* _NVMEP_TRACE_H */

@@ -33,6 +33,7 @@ struct nvmep_uring {
 	bool reads;
 	bool scan;
 };
+
 static_assert(sizeof(struct nvmep_uring) <=
 	      sizeof_field(struct io_uring_cmd, pdu));
 
@@ -41,9 +42,9 @@ static struct nvmep_uring *nvmep_uring(struct io_uring_cmd *ioucmd)
 	return (struct nvmep_uring *)ioucmd->pdu;
 }
 
-static NVMEP_URING_TW(nvmep_uring_task_work)
+static void nvmep_uring_task_work(NVMEP_URING_TW_PARAMS)
 {
-	NVMEP_URING_TW_ENTER(ioucmd, issue_flags);
+	struct io_uring_cmd *ioucmd = NVMEP_URING_TW_CMD;
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
 	int ret = uring->status, err;
 
@@ -52,10 +53,10 @@ static NVMEP_URING_TW(nvmep_uring_task_work)
 	err = nvmep_user_metadata_finish(uring->metadata,
 					 uring->reads && !ret);
 	ret = ret ?: err;
-	nvmep_uring_done(ioucmd, ret, uring->result, issue_flags);
+	nvmep_uring_done(ioucmd, ret, uring->result, NVMEP_URING_TW_FLAGS);
 }
 
-static NVMEP_END_IO(nvmep_uring_end_io, rq, error)
+static enum rq_end_io_ret nvmep_uring_end_io(NVMEP_END_IO_PARAMS)
 {
 	struct io_uring_cmd *ioucmd = rq->end_io_data;
 	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
