@@ -222,7 +222,9 @@ follow_guest() {
 
 # guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
 guest_session() {
-	local cell=$1 run=$2 seconds=$3 status=0 socket_folder='' device_pids=()
+	local cell=$1 run=$2 seconds=$3 status=0
+	# Not local: this is a shell of its own, and stop_processes is its last act.
+	socket_folder='' device_pids=()
 	trap stop_processes EXIT
 	trap 'exit 130' INT TERM HUP
 	take_guest_slot "$cell"
