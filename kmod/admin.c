@@ -404,12 +404,17 @@ int nvmep_queue_pair_create(struct nvmep_ctrl *ctrl,
 			    const struct nvmep_queue_pair_params *params,
 			    u32 *generation)
 {
+	int ret;
+
 	*generation = nvmep_ctrl_generation(ctrl);
 	/* In this order: a stop after the question moves the generation. */
 	smp_rmb();
 	switch (nvmep_ctrl_state(ctrl)) {
 	case NVMEP_CTRL_LIVE:
-		return nvmep_queue_pair_create_in(ctrl, params, *generation);
+		ret = nvmep_queue_pair_create_in(ctrl, params, *generation);
+		if (!ret && nvmep_ctrl_generation(ctrl) != *generation)
+			ret = -EAGAIN;
+		return ret;
 	case NVMEP_CTRL_NEW:
 	case NVMEP_CTRL_RESETTING:
 		return -EAGAIN;

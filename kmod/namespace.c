@@ -6,6 +6,7 @@
  * single change of the list and is held for short times only.
  */
 #include <linux/blk-mq.h>
+#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
 #include "admin.h"
@@ -49,15 +50,17 @@ static void nvmep_optimal_limits(struct nvmep_limits *limits,
 
 	if (id->nsfeat & NVME_NS_FEAT_ATOMICS && id->nawupf)
 		limits->physical_block_size =
-			unit * (le16_to_cpu(id->nawupf) + 1);
+			rounddown_pow_of_two(unit *
+					     (le16_to_cpu(id->nawupf) + 1));
 	if (!(id->nsfeat & NVME_NS_FEAT_OPTIMAL_IO))
 		return;
 	limits->io_min = unit * (le16_to_cpu(id->npwg) + 1);
 	limits->io_opt = unit * (le16_to_cpu(id->nows) + 1);
 	limits->discard_granularity = unit * (le16_to_cpu(id->npdg) + 1);
 	/* What is written whole is not larger than what should be. */
-	limits->physical_block_size = min(limits->physical_block_size,
-					  limits->io_min);
+	limits->physical_block_size =
+		min(limits->physical_block_size,
+		    (unsigned int)rounddown_pow_of_two(limits->io_min));
 }
 
 static unsigned int nvmep_chunk(const struct nvmep_ctrl *ctrl,
@@ -75,6 +78,9 @@ static void nvmep_ns_limits(struct nvmep_limits *limits,
 			    const struct nvmep_ctrl *ctrl,
 			    const struct nvme_id_ns *id)
 {
+	/* Bounce buffers, where there are any, are shorter. */
+	u32 transfer = min_t(size_t, ctrl->max_transfer,
+			     dma_max_mapping_size(ctrl->dev));
 	unsigned int unit = SECTOR_SIZE;
 
 	if (nvmep_format_usable(id))
@@ -83,9 +89,9 @@ static void nvmep_ns_limits(struct nvmep_limits *limits,
 		.block_size = unit,
 		.physical_block_size = unit,
 		.io_min = unit,
-		.max_transfer = ctrl->max_transfer,
+		.max_transfer = transfer,
 		.max_segments = min_t(u32, USHRT_MAX,
-				      ctrl->max_transfer / ctrl->page_size + 1),
+				      transfer / ctrl->page_size + 1),
 		.chunk = nvmep_chunk(ctrl, id, unit),
 		.max_discard = (u64)ctrl->max_discard * unit,
 		.discard_granularity = unit,

@@ -36,13 +36,11 @@ MODULE_PARM_DESC(peer_queues,
 /* MDTS in bytes, or our own limit. */
 static u32 nvmep_max_transfer(struct nvmep_ctrl *ctrl)
 {
-	size_t limit = min_t(size_t, NVMEP_MAX_TRANSFER,
-			     dma_opt_mapping_size(ctrl->dev));
 	unsigned int shift = ctrl->id->mdts + 12 + NVME_CAP_MPSMIN(ctrl->cap);
 
-	if (ctrl->id->mdts && shift < 32)
-		limit = min_t(size_t, limit, 1U << shift);
-	return round_down(limit, ctrl->page_size);
+	if (!ctrl->id->mdts || shift >= 32)
+		return NVMEP_MAX_TRANSFER;
+	return min_t(u32, NVMEP_MAX_TRANSFER, 1U << shift);
 }
 
 /* Limits of commands without data transfer; NVM command set 4.1.5.3. */
@@ -74,33 +72,50 @@ static int nvmep_identify_limits(struct nvmep_ctrl *ctrl)
 	return ret > 0 ? 0 : ret;
 }
 
+/* Once: firmware that changes it wants to be bound anew. */
 static int nvmep_read_effects(struct nvmep_ctrl *ctrl)
 {
+	struct nvme_effects_log *log;
 	int ret;
 
-	if (!(ctrl->id->lpa & NVME_CTRL_LPA_EFFECTS))
+	if (ctrl->effects || !(ctrl->id->lpa & NVME_CTRL_LPA_EFFECTS))
 		return 0;
-	if (!ctrl->effects)
-		ctrl->effects = kzalloc(sizeof(*ctrl->effects), GFP_KERNEL);
-	if (!ctrl->effects)
+	log = kzalloc(sizeof(*log), GFP_KERNEL);
+	if (!log)
 		return -ENOMEM;
-	ret = nvmep_get_log(ctrl, NVME_LOG_EFFECTS, ctrl->effects,
-			    sizeof(*ctrl->effects));
-	/* Without the log, unprivileged passthrough is refused: all zero. */
-	if (ret)
-		memset(ctrl->effects, 0, sizeof(*ctrl->effects));
-	return ret < 0 ? ret : 0;
+	ret = nvmep_get_log(ctrl, NVME_LOG_EFFECTS, log, sizeof(*log));
+	if (ret) {
+		/* Without it, unprivileged passthrough is refused. */
+		kfree(log);
+		return min(ret, 0);
+	}
+	WRITE_ONCE(ctrl->effects, log);
+	return 0;
+}
+
+static int nvmep_identify_ctrl(struct nvmep_ctrl *ctrl)
+{
+	struct nvme_id_ctrl *id = kzalloc(sizeof(*id), GFP_KERNEL);
+	int ret;
+
+	if (!id)
+		return -ENOMEM;
+	ret = nvmep_identify(ctrl, NVME_IDENTIFY_CTRL, 0, id);
+	if (!ret)
+		memcpy(ctrl->id, id, sizeof(*id));
+	else
+		dev_err(ctrl->dev, "Identify Controller failed: %d\n", ret);
+	kfree(id);
+	return ret > 0 ? -EIO : ret;
 }
 
 static int nvmep_ctrl_identify(struct nvmep_ctrl *ctrl)
 {
 	int ret;
 
-	ret = nvmep_identify(ctrl, NVME_IDENTIFY_CTRL, 0, ctrl->id);
-	if (ret) {
-		dev_err(ctrl->dev, "Identify Controller failed: %d\n", ret);
-		return ret < 0 ? ret : -EIO;
-	}
+	ret = nvmep_identify_ctrl(ctrl);
+	if (ret)
+		return ret;
 	atomic_set(&ctrl->aborts, ctrl->id->acl + 1);
 	ctrl->sgls = le32_to_cpu(ctrl->id->sgls);
 	ctrl->max_transfer = nvmep_max_transfer(ctrl);
