@@ -204,6 +204,7 @@ static void nvmep_buf_route(struct nvmep_buf *buf)
 	phys = nvmep_dma_to_phys(ctrl, buf->segments[0].dma, &translated);
 	nvmep_place_find(&place, phys, translated);
 
+	buf->owner_address = NVMEP_NO_PCI_ADDRESS;
 	if (place.ram)
 		nvmep_route_host_memory(&buf->route);
 	else if (place.owner)
