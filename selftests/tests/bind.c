@@ -88,9 +88,7 @@ static void peer_reads(struct load *load, struct np_qp *qp, struct np_buffer *bu
 		memset(buffer->bytes, 0, NP_PAGE);
 		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(5), 0, NP_PAGE);
 		np_qp_put(qp, &command);
-		if (np_store((void *)qp->tail_doorbell, qp->tail))
-			return;
-		if (np_qp_reap(qp, NULL, 200))
+		if (np_qp_ring(qp) || np_qp_reap(qp, NULL, 200))
 			return;
 		if (memcmp(buffer->bytes, load->expected, NP_PAGE))
 			load->wrong++;

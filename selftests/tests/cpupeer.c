@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,6 +18,43 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+/* --- stores that may fail ------------------------------------------------- */
+
+static pthread_once_t store_once = PTHREAD_ONCE_INIT;
+static __thread sigjmp_buf store_failed;
+static __thread volatile sig_atomic_t storing;
+
+static void store_signal(int number)
+{
+	if (storing)
+		siglongjmp(store_failed, 1);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+/* Not blocked while it runs, so that leaving it by a jump needs no system call. */
+static void store_prepare(void)
+{
+	struct sigaction catch = { .sa_handler = store_signal, .sa_flags = SA_NODEFER };
+
+	sigaction(SIGBUS, &catch, NULL);
+}
+
+int np_store(volatile void *address, uint32_t value)
+{
+	pthread_once(&store_once, store_prepare);
+	if (sigsetjmp(store_failed, 0)) {
+		storing = 0;
+		return -EFAULT;
+	}
+	storing = 1;
+	*(volatile uint32_t *)address = value;
+	storing = 0;
+	return 0;
+}
+
+/* --- buffers -------------------------------------------------------------- */
 
 int np_test_export(uint32_t pages, uint32_t flags)
 {
@@ -235,10 +273,10 @@ void np_qp_put(struct np_qp *qp, const struct np_command *command)
 	qp->tail = (qp->tail + 1) % qp->create.sq_entries;
 }
 
-void np_qp_ring(struct np_qp *qp)
+int np_qp_ring(struct np_qp *qp)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	*qp->tail_doorbell = qp->tail;
+	return np_store(qp->tail_doorbell, qp->tail);
 }
 
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms)
@@ -258,8 +296,7 @@ int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms)
 		qp->head = 0;
 		qp->phase ^= 1;
 	}
-	*qp->head_doorbell = qp->head;
-	return status >> 1;
+	return np_store(qp->head_doorbell, qp->head) ?: status >> 1;
 }
 
 int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms)
@@ -268,8 +305,7 @@ int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms)
 	int status;
 
 	np_qp_put(qp, command);
-	np_qp_ring(qp);
-	status = np_qp_reap(qp, &cid, timeout_ms);
+	status = np_qp_ring(qp) ?: np_qp_reap(qp, &cid, timeout_ms);
 	if (status >= 0 && cid != command->cid)
 		return -EBADMSG;
 	return status;
@@ -303,26 +339,4 @@ void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed)
 
 	for (i = 0; i < length / sizeof(*word); i++)
 		word[i] = (disk + i * sizeof(*word)) * 0x9e3779b97f4a7c15ULL + seed;
-}
-
-static sigjmp_buf store_failed;
-
-static void store_signal(int signal)
-{
-	siglongjmp(store_failed, signal);
-}
-
-int np_store(void *address, uint32_t value)
-{
-	struct sigaction catch = { .sa_handler = store_signal }, before;
-	volatile uint32_t *word = address;
-	int ret = -EFAULT;
-
-	sigaction(SIGBUS, &catch, &before);
-	if (!sigsetjmp(store_failed, 1)) {
-		*word = value;
-		ret = 0;
-	}
-	sigaction(SIGBUS, &before, NULL);
-	return ret;
 }

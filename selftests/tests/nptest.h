@@ -176,8 +176,9 @@ int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries);
 void np_qp_close(struct np_qp *qp);
 /* Put an entry into the ring; np_qp_ring() tells the controller. */
 void np_qp_put(struct np_qp *qp, const struct np_command *command);
-void np_qp_ring(struct np_qp *qp);
-/* Next completion: its status without the phase, or -ETIMEDOUT. */
+/* 0, or -EFAULT if the doorbell was taken away. */
+int np_qp_ring(struct np_qp *qp);
+/* Next completion: its status without the phase, -ETIMEDOUT or -EFAULT. */
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms);
 /* One command from start to end: NVMe status, or a negative errno. */
 int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms);
@@ -192,7 +193,7 @@ int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk);
 int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk);
 
 /* Store @value at @address: -EFAULT if that raises SIGBUS. */
-int np_store(void *address, uint32_t value);
+int np_store(volatile void *address, uint32_t value);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
 

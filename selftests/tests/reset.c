@@ -124,7 +124,7 @@ TEST_F(reset, leaves_the_memory_of_lost_queues_alone)
 	memset(qp.cq.at, 0x77, ENTRIES * sizeof(struct np_completion));
 	memset(buffer.bytes, 0x77, NP_PAGE);
 	/* A late doorbell of a peer that has not looked yet. */
-	np_store((void *)qp.tail_doorbell, 1);
+	np_store(qp.tail_doorbell, 1);
 	np_sleep_ms(200);
 	EXPECT_EQ(0x77, *((uint8_t *)qp.cq.at + ENTRIES * sizeof(struct np_completion) - 1));
 	EXPECT_EQ(0x77, *(uint8_t *)qp.cq.at);
