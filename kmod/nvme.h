@@ -44,6 +44,7 @@
 #define NVME_CC_ENABLE		BIT(0)
 #define NVME_CC_CSS_IO_SETS	(6U << 4)
 #define NVME_CC_MPS_SHIFT	7
+#define NVME_CC_AMS_WRRU	BIT(11)	/* AMS: weighted round robin */
 #define NVME_CC_SHN_MASK	(3U << 14)
 #define NVME_CC_SHN_NORMAL	BIT(14)
 #define NVME_CC_IOSQES_64	(6U << 16)
