@@ -36,6 +36,9 @@
 /* Highest arbitration class, NVMe base specification, Create I/O SQ, QPRIO. */
 #define NVMEP_PRIORITY_LOW	3
 
+/* Arbitration mechanism selected, 0 for round robin. */
+#define NVMEP_CC_AMS_MASK	(7U << 11)
+
 static atomic_t nvmep_objects[NVMEP_OBJECT_KINDS];
 
 /**
@@ -403,9 +406,10 @@ static int nvmep_ioctl_buf_table(struct nvmep_ucmd *ucmd)
 
 /* --- queue pairs --------------------------------------------------------- */
 
+/* Priorities mean something only if CC.AMS is not round robin. */
 static bool nvmep_weighted(struct nvmep_ctrl *ctrl)
 {
-	return readl(ctrl->bar + NVME_REG_CC) & NVME_CC_AMS_WRRU;
+	return readl(ctrl->bar + NVME_REG_CC) & NVMEP_CC_AMS_MASK;
 }
 
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
@@ -614,6 +618,17 @@ static void nvmep_bufs_detach_all(struct nvmep_peers *peers)
 	wait_var_event(&peers->attached, !atomic_read(&peers->attached));
 }
 
+/* Nothing is made again here: only its owner knows what was in flight. */
+static void nvmep_peers_restarted(struct nvmep_ctrl *ctrl)
+{
+	unsigned int failed = nvmep_qp_count_failed(ctrl);
+
+	if (failed)
+		dev_info(ctrl->dev,
+			 "%u queue pairs of peers were lost; their owners have to make new ones\n",
+			 failed);
+}
+
 static void nvmep_peers_remove(struct nvmep_ctrl *ctrl, bool alive)
 {
 	struct nvmep_peers *peers = ctrl->peers;
@@ -640,6 +655,7 @@ static bool nvmep_peers_busy(struct nvmep_ctrl *ctrl)
 
 const struct nvmep_ctrl_peer_ops nvmep_peer_ctrl_ops = {
 	.stopped = nvmep_qp_fail_all,
+	.restarted = nvmep_peers_restarted,
 	.remove = nvmep_peers_remove,
 	.busy = nvmep_peers_busy,
 };

@@ -393,6 +393,25 @@ void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl)
 	mutex_unlock(&peers->lock);
 }
 
+/**
+ * nvmep_qp_count_failed() - how many queue pairs wait for their owners to see
+ * @ctrl: the controller
+ *
+ * Return: the number of queue pairs in state FAILED.
+ */
+unsigned int nvmep_qp_count_failed(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_peers *peers = ctrl->peers;
+	unsigned int failed = 0;
+	struct nvmep_qp *qp;
+
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node)
+		failed += nvmep_qp_state(qp) == NVME_PEER_QP_FAILED;
+	mutex_unlock(&peers->lock);
+	return failed;
+}
+
 /* --- the beginning ------------------------------------------------------- */
 
 static int nvmep_qp_alloc_host(struct nvmep_qp *qp,

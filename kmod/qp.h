@@ -108,6 +108,7 @@ void nvmep_qp_stop_users(struct nvmep_buf *buf);
 void nvmep_qp_kill_stopped(struct nvmep_ctrl *ctrl);
 void nvmep_qp_kill_all(struct nvmep_ctrl *ctrl, int reason);
 void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl);
+unsigned int nvmep_qp_count_failed(struct nvmep_ctrl *ctrl);
 void nvmep_qp_get(struct nvmep_qp *qp);
 void nvmep_qp_put(struct nvmep_qp *qp);
 enum nvme_peer_qp_state nvmep_qp_state(struct nvmep_qp *qp);
