@@ -3,7 +3,7 @@
 # Sourced by selftests/run.
 
 cell_memory=2G
-guest_slots=2
+guest_slots=3
 
 ## The machine
 
@@ -79,7 +79,7 @@ test_bed_options() {
 # The watchdogs are there for deadlocks, not for a loaded machine that emulates.
 kernel_command_line() {
 	local kernel=$1 iommu=$2 topology=$3
-	local words="console=ttyS0 loglevel=5 panic=-1 nokaslr mitigations=off audit=0"
+	local words="console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off audit=0"
 	words+=" watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180"
 	case $topology in
 	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0,badctrl=00:06.0" ;;
