@@ -47,7 +47,8 @@ struct region {
  * @controller: node, "nvmep0"
  * @namespace_node: "ngp0n1"
  * @fio_partition: "nvmep0n1p1" and so on
- * @seconds: how long all three run
+ * @stop_file: made when @stop is set, for initiators that are other programs
+ * @seconds: how long all three run together at least
  * @tree: directory that is copied into the file system
  * @block_size: bytes of a logical block
  * @fio_region: of the disk, as is @gpu_region
@@ -60,6 +61,7 @@ struct demo {
 	const char *ext4_partition;
 	const char *gpu_partition;
 	const char *tree;
+	const char *stop_file;
 	unsigned int seconds;
 	uint32_t block_size;
 	struct region fio_region;
@@ -73,7 +75,11 @@ void complain(bool explain, const char *format, ...);
 
 /* ---- fio.c, filesystem.c: initiators that are other programs ------------ */
 
-/* Both run until demo->seconds are over and count into @tally. */
+/*
+ * Both count into @tally.  fio ends by itself, a little after demo->seconds of
+ * I/O: it cannot be stopped and still say whether all was well.  The file system
+ * goes on until it is told to stop.
+ */
 void fio_run(const struct demo *demo, struct tally *tally);
 void filesystem_run(const struct demo *demo, struct tally *tally);
 

@@ -4,7 +4,7 @@
 # its disk into three parts, and let fio, ext4 and the stand-in GPU work on them
 # at once.
 #
-# usage: demo.sh [SECONDS]       how long all three run together, default 20
+# usage: demo.sh [SECONDS]       how long all three run together at least, default 20
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -46,6 +46,7 @@ mkfs.ext4 -q -F "/dev/${disk}p2"
 # Many small files and some larger ones.  They lie in memory, so that the disk
 # is read for the other side of the comparison only.
 tree=$(mktemp -d)
-cp -a /usr/share/zoneinfo /usr/lib/*/perl-base "$tree"
+cp -a /usr/share/zoneinfo/America /usr/bin/bash /usr/bin/fio "$tree"
 
-DEMO=$here/demo.sh "$program" "$controller" "$namespace" "${disk}p1" "${disk}p2" "${disk}p3" "$tree" "$seconds"
+DEMO=$here/demo.sh "$program" "$controller" "$namespace" "${disk}p1" "${disk}p2" "${disk}p3" \
+	"$tree" "$tree.stop" "$seconds"

@@ -52,8 +52,8 @@ void filesystem_run(const struct demo *demo, struct tally *tally)
 	char command[512], line[512];
 	FILE *script;
 
-	snprintf(command, sizeof(command), "exec \"$(dirname \"$DEMO\")\"/filesystem.sh /dev/%s %s %u 2>&1",
-		 demo->ext4_partition, demo->tree, demo->seconds);
+	snprintf(command, sizeof(command), "exec \"$(dirname \"$DEMO\")\"/filesystem.sh /dev/%s %s %s 2>&1",
+		 demo->ext4_partition, demo->tree, demo->stop_file);
 	script = popen(command, "re");
 	if (!script) {
 		complain(false, "cannot start filesystem.sh");

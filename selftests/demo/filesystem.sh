@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Copy a tree into a file system, drop what the page cache holds, compare; again
-# and again until the time is over. Started by the demonstration.
+# and again until it is told to stop. Started by the demonstration.
 #
-# usage: filesystem.sh PARTITION TREE SECONDS
+# usage: filesystem.sh PARTITION TREE STOP-FILE
 # prints "round NUMBER BYTES" for each comparison that held, anything else is an error
 set -euo pipefail
 
-partition=$1 tree=$2 seconds=$3
+partition=$1 tree=$2 stop=$3
 mountpoint=$(mktemp -d)
 bytes=$(du -sb --apparent-size "$tree" | cut -f1)
 number=0
@@ -18,7 +18,7 @@ leave() {
 
 mount -t ext4 "$partition" "$mountpoint"
 trap leave EXIT
-until ((SECONDS >= seconds)); do
+until [[ -e $stop ]]; do
 	number=$((number + 1))
 	cp -a "$tree" "$mountpoint/tree"
 	sync -f "$mountpoint"
