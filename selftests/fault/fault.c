@@ -167,7 +167,7 @@ bool fault_disarm(enum fault_where where)
 	return fired;
 }
 
-int fault_dma_mappings(void)
+int fault_dma_mappings(bool print)
 {
 	FILE *dump = fopen(DEBUGFS "dma-api/dump", "re");
 	char line[512];
@@ -175,9 +175,13 @@ int fault_dma_mappings(void)
 
 	if (!dump)
 		return -errno;
-	while (fgets(line, sizeof(line), dump))
-		if (!strncmp(line, DRIVER " ", strlen(DRIVER " ")))
-			count++;
+	while (fgets(line, sizeof(line), dump)) {
+		if (strncmp(line, DRIVER " ", strlen(DRIVER " ")))
+			continue;
+		count++;
+		if (print)
+			printf("# %s", line);
+	}
 	fclose(dump);
 	return count;
 }

@@ -32,7 +32,7 @@ int fault_arm(enum fault_where where, unsigned int n);
 bool fault_disarm(enum fault_where where);
 
 /* DMA mappings that nvme-peer holds, as DMA_API_DEBUG counts them, or -errno. */
-int fault_dma_mappings(void);
+int fault_dma_mappings(bool print);
 
 /* Forget what kmemleak found so far; count what it finds of nvme_peer.ko now. */
 void fault_leaks_clear(void);

@@ -12,7 +12,7 @@ gate_root=$(cd "${1:?usage: gates/NAME ROOT}" && pwd -P)
 gate_work=$np_source/build/lint/$(basename "$0")
 gate_cpus=$(nproc)
 mkdir -p "$gate_work"
-cd "$gate_root"
+cd "$gate_root" || exit
 
 gate_in_tree() {
 	"$np_source/selftests/setup/in-tree" "$@"
