@@ -499,7 +499,10 @@ static void nvmep_event_handle(struct nvmep_ctrl *ctrl, u32 event)
 	}
 }
 
-/*
+/**
+ * nvmep_event_work() - handle an asynchronous event
+ * @work: event_work of a controller
+ *
  * An event stays masked until its log page was read; only then is the next
  * request sent (base specification 5.1.2).
  */

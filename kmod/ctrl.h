@@ -81,8 +81,8 @@ struct nvmep_ctrl_peer_ops {
 #define NVMEP_CTRL_STARTING		1	/* start sends commands of its own */
 #define NVMEP_CTRL_EVENT_REQUESTED	2	/* an event request is under way */
 
-/**
- * struct nvmep_ctrl - one controller
+/*
+ * One controller.
  *
  * Lives as long as anybody holds a reference (nvmep_ctrl_get()), which may be
  * long after the driver was unbound: open files and dma-bufs keep it.  Members

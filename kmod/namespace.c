@@ -428,7 +428,10 @@ static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
 	return ret;
 }
 
-/* The work behind nvmep_scan(). */
+/**
+ * nvmep_scan_work() - the work behind nvmep_scan()
+ * @work: scan_work of a controller
+ */
 void nvmep_scan_work(struct work_struct *work)
 {
 	struct nvmep_ctrl *ctrl = container_of(work, struct nvmep_ctrl,

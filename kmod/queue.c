@@ -26,7 +26,9 @@
  * @ctrl: controller
  * @capacity: identifiers that its doorbell registers have room for, with 0
  *
- * Nothing can be allocated until nvmep_qids_grant().  Return: 0 or -ENOMEM.
+ * Nothing can be allocated until nvmep_qids_grant().
+ *
+ * Return: 0 or -ENOMEM.
  */
 int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity)
 {

@@ -25,7 +25,9 @@ static u16 nvmep_request_cid(struct request *rq)
  * @sqe: command without CID and data pointers
  * @flags: for blk_mq_alloc_request()
  *
- * The command is never sent twice.  Return: the request or an error pointer.
+ * The command is never sent twice.
+ *
+ * Return: the request or an error pointer.
  */
 struct request *nvmep_request_alloc(struct request_queue *queue,
 				    const struct nvme_sqe *sqe,
@@ -151,7 +153,10 @@ static bool nvmep_request_retryable(struct request *rq)
 	       !blk_noretry_request(rq) && req->retries < NVMEP_MAX_RETRIES;
 }
 
-/* blk-mq's complete callback: the controller is done with the request. */
+/**
+ * nvmep_request_complete() - blk-mq's complete callback
+ * @rq: request that the controller is done with
+ */
 void nvmep_request_complete(struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);

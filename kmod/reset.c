@@ -423,7 +423,10 @@ static void nvmep_ctrl_reset_failed(struct nvmep_ctrl *ctrl, int ret)
 	nvmep_namespaces_fail(ctrl);
 }
 
-/* The work behind nvmep_ctrl_reset(). */
+/**
+ * nvmep_ctrl_reset_work() - the work behind a change to RESETTING
+ * @work: reset_work of a controller
+ */
 void nvmep_ctrl_reset_work(struct work_struct *work)
 {
 	struct nvmep_ctrl *ctrl = container_of(work, struct nvmep_ctrl,
