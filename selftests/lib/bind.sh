@@ -41,3 +41,8 @@ np_node() {
 	done
 	return 1
 }
+
+# np_monitor COMMAND: a line for QEMU's monitor, e.g. "device_del np1".
+np_monitor() {
+	echo "@np monitor $*" >/dev/ttyS1
+}

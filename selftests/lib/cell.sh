@@ -4,6 +4,9 @@
 
 cell_memory=2G
 guest_slots=3
+# What a guest may take to come up, and what a test may take over its own limit
+# (which ends its process) before the guest is taken for hung.
+boot_seconds=240 hang_seconds=30
 
 ## The machine
 
@@ -58,8 +61,10 @@ topology_options() {
 	fi
 	echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap"
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
-	echo "-device nvme,drive=d0,serial=np0,bus=$nvme_bus"
-	echo "-device nvme,drive=d1,serial=np1,bus=rp3"
+	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
+	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
+	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456"
+	echo "-device nvme,id=np1,drive=d1,serial=np1,bus=rp3"
 	vfio_user_device softgpu "$gpu_bus"
 	vfio_user_device badctrl rp4
 }
@@ -73,13 +78,14 @@ test_bed_options() {
 	echo "-fsdev local,id=modules,path=$np_cache/kernels/$kernel/lib/modules,security_model=none,readonly=on"
 	echo "-device virtio-9p-pci,fsdev=modules,mount_tag=modules,addr=0x12"
 	echo "-device isa-debug-exit,iobase=0x501,iosize=1"
-	echo "-chardev stdio,id=tests,signal=off -serial file:$run/console.log -serial chardev:tests -monitor none"
+	echo "-chardev stdio,id=tests,signal=off -serial file:$run/console.log -serial chardev:tests"
+	echo "-chardev pipe,id=monitor,path=$run/monitor -mon chardev=monitor"
 }
 
 # The watchdogs are there for deadlocks, not for a loaded machine that emulates.
 kernel_command_line() {
 	local kernel=$1 iommu=$2 topology=$3
-	local words="console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off audit=0"
+	local words="console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off audit=0 sysrq_always_enabled"
 	words+=" watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180"
 	case $topology in
 	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0,badctrl=00:06.0" ;;
@@ -101,6 +107,7 @@ make_run_folder() {
 	local run=$1 kernel=$2 version
 	version=$(<"$np_cache/kernels/$kernel/version")
 	mkdir -p "$run"/{build,out,"modules/updates"}
+	mkfifo "$run"/monitor.{in,out}
 	cp -a "$np_source/selftests" "$run/"
 	mkdir -p "$run/build/$kernel"
 	[[ ! -d $np_source/build/user ]] ||
@@ -129,7 +136,7 @@ index_modules() {
 
 ## Processes
 
-# Two guests are what two cores carry; other callers on this machine wait here.
+# Guests of all callers on this machine: more of them than cores, as some only wait.
 take_guest_slot() {
 	local slot waited=no
 	while true; do
@@ -165,10 +172,10 @@ start_device() {
 stop_processes() {
 	local pid
 	for pid in ${guest_pid:-} "${device_pids[@]}"; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+		kill "$pid" 2>/dev/null || continue
+		wait "$pid" 2>/dev/null || true
 	done
-	[[ -z $socket_folder ]] || rm -rf "$socket_folder"
-	return 0
+	rm -rf "$socket_folder"
 }
 
 # start_guest CELL RUN SECONDS [WORD...]: QEMU under a hard limit; its second
@@ -194,10 +201,15 @@ start_guest() {
 
 # follow_guest CELL RUN: lines for us begin with "@np", all others are a
 # command's output. Remembers the test that is running, to blame it for a crash.
+# 1 if the guest was silent for longer than it may.
 follow_guest() {
-	local line word name status milliseconds
+	local line word name status milliseconds limit=$boot_seconds
 	running=boot
-	while IFS= read -r line; do
+	while true; do
+		status=0
+		IFS= read -r -t "$limit" line <&"$guest_output" || status=$?
+		((status <= 128)) || { show_blocked_tasks "$1" "$2"; return 1; }
+		((status == 0)) || return 0
 		line=${line%$'\r'}
 		if [[ $line != '@np '* ]]; then
 			printf '%s\n' "$line"
@@ -206,18 +218,29 @@ follow_guest() {
 		read -r word name status milliseconds <<<"${line#@np }"
 		case $word in
 		up) np_say "$(printf '%-16s up    kernel %s, %s s after power on' "$1" "$(<"$np_cache/kernels/${1%%/*}/version")" "$name")" ;;
-		begin) running=$name ;;
+		begin)
+			running=$name
+			limit=$(($(awk -v name="$name" '$1 == name { print $2 }' "$2/plan") + hang_seconds))
+			;;
 		end)
-			running=''
+			running='its end' limit=$boot_seconds
 			if [[ $name == command ]]; then
 				echo "$status" >"$2/out/command-status"
 			else
 				report_test "$1" "$name" "$2/out/$name.ktap" "$status" "$milliseconds" "$2/out/results"
 			fi
 			;;
+		monitor) echo "$name $status $milliseconds" >"$2/monitor.in" ;;
 		note) np_say "$1: note: $name $status $milliseconds" ;;
 		esac
-	done <&"$guest_output"
+	done
+}
+
+# A hung guest cannot be asked, but its kernel still takes keys: which tasks wait, and where?
+show_blocked_tasks() {
+	np_say "$1 NOT OK: the guest hangs in '$running'; tasks that wait are in its console.log"
+	echo "sendkey alt-sysrq-w" >"$2/monitor.in"
+	sleep 3
 }
 
 # guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
@@ -234,7 +257,7 @@ guest_session() {
 	start_device "$run" softgpu --hbm-mb 64
 	start_device "$run" badctrl
 	start_guest "$cell" "$run" "$seconds" "${@:4}"
-	follow_guest "$cell" "$run"
+	follow_guest "$cell" "$run" || return
 	wait "$guest_pid" || status=$?
 	guest_pid=''
 	# isa-debug-exit makes 2 * value + 1 of what the guest wrote; 0 means reset or panic.
