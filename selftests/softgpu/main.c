@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,8 @@ int main(int argc, char **argv)
 	int ret;
 
 	parse(argc, argv, &options);
+	/* A runner that dies must not leave its devices behind. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* Waits of programs are shorter than the default slack. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	gpu.view = 1;
