@@ -13,8 +13,13 @@
  *	wait.h		groups of lanes, limits of waits
  *	submit.h	the submission side
  *	complete.h	the completion side
- *	command.h	the calls
+ *	command.h	a command and its submission entry
+ *	send.h		a group of lanes on the submission side
+ *	calls.h		the calls of a thread
+ *	block.h		the calls of a warp or a block together
+ *	gather.h	many small reads by a block
  *	solo.h		the calls on a queue pair of one's own
+ *	set.h		several queue pairs and controllers behind one handle
  */
 #ifndef NVMEPEER_DEVICE_H
 #define NVMEPEER_DEVICE_H
@@ -26,6 +31,11 @@
 #include "nvmepeer_device/submit.h"
 #include "nvmepeer_device/complete.h"
 #include "nvmepeer_device/command.h"
+#include "nvmepeer_device/send.h"
+#include "nvmepeer_device/calls.h"
+#include "nvmepeer_device/block.h"
+#include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/solo.h"
+#include "nvmepeer_device/set.h"
 
 #endif /* NVMEPEER_DEVICE_H */

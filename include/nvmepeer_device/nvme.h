@@ -18,11 +18,9 @@ enum {
 };
 
 /* Bits for nvmepeer_command.control, as in the upper half of command dword 12. */
-enum {
-	NVMEPEER_CONTROL_DEALLOCATE = 1u << 25,		/* write zeroes only */
-	NVMEPEER_CONTROL_FORCE_UNIT_ACCESS = 1u << 30,
-	NVMEPEER_CONTROL_LIMITED_RETRY = 1u << 31,
-};
+#define NVMEPEER_CONTROL_DEALLOCATE		(1u << 25)	/* write zeroes only */
+#define NVMEPEER_CONTROL_FORCE_UNIT_ACCESS	(1u << 30)
+#define NVMEPEER_CONTROL_LIMITED_RETRY		(1u << 31)
 
 /*
  * What a call returns: 0, or the status field of the completion entry without

@@ -40,7 +40,7 @@
  * Part NVMEPEER_PLATFORM_TIME:
  *
  *	uint64_t nvmepeer_now_ns(void);		monotonic; may be slow
- *	void     nvmepeer_pause(uint32_t ns);	a hint, may return at once
+ *	void     nvmepeer_pause(uint32_t ns);	a hint; 0: between two polls
  *
  * Part NVMEPEER_PLATFORM_LANES.  Lanes that run the same instruction together:
  * 32 of a CUDA warp, 32 or 64 of a HIP wave, one for C.  type nvmepeer_mask;
@@ -57,8 +57,17 @@
  *	uint32_t nvmepeer_count_bits(uint32_t);
  *	uint32_t nvmepeer_home(void);	spreads groups of lanes over cids
  *
- * NVMEPEER_LANES is how many there can be.  Every lane of the mask calls with the same mask; lanes_sync also orders
- * memory among them.
+ * NVMEPEER_LANES is how many there can be.  Every lane of the mask calls with
+ * the same mask; lanes_sync also orders memory among them.
+ *
+ * Part NVMEPEER_PLATFORM_BLOCK.  Threads that share fast memory and can meet:
+ *
+ *	uint32_t nvmepeer_block_thread(void), nvmepeer_block_threads(void);
+ *	void     nvmepeer_block_sync(void);	also orders memory among them
+ *	uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value);
+ *	uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value);
+ *
+ * claim is a compare-and-exchange, max a fetch-and-maximum, on shared memory.
  */
 #ifndef NVMEPEER_DEVICE_PLATFORM_H
 #define NVMEPEER_DEVICE_PLATFORM_H
@@ -72,7 +81,10 @@
 #include <stdint.h>
 #endif
 
-#if defined(__CUDACC__)
+#ifdef NVMEPEER_FN
+#define NVMEPEER_SLOW_FN NVMEPEER_FN
+#define NVMEPEER_HOST_FN NVMEPEER_FN
+#elif defined(__CUDACC__)
 #define NVMEPEER_FN static __device__ __forceinline__
 #define NVMEPEER_SLOW_FN static __device__ __noinline__
 #define NVMEPEER_HOST_FN static __host__ __device__ inline

@@ -226,4 +226,40 @@ NVMEPEER_FN uint32_t nvmepeer_home(void)
 }
 #endif /* NVMEPEER_PLATFORM_LANES */
 
+#ifndef NVMEPEER_PLATFORM_BLOCK
+#define NVMEPEER_PLATFORM_BLOCK
+
+NVMEPEER_FN uint32_t nvmepeer_block_thread(void)
+{
+	return 0;
+}
+
+NVMEPEER_FN uint32_t nvmepeer_block_threads(void)
+{
+	return 1;
+}
+
+NVMEPEER_FN void nvmepeer_block_sync(void)
+{
+}
+
+NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
+{
+	uint64_t found = *p;
+
+	if (found == old)
+		*p = value;
+	return found;
+}
+
+NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
+{
+	uint32_t found = *p;
+
+	if (value > found)
+		*p = value;
+	return found;
+}
+#endif /* NVMEPEER_PLATFORM_BLOCK */
+
 #endif /* NVMEPEER_DEVICE_PLATFORM_C11_H */

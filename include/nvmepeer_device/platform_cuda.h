@@ -178,7 +178,8 @@ NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
 
 NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
 {
-	__nanosleep(ns);
+	if (ns)
+		__nanosleep(ns);
 }
 #endif /* NVMEPEER_PLATFORM_TIME */
 
@@ -264,5 +265,35 @@ NVMEPEER_FN uint32_t nvmepeer_home(void)
 	return block * warps + thread / 32;
 }
 #endif /* NVMEPEER_PLATFORM_LANES */
+
+#ifndef NVMEPEER_PLATFORM_BLOCK
+#define NVMEPEER_PLATFORM_BLOCK
+
+NVMEPEER_FN uint32_t nvmepeer_block_thread(void)
+{
+	return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+}
+
+NVMEPEER_FN uint32_t nvmepeer_block_threads(void)
+{
+	return blockDim.x * blockDim.y * blockDim.z;
+}
+
+NVMEPEER_FN void nvmepeer_block_sync(void)
+{
+	__syncthreads();
+}
+
+NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
+{
+	return atomicCAS((unsigned long long *)p, (unsigned long long)old,
+			 (unsigned long long)value);
+}
+
+NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
+{
+	return atomicMax(p, value);
+}
+#endif /* NVMEPEER_PLATFORM_BLOCK */
 
 #endif /* NVMEPEER_DEVICE_PLATFORM_CUDA_H */

@@ -115,6 +115,7 @@ struct nvmepeer_geometry {
  * @abandoned: commands whose callers stopped waiting and which have not been
  *	swept up.
  * @lost: not 0 once the queue pair is found reset, failed or gone.
+ * @generation: the one that the entries belong to.
  * @protocol_errors: completion entries with a cid that no command could have.
  *
  * Behind the structure lie three arrays: a bit for each free cid, a bit for
@@ -128,7 +129,8 @@ struct nvmepeer_state {
 	uint32_t lost;
 	uint32_t abandoned;
 	uint32_t protocol_errors;
-	uint8_t pad1[112];
+	uint32_t generation;
+	uint8_t pad1[108];
 	uint32_t head;
 	uint8_t pad2[60];
 	uint32_t head_rung;
@@ -338,8 +340,22 @@ NVMEPEER_FN void nvmepeer_queue_reset(const struct nvmepeer_queue *queue)
 	nvmepeer_store32(&state->lost, 0);
 	nvmepeer_store32(&state->abandoned, 0);
 	nvmepeer_store32(&state->protocol_errors, 0);
+	nvmepeer_store32(&state->generation, queue->generation);
 	nvmepeer_store32(&state->head, 0);
 	nvmepeer_store32(&state->head_rung, 0);
+	nvmepeer_fence_device();
+}
+
+/**
+ * nvmepeer_queue_rearm - use a queue pair again after a reset
+ * @queue: handle of a queue pair whose calls all returned NVMEPEER_E_LOST and
+ *	which the kernel has created again, its completion ring zero
+ * @generation: the new one; all copies of the handle stay good
+ */
+NVMEPEER_FN void nvmepeer_queue_rearm(const struct nvmepeer_queue *queue, uint32_t generation)
+{
+	nvmepeer_queue_reset(queue);
+	nvmepeer_store32(&queue->state->generation, generation);
 	nvmepeer_fence_device();
 }
 

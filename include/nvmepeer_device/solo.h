@@ -100,8 +100,10 @@ NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t ra
 		nvmepeer_cq_load(slot, entry);
 		if (nvmepeer_lanes_ballot(mask, nvmepeer_cqe_phase(entry) != phase) == 0)
 			return NVMEPEER_OK;
-		if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK)
+		if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK) {
+			nvmepeer_pause(0);
 			continue;
+		}
 		if (solo->group.lane == solo->group.leader)
 			error = nvmepeer_deadline_look(queue, deadline);
 		error = (int)nvmepeer_lanes_copy32(mask, (uint32_t)error, solo->group.leader);

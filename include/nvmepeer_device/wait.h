@@ -101,7 +101,7 @@ NVMEPEER_SLOW_FN int nvmepeer_deadline_look(const struct nvmepeer_queue *queue,
 	if (queue->status &&
 	    (nvmepeer_status_load(queue->status + NVMEPEER_STATUS_STATE) != NVMEPEER_STATE_LIVE ||
 	     nvmepeer_status_load(queue->status + NVMEPEER_STATUS_GENERATION) !=
-	     queue->generation)) {
+	     nvmepeer_load32(&queue->state->generation))) {
 		nvmepeer_store32(&queue->state->lost, 1);
 		return NVMEPEER_E_LOST;
 	}
@@ -122,8 +122,7 @@ NVMEPEER_FN int nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
 {
 	if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK == 0 || !deadline->timeout_ns)
 		return nvmepeer_deadline_look(queue, deadline);
-	if (ahead || NVMEPEER_LANES == 1)
-		nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
+	nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
 	return NVMEPEER_OK;
 }
 

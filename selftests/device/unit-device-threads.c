@@ -8,72 +8,23 @@
 
 #include <nvmepeer_device.h>
 
-#include "controller.h"
+#include "bench.h"
 #include "ktap.h"
 
-struct bench {
-	struct controller controller;
-	struct nvmepeer_geometry geometry;
-	struct nvmepeer_queue queue;
+struct rig {
+	struct bench *bench;
 	pthread_t thread;
 	bool stop;
 };
 
 static void *controller_main(void *argument)
 {
-	struct bench *bench = argument;
+	struct rig *rig = argument;
 
-	while (!__atomic_load_n(&bench->stop, __ATOMIC_ACQUIRE))
-		if (!controller_step(&bench->controller))
+	while (!__atomic_load_n(&rig->stop, __ATOMIC_ACQUIRE))
+		if (!controller_step(&rig->bench->controller))
 			sched_yield();
 	return NULL;
-}
-
-static void bench_geometry(struct bench *bench, uint32_t entries, uint32_t cq_entries)
-{
-	struct nvmepeer_geometry *geometry = &bench->geometry;
-	struct controller *controller = &bench->controller;
-
-	memset(geometry, 0, sizeof(*geometry));
-	geometry->version = NVMEPEER_GEOMETRY_VERSION;
-	geometry->sq = (uintptr_t)controller->sq;
-	geometry->cq = (uintptr_t)controller->cq;
-	geometry->sq_doorbell = (uintptr_t)&controller->doorbells->tail;
-	geometry->cq_doorbell = (uintptr_t)&controller->doorbells->head;
-	geometry->sq_entries = entries;
-	geometry->cq_entries = cq_entries;
-	geometry->nsid = 1;
-	geometry->lba_shift = 9;
-	geometry->page_shift = 12;
-	geometry->max_transfer = 4 << 20;
-	geometry->timeout_ns = 60000000000u;
-	geometry->list_bytes = 8192;
-	geometry->list_memory.length = (uint64_t)nvmepeer_cids(geometry) * 8192;
-	geometry->list_area = (uintptr_t)aligned_alloc(4096, geometry->list_memory.length);
-	geometry->list_memory.dma = geometry->list_area;
-	geometry->state = (uintptr_t)aligned_alloc(128, (nvmepeer_state_bytes(geometry) + 127) /
-						   128 * 128);
-}
-
-static void bench_start(struct bench *bench, uint32_t entries, uint32_t cq_entries,
-			enum controller_order order)
-{
-	controller_init(&bench->controller, entries, cq_entries, 16384);
-	bench->controller.order = order;
-	bench_geometry(bench, entries, cq_entries);
-	bench->stop = false;
-	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
-		abort();
-	pthread_create(&bench->thread, NULL, controller_main, bench);
-}
-
-static void bench_stop(struct bench *bench)
-{
-	__atomic_store_n(&bench->stop, true, __ATOMIC_RELEASE);
-	pthread_join(bench->thread, NULL);
-	free((void *)(uintptr_t)bench->geometry.state);
-	free((void *)(uintptr_t)bench->geometry.list_area);
-	controller_exit(&bench->controller);
 }
 
 enum { THREADS = 6, ROUNDS = 2000 };
@@ -128,22 +79,25 @@ static uint32_t run_workers(struct bench *bench, void *(*main)(void *))
 /* Every result comes once, whole and to its owner, for any ring size. */
 static bool many_threads(uint32_t entries, uint32_t cq_entries, enum controller_order order)
 {
-	struct bench *bench = calloc(1, sizeof(*bench));
+	struct rig rig = { .bench = bench_new(entries, cq_entries) };
+	struct controller *controller = &rig.bench->controller;
 	uint32_t bad;
 	bool good;
 
-	bench_start(bench, entries, cq_entries, order);
-	bench->controller.checked_entries = true;
-	bad = run_workers(bench, raw_main);
-	bench_stop(bench);
-	good = !bad && !bench->controller.errors &&
-	       bench->controller.completed == THREADS * ROUNDS &&
-	       bench->queue.state;
+	controller->order = order;
+	controller->checked_entries = true;
+	if (nvmepeer_queue_init(&rig.bench->queue, &rig.bench->geometry))
+		abort();
+	pthread_create(&rig.thread, NULL, controller_main, &rig);
+	bad = run_workers(rig.bench, raw_main);
+	__atomic_store_n(&rig.stop, true, __ATOMIC_RELEASE);
+	pthread_join(rig.thread, NULL);
+	good = !bad && !controller->errors && controller->completed == THREADS * ROUNDS;
 	if (!good)
 		printf("# entries %u/%u: bad %u, errors %llu (%s), completed %llu\n", entries,
-		       cq_entries, bad, (unsigned long long)bench->controller.errors,
-		       bench->controller.error, (unsigned long long)bench->controller.completed);
-	free(bench);
+		       cq_entries, bad, (unsigned long long)controller->errors,
+		       controller->error, (unsigned long long)controller->completed);
+	bench_free(rig.bench);
 	return good;
 }
 

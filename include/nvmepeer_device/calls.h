@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_device/calls.h: the calls at thread scope.  Any thread may make any
+ * call at any time; lanes of a warp that happen to call together share one
+ * trip to the queue.
+ */
+#ifndef NVMEPEER_DEVICE_CALLS_H
+#define NVMEPEER_DEVICE_CALLS_H
+
+/**
+ * nvmepeer_submit - send one command and do not wait for it
+ * @queue: the queue pair
+ * @command: what to do; its buffer must stay as it is until the result is taken
+ * @token: out: names the command
+ * @timeout_ns: how long to wait for room in the queue
+ *
+ * The command is on its way when the call returns: no flush is needed.
+ * Returns 0, NVMEPEER_E_FULL, _E_LOST, _E_RANGE, _E_TOO_LARGE, _E_ALIGN or
+ * _E_NO_LIST.  A token must be given to nvmepeer_wait(), or to nvmepeer_poll()
+ * until that returns something else than NVMEPEER_AGAIN: results are kept for
+ * nvmepeer_geometry.cids commands.
+ */
+NVMEPEER_FN int nvmepeer_submit(const struct nvmepeer_queue *queue,
+				const struct nvmepeer_command *command,
+				struct nvmepeer_token *token, uint64_t timeout_ns)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_request request = { command, NULL, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
+	int bad = nvmepeer_command_check(queue, command, &request.bytes);
+	int status = nvmepeer_send_group(queue, group, !bad, &request, token, &head, &deadline);
+
+	return bad ? bad : status;
+}
+
+/* nvmepeer_submit_raw - as nvmepeer_submit(), with an entry made by the caller; its cid is set. */
+NVMEPEER_FN int nvmepeer_submit_raw(const struct nvmepeer_queue *queue,
+				    const struct nvmepeer_sqe *entry,
+				    struct nvmepeer_token *token, uint64_t timeout_ns)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_request request = { NULL, entry, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
+
+	return nvmepeer_send_group(queue, group, true, &request, token, &head, &deadline);
+}
+
+/**
+ * nvmepeer_wait - wait for a command
+ * @queue: the queue pair that it was sent to
+ * @token: from nvmepeer_submit(); spent when the call returns
+ * @result: out: dword 0 of the completion entry; may be NULL
+ * @timeout_ns: how long to wait
+ *
+ * Returns 0, the NVMe status, NVMEPEER_E_TIMEOUT, _E_LOST or _E_TOKEN.  Data
+ * read by the command may be read by the calling thread when it returns 0.
+ */
+NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
+			      uint32_t *result, uint64_t timeout_ns)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	bool good = token.cid / 32 <= queue->cid_words_mask;
+	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
+	int status = nvmepeer_wait_group(queue, group, &waiting,
+					 nvmepeer_guess_head(queue, group), &deadline);
+
+	if (!good)
+		return NVMEPEER_E_TOKEN;
+	if (result)
+		*result = (uint32_t)(waiting.result >> 32);
+	return status;
+}
+
+/**
+ * nvmepeer_poll - look once whether a command has completed
+ *
+ * As nvmepeer_wait(), but returns NVMEPEER_AGAIN at once if it has not; then
+ * the token stays good.
+ */
+NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
+			      uint32_t *result)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	bool good = token.cid / 32 <= queue->cid_words_mask;
+	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
+
+	nvmepeer_look(queue, group, &waiting, &head);
+	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
+	if (!good)
+		return NVMEPEER_E_TOKEN;
+	if (waiting.waits)
+		return nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST : NVMEPEER_AGAIN;
+	if (result)
+		*result = (uint32_t)(waiting.result >> 32);
+	return (int)(waiting.result & 0x7fff);
+}
+
+/* Sends a command and waits for it. */
+NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_command *command,
+				 uint32_t *result, uint64_t timeout_ns)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_request request = { command, NULL, 0 };
+	struct nvmepeer_waiting waiting = { false, false, 0, 0, 0 };
+	uint32_t head = nvmepeer_guess_head(queue, group);
+	int bad = nvmepeer_command_check(queue, command, &request.bytes);
+	struct nvmepeer_token token;
+	int status = nvmepeer_send_group(queue, group, !bad, &request, &token, &head, &deadline);
+
+	bad = bad ? bad : status;
+	waiting.waits = !bad;
+	waiting.cid = token.cid;
+	waiting.ticket = token.ticket;
+	status = nvmepeer_wait_group(queue, group, &waiting, head, &deadline);
+	if (result)
+		*result = (uint32_t)(waiting.result >> 32);
+	return bad ? bad : status;
+}
+
+/**
+ * nvmepeer_read - read logical blocks
+ * @queue: the queue pair
+ * @buffer: where the data goes
+ * @offset: byte offset in @buffer
+ * @lba: first logical block
+ * @blocks: how many
+ *
+ * Waits for the completion, at most nvmepeer_geometry.timeout_ns.  Returns 0,
+ * the NVMe status or a negative enum nvmepeer_error.
+ */
+NVMEPEER_FN int nvmepeer_read(const struct nvmepeer_queue *queue,
+			      const struct nvmepeer_buffer *buffer, uint64_t offset,
+			      uint64_t lba, uint32_t blocks)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_READ, blocks, lba, buffer, offset, 0 };
+
+	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+}
+
+/* nvmepeer_write - write logical blocks; as nvmepeer_read(). */
+NVMEPEER_FN int nvmepeer_write(const struct nvmepeer_queue *queue,
+			       const struct nvmepeer_buffer *buffer, uint64_t offset,
+			       uint64_t lba, uint32_t blocks)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE, blocks, lba, buffer, offset, 0 };
+
+	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+}
+
+/* nvmepeer_flush - make what was written durable. */
+NVMEPEER_FN int nvmepeer_flush(const struct nvmepeer_queue *queue)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+
+	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+}
+
+/* nvmepeer_compare - compare blocks with @buffer: 0 if equal, status 0x285 if not. */
+NVMEPEER_FN int nvmepeer_compare(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_buffer *buffer, uint64_t offset,
+				 uint64_t lba, uint32_t blocks)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_COMPARE, blocks, lba, buffer, offset, 0 };
+
+	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+}
+
+/* nvmepeer_write_zeroes - @control: 0 or NVMEPEER_CONTROL_DEALLOCATE. */
+NVMEPEER_FN int nvmepeer_write_zeroes(const struct nvmepeer_queue *queue, uint64_t lba,
+				      uint32_t blocks, uint32_t control)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, blocks, lba, NULL, 0, control };
+
+	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+}
+
+/**
+ * nvmepeer_zone_append - append blocks to a zone
+ * @zone: first logical block of the zone
+ * @written: out: where the controller put the data, blocks from @zone on; the
+ *	zone must have fewer than 2^32 blocks
+ */
+NVMEPEER_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
+				     const struct nvmepeer_buffer *buffer, uint64_t offset,
+				     uint64_t zone, uint32_t blocks, uint32_t *written)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_ZONE_APPEND, blocks, zone, buffer,
+					    offset, 0 };
+	uint32_t result = 0;
+	int status = nvmepeer_execute(queue, &command, &result, queue->timeout_ns);
+
+	*written = result - (uint32_t)zone;
+	return status;
+}
+
+/**
+ * nvmepeer_wait_any - wait for one of several commands
+ * @tokens: tokens of this queue pair; the one found is spent and marked so,
+ *	spent ones are passed over
+ * @count: how many
+ * @which: out: index of the one found
+ * @result: out: dword 0 of its completion entry; may be NULL
+ * @timeout_ns: how long to wait
+ *
+ * Returns the status of the one found, or NVMEPEER_E_TIMEOUT or _E_LOST with
+ * no token spent, or NVMEPEER_E_TOKEN if all are.
+ */
+NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
+				  struct nvmepeer_token *tokens, uint32_t count,
+				  uint32_t *which, uint32_t *result, uint64_t timeout_ns)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	int error;
+
+	do {
+		uint32_t alive = 0;
+
+		for (uint32_t i = 0; i < count; i++) {
+			int status;
+
+			if (tokens[i].cid == NVMEPEER_NO_CID)
+				continue;
+			alive++;
+			status = nvmepeer_poll(queue, tokens[i], result);
+			if (status == NVMEPEER_AGAIN || status == NVMEPEER_E_LOST)
+				continue;
+			tokens[i].cid = NVMEPEER_NO_CID;
+			*which = i;
+			return status;
+		}
+		if (!alive)
+			return NVMEPEER_E_TOKEN;
+		error = nvmepeer_deadline_check(queue, &deadline, 1);
+	} while (!error);
+	return error;
+}
+
+/**
+ * nvmepeer_serve - take completions for others until told to stop
+ * @queue: the queue pair
+ * @stop: in the device's memory; not 0 ends the service
+ *
+ * For warps with nothing else to do: the waiters then find their results
+ * waiting.  Never needed for progress.
+ */
+NVMEPEER_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32_t *stop)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	uint32_t head = nvmepeer_guess_head(queue, group);
+	uint64_t none = 0;
+
+	while (!nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(stop), group.leader))
+		if (!nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head))
+			nvmepeer_pause(100);
+}
+
+/* Looks once whether the queue pair is still there: 0 or NVMEPEER_E_LOST. */
+NVMEPEER_FN int nvmepeer_check(const struct nvmepeer_queue *queue)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(~(uint64_t)0 >> 1);
+
+	return nvmepeer_deadline_look(queue, &deadline);
+}
+
+#endif /* NVMEPEER_DEVICE_CALLS_H */

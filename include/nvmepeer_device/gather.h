@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_device/gather.h: many small reads by a block of threads.  Pieces
+ * that lie in the same unit (a few logical blocks, 4 KiB as a rule) cost one
+ * read together: the threads put the units they need into a table in shared
+ * memory, whoever puts a unit in first reads it, and then all copy.
+ */
+#ifndef NVMEPEER_DEVICE_GATHER_H
+#define NVMEPEER_DEVICE_GATHER_H
+
+/* Units in flight in one round; a power of two. */
+#ifndef NVMEPEER_GATHER_SLOTS
+#define NVMEPEER_GATHER_SLOTS 256
+#endif
+
+/**
+ * struct nvmepeer_piece - a small read
+ * @from: byte offset in the namespace
+ * @to: where the bytes go, in the peer's address space
+ * @bytes: how many, at most one unit; @from, @to and @bytes are multiples of 16
+ */
+struct nvmepeer_piece {
+	uint64_t from;
+	uint64_t to;
+	uint32_t bytes;
+	uint32_t reserved;
+};
+
+/**
+ * struct nvmepeer_staging - memory that units are read into
+ * @buffer: NVMEPEER_GATHER_SLOTS units
+ * @address: the same memory in the peer's address space
+ * @unit_shift: log2 of the bytes of a unit: at least a logical block, at most a
+ *	controller page
+ *
+ * One per block of threads.
+ */
+struct nvmepeer_staging {
+	const struct nvmepeer_buffer *buffer;
+	uint64_t address;
+	uint32_t unit_shift;
+};
+
+/* Shared memory of the block: units in the table (number + 1, 0 for none), worst status. */
+struct nvmepeer_gather_table {
+	uint64_t unit[NVMEPEER_GATHER_SLOTS];
+	uint32_t status;
+	uint32_t left;
+};
+
+/*
+ * Finds @unit in the table or puts it there.  Returns its slot, with
+ * NVMEPEER_GATHER_SLOTS added if it is new, or -1 if the table is full near it.
+ */
+NVMEPEER_FN int nvmepeer_gather_slot(struct nvmepeer_gather_table *table, uint64_t unit)
+{
+	uint32_t slot = (uint32_t)(unit * 0x9e3779b97f4a7c15u >> 40);
+
+	for (uint32_t tries = 0; tries < 16; tries++, slot++) {
+		uint64_t found;
+
+		slot &= NVMEPEER_GATHER_SLOTS - 1;
+		found = nvmepeer_block_claim(&table->unit[slot], 0, unit + 1);
+		if (!found)
+			return (int)(slot + NVMEPEER_GATHER_SLOTS);
+		if (found == unit + 1)
+			return (int)slot;
+	}
+	return -1;
+}
+
+/* Makes sure that @unit is in the table, reading it if it is new.  False if full. */
+NVMEPEER_FN bool nvmepeer_gather_unit(const struct nvmepeer_queue *queue,
+				      struct nvmepeer_gather_table *table,
+				      const struct nvmepeer_staging *staging, uint64_t unit)
+{
+	uint32_t blocks = 1u << (staging->unit_shift - queue->lba_shift);
+	int slot = nvmepeer_gather_slot(table, unit);
+	int status;
+
+	if (slot < NVMEPEER_GATHER_SLOTS)
+		return slot >= 0;
+	slot -= NVMEPEER_GATHER_SLOTS;
+	status = nvmepeer_read(queue, staging->buffer, (uint64_t)slot << staging->unit_shift,
+			       unit * blocks, blocks);
+	nvmepeer_block_max(&table->status, (uint32_t)status);
+	return true;
+}
+
+/* Copies the part of a piece that lies in @unit; the unit is in the table. */
+NVMEPEER_FN void nvmepeer_gather_copy(struct nvmepeer_gather_table *table,
+				      const struct nvmepeer_staging *staging,
+				      const struct nvmepeer_piece *piece, uint64_t at)
+{
+	uint64_t unit = at >> staging->unit_shift;
+	uint64_t slot = (uint64_t)nvmepeer_gather_slot(table, unit);
+	uint64_t in_unit = at & (((uint64_t)1 << staging->unit_shift) - 1);
+	const uint64_t *from = (const uint64_t *)(uintptr_t)
+		(staging->address + (slot << staging->unit_shift) + in_unit);
+	uint64_t *to = (uint64_t *)(uintptr_t)(piece->to + (at - piece->from));
+
+	to[0] = from[0];
+	to[1] = from[1];
+}
+
+/* Copies pieces, 16 bytes a lane; each NVMEPEER_LANES threads take a piece. */
+NVMEPEER_FN void nvmepeer_gather_spread(struct nvmepeer_gather_table *table,
+					const struct nvmepeer_staging *staging,
+					const struct nvmepeer_piece *pieces, uint32_t count)
+{
+	uint32_t team = nvmepeer_block_thread() / NVMEPEER_LANES;
+	uint32_t teams = (nvmepeer_block_threads() + NVMEPEER_LANES - 1) / NVMEPEER_LANES;
+	uint32_t lane = nvmepeer_block_thread() % NVMEPEER_LANES;
+	uint32_t lanes = nvmepeer_block_threads() - team * NVMEPEER_LANES;
+
+	lanes = lanes < NVMEPEER_LANES ? lanes : NVMEPEER_LANES;
+	for (uint32_t i = team; i < count; i += teams)
+		for (uint32_t at = 16 * lane; at < pieces[i].bytes; at += 16 * lanes)
+			nvmepeer_gather_copy(table, staging, &pieces[i], pieces[i].from + at);
+}
+
+/*
+ * One round: puts the units of @count pieces into the table, which is emptied
+ * first if it was full.  @table->left is how many pieces, from the first that
+ * found no room on, must wait for the next round.
+ */
+NVMEPEER_FN void nvmepeer_gather_round(const struct nvmepeer_queue *queue,
+				       struct nvmepeer_gather_table *table,
+				       const struct nvmepeer_staging *staging,
+				       const struct nvmepeer_piece *pieces, uint32_t count)
+{
+	uint32_t thread = nvmepeer_block_thread(), threads = nvmepeer_block_threads();
+
+	if (table->left)
+		for (uint32_t i = thread; i < NVMEPEER_GATHER_SLOTS; i += threads)
+			table->unit[i] = 0;
+	nvmepeer_block_sync();
+	if (!thread)
+		table->left = 0;
+	nvmepeer_block_sync();
+	for (uint32_t i = thread; i < count; i += threads) {
+		uint64_t first = pieces[i].from >> staging->unit_shift;
+		uint64_t last = (pieces[i].from + pieces[i].bytes - 1) >> staging->unit_shift;
+
+		if (!nvmepeer_gather_unit(queue, table, staging, first) ||
+		    (last != first && !nvmepeer_gather_unit(queue, table, staging, last)))
+			nvmepeer_block_max(&table->left, count - i);
+	}
+	nvmepeer_block_sync();
+}
+
+/**
+ * nvmepeer_block_gather - read many small pieces by a block of threads
+ * @queue: the queue pair
+ * @table: in memory that the block shares
+ * @staging: this block's
+ * @pieces: the same array for every thread
+ * @count: how many
+ *
+ * All threads of the block call together; each may use all the data when it
+ * returns.  Returns to all of them 0, NVMEPEER_E_ALIGN, or the status of a read
+ * that failed; then what arrived is not defined.
+ */
+NVMEPEER_FN int nvmepeer_block_gather(const struct nvmepeer_queue *queue,
+				      struct nvmepeer_gather_table *table,
+				      const struct nvmepeer_staging *staging,
+				      const struct nvmepeer_piece *pieces, uint32_t count)
+{
+	uint32_t round = NVMEPEER_GATHER_SLOTS / 4, status;
+
+	if (!nvmepeer_block_thread()) {
+		table->status = 0;
+		table->left = 1;
+	}
+	nvmepeer_block_sync();
+	for (uint32_t done = 0; done < count; ) {
+		uint32_t here = count - done < round ? count - done : round;
+
+		nvmepeer_gather_round(queue, table, staging, pieces + done, here);
+		here -= table->left;
+		nvmepeer_gather_spread(table, staging, pieces + done, here);
+		done += here;
+		/* A piece alone always finds room. */
+		round = here ? NVMEPEER_GATHER_SLOTS / 4 : 1;
+		nvmepeer_block_sync();
+	}
+	nvmepeer_block_sync();
+	status = table->status;
+	nvmepeer_block_sync();
+	return (int)status;
+}
+
+#endif /* NVMEPEER_DEVICE_GATHER_H */

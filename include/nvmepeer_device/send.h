@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_device/send.h: a group of lanes with requests on its way through
+ * the submission side, in rounds if the queue is full.
+ */
+#ifndef NVMEPEER_DEVICE_SEND_H
+#define NVMEPEER_DEVICE_SEND_H
+
+/* What a lane wants to send: a command to encode, or an entry as it is. */
+struct nvmepeer_request {
+	const struct nvmepeer_command *command;
+	const struct nvmepeer_sqe *entry;
+	uint64_t bytes;
+};
+
+NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_t cid,
+				     const struct nvmepeer_request *request,
+				     struct nvmepeer_sqe *entry)
+{
+	if (!request->entry) {
+		nvmepeer_encode(queue, cid, request->command, request->bytes, entry);
+		return;
+	}
+	*entry = *request->entry;
+	entry->dword[0] = (entry->dword[0] & 0xffff) | cid << 16;
+}
+
+/*
+ * One round of sending: as many of the @pending lanes as there is room for,
+ * lowest first.  Collective.  Returns the lanes that are still pending.
+ */
+NVMEPEER_FN nvmepeer_mask nvmepeer_send_round(const struct nvmepeer_queue *queue,
+					      struct nvmepeer_group group,
+					      nvmepeer_mask pending,
+					      const struct nvmepeer_request *request,
+					      struct nvmepeer_token *token)
+{
+	uint32_t count = nvmepeer_reserve(queue, group, pending, &token->cid);
+	uint32_t rank = nvmepeer_rank(pending, group.lane);
+	bool sends = (pending >> group.lane & 1) && rank < count;
+	struct nvmepeer_sqe entry;
+	uint32_t ticket;
+
+	if (!count)
+		return pending;
+	ticket = nvmepeer_take_slots(queue, group, count) + rank;
+	if (sends) {
+		token->ticket = ticket;
+		nvmepeer_make_entry(queue, token->cid, request, &entry);
+		nvmepeer_fence_claimed();
+		nvmepeer_store64(&queue->results[token->cid], 0);
+	}
+	if (NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
+	    (queue->flags & NVMEPEER_SQ_REMOTE))
+		nvmepeer_write_turned(queue, group.mask, group.lane, ticket, &entry);
+	else if (sends)
+		nvmepeer_write_entry(queue, ticket, &entry);
+	nvmepeer_publish(queue, group, count);
+	return nvmepeer_lanes_ballot(group.mask, (pending >> group.lane & 1) && !sends);
+}
+
+/* The queue is full: takes completions, which makes room, until some is there. */
+NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
+				       struct nvmepeer_group group, uint32_t *head,
+				       struct nvmepeer_deadline *deadline)
+{
+	uint64_t none = 0;
+	int error = 0;
+
+	do {
+		if (!nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, head))
+			error = nvmepeer_group_deadline(queue, group, deadline,
+							queue->sq_mask);
+	} while (!error && nvmepeer_lanes_copy32(group.mask, (int32_t)
+				nvmepeer_load32(&queue->state->credits) <= 0, group.leader));
+	return error;
+}
+
+/*
+ * Sends the commands of the lanes that @sends.  Collective.  Returns each
+ * lane's own status.
+ */
+NVMEPEER_FN int nvmepeer_send_group(const struct nvmepeer_queue *queue,
+				    struct nvmepeer_group group, bool sends,
+				    const struct nvmepeer_request *request,
+				    struct nvmepeer_token *token, uint32_t *head,
+				    struct nvmepeer_deadline *deadline)
+{
+	nvmepeer_mask pending = nvmepeer_lanes_ballot(group.mask, sends);
+	int error = 0;
+
+	token->cid = NVMEPEER_NO_CID;
+	token->ticket = 0;
+	while (pending && !error) {
+		pending = nvmepeer_send_round(queue, group, pending, request, token);
+		if (pending)
+			error = nvmepeer_wait_for_room(queue, group, head, deadline);
+	}
+	if (pending >> group.lane & 1)
+		return error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
+	return NVMEPEER_OK;
+}
+
+/* The head of the completion ring, as the group's first guess.  Collective. */
+NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
+					 struct nvmepeer_group group)
+{
+	return nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(&queue->state->head),
+				     group.leader);
+}
+
+#endif /* NVMEPEER_DEVICE_SEND_H */

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-counts.c: what a command costs, counted: atomics, fences and
+ * doorbells of a warp of 32 lanes that each send one command and wait, on an
+ * idle queue pair.  The figures are those of Documentation/device-library.rst;
+ * a change that costs more must change both.
+ */
+#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
+#define NVMEPEER_LANES 32
+#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
+#include <nvmepeer_device.h>
+
+#include "bench.h"
+#include "ktap.h"
+
+static struct bench *bench;
+static struct nvmepeer_buffer buffer;
+static uint32_t lanes_left, bad;
+static struct machine_counts before, cost;
+
+static void controller_main(void *argument)
+{
+	(void)argument;
+	while (lanes_left) {
+		controller_step(&bench->controller);
+		machine_rest();
+	}
+}
+
+/* The first command warms up (head doorbell); the second is counted. */
+static void count_second(uint32_t round)
+{
+	if (round == 0)
+		before = machine.counts;
+}
+
+static void lane_shared(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < 2; round++) {
+		bad += nvmepeer_read(&bench->queue, &buffer, lane * 4096, lane * 8, 8) != 0;
+		count_second(round);
+	}
+	lanes_left--;
+}
+
+static void lane_solo(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+
+	for (uint32_t round = 0; round < 2; round++) {
+		bad += nvmepeer_solo_read(&solo, &buffer, lane * 4096, lane * 8, 8) != 0;
+		count_second(round);
+	}
+	lanes_left--;
+}
+
+/* Runs @lanes lanes of one warp; @cost is what their second command took. */
+static bool measure(void (*main)(void *), uint32_t lanes)
+{
+	bool good;
+
+	bench = bench_new(1024, 1024);
+	bench->controller.order = CONTROLLER_IN_ORDER;
+	buffer.length = 32 * 4096;
+	buffer.dma = (uintptr_t)bench_memory(4096, buffer.length);
+	bad = 0;
+	lanes_left = lanes;
+	machine_reset(lanes);
+	machine.random = false;
+	machine.whole_warps = true;
+	for (uint32_t lane = 0; lane < lanes; lane++)
+		machine_add(main, (void *)(uintptr_t)lane, 0, lane);
+	machine_add(controller_main, NULL, 1, 0);
+	machine.preemptions = 0;
+	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
+		abort();
+	good = machine_run() && !bad && !bench->controller.errors;
+	if (!good) printf("# stuck %d bad %u %s\n", machine.stuck, bad, bench->controller.error ? bench->controller.error : "");
+	cost = machine.counts;
+	cost.atomics -= before.atomics;
+	cost.doorbells -= before.doorbells;
+	cost.fences_publish -= before.fences_publish;
+	cost.fences_device -= before.fences_device;
+	cost.entry_stores -= before.entry_stores;
+	free((void *)(uintptr_t)buffer.dma);
+	bench_free(bench);
+	return good;
+}
+
+static bool costs(uint64_t atomics, uint64_t publish, uint64_t device, uint64_t doorbells,
+		  uint64_t entry_stores)
+{
+	bool same = cost.atomics == atomics && cost.fences_publish == publish &&
+		    cost.fences_device == device && cost.doorbells == doorbells &&
+		    cost.entry_stores == entry_stores;
+
+	printf("# atomics %llu, fences %llu of the system, %llu of the device, doorbells %llu, "
+	       "16-byte stores %llu\n", (unsigned long long)cost.atomics,
+	       (unsigned long long)cost.fences_publish, (unsigned long long)cost.fences_device,
+	       (unsigned long long)cost.doorbells, (unsigned long long)cost.entry_stores);
+	return same;
+}
+
+int main(void)
+{
+	ktap_start();
+	ktap_check(measure(lane_shared, 32) && costs(8, 1, 1, 2, 128),
+		   "32 lanes: 8 atomics, 2 doorbells for 32 commands");
+	ktap_check(measure(lane_shared, 1) && costs(9, 1, 1, 2, 4),
+		   "1 lane: 9 atomics, 2 doorbells");
+	ktap_check(measure(lane_solo, 32) && costs(0, 1, 0, 2, 128),
+		   "32 lanes solo: no atomic, 2 doorbells");
+	ktap_check(measure(lane_solo, 1) && costs(0, 1, 0, 2, 4),
+		   "1 lane solo: no atomic, 2 doorbells");
+	return ktap_end();
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-model.c: every schedule of a few lanes and a controller on small
+ * rings, up to a number of preemptions: no command is lost, doubled or torn,
+ * and nobody waits for ever.  The code that is checked is the library itself,
+ * not a model of it.
+ *
+ * A schedule is where a running lane is interrupted and by whom, who goes on
+ * when one must wait, and whether a doorbell arrives at once or at its fence.
+ * Few preemptions find nearly all ordering faults; runs that are not
+ * interrupted often but long are covered by unit-device-simt.
+ */
+#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
+#define NVMEPEER_LANES 2
+#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
+#include <nvmepeer_device.h>
+
+#include "bench.h"
+#include "ktap.h"
+
+static struct bench *bench;
+static uint32_t rounds, bad, lanes_left;
+
+static void controller_main(void *argument)
+{
+	(void)argument;
+	while (lanes_left) {
+		machine_step();
+		controller_step(&bench->controller);
+		machine_rest();
+	}
+}
+
+static void lane_main(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < rounds; round++) {
+		struct nvmepeer_sqe entry = { { 0 } };
+		struct nvmepeer_token token;
+		uint32_t result = 0;
+
+		entry.dword[13] = number << 16 | round;
+		entry.dword[15] = controller_checksum(entry.dword);
+		if (nvmepeer_submit_raw(&bench->queue, &entry, &token, 1000000000u) ||
+		    nvmepeer_wait(&bench->queue, token, &result, 1000000000u) ||
+		    result != entry.dword[13])
+			bad++;
+	}
+	lanes_left--;
+}
+
+/* What is checked: @warps of @lanes, each lane @rounds commands. */
+struct model {
+	const char *name;
+	uint32_t entries, warps, lanes, rounds, preemptions;
+	uint64_t schedules;		/* at most */
+};
+
+static void controller_again(struct controller *controller)
+{
+	struct controller fresh = { 0 };
+
+	fresh.doorbells = controller->doorbells;
+	fresh.sq = controller->sq;
+	fresh.cq = controller->cq;
+	fresh.disk = controller->disk;
+	fresh.held = controller->held;
+	fresh.sq_entries = controller->sq_entries;
+	fresh.cq_entries = controller->cq_entries;
+	fresh.disk_blocks = controller->disk_blocks;
+	fresh.checked_entries = true;
+	memset(fresh.sq, 0, 64 * fresh.sq_entries);
+	memset(fresh.cq, 0, 16 * fresh.cq_entries);
+	memset(fresh.doorbells, 0, sizeof(*fresh.doorbells));
+	*controller = fresh;
+}
+
+static bool run_schedule(const struct model *model)
+{
+	const struct controller *controller = &bench->controller;
+
+	controller_again(&bench->controller);
+	machine_reset(model->lanes);
+	machine.random = false;
+	machine.whole_warps = true;
+	machine.step_limit = 20000;
+	lanes_left = model->warps * model->lanes;
+	rounds = model->rounds;
+	bad = 0;
+	for (uint32_t warp = 0; warp < model->warps; warp++)
+		for (uint32_t lane = 0; lane < model->lanes; lane++)
+			machine_add(lane_main, (void *)(uintptr_t)(warp * 8 + lane), warp, lane);
+	machine_add(controller_main, NULL, 30, 0);
+	machine.preemptions = 0;
+	nvmepeer_queue_reset(&bench->queue);
+	machine.preemptions = model->preemptions;
+	return machine_run() && !bad && !controller->errors &&
+	       controller->completed == (uint64_t)model->warps * model->lanes * rounds;
+}
+
+/* All schedules in turn.  Returns how many, or 0 if one failed. */
+static uint64_t explore(const struct model *model, bool *complete)
+{
+	uint64_t count = 0;
+	bool good = true;
+
+	machine.choice_count = 0;
+	bench = bench_new(model->entries, model->entries);
+	if (nvmepeer_queue_open(&bench->queue, &bench->geometry))
+		abort();
+	*complete = false;
+	while (good && count < model->schedules) {
+		good = run_schedule(model);
+		count++;
+		if (!good)
+			break;
+		if (!machine_next_schedule()) {
+			*complete = true;
+			break;
+		}
+	}
+	if (!good && machine.broken == BREAK_NOTHING)
+		printf("# %s: schedule %llu: bad %u, stuck %d, %s\n", model->name,
+		       (unsigned long long)count, bad, machine.stuck,
+		       bench->controller.error ? bench->controller.error : "no fault seen");
+	bench_free(bench);
+	return good ? count : 0;
+}
+
+static const struct model models[] = {
+	{ "2 lanes alone, 2 entries, 2 commands each", 2, 2, 1, 2, 2, 2000000 },
+	{ "3 lanes alone, 4 entries, 1 command each", 4, 3, 1, 1, 2, 2000000 },
+	{ "2 warps of 2 lanes, 4 entries, 1 command each", 4, 2, 2, 1, 2, 2000000 },
+	{ "2 warps of 2 lanes, 2 entries, 1 command each", 2, 2, 2, 1, 1, 2000000 },
+};
+
+static bool notices(enum machine_broken broken, const struct model *model)
+{
+	bool complete;
+	uint64_t count;
+
+	machine.broken = broken;
+	count = explore(model, &complete);
+	machine.broken = BREAK_NOTHING;
+	return !count;
+}
+
+int main(void)
+{
+	ktap_start();
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		bool complete;
+		uint64_t count = explore(&models[i], &complete);
+
+		printf("# %s: %llu schedules, %u preemptions\n", models[i].name,
+		       (unsigned long long)count, models[i].preemptions);
+		ktap_check(count && complete, models[i].name);
+	}
+	ktap_check(notices(BREAK_PUBLISH_FENCE, &models[0]), "no fence before the doorbell: noticed");
+	ktap_check(notices(BREAK_RING_FENCE, &models[1]), "no fence between doorbells: noticed");
+	ktap_check(notices(BREAK_ATOMICS, &models[0]), "atomics torn apart: noticed");
+	return ktap_end();
+}
