@@ -117,6 +117,11 @@ struct slot {
  * @int_status: register; changed by engines and the guest
  * @int_enable: register
  * @view: counts invalidations, never 0; see memory.c
+ * @invalidator: constant: thread that waits for the end of older views
+ * @invalidate_lock: guards @settled, @exiting and changes of @view
+ * @invalidate_changed: @view or @exiting changed
+ * @settled: nothing of older views than this is under way any more
+ * @exiting: the invalidator should end
  * @jobs: counter, as are @faults, @fault_address, @resets, @invalidations
  * @slots: jobs
  */
@@ -131,6 +136,11 @@ struct gpu {
 	_Atomic uint32_t int_status;
 	_Atomic uint32_t int_enable;
 	_Atomic uint32_t view;
+	pthread_t invalidator;
+	pthread_mutex_t invalidate_lock;
+	pthread_cond_t invalidate_changed;
+	uint32_t settled;
+	bool exiting;
 	_Atomic uint64_t jobs;
 	_Atomic uint64_t faults;
 	_Atomic uint64_t fault_address;
@@ -219,7 +229,15 @@ void lane_post(struct lane *lane, uint64_t address, uint32_t value);
 /* Count a fault at @address and leave the program. */
 _Noreturn void lane_fault(struct lane *lane, uint64_t address);
 
-/* Is any access under way that began before the last invalidation? */
+/* Start and end the invalidator; 0 or a negative errno. */
+int memory_start(struct gpu *gpu);
+void memory_exit(struct gpu *gpu);
+
+/*
+ * From now on the page table is used as it is.  memory_invalidating() as long
+ * as anything that used it as it was is under way.
+ */
+void memory_invalidate(struct gpu *gpu);
 bool memory_invalidating(struct gpu *gpu);
 
 #endif /* SOFTGPU_GPU_H */

@@ -122,17 +122,19 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* Waits of programs are shorter than the default slack. */
 	prctl(PR_SET_TIMERSLACK, 1000);
-	gpu.view = 1;
 	gpu.hbm_bytes = options.hbm_bytes;
 	ret = make_hbm(&gpu);
 	if (!ret) {
 		gpu_describe(&gpu, &device);
 		gpu.vfu = vfu_create(&device, &gpu);
-		ret = gpu.vfu ? engines_start(&gpu) : -ENOMEM;
+		ret = gpu.vfu ? memory_start(&gpu) : -ENOMEM;
 	}
+	if (!ret)
+		ret = engines_start(&gpu);
 	if (!ret) {
 		ret = serve(&gpu, &options);
 		engines_exit(&gpu);
+		memory_exit(&gpu);
 	}
 	if (ret)
 		fprintf(stderr, "softgpu: %s\n", strerror(-ret));

@@ -6,8 +6,9 @@
  * Invalidation.  The driver clears page table entries and then writes
  * SOFTGPU_REG_INVALIDATE, which starts a new view.  A lane notes the view
  * before it looks into the page table and takes the note back after its access.
- * Either the reader of the register sees the note of the old view, and
- * reports that it is still in use, or the lane sees the cleared entry.
+ * Either the invalidator sees the note of the old view, and waits, or the lane
+ * sees the cleared entry.  Posted writes outlive the note, so the invalidator
+ * pushes them out before the driver may take the memory behind the entry away.
  */
 #include <errno.h>
 #include <sched.h>
@@ -52,9 +53,8 @@ static void view_leave(struct lane *lane)
 	atomic_store_explicit(&lane->view, 0, memory_order_release);
 }
 
-bool memory_invalidating(struct gpu *gpu)
+static bool older_view_in_use(struct gpu *gpu, uint32_t view)
 {
-	uint32_t view = atomic_load(&gpu->view);
 	unsigned int i, k;
 
 	atomic_thread_fence(memory_order_seq_cst);
@@ -62,11 +62,84 @@ bool memory_invalidating(struct gpu *gpu)
 		for (k = 0; k < SOFTGPU_MAX_THREADS; k++) {
 			uint32_t seen = atomic_load(&gpu->slots[i].lanes[k].view);
 
-			if (seen && seen != view)
+			if (seen && (int32_t)(seen - view) < 0)
 				return true;
 		}
 	}
 	return false;
+}
+
+static void settle(struct gpu *gpu, uint32_t view)
+{
+	struct backoff backoff = { 0 };
+	uint64_t flush = atomic_load(&gpu->flush);
+
+	while (older_view_in_use(gpu, view))
+		backoff_wait(&backoff);
+	if (flush)
+		vfu_dma_flush(gpu->vfu, flush);
+}
+
+static void *invalidator_main(void *argument)
+{
+	struct gpu *gpu = argument;
+	uint32_t view;
+
+	pthread_mutex_lock(&gpu->invalidate_lock);
+	while (!gpu->exiting) {
+		view = atomic_load(&gpu->view);
+		if (gpu->settled == view) {
+			pthread_cond_wait(&gpu->invalidate_changed,
+					  &gpu->invalidate_lock);
+			continue;
+		}
+		pthread_mutex_unlock(&gpu->invalidate_lock);
+		settle(gpu, view);
+		pthread_mutex_lock(&gpu->invalidate_lock);
+		gpu->settled = view;
+	}
+	pthread_mutex_unlock(&gpu->invalidate_lock);
+	return NULL;
+}
+
+void memory_invalidate(struct gpu *gpu)
+{
+	uint32_t view;
+
+	pthread_mutex_lock(&gpu->invalidate_lock);
+	view = atomic_load(&gpu->view) + 1;
+	atomic_store(&gpu->view, view ? view : 1);
+	pthread_cond_signal(&gpu->invalidate_changed);
+	pthread_mutex_unlock(&gpu->invalidate_lock);
+	atomic_fetch_add(&gpu->invalidations, 1);
+}
+
+bool memory_invalidating(struct gpu *gpu)
+{
+	bool busy;
+
+	pthread_mutex_lock(&gpu->invalidate_lock);
+	busy = gpu->settled != atomic_load(&gpu->view);
+	pthread_mutex_unlock(&gpu->invalidate_lock);
+	return busy;
+}
+
+int memory_start(struct gpu *gpu)
+{
+	pthread_mutex_init(&gpu->invalidate_lock, NULL);
+	pthread_cond_init(&gpu->invalidate_changed, NULL);
+	atomic_store(&gpu->view, 1);
+	gpu->settled = 1;
+	return -pthread_create(&gpu->invalidator, NULL, invalidator_main, gpu);
+}
+
+void memory_exit(struct gpu *gpu)
+{
+	pthread_mutex_lock(&gpu->invalidate_lock);
+	gpu->exiting = true;
+	pthread_cond_signal(&gpu->invalidate_changed);
+	pthread_mutex_unlock(&gpu->invalidate_lock);
+	pthread_join(gpu->invalidator, NULL);
 }
 
 /* --- Translation --------------------------------------------------------- */

@@ -112,15 +112,6 @@ static uint64_t read_register(struct gpu *gpu, uint64_t offset)
 	}
 }
 
-/* A new view; it is never 0. */
-static void invalidate(struct gpu *gpu)
-{
-	uint32_t view = atomic_load(&gpu->view) + 1;
-
-	atomic_store(&gpu->view, view ? view : 1);
-	atomic_fetch_add(&gpu->invalidations, 1);
-}
-
 static void write_slot(struct slot *slot, uint64_t offset, uint64_t value)
 {
 	if (offset == SOFTGPU_SLOT_JOB)
@@ -153,7 +144,7 @@ static void write_register(struct gpu *gpu, uint64_t offset, uint64_t value)
 		atomic_store(&gpu->table_pages, value);
 		break;
 	case SOFTGPU_REG_INVALIDATE:
-		invalidate(gpu);
+		memory_invalidate(gpu);
 		break;
 	case SOFTGPU_REG_FLUSH:
 		atomic_store(&gpu->flush, value);

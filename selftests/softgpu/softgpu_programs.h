@@ -81,6 +81,7 @@ enum softgpu_program {
  * @blocks: of one command; the last one of a range may be shorter
  * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256
  * @read_percent: SOFTGPU_MIXED
+ * @reserved: 0
  *
  * A random program without any limit runs until it is stopped.
  */
@@ -142,6 +143,8 @@ struct softgpu_memory {
  * Words of different blocks, places and seeds differ, so that a block that was
  * not written, written elsewhere or written before does not pass for the right
  * one.
+ *
+ * Return: the word.
  */
 static inline uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
 				       uint64_t word)

@@ -36,7 +36,8 @@
 #define SOFTGPU_REG_TABLE_PAGES	0x030	/* 64 RW: entries of it; 0: no MMU */
 /*
  * Write: accesses that began before use the page table as it was; from then on
- * it is used as it is.  Read: not 0 while such accesses are under way.
+ * it is used as it is.  Read: not 0 while such accesses, or their posted
+ * writes, are under way.
  */
 #define SOFTGPU_REG_INVALIDATE	0x038	/* 32 RW */
 /*
@@ -174,6 +175,7 @@ struct softgpu_result {
  * struct softgpu_job - a job, in HBM, aligned to 64 bytes
  * @program: enum softgpu_program
  * @threads: how many run it, 1 to SOFTGPU_MAX_THREADS
+ * @reserved: 0
  * @parameters: structure of the program, see softgpu_programs.h
  * @result: written by the device
  */
