@@ -21,11 +21,14 @@ accelerator() {
 	fi
 }
 
-# machine_options IOMMU: EPYC, as Linux has that host bridge on its peer-to-peer
-# list; RAM as a shared memfd, as the stand-in GPU maps it.
+# machine_options IOMMU TOPOLOGY: RAM is a shared memfd, as the stand-in GPU maps it.
+# EPYC, as Linux has that processor's host bridge on its peer-to-peer list; "stranger"
+# is one that is not on it.
 machine_options() {
+	local processor=EPYC
+	[[ $2 != stranger ]] || processor=max
 	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory"
-	echo "-cpu EPYC -smp 2 -accel $(accelerator) -nodefaults -display none -no-reboot"
+	echo "-cpu $processor -smp 2 -accel $(accelerator) -nodefaults -display none -no-reboot"
 	if [[ $1 == off ]]; then
 		echo "-machine q35,memory-backend=mem"
 	else
@@ -64,7 +67,10 @@ topology_options() {
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
 	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
 	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456"
-	echo "-device nvme,id=np1,drive=d1,serial=np1,bus=rp3"
+	# The second controller has a namespace that we do not serve: one with metadata.
+	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
+	echo "-device nvme,id=np1,serial=np1,bus=rp3"
+	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
 	vfio_user_device softgpu "$gpu_bus"
 	vfio_user_device badctrl rp4
 }
@@ -87,6 +93,7 @@ kernel_command_line() {
 	local kernel=$1 iommu=$2 topology=$3
 	local words="console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off audit=0 sysrq_always_enabled"
 	words+=" watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=180"
+	words+=" np_topology=$topology"
 	case $topology in
 	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0,badctrl=00:06.0" ;;
 	*) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:05.0,badctrl=00:06.0" ;;
@@ -118,6 +125,7 @@ make_run_folder() {
 	fi
 	truncate -s 2G "$run/np0.img"
 	truncate -s 512M "$run/np1.img"
+	truncate -s 64M "$run/np1-metadata.img"
 	index_modules "$run" "$kernel" "$version"
 }
 
@@ -184,7 +192,7 @@ start_guest() {
 	local kernel iommu topology run=$2 seconds=$3 options
 	IFS=/ read -r kernel iommu topology <<<"$1"
 	mapfile -t options < <({
-		machine_options "$iommu"
+		machine_options "$iommu" "$topology"
 		topology_options "$topology" "$run"
 		test_bed_options "$run" "$kernel"
 	} | tr ' ' '\n')

@@ -16,11 +16,12 @@ guest_modules=(virtio_pci virtio_blk 9pnet_virtio 9p erofs overlay)
 # tmpfs over it, so no test can leave something behind for the next one. Source
 # tree and cache appear in the tree as mount points only.
 make_guest_image() {
-	local work=$np_cache/work/guest excludes=() path
+	local work=$np_cache/work/guest excludes=() pattern path
 	rm -rf "$work"
 	mkdir -p "$work"
-	for path in "${guest_excludes[@]}" "${np_source#/}" "${np_cache#/}"; do
-		for path in "$np_tree"/$path; do
+	for pattern in "${guest_excludes[@]}" "${np_source#/}" "${np_cache#/}"; do
+		# shellcheck disable=SC2231 # a pattern to be expanded
+		for path in "$np_tree"/$pattern; do
 			excludes+=(--exclude-path="${path#"$np_tree"/}")
 		done
 	done

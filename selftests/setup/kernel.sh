@@ -48,11 +48,11 @@ header_packages() {
 	echo "linux-headers-$2"
 }
 
+# unpack DIRECTORY: what fetch names, none of it installed.
 unpack() {
-	local into=$1 package
-	shift
-	for package in "$@"; do
-		dpkg-deb --fsys-tarfile "$package" | tar -x -C "$into"
+	local package
+	while read -r package; do
+		dpkg-deb --fsys-tarfile "$package" | tar -x -C "$1"
 	done
 }
 
@@ -73,14 +73,18 @@ keep_modules() {
 }
 
 make_kernel() {
-	local kernel=$1 view version work=$np_cache/work/kernel-$1 headers=$np_cache/work/headers-$1
+	local kernel=$1 view version packages work=$np_cache/work/kernel-$1 headers=$np_cache/work/headers-$1
 	view=$(view_of "$kernel")
 	version=$(newest_version "$view" "$kernel")
 	[[ $version ]] || np_die "the archive has no complete kernel $kernel"
 	rm -rf "$work" "$headers"
 	mkdir -p "$work/unpacked" "$headers" "$work/lib/modules"
-	unpack "$work/unpacked" $(fetch "$view" $(image_packages "$view" "$version"))
-	unpack "$headers" $(fetch "$view" $(header_packages "$view" "$version"))
+	packages=$(image_packages "$view" "$version")
+	# shellcheck disable=SC2086 # packages are words
+	fetch "$view" $packages | unpack "$work/unpacked"
+	packages=$(header_packages "$view" "$version")
+	# shellcheck disable=SC2086
+	fetch "$view" $packages | unpack "$headers"
 	find "$work/unpacked" -type f -name 'vmlinuz*' -exec cp {} "$work/vmlinuz" \;
 	cp "$headers/usr/src/linux-headers-$version/.config" "$work/config"
 	mv "$work"/unpacked/{usr/,}lib/modules/"$version" "$work/lib/modules/" 2>/dev/null || true
