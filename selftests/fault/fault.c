@@ -16,6 +16,7 @@
 #define DRIVER		"nvme-peer"
 #define KMEMLEAK	DEBUGFS "kmemleak"
 #define MAX_WORKERS	256
+#define STACK_DEPTH	"16"
 
 static const char *const kinds[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
 
@@ -27,8 +28,8 @@ static int set(const char *kind, const char *name, const char *value)
 	return np_write_file(path, value);
 }
 
-/* Lowest and highest text address of the module; kallsyms is sorted by nothing. */
-static int module_text(unsigned long *first, unsigned long *last)
+/* Lowest and highest address of functions whose line in kallsyms has @part in it. */
+static int text_range(const char *part, unsigned long *first, unsigned long *last)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "re");
 	unsigned long address;
@@ -39,7 +40,7 @@ static int module_text(unsigned long *first, unsigned long *last)
 	*first = ~0UL;
 	*last = 0;
 	while (fgets(line, sizeof(line), symbols)) {
-		if (!strstr(line, MODULE) || sscanf(line, "%lx %c", &address, &type) != 2 ||
+		if (!strstr(line, part) || sscanf(line, "%lx %c", &address, &type) != 2 ||
 		    tolower(type) != 't')
 			continue;
 		if (address < *first)
@@ -51,20 +52,33 @@ static int module_text(unsigned long *first, unsigned long *last)
 	return *last ? 0 : -ENOENT;
 }
 
-static int restrict_to_module(const char *kind)
+/* The last function ends somewhere in the page after its first byte. */
+static int set_range(const char *kind, const char *which, const char *part)
 {
 	unsigned long first, last;
-	char text[32];
+	char name[32], text[32];
 	int ret;
 
-	ret = module_text(&first, &last);
+	ret = text_range(part, &first, &last);
 	if (ret)
 		return ret;
+	snprintf(name, sizeof(name), "%s-start", which);
 	snprintf(text, sizeof(text), "%#lx", first);
-	ret = set(kind, "require-start", text);
-	/* The last function ends somewhere in the page after its first byte. */
+	ret = set(kind, name, text);
+	snprintf(name, sizeof(name), "%s-end", which);
 	snprintf(text, sizeof(text), "%#lx", last + NP_PAGE);
-	return ret ?: set(kind, "require-end", text);
+	return ret ?: set(kind, name, text);
+}
+
+/*
+ * Below the module, but not so deep that other people's interpreters (ACPI's) are
+ * meant, and not in DMA_API_DEBUG: it would switch itself off for good.
+ */
+static int restrict_to_module(const char *kind)
+{
+	set(kind, "stacktrace-depth", STACK_DEPTH);
+	set_range(kind, "reject", " debug_dma_");
+	return set_range(kind, "require", MODULE);
 }
 
 int fault_setup(void)

@@ -73,12 +73,16 @@ static void reshape(struct fuzz_thread *thread)
 	fuzz_drop(&mapping);
 }
 
-/* Where a store that hits a revoked page goes on. */
+/* Where a store that hits a revoked page goes on; only while @storing. */
 static __thread sigjmp_buf store_failed;
+static __thread volatile sig_atomic_t storing;
 
-static void store_signal(int signal)
+static void store_signal(int number)
 {
-	siglongjmp(store_failed, signal);
+	if (storing)
+		siglongjmp(store_failed, number);
+	/* A mistake of the fuzzer's own: back to it, to die of it. */
+	signal(number, SIG_DFL);
 }
 
 void fuzz_signals_init(void)
@@ -91,8 +95,11 @@ void fuzz_signals_init(void)
 
 static void store_word(volatile uint32_t *word, uint32_t value)
 {
-	if (!sigsetjmp(store_failed, 1))
+	if (!sigsetjmp(store_failed, 1)) {
+		storing = 1;
 		*word = value;
+	}
+	storing = 0;
 }
 
 /*

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* libFuzzer: what the library reads and prints of addresses, routes and names. */
+#include <nvmepeer.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* An address that was understood must come back from its own text. */
+static void addresses(const char *text)
+{
+	uint32_t address, again;
+	char printed[16];
+
+	if (nvmepeer_pci_parse(text, &address))
+		return;
+	nvmepeer_pci_format(address, printed);
+	if (nvmepeer_pci_parse(printed, &again) || again != address)
+		abort();
+}
+
+/* Short memory must never be written beyond. */
+static void routes(const uint8_t *data, size_t size)
+{
+	struct nvme_peer_route route = { 0 };
+	size_t length = size ? data[0] : 0;
+	char *text = malloc(length ? length : 1);
+
+	memcpy(&route, data, size < sizeof(route) ? size : sizeof(route));
+	if (text && length)
+		nvmepeer_route_describe(&route, text, length);
+	free(text);
+	(void)strlen(nvmepeer_verdict_name(route.verdict));
+	(void)strlen(nvmepeer_reason_name(route.reason));
+	(void)strlen(nvmepeer_state_name(route.blocker));
+	(void)strlen(nvmepeer_status_text((int)route.size));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *text = malloc(size + 1);
+
+	if (!text)
+		return 0;
+	memcpy(text, data, size);
+	text[size] = 0;
+	addresses(text);
+	free(text);
+	routes(data, size);
+	return 0;
+}

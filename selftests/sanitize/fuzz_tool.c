@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* libFuzzer: the nvme-peer command with any arguments, on a kernel of the unit test's. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fake.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int nvme_peer_main(int argc, char **argv);
+
+/* Arguments are separated by line ends, as no argument would have one. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const words[] = { "list", "info", "route", "import-check", "qp", "help" };
+	char text[512] = "", *arguments[16] = { (char *)"nvme-peer" }, *rest = text;
+	int count = 1;
+
+	memcpy(text, data, size < sizeof(text) - 1 ? size : sizeof(text) - 1);
+	while (count < 15 && rest)
+		arguments[count++] = strsep(&rest, "\n");
+	/* The words that lead anywhere are not found by chance. */
+	if (size && data[0] < sizeof(words) / sizeof(words[0]))
+		arguments[1] = (char *)words[data[0]];
+	fake_reset();
+	nvme_peer_main(count, arguments);
+	return 0;
+}
