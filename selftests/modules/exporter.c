@@ -283,9 +283,10 @@ int test_move(struct nvmep_test_move *move, bool notify)
 	}
 	buffer = dmabuf->priv;
 	dma_resv_lock(dmabuf->resv, NULL);
-	move->maps = buffer->maps;
 	if (notify)
 		nvmep_dma_buf_invalidate(dmabuf);
+	/* An importer that unmapped in its callback did too much under our lock. */
+	move->maps = buffer->maps;
 	dma_resv_unlock(dmabuf->resv);
 out:
 	dma_buf_put(dmabuf);

@@ -125,7 +125,7 @@ struct nvmep_test_export {
 /**
  * struct nvmep_test_move - ask the importers of a dma-buf of ours to let go
  * @fd: in: from NVMEP_TEST_EXPORT
- * @maps: out: mappings that were held when asked
+ * @maps: out: mappings that were held when their callbacks had returned
  */
 struct nvmep_test_move {
 	__s32 fd;

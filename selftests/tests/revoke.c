@@ -201,6 +201,54 @@ TEST_F_TIMEOUT(revoke, a_stubborn_importer_does_not_block_for_ever, 60)
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
 }
 
+static void *unbind_thread(void *address)
+{
+	return (void *)(intptr_t)np_unbind(address);
+}
+
+static bool is_told(int importer)
+{
+	struct nvmep_test_importer state = {};
+	int64_t end = np_now_ms() + 10000;
+
+	while (!state.invalidations && np_now_ms() < end) {
+		np_ioctl(importer, NVMEP_TEST_IMPORTER, &state);
+		np_sleep_ms(1);
+	}
+	return state.invalidations;
+}
+
+/*
+ * The order of the end: by the time that importers are told, the queues are
+ * deleted, the status page says so, user mappings are zapped and nobody new is
+ * let in.  A stubborn importer gives the time to look.
+ */
+TEST_F_TIMEOUT(revoke, importers_are_told_last, 60)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct nvmep_test_importer state;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, attach(self->importer, self->qp.doorbell.fd, self->other,
+			    NVMEP_TEST_STUBBORN));
+	start_reads(&self->qp, &self->buffer);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, self->ctrl.address));
+	ASSERT_TRUE(is_told(self->importer));
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_EQ(-EFAULT, np_store(self->qp.doorbell.at, 1));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, self->qp.doorbell.fd, 0));
+	memset(self->buffer.bytes, POISON, DATA_BYTES);
+	np_sleep_ms(100);
+	EXPECT_TRUE(all_bytes(self->buffer.bytes, DATA_BYTES, POISON));
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
+	EXPECT_EQ(1, state.mapped);
+	/* Now it lets go, and the unbind need not wait any longer. */
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
+}
+
 static int create_in_buffer(int ctrl_fd, uint32_t handle, struct nvme_peer_qp_create *create)
 {
 	*create = (struct nvme_peer_qp_create){

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The stand-in GPU's programs on blocks tell the truth: a wrong word is found
+ * where it is, a refused command is reported with its status, limits and
+ * samples are what they say.  Other tests and the demo rely on it.
+ *
+ * timeout: 60
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpupeer.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		32U
+#define DISK		NP_AREA(13)
+#define BYTES		(1U << 18)
+#define SAMPLES		200U
+
+FIXTURE(programs)
+{
+	struct np_ctrl ctrl;
+	struct np_gpu_qp qp;
+	int disk;
+};
+
+FIXTURE_SETUP(programs)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	if (np_gpu_unusable(&self->ctrl))
+		SKIP(return, "%s", np_gpu_unusable(&self->ctrl));
+	np_gpu_qp_clear(&self->qp);
+	ASSERT_EQ(0, np_gpu_qp_open(&self->qp, &self->ctrl, ENTRIES, 0));
+	self->disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	ASSERT_GE(self->disk, 0);
+	np_gpu_range(&self->qp, DISK, BYTES, NP_PAGE, 5);
+}
+
+FIXTURE_TEARDOWN(programs)
+{
+	close(self->disk);
+	np_gpu_qp_close(&self->qp);
+	np_ctrl_close(&self->ctrl);
+}
+
+static int run(struct np_gpu_qp *qp, uint32_t program, uint32_t threads,
+	       struct softgpu_result *result)
+{
+	int ret = np_gpu_run(qp->gpu, program, threads, &qp->io, sizeof(qp->io), result);
+
+	return ret ? ret : (int)result->status;
+}
+
+TEST_F(programs, a_wrong_word_is_found)
+{
+	uint64_t block = DISK / NP_BLOCK + 77;
+	struct softgpu_result result;
+	uint64_t *bytes = aligned_alloc(NP_PAGE, NP_PAGE);
+
+	ASSERT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_WRITE, 4, &result));
+	ASSERT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_VERIFY, 4, &result));
+	ASSERT_EQ(0, np_disk_read(self->disk, bytes, NP_BLOCK, block * NP_BLOCK));
+	bytes[3] ^= 1;
+	ASSERT_EQ(0, np_disk_write(self->disk, bytes, NP_BLOCK, block * NP_BLOCK));
+	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_VERIFY, 4, &result));
+	EXPECT_EQ(1, result.mismatches);
+	EXPECT_EQ(block, result.where);
+	EXPECT_EQ(bytes[3], result.value);
+	EXPECT_EQ(0, result.errors);
+	EXPECT_EQ(BYTES, result.bytes_read);
+	/* Another seed is another pattern everywhere. */
+	self->qp.io.seed++;
+	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_VERIFY, 4, &result));
+	EXPECT_EQ(BYTES / 8, result.mismatches);
+	free(bytes);
+}
+
+TEST_F(programs, a_refused_command_is_reported)
+{
+	struct softgpu_result result;
+
+	self->qp.io.first_lba = 1ULL << 40;
+	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_VERIFY, 1, &result));
+	/* LBA Out of Range, with or without Do Not Retry. */
+	EXPECT_EQ(0x80, result.error & 0x7ff);
+	EXPECT_EQ(BYTES / NP_PAGE, result.errors);
+	EXPECT_EQ(1ULL << 40, result.where);
+	EXPECT_EQ(0, result.reads);
+}
+
+TEST_F(programs, random_reads_check_and_stop)
+{
+	struct softgpu_result result;
+
+	ASSERT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_WRITE, 4, &result));
+	self->qp.io.commands = 300;
+	EXPECT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_RANDOM, 3, &result));
+	EXPECT_EQ(300, result.reads);
+	self->qp.io.commands = 0;
+	self->qp.io.duration_ns = 200000000;
+	EXPECT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_RANDOM, 2, &result));
+	EXPECT_GE(result.elapsed_ns, 200000000);
+	EXPECT_LT(result.elapsed_ns, 5000000000);
+	self->qp.io.seed++;
+	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_RANDOM, 2, &result));
+}
+
+TEST_F(programs, latency_samples)
+{
+	uint64_t samples = self->qp.io.data_address + self->qp.io.data.length / 2, sum = 0;
+	uint64_t *seen = (uint64_t *)(self->qp.memory.bytes +
+				      (samples - self->qp.memory.address));
+	struct softgpu_result result;
+	unsigned int i, silly = 0;
+
+	self->qp.io.data.length /= 2;
+	self->qp.io.commands = SAMPLES;
+	self->qp.io.samples = samples;
+	self->qp.io.sample_count = SAMPLES;
+	ASSERT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_LATENCY, 1, &result));
+	EXPECT_EQ(SAMPLES, result.reads);
+	for (i = 0; i < SAMPLES; i++) {
+		sum += seen[i];
+		silly += seen[i] < result.latency_min_ns ||
+			 seen[i] > 2 * result.latency_max_ns;
+	}
+	EXPECT_EQ(0, silly);
+	EXPECT_GE(sum, result.latency_ns);
+	EXPECT_LE(result.latency_ns, result.elapsed_ns);
+	TH_LOG("4 KiB read, one at a time: %llu us on average",
+	       (unsigned long long)(result.latency_ns / SAMPLES / 1000));
+}
+
+/* With more in flight the queue fills, and every command still completes once. */
+TEST_F(programs, rate_at_depth)
+{
+	struct softgpu_result one, many;
+
+	self->qp.io.duration_ns = 500000000;
+	self->qp.io.depth = 1;
+	EXPECT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_RATE, 1, &one));
+	self->qp.io.depth = 16;
+	EXPECT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_RATE, 1, &many));
+	EXPECT_EQ(0, many.errors);
+	EXPECT_GT(one.reads, 0);
+	EXPECT_GT(many.reads, one.reads);
+	TH_LOG("reads in 0.5 s: %llu at depth 1, %llu at depth 16",
+	       (unsigned long long)one.reads, (unsigned long long)many.reads);
+}
+
+/* Parameters that point out of GPU memory end the job, not the GPU. */
+TEST_F(programs, bad_parameters)
+{
+	struct softgpu_io good = self->qp.io;
+	struct softgpu_result result;
+
+	self->qp.io.queue.state += 1ULL << 32;
+	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_WRITE, 1, &result));
+	self->qp.io = good;
+	self->qp.io.data_address += 1ULL << 32;
+	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_WRITE, 1, &result));
+	self->qp.io = good;
+	self->qp.io.data.pages = 4096;
+	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_WRITE, 1, &result));
+	self->qp.io = good;
+	self->qp.io.blocks = 0;
+	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_WRITE, 1, &result));
+	self->qp.io = good;
+	self->qp.io.queue.sq += 1ULL << 32;
+	EXPECT_EQ(SOFTGPU_FAULT, run(&self->qp, SOFTGPU_WRITE, 1, &result));
+	EXPECT_EQ(self->qp.io.queue.sq, result.where & ~0xffffULL);
+}
+
+TEST_HARNESS_MAIN
