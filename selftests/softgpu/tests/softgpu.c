@@ -5,6 +5,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -405,6 +407,84 @@ TEST_F(softgpu, memory_moves)
 		  run(self->fd, SOFTGPU_CHECK, 2, &memory, NULL));
 	munmap(words, SIZE);
 	close(alloc.fd);
+}
+
+static int write_driver_file(const char *name, uint32_t address)
+{
+	char path[96], text[16];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/drivers/softgpu_drv/%s",
+		 name);
+	snprintf(text, sizeof(text), "%04x:%02x:%02x.%x", address >> 16,
+		 address >> 8 & 0xff, address >> 3 & 0x1f, address & 7);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+static sigjmp_buf after_signal;
+
+static void on_bus_error(int number)
+{
+	(void)number;
+	siglongjmp(after_signal, 1);
+}
+
+/* Whether storing to @word ends in SIGBUS. */
+static bool store_fails(volatile uint64_t *word)
+{
+	struct sigaction action = { .sa_handler = on_bus_error }, before;
+	bool failed = true;
+
+	sigaction(SIGBUS, &action, &before);
+	if (!sigsetjmp(after_signal, 1)) {
+		*word = 1;
+		failed = false;
+	}
+	sigaction(SIGBUS, &before, NULL);
+	return failed;
+}
+
+/* The driver is unbound under a mapping, a job and an open file. */
+TEST_F(softgpu, the_device_goes_away)
+{
+	struct softgpu_memory poll = { .address = self->info.hbm_va,
+				       .width = 4, .mask = 1, .value = 2 };
+	struct softgpu_memory fill = { .length = SIZE, .seed = 6 };
+	struct softgpu_wait wait = { .timeout_ms = WAIT_MS };
+	struct softgpu_alloc hbm, host;
+	uint64_t *words;
+	int job;
+
+	ASSERT_EQ(0, allocate(self->fd, 0, &hbm));
+	ASSERT_EQ(0, allocate(self->fd, SOFTGPU_ALLOC_SYSTEM, &host));
+	words = map(&hbm);
+	ASSERT_NE(MAP_FAILED, words);
+	EXPECT_FALSE(store_fails(words));
+	job = start(self->fd, SOFTGPU_POLL, 1, &poll);
+	ASSERT_GT(job, 0);
+	wait.job = (uint32_t)job;
+	ASSERT_EQ(0, write_driver_file("unbind", self->info.pci_address));
+	EXPECT_EQ(-1, ioctl(self->fd, SOFTGPU_WAIT, &wait));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(-1, ioctl(self->fd, SOFTGPU_INFO, &self->info));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_TRUE(store_fails(words));
+	munmap(words, SIZE);
+	close(hbm.fd);
+	close(host.fd);
+	close(self->fd);
+	EXPECT_EQ(0, write_driver_file("bind", self->info.pci_address));
+	self->fd = open(NODE, O_RDWR | O_CLOEXEC);
+	ASSERT_GE(self->fd, 0);
+	ASSERT_EQ(0, allocate(self->fd, 0, &hbm));
+	fill.address = hbm.address;
+	EXPECT_EQ(SOFTGPU_OK, run(self->fd, SOFTGPU_FILL, 1, &fill, NULL));
+	close(hbm.fd);
 }
 
 TEST_F(softgpu, bad_requests)

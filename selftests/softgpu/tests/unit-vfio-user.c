@@ -546,7 +546,8 @@ static int set_irqs(int socket, struct remote *remote, uint16_t id,
 				   .length = sizeof(set),
 				   .fd_count = fd_count };
 
-	memcpy(request.fds, fds, fd_count * sizeof(int));
+	if (fd_count)
+		memcpy(request.fds, fds, fd_count * sizeof(int));
 	transact(socket, remote, id, &request);
 	return request.error;
 }
