@@ -16,7 +16,7 @@
 #define DRIVER		"nvme-peer"
 #define KMEMLEAK	DEBUGFS "kmemleak"
 #define MAX_WORKERS	256
-#define STACK_DEPTH	"16"
+#define STACK_DEPTH	"12"
 
 static const char *const kinds[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
 
@@ -55,7 +55,7 @@ static int text_range(const char *part, unsigned long *first, unsigned long *las
 /* The last function ends somewhere in the page after its first byte. */
 static int set_range(const char *kind, const char *which, const char *part)
 {
-	unsigned long first, last;
+	unsigned long first = 0, last = 0;
 	char name[32], text[32];
 	int ret;
 

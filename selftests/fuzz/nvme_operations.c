@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -18,17 +19,23 @@
 #include "nptest.h"
 
 #define DATA_BYTES	(64U * 1024)
+/* More than any command transfers: what is too long must not reach our own memory. */
+#define NOTHING_BYTES	(64UL << 20)
 
 static __thread uint8_t *data;
 
+static void make_data(void)
+{
+	data = mmap(NULL, DATA_BYTES + NOTHING_BYTES, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (data == MAP_FAILED || mprotect(data, DATA_BYTES, PROT_READ | PROT_WRITE))
+		abort();
+}
+
 static uint8_t *some_data(struct fuzz_thread *thread)
 {
-	if (!data) {
-		data = mmap(NULL, DATA_BYTES, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (data == MAP_FAILED)
-			data = NULL;
-	}
+	if (!data)
+		make_data();
 	if (fuzz_one_in(thread, 6))
 		return (uint8_t *)(fuzz_interesting(thread) & ~0xffff00000000ULL);
 	return data + (fuzz_one_in(thread, 4) ? fuzz_below(thread, 4096) : 0);
@@ -193,7 +200,8 @@ static uint32_t ring_flags(struct fuzz_thread *thread)
 static void uring(struct fuzz_thread *thread)
 {
 	struct __kernel_timespec limit = { .tv_nsec = 50000000 };
-	uint32_t flags = ring_flags(thread), count = 1 + fuzz_below(thread, 6);
+	uint32_t flags = ring_flags(thread);
+	uint32_t count = 1 + fuzz_below(thread, 6);
 	bool admin = fuzz_one_in(thread, 4);
 	struct io_uring_sqe *sqe, spare[2];
 	struct fuzz_resource file;
