@@ -174,9 +174,11 @@ static void route_detail(const struct failure *failure,
 	nvmepeer_route_describe(&failure->route, explanation->limit,
 				sizeof(explanation->limit));
 	if (failure->route.reason == NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN)
-		say_help(explanation, "put both devices behind one PCIe switch, or load the module with allow_host_bridge=1 if the platform forwards requests between root ports");
+		say_help(explanation,
+			 "put both devices behind one PCIe switch, or load the module with allow_host_bridge=1 if the platform forwards requests between root ports");
 	else if (failure->route.reason == NVME_PEER_REASON_DIFFERENT_DOMAINS)
-		say_help(explanation, "move one of the devices so that both hang off the same host bridge");
+		say_help(explanation,
+			 "move one of the devices so that both hang off the same host bridge");
 }
 
 static void placement_detail(const struct failure *failure,
@@ -184,7 +186,8 @@ static void placement_detail(const struct failure *failure,
 {
 	if (knows_route(failure) &&
 	    failure->route.verdict != NVME_PEER_ROUTE_SYSTEM)
-		say_limit(explanation, "the exporter delivered host RAM to the controller, though the memory could be reached (%s)",
+		say_limit(explanation,
+			  "the exporter delivered host RAM to the controller, though the memory could be reached (%s)",
 			  nvmepeer_verdict_name(failure->route.verdict));
 }
 
@@ -218,11 +221,13 @@ static void entries_detail(const struct failure *failure,
 	const struct nvme_peer_qp_create *create = &failure->request.create;
 
 	if (knows_info(failure))
-		say_limit(explanation, "%u submission and %u completion entries asked; the controller takes 2 to %u in each ring (CAP.MQES)",
+		say_limit(explanation,
+			  "%u submission and %u completion entries asked; the controller takes 2 to %u in each ring (CAP.MQES)",
 			  create->sq_entries, create->cq_entries,
 			  failure->info.max_entries);
 	else
-		say_limit(explanation, "%u submission and %u completion entries asked; a ring has 2 at least",
+		say_limit(explanation,
+			  "%u submission and %u completion entries asked; a ring has 2 at least",
 			  create->sq_entries, create->cq_entries);
 }
 
@@ -231,9 +236,11 @@ static void cq_detail(const struct failure *failure,
 {
 	const struct nvme_peer_qp_create *create = &failure->request.create;
 
-	say_limit(explanation, "%u completion entries for %u submission entries: completions could overrun",
+	say_limit(explanation,
+		  "%u completion entries for %u submission entries: completions could overrun",
 		  create->cq_entries, create->sq_entries);
-	say_help(explanation, "ask for %u completion entries, or 0 for as many as the submission ring has",
+	say_help(explanation,
+		 "ask for %u completion entries, or 0 for as many as the submission ring has",
 		 create->sq_entries);
 }
 
@@ -242,7 +249,8 @@ static void align_detail(const struct failure *failure,
 {
 	const struct nvme_peer_qp_create *create = &failure->request.create;
 
-	say_limit(explanation, "ring offsets %llu and %llu must be multiples of the controller page, %u bytes",
+	say_limit(explanation,
+		  "ring offsets %llu and %llu must be multiples of the controller page, %u bytes",
 		  (unsigned long long)create->sq_offset,
 		  (unsigned long long)create->cq_offset,
 		  failure->info.page_size);
@@ -253,7 +261,8 @@ static void fit_detail(const struct failure *failure,
 {
 	const struct nvme_peer_qp_create *create = &failure->request.create;
 
-	say_limit(explanation, "%u submission entries take %llu bytes from offset %llu, %u completion entries %llu bytes from offset %llu",
+	say_limit(explanation,
+		  "%u submission entries take %llu bytes from offset %llu, %u completion entries %llu bytes from offset %llu",
 		  create->sq_entries, create->sq_entries * 64ull,
 		  (unsigned long long)create->sq_offset, create->cq_entries,
 		  create->cq_entries * 16ull,
@@ -265,7 +274,8 @@ static void qids_detail(const struct failure *failure,
 {
 	const struct nvme_peer_info *info = &failure->info;
 
-	say_limit(explanation, "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free",
+	say_limit(explanation,
+		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free",
 		  info->qids_total, info->qids_cpu, info->qids_peer_max,
 		  info->qids_peer_free);
 }
@@ -283,7 +293,8 @@ static void status_detail(const struct failure *failure,
 {
 	const struct nvme_passthru_cmd *command = &failure->request.command;
 
-	say_limit(explanation, "the controller answered: %s (status 0x%x%s) to opcode 0x%02x, namespace %u",
+	say_limit(explanation,
+		  "the controller answered: %s (status 0x%x%s) to opcode 0x%02x, namespace %u",
 		  nvmepeer_status_text(failure->status),
 		  (unsigned int)failure->status & 0x7ff,
 		  failure->status & 0x4000 ? ", do not retry" : "",
@@ -296,20 +307,25 @@ static void geometry_detail(const struct failure *failure,
 {
 	switch (failure->request.device_status) {
 	case NVMEPEER_E_ENTRIES:
-		say_limit(explanation, "the device library takes rings of a power of two, 2 to 32768 entries, the completion ring at least as long");
+		say_limit(explanation,
+			  "the device library takes rings of a power of two, 2 to 32768 entries, the completion ring at least as long");
 		say_help(explanation, "create the queue pair with such rings");
 		break;
 	case NVMEPEER_E_CIDS:
-		say_limit(explanation, "cids must be a power of two, 32 to 65536, and not below the submission entries");
+		say_limit(explanation,
+			  "cids must be a power of two, 32 to 65536, and not below the submission entries");
 		say_help(explanation, "set cids to 0 for a fitting number");
 		break;
 	case NVMEPEER_E_ADDRESS:
-		say_limit(explanation, "an address is 0 or misaligned: rings and doorbells must be set, the book-keeping aligned to 128 bytes; readback must be set where completions do not lie beside the data");
+		say_limit(explanation,
+			  "an address is 0 or misaligned: rings and doorbells must be set, the book-keeping aligned to 128 bytes; readback must be set where completions do not lie beside the data");
 		say_help(explanation, "give every address as the peer sees it");
 		break;
 	default:
-		say_limit(explanation, "page size, block size, transfer limit or list memory make no sense to the device library");
-		say_help(explanation, "list memory needs list_bytes for every cid; blocks have 512 bytes to 64 KiB");
+		say_limit(explanation,
+			  "page size, block size, transfer limit or list memory make no sense to the device library");
+		say_help(explanation,
+			 "list memory needs list_bytes for every cid; blocks have 512 bytes to 64 KiB");
 	}
 }
 
@@ -318,117 +334,330 @@ static void geometry_detail(const struct failure *failure,
 static const char gone_limit[] = "the controller is being removed, or gave up after a failed reset";
 static const char gone_help[] = "see the kernel log; bind the controller to nvme-peer again";
 static const char dead_qp_help[] = "close it and create a new one";
-static const char rawio_help[] = "run as root or with CAP_SYS_RAWIO: whoever writes doorbells and raw DMA addresses has power over the whole controller";
+static const char rawio_help[] =
+	"run as root or with CAP_SYS_RAWIO: it is power over the whole controller";
 
 static const struct rule rules[] = {
-	{ CALL_NS_OPEN, ENOENT, NULL, NULL, "there is no such node",
-	  "bind the controller to nvme-peer first; its namespaces appear as /dev/ngpXnY", NULL },
-	{ CALL_OPEN, ENOENT, NULL, NULL, "there is no such node",
-	  "bind a controller: write nvme-peer to its driver_override in /sys/bus/pci/devices/ADDRESS, unbind its driver, write ADDRESS to /sys/bus/pci/drivers_probe", NULL },
-	{ CALL_OPEN, EACCES, NULL, NULL, "the permissions of the node do not allow it",
-	  "run as root, or give the user access by a udev rule", NULL },
-	{ CALL_OPEN, ENOTTY, NULL, NULL, "the node does not understand NVME_PEER_INFO",
-	  "name a controller node of nvme-peer, /dev/nvmepX; /dev/nvmeX belongs to the kernel's own driver", NULL },
-	{ CALL_OPEN, E2BIG, NULL, NULL, "the library is newer than the kernel module",
-	  "load a module that is as new as the library", NULL },
-	{ CALL_ROUTE, ENODEV, NULL, NULL, "no PCI function has this address",
-	  "lspci -D lists the addresses", NULL },
-	{ CALL_NONE, EBADF, NULL, NULL, "the file descriptor is not open", "", NULL },
-	{ CALL_ROUTE, EINVAL, NULL, NULL, "the file is not a dma-buf",
-	  "export the memory from the GPU's driver as a dma-buf first", NULL },
+	{ CALL_NS_OPEN, ENOENT, NULL,
+	  NULL,
+	  "there is no such node",
+	  "bind the controller to nvme-peer first; its namespaces appear as /dev/ngpXnY",
+	  NULL },
 
-	{ CALL_BUF_IMPORT, EINVAL, NULL, NULL, "the file is not a dma-buf, or a flag is unknown",
-	  "export the memory from the GPU's driver as a dma-buf first", NULL },
-	{ CALL_BUF_IMPORT, EXDEV, NULL, NULL, "the controller cannot reach the memory",
-	  "nvme-peer route tells the way and what blocks it", route_detail },
-	{ CALL_BUF_IMPORT, EREMOTEIO, NULL, NULL, "device memory was asked for, but the exporter delivers host RAM",
-	  "have the exporter keep the buffer in device memory (large BAR, pinned placement), or import without NVME_PEER_BUF_REQUIRE_DEVICE to accept host RAM", placement_detail },
-	{ CALL_BUF_IMPORT, ENOSPC, NULL, NULL, "too many buffers are imported on this open file",
-	  "import fewer, larger buffers, or release those not needed", NULL },
-	{ CALL_BUF_IMPORT, EOPNOTSUPP, NULL, NULL, "the exporter does not let other devices reach this memory",
-	  "export it with peer-to-peer access allowed", NULL },
-	{ CALL_BUF_RELEASE, EBUSY, NULL, NULL, "a ring of a queue pair lies in the buffer",
-	  "destroy the queue pair first", NULL },
-	{ CALL_BUF_TABLE, EPERM, NULL, NULL, "raw DMA addresses need CAP_SYS_RAWIO", rawio_help, NULL },
-	{ CALL_BUF_TABLE, EINVAL, table_misaligned, NULL, NULL,
-	  "start at a page boundary", table_align_detail },
-	{ CALL_BUF_TABLE, ERANGE, NULL, NULL, NULL,
-	  "stay within the length that the import reported", range_detail },
-	{ CALL_BUF_TABLE, ENOTUNIQ, NULL, "the memory is not one range of DMA addresses", NULL,
-	  "use the table of addresses page by page, or allocate contiguous memory", break_detail },
-	{ CALL_HOSTMEM, ENOSYS, NULL, NULL, "the kernel has neither /dev/udmabuf nor /dev/dma_heap/system",
-	  "use a kernel with CONFIG_UDMABUF or CONFIG_DMABUF_HEAPS_SYSTEM, or memory of a device", NULL },
-	{ CALL_HOSTMEM, EINVAL, NULL, NULL, "the size is 0, or above udmabuf's size_limit_mb",
-	  "raise /sys/module/udmabuf/parameters/size_limit_mb, or take several pieces", NULL },
-	{ CALL_HOSTMEM, EACCES, NULL, NULL, "no permission for /dev/udmabuf or /dev/dma_heap/system",
-	  "run as root, or join the group that owns the node (often kvm)", NULL },
+	{ CALL_OPEN, ENOENT, NULL,
+	  NULL,
+	  "there is no such node",
+	  "bind a controller: write nvme-peer to its driver_override in /sys/bus/pci/devices/ADDRESS, unbind its driver, write ADDRESS to /sys/bus/pci/drivers_probe",
+	  NULL },
+	{ CALL_OPEN, EACCES, NULL,
+	  NULL,
+	  "the permissions of the node do not allow it",
+	  "run as root, or give the user access by a udev rule",
+	  NULL },
+	{ CALL_OPEN, ENOTTY, NULL,
+	  NULL,
+	  "the node does not understand NVME_PEER_INFO",
+	  "name a controller node of nvme-peer, /dev/nvmepX; /dev/nvmeX belongs to the kernel's own driver",
+	  NULL },
+	{ CALL_OPEN, E2BIG, NULL,
+	  NULL,
+	  "the library is newer than the kernel module",
+	  "load a module that is as new as the library",
+	  NULL },
 
-	{ CALL_QP_CREATE, EPERM, NULL, NULL, "direct mode needs CAP_SYS_RAWIO", rawio_help, NULL },
-	{ CALL_QP_CREATE, EINVAL, mode_unknown, NULL, "the mode is not known",
-	  "use NVME_PEER_MODE_DIRECT", NULL },
-	{ CALL_QP_CREATE, EINVAL, too_few_entries, NULL, NULL,
-	  "ask for 2 entries or more; one of them always stays empty", entries_detail },
-	{ CALL_QP_CREATE, EINVAL, too_many_entries, NULL, NULL,
-	  "ask for fewer entries and create several queue pairs for more depth", entries_detail },
-	{ CALL_QP_CREATE, EINVAL, cq_smaller, NULL, NULL, NULL, cq_detail },
-	{ CALL_QP_CREATE, EINVAL, offset_without_buffer, NULL, "an offset is given for a ring in host memory",
-	  "set the offset to 0, or name a buffer", NULL },
-	{ CALL_QP_CREATE, EINVAL, ring_misaligned, NULL, NULL,
-	  "place each ring at a page boundary", align_detail },
-	{ CALL_QP_CREATE, EINVAL, priority_given, NULL, "the controller does not do weighted round robin, or the class is above 3",
-	  "set priority to 0", NULL },
-	{ CALL_QP_CREATE, EMSGSIZE, NULL, "a ring does not fit into its buffer", NULL,
-	  "import a larger buffer or ask for fewer entries", fit_detail },
-	{ CALL_QP_CREATE, ENOTUNIQ, NULL, "a ring lies in several segments", "this controller wants each ring in one contiguous range of DMA addresses (CAP.CQR)",
-	  "allocate the ring physically contiguous in the device, or have an IOMMU translate", NULL },
-	{ CALL_QP_CREATE, EBADSLT, NULL, "the rings overlap each other or those of another queue pair", NULL,
-	  "give each ring a range of its own", fit_detail },
-	{ CALL_QP_CREATE, ENOSPC, knows_info, "no queue identifier is free", NULL,
-	  "close a queue pair that is not needed (nvme-peer qp list), or load the module with a larger peer_queues", qids_detail },
-	{ CALL_QP_CREATE, EAGAIN, NULL, NULL, "the controller is being reset",
-	  "try again when nvmepeer_info() says it is live", NULL },
-	{ CALL_QP_CREATE, EIO, NULL, NULL, "the controller refused to create the queue",
-	  "the kernel log has the controller's status", NULL },
-	{ CALL_QP_FROM_FD, ENOTTY, NULL, NULL, "the file is not a queue pair",
-	  "pass the descriptor that nvmepeer_qp_fd() gives", NULL },
-	{ CALL_QP_EXPORT, ENODATA, NULL, NULL, "the ring lies in an imported buffer",
-	  "take the dma-buf that was imported; its owner exports it", export_detail },
-	{ CALL_QP_EXPORT, ENXIO, NULL, NULL, "the doorbell page also holds registers that no peer may reach",
-	  "use rings with a relayed doorbell, or a controller with other doorbell spacing", export_detail },
-	{ CALL_QP_EXPORT, EINVAL, static_export_elsewhere, NULL, "NVME_PEER_EXPORT_ALLOW_STATIC is for the doorbell page only",
-	  "leave the flag out; rings and status page admit any importer", export_detail },
-	{ CALL_QP_EXPORT, ESHUTDOWN, NULL, NULL, "the queue pair is gone", dead_qp_help, export_detail },
-	{ CALL_QP_MAP, EPERM, NULL, NULL, "the kernel does not allow this kind of mapping", "", export_detail },
-	{ CALL_GEOMETRY, EINVAL, NULL, NULL, NULL, NULL, geometry_detail },
+	{ CALL_ROUTE, ENODEV, NULL,
+	  NULL,
+	  "no PCI function has this address",
+	  "lspci -D lists the addresses",
+	  NULL },
 
-	{ CALL_READ, EINVAL, no_data_length, NULL, "a command moves 1 to 65536 blocks", "split the transfer", NULL },
-	{ CALL_WRITE, EINVAL, no_data_length, NULL, "a command moves 1 to 65536 blocks", "split the transfer", NULL },
-	{ CALL_READ, EINVAL, NULL, NULL, "the transfer is above the controller's max_transfer, or the memory is not 4-byte aligned",
-	  "split the transfer; nvme-peer info shows max_transfer", NULL },
-	{ CALL_WRITE, EINVAL, NULL, NULL, "the transfer is above the controller's max_transfer, or the memory is not 4-byte aligned",
-	  "split the transfer; nvme-peer info shows max_transfer", NULL },
-	{ CALL_NS_OPEN, EPROTO, NULL, NULL, "the namespace is in a format that Identify does not describe",
-	  "", NULL },
-	{ CALL_NS_OPEN, ENOTTY, NULL, NULL, "the node does not understand NVME_IOCTL_ID",
-	  "name a generic namespace node of nvme-peer, /dev/ngpXnY", NULL },
-	{ CALL_URING, ENOSYS, NULL, NULL, "the kernel has no io_uring", "use the ioctls: nvmepeer_ns_read() and nvmepeer_ns_write()", NULL },
-	{ CALL_URING, EPERM, NULL, NULL, "io_uring is switched off", "sysctl kernel.io_uring_disabled=0", NULL },
-	{ CALL_URING, EINVAL, NULL, NULL, "the depth is 0 or too large, or the kernel is older than 5.19",
-	  "ask for 1 to 32768 entries", NULL },
+	{ CALL_NONE, EBADF, NULL,
+	  NULL,
+	  "the file descriptor is not open",
+	  NULL,
+	  NULL },
 
-	{ CALL_NONE, 0, status_given, NULL, NULL, "", status_detail },
-	{ CALL_NONE, ENOENT, NULL, NULL, "no buffer has this handle on this open file",
-	  "handles belong to the open file that imported them", NULL },
-	{ CALL_NONE, ESTALE, NULL, NULL, "the exporter has taken the memory back",
-	  "release the buffer and import it again", NULL },
-	{ CALL_NONE, ESHUTDOWN, NULL, NULL, gone_limit, gone_help, NULL },
-	{ CALL_NONE, ENODEV, NULL, NULL, gone_limit, gone_help, NULL },
-	{ CALL_NONE, ENOMEM, NULL, NULL, "no memory is left", "", NULL },
-	{ CALL_NONE, EMFILE, NULL, NULL, "this process has too many open files", "ulimit -n", NULL },
-	{ CALL_NONE, EACCES, NULL, NULL, "the permissions of the node do not allow it",
-	  "run as root, or give the user access by a udev rule", NULL },
-	{ CALL_NONE, E2BIG, NULL, NULL, "the library is newer than the kernel module",
-	  "load a module that is as new as the library", NULL },
+	{ CALL_ROUTE, EINVAL, NULL,
+	  NULL,
+	  "the file is not a dma-buf",
+	  "export the memory from the GPU's driver as a dma-buf first",
+	  NULL },
+
+	{ CALL_BUF_IMPORT, EINVAL, NULL,
+	  NULL,
+	  "the file is not a dma-buf, or a flag is unknown",
+	  "export the memory from the GPU's driver as a dma-buf first",
+	  NULL },
+	{ CALL_BUF_IMPORT, EXDEV, NULL,
+	  NULL,
+	  "the controller cannot reach the memory",
+	  "nvme-peer route tells the way and what blocks it",
+	  route_detail },
+	{ CALL_BUF_IMPORT, EREMOTEIO, NULL,
+	  NULL,
+	  "device memory was asked for, but the exporter delivers host RAM",
+	  "have the exporter keep the buffer in device memory (large BAR, pinned placement), or import without NVME_PEER_BUF_REQUIRE_DEVICE to accept host RAM",
+	  placement_detail },
+	{ CALL_BUF_IMPORT, ENOSPC, NULL,
+	  NULL,
+	  "too many buffers are imported on this open file",
+	  "import fewer, larger buffers, or release those not needed",
+	  NULL },
+	{ CALL_BUF_IMPORT, EOPNOTSUPP, NULL,
+	  NULL,
+	  "the exporter does not let other devices reach this memory",
+	  "export it with peer-to-peer access allowed",
+	  NULL },
+
+	{ CALL_BUF_RELEASE, EBUSY, NULL,
+	  NULL,
+	  "a ring of a queue pair lies in the buffer",
+	  "destroy the queue pair first",
+	  NULL },
+
+	{ CALL_BUF_TABLE, EPERM, NULL,
+	  NULL,
+	  "raw DMA addresses need CAP_SYS_RAWIO",
+	  rawio_help,
+	  NULL },
+	{ CALL_BUF_TABLE, EINVAL, table_misaligned,
+	  NULL,
+	  NULL,
+	  "start at a page boundary",
+	  table_align_detail },
+	{ CALL_BUF_TABLE, ERANGE, NULL,
+	  NULL,
+	  NULL,
+	  "stay within the length that the import reported",
+	  range_detail },
+	{ CALL_BUF_TABLE, ENOTUNIQ, NULL,
+	  "the memory is not one range of DMA addresses",
+	  NULL,
+	  "use the table of addresses page by page, or allocate contiguous memory",
+	  break_detail },
+
+	{ CALL_HOSTMEM, ENOSYS, NULL,
+	  NULL,
+	  "the kernel has neither /dev/udmabuf nor /dev/dma_heap/system",
+	  "use a kernel with CONFIG_UDMABUF or CONFIG_DMABUF_HEAPS_SYSTEM, or memory of a device",
+	  NULL },
+	{ CALL_HOSTMEM, EINVAL, NULL,
+	  NULL,
+	  "the size is 0, or above udmabuf's size_limit_mb",
+	  "raise /sys/module/udmabuf/parameters/size_limit_mb, or take several pieces",
+	  NULL },
+	{ CALL_HOSTMEM, EACCES, NULL,
+	  NULL,
+	  "no permission for /dev/udmabuf or /dev/dma_heap/system",
+	  "run as root, or join the group that owns the node (often kvm)",
+	  NULL },
+
+	{ CALL_QP_CREATE, EPERM, NULL,
+	  NULL,
+	  "direct mode needs CAP_SYS_RAWIO",
+	  rawio_help,
+	  NULL },
+	{ CALL_QP_CREATE, EINVAL, mode_unknown,
+	  NULL,
+	  "the mode is not known",
+	  "use NVME_PEER_MODE_DIRECT",
+	  NULL },
+	{ CALL_QP_CREATE, EINVAL, too_few_entries,
+	  NULL,
+	  NULL,
+	  "ask for 2 entries or more; one of them always stays empty",
+	  entries_detail },
+	{ CALL_QP_CREATE, EINVAL, too_many_entries,
+	  NULL,
+	  NULL,
+	  "ask for fewer entries and create several queue pairs for more depth",
+	  entries_detail },
+	{ CALL_QP_CREATE, EINVAL, cq_smaller,
+	  NULL,
+	  NULL,
+	  NULL,
+	  cq_detail },
+	{ CALL_QP_CREATE, EINVAL, offset_without_buffer,
+	  NULL,
+	  "an offset is given for a ring in host memory",
+	  "set the offset to 0, or name a buffer",
+	  NULL },
+	{ CALL_QP_CREATE, EINVAL, ring_misaligned,
+	  NULL,
+	  NULL,
+	  "place each ring at a page boundary",
+	  align_detail },
+	{ CALL_QP_CREATE, EINVAL, priority_given,
+	  NULL,
+	  "the controller does not do weighted round robin, or the class is above 3",
+	  "set priority to 0",
+	  NULL },
+	{ CALL_QP_CREATE, EMSGSIZE, NULL,
+	  "a ring does not fit into its buffer",
+	  NULL,
+	  "import a larger buffer or ask for fewer entries",
+	  fit_detail },
+	{ CALL_QP_CREATE, ENOTUNIQ, NULL,
+	  "a ring lies in several segments",
+	  "this controller wants each ring in one contiguous range of DMA addresses (CAP.CQR)",
+	  "allocate the ring physically contiguous in the device, or have an IOMMU translate",
+	  NULL },
+	{ CALL_QP_CREATE, EBADSLT, NULL,
+	  "the rings overlap each other or those of another queue pair",
+	  NULL,
+	  "give each ring a range of its own",
+	  fit_detail },
+	{ CALL_QP_CREATE, ENOSPC, knows_info,
+	  "no queue identifier is free",
+	  NULL,
+	  "close a queue pair that is not needed (nvme-peer qp list), or load the module with a larger peer_queues",
+	  qids_detail },
+	{ CALL_QP_CREATE, EAGAIN, NULL,
+	  NULL,
+	  "the controller is being reset",
+	  "try again when nvmepeer_info() says it is live",
+	  NULL },
+	{ CALL_QP_CREATE, EIO, NULL,
+	  NULL,
+	  "the controller refused to create the queue",
+	  "the kernel log has the controller's status",
+	  NULL },
+
+	{ CALL_QP_FROM_FD, ENOTTY, NULL,
+	  NULL,
+	  "the file is not a queue pair",
+	  "pass the descriptor that nvmepeer_qp_fd() gives",
+	  NULL },
+
+	{ CALL_QP_EXPORT, ENODATA, NULL,
+	  NULL,
+	  "the ring lies in an imported buffer",
+	  "take the dma-buf that was imported; its owner exports it",
+	  export_detail },
+	{ CALL_QP_EXPORT, ENXIO, NULL,
+	  NULL,
+	  "the doorbell page also holds registers that no peer may reach",
+	  "use rings with a relayed doorbell, or a controller with other doorbell spacing",
+	  export_detail },
+	{ CALL_QP_EXPORT, EINVAL, static_export_elsewhere,
+	  NULL,
+	  "NVME_PEER_EXPORT_ALLOW_STATIC is for the doorbell page only",
+	  "leave the flag out; rings and status page admit any importer",
+	  export_detail },
+	{ CALL_QP_EXPORT, ESHUTDOWN, NULL,
+	  NULL,
+	  "the queue pair is gone",
+	  dead_qp_help,
+	  export_detail },
+
+	{ CALL_QP_MAP, EPERM, NULL,
+	  NULL,
+	  "the kernel does not allow this kind of mapping",
+	  NULL,
+	  export_detail },
+
+	{ CALL_GEOMETRY, EINVAL, NULL,
+	  NULL,
+	  NULL,
+	  NULL,
+	  geometry_detail },
+
+	{ CALL_READ, EINVAL, no_data_length,
+	  NULL,
+	  "a command moves 1 to 65536 blocks",
+	  "split the transfer",
+	  NULL },
+
+	{ CALL_WRITE, EINVAL, no_data_length,
+	  NULL,
+	  "a command moves 1 to 65536 blocks",
+	  "split the transfer",
+	  NULL },
+
+	{ CALL_READ, EINVAL, NULL,
+	  NULL,
+	  "the transfer is above the controller's max_transfer, or the memory is not 4-byte aligned",
+	  "split the transfer; nvme-peer info shows max_transfer",
+	  NULL },
+
+	{ CALL_WRITE, EINVAL, NULL,
+	  NULL,
+	  "the transfer is above the controller's max_transfer, or the memory is not 4-byte aligned",
+	  "split the transfer; nvme-peer info shows max_transfer",
+	  NULL },
+
+	{ CALL_NS_OPEN, EPROTO, NULL,
+	  NULL,
+	  "the namespace is in a format that Identify does not describe",
+	  NULL,
+	  NULL },
+	{ CALL_NS_OPEN, ENOTTY, NULL,
+	  NULL,
+	  "the node does not understand NVME_IOCTL_ID",
+	  "name a generic namespace node of nvme-peer, /dev/ngpXnY",
+	  NULL },
+
+	{ CALL_URING, ENOSYS, NULL,
+	  NULL,
+	  "the kernel has no io_uring",
+	  "use the ioctls: nvmepeer_ns_read() and nvmepeer_ns_write()",
+	  NULL },
+	{ CALL_URING, EPERM, NULL,
+	  NULL,
+	  "io_uring is switched off",
+	  "sysctl kernel.io_uring_disabled=0",
+	  NULL },
+	{ CALL_URING, EINVAL, NULL,
+	  NULL,
+	  "the depth is 0 or too large, or the kernel is older than 5.19",
+	  "ask for 1 to 32768 entries",
+	  NULL },
+
+	{ CALL_NONE, 0, status_given,
+	  NULL,
+	  NULL,
+	  NULL,
+	  status_detail },
+	{ CALL_NONE, ENOENT, NULL,
+	  NULL,
+	  "no buffer has this handle on this open file",
+	  "handles belong to the open file that imported them",
+	  NULL },
+	{ CALL_NONE, ESTALE, NULL,
+	  NULL,
+	  "the exporter has taken the memory back",
+	  "release the buffer and import it again",
+	  NULL },
+	{ CALL_NONE, ESHUTDOWN, NULL,
+	  NULL,
+	  gone_limit,
+	  gone_help,
+	  NULL },
+	{ CALL_NONE, ENODEV, NULL,
+	  NULL,
+	  gone_limit,
+	  gone_help,
+	  NULL },
+	{ CALL_NONE, ENOMEM, NULL,
+	  NULL,
+	  "no memory is left",
+	  NULL,
+	  NULL },
+	{ CALL_NONE, EMFILE, NULL,
+	  NULL,
+	  "this process has too many open files",
+	  "ulimit -n",
+	  NULL },
+	{ CALL_NONE, EACCES, NULL,
+	  NULL,
+	  "the permissions of the node do not allow it",
+	  "run as root, or give the user access by a udev rule",
+	  NULL },
+	{ CALL_NONE, E2BIG, NULL,
+	  NULL,
+	  "the library is newer than the kernel module",
+	  "load a module that is as new as the library",
+	  NULL },
 };
 
 static const struct rule *find_rule(const struct failure *failure)
@@ -456,6 +685,7 @@ void failure_explain(const struct failure *failure,
 		     struct nvmepeer_explanation *explanation)
 {
 	const struct rule *rule = find_rule(failure);
+	char text[128];
 
 	memset(explanation, 0, sizeof(*explanation));
 	explanation->call = calls[failure->call].name;
@@ -470,7 +700,8 @@ void failure_explain(const struct failure *failure,
 	if (!failure->call)
 		return;
 	if (!rule) {
-		say_limit(explanation, "%s", strerror(failure->error));
+		say_limit(explanation, "%s",
+			  strerror_r(failure->error, text, sizeof(text)));
 		return;
 	}
 	if (rule->what)

@@ -213,26 +213,39 @@ int nvmepeer_route_describe(const struct nvme_peer_route *route, char *text,
 	nvmepeer_pci_format(route->blocker, bridge);
 	switch (route->reason) {
 	case NVME_PEER_REASON_COMMON_SWITCH:
-		return snprintf(text, length, "one PCIe switch joins the controller and %s; nothing redirects requests between them", peer);
+		return snprintf(text, length,
+				"one PCIe switch joins the controller and %s; nothing redirects requests between them",
+				peer);
 	case NVME_PEER_REASON_ACS_REDIRECT:
-		return snprintf(text, length, "one PCIe switch joins the controller and %s, but bridge %s sends requests up to the root complex (ACS: %s)",
+		return snprintf(text, length,
+				"one PCIe switch joins the controller and %s, but bridge %s sends requests up to the root complex (ACS: %s)",
 				peer, bridge, acs_bits(route->blocker_acs, bits));
 	case NVME_PEER_REASON_HOST_BRIDGE_KNOWN:
-		return snprintf(text, length, "the way to %s leads through a host bridge that is known to forward between its root ports", peer);
+		return snprintf(text, length,
+				"the way to %s leads through a host bridge that is known to forward between its root ports",
+				peer);
 	case NVME_PEER_REASON_HOST_BRIDGE_ALLOWED:
-		return snprintf(text, length, "the way to %s leads through a host bridge that the administrator vouches for (allow_host_bridge)", peer);
+		return snprintf(text, length,
+				"the way to %s leads through a host bridge that the administrator vouches for (allow_host_bridge)",
+				peer);
 	case NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN:
-		return snprintf(text, length, "the way to %s leads through host bridge %s, of which nobody knows that it forwards between its root ports",
+		return snprintf(text, length,
+				"the way to %s leads through host bridge %s, of which nobody knows that it forwards between its root ports",
 				peer, bridge);
 	case NVME_PEER_REASON_DIFFERENT_DOMAINS:
-		return snprintf(text, length, "%s is in another PCI domain than the controller", peer);
+		return snprintf(text, length,
+				"%s is in another PCI domain than the controller",
+				peer);
 	case NVME_PEER_REASON_SAME_FUNCTION:
 		return snprintf(text, length, "%s is the controller itself", peer);
 	case NVME_PEER_REASON_HOST_MEMORY:
 		return snprintf(text, length, "the memory is host RAM");
 	case NVME_PEER_REASON_UNKNOWN_MEMORY:
-		return snprintf(text, length, "the memory belongs to no PCI device and is not host RAM");
+		return snprintf(text, length,
+				"the memory belongs to no PCI device and is not host RAM");
 	default:
-		return snprintf(text, length, "reason %u, which this library does not know", route->reason);
+		return snprintf(text, length,
+				"reason %u, which this library does not know",
+				route->reason);
 	}
 }

@@ -169,13 +169,13 @@ static int ask_route(struct nvmepeer *ctrl, int argc, char **argv,
 		return nvmepeer_route_dmabuf(ctrl, (int)fd, route);
 	}
 	if (argc != 2 || nvmepeer_pci_parse(argv[1], &address))
-		return usage_error("route takes a node and a PCI address such as 0000:01:00.0", NULL);
+		return usage_error("route takes a node and a PCI address, 0000:01:00.0", NULL);
 	return nvmepeer_route_pci(ctrl, address, route);
 }
 
 int command_route(struct report *report, int argc, char **argv)
 {
-	struct nvme_peer_route route;
+	struct nvme_peer_route route = { 0 };
 	struct nvmepeer *ctrl;
 	int result;
 
@@ -216,7 +216,7 @@ static int parse_import(int argc, char **argv, struct import_options *options)
 
 	if (!argc)
 		return usage_error("import-check takes a node", NULL);
-	*options = (struct import_options){ .node = argv[0], .fd = -1 };
+	options->node = argv[0];
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--require-device")) {
 			options->flags |= NVME_PEER_BUF_REQUIRE_DEVICE;
@@ -231,7 +231,7 @@ static int parse_import(int argc, char **argv, struct import_options *options)
 			return usage_error("import-check does not understand", argv[i]);
 		}
 	}
-	if ((options->fd >= 0) == (options->host_bytes > 0))
+	if (options->fd >= 0 ? options->host_bytes : !options->host_bytes)
 		return usage_error("import-check takes either --fd N or --host BYTES", NULL);
 	return 0;
 }
@@ -270,7 +270,7 @@ static int import_host(struct report *report, struct nvmepeer *ctrl,
 
 int command_import_check(struct report *report, int argc, char **argv)
 {
-	struct import_options options;
+	struct import_options options = { .fd = -1 };
 	struct nvmepeer *ctrl;
 	int status;
 

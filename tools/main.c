@@ -36,7 +36,8 @@ static void print_usage(FILE *out)
 	for (i = 0; i < COMMANDS; i++)
 		fprintf(out, "  %s %s\n      %s\n", commands[i].name,
 			commands[i].arguments, commands[i].purpose);
-	fputs("\nNODE is /dev/nvmepX or nvmepX.  Exit status: 0 yes, 1 no or failed, 2 usage.\n", out);
+	fputs("\nNODE is /dev/nvmepX or nvmepX.\n"
+	      "Exit status: 0 yes, 1 no or failed, 2 usage.\n", out);
 }
 
 int usage_error(const char *what, const char *argument)

@@ -71,7 +71,7 @@ static void report_fdinfo(struct report *report, int fd)
 	if (!file)
 		return;
 	while (fgets(line, sizeof(line), file)) {
-		if (strncmp(line, key, strlen(key)))
+		if (strncmp(line, key, strlen(key)) != 0)
 			continue;
 		line[strcspn(line, "\n")] = 0;
 		report_text(report, "controller",

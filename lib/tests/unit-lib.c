@@ -258,7 +258,7 @@ FIXTURE_TEARDOWN(geometry)
 	nvmepeer_close(self->ctrl);
 }
 
-static int geometry_of(FIXTURE_DATA(geometry) *self, uint32_t view)
+static int geometry_of(FIXTURE_DATA(geometry) * self, uint32_t view)
 {
 	return nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, view, 0x50000,
 				    &self->geometry);
@@ -402,66 +402,82 @@ FIXTURE_VARIANT_ADD(refusal, one_entry) {
 	.request = { .sq_entries = 1 }, .error = EINVAL,
 	.limit = "2 to 1024", .help = "2 entries",
 };
+
 FIXTURE_VARIANT_ADD(refusal, too_deep) {
 	.request = { .sq_entries = 1025 }, .error = EINVAL,
 	.limit = "1025", .help = "several queue pairs",
 };
+
 FIXTURE_VARIANT_ADD(refusal, short_completion_ring) {
 	.request = { .sq_entries = 64, .cq_entries = 32 }, .error = EINVAL,
 	.limit = "32 completion entries for 64", .help = "64",
 };
+
 FIXTURE_VARIANT_ADD(refusal, misaligned) {
 	.request = { .sq_entries = 64, .sq_handle = 1, .sq_offset = 64 }, .error = EINVAL,
 	.limit = "4096", .help = "page boundary",
 };
+
 FIXTURE_VARIANT_ADD(refusal, offset_without_buffer) {
 	.request = { .sq_entries = 64, .cq_offset = 4096 }, .error = EINVAL,
 	.limit = "host memory", .help = "buffer",
 };
+
 FIXTURE_VARIANT_ADD(refusal, unknown_mode) {
 	.request = { .sq_entries = 64, .mode = 9 }, .error = EINVAL,
 	.limit = "mode", .help = "NVME_PEER_MODE_DIRECT",
 };
+
 FIXTURE_VARIANT_ADD(refusal, priority) {
 	.request = { .sq_entries = 64, .priority = 2 }, .error = EINVAL,
 	.limit = "round robin", .help = "0",
 };
+
 FIXTURE_VARIANT_ADD(refusal, no_capability) {
 	.request = { .sq_entries = 64 }, .error = EPERM,
 	.limit = "CAP_SYS_RAWIO", .help = "root",
 };
+
 FIXTURE_VARIANT_ADD(refusal, buffer_too_small) {
 	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EMSGSIZE,
 	.limit = "4096 bytes", .help = "larger buffer",
 };
+
 FIXTURE_VARIANT_ADD(refusal, several_segments) {
 	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ENOTUNIQ,
 	.limit = "CAP.CQR", .help = "contiguous",
 };
+
 FIXTURE_VARIANT_ADD(refusal, overlap) {
 	.request = { .sq_entries = 64, .sq_handle = 1, .cq_handle = 1 }, .error = EBADSLT,
 	.limit = "offset 0", .help = "own",
 };
+
 FIXTURE_VARIANT_ADD(refusal, no_queue_identifier) {
 	.request = { .sq_entries = 64 }, .error = ENOSPC,
 	.limit = "peers may have 4", .help = "peer_queues",
 };
+
 FIXTURE_VARIANT_ADD(refusal, no_such_handle) {
 	.request = { .sq_entries = 64, .sq_handle = 99 }, .error = ENOENT,
 	.limit = "handle", .help = "open file",
 };
+
 FIXTURE_VARIANT_ADD(refusal, invalidated) {
 	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ESTALE,
 	.limit = "taken the memory back", .help = "import it again",
 };
+
 FIXTURE_VARIANT_ADD(refusal, resetting) {
 	.request = { .sq_entries = 64 }, .error = EAGAIN,
 	.limit = "reset", .help = "try again",
 };
+
 FIXTURE_VARIANT_ADD(refusal, going_away) {
 	.request = { .sq_entries = 64 }, .error = ESHUTDOWN,
 	.limit = "removed", .help = "bind",
 };
+
 FIXTURE_VARIANT_ADD(refusal, refused_by_controller) {
 	.request = { .sq_entries = 64 }, .error = EIO,
 	.limit = "refused", .help = "log",

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "demo.h"
@@ -118,10 +119,16 @@ static bool find_regions(struct demo *demo)
 
 /* ---- All at once -------------------------------------------------------- */
 
+/*
+ * fio runs for a fixed time, so it comes last.  The others take a while: a file
+ * system is mounted and synced, a queue pair made.
+ */
 static void *run_fio(void *argument)
 {
 	struct show *show = argument;
 
+	while (!show->demo.stop && !(show->tallies[EXT4].ios && show->tallies[GPU].ios))
+		usleep(100000);
 	fio_run(&show->demo, &show->tallies[FIO]);
 	show->tallies[FIO].ended = true;
 	return NULL;
@@ -197,8 +204,8 @@ static bool all_began(const struct show *show)
 	       show->tallies[GPU].ios;
 }
 
-/* Another second has passed in which all three ran. */
-static void note_second(struct show *show, uint64_t before[THREADS])
+/* All three have run for another while, until @seconds after they had begun. */
+static void note_time(struct show *show, unsigned int seconds, uint64_t before[THREADS])
 {
 	unsigned int part = show->together * PARTS / show->demo.seconds;
 	int i;
@@ -207,7 +214,7 @@ static void note_second(struct show *show, uint64_t before[THREADS])
 		show->busy[i][part] += show->tallies[i].ios > before[i];
 		before[i] = show->tallies[i].ios;
 	}
-	show->together++;
+	show->together = seconds;
 }
 
 static void stop_all(struct show *show)
@@ -219,20 +226,29 @@ static void stop_all(struct show *show)
 		fclose(file);
 }
 
+static time_t seconds_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
 static void watch(struct show *show)
 {
 	uint64_t before[THREADS] = { 0 };
+	time_t start = seconds_now(), began = 0;
 	unsigned int waited;
-	bool began = false;
 
-	for (waited = 0; !any_ended(show) && show->together < show->demo.seconds; waited++) {
-		if (!began && waited == BEGIN_SECONDS)
+	while (!any_ended(show) && show->together < show->demo.seconds) {
+		if (!began && seconds_now() > start + BEGIN_SECONDS)
 			break;
 		sleep(1);
 		sample_filesystem(show);
 		if (began && !any_ended(show))
-			note_second(show, before);
-		began = began || all_began(show);
+			note_time(show, (unsigned int)(seconds_now() - began), before);
+		if (!began && all_began(show))
+			began = seconds_now();
 		print_progress(show);
 	}
 	stop_all(show);
@@ -374,17 +390,21 @@ static bool show_proof(const struct gpu_proof *proof, const struct rates *rates)
 	good &= claim(proof->data_in_gpu, "all data lies in GPU memory");
 	good &= claim(proof->gpu_doorbells && proof->gpu_doorbells == proof->bus_doorbells &&
 		      !proof->lost_doorbells,
-		      "doorbell writes by the GPU: %" PRIu64 ", seen on the bus: %" PRIu64 ", lost: %" PRIu64,
+		      "doorbell writes by the GPU: %" PRIu64 ", on the bus: %" PRIu64
+		      ", lost: %" PRIu64,
 		      proof->gpu_doorbells, proof->bus_doorbells, proof->lost_doorbells);
 	good &= claim(!proof->cpu_doorbells, "doorbell writes by the CPU on that queue: %" PRIu64,
 		      proof->cpu_doorbells);
-	good &= claim(!proof->cpu_doorbell_maps, "mappings of its doorbell page for the CPU: %" PRIu64,
+	good &= claim(!proof->cpu_doorbell_maps,
+		      "mappings of its doorbell page for the CPU: %" PRIu64,
 		      proof->cpu_doorbell_maps);
 	good &= claim(!proof->cpu_memory_maps,
-		      "bytes copied by the CPU: %s, for GPU memory was mapped for the CPU %" PRIu64 " times",
+		      "bytes copied by the CPU: %s, for GPU memory was mapped for it %" PRIu64
+		      " times",
 		      proof->cpu_memory_maps ? "unknown" : "0", proof->cpu_memory_maps);
 	good &= claim(gpu_reads == rates->controller_reads,
-		      "read commands while only the GPU ran: %" PRIu64 " by the GPU, %" PRIu64 " counted by the controller",
+		      "read commands while only the GPU ran: %" PRIu64
+		      " by the GPU, %" PRIu64 " counted by the controller",
 		      gpu_reads, rates->controller_reads);
 	return good;
 }

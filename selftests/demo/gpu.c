@@ -177,7 +177,8 @@ static bool describe(struct gpu *gpu, const struct layout *layout)
 	struct nvmepeer_export exported;
 	uint64_t doorbells, status;
 
-	if (!give_to_gpu(gpu, NVME_PEER_EXPORT_STATUS, SOFTGPU_IMPORT_READ_ONLY, &exported, &status))
+	if (!give_to_gpu(gpu, NVME_PEER_EXPORT_STATUS, SOFTGPU_IMPORT_READ_ONLY,
+			 &exported, &status))
 		return false;
 	geometry->status = status + exported.offset;
 	if (!give_to_gpu(gpu, NVME_PEER_EXPORT_DOORBELL, 0, &exported, &doorbells))
