@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * GPU memory as a buffer: taken where the controller reaches it, refused where
+ * it does not, and seen through where it is not what it is said to be.
+ *
+ * topology: root switch switch-acs stranger
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "gpupeer.h"
+#include "kselftest_harness.h"
+
+#define BYTES	(64U << 10)
+
+FIXTURE(memory)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	struct nvme_peer_route route;
+	struct softgpu_alloc alloc;
+	int gpu;
+};
+
+FIXTURE_SETUP(memory)
+{
+	char address[16];
+
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	self->alloc.fd = -1;
+	self->gpu = np_gpu_open();
+	if (self->gpu < 0 || np_place("softgpu", address))
+		SKIP(return, "no stand-in GPU in this guest");
+	self->route = (struct nvme_peer_route){
+		.size = sizeof(self->route),
+		.flags = NVME_PEER_ROUTE_BY_ADDRESS,
+		.pci_address = np_parse_address(address),
+	};
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_ROUTE, &self->route));
+}
+
+FIXTURE_TEARDOWN(memory)
+{
+	if (self->alloc.fd >= 0)
+		close(self->alloc.fd);
+	if (self->gpu >= 0)
+		close(self->gpu);
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	np_ctrl_close(&self->ctrl);
+}
+
+/* Nobody vouches for a host bridge that Linux does not know, so neither do we. */
+TEST_F(memory, is_taken_where_there_is_a_route)
+{
+	struct nvme_peer_buf_import import;
+	int ret;
+
+	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, 0, &self->alloc));
+	ret = np_import(self->ctrl.fd, self->alloc.fd, NVME_PEER_BUF_REQUIRE_DEVICE, &import);
+	if (self->route.verdict == NVME_PEER_ROUTE_NONE) {
+		EXPECT_EQ(-EXDEV, ret);
+		return;
+	}
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(BYTES, import.length);
+	EXPECT_EQ(self->route.pci_address, import.pci_address);
+	EXPECT_NE(NVME_PEER_ROUTE_NONE, import.verdict);
+	EXPECT_NE(NVME_PEER_ROUTE_SYSTEM, import.verdict);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+/* As amdgpu does where it cannot do peer-to-peer: success, and host memory. */
+TEST_F(memory, is_not_host_memory_in_disguise)
+{
+	struct nvme_peer_buf_import import;
+
+	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, SOFTGPU_ALLOC_SYSTEM, &self->alloc));
+	EXPECT_EQ(-EREMOTEIO, np_import(self->ctrl.fd, self->alloc.fd,
+					NVME_PEER_BUF_REQUIRE_DEVICE, &import));
+	/* Who did not ask is told. */
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->alloc.fd, 0, &import));
+	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, import.verdict);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+TEST_F(memory, in_several_pieces_holds_no_ring_across_them)
+{
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create),
+		.sq_entries = 1024,
+		.cq_entries = 1024,
+	};
+	struct nvme_peer_buf_import import;
+
+	if (self->route.verdict == NVME_PEER_ROUTE_NONE)
+		SKIP(return, "no route to the GPU");
+	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, SOFTGPU_ALLOC_SCATTERED, &self->alloc));
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->alloc.fd, 0, &import));
+	if (import.segments > 1 && self->ctrl.info.contiguous_rings) {
+		create.sq_handle = import.handle;
+		EXPECT_EQ(-ENOTUNIQ, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	}
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+TEST_F(memory, cannot_be_released_while_it_holds_a_ring)
+{
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create),
+		.sq_entries = 64,
+		.cq_entries = 64,
+	};
+	struct nvme_peer_qp_info info;
+
+	if (self->route.verdict == NVME_PEER_ROUTE_NONE)
+		SKIP(return, "no route to the GPU");
+	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, 0, &self->alloc));
+	ASSERT_EQ(0, np_import(self->ctrl.fd, self->alloc.fd, 0, &import));
+	create.cq_handle = import.handle;
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	EXPECT_EQ(-EBUSY, np_release(self->ctrl.fd, import.handle));
+	ASSERT_EQ(0, np_qp_info(create.qp_fd, &info));
+	EXPECT_EQ(NVME_PEER_PLACE_CQ_DEVICE, info.placement);
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+TEST_HARNESS_MAIN
