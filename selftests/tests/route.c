@@ -18,6 +18,7 @@
 #include "kselftest_harness.h"
 
 #define NOBODY	0xffffffffU
+#define ALLOW_HOST_BRIDGE	"/sys/module/nvme_peer/parameters/allow_host_bridge"
 
 FIXTURE(route)
 {
@@ -90,6 +91,21 @@ TEST_F(route, to_the_gpu_is_what_the_topology_gives)
 		EXPECT_EQ(NVME_PEER_ROUTE_HOST_BRIDGE, route.verdict);
 		EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_KNOWN, route.reason);
 	}
+}
+
+TEST_F(route, an_administrator_may_vouch_for_a_host_bridge)
+{
+	struct nvme_peer_route route;
+	int ret;
+
+	if (!topology_is("stranger"))
+		SKIP(return, "the host bridge is known here");
+	ASSERT_EQ(0, np_write_file(ALLOW_HOST_BRIDGE, "1"));
+	ret = route_to(self->ctrl.fd, self->gpu, &route);
+	ASSERT_EQ(0, np_write_file(ALLOW_HOST_BRIDGE, "0"));
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(NVME_PEER_ROUTE_HOST_BRIDGE, route.verdict);
+	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, route.reason);
 }
 
 /* Debian's 6.1 and 6.12 have no opinion; where Linux has one, it is ours. */
