@@ -2,12 +2,10 @@
 /* Controllers, files and objects: see nptest.h. */
 #include "nptest.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -120,36 +118,6 @@ int np_bind(const char *address)
 		return ret;
 	/* Not drivers_probe, which hides why a probe failed. */
 	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
-}
-
-static uint32_t class_of(const char *address)
-{
-	char path[320], text[32] = "";
-
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/class", address);
-	np_read_file(path, text, sizeof(text));
-	return (uint32_t)strtoul(text, NULL, 16);
-}
-
-int np_find_function(uint32_t class, char address[16])
-{
-	struct dirent **entries;
-	int count, i, ret = -ENODEV;
-
-	count = scandir(PCI_DEVICES, &entries, NULL, alphasort);
-	if (count < 0)
-		return -errno;
-	for (i = 0; i < count; i++) {
-		const char *name = entries[i]->d_name;
-
-		if (ret && name[0] != '.' && class_of(name) >> 8 == class) {
-			snprintf(address, 16, "%.15s", name);
-			ret = 0;
-		}
-		free(entries[i]);
-	}
-	free(entries);
-	return ret;
 }
 
 int np_bind_all(void)

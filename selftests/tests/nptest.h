@@ -46,8 +46,6 @@ int np_unbind(const char *address);
 bool np_bound(const char *address);
 /* Bind np0 and np1. */
 int np_bind_all(void);
-/* The first PCI function with class >> 8 == @class. */
-int np_find_function(uint32_t class, char address[16]);
 /* Where the runner put a function, "np0", "softgpu" and so on. */
 int np_place(const char *name, char address[16]);
 uint32_t np_parse_address(const char *address);
