@@ -157,6 +157,7 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 {
 	void *argument;
 	va_list arguments;
+	size_t size;
 
 	va_start(arguments, command);
 	argument = va_arg(arguments, void *);
@@ -166,8 +167,9 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 		return -1;
 	}
 	fake.calls++;
-	if (argument_size(command, argument) <= sizeof(fake.request))
-		memcpy(fake.request, argument, argument_size(command, argument));
+	size = argument_size(command, argument);
+	if (size && size <= sizeof(fake.request))
+		memcpy(fake.request, argument, size);
 	if (command != fake.fail_command)
 		return answer(command, argument);
 	if (fake.fail_status)
