@@ -10,6 +10,8 @@
  * kernels: debug
  * iommu: on
  * timeout: 300
+ * arguments: --calls 100000
+ * long-arguments: --calls 10000000
  */
 #include <errno.h>
 #include <fcntl.h>

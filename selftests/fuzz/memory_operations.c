@@ -46,6 +46,7 @@ static void unmap(struct fuzz_thread *thread)
 static void reshape(struct fuzz_thread *thread)
 {
 	struct fuzz_resource mapping;
+	size_t length;
 	void *moved;
 
 	if (!fuzz_take(thread, FUZZ_MAP, &mapping))
@@ -53,13 +54,16 @@ static void reshape(struct fuzz_thread *thread)
 	switch (fuzz_below(thread, 4)) {
 	case 0:
 		munmap(mapping.map, NP_PAGE);
+		/* Somebody else's mapping may be there by now. */
+		mapping.map = (uint8_t *)mapping.map + NP_PAGE;
+		mapping.length -= NP_PAGE;
 		break;
 	case 1:
-		moved = mremap(mapping.map, mapping.length,
-			       (1 + (size_t)fuzz_below(thread, 5)) * NP_PAGE, MREMAP_MAYMOVE);
+		length = (1 + (size_t)fuzz_below(thread, 5)) * NP_PAGE;
+		moved = mremap(mapping.map, mapping.length, length, MREMAP_MAYMOVE);
 		if (moved != MAP_FAILED) {
-			munmap(moved, 5 * NP_PAGE);
-			return;
+			mapping.map = moved;
+			mapping.length = length;
 		}
 		break;
 	case 2:
@@ -70,7 +74,8 @@ static void reshape(struct fuzz_thread *thread)
 		madvise(mapping.map, mapping.length, fuzz_one_in(thread, 2) ? MADV_DONTNEED :
 									       MADV_POPULATE_WRITE);
 	}
-	fuzz_drop(&mapping);
+	if (mapping.length)
+		fuzz_drop(&mapping);
 }
 
 /* Where a store that hits a revoked page goes on; only while @storing. */

@@ -9,6 +9,7 @@
 
 #define MOST_OPERATIONS	64
 #define CORPUS		512
+#define SAVED		64
 
 static const struct fuzz_operation *operations[MOST_OPERATIONS];
 static unsigned int operation_count;
@@ -141,16 +142,17 @@ int fuzz_corpus_load(const char *path)
 	return 0;
 }
 
+/* Of all that was found, as many as a reader bears, the oldest and the newest. */
 int fuzz_corpus_save(const char *path)
 {
+	unsigned int step = 1 + corpus_count / SAVED, i, j;
 	FILE *file = fopen(path, "we");
-	unsigned int i, j;
 
 	if (!file)
 		return -errno;
 	fputs("# SPDX-License-Identifier: GPL-2.0-only\n# Programs for the fuzzer: OPERATION:SEED ...\n",
 	      file);
-	for (i = 0; i < corpus_count; i++) {
+	for (i = 0; i < corpus_count; i += step) {
 		for (j = 0; j < corpus[i].length; j++)
 			fprintf(file, "%s%u:%" PRIx64, j ? " " : "", corpus[i].calls[j].operation,
 				corpus[i].calls[j].seed);
