@@ -514,13 +514,13 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 /* Stops all DMA of the controller, by force if it does not obey. */
 static void nvmep_ctrl_quench(struct nvmep_ctrl *ctrl, bool shutdown)
 {
-	if (!nvmep_ctrl_gone(ctrl) && !pci_channel_offline(ctrl->pdev)) {
+	if (!pci_channel_offline(ctrl->pdev) && !nvmep_ctrl_gone(ctrl)) {
 		if (shutdown)
 			nvmep_shutdown(ctrl);
 		if (!nvmep_disable(ctrl))
 			return;
 	}
-	dev_warn(ctrl->dev, "controller does not stop: bus mastering off\n");
+	dev_warn(ctrl->dev, "controller cannot be told to stop: bus mastering off\n");
 	pci_clear_master(ctrl->pdev);
 }
 

@@ -181,6 +181,7 @@ void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown);
 int nvmep_ctrl_start(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret);
 void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_stop(struct nvmep_ctrl *ctrl, bool shutdown);
 void nvmep_ctrl_fence(struct nvmep_ctrl *ctrl, u32 generation);

@@ -270,8 +270,10 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 
 	if (channel == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
-	if (channel == pci_channel_io_perm_failure)
+	if (channel == pci_channel_io_perm_failure) {
+		nvmep_ctrl_give_up(ctrl, "link failed for good", -EIO);
 		return PCI_ERS_RESULT_DISCONNECT;
+	}
 	dev_warn(&pdev->dev, "link frozen: stopping\n");
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING);
 	nvmep_ctrl_stop(ctrl, false);

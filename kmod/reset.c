@@ -306,7 +306,8 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 	if (ret)
 		nvmep_ctrl_stop(ctrl, false);
 	clear_bit(NVMEP_CTRL_STARTING, &ctrl->flags);
-	return ret;
+	/* Only a command that timed out stops a controller that starts. */
+	return ret == -EINTR ? -ETIMEDOUT : ret;
 }
 
 /* --- stop ---------------------------------------------------------------- */
@@ -414,9 +415,17 @@ int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl)
 	return 0;
 }
 
-static void nvmep_ctrl_reset_failed(struct nvmep_ctrl *ctrl, int ret)
+/**
+ * nvmep_ctrl_give_up() - the controller will not come back
+ * @ctrl: controller
+ * @why: in words, for the log
+ * @ret: negative error code, likewise
+ *
+ * What is under way and what comes fails from now on; only removal is left.
+ */
+void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret)
 {
-	dev_err(ctrl->dev, "reset failed: %d\n", ret);
+	dev_err(ctrl->dev, "giving up: %s (%d)\n", why, ret);
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DEAD);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
@@ -441,7 +450,7 @@ void nvmep_ctrl_reset_work(struct work_struct *work)
 	if (!ret)
 		ret = nvmep_ctrl_go_live(ctrl);
 	if (ret) {
-		nvmep_ctrl_reset_failed(ctrl, ret);
+		nvmep_ctrl_give_up(ctrl, "reset failed", ret);
 		return;
 	}
 	dev_info(ctrl->dev, "reset done, generation %u\n",
