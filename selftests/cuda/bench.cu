@@ -35,7 +35,7 @@
 		}								\
 	} while (0)
 
-enum { MAX_QUEUES = 128, BLOCK = BENCH_BLOCK };
+enum { MAX_QUEUES = 128, BLOCK = 1024 };
 
 struct options {
 	std::string name = "case";
@@ -162,18 +162,11 @@ static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
 }
 
 template <int MODE>
-static __device__ void client(const run_setup &setup, run_state *state,
-			      const nvmepeer_queue *queues, uint32_t first_thread)
+static __device__ void client(const run_setup &setup, run_state *state, uint32_t first_thread)
 {
 	uint32_t thread = first_thread + threadIdx.x, bad = 0;
 	uint32_t which = thread / 32 % setup.queues;
-#if BENCH_HANDLE == 0
-	const nvmepeer_queue *queue = &queues[which];
-#elif BENCH_HANDLE == 1
-	const nvmepeer_queue copy = queues[which], *queue = &copy;
-#else
 	const nvmepeer_queue *queue = &const_queues[which];
-#endif
 
 	if (threadIdx.x < setup.threads || setup.threads >= BLOCK)
 		bad = client_loop<MODE>(setup, queue, thread);
@@ -196,8 +189,8 @@ static __device__ void client(const run_setup &setup, run_state *state,
  */
 template <int MODE>
 __global__ void __launch_bounds__(BLOCK, BENCH_BLOCKS_PER_SM)
-run(const __grid_constant__ run_setup setup, run_state *state, const nvmepeer_queue *queues,
-    const null_queue *null_queues, null_count *counts)
+run(const __grid_constant__ run_setup setup, run_state *state, const null_queue *null_queues,
+    null_count *counts)
 {
 	uint32_t sm = smid(), place = start_line(state);
 	uint32_t blocks = (setup.threads + BLOCK - 1) / BLOCK;
@@ -205,7 +198,7 @@ run(const __grid_constant__ run_setup setup, run_state *state, const nvmepeer_qu
 	if (sm < setup.sms) {
 		if (place >= blocks)
 			return;
-		client<MODE>(setup, state, queues, (sm * blocks + place) * BLOCK);
+		client<MODE>(setup, state, (sm * blocks + place) * BLOCK);
 	} else if (setup.gpu_controller && sm < setup.sms + setup.ctrlsms && !place) {
 		uint32_t queue = sm - setup.sms + threadIdx.x / 32 * setup.ctrlsms;
 
@@ -254,8 +247,7 @@ struct arena {
 	}
 };
 
-using run_kernel = void (*)(run_setup, run_state *, const nvmepeer_queue *, const null_queue *,
-			    null_count *);
+using run_kernel = void (*)(run_setup, run_state *, const null_queue *, null_count *);
 
 static run_kernel kernel_of(const std::string &mode)
 {
@@ -356,7 +348,7 @@ double bench::once(uint32_t iterations, uint64_t *commands, std::vector<null_cou
 		for (uint32_t i = 0; i < option.ctrlthreads; i++)
 			threads.emplace_back(host_serve, null_queues.data(), seen->data(),
 					     option.queues, i, option.ctrlthreads, &stop);
-	kernel<<<blocks, BLOCK>>>(setup, run, device_queues, device_null_queues, counts);
+	kernel<<<blocks, BLOCK>>>(setup, run, device_null_queues, counts);
 	CHECK(cudaGetLastError());
 	CHECK(cudaDeviceSynchronize());
 	stop = 1;

@@ -201,14 +201,16 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 		memset(disk, 0, bytes);
 		return 0;
 	}
-	for (uint64_t at = 0; at < bytes; at += CONTROLLER_BLOCK / 128) {
+	for (uint64_t at = 0, piece; at < bytes; at += piece) {
 		uint8_t *data = controller_data(entry, at, bytes);
 
+		piece = CONTROLLER_PAGE - (uintptr_t)data % CONTROLLER_PAGE;
+		piece = piece < bytes - at ? piece : bytes - at;
 		if (opcode == 0x01)
-			memcpy(disk + at, data, 4);
+			memcpy(disk + at, data, piece);
 		else if (opcode == 0x02)
-			memcpy(data, disk + at, 4);
-		else if (memcmp(data, disk + at, 4))
+			memcpy(data, disk + at, piece);
+		else if (memcmp(data, disk + at, piece))
 			return 0x0285;
 	}
 	return 0;

@@ -21,7 +21,7 @@ struct test_importer;
  * @importer: the attachment, NULL for none
  */
 struct test_file {
-	struct mutex lock;
+	struct mutex lock;	/* guards the rest */
 	struct page **pages;
 	unsigned long page_count;
 	struct test_importer *importer;

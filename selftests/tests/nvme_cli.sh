@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Unmodified nvme-cli on the controller, generic and block nodes.
 # timeout: 60
+# Functions are called by name through ktap_check.
+# shellcheck disable=SC2317
 set -uo pipefail
 . /selftests/lib/bind.sh
 . /selftests/lib/ktap.sh

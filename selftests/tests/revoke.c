@@ -182,6 +182,38 @@ TEST_F(revoke, nothing_is_written_after_close)
 }
 
 /*
+ * A GPU that is late stores to the doorbell of a queue that is gone.  Its
+ * commands still lie in the ring: a controller that still knew the queue would
+ * take them.  The store goes through the doorbell page of another queue pair,
+ * as its own mapping is zapped.
+ */
+TEST_F(revoke, a_late_doorbell_is_harmless)
+{
+	size_t cq_bytes = ENTRIES * sizeof(struct np_completion);
+	struct nvme_peer_qp_info info;
+	struct np_command command;
+	struct np_qp other;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
+	ASSERT_EQ(info.doorbell_length, other.doorbell.size);
+	for (i = 0; i < 16; i++) {
+		np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(3), 0, DATA_BYTES);
+		np_qp_put(&self->qp, &command);
+	}
+	close(self->qp.fd);
+	self->qp.fd = -1;
+	memset(self->qp.cq.at, POISON, cq_bytes);
+	memset(self->buffer.bytes, POISON, DATA_BYTES);
+	ASSERT_EQ(0, np_store((uint8_t *)other.doorbell.map + info.doorbell_offset, 16));
+	np_sleep_ms(200);
+	EXPECT_TRUE(all_bytes(self->qp.cq.at, cq_bytes, POISON));
+	EXPECT_TRUE(all_bytes(self->buffer.bytes, DATA_BYTES, POISON));
+	np_qp_close(&other);
+}
+
+/*
  * Who does not let go delays the unbind, but not for ever, and what it stores
  * to must keep decoding: a store to nowhere may kill a GPU.
  */
