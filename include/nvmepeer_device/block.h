@@ -73,11 +73,11 @@ NVMEPEER_FN int nvmepeer_warp_transfer(const struct nvmepeer_queue *queue,
 					     nvmepeer_mask_count(group.mask));
 	nvmepeer_mask bad;
 
-	nvmepeer_lanes_sync(group.mask);
-	bad = nvmepeer_lanes_ballot(group.mask, status != NVMEPEER_OK);
+	nvmepeer_group_sync(group);
+	bad = nvmepeer_group_ballot(group, status != NVMEPEER_OK);
 	if (!bad)
 		return NVMEPEER_OK;
-	return (int)nvmepeer_lanes_copy32(group.mask, (uint32_t)status, nvmepeer_mask_first(bad));
+	return (int)nvmepeer_group_copy32(group, (uint32_t)status, nvmepeer_mask_first(bad));
 }
 
 /**

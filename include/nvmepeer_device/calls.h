@@ -7,6 +7,51 @@
 #ifndef NVMEPEER_DEVICE_CALLS_H
 #define NVMEPEER_DEVICE_CALLS_H
 
+/* What became of a lane's command, by value for the same reason as requests. */
+struct nvmepeer_outcome {
+	int status;
+	uint32_t result;
+	struct nvmepeer_token token;
+};
+
+/* Sends the lanes' requests that are not bad.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group group,
+							  const struct nvmepeer_queue *queue,
+							  struct nvmepeer_request request,
+							  uint64_t timeout_ns)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_outcome outcome = { 0, 0, { 0, 0 } };
+
+	outcome.status = nvmepeer_send_group(queue, group, !request.bad, &request,
+					     &outcome.token, &deadline);
+	if (request.bad)
+		outcome.status = request.bad;
+	return outcome;
+}
+
+NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_submit_some(struct nvmepeer_group group,
+							      const struct nvmepeer_queue *queue,
+							      struct nvmepeer_request request,
+							      uint64_t timeout_ns)
+{
+	return nvmepeer_submit_group(group, queue, request, timeout_ns);
+}
+
+/* Sends a request and names it. */
+NVMEPEER_FN int nvmepeer_submit_request(const struct nvmepeer_queue *queue,
+					struct nvmepeer_request request,
+					struct nvmepeer_token *token, uint64_t timeout_ns)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvmepeer_outcome outcome;
+
+	outcome = NVMEPEER_BY_GROUP(group, nvmepeer_submit_group, nvmepeer_submit_some, queue,
+				    request, timeout_ns);
+	*token = outcome.token;
+	return outcome.status;
+}
+
 /**
  * nvmepeer_submit - send one command and do not wait for it
  * @queue: the queue pair
@@ -24,14 +69,8 @@ NVMEPEER_FN int nvmepeer_submit(const struct nvmepeer_queue *queue,
 				const struct nvmepeer_command *command,
 				struct nvmepeer_token *token, uint64_t timeout_ns)
 {
-	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_request request = { command, NULL, 0 };
-	uint32_t head = nvmepeer_guess_head(queue, group);
-	int bad = nvmepeer_command_check(queue, command, &request.bytes);
-	int status = nvmepeer_send_group(queue, group, !bad, &request, token, &head, &deadline);
-
-	return bad ? bad : status;
+	return nvmepeer_submit_request(queue, nvmepeer_request_of(queue, command), token,
+				       timeout_ns);
 }
 
 /* nvmepeer_submit_raw - as nvmepeer_submit(), with an entry made by the caller; its cid is set. */
@@ -39,12 +78,36 @@ NVMEPEER_FN int nvmepeer_submit_raw(const struct nvmepeer_queue *queue,
 				    const struct nvmepeer_sqe *entry,
 				    struct nvmepeer_token *token, uint64_t timeout_ns)
 {
-	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_request request = { NULL, entry, 0 };
-	uint32_t head = nvmepeer_guess_head(queue, group);
+	struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, entry, 0, 0 };
 
-	return nvmepeer_send_group(queue, group, true, &request, token, &head, &deadline);
+	return nvmepeer_submit_request(queue, request, token, timeout_ns);
+}
+
+/* Waits for the lanes' tokens.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_token(struct nvmepeer_group group,
+							const struct nvmepeer_queue *queue,
+							struct nvmepeer_token token,
+							uint64_t timeout_ns)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	bool good = token.cid / 32 <= queue->cid_words_mask;
+	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
+	struct nvmepeer_outcome outcome = { 0, 0, token };
+
+	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
+					     nvmepeer_guess_head(queue, group), &deadline);
+	outcome.result = (uint32_t)(waiting.result >> 32);
+	if (!good)
+		outcome.status = NVMEPEER_E_TOKEN;
+	return outcome;
+}
+
+NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_wait_some(struct nvmepeer_group group,
+							    const struct nvmepeer_queue *queue,
+							    struct nvmepeer_token token,
+							    uint64_t timeout_ns)
+{
+	return nvmepeer_wait_token(group, queue, token, timeout_ns);
 }
 
 /**
@@ -61,66 +124,105 @@ NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepee
 			      uint32_t *result, uint64_t timeout_ns)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_outcome outcome;
+
+	outcome = NVMEPEER_BY_GROUP(group, nvmepeer_wait_token, nvmepeer_wait_some, queue, token,
+				    timeout_ns);
+	if (result)
+		*result = outcome.result;
+	return outcome.status;
+}
+
+/* Looks once for the lanes' tokens.  Collective. */
+NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_group group,
+							     const struct nvmepeer_queue *queue,
+							     struct nvmepeer_token token)
+{
 	bool good = token.cid / 32 <= queue->cid_words_mask;
 	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
-	int status = nvmepeer_wait_group(queue, group, &waiting,
-					 nvmepeer_guess_head(queue, group), &deadline);
+	struct nvmepeer_outcome outcome = { 0, 0, token };
+	uint32_t head = nvmepeer_guess_head(queue, group);
 
+	nvmepeer_look(queue, group, &waiting, &head);
+	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
+	outcome.result = (uint32_t)(waiting.result >> 32);
+	outcome.status = (int)(waiting.result & 0x7fff);
 	if (!good)
-		return NVMEPEER_E_TOKEN;
-	if (result)
-		*result = (uint32_t)(waiting.result >> 32);
-	return status;
+		outcome.status = NVMEPEER_E_TOKEN;
+	else if (waiting.waits)
+		outcome.status = nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST :
+									NVMEPEER_AGAIN;
+	return outcome;
 }
 
 /**
  * nvmepeer_poll - look once whether a command has completed
  *
  * As nvmepeer_wait(), but returns NVMEPEER_AGAIN at once if it has not; then
- * the token stays good.
+ * the token stays good.  Does not look at the status page: see
+ * nvmepeer_check().
  */
 NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
 			      uint32_t *result)
 {
-	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	bool good = token.cid / 32 <= queue->cid_words_mask;
-	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
-	uint32_t head = nvmepeer_guess_head(queue, group);
+	struct nvmepeer_outcome outcome = nvmepeer_poll_token(nvmepeer_group_join(queue), queue,
+							      token);
 
-	nvmepeer_look(queue, group, &waiting, &head);
-	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
-	if (!good)
-		return NVMEPEER_E_TOKEN;
-	if (waiting.waits)
-		return nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST : NVMEPEER_AGAIN;
-	if (result)
-		*result = (uint32_t)(waiting.result >> 32);
-	return (int)(waiting.result & 0x7fff);
+	if (result && outcome.status >= 0)
+		*result = outcome.result;
+	return outcome.status;
 }
 
-/* Sends a command and waits for it. */
+/* Sends the lanes' commands and waits for them.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group group,
+							   const struct nvmepeer_queue *queue,
+							   struct nvmepeer_request request,
+							   uint64_t timeout_ns)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_waiting waiting = { false, false, 0, 0, 0 };
+	struct nvmepeer_outcome outcome = { 0, 0, { 0, 0 } };
+	int status = nvmepeer_send_group(queue, group, !request.bad, &request, &outcome.token,
+					 &deadline);
+
+	status = request.bad ? request.bad : status;
+	waiting.waits = !status;
+	waiting.cid = outcome.token.cid;
+	waiting.ticket = outcome.token.ticket;
+	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
+					     nvmepeer_guess_head(queue, group), &deadline);
+	outcome.result = (uint32_t)(waiting.result >> 32);
+	if (status)
+		outcome.status = status;
+	return outcome;
+}
+
+NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
+							       const struct nvmepeer_queue *queue,
+							       struct nvmepeer_request request,
+							       uint64_t timeout_ns)
+{
+	return nvmepeer_execute_group(group, queue, request, timeout_ns);
+}
+
+/**
+ * nvmepeer_execute - send a command and wait for it
+ *
+ * nvmepeer_submit() and nvmepeer_wait() in one; @timeout_ns covers both.
+ */
 NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 				 const struct nvmepeer_command *command,
 				 uint32_t *result, uint64_t timeout_ns)
 {
+	struct nvmepeer_request request = nvmepeer_request_of(queue, command);
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_request request = { command, NULL, 0 };
-	struct nvmepeer_waiting waiting = { false, false, 0, 0, 0 };
-	uint32_t head = nvmepeer_guess_head(queue, group);
-	int bad = nvmepeer_command_check(queue, command, &request.bytes);
-	struct nvmepeer_token token;
-	int status = nvmepeer_send_group(queue, group, !bad, &request, &token, &head, &deadline);
+	struct nvmepeer_outcome outcome;
 
-	bad = bad ? bad : status;
-	waiting.waits = !bad;
-	waiting.cid = token.cid;
-	waiting.ticket = token.ticket;
-	status = nvmepeer_wait_group(queue, group, &waiting, head, &deadline);
+	outcome = NVMEPEER_BY_GROUP(group, nvmepeer_execute_group, nvmepeer_execute_some, queue,
+				    request, timeout_ns);
 	if (result)
-		*result = (uint32_t)(waiting.result >> 32);
-	return bad ? bad : status;
+		*result = outcome.result;
+	return outcome.status;
 }
 
 /**
@@ -216,7 +318,6 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 				  uint32_t *which, uint32_t *result, uint64_t timeout_ns)
 {
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	int error;
 
 	do {
 		uint32_t alive = 0;
@@ -236,9 +337,9 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 		}
 		if (!alive)
 			return NVMEPEER_E_TOKEN;
-		error = nvmepeer_deadline_check(queue, &deadline, 1);
-	} while (!error);
-	return error;
+		nvmepeer_deadline_check(queue, &deadline, 1);
+	} while (!deadline.error);
+	return deadline.error;
 }
 
 /**
@@ -255,7 +356,7 @@ NVMEPEER_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32
 	uint32_t head = nvmepeer_guess_head(queue, group);
 	uint64_t none = 0;
 
-	while (!nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(stop), group.leader))
+	while (!nvmepeer_group_copy32(group, nvmepeer_load32(stop), group.leader))
 		if (!nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head))
 			nvmepeer_pause(100);
 }
@@ -263,9 +364,7 @@ NVMEPEER_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32
 /* Looks once whether the queue pair is still there: 0 or NVMEPEER_E_LOST. */
 NVMEPEER_FN int nvmepeer_check(const struct nvmepeer_queue *queue)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(~(uint64_t)0 >> 1);
-
-	return nvmepeer_deadline_look(queue, &deadline);
+	return nvmepeer_deadline_look(queue, nvmepeer_deadline_after(~(uint64_t)0 >> 1)).error;
 }
 
 #endif /* NVMEPEER_DEVICE_CALLS_H */

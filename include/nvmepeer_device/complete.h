@@ -44,7 +44,7 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_hand_over(struct nvmepeer_group group, uint32
 					     uint32_t cid, uint64_t *result)
 {
 	bool found = holds && waits && nvmepeer_cqe_cid(entry) == cid;
-	nvmepeer_mask left = group.mask, straight = nvmepeer_lanes_ballot(left, found);
+	nvmepeer_mask left = group.mask, straight = nvmepeer_group_ballot(group, found);
 	uint32_t status = nvmepeer_cqe_status(entry), from = group.lane;
 
 	if (nvmepeer_mask_count(straight) == run) {
@@ -55,7 +55,7 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_hand_over(struct nvmepeer_group group, uint32
 	found = false;
 	for (; run; run--, left &= left - 1) {
 		uint32_t holder = nvmepeer_mask_first(left);
-		uint32_t word = nvmepeer_lanes_copy32(group.mask, entry[3], holder);
+		uint32_t word = nvmepeer_group_copy32(group, entry[3], holder);
 
 		if (waits && (word & 0xffff) == cid) {
 			found = true;
@@ -63,10 +63,10 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_hand_over(struct nvmepeer_group group, uint32
 			from = holder;
 		}
 	}
-	from = nvmepeer_lanes_copy32(group.mask, entry[0], from);
+	from = nvmepeer_group_copy32(group, entry[0], from);
 	if (found)
 		*result = (uint64_t)from << 32 | NVMEPEER_RESULT_DONE | status;
-	return nvmepeer_lanes_ballot(group.mask, found);
+	return nvmepeer_group_ballot(group, found);
 }
 
 /*
@@ -78,7 +78,7 @@ NVMEPEER_FN void nvmepeer_hand_out(const struct nvmepeer_queue *queue,
 				   const uint32_t entry[4], uint32_t cid)
 {
 	for (; got; got &= got - 1) {
-		uint32_t taken = nvmepeer_lanes_copy32(group.mask, cid, nvmepeer_mask_first(got));
+		uint32_t taken = nvmepeer_group_copy32(group, cid, nvmepeer_mask_first(got));
 
 		if (nvmepeer_cqe_cid(entry) == taken)
 			holds = false;
@@ -109,7 +109,7 @@ NVMEPEER_FN bool nvmepeer_nothing_yet(const struct nvmepeer_queue *queue,
 		nvmepeer_cq_load(queue->cq + (uint64_t)(head & queue->cq_mask) * 16, entry);
 		phase = nvmepeer_cqe_phase(entry);
 	}
-	return nvmepeer_lanes_copy32(group.mask, phase, group.leader) !=
+	return nvmepeer_group_copy32(group, phase, group.leader) !=
 	       nvmepeer_phase_at(queue, head);
 }
 
@@ -136,15 +136,15 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 	nvmepeer_mask got;
 
 	if (nvmepeer_nothing_yet(queue, group, first)) {
-		*head = nvmepeer_lanes_copy32(group.mask, seen, group.leader);
+		*head = nvmepeer_group_copy32(group, seen, group.leader);
 		return 0;
 	}
 	nvmepeer_cq_load(queue->cq + (uint64_t)((first + rank) & queue->cq_mask) * 16, entry);
-	run = nvmepeer_run(group.mask, nvmepeer_lanes_ballot(group.mask,
+	run = nvmepeer_run(group.mask, nvmepeer_group_ballot(group,
 				nvmepeer_cqe_phase(entry) == nvmepeer_phase_at(queue, first + rank)));
 	if (run && group.lane == group.leader && seen == first)
 		seen = nvmepeer_compare_exchange32(&queue->state->head, first, first + run);
-	seen = nvmepeer_lanes_copy32(group.mask, seen, group.leader);
+	seen = nvmepeer_group_copy32(group, seen, group.leader);
 	if (!run || seen != first) {
 		*head = seen;
 		return 0;
@@ -166,18 +166,18 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 NVMEPEER_FN void nvmepeer_free_cids(const struct nvmepeer_queue *queue,
 				    struct nvmepeer_group group, bool gives, uint32_t cid)
 {
-	nvmepeer_mask left = nvmepeer_lanes_ballot(group.mask, gives);
+	nvmepeer_mask left = nvmepeer_group_ballot(group, gives);
 
 	while (left) {
 		uint32_t first = nvmepeer_mask_first(left);
-		uint32_t word = nvmepeer_lanes_copy32(group.mask, cid / 32, first);
+		uint32_t word = nvmepeer_group_copy32(group, cid / 32, first);
 		bool same = gives && cid / 32 == word;
-		uint32_t bits = nvmepeer_lanes_or32(group.mask,
+		uint32_t bits = nvmepeer_group_or32(group,
 						    same ? (uint32_t)1 << cid % 32 : 0);
 
 		if (group.lane == first)
 			nvmepeer_or32(&queue->free_cids[word], bits);
-		left &= ~nvmepeer_lanes_ballot(group.mask, same);
+		left &= ~nvmepeer_group_ballot(group, same);
 	}
 }
 
@@ -193,11 +193,9 @@ NVMEPEER_FN int nvmepeer_group_deadline(const struct nvmepeer_queue *queue,
 					struct nvmepeer_group group,
 					struct nvmepeer_deadline *deadline, uint32_t ahead)
 {
-	int error = 0;
-
 	if (group.lane == group.leader)
-		error = nvmepeer_deadline_check(queue, deadline, ahead);
-	return (int)nvmepeer_lanes_copy32(group.mask, (uint32_t)error, group.leader);
+		nvmepeer_deadline_check(queue, deadline, ahead);
+	return (int)nvmepeer_group_copy32(group, (uint32_t)deadline->error, group.leader);
 }
 
 /* What a lane waits for and what came of it. */
@@ -241,7 +239,7 @@ NVMEPEER_FN void nvmepeer_look_far(const struct nvmepeer_queue *queue,
 	uint64_t found = waiting->waits ? nvmepeer_load64(&queue->results[waiting->cid]) : 0;
 	uint32_t seen = nvmepeer_load32(&queue->state->head);
 
-	*head = nvmepeer_lanes_copy32(group.mask, seen, group.leader);
+	*head = nvmepeer_group_copy32(group, seen, group.leader);
 	nvmepeer_see_result(waiting, found);
 }
 
@@ -255,7 +253,7 @@ NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvme
 				 const struct nvmepeer_waiting *waiting, bool done)
 {
 	nvmepeer_fence_consume();
-	if (nvmepeer_lanes_ballot(group.mask, waiting->passed_on))
+	if (nvmepeer_group_ballot(group, waiting->passed_on))
 		nvmepeer_fence_device();
 	nvmepeer_free_cids(queue, group, done, waiting->cid);
 }
@@ -266,7 +264,7 @@ NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvme
  */
 NVMEPEER_FN uint32_t nvmepeer_ahead(struct nvmepeer_group group, uint32_t ticket, uint32_t head)
 {
-	uint32_t ahead = nvmepeer_lanes_copy32(group.mask, ticket, group.leader) - head;
+	uint32_t ahead = nvmepeer_group_copy32(group, ticket, group.leader) - head;
 
 	return (int32_t)ahead < 0 ? 0 : ahead;
 }
@@ -286,7 +284,7 @@ NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
 	bool had = waiting->waits;
 	int error = 0;
 
-	for (uint32_t looks = 1; nvmepeer_lanes_ballot(group.mask, waiting->waits); looks++) {
+	for (uint32_t looks = 1; nvmepeer_group_ballot(group, waiting->waits); looks++) {
 		uint32_t ahead = nvmepeer_ahead(group, waiting->ticket, head);
 
 		if (ahead >= NVMEPEER_FAR && looks % 8)

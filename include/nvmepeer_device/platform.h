@@ -54,7 +54,7 @@
  *	void     nvmepeer_lanes_sync(nvmepeer_mask);
  *	uint32_t nvmepeer_lane(void);
  *	uint32_t nvmepeer_mask_count(nvmepeer_mask), nvmepeer_mask_first(nvmepeer_mask);
- *	uint32_t nvmepeer_count_bits(uint32_t);
+ *	uint32_t nvmepeer_count_bits(uint32_t), nvmepeer_first_bit(uint32_t);
  *	uint32_t nvmepeer_home(void);	spreads groups of lanes over cids
  *
  * NVMEPEER_LANES is how many there can be.  Every lane of the mask calls with

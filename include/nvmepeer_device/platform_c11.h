@@ -217,6 +217,12 @@ NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)
 	return (uint32_t)__builtin_popcount(bits);
 }
 
+/* Position of the lowest set bit; there is one. */
+NVMEPEER_FN uint32_t nvmepeer_first_bit(uint32_t bits)
+{
+	return (uint32_t)__builtin_ctz(bits);
+}
+
 /* Threads have stacks far apart. */
 NVMEPEER_FN uint32_t nvmepeer_home(void)
 {

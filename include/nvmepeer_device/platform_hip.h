@@ -197,6 +197,12 @@ NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)
 	return (uint32_t)__builtin_popcount(bits);
 }
 
+/* Position of the lowest set bit; there is one. */
+NVMEPEER_FN uint32_t nvmepeer_first_bit(uint32_t bits)
+{
+	return (uint32_t)__builtin_ctz(bits);
+}
+
 NVMEPEER_FN uint32_t nvmepeer_lane(void)
 {
 	return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));

@@ -6,19 +6,32 @@
 #ifndef NVMEPEER_DEVICE_SEND_H
 #define NVMEPEER_DEVICE_SEND_H
 
-/* What a lane wants to send: a command to encode, or an entry as it is. */
+/*
+ * What a lane wants to send: a command to encode, or an entry as it is.  Passed
+ * by value, so that compilers keep it in registers.
+ */
 struct nvmepeer_request {
-	const struct nvmepeer_command *command;
+	struct nvmepeer_command command;
 	const struct nvmepeer_sqe *entry;
 	uint64_t bytes;
+	int bad;		/* why it is not to be sent, or 0 */
 };
+
+NVMEPEER_FN struct nvmepeer_request nvmepeer_request_of(const struct nvmepeer_queue *queue,
+							const struct nvmepeer_command *command)
+{
+	struct nvmepeer_request request = { *command, NULL, 0, 0 };
+
+	request.bad = nvmepeer_command_check(queue, command, &request.bytes);
+	return request;
+}
 
 NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_t cid,
 				     const struct nvmepeer_request *request,
 				     struct nvmepeer_sqe *entry)
 {
 	if (!request->entry) {
-		nvmepeer_encode(queue, cid, request->command, request->bytes, entry);
+		nvmepeer_encode(queue, cid, &request->command, request->bytes, entry);
 		return;
 	}
 	*entry = *request->entry;
@@ -31,11 +44,11 @@ NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_
  */
 NVMEPEER_FN nvmepeer_mask nvmepeer_send_round(const struct nvmepeer_queue *queue,
 					      struct nvmepeer_group group,
-					      nvmepeer_mask pending,
+					      nvmepeer_mask pending, bool again,
 					      const struct nvmepeer_request *request,
 					      struct nvmepeer_token *token)
 {
-	uint32_t count = nvmepeer_reserve(queue, group, pending, &token->cid);
+	uint32_t count = nvmepeer_reserve(queue, group, pending, again, &token->cid);
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	bool sends = (pending >> group.lane & 1) && rank < count;
 	struct nvmepeer_sqe entry;
@@ -56,22 +69,34 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_send_round(const struct nvmepeer_queue *queue
 	else if (sends)
 		nvmepeer_write_entry(queue, ticket, &entry);
 	nvmepeer_publish(queue, group, count);
-	return nvmepeer_lanes_ballot(group.mask, (pending >> group.lane & 1) && !sends);
+	return nvmepeer_group_ballot(group, (pending >> group.lane & 1) && !sends);
 }
 
-/* The queue is full: takes completions, which makes room, until some is there. */
+/* The head of the completion ring, as the group's first guess.  Collective. */
+NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
+					 struct nvmepeer_group group)
+{
+	return nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->head), group.leader);
+}
+
+/*
+ * The queue is full: waits until there is room, and takes completions, which
+ * makes room, with every fourth look.
+ */
 NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
-				       struct nvmepeer_group group, uint32_t *head,
+				       struct nvmepeer_group group,
 				       struct nvmepeer_deadline *deadline)
 {
+	uint32_t head = nvmepeer_guess_head(queue, group), looks = 0;
 	uint64_t none = 0;
 	int error = 0;
 
 	do {
-		if (!nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, head))
+		if (looks++ % 4 ||
+		    !nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head))
 			error = nvmepeer_group_deadline(queue, group, deadline,
-							queue->sq_mask);
-	} while (!error && nvmepeer_lanes_copy32(group.mask, (int32_t)
+							NVMEPEER_PAUSE_LIMIT);
+	} while (!error && nvmepeer_group_copy32(group, (int32_t)
 				nvmepeer_load32(&queue->state->credits) <= 0, group.leader));
 	return error;
 }
@@ -83,30 +108,24 @@ NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
 NVMEPEER_FN int nvmepeer_send_group(const struct nvmepeer_queue *queue,
 				    struct nvmepeer_group group, bool sends,
 				    const struct nvmepeer_request *request,
-				    struct nvmepeer_token *token, uint32_t *head,
+				    struct nvmepeer_token *token,
 				    struct nvmepeer_deadline *deadline)
 {
-	nvmepeer_mask pending = nvmepeer_lanes_ballot(group.mask, sends);
+	nvmepeer_mask pending = nvmepeer_group_ballot(group, sends);
+	bool again = false;
 	int error = 0;
 
 	token->cid = NVMEPEER_NO_CID;
 	token->ticket = 0;
 	while (pending && !error) {
-		pending = nvmepeer_send_round(queue, group, pending, request, token);
+		pending = nvmepeer_send_round(queue, group, pending, again, request, token);
+		again = true;
 		if (pending)
-			error = nvmepeer_wait_for_room(queue, group, head, deadline);
+			error = nvmepeer_wait_for_room(queue, group, deadline);
 	}
 	if (pending >> group.lane & 1)
 		return error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
 	return NVMEPEER_OK;
-}
-
-/* The head of the completion ring, as the group's first guess.  Collective. */
-NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
-					 struct nvmepeer_group group)
-{
-	return nvmepeer_lanes_copy32(group.mask, nvmepeer_load32(&queue->state->head),
-				     group.leader);
 }
 
 #endif /* NVMEPEER_DEVICE_SEND_H */

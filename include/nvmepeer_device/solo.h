@@ -73,7 +73,7 @@ NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint
 	else if (sends)
 		nvmepeer_write_entry(queue, solo->tail + rank, &entry);
 	solo->tail += count;
-	nvmepeer_lanes_sync(solo->group.mask);
+	nvmepeer_group_sync(solo->group);
 	if (solo->group.lane != solo->group.leader)
 		return;
 	nvmepeer_fence_publish();
@@ -92,21 +92,21 @@ NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t ra
 	uint32_t index = solo->head + (rank < count ? rank : 0);
 	uint64_t slot = queue->cq + (uint64_t)(index & queue->cq_mask) * 16;
 	uint32_t phase = nvmepeer_phase_at(queue, index);
-	nvmepeer_mask mask = solo->group.mask;
 
 	for (;;) {
-		int error = 0;
+		int error;
 
 		nvmepeer_cq_load(slot, entry);
-		if (nvmepeer_lanes_ballot(mask, nvmepeer_cqe_phase(entry) != phase) == 0)
+		if (nvmepeer_group_ballot(solo->group, nvmepeer_cqe_phase(entry) != phase) == 0)
 			return NVMEPEER_OK;
 		if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK) {
 			nvmepeer_pause(0);
 			continue;
 		}
 		if (solo->group.lane == solo->group.leader)
-			error = nvmepeer_deadline_look(queue, deadline);
-		error = (int)nvmepeer_lanes_copy32(mask, (uint32_t)error, solo->group.leader);
+			*deadline = nvmepeer_deadline_look(queue, *deadline);
+		error = (int)nvmepeer_group_copy32(solo->group, (uint32_t)deadline->error,
+						   solo->group.leader);
 		if (error)
 			return error;
 	}
@@ -138,6 +138,34 @@ NVMEPEER_FN int nvmepeer_solo_round(struct nvmepeer_solo *solo, nvmepeer_mask pe
 	return NVMEPEER_OK;
 }
 
+/* nvmepeer_solo_execute() for a group of which something is known.  Collective. */
+NVMEPEER_FN int nvmepeer_solo_group(struct nvmepeer_group group, struct nvmepeer_solo *solo,
+				    const struct nvmepeer_command *command, uint32_t *result,
+				    uint64_t timeout_ns)
+{
+	struct nvmepeer_solo known = { solo->queue, group, solo->tail, solo->head, solo->broken };
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, 0 };
+	nvmepeer_mask pending;
+	uint64_t word = 0;
+
+	if (command)
+		request = nvmepeer_request_of(known.queue, command);
+	pending = nvmepeer_group_ballot(group, command && !request.bad);
+	while (pending && !known.broken) {
+		known.broken = nvmepeer_solo_round(&known, pending, &request, &deadline, &word);
+		pending &= ~nvmepeer_group_ballot(group, (word & NVMEPEER_RESULT_DONE) != 0);
+	}
+	solo->tail = known.tail;
+	solo->head = known.head;
+	solo->broken = known.broken;
+	if (result)
+		*result = (uint32_t)(word >> 32);
+	if (word & NVMEPEER_RESULT_DONE)
+		return (int)(word & 0x7fff);
+	return request.bad ? request.bad : command ? known.broken : NVMEPEER_OK;
+}
+
 /**
  * nvmepeer_solo_execute - send the lanes' commands and wait for all of them
  * @solo: from nvmepeer_solo_open()
@@ -153,22 +181,8 @@ NVMEPEER_FN int nvmepeer_solo_execute(struct nvmepeer_solo *solo,
 				      const struct nvmepeer_command *command,
 				      uint32_t *result, uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_request request = { command, NULL, 0 };
-	int bad = command ? nvmepeer_command_check(solo->queue, command, &request.bytes) : 0;
-	nvmepeer_mask pending = nvmepeer_lanes_ballot(solo->group.mask, command && !bad);
-	uint64_t word = 0;
-
-	while (pending && !solo->broken) {
-		solo->broken = nvmepeer_solo_round(solo, pending, &request, &deadline, &word);
-		pending &= ~nvmepeer_lanes_ballot(solo->group.mask,
-						  (word & NVMEPEER_RESULT_DONE) != 0);
-	}
-	if (result)
-		*result = (uint32_t)(word >> 32);
-	if (word & NVMEPEER_RESULT_DONE)
-		return (int)(word & 0x7fff);
-	return bad ? bad : command ? solo->broken : NVMEPEER_OK;
+	return NVMEPEER_BY_GROUP(solo->group, nvmepeer_solo_group, nvmepeer_solo_group, solo,
+				 command, result, timeout_ns);
 }
 
 /* nvmepeer_solo_read - nvmepeer_read() on a queue pair of one's own.  Collective. */

@@ -34,7 +34,7 @@ NVMEPEER_FN uint32_t nvmepeer_select_bit(uint32_t bits, uint32_t rank)
 		return rank;
 	for (; rank; rank--)
 		bits &= bits - 1;
-	return nvmepeer_mask_first(bits);
+	return nvmepeer_first_bit(bits);
 }
 
 /* The lowest @count set bits of @bits, which has more than that. */
@@ -44,31 +44,68 @@ NVMEPEER_FN uint32_t nvmepeer_lowest_bits(uint32_t bits, uint32_t count)
 }
 
 /*
- * Takes credits for @want commands and as many cids.  Collective; @pending are
- * the lanes that want one.  A lane that got one has its cid in @cid.  Returns
- * how many lanes, lowest first, got one.
+ * One lane takes credits for up to @want commands; returns for how many.  At
+ * the first try it takes first and looks then, which is faster; a group that
+ * was refused looks first, so that crowds do not hide credits from each other.
+ */
+NVMEPEER_FN uint32_t nvmepeer_take_credits(const struct nvmepeer_queue *queue, uint32_t want,
+					   bool again)
+{
+	uint32_t *credits = &queue->state->credits;
+	uint32_t have;
+
+	if (again) {
+		uint32_t take;
+
+		have = nvmepeer_load32(credits);
+		take = (int32_t)have <= 0 ? 0 : have < want ? have : want;
+		return take && nvmepeer_compare_exchange32(credits, have, have - take) == have ?
+		       take : 0;
+	}
+	have = nvmepeer_add32(credits, 0 - want);
+	if ((int32_t)have >= (int32_t)want)
+		return want;
+	have = (int32_t)have < 0 ? 0 : have;
+	nvmepeer_add32(credits, want - have);
+	return have;
+}
+
+/* Which word of free cids a group tries first: groups of one queue pair differ. */
+NVMEPEER_FN uint32_t nvmepeer_first_word(const struct nvmepeer_queue *queue)
+{
+	return (nvmepeer_home() * 2654435769u >> 16) & queue->cid_words_mask;
+}
+
+/*
+ * Takes credits and as many cids.  Collective; @pending are the lanes that want
+ * one, @again that they were refused before.  A lane that got one has its cid
+ * in @cid.  Returns how many lanes, lowest first, got one.
  */
 NVMEPEER_FN uint32_t nvmepeer_reserve(const struct nvmepeer_queue *queue,
-				      struct nvmepeer_group group,
-				      nvmepeer_mask pending, uint32_t *cid)
+				      struct nvmepeer_group group, nvmepeer_mask pending,
+				      bool again, uint32_t *cid)
 {
 	uint32_t want = nvmepeer_mask_count(pending);
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
-	uint32_t word = nvmepeer_home() & queue->cid_words_mask;
+	uint32_t word = nvmepeer_first_word(queue);
 	uint32_t limit = 0, have = 0, bits = 0;
 	bool leads = group.lane == group.leader, wants = pending >> group.lane & 1;
 
 	if (leads) {
-		limit = nvmepeer_add32(&queue->state->credits, 0 - want);
-		bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
-		limit = (int32_t)limit < 0 ? 0 : limit < want ? limit : want;
+		if (!again)
+			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
+		limit = nvmepeer_take_credits(queue, want, again);
+		if (again && limit)
+			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
 	}
-	limit = nvmepeer_lanes_copy32(group.mask, limit, group.leader);
+	limit = nvmepeer_group_copy32(group, limit, group.leader);
+	if (again && !limit)
+		return 0;
 	for (uint32_t tries = 0;; ) {
 		uint32_t found, take;
 
-		bits = nvmepeer_lanes_copy32(group.mask, bits, group.leader);
-		found = nvmepeer_mask_count(bits);
+		bits = nvmepeer_group_copy32(group, bits, group.leader);
+		found = nvmepeer_count_bits(bits);
 		take = found < limit - have ? found : limit - have;
 		if (wants && rank >= have && rank < have + take)
 			*cid = 32 * word + nvmepeer_select_bit(bits, rank - have);
@@ -82,8 +119,8 @@ NVMEPEER_FN uint32_t nvmepeer_reserve(const struct nvmepeer_queue *queue,
 		if (leads)
 			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
 	}
-	if (leads && have < want)
-		nvmepeer_add32(&queue->state->credits, want - have);
+	if (leads && have < limit)
+		nvmepeer_add32(&queue->state->credits, limit - have);
 	return have;
 }
 
@@ -97,7 +134,7 @@ NVMEPEER_FN uint32_t nvmepeer_take_slots(const struct nvmepeer_queue *queue,
 
 	if (group.lane == group.leader)
 		old = nvmepeer_add64(&queue->state->tail, add);
-	return nvmepeer_lanes_copy32(group.mask, (uint32_t)(old >> NVMEPEER_TICKET_SHIFT),
+	return nvmepeer_group_copy32(group, (uint32_t)(old >> NVMEPEER_TICKET_SHIFT),
 				     group.leader);
 }
 
@@ -164,9 +201,10 @@ NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue)
 /*
  * Rings for everybody.  One thread; it has just raised waiting from 0, and
  * @tail is the word after that.  @rung is the last ticket whose tail doorbell
- * is known to be rung.  A doorbell value is never stored twice (base
- * specification 5.2.2: an error) and never goes back, because the fence puts
- * this thread's doorbells before those of the next to ring.
+ * is known to be rung.  The first fence puts the entries of the other groups
+ * before the doorbell.  A doorbell value is never stored twice (base
+ * specification 5.2.2: an error) and never goes back, because the
+ * second fence puts this thread's doorbells before those of the next to ring.
  */
 NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail, uint32_t rung)
 {
@@ -174,6 +212,7 @@ NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail
 		uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
 		uint64_t served = tail & NVMEPEER_WAITING_MASK;
 
+		nvmepeer_fence_claimed();
 		if (!(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != rung) {
 			nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
 			rung = ticket;
@@ -191,7 +230,7 @@ NVMEPEER_FN void nvmepeer_publish(const struct nvmepeer_queue *queue,
 	uint64_t add = 1 - ((uint64_t)count << NVMEPEER_INSIDE_SHIFT);
 	uint64_t old;
 
-	nvmepeer_lanes_sync(group.mask);
+	nvmepeer_group_sync(group);
 	if (group.lane != group.leader)
 		return;
 	nvmepeer_fence_publish();

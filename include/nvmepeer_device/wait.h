@@ -6,12 +6,19 @@
 #ifndef NVMEPEER_DEVICE_WAIT_H
 #define NVMEPEER_DEVICE_WAIT_H
 
-/* Lanes that act as one: all of them call with the same group. */
+/*
+ * Lanes that act as one: all of them call with the same group.  @single: there
+ * is only one, so that nothing needs to be exchanged.
+ */
 struct nvmepeer_group {
 	nvmepeer_mask mask;
 	uint32_t lane;
 	uint32_t leader;
+	bool single;
 };
+
+/* All lanes that there can be. */
+#define NVMEPEER_FULL_MASK (~(nvmepeer_mask)0 >> (8 * sizeof(nvmepeer_mask) - NVMEPEER_LANES))
 
 /* The lanes that run this call now and use the same queue pair. */
 NVMEPEER_FN struct nvmepeer_group nvmepeer_group_join(const struct nvmepeer_queue *queue)
@@ -23,7 +30,60 @@ NVMEPEER_FN struct nvmepeer_group nvmepeer_group_join(const struct nvmepeer_queu
 		group.mask = nvmepeer_lanes_match(group.mask, (uint64_t)(uintptr_t)queue->state);
 	group.lane = nvmepeer_lane();
 	group.leader = nvmepeer_mask_first(group.mask);
+	group.single = !(group.mask & (group.mask - 1));
 	return group;
+}
+
+/*
+ * The two groups that are worth code of their own, because compilers make much
+ * of a mask they know: all lanes, and one.
+ */
+NVMEPEER_FN struct nvmepeer_group nvmepeer_group_full(void)
+{
+	struct nvmepeer_group group = { NVMEPEER_FULL_MASK, nvmepeer_lane(), 0, NVMEPEER_LANES == 1 };
+
+	return group;
+}
+
+NVMEPEER_FN struct nvmepeer_group nvmepeer_group_single(struct nvmepeer_group group)
+{
+	group.single = true;
+	return group;
+}
+
+/*
+ * Runs call(group, ...) with what is known about @group.  NVMEPEER_SLOW_FN
+ * other(group, ...) takes the groups between one and all lanes.
+ */
+#define NVMEPEER_BY_GROUP(group, call, other, ...)					\
+	(NVMEPEER_LANES > 1 && (group).mask == NVMEPEER_FULL_MASK ?			\
+	 call(nvmepeer_group_full(), __VA_ARGS__) :					\
+	 (group).single ? call(nvmepeer_group_single(group), __VA_ARGS__) :		\
+	 other(group, __VA_ARGS__))
+
+/* Exchanges within a group; see platform.h.  Collective. */
+NVMEPEER_FN nvmepeer_mask nvmepeer_group_ballot(struct nvmepeer_group group, int predicate)
+{
+	if (group.single)
+		return predicate ? group.mask : 0;
+	return nvmepeer_lanes_ballot(group.mask, predicate);
+}
+
+NVMEPEER_FN uint32_t nvmepeer_group_copy32(struct nvmepeer_group group, uint32_t value,
+					   uint32_t lane)
+{
+	return group.single ? value : nvmepeer_lanes_copy32(group.mask, value, lane);
+}
+
+NVMEPEER_FN uint32_t nvmepeer_group_or32(struct nvmepeer_group group, uint32_t value)
+{
+	return group.single ? value : nvmepeer_lanes_or32(group.mask, value);
+}
+
+NVMEPEER_FN void nvmepeer_group_sync(struct nvmepeer_group group)
+{
+	if (!group.single)
+		nvmepeer_lanes_sync(group.mask);
 }
 
 /* How many lanes of @lanes come before @lane. */
@@ -66,14 +126,19 @@ NVMEPEER_SLOW_FN void nvmepeer_abandon(const struct nvmepeer_queue *queue, uint3
 	nvmepeer_or32(&queue->abandoned_cids[cid / 32], (uint32_t)1 << cid % 32);
 }
 
-/* Limit of a wait.  The clock is read rarely: it is slow on a GPU. */
+/*
+ * Limit of a wait, and how it ended.  The clock is read rarely: it is slow on a
+ * GPU.
+ */
 struct nvmepeer_deadline {
 	uint64_t timeout_ns;
 	uint64_t end_ns;
 	uint32_t polls;
+	int error;
 };
 
 #define NVMEPEER_POLLS_PER_LOOK 256
+
 /* Longest rest between two looks: 4 ns for each of so many commands ahead. */
 #define NVMEPEER_PAUSE_LIMIT 512
 
@@ -82,34 +147,42 @@ struct nvmepeer_deadline {
 
 NVMEPEER_FN struct nvmepeer_deadline nvmepeer_deadline_after(uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = { timeout_ns, 0, 0 };
+	struct nvmepeer_deadline deadline = { timeout_ns, 0, 0, NVMEPEER_OK };
 
 	return deadline;
 }
 
+/* Does the status page say that the queue pair's entries are lost? */
+NVMEPEER_FN bool nvmepeer_status_lost(const struct nvmepeer_queue *queue)
+{
+	return queue->status &&
+	       (nvmepeer_status_load(queue->status + NVMEPEER_STATUS_STATE) !=
+		NVMEPEER_STATE_LIVE ||
+		nvmepeer_status_load(queue->status + NVMEPEER_STATUS_GENERATION) !=
+		nvmepeer_load32(&queue->state->generation));
+}
+
 /*
  * The slow side of a wait: sees the queue pair lost, or the time over.  The
- * first look only starts the clock.  Returns 0 to go on waiting.
+ * first look only starts the clock.  By value, so that the fast side needs no
+ * memory of its own.
  */
-NVMEPEER_SLOW_FN int nvmepeer_deadline_look(const struct nvmepeer_queue *queue,
-					    struct nvmepeer_deadline *deadline)
+NVMEPEER_SLOW_FN struct nvmepeer_deadline
+nvmepeer_deadline_look(const struct nvmepeer_queue *queue, struct nvmepeer_deadline deadline)
 {
 	uint64_t now = nvmepeer_now_ns();
 
-	if (nvmepeer_load32(&queue->state->lost))
-		return NVMEPEER_E_LOST;
-	if (queue->status &&
-	    (nvmepeer_status_load(queue->status + NVMEPEER_STATUS_STATE) != NVMEPEER_STATE_LIVE ||
-	     nvmepeer_status_load(queue->status + NVMEPEER_STATUS_GENERATION) !=
-	     nvmepeer_load32(&queue->state->generation))) {
+	if (!nvmepeer_load32(&queue->state->lost) && nvmepeer_status_lost(queue))
 		nvmepeer_store32(&queue->state->lost, 1);
-		return NVMEPEER_E_LOST;
-	}
 	if (nvmepeer_load32(&queue->state->abandoned))
 		nvmepeer_sweep(queue);
-	if (!deadline->end_ns)
-		deadline->end_ns = now + deadline->timeout_ns;
-	return now >= deadline->end_ns ? NVMEPEER_E_TIMEOUT : NVMEPEER_OK;
+	if (!deadline.end_ns)
+		deadline.end_ns = now + deadline.timeout_ns;
+	if (nvmepeer_load32(&queue->state->lost))
+		deadline.error = NVMEPEER_E_LOST;
+	else if (now >= deadline.end_ns)
+		deadline.error = NVMEPEER_E_TIMEOUT;
+	return deadline;
 }
 
 /*
@@ -117,13 +190,13 @@ NVMEPEER_SLOW_FN int nvmepeer_deadline_look(const struct nvmepeer_queue *queue,
  * clock.  @ahead is how many completions come before the one waited for: those
  * who are next look often, the others leave the ring to them.
  */
-NVMEPEER_FN int nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
-					struct nvmepeer_deadline *deadline, uint32_t ahead)
+NVMEPEER_FN void nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
+					 struct nvmepeer_deadline *deadline, uint32_t ahead)
 {
 	if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK == 0 || !deadline->timeout_ns)
-		return nvmepeer_deadline_look(queue, deadline);
-	nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
-	return NVMEPEER_OK;
+		*deadline = nvmepeer_deadline_look(queue, *deadline);
+	else
+		nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
 }
 
 /*

@@ -1,0 +1,173 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# bench-gpu.sh: builds, checks and measures the device library on the CUDA GPU
+# of this machine.  No NVMe controller is needed: null controllers on other SMs
+# or on host threads complete the commands, so that the library's own cost
+# stands alone.
+#
+# usage: bench-gpu.sh [--out FILE] [--quick] [--no-build]
+#
+# Writes one JSON object to FILE (build/cuda/bench-gpu.json) and a table to
+# standard output.  Exit status: 0 if every bar is met, 1 if one is missed, 2
+# if something failed.  Figures are medians of 5 runs (3 with --quick).
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+programs=${BENCH_DIR:-$here/../../build/cuda}
+out=
+repeat=5
+build=1
+while [ $# -gt 0 ]; do
+	case $1 in
+	--out) out=$2; shift ;;
+	--quick) repeat=3 ;;
+	--no-build) build=0 ;;
+	*) echo "usage: $0 [--out FILE] [--quick] [--no-build]" >&2; exit 2 ;;
+	esac
+	shift
+done
+mkdir -p "$programs"
+programs=$(cd "$programs" && pwd)
+out=${out:-$programs/bench-gpu.json}
+results=$programs/results.jsonl
+: >"$results"
+failed=0
+processors=$(nproc)
+host_threads=$((processors > 4 ? processors - 2 : 2))
+
+say() { echo "bench-gpu: $*" >&2; }
+
+if [ "$build" = 1 ]; then
+	command -v nvcc >/dev/null || { say "no nvcc in PATH: install the CUDA toolkit"; exit 2; }
+	say "building in $programs"
+	make -s -C "$here" OUT="$programs" all
+fi
+
+# run SECONDS PROGRAM ARGUMENT...: a program's lines go to the results.
+run() {
+	local limit=$1 program=$2 status=0
+	shift 2
+	timeout -k 5 "$limit" "$programs/$program" repeat="$repeat" "$@" >>"$results" || status=$?
+	if [ "$status" != 0 ]; then
+		say "$program $* ended with status $status"
+		failed=1
+	fi
+}
+
+say "floors: loads, stores, fences, round trips"
+timeout -k 5 60 "$programs/micro" >>"$results" || failed=1
+
+say "data, checked"
+data_status=0
+timeout -k 5 120 "$programs/data" >"$programs/data.ktap" || data_status=$?
+grep -E '^(not )?ok|^#' "$programs/data.ktap" >&2 || true
+[ "$data_status" = 0 ] || failed=1
+
+say "one thread"
+for mode in bell raw shared solo; do
+	run 30 bench-1024 name="one_$mode" mode=$mode sms=1 threads=1 queues=1
+	run 30 bench-1024 name="host_one_$mode" mode=$mode sms=1 threads=1 queues=1 \
+		place=host ctrl=host ctrlthreads=1
+done
+
+say "client on few SMs"
+run 30 bench-1024 name=sm1 sms=1 queues=32 ctrlsms=32
+run 30 bench-1024 name=sm2 sms=2 queues=64 ctrlsms=64
+run 30 bench-1024 name=sm4_q32 sms=4 queues=32 ctrlsms=32
+run 30 bench-2048 name=sm1_full sms=1 threads=2048 queues=64 ctrlsms=64
+run 30 bench-2048 name=sm2_full sms=2 threads=2048 queues=128
+run 30 bench-2048 name=sm4_q32_full sms=4 threads=2048 queues=32 ctrlsms=32
+run 30 bench-1024 name=sm1_solo mode=solo sms=1 queues=32 ctrlsms=32
+run 30 bench-1024 name=sm2_solo mode=solo sms=2 queues=64 ctrlsms=64
+run 30 bench-1024 name=sm2_checked mode=checked sms=2 queues=64 ctrlsms=64
+
+say "rings and doorbells in host memory"
+run 30 bench-1024 name=host_sm16 sms=16 queues=128 place=host ctrl=host ctrlthreads="$host_threads"
+run 30 bench-1024 name=host_sm8 sms=8 queues=128 place=host ctrl=host ctrlthreads="$host_threads"
+run 30 bench-1024 name=host_sm16_q32 sms=16 queues=32 place=host ctrl=host ctrlthreads="$host_threads"
+run 30 bench-1024 name=host_sm16_gpu sms=16 queues=128 place=host
+run 30 bench-1024 name=host_sm4_solo mode=solo sms=4 queues=128 place=host ctrl=host \
+	ctrlthreads="$host_threads"
+
+say "scaling"
+for queues in 1 2 4 8 16 32 64 128; do
+	run 60 bench-1024 name="queues_$queues" sms=16 queues=$queues
+done
+for sms in 1 2 4 8 16 32 64; do
+	run 30 bench-1024 name="threads_$((sms))K" sms=$sms queues=128
+done
+run 30 bench-2048 name=threads_128K sms=64 threads=2048 queues=128
+run 30 bench-2048 name=threads_256K sms=128 threads=2048 queues=128 ctrlsms=4
+run 60 bench-2048 name=threads_256K_q8 sms=120 threads=2048 queues=8 ctrlsms=8
+
+say "10^10 commands, every result checked"
+saved=$repeat
+repeat=1
+run 120 bench-1024 name=ten_billion mode=checked sms=64 queues=128 total=10000000000
+repeat=$saved
+
+gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
+{
+	echo "{\"gpu\":\"${gpu:-unknown}\",\"data_checks\":$([ "$data_status" = 0 ] && echo true || echo false),"
+	echo "\"results\":["
+	sed '$!s/$/,/' "$results"
+	echo "]}"
+} >"$out"
+
+# The table: figure, spread, bar.  Values by name, from the lines of JSON.
+awk -v failed="$failed" '
+function field(line, key,    at) {
+	if (!match(line, "\"" key "\":[^,}]*")) return ""
+	at = substr(line, RSTART, RLENGTH); sub(/^[^:]*:/, "", at); gsub(/"/, "", at)
+	return at
+}
+/"name"/ {
+	n = field($0, "name"); rate[n] = field($0, "mcmds"); low[n] = field($0, "min")
+	high[n] = field($0, "max"); us[n] = field($0, "us_per_command")
+	batch[n] = field($0, "commands_per_batch"); regs[n] = field($0, "registers")
+}
+/"micro"/ { ns[field($0, "micro")] = field($0, "ns") }
+function row(what, value, unit, spread, bar, good) {
+	printf "%-46s %10s %-6s %-20s %-12s %s\n", what, value, unit, spread, bar, good
+	if (good == "MISSED") missed = 1
+}
+function rated(what, n, bar) {
+	if (!(n in rate)) { row(what, "-", "M/s", "", bar ? ">= " bar : "", bar ? "MISSED" : ""); return }
+	row(what, sprintf("%.1f", rate[n]), "M/s", sprintf("%.1f to %.1f", low[n], high[n]),
+	    bar ? ">= " bar : "", bar ? (rate[n] >= bar ? "met" : "MISSED") : "")
+}
+function timed(what, value, bar, limit) {
+	row(what, sprintf("%.3f", value), "us", "", bar, bar == "" ? "" : (value <= limit ? "met" : "MISSED"))
+}
+END {
+	printf "%-46s %10s %-6s %-20s %-12s\n", "case", "median", "", "spread", "bar"
+	rated("client on 1 SM, 32 queues", "sm1", 120)
+	rated("client on 2 SMs, 64 queues", "sm2", 200)
+	rated("client on 4 SMs, 32 queues", "sm4_q32", 300)
+	rated("  2048 threads an SM, 1 SM", "sm1_full", 0)
+	rated("  2048 threads an SM, 2 SMs", "sm2_full", 0)
+	rated("  2048 threads an SM, 4 SMs, 32 queues", "sm4_q32_full", 0)
+	rated("  solo, 1 SM", "sm1_solo", 0)
+	rated("  solo, 2 SMs", "sm2_solo", 0)
+	rated("rings and doorbell in host memory, 16 SMs", "host_sm16", 100)
+	rated("  8 SMs", "host_sm8", 0)
+	rated("  controllers on the GPU", "host_sm16_gpu", 0)
+	rated("  solo, 4 SMs", "host_sm4_solo", 0)
+	timed("null controller alone (doorbell to entry)", us["one_bell"], "", 0)
+	timed("  entry, fence, doorbell by hand", us["one_raw"], "", 0)
+	timed("one thread above the null controller", us["one_shared"] - us["one_bell"], "<= 3", 3)
+	timed("  solo", us["one_solo"] - us["one_bell"], "", 0)
+	timed("host-thread controller, exchange by hand", us["host_one_raw"], "", 0)
+	timed("  library, solo", us["host_one_solo"], "", 0)
+	timed("  library, shared", us["host_one_shared"], "", 0)
+	timed("  solo over exchange by hand (ratio)", us["host_one_solo"] / us["host_one_raw"], "<= 1.15", 1.15)
+	timed("  bare word there and back", ns["ping"] / 1000, "", 0)
+	timed("  solo over bare word (ratio)", us["host_one_solo"] / (ns["ping"] / 1000), "", 0)
+	for (q = 1; q <= 128; q *= 2) rated("16 SMs, " q " queues", "queues_" q, 0)
+	for (t = 1; t <= 256; t *= 2) rated(t " K threads, 128 queues", "threads_" t "K", 0)
+	rated("240 K threads, 8 queues", "threads_256K_q8", 0)
+	rated("10^10 commands, results checked", "ten_billion", 0)
+	printf "registers of the client kernel: %s (1024 threads an SM), %s (2048)\n", regs["sm1"], regs["sm1_full"]
+	exit failed ? 2 : missed ? 1 : 0
+}' "$results"

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * data.cu: data, checked.  GPU threads read and write blocks of software
+ * controllers on host threads, which complete out of order; every word of every
+ * block tells its address and the round that wrote it.  Rings, doorbells and
+ * data lie in host memory, which is what a host thread can reach.
+ *
+ * KTAP on standard output.
+ */
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <nvmepeer_device.h>
+
+#include "../device/ktap.h"
+#include "data_host.h"
+
+#define CHECK(call)								\
+	do {									\
+		cudaError_t error_ = (call);					\
+		if (error_ != cudaSuccess) {					\
+			printf("Bail out! %s:%d: %s\n", __FILE__, __LINE__,	\
+			       cudaGetErrorString(error_));			\
+			exit(2);						\
+		}								\
+	} while (0)
+
+enum {
+	QUEUES = 8, ENTRIES = 256, BLOCKS = 1 << 17, BLOCK_BYTES = 512,
+	THREADS = 4096, PER_BLOCK = 256, LONG_BYTES = 128 << 10,
+	LIST_BYTES = 256, CIDS = 4 * ENTRIES,
+};
+
+/* What word @index of logical block @lba holds after @round. */
+__host__ __device__ static inline uint64_t pattern(uint64_t lba, uint32_t index, uint32_t round)
+{
+	uint64_t x = lba * 0x9e3779b97f4a7c15ull + index + ((uint64_t)round << 40);
+
+	x ^= x >> 29;
+	return x * 0xbf58476d1ce4e5b9ull;
+}
+
+struct rig {
+	nvmepeer_queue *queues;
+	nvmepeer_buffer buffer;
+	uint8_t *memory;		/* of the buffer, for both sides */
+	uint32_t *bad;
+};
+
+/* Counts words of @blocks blocks that are not those of @lba. */
+static __device__ uint32_t wrong_words(const uint8_t *memory, uint64_t lba, uint32_t blocks,
+				       uint32_t round)
+{
+	const volatile uint64_t *word = (const volatile uint64_t *)memory;
+	uint32_t wrong = 0;
+
+	for (uint32_t i = 0; i < blocks * 64; i++)
+		wrong += word[i] != pattern(lba + i / 64, i % 64, round);
+	return wrong;
+}
+
+static __device__ void write_words(uint8_t *memory, uint64_t lba, uint32_t blocks, uint32_t round)
+{
+	volatile uint64_t *word = (volatile uint64_t *)memory;
+
+	for (uint32_t i = 0; i < blocks * 64; i++)
+		word[i] = pattern(lba + i / 64, i % 64, round);
+}
+
+/* Random 4 KiB reads of a disk that the host filled. */
+__global__ void read_random(rig rig, uint32_t rounds)
+{
+	uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, seed = thread + 1, bad = 0;
+	const nvmepeer_queue *queue = &rig.queues[thread / 32 % QUEUES];
+	uint64_t offset = (uint64_t)thread * 4096;
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		uint64_t lba;
+
+		seed = seed * 1664525u + 1013904223u;
+		lba = (seed >> 8) % (BLOCKS / 8) * 8;
+		bad += nvmepeer_read(queue, &rig.buffer, offset, lba, 8) != 0;
+		bad += wrong_words(rig.memory + offset, lba, 8, 0);
+	}
+	if (bad)
+		atomicAdd(rig.bad, bad);
+}
+
+/* Each thread writes blocks of its own and reads them back, 1 to 8 blocks long. */
+__global__ void write_and_read(rig rig, uint32_t rounds)
+{
+	uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, bad = 0;
+	const nvmepeer_queue *queue = &rig.queues[thread / 32 % QUEUES];
+	uint64_t offset = (uint64_t)thread * 4096, lba = (uint64_t)thread * 8;
+
+	for (uint32_t round = 1; round <= rounds; round++) {
+		uint32_t blocks = 1 + (thread + round) % 8;
+
+		write_words(rig.memory + offset, lba, blocks, round);
+		bad += nvmepeer_write(queue, &rig.buffer, offset, lba, blocks) != 0;
+		write_words(rig.memory + offset, lba, blocks, 77777);
+		bad += nvmepeer_read(queue, &rig.buffer, offset, lba, blocks) != 0;
+		bad += wrong_words(rig.memory + offset, lba, blocks, round);
+	}
+	if (bad)
+		atomicAdd(rig.bad, bad);
+}
+
+/* Long reads by PRP list, off page boundaries, several in flight, as they come. */
+__global__ void read_long(rig rig, uint32_t rounds)
+{
+	uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, seed = thread + 1, bad = 0;
+	const nvmepeer_queue *queue = &rig.queues[thread % QUEUES];
+	const uint32_t blocks = 96 << 10 >> 9;
+
+	for (uint32_t i = 0; i < rounds; i++) {
+		uint64_t lba[2], offset[2];
+		nvmepeer_token token[2];
+		uint32_t which = 0;
+
+		for (int j = 0; j < 2; j++) {
+			nvmepeer_command command = { NVMEPEER_OP_READ, blocks, 0, &rig.buffer, 0, 0 };
+
+			seed = seed * 1664525u + 1013904223u;
+			command.lba = lba[j] = (seed >> 8) % (BLOCKS - blocks);
+			command.offset = offset[j] = (2 * thread + j) * (uint64_t)LONG_BYTES + 512;
+			bad += nvmepeer_submit(queue, &command, &token[j], 5000000000ull) != 0;
+		}
+		for (int j = 0; j < 2; j++) {
+			bad += nvmepeer_wait_any(queue, token, 2, &which, NULL, 5000000000ull) != 0;
+			bad += wrong_words(rig.memory + offset[which], lba[which], blocks, 0);
+		}
+	}
+	if (bad)
+		atomicAdd(rig.bad, bad);
+}
+
+/* A whole block of threads reads 4 MiB, and gathers pieces of 256 bytes. */
+__global__ void __launch_bounds__(512) read_together(rig rig, const nvmepeer_piece *pieces, uint32_t count)
+{
+	__shared__ nvmepeer_gather_table table;
+	__shared__ uint32_t shared;
+	const nvmepeer_queue *queue = &rig.queues[blockIdx.x % QUEUES];
+	nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 24, 8192, &rig.buffer, 0 };
+	nvmepeer_staging staging = { &rig.buffer, (uint64_t)(uintptr_t)rig.memory, 12 };
+	uint32_t bad = 0;
+
+	bad += nvmepeer_block_transfer(queue, &transfer, &shared) != 0;
+	for (uint32_t i = threadIdx.x; i < 8192; i += blockDim.x)
+		bad += wrong_words(rig.memory + i * 512, 24 + i, 1, 0);
+	bad += nvmepeer_block_gather(queue, &table, &staging, pieces, count) != 0;
+	for (uint32_t i = threadIdx.x; i < count * 32; i += blockDim.x) {
+		uint64_t from = pieces[i / 32].from + i % 32 * 8;
+
+		bad += *(const uint64_t *)(uintptr_t)(pieces[i / 32].to + i % 32 * 8) !=
+		       pattern(from / 512, from % 512 / 8, 0);
+	}
+	if (bad)
+		atomicAdd(rig.bad, bad);
+}
+
+__global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries, uint32_t *bad)
+{
+	if (nvmepeer_queue_init(&queues[threadIdx.x], &geometries[threadIdx.x]))
+		atomicAdd(bad, 1);
+}
+
+static std::vector<data_controller *> controllers;
+
+static void *host_memory(size_t bytes)
+{
+	void *memory;
+
+	CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
+	memset(memory, 0, bytes);
+	return memory;
+}
+
+static nvmepeer_geometry make_geometry(const data_rings &rings)
+{
+	nvmepeer_geometry geometry = {};
+	void *state;
+
+	CHECK(cudaHostRegister(rings.sq, ENTRIES * 64, cudaHostRegisterMapped));
+	CHECK(cudaHostRegister(rings.cq, ENTRIES * 16, cudaHostRegisterMapped));
+	CHECK(cudaHostRegister(rings.doorbells, 4096, cudaHostRegisterMapped));
+	geometry.version = NVMEPEER_GEOMETRY_VERSION;
+	geometry.flags = NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE;
+	geometry.sq = (uintptr_t)rings.sq;
+	geometry.cq = (uintptr_t)rings.cq;
+	geometry.sq_doorbell = (uintptr_t)rings.doorbells;
+	geometry.cq_doorbell = geometry.sq_doorbell + 4;
+	geometry.sq_entries = geometry.cq_entries = ENTRIES;
+	geometry.cids = CIDS;
+	geometry.nsid = 1;
+	geometry.lba_shift = 9;
+	geometry.page_shift = 12;
+	geometry.max_transfer = LONG_BYTES;
+	geometry.timeout_ns = 10000000000u;
+	geometry.list_bytes = LIST_BYTES;
+	geometry.list_area = (uintptr_t)host_memory(CIDS * LIST_BYTES);
+	geometry.list_memory.length = CIDS * LIST_BYTES;
+	geometry.list_memory.dma = geometry.list_area;
+	CHECK(cudaMalloc(&state, nvmepeer_state_bytes(&geometry)));
+	geometry.state = (uintptr_t)state;
+	return geometry;
+}
+
+static rig make_rig(void)
+{
+	std::vector<nvmepeer_geometry> geometries;
+	nvmepeer_geometry *device_geometries;
+	rig rig = {};
+	uint8_t *disk = nullptr;
+
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		data_rings rings;
+
+		controllers.push_back(data_controller_new(&rings, ENTRIES, BLOCKS));
+		geometries.push_back(make_geometry(rings));
+		if (disk)
+			memcpy(rings.disk, disk, (size_t)BLOCKS * BLOCK_BYTES);
+		else
+			for (uint64_t word = 0; word < (uint64_t)BLOCKS * 64; word++)
+				((uint64_t *)rings.disk)[word] = pattern(word / 64, word % 64, 0);
+		disk = (uint8_t *)rings.disk;
+		data_controller_start(controllers.back());
+	}
+	rig.buffer.length = 256 << 20;
+	rig.memory = (uint8_t *)host_memory(rig.buffer.length);
+	rig.buffer.dma = (uintptr_t)rig.memory;
+	CHECK(cudaMalloc(&rig.queues, QUEUES * sizeof(nvmepeer_queue)));
+	CHECK(cudaMalloc(&rig.bad, 4));
+	CHECK(cudaMemset(rig.bad, 0, 4));
+	CHECK(cudaMalloc(&device_geometries, QUEUES * sizeof(nvmepeer_geometry)));
+	CHECK(cudaMemcpy(device_geometries, geometries.data(), QUEUES * sizeof(nvmepeer_geometry),
+			 cudaMemcpyHostToDevice));
+	init<<<1, QUEUES>>>(rig.queues, device_geometries, rig.bad);
+	CHECK(cudaDeviceSynchronize());
+	return rig;
+}
+
+/* Did everything since the last call go well? */
+static bool went_well(const rig &rig)
+{
+	uint32_t bad;
+
+	CHECK(cudaGetLastError());
+	CHECK(cudaDeviceSynchronize());
+	CHECK(cudaMemcpy(&bad, rig.bad, 4, cudaMemcpyDeviceToHost));
+	CHECK(cudaMemset(rig.bad, 0, 4));
+	if (bad)
+		printf("# %u bad\n", bad);
+	return !bad;
+}
+
+static nvmepeer_piece *make_pieces(uint32_t count)
+{
+	nvmepeer_piece *pieces = (nvmepeer_piece *)host_memory(count * sizeof(*pieces));
+	uint8_t *to = (uint8_t *)host_memory(count * 256);
+	uint32_t seed = 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		pieces[i] = { (seed >> 8) % (BLOCKS * 2ull - 1) * 256, (uintptr_t)to + i * 256ull, 256,
+			      0 };
+	}
+	return pieces;
+}
+
+int main(void)
+{
+	uint64_t commands = 0, faults = 0;
+	rig rig;
+
+	ktap_start();
+	rig = make_rig();
+	ktap_check(went_well(rig), "queue pairs initialised on the GPU");
+	read_random<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 40);
+	ktap_check(went_well(rig), "4 KiB random reads by 4096 threads");
+	read_long<<<8, 64>>>(rig, 8);
+	ktap_check(went_well(rig), "96 KiB reads by PRP list, two in flight a thread");
+	read_together<<<1, 512>>>(rig, make_pieces(4000), 4000);
+	ktap_check(went_well(rig), "4 MiB by a block, and 4000 pieces of 256 bytes gathered");
+	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
+	ktap_check(went_well(rig), "writes of 1 to 8 blocks, read back");
+	for (auto controller : controllers) {
+		uint64_t served;
+
+		faults += data_controller_stop(controller, &served);
+		commands += served;
+	}
+	printf("# %llu commands\n", (unsigned long long)commands);
+	ktap_check(!faults, "the controllers saw no fault");
+	return ktap_end();
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* data_host.h: what data.cu sees of its software controllers. */
+#ifndef SELFTESTS_CUDA_DATA_HOST_H
+#define SELFTESTS_CUDA_DATA_HOST_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct data_controller;
+
+/* Memory of a controller that the GPU must be able to reach. */
+struct data_rings {
+	void *sq;
+	void *cq;
+	void *doorbells;
+	void *disk;
+};
+
+struct data_controller *data_controller_new(struct data_rings *rings, uint32_t entries,
+					    uint64_t blocks);
+void data_controller_start(struct data_controller *data);
+/* Returns the faults that the controller saw. */
+uint64_t data_controller_stop(struct data_controller *data, uint64_t *commands);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* SELFTESTS_CUDA_DATA_HOST_H */
