@@ -235,7 +235,7 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_route *cmd = ucmd->cmd;
 	struct nvmep_peer_file *file = ucmd->context;
-	struct nvmep_route route;
+	struct nvmep_route route = { };
 	int err;
 
 	if (cmd->flags & ~NVME_PEER_ROUTE_BY_ADDRESS)
