@@ -121,6 +121,7 @@ struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
 	mutex_init(&ctrl->scan_lock);
 	INIT_LIST_HEAD(&ctrl->namespaces);
 	INIT_WORK(&ctrl->reset_work, nvmep_ctrl_reset_work);
+	INIT_DELAYED_WORK(&ctrl->recovery_work, nvmep_ctrl_recovery_work);
 	INIT_WORK(&ctrl->scan_work, nvmep_scan_work);
 	INIT_WORK(&ctrl->event_work, nvmep_event_work);
 	device_initialize(&ctrl->device);

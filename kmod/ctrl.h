@@ -126,6 +126,7 @@ struct nvmep_ctrl {
 	struct mutex tell_lock;		/* guards told_generation */
 	u32 told_generation;		/* last stop that peer_ops heard of */
 	struct work_struct reset_work;
+	struct delayed_work recovery_work;	/* after an error on the bus */
 	struct work_struct scan_work;
 	struct work_struct event_work;	/* async event: get the log, then ask again */
 	u32 event;			/* result of the last async event */
@@ -189,6 +190,7 @@ void nvmep_ctrl_tell_stopped(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_reset_work(struct work_struct *work);
+void nvmep_ctrl_recovery_work(struct work_struct *work);
 
 /* sysfs.c */
 extern const struct attribute_group *nvmep_ctrl_groups[];

@@ -34,6 +34,9 @@ module_param_named(admin_timeout, nvmep_admin_timeout, uint, 0644);
 MODULE_PARM_DESC(admin_timeout,
 		 "seconds until an admin command has the controller reset");
 
+/* How long the bus may take to recover from an error, jiffies. */
+#define NVMEP_RECOVERY_TIMEOUT	(60 * HZ)
+
 struct workqueue_struct *nvmep_wq;
 struct workqueue_struct *nvmep_reset_wq;
 
@@ -193,6 +196,7 @@ static void nvmep_remove(struct pci_dev *pdev)
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DELETING);
 	if (nvmep_ctrl_gone(ctrl))
 		nvmep_ctrl_stop(ctrl, false);
+	cancel_delayed_work_sync(&ctrl->recovery_work);
 	flush_work(&ctrl->reset_work);
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
 		nvmep_namespaces_fail(ctrl);
@@ -280,6 +284,8 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 	nvmep_ctrl_tell_stopped(ctrl);
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
 		return PCI_ERS_RESULT_DISCONNECT;
+	queue_delayed_work(nvmep_wq, &ctrl->recovery_work,
+			   NVMEP_RECOVERY_TIMEOUT);
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 
@@ -287,6 +293,7 @@ static pci_ers_result_t nvmep_slot_reset(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
+	cancel_delayed_work_sync(&ctrl->recovery_work);
 	pci_restore_state(pdev);
 	nvmep_resume_reset(ctrl);
 	return PCI_ERS_RESULT_RECOVERED;

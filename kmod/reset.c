@@ -433,6 +433,23 @@ void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret)
 }
 
 /**
+ * nvmep_ctrl_recovery_work() - the bus reported an error, and then nothing
+ * @work: recovery_work of a controller
+ *
+ * Some kernels do not say when their error recovery has failed.
+ */
+void nvmep_ctrl_recovery_work(struct work_struct *work)
+{
+	struct nvmep_ctrl *ctrl = container_of(to_delayed_work(work),
+					       struct nvmep_ctrl,
+					       recovery_work);
+
+	if (nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING &&
+	    pci_channel_offline(ctrl->pdev))
+		nvmep_ctrl_give_up(ctrl, "link did not recover", -EIO);
+}
+
+/**
  * nvmep_ctrl_reset_work() - the work behind a change to RESETTING
  * @work: reset_work of a controller
  */
@@ -440,15 +457,19 @@ void nvmep_ctrl_reset_work(struct work_struct *work)
 {
 	struct nvmep_ctrl *ctrl = container_of(work, struct nvmep_ctrl,
 					       reset_work);
+	unsigned int memflags;
 	int ret;
 
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
 		return;
+	/* I/O waits for us, so our allocations must not wait for I/O. */
+	memflags = memalloc_noio_save();
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
 	ret = nvmep_ctrl_start(ctrl);
 	if (!ret)
 		ret = nvmep_ctrl_go_live(ctrl);
+	memalloc_noio_restore(memflags);
 	if (ret) {
 		nvmep_ctrl_give_up(ctrl, "reset failed", ret);
 		return;
