@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order they need each other.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/fault selftests/fuzz))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib tools selftests/device selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/fault selftests/fuzz))))
 
 # What each of their Makefiles is told: where results go, and where Debian's
 # kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
@@ -25,7 +25,7 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native module modules user user-here setup demo check check-long unit lint clean install help
+.PHONY: all native module modules user user-here setup demo check check-long unit lint bench-gpu clean install help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -39,6 +39,8 @@ help:
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
 	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck'
 	@echo '  clean           remove build/'
+	@echo 'On a machine with an NVIDIA GPU and nvcc:'
+	@echo '  bench-gpu       build, check and measure the device library'
 	@echo 'One test: selftests/run --only NAME (selftests/run --help)'
 
 ## Native
@@ -111,6 +113,10 @@ check-long:
 lint:
 	@$(setup)/setup.sh --lint
 	@$(top)/selftests/lint/run
+
+# Needs nothing of the set-up: only nvcc and a GPU.
+bench-gpu:
+	@$(top)/selftests/cuda/bench-gpu.sh
 
 clean:
 	rm -rf $(build)
