@@ -59,8 +59,9 @@ static uint8_t some_io_opcode(struct fuzz_thread *thread)
 
 static uint32_t some_length(struct fuzz_thread *thread)
 {
-	return fuzz_one_in(thread, 4) ? (uint32_t)fuzz_interesting(thread) & 0xffffff :
-					(1 + fuzz_below(thread, DATA_BYTES / NP_BLOCK - 8)) * NP_BLOCK;
+	if (fuzz_one_in(thread, 4))
+		return (uint32_t)fuzz_interesting(thread) & 0xffffff;
+	return (1 + fuzz_below(thread, DATA_BYTES / NP_BLOCK - 8)) * NP_BLOCK;
 }
 
 static struct nvme_passthru_cmd64 some_command(struct fuzz_thread *thread, bool admin)
@@ -213,9 +214,10 @@ static void uring(struct fuzz_thread *thread)
 		return;
 	while (count--) {
 		sqe = io_uring_get_sqe(&ring);
-		fill_entry(thread, flags & IORING_SETUP_SQE128 && sqe ? sqe : spare, file.fd, admin);
-		if (sqe && !(flags & IORING_SETUP_SQE128))
-			memcpy(sqe, spare, sizeof(*sqe));
+		if (!sqe)
+			break;
+		fill_entry(thread, spare, file.fd, admin);
+		memcpy(sqe, spare, flags & IORING_SETUP_SQE128 ? sizeof(spare) : sizeof(*sqe));
 	}
 	fuzz_result(thread, "io_uring_submit", io_uring_submit(&ring));
 	if (!fuzz_one_in(thread, 4))
@@ -245,7 +247,8 @@ static void open_generic(struct fuzz_thread *thread)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/dev/ngp%un%u", fuzz_below(thread, 3), 1 + fuzz_below(thread, 2));
+	snprintf(path, sizeof(path), "/dev/ngp%un%u", fuzz_below(thread, 3),
+		 1 + fuzz_below(thread, 2));
 	fuzz_add_fd(thread, FUZZ_GENERIC, open(path, O_RDWR | O_CLOEXEC));
 }
 

@@ -202,6 +202,7 @@ static void any_ioctl(struct fuzz_thread *thread)
 {
 	struct fuzz_resource resource;
 	uint64_t bytes[32];
+	unsigned long cmd;
 	unsigned int i;
 
 	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
@@ -210,10 +211,10 @@ static void any_ioctl(struct fuzz_thread *thread)
 	for (i = 0; i < 32; i++)
 		bytes[i] = fuzz_interesting(thread) & ~0xffff00000000ULL;
 	bytes[0] = fuzz_below(thread, 256);
+	cmd = _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE, 0x98 + fuzz_below(thread, 0x30),
+		   fuzz_below(thread, 128));
 	fuzz_result(thread, "ioctl",
-		    np_ioctl(resource.fd, _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE,
-					       0x98 + fuzz_below(thread, 0x30), fuzz_below(thread, 128)),
-			     fuzz_place(thread, bytes, sizeof(bytes))));
+		    np_ioctl(resource.fd, cmd, fuzz_place(thread, bytes, sizeof(bytes))));
 }
 
 static void open_controller(struct fuzz_thread *thread)
@@ -248,8 +249,9 @@ static void make_buffer(struct fuzz_thread *thread)
 {
 	static const uint32_t flags[] = { 0, 0, NVMEP_TEST_SCATTERED, NVMEP_TEST_NO_PIN };
 
-	fuzz_add_fd(thread, FUZZ_BUFFER,
-		    np_test_export(1 + fuzz_below(thread, MOST_PAGES), flags[fuzz_below(thread, 4)]));
+	uint32_t pages = 1 + fuzz_below(thread, MOST_PAGES);
+
+	fuzz_add_fd(thread, FUZZ_BUFFER, np_test_export(pages, flags[fuzz_below(thread, 4)]));
 }
 
 static void make_device_buffer(struct fuzz_thread *thread)

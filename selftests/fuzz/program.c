@@ -10,6 +10,7 @@
 #define MOST_OPERATIONS	64
 #define CORPUS		512
 #define SAVED		64
+#define SEPARATORS	"\n "
 
 static const struct fuzz_operation *operations[MOST_OPERATIONS];
 static unsigned int operation_count;
@@ -118,8 +119,8 @@ static void parse(char *line)
 	struct fuzz_call *call;
 	char *word, *rest;
 
-	for (word = strtok_r(line, " \n", &rest); word && program.length < FUZZ_PROGRAM;
-	     word = strtok_r(NULL, " \n", &rest)) {
+	for (word = strtok_r(line, SEPARATORS, &rest); word && program.length < FUZZ_PROGRAM;
+	     word = strtok_r(NULL, SEPARATORS, &rest)) {
 		call = &program.calls[program.length];
 		if (sscanf(word, "%" SCNu8 ":%" SCNx64, &call->operation, &call->seed) == 2)
 			program.length++;
@@ -150,8 +151,8 @@ int fuzz_corpus_save(const char *path)
 
 	if (!file)
 		return -errno;
-	fputs("# SPDX-License-Identifier: GPL-2.0-only\n# Programs for the fuzzer: OPERATION:SEED ...\n",
-	      file);
+	fprintf(file, "# SPDX-License%s: GPL-2.0-only\n", "-Identifier");
+	fprintf(file, "# Programs for the fuzzer: OPERATION:SEED ...\n");
 	for (i = 0; i < corpus_count; i += step) {
 		for (j = 0; j < corpus[i].length; j++)
 			fprintf(file, "%s%u:%" PRIx64, j ? " " : "", corpus[i].calls[j].operation,

@@ -12,11 +12,14 @@ int nvme_peer_main(int argc, char **argv);
 /* Arguments are separated by line ends, as no argument would have one. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const words[] = { "list", "info", "route", "import-check", "qp", "help" };
-	char text[512] = "", *arguments[16] = { (char *)"nvme-peer" }, *rest = text;
+	static const char *const words[] = {
+		"list", "info", "route", "import-check", "qp", "help",
+	};
+	char *arguments[16] = { (char *)"nvme-peer" };
+	char text[512] = "", *rest = text;
 	int count = 1;
 
-	memcpy(text, data, size < sizeof(text) - 1 ? size : sizeof(text) - 1);
+	memcpy(text, data, size < sizeof(text) ? size : sizeof(text) - 1);
 	while (count < 15 && rest)
 		arguments[count++] = strsep(&rest, "\n");
 	/* The words that lead anywhere are not found by chance. */
