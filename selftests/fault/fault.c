@@ -15,6 +15,7 @@
 #define MODULE		"[nvme_peer]"
 #define DRIVER		"nvme-peer"
 #define KMEMLEAK	DEBUGFS "kmemleak"
+#define SLAB		"/sys/kernel/slab"
 #define MAX_WORKERS	256
 #define STACK_DEPTH	"12"
 
@@ -81,6 +82,26 @@ static int restrict_to_module(const char *kind)
 	return set_range(kind, "require", MODULE);
 }
 
+/*
+ * All slab caches but one: the kernel itself warns when an interrupt is given back
+ * whose entry in /proc could not be made.
+ */
+static void choose_caches(void)
+{
+	DIR *caches = opendir(SLAB);
+	struct dirent *entry;
+	char path[320];
+
+	if (!caches)
+		return;
+	while ((entry = readdir(caches))) {
+		snprintf(path, sizeof(path), SLAB "/%s/failslab", entry->d_name);
+		np_write_file(path, strcmp(entry->d_name, "proc_dir_entry") ? "1" : "0");
+	}
+	closedir(caches);
+	set("failslab", "cache-filter", "Y");
+}
+
 int fault_setup(void)
 {
 	unsigned int i;
@@ -99,6 +120,7 @@ int fault_setup(void)
 		set(kinds[i], "ignore-gfp-highmem", "N");
 		set(kinds[i], "min-order", "0");
 	}
+	choose_caches();
 	return 0;
 }
 

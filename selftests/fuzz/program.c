@@ -151,7 +151,6 @@ int fuzz_corpus_save(const char *path)
 
 	if (!file)
 		return -errno;
-	fprintf(file, "# SPDX-License%s: GPL-2.0-only\n", "-Identifier");
 	fprintf(file, "# Programs for the fuzzer: OPERATION:SEED ...\n");
 	for (i = 0; i < corpus_count; i += step) {
 		for (j = 0; j < corpus[i].length; j++)
