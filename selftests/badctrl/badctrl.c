@@ -28,6 +28,7 @@
 #define REG_VS		0x08
 #define REG_CC		0x14
 #define REG_CSTS	0x1c
+#define DOORBELLS	0x1000
 
 #define CC_ENABLE	(1U << 0)
 #define CSTS_READY	(1U << 0)
@@ -120,6 +121,11 @@ static void bar_write(void *context, unsigned int bar, uint64_t offset, const vo
 
 	(void)bar;
 	memcpy(ctrl->registers + offset, data, count);
+	if (offset == BADCTRL_REG_MODE)
+		store32(ctrl, BADCTRL_REG_EARLY, 0);
+	if (offset >= DOORBELLS && offset < BADCTRL_REG_MODE &&
+	    !(load32(ctrl, REG_CSTS) & CSTS_READY))
+		store32(ctrl, BADCTRL_REG_EARLY, load32(ctrl, BADCTRL_REG_EARLY) + 1);
 	update(ctrl);
 }
 

@@ -11,6 +11,9 @@
 /* 32-bit register in BAR0 behind those of NVMe; a function reset clears it. */
 #define BADCTRL_REG_MODE	0x3000
 
+/* Doorbells that were rung while it was not ready; writing the mode clears it. */
+#define BADCTRL_REG_EARLY	0x3004
+
 /**
  * enum badctrl_mode - what it does wrong
  * @BADCTRL_NEVER_READY: CSTS.RDY does not follow CC.EN

@@ -23,6 +23,7 @@ FIXTURE(bad_controller)
 	struct np_ctrl good;
 	char address[16];
 	char before[NP_OBJECTS];
+	volatile uint32_t *registers;
 };
 
 FIXTURE_VARIANT(bad_controller)
@@ -79,21 +80,18 @@ static int change_command(const char *address, uint16_t clear, uint16_t set)
 	return command;
 }
 
-static int set_mode(const char *address, uint32_t mode)
+/* The device's registers; the driver is not bound. */
+static volatile uint32_t *map_registers(const char *address)
 {
 	int fd = path_of(address, "resource0", O_RDWR);
-	uint8_t *bar;
+	void *bar;
 
 	if (fd < 0)
-		return -errno;
+		return NULL;
 	change_command(address, 0, PCI_COMMAND_MEMORY);
 	bar = mmap(NULL, BADCTRL_BAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
-	if (bar == MAP_FAILED)
-		return -errno;
-	*(volatile uint32_t *)(bar + BADCTRL_REG_MODE) = mode;
-	munmap(bar, BADCTRL_BAR_BYTES);
-	return 0;
+	return bar == MAP_FAILED ? NULL : bar;
 }
 
 FIXTURE_SETUP(bad_controller)
@@ -103,7 +101,9 @@ FIXTURE_SETUP(bad_controller)
 	ASSERT_EQ(0, np_ctrl_open(&self->good, "np0"));
 	ASSERT_EQ(0, np_module_objects(self->before));
 	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "2"));
-	ASSERT_EQ(0, set_mode(self->address, variant->mode));
+	self->registers = map_registers(self->address);
+	ASSERT_NE(NULL, self->registers);
+	self->registers[BADCTRL_REG_MODE / 4] = variant->mode;
 }
 
 FIXTURE_TEARDOWN(bad_controller)
@@ -125,6 +125,9 @@ TEST_F(bad_controller, is_refused_and_left_alone)
 	EXPECT_EQ(variant->error, np_bind(self->address));
 	EXPECT_GT(15000, np_now_ms() - start);
 	EXPECT_FALSE(np_bound(self->address));
+	/* Nothing may be asked of a controller that is not ready. */
+	change_command(self->address, 0, PCI_COMMAND_MEMORY);
+	EXPECT_EQ(0, self->registers[BADCTRL_REG_EARLY / 4]);
 	/* Who did not prove that it stopped must not reach memory any more. */
 	command = change_command(self->address, 0, 0);
 	ASSERT_LE(0, command);
