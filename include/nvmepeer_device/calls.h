@@ -20,11 +20,10 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group 
 							  struct nvmepeer_request request,
 							  uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_outcome outcome = { 0, 0, { 0, 0 } };
+	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
+							timeout_ns);
+	struct nvmepeer_outcome outcome = { sent.status, 0, sent.token };
 
-	outcome.status = nvmepeer_send_group(queue, group, !request.bad, &request,
-					     &outcome.token, &deadline);
 	if (request.bad)
 		outcome.status = request.bad;
 	return outcome;
@@ -180,15 +179,12 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group
 							   uint64_t timeout_ns)
 {
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_waiting waiting = { false, false, 0, 0, 0 };
-	struct nvmepeer_outcome outcome = { 0, 0, { 0, 0 } };
-	int status = nvmepeer_send_group(queue, group, !request.bad, &request, &outcome.token,
-					 &deadline);
+	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
+							timeout_ns);
+	int status = request.bad ? request.bad : sent.status;
+	struct nvmepeer_waiting waiting = { !status, false, sent.token.cid, sent.token.ticket, 0 };
+	struct nvmepeer_outcome outcome = { 0, 0, sent.token };
 
-	status = request.bad ? request.bad : status;
-	waiting.waits = !status;
-	waiting.cid = outcome.token.cid;
-	waiting.ticket = outcome.token.ticket;
 	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
 					     nvmepeer_guess_head(queue, group), &deadline);
 	outcome.result = (uint32_t)(waiting.result >> 32);
@@ -208,7 +204,7 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_g
 /**
  * nvmepeer_execute - send a command and wait for it
  *
- * nvmepeer_submit() and nvmepeer_wait() in one; @timeout_ns covers both.
+ * nvmepeer_submit() and nvmepeer_wait() in one; each waits @timeout_ns at most.
  */
 NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 				 const struct nvmepeer_command *command,

@@ -124,16 +124,18 @@ NVMEPEER_FN void nvmepeer_set_prps(const struct nvmepeer_queue *queue, uint32_t 
 				   struct nvmepeer_sqe *entry)
 {
 	uint64_t page = (uint64_t)1 << queue->page_shift;
-	uint64_t first = nvmepeer_dma(queue, command->buffer, command->offset), second = 0;
+	uint64_t first = nvmepeer_dma(queue, command->buffer, command->offset), second;
 	uint64_t in_first = page - (first & (page - 1));
 
+	entry->dword[6] = (uint32_t)first;
+	entry->dword[7] = (uint32_t)(first >> 32);
+	if (bytes <= in_first)
+		return;
 	if (bytes > in_first + page)
 		second = nvmepeer_build_list(queue, cid, command->buffer,
 					     command->offset + in_first, command->offset + bytes);
-	else if (bytes > in_first)
+	else
 		second = nvmepeer_dma(queue, command->buffer, command->offset + in_first);
-	entry->dword[6] = (uint32_t)first;
-	entry->dword[7] = (uint32_t)(first >> 32);
 	entry->dword[8] = (uint32_t)second;
 	entry->dword[9] = (uint32_t)(second >> 32);
 }

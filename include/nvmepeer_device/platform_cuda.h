@@ -23,7 +23,7 @@ NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
  * The b128 type makes the 16 bytes one access; a vector of four would be four.
  * But ptxas (13.0) loads only the words that are used, each by itself, and then
  * the phase tag can be newer than the result: torn once in 10^4 commands under
- * load.  So all words are used, for a rest that hardly ever comes.
+ * load.  So all words are used, for a prefetch that hardly ever comes.
  */
 NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 {
@@ -34,7 +34,7 @@ NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 		     "mov.b128 {%0, %1}, entry;\n\t"
 		     "xor.b64 mix, %0, %1;\n\t"
 		     "setp.eq.u64 never, mix, 0x5bd1e9955bd1e995;\n\t"
-		     "@never nanosleep.u32 0;\n\t}"
+		     "@never prefetch.global.L2 [%2];\n\t}"
 		     : "=&l"(low), "=&l"(high) : "l"(address) : "memory");
 	value[0] = (uint32_t)low;
 	value[1] = (uint32_t)(low >> 32);
@@ -270,13 +270,14 @@ NVMEPEER_FN uint32_t nvmepeer_first_bit(uint32_t bits)
 	return (uint32_t)__ffs((int)bits) - 1;
 }
 
+/* Where the warp runs now: a hint that may change, but costs two instructions. */
 NVMEPEER_FN uint32_t nvmepeer_home(void)
 {
-	uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-	uint32_t block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-	uint32_t warps = (blockDim.x * blockDim.y * blockDim.z + 31) / 32;
+	uint32_t processor, warp;
 
-	return block * warps + thread / 32;
+	asm("mov.u32 %0, %%smid;" : "=r"(processor));
+	asm("mov.u32 %0, %%warpid;" : "=r"(warp));
+	return processor * 64 + warp;
 }
 #endif /* NVMEPEER_PLATFORM_LANES */
 

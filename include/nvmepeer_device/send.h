@@ -39,31 +39,27 @@ NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_
 }
 
 /*
- * One round of sending: as many of the @pending lanes as there is room for,
- * lowest first.  Collective.  Returns the lanes that are still pending.
+ * Sends the first @count of the @pending lanes, which have their cids.
+ * Collective.  Returns the lanes that are still pending.
  */
-NVMEPEER_FN nvmepeer_mask nvmepeer_send_round(const struct nvmepeer_queue *queue,
-					      struct nvmepeer_group group,
-					      nvmepeer_mask pending, bool again,
-					      const struct nvmepeer_request *request,
-					      struct nvmepeer_token *token)
+NVMEPEER_FN nvmepeer_mask nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
+						 struct nvmepeer_group group,
+						 nvmepeer_mask pending, uint32_t count,
+						 const struct nvmepeer_request *request,
+						 struct nvmepeer_token *token)
 {
-	uint32_t count = nvmepeer_reserve(queue, group, pending, again, &token->cid);
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	bool sends = (pending >> group.lane & 1) && rank < count;
+	uint32_t ticket = nvmepeer_take_slots(queue, group, count) + rank;
 	struct nvmepeer_sqe entry;
-	uint32_t ticket;
 
-	if (!count)
-		return pending;
-	ticket = nvmepeer_take_slots(queue, group, count) + rank;
 	if (sends) {
 		token->ticket = ticket;
 		nvmepeer_make_entry(queue, token->cid, request, &entry);
 		nvmepeer_fence_claimed();
 		nvmepeer_store64(&queue->results[token->cid], 0);
 	}
-	if (NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
+	if (!group.single && NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
 	    (queue->flags & NVMEPEER_SQ_REMOTE))
 		nvmepeer_write_turned(queue, group.mask, group.lane, ticket, &entry);
 	else if (sends)
@@ -101,31 +97,63 @@ NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
 	return error;
 }
 
+/* What became of sending, by value for the same reason as requests. */
+struct nvmepeer_sent {
+	int status;
+	struct nvmepeer_token token;
+};
+
+/* Sends the commands of the @pending lanes in rounds.  Collective. */
+NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer_queue *queue,
+							   struct nvmepeer_group group,
+							   nvmepeer_mask pending,
+							   struct nvmepeer_request request,
+							   uint64_t timeout_ns)
+{
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_sent sent = { 0, { NVMEPEER_NO_CID, 0 } };
+	int error = 0;
+
+	while (pending && !error) {
+		uint32_t count = nvmepeer_reserve_some(queue, group, pending, &sent.token.cid);
+
+		if (count)
+			pending = nvmepeer_send_reserved(queue, group, pending, count, &request,
+							 &sent.token);
+		if (pending)
+			error = nvmepeer_wait_for_room(queue, group, &deadline);
+	}
+	if (pending >> group.lane & 1)
+		sent.status = error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
+	return sent;
+}
+
 /*
  * Sends the commands of the lanes that @sends.  Collective.  Returns each
  * lane's own status.
  */
-NVMEPEER_FN int nvmepeer_send_group(const struct nvmepeer_queue *queue,
-				    struct nvmepeer_group group, bool sends,
-				    const struct nvmepeer_request *request,
-				    struct nvmepeer_token *token,
-				    struct nvmepeer_deadline *deadline)
+NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue *queue,
+						     struct nvmepeer_group group, bool sends,
+						     const struct nvmepeer_request *request,
+						     uint64_t timeout_ns)
 {
 	nvmepeer_mask pending = nvmepeer_group_ballot(group, sends);
-	bool again = false;
-	int error = 0;
+	struct nvmepeer_sent sent = { 0, { NVMEPEER_NO_CID, 0 } };
+	uint32_t count = nvmepeer_mask_count(pending), bits = 0, word = 0;
 
-	token->cid = NVMEPEER_NO_CID;
-	token->ticket = 0;
-	while (pending && !error) {
-		pending = nvmepeer_send_round(queue, group, pending, again, request, token);
-		again = true;
-		if (pending)
-			error = nvmepeer_wait_for_room(queue, group, deadline);
-	}
-	if (pending >> group.lane & 1)
-		return error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
-	return NVMEPEER_OK;
+	if (!count)
+		return sent;
+	if (group.lane == group.leader)
+		bits = nvmepeer_reserve_all(queue, count, &word);
+	bits = nvmepeer_group_copy32(group, bits, group.leader);
+	if (!bits)
+		return nvmepeer_send_rounds(queue, group, pending, *request, timeout_ns);
+	word = nvmepeer_group_copy32(group, word, group.leader);
+	if (sends)
+		sent.token.cid = 32 * word +
+			nvmepeer_select_bit(bits, nvmepeer_rank(pending, group.lane));
+	nvmepeer_send_reserved(queue, group, pending, count, request, &sent.token);
+	return sent;
 }
 
 #endif /* NVMEPEER_DEVICE_SEND_H */

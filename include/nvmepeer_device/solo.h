@@ -67,7 +67,8 @@ NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint
 
 	if (sends)
 		nvmepeer_make_entry(queue, rank, request, &entry);
-	if (NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES && (queue->flags & NVMEPEER_SQ_REMOTE))
+	if (!solo->group.single && NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
+	    (queue->flags & NVMEPEER_SQ_REMOTE))
 		nvmepeer_write_turned(queue, solo->group.mask, solo->group.lane,
 				      solo->tail + rank, &entry);
 	else if (sends)

@@ -7,7 +7,8 @@
  * pair), atomics in brackets, each done once for the group by one lane:
  *
  *	reserve	credits [add] and cids [exchange of a word of 32], both at once;
- *		what cannot be had now is left for the next round
+ *		if that does not give all, by looking first, for as many lanes
+ *		as possible
  *	slots	[add] tickets and inside += n: n slots in a row
  *	write	each lane stores its entry, 4 x 16 bytes
  *	fence	one fence_publish: data and entries before the doorbell
@@ -43,33 +44,6 @@ NVMEPEER_FN uint32_t nvmepeer_lowest_bits(uint32_t bits, uint32_t count)
 	return bits & (((uint32_t)1 << nvmepeer_select_bit(bits, count)) - 1);
 }
 
-/*
- * One lane takes credits for up to @want commands; returns for how many.  At
- * the first try it takes first and looks then, which is faster; a group that
- * was refused looks first, so that crowds do not hide credits from each other.
- */
-NVMEPEER_FN uint32_t nvmepeer_take_credits(const struct nvmepeer_queue *queue, uint32_t want,
-					   bool again)
-{
-	uint32_t *credits = &queue->state->credits;
-	uint32_t have;
-
-	if (again) {
-		uint32_t take;
-
-		have = nvmepeer_load32(credits);
-		take = (int32_t)have <= 0 ? 0 : have < want ? have : want;
-		return take && nvmepeer_compare_exchange32(credits, have, have - take) == have ?
-		       take : 0;
-	}
-	have = nvmepeer_add32(credits, 0 - want);
-	if ((int32_t)have >= (int32_t)want)
-		return want;
-	have = (int32_t)have < 0 ? 0 : have;
-	nvmepeer_add32(credits, want - have);
-	return have;
-}
-
 /* Which word of free cids a group tries first: groups of one queue pair differ. */
 NVMEPEER_FN uint32_t nvmepeer_first_word(const struct nvmepeer_queue *queue)
 {
@@ -77,33 +51,77 @@ NVMEPEER_FN uint32_t nvmepeer_first_word(const struct nvmepeer_queue *queue)
 }
 
 /*
- * Takes credits and as many cids.  Collective; @pending are the lanes that want
- * one, @again that they were refused before.  A lane that got one has its cid
- * in @cid.  Returns how many lanes, lowest first, got one.
+ * The usual case: credits for all of @want and cids for all of them in one of
+ * a few words.  One lane.  Both are taken first and looked at then.  Returns
+ * the cids as bits of @word, or 0 with nothing taken.
  */
-NVMEPEER_FN uint32_t nvmepeer_reserve(const struct nvmepeer_queue *queue,
-				      struct nvmepeer_group group, nvmepeer_mask pending,
-				      bool again, uint32_t *cid)
+NVMEPEER_FN uint32_t nvmepeer_reserve_all(const struct nvmepeer_queue *queue, uint32_t want,
+					  uint32_t *word)
 {
-	uint32_t want = nvmepeer_mask_count(pending);
+	uint32_t bits, have;
+
+	*word = nvmepeer_first_word(queue);
+	bits = nvmepeer_exchange32(&queue->free_cids[*word], 0);
+	have = nvmepeer_add32(&queue->state->credits, 0 - want);
+	for (uint32_t tries = 0; (int32_t)have >= (int32_t)want; tries++) {
+		uint32_t found = nvmepeer_count_bits(bits), take = bits;
+
+		if (found > want)
+			take = nvmepeer_lowest_bits(bits, want);
+		if (found >= want && take == bits)
+			return take;
+		if (bits)
+			nvmepeer_or32(&queue->free_cids[*word],
+				      found >= want ? bits & ~take : bits);
+		if (found >= want)
+			return take;
+		if (tries == 4)
+			break;
+		*word = (*word + 1) & queue->cid_words_mask;
+		bits = nvmepeer_exchange32(&queue->free_cids[*word], 0);
+	}
+	if ((int32_t)have < (int32_t)want && bits)
+		nvmepeer_or32(&queue->free_cids[*word], bits);
+	nvmepeer_add32(&queue->state->credits, want);
+	return 0;
+}
+
+/*
+ * One lane takes credits for up to @want commands, looking first, so that
+ * crowds do not hide credits from each other.  Returns for how many.
+ */
+NVMEPEER_FN uint32_t nvmepeer_take_credits(const struct nvmepeer_queue *queue, uint32_t want)
+{
+	uint32_t *credits = &queue->state->credits;
+	uint32_t have = nvmepeer_load32(credits);
+	uint32_t take = (int32_t)have <= 0 ? 0 : have < want ? have : want;
+
+	if (take && nvmepeer_compare_exchange32(credits, have, have - take) != have)
+		return 0;
+	return take;
+}
+
+/*
+ * The slow case: as many of the @pending lanes as there are credits for, with
+ * cids from wherever they are free.  Collective.  A lane that got one has its
+ * cid in @cid.  Returns how many lanes, lowest first, got one.
+ */
+NVMEPEER_FN uint32_t nvmepeer_reserve_some(const struct nvmepeer_queue *queue,
+					   struct nvmepeer_group group, nvmepeer_mask pending,
+					   uint32_t *cid)
+{
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
-	uint32_t word = nvmepeer_first_word(queue);
-	uint32_t limit = 0, have = 0, bits = 0;
+	uint32_t word = nvmepeer_first_word(queue), limit = 0, have = 0;
 	bool leads = group.lane == group.leader, wants = pending >> group.lane & 1;
 
-	if (leads) {
-		if (!again)
-			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
-		limit = nvmepeer_take_credits(queue, want, again);
-		if (again && limit)
-			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
-	}
+	if (leads)
+		limit = nvmepeer_take_credits(queue, nvmepeer_mask_count(pending));
 	limit = nvmepeer_group_copy32(group, limit, group.leader);
-	if (again && !limit)
-		return 0;
-	for (uint32_t tries = 0;; ) {
-		uint32_t found, take;
+	for (uint32_t tries = 0; have < limit && tries <= queue->cid_words_mask; tries++) {
+		uint32_t bits = 0, found, take;
 
+		if (leads)
+			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
 		bits = nvmepeer_group_copy32(group, bits, group.leader);
 		found = nvmepeer_count_bits(bits);
 		take = found < limit - have ? found : limit - have;
@@ -113,11 +131,7 @@ NVMEPEER_FN uint32_t nvmepeer_reserve(const struct nvmepeer_queue *queue,
 			nvmepeer_or32(&queue->free_cids[word],
 				      bits & ~nvmepeer_lowest_bits(bits, take));
 		have += take;
-		if (have == limit || tries++ == queue->cid_words_mask)
-			break;
 		word = (word + 1) & queue->cid_words_mask;
-		if (leads)
-			bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
 	}
 	if (leads && have < limit)
 		nvmepeer_add32(&queue->state->credits, limit - have);

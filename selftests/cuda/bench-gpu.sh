@@ -41,7 +41,7 @@ say() { echo "bench-gpu: $*" >&2; }
 if [ "$build" = 1 ]; then
 	command -v nvcc >/dev/null || { say "no nvcc in PATH: install the CUDA toolkit"; exit 2; }
 	say "building in $programs"
-	make -s -C "$here" OUT="$programs" all
+	make -s -j "$processors" -C "$here" OUT="$programs" all
 fi
 
 # run SECONDS PROGRAM ARGUMENT...: a program's lines go to the results.
@@ -66,8 +66,8 @@ grep -E '^(not )?ok|^#' "$programs/data.ktap" >&2 || true
 
 say "one thread"
 for mode in bell raw shared solo; do
-	run 30 bench-1024 name="one_$mode" mode=$mode sms=1 threads=1 queues=1
-	run 30 bench-1024 name="host_one_$mode" mode=$mode sms=1 threads=1 queues=1 \
+	run 30 bench-1 name="one_$mode" mode=$mode sms=1 threads=1 queues=1
+	run 30 bench-1 name="host_one_$mode" mode=$mode sms=1 threads=1 queues=1 \
 		place=host ctrl=host ctrlthreads=1
 done
 
@@ -95,11 +95,11 @@ for queues in 1 2 4 8 16 32 64 128; do
 	run 60 bench-1024 name="queues_$queues" sms=16 queues=$queues
 done
 for sms in 1 2 4 8 16 32 64; do
-	run 30 bench-1024 name="threads_$((sms))K" sms=$sms queues=128
+	run 30 bench-1024 name="threads_$((sms))K" sms=$sms queues=128 depth=4096
 done
-run 30 bench-2048 name=threads_128K sms=64 threads=2048 queues=128
-run 30 bench-2048 name=threads_256K sms=128 threads=2048 queues=128 ctrlsms=4
-run 60 bench-2048 name=threads_256K_q8 sms=120 threads=2048 queues=8 ctrlsms=8
+run 30 bench-2048 name=threads_128K sms=64 threads=2048 queues=128 depth=4096
+run 30 bench-2048 name=threads_256K sms=128 threads=2048 queues=128 depth=4096 ctrlsms=4
+run 60 bench-2048 name=threads_240K_q8 sms=120 threads=2048 queues=8 ctrlsms=8
 
 say "10^10 commands, every result checked"
 saved=$repeat
@@ -166,8 +166,9 @@ END {
 	timed("  solo over bare word (ratio)", us["host_one_solo"] / (ns["ping"] / 1000), "", 0)
 	for (q = 1; q <= 128; q *= 2) rated("16 SMs, " q " queues", "queues_" q, 0)
 	for (t = 1; t <= 256; t *= 2) rated(t " K threads, 128 queues", "threads_" t "K", 0)
-	rated("240 K threads, 8 queues", "threads_256K_q8", 0)
+	rated("240 K threads, 8 queues of 1024", "threads_240K_q8", 0)
 	rated("10^10 commands, results checked", "ten_billion", 0)
-	printf "registers of the client kernel: %s (1024 threads an SM), %s (2048)\n", regs["sm1"], regs["sm1_full"]
+	printf "registers of the client kernel: %s unlimited, %s (1024 threads an SM), %s (2048)\n",
+	       regs["one_shared"], regs["sm1"], regs["sm1_full"]
 	exit failed ? 2 : missed ? 1 : 0
 }' "$results"

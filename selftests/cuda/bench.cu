@@ -35,7 +35,7 @@
 		}								\
 	} while (0)
 
-enum { MAX_QUEUES = 128, BLOCK = 1024 };
+enum { MAX_QUEUES = 128, BLOCK = BENCH_BLOCK };
 
 struct options {
 	std::string name = "case";

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * compile.c: uses every call of the device library once, so that a compiler
  * that takes this file takes the header.  C11, CUDA or HIP.

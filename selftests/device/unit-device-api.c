@@ -115,7 +115,8 @@ static bool sizes(struct rig *rig)
 	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
 		for (uint64_t offset = 0; offset < 4096; offset += 1364)
 			if (!round_trip(rig, offset, bytes[i])) {
-				printf("# %u bytes at %llu\n", bytes[i], (unsigned long long)offset);
+				printf("# %u bytes at %llu\n", bytes[i],
+				       (unsigned long long)offset);
 				good = false;
 			}
 	return good;
@@ -233,8 +234,9 @@ static bool gather(struct rig *rig)
 	fill(rig->out_memory, BYTES, 123);
 	good = !nvmepeer_write(queue, &rig->out, 0, 0, 8000);
 	for (uint32_t i = 0; i < 300; i++)
-		pieces[i] = (struct nvmepeer_piece){ (i * 7919ull % 5000) * 16,
-						     (uintptr_t)got + i * 512, 256 + i % 16 * 16, 0 };
+		pieces[i] = (struct nvmepeer_piece){
+			(i * 7919ull % 5000) * 16, (uintptr_t)got + i * 512, 256 + i % 16 * 16, 0
+		};
 	served = rig->bench->controller.completed;
 	good = good && !nvmepeer_block_gather(queue, &table, &staging, pieces, 300);
 	for (uint32_t i = 0; good && i < 300; i++)

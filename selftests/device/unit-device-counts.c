@@ -78,7 +78,9 @@ static bool measure(void (*main)(void *), uint32_t lanes)
 	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
 		abort();
 	good = machine_run() && !bad && !bench->controller.errors;
-	if (!good) printf("# stuck %d bad %u %s\n", machine.stuck, bad, bench->controller.error ? bench->controller.error : "");
+	if (!good)
+		printf("# stuck %d bad %u %s\n", machine.stuck, bad,
+		       bench->controller.error ? bench->controller.error : "");
 	cost = machine.counts;
 	cost.atomics -= before.atomics;
 	cost.doorbells -= before.doorbells;

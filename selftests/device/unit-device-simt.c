@@ -122,7 +122,8 @@ static bool run_once(const struct shape *shape, uint32_t seed, bool quiet)
 	machine.seed = seed * 2654435761u + 1;
 	for (uint32_t warp = 0; warp < shape->warps; warp++)
 		for (uint32_t lane = 0; lane < LANES; lane++)
-			machine_add(shape->main, (void *)(uintptr_t)(warp * LANES + lane), warp, lane);
+			machine_add(shape->main, (void *)(uintptr_t)(warp * LANES + lane), warp,
+				    lane);
 	machine_add(controller_main, NULL, WARPS, 0);
 	/* The state is made while the machine stands still. */
 	machine.preemptions = 0;
