@@ -8,11 +8,12 @@ np_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 np_cache=${NVME_PEER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nvme-peer}
 np_tree=$np_cache/trixie
 np_all_kernels=(6.1 6.12 7)
-np_started=${np_started:-$SECONDS}
+# When the first of our scripts began: those it calls go on with its clock.
+export NP_STARTED=${NP_STARTED:-$EPOCHSECONDS}
 
 # Say where we are: elapsed time first, so a silent minute can be placed.
 np_say() {
-	printf '[%4ds] %s\n' $((SECONDS - np_started)) "$*"
+	printf '[%4ds] %s\n' $((EPOCHSECONDS - NP_STARTED)) "$*"
 }
 
 np_die() {

@@ -133,4 +133,4 @@ if [[ $tree_only == no ]]; then
 fi
 [[ $lint == no ]] || need_lint
 # Only a set-up that took time is worth a line.
-((SECONDS - np_started < 3)) || np_say "set-up: complete after $((SECONDS - np_started)) s, in $np_cache"
+((SECONDS < 3)) || np_say "set-up: complete after $SECONDS s, in $np_cache"
