@@ -4,6 +4,7 @@
  * disk in memory, a thread each.
  */
 #include <pthread.h>
+#include <stdlib.h>
 
 #include "../device/controller.h"
 #include "data_host.h"
@@ -19,6 +20,8 @@ struct data_controller *data_controller_new(struct data_rings *rings, uint32_t e
 {
 	struct data_controller *data = calloc(1, sizeof(*data));
 
+	if (!data)
+		abort();
 	controller_init(&data->controller, entries, entries, blocks);
 	data->controller.order = CONTROLLER_SHUFFLED;
 	rings->sq = data->controller.sq;

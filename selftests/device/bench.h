@@ -52,6 +52,8 @@ static inline struct bench *bench_new(uint32_t entries, uint32_t cq_entries)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));
 
+	if (!bench)
+		abort();
 	controller_init(&bench->controller, entries, cq_entries, 16384);
 	bench_geometry(bench);
 	return bench;

@@ -58,6 +58,8 @@ static struct rig *rig_new(void)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
+	if (!rig)
+		abort();
 	rig->bench = bench_new(16, 16);
 	rig->bench->geometry.timeout_ns = 20000000000u;
 	rig->status = bench_memory(4096, 4096);

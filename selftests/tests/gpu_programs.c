@@ -60,6 +60,7 @@ TEST_F(programs, a_wrong_word_is_found)
 	struct softgpu_result result;
 	uint64_t *bytes = aligned_alloc(NP_PAGE, NP_PAGE);
 
+	ASSERT_NE(NULL, bytes);
 	ASSERT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_WRITE, 4, &result));
 	ASSERT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_VERIFY, 4, &result));
 	ASSERT_EQ(0, np_disk_read(self->disk, bytes, NP_BLOCK, block * NP_BLOCK));

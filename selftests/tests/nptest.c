@@ -93,7 +93,7 @@ bool np_bound(const char *address)
 	if (length < 0)
 		return false;
 	target[length] = '\0';
-	return strstr(target, "/nvme-peer") != NULL;
+	return !!strstr(target, "/nvme-peer");
 }
 
 int np_unbind(const char *address)

@@ -168,7 +168,10 @@ TEST_F(passthru, admin_identify_and_result)
 		.data_len = NP_PAGE,
 		.cdw10 = 1,
 	};
-	struct nvme_passthru_cmd64 cmd64 = { .opcode = ADMIN_GET_FEATURES, .cdw10 = FEATURE_QUEUES };
+	struct nvme_passthru_cmd64 cmd64 = {
+		.opcode = ADMIN_GET_FEATURES,
+		.cdw10 = FEATURE_QUEUES,
+	};
 
 	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
 	EXPECT_EQ(0, memcmp("np0 ", self->back + 4, 4));

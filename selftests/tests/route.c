@@ -70,7 +70,7 @@ static bool topology_is(const char *name)
 	if (np_read_file("/proc/cmdline", line, sizeof(line) - 1))
 		return false;
 	line[strcspn(line, "\n")] = ' ';
-	return strstr(line, word) != NULL;
+	return !!strstr(line, word);
 }
 
 TEST_F(route, to_the_gpu_is_what_the_topology_gives)

@@ -364,7 +364,8 @@ enum nvme_peer_export {
 };
 
 /* nvme_peer_qp_export.flags */
-#define NVME_PEER_EXPORT_ALLOW_STATIC	(1U << 0)	/* doorbells: admit importers that cannot be told to let go */
+/* Doorbells: admit importers that cannot be told to let go. */
+#define NVME_PEER_EXPORT_ALLOW_STATIC	(1U << 0)
 
 /**
  * struct nvme_peer_qp_export - ioctl(NVME_PEER_QP_EXPORT), queue pair file

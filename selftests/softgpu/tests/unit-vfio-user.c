@@ -352,6 +352,8 @@ static void connect_client(struct vfu *vfu, pthread_t *server, int *client)
 	struct serving *serving = malloc(sizeof(*serving));
 	int pair[2];
 
+	if (!serving)
+		abort();
 	socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
 	*client = pair[0];
 	serving->vfu = vfu;
