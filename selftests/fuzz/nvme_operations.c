@@ -204,7 +204,7 @@ static void uring(struct fuzz_thread *thread)
 	uint32_t flags = ring_flags(thread);
 	uint32_t count = 1 + fuzz_below(thread, 6);
 	bool admin = fuzz_one_in(thread, 4);
-	struct io_uring_sqe *sqe, spare[2];
+	struct io_uring_sqe *sqe, spare[2] = { 0 };
 	struct fuzz_resource file;
 	struct io_uring_cqe *cqe;
 	struct io_uring ring;

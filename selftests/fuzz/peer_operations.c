@@ -118,7 +118,7 @@ static void release(struct fuzz_thread *thread)
 
 static void table(struct fuzz_thread *thread)
 {
-	uint64_t addresses[MOST_PAGES];
+	uint64_t addresses[MOST_PAGES] = { 0 };
 	struct nvme_peer_buf_table argument = { .size = sizeof(argument) };
 	struct fuzz_resource handle;
 	int ret;
