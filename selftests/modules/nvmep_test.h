@@ -112,6 +112,7 @@ struct nvmep_test_importer {
  * @pages: in: 1 to 1024
  * @flags: in: NVMEP_TEST_*
  * @fd: out: the dma-buf, may be mapped
+ * @reserved: ignored
  */
 struct nvmep_test_export {
 	__u32 pages;
@@ -141,6 +142,7 @@ struct nvmep_test_move {
  * @provider: in: PCI address of the function whose memory it is
  * @client: in: PCI address of the function that is to reach it
  * @distance: out: negative if it cannot be reached
+ * @reserved: ignored
  *
  * EOPNOTSUPP: the kernel has no CONFIG_PCI_P2PDMA.
  */

@@ -154,16 +154,6 @@ TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
 				   self->part.fd, 0));
 }
 
-static bool maps(size_t length, int prot, int flags, int fd, off_t offset)
-{
-	void *map = mmap(NULL, length, prot, flags, fd, offset);
-
-	if (map == MAP_FAILED)
-		return false;
-	munmap(map, length);
-	return true;
-}
-
 /* A private or a too long mapping would show something that is not the ring. */
 TEST_F(export, wrong_mappings_are_refused)
 {
