@@ -36,5 +36,9 @@ check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --o
 check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
 check "CUDA sm_90, nvcc" nvcc nvcc -arch=sm_90 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
 check "CUDA sm_75, nvcc" nvcc nvcc -arch=sm_75 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
+for example in minimal kv_gather; do
+	check "examples/$example.cu, nvcc" nvcc nvcc -arch=sm_90 -I../../include -I../../include/uapi \
+		-I../../lib/cuda -cubin -o /dev/null "../../examples/$example.cu"
+done
 echo "1..$count"
 exit $((failures != 0))

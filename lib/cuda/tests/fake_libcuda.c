@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * fake_libcuda.c: a libcuda without a GPU, for unit-cuda.  FAKE_CUDA_FAIL names
+ * a call and the error it gives: "cuMemHostRegister_v2=800".
+ */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the calls leave behind, for the test to look at. */
+unsigned int fake_register_flags;
+int fake_contexts, fake_allocations, fake_registrations;
+
+static int result_of(const char *call)
+{
+	const char *fail = getenv("FAKE_CUDA_FAIL");
+	size_t length = strlen(call);
+
+	if (!fail || strncmp(fail, call, length) || fail[length] != '=')
+		return 0;
+	return atoi(fail + length + 1);
+}
+
+#define FAKE(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
+
+FAKE(cuInit, unsigned int flags)
+{
+	(void)flags;
+	return result_of("cuInit");
+}
+
+FAKE(cuDeviceGet, int *device, int number)
+{
+	*device = number;
+	return number ? 101 : 0;
+}
+
+FAKE(cuDeviceGetAttribute, int *value, int attribute, int device)
+{
+	(void)device;
+	*value = attribute == 124 && !result_of("cuMemGetHandleForAddressRange");
+	return 0;
+}
+
+FAKE(cuDevicePrimaryCtxRetain, void **context, int device)
+{
+	(void)device;
+	*context = &fake_contexts;
+	return result_of("cuDevicePrimaryCtxRetain");
+}
+
+FAKE(cuDevicePrimaryCtxRelease_v2, int device)
+{
+	return device;
+}
+
+FAKE(cuCtxPushCurrent_v2, void *context)
+{
+	(void)context;
+	fake_contexts++;
+	return 0;
+}
+
+FAKE(cuCtxPopCurrent_v2, void **context)
+{
+	*context = NULL;
+	fake_contexts--;
+	return 0;
+}
+
+FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
+{
+	if (result_of("cuMemAlloc_v2"))
+		return result_of("cuMemAlloc_v2");
+	*address = (uintptr_t)malloc(bytes);
+	fake_allocations++;
+	return 0;
+}
+
+FAKE(cuMemFree_v2, uint64_t address)
+{
+	free((void *)(uintptr_t)address);
+	fake_allocations--;
+	return 0;
+}
+
+FAKE(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
+{
+	if (!result_of("cuMemsetD8_v2"))
+		memset((void *)(uintptr_t)address, value, bytes);
+	return result_of("cuMemsetD8_v2");
+}
+
+FAKE(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t bytes)
+{
+	memcpy((void *)(uintptr_t)to, from, bytes);
+	return result_of("cuMemcpyHtoD_v2");
+}
+
+FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
+{
+	(void)start;
+	(void)bytes;
+	fake_register_flags = flags;
+	if (!result_of("cuMemHostRegister_v2"))
+		fake_registrations++;
+	return result_of("cuMemHostRegister_v2");
+}
+
+FAKE(cuMemHostUnregister, void *start)
+{
+	(void)start;
+	fake_registrations--;
+	return 0;
+}
+
+FAKE(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int flags)
+{
+	(void)flags;
+	*address = (uintptr_t)start;
+	return result_of("cuMemHostGetDevicePointer_v2");
+}
+
+FAKE(cuPointerSetAttribute, const void *value, int attribute, uint64_t address)
+{
+	(void)value;
+	(void)attribute;
+	(void)address;
+	return 0;
+}
+
+#ifndef FAKE_OLD
+FAKE(cuMemGetHandleForAddressRange, void *handle, uint64_t address, size_t bytes, int type,
+     unsigned long long flags)
+{
+	(void)address;
+	(void)bytes;
+	(void)type;
+	(void)flags;
+	*(int *)handle = 77;
+	return result_of("cuMemGetHandleForAddressRange");
+}
+#endif
+
+FAKE(cuGetErrorName, int error, const char **name)
+{
+	static char text[32];
+
+	snprintf(text, sizeof(text), "CUDA_ERROR_%d", error);
+	*name = text;
+	return 0;
+}
