@@ -63,6 +63,7 @@ struct run_setup {
 	uint32_t iterations;
 	uint32_t gpu_controller;
 	nvmepeer_buffer buffer;
+	nvmepeer_queue first;		/* for clients with one queue pair */
 };
 
 __constant__ nvmepeer_queue const_queues[MAX_QUEUES];
@@ -165,8 +166,12 @@ template <int MODE>
 static __device__ void client(const run_setup &setup, run_state *state, uint32_t first_thread)
 {
 	uint32_t thread = first_thread + threadIdx.x, bad = 0;
-	uint32_t which = thread / 32 % setup.queues;
-	const nvmepeer_queue *queue = &const_queues[which];
+#if BENCH_BLOCK < 1024
+	/* Built for a thread alone: its handle is a kernel parameter. */
+	const nvmepeer_queue *queue = &setup.first;
+#else
+	const nvmepeer_queue *queue = &const_queues[thread / 32 % setup.queues];
+#endif
 
 	if (threadIdx.x < setup.threads || setup.threads >= BLOCK)
 		bad = client_loop<MODE>(setup, queue, thread);
@@ -319,6 +324,7 @@ void bench::build()
 				 option.queues * sizeof(nvmepeer_queue)));
 	CHECK(cudaMemcpy(device_null_queues, null_queues.data(),
 			 option.queues * sizeof(null_queue), cudaMemcpyHostToDevice));
+	setup.first = queues[0];
 	setup.sms = option.sms;
 	setup.threads = option.threads;
 	setup.queues = option.queues;
