@@ -145,9 +145,12 @@ static int upload_state(struct nvmepeer_cuda_peer *peer, const struct nvmepeer_g
 		return cuda_fail(-ENOMEM, "out of memory");
 	memset(state, 0, bytes);
 	here.state = (uintptr_t)state;
-	nvmepeer_queue_open(&queue, &here);
-	nvmepeer_queue_reset(&queue);
-	error = nvmepeer_cuda_upload(peer->cuda, geometry->state, state, bytes);
+	if (nvmepeer_queue_open(&queue, &here)) {
+		error = cuda_fail(-EINVAL, "the queue pair has a geometry the device library refuses");
+	} else {
+		nvmepeer_queue_reset(&queue);
+		error = nvmepeer_cuda_upload(peer->cuda, geometry->state, state, bytes);
+	}
 	free(state);
 	return error;
 }
