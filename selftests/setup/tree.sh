@@ -9,7 +9,7 @@ tree_packages=(
 	qemu-system-x86 busybox-static erofs-utils cpio xz-utils patch
 	kmod pahole fdisk e2fsprogs fio nvme-cli strace procps pciutils util-linux mount
 )
-lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools shellcheck valgrind codespell)
+lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell)
 
 # Left out of every package: nobody reads manuals in a guest.
 tree_excludes=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/usr/share/info/*')
