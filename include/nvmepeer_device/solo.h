@@ -167,6 +167,44 @@ NVMEPEER_FN int nvmepeer_solo_group(struct nvmepeer_group group, struct nvmepeer
 	return request.bad ? request.bad : command ? known.broken : NVMEPEER_OK;
 }
 
+/*
+ * nvmepeer_solo_group() for one lane, which needs no ranks, no exchange and no
+ * rounds: the path whose every instruction shows in a command's latency.
+ */
+NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
+				     const struct nvmepeer_command *command, uint32_t *result,
+				     uint64_t timeout_ns)
+{
+	const struct nvmepeer_queue *queue = solo->queue;
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_solo known;
+	struct nvmepeer_sqe entry;
+	uint32_t done[4];
+	uint64_t bytes;
+	int bad;
+
+	if (!command || solo->broken)
+		return command ? solo->broken : NVMEPEER_OK;
+	bad = nvmepeer_command_check(queue, command, &bytes);
+	if (bad)
+		return bad;
+	nvmepeer_encode(queue, 0, command, bytes, &entry);
+	nvmepeer_write_entry(queue, solo->tail++, &entry);
+	nvmepeer_fence_publish();
+	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);
+	known = *solo;
+	known.group.single = true;
+	solo->broken = nvmepeer_solo_wait(&known, 0, 1, done, &deadline);
+	if (solo->broken)
+		return solo->broken;
+	nvmepeer_believe(queue);
+	solo->head++;
+	nvmepeer_doorbell_store(queue->cq_doorbell, solo->head & queue->cq_mask);
+	if (result)
+		*result = done[0];
+	return (int)nvmepeer_cqe_status(done);
+}
+
 /**
  * nvmepeer_solo_execute - send the lanes' commands and wait for all of them
  * @solo: from nvmepeer_solo_open()
@@ -182,6 +220,8 @@ NVMEPEER_FN int nvmepeer_solo_execute(struct nvmepeer_solo *solo,
 				      const struct nvmepeer_command *command,
 				      uint32_t *result, uint64_t timeout_ns)
 {
+	if (solo->group.single)
+		return nvmepeer_solo_single(solo, command, result, timeout_ns);
 	return NVMEPEER_BY_GROUP(solo->group, nvmepeer_solo_group, nvmepeer_solo_group, solo,
 				 command, result, timeout_ns);
 }
