@@ -191,7 +191,7 @@ static int open_parts(struct nvmepeer_cuda_peer *peer, const struct nvmepeer_ns_
 					      .list_bytes = LIST_BYTES };
 	struct layout layout = layout_of(&geometry, data_bytes);
 	struct nvme_peer_info info;
-	uint64_t doorbell;
+	uint64_t doorbell = 0;
 	int error = nvmepeer_info(peer->ctrl, &info);
 
 	if (error)
