@@ -227,9 +227,13 @@ static void open_controller(struct fuzz_thread *thread)
 
 static void close_any(struct fuzz_thread *thread)
 {
+	enum fuzz_kind kind = (enum fuzz_kind)fuzz_below(thread, FUZZ_KINDS);
 	struct fuzz_resource resource;
 
-	if (fuzz_take(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_KINDS), &resource))
+	/* Without rights no node opens again, and the rest would try nothing. */
+	if (!thread->rights->privileged && (kind <= FUZZ_DISK || kind == FUZZ_BUFFER))
+		return;
+	if (fuzz_take(thread, kind, &resource))
 		fuzz_drop(&resource);
 }
 
