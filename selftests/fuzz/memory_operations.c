@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -82,17 +83,19 @@ static void reshape(struct fuzz_thread *thread)
 static __thread sigjmp_buf store_failed;
 static __thread volatile sig_atomic_t storing;
 
-static void store_signal(int number)
+static void store_signal(int number, siginfo_t *info, void *context)
 {
+	(void)context;
 	if (storing)
 		siglongjmp(store_failed, number);
-	/* A mistake of the fuzzer's own: back to it, to die of it. */
+	/* A mistake of the fuzzer's own: say where, and back to it to die of it. */
+	dprintf(STDOUT_FILENO, "# signal %d at %p\n", number, info->si_addr);
 	signal(number, SIG_DFL);
 }
 
 void fuzz_signals_init(void)
 {
-	struct sigaction catch = { .sa_handler = store_signal };
+	struct sigaction catch = { .sa_sigaction = store_signal, .sa_flags = SA_SIGINFO };
 
 	sigaction(SIGBUS, &catch, NULL);
 	sigaction(SIGSEGV, &catch, NULL);
