@@ -603,14 +603,31 @@ static struct nvmep_mmap *nvmep_mmap_begin(struct nvmep_export *export,
 }
 
 /*
+ * Installs every PTE at once.  Not by io_remap_pfn_range(): for a whole VMA that
+ * has x86 keep a record of the range's memory type until 6.12, and a process
+ * that exits while its mapping is being zapped races for it and warns.
+ */
+static int nvmep_insert_doorbell(const struct nvmep_export *export,
+				 struct vm_area_struct *vma)
+{
+	unsigned long pfn = (nvmep_export_phys(export) >> PAGE_SHIFT) +
+			    vma->vm_pgoff;
+	unsigned long address;
+
+	for (address = vma->vm_start; address < vma->vm_end;
+	     address += PAGE_SIZE, pfn++)
+		if (vmf_insert_pfn(vma, address, pfn) != VM_FAULT_NOPAGE)
+			return -ENOMEM;
+	return 0;
+}
+
+/*
  * VM_DONTCOPY: a child shall not inherit power over the controller by a fork()
  * that its parent made for something else.
  */
 static int nvmep_mmap_doorbell(struct nvmep_export *export,
 			       struct vm_area_struct *vma)
 {
-	unsigned long pfn = (nvmep_export_phys(export) >> PAGE_SHIFT) +
-			    vma->vm_pgoff;
 	struct nvmep_mmap *map;
 	int err;
 
@@ -621,9 +638,7 @@ static int nvmep_mmap_doorbell(struct nvmep_export *export,
 	nvmep_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND |
 				VM_DONTDUMP | VM_DONTCOPY);
 	vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	err = io_remap_pfn_range(vma, vma->vm_start, pfn,
-				 vma->vm_end - vma->vm_start,
-				 vma->vm_page_prot);
+	err = nvmep_insert_doorbell(export, vma);
 	if (err) {
 		nvmep_mmap_put(map);
 		return err;
