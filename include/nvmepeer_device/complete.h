@@ -140,8 +140,9 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 		return 0;
 	}
 	nvmepeer_cq_load(queue->cq + (uint64_t)((first + rank) & queue->cq_mask) * 16, entry);
-	run = nvmepeer_run(group.mask, nvmepeer_group_ballot(group,
-				nvmepeer_cqe_phase(entry) == nvmepeer_phase_at(queue, first + rank)));
+	run = nvmepeer_run(group.mask,
+			   nvmepeer_group_ballot(group, nvmepeer_cqe_phase(entry) ==
+						 nvmepeer_phase_at(queue, first + rank)));
 	if (run && group.lane == group.leader && seen == first)
 		seen = nvmepeer_compare_exchange32(&queue->state->head, first, first + run);
 	seen = nvmepeer_group_copy32(group, seen, group.leader);
