@@ -577,8 +577,10 @@ const struct scenario scenarios[] = {
 	  .may_die = true },
 	{ "unbind (workers)", FAULT_WORKERS, make_busy, unbind_controller, .must_succeed = true,
 	  .may_die = true },
-	{ "bind", FAULT_CALLER, unbind_controller, bind_controller, .may_die = true },
-	{ "bind (workers)", FAULT_WORKERS, unbind_controller, bind_controller, .may_die = true },
+	{ "bind", FAULT_CALLER, unbind_controller, bind_controller, .may_die = true,
+	  .costly = true },
+	{ "bind (workers)", FAULT_WORKERS, unbind_controller, bind_controller, .may_die = true,
+	  .costly = true },
 };
 
 const unsigned int scenario_count = sizeof(scenarios) / sizeof(scenarios[0]);
