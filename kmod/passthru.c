@@ -119,9 +119,37 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 	return rq;
 }
 
-static int nvmep_user_map(const struct nvmep_passthru *from,
-			  const struct nvmep_user_command *command,
-			  struct request *rq)
+/**
+ * nvmep_user_mapped() - check that a command keeps to the data that was mapped
+ * @from: node
+ * @command: command
+ * @rq: its request, with the data mapped
+ *
+ * Return: 0, or as nvmep_command_check_length(); the data is unmapped then.
+ */
+int nvmep_user_mapped(const struct nvmep_passthru *from,
+		      const struct nvmep_user_command *command,
+		      struct request *rq)
+{
+	int ret = nvmep_command_check_length(from, command,
+					     blk_rq_payload_bytes(rq));
+
+	if (ret)
+		blk_rq_unmap_user(rq->bio);
+	return ret;
+}
+
+/**
+ * nvmep_user_map() - map a command's data from the caller's memory
+ * @from: node
+ * @command: command
+ * @rq: its request
+ *
+ * Return: 0 or a negative error code; nothing is mapped then.
+ */
+int nvmep_user_map(const struct nvmep_passthru *from,
+		   const struct nvmep_user_command *command,
+		   struct request *rq)
 {
 	int ret = 0;
 
@@ -131,13 +159,7 @@ static int nvmep_user_map(const struct nvmep_passthru *from,
 					 command->length, GFP_KERNEL,
 					 command->vector, 0, false,
 					 rq_data_dir(rq));
-	if (ret)
-		return ret;
-	ret = nvmep_command_check_length(from, command,
-					 blk_rq_payload_bytes(rq));
-	if (ret)
-		blk_rq_unmap_user(rq->bio);
-	return ret;
+	return ret ? ret : nvmep_user_mapped(from, command, rq);
 }
 
 static int nvmep_user_run(const struct nvmep_passthru *from,

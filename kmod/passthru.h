@@ -76,6 +76,12 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 				   blk_mq_req_flags_t flags);
 int nvmep_user_execute(const struct nvmep_passthru *from,
 		       const struct nvmep_user_command *command, u64 *result);
+int nvmep_user_map(const struct nvmep_passthru *from,
+		   const struct nvmep_user_command *command,
+		   struct request *rq);
+int nvmep_user_mapped(const struct nvmep_passthru *from,
+		      const struct nvmep_user_command *command,
+		      struct request *rq);
 struct nvmep_user_metadata *
 nvmep_user_metadata_add(struct request *rq,
 			const struct nvmep_user_command *command);

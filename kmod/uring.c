@@ -118,26 +118,13 @@ static int nvmep_uring_map(const struct nvmep_passthru *from,
 			   struct request *rq, struct io_uring_cmd *ioucmd,
 			   unsigned int issue_flags)
 {
-	int ret = 0;
+	int ret;
 
-	if (!command->address || !command->length)
-		goto check;
-	if (ioucmd->flags & IORING_URING_CMD_FIXED)
-		ret = nvmep_uring_map_fixed(command, rq, ioucmd, issue_flags);
-	else
-		ret = blk_rq_map_user_io(rq, NULL,
-					 u64_to_user_ptr(command->address),
-					 command->length, GFP_KERNEL,
-					 command->vector, 0, false,
-					 rq_data_dir(rq));
-	if (ret)
-		return ret;
-check:
-	ret = nvmep_command_check_length(from, command,
-					 blk_rq_payload_bytes(rq));
-	if (ret)
-		blk_rq_unmap_user(rq->bio);
-	return ret;
+	if (!(ioucmd->flags & IORING_URING_CMD_FIXED) || !command->address ||
+	    !command->length)
+		return nvmep_user_map(from, command, rq);
+	ret = nvmep_uring_map_fixed(command, rq, ioucmd, issue_flags);
+	return ret ? ret : nvmep_user_mapped(from, command, rq);
 }
 
 static int nvmep_uring_submit(const struct nvmep_passthru *from,
