@@ -166,26 +166,6 @@ static bool entry_allows(uint64_t entry, bool write)
 	return (entry & need) == need;
 }
 
-/* --- HBM ----------------------------------------------------------------- */
-
-static void copy(void *to, const void *from, size_t length)
-{
-	uintptr_t misaligned = ((uintptr_t)to | (uintptr_t)from) & (length - 1);
-
-	if (length == 8 && !misaligned)
-		__atomic_store_n((uint64_t *)to,
-				 __atomic_load_n((const uint64_t *)from,
-						 __ATOMIC_ACQUIRE),
-				 __ATOMIC_RELEASE);
-	else if (length == 4 && !misaligned)
-		__atomic_store_n((uint32_t *)to,
-				 __atomic_load_n((const uint32_t *)from,
-						 __ATOMIC_ACQUIRE),
-				 __ATOMIC_RELEASE);
-	else
-		memcpy(to, from, length);
-}
-
 /* --- Accesses ------------------------------------------------------------ */
 
 /**
@@ -212,9 +192,9 @@ static int access_hbm(const struct gpu *gpu, const struct access *access,
 	if (!memory)
 		return -EFAULT;
 	if (access->write)
-		copy(memory, access->data, length);
+		vfu_copy_whole(memory, access->data, length);
 	else
-		copy(access->data, memory, length);
+		vfu_copy_whole(access->data, memory, length);
 	return 0;
 }
 

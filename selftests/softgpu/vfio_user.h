@@ -177,6 +177,12 @@ int vfu_dma_post(struct vfu *vfu, uint64_t address, const void *data,
 int vfu_dma_flush(struct vfu *vfu, uint64_t address);
 
 /**
+ * vfu_copy_whole() - copy to or from memory that others look at
+ * @length: 4 or 8 bytes, aligned on both sides, are not torn
+ */
+void vfu_copy_whole(void *to, const void *from, size_t length);
+
+/**
  * vfu_interrupt() - send an MSI
  *
  * It overtakes posted writes; who minds flushes first.  -ENXIO: the guest has

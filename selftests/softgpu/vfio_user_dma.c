@@ -197,8 +197,7 @@ void vfu_dma_enable(struct vfu *vfu, bool enable)
 
 /* --- Direct access ------------------------------------------------------- */
 
-/* The guest's CPUs and other devices look on: no access may be torn. */
-static void copy_whole(void *to, const void *from, size_t length)
+void vfu_copy_whole(void *to, const void *from, size_t length)
 {
 	uintptr_t misaligned = ((uintptr_t)to | (uintptr_t)from | length) &
 			       (length - 1);
@@ -268,9 +267,9 @@ static ssize_t dma_direct(struct vfu *vfu, struct dma *dma, bool by_message)
 		return (ssize_t)length;
 	memory = range->memory + (dma->address - range->address);
 	if (dma->write)
-		copy_whole(memory, dma->data, length);
+		vfu_copy_whole(memory, dma->data, length);
 	else
-		copy_whole(dma->data, memory, length);
+		vfu_copy_whole(dma->data, memory, length);
 	vfu_count(vfu, dma->write ? VFU_MAPPED_WRITES : VFU_MAPPED_READS, 1);
 	dma_advance(dma, length);
 	return 0;
