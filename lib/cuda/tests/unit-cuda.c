@@ -124,10 +124,12 @@ int main(int argc, char **argv)
 {
 	struct nvmepeer_cuda *cuda;
 	char library[4096], old[4096];
+	const char *here;
 
 	(void)argc;
-	snprintf(library, sizeof(library), "%s/../lib/fake-libcuda.so", dirname(strdup(argv[0])));
-	snprintf(old, sizeof(old), "%s/../lib/fake-libcuda-old.so", dirname(strdup(argv[0])));
+	here = dirname(argv[0]);	/* cuts it short in place */
+	snprintf(library, sizeof(library), "%s/../lib/fake-libcuda.so", here);
+	snprintf(old, sizeof(old), "%s/../lib/fake-libcuda-old.so", here);
 	ktap_start();
 	ktap_check(opening(library, old), "open: no library, old library, no driver, no GPU");
 	if (nvmepeer_cuda_open(0, &cuda)) {
