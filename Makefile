@@ -93,7 +93,7 @@ modules:
 user:
 	@$(setup)/setup.sh --tree-only
 	@mkdir -p $(build)
-	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -f $(top)/Makefile user-here OUT=$(build)/user
+	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here OUT=$(build)/user
 
 setup:
 	$(setup)/setup.sh

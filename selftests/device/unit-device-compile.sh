@@ -6,22 +6,37 @@ set -euo pipefail
 
 source_tree=@SOURCE@
 cd "$source_tree/selftests/device"
-count=0
-failures=0
+names=()
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
 # check NAME TOOL COMMAND...: one test, skipped where the tool is not installed.
+# They run at the same time and are told in order.
 check() {
-	local name=$1 tool=$2
+	local name=$1 tool=$2 status=0
 	shift 2
-	count=$((count + 1))
+	names+=("$name")
 	if ! command -v "$tool" >/dev/null; then
-		echo "ok $count $name # SKIP no $tool"
-	elif output=$("$@" 2>&1); then
-		echo "ok $count $name"
+		echo "no $tool" >"$work/${#names[@]}.skip"
+		return
+	fi
+	{
+		"$@" >"$work/${#names[@]}" 2>&1 || status=$?
+		echo "$status" >"$work/${#names[@]}.status"
+	} &
+}
+
+# Print what came of test NUMBER; 1 if it failed.
+tell() {
+	local name=${names[$1 - 1]}
+	if [[ -f $work/$1.skip ]]; then
+		echo "ok $1 $name # SKIP $(<"$work/$1.skip")"
+	elif [[ $(<"$work/$1.status") == 0 ]]; then
+		echo "ok $1 $name"
 	else
-		while IFS= read -r line; do echo "# $line"; done <<<"$output"
-		echo "not ok $count $name"
-		failures=$((failures + 1))
+		sed 's/^/# /' "$work/$1"
+		echo "not ok $1 $name"
+		return 1
 	fi
 }
 
@@ -41,5 +56,10 @@ for example in minimal kv_gather; do
 	check "examples/$example.cu, nvcc" nvcc nvcc -arch=sm_90 -I../../include -I../../include/uapi \
 		-I../../lib/cuda -cubin -o /dev/null "../../examples/$example.cu"
 done
-echo "1..$count"
+wait
+failures=0
+for ((number = 1; number <= ${#names[@]}; number++)); do
+	tell "$number" || failures=$((failures + 1))
+done
+echo "1..${#names[@]}"
 exit $((failures != 0))

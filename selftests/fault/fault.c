@@ -232,16 +232,18 @@ int fault_leaks(void)
 {
 	bool ours = false;
 	char line[512];
-	int count = 0;
 	FILE *file;
+	int count;
 
 	/* Young objects are not reported, and one scan may see a stale pointer. */
 	np_sleep_ms(6000);
 	np_write_file(KMEMLEAK, "scan");
-	np_write_file(KMEMLEAK, "scan");
+	count = np_write_file(KMEMLEAK, "scan");
+	if (count)
+		return count;
 	file = fopen(KMEMLEAK, "re");
 	if (!file)
-		return 0;
+		return -errno;
 	while (fgets(line, sizeof(line), file)) {
 		if (!strncmp(line, "unreferenced", 12))
 			ours = false;

@@ -7,7 +7,7 @@
  *
  * usage: fuzz [--calls N] [--seed N] [--corpus FILE] [--save FILE]
  *
- * kernels: debug
+ * kernels: debug kcsan
  * iommu: on
  * timeout: 300
  * arguments: --calls 100000

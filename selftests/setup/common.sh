@@ -8,6 +8,8 @@ np_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 np_cache=${NVME_PEER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nvme-peer}
 np_tree=$np_cache/trixie
 np_all_kernels=(6.1 6.12 7)
+# Built from the newest one's source, with what finds our mistakes.
+np_built_kernels=(debug kcsan)
 # When the first of our scripts began: those it calls go on with its clock.
 export NP_STARTED=${NP_STARTED:-$EPOCHSECONDS}
 
@@ -19,6 +21,10 @@ np_say() {
 np_die() {
 	printf 'nvme-peer: %s\n' "$*" >&2
 	exit 1
+}
+
+np_is_built() {
+	[[ " ${np_built_kernels[*]} " == *" $1 "* ]]
 }
 
 # np_key WORD...: a short name for exactly these words, used to key cached results.

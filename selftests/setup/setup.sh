@@ -8,7 +8,7 @@
 #   CACHE/guest         the guests' root file system image
 #
 # usage: setup.sh [--refresh] [--lint] [--tree-only] [KERNEL...]
-#   KERNEL       6.1, 6.12, 7 (default: these three), debug (built from source)
+#   KERNEL       6.1, 6.12, 7 (default: these three), debug, kcsan (built from source)
 #   --tree-only  no kernel: enough to build user programs
 #   --lint       also the checkers that `make lint` runs
 #   --refresh    look for newer packages
@@ -31,7 +31,7 @@ while (($#)); do
 	--lint) lint=yes ;;
 	--tree-only) tree_only=yes ;;
 	-h | --help) sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
-	6.1 | 6.12 | 7 | debug) kernels+=("$1") ;;
+	6.1 | 6.12 | 7 | debug | kcsan) kernels+=("$1") ;;
 	*) np_die "setup.sh: unknown argument '$1' (--help lists them)" ;;
 	esac
 	shift
@@ -83,9 +83,9 @@ need_sources() {
 
 need_kernel() {
 	local kernel=$1
-	if [[ $kernel == debug ]]; then
+	if np_is_built "$kernel"; then
 		need_kernel 7
-		"$np_source/selftests/setup/debug-kernel/build" debug
+		"$np_source/selftests/setup/debug-kernel/build" "$kernel"
 		return
 	fi
 	kernel_key=$(np_key kernel-1 "$tree_identity")

@@ -17,7 +17,10 @@
 #include "nptest.h"
 #include "kselftest_harness.h"
 
+/* A kernel full of guards does as many as fit the time, and ten at least. */
 #define ROUNDS		50
+#define LEAST_ROUNDS	10
+#define ROUNDS_MS	45000
 #define ENTRIES		32U
 #define PAGES		9U
 
@@ -172,8 +175,9 @@ FIXTURE_TEARDOWN(bind)
 }
 
 /* The runner has the tighter limit; it knows that the debug kernel is slow. */
-TEST_F_TIMEOUT(bind, fifty_times_under_io, 440)
+TEST_F_TIMEOUT(bind, many_times_under_io, 440)
 {
+	int64_t enough = np_now_ms() + ROUNDS_MS;
 	static struct load load;
 	pthread_t threads[2];
 	int i;
@@ -183,7 +187,7 @@ TEST_F_TIMEOUT(bind, fifty_times_under_io, 440)
 	load.ctrl = &self->ctrl;
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, cpu_load, &load));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, peer_load, &load));
-	for (i = 0; i < ROUNDS; i++) {
+	for (i = 0; i < ROUNDS && (i < LEAST_ROUNDS || np_now_ms() < enough); i++) {
 		int ret = bind_round(&self->ctrl, &load);
 
 		EXPECT_EQ(0, ret) {
@@ -195,7 +199,7 @@ TEST_F_TIMEOUT(bind, fifty_times_under_io, 440)
 	pthread_join(threads[0], NULL);
 	pthread_join(threads[1], NULL);
 	EXPECT_EQ(0, load.wrong);
-	TH_LOG("reads: cpu %u peer %u", load.cpu_ios, load.peer_ios);
+	TH_LOG("%d rounds, reads: cpu %u peer %u", i, load.cpu_ios, load.peer_ios);
 }
 
 /*

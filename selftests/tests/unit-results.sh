@@ -41,7 +41,7 @@ complains() {
 }
 
 echo TAP version 13
-echo 1..17
+echo 1..19
 is "passes are counted" "$(counts 0 1..2 'ok 1 a' 'ok 2 b')" "2 0 0"
 is "a failure is counted once, whatever the status" "$(counts 1 1..2 'ok 1 a' 'not ok 2 b')" "1 1 0"
 is "skips are neither" "$(counts 0 1..2 'ok 1 a # SKIP no device' 'ok 2 b')" "1 0 1"
@@ -58,6 +58,8 @@ is "a warning fails the cell" "$(complains 'WARNING: CPU: 0 PID: 1 at kernel/x.c
 is "a DMA fault fails the cell" "$(complains 'DMAR: [DMA Read NO_PASID] Request device [01:00.0] fault addr 0x0')" yes
 is "a leak fails the cell" "$(complains 'unreferenced object 0xffff888 (size 64):')" yes
 is "a hung task fails the cell" "$(complains 'INFO: task fio:12 blocked for more than 120 seconds.')" yes
+is "the kernel's own data race is not ours" "$(complains 'BUG: KCSAN: data-race in tick_sched_timer / tick_nohz_idle_exit')" no
+is "a data race of the module fails the cell" "$(complains 'BUG: KCSAN: data-race in xa_load / nvmep_qp_create')" yes
 complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
 is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
 
