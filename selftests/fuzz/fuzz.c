@@ -10,6 +10,7 @@
  * kernels: debug kcsan
  * iommu: on
  * timeout: 300
+ * long-timeout: 8000
  * arguments: --calls 100000
  * long-arguments: --calls 10000000
  */
@@ -246,7 +247,6 @@ int main(int argc, char **argv)
 	ksft_print_header();
 	parse_options(argc, argv);
 	fuzz_operations_init();
-	fuzz_signals_init();
 	if (fuzz_corpus_load(options.corpus))
 		ksft_print_msg("no corpus in %s\n", options.corpus);
 	ret = np_ctrl_open(&ctrl, "np0");

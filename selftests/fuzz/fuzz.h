@@ -115,9 +115,6 @@ extern const struct fuzz_operation fuzz_peer_operations[];
 extern const struct fuzz_operation fuzz_memory_operations[];
 extern const struct fuzz_operation fuzz_nvme_operations[];
 
-/* A store to a page that was taken away ends the store, not the process. */
-void fuzz_signals_init(void);
-
 /* program.c: which calls, in which order */
 #define FUZZ_PROGRAM	12
 

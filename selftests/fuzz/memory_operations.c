@@ -2,8 +2,6 @@
 /* Mappings of what queue pairs export: made, split, moved, written and taken away. */
 #include "fuzz.h"
 
-#include <setjmp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -79,37 +77,6 @@ static void reshape(struct fuzz_thread *thread)
 		fuzz_drop(&mapping);
 }
 
-/* Where a store that hits a revoked page goes on; only while @storing. */
-static __thread sigjmp_buf store_failed;
-static __thread volatile sig_atomic_t storing;
-
-static void store_signal(int number, siginfo_t *info, void *context)
-{
-	(void)context;
-	if (storing)
-		siglongjmp(store_failed, number);
-	/* A mistake of the fuzzer's own: say where, and back to it to die of it. */
-	dprintf(STDOUT_FILENO, "# signal %d at %p\n", number, info->si_addr);
-	signal(number, SIG_DFL);
-}
-
-void fuzz_signals_init(void)
-{
-	struct sigaction catch = { .sa_sigaction = store_signal, .sa_flags = SA_SIGINFO };
-
-	sigaction(SIGBUS, &catch, NULL);
-	sigaction(SIGSEGV, &catch, NULL);
-}
-
-static void store_word(volatile uint32_t *word, uint32_t value)
-{
-	if (!sigsetjmp(store_failed, 1)) {
-		storing = 1;
-		*word = value;
-	}
-	storing = 0;
-}
-
 /*
  * What a peer may write without power over memory: commands that transfer
  * nothing, and any value to its own doorbells.
@@ -131,7 +98,7 @@ static void store(struct fuzz_thread *thread)
 		value = fuzz_below(thread, 0x10000) << 16;
 	}
 	if (at + sizeof(value) <= mapping.length)
-		store_word((uint32_t *)((uint8_t *)mapping.map + at), value);
+		np_store((uint8_t *)mapping.map + at, value);
 	fuzz_add(thread, &mapping);
 }
 

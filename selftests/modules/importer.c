@@ -80,26 +80,36 @@ test_attach_as(struct test_importer *importer, u32 flags)
 				      importer);
 }
 
-static int test_importer_map(struct test_importer *importer,
-			     struct nvmep_test_attach *result)
+/* Once the reservation lock is dropped, the exporter may take the table away. */
+static int test_importer_map_locked(struct test_importer *importer,
+				    struct nvmep_test_attach *result)
 {
 	struct scatterlist *sg;
 	struct sg_table *sgt;
 	int i;
 
-	dma_resv_lock(importer->dmabuf->resv, NULL);
+	dma_resv_assert_held(importer->dmabuf->resv);
 	sgt = dma_buf_map_attachment(importer->attachment, DMA_BIDIRECTIONAL);
-	if (!IS_ERR(sgt))
-		importer->sgt = sgt;
-	dma_resv_unlock(importer->dmabuf->resv);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
+	importer->sgt = sgt;
 	result->segments = sgt->nents;
 	result->address = sg_dma_address(sgt->sgl);
 	result->length = 0;
 	for_each_sgtable_dma_sg(sgt, sg, i)
 		result->length += sg_dma_len(sg);
 	return 0;
+}
+
+static int test_importer_map(struct test_importer *importer,
+			     struct nvmep_test_attach *result)
+{
+	int ret;
+
+	dma_resv_lock(importer->dmabuf->resv, NULL);
+	ret = test_importer_map_locked(importer, result);
+	dma_resv_unlock(importer->dmabuf->resv);
+	return ret;
 }
 
 /* The function at @pci_address, referenced, or NULL. */

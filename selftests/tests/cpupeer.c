@@ -39,6 +39,7 @@ static void store_prepare(void)
 	struct sigaction catch = { .sa_handler = store_signal, .sa_flags = SA_NODEFER };
 
 	sigaction(SIGBUS, &catch, NULL);
+	sigaction(SIGSEGV, &catch, NULL);
 }
 
 int np_store(volatile void *address, uint32_t value)

@@ -190,7 +190,7 @@ void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed);
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk);
 int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk);
 
-/* Store @value at @address: -EFAULT if that raises SIGBUS. */
+/* Store @value at @address: -EFAULT if that raises SIGBUS or SIGSEGV. */
 int np_store(volatile void *address, uint32_t value);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);

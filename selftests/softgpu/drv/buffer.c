@@ -14,6 +14,9 @@
 #define SCATTERED_PIECES	4
 #define FAULT_AROUND		64
 
+/* DMA-API debugging warns when more mappings than it can count share a cache line. */
+#define SOFTGPU_MOST_MAPS	6
+
 /**
  * struct softgpu_buffer - memory and its dma-buf
  * @gpu: const, referenced
@@ -113,6 +116,8 @@ static struct sg_table *softgpu_map_dma_buf(struct dma_buf_attachment *attach,
 	if (buffer->gone)
 		return ERR_PTR(-ENODEV);
 	if (buffer->moving)
+		return ERR_PTR(-EBUSY);
+	if (buffer->pages && buffer->maps == SOFTGPU_MOST_MAPS)
 		return ERR_PTR(-EBUSY);
 	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	if (!sgt)
