@@ -114,6 +114,7 @@ struct fuzz_operation {
 extern const struct fuzz_operation fuzz_peer_operations[];
 extern const struct fuzz_operation fuzz_memory_operations[];
 extern const struct fuzz_operation fuzz_nvme_operations[];
+extern const struct fuzz_operation fuzz_process_operations[];
 
 /* program.c: which calls, in which order */
 #define FUZZ_PROGRAM	12

@@ -237,7 +237,7 @@ static void close_any(struct fuzz_thread *thread)
 		fuzz_drop(&resource);
 }
 
-/* A second descriptor of the same file, through a socket, then close one of them. */
+/* A second descriptor of the same file. */
 static void duplicate(struct fuzz_thread *thread)
 {
 	struct fuzz_resource resource;

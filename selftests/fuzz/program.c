@@ -34,6 +34,7 @@ void fuzz_operations_init(void)
 	add_operations(fuzz_peer_operations);
 	add_operations(fuzz_memory_operations);
 	add_operations(fuzz_nvme_operations);
+	add_operations(fuzz_process_operations);
 }
 
 static struct fuzz_call choose_call(struct fuzz_thread *thread)

@@ -103,7 +103,8 @@ kernel_command_line() {
 	pt) words+=" intel_iommu=on iommu=pt" ;;
 	off) [[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0" ;;
 	esac
-	[[ $kernel != debug ]] || words+=" ${debug_words:-}"
+	# Costs half as much again, so not where there is most to do.
+	[[ $kernel/$iommu != debug/off ]] || words+=" kmemleak=on"
 	echo "$words"
 }
 

@@ -41,7 +41,7 @@ complains() {
 }
 
 echo TAP version 13
-echo 1..19
+echo 1..20
 is "passes are counted" "$(counts 0 1..2 'ok 1 a' 'ok 2 b')" "2 0 0"
 is "a failure is counted once, whatever the status" "$(counts 1 1..2 'ok 1 a' 'not ok 2 b')" "1 1 0"
 is "skips are neither" "$(counts 0 1..2 'ok 1 a # SKIP no device' 'ok 2 b')" "1 0 1"
@@ -60,6 +60,8 @@ is "a leak fails the cell" "$(complains 'unreferenced object 0xffff888 (size 64)
 is "a hung task fails the cell" "$(complains 'INFO: task fio:12 blocked for more than 120 seconds.')" yes
 is "the kernel's own data race is not ours" "$(complains 'BUG: KCSAN: data-race in tick_sched_timer / tick_nohz_idle_exit')" no
 is "a data race of the module fails the cell" "$(complains 'BUG: KCSAN: data-race in xa_load / nvmep_qp_create')" yes
+is "what was planted is expected, what follows is not" "$(complains 'np-test: planted begin x' 'BUG: a' \
+	'np-test: planted end x')$(complains 'np-test: planted begin x' 'np-test: planted end x' 'BUG: b')" noyes
 complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
 is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
 

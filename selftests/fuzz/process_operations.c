@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Files and mappings that change hands: through a socket, and by fork(). */
+#include "fuzz.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+
+/* Descriptors in flight wait here; a pair that is closed takes them with it. */
+static __thread int ends[2] = { -1, -1 };
+
+static bool open_socket(void)
+{
+	return ends[0] >= 0 || !socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends);
+}
+
+static void close_socket(void)
+{
+	close(ends[0]);
+	close(ends[1]);
+	ends[0] = -1;
+	ends[1] = -1;
+}
+
+/* The resource itself travels beside its descriptor. */
+static void send_resource(struct fuzz_resource *resource)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec bytes = { resource, sizeof(*resource) };
+	struct msghdr message = {
+		.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &resource->fd, sizeof(int));
+	sendmsg(ends[0], &message, MSG_NOSIGNAL);
+}
+
+static bool receive_resource(struct fuzz_resource *resource)
+{
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec bytes = { resource, sizeof(*resource) };
+	struct msghdr message = {
+		.msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *header;
+
+	if (recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC) != sizeof(*resource))
+		return false;
+	header = CMSG_FIRSTHDR(&message);
+	if (!header || header->cmsg_type != SCM_RIGHTS)
+		return false;
+	memcpy(&resource->fd, CMSG_DATA(header), sizeof(int));
+	return true;
+}
+
+/* Into the socket and, at times, not closed here; out of it again later, or never. */
+static void pass(struct fuzz_thread *thread)
+{
+	struct fuzz_resource resource;
+
+	if (!open_socket())
+		return;
+	if (fuzz_one_in(thread, 2) &&
+	    fuzz_take(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource)) {
+		send_resource(&resource);
+		if (fuzz_one_in(thread, 2))
+			fuzz_add(thread, &resource);
+		else
+			fuzz_drop(&resource);
+	}
+	if (fuzz_one_in(thread, 2) && receive_resource(&resource))
+		fuzz_add(thread, &resource);
+	if (fuzz_one_in(thread, 8))
+		close_socket();
+}
+
+/*
+ * A child has all files and mappings once more, uses one of each and leaves them
+ * to its end. The first word of what it touches costs nothing: see store().
+ */
+static void child(const struct fuzz_resource *mapping, const struct fuzz_resource *qp)
+{
+	struct nvme_peer_qp_info info;
+
+	if (mapping->map)
+		np_store((uint8_t *)mapping->map + mapping->offset, 0);
+	if (qp->fd >= 0)
+		np_qp_info(qp->fd, &info);
+	_exit(0);
+}
+
+static void fork_child(struct fuzz_thread *thread)
+{
+	struct fuzz_resource mapping = { 0 }, qp = { .fd = -1 };
+	bool mapped = fuzz_take(thread, FUZZ_MAP, &mapping);
+	pid_t pid;
+
+	fuzz_pick(thread, FUZZ_QP, &qp);
+	pid = fork();
+	if (!pid)
+		child(&mapping, &qp);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	else
+		fuzz_result(thread, "fork", -errno);
+	if (mapped)
+		fuzz_add(thread, &mapping);
+}
+
+const struct fuzz_operation fuzz_process_operations[] = {
+	{ "pass", 4, false, pass },
+	{ "fork", 1, false, fork_child },
+	{ NULL }
+};

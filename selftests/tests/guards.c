@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The guards of the debug kernels find what is planted for them: a guard that
+ * says nothing may be one that does not look. Comes last, as some of them fall
+ * silent after their first report.
+ *
+ * kernels: debug kcsan
+ * iommu: on off
+ * topology: root stranger
+ * timeout: 60
+ * last: yes
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest.h"
+
+#define PLANTED		"/sys/kernel/debug/nvmep_test_planted"
+#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
+#define REPORT_MS	20000
+#define NOWHERE		0xdead0000ULL
+
+static int kernel_log = -1;
+
+/* The runner does not hold against a cell what the kernel says between these. */
+static void mark(const char *what, const char *name)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "np-test: planted %s %s\n", what, name);
+	np_write_file("/dev/kmsg", line);
+}
+
+/* Does the kernel's log from here on have @report in it, within the limit? */
+static bool reported(const char *report)
+{
+	int64_t end = np_now_ms() + REPORT_MS;
+	char line[2048];
+	ssize_t got;
+
+	while (np_now_ms() < end) {
+		got = read(kernel_log, line, sizeof(line) - 1);
+		if (got < 0 && errno == EAGAIN) {
+			np_sleep_ms(50);
+			continue;
+		}
+		if (got < 0 && errno != EPIPE)
+			return false;
+		line[got > 0 ? got : 0] = 0;
+		if (strstr(line, report))
+			return true;
+	}
+	return false;
+}
+
+static int make(const char *name)
+{
+	return np_write_file(PLANTED, name);
+}
+
+/* kmemleak reports what is some seconds old, on request, to who asks. */
+static int make_leak(const char *name)
+{
+	int ret = make(name);
+	char line[512];
+	FILE *file;
+
+	np_sleep_ms(6000);
+	np_write_file(KMEMLEAK, "scan");
+	ret = ret ?: np_write_file(KMEMLEAK, "scan");
+	file = fopen(KMEMLEAK, "re");
+	if (!file)
+		return -errno;
+	while (!ret && fgets(line, sizeof(line), file))
+		if (strstr(line, "planted_memory")) {
+			ret = np_write_file("/dev/kmsg", line);
+			break;
+		}
+	fclose(file);
+	np_write_file(KMEMLEAK, "clear");
+	return ret;
+}
+
+/* A peer reads into an address that nobody mapped for the controller. */
+static int make_dma_fault(const char *name)
+{
+	struct np_command command = { .opcode = NP_CMD_READ, .nsid = 1, .prp1 = NOWHERE };
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	int ret;
+
+	(void)name;
+	ret = np_ctrl_open(&ctrl, "np0");
+	if (ret)
+		return ret;
+	ret = np_qp_open(&qp, ctrl.fd, 8);
+	if (!ret) {
+		/* QEMU's controller calls it a success. */
+		ret = np_qp_run(&qp, &command, REPORT_MS);
+		np_qp_close(&qp);
+	}
+	np_ctrl_close(&ctrl);
+	return ret < 0 ? ret : 0;
+}
+
+static bool always(void)
+{
+	return true;
+}
+
+static bool iommu_is_on(void)
+{
+	return !access("/sys/class/iommu/dmar0", F_OK);
+}
+
+static bool kmemleak_is_on(void)
+{
+	return !np_write_file(KMEMLEAK, "scan");
+}
+
+/**
+ * struct guard - one guard and what it has to say
+ * @name: of the mistake
+ * @make: makes it: 0 or -errno
+ * @report: words of the report
+ * @kernel: the kernel that has the guard, by the end of its version
+ * @is_on: whether it looks in this guest
+ */
+struct guard {
+	const char *name;
+	int (*make)(const char *name);
+	const char *report;
+	const char *kernel;
+	bool (*is_on)(void);
+};
+
+static const struct guard guards[] = {
+	{ "dma-fault", make_dma_fault, "DMAR: [DMA Write", "debug", iommu_is_on },
+	/* Lockdep stops at the first mistake of others. */
+	{ "lock-order", make, "possible circular locking dependency", "debug", always },
+	{ "use-after-free", make, "KASAN: slab-use-after-free in planted_use_after_free", "debug", always },
+	{ "refcount", make, "refcount_t: decrement hit 0", "debug", always },
+	{ "shift", make, "UBSAN: shift-out-of-bounds", "debug", always },
+	{ "timer", make, "ODEBUG: free active", "debug", always },
+	{ "dma-size", make, "frees DMA memory with different size", "debug", always },
+	{ "sleep", make, "BUG: sleeping function called from invalid context", "debug", always },
+	{ "leak", make_leak, "planted_memory", "debug", kmemleak_is_on },
+	{ "race", make, "BUG: KCSAN: data-race in planted_count", "kcsan", always },
+};
+
+#define GUARDS	(sizeof(guards) / sizeof(guards[0]))
+
+static void plant(const struct guard *guard)
+{
+	bool found;
+	int ret;
+
+	mark("begin", guard->name);
+	ret = guard->make(guard->name);
+	found = !ret && reported(guard->report);
+	mark("end", guard->name);
+	ksft_test_result(found, "%s (%s)\n", guard->name, strerror(-ret));
+}
+
+/* Those of another kernel, or switched off in this cell, are no tests here. */
+static bool applies(const struct guard *guard, const char *release)
+{
+	return strstr(release, guard->kernel) && guard->is_on();
+}
+
+int main(void)
+{
+	struct utsname system_name;
+	unsigned int i, count = 0;
+
+	ksft_print_header();
+	kernel_log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (uname(&system_name) || kernel_log < 0 || system("modprobe nvmep_test_planted"))
+		ksft_exit_fail_msg("cannot set up\n");
+	lseek(kernel_log, 0, SEEK_END);
+	for (i = 0; i < GUARDS; i++)
+		count += applies(&guards[i], system_name.release);
+	ksft_set_plan(count);
+	for (i = 0; i < GUARDS; i++)
+		if (applies(&guards[i], system_name.release))
+			plant(&guards[i]);
+	ksft_finished();
+}
