@@ -82,7 +82,9 @@ int np_bad_open(struct np_bad *bad)
 	char path[128];
 	int ret;
 
-	*bad = (struct np_bad){ .config = -1, .ctrl.fd = -1, .good.fd = -1 };
+	*bad = (struct np_bad){
+		.config = -1, .ctrl.fd = -1, .disk = -1, .generic = -1, .good.fd = -1,
+	};
 	ret = np_place("badctrl", bad->address);
 	if (ret)
 		return ret;
@@ -126,21 +128,51 @@ int np_bad_wait_namespaces(struct np_bad *bad, unsigned int namespaces)
 	return -ETIMEDOUT;
 }
 
+/* The character device comes last, when nobody reads the disk to look for partitions. */
+static int open_namespace(struct np_bad *bad)
+{
+	bad->generic = np_open_node(&bad->ctrl, "/dev/ngp%dn1", O_RDWR);
+	if (bad->generic < 0)
+		return bad->generic;
+	bad->disk = np_open_node(&bad->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	return bad->disk < 0 ? bad->disk : 0;
+}
+
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces)
 {
-	return np_bind(bad->address) ?: np_ctrl_open(&bad->ctrl, "bad") ?:
-	       np_bad_wait_namespaces(bad, namespaces);
+	int ret = np_bind(bad->address) ?: np_ctrl_open(&bad->ctrl, "bad") ?:
+		  np_bad_wait_namespaces(bad, namespaces);
+
+	if (ret || !namespaces)
+		return ret;
+	return open_namespace(bad);
+}
+
+static void close_file(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
 }
 
 int np_bad_unbind(struct np_bad *bad)
 {
+	close_file(&bad->disk);
+	close_file(&bad->generic);
 	np_ctrl_close(&bad->ctrl);
 	if (!np_bound(bad->address))
 		return 0;
 	return np_unbind(bad->address);
 }
 
-int np_bad_wait_state(struct np_bad *bad, uint32_t state, uint32_t generation)
+int np_bad_generation(struct np_bad *bad)
+{
+	struct nvme_peer_info info;
+
+	return np_info(bad->ctrl.fd, &info) ?: (int)info.generation;
+}
+
+int np_bad_wait_state(struct np_bad *bad, uint32_t state)
 {
 	int64_t end = np_now_ms() + WAIT_MS;
 	struct nvme_peer_info info;
@@ -150,37 +182,52 @@ int np_bad_wait_state(struct np_bad *bad, uint32_t state, uint32_t generation)
 		ret = np_info(bad->ctrl.fd, &info);
 		if (ret)
 			return ret;
-		if (info.state == state && info.generation > generation)
+		if (info.state == state)
 			return (int)info.generation;
 		np_sleep_ms(10);
 	} while (np_now_ms() < end);
 	return -ETIMEDOUT;
 }
 
-int np_bad_io(struct np_bad *bad, uint8_t opcode, void *data, uint32_t bytes)
+int np_bad_read(struct np_bad *bad, void *data, uint32_t timeout_ms)
 {
-	int fd = np_open_node(&bad->ctrl, "/dev/ngp%dn1", O_RDWR), ret;
 	struct nvme_passthru_cmd command = {
-		.opcode = opcode,
+		.opcode = NP_CMD_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)data,
-		.data_len = bytes,
-		.cdw12 = bytes ? bytes / NP_BLOCK - 1 : 0,
+		.data_len = NP_BLOCK,
+		.timeout_ms = timeout_ms,
 	};
 
-	if (fd < 0)
-		return fd;
-	ret = np_ioctl(fd, NVME_IOCTL_IO_CMD, &command);
-	close(fd);
-	return ret;
+	return np_ioctl(bad->generic, NVME_IOCTL_IO_CMD, &command);
+}
+
+int np_bad_read_disk(struct np_bad *bad, void *data)
+{
+	memset(data, 0xee, NP_PAGE);
+	return np_disk_read(bad->disk, data, NP_PAGE, 0);
+}
+
+static int ask(int fd, uint32_t timeout_ms)
+{
+	static uint8_t data[4096];
+	struct nvme_admin_cmd identify = {
+		.opcode = NP_ADMIN_IDENTIFY,
+		.cdw10 = 1,
+		.addr = (uintptr_t)data,
+		.data_len = sizeof(data),
+		.timeout_ms = timeout_ms,
+	};
+
+	return np_admin(fd, &identify);
+}
+
+int np_bad_ask(struct np_bad *bad, uint32_t timeout_ms)
+{
+	return ask(bad->ctrl.fd, timeout_ms);
 }
 
 int np_bad_good_works(struct np_bad *bad)
 {
-	static uint8_t data[4096];
-	struct nvme_admin_cmd identify = {
-		.opcode = 6, .cdw10 = 1, .addr = (uintptr_t)data, .data_len = sizeof(data),
-	};
-
-	return np_admin(bad->good.fd, &identify);
+	return ask(bad->good.fd, 0);
 }
