@@ -94,7 +94,7 @@ int np_bad_open(struct np_bad *bad)
 		return -errno;
 	return np_ctrl_open(&bad->good, "np0") ?: np_module_objects(bad->before) ?:
 	       np_bad_set(bad, BADCTRL_DEFAULTS, 1) ?:
-	       np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS) ?: set_timeouts("1", "2");
+	       np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS) ?: set_timeouts("1", "1");
 }
 
 int np_bad_close(struct np_bad *bad)
