@@ -30,7 +30,8 @@ static uint16_t identify(struct bad *ctrl, const struct bad_command *command)
 	uint32_t cns = command->cdw10 & 0xff;
 	uint8_t page[BAD_PAGE] = { 0 };
 
-	if (cns >= sizeof(ctrl->identify) / sizeof(ctrl->identify[0]) || cns == 4)
+	if (cns >= sizeof(ctrl->identify) / sizeof(ctrl->identify[0]) || cns == 4 ||
+	    bad_word(ctrl, BADCTRL_REFUSED) & 1U << cns)
 		return STATUS_FIELD;
 	if (cns == 2) {
 		active_list(ctrl, command->nsid, (uint32_t *)page);

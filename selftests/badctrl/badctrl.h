@@ -45,6 +45,7 @@
  * @BADCTRL_LATE: 1: commands held when it stops are not only carried out, as
  *	they always are, but completed too
  * @BADCTRL_LISTS: read: pages of PRP lists that described queues
+ * @BADCTRL_REFUSED: bit n: Identify refuses CNS n
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * Reset of the function or of NVMe changes none of them; power-on does.
@@ -62,6 +63,7 @@ enum badctrl_word {
 	BADCTRL_RANGES = 0x24,
 	BADCTRL_LATE = 0x28,
 	BADCTRL_LISTS = 0x2c,
+	BADCTRL_REFUSED = 0x30,
 	BADCTRL_RULE = 0x80,
 };
 

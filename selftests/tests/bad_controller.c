@@ -17,9 +17,12 @@ FIXTURE(bad_controller)
 	struct np_bad bad;
 };
 
+/* A rule whose action is 0 does nothing. */
 FIXTURE_VARIANT(bad_controller)
 {
 	uint32_t mode;
+	uint32_t match;
+	uint32_t action;
 	int error;
 };
 
@@ -44,11 +47,27 @@ FIXTURE_VARIANT_ADD(bad_controller, huge_pages)
 	.mode = BADCTRL_HUGE_PAGES, .error = -ENODEV,
 };
 
+#define IT_WORKS_BUT(name, opcode, what, errno)				\
+	FIXTURE_VARIANT_ADD(bad_controller, name)			\
+	{								\
+		.mode = BADCTRL_WORKS, .match = opcode, .action = what, .error = errno,	\
+	}
+
+IT_WORKS_BUT(refuses_identify, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_identify, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_features, NP_ADMIN_SET_FEATURES, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_features, NP_ADMIN_SET_FEATURES, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_queues, NP_ADMIN_CREATE_CQ, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_queues, NP_ADMIN_CREATE_SQ, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(vanishes, NP_ADMIN_CREATE_SQ, BADCTRL_VANISH, -ETIMEDOUT);
+
 FIXTURE_SETUP(bad_controller)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no misbehaving controller in this guest");
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, variant->mode));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, variant->match, variant->action,
+				 NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
 }
 
 FIXTURE_TEARDOWN(bad_controller)
@@ -70,6 +89,10 @@ TEST_F(bad_controller, is_refused_and_left_alone)
 	/* Who did not prove that it stopped must not reach memory any more. */
 	ASSERT_EQ(2, pread(self->bad.config, &command, sizeof(command), PCI_COMMAND));
 	EXPECT_EQ(0, command & PCI_COMMAND_MASTER);
+	/* It got well. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+	EXPECT_EQ(0, np_bad_bind(&self->bad, 1));
 }
 
 TEST_HARNESS_MAIN
