@@ -342,20 +342,16 @@ int nvmep_delete_queue(struct nvmep_ctrl *ctrl, u8 opcode, u16 qid,
 	return nvmep_admin_execute(ctrl, &command);
 }
 
-/* The queue pair could not be created; @what and @ret say why. */
+/* The queue could not be created: an NVMe status becomes an error code. */
 static int nvmep_create_failed(struct nvmep_ctrl *ctrl, const char *what,
 			       u16 qid, int ret)
 {
-	if (ret > 0) {
-		dev_warn_ratelimited(ctrl->dev,
-				     "controller refused to create %s %u: status %#x\n",
-				     what, qid, ret);
-		return -EIO;
-	}
-	if (nvmep_ctrl_state(ctrl) == NVMEP_CTRL_LIVE ||
-	    nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING)
-		return ret == -ENOMEM ? ret : -EAGAIN;
-	return -ESHUTDOWN;
+	if (ret <= 0)
+		return ret;
+	dev_warn_ratelimited(ctrl->dev,
+			     "controller refused to create %s %u: status %#x\n",
+			     what, qid, ret);
+	return -EIO;
 }
 
 /**
@@ -367,7 +363,8 @@ static int nvmep_create_failed(struct nvmep_ctrl *ctrl, const char *what,
  * For ctrl's own start, which runs before the controller is LIVE; others call
  * nvmep_queue_pair_create().
  *
- * Return: as nvmep_queue_pair_create().
+ * Return: 0; -EIO if the controller refused, which is logged; -EINTR if it was
+ * stopped meanwhile; another negative error code.
  */
 int nvmep_queue_pair_create_in(struct nvmep_ctrl *ctrl,
 			       const struct nvmep_queue_pair_params *params,
@@ -386,6 +383,16 @@ int nvmep_queue_pair_create_in(struct nvmep_ctrl *ctrl,
 			       generation))
 		nvmep_ctrl_fence(ctrl, generation);
 	return nvmep_create_failed(ctrl, "submission queue", params->qid, ret);
+}
+
+/* Why the queue pair of a peer was not created, by what becomes of the controller. */
+static int nvmep_create_error(struct nvmep_ctrl *ctrl, int ret)
+{
+	if (ret == -EIO || ret == -ENOMEM)
+		return ret;
+	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
+		return -EAGAIN;
+	return -ESHUTDOWN;
 }
 
 /**
@@ -412,9 +419,9 @@ int nvmep_queue_pair_create(struct nvmep_ctrl *ctrl,
 	switch (nvmep_ctrl_state(ctrl)) {
 	case NVMEP_CTRL_LIVE:
 		ret = nvmep_queue_pair_create_in(ctrl, params, *generation);
-		if (!ret && nvmep_ctrl_generation(ctrl) != *generation)
-			ret = -EAGAIN;
-		return ret;
+		if (ret)
+			return nvmep_create_error(ctrl, ret);
+		return nvmep_ctrl_generation(ctrl) == *generation ? 0 : -EAGAIN;
 	case NVMEP_CTRL_NEW:
 	case NVMEP_CTRL_RESETTING:
 		return -EAGAIN;

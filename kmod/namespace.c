@@ -346,6 +346,13 @@ static struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
 	return NULL;
 }
 
+/* Is this an error that says nothing about the namespace, only about now? */
+static bool nvmep_status_transient(int ret)
+{
+	return ret > 0 && !(ret & NVME_STATUS_DNR) &&
+	       (ret & NVME_STATUS_MASK) != NVME_SC_INVALID_NAMESPACE;
+}
+
 /* Adds or updates one namespace.  Returns 0 or why the scan must end. */
 static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 {
@@ -357,6 +364,8 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	if (!id)
 		return -ENOMEM;
 	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);
+	if (ns && nvmep_status_transient(ret))
+		ns->scan = scan;
 	/* Gone since the list was made, or of a command set we do not speak. */
 	if (ret || !id->ncap)
 		goto out;

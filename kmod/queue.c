@@ -391,6 +391,8 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
 	queue->tag_index = tag_index;
 	queue->qid = qid;
 	queue->entries = entries;
+	/* Zeros are no completions, for who looks before nvmep_queue_reset(). */
+	queue->cq_phase = 1;
 	spin_lock_init(&queue->sq_lock);
 	spin_lock_init(&queue->cq_lock);
 	snprintf(queue->name, sizeof(queue->name), "nvmep%dq%u",

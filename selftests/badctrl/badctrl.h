@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* How badctrl misbehaves: written by tests, obeyed by the device. */
+/*
+ * How badctrl misbehaves: written by tests, obeyed by the device.
+ *
+ * Two vendor registers in PCI config space, which a test reaches while a driver
+ * is bound, are a window on 32-bit words: write a word's address to the first,
+ * then the word is the second.
+ */
 #ifndef BADCTRL_H
 #define BADCTRL_H
 
@@ -8,21 +14,70 @@
 
 #define BADCTRL_BAR_BYTES	0x4000
 
-/* 32-bit register in BAR0 behind those of NVMe; a function reset clears it. */
-#define BADCTRL_REG_MODE	0x3000
+/* The window, offsets in config space. */
+#define BADCTRL_CONFIG_ADDRESS	0xc0
+#define BADCTRL_CONFIG_DATA	0xc4
 
-/* Doorbells that were rung while it was not ready; writing the mode clears it. */
-#define BADCTRL_REG_EARLY	0x3004
+/* Words 0 to 0xff: see enum badctrl_word. */
+#define BADCTRL_WORDS		0x100
+/* The data of Identify, by CNS: 0, 1, 3, 5 and 6. */
+#define BADCTRL_IDENTIFY(cns)	(0x10000 + ((cns) << 12))
+/* Registers of NVMe that are constant to a driver: CAP, VS, CMBSZ, CRTO. */
+#define BADCTRL_REGISTERS	0x20000
+
+#define BADCTRL_RULES		8
+#define BADCTRL_NAMESPACE_MAX	4
+#define BADCTRL_NAMESPACE_BYTES	(16U << 20)
+#define BADCTRL_QUEUES		64
 
 /**
- * enum badctrl_mode - what it does wrong
- * @BADCTRL_NEVER_READY: CSTS.RDY does not follow CC.EN
+ * enum badctrl_word - addresses of words
+ * @BADCTRL_DEFAULTS: writing it undoes what was written to all the others
+ * @BADCTRL_MODE: enum badctrl_mode
+ * @BADCTRL_EARLY: read: doorbells that were rung while it was not ready
+ * @BADCTRL_GRANT: queue pairs that Set Features grants
+ * @BADCTRL_ACTIVE: bit n: there is a namespace n + 1
+ * @BADCTRL_EVENT: writing it sends an asynchronous event, dword 0
+ * @BADCTRL_RELEASE: writing it completes the commands that are held
+ * @BADCTRL_HELD: read: how many those are
+ * @BADCTRL_FAULTS: read: accesses to memory that failed while it was allowed to
+ * @BADCTRL_RANGES: read: most ranges that a Dataset Management had
+ * @BADCTRL_LATE: 1: commands held when it stops are not only carried out, as
+ *	they always are, but completed too
+ * @BADCTRL_LISTS: read: pages of PRP lists that described queues
+ * @BADCTRL_REFUSED: bit n: Identify refuses CNS n
+ * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
+ *
+ * Reset of the function or of NVMe changes none of them; power-on does.
+ */
+enum badctrl_word {
+	BADCTRL_DEFAULTS = 0x00,
+	BADCTRL_MODE = 0x04,
+	BADCTRL_EARLY = 0x08,
+	BADCTRL_GRANT = 0x0c,
+	BADCTRL_ACTIVE = 0x10,
+	BADCTRL_EVENT = 0x14,
+	BADCTRL_RELEASE = 0x18,
+	BADCTRL_HELD = 0x1c,
+	BADCTRL_FAULTS = 0x20,
+	BADCTRL_RANGES = 0x24,
+	BADCTRL_LATE = 0x28,
+	BADCTRL_LISTS = 0x2c,
+	BADCTRL_REFUSED = 0x30,
+	BADCTRL_RULE = 0x80,
+};
+
+/**
+ * enum badctrl_mode - what it does wrong before it comes up
+ * @BADCTRL_NEVER_READY: CSTS.RDY does not follow CC.EN; so it is at power-on
  * @BADCTRL_FATAL: enabling it ends in CSTS.CFS
  * @BADCTRL_SILENT: becomes ready and answers no command
  * @BADCTRL_NEVER_STOPS: as before, and stays ready when it is disabled
  * @BADCTRL_GONE: every register reads all ones
  * @BADCTRL_NO_QUEUE: CAP.MQES is 0, which the specification does not allow
  * @BADCTRL_HUGE_PAGES: CAP.MPSMIN is larger than a page of the host
+ * @BADCTRL_WORKS: comes up and does what it should, but for the rules
+ * @BADCTRL_UNSTOPPABLE: as before, and stays ready when it is disabled
  */
 enum badctrl_mode {
 	BADCTRL_NEVER_READY = 0,
@@ -32,6 +87,53 @@ enum badctrl_mode {
 	BADCTRL_GONE = 4,
 	BADCTRL_NO_QUEUE = 5,
 	BADCTRL_HUGE_PAGES = 6,
+	BADCTRL_WORKS = 7,
+	BADCTRL_UNSTOPPABLE = 8,
+};
+
+/*
+ * A rule: commands that match do not end as they should.
+ *
+ * MATCH	opcode, with BADCTRL_ON_IO for I/O queues; BADCTRL_ANY for all
+ * ACTION	enum badctrl_action, its argument in the upper 16 bits
+ * TIMES	how often it still applies; 0: not at all
+ * HITS		how often it did; writing TIMES does not clear it
+ *
+ * The first rule that matches applies.
+ */
+#define BADCTRL_RULE_WORD(rule, word)	(BADCTRL_RULE + 16 * (rule) + 4 * (word))
+#define BADCTRL_RULE_MATCH	0
+#define BADCTRL_RULE_ACTION	1
+#define BADCTRL_RULE_TIMES	2
+#define BADCTRL_RULE_HITS	3
+
+#define BADCTRL_ON_IO		0x100U
+#define BADCTRL_ANY		0x200U
+#define BADCTRL_EVERY		0xffffffffU
+
+/**
+ * enum badctrl_action - what becomes of a command
+ * @BADCTRL_COUNT: nothing special
+ * @BADCTRL_HOLD: no completion until BADCTRL_RELEASE, an Abort, Delete SQ
+ * @BADCTRL_STATUS: not carried out, ends with the argument as its status
+ * @BADCTRL_WRONG_ID: a completion whose identifier differs in the argument's
+ *	bits; the command itself is held
+ * @BADCTRL_TWICE: completed twice
+ * @BADCTRL_QUIET: completed without an interrupt
+ * @BADCTRL_CRASH: CSTS.CFS, and nothing more is done
+ * @BADCTRL_VANISH: BADCTRL_GONE from now on
+ * @BADCTRL_LIE: success without doing it
+ */
+enum badctrl_action {
+	BADCTRL_COUNT = 0,
+	BADCTRL_HOLD = 1,
+	BADCTRL_STATUS = 2,
+	BADCTRL_WRONG_ID = 3,
+	BADCTRL_TWICE = 4,
+	BADCTRL_QUIET = 5,
+	BADCTRL_CRASH = 6,
+	BADCTRL_VANISH = 7,
+	BADCTRL_LIE = 8,
 };
 
 #endif /* BADCTRL_H */

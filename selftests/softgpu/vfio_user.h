@@ -25,6 +25,7 @@
 
 #define VFU_BARS		6
 #define VFU_MAX_VECTORS		8
+#define VFU_VENDOR_REGISTERS	4
 
 /* Why a device is reset. */
 enum vfu_reset {
@@ -60,6 +61,10 @@ struct vfu_bar {
  * @bar_write: the other way round
  * @reset: back to the state of power-on.  DMA is off already and stays off until
  *	the guest enables bus mastering again; waiting vfu_dma_*() have failed
+ * @vendor_read: value of register @number of VFU_VENDOR_REGISTERS that lie in
+ *	config space, where a guest reaches them whatever its drivers do; NULL for
+ *	a device without
+ * @vendor_write: the other way round
  */
 struct vfu_device {
 	uint16_t vendor_id;
@@ -73,6 +78,8 @@ struct vfu_device {
 	void (*bar_write)(void *context, unsigned int bar, uint64_t offset,
 			  const void *data, uint32_t count);
 	void (*reset)(void *context, enum vfu_reset why);
+	uint32_t (*vendor_read)(void *context, unsigned int number);
+	void (*vendor_write)(void *context, unsigned int number, uint32_t value);
 };
 
 /**

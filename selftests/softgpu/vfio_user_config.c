@@ -37,6 +37,9 @@ enum {
 	/* PCI Express, version 2, endpoint. */
 	CONFIG_EXPRESS = 0x70,
 	EXPRESS_DEVICE_CONTROL = CONFIG_EXPRESS + 8,
+
+	/* Behind all capabilities: what the device makes of it. */
+	CONFIG_VENDOR_REGISTERS = 0xc0,
 };
 
 #define COMMAND_BUS_MASTER	0x0004U
@@ -157,9 +160,26 @@ void vfu_config_reset(struct vfu *vfu)
 	memcpy(vfu->config, vfu->power_on, sizeof(vfu->config));
 }
 
+/* Is this a whole vendor register, and which? */
+static bool vendor_register(uint64_t offset, uint32_t count, unsigned int *number)
+{
+	if (offset < CONFIG_VENDOR_REGISTERS || offset % 4 || count != 4)
+		return false;
+	*number = (unsigned int)(offset - CONFIG_VENDOR_REGISTERS) / 4;
+	return *number < VFU_VENDOR_REGISTERS;
+}
+
 void vfu_config_read(struct vfu *vfu, uint64_t offset, void *data,
 		     uint32_t count)
 {
+	unsigned int number;
+	uint32_t value;
+
+	if (vfu->device->vendor_read && vendor_register(offset, count, &number)) {
+		value = vfu->device->vendor_read(vfu->context, number);
+		memcpy(data, &value, sizeof(value));
+		return;
+	}
 	memcpy(data, vfu->config + offset, count);
 }
 
@@ -173,9 +193,15 @@ void vfu_config_write(struct vfu *vfu, uint64_t offset, const void *data,
 		      uint32_t count)
 {
 	const uint8_t *bytes = data;
+	unsigned int number;
 	bool reset = false;
-	uint32_t i;
+	uint32_t value, i;
 
+	if (vfu->device->vendor_write && vendor_register(offset, count, &number)) {
+		memcpy(&value, data, sizeof(value));
+		vfu->device->vendor_write(vfu->context, number, value);
+		return;
+	}
 	for (i = 0; i < count; i++) {
 		uint8_t mask = vfu->writable[offset + i];
 

@@ -4,30 +4,25 @@
  * time, leaves nothing behind and does not disturb another controller.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include "../badctrl/badctrl.h"
-#include "nptest.h"
+#include "badknob.h"
 #include "kselftest_harness.h"
 
 #define PCI_COMMAND		4
-#define PCI_COMMAND_MEMORY	2
 #define PCI_COMMAND_MASTER	4
 
 FIXTURE(bad_controller)
 {
-	struct np_ctrl good;
-	char address[16];
-	char before[NP_OBJECTS];
+	struct np_bad bad;
 };
 
+/* A rule whose action is 0 does nothing. */
 FIXTURE_VARIANT(bad_controller)
 {
 	uint32_t mode;
+	uint32_t match;
+	uint32_t action;
 	int error;
 };
 
@@ -52,109 +47,52 @@ FIXTURE_VARIANT_ADD(bad_controller, huge_pages)
 	.mode = BADCTRL_HUGE_PAGES, .error = -ENODEV,
 };
 
-static int path_of(const char *address, const char *file, int flags)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", address, file);
-	return open(path, flags | O_CLOEXEC);
-}
-
-/* @clear and @set bits of the PCI command register; returns what it was. */
-static int change_command(const char *address, uint16_t clear, uint16_t set)
-{
-	int fd = path_of(address, "config", O_RDWR);
-	uint16_t command, changed;
-
-	if (fd < 0)
-		return -errno;
-	if (pread(fd, &command, sizeof(command), PCI_COMMAND) != sizeof(command)) {
-		close(fd);
-		return -EIO;
+#define IT_WORKS_BUT(name, opcode, what, errno)				\
+	FIXTURE_VARIANT_ADD(bad_controller, name)			\
+	{								\
+		.mode = BADCTRL_WORKS, .match = opcode, .action = what, .error = errno,	\
 	}
-	changed = (uint16_t)((command & ~clear) | set);
-	if (changed != command && pwrite(fd, &changed, sizeof(changed), PCI_COMMAND) < 0)
-		changed = 0;
-	close(fd);
-	return command;
-}
 
-/*
- * The device's registers; the driver is not bound.  A mapping from before it was
- * is of no use: Linux takes it away when a driver claims the BAR.
- */
-static volatile uint32_t *map_registers(const char *address)
-{
-	int fd = path_of(address, "resource0", O_RDWR);
-	void *bar;
-
-	if (fd < 0)
-		return NULL;
-	change_command(address, 0, PCI_COMMAND_MEMORY);
-	bar = mmap(NULL, BADCTRL_BAR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	return bar == MAP_FAILED ? NULL : bar;
-}
-
-static int write_register(const char *address, uint32_t offset, uint32_t value)
-{
-	volatile uint32_t *registers = map_registers(address);
-
-	if (!registers)
-		return -EIO;
-	registers[offset / 4] = value;
-	return munmap((void *)registers, BADCTRL_BAR_BYTES);
-}
-
-static int read_register(const char *address, uint32_t offset, uint32_t *value)
-{
-	volatile uint32_t *registers = map_registers(address);
-
-	if (!registers)
-		return -EIO;
-	*value = registers[offset / 4];
-	return munmap((void *)registers, BADCTRL_BAR_BYTES);
-}
+IT_WORKS_BUT(refuses_identify, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_identify, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_features, NP_ADMIN_SET_FEATURES, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_features, NP_ADMIN_SET_FEATURES, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_queues, NP_ADMIN_CREATE_CQ, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_queues, NP_ADMIN_CREATE_SQ, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(vanishes, NP_ADMIN_CREATE_SQ, BADCTRL_VANISH, -ETIMEDOUT);
 
 FIXTURE_SETUP(bad_controller)
 {
-	if (np_place("badctrl", self->address))
+	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_ctrl_open(&self->good, "np0"));
-	ASSERT_EQ(0, np_module_objects(self->before));
-	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "2"));
-	ASSERT_EQ(0, write_register(self->address, BADCTRL_REG_MODE, variant->mode));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, variant->mode));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, variant->match, variant->action,
+				 NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
 }
 
 FIXTURE_TEARDOWN(bad_controller)
 {
-	if (!self->address[0])
-		return;
-	EXPECT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
-	EXPECT_EQ(0, np_module_objects_settle(self->before, 5000));
-	np_ctrl_close(&self->good);
+	if (self->bad.address[0])
+		EXPECT_EQ(0, np_bad_close(&self->bad));
 }
 
 TEST_F(bad_controller, is_refused_and_left_alone)
 {
-	struct nvme_admin_cmd identify = { .opcode = 6, .cdw10 = 1, .data_len = 4096 };
-	static uint8_t data[4096];
 	int64_t start = np_now_ms();
-	uint32_t early;
-	int command;
+	uint16_t command;
 
-	EXPECT_EQ(variant->error, np_bind(self->address));
+	EXPECT_EQ(variant->error, np_bind(self->bad.address));
 	EXPECT_GT(15000, np_now_ms() - start);
-	EXPECT_FALSE(np_bound(self->address));
+	EXPECT_FALSE(np_bound(self->bad.address));
 	/* Nothing may be asked of a controller that is not ready. */
-	ASSERT_EQ(0, read_register(self->address, BADCTRL_REG_EARLY, &early));
-	EXPECT_EQ(0, early);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_EARLY));
 	/* Who did not prove that it stopped must not reach memory any more. */
-	command = change_command(self->address, 0, 0);
-	ASSERT_LE(0, command);
+	ASSERT_EQ(2, pread(self->bad.config, &command, sizeof(command), PCI_COMMAND));
 	EXPECT_EQ(0, command & PCI_COMMAND_MASTER);
-	identify.addr = (uintptr_t)data;
-	EXPECT_EQ(0, np_admin(self->good.fd, &identify));
+	/* It got well. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+	EXPECT_EQ(0, np_bad_bind(&self->bad, 1));
 }
 
 TEST_HARNESS_MAIN

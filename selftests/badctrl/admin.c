@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* badctrl's admin commands and asynchronous events. */
+#include <string.h>
+
+#include "controller.h"
+
+#define FEATURE_QUEUES	0x07
+#define FEATURE_EVENTS	0x0b
+#define LOG_MAX		(64U << 10)
+
+/* Active Namespace ID list, base 5.1.13.2.2. */
+static void active_list(struct bad *ctrl, uint32_t after, uint32_t *list)
+{
+	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE), nsid;
+
+	for (nsid = after + 1; nsid <= BADCTRL_NAMESPACE_MAX; nsid++)
+		if (active & 1U << (nsid - 1))
+			*list++ = nsid;
+}
+
+static bool namespace_active(struct bad *ctrl, uint32_t nsid)
+{
+	return nsid && nsid <= BADCTRL_NAMESPACE_MAX &&
+	       bad_word(ctrl, BADCTRL_ACTIVE) & 1U << (nsid - 1);
+}
+
+/* Of an inactive namespace: zeros. */
+static uint16_t identify(struct bad *ctrl, const struct bad_command *command)
+{
+	uint32_t cns = command->cdw10 & 0xff;
+	uint8_t page[BAD_PAGE] = { 0 };
+
+	if (cns >= sizeof(ctrl->identify) / sizeof(ctrl->identify[0]) || cns == 4 ||
+	    bad_word(ctrl, BADCTRL_REFUSED) & 1U << cns)
+		return STATUS_FIELD;
+	if (cns == 2) {
+		active_list(ctrl, command->nsid, (uint32_t *)page);
+	} else if (cns || namespace_active(ctrl, command->nsid)) {
+		pthread_mutex_lock(&ctrl->lock);
+		memcpy(page, ctrl->identify[cns], sizeof(page));
+		pthread_mutex_unlock(&ctrl->lock);
+	}
+	return bad_to_host(ctrl, command, page, sizeof(page));
+}
+
+/* Nothing was ever logged. */
+static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command)
+{
+	static const uint8_t zeros[LOG_MAX];
+	uint64_t dwords = (command->cdw10 >> 16 | (uint64_t)(command->cdw11 & 0xffff) << 16) + 1;
+
+	if (dwords * 4 > LOG_MAX)
+		return STATUS_FIELD;
+	return bad_to_host(ctrl, command, zeros, dwords * 4);
+}
+
+static uint16_t features(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
+{
+	uint32_t queues;
+
+	switch (command->cdw10 & 0xff) {
+	case FEATURE_QUEUES:
+		queues = bad_word(ctrl, BADCTRL_GRANT) - 1;
+		*result = queues << 16 | queues;
+		return 0;
+	case FEATURE_EVENTS:
+		return 0;
+	default:
+		return STATUS_FIELD;
+	}
+}
+
+static uint16_t abort_command(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
+{
+	uint16_t sqid = (uint16_t)command->cdw10, cid = (uint16_t)(command->cdw10 >> 16);
+
+	/* Bit 0: it was not aborted. */
+	*result = !bad_held_abort(ctrl, sqid, cid);
+	return 0;
+}
+
+static uint16_t event_request(struct bad *ctrl, const struct bad_command *command)
+{
+	if (ctrl->request_count == BAD_REQUESTS_MAX)
+		return STATUS_TOO_MANY_EVENTS;
+	ctrl->requests[ctrl->request_count++] = command->cid;
+	return BAD_PENDING;
+}
+
+void bad_events_send(struct bad *ctrl)
+{
+	uint32_t event;
+	bool waiting;
+
+	while (ctrl->request_count && bad_queue_room(ctrl, 0)) {
+		pthread_mutex_lock(&ctrl->lock);
+		waiting = ctrl->event_count;
+		event = ctrl->events[0];
+		if (waiting)
+			memmove(ctrl->events, ctrl->events + 1,
+				--ctrl->event_count * sizeof(event));
+		pthread_mutex_unlock(&ctrl->lock);
+		if (!waiting)
+			return;
+		bad_queue_complete(ctrl, 0, ctrl->requests[--ctrl->request_count], 0, event, false);
+	}
+}
+
+static uint16_t format(struct bad *ctrl)
+{
+	memset(ctrl->disk, 0, (size_t)BADCTRL_NAMESPACE_MAX * BADCTRL_NAMESPACE_BYTES);
+	return 0;
+}
+
+uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
+{
+	switch (command->opcode) {
+	case ADMIN_DELETE_SQ:
+		return bad_delete_sq(ctrl, (uint16_t)command->cdw10);
+	case ADMIN_CREATE_SQ:
+		return bad_create_sq(ctrl, command);
+	case ADMIN_GET_LOG_PAGE:
+		return get_log_page(ctrl, command);
+	case ADMIN_DELETE_CQ:
+		return bad_delete_cq(ctrl, (uint16_t)command->cdw10);
+	case ADMIN_CREATE_CQ:
+		return bad_create_cq(ctrl, command);
+	case ADMIN_IDENTIFY:
+		return identify(ctrl, command);
+	case ADMIN_ABORT:
+		return abort_command(ctrl, command, result);
+	case ADMIN_SET_FEATURES:
+	case ADMIN_GET_FEATURES:
+		return features(ctrl, command, result);
+	case ADMIN_ASYNC_EVENT:
+		return event_request(ctrl, command);
+	case ADMIN_FORMAT:
+	case ADMIN_SANITIZE:
+		return format(ctrl);
+	default:
+		return STATUS_OPCODE;
+	}
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The controller behind badctrl's registers.
+ *
+ * Two threads: the one that serves QEMU stores registers and words and never
+ * waits; the worker does everything else, as only it may reach memory of the
+ * guest.  @lock lies between the two and is never held over an access to
+ * memory, which the serving thread may have to answer.
+ *
+ * It runs on little-endian hosts, as the guest is one.
+ */
+#ifndef BADCTRL_CONTROLLER_H
+#define BADCTRL_CONTROLLER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "badctrl.h"
+#include "vfio_user.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as they are");
+
+#define BAD_PAGE	4096U
+#define BAD_VECTORS	4U
+#define BAD_HELD_MAX	256U
+#define BAD_EVENTS_MAX	8U
+#define BAD_REQUESTS_MAX	4U	/* Async Event Requests, AERL + 1 */
+
+/* Registers, NVMe base specification 3.1.4. */
+#define REG_CAP		0x00
+#define REG_VS		0x08
+#define REG_CC		0x14
+#define REG_CSTS	0x1c
+#define REG_AQA		0x24
+#define REG_ASQ		0x28
+#define REG_ACQ		0x30
+#define REG_CMBMSC	0x50
+#define REG_CRTO	0x68
+#define DOORBELLS	0x1000
+
+#define CC_ENABLE	(1U << 0)
+#define CC_SHUTDOWN	(3U << 14)
+#define CSTS_READY	(1U << 0)
+#define CSTS_FATAL	(1U << 1)
+#define CSTS_SHUTDOWN_DONE	(2U << 2)
+
+/* Status codes, base 4.2.3, those that are final with Do Not Retry. */
+#define STATUS_DNR		0x4000
+#define STATUS_OPCODE		(STATUS_DNR | 0x001)
+#define STATUS_FIELD		(STATUS_DNR | 0x002)
+#define STATUS_TRANSFER		(STATUS_DNR | 0x004)
+#define STATUS_ABORTED		0x007
+#define STATUS_SQ_DELETED	0x008
+#define STATUS_NAMESPACE	(STATUS_DNR | 0x00b)
+#define STATUS_PRP_OFFSET	(STATUS_DNR | 0x013)
+#define STATUS_RANGE		(STATUS_DNR | 0x080)
+#define STATUS_NO_CQ		(STATUS_DNR | 0x100)
+#define STATUS_QID		(STATUS_DNR | 0x101)
+#define STATUS_QUEUE_SIZE	(STATUS_DNR | 0x102)
+#define STATUS_TOO_MANY_EVENTS	(STATUS_DNR | 0x105)
+#define STATUS_VECTOR		(STATUS_DNR | 0x108)
+#define STATUS_QUEUE_IN_USE	(STATUS_DNR | 0x10c)
+#define STATUS_REFTAG		(STATUS_DNR | 0x284)
+#define STATUS_COMPARE		(STATUS_DNR | 0x285)
+/* Not a status: the command goes on. */
+#define BAD_PENDING		0xffff
+
+enum {
+	ADMIN_DELETE_SQ = 0x00,
+	ADMIN_CREATE_SQ = 0x01,
+	ADMIN_GET_LOG_PAGE = 0x02,
+	ADMIN_DELETE_CQ = 0x04,
+	ADMIN_CREATE_CQ = 0x05,
+	ADMIN_IDENTIFY = 0x06,
+	ADMIN_ABORT = 0x08,
+	ADMIN_SET_FEATURES = 0x09,
+	ADMIN_GET_FEATURES = 0x0a,
+	ADMIN_ASYNC_EVENT = 0x0c,
+	ADMIN_FORMAT = 0x80,
+	ADMIN_SANITIZE = 0x84,
+};
+
+/* Submission queue entry, base 3.3.3.1. */
+struct bad_command {
+	uint8_t opcode;
+	uint8_t flags;
+	uint16_t cid;
+	uint32_t nsid;
+	uint64_t reserved;
+	uint64_t mptr;
+	uint64_t prp1;
+	uint64_t prp2;
+	uint32_t cdw10;
+	uint32_t cdw11;
+	uint32_t cdw12;
+	uint32_t cdw13;
+	uint32_t cdw14;
+	uint32_t cdw15;
+};
+
+/**
+ * struct bad_ring - memory of a queue
+ * @address: of a contiguous one
+ * @pages: of one that a PRP list describes, else NULL
+ * @entries: of it
+ */
+struct bad_ring {
+	uint64_t address;
+	uint64_t *pages;
+	uint32_t entries;
+};
+
+struct bad_sq {
+	bool exists;
+	struct bad_ring ring;
+	uint32_t head;
+	uint16_t cqid;
+};
+
+struct bad_cq {
+	bool exists;
+	struct bad_ring ring;
+	uint32_t tail;
+	uint16_t phase;
+	bool interrupts;
+	uint16_t vector;
+};
+
+/* A command without completion. */
+struct bad_held {
+	uint16_t sqid;
+	struct bad_command command;
+};
+
+/**
+ * struct bad - the controller
+ * @vfu: constant
+ * @lock: guards what is above @sqs; the worker owns the rest
+ * @wake: @work was set
+ * @work: there is something for the worker to look at
+ * @leaving: the worker is to end
+ * @restart: the function was reset since the worker looked
+ * @serving: enabled and able to do commands
+ * @registers: of BAR0
+ * @words: by enum badctrl_word, divided by 4
+ * @window: address of the word that config space shows
+ * @identify: data by CNS
+ * @events: asynchronous events not yet sent
+ * @event_count: of them
+ * @release: complete what is held
+ * @enabled: as far as the worker has followed CC.EN
+ * @held: commands
+ * @held_count: of them
+ * @requests: identifiers of Async Event Requests
+ * @request_count: of them
+ * @disk: the namespaces, one after the other
+ */
+struct bad {
+	struct vfu *vfu;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	bool work;
+	bool leaving;
+	bool restart;
+	bool serving;
+	uint8_t registers[BADCTRL_BAR_BYTES];
+	uint32_t words[BADCTRL_WORDS / 4];
+	uint32_t window;
+	uint8_t identify[7][BAD_PAGE];
+	uint32_t events[BAD_EVENTS_MAX];
+	unsigned int event_count;
+	bool release;
+
+	bool enabled;
+	struct bad_sq sqs[BADCTRL_QUEUES + 1];
+	struct bad_cq cqs[BADCTRL_QUEUES + 1];
+	struct bad_held held[BAD_HELD_MAX];
+	unsigned int held_count;
+	uint16_t requests[BAD_REQUESTS_MAX];
+	unsigned int request_count;
+	uint8_t *disk;
+};
+
+/* registers.c: BAR0 and the words; all but bad_defaults() for the serving thread. */
+extern const struct vfu_device bad_device;
+void bad_defaults(struct bad *ctrl);
+uint32_t bad_load32(const struct bad *ctrl, uint32_t offset);
+uint64_t bad_load64(const struct bad *ctrl, uint32_t offset);
+void bad_store32(struct bad *ctrl, uint32_t offset, uint32_t value);
+uint32_t bad_word(struct bad *ctrl, enum badctrl_word word);
+void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by);
+
+/* identify.c: what an ordinary controller says, lock held. */
+void bad_identify_defaults(struct bad *ctrl);
+
+/* worker.c */
+void *bad_work(void *context);
+bool bad_serving(struct bad *ctrl);
+
+/* queue.c: rings; statuses of Create and Delete. */
+void bad_queues_start(struct bad *ctrl);
+void bad_queues_stop(struct bad *ctrl);
+bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command);
+bool bad_queue_room(struct bad *ctrl, uint16_t sqid);
+void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
+			uint32_t result, bool quiet);
+uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command);
+uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command);
+uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid);
+uint16_t bad_delete_cq(struct bad *ctrl, uint16_t qid);
+
+/* rule.c: misbehaviour; commands that are held. */
+void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_command *command);
+void bad_held_release(struct bad *ctrl);
+/* Carries out what is held; @sqid: of this queue only, or -1. */
+void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status);
+bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid);
+
+/* admin.c, io.c: do a command; the status, or BAD_PENDING. */
+uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t *result);
+uint16_t bad_io(struct bad *ctrl, const struct bad_command *command);
+void bad_events_send(struct bad *ctrl);
+
+/* memory.c: the guest's; 0 or a status. */
+uint16_t bad_read(struct bad *ctrl, uint64_t address, void *data, size_t length);
+uint16_t bad_write(struct bad *ctrl, uint64_t address, const void *data, size_t length);
+/* The @count addresses of a PRP list; adds the list's pages to @lists. */
+uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
+		      uint32_t *lists);
+uint16_t bad_from_host(struct bad *ctrl, const struct bad_command *command, void *data,
+		       size_t length);
+uint16_t bad_to_host(struct bad *ctrl, const struct bad_command *command, const void *data,
+		     size_t length);
+
+#endif /* BADCTRL_CONTROLLER_H */

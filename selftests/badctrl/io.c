@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * badctrl's I/O commands, on memory.  Blocks are as Identify Namespace says at
+ * that moment; metadata is not kept, so it has to be the controller's business
+ * (PRACT).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller.h"
+
+enum {
+	IO_FLUSH = 0x00,
+	IO_WRITE = 0x01,
+	IO_READ = 0x02,
+	IO_COMPARE = 0x05,
+	IO_WRITE_ZEROES = 0x08,
+	IO_DATASET = 0x09,
+};
+
+#define RW_PRACT	(1U << 29)
+#define RW_CHECK_REF	(1U << 26)
+#define DATASET_DEALLOCATE	(1U << 2)
+#define DATASET_RANGES	256U
+
+struct bad_range {
+	uint32_t attributes;
+	uint32_t blocks;
+	uint64_t first;
+};
+
+/**
+ * struct bad_blocks - the format of a namespace
+ * @shift: logarithm of a block's bytes
+ * @protection: type of protection information, 0 for none
+ * @metadata: bytes of a block
+ * @count: blocks
+ * @most: bytes of a command, 0 for no limit
+ */
+struct bad_blocks {
+	unsigned int shift;
+	unsigned int protection;
+	unsigned int metadata;
+	uint64_t count;
+	uint64_t most;
+};
+
+static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
+{
+	const uint8_t *page = ctrl->identify[0], *lbaf;
+
+	pthread_mutex_lock(&ctrl->lock);
+	lbaf = page + 128 + 4 * (page[26] & 0xf);
+	*blocks = (struct bad_blocks){
+		.shift = lbaf[2],
+		.protection = page[29] & 7,
+		.metadata = lbaf[0],
+		.most = ctrl->identify[1][77] ? (uint64_t)BAD_PAGE << ctrl->identify[1][77] : 0,
+	};
+	memcpy(&blocks->count, page, sizeof(blocks->count));
+	pthread_mutex_unlock(&ctrl->lock);
+	if (blocks->count > BADCTRL_NAMESPACE_BYTES >> blocks->shift)
+		blocks->count = BADCTRL_NAMESPACE_BYTES >> blocks->shift;
+}
+
+/* Where the blocks lie, or NULL if there are none such. */
+static uint8_t *blocks_at(struct bad *ctrl, uint32_t nsid, const struct bad_blocks *blocks,
+			  uint64_t first, uint64_t count)
+{
+	if (first >= blocks->count || count > blocks->count - first)
+		return NULL;
+	return ctrl->disk + (size_t)(nsid - 1) * BADCTRL_NAMESPACE_BYTES + (first << blocks->shift);
+}
+
+/* The host leaves protection to us, and says which reference tag it expects. */
+static uint16_t check_protection(const struct bad_command *command,
+				 const struct bad_blocks *blocks)
+{
+	if (!blocks->metadata)
+		return 0;
+	if (!blocks->protection || !(command->cdw12 & RW_PRACT))
+		return STATUS_FIELD;
+	if (blocks->protection == 3)
+		return command->cdw12 & RW_CHECK_REF ? STATUS_FIELD : 0;
+	if (!(command->cdw12 & RW_CHECK_REF) || command->cdw14 != command->cdw10)
+		return STATUS_REFTAG;
+	return 0;
+}
+
+static uint16_t compare(struct bad *ctrl, const struct bad_command *command, const uint8_t *at,
+			size_t length)
+{
+	uint8_t *bytes = malloc(length);
+	uint16_t status = STATUS_TRANSFER;
+
+	if (bytes)
+		status = bad_from_host(ctrl, command, bytes, length);
+	if (!status && memcmp(bytes, at, length))
+		status = STATUS_COMPARE;
+	free(bytes);
+	return status;
+}
+
+static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *command,
+			      const struct bad_blocks *blocks)
+{
+	uint64_t first = command->cdw10 | (uint64_t)command->cdw11 << 32;
+	uint64_t count = (command->cdw12 & 0xffff) + 1;
+	uint8_t *at = blocks_at(ctrl, command->nsid, blocks, first, count);
+	size_t length = (size_t)count << blocks->shift;
+	uint16_t status = check_protection(command, blocks);
+
+	if (!at)
+		return STATUS_RANGE;
+	if (status)
+		return status;
+	if (command->opcode != IO_WRITE_ZEROES && blocks->most && length > blocks->most)
+		return STATUS_FIELD;
+	switch (command->opcode) {
+	case IO_WRITE:
+		return bad_from_host(ctrl, command, at, length);
+	case IO_READ:
+		return bad_to_host(ctrl, command, at, length);
+	case IO_COMPARE:
+		return compare(ctrl, command, at, length);
+	default:
+		memset(at, 0, length);
+		return 0;
+	}
+}
+
+static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
+			const struct bad_blocks *blocks)
+{
+	uint32_t count = (command->cdw10 & 0xff) + 1, i;
+	struct bad_range ranges[DATASET_RANGES];
+	uint16_t status;
+	uint8_t *at;
+
+	status = bad_from_host(ctrl, command, ranges, count * sizeof(ranges[0]));
+	if (status)
+		return status;
+	pthread_mutex_lock(&ctrl->lock);
+	if (ctrl->words[BADCTRL_RANGES / 4] < count)
+		ctrl->words[BADCTRL_RANGES / 4] = count;
+	pthread_mutex_unlock(&ctrl->lock);
+	for (i = 0; i < count; i++) {
+		at = blocks_at(ctrl, command->nsid, blocks, ranges[i].first, ranges[i].blocks);
+		if (!at)
+			return STATUS_RANGE;
+		if (command->cdw11 & DATASET_DEALLOCATE)
+			memset(at, 0, (size_t)ranges[i].blocks << blocks->shift);
+	}
+	return 0;
+}
+
+uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
+{
+	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE);
+	struct bad_blocks blocks;
+
+	if (!command->nsid || command->nsid > BADCTRL_NAMESPACE_MAX ||
+	    !(active & 1U << (command->nsid - 1)))
+		return STATUS_NAMESPACE;
+	format_now(ctrl, &blocks);
+	switch (command->opcode) {
+	case IO_FLUSH:
+		return 0;
+	case IO_WRITE:
+	case IO_READ:
+	case IO_COMPARE:
+	case IO_WRITE_ZEROES:
+		return read_or_write(ctrl, command, &blocks);
+	case IO_DATASET:
+		return dataset(ctrl, command, &blocks);
+	default:
+		return STATUS_OPCODE;
+	}
+}

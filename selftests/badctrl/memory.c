@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The guest's memory as badctrl reaches it: plain addresses and PRPs. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "controller.h"
+
+#define PRPS_PER_PAGE	(BAD_PAGE / sizeof(uint64_t))
+
+/* An access that fails while it is allowed means that memory was taken away too early. */
+static uint16_t bad_accessed(struct bad *ctrl, int ret)
+{
+	if (ret == -EFAULT)
+		bad_count(ctrl, BADCTRL_FAULTS, 1);
+	return ret ? STATUS_TRANSFER : 0;
+}
+
+uint16_t bad_read(struct bad *ctrl, uint64_t address, void *data, size_t length)
+{
+	return bad_accessed(ctrl, vfu_dma_read(ctrl->vfu, address, data, length, 0));
+}
+
+uint16_t bad_write(struct bad *ctrl, uint64_t address, const void *data, size_t length)
+{
+	return bad_accessed(ctrl, vfu_dma_write(ctrl->vfu, address, data, length, 0));
+}
+
+/* The last entry of a page of the list leads to the next one, if more are left. */
+uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
+		      uint32_t *lists)
+{
+	uint16_t status = 0;
+
+	while (!status) {
+		uint32_t room = (uint32_t)((BAD_PAGE - list % BAD_PAGE) / sizeof(*pages));
+		uint32_t take = count > room ? room - 1 : count;
+
+		++*lists;
+		status = bad_read(ctrl, list, pages, take * sizeof(*pages));
+		pages += take;
+		count -= take;
+		if (status || !count)
+			break;
+		status = bad_read(ctrl, list + take * sizeof(*pages), &list, sizeof(list));
+	}
+	return status;
+}
+
+/* PRP 1 and what PRP 2 says, as pages; the first may have an offset. */
+static uint16_t bad_collect(struct bad *ctrl, const struct bad_command *command, uint64_t *pages,
+			    uint32_t count)
+{
+	uint32_t lists = 0, i;
+	uint16_t status = 0;
+
+	pages[0] = command->prp1;
+	if (count == 2)
+		pages[1] = command->prp2;
+	else if (count > 2)
+		status = bad_prp_list(ctrl, command->prp2, pages + 1, count - 1, &lists);
+	for (i = 1; i < count && !status; i++)
+		if (pages[i] % BAD_PAGE)
+			status = STATUS_PRP_OFFSET;
+	return status;
+}
+
+static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, uint8_t *data,
+			 size_t length, bool to_host)
+{
+	size_t offset = command->prp1 % BAD_PAGE, step;
+	uint32_t count = (uint32_t)((offset + length + BAD_PAGE - 1) / BAD_PAGE), i;
+	uint64_t *pages = calloc(count, sizeof(*pages));
+	uint16_t status;
+
+	if (!pages)
+		return STATUS_TRANSFER;
+	status = bad_collect(ctrl, command, pages, count);
+	for (i = 0; i < count && !status; i++) {
+		step = BAD_PAGE - pages[i] % BAD_PAGE;
+		step = step < length ? step : length;
+		status = to_host ? bad_write(ctrl, pages[i], data, step) :
+				   bad_read(ctrl, pages[i], data, step);
+		data += step;
+		length -= step;
+	}
+	free(pages);
+	return status;
+}
+
+uint16_t bad_from_host(struct bad *ctrl, const struct bad_command *command, void *data,
+		       size_t length)
+{
+	return bad_copy(ctrl, command, data, length, false);
+}
+
+uint16_t bad_to_host(struct bad *ctrl, const struct bad_command *command, const void *data,
+		     size_t length)
+{
+	return bad_copy(ctrl, command, (uint8_t *)data, length, true);
+}

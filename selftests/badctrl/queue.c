@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* badctrl's queues: rings that are contiguous or described by a PRP list. */
+#include <stdlib.h>
+
+#include "controller.h"
+
+#define SQ_ENTRY	64U
+#define CQ_ENTRY	16U
+
+#define QUEUE_CONTIGUOUS	(1U << 0)
+#define CQ_INTERRUPTS		(1U << 1)
+
+/* Completion queue entry, base 3.3.3.2. */
+struct bad_completion {
+	uint32_t result;
+	uint32_t reserved;
+	uint16_t sq_head;
+	uint16_t sq_id;
+	uint16_t cid;
+	uint16_t status;
+};
+
+static uint64_t entry_address(const struct bad_ring *ring, uint32_t index, uint32_t size)
+{
+	uint64_t offset = (uint64_t)index * size;
+
+	if (!ring->pages)
+		return ring->address + offset;
+	return ring->pages[offset / BAD_PAGE] + offset % BAD_PAGE;
+}
+
+static void ring_drop(struct bad_ring *ring)
+{
+	free(ring->pages);
+	ring->pages = NULL;
+}
+
+static uint32_t doorbell(struct bad *ctrl, uint16_t qid, bool cq)
+{
+	uint32_t value;
+
+	pthread_mutex_lock(&ctrl->lock);
+	value = bad_load32(ctrl, DOORBELLS + (2 * qid + cq) * 4U);
+	pthread_mutex_unlock(&ctrl->lock);
+	return value;
+}
+
+/* A new queue starts at 0, whatever an earlier one left. */
+static void doorbell_clear(struct bad *ctrl, uint16_t qid, bool cq)
+{
+	pthread_mutex_lock(&ctrl->lock);
+	bad_store32(ctrl, DOORBELLS + (2 * qid + cq) * 4U, 0);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* --- life ----------------------------------------------------------------- */
+
+/* Lock held: AQA, ASQ and ACQ. */
+void bad_queues_start(struct bad *ctrl)
+{
+	uint32_t attributes = bad_load32(ctrl, REG_AQA);
+
+	ctrl->sqs[0] = (struct bad_sq){
+		.exists = true,
+		.ring = { .address = bad_load64(ctrl, REG_ASQ), .entries = (attributes & 0xfff) + 1 },
+	};
+	ctrl->cqs[0] = (struct bad_cq){
+		.exists = true,
+		.ring = { .address = bad_load64(ctrl, REG_ACQ),
+			  .entries = (attributes >> 16 & 0xfff) + 1 },
+		.phase = 1,
+		.interrupts = true,
+	};
+	bad_store32(ctrl, DOORBELLS, 0);
+	bad_store32(ctrl, DOORBELLS + 4, 0);
+}
+
+void bad_queues_stop(struct bad *ctrl)
+{
+	unsigned int qid;
+
+	for (qid = 0; qid <= BADCTRL_QUEUES; qid++) {
+		ring_drop(&ctrl->sqs[qid].ring);
+		ring_drop(&ctrl->cqs[qid].ring);
+		ctrl->sqs[qid].exists = false;
+		ctrl->cqs[qid].exists = false;
+	}
+	ctrl->held_count = 0;
+	ctrl->request_count = 0;
+}
+
+/* What Create SQ and Create CQ have in common. */
+static uint16_t create_ring(struct bad *ctrl, const struct bad_command *command, uint32_t size,
+			    struct bad_ring *ring)
+{
+	bool contiguous = command->cdw11 & QUEUE_CONTIGUOUS;
+	uint32_t entries = (command->cdw10 >> 16) + 1, pages, lists = 0;
+	uint16_t status;
+	uint64_t cap;
+
+	pthread_mutex_lock(&ctrl->lock);
+	cap = bad_load64(ctrl, REG_CAP);
+	pthread_mutex_unlock(&ctrl->lock);
+	if (entries < 2 || entries - 1 > (cap & 0xffff))
+		return STATUS_QUEUE_SIZE;
+	if (!contiguous && cap >> 16 & 1)
+		return STATUS_FIELD;
+	*ring = (struct bad_ring){ .address = command->prp1, .entries = entries };
+	if (contiguous)
+		return 0;
+	pages = (entries * size + BAD_PAGE - 1) / BAD_PAGE;
+	ring->pages = calloc(pages, sizeof(*ring->pages));
+	if (!ring->pages)
+		return STATUS_FIELD;
+	status = bad_prp_list(ctrl, command->prp1, ring->pages, pages, &lists);
+	bad_count(ctrl, BADCTRL_LISTS, lists);
+	if (status)
+		ring_drop(ring);
+	return status;
+}
+
+static bool valid_qid(struct bad *ctrl, uint16_t qid)
+{
+	return qid && qid <= BADCTRL_QUEUES && qid <= bad_word(ctrl, BADCTRL_GRANT);
+}
+
+uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command)
+{
+	uint16_t qid = (uint16_t)command->cdw10, vector = (uint16_t)(command->cdw11 >> 16), status;
+	struct bad_cq cq = {
+		.exists = true,
+		.phase = 1,
+		.interrupts = command->cdw11 & CQ_INTERRUPTS,
+		.vector = vector,
+	};
+
+	if (!valid_qid(ctrl, qid) || ctrl->cqs[qid].exists)
+		return STATUS_QID;
+	if (vector >= BAD_VECTORS)
+		return STATUS_VECTOR;
+	status = create_ring(ctrl, command, CQ_ENTRY, &cq.ring);
+	if (status)
+		return status;
+	doorbell_clear(ctrl, qid, true);
+	ctrl->cqs[qid] = cq;
+	return 0;
+}
+
+uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
+{
+	uint16_t qid = (uint16_t)command->cdw10, cqid = (uint16_t)(command->cdw11 >> 16), status;
+	struct bad_sq sq = { .exists = true, .cqid = cqid };
+
+	if (!valid_qid(ctrl, qid) || ctrl->sqs[qid].exists)
+		return STATUS_QID;
+	if (!valid_qid(ctrl, cqid) || !ctrl->cqs[cqid].exists)
+		return STATUS_NO_CQ;
+	status = create_ring(ctrl, command, SQ_ENTRY, &sq.ring);
+	if (status)
+		return status;
+	doorbell_clear(ctrl, qid, false);
+	ctrl->sqs[qid] = sq;
+	return 0;
+}
+
+/* Its commands end with it. */
+uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid)
+{
+	if (!qid || qid > BADCTRL_QUEUES || !ctrl->sqs[qid].exists)
+		return STATUS_QID;
+	bad_held_finish(ctrl, qid, true, STATUS_SQ_DELETED);
+	ring_drop(&ctrl->sqs[qid].ring);
+	ctrl->sqs[qid].exists = false;
+	return 0;
+}
+
+uint16_t bad_delete_cq(struct bad *ctrl, uint16_t qid)
+{
+	unsigned int i;
+
+	if (!qid || qid > BADCTRL_QUEUES || !ctrl->cqs[qid].exists)
+		return STATUS_QID;
+	for (i = 1; i <= BADCTRL_QUEUES; i++)
+		if (ctrl->sqs[i].exists && ctrl->sqs[i].cqid == qid)
+			return STATUS_QUEUE_IN_USE;
+	ring_drop(&ctrl->cqs[qid].ring);
+	ctrl->cqs[qid].exists = false;
+	return 0;
+}
+
+/* --- entries -------------------------------------------------------------- */
+
+bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command)
+{
+	struct bad_sq *sq = &ctrl->sqs[sqid];
+	uint32_t tail;
+
+	if (!sq->exists)
+		return false;
+	tail = doorbell(ctrl, sqid, false);
+	if (tail == sq->head || tail >= sq->ring.entries)
+		return false;
+	if (bad_read(ctrl, entry_address(&sq->ring, sq->head, SQ_ENTRY), command, sizeof(*command)))
+		return false;
+	sq->head = (sq->head + 1) % sq->ring.entries;
+	return true;
+}
+
+bool bad_queue_room(struct bad *ctrl, uint16_t sqid)
+{
+	uint16_t cqid = ctrl->sqs[sqid].cqid;
+	const struct bad_cq *cq = &ctrl->cqs[cqid];
+
+	return (cq->tail + 1) % cq->ring.entries != doorbell(ctrl, cqid, true);
+}
+
+void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
+			uint32_t result, bool quiet)
+{
+	const struct bad_sq *sq = &ctrl->sqs[sqid];
+	struct bad_cq *cq = &ctrl->cqs[sq->cqid];
+	uint64_t address = entry_address(&cq->ring, cq->tail, CQ_ENTRY);
+	struct bad_completion entry = {
+		.result = result,
+		.sq_head = (uint16_t)sq->head,
+		.sq_id = sqid,
+		.cid = cid,
+		.status = (uint16_t)(status << 1 | cq->phase),
+	};
+
+	if (!cq->exists)
+		return;
+	/* The half with the phase tag last. */
+	bad_write(ctrl, address, &entry.result, 8);
+	bad_write(ctrl, address + 8, &entry.sq_head, 8);
+	if (++cq->tail == cq->ring.entries) {
+		cq->tail = 0;
+		cq->phase ^= 1;
+	}
+	if (cq->interrupts && !quiet)
+		vfu_interrupt(ctrl->vfu, cq->vector);
+}

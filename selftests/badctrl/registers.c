@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * badctrl's BAR0 and the words behind its config space.  What has to be done
+ * about a register is left to the worker.
+ */
+#include <string.h>
+
+#include "controller.h"
+
+#define CAP_ENTRIES	1023ULL		/* MQES, 0-based */
+#define CAP_CONTIGUOUS	(1ULL << 16)	/* CQR */
+#define CAP_TIMEOUT	(1ULL << 24)	/* TO, half seconds */
+#define CAP_NVM		(1ULL << 37)	/* CSS */
+#define CAP_MPSMIN_64K	4U		/* in the upper half */
+
+#define DEFAULT_QUEUES	8
+
+uint32_t bad_load32(const struct bad *ctrl, uint32_t offset)
+{
+	uint32_t value;
+
+	memcpy(&value, ctrl->registers + offset, sizeof(value));
+	return value;
+}
+
+uint64_t bad_load64(const struct bad *ctrl, uint32_t offset)
+{
+	return bad_load32(ctrl, offset) | (uint64_t)bad_load32(ctrl, offset + 4) << 32;
+}
+
+void bad_store32(struct bad *ctrl, uint32_t offset, uint32_t value)
+{
+	memcpy(ctrl->registers + offset, &value, sizeof(value));
+}
+
+uint32_t bad_word(struct bad *ctrl, enum badctrl_word word)
+{
+	uint32_t value;
+
+	pthread_mutex_lock(&ctrl->lock);
+	value = ctrl->words[word / 4];
+	pthread_mutex_unlock(&ctrl->lock);
+	return value;
+}
+
+void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by)
+{
+	pthread_mutex_lock(&ctrl->lock);
+	ctrl->words[word / 4] += by;
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+static void bad_wake(struct bad *ctrl)
+{
+	ctrl->work = true;
+	pthread_cond_signal(&ctrl->wake);
+}
+
+/* --- BAR0 ----------------------------------------------------------------- */
+
+static void bar_read(void *context, unsigned int bar, uint64_t offset, void *data, uint32_t count)
+{
+	struct bad *ctrl = context;
+
+	(void)bar;
+	pthread_mutex_lock(&ctrl->lock);
+	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
+		memset(data, 0xff, count);
+	else
+		memcpy(data, ctrl->registers + offset, count);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* CC, AQA, ASQ and ACQ, CMBMSC, doorbells; the others do not keep what is written. */
+static bool writable(uint64_t offset)
+{
+	return (offset >= REG_CC && offset < REG_CSTS) || (offset >= REG_AQA && offset < 0x38) ||
+	       (offset >= REG_CMBMSC && offset < 0x58) || offset >= DOORBELLS;
+}
+
+static void bar_write(void *context, unsigned int bar, uint64_t offset, const void *data,
+		      uint32_t count)
+{
+	struct bad *ctrl = context;
+
+	(void)bar;
+	pthread_mutex_lock(&ctrl->lock);
+	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
+		goto out;
+	if (offset >= DOORBELLS && !(bad_load32(ctrl, REG_CSTS) & CSTS_READY))
+		ctrl->words[BADCTRL_EARLY / 4]++;
+	if (writable(offset))
+		memcpy(ctrl->registers + offset, data, count);
+	bad_wake(ctrl);
+out:
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* The registers that a driver writes, and CSTS; lock held. */
+static void bad_reset_registers(struct bad *ctrl)
+{
+	memset(ctrl->registers + REG_CC, 0, REG_CSTS + 4 - REG_CC);
+	memset(ctrl->registers + REG_AQA, 0, 0x38 - REG_AQA);
+	memset(ctrl->registers + REG_CMBMSC, 0, 8);
+	memset(ctrl->registers + DOORBELLS, 0, sizeof(ctrl->registers) - DOORBELLS);
+	ctrl->event_count = 0;
+	ctrl->serving = false;
+	ctrl->restart = true;
+}
+
+/* What tests said survives a function reset: the driver may try one to get it going. */
+static void bad_reset(void *context, enum vfu_reset why)
+{
+	struct bad *ctrl = context;
+
+	pthread_mutex_lock(&ctrl->lock);
+	bad_reset_registers(ctrl);
+	if (why != VFU_RESET_FUNCTION)
+		bad_defaults(ctrl);
+	bad_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+/* --- words ---------------------------------------------------------------- */
+
+/* Lock held, or nobody else there yet. */
+void bad_defaults(struct bad *ctrl)
+{
+	uint64_t cap = CAP_ENTRIES | CAP_CONTIGUOUS | CAP_TIMEOUT | CAP_NVM;
+
+	memset(ctrl->words, 0, sizeof(ctrl->words));
+	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
+	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
+	memset(ctrl->registers + 0x38, 0, REG_CMBMSC - 0x38);
+	bad_store32(ctrl, REG_CAP, (uint32_t)cap);
+	bad_store32(ctrl, REG_CAP + 4, (uint32_t)(cap >> 32));
+	bad_store32(ctrl, REG_VS, 0x00010400);
+	bad_store32(ctrl, REG_CRTO, 0);
+	bad_identify_defaults(ctrl);
+}
+
+/* Where a word lies, or NULL. */
+static void *bad_word_at(struct bad *ctrl, uint32_t address)
+{
+	if (address % 4)
+		return NULL;
+	if (address < BADCTRL_WORDS)
+		return &ctrl->words[address / 4];
+	if (address >= BADCTRL_IDENTIFY(0) && address < BADCTRL_IDENTIFY(7))
+		return (uint8_t *)ctrl->identify + (address - BADCTRL_IDENTIFY(0));
+	if (address >= BADCTRL_REGISTERS && address < BADCTRL_REGISTERS + DOORBELLS)
+		return ctrl->registers + (address - BADCTRL_REGISTERS);
+	return NULL;
+}
+
+static void bad_set_mode(struct bad *ctrl, uint32_t mode)
+{
+	uint32_t low = bad_load32(ctrl, REG_CAP), high = bad_load32(ctrl, REG_CAP + 4);
+
+	ctrl->words[BADCTRL_MODE / 4] = mode;
+	if (mode == BADCTRL_NO_QUEUE)
+		bad_store32(ctrl, REG_CAP, low & 0xffff0000);
+	if (mode == BADCTRL_HUGE_PAGES)
+		bad_store32(ctrl, REG_CAP + 4,
+			    high | CAP_MPSMIN_64K << 16 | CAP_MPSMIN_64K << 20);
+}
+
+static void bad_write_word(struct bad *ctrl, uint32_t value)
+{
+	void *word = bad_word_at(ctrl, ctrl->window);
+
+	switch (ctrl->window) {
+	case BADCTRL_DEFAULTS:
+		bad_defaults(ctrl);
+		break;
+	case BADCTRL_MODE:
+		bad_set_mode(ctrl, value);
+		break;
+	case BADCTRL_EVENT:
+		if (ctrl->event_count < BAD_EVENTS_MAX)
+			ctrl->events[ctrl->event_count++] = value;
+		break;
+	case BADCTRL_RELEASE:
+		ctrl->release = true;
+		break;
+	default:
+		if (word)
+			memcpy(word, &value, sizeof(value));
+	}
+}
+
+static void vendor_write(void *context, unsigned int number, uint32_t value)
+{
+	struct bad *ctrl = context;
+
+	pthread_mutex_lock(&ctrl->lock);
+	if (number == 0)
+		ctrl->window = value;
+	if (number == 1)
+		bad_write_word(ctrl, value);
+	bad_wake(ctrl);
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
+static uint32_t vendor_read(void *context, unsigned int number)
+{
+	struct bad *ctrl = context;
+	uint32_t value = 0;
+	void *word;
+
+	pthread_mutex_lock(&ctrl->lock);
+	word = bad_word_at(ctrl, ctrl->window);
+	if (number == 0)
+		value = ctrl->window;
+	if (number == 1 && word)
+		memcpy(&value, word, sizeof(value));
+	pthread_mutex_unlock(&ctrl->lock);
+	return value;
+}
+
+const struct vfu_device bad_device = {
+	.vendor_id = BADCTRL_VENDOR,
+	.device_id = BADCTRL_DEVICE,
+	.class_code = 0x010802,
+	.vectors = BAD_VECTORS,
+	.bars = { [0] = { .size = BADCTRL_BAR_BYTES, .is_64bit = true, .fd = -1 } },
+	.bar_read = bar_read,
+	.bar_write = bar_write,
+	.reset = bad_reset,
+	.vendor_read = vendor_read,
+	.vendor_write = vendor_write,
+};

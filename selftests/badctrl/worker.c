@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The thread that is badctrl: follows CC, then goes round the queues until
+ * nothing new was rung.
+ */
+#include "controller.h"
+
+bool bad_serving(struct bad *ctrl)
+{
+	bool serving;
+
+	pthread_mutex_lock(&ctrl->lock);
+	serving = ctrl->serving && !ctrl->restart && bad_load32(ctrl, REG_CC) & CC_ENABLE &&
+		  ctrl->words[BADCTRL_MODE / 4] != BADCTRL_GONE;
+	pthread_mutex_unlock(&ctrl->lock);
+	return serving;
+}
+
+/* --- CC and CSTS, all with the lock held ------------------------------------ */
+
+static void start(struct bad *ctrl)
+{
+	uint32_t status = 0;
+
+	switch (ctrl->words[BADCTRL_MODE / 4]) {
+	case BADCTRL_FATAL:
+		status = CSTS_FATAL;
+		break;
+	case BADCTRL_WORKS:
+	case BADCTRL_UNSTOPPABLE:
+		bad_queues_start(ctrl);
+		ctrl->serving = true;
+		status = CSTS_READY;
+		break;
+	case BADCTRL_SILENT:
+	case BADCTRL_NEVER_STOPS:
+		status = CSTS_READY;
+		break;
+	}
+	ctrl->enabled = true;
+	bad_store32(ctrl, REG_CSTS, status);
+}
+
+/* Until CSTS.RDY is 0 it may write to memory, so here it does. */
+static void stop(struct bad *ctrl)
+{
+	uint32_t mode = ctrl->words[BADCTRL_MODE / 4];
+	bool late = ctrl->words[BADCTRL_LATE / 4];
+
+	ctrl->serving = false;
+	pthread_mutex_unlock(&ctrl->lock);
+	bad_held_finish(ctrl, -1, late, 0);
+	pthread_mutex_lock(&ctrl->lock);
+	if (mode == BADCTRL_NEVER_STOPS || mode == BADCTRL_UNSTOPPABLE || mode == BADCTRL_GONE)
+		return;
+	bad_queues_stop(ctrl);
+	ctrl->words[BADCTRL_HELD / 4] = 0;
+	ctrl->enabled = false;
+	bad_store32(ctrl, REG_CSTS, 0);
+}
+
+static void follow_config(struct bad *ctrl)
+{
+	uint32_t config = bad_load32(ctrl, REG_CC);
+
+	if (ctrl->restart) {
+		ctrl->restart = false;
+		ctrl->enabled = false;
+		bad_queues_stop(ctrl);
+		ctrl->words[BADCTRL_HELD / 4] = 0;
+		bad_store32(ctrl, REG_CSTS, 0);
+	}
+	if (config & CC_ENABLE && !ctrl->enabled)
+		start(ctrl);
+	else if (!(config & CC_ENABLE) && ctrl->enabled)
+		stop(ctrl);
+	if (config & CC_SHUTDOWN)
+		bad_store32(ctrl, REG_CSTS, bad_load32(ctrl, REG_CSTS) | CSTS_SHUTDOWN_DONE);
+}
+
+/* --- queues ----------------------------------------------------------------- */
+
+static void serve_queue(struct bad *ctrl, uint16_t sqid)
+{
+	struct bad_command command;
+
+	while (bad_serving(ctrl) && ctrl->sqs[sqid].exists && bad_queue_room(ctrl, sqid) &&
+	       bad_queue_fetch(ctrl, sqid, &command))
+		bad_command_handle(ctrl, sqid, &command);
+}
+
+static void serve(struct bad *ctrl, bool release)
+{
+	uint16_t sqid;
+
+	if (release)
+		bad_held_release(ctrl);
+	bad_events_send(ctrl);
+	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
+		serve_queue(ctrl, sqid);
+	bad_events_send(ctrl);
+}
+
+void *bad_work(void *context)
+{
+	struct bad *ctrl = context;
+	bool release;
+
+	pthread_mutex_lock(&ctrl->lock);
+	while (!ctrl->leaving) {
+		if (!ctrl->work) {
+			pthread_cond_wait(&ctrl->wake, &ctrl->lock);
+			continue;
+		}
+		ctrl->work = false;
+		follow_config(ctrl);
+		if (!ctrl->serving)
+			continue;
+		release = ctrl->release;
+		ctrl->release = false;
+		pthread_mutex_unlock(&ctrl->lock);
+		serve(ctrl, release);
+		pthread_mutex_lock(&ctrl->lock);
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	return NULL;
+}

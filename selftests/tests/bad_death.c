@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A controller that cannot be started again is given up: it reaches no memory
+ * any more, everybody is told at once, and binding it helps when it is well.
+ *
+ * timeout: 120
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "badknob.h"
+#include "kselftest_harness.h"
+
+#define PCI_COMMAND		4
+#define PCI_COMMAND_MASTER	4
+#define ENTRIES		16U
+
+FIXTURE(bad_death)
+{
+	struct np_bad bad;
+	uint8_t *bytes;
+	struct np_qp qp;
+	const struct nvme_peer_status *status;
+};
+
+FIXTURE_SETUP(bad_death)
+{
+	self->qp.fd = -1;
+	if (np_bad_open(&self->bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
+	self->status = self->qp.status.at;
+}
+
+FIXTURE_TEARDOWN(bad_death)
+{
+	if (!self->bad.address[0])
+		return;
+	if (self->qp.fd >= 0)
+		np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_close(&self->bad));
+	free(self->bytes);
+}
+
+static int bus_master(struct np_bad *bad)
+{
+	uint16_t command;
+
+	if (pread(bad->config, &command, sizeof(command), PCI_COMMAND) != sizeof(command))
+		return -EIO;
+	return !!(command & PCI_COMMAND_MASTER);
+}
+
+/* Dead, and says so at once to everybody; when it is well again, binding it helps. */
+static void expect_dead(struct __test_metadata *_metadata, struct np_bad *bad, void *bytes)
+{
+	int64_t start = np_now_ms();
+	struct np_qp qp;
+
+	EXPECT_LE(0, np_bad_wait_state(bad, NVME_PEER_CTRL_DEAD));
+	EXPECT_EQ(-EIO, np_bad_read_disk(bad, bytes));
+	EXPECT_NE(0, np_bad_ask(bad, 0));
+	EXPECT_EQ(-ESHUTDOWN, np_qp_open(&qp, bad->ctrl.fd, ENTRIES));
+	EXPECT_GT(5000, np_now_ms() - start);
+}
+
+static void expect_new_life(struct __test_metadata *_metadata, struct np_bad *bad, void *bytes)
+{
+	EXPECT_EQ(0, np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS));
+	EXPECT_EQ(0, np_bad_unbind(bad));
+	EXPECT_EQ(0, np_bad_bind(bad, 1));
+	EXPECT_EQ(0, np_bad_read_disk(bad, bytes));
+}
+
+TEST_F(bad_death, one_that_vanished_is_given_up)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_VANISH, 0, 1));
+	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	expect_dead(_metadata, &self->bad, self->bytes);
+	EXPECT_EQ(0, bus_master(&self->bad));
+	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+/* Bus mastering is what keeps it from memory; the queue pair may go. */
+TEST_F(bad_death, one_that_does_not_stop_is_given_up)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_UNSTOPPABLE));
+	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	expect_dead(_metadata, &self->bad, self->bytes);
+	EXPECT_EQ(0, bus_master(&self->bad));
+	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+TEST_F(bad_death, one_that_does_not_answer_its_start_is_given_up)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_CRASH, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	expect_dead(_metadata, &self->bad, self->bytes);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+struct reader {
+	struct np_bad *bad;
+	uint8_t *bytes;
+	int error;
+};
+
+static void *read_in_background(void *argument)
+{
+	struct reader *reader = argument;
+
+	reader->error = np_bad_read_disk(reader->bad, reader->bytes);
+	return NULL;
+}
+
+/* Taken away under a command that nobody answers. */
+TEST_F(bad_death, it_can_be_unbound_while_a_command_hangs)
+{
+	struct reader reader = { .bad = &self->bad, .bytes = self->bytes };
+	int64_t start = np_now_ms();
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(-EIO, reader.error);
+	EXPECT_GT(10000, np_now_ms() - start);
+	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
+	EXPECT_EQ(ENODEV, self->status->reason);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Asynchronous events: namespaces come and go, a controller that has an
+ * internal error is reset, and whatever an event says, the next one arrives.
+ *
+ * timeout: 120
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "badknob.h"
+#include "kselftest_harness.h"
+
+/* Dword 0: type, information, log page; base specification 5.1.2. */
+#define EVENT(type, info, log)	((type) | (info) << 8 | (log) << 16)
+#define EVENT_ERROR_PERSISTENT	EVENT(0, 3, 1)
+#define EVENT_ERROR_TRANSIENT	EVENT(0, 4, 1)
+#define EVENT_SMART		EVENT(1, 1, 2)
+#define EVENT_NAMESPACES	EVENT(2, 0, 4)
+#define EVENT_FIRMWARE		EVENT(2, 1, 3)
+#define EVENT_UNKNOWN_NOTICE	EVENT(2, 0x55, 0xc0)
+#define EVENT_UNKNOWN		EVENT(5, 0x55, 0xc0)
+
+FIXTURE(bad_events)
+{
+	struct np_bad bad;
+	int generation;
+};
+
+FIXTURE_SETUP(bad_events)
+{
+	if (np_bad_open(&self->bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	self->generation = np_bad_generation(&self->bad);
+}
+
+FIXTURE_TEARDOWN(bad_events)
+{
+	if (self->bad.address[0])
+		EXPECT_EQ(0, np_bad_close(&self->bad));
+}
+
+static bool node_exists(struct np_bad *bad, unsigned int nsid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/nvmep%dn%u", bad->ctrl.instance, nsid);
+	return !access(path, F_OK);
+}
+
+/* Namespaces are @active now and the controller says so: it is noticed. */
+static int change_namespaces(struct np_bad *bad, uint32_t active)
+{
+	return np_bad_set(bad, BADCTRL_ACTIVE, active) ?:
+	       np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES) ?:
+	       np_bad_wait_namespaces(bad, (unsigned int)__builtin_popcount(active));
+}
+
+TEST_F(bad_events, namespaces_come_and_go)
+{
+	int i;
+
+	EXPECT_EQ(0, change_namespaces(&self->bad, 0xd));
+	EXPECT_TRUE(node_exists(&self->bad, 1));
+	EXPECT_FALSE(node_exists(&self->bad, 2));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 0x2));
+	EXPECT_FALSE(node_exists(&self->bad, 1));
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(0, change_namespaces(&self->bad, 0xf));
+		EXPECT_EQ(0, change_namespaces(&self->bad, 0x1));
+	}
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+/* Its holder sees errors, not another namespace's data. */
+TEST_F(bad_events, a_namespace_in_use_goes)
+{
+	uint8_t *bytes;
+
+	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, bytes));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 0));
+	EXPECT_GT(0, np_bad_read_disk(&self->bad, bytes));
+	EXPECT_GT(0, np_bad_read(&self->bad, bytes, 0));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
+	EXPECT_GT(0, np_bad_read_disk(&self->bad, bytes));
+	free(bytes);
+}
+
+/* An event is reported once its log page was read, and another request is sent. */
+TEST_F(bad_events, others_are_only_reported)
+{
+	static const uint32_t events[] = {
+		EVENT_FIRMWARE, EVENT_UNKNOWN_NOTICE, EVENT_UNKNOWN, EVENT_SMART,
+		EVENT_ERROR_TRANSIENT,
+	};
+	uint32_t i, count = sizeof(events) / sizeof(events[0]);
+	uint32_t hits = BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS);
+
+	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	for (i = 0; i < count; i++) {
+		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, events[i]));
+		ASSERT_EQ(0, np_bad_wait_word(&self->bad, hits, i + 1));
+	}
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	EXPECT_EQ(count + 1, np_bad_hits(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS),
+				      count + 1));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+TEST_F(bad_events, an_internal_error_that_stays_leads_to_a_reset)
+{
+	int64_t end = np_now_ms() + 10000;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_ERROR_PERSISTENT));
+	while (np_bad_generation(&self->bad) == self->generation && np_now_ms() < end)
+		np_sleep_ms(10);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+}
+
+/* Its log page cannot be read: what it said counts all the same. */
+TEST_F(bad_events, the_log_page_may_fail)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
+}
+
+/* Nobody reads it: a reset, after which the namespaces are looked at anyway. */
+TEST_F(bad_events, the_log_page_may_hang)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_HOLD, 0, 1);
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
+}
+
+/* The scan is cut short between the two commands for a new namespace. */
+TEST_F(bad_events, a_namespace_comes_while_the_controller_fails)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 3);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1);
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
+}
+
+static int rescan(struct np_bad *bad, unsigned int rule)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/rescan_controller",
+		 bad->ctrl.instance);
+	return np_write_file(path, "1") ?:
+	       np_bad_wait_word(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_HITS), 1);
+}
+
+/* A namespace that could not be identified for once is still the same. */
+TEST_F(bad_events, a_namespace_in_use_survives_a_transient_error)
+{
+	uint8_t *bytes;
+
+	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
+	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
+	EXPECT_EQ(0, rescan(&self->bad, 1));
+	np_sleep_ms(200);
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, bytes));
+	free(bytes);
+}
+
+/* --- a controller that wants no such requests --------------------------------- */
+
+TEST_F(bad_events, the_request_may_be_refused)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_ASYNC_EVENT, BADCTRL_STATUS, NP_STATUS_DNR | 1,
+		    BADCTRL_EVERY);
+	/* The second Set Features after a reset configures events. */
+	np_bad_rule(&self->bad, 1, NP_ADMIN_SET_FEATURES, BADCTRL_COUNT, 0, 1);
+	np_bad_rule(&self->bad, 2, NP_ADMIN_SET_FEATURES, BADCTRL_STATUS, NP_STATUS_DNR | 2, 1);
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	np_sleep_ms(100);
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 2));
+	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a controller and its namespaces say about themselves, in the unusual
+ * combinations that no emulated controller has, and I/O under each.
+ */
+#include <errno.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "badknob.h"
+#include "kselftest_harness.h"
+
+/* Bytes of Identify Controller and Identify Namespace. */
+#define CTRL_MDTS	77
+#define CTRL_LPA	261
+#define CTRL_NN		516
+#define CTRL_SGLS	536
+#define NS_BLOCKS	0
+#define NS_FEATURES	24
+#define NS_PROTECTION	29
+#define NS_NAWUPF	36
+#define NS_NPWG		64
+#define NS_NOWS		72
+#define NS_NGUID	104
+#define NS_EUI64	120
+#define NS_FORMAT	128
+#define LARGE		(64U << 10)
+
+#define REG_CAP_LOW	BADCTRL_REGISTERS
+#define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
+#define REG_VS		(BADCTRL_REGISTERS + 0x08)
+#define REG_CMBSZ	(BADCTRL_REGISTERS + 0x3c)
+#define REG_CRTO	(BADCTRL_REGISTERS + 0x68)
+
+FIXTURE(bad_identify)
+{
+	struct np_bad bad;
+	uint8_t *bytes;
+	uint8_t *back;
+};
+
+FIXTURE_SETUP(bad_identify)
+{
+	if (np_bad_open(&self->bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, LARGE));
+	ASSERT_EQ(0, posix_memalign((void **)&self->back, NP_PAGE, LARGE));
+}
+
+FIXTURE_TEARDOWN(bad_identify)
+{
+	if (!self->bad.address[0])
+		return;
+	EXPECT_EQ(0, np_bad_close(&self->bad));
+	free(self->bytes);
+	free(self->back);
+}
+
+static int set_bytes(struct np_bad *bad, unsigned int cns, uint32_t offset, uint64_t value,
+		     unsigned int size)
+{
+	int ret = 0;
+
+	for (; size-- && !ret; value >>= 8)
+		ret = np_bad_identify(bad, cns, offset++, (uint8_t)value);
+	return ret;
+}
+
+/* An attribute of the first disk, without the line's end. */
+static char *attribute(struct np_bad *bad, const char *name)
+{
+	static char text[512];
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/%s", bad->ctrl.instance, name);
+	if (np_read_file(path, text, sizeof(text)))
+		return "";
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
+static unsigned int number(struct np_bad *bad, const char *name)
+{
+	return (unsigned int)strtoul(attribute(bad, name), NULL, 10);
+}
+
+static void expect_io(struct __test_metadata *_metadata, FIXTURE_DATA(bad_identify) *self)
+{
+	np_pattern(self->bytes, LARGE, 0, 7);
+	ASSERT_EQ(0, np_disk_write(self->bad.disk, self->bytes, LARGE, NP_PAGE));
+	memset(self->back, 0xee, LARGE);
+	ASSERT_EQ(0, np_disk_read(self->bad.disk, self->back, LARGE, NP_PAGE));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, LARGE));
+}
+
+/* --- names ------------------------------------------------------------------- */
+
+TEST_F(bad_identify, a_uuid_comes_first)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NGUID, 0x11, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("uuid.babababa-baba-baba-baba-babababababa",
+		     attribute(&self->bad, "wwid"));
+	EXPECT_STREQ("1", attribute(&self->bad, "nsid"));
+}
+
+/* Length 0 ends the list of descriptors. */
+TEST_F(bad_identify, then_an_nguid)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 3, 1, 0, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NGUID, 0x0102, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_EUI64, 0x33, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("eui.02010000000000000000000000000000", attribute(&self->bad, "wwid"));
+}
+
+/* Before 1.3 nobody may be asked for descriptors. */
+TEST_F(bad_identify, then_an_eui64)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00010200));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_EUI64, 0x3344, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("eui.4433000000000000", attribute(&self->bad, "wwid"));
+}
+
+TEST_F(bad_identify, then_the_serial_number)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REFUSED, 1U << 3));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("nvme.1234-6261642020202020202020202020202020202020-"
+		     "6261646374726c202020202020202020202020202020202020202020202020202020202020202020-"
+		     "00000001", attribute(&self->bad, "wwid"));
+}
+
+/* --- namespaces ---------------------------------------------------------------- */
+
+TEST_F(bad_identify, namespaces_are_found_without_a_list)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REFUSED, 1U << 2));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0xd));
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_NN, 3, 1));
+	/* The fourth is beyond what it says it has. */
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
+	expect_io(_metadata, self);
+}
+
+TEST_F(bad_identify, there_may_be_none)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REFUSED, 1U << 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_NN, 0, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 0));
+	np_sleep_ms(200);
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+}
+
+/* --- formats ---------------------------------------------------------------------- */
+
+static int set_format(struct np_bad *bad, unsigned int shift, unsigned int metadata,
+		      unsigned int protection)
+{
+	return set_bytes(bad, 0, NS_FORMAT, shift << 16 | metadata, 4) ?:
+	       set_bytes(bad, 0, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> shift, 8) ?:
+	       set_bytes(bad, 0, NS_PROTECTION, protection, 1);
+}
+
+TEST_F(bad_identify, blocks_of_4_kib)
+{
+	ASSERT_EQ(0, set_format(&self->bad, 12, 0, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(4096, number(&self->bad, "queue/logical_block_size"));
+	EXPECT_EQ(BADCTRL_NAMESPACE_BYTES / 512, number(&self->bad, "size"));
+	expect_io(_metadata, self);
+}
+
+/* The controller refuses a wrong reference tag, and a host that does not ask for PRACT. */
+TEST_F(bad_identify, protection_information)
+{
+	unsigned int type;
+
+	for (type = 1; type <= 3; type++) {
+		ASSERT_EQ(0, set_format(&self->bad, 9, 8, type));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		EXPECT_EQ(BADCTRL_NAMESPACE_BYTES / 512, number(&self->bad, "size"));
+		expect_io(_metadata, self);
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
+}
+
+/* Metadata that the block layer cannot carry, blocks that it does not know. */
+TEST_F(bad_identify, formats_for_passthrough_only)
+{
+	static const struct {
+		unsigned int shift;
+		unsigned int metadata;
+	} formats[] = { { 9, 8 }, { 9, 64 }, { 8, 0 }, { 16, 0 } };
+	size_t i;
+
+	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		ASSERT_EQ(0, set_format(&self->bad, formats[i].shift, formats[i].metadata, 0));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		EXPECT_EQ(0, number(&self->bad, "size"));
+		EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
+}
+
+TEST_F(bad_identify, atomic_writes_make_the_physical_block)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_FEATURES, 1U << 1, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NAWUPF, 11, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	/* 12 blocks, rounded down to a power of two. */
+	EXPECT_EQ(4096, number(&self->bad, "queue/physical_block_size"));
+	expect_io(_metadata, self);
+}
+
+TEST_F(bad_identify, odd_preferred_sizes)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_FEATURES, 1U << 4 | 1U << 1, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NAWUPF, 0xffff, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NPWG, 6, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NOWS, 0xffff, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(2048, number(&self->bad, "queue/physical_block_size"));
+	EXPECT_EQ(7 * 512, number(&self->bad, "queue/minimum_io_size"));
+	EXPECT_EQ(65536 * 512, number(&self->bad, "queue/optimal_io_size"));
+	expect_io(_metadata, self);
+}
+
+/* --- limits --------------------------------------------------------------------------- */
+
+/* The controller refuses what is longer, so that the block layer has to split. */
+TEST_F(bad_identify, short_transfers)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_MDTS, 1, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(8192, self->bad.ctrl.info.max_transfer);
+	EXPECT_EQ(8, number(&self->bad, "queue/max_hw_sectors_kb"));
+	expect_io(_metadata, self);
+}
+
+TEST_F(bad_identify, queues_of_two_entries)
+{
+	uint32_t cap = np_bad_get(&self->bad, REG_CAP_LOW);
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_LOW, (cap & 0xffff0000) | 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_MDTS, 1, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(2, self->bad.ctrl.info.max_entries);
+	expect_io(_metadata, self);
+}
+
+/* One range for each command: merged discards are not to be had. */
+TEST_F(bad_identify, short_discards)
+{
+	uint64_t range[2] = { NP_PAGE, NP_PAGE };
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00020000));
+	ASSERT_EQ(0, set_bytes(&self->bad, 6, 3, 1, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	expect_io(_metadata, self);
+	EXPECT_EQ(0, np_ioctl(self->bad.disk, BLKDISCARD, range));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RANGES));
+	EXPECT_EQ(0, np_disk_read(self->bad.disk, self->back, NP_PAGE, NP_PAGE));
+	EXPECT_EQ(0, self->back[0]);
+}
+
+/* Version 2, and yet it does not know its limits. */
+TEST_F(bad_identify, limits_refused)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00020000));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REFUSED, 1U << 6));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	expect_io(_metadata, self);
+}
+
+/* Says that it has the log of commands and effects, and refuses it. */
+TEST_F(bad_identify, effects_refused)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_LPA, 1U << 1, 1));
+	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_STATUS,
+		    NP_STATUS_DNR | NP_STATUS_INTERNAL, 1);
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	expect_io(_metadata, self);
+}
+
+/* --- registers ---------------------------------------------------------------------------- */
+
+TEST_F(bad_identify, a_memory_buffer)
+{
+	uint32_t cap = np_bad_get(&self->bad, REG_CAP_HIGH);
+
+	/* CMBS, and 16 units of 64 KiB. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_HIGH, cap | 1U << 25));
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CMBSZ, 16U << 12 | 1U << 8));
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_SGLS, 0x00010001, 4));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(16 * 65536, self->bad.ctrl.info.cmb_size);
+	EXPECT_EQ(0x00010001, self->bad.ctrl.info.sgls);
+	expect_io(_metadata, self);
+}
+
+/* CAP.TO says half a second, CRTO (base specification 3.1.4.20) a second more. */
+TEST_F(bad_identify, a_longer_start)
+{
+	uint32_t cap = np_bad_get(&self->bad, REG_CAP_HIGH);
+	int64_t start = np_now_ms();
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_HIGH, cap | 1U << 27));
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CRTO, 3));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_NEVER_READY));
+	EXPECT_EQ(-ETIMEDOUT, np_bind(self->bad.address));
+	EXPECT_LE(1500, np_now_ms() - start);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A controller that refuses or ignores the creation and deletion of queues:
+ * nothing of a queue pair is left on it, if need be by a reset, and no call
+ * comes back while the controller may still write to rings.
+ *
+ * timeout: 120
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "badknob.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define STATUS_QID	0x101
+#define REFUSED		(NP_STATUS_DNR | STATUS_QID)
+
+FIXTURE(bad_queues)
+{
+	struct np_bad bad;
+	struct np_buffer buffer;
+	char before[NP_OBJECTS];
+	struct np_qp other;
+	const struct nvme_peer_status *status;
+	int generation;
+};
+
+FIXTURE_SETUP(bad_queues)
+{
+	self->other.fd = -1;
+	if (np_bad_open(&self->bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+	self->status = self->other.status.at;
+	self->generation = np_bad_generation(&self->bad);
+}
+
+FIXTURE_TEARDOWN(bad_queues)
+{
+	if (!self->bad.address[0])
+		return;
+	EXPECT_EQ(0, np_objects_settle(&self->bad.ctrl, self->before, 5000));
+	np_qp_close(&self->other);
+	np_buffer_close(&self->buffer);
+	EXPECT_EQ(0, np_bad_close(&self->bad));
+}
+
+/* The controller had to be reset, @resets times, and another queue pair knows. */
+static void expect_resets(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			  int resets)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_qp qp;
+
+	EXPECT_EQ(self->generation + resets,
+		  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(resets ? NVME_PEER_QP_FAILED : NVME_PEER_QP_LIVE, self->status->state);
+	EXPECT_EQ(resets ? EIO : 0, self->status->reason);
+	/* And it serves new ones. */
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, 5000));
+	np_qp_close(&qp);
+	if (!resets)
+		EXPECT_EQ(0, np_qp_run(&self->other, &flush, 5000));
+}
+
+/* --- creation --------------------------------------------------------------- */
+
+static int create(FIXTURE_DATA(bad_queues) *self)
+{
+	struct nvme_peer_qp_create create;
+
+	return np_qp_create(self->bad.ctrl.fd, ENTRIES, &create);
+}
+
+TEST_F(bad_queues, a_completion_queue_may_be_refused)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_STATUS, REFUSED, 1);
+	EXPECT_EQ(-EIO, create(self));
+	expect_resets(_metadata, self, 0);
+}
+
+TEST_F(bad_queues, a_submission_queue_may_be_refused)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_SQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_DELETE_CQ, BADCTRL_COUNT, 0, 1);
+	EXPECT_EQ(-EIO, create(self));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	expect_resets(_metadata, self, 0);
+}
+
+TEST_F(bad_queues, a_completion_queue_that_stays_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_SQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_DELETE_CQ, BADCTRL_STATUS, REFUSED, 1);
+	EXPECT_EQ(-EIO, create(self));
+	expect_resets(_metadata, self, 1);
+}
+
+TEST_F(bad_queues, creation_without_answer_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1);
+	EXPECT_EQ(-EAGAIN, create(self));
+	expect_resets(_metadata, self, 1);
+}
+
+TEST_F(bad_queues, creation_half_answered_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1);
+	EXPECT_EQ(-EAGAIN, create(self));
+	expect_resets(_metadata, self, 1);
+}
+
+/* --- deletion --------------------------------------------------------------- */
+
+/*
+ * A queue pair with a command that the controller sits on: it carries it out
+ * when its queue is deleted or it stops, so both must be over when close()
+ * returns, and the page must be there until then.
+ */
+static void close_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self)
+{
+	struct np_command command;
+	struct np_qp qp;
+
+	memset(self->buffer.bytes, 0xee, NP_PAGE);
+	np_bad_rule(&self->bad, 7, NP_IO_READ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	np_command_rw(&command, &self->buffer, NP_CMD_READ, 0, 0, NP_PAGE);
+	np_qp_put(&qp, &command);
+	ASSERT_EQ(0, np_qp_ring(&qp));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0xee, self->buffer.bytes[0]);
+	np_qp_close(&qp);
+	EXPECT_EQ(0, self->buffer.bytes[0]);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_HELD));
+}
+
+TEST_F(bad_queues, deletion_ends_commands)
+{
+	close_busy(_metadata, self);
+	expect_resets(_metadata, self, 0);
+}
+
+TEST_F(bad_queues, a_submission_queue_that_stays_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_STATUS, REFUSED, 1);
+	close_busy(_metadata, self);
+	expect_resets(_metadata, self, 1);
+}
+
+TEST_F(bad_queues, deletion_of_the_submission_queue_without_answer_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
+	close_busy(_metadata, self);
+	expect_resets(_metadata, self, 1);
+}
+
+TEST_F(bad_queues, deletion_of_the_completion_queue_refused_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_CQ, BADCTRL_STATUS, REFUSED, 1);
+	close_busy(_metadata, self);
+	expect_resets(_metadata, self, 1);
+}
+
+/* It says that the submission queue is gone, then that somebody still uses it. */
+TEST_F(bad_queues, a_deletion_that_was_a_lie_is_fenced)
+{
+	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_LIE, 0, 1);
+	close_busy(_metadata, self);
+	expect_resets(_metadata, self, 1);
+}
+
+/* --- fewer queues ------------------------------------------------------------ */
+
+TEST_F(bad_queues, fewer_are_granted_after_a_reset)
+{
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, info.qids_cpu));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(-ENOSPC, create(self));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 8));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	self->generation++;
+	expect_resets(_metadata, self, 1);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A controller that misbehaves as a test says (selftests/badctrl), bound or not,
+ * beside one that is well.
+ */
+#ifndef BADKNOB_H
+#define BADKNOB_H
+
+#include "../badctrl/badctrl.h"
+#include "nptest.h"
+
+#define NP_ADMIN_DELETE_SQ	0x00
+#define NP_ADMIN_CREATE_SQ	0x01
+#define NP_ADMIN_GET_LOG	0x02
+#define NP_ADMIN_DELETE_CQ	0x04
+#define NP_ADMIN_CREATE_CQ	0x05
+#define NP_ADMIN_IDENTIFY	0x06
+#define NP_ADMIN_ABORT		0x08
+#define NP_ADMIN_SET_FEATURES	0x09
+#define NP_ADMIN_ASYNC_EVENT	0x0c
+#define NP_IO_READ		(BADCTRL_ON_IO | NP_CMD_READ)
+
+/* NVMe status codes, and the bit that says that trying again does not help. */
+#define NP_STATUS_INTERNAL	0x006
+#define NP_STATUS_ABORTED	0x007
+#define NP_STATUS_DNR		0x4000
+
+/**
+ * struct np_bad - both controllers and what the module had before
+ * @address: PCI address, empty where the guest has none
+ * @config: its config space
+ * @ctrl: its node while it is bound
+ * @disk: its first namespace, opened for direct I/O, -1 for none
+ * @generic: the same for passthrough
+ * @good: the other controller
+ * @before: the module's objects before it was bound
+ */
+struct np_bad {
+	char address[16];
+	int config;
+	struct np_ctrl ctrl;
+	int disk;
+	int generic;
+	struct np_ctrl good;
+	char before[NP_OBJECTS];
+};
+
+/* Makes it one that works, and the driver's timeouts short. */
+int np_bad_open(struct np_bad *bad);
+/* Unbinds it; fails unless everything is gone and the other one works. */
+int np_bad_close(struct np_bad *bad);
+
+/* The words of badctrl.h. */
+int np_bad_set(struct np_bad *bad, uint32_t word, uint32_t value);
+uint32_t np_bad_get(struct np_bad *bad, uint32_t word);
+/* One byte of a structure that it identifies itself with. */
+int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8_t value);
+int np_bad_rule(struct np_bad *bad, unsigned int rule, uint32_t match, uint32_t action,
+		uint32_t argument, uint32_t times);
+uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule);
+
+/* Binds it, waits for @namespaces and opens the first. */
+int np_bad_bind(struct np_bad *bad, unsigned int namespaces);
+int np_bad_unbind(struct np_bad *bad);
+int np_bad_wait_namespaces(struct np_bad *bad, unsigned int namespaces);
+/* Waits until it is in @state: returns the generation. */
+int np_bad_wait_state(struct np_bad *bad, uint32_t state);
+/* Waits for a word to be at least @value. */
+int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value);
+/*
+ * One block of namespace 1, Identify Controller, both by passthrough: NVMe
+ * status, or a negative errno.  0 for the driver's own timeout; what is known
+ * to hang is given a short one, which saves a second.
+ */
+#define NP_SHORT_MS	1U
+int np_bad_read(struct np_bad *bad, void *data, uint32_t timeout_ms);
+int np_bad_ask(struct np_bad *bad, uint32_t timeout_ms);
+/* A page of its disk. */
+int np_bad_read_disk(struct np_bad *bad, void *data);
+int np_bad_generation(struct np_bad *bad);
+/* Does the other controller answer? */
+int np_bad_good_works(struct np_bad *bad);
+
+#endif /* BADKNOB_H */
