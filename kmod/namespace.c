@@ -203,6 +203,15 @@ static ssize_t nsid_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(nsid);
 
+/* Identify's strings are padded with spaces, by some with zeroes. */
+static int nvmep_trimmed(const char *string, int length)
+{
+	while (length && (string[length - 1] == ' ' || !string[length - 1]))
+		length--;
+	return length;
+}
+
+/* As the kernel's own driver has it: names of links survive a change of driver. */
 static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
 			 char *buf)
 {
@@ -217,8 +226,10 @@ static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
 		return sysfs_emit(buf, "eui.%8phN\n", ns->eui64);
 	return sysfs_emit(buf, "nvme.%04x-%*phN-%*phN-%08x\n",
 			  le16_to_cpu(id->vid),
-			  (int)sizeof(id->serial), id->serial,
-			  (int)sizeof(id->model), id->model, ns->nsid);
+			  nvmep_trimmed(id->serial, sizeof(id->serial)),
+			  id->serial,
+			  nvmep_trimmed(id->model, sizeof(id->model)),
+			  id->model, ns->nsid);
 }
 static DEVICE_ATTR_RO(wwid);
 
