@@ -256,6 +256,17 @@ bool nvmep_effects_exclusive(u32 effects)
 }
 
 /**
+ * nvmep_effects_change() - may a command change what namespaces are?
+ * @effects: from nvmep_command_effects()
+ *
+ * Return: true if nvmep_effects_end() looks at them.
+ */
+bool nvmep_effects_change(u32 effects)
+{
+	return effects & (NVME_EFFECT_NS_CAPABILITY | NVME_EFFECT_NS_INVENTORY);
+}
+
+/**
  * nvmep_effects_begin() - make room for a command
  * @ctrl: controller
  * @effects: of the command
