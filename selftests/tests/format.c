@@ -43,6 +43,11 @@
 #define FORMAT_512	0
 #define FORMAT_512_META	1
 #define FORMAT_4096	4
+/* Format NVM, dword 10 (base specification 5.1.10). */
+#define FORMAT_EXTENDED	(1U << 4)
+#define FORMAT_PROTECTION_SHIFT	5
+/* Read, dword 12: the controller takes the protection information away. */
+#define PRACT		(1U << 29)
 
 FIXTURE(format)
 {
@@ -227,6 +232,74 @@ TEST_F(format, with_metadata_leaves_passthrough_only)
 	ASSERT_EQ(0, format(&self->ctrl, 1, FORMAT_512));
 	EXPECT_EQ(size, disk_bytes(self->disk));
 	EXPECT_EQ(0, np_disk_read(self->disk, self->bytes, BYTES, 0));
+}
+
+/*
+ * Protection information that the controller makes and checks: the disk is as before,
+ * and passthrough has to ask for the same, or bring the metadata.
+ */
+static void check_protection(struct __test_metadata *_metadata, FIXTURE_DATA(format) *self,
+			     uint32_t type)
+{
+	struct nvme_passthru_cmd read = {
+		.opcode = NP_CMD_READ,
+		.nsid = 1,
+		.addr = (uintptr_t)self->bytes,
+		.data_len = 512,
+	};
+	uint64_t size = disk_bytes(self->disk);
+	uint8_t *back = self->bytes;
+	uint8_t pattern[BYTES];
+
+	ASSERT_EQ(0, format(&self->ctrl, 1, FORMAT_512_META | type << FORMAT_PROTECTION_SHIFT));
+	/* What the protection information takes is gone. */
+	EXPECT_EQ(size / 520 * 512, disk_bytes(self->disk));
+	np_pattern(pattern, BYTES, WHERE, type);
+	memcpy(self->bytes, pattern, BYTES);
+	EXPECT_EQ(0, np_disk_write(self->disk, self->bytes, BYTES, WHERE));
+	memset(back, 0, BYTES);
+	EXPECT_EQ(0, np_disk_read(self->disk, back, BYTES, WHERE));
+	EXPECT_EQ(0, memcmp(pattern, back, BYTES));
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &read));
+	read.cdw10 = WHERE / NP_BLOCK;
+	read.cdw12 = PRACT;
+	memset(back, 0, BYTES);
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &read));
+	EXPECT_EQ(0, memcmp(pattern, back, 512));
+	ASSERT_EQ(0, format(&self->ctrl, 1, FORMAT_512));
+	EXPECT_EQ(size, disk_bytes(self->disk));
+}
+
+TEST_F(format, with_protection_leaves_the_disk)
+{
+	check_protection(_metadata, self, 1);
+	check_protection(_metadata, self, 3);
+}
+
+/* Metadata behind each block's data: lengths are those of both. */
+TEST_F(format, with_longer_blocks_counts_them_whole)
+{
+	struct nvme_user_io submit = {
+		.opcode = NP_CMD_WRITE,
+		.addr = (uintptr_t)self->bytes,
+		.slba = 5,
+		.nblocks = 1,
+	};
+	uint8_t pattern[2 * 520];
+
+	ASSERT_EQ(0, format(&self->ctrl, 1, FORMAT_512_META | FORMAT_EXTENDED));
+	EXPECT_EQ(0, disk_bytes(self->disk));
+	EXPECT_EQ(-EINVAL, read_block(self->generic, self->bytes, 512));
+	EXPECT_EQ(0, read_block(self->generic, self->bytes, 520));
+	/* The oldest ioctl finds the length itself. */
+	np_pattern(pattern, sizeof(pattern), WHERE, 7);
+	memcpy(self->bytes, pattern, sizeof(pattern));
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_SUBMIT_IO, &submit));
+	memset(self->bytes, 0x55, BYTES);
+	submit.opcode = NP_CMD_READ;
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_SUBMIT_IO, &submit));
+	EXPECT_EQ(0, memcmp(pattern, self->bytes, sizeof(pattern)));
+	EXPECT_EQ(0x55, self->bytes[sizeof(pattern)]);
 }
 
 TEST_F(format, that_does_not_exist_changes_nothing)

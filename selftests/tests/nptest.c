@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -119,6 +121,54 @@ int np_bind(const char *address)
 		return ret;
 	/* Not drivers_probe, which hides why a probe failed. */
 	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
+}
+
+int np_module_unload(int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+
+	while (syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK)) {
+		if (errno != EAGAIN || np_now_ms() > end)
+			return -errno;
+		np_sleep_ms(20);
+	}
+	return 0;
+}
+
+int np_module_load(const char *parameters)
+{
+	struct utsname system;
+	char path[256];
+	int file, ret = 0;
+
+	uname(&system);
+	snprintf(path, sizeof(path), "/usr/lib/modules/%s/updates/nvme_peer.ko", system.release);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return -errno;
+	if (syscall(SYS_finit_module, file, parameters, 0))
+		ret = -errno;
+	close(file);
+	return ret;
+}
+
+unsigned int np_module_traces(void)
+{
+	static const char * const traces[] = {
+		"/sys/module/nvme_peer", "/sys/bus/pci/drivers/nvme-peer",
+		"/sys/class/nvme-peer", "/sys/class/nvme-peer-generic",
+		"/sys/kernel/debug/nvme-peer",
+	};
+	unsigned int found = 0;
+	char devices[8192];
+	size_t i;
+
+	for (i = 0; i < sizeof(traces) / sizeof(traces[0]); i++)
+		found += !access(traces[i], F_OK);
+	if (!np_read_file("/proc/devices", devices, sizeof(devices)))
+		found += !!strstr(devices, " nvme-peer\n") +
+			 !!strstr(devices, " nvme-peer-generic\n");
+	return found;
 }
 
 bool np_topology_is(const char *name)

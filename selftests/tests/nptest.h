@@ -52,6 +52,15 @@ int np_bind_all(void);
 int np_place(const char *name, char address[16]);
 uint32_t np_parse_address(const char *address);
 
+/*
+ * Take the module away, waiting for those who are just closing, or bring it back with
+ * @parameters.  -EAGAIN: it is in use.  Its controllers are to be bound again.
+ */
+int np_module_unload(int timeout_ms);
+int np_module_load(const char *parameters);
+/* How much of what the module registers is there: all or nothing. */
+#define NP_MODULE_TRACES	7U
+unsigned int np_module_traces(void);
 /* Is this guest's topology (selftests/run) @name? */
 bool np_topology_is(const char *name);
 /* A line for QEMU's monitor; it is obeyed a little later. */

@@ -141,7 +141,9 @@ TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 	EXPECT_STREQ(self->ctrl.address, attribute(&self->ctrl, "address"));
 	EXPECT_STREQ(format("%u", info.qids_cpu + 1), attribute(&self->ctrl, "queue_count"));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", self->ctrl.address);
-	ASSERT_EQ(0, np_read_file(path, node, sizeof(node)));
+	/* A kernel without NUMA has no such file, and we no node. */
+	if (np_read_file(path, node, sizeof(node)))
+		strcpy(node, "-1");
 	EXPECT_STREQ(format("%d", atoi(node)), attribute(&self->ctrl, "numa_node"));
 	/* 1024 entries, of which one stays empty. */
 	EXPECT_LE(1024, info.max_entries);
