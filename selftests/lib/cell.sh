@@ -69,9 +69,10 @@ topology_options() {
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
 	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
 	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456"
-	# The second controller has a namespace that we do not serve: one with metadata.
+	# The second controller takes the longest commands that QEMU can, and has a namespace
+	# that we do not serve: one with metadata.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
-	echo "-device nvme,id=np1,serial=np1,bus=rp3"
+	echo "-device nvme,id=np1,serial=np1,bus=rp3,mdts=9"
 	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
 	vfio_user_device softgpu "$gpu_bus"
 	vfio_user_device badctrl rp4
