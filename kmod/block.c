@@ -165,13 +165,32 @@ static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
 	req->sqe = (struct nvme_sqe){ .nsid = cpu_to_le32(ns->nsid) };
 }
 
+/*
+ * Requests that were made before the format changed, and waited meanwhile, come
+ * after it.  A part of a block cannot be moved.
+ */
+static bool nvmep_command_fits(const struct nvmep_ns *ns, struct request *rq)
+{
+	unsigned int mask = (1U << ns->block_shift) - 1;
+
+	if (ns->format != NVMEP_NS_FORMAT_BLOCKS)
+		return false;
+	/* A flush has no place. */
+	if (!blk_rq_bytes(rq))
+		return true;
+	return !((blk_rq_pos(rq) << SECTOR_SHIFT | blk_rq_bytes(rq)) & mask);
+}
+
 static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 					struct request *rq)
 {
-	/* Passthrough comes with its command. */
+	/* Passthrough comes with its command, whose length was checked. */
 	if (blk_rq_is_passthrough(rq))
-		return BLK_STS_OK;
+		return ns->format == NVMEP_NS_FORMAT_UNKNOWN ? BLK_STS_IOERR :
+							       BLK_STS_OK;
 	nvmep_command_init(ns, rq);
+	if (unlikely(!nvmep_command_fits(ns, rq)))
+		return BLK_STS_IOERR;
 	switch (req_op(rq)) {
 	case REQ_OP_READ:
 		return nvmep_build_rw(ns, rq, NVME_CMD_READ);

@@ -118,6 +118,7 @@ struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
 	mutex_init(&ctrl->enable_lock);
 	mutex_init(&ctrl->tell_lock);
 	mutex_init(&ctrl->namespaces_lock);
+	mutex_init(&ctrl->effects_lock);
 	mutex_init(&ctrl->scan_lock);
 	INIT_LIST_HEAD(&ctrl->namespaces);
 	INIT_WORK(&ctrl->reset_work, nvmep_ctrl_reset_work);

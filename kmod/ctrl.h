@@ -148,6 +148,7 @@ struct nvmep_ctrl {
 	struct list_head namespaces;	/* changes under scan_lock and namespaces_lock */
 	unsigned int namespace_count;	/* ditto */
 	bool quiesced;			/* guarded by namespaces_lock: no I/O is dispatched */
+	struct mutex effects_lock;	/* see nvmep_user_execute() */
 	struct mutex scan_lock;		/* a scan, or a command that must be alone */
 	u64 scans;			/* guarded by scan_lock */
 	struct nvme_effects_log *effects;	/* const, NULL where not offered */

@@ -256,6 +256,17 @@ bool nvmep_effects_exclusive(u32 effects)
 }
 
 /**
+ * nvmep_effects_change() - may a command change what namespaces are?
+ * @effects: from nvmep_command_effects()
+ *
+ * Return: true if nvmep_effects_end() looks at them.
+ */
+bool nvmep_effects_change(u32 effects)
+{
+	return effects & (NVME_EFFECT_NS_CAPABILITY | NVME_EFFECT_NS_INVENTORY);
+}
+
+/**
  * nvmep_effects_begin() - make room for a command
  * @ctrl: controller
  * @effects: of the command
@@ -278,12 +289,16 @@ void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects)
  */
 void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects, bool wait)
 {
+	bool changed = nvmep_effects_change(effects);
+
 	if (nvmep_effects_exclusive(effects)) {
+		/* Who waited must not build commands for blocks of the past. */
+		if (changed)
+			nvmep_namespaces_reread(ctrl);
 		nvmep_namespaces_unfreeze(ctrl);
 		mutex_unlock(&ctrl->scan_lock);
 	}
-	if (!(effects & (NVME_EFFECT_NS_CAPABILITY |
-			 NVME_EFFECT_NS_INVENTORY)))
+	if (!changed)
 		return;
 	nvmep_scan(ctrl);
 	if (wait)

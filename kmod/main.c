@@ -34,8 +34,10 @@ module_param_named(admin_timeout, nvmep_admin_timeout, uint, 0644);
 MODULE_PARM_DESC(admin_timeout,
 		 "seconds until an admin command has the controller reset");
 
-/* How long the bus may take to recover from an error, jiffies. */
-#define NVMEP_RECOVERY_TIMEOUT	(60 * HZ)
+static unsigned int recovery_timeout = 60;
+module_param(recovery_timeout, uint, 0644);
+MODULE_PARM_DESC(recovery_timeout,
+		 "seconds until a controller is given up whose link failed and did not recover");
 
 struct workqueue_struct *nvmep_wq;
 struct workqueue_struct *nvmep_reset_wq;
@@ -285,7 +287,7 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
 		return PCI_ERS_RESULT_DISCONNECT;
 	queue_delayed_work(nvmep_wq, &ctrl->recovery_work,
-			   NVMEP_RECOVERY_TIMEOUT);
+			   msecs_to_jiffies(recovery_timeout * MSEC_PER_SEC));
 	return PCI_ERS_RESULT_NEED_RESET;
 }
 

@@ -108,6 +108,8 @@ static void nvmep_ns_set_format(struct nvmep_ns *ns,
 	const struct nvme_lba_format *format = nvmep_format(id);
 	u8 zeroes = NVME_NS_DLFEAT_DEALLOCATE | 1;
 
+	ns->format = nvmep_format_usable(id) ? NVMEP_NS_FORMAT_BLOCKS :
+					       NVMEP_NS_FORMAT_PASSTHROUGH;
 	ns->block_shift = format->data_shift;
 	ns->metadata_size = le16_to_cpu(format->metadata_size);
 	ns->extended = id->flbas & NVME_NS_FLBAS_EXTENDED;
@@ -125,7 +127,11 @@ static sector_t nvmep_ns_sectors(const struct nvme_id_ns *id)
 	       (nvmep_format(id)->data_shift - SECTOR_SHIFT);
 }
 
-/* Takes over what Identify Namespace says, with no command under way. */
+/*
+ * Takes over what Identify Namespace says, with no command under way.  Limits
+ * that cannot be changed leave requests that do not fit, which are refused one
+ * by one; commands built for another format would move the wrong amount of data.
+ */
 static int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 {
 	struct nvmep_limits_update update;
@@ -135,11 +141,9 @@ static int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	nvmep_ns_limits(&limits, ns->ctrl, id);
 	nvmep_limits_begin(&update, ns->queue);
 	ret = nvmep_limits_commit(&update, ns->queue, &limits);
-	if (!ret) {
-		nvmep_ns_set_format(ns, id);
-		set_capacity_and_notify(ns->disk, nvmep_ns_sectors(id));
-		set_disk_ro(ns->disk, id->nsattr & NVME_NS_ATTR_READ_ONLY);
-	}
+	nvmep_ns_set_format(ns, id);
+	set_capacity_and_notify(ns->disk, nvmep_ns_sectors(id));
+	set_disk_ro(ns->disk, id->nsattr & NVME_NS_ATTR_READ_ONLY);
 	nvmep_limits_end(&update, ns->queue);
 	return ret;
 }
@@ -203,6 +207,15 @@ static ssize_t nsid_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(nsid);
 
+/* Identify's strings are padded with spaces, by some with zeroes. */
+static int nvmep_trimmed(const char *string, int length)
+{
+	while (length && (string[length - 1] == ' ' || !string[length - 1]))
+		length--;
+	return length;
+}
+
+/* As the kernel's own driver has it: names of links survive a change of driver. */
 static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
 			 char *buf)
 {
@@ -217,8 +230,10 @@ static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
 		return sysfs_emit(buf, "eui.%8phN\n", ns->eui64);
 	return sysfs_emit(buf, "nvme.%04x-%*phN-%*phN-%08x\n",
 			  le16_to_cpu(id->vid),
-			  (int)sizeof(id->serial), id->serial,
-			  (int)sizeof(id->model), id->model, ns->nsid);
+			  nvmep_trimmed(id->serial, sizeof(id->serial)),
+			  id->serial,
+			  nvmep_trimmed(id->model, sizeof(id->model)),
+			  id->model, ns->nsid);
 }
 static DEVICE_ATTR_RO(wwid);
 
@@ -594,6 +609,34 @@ void nvmep_namespaces_freeze(struct nvmep_ctrl *ctrl)
 		blk_freeze_queue_start(ns->queue);
 	list_for_each_entry(ns, &ctrl->namespaces, entry)
 		blk_mq_freeze_queue_wait(ns->queue);
+}
+
+/**
+ * nvmep_namespaces_reread() - look at every namespace's format again
+ * @ctrl: controller with frozen namespaces
+ *
+ * Limits and capacity follow with the next scan, which the caller starts: they
+ * only keep away what would fail, while commands are built from the format.
+ */
+void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
+{
+	unsigned int memflags;
+	struct nvme_id_ns *id;
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->scan_lock);
+
+	/* Memory must not wait for I/O that waits for us. */
+	memflags = memalloc_noio_save();
+	id = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
+	list_for_each_entry(ns, &ctrl->namespaces, entry) {
+		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
+		if (id && !nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE,
+					  ns->nsid, id))
+			nvmep_ns_set_format(ns, id);
+	}
+	kfree(id);
+	memalloc_noio_restore(memflags);
 }
 
 /**

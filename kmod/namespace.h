@@ -29,6 +29,18 @@ enum nvmep_protection {
 };
 
 /**
+ * enum nvmep_ns_format - what a namespace's blocks are good for
+ * @NVMEP_NS_FORMAT_UNKNOWN: they changed and could not be looked at: nothing
+ * @NVMEP_NS_FORMAT_PASSTHROUGH: commands of user space
+ * @NVMEP_NS_FORMAT_BLOCKS: those, and the block layer
+ */
+enum nvmep_ns_format {
+	NVMEP_NS_FORMAT_UNKNOWN,
+	NVMEP_NS_FORMAT_PASSTHROUGH,
+	NVMEP_NS_FORMAT_BLOCKS,
+};
+
+/**
  * struct nvmep_ns - one namespace
  * @ctrl: const, referenced
  * @nsid: const: namespace identifier, also the Y of its nodes
@@ -36,7 +48,8 @@ enum nvmep_protection {
  * @queue: const: @disk's
  * @entry: in ctrl->namespaces
  * @scan: number of the scan that saw it last; scan work only
- * @block_shift: log2 of bytes in a block; changes while @queue is frozen
+ * @format: changes while @queue is frozen
+ * @block_shift: log2 of bytes in a block; likewise
  * @metadata_size: bytes of metadata with each block; likewise
  * @extended: metadata lies behind each block's data; likewise
  * @protection: likewise
@@ -57,6 +70,7 @@ struct nvmep_ns {
 	struct list_head entry;
 	u64 scan;
 
+	enum nvmep_ns_format format;
 	u8 block_shift;
 	u16 metadata_size;
 	bool extended;
@@ -84,6 +98,7 @@ void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl);
 
 /* For commands that want to be alone; see effects.c. */
 void nvmep_namespaces_freeze(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl);
 void nvmep_namespaces_unfreeze(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_NAMESPACE_H */

@@ -164,10 +164,8 @@ int nvmep_user_map(const struct nvmep_passthru *from,
 
 static int nvmep_user_run(const struct nvmep_passthru *from,
 			  const struct nvmep_user_command *command,
-			  struct request *rq, u64 *result)
+			  struct request *rq, u32 effects, u64 *result)
 {
-	u32 effects = nvmep_command_effects(from->ctrl, command->sqe.opcode,
-					    command->admin);
 	struct bio *bio = rq->bio;
 	int ret, unmapped;
 
@@ -179,25 +177,15 @@ static int nvmep_user_run(const struct nvmep_passthru *from,
 	return ret ?: unmapped;
 }
 
-/**
- * nvmep_user_execute() - send a command of user space and wait
- * @from: where it came in
- * @command: the command
- * @result: dwords 0 and 1 of the completion
- *
- * Return: 0, the NVMe status, positive, or a negative error code.
- */
-int nvmep_user_execute(const struct nvmep_passthru *from,
-		       const struct nvmep_user_command *command, u64 *result)
+static int nvmep_user_execute_one(const struct nvmep_passthru *from,
+				  const struct nvmep_user_command *command,
+				  u32 effects, u64 *result)
 {
 	struct nvmep_user_metadata *metadata;
 	struct request *rq;
 	bool reads;
 	int ret, err;
 
-	ret = nvmep_command_check(from, command);
-	if (ret)
-		return ret;
 	rq = nvmep_user_request(from, command, 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
@@ -211,11 +199,43 @@ int nvmep_user_execute(const struct nvmep_passthru *from,
 		blk_rq_unmap_user(rq->bio);
 		goto out;
 	}
-	ret = nvmep_user_run(from, command, rq, result);
+	ret = nvmep_user_run(from, command, rq, effects, result);
 	err = nvmep_user_metadata_finish(metadata, reads && !ret);
 	ret = ret ?: err;
 out:
 	blk_mq_free_request(rq);
+	return ret;
+}
+
+/**
+ * nvmep_user_execute() - send a command of user space and wait
+ * @from: where it came in
+ * @command: the command
+ * @result: dwords 0 and 1 of the completion
+ *
+ * A command that others' commands are sent for, while it has its tag, goes one
+ * at a time: many of them would take all tags and wait for each other.
+ *
+ * Return: 0, the NVMe status, positive, or a negative error code.
+ */
+int nvmep_user_execute(const struct nvmep_passthru *from,
+		       const struct nvmep_user_command *command, u64 *result)
+{
+	struct nvmep_ctrl *ctrl = from->ctrl;
+	u32 effects;
+	int ret;
+
+	ret = nvmep_command_check(from, command);
+	if (ret)
+		return ret;
+	effects = nvmep_command_effects(ctrl, command->sqe.opcode,
+					command->admin);
+	if (!nvmep_effects_exclusive(effects) && !nvmep_effects_change(effects))
+		return nvmep_user_execute_one(from, command, effects, result);
+	if (mutex_lock_killable(&ctrl->effects_lock))
+		return -EINTR;
+	ret = nvmep_user_execute_one(from, command, effects, result);
+	mutex_unlock(&ctrl->effects_lock);
 	return ret;
 }
 

@@ -103,6 +103,7 @@ int nvmep_command_check_length(const struct nvmep_passthru *from,
 u32 nvmep_command_effects(const struct nvmep_ctrl *ctrl, u8 opcode,
 			  bool admin);
 bool nvmep_effects_exclusive(u32 effects);
+bool nvmep_effects_change(u32 effects);
 void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects);
 void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects, bool wait);
 

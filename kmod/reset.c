@@ -501,7 +501,7 @@ int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl)
  * nvmep_ctrl_reset_sync() - reset the controller and wait
  * @ctrl: controller; no lock that a peer_ops callback takes is held
  *
- * Return: 0 if it is LIVE again; -EIO if it did not come back; else as
+ * Return: 0 if it came back; -EIO if it did not; else as
  * nvmep_ctrl_reset().
  */
 int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl)
@@ -511,5 +511,6 @@ int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl)
 	if (ret)
 		return ret;
 	flush_work(&ctrl->reset_work);
-	return nvmep_ctrl_state(ctrl) == NVMEP_CTRL_LIVE ? 0 : -EIO;
+	/* Ours is over: RESETTING would be the next one, somebody else's. */
+	return nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING ? 0 : -EIO;
 }

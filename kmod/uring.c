@@ -152,8 +152,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 	}
 	uring->bio = rq->bio;
 	uring->reads = rq_data_dir(rq) == READ;
-	uring->scan = effects & (NVME_EFFECT_NS_CAPABILITY |
-				 NVME_EFFECT_NS_INVENTORY);
+	uring->scan = nvmep_effects_change(effects);
 	rq->end_io_data = ioucmd;
 	rq->end_io = nvmep_uring_end_io;
 	blk_execute_rq_nowait(rq, false);

@@ -13,6 +13,9 @@
 
 #define DEBUGFS		"/sys/kernel/debug/"
 #define MODULE		"[nvme_peer]"
+/* Where x86-64 has modules, Documentation/arch/x86/x86_64/mm.rst. */
+#define MODULES_START	"0xffffffffa0000000"
+#define MODULES_END	"0xffffffffff000000"
 #define DRIVER		"nvme-peer"
 #define KMEMLEAK	DEBUGFS "kmemleak"
 #define SLAB		"/sys/kernel/slab"
@@ -80,6 +83,17 @@ static int restrict_to_module(const char *kind)
 	set(kind, "stacktrace-depth", STACK_DEPTH);
 	set_range(kind, "reject", " debug_dma_");
 	return set_range(kind, "require", MODULE);
+}
+
+int fault_any_module(void)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !ret; i++)
+		ret = set(kinds[i], "require-start", MODULES_START) ?:
+		      set(kinds[i], "require-end", MODULES_END);
+	return ret;
 }
 
 /*

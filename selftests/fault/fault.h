@@ -26,6 +26,9 @@ enum fault_where {
  */
 int fault_setup(void);
 
+/* After fault_setup(): below any module, for one that is not there yet. */
+int fault_any_module(void);
+
 /* From here on the @n-th chance to fail, counted from 1, is taken. */
 int fault_arm(enum fault_where where, unsigned int n);
 /* No more failures. Returns whether one was injected since fault_arm(). */

@@ -351,9 +351,19 @@ static int map_ring(struct stage *stage)
 	return map(stage, PROT_READ | PROT_WRITE);
 }
 
+/* Far from all other mappings, so that there is no page table yet. */
 static int map_doorbell(struct stage *stage)
 {
-	return map(stage, PROT_WRITE);
+	static uintptr_t place = 0x100000000000;
+	void *at;
+
+	place += 0x40000000;
+	at = mmap((void *)place, stage->map_length, PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+		  stage->files[EXPORT], 0);
+	if (at == MAP_FAILED)
+		return -errno;
+	stage->map = at;
+	return 0;
 }
 
 static int map_status(struct stage *stage)
@@ -494,6 +504,14 @@ static int discard_disk(struct stage *stage)
 	return ioctl(stage->files[NODE], BLKDISCARD, range) ? -errno : 0;
 }
 
+/* A controller that has not yet had a transfer has no memory for lists. */
+static int bind_anew(struct stage *stage)
+{
+	np_ctrl_close(&stage->ctrl);
+	return np_unbind(stage->ctrl.address) ?: np_ctrl_open(&stage->ctrl, "np0") ?:
+	       keep(stage, NODE, np_open_node(&stage->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT));
+}
+
 /* Life of the controller */
 
 static int wait_settled(struct stage *stage)
@@ -569,6 +587,7 @@ const struct scenario scenarios[] = {
 	{ "vectored I/O command", FAULT_CALLER, open_generic, read_vector },
 	{ "io_uring command", FAULT_CALLER, open_generic, read_uring },
 	{ "read of the block device", FAULT_CALLER, open_block, read_disk },
+	{ "first read of the block device", FAULT_CALLER, bind_anew, read_disk, .costly = true },
 	{ "discard on the block device", FAULT_CALLER, open_block, discard_disk },
 	{ "rescan", FAULT_CALLER, NULL, rescan },
 	{ "reset", FAULT_CALLER, make_busy, reset, .may_die = true },

@@ -38,9 +38,11 @@ machine_options() {
 	fi
 }
 
-# Fixed addresses: tests and the kernel's command line name the ports.
+# Fixed addresses: tests and the kernel's command line name the ports. After a reset the
+# kernel waits until a fast link reports that it is up, which QEMU's never do: an error
+# that has the link reset is survived below rp1 only.
 root_ports() {
-	echo "-device pcie-root-port,id=rp1,bus=pcie.0,addr=0x3,chassis=1,slot=1"
+	echo "-device pcie-root-port,id=rp1,bus=pcie.0,addr=0x3,chassis=1,slot=1,x-speed=2_5,x-width=1"
 	echo "-device pcie-root-port,id=rp2,bus=pcie.0,addr=0x4,chassis=2,slot=2"
 	echo "-device pcie-root-port,id=rp3,bus=pcie.0,addr=0x5,chassis=3,slot=3"
 	echo "-device pcie-root-port,id=rp4,bus=pcie.0,addr=0x6,chassis=4,slot=4"
@@ -67,9 +69,10 @@ topology_options() {
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
 	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
 	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456"
-	# The second controller has a namespace that we do not serve: one with metadata.
+	# The second controller takes the longest commands that QEMU can, and has a namespace
+	# that we do not serve: one with metadata.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
-	echo "-device nvme,id=np1,serial=np1,bus=rp3"
+	echo "-device nvme,id=np1,serial=np1,bus=rp3,mdts=9"
 	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
 	vfio_user_device softgpu "$gpu_bus"
 	vfio_user_device badctrl rp4

@@ -24,6 +24,7 @@ union test_argument {
 	struct nvmep_test_export export;
 	struct nvmep_test_move move;
 	struct nvmep_test_distance distance;
+	u32 pci_address;
 };
 
 static int test_open(struct inode *inode, struct file *filp)
@@ -77,6 +78,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_move(&argument->move, cmd == NVMEP_TEST_MOVE);
 	case NVMEP_TEST_DISTANCE:
 		return test_distance(&argument->distance);
+	case NVMEP_TEST_SHUTDOWN:
+		return test_shutdown(argument->pci_address);
 	default:
 		return -ENOTTY;
 	}

@@ -155,4 +155,10 @@ struct nvmep_test_distance {
 
 #define NVMEP_TEST_DISTANCE	_IOWR('T', 10, struct nvmep_test_distance)
 
+/*
+ * Call a function's driver as power off, reboot and kexec do.  The argument is the
+ * function's PCI address.
+ */
+#define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, __u32)
+
 #endif /* _NVMEP_TEST_H */

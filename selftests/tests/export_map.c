@@ -189,6 +189,28 @@ TEST_F(export, a_mapping_cannot_grow)
 				     MREMAP_MAYMOVE));
 }
 
+/* What is moved in the address space is still known, and is taken away there. */
+TEST_F(export, a_mapping_can_be_moved)
+{
+	struct nvme_peer_qp_info info;
+	size_t size;
+	void *at;
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	size = self->part.size;
+	at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, at);
+	ASSERT_EQ(at, mremap(self->part.map, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at));
+	self->part.at = (uint8_t *)at + ((uint8_t *)self->part.at - (uint8_t *)self->part.map);
+	self->part.map = at;
+	ASSERT_EQ(0, np_qp_info(self->create.qp_fd, &info));
+	EXPECT_EQ(1, info.mmaps);
+	EXPECT_EQ(0, np_store(self->part.at, 0));
+	close(self->create.qp_fd);
+	self->create.qp_fd = -1;
+	EXPECT_EQ(-EFAULT, np_store(self->part.at, 0));
+}
+
 static int attach(int test, int dmabuf, const char *function, uint32_t flags)
 {
 	struct nvmep_test_attach attach = {

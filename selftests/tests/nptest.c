@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +123,119 @@ int np_bind(const char *address)
 	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
 }
 
+int np_module_unload(int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+
+	while (syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK)) {
+		if (errno != EAGAIN || np_now_ms() > end)
+			return -errno;
+		np_sleep_ms(20);
+	}
+	return 0;
+}
+
+int np_module_load(const char *parameters)
+{
+	struct utsname system;
+	char path[256];
+	int file, ret = 0;
+
+	uname(&system);
+	snprintf(path, sizeof(path), "/usr/lib/modules/%s/updates/nvme_peer.ko", system.release);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return -errno;
+	if (syscall(SYS_finit_module, file, parameters, 0))
+		ret = -errno;
+	close(file);
+	return ret;
+}
+
+unsigned int np_module_traces(void)
+{
+	static const char * const traces[] = {
+		"/sys/module/nvme_peer", "/sys/bus/pci/drivers/nvme-peer",
+		"/sys/class/nvme-peer", "/sys/class/nvme-peer-generic",
+		"/sys/kernel/debug/nvme-peer",
+	};
+	unsigned int found = 0;
+	char devices[8192];
+	size_t i;
+
+	for (i = 0; i < sizeof(traces) / sizeof(traces[0]); i++)
+		found += !access(traces[i], F_OK);
+	if (!np_read_file("/proc/devices", devices, sizeof(devices)))
+		found += !!strstr(devices, " nvme-peer\n") +
+			 !!strstr(devices, " nvme-peer-generic\n");
+	return found;
+}
+
+bool np_topology_is(const char *name)
+{
+	char line[2048], word[64];
+
+	snprintf(word, sizeof(word), "np_topology=%s ", name);
+	if (np_read_file("/proc/cmdline", line, sizeof(line) - 1))
+		return false;
+	line[strcspn(line, "\n")] = ' ';
+	return !!strstr(line, word);
+}
+
+int np_monitor(const char *command)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "@np monitor %s\n", command);
+	return np_write_file("/dev/ttyS1", line);
+}
+
+int np_pull(const char *address)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/remove", address);
+	return np_write_file(path, "1");
+}
+
+int np_find_again(const char *address)
+{
+	char path[128];
+	int ret = np_write_file("/sys/bus/pci/rescan", "1");
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s", address);
+	return ret ?: access(path, F_OK) ? -errno : 0;
+}
+
+int np_log_open(void)
+{
+	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	if (log < 0)
+		return -errno;
+	lseek(log, 0, SEEK_END);
+	return log;
+}
+
+int np_log_wait(int log, const char *text, int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+	char record[1024];
+	ssize_t length;
+
+	do {
+		length = read(log, record, sizeof(record) - 1);
+		if (length < 0) {
+			np_sleep_ms(5);
+			continue;
+		}
+		record[length] = '\0';
+		if (strstr(record, text))
+			return 0;
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
 int np_bind_all(void)
 {
 	static const char * const names[] = { "np0", "np1" };
@@ -151,6 +267,22 @@ int np_info(int fd, struct nvme_peer_info *info)
 int np_admin(int fd, struct nvme_admin_cmd *cmd)
 {
 	return np_ioctl(fd, NVME_IOCTL_ADMIN_CMD, cmd);
+}
+
+int np_ctrl_settle(int fd, struct nvme_peer_info *info, int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+	int ret;
+
+	do {
+		ret = np_info(fd, info);
+		if (ret || info->state == NVME_PEER_CTRL_LIVE)
+			return ret;
+		if (info->state >= NVME_PEER_CTRL_DELETING)
+			return -ENODEV;
+		np_sleep_ms(10);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
 }
 
 /* Identify Controller, CNS 1: bytes 4 to 23 are the serial number. */
@@ -312,4 +444,46 @@ int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk)
 	if (ret < 0)
 		return -errno;
 	return (size_t)ret == length ? 0 : -EIO;
+}
+
+static void *read_disk(void *argument)
+{
+	struct np_reader *reader = argument;
+	void *bytes;
+
+	if (posix_memalign(&bytes, NP_PAGE, NP_PAGE)) {
+		reader->error = -ENOMEM;
+		return NULL;
+	}
+	while (!atomic_load(&reader->stop) && !reader->error) {
+		reader->error = np_disk_read(reader->disk, bytes, NP_PAGE, NP_AREA(9));
+		reader->reads++;
+	}
+	free(bytes);
+	return NULL;
+}
+
+int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl)
+{
+	int64_t end = np_now_ms() + NODE_TIMEOUT_MS;
+	int ret;
+
+	*reader = (struct np_reader){};
+	reader->disk = np_open_node(ctrl, "/dev/nvmep%dn1", O_RDONLY | O_DIRECT);
+	if (reader->disk < 0)
+		return reader->disk;
+	ret = -pthread_create(&reader->thread, NULL, read_disk, reader);
+	if (ret)
+		close(reader->disk);
+	while (!ret && !atomic_load(&reader->reads) && np_now_ms() < end)
+		np_sleep_ms(1);
+	return ret;
+}
+
+int np_reader_stop(struct np_reader *reader)
+{
+	atomic_store(&reader->stop, true);
+	pthread_join(reader->thread, NULL);
+	close(reader->disk);
+	return reader->error;
 }

@@ -10,6 +10,8 @@
 #ifndef NPTEST_H
 #define NPTEST_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,12 +52,34 @@ int np_bind_all(void);
 int np_place(const char *name, char address[16]);
 uint32_t np_parse_address(const char *address);
 
+/*
+ * Take the module away, waiting for those who are just closing, or bring it back with
+ * @parameters.  -EAGAIN: it is in use.  Its controllers are to be bound again.
+ */
+int np_module_unload(int timeout_ms);
+int np_module_load(const char *parameters);
+/* How much of what the module registers is there: all or nothing. */
+#define NP_MODULE_TRACES	7U
+unsigned int np_module_traces(void);
+/* Is this guest's topology (selftests/run) @name? */
+bool np_topology_is(const char *name);
+/* A line for QEMU's monitor; it is obeyed a little later. */
+int np_monitor(const char *command);
+/* Take a function off the bus as if it were pulled, and look for it again. */
+int np_pull(const char *address);
+int np_find_again(const char *address);
+/* The kernel's log from here on; wait for a line that contains @text: 0 or -ETIMEDOUT. */
+int np_log_open(void);
+int np_log_wait(int log, const char *text, int timeout_ms);
+
 /* Controllers. */
 int np_ctrl_open(struct np_ctrl *ctrl, const char *serial);
 void np_ctrl_close(struct np_ctrl *ctrl);
 int np_info(int fd, struct nvme_peer_info *info);
 int np_ioctl(int fd, unsigned long cmd, void *arg);
 int np_admin(int fd, struct nvme_admin_cmd *cmd);
+/* Wait until the controller is LIVE and fill @info: 0, -ENODEV if it is dead, -ETIMEDOUT. */
+int np_ctrl_settle(int fd, struct nvme_peer_info *info, int timeout_ms);
 /* X of the /dev/nvmepX that the function at @address has now, or -ENODEV. */
 int np_instance(const char *address);
 /* Open a node of @ctrl, "/dev/nvmep%dn1" say, waiting until it is there. */
@@ -189,6 +213,26 @@ void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed);
 /* Whole transfers on the block device, around the page cache. */
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk);
 int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk);
+
+/**
+ * struct np_reader - a thread that reads NP_AREA(9) of a disk until told to stop
+ * @disk: block device
+ * @stop: set by np_reader_stop()
+ * @reads: so far
+ * @error: why it stopped by itself, 0 if it did not
+ */
+struct np_reader {
+	int disk;
+	atomic_bool stop;
+	atomic_uint reads;
+	int error;
+	pthread_t thread;
+};
+
+/* Returns when the first read is done. */
+int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl);
+/* The error that ended it before, or 0. */
+int np_reader_stop(struct np_reader *reader);
 
 /* Store @value at @address: -EFAULT if that raises SIGBUS or SIGSEGV. */
 int np_store(volatile void *address, uint32_t value);

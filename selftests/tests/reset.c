@@ -5,8 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -134,48 +132,19 @@ TEST_F(reset, leaves_the_memory_of_lost_queues_alone)
 	np_buffer_close(&buffer);
 }
 
-/* Reads the disk until told to stop; every read must succeed. */
-struct reader {
-	int disk;
-	atomic_bool stop;
-	uint32_t reads;
-	int error;
-};
-
-static void *read_disk(void *argument)
-{
-	struct reader *reader = argument;
-	void *bytes;
-
-	if (posix_memalign(&bytes, NP_PAGE, NP_PAGE))
-		return NULL;
-	while (!atomic_load(&reader->stop) && !reader->error) {
-		reader->error = np_disk_read(reader->disk, bytes, NP_PAGE, NP_AREA(4));
-		reader->reads++;
-	}
-	free(bytes);
-	return NULL;
-}
-
 TEST_F_TIMEOUT(reset, does_not_fail_the_io_of_the_cpu, 60)
 {
 	struct nvme_peer_info now;
-	struct reader reader = {};
-	pthread_t thread;
+	struct np_reader reader;
 	int i;
 
-	reader.disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDONLY | O_DIRECT);
-	ASSERT_LE(0, reader.disk);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_disk, &reader));
+	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	for (i = 0; i < RESETS; i++) {
 		EXPECT_EQ(0, reset(&self->ctrl, &now));
 		np_sleep_ms(50);
 	}
-	atomic_store(&reader.stop, true);
-	pthread_join(thread, NULL);
-	EXPECT_EQ(0, reader.error);
+	EXPECT_EQ(0, np_reader_stop(&reader));
 	EXPECT_LT(RESETS, reader.reads);
-	close(reader.disk);
 }
 
 TEST_HARNESS_MAIN

@@ -62,28 +62,17 @@ static int route_of(int ctrl_fd, int dmabuf, struct nvme_peer_route *route)
 	return np_ioctl(ctrl_fd, NVME_PEER_ROUTE, route);
 }
 
-static bool topology_is(const char *name)
-{
-	char line[2048], word[64];
-
-	snprintf(word, sizeof(word), "np_topology=%s ", name);
-	if (np_read_file("/proc/cmdline", line, sizeof(line) - 1))
-		return false;
-	line[strcspn(line, "\n")] = ' ';
-	return !!strstr(line, word);
-}
-
 TEST_F(route, to_the_gpu_is_what_the_topology_gives)
 {
 	struct nvme_peer_route route;
 
 	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
 	EXPECT_EQ(np_parse_address(self->gpu), route.pci_address);
-	if (topology_is("switch")) {
+	if (np_topology_is("switch")) {
 		EXPECT_EQ(NVME_PEER_ROUTE_BUS_ADDR, route.verdict);
 		EXPECT_EQ(NVME_PEER_REASON_COMMON_SWITCH, route.reason);
 		EXPECT_EQ(NOBODY, route.blocker);
-	} else if (topology_is("stranger")) {
+	} else if (np_topology_is("stranger")) {
 		EXPECT_EQ(NVME_PEER_ROUTE_NONE, route.verdict);
 		EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN, route.reason);
 		EXPECT_NE(NOBODY, route.blocker);
@@ -98,7 +87,7 @@ TEST_F(route, an_administrator_may_vouch_for_a_host_bridge)
 	struct nvme_peer_route route;
 	int ret;
 
-	if (!topology_is("stranger"))
+	if (!np_topology_is("stranger"))
 		SKIP(return, "the host bridge is known here");
 	ASSERT_EQ(0, np_write_file(ALLOW_HOST_BRIDGE, "1"));
 	ret = route_to(self->ctrl.fd, self->gpu, &route);

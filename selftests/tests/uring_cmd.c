@@ -162,6 +162,34 @@ TEST_F(uring, fixed_buffers)
 	EXPECT_EQ(-EFAULT, collect(&self->ring, NULL, NULL));
 }
 
+/* Kernels from 6.16 on can; the others say so. */
+TEST_F(uring, vectored_into_fixed_buffers)
+{
+	struct iovec parts[2] = { { self->back + NP_PAGE, NP_PAGE }, { self->back, NP_PAGE } };
+	struct iovec outside[2] = { { self->back, NP_PAGE }, { self->bytes, NP_PAGE } };
+	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes, 2 * NP_PAGE);
+	struct iovec fixed = { self->back, BYTES };
+	int ret;
+
+	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
+	cmd = rw(NP_CMD_READ, parts, 2);
+	cmd.cdw12 = 2 * NP_PAGE / NP_BLOCK - 1;
+	queue(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0,
+	      0);
+	ret = collect(&self->ring, NULL, NULL);
+	if (ret == -EINVAL)
+		SKIP(return, "kernel without vectors into fixed buffers");
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(0, memcmp(self->bytes, self->back + NP_PAGE, NP_PAGE));
+	EXPECT_EQ(0, memcmp(self->bytes + NP_PAGE, self->back, NP_PAGE));
+	cmd = rw(NP_CMD_READ, outside, 2);
+	cmd.cdw12 = 2 * NP_PAGE / NP_BLOCK - 1;
+	queue(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0,
+	      0);
+	EXPECT_EQ(-EFAULT, collect(&self->ring, NULL, NULL));
+}
+
 TEST_F(uring, many_at_once_each_complete_once)
 {
 	/* A page each: memory that two commands write at once is a mistake. */

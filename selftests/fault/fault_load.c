@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The module loaded with its first allocation failing, then its second, and so on
+ * until nothing fails: a load that fails leaves nothing behind, and the next one
+ * succeeds.
+ *
+ * kernels: debug
+ * iommu: on
+ * timeout: 90
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fault.h"
+#include "kselftest.h"
+
+#define MOST_FAILURES	1000U
+#define SETTLE_MS	5000
+
+/* 0, or why the @n-th failure was not met as it should be. */
+static const char *load_round(unsigned int n, bool *fired, int *error)
+{
+	if (fault_arm(FAULT_CALLER, n))
+		return "cannot be made to fail";
+	*error = np_module_load("");
+	*fired = fault_disarm(FAULT_CALLER);
+	if (*error && !*fired)
+		return "fails without a cause";
+	/* EINVAL: the driver core's word for links in sysfs that it had no memory for. */
+	if (*error && *error != -ENOMEM && *error != -EINVAL)
+		return "fails with another error than ENOMEM";
+	if (*error)
+		return np_module_traces() ? "leaves something behind" : NULL;
+	/* debugfs may be short of memory, and nobody else. */
+	if (np_module_traces() < NP_MODULE_TRACES - *fired)
+		return "succeeds, but not everything is there";
+	if (np_module_unload(SETTLE_MS))
+		return "cannot be unloaded";
+	return np_module_traces() ? "leaves something behind when unloaded" : NULL;
+}
+
+static bool sweep(void)
+{
+	unsigned int n, failed = 0, survived = 0;
+	const char *wrong = NULL;
+	bool fired = true;
+	int error = 0;
+
+	for (n = 1; fired && !wrong && n < MOST_FAILURES; n++) {
+		fired = false;
+		wrong = load_round(n, &fired, &error);
+		failed += fired && error;
+		survived += fired && !error;
+	}
+	if (wrong)
+		ksft_print_msg("failure %u (%s): %s\n", n - 1, strerror(-error), wrong);
+	ksft_print_msg("%u loads failed, %u survived a failure\n", failed, survived);
+	return !wrong && failed && n < MOST_FAILURES;
+}
+
+/* A controller works with the module that was loaded last. */
+static bool works(void)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	int ret;
+
+	ret = np_module_load("") ?: np_ctrl_open(&ctrl, "np0");
+	if (ret)
+		return false;
+	ret = np_qp_open(&qp, ctrl.fd, 8);
+	if (!ret) {
+		ret = np_qp_run(&qp, &flush, 20000);
+		np_qp_close(&qp);
+	}
+	np_ctrl_close(&ctrl);
+	return !ret;
+}
+
+int main(void)
+{
+	int ret;
+
+	ksft_print_header();
+	ret = fault_setup();
+	if (ret == -EOPNOTSUPP)
+		ksft_exit_skip("no fault injection in this kernel\n");
+	ret = ret ?: fault_any_module() ?: np_module_unload(SETTLE_MS);
+	if (ret)
+		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
+	ksft_set_plan(2);
+	ksft_test_result(sweep(), "load\n");
+	ksft_test_result(works(), "load without failures\n");
+	ksft_finished();
+}

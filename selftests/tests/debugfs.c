@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The files below /sys/kernel/debug/nvme-peer say what the ioctls say, and can be
+ * read while their controller comes and goes.
+ *
+ * topology: root switch stranger
+ * timeout: 90
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define DEBUGFS		"/sys/kernel/debug/nvme-peer"
+#define DEVICES		"/sys/bus/pci/devices"
+#define TEXT		8192U
+#define ENTRIES		16U
+#define ROUNDS		5
+#define READS		16
+#define TIMEOUT_MS	20000
+
+FIXTURE(debugfs)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	struct nvme_peer_info info;
+	char text[TEXT];
+};
+
+FIXTURE_SETUP(debugfs)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &self->info));
+}
+
+FIXTURE_TEARDOWN(debugfs)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	np_ctrl_close(&self->ctrl);
+}
+
+static int read_debugfs(const struct np_ctrl *ctrl, const char *name, char text[TEXT])
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), DEBUGFS "/nvmep%d/%s", ctrl->instance, name);
+	return np_read_file(path, text, TEXT);
+}
+
+/* Does @text have the line @line? */
+static bool has_line(const char *text, const char *line)
+{
+	size_t length = strlen(line);
+
+	for (; text; text = strchr(text, '\n')) {
+		text += *text == '\n';
+		if (!strncmp(text, line, length) && text[length] == '\n')
+			return true;
+	}
+	return false;
+}
+
+static unsigned int lines(const char *text)
+{
+	unsigned int count = 0;
+
+	while ((text = strchr(text, '\n'))) {
+		text++;
+		count++;
+	}
+	return count;
+}
+
+TEST_F(debugfs, controller_says_what_info_says)
+{
+	char expected[TEXT];
+
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "state", self->text));
+	EXPECT_STREQ("live\n", self->text);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "generation", self->text));
+	snprintf(expected, sizeof(expected), "%u\n", self->info.generation);
+	EXPECT_STREQ(expected, self->text);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "controller", self->text));
+	snprintf(expected, sizeof(expected),
+		 "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\n",
+		 self->info.namespaces, self->info.qids_total, self->info.qids_cpu,
+		 self->info.qids_peer_max, self->info.qids_peer_free);
+	EXPECT_STREQ(expected, self->text);
+}
+
+/**
+ * struct totals - a controller's queues of the CPU, from the file "queues"
+ * @queues: how many
+ * @entries: of the last one
+ * @sq: doorbell writes
+ * @cq: doorbell writes
+ * @completions: entries that were taken
+ */
+struct totals {
+	unsigned int queues;
+	unsigned int entries;
+	unsigned long long sq;
+	unsigned long long cq;
+	unsigned long long completions;
+};
+
+static struct totals add_up(const char *text)
+{
+	unsigned long long sq, cq, completions;
+	struct totals totals = {};
+	unsigned int qid, entries;
+
+	while ((text = strchr(text, '\n')) && *++text)
+		if (sscanf(text, "%u io %u %*u %llu %llu %llu", &qid, &entries, &sq, &cq,
+			   &completions) == 5) {
+			totals.queues++;
+			totals.entries = entries;
+			totals.sq += sq;
+			totals.cq += cq;
+			totals.completions += completions;
+		}
+	return totals;
+}
+
+TEST_F(debugfs, queues_count_the_work_of_the_cpu)
+{
+	struct totals before, after;
+	unsigned int i;
+	void *bytes;
+	int disk;
+
+	ASSERT_EQ(0, posix_memalign(&bytes, NP_PAGE, NP_PAGE));
+	disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDONLY | O_DIRECT);
+	ASSERT_LE(0, disk);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queues", self->text));
+	EXPECT_TRUE(strstr(self->text, "\n0 admin 32 0 "));
+	before = add_up(self->text);
+	EXPECT_EQ(self->info.qids_cpu, before.queues);
+	EXPECT_EQ(2 + self->info.qids_cpu, lines(self->text));
+	EXPECT_LT(0, before.entries);
+	for (i = 0; i < READS; i++)
+		EXPECT_EQ(0, np_disk_read(disk, bytes, NP_PAGE, NP_AREA(1)));
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queues", self->text));
+	after = add_up(self->text);
+	/* One at a time: each is one doorbell, one completion and one doorbell. */
+	EXPECT_EQ(before.completions + READS, after.completions);
+	EXPECT_EQ(before.sq + READS, after.sq);
+	EXPECT_EQ(before.cq + READS, after.cq);
+	close(disk);
+	free(bytes);
+}
+
+static void expect_queue_pair(struct __test_metadata *_metadata, const char *text, int qp_fd)
+{
+	struct nvme_peer_qp_info info;
+	char line[128];
+
+	ASSERT_EQ(0, np_qp_info(qp_fd, &info));
+	snprintf(line, sizeof(line), "%u %u %u %u %u 0x%x %u %u %u", info.qid, info.state,
+		 info.generation, info.sq_entries, info.cq_entries, info.placement, info.exports,
+		 info.importers, info.mmaps);
+	EXPECT_TRUE(has_line(text, line)) {
+		TH_LOG("no line \"%s\" in:\n%s", line, text);
+	}
+}
+
+TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
+{
+	struct nvmep_test_attach attach = {};
+	struct nvme_peer_qp_create other;
+	struct nvme_peer_qp_info info;
+	struct nvme_peer_info now;
+	char address[16], line[64];
+	struct np_qp qp;
+	int test;
+
+	test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, np_place("np1", address));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2 * ENTRIES, &other));
+	/* A ring: whether doorbells can be imported depends on the topology. */
+	attach.dmabuf_fd = qp.sq.fd;
+	attach.pci_address = np_parse_address(address);
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_ATTACH, &attach));
+
+	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
+	EXPECT_EQ(4, info.exports);
+	EXPECT_EQ(1, info.importers);
+	EXPECT_EQ(4, info.mmaps);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queue_pairs", self->text));
+	EXPECT_EQ(3, lines(self->text));
+	expect_queue_pair(_metadata, self->text, qp.fd);
+	expect_queue_pair(_metadata, self->text, other.qp_fd);
+
+	/* The same numbers, added up. */
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "objects", self->text));
+	EXPECT_TRUE(has_line(self->text, "queue_pairs 2"));
+	EXPECT_TRUE(has_line(self->text, "exports 4"));
+	EXPECT_TRUE(has_line(self->text, "importers 1"));
+	EXPECT_TRUE(has_line(self->text, "maps 1"));
+	EXPECT_TRUE(has_line(self->text, "mmaps 4"));
+	snprintf(line, sizeof(line), "qids_peer_free %u", now.qids_peer_free);
+	EXPECT_EQ(self->info.qids_peer_free - 2, now.qids_peer_free);
+	EXPECT_TRUE(has_line(self->text, line));
+
+	/* Nobody but the peer rings its doorbells. */
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queues", self->text));
+	snprintf(line, sizeof(line), "%u peer - - 0 0 - -", qp.create.qid);
+	EXPECT_TRUE(has_line(self->text, line));
+	snprintf(line, sizeof(line), "%u peer - - 0 0 - -", other.qid);
+	EXPECT_TRUE(has_line(self->text, line));
+
+	EXPECT_EQ(0, np_ioctl(test, NVMEP_TEST_DETACH, NULL));
+	close(other.qp_fd);
+	np_qp_close(&qp);
+	close(test);
+	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queue_pairs", self->text));
+	EXPECT_EQ(1, lines(self->text));
+}
+
+/* A bridge has another header type: nothing to reach there. */
+static bool is_endpoint(const char *address)
+{
+	uint8_t type = 0xff;
+	char path[320];
+	int config;
+
+	snprintf(path, sizeof(path), DEVICES "/%s/config", address);
+	config = open(path, O_RDONLY | O_CLOEXEC);
+	if (config < 0)
+		return false;
+	if (pread(config, &type, 1, 0x0e) != 1)
+		type = 0xff;
+	close(config);
+	return !(type & 0x7f);
+}
+
+/* The kernel's own answer as the file shows it. */
+static void kernel_distance(int test, const struct np_ctrl *ctrl, const char *address,
+			    char text[16])
+{
+	struct nvmep_test_distance distance = {
+		.provider = np_parse_address(ctrl->address),
+		.client = np_parse_address(address),
+	};
+
+	if (np_ioctl(test, NVMEP_TEST_DISTANCE, &distance))
+		strcpy(text, "-");
+	else
+		snprintf(text, 16, "%d", distance.distance);
+}
+
+static void check_route(struct __test_metadata *_metadata, int test, const struct np_ctrl *ctrl,
+			const char *routes, const char *address)
+{
+	struct nvme_peer_route route = {
+		.size = sizeof(route),
+		.flags = NVME_PEER_ROUTE_BY_ADDRESS,
+		.pci_address = np_parse_address(address),
+	};
+	char distance[16], line[384];
+
+	ASSERT_EQ(0, np_ioctl(ctrl->fd, NVME_PEER_ROUTE, &route));
+	kernel_distance(test, ctrl, address, distance);
+	snprintf(line, sizeof(line), "%s %u %u %08x %02x %s", address, route.verdict, route.reason,
+		 route.blocker, route.blocker_acs, distance);
+	EXPECT_TRUE(has_line(routes, line)) {
+		TH_LOG("no line \"%s\" in:\n%s", line, routes);
+	}
+	/* Where Linux has an opinion, it is ours. */
+	if (strcmp(distance, "-"))
+		EXPECT_EQ(atoi(distance) >= 0, route.verdict != NVME_PEER_ROUTE_NONE);
+}
+
+TEST_F(debugfs, routes_are_those_of_route)
+{
+	unsigned int functions = 0;
+	struct dirent *entry;
+	DIR *devices;
+	int test;
+
+	test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "routes", self->text));
+	devices = opendir(DEVICES);
+	ASSERT_NE(NULL, devices);
+	while ((entry = readdir(devices))) {
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, self->ctrl.address) ||
+		    !is_endpoint(entry->d_name))
+			continue;
+		check_route(_metadata, test, &self->ctrl, self->text, entry->d_name);
+		functions++;
+	}
+	closedir(devices);
+	close(test);
+	EXPECT_LT(2, functions);
+	EXPECT_EQ(functions, lines(self->text));
+}
+
+/**
+ * struct browser - a thread that reads every file that is there
+ * @stop: set to end it
+ * @files: read so far
+ */
+struct browser {
+	atomic_bool stop;
+	atomic_uint files;
+};
+
+static void *browse(void *argument)
+{
+	struct browser *browser = argument;
+	static char text[TEXT];
+	glob_t files;
+	size_t i;
+
+	while (!atomic_load(&browser->stop)) {
+		if (glob(DEBUGFS "/*/*", 0, NULL, &files))
+			continue;
+		for (i = 0; i < files.gl_pathc; i++)
+			browser->files += !np_read_file(files.gl_pathv[i], text, sizeof(text)) &&
+					  *text;
+		globfree(&files);
+	}
+	return NULL;
+}
+
+TEST_F_TIMEOUT(debugfs, can_be_read_while_controllers_come_and_go, 300)
+{
+	struct browser browser = {};
+	char path[128];
+	pthread_t thread;
+	unsigned int i;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, browse, &browser));
+	for (i = 0; i < ROUNDS; i++) {
+		unsigned int files = browser.files;
+		int64_t end = np_now_ms() + TIMEOUT_MS;
+
+		EXPECT_EQ(0, np_bind(self->ctrl.address));
+		while (browser.files < files + 20 && np_now_ms() < end)
+			np_sleep_ms(1);
+		EXPECT_LE(files + 20, browser.files);
+		np_ctrl_close(&self->ctrl);
+		EXPECT_EQ(0, np_unbind(self->ctrl.address));
+		snprintf(path, sizeof(path), DEBUGFS "/nvmep%d/state", self->ctrl.instance);
+		EXPECT_NE(0, access(path, F_OK));
+	}
+	atomic_store(&browser.stop, true);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+}
+
+TEST_HARNESS_MAIN

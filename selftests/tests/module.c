@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The module leaves when nothing of it is in use, with its controllers still bound
+ * if need be, and not before; what it registered goes with it and comes back.
+ *
+ * timeout: 90
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define ROUNDS		3
+#define TIMEOUT_MS	20000
+
+FIXTURE(module)
+{
+	struct np_ctrl ctrl;
+};
+
+FIXTURE_SETUP(module)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+}
+
+FIXTURE_TEARDOWN(module)
+{
+	np_module_load("");
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	np_ctrl_close(&self->ctrl);
+}
+
+/* Each kind of file that keeps the module, one after the other as the only one. */
+TEST_F(module, stays_while_a_controller_is_open)
+{
+	EXPECT_EQ(-EAGAIN, np_module_unload(0));
+	EXPECT_TRUE(np_bound(self->ctrl.address));
+}
+
+TEST_F(module, stays_while_a_namespace_is_open)
+{
+	static const char * const nodes[] = { "/dev/nvmep%dn1", "/dev/ngp%dn1" };
+	int files[2], i;
+
+	for (i = 0; i < 2; i++)
+		files[i] = np_open_node(&self->ctrl, nodes[i], O_RDWR);
+	np_ctrl_close(&self->ctrl);
+	for (i = 0; i < 2; i++) {
+		ASSERT_LE(0, files[i]);
+		EXPECT_EQ(-EAGAIN, np_module_unload(0));
+		close(files[i]);
+	}
+}
+
+TEST_F(module, stays_while_a_queue_pair_or_a_part_of_it_is_open)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export out;
+	void *map;
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_CQ, 0, &out));
+	map = mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, out.fd, 0);
+	ASSERT_NE(MAP_FAILED, map);
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(-EAGAIN, np_module_unload(0));
+	close(create.qp_fd);
+	EXPECT_EQ(-EAGAIN, np_module_unload(0));
+	close(out.fd);
+	EXPECT_EQ(-EAGAIN, np_module_unload(0));
+	EXPECT_EQ(0, *(volatile int *)map);
+	munmap(map, NP_PAGE);
+}
+
+TEST_F_TIMEOUT(module, leaves_bound_controllers_behind, 120)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct nvme_peer_info info;
+	struct np_qp qp;
+	int i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		EXPECT_EQ(NP_MODULE_TRACES, np_module_traces());
+		np_ctrl_close(&self->ctrl);
+		ASSERT_EQ(0, np_module_unload(TIMEOUT_MS));
+		EXPECT_FALSE(np_bound(self->ctrl.address));
+		EXPECT_EQ(-ENODEV, np_instance(self->ctrl.address));
+		EXPECT_EQ(0, np_module_traces());
+		ASSERT_EQ(0, np_module_load(""));
+		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+		EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+		np_qp_close(&qp);
+	}
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	EXPECT_EQ(0, info.generation);
+}
+
+/* Parameters that only a load can set. */
+TEST_F_TIMEOUT(module, peer_queues_bounds_what_peers_get, 120)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_info info;
+	uint32_t total = self->ctrl.info.qids_total;
+	int qp_fd;
+
+	np_ctrl_close(&self->ctrl);
+	ASSERT_EQ(0, np_module_unload(TIMEOUT_MS));
+	ASSERT_EQ(0, np_module_load("peer_queues=1"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(total, self->ctrl.info.qids_total);
+	EXPECT_EQ(1, self->ctrl.info.qids_peer_max);
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	qp_fd = create.qp_fd;
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	EXPECT_EQ(0, info.qids_peer_free);
+	EXPECT_EQ(-ENOSPC, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	close(qp_fd);
+	np_ctrl_close(&self->ctrl);
+
+	/* More than there are: the CPU keeps one. */
+	EXPECT_EQ(0, np_module_unload(TIMEOUT_MS));
+	ASSERT_EQ(0, np_module_load("peer_queues=100000"));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(total - 1, self->ctrl.info.qids_peer_max);
+	EXPECT_EQ(1, self->ctrl.info.qids_cpu);
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(0, np_module_unload(TIMEOUT_MS));
+}
+
+TEST_HARNESS_MAIN

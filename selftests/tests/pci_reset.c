@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Resets that the administrator asks the PCI core for, and functions that are taken
+ * off the bus and found again, while the CPU and a peer are at work.
+ *
+ * topology: root switch
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		32U
+#define PAGES		9U
+#define TIMEOUT_MS	20000
+
+FIXTURE(pci)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	struct nvme_peer_info info;
+};
+
+FIXTURE_SETUP(pci)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &self->info));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+}
+
+FIXTURE_TEARDOWN(pci)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	np_ctrl_close(&self->ctrl);
+}
+
+static int write_attribute(const struct np_ctrl *ctrl, const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", ctrl->address, name);
+	return np_write_file(path, text);
+}
+
+/* A peer with a ring full of reads that the controller has just begun with. */
+static int start_peer(struct np_qp *qp, const struct np_buffer *buffer)
+{
+	struct np_command command;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES - 1; i++) {
+		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(9), 0, (PAGES - 1) * NP_PAGE);
+		np_qp_put(qp, &command);
+	}
+	return np_qp_ring(qp);
+}
+
+/* Several times: what a reset loses has to be put back each time. */
+static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *self,
+			const char *method)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	const struct nvme_peer_status *status;
+	struct nvme_peer_info now;
+	struct np_reader reader;
+	struct np_buffer buffer;
+	struct np_qp qp;
+	uint32_t i;
+
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", method));
+	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
+	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
+	for (i = 1; i <= 3; i++) {
+		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+		EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+		status = qp.status.at;
+		EXPECT_EQ(0, start_peer(&qp, &buffer));
+		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+		ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
+		/* reset_done() does not return before the controller is back. */
+		EXPECT_EQ(NVME_PEER_CTRL_LIVE, now.state);
+		EXPECT_EQ(self->info.generation + i, now.generation);
+		EXPECT_EQ(NVME_PEER_QP_FAILED, status->state);
+		EXPECT_EQ(now.generation, status->generation);
+		np_qp_close(&qp);
+	}
+	EXPECT_EQ(0, np_reader_stop(&reader));
+	EXPECT_LT(3, reader.reads);
+	ASSERT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
+	np_buffer_close(&buffer);
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
+}
+
+TEST_F_TIMEOUT(pci, reset_of_the_function, 120)
+{
+	check_reset(_metadata, self, "flr");
+}
+
+TEST_F_TIMEOUT(pci, reset_of_the_bus, 120)
+{
+	check_reset(_metadata, self, "bus");
+}
+
+/* Two at a time: one waits for the other, and each is a reset. */
+static void *reset_by_attribute(void *argument)
+{
+	struct np_ctrl *ctrl = argument;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/reset_controller",
+		 ctrl->instance);
+	return (void *)(intptr_t)np_write_file(path, "1");
+}
+
+TEST_F_TIMEOUT(pci, reset_of_the_function_during_a_reset, 120)
+{
+	struct nvme_peer_info now;
+	uint32_t resets = 0;
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_attribute, &self->ctrl));
+		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+		pthread_join(thread, &ret);
+		resets += 1 + !ret;
+		/* The driver's own is refused while another one is under way. */
+		EXPECT_TRUE(!ret || (intptr_t)ret == -EBUSY) {
+			TH_LOG("reset_controller: %d", (int)(intptr_t)ret);
+		}
+	}
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, TIMEOUT_MS));
+	EXPECT_EQ(self->info.generation + resets, now.generation);
+}
+
+/* The queue pair's holder is told, its doorbells are taken away, and all comes back. */
+TEST_F_TIMEOUT(pci, function_taken_off_the_bus, 120)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	const struct nvme_peer_status *status;
+	char module_before[NP_OBJECTS];
+	struct nvme_peer_info now;
+	struct np_reader reader;
+	struct np_buffer buffer;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_module_objects(module_before));
+	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
+	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	status = qp.status.at;
+	EXPECT_EQ(0, start_peer(&qp, &buffer));
+	ASSERT_EQ(0, np_pull(self->ctrl.address));
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_EQ(-EFAULT, np_qp_ring(&qp));
+	EXPECT_EQ(-ESHUTDOWN, np_info(self->ctrl.fd, &now));
+	EXPECT_EQ(-ENODEV, np_instance(self->ctrl.address));
+	EXPECT_NE(0, np_reader_stop(&reader));
+	np_qp_close(&qp);
+	np_buffer_close(&buffer);
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(0, np_find_again(self->ctrl.address));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(0, np_module_objects_settle(module_before, 5000));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	np_qp_close(&qp);
+}
+
+TEST_HARNESS_MAIN

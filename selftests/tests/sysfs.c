@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The attributes of controllers and namespaces: each holds what the controller
+ * itself, INFO or PCI says, and the two that can be written do what they say.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define TEXT		512U
+#define ENTRIES		16U
+#define TIMEOUT_MS	20000
+/* The administrator without his rights. */
+#define NOBODY		65534
+
+/* Identify Controller and Identify Namespace (base 5.1.13, NVM command set 4.1.5). */
+#define ID_VID		0
+#define ID_SERIAL	4
+#define ID_MODEL	24
+#define ID_FIRMWARE	64
+#define ID_CNTLID	78
+#define ID_CNTRLTYPE	111
+#define ID_SUBNQN	768
+#define ID_NS_NGUID	104
+#define ID_NS_EUI64	120
+
+FIXTURE(sysfs)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	uint8_t id[NP_PAGE];
+};
+
+static int identify(int fd, uint32_t cns, uint32_t nsid, uint8_t id[NP_PAGE])
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = 0x06,
+		.nsid = nsid,
+		.addr = (uintptr_t)id,
+		.data_len = NP_PAGE,
+		.cdw10 = cns,
+	};
+
+	return np_admin(fd, &cmd);
+}
+
+/* np1, whose second namespace has metadata and no block device worth the name. */
+FIXTURE_SETUP(sysfs)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	ASSERT_EQ(0, identify(self->ctrl.fd, 1, 0, self->id));
+}
+
+FIXTURE_TEARDOWN(sysfs)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	np_ctrl_close(&self->ctrl);
+}
+
+static void attribute_path(const struct np_ctrl *ctrl, const char *name, char path[TEXT])
+{
+	snprintf(path, TEXT, "/sys/class/nvme-peer/nvmep%d/%s", ctrl->instance, name);
+}
+
+/* Without the line's end; "?" and the error where it cannot be read. */
+static const char *attribute(const struct np_ctrl *ctrl, const char *name)
+{
+	static char text[TEXT];
+	char path[TEXT];
+	int ret;
+
+	attribute_path(ctrl, name, path);
+	ret = np_read_file(path, text, sizeof(text));
+	if (ret)
+		snprintf(text, sizeof(text), "? %d", ret);
+	else if (!strlen(text) || text[strlen(text) - 1] != '\n')
+		snprintf(text, sizeof(text), "? not a line");
+	else
+		text[strlen(text) - 1] = '\0';
+	return text;
+}
+
+static int write_attribute(const struct np_ctrl *ctrl, const char *name, const char *text)
+{
+	char path[TEXT];
+
+	attribute_path(ctrl, name, path);
+	return np_write_file(path, text);
+}
+
+static const char *format(const char *how, ...)
+{
+	static char text[TEXT];
+	va_list arguments;
+
+	va_start(arguments, how);
+	vsnprintf(text, sizeof(text), how, arguments);
+	va_end(arguments);
+	return text;
+}
+
+static unsigned int u16_at(const uint8_t *id, unsigned int at)
+{
+	return id[at] | (unsigned int)id[at + 1] << 8;
+}
+
+TEST_F(sysfs, strings_are_those_of_identify)
+{
+	const char *id = (const char *)self->id;
+
+	EXPECT_STREQ(format("%.20s", id + ID_SERIAL), attribute(&self->ctrl, "serial"));
+	EXPECT_STREQ(format("%.40s", id + ID_MODEL), attribute(&self->ctrl, "model"));
+	EXPECT_STREQ(format("%.8s", id + ID_FIRMWARE), attribute(&self->ctrl, "firmware_rev"));
+	EXPECT_STREQ(format("%.256s", id + ID_SUBNQN), attribute(&self->ctrl, "subsysnqn"));
+	EXPECT_EQ(0, strncmp(attribute(&self->ctrl, "serial"), "np1 ", 4));
+}
+
+TEST_F(sysfs, numbers_are_those_of_identify_and_info)
+{
+	struct nvme_peer_info info;
+	char node[TEXT], path[TEXT];
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	EXPECT_STREQ(format("%u", u16_at(self->id, ID_CNTLID)), attribute(&self->ctrl, "cntlid"));
+	/* QEMU's are I/O controllers, and say so. */
+	EXPECT_EQ(1, self->id[ID_CNTRLTYPE]);
+	EXPECT_STREQ("io", attribute(&self->ctrl, "cntrltype"));
+	EXPECT_STREQ("pcie", attribute(&self->ctrl, "transport"));
+	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
+	EXPECT_STREQ(format("%u", info.generation), attribute(&self->ctrl, "generation"));
+	EXPECT_STREQ(self->ctrl.address, attribute(&self->ctrl, "address"));
+	EXPECT_STREQ(format("%u", info.qids_cpu + 1), attribute(&self->ctrl, "queue_count"));
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", self->ctrl.address);
+	/* A kernel without NUMA has no such file, and we no node. */
+	if (np_read_file(path, node, sizeof(node)))
+		strcpy(node, "-1");
+	EXPECT_STREQ(format("%d", atoi(node)), attribute(&self->ctrl, "numa_node"));
+	/* 1024 entries, of which one stays empty. */
+	EXPECT_LE(1024, info.max_entries);
+	EXPECT_STREQ("1023", attribute(&self->ctrl, "sqsize"));
+}
+
+/* Each and every attribute can be read, but for those that only act. */
+TEST_F(sysfs, nothing_else_is_there)
+{
+	static const char known[] =
+		" model serial firmware_rev subsysnqn state generation cntlid cntrltype"
+		" transport address numa_node queue_count sqsize reset_controller"
+		" rescan_controller dev uevent ";
+	char pattern[TEXT], word[TEXT];
+	struct stat status;
+	unsigned int count = 0;
+	glob_t files;
+	size_t i;
+
+	attribute_path(&self->ctrl, "*", pattern);
+	ASSERT_EQ(0, glob(pattern, 0, NULL, &files));
+	for (i = 0; i < files.gl_pathc; i++) {
+		const char *name = strrchr(files.gl_pathv[i], '/') + 1;
+
+		if (lstat(files.gl_pathv[i], &status) || !S_ISREG(status.st_mode))
+			continue;
+		snprintf(word, sizeof(word), " %s ", name);
+		EXPECT_TRUE(strstr(known, word)) {
+			TH_LOG("attribute %s", name);
+		}
+		count++;
+	}
+	globfree(&files);
+	EXPECT_EQ(17, count);
+}
+
+/* Trailing spaces or zeroes are no part of a name. */
+static unsigned int trimmed(const uint8_t *bytes, unsigned int length)
+{
+	while (length && (bytes[length - 1] == ' ' || !bytes[length - 1]))
+		length--;
+	return length;
+}
+
+static char *put_hex(char *text, const uint8_t *bytes, unsigned int length)
+{
+	while (length--)
+		text += sprintf(text, "%02x", *bytes++);
+	return text;
+}
+
+/*
+ * As the driver in the kernel names a namespace, so that links by name survive a
+ * change of driver: UUID, NGUID, EUI-64, or else vendor, serial number, model and NSID.
+ */
+static void expected_wwid(const uint8_t *id, const uint8_t *ns, uint32_t nsid, char text[TEXT])
+{
+	static const uint8_t zeroes[16];
+
+	if (memcmp(ns + ID_NS_NGUID, zeroes, 16)) {
+		put_hex(text + sprintf(text, "eui."), ns + ID_NS_NGUID, 16);
+	} else if (memcmp(ns + ID_NS_EUI64, zeroes, 8)) {
+		put_hex(text + sprintf(text, "eui."), ns + ID_NS_EUI64, 8);
+	} else {
+		text += sprintf(text, "nvme.%04x-", u16_at(id, ID_VID));
+		text = put_hex(text, id + ID_SERIAL, trimmed(id + ID_SERIAL, 20));
+		text = put_hex(text + sprintf(text, "-"), id + ID_MODEL, trimmed(id + ID_MODEL, 40));
+		sprintf(text, "-%08x", nsid);
+	}
+}
+
+/* Namespace Identification Descriptors: type 3 is a UUID. */
+static bool uuid_wwid(int fd, uint32_t nsid, char text[TEXT])
+{
+	uint8_t list[NP_PAGE];
+	unsigned int at, i;
+
+	if (identify(fd, 3, nsid, list))
+		return false;
+	for (at = 0; at + 20 <= NP_PAGE && list[at + 1]; at += 4 + list[at + 1]) {
+		if (list[at] != 3)
+			continue;
+		text += sprintf(text, "uuid.");
+		for (i = 0; i < 16; i++)
+			text += sprintf(text, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ?
+					"-" : "", list[at + 4 + i]);
+		return true;
+	}
+	return false;
+}
+
+static void check_namespace(struct __test_metadata *_metadata, const struct np_ctrl *ctrl,
+			    const uint8_t *id, uint32_t nsid)
+{
+	char path[TEXT], text[TEXT], expected[TEXT];
+	uint8_t ns[NP_PAGE];
+
+	ASSERT_EQ(0, identify(ctrl->fd, 0, nsid, ns));
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn%u/nsid", ctrl->instance, nsid);
+	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
+	EXPECT_STREQ(format("%u\n", nsid), text);
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn%u/wwid", ctrl->instance, nsid);
+	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
+	if (!uuid_wwid(ctrl->fd, nsid, expected))
+		expected_wwid(id, ns, nsid, expected);
+	EXPECT_STREQ(format("%s\n", expected), text);
+}
+
+TEST_F(sysfs, namespaces_have_number_and_name)
+{
+	struct np_ctrl other;
+	uint8_t id[NP_PAGE];
+	char path[TEXT];
+	int node;
+
+	node = np_open_node(&self->ctrl, "/dev/nvmep%dn2", O_RDONLY);
+	ASSERT_LE(0, node);
+	close(node);
+	check_namespace(_metadata, &self->ctrl, self->id, 1);
+	check_namespace(_metadata, &self->ctrl, self->id, 2);
+	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
+	node = np_open_node(&other, "/dev/nvmep%dn1", O_RDONLY);
+	ASSERT_LE(0, node);
+	close(node);
+	ASSERT_EQ(0, identify(other.fd, 1, 0, id));
+	check_namespace(_metadata, &other, id, 1);
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nsid", other.instance);
+	EXPECT_EQ(-EACCES, np_write_file(path, "2"));
+	np_ctrl_close(&other);
+}
+
+TEST_F(sysfs, reset_controller_resets_once_for_each_write)
+{
+	const struct nvme_peer_status *status;
+	struct nvme_peer_info before, after;
+	struct nvme_peer_qp_info info;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &before));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	status = qp.status.at;
+	/* What is written does not matter, as with the driver in the kernel. */
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_controller", "1"));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));
+	/* The write returns when the controller is back. */
+	EXPECT_EQ(NVME_PEER_CTRL_LIVE, after.state);
+	EXPECT_EQ(before.generation + 1, after.generation);
+	EXPECT_STREQ(format("%u", after.generation), attribute(&self->ctrl, "generation"));
+	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
+	EXPECT_EQ(NVME_PEER_QP_FAILED, status->state);
+	EXPECT_EQ(after.generation, status->generation);
+	EXPECT_EQ(0, np_qp_info(qp.fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_FAILED, info.state);
+	np_qp_close(&qp);
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_controller", "0\n"));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));
+	EXPECT_EQ(before.generation + 2, after.generation);
+}
+
+TEST_F(sysfs, rescan_controller_changes_nothing_where_nothing_changed)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct nvme_peer_info before, after;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &before));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "rescan_controller", "1"));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	np_qp_close(&qp);
+	np_sleep_ms(100);
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));
+	EXPECT_EQ(before.generation, after.generation);
+	EXPECT_EQ(before.namespaces, after.namespaces);
+}
+
+/* sysfs stands above its modes for root, so this needs a user. */
+TEST_F(sysfs, users_may_look_but_not_touch)
+{
+	char path[TEXT], text[TEXT];
+	struct nvme_peer_info before, after;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &before));
+	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "state", "dead"));
+	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "generation", "7"));
+	attribute_path(&self->ctrl, "reset_controller", path);
+	EXPECT_EQ(-EACCES, np_read_file(path, text, sizeof(text)));
+	ASSERT_EQ(0, seteuid(NOBODY));
+	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "reset_controller", "1"));
+	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "rescan_controller", "1"));
+	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
+	ASSERT_EQ(0, seteuid(0));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));
+	EXPECT_EQ(before.generation, after.generation);
+}
+
+TEST_HARNESS_MAIN
