@@ -179,19 +179,29 @@ TEST_F(bad_queues, a_deletion_that_was_a_lie_is_fenced)
 
 /* --- fewer queues ------------------------------------------------------------ */
 
+static void reset_with(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+		       uint32_t grant)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, grant));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	self->generation++;
+	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+}
+
+/* No identifier is left, or none of the peers' share. */
 TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 {
 	struct nvme_peer_info info;
 
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, info.qids_cpu));
-	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	reset_with(_metadata, self, info.qids_cpu);
 	EXPECT_EQ(-ENOSPC, create(self));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 8));
-	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	self->generation++;
-	expect_resets(_metadata, self, 1);
+	np_qp_close(&self->other);
+	EXPECT_EQ(-ENOSPC, create(self));
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	self->status = self->other.status.at;
+	expect_resets(_metadata, self, 0);
 }
 
 TEST_HARNESS_MAIN
