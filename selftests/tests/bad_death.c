@@ -159,4 +159,43 @@ TEST_F(bad_death, it_can_be_unbound_while_a_command_hangs)
 	EXPECT_EQ(ENODEV, self->status->reason);
 }
 
+static void *close_in_background(void *argument)
+{
+	np_qp_close(argument);
+	return NULL;
+}
+
+/* Two want the queue pair gone, and the controller does not answer either. */
+TEST_F(bad_death, it_can_be_unbound_while_a_deletion_hangs)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_in_background, &self->qp));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(thread, NULL);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+static void *reset_in_background(void *argument)
+{
+	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
+	return NULL;
+}
+
+TEST_F(bad_death, it_can_be_unbound_while_its_start_hangs)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
 TEST_HARNESS_MAIN
