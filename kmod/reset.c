@@ -266,17 +266,17 @@ static int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
 	ret = nvmep_negotiate_queues(ctrl, &granted);
 	if (ret)
 		return ret;
-	nvmep_qids_grant(ctrl, granted, nvmep_peer_share(granted));
-	if (!ctrl->queues)
-		ret = nvmep_alloc_queues(ctrl, granted);
-	if (ret)
-		return ret;
 	if (granted < ctrl->cpu_queues) {
 		dev_err(ctrl->dev,
 			"controller grants %u queue pairs now, %u are needed\n",
 			granted, ctrl->cpu_queues);
 		return -ENOSPC;
 	}
+	nvmep_qids_grant(ctrl, granted, nvmep_peer_share(granted));
+	if (!ctrl->queues)
+		ret = nvmep_alloc_queues(ctrl, granted);
+	if (ret)
+		return ret;
 	for (i = 0; i < ctrl->cpu_queues && !ret; i++)
 		ret = nvmep_create_cpu_queue(ctrl, ctrl->queues[i], generation);
 	return ret;

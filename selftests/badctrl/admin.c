@@ -108,7 +108,7 @@ void bad_events_send(struct bad *ctrl)
 
 static uint16_t format(struct bad *ctrl)
 {
-	memset(ctrl->disk, 0, (size_t)BADCTRL_NAMESPACE_MAX * BADCTRL_NAMESPACE_BYTES);
+	memset(ctrl->disk, 0, BADCTRL_DISK_BYTES);
 	return 0;
 }
 

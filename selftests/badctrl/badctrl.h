@@ -28,11 +28,13 @@
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
 #define BADCTRL_NAMESPACE_BYTES	(16U << 20)
+#define BADCTRL_DISK_BYTES	((size_t)BADCTRL_NAMESPACE_MAX * BADCTRL_NAMESPACE_BYTES)
 #define BADCTRL_QUEUES		64
 
 /**
  * enum badctrl_word - addresses of words
- * @BADCTRL_DEFAULTS: writing it undoes what was written to all the others
+ * @BADCTRL_DEFAULTS: writing it undoes what was written to all the others, and
+ *	to the namespaces
  * @BADCTRL_MODE: enum badctrl_mode
  * @BADCTRL_EARLY: read: doorbells that were rung while it was not ready
  * @BADCTRL_GRANT: queue pairs that Set Features grants

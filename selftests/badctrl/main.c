@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	bad_defaults(&ctrl);
-	ctrl.disk = mmap(NULL, (size_t)BADCTRL_NAMESPACE_MAX * BADCTRL_NAMESPACE_BYTES,
+	ctrl.disk = mmap(NULL, BADCTRL_DISK_BYTES,
 			 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	ctrl.vfu = vfu_create(&bad_device, &ctrl);
 	if (ctrl.disk == MAP_FAILED || !ctrl.vfu)

@@ -4,6 +4,7 @@
  * about a register is left to the worker.
  */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "controller.h"
 
@@ -172,6 +173,7 @@ static void bad_write_word(struct bad *ctrl, uint32_t value)
 	switch (ctrl->window) {
 	case BADCTRL_DEFAULTS:
 		bad_defaults(ctrl);
+		madvise(ctrl->disk, BADCTRL_DISK_BYTES, MADV_DONTNEED);
 		break;
 	case BADCTRL_MODE:
 		bad_set_mode(ctrl, value);

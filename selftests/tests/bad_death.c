@@ -112,6 +112,21 @@ TEST_F(bad_death, one_that_does_not_answer_its_start_is_given_up)
 	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
+/* The CPU's queues cannot be given up: they are what the block layer was told. */
+TEST_F(bad_death, one_that_grants_too_few_queues_is_given_up)
+{
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, and nobody can grant less");
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, info.qids_cpu - 1));
+	EXPECT_EQ(-EIO, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	expect_dead(_metadata, &self->bad, self->bytes);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
 struct reader {
 	struct np_bad *bad;
 	uint8_t *bytes;
@@ -142,6 +157,45 @@ TEST_F(bad_death, it_can_be_unbound_while_a_command_hangs)
 	EXPECT_GT(10000, np_now_ms() - start);
 	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
 	EXPECT_EQ(ENODEV, self->status->reason);
+}
+
+static void *close_in_background(void *argument)
+{
+	np_qp_close(argument);
+	return NULL;
+}
+
+/* Two want the queue pair gone, and the controller does not answer either. */
+TEST_F(bad_death, it_can_be_unbound_while_a_deletion_hangs)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_in_background, &self->qp));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(thread, NULL);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+static void *reset_in_background(void *argument)
+{
+	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
+	return NULL;
+}
+
+TEST_F(bad_death, it_can_be_unbound_while_its_start_hangs)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
+	np_qp_close(&self->qp);
+	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
 TEST_HARNESS_MAIN

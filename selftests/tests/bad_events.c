@@ -6,6 +6,7 @@
  * timeout: 120
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -89,6 +90,36 @@ TEST_F(bad_events, a_namespace_in_use_goes)
 	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
 	EXPECT_GT(0, np_bad_read_disk(&self->bad, bytes));
 	free(bytes);
+}
+
+struct reader {
+	struct np_bad *bad;
+	void *bytes;
+	int result;
+};
+
+static void *read_in_background(void *argument)
+{
+	struct reader *reader = argument;
+
+	reader->result = np_bad_read_disk(reader->bad, reader->bytes);
+	return NULL;
+}
+
+TEST_F(bad_events, a_namespace_goes_under_a_command)
+{
+	struct reader reader = { .bad = &self->bad };
+	pthread_t thread;
+
+	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 2));
+	pthread_join(thread, NULL);
+	EXPECT_GT(0, reader.result);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	free(reader.bytes);
 }
 
 /* An event is reported once its log page was read, and another request is sent. */

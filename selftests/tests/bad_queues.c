@@ -7,9 +7,11 @@
  * timeout: 120
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "badknob.h"
 #include "kselftest_harness.h"
@@ -117,6 +119,17 @@ TEST_F(bad_queues, creation_half_answered_is_fenced)
 	expect_resets(_metadata, self, 1);
 }
 
+/* Admin commands of the driver's own are looked for without an interrupt too. */
+TEST_F(bad_queues, creation_answered_without_interrupt_succeeds)
+{
+	struct np_qp qp;
+
+	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_QUIET, 0, 1);
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	np_qp_close(&qp);
+	expect_resets(_metadata, self, 0);
+}
+
 /* --- deletion --------------------------------------------------------------- */
 
 /*
@@ -124,19 +137,26 @@ TEST_F(bad_queues, creation_half_answered_is_fenced)
  * when its queue is deleted or it stops, so both must be over when close()
  * returns, and the page must be there until then.
  */
-static void close_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self)
+static void open_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+		      struct np_qp *qp)
 {
 	struct np_command command;
-	struct np_qp qp;
 
 	memset(self->buffer.bytes, 0xee, NP_PAGE);
 	np_bad_rule(&self->bad, 7, NP_IO_READ, BADCTRL_HOLD, 0, 1);
-	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_qp_open(qp, self->bad.ctrl.fd, ENTRIES));
 	np_command_rw(&command, &self->buffer, NP_CMD_READ, 0, 0, NP_PAGE);
-	np_qp_put(&qp, &command);
-	ASSERT_EQ(0, np_qp_ring(&qp));
+	np_qp_put(qp, &command);
+	ASSERT_EQ(0, np_qp_ring(qp));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(0xee, self->buffer.bytes[0]);
+}
+
+static void close_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self)
+{
+	struct np_qp qp;
+
+	open_busy(_metadata, self, &qp);
 	np_qp_close(&qp);
 	EXPECT_EQ(0, self->buffer.bytes[0]);
 	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_HELD));
@@ -177,21 +197,60 @@ TEST_F(bad_queues, a_deletion_that_was_a_lie_is_fenced)
 	expect_resets(_metadata, self, 1);
 }
 
+/* An exporter gets its memory back when the controller has stopped, not sooner. */
+TEST_F(bad_queues, memory_goes_back_after_a_deletion_without_answer)
+{
+	struct nvmep_test_move move = { .fd = self->buffer.fd };
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int64_t end = np_now_ms() + 10000;
+	struct np_qp qp;
+
+	ASSERT_LE(0, test);
+	open_busy(_metadata, self, &qp);
+	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MOVE, &move));
+	do {
+		ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MAPS, &move));
+		np_sleep_ms(1);
+	} while (move.maps && np_now_ms() < end);
+	EXPECT_EQ(0, move.maps);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_HELD));
+	EXPECT_EQ(0, self->buffer.bytes[0]);
+	np_qp_close(&qp);
+	close(test);
+	EXPECT_EQ(self->generation + 1,
+		  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	/* The other queue pair may have known the addresses too: it went the same way. */
+	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
+	EXPECT_EQ(ESTALE, self->status->reason);
+	EXPECT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+}
+
 /* --- fewer queues ------------------------------------------------------------ */
 
+static void reset_with(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+		       uint32_t grant)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, grant));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	self->generation++;
+	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+}
+
+/* No identifier is left, or none of the peers' share. */
 TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 {
 	struct nvme_peer_info info;
 
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, info.qids_cpu));
-	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	reset_with(_metadata, self, info.qids_cpu);
 	EXPECT_EQ(-ENOSPC, create(self));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 8));
-	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	self->generation++;
-	expect_resets(_metadata, self, 1);
+	np_qp_close(&self->other);
+	EXPECT_EQ(-ENOSPC, create(self));
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	self->status = self->other.status.at;
+	expect_resets(_metadata, self, 0);
 }
 
 TEST_HARNESS_MAIN

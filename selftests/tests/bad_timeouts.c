@@ -7,14 +7,17 @@
  * timeout: 120
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "badknob.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
+#define CTRL_ACL	258		/* in Identify Controller */
 
 FIXTURE(bad_timeouts)
 {
@@ -110,13 +113,26 @@ static unsigned int lost_interrupts(struct np_bad *bad)
 	return sum;
 }
 
+/* The count follows the completion. */
+static int wait_lost_interrupts(struct np_bad *bad, unsigned int count)
+{
+	int64_t end = np_now_ms() + 2000;
+
+	while (lost_interrupts(bad) != count) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(10);
+	}
+	return 0;
+}
+
 TEST_F(bad_timeouts, a_completion_without_interrupt_is_found)
 {
 	EXPECT_EQ(0, lost_interrupts(&self->bad));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_QUIET, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
-	EXPECT_EQ(1, lost_interrupts(&self->bad));
+	EXPECT_EQ(0, wait_lost_interrupts(&self->bad, 1));
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
@@ -143,6 +159,42 @@ TEST_F(bad_timeouts, an_abort_without_answer_leads_to_a_reset)
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_TRUE(failed(self->status, self->generation + 1));
+}
+
+struct reader {
+	struct np_bad *bad;
+	uint8_t bytes[NP_BLOCK];
+	int result;
+};
+
+static void *read_in_background(void *argument)
+{
+	struct reader *reader = argument;
+
+	reader->result = np_bad_read(reader->bad, reader->bytes, NP_SHORT_MS);
+	return NULL;
+}
+
+/* It takes one Abort at a time, and does not answer that: the other waits for the reset. */
+TEST_F(bad_timeouts, aborts_are_as_many_as_the_controller_takes)
+{
+	struct reader readers[2] = { { .bad = &self->bad }, { .bad = &self->bad } };
+	pthread_t threads[2];
+	int i;
+
+	ASSERT_EQ(0, np_bad_identify(&self->bad, 1, CTRL_ACL, 0));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, read_in_background, &readers[i]));
+	for (i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		EXPECT_EQ(-EINTR, readers[i].result);
+	}
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
 TEST_F(bad_timeouts, what_completes_while_it_stops_counts)
