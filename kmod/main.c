@@ -58,7 +58,6 @@ static int nvmep_enable_pci(struct nvmep_ctrl *ctrl)
 	if (ret)
 		goto err_regions;
 	nvmep_pci_enable_aer(ctrl->pdev);
-	pci_save_state(ctrl->pdev);
 	return 0;
 
 err_regions:

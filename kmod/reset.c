@@ -305,6 +305,9 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 		ret = nvmep_start_queues(ctrl, generation);
 	if (ret)
 		nvmep_ctrl_stop(ctrl, false);
+	else
+		/* For a reset of the link; many kernels restore it once only. */
+		pci_save_state(ctrl->pdev);
 	clear_bit(NVMEP_CTRL_STARTING, &ctrl->flags);
 	/* Only a command that timed out stops a controller that starts. */
 	return ret == -EINTR ? -ETIMEDOUT : ret;

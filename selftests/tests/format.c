@@ -168,6 +168,8 @@ TEST_F_TIMEOUT(format, changes_the_blocks_by_ioctl, 120)
 static int uring_admin(const struct np_ctrl *ctrl, const struct nvme_uring_cmd *cmd,
 		       uint32_t flags)
 {
+	/* Old kernels take no memory of a file, which this program's own is. */
+	struct iovec fixed = { aligned_alloc(NP_PAGE, BYTES), BYTES };
 	struct io_uring_sqe *sqe;
 	struct io_uring_cqe *cqe;
 	struct io_uring ring;
@@ -175,7 +177,9 @@ static int uring_admin(const struct np_ctrl *ctrl, const struct nvme_uring_cmd *
 
 	ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
 	if (ret)
-		return ret;
+		goto out;
+	if (flags & IORING_URING_CMD_FIXED)
+		io_uring_register_buffers(&ring, &fixed, 1);
 	sqe = io_uring_get_sqe(&ring);
 	/* A ring of four has room for one. */
 	if (!sqe)
@@ -192,6 +196,8 @@ static int uring_admin(const struct np_ctrl *ctrl, const struct nvme_uring_cmd *
 	if (!ret)
 		ret = cqe->res;
 	io_uring_queue_exit(&ring);
+out:
+	free(fixed.iov_base);
 	return ret;
 }
 
