@@ -16,6 +16,11 @@
 #define MOST_PAGES	512U
 #define MOST_BYTES	(MOST_PAGES * NP_PAGE)
 #define ROOM		((size_t)(MOST_PAGES + 2) * NP_PAGE)
+/*
+ * The block layer maps so much at once, and joins another such piece only to one that
+ * begins with a page: EINVAL for whoever asks for more from mid-page, on any driver.
+ */
+#define MOST_JOINED	(256U * NP_PAGE)
 
 FIXTURE(transfer)
 {
@@ -110,8 +115,8 @@ TEST_F_TIMEOUT(transfer, where_a_command_ends, 120)
 {
 	check_length(_metadata, self, MOST_BYTES - NP_PAGE, 0);
 	check_length(_metadata, self, MOST_BYTES, 0);
-	check_length(_metadata, self, MOST_BYTES - NP_PAGE, NP_BLOCK);
-	check_length(_metadata, self, MOST_BYTES - NP_PAGE, 7 * NP_BLOCK);
+	check_length(_metadata, self, MOST_JOINED - NP_PAGE, NP_BLOCK);
+	check_length(_metadata, self, MOST_JOINED - NP_PAGE, 7 * NP_BLOCK);
 	EXPECT_GT(0, transfer(self->generic, NP_CMD_READ, self->back, MOST_BYTES + NP_BLOCK));
 }
 
