@@ -484,12 +484,13 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 
 	lockdep_assert_held(&ctrl->enable_lock);
 
-	pci_set_master(ctrl->pdev);
 	ret = nvmep_disable(ctrl);
 	if (ret) {
 		pci_clear_master(ctrl->pdev);
 		return ret;
 	}
+	/* Not sooner: one that only force has stopped still has its old work. */
+	pci_set_master(ctrl->pdev);
 	/* Set by an NVM subsystem reset, cleared by writing 1. */
 	writel(readl(ctrl->bar + NVME_REG_CSTS) & NVME_CSTS_NSSRO,
 	       ctrl->bar + NVME_REG_CSTS);

@@ -79,7 +79,8 @@ enum badctrl_word {
  * @BADCTRL_NO_QUEUE: CAP.MQES is 0, which the specification does not allow
  * @BADCTRL_HUGE_PAGES: CAP.MPSMIN is larger than a page of the host
  * @BADCTRL_WORKS: comes up and does what it should, but for the rules
- * @BADCTRL_UNSTOPPABLE: as before, and stays ready when it is disabled
+ * @BADCTRL_UNSTOPPABLE: as before, but when it is disabled it stays ready and
+ *	carries out the commands that are held, again and again
  */
 enum badctrl_mode {
 	BADCTRL_NEVER_READY = 0,

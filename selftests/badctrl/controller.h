@@ -216,6 +216,7 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 void bad_held_release(struct bad *ctrl);
 /* Carries out what is held; @sqid: of this queue only, or -1. */
 void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status);
+void bad_held_repeat(struct bad *ctrl);
 bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid);
 
 /* admin.c, io.c: do a command; the status, or BAD_PENDING. */

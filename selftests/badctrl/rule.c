@@ -113,6 +113,16 @@ void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status)
 	}
 }
 
+/* Carries out what is held, and keeps it. */
+void bad_held_repeat(struct bad *ctrl)
+{
+	unsigned int i;
+
+	for (i = 0; i < ctrl->held_count; i++)
+		if (ctrl->held[i].sqid)
+			bad_io(ctrl, &ctrl->held[i].command);
+}
+
 bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid)
 {
 	unsigned int i;

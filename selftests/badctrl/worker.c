@@ -3,6 +3,8 @@
  * The thread that is badctrl: follows CC, then goes round the queues until
  * nothing new was rung.
  */
+#include <time.h>
+
 #include "controller.h"
 
 bool bad_serving(struct bad *ctrl)
@@ -48,10 +50,12 @@ static void stop(struct bad *ctrl)
 	bool late = ctrl->words[BADCTRL_LATE / 4];
 
 	ctrl->serving = false;
+	if (mode == BADCTRL_UNSTOPPABLE)
+		return;
 	pthread_mutex_unlock(&ctrl->lock);
 	bad_held_finish(ctrl, -1, late, 0);
 	pthread_mutex_lock(&ctrl->lock);
-	if (mode == BADCTRL_NEVER_STOPS || mode == BADCTRL_UNSTOPPABLE || mode == BADCTRL_GONE)
+	if (mode == BADCTRL_NEVER_STOPS || mode == BADCTRL_GONE)
 		return;
 	bad_queues_stop(ctrl);
 	ctrl->words[BADCTRL_HELD / 4] = 0;
@@ -101,6 +105,24 @@ static void serve(struct bad *ctrl, bool release)
 	bad_events_send(ctrl);
 }
 
+/* Was it told to stop, and does not? */
+static bool stubborn(struct bad *ctrl)
+{
+	return ctrl->words[BADCTRL_MODE / 4] == BADCTRL_UNSTOPPABLE && ctrl->enabled &&
+	       !(bad_load32(ctrl, REG_CC) & CC_ENABLE) && ctrl->held_count;
+}
+
+/* Over and over again: only if it is kept from memory can nothing go wrong. */
+static void insist(struct bad *ctrl)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+
+	pthread_mutex_unlock(&ctrl->lock);
+	bad_held_repeat(ctrl);
+	nanosleep(&pause, NULL);
+	pthread_mutex_lock(&ctrl->lock);
+}
+
 void *bad_work(void *context)
 {
 	struct bad *ctrl = context;
@@ -108,6 +130,10 @@ void *bad_work(void *context)
 
 	pthread_mutex_lock(&ctrl->lock);
 	while (!ctrl->leaving) {
+		if (!ctrl->work && stubborn(ctrl)) {
+			insist(ctrl);
+			continue;
+		}
 		if (!ctrl->work) {
 			pthread_cond_wait(&ctrl->wake, &ctrl->lock);
 			continue;

@@ -92,7 +92,8 @@ int np_bad_open(struct np_bad *bad)
 	bad->config = open(path, O_RDWR | O_CLOEXEC);
 	if (bad->config < 0)
 		return -errno;
-	return np_ctrl_open(&bad->good, "np0") ?: np_module_objects(bad->before) ?:
+	/* A test that was ended may have left it bound. */
+	return np_bad_unbind(bad) ?: np_ctrl_open(&bad->good, "np0") ?: np_module_objects(bad->before) ?:
 	       np_bad_set(bad, BADCTRL_DEFAULTS, 1) ?:
 	       np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS) ?: set_timeouts("1", "1");
 }
