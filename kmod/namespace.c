@@ -410,18 +410,23 @@ static int nvmep_scan_sequential(struct nvmep_ctrl *ctrl, u64 scan)
 /* Active Namespace ID list, base specification 5.1.13.2.2. */
 static int nvmep_scan_list(struct nvmep_ctrl *ctrl, __le32 *list, u64 scan)
 {
-	u32 nsid = 0;
+	u32 last = 0;
 	int ret, i;
 
 	for (;;) {
-		ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE_LIST, nsid,
+		ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE_LIST, last,
 				     list);
 		if (ret)
 			return ret;
 		for (i = 0; i < NVME_NAMESPACE_LIST_LENGTH; i++) {
-			nsid = le32_to_cpu(list[i]);
+			u32 nsid = le32_to_cpu(list[i]);
+
 			if (!nsid)
 				return 0;
+			/* One that does not ascend need not end either. */
+			if (nsid <= last)
+				return -EPROTO;
+			last = nsid;
 			ret = nvmep_scan_one(ctrl, nsid, scan);
 			if (ret)
 				return ret;

@@ -11,8 +11,13 @@
 /* Active Namespace ID list, base 5.1.13.2.2. */
 static void active_list(struct bad *ctrl, uint32_t after, uint32_t *list)
 {
-	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE), nsid;
+	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE), nsid, i;
 
+	if (active & BADCTRL_ACTIVE_ENDLESS) {
+		for (i = 0; i < BAD_PAGE / sizeof(*list); i++)
+			list[i] = 1;
+		return;
+	}
 	for (nsid = after + 1; nsid <= BADCTRL_NAMESPACE_MAX; nsid++)
 		if (active & 1U << (nsid - 1))
 			*list++ = nsid;

@@ -31,6 +31,9 @@
 #define BADCTRL_DISK_BYTES	((size_t)BADCTRL_NAMESPACE_MAX * BADCTRL_NAMESPACE_BYTES)
 #define BADCTRL_QUEUES		64
 
+/* Of word BADCTRL_ACTIVE: the list of namespaces names the first, over and over. */
+#define BADCTRL_ACTIVE_ENDLESS	(1U << 31)
+
 /**
  * enum badctrl_word - addresses of words
  * @BADCTRL_DEFAULTS: writing it undoes what was written to all the others, and

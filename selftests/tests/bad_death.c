@@ -3,6 +3,7 @@
  * A controller that cannot be started again is given up: it reaches no memory
  * any more, everybody is told at once, and binding it helps when it is well.
  *
+ * iommu: on
  * timeout: 120
  */
 #include <errno.h>

@@ -3,6 +3,7 @@
  * Asynchronous events: namespaces come and go, a controller that has an
  * internal error is reset, and whatever an event says, the next one arrives.
  *
+ * iommu: on
  * timeout: 120
  */
 #include <errno.h>

@@ -2,6 +2,8 @@
 /*
  * What a controller and its namespaces say about themselves, in the unusual
  * combinations that no emulated controller has, and I/O under each.
+ *
+ * iommu: on
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -143,6 +145,14 @@ TEST_F(bad_identify, namespaces_are_found_without_a_list)
 	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_NN, 3, 1));
 	/* The fourth is beyond what it says it has. */
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
+	expect_io(_metadata, self);
+}
+
+/* The scan ends, and what it found does. */
+TEST_F(bad_identify, a_list_without_end_ends_the_scan)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, BADCTRL_ACTIVE_ENDLESS | 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	expect_io(_metadata, self);
 }
 

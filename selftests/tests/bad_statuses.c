@@ -2,6 +2,8 @@
 /*
  * What becomes of a command's status: the block layer's error, another try
  * where the controller allows one, and the bare status for passthrough.
+ *
+ * iommu: on
  */
 #include <errno.h>
 #include <stdlib.h>

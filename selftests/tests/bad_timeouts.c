@@ -4,6 +4,7 @@
  * and started again; whoever waited gets an answer, peers are told, and the data
  * pages stay the controller's until it has stopped.
  *
+ * iommu: on
  * timeout: 120
  */
 #include <errno.h>

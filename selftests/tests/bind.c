@@ -208,15 +208,14 @@ TEST_F_TIMEOUT(bind, many_times_under_io, 440)
  */
 TEST_F(bind, refuses_what_is_not_nvme)
 {
-	char address[16], path[128];
+	char address[16];
 
 	if (np_place("softgpu", address))
 		SKIP(return, "no stand-in GPU in this guest");
 	np_unbind(address);
 	EXPECT_EQ(-ENODEV, np_bind(address));
 	EXPECT_FALSE(np_bound(address));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", address);
-	EXPECT_EQ(0, np_write_file(path, "\n"));
+	EXPECT_EQ(0, np_disown(address));
 	EXPECT_EQ(0, np_write_file("/sys/bus/pci/drivers_probe", address));
 }
 
@@ -224,11 +223,9 @@ TEST_F(bind, refuses_what_is_not_nvme)
 TEST_F(bind, takes_only_what_was_named)
 {
 	const char *address = self->ctrl.address;
-	char path[128];
 
 	ASSERT_EQ(0, np_unbind(address));
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/driver_override", address);
-	ASSERT_EQ(0, np_write_file(path, "\n"));
+	ASSERT_EQ(0, np_disown(address));
 	EXPECT_EQ(-ENODEV, np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address));
 	np_write_file("/sys/bus/pci/drivers_probe", address);
 	EXPECT_FALSE(np_bound(address));

@@ -123,6 +123,14 @@ int np_bind(const char *address)
 	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
 }
 
+int np_disown(const char *address)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", address);
+	return np_write_file(path, "\n");
+}
+
 int np_module_unload(int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;

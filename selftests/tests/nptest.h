@@ -44,6 +44,8 @@ struct np_ctrl {
 int np_write_file(const char *path, const char *text);
 int np_read_file(const char *path, char *text, size_t size);
 int np_bind(const char *address);
+/* Nobody binds it any more by itself, a module that is loaded included. */
+int np_disown(const char *address);
 int np_unbind(const char *address);
 bool np_bound(const char *address);
 /* Bind np0 and np1. */
