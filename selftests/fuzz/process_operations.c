@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,48 +26,10 @@ static void close_socket(void)
 	ends[1] = -1;
 }
 
-/* The resource itself travels beside its descriptor. */
-static void send_resource(struct fuzz_resource *resource)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec bytes = { resource, sizeof(*resource) };
-	struct msghdr message = {
-		.msg_iov = &bytes,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &resource->fd, sizeof(int));
-	sendmsg(ends[0], &message, MSG_NOSIGNAL);
-}
-
-static bool receive_resource(struct fuzz_resource *resource)
-{
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec bytes = { resource, sizeof(*resource) };
-	struct msghdr message = {
-		.msg_iov = &bytes,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header;
-
-	if (recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC) != sizeof(*resource))
-		return false;
-	header = CMSG_FIRSTHDR(&message);
-	if (!header || header->cmsg_type != SCM_RIGHTS)
-		return false;
-	memcpy(&resource->fd, CMSG_DATA(header), sizeof(int));
-	return true;
-}
-
-/* Into the socket and, at times, not closed here; out of it again later, or never. */
+/*
+ * Into the socket, with what it is beside it, and at times not closed here; out
+ * of it again later, or never.
+ */
 static void pass(struct fuzz_thread *thread)
 {
 	struct fuzz_resource resource;
@@ -77,14 +38,17 @@ static void pass(struct fuzz_thread *thread)
 		return;
 	if (fuzz_one_in(thread, 2) &&
 	    fuzz_take(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource)) {
-		send_resource(&resource);
+		np_send_file(ends[0], &resource, sizeof(resource), resource.fd);
 		if (fuzz_one_in(thread, 2))
 			fuzz_add(thread, &resource);
 		else
 			fuzz_drop(&resource);
 	}
-	if (fuzz_one_in(thread, 2) && receive_resource(&resource))
-		fuzz_add(thread, &resource);
+	if (fuzz_one_in(thread, 2)) {
+		resource.fd = np_receive_file(ends[1], &resource, sizeof(resource));
+		if (resource.fd >= 0)
+			fuzz_add(thread, &resource);
+	}
 	if (fuzz_one_in(thread, 8))
 		close_socket();
 }

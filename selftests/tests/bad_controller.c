@@ -2,6 +2,8 @@
 /*
  * Binding a controller that cannot be brought up: the probe fails in bounded
  * time, leaves nothing behind and does not disturb another controller.
+ *
+ * iommu: on off
  */
 #include <errno.h>
 #include <unistd.h>

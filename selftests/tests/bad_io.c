@@ -2,6 +2,8 @@
 /*
  * The controller that misbehaves on command, while it behaves: data goes
  * through, in transfers whose PRP lists fill more than a page too.
+ *
+ * iommu: on off
  */
 #include <errno.h>
 #include <fcntl.h>

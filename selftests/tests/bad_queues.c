@@ -4,6 +4,7 @@
  * nothing of a queue pair is left on it, if need be by a reset, and no call
  * comes back while the controller may still write to rings.
  *
+ * iommu: on off
  * timeout: 120
  */
 #include <errno.h>

@@ -3,6 +3,7 @@
  * The files below /sys/kernel/debug/nvme-peer say what the ioctls say, and can be
  * read while their controller comes and goes.
  *
+ * iommu: on off
  * topology: root switch stranger
  * timeout: 90
  */

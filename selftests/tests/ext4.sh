@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # A file system on a partition: what was copied in is read back from the disk,
 # also when the controller is reset meanwhile.
+# iommu: on off
 # timeout: 90
 # Functions are called by name through ktap_check.
 # shellcheck disable=SC2317

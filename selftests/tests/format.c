@@ -3,6 +3,8 @@
  * Commands that change what a namespace is: Format with I/O under way, by ioctl and
  * by io_uring; detaching and attaching; and what the controller does not have.
  * All is on np1, and put back.
+ *
+ * iommu: on
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,6 @@
  * last: yes
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@
 #define REPORT_MS	20000
 #define NOWHERE		0xdead0000ULL
 
-static int kernel_log = -1;
+static int kernel_log;
 
 /* The runner does not hold against a cell what the kernel says between these. */
 static void mark(const char *what, const char *name)
@@ -35,28 +34,6 @@ static void mark(const char *what, const char *name)
 
 	snprintf(line, sizeof(line), "np-test: planted %s %s\n", what, name);
 	np_write_file("/dev/kmsg", line);
-}
-
-/* Does the kernel's log from here on have @report in it, within the limit? */
-static bool reported(const char *report)
-{
-	int64_t end = np_now_ms() + REPORT_MS;
-	char line[2048];
-	ssize_t got;
-
-	while (np_now_ms() < end) {
-		got = read(kernel_log, line, sizeof(line) - 1);
-		if (got < 0 && errno == EAGAIN) {
-			np_sleep_ms(50);
-			continue;
-		}
-		if (got < 0 && errno != EPIPE)
-			return false;
-		line[got > 0 ? got : 0] = 0;
-		if (strstr(line, report))
-			return true;
-	}
-	return false;
 }
 
 static int make(const char *name)
@@ -163,7 +140,7 @@ static void plant(const struct guard *guard)
 
 	mark("begin", guard->name);
 	ret = guard->make(guard->name);
-	found = !ret && reported(guard->report);
+	found = !ret && !np_log_wait(kernel_log, guard->report, REPORT_MS);
 	mark("end", guard->name);
 	ksft_test_result(found, "%s (%s)\n", guard->name, strerror(-ret));
 }
@@ -180,10 +157,9 @@ int main(void)
 	unsigned int i, count = 0;
 
 	ksft_print_header();
-	kernel_log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	kernel_log = np_log_open();
 	if (uname(&system_name) || kernel_log < 0 || system("modprobe nvmep_test_planted"))
 		ksft_exit_fail_msg("cannot set up\n");
-	lseek(kernel_log, 0, SEEK_END);
 	for (i = 0; i < GUARDS; i++)
 		count += applies(&guards[i], system_name.release);
 	ksft_set_plan(count);

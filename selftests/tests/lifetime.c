@@ -156,62 +156,26 @@ TEST_F(lifetime, a_forked_child_keeps_the_queue_pair)
 	close(go[1]);
 }
 
-static int send_fd(int socket, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte = 0;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(int));
-	return sendmsg(socket, &message, 0) == 1 ? 0 : -errno;
-}
-
-static int receive_fd(int socket)
-{
-	char control[CMSG_SPACE(sizeof(int))] = {}, byte;
-	struct iovec data = { &byte, 1 };
-	struct msghdr message = {
-		.msg_iov = &data,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd;
-
-	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
-		return -EIO;
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
-	return fd;
-}
-
 TEST_F(lifetime, a_passed_file_keeps_the_queue_pair)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_info info;
 	int pair[2], fd;
+	char byte;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
-	ASSERT_EQ(0, send_fd(pair[0], create.qp_fd));
+	ASSERT_EQ(0, np_send_file(pair[0], "", 1, create.qp_fd));
 	close(create.qp_fd);
 	/* In nobody's descriptor table, only in the socket. */
 	EXPECT_EQ(-ETIMEDOUT, np_objects_settle(&self->ctrl, self->before, 200));
-	fd = receive_fd(pair[1]);
+	fd = np_receive_file(pair[1], &byte, 1);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, np_qp_info(fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
 	EXPECT_EQ(create.qid, info.qid);
 	/* Sent again and never received: goes with the socket. */
-	ASSERT_EQ(0, send_fd(pair[0], fd));
+	ASSERT_EQ(0, np_send_file(pair[0], "", 1, fd));
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);

@@ -3,6 +3,8 @@
  * Passthrough to a namespace with 8 bytes of metadata per block, which the
  * runner gives the second controller: it goes both ways, and a buffer that is
  * too short for what the controller would move is refused.
+ *
+ * iommu: on off
  */
 #include <errno.h>
 #include <fcntl.h>

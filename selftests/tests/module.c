@@ -3,6 +3,7 @@
  * The module leaves when nothing of it is in use, with its controllers still bound
  * if need be, and not before; what it registered goes with it and comes back.
  *
+ * iommu: on
  * timeout: 90
  */
 #include <errno.h>

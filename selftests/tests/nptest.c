@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -131,6 +132,46 @@ int np_disown(const char *address)
 	return np_write_file(path, "\n");
 }
 
+/* One descriptor's room beside the bytes. */
+#define FILE_MESSAGE(bytes, control)				\
+	{							\
+		.msg_iov = (bytes),				\
+		.msg_iovlen = 1,				\
+		.msg_control = (control),			\
+		.msg_controllen = CMSG_SPACE(sizeof(int)),	\
+	}
+
+int np_send_file(int socket, const void *bytes, size_t length, int fd)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec part = { (void *)bytes, length };
+	struct msghdr message = FILE_MESSAGE(&part, control);
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(int));
+	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int np_receive_file(int socket, void *bytes, size_t length)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec part = { bytes, length };
+	struct msghdr message = FILE_MESSAGE(&part, control);
+	struct cmsghdr *header;
+	int fd;
+
+	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) < 0)
+		return -errno;
+	header = CMSG_FIRSTHDR(&message);
+	if (!header || header->cmsg_type != SCM_RIGHTS)
+		return -EBADMSG;
+	memcpy(&fd, CMSG_DATA(header), sizeof(int));
+	return fd;
+}
+
 int np_module_unload(int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
@@ -228,7 +269,7 @@ int np_log_open(void)
 int np_log_wait(int log, const char *text, int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
-	char record[1024];
+	char record[8192];
 	ssize_t length;
 
 	do {

@@ -44,6 +44,10 @@ struct np_ctrl {
 int np_write_file(const char *path, const char *text);
 int np_read_file(const char *path, char *text, size_t size);
 int np_bind(const char *address);
+/* A descriptor through a socket, with @length bytes beside it: 0 or -errno, and it. */
+int np_send_file(int socket, const void *bytes, size_t length, int fd);
+int np_receive_file(int socket, void *bytes, size_t length);
+
 /* Nobody binds it any more by itself, a module that is loaded included. */
 int np_disown(const char *address);
 int np_unbind(const char *address);

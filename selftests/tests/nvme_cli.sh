@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Unmodified nvme-cli on the controller, generic and block nodes.
+# iommu: on off
 # timeout: 60
 # Functions are called by name through ktap_check.
 # shellcheck disable=SC2317

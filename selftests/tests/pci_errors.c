@@ -5,6 +5,7 @@
  * link and with it the controller, and a link that does not come back is the end
  * of the controller, but of nothing else.
  *
+ * iommu: on
  * timeout: 90
  */
 #include <errno.h>

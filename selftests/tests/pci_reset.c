@@ -3,6 +3,7 @@
  * Resets that the administrator asks the PCI core for, and functions that are taken
  * off the bus and found again, while the CPU and a peer are at work.
  *
+ * iommu: on off
  * topology: root switch
  */
 #include <errno.h>

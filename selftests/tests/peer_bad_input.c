@@ -3,6 +3,7 @@
  * Wrong calls to the peer ABI: each has its own errno, changes nothing and
  * leaves nothing behind.
  *
+ * iommu: on off
  * timeout: 90
  */
 #include <errno.h>

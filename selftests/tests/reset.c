@@ -2,6 +2,8 @@
 /*
  * A controller reset is never silent: the generation moves, peer queue pairs
  * are failed and say so, and the CPU's own I/O goes on without an error.
+ *
+ * iommu: on off
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,8 @@
 /*
  * What power off, reboot and kexec find: a controller that does nothing any more,
  * whoever was using it, and that the next owner can start.
+ *
+ * iommu: on
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,6 +2,8 @@
 /*
  * The attributes of controllers and namespaces: each holds what the controller
  * itself, INFO or PCI says, and the two that can be written do what they say.
+ *
+ * iommu: on
  */
 #include <errno.h>
 #include <fcntl.h>
