@@ -6,7 +6,7 @@
  *
  * kernels: debug kcsan
  * iommu: on off
- * topology: root stranger
+ * topology: root
  * timeout: 60
  * last: yes
  */
