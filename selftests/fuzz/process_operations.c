@@ -71,9 +71,13 @@ static void child(const struct fuzz_resource *mapping, const struct fuzz_resourc
 static void fork_child(struct fuzz_thread *thread)
 {
 	struct fuzz_resource mapping = { 0 }, qp = { .fd = -1 };
-	bool mapped = fuzz_take(thread, FUZZ_MAP, &mapping);
+	bool mapped;
 	pid_t pid;
 
+	/* It costs as much as a hundred other calls. */
+	if (!fuzz_one_in(thread, 4))
+		return;
+	mapped = fuzz_take(thread, FUZZ_MAP, &mapping);
 	fuzz_pick(thread, FUZZ_QP, &qp);
 	pid = fork();
 	if (!pid)

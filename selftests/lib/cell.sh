@@ -6,8 +6,9 @@ cell_memory=2G
 guest_slots=3
 # What a guest may take to come up, and what a test may take over its own limit
 # (which ends its process) before the guest is taken for hung.
-# At its end a guest may look for leaks in all of its memory, twice.
-boot_seconds=240 hang_seconds=30 end_seconds=900
+boot_seconds=240 hang_seconds=30
+# What looking for leaks in all of a guest's memory, twice, may take at its end.
+leaks_seconds=900
 
 ## The machine
 
@@ -92,6 +93,11 @@ test_bed_options() {
 	echo "-chardev pipe,id=monitor,path=$run/monitor -mon chardev=monitor"
 }
 
+# Costs as much again, and minutes at the end: one cell, which is for make check-long.
+looks_for_leaks() {
+	[[ $1 == debug/off/root ]]
+}
+
 # The watchdogs are there for deadlocks, not for a loaded machine that emulates. On
 # such a one the kernel's test of its timer interrupt fails now and then, with a panic.
 kernel_command_line() {
@@ -108,8 +114,7 @@ kernel_command_line() {
 	pt) words+=" intel_iommu=on iommu=pt" ;;
 	off) [[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0" ;;
 	esac
-	# Costs as much again, and minutes at the end: for make check-long.
-	[[ $kernel/$iommu/$topology != debug/off/root ]] || words+=" kmemleak=on"
+	! looks_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
 	echo "$words"
 }
 
@@ -237,7 +242,8 @@ follow_guest() {
 			limit=$(($(awk -v name="$name" '$1 == name { print $2 }' "$2/plan") + hang_seconds))
 			;;
 		end)
-			running='its end' limit=$end_seconds
+			running='its end' limit=$boot_seconds
+			! looks_for_leaks "$1" || limit=$leaks_seconds
 			if [[ $name == command ]]; then
 				echo "$status" >"$2/out/command-status"
 			else
@@ -338,8 +344,8 @@ run_test_cell() {
 		np_say "$cell: no test is meant for this cell"
 		return
 	fi
-	# The sum of the tests' own limits, and time to boot.
-	seconds=$(awk '{ seconds += $2 + 6 } END { print seconds + 180 }' <<<"$plan")
+	# The sum of the tests' own limits, and time to boot and to end.
+	seconds=$(awk -v more="$((boot_seconds + leaks_seconds))" '{ seconds += $2 + 6 } END { print seconds + more }' <<<"$plan")
 	set +e
 	run_cell "$cell" "$plan" "$seconds"
 	set -e
