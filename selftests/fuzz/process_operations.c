@@ -32,7 +32,7 @@ static void close_socket(void)
  */
 static void pass(struct fuzz_thread *thread)
 {
-	struct fuzz_resource resource;
+	struct fuzz_resource resource = { .fd = -1 };
 
 	if (!open_socket())
 		return;

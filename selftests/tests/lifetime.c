@@ -101,7 +101,7 @@ TEST_F(lifetime, a_killed_process_leaves_nothing)
 	int ready[2], status, round, dmabuf;
 	uint8_t *bytes;
 	pid_t child;
-	char byte;
+	char byte = 0;
 
 	dmabuf = np_test_export(PAGES, 0);
 	ASSERT_LE(0, dmabuf);
@@ -135,7 +135,7 @@ TEST_F(lifetime, a_forked_child_keeps_the_queue_pair)
 	struct nvme_peer_qp_info info;
 	int go[2], status;
 	pid_t child;
-	char byte;
+	char byte = 0;
 
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	ASSERT_EQ(0, pipe(go));
@@ -161,7 +161,7 @@ TEST_F(lifetime, a_passed_file_keeps_the_queue_pair)
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_info info;
 	int pair[2], fd;
-	char byte;
+	char byte = 0;
 
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
