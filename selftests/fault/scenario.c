@@ -85,19 +85,7 @@ static int identify(struct stage *stage)
 
 int stage_check(struct stage *stage)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
-	struct np_qp qp;
-	int ret;
-
-	ret = identify(stage);
-	if (ret)
-		return ret;
-	ret = np_qp_open(&qp, stage->ctrl.fd, 8);
-	if (ret)
-		return ret;
-	ret = np_qp_run(&qp, &flush, TIMEOUT_MS);
-	np_qp_close(&qp);
-	return ret;
+	return identify(stage) ?: np_qp_try(stage->ctrl.fd, TIMEOUT_MS);
 }
 
 /* Keep a descriptor on the stage: 0, or the error that it is. */

@@ -189,19 +189,13 @@ static int run_round_apart(const struct round *round)
 
 static int check_device(const char *before)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
 	struct np_ctrl ctrl;
-	struct np_qp qp;
 	int ret;
 
 	ret = np_ctrl_open(&ctrl, "np0");
 	if (ret)
 		return ret;
-	ret = np_qp_open(&qp, ctrl.fd, 8);
-	if (!ret) {
-		ret = np_qp_run(&qp, &flush, SETTLE_MS);
-		np_qp_close(&qp);
-	}
+	ret = np_qp_try(ctrl.fd, SETTLE_MS);
 	np_ctrl_close(&ctrl);
 	return ret ?: np_module_objects_settle(before, SETTLE_MS);
 }

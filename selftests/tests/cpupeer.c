@@ -312,6 +312,20 @@ int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms)
 	return status;
 }
 
+int np_qp_try(int ctrl_fd, int timeout_ms)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_qp qp;
+	int ret;
+
+	ret = np_qp_open(&qp, ctrl_fd, 8);
+	if (ret)
+		return ret;
+	ret = np_qp_run(&qp, &flush, timeout_ms);
+	np_qp_close(&qp);
+	return ret;
+}
+
 void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,
 		   uint64_t disk, uint32_t offset, uint32_t length)
 {

@@ -96,11 +96,6 @@ static bool iommu_is_on(void)
 	return !access("/sys/class/iommu/dmar0", F_OK);
 }
 
-static bool kmemleak_is_on(void)
-{
-	return !np_write_file(KMEMLEAK, "scan");
-}
-
 /**
  * struct guard - one guard and what it has to say
  * @name: of the mistake
@@ -127,7 +122,7 @@ static const struct guard guards[] = {
 	{ "timer", make, "ODEBUG: free active", "debug", always },
 	{ "dma-size", make, "frees DMA memory with different size", "debug", always },
 	{ "sleep", make, "BUG: sleeping function called from invalid context", "debug", always },
-	{ "leak", make_leak, "planted_memory", "debug", kmemleak_is_on },
+	{ "leak", make_leak, "planted_memory", "debug", np_kmemleak_on },
 	{ "race", make, "BUG: KCSAN: data-race in planted_count", "kcsan", always },
 };
 

@@ -132,6 +132,12 @@ int np_disown(const char *address)
 	return np_write_file(path, "\n");
 }
 
+/* Switching off what scans by itself, which is off, is refused like all else by one that is off. */
+bool np_kmemleak_on(void)
+{
+	return !np_write_file("/sys/kernel/debug/kmemleak", "scan=off");
+}
+
 /* One descriptor's room beside the bytes. */
 #define FILE_MESSAGE(bytes, control)				\
 	{							\

@@ -48,6 +48,9 @@ int np_bind(const char *address);
 int np_send_file(int socket, const void *bytes, size_t length, int fd);
 int np_receive_file(int socket, void *bytes, size_t length);
 
+/* Does kmemleak look at this guest? Asks without a scan, which may take minutes. */
+bool np_kmemleak_on(void);
+
 /* Nobody binds it any more by itself, a module that is loaded included. */
 int np_disown(const char *address);
 int np_unbind(const char *address);
@@ -210,6 +213,8 @@ int np_qp_ring(struct np_qp *qp);
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms);
 /* One command from start to end: NVMe status, or a negative errno. */
 int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms);
+/* A flush through a queue pair that is made for it: the same. */
+int np_qp_try(int ctrl_fd, int timeout_ms);
 
 /* A read or write of @length bytes at @disk, data at @offset of @buffer. */
 void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,
