@@ -77,7 +77,7 @@ int nvmep_admin_init(struct nvmep_ctrl *ctrl)
 		.block_size = SECTOR_SIZE,
 		.physical_block_size = SECTOR_SIZE,
 		.io_min = SECTOR_SIZE,
-		.max_transfer = NVMEP_MAX_TRANSFER,
+		.max_transfer = nvmep_transfer_limit(ctrl),
 		.max_segments = USHRT_MAX,
 	};
 	struct blk_mq_tag_set *tags = &ctrl->admin_tags;

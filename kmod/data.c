@@ -15,6 +15,21 @@
 #include "ctrl.h"
 #include "request.h"
 
+/**
+ * nvmep_transfer_limit() - most bytes of one command, whatever the controller takes
+ * @ctrl: controller, its DMA mask is set
+ *
+ * Bounce buffers (swiotlb=force, confidential guests) are shorter than what PRP
+ * lists describe; a longer request could never be mapped.
+ *
+ * Return: bytes.
+ */
+u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl)
+{
+	return min_t(size_t, NVMEP_MAX_TRANSFER,
+		     dma_max_mapping_size(ctrl->dev));
+}
+
 /* A place in a mapped scatter list. */
 struct nvmep_cursor {
 	struct scatterlist *sg;

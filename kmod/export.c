@@ -309,9 +309,10 @@ static void nvmep_export_unpin(struct dma_buf_attachment *attach)
 
 /* --- mapping for an importer --------------------------------------------- */
 
-static struct sg_table *nvmep_map_pages(const struct nvmep_host_pages *host,
-					struct dma_buf_attachment *attach,
-					enum dma_data_direction dir)
+static struct sg_table *
+nvmep_export_map_pages(const struct nvmep_host_pages *host,
+		       struct dma_buf_attachment *attach,
+		       enum dma_data_direction dir)
 {
 	size_t length = (size_t)host->count << PAGE_SHIFT;
 	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
@@ -343,8 +344,9 @@ free_sgt:
 	return ERR_PTR(err);
 }
 
-static void nvmep_unmap_pages(struct dma_buf_attachment *attach,
-			      struct sg_table *sgt, enum dma_data_direction dir)
+static void nvmep_export_unmap_pages(struct dma_buf_attachment *attach,
+				     struct sg_table *sgt,
+				     enum dma_data_direction dir)
 {
 	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
 	sg_free_table(sgt);
@@ -455,7 +457,7 @@ static struct sg_table *nvmep_export_map(struct dma_buf_attachment *attach,
 	if (export->revoked || !nvmep_export_open(export))
 		return ERR_PTR(-ENODEV);
 	if (export->host)
-		sgt = nvmep_map_pages(export->host, attach, dir);
+		sgt = nvmep_export_map_pages(export->host, attach, dir);
 	else
 		sgt = nvmep_map_doorbell(export, attach, dir);
 	if (IS_ERR(sgt))
@@ -474,7 +476,7 @@ static void nvmep_export_unmap(struct dma_buf_attachment *attach,
 	atomic_t *maps = nvmep_export_maps(attach);
 
 	if (export->host)
-		nvmep_unmap_pages(attach, sgt, dir);
+		nvmep_export_unmap_pages(attach, sgt, dir);
 	else
 		nvmep_unmap_doorbell(attach, sgt, dir);
 

@@ -22,6 +22,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/iommu.h>
 #include <linux/ioport.h>
@@ -265,6 +266,23 @@ static bool nvmep_segments_aligned(const struct nvmep_buf *buf)
 	return true;
 }
 
+/*
+ * Nobody syncs between two commands of a peer, so the controller has to see the
+ * memory itself.  Behind an IOMMU whole pages never bounce.
+ */
+static bool nvmep_segments_bounce(const struct nvmep_buf *buf)
+{
+	struct device *dev = buf->ctrl->dev;
+	u32 i;
+
+	if (nvmep_route_translated(dev))
+		return false;
+	for (i = 0; i < buf->segment_count; i++)
+		if (dma_need_sync(dev, buf->segments[i].dma))
+			return true;
+	return false;
+}
+
 /* The reservation lock is held: @sgt stays. */
 static int nvmep_buf_read_segments(struct nvmep_buf *buf)
 {
@@ -283,7 +301,9 @@ static int nvmep_buf_read_segments(struct nvmep_buf *buf)
 
 	last = &buf->segments[buf->segment_count - 1];
 	buf->length = last->offset + last->length;
-	return nvmep_segments_aligned(buf) ? 0 : -EINVAL;
+	if (!nvmep_segments_aligned(buf))
+		return -EINVAL;
+	return nvmep_segments_bounce(buf) ? -EOPNOTSUPP : 0;
 }
 
 /**
@@ -343,6 +363,29 @@ static const struct dma_buf_attach_ops nvmep_buf_attach_ops = {
 	.nvmep_invalidate_member = nvmep_buf_invalidate,
 };
 
+/*
+ * Exporters refuse a peer in several ways, one of which is no error code for
+ * user space.
+ */
+static int nvmep_exporter_error(struct nvmep_ctrl *ctrl, int err)
+{
+	if (err != -EOPNOTSUPP && err != -ENOTSUPP && err != -EINVAL)
+		return err;
+	dev_info_ratelimited(ctrl->dev,
+			     "the exporter does not let this controller reach its dma-buf (error %d)\n",
+			     err);
+	return -EXDEV;
+}
+
+/* Long segments do not fit into a bounce buffer: mapping them fails already. */
+static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
+{
+	if (!nvmep_route_translated(ctrl->dev) &&
+	    dma_max_mapping_size(ctrl->dev) != SIZE_MAX)
+		return -EOPNOTSUPP;
+	return nvmep_exporter_error(ctrl, err);
+}
+
 static int nvmep_buf_map_locked(struct nvmep_buf *buf)
 {
 	struct sg_table *sgt;
@@ -352,12 +395,12 @@ static int nvmep_buf_map_locked(struct nvmep_buf *buf)
 
 	err = dma_buf_pin(buf->attach);
 	if (err)
-		return err;
+		return nvmep_exporter_error(buf->ctrl, err);
 	buf->pinned = true;
 
 	sgt = dma_buf_map_attachment(buf->attach, DMA_BIDIRECTIONAL);
 	if (IS_ERR(sgt))
-		return PTR_ERR(sgt);
+		return nvmep_map_error(buf->ctrl, PTR_ERR(sgt));
 	buf->sgt = sgt;
 	return nvmep_buf_read_segments(buf);
 }
@@ -463,20 +506,6 @@ void nvmep_buf_put(struct nvmep_buf *buf)
 	kref_put(&buf->ref, nvmep_buf_free);
 }
 
-/*
- * Exporters refuse a peer in several ways, one of which is no error code for
- * user space.
- */
-static int nvmep_attach_error(struct nvmep_ctrl *ctrl, int err)
-{
-	if (err != -EOPNOTSUPP && err != -ENOTSUPP && err != -EINVAL)
-		return err;
-	dev_info_ratelimited(ctrl->dev,
-			     "the exporter does not let this controller reach its dma-buf (error %d)\n",
-			     err);
-	return -EXDEV;
-}
-
 static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_peer_file *file, int fd)
 {
 	struct dma_buf *dmabuf = dma_buf_get(fd);
@@ -509,8 +538,9 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_peer_file *file, int fd)
  * The verdict is in the buffer; a NONE is the caller's to refuse.
  *
  * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
- * is no dma-buf, EXDEV if the exporter does not admit the controller, else
- * what the exporter said.
+ * is no dma-buf, EXDEV if the exporter does not admit the controller,
+ * EOPNOTSUPP if the controller's DMA to it bounces, else what the exporter
+ * said.
  */
 struct nvmep_buf *nvmep_buf_import(struct nvmep_peer_file *file, int fd)
 {
@@ -526,7 +556,7 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_peer_file *file, int fd)
 	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
 					&nvmep_buf_attach_ops, buf);
 	if (IS_ERR(attach)) {
-		err = nvmep_attach_error(ctrl, PTR_ERR(attach));
+		err = nvmep_exporter_error(ctrl, PTR_ERR(attach));
 		goto put_buf;
 	}
 	buf->attach = attach;

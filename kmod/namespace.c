@@ -6,7 +6,6 @@
  * single change of the list and is held for short times only.
  */
 #include <linux/blk-mq.h>
-#include <linux/dma-mapping.h>
 #include <linux/slab.h>
 
 #include "admin.h"
@@ -78,9 +77,6 @@ static void nvmep_ns_limits(struct nvmep_limits *limits,
 			    const struct nvmep_ctrl *ctrl,
 			    const struct nvme_id_ns *id)
 {
-	/* Bounce buffers, where there are any, are shorter. */
-	u32 transfer = min_t(size_t, ctrl->max_transfer,
-			     dma_max_mapping_size(ctrl->dev));
 	unsigned int unit = SECTOR_SIZE;
 
 	if (nvmep_format_usable(id))
@@ -89,9 +85,9 @@ static void nvmep_ns_limits(struct nvmep_limits *limits,
 		.block_size = unit,
 		.physical_block_size = unit,
 		.io_min = unit,
-		.max_transfer = transfer,
+		.max_transfer = ctrl->max_transfer,
 		.max_segments = min_t(u32, USHRT_MAX,
-				      transfer / ctrl->page_size + 1),
+				      ctrl->max_transfer / ctrl->page_size + 1),
 		.chunk = nvmep_chunk(ctrl, id, unit),
 		.max_discard = (u64)ctrl->max_discard * unit,
 		.discard_granularity = unit,

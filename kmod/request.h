@@ -85,6 +85,7 @@ static inline struct nvmep_request *nvmep_request(struct request *rq)
 }
 
 /* data.c */
+u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl);
 blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq);
 void nvmep_data_unmap(struct nvmep_ctrl *ctrl, struct request *rq);
 

@@ -39,8 +39,8 @@ static u32 nvmep_max_transfer(struct nvmep_ctrl *ctrl)
 	unsigned int shift = ctrl->id->mdts + 12 + NVME_CAP_MPSMIN(ctrl->cap);
 
 	if (!ctrl->id->mdts || shift >= 32)
-		return NVMEP_MAX_TRANSFER;
-	return min_t(u32, NVMEP_MAX_TRANSFER, 1U << shift);
+		return nvmep_transfer_limit(ctrl);
+	return min_t(u32, nvmep_transfer_limit(ctrl), 1U << shift);
 }
 
 /* Limits of commands without data transfer; NVM command set 4.1.5.3. */

@@ -334,6 +334,10 @@ static void geometry_detail(const struct failure *failure,
 static const char gone_limit[] = "the controller is being removed, or gave up after a failed reset";
 static const char gone_help[] = "see the kernel log; bind the controller to nvme-peer again";
 static const char dead_qp_help[] = "close it and create a new one";
+static const char bounce_limit[] =
+	"the controller's DMA goes through bounce buffers (swiotlb): a peer and it would see other memory";
+static const char bounce_help[] =
+	"boot without swiotlb=force, or with an IOMMU; a guest with encrypted memory cannot have peers";
 static const char rawio_help[] =
 	"run as root or with CAP_SYS_RAWIO: it is power over the whole controller";
 
@@ -405,8 +409,8 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_BUF_IMPORT, EOPNOTSUPP,
-		.limit = "the exporter does not let other devices reach this memory",
-		.help = "export it with peer-to-peer access allowed",
+		.limit = bounce_limit,
+		.help = bounce_help,
 	},
 	{
 		CALL_BUF_RELEASE, EBUSY,
@@ -535,6 +539,11 @@ static const struct rule rules[] = {
 		CALL_QP_CREATE, EIO,
 		.limit = "the controller refused to create the queue",
 		.help = "the kernel log has the controller's status",
+	},
+	{
+		CALL_QP_CREATE, EOPNOTSUPP,
+		.limit = bounce_limit,
+		.help = bounce_help,
 	},
 	{
 		CALL_QP_FROM_FD, ENOTTY,

@@ -133,6 +133,24 @@ TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
 	MENTIONS(self->explanation.limit, "host RAM");
 }
 
+TEST_F(controller, memory_that_would_be_copied_is_said)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64, .cq_entries = 64 };
+	struct nvme_peer_buf_import buffer;
+	struct nvmepeer_qp *qp;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	fake.fail_error = EOPNOTSUPP;
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EOPNOTSUPP);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EOPNOTSUPP);
+	MENTIONS(self->explanation.limit, "swiotlb");
+	fake.fail_command = NVME_PEER_QP_CREATE;
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), -EOPNOTSUPP);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EOPNOTSUPP);
+	MENTIONS(self->explanation.limit, "swiotlb");
+	MENTIONS(self->explanation.help, "IOMMU");
+}
+
 TEST_F(controller, table_returns_the_count)
 {
 	uint64_t addresses[4];

@@ -132,7 +132,8 @@ static unsigned int next(const struct scenario *scenario, unsigned int n)
 static bool sweep(struct stage *stage, const struct scenario *scenario)
 {
 	struct baseline baseline;
-	unsigned int n, injected = 0, survived = 0;
+	unsigned int n, rounds = 0, injected = 0, survived = 0;
+	int64_t began = np_now_ms();
 	bool fired = true;
 	const char *wrong;
 	int error = 0;
@@ -155,11 +156,13 @@ static bool sweep(struct stage *stage, const struct scenario *scenario)
 				       strerror(-error), wrong);
 			return false;
 		}
+		rounds++;
 		injected += fired;
 		survived += fired && !error;
 	}
-	ksft_print_msg("%s: %u failures injected, %u survived\n", scenario->name, injected,
-		       survived);
+	ksft_print_msg("%s: %u failures injected, %u survived, %u ms for each of %u rounds\n",
+		       scenario->name, injected, survived,
+		       (unsigned int)(np_now_ms() - began) / rounds, rounds);
 	return n < MOST_FAILURES;
 }
 

@@ -485,6 +485,34 @@ static int read_disk(struct stage *stage)
 	return np_disk_read(stage->files[NODE], stage->bytes, STAGE_BYTES, 0);
 }
 
+/* The neighbour has a namespace with metadata. */
+static int open_metadata(struct stage *stage)
+{
+	struct np_ctrl ctrl;
+	int ret = np_ctrl_open(&ctrl, NEIGHBOUR);
+
+	if (ret)
+		return ret;
+	ret = keep(stage, NODE, np_open_node(&ctrl, "/dev/ngp%dn2", O_RDWR));
+	np_ctrl_close(&ctrl);
+	return ret;
+}
+
+static int read_metadata(struct stage *stage)
+{
+	struct nvme_passthru_cmd cmd = {
+		.opcode = NP_CMD_READ,
+		.nsid = 2,
+		.addr = (uintptr_t)stage->bytes,
+		.data_len = NP_PAGE,
+		.metadata = (uintptr_t)stage->bytes + NP_PAGE,
+		.metadata_len = NP_PAGE / NP_BLOCK * 8,
+		.cdw12 = NP_PAGE / NP_BLOCK - 1,
+	};
+
+	return np_ioctl(stage->files[NODE], NVME_IOCTL_IO_CMD, &cmd);
+}
+
 static int discard_disk(struct stage *stage)
 {
 	uint64_t range[2] = { NP_AREA(3), NP_PAGE };
@@ -573,6 +601,7 @@ const struct scenario scenarios[] = {
 	{ "admin command", FAULT_CALLER, NULL, identify },
 	{ "I/O command", FAULT_CALLER, open_generic, read_ioctl },
 	{ "vectored I/O command", FAULT_CALLER, open_generic, read_vector },
+	{ "I/O command with metadata", FAULT_CALLER, open_metadata, read_metadata },
 	{ "io_uring command", FAULT_CALLER, open_generic, read_uring },
 	{ "read of the block device", FAULT_CALLER, open_block, read_disk },
 	{ "first read of the block device", FAULT_CALLER, bind_anew, read_disk, .costly = true },

@@ -31,7 +31,7 @@ machine_options() {
 	[[ $2 != stranger ]] || processor=max
 	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory"
 	echo "-cpu $processor -smp 2 -accel $(accelerator) -nodefaults -display none -no-reboot"
-	if [[ $1 == off ]]; then
+	if [[ $1 == off || $1 == bounce ]]; then
 		echo "-machine q35,memory-backend=mem"
 	else
 		echo "-machine q35,memory-backend=mem,kernel-irqchip=split"
@@ -112,6 +112,7 @@ kernel_command_line() {
 	case $iommu in
 	on) words+=" intel_iommu=on" ;;
 	pt) words+=" intel_iommu=on iommu=pt" ;;
+	bounce) words+=" swiotlb=force" ;;
 	off) [[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0" ;;
 	esac
 	! looks_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"

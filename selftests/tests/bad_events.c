@@ -3,6 +3,8 @@
  * Asynchronous events: namespaces come and go, a controller that has an
  * internal error is reset, and whatever an event says, the next one arrives.
  *
+ * kernels: 6.1 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 120
  */

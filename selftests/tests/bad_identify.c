@@ -3,6 +3,8 @@
  * What a controller and its namespaces say about themselves, in the unusual
  * combinations that no emulated controller has, and I/O under each.
  *
+ * kernels: 6.1 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  */
 #include <errno.h>

@@ -4,6 +4,8 @@
  * nothing of a queue pair is left on it, if need be by a reset, and no call
  * comes back while the controller may still write to rings.
  *
+ * kernels: 6.1 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on off
  * timeout: 120
  */

@@ -4,6 +4,8 @@
  * and started again; whoever waited gets an answer, peers are told, and the data
  * pages stay the controller's until it has stopped.
  *
+ * kernels: 6.1 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 120
  */

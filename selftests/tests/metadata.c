@@ -4,7 +4,7 @@
  * runner gives the second controller: it goes both ways, and a buffer that is
  * too short for what the controller would move is refused.
  *
- * iommu: on off
+ * iommu: on off bounce
  */
 #include <errno.h>
 #include <fcntl.h>

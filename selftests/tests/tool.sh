@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The nvme-peer command, and libnvmepeer behind it, on a real controller: what
 # it tells, and what it says when it is refused.
-# iommu: on off
+# iommu: on
+# long-iommu: on off
 # timeout: 90
 set -uo pipefail
 . /selftests/lib/bind.sh

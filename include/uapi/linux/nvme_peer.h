@@ -202,7 +202,7 @@ enum nvme_peer_route_reason {
  *
  * A verdict is an answer, not an error: the call succeeds with
  * NVME_PEER_ROUTE_NONE too.  ENODEV: no such PCI function.  EBADF, EINVAL: not
- * a dma-buf.
+ * a dma-buf.  EXDEV, EOPNOTSUPP: as NVME_PEER_BUF_IMPORT.
  */
 struct nvme_peer_route {
 	__u32 size;
@@ -239,8 +239,9 @@ struct nvme_peer_route {
  * away the queue pairs whose rings lie in it.
  *
  * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
- * EREMOTEIO: see @flags.  ENOSPC: too many buffers.  ESHUTDOWN: the controller
- * is going away.
+ * EREMOTEIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
+ * (swiotlb), which nobody keeps up to date between commands.  ENOSPC: too many
+ * buffers.  ESHUTDOWN: the controller is going away.
  */
 struct nvme_peer_buf_import {
 	__u32 size;
@@ -328,6 +329,7 @@ struct nvme_peer_buf_table {
  * other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
  * no such handle.  ESTALE: the buffer was invalidated.  EAGAIN: the controller
  * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
+ * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
  */
 struct nvme_peer_qp_create {
 	__u32 size;
