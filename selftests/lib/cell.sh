@@ -93,9 +93,9 @@ test_bed_options() {
 	echo "-chardev pipe,id=monitor,path=$run/monitor -mon chardev=monitor"
 }
 
-# Costs as much again, and minutes at the end: one cell, which is for make check-long.
+# One cell, the one with all tests: every allocation costs more, and the end a minute.
 looks_for_leaks() {
-	[[ $1 == debug/off/root ]]
+	[[ $1 == debug/on/root ]]
 }
 
 # The watchdogs are there for deadlocks, not for a loaded machine that emulates. On
