@@ -270,7 +270,9 @@ guest_session() {
 	# Not local: this is a shell of its own, and stop_processes is its last act.
 	socket_folder='' device_pids=()
 	trap stop_processes EXIT
-	trap 'exit 130' INT TERM HUP
+	# A second signal, which whoever ends a whole process group sends, must not end the
+	# shell before it has ended the guest.
+	trap 'trap "" INT TERM HUP; exit 130' INT TERM HUP
 	take_guest_slot "$cell"
 	make_run_folder "$run" "${cell%%/*}"
 	# In /tmp: a socket's path has to be short.
