@@ -6,7 +6,7 @@
  *
  * kernels: debug kcsan
  * iommu: on off
- * topology: root
+ * topology: root switch
  * timeout: 60
  * last: yes
  */
