@@ -17,7 +17,6 @@
 #define MODULES_START	"0xffffffffa0000000"
 #define MODULES_END	"0xffffffffff000000"
 #define DRIVER		"nvme-peer"
-#define KMEMLEAK	DEBUGFS "kmemleak"
 #define SLAB		"/sys/kernel/slab"
 #define MAX_WORKERS	256
 #define STACK_DEPTH	"12"
@@ -238,7 +237,7 @@ int fault_dma_mappings(bool print)
 
 void fault_leaks_clear(void)
 {
-	np_write_file(KMEMLEAK, "clear");
+	np_write_file(NP_KMEMLEAK, "clear");
 }
 
 /* Reports begin with "unreferenced object" and go on with an indented trace. */
@@ -251,11 +250,7 @@ int fault_leaks(void)
 
 	if (!np_kmemleak_on())
 		return -EOPNOTSUPP;
-	/* Young objects are not reported, and one scan may see a stale pointer. */
-	np_sleep_ms(6000);
-	np_write_file(KMEMLEAK, "scan");
-	np_write_file(KMEMLEAK, "scan");
-	file = fopen(KMEMLEAK, "re");
+	file = np_kmemleak_scan();
 	if (!file)
 		return -errno;
 	while (fgets(line, sizeof(line), file)) {

@@ -162,7 +162,7 @@ take_guest_slot() {
 	local slot waited=no
 	while true; do
 		for ((slot = 0; slot < guest_slots; slot++)); do
-			exec {guest_slot}>"$np_cache/work/guest-slot.$slot"
+			exec {guest_slot}>"$np_scratch/guest-slot.$slot"
 			flock -n "$guest_slot" && return
 			exec {guest_slot}>&-
 		done

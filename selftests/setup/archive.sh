@@ -72,7 +72,7 @@ fetch() {
 	for package in "$@"; do
 		file=$(private_apt "$view" apt-get download --print-uris "$package" | awk '{print $2}')
 		if [[ ! -s $np_cache/debs/$file ]]; then
-			(cd "$np_cache/work" && private_apt "$view" apt-get download "$package" && mv "$file" "$np_cache/debs/") >&2
+			(cd "$np_scratch" && private_apt "$view" apt-get download "$package" && mv "$file" "$np_cache/debs/") >&2
 		fi
 		echo "$np_cache/debs/$file"
 	done

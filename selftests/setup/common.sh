@@ -6,6 +6,8 @@
 
 np_source=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
 np_cache=${NVME_PEER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/nvme-peer}
+# What is being made, until it is published.
+np_scratch=$np_cache/scratch
 np_tree=$np_cache/trixie
 np_all_kernels=(6.1 6.12 7)
 # Built from the newest one's source, with what finds our mistakes.
@@ -46,4 +48,11 @@ np_publish() {
 	fi
 	mv -T "$1" "$2"
 	rm -rf --one-file-system "$2.old.$$"
+}
+
+# np_wait_for_room N: until fewer than N of our background jobs run.
+np_wait_for_room() {
+	while (($(jobs -rp | wc -l) >= $1)); do
+		wait -n || true
+	done
 }

@@ -16,7 +16,7 @@ guest_modules=(virtio_pci virtio_blk 9pnet_virtio 9p erofs overlay)
 # tmpfs over it, so no test can leave something behind for the next one. Source
 # tree and cache appear in the tree as mount points only.
 make_guest_image() {
-	local work=$np_cache/work/guest excludes=() pattern path
+	local work=$np_scratch/guest excludes=() pattern path
 	rm -rf "$work"
 	mkdir -p "$work"
 	for pattern in "${guest_excludes[@]}" "${np_source#/}" "${np_cache#/}"; do
@@ -30,7 +30,7 @@ make_guest_image() {
 }
 
 make_initramfs() {
-	local kernel=$1 directory=$np_cache/kernels/$1 work=$np_cache/work/initramfs-$1 version module
+	local kernel=$1 directory=$np_cache/kernels/$1 work=$np_scratch/initramfs-$1 version module
 	version=$(<"$directory/version")
 	rm -rf "$work"
 	mkdir -p "$work"/{bin,modules,dev,proc,sys,lower,overlay,root}

@@ -73,7 +73,7 @@ keep_modules() {
 }
 
 make_kernel() {
-	local kernel=$1 view version packages work=$np_cache/work/kernel-$1 headers=$np_cache/work/headers-$1
+	local kernel=$1 view version packages work=$np_scratch/kernel-$1 headers=$np_scratch/headers-$1
 	view=$(view_of "$kernel")
 	version=$(newest_version "$view" "$kernel")
 	[[ $version ]] || np_die "the archive has no complete kernel $kernel"
@@ -98,7 +98,7 @@ make_kernel() {
 
 # Out of one long xz stream, so only once and only what is used.
 make_sources() {
-	local version package work=$np_cache/work/sources
+	local version package work=$np_scratch/sources
 	version=$(newest_version backports 7)
 	package=linux-source-$(cut -d. -f1,2 <<<"$version")
 	rm -rf "$work"

@@ -42,7 +42,7 @@ done
 # Show a stage by its name, then how long it took; its own output goes to a log
 # that is shown only when the stage fails.
 stage() {
-	local name=$1 log=$np_cache/work/$1.log began=$SECONDS
+	local name=$1 log=$np_scratch/$1.log began=$SECONDS
 	shift
 	np_say "set-up: $name ..."
 	# Not 'if ! (...)': that would switch off errexit inside the stage.
@@ -116,8 +116,8 @@ need_lint() {
 	fi
 }
 
-mkdir -p "$np_cache"/{debs,kernels,work}
-exec {setup_lock}>"$np_cache/work/lock"
+mkdir -p "$np_cache"/{debs,kernels} "$np_scratch"
+exec {setup_lock}>"$np_scratch/lock"
 if ! flock -n "$setup_lock"; then
 	np_say "waiting for another set-up of $np_cache"
 	flock "$setup_lock"

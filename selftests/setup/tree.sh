@@ -35,7 +35,7 @@ tree_setup_hook() {
 }
 
 make_tree() {
-	local work=$np_cache/work/trixie sources=$np_cache/work/trixie.list options=() exclude
+	local work=$np_scratch/trixie sources=$np_scratch/trixie.list options=() exclude
 	sources_of trixie trixie-security trixie-backports >"$sources"
 	rm -rf --one-file-system "$work"
 	for exclude in "${tree_excludes[@]}"; do

@@ -21,7 +21,6 @@
 #include "kselftest.h"
 
 #define PLANTED		"/sys/kernel/debug/nvmep_test_planted"
-#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 #define REPORT_MS	20000
 #define NOWHERE		0xdead0000ULL
 
@@ -48,10 +47,7 @@ static int make_leak(const char *name)
 	char line[512];
 	FILE *file;
 
-	np_sleep_ms(6000);
-	np_write_file(KMEMLEAK, "scan");
-	ret = ret ?: np_write_file(KMEMLEAK, "scan");
-	file = fopen(KMEMLEAK, "re");
+	file = np_kmemleak_scan();
 	if (!file)
 		return -errno;
 	while (!ret && fgets(line, sizeof(line), file))
@@ -60,7 +56,7 @@ static int make_leak(const char *name)
 			break;
 		}
 	fclose(file);
-	np_write_file(KMEMLEAK, "clear");
+	np_write_file(NP_KMEMLEAK, "clear");
 	return ret;
 }
 

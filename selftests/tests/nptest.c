@@ -135,7 +135,21 @@ int np_disown(const char *address)
 /* Switching off what scans by itself, which is off, is refused like all else by one that is off. */
 bool np_kmemleak_on(void)
 {
-	return !np_write_file("/sys/kernel/debug/kmemleak", "scan=off");
+	return !np_write_file(NP_KMEMLEAK, "scan=off");
+}
+
+FILE *np_kmemleak_scan(void)
+{
+	int ret;
+
+	np_sleep_ms(6000);
+	np_write_file(NP_KMEMLEAK, "scan");
+	ret = np_write_file(NP_KMEMLEAK, "scan");
+	if (ret) {
+		errno = -ret;
+		return NULL;
+	}
+	return fopen(NP_KMEMLEAK, "re");
 }
 
 /* One descriptor's room beside the bytes. */

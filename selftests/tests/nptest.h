@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <linux/nvme_ioctl.h>
 #include <linux/nvme_peer.h>
 
@@ -48,8 +49,15 @@ int np_bind(const char *address);
 int np_send_file(int socket, const void *bytes, size_t length, int fd);
 int np_receive_file(int socket, void *bytes, size_t length);
 
+#define NP_KMEMLEAK	"/sys/kernel/debug/kmemleak"
+
 /* Does kmemleak look at this guest? Asks without a scan, which may take minutes. */
 bool np_kmemleak_on(void);
+/*
+ * What it reports now, or NULL with errno: young objects are not reported, so this
+ * waits, and one scan may see a stale pointer, so there are two.
+ */
+FILE *np_kmemleak_scan(void);
 
 /* Nobody binds it any more by itself, a module that is loaded included. */
 int np_disown(const char *address);
