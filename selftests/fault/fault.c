@@ -235,11 +235,6 @@ int fault_dma_mappings(bool print)
 	return count;
 }
 
-void fault_leaks_clear(void)
-{
-	np_write_file(NP_KMEMLEAK, "clear");
-}
-
 /* Reports begin with "unreferenced object" and go on with an indented trace. */
 int fault_leaks(void)
 {

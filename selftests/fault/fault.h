@@ -37,8 +37,7 @@ bool fault_disarm(enum fault_where where);
 /* DMA mappings that nvme-peer holds, as DMA_API_DEBUG counts them, or -errno. */
 int fault_dma_mappings(bool print);
 
-/* Forget what kmemleak found so far; count what it finds of nvme_peer.ko now, -errno if it is off. */
-void fault_leaks_clear(void);
+/* Leaks of nvme_peer.ko that kmemleak finds, -EOPNOTSUPP if it is off. */
 int fault_leaks(void);
 
 #endif /* FAULT_H */

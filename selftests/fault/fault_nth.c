@@ -186,7 +186,6 @@ int main(int argc, char **argv)
 	if (ret || stage_open(&stage))
 		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
 	ksft_set_plan(scenario_count + 1);
-	fault_leaks_clear();
 	for (i = 0; i < scenario_count; i++) {
 		if (!strstr(scenarios[i].name, part)) {
 			ksft_test_result_skip("%s\n", scenarios[i].name);

@@ -4,7 +4,8 @@
  * the guards of the debug kernels find them.  For tests only.
  *
  * The name of a mistake is written to the debugfs file nvmep_test_planted.
- * Each is made once and does no harm beyond the guard's report.
+ * Each is made once and does no harm beyond the guard's report; a leak is there
+ * until "leak-undone" is written, lest it be taken for somebody else's.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -124,14 +125,34 @@ out:
 	return ret;
 }
 
-static int planted_leak(void)
+/* Addresses with all bits turned over, which no search takes for pointers. */
+static unsigned long planted_leaks[PLANTED_LEAKS];
+
+static int planted_leak_undone(void)
 {
 	unsigned int i;
 
-	/* Pointers to the latest live on in the allocator's own caches. */
-	for (i = 0; i < PLANTED_LEAKS; i++)
-		if (!planted_memory())
+	for (i = 0; i < PLANTED_LEAKS; i++) {
+		if (planted_leaks[i])
+			kvfree((void *)~planted_leaks[i]);
+		planted_leaks[i] = 0;
+	}
+	return 0;
+}
+
+static int planted_leak(void)
+{
+	unsigned int i;
+	void *memory;
+
+	planted_leak_undone();
+	/* Many: pointers to the latest live on in the allocator's own caches. */
+	for (i = 0; i < PLANTED_LEAKS; i++) {
+		memory = planted_memory();
+		if (!memory)
 			return -ENOMEM;
+		planted_leaks[i] = ~(unsigned long)memory;
+	}
 	return 0;
 }
 
@@ -174,6 +195,7 @@ static const struct planted {
 	{ "timer", planted_timer },
 	{ "dma-size", planted_dma_size },
 	{ "leak", planted_leak },
+	{ "leak-undone", planted_leak_undone },
 	{ "race", planted_race },
 };
 
@@ -215,6 +237,7 @@ static int __init planted_init(void)
 static void __exit planted_exit(void)
 {
 	debugfs_remove(planted_file);
+	planted_leak_undone();
 }
 
 module_init(planted_init);
