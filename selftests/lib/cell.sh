@@ -318,7 +318,7 @@ run_cell() {
 	trap 'kill $! 2>/dev/null' TERM
 	wait $!
 	status=$?
-	((status == 0)) || echo "0 1 0 guest" >>"$run/out/results"
+	((status == 0)) || echo "0 1 0 $cell guest: did not come to its end" >>"$run/out/results"
 	[[ ! -f $run/console.log ]] || report_kernel_log "$cell" "$run/console.log" "$run/out/results" || status=1
 	mv "$run"/*.log "$run/out/" 2>/dev/null
 	cat "$run/out/results" >>"$np_results" 2>/dev/null

@@ -2,8 +2,8 @@
 # Read what tests printed (KTAP) and what the kernel logged; say it in one line each.
 # Sourced by selftests/run.
 #
-# A results file holds one line for each test: "PASSED FAILED SKIPPED NAME".
-# $np_results is the one of the whole run.
+# A results file holds one line for each test: "PASSED FAILED SKIPPED CELL NAME", and
+# what a failed one said. $np_results is the one of the whole run.
 
 # What no test may make the kernel say.
 kernel_complaints='BUG:|WARNING:|Oops|KASAN|KFENCE|UBSAN|possible circular locking|inconsistent lock state|INFO: task .* blocked for more|rcu.*stall|DMAR: \[DMA|DMAR: DRHD: handling fault|DMA-API:|unreferenced object|general protection fault|Call Trace'
@@ -33,21 +33,37 @@ count_ktap() {
 		}' "$1"
 }
 
+# what_failed KTAP-FILE STATUS: the lines that say it best.
+what_failed() {
+	local exit_status=$2
+	case $2 in
+	0) ;;
+	124 | 137) echo "exit status $exit_status (timeout)" ;;
+	*) echo "exit status $exit_status" ;;
+	esac
+	awk '
+		# A test may be named after an error.
+		/^# +(RUN|OK|FAIL) / || /^# Totals/ { next }
+		/^not ok/ || /^# .*(Expected|Assert|fail|error)/ { if (++said <= 20) print }
+		END { exit !said }' "$1" || tail -n 10 "$1"
+}
+
 # report_test CELL NAME KTAP-FILE STATUS MILLISECONDS RESULTS-FILE
 report_test() {
-	local passed failed skipped verdict=ok
+	local passed failed skipped verdict=ok what=''
 	[[ -f $3 ]] || : >"$3"
 	read -r passed failed skipped < <(count_ktap "$3" "$4")
-	echo "$passed $failed $skipped $2" >>"$6"
 	((failed == 0)) || verdict='NOT OK'
 	((passed + failed > 0)) || verdict=skip
 	np_say "$(printf '%-16s %-6s %-24s %3d passed %d failed %d skipped %6.1f s' "$1" "$verdict" "$2" \
 		"$passed" "$failed" "$skipped" "$(awk "BEGIN {print $5 / 1000}")")"
 	if ((failed)); then
-		(($4 == 0)) || echo "          exit status $4$( (($4 != 124 && $4 != 137)) || echo ' (timeout)')"
-		grep -E '^not ok|^# .*(Expected|Assert|fail|error)' "$3" | head -n 20 | sed 's/^/          /' || tail -n 10 "$3"
+		what=$(what_failed "$3" "$4")
+		sed 's/^/          /' <<<"$what"
 		echo "          full output: build/log/${1//\//-}/$2.ktap"
+		what=": $(head -n 4 <<<"$what" | paste -sd '|' | sed 's/|/ | /g')"
 	fi
+	echo "$passed $failed $skipped $1 $2$what" >>"$6"
 }
 
 # report_kernel_log CELL LOG RESULTS-FILE: a complaint fails the cell, and is
@@ -65,20 +81,21 @@ report_kernel_log() {
 		/np-test: end/ { test = "after " $NF }
 		$0 ~ bad && $0 !~ harmless { print "          [" test "] " $0 }' "$2")
 	if [[ $complaints ]]; then
-		echo "0 1 0 kernel-log" >>"$3"
+		echo "0 1 0 $1 kernel-log: $(head -n 1 <<<"$complaints" | sed 's/^ *//')" >>"$3"
 		np_say "$1 NOT OK: the kernel complained, $(wc -l <<<"$complaints") lines in build/log/${1//\//-}/console.log:"
 		head -n 20 <<<"$complaints"
 		return 1
 	fi
 }
 
-# summarize TOTALS-FILE: the closing line, and the exit status.
+# summarize RESULTS-FILE: what failed, once more and last; the closing line; the exit status.
 summarize() {
-	local passed failed skipped
-	read -r passed failed skipped < <(
-		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }' "$np_results")
-	[[ -z $1 ]] || echo "$passed $failed $skipped" >>"$1"
-	echo "$passed passed, $failed failed, $skipped skipped"
-	# A run in which nothing ran has proved nothing.
-	((failed == 0 && passed > 0))
+	awk '
+		$2 { line = $0; sub(/^[0-9]+ [0-9]+ [0-9]+ /, "failed: ", line); print line }
+		{ p += $1; f += $2; s += $3 }
+		END {
+			printf "%d passed, %d failed, %d skipped\n", p, f, s
+			# A run in which nothing ran has proved nothing.
+			exit f || !p
+		}' "$1"
 }

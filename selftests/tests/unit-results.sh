@@ -41,7 +41,7 @@ complains() {
 }
 
 echo TAP version 13
-echo 1..20
+echo 1..23
 is "passes are counted" "$(counts 0 1..2 'ok 1 a' 'ok 2 b')" "2 0 0"
 is "a failure is counted once, whatever the status" "$(counts 1 1..2 'ok 1 a' 'not ok 2 b')" "1 1 0"
 is "skips are neither" "$(counts 0 1..2 'ok 1 a # SKIP no device' 'ok 2 b')" "1 0 1"
@@ -65,6 +65,15 @@ is "what was planted is expected, what follows is not" "$(complains 'np-test: pl
 complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
 is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
 
-printf '%s\n' '2 0 1 a' '1 1 0 b' >"$work/results"
-is "the closing line sums up" "$(summarize "$work/totals" || true)" "3 passed, 1 failed, 1 skipped"
+printf '%s\n' '2 0 1 7/on/root a' '1 1 0 7/on/root b: not ok 2 x' >"$work/results"
+is "the closing line sums up" "$(summarize "$work/results" | tail -n 1)" "3 passed, 1 failed, 1 skipped"
+is "what failed is named before it" "$(summarize "$work/results" | head -n -1)" "failed: 7/on/root b: not ok 2 x"
+printf '%s\n' 'ok 1 a' '#  RUN           b.an_error ...' \
+	'# b.c:7:b:Expected 1 (1) == x (2)' 'not ok 2 b' >"$work/ktap"
+: >"$work/results"
+report_test 7/on/root b "$work/ktap" 1 10 "$work/results" >/dev/null
+is "a failure is recorded with what it said" "$(<"$work/results")" \
+	"1 1 0 7/on/root b: exit status 1 | # b.c:7:b:Expected 1 (1) == x (2) | not ok 2 b"
+: >"$work/results"
+is "nothing having run is a failure" "$(summarize "$work/results" >/dev/null || echo failed)" failed
 ((failures == 0))
