@@ -16,7 +16,6 @@
 #include "kselftest.h"
 
 #define MOST_FAILURES	1000U
-#define SETTLE_MS	5000
 
 /* 0, or why the @n-th failure was not met as it should be. */
 static const char *load_round(unsigned int n, bool *fired, int *error)
@@ -35,7 +34,7 @@ static const char *load_round(unsigned int n, bool *fired, int *error)
 	/* debugfs may be short of memory, and nobody else. */
 	if (np_module_traces() < NP_MODULE_TRACES - *fired)
 		return "succeeds, but not everything is there";
-	if (np_module_unload(SETTLE_MS))
+	if (np_module_unload(NP_TIMEOUT_MS))
 		return "cannot be unloaded";
 	return np_module_traces() ? "leaves something behind when unloaded" : NULL;
 }
@@ -68,7 +67,7 @@ static bool works(void)
 	ret = np_module_load("") ?: np_ctrl_open(&ctrl, "np0");
 	if (ret)
 		return false;
-	ret = np_qp_try(ctrl.fd, 20000);
+	ret = np_qp_try(ctrl.fd, NP_TIMEOUT_MS);
 	np_ctrl_close(&ctrl);
 	return !ret;
 }
@@ -93,7 +92,7 @@ int main(void)
 	ret = fault_setup();
 	if (ret == -EOPNOTSUPP)
 		ksft_exit_skip("no fault injection in this kernel\n");
-	ret = ret ?: fault_any_module() ?: np_module_unload(SETTLE_MS);
+	ret = ret ?: fault_any_module() ?: np_module_unload(NP_TIMEOUT_MS);
 	if (ret)
 		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
 	disown_all();

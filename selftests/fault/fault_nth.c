@@ -21,7 +21,6 @@
 #include "kselftest.h"
 
 #define MOST_FAILURES	4000U
-#define SETTLE_MS	20000
 
 static bool every_failure;
 
@@ -47,7 +46,7 @@ static int take_baseline(struct stage *stage, struct baseline *baseline)
 /* Scans that an open or a reset started may still be going on. */
 static bool mappings_settle(int before)
 {
-	int64_t end = np_now_ms() + SETTLE_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	while (fault_dma_mappings(false) > before) {
 		if (np_now_ms() > end)
@@ -60,7 +59,7 @@ static bool mappings_settle(int before)
 /* What stands out of line after a failure, or NULL. */
 static const char *left_behind(struct stage *stage, const struct baseline *baseline)
 {
-	if (np_objects_settle(&stage->ctrl, baseline->objects, SETTLE_MS))
+	if (np_objects_settle(&stage->ctrl, baseline->objects, NP_TIMEOUT_MS))
 		return "objects are left";
 	if (!mappings_settle(baseline->mappings)) {
 		ksft_print_msg("%d DMA mappings before, now:\n", baseline->mappings);

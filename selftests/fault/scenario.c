@@ -19,7 +19,6 @@
 #define ENTRIES		64U
 #define PAGES		16U
 #define NEIGHBOUR	"np1"
-#define TIMEOUT_MS	20000
 
 /* Which descriptor is which. */
 enum {
@@ -85,7 +84,7 @@ static int identify(struct stage *stage)
 
 int stage_check(struct stage *stage)
 {
-	return identify(stage) ?: np_qp_try(stage->ctrl.fd, TIMEOUT_MS);
+	return identify(stage) ?: np_qp_try(stage->ctrl.fd, NP_TIMEOUT_MS);
 }
 
 /* Keep a descriptor on the stage: 0, or the error that it is. */
@@ -532,7 +531,7 @@ static int bind_anew(struct stage *stage)
 
 static int wait_settled(struct stage *stage)
 {
-	int64_t end = np_now_ms() + 2 * TIMEOUT_MS;
+	int64_t end = np_now_ms() + 2 * NP_TIMEOUT_MS;
 	struct nvme_peer_info info;
 	int ret;
 

@@ -114,6 +114,7 @@ TEST_F(bad_events, a_namespace_goes_under_a_command)
 	struct reader reader = { .bad = &self->bad };
 	pthread_t thread;
 
+	ASSERT_EQ(0, np_bad_hurry());
 	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
@@ -150,7 +151,7 @@ TEST_F(bad_events, others_are_only_reported)
 
 TEST_F(bad_events, an_internal_error_that_stays_leads_to_a_reset)
 {
-	int64_t end = np_now_ms() + 10000;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_ERROR_PERSISTENT));
 	while (np_bad_generation(&self->bad) == self->generation && np_now_ms() < end)
@@ -171,6 +172,7 @@ TEST_F(bad_events, the_log_page_may_fail)
 /* Nobody reads it: a reset, after which the namespaces are looked at anyway. */
 TEST_F(bad_events, the_log_page_may_hang)
 {
+	ASSERT_EQ(0, np_bad_hurry());
 	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
@@ -180,6 +182,7 @@ TEST_F(bad_events, the_log_page_may_hang)
 /* The scan is cut short between the two commands for a new namespace. */
 TEST_F(bad_events, a_namespace_comes_while_the_controller_fails)
 {
+	ASSERT_EQ(0, np_bad_hurry());
 	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 3);
 	np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));

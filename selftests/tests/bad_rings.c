@@ -19,7 +19,6 @@
 #define SQ_ENTRY	64U
 #define CQ_ENTRY	16U
 #define DATA_PAGES	33U
-#define TIMEOUT_MS	20000
 
 static uint32_t pages_of(uint32_t entries, uint32_t size)
 {
@@ -119,10 +118,10 @@ TEST_F(bad_rings, carry_data)
 	np_pattern(self->data.bytes, size, 0, 1);
 	memcpy(bytes, self->data.bytes, sizeof(bytes));
 	np_command_rw(&command, &self->data, NP_CMD_WRITE, 0, 0, size);
-	ASSERT_EQ(0, np_qp_run(&self->qp, &command, TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	memset(self->data.bytes, 0xee, size);
 	np_command_rw(&command, &self->data, NP_CMD_READ, 0, 0, size);
-	ASSERT_EQ(0, np_qp_run(&self->qp, &command, TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, memcmp(bytes, self->data.bytes, sizeof(bytes)));
 	/* And the CPU finds the same. */
 	EXPECT_EQ(0, np_disk_read(self->bad.disk, self->data.bytes + NP_PAGE, NP_PAGE, 0));
@@ -134,7 +133,7 @@ static int flush(struct np_qp *qp, uint32_t first, uint32_t count)
 {
 	struct np_command command = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
 	struct np_completion *entry;
-	int64_t end = np_now_ms() + TIMEOUT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define PARAMETERS	"/sys/module/nvme_peer/parameters/"
-#define WAIT_MS		20000
 
 /* --- words ---------------------------------------------------------------- */
 
@@ -59,7 +58,7 @@ uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule)
 
 int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value)
 {
-	int64_t end = np_now_ms() + WAIT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	while (np_bad_get(bad, word) < value) {
 		if (np_now_ms() > end)
@@ -75,6 +74,11 @@ static int set_timeouts(const char *io, const char *admin)
 {
 	return np_write_file(PARAMETERS "io_timeout", io) ?:
 	       np_write_file(PARAMETERS "admin_timeout", admin);
+}
+
+int np_bad_hurry(void)
+{
+	return set_timeouts("2", "2");
 }
 
 int np_bad_open(struct np_bad *bad)
@@ -95,7 +99,7 @@ int np_bad_open(struct np_bad *bad)
 	/* A test that was ended may have left it bound. */
 	return np_bad_unbind(bad) ?: np_ctrl_open(&bad->good, "np0") ?: np_module_objects(bad->before) ?:
 	       np_bad_set(bad, BADCTRL_DEFAULTS, 1) ?:
-	       np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS) ?: set_timeouts("1", "1");
+	       np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS);
 }
 
 int np_bad_close(struct np_bad *bad)
@@ -103,7 +107,7 @@ int np_bad_close(struct np_bad *bad)
 	int ret = np_bad_unbind(bad);
 	uint32_t faults = np_bad_get(bad, BADCTRL_FAULTS);
 
-	ret = ret ?: np_module_objects_settle(bad->before, 5000) ?: np_bad_good_works(bad);
+	ret = ret ?: np_module_objects_settle(bad->before, NP_TIMEOUT_MS) ?: np_bad_good_works(bad);
 	/* It found memory taken away that it was still allowed to use. */
 	if (faults)
 		ret = ret ?: -EFAULT;
@@ -116,7 +120,7 @@ int np_bad_close(struct np_bad *bad)
 
 int np_bad_wait_namespaces(struct np_bad *bad, unsigned int namespaces)
 {
-	int64_t end = np_now_ms() + WAIT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	struct nvme_peer_info info;
 	int ret;
 
@@ -175,7 +179,7 @@ int np_bad_generation(struct np_bad *bad)
 
 int np_bad_wait_state(struct np_bad *bad, uint32_t state)
 {
-	int64_t end = np_now_ms() + WAIT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	struct nvme_peer_info info;
 	int ret;
 

@@ -142,7 +142,7 @@ static int prepare_disk(const struct np_ctrl *ctrl, struct load *load)
 static int bind_round(const struct np_ctrl *ctrl, struct load *load)
 {
 	unsigned int cpu = load->cpu_ios, peer = load->peer_ios;
-	int64_t end = np_now_ms() + 20000;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret = np_bind(ctrl->address);
 
 	if (ret)
@@ -171,7 +171,7 @@ FIXTURE_SETUP(bind)
 FIXTURE_TEARDOWN(bind)
 {
 	EXPECT_EQ(0, np_bind(self->ctrl.address));
-	EXPECT_EQ(0, np_module_objects_settle(self->before, 10000));
+	EXPECT_EQ(0, np_module_objects_settle(self->before, NP_TIMEOUT_MS));
 }
 
 /* The runner has the tighter limit; it knows that the debug kernel is slow. */

@@ -59,7 +59,7 @@ FIXTURE_TEARDOWN(bounce)
 	free(self->bytes);
 	free(self->back);
 	close(self->block);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 

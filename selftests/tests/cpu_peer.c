@@ -13,7 +13,6 @@
 #include "nptest.h"
 #include "kselftest_harness.h"
 
-#define TIMEOUT_MS	10000
 #define BUFFER_PAGES	257U
 
 FIXTURE(cpu_peer)
@@ -55,7 +54,7 @@ FIXTURE_TEARDOWN(cpu_peer)
 	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
 	np_buffer_close(&self->buffer);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	free(self->bytes);
 	close(self->disk);
 	np_ctrl_close(&self->ctrl);
@@ -84,7 +83,7 @@ TEST_F(cpu_peer, what_the_cpu_wrote_the_peer_reads)
 		ASSERT_EQ(0, np_disk_write(self->disk, self->bytes, size, NP_AREA(1)));
 		memset(self->buffer.bytes, 0xee, size);
 		np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1), 0, size);
-		ASSERT_EQ(0, np_qp_run(&self->qp, &command, TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 		EXPECT_EQ(0, memcmp(self->buffer.bytes, self->bytes, size)) {
 			TH_LOG("%u bytes", size);
 		}
@@ -101,7 +100,7 @@ TEST_F(cpu_peer, what_the_peer_wrote_the_cpu_reads)
 
 		np_pattern(self->buffer.bytes, size, NP_AREA(1), 100 + (uint32_t)i);
 		np_command_rw(&command, &self->buffer, NP_CMD_WRITE, NP_AREA(1), 0, size);
-		ASSERT_EQ(0, np_qp_run(&self->qp, &command, TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 		memset(self->bytes, 0xee, size);
 		ASSERT_EQ(0, np_disk_read(self->disk, self->bytes, size, NP_AREA(1)));
 		EXPECT_EQ(0, memcmp(self->buffer.bytes, self->bytes, size)) {
@@ -118,7 +117,7 @@ TEST_F(cpu_peer, the_rings_wrap)
 	for (i = 0; i < rounds; i++) {
 		np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1), 0, NP_BLOCK);
 		command.cid = (uint16_t)i;
-		ASSERT_EQ(0, np_qp_run(&self->qp, &command, TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	}
 }
 
@@ -139,7 +138,7 @@ TEST_F(cpu_peer, a_full_queue_completes_each_command_once)
 	}
 	np_qp_ring(&self->qp);
 	for (i = 0; i < count; i++) {
-		ASSERT_EQ(0, np_qp_reap(&self->qp, &cid, TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_reap(&self->qp, &cid, NP_TIMEOUT_MS));
 		ASSERT_GT(count, cid);
 		EXPECT_EQ(0, seen[cid]++);
 	}
@@ -153,11 +152,11 @@ TEST_F(cpu_peer, a_refused_command_has_a_status)
 
 	/* LBA out of range, and an opcode that does not exist. */
 	np_command_rw(&command, &self->buffer, NP_CMD_READ, 1ULL << 50, 0, NP_BLOCK);
-	EXPECT_EQ(0x80, np_qp_run(&self->qp, &command, TIMEOUT_MS) & 0x7ff);
+	EXPECT_EQ(0x80, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS) & 0x7ff);
 	np_command_rw(&command, &self->buffer, 0x7f, NP_AREA(1), 0, NP_BLOCK);
-	EXPECT_EQ(0x01, np_qp_run(&self->qp, &command, TIMEOUT_MS) & 0x7ff);
+	EXPECT_EQ(0x01, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS) & 0x7ff);
 	np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1), 0, NP_BLOCK);
-	EXPECT_EQ(0, np_qp_run(&self->qp, &command, TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 }
 
 TEST_HARNESS_MAIN

@@ -27,7 +27,6 @@
 #define ENTRIES		16U
 #define ROUNDS		5
 #define READS		16
-#define TIMEOUT_MS	20000
 
 FIXTURE(debugfs)
 {
@@ -46,7 +45,7 @@ FIXTURE_SETUP(debugfs)
 
 FIXTURE_TEARDOWN(debugfs)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -227,7 +226,7 @@ TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
 	close(other.qp_fd);
 	np_qp_close(&qp);
 	close(test);
-	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queue_pairs", self->text));
 	EXPECT_EQ(1, lines(self->text));
 }
@@ -349,7 +348,7 @@ TEST_F_TIMEOUT(debugfs, can_be_read_while_controllers_come_and_go, 300)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, browse, &browser));
 	for (i = 0; i < ROUNDS; i++) {
 		unsigned int files = browser.files;
-		int64_t end = np_now_ms() + TIMEOUT_MS;
+		int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 		EXPECT_EQ(0, np_bind(self->ctrl.address));
 		while (browser.files < files + 20 && np_now_ms() < end)

@@ -48,7 +48,7 @@ FIXTURE_TEARDOWN(export)
 	close(self->test);
 	np_export_close(&self->part);
 	close(self->create.qp_fd);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -97,7 +97,7 @@ TEST_F(export, pinned_ring_outlives_its_queue_pair)
 	close(self->create.qp_fd);
 	self->create.qp_fd = -1;
 	np_export_close(&self->part);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_POKE, &poke));
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_UNPIN, NULL));
 }

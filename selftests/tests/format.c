@@ -22,7 +22,6 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define TIMEOUT_MS	20000
 #define NOBODY		65534
 #define BYTES		4096U
 #define THREADS		40
@@ -95,7 +94,7 @@ FIXTURE_TEARDOWN(format)
 	close(self->disk);
 	close(self->generic);
 	free(self->bytes);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -153,7 +152,7 @@ static void check_format(struct __test_metadata *_metadata, FIXTURE_DATA(format)
 	EXPECT_EQ(0, read_block(self->generic, self->bytes, 4096));
 	/* Readers waited, and a peer's queue pair is none of the namespace's business. */
 	EXPECT_EQ(0, np_reader_stop(&reader));
-	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 	np_qp_close(&qp);
 	EXPECT_EQ(0, with(&self->ctrl, 1, FORMAT_512));
 	EXPECT_EQ(512, block_size(self->disk));
@@ -442,7 +441,7 @@ static int attachment(const struct np_ctrl *ctrl, uint8_t *list, uint32_t select
 
 static int wait_namespaces(int fd, uint32_t count)
 {
-	int64_t end = np_now_ms() + TIMEOUT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	struct nvme_peer_info now;
 	int ret;
 

@@ -47,7 +47,7 @@ FIXTURE_TEARDOWN(memory)
 		close(self->alloc.fd);
 	if (self->gpu >= 0)
 		close(self->gpu);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 

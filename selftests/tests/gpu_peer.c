@@ -59,7 +59,7 @@ FIXTURE_TEARDOWN(gpu)
 		/* The import belongs to the node. */
 		np_ctrl_close(&self->ctrl);
 		EXPECT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+		EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 		close(self->disk);
 	}
 	np_ctrl_close(&self->ctrl);

@@ -55,7 +55,7 @@ FIXTURE_TEARDOWN(gpu_revoke)
 		np_gpu_qp_close(&self->qp);
 		np_ctrl_close(&self->ctrl);
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		EXPECT_EQ(0, np_module_objects_settle(self->objects, 10000));
+		EXPECT_EQ(0, np_module_objects_settle(self->objects, NP_TIMEOUT_MS));
 	}
 	np_ctrl_close(&self->ctrl);
 }
@@ -63,7 +63,7 @@ FIXTURE_TEARDOWN(gpu_revoke)
 /* Reads without end, and waits until they flow. */
 static int start_reads(struct np_gpu_qp *qp)
 {
-	int64_t end = np_now_ms() + 10000;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	struct softgpu_result result;
 	int job, ret;
 
@@ -223,7 +223,7 @@ TEST_F_TIMEOUT(gpu_revoke, a_killed_process_leaves_nothing, 60)
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_TRUE(WIFSIGNALED(status));
 	close(ready[0]);
-	EXPECT_EQ(0, np_module_objects_settle(self->objects, 10000));
+	EXPECT_EQ(0, np_module_objects_settle(self->objects, NP_TIMEOUT_MS));
 }
 
 TEST_HARNESS_MAIN

@@ -20,7 +20,6 @@
 
 #define ENTRIES		128U
 #define PAGES		33U
-#define TIMEOUT_MS	10000
 #define POISON		0xa5
 
 FIXTURE(lifetime)
@@ -37,7 +36,7 @@ FIXTURE_SETUP(lifetime)
 
 FIXTURE_TEARDOWN(lifetime)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -60,7 +59,7 @@ static void read_for_ever(int dmabuf, int ready)
 		np_qp_put(&qp, &command);
 		if (i % 16 == 15)
 			np_qp_ring(&qp);
-		if (i >= ENTRIES / 2 && np_qp_reap(&qp, NULL, TIMEOUT_MS))
+		if (i >= ENTRIES / 2 && np_qp_reap(&qp, NULL, NP_TIMEOUT_MS))
 			_exit(2);
 		if (i == ENTRIES && write(ready, "", 1) != 1)
 			_exit(3);
@@ -119,7 +118,7 @@ TEST_F(lifetime, a_killed_process_leaves_nothing)
 		kill(child, SIGKILL);
 		ASSERT_EQ(child, waitpid(child, &status, 0));
 		EXPECT_EQ(SIGKILL, WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status));
-		ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, TIMEOUT_MS));
+		ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 		memset(bytes, POISON, size);
 		np_sleep_ms(100);
 		EXPECT_EQ(0, check_poison(bytes, size));
@@ -191,7 +190,7 @@ TEST_F(lifetime, a_queue_pair_outlives_the_node_it_came_from)
 	ASSERT_EQ(0, np_ctrl_open(&second, "np0"));
 	ASSERT_EQ(0, np_qp_open(&qp, second.fd, ENTRIES));
 	np_ctrl_close(&second);
-	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
 	np_qp_close(&qp);
@@ -245,7 +244,7 @@ TEST_F(lifetime, the_module_stays_while_an_export_is_open)
 		close(out.fd);
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	}
-	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, TIMEOUT_MS));
+	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 	ASSERT_EQ(0, unload());
 	ASSERT_EQ(0, system("modprobe nvme_peer"));

@@ -17,7 +17,6 @@
 
 #define ENTRIES		16U
 #define ROUNDS		3
-#define TIMEOUT_MS	20000
 
 FIXTURE(module)
 {
@@ -87,13 +86,13 @@ TEST_F_TIMEOUT(module, leaves_bound_controllers_behind, 120)
 	for (i = 0; i < ROUNDS; i++) {
 		EXPECT_EQ(NP_MODULE_TRACES, np_module_traces());
 		np_ctrl_close(&self->ctrl);
-		ASSERT_EQ(0, np_module_unload(TIMEOUT_MS));
+		ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 		EXPECT_FALSE(np_bound(self->ctrl.address));
 		EXPECT_EQ(-ENODEV, np_instance(self->ctrl.address));
 		EXPECT_EQ(0, np_module_traces());
 		ASSERT_EQ(0, np_module_load(""));
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		ASSERT_EQ(0, np_qp_try(self->ctrl.fd, TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
 	}
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	EXPECT_EQ(0, info.generation);
@@ -108,7 +107,7 @@ TEST_F_TIMEOUT(module, peer_queues_bounds_what_peers_get, 120)
 	int qp_fd;
 
 	np_ctrl_close(&self->ctrl);
-	ASSERT_EQ(0, np_module_unload(TIMEOUT_MS));
+	ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_module_load("peer_queues=1"));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	EXPECT_EQ(total, self->ctrl.info.qids_total);
@@ -122,13 +121,13 @@ TEST_F_TIMEOUT(module, peer_queues_bounds_what_peers_get, 120)
 	np_ctrl_close(&self->ctrl);
 
 	/* More than there are: the CPU keeps one. */
-	EXPECT_EQ(0, np_module_unload(TIMEOUT_MS));
+	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_module_load("peer_queues=100000"));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	EXPECT_EQ(total - 1, self->ctrl.info.qids_peer_max);
 	EXPECT_EQ(1, self->ctrl.info.qids_cpu);
 	np_ctrl_close(&self->ctrl);
-	EXPECT_EQ(0, np_module_unload(TIMEOUT_MS));
+	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 }
 
 TEST_HARNESS_MAIN

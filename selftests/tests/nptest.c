@@ -18,7 +18,6 @@
 
 #define PCI_DEVICES	"/sys/bus/pci/devices"
 #define NODES		16
-#define NODE_TIMEOUT_MS	20000
 
 int64_t np_now_ms(void)
 {
@@ -399,7 +398,7 @@ static int find_serial(struct np_ctrl *ctrl, const char *serial)
 
 int np_ctrl_open(struct np_ctrl *ctrl, const char *serial)
 {
-	int64_t end = np_now_ms() + NODE_TIMEOUT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret;
 
 	np_bind_all();
@@ -435,7 +434,7 @@ int np_instance(const char *address)
 
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
 {
-	int64_t end = np_now_ms() + NODE_TIMEOUT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	char path[64];
 	int fd;
 
@@ -534,7 +533,7 @@ static void *read_disk(void *argument)
 
 int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl)
 {
-	int64_t end = np_now_ms() + NODE_TIMEOUT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret;
 
 	*reader = (struct np_reader){};
@@ -547,6 +546,22 @@ int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl)
 	while (!ret && !atomic_load(&reader->reads) && np_now_ms() < end)
 		np_sleep_ms(1);
 	return ret;
+}
+
+int np_reader_goes_on(struct np_reader *reader)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	/* One may have begun before this call. */
+	unsigned int enough = atomic_load(&reader->reads) + 2;
+
+	while (atomic_load(&reader->reads) < enough) {
+		if (reader->error)
+			return reader->error;
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(1);
+	}
+	return 0;
 }
 
 int np_reader_stop(struct np_reader *reader)

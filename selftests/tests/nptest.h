@@ -24,6 +24,12 @@
 #define NP_PAGE		4096U
 #define NP_BLOCK	512U
 
+/*
+ * What has to happen soon may take this long: an emulated guest on a busy machine
+ * may stand still for seconds.  Below the harness's own limit of 30 s for a test.
+ */
+#define NP_TIMEOUT_MS	20000
+
 /* Byte ranges of the disk, so that tests do not write over each other. */
 #define NP_AREA(n)	((uint64_t)(n) << 24)
 
@@ -252,6 +258,8 @@ struct np_reader {
 int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl);
 /* The error that ended it before, or 0. */
 int np_reader_stop(struct np_reader *reader);
+/* 0 when it has read once more from beginning to end, or its error, or -ETIMEDOUT. */
+int np_reader_goes_on(struct np_reader *reader);
 
 /* Store @value at @address: -EFAULT if that raises SIGBUS or SIGSEGV. */
 int np_store(volatile void *address, uint32_t value);

@@ -20,7 +20,6 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define TIMEOUT_MS	20000
 /* Links are given some seconds, and the debug kernel is slow. */
 #define RECOVERY_MS	60000
 #define RECOVERY_TIMEOUT	"/sys/module/nvme_peer/parameters/recovery_timeout"
@@ -62,7 +61,7 @@ FIXTURE_TEARDOWN(errors)
 {
 	struct nvme_peer_info now;
 
-	if (np_ctrl_settle(self->ctrl.fd, &now, 5000) == -ENODEV)
+	if (np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS) == -ENODEV)
 		bring_back(&self->ctrl);
 	np_ctrl_close(&self->ctrl);
 	close(self->log);
@@ -72,7 +71,7 @@ static int flush(struct np_qp *qp)
 {
 	struct np_command command = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
 
-	return np_qp_run(qp, &command, TIMEOUT_MS);
+	return np_qp_run(qp, &command, NP_TIMEOUT_MS);
 }
 
 /* A queue pair that was there before the error does not know of it. */
@@ -93,7 +92,7 @@ static void check_harmless(struct __test_metadata *_metadata, FIXTURE_DATA(error
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
 	EXPECT_EQ(NVME_PEER_CTRL_LIVE, now.state);
 	EXPECT_EQ(self->info.generation, now.generation);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 }
 
 TEST_F_TIMEOUT(errors, corrected_is_nobodys_business, 120)
@@ -128,7 +127,7 @@ TEST_F_TIMEOUT(errors, fatal_resets_the_controller_again_and_again, 240)
 		ASSERT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
 		ASSERT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
 		EXPECT_EQ(0, np_log_wait(self->log, "device recovery successful", RECOVERY_MS));
-		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, TIMEOUT_MS)) {
+		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS)) {
 			TH_LOG("error %u: state %u", i, now.state);
 		}
 		EXPECT_EQ(self->info.generation + i, now.generation);
@@ -141,7 +140,7 @@ TEST_F_TIMEOUT(errors, fatal_resets_the_controller_again_and_again, 240)
 	np_qp_close(&qp);
 	/* The CPU's reads waited, and then went on. */
 	EXPECT_EQ(0, np_reader_stop(&reader));
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 }
 
 /* A function reset between two errors changes what is restored after the second. */
@@ -155,7 +154,7 @@ TEST_F_TIMEOUT(errors, fatal_after_a_function_reset, 240)
 	ASSERT_EQ(0, np_write_file(path, "1"));
 	ASSERT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
 	EXPECT_EQ(0, np_log_wait(self->log, "device recovery successful", RECOVERY_MS));
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, TIMEOUT_MS));
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
 	EXPECT_EQ(self->info.generation + 2, now.generation);
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	EXPECT_EQ(0, flush(&qp));

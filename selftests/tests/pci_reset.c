@@ -19,7 +19,6 @@
 
 #define ENTRIES		32U
 #define PAGES		9U
-#define TIMEOUT_MS	20000
 
 FIXTURE(pci)
 {
@@ -37,7 +36,7 @@ FIXTURE_SETUP(pci)
 
 FIXTURE_TEARDOWN(pci)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -79,7 +78,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
 	for (i = 1; i <= 3; i++) {
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
-		EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 		status = qp.status.at;
 		EXPECT_EQ(0, start_peer(&qp, &buffer));
 		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
@@ -90,9 +89,9 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 		EXPECT_EQ(NVME_PEER_QP_FAILED, status->state);
 		EXPECT_EQ(now.generation, status->generation);
 		np_qp_close(&qp);
+		EXPECT_EQ(0, np_reader_goes_on(&reader));
 	}
 	EXPECT_EQ(0, np_reader_stop(&reader));
-	EXPECT_LT(3, reader.reads);
 	ASSERT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
 	np_buffer_close(&buffer);
 	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
@@ -137,7 +136,7 @@ TEST_F_TIMEOUT(pci, reset_of_the_function_during_a_reset, 120)
 			TH_LOG("reset_controller: %d", (int)(intptr_t)ret);
 		}
 	}
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, TIMEOUT_MS));
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
 	EXPECT_EQ(self->info.generation + resets, now.generation);
 }
 
@@ -169,9 +168,9 @@ TEST_F_TIMEOUT(pci, function_taken_off_the_bus, 120)
 	np_ctrl_close(&self->ctrl);
 	EXPECT_EQ(0, np_find_again(self->ctrl.address));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-	EXPECT_EQ(0, np_module_objects_settle(module_before, 5000));
+	EXPECT_EQ(0, np_module_objects_settle(module_before, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
-	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 	np_qp_close(&qp);
 }
 

@@ -93,7 +93,7 @@ FIXTURE_TEARDOWN(bad_input)
 {
 	struct nvme_peer_qp_info info;
 
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, self->rings.handle));

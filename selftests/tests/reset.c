@@ -17,7 +17,6 @@
 
 #define ENTRIES		64U
 #define PAGES		33U
-#define TIMEOUT_MS	20000
 #define RESETS		5
 
 FIXTURE(reset)
@@ -34,14 +33,14 @@ FIXTURE_SETUP(reset)
 
 FIXTURE_TEARDOWN(reset)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
 /* Reset, and wait until commands are taken again. */
 static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
 {
-	int64_t end = np_now_ms() + TIMEOUT_MS;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret = np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL);
 
 	if (ret)
@@ -99,7 +98,7 @@ TEST_F(reset, lets_new_queue_pairs_be_made)
 		ASSERT_EQ(0, reset(&self->ctrl, &now));
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 		EXPECT_EQ(now.generation, qp.create.generation);
-		EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 		np_qp_close(&qp);
 	}
 }
@@ -143,10 +142,9 @@ TEST_F_TIMEOUT(reset, does_not_fail_the_io_of_the_cpu, 60)
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	for (i = 0; i < RESETS; i++) {
 		EXPECT_EQ(0, reset(&self->ctrl, &now));
-		np_sleep_ms(50);
+		EXPECT_EQ(0, np_reader_goes_on(&reader));
 	}
 	EXPECT_EQ(0, np_reader_stop(&reader));
-	EXPECT_LT(RESETS, reader.reads);
 }
 
 TEST_HARNESS_MAIN

@@ -57,7 +57,7 @@ FIXTURE_TEARDOWN(revoke)
 	EXPECT_EQ(0, np_bind(self->ctrl.address));
 	/* One open node was counted before, and one is now. */
 	EXPECT_EQ(0, np_ctrl_open(&again, "np0"));
-	EXPECT_EQ(0, np_module_objects_settle(self->objects, 10000));
+	EXPECT_EQ(0, np_module_objects_settle(self->objects, NP_TIMEOUT_MS));
 	np_ctrl_close(&again);
 }
 
@@ -241,7 +241,7 @@ static void *unbind_thread(void *address)
 static bool is_told(int importer)
 {
 	struct nvmep_test_importer state = {};
-	int64_t end = np_now_ms() + 10000;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	while (!state.invalidations && np_now_ms() < end) {
 		np_ioctl(importer, NVMEP_TEST_IMPORTER, &state);
@@ -295,15 +295,6 @@ static int create_in_buffer(int ctrl_fd, uint32_t handle, struct nvme_peer_qp_cr
 	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, create);
 }
 
-/* The exporter holds its lock there: no admin command may be waited for. */
-static int move_soon(int test, struct nvmep_test_move *move)
-{
-	int64_t start = np_now_ms();
-	int ret = np_ioctl(test, NVMEP_TEST_MOVE, move);
-
-	return ret ?: np_now_ms() - start > 1000 ? -ETIME : 0;
-}
-
 static uint32_t state_of(int qp_fd)
 {
 	struct nvme_peer_qp_info info;
@@ -348,7 +339,7 @@ TEST_F(revoke, moving_memory_ends_who_knows_its_addresses)
 	ASSERT_EQ(0, create_in_buffer(self->ctrl.fd, self->buffer.handle, &in_buffer));
 	ASSERT_EQ(0, np_ctrl_open(&second, "np0"));
 	ASSERT_EQ(0, np_qp_create(second.fd, ENTRIES, &elsewhere));
-	ASSERT_EQ(0, move_soon(self->importer, &move));
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
 	EXPECT_EQ(1, move.maps);
 	EXPECT_TRUE(becomes_gone(in_buffer.qp_fd));
 	EXPECT_TRUE(becomes_gone(self->qp.fd));
@@ -369,7 +360,7 @@ TEST_F(revoke, moving_memory_spares_who_never_saw_its_addresses)
 
 	ASSERT_LE(0, dmabuf);
 	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
-	ASSERT_EQ(0, move_soon(self->importer, &move));
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
 	EXPECT_TRUE(becomes_unmapped(self->importer, &move));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(self->qp.fd));
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));

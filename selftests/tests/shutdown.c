@@ -17,7 +17,6 @@
 
 #define ENTRIES		32U
 #define PAGES		9U
-#define TIMEOUT_MS	20000
 
 /* Dwords of BAR0, base specification 3.1.4, and bits in them. */
 #define REGISTER_CC	(0x14 / 4)
@@ -63,7 +62,7 @@ FIXTURE_TEARDOWN(shutdown)
 	np_ctrl_close(&self->ctrl);
 	EXPECT_EQ(0, np_unbind(self->ctrl.address));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-	EXPECT_EQ(0, np_qp_try(self->ctrl.fd, TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 

@@ -74,7 +74,7 @@ FIXTURE_TEARDOWN(soak)
 		close(self->disk);
 		np_ctrl_close(&self->ctrl);
 		EXPECT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		EXPECT_EQ(0, np_module_objects_settle(self->before, 10000));
+		EXPECT_EQ(0, np_module_objects_settle(self->before, NP_TIMEOUT_MS));
 	}
 	free(self->out);
 	free(self->in);
@@ -94,7 +94,7 @@ static int one_round(FIXTURE_DATA(soak) *self, uint32_t round)
 		return ret;
 	if (memcmp(self->out, self->in, CPU_BYTES))
 		return -EBADMSG;
-	return np_qp_try(self->ctrl.fd, 10000);
+	return np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS);
 }
 
 TEST_F_TIMEOUT(soak, a_minute_of_everything, 170)

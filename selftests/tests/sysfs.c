@@ -20,7 +20,6 @@
 
 #define TEXT		512U
 #define ENTRIES		16U
-#define TIMEOUT_MS	20000
 /* The administrator without his rights. */
 #define NOBODY		65534
 
@@ -65,7 +64,7 @@ FIXTURE_SETUP(sysfs)
 
 FIXTURE_TEARDOWN(sysfs)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 5000));
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -314,7 +313,7 @@ TEST_F(sysfs, rescan_controller_changes_nothing_where_nothing_changed)
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &before));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, write_attribute(&self->ctrl, "rescan_controller", "1"));
-	EXPECT_EQ(0, np_qp_run(&qp, &flush, TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 	np_qp_close(&qp);
 	np_sleep_ms(100);
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));
