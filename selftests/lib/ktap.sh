@@ -3,6 +3,7 @@
 #
 #   . /selftests/lib/ktap.sh
 #   ktap_check "what is true" COMMAND [ARG...]      passes if COMMAND returns 0
+#   ktap_is "what is true" GOT EXPECTED             passes if they are the same
 #   ktap_skip "what was not tried" "why"
 #   ktap_end                                        last; exits 0 or 1
 
@@ -23,6 +24,15 @@ ktap_check() {
 		echo "not ok $ktap_count $name"
 		printf '%s\n' "$* returned $status" "$output" | head -n 30 | sed 's/^/# /'
 	fi
+}
+
+ktap_same() {
+	echo "Expected '$2', got '$1'"
+	[[ $1 == "$2" ]]
+}
+
+ktap_is() {
+	ktap_check "$1" ktap_same "$2" "$3"
 }
 
 ktap_skip() {

@@ -2,8 +2,12 @@
 # Debian's kernels, unpacked and never installed, and files of their source.
 # Sourced by setup.sh.
 
+# Here and below, nobody stops reading a pipe in the middle: who writes to it would die
+# of that now and then, and pipefail make a failure of it.
 has_package() {
-	private_apt "$1" apt-cache show "$2" 2>/dev/null | grep -q '^Filename:'
+	local said
+	said=$(private_apt "$1" apt-cache show "$2" 2>/dev/null) || return
+	[[ $'\n'$said == *$'\nFilename:'* ]]
 }
 
 # image_packages VIEW VERSION: the packages that hold vmlinuz and modules. Debian
@@ -24,13 +28,16 @@ image_packages() {
 # Newest version of which the archive has headers, modules and image; it keeps
 # some of these longer than others.
 newest_version() {
-	local view=$1 series=$2 version
-	private_apt "$view" apt-cache pkgnames "linux-headers-$series." |
+	local view=$1 series=$2 version versions
+	versions=$(private_apt "$view" apt-cache pkgnames "linux-headers-$series." |
 		sed -n "s/^linux-headers-\(${series//./\\.}\.[0-9][0-9.+a-z-]*-amd64\)\$/\1/p" |
-		grep -Ev -- '-(rt|cloud)-' | sort -rV |
-		while read -r version; do
-			image_packages "$view" "$version" >/dev/null && echo "$version" && break
-		done
+		grep -Ev -- '-(rt|cloud)-' | sort -rV)
+	for version in $versions; do
+		image_packages "$view" "$version" >/dev/null || continue
+		echo "$version"
+		return
+	done
+	np_die "the archive has no complete kernel $series"
 }
 
 view_of() {
@@ -76,7 +83,6 @@ make_kernel() {
 	local kernel=$1 view version packages work=$np_scratch/kernel-$1 headers=$np_scratch/headers-$1
 	view=$(view_of "$kernel")
 	version=$(newest_version "$view" "$kernel")
-	[[ $version ]] || np_die "the archive has no complete kernel $kernel"
 	rm -rf "$work" "$headers"
 	mkdir -p "$work/unpacked" "$headers" "$work/lib/modules"
 	packages=$(image_packages "$view" "$version")

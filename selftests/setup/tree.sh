@@ -50,7 +50,8 @@ make_tree() {
 		--customize-hook='cp -aln "$1"/var/cache/apt/archives/*.deb "$NP_DEBS"/ || true' \
 		trixie "$work" "$sources"
 	rm -rf "$work"/var/cache/apt/*
-	chroot "$work" qemu-system-x86_64 -device help | grep -q vfio-user-pci
+	[[ $(chroot "$work" qemu-system-x86_64 -device help) == *vfio-user-pci* ]] ||
+		np_die "QEMU in the Debian tree has no vfio-user-pci"
 	np_publish "$work" "$np_tree" "$tree_key"
 }
 

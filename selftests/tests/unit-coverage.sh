@@ -5,10 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
+. lib/ktap.sh
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-number=0 failures=0
 
 # One function with an error path; counts of its four lines are the arguments.
 gcov_of() {
@@ -23,22 +23,19 @@ $(printf '%9s' "$4"):    5:	return 0;
 EOF
 }
 
-# judges NAME STATUS WORDS: the report on $work/*.gcov fails or not, and has WORDS in it.
-judges() {
-	local status=0
-	number=$((number + 1))
-	coverage/judge 70 "$work/excused" "$work"/*.gcov >"$work/said" 2>&1 || status=1
-	if ((status == $2)) && grep -qF -- "$3" "$work/said"; then
-		echo "ok $number $1"
-	else
-		failures=$((failures + 1))
-		echo "not ok $number $1"
-		sed 's/^/# /' "$work/said"
-	fi
+# verdict STATUS WORDS: the report on $work/*.gcov fails or not, and has WORDS in it.
+verdict() {
+	local status=0 said
+	said=$(coverage/judge 70 "$work/excused" "$work"/*.gcov 2>&1) || status=1
+	echo "$said"
+	((status == $1)) && [[ $said == *"$2"* ]]
 }
 
-echo TAP version 13
-echo 1..8
+# judges NAME STATUS WORDS
+judges() {
+	ktap_check "$1" verdict "$2" "$3"
+}
+
 echo "# nothing is excused" >"$work/excused"
 gcov_of 1 1 1 1 >"$work/1.gcov"
 judges "all lines ran" 0 "100.0 %      4 of     4 lines  room.c"
@@ -60,4 +57,4 @@ echo "open_window what is not there" >"$work/excused"
 gcov_of 1 1 1 1 >"$work/1.gcov"
 judges "an excuse for nothing is told" 1 "excused, but not in the sources: open_window"
 
-((failures == 0))
+ktap_end

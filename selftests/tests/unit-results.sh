@@ -6,23 +6,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
 . lib/results.sh
+. lib/ktap.sh
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 np_results=$work/results
-number=0 failures=0
-
-# is NAME GOT EXPECTED
-is() {
-	number=$((number + 1))
-	if [[ $2 == "$3" ]]; then
-		echo "ok $number $1"
-	else
-		failures=$((failures + 1))
-		echo "not ok $number $1"
-		echo "# Expected '$3', got '$2'"
-	fi
-}
 
 # counts STATUS LINE...: "passed failed skipped" of a test that printed LINEs.
 counts() {
@@ -40,40 +28,38 @@ complains() {
 	fi
 }
 
-echo TAP version 13
-echo 1..23
-is "passes are counted" "$(counts 0 1..2 'ok 1 a' 'ok 2 b')" "2 0 0"
-is "a failure is counted once, whatever the status" "$(counts 1 1..2 'ok 1 a' 'not ok 2 b')" "1 1 0"
-is "skips are neither" "$(counts 0 1..2 'ok 1 a # SKIP no device' 'ok 2 b')" "1 0 1"
-is "only the outermost level counts" "$(counts 0 1..1 '    not ok 1 inner' 'ok 1 a')" "1 0 0"
-is "dying after passes is a failure" "$(counts 139 1..2 'ok 1 a' 'ok 2 b')" "2 1 0"
-is "fewer results than planned is a failure" "$(counts 0 1..3 'ok 1 a' 'ok 2 b')" "2 1 0"
-is "a timeout without a word is a failure" "$(counts 124 '')" "0 1 0"
-is "a silent success is a pass" "$(counts 0 'hello')" "1 0 0"
-is "status 4 is a skip" "$(counts 4 '# no such device')" "0 0 1"
-is "status 4 does not hide a failure" "$(counts 4 1..1 'not ok 1 a')" "0 1 0"
+ktap_is "passes are counted" "$(counts 0 1..2 'ok 1 a' 'ok 2 b')" "2 0 0"
+ktap_is "a failure is counted once, whatever the status" "$(counts 1 1..2 'ok 1 a' 'not ok 2 b')" "1 1 0"
+ktap_is "skips are neither" "$(counts 0 1..2 'ok 1 a # SKIP no device' 'ok 2 b')" "1 0 1"
+ktap_is "only the outermost level counts" "$(counts 0 1..1 '    not ok 1 inner' 'ok 1 a')" "1 0 0"
+ktap_is "dying after passes is a failure" "$(counts 139 1..2 'ok 1 a' 'ok 2 b')" "2 1 0"
+ktap_is "fewer results than planned is a failure" "$(counts 0 1..3 'ok 1 a' 'ok 2 b')" "2 1 0"
+ktap_is "a timeout without a word is a failure" "$(counts 124 '')" "0 1 0"
+ktap_is "a silent success is a pass" "$(counts 0 'hello')" "1 0 0"
+ktap_is "status 4 is a skip" "$(counts 4 '# no such device')" "0 0 1"
+ktap_is "status 4 does not hide a failure" "$(counts 4 1..1 'not ok 1 a')" "0 1 0"
 
-is "an ordinary log is fine" "$(complains 'np-test: begin x' 'DMAR: IOMMU enabled' 'nvmep0: ready')" no
-is "a warning fails the cell" "$(complains 'WARNING: CPU: 0 PID: 1 at kernel/x.c:1')" yes
-is "a DMA fault fails the cell" "$(complains 'DMAR: [DMA Read NO_PASID] Request device [01:00.0] fault addr 0x0')" yes
-is "a leak fails the cell" "$(complains 'unreferenced object 0xffff888 (size 64):')" yes
-is "a hung task fails the cell" "$(complains 'INFO: task fio:12 blocked for more than 120 seconds.')" yes
-is "the kernel's own data race is not ours" "$(complains 'BUG: KCSAN: data-race in tick_sched_timer / tick_nohz_idle_exit')" no
-is "a data race of the module fails the cell" "$(complains 'BUG: KCSAN: data-race in xa_load / nvmep_qp_create')" yes
-is "what was planted is expected, what follows is not" "$(complains 'np-test: planted begin x' 'BUG: a' \
+ktap_is "an ordinary log is fine" "$(complains 'np-test: begin x' 'DMAR: IOMMU enabled' 'nvmep0: ready')" no
+ktap_is "a warning fails the cell" "$(complains 'WARNING: CPU: 0 PID: 1 at kernel/x.c:1')" yes
+ktap_is "a DMA fault fails the cell" "$(complains 'DMAR: [DMA Read NO_PASID] Request device [01:00.0] fault addr 0x0')" yes
+ktap_is "a leak fails the cell" "$(complains 'unreferenced object 0xffff888 (size 64):')" yes
+ktap_is "a hung task fails the cell" "$(complains 'INFO: task fio:12 blocked for more than 120 seconds.')" yes
+ktap_is "the kernel's own data race is not ours" "$(complains 'BUG: KCSAN: data-race in tick_sched_timer / tick_nohz_idle_exit')" no
+ktap_is "a data race of the module fails the cell" "$(complains 'BUG: KCSAN: data-race in xa_load / nvmep_qp_create')" yes
+ktap_is "what was planted is expected, what follows is not" "$(complains 'np-test: planted begin x' 'BUG: a' \
 	'np-test: planted end x')$(complains 'np-test: planted begin x' 'np-test: planted end x' 'BUG: b')" noyes
 complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
-is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
+ktap_is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
 
 printf '%s\n' '2 0 1 7/on/root a' '1 1 0 7/on/root b: not ok 2 x' >"$work/results"
-is "the closing line sums up" "$(summarize "$work/results" | tail -n 1)" "3 passed, 1 failed, 1 skipped"
-is "what failed is named before it" "$(summarize "$work/results" | head -n -1)" "failed: 7/on/root b: not ok 2 x"
+ktap_is "the closing line sums up" "$(summarize "$work/results" | tail -n 1)" "3 passed, 1 failed, 1 skipped"
+ktap_is "what failed is named before it" "$(summarize "$work/results" | head -n -1)" "failed: 7/on/root b: not ok 2 x"
 printf '%s\n' 'ok 1 a' '#  RUN           b.an_error ...' \
 	'# b.c:7:b:Expected 1 (1) == x (2)' 'not ok 2 b' >"$work/ktap"
 : >"$work/results"
 report_test 7/on/root b "$work/ktap" 1 10 "$work/results" >/dev/null
-is "a failure is recorded with what it said" "$(<"$work/results")" \
+ktap_is "a failure is recorded with what it said" "$(<"$work/results")" \
 	"1 1 0 7/on/root b: exit status 1 | # b.c:7:b:Expected 1 (1) == x (2) | not ok 2 b"
 : >"$work/results"
-is "nothing having run is a failure" "$(summarize "$work/results" >/dev/null || echo failed)" failed
-((failures == 0))
+ktap_is "nothing having run is a failure" "$(summarize "$work/results" >/dev/null || echo failed)" failed
+ktap_end
