@@ -19,7 +19,6 @@
 #define DRIVER		"nvme-peer"
 #define SLAB		"/sys/kernel/slab"
 #define MAX_WORKERS	256
-#define STACK_DEPTH	"12"
 
 static const char *const kinds[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
 
@@ -73,13 +72,21 @@ static int set_range(const char *kind, const char *which, const char *part)
 	return ret ?: set(kind, name, text);
 }
 
-/*
- * Below the module, but not so deep that other people's interpreters (ACPI's) are
- * meant, and not in DMA_API_DEBUG: it would switch itself off for good.
- */
+int fault_set_reach(enum fault_reach reach)
+{
+	char text[16];
+	unsigned int i;
+	int ret = 0;
+
+	snprintf(text, sizeof(text), "%u", reach);
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !ret; i++)
+		ret = set(kinds[i], "stacktrace-depth", text);
+	return ret;
+}
+
+/* Below the module, but not in DMA_API_DEBUG: it would switch itself off for good. */
 static int restrict_to_module(const char *kind)
 {
-	set(kind, "stacktrace-depth", STACK_DEPTH);
 	set_range(kind, "reject", " debug_dma_");
 	return set_range(kind, "require", MODULE);
 }
@@ -134,7 +141,7 @@ int fault_setup(void)
 		set(kinds[i], "min-order", "0");
 	}
 	choose_caches();
-	return 0;
+	return fault_set_reach(FAULT_FAR);
 }
 
 static int write_nth(const char *path, unsigned int n)

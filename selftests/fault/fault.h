@@ -20,11 +20,24 @@ enum fault_where {
 	FAULT_WORKERS,
 };
 
+/**
+ * enum fault_reach - how far below a function of the module failures are injected,
+ *	in calls
+ * @FAULT_NEAR: what the module itself asks for
+ * @FAULT_FAR: also what others ask for on its behalf, but not so deep that other
+ *	people's interpreters (ACPI's) are meant
+ */
+enum fault_reach {
+	FAULT_NEAR = 7,
+	FAULT_FAR = 12,
+};
+
 /*
  * Let allocations fail whatever their flags, but only below functions of
- * nvme_peer.ko. -EOPNOTSUPP: this kernel cannot inject failures.
+ * nvme_peer.ko, and far. -EOPNOTSUPP: this kernel cannot inject failures.
  */
 int fault_setup(void);
+int fault_set_reach(enum fault_reach reach);
 
 /* After fault_setup(): below any module, for one that is not there yet. */
 int fault_any_module(void);

@@ -103,7 +103,8 @@ static const char *one_round(struct stage *stage, const struct scenario *scenari
 	if (scenario->prepare && scenario->prepare(stage))
 		wrong = "cannot be prepared";
 	if (!wrong) {
-		if (fault_arm(scenario->where, n))
+		if (fault_set_reach(scenario->near ? FAULT_NEAR : FAULT_FAR) ||
+		    fault_arm(scenario->where, n))
 			return "cannot be made to fail";
 		*error = scenario->act(stage);
 		*fired = fault_disarm(scenario->where);
@@ -125,7 +126,7 @@ static const char *one_round(struct stage *stage, const struct scenario *scenari
 /* All of the first failures, and every seventh of the later ones where they cost much. */
 static unsigned int next(const struct scenario *scenario, unsigned int n)
 {
-	return n + (scenario->costly && !every_failure && n >= 24 ? 7 : 1);
+	return n + (scenario->costly && !every_failure && n >= 8 ? 7 : 1);
 }
 
 static bool sweep(struct stage *stage, const struct scenario *scenario)

@@ -614,6 +614,8 @@ const struct scenario scenarios[] = {
 	  .may_die = true },
 	{ "bind", FAULT_CALLER, unbind_controller, bind_controller, .may_die = true,
 	  .costly = true },
+	{ "bind, its own", FAULT_CALLER, unbind_controller, bind_controller, .may_die = true,
+	  .near = true },
 	{ "bind (workers)", FAULT_WORKERS, unbind_controller, bind_controller, .may_die = true,
 	  .costly = true },
 };

@@ -39,6 +39,7 @@ struct stage {
  *	mapping on the stage for undo
  * @must_succeed: a path that has no way to report failure, so must not fail
  * @may_die: the controller may end up dead; bound anew, it must work
+ * @near: only failures of what the module itself asks for
  * @costly: a round takes seconds: only some of the later failures, unless all are asked for
  */
 struct scenario {
@@ -48,6 +49,7 @@ struct scenario {
 	int (*act)(struct stage *stage);
 	bool must_succeed;
 	bool may_die;
+	bool near;
 	bool costly;
 };
 

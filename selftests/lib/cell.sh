@@ -99,6 +99,15 @@ looks_for_leaks() {
 	[[ $1 == debug/off/switch || $1 == debug/off/root ]]
 }
 
+# end_seconds CELL: what a guest may take between its last test and its end.
+end_seconds() {
+	if looks_for_leaks "$1"; then
+		echo "$leaks_seconds"
+	else
+		echo "$boot_seconds"
+	fi
+}
+
 # The watchdogs are there for deadlocks, not for a loaded machine that emulates. On
 # such a one the kernel's test of its timer interrupt fails now and then, with a panic.
 kernel_command_line() {
@@ -244,8 +253,7 @@ follow_guest() {
 			limit=$(($(awk -v name="$name" '$1 == name { print $2 }' "$2/plan") + hang_seconds))
 			;;
 		end)
-			running='its end' limit=$boot_seconds
-			! looks_for_leaks "$1" || limit=$leaks_seconds
+			running='its end' limit=$(end_seconds "$1")
 			if [[ $name == command ]]; then
 				echo "$status" >"$2/out/command-status"
 			else
@@ -349,7 +357,7 @@ run_test_cell() {
 		return
 	fi
 	# The sum of the tests' own limits, and time to boot and to end.
-	seconds=$(awk -v more="$((boot_seconds + leaks_seconds))" '{ seconds += $2 + 6 } END { print seconds + more }' <<<"$plan")
+	seconds=$(awk -v more="$((boot_seconds + $(end_seconds "$cell")))" '{ seconds += $2 + 6 } END { print seconds + more }' <<<"$plan")
 	set +e
 	run_cell "$cell" "$plan" "$seconds"
 	set -e

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Read what tests printed (KTAP) and what the kernel logged; say it in one line each.
-# Sourced by selftests/run.
+# Sourced by selftests/run and selftests/check.
 #
 # A results file holds one line for each test: "PASSED FAILED SKIPPED CELL NAME", and
 # what a failed one said. $np_results is the one of the whole run.
@@ -35,11 +35,10 @@ count_ktap() {
 
 # what_failed KTAP-FILE STATUS: the lines that say it best.
 what_failed() {
-	local exit_status=$2
 	case $2 in
 	0) ;;
-	124 | 137) echo "exit status $exit_status (timeout)" ;;
-	*) echo "exit status $exit_status" ;;
+	124 | 137) echo "exit status $2 (timeout)" ;;
+	*) echo "exit status $2" ;;
 	esac
 	awk '
 		# A test may be named after an error.
