@@ -78,7 +78,7 @@ int fault_set_reach(enum fault_reach reach)
 	unsigned int i;
 	int ret = 0;
 
-	snprintf(text, sizeof(text), "%u", reach);
+	snprintf(text, sizeof(text), "%u", (unsigned int)reach);
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && !ret; i++)
 		ret = set(kinds[i], "stacktrace-depth", text);
 	return ret;
