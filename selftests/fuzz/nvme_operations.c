@@ -7,6 +7,7 @@
 #include "fuzz.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <liburing.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,10 +116,11 @@ static void io_command(struct fuzz_thread *thread)
 	static const unsigned long cmds[] = {
 		NVME_IOCTL_IO_CMD, NVME_IOCTL_IO64_CMD, NVME_IOCTL_IO64_CMD_VEC,
 	};
+	/* What a count beyond these finds is empty, not whatever follows in our memory. */
+	static __thread struct iovec parts[IOV_MAX];
 	struct nvme_passthru_cmd64 command = some_command(thread, false);
 	unsigned long cmd = cmds[fuzz_below(thread, 3)];
 	struct fuzz_resource file;
-	struct iovec parts[4];
 	int i;
 
 	if (!fuzz_pick(thread, fuzz_one_in(thread, 4) ? FUZZ_DISK : FUZZ_GENERIC, &file))
@@ -147,6 +149,9 @@ static void submit_io(struct fuzz_thread *thread)
 	if (!fuzz_pick(thread, FUZZ_GENERIC, &file))
 		return;
 	fuzz_mangle(thread, &io, sizeof(io));
+	/* Not to an address near by, where our own memory is. */
+	io.addr = (uintptr_t)some_data(thread);
+	io.metadata = (uintptr_t)some_data(thread);
 	io.slba |= 0x200000;
 	fuzz_result(thread, "SUBMIT_IO", np_ioctl(file.fd, NVME_IOCTL_SUBMIT_IO,
 						  fuzz_place(thread, &io, sizeof(io))));
