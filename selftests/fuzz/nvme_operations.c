@@ -141,7 +141,6 @@ static void submit_io(struct fuzz_thread *thread)
 	struct nvme_user_io io = {
 		.opcode = (uint8_t)(1 + fuzz_below(thread, 2)),
 		.nblocks = (uint16_t)fuzz_below(thread, 64),
-		.addr = (uintptr_t)some_data(thread),
 		.slba = 0x200000 + fuzz_below(thread, 0x1000),
 	};
 	struct fuzz_resource file;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define PCI_DEVICES	"/sys/bus/pci/devices"
+#define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 #define NODES		16
 
 int64_t np_now_ms(void)
@@ -134,7 +135,7 @@ int np_disown(const char *address)
 /* Switching off what scans by itself, which is off, is refused like all else by one that is off. */
 bool np_kmemleak_on(void)
 {
-	return !np_write_file(NP_KMEMLEAK, "scan=off");
+	return !np_write_file(KMEMLEAK, "scan=off");
 }
 
 FILE *np_kmemleak_scan(void)
@@ -142,13 +143,13 @@ FILE *np_kmemleak_scan(void)
 	int ret;
 
 	np_sleep_ms(6000);
-	np_write_file(NP_KMEMLEAK, "scan");
-	ret = np_write_file(NP_KMEMLEAK, "scan");
+	np_write_file(KMEMLEAK, "scan");
+	ret = np_write_file(KMEMLEAK, "scan");
 	if (ret) {
 		errno = -ret;
 		return NULL;
 	}
-	return fopen(NP_KMEMLEAK, "re");
+	return fopen(KMEMLEAK, "re");
 }
 
 /* One descriptor's room beside the bytes. */

@@ -55,8 +55,6 @@ int np_bind(const char *address);
 int np_send_file(int socket, const void *bytes, size_t length, int fd);
 int np_receive_file(int socket, void *bytes, size_t length);
 
-#define NP_KMEMLEAK	"/sys/kernel/debug/kmemleak"
-
 /* Does kmemleak look at this guest? Asks without a scan, which may take minutes. */
 bool np_kmemleak_on(void);
 /*

@@ -45,11 +45,9 @@ print(value)' "${keys[@]}"
 }
 
 is() {
-	local expected=$1 found
+	local expected=$1
 	shift
-	found=$("$@")
-	echo "$found, not $expected"
-	[[ $found == "$expected" ]]
+	ktap_same "$("$@")" "$expected"
 }
 
 ktap_check "list names both controllers" \
@@ -71,7 +69,7 @@ ktap_check "info of nothing tells how to bind" \
 ktap_check "route to the controller itself is none" \
 	prints 1 'same-function' nvme-peer route "$node" "$(np_address np0)"
 ktap_check "route to the other controller has a reason" \
-	eval "nvme-peer route $node $(np_address np1) | grep -q explanation:"
+	prints 0 explanation: nvme-peer route "$node" "$(np_address np1)"
 ktap_check "route to no function" \
 	prints 1 'no PCI function has this address' nvme-peer route "$node" 0000:fe:1f.7
 ktap_check "route to what is no address" \
