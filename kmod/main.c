@@ -14,16 +14,16 @@
 #include <linux/pci.h>
 #include <linux/pm.h>
 
-#include "admin.h"
-#include "block.h"
+#include "core/admin.h"
+#include "cpu/block.h"
 #include "compat.h"
-#include "ctrl.h"
-#include "debugfs.h"
-#include "namespace.h"
-#include "node.h"
-#include "peer.h"
-#include "queue.h"
-#include "request.h"
+#include "core/ctrl.h"
+#include "core/debugfs.h"
+#include "cpu/namespace.h"
+#include "cpu/node.h"
+#include "peer/peer.h"
+#include "core/queue.h"
+#include "core/request.h"
 
 unsigned int nvmep_io_timeout = 30;
 module_param_named(io_timeout, nvmep_io_timeout, uint, 0644);

@@ -14,10 +14,10 @@
 #include <linux/pci-p2pdma.h>
 #include <linux/seq_file.h>
 
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "peer.h"
 #include "qp.h"
-#include "queue.h"
+#include "core/queue.h"
 #include "route.h"
 
 static const char * const nvmep_object_names[NVMEP_OBJECT_KINDS] = {

@@ -9,7 +9,7 @@
 #include "compat.h"
 #include "ctrl.h"
 #include "debugfs.h"
-#include "peer.h"
+#include "peer/peer.h"
 #include "queue.h"
 
 static struct dentry *nvmep_debugfs_root;

@@ -11,10 +11,10 @@
 #include <linux/uio.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "namespace.h"
 #include "passthru.h"
-#include "request.h"
+#include "core/request.h"
 
 /**
  * struct nvmep_uring - what we keep in an io_uring command

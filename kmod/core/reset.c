@@ -15,10 +15,10 @@
 #include <linux/slab.h>
 
 #include "admin.h"
-#include "block.h"
+#include "cpu/block.h"
 #include "compat.h"
 #include "ctrl.h"
-#include "namespace.h"
+#include "cpu/namespace.h"
 #include "queue.h"
 #include "request.h"
 

@@ -26,11 +26,11 @@
 #include <linux/nvme_peer.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "import.h"
 #include "peer.h"
 #include "qp.h"
-#include "queue.h"
+#include "core/queue.h"
 #include "route.h"
 
 /* Highest arbitration class, NVMe base specification, Create I/O SQ, QPRIO. */

@@ -31,11 +31,11 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "import.h"
 #include "peer.h"
 #include "qp.h"
-#include "queue.h"
+#include "core/queue.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16

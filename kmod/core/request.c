@@ -5,7 +5,7 @@
  */
 #include <linux/blk-mq.h>
 
-#include "block.h"
+#include "cpu/block.h"
 #include "compat.h"
 #include "ctrl.h"
 #include "queue.h"

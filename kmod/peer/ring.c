@@ -20,7 +20,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "import.h"
 #include "peer.h"
 #include "ring.h"

@@ -11,8 +11,8 @@
 #include "admin.h"
 #include "compat.h"
 #include "ctrl.h"
-#include "namespace.h"
-#include "node.h"
+#include "cpu/namespace.h"
+#include "cpu/node.h"
 #include "queue.h"
 #include "request.h"
 

@@ -12,11 +12,11 @@
 #include <linux/nvme_peer.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"
-#include "peer.h"
+#include "peer/peer.h"
 
 #define NVMEP_MINORS	BIT(MINORBITS)
 

@@ -13,10 +13,10 @@
 #include <linux/uaccess.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "namespace.h"
 #include "passthru.h"
-#include "request.h"
+#include "core/request.h"
 
 #define NVMEP_MAX_METADATA	SZ_1M
 

@@ -7,9 +7,9 @@
 #include <linux/sysfs.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "namespace.h"
-#include "queue.h"
+#include "core/queue.h"
 
 /* Identify's strings are not terminated: their formats end them. */
 #define NVMEP_ATTR(name, format, value)					\

@@ -44,11 +44,11 @@
 #include <linux/wait_bit.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "export.h"
 #include "peer.h"
 #include "qp.h"
-#include "queue.h"
+#include "core/queue.h"
 #include "route.h"
 
 /* How long importers may take to finish with, and to unmap, a doorbell. */

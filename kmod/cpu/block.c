@@ -7,10 +7,10 @@
 
 #include "block.h"
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "namespace.h"
-#include "queue.h"
-#include "request.h"
+#include "core/queue.h"
+#include "core/request.h"
 
 /* --- commands ------------------------------------------------------------ */
 

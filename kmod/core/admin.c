@@ -14,7 +14,7 @@
 #include "admin.h"
 #include "compat.h"
 #include "ctrl.h"
-#include "namespace.h"
+#include "cpu/namespace.h"
 #include "queue.h"
 #include "request.h"
 

@@ -32,7 +32,7 @@
 #include <linux/wait_bit.h>
 
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "import.h"
 #include "peer.h"
 #include "qp.h"

@@ -8,9 +8,9 @@
 #include <linux/blk-mq.h>
 #include <linux/slab.h>
 
-#include "admin.h"
+#include "core/admin.h"
 #include "compat.h"
-#include "ctrl.h"
+#include "core/ctrl.h"
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"

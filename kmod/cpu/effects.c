@@ -12,8 +12,8 @@
  */
 #include <linux/capability.h>
 
-#include "admin.h"
-#include "ctrl.h"
+#include "core/admin.h"
+#include "core/ctrl.h"
 #include "namespace.h"
 #include "passthru.h"
 
