@@ -13,13 +13,11 @@
 #include <linux/blkdev.h>
 #include <linux/device/class.h>
 #include <linux/dma-buf.h>
-#include <linux/eventfd.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/sched/mm.h>
-#include <linux/sizes.h>
 
 #if defined(NVMEP_HAVE_DMABUF_PHYS_VEC) && defined(NVMEP_HAVE_P2PDMA_PROVIDER)
 #include <linux/dma-buf-mapping.h>
@@ -70,15 +68,6 @@ static inline struct class *nvmep_class_create(const char *name)
 	return class_create(name);
 #else
 	return class_create(THIS_MODULE, name);
-#endif
-}
-
-static inline void nvmep_eventfd_signal(struct eventfd_ctx *eventfd)
-{
-#ifdef NVMEP_HAVE_EVENTFD_SIGNAL_CTX
-	eventfd_signal(eventfd);
-#else
-	eventfd_signal(eventfd, 1);
 #endif
 }
 
@@ -288,6 +277,9 @@ static inline int nvmep_rq_map_sg(struct request *rq, struct scatterlist *sgl)
  * @max_discard_ranges: ranges of one deallocate command
  * @max_write_zeroes: bytes of one Write Zeroes command, 0 for no support
  * @write_cache: a volatile write cache is present
+ * @fua: a write can be told to go past it
+ * @virt_boundary: pieces of a request meet at multiples of this plus 1
+ * @dma_alignment: mask of the bits that addresses and lengths have clear
  */
 struct nvmep_limits {
 	unsigned int block_size;
@@ -302,6 +294,9 @@ struct nvmep_limits {
 	unsigned short max_discard_ranges;
 	u64 max_write_zeroes;
 	bool write_cache;
+	bool fua;
+	unsigned int virt_boundary;
+	unsigned int dma_alignment;
 };
 
 static inline unsigned int nvmep_to_sectors(u64 bytes)
@@ -331,8 +326,8 @@ static inline void nvmep_fill_queue_limits(struct queue_limits *lim,
 	lim->max_hw_sectors = nvmep_to_sectors(limits->max_transfer);
 	lim->max_segments = limits->max_segments;
 	lim->max_segment_size = UINT_MAX;
-	lim->virt_boundary_mask = SZ_4K - 1;
-	lim->dma_alignment = 3;
+	lim->virt_boundary_mask = limits->virt_boundary;
+	lim->dma_alignment = limits->dma_alignment;
 	lim->chunk_sectors = nvmep_to_sectors(limits->chunk);
 	lim->max_hw_discard_sectors = nvmep_to_sectors(limits->max_discard);
 	lim->discard_granularity = limits->discard_granularity;
@@ -341,13 +336,16 @@ static inline void nvmep_fill_queue_limits(struct queue_limits *lim,
 		nvmep_to_sectors(limits->max_write_zeroes);
 	lim->features &= ~(BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA);
 	if (limits->write_cache)
-		lim->features |= BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA;
+		lim->features |= BLK_FEAT_WRITE_CACHE;
+	if (limits->fua)
+		lim->features |= BLK_FEAT_FUA;
 }
 
 static inline struct gendisk *nvmep_alloc_disk(struct blk_mq_tag_set *set,
+					       unsigned int virt_boundary,
 					       void *data)
 {
-	struct queue_limits lim = { .virt_boundary_mask = SZ_4K - 1 };
+	struct queue_limits lim = { .virt_boundary_mask = virt_boundary };
 
 	return blk_mq_alloc_disk(set, &lim, data);
 }
@@ -388,8 +386,8 @@ static inline void nvmep_set_queue_limits(struct request_queue *queue,
 	blk_queue_io_opt(queue, limits->io_opt);
 	blk_queue_max_hw_sectors(queue, nvmep_to_sectors(limits->max_transfer));
 	blk_queue_max_segments(queue, limits->max_segments);
-	blk_queue_virt_boundary(queue, SZ_4K - 1);
-	blk_queue_dma_alignment(queue, 3);
+	blk_queue_virt_boundary(queue, limits->virt_boundary);
+	blk_queue_dma_alignment(queue, limits->dma_alignment);
 	blk_queue_chunk_sectors(queue, nvmep_to_sectors(limits->chunk));
 	blk_queue_max_discard_sectors(queue,
 				      nvmep_to_sectors(limits->max_discard));
@@ -397,12 +395,14 @@ static inline void nvmep_set_queue_limits(struct request_queue *queue,
 	blk_queue_max_discard_segments(queue, limits->max_discard_ranges);
 	blk_queue_max_write_zeroes_sectors(queue,
 					   nvmep_to_sectors(limits->max_write_zeroes));
-	blk_queue_write_cache(queue, limits->write_cache, limits->write_cache);
+	blk_queue_write_cache(queue, limits->write_cache, limits->fua);
 	blk_queue_flag_set(QUEUE_FLAG_NONROT, queue);
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, queue);
 }
 
+/* The boundary comes with the other limits here. */
 static inline struct gendisk *nvmep_alloc_disk(struct blk_mq_tag_set *set,
+					       unsigned int virt_boundary,
 					       void *data)
 {
 	return blk_mq_alloc_disk(set, data);

@@ -28,7 +28,6 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,dma-buf-mapping.h,dma_buf_phys_vec_to_sgt,DMABUF_PHYS_VEC) \
 	$(call nvmep-probe,dma-buf.h,dma_buf_attach_revocable,DMABUF_REVOCABLE) \
 	$(call nvmep-probe,dma-buf.h,dma_buf_invalidate_mappings,DMABUF_INVALIDATE) \
-	$(call nvmep-probe,eventfd.h,eventfd_signal.struct eventfd_ctx .ctx.$$,EVENTFD_SIGNAL_CTX) \
 	$(call nvmep-probe,fs.h,struct file .get_file_active,GET_FILE_ACTIVE) \
 	$(call nvmep-probe,io_uring/cmd.h,do_in_task_lazy,URING_LAZY) \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_done32,URING_DONE32) \

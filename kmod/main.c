@@ -8,39 +8,33 @@
  * which a controller is put together and taken apart, and what the PCI and
  * power management cores ask for.
  */
-#include <linux/delay.h>
 #include <linux/dmapool.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/pm.h>
 
-#include "core/admin.h"
-#include "cpu/block.h"
 #include "compat.h"
+#include "core/admin.h"
 #include "core/ctrl.h"
+#include "core/data.h"
 #include "core/debugfs.h"
-#include "cpu/namespace.h"
-#include "cpu/node.h"
-#include "peer/peer.h"
+#include "core/events.h"
 #include "core/queue.h"
-#include "core/request.h"
-
-unsigned int nvmep_io_timeout = 30;
-module_param_named(io_timeout, nvmep_io_timeout, uint, 0644);
-MODULE_PARM_DESC(io_timeout, "seconds until an I/O command is aborted");
-
-unsigned int nvmep_admin_timeout = 60;
-module_param_named(admin_timeout, nvmep_admin_timeout, uint, 0644);
-MODULE_PARM_DESC(admin_timeout,
-		 "seconds until an admin command has the controller reset");
+#include "core/registers.h"
+#include "core/reset.h"
+#include "core/start.h"
+#include "core/stop.h"
+#include "cpu/block.h"
+#include "cpu/cpu.h"
+#include "cpu/node.h"
+#include "cpu/scan.h"
+#include "peer/peer.h"
+#include "workqueue.h"
 
 static unsigned int recovery_timeout = 60;
 module_param(recovery_timeout, uint, 0644);
 MODULE_PARM_DESC(recovery_timeout,
 		 "seconds until a controller is given up whose link failed and did not recover");
-
-struct workqueue_struct *nvmep_wq;
-struct workqueue_struct *nvmep_reset_wq;
 
 /* --- probe and remove ---------------------------------------------------- */
 
@@ -89,7 +83,7 @@ static int nvmep_setup_admin(struct nvmep_ctrl *ctrl)
 	ret = pci_alloc_irq_vectors(ctrl->pdev, 1, 1, PCI_IRQ_ALL_TYPES);
 	if (ret < 0)
 		goto err_pool;
-	ret = nvmep_admin_init(ctrl);
+	ret = nvmep_admin_init(ctrl, nvmep_events_entry);
 	if (ret)
 		goto err_vectors;
 	ret = nvmep_queue_request_irq(ctrl->admin, 0);
@@ -123,10 +117,9 @@ static int nvmep_setup_io(struct nvmep_ctrl *ctrl)
 	ret = nvmep_block_init(ctrl);
 	if (ret)
 		goto err_stop;
-	ret = nvmep_peers_init(ctrl);
+	ret = ctrl->peer_ops->init(ctrl);
 	if (ret)
 		goto err_block;
-	ctrl->peers_exit = nvmep_peers_exit;
 	return 0;
 
 err_block:
@@ -147,9 +140,14 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 			pdev->class, NVME_PCI_CLASS);
 		return -ENODEV;
 	}
-	ctrl = nvmep_ctrl_alloc(pdev, &nvmep_peer_ctrl_ops);
+	ctrl = nvmep_ctrl_alloc(pdev, &nvmep_cpu_ops, &nvmep_peer_ops);
 	if (IS_ERR(ctrl))
 		return PTR_ERR(ctrl);
+	nvmep_events_init(ctrl);
+	nvmep_reset_init(ctrl);
+	ret = ctrl->cpu_ops->init(ctrl);
+	if (ret)
+		goto err_ctrl;
 	ret = nvmep_enable_pci(ctrl);
 	if (ret)
 		goto err_ctrl;
@@ -165,6 +163,7 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 	pci_set_drvdata(pdev, ctrl);
 	nvmep_debugfs_add(ctrl);
+	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
 	nvmep_ctrl_go_live(ctrl);
 	dev_info(&pdev->dev, "nvmep%d: %u CPU queues, %u of %u for peers\n",
 		 ctrl->instance, ctrl->cpu_queues, ctrl->qids.peer_max,
@@ -200,10 +199,9 @@ static void nvmep_remove(struct pci_dev *pdev)
 	cancel_delayed_work_sync(&ctrl->recovery_work);
 	flush_work(&ctrl->reset_work);
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
-		nvmep_namespaces_fail(ctrl);
+		ctrl->cpu_ops->fail(ctrl);
 
-	ctrl->peer_ops->remove(ctrl, test_bit(NVMEP_CTRL_ENABLED,
-					      &ctrl->flags));
+	ctrl->peer_ops->remove(ctrl);
 	nvmep_namespaces_remove(ctrl);
 	nvmep_debugfs_remove(ctrl);
 	nvmep_node_remove_ctrl(ctrl);
@@ -357,20 +355,15 @@ static struct pci_driver nvmep_driver = {
 
 static int __init nvmep_init(void)
 {
-	int ret = -ENOMEM;
+	int ret;
 
-	nvmep_wq = alloc_workqueue("nvmep", WQ_UNBOUND, 0);
-	if (!nvmep_wq)
-		return -ENOMEM;
-	/* Its own, and with a rescuer: writing out memory may wait for it. */
-	nvmep_reset_wq = alloc_workqueue("nvmep-reset",
-					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
-	if (!nvmep_reset_wq)
-		goto err_wq;
+	ret = nvmep_workqueues_init();
+	if (ret)
+		return ret;
 	ret = nvmep_nodes_init();
 	if (ret)
-		goto err_reset_wq;
-	nvmep_debugfs_init();
+		goto err_workqueues;
+	nvmep_peer_debugfs_module(nvmep_debugfs_init());
 	ret = pci_register_driver(&nvmep_driver);
 	if (ret)
 		goto err_nodes;
@@ -379,10 +372,8 @@ static int __init nvmep_init(void)
 err_nodes:
 	nvmep_debugfs_exit();
 	nvmep_nodes_exit();
-err_reset_wq:
-	destroy_workqueue(nvmep_reset_wq);
-err_wq:
-	destroy_workqueue(nvmep_wq);
+err_workqueues:
+	nvmep_workqueues_exit();
 	return ret;
 }
 module_init(nvmep_init);
@@ -392,8 +383,7 @@ static void __exit nvmep_exit(void)
 	pci_unregister_driver(&nvmep_driver);
 	nvmep_debugfs_exit();
 	nvmep_nodes_exit();
-	destroy_workqueue(nvmep_reset_wq);
-	destroy_workqueue(nvmep_wq);
+	nvmep_workqueues_exit();
 }
 module_exit(nvmep_exit);
 

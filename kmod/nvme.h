@@ -21,7 +21,6 @@
 #define NVME_REG_AQA		0x24
 #define NVME_REG_ASQ		0x28
 #define NVME_REG_ACQ		0x30
-#define NVME_REG_CMBLOC		0x38
 #define NVME_REG_CMBSZ		0x3c
 #define NVME_REG_CMBMSC		0x50
 #define NVME_REG_CRTO		0x68
@@ -32,19 +31,11 @@
 #define NVME_CAP_TIMEOUT(cap)	((u32)(((cap) >> 24) & 0xff))	/* 500 ms units */
 #define NVME_CAP_STRIDE(cap)	((u32)(((cap) >> 32) & 0xf))
 #define NVME_CAP_NSSRS(cap)	(((cap) >> 36) & 1)
-#define NVME_CAP_CSS(cap)	((u32)(((cap) >> 37) & 0xff))
 #define NVME_CAP_MPSMIN(cap)	((u32)(((cap) >> 48) & 0xf))
-#define NVME_CAP_MPSMAX(cap)	((u32)(((cap) >> 52) & 0xf))
 #define NVME_CAP_CMBS(cap)	(((cap) >> 57) & 1)
 #define NVME_CAP_CRMS_WITH_MEDIA(cap)	(((cap) >> 59) & 1)
 
-#define NVME_CAP_CSS_NVM	BIT(0)
-#define NVME_CAP_CSS_IO_SETS	BIT(6)
-
 #define NVME_CC_ENABLE		BIT(0)
-#define NVME_CC_CSS_IO_SETS	(6U << 4)
-#define NVME_CC_MPS_SHIFT	7
-#define NVME_CC_AMS_WRRU	BIT(11)	/* AMS: weighted round robin */
 #define NVME_CC_SHN_MASK	(3U << 14)
 #define NVME_CC_SHN_NORMAL	BIT(14)
 #define NVME_CC_IOSQES_64	(6U << 16)
@@ -77,13 +68,10 @@
 #define NVME_ADMIN_SET_FEATURES		0x09
 #define NVME_ADMIN_ASYNC_EVENT		0x0c
 #define NVME_ADMIN_NAMESPACE_MANAGEMENT	0x0d
-#define NVME_ADMIN_FIRMWARE_COMMIT	0x10
 #define NVME_ADMIN_NAMESPACE_ATTACHMENT	0x15
 #define NVME_ADMIN_DOORBELL_CONFIG	0x7c
-#define NVME_ADMIN_FABRICS		0x7f
 #define NVME_ADMIN_FORMAT		0x80
 #define NVME_ADMIN_SANITIZE		0x84
-#define NVME_ADMIN_VENDOR_FIRST		0xc0
 
 /* NVM command set 3. */
 #define NVME_CMD_FLUSH			0x00
@@ -120,9 +108,6 @@
 #define NVME_FEATURE_HOST_BEHAVIOR	0x16
 
 /* Log pages, base 5.1.12. */
-#define NVME_LOG_ERROR			0x01
-#define NVME_LOG_SMART			0x02
-#define NVME_LOG_FIRMWARE_SLOT		0x03
 #define NVME_LOG_CHANGED_NAMESPACES	0x04
 #define NVME_LOG_EFFECTS		0x05
 
@@ -131,7 +116,6 @@
 #define NVME_EVENT_INFO(result)		(((result) >> 8) & 0xff)
 #define NVME_EVENT_LOG(result)		(((result) >> 16) & 0xff)
 #define NVME_EVENT_TYPE_ERROR		0
-#define NVME_EVENT_TYPE_SMART		1
 #define NVME_EVENT_TYPE_NOTICE		2
 #define NVME_EVENT_ERROR_PERSISTENT	0x03
 #define NVME_EVENT_NOTICE_NAMESPACES	0x00
@@ -146,14 +130,11 @@
 #define NVME_SC_SUCCESS			0x000
 #define NVME_SC_INVALID_OPCODE		0x001
 #define NVME_SC_INVALID_FIELD		0x002
-#define NVME_SC_INTERNAL		0x006
-#define NVME_SC_ABORT_REQUESTED		0x007
 #define NVME_SC_INVALID_NAMESPACE	0x00b
 #define NVME_SC_LBA_RANGE		0x080
 #define NVME_SC_CAPACITY_EXCEEDED	0x081
 #define NVME_SC_NAMESPACE_NOT_READY	0x082
 #define NVME_SC_RESERVATION_CONFLICT	0x083
-#define NVME_SC_ATTRIBUTES		0x180
 #define NVME_SC_READ_ONLY		0x182
 #define NVME_SC_ONCS_UNSUPPORTED	0x183
 #define NVME_SC_WRITE_FAULT		0x280
@@ -167,7 +148,6 @@
 #define NVME_SC_HOST_ABORTED		0x371
 
 /* Command dword 0 and the read/write dwords. */
-#define NVME_SQE_SGL			0x40	/* PSDT: SGL for data, MPTR an address */
 #define NVME_RW_LIMITED_RETRY		BIT(15)
 #define NVME_RW_FUA			BIT(14)
 #define NVME_RW_PRACT			BIT(13)
@@ -303,13 +283,10 @@ static_assert(offsetof(struct nvme_id_ctrl, oacs) == 256);
 static_assert(offsetof(struct nvme_id_ctrl, sqes) == 512);
 static_assert(offsetof(struct nvme_id_ctrl, subnqn) == 768);
 
-#define NVME_CTRL_OAES_NAMESPACES	BIT(8)
-#define NVME_CTRL_OAES_FIRMWARE		BIT(9)
 #define NVME_CTRL_LPA_EFFECTS		BIT(1)
 #define NVME_CTRL_ONCS_DSM		BIT(2)
 #define NVME_CTRL_ONCS_WRITE_ZEROES	BIT(3)
 #define NVME_CTRL_VWC_PRESENT		BIT(0)
-#define NVME_CTRL_SGLS_SUPPORTED(sgls)	((sgls) & 3)
 
 /* Identify Controller for the NVM command set, NVM 4.1.5.3. */
 struct nvme_id_ctrl_nvm {
@@ -387,8 +364,6 @@ struct nvme_ns_descriptor {
 };
 
 #define NVME_NS_DESCRIPTOR_UUID		3
-#define NVME_NS_DESCRIPTOR_CSI		4
-#define NVME_CSI_NVM			0
 
 /* Commands Supported and Effects log page, base 5.1.12.1.6. */
 struct nvme_effects_log {
@@ -403,7 +378,6 @@ static_assert(sizeof(struct nvme_effects_log) == 4096);
 #define NVME_EFFECT_CONTENT		BIT(1)	/* LBCC: changes user data */
 #define NVME_EFFECT_NS_CAPABILITY	BIT(2)	/* NCC */
 #define NVME_EFFECT_NS_INVENTORY	BIT(3)	/* NIC */
-#define NVME_EFFECT_CTRL_CAPABILITY	BIT(4)	/* CCC */
 #define NVME_EFFECT_EXCLUSIVE_MASK	(7U << 16)	/* CSE: wants to be alone */
 #define NVME_EFFECT_UUID_SELECT		BIT(19)
 #define NVME_EFFECT_SCOPE_MASK		(0xfffU << 20)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Admin commands: sending one and waiting, the ones that every controller
- * needs, and asynchronous events.
+ * Admin commands: sending one and waiting, and those that every controller
+ * needs.
  */
 #ifndef _NVMEP_ADMIN_H
 #define _NVMEP_ADMIN_H
 
 #include "nvme.h"
+#include "queue.h"
 
 struct nvmep_ctrl;
-struct request;
-struct work_struct;
 
 /*
  * The admin queue has room for 31 commands: 30 tags for the block layer and
@@ -38,7 +37,7 @@ struct nvmep_admin_command {
 	u64 result;
 };
 
-int nvmep_admin_init(struct nvmep_ctrl *ctrl);
+int nvmep_admin_init(struct nvmep_ctrl *ctrl, nvmep_complete_fn *complete);
 void nvmep_admin_exit(struct nvmep_ctrl *ctrl);
 
 int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
@@ -48,14 +47,5 @@ int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, void *buffer,
 		  unsigned int length);
 int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
 		      u32 *result);
-void nvmep_abort(struct request *rq);
-
-/* The parts of a queue pair's deletion, for shutdown. */
-int nvmep_delete_queue(struct nvmep_ctrl *ctrl, u8 opcode, u16 qid,
-		       u32 generation);
-
-void nvmep_event_work(struct work_struct *work);
-void nvmep_event_received(struct nvmep_ctrl *ctrl, u16 status, u64 result);
-void nvmep_events_enable(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_ADMIN_H */

@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The controller: what it is, its state, and who may ask it for what.
+ * The controller: what it is, its state, and what it tells the floors above.
  *
  * One function, nvmep_ctrl_set_state(), changes the state.  The generation is
  * the other half of it: it moves exactly when the controller is known to have
  * stopped all DMA (CC.EN = 0 and CSTS.RDY = 0, or bus mastering off), so
  * memory that belonged to a queue of an older generation may be freed.
  *
- * Locks, outermost first; ctrl.c and reset.c hold them in this order:
+ * What lies where: ctrl.c changes the object and its state, registers.c the
+ * controller itself; stop.c, start.c and reset.c are the orders in which both
+ * are done.  Each has its header.
+ *
+ * The controller knows neither the CPU's floor nor the peers'.  What it has to
+ * tell them goes through two tables, struct nvmep_cpu_ops and struct
+ * nvmep_peer_ops, which main.c hands over; what they keep for a controller
+ * hangs on @cpu and @peers.
+ *
+ * Locks, outermost first:
  *
  *	device_lock(dev)	the driver core's: probe, remove, PCI callbacks
- *	scan_lock		namespaces come and go
+ *	(scan_lock of the CPU's floor)
  *	tell_lock		one peer_ops callback about a stop at a time
- *	(locks of the peer rooms, taken inside those callbacks)
+ *	(locks of the peers' floor, taken inside those callbacks)
  *	enable_lock		the controller is enabled or disabled
- *	namespaces_lock		list of namespaces, and whether they are quiesced
+ *	(namespaces_lock of the CPU's floor, taken inside its callbacks)
  *	state_lock, qids.lock, the queues' locks: spinlocks, innermost
  *
  * Nobody waits for an admin command under enable_lock: if that command times
@@ -26,18 +35,19 @@
 #include <linux/blk-mq.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
-#include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "nvme.h"
-#include "queue.h"
+#include "qids.h"
 
 struct dma_pool;
+struct nvmep_cpu;
 struct nvmep_ctrl;
 struct nvmep_peers;
+struct nvmep_queue;
 
 enum nvmep_ctrl_state {
 	NVMEP_CTRL_NEW,
@@ -48,33 +58,57 @@ enum nvmep_ctrl_state {
 };
 
 /**
- * struct nvmep_ctrl_peer_ops - what the peer rooms want to be told
- * @stopped: the controller has stopped all DMA and lost every I/O queue; the
- *	generation has moved.  Process context, no admin command may be sent,
- *	must not wait for importers.
- * @restarted: the controller is live again with no peer queue on it.  May be
- *	NULL.
- * @remove: the driver is being unbound.  Called before the CPU's queues go.
- *	With @alive the admin queue still works and queues must be deleted
- *	through it; without it the controller has stopped already.  On return
- *	no queue pair is left on the controller and no importer is mapped.
- * @busy: are there queue pairs?  Suspend is refused while there are.
- *
- * Set once by main.c, so that ctrl.c need not know the rooms above it.
+ * struct nvmep_cpu_ops - what the floor of the CPU is told
+ * @init: the controller object is new: make ctrl->cpu.  Returns 0 or -ENOMEM
+ * @exit: its last reference is gone: free ctrl->cpu, which may be NULL
+ * @quiesce: no I/O is dispatched after this, and nobody is dispatching; under
+ *	enable_lock, so no admin command may be waited for
+ * @unquiesce: I/O is dispatched again; perhaps under enable_lock
+ * @drain: the controller is to be shut down and still works: I/O under way is
+ *	finished, within some seconds, and none is dispatched after this
+ * @fail: the controller will not come back: I/O fails at once from now on, and
+ *	the disks' holders are told
+ * @scan: namespaces may have come or gone: look for them, but do not wait.  Any
+ *	context that may take a spinlock
  */
-struct nvmep_ctrl_peer_ops {
-	void (*stopped)(struct nvmep_ctrl *ctrl);
-	void (*restarted)(struct nvmep_ctrl *ctrl);
-	void (*remove)(struct nvmep_ctrl *ctrl, bool alive);
-	bool (*busy)(struct nvmep_ctrl *ctrl);
+struct nvmep_cpu_ops {
+	int (*init)(struct nvmep_ctrl *ctrl);
+	void (*exit)(struct nvmep_ctrl *ctrl);
+	void (*quiesce)(struct nvmep_ctrl *ctrl);
+	void (*unquiesce)(struct nvmep_ctrl *ctrl);
+	void (*drain)(struct nvmep_ctrl *ctrl);
+	void (*fail)(struct nvmep_ctrl *ctrl);
+	void (*scan)(struct nvmep_ctrl *ctrl);
 };
 
-/* nvmep_ctrl.quirks */
-#define NVMEP_QUIRK_DELAY_BEFORE_READY	BIT(0)	/* wait before polling CSTS.RDY */
-#define NVMEP_QUIRK_SMALL_QUEUES	BIT(1)	/* MQES lies: at most 64 entries */
-#define NVMEP_QUIRK_STRIPE		BIT(2)	/* slow across 128 KiB boundaries */
-#define NVMEP_QUIRK_NO_WRITE_ZEROES	BIT(3)	/* Write Zeroes is broken */
-#define NVMEP_QUIRK_DMA_48		BIT(4)	/* drives 48 address bits only */
+/**
+ * struct nvmep_peer_ops - what the floor of the peers is told
+ * @init: the controller has started: make ctrl->peers.  Returns 0 or -ENOMEM
+ * @exit: its last reference is gone: free ctrl->peers, which may be NULL
+ * @stopped: the controller has stopped all DMA and lost every I/O queue; the
+ *	generation has moved.  Process context, no admin command may be sent,
+ *	must not wait for importers
+ * @restarted: the controller is live again with no peer queue on it
+ * @remove: the driver is being unbound.  Called before the CPU's queues go,
+ *	whether the controller runs or has stopped.  On return no queue pair is
+ *	left on it and no importer is mapped
+ * @busy: are there queue pairs?  Suspend is refused while there are
+ * @open: somebody opened the controller's node.  Returns what @ioctl and
+ *	@release are called with, or an ERR_PTR
+ * @release: that node was closed
+ * @ioctl: a peer ioctl on it.  Returns 0 or a negative error code
+ */
+struct nvmep_peer_ops {
+	int (*init)(struct nvmep_ctrl *ctrl);
+	void (*exit)(struct nvmep_ctrl *ctrl);
+	void (*stopped)(struct nvmep_ctrl *ctrl);
+	void (*restarted)(struct nvmep_ctrl *ctrl);
+	void (*remove)(struct nvmep_ctrl *ctrl);
+	bool (*busy)(struct nvmep_ctrl *ctrl);
+	void *(*open)(struct nvmep_ctrl *ctrl);
+	void (*release)(void *context);
+	long (*ioctl)(void *context, unsigned int cmd, void __user *arg);
+};
 
 /* nvmep_ctrl.flags */
 #define NVMEP_CTRL_ENABLED		0	/* CC.EN = 1; changes under enable_lock */
@@ -112,9 +146,10 @@ struct nvmep_ctrl {
 	u32 max_discard;		/* const: bytes, 0 for no support */
 	u16 max_discard_ranges;		/* const */
 
-	struct nvmep_peers *peers;	/* const: see peer.c */
-	const struct nvmep_ctrl_peer_ops *peer_ops;	/* const */
-	void (*peers_exit)(struct nvmep_ctrl *ctrl);	/* frees @peers; NULL without */
+	const struct nvmep_cpu_ops *cpu_ops;	/* const */
+	struct nvmep_cpu *cpu;		/* const after probe: what that floor keeps */
+	const struct nvmep_peer_ops *peer_ops;	/* const */
+	struct nvmep_peers *peers;	/* const after probe: what that floor keeps */
 
 	spinlock_t state_lock;		/* serialises changes of state */
 	enum nvmep_ctrl_state state;	/* read with READ_ONCE() */
@@ -127,7 +162,6 @@ struct nvmep_ctrl {
 	u32 told_generation;		/* last stop that peer_ops heard of */
 	struct work_struct reset_work;
 	struct delayed_work recovery_work;	/* after an error on the bus */
-	struct work_struct scan_work;
 	struct work_struct event_work;	/* async event: get the log, then ask again */
 	u32 event;			/* result of the last async event */
 
@@ -137,20 +171,13 @@ struct nvmep_ctrl {
 	unsigned int cpu_queues;	/* const while bound */
 	unsigned int vectors;		/* const while bound: granted interrupt vectors */
 	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
-	mempool_t *range_pool;		/* const while bound: pages of DSM ranges */
 
 	struct blk_mq_tag_set admin_tags;
 	struct request_queue *admin_requests;	/* const, referenced */
 	struct blk_mq_tag_set io_tags;
 	atomic_t aborts;		/* Abort commands that may still be sent */
 
-	struct mutex namespaces_lock;	/* changes of the list, quiesced */
-	struct list_head namespaces;	/* changes under scan_lock and namespaces_lock */
-	unsigned int namespace_count;	/* ditto */
-	bool quiesced;			/* guarded by namespaces_lock: no I/O is dispatched */
-	struct mutex effects_lock;	/* see nvmep_user_execute() */
-	struct mutex scan_lock;		/* a scan, or a command that must be alone */
-	u64 scans;			/* guarded by scan_lock */
+	unsigned int namespace_count;	/* the CPU's floor counts, anybody reads */
 	struct nvme_effects_log *effects;	/* const, NULL where not offered */
 
 	struct device device;		/* the class device nvmepX */
@@ -160,7 +187,8 @@ struct nvmep_ctrl {
 
 /* The life of the object. */
 struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
-				    const struct nvmep_ctrl_peer_ops *peer_ops);
+				    const struct nvmep_cpu_ops *cpu_ops,
+				    const struct nvmep_peer_ops *peer_ops);
 struct nvmep_ctrl *nvmep_ctrl_get(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_put(struct nvmep_ctrl *ctrl);
 
@@ -169,36 +197,8 @@ enum nvmep_ctrl_state nvmep_ctrl_state(const struct nvmep_ctrl *ctrl);
 const char *nvmep_ctrl_state_name(enum nvmep_ctrl_state state);
 bool nvmep_ctrl_set_state(struct nvmep_ctrl *ctrl, enum nvmep_ctrl_state state);
 bool nvmep_ctrl_begin_reset(struct nvmep_ctrl *ctrl);
+int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl);
 u32 nvmep_ctrl_generation(const struct nvmep_ctrl *ctrl);
 unsigned int nvmep_ctrl_namespaces(struct nvmep_ctrl *ctrl);
-bool nvmep_ctrl_gone(const struct nvmep_ctrl *ctrl);
-
-/* ctrl.c: registers; enable_lock is held. */
-int nvmep_ctrl_map(struct nvmep_ctrl *ctrl);
-void nvmep_ctrl_unmap(struct nvmep_ctrl *ctrl);
-int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl);
-void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown);
-
-/* reset.c: the order in which a controller starts, stops and starts again. */
-int nvmep_ctrl_start(struct nvmep_ctrl *ctrl);
-int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl);
-void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl);
-void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret);
-void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl);
-void nvmep_ctrl_stop(struct nvmep_ctrl *ctrl, bool shutdown);
-void nvmep_ctrl_fence(struct nvmep_ctrl *ctrl, u32 generation);
-void nvmep_ctrl_tell_stopped(struct nvmep_ctrl *ctrl);
-int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl);
-int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl);
-void nvmep_ctrl_reset_work(struct work_struct *work);
-void nvmep_ctrl_recovery_work(struct work_struct *work);
-
-/* sysfs.c */
-extern const struct attribute_group *nvmep_ctrl_groups[];
-
-extern struct workqueue_struct *nvmep_wq;
-extern struct workqueue_struct *nvmep_reset_wq;
-extern unsigned int nvmep_io_timeout;
-extern unsigned int nvmep_admin_timeout;
 
 #endif /* _NVMEP_CTRL_H */

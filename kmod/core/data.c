@@ -13,6 +13,7 @@
 
 #include "compat.h"
 #include "ctrl.h"
+#include "data.h"
 #include "request.h"
 
 /**

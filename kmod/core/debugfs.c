@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * debugfs: what the controller and its queues did, so that a test can prove who
- * did the work.  The peer rooms add files of their own to each directory.
+ * did the work.  The peers' floor adds files of its own to each directory.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -9,7 +9,7 @@
 #include "compat.h"
 #include "ctrl.h"
 #include "debugfs.h"
-#include "peer/peer.h"
+#include "qids.h"
 #include "queue.h"
 
 static struct dentry *nvmep_debugfs_root;
@@ -93,7 +93,6 @@ void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
 	debugfs_create_file("queues", 0400, ctrl->debugfs, ctrl, &queues_fops);
 	debugfs_create_file("controller", 0400, ctrl->debugfs, ctrl,
 			    &objects_fops);
-	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
 }
 
 /**
@@ -108,11 +107,13 @@ void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
 
 /**
  * nvmep_debugfs_init() - make the module's directory
+ *
+ * Return: the directory.
  */
-void nvmep_debugfs_init(void)
+struct dentry *nvmep_debugfs_init(void)
 {
 	nvmep_debugfs_root = debugfs_create_dir("nvme-peer", NULL);
-	nvmep_peer_debugfs_module(nvmep_debugfs_root);
+	return nvmep_debugfs_root;
 }
 
 /**

@@ -1,180 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs: the pool of queue identifiers that the CPU and the peers share,
- * the doorbells, and the rings of the CPU's own queues.
+ * Queues of the CPU: rings, doorbells, interrupts.
  *
  * A ring of n entries holds n - 1 commands; the CPU's tag sets are sized so
  * that a submission ring never overflows.  Whoever stops a queue first makes
  * sure that nobody is about to submit to it (see nvmep_ctrl_stop()).
  */
-#include <linux/bitmap.h>
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
 #include <linux/slab.h>
 
-#include "admin.h"
-#include "compat.h"
 #include "ctrl.h"
 #include "queue.h"
-#include "request.h"
 #include "trace.h"
-
-/* --- queue identifiers --------------------------------------------------- */
-
-/**
- * nvmep_qids_init() - make an empty pool
- * @ctrl: controller
- * @capacity: identifiers that its doorbell registers have room for, with 0
- *
- * Nothing can be allocated until nvmep_qids_grant().
- *
- * Return: 0 or -ENOMEM.
- */
-int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	spin_lock_init(&qids->lock);
-	qids->capacity = capacity;
-	qids->used = bitmap_zalloc(capacity, GFP_KERNEL);
-	qids->peer = bitmap_zalloc(capacity, GFP_KERNEL);
-	qids->doorbells = kvcalloc(capacity, sizeof(*qids->doorbells),
-				   GFP_KERNEL);
-	if (!qids->used || !qids->peer || !qids->doorbells) {
-		nvmep_qids_exit(ctrl);
-		return -ENOMEM;
-	}
-	__set_bit(0, qids->used);
-	return 0;
-}
-
-/**
- * nvmep_qids_exit() - free the pool
- * @ctrl: controller, whose last reference goes
- */
-void nvmep_qids_exit(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	bitmap_free(qids->used);
-	bitmap_free(qids->peer);
-	kvfree(qids->doorbells);
-	qids->used = NULL;
-	qids->peer = NULL;
-	qids->doorbells = NULL;
-}
-
-/**
- * nvmep_qids_grant() - the controller said how many queues it has
- * @ctrl: controller
- * @granted: queue pairs, without the admin queue
- * @peer_max: most that peers may have
- *
- * Identifiers that are in use stay so, whatever the controller says now.
- */
-void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
-		      unsigned int peer_max)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	spin_lock(&qids->lock);
-	qids->total = min(granted, qids->capacity - 1);
-	qids->peer_max = min(peer_max, qids->total);
-	spin_unlock(&qids->lock);
-}
-
-/**
- * nvmep_qid_alloc() - take the lowest free queue identifier
- * @ctrl: controller
- * @owner: who wants it
- *
- * Return: the identifier, or -ENOSPC if none is free or the peers' share is
- * used up.
- */
-int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-	unsigned long qid;
-	int ret = -ENOSPC;
-
-	spin_lock(&qids->lock);
-	if (owner == NVMEP_QID_PEER && qids->peer_count >= qids->peer_max)
-		goto out;
-	qid = find_first_zero_bit(qids->used, qids->total + 1);
-	if (qid > qids->total)
-		goto out;
-	__set_bit(qid, qids->used);
-	if (owner == NVMEP_QID_PEER) {
-		__set_bit(qid, qids->peer);
-		qids->peer_count++;
-	} else {
-		qids->cpu++;
-	}
-	qids->doorbells[qid] = (struct nvmep_doorbell_count){ };
-	ret = qid;
-out:
-	spin_unlock(&qids->lock);
-	return ret;
-}
-
-/**
- * nvmep_qid_free() - give a queue identifier back
- * @ctrl: controller
- * @qid: from nvmep_qid_alloc(); no queue of that name is left on the controller
- */
-void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	spin_lock(&qids->lock);
-	if (!WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used))) {
-		if (__test_and_clear_bit(qid, qids->peer))
-			qids->peer_count--;
-		else
-			qids->cpu--;
-	}
-	spin_unlock(&qids->lock);
-}
-
-/**
- * nvmep_qid_usage() - how the pool stands
- * @ctrl: controller
- * @usage: filled
- */
-void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-	unsigned int free, share;
-
-	spin_lock(&qids->lock);
-	free = qids->total + 1 -
-	       min_t(unsigned int, qids->total + 1,
-		     bitmap_weight(qids->used, qids->total + 1));
-	share = qids->peer_max - min(qids->peer_max, qids->peer_count);
-	usage->total = qids->total;
-	usage->cpu = qids->cpu;
-	usage->peer_max = qids->peer_max;
-	usage->peer_free = min(free, share);
-	spin_unlock(&qids->lock);
-}
-
-/**
- * nvmep_qid_next_peer() - walk the identifiers that peers have
- * @ctrl: controller
- * @qid: 0 to start, else the last one returned
- *
- * Return: the next one, 0 if there is none.
- */
-u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-	unsigned long next;
-
-	spin_lock(&qids->lock);
-	next = find_next_bit(qids->peer, qids->capacity, qid + 1);
-	spin_unlock(&qids->lock);
-	return next < qids->capacity ? next : 0;
-}
 
 /* --- doorbells ----------------------------------------------------------- */
 
@@ -285,35 +123,10 @@ static bool nvmep_queue_pending(struct nvmep_queue *queue)
 	return (status & 1) == queue->cq_phase;
 }
 
-static void nvmep_queue_handle(struct nvmep_queue *queue,
-			       const struct nvme_cqe *cqe)
-{
-	u16 cid = le16_to_cpu(READ_ONCE(cqe->cid));
-	u16 status = le16_to_cpu(cqe->status) >> 1;
-	u64 result = le64_to_cpu(cqe->result);
-	struct request *rq;
-
-	trace_nvmep_complete(queue->ctrl->instance, queue->qid, cqe);
-	if (!queue->qid && cid == NVMEP_EVENT_CID) {
-		nvmep_event_received(queue->ctrl, status, result);
-		return;
-	}
-	rq = nvmep_request_find(queue->tag_set->tags[queue->tag_index], cid);
-	if (!rq) {
-		dev_warn_ratelimited(queue->ctrl->dev,
-				     "queue %u completed command %#x, which is not under way\n",
-				     queue->qid, cid);
-		return;
-	}
-	/* io-timeout-fail: pretend that the controller never answered. */
-	if (unlikely(blk_should_fake_timeout(rq->q)))
-		return;
-	nvmep_request_finish(rq, status, result);
-}
-
 /* Consumes what has arrived and returns how many entries that was. */
 static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
 {
+	const struct nvme_cqe *cqe;
 	unsigned int found = 0;
 
 	lockdep_assert_held(&queue->cq_lock);
@@ -321,7 +134,9 @@ static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
 	while (nvmep_queue_pending(queue)) {
 		/* The rest of the entry may be read only after its phase tag. */
 		dma_rmb();
-		nvmep_queue_handle(queue, &queue->cq[queue->cq_head]);
+		cqe = &queue->cq[queue->cq_head];
+		trace_nvmep_complete(queue->ctrl->instance, queue->qid, cqe);
+		queue->complete(queue, cqe);
 		if (++queue->cq_head == queue->entries) {
 			queue->cq_head = 0;
 			queue->cq_phase ^= 1;
@@ -372,13 +187,14 @@ static irqreturn_t nvmep_queue_interrupt(int irq, void *data)
  * @ctrl: controller
  * @qid: queue identifier
  * @entries: of either ring
+ * @complete: takes each completion entry, in interrupt context
  * @tag_set: where the tags of its commands will be
  * @tag_index: which of them
  *
  * Return: the queue, disabled, or NULL.
  */
 struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
-				      u16 entries,
+				      u16 entries, nvmep_complete_fn *complete,
 				      struct blk_mq_tag_set *tag_set,
 				      unsigned int tag_index)
 {
@@ -387,6 +203,7 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
 	if (!queue)
 		return NULL;
 	queue->ctrl = ctrl;
+	queue->complete = complete;
 	queue->tag_set = tag_set;
 	queue->tag_index = tag_index;
 	queue->qid = qid;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * An SQ/CQ pair on the controller, the CPU's and the peers' alike: its queue
- * identifier, its creation and deletion, its doorbells.
+ * A queue of the CPU's, admin or I/O: its rings, its doorbells, its interrupt.
  */
 #ifndef _NVMEP_QUEUE_H
 #define _NVMEP_QUEUE_H
@@ -14,87 +13,11 @@
 
 struct nvmep_ctrl;
 
-/**
- * enum nvmep_qid_owner - who a queue identifier is taken for
- * @NVMEP_QID_CPU: the kernel's own queues
- * @NVMEP_QID_PEER: a peer queue pair; counts against the peers' share
- */
-enum nvmep_qid_owner {
-	NVMEP_QID_CPU,
-	NVMEP_QID_PEER,
-};
+struct nvmep_queue;
 
-/**
- * struct nvmep_qid_usage - how the pool of queue identifiers stands
- * @total: granted by the controller
- * @cpu: taken by the kernel
- * @peer_max: most that peers may have
- * @peer_free: of those, free now
- */
-struct nvmep_qid_usage {
-	unsigned int total;
-	unsigned int cpu;
-	unsigned int peer_max;
-	unsigned int peer_free;
-};
-
-/**
- * struct nvmep_doorbell_count - writes of the CPU to a queue pair's doorbells
- * @sq: to the tail doorbell; changes under the lock of the submitting queue
- * @cq: to the head doorbell; likewise
- */
-struct nvmep_doorbell_count {
-	u64 sq;
-	u64 cq;
-};
-
-/**
- * struct nvmep_qids - the pool of queue identifiers of one controller
- * @lock: guards all of this but @doorbells
- * @used: bit n: identifier n is taken; bit 0, the admin queue, always is
- * @peer: bit n: it is taken for a peer
- * @doorbells: one for every identifier, see struct nvmep_doorbell_count
- * @total: identifiers 1 to @total may be given out
- * @capacity: const: bits in @used and @peer; @total never exceeds it
- * @cpu: identifiers that the kernel has
- * @peer_count: identifiers that peers have
- * @peer_max: most that they may have
- */
-struct nvmep_qids {
-	spinlock_t lock;	/* see above */
-	unsigned long *used;
-	unsigned long *peer;
-	struct nvmep_doorbell_count *doorbells;
-	unsigned int total;
-	unsigned int capacity;
-	unsigned int cpu;
-	unsigned int peer_count;
-	unsigned int peer_max;
-};
-
-/**
- * struct nvmep_queue_pair_params - Create I/O Completion and Submission Queue
- * @qid: from nvmep_qid_alloc(); the SQ and its CQ share it
- * @sq_entries: 2 to ctrl->max_entries
- * @cq_entries: likewise
- * @sq_dma: address of the submission ring, or of its PRP list if !@contiguous
- * @cq_dma: likewise for the completion ring
- * @sq_contiguous: PC bit of the submission queue
- * @cq_contiguous: PC bit of the completion queue
- * @vector: interrupt vector, -1 for none (IEN = 0)
- * @priority: QPRIO
- */
-struct nvmep_queue_pair_params {
-	u16 qid;
-	u32 sq_entries;
-	u32 cq_entries;
-	dma_addr_t sq_dma;
-	dma_addr_t cq_dma;
-	bool sq_contiguous;
-	bool cq_contiguous;
-	int vector;
-	u8 priority;
-};
+/* What becomes of an entry is for whoever made the queue to say. */
+typedef void nvmep_complete_fn(struct nvmep_queue *queue,
+			       const struct nvme_cqe *cqe);
 
 /* nvmep_queue.flags */
 #define NVMEP_QUEUE_ENABLED	0	/* the controller serves it */
@@ -102,7 +25,8 @@ struct nvmep_queue_pair_params {
 /**
  * struct nvmep_queue - a queue pair that the CPU uses: admin (qid 0) or I/O
  * @ctrl: const
- * @tag_set: const: where the tags of its commands are
+ * @complete: const: takes an entry that has arrived; @cq_lock is held
+ * @tag_set: const: where the tags of its commands are, for @complete
  * @tag_index: const: which of its tags
  * @qid: const
  * @entries: const: of either ring
@@ -125,6 +49,7 @@ struct nvmep_queue_pair_params {
  */
 struct nvmep_queue {
 	struct nvmep_ctrl *ctrl;
+	nvmep_complete_fn *complete;
 	struct blk_mq_tag_set *tag_set;
 	unsigned int tag_index;
 	u16 qid;
@@ -151,34 +76,13 @@ struct nvmep_queue {
 	char name[24];
 };
 
-/* The pool of queue identifiers. */
-int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity);
-void nvmep_qids_exit(struct nvmep_ctrl *ctrl);
-void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
-		      unsigned int peer_max);
-int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner);
-void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid);
-void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
-u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid);
-
-/* Any queue pair, by admin command. */
-int nvmep_queue_pair_create(struct nvmep_ctrl *ctrl,
-			    const struct nvmep_queue_pair_params *params,
-			    u32 *generation);
-int nvmep_queue_pair_create_in(struct nvmep_ctrl *ctrl,
-			       const struct nvmep_queue_pair_params *params,
-			       u32 generation);
-int nvmep_queue_pair_delete(struct nvmep_ctrl *ctrl, u16 qid, u32 generation);
-
-/* Byte offset in BAR0 of a tail (or, with @cq, head) doorbell; base spec 3.1.4. */
+/* Doorbells, of peers' queue pairs too. */
 resource_size_t nvmep_doorbell_offset(const struct nvmep_ctrl *ctrl, u16 qid,
 				      bool cq);
-/* Writes of the CPU to both doorbells of @qid since it was allocated. */
 u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid);
 
-/* Queue pairs of the CPU. */
 struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
-				      u16 entries,
+				      u16 entries, nvmep_complete_fn *complete,
 				      struct blk_mq_tag_set *tag_set,
 				      unsigned int tag_index);
 void nvmep_queue_free(struct nvmep_queue *queue);

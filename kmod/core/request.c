@@ -5,9 +5,9 @@
  */
 #include <linux/blk-mq.h>
 
-#include "cpu/block.h"
 #include "compat.h"
 #include "ctrl.h"
+#include "data.h"
 #include "queue.h"
 #include "request.h"
 #include "trace.h"
@@ -53,22 +53,6 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 }
 
 /**
- * nvmep_request_find() - the request that a completion entry names
- * @tags: of the queue
- * @cid: command identifier of the entry
- *
- * Return: the request, or NULL if no such command is under way.
- */
-struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
-{
-	struct request *rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
-
-	if (!rq || !blk_mq_request_started(rq) || nvmep_request_cid(rq) != cid)
-		return NULL;
-	return rq;
-}
-
-/**
  * nvmep_request_issue() - hand a built command to the controller
  * @queue: hardware queue
  * @rq: request with a complete command but for CID and data pointers
@@ -94,13 +78,8 @@ blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
 	return BLK_STS_OK;
 }
 
-/**
- * nvmep_request_finish() - the outcome of a command is known
- * @rq: request, started and not yet completed
- * @status: NVMe status
- * @result: dwords 0 and 1 of the completion entry
- */
-void nvmep_request_finish(struct request *rq, u16 status, u64 result)
+/* The outcome is known of a request that was started and is not completed. */
+static void nvmep_request_finish(struct request *rq, u16 status, u64 result)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 
@@ -109,6 +88,40 @@ void nvmep_request_finish(struct request *rq, u16 status, u64 result)
 	/* From here on the same entry, seen again, names nothing. */
 	req->uses = (req->uses + 1) & (0xffff >> NVMEP_CID_TAG_BITS);
 	blk_mq_complete_request(rq);
+}
+
+/* The request that a completion entry names, NULL if it is not under way. */
+static struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
+{
+	struct request *rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
+
+	if (!rq || !blk_mq_request_started(rq) || nvmep_request_cid(rq) != cid)
+		return NULL;
+	return rq;
+}
+
+/**
+ * nvmep_request_entry() - a completion entry ends the request that it names
+ * @queue: where it arrived; nvmep_queue.complete of queues with requests
+ * @cqe: the entry
+ */
+void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe)
+{
+	struct blk_mq_tags *tags = queue->tag_set->tags[queue->tag_index];
+	u16 cid = le16_to_cpu(READ_ONCE(cqe->cid));
+	struct request *rq = nvmep_request_find(tags, cid);
+
+	if (!rq) {
+		dev_warn_ratelimited(queue->ctrl->dev,
+				     "queue %u completed command %#x, which is not under way\n",
+				     queue->qid, cid);
+		return;
+	}
+	/* io-timeout-fail: pretend that the controller never answered. */
+	if (unlikely(blk_should_fake_timeout(rq->q)))
+		return;
+	nvmep_request_finish(rq, le16_to_cpu(cqe->status) >> 1,
+			     le64_to_cpu(cqe->result));
 }
 
 static blk_status_t nvmep_blk_status(u16 status)
@@ -154,16 +167,13 @@ static bool nvmep_request_retryable(struct request *rq)
 }
 
 /**
- * nvmep_request_complete() - blk-mq's complete callback
- * @rq: request that the controller is done with
+ * nvmep_request_end() - try a command again, or end it
+ * @rq: request that the controller is done with, its data unmapped
  */
-void nvmep_request_complete(struct request *rq)
+void nvmep_request_end(struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);
-	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
 
-	nvmep_data_unmap(queue->ctrl, rq);
-	nvmep_command_cleanup(queue->ctrl, rq);
 	if (nvmep_request_retryable(rq)) {
 		req->retries++;
 		blk_mq_requeue_request(rq, false);

@@ -8,11 +8,13 @@
  */
 #include <linux/blk-mq.h>
 
-#include "admin.h"
 #include "compat.h"
 #include "ctrl.h"
+#include "params.h"
 #include "queue.h"
 #include "request.h"
+#include "stop.h"
+#include "timeout.h"
 
 static bool nvmep_ctrl_failed(struct nvmep_ctrl *ctrl)
 {
@@ -38,6 +40,47 @@ static enum blk_eh_timer_return nvmep_timeout_reset(struct nvmep_ctrl *ctrl)
 {
 	nvmep_ctrl_fence(ctrl, nvmep_ctrl_generation(ctrl));
 	return BLK_EH_DONE;
+}
+
+static enum rq_end_io_ret nvmep_abort_done(NVMEP_END_IO_PARAMS)
+{
+	struct nvmep_ctrl *ctrl = rq->end_io_data;
+
+	dev_warn(ctrl->dev, "abort status %#x, result %#llx\n",
+		 nvmep_request(rq)->status, nvmep_request(rq)->result);
+	atomic_inc(&ctrl->aborts);
+	blk_mq_free_request(rq);
+	return RQ_END_IO_NONE;
+}
+
+/*
+ * Asks the controller to give up a command, and does not wait.  Nothing happens
+ * where its limit of Abort commands is reached.
+ */
+static void nvmep_abort(struct request *victim)
+{
+	struct nvmep_queue *queue = victim->mq_hctx->driver_data;
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+	u32 cid = le16_to_cpu(nvmep_request(victim)->sqe.cid);
+	struct nvme_sqe sqe = {
+		.opcode = NVME_ADMIN_ABORT,
+		.cdw10 = cpu_to_le32(cid << 16 | queue->qid),
+	};
+	struct request *rq;
+
+	if (atomic_dec_return(&ctrl->aborts) < 0)
+		goto err;
+	rq = nvmep_request_alloc(ctrl->admin_requests, &sqe,
+				 BLK_MQ_REQ_NOWAIT);
+	if (IS_ERR(rq))
+		goto err;
+	rq->timeout = nvmep_admin_timeout * HZ;
+	rq->end_io = nvmep_abort_done;
+	rq->end_io_data = ctrl;
+	blk_execute_rq_nowait(rq, false);
+	return;
+err:
+	atomic_inc(&ctrl->aborts);
 }
 
 static enum blk_eh_timer_return nvmep_timeout_live(struct nvmep_queue *queue,

@@ -8,9 +8,13 @@
 #include "block.h"
 #include "compat.h"
 #include "core/ctrl.h"
-#include "namespace.h"
+#include "core/data.h"
 #include "core/queue.h"
 #include "core/request.h"
+#include "core/timeout.h"
+#include "cpu.h"
+#include "namespace.h"
+#include "params.h"
 
 /* --- commands ------------------------------------------------------------ */
 
@@ -117,13 +121,13 @@ static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
 	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
 	struct page *page;
 
-	page = mempool_alloc(ns->ctrl->range_pool, GFP_ATOMIC);
+	page = mempool_alloc(ns->ctrl->cpu->range_pool, GFP_ATOMIC);
 	if (!page)
 		return BLK_STS_RESOURCE;
 	if (WARN_ON_ONCE(segments > NVME_DSM_MAX_RANGES ||
 			 nvmep_fill_ranges(page_address(page), ns, rq,
 					   segments) != segments)) {
-		mempool_free(page, ns->ctrl->range_pool);
+		mempool_free(page, ns->ctrl->cpu->range_pool);
 		return BLK_STS_IOERR;
 	}
 	sqe->opcode = NVME_CMD_DATASET_MANAGEMENT;
@@ -136,16 +140,12 @@ static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
 	return BLK_STS_OK;
 }
 
-/**
- * nvmep_command_cleanup() - free what building a command allocated
- * @ctrl: controller
- * @rq: request that the controller is done with
- */
-void nvmep_command_cleanup(struct nvmep_ctrl *ctrl, struct request *rq)
+/* Frees what building a command allocated. */
+static void nvmep_command_cleanup(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	if (!(rq->rq_flags & RQF_SPECIAL_PAYLOAD))
 		return;
-	mempool_free(rq->special_vec.bv_page, ctrl->range_pool);
+	mempool_free(rq->special_vec.bv_page, ctrl->cpu->range_pool);
 	rq->rq_flags &= ~RQF_SPECIAL_PAYLOAD;
 }
 
@@ -239,6 +239,15 @@ static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return status;
 }
 
+static void nvmep_complete_rq(struct request *rq)
+{
+	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+
+	nvmep_data_unmap(queue->ctrl, rq);
+	nvmep_command_cleanup(queue->ctrl, rq);
+	nvmep_request_end(rq);
+}
+
 static void nvmep_commit_rqs(struct blk_mq_hw_ctx *hctx)
 {
 	nvmep_queue_ring(hctx->driver_data);
@@ -268,7 +277,7 @@ static void nvmep_map_queues(struct blk_mq_tag_set *tags)
 static const struct blk_mq_ops nvmep_mq_ops = {
 	.queue_rq = nvmep_queue_rq,
 	.commit_rqs = nvmep_commit_rqs,
-	.complete = nvmep_request_complete,
+	.complete = nvmep_complete_rq,
 	.init_hctx = nvmep_init_hctx,
 	.map_queues = nvmep_map_queues,
 	.timeout = nvmep_timeout,
@@ -285,8 +294,8 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	struct blk_mq_tag_set *tags = &ctrl->io_tags;
 	int ret;
 
-	ctrl->range_pool = mempool_create_page_pool(1, 0);
-	if (!ctrl->range_pool)
+	ctrl->cpu->range_pool = mempool_create_page_pool(1, 0);
+	if (!ctrl->cpu->range_pool)
 		return -ENOMEM;
 	tags->ops = &nvmep_mq_ops;
 	tags->nr_hw_queues = ctrl->cpu_queues;
@@ -299,7 +308,7 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	tags->driver_data = ctrl;
 	ret = blk_mq_alloc_tag_set(tags);
 	if (ret)
-		mempool_destroy(ctrl->range_pool);
+		mempool_destroy(ctrl->cpu->range_pool);
 	return ret;
 }
 
@@ -310,5 +319,5 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 void nvmep_block_exit(struct nvmep_ctrl *ctrl)
 {
 	blk_mq_free_tag_set(&ctrl->io_tags);
-	mempool_destroy(ctrl->range_pool);
+	mempool_destroy(ctrl->cpu->range_pool);
 }

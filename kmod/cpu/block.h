@@ -7,11 +7,8 @@
 #define _NVMEP_BLOCK_H
 
 struct nvmep_ctrl;
-struct request;
 
 int nvmep_block_init(struct nvmep_ctrl *ctrl);
 void nvmep_block_exit(struct nvmep_ctrl *ctrl);
-
-void nvmep_command_cleanup(struct nvmep_ctrl *ctrl, struct request *rq);
 
 #endif /* _NVMEP_BLOCK_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Namespaces: found by scanning, each with a block device /dev/nvmepXnY and a
+ * A namespace, with a block device /dev/nvmepXnY and a
  * generic character device /dev/ngpXnY.
  */
 #ifndef _NVMEP_NAMESPACE_H
@@ -12,6 +12,7 @@
 #include <linux/list.h>
 #include <linux/uuid.h>
 
+struct nvme_id_ns;
 struct nvmep_ctrl;
 
 /**
@@ -46,7 +47,7 @@ enum nvmep_ns_format {
  * @nsid: const: namespace identifier, also the Y of its nodes
  * @disk: const: the block device; its last reference frees this structure
  * @queue: const: @disk's
- * @entry: in ctrl->namespaces
+ * @entry: in cpu->namespaces
  * @scan: number of the scan that saw it last; scan work only
  * @format: changes while @queue is frozen
  * @block_shift: log2 of bytes in a block; likewise
@@ -86,19 +87,24 @@ struct nvmep_ns {
 	bool has_node;
 };
 
-void nvmep_scan(struct nvmep_ctrl *ctrl);
-void nvmep_scan_work(struct work_struct *work);
-void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl);
+/**
+ * struct nvmep_ns_ops - what a namespace needs of those who give it to users
+ * @fops: of its disk; their free_disk is nvmep_ns_free_disk()
+ * @add_node: its disk was added: make its character device.  Returns 0 or a
+ *	negative error code
+ * @remove_node: take the character device away, if there is one
+ */
+struct nvmep_ns_ops {
+	const struct block_device_operations *fops;
+	int (*add_node)(struct nvmep_ns *ns);
+	void (*remove_node)(struct nvmep_ns *ns);
+};
 
-/* For ctrl.c and reset.c. */
-void nvmep_namespaces_quiesce(struct nvmep_ctrl *ctrl);
-void nvmep_namespaces_unquiesce(struct nvmep_ctrl *ctrl);
-void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl);
-void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl);
-
-/* For commands that want to be alone; see effects.c. */
-void nvmep_namespaces_freeze(struct nvmep_ctrl *ctrl);
-void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl);
-void nvmep_namespaces_unfreeze(struct nvmep_ctrl *ctrl);
+void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+		  struct nvme_id_ns *id);
+int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id);
+void nvmep_ns_remove(struct nvmep_ns *ns);
+void nvmep_ns_free_disk(struct gendisk *disk);
+struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid);
 
 #endif /* _NVMEP_NAMESPACE_H */

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Character devices.
+ * Nodes: the character devices of controllers and namespaces, and what can be asked
+ * of a namespace's block device.
  *
  * An open file keeps the object behind its node alive, not the device: after
  * the driver was unbound, every operation finds the request queue dying or the
  * state changed and says so.
  */
+#include <linux/blkdev.h>
 #include <linux/cdev.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
 #include <linux/nvme_peer.h>
 
+#include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
+#include "ctrl_sysfs.h"
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"
-#include "peer/peer.h"
+#include "uring.h"
 
 #define NVMEP_MINORS	BIT(MINORBITS)
 
@@ -37,7 +41,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 {
 	struct nvmep_ctrl *ctrl = container_of(inode->i_cdev,
 					       struct nvmep_ctrl, cdev);
-	struct nvmep_peer_file *peer;
+	void *peer;
 	int ret;
 
 	/* Probe makes the node before the last steps that cannot fail. */
@@ -47,7 +51,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 		return ret;
 	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
 		return -ENODEV;
-	peer = nvmep_peer_open(ctrl);
+	peer = ctrl->peer_ops->open(ctrl);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	file->private_data = peer;
@@ -56,7 +60,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 
 static int nvmep_ctrl_file_release(struct inode *inode, struct file *file)
 {
-	nvmep_peer_release(file->private_data);
+	nvmep_file_ctrl(file)->peer_ops->release(file->private_data);
 	return 0;
 }
 
@@ -70,8 +74,8 @@ static long nvmep_ctrl_ioctl(struct file *file, unsigned int cmd,
 
 	if (_IOC_TYPE(cmd) == NVME_PEER_TYPE &&
 	    _IOC_NR(cmd) >= NVME_PEER_CMD_BASE)
-		return nvmep_peer_ioctl(file->private_data, file, cmd,
-					(void __user *)arg);
+		return from.ctrl->peer_ops->ioctl(file->private_data, cmd,
+						  (void __user *)arg);
 	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);
 }
 
@@ -107,6 +111,7 @@ int nvmep_node_add_ctrl(struct nvmep_ctrl *ctrl)
 	int ret;
 
 	ctrl->device.class = nvmep_ctrl_class;
+	ctrl->device.groups = nvmep_ctrl_groups;
 	ctrl->device.devt = MKDEV(MAJOR(nvmep_ctrl_devt), ctrl->instance);
 	ret = dev_set_name(&ctrl->device, "nvmep%d", ctrl->instance);
 	if (ret)
@@ -181,13 +186,8 @@ static void nvmep_ns_device_release(struct device *device)
 	put_device(disk_to_dev(ns->disk));
 }
 
-/**
- * nvmep_node_add_ns() - make /dev/ngpXnY
- * @ns: namespace whose disk was added
- *
- * Return: 0 or a negative error code; nvmep_node_remove_ns() is harmless then.
- */
-int nvmep_node_add_ns(struct nvmep_ns *ns)
+/* Makes /dev/ngpXnY. */
+static int nvmep_node_add_ns(struct nvmep_ns *ns)
 {
 	int minor, ret;
 
@@ -212,11 +212,8 @@ int nvmep_node_add_ns(struct nvmep_ns *ns)
 	return ret;
 }
 
-/**
- * nvmep_node_remove_ns() - take /dev/ngpXnY away; open files stay
- * @ns: namespace, with the node or without
- */
-void nvmep_node_remove_ns(struct nvmep_ns *ns)
+/* Takes /dev/ngpXnY away, if there is one; open files stay. */
+static void nvmep_node_remove_ns(struct nvmep_ns *ns)
 {
 	if (!ns->has_node)
 		return;
@@ -224,6 +221,34 @@ void nvmep_node_remove_ns(struct nvmep_ns *ns)
 	cdev_device_del(&ns->cdev, &ns->device);
 	put_device(&ns->device);
 }
+
+/* --- the disk of a namespace --------------------------------------------- */
+
+static int nvmep_block_ioctl(struct block_device *bdev, nvmep_blk_mode_t mode,
+			     unsigned int cmd, unsigned long arg)
+{
+	struct nvmep_passthru from = {
+		.ns = bdev->bd_disk->private_data,
+		.write = mode & NVMEP_BLK_OPEN_WRITE,
+		.partition = bdev_is_partition(bdev),
+	};
+
+	from.ctrl = from.ns->ctrl;
+	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);
+}
+
+static const struct block_device_operations nvmep_block_ops = {
+	.owner = THIS_MODULE,
+	.ioctl = nvmep_block_ioctl,
+	.compat_ioctl = blkdev_compat_ptr_ioctl,
+	.free_disk = nvmep_ns_free_disk,
+};
+
+const struct nvmep_ns_ops nvmep_node_ns_ops = {
+	.fops = &nvmep_block_ops,
+	.add_node = nvmep_node_add_ns,
+	.remove_node = nvmep_node_remove_ns,
+};
 
 /* --- module -------------------------------------------------------------- */
 

@@ -8,87 +8,23 @@
 #include <linux/blk-mq.h>
 #include <linux/capability.h>
 #include <linux/nvme_ioctl.h>
-#include <linux/sizes.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
-#include "namespace.h"
-#include "passthru.h"
+#include "core/registers.h"
 #include "core/request.h"
-
-#define NVMEP_MAX_METADATA	SZ_1M
-
-/* --- metadata ------------------------------------------------------------ */
-
-static void nvmep_user_metadata_free(struct nvmep_user_metadata *metadata)
-{
-	kfree(metadata->buffer);
-	kfree(metadata);
-}
-
-/**
- * nvmep_user_metadata_add() - give a command its metadata
- * @rq: request of the command
- * @command: the command as user space sent it
- *
- * The metadata travels through a kernel copy: it has to be one range for the
- * controller, which user memory rarely is.
- *
- * Return: the copy; NULL if the command has no metadata; an error pointer.
- */
-struct nvmep_user_metadata *
-nvmep_user_metadata_add(struct request *rq,
-			const struct nvmep_user_command *command)
-{
-	struct nvmep_user_metadata *metadata;
-
-	if (!command->metadata || !command->metadata_length)
-		return NULL;
-	if (command->metadata_length > NVMEP_MAX_METADATA)
-		return ERR_PTR(-EINVAL);
-	metadata = kzalloc(sizeof(*metadata), GFP_KERNEL);
-	if (!metadata)
-		return ERR_PTR(-ENOMEM);
-	metadata->user = u64_to_user_ptr(command->metadata);
-	metadata->length = command->metadata_length;
-	metadata->buffer = kzalloc(metadata->length, GFP_KERNEL);
-	if (!metadata->buffer) {
-		kfree(metadata);
-		return ERR_PTR(-ENOMEM);
-	}
-	if (rq_data_dir(rq) == WRITE &&
-	    copy_from_user(metadata->buffer, metadata->user,
-			   metadata->length)) {
-		nvmep_user_metadata_free(metadata);
-		return ERR_PTR(-EFAULT);
-	}
-	nvmep_request(rq)->data.metadata = metadata->buffer;
-	nvmep_request(rq)->data.metadata_length = metadata->length;
-	return metadata;
-}
-
-/**
- * nvmep_user_metadata_finish() - free the copy, after handing it back
- * @metadata: from nvmep_user_metadata_add(), NULL for none
- * @to_user: hand it back: the command succeeded and read
- *
- * Return: 0 or -EFAULT.
- */
-int nvmep_user_metadata_finish(struct nvmep_user_metadata *metadata,
-			       bool to_user)
-{
-	int ret = 0;
-
-	if (!metadata)
-		return 0;
-	if (to_user && copy_to_user(metadata->user, metadata->buffer,
-				    metadata->length))
-		ret = -EFAULT;
-	nvmep_user_metadata_free(metadata);
-	return ret;
-}
+#include "core/reset.h"
+#include "cpu.h"
+#include "effects.h"
+#include "length.h"
+#include "metadata.h"
+#include "namespace.h"
+#include "params.h"
+#include "passthru.h"
+#include "permission.h"
+#include "scan.h"
 
 /* --- one command --------------------------------------------------------- */
 
@@ -232,10 +168,10 @@ int nvmep_user_execute(const struct nvmep_passthru *from,
 					command->admin);
 	if (!nvmep_effects_exclusive(effects) && !nvmep_effects_change(effects))
 		return nvmep_user_execute_one(from, command, effects, result);
-	if (mutex_lock_killable(&ctrl->effects_lock))
+	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
 		return -EINTR;
 	ret = nvmep_user_execute_one(from, command, effects, result);
-	mutex_unlock(&ctrl->effects_lock);
+	mutex_unlock(&ctrl->cpu->effects_lock);
 	return ret;
 }
 
@@ -358,18 +294,11 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 
 static int nvmep_ioctl_subsystem_reset(struct nvmep_ctrl *ctrl)
 {
-	int ret = -ENODEV;
+	int ret;
 
 	if (!NVME_CAP_NSSRS(ctrl->cap))
 		return -ENOTTY;
-	/* The lock keeps the registers mapped while it is enabled. */
-	mutex_lock(&ctrl->enable_lock);
-	if (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags)) {
-		writel(NVME_NSSR_RESET, ctrl->bar + NVME_REG_NSSR);
-		ret = 0;
-	}
-	mutex_unlock(&ctrl->enable_lock);
-	/* It stopped without asking; bring it back in order. */
+	ret = nvmep_ctrl_reset_subsystem(ctrl);
 	return ret ?: nvmep_ctrl_reset_sync(ctrl);
 }
 

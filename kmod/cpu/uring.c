@@ -10,11 +10,16 @@
 #include <linux/nvme_ioctl.h>
 #include <linux/uio.h>
 
+#include "command.h"
 #include "compat.h"
-#include "core/ctrl.h"
-#include "namespace.h"
-#include "passthru.h"
+#include "core/queue.h"
 #include "core/request.h"
+#include "effects.h"
+#include "metadata.h"
+#include "passthru.h"
+#include "permission.h"
+#include "scan.h"
+#include "uring.h"
 
 /**
  * struct nvmep_uring - what we keep in an io_uring command

@@ -48,6 +48,8 @@
 #include "export.h"
 #include "peer.h"
 #include "qp.h"
+#include "core/pair.h"
+#include "core/qids.h"
 #include "core/queue.h"
 #include "route.h"
 

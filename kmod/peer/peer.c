@@ -30,7 +30,7 @@
 #include "import.h"
 #include "peer.h"
 #include "qp.h"
-#include "core/queue.h"
+#include "core/qids.h"
 #include "route.h"
 
 /* Highest arbitration class, NVMe base specification, Create I/O SQ, QPRIO. */
@@ -500,16 +500,16 @@ static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 
 /**
  * nvmep_peer_ioctl() - a peer ioctl on the controller node
- * @file: from nvmep_peer_open()
- * @filp: the open file
+ * @context: from nvmep_peer_open()
  * @cmd: the ioctl
  * @arg: its structure
  *
  * Return: 0 or an error.
  */
-long nvmep_peer_ioctl(struct nvmep_peer_file *file, struct file *filp,
-		      unsigned int cmd, void __user *arg)
+long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
 {
+	struct nvmep_peer_file *file = context;
+
 	return nvmep_ioctl_dispatch(file->ctrl->peers, nvmep_peer_ioctls,
 				    ARRAY_SIZE(nvmep_peer_ioctls), cmd, arg,
 				    file);
@@ -521,7 +521,7 @@ long nvmep_peer_ioctl(struct nvmep_peer_file *file, struct file *filp,
  *
  * Return: the context for nvmep_peer_ioctl(), or an ERR_PTR.
  */
-struct nvmep_peer_file *nvmep_peer_open(struct nvmep_ctrl *ctrl)
+void *nvmep_peer_open(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peer_file *file;
 
@@ -579,7 +579,7 @@ void nvmep_peer_file_put(struct nvmep_peer_file *file)
  *
  * Its buffers stay until the queue pairs that may use them are closed, too.
  */
-void nvmep_peer_release(struct nvmep_peer_file *file)
+void nvmep_peer_release(void *file)
 {
 	nvmep_peer_file_put(file);
 }
@@ -629,7 +629,7 @@ static void nvmep_peers_restarted(struct nvmep_ctrl *ctrl)
 			 failed);
 }
 
-static void nvmep_peers_remove(struct nvmep_ctrl *ctrl, bool alive)
+static void nvmep_peers_remove(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 
@@ -653,7 +653,12 @@ static bool nvmep_peers_busy(struct nvmep_ctrl *ctrl)
 	return busy;
 }
 
-const struct nvmep_ctrl_peer_ops nvmep_peer_ctrl_ops = {
+const struct nvmep_peer_ops nvmep_peer_ops = {
+	.init = nvmep_peers_init,
+	.exit = nvmep_peers_exit,
+	.open = nvmep_peer_open,
+	.release = nvmep_peer_release,
+	.ioctl = nvmep_peer_ioctl,
 	.stopped = nvmep_qp_fail_all,
 	.restarted = nvmep_peers_restarted,
 	.remove = nvmep_peers_remove,

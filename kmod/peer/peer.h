@@ -16,7 +16,7 @@
 struct dentry;
 struct file;
 struct nvmep_ctrl;
-struct nvmep_ctrl_peer_ops;
+struct nvmep_peer_ops;
 struct p2pdma_provider;
 struct workqueue_struct;
 
@@ -84,15 +84,14 @@ struct nvmep_peer_file {
 	struct xarray bufs;
 };
 
-extern const struct nvmep_ctrl_peer_ops nvmep_peer_ctrl_ops;
+extern const struct nvmep_peer_ops nvmep_peer_ops;
 
 int nvmep_peers_init(struct nvmep_ctrl *ctrl);
 void nvmep_peers_exit(struct nvmep_ctrl *ctrl);
 
-struct nvmep_peer_file *nvmep_peer_open(struct nvmep_ctrl *ctrl);
-void nvmep_peer_release(struct nvmep_peer_file *file);
-long nvmep_peer_ioctl(struct nvmep_peer_file *file, struct file *filp,
-		      unsigned int cmd, void __user *arg);
+void *nvmep_peer_open(struct nvmep_ctrl *ctrl);
+void nvmep_peer_release(void *file);
+long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg);
 
 void nvmep_peer_file_get(struct nvmep_peer_file *file);
 void nvmep_peer_file_put(struct nvmep_peer_file *file);

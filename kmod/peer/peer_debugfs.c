@@ -17,6 +17,8 @@
 #include "core/ctrl.h"
 #include "peer.h"
 #include "qp.h"
+#include "core/pair.h"
+#include "core/qids.h"
 #include "core/queue.h"
 #include "route.h"
 

@@ -35,6 +35,8 @@
 #include "import.h"
 #include "peer.h"
 #include "qp.h"
+#include "core/pair.h"
+#include "core/qids.h"
 #include "core/queue.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64

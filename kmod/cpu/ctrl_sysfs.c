@@ -6,10 +6,10 @@
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
-#include "compat.h"
 #include "core/ctrl.h"
-#include "namespace.h"
-#include "core/queue.h"
+#include "core/reset.h"
+#include "ctrl_sysfs.h"
+#include "scan.h"
 
 /* Identify's strings are not terminated: their formats end them. */
 #define NVMEP_ATTR(name, format, value)					\

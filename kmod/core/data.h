@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Where the data of a command lies, as the controller sees it.
+ */
+#ifndef _NVMEP_DATA_H
+#define _NVMEP_DATA_H
+
+#include <linux/blk_types.h>
+#include <linux/scatterlist.h>
+#include <linux/sizes.h>
+
+struct nvmep_ctrl;
+struct request;
+
+/* Most bytes of one command: what PRP lists of this many pages describe. */
+#define NVMEP_MAX_TRANSFER		SZ_8M
+#define NVMEP_PRPS_PER_LIST		512
+#define NVMEP_MAX_LISTS			5
+#define NVMEP_INLINE_SEGMENTS		2
+
+/* What PRP entries can describe: pieces that meet at pages and start at dwords. */
+#define NVMEP_DATA_BOUNDARY		(SZ_4K - 1)
+#define NVMEP_DATA_ALIGNMENT		3
+
+/**
+ * struct nvmep_data - where the data of a command lies, as the controller sees
+ * @table: scatter list, chained behind @inline_segments
+ * @entries: of it that were mapped, 0 for none
+ * @lists: PRP lists, each chained to the next by its last entry
+ * @list_dma: address of the first
+ * @list_count: how many
+ * @metadata: kernel buffer of the metadata, of passthrough commands only
+ * @metadata_length: bytes, 0 for none
+ * @metadata_dma: address of @metadata while the command is under way
+ * @inline_segments: enough for most small commands
+ */
+struct nvmep_data {
+	struct sg_table table;
+	unsigned int entries;
+	__le64 *lists[NVMEP_MAX_LISTS];
+	dma_addr_t list_dma;
+	unsigned int list_count;
+	void *metadata;
+	unsigned int metadata_length;
+	dma_addr_t metadata_dma;
+	struct scatterlist inline_segments[NVMEP_INLINE_SEGMENTS];
+};
+
+u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl);
+blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq);
+void nvmep_data_unmap(struct nvmep_ctrl *ctrl, struct request *rq);
+
+#endif /* _NVMEP_DATA_H */

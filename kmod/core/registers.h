@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The controller's registers, NVMe base specification 3.1.4.
+ */
+#ifndef _NVMEP_REGISTERS_H
+#define _NVMEP_REGISTERS_H
+
+#include <linux/types.h>
+
+struct nvmep_ctrl;
+
+int nvmep_ctrl_map(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_unmap(struct nvmep_ctrl *ctrl);
+bool nvmep_ctrl_gone(const struct nvmep_ctrl *ctrl);
+
+int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_quench(struct nvmep_ctrl *ctrl, bool shutdown);
+int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl);
+
+#endif /* _NVMEP_REGISTERS_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Through a reset, into service, out of it.
+ */
+#ifndef _NVMEP_RESET_H
+#define _NVMEP_RESET_H
+
+struct nvmep_ctrl;
+
+void nvmep_reset_init(struct nvmep_ctrl *ctrl);
+int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl);
+int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret);
+
+#endif /* _NVMEP_RESET_H */

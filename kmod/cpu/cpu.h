@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the CPU's floor keeps for a controller.
+ *
+ * Lock order: effects_lock -> scan_lock -> (tell_lock, the peers' locks,
+ * enable_lock) -> namespaces_lock.
+ */
+#ifndef _NVMEP_CPU_H
+#define _NVMEP_CPU_H
+
+#include <linux/list.h>
+#include <linux/mempool.h>
+#include <linux/mutex.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+struct nvmep_cpu_ops;
+struct nvmep_ctrl;
+struct nvmep_ns_ops;
+
+/**
+ * struct nvmep_cpu - a controller as the CPU sees it
+ * @ctrl: const: whose it is; this lives as long
+ * @ns_ops: const: what makes nodes for namespaces
+ * @range_pool: const while bound: pages of ranges to deallocate
+ * @namespaces_lock: guards each single change of @namespaces, and @quiesced; held
+ *	for short times only
+ * @namespaces: changes under @scan_lock and @namespaces_lock
+ * @quiesced: @namespaces_lock: no I/O is dispatched
+ * @effects_lock: one command at a time that others' commands are sent for, see
+ *	nvmep_user_execute()
+ * @scan_lock: a scan, or a command that must be alone
+ * @scans: @scan_lock: how many there were
+ * @scan_work: looks for namespaces
+ */
+struct nvmep_cpu {
+	struct nvmep_ctrl *ctrl;
+	const struct nvmep_ns_ops *ns_ops;
+	mempool_t *range_pool;
+
+	struct mutex namespaces_lock;	/* @namespaces, @quiesced */
+	struct list_head namespaces;
+	bool quiesced;
+
+	struct mutex effects_lock;	/* see above */
+	struct mutex scan_lock;		/* @scans, and who comes and goes */
+	u64 scans;
+	struct work_struct scan_work;
+};
+
+extern const struct nvmep_cpu_ops nvmep_cpu_ops;
+
+#endif /* _NVMEP_CPU_H */

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The format of a namespace's blocks: what Identify Namespace says of it, and whether
+ * the block layer can use it.
+ */
+#include <linux/blkdev.h>
+
+#include "format.h"
+#include "namespace.h"
+#include "nvme.h"
+
+static const struct nvme_lba_format *nvmep_format(const struct nvme_id_ns *id)
+{
+	/* The upper two bits of the index came later. */
+	return &id->lbaf[(id->flbas & 0xf) | (id->flbas & 0x60) >> 1];
+}
+
+/**
+ * nvmep_format_usable() - can the block layer use a namespace of this format?
+ * @id: Identify Namespace
+ *
+ * Return: false for blocks that only passthrough can move.
+ */
+bool nvmep_format_usable(const struct nvme_id_ns *id)
+{
+	const struct nvme_lba_format *format = nvmep_format(id);
+
+	if (format->data_shift < SECTOR_SHIFT ||
+	    format->data_shift > PAGE_SHIFT)
+		return false;
+	if (!format->metadata_size)
+		return true;
+	/* PRACT hides exactly 8 bytes of protection information. */
+	return id->dps & NVME_NS_DPS_PI_MASK &&
+	       le16_to_cpu(format->metadata_size) == 8;
+}
+
+/**
+ * nvmep_format_block_size() - the unit of the block layer's requests
+ * @id: Identify Namespace
+ *
+ * Return: bytes; a sector's for a namespace that the block layer cannot use.
+ */
+unsigned int nvmep_format_block_size(const struct nvme_id_ns *id)
+{
+	return nvmep_format_usable(id) ? 1U << nvmep_format(id)->data_shift :
+					 SECTOR_SIZE;
+}
+
+/**
+ * nvmep_ns_set_format() - commands are built for these blocks from now on
+ * @ns: namespace whose queue is frozen, or that nobody uses yet
+ * @id: Identify Namespace
+ */
+void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id)
+{
+	const struct nvme_lba_format *format = nvmep_format(id);
+	u8 zeroes = NVME_NS_DLFEAT_DEALLOCATE | 1;
+
+	ns->format = nvmep_format_usable(id) ? NVMEP_NS_FORMAT_BLOCKS :
+					       NVMEP_NS_FORMAT_PASSTHROUGH;
+	ns->block_shift = format->data_shift;
+	ns->metadata_size = le16_to_cpu(format->metadata_size);
+	ns->extended = id->flbas & NVME_NS_FLBAS_EXTENDED;
+	ns->protection = ns->metadata_size == 8 ?
+			 id->dps & NVME_NS_DPS_PI_MASK : 0;
+	ns->zeroes_deallocate = (id->dlfeat & (NVME_NS_DLFEAT_DEALLOCATE | 7)) ==
+				zeroes;
+}
+
+/**
+ * nvmep_ns_sectors() - capacity as the block layer counts it
+ * @id: Identify Namespace
+ *
+ * Return: sectors, 0 for a namespace that the block layer cannot use.
+ */
+sector_t nvmep_ns_sectors(const struct nvme_id_ns *id)
+{
+	if (!nvmep_format_usable(id))
+		return 0;
+	return le64_to_cpu(id->nsze) <<
+	       (nvmep_format(id)->data_shift - SECTOR_SHIFT);
+}

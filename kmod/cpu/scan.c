@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Scanning: which namespaces the controller has, and what became of those that were
+ * known.
+ */
+#include <linux/slab.h>
+
+#include "core/admin.h"
+#include "core/ctrl.h"
+#include "cpu.h"
+#include "namespace.h"
+#include "scan.h"
+#include "workqueue.h"
+
+/* Is this an error that says nothing about the namespace, only about now? */
+static bool nvmep_status_transient(int ret)
+{
+	return ret > 0 && !(ret & NVME_STATUS_DNR) &&
+	       (ret & NVME_STATUS_MASK) != NVME_SC_INVALID_NAMESPACE;
+}
+
+/* Adds or updates one namespace.  Returns 0 or why the scan must end. */
+static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
+{
+	struct nvmep_ns *ns = nvmep_ns_find(ctrl, nsid);
+	struct nvme_id_ns *id;
+	int ret;
+
+	id = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
+	if (!id)
+		return -ENOMEM;
+	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);
+	if (ns && nvmep_status_transient(ret))
+		ns->scan = scan;
+	/* Gone since the list was made, or of a command set we do not speak. */
+	if (ret || !id->ncap)
+		goto out;
+	if (ns) {
+		ns->scan = scan;
+		if (nvmep_ns_update(ns, id))
+			dev_warn(ctrl->dev, "namespace %u keeps its old limits\n",
+				 nsid);
+	} else {
+		nvmep_ns_add(ctrl, nsid, scan, id);
+	}
+out:
+	kfree(id);
+	return min(ret, 0);
+}
+
+static int nvmep_scan_sequential(struct nvmep_ctrl *ctrl, u64 scan)
+{
+	u32 nsid, count = le32_to_cpu(ctrl->id->nn);
+	int ret = 0;
+
+	for (nsid = 1; nsid <= count && !ret; nsid++)
+		ret = nvmep_scan_one(ctrl, nsid, scan);
+	return ret;
+}
+
+/* Active Namespace ID list, base specification 5.1.13.2.2. */
+static int nvmep_scan_list(struct nvmep_ctrl *ctrl, __le32 *list, u64 scan)
+{
+	u32 last = 0;
+	int ret, i;
+
+	for (;;) {
+		ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE_LIST, last,
+				     list);
+		if (ret)
+			return ret;
+		for (i = 0; i < NVME_NAMESPACE_LIST_LENGTH; i++) {
+			u32 nsid = le32_to_cpu(list[i]);
+
+			if (!nsid)
+				return 0;
+			/* One that does not ascend need not end either. */
+			if (nsid <= last)
+				return -EPROTO;
+			last = nsid;
+			ret = nvmep_scan_one(ctrl, nsid, scan);
+			if (ret)
+				return ret;
+		}
+	}
+}
+
+static void nvmep_scan_sweep(struct nvmep_ctrl *ctrl, u64 scan)
+{
+	struct nvmep_ns *ns, *next;
+
+	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
+		if (ns->scan != scan)
+			nvmep_ns_remove(ns);
+}
+
+static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
+{
+	u64 scan = ++ctrl->cpu->scans;
+	int ret;
+
+	ret = nvmep_scan_list(ctrl, list, scan);
+	if (ret > 0)
+		ret = nvmep_scan_sequential(ctrl, scan);
+	/* What an interrupted scan did not see may still be there. */
+	if (!ret)
+		nvmep_scan_sweep(ctrl, scan);
+	return ret;
+}
+
+/**
+ * nvmep_scan_work() - the work behind nvmep_scan()
+ * @work: scan_work of the CPU's floor
+ */
+void nvmep_scan_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu, scan_work);
+	struct nvmep_ctrl *ctrl = cpu->ctrl;
+	__le32 *list;
+	int ret;
+
+	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
+		return;
+	list = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
+	if (!list)
+		return;
+	mutex_lock(&cpu->scan_lock);
+	ret = nvmep_scan_all(ctrl, list);
+	mutex_unlock(&cpu->scan_lock);
+	/* A stop in between ends in another scan or in removal. */
+	if (ret && ret != -EINTR)
+		dev_err(ctrl->dev, "scan for namespaces failed: %d\n", ret);
+	kfree(list);
+}
+
+/**
+ * nvmep_scan() - look for namespaces, do not wait
+ * @ctrl: controller; nothing happens unless it is LIVE
+ */
+void nvmep_scan(struct nvmep_ctrl *ctrl)
+{
+	unsigned long flags;
+
+	/* Under the lock, so that nothing is queued behind a removal. */
+	spin_lock_irqsave(&ctrl->state_lock, flags);
+	if (ctrl->state == NVMEP_CTRL_LIVE)
+		queue_work(nvmep_wq, &ctrl->cpu->scan_work);
+	spin_unlock_irqrestore(&ctrl->state_lock, flags);
+}
+
+/**
+ * nvmep_namespaces_remove() - take all namespaces away
+ * @ctrl: controller in a state that no scan starts in
+ *
+ * I/O that can still be done is done, if the controller runs.
+ */
+void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns, *next;
+
+	cancel_work_sync(&ctrl->cpu->scan_work);
+	mutex_lock(&ctrl->cpu->scan_lock);
+	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
+		nvmep_ns_remove(ns);
+	mutex_unlock(&ctrl->cpu->scan_lock);
+}

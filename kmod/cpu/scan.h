@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Looking for namespaces.
+ */
+#ifndef _NVMEP_SCAN_H
+#define _NVMEP_SCAN_H
+
+struct nvmep_ctrl;
+struct work_struct;
+
+void nvmep_scan(struct nvmep_ctrl *ctrl);
+void nvmep_scan_work(struct work_struct *work);
+void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl);
+
+#endif /* _NVMEP_SCAN_H */
