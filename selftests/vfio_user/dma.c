@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "vfio_user_internal.h"
+#include "server.h"
 
 /* Data of one message; the protocol's default limit is 1 MiB. */
 #define MESSAGE_DATA	(64U << 10)

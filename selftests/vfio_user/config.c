@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vfio_user_internal.h"
+#include "server.h"
 
 /* Offsets and bits: PCI Express base specification, chapter 7. */
 enum {

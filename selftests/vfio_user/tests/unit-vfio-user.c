@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vfio_user_internal.h"
+#include "server.h"
 
 #include "kselftest_harness.h"
 

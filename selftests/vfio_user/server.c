@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "vfio_user_internal.h"
+#include "server.h"
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "messages are not swapped");
 
