@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What went wrong, on one line. */
+/* What went wrong, on one line of the output. */
 #ifndef DEMO_COMPLAIN_H
 #define DEMO_COMPLAIN_H
 

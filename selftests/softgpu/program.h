@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the engine runs. */
+/* A program, as the engine runs it. */
 #ifndef SOFTGPU_PROGRAM_H
 #define SOFTGPU_PROGRAM_H
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A queue pair whose peer is the stand-in GPU: see gpupeer.h. */
+/*
+ * A queue pair whose peer is the stand-in GPU: memory, exports and imports, and
+ * the start of programs; see gpupeer.h.
+ */
 #include "gpupeer.h"
 
 #include <errno.h>

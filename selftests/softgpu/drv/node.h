@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* /dev/softgpuN. */
+/* /dev/softgpuN, the node that user programs open. */
 #ifndef _SOFTGPU_NODE_H
 #define _SOFTGPU_NODE_H
 
