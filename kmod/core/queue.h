@@ -82,7 +82,6 @@ struct nvmep_qids {
  * @sq_contiguous: PC bit of the submission queue
  * @cq_contiguous: PC bit of the completion queue
  * @vector: interrupt vector, -1 for none (IEN = 0)
- * @priority: QPRIO
  */
 struct nvmep_queue_pair_params {
 	u16 qid;
@@ -93,7 +92,6 @@ struct nvmep_queue_pair_params {
 	bool sq_contiguous;
 	bool cq_contiguous;
 	int vector;
-	u8 priority;
 };
 
 /* nvmep_queue.flags */

@@ -33,12 +33,6 @@
 #include "core/queue.h"
 #include "route.h"
 
-/* Highest arbitration class, NVMe base specification, Create I/O SQ, QPRIO. */
-#define NVMEP_PRIORITY_LOW	3
-
-/* Arbitration mechanism selected, 0 for round robin. */
-#define NVMEP_CC_AMS_MASK	(7U << 11)
-
 static atomic_t nvmep_objects[NVMEP_OBJECT_KINDS];
 
 /**
@@ -406,20 +400,11 @@ static int nvmep_ioctl_buf_table(struct nvmep_ucmd *ucmd)
 
 /* --- queue pairs --------------------------------------------------------- */
 
-/* Priorities mean something only if CC.AMS is not round robin. */
-static bool nvmep_weighted(struct nvmep_ctrl *ctrl)
-{
-	return readl(ctrl->bar + NVME_REG_CC) & NVMEP_CC_AMS_MASK;
-}
-
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
-	if (cmd->flags || cmd->reserved || cmd->mode != NVME_PEER_MODE_DIRECT)
-		return -EINVAL;
-	if (cmd->priority > NVMEP_PRIORITY_LOW)
-		return -EINVAL;
-	if (cmd->priority && !nvmep_weighted(ctrl))
+	if (cmd->flags || cmd->reserved1 || cmd->reserved ||
+	    cmd->mode != NVME_PEER_MODE_DIRECT)
 		return -EINVAL;
 	if (cmd->sq_entries < 2 || cmd->sq_entries > ctrl->max_entries ||
 	    cmd->cq_entries < cmd->sq_entries ||

@@ -169,7 +169,6 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
 	qp->mode = cmd->mode;
-	qp->priority = cmd->priority;
 	qp->sq_entries = cmd->sq_entries;
 	qp->cq_entries = cmd->cq_entries;
 	qp->sq.bytes = (size_t)cmd->sq_entries * NVMEP_SQ_ENTRY_SIZE;
@@ -539,7 +538,6 @@ static int nvmep_qp_start(struct nvmep_qp *qp)
 		.sq_contiguous = !qp->sq.list,
 		.cq_contiguous = !qp->cq.list,
 		.vector = -1,
-		.priority = qp->priority,
 	};
 	int err;
 

@@ -45,7 +45,6 @@ enum nvmep_qp_life {
  * @node: peers->lock: in peers->qps from before the controller knows of it
  *	until its file is released
  * @mode: const
- * @priority: const: QPRIO
  * @sq_entries: const
  * @cq_entries: const
  * @qid: const after creation
@@ -75,7 +74,6 @@ struct nvmep_qp {
 	struct list_head node;
 
 	enum nvme_peer_mode mode;
-	u8 priority;
 	u32 sq_entries;
 	u32 cq_entries;
 	u16 qid;
