@@ -22,6 +22,7 @@
 #include "cpu/namespace.h"
 #include "cpu/node.h"
 #include "peer/peer.h"
+#include "peer/peer_debugfs.h"
 #include "core/queue.h"
 #include "core/request.h"
 
@@ -123,10 +124,9 @@ static int nvmep_setup_io(struct nvmep_ctrl *ctrl)
 	ret = nvmep_block_init(ctrl);
 	if (ret)
 		goto err_stop;
-	ret = nvmep_peers_init(ctrl);
+	ret = ctrl->peer_ops->init(ctrl);
 	if (ret)
 		goto err_block;
-	ctrl->peers_exit = nvmep_peers_exit;
 	return 0;
 
 err_block:
@@ -147,7 +147,7 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 			pdev->class, NVME_PCI_CLASS);
 		return -ENODEV;
 	}
-	ctrl = nvmep_ctrl_alloc(pdev, &nvmep_peer_ctrl_ops);
+	ctrl = nvmep_ctrl_alloc(pdev, &nvmep_peer_ops);
 	if (IS_ERR(ctrl))
 		return PTR_ERR(ctrl);
 	ret = nvmep_enable_pci(ctrl);
@@ -165,6 +165,7 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 	pci_set_drvdata(pdev, ctrl);
 	nvmep_debugfs_add(ctrl);
+	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
 	nvmep_ctrl_go_live(ctrl);
 	dev_info(&pdev->dev, "nvmep%d: %u CPU queues, %u of %u for peers\n",
 		 ctrl->instance, ctrl->cpu_queues, ctrl->qids.peer_max,
@@ -202,8 +203,7 @@ static void nvmep_remove(struct pci_dev *pdev)
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
 		nvmep_namespaces_fail(ctrl);
 
-	ctrl->peer_ops->remove(ctrl, test_bit(NVMEP_CTRL_ENABLED,
-					      &ctrl->flags));
+	ctrl->peer_ops->remove(ctrl);
 	nvmep_namespaces_remove(ctrl);
 	nvmep_debugfs_remove(ctrl);
 	nvmep_node_remove_ctrl(ctrl);
@@ -370,7 +370,7 @@ static int __init nvmep_init(void)
 	ret = nvmep_nodes_init();
 	if (ret)
 		goto err_reset_wq;
-	nvmep_debugfs_init();
+	nvmep_peer_debugfs_module(nvmep_debugfs_init());
 	ret = pci_register_driver(&nvmep_driver);
 	if (ret)
 		goto err_nodes;

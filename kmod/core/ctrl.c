@@ -73,8 +73,7 @@ static void nvmep_ctrl_release(struct device *device)
 	struct nvmep_ctrl *ctrl = container_of(device, struct nvmep_ctrl,
 					       device);
 
-	if (ctrl->peers_exit)
-		ctrl->peers_exit(ctrl);
+	ctrl->peer_ops->exit(ctrl);
 	nvmep_qids_exit(ctrl);
 	if (ctrl->admin_requests)
 		blk_put_queue(ctrl->admin_requests);
@@ -93,7 +92,7 @@ static void nvmep_ctrl_release(struct device *device)
  * Return: the object with one reference, in state NEW, or an error pointer.
  */
 struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
-				    const struct nvmep_ctrl_peer_ops *peer_ops)
+				    const struct nvmep_peer_ops *peer_ops)
 {
 	const struct pci_device_id *quirk = pci_match_id(nvmep_quirks, pdev);
 	struct nvmep_ctrl *ctrl = kzalloc(sizeof(*ctrl), GFP_KERNEL);

@@ -48,24 +48,35 @@ enum nvmep_ctrl_state {
 };
 
 /**
- * struct nvmep_ctrl_peer_ops - what the peer rooms want to be told
+ * struct nvmep_peer_ops - what the peer rooms do for a controller
+ * @init: prepare it for peers, before anybody can open its node.  0 or a
+ *	negative error code
+ * @exit: the last reference to it is gone; nvmep_ctrl.peers may be NULL
+ * @open: somebody opened its node.  What stands for that in @ioctl and
+ *	@release, or an error pointer
+ * @release: the node was closed
+ * @ioctl: a peer ioctl on the open node
  * @stopped: the controller has stopped all DMA and lost every I/O queue; the
  *	generation has moved.  Process context, no admin command may be sent,
  *	must not wait for importers.
  * @restarted: the controller is live again with no peer queue on it.  May be
  *	NULL.
  * @remove: the driver is being unbound.  Called before the CPU's queues go.
- *	With @alive the admin queue still works and queues must be deleted
- *	through it; without it the controller has stopped already.  On return
- *	no queue pair is left on the controller and no importer is mapped.
+ *	On return no queue pair is left on the controller and no importer is
+ *	mapped.
  * @busy: are there queue pairs?  Suspend is refused while there are.
  *
  * Set once by main.c, so that ctrl.c need not know the rooms above it.
  */
-struct nvmep_ctrl_peer_ops {
+struct nvmep_peer_ops {
+	int (*init)(struct nvmep_ctrl *ctrl);
+	void (*exit)(struct nvmep_ctrl *ctrl);
+	void *(*open)(struct nvmep_ctrl *ctrl);
+	void (*release)(void *context);
+	long (*ioctl)(void *context, unsigned int cmd, void __user *arg);
 	void (*stopped)(struct nvmep_ctrl *ctrl);
 	void (*restarted)(struct nvmep_ctrl *ctrl);
-	void (*remove)(struct nvmep_ctrl *ctrl, bool alive);
+	void (*remove)(struct nvmep_ctrl *ctrl);
 	bool (*busy)(struct nvmep_ctrl *ctrl);
 };
 
@@ -113,8 +124,7 @@ struct nvmep_ctrl {
 	u16 max_discard_ranges;		/* const */
 
 	struct nvmep_peers *peers;	/* const: see peer.c */
-	const struct nvmep_ctrl_peer_ops *peer_ops;	/* const */
-	void (*peers_exit)(struct nvmep_ctrl *ctrl);	/* frees @peers; NULL without */
+	const struct nvmep_peer_ops *peer_ops;	/* const */
 
 	spinlock_t state_lock;		/* serialises changes of state */
 	enum nvmep_ctrl_state state;	/* read with READ_ONCE() */
@@ -160,7 +170,7 @@ struct nvmep_ctrl {
 
 /* The life of the object. */
 struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
-				    const struct nvmep_ctrl_peer_ops *peer_ops);
+				    const struct nvmep_peer_ops *peer_ops);
 struct nvmep_ctrl *nvmep_ctrl_get(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_put(struct nvmep_ctrl *ctrl);
 

@@ -9,7 +9,6 @@
 #include "compat.h"
 #include "ctrl.h"
 #include "debugfs.h"
-#include "peer/peer.h"
 #include "queue.h"
 
 static struct dentry *nvmep_debugfs_root;
@@ -93,7 +92,6 @@ void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
 	debugfs_create_file("queues", 0400, ctrl->debugfs, ctrl, &queues_fops);
 	debugfs_create_file("controller", 0400, ctrl->debugfs, ctrl,
 			    &objects_fops);
-	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
 }
 
 /**
@@ -108,11 +106,13 @@ void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
 
 /**
  * nvmep_debugfs_init() - make the module's directory
+ *
+ * Return: it, or an error pointer, which debugfs takes for a directory.
  */
-void nvmep_debugfs_init(void)
+struct dentry *nvmep_debugfs_init(void)
 {
 	nvmep_debugfs_root = debugfs_create_dir("nvme-peer", NULL);
-	nvmep_peer_debugfs_module(nvmep_debugfs_root);
+	return nvmep_debugfs_root;
 }
 
 /**

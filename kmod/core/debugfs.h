@@ -3,9 +3,10 @@
 #ifndef _NVMEP_DEBUGFS_H
 #define _NVMEP_DEBUGFS_H
 
+struct dentry;
 struct nvmep_ctrl;
 
-void nvmep_debugfs_init(void);
+struct dentry *nvmep_debugfs_init(void);
 void nvmep_debugfs_exit(void);
 void nvmep_debugfs_add(struct nvmep_ctrl *ctrl);
 void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl);

@@ -16,7 +16,6 @@
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"
-#include "peer/peer.h"
 
 #define NVMEP_MINORS	BIT(MINORBITS)
 
@@ -37,7 +36,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 {
 	struct nvmep_ctrl *ctrl = container_of(inode->i_cdev,
 					       struct nvmep_ctrl, cdev);
-	struct nvmep_peer_file *peer;
+	void *peer;
 	int ret;
 
 	/* Probe makes the node before the last steps that cannot fail. */
@@ -47,7 +46,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 		return ret;
 	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
 		return -ENODEV;
-	peer = nvmep_peer_open(ctrl);
+	peer = ctrl->peer_ops->open(ctrl);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	file->private_data = peer;
@@ -56,7 +55,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 
 static int nvmep_ctrl_file_release(struct inode *inode, struct file *file)
 {
-	nvmep_peer_release(file->private_data);
+	nvmep_file_ctrl(file)->peer_ops->release(file->private_data);
 	return 0;
 }
 
@@ -70,8 +69,8 @@ static long nvmep_ctrl_ioctl(struct file *file, unsigned int cmd,
 
 	if (_IOC_TYPE(cmd) == NVME_PEER_TYPE &&
 	    _IOC_NR(cmd) >= NVME_PEER_CMD_BASE)
-		return nvmep_peer_ioctl(file->private_data, file, cmd,
-					(void __user *)arg);
+		return from.ctrl->peer_ops->ioctl(file->private_data, cmd,
+						  (void __user *)arg);
 	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);
 }
 

@@ -20,22 +20,18 @@
  * exporter took memory back; ENODEV, the controller is gone; ESHUTDOWN, the
  * file was closed.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
-#include <linux/anon_inodes.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "core/ctrl.h"
-#include "import.h"
-#include "peer.h"
-#include "qp.h"
 #include "core/queue.h"
+#include "hostmem.h"
+#include "import.h"
+#include "peer_file.h"
+#include "peers.h"
+#include "qp.h"
+#include "take.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16
@@ -132,7 +128,7 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->sq.host);
 	nvmep_host_pages_free(qp->cq.host);
 	nvmep_host_pages_free(qp->status_page);
-	nvmep_count(ctrl->peers, NVMEP_OBJECT_QPS, -1);
+	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
 }
@@ -164,8 +160,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 		return NULL;
 
 	kref_init(&qp->ref);
-	nvmep_peer_file_get(owner);
-	qp->owner = owner;
+	qp->owner = nvmep_peer_file_get(owner);
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
 	qp->mode = cmd->mode;
@@ -179,8 +174,8 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	spin_lock_init(&qp->state_lock);
 	qp->state = NVME_PEER_QP_QUIESCED;
 	init_waitqueue_head(&qp->waiters);
-	nvmep_exports_init(&qp->exports);
-	nvmep_count(qp->ctrl->peers, NVMEP_OBJECT_QPS, 1);
+	nvmep_exports_init(&qp->exports, qp->ctrl, &qp->ref, nvmep_qp_free);
+	nvmep_objects_add(&qp->ctrl->peers->objects, NVMEP_OBJECT_QPS, 1);
 	return qp;
 }
 
@@ -504,7 +499,7 @@ static int nvmep_qp_take_qid(struct nvmep_qp *qp)
 		return qid;
 	qp->qid = qid;
 	qp->qid_held = true;
-	nvmep_doorbell_init(qp);
+	nvmep_doorbell_init(&qp->doorbell, qp->ctrl, qid);
 	nvmep_qp_init_status(qp);
 	return 0;
 }
@@ -605,131 +600,4 @@ struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 
 	nvmep_qp_destroy(qp);
 	return ERR_PTR(err);
-}
-
-/* --- the file ------------------------------------------------------------ */
-
-static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
-{
-	struct nvme_peer_qp_export *cmd = ucmd->cmd;
-	bool allow_static = cmd->flags & NVME_PEER_EXPORT_ALLOW_STATIC;
-	struct nvmep_qp *qp = ucmd->context;
-	struct dma_buf *dmabuf;
-	int err;
-
-	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC ||
-	    (allow_static && cmd->what != NVME_PEER_EXPORT_DOORBELL))
-		return -EINVAL;
-
-	dmabuf = nvmep_export(qp, cmd->what, allow_static);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-
-	cmd->fd = get_unused_fd_flags(O_CLOEXEC);
-	if (cmd->fd < 0) {
-		err = cmd->fd;
-		goto put_dmabuf;
-	}
-	nvmep_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
-	err = nvmep_ucmd_respond(ucmd);
-	if (err)
-		goto put_fd;
-	fd_install(cmd->fd, dmabuf->file);
-	return 0;
-
-put_fd:
-	put_unused_fd(cmd->fd);
-put_dmabuf:
-	dma_buf_put(dmabuf);
-	return err;
-}
-
-static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
-{
-	struct nvme_peer_qp_info *cmd = ucmd->cmd;
-	struct nvmep_qp *qp = ucmd->context;
-
-	if (cmd->flags)
-		return -EINVAL;
-
-	cmd->qid = qp->qid;
-	cmd->state = nvmep_qp_state(qp);
-	cmd->generation = qp->generation;
-	cmd->mode = qp->mode;
-	cmd->sq_entries = qp->sq_entries;
-	cmd->cq_entries = qp->cq_entries;
-	cmd->placement = qp->placement;
-	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
-	cmd->doorbell_offset = qp->doorbell.offset;
-	cmd->doorbell_length = qp->doorbell.length;
-	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
-	cmd->exports = atomic_read(&qp->exports.count);
-	cmd->importers = atomic_read(&qp->exports.importers);
-	cmd->mmaps = atomic_read(&qp->exports.mmaps);
-	cmd->reserved = 0;
-	return nvmep_ucmd_respond(ucmd);
-}
-
-static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
-	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
-		    nvmep_qp_ioctl_export),
-	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
-		    nvmep_qp_ioctl_info),
-};
-
-static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
-				unsigned long arg)
-{
-	struct nvmep_qp *qp = filp->private_data;
-
-	return nvmep_ioctl_dispatch(qp->ctrl->peers, nvmep_qp_ioctls,
-				    ARRAY_SIZE(nvmep_qp_ioctls), number,
-				    (void __user *)arg, qp);
-}
-
-static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
-{
-	struct nvmep_qp *qp = filp->private_data;
-
-	poll_wait(filp, &qp->waiters, wait);
-	if (nvmep_qp_state(qp) == NVME_PEER_QP_LIVE)
-		return 0;
-	return EPOLLHUP | EPOLLERR;
-}
-
-/* For a tool that goes through /proc/PID/fdinfo. */
-static void nvmep_qp_file_fdinfo(struct seq_file *seq, struct file *filp)
-{
-	struct nvmep_qp *qp = filp->private_data;
-
-	seq_printf(seq, "controller:\tnvmep%d\nqid:\t%u\nstate:\t%u\n",
-		   qp->ctrl->instance, qp->qid, (u32)nvmep_qp_state(qp));
-}
-
-static int nvmep_qp_file_release(struct inode *inode, struct file *filp)
-{
-	nvmep_qp_destroy(filp->private_data);
-	return 0;
-}
-
-static const struct file_operations nvmep_qp_fops = {
-	.owner = THIS_MODULE,
-	.unlocked_ioctl = nvmep_qp_file_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.poll = nvmep_qp_file_poll,
-	.release = nvmep_qp_file_release,
-	.show_fdinfo = nvmep_qp_file_fdinfo,
-	.llseek = noop_llseek,
-};
-
-/**
- * nvmep_qp_file() - make the file of a queue pair
- * @qp: from nvmep_qp_create(); its reference goes to the file on success
- *
- * Return: the file, or an ERR_PTR.
- */
-struct file *nvmep_qp_file(struct nvmep_qp *qp)
-{
-	return anon_inode_getfile("[nvme-peer-qp]", &nvmep_qp_fops, qp,
-				  O_RDWR | O_CLOEXEC);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A peer queue pair and its file.
+ * A peer queue pair.
  */
 #ifndef _NVMEP_QP_H
 #define _NVMEP_QP_H
@@ -15,12 +15,13 @@
 
 #include <linux/nvme_peer.h>
 
+#include "doorbell.h"
 #include "export.h"
 #include "ring.h"
 
-struct file;
 struct nvmep_buf;
 struct nvmep_ctrl;
+struct nvmep_host_pages;
 struct nvmep_peer_file;
 
 /**
@@ -99,7 +100,6 @@ struct nvmep_qp {
 
 struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 				 const struct nvme_peer_qp_create *cmd);
-struct file *nvmep_qp_file(struct nvmep_qp *qp);
 void nvmep_qp_kill(struct nvmep_qp *qp, int reason);
 void nvmep_qp_destroy(struct nvmep_qp *qp);
 void nvmep_qp_stop_users(struct nvmep_buf *buf);
