@@ -40,7 +40,7 @@ static void nvmep_reclaim(struct nvmep_buf *buf)
 {
 	nvmep_qp_stop_users(buf);
 	nvmep_buf_unmap(buf);
-	nvmep_qp_kill_stopped(buf->ctrl);
+	nvmep_qp_revoke_stopped(buf->ctrl);
 }
 
 /* --- INFO, ROUTE --------------------------------------------------------- */
@@ -323,7 +323,7 @@ static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,
 
 	filp = nvmep_qp_file(qp);
 	if (IS_ERR(filp))
-		nvmep_qp_destroy(qp);
+		nvmep_qp_release(qp);
 	return filp;
 }
 
@@ -418,7 +418,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	peers->removed = true;
 	up_write(&peers->gate);
 
-	nvmep_qp_kill_all(ctrl, ENODEV);
+	nvmep_qp_revoke_all(ctrl, ENODEV);
 	nvmep_bufs_detach_all(peers);
 }
 

@@ -67,7 +67,7 @@ static int nvmep_queue_pairs_show(struct seq_file *seq, void *unused)
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
 		seq_printf(seq, "%u %u %u %u %u %#x %d %d %d\n", qp->qid,
-			   (u32)nvmep_qp_state(qp), qp->generation,
+			   (u32)nvmep_qp_user_state(qp), qp->generation,
 			   qp->sq_entries, qp->cq_entries, qp->placement,
 			   atomic_read(&qp->exports.count),
 			   atomic_read(&qp->exports.importers),

@@ -129,7 +129,7 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 		return -EINVAL;
 
 	cmd->qid = qp->qid;
-	cmd->state = nvmep_qp_state(qp);
+	cmd->state = nvmep_qp_user_state(qp);
 	cmd->generation = qp->generation;
 	cmd->mode = qp->mode;
 	cmd->sq_entries = qp->sq_entries;
@@ -168,7 +168,7 @@ static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 	struct nvmep_qp *qp = filp->private_data;
 
 	poll_wait(filp, &qp->waiters, wait);
-	if (nvmep_qp_state(qp) == NVME_PEER_QP_LIVE)
+	if (nvmep_qp_user_state(qp) == NVME_PEER_QP_LIVE)
 		return 0;
 	return EPOLLHUP | EPOLLERR;
 }
@@ -179,12 +179,12 @@ static void nvmep_qp_file_fdinfo(struct seq_file *seq, struct file *filp)
 	struct nvmep_qp *qp = filp->private_data;
 
 	seq_printf(seq, "controller:\tnvmep%d\nqid:\t%u\nstate:\t%u\n",
-		   qp->ctrl->instance, qp->qid, (u32)nvmep_qp_state(qp));
+		   qp->ctrl->instance, qp->qid, (u32)nvmep_qp_user_state(qp));
 }
 
 static int nvmep_qp_file_release(struct inode *inode, struct file *filp)
 {
-	nvmep_qp_destroy(filp->private_data);
+	nvmep_qp_release(filp->private_data);
 	return 0;
 }
 
