@@ -136,7 +136,7 @@ static inline bool nvmep_dma_buf_attach_revocable(struct dma_buf_attachment *att
 
 /*
  * Registers of ours in another device's DMA domain, the kernel's own way.  A
- * NULL provider says that this kernel has none; export.c has its own then.
+ * NULL provider says that this kernel has none; the caller has its own then.
  */
 #if defined(NVMEP_HAVE_DMABUF_PHYS_VEC) && defined(NVMEP_HAVE_P2PDMA_PROVIDER)
 static inline struct p2pdma_provider *nvmep_p2p_provider(struct pci_dev *pdev,

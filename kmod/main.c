@@ -29,6 +29,7 @@
 #include "cpu/node.h"
 #include "cpu/scan.h"
 #include "peer/peer.h"
+#include "peer/peer_debugfs.h"
 #include "workqueue.h"
 
 static unsigned int recovery_timeout = 60;

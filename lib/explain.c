@@ -135,9 +135,9 @@ static bool mode_unknown(const struct failure *failure)
 	return failure->request.create.mode != NVME_PEER_MODE_DIRECT;
 }
 
-static bool priority_given(const struct failure *failure)
+static bool reserved_given(const struct failure *failure)
 {
-	return failure->request.create.priority;
+	return failure->request.create.reserved1 || failure->request.create.reserved;
 }
 
 static bool table_misaligned(const struct failure *failure)
@@ -498,9 +498,9 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_QP_CREATE, EINVAL,
-		.applies = priority_given,
-		.limit = "the controller does not do weighted round robin, or the class is above 3",
-		.help = "set priority to 0",
+		.applies = reserved_given,
+		.limit = "a reserved field is not 0",
+		.help = "set reserved fields to 0",
 	},
 	{
 		CALL_QP_CREATE, EMSGSIZE,

@@ -108,7 +108,7 @@ void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
 /**
  * nvmep_debugfs_init() - make the module's directory
  *
- * Return: the directory.
+ * Return: it, or an error pointer, which debugfs takes for a directory.
  */
 struct dentry *nvmep_debugfs_init(void)
 {

@@ -32,8 +32,7 @@ static int nvmep_create_sq(struct nvmep_ctrl *ctrl,
 			   const struct nvmep_queue_pair_params *params,
 			   u32 generation)
 {
-	u32 flags = (params->sq_contiguous ? NVME_QUEUE_CONTIGUOUS : 0) |
-		    (params->priority & 3) << 1;
+	u32 flags = params->sq_contiguous ? NVME_QUEUE_CONTIGUOUS : 0;
 	struct nvmep_admin_command command = {
 		.sqe.opcode = NVME_ADMIN_CREATE_SQ,
 		.sqe.prp1 = cpu_to_le64(params->sq_dma),

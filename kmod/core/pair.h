@@ -20,7 +20,6 @@ struct nvmep_ctrl;
  * @sq_contiguous: PC bit of the submission queue
  * @cq_contiguous: PC bit of the completion queue
  * @vector: interrupt vector, -1 for none (IEN = 0)
- * @priority: QPRIO
  */
 struct nvmep_queue_pair_params {
 	u16 qid;
@@ -31,7 +30,6 @@ struct nvmep_queue_pair_params {
 	bool sq_contiguous;
 	bool cq_contiguous;
 	int vector;
-	u8 priority;
 };
 
 int nvmep_queue_pair_create(struct nvmep_ctrl *ctrl,

@@ -1,38 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The dma-bufs that are made of a queue pair.
+ * The dma-bufs that are made of a queue pair: what all kinds have in common.
  */
 #ifndef _NVMEP_EXPORT_H
 #define _NVMEP_EXPORT_H
 
 #include <linux/atomic.h>
+#include <linux/dma-direction.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 
-#include <linux/nvme_peer.h>
-
 struct dma_buf;
-struct nvmep_qp;
-
-/**
- * struct nvmep_doorbell - the whole pages of BAR0 that hold a queue's doorbells
- * @start: const: offset of the first page in BAR0
- * @length: const: bytes
- * @offset: const: of the tail doorbell in the first page
- * @exportable: const: nothing else lives there that must not be given away
- */
-struct nvmep_doorbell {
-	resource_size_t start;
-	u32 length;
-	u32 offset;
-	bool exportable;
-};
+struct dma_buf_attachment;
+struct kref;
+struct nvmep_ctrl;
+struct nvmep_export;
+struct sg_table;
+struct vm_area_struct;
 
 /**
  * struct nvmep_exports - the dma-bufs of one queue pair
+ * @ctrl: const; the owner holds it
+ * @owner: const: the queue pair, held by every dma-buf
+ * @release: const: of @owner
  * @lock: guards @list and @closed.  The release of a dma-buf takes it, so a
- *	dma-buf on the list is still there while it is held
+ *	dma-buf on the list is still there while it is held.  Innermost
  * @list: all that are open
  * @closed: no new ones, and no new users of the old ones but the status page's
  * @count: dma-bufs open
@@ -40,6 +33,9 @@ struct nvmep_doorbell {
  * @mmaps: VMAs of them
  */
 struct nvmep_exports {
+	struct nvmep_ctrl *ctrl;
+	struct kref *owner;
+	void (*release)(struct kref *owner);
 	struct mutex lock;	/* @list, @closed */
 	struct list_head list;
 	bool closed;
@@ -48,14 +44,58 @@ struct nvmep_exports {
 	atomic_t mmaps;
 };
 
-void nvmep_exports_init(struct nvmep_exports *exports);
+/**
+ * struct nvmep_export_ops - what is special about a kind of dma-buf
+ * @stays_open: new users are admitted after the queue pair has ended, too
+ * @attach: admits a device, or says why not; may leave something in
+ *	attach->priv.  NULL admits all
+ * @detach: takes it away again; NULL if there is nothing
+ * @map: maps it for a device; reservation lock held
+ * @unmap: undoes that; reservation lock held
+ * @mmap: maps it for a process; the VMA is shared and lies inside the dma-buf
+ * @revoke: takes it away from everybody; true if nobody has it any more.  The
+ *	dma-buf is held, no lock is.  NULL for memory that harms nobody
+ */
+struct nvmep_export_ops {
+	bool stays_open;
+	int (*attach)(struct nvmep_export *export,
+		      struct dma_buf_attachment *attach);
+	void (*detach)(struct dma_buf_attachment *attach);
+	struct sg_table *(*map)(struct nvmep_export *export,
+				struct dma_buf_attachment *attach,
+				enum dma_data_direction dir);
+	void (*unmap)(struct nvmep_export *export,
+		      struct dma_buf_attachment *attach, struct sg_table *sgt,
+		      enum dma_data_direction dir);
+	int (*mmap)(struct nvmep_export *export, struct vm_area_struct *vma);
+	bool (*revoke)(struct nvmep_export *export);
+};
+
+/**
+ * struct nvmep_export - one dma-buf; the first member of its kind's structure
+ * @exports: const; held through its owner
+ * @ops: const: of its kind
+ * @dmabuf: const; it owns this
+ * @node: exports->lock: in exports->list
+ * @revoking: exports->lock: somebody revokes it or has done so
+ */
+struct nvmep_export {
+	struct nvmep_exports *exports;
+	const struct nvmep_export_ops *ops;
+	struct dma_buf *dmabuf;
+	struct list_head node;
+	bool revoking;
+};
+
+void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
+			struct kref *owner, void (*release)(struct kref *owner));
 void nvmep_exports_close(struct nvmep_exports *exports);
 bool nvmep_exports_revoke(struct nvmep_exports *exports);
 
-void nvmep_doorbell_init(struct nvmep_qp *qp);
-void nvmep_export_geometry(const struct nvmep_qp *qp, enum nvme_peer_export what,
-			   __u64 *offset, __u64 *length);
-struct dma_buf *nvmep_export(struct nvmep_qp *qp, enum nvme_peer_export what,
-			     bool allow_static);
+struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
+				     struct nvmep_exports *exports,
+				     const struct nvmep_export_ops *ops,
+				     size_t bytes);
+void nvmep_export_count_mmap(struct nvmep_export *export, int change);
 
 #endif /* _NVMEP_EXPORT_H */

@@ -1,159 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The peer ABI on the controller node, and what the controller tells the peer
- * rooms.
- *
- * One table maps an ioctl to its structure's size and its handler.  A handler
- * gets a kernel copy of the structure, checks flags and reserved fields first,
- * and answers with nvmep_ucmd_respond() as its last step that can fail; what it
- * made before is undone if that fails, so a failed call changes nothing.
- *
- * All of them run under the read side of peers->gate.  Unbinding takes the
- * write side once: after that nothing is in progress and nothing new begins,
- * and whatever is on the lists can be taken down.
+ * rooms: the top of them, where buffers and queue pairs meet.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
 #include <linux/nvme_peer.h>
 
 #include "compat.h"
 #include "core/ctrl.h"
-#include "import.h"
-#include "peer.h"
-#include "qp.h"
 #include "core/qids.h"
+#include "import.h"
+#include "ioctl.h"
+#include "peer.h"
+#include "peer_file.h"
+#include "peers.h"
+#include "qp.h"
+#include "qp_file.h"
 #include "route.h"
 
-/* Highest arbitration class, NVMe base specification, Create I/O SQ, QPRIO. */
-#define NVMEP_PRIORITY_LOW	3
+/* --- taking buffers back ------------------------------------------------- */
 
-/* Arbitration mechanism selected, 0 for round robin. */
-#define NVMEP_CC_AMS_MASK	(7U << 11)
-
-static atomic_t nvmep_objects[NVMEP_OBJECT_KINDS];
-
-/**
- * nvmep_count() - an object came or went
- * @peers: the controller's peers
- * @kind: of object
- * @change: how many
- */
-void nvmep_count(struct nvmep_peers *peers, enum nvmep_object kind, int change)
-{
-	atomic_add(change, &peers->objects[kind]);
-	atomic_add(change, &nvmep_objects[kind]);
-}
-
-/**
- * nvmep_object_count() - how many objects there are
- * @peers: of this controller, NULL for the whole module
- * @kind: of object
+/*
+ * An exporter wants the memory of a buffer.  Every queue pair that could reach
+ * it is stopped, also one that has its rings elsewhere, once user space knows
+ * the buffer's addresses: a command in flight may carry one, and deleting the
+ * queue is the only way to stop it.
  *
- * Return: their number.
+ * Cutting the peers off comes last: it may be this very exporter that has the
+ * doorbells mapped and waits for its memory first.
  */
-int nvmep_object_count(const struct nvmep_peers *peers, enum nvmep_object kind)
+static void nvmep_reclaim(struct nvmep_buf *buf)
 {
-	return atomic_read(peers ? &peers->objects[kind] : &nvmep_objects[kind]);
-}
-
-/* --- dispatch ------------------------------------------------------------ */
-
-/**
- * nvmep_ucmd_respond() - copy the structure back
- * @ucmd: the ioctl in progress
- *
- * Return: 0 or EFAULT.
- */
-int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd)
-{
-	if (copy_to_user(ucmd->user, ucmd->cmd,
-			 min(ucmd->user_size, ucmd->cmd_size)))
-		return -EFAULT;
-	return 0;
-}
-
-static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *table,
-						  size_t count,
-						  unsigned int number)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		if (table[i].number == number)
-			return &table[i];
-	return NULL;
-}
-
-static int nvmep_ioctl_execute(struct nvmep_peers *peers,
-			       const struct nvmep_ioctl *ioctl,
-			       struct nvmep_ucmd *ucmd)
-{
-	int err = -ESHUTDOWN;
-
-	down_read(&peers->gate);
-	if (!peers->removed || ioctl->when_removed)
-		err = ioctl->execute(ucmd);
-	up_read(&peers->gate);
-	return err;
-}
-
-/**
- * nvmep_ioctl_dispatch() - find an ioctl, fetch its structure, do it
- * @peers: of the controller
- * @table: the ioctls of this kind of file
- * @count: of them
- * @number: the ioctl
- * @user: its structure
- * @context: for the handler
- *
- * Return: 0 or an error: ENOTTY for an unknown one, EINVAL for a structure that
- * is too short, E2BIG for one with something behind what we know.
- */
-long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
-			  const struct nvmep_ioctl *table, size_t count,
-			  unsigned int number, void __user *user, void *context)
-{
-	const struct nvmep_ioctl *ioctl = nvmep_ioctl_find(table, count, number);
-	union {
-		struct nvme_peer_info info;
-		struct nvme_peer_route route;
-		struct nvme_peer_buf_import buf_import;
-		struct nvme_peer_buf_release buf_release;
-		struct nvme_peer_buf_table buf_table;
-		struct nvme_peer_qp_create qp_create;
-		struct nvme_peer_qp_export qp_export;
-		struct nvme_peer_qp_info qp_info;
-	} cmd;
-	struct nvmep_ucmd ucmd = {
-		.user = user,
-		.cmd = &cmd,
-		.context = context,
-	};
-	int err;
-
-	if (!ioctl)
-		return -ENOTTY;
-	if (get_user(ucmd.user_size, (u32 __user *)user))
-		return -EFAULT;
-	if (ucmd.user_size < ioctl->min_size)
-		return -EINVAL;
-	if (ucmd.user_size > PAGE_SIZE)
-		return -E2BIG;
-
-	ucmd.cmd_size = ioctl->size;
-	err = copy_struct_from_user(&cmd, ioctl->size, user, ucmd.user_size);
-	if (err)
-		return err;
-	return nvmep_ioctl_execute(peers, ioctl, &ucmd);
+	nvmep_qp_stop_users(buf);
+	nvmep_buf_unmap(buf);
+	nvmep_qp_revoke_stopped(buf->ctrl);
 }
 
 /* --- INFO, ROUTE --------------------------------------------------------- */
@@ -212,14 +99,14 @@ static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
 }
 
 /* Imports for a moment: only the exporter can tell where the memory lies. */
-static int nvmep_route_by_dmabuf(struct nvmep_peer_file *file, int fd,
-				 u32 *address, struct nvmep_route *route)
+static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl, int fd, u32 *address,
+				 struct nvmep_route *route)
 {
-	struct nvmep_buf *buf = nvmep_buf_import(file, fd);
+	struct nvmep_buf *buf = nvmep_buf_import(ctrl, fd, nvmep_reclaim);
 
 	if (!IS_ERR(buf)) {
-		*route = buf->route;
-		*address = buf->owner_address;
+		*route = buf->place.route;
+		*address = buf->place.owner;
 		nvmep_buf_put(buf);
 		return 0;
 	}
@@ -245,7 +132,7 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 		err = nvmep_route_by_address(file->ctrl, cmd->pci_address,
 					     &route);
 	else
-		err = nvmep_route_by_dmabuf(file, cmd->dmabuf_fd,
+		err = nvmep_route_by_dmabuf(file->ctrl, cmd->dmabuf_fd,
 					    &cmd->pci_address, &route);
 	if (err)
 		return err;
@@ -262,15 +149,15 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
 {
 	if (flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
-	    buf->route.verdict == NVME_PEER_ROUTE_SYSTEM)
+	    buf->place.route.verdict == NVME_PEER_ROUTE_SYSTEM)
 		return -EREMOTEIO;
-	if (buf->route.verdict != NVME_PEER_ROUTE_NONE)
+	if (buf->place.route.verdict != NVME_PEER_ROUTE_NONE)
 		return 0;
 	dev_info_ratelimited(buf->ctrl->dev,
 			     "dma-buf in function %08x is out of reach: %s (bridge %08x, ACS bits %02x)\n",
-			     buf->owner_address,
-			     nvmep_route_reason_text(buf->route.reason),
-			     buf->route.blocker, buf->route.blocker_acs);
+			     buf->place.owner,
+			     nvmep_route_reason_text(buf->place.route.reason),
+			     buf->place.route.blocker, buf->place.route.blocker_acs);
 	return -EXDEV;
 }
 
@@ -284,18 +171,18 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE)
 		return -EINVAL;
 
-	buf = nvmep_buf_import(file, cmd->dmabuf_fd);
+	buf = nvmep_buf_import(file->ctrl, cmd->dmabuf_fd, nvmep_reclaim);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	err = nvmep_buf_admit(buf, cmd->flags);
 	if (err)
 		goto put_buf;
 
-	cmd->length = buf->length;
-	cmd->segments = buf->segment_count;
-	cmd->verdict = buf->route.verdict;
-	cmd->reason = buf->route.reason;
-	cmd->pci_address = buf->owner_address;
+	cmd->length = buf->segments.length;
+	cmd->segments = buf->segments.count;
+	cmd->verdict = buf->place.route.verdict;
+	cmd->reason = buf->place.route.reason;
+	cmd->pci_address = buf->place.owner;
 	err = nvmep_buf_publish(file, buf);
 	if (err)
 		goto put_buf;
@@ -326,7 +213,7 @@ static u32 nvmep_fill_addresses(const struct nvmep_buf *buf, u64 offset,
 				u64 *addresses, u32 count)
 {
 	u32 page_size = buf->ctrl->page_size;
-	const struct nvmep_segment *segment = nvmep_buf_segment(buf, offset);
+	const struct nvmep_segment *segment = nvmep_segments_find(&buf->segments, offset);
 	u32 filled;
 
 	for (filled = 0; filled < count; filled++, offset += page_size) {
@@ -372,14 +259,14 @@ static int nvmep_buf_table(struct nvmep_buf *buf, struct nvmep_ucmd *ucmd)
 
 	if (!IS_ALIGNED(cmd->offset, page_size))
 		return -EINVAL;
-	if (cmd->offset >= buf->length)
+	if (cmd->offset >= buf->segments.length)
 		return -ERANGE;
 	err = nvmep_buf_expose(buf);
 	if (err)
 		return err;
 
 	cmd->count = min_t(u64, cmd->count,
-			   div_u64(buf->length - cmd->offset, page_size));
+			   div_u64(buf->segments.length - cmd->offset, page_size));
 	err = nvmep_copy_addresses(buf, cmd->offset,
 				   u64_to_user_ptr(cmd->addresses), cmd->count);
 	return err ? err : nvmep_ucmd_respond(ucmd);
@@ -406,20 +293,11 @@ static int nvmep_ioctl_buf_table(struct nvmep_ucmd *ucmd)
 
 /* --- queue pairs --------------------------------------------------------- */
 
-/* Priorities mean something only if CC.AMS is not round robin. */
-static bool nvmep_weighted(struct nvmep_ctrl *ctrl)
-{
-	return readl(ctrl->bar + NVME_REG_CC) & NVMEP_CC_AMS_MASK;
-}
-
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
-	if (cmd->flags || cmd->reserved || cmd->mode != NVME_PEER_MODE_DIRECT)
-		return -EINVAL;
-	if (cmd->priority > NVMEP_PRIORITY_LOW)
-		return -EINVAL;
-	if (cmd->priority && !nvmep_weighted(ctrl))
+	if (cmd->flags || cmd->reserved1 || cmd->reserved ||
+	    cmd->mode != NVME_PEER_MODE_DIRECT)
 		return -EINVAL;
 	if (cmd->sq_entries < 2 || cmd->sq_entries > ctrl->max_entries ||
 	    cmd->cq_entries < cmd->sq_entries ||
@@ -445,7 +323,7 @@ static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,
 
 	filp = nvmep_qp_file(qp);
 	if (IS_ERR(filp))
-		nvmep_qp_destroy(qp);
+		nvmep_qp_release(qp);
 	return filp;
 }
 
@@ -498,15 +376,18 @@ static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 
 /* --- the open controller node -------------------------------------------- */
 
-/**
- * nvmep_peer_ioctl() - a peer ioctl on the controller node
- * @context: from nvmep_peer_open()
- * @cmd: the ioctl
- * @arg: its structure
- *
- * Return: 0 or an error.
- */
-long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
+static void *nvmep_peer_open(struct nvmep_ctrl *ctrl)
+{
+	return nvmep_peer_file_open(ctrl);
+}
+
+/* Its buffers stay until the queue pairs that may use them are closed, too. */
+static void nvmep_peer_release(void *context)
+{
+	nvmep_peer_file_put(context);
+}
+
+static long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
 {
 	struct nvmep_peer_file *file = context;
 
@@ -515,111 +396,10 @@ long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
 				    file);
 }
 
-/**
- * nvmep_peer_open() - somebody opened the controller node
- * @ctrl: the controller
- *
- * Return: the context for nvmep_peer_ioctl(), or an ERR_PTR.
- */
-void *nvmep_peer_open(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_peer_file *file;
-
-	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
-	if (!file)
-		return ERR_PTR(-ENOMEM);
-	kref_init(&file->ref);
-	file->ctrl = nvmep_ctrl_get(ctrl);
-	xa_init_flags(&file->bufs, XA_FLAGS_ALLOC1);
-	nvmep_count(ctrl->peers, NVMEP_OBJECT_FILES, 1);
-	return file;
-}
-
-/*
- * Neither the node nor a queue pair is left, so no ring is in any buffer and
- * every release succeeds.
- */
-static void nvmep_peer_file_free(struct kref *ref)
-{
-	struct nvmep_peer_file *file =
-		container_of(ref, struct nvmep_peer_file, ref);
-	struct nvmep_ctrl *ctrl = file->ctrl;
-	struct nvmep_buf *buf;
-	unsigned long handle;
-
-	xa_for_each(&file->bufs, handle, buf)
-		WARN_ON(nvmep_buf_release(file, handle));
-	xa_destroy(&file->bufs);
-	nvmep_count(ctrl->peers, NVMEP_OBJECT_FILES, -1);
-	kfree(file);
-	nvmep_ctrl_put(ctrl);
-}
-
-/**
- * nvmep_peer_file_get() - hold the buffers of an open controller node
- * @file: the node
- */
-void nvmep_peer_file_get(struct nvmep_peer_file *file)
-{
-	kref_get(&file->ref);
-}
-
-/**
- * nvmep_peer_file_put() - let go of them
- * @file: the node
- */
-void nvmep_peer_file_put(struct nvmep_peer_file *file)
-{
-	kref_put(&file->ref, nvmep_peer_file_free);
-}
-
-/**
- * nvmep_peer_release() - the controller node was closed
- * @file: from nvmep_peer_open()
- *
- * Its buffers stay until the queue pairs that may use them are closed, too.
- */
-void nvmep_peer_release(void *file)
-{
-	nvmep_peer_file_put(file);
-}
-
 /* --- what the controller tells ------------------------------------------- */
 
-/* Takes a buffer off the list, with a reference. */
-static struct nvmep_buf *nvmep_buf_next(struct nvmep_peers *peers)
-{
-	struct nvmep_buf *found = NULL;
-	struct nvmep_buf *buf;
-
-	mutex_lock(&peers->lock);
-	buf = list_first_entry_or_null(&peers->bufs, struct nvmep_buf, node);
-	if (buf) {
-		list_del_init(&buf->node);
-		kref_get(&buf->ref);
-		found = buf;
-	}
-	mutex_unlock(&peers->lock);
-	return found;
-}
-
-/*
- * Takes every buffer away from its exporter.  One whose last reference is just
- * being dropped is not on the list any more, but still counts as attached.
- */
-static void nvmep_bufs_detach_all(struct nvmep_peers *peers)
-{
-	struct nvmep_buf *buf;
-
-	while ((buf = nvmep_buf_next(peers))) {
-		nvmep_buf_detach(buf);
-		nvmep_buf_put(buf);
-	}
-	wait_var_event(&peers->attached, !atomic_read(&peers->attached));
-}
-
 /* Nothing is made again here: only its owner knows what was in flight. */
-static void nvmep_peers_restarted(struct nvmep_ctrl *ctrl)
+static void nvmep_peer_restarted(struct nvmep_ctrl *ctrl)
 {
 	unsigned int failed = nvmep_qp_count_failed(ctrl);
 
@@ -629,7 +409,8 @@ static void nvmep_peers_restarted(struct nvmep_ctrl *ctrl)
 			 failed);
 }
 
-static void nvmep_peers_remove(struct nvmep_ctrl *ctrl)
+/* Whether the controller is alive makes no difference: the deletion knows. */
+static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 
@@ -637,12 +418,11 @@ static void nvmep_peers_remove(struct nvmep_ctrl *ctrl)
 	peers->removed = true;
 	up_write(&peers->gate);
 
-	/* Dead or alive makes no difference here: the deletion knows. */
-	nvmep_qp_kill_all(ctrl, ENODEV);
+	nvmep_qp_revoke_all(ctrl, ENODEV);
 	nvmep_bufs_detach_all(peers);
 }
 
-static bool nvmep_peers_busy(struct nvmep_ctrl *ctrl)
+static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	bool busy;
@@ -653,31 +433,12 @@ static bool nvmep_peers_busy(struct nvmep_ctrl *ctrl)
 	return busy;
 }
 
-const struct nvmep_peer_ops nvmep_peer_ops = {
-	.init = nvmep_peers_init,
-	.exit = nvmep_peers_exit,
-	.open = nvmep_peer_open,
-	.release = nvmep_peer_release,
-	.ioctl = nvmep_peer_ioctl,
-	.stopped = nvmep_qp_fail_all,
-	.restarted = nvmep_peers_restarted,
-	.remove = nvmep_peers_remove,
-	.busy = nvmep_peers_busy,
-};
-
-/**
- * nvmep_peers_init() - prepare a controller for peers
- * @ctrl: the controller, before anybody can open its node
- *
- * Return: 0 or ENOMEM.
- */
-int nvmep_peers_init(struct nvmep_ctrl *ctrl)
+static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = kzalloc(sizeof(*peers), GFP_KERNEL);
 
 	if (!peers)
 		return -ENOMEM;
-	peers->ctrl = ctrl;
 	init_rwsem(&peers->gate);
 	mutex_init(&peers->lock);
 	INIT_LIST_HEAD(&peers->qps);
@@ -689,19 +450,32 @@ int nvmep_peers_init(struct nvmep_ctrl *ctrl)
 		return -ENOMEM;
 	}
 	peers->provider = nvmep_p2p_provider(ctrl->pdev, 0);
+	nvmep_objects_init(&peers->objects);
 	ctrl->peers = peers;
 	return 0;
 }
 
-/**
- * nvmep_peers_exit() - the last reference to the controller is gone
- * @ctrl: the controller
- */
-void nvmep_peers_exit(struct nvmep_ctrl *ctrl)
+static void nvmep_peer_exit(struct nvmep_ctrl *ctrl)
 {
-	if (!ctrl->peers)
+	struct nvmep_peers *peers = ctrl->peers;
+
+	if (!peers)
 		return;
-	destroy_workqueue(ctrl->peers->invalidate_wq);
-	kfree(ctrl->peers);
+	nvmep_objects_exit(&peers->objects);
+	destroy_workqueue(peers->invalidate_wq);
+	kfree(peers);
 	ctrl->peers = NULL;
 }
+
+/* What the peer rooms do for a controller; main.c gives it to every one. */
+const struct nvmep_peer_ops nvmep_peer_ops = {
+	.init = nvmep_peer_init,
+	.exit = nvmep_peer_exit,
+	.open = nvmep_peer_open,
+	.release = nvmep_peer_release,
+	.ioctl = nvmep_peer_ioctl,
+	.stopped = nvmep_qp_fail_all,
+	.restarted = nvmep_peer_restarted,
+	.remove = nvmep_peer_remove,
+	.busy = nvmep_peer_busy,
+};

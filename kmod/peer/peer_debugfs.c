@@ -8,18 +8,15 @@
  *  queue_pairs	 one line for each queue pair with an open file
  *  routes	 the verdict for every PCI function, beside the kernel's own
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/debugfs.h>
 #include <linux/pci-p2pdma.h>
 #include <linux/seq_file.h>
 
 #include "core/ctrl.h"
-#include "peer.h"
-#include "qp.h"
-#include "core/pair.h"
 #include "core/qids.h"
-#include "core/queue.h"
+#include "peer_debugfs.h"
+#include "peers.h"
+#include "qp.h"
 #include "route.h"
 
 static const char * const nvmep_object_names[NVMEP_OBJECT_KINDS] = {
@@ -33,19 +30,13 @@ static const char * const nvmep_object_names[NVMEP_OBJECT_KINDS] = {
 	[NVMEP_OBJECT_PAGES] = "pages",
 };
 
-static void nvmep_show_objects(struct seq_file *seq,
-			       const struct nvmep_peers *peers)
+static int nvmep_module_objects_show(struct seq_file *seq, void *unused)
 {
 	enum nvmep_object kind;
 
 	for (kind = 0; kind < NVMEP_OBJECT_KINDS; kind++)
 		seq_printf(seq, "%s %d\n", nvmep_object_names[kind],
-			   nvmep_object_count(peers, kind));
-}
-
-static int nvmep_module_objects_show(struct seq_file *seq, void *unused)
-{
-	nvmep_show_objects(seq, NULL);
+			   nvmep_objects_sum(kind));
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(nvmep_module_objects);
@@ -54,8 +45,11 @@ static int nvmep_objects_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;
 	struct nvmep_qid_usage usage;
+	enum nvmep_object kind;
 
-	nvmep_show_objects(seq, ctrl->peers);
+	for (kind = 0; kind < NVMEP_OBJECT_KINDS; kind++)
+		seq_printf(seq, "%s %d\n", nvmep_object_names[kind],
+			   nvmep_objects_count(&ctrl->peers->objects, kind));
 	nvmep_qid_usage(ctrl, &usage);
 	seq_printf(seq, "qids_cpu %u\nqids_peer_free %u\n", usage.cpu,
 		   usage.peer_free);
@@ -73,7 +67,7 @@ static int nvmep_queue_pairs_show(struct seq_file *seq, void *unused)
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
 		seq_printf(seq, "%u %u %u %u %u %#x %d %d %d\n", qp->qid,
-			   (u32)nvmep_qp_state(qp), qp->generation,
+			   (u32)nvmep_qp_user_state(qp), qp->generation,
 			   qp->sq_entries, qp->cq_entries, qp->placement,
 			   atomic_read(&qp->exports.count),
 			   atomic_read(&qp->exports.importers),

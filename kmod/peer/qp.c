@@ -4,12 +4,15 @@
  *
  * A queue pair ends when its file is closed, when the exporter of a buffer
  * that it may access wants the memory back, and when the controller is
- * unbound.  All three go the same way, in two steps that each happen once:
+ * unbound.  All three go the same way, by two verbs, each of which happens
+ * once:
  *
- *  stop: no new dma-bufs or users of them; Delete SQ, Delete CQ (or the
- *	controller is known to have stopped); state GONE; rings unmapped.
- *  kill: the peers lose the doorbells: PTEs zapped, importers told, their
- *	fences and mappings waited for.
+ *  stop: it leaves the controller.  No new dma-bufs or users of them; Delete
+ *	SQ, Delete CQ (or the controller is known to have stopped); the status
+ *	page says GONE; rings unmapped.
+ *  revoke: the peers leave it.  It is stopped if it was not; then they lose the
+ *	doorbells: PTEs zapped, importers told, their fences and mappings waited
+ *	for.
  *
  * A controller reset is different: the controller has already lost the queues,
  * nobody can be waited for, and the file is still its owner's.  The queue pair
@@ -20,29 +23,54 @@
  * exporter took memory back; ENODEV, the controller is gone; ESHUTDOWN, the
  * file was closed.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
-#include <linux/anon_inodes.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
-#include <linux/seq_file.h>
 #include <linux/slab.h>
 
-#include "compat.h"
 #include "core/ctrl.h"
-#include "import.h"
-#include "peer.h"
-#include "qp.h"
 #include "core/pair.h"
 #include "core/qids.h"
-#include "core/queue.h"
+#include "hostmem.h"
+#include "import.h"
+#include "peer_file.h"
+#include "peers.h"
+#include "qp.h"
+#include "take.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16
 
 /* --- state --------------------------------------------------------------- */
+
+static const enum nvme_peer_qp_state nvmep_qp_user_states[] = {
+	[NVMEP_QP_NEW] = NVME_PEER_QP_QUIESCED,
+	[NVMEP_QP_LIVE] = NVME_PEER_QP_LIVE,
+	[NVMEP_QP_FAILED] = NVME_PEER_QP_FAILED,
+	[NVMEP_QP_STOPPED] = NVME_PEER_QP_GONE,
+	[NVMEP_QP_REVOKED] = NVME_PEER_QP_GONE,
+};
+
+/**
+ * nvmep_qp_user_state() - what user space calls its state
+ * @qp: the queue pair
+ *
+ * Return: the state; it may have changed when the caller looks at it.
+ */
+enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp)
+{
+	return nvmep_qp_user_states[READ_ONCE(qp->state)];
+}
+
+/**
+ * nvmep_qp_usable() - tell whether it works or may work again
+ * @qp: the queue pair
+ *
+ * Return: false once it has failed or was stopped.
+ */
+bool nvmep_qp_usable(const struct nvmep_qp *qp)
+{
+	return READ_ONCE(qp->state) <= NVMEP_QP_LIVE;
+}
 
 static struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
 {
@@ -59,12 +87,12 @@ static void nvmep_qp_write_status(struct nvmep_qp *qp)
 {
 	struct nvme_peer_status *status = nvmep_qp_status(qp);
 
-	lockdep_assert_held(&qp->state_lock);
+	lockdep_assert_held(&qp->ctrl->peers->lock);
 
 	nvmep_store_le32(&status->generation, nvmep_ctrl_generation(qp->ctrl));
 	nvmep_store_le32(&status->reason, qp->reason);
 	dma_wmb();
-	nvmep_store_le32(&status->state, qp->state);
+	nvmep_store_le32(&status->state, nvmep_qp_user_state(qp));
 }
 
 static void nvmep_qp_init_status(struct nvmep_qp *qp)
@@ -76,44 +104,22 @@ static void nvmep_qp_init_status(struct nvmep_qp *qp)
 	nvmep_store_le32(&status->qid, qp->qid);
 }
 
-static void nvmep_qp_set_gone(struct nvmep_qp *qp, int reason)
+/* The only writer of the state and its reason. */
+static void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
+			       u32 reason)
 {
-	spin_lock(&qp->state_lock);
-	qp->state = NVME_PEER_QP_GONE;
+	lockdep_assert_held(&qp->ctrl->peers->lock);
+
+	WRITE_ONCE(qp->state, state);
 	qp->reason = reason;
+	/* One that failed early has none. */
 	if (qp->status_page)
 		nvmep_qp_write_status(qp);
-	spin_unlock(&qp->state_lock);
+}
+
+static void nvmep_qp_wake(struct nvmep_qp *qp)
+{
 	wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
-}
-
-/**
- * nvmep_qp_state() - what user space calls its state
- * @qp: the queue pair
- *
- * Return: the state.
- */
-enum nvme_peer_qp_state nvmep_qp_state(struct nvmep_qp *qp)
-{
-	enum nvme_peer_qp_state state;
-
-	spin_lock(&qp->state_lock);
-	state = qp->state;
-	spin_unlock(&qp->state_lock);
-	return state;
-}
-
-/**
- * nvmep_qp_usable() - tell whether it works or may work again
- * @qp: the queue pair
- *
- * Return: false once it has failed or gone.
- */
-bool nvmep_qp_usable(struct nvmep_qp *qp)
-{
-	enum nvme_peer_qp_state state = nvmep_qp_state(qp);
-
-	return state == NVME_PEER_QP_LIVE || state == NVME_PEER_QP_QUIESCED;
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -134,25 +140,12 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->sq.host);
 	nvmep_host_pages_free(qp->cq.host);
 	nvmep_host_pages_free(qp->status_page);
-	nvmep_count(ctrl->peers, NVMEP_OBJECT_QPS, -1);
+	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
 }
 
-/**
- * nvmep_qp_get() - take a reference
- * @qp: the queue pair
- */
-void nvmep_qp_get(struct nvmep_qp *qp)
-{
-	kref_get(&qp->ref);
-}
-
-/**
- * nvmep_qp_put() - drop a reference
- * @qp: the queue pair
- */
-void nvmep_qp_put(struct nvmep_qp *qp)
+static void nvmep_qp_put(struct nvmep_qp *qp)
 {
 	kref_put(&qp->ref, nvmep_qp_free);
 }
@@ -166,12 +159,10 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 		return NULL;
 
 	kref_init(&qp->ref);
-	nvmep_peer_file_get(owner);
-	qp->owner = owner;
+	qp->owner = nvmep_peer_file_get(owner);
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
 	qp->mode = cmd->mode;
-	qp->priority = cmd->priority;
 	qp->sq_entries = cmd->sq_entries;
 	qp->cq_entries = cmd->cq_entries;
 	qp->sq.bytes = (size_t)cmd->sq_entries * NVMEP_SQ_ENTRY_SIZE;
@@ -179,11 +170,9 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->cq.bytes = (size_t)cmd->cq_entries * NVMEP_CQ_ENTRY_SIZE;
 	qp->cq.offset = cmd->cq_offset;
 	mutex_init(&qp->lock);
-	spin_lock_init(&qp->state_lock);
-	qp->state = NVME_PEER_QP_QUIESCED;
 	init_waitqueue_head(&qp->waiters);
-	nvmep_exports_init(&qp->exports);
-	nvmep_count(qp->ctrl->peers, NVMEP_OBJECT_QPS, 1);
+	nvmep_exports_init(&qp->exports, qp->ctrl, &qp->ref, nvmep_qp_free);
+	nvmep_objects_add(&qp->ctrl->peers->objects, NVMEP_OBJECT_QPS, 1);
 	return qp;
 }
 
@@ -196,38 +185,37 @@ static void nvmep_qp_unclaim(struct nvmep_ring *ring)
 	ring->buf = NULL;
 }
 
-static void nvmep_qp_set_life(struct nvmep_qp *qp, enum nvmep_qp_life life)
+static void nvmep_qp_set_stopped(struct nvmep_qp *qp, int reason)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 
-	lockdep_assert_held(&qp->lock);
-
 	mutex_lock(&peers->lock);
-	qp->life = life;
+	nvmep_qp_set_state(qp, NVMEP_QP_STOPPED, reason);
 	nvmep_qp_unclaim(&qp->sq);
 	nvmep_qp_unclaim(&qp->cq);
 	mutex_unlock(&peers->lock);
+	nvmep_qp_wake(qp);
 }
 
 /*
- * The first step of the end.  nvmep_queue_pair_delete() comes back only when
- * the controller cannot touch the rings or any data of theirs, so everything
- * below it is safe.
+ * nvmep_queue_pair_delete() comes back only when the controller cannot touch
+ * the rings or any data of theirs, so everything below it is safe.  One that
+ * is not LIVE never was on the controller, or went with an earlier stop of it.
  */
 static void nvmep_qp_stop_locked(struct nvmep_qp *qp, int reason)
 {
+	enum nvmep_qp_state state = READ_ONCE(qp->state);
+
 	lockdep_assert_held(&qp->lock);
 
-	if (qp->life >= NVMEP_QP_STOPPED)
+	if (state >= NVMEP_QP_STOPPED)
 		return;
 	nvmep_exports_close(&qp->exports);
-	if (qp->on_controller)
+	if (state == NVMEP_QP_LIVE)
 		nvmep_queue_pair_delete(qp->ctrl, qp->qid, qp->generation);
-	qp->on_controller = false;
-	nvmep_qp_set_gone(qp, reason);
+	nvmep_qp_set_stopped(qp, reason);
 	nvmep_ring_unmap(&qp->sq, qp->ctrl);
 	nvmep_ring_unmap(&qp->cq, qp->ctrl);
-	nvmep_qp_set_life(qp, NVMEP_QP_STOPPED);
 }
 
 static void nvmep_qp_stop(struct nvmep_qp *qp, int reason)
@@ -237,36 +225,45 @@ static void nvmep_qp_stop(struct nvmep_qp *qp, int reason)
 	mutex_unlock(&qp->lock);
 }
 
-/**
- * nvmep_qp_kill() - end a queue pair
- * @qp: the queue pair
- * @reason: for the status page, a positive errno; the first one counts
- *
- * On return the controller and the peers are off it.  If a peer did not let go
- * of the doorbells in time, the identifier stays taken until it does.
+static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+
+	lockdep_assert_held(&qp->lock);
+
+	if (READ_ONCE(qp->state) == NVMEP_QP_REVOKED)
+		return;
+	if (nvmep_exports_revoke(&qp->exports))
+		nvmep_qp_release_qid(qp);
+
+	mutex_lock(&peers->lock);
+	nvmep_qp_set_state(qp, NVMEP_QP_REVOKED, qp->reason);
+	mutex_unlock(&peers->lock);
+}
+
+/*
+ * On return the controller and the peers are off it.  @reason, a positive
+ * errno, is for the status page; the first one counts.  If a peer did not let
+ * go of the doorbells in time, the identifier stays taken until it does.
  */
-void nvmep_qp_kill(struct nvmep_qp *qp, int reason)
+static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason)
 {
 	mutex_lock(&qp->lock);
 	nvmep_qp_stop_locked(qp, reason);
-	if (qp->life < NVMEP_QP_ENDED) {
-		if (nvmep_exports_revoke(&qp->exports))
-			nvmep_qp_release_qid(qp);
-		nvmep_qp_set_life(qp, NVMEP_QP_ENDED);
-	}
+	nvmep_qp_revoke_locked(qp);
 	mutex_unlock(&qp->lock);
 }
 
 /**
- * nvmep_qp_destroy() - end a queue pair and give up its file's reference
+ * nvmep_qp_release() - revoke a queue pair and give up its file's reference
  * @qp: the queue pair
  */
-void nvmep_qp_destroy(struct nvmep_qp *qp)
+void nvmep_qp_release(struct nvmep_qp *qp)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	struct nvmep_peer_file *owner = qp->owner;
 
-	nvmep_qp_kill(qp, ESHUTDOWN);
+	nvmep_qp_revoke(qp, ESHUTDOWN);
 
 	mutex_lock(&peers->lock);
 	list_del_init(&qp->node);
@@ -284,22 +281,14 @@ static bool nvmep_qp_uses(const struct nvmep_qp *qp, const struct nvmep_buf *buf
 	return buf->exposed && qp->owner == buf->file;
 }
 
-static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
+static void *nvmep_qp_take_user(struct list_head *node, const void *buf)
 {
-	struct nvmep_peers *peers = buf->ctrl->peers;
-	struct nvmep_qp *found = NULL;
-	struct nvmep_qp *qp;
+	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
 
-	mutex_lock(&peers->lock);
-	list_for_each_entry(qp, &peers->qps, node) {
-		if (qp->life >= NVMEP_QP_STOPPED || !nvmep_qp_uses(qp, buf))
-			continue;
-		nvmep_qp_get(qp);
-		found = qp;
-		break;
-	}
-	mutex_unlock(&peers->lock);
-	return found;
+	if (qp->state >= NVMEP_QP_STOPPED || !nvmep_qp_uses(qp, buf))
+		return NULL;
+	kref_get(&qp->ref);
+	return qp;
 }
 
 /**
@@ -307,65 +296,62 @@ static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
  * @buf: the buffer, marked invalid
  *
  * On return no command of a queue pair that may know the buffer is on the
- * controller.  The queue pairs still have to be killed.
+ * controller.  The queue pairs still have to be revoked.
  */
-void nvmep_qp_stop_users(struct nvmep_buf *buf)
+void nvmep_qp_stop_users(const struct nvmep_buf *buf)
 {
+	struct nvmep_peers *peers = buf->ctrl->peers;
 	struct nvmep_qp *qp;
 
-	while ((qp = nvmep_qp_next_user(buf))) {
+	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
+				      nvmep_qp_take_user, buf))) {
 		nvmep_qp_stop(qp, ESTALE);
 		nvmep_qp_put(qp);
 	}
 }
 
-/* The first queue pair with @from <= life < NVMEP_QP_ENDED, with a reference. */
-static struct nvmep_qp *nvmep_qp_next_from(struct nvmep_peers *peers,
-					   enum nvmep_qp_life from)
+/* One that has come as far as *@from, but was not revoked. */
+static void *nvmep_qp_take_from(struct list_head *node, const void *from)
 {
-	struct nvmep_qp *found = NULL;
-	struct nvmep_qp *qp;
+	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
 
-	mutex_lock(&peers->lock);
-	list_for_each_entry(qp, &peers->qps, node) {
-		if (qp->life < from || qp->life >= NVMEP_QP_ENDED)
-			continue;
-		nvmep_qp_get(qp);
-		found = qp;
-		break;
-	}
-	mutex_unlock(&peers->lock);
-	return found;
+	if (qp->state < *(const enum nvmep_qp_state *)from ||
+	    qp->state == NVMEP_QP_REVOKED)
+		return NULL;
+	kref_get(&qp->ref);
+	return qp;
 }
 
-static void nvmep_qp_kill_from(struct nvmep_ctrl *ctrl, enum nvmep_qp_life from,
-			       int reason)
+static void nvmep_qp_revoke_from(struct nvmep_ctrl *ctrl,
+				 enum nvmep_qp_state from, int reason)
 {
+	struct nvmep_peers *peers = ctrl->peers;
 	struct nvmep_qp *qp;
 
-	while ((qp = nvmep_qp_next_from(ctrl->peers, from))) {
-		nvmep_qp_kill(qp, reason);
+	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
+				      nvmep_qp_take_from, &from))) {
+		nvmep_qp_revoke(qp, reason);
 		nvmep_qp_put(qp);
 	}
 }
 
 /**
- * nvmep_qp_kill_stopped() - finish what nvmep_qp_stop_users() began
+ * nvmep_qp_revoke_stopped() - finish what nvmep_qp_stop_users() began
  * @ctrl: the controller
  */
-void nvmep_qp_kill_stopped(struct nvmep_ctrl *ctrl)
+void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl)
 {
-	nvmep_qp_kill_from(ctrl, NVMEP_QP_STOPPED, ESTALE);
+	nvmep_qp_revoke_from(ctrl, NVMEP_QP_STOPPED, ESTALE);
 }
 
 /**
- * nvmep_qp_kill_all() - end every queue pair of a controller
+ * nvmep_qp_revoke_all() - revoke every queue pair of a controller
  * @ctrl: the controller; no new ones can come
  * @reason: for the status page
  */
-void nvmep_qp_kill_all(struct nvmep_ctrl *ctrl, int reason)
+void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl, int reason)
 {
-	nvmep_qp_kill_from(ctrl, NVMEP_QP_ACTIVE, reason);
+	nvmep_qp_revoke_from(ctrl, NVMEP_QP_NEW, reason);
 }
 
 /**
@@ -383,14 +369,11 @@ void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl)
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node) {
-		spin_lock(&qp->state_lock);
-		if (qp->state == NVME_PEER_QP_LIVE) {
-			qp->state = NVME_PEER_QP_FAILED;
-			qp->reason = EIO;
-		}
-		nvmep_qp_write_status(qp);
-		spin_unlock(&qp->state_lock);
-		wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
+		if (qp->state == NVMEP_QP_LIVE)
+			nvmep_qp_set_state(qp, NVMEP_QP_FAILED, EIO);
+		else
+			nvmep_qp_write_status(qp);
+		nvmep_qp_wake(qp);
 	}
 	mutex_unlock(&peers->lock);
 }
@@ -409,7 +392,7 @@ unsigned int nvmep_qp_count_failed(struct nvmep_ctrl *ctrl)
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
-		failed += nvmep_qp_state(qp) == NVME_PEER_QP_FAILED;
+		failed += qp->state == NVMEP_QP_FAILED;
 	mutex_unlock(&peers->lock);
 	return failed;
 }
@@ -507,7 +490,7 @@ static int nvmep_qp_take_qid(struct nvmep_qp *qp)
 		return qid;
 	qp->qid = qid;
 	qp->qid_held = true;
-	nvmep_doorbell_init(qp);
+	nvmep_doorbell_init(&qp->doorbell, qp->ctrl, qid);
 	nvmep_qp_init_status(qp);
 	return 0;
 }
@@ -518,15 +501,14 @@ static int nvmep_qp_take_qid(struct nvmep_qp *qp)
  */
 static int nvmep_qp_go_live(struct nvmep_qp *qp)
 {
+	struct nvmep_peers *peers = qp->ctrl->peers;
 	bool live;
 
-	spin_lock(&qp->state_lock);
+	mutex_lock(&peers->lock);
 	live = nvmep_ctrl_generation(qp->ctrl) == qp->generation;
-	if (live) {
-		qp->state = NVME_PEER_QP_LIVE;
-		nvmep_qp_write_status(qp);
-	}
-	spin_unlock(&qp->state_lock);
+	if (live)
+		nvmep_qp_set_state(qp, NVMEP_QP_LIVE, 0);
+	mutex_unlock(&peers->lock);
 	return live ? 0 : -EAGAIN;
 }
 
@@ -541,15 +523,11 @@ static int nvmep_qp_start(struct nvmep_qp *qp)
 		.sq_contiguous = !qp->sq.list,
 		.cq_contiguous = !qp->cq.list,
 		.vector = -1,
-		.priority = qp->priority,
 	};
 	int err;
 
 	err = nvmep_queue_pair_create(qp->ctrl, &params, &qp->generation);
-	if (err)
-		return err;
-	qp->on_controller = true;
-	return nvmep_qp_go_live(qp);
+	return err ? err : nvmep_qp_go_live(qp);
 }
 
 static int nvmep_qp_begin(struct nvmep_qp *qp,
@@ -607,133 +585,6 @@ struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 	if (!err)
 		return qp;
 
-	nvmep_qp_destroy(qp);
+	nvmep_qp_release(qp);
 	return ERR_PTR(err);
-}
-
-/* --- the file ------------------------------------------------------------ */
-
-static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
-{
-	struct nvme_peer_qp_export *cmd = ucmd->cmd;
-	bool allow_static = cmd->flags & NVME_PEER_EXPORT_ALLOW_STATIC;
-	struct nvmep_qp *qp = ucmd->context;
-	struct dma_buf *dmabuf;
-	int err;
-
-	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC ||
-	    (allow_static && cmd->what != NVME_PEER_EXPORT_DOORBELL))
-		return -EINVAL;
-
-	dmabuf = nvmep_export(qp, cmd->what, allow_static);
-	if (IS_ERR(dmabuf))
-		return PTR_ERR(dmabuf);
-
-	cmd->fd = get_unused_fd_flags(O_CLOEXEC);
-	if (cmd->fd < 0) {
-		err = cmd->fd;
-		goto put_dmabuf;
-	}
-	nvmep_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
-	err = nvmep_ucmd_respond(ucmd);
-	if (err)
-		goto put_fd;
-	fd_install(cmd->fd, dmabuf->file);
-	return 0;
-
-put_fd:
-	put_unused_fd(cmd->fd);
-put_dmabuf:
-	dma_buf_put(dmabuf);
-	return err;
-}
-
-static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
-{
-	struct nvme_peer_qp_info *cmd = ucmd->cmd;
-	struct nvmep_qp *qp = ucmd->context;
-
-	if (cmd->flags)
-		return -EINVAL;
-
-	cmd->qid = qp->qid;
-	cmd->state = nvmep_qp_state(qp);
-	cmd->generation = qp->generation;
-	cmd->mode = qp->mode;
-	cmd->sq_entries = qp->sq_entries;
-	cmd->cq_entries = qp->cq_entries;
-	cmd->placement = qp->placement;
-	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
-	cmd->doorbell_offset = qp->doorbell.offset;
-	cmd->doorbell_length = qp->doorbell.length;
-	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
-	cmd->exports = atomic_read(&qp->exports.count);
-	cmd->importers = atomic_read(&qp->exports.importers);
-	cmd->mmaps = atomic_read(&qp->exports.mmaps);
-	cmd->reserved = 0;
-	return nvmep_ucmd_respond(ucmd);
-}
-
-static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
-	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
-		    nvmep_qp_ioctl_export),
-	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
-		    nvmep_qp_ioctl_info),
-};
-
-static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
-				unsigned long arg)
-{
-	struct nvmep_qp *qp = filp->private_data;
-
-	return nvmep_ioctl_dispatch(qp->ctrl->peers, nvmep_qp_ioctls,
-				    ARRAY_SIZE(nvmep_qp_ioctls), number,
-				    (void __user *)arg, qp);
-}
-
-static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
-{
-	struct nvmep_qp *qp = filp->private_data;
-
-	poll_wait(filp, &qp->waiters, wait);
-	if (nvmep_qp_state(qp) == NVME_PEER_QP_LIVE)
-		return 0;
-	return EPOLLHUP | EPOLLERR;
-}
-
-/* For a tool that goes through /proc/PID/fdinfo. */
-static void nvmep_qp_file_fdinfo(struct seq_file *seq, struct file *filp)
-{
-	struct nvmep_qp *qp = filp->private_data;
-
-	seq_printf(seq, "controller:\tnvmep%d\nqid:\t%u\nstate:\t%u\n",
-		   qp->ctrl->instance, qp->qid, (u32)nvmep_qp_state(qp));
-}
-
-static int nvmep_qp_file_release(struct inode *inode, struct file *filp)
-{
-	nvmep_qp_destroy(filp->private_data);
-	return 0;
-}
-
-static const struct file_operations nvmep_qp_fops = {
-	.owner = THIS_MODULE,
-	.unlocked_ioctl = nvmep_qp_file_ioctl,
-	.compat_ioctl = compat_ptr_ioctl,
-	.poll = nvmep_qp_file_poll,
-	.release = nvmep_qp_file_release,
-	.show_fdinfo = nvmep_qp_file_fdinfo,
-	.llseek = noop_llseek,
-};
-
-/**
- * nvmep_qp_file() - make the file of a queue pair
- * @qp: from nvmep_qp_create(); its reference goes to the file on success
- *
- * Return: the file, or an ERR_PTR.
- */
-struct file *nvmep_qp_file(struct nvmep_qp *qp)
-{
-	return anon_inode_getfile("[nvme-peer-qp]", &nvmep_qp_fops, qp,
-				  O_RDWR | O_CLOEXEC);
 }

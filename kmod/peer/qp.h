@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A peer queue pair and its file.
+ * A peer queue pair.
  */
 #ifndef _NVMEP_QP_H
 #define _NVMEP_QP_H
@@ -9,31 +9,40 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
-#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
 
 #include <linux/nvme_peer.h>
 
+#include "doorbell.h"
 #include "export.h"
 #include "ring.h"
 
-struct file;
 struct nvmep_buf;
 struct nvmep_ctrl;
+struct nvmep_host_pages;
 struct nvmep_peer_file;
 
 /**
- * enum nvmep_qp_life - how far a queue pair is from its end
- * @NVMEP_QP_ACTIVE: from the beginning on
- * @NVMEP_QP_STOPPED: the controller does not know it any more and does not
- *	touch its rings or the data of its commands
- * @NVMEP_QP_ENDED: the peers were cut off from its doorbells, too
+ * enum nvmep_qp_state - a queue pair from its beginning to its end
+ * @NVMEP_QP_NEW: being made.  User space: QUIESCED
+ * @NVMEP_QP_LIVE: the controller serves it, or was stopped a moment ago.  User
+ *	space: LIVE
+ * @NVMEP_QP_FAILED: the controller was stopped and has lost it.  User space:
+ *	FAILED
+ * @NVMEP_QP_STOPPED: deleted: the controller does not know it any more and does
+ *	not touch its rings or the data of its commands.  User space: GONE
+ * @NVMEP_QP_REVOKED: the peers were cut off from its doorbells, too.  User
+ *	space: GONE
+ *
+ * It only grows.
  */
-enum nvmep_qp_life {
-	NVMEP_QP_ACTIVE,
+enum nvmep_qp_state {
+	NVMEP_QP_NEW,
+	NVMEP_QP_LIVE,
+	NVMEP_QP_FAILED,
 	NVMEP_QP_STOPPED,
-	NVMEP_QP_ENDED,
+	NVMEP_QP_REVOKED,
 };
 
 /**
@@ -45,7 +54,6 @@ enum nvmep_qp_life {
  * @node: peers->lock: in peers->qps from before the controller knows of it
  *	until its file is released
  * @mode: const
- * @priority: const: QPRIO
  * @sq_entries: const
  * @cq_entries: const
  * @qid: const after creation
@@ -54,17 +62,16 @@ enum nvmep_qp_life {
  * @doorbell: const after creation: where in BAR0 its doorbells are
  * @sq: submission ring, see struct nvmep_ring
  * @cq: completion ring
- * @status_page: const: one host page, struct nvme_peer_status
+ * @status_page: const: one host page, struct nvme_peer_status, which is written
+ *	under peers->lock
  * @lock: serialises creation and the end of the queue pair; held over admin
  *	commands and over the wait for importers, so the reset work must never
  *	take it
- * @life: written under @lock and peers->lock, read under either; only grows
- * @on_controller: @lock: the controller may have the queues
- * @qid_held: @lock: @qid belongs to it.  After the end that is so only while
- *	somebody may still write its doorbells
- * @state_lock: taken under peers->lock; guards @state and the status page
- * @state: @state_lock
- * @reason: @state_lock: why it is not live, a positive errno
+ * @qid_held: @lock: @qid belongs to it.  No matter of @state: once that is
+ *	REVOKED it says whether somebody may still write the doorbells
+ * @state: written under peers->lock, and but for the change to FAILED under
+ *	@lock, too.  Read with READ_ONCE() without peers->lock
+ * @reason: peers->lock: why it is not live, a positive errno
  * @waiters: pollers of the file
  * @exports: its dma-bufs
  */
@@ -75,7 +82,6 @@ struct nvmep_qp {
 	struct list_head node;
 
 	enum nvme_peer_mode mode;
-	u8 priority;
 	u32 sq_entries;
 	u32 cq_entries;
 	u16 qid;
@@ -87,12 +93,9 @@ struct nvmep_qp {
 	struct nvmep_host_pages *status_page;
 
 	struct mutex lock;	/* beginning and end */
-	enum nvmep_qp_life life;
-	bool on_controller;
 	bool qid_held;
 
-	spinlock_t state_lock;	/* @state, @reason, status page */
-	enum nvme_peer_qp_state state;
+	enum nvmep_qp_state state;
 	u32 reason;
 	wait_queue_head_t waiters;
 
@@ -101,17 +104,13 @@ struct nvmep_qp {
 
 struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 				 const struct nvme_peer_qp_create *cmd);
-struct file *nvmep_qp_file(struct nvmep_qp *qp);
-void nvmep_qp_kill(struct nvmep_qp *qp, int reason);
-void nvmep_qp_destroy(struct nvmep_qp *qp);
-void nvmep_qp_stop_users(struct nvmep_buf *buf);
-void nvmep_qp_kill_stopped(struct nvmep_ctrl *ctrl);
-void nvmep_qp_kill_all(struct nvmep_ctrl *ctrl, int reason);
+void nvmep_qp_release(struct nvmep_qp *qp);
+void nvmep_qp_stop_users(const struct nvmep_buf *buf);
+void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl);
+void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl, int reason);
 void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_qp_count_failed(struct nvmep_ctrl *ctrl);
-void nvmep_qp_get(struct nvmep_qp *qp);
-void nvmep_qp_put(struct nvmep_qp *qp);
-enum nvme_peer_qp_state nvmep_qp_state(struct nvmep_qp *qp);
-bool nvmep_qp_usable(struct nvmep_qp *qp);
+enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp);
+bool nvmep_qp_usable(const struct nvmep_qp *qp);
 
 #endif /* _NVMEP_QP_H */

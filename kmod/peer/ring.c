@@ -1,118 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ring memory.
+ * Rings: the memory of a submission or completion queue, as the controller is
+ * told of it.
  *
- * Host rings are real pages, because CUDA pins them with pin_user_pages(), and
- * unmovable, because such a pin is for ever.  They are used by the controller
- * and the peer at once and nobody calls a sync function in between, so a
- * mapping that would bounce is refused.
+ * A ring in host memory is used by the controller and the peer at once and
+ * nobody calls a sync function in between, so a mapping that would bounce is
+ * refused.  One in a buffer is described by the buffer's segments; nothing of
+ * it is mapped again.
  *
  * The queue pair takes the controller's mapping away when the controller has
- * deleted the queues; the pages stay for the dma-bufs made of them, which hold
- * the queue pair.  A process that has mapped a page, or a driver that has
- * pinned it, holds the page itself.
+ * deleted the queues; host pages stay for the dma-bufs made of them, which hold
+ * the queue pair.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/dma-mapping.h>
-#include <linux/gfp.h>
-#include <linux/iommu.h>
 #include <linux/mm.h>
-#include <linux/slab.h>
 
 #include "core/ctrl.h"
+#include "hostmem.h"
 #include "import.h"
-#include "peer.h"
 #include "ring.h"
-#include "route.h"
-
-/* Contiguous pages, each with its own reference count, freed one by one. */
-static struct page *nvmep_alloc_contiguous(int node, unsigned int count)
-{
-	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
-	unsigned int order = order_base_2(count);
-	struct page *first;
-	unsigned int i;
-
-	first = alloc_pages_node(node, gfp, order);
-	if (!first)
-		return NULL;
-	split_page(first, order);
-	for (i = count; i < 1U << order; i++)
-		__free_page(first + i);
-	return first;
-}
-
-/**
- * nvmep_host_pages_alloc() - get zeroed memory that peers may map
- * @ctrl: the controller that it is for
- * @bytes: rounded up to whole pages
- *
- * Return: the pages, or an ERR_PTR.
- */
-struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
-						size_t bytes)
-{
-	unsigned int count = PAGE_ALIGN(bytes) >> PAGE_SHIFT;
-	struct nvmep_host_pages *host;
-	struct page *first;
-	unsigned int i;
-
-	host = kvzalloc(struct_size(host, pages, count), GFP_KERNEL_ACCOUNT);
-	if (!host)
-		return ERR_PTR(-ENOMEM);
-
-	first = nvmep_alloc_contiguous(dev_to_node(ctrl->dev), count);
-	if (!first) {
-		kvfree(host);
-		return ERR_PTR(-ENOMEM);
-	}
-
-	host->peers = ctrl->peers;
-	host->count = count;
-	for (i = 0; i < count; i++)
-		host->pages[i] = first + i;
-	nvmep_count(host->peers, NVMEP_OBJECT_PAGES, count);
-	return host;
-}
-
-/**
- * nvmep_host_pages_free() - let go of host pages
- * @host: the pages; NULL is allowed.  The controller behind host->peers must
- *	still be held
- *
- * A page that a process has mapped or a driver has pinned lives on.
- */
-void nvmep_host_pages_free(struct nvmep_host_pages *host)
-{
-	unsigned int i;
-
-	if (!host)
-		return;
-	nvmep_count(host->peers, NVMEP_OBJECT_PAGES, -(int)host->count);
-	for (i = 0; i < host->count; i++)
-		put_page(host->pages[i]);
-	kvfree(host);
-}
-
-/**
- * nvmep_dma_bounces() - tell whether a device sees a copy of a page
- * @dev: the device
- * @dma: where the page was mapped for it
- * @page: the page
- *
- * dma_need_sync() alone does not do behind an IOMMU: older kernels say yes for
- * every mapping there.
- *
- * Return: true if @dma leads to a bounce buffer.
- */
-bool nvmep_dma_bounces(struct device *dev, dma_addr_t dma, struct page *page)
-{
-	if (nvmep_route_translated(dev))
-		return iommu_iova_to_phys(iommu_get_domain_for_dev(dev), dma) !=
-		       page_to_phys(page);
-	return dma_need_sync(dev, dma);
-}
 
 /**
  * nvmep_ring_init_host() - make a ring of host memory
@@ -168,10 +74,10 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 	if (!IS_ALIGNED(ring->offset, ctrl->page_size))
 		return -EINVAL;
 	if (check_add_overflow(ring->offset, (u64)ring->bytes, &end) ||
-	    end > buf->length)
+	    end > buf->segments.length)
 		return -EMSGSIZE;
 
-	segment = nvmep_buf_segment(buf, ring->offset);
+	segment = nvmep_segments_find(&buf->segments, ring->offset);
 	if (NVME_CAP_CQR(ctrl->cap) && !nvmep_ring_contiguous(ring, segment))
 		return -ENOTUNIQ;
 
@@ -199,7 +105,7 @@ static void nvmep_ring_fill_list(struct nvmep_ring *ring,
 						       sizeof(*ring->list));
 			slot++;
 		}
-		segment = nvmep_buf_segment(ring->buf, offset);
+		segment = nvmep_segments_find(&ring->buf->segments, offset);
 		ring->list[slot] = cpu_to_le64(segment->dma +
 					       (offset - segment->offset));
 	}
@@ -216,11 +122,13 @@ int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 {
 	u32 per_page = ctrl->page_size / sizeof(*ring->list);
 	u32 pages = DIV_ROUND_UP(ring->bytes, ctrl->page_size);
+	const struct nvmep_segment *segment;
 	u32 lists;
 
-	if (!ring->buf ||
-	    nvmep_ring_contiguous(ring, nvmep_buf_segment(ring->buf,
-							  ring->offset)))
+	if (!ring->buf)
+		return 0;
+	segment = nvmep_segments_find(&ring->buf->segments, ring->offset);
+	if (nvmep_ring_contiguous(ring, segment))
 		return 0;
 
 	/* Each list page but the last gives one entry to the chain. */
@@ -282,5 +190,5 @@ bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b)
  */
 bool nvmep_ring_on_device(const struct nvmep_ring *ring)
 {
-	return ring->buf && ring->buf->route.verdict != NVME_PEER_ROUTE_SYSTEM;
+	return ring->buf && ring->buf->place.route.verdict != NVME_PEER_ROUTE_SYSTEM;
 }

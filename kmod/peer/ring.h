@@ -8,24 +8,9 @@
 
 #include <linux/types.h>
 
-struct device;
 struct nvmep_buf;
 struct nvmep_ctrl;
-struct nvmep_peers;
-struct page;
-
-/**
- * struct nvmep_host_pages - zeroed, physically contiguous, unmovable pages
- * @peers: const: for the count of pages
- * @count: const
- * @pages: const: every one has its own reference count, so that a page that
- *	a process or a GPU driver holds outlives this structure
- */
-struct nvmep_host_pages {
-	struct nvmep_peers *peers;
-	unsigned int count;
-	struct page *pages[];
-};
+struct nvmep_host_pages;
 
 /**
  * struct nvmep_ring - where the controller finds a queue
@@ -52,11 +37,6 @@ struct nvmep_ring {
 	__le64 *list;
 	size_t list_bytes;
 };
-
-struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
-						size_t bytes);
-void nvmep_host_pages_free(struct nvmep_host_pages *host);
-bool nvmep_dma_bounces(struct device *dev, dma_addr_t dma, struct page *page);
 
 int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,

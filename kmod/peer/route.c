@@ -18,8 +18,6 @@
  * The walk takes no lock: a function that somebody holds a reference to keeps
  * the bridges above it.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pci.h>

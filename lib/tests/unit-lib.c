@@ -470,9 +470,9 @@ FIXTURE_VARIANT_ADD(refusal, unknown_mode) {
 	.limit = "mode", .help = "NVME_PEER_MODE_DIRECT",
 };
 
-FIXTURE_VARIANT_ADD(refusal, priority) {
-	.request = { .sq_entries = 64, .priority = 2 }, .error = EINVAL,
-	.limit = "round robin", .help = "0",
+FIXTURE_VARIANT_ADD(refusal, reserved_field) {
+	.request = { .sq_entries = 64, .reserved1 = 2 }, .error = EINVAL,
+	.limit = "reserved", .help = "0",
 };
 
 FIXTURE_VARIANT_ADD(refusal, no_capability) {

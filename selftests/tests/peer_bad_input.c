@@ -295,8 +295,8 @@ struct create_case {
 	}
 
 SPOIL(mode, create->mode = 99)
-SPOIL(priority, create->priority = 4)
-SPOIL(weighted, create->priority = 3)
+SPOIL(reserved1, create->reserved1 = 1)
+SPOIL(reserved1_high, create->reserved1 = 1U << 31)
 SPOIL(reserved, create->reserved = 1)
 SPOIL(sq_zero, create->sq_entries = 0)
 SPOIL(sq_one, create->sq_entries = 1)
@@ -314,7 +314,7 @@ SPOIL(cq_handle, create->cq_handle = NO_HANDLE)
 #define CASE(name, error) { #name, error, spoil_##name }
 
 static const struct create_case create_cases[] = {
-	CASE(mode, -EINVAL), CASE(priority, -EINVAL), CASE(weighted, -EINVAL),
+	CASE(mode, -EINVAL), CASE(reserved1, -EINVAL), CASE(reserved1_high, -EINVAL),
 	CASE(reserved, -EINVAL), CASE(sq_zero, -EINVAL), CASE(sq_one, -EINVAL),
 	CASE(both_one, -EINVAL), CASE(cq_zero, -EINVAL), CASE(cq_smaller, -EINVAL),
 	CASE(sq_above, -EINVAL), CASE(cq_above, -EINVAL), CASE(sq_huge, -EINVAL),

@@ -306,8 +306,7 @@ struct nvme_peer_buf_table {
  * @size: sizeof(struct nvme_peer_qp_create)
  * @flags: must be 0
  * @mode: in: enum nvme_peer_mode
- * @priority: in: arbitration class of the submission queue, 0 urgent to 3 low;
- *	not 0 only where the controller does weighted round robin
+ * @reserved1: must be 0
  * @sq_entries: in: entries of the submission ring, 2 to
  *	nvme_peer_info.max_entries; one of them always stays empty
  * @cq_entries: in: entries of the completion ring, at least @sq_entries
@@ -335,7 +334,7 @@ struct nvme_peer_qp_create {
 	__u32 size;
 	__u32 flags;
 	__u32 mode;
-	__u32 priority;
+	__u32 reserved1;
 	__u32 sq_entries;
 	__u32 cq_entries;
 	__u32 sq_handle;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Ioctls whose structures begin with their size.
+ *
+ * One table for each kind of file maps an ioctl to its structure's size and its
+ * handler.  A handler gets a kernel copy of the structure, checks flags and
+ * reserved fields first, and answers with nvmep_ucmd_respond() as its last step
+ * that can fail; what it made before is undone if that fails, so a failed call
+ * changes nothing.
+ *
+ * All of them run under the read side of peers->gate.  Unbinding takes the
+ * write side once: after that nothing is in progress and nothing new begins,
+ * and whatever is on the lists can be taken down.
+ */
+#include <linux/minmax.h>
+#include <linux/uaccess.h>
+
+#include <linux/nvme_peer.h>
+
+#include "ioctl.h"
+#include "peers.h"
+
+/**
+ * nvmep_ucmd_respond() - copy the structure back
+ * @ucmd: the ioctl in progress
+ *
+ * Return: 0 or EFAULT.
+ */
+int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd)
+{
+	if (copy_to_user(ucmd->user, ucmd->cmd,
+			 min(ucmd->user_size, ucmd->cmd_size)))
+		return -EFAULT;
+	return 0;
+}
+
+static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *table,
+						  size_t count,
+						  unsigned int number)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (table[i].number == number)
+			return &table[i];
+	return NULL;
+}
+
+static int nvmep_ioctl_execute(struct nvmep_peers *peers,
+			       const struct nvmep_ioctl *ioctl,
+			       struct nvmep_ucmd *ucmd)
+{
+	int err = -ESHUTDOWN;
+
+	down_read(&peers->gate);
+	if (!peers->removed || ioctl->when_removed)
+		err = ioctl->execute(ucmd);
+	up_read(&peers->gate);
+	return err;
+}
+
+/**
+ * nvmep_ioctl_dispatch() - find an ioctl, fetch its structure, do it
+ * @peers: of the controller
+ * @table: the ioctls of this kind of file
+ * @count: of them
+ * @number: the ioctl
+ * @user: its structure
+ * @context: for the handler
+ *
+ * Return: 0 or an error: ENOTTY for an unknown one, EINVAL for a structure that
+ * is too short, E2BIG for one with something behind what we know.
+ */
+long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
+			  const struct nvmep_ioctl *table, size_t count,
+			  unsigned int number, void __user *user, void *context)
+{
+	const struct nvmep_ioctl *ioctl = nvmep_ioctl_find(table, count, number);
+	union {
+		struct nvme_peer_info info;
+		struct nvme_peer_route route;
+		struct nvme_peer_buf_import buf_import;
+		struct nvme_peer_buf_release buf_release;
+		struct nvme_peer_buf_table buf_table;
+		struct nvme_peer_qp_create qp_create;
+		struct nvme_peer_qp_export qp_export;
+		struct nvme_peer_qp_info qp_info;
+	} cmd;
+	struct nvmep_ucmd ucmd = {
+		.user = user,
+		.cmd = &cmd,
+		.context = context,
+	};
+	int err;
+
+	if (!ioctl)
+		return -ENOTTY;
+	if (get_user(ucmd.user_size, (u32 __user *)user))
+		return -EFAULT;
+	if (ucmd.user_size < ioctl->min_size)
+		return -EINVAL;
+	if (ucmd.user_size > PAGE_SIZE)
+		return -E2BIG;
+
+	ucmd.cmd_size = ioctl->size;
+	err = copy_struct_from_user(&cmd, ioctl->size, user, ucmd.user_size);
+	if (err)
+		return err;
+	return nvmep_ioctl_execute(peers, ioctl, &ucmd);
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Ioctls whose structures begin with their size.
+ */
+#ifndef _NVMEP_IOCTL_H
+#define _NVMEP_IOCTL_H
+
+#include <linux/stddef.h>
+#include <linux/types.h>
+
+struct nvmep_peers;
+
+/**
+ * struct nvmep_ucmd - one ioctl in progress
+ * @user: the caller's structure
+ * @user_size: its size as the caller knows it
+ * @cmd: our copy, as long as we know it
+ * @cmd_size: bytes of @cmd
+ * @context: what the file descriptor stands for
+ */
+struct nvmep_ucmd {
+	void __user *user;
+	u32 user_size;
+	void *cmd;
+	u32 cmd_size;
+	void *context;
+};
+
+/**
+ * struct nvmep_ioctl - one line of an ioctl table
+ * @number: the ioctl
+ * @size: bytes of its structure as we know it
+ * @min_size: bytes of it as first published
+ * @when_removed: works on a controller that is gone, too
+ * @execute: does it; called under peers->gate for reading
+ */
+struct nvmep_ioctl {
+	unsigned int number;
+	u16 size;
+	u16 min_size;
+	bool when_removed;
+	int (*execute)(struct nvmep_ucmd *ucmd);
+};
+
+#define NVMEP_IOCTL(_number, _struct, _last, _when_removed, _execute)	\
+	{								\
+		.number = (_number),					\
+		.size = sizeof(struct _struct),				\
+		.min_size = offsetofend(struct _struct, _last),		\
+		.when_removed = (_when_removed),			\
+		.execute = (_execute),					\
+	}
+
+long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
+			  const struct nvmep_ioctl *table, size_t count,
+			  unsigned int number, void __user *user, void *context);
+int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd);
+
+#endif /* _NVMEP_IOCTL_H */

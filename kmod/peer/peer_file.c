@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Open controller nodes, and the handles by which their users name buffers.
+ *
+ * A node's buffers belong to it, not to who made them: they stay until the node
+ * is closed and the queue pairs that were made through it have ended, because
+ * a command of theirs may point into any buffer whose addresses were told.
+ */
+#include <linux/slab.h>
+#include <linux/wait_bit.h>
+
+#include "core/ctrl.h"
+#include "import.h"
+#include "peer_file.h"
+#include "peers.h"
+#include "take.h"
+
+/* Most buffers of one open controller node. */
+#define NVMEP_MAX_BUFS		4096
+
+/* --- the open node ------------------------------------------------------- */
+
+/**
+ * nvmep_peer_file_open() - somebody opened the controller node
+ * @ctrl: the controller
+ *
+ * Return: the open node with the reference of its file, or an ERR_PTR.
+ */
+struct nvmep_peer_file *nvmep_peer_file_open(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_peer_file *file;
+
+	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	if (!file)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&file->ref);
+	file->ctrl = nvmep_ctrl_get(ctrl);
+	xa_init_flags(&file->bufs, XA_FLAGS_ALLOC1);
+	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_FILES, 1);
+	return file;
+}
+
+/*
+ * Neither the node nor a queue pair is left, so no ring is in any buffer and
+ * every release succeeds.
+ */
+static void nvmep_peer_file_free(struct kref *ref)
+{
+	struct nvmep_peer_file *file =
+		container_of(ref, struct nvmep_peer_file, ref);
+	struct nvmep_ctrl *ctrl = file->ctrl;
+	struct nvmep_buf *buf;
+	unsigned long handle;
+
+	xa_for_each(&file->bufs, handle, buf)
+		WARN_ON(nvmep_buf_release(file, handle));
+	xa_destroy(&file->bufs);
+	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_FILES, -1);
+	kfree(file);
+	nvmep_ctrl_put(ctrl);
+}
+
+/**
+ * nvmep_peer_file_get() - hold the buffers of an open controller node
+ * @file: the node
+ *
+ * Return: @file.
+ */
+struct nvmep_peer_file *nvmep_peer_file_get(struct nvmep_peer_file *file)
+{
+	kref_get(&file->ref);
+	return file;
+}
+
+/**
+ * nvmep_peer_file_put() - let go of them
+ * @file: the node
+ */
+void nvmep_peer_file_put(struct nvmep_peer_file *file)
+{
+	kref_put(&file->ref, nvmep_peer_file_free);
+}
+
+/* --- handles ------------------------------------------------------------- */
+
+/**
+ * nvmep_buf_publish() - give a buffer a handle
+ * @file: the open controller node to which it belongs from now on
+ * @buf: the buffer; its reference goes to the handle on success
+ *
+ * Return: 0, ENOSPC if the file has too many, ENOMEM, ESTALE if the exporter
+ * asked for it back meanwhile.
+ */
+int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+	int err;
+
+	if (nvmep_buf_invalid(buf))
+		return -ESTALE;
+
+	/* The reset work wants this lock: memory must not wait for I/O. */
+	mutex_lock(&peers->lock);
+	err = xa_alloc(&file->bufs, &buf->handle, buf,
+		       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_NOIO);
+	if (!err) {
+		buf->file = file;
+		list_add_tail(&buf->node, &peers->bufs);
+	}
+	mutex_unlock(&peers->lock);
+	return err == -EBUSY ? -ENOSPC : err;
+}
+
+/**
+ * nvmep_buf_lookup() - find a buffer by its handle
+ * @file: the open controller node
+ * @handle: the handle
+ *
+ * Return: the buffer with a reference, or NULL.
+ */
+struct nvmep_buf *nvmep_buf_lookup(struct nvmep_peer_file *file, u32 handle)
+{
+	struct nvmep_peers *peers = file->ctrl->peers;
+	struct nvmep_buf *buf;
+
+	mutex_lock(&peers->lock);
+	buf = xa_load(&file->bufs, handle);
+	if (buf)
+		nvmep_buf_get(buf);
+	mutex_unlock(&peers->lock);
+	return buf;
+}
+
+/**
+ * nvmep_buf_release() - take a handle away
+ * @file: the open controller node
+ * @handle: the handle
+ *
+ * Return: 0, ENOENT, or EBUSY while a ring lies in the buffer.
+ */
+int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
+{
+	struct nvmep_peers *peers = file->ctrl->peers;
+	struct nvmep_buf *buf;
+	int err = 0;
+
+	mutex_lock(&peers->lock);
+	buf = xa_load(&file->bufs, handle);
+	if (!buf) {
+		err = -ENOENT;
+	} else if (buf->rings) {
+		err = -EBUSY;
+	} else {
+		xa_erase(&file->bufs, handle);
+		list_del_init(&buf->node);
+	}
+	mutex_unlock(&peers->lock);
+
+	if (!err)
+		nvmep_buf_put(buf);
+	return err;
+}
+
+/**
+ * nvmep_buf_claim() - note that a ring is going to lie in a buffer
+ * @file: the open controller node
+ * @handle: the buffer's handle
+ *
+ * Until nvmep_buf_unclaim() the handle cannot be released.
+ *
+ * Return: the buffer, or an ERR_PTR: ENOENT, ESTALE.
+ */
+struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle)
+{
+	struct nvmep_buf *buf;
+
+	lockdep_assert_held(&file->ctrl->peers->lock);
+
+	buf = xa_load(&file->bufs, handle);
+	if (!buf)
+		return ERR_PTR(-ENOENT);
+	if (nvmep_buf_invalid(buf))
+		return ERR_PTR(-ESTALE);
+	buf->rings++;
+	return buf;
+}
+
+/**
+ * nvmep_buf_unclaim() - the ring is gone
+ * @buf: the buffer
+ */
+void nvmep_buf_unclaim(struct nvmep_buf *buf)
+{
+	lockdep_assert_held(&buf->ctrl->peers->lock);
+	WARN_ON(!buf->rings);
+	buf->rings--;
+}
+
+/**
+ * nvmep_buf_expose() - the buffer's addresses are about to reach user space
+ * @buf: the buffer
+ *
+ * From here on any queue pair of its file may access it.
+ *
+ * Return: 0, or ESTALE if the exporter has asked for it back.
+ */
+int nvmep_buf_expose(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+	int err = 0;
+
+	mutex_lock(&peers->lock);
+	if (nvmep_buf_invalid(buf))
+		err = -ESTALE;
+	else
+		buf->exposed = true;
+	mutex_unlock(&peers->lock);
+	return err;
+}
+
+/* --- unbinding ----------------------------------------------------------- */
+
+static void *nvmep_buf_take(struct list_head *node, const void *unused)
+{
+	struct nvmep_buf *buf = list_entry(node, struct nvmep_buf, node);
+
+	list_del_init(&buf->node);
+	return nvmep_buf_get(buf);
+}
+
+/**
+ * nvmep_bufs_detach_all() - take every buffer away from its exporter
+ * @peers: removed: no new buffers can come, and no queue pair uses one
+ *
+ * A buffer whose last reference is just being dropped is not on the list any
+ * more, but still counts as attached.
+ */
+void nvmep_bufs_detach_all(struct nvmep_peers *peers)
+{
+	struct nvmep_buf *buf;
+
+	while ((buf = nvmep_take_first(&peers->lock, &peers->bufs,
+				       nvmep_buf_take, NULL))) {
+		nvmep_buf_detach(buf);
+		nvmep_buf_put(buf);
+	}
+	wait_var_event(&peers->attached, !atomic_read(&peers->attached));
+}

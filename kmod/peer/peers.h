@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What one controller knows of its peers, and in which order the locks of the
+ * peer rooms nest.
+ */
+#ifndef _NVMEP_PEERS_H
+#define _NVMEP_PEERS_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/types.h>
+
+#include "objects.h"
+
+struct p2pdma_provider;
+struct workqueue_struct;
+
+/**
+ * struct nvmep_peers - the peers of one controller
+ * @gate: every peer ioctl runs under the read side; taken before all other
+ *	locks of the peer rooms
+ * @removed: @gate: the driver is being unbound, nothing new may start
+ * @lock: guards the lists, what hangs on them and the state of queue pairs;
+ *	never held over an admin command, a call into another driver or a copy
+ *	to user space.  The reset work takes it
+ * @qps: @lock: queue pairs whose file is open
+ * @bufs: @lock: buffers with a handle, until unbinding detaches them
+ * @attached: buffers that are attached to their exporters
+ * @provider: const: the kernel's handle for BAR0, NULL where it has none; used
+ *	while not @removed
+ * @invalidate_wq: const: runs the invalidate work of buffers
+ * @objects: live objects by kind
+ *
+ * Belongs to the controller and lives as long as that.
+ *
+ * Lock order: gate -> qp->lock -> lock, and gate -> qp->lock -> mmap_lock or
+ * buf->lock -> dma_resv; exports->lock is innermost.  qp->lock is held over
+ * admin commands, which may wait for a reset; the reset takes only lock.
+ */
+struct nvmep_peers {
+	struct rw_semaphore gate;
+	bool removed;
+	struct mutex lock;	/* @qps, @bufs and what hangs on them */
+	struct list_head qps;
+	struct list_head bufs;
+	atomic_t attached;
+	struct p2pdma_provider *provider;
+	struct workqueue_struct *invalidate_wq;
+	struct nvmep_objects objects;
+};
+
+#endif /* _NVMEP_PEERS_H */

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The file of a queue pair: what its owner can ask, wait for and export.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/dma-buf.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/seq_file.h>
+
+#include "core/ctrl.h"
+#include "core/queue.h"
+#include "export_doorbell.h"
+#include "export_host.h"
+#include "ioctl.h"
+#include "qp.h"
+#include "qp_file.h"
+
+/* --- what of it can be exported ------------------------------------------ */
+
+static int nvmep_qp_export_check(const struct nvmep_qp *qp,
+				 enum nvme_peer_export what)
+{
+	switch (what) {
+	case NVME_PEER_EXPORT_SQ:
+		return qp->sq.host ? 0 : -ENODATA;
+	case NVME_PEER_EXPORT_CQ:
+		return qp->cq.host ? 0 : -ENODATA;
+	case NVME_PEER_EXPORT_DOORBELL:
+		return qp->doorbell.exportable ? 0 : -ENXIO;
+	case NVME_PEER_EXPORT_STATUS:
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
+				       enum nvme_peer_export what,
+				       bool allow_static)
+{
+	int err = nvmep_qp_export_check(qp, what);
+
+	if (err)
+		return ERR_PTR(err);
+	if (!nvmep_qp_usable(qp))
+		return ERR_PTR(-ESHUTDOWN);
+
+	switch (what) {
+	case NVME_PEER_EXPORT_SQ:
+		return nvmep_export_ring(&qp->exports, qp->sq.host);
+	case NVME_PEER_EXPORT_CQ:
+		return nvmep_export_ring(&qp->exports, qp->cq.host);
+	case NVME_PEER_EXPORT_DOORBELL:
+		return nvmep_export_doorbell(&qp->exports, &qp->doorbell,
+					     allow_static);
+	default:
+		return nvmep_export_status(&qp->exports, qp->status_page);
+	}
+}
+
+/* Where in its dma-buf the object lies, and how many bytes it has. */
+static void nvmep_qp_export_geometry(const struct nvmep_qp *qp,
+				     enum nvme_peer_export what, __u64 *offset,
+				     __u64 *length)
+{
+	*offset = 0;
+	switch (what) {
+	case NVME_PEER_EXPORT_SQ:
+		*length = qp->sq.bytes;
+		break;
+	case NVME_PEER_EXPORT_CQ:
+		*length = qp->cq.bytes;
+		break;
+	case NVME_PEER_EXPORT_DOORBELL:
+		*offset = qp->doorbell.offset;
+		*length = qp->ctrl->doorbell_stride + sizeof(u32);
+		break;
+	case NVME_PEER_EXPORT_STATUS:
+		*length = PAGE_SIZE;
+		break;
+	}
+}
+
+/* --- ioctls -------------------------------------------------------------- */
+
+static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_export *cmd = ucmd->cmd;
+	bool allow_static = cmd->flags & NVME_PEER_EXPORT_ALLOW_STATIC;
+	struct nvmep_qp *qp = ucmd->context;
+	struct dma_buf *dmabuf;
+	int err;
+
+	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC ||
+	    (allow_static && cmd->what != NVME_PEER_EXPORT_DOORBELL))
+		return -EINVAL;
+
+	dmabuf = nvmep_qp_export(qp, cmd->what, allow_static);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+
+	cmd->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (cmd->fd < 0) {
+		err = cmd->fd;
+		goto put_dmabuf;
+	}
+	nvmep_qp_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
+	err = nvmep_ucmd_respond(ucmd);
+	if (err)
+		goto put_fd;
+	fd_install(cmd->fd, dmabuf->file);
+	return 0;
+
+put_fd:
+	put_unused_fd(cmd->fd);
+put_dmabuf:
+	dma_buf_put(dmabuf);
+	return err;
+}
+
+static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_info *cmd = ucmd->cmd;
+	struct nvmep_qp *qp = ucmd->context;
+
+	if (cmd->flags)
+		return -EINVAL;
+
+	cmd->qid = qp->qid;
+	cmd->state = nvmep_qp_user_state(qp);
+	cmd->generation = qp->generation;
+	cmd->mode = qp->mode;
+	cmd->sq_entries = qp->sq_entries;
+	cmd->cq_entries = qp->cq_entries;
+	cmd->placement = qp->placement;
+	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
+	cmd->doorbell_offset = qp->doorbell.offset;
+	cmd->doorbell_length = qp->doorbell.length;
+	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
+	cmd->exports = atomic_read(&qp->exports.count);
+	cmd->importers = atomic_read(&qp->exports.importers);
+	cmd->mmaps = atomic_read(&qp->exports.mmaps);
+	cmd->reserved = 0;
+	return nvmep_ucmd_respond(ucmd);
+}
+
+static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
+	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
+		    nvmep_qp_ioctl_export),
+	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
+		    nvmep_qp_ioctl_info),
+};
+
+static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
+				unsigned long arg)
+{
+	struct nvmep_qp *qp = filp->private_data;
+
+	return nvmep_ioctl_dispatch(qp->ctrl->peers, nvmep_qp_ioctls,
+				    ARRAY_SIZE(nvmep_qp_ioctls), number,
+				    (void __user *)arg, qp);
+}
+
+static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
+{
+	struct nvmep_qp *qp = filp->private_data;
+
+	poll_wait(filp, &qp->waiters, wait);
+	if (nvmep_qp_user_state(qp) == NVME_PEER_QP_LIVE)
+		return 0;
+	return EPOLLHUP | EPOLLERR;
+}
+
+/* For a tool that goes through /proc/PID/fdinfo. */
+static void nvmep_qp_file_fdinfo(struct seq_file *seq, struct file *filp)
+{
+	struct nvmep_qp *qp = filp->private_data;
+
+	seq_printf(seq, "controller:\tnvmep%d\nqid:\t%u\nstate:\t%u\n",
+		   qp->ctrl->instance, qp->qid, (u32)nvmep_qp_user_state(qp));
+}
+
+static int nvmep_qp_file_release(struct inode *inode, struct file *filp)
+{
+	nvmep_qp_release(filp->private_data);
+	return 0;
+}
+
+static const struct file_operations nvmep_qp_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = nvmep_qp_file_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.poll = nvmep_qp_file_poll,
+	.release = nvmep_qp_file_release,
+	.show_fdinfo = nvmep_qp_file_fdinfo,
+	.llseek = noop_llseek,
+};
+
+/**
+ * nvmep_qp_file() - make the file of a queue pair
+ * @qp: from nvmep_qp_create(); its reference goes to the file on success
+ *
+ * Return: the file, or an ERR_PTR.
+ */
+struct file *nvmep_qp_file(struct nvmep_qp *qp)
+{
+	return anon_inode_getfile("[nvme-peer-qp]", &nvmep_qp_fops, qp,
+				  O_RDWR | O_CLOEXEC);
+}
