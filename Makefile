@@ -37,7 +37,7 @@ help:
 	@echo '  module          modules for KERNEL=$(subst $() ,|,$(kernels)) (default 7) into build/KERNEL/'
 	@echo '  modules         modules for all of them'
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
-	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck'
+	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck, rooms'
 	@echo '  clean           remove build/'
 	@echo 'On a machine with an NVIDIA GPU and nvcc:'
 	@echo '  bench-gpu       build, check and measure the device library'
