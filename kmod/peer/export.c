@@ -11,7 +11,6 @@
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
-#include <linux/file.h>
 #include <linux/kref.h>
 #include <linux/mm.h>
 #include <linux/module.h>

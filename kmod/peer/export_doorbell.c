@@ -22,7 +22,6 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
-#include <linux/file.h>
 #include <linux/mm.h>
 #include <linux/pci.h>
 #include <linux/scatterlist.h>

@@ -5,7 +5,6 @@
  */
 #include <linux/capability.h>
 #include <linux/file.h>
-#include <linux/mm.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>

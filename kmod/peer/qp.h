@@ -5,7 +5,6 @@
 #ifndef _NVMEP_QP_H
 #define _NVMEP_QP_H
 
-#include <linux/atomic.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
