@@ -129,7 +129,7 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 	ret = nvmep_user_map(from, command, rq);
 	if (ret)
 		goto out;
-	metadata = nvmep_user_metadata_add(rq, command);
+	metadata = nvmep_user_metadata_add(from, rq, command);
 	if (IS_ERR(metadata)) {
 		ret = PTR_ERR(metadata);
 		blk_rq_unmap_user(rq->bio);
@@ -253,14 +253,38 @@ static int nvmep_ioctl_command64(const struct nvmep_passthru *from, bool admin,
 	return ret;
 }
 
+/*
+ * The lengths that the oldest form does not say.  Protection information that the
+ * controller makes and strips has no place to come from or go to.
+ */
+static int nvmep_submit_lengths(const struct nvmep_ns *ns,
+				const struct nvme_user_io *user,
+				struct nvmep_user_command *command)
+{
+	u32 metadata = nvmep_rw_metadata(ns, &command->sqe);
+
+	command->length = (user->nblocks + 1U) << ns->block_shift;
+	if (ns->extended) {
+		command->length += metadata;
+		return 0;
+	}
+	if (!ns->metadata_size)
+		return 0;
+	if (!metadata != !user->metadata || user->metadata & 3)
+		return -EINVAL;
+	command->metadata = user->metadata;
+	command->metadata_length = metadata;
+	return 0;
+}
+
 /* The oldest form: a read, write or compare without its lengths. */
 static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 			      struct nvme_user_io __user *arg)
 {
 	struct nvmep_user_command command = { };
-	u32 blocks, metadata_length;
 	struct nvme_user_io user;
 	u64 result;
+	int ret;
 
 	if (copy_from_user(&user, arg, sizeof(user)))
 		return -EFAULT;
@@ -268,15 +292,6 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 		return -EINVAL;
 	if (user.opcode != NVME_CMD_READ && user.opcode != NVME_CMD_WRITE &&
 	    user.opcode != NVME_CMD_COMPARE)
-		return -EINVAL;
-	blocks = user.nblocks + 1;
-	command.length = blocks << from->ns->block_shift;
-	metadata_length = blocks * from->ns->metadata_size;
-	if (from->ns->extended)
-		command.length += metadata_length;
-	else
-		command.metadata_length = metadata_length;
-	if (command.metadata_length && (!user.metadata || user.metadata & 3))
 		return -EINVAL;
 	command.sqe.opcode = user.opcode;
 	command.sqe.nsid = cpu_to_le32(from->ns->nsid);
@@ -288,8 +303,8 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 	command.sqe.cdw14 = cpu_to_le32(user.reftag);
 	command.sqe.cdw15 = cpu_to_le32((u32)user.appmask << 16 | user.apptag);
 	command.address = user.addr;
-	command.metadata = user.metadata;
-	return nvmep_user_execute(from, &command, &result);
+	ret = nvmep_submit_lengths(from->ns, &user, &command);
+	return ret ?: nvmep_user_execute(from, &command, &result);
 }
 
 static int nvmep_ioctl_subsystem_reset(struct nvmep_ctrl *ctrl)

@@ -3,7 +3,8 @@
  * NVMe passthrough by io_uring.
  *
  * The command lies in shared memory until it is copied: each field is read
- * once.  Completions are handed to the task, where its memory can be written.
+ * once.  Completions are handed to the task, where its memory can be written; where
+ * that is gone, to a worker of the kernel, which writes nothing.
  * A ring that polls is served by interrupts all the same.
  */
 #include <linux/blk-mq.h>
@@ -150,7 +151,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 	ret = nvmep_uring_map(from, command, rq, ioucmd, issue_flags);
 	if (ret)
 		goto err_request;
-	uring->metadata = nvmep_user_metadata_add(rq, command);
+	uring->metadata = nvmep_user_metadata_add(from, rq, command);
 	if (IS_ERR(uring->metadata)) {
 		ret = PTR_ERR(uring->metadata);
 		goto err_map;

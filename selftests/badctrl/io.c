@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * badctrl's I/O commands, on memory.  Blocks are as Identify Namespace says at
- * that moment; metadata is not kept, so it has to be the controller's business
- * (PRACT).
+ * that moment.  Metadata is not kept: protection information has to be the
+ * controller's business (PRACT), and other metadata reads as one byte throughout.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,8 @@ enum {
 #define RW_CHECK_REF	(1U << 26)
 #define DATASET_DEALLOCATE	(1U << 2)
 #define DATASET_RANGES	256U
+#define METADATA_BYTE	0x6d
+#define METADATA_MOST	(64U << 10)
 
 struct bad_range {
 	uint32_t attributes;
@@ -78,15 +80,29 @@ static uint8_t *blocks_at(struct bad *ctrl, uint32_t nsid, const struct bad_bloc
 static uint16_t check_protection(const struct bad_command *command,
 				 const struct bad_blocks *blocks)
 {
-	if (!blocks->metadata)
+	if (!blocks->metadata || !blocks->protection)
 		return 0;
-	if (!blocks->protection || !(command->cdw12 & RW_PRACT))
+	if (!(command->cdw12 & RW_PRACT))
 		return STATUS_FIELD;
 	if (blocks->protection == 3)
 		return command->cdw12 & RW_CHECK_REF ? STATUS_FIELD : 0;
 	if (!(command->cdw12 & RW_CHECK_REF) || command->cdw14 != command->cdw10)
 		return STATUS_REFTAG;
 	return 0;
+}
+
+/* Metadata that is not the controller's own, in a buffer of its own. */
+static uint16_t metadata_to_host(struct bad *ctrl, const struct bad_command *command,
+				 const struct bad_blocks *blocks, uint64_t count)
+{
+	uint8_t bytes[METADATA_MOST];
+
+	if (!blocks->metadata || blocks->protection)
+		return 0;
+	if (count > sizeof(bytes) / blocks->metadata)
+		return STATUS_FIELD;
+	memset(bytes, METADATA_BYTE, count * blocks->metadata);
+	return bad_write(ctrl, command->mptr, bytes, count * blocks->metadata);
 }
 
 static uint16_t compare(struct bad *ctrl, const struct bad_command *command, const uint8_t *at,
@@ -122,7 +138,8 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 	case IO_WRITE:
 		return bad_from_host(ctrl, command, at, length);
 	case IO_READ:
-		return bad_to_host(ctrl, command, at, length);
+		status = bad_to_host(ctrl, command, at, length);
+		return status ? status : metadata_to_host(ctrl, command, blocks, count);
 	case IO_COMPARE:
 		return compare(ctrl, command, at, length);
 	default:
