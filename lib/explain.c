@@ -344,7 +344,7 @@ static const char rawio_help[] =
 static const char metadata_limit[] =
 	"the blocks of this namespace carry metadata, for which there is no room in a transfer yet";
 static const char metadata_help[] =
-	"use a namespace without, or format this one: nvme format --lbaf with a format of ms 0 (nvme id-ns lists them)";
+	"use a namespace without, or format this one: nvme format --lbaf with a format of ms 0";
 
 static const struct rule rules[] = {
 	{
