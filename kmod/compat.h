@@ -244,6 +244,20 @@ static inline void nvmep_unfreeze_queue(struct request_queue *queue)
 #endif
 }
 
+/*
+ * Returns when nobody dispatches any more on queues that share @queue's tags and were
+ * quiesced with blk_mq_quiesce_queue_nowait().
+ */
+static inline void nvmep_wait_quiesce_done(struct request_queue *queue)
+{
+#ifdef NVMEP_HAVE_WAIT_QUIESCE_SET
+	blk_mq_wait_quiesce_done(queue->tag_set);
+#else
+	/* One wait for RCU serves all: our dispatch does not sleep. */
+	blk_mq_wait_quiesce_done(queue);
+#endif
+}
+
 static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 				    unsigned int length)
 {

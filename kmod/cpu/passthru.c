@@ -28,6 +28,22 @@
 
 /* --- one command --------------------------------------------------------- */
 
+/*
+ * How long a command may take, jiffies.  One that takes longer is aborted, or has the
+ * controller reset under everybody: users cannot make that come early.
+ */
+static unsigned int nvmep_user_timeout(const struct request_queue *queue,
+				       const struct nvmep_user_command *command)
+{
+	unsigned int ours = command->admin ? nvmep_admin_timeout * HZ :
+					     READ_ONCE(queue->rq_timeout);
+	unsigned int wanted = max(msecs_to_jiffies(command->timeout_ms), 1UL);
+
+	if (!command->timeout_ms)
+		return ours;
+	return capable(CAP_SYS_ADMIN) ? wanted : max(wanted, ours);
+}
+
 /**
  * nvmep_user_request() - a request for a command of user space, without data
  * @from: where it came in
@@ -42,16 +58,12 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 {
 	struct request_queue *queue = command->admin ?
 		from->ctrl->admin_requests : from->ns->queue;
-	unsigned int timeout = command->admin ? nvmep_admin_timeout :
-						nvmep_io_timeout;
 	struct request *rq = nvmep_request_alloc(queue, &command->sqe, flags);
 
 	if (IS_ERR(rq))
 		return rq;
 	nvmep_request(rq)->flags |= NVMEP_REQUEST_USER;
-	rq->timeout = timeout * HZ;
-	if (command->timeout_ms)
-		rq->timeout = max(msecs_to_jiffies(command->timeout_ms), 1UL);
+	rq->timeout = nvmep_user_timeout(queue, command);
 	return rq;
 }
 
