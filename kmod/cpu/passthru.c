@@ -13,6 +13,7 @@
 #include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
+#include "core/qids.h"
 #include "core/registers.h"
 #include "core/request.h"
 #include "core/reset.h"
@@ -119,7 +120,8 @@ static int nvmep_user_run(const struct nvmep_passthru *from,
 
 	nvmep_effects_begin(from->ctrl, effects);
 	ret = nvmep_request_status(rq, blk_execute_rq(rq, false));
-	nvmep_effects_end(from->ctrl, effects, true);
+	/* Who looks at a namespace waits for its commands, and this one still counts. */
+	nvmep_effects_end(from->ctrl, effects, command->admin);
 	*result = nvmep_request(rq)->result;
 	unmapped = blk_rq_unmap_user(bio);
 	return ret ?: unmapped;
@@ -155,36 +157,55 @@ out:
 	return ret;
 }
 
+/*
+ * A command that others' commands are sent for, while it has its tag, goes one
+ * at a time: many of them would take all tags and wait for each other.
+ */
+static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
+				    const struct nvmep_user_command *command,
+				    u32 effects, u64 *result)
+{
+	struct nvmep_ctrl *ctrl = from->ctrl;
+	int ret;
+
+	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
+		return -EINTR;
+	ret = nvmep_qids_bar_peers(ctrl);
+	if (ret) {
+		dev_warn_ratelimited(ctrl->dev,
+				     "opcode %#x refused, it may change what peers use: close the peers' queue pairs first\n",
+				     command->sqe.opcode);
+	} else {
+		ret = nvmep_user_execute_one(from, command, effects, result);
+		nvmep_qids_admit_peers(ctrl);
+	}
+	mutex_unlock(&ctrl->cpu->effects_lock);
+	return ret;
+}
+
 /**
  * nvmep_user_execute() - send a command of user space and wait
  * @from: where it came in
  * @command: the command
  * @result: dwords 0 and 1 of the completion
  *
- * A command that others' commands are sent for, while it has its tag, goes one
- * at a time: many of them would take all tags and wait for each other.
- *
- * Return: 0, the NVMe status, positive, or a negative error code.
+ * Return: 0; the NVMe status, positive; -EBUSY for a command that may change
+ * namespaces while peers have queue pairs; another negative error code.
  */
 int nvmep_user_execute(const struct nvmep_passthru *from,
 		       const struct nvmep_user_command *command, u64 *result)
 {
-	struct nvmep_ctrl *ctrl = from->ctrl;
 	u32 effects;
 	int ret;
 
 	ret = nvmep_command_check(from, command);
 	if (ret)
 		return ret;
-	effects = nvmep_command_effects(ctrl, command->sqe.opcode,
+	effects = nvmep_command_effects(from->ctrl, command->sqe.opcode,
 					command->admin);
-	if (!nvmep_effects_exclusive(effects) && !nvmep_effects_change(effects))
-		return nvmep_user_execute_one(from, command, effects, result);
-	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
-		return -EINTR;
-	ret = nvmep_user_execute_one(from, command, effects, result);
-	mutex_unlock(&ctrl->cpu->effects_lock);
-	return ret;
+	if (command->admin && nvmep_effects_disturb(effects))
+		return nvmep_user_execute_alone(from, command, effects, result);
+	return nvmep_user_execute_one(from, command, effects, result);
 }
 
 /* --- the structures of the ABI ------------------------------------------- */

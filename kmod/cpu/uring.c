@@ -171,11 +171,11 @@ err_request:
 	return ret;
 }
 
-/* A command that has to wait for all I/O runs in a worker, and waits there. */
-static int nvmep_uring_exclusive(const struct nvmep_passthru *from,
-				 const struct nvmep_user_command *command,
-				 struct io_uring_cmd *ioucmd,
-				 unsigned int issue_flags)
+/* A command that has to be alone runs in a worker, and waits there. */
+static int nvmep_uring_alone(const struct nvmep_passthru *from,
+			     const struct nvmep_user_command *command,
+			     struct io_uring_cmd *ioucmd,
+			     unsigned int issue_flags)
 {
 	u64 result = 0;
 	int ret;
@@ -243,9 +243,8 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 		return ret;
 	effects = nvmep_command_effects(from->ctrl, command.sqe.opcode,
 					command.admin);
-	if (nvmep_effects_exclusive(effects))
-		return nvmep_uring_exclusive(from, &command, ioucmd,
-					     issue_flags);
+	if (command.admin && nvmep_effects_disturb(effects))
+		return nvmep_uring_alone(from, &command, ioucmd, issue_flags);
 	return nvmep_uring_submit(from, &command, effects, ioucmd, issue_flags);
 }
 
