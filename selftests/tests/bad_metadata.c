@@ -34,6 +34,9 @@
 #define TARGET		((uint8_t *)0x200000000000)
 #define CPUS		2
 
+#define CMD_VENDOR	0x82
+#define STATUS_OPCODE	0x001
+
 /* Read and write, control half word (NVM command set 3.3). */
 #define CONTROL_PRACT	(1U << 13)
 #define CONTROL_CHECK_REF	(1U << 10)
@@ -283,6 +286,19 @@ TEST_F(bad_metadata, is_no_longer_than_that_of_the_blocks)
 	for (i = 0; i < PER_BLOCK; i++)
 		EXPECT_EQ(METADATA_BYTE, target[i]);
 	EXPECT_EQ(0, bytes_changed(target, PER_BLOCK));
+}
+
+/* Of a command that we know nothing about, as much as we copy. */
+TEST_F(bad_metadata, of_unknown_commands_has_an_end)
+{
+	struct nvme_uring_cmd vendor = command(CMD_VENDOR, NULL, LONGEST);
+
+	ASSERT_EQ(TARGET, map_target());
+	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(NP_STATUS_DNR | STATUS_OPCODE, run(self->bad.generic, &vendor));
+	vendor.metadata_len++;
+	EXPECT_EQ(-EINVAL, run(self->bad.generic, &vendor));
 }
 
 /* --- protection information ---------------------------------------------------- */
