@@ -227,7 +227,7 @@ TEST_F(bad_namespaces, that_go_stop_peers)
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 }
 
-TEST_F(bad_namespaces, that_stay_or_come_or_grow_leave_peers_alone)
+TEST_F(bad_namespaces, that_stay_or_come_leave_peers_alone)
 {
 	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
 	struct np_qp qp;
