@@ -29,12 +29,15 @@ static bool nvmep_status_transient(int ret)
 static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
 				  const char *what)
 {
+	/* First: pairs of a later start are none that we saw. */
+	u32 generation = nvmep_ctrl_generation(ctrl);
+
 	if (!nvmep_qid_next_peer(ctrl, 0))
 		return;
 	dev_warn(ctrl->dev,
 		 "namespace %u %s: resetting, which stops the peers' queue pairs\n",
 		 nsid, what);
-	nvmep_ctrl_fence(ctrl, nvmep_ctrl_generation(ctrl));
+	nvmep_ctrl_fence(ctrl, generation);
 }
 
 static void nvmep_scan_lost(struct nvmep_ns *ns, const char *what)
