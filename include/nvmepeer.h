@@ -253,7 +253,8 @@ void nvmepeer_unmap(struct nvmepeer_mapping *mapping);
  * struct nvmepeer_ns_info - format of a namespace
  * @nsid: namespace identifier
  * @block_size: bytes of a logical block's data
- * @metadata_size: bytes of metadata that go with each block
+ * @metadata_size: bytes of metadata that go with each block: 0, as namespaces with
+ *	metadata are not served yet
  * @blocks: size of the namespace
  */
 struct nvmepeer_ns_info {
@@ -267,6 +268,8 @@ struct nvmepeer_ns_info {
  * nvmepeer_ns_open() - open a namespace for I/O
  * @node: "/dev/ngp0n1", or "ngp0n1" for short
  * @ns: receives it, to be closed with nvmepeer_ns_close()
+ *
+ * -EOPNOTSUPP: its blocks carry metadata, which is not served.
  */
 int nvmepeer_ns_open(const char *node, struct nvmepeer_ns **ns);
 void nvmepeer_ns_close(struct nvmepeer_ns *ns);

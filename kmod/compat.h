@@ -244,6 +244,20 @@ static inline void nvmep_unfreeze_queue(struct request_queue *queue)
 #endif
 }
 
+/*
+ * Returns when nobody dispatches any more on queues that share @queue's tags and were
+ * quiesced with blk_mq_quiesce_queue_nowait().
+ */
+static inline void nvmep_wait_quiesce_done(struct request_queue *queue)
+{
+#ifdef NVMEP_HAVE_WAIT_QUIESCE_SET
+	blk_mq_wait_quiesce_done(queue->tag_set);
+#else
+	/* One wait for RCU serves all: our dispatch does not sleep. */
+	blk_mq_wait_quiesce_done(queue);
+#endif
+}
+
 static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 				    unsigned int length)
 {
@@ -270,6 +284,8 @@ static inline int nvmep_rq_map_sg(struct request *rq, struct scatterlist *sgl)
  * @io_min: smallest sensible transfer, bytes
  * @io_opt: preferred transfer, bytes, 0 for none
  * @max_transfer: bytes of one command
+ * @preferred_transfer: what the block layer asks for at most where users set nothing
+ *	else, bytes, 0 for no opinion
  * @max_segments: entries of one scatter list
  * @chunk: bytes that a command should not straddle, 0 for none
  * @max_discard: bytes of one deallocate command, 0 for no support
@@ -287,6 +303,7 @@ struct nvmep_limits {
 	unsigned int io_min;
 	unsigned int io_opt;
 	unsigned int max_transfer;
+	unsigned int preferred_transfer;
 	unsigned short max_segments;
 	unsigned int chunk;
 	u64 max_discard;
@@ -324,6 +341,9 @@ static inline void nvmep_fill_queue_limits(struct queue_limits *lim,
 	lim->io_min = limits->io_min;
 	lim->io_opt = limits->io_opt;
 	lim->max_hw_sectors = nvmep_to_sectors(limits->max_transfer);
+	if (!lim->max_user_sectors)
+		lim->max_user_sectors =
+			nvmep_to_sectors(limits->preferred_transfer);
 	lim->max_segments = limits->max_segments;
 	lim->max_segment_size = UINT_MAX;
 	lim->virt_boundary_mask = limits->virt_boundary;
@@ -385,6 +405,10 @@ static inline void nvmep_set_queue_limits(struct request_queue *queue,
 	blk_queue_io_min(queue, limits->io_min);
 	blk_queue_io_opt(queue, limits->io_opt);
 	blk_queue_max_hw_sectors(queue, nvmep_to_sectors(limits->max_transfer));
+	if (limits->preferred_transfer)
+		queue->limits.max_sectors =
+			min(queue->limits.max_sectors,
+			    nvmep_to_sectors(limits->preferred_transfer));
 	blk_queue_max_segments(queue, limits->max_segments);
 	blk_queue_virt_boundary(queue, limits->virt_boundary);
 	blk_queue_dma_alignment(queue, limits->dma_alignment);

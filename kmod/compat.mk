@@ -20,6 +20,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,blk-mq.h,blk_mq_unfreeze_queue_nomemrestore,FREEZE_NOMEM) \
 	$(call nvmep-probe,blk-mq.h,blk_rq_map_kern.struct request .rq,MAP_KERN_RQ) \
 	$(call nvmep-probe,blk-mq.h,blk_rq_map_sg.struct request .rq,MAP_SG_RQ) \
+	$(call nvmep-probe,blk-mq.h,blk_mq_wait_quiesce_done.struct blk_mq_tag_set,WAIT_QUIESCE_SET) \
 	$(call nvmep-probe,blk-mq.h,rq_end_io_fn..struct request .*blk_status_t.$$,END_IO_BATCH) \
 	$(call nvmep-probe,blk_types.h,BLK_STS_RESV_CONFLICT,RESV_CONFLICT) \
 	$(call nvmep-probe,blkdev.h,queue_limits_start_update,QUEUE_LIMITS) \

@@ -148,6 +148,7 @@
 #define NVME_SC_HOST_ABORTED		0x371
 
 /* Command dword 0 and the read/write dwords. */
+#define NVME_RW_MAX_BLOCKS		65536U	/* NLB has 16 bits and counts from 0 */
 #define NVME_RW_LIMITED_RETRY		BIT(15)
 #define NVME_RW_FUA			BIT(14)
 #define NVME_RW_PRACT			BIT(13)

@@ -341,6 +341,11 @@ static const char bounce_help[] =
 static const char rawio_help[] =
 	"run as root or with CAP_SYS_RAWIO: it is power over the whole controller";
 
+static const char metadata_limit[] =
+	"the blocks of this namespace carry metadata, for which there is no room in a transfer yet";
+static const char metadata_help[] =
+	"use a namespace without, or format this one: nvme format --lbaf with a format of ms 0";
+
 static const struct rule rules[] = {
 	{
 		CALL_NS_OPEN, ENOENT,
@@ -503,6 +508,11 @@ static const struct rule rules[] = {
 		.help = "set reserved fields to 0",
 	},
 	{
+		CALL_QP_CREATE, EBUSY,
+		.limit = "a command that changes namespaces is under way, such as Format",
+		.help = "try again when it is done",
+	},
+	{
 		CALL_QP_CREATE, EMSGSIZE,
 		.what = "a ring does not fit into its buffer",
 		.help = "import a larger buffer or ask for fewer entries",
@@ -608,6 +618,16 @@ static const struct rule rules[] = {
 		.limit =
 		"the transfer is above the controller's max_transfer, or the memory is not 4-byte aligned",
 		.help = "split the transfer; nvme-peer info shows max_transfer",
+	},
+	{
+		CALL_NS_OPEN, EOPNOTSUPP,
+		.limit = metadata_limit,
+		.help = metadata_help,
+	},
+	{
+		CALL_GEOMETRY, EOPNOTSUPP,
+		.limit = metadata_limit,
+		.help = metadata_help,
 	},
 	{
 		CALL_NS_OPEN, EPROTO,

@@ -49,12 +49,24 @@ static int check(const struct nvmepeer_geometry *geometry)
 	return -EINVAL;
 }
 
+/* The device library's commands have room for data only. */
+static int refuse_metadata(const struct nvmepeer_ns_info *ns)
+{
+	char name[NODE_NAME_MAX];
+
+	snprintf(name, sizeof(name), "namespace %u", ns->nsid);
+	failure_begin(CALL_GEOMETRY, -EOPNOTSUPP, name);
+	return -EOPNOTSUPP;
+}
+
 int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 			    const struct nvme_peer_qp_info *qp_info,
 			    const struct nvmepeer_ns_info *ns, uint32_t view,
 			    uint64_t doorbell_pages,
 			    struct nvmepeer_geometry *geometry)
 {
+	if (ns->metadata_size)
+		return refuse_metadata(ns);
 	geometry->version = NVMEPEER_GEOMETRY_VERSION;
 	geometry->flags = placement_flags(qp_info, view);
 	/* SGLS bits 1:0: SGLs for I/O commands (NVM command set 4.1.5.2). */

@@ -55,6 +55,12 @@ static int parse_format(const uint8_t *identify, struct nvmepeer_ns_info *info)
 		return -EPROTO;
 	info->block_size = 1u << format[2];
 	info->metadata_size = (uint32_t)little_endian(format, 2);
+	/*
+	 * A read would want its room behind each block's data or in a buffer of its own,
+	 * or a command that leaves it to the controller: neither is made yet.
+	 */
+	if (info->metadata_size)
+		return -EOPNOTSUPP;
 	info->blocks = little_endian(identify + ID_NS_NSZE, 8);
 	return 0;
 }

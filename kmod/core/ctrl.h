@@ -143,7 +143,7 @@ struct nvmep_ctrl {
 					 * the firmware revision
 					 */
 	u32 max_write_zeroes;		/* const: bytes, 0 for no support */
-	u32 max_discard;		/* const: bytes, 0 for no support */
+	u32 max_discard;		/* const: blocks, 0 for no support */
 	u16 max_discard_ranges;		/* const */
 
 	const struct nvmep_cpu_ops *cpu_ops;	/* const */

@@ -76,8 +76,8 @@ void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
  * @ctrl: controller
  * @owner: who wants it
  *
- * Return: the identifier, or -ENOSPC if none is free or the peers' share is
- * used up.
+ * Return: the identifier; -ENOSPC if none is free or the peers' share is
+ * used up; -EBUSY while peers are barred.
  */
 int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 {
@@ -86,6 +86,10 @@ int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 	int ret = -ENOSPC;
 
 	spin_lock(&qids->lock);
+	if (owner == NVMEP_QID_PEER && qids->peers_barred) {
+		ret = -EBUSY;
+		goto out;
+	}
 	if (owner == NVMEP_QID_PEER && qids->peer_count >= qids->peer_max)
 		goto out;
 	qid = find_first_zero_bit(qids->used, qids->total + 1);
@@ -121,6 +125,41 @@ void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
 		else
 			qids->cpu--;
 	}
+	spin_unlock(&qids->lock);
+}
+
+/**
+ * nvmep_qids_bar_peers() - peers have no queue pair, and get none for a while
+ * @ctrl: controller
+ *
+ * One caller at a time, who ends it with nvmep_qids_admit_peers().
+ *
+ * Return: 0, or -EBUSY if they have one.
+ */
+int nvmep_qids_bar_peers(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	int ret = -EBUSY;
+
+	spin_lock(&qids->lock);
+	if (!qids->peer_count) {
+		qids->peers_barred = true;
+		ret = 0;
+	}
+	spin_unlock(&qids->lock);
+	return ret;
+}
+
+/**
+ * nvmep_qids_admit_peers() - undo nvmep_qids_bar_peers()
+ * @ctrl: controller
+ */
+void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	spin_lock(&qids->lock);
+	qids->peers_barred = false;
 	spin_unlock(&qids->lock);
 }
 

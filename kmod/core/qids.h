@@ -56,6 +56,7 @@ struct nvmep_doorbell_count {
  * @cpu: identifiers that the kernel has
  * @peer_count: identifiers that peers have
  * @peer_max: most that they may have
+ * @peers_barred: they get none now, see nvmep_qids_bar_peers()
  */
 struct nvmep_qids {
 	spinlock_t lock;	/* see above */
@@ -67,6 +68,7 @@ struct nvmep_qids {
 	unsigned int cpu;
 	unsigned int peer_count;
 	unsigned int peer_max;
+	bool peers_barred;
 };
 
 int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity);
@@ -75,6 +77,8 @@ void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
 		      unsigned int peer_max);
 int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner);
 void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid);
+int nvmep_qids_bar_peers(struct nvmep_ctrl *ctrl);
+void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl);
 void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid);
 

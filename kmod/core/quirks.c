@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Disks that need other treatment than the specification says.  The list is
+ * Disks that need other treatment than the specification says.  The first list is
  * short on purpose: what is here was reported for datacenter disks against
- * other drivers and would stop ours from working.
+ * other drivers and would stop ours from working.  The second has to be as long as
+ * that of the kernel's own driver: by it namespaces keep their names.
  */
 #include <linux/pci.h>
 
@@ -41,6 +42,53 @@ static const struct pci_device_id nvmep_quirks[] = {
 	{ }
 };
 
+/* NGUID, EUI64 and UUID that are not unique, or not the same each time. */
+static const struct pci_device_id nvmep_bogus_nids[] = {
+	/* QEMU's, of old and new. */
+	{ PCI_VDEVICE(INTEL, 0x5845) },
+	{ PCI_VDEVICE(REDHAT, 0x0010) },
+	/* Intel P4500 and P4600. */
+	{ PCI_VDEVICE(INTEL, 0x0a54) },
+	/* Realtek's controllers: ADATA, Team Group. */
+	{ PCI_DEVICE(0x10ec, 0x5762) },
+	{ PCI_DEVICE(0x10ec, 0x5763) },
+	{ PCI_DEVICE(0x10ec, 0x5765) },
+	/* Silicon Motion's. */
+	{ PCI_DEVICE(0x126f, 0x2262) },
+	{ PCI_DEVICE(0x126f, 0x2263) },
+	/* Micron. */
+	{ PCI_DEVICE(0x1344, 0x6001) },
+	/* Samsung SM953 and PM9B1. */
+	{ PCI_DEVICE(0x144d, 0xa802) },
+	{ PCI_DEVICE(0x144d, 0xa80b) },
+	/* Phison E12 and E16. */
+	{ PCI_DEVICE(0x1987, 0x5012) },
+	{ PCI_DEVICE(0x1987, 0x5016) },
+	/* SK Hynix P31. */
+	{ PCI_DEVICE(0x1c5c, 0x174a) },
+	/* ADATA. */
+	{ PCI_DEVICE(0x1cc1, 0x33f8) },
+	{ PCI_DEVICE(0x1cc1, 0x5350) },
+	/* Lexar. */
+	{ PCI_DEVICE(0x1d97, 0x1d97) },
+	{ PCI_DEVICE(0x1d97, 0x2263) },
+	{ PCI_DEVICE(0x1d97, 0x2269) },
+	/* Innogrit's controllers: Acer, ADATA. */
+	{ PCI_DEVICE(0x1dbe, 0x5216) },
+	{ PCI_DEVICE(0x1dbe, 0x5236) },
+	/* Maxio's controllers. */
+	{ PCI_DEVICE(0x1e4b, 0x1001) },
+	{ PCI_DEVICE(0x1e4b, 0x1002) },
+	{ PCI_DEVICE(0x1e4b, 0x1202) },
+	{ PCI_DEVICE(0x1e4b, 0x1602) },
+	/* Netac. */
+	{ PCI_DEVICE(0x1f40, 0x1202) },
+	{ PCI_DEVICE(0x1f40, 0x5236) },
+	/* Crucial. */
+	{ PCI_DEVICE(0xc0a9, 0x540a) },
+	{ }
+};
+
 /**
  * nvmep_quirks_find() - what is special about a controller
  * @pdev: its PCI function
@@ -50,6 +98,9 @@ static const struct pci_device_id nvmep_quirks[] = {
 unsigned int nvmep_quirks_find(struct pci_dev *pdev)
 {
 	const struct pci_device_id *quirk = pci_match_id(nvmep_quirks, pdev);
+	unsigned int quirks = quirk ? quirk->driver_data : 0;
 
-	return quirk ? quirk->driver_data : 0;
+	if (pci_match_id(nvmep_bogus_nids, pdev))
+		quirks |= NVMEP_QUIRK_BOGUS_NID;
+	return quirks;
 }

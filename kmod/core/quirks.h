@@ -15,6 +15,7 @@ struct pci_dev;
 #define NVMEP_QUIRK_STRIPE		BIT(2)	/* slow across 128 KiB boundaries */
 #define NVMEP_QUIRK_NO_WRITE_ZEROES	BIT(3)	/* Write Zeroes is broken */
 #define NVMEP_QUIRK_DMA_48		BIT(4)	/* drives 48 address bits only */
+#define NVMEP_QUIRK_BOGUS_NID		BIT(5)	/* namespaces of all disks have the same names */
 
 unsigned int nvmep_quirks_find(struct pci_dev *pdev);
 

@@ -5,6 +5,7 @@
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
+#include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 
@@ -24,6 +25,9 @@
 #define NVMEP_WANTED_QUEUES	1024U
 #define NVMEP_IO_ENTRIES	1024U
 
+/* Most that one Write Zeroes command names, in bytes of the smallest blocks. */
+#define NVMEP_MAX_ZEROES	(NVME_RW_MAX_BLOCKS * SECTOR_SIZE)
+
 static int peer_queues = -1;
 module_param(peer_queues, int, 0444);
 MODULE_PARM_DESC(peer_queues,
@@ -39,6 +43,26 @@ static u32 nvmep_max_transfer(struct nvmep_ctrl *ctrl)
 	if (!ctrl->id->mdts || shift >= 32)
 		return nvmep_transfer_limit(ctrl);
 	return min_t(u32, nvmep_transfer_limit(ctrl), 1U << shift);
+}
+
+/* What the controller says of commands without data transfer, 0 for nothing. */
+static void nvmep_take_limits(struct nvmep_ctrl *ctrl,
+			      const struct nvme_id_ctrl_nvm *id)
+{
+	unsigned int shift = id->wzsl + 12 + NVME_CAP_MPSMIN(ctrl->cap);
+	u32 range = le32_to_cpu(id->dmrsl);
+	u64 command = le64_to_cpu(id->dmsl);
+
+	if (id->wzsl && ctrl->max_write_zeroes)
+		ctrl->max_write_zeroes = shift < ilog2(NVMEP_MAX_ZEROES) ?
+					 1U << shift : NVMEP_MAX_ZEROES;
+	/* Beyond these the controller does nothing and reports success. */
+	if (range)
+		ctrl->max_discard = min(ctrl->max_discard, range);
+	if (command)
+		ctrl->max_discard = min_t(u64, ctrl->max_discard, command);
+	if (id->dmrl)
+		ctrl->max_discard_ranges = id->dmrl;
 }
 
 /* Limits of commands without data transfer; NVM command set 4.1.5.3. */
@@ -63,8 +87,8 @@ static int nvmep_identify_limits(struct nvmep_ctrl *ctrl)
 	if (!id)
 		return -ENOMEM;
 	ret = nvmep_identify(ctrl, NVME_IDENTIFY_CS_CTRL, 0, id);
-	if (!ret && id->dmrl)
-		ctrl->max_discard_ranges = id->dmrl;
+	if (!ret)
+		nvmep_take_limits(ctrl, id);
 	kfree(id);
 	/* A refusal is an answer: no such limits. */
 	return ret > 0 ? 0 : ret;

@@ -161,7 +161,6 @@ static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
 	}
 	req->flags = 0;
 	req->status = 0;
-	rq->timeout = nvmep_io_timeout * HZ;
 	req->sqe = (struct nvme_sqe){ .nsid = cpu_to_le32(ns->nsid) };
 }
 

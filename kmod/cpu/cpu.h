@@ -28,7 +28,7 @@ struct nvmep_ns_ops;
  * @namespaces: changes under @scan_lock and @namespaces_lock
  * @quiesced: @namespaces_lock: no I/O is dispatched
  * @effects_lock: one command at a time that others' commands are sent for, see
- *	nvmep_user_execute()
+ *	nvmep_user_execute_alone()
  * @scan_lock: a scan, or a command that must be alone
  * @scans: @scan_lock: how many there were
  * @scan_work: looks for namespaces

@@ -71,11 +71,25 @@ bool nvmep_effects_change(u32 effects)
 }
 
 /**
+ * nvmep_effects_disturb() - is a command a danger to others' commands?
+ * @effects: from nvmep_command_effects(), of an admin command
+ *
+ * The CPU's wait for it, and are built anew afterwards.  Nobody can tell a peer to do
+ * either, so such a command is sent only while there are none.
+ *
+ * Return: true if it is to be sent by nvmep_user_execute().
+ */
+bool nvmep_effects_disturb(u32 effects)
+{
+	return nvmep_effects_exclusive(effects) || nvmep_effects_change(effects);
+}
+
+/**
  * nvmep_effects_begin() - make room for a command
  * @ctrl: controller
  * @effects: of the command
  *
- * An exclusive command waits for all of the CPU's I/O.  Peers' I/O is theirs.
+ * An exclusive command waits for all of the CPU's I/O.  Peers have none then.
  */
 void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects)
 {

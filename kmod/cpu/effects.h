@@ -13,6 +13,7 @@ u32 nvmep_command_effects(const struct nvmep_ctrl *ctrl, u8 opcode,
 			  bool admin);
 bool nvmep_effects_exclusive(u32 effects);
 bool nvmep_effects_change(u32 effects);
+bool nvmep_effects_disturb(u32 effects);
 void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects);
 void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects, bool wait);
 

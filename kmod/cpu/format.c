@@ -47,6 +47,30 @@ unsigned int nvmep_format_block_size(const struct nvme_id_ns *id)
 					 SECTOR_SIZE;
 }
 
+/* Protection information that the block layer hides, and passthrough may. */
+static enum nvmep_protection nvmep_format_protection(const struct nvme_id_ns *id)
+{
+	return le16_to_cpu(nvmep_format(id)->metadata_size) == 8 ?
+	       id->dps & NVME_NS_DPS_PI_MASK : NVMEP_PROTECTION_NONE;
+}
+
+/**
+ * nvmep_ns_has_format() - are the blocks still what commands were built for?
+ * @ns: namespace; scan_lock is held
+ * @id: Identify Namespace, as of now
+ *
+ * Return: false if a command may move more or less than its sender thinks.
+ */
+bool nvmep_ns_has_format(const struct nvmep_ns *ns, const struct nvme_id_ns *id)
+{
+	const struct nvme_lba_format *format = nvmep_format(id);
+
+	return ns->block_shift == format->data_shift &&
+	       ns->metadata_size == le16_to_cpu(format->metadata_size) &&
+	       ns->extended == !!(id->flbas & NVME_NS_FLBAS_EXTENDED) &&
+	       ns->protection == nvmep_format_protection(id);
+}
+
 /**
  * nvmep_ns_set_format() - commands are built for these blocks from now on
  * @ns: namespace whose queue is frozen, or that nobody uses yet
@@ -62,8 +86,7 @@ void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	ns->block_shift = format->data_shift;
 	ns->metadata_size = le16_to_cpu(format->metadata_size);
 	ns->extended = id->flbas & NVME_NS_FLBAS_EXTENDED;
-	ns->protection = ns->metadata_size == 8 ?
-			 id->dps & NVME_NS_DPS_PI_MASK : 0;
+	ns->protection = nvmep_format_protection(id);
 	ns->zeroes_deallocate = (id->dlfeat & (NVME_NS_DLFEAT_DEALLOCATE | 7)) ==
 				zeroes;
 }

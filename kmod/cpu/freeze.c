@@ -23,6 +23,23 @@
 
 /* --- quiesced ------------------------------------------------------------ */
 
+/* One wait for all of them. */
+static void nvmep_namespaces_quiesce_locked(struct nvmep_ctrl *ctrl)
+{
+	struct list_head *namespaces = &ctrl->cpu->namespaces;
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->namespaces_lock);
+
+	if (!ctrl->cpu->quiesced && !list_empty(namespaces)) {
+		list_for_each_entry(ns, namespaces, entry)
+			blk_mq_quiesce_queue_nowait(ns->queue);
+		ns = list_first_entry(namespaces, struct nvmep_ns, entry);
+		nvmep_wait_quiesce_done(ns->queue);
+	}
+	ctrl->cpu->quiesced = true;
+}
+
 /**
  * nvmep_namespaces_quiesce() - no I/O is dispatched after this
  * @ctrl: controller
@@ -31,13 +48,8 @@
  */
 void nvmep_namespaces_quiesce(struct nvmep_ctrl *ctrl)
 {
-	struct nvmep_ns *ns;
-
 	mutex_lock(&ctrl->cpu->namespaces_lock);
-	if (!ctrl->cpu->quiesced)
-		list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-			blk_mq_quiesce_queue(ns->queue);
-	ctrl->cpu->quiesced = true;
+	nvmep_namespaces_quiesce_locked(ctrl);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 }
 
@@ -64,26 +76,33 @@ void nvmep_namespaces_unquiesce(struct nvmep_ctrl *ctrl)
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 }
 
+/* Jiffies until @deadline, 0 if it has passed. */
+static unsigned long nvmep_time_left(unsigned long deadline)
+{
+	return time_before(jiffies, deadline) ? deadline - jiffies : 0;
+}
+
 /**
  * nvmep_namespaces_drain() - let I/O under way finish, and start no more
  * @ctrl: running controller that is to be shut down
  *
- * Waits some seconds at most.  Leaves the namespaces quiesced.
+ * Waits some seconds at most, for all together.  Leaves the namespaces quiesced.
  */
 void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl)
 {
+	unsigned long deadline = jiffies + NVMEP_DRAIN_TIMEOUT;
+	struct list_head *namespaces = &ctrl->cpu->namespaces;
 	struct nvmep_ns *ns;
 
 	mutex_lock(&ctrl->cpu->namespaces_lock);
-	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry) {
+	list_for_each_entry(ns, namespaces, entry)
 		blk_freeze_queue_start(ns->queue);
+	list_for_each_entry(ns, namespaces, entry)
 		blk_mq_freeze_queue_wait_timeout(ns->queue,
-						 NVMEP_DRAIN_TIMEOUT);
-		if (!ctrl->cpu->quiesced)
-			blk_mq_quiesce_queue(ns->queue);
+						 nvmep_time_left(deadline));
+	nvmep_namespaces_quiesce_locked(ctrl);
+	list_for_each_entry(ns, namespaces, entry)
 		nvmep_unfreeze_queue(ns->queue);
-	}
-	ctrl->cpu->quiesced = true;
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 }
 

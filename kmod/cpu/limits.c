@@ -3,6 +3,7 @@
  * The limits of a namespace's request queue, from what the controller and the namespace
  * say they take and like.
  */
+#include <linux/dma-mapping.h>
 #include <linux/log2.h>
 
 #include "compat.h"
@@ -44,6 +45,12 @@ static unsigned int nvmep_chunk(const struct nvmep_ctrl *ctrl,
 	return is_power_of_2(boundary) ? boundary : 0;
 }
 
+/* An IOMMU keeps addresses of short mappings at hand, and looks for longer ones. */
+static unsigned int nvmep_preferred_transfer(const struct nvmep_ctrl *ctrl)
+{
+	return min_t(size_t, ctrl->max_transfer, dma_opt_mapping_size(ctrl->dev));
+}
+
 /**
  * nvmep_ns_limits() - what the block layer is told about a namespace
  * @limits: filled
@@ -60,6 +67,7 @@ void nvmep_ns_limits(struct nvmep_limits *limits,
 		.physical_block_size = unit,
 		.io_min = unit,
 		.max_transfer = ctrl->max_transfer,
+		.preferred_transfer = nvmep_preferred_transfer(ctrl),
 		.max_segments = min_t(u32, USHRT_MAX,
 				      ctrl->max_transfer / ctrl->page_size + 1),
 		.chunk = nvmep_chunk(ctrl, id, unit),

@@ -10,7 +10,6 @@
 #include <linux/slab.h>
 
 #include "compat.h"
-#include "core/admin.h"
 #include "core/ctrl.h"
 #include "core/data.h"
 #include "cpu.h"
@@ -46,26 +45,6 @@ int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	set_disk_ro(ns->disk, id->nsattr & NVME_NS_ATTR_READ_ONLY);
 	nvmep_limits_end(&update, ns->queue);
 	return ret;
-}
-
-static void nvmep_read_uuid(struct nvmep_ns *ns, void *buffer)
-{
-	const struct nvme_ns_descriptor *descriptor = buffer;
-	unsigned int offset = 0;
-
-	if (ns->ctrl->vs < NVME_VERSION(1, 3) ||
-	    nvmep_identify(ns->ctrl, NVME_IDENTIFY_DESCRIPTORS, ns->nsid,
-			   buffer))
-		return;
-	while (offset + sizeof(*descriptor) + sizeof(ns->uuid) <=
-	       NVME_IDENTIFY_SIZE) {
-		descriptor = buffer + offset;
-		if (!descriptor->length)
-			return;
-		if (descriptor->type == NVME_NS_DESCRIPTOR_UUID)
-			import_uuid(&ns->uuid, (const u8 *)(descriptor + 1));
-		offset += sizeof(*descriptor) + descriptor->length;
-	}
 }
 
 /* --- its life ------------------------------------------------------------ */
@@ -145,27 +124,27 @@ static void nvmep_ns_unlink(struct nvmep_ns *ns)
  * @ctrl: controller; scan_lock is held
  * @nsid: its identifier
  * @scan: number of the scan that found it
- * @id: Identify Namespace; overwritten
+ * @id: Identify Namespace
+ * @ids: who it is
  *
  * A failure is logged; the next scan tries again.
  */
 void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
-		  struct nvme_id_ns *id)
+		  const struct nvme_id_ns *id,
+		  const struct nvmep_identifiers *ids)
 {
 	struct nvmep_ns *ns = nvmep_ns_alloc(ctrl, nsid);
 
 	if (!ns)
 		return;
 	ns->scan = scan;
-	memcpy(ns->nguid, id->nguid, sizeof(ns->nguid));
-	memcpy(ns->eui64, id->eui64, sizeof(ns->eui64));
+	ns->ids = *ids;
 	if (nvmep_ns_update(ns, id))
 		goto err_abort;
 	if (!nvmep_format_usable(id))
 		dev_warn(ctrl->dev,
 			 "namespace %u: blocks of %u+%u bytes: passthrough only\n",
 			 nsid, 1U << ns->block_shift, ns->metadata_size);
-	nvmep_read_uuid(ns, id);
 	nvmep_ns_link(ns);
 	if (device_add_disk(&ctrl->device, ns->disk, nvmep_ns_groups))
 		goto err_unlink;
@@ -195,6 +174,22 @@ void nvmep_ns_remove(struct nvmep_ns *ns)
 	del_gendisk(ns->disk);
 	nvmep_ns_unlink(ns);
 	put_disk(ns->disk);
+}
+
+/**
+ * nvmep_ns_lose() - a namespace is not there any more, or is another one now
+ * @ns: namespace; scan_lock is held
+ *
+ * What was meant for it goes nowhere: neither what waits in its queue nor what
+ * the page cache still holds.
+ */
+void nvmep_ns_lose(struct nvmep_ns *ns)
+{
+	blk_mq_quiesce_queue(ns->queue);
+	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
+	blk_mq_unquiesce_queue(ns->queue);
+	blk_mark_disk_dead(ns->disk);
+	nvmep_ns_remove(ns);
 }
 
 /**

@@ -10,7 +10,8 @@
 #include <linux/cdev.h>
 #include <linux/device.h>
 #include <linux/list.h>
-#include <linux/uuid.h>
+
+#include "identifiers.h"
 
 struct nvme_id_ns;
 struct nvmep_ctrl;
@@ -49,16 +50,14 @@ enum nvmep_ns_format {
  * @queue: const: @disk's
  * @entry: in cpu->namespaces
  * @scan: number of the scan that saw it last; scan work only
- * @format: changes while @queue is frozen
+ * @format: changes while @queue is frozen or quiesced
  * @block_shift: log2 of bytes in a block; likewise
  * @metadata_size: bytes of metadata with each block; likewise
  * @extended: metadata lies behind each block's data; likewise
  * @protection: likewise
  * @zeroes_deallocate: Write Zeroes may deallocate and blocks still read as
  *	zero; likewise
- * @nguid: const: globally unique identifier, 0 for none
- * @eui64: const: likewise
- * @uuid: const: likewise
+ * @ids: const: who it is
  * @device: class device ngpXnY; has a reference to @disk
  * @cdev: of @device
  * @has_node: @cdev and @device were added; changes under scan_lock
@@ -78,9 +77,7 @@ struct nvmep_ns {
 	enum nvmep_protection protection;
 	bool zeroes_deallocate;
 
-	u8 nguid[16];
-	u8 eui64[8];
-	uuid_t uuid;
+	struct nvmep_identifiers ids;
 
 	struct device device;
 	struct cdev cdev;
@@ -101,9 +98,11 @@ struct nvmep_ns_ops {
 };
 
 void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
-		  struct nvme_id_ns *id);
+		  const struct nvme_id_ns *id,
+		  const struct nvmep_identifiers *ids);
 int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id);
 void nvmep_ns_remove(struct nvmep_ns *ns);
+void nvmep_ns_lose(struct nvmep_ns *ns);
 void nvmep_ns_free_disk(struct gendisk *disk);
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid);
 

@@ -32,14 +32,15 @@ static ssize_t wwid_show(struct device *dev, struct device_attribute *attr,
 			 char *buf)
 {
 	struct nvmep_ns *ns = dev_to_disk(dev)->private_data;
+	const struct nvmep_identifiers *ids = &ns->ids;
 	const struct nvme_id_ctrl *id = ns->ctrl->id;
 
-	if (!uuid_is_null(&ns->uuid))
-		return sysfs_emit(buf, "uuid.%pU\n", &ns->uuid);
-	if (memchr_inv(ns->nguid, 0, sizeof(ns->nguid)))
-		return sysfs_emit(buf, "eui.%16phN\n", ns->nguid);
-	if (memchr_inv(ns->eui64, 0, sizeof(ns->eui64)))
-		return sysfs_emit(buf, "eui.%8phN\n", ns->eui64);
+	if (!uuid_is_null(&ids->uuid))
+		return sysfs_emit(buf, "uuid.%pU\n", &ids->uuid);
+	if (memchr_inv(ids->nguid, 0, sizeof(ids->nguid)))
+		return sysfs_emit(buf, "eui.%16phN\n", ids->nguid);
+	if (memchr_inv(ids->eui64, 0, sizeof(ids->eui64)))
+		return sysfs_emit(buf, "eui.%8phN\n", ids->eui64);
 	return sysfs_emit(buf, "nvme.%04x-%*phN-%*phN-%08x\n",
 			  le16_to_cpu(id->vid),
 			  nvmep_trimmed(id->serial, sizeof(id->serial)),

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
+#include "core/qids.h"
 #include "core/registers.h"
 #include "core/request.h"
 #include "core/reset.h"
@@ -28,6 +29,22 @@
 
 /* --- one command --------------------------------------------------------- */
 
+/*
+ * How long a command may take, jiffies.  One that takes longer is aborted, or has the
+ * controller reset under everybody: users cannot make that come early.
+ */
+static unsigned int nvmep_user_timeout(const struct request_queue *queue,
+				       const struct nvmep_user_command *command)
+{
+	unsigned int ours = command->admin ? nvmep_admin_timeout * HZ :
+					     READ_ONCE(queue->rq_timeout);
+	unsigned int wanted = max(msecs_to_jiffies(command->timeout_ms), 1UL);
+
+	if (!command->timeout_ms)
+		return ours;
+	return capable(CAP_SYS_ADMIN) ? wanted : max(wanted, ours);
+}
+
 /**
  * nvmep_user_request() - a request for a command of user space, without data
  * @from: where it came in
@@ -42,16 +59,12 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 {
 	struct request_queue *queue = command->admin ?
 		from->ctrl->admin_requests : from->ns->queue;
-	unsigned int timeout = command->admin ? nvmep_admin_timeout :
-						nvmep_io_timeout;
 	struct request *rq = nvmep_request_alloc(queue, &command->sqe, flags);
 
 	if (IS_ERR(rq))
 		return rq;
 	nvmep_request(rq)->flags |= NVMEP_REQUEST_USER;
-	rq->timeout = timeout * HZ;
-	if (command->timeout_ms)
-		rq->timeout = max(msecs_to_jiffies(command->timeout_ms), 1UL);
+	rq->timeout = nvmep_user_timeout(queue, command);
 	return rq;
 }
 
@@ -107,7 +120,8 @@ static int nvmep_user_run(const struct nvmep_passthru *from,
 
 	nvmep_effects_begin(from->ctrl, effects);
 	ret = nvmep_request_status(rq, blk_execute_rq(rq, false));
-	nvmep_effects_end(from->ctrl, effects, true);
+	/* Who looks at a namespace waits for its commands, and this one still counts. */
+	nvmep_effects_end(from->ctrl, effects, command->admin);
 	*result = nvmep_request(rq)->result;
 	unmapped = blk_rq_unmap_user(bio);
 	return ret ?: unmapped;
@@ -129,7 +143,7 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 	ret = nvmep_user_map(from, command, rq);
 	if (ret)
 		goto out;
-	metadata = nvmep_user_metadata_add(rq, command);
+	metadata = nvmep_user_metadata_add(from, rq, command);
 	if (IS_ERR(metadata)) {
 		ret = PTR_ERR(metadata);
 		blk_rq_unmap_user(rq->bio);
@@ -143,36 +157,55 @@ out:
 	return ret;
 }
 
+/*
+ * A command that others' commands are sent for, while it has its tag, goes one
+ * at a time: many of them would take all tags and wait for each other.
+ */
+static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
+				    const struct nvmep_user_command *command,
+				    u32 effects, u64 *result)
+{
+	struct nvmep_ctrl *ctrl = from->ctrl;
+	int ret;
+
+	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
+		return -EINTR;
+	ret = nvmep_qids_bar_peers(ctrl);
+	if (ret) {
+		dev_warn_ratelimited(ctrl->dev,
+				     "opcode %#x refused, it may change what peers use: close the peers' queue pairs first\n",
+				     command->sqe.opcode);
+	} else {
+		ret = nvmep_user_execute_one(from, command, effects, result);
+		nvmep_qids_admit_peers(ctrl);
+	}
+	mutex_unlock(&ctrl->cpu->effects_lock);
+	return ret;
+}
+
 /**
  * nvmep_user_execute() - send a command of user space and wait
  * @from: where it came in
  * @command: the command
  * @result: dwords 0 and 1 of the completion
  *
- * A command that others' commands are sent for, while it has its tag, goes one
- * at a time: many of them would take all tags and wait for each other.
- *
- * Return: 0, the NVMe status, positive, or a negative error code.
+ * Return: 0; the NVMe status, positive; -EBUSY for a command that may change
+ * namespaces while peers have queue pairs; another negative error code.
  */
 int nvmep_user_execute(const struct nvmep_passthru *from,
 		       const struct nvmep_user_command *command, u64 *result)
 {
-	struct nvmep_ctrl *ctrl = from->ctrl;
 	u32 effects;
 	int ret;
 
 	ret = nvmep_command_check(from, command);
 	if (ret)
 		return ret;
-	effects = nvmep_command_effects(ctrl, command->sqe.opcode,
+	effects = nvmep_command_effects(from->ctrl, command->sqe.opcode,
 					command->admin);
-	if (!nvmep_effects_exclusive(effects) && !nvmep_effects_change(effects))
-		return nvmep_user_execute_one(from, command, effects, result);
-	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
-		return -EINTR;
-	ret = nvmep_user_execute_one(from, command, effects, result);
-	mutex_unlock(&ctrl->cpu->effects_lock);
-	return ret;
+	if (command->admin && nvmep_effects_disturb(effects))
+		return nvmep_user_execute_alone(from, command, effects, result);
+	return nvmep_user_execute_one(from, command, effects, result);
 }
 
 /* --- the structures of the ABI ------------------------------------------- */
@@ -253,14 +286,38 @@ static int nvmep_ioctl_command64(const struct nvmep_passthru *from, bool admin,
 	return ret;
 }
 
+/*
+ * The lengths that the oldest form does not say.  Protection information that the
+ * controller makes and strips has no place to come from or go to.
+ */
+static int nvmep_submit_lengths(const struct nvmep_ns *ns,
+				const struct nvme_user_io *user,
+				struct nvmep_user_command *command)
+{
+	u32 metadata = nvmep_rw_metadata(ns, &command->sqe);
+
+	command->length = (user->nblocks + 1U) << ns->block_shift;
+	if (ns->extended) {
+		command->length += metadata;
+		return 0;
+	}
+	if (!ns->metadata_size)
+		return 0;
+	if (!metadata != !user->metadata || user->metadata & 3)
+		return -EINVAL;
+	command->metadata = user->metadata;
+	command->metadata_length = metadata;
+	return 0;
+}
+
 /* The oldest form: a read, write or compare without its lengths. */
 static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 			      struct nvme_user_io __user *arg)
 {
 	struct nvmep_user_command command = { };
-	u32 blocks, metadata_length;
 	struct nvme_user_io user;
 	u64 result;
+	int ret;
 
 	if (copy_from_user(&user, arg, sizeof(user)))
 		return -EFAULT;
@@ -268,15 +325,6 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 		return -EINVAL;
 	if (user.opcode != NVME_CMD_READ && user.opcode != NVME_CMD_WRITE &&
 	    user.opcode != NVME_CMD_COMPARE)
-		return -EINVAL;
-	blocks = user.nblocks + 1;
-	command.length = blocks << from->ns->block_shift;
-	metadata_length = blocks * from->ns->metadata_size;
-	if (from->ns->extended)
-		command.length += metadata_length;
-	else
-		command.metadata_length = metadata_length;
-	if (command.metadata_length && (!user.metadata || user.metadata & 3))
 		return -EINVAL;
 	command.sqe.opcode = user.opcode;
 	command.sqe.nsid = cpu_to_le32(from->ns->nsid);
@@ -288,8 +336,8 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 	command.sqe.cdw14 = cpu_to_le32(user.reftag);
 	command.sqe.cdw15 = cpu_to_le32((u32)user.appmask << 16 | user.apptag);
 	command.address = user.addr;
-	command.metadata = user.metadata;
-	return nvmep_user_execute(from, &command, &result);
+	ret = nvmep_submit_lengths(from->ns, &user, &command);
+	return ret ?: nvmep_user_execute(from, &command, &result);
 }
 
 static int nvmep_ioctl_subsystem_reset(struct nvmep_ctrl *ctrl)

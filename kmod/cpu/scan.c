@@ -7,7 +7,10 @@
 
 #include "core/admin.h"
 #include "core/ctrl.h"
+#include "core/qids.h"
+#include "core/stop.h"
 #include "cpu.h"
+#include "format.h"
 #include "namespace.h"
 #include "scan.h"
 #include "workqueue.h"
@@ -17,6 +20,65 @@ static bool nvmep_status_transient(int ret)
 {
 	return ret > 0 && !(ret & NVME_STATUS_DNR) &&
 	       (ret & NVME_STATUS_MASK) != NVME_SC_INVALID_NAMESPACE;
+}
+
+/*
+ * Peers' lengths and lists are made for the namespaces that were there: with other
+ * blocks their DMA goes anywhere, with another namespace it is not theirs.
+ */
+static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
+				  const char *what)
+{
+	/* First: pairs of a later start are none that we saw. */
+	u32 generation = nvmep_ctrl_generation(ctrl);
+
+	if (!nvmep_qid_next_peer(ctrl, 0))
+		return;
+	dev_warn(ctrl->dev,
+		 "namespace %u %s: resetting, which stops the peers' queue pairs\n",
+		 nsid, what);
+	nvmep_ctrl_fence(ctrl, generation);
+}
+
+static void nvmep_scan_lost(struct nvmep_ns *ns, const char *what)
+{
+	nvmep_scan_stop_peers(ns->ctrl, ns->nsid, what);
+	nvmep_ns_lose(ns);
+}
+
+static void nvmep_scan_known(struct nvmep_ns *ns, const struct nvme_id_ns *id)
+{
+	if (!nvmep_ns_has_format(ns, id))
+		nvmep_scan_stop_peers(ns->ctrl, ns->nsid, "has other blocks");
+	if (nvmep_ns_update(ns, id))
+		dev_warn(ns->ctrl->dev, "namespace %u keeps its old limits\n",
+			 ns->nsid);
+}
+
+/* A namespace is there, @ns if it was known.  Returns 0 or why the scan must end. */
+static int nvmep_scan_found(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+			    struct nvmep_ns *ns, const struct nvme_id_ns *id)
+{
+	struct nvmep_identifiers ids;
+	int ret = nvmep_identifiers_read(&ids, ctrl, nsid, id);
+
+	/* What cannot be asked now counts as it was; the next scan tries again. */
+	if (ret && ns)
+		ids.uuid = ns->ids.uuid;
+	else if (ret)
+		return min(ret, 0);
+	if (ns && !nvmep_identifiers_equal(&ns->ids, &ids)) {
+		dev_warn(ctrl->dev, "namespace %u is another one now\n", nsid);
+		nvmep_scan_lost(ns, "was replaced");
+		ns = NULL;
+	}
+	if (!ns) {
+		nvmep_ns_add(ctrl, nsid, scan, id, &ids);
+		return 0;
+	}
+	ns->scan = scan;
+	nvmep_scan_known(ns, id);
+	return min(ret, 0);
 }
 
 /* Adds or updates one namespace.  Returns 0 or why the scan must end. */
@@ -33,17 +95,8 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	if (ns && nvmep_status_transient(ret))
 		ns->scan = scan;
 	/* Gone since the list was made, or of a command set we do not speak. */
-	if (ret || !id->ncap)
-		goto out;
-	if (ns) {
-		ns->scan = scan;
-		if (nvmep_ns_update(ns, id))
-			dev_warn(ctrl->dev, "namespace %u keeps its old limits\n",
-				 nsid);
-	} else {
-		nvmep_ns_add(ctrl, nsid, scan, id);
-	}
-out:
+	if (!ret && id->ncap)
+		ret = nvmep_scan_found(ctrl, nsid, scan, ns, id);
 	kfree(id);
 	return min(ret, 0);
 }
@@ -91,7 +144,7 @@ static void nvmep_scan_sweep(struct nvmep_ctrl *ctrl, u64 scan)
 
 	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
 		if (ns->scan != scan)
-			nvmep_ns_remove(ns);
+			nvmep_scan_lost(ns, "has gone");
 }
 
 static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)

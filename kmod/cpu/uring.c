@@ -3,7 +3,8 @@
  * NVMe passthrough by io_uring.
  *
  * The command lies in shared memory until it is copied: each field is read
- * once.  Completions are handed to the task, where its memory can be written.
+ * once.  Completions are handed to the task, where its memory can be written; where
+ * that is gone, to a worker of the kernel, which writes nothing.
  * A ring that polls is served by interrupts all the same.
  */
 #include <linux/blk-mq.h>
@@ -150,7 +151,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 	ret = nvmep_uring_map(from, command, rq, ioucmd, issue_flags);
 	if (ret)
 		goto err_request;
-	uring->metadata = nvmep_user_metadata_add(rq, command);
+	uring->metadata = nvmep_user_metadata_add(from, rq, command);
 	if (IS_ERR(uring->metadata)) {
 		ret = PTR_ERR(uring->metadata);
 		goto err_map;
@@ -170,11 +171,11 @@ err_request:
 	return ret;
 }
 
-/* A command that has to wait for all I/O runs in a worker, and waits there. */
-static int nvmep_uring_exclusive(const struct nvmep_passthru *from,
-				 const struct nvmep_user_command *command,
-				 struct io_uring_cmd *ioucmd,
-				 unsigned int issue_flags)
+/* A command that has to be alone runs in a worker, and waits there. */
+static int nvmep_uring_alone(const struct nvmep_passthru *from,
+			     const struct nvmep_user_command *command,
+			     struct io_uring_cmd *ioucmd,
+			     unsigned int issue_flags)
 {
 	u64 result = 0;
 	int ret;
@@ -242,9 +243,8 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 		return ret;
 	effects = nvmep_command_effects(from->ctrl, command.sqe.opcode,
 					command.admin);
-	if (nvmep_effects_exclusive(effects))
-		return nvmep_uring_exclusive(from, &command, ioucmd,
-					     issue_flags);
+	if (command.admin && nvmep_effects_disturb(effects))
+		return nvmep_uring_alone(from, &command, ioucmd, issue_flags);
 	return nvmep_uring_submit(from, &command, effects, ioucmd, issue_flags);
 }
 

@@ -373,6 +373,18 @@ TEST_F(geometry, is_built_from_what_was_said_before)
 	MENTIONS(explanation.limit, "power of two");
 }
 
+/* One whose format a caller found out itself. */
+TEST_F(geometry, has_no_room_for_metadata)
+{
+	struct nvmepeer_explanation explanation;
+
+	self->ns.metadata_size = 64;
+	EXPECT_EQ(geometry_of(self, 0), -EOPNOTSUPP);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.what, "namespace 3");
+	MENTIONS(explanation.limit, "metadata");
+}
+
 TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
 {
 	static const unsigned long commands[] = {
@@ -587,11 +599,33 @@ TEST(namespace_format_above_15_is_read)
 {
 	struct nvmepeer_ns *ns;
 
-	describe_namespace(0x22, 20, 18, 9, 0x108);
+	describe_namespace(0x22, 20, 18, 10, 0);
 	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
-	EXPECT_EQ(nvmepeer_ns_info(ns)->block_size, 512);
-	EXPECT_EQ(nvmepeer_ns_info(ns)->metadata_size, 0x108);
+	EXPECT_EQ(nvmepeer_ns_info(ns)->block_size, 1024);
+	EXPECT_EQ(nvmepeer_ns_info(ns)->metadata_size, 0);
 	nvmepeer_ns_close(ns);
+}
+
+/* FLBAS bit 4: behind each block's data; a read of 4096 bytes would fill 4160. */
+TEST(namespace_with_metadata_is_refused)
+{
+	static const uint8_t places[] = { 0x00, 0x10 };
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_ns *ns = NULL;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		describe_namespace(places[i], 1, 0, 12, 64);
+		EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EOPNOTSUPP);
+		EXPECT_EQ(ns, NULL);
+		EXPECT_EQ(fake.open_files, 0);
+		nvmepeer_explain(&explanation);
+		MENTIONS(explanation.what, "ngp0n1");
+		MENTIONS(explanation.limit, "metadata");
+		MENTIONS(explanation.help, "nvme format");
+	}
+	describe_namespace(0x00, 1, 0, 9, 0x100);
+	EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EOPNOTSUPP);
 }
 
 TEST(namespace_with_a_senseless_format_is_refused)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * badctrl's I/O commands, on memory.  Blocks are as Identify Namespace says at
- * that moment; metadata is not kept, so it has to be the controller's business
- * (PRACT).
+ * that moment.  Metadata is not kept: protection information has to be the
+ * controller's business (PRACT), and other metadata reads as one byte throughout.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,8 @@ enum {
 #define RW_CHECK_REF	(1U << 26)
 #define DATASET_DEALLOCATE	(1U << 2)
 #define DATASET_RANGES	256U
+#define METADATA_BYTE	0x6d
+#define METADATA_MOST	(64U << 10)
 
 struct bad_range {
 	uint32_t attributes;
@@ -38,6 +40,9 @@ struct bad_range {
  * @metadata: bytes of a block
  * @count: blocks
  * @most: bytes of a command, 0 for no limit
+ * @most_zeroes: of Write Zeroes; likewise
+ * @most_range: blocks of one range to deallocate, 0 for no limit
+ * @most_ranges: of all of a command's; likewise
  */
 struct bad_blocks {
 	unsigned int shift;
@@ -45,7 +50,20 @@ struct bad_blocks {
 	unsigned int metadata;
 	uint64_t count;
 	uint64_t most;
+	uint64_t most_zeroes;
+	uint32_t most_range;
+	uint64_t most_ranges;
 };
+
+/* Limits without data; of CNS 6, NVM command set 4.1.5.3.  Lock held. */
+static void limits_now(struct bad *ctrl, struct bad_blocks *blocks)
+{
+	const uint8_t *page = ctrl->identify[6];
+
+	blocks->most_zeroes = page[1] ? (uint64_t)BAD_PAGE << page[1] : 0;
+	memcpy(&blocks->most_range, page + 4, sizeof(blocks->most_range));
+	memcpy(&blocks->most_ranges, page + 8, sizeof(blocks->most_ranges));
+}
 
 static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
 {
@@ -60,6 +78,7 @@ static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
 		.most = ctrl->identify[1][77] ? (uint64_t)BAD_PAGE << ctrl->identify[1][77] : 0,
 	};
 	memcpy(&blocks->count, page, sizeof(blocks->count));
+	limits_now(ctrl, blocks);
 	pthread_mutex_unlock(&ctrl->lock);
 	if (blocks->count > BADCTRL_NAMESPACE_BYTES >> blocks->shift)
 		blocks->count = BADCTRL_NAMESPACE_BYTES >> blocks->shift;
@@ -78,15 +97,29 @@ static uint8_t *blocks_at(struct bad *ctrl, uint32_t nsid, const struct bad_bloc
 static uint16_t check_protection(const struct bad_command *command,
 				 const struct bad_blocks *blocks)
 {
-	if (!blocks->metadata)
+	if (!blocks->metadata || !blocks->protection)
 		return 0;
-	if (!blocks->protection || !(command->cdw12 & RW_PRACT))
+	if (!(command->cdw12 & RW_PRACT))
 		return STATUS_FIELD;
 	if (blocks->protection == 3)
 		return command->cdw12 & RW_CHECK_REF ? STATUS_FIELD : 0;
 	if (!(command->cdw12 & RW_CHECK_REF) || command->cdw14 != command->cdw10)
 		return STATUS_REFTAG;
 	return 0;
+}
+
+/* Metadata that is not the controller's own, in a buffer of its own. */
+static uint16_t metadata_to_host(struct bad *ctrl, const struct bad_command *command,
+				 const struct bad_blocks *blocks, uint64_t count)
+{
+	uint8_t bytes[METADATA_MOST];
+
+	if (!blocks->metadata || blocks->protection)
+		return 0;
+	if (count > sizeof(bytes) / blocks->metadata)
+		return STATUS_FIELD;
+	memset(bytes, METADATA_BYTE, count * blocks->metadata);
+	return bad_write(ctrl, command->mptr, bytes, count * blocks->metadata);
 }
 
 static uint16_t compare(struct bad *ctrl, const struct bad_command *command, const uint8_t *at,
@@ -103,6 +136,13 @@ static uint16_t compare(struct bad *ctrl, const struct bad_command *command, con
 	return status;
 }
 
+static bool too_long(const struct bad_blocks *blocks, uint8_t opcode, size_t length)
+{
+	uint64_t most = opcode == IO_WRITE_ZEROES ? blocks->most_zeroes : blocks->most;
+
+	return most && length > most;
+}
+
 static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *command,
 			      const struct bad_blocks *blocks)
 {
@@ -116,13 +156,14 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 		return STATUS_RANGE;
 	if (status)
 		return status;
-	if (command->opcode != IO_WRITE_ZEROES && blocks->most && length > blocks->most)
+	if (too_long(blocks, command->opcode, length))
 		return STATUS_FIELD;
 	switch (command->opcode) {
 	case IO_WRITE:
 		return bad_from_host(ctrl, command, at, length);
 	case IO_READ:
-		return bad_to_host(ctrl, command, at, length);
+		status = bad_to_host(ctrl, command, at, length);
+		return status ? status : metadata_to_host(ctrl, command, blocks, count);
 	case IO_COMPARE:
 		return compare(ctrl, command, at, length);
 	default:
@@ -136,6 +177,7 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 {
 	uint32_t count = (command->cdw10 & 0xff) + 1, i;
 	struct bad_range ranges[DATASET_RANGES];
+	uint64_t total = 0;
 	uint16_t status;
 	uint8_t *at;
 
@@ -146,7 +188,12 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 	if (ctrl->words[BADCTRL_RANGES / 4] < count)
 		ctrl->words[BADCTRL_RANGES / 4] = count;
 	pthread_mutex_unlock(&ctrl->lock);
+	/* Success, though what goes beyond a limit stays as it was. */
 	for (i = 0; i < count; i++) {
+		total += ranges[i].blocks;
+		if ((blocks->most_range && ranges[i].blocks > blocks->most_range) ||
+		    (blocks->most_ranges && total > blocks->most_ranges))
+			continue;
 		at = blocks_at(ctrl, command->nsid, blocks, ranges[i].first, ranges[i].blocks);
 		if (!at)
 			return STATUS_RANGE;

@@ -75,7 +75,7 @@ topology_options() {
 	# that we do not serve: one with metadata.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
 	echo "-device nvme,id=np1,serial=np1,bus=rp3,mdts=9"
-	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
+	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1,eui64=0x1122334455667788 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
 	vfio_user_device softgpu "$gpu_bus"
 	vfio_user_device badctrl rp4
 }

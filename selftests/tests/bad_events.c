@@ -38,6 +38,7 @@ FIXTURE_SETUP(bad_events)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
 		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, np_bad_hurry());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	self->generation = np_bad_generation(&self->bad);
 }
@@ -114,7 +115,6 @@ TEST_F(bad_events, a_namespace_goes_under_a_command)
 	struct reader reader = { .bad = &self->bad };
 	pthread_t thread;
 
-	ASSERT_EQ(0, np_bad_hurry());
 	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));

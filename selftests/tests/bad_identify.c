@@ -31,6 +31,10 @@
 #define NS_NGUID	104
 #define NS_EUI64	120
 #define NS_FORMAT	128
+/* Of the NVM command set's Identify Controller. */
+#define CS_WZSL		1
+#define CS_DMRSL	4
+#define CS_DMSL		8
 #define LARGE		(64U << 10)
 
 #define REG_CAP_LOW	BADCTRL_REGISTERS
@@ -284,6 +288,65 @@ TEST_F(bad_identify, short_discards)
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RANGES));
 	EXPECT_EQ(0, np_disk_read(self->bad.disk, self->back, NP_PAGE, NP_PAGE));
 	EXPECT_EQ(0, self->back[0]);
+}
+
+/* What goes beyond these limits is left as it is, and the controller says that all is well. */
+static void check_discard(struct __test_metadata *_metadata, FIXTURE_DATA(bad_identify) *self,
+			  uint32_t limit, unsigned int size)
+{
+	uint64_t range[2] = { 0, LARGE };
+	uint32_t i;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00020000));
+	ASSERT_EQ(0, set_bytes(&self->bad, 6, limit, 16, size));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(16 * 512, number(&self->bad, "queue/discard_max_hw_bytes"));
+	memset(self->bytes, 0x5a, LARGE);
+	ASSERT_EQ(0, np_disk_write(self->bad.disk, self->bytes, LARGE, 0));
+	EXPECT_EQ(0, np_ioctl(self->bad.disk, BLKDISCARD, range));
+	ASSERT_EQ(0, np_disk_read(self->bad.disk, self->back, LARGE, 0));
+	for (i = 0; i < LARGE; i += 512)
+		EXPECT_EQ(0, self->back[i]);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, 6, limit, 0, size));
+}
+
+/* Blocks of one range, of all ranges of a command: NVM command set 4.1.5.3. */
+TEST_F(bad_identify, discards_of_few_blocks)
+{
+	check_discard(_metadata, self, CS_DMRSL, 4);
+	check_discard(_metadata, self, CS_DMSL, 8);
+}
+
+/* WZSL in pages: shorter than other commands, or longer. */
+TEST_F(bad_identify, zeroes_have_a_limit_of_their_own)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00020000));
+	ASSERT_EQ(0, set_bytes(&self->bad, 6, CS_WZSL, 1, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(8192, number(&self->bad, "queue/write_zeroes_max_bytes"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, 6, CS_WZSL, 11, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(8 << 20, number(&self->bad, "queue/write_zeroes_max_bytes"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	/* No command counts more than 65,536 blocks. */
+	ASSERT_EQ(0, set_bytes(&self->bad, 6, CS_WZSL, 31, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(32 << 20, number(&self->bad, "queue/write_zeroes_max_bytes"));
+}
+
+/*
+ * Addresses of longer mappings are not kept at hand where an IOMMU translates: the
+ * block layer asks for 128 KiB at most, commands of user space may be longer.
+ */
+TEST_F(bad_identify, requests_are_as_long_as_mappings_are_cheap)
+{
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(NVME_PEER_DOMAIN_TRANSLATED, self->bad.ctrl.info.domain);
+	EXPECT_EQ(128, number(&self->bad, "queue/max_sectors_kb"));
+	EXPECT_EQ(1024, number(&self->bad, "queue/max_hw_sectors_kb"));
+	expect_io(_metadata, self);
 }
 
 /* Version 2, and yet it does not know its limits. */

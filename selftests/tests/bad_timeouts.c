@@ -7,14 +7,19 @@
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
- * timeout: 120
+ * timeout: 180
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "badknob.h"
 #include "kselftest_harness.h"
@@ -230,6 +235,159 @@ TEST_F(bad_timeouts, a_fatal_status_leads_to_a_reset)
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_TRUE(failed(self->status, self->generation + 1));
+}
+
+/* --- the end ----------------------------------------------------------------- */
+
+#define NAMESPACES	4
+/* Dword 0 of an event: namespaces changed; base specification 5.1.2. */
+#define EVENT_NAMESPACES	(2U | 4U << 16)
+
+struct last {
+	int generic;
+	uint32_t nsid;
+	uint8_t *bytes;
+};
+
+static void *read_last(void *argument)
+{
+	struct last *last = argument;
+	struct nvme_passthru_cmd command = {
+		.opcode = NP_CMD_READ,
+		.nsid = last->nsid,
+		.addr = (uintptr_t)last->bytes,
+		.data_len = NP_BLOCK,
+		.timeout_ms = 120000,
+	};
+
+	np_ioctl(last->generic, NVME_IOCTL_IO_CMD, &command);
+	return NULL;
+}
+
+static int shut_down(const struct np_bad *bad)
+{
+	uint32_t address = np_parse_address(bad->address);
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int ret = np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
+
+	close(test);
+	return ret;
+}
+
+/* Five seconds for what hangs, not for each namespace in which something does. */
+TEST_F_TIMEOUT(bad_timeouts, a_shutdown_waits_once, 90)
+{
+	struct last last[NAMESPACES];
+	pthread_t threads[NAMESPACES];
+	char node[32];
+	int64_t start;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, (1U << NAMESPACES) - 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, NAMESPACES));
+	/* When a namespace has this node, nobody looks for partitions on it any more. */
+	for (i = 0; i < NAMESPACES; i++) {
+		last[i].nsid = i + 1;
+		snprintf(node, sizeof(node), "/dev/ngp%%dn%u", i + 1);
+		last[i].generic = np_open_node(&self->bad.ctrl, node, O_RDWR);
+		ASSERT_LE(0, last[i].generic);
+		ASSERT_EQ(0, posix_memalign((void **)&last[i].bytes, NP_PAGE, NP_PAGE));
+	}
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	for (i = 0; i < NAMESPACES; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, read_last, &last[i]));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, NAMESPACES));
+	start = np_now_ms();
+	EXPECT_EQ(0, shut_down(&self->bad));
+	/* It does wait, and what comes after takes some time too. */
+	EXPECT_LE(4900, np_now_ms() - start);
+	EXPECT_GT(10000, np_now_ms() - start);
+	for (i = 0; i < NAMESPACES; i++) {
+		pthread_join(threads[i], NULL);
+		close(last[i].generic);
+		free(last[i].bytes);
+	}
+}
+
+/* --- who says how long ------------------------------------------------------- */
+
+static void *read_disk_in_background(void *argument)
+{
+	struct reader *reader = argument;
+
+	reader->result = np_disk_read(reader->bad->disk, reader->bytes, NP_BLOCK, 0);
+	return NULL;
+}
+
+static void *read_patiently(void *argument)
+{
+	struct reader *reader = argument;
+
+	reader->result = np_bad_read(reader->bad, reader->bytes, 0);
+	return NULL;
+}
+
+/* The parameter is for disks that are yet to come, 2 s here; each has an attribute then. */
+TEST_F_TIMEOUT(bad_timeouts, a_disk_has_its_own, 60)
+{
+	void *(*const reads[])(void *) = { read_disk_in_background, read_patiently };
+	struct reader *reader;
+	pthread_t thread;
+	char path[128];
+	size_t i;
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/io_timeout",
+		 self->bad.ctrl.instance);
+	ASSERT_EQ(0, np_write_file(path, "60000"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, posix_memalign((void **)&reader, NP_PAGE, sizeof(*reader)));
+	reader->bad = &self->bad;
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, reads[i], reader));
+		ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+		np_sleep_ms(5000);
+		EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
+		np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
+		pthread_join(thread, NULL);
+		EXPECT_EQ(0, reader->result);
+	}
+	free(reader);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+/* In a process of its own: 0 if the command was answered. */
+static int ask_without_capabilities(struct np_bad *bad)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = {};
+
+	if (syscall(SYS_capset, &header, none))
+		return 1;
+	return np_bad_ask(bad, 1) ? 2 : 0;
+}
+
+/* Else a user who may only look could reset a controller that serves peers. */
+TEST_F(bad_timeouts, a_user_cannot_make_it_short)
+{
+	int status;
+	pid_t child;
+
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(ask_without_capabilities(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	/* Time runs out a second late, as the kernel looks no more often. */
+	np_sleep_ms(4000);
+	np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, self->status->state);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
 TEST_HARNESS_MAIN

@@ -141,6 +141,11 @@ static void check_format(struct __test_metadata *_metadata, FIXTURE_DATA(format)
 	ASSERT_EQ(0, np_disk_write(self->disk, self->bytes, BYTES, WHERE));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
+	/* Lengths and lists of peers are made for the blocks there are. */
+	EXPECT_EQ(-EBUSY, with(&self->ctrl, 1, FORMAT_4096));
+	EXPECT_EQ(512, block_size(self->disk));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
+	np_qp_close(&qp);
 	EXPECT_EQ(0, with(&self->ctrl, 1, FORMAT_4096));
 	/* When the command returns, the disk has its new shape. */
 	EXPECT_EQ(4096, block_size(self->disk));
@@ -150,10 +155,8 @@ static void check_format(struct __test_metadata *_metadata, FIXTURE_DATA(format)
 	EXPECT_EQ(-EINVAL, np_disk_read(self->disk, self->bytes, 512, WHERE));
 	EXPECT_EQ(-EINVAL, read_block(self->generic, self->bytes, 512));
 	EXPECT_EQ(0, read_block(self->generic, self->bytes, 4096));
-	/* Readers waited, and a peer's queue pair is none of the namespace's business. */
+	/* Readers waited. */
 	EXPECT_EQ(0, np_reader_stop(&reader));
-	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
-	np_qp_close(&qp);
 	EXPECT_EQ(0, with(&self->ctrl, 1, FORMAT_512));
 	EXPECT_EQ(512, block_size(self->disk));
 	EXPECT_EQ(size, disk_bytes(self->disk));
