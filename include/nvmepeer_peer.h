@@ -14,25 +14,45 @@
 extern "C" {
 #endif
 
-/* Who the peer is and where its data lies, for nvmepeer_qp_geometry(). */
+/* Who the peer is and where its data lies, for nvmepeer_geometry_build(). */
 enum nvmepeer_view {
 	NVMEPEER_VIEW_CPU = 1u << 0,		/* the CPU, not a device */
 	NVMEPEER_VIEW_DATA_IN_HOST = 1u << 1,	/* data in host memory */
 };
 
 /**
- * nvmepeer_qp_geometry() - complete a geometry from what the kernel knows
- * @ctrl: controller
- * @qp: queue pair on it
- * @ns: namespace the peer is to use
+ * nvmepeer_geometry_build() - complete a geometry from what the kernel said
+ * @info: NVME_PEER_INFO of the controller
+ * @qp_info: NVME_PEER_QP_INFO of a queue pair on it
+ * @ns: namespace the peer is to use: its identifier and block size
  * @view: NVMEPEER_VIEW_*; 0 is a GPU with its data in its own memory
  * @doorbell_pages: first byte of the exported doorbell pages, as the peer sees it
  * @geometry: in: the peer's addresses: sq, cq, status, state, list_area,
  *	list_memory, readback, and list_bytes, cids and timeout_ns;
  *	out: everything else
  *
+ * Asks the kernel nothing: for whoever does the ioctls itself, or for a queue
+ * pair that belongs to another process.
+ *
  * Returns 0, or -EINVAL if the device library would refuse the result;
  * nvmepeer_explain() tells why.
+ */
+int nvmepeer_geometry_build(const struct nvme_peer_info *info,
+			    const struct nvme_peer_qp_info *qp_info,
+			    const struct nvmepeer_ns_info *ns, uint32_t view,
+			    uint64_t doorbell_pages,
+			    struct nvmepeer_geometry *geometry);
+
+/**
+ * nvmepeer_qp_geometry() - nvmepeer_geometry_build() with what the kernel says now
+ * @ctrl: controller
+ * @qp: queue pair on it
+ * @ns: namespace the peer is to use
+ * @view: as above
+ * @doorbell_pages: as above
+ * @geometry: as above
+ *
+ * Returns 0, -EINVAL as above, or what the kernel answered.
  */
 int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
 			 const struct nvmepeer_ns_info *ns, uint32_t view,

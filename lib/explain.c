@@ -46,7 +46,7 @@ static const struct {
 	[CALL_QP_INFO] = { "nvmepeer_qp_info", "the queue pair's state was not given" },
 	[CALL_QP_EXPORT] = { "nvmepeer_qp_export", "the export was refused" },
 	[CALL_QP_MAP] = { "nvmepeer_qp_map", "the mapping was refused" },
-	[CALL_GEOMETRY] = { "nvmepeer_qp_geometry", "no geometry for the device library" },
+	[CALL_GEOMETRY] = { "nvmepeer_geometry_build", "no geometry for the device library" },
 	[CALL_CPU_PEER] = { "nvmepeer_cpu_peer", "the CPU cannot act as the peer" },
 	[CALL_NS_OPEN] = { "nvmepeer_ns_open", "the namespace was not opened" },
 	[CALL_READ] = { "nvmepeer_ns_read", "the read failed" },

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * From the host library to the device library: geometry, and the CPU as peer.
+ * The CPU as the peer: a queue pair whose rings, book-keeping and data lie in
+ * this process.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,78 +9,6 @@
 #include <nvmepeer_peer.h>
 
 #include "internal.h"
-
-/*
- * Where a ring does not lie beside the peer its accesses cross a bus; where
- * the completion ring does not lie beside the data, an entry may overtake the
- * data it announces.
- */
-static uint32_t placement_flags(const struct nvme_peer_qp_info *info, uint32_t view)
-{
-	bool cpu = view & NVMEPEER_VIEW_CPU;
-	bool sq_in_host = !(info->placement & NVME_PEER_PLACE_SQ_DEVICE);
-	bool cq_in_host = !(info->placement & NVME_PEER_PLACE_CQ_DEVICE);
-	bool data_in_host = view & NVMEPEER_VIEW_DATA_IN_HOST;
-	uint32_t flags = 0;
-
-	if (sq_in_host != cpu)
-		flags |= NVMEPEER_SQ_REMOTE;
-	if (cq_in_host != cpu)
-		flags |= NVMEPEER_CQ_REMOTE;
-	if (cq_in_host != data_in_host)
-		flags |= NVMEPEER_CQ_APART_FROM_DATA;
-	return flags;
-}
-
-/* Log2 of a power of two; what is none is left to the device library's check. */
-static uint32_t log2_of(uint32_t value)
-{
-	return value ? (uint32_t)__builtin_ctz(value) : 0;
-}
-
-static int check(const struct nvmepeer_qp *qp, const struct nvmepeer_geometry *geometry)
-{
-	int status = nvmepeer_geometry_check(geometry);
-
-	if (!status)
-		return 0;
-	failure_begin(CALL_GEOMETRY, -EINVAL, qp->name)->request.device_status = status;
-	return -EINVAL;
-}
-
-int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
-			 const struct nvmepeer_ns_info *ns, uint32_t view,
-			 uint64_t doorbell_pages,
-			 struct nvmepeer_geometry *geometry)
-{
-	struct nvme_peer_qp_info qp_info;
-	struct nvme_peer_info info;
-	int result;
-
-	result = nvmepeer_info(ctrl, &info);
-	if (!result)
-		result = nvmepeer_qp_info(qp, &qp_info);
-	if (result)
-		return result;
-	geometry->version = NVMEPEER_GEOMETRY_VERSION;
-	geometry->flags = placement_flags(&qp_info, view);
-	/* SGLS bits 1:0: SGLs for I/O commands (NVM command set 4.1.5.2). */
-	if (info.sgls & 3)
-		geometry->flags |= NVMEPEER_SGL;
-	geometry->sq_doorbell = doorbell_pages + qp_info.doorbell_offset;
-	geometry->cq_doorbell = geometry->sq_doorbell + qp_info.doorbell_stride;
-	geometry->sq_entries = qp_info.sq_entries;
-	geometry->cq_entries = qp_info.cq_entries;
-	geometry->generation = qp_info.generation;
-	geometry->qid = qp_info.qid;
-	geometry->nsid = ns->nsid;
-	geometry->lba_shift = log2_of(ns->block_size);
-	geometry->page_shift = log2_of(info.page_size);
-	geometry->max_transfer = info.max_transfer;
-	return check(qp, geometry);
-}
-
-/* ---- The CPU as the peer ------------------------------------------------ */
 
 /**
  * struct layout - how the CPU peer divides its data memory

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "nvme-peer.h"
 
 static int refused(struct report *report)

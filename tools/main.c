@@ -3,11 +3,10 @@
  * nvme-peer: ask an nvme-peer controller what it can do, what it is doing and
  * why it refused something.
  */
-#include <errno.h>
 #include <nvmepeer.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "arguments.h"
 #include "nvme-peer.h"
 
 static const struct {
@@ -38,22 +37,6 @@ static void print_usage(FILE *out)
 			commands[i].arguments, commands[i].purpose);
 	fputs("\nNODE is /dev/nvmepX or nvmepX.\n"
 	      "Exit status: 0 yes, 1 no or failed, 2 usage.\n", out);
-}
-
-int usage_error(const char *what, const char *argument)
-{
-	fprintf(stderr, "nvme-peer: %s%s%s; see nvme-peer --help\n", what,
-		argument ? ": " : "", argument ? argument : "");
-	return EXIT_USAGE;
-}
-
-bool parse_number(const char *text, uint64_t most, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return !errno && end != text && !*end && text[0] != '-' && *value <= most;
 }
 
 static int run_command(size_t command, bool json, int argc, char **argv)

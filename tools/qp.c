@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "nvme-peer.h"
 
 #define QP_FILE "anon_inode:[nvme-peer-qp]"

@@ -349,6 +349,30 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 	MENTIONS(explanation.limit, "block size");
 }
 
+TEST_F(geometry, is_built_from_what_was_said_before)
+{
+	struct nvmepeer_geometry built = self->geometry;
+	struct nvmepeer_explanation explanation;
+	unsigned int calls;
+
+	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE;
+	fake.info.sgls = 1;
+	ASSERT_EQ(geometry_of(self, NVMEPEER_VIEW_DATA_IN_HOST), 0);
+	calls = fake.calls;
+	ASSERT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns,
+					  NVMEPEER_VIEW_DATA_IN_HOST, 0x50000, &built), 0);
+	EXPECT_EQ(memcmp(&built, &self->geometry, sizeof(built)), 0);
+	EXPECT_EQ(built.flags, NVMEPEER_CQ_REMOTE | NVMEPEER_SGL);
+	EXPECT_EQ(built.sq_doorbell, 0x50028);
+	fake.qp_info.sq_entries = 48;
+	EXPECT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns, 0, 0x50000, &built),
+		  -EINVAL);
+	EXPECT_EQ(fake.calls, calls);
+	nvmepeer_explain(&explanation);
+	EXPECT_STREQ(explanation.call, "nvmepeer_geometry_build");
+	MENTIONS(explanation.limit, "power of two");
+}
+
 TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
 {
 	static const unsigned long commands[] = {

@@ -2,7 +2,11 @@
 /* badctrl's admin commands and asynchronous events. */
 #include <string.h>
 
-#include "controller.h"
+#include "admin.h"
+#include "held.h"
+#include "memory.h"
+#include "queue.h"
+#include "registers.h"
 
 #define FEATURE_QUEUES	0x07
 #define FEATURE_EVENTS	0x0b
@@ -75,6 +79,14 @@ static uint16_t features(struct bad *ctrl, const struct bad_command *command, ui
 	}
 }
 
+/* The queue's commands end with it. */
+static uint16_t delete_sq(struct bad *ctrl, uint16_t qid)
+{
+	if (bad_queue_exists(ctrl, qid))
+		bad_held_finish(ctrl, qid, true, STATUS_SQ_DELETED);
+	return bad_delete_sq(ctrl, qid);
+}
+
 static uint16_t abort_command(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	uint16_t sqid = (uint16_t)command->cdw10, cid = (uint16_t)(command->cdw10 >> 16);
@@ -111,6 +123,11 @@ void bad_events_send(struct bad *ctrl)
 	}
 }
 
+void bad_events_drop(struct bad *ctrl)
+{
+	ctrl->request_count = 0;
+}
+
 static uint16_t format(struct bad *ctrl)
 {
 	memset(ctrl->disk, 0, BADCTRL_DISK_BYTES);
@@ -121,7 +138,7 @@ uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t
 {
 	switch (command->opcode) {
 	case ADMIN_DELETE_SQ:
-		return bad_delete_sq(ctrl, (uint16_t)command->cdw10);
+		return delete_sq(ctrl, (uint16_t)command->cdw10);
 	case ADMIN_CREATE_SQ:
 		return bad_create_sq(ctrl, command);
 	case ADMIN_GET_LOG_PAGE:

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The controller behind badctrl's registers.
+ * The controller behind badctrl's registers.  Its rooms, each with a header of
+ * its own and using only those below it:
+ *
+ *	main.c		the command line, the socket
+ *	worker.c	follows CC, goes round the queues
+ *	rule.c		what becomes of a command
+ *	admin.c		admin commands, asynchronous events
+ *	held.c		commands that are not completed yet
+ *	io.c		I/O commands
+ *	queue.c		rings
+ *	memory.c	the guest's memory
+ *	registers.c	BAR0, and the words that tests write
+ *	identify.c	what an ordinary controller says
  *
  * Two threads: the one that serves QEMU stores registers and words and never
  * waits; the worker does everything else, as only it may reach memory of the
@@ -182,57 +194,5 @@ struct bad {
 	unsigned int request_count;
 	uint8_t *disk;
 };
-
-/* registers.c: BAR0 and the words; all but bad_defaults() for the serving thread. */
-extern const struct vfu_device bad_device;
-void bad_defaults(struct bad *ctrl);
-uint32_t bad_load32(const struct bad *ctrl, uint32_t offset);
-uint64_t bad_load64(const struct bad *ctrl, uint32_t offset);
-void bad_store32(struct bad *ctrl, uint32_t offset, uint32_t value);
-uint32_t bad_word(struct bad *ctrl, enum badctrl_word word);
-void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by);
-
-/* identify.c: what an ordinary controller says, lock held. */
-void bad_identify_defaults(struct bad *ctrl);
-
-/* worker.c */
-void *bad_work(void *context);
-bool bad_serving(struct bad *ctrl);
-
-/* queue.c: rings; statuses of Create and Delete. */
-void bad_queues_start(struct bad *ctrl);
-void bad_queues_stop(struct bad *ctrl);
-bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command);
-bool bad_queue_room(struct bad *ctrl, uint16_t sqid);
-void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
-			uint32_t result, bool quiet);
-uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command);
-uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command);
-uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid);
-uint16_t bad_delete_cq(struct bad *ctrl, uint16_t qid);
-
-/* rule.c: misbehaviour; commands that are held. */
-void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_command *command);
-void bad_held_release(struct bad *ctrl);
-/* Carries out what is held; @sqid: of this queue only, or -1. */
-void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status);
-void bad_held_repeat(struct bad *ctrl);
-bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid);
-
-/* admin.c, io.c: do a command; the status, or BAD_PENDING. */
-uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t *result);
-uint16_t bad_io(struct bad *ctrl, const struct bad_command *command);
-void bad_events_send(struct bad *ctrl);
-
-/* memory.c: the guest's; 0 or a status. */
-uint16_t bad_read(struct bad *ctrl, uint64_t address, void *data, size_t length);
-uint16_t bad_write(struct bad *ctrl, uint64_t address, const void *data, size_t length);
-/* The @count addresses of a PRP list; adds the list's pages to @lists. */
-uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
-		      uint32_t *lists);
-uint16_t bad_from_host(struct bad *ctrl, const struct bad_command *command, void *data,
-		       size_t length);
-uint16_t bad_to_host(struct bad *ctrl, const struct bad_command *command, const void *data,
-		     size_t length);
 
 #endif /* BADCTRL_CONTROLLER_H */

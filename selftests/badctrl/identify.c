@@ -2,7 +2,7 @@
 /* What badctrl says about itself unless a test wrote something else. */
 #include <string.h>
 
-#include "controller.h"
+#include "identify.h"
 
 static void put(uint8_t *page, unsigned int offset, uint64_t value, unsigned int size)
 {

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller.h"
+#include "io.h"
+#include "memory.h"
+#include "registers.h"
 
 enum {
 	IO_FLUSH = 0x00,

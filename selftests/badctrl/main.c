@@ -17,7 +17,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "controller.h"
+#include "registers.h"
+#include "worker.h"
 
 static int serve(struct vfu *vfu, const char *path)
 {

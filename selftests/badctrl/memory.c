@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "controller.h"
+#include "memory.h"
+#include "registers.h"
 
 #define PRPS_PER_PAGE	(BAD_PAGE / sizeof(uint64_t))
 

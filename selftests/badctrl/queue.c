@@ -2,7 +2,9 @@
 /* badctrl's queues: rings that are contiguous or described by a PRP list. */
 #include <stdlib.h>
 
-#include "controller.h"
+#include "memory.h"
+#include "queue.h"
+#include "registers.h"
 
 #define SQ_ENTRY	64U
 #define CQ_ENTRY	16U
@@ -85,8 +87,6 @@ void bad_queues_stop(struct bad *ctrl)
 		ctrl->sqs[qid].exists = false;
 		ctrl->cqs[qid].exists = false;
 	}
-	ctrl->held_count = 0;
-	ctrl->request_count = 0;
 }
 
 /* What Create SQ and Create CQ have in common. */
@@ -163,12 +163,15 @@ uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
 	return 0;
 }
 
-/* Its commands end with it. */
+bool bad_queue_exists(const struct bad *ctrl, uint16_t sqid)
+{
+	return sqid && sqid <= BADCTRL_QUEUES && ctrl->sqs[sqid].exists;
+}
+
 uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid)
 {
-	if (!qid || qid > BADCTRL_QUEUES || !ctrl->sqs[qid].exists)
+	if (!bad_queue_exists(ctrl, qid))
 		return STATUS_QID;
-	bad_held_finish(ctrl, qid, true, STATUS_SQ_DELETED);
 	ring_drop(&ctrl->sqs[qid].ring);
 	ctrl->sqs[qid].exists = false;
 	return 0;

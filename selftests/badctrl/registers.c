@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "controller.h"
+#include "identify.h"
+#include "registers.h"
 
 #define CAP_ENTRIES	1023ULL		/* MQES, 0-based */
 #define CAP_CONTIGUOUS	(1ULL << 16)	/* CQR */

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What becomes of a command of badctrl's, and commands that are held. */
-#include <string.h>
-
-#include "controller.h"
+/* What becomes of a command of badctrl's: the rules that tests write. */
+#include "admin.h"
+#include "held.h"
+#include "io.h"
+#include "queue.h"
+#include "registers.h"
+#include "rule.h"
 
 /* --- rules ---------------------------------------------------------------- */
 
@@ -38,30 +41,7 @@ static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid, uint8_t op
 	return action;
 }
 
-/* --- commands that are held ------------------------------------------------ */
-
-static void held_count_changed(struct bad *ctrl)
-{
-	pthread_mutex_lock(&ctrl->lock);
-	ctrl->words[BADCTRL_HELD / 4] = ctrl->held_count;
-	pthread_mutex_unlock(&ctrl->lock);
-}
-
-static void held_add(struct bad *ctrl, uint16_t sqid, const struct bad_command *command)
-{
-	if (ctrl->held_count == BAD_HELD_MAX)
-		return;
-	ctrl->held[ctrl->held_count++] = (struct bad_held){ sqid, *command };
-	held_count_changed(ctrl);
-}
-
-static void held_remove(struct bad *ctrl, unsigned int index)
-{
-	ctrl->held_count--;
-	memmove(&ctrl->held[index], &ctrl->held[index + 1],
-		(ctrl->held_count - index) * sizeof(ctrl->held[0]));
-	held_count_changed(ctrl);
-}
+/* --- ends ----------------------------------------------------------------- */
 
 static uint16_t command_do(struct bad *ctrl, uint16_t sqid, const struct bad_command *command,
 			   uint32_t *result)
@@ -80,61 +60,12 @@ static void command_finish(struct bad *ctrl, uint16_t sqid, const struct bad_com
 		bad_queue_complete(ctrl, sqid, command->cid, status, result, quiet);
 }
 
-void bad_held_release(struct bad *ctrl)
+void bad_command_release(struct bad *ctrl)
 {
-	while (ctrl->held_count) {
-		struct bad_held held = ctrl->held[0];
+	struct bad_held held;
 
-		held_remove(ctrl, 0);
+	while (bad_held_take(ctrl, &held))
 		command_finish(ctrl, held.sqid, &held.command, false);
-	}
-}
-
-/*
- * As a controller may: whatever it was told to do reaches memory until it has
- * said that it stopped.  Admin commands are not begun so late.
- */
-void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status)
-{
-	unsigned int i = 0;
-
-	while (i < ctrl->held_count) {
-		struct bad_held held = ctrl->held[i];
-
-		if (sqid >= 0 && held.sqid != sqid) {
-			i++;
-			continue;
-		}
-		held_remove(ctrl, i);
-		if (held.sqid)
-			bad_io(ctrl, &held.command);
-		if (complete)
-			bad_queue_complete(ctrl, held.sqid, held.command.cid, status, 0, false);
-	}
-}
-
-/* Carries out what is held, and keeps it. */
-void bad_held_repeat(struct bad *ctrl)
-{
-	unsigned int i;
-
-	for (i = 0; i < ctrl->held_count; i++)
-		if (ctrl->held[i].sqid)
-			bad_io(ctrl, &ctrl->held[i].command);
-}
-
-bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid)
-{
-	unsigned int i;
-
-	for (i = 0; i < ctrl->held_count; i++) {
-		if (ctrl->held[i].sqid != sqid || ctrl->held[i].command.cid != cid)
-			continue;
-		held_remove(ctrl, i);
-		bad_queue_complete(ctrl, sqid, cid, STATUS_ABORTED, 0, false);
-		return true;
-	}
-	return false;
 }
 
 /* --- all together ---------------------------------------------------------- */
@@ -159,13 +90,13 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 		command_finish(ctrl, sqid, command, false);
 		break;
 	case BADCTRL_HOLD:
-		held_add(ctrl, sqid, command);
+		bad_held_add(ctrl, sqid, command);
 		break;
 	case BADCTRL_STATUS:
 		bad_queue_complete(ctrl, sqid, command->cid, argument, 0, false);
 		break;
 	case BADCTRL_WRONG_ID:
-		held_add(ctrl, sqid, command);
+		bad_held_add(ctrl, sqid, command);
 		bad_queue_complete(ctrl, sqid, command->cid ^ argument, 0, 0, false);
 		break;
 	case BADCTRL_TWICE:

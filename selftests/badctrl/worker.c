@@ -5,9 +5,14 @@
  */
 #include <time.h>
 
-#include "controller.h"
+#include "admin.h"
+#include "held.h"
+#include "queue.h"
+#include "registers.h"
+#include "rule.h"
+#include "worker.h"
 
-bool bad_serving(struct bad *ctrl)
+static bool bad_serving(struct bad *ctrl)
 {
 	bool serving;
 
@@ -43,6 +48,13 @@ static void start(struct bad *ctrl)
 	bad_store32(ctrl, REG_CSTS, status);
 }
 
+static void drop_queues(struct bad *ctrl)
+{
+	bad_queues_stop(ctrl);
+	bad_held_drop(ctrl);
+	bad_events_drop(ctrl);
+}
+
 /* Until CSTS.RDY is 0 it may write to memory, so here it does. */
 static void stop(struct bad *ctrl)
 {
@@ -57,8 +69,7 @@ static void stop(struct bad *ctrl)
 	pthread_mutex_lock(&ctrl->lock);
 	if (mode == BADCTRL_NEVER_STOPS || mode == BADCTRL_GONE)
 		return;
-	bad_queues_stop(ctrl);
-	ctrl->words[BADCTRL_HELD / 4] = 0;
+	drop_queues(ctrl);
 	ctrl->enabled = false;
 	bad_store32(ctrl, REG_CSTS, 0);
 }
@@ -70,8 +81,7 @@ static void follow_config(struct bad *ctrl)
 	if (ctrl->restart) {
 		ctrl->restart = false;
 		ctrl->enabled = false;
-		bad_queues_stop(ctrl);
-		ctrl->words[BADCTRL_HELD / 4] = 0;
+		drop_queues(ctrl);
 		bad_store32(ctrl, REG_CSTS, 0);
 	}
 	if (config & CC_ENABLE && !ctrl->enabled)
@@ -98,7 +108,7 @@ static void serve(struct bad *ctrl, bool release)
 	uint16_t sqid;
 
 	if (release)
-		bad_held_release(ctrl);
+		bad_command_release(ctrl);
 	bad_events_send(ctrl);
 	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
 		serve_queue(ctrl, sqid);

@@ -10,7 +10,8 @@
 #include <nvmepeer_uring.h>
 
 #include "../softgpu/softgpu_programs.h"
-#include "demo.h"
+#include "complain.h"
+#include "cpu.h"
 
 enum {
 	CPU_DEPTH = 64,			/* of the ring */

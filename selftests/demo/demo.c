@@ -15,7 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "demo.h"
+#include <nvmepeer.h>
+
+#include "complain.h"
+#include "cpu.h"
+#include "filesystem.h"
+#include "fio.h"
+#include "gpu.h"
 
 enum {
 	FIO,
@@ -53,24 +59,6 @@ struct show {
 	unsigned int busy[THREADS][PARTS];
 	struct block_count ext4_before;
 };
-
-void complain(bool explain, const char *format, ...)
-{
-	struct nvmepeer_explanation explanation;
-	va_list arguments;
-
-	flockfile(stdout);
-	fputs("demo: ", stdout);
-	va_start(arguments, format);
-	vprintf(format, arguments);
-	va_end(arguments);
-	if (explain && nvmepeer_explain(&explanation))
-		printf(": %s; %s; %s", explanation.what, explanation.limit,
-		       explanation.help);
-	putchar('\n');
-	fflush(stdout);
-	funlockfile(stdout);
-}
 
 /* ---- The disk ----------------------------------------------------------- */
 

@@ -5,7 +5,13 @@
  * a queue pair of its own.
  *
  * Each initiator has a thread, a part of the disk and a tally; main looks at
- * the tallies every second.
+ * the tallies every second.  The rooms, each with a header of its own and using
+ * only those below it:
+ *
+ *	demo.c		all at once, rates, table, verdict
+ *	fio.c filesystem.c gpu.c	the initiators
+ *	cpu.c		the GPU's counterpart
+ *	complain.c	what went wrong
  */
 #ifndef DEMO_H
 #define DEMO_H
@@ -13,8 +19,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include <nvmepeer.h>
 
 #define SECTOR 512	/* unit of /sys/class/block/.../{start,size,stat} */
 
@@ -69,55 +73,6 @@ struct demo {
 	_Atomic bool stop;
 };
 
-/* complain() - one line to stderr, with the library's explanation if @explain. */
-__attribute__((format(printf, 2, 3)))
-void complain(bool explain, const char *format, ...);
-
-/* ---- fio.c, filesystem.c: initiators that are other programs ------------ */
-
-/*
- * Both count into @tally.  fio ends by itself, a little after demo->seconds of
- * I/O: it cannot be stopped and still say whether all was well.  The file system
- * goes on until it is told to stop.
- */
-void fio_run(const struct demo *demo, struct tally *tally);
-void filesystem_run(const struct demo *demo, struct tally *tally);
-
-/* The block layer's own count of I/Os and bytes of a partition or disk. */
-struct block_count {
-	uint64_t reads;
-	uint64_t writes;
-	uint64_t bytes;
-};
-
-bool block_count(const char *device, struct block_count *count);
-
-/* ---- gpu.c: the stand-in GPU -------------------------------------------- */
-
-struct gpu;
-
-/**
- * struct gpu_proof - who touched the GPU's queue pair and memory
- * @gpu_doorbells: doorbell writes that the GPU's programs counted
- * @bus_doorbells: posted 4-byte writes that the device put on the bus meanwhile
- * @lost_doorbells: of them, those that did not arrive
- * @cpu_doorbells: writes of the kernel to these doorbells
- * @cpu_doorbell_maps: user mappings of the doorbell page
- * @cpu_memory_maps: times that GPU memory was mapped for the CPU
- * @rings_in_gpu: both rings lie in device memory, as the kernel sees it
- * @data_in_gpu: so does the data
- */
-struct gpu_proof {
-	uint64_t gpu_doorbells;
-	uint64_t bus_doorbells;
-	uint64_t lost_doorbells;
-	uint64_t cpu_doorbells;
-	uint64_t cpu_doorbell_maps;
-	uint64_t cpu_memory_maps;
-	bool rings_in_gpu;
-	bool data_in_gpu;
-};
-
 /**
  * struct rate - a measurement
  * @commands: reads completed
@@ -127,36 +82,5 @@ struct rate {
 	uint64_t commands;
 	uint64_t nanoseconds;
 };
-
-/* NULL after complaining. */
-struct gpu *gpu_open(const struct demo *demo);
-void gpu_close(struct gpu *gpu);
-
-/* Pattern rounds in both directions; @cpu counts the CPU's half of them. */
-void gpu_run(struct gpu *gpu, const struct demo *demo, struct tally *tally,
-	     struct tally *cpu);
-
-/* Random 4 KiB reads, @depth in flight, for @seconds; nothing else runs. */
-bool gpu_rate(struct gpu *gpu, const struct demo *demo, unsigned int depth,
-	      unsigned int seconds, struct rate *rate);
-bool gpu_proof(struct gpu *gpu, struct gpu_proof *proof);
-
-/* ---- cpu.c: the CPU's half, through io_uring ---------------------------- */
-
-struct cpu;
-
-struct cpu *cpu_open(const struct demo *demo);
-void cpu_close(struct cpu *cpu);
-
-/* Write the pattern to a region, or read it and count words that are wrong. */
-bool cpu_write(struct cpu *cpu, const struct region *region, uint64_t seed,
-	       struct tally *tally);
-bool cpu_verify(struct cpu *cpu, const struct region *region, uint64_t seed,
-		struct tally *tally);
-bool cpu_rate(struct cpu *cpu, const struct region *region, unsigned int depth,
-	      unsigned int seconds, struct rate *rate);
-
-/* The controller's own count of read commands: SMART log, host read commands. */
-bool cpu_smart_reads(struct cpu *cpu, uint64_t *reads);
 
 #endif /* DEMO_H */

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "demo.h"
+#include "complain.h"
+#include "filesystem.h"
 
 /* Documentation/block/stat.rst of the kernel: reads, merges, sectors, ms, writes, ... */
 bool block_count(const char *device, struct block_count *count)

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "demo.h"
+#include "complain.h"
+#include "fio.h"
 
 enum {
 	FIO_BLOCK = 4096,

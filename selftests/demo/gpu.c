@@ -19,7 +19,9 @@
 
 #include "../softgpu/softgpu_drv.h"
 #include "../softgpu/softgpu_programs.h"
-#include "demo.h"
+#include "complain.h"
+#include "cpu.h"
+#include "gpu.h"
 
 enum {
 	ENTRIES = 64,

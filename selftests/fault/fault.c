@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Injected failures: see fault.h. */
+/*
+ * Injected failures: where the kernel is told to make the n-th allocation or
+ * user copy of the module fail, and what is left behind; see fault.h.
+ */
 #include "fault.h"
 
 #include <ctype.h>

@@ -8,61 +8,16 @@
  * programs hold no lock and own no memory.
  */
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
 
-#include "gpu.h"
-
-_Thread_local struct lane *current_lane;
-
-uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void backoff_wait(struct backoff *backoff)
-{
-	static const struct timespec pause = { .tv_nsec = 20000 };
-
-	backoff->rounds++;
-	if (backoff->rounds < 16)
-		return;
-	if (backoff->rounds < 512)
-		sched_yield();
-	else
-		nanosleep(&pause, NULL);
-}
+#include "engine.h"
+#include "lane.h"
+#include "memory.h"
+#include "program.h"
 
 /* --- Lanes --------------------------------------------------------------- */
-
-_Noreturn void lane_escape(struct lane *lane, enum softgpu_status status)
-{
-	lane->escape_status = (int)status;
-	siglongjmp(lane->escape, 1);
-}
-
-void lane_check(struct lane *lane)
-{
-	if (atomic_load_explicit(&lane->slot->abort, memory_order_relaxed))
-		lane_escape(lane, SOFTGPU_ABORTED);
-}
-
-void lane_note(struct lane *lane, int error, uint64_t where, uint64_t value)
-{
-	struct softgpu_result *result = &lane->slot->job->result;
-	uint64_t nowhere = ~0ULL;
-
-	if (!__atomic_compare_exchange_n(&result->where, &nowhere, where, false,
-					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return;
-	__atomic_store_n(&result->error, error, __ATOMIC_RELAXED);
-	__atomic_store_n(&result->value, value, __ATOMIC_RELAXED);
-}
 
 /* The first bad end is the job's; nobody goes on after a fault. */
 static void lane_report(struct lane *lane, enum softgpu_status status)
@@ -76,13 +31,6 @@ static void lane_report(struct lane *lane, enum softgpu_status status)
 		atomic_store(&lane->slot->abort, true);
 }
 
-static const struct program *find_program(uint32_t number)
-{
-	const struct program *program = io_program(number);
-
-	return program ? program : memory_program(number);
-}
-
 static void *lane_main(void *argument)
 {
 	struct lane *lane = argument;
@@ -92,7 +40,7 @@ static void *lane_main(void *argument)
 	if (sigsetjmp(lane->escape, 0))
 		lane_report(lane, (enum softgpu_status)lane->escape_status);
 	else
-		lane_report(lane, find_program(lane->slot->program)->run(lane));
+		lane_report(lane, lane->slot->gpu->find_program(lane->slot->program)->run(lane));
 	atomic_store(&lane->view, 0);
 	current_lane = NULL;
 	return NULL;
@@ -134,7 +82,7 @@ static enum softgpu_status job_load(struct slot *slot)
 	slot->program = job->program;
 	slot->threads = job->threads;
 	memcpy(&slot->parameters, job->parameters, sizeof(slot->parameters));
-	program = find_program(slot->program);
+	program = gpu->find_program(slot->program);
 	if (!program || !slot->threads || slot->threads > SOFTGPU_MAX_THREADS)
 		return SOFTGPU_INVALID;
 	return program->prepare ? program->prepare(slot) : SOFTGPU_RUNNING;
@@ -293,7 +241,8 @@ static void slot_init(struct gpu *gpu, unsigned int number)
 	}
 }
 
-int engines_start(struct gpu *gpu)
+int engines_start(struct gpu *gpu,
+		  const struct program *(*find_program)(uint32_t number))
 {
 	struct sigaction action = {
 		.sa_sigaction = on_bad_access,
@@ -304,6 +253,7 @@ int engines_start(struct gpu *gpu)
 
 	if (sigaction(SIGSEGV, &action, NULL))
 		return -errno;
+	gpu->find_program = find_program;
 	for (i = 0; i < SOFTGPU_MAX_SLOTS; i++) {
 		slot_init(gpu, i);
 		ret = pthread_create(&gpu->slots[i].engine, NULL, engine_main,

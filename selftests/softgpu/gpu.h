@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The inside of softgpu, shared by its rooms:
+ * The objects of softgpu.  Its rooms, each with a header of its own and using
+ * only those below it:
  *
- *	main.c		the command line, memory, the socket
+ *	main.c		the command line, HBM, the socket
  *	registers.c	BAR0, resets
  *	engine.c	jobs and the threads that run them
- *	memory.c	GPU addresses: HBM, page table, DMA, faults
  *	programs_io.c	programs on blocks, over the device library
  *	programs_memory.c	programs on memory
+ *	platform.c	what the device library asks of the machine
+ *	memory.c	GPU addresses: HBM, page table, DMA, faults
+ *	lane.c		what a thread of a job may do to itself
+ *
+ * The engine knows no program: main.c tells it how to find one.
  */
 #ifndef SOFTGPU_GPU_H
 #define SOFTGPU_GPU_H
@@ -23,6 +28,7 @@
 #include "vfio_user.h"
 
 struct gpu;
+struct program;
 struct slot;
 
 /* What programs call when a wait goes on: 0 to go on, then less and less often. */
@@ -123,6 +129,7 @@ struct slot {
  * @settled: nothing of older views than this is under way any more
  * @exiting: the invalidator should end
  * @jobs: counter, as are @faults, @fault_address, @resets, @invalidations
+ * @find_program: constant: NULL if there is no program of that number
  * @slots: jobs
  */
 struct gpu {
@@ -146,98 +153,12 @@ struct gpu {
 	_Atomic uint64_t fault_address;
 	_Atomic uint64_t resets;
 	_Atomic uint64_t invalidations;
+	const struct program *(*find_program)(uint32_t number);
 	struct slot slots[SOFTGPU_MAX_SLOTS];
 };
 
 /* GPU addresses are addresses of this process, far from everything else. */
 #define GPU_HBM_VA	0x200000000000ULL
 #define GPU_MMU_VA	0x210000000000ULL
-
-/* --- registers.c --- */
-
-/* What the device is, for vfu_create(). */
-void gpu_describe(const struct gpu *gpu, struct vfu_device *device);
-
-/* --- engine.c --- */
-
-/* Start and end the engine threads; 0 or a negative errno. */
-int engines_start(struct gpu *gpu);
-void engines_exit(struct gpu *gpu);
-
-/* SOFTGPU_CONTROL_*; unknown values do nothing. */
-void slot_control(struct slot *slot, uint32_t control);
-bool slot_busy(struct slot *slot);
-
-/* Abort all jobs and wait until they have ended, at most a second. */
-void engines_abort(struct gpu *gpu);
-
-/* The lane that runs in this thread. */
-extern _Thread_local struct lane *current_lane;
-
-/* Leave the program, now, with @status. */
-_Noreturn void lane_escape(struct lane *lane, enum softgpu_status status);
-
-/* Leaves the program if it was aborted. */
-void lane_check(struct lane *lane);
-
-/* Let others run; the longer the waiting, the longer the pause. */
-void backoff_wait(struct backoff *backoff);
-
-uint64_t now_ns(void);
-
-/* Count into a field of the job's result. */
-#define lane_add(lane, field, by)					\
-	__atomic_fetch_add(&(lane)->slot->job->result.field,		\
-			   (uint64_t)(by), __ATOMIC_RELAXED)
-
-/* Note the first error, mismatch or fault. */
-void lane_note(struct lane *lane, int error, uint64_t where, uint64_t value);
-
-/**
- * struct program - one entry of the table of programs
- * @prepare: check parameters, once, before the lanes; enum softgpu_status,
- *	SOFTGPU_RUNNING to go on
- * @run: in each lane
- */
-struct program {
-	enum softgpu_status (*prepare)(struct slot *slot);
-	enum softgpu_status (*run)(struct lane *lane);
-};
-
-/* Both tables; NULL if there is no such program. */
-const struct program *io_program(uint32_t number);
-const struct program *memory_program(uint32_t number);
-
-/* --- memory.c --- */
-
-/* @length bytes of HBM at GPU address @address, NULL if it is not all HBM. */
-void *gpu_hbm(const struct gpu *gpu, uint64_t address, uint64_t length);
-
-/*
- * Access any GPU address.  What cannot be done is a fault: these return only
- * when it was done.  Aligned accesses of 4 and 8 bytes are whole.  @flags:
- * VFU_DMA_MESSAGE.
- */
-void lane_read(struct lane *lane, uint64_t address, void *data, size_t length,
-	       unsigned int flags);
-void lane_write(struct lane *lane, uint64_t address, const void *data,
-		size_t length, unsigned int flags);
-
-/* A posted store of 4 bytes, as doorbells want it. */
-void lane_post(struct lane *lane, uint64_t address, uint32_t value);
-
-/* Count a fault at @address and leave the program. */
-_Noreturn void lane_fault(struct lane *lane, uint64_t address);
-
-/* Start and end the invalidator; 0 or a negative errno. */
-int memory_start(struct gpu *gpu);
-void memory_exit(struct gpu *gpu);
-
-/*
- * From now on the page table is used as it is.  memory_invalidating() as long
- * as anything that used it as it was is under way.
- */
-void memory_invalidate(struct gpu *gpu);
-bool memory_invalidating(struct gpu *gpu);
 
 #endif /* SOFTGPU_GPU_H */

@@ -19,7 +19,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gpu.h"
+#include "engine.h"
+#include "memory.h"
+#include "programs_io.h"
+#include "programs_memory.h"
+#include "registers.h"
 
 /* Address space for HBM and for what goes through the page table. */
 #define ADDRESS_SPACE	(GPU_MMU_VA - GPU_HBM_VA + (1ULL << 40))
@@ -92,6 +96,13 @@ static int make_hbm(struct gpu *gpu)
 	return 0;
 }
 
+static const struct program *find_program(uint32_t number)
+{
+	const struct program *program = io_program(number);
+
+	return program ? program : memory_program(number);
+}
+
 static int serve(struct gpu *gpu, const struct options *options)
 {
 	int listener = vfu_listen(options->socket), client, ret;
@@ -130,7 +141,7 @@ int main(int argc, char **argv)
 		ret = gpu.vfu ? memory_start(&gpu) : -ENOMEM;
 	}
 	if (!ret)
-		ret = engines_start(&gpu);
+		ret = engines_start(&gpu, find_program);
 	if (!ret) {
 		ret = serve(&gpu, &options);
 		engines_exit(&gpu);

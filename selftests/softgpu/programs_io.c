@@ -8,7 +8,9 @@
  */
 #include <string.h>
 
-#include "gpu.h"
+#include "lane.h"
+#include "memory.h"
+#include "programs_io.h"
 
 /* Units of one thread whose contents MIXED keeps track of. */
 #define MIXED_UNITS	1024U

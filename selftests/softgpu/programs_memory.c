@@ -3,7 +3,9 @@
  * Programs on memory: whatever a GPU address names is stored to, loaded from,
  * filled, checked, copied and polled.
  */
-#include "gpu.h"
+#include "lane.h"
+#include "memory.h"
+#include "programs_memory.h"
 
 /* Bytes that FILL, CHECK and MEMCPY move at once. */
 #define PIECE	4096U

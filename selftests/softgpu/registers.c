@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
-#include "gpu.h"
+#include "engine.h"
+#include "memory.h"
+#include "registers.h"
 
 static uint64_t read_counter(struct gpu *gpu, uint64_t offset)
 {

@@ -2,7 +2,7 @@
 /*
  * The stand-in GPU as a platform of the device library: rings, doorbells,
  * status page and PRP lists are GPU addresses, which become loads and stores of
- * HBM or bus-master DMA (memory.c).  Book-keeping lies in HBM, which is plain
+ * HBM or bus-master DMA (platform.c).  Book-keeping lies in HBM, which is plain
  * memory of the process, so the C11 platform does for the rest.
  */
 #ifndef SOFTGPU_PLATFORM_H

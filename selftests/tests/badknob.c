@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A controller that misbehaves as a test says: see badknob.h. */
+/*
+ * A controller that misbehaves as a test says: its words and rules, written
+ * through config space; see badknob.h.
+ */
 #include "badknob.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A queue pair whose peer is the stand-in GPU: see gpupeer.h. */
+/*
+ * A queue pair whose peer is the stand-in GPU: memory, exports and imports, and
+ * the start of programs; see gpupeer.h.
+ */
 #include "gpupeer.h"
 
 #include <errno.h>
@@ -8,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <nvmepeer_peer.h>
 
 #define DATA_BYTES	(4U << 20)
 #define JOB_TIMEOUT_MS	25000
@@ -253,7 +258,6 @@ static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t fl
 		qp->cq = qp->memory.bytes + at->cq;
 		return 0;
 	}
-	geometry->flags = NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA;
 	geometry->readback = qp->memory.address + at->data;
 	ret = give_part(qp, NVME_PEER_EXPORT_SQ, &qp->ring_maps[0], &geometry->sq) ?:
 	      give_part(qp, NVME_PEER_EXPORT_CQ, &qp->ring_maps[1], &geometry->cq);
@@ -261,14 +265,30 @@ static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t fl
 	return ret;
 }
 
+/* Through the page table of the buffer, as a GPU must if it is scattered. */
+static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
+{
+	struct nvmepeer_buffer whole = { .length = DATA_BYTES };
+
+	memcpy(qp->memory.bytes + at->pages, qp->memory.table + at->data / NP_PAGE,
+	       DATA_BYTES / NP_PAGE * 8);
+	if (qp->memory.segments == 1)
+		whole.dma = qp->memory.table[at->data / NP_PAGE];
+	else
+		whole.pages = qp->memory.address + at->pages;
+	qp->io.data = whole;
+	qp->io.data_address = qp->memory.address + at->data;
+}
+
 static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at)
 {
+	static const struct nvmepeer_ns_info ns = { .nsid = 1, .block_size = NP_BLOCK };
 	struct nvmepeer_geometry *geometry = &qp->io.queue;
-	struct nvmepeer_buffer whole = {};
+	struct nvme_peer_qp_info info;
+	int ret = np_qp_info(qp->qp_fd, &info);
 
-	geometry->version = NVMEPEER_GEOMETRY_VERSION;
-	geometry->sq_doorbell = qp->doorbell_address;
-	geometry->cq_doorbell = qp->doorbell_address + ctrl->info.doorbell_stride;
+	if (ret)
+		return ret;
 	geometry->state = qp->memory.address + at->state;
 	geometry->list_area = qp->memory.address + at->lists;
 	geometry->list_bytes = at->list_bytes;
@@ -277,26 +297,12 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 		.dma = qp->memory.table[at->lists / NP_PAGE],
 	};
 	geometry->timeout_ns = COMMAND_NS;
-	geometry->sq_entries = qp->create.sq_entries;
-	geometry->cq_entries = qp->create.cq_entries;
-	geometry->generation = qp->create.generation;
-	geometry->qid = qp->create.qid;
-	geometry->nsid = 1;
-	geometry->lba_shift = 9;
-	geometry->page_shift = 12;
-	geometry->max_transfer = ctrl->info.max_transfer;
-
-	/* Through the page table of the buffer, as a GPU must if it is scattered. */
-	memcpy(qp->memory.bytes + at->pages, qp->memory.table + at->data / NP_PAGE,
-	       DATA_BYTES / NP_PAGE * 8);
-	whole.length = DATA_BYTES;
-	if (qp->memory.segments == 1)
-		whole.dma = qp->memory.table[at->data / NP_PAGE];
-	else
-		whole.pages = qp->memory.address + at->pages;
-	qp->io.data = whole;
-	qp->io.data_address = qp->memory.address + at->data;
-	return nvmepeer_geometry_check(geometry) ? -EINVAL : 0;
+	ret = nvmepeer_geometry_build(&ctrl->info, &info, &ns, 0,
+				      qp->doorbell_address - info.doorbell_offset, geometry);
+	/* PRPs and their lists also where the controller takes SGLs. */
+	geometry->flags &= ~NVMEPEER_SGL;
+	describe_data(qp, at);
+	return ret;
 }
 
 static int start_queue(struct np_gpu_qp *qp)

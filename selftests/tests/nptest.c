@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Controllers, files and objects: see nptest.h. */
+/*
+ * What every test does with files, functions, the module, its controllers and
+ * their disks; see nptest.h.
+ */
 #include "nptest.h"
 
 #include <errno.h>

@@ -9,7 +9,9 @@
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
 
-#include "softgpu.h"
+#include "buffer.h"
+#include "device.h"
+#include "mmu.h"
 
 #define SCATTERED_PIECES	4
 #define FAULT_AROUND		64

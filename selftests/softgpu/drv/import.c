@@ -8,7 +8,10 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "softgpu.h"
+#include "buffer.h"
+#include "device.h"
+#include "import.h"
+#include "mmu.h"
 
 /**
  * struct softgpu_importer - an attachment and where it lies

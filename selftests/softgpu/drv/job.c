@@ -6,7 +6,8 @@
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/slab.h>
 
-#include "softgpu.h"
+#include "device.h"
+#include "job.h"
 
 /* How long an aborted job may take to end. */
 #define ABORT_TIMEOUT	(5 * HZ)

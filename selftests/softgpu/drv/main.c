@@ -5,46 +5,17 @@
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
-#include <linux/idr.h>
 #include <linux/interrupt.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
 #include <linux/module.h>
-#include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "softgpu.h"
-
-static DEFINE_IDA(softgpu_numbers);
-
-static void softgpu_free(struct kref *ref)
-{
-	struct softgpu *gpu = container_of(ref, struct softgpu, ref);
-
-	ida_free(&softgpu_numbers, gpu->number);
-	softgpu_mmu_exit(gpu);
-	pci_dev_put(gpu->pdev);
-	mutex_destroy(&gpu->lock);
-	kfree(gpu);
-}
-
-void softgpu_put(struct softgpu *gpu)
-{
-	kref_put(&gpu->ref, softgpu_free);
-}
-
-bool softgpu_hw_enter(struct softgpu *gpu)
-{
-	down_read(&gpu->hw_lock);
-	if (!gpu->gone)
-		return true;
-	up_read(&gpu->hw_lock);
-	return false;
-}
-
-void softgpu_hw_leave(struct softgpu *gpu)
-{
-	up_read(&gpu->hw_lock);
-}
+#include "buffer.h"
+#include "device.h"
+#include "import.h"
+#include "job.h"
+#include "mmu.h"
+#include "node.h"
 
 static irqreturn_t softgpu_interrupt(int irq, void *data)
 {
@@ -137,36 +108,6 @@ static void softgpu_irq_exit(struct softgpu *gpu)
 	pci_free_irq_vectors(gpu->pdev);
 }
 
-static struct softgpu *softgpu_new(struct pci_dev *pdev)
-{
-	struct softgpu *gpu = kzalloc(sizeof(*gpu), GFP_KERNEL);
-	int number;
-
-	if (!gpu)
-		return ERR_PTR(-ENOMEM);
-	number = ida_alloc(&softgpu_numbers, GFP_KERNEL);
-	if (number < 0) {
-		kfree(gpu);
-		return ERR_PTR(number);
-	}
-	kref_init(&gpu->ref);
-	gpu->pdev = pci_dev_get(pdev);
-	gpu->number = number;
-	snprintf(gpu->name, sizeof(gpu->name), "softgpu%d", number);
-	init_rwsem(&gpu->hw_lock);
-	mutex_init(&gpu->lock);
-	INIT_LIST_HEAD(&gpu->buffers);
-	init_waitqueue_head(&gpu->buffers_wait);
-	INIT_LIST_HEAD(&gpu->imports);
-	init_waitqueue_head(&gpu->job_wait);
-	gpu->misc.minor = MISC_DYNAMIC_MINOR;
-	gpu->misc.name = gpu->name;
-	gpu->misc.fops = &softgpu_fops;
-	gpu->misc.parent = &pdev->dev;
-	gpu->misc.mode = 0600;
-	return gpu;
-}
-
 static int softgpu_pci_init(struct pci_dev *pdev)
 {
 	int ret = pci_enable_device_mem(pdev);
@@ -194,7 +135,7 @@ static void softgpu_pci_exit(struct pci_dev *pdev)
 
 static int softgpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
-	struct softgpu *gpu = softgpu_new(pdev);
+	struct softgpu *gpu = softgpu_new(pdev, &softgpu_fops);
 	int ret;
 
 	if (IS_ERR(gpu))

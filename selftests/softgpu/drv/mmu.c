@@ -9,7 +9,7 @@
 #include <linux/delay.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
 
-#include "softgpu.h"
+#include "mmu.h"
 
 #define TABLE_BYTES	(SOFTGPU_TABLE_PAGES * sizeof(u64))
 #define JOBS_BYTES	PAGE_ALIGN(SOFTGPU_MAX_SLOTS * SOFTGPU_JOB_STRIDE)

@@ -7,7 +7,12 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "softgpu.h"
+#include "buffer.h"
+#include "device.h"
+#include "import.h"
+#include "job.h"
+#include "mmu.h"
+#include "node.h"
 
 /* The node cannot be opened any more once misc_deregister() has returned. */
 static int softgpu_open(struct inode *inode, struct file *filp)

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "vfio_user_internal.h"
+#include "config.h"
 
 /* Offsets and bits: PCI Express base specification, chapter 7. */
 enum {
@@ -183,13 +183,13 @@ void vfu_config_read(struct vfu *vfu, uint64_t offset, void *data,
 	memcpy(data, vfu->config + offset, count);
 }
 
-static bool config_allows_dma(const struct vfu *vfu)
+bool vfu_config_allows_dma(const struct vfu *vfu)
 {
 	return (get16(vfu->config, CONFIG_COMMAND) & COMMAND_BUS_MASTER) &&
 	       !(get16(vfu->config, PM_CONTROL) & PM_STATE);
 }
 
-void vfu_config_write(struct vfu *vfu, uint64_t offset, const void *data,
+bool vfu_config_write(struct vfu *vfu, uint64_t offset, const void *data,
 		      uint32_t count)
 {
 	const uint8_t *bytes = data;
@@ -200,7 +200,7 @@ void vfu_config_write(struct vfu *vfu, uint64_t offset, const void *data,
 	if (vfu->device->vendor_write && vendor_register(offset, count, &number)) {
 		memcpy(&value, data, sizeof(value));
 		vfu->device->vendor_write(vfu->context, number, value);
-		return;
+		return false;
 	}
 	for (i = 0; i < count; i++) {
 		uint8_t mask = vfu->writable[offset + i];
@@ -210,8 +210,5 @@ void vfu_config_write(struct vfu *vfu, uint64_t offset, const void *data,
 		vfu->config[offset + i] = (vfu->config[offset + i] & ~mask) |
 					  (bytes[i] & mask);
 	}
-	if (reset)
-		vfu_reset(vfu, VFU_RESET_FUNCTION);
-	else if (vfu->dma_enabled != config_allows_dma(vfu))
-		vfu_dma_enable(vfu, !vfu->dma_enabled);
+	return reset;
 }

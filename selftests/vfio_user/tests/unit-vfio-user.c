@@ -18,7 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "vfio_user_internal.h"
+#include "protocol.h"
+#include "vfio_user.h"
 
 #include "kselftest_harness.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages of a vfio-user server: connect, receive, answer, interrupt.
+ * A vfio-user server: made, connected, answering the client, interrupting it.
  *
  * One thread receives everything.  It answers the client's requests at once,
  * also while other threads wait for the client's answers: the client's virtual
@@ -8,21 +8,19 @@
  */
 #include <endian.h>
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "vfio_user_internal.h"
+#include "config.h"
+#include "dma.h"
+#include "map.h"
+#include "request.h"
+#include "socket.h"
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "messages are not swapped");
-
-/* Payload of one message: 1 MiB of data and its description. */
-#define PAYLOAD_MAX	((1U << 20) + 4096)
-#define FDS_MAX		8
 
 #define REGION_CONFIG	7U
 #define REGIONS		9U
@@ -105,190 +103,18 @@ struct region_access {
 	uint32_t count;
 };
 
-/**
- * struct message - a message that was received, and then its answer
- * @header: as received
- * @length: bytes of @payload
- * @fds: files that came with it, -1 when taken
- * @fd_count: entries of @fds
- * @reply_length: bytes of @payload that go back
- * @reply_fd: a file that goes along, -1 for none; stays the server's
- * @payload: received, then overwritten by the answer
- */
-struct message {
-	struct vfu_header header;
-	size_t length;
-	int fds[FDS_MAX];
-	unsigned int fd_count;
-	size_t reply_length;
-	int reply_fd;
-	char payload[PAYLOAD_MAX];
-};
-
-/* --- Sending and receiving ----------------------------------------------- */
-
-static void attach_fd(struct msghdr *message, char *control, int fd)
+/* DMA off, waiters failed, config space and the device back to power-on. */
+static void reset(struct vfu *vfu, enum vfu_reset why)
 {
-	struct cmsghdr *part;
-
-	message->msg_control = control;
-	message->msg_controllen = CMSG_SPACE(sizeof(fd));
-	part = CMSG_FIRSTHDR(message);
-	part->cmsg_level = SOL_SOCKET;
-	part->cmsg_type = SCM_RIGHTS;
-	part->cmsg_len = CMSG_LEN(sizeof(fd));
-	memcpy(CMSG_DATA(part), &fd, sizeof(fd));
-}
-
-/* Skip @sent bytes of what @message still has to send. */
-static void advance(struct msghdr *message, size_t sent)
-{
-	while (message->msg_iovlen && sent >= message->msg_iov->iov_len) {
-		sent -= message->msg_iov->iov_len;
-		message->msg_iov++;
-		message->msg_iovlen--;
-	}
-	if (message->msg_iovlen) {
-		message->msg_iov->iov_base =
-			(char *)message->msg_iov->iov_base + sent;
-		message->msg_iov->iov_len -= sent;
-	}
-	message->msg_control = NULL;
-	message->msg_controllen = 0;
-}
-
-int vfu_send(struct vfu *vfu, const struct vfu_header *header,
-	     const void *payload, size_t length, const void *data,
-	     size_t data_length, int fd)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(fd))] = { 0 };
-	struct iovec parts[] = {
-		{ (void *)header, sizeof(*header) },
-		{ (void *)payload, length },
-		{ (void *)data, data_length },
-	};
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 3 };
-	size_t left = sizeof(*header) + length + data_length;
-	ssize_t sent;
-
-	if (fd >= 0)
-		attach_fd(&message, control, fd);
-	while (left) {
-		sent = sendmsg(vfu->socket, &message, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return -errno;
-		advance(&message, (size_t)sent);
-		left -= (size_t)sent;
-	}
-	return 0;
-}
-
-/* Keep the files that came with part of a message; too many are closed. */
-static void take_fds(struct message *message, struct msghdr *received)
-{
-	struct cmsghdr *part;
-	size_t i, count;
-	int fd;
-
-	for (part = CMSG_FIRSTHDR(received); part;
-	     part = CMSG_NXTHDR(received, part)) {
-		if (part->cmsg_level != SOL_SOCKET ||
-		    part->cmsg_type != SCM_RIGHTS)
-			continue;
-		count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
-		for (i = 0; i < count; i++) {
-			memcpy(&fd, CMSG_DATA(part) + i * sizeof(fd),
-			       sizeof(fd));
-			if (message->fd_count < FDS_MAX)
-				message->fds[message->fd_count++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
-static void close_fds(struct message *message)
-{
-	unsigned int i;
-
-	for (i = 0; i < message->fd_count; i++)
-		if (message->fds[i] >= 0)
-			close(message->fds[i]);
-	message->fd_count = 0;
-}
-
-/* Returns 1, 0 at the end of the stream, or a negative errno. */
-static int receive_bytes(struct vfu *vfu, struct message *message, void *data,
-			 size_t length)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_MAX * sizeof(int))];
-	struct iovec part;
-	struct msghdr received;
-	size_t done = 0;
-	ssize_t got;
-
-	while (done < length) {
-		part = (struct iovec){ (char *)data + done, length - done };
-		received = (struct msghdr){
-			.msg_iov = &part,
-			.msg_iovlen = 1,
-			.msg_control = control,
-			.msg_controllen = sizeof(control),
-		};
-		got = recvmsg(vfu->socket, &received, MSG_CMSG_CLOEXEC);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (!got)
-			return done ? -EPROTO : 0;
-		take_fds(message, &received);
-		done += (size_t)got;
-	}
-	return 1;
-}
-
-/* Returns as receive_bytes() does. */
-static int receive(struct vfu *vfu, struct message *message)
-{
-	struct vfu_header *header = &message->header;
-	int ret;
-
-	message->fd_count = 0;
-	message->reply_length = 0;
-	message->reply_fd = -1;
-	ret = receive_bytes(vfu, message, header, sizeof(*header));
-	if (ret <= 0)
-		return ret;
-	if (header->size < sizeof(*header) ||
-	    header->size - sizeof(*header) > PAYLOAD_MAX)
-		return -EPROTO;
-	message->length = header->size - sizeof(*header);
-	ret = receive_bytes(vfu, message, message->payload, message->length);
-	return ret ? ret : -EPROTO;
-}
-
-static int reply(struct vfu *vfu, struct message *message, int error)
-{
-	struct vfu_header header = message->header;
-	size_t length = error ? 0 : message->reply_length;
-	int ret;
-
-	header.size = (uint32_t)(sizeof(header) + length);
-	header.flags = VFU_FLAG_REPLY | (error ? VFU_FLAG_ERROR : 0);
-	header.error = (uint32_t)error;
-	pthread_mutex_lock(&vfu->send_lock);
-	ret = vfu_send(vfu, &header, message->payload, length, NULL, 0,
-		       error ? -1 : message->reply_fd);
-	pthread_mutex_unlock(&vfu->send_lock);
-	return ret;
+	vfu_dma_enable(vfu, false);
+	vfu_pending_cancel(vfu, -ECANCELED);
+	vfu_config_reset(vfu);
+	vfu->device->reset(vfu->context, why);
 }
 
 /* --- Requests of the client: 0 or a positive errno ------------------------ */
 
-static int handle_version(struct vfu *vfu, struct message *message)
+static int handle_version(struct vfu *vfu, struct vfu_message *message)
 {
 	struct version version;
 
@@ -304,7 +130,7 @@ static int handle_version(struct vfu *vfu, struct message *message)
 	return 0;
 }
 
-static int handle_dma_map(struct vfu *vfu, struct message *message)
+static int handle_dma_map(struct vfu *vfu, struct vfu_message *message)
 {
 	struct vfu_range range = { 0 };
 	struct dma_map map;
@@ -324,7 +150,7 @@ static int handle_dma_map(struct vfu *vfu, struct message *message)
 }
 
 /* The range is gone here before the client may believe it is. */
-static int handle_dma_unmap(struct vfu *vfu, struct message *message)
+static int handle_dma_unmap(struct vfu *vfu, struct vfu_message *message)
 {
 	struct dma_unmap unmap;
 
@@ -338,7 +164,7 @@ static int handle_dma_unmap(struct vfu *vfu, struct message *message)
 	return 0;
 }
 
-static int handle_get_info(struct vfu *vfu, struct message *message)
+static int handle_get_info(struct vfu *vfu, struct vfu_message *message)
 {
 	struct device_info info = {
 		.argsz = sizeof(info),
@@ -354,7 +180,7 @@ static int handle_get_info(struct vfu *vfu, struct message *message)
 }
 
 static void describe_bar(const struct vfu_bar *bar, struct region_info *info,
-			 struct message *message)
+			 struct vfu_message *message)
 {
 	info->size = bar->size;
 	if (!bar->size)
@@ -366,7 +192,7 @@ static void describe_bar(const struct vfu_bar *bar, struct region_info *info,
 	message->reply_fd = bar->fd;
 }
 
-static int handle_get_region_info(struct vfu *vfu, struct message *message)
+static int handle_get_region_info(struct vfu *vfu, struct vfu_message *message)
 {
 	struct region_info info;
 	uint32_t index;
@@ -387,7 +213,7 @@ static int handle_get_region_info(struct vfu *vfu, struct message *message)
 	return 0;
 }
 
-static int handle_get_irq_info(struct vfu *vfu, struct message *message)
+static int handle_get_irq_info(struct vfu *vfu, struct vfu_message *message)
 {
 	struct irq_info info;
 
@@ -424,7 +250,7 @@ static void clear_vectors(struct vfu *vfu)
 }
 
 /* Eventfds arm vectors; a vector without one, or no vector at all, disarms. */
-static int handle_set_irqs(struct vfu *vfu, struct message *message)
+static int handle_set_irqs(struct vfu *vfu, struct vfu_message *message)
 {
 	struct irq_set set;
 	uint32_t i;
@@ -461,13 +287,13 @@ static int check_access(const struct vfu *vfu,
 {
 	uint64_t size = region_size(vfu, access->region);
 
-	if (access->count > PAYLOAD_MAX - sizeof(*access) ||
+	if (access->count > VFU_PAYLOAD_MAX - sizeof(*access) ||
 	    access->offset > size || access->count > size - access->offset)
 		return EINVAL;
 	return 0;
 }
 
-static int handle_region_read(struct vfu *vfu, struct message *message)
+static int handle_region_read(struct vfu *vfu, struct vfu_message *message)
 {
 	struct region_access access;
 	char *data = message->payload + sizeof(access);
@@ -484,7 +310,17 @@ static int handle_region_read(struct vfu *vfu, struct message *message)
 	return 0;
 }
 
-static int handle_region_write(struct vfu *vfu, struct message *message)
+/* The bits that act: Function Level Reset, Bus Master Enable, the power state. */
+static void write_config(struct vfu *vfu, uint64_t offset, const void *data,
+			 uint32_t count)
+{
+	if (vfu_config_write(vfu, offset, data, count))
+		reset(vfu, VFU_RESET_FUNCTION);
+	else if (vfu->dma_enabled != vfu_config_allows_dma(vfu))
+		vfu_dma_enable(vfu, !vfu->dma_enabled);
+}
+
+static int handle_region_write(struct vfu *vfu, struct vfu_message *message)
 {
 	struct region_access access;
 	const char *data = message->payload + sizeof(access);
@@ -494,7 +330,7 @@ static int handle_region_write(struct vfu *vfu, struct message *message)
 	    message->length < sizeof(access) + access.count)
 		return EINVAL;
 	if (access.region == REGION_CONFIG)
-		vfu_config_write(vfu, access.offset, data, access.count);
+		write_config(vfu, access.offset, data, access.count);
 	else
 		vfu->device->bar_write(vfu->context, access.region,
 				       access.offset, data, access.count);
@@ -502,15 +338,15 @@ static int handle_region_write(struct vfu *vfu, struct message *message)
 	return 0;
 }
 
-static int handle_reset(struct vfu *vfu, struct message *message)
+static int handle_reset(struct vfu *vfu, struct vfu_message *message)
 {
 	(void)message;
-	vfu_reset(vfu, VFU_RESET_BUS);
+	reset(vfu, VFU_RESET_BUS);
 	return 0;
 }
 
 static const struct {
-	int (*handle)(struct vfu *vfu, struct message *message);
+	int (*handle)(struct vfu *vfu, struct vfu_message *message);
 	size_t length;		/* of the payload, at least */
 } handlers[] = {
 	[VFU_VERSION] = { handle_version, sizeof(struct version) },
@@ -528,7 +364,7 @@ static const struct {
 	[VFU_RESET] = { handle_reset, 0 },
 };
 
-static int handle(struct vfu *vfu, struct message *message)
+static int handle(struct vfu *vfu, struct vfu_message *message)
 {
 	uint16_t command = message->header.command;
 
@@ -542,7 +378,7 @@ static int handle(struct vfu *vfu, struct message *message)
 
 /* --- Serving ------------------------------------------------------------- */
 
-static int dispatch(struct vfu *vfu, struct message *message)
+static int dispatch(struct vfu *vfu, struct vfu_message *message)
 {
 	int error;
 
@@ -554,7 +390,7 @@ static int dispatch(struct vfu *vfu, struct message *message)
 	error = handle(vfu, message);
 	if (message->header.flags & VFU_FLAG_NO_REPLY)
 		return 0;
-	return reply(vfu, message, error);
+	return vfu_reply(vfu, message, error);
 }
 
 static void set_socket(struct vfu *vfu, int socket)
@@ -566,35 +402,27 @@ static void set_socket(struct vfu *vfu, int socket)
 
 int vfu_serve(struct vfu *vfu, int socket)
 {
-	struct message *message = malloc(sizeof(*message));
+	struct vfu_message *message = malloc(sizeof(*message));
 	int ret = message ? 1 : -ENOMEM;
 
 	set_socket(vfu, socket);
 	while (ret > 0) {
-		ret = receive(vfu, message);
+		ret = vfu_receive(vfu, message);
 		if (ret > 0) {
 			int error = dispatch(vfu, message);
 
 			ret = error ? error : 1;
 		}
 		if (message)
-			close_fds(message);
+			vfu_message_close(message);
 	}
 	set_socket(vfu, -1);
 	close(socket);
-	vfu_reset(vfu, VFU_RESET_CLIENT_GONE);
+	reset(vfu, VFU_RESET_CLIENT_GONE);
 	vfu_map_clear(vfu);
 	clear_vectors(vfu);
 	free(message);
 	return ret;
-}
-
-void vfu_reset(struct vfu *vfu, enum vfu_reset why)
-{
-	vfu_dma_enable(vfu, false);
-	vfu_pending_cancel(vfu, -ECANCELED);
-	vfu_config_reset(vfu);
-	vfu->device->reset(vfu->context, why);
 }
 
 int vfu_interrupt(struct vfu *vfu, unsigned int vector)

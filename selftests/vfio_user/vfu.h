@@ -1,56 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the three files of the vfio-user server share: vfio_user.c (messages),
- * vfio_user_dma.c (DMA map and requests), vfio_user_config.c (config space).
+ * The object behind a vfio-user server.  Its rooms, each with a header of its
+ * own and using only those below it:
+ *
+ *	server.c	requests of the client, life of a server
+ *	config.c	config space
+ *	dma.c		access to the guest's memory, direct where it is mapped
+ *	request.c	requests of ours, and those that wait for an answer
+ *	map.c		the DMA map
+ *	socket.c	messages to and from the client
  */
-#ifndef VFIO_USER_INTERNAL_H
-#define VFIO_USER_INTERNAL_H
+#ifndef VFIO_USER_VFU_H
+#define VFIO_USER_VFU_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "vfio_user.h"
-
-/* Messages, vfio-user protocol version 0.0; all numbers are little endian. */
-enum vfu_command {
-	VFU_VERSION = 1,
-	VFU_DMA_MAP = 2,
-	VFU_DMA_UNMAP = 3,
-	VFU_GET_INFO = 4,
-	VFU_GET_REGION_INFO = 5,
-	VFU_GET_IRQ_INFO = 7,
-	VFU_SET_IRQS = 8,
-	VFU_REGION_READ = 9,
-	VFU_REGION_WRITE = 10,
-	VFU_DMA_READ = 11,
-	VFU_DMA_WRITE = 12,
-	VFU_RESET = 13,
-};
-
-struct vfu_header {
-	uint16_t id;
-	uint16_t command;
-	uint32_t size;			/* of the whole message */
-	uint32_t flags;
-	uint32_t error;			/* errno, with VFU_FLAG_ERROR */
-};
-
-#define VFU_FLAG_TYPE		0xfU
-#define VFU_FLAG_REPLY		0x1U
-#define VFU_FLAG_NO_REPLY	0x10U
-#define VFU_FLAG_ERROR		0x20U
-
-struct vfu_dma_access {
-	uint64_t address;
-	uint64_t count;
-};
-
-/* A posted write's reply is expected only if it failed; ids tell them apart. */
-#define VFU_POSTED_ID		0x8000U
-
-/* DMA_MAP flags. */
-#define VFU_MAP_READ		0x1U
-#define VFU_MAP_WRITE		0x2U
 
 /**
  * struct vfu_range - an entry of the DMA map
@@ -159,39 +125,4 @@ static inline void vfu_count(struct vfu *vfu, enum vfu_counter counter,
 				  memory_order_relaxed);
 }
 
-/* Send a whole message; send_lock is held.  @fd rides along unless -1. */
-int vfu_send(struct vfu *vfu, const struct vfu_header *header,
-	     const void *payload, size_t length, const void *data,
-	     size_t data_length, int fd);
-
-/* The DMA map; @fd is closed.  Positive errno, as replies carry it. */
-int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
-		uint64_t offset);
-int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size);
-void vfu_map_clear(struct vfu *vfu);
-
-/*
- * After vfu_dma_enable(false) no request is sent any more and no guest memory is
- * accessed.  Requests that were sent before may still be answered.
- */
-void vfu_dma_enable(struct vfu *vfu, bool enable);
-
-/* Fail everything that waits for an answer. */
-void vfu_pending_cancel(struct vfu *vfu, int result);
-
-/* An answer to a request of ours. */
-void vfu_pending_answer(struct vfu *vfu, const struct vfu_header *header,
-			const void *payload, size_t length);
-
-/* Config space: build it, bring it back to power-on, access it. */
-int vfu_config_init(struct vfu *vfu);
-void vfu_config_reset(struct vfu *vfu);
-void vfu_config_read(struct vfu *vfu, uint64_t offset, void *data,
-		     uint32_t count);
-void vfu_config_write(struct vfu *vfu, uint64_t offset, const void *data,
-		      uint32_t count);
-
-/* DMA off, waiters failed, config space and the device back to power-on. */
-void vfu_reset(struct vfu *vfu, enum vfu_reset why);
-
-#endif /* VFIO_USER_INTERNAL_H */
+#endif /* VFIO_USER_VFU_H */

@@ -4,7 +4,7 @@
  *
  * QEMU's vfio-user-pci connects to a unix socket and asks the process behind it
  * what a device does: config space, BARs, interrupts.  The process in turn
- * reaches guest memory and other devices' BARs by DMA.  This room knows the
+ * reaches guest memory and other devices' BARs by DMA.  This folder knows the
  * protocol, the DMA map, config space, MSI and resets; what the device is comes
  * from struct vfu_device.
  *

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Rings of badctrl, and the statuses of Create and Delete. */
+#ifndef BADCTRL_QUEUE_H
+#define BADCTRL_QUEUE_H
+
+#include "controller.h"
+
+/* Lock held: the admin queue from AQA, ASQ and ACQ; no queue any more. */
+void bad_queues_start(struct bad *ctrl);
+void bad_queues_stop(struct bad *ctrl);
+
+bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command);
+bool bad_queue_room(struct bad *ctrl, uint16_t sqid);
+void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
+			uint32_t result, bool quiet);
+
+/* An I/O submission queue? */
+bool bad_queue_exists(const struct bad *ctrl, uint16_t sqid);
+uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command);
+uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command);
+/* The queue's commands have ended. */
+uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid);
+uint16_t bad_delete_cq(struct bad *ctrl, uint16_t qid);
+
+#endif /* BADCTRL_QUEUE_H */

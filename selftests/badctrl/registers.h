@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* BAR0 of badctrl and the words; all but bad_defaults() for the serving thread. */
+#ifndef BADCTRL_REGISTERS_H
+#define BADCTRL_REGISTERS_H
+
+#include "controller.h"
+
+extern const struct vfu_device bad_device;
+void bad_defaults(struct bad *ctrl);
+uint32_t bad_load32(const struct bad *ctrl, uint32_t offset);
+uint64_t bad_load64(const struct bad *ctrl, uint32_t offset);
+void bad_store32(struct bad *ctrl, uint32_t offset, uint32_t value);
+uint32_t bad_word(struct bad *ctrl, enum badctrl_word word);
+void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by);
+
+#endif /* BADCTRL_REGISTERS_H */

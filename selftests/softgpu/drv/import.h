@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Others' dma-bufs in GPU address space. */
+#ifndef _SOFTGPU_IMPORT_H
+#define _SOFTGPU_IMPORT_H
+
+#include "softgpu.h"
+
+int softgpu_import(struct softgpu_file *file, struct softgpu_import *import);
+int softgpu_import_info(struct softgpu_file *file,
+			struct softgpu_import_info *info);
+int softgpu_release(struct softgpu_file *file,
+		    const struct softgpu_release *release);
+void softgpu_imports_close(struct softgpu_file *file);
+
+/* Let go of everything imported by any file; the device is gone. */
+void softgpu_imports_shutdown(struct softgpu *gpu);
+
+#endif /* _SOFTGPU_IMPORT_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* GPU addresses: HBM, page table, DMA, faults. */
+#ifndef SOFTGPU_MEMORY_H
+#define SOFTGPU_MEMORY_H
+
+#include "gpu.h"
+
+/* @length bytes of HBM at GPU address @address, NULL if it is not all HBM. */
+void *gpu_hbm(const struct gpu *gpu, uint64_t address, uint64_t length);
+
+/*
+ * Access any GPU address.  What cannot be done is a fault: these return only
+ * when it was done.  Aligned accesses of 4 and 8 bytes are whole.  @flags:
+ * VFU_DMA_MESSAGE.
+ */
+void lane_read(struct lane *lane, uint64_t address, void *data, size_t length,
+	       unsigned int flags);
+void lane_write(struct lane *lane, uint64_t address, const void *data,
+		size_t length, unsigned int flags);
+
+/* A posted store of 4 bytes, as doorbells want it. */
+void lane_post(struct lane *lane, uint64_t address, uint32_t value);
+
+/* Count a fault at @address and leave the program. */
+_Noreturn void lane_fault(struct lane *lane, uint64_t address);
+
+/* Start and end the invalidator; 0 or a negative errno. */
+int memory_start(struct gpu *gpu);
+void memory_exit(struct gpu *gpu);
+
+/*
+ * From now on the page table is used as it is.  memory_invalidating() as long
+ * as anything that used it as it was is under way.
+ */
+void memory_invalidate(struct gpu *gpu);
+bool memory_invalidating(struct gpu *gpu);
+
+#endif /* SOFTGPU_MEMORY_H */

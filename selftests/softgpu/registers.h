@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* BAR0 of softgpu, and resets. */
+#ifndef SOFTGPU_REGISTERS_H
+#define SOFTGPU_REGISTERS_H
+
+#include "gpu.h"
+
+/* What the device is, for vfu_create(). */
+void gpu_describe(const struct gpu *gpu, struct vfu_device *device);
+
+#endif /* SOFTGPU_REGISTERS_H */

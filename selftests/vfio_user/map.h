@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The DMA map: which bus addresses the client shared. */
+#ifndef VFIO_USER_MAP_H
+#define VFIO_USER_MAP_H
+
+#include "vfu.h"
+
+/* @fd is closed.  Positive errno, as replies carry it. */
+int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
+		uint64_t offset);
+int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size);
+void vfu_map_clear(struct vfu *vfu);
+
+/* Index of the first range that ends behind @address; map_lock is held. */
+size_t vfu_map_find(const struct vfu *vfu, uint64_t address);
+
+static inline uint64_t vfu_range_end(const struct vfu_range *range)
+{
+	return range->address + range->size;
+}
+
+#endif /* VFIO_USER_MAP_H */
