@@ -207,7 +207,7 @@ static void nvmep_remove(struct pci_dev *pdev)
 	nvmep_node_remove_ctrl(ctrl);
 
 	nvmep_ctrl_shutdown(ctrl);
-	cancel_work_sync(&ctrl->event_work);
+	cancel_delayed_work_sync(&ctrl->event_work);
 	nvmep_block_exit(ctrl);
 	nvmep_ctrl_free_queues(ctrl);
 	nvmep_teardown_admin(ctrl);

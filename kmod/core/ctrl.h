@@ -114,6 +114,7 @@ struct nvmep_peer_ops {
 #define NVMEP_CTRL_ENABLED		0	/* CC.EN = 1; changes under enable_lock */
 #define NVMEP_CTRL_STARTING		1	/* start sends commands of its own */
 #define NVMEP_CTRL_EVENT_REQUESTED	2	/* an event request is under way */
+#define NVMEP_CTRL_PAUSED		3	/* it activates firmware; event work only */
 
 /*
  * One controller.
@@ -162,8 +163,9 @@ struct nvmep_ctrl {
 	u32 told_generation;		/* last stop that peer_ops heard of */
 	struct work_struct reset_work;
 	struct delayed_work recovery_work;	/* after an error on the bus */
-	struct work_struct event_work;	/* async event: get the log, then ask again */
+	struct delayed_work event_work;	/* async event: get the log, then ask again */
 	u32 event;			/* result of the last async event */
+	u32 doorbell_errors;		/* events that told of one; event work only */
 
 	struct nvmep_qids qids;
 	struct nvmep_queue *admin;	/* const while bound */

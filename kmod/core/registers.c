@@ -145,6 +145,19 @@ void nvmep_ctrl_unmap(struct nvmep_ctrl *ctrl)
 	ctrl->bar = NULL;
 }
 
+/**
+ * nvmep_ctrl_paused() - does it not process commands for now?
+ * @ctrl: controller, mapped
+ *
+ * Return: CSTS.PP, base specification 3.1.4.6; false if nobody answers.
+ */
+bool nvmep_ctrl_paused(const struct nvmep_ctrl *ctrl)
+{
+	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
+
+	return status != NVME_CSTS_GONE && status & NVME_CSTS_PAUSED;
+}
+
 /* --- enabled or not ------------------------------------------------------ */
 
 /* Longest time to become ready or to stop, milliseconds; base 3.1.4.1, 3.1.4.20. */
