@@ -166,7 +166,7 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
 	nvmep_ctrl_go_live(ctrl);
 	dev_info(&pdev->dev, "nvmep%d: %u CPU queues, %u of %u for peers\n",
-		 ctrl->instance, ctrl->cpu_queues, ctrl->qids.peer_max,
+		 ctrl->instance, ctrl->cpu_queues_live, ctrl->qids.peer_max,
 		 ctrl->qids.total);
 	return 0;
 

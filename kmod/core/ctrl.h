@@ -171,6 +171,9 @@ struct nvmep_ctrl {
 	struct nvmep_queue *admin;	/* const while bound */
 	struct nvmep_queue **queues;	/* const while bound: cpu_queues of them */
 	unsigned int cpu_queues;	/* const while bound */
+	unsigned int cpu_queues_live;	/* the first of them are on the controller; a
+					 * start says how many
+					 */
 	unsigned int vectors;		/* const while bound: granted interrupt vectors */
 	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
 

@@ -7,7 +7,9 @@
 
 #include "core/admin.h"
 #include "core/ctrl.h"
+#include "block.h"
 #include "cpu.h"
+#include "moved.h"
 #include "namespace.h"
 #include "scan.h"
 #include "workqueue.h"
@@ -125,6 +127,8 @@ void nvmep_scan_work(struct work_struct *work)
 	if (!list)
 		return;
 	mutex_lock(&cpu->scan_lock);
+	nvmep_block_adapt(ctrl);
+	nvmep_moved_submit(ctrl);
 	ret = nvmep_scan_all(ctrl, list);
 	mutex_unlock(&cpu->scan_lock);
 	/* A stop in between ends in another scan or in removal. */
@@ -159,6 +163,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	struct nvmep_ns *ns, *next;
 
 	cancel_work_sync(&ctrl->cpu->scan_work);
+	nvmep_moved_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);
 	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
 		nvmep_ns_remove(ns);
