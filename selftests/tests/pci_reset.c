@@ -140,6 +140,45 @@ TEST_F_TIMEOUT(pci, reset_of_the_function_during_a_reset, 120)
 	EXPECT_EQ(self->info.generation + resets, now.generation);
 }
 
+/*
+ * The function is reset at the very moment when another reset is over, with I/O
+ * under way: no command is lost, and none is handed to a queue that has gone.
+ */
+static void *reset_by_ioctl(void *argument)
+{
+	struct np_reader *reader = argument;
+	struct np_ctrl ctrl;
+
+	if (np_ctrl_open(&ctrl, "np0"))
+		return NULL;
+	while (!atomic_load(&reader->stop))
+		np_ioctl(ctrl.fd, NVME_IOCTL_RESET, NULL);
+	np_ctrl_close(&ctrl);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(pci, reset_of_the_function_as_a_reset_ends, 120)
+{
+	struct np_reader readers[3];
+	struct nvme_peer_info now;
+	pthread_t thread;
+	int i, resets = 0;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, np_reader_start(&readers[i], &self->ctrl));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_ioctl, &readers[0]));
+	for (i = 0; i < 40; i++)
+		resets += !write_attribute(&self->ctrl, "reset", "1");
+	EXPECT_EQ(40, resets);
+	atomic_store(&readers[0].stop, true);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	for (i = 1; i < 3; i++)
+		EXPECT_EQ(0, np_reader_goes_on(&readers[i]));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, np_reader_stop(&readers[i]));
+}
+
 /* The queue pair's holder is told, its doorbells are taken away, and all comes back. */
 TEST_F_TIMEOUT(pci, function_taken_off_the_bus, 120)
 {
