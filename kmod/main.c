@@ -194,8 +194,10 @@ static void nvmep_remove(struct pci_dev *pdev)
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DELETING);
-	if (nvmep_ctrl_gone(ctrl))
+	if (nvmep_ctrl_gone(ctrl)) {
+		ctrl->peer_ops->prepare(ctrl);
 		nvmep_ctrl_stop(ctrl, false);
+	}
 	cancel_delayed_work_sync(&ctrl->recovery_work);
 	flush_work(&ctrl->reset_work);
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
@@ -251,6 +253,7 @@ static void nvmep_reset_prepare(struct pci_dev *pdev)
 
 	if (!nvmep_hold(ctrl))
 		return;
+	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
 }
@@ -274,11 +277,13 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 	if (channel == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
 	if (channel == pci_channel_io_perm_failure) {
+		ctrl->peer_ops->prepare(ctrl);
 		nvmep_ctrl_give_up(ctrl, "link failed for good", -EIO);
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	dev_warn(&pdev->dev, "link frozen: stopping\n");
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING);
+	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
@@ -326,6 +331,7 @@ static int nvmep_suspend(struct device *dev)
 	}
 	if (!nvmep_hold(ctrl))
 		return 0;
+	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_shutdown(ctrl);
 	return 0;
 }

@@ -85,6 +85,11 @@ struct nvmep_cpu_ops {
  * struct nvmep_peer_ops - what the floor of the peers is told
  * @init: the controller has started: make ctrl->peers.  Returns 0 or -ENOMEM
  * @exit: its last reference is gone: free ctrl->peers, which may be NULL
+ * @prepare: memory decoding may go off, or has gone off: take the doorbells away
+ *	from whoever maps them, and admit nobody new.  The controller is about
+ *	to be stopped, and no queue pair can be created any more.  Process
+ *	context; the bus waits, so it must wait neither for importers nor for
+ *	anybody's memory
  * @stopped: the controller has stopped all DMA and lost every I/O queue; the
  *	generation has moved.  Process context, no admin command may be sent,
  *	must not wait for importers
@@ -101,6 +106,7 @@ struct nvmep_cpu_ops {
 struct nvmep_peer_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
 	void (*exit)(struct nvmep_ctrl *ctrl);
+	void (*prepare)(struct nvmep_ctrl *ctrl);
 	void (*stopped)(struct nvmep_ctrl *ctrl);
 	void (*restarted)(struct nvmep_ctrl *ctrl);
 	void (*remove)(struct nvmep_ctrl *ctrl);

@@ -66,6 +66,7 @@
  * @node: exports->lock: in exports->list
  * @mmaps: exports->lock: struct nvmep_mmap of doorbells
  * @revoking: exports->lock: somebody revokes it or has done so
+ * @withdrawn: exports->lock: nvmep_exports_withdraw() has seen it
  * @revoked: reservation lock
  * @maps: mappings of importers that can be told to let go
  * @static_maps: mappings of others
@@ -79,6 +80,7 @@ struct nvmep_export {
 	struct list_head node;
 	struct list_head mmaps;
 	bool revoking;
+	bool withdrawn;
 	bool revoked;
 	atomic_t maps;
 	atomic_t static_maps;
@@ -935,4 +937,37 @@ struct dma_buf *nvmep_export(struct nvmep_qp *qp, enum nvme_peer_export what,
 		return ERR_PTR(err);
 	}
 	return dmabuf;
+}
+
+/**
+ * nvmep_exports_withdraw() - zap and invalidate doorbells, and do not wait
+ * @exports: the dma-bufs of a queue pair that is about to be lost
+ *
+ * Importers are told, not waited for; admits nobody new.  An mmap() that is
+ * being set up right now is missed, see nvmep_export_settle_mmaps().
+ */
+void nvmep_exports_withdraw(struct nvmep_exports *exports)
+{
+	struct nvmep_export *export;
+
+	nvmep_exports_close(exports);
+again:
+	mutex_lock(&exports->lock);
+	list_for_each_entry(export, &exports->list, node) {
+		if (export->host || export->withdrawn)
+			continue;
+		export->withdrawn = true;
+		if (!nvmep_get_file_active(&export->dmabuf->file))
+			continue;
+		mutex_unlock(&exports->lock);
+
+		unmap_mapping_range(export->dmabuf->file->f_mapping, 0, 0, 1);
+		dma_resv_lock(export->dmabuf->resv, NULL);
+		export->revoked = true;
+		nvmep_dma_buf_invalidate(export->dmabuf);
+		dma_resv_unlock(export->dmabuf->resv);
+		dma_buf_put(export->dmabuf);
+		goto again;
+	}
+	mutex_unlock(&exports->lock);
 }

@@ -35,6 +35,7 @@ struct nvmep_doorbell {
  *	dma-buf on the list is still there while it is held
  * @list: all that are open
  * @closed: no new ones, and no new users of the old ones but the status page's
+ * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
  * @count: dma-bufs open
  * @importers: devices attached to them
  * @mmaps: VMAs of them
@@ -43,6 +44,7 @@ struct nvmep_exports {
 	struct mutex lock;	/* @list, @closed */
 	struct list_head list;
 	bool closed;
+	bool withdrawn;
 	atomic_t count;
 	atomic_t importers;
 	atomic_t mmaps;
@@ -51,6 +53,7 @@ struct nvmep_exports {
 void nvmep_exports_init(struct nvmep_exports *exports);
 void nvmep_exports_close(struct nvmep_exports *exports);
 bool nvmep_exports_revoke(struct nvmep_exports *exports);
+void nvmep_exports_withdraw(struct nvmep_exports *exports);
 
 void nvmep_doorbell_init(struct nvmep_qp *qp);
 void nvmep_export_geometry(const struct nvmep_qp *qp, enum nvme_peer_export what,

@@ -653,12 +653,34 @@ static bool nvmep_peers_busy(struct nvmep_ctrl *ctrl)
 	return busy;
 }
 
+/* Without peers->lock: an importer's reservation lock lies outside of it. */
+static void nvmep_peers_prepare(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_peers *peers = ctrl->peers;
+	struct nvmep_qp *qp;
+
+again:
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		if (qp->exports.withdrawn)
+			continue;
+		qp->exports.withdrawn = true;
+		nvmep_qp_get(qp);
+		mutex_unlock(&peers->lock);
+		nvmep_exports_withdraw(&qp->exports);
+		nvmep_qp_put(qp);
+		goto again;
+	}
+	mutex_unlock(&peers->lock);
+}
+
 const struct nvmep_peer_ops nvmep_peer_ops = {
 	.init = nvmep_peers_init,
 	.exit = nvmep_peers_exit,
 	.open = nvmep_peer_open,
 	.release = nvmep_peer_release,
 	.ioctl = nvmep_peer_ioctl,
+	.prepare = nvmep_peers_prepare,
 	.stopped = nvmep_qp_fail_all,
 	.restarted = nvmep_peers_restarted,
 	.remove = nvmep_peers_remove,
