@@ -167,7 +167,7 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
 	nvmep_ctrl_go_live(ctrl);
 	dev_info(&pdev->dev, "nvmep%d: %u CPU queues, %u of %u for peers\n",
-		 ctrl->instance, ctrl->cpu_queues, ctrl->qids.peer_max,
+		 ctrl->instance, ctrl->cpu_queues_live, ctrl->qids.peer_max,
 		 ctrl->qids.total);
 	return 0;
 
@@ -195,8 +195,10 @@ static void nvmep_remove(struct pci_dev *pdev)
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DELETING);
-	if (nvmep_ctrl_gone(ctrl))
+	if (nvmep_ctrl_gone(ctrl)) {
+		ctrl->peer_ops->prepare(ctrl);
 		nvmep_ctrl_stop(ctrl, false);
+	}
 	cancel_delayed_work_sync(&ctrl->recovery_work);
 	flush_work(&ctrl->reset_work);
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
@@ -208,7 +210,7 @@ static void nvmep_remove(struct pci_dev *pdev)
 	nvmep_node_remove_ctrl(ctrl);
 
 	nvmep_ctrl_shutdown(ctrl);
-	cancel_work_sync(&ctrl->event_work);
+	cancel_delayed_work_sync(&ctrl->event_work);
 	nvmep_block_exit(ctrl);
 	nvmep_ctrl_free_queues(ctrl);
 	nvmep_teardown_admin(ctrl);
@@ -252,6 +254,7 @@ static void nvmep_reset_prepare(struct pci_dev *pdev)
 
 	if (!nvmep_hold(ctrl))
 		return;
+	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
 }
@@ -275,11 +278,13 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 	if (channel == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
 	if (channel == pci_channel_io_perm_failure) {
+		ctrl->peer_ops->prepare(ctrl);
 		nvmep_ctrl_give_up(ctrl, "link failed for good", -EIO);
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	dev_warn(&pdev->dev, "link frozen: stopping\n");
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING);
+	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
@@ -327,6 +332,7 @@ static int nvmep_suspend(struct device *dev)
 	}
 	if (!nvmep_hold(ctrl))
 		return 0;
+	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_shutdown(ctrl);
 	return 0;
 }

@@ -46,6 +46,7 @@
 #define NVME_CSTS_SHST_MASK	(3U << 2)
 #define NVME_CSTS_SHST_COMPLETE	(2U << 2)
 #define NVME_CSTS_NSSRO		BIT(4)
+#define NVME_CSTS_PAUSED	BIT(5)
 #define NVME_CSTS_GONE		0xffffffffU	/* nobody answers on the bus */
 
 #define NVME_NSSR_RESET		0x4e564d65U	/* "NVMe" */
@@ -117,6 +118,8 @@
 #define NVME_EVENT_LOG(result)		(((result) >> 16) & 0xff)
 #define NVME_EVENT_TYPE_ERROR		0
 #define NVME_EVENT_TYPE_NOTICE		2
+#define NVME_EVENT_ERROR_DOORBELL	0x00	/* of a queue that is not there */
+#define NVME_EVENT_ERROR_DOORBELL_VALUE	0x01
 #define NVME_EVENT_ERROR_PERSISTENT	0x03
 #define NVME_EVENT_NOTICE_NAMESPACES	0x00
 #define NVME_EVENT_NOTICE_FIRMWARE	0x01
@@ -259,11 +262,11 @@ struct nvme_id_ctrl {
 	u8 lpa;
 	u8 elpe;
 	u8 npss;
-	u8 reserved264[4];
+	u8 reserved264[2];
 	__le16 wctemp;
 	__le16 cctemp;
 	__le16 mtfa;
-	u8 reserved274[238];
+	u8 reserved272[240];
 	u8 sqes;
 	u8 cqes;
 	__le16 maxcmd;
@@ -281,6 +284,7 @@ struct nvme_id_ctrl {
 
 static_assert(sizeof(struct nvme_id_ctrl) == NVME_IDENTIFY_SIZE);
 static_assert(offsetof(struct nvme_id_ctrl, oacs) == 256);
+static_assert(offsetof(struct nvme_id_ctrl, mtfa) == 270);
 static_assert(offsetof(struct nvme_id_ctrl, sqes) == 512);
 static_assert(offsetof(struct nvme_id_ctrl, subnqn) == 768);
 
@@ -365,6 +369,19 @@ struct nvme_ns_descriptor {
 };
 
 #define NVME_NS_DESCRIPTOR_UUID		3
+
+/* Error Information log page, base 5.1.12.1.2: the newest error comes first. */
+struct nvme_error_entry {
+	__le64 count;		/* of errors so far, 0: no entry */
+	__le16 sqid;		/* NVME_ERROR_NO_QUEUE: none in particular */
+	__le16 cid;
+	__le16 status;
+	u8 reserved14[50];
+};
+
+static_assert(sizeof(struct nvme_error_entry) == 64);
+
+#define NVME_ERROR_NO_QUEUE		0xffff
 
 /* Commands Supported and Effects log page, base 5.1.12.1.6. */
 struct nvme_effects_log {

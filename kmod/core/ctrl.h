@@ -85,6 +85,11 @@ struct nvmep_cpu_ops {
  * struct nvmep_peer_ops - what the floor of the peers is told
  * @init: the controller has started: make ctrl->peers.  Returns 0 or -ENOMEM
  * @exit: its last reference is gone: free ctrl->peers, which may be NULL
+ * @prepare: memory decoding may go off, or has gone off: take the doorbells away
+ *	from whoever maps them, and admit nobody new.  The controller is about
+ *	to be stopped, and no queue pair can be created any more.  Process
+ *	context; the bus waits, so it must wait neither for importers nor for
+ *	anybody's memory
  * @stopped: the controller has stopped all DMA and lost every I/O queue; the
  *	generation has moved.  Process context, no admin command may be sent,
  *	must not wait for importers
@@ -101,6 +106,7 @@ struct nvmep_cpu_ops {
 struct nvmep_peer_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
 	void (*exit)(struct nvmep_ctrl *ctrl);
+	void (*prepare)(struct nvmep_ctrl *ctrl);
 	void (*stopped)(struct nvmep_ctrl *ctrl);
 	void (*restarted)(struct nvmep_ctrl *ctrl);
 	void (*remove)(struct nvmep_ctrl *ctrl);
@@ -114,6 +120,7 @@ struct nvmep_peer_ops {
 #define NVMEP_CTRL_ENABLED		0	/* CC.EN = 1; changes under enable_lock */
 #define NVMEP_CTRL_STARTING		1	/* start sends commands of its own */
 #define NVMEP_CTRL_EVENT_REQUESTED	2	/* an event request is under way */
+#define NVMEP_CTRL_PAUSED		3	/* it activates firmware; event work only */
 
 /*
  * One controller.
@@ -162,13 +169,17 @@ struct nvmep_ctrl {
 	u32 told_generation;		/* last stop that peer_ops heard of */
 	struct work_struct reset_work;
 	struct delayed_work recovery_work;	/* after an error on the bus */
-	struct work_struct event_work;	/* async event: get the log, then ask again */
+	struct delayed_work event_work;	/* async event: get the log, then ask again */
 	u32 event;			/* result of the last async event */
+	u32 doorbell_errors;		/* events that told of one; event work only */
 
 	struct nvmep_qids qids;
 	struct nvmep_queue *admin;	/* const while bound */
 	struct nvmep_queue **queues;	/* const while bound: cpu_queues of them */
 	unsigned int cpu_queues;	/* const while bound */
+	unsigned int cpu_queues_live;	/* the first of them are on the controller; a
+					 * start says how many
+					 */
 	unsigned int vectors;		/* const while bound: granted interrupt vectors */
 	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
 

@@ -54,7 +54,7 @@ static int queues_show(struct seq_file *seq, void *unused)
 
 	seq_puts(seq, "qid owner entries vector cpu_sq_doorbells cpu_cq_doorbells completions lost_interrupts\n");
 	nvmep_show_queue(seq, ctrl->admin);
-	for (i = 0; i < ctrl->cpu_queues; i++)
+	for (i = 0; i < READ_ONCE(ctrl->cpu_queues_live); i++)
 		nvmep_show_queue(seq, ctrl->queues[i]);
 	while ((qid = nvmep_qid_next_peer(ctrl, qid)))
 		seq_printf(seq, "%u peer - - %llu %llu - -\n", qid,

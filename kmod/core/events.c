@@ -3,14 +3,19 @@
  * Asynchronous events: one request for them is always with the controller; what it
  * reports is handled by work, which then asks again.
  */
+#include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "admin.h"
 #include "ctrl.h"
 #include "events.h"
+#include "firmware.h"
 #include "queue.h"
 #include "request.h"
 #include "workqueue.h"
+
+/* How long an event about an error waits until it is handled, and the next asked for. */
+#define NVMEP_ERROR_DELAY	HZ
 
 static void nvmep_event_request(struct nvmep_ctrl *ctrl)
 {
@@ -33,26 +38,78 @@ static void nvmep_event_notice(struct nvmep_ctrl *ctrl, u32 event)
 		ctrl->cpu_ops->scan(ctrl);
 		break;
 	case NVME_EVENT_NOTICE_FIRMWARE:
-		dev_warn(ctrl->dev, "firmware activation begins\n");
+		/* Was the first thing to be done. */
 		break;
 	default:
 		dev_info(ctrl->dev, "notice %#x\n", event);
 	}
 }
 
-static void nvmep_event_handle(struct nvmep_ctrl *ctrl, u32 event)
+/*
+ * Somebody stores nonsense to a doorbell, perhaps without end: said the first time,
+ * and then each time that it has happened twice as often.
+ */
+static void nvmep_event_doorbell(struct nvmep_ctrl *ctrl, u32 event,
+				 const struct nvme_error_entry *entry)
 {
-	u8 type = NVME_EVENT_TYPE(event);
+	u16 sqid = entry->count ? le16_to_cpu(entry->sqid) : NVME_ERROR_NO_QUEUE;
 
-	if (type == NVME_EVENT_TYPE_NOTICE) {
-		nvmep_event_notice(ctrl, event);
-	} else if (type == NVME_EVENT_TYPE_ERROR &&
-		   NVME_EVENT_INFO(event) == NVME_EVENT_ERROR_PERSISTENT) {
+	if (!is_power_of_2(++ctrl->doorbell_errors))
+		return;
+	if (sqid == NVME_ERROR_NO_QUEUE)
+		dev_warn(ctrl->dev,
+			 "invalid write to a doorbell, event %#x, %u so far\n",
+			 event, ctrl->doorbell_errors);
+	else
+		dev_warn(ctrl->dev,
+			 "invalid write to a doorbell of queue %u, event %#x, %u so far\n",
+			 sqid, event, ctrl->doorbell_errors);
+}
+
+static void nvmep_event_error(struct nvmep_ctrl *ctrl, u32 event,
+			      const struct nvme_error_entry *entry)
+{
+	switch (NVME_EVENT_INFO(event)) {
+	case NVME_EVENT_ERROR_DOORBELL:
+	case NVME_EVENT_ERROR_DOORBELL_VALUE:
+		nvmep_event_doorbell(ctrl, event, entry);
+		break;
+	case NVME_EVENT_ERROR_PERSISTENT:
 		dev_err(ctrl->dev, "persistent internal error: resetting\n");
 		nvmep_ctrl_reset(ctrl);
-	} else {
+		break;
+	default:
 		dev_warn(ctrl->dev, "asynchronous event %#x\n", event);
 	}
+}
+
+/* @log: its log page, or zeros */
+static void nvmep_event_handle(struct nvmep_ctrl *ctrl, u32 event,
+			       const void *log)
+{
+	switch (NVME_EVENT_TYPE(event)) {
+	case NVME_EVENT_TYPE_NOTICE:
+		nvmep_event_notice(ctrl, event);
+		break;
+	case NVME_EVENT_TYPE_ERROR:
+		nvmep_event_error(ctrl, event, log);
+		break;
+	default:
+		dev_warn(ctrl->dev, "asynchronous event %#x\n", event);
+	}
+}
+
+static bool nvmep_event_is_firmware(u32 event)
+{
+	return NVME_EVENT_TYPE(event) == NVME_EVENT_TYPE_NOTICE &&
+	       NVME_EVENT_INFO(event) == NVME_EVENT_NOTICE_FIRMWARE;
+}
+
+/* One that may come without end, and of which nobody needs to know at once. */
+static bool nvmep_event_can_wait(u32 event)
+{
+	return NVME_EVENT_TYPE(event) == NVME_EVENT_TYPE_ERROR &&
+	       NVME_EVENT_INFO(event) != NVME_EVENT_ERROR_PERSISTENT;
 }
 
 /*
@@ -61,20 +118,24 @@ static void nvmep_event_handle(struct nvmep_ctrl *ctrl, u32 event)
  */
 static void nvmep_event_work(struct work_struct *work)
 {
-	struct nvmep_ctrl *ctrl = container_of(work, struct nvmep_ctrl,
-					       event_work);
+	struct nvmep_ctrl *ctrl = container_of(to_delayed_work(work),
+					       struct nvmep_ctrl, event_work);
+	static const struct nvme_error_entry no_log;
 	u32 event = READ_ONCE(ctrl->event);
 	void *log;
 
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
 		return;
-	log = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
+	/* Before any command: it would wait for that. */
+	if (nvmep_event_is_firmware(event))
+		nvmep_firmware_activation(ctrl);
+	log = kzalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
 	if (log)
 		nvmep_get_log(ctrl, NVME_EVENT_LOG(event), log,
 			      NVME_EVENT_LOG(event) == NVME_LOG_CHANGED_NAMESPACES ?
 			      NVME_IDENTIFY_SIZE : 512);
+	nvmep_event_handle(ctrl, event, log ?: &no_log);
 	kfree(log);
-	nvmep_event_handle(ctrl, event);
 	nvmep_event_request(ctrl);
 }
 
@@ -86,7 +147,8 @@ static void nvmep_event_received(struct nvmep_ctrl *ctrl, u16 status, u64 result
 	if (status)
 		return;
 	WRITE_ONCE(ctrl->event, result);
-	queue_work(nvmep_wq, &ctrl->event_work);
+	queue_delayed_work(nvmep_wq, &ctrl->event_work,
+			   nvmep_event_can_wait(result) ? NVMEP_ERROR_DELAY : 0);
 }
 
 /**
@@ -128,5 +190,5 @@ void nvmep_events_enable(struct nvmep_ctrl *ctrl)
  */
 void nvmep_events_init(struct nvmep_ctrl *ctrl)
 {
-	INIT_WORK(&ctrl->event_work, nvmep_event_work);
+	INIT_DELAYED_WORK(&ctrl->event_work, nvmep_event_work);
 }

@@ -28,7 +28,8 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
  * @complete: const: takes an entry that has arrived; @cq_lock is held
  * @tag_set: const: where the tags of its commands are, for @complete
  * @tag_index: const: which of its tags
- * @qid: const
+ * @qid: changes while the controller does not know the queue; 0 for an I/O queue
+ *	that no identifier is left for
  * @entries: const: of either ring
  * @vector: const: index of the interrupt vector
  * @irq_requested: the interrupt handler is registered; probe and remove only

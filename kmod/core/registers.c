@@ -16,6 +16,8 @@
 
 /* Queue identifiers we keep books of; more than any disk offers. */
 #define NVMEP_MAX_QIDS		4096
+/* The admin queue and one for I/O: nothing works with less. */
+#define NVMEP_MIN_QIDS		2
 /* What a controller gets that claims to need no time, milliseconds. */
 #define NVMEP_MIN_READY_MS	500
 /* NVMEP_QUIRK_DELAY_BEFORE_READY, milliseconds. */
@@ -80,6 +82,12 @@ static int nvmep_read_capabilities(struct nvmep_ctrl *ctrl)
 		dev_err(ctrl->dev, "controller claims queues of one entry\n");
 		return -ENODEV;
 	}
+	if (nvmep_doorbell_capacity(ctrl) < NVMEP_MIN_QIDS) {
+		dev_err(ctrl->dev,
+			"BAR0 of %pa bytes is too short for doorbells that are %u bytes apart\n",
+			&ctrl->bar_len, ctrl->doorbell_stride);
+		return -ENODEV;
+	}
 	ctrl->cmb_size = nvmep_read_cmb_size(ctrl);
 	return 0;
 }
@@ -135,6 +143,19 @@ void nvmep_ctrl_unmap(struct nvmep_ctrl *ctrl)
 {
 	iounmap(ctrl->bar);
 	ctrl->bar = NULL;
+}
+
+/**
+ * nvmep_ctrl_paused() - does it not process commands for now?
+ * @ctrl: controller, mapped
+ *
+ * Return: CSTS.PP, base specification 3.1.4.6; false if nobody answers.
+ */
+bool nvmep_ctrl_paused(const struct nvmep_ctrl *ctrl)
+{
+	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
+
+	return status != NVME_CSTS_GONE && status & NVME_CSTS_PAUSED;
 }
 
 /* --- enabled or not ------------------------------------------------------ */

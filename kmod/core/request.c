@@ -93,8 +93,12 @@ static void nvmep_request_finish(struct request *rq, u16 status, u64 result)
 /* The request that a completion entry names, NULL if it is not under way. */
 static struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
 {
-	struct request *rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
+	struct request *rq;
 
+	/* A queue that the controller does not grant any more has none. */
+	if (!tags)
+		return NULL;
+	rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
 	if (!rq || !blk_mq_request_started(rq) || nvmep_request_cid(rq) != cid)
 		return NULL;
 	return rq;

@@ -34,7 +34,7 @@ static void nvmep_delete_all(struct nvmep_ctrl *ctrl, u8 opcode)
 	while ((qid = nvmep_qid_next_peer(ctrl, qid)))
 		if (nvmep_delete_queue(ctrl, opcode, qid, generation) < 0)
 			return;
-	for (i = 0; i < ctrl->cpu_queues; i++)
+	for (i = 0; i < ctrl->cpu_queues_live; i++)
 		if (nvmep_delete_queue(ctrl, opcode, ctrl->queues[i]->qid,
 				       generation))
 			return;
@@ -77,17 +77,33 @@ void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret)
 
 /* --- reset --------------------------------------------------------------- */
 
+/*
+ * Whoever sees it LIVE may stop it again, and takes enable_lock for that: without
+ * it, the dispatch that such a stop held up would be let loose on its queues.
+ */
+static bool nvmep_ctrl_open_up(struct nvmep_ctrl *ctrl)
+{
+	bool live;
+
+	mutex_lock(&ctrl->enable_lock);
+	live = test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags) &&
+	       nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_LIVE);
+	if (live)
+		ctrl->cpu_ops->unquiesce(ctrl);
+	mutex_unlock(&ctrl->enable_lock);
+	return live;
+}
+
 /**
  * nvmep_ctrl_go_live() - the controller has started: let everybody use it
  * @ctrl: controller after nvmep_ctrl_start()
  *
- * Return: 0, or -ENODEV if it is being removed.
+ * Return: 0, or -ENODEV if it is being removed or was stopped again.
  */
 int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl)
 {
-	if (!nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_LIVE))
+	if (!nvmep_ctrl_open_up(ctrl))
 		return -ENODEV;
-	ctrl->cpu_ops->unquiesce(ctrl);
 	nvmep_events_enable(ctrl);
 	ctrl->cpu_ops->scan(ctrl);
 	return 0;

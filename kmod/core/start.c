@@ -176,6 +176,12 @@ static unsigned int nvmep_peer_share(unsigned int granted)
 	return min_t(unsigned int, peer_queues, granted - 1);
 }
 
+/* Of what is granted, the CPU gets what is not for peers; one at least. */
+static unsigned int nvmep_cpu_share(unsigned int granted)
+{
+	return granted - nvmep_peer_share(granted);
+}
+
 static int nvmep_alloc_vectors(struct nvmep_ctrl *ctrl, unsigned int queues)
 {
 	struct irq_affinity affinity = { .pre_vectors = 1 };
@@ -215,6 +221,13 @@ static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index)
 	return 0;
 }
 
+static void nvmep_release_qid(struct nvmep_ctrl *ctrl, struct nvmep_queue *queue)
+{
+	if (queue->qid)
+		nvmep_qid_free(ctrl, queue->qid);
+	queue->qid = 0;
+}
+
 /**
  * nvmep_ctrl_free_queues() - free the CPU's I/O queues
  * @ctrl: stopped controller without requests
@@ -226,18 +239,17 @@ void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl)
 	ctrl->cpu_queues = 0;
 	while (count--) {
 		nvmep_queue_free_irq(ctrl->queues[count]);
-		nvmep_qid_free(ctrl, ctrl->queues[count]->qid);
+		nvmep_release_qid(ctrl, ctrl->queues[count]);
 		nvmep_queue_free(ctrl->queues[count]);
 	}
 	kfree(ctrl->queues);
 	ctrl->queues = NULL;
 }
 
-/* The first start: decides how many queues the CPU gets, for good. */
+/* The first start: decides how many queues the CPU gets at most, for good. */
 static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 {
-	unsigned int budget = granted - nvmep_peer_share(granted);
-	unsigned int count = min(budget, num_possible_cpus()), i;
+	unsigned int count = min(nvmep_cpu_share(granted), num_possible_cpus()), i;
 	int ret;
 
 	ret = nvmep_alloc_vectors(ctrl, count);
@@ -259,6 +271,39 @@ static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 	if (ret)
 		nvmep_ctrl_free_queues(ctrl);
 	return ret;
+}
+
+static bool nvmep_acquire_qid(struct nvmep_ctrl *ctrl, struct nvmep_queue *queue)
+{
+	int qid;
+
+	if (queue->qid)
+		return true;
+	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
+	if (qid > 0)
+		queue->qid = qid;
+	return qid > 0;
+}
+
+/*
+ * A controller may grant fewer queue pairs than before a reset, or more again: as
+ * many of the CPU's queues as it would get now have identifiers, from the first
+ * on.  The first always has one: identifier 1 never was a peer's.
+ */
+static void nvmep_share_qids(struct nvmep_ctrl *ctrl, unsigned int granted)
+{
+	unsigned int count = min(ctrl->cpu_queues, nvmep_cpu_share(granted)), i;
+
+	for (i = 0; i < ctrl->cpu_queues; i++)
+		if (i >= count || ctrl->queues[i]->qid > granted)
+			nvmep_release_qid(ctrl, ctrl->queues[i]);
+	for (i = 0; i < count && nvmep_acquire_qid(ctrl, ctrl->queues[i]); i++)
+		;
+	if (i != ctrl->cpu_queues_live && ctrl->cpu_queues_live)
+		dev_warn(ctrl->dev,
+			 "controller grants %u queue pairs now: the CPU uses %u\n",
+			 granted, i);
+	WRITE_ONCE(ctrl->cpu_queues_live, i);
 }
 
 static int nvmep_create_cpu_queue(struct nvmep_ctrl *ctrl,
@@ -291,18 +336,13 @@ static int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
 	ret = nvmep_negotiate_queues(ctrl, &granted);
 	if (ret)
 		return ret;
-	if (granted < ctrl->cpu_queues) {
-		dev_err(ctrl->dev,
-			"controller grants %u queue pairs now, %u are needed\n",
-			granted, ctrl->cpu_queues);
-		return -ENOSPC;
-	}
 	nvmep_qids_grant(ctrl, granted, nvmep_peer_share(granted));
 	if (!ctrl->queues)
 		ret = nvmep_alloc_queues(ctrl, granted);
 	if (ret)
 		return ret;
-	for (i = 0; i < ctrl->cpu_queues && !ret; i++)
+	nvmep_share_qids(ctrl, granted);
+	for (i = 0; i < ctrl->cpu_queues_live && !ret; i++)
 		ret = nvmep_create_cpu_queue(ctrl, ctrl->queues[i], generation);
 	return ret;
 }

@@ -125,6 +125,9 @@ enum blk_eh_timer_return nvmep_timeout(struct request *rq)
 		return BLK_EH_RESET_TIMER;
 	if (nvmep_found_by_poll(queue, rq))
 		return BLK_EH_DONE;
+	/* It said that it would take its time; see nvmep_firmware_activation(). */
+	if (test_bit(NVMEP_CTRL_PAUSED, &ctrl->flags))
+		return BLK_EH_RESET_TIMER;
 
 	switch (nvmep_ctrl_state(ctrl)) {
 	case NVMEP_CTRL_LIVE:

@@ -4,6 +4,7 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/mempool.h>
+#include <linux/sched/mm.h>
 
 #include "block.h"
 #include "compat.h"
@@ -13,6 +14,8 @@
 #include "core/request.h"
 #include "core/timeout.h"
 #include "cpu.h"
+#include "freeze.h"
+#include "moved.h"
 #include "namespace.h"
 #include "params.h"
 
@@ -213,10 +216,17 @@ static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 static blk_status_t nvmep_not_ready(struct nvmep_ctrl *ctrl,
 				    struct request *rq)
 {
-	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
+	switch (nvmep_ctrl_state(ctrl)) {
+	case NVMEP_CTRL_LIVE:
+		/* The others are there: see nvmep_block_adapt(). */
+		return nvmep_moved_add(ctrl, rq);
+	case NVMEP_CTRL_NEW:
+	case NVMEP_CTRL_RESETTING:
 		return BLK_STS_RESOURCE;
-	nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
-	return BLK_STS_IOERR;
+	default:
+		nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
+		return BLK_STS_IOERR;
+	}
 }
 
 static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
@@ -297,7 +307,7 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	if (!ctrl->cpu->range_pool)
 		return -ENOMEM;
 	tags->ops = &nvmep_mq_ops;
-	tags->nr_hw_queues = ctrl->cpu_queues;
+	tags->nr_hw_queues = ctrl->cpu_queues_live;
 	/* One entry of a ring always stays empty. */
 	tags->queue_depth = ctrl->queues[0]->entries - 1;
 	tags->numa_node = dev_to_node(ctrl->dev);
@@ -309,6 +319,31 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	if (ret)
 		mempool_destroy(ctrl->cpu->range_pool);
 	return ret;
+}
+
+/**
+ * nvmep_block_adapt() - have I/O use the queues that the controller has now
+ * @ctrl: controller; scan_lock is held
+ *
+ * After a reset they may be fewer or more.  Waits for I/O under way; what finds
+ * its queue gone comes back with nvmep_moved_submit().
+ */
+void nvmep_block_adapt(struct nvmep_ctrl *ctrl)
+{
+	struct blk_mq_tag_set *tags = &ctrl->io_tags;
+	unsigned int memflags;
+
+	if (tags->nr_hw_queues == READ_ONCE(ctrl->cpu_queues_live))
+		return;
+	/* Memory must not wait for I/O that waits for us. */
+	memflags = memalloc_noio_save();
+	nvmep_namespaces_freeze(ctrl);
+	/* A stop goes through all tags. */
+	mutex_lock(&ctrl->enable_lock);
+	blk_mq_update_nr_hw_queues(tags, ctrl->cpu_queues_live);
+	mutex_unlock(&ctrl->enable_lock);
+	nvmep_namespaces_unfreeze(ctrl);
+	memalloc_noio_restore(memflags);
 }
 
 /**

@@ -9,6 +9,7 @@
 struct nvmep_ctrl;
 
 int nvmep_block_init(struct nvmep_ctrl *ctrl);
+void nvmep_block_adapt(struct nvmep_ctrl *ctrl);
 void nvmep_block_exit(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_BLOCK_H */

@@ -24,6 +24,8 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	mutex_init(&cpu->effects_lock);
 	mutex_init(&cpu->scan_lock);
 	INIT_WORK(&cpu->scan_work, nvmep_scan_work);
+	spin_lock_init(&cpu->moved_lock);
+	bio_list_init(&cpu->moved);
 	ctrl->cpu = cpu;
 	return 0;
 }

@@ -8,9 +8,11 @@
 #ifndef _NVMEP_CPU_H
 #define _NVMEP_CPU_H
 
+#include <linux/bio.h>
 #include <linux/list.h>
 #include <linux/mempool.h>
 #include <linux/mutex.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -32,6 +34,9 @@ struct nvmep_ns_ops;
  * @scan_lock: a scan, or a command that must be alone
  * @scans: @scan_lock: how many there were
  * @scan_work: looks for namespaces
+ * @moved_lock: guards @moved
+ * @moved: I/O of queues that the controller does not grant any more; goes to the
+ *	others with the next scan
  */
 struct nvmep_cpu {
 	struct nvmep_ctrl *ctrl;
@@ -46,6 +51,9 @@ struct nvmep_cpu {
 	struct mutex scan_lock;		/* @scans, and who comes and goes */
 	u64 scans;
 	struct work_struct scan_work;
+
+	spinlock_t moved_lock;		/* @moved */
+	struct bio_list moved;
 };
 
 extern const struct nvmep_cpu_ops nvmep_cpu_ops;

@@ -32,7 +32,7 @@ NVMEP_ATTR(cntlid, "%u", le16_to_cpu(ctrl->id->cntlid));
 NVMEP_ATTR(cntrltype, "%s", ctrl->id->cntrltype == 1 ? "io" : "reserved");
 NVMEP_ATTR(address, "%s", pci_name(ctrl->pdev));
 NVMEP_ATTR(numa_node, "%d", dev_to_node(ctrl->dev));
-NVMEP_ATTR(queue_count, "%u", ctrl->cpu_queues + 1);
+NVMEP_ATTR(queue_count, "%u", READ_ONCE(ctrl->cpu_queues_live) + 1);
 NVMEP_ATTR(sqsize, "%u", ctrl->io_tags.queue_depth);
 
 static ssize_t transport_show(struct device *dev, struct device_attribute *attr,

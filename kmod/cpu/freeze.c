@@ -16,6 +16,7 @@
 #include "cpu.h"
 #include "format.h"
 #include "freeze.h"
+#include "moved.h"
 #include "namespace.h"
 
 /* How long a shutdown waits for I/O under way, jiffies. */
@@ -121,6 +122,8 @@ void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl)
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
 		blk_mark_disk_dead(ns->disk);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
+	/* Those that wait for another queue, too: none will come. */
+	nvmep_moved_submit(ctrl);
 }
 
 /* --- frozen -------------------------------------------------------------- */

@@ -9,8 +9,10 @@
 #include "core/ctrl.h"
 #include "core/qids.h"
 #include "core/stop.h"
+#include "block.h"
 #include "cpu.h"
 #include "format.h"
+#include "moved.h"
 #include "namespace.h"
 #include "scan.h"
 #include "workqueue.h"
@@ -178,6 +180,8 @@ void nvmep_scan_work(struct work_struct *work)
 	if (!list)
 		return;
 	mutex_lock(&cpu->scan_lock);
+	nvmep_block_adapt(ctrl);
+	nvmep_moved_submit(ctrl);
 	ret = nvmep_scan_all(ctrl, list);
 	mutex_unlock(&cpu->scan_lock);
 	/* A stop in between ends in another scan or in removal. */
@@ -212,6 +216,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	struct nvmep_ns *ns, *next;
 
 	cancel_work_sync(&ctrl->cpu->scan_work);
+	nvmep_moved_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);
 	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
 		nvmep_ns_remove(ns);

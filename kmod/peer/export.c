@@ -160,6 +160,38 @@ void nvmep_exports_close(struct nvmep_exports *exports)
 	mutex_unlock(&exports->lock);
 }
 
+static void *nvmep_export_take_withdrawn(struct list_head *node,
+					 const void *unused)
+{
+	struct nvmep_export *export = list_entry(node, struct nvmep_export,
+						 node);
+
+	if (!export->ops->withdraw || export->withdrawn)
+		return NULL;
+	export->withdrawn = true;
+	/* One that is being released has no user left. */
+	return nvmep_get_file_active(&export->dmabuf->file) ? export : NULL;
+}
+
+/**
+ * nvmep_exports_withdraw() - zap and invalidate doorbells, and do not wait
+ * @exports: the dma-bufs of a queue pair that is about to be lost
+ *
+ * Importers are told, not waited for; admits nobody new.  An mmap() that is
+ * being set up right now is missed; nvmep_exports_revoke() waits for it.
+ */
+void nvmep_exports_withdraw(struct nvmep_exports *exports)
+{
+	struct nvmep_export *export;
+
+	nvmep_exports_close(exports);
+	while ((export = nvmep_take_first(&exports->lock, &exports->list,
+					  nvmep_export_take_withdrawn, NULL))) {
+		export->ops->withdraw(export);
+		dma_buf_put(export->dmabuf);
+	}
+}
+
 /* One that is being released has no user left. */
 static void *nvmep_export_take(struct list_head *node, const void *unused)
 {

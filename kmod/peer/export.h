@@ -28,6 +28,8 @@ struct vm_area_struct;
  *	dma-buf on the list is still there while it is held.  Innermost
  * @list: all that are open
  * @closed: no new ones, and no new users of the old ones but the status page's
+ * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
+ * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
  * @count: dma-bufs open
  * @importers: devices attached to them
  * @mmaps: VMAs of them
@@ -39,6 +41,7 @@ struct nvmep_exports {
 	struct mutex lock;	/* @list, @closed */
 	struct list_head list;
 	bool closed;
+	bool withdrawn;
 	atomic_t count;
 	atomic_t importers;
 	atomic_t mmaps;
@@ -53,6 +56,8 @@ struct nvmep_exports {
  * @map: maps it for a device; reservation lock held
  * @unmap: undoes that; reservation lock held
  * @mmap: maps it for a process; the VMA is shared and lies inside the dma-buf
+ * @withdraw: zaps and invalidates it without waiting for anybody; the dma-buf is
+ *	held, no lock is.  NULL where @revoke is
  * @revoke: takes it away from everybody; true if nobody has it any more.  The
  *	dma-buf is held, no lock is.  NULL for memory that harms nobody
  */
@@ -68,6 +73,7 @@ struct nvmep_export_ops {
 		      struct dma_buf_attachment *attach, struct sg_table *sgt,
 		      enum dma_data_direction dir);
 	int (*mmap)(struct nvmep_export *export, struct vm_area_struct *vma);
+	void (*withdraw)(struct nvmep_export *export);
 	bool (*revoke)(struct nvmep_export *export);
 };
 
@@ -78,6 +84,7 @@ struct nvmep_export_ops {
  * @dmabuf: const; it owns this
  * @node: exports->lock: in exports->list
  * @revoking: exports->lock: somebody revokes it or has done so
+ * @withdrawn: exports->lock: nvmep_exports_withdraw() has seen it
  */
 struct nvmep_export {
 	struct nvmep_exports *exports;
@@ -85,12 +92,15 @@ struct nvmep_export {
 	struct dma_buf *dmabuf;
 	struct list_head node;
 	bool revoking;
+	bool withdrawn;
 };
 
 void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 			struct kref *owner, void (*release)(struct kref *owner));
 void nvmep_exports_close(struct nvmep_exports *exports);
 bool nvmep_exports_revoke(struct nvmep_exports *exports);
+void nvmep_exports_withdraw(struct nvmep_exports *exports);
+void nvmep_exports_withdraw(struct nvmep_exports *exports);
 
 struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 				     struct nvmep_exports *exports,

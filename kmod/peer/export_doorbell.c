@@ -460,6 +460,16 @@ static bool nvmep_doorbell_invalidate(struct nvmep_doorbell_export *doorbells)
  * exports->closed is set, and whoever maps after us has seen that: a mapping is
  * made under the reservation lock, which is taken here.
  */
+static void nvmep_doorbell_withdraw(struct nvmep_export *export)
+{
+	struct dma_buf *dmabuf = export->dmabuf;
+
+	unmap_mapping_range(dmabuf->file->f_mapping, 0, 0, 1);
+	dma_resv_lock(dmabuf->resv, NULL);
+	nvmep_dma_buf_invalidate(dmabuf);
+	dma_resv_unlock(dmabuf->resv);
+}
+
 static bool nvmep_doorbell_revoke(struct nvmep_export *export)
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
@@ -481,6 +491,7 @@ static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
 	.map = nvmep_doorbell_map,
 	.unmap = nvmep_doorbell_unmap,
 	.mmap = nvmep_doorbell_mmap,
+	.withdraw = nvmep_doorbell_withdraw,
 	.revoke = nvmep_doorbell_revoke,
 };
 

@@ -473,6 +473,7 @@ const struct nvmep_peer_ops nvmep_peer_ops = {
 	.open = nvmep_peer_open,
 	.release = nvmep_peer_release,
 	.ioctl = nvmep_peer_ioctl,
+	.prepare = nvmep_qp_withdraw_all,
 	.stopped = nvmep_qp_fail_all,
 	.restarted = nvmep_peer_restarted,
 	.remove = nvmep_peer_remove,

@@ -354,6 +354,33 @@ void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl, int reason)
 	nvmep_qp_revoke_from(ctrl, NVMEP_QP_NEW, reason);
 }
 
+static void *nvmep_qp_take_withdrawn(struct list_head *node, const void *unused)
+{
+	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
+
+	if (qp->exports.withdrawn)
+		return NULL;
+	qp->exports.withdrawn = true;
+	kref_get(&qp->ref);
+	return qp;
+}
+
+/**
+ * nvmep_qp_withdraw_all() - take the doorbells from everybody, without waiting
+ * @ctrl: the controller, which is about to be stopped; no new ones can come
+ */
+void nvmep_qp_withdraw_all(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_peers *peers = ctrl->peers;
+	struct nvmep_qp *qp;
+
+	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
+				      nvmep_qp_take_withdrawn, NULL))) {
+		nvmep_exports_withdraw(&qp->exports);
+		nvmep_qp_put(qp);
+	}
+}
+
 /**
  * nvmep_qp_fail_all() - the controller has stopped and lost every queue
  * @ctrl: the controller; its generation has moved

@@ -107,6 +107,7 @@ void nvmep_qp_release(struct nvmep_qp *qp);
 void nvmep_qp_stop_users(const struct nvmep_buf *buf);
 void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl);
 void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl, int reason);
+void nvmep_qp_withdraw_all(struct nvmep_ctrl *ctrl);
 void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_qp_count_failed(struct nvmep_ctrl *ctrl);
 enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp);

@@ -11,6 +11,7 @@
 #define FEATURE_QUEUES	0x07
 #define FEATURE_EVENTS	0x0b
 #define LOG_MAX		(64U << 10)
+#define LOG_ERRORS	0x01
 
 /* Active Namespace ID list, base 5.1.13.2.2. */
 static void active_list(struct bad *ctrl, uint32_t after, uint32_t *list)
@@ -52,15 +53,29 @@ static uint16_t identify(struct bad *ctrl, const struct bad_command *command)
 	return bad_to_host(ctrl, command, page, sizeof(page));
 }
 
-/* Nothing was ever logged. */
+/* Error Information, base 5.1.12.1.2: one error, of no command, in one queue. */
+static void log_error(struct bad *ctrl, uint8_t *log)
+{
+	uint64_t count = 1;
+	uint16_t sqid = (uint16_t)bad_word(ctrl, BADCTRL_ERROR_QUEUE), no_command = 0xffff;
+
+	memcpy(log, &count, sizeof(count));
+	memcpy(log + 8, &sqid, sizeof(sqid));
+	memcpy(log + 10, &no_command, sizeof(no_command));
+}
+
+/* In all other logs nothing was ever logged. */
 static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command)
 {
-	static const uint8_t zeros[LOG_MAX];
 	uint64_t dwords = (command->cdw10 >> 16 | (uint64_t)(command->cdw11 & 0xffff) << 16) + 1;
+	static uint8_t log[LOG_MAX];
 
 	if (dwords * 4 > LOG_MAX)
 		return STATUS_FIELD;
-	return bad_to_host(ctrl, command, zeros, dwords * 4);
+	memset(log, 0, 64);
+	if ((command->cdw10 & 0xff) == LOG_ERRORS)
+		log_error(ctrl, log);
+	return bad_to_host(ctrl, command, log, dwords * 4);
 }
 
 static uint16_t features(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
@@ -104,6 +119,17 @@ static uint16_t event_request(struct bad *ctrl, const struct bad_command *comman
 	return BAD_PENDING;
 }
 
+/* Lock held. */
+static bool next_event(struct bad *ctrl, uint32_t *event)
+{
+	*event = ctrl->words[BADCTRL_STORM / 4];
+	if (!ctrl->event_count)
+		return *event;
+	*event = ctrl->events[0];
+	memmove(ctrl->events, ctrl->events + 1, --ctrl->event_count * sizeof(*event));
+	return true;
+}
+
 void bad_events_send(struct bad *ctrl)
 {
 	uint32_t event;
@@ -111,11 +137,7 @@ void bad_events_send(struct bad *ctrl)
 
 	while (ctrl->request_count && bad_queue_room(ctrl, 0)) {
 		pthread_mutex_lock(&ctrl->lock);
-		waiting = ctrl->event_count;
-		event = ctrl->events[0];
-		if (waiting)
-			memmove(ctrl->events, ctrl->events + 1,
-				--ctrl->event_count * sizeof(event));
+		waiting = next_event(ctrl, &event);
 		pthread_mutex_unlock(&ctrl->lock);
 		if (!waiting)
 			return;

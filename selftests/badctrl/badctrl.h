@@ -51,6 +51,12 @@
  *	they always are, but completed too
  * @BADCTRL_LISTS: read: pages of PRP lists that described queues
  * @BADCTRL_REFUSED: bit n: Identify refuses CNS n
+ * @BADCTRL_PAUSED: 1: CSTS.PP, and no command is fetched, until 0 is written
+ *	or it stops
+ * @BADCTRL_RUNG: read: tail doorbells that were rung while it was paused
+ * @BADCTRL_STORM: dword 0 of an event that is sent for every request that
+ *	nothing else is sent for, 0 for none
+ * @BADCTRL_ERROR_QUEUE: submission queue that the error log names
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * Reset of the function or of NVMe changes none of them; power-on does.
@@ -69,6 +75,10 @@ enum badctrl_word {
 	BADCTRL_LATE = 0x28,
 	BADCTRL_LISTS = 0x2c,
 	BADCTRL_REFUSED = 0x30,
+	BADCTRL_PAUSED = 0x34,
+	BADCTRL_RUNG = 0x38,
+	BADCTRL_STORM = 0x3c,
+	BADCTRL_ERROR_QUEUE = 0x40,
 	BADCTRL_RULE = 0x80,
 };
 

@@ -57,6 +57,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define CSTS_READY	(1U << 0)
 #define CSTS_FATAL	(1U << 1)
 #define CSTS_SHUTDOWN_DONE	(2U << 2)
+#define CSTS_PAUSED	(1U << 5)
 
 /* Status codes, base 4.2.3, those that are final with Do Not Retry. */
 #define STATUS_DNR		0x4000

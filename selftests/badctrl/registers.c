@@ -80,6 +80,15 @@ static bool writable(uint64_t offset)
 	       (offset >= REG_CMBMSC && offset < 0x58) || offset >= DOORBELLS;
 }
 
+/* Doorbells go tail, head, tail, head; lock held. */
+static void count_doorbell(struct bad *ctrl, uint64_t offset)
+{
+	if (!(bad_load32(ctrl, REG_CSTS) & CSTS_READY))
+		ctrl->words[BADCTRL_EARLY / 4]++;
+	if (ctrl->words[BADCTRL_PAUSED / 4] && !(offset & 4))
+		ctrl->words[BADCTRL_RUNG / 4]++;
+}
+
 static void bar_write(void *context, unsigned int bar, uint64_t offset, const void *data,
 		      uint32_t count)
 {
@@ -89,8 +98,8 @@ static void bar_write(void *context, unsigned int bar, uint64_t offset, const vo
 	pthread_mutex_lock(&ctrl->lock);
 	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
 		goto out;
-	if (offset >= DOORBELLS && !(bad_load32(ctrl, REG_CSTS) & CSTS_READY))
-		ctrl->words[BADCTRL_EARLY / 4]++;
+	if (offset >= DOORBELLS)
+		count_doorbell(ctrl, offset);
 	if (writable(offset))
 		memcpy(ctrl->registers + offset, data, count);
 	bad_wake(ctrl);
@@ -106,6 +115,7 @@ static void bad_reset_registers(struct bad *ctrl)
 	memset(ctrl->registers + REG_CMBMSC, 0, 8);
 	memset(ctrl->registers + DOORBELLS, 0, sizeof(ctrl->registers) - DOORBELLS);
 	ctrl->event_count = 0;
+	ctrl->words[BADCTRL_PAUSED / 4] = 0;
 	ctrl->serving = false;
 	ctrl->restart = true;
 }
@@ -167,6 +177,14 @@ static void bad_set_mode(struct bad *ctrl, uint32_t mode)
 			    high | CAP_MPSMIN_64K << 16 | CAP_MPSMIN_64K << 20);
 }
 
+static void bad_set_paused(struct bad *ctrl, uint32_t paused)
+{
+	uint32_t status = bad_load32(ctrl, REG_CSTS);
+
+	ctrl->words[BADCTRL_PAUSED / 4] = paused;
+	bad_store32(ctrl, REG_CSTS, paused ? status | CSTS_PAUSED : status & ~CSTS_PAUSED);
+}
+
 static void bad_write_word(struct bad *ctrl, uint32_t value)
 {
 	void *word = bad_word_at(ctrl, ctrl->window);
@@ -178,6 +196,9 @@ static void bad_write_word(struct bad *ctrl, uint32_t value)
 		break;
 	case BADCTRL_MODE:
 		bad_set_mode(ctrl, value);
+		break;
+	case BADCTRL_PAUSED:
+		bad_set_paused(ctrl, value);
 		break;
 	case BADCTRL_EVENT:
 		if (ctrl->event_count < BAD_EVENTS_MAX)

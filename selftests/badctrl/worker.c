@@ -18,7 +18,8 @@ static bool bad_serving(struct bad *ctrl)
 
 	pthread_mutex_lock(&ctrl->lock);
 	serving = ctrl->serving && !ctrl->restart && bad_load32(ctrl, REG_CC) & CC_ENABLE &&
-		  ctrl->words[BADCTRL_MODE / 4] != BADCTRL_GONE;
+		  ctrl->words[BADCTRL_MODE / 4] != BADCTRL_GONE &&
+		  !ctrl->words[BADCTRL_PAUSED / 4];
 	pthread_mutex_unlock(&ctrl->lock);
 	return serving;
 }
@@ -71,6 +72,7 @@ static void stop(struct bad *ctrl)
 		return;
 	drop_queues(ctrl);
 	ctrl->enabled = false;
+	ctrl->words[BADCTRL_PAUSED / 4] = 0;
 	bad_store32(ctrl, REG_CSTS, 0);
 }
 

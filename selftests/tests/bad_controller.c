@@ -15,16 +15,18 @@
 
 #define PCI_COMMAND		4
 #define PCI_COMMAND_MASTER	4
+#define CAP_HIGH		4	/* DSTRD in its lowest bits */
 
 FIXTURE(bad_controller)
 {
 	struct np_bad bad;
 };
 
-/* A rule whose action is 0 does nothing. */
+/* A rule whose action is 0 does nothing. @stride: CAP.DSTRD */
 FIXTURE_VARIANT(bad_controller)
 {
 	uint32_t mode;
+	uint32_t stride;
 	uint32_t match;
 	uint32_t action;
 	int error;
@@ -51,6 +53,17 @@ FIXTURE_VARIANT_ADD(bad_controller, huge_pages)
 	.mode = BADCTRL_HUGE_PAGES, .error = -ENODEV,
 };
 
+/* Doorbells so far apart that BAR0 has none, or those of the admin queue only. */
+FIXTURE_VARIANT_ADD(bad_controller, no_doorbells)
+{
+	.mode = BADCTRL_WORKS, .stride = 15, .error = -ENODEV,
+};
+
+FIXTURE_VARIANT_ADD(bad_controller, no_doorbells_for_io)
+{
+	.mode = BADCTRL_WORKS, .stride = 10, .error = -ENODEV,
+};
+
 #define IT_WORKS_BUT(name, opcode, what, errno)				\
 	FIXTURE_VARIANT_ADD(bad_controller, name)			\
 	{								\
@@ -71,6 +84,9 @@ FIXTURE_SETUP(bad_controller)
 		SKIP(return, "no misbehaving controller in this guest");
 	ASSERT_EQ(0, np_bad_hurry());
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, variant->mode));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS + CAP_HIGH,
+				np_bad_get(&self->bad, BADCTRL_REGISTERS + CAP_HIGH) |
+				variant->stride));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, variant->match, variant->action,
 				 NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
 }

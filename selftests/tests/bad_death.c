@@ -117,21 +117,6 @@ TEST_F(bad_death, one_that_does_not_answer_its_start_is_given_up)
 	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
-/* The CPU's queues cannot be given up: they are what the block layer was told. */
-TEST_F(bad_death, one_that_grants_too_few_queues_is_given_up)
-{
-	struct nvme_peer_info info;
-
-	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
-	if (info.qids_cpu < 2)
-		SKIP(return, "the CPU has one queue, and nobody can grant less");
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, info.qids_cpu - 1));
-	EXPECT_EQ(-EIO, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	expect_dead(_metadata, &self->bad, self->bytes);
-	np_qp_close(&self->qp);
-	expect_new_life(_metadata, &self->bad, self->bytes);
-}
-
 struct reader {
 	struct np_bad *bad;
 	uint8_t *bytes;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Asynchronous events: namespaces come and go, a controller that has an
- * internal error is reset, and whatever an event says, the next one arrives.
+ * internal error is reset, one that activates firmware is left alone meanwhile,
+ * and whatever an event says, the next one arrives.
  *
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -12,6 +13,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 
 /* Dword 0: type, information, log page; base specification 5.1.2. */
 #define EVENT(type, info, log)	((type) | (info) << 8 | (log) << 16)
+#define EVENT_ERROR_DOORBELL	EVENT(0, 0, 1)
 #define EVENT_ERROR_PERSISTENT	EVENT(0, 3, 1)
 #define EVENT_ERROR_TRANSIENT	EVENT(0, 4, 1)
 #define EVENT_SMART		EVENT(1, 1, 2)
@@ -27,6 +30,8 @@
 #define EVENT_FIRMWARE		EVENT(2, 1, 3)
 #define EVENT_UNKNOWN_NOTICE	EVENT(2, 0x55, 0xc0)
 #define EVENT_UNKNOWN		EVENT(5, 0x55, 0xc0)
+
+#define CTRL_MTFA		270	/* in Identify Controller, units of 100 ms */
 
 FIXTURE(bad_events)
 {
@@ -148,6 +153,163 @@ TEST_F(bad_events, others_are_only_reported)
 				      count + 1));
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
+
+/* --- firmware --------------------------------------------------------------- */
+
+/* It takes no commands for the sake of new firmware, and says so. */
+static void begin_activation(struct __test_metadata *_metadata, struct np_bad *bad,
+			     uint8_t longest)
+{
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_identify(bad, 1, CTRL_MTFA, longest));
+	ASSERT_EQ(0, np_ioctl(bad->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_bad_wait_namespaces(bad, 1));
+	/* The event request is the last command of a start. */
+	np_bad_rule(bad, 7, NP_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	ASSERT_EQ(0, np_bad_ask(bad, 0));
+	np_sleep_ms(500);
+	ASSERT_EQ(0, np_bad_set(bad, BADCTRL_PAUSED, 1));
+	ASSERT_EQ(0, np_bad_set(bad, BADCTRL_EVENT, EVENT_FIRMWARE));
+	EXPECT_EQ(0, np_log_wait(log, "firmware", NP_TIMEOUT_MS));
+	close(log);
+}
+
+/* Longer than commands may take; I/O waits, and nobody loses patience. */
+TEST_F(bad_events, io_waits_while_firmware_is_activated)
+{
+	struct reader reader = { .bad = &self->bad };
+	pthread_t thread;
+
+	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, np_bad_hurry());
+	begin_activation(_metadata, &self->bad, 255);
+	self->generation = np_bad_generation(&self->bad);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
+	np_sleep_ms(6000);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RUNG));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_PAUSED));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, reader.result);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	/* The log was read and another request was sent. */
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	free(reader.bytes);
+}
+
+/* What was under way before waits too. */
+TEST_F(bad_events, a_command_outlives_the_activation_of_firmware)
+{
+	struct reader reader = { .bad = &self->bad };
+	pthread_t thread;
+
+	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
+	begin_activation(_metadata, &self->bad, 255);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
+	ASSERT_EQ(0, change_namespaces(&self->bad, 3));
+	ASSERT_EQ(0, np_bad_hurry());
+	self->generation = np_bad_generation(&self->bad);
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_FIRMWARE));
+	np_sleep_ms(6000);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RUNG));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, reader.result);
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	free(reader.bytes);
+}
+
+/* It said that it takes one second at most, and does not come back. */
+TEST_F(bad_events, firmware_that_takes_too_long_leads_to_a_reset)
+{
+	uint8_t *bytes;
+
+	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
+	begin_activation(_metadata, &self->bad, 10);
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, bytes));
+	EXPECT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_PAUSED));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	free(bytes);
+}
+
+TEST_F(bad_events, it_can_be_unbound_while_firmware_is_activated)
+{
+	struct reader reader = { .bad = &self->bad };
+	int64_t start = np_now_ms();
+	pthread_t thread;
+
+	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, np_bad_hurry());
+	begin_activation(_metadata, &self->bad, 255);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
+	np_sleep_ms(500);
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	pthread_join(thread, NULL);
+	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
+	free(reader.bytes);
+}
+
+/* --- storms ----------------------------------------------------------------- */
+
+/* Lines of the kernel's log that contain @text, and whether one contains @also. */
+static unsigned int count_lines(int log, const char *text, const char *also, bool *found)
+{
+	unsigned int count = 0;
+	char record[8192];
+	ssize_t length;
+
+	while ((length = read(log, record, sizeof(record) - 1)) > 0) {
+		record[length] = '\0';
+		if (!strstr(record, text))
+			continue;
+		count++;
+		*found |= !!strstr(record, also);
+	}
+	return count;
+}
+
+/*
+ * A peer that stores nonsense to its doorbell has the controller say so for each
+ * request: it is told once in a while, with the queue, and nothing spins.
+ */
+TEST_F(bad_events, a_storm_of_doorbell_errors_is_no_flood)
+{
+	uint32_t hits;
+	bool named = false;
+	unsigned int lines;
+	int log;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ERROR_QUEUE, 5));
+	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	log = np_log_open();
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, EVENT_ERROR_DOORBELL));
+	np_sleep_ms(5000);
+	/* Others still get through. */
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	hits = np_bad_hits(&self->bad, 0);
+	EXPECT_LE(2, hits);
+	EXPECT_GE(20, hits);
+	lines = count_lines(log, "doorbell", "queue 5", &named);
+	EXPECT_LE(1, lines);
+	EXPECT_GE(6, lines);
+	EXPECT_TRUE(named);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, 0));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	close(log);
+}
+
+/* --- errors and failures ------------------------------------------------------ */
 
 TEST_F(bad_events, an_internal_error_that_stays_leads_to_a_reset)
 {

@@ -11,6 +11,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -240,20 +242,136 @@ static void reset_with(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queue
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-/* No identifier is left, or none of the peers' share. */
+/* One is the CPU's; of two, one is for peers, as long as no lost one has it. */
 TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 {
 	struct nvme_peer_info info;
 
+	reset_with(_metadata, self, 1);
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
-	reset_with(_metadata, self, info.qids_cpu);
+	EXPECT_EQ(1, info.qids_total);
+	EXPECT_EQ(1, info.qids_cpu);
+	EXPECT_EQ(0, info.qids_peer_max);
+	EXPECT_EQ(-ENOSPC, create(self));
+	reset_with(_metadata, self, 2);
 	EXPECT_EQ(-ENOSPC, create(self));
 	np_qp_close(&self->other);
-	EXPECT_EQ(-ENOSPC, create(self));
+	EXPECT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
 	reset_with(_metadata, self, 8);
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 	self->status = self->other.status.at;
 	expect_resets(_metadata, self, 0);
+}
+
+struct cpu_reader {
+	struct np_bad *bad;
+	int cpu;
+	uint8_t *bytes;
+	int result;
+	pthread_t thread;
+};
+
+/* Each CPU of the guest has a queue of its own, if the controller grants as many. */
+static void *read_on_cpu(void *argument)
+{
+	struct cpu_reader *reader = argument;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(reader->cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set)) {
+		reader->result = -errno;
+		return NULL;
+	}
+	reader->result = np_bad_read_disk(reader->bad, reader->bytes);
+	return NULL;
+}
+
+static void start_readers(struct __test_metadata *_metadata, struct np_bad *bad,
+			  struct cpu_reader *readers)
+{
+	void *bytes;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, posix_memalign(&bytes, NP_PAGE, NP_PAGE));
+		readers[i] = (struct cpu_reader){ .bad = bad, .cpu = i, .bytes = bytes };
+		ASSERT_EQ(0, pthread_create(&readers[i].thread, NULL, read_on_cpu, &readers[i]));
+	}
+}
+
+static void join_readers(struct __test_metadata *_metadata, struct cpu_reader *readers)
+{
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		pthread_join(readers[i].thread, NULL);
+		EXPECT_EQ(0, readers[i].result);
+		free(readers[i].bytes);
+	}
+}
+
+/* The CPUs' own queues become fewer, and more again, under I/O: none is lost. */
+TEST_F(bad_queues, the_cpus_share_one_that_is_left)
+{
+	struct cpu_reader readers[2];
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, and nobody can grant less");
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2);
+	start_readers(_metadata, &self->bad, readers);
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
+	reset_with(_metadata, self, 1);
+	join_readers(_metadata, readers);
+	start_readers(_metadata, &self->bad, readers);
+	join_readers(_metadata, readers);
+	np_qp_close(&self->other);
+	/* Under I/O that is on its only queue. */
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2);
+	start_readers(_metadata, &self->bad, readers);
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
+	reset_with(_metadata, self, 8);
+	join_readers(_metadata, readers);
+	start_readers(_metadata, &self->bad, readers);
+	join_readers(_metadata, readers);
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(2, info.qids_cpu);
+	EXPECT_EQ(4, info.qids_peer_max);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+}
+
+/* It is reset, given up or unbound before the CPU's I/O has found another queue. */
+TEST_F(bad_queues, io_without_a_queue_ends_with_the_controller)
+{
+	struct cpu_reader readers[2];
+	struct nvme_peer_info info;
+	int i;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, and nobody can grant less");
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY);
+	start_readers(_metadata, &self->bad, readers);
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
+	reset_with(_metadata, self, 1);
+	/* One waits for the other to end, which it does not: the scan waits too. */
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	np_qp_close(&self->other);
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	for (i = 0; i < 2; i++) {
+		pthread_join(readers[i].thread, NULL);
+		EXPECT_EQ(-EIO, readers[i].result);
+		free(readers[i].bytes);
+	}
+	np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1);
+	np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS);
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }
 
 TEST_HARNESS_MAIN

@@ -55,6 +55,48 @@ int np_store(volatile void *address, uint32_t value)
 	return 0;
 }
 
+static void *store_on_and_on(void *argument)
+{
+	struct np_storer *storer = argument;
+
+	while (!atomic_load(&storer->stop) && !atomic_load(&storer->failed)) {
+		if (np_store(storer->address, 0))
+			atomic_store(&storer->failed, true);
+		atomic_fetch_add(&storer->stores, 1);
+		sched_yield();
+	}
+	return NULL;
+}
+
+int np_storer_start(struct np_storer *storer, volatile void *address)
+{
+	int ret;
+
+	*storer = (struct np_storer){ .address = address };
+	ret = pthread_create(&storer->thread, NULL, store_on_and_on, storer);
+	while (!ret && !atomic_load(&storer->stores))
+		np_sleep_ms(1);
+	return -ret;
+}
+
+int np_storer_wait(struct np_storer *storer, int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+
+	while (!atomic_load(&storer->failed)) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(1);
+	}
+	return 0;
+}
+
+void np_storer_stop(struct np_storer *storer)
+{
+	atomic_store(&storer->stop, true);
+	pthread_join(storer->thread, NULL);
+}
+
 /* --- buffers -------------------------------------------------------------- */
 
 int np_test_export(uint32_t pages, uint32_t flags)

@@ -261,6 +261,27 @@ int np_reader_goes_on(struct np_reader *reader);
 
 /* Store @value at @address: -EFAULT if that raises SIGBUS or SIGSEGV. */
 int np_store(volatile void *address, uint32_t value);
+
+/**
+ * struct np_storer - a thread that stores 0 at an address until that fails
+ * @address: where
+ * @stop: set by np_storer_stop()
+ * @stores: so far
+ * @failed: one raised SIGBUS or SIGSEGV
+ */
+struct np_storer {
+	volatile void *address;
+	atomic_bool stop;
+	atomic_uint stores;
+	atomic_bool failed;
+	pthread_t thread;
+};
+
+/* Returns when the first store is done. */
+int np_storer_start(struct np_storer *storer, volatile void *address);
+/* Waits until a store fails: 0 or -ETIMEDOUT. */
+int np_storer_wait(struct np_storer *storer, int timeout_ms);
+void np_storer_stop(struct np_storer *storer);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
 

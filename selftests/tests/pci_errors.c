@@ -115,6 +115,7 @@ TEST_F_TIMEOUT(errors, fatal_resets_the_controller_again_and_again, 240)
 {
 	const struct nvme_peer_status *status;
 	struct nvme_peer_info now;
+	struct np_storer storer;
 	struct np_reader reader;
 	struct np_qp qp;
 	uint32_t i;
@@ -124,8 +125,12 @@ TEST_F_TIMEOUT(errors, fatal_resets_the_controller_again_and_again, 240)
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 		status = qp.status.at;
 		EXPECT_EQ(0, flush(&qp));
+		ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
 		ASSERT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
-		ASSERT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
+		EXPECT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
+		/* Taken away before anything is waited for. */
+		EXPECT_EQ(0, np_storer_wait(&storer, NP_TIMEOUT_MS));
+		np_storer_stop(&storer);
 		EXPECT_EQ(0, np_log_wait(self->log, "device recovery successful", RECOVERY_MS));
 		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS)) {
 			TH_LOG("error %u: state %u", i, now.state);
@@ -187,6 +192,7 @@ static void check_lost(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *
 	const struct nvme_peer_status *status;
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_info info;
+	struct np_storer storer;
 	struct np_reader reader;
 	char usual[16];
 	struct np_qp qp;
@@ -199,8 +205,11 @@ static void check_lost(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *
 	status = qp.status.at;
 	ASSERT_EQ(0, np_read_file(RECOVERY_TIMEOUT, usual, sizeof(usual)));
 	ASSERT_EQ(0, np_write_file(RECOVERY_TIMEOUT, timeout));
+	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
 	ASSERT_EQ(0, np_monitor("pcie_aer_inject_error " HOPELESS_PORT " MALF_TLP"));
 	ret = wait_dead(self->ctrl.fd);
+	EXPECT_EQ(0, np_storer_wait(&storer, 0));
+	np_storer_stop(&storer);
 	EXPECT_EQ(0, np_write_file(RECOVERY_TIMEOUT, usual));
 	EXPECT_EQ(0, ret);
 	EXPECT_EQ(0, np_log_wait(self->log, "device recovery failed", RECOVERY_MS));
@@ -208,9 +217,9 @@ static void check_lost(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *
 	EXPECT_EQ(self->info.generation + 1, info.generation);
 	EXPECT_EQ(info.generation, status->generation);
 	EXPECT_LE(NVME_PEER_QP_FAILED, status->state);
-	/* Late doorbells of the peer harm nobody, and new work is refused. */
+	/* The peer has lost its doorbells, and new work is refused. */
 	np_qp_put(&qp, &command);
-	np_qp_ring(&qp);
+	EXPECT_EQ(-EFAULT, np_qp_ring(&qp));
 	EXPECT_EQ(-ESHUTDOWN, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	EXPECT_EQ(-ENODEV, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(-EIO, np_reader_stop(&reader));

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -107,6 +108,53 @@ TEST_F_TIMEOUT(pci, reset_of_the_bus, 120)
 	check_reset(_metadata, self, "bus");
 }
 
+/* A doorbell that is stored to all the time is taken away before its decoding goes off. */
+static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *self,
+			   const char *method)
+{
+	struct np_storer storer;
+	struct np_export again;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", method));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+	EXPECT_EQ(0, np_storer_wait(&storer, 0));
+	np_storer_stop(&storer);
+	/* And nobody gets it back. */
+	EXPECT_EQ(-EFAULT, np_store(qp.head_doorbell, 0));
+	EXPECT_NE(0, np_export_open(&again, qp.fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+				   qp.doorbell.fd, 0));
+	np_qp_close(&qp);
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
+}
+
+TEST_F_TIMEOUT(pci, doorbells_go_before_a_reset_of_the_function, 120)
+{
+	check_doorbell(_metadata, self, "flr");
+}
+
+TEST_F_TIMEOUT(pci, doorbells_go_before_a_reset_of_the_bus, 120)
+{
+	check_doorbell(_metadata, self, "bus");
+}
+
+/* One of the driver's own leaves the registers where they are. */
+TEST_F_TIMEOUT(pci, doorbells_stay_in_a_reset_of_the_controller, 120)
+{
+	struct np_storer storer;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(-ETIMEDOUT, np_storer_wait(&storer, 100));
+	np_storer_stop(&storer);
+	np_qp_close(&qp);
+}
+
 /* Two at a time: one waits for the other, and each is a reset. */
 static void *reset_by_attribute(void *argument)
 {
@@ -138,6 +186,45 @@ TEST_F_TIMEOUT(pci, reset_of_the_function_during_a_reset, 120)
 	}
 	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
 	EXPECT_EQ(self->info.generation + resets, now.generation);
+}
+
+/*
+ * The function is reset at the very moment when another reset is over, with I/O
+ * under way: no command is lost, and none is handed to a queue that has gone.
+ */
+static void *reset_by_ioctl(void *argument)
+{
+	struct np_reader *reader = argument;
+	struct np_ctrl ctrl;
+
+	if (np_ctrl_open(&ctrl, "np0"))
+		return NULL;
+	while (!atomic_load(&reader->stop))
+		np_ioctl(ctrl.fd, NVME_IOCTL_RESET, NULL);
+	np_ctrl_close(&ctrl);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(pci, reset_of_the_function_as_a_reset_ends, 120)
+{
+	struct np_reader readers[3];
+	struct nvme_peer_info now;
+	pthread_t thread;
+	int i, resets = 0;
+
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, np_reader_start(&readers[i], &self->ctrl));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_ioctl, &readers[0]));
+	for (i = 0; i < 40; i++)
+		resets += !write_attribute(&self->ctrl, "reset", "1");
+	EXPECT_EQ(40, resets);
+	atomic_store(&readers[0].stop, true);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	for (i = 1; i < 3; i++)
+		EXPECT_EQ(0, np_reader_goes_on(&readers[i]));
+	for (i = 0; i < 3; i++)
+		EXPECT_EQ(0, np_reader_stop(&readers[i]));
 }
 
 /* The queue pair's holder is told, its doorbells are taken away, and all comes back. */
