@@ -258,7 +258,6 @@ static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t fl
 		qp->cq = qp->memory.bytes + at->cq;
 		return 0;
 	}
-	geometry->readback = qp->memory.address + at->data;
 	ret = give_part(qp, NVME_PEER_EXPORT_SQ, &qp->ring_maps[0], &geometry->sq) ?:
 	      give_part(qp, NVME_PEER_EXPORT_CQ, &qp->ring_maps[1], &geometry->cq);
 	qp->cq = qp->ring_maps[1].at;
@@ -280,8 +279,14 @@ static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
 	qp->io.data_address = qp->memory.address + at->data;
 }
 
-static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at)
+/*
+ * An emulated controller's data has arrived before it completes a command,
+ * wherever the ring lies: nothing is apart, as if rings and data were together.
+ */
+static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at,
+		    uint32_t flags)
 {
+	uint32_t view = flags & NP_GPU_HOST_RINGS ? NVMEPEER_VIEW_DATA_IN_HOST : 0;
 	static const struct nvmepeer_ns_info ns = { .nsid = 1, .block_size = NP_BLOCK };
 	struct nvmepeer_geometry *geometry = &qp->io.queue;
 	struct nvme_peer_qp_info info;
@@ -297,10 +302,10 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 		.dma = qp->memory.table[at->lists / NP_PAGE],
 	};
 	geometry->timeout_ns = COMMAND_NS;
-	ret = nvmepeer_geometry_build(&ctrl->info, &info, &ns, 0,
+	ret = nvmepeer_geometry_build(&ctrl->info, &info, &ns, view,
 				      qp->doorbell_address - info.doorbell_offset, geometry);
 	/* PRPs and their lists also where the controller takes SGLs. */
-	geometry->flags &= ~NVMEPEER_SGL;
+	geometry->flags &= ~(NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
 	describe_data(qp, at);
 	return ret;
 }
@@ -344,7 +349,7 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	ret = give_doorbell(qp, flags) ?:
 	      give_rings(qp, &at, flags) ?:
 	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
-	      describe(qp, ctrl, &at) ?:
+	      describe(qp, ctrl, &at, flags) ?:
 	      start_queue(qp);
 	if (!ret)
 		return 0;
