@@ -33,12 +33,12 @@ struct nvmepeer_batch {
 	int status;
 };
 
-/* How many commands a transfer is cut into; 0xffffffff if it cannot be. */
+/* How many commands a transfer is cut into; 0xffffffff if they are that many or more. */
 NVMEPEER_FN uint32_t nvmepeer_batch_commands(const struct nvmepeer_queue *queue,
 					     const struct nvmepeer_transfer *transfer)
 {
 	uint64_t most = nvmepeer_most_blocks(queue, transfer->buffer);
-	uint64_t count = most ? (transfer->blocks + most - 1) / most : 0xffffffffu;
+	uint64_t count = (transfer->blocks + most - 1) / most;
 
 	return count < 0xffffffffu ? (uint32_t)count : 0xffffffffu;
 }

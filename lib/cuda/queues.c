@@ -116,19 +116,6 @@ static int upload_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geomet
 	return error;
 }
 
-/*
- * From a GPU nothing flushes what lies before its own memory: with completions
- * elsewhere no word that it reads back tells that data has arrived.
- */
-static int check_placement(const struct nvmepeer_geometry *geometry)
-{
-	if (!(geometry->flags & NVMEPEER_CQ_APART_FROM_DATA))
-		return 0;
-	return cuda_fail(opening, -EOPNOTSUPP, "completions could overtake their data",
-			 "see that GPU memory is imported as device memory (nvme-peer qp list shows where rings lie)",
-			 "the completion ring lies in host memory and the data in the GPU's: they take different ways");
-}
-
 static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 		      const struct nvmepeer_ns_info *ns, const struct layout *layout,
 		      const struct nvmepeer_geometry *wanted)
@@ -152,11 +139,8 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 				      base + layout->table, &geometry.list_memory);
 	if (error)
 		return error;
-	/* A word of data memory, for the check; never read, or the placement is refused. */
-	geometry.readback = geometry.cq;
+	/* Refuses a ring that came to lie elsewhere than the data will. */
 	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, doorbell, &geometry);
-	if (!error)
-		error = check_placement(&geometry);
 	if (error)
 		return error;
 	nvmepeer_queue_open(&queues->queues[index], &geometry);

@@ -222,8 +222,8 @@ static bool order_is_asked_for(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda
 	refuse("cuDeviceGetAttribute", 1);
 	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP, "not known") && good;
 	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE;
-	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP,
-		    "the completion ring lies in host memory") && good;
+	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EINVAL,
+		    "completions would not lie beside the data") && good;
 	return good && nothing_left(files);
 }
 
