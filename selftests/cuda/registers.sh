@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Registers and code size of each call of the device library, by nvcc alone.
+#
+# usage: registers.sh [ARCHITECTURE]     default: sm_90
+#
+# One line a call: its name; registers and spilled bytes without a limit and with
+# 1,024 threads an SM; bytes of code, of the kernel and of all that it calls.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# facts THREADS: "NAME REGISTERS SPILLED" of each kernel.
+facts() {
+	nvcc -std=c++17 -O3 -arch="${architecture}" -I"$here/../../include" -DREGISTERS_THREADS="$1" \
+		-Xptxas -v -cubin -o "$work/$1.cubin" "$here/registers.cu" 2>&1 |
+		awk '/Compiling entry function/ { split($0, part, "\047"); name = part[2]; spilled = 0 }
+		/Function properties for k_/ { own = 1; next }
+		own && /spill stores/ { spilled = $5 + $9; own = 0 }
+		/Used [0-9]+ registers/ { match($0, /Used [0-9]+/); print name, substr($0, RSTART + 5, RLENGTH - 5), spilled }' |
+		sort
+}
+
+architecture=${1:-sm_90}
+join <(facts 128) <(facts 1024) >"$work/both"
+# A function that is called lies behind its kernel, in the kernel's section.
+join "$work/both" <(readelf -SW "$work/128.cubin" | sed -n 's/^.*\] \.text\.\(k_[a-z_]*\) *PROGBITS *[0-9a-f]* [0-9a-f]* \([0-9a-f]*\) .*/\1 \2/p' |
+	while read -r name size; do echo "$name $((16#$size))"; done | sort) |
+	awk 'BEGIN { printf "%-16s %9s %8s %9s %8s %7s\n", "call", "registers", "spilled", "at 1024", "spilled", "bytes" }
+	{ sub(/^k_/, "", $1); printf "%-16s %9d %8d %9d %8d %7d\n", $1, $2, $3, $4, $5, $6 }'
