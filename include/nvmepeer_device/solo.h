@@ -96,6 +96,7 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 		return;
 	}
 	nvmepeer_store64(&state->tail, (uint64_t)solo->tail << NVMEPEER_TICKET_SHIFT);
+	nvmepeer_store32(&state->bell_rung, solo->tail);
 	if (nvmepeer_load32(&state->head) != solo->head) {
 		nvmepeer_store32(&state->head, solo->head);
 		nvmepeer_store32(&state->head_rung, solo->head);
