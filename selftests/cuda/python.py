@@ -86,9 +86,15 @@ def main():
 
 def numba_reader(fatbin):
 	"""A function that launches Numba's kernel, compiled; None without Numba."""
+	import numpy
+
+	# numba-cuda asks for it; numpy 2.4 no longer has it.
+	if not hasattr(numpy, "row_stack"):
+		numpy.row_stack = numpy.vstack
 	try:
 		from numba import cuda
-	except ImportError:
+	except (ImportError, AttributeError) as error:
+		print(f"# no Numba: {error}")
 		return None
 	read = cuda.declare_device("nvmepeer_device_read",
 				   "int32(uint64, uint64, uint64, uint64, uint32)",

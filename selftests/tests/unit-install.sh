@@ -62,6 +62,14 @@ build_cuda() {
 	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -o "$work/example" "$1" $said
 }
 
+# The Python example finds the installed libraries and hears from them: there is no
+# controller here.
+run_python() {
+	local said
+	said=$(python3 "$1" 2>&1) || true
+	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
+}
+
 # Each page opens where man looks, also those that only name another.
 pages() {
 	local page target
@@ -77,6 +85,9 @@ for example in "$top"/examples/*.c; do
 	ktap_check "examples/${example##*/}, gcc and pkg-config" build_c "$example"
 done
 ktap_check "the CUDA glue, gcc and pkg-config" build_glue
+for example in "$top"/examples/*.py; do
+	ktap_check "examples/${example##*/}" run_python "$example"
+done
 ktap_check "manual pages" pages
 for example in "$top"/examples/*.cu; do
 	name="examples/${example##*/}, nvcc and pkg-config"

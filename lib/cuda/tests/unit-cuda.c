@@ -20,6 +20,12 @@
 #include "../../../selftests/device/ktap.h"
 #include "fake.h"
 
+/* examples/read_blocks.py knows these by number. */
+_Static_assert(offsetof(struct nvmepeer_cuda_queues, device) == 8 &&
+	       sizeof(struct nvmepeer_cuda_queues) <= 144, "queues for Python");
+_Static_assert(offsetof(struct nvmepeer_cuda_buffer, device) == 24 &&
+	       sizeof(struct nvmepeer_cuda_buffer) <= 160, "buffer for Python");
+
 enum { ENTRIES = 64, QUEUES = 3, BYTES = 1 << 20 };
 
 static void *fake_cuda;
