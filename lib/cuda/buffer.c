@@ -117,7 +117,7 @@ static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct span *sp
 int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer,
 			      size_t bytes, struct nvmepeer_cuda_buffer *buffer)
 {
-	struct span span = { 0 };
+	struct span span = { .page = 4096 };	/* of a controller, at least */
 	int error;
 
 	memset(buffer, 0, sizeof(*buffer));

@@ -29,6 +29,9 @@ _Static_assert(offsetof(struct nvmepeer_cuda_buffer, device) == 24 &&
 enum { ENTRIES = 64, QUEUES = 3, BYTES = 1 << 20 };
 
 static void *fake_cuda;
+
+/* What stands for the caller's GPU memory. */
+static char memory[(1 << 20) + (1 << 16)] __attribute__((aligned(1 << 16)));
 static const struct nvmepeer_ns_info namespace = { 1, 512, 0, 1 << 20 };
 
 static int *fake_int(const char *name)
@@ -280,7 +283,6 @@ static int try_buffer(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *p
 /* The caller's memory, wherever it begins in its pages. */
 static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
-	char *memory = aligned_alloc(1 << 16, BYTES + (1 << 16));
 	struct nvmepeer_cuda_buffer buffer;
 	bool good = true;
 
@@ -302,7 +304,6 @@ static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	nvmepeer_cuda_buffer_close(&buffer);
 	good = good && says(try_buffer(ctrl, cuda, memory + 512, BYTES), -EINVAL,
 			    "512 bytes into a page of 4096");
-	free(memory);
 	return good && nothing_left(files);
 }
 
@@ -317,7 +318,6 @@ static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 		{ "fake_managed", 1, -EINVAL, "managed memory" },
 		{ "fake_owner", 1, -EINVAL, "memory of CUDA device 1" },
 	};
-	char *memory = aligned_alloc(1 << 16, BYTES);
 	bool good;
 
 	answer_as_device();
@@ -343,7 +343,6 @@ static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = EXDEV;
 	good = says(try_buffer(ctrl, cuda, memory, BYTES), -EXDEV, "nvme-peer route") && good;
-	free(memory);
 	return good && nothing_left(files);
 }
 
@@ -352,7 +351,6 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 {
 	struct nvmepeer_cuda_queues queues[2];
 	struct nvmepeer_cuda_buffer buffers[2];
-	char *memory = aligned_alloc(1 << 16, BYTES);
 	struct nvmepeer_cuda_set set;
 	bool good = true;
 
@@ -384,7 +382,6 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 		nvmepeer_cuda_buffer_close(&buffers[i]);
 		nvmepeer_cuda_queues_close(&queues[i]);
 	}
-	free(memory);
 	return good && nothing_left(files);
 }
 
