@@ -25,12 +25,13 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native module modules user user-here setup demo check check-long unit lint bench-gpu clean install help
+.PHONY: all native module modules user user-here setup demo check check-long unit lint bench-gpu clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
 	@echo '  all (default)   the module for the running kernel (KDIR=DIR: another), library and tools'
 	@echo '  install         install them (DESTDIR=, PREFIX=)'
+	@echo '  install-user    the same without the module: needs no kernel headers'
 	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
 	@echo '  demo            show CPU and stand-in GPU doing I/O on one controller'
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
@@ -65,12 +66,16 @@ user-here:
 	@status=0; for dir in $(user_dirs); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) all || status=1; done; exit $$status
 
-install: native
+install: native install-user
 	@set -e; release=$$(sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' $(KDIR)/include/generated/utsrelease.h); \
 	install -D -m 644 $(build)/$$release/nvme_peer.ko $(DESTDIR)/lib/modules/$$release/updates/nvme_peer.ko; \
 	if [ -z "$(DESTDIR)" ]; then depmod -a $$release; fi
+
+# Libraries, headers, pkg-config files, the command and the manual pages.
+install-user:
+	@mkdir -p $(OUT)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
-	@set -e; for dir in $(filter %/lib %/tools %/man,$(user_dirs) $(top)/Documentation/man); do \
+	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda tools Documentation/man); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
 
 ## In the tree

@@ -1,62 +1,125 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * kv_gather.cu: blocks of a key-value cache from an NVMe namespace into the
- * order that attention wants.
+ * kv_gather.cu: pages of a key-value cache from an NVMe namespace into a paged
+ * cache that the program already has, while the GPU computes on the pages that
+ * came before.
  *
- * A sequence's keys and values lie on the disk as entries of ENTRY bytes, in
- * the order they were written, not the order they are used.  A table tells for
- * each place in the attention order which entry belongs there.  Each block of
- * threads takes a part of the order and gathers it: entries that share a 4 KiB
- * unit cost one read.
+ * A sequence's pages lie on the disk in the order they were written, PAGE bytes
+ * each; a page table tells where in the cache each belongs.  In every block of
+ * threads one warp does the I/O: it reads GROUP pages by one command each time,
+ * straight into their places (scatter), always a few groups ahead (batches), and
+ * raises a flag in shared memory for each group that is there.  The other warps
+ * compute and look at flags only.
  *
  *	kv_gather [CONTROLLER NAMESPACE]	default: nvmep0 ngp0n1
+ *	nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda) kv_gather.cu
  *
- * The first run of entries on the disk is overwritten.  Prints entries per
- * second and how many were wrong.
+ * The first pages of the namespace are overwritten.  Prints pages per second and
+ * how many words were wrong.
  */
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <utility>
 #include <vector>
 
 #include <nvmepeer_cuda.h>
 
 enum {
-	ENTRY = 512,			/* bytes of one key or value */
-	ENTRIES = 1 << 16,
-	BLOCKS = 8,			/* blocks of threads, and of staging */
-	THREADS = 256,
-	UNIT_SHIFT = 12,
-	STAGING = NVMEPEER_GATHER_SLOTS << UNIT_SHIFT,
+	PAGE_SHIFT = 14, PAGE = 1 << PAGE_SHIFT,	/* bytes of a page of the cache */
+	PAGES = 1 << 14,
+	GROUP = 4,					/* pages of a command */
+	AHEAD = 8,					/* commands in flight for a block */
+	BLOCKS = 64, THREADS = 256, QUEUES = 8,
+	CONTROLLER_PAGES = GROUP * (PAGE / 4096),
 };
 
 /* What a kernel needs; by value. */
-struct gather_job {
-	nvmepeer_queue queue;
-	nvmepeer_buffer data;
-	uint64_t data_address;
-	const nvmepeer_piece *pieces;
-	uint32_t count;
-	int *status;
+struct job {
+	const nvmepeer_queue *queues;
+	nvmepeer_buffer cache;
+	const uint32_t *words;		/* the cache as the GPU sees it */
+	const uint32_t *page_table;
+	unsigned long long *wrong;
+	uint64_t timeout_ns;
 };
 
-__global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ gather_job job)
+/* What warps of a block share. */
+struct shared {
+	nvmepeer_batch batches[AHEAD];
+	nvmepeer_token tokens[AHEAD];
+	nvmepeer_flag flags[AHEAD];
+	uint64_t table[CONTROLLER_PAGES];
+};
+
+/* One command for GROUP pages.  All lanes of the warp. */
+static __device__ int send_group(const job &job, const nvmepeer_queue *queue, shared *shared,
+				 uint32_t group, uint32_t slot)
 {
-	__shared__ nvmepeer_gather_table table;
-	/* Each block stages in its own part of the data memory. */
-	nvmepeer_buffer part = job.data;
-	uint64_t offset = (uint64_t)blockIdx.x * STAGING;
-	uint32_t each = job.count / gridDim.x, first = each * blockIdx.x;
+	nvmepeer_group warp = nvmepeer_group_full();
+	nvmepeer_parts parts = { &job.cache, job.page_table + group * GROUP, GROUP, PAGE_SHIFT };
+	nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 0, NULL, 0 };
+	nvmepeer_buffer pages;
+	int status = nvmepeer_warp_scatter(queue, warp, &parts, shared->table, &pages);
 
-	if (part.pages)
-		part.pages += (offset >> job.queue.page_shift) * 8;
-	part.dma += part.pages ? 0 : offset;
-	part.length = STAGING;
-	nvmepeer_staging staging = { &part, job.data_address + offset, UNIT_SHIFT };
-	int status = nvmepeer_block_gather(&job.queue, &table, &staging, job.pieces + first, each);
+	transfer.lba = (uint64_t)group * GROUP * PAGE >> queue->lba_shift;
+	transfer.blocks = GROUP * PAGE >> queue->lba_shift;
+	transfer.buffer = &pages;
+	if (!status)
+		status = nvmepeer_warp_submit(queue, warp, &transfer, &shared->batches[slot]);
+	return status;
+}
 
-	if (!threadIdx.x)
-		job.status[blockIdx.x] = status;
+/* The warps that compute: here they check every word of the pages. */
+static __device__ uint32_t use_group(const job &job, uint32_t group)
+{
+	uint32_t wrong = 0;
+
+	for (uint32_t i = threadIdx.x - 32; i < GROUP * PAGE / 4; i += blockDim.x - 32) {
+		uint32_t page = group * GROUP + i / (PAGE / 4);
+		uint64_t at = (uint64_t)job.page_table[page] * (PAGE / 4) + i % (PAGE / 4);
+
+		wrong += job.words[at] != page;
+	}
+	return wrong;
+}
+
+/*
+ * Rounds of AHEAD groups: the I/O warp sends them all and raises the flag of each
+ * as it arrives; a barrier ends the round, and its flags and batches are free.
+ */
+__global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ job job)
+{
+	__shared__ shared shared;
+	const nvmepeer_queue *queue = &job.queues[blockIdx.x % QUEUES];
+	uint32_t wrong = 0, each = PAGES / GROUP / gridDim.x, first = blockIdx.x * each;
+
+	if (threadIdx.x < AHEAD)
+		shared.batches[threadIdx.x] = { &shared.tokens[threadIdx.x], 1, 0, 0 };
+	for (uint32_t round = 0; round < each; round += AHEAD) {
+		if (threadIdx.x < AHEAD)
+			nvmepeer_flag_clear(&shared.flags[threadIdx.x]);
+		__syncthreads();
+		if (threadIdx.x < 32) {
+			nvmepeer_delivery deliveries[AHEAD];
+
+			for (uint32_t i = 0; i < AHEAD; i++) {
+				deliveries[i] = { &shared.batches[i], &shared.flags[i] };
+				send_group(job, queue, &shared, first + round + i, i);
+			}
+			nvmepeer_warp_deliver(queue, nvmepeer_group_full(), deliveries, AHEAD,
+					      job.timeout_ns);
+		} else {
+			for (uint32_t i = 0; i < AHEAD; i++) {
+				if (nvmepeer_flag_wait(&shared.flags[i], job.timeout_ns))
+					wrong++;
+				else
+					wrong += use_group(job, first + round + i);
+			}
+		}
+		__syncthreads();
+	}
+	if (wrong)
+		atomicAdd(job.wrong, (unsigned long long)wrong);
 }
 
 static void check(cudaError_t error)
@@ -67,50 +130,40 @@ static void check(cudaError_t error)
 	exit(1);
 }
 
-/* Entry @i is full of words that tell @i. */
-static bool write_entries(nvmepeer_ns *ns, uint32_t block_size)
+/* Page @i of the disk is full of words that tell @i. */
+static bool write_pages(nvmepeer_ns *ns)
 {
-	std::vector<uint32_t> words(ENTRY / 4 * 256);
-	uint32_t blocks = (uint32_t)(words.size() * 4 / block_size);
+	uint32_t block_size = nvmepeer_ns_info(ns)->block_size;
+	std::vector<uint32_t> words(PAGE / 4);
 
-	for (uint32_t entry = 0; entry < ENTRIES; entry += 256) {
-		for (uint32_t i = 0; i < words.size(); i++)
-			words[i] = entry + i / (ENTRY / 4);
-		if (nvmepeer_ns_write(ns, (uint64_t)entry * ENTRY / block_size, blocks, words.data()))
+	for (uint32_t page = 0; page < PAGES; page++) {
+		for (uint32_t &word : words)
+			word = page;
+		if (nvmepeer_ns_write(ns, (uint64_t)page * PAGE / block_size, PAGE / block_size,
+				      words.data()))
 			return false;
 	}
 	return nvmepeer_ns_flush(ns) == 0;
 }
 
-/* The attention order: a random permutation of the entries. */
-static void make_order(std::vector<uint32_t> &order)
+static int run(const nvmepeer_cuda_queues &queues, const nvmepeer_cuda_buffer &cache, void *memory)
 {
-	for (uint32_t i = 0; i < order.size(); i++)
-		order[i] = i;
-	for (uint32_t i = (uint32_t)order.size() - 1; i; i--)
-		std::swap(order[i], order[rand() % (i + 1)]);
-}
-
-static int run(nvmepeer_cuda_peer &peer, const std::vector<uint32_t> &order)
-{
-	std::vector<nvmepeer_piece> pieces(order.size());
-	std::vector<uint32_t> got(order.size() * ENTRY / 4);
-	nvmepeer_piece *device_pieces;
-	uint8_t *attention;
-	int status[BLOCKS], *device_status, wrong = 0;
+	std::vector<uint32_t> order(PAGES);
+	unsigned long long *wrong, result;
+	uint32_t *page_table;
 	cudaEvent_t start, end;
 	float ms;
 
-	check(cudaMalloc(&attention, order.size() * ENTRY));
-	check(cudaMalloc(&device_pieces, pieces.size() * sizeof(nvmepeer_piece)));
-	check(cudaMalloc(&device_status, sizeof(status)));
-	for (size_t i = 0; i < order.size(); i++)
-		pieces[i] = { (uint64_t)order[i] * ENTRY, (uint64_t)(uintptr_t)attention + i * ENTRY,
-			      ENTRY, 0 };
-	check(cudaMemcpy(device_pieces, pieces.data(), pieces.size() * sizeof(nvmepeer_piece),
-			 cudaMemcpyHostToDevice));
-	gather_job job = { peer.queue, peer.data, peer.data_address, device_pieces,
-			   (uint32_t)pieces.size(), device_status };
+	for (uint32_t i = 0; i < PAGES; i++)
+		order[i] = i;
+	for (uint32_t i = PAGES - 1; i; i--)
+		std::swap(order[i], order[rand() % (i + 1)]);
+	check(cudaMalloc(&page_table, PAGES * sizeof(uint32_t)));
+	check(cudaMalloc(&wrong, sizeof(*wrong)));
+	check(cudaMemset(wrong, 0, sizeof(*wrong)));
+	check(cudaMemcpy(page_table, order.data(), PAGES * sizeof(uint32_t), cudaMemcpyHostToDevice));
+	job job = { queues.device, cache.buffer, (const uint32_t *)memory, page_table, wrong,
+		    10000000000ull };
 	check(cudaEventCreate(&start));
 	check(cudaEventCreate(&end));
 	check(cudaEventRecord(start));
@@ -118,44 +171,36 @@ static int run(nvmepeer_cuda_peer &peer, const std::vector<uint32_t> &order)
 	check(cudaEventRecord(end));
 	check(cudaDeviceSynchronize());
 	check(cudaEventElapsedTime(&ms, start, end));
-	check(cudaMemcpy(status, device_status, sizeof(status), cudaMemcpyDeviceToHost));
-	check(cudaMemcpy(got.data(), attention, got.size() * 4, cudaMemcpyDeviceToHost));
-	for (size_t i = 0; i < got.size(); i++)
-		wrong += got[i] != order[i / (ENTRY / 4)];
-	for (int i = 0; i < BLOCKS; i++)
-		if (status[i])
-			fprintf(stderr, "block %d: status %#x\n", i, status[i]);
-	printf("%zu entries in %.2f ms, %.2f million a second, %d words wrong\n", order.size(), ms,
-	       order.size() / ms / 1000, wrong);
-	return wrong != 0;
+	check(cudaMemcpy(&result, wrong, sizeof(result), cudaMemcpyDeviceToHost));
+	printf("%d pages of %d bytes in %.2f ms, %.2f GB/s, %llu words wrong\n", PAGES, PAGE, ms,
+	       (double)PAGES * PAGE / ms / 1e6, result);
+	return result != 0;
 }
 
 int main(int argc, char **argv)
 {
-	std::vector<uint32_t> order(ENTRIES);
-	nvmepeer_cuda_peer peer;
+	nvmepeer_cuda_queues queues;
+	nvmepeer_cuda_buffer cache;
 	nvmepeer_explanation why;
+	nvmepeer_cuda *cuda;
 	nvmepeer *ctrl;
 	nvmepeer_ns *ns;
-	nvmepeer_cuda *cuda;
+	void *memory;
 	int result;
 
+	check(cudaMalloc(&memory, (size_t)PAGES * PAGE));
 	if (nvmepeer_open(argc > 2 ? argv[1] : "nvmep0", &ctrl) ||
-	    nvmepeer_ns_open(argc > 2 ? argv[2] : "ngp0n1", &ns) ||
-	    !write_entries(ns, nvmepeer_ns_info(ns)->block_size)) {
+	    nvmepeer_ns_open(argc > 2 ? argv[2] : "ngp0n1", &ns) || !write_pages(ns) ||
+	    nvmepeer_cuda_open(0, &cuda) ||
+	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 1024, QUEUES, &queues) ||
+	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, (size_t)PAGES * PAGE, &cache)) {
 		nvmepeer_explain(&why);
-		fprintf(stderr, "%s: %s. %s %s\n", why.call, why.what, why.limit, why.help);
+		fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
 		return 1;
 	}
-	if (nvmepeer_cuda_open(0, &cuda) ||
-	    nvmepeer_cuda_peer_open(ctrl, nvmepeer_ns_info(ns), cuda, 1024,
-				    (size_t)BLOCKS * STAGING, &peer)) {
-		fprintf(stderr, "%s\n", nvmepeer_cuda_why());
-		return 1;
-	}
-	make_order(order);
-	result = run(peer, order);
-	nvmepeer_cuda_peer_close(&peer);
+	result = run(queues, cache, memory);
+	nvmepeer_cuda_buffer_close(&cache);
+	nvmepeer_cuda_queues_close(&queues);
 	nvmepeer_cuda_close(cuda);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);

@@ -329,6 +329,16 @@ struct nvmepeer_explanation {
  */
 int nvmepeer_explain(struct nvmepeer_explanation *explanation);
 
+/**
+ * nvmepeer_fail() - note a failure for a library that stands on this one
+ * @explanation: what nvmepeer_explain() is to give in this thread from now on;
+ *	its @call must stay readable
+ *
+ * So that a program has one place to ask, whichever library refused it.
+ * Returns the negative errno or positive status that @explanation holds.
+ */
+int nvmepeer_fail(const struct nvmepeer_explanation *explanation);
+
 /* ---- Names and numbers -------------------------------------------------- */
 
 /* Short names for people and for JSON; "unknown" for a value not known here. */

@@ -7,7 +7,7 @@
  * Header-only, no type of any toolkit in the interface.  Include this one;
  * the rooms under nvmepeer_device/ are its parts, ground first:
  *
- *	platform.h	what is asked of the machine
+ *	platform.h	what is asked of the machine, and of the compiler (toolkit.h)
  *	nvme.h		the protocol, and the statuses of the calls
  *	queue.h		geometry, handle, shared state
  *	wait.h		groups of lanes, limits of waits
@@ -17,9 +17,15 @@
  *	send.h		a group of lanes on the submission side
  *	calls.h		the calls of a thread
  *	block.h		the calls of a warp or a block together
+ *	batch.h		the same in two halves
+ *	arrival.h	flags for who waits beside, and the fence for bulk copies
+ *	prefetch.h	reading ahead in a window
+ *	scatter.h	one command over a list of pages
  *	gather.h	many small reads by a block
  *	solo.h		the calls on a queue pair of one's own
  *	set.h		several queue pairs and controllers behind one handle
+ *	set_gather.h	many small reads from a set
+ *	outline.h	calls that are not inlined
  */
 #ifndef NVMEPEER_DEVICE_H
 #define NVMEPEER_DEVICE_H
@@ -34,8 +40,14 @@
 #include "nvmepeer_device/send.h"
 #include "nvmepeer_device/calls.h"
 #include "nvmepeer_device/block.h"
+#include "nvmepeer_device/batch.h"
+#include "nvmepeer_device/arrival.h"
+#include "nvmepeer_device/prefetch.h"
+#include "nvmepeer_device/scatter.h"
 #include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/solo.h"
 #include "nvmepeer_device/set.h"
+#include "nvmepeer_device/set_gather.h"
+#include "nvmepeer_device/outline.h"
 
 #endif /* NVMEPEER_DEVICE_H */

@@ -53,6 +53,7 @@ static const struct {
 	[CALL_WRITE] = { "nvmepeer_ns_write", "the write failed" },
 	[CALL_FLUSH] = { "nvmepeer_ns_flush", "the flush failed" },
 	[CALL_URING] = { "nvmepeer_uring_init", "no ring for NVMe commands" },
+	[CALL_OTHER] = { "other", "another library explains it" },
 };
 
 __attribute__((format(printf, 2, 3)))
@@ -738,6 +739,10 @@ void failure_explain(const struct failure *failure,
 	const struct rule *rule = find_rule(failure);
 	char text[128];
 
+	if (failure->call == CALL_OTHER) {
+		*explanation = failure->request.told;
+		return;
+	}
 	memset(explanation, 0, sizeof(*explanation));
 	explanation->call = calls[failure->call].name;
 	explanation->error = failure->error;

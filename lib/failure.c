@@ -65,6 +65,14 @@ int nvmepeer_explain(struct nvmepeer_explanation *explanation)
 	return failure->error ? -failure->error : failure->status;
 }
 
+int nvmepeer_fail(const struct nvmepeer_explanation *explanation)
+{
+	int result = explanation->error ? -explanation->error : explanation->status;
+
+	failure_begin(CALL_OTHER, result, "")->request.told = *explanation;
+	return result;
+}
+
 const char *nvmepeer_version(void)
 {
 	return NVMEPEER_VERSION;

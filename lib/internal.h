@@ -58,6 +58,7 @@ enum call {
 	CALL_WRITE,
 	CALL_FLUSH,
 	CALL_URING,
+	CALL_OTHER,		/* of a library that stands on this one */
 	CALL_COUNT,
 };
 
@@ -85,6 +86,7 @@ struct failure {
 		struct nvme_peer_qp_export export;
 		struct nvme_passthru_cmd command;
 		int device_status;	/* enum nvmepeer_error */
+		struct nvmepeer_explanation told;	/* by the other library */
 	} request;
 	struct nvme_peer_info info;
 	struct nvme_peer_route route;

@@ -130,19 +130,13 @@ int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 }
 
 /*
- * Reads of a doorbell have no meaning, and a store to the status page would be
- * taken for the kernel's word: the page tables forbid both.
+ * A store to the status page would be taken for the kernel's word.  A load of a
+ * doorbell has no meaning either, but no page table can allow stores alone, and
+ * drivers of GPUs register what their process may read and write.
  */
 static int protection(enum nvme_peer_export what)
 {
-	switch (what) {
-	case NVME_PEER_EXPORT_DOORBELL:
-		return PROT_WRITE;
-	case NVME_PEER_EXPORT_STATUS:
-		return PROT_READ;
-	default:
-		return PROT_READ | PROT_WRITE;
-	}
+	return what == NVME_PEER_EXPORT_STATUS ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
 int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,

@@ -72,14 +72,7 @@
 #ifndef NVMEPEER_DEVICE_PLATFORM_H
 #define NVMEPEER_DEVICE_PLATFORM_H
 
-#ifdef __cplusplus
-#include <cstddef>
-#include <cstdint>
-#else
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#endif
+#include "toolkit.h"
 
 #ifdef NVMEPEER_FN
 #define NVMEPEER_SLOW_FN NVMEPEER_FN

@@ -133,11 +133,18 @@ NVMEPEER_FN void nvmepeer_fence_claimed(void)
 #ifndef NVMEPEER_PLATFORM_TIME
 #define NVMEPEER_PLATFORM_TIME
 
+/*
+ * -std=c11 hides clock_gettime(), which is POSIX's, and has no clock that never
+ * goes back: so it is declared here, under a name that <time.h> does not have.
+ */
+extern int nvmepeer_clock_gettime(int clock, struct timespec *now) __asm__("clock_gettime");
+enum { NVMEPEER_CLOCK_MONOTONIC = 1 };
+
 NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	nvmepeer_clock_gettime(NVMEPEER_CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -10,25 +10,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 
 enum {
-	CUDA_OK = 0,
 	CUDA_INVALID_VALUE = 1,
-	CUDA_OUT_OF_MEMORY = 2,
 	CUDA_OPERATING_SYSTEM = 304,
-	CUDA_ALREADY_REGISTERED = 712,
 	CUDA_NOT_PERMITTED = 800,
 	CUDA_NOT_SUPPORTED = 801,
 	REGISTER_PORTABLE = 1,
 	REGISTER_DEVICEMAP = 2,
 	REGISTER_IOMEMORY = 4,
 	REGISTER_READ_ONLY = 8,
+	ATTRIBUTE_RDMA_WRITES_ORDERING = 118,
 	ATTRIBUTE_DMA_BUF_SUPPORTED = 124,
+	WRITES_ORDERING_OWNER = 100,
+	POINTER_MEMORY_TYPE = 2,
 	POINTER_SYNC_MEMOPS = 6,
+	POINTER_IS_MANAGED = 8,
+	POINTER_DEVICE_ORDINAL = 9,
+	POINTER_RDMA_CAPABLE = 15,
+	MEMORY_TYPE_DEVICE = 2,
 	RANGE_DMA_BUF_FD = 1,
-	ALLOCATION_UNIT = 2 << 20,
 };
 
 /* One entry point of libcuda; all return a CUresult. */
@@ -48,37 +52,41 @@ struct driver {
 	int (*cuMemHostUnregister)(void *start);
 	int (*cuMemHostGetDevicePointer)(uint64_t *address, void *start, unsigned int flags);
 	int (*cuPointerSetAttribute)(const void *value, int attribute, uint64_t address);
+	int (*cuPointerGetAttribute)(void *value, int attribute, uint64_t address);
 	int (*cuMemGetHandleForAddressRange)(void *handle, uint64_t address, size_t bytes,
 					     int type, unsigned long long flags);
 	int (*cuGetErrorName)(int error, const char **name);
 };
 
 /*
- * @library to @context are set by open and never changed; calls push and pop
- * the context on their own thread, so no lock is needed.
+ * All set by open and never changed; calls push and pop the context on their
+ * own thread, so no lock is needed.
  */
 struct nvmepeer_cuda {
 	void *library;
 	struct driver driver;
+	int number;
 	int device;
 	void *context;
 };
 
-static __thread char why[1200] = "no call has failed";
+static const char opening[] = "nvmepeer_cuda_open";
+static const char opening_queues[] = "nvmepeer_cuda_queues_open";
+static const char allocating[] = "nvmepeer_cuda: GPU memory";
+static const char exporting[] = "nvmepeer_cuda: GPU memory for the controller";
 
-int cuda_fail(int error, const char *format, ...)
+int cuda_fail(const char *call, int error, const char *what, const char *help,
+	      const char *limit, ...)
 {
+	struct nvmepeer_explanation explanation = { .call = call, .error = -error };
 	va_list arguments;
 
-	va_start(arguments, format);
-	vsnprintf(why, sizeof(why), format, arguments);
+	snprintf(explanation.what, sizeof(explanation.what), "%s", what);
+	snprintf(explanation.help, sizeof(explanation.help), "%s", help);
+	va_start(arguments, limit);
+	vsnprintf(explanation.limit, sizeof(explanation.limit), limit, arguments);
 	va_end(arguments);
-	return error;
-}
-
-const char *nvmepeer_cuda_why(void)
-{
-	return why;
+	return nvmepeer_fail(&explanation);
 }
 
 static const char *name_of(const struct nvmepeer_cuda *cuda, int error)
@@ -110,6 +118,7 @@ static const struct {
 	ENTRY("cuMemHostUnregister", cuMemHostUnregister),
 	ENTRY("cuMemHostGetDevicePointer_v2", cuMemHostGetDevicePointer),
 	ENTRY("cuPointerSetAttribute", cuPointerSetAttribute),
+	ENTRY("cuPointerGetAttribute", cuPointerGetAttribute),
 	ENTRY("cuMemGetHandleForAddressRange", cuMemGetHandleForAddressRange),
 	ENTRY("cuGetErrorName", cuGetErrorName),
 };
@@ -121,33 +130,40 @@ static int load(struct nvmepeer_cuda *cuda)
 	name = name ? name : "libcuda.so.1";
 	cuda->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!cuda->library)
-		return cuda_fail(-ENOENT, "cannot load %s: %s. Install NVIDIA's driver, or set NVMEPEER_LIBCUDA.",
-				 name, dlerror());
+		return cuda_fail(opening, -ENOENT, "libcuda was not loaded",
+				 "install NVIDIA's driver, or set NVMEPEER_LIBCUDA", "%s: %s", name,
+				 dlerror());
 	for (size_t i = 0; i < sizeof(entry_points) / sizeof(entry_points[0]); i++) {
 		void *symbol = dlsym(cuda->library, entry_points[i].name);
 
 		if (!symbol)
-			return cuda_fail(-ENOSYS, "%s has no %s: it is older than CUDA 11.7. Update NVIDIA's driver.",
-					 name, entry_points[i].name);
+			return cuda_fail(opening, -ENOSYS, "libcuda is older than CUDA 11.7",
+					 "update NVIDIA's driver", "%s has no %s", name,
+					 entry_points[i].name);
 		memcpy((char *)&cuda->driver + entry_points[i].offset, &symbol, sizeof(symbol));
 	}
 	return 0;
 }
 
-static int take_device(struct nvmepeer_cuda *cuda, int number)
+static int take_device(struct nvmepeer_cuda *cuda)
 {
 	int error = cuda->driver.cuInit(0);
 
 	if (error)
-		return cuda_fail(-ENODEV, "cuInit: %s. Is the NVIDIA driver loaded and /dev/nvidia* accessible?",
-				 name_of(cuda, error));
-	error = cuda->driver.cuDeviceGet(&cuda->device, number);
+		return cuda_fail(opening, -ENODEV, "CUDA does not start",
+				 "load NVIDIA's driver, and see that /dev/nvidia* is accessible",
+				 "cuInit: %s", name_of(cuda, error));
+	error = cuda->driver.cuDeviceGet(&cuda->device, cuda->number);
 	if (error)
-		return cuda_fail(-ENODEV, "there is no CUDA device %d: %s", number,
+		return cuda_fail(opening, -ENODEV, "there is no such GPU",
+				 "nvidia-smi -L lists them; CUDA_VISIBLE_DEVICES hides some",
+				 "there is no CUDA device %d: %s", cuda->number,
 				 name_of(cuda, error));
 	error = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
 	if (error)
-		return cuda_fail(-ENODEV, "CUDA device %d gives no context: %s", number,
+		return cuda_fail(opening, -ENODEV, "the GPU gives no context",
+				 "see whether another process has it in exclusive mode",
+				 "cuDevicePrimaryCtxRetain of device %d: %s", cuda->number,
 				 name_of(cuda, error));
 	return 0;
 }
@@ -158,10 +174,11 @@ int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **opened)
 	int error;
 
 	if (!cuda)
-		return cuda_fail(-ENOMEM, "out of memory");
+		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+	cuda->number = device;
 	error = load(cuda);
 	if (!error)
-		error = take_device(cuda, device);
+		error = take_device(cuda);
 	if (error) {
 		nvmepeer_cuda_close(cuda);
 		return error;
@@ -193,36 +210,38 @@ static int enter(struct nvmepeer_cuda *cuda)
 {
 	int error = cuda->driver.cuCtxPushCurrent(cuda->context);
 
-	return error ? cuda_fail(-EIO, "cuCtxPushCurrent: %s", name_of(cuda, error)) : 0;
+	return error ? cuda_fail(allocating, -EIO, "the GPU's context is gone", "",
+				 "cuCtxPushCurrent: %s", name_of(cuda, error)) : 0;
 }
 
-int nvmepeer_cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, uint64_t *address)
+int cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, uint64_t *address)
 {
-	unsigned int synchronous = 1;
 	int error = enter(cuda);
+	uint64_t memory;
 
 	if (error)
 		return error;
-	bytes = (bytes + ALLOCATION_UNIT - 1) / ALLOCATION_UNIT * ALLOCATION_UNIT;
-	error = cuda->driver.cuMemAlloc(address, bytes);
+	error = cuda->driver.cuMemAlloc(&memory, bytes);
 	if (error) {
-		error = cuda_fail(-ENOMEM, "cuMemAlloc of %zu bytes: %s", bytes,
-				  name_of(cuda, error));
+		error = cuda_fail(allocating, -ENOMEM, "no GPU memory was given",
+				  "ask for fewer entries or queue pairs", "cuMemAlloc of %zu bytes: %s",
+				  bytes, name_of(cuda, error));
 		goto out;
 	}
-	/* Copies and controller writes of one range must not overtake each other. */
-	cuda->driver.cuPointerSetAttribute(&synchronous, POINTER_SYNC_MEMOPS, *address);
-	error = cuda->driver.cuMemsetD8(*address, 0, bytes);
+	error = cuda->driver.cuMemsetD8(memory, 0, bytes);
 	if (error) {
-		cuda->driver.cuMemFree(*address);
-		error = cuda_fail(-EIO, "cuMemsetD8: %s", name_of(cuda, error));
+		cuda->driver.cuMemFree(memory);
+		error = cuda_fail(allocating, -EIO, "GPU memory was not cleared", "",
+				  "cuMemsetD8: %s", name_of(cuda, error));
+		goto out;
 	}
+	*address = memory;
 out:
 	leave(cuda);
 	return error;
 }
 
-void nvmepeer_cuda_free(struct nvmepeer_cuda *cuda, uint64_t address)
+void cuda_free(struct nvmepeer_cuda *cuda, uint64_t address)
 {
 	if (enter(cuda))
 		return;
@@ -230,92 +249,218 @@ void nvmepeer_cuda_free(struct nvmepeer_cuda *cuda, uint64_t address)
 	leave(cuda);
 }
 
-int nvmepeer_cuda_export(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes, int *fd)
+/* What CUDA says of the memory at @address; @otherwise if it does not know it. */
+static int pointer_says(struct nvmepeer_cuda *cuda, int attribute, uint64_t address, int otherwise)
 {
-	int supported = 0, error = enter(cuda);
+	int value = 0;
+
+	return cuda->driver.cuPointerGetAttribute(&value, attribute, address) ? otherwise : value;
+}
+
+/* Memory of another kind than can be exported, by name.  In the context. */
+static int check_memory(struct nvmepeer_cuda *cuda, uint64_t address)
+{
+	static const char what[] = "the memory cannot be the controller's";
+	int owner = pointer_says(cuda, POINTER_DEVICE_ORDINAL, address, cuda->number);
+
+	if (pointer_says(cuda, POINTER_MEMORY_TYPE, address, 0) != MEMORY_TYPE_DEVICE)
+		return cuda_fail(exporting, -EINVAL, what,
+				 "give memory from cudaMalloc() or cuMemCreate(); for host memory see nvmepeer_hostmem_alloc()",
+				 "%#llx is no device memory of CUDA", (unsigned long long)address);
+	if (pointer_says(cuda, POINTER_IS_MANAGED, address, 0) & 1)
+		return cuda_fail(exporting, -EINVAL, what, "give memory from cudaMalloc() or cuMemCreate()",
+				 "%#llx is managed memory, which moves between host and GPU",
+				 (unsigned long long)address);
+	if (owner != cuda->number)
+		return cuda_fail(exporting, -EINVAL, what,
+				 "open that GPU, and queue pairs for it: data beside another GPU's rings may come after its completion",
+				 "%#llx is memory of CUDA device %d, and device %d was opened",
+				 (unsigned long long)address, owner, cuda->number);
+	return 0;
+}
+
+static int export_refused(struct nvmepeer_cuda *cuda, int error, uint64_t address, size_t bytes)
+{
+	int supported = 0;
+
+	cuda->driver.cuDeviceGetAttribute(&supported, ATTRIBUTE_DMA_BUF_SUPPORTED, cuda->device);
+	if (!supported)
+		return cuda_fail(exporting, -EOPNOTSUPP, "GPU memory cannot become a dma-buf",
+				 "this needs NVIDIA's open kernel module (nvidia-open), a kernel from 5.12 on and a data-centre or Turing or newer GPU",
+				 "cuMemGetHandleForAddressRange: %s", name_of(cuda, error));
+	if (!(pointer_says(cuda, POINTER_RDMA_CAPABLE, address, 1) & 1))
+		return cuda_fail(exporting, -EOPNOTSUPP, "GPU memory did not become a dma-buf",
+				 "allocate it with CUmemAllocationProp.allocFlags.gpuDirectRDMACapable = 1",
+				 "%#llx was not allocated for access by other devices",
+				 (unsigned long long)address);
+	return cuda_fail(exporting, -EINVAL, "GPU memory did not become a dma-buf",
+			 "give a range of whole pages of the host that is allocated from end to end",
+			 "cuMemGetHandleForAddressRange of %zu bytes at %#llx: %s", bytes,
+			 (unsigned long long)address, name_of(cuda, error));
+}
+
+int cuda_export(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes, int *fd)
+{
+	unsigned int synchronous = 1;
+	int refused, error = enter(cuda);
 
 	if (error)
 		return error;
-	cuda->driver.cuDeviceGetAttribute(&supported, ATTRIBUTE_DMA_BUF_SUPPORTED, cuda->device);
-	error = cuda->driver.cuMemGetHandleForAddressRange(fd, address, bytes, RANGE_DMA_BUF_FD, 0);
+	error = check_memory(cuda, address);
+	if (error)
+		goto out;
+	/* Copies and controller writes of one range must not overtake each other. */
+	cuda->driver.cuPointerSetAttribute(&synchronous, POINTER_SYNC_MEMOPS, address);
+	refused = cuda->driver.cuMemGetHandleForAddressRange(fd, address, bytes, RANGE_DMA_BUF_FD, 0);
+	if (refused)
+		error = export_refused(cuda, refused, address, bytes);
+out:
 	leave(cuda);
+	return error;
+}
+
+int cuda_import(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint64_t address,
+		size_t bytes, uint32_t *handle)
+{
+	struct nvme_peer_buf_import buffer;
+	int fd, error;
+
+	error = cuda_export(cuda, address, bytes, &fd);
+	if (error)
+		return error;
+	error = nvmepeer_buf_import(ctrl, fd, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer);
+	close(fd);
 	if (!error)
+		*handle = buffer.handle;
+	return error;
+}
+
+int cuda_keeps_order(struct nvmepeer_cuda *cuda)
+{
+	int ordering = 0;
+	int error = cuda->driver.cuDeviceGetAttribute(&ordering, ATTRIBUTE_RDMA_WRITES_ORDERING,
+						      cuda->device);
+
+	if (!error && ordering >= WRITES_ORDERING_OWNER)
 		return 0;
-	if (!supported)
-		return cuda_fail(-EOPNOTSUPP, "GPU memory cannot become a dma-buf: %s. This needs NVIDIA's open kernel module (nvidia-open), a kernel from 5.12 on and a data-centre or Turing or newer GPU.",
-				 name_of(cuda, error));
-	return cuda_fail(-EINVAL, "cuMemGetHandleForAddressRange of %zu bytes at %#llx: %s. Address and length must be multiples of the host's page size and lie in one allocation.",
-			 bytes, (unsigned long long)address, name_of(cuda, error));
+	/* What would flush them is a call of the host, which a kernel cannot make. */
+	return cuda_fail(opening_queues, -EOPNOTSUPP, "completions could overtake their data",
+			 "use a GPU or platform where it is at least OWNER (100): data-centre GPUs behind PCIe are",
+			 "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING of device %d is %s%d: kernels need not see what the controller writes in the order it writes",
+			 cuda->number, error ? "not known: error " : "", error ? error : ordering);
+}
+
+/* The capabilities that count, from /proc/self/status; all if it cannot be read. */
+static unsigned long long effective_capabilities(void)
+{
+	unsigned long long capabilities = ~0ull;
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+
+	if (!file)
+		return capabilities;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, "CapEff:", 7))
+			capabilities = strtoull(line + 7, NULL, 16);
+	fclose(file);
+	return capabilities;
+}
+
+/* Does the nvidia module tell its parameters, and not that one? */
+static bool override_is_off(void)
+{
+	const char *path = getenv("NVMEPEER_NVIDIA_PARAMS");
+	FILE *file = fopen(path ? path : "/proc/driver/nvidia/params", "re");
+	bool on = false;
+	char line[512];
+
+	if (!file)
+		return false;
+	while (fgets(line, sizeof(line), file))
+		on = on || strstr(line, "PeerMappingOverride=1");
+	fclose(file);
+	return !on;
+}
+
+static const char registers_help[] =
+	"run with CAP_SYS_ADMIN, or load the nvidia module with NVreg_RegistryDwords=\"PeerMappingOverride=1\"";
+
+int cuda_may_register(void)
+{
+	enum { CAP_SYS_ADMIN_BIT = 21 };
+
+	if (effective_capabilities() >> CAP_SYS_ADMIN_BIT & 1 || !override_is_off())
+		return 0;
+	return cuda_fail(opening_queues, -EPERM, "the GPU may not reach the doorbells", registers_help,
+			 "NVIDIA's driver maps registers of other devices only for CAP_SYS_ADMIN, which this process does not have");
 }
 
 /* What a refused registration of doorbell pages can mean (the driver does not say). */
 static int registers_refused(const struct nvmepeer_cuda *cuda, int error)
 {
+	static const char what[] = "the GPU did not get the doorbells";
 	const char *name = name_of(cuda, error);
 
 	switch (error) {
 	case CUDA_NOT_PERMITTED:
-		return cuda_fail(-EPERM, "cuMemHostRegister(IOMEMORY): %s. The driver wants CAP_SYS_ADMIN for the registers of other devices, or NVreg_RegistryDwords=\"PeerMappingOverride=1\" as a parameter of the nvidia module.",
-				 name);
+		return cuda_fail(opening_queues, -EPERM, what, registers_help,
+				 "cuMemHostRegister(IOMEMORY): %s", name);
 	case CUDA_INVALID_VALUE:
-		return cuda_fail(-EFAULT, "cuMemHostRegister(IOMEMORY): %s. The driver found no registers behind the mapping: it looks them up by follow_pfnmap_start(), which needs driver 570.133.07 or newer on kernels that have it, and NVIDIA's open kernel module, because that function is GPL-only. The whole range must lie in one mapping of the doorbell dma-buf.",
+		return cuda_fail(opening_queues, -EFAULT, what,
+				 "use NVIDIA's open kernel module, driver 570.133.07 or newer: kernels from 6.12 on have only follow_pfnmap_start(), which is GPL-only",
+				 "cuMemHostRegister(IOMEMORY): %s: the driver found no registers behind the mapping",
 				 name);
 	case CUDA_OPERATING_SYSTEM:
-		return cuda_fail(-EFAULT, "cuMemHostRegister(IOMEMORY): %s. dma_map_resource() refused the doorbells for the GPU: see the kernel log; NVreg_DmaRemapPeerMmio=0 is for machines without a translating IOMMU.",
+		return cuda_fail(opening_queues, -EFAULT, what,
+				 "see the kernel log; NVreg_DmaRemapPeerMmio=0 is for machines without a translating IOMMU",
+				 "cuMemHostRegister(IOMEMORY): %s: dma_map_resource() refused the doorbells for the GPU",
 				 name);
 	case CUDA_NOT_SUPPORTED:
-		return cuda_fail(-EOPNOTSUPP, "cuMemHostRegister(IOMEMORY): %s. This kernel or GPU cannot map registers of other devices; a virtual machine must pass both devices through.",
+		return cuda_fail(opening_queues, -EOPNOTSUPP, what,
+				 "a virtual machine must pass both devices through",
+				 "cuMemHostRegister(IOMEMORY): %s: this kernel or GPU cannot map registers of other devices",
 				 name);
 	default:
-		return cuda_fail(-EIO, "cuMemHostRegister(IOMEMORY): %s", name);
+		return cuda_fail(opening_queues, -EIO, what, "", "cuMemHostRegister(IOMEMORY): %s",
+				 name);
 	}
 }
 
 static int pages_refused(const struct nvmepeer_cuda *cuda, int error, size_t bytes)
 {
-	const char *name = name_of(cuda, error);
-
-	switch (error) {
-	case CUDA_ALREADY_REGISTERED:
-		return cuda_fail(-EEXIST, "cuMemHostRegister: %s. The range was registered before.", name);
-	case CUDA_OUT_OF_MEMORY:
-		return cuda_fail(-ENOMEM, "cuMemHostRegister of %zu bytes: %s. Raise the limit on locked memory (ulimit -l).",
-				 bytes, name);
-	default:
-		return cuda_fail(-EFAULT, "cuMemHostRegister of %zu bytes: %s. The driver pins ordinary pages (pin_user_pages, FOLL_LONGTERM): registers must be given as such, memory mapped for reading only as read-only.",
-				 bytes, name);
-	}
+	return cuda_fail(opening_queues, -EFAULT, "the GPU did not get the status page",
+			 "raise the limit on locked memory (ulimit -l)",
+			 "cuMemHostRegister of %zu bytes: %s: the driver pins ordinary pages", bytes,
+			 name_of(cuda, error));
 }
 
-int nvmepeer_cuda_register(struct nvmepeer_cuda *cuda, enum nvmepeer_cuda_memory memory,
-			   void *start, size_t bytes, uint64_t *address)
+int cuda_register(struct nvmepeer_cuda *cuda, enum cuda_memory memory, void *start, size_t bytes,
+		  uint64_t *address)
 {
 	unsigned int flags = REGISTER_PORTABLE | REGISTER_DEVICEMAP;
 	int refused, error = enter(cuda);
 
 	if (error)
 		return error;
-	if (memory == NVMEPEER_CUDA_REGISTERS)
-		flags |= REGISTER_IOMEMORY;
-	else if (memory == NVMEPEER_CUDA_READ_ONLY)
-		flags |= REGISTER_READ_ONLY;
+	flags |= memory == CUDA_MEMORY_REGISTERS ? REGISTER_IOMEMORY : REGISTER_READ_ONLY;
 	refused = cuda->driver.cuMemHostRegister(start, bytes, flags);
 	if (refused) {
-		error = memory == NVMEPEER_CUDA_REGISTERS ? registers_refused(cuda, refused) :
-							   pages_refused(cuda, refused, bytes);
+		error = memory == CUDA_MEMORY_REGISTERS ? registers_refused(cuda, refused) :
+							  pages_refused(cuda, refused, bytes);
 		goto out;
 	}
 	refused = cuda->driver.cuMemHostGetDevicePointer(address, start, 0);
 	if (refused) {
 		cuda->driver.cuMemHostUnregister(start);
-		error = cuda_fail(-EIO, "cuMemHostGetDevicePointer: %s", name_of(cuda, refused));
+		error = cuda_fail(opening_queues, -EIO, "the GPU has no address for mapped pages", "",
+				  "cuMemHostGetDevicePointer: %s", name_of(cuda, refused));
 	}
 out:
 	leave(cuda);
 	return error;
 }
 
-void nvmepeer_cuda_unregister(struct nvmepeer_cuda *cuda, void *start)
+void cuda_unregister(struct nvmepeer_cuda *cuda, void *start)
 {
 	if (enter(cuda))
 		return;
@@ -323,14 +468,14 @@ void nvmepeer_cuda_unregister(struct nvmepeer_cuda *cuda, void *start)
 	leave(cuda);
 }
 
-int nvmepeer_cuda_upload(struct nvmepeer_cuda *cuda, uint64_t address, const void *from,
-			 size_t bytes)
+int cuda_upload(struct nvmepeer_cuda *cuda, uint64_t address, const void *from, size_t bytes)
 {
-	int error = enter(cuda);
+	int refused, error = enter(cuda);
 
 	if (error)
 		return error;
-	error = cuda->driver.cuMemcpyHtoD(address, from, bytes);
+	refused = cuda->driver.cuMemcpyHtoD(address, from, bytes);
 	leave(cuda);
-	return error ? cuda_fail(-EIO, "cuMemcpyHtoD: %s", name_of(cuda, error)) : 0;
+	return refused ? cuda_fail(allocating, -EIO, "a copy to the GPU failed", "",
+				   "cuMemcpyHtoD of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
 }

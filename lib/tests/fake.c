@@ -104,6 +104,10 @@ static int answer_peer(unsigned long command, void *argument)
 	case NVME_PEER_BUF_IMPORT:
 		out.import->handle = 7;
 		out.import->length = 65536;
+		fake.buffers++;
+		return 0;
+	case NVME_PEER_BUF_RELEASE:
+		fake.buffers--;
 		return 0;
 	case NVME_PEER_QP_CREATE:
 		out.create->qid = 5;

@@ -24,6 +24,7 @@
  * @qp_info: answer of NVME_PEER_QP_INFO
  * @calls: ioctls so far
  * @open_files: files open now
+ * @buffers: buffers imported now
  * @path: path of the last open()
  * @request: copy of the last ioctl's argument, as the library passed it
  * @map_length: of the last mmap()
@@ -42,6 +43,7 @@ struct fake {
 
 	unsigned int calls;
 	int open_files;
+	int buffers;
 	char path[128];
 	unsigned char request[256];
 	size_t map_length;

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# Unit test: what libnvmepeer.so exports is what its headers declare, no more
-# and no less, and every symbol has a version and a manual page.
+# Unit test: what a library exports is what its headers declare, no more and no
+# less, and every symbol has a version and a manual page.
 #
-# usage: symbols.sh LIBRARY
+# usage: symbols.sh LIBRARY HEADER...
 set -euo pipefail
 
 library=$1
+shift
+headers=("$@")
 top=$(cd "$(dirname "$0")/../.." && pwd)
 number=0
 
@@ -14,7 +16,7 @@ number=0
 # before a semicolon and is neither a statement nor inside braces.
 declared() {
 	local header
-	for header in nvmepeer nvmepeer_peer nvmepeer_uring; do
+	for header in "${headers[@]}"; do
 		"${CC:-cc}" -fpreprocessed -dD -E -P -x c "$top/include/$header.h"
 	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' |
 		sed -n 's/^.*[ *]\(nvmepeer_[a-z0-9_]*\)(.*$/\1/p' | sort -u

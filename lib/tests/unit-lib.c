@@ -207,7 +207,7 @@ TEST_F(controller, export_and_map)
 
 	ASSERT_EQ(nvmepeer_qp_map(qp, NVME_PEER_EXPORT_DOORBELL, &mapping), 0);
 	EXPECT_EQ(fake.map_length, 4096);
-	EXPECT_EQ(fake.map_protection, PROT_WRITE);
+	EXPECT_EQ(fake.map_protection, PROT_READ | PROT_WRITE);
 	EXPECT_EQ((char *)mapping.address - (char *)mapping.base, 0x28);
 	EXPECT_EQ(mapping.length, 8);
 	nvmepeer_unmap(&mapping);

@@ -8,7 +8,7 @@
  * usage: bench [name=value ...]
  *	name=TEXT sms=N threads=N per SM queues=N depth=N place=hbm|host
  *	ctrl=gpu|host ctrlsms=N ctrlthreads=N ms=N repeat=N total=COMMANDS
- *	mode=shared|checked|latency|solo|raw|bell
+ *	mode=shared|call|checked|latency|solo|raw|bell
  */
 #include <algorithm>
 #include <cinttypes>
@@ -106,6 +106,7 @@ static __device__ uint32_t start_line(run_state *state)
 /* What a client's threads do. */
 enum mode {
 	MODE_SHARED,		/* nvmepeer_read() */
+	MODE_CALL,		/* nvmepeer_call_read(), which is not inlined */
 	MODE_CHECKED,		/* nvmepeer_execute(), the result is the LBA */
 	MODE_LATENCY,		/* nvmepeer_read(), each call's cycles are counted */
 	MODE_SOLO,		/* nvmepeer_solo_read() */
@@ -182,6 +183,9 @@ static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
 		if (MODE == MODE_SHARED) {
 			bad += nvmepeer_read(queue, &setup.buffer, (uint64_t)thread * 4096, lba,
 					     8) != 0;
+		} else if (MODE == MODE_CALL) {
+			bad += nvmepeer_call_read(queue, &setup.buffer, (uint64_t)thread * 4096,
+						  lba, 8) != 0;
 		} else if (MODE == MODE_LATENCY) {
 			bad += timed_read(setup, state, queue, thread, lba);
 		} else if (MODE == MODE_CHECKED) {
@@ -299,6 +303,7 @@ using run_kernel = void (*)(run_setup, run_state *, const null_queue *, null_cou
 static run_kernel kernel_of(const std::string &mode)
 {
 	if (mode == "shared") return run<MODE_SHARED>;
+	if (mode == "call") return run<MODE_CALL>;
 	if (mode == "checked") return run<MODE_CHECKED>;
 	if (mode == "latency") return run<MODE_LATENCY>;
 	if (mode == "solo") return run<MODE_SOLO>;

@@ -11,7 +11,9 @@
 #ifndef SELFTESTS_CUDA_CONTROLLER_CUH
 #define SELFTESTS_CUDA_CONTROLLER_CUH
 
+#ifndef __CUDACC_RTC__
 #include <cstdint>
+#endif
 
 /* One queue pair from the controller's side. */
 struct null_queue {

@@ -162,6 +162,154 @@ __global__ void __launch_bounds__(512) read_together(rig rig, const nvmepeer_pie
 		atomicAdd(rig.bad, bad);
 }
 
+enum { HALVES = 6, HALF_BLOCKS = 300, MOST = 4 };
+
+/* What the warps of a block share in read_halves(). */
+struct halves {
+	nvmepeer_token tokens[HALVES][MOST];
+	nvmepeer_batch batches[HALVES];
+	nvmepeer_flag flags[HALVES];
+	uint64_t table[HALF_BLOCKS];
+	alignas(16) uint8_t landing[4096];
+	uint64_t barrier;
+};
+
+/* A bulk copy (TMA) of 4 KiB into shared memory by one thread, which waits for it. */
+static __device__ void bulk_copy(halves *shared, const uint8_t *from)
+{
+#if __CUDA_ARCH__ >= 900
+	uint32_t barrier = (uint32_t)__cvta_generic_to_shared(&shared->barrier), done = 0;
+	uint32_t to = (uint32_t)__cvta_generic_to_shared(shared->landing);
+
+	asm volatile("mbarrier.init.shared.b64 [%0], 1;" : : "r"(barrier) : "memory");
+	asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+	asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 4096;" : : "r"(barrier) : "memory");
+	asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 4096, [%2];"
+		     : : "r"(to), "l"(from), "r"(barrier) : "memory");
+	while (!done)
+		asm volatile("{\n\t.reg .pred p;\n\t"
+			     "mbarrier.try_wait.parity.shared.b64 p, [%1], 0;\n\t"
+			     "selp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(barrier) : "memory");
+	asm volatile("mbarrier.inval.shared.b64 [%0];" : : "r"(barrier) : "memory");
+#else
+	memcpy(shared->landing, from, 4096);
+#endif
+}
+
+/* One warp sends and raises flags, the others look at flags and check the data. */
+static __device__ uint32_t halves_by_flags(const rig &rig, const nvmepeer_queue *queue,
+					   halves *shared, uint64_t base, uint32_t round)
+{
+	uint32_t wrong = 0;
+
+	if (threadIdx.x < 32) {
+		nvmepeer_delivery deliveries[HALVES];
+
+		for (uint32_t i = 0; i < HALVES; i++) {
+			nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0,
+				blockIdx.x * 4000 + round * 7 + i * 500, HALF_BLOCKS, &rig.buffer,
+				base + i * 262144ull };
+
+			deliveries[i] = { &shared->batches[i], &shared->flags[i] };
+			wrong += nvmepeer_warp_submit(queue, nvmepeer_group_full(), &transfer,
+						      &shared->batches[i]) != 0;
+		}
+		wrong += nvmepeer_warp_deliver(queue, nvmepeer_group_full(), deliveries, HALVES,
+					       5000000000ull) != 0;
+		return wrong;
+	}
+	for (uint32_t i = 0; i < HALVES; i++) {
+		uint64_t lba = blockIdx.x * 4000 + round * 7 + i * 500;
+
+		wrong += nvmepeer_flag_wait(&shared->flags[i], 5000000000ull) != 0;
+		for (uint32_t block = threadIdx.x - 32; block < HALF_BLOCKS; block += blockDim.x - 32)
+			wrong += wrong_words(rig.memory + base + i * 262144ull + block * 512,
+					     lba + block, 1, 0);
+	}
+	return wrong;
+}
+
+/* A block sends one transfer over pages in reverse order and waits for it; one piece by TMA. */
+static __device__ uint32_t halves_by_pages(const rig &rig, const nvmepeer_queue *queue,
+					   halves *shared, uint64_t base, uint32_t round)
+{
+	uint32_t numbers[16], wrong = 0;
+	nvmepeer_buffer scattered;
+	nvmepeer_parts parts = { &rig.buffer, numbers, 16, 12 };
+	nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, blockIdx.x * 4000 + round * 8ull, 128,
+				       &scattered, 0 };
+	uint64_t *table = shared->table;
+
+	for (uint32_t i = 0; i < 16; i++)
+		numbers[i] = (uint32_t)(base >> 12) + 15 - i;
+	if (!threadIdx.x)
+		wrong += nvmepeer_scatter(queue, &parts, table, &scattered) != 0;
+	scattered = { 65536, 0, (uint64_t)(uintptr_t)table };
+	__syncthreads();
+	wrong += nvmepeer_block_submit(queue, &transfer, &shared->batches[0]) != 0;
+	wrong += nvmepeer_block_wait(queue, &shared->batches[0], 5000000000ull) != 0;
+	for (uint32_t i = threadIdx.x; i < 128; i += blockDim.x)
+		wrong += wrong_words(rig.memory + base + (15 - i / 8) * 4096 + i % 8 * 512,
+				     transfer.lba + i, 1, 0);
+	if (!threadIdx.x) {
+		nvmepeer_fence_bulk();
+		bulk_copy(shared, rig.memory + base);
+		for (uint32_t i = 0; i < 512; i++)
+			wrong += ((uint64_t *)shared->landing)[i] !=
+				 pattern(transfer.lba + 120 + i / 64, i % 64, 0);
+	}
+	__syncthreads();
+	return wrong;
+}
+
+/* A warp reads ahead. */
+static __device__ uint32_t halves_ahead(const rig &rig, const nvmepeer_queue *queue,
+					halves *shared, uint64_t base)
+{
+	nvmepeer_buffer window = { 4 * 40 * 512, rig.buffer.dma + base, 0 };
+	nvmepeer_prefetch ahead = { queue, nvmepeer_group_full(), &window, shared->batches, NULL,
+				    blockIdx.x * 1000, 50, 40, 4, 0, 0, 0 };
+	uint32_t wrong = 0;
+
+	nvmepeer_prefetch_start(&ahead);
+	for (uint32_t unit = 0; unit < 50; unit++) {
+		uint64_t offset = 0;
+
+		wrong += nvmepeer_prefetch_next(&ahead, &offset, 5000000000ull) != 0;
+		for (uint32_t i = threadIdx.x; i < 40; i += 32)
+			wrong += wrong_words(rig.memory + base + offset + i * 512,
+					     blockIdx.x * 1000 + unit * 40 + i, 1, 0);
+		__syncwarp();
+		nvmepeer_prefetch_release(&ahead);
+	}
+	return wrong + (nvmepeer_prefetch_stop(&ahead, 5000000000ull) != 0);
+}
+
+/* Transfers in halves, flags in shared memory, page lists, reading ahead. */
+__global__ void __launch_bounds__(128) read_halves(rig rig, uint32_t rounds)
+{
+	__shared__ halves shared;
+	const nvmepeer_queue *queue = &rig.queues[blockIdx.x % QUEUES];
+	uint64_t base = blockIdx.x * (2ull << 20);
+	uint32_t wrong = 0;
+
+	for (uint32_t round = 0; round < rounds; round++) {
+		if (threadIdx.x < HALVES) {
+			shared.batches[threadIdx.x] = { shared.tokens[threadIdx.x], MOST, 0, 0 };
+			nvmepeer_flag_clear(&shared.flags[threadIdx.x]);
+		}
+		__syncthreads();
+		wrong += halves_by_flags(rig, queue, &shared, base, round);
+		__syncthreads();
+		wrong += halves_by_pages(rig, queue, &shared, base, round);
+		if (threadIdx.x < 32)
+			wrong += halves_ahead(rig, queue, &shared, base);
+		__syncthreads();
+	}
+	if (wrong)
+		atomicAdd(rig.bad, wrong);
+}
+
 __global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries, uint32_t *bad)
 {
 	if (nvmepeer_queue_init(&queues[threadIdx.x], &geometries[threadIdx.x]))
@@ -285,6 +433,8 @@ int main(void)
 	ktap_check(went_well(rig), "96 KiB reads by PRP list, two in flight a thread");
 	read_together<<<1, 512>>>(rig, make_pieces(4000), 4000);
 	ktap_check(went_well(rig), "4 MiB by a block, and 4000 pieces of 256 bytes gathered");
+	read_halves<<<16, 128>>>(rig, 10);
+	ktap_check(went_well(rig), "transfers in halves, flags, page lists with TMA, reading ahead");
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
 	ktap_check(went_well(rig), "writes of 1 to 8 blocks, read back");
 	for (auto controller : controllers) {

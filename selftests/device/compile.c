@@ -19,6 +19,12 @@ ENTRY void use_init(struct nvmepeer_queue *queue, const struct nvmepeer_geometry
 ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_table *table,
 		     const struct nvmepeer_staging *staging, const struct nvmepeer_piece *pieces,
 		     const struct nvmepeer_transfer *transfer, int *status);
+ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
+		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status);
+ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_parts *parts,
+		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status);
+ENTRY void use_outline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
+		       struct nvmepeer_token *token, int *status);
 #endif
 
 ENTRY void use_calls(const struct nvmepeer_queue *queue, const struct nvmepeer_buffer *buffer,
@@ -60,9 +66,54 @@ ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_tabl
 		     const struct nvmepeer_staging *staging, const struct nvmepeer_piece *pieces,
 		     const struct nvmepeer_transfer *transfer, int *status)
 {
+	struct nvmepeer_set_staging set_staging = { 0, staging->address, staging->unit_shift };
+
 	*status = nvmepeer_set_read(set, 0, 0, 8);
 	*status |= nvmepeer_set_write(set, 0, 0, 8);
 	*status |= nvmepeer_warp_transfer(set->queues, transfer);
 	*status |= nvmepeer_block_transfer(set->queues, transfer, &table->left);
+	*status |= nvmepeer_set_gather(set, table, &set_staging, pieces, 10);
 	*status |= nvmepeer_block_gather(set->queues, table, staging, pieces, 10);
+}
+
+ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
+		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvmepeer_delivery delivery = { batch, flag };
+
+	*status = nvmepeer_warp_submit(queue, group, transfer, batch);
+	*status |= nvmepeer_warp_poll(queue, group, batch);
+	*status |= nvmepeer_warp_wait(queue, group, batch, 1000);
+	*status |= nvmepeer_block_submit(queue, transfer, batch);
+	*status |= nvmepeer_block_wait(queue, batch, 1000);
+	nvmepeer_flag_clear(flag);
+	*status |= nvmepeer_warp_deliver(queue, group, &delivery, 1, 1000);
+	*status |= nvmepeer_flag_wait(flag, 1000);
+	nvmepeer_fence_bulk();
+}
+
+ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_parts *parts,
+		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status)
+{
+	struct nvmepeer_prefetch mine = *ahead;
+	struct nvmepeer_buffer scattered;
+	uint64_t offset;
+
+	*status = nvmepeer_scatter(queue, parts, table, &scattered);
+	*status |= nvmepeer_warp_scatter(queue, mine.group, parts, table, &scattered);
+	*status |= nvmepeer_read(queue, &scattered, 0, 0, 8);
+	nvmepeer_prefetch_start(&mine);
+	*status |= nvmepeer_prefetch_next(&mine, &offset, 1000);
+	nvmepeer_prefetch_release(&mine);
+	*status |= nvmepeer_prefetch_stop(&mine, 1000);
+}
+
+ENTRY void use_outline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
+		       struct nvmepeer_token *token, int *status)
+{
+	*status = nvmepeer_call_read(queue, command->buffer, 0, 0, 8);
+	*status |= nvmepeer_call_write(queue, command->buffer, 0, 0, 8);
+	*status |= nvmepeer_call_submit(queue, command, token, 1000);
+	*status |= nvmepeer_call_wait(queue, *token, 1000);
 }

@@ -3,6 +3,7 @@
  * fake_libcuda.c: a libcuda without a GPU, for unit-cuda.  FAKE_CUDA_FAIL names
  * a call and the error it gives: "cuMemHostRegister_v2=800".
  */
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +13,10 @@
 /* What the calls leave behind, for the test to look at. */
 unsigned int fake_register_flags;
 int fake_contexts, fake_allocations, fake_registrations;
+uint64_t fake_exported;
+
+/* What they say: writes in order for the GPU itself, memory of device 0. */
+int fake_ordering = 100, fake_memory_type = 2, fake_managed, fake_owner, fake_capable = 1;
 
 static int result_of(const char *call)
 {
@@ -40,8 +45,9 @@ FAKE(cuDeviceGet, int *device, int number)
 FAKE(cuDeviceGetAttribute, int *value, int attribute, int device)
 {
 	(void)device;
-	*value = attribute == 124 && !result_of("cuMemGetHandleForAddressRange");
-	return 0;
+	*value = attribute == 118 ? fake_ordering :
+		 attribute == 124 && result_of("cuMemGetHandleForAddressRange") != 801;
+	return result_of("cuDeviceGetAttribute");
 }
 
 FAKE(cuDevicePrimaryCtxRetain, void **context, int device)
@@ -74,7 +80,7 @@ FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 {
 	if (result_of("cuMemAlloc_v2"))
 		return result_of("cuMemAlloc_v2");
-	*address = (uintptr_t)malloc(bytes);
+	*address = (uintptr_t)aligned_alloc(1 << 16, (bytes + 0xffff) >> 16 << 16);
 	fake_allocations++;
 	return 0;
 }
@@ -95,7 +101,8 @@ FAKE(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
 
 FAKE(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t bytes)
 {
-	memcpy((void *)(uintptr_t)to, from, bytes);
+	if (!result_of("cuMemcpyHtoD_v2"))
+		memcpy((void *)(uintptr_t)to, from, bytes);
 	return result_of("cuMemcpyHtoD_v2");
 }
 
@@ -131,15 +138,22 @@ FAKE(cuPointerSetAttribute, const void *value, int attribute, uint64_t address)
 	return 0;
 }
 
+FAKE(cuPointerGetAttribute, void *value, int attribute, uint64_t address)
+{
+	(void)address;
+	*(int *)value = attribute == 2 ? fake_memory_type : attribute == 8 ? fake_managed :
+			attribute == 9 ? fake_owner : fake_capable;
+	return result_of("cuPointerGetAttribute");
+}
+
 #ifndef FAKE_OLD
 FAKE(cuMemGetHandleForAddressRange, void *handle, uint64_t address, size_t bytes, int type,
      unsigned long long flags)
 {
-	(void)address;
-	(void)bytes;
 	(void)type;
 	(void)flags;
-	*(int *)handle = 77;
+	fake_exported = address % 4096 || bytes % 4096 ? 0 : address;
+	*(int *)handle = result_of("cuMemGetHandleForAddressRange") ? -1 : open("/dev/null", O_RDONLY);
 	return result_of("cuMemGetHandleForAddressRange");
 }
 #endif

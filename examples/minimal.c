@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * minimal.c: the CPU as the peer: a thread reads a block through a queue pair of
+ * its own, with the calls that a GPU makes.  It is the way to try device code
+ * without a GPU.
+ *
+ *	cc minimal.c $(pkg-config --cflags --libs libnvmepeer)
+ */
+#include <stdio.h>
+
+#include <nvmepeer_peer.h>
+
+static int fail(void)
+{
+	struct nvmepeer_explanation why;
+
+	nvmepeer_explain(&why);
+	fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
+	return 1;
+}
+
+int main(void)
+{
+	struct nvmepeer_cpu_peer peer;
+	struct nvmepeer *ctrl;
+	struct nvmepeer_ns *ns;
+	int status;
+
+	if (nvmepeer_open("nvmep0", &ctrl) || nvmepeer_ns_open("ngp0n1", &ns) ||
+	    nvmepeer_cpu_peer_open(ctrl, nvmepeer_ns_info(ns), 64, 1 << 20, &peer))
+		return fail();
+	status = nvmepeer_read(&peer.queue, &peer.data, 0, 0, 1);
+	printf("status %d, first byte %#x\n", status, *(unsigned char *)peer.data_address);
+	nvmepeer_cpu_peer_close(&peer);
+	nvmepeer_ns_close(ns);
+	nvmepeer_close(ctrl);
+	return status != 0;
+}

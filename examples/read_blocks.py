@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""A GPU reads 64 blocks of an NVMe namespace by itself, into a CuPy array.
+
+usage: read_blocks.py [CONTROLLER NAMESPACE]      default: nvmep0 ngp0n1
+
+The host side is libnvmepeer_cuda by ctypes; the device side is the header of
+the device library, compiled by NVRTC.  PyTorch: use tensor.data_ptr() instead
+of array.data.ptr.  Numba: declare nvmepeer_device_read and link
+lib/nvmepeer/nvmepeer_device.fatbin.
+"""
+import ctypes
+import subprocess
+import sys
+
+BLOCKS = 64
+KERNEL = """
+#include <nvmepeer_device.h>
+extern "C" __global__ void read_blocks(const nvmepeer_queue *queues, const nvmepeer_buffer *data,
+				       int *status)
+{
+	status[threadIdx.x] = nvmepeer_call_read(&queues[0], data, threadIdx.x * 4096ull,
+						 threadIdx.x, 1);
+}
+"""
+
+
+class Explanation(ctypes.Structure):
+	"""struct nvmepeer_explanation"""
+
+	_fields_ = [("call", ctypes.c_char_p), ("error", ctypes.c_int), ("status", ctypes.c_int),
+		    ("what", ctypes.c_char * 160), ("limit", ctypes.c_char * 320),
+		    ("help", ctypes.c_char * 320)]
+
+
+class Queues(ctypes.Structure):
+	"""struct nvmepeer_cuda_queues; the rest is the library's"""
+
+	_fields_ = [("queues", ctypes.c_void_p), ("device", ctypes.c_void_p),
+		    ("count", ctypes.c_uint32), ("library", ctypes.c_char * 128)]
+
+
+class Buffer(ctypes.Structure):
+	"""struct nvmepeer_cuda_buffer; the rest is the library's"""
+
+	_fields_ = [("buffer", ctypes.c_uint64 * 3), ("device", ctypes.c_void_p),
+		    ("library", ctypes.c_char * 128)]
+
+
+def load():
+	"""Both libraries; pointers are told apart from numbers."""
+	host = ctypes.CDLL("libnvmepeer.so.0", mode=ctypes.RTLD_GLOBAL)
+	glue = ctypes.CDLL("libnvmepeer_cuda.so.0")
+	host.nvmepeer_ns_info.restype = ctypes.c_void_p
+	return host, glue
+
+
+def check(host, result):
+	"""One place tells why, whichever library refused."""
+	if not result:
+		return
+	why = Explanation()
+	host.nvmepeer_explain(ctypes.byref(why))
+	sys.exit(b"%s: %s. %s. %s." % (why.call, why.what, why.limit, why.help))
+
+
+def main():
+	nodes = sys.argv[1:3] if len(sys.argv) > 2 else ["nvmep0", "ngp0n1"]
+	host, glue = load()
+	ctrl, namespace, gpu = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+	queues, data = Queues(), Buffer()
+	check(host, host.nvmepeer_open(nodes[0].encode(), ctypes.byref(ctrl)))
+	check(host, host.nvmepeer_ns_open(nodes[1].encode(), ctypes.byref(namespace)))
+	check(host, glue.nvmepeer_cuda_open(0, ctypes.byref(gpu)))
+
+	import cupy
+
+	array = cupy.zeros(2 << 20, cupy.uint8)
+	status = cupy.full(BLOCKS, -99, cupy.int32)
+	info = ctypes.c_void_p(host.nvmepeer_ns_info(namespace))
+	check(host, glue.nvmepeer_cuda_queues_open(ctrl, info, gpu, 256, 1, ctypes.byref(queues)))
+	check(host, glue.nvmepeer_cuda_buffer_open(ctrl, gpu, ctypes.c_void_p(array.data.ptr),
+						   ctypes.c_size_t(array.nbytes),
+						   ctypes.byref(data)))
+	flags = subprocess.check_output(["pkg-config", "--cflags", "libnvmepeer_cuda"], text=True)
+	module = cupy.RawModule(code=KERNEL, options=("-std=c++17", *flags.split()), backend="nvrtc")
+	module.get_function("read_blocks")((1,), (BLOCKS,), (queues.device, data.device, status))
+	good = int((status.get() == 0).sum())
+	print(f"{good} of {BLOCKS} reads went well")
+	glue.nvmepeer_cuda_buffer_close(ctypes.byref(data))
+	glue.nvmepeer_cuda_queues_close(ctypes.byref(queues))
+	return good != BLOCKS
+
+
+if __name__ == "__main__":
+	sys.exit(main())

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * nvmepeer_cuda.h: a CUDA GPU as the peer: queue pairs for its kernels, and the
+ * memory that a program already has as their data.
+ *
+ * Loads libcuda at run time, so that nothing here needs the CUDA toolkit to be
+ * built or a GPU to be linked.  Works beside the CUDA runtime: it uses the
+ * device's primary context.  NVIDIA's driver must know CUDA 11.7 or newer and
+ * be the open kernel module; kernels are compiled by CUDA 12.8 or newer.
+ *
+ * Functions return 0 or a negative errno; nvmepeer_explain() then says what was
+ * refused, which limit refused it and what would help, for libcuda's refusals
+ * as for the kernel's.  A handle may be used from several threads.
+ *
+ * What a process needs: CAP_SYS_RAWIO, because doorbells and DMA addresses are
+ * power over the whole controller; and CAP_SYS_ADMIN, because NVIDIA's driver
+ * maps registers of other devices for nobody else, unless the nvidia module was
+ * loaded with NVreg_RegistryDwords="PeerMappingOverride=1".
+ */
+#ifndef NVMEPEER_CUDA_H
+#define NVMEPEER_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nvmepeer.h>
+#include <nvmepeer_peer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** struct nvmepeer_cuda - one GPU. */
+struct nvmepeer_cuda;
+
+/**
+ * nvmepeer_cuda_open() - load libcuda and take a GPU
+ * @device: CUDA's number of the GPU
+ * @cuda: receives it; undo with nvmepeer_cuda_close()
+ *
+ * NVMEPEER_LIBCUDA in the environment names another library to load.
+ *
+ * -ENOENT: no libcuda.  -ENODEV: no such GPU.  -ENOSYS: the library is too old.
+ */
+int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **cuda);
+void nvmepeer_cuda_close(struct nvmepeer_cuda *cuda);
+
+/**
+ * struct nvmepeer_cuda_queues - queue pairs of one controller for one GPU
+ * @queues: @count handles, here: for a kernel that takes one by value
+ * @device: the same handles in GPU memory: for a kernel that takes the array
+ * @count: how many
+ *
+ * nvmepeer_queue_reset() has been done.  The rest is the library's.
+ */
+struct nvmepeer_cuda_queues {
+	struct nvmepeer_queue *queues;
+	const struct nvmepeer_queue *device;
+	uint32_t count;
+
+	struct nvmepeer *ctrl;
+	struct nvmepeer_cuda *cuda;
+	struct nvmepeer_cuda_part *parts;
+	uint64_t memory;
+	uint32_t handle;
+};
+
+/**
+ * nvmepeer_cuda_queues_open() - queue pairs for a GPU, ready for its kernels
+ * @ctrl: controller
+ * @ns: namespace
+ * @cuda: GPU
+ * @entries: of each ring, a power of two
+ * @count: how many queue pairs
+ * @queues: receives them; undo with nvmepeer_cuda_queues_close() when no kernel
+ *	uses them any more, before @ctrl and @cuda close
+ *
+ * Rings, PRP lists and book-keeping lie in GPU memory, beside the data, so that
+ * a completion never overtakes its data; any other placement is refused.
+ *
+ * -EPERM: see above; found out before anything is made.  -EOPNOTSUPP: this GPU
+ * does not promise that a kernel sees what was written to its memory in the
+ * order it was written (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
+ * or its memory cannot become a dma-buf.
+ */
+int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
+			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
+			      struct nvmepeer_cuda_queues *queues);
+void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
+
+/**
+ * struct nvmepeer_cuda_buffer - GPU memory as the data of one controller
+ * @buffer: for device code; its first byte is the first of the caller's memory
+ * @device: the same in GPU memory
+ *
+ * The rest is the library's.
+ */
+struct nvmepeer_cuda_buffer {
+	struct nvmepeer_buffer buffer;
+	const struct nvmepeer_buffer *device;
+
+	struct nvmepeer *ctrl;
+	struct nvmepeer_cuda *cuda;
+	uint64_t memory;
+	uint32_t handle;
+};
+
+/**
+ * nvmepeer_cuda_buffer_open() - let a controller reach memory that the caller has
+ * @ctrl: controller
+ * @cuda: the GPU whose memory it is
+ * @pointer: GPU address: from cudaMalloc(), of CUDA's virtual memory management
+ *	(allocated with gpuDirectRDMACapable), or of a framework's tensor; a
+ *	multiple of 4 bytes, and of the controller page if the memory is not one
+ *	range of DMA addresses
+ * @bytes: how many
+ * @buffer: receives it; undo with nvmepeer_cuda_buffer_close() before the
+ *	memory is freed and before @ctrl and @cuda close
+ *
+ * The controller can then reach all of the pages (of the host's page size) that
+ * the memory touches, whoever owns the rest of them.
+ *
+ * -EINVAL: not memory of this GPU, or misaligned.  -EOPNOTSUPP: it cannot become
+ * a dma-buf.
+ */
+int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer,
+			      size_t bytes, struct nvmepeer_cuda_buffer *buffer);
+void nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer);
+
+/**
+ * struct nvmepeer_cuda_set - queue pairs of several controllers as one
+ * @set: for device code, by value
+ *
+ * The rest is the library's.
+ */
+struct nvmepeer_cuda_set {
+	struct nvmepeer_set set;
+
+	struct nvmepeer_cuda *cuda;
+	uint64_t memory;
+};
+
+/**
+ * nvmepeer_cuda_set_open() - put controllers behind one handle
+ * @cuda: GPU of all of them
+ * @queues: of each controller; all of one count
+ * @buffers: the same memory, opened for each controller
+ * @controllers: how many
+ * @stripe_shift: log2 of the logical blocks of a stripe
+ * @flags: NVMEPEER_SET_HASH or 0
+ * @set: receives it; undo with nvmepeer_cuda_set_close() before @queues close
+ *
+ * -EINVAL: the controllers do not fit together.
+ */
+int nvmepeer_cuda_set_open(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_queues *queues,
+			   const struct nvmepeer_cuda_buffer *buffers, uint32_t controllers,
+			   uint32_t stripe_shift, uint32_t flags, struct nvmepeer_cuda_set *set);
+void nvmepeer_cuda_set_close(struct nvmepeer_cuda_set *set);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NVMEPEER_CUDA_H */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * queues.c: queue pairs whose rings, PRP lists and book-keeping lie in the
+ * memory of a GPU, made ready for its kernels.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { GPU_PAGE = 64 << 10, REGISTERED_DOORBELL = 1, REGISTERED_STATUS = 2 };
+
+static const char opening[] = "nvmepeer_cuda_queues_open";
+
+/*
+ * Where the parts lie; offsets in bytes.  @sq to @table are repeated for each
+ * queue pair, @each bytes apart; the handles follow behind all of them.
+ */
+struct layout {
+	uint64_t sq, cq, lists, state, table, each, handles, end;
+};
+
+/* What one queue pair holds of the kernel and of the GPU. */
+struct nvmepeer_cuda_part {
+	struct nvmepeer_qp *qp;
+	struct nvmepeer_mapping doorbell;
+	struct nvmepeer_mapping status;
+	int registered;
+};
+
+/* A list names every page that a command may touch, but for the first. */
+static uint32_t list_bytes(const struct nvme_peer_info *info)
+{
+	uint32_t bytes = 8;
+
+	while (bytes < info->max_transfer / info->page_size * 8 + 8)
+		bytes *= 2;
+	return bytes;
+}
+
+static struct layout layout_of(const struct nvmepeer_geometry *geometry, uint32_t page_size,
+			       uint32_t count)
+{
+	uint64_t lists = (uint64_t)nvmepeer_cids(geometry) * geometry->list_bytes;
+	struct layout layout;
+
+	layout.sq = 0;
+	layout.cq = cuda_round_up(64 * (uint64_t)geometry->sq_entries, GPU_PAGE);
+	layout.lists = layout.cq + cuda_round_up(16 * (uint64_t)geometry->cq_entries, GPU_PAGE);
+	layout.state = layout.lists + cuda_round_up(lists, GPU_PAGE);
+	layout.table = layout.state + cuda_round_up(nvmepeer_state_bytes(geometry), 128);
+	layout.each = cuda_round_up(layout.table + cuda_table_bytes(lists, page_size), GPU_PAGE);
+	layout.handles = count * layout.each;
+	layout.end = cuda_round_up(layout.handles + count * sizeof(struct nvmepeer_queue),
+				   CUDA_ALLOCATION_UNIT);
+	return layout;
+}
+
+static int create_qp(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_part *part,
+		     const struct nvmepeer_geometry *geometry)
+{
+	struct nvme_peer_qp_create request = {
+		.mode = NVME_PEER_MODE_DIRECT,
+		.sq_entries = geometry->sq_entries,
+		.cq_entries = geometry->cq_entries,
+		.sq_handle = queues->handle,
+		.cq_handle = queues->handle,
+		.sq_offset = geometry->sq - queues->memory,
+		.cq_offset = geometry->cq - queues->memory,
+	};
+
+	return nvmepeer_qp_create(queues->ctrl, &request, &part->qp);
+}
+
+/* Maps doorbells and status page here and registers them with the GPU. */
+static int map_registers(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
+			 uint64_t *doorbell, uint64_t *status)
+{
+	int error = nvmepeer_qp_map(part->qp, NVME_PEER_EXPORT_DOORBELL, &part->doorbell);
+
+	if (!error)
+		error = nvmepeer_qp_map(part->qp, NVME_PEER_EXPORT_STATUS, &part->status);
+	if (!error)
+		error = cuda_register(cuda, CUDA_MEMORY_REGISTERS, part->doorbell.base,
+				      part->doorbell.mapped, doorbell);
+	if (error)
+		return error;
+	part->registered |= REGISTERED_DOORBELL;
+	error = cuda_register(cuda, CUDA_MEMORY_READ_ONLY, part->status.base, part->status.mapped,
+			      status);
+	if (error)
+		return error;
+	part->registered |= REGISTERED_STATUS;
+	*status += (uint64_t)((char *)part->status.address - (char *)part->status.base);
+	return 0;
+}
+
+/* The state holds no address, so it is made here and copied. */
+static int upload_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry)
+{
+	struct nvmepeer_geometry here = *geometry;
+	uint64_t bytes = cuda_round_up(nvmepeer_state_bytes(geometry), 128);
+	void *state = aligned_alloc(128, bytes);
+	struct nvmepeer_queue queue;
+	int error;
+
+	if (!state)
+		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+	memset(state, 0, bytes);
+	here.state = (uintptr_t)state;
+	/* The check that opening a queue makes has been made. */
+	nvmepeer_queue_init(&queue, &here);
+	error = cuda_upload(cuda, geometry->state, state, bytes);
+	free(state);
+	return error;
+}
+
+static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
+		      const struct nvmepeer_ns_info *ns, const struct layout *layout,
+		      const struct nvmepeer_geometry *wanted)
+{
+	struct nvmepeer_cuda_part *part = &queues->parts[index];
+	uint64_t offset = index * layout->each, base = queues->memory + offset, doorbell;
+	struct nvmepeer_geometry geometry = *wanted;
+	int error;
+
+	geometry.sq = base + layout->sq;
+	geometry.cq = base + layout->cq;
+	geometry.list_area = base + layout->lists;
+	geometry.state = base + layout->state;
+	error = create_qp(queues, part, &geometry);
+	if (!error)
+		error = map_registers(queues->cuda, part, &doorbell, &geometry.status);
+	if (!error)
+		error = cuda_describe(queues->cuda, queues->ctrl, queues->handle,
+				      offset + layout->lists,
+				      (uint64_t)nvmepeer_cids(&geometry) * geometry.list_bytes,
+				      base + layout->table, &geometry.list_memory);
+	if (error)
+		return error;
+	/* Refuses a ring that came to lie elsewhere than the data will. */
+	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, doorbell, &geometry);
+	if (error)
+		return error;
+	nvmepeer_queue_open(&queues->queues[index], &geometry);
+	return upload_state(queues->cuda, &geometry);
+}
+
+static int open_parts(struct nvmepeer_cuda_queues *queues, const struct nvmepeer_ns_info *ns,
+		      uint32_t entries)
+{
+	struct nvmepeer_geometry wanted = { .sq_entries = entries, .cq_entries = entries };
+	struct layout layout;
+	struct nvme_peer_info info;
+	int error = nvmepeer_info(queues->ctrl, &info);
+
+	if (error)
+		return error;
+	wanted.list_bytes = list_bytes(&info);
+	layout = layout_of(&wanted, info.page_size, queues->count);
+	error = cuda_alloc(queues->cuda, layout.end, &queues->memory);
+	if (!error)
+		error = cuda_import(queues->cuda, queues->ctrl, queues->memory, layout.end,
+				    &queues->handle);
+	for (uint32_t i = 0; !error && i < queues->count; i++)
+		error = open_queue(queues, i, ns, &layout, &wanted);
+	if (error)
+		return error;
+	queues->device = (const struct nvmepeer_queue *)(uintptr_t)(queues->memory +
+								    layout.handles);
+	return cuda_upload(queues->cuda, queues->memory + layout.handles, queues->queues,
+			   queues->count * sizeof(struct nvmepeer_queue));
+}
+
+/* What can be refused before anything is made. */
+static int check_first(struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count)
+{
+	int error;
+
+	if (!count || entries < 2 || entries > 32768 || entries & (entries - 1))
+		return cuda_fail(opening, -EINVAL, "no such queue pairs",
+				 "ask for one queue pair or more, of a power of two of entries",
+				 "%u queue pairs of %u entries asked; a ring has 2 to 32768, a power of two",
+				 count, entries);
+	error = cuda_may_register();
+	return error ? error : cuda_keeps_order(cuda);
+}
+
+int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
+			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
+			      struct nvmepeer_cuda_queues *queues)
+{
+	int error;
+
+	memset(queues, 0, sizeof(*queues));
+	error = check_first(cuda, entries, count);
+	if (error)
+		return error;
+	queues->ctrl = ctrl;
+	queues->cuda = cuda;
+	queues->count = count;
+	queues->parts = calloc(count, sizeof(*queues->parts));
+	queues->queues = calloc(count, sizeof(*queues->queues));
+	if (queues->parts && queues->queues)
+		error = open_parts(queues, ns, entries);
+	else
+		error = cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+	if (error)
+		nvmepeer_cuda_queues_close(queues);
+	return error;
+}
+
+static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part)
+{
+	if (part->registered & REGISTERED_STATUS)
+		cuda_unregister(cuda, part->status.base);
+	if (part->registered & REGISTERED_DOORBELL)
+		cuda_unregister(cuda, part->doorbell.base);
+	if (part->status.base)
+		nvmepeer_unmap(&part->status);
+	if (part->doorbell.base)
+		nvmepeer_unmap(&part->doorbell);
+	nvmepeer_qp_destroy(part->qp);
+}
+
+/*
+ * The queue pairs go before the memory they lie in.  The GPU keeps its mapping
+ * of the doorbells until they are unregistered; no kernel may run by now.
+ */
+void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues)
+{
+	for (uint32_t i = 0; queues->parts && i < queues->count; i++)
+		close_part(queues->cuda, &queues->parts[i]);
+	if (queues->handle)
+		nvmepeer_buf_release(queues->ctrl, queues->handle);
+	if (queues->memory)
+		cuda_free(queues->cuda, queues->memory);
+	free(queues->parts);
+	free(queues->queues);
+	memset(queues, 0, sizeof(*queues));
+}

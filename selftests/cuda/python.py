@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Python programs call the device library: CuPy by NVRTC, Numba by the fatbin.
+
+usage: python.py TOP FATBIN
+
+A null controller runs as a kernel of its own; kernels of both then read through
+it.  KTAP on standard output; what is not installed is skipped.
+"""
+import sys
+
+import cupy
+
+COMMON = """
+#include <nvmepeer_device.h>
+#include "controller.cuh"
+extern "C" __global__ void init(nvmepeer_queue *queue, null_queue *null, unsigned char *rings,
+				unsigned char *state, int *status)
+{
+	nvmepeer_geometry geometry = {};
+
+	geometry.version = NVMEPEER_GEOMETRY_VERSION;
+	geometry.sq = (uint64_t)rings;
+	geometry.cq = geometry.sq + 65536;
+	geometry.sq_doorbell = geometry.cq + 65536;
+	geometry.cq_doorbell = geometry.sq_doorbell + 4;
+	geometry.sq_entries = geometry.cq_entries = 256;
+	geometry.nsid = 1;
+	geometry.lba_shift = 9;
+	geometry.page_shift = 12;
+	geometry.max_transfer = 131072;
+	geometry.timeout_ns = 3000000000u;
+	geometry.state = (uint64_t)state;
+	*status = nvmepeer_queue_init(queue, &geometry);
+	*null = { geometry.sq, geometry.cq, geometry.sq_doorbell, 256, 0 };
+}
+extern "C" __global__ void serve(const null_queue *null, null_count *count, const uint32_t *stop)
+{
+	null_serve(*null, count, stop);
+}
+extern "C" __global__ void read_blocks(const nvmepeer_queue *queue, const nvmepeer_buffer *data,
+				       int *status)
+{
+	uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	status[i] = nvmepeer_call_read(queue, data, i * 4096ull, i, 8);
+}
+"""
+
+
+def main():
+	top, fatbin = sys.argv[1:]
+	options = ("-std=c++17", f"-I{top}/include", f"-I{top}/selftests/cuda")
+	module = cupy.RawModule(code=COMMON, options=options, backend="nvrtc")
+	kernels = {name: module.get_function(name) for name in ("init", "serve", "read_blocks")}
+	raw = cupy.zeros(1 << 20, cupy.uint8)
+	base = (raw.data.ptr + 4095) // 4096 * 4096
+	queue, null, rings, state = base, base + 4096, base + 65536, base + 65536 * 4
+	count, stop = base + 8192, base + 12288
+	data = cupy.array([1 << 40, 1 << 40, 0], cupy.uint64)
+	status = cupy.full(1024, -99, cupy.int32)
+	kernels["init"]((1,), (1,), (queue, null, rings, state, status))
+	cupy.cuda.Device().synchronize()
+	tests = [("the header compiles by NVRTC and opens a queue pair", int(status[0]) == 0)]
+	# Loaded before a kernel runs that waits for another's first launch.
+	numba_kernel = numba_reader(fatbin)
+	side, work = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+	status.fill(-99)
+	cupy.cuda.Device().synchronize()
+	kernels["serve"]((1,), (32,), (null, count, stop), stream=side)
+	kernels["read_blocks"]((4,), (256,), (queue, data, status), stream=work)
+	work.synchronize()
+	tests.append(("CuPy: 1024 reads by a call that is not inlined",
+		      not status.get(stream=work).any()))
+	if numba_kernel:
+		tests.append(("Numba: 1024 reads by the fatbin",
+			      numba_kernel(queue, data.data.ptr, status, work)))
+	flag = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(stop, 4, raw), 0)
+	flag.memset_async(1, 4, work)
+	side.synchronize()
+	print("KTAP version 1")
+	for number, (name, good) in enumerate(tests, 1):
+		print(f"{'ok' if good else 'not ok'} {number} {name}")
+	print(f"1..{len(tests)}")
+	return 0 if all(good for _, good in tests) else 1
+
+
+def numba_reader(fatbin):
+	"""A function that launches Numba's kernel, compiled; None without Numba."""
+	import numpy
+
+	# numba-cuda asks for it; numpy 2.4 no longer has it.
+	if not hasattr(numpy, "row_stack"):
+		numpy.row_stack = numpy.vstack
+	try:
+		from numba import cuda
+	except (ImportError, AttributeError) as error:
+		print(f"# no Numba: {error}")
+		return None
+	read = cuda.declare_device("nvmepeer_device_read",
+				   "int32(uint64, uint64, uint64, uint64, uint32)",
+				   link=[fatbin])
+
+	@cuda.jit("void(uint64, uint64, int32[:])")
+	def kernel(queue, data, status):
+		i = cuda.grid(1)
+		status[i] = read(queue, data, i * 4096, i, 8)
+
+	def launch(queue, data, status, stream):
+		status.fill(-99)
+		kernel[4, 256, cuda.external_stream(stream.ptr)](queue, data, status)
+		stream.synchronize()
+		return not status.get(stream=stream).any()
+
+	return launch
+
+
+if __name__ == "__main__":
+	sys.exit(main())

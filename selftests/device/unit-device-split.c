@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-split.c: transfers in two halves, flags, reading ahead and page
+ * lists on warps of lanes that stop and go at random: sent by one warp and
+ * waited for by another, completed in any order, every byte checked.
+ */
+#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
+#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
+
+#include <stdint.h>
+
+/* Flags are looked at where another lane may run, as all shared memory is. */
+#define NVMEPEER_PLATFORM_FLAG
+static inline void nvmepeer_flag_store(uint32_t *flag, uint32_t value);
+static inline uint32_t nvmepeer_flag_load(const uint32_t *flag);
+
+#include <nvmepeer_device.h>
+
+#include "bench.h"
+#include "ktap.h"
+
+static inline void nvmepeer_flag_store(uint32_t *flag, uint32_t value)
+{
+	machine_step();
+	*(volatile uint32_t *)flag = value;
+}
+
+static inline uint32_t nvmepeer_flag_load(const uint32_t *flag)
+{
+	machine_step();
+	return *(const volatile uint32_t *)flag;
+}
+
+/*
+ * Every call of the library is inlined whole, as fibres.h wants it; one copy of
+ * each is enough, and takes a tenth of the time to compile.
+ */
+#define ONCE static __attribute__((noinline))
+
+enum {
+	LANES = NVMEPEER_LANES, WARPS = 3, BATCHES = 4, MOST = 24, BLOCK = CONTROLLER_BLOCK,
+	UNITS = 14, WINDOW = 3, UNIT_BLOCKS = 5, PARTS = 6, LIMIT = 1000000000,
+};
+
+/* All warps of a run; book-keeping of the test needs no care: one thread runs all. */
+static struct bench *bench;
+static struct nvmepeer_token tokens[BATCHES][MOST];
+static struct nvmepeer_batch batches[BATCHES];
+static struct nvmepeer_flag flags[BATCHES];
+static struct nvmepeer_buffer memory;
+static uint8_t *bytes;
+static uint32_t bad, done, lanes_left, handed[BATCHES], most_in_flight;
+
+static void controller_main(void *argument)
+{
+	(void)argument;
+	while (lanes_left) {
+		uint32_t held = bench->controller.held_count;
+
+		most_in_flight = held > most_in_flight ? held : most_in_flight;
+		controller_step(&bench->controller);
+		machine_rest();
+	}
+}
+
+static void expect(bool good, const char *what)
+{
+	if (!good && !bad++)
+		printf("# %s\n", what);
+}
+
+static bool holds(uint64_t offset, uint64_t lba, uint32_t blocks)
+{
+	return !memcmp(bytes + offset, bench->controller.disk + lba * BLOCK, blocks * BLOCK);
+}
+
+/* The warp's lanes as one, fixed from the beginning. */
+static struct nvmepeer_group whole_warp(void)
+{
+	return nvmepeer_group_full();
+}
+
+ONCE int submit(struct nvmepeer_group warp, const struct nvmepeer_transfer *transfer,
+		struct nvmepeer_batch *batch)
+{
+	return nvmepeer_warp_submit(&bench->queue, warp, transfer, batch);
+}
+
+ONCE int wait_for(struct nvmepeer_group warp, struct nvmepeer_batch *batch)
+{
+	return nvmepeer_warp_wait(&bench->queue, warp, batch, LIMIT);
+}
+
+ONCE int deliver(struct nvmepeer_group warp, const struct nvmepeer_delivery *deliveries,
+		 uint32_t count, uint64_t timeout_ns)
+{
+	return nvmepeer_warp_deliver(&bench->queue, warp, deliveries, count, timeout_ns);
+}
+
+ONCE int read_blocks(const struct nvmepeer_buffer *buffer, uint64_t offset, uint64_t lba,
+		     uint32_t blocks)
+{
+	return nvmepeer_read(&bench->queue, buffer, offset, lba, blocks);
+}
+
+ONCE int next_unit(struct nvmepeer_prefetch *ahead, uint64_t *offset)
+{
+	return nvmepeer_prefetch_next(ahead, offset, LIMIT);
+}
+
+ONCE int stop(struct nvmepeer_prefetch *ahead)
+{
+	return nvmepeer_prefetch_stop(ahead, LIMIT);
+}
+
+static struct nvmepeer_transfer read_of(uint32_t number)
+{
+	struct nvmepeer_transfer transfer = {
+		NVMEPEER_OP_READ, 0, 3 + 100 * number, 20 + number * 3, &memory,
+		(uint64_t)number * 64 * BLOCK,
+	};
+
+	return transfer;
+}
+
+/* Warp 0 sends; it waits for the last batch itself. */
+static void lane_sends(void *argument)
+{
+	struct nvmepeer_group warp = whole_warp();
+
+	(void)argument;
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		struct nvmepeer_transfer transfer = read_of(i);
+
+		expect(!submit(warp, &transfer, &batches[i]), "submit");
+		handed[i]++;
+	}
+	expect(!wait_for(warp, &batches[BATCHES - 1]), "own wait");
+	expect(holds(read_of(BATCHES - 1).offset, read_of(BATCHES - 1).lba, 20 + 3 * (BATCHES - 1)),
+	       "data of the own wait");
+	expect(!batches[BATCHES - 1].count, "batch is empty");
+	done++;
+	lanes_left--;
+}
+
+/* Another warp waits for what was handed to it. */
+static void lane_waits(void *argument)
+{
+	uint32_t which = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_group warp = whole_warp();
+	struct nvmepeer_transfer transfer = read_of(which);
+
+	while (handed[which] < LANES)
+		machine_rest();
+	expect(!wait_for(warp, &batches[which]), "other's wait");
+	expect(holds(transfer.offset, transfer.lba, (uint32_t)transfer.blocks), "data");
+	done++;
+	lanes_left--;
+}
+
+/* Another looks again and again. */
+static void lane_polls(void *argument)
+{
+	uint32_t which = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_group warp = whole_warp();
+	struct nvmepeer_transfer transfer = read_of(which);
+	int status;
+
+	while (handed[which] < LANES)
+		machine_rest();
+	do {
+		status = nvmepeer_warp_poll(&bench->queue, warp, &batches[which]);
+		if (status == NVMEPEER_AGAIN)
+			machine_rest();
+	} while (status == NVMEPEER_AGAIN);
+	expect(!status, "poll");
+	expect(holds(transfer.offset, transfer.lba, (uint32_t)transfer.blocks), "polled data");
+	done++;
+	lanes_left--;
+}
+
+/* Warp 0 sends all and delivers; the others look at flags only. */
+static void lane_delivers(void *argument)
+{
+	struct nvmepeer_group warp = whole_warp();
+	struct nvmepeer_delivery deliveries[BATCHES];
+
+	(void)argument;
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		struct nvmepeer_transfer transfer = read_of(i);
+
+		expect(!submit(warp, &transfer, &batches[i]), "submit");
+		deliveries[i].batch = &batches[i];
+		deliveries[i].flag = &flags[i];
+	}
+	expect(!deliver(warp, deliveries, BATCHES, LIMIT), "deliver");
+	done++;
+	lanes_left--;
+}
+
+static void lane_computes(void *argument)
+{
+	(void)argument;
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		struct nvmepeer_transfer transfer = read_of(i);
+
+		expect(!nvmepeer_flag_wait(&flags[i], LIMIT), "flag");
+		expect(holds(transfer.offset, transfer.lba, (uint32_t)transfer.blocks),
+		       "data behind a flag");
+	}
+	done++;
+	lanes_left--;
+}
+
+/* A stream of units through a window, in a given order or one after the other. */
+ONCE void read_stream(const uint64_t *lbas)
+{
+	struct nvmepeer_prefetch ahead = {
+		&bench->queue, whole_warp(), &memory, batches, lbas, 40, UNITS, UNIT_BLOCKS, WINDOW,
+		0, 0, 0,
+	};
+	uint64_t offset = 0;
+
+	nvmepeer_prefetch_start(&ahead);
+	for (uint32_t unit = 0; unit < UNITS; unit++) {
+		uint64_t lba = lbas ? lbas[unit] : 40 + unit * UNIT_BLOCKS;
+
+		expect(!next_unit(&ahead, &offset), "next unit");
+		expect(holds(offset, lba, UNIT_BLOCKS), "data of a unit");
+		expect(ahead.sent - ahead.released <= WINDOW, "window");
+		nvmepeer_group_sync(ahead.group);
+		if (unit == 3)
+			continue;	/* keeps one: the window is smaller by it for a while */
+		if (unit == 4)
+			nvmepeer_prefetch_release(&ahead);
+		nvmepeer_prefetch_release(&ahead);
+	}
+	expect(next_unit(&ahead, &offset) == NVMEPEER_E_TOKEN, "the end");
+	expect(!stop(&ahead), "stop");
+}
+
+static void lane_streams(void *argument)
+{
+	static const uint64_t lbas[UNITS] = { 9, 200, 30, 31, 5, 77, 1000, 2, 64, 8, 500, 3, 1, 0 };
+
+	read_stream(argument ? lbas : NULL);
+	done++;
+	lanes_left--;
+}
+
+/* Ends a stream early: what is in flight is waited for, and the queue is free again. */
+static void lane_stops(void *argument)
+{
+	struct nvmepeer_prefetch ahead = {
+		&bench->queue, whole_warp(), &memory, batches, NULL, 40, UNITS, UNIT_BLOCKS, WINDOW,
+		0, 0, 0,
+	};
+	uint64_t offset = 99;
+
+	(void)argument;
+	nvmepeer_prefetch_start(&ahead);
+	expect(!next_unit(&ahead, &offset) && !offset, "first unit");
+	expect(!stop(&ahead), "stop");
+	expect(ahead.taken == WINDOW && ahead.sent == WINDOW, "nothing in flight");
+	done++;
+	lanes_left--;
+}
+
+/* One read over pages in any order, by a warp and by each lane for itself. */
+static void lane_scatters(void *argument)
+{
+	static uint64_t together[PARTS * 2], alone[LANES][PARTS * 2];
+	static const uint32_t numbers[LANES + 1][PARTS] = {
+		{ 20, 3, 9, 4, 0, 11 }, { 40, 32, 34, 44, 46, 41 }, { 48, 49, 50, 60, 59, 58 },
+		{ 61, 62, 63, 64, 65, 66 }, { 80, 79, 78, 77, 76, 75 }, { 90, 91, 95, 94, 93, 92 },
+		{ 100, 102, 104, 106, 108, 110 }, { 101, 103, 105, 107, 109, 111 },
+		{ 126, 125, 124, 123, 122, 121 },
+	};
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_parts parts = { &memory, numbers[lane + 1], PARTS, 13 };
+	struct nvmepeer_buffer scattered = { 0, 0, 0 };
+	uint32_t blocks = PARTS * 8192 / BLOCK;
+
+	expect(!nvmepeer_scatter(&bench->queue, &parts, alone[lane], &scattered), "scatter");
+	expect(!read_blocks(&scattered, 0, 64 * lane, blocks), "scattered read");
+	for (uint32_t i = 0; i < PARTS; i++)
+		expect(holds((uint64_t)numbers[lane + 1][i] << 13, 64 * lane + 16 * i, 16),
+		       "scattered data");
+	parts.numbers = numbers[0];
+	expect(!nvmepeer_warp_scatter(&bench->queue, whole_warp(), &parts, together, &scattered),
+	       "scatter by a warp");
+	if (!lane)
+		expect(!read_blocks(&scattered, 8192, 700, blocks - 16) &&
+		       holds(3 << 13, 700, 16) && holds(11 << 13, 700 + 64, 16), "its read");
+	parts.numbers = numbers[1];
+	parts.part_shift = 11;
+	expect(nvmepeer_scatter(&bench->queue, &parts, alone[lane], &scattered) == NVMEPEER_E_ALIGN,
+	       "parts below a page");
+	parts.part_shift = 15;
+	expect(nvmepeer_scatter(&bench->queue, &parts, alone[lane], &scattered) == NVMEPEER_E_RANGE,
+	       "parts outside");
+	done++;
+	lanes_left--;
+}
+
+/* What a batch says when something goes wrong, and that it is free afterwards. */
+static void lane_fails(void *argument)
+{
+	struct nvmepeer_group warp = whole_warp();
+	struct nvmepeer_transfer outside = { NVMEPEER_OP_READ, 0, 16384 - 10, 20, &memory, 0 };
+	struct nvmepeer_transfer large = { NVMEPEER_OP_READ, 0, 0, MOST * 4 + 1, &memory, 0 };
+
+	(void)argument;
+	expect(!submit(warp, &outside, &batches[0]), "submit");
+	expect(wait_for(warp, &batches[0]) == 0x4080, "bad status");
+	expect(submit(warp, &large, &batches[0]) ==
+	       NVMEPEER_E_TOO_LARGE, "too many commands");
+	expect(wait_for(warp, &batches[0]) == NVMEPEER_E_TOO_LARGE,
+	       "none was sent");
+	outside.lba = 0;
+	outside.offset = memory.length - 8 * BLOCK;
+	expect(submit(warp, &outside, &batches[0]) == NVMEPEER_E_RANGE,
+	       "outside the buffer");
+	expect(wait_for(warp, &batches[0]) == NVMEPEER_E_RANGE,
+	       "some were sent");
+	outside.offset = 0;
+	expect(!submit(warp, &outside, &batches[0]) &&
+	       !wait_for(warp, &batches[0]) && holds(0, 0, 20),
+	       "good again");
+	done++;
+	lanes_left--;
+}
+
+/* A controller that never answers: flags are raised all the same, in time. */
+static void lane_gives_up(void *argument)
+{
+	struct nvmepeer_group warp = whole_warp();
+	struct nvmepeer_transfer transfer = read_of(0);
+	struct nvmepeer_delivery delivery = { &batches[0], &flags[0] };
+
+	(void)argument;
+	expect(!submit(warp, &transfer, &batches[0]), "submit");
+	expect(nvmepeer_flag_test(&flags[0]) == NVMEPEER_AGAIN, "flag is down");
+	expect(deliver(warp, &delivery, 1, 300000) ==
+	       NVMEPEER_E_TIMEOUT, "deliver in vain");
+	nvmepeer_group_sync(warp);
+	expect(nvmepeer_flag_wait(&flags[0], 1) == NVMEPEER_E_TIMEOUT, "flag tells");
+	expect(nvmepeer_flag_wait(&flags[1], 20000) == NVMEPEER_E_TIMEOUT, "no flag in time");
+	done++;
+	lanes_left--;
+}
+
+struct shape {
+	const char *name;
+	void (*warp[WARPS])(void *);
+	bool by_lane;		/* a lane is told its number, not a batch */
+	bool mute;
+};
+
+static const struct shape shapes[] = {
+	{ "sent by one warp, waited for and polled by others",
+	  { lane_sends, lane_waits, lane_polls }, false, false },
+	{ "flags in shared memory, raised by a warp that waits for all",
+	  { lane_delivers, lane_computes, lane_computes }, false, false },
+	{ "reading ahead in a row", { lane_streams }, false, false },
+	{ "reading ahead by a list", { lane_streams }, true, false },
+	{ "reading ahead, stopped early", { lane_stops }, false, false },
+	{ "one read over a list of pages", { lane_scatters }, true, false },
+	{ "bad statuses of batches", { lane_fails }, false, false },
+	{ "flags when nobody answers", { lane_gives_up }, false, true },
+};
+
+static void add_warps(const struct shape *shape)
+{
+	for (uint32_t warp = 0; warp < WARPS && shape->warp[warp]; warp++)
+		for (uint32_t lane = 0; lane < LANES; lane++, lanes_left++) {
+			uintptr_t argument = shape->by_lane ? lane : warp;
+
+			/* A list is asked for by any argument but NULL. */
+			if (shape->warp[warp] == lane_streams)
+				argument = shape->by_lane;
+			machine_add(shape->warp[warp], (void *)argument, warp, lane);
+		}
+}
+
+static void prepare(uint32_t entries, uint32_t seed)
+{
+	bench = bench_new(entries, entries);
+	bench->controller.order = CONTROLLER_SHUFFLED;
+	bench->controller.seed = seed;
+	for (uint32_t i = 0; i < 16384 * BLOCK; i += 4) {
+		uint32_t word = i * 2654435761u;
+
+		memcpy(bench->controller.disk + i, &word, 4);
+	}
+	bench->geometry.cids = 512;
+	bench->geometry.max_transfer = 65536;
+	bytes = bench_memory(4096, 1 << 20);
+	memset(bytes, 0, 1 << 20);
+	memory = (struct nvmepeer_buffer){ 1 << 20, (uintptr_t)bytes, 0 };
+	memset(flags, 0, sizeof(flags));
+	memset(handed, 0, sizeof(handed));
+	for (uint32_t i = 0; i < BATCHES; i++)
+		batches[i] = (struct nvmepeer_batch){ tokens[i], MOST, 0, 0 };
+	bad = done = lanes_left = most_in_flight = 0;
+}
+
+static bool run_once(const struct shape *shape, uint32_t entries, uint32_t seed)
+{
+	bool good;
+
+	prepare(entries, seed);
+	/* Commands of 4 blocks cut transfers in several; pages need longer ones. */
+	if (shape->warp[0] != lane_scatters)
+		bench->geometry.max_transfer = 4 * BLOCK;
+	bench->controller.mute = shape->mute;
+	machine_reset(LANES);
+	machine.step_limit = 4000 * 1000;
+	machine.whole_warps = seed % 2;
+	machine.seed = seed * 2654435761u + 1;
+	add_warps(shape);
+	machine_add(controller_main, NULL, WARPS, 0);
+	machine.preemptions = 0;
+	machine.random = false;
+	good = !nvmepeer_queue_init(&bench->queue, &bench->geometry);
+	machine.preemptions = 1;
+	machine.random = true;
+	good = machine_run() && good && !bad && !bench->controller.errors && done;
+	if (shape->warp[0] == lane_streams && most_in_flight > WINDOW * 2)
+		good = false;
+	if (!good)
+		printf("# %s, %u entries, seed %u: bad %u, stuck %d, in flight %u, errors %llu %s\n",
+		       shape->name, entries, seed, bad, machine.stuck, most_in_flight,
+		       (unsigned long long)bench->controller.errors,
+		       bench->controller.error ? bench->controller.error : "");
+	free(bytes);
+	bench_free(bench);
+	return good;
+}
+
+int main(void)
+{
+	static const uint32_t entries[] = { 4, 64 };
+
+	ktap_start();
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+		bool good = true;
+
+		for (uint32_t seed = 1; good && seed <= 20; seed++)
+			good = run_once(&shapes[i], entries[shapes[i].mute || seed % 3 != 0], seed);
+		ktap_check(good, shapes[i].name);
+	}
+	return ktap_end();
+}

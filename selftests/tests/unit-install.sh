@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What `make install` leaves is enough: installs everything but the module into a
+# folder of its own, and then builds and links each example with nothing but
+# pkg-config.
+# timeout: 900
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd -P)
+top=$here/../..
+. "$here/../lib/ktap.sh"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+export PKG_CONFIG_PATH=$root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root
+export LD_LIBRARY_PATH=$root/usr/lib
+
+install_all() {
+	make -s -C "$top" OUT="$work/build" install-user DESTDIR="$root" PREFIX=/usr
+}
+
+# flags PACKAGE: what pkg-config says, and that none of it lies in the source tree.
+flags() {
+	local said
+	said=$(pkg-config --cflags --libs "$1") || return
+	[[ $said != *selftests* && $said == *"$root"* ]] || return
+	echo "$said"
+}
+
+# A program that starts has found its libraries: here there is no controller.
+build_c() {
+	local said
+	said=$(flags libnvmepeer) || return
+	# shellcheck disable=SC2086 # flags are words
+	gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$1" $said || return
+	said=$("$work/example" 2>&1) || true
+	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
+}
+
+# The glue needs no CUDA to be compiled and linked.
+build_glue() {
+	local said
+	said=$(flags libnvmepeer_cuda) || return
+	cat >"$work/glue.c" <<-'C'
+	#include <nvmepeer_cuda.h>
+	int main(void)
+	{
+		struct nvmepeer_cuda *cuda;
+
+		return nvmepeer_cuda_open(0, &cuda) == -2 ? 0 : 1;
+	}
+	C
+	# shellcheck disable=SC2086
+	gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$work/glue.c" $said || return
+	NVMEPEER_LIBCUDA=/nonexistent "$work/example"
+}
+
+build_cuda() {
+	local said
+	said=$(flags libnvmepeer_cuda) || return
+	# shellcheck disable=SC2086
+	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -o "$work/example" "$1" $said
+}
+
+# The Python example finds the installed libraries and hears from them: there is no
+# controller here.
+run_python() {
+	local said
+	said=$(python3 "$1" 2>&1) || true
+	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
+}
+
+# Each page opens where man looks, also those that only name another.
+pages() {
+	local page target
+	for page in "$root"/usr/share/man/man[137]/*; do
+		target=$(sed -n '1s/^\.so //p' "$page")
+		[[ -s $root/usr/share/man/${target:-${page#"$root"/usr/share/man/}} ]] || { echo "$page"; return 1; }
+	done
+	[[ -s $root/usr/share/man/man3/nvmepeer_cuda_queues_open.3 ]]
+}
+
+ktap_check "install into a folder" install_all
+for example in "$top"/examples/*.c; do
+	ktap_check "examples/${example##*/}, gcc and pkg-config" build_c "$example"
+done
+ktap_check "the CUDA glue, gcc and pkg-config" build_glue
+for example in "$top"/examples/*.py; do
+	ktap_check "examples/${example##*/}" run_python "$example"
+done
+ktap_check "manual pages" pages
+for example in "$top"/examples/*.cu; do
+	name="examples/${example##*/}, nvcc and pkg-config"
+	if command -v nvcc >/dev/null; then
+		ktap_check "$name" build_cuda "$example"
+	else
+		ktap_skip "$name" "no nvcc"
+	fi
+done
+if command -v nvcc >/dev/null; then
+	ktap_check "device code to link" test -s "$root/usr/lib/nvmepeer/nvmepeer_device.fatbin"
+fi
+ktap_end
