@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Resets, rescans, unbinds and binds while everything else goes on: see fuzz.h. */
-#include "fuzz.h"
+/* Resets, rescans, unbinds and binds while everything else goes on: see chaos.h. */
+#include "chaos.h"
+#include "random.h"
 
 #include <fcntl.h>
 #include <stdio.h>

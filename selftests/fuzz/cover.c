@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Coverage by KCOV, of modules that were built for it: see fuzz.h. */
-#include "fuzz.h"
+/* Coverage by KCOV, of modules that were built for it: see cover.h. */
+#include "cover.h"
 
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

@@ -25,7 +25,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fuzz.h"
+#include "chaos.h"
+#include "cover.h"
+#include "pool.h"
+#include "program.h"
 #include "nptest.h"
 #include "kselftest.h"
 

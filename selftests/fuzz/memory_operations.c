@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Mappings of what queue pairs export: made, split, moved, written and taken away. */
-#include "fuzz.h"
+#include "operations.h"
+#include "pool.h"
+#include "random.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,9 @@
  * harm beyond the disk, and the block device. Which commands root may send is root's
  * business; which pointers and lengths come with them is what is tried.
  */
-#include "fuzz.h"
+#include "operations.h"
+#include "pool.h"
+#include "random.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The peer interface: every ioctl, nearly right. */
-#include "fuzz.h"
+#include "operations.h"
+#include "pool.h"
+#include "random.h"
 
 #include <errno.h>
 #include <fcntl.h>

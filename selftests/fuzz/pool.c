@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Resources that calls make and other calls use: see fuzz.h. */
-#include "fuzz.h"
+/* Resources that calls make and other calls use: see pool.h. */
+#include "pool.h"
+#include "random.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Files and mappings that change hands: through a socket, and by fork(). */
-#include "fuzz.h"
+#include "operations.h"
+#include "pool.h"
+#include "random.h"
 
 #include <errno.h>
 #include <stdio.h>

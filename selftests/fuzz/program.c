@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rows of calls, and those of them that are worth keeping: see fuzz.h. */
-#include "fuzz.h"
+/* Rows of calls, and those of them that are worth keeping: see program.h. */
+#include "operations.h"
+#include "program.h"
+#include "random.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Choices, and arguments that are a little wrong: see fuzz.h. */
-#include "fuzz.h"
+/* Choices, and arguments that are a little wrong: see random.h. */
+#include "random.h"
 
 #include <string.h>
 #include <unistd.h>

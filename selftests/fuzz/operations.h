@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The tables of operations; the last entry of each has no name. */
+#ifndef FUZZ_OPERATIONS_H
+#define FUZZ_OPERATIONS_H
+
+#include "fuzz.h"
+
+/**
+ * struct fuzz_operation - one kind of call
+ * @name: in reports
+ * @weight: how often, against the others
+ * @privileged: makes no sense without rights
+ * @run: makes the call; all choices come from @thread
+ */
+struct fuzz_operation {
+	const char *name;
+	unsigned int weight;
+	bool privileged;
+	void (*run)(struct fuzz_thread *thread);
+};
+
+extern const struct fuzz_operation fuzz_peer_operations[];
+extern const struct fuzz_operation fuzz_memory_operations[];
+extern const struct fuzz_operation fuzz_nvme_operations[];
+extern const struct fuzz_operation fuzz_process_operations[];
+
+#endif /* FUZZ_OPERATIONS_H */

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Which calls the fuzzer makes, in which order. */
+#ifndef FUZZ_PROGRAM_H
+#define FUZZ_PROGRAM_H
+
+#include "fuzz.h"
+
+#define FUZZ_PROGRAM	12
+
+struct fuzz_call {
+	uint8_t operation;
+	uint64_t seed;
+};
+
+struct fuzz_program {
+	unsigned int length;
+	struct fuzz_call calls[FUZZ_PROGRAM];
+};
+
+void fuzz_operations_init(void);
+void fuzz_program_choose(struct fuzz_thread *thread, struct fuzz_program *program);
+void fuzz_program_run(struct fuzz_thread *thread, const struct fuzz_program *program);
+void fuzz_corpus_add(const struct fuzz_program *program);
+int fuzz_corpus_load(const char *path);
+int fuzz_corpus_save(const char *path);
+unsigned int fuzz_corpus_size(void);
+
+#endif /* FUZZ_PROGRAM_H */
