@@ -258,6 +258,28 @@ static inline void nvmep_wait_quiesce_done(struct request_queue *queue)
 #endif
 }
 
+/*
+ * Freezing that lockdep does not see: for locks that are taken meanwhile, and
+ * whose other holders cannot wait for this queue.
+ */
+static inline void nvmep_freeze_start_unseen(struct request_queue *queue)
+{
+#ifdef NVMEP_HAVE_FREEZE_NON_OWNER
+	blk_freeze_queue_start_non_owner(queue);
+#else
+	blk_freeze_queue_start(queue);
+#endif
+}
+
+static inline void nvmep_unfreeze_unseen(struct request_queue *queue)
+{
+#ifdef NVMEP_HAVE_FREEZE_NON_OWNER
+	blk_mq_unfreeze_queue_non_owner(queue);
+#else
+	blk_mq_unfreeze_queue(queue);
+#endif
+}
+
 static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 				    unsigned int length)
 {

@@ -16,6 +16,7 @@ nvmep-probe = $(shell grep -qsE '$(2)' '$(srctree)/include/linux/$(1)' && \
 NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,aer.h,pci_enable_pcie_error_reporting,AER_ENABLE) \
 	$(call nvmep-probe,blk-mq.h,BLK_MQ_F_SHOULD_MERGE,SHOULD_MERGE) \
+	$(call nvmep-probe,blk-mq.h,blk_freeze_queue_start_non_owner,FREEZE_NON_OWNER) \
 	$(call nvmep-probe,blk-mq.h,blk_mq_map_hw_queues,MAP_HW_QUEUES) \
 	$(call nvmep-probe,blk-mq.h,blk_mq_unfreeze_queue_nomemrestore,FREEZE_NOMEM) \
 	$(call nvmep-probe,blk-mq.h,blk_rq_map_kern.struct request .rq,MAP_KERN_RQ) \

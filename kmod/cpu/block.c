@@ -14,7 +14,6 @@
 #include "core/request.h"
 #include "core/timeout.h"
 #include "cpu.h"
-#include "freeze.h"
 #include "moved.h"
 #include "namespace.h"
 #include "params.h"
@@ -321,29 +320,59 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	return ret;
 }
 
+/*
+ * Until no I/O is under way.  The locks of the tag set's update, which follows, are
+ * held over I/O only by those who add and remove disks, under scan_lock too.
+ */
+static void nvmep_block_drain(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		nvmep_freeze_start_unseen(ns->queue);
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		blk_mq_freeze_queue_wait(ns->queue);
+}
+
+static void nvmep_block_refill(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		nvmep_unfreeze_unseen(ns->queue);
+}
+
 /**
  * nvmep_block_adapt() - have I/O use the queues that the controller has now
  * @ctrl: controller; scan_lock is held
  *
  * After a reset they may be fewer or more.  Waits for I/O under way; what finds
  * its queue gone comes back with nvmep_moved_submit().
+ *
+ * Return: false if it has to be tried again, as somebody else was at it.
  */
-void nvmep_block_adapt(struct nvmep_ctrl *ctrl)
+bool nvmep_block_adapt(struct nvmep_ctrl *ctrl)
 {
 	struct blk_mq_tag_set *tags = &ctrl->io_tags;
 	unsigned int memflags;
+	bool alone;
+
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
 
 	if (tags->nr_hw_queues == READ_ONCE(ctrl->cpu_queues_live))
-		return;
+		return true;
 	/* Memory must not wait for I/O that waits for us. */
 	memflags = memalloc_noio_save();
-	nvmep_namespaces_freeze(ctrl);
-	/* A stop goes through all tags. */
-	mutex_lock(&ctrl->enable_lock);
-	blk_mq_update_nr_hw_queues(tags, ctrl->cpu_queues_live);
-	mutex_unlock(&ctrl->enable_lock);
-	nvmep_namespaces_unfreeze(ctrl);
+	nvmep_block_drain(ctrl);
+	/* A stop goes through all tags; it is not waited for with queues frozen. */
+	alone = mutex_trylock(&ctrl->enable_lock);
+	if (alone) {
+		blk_mq_update_nr_hw_queues(tags, ctrl->cpu_queues_live);
+		mutex_unlock(&ctrl->enable_lock);
+	}
+	nvmep_block_refill(ctrl);
 	memalloc_noio_restore(memflags);
+	return alone;
 }
 
 /**

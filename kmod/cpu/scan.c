@@ -164,6 +164,21 @@ static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
 }
 
 /**
+ * nvmep_scan() - look for namespaces, do not wait
+ * @ctrl: controller; nothing happens unless it is LIVE
+ */
+void nvmep_scan(struct nvmep_ctrl *ctrl)
+{
+	unsigned long flags;
+
+	/* Under the lock, so that nothing is queued behind a removal. */
+	spin_lock_irqsave(&ctrl->state_lock, flags);
+	if (ctrl->state == NVMEP_CTRL_LIVE)
+		queue_work(nvmep_wq, &ctrl->cpu->scan_work);
+	spin_unlock_irqrestore(&ctrl->state_lock, flags);
+}
+
+/**
  * nvmep_scan_work() - the work behind nvmep_scan()
  * @work: scan_work of the CPU's floor
  */
@@ -180,7 +195,8 @@ void nvmep_scan_work(struct work_struct *work)
 	if (!list)
 		return;
 	mutex_lock(&cpu->scan_lock);
-	nvmep_block_adapt(ctrl);
+	if (!nvmep_block_adapt(ctrl))
+		nvmep_scan(ctrl);
 	nvmep_moved_submit(ctrl);
 	ret = nvmep_scan_all(ctrl, list);
 	mutex_unlock(&cpu->scan_lock);
@@ -188,21 +204,6 @@ void nvmep_scan_work(struct work_struct *work)
 	if (ret && ret != -EINTR)
 		dev_err(ctrl->dev, "scan for namespaces failed: %d\n", ret);
 	kfree(list);
-}
-
-/**
- * nvmep_scan() - look for namespaces, do not wait
- * @ctrl: controller; nothing happens unless it is LIVE
- */
-void nvmep_scan(struct nvmep_ctrl *ctrl)
-{
-	unsigned long flags;
-
-	/* Under the lock, so that nothing is queued behind a removal. */
-	spin_lock_irqsave(&ctrl->state_lock, flags);
-	if (ctrl->state == NVMEP_CTRL_LIVE)
-		queue_work(nvmep_wq, &ctrl->cpu->scan_work);
-	spin_unlock_irqrestore(&ctrl->state_lock, flags);
 }
 
 /**
