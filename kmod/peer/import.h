@@ -39,9 +39,9 @@ struct sg_table;
  *	the memory back.  Whoever sees it clear under peers->lock and puts a
  *	queue pair on the list there is found by @invalidate_work
  * @invalidate_work: takes the controller away from the memory
- * @file: const once published: the open controller node that it belongs to; a
+ * @file: const once reserved: the open controller node that it belongs to; a
  *	name only, it may be gone once the handle is
- * @handle: const once published
+ * @handle: const once reserved
  * @exposed: peers->lock: its addresses were given to user space, so any queue
  *	pair of @file may be told to access it
  * @rings: peers->lock: rings of queue pairs that lie in it
@@ -63,7 +63,7 @@ struct nvmep_buf {
 	struct work_struct invalidate_work;
 
 	/* What peer_file.c keeps of it. */
-	const struct nvmep_peer_file *file;
+	struct nvmep_peer_file *file;
 	u32 handle;
 	bool exposed;
 	unsigned int rings;

@@ -84,14 +84,17 @@ void nvmep_peer_file_put(struct nvmep_peer_file *file)
 /* --- handles ------------------------------------------------------------- */
 
 /**
- * nvmep_buf_publish() - give a buffer a handle
+ * nvmep_buf_reserve() - set a handle aside for a buffer
  * @file: the open controller node to which it belongs from now on
  * @buf: the buffer; its reference goes to the handle on success
+ *
+ * Unbinding finds the buffer from here on, nobody who names the handle does.
+ * nvmep_buf_publish() or nvmep_buf_unreserve() has to follow.
  *
  * Return: 0, ENOSPC if the file has too many, ENOMEM, ESTALE if the exporter
  * asked for it back meanwhile.
  */
-int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
+int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
 	int err;
@@ -101,7 +104,7 @@ int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 
 	/* The reset work wants this lock: memory must not wait for I/O. */
 	mutex_lock(&peers->lock);
-	err = xa_alloc(&file->bufs, &buf->handle, buf,
+	err = xa_alloc(&file->bufs, &buf->handle, NULL,
 		       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_NOIO);
 	if (!err) {
 		buf->file = file;
@@ -109,6 +112,38 @@ int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 	}
 	mutex_unlock(&peers->lock);
 	return err == -EBUSY ? -ENOSPC : err;
+}
+
+/**
+ * nvmep_buf_publish() - let a buffer be found by its handle
+ * @buf: the buffer, reserved.  Another thread may guess the handle and release
+ *	it: it is not the caller's any more
+ */
+void nvmep_buf_publish(struct nvmep_buf *buf)
+{
+	struct mutex *lock = &buf->ctrl->peers->lock;
+	void *old;
+
+	mutex_lock(lock);
+	/* The place is there, so no memory is needed. */
+	old = xa_store(&buf->file->bufs, buf->handle, buf, GFP_NOWAIT);
+	mutex_unlock(lock);
+	WARN_ON(old);
+}
+
+/**
+ * nvmep_buf_unreserve() - nobody learns the handle: give both up
+ * @buf: the buffer, reserved; the handle's reference goes
+ */
+void nvmep_buf_unreserve(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	mutex_lock(&peers->lock);
+	xa_erase(&buf->file->bufs, buf->handle);
+	list_del_init(&buf->node);
+	mutex_unlock(&peers->lock);
+	nvmep_buf_put(buf);
 }
 
 /**
@@ -156,9 +191,12 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	}
 	mutex_unlock(&peers->lock);
 
-	if (!err)
-		nvmep_buf_put(buf);
-	return err;
+	if (err)
+		return err;
+	/* Who still looks at it may wait for user memory; the exporter may not. */
+	nvmep_buf_detach(buf);
+	nvmep_buf_put(buf);
+	return 0;
 }
 
 /**

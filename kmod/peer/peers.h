@@ -19,14 +19,17 @@ struct workqueue_struct;
 
 /**
  * struct nvmep_peers - the peers of one controller
- * @gate: every peer ioctl runs under the read side; taken before all other
- *	locks of the peer rooms
- * @removed: @gate: the driver is being unbound, nothing new may start
+ * @gate: the work of every peer ioctl runs under the read side, but neither its
+ *	copies from and to user space nor what works without a controller; taken
+ *	before all other locks of the peer rooms
+ * @removed: written once, before @gate is taken for writing; what counts was
+ *	read under @gate: the driver is being unbound, nothing new may start
  * @lock: guards the lists, what hangs on them and the state of queue pairs;
  *	never held over an admin command, a call into another driver or a copy
  *	to user space.  The reset work takes it
  * @qps: @lock: queue pairs whose file is open
- * @bufs: @lock: buffers with a handle, until unbinding detaches them
+ * @bufs: @lock: buffers with a handle, or with one reserved, until unbinding
+ *	detaches them
  * @attached: buffers that are attached to their exporters
  * @provider: const: the kernel's handle for BAR0, NULL where it has none; used
  *	while not @removed
