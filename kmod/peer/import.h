@@ -39,13 +39,16 @@ struct sg_table;
  *	the memory back.  Whoever sees it clear under peers->lock and puts a
  *	queue pair on the list there is found by @invalidate_work
  * @invalidate_work: takes the controller away from the memory
- * @file: const once reserved: the open controller node that it belongs to; a
- *	name only, it may be gone once the handle is
+ * @file: const once reserved: the open controller node that it belongs to; gone
+ *	once @kept is used
  * @handle: const once reserved
  * @exposed: peers->lock: its addresses were given to user space, so any queue
- *	pair of @file may be told to access it
+ *	pair of the controller may be told to access it
  * @rings: peers->lock: rings of queue pairs that lie in it
  * @node: peers->lock: in peers->bufs
+ * @kept: peers->lock: in peers->kept
+ * @keep_until: peers->lock: queue pairs with a lower birth may access it; set
+ *	when it is put on @kept
  */
 struct nvmep_buf {
 	struct kref ref;
@@ -68,6 +71,8 @@ struct nvmep_buf {
 	bool exposed;
 	unsigned int rings;
 	struct list_head node;
+	struct list_head kept;
+	u64 keep_until;
 };
 
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,

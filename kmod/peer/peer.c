@@ -29,9 +29,9 @@
 
 /*
  * An exporter wants the memory of a buffer.  Every queue pair that could reach
- * it is stopped, also one that has its rings elsewhere, once user space knows
- * the buffer's addresses: a command in flight may carry one, and deleting the
- * queue is the only way to stop it.
+ * it is stopped: one that has a ring in it, and all of the controller once user
+ * space knows the buffer's addresses: a command in flight may carry one, and
+ * deleting the queue is the only way to stop it.
  *
  * Cutting the peers off comes last: it may be this very exporter that has the
  * doorbells mapped and waits for its memory first.
@@ -438,6 +438,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	up_write(&peers->gate);
 
 	nvmep_qp_revoke_all(ctrl, ENODEV);
+	nvmep_bufs_release_kept(peers);
 	nvmep_bufs_detach_all(peers);
 }
 
@@ -461,7 +462,9 @@ static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 	init_rwsem(&peers->gate);
 	mutex_init(&peers->lock);
 	INIT_LIST_HEAD(&peers->qps);
+	INIT_LIST_HEAD(&peers->alive);
 	INIT_LIST_HEAD(&peers->bufs);
+	INIT_LIST_HEAD(&peers->kept);
 	peers->invalidate_wq = alloc_workqueue("nvmep%d-invalidate", WQ_UNBOUND,
 					       0, ctrl->instance);
 	if (!peers->invalidate_wq) {

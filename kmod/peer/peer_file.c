@@ -3,8 +3,12 @@
  * Open controller nodes, and the handles by which their users name buffers.
  *
  * A node's buffers belong to it, not to who made them: they stay until the node
- * is closed and the queue pairs that were made through it have ended, because
- * a command of theirs may point into any buffer whose addresses were told.
+ * is closed and the queue pairs that were made through it have ended.
+ *
+ * A buffer whose addresses were told is exposed: a command of any queue pair of
+ * the controller may point into it, through whichever node that was made.  So
+ * its handle cannot be released while one is alive, and the close of its node
+ * keeps it until all that were alive then are off the controller.
  */
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
@@ -40,10 +44,35 @@ struct nvmep_peer_file *nvmep_peer_file_open(struct nvmep_ctrl *ctrl)
 	return file;
 }
 
-/*
- * Neither the node nor a queue pair is left, so no ring is in any buffer and
- * every release succeeds.
- */
+/* A buffer that has no handle any more and is on no list. */
+static void nvmep_buf_forget(struct nvmep_buf *buf)
+{
+	/* Who still looks at it may wait for user memory; the exporter may not. */
+	nvmep_buf_detach(buf);
+	nvmep_buf_put(buf);
+}
+
+/* Neither its node nor a queue pair of that is left: no ring is in it. */
+static void nvmep_buf_orphan(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+	bool keep;
+
+	mutex_lock(&peers->lock);
+	WARN_ON(buf->rings);
+	keep = buf->exposed && !list_empty(&peers->alive);
+	if (keep) {
+		buf->keep_until = peers->births;
+		list_add_tail(&buf->kept, &peers->kept);
+	} else {
+		list_del_init(&buf->node);
+	}
+	mutex_unlock(&peers->lock);
+
+	if (!keep)
+		nvmep_buf_forget(buf);
+}
+
 static void nvmep_peer_file_free(struct kref *ref)
 {
 	struct nvmep_peer_file *file =
@@ -53,7 +82,7 @@ static void nvmep_peer_file_free(struct kref *ref)
 	unsigned long handle;
 
 	xa_for_each(&file->bufs, handle, buf)
-		WARN_ON(nvmep_buf_release(file, handle));
+		nvmep_buf_orphan(buf);
 	xa_destroy(&file->bufs);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_FILES, -1);
 	kfree(file);
@@ -171,7 +200,8 @@ struct nvmep_buf *nvmep_buf_lookup(struct nvmep_peer_file *file, u32 handle)
  * @file: the open controller node
  * @handle: the handle
  *
- * Return: 0, ENOENT, or EBUSY while a ring lies in the buffer.
+ * Return: 0, ENOENT, or EBUSY while a ring lies in the buffer, or its addresses
+ * were told and a queue pair is alive that may use them.
  */
 int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 {
@@ -183,7 +213,8 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	buf = xa_load(&file->bufs, handle);
 	if (!buf) {
 		err = -ENOENT;
-	} else if (buf->rings) {
+	} else if (buf->rings ||
+		   (buf->exposed && !list_empty(&peers->alive))) {
 		err = -EBUSY;
 	} else {
 		xa_erase(&file->bufs, handle);
@@ -191,12 +222,9 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	}
 	mutex_unlock(&peers->lock);
 
-	if (err)
-		return err;
-	/* Who still looks at it may wait for user memory; the exporter may not. */
-	nvmep_buf_detach(buf);
-	nvmep_buf_put(buf);
-	return 0;
+	if (!err)
+		nvmep_buf_forget(buf);
+	return err;
 }
 
 /**
@@ -238,9 +266,10 @@ void nvmep_buf_unclaim(struct nvmep_buf *buf)
  * nvmep_buf_expose() - the buffer's addresses are about to reach user space
  * @buf: the buffer
  *
- * From here on any queue pair of its file may access it.
+ * From here on any queue pair of the controller may access it.
  *
- * Return: 0, or ESTALE if the exporter has asked for it back.
+ * Return: 0, ESTALE if the exporter has asked for it back, ENOENT if its handle
+ * was released meanwhile.
  */
 int nvmep_buf_expose(struct nvmep_buf *buf)
 {
@@ -250,10 +279,42 @@ int nvmep_buf_expose(struct nvmep_buf *buf)
 	mutex_lock(&peers->lock);
 	if (nvmep_buf_invalid(buf))
 		err = -ESTALE;
+	else if (list_empty(&buf->node))
+		err = -ENOENT;
 	else
 		buf->exposed = true;
 	mutex_unlock(&peers->lock);
 	return err;
+}
+
+/* --- buffers whose node is closed ----------------------------------------- */
+
+/* The first one that no queue pair can reach which was alive at the close. */
+static void *nvmep_buf_take_kept(struct list_head *node, const void *context)
+{
+	struct nvmep_buf *buf = list_entry(node, struct nvmep_buf, kept);
+	const struct nvmep_peers *peers = context;
+
+	if (!list_empty(&peers->alive) &&
+	    list_first_entry(&peers->alive, struct nvmep_life, node)->birth <
+	    buf->keep_until)
+		return NULL;
+	list_del_init(&buf->kept);
+	list_del_init(&buf->node);
+	return buf;
+}
+
+/**
+ * nvmep_bufs_release_kept() - let go of buffers that waited for queue pairs
+ * @peers: one of its queue pairs has ended
+ */
+void nvmep_bufs_release_kept(struct nvmep_peers *peers)
+{
+	struct nvmep_buf *buf;
+
+	while ((buf = nvmep_take_first(&peers->lock, &peers->kept,
+				       nvmep_buf_take_kept, peers)))
+		nvmep_buf_forget(buf);
 }
 
 /* --- unbinding ----------------------------------------------------------- */

@@ -96,8 +96,8 @@ FIXTURE_TEARDOWN(bad_input)
 	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
-	EXPECT_EQ(0, np_release(self->ctrl.fd, self->rings.handle));
 	close(self->qp.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->rings.handle));
 	close(self->dmabuf);
 	np_ctrl_close(&self->ctrl);
 }
