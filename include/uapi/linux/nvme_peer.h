@@ -360,7 +360,8 @@ struct nvme_peer_qp_create {
  * @NVME_PEER_EXPORT_CQ: the completion ring, host memory only
  * @NVME_PEER_EXPORT_DOORBELL: the page or pages of BAR0 that hold the doorbells
  *	of this queue pair; a peer must only write them
- * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status
+ * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status.  The
+ *	dma-buf is read-only: for processes, and for devices behind an IOMMU
  */
 enum nvme_peer_export {
 	NVME_PEER_EXPORT_SQ = 0,
@@ -385,7 +386,8 @@ enum nvme_peer_export {
  *
  * ENODATA: the ring lies in an imported buffer, whose owner exports it.
  * ESHUTDOWN: the queue pair is gone.  ENXIO: the doorbell page also holds
- * registers that must not be exported.
+ * registers that must not be exported.  ENOSPC: 64 dma-bufs of the queue pair are
+ * open.
  */
 struct nvme_peer_qp_export {
 	__u32 size;
