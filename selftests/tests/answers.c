@@ -78,7 +78,8 @@ FIXTURE_SETUP(answers)
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	self->dmabuf = np_test_export(4, 0);
 	ASSERT_LE(0, self->dmabuf);
-	self->page = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	self->page = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
 	ASSERT_NE(MAP_FAILED, self->page);
 	self->faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (self->faults < 0) {
