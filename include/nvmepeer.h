@@ -111,7 +111,15 @@ int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command);
 int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
 			struct nvme_peer_buf_import *buffer);
 
-/** nvmepeer_buf_release() - undo an import; -EBUSY while a ring lies in it. */
+/**
+ * nvmepeer_buf_release() - undo an import
+ * @ctrl: controller
+ * @handle: imported buffer
+ *
+ * -EBUSY while a ring lies in it, and, once nvmepeer_buf_table() has told its
+ * addresses, while any queue pair of the controller is alive.  The close of @ctrl
+ * lets go of it as soon as those have ended.
+ */
 int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle);
 
 /**

@@ -95,16 +95,6 @@ static inline void nvmep_vm_flags_set(struct vm_area_struct *vma,
 #endif
 }
 
-static inline void nvmep_vm_flags_clear(struct vm_area_struct *vma,
-					unsigned long flags)
-{
-#ifdef NVMEP_HAVE_VM_FLAGS_SET
-	vm_flags_clear(vma, flags);
-#else
-	vma->vm_flags &= ~flags;
-#endif
-}
-
 /* --- dma-buf ------------------------------------------------------------ */
 
 /* The member of struct dma_buf_attach_ops that tells an importer to let go. */

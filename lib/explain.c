@@ -432,8 +432,8 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_BUF_RELEASE, EBUSY,
-		.limit = "a ring of a queue pair lies in the buffer",
-		.help = "destroy the queue pair first",
+		.limit = "a queue pair may still use the buffer: a ring of it lies there, or the addresses were given and one of the controller is alive",
+		.help = "destroy the queue pairs first, or close the controller: it lets go of the buffer when they have ended",
 	},
 	{
 		CALL_BUF_TABLE, EPERM,

@@ -22,6 +22,12 @@
 #include "peers.h"
 #include "take.h"
 
+/* How long the users of a queue pair's doorbells may take to let go of them. */
+#define NVMEP_REVOKE_TIMEOUT	(5 * HZ)
+
+/* Most dma-bufs of one queue pair that are open at a time. */
+#define NVMEP_MAX_EXPORTS	64
+
 /* May somebody start to use this dma-buf? */
 static bool nvmep_export_open(const struct nvmep_export *export)
 {
@@ -78,6 +84,14 @@ static void nvmep_export_unpin(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 }
 
+/* Many importers ask for both directions, whatever they want. */
+static enum dma_data_direction
+nvmep_export_direction(const struct nvmep_export *export,
+		       enum dma_data_direction dir)
+{
+	return export->ops->read_only ? DMA_TO_DEVICE : dir;
+}
+
 static struct sg_table *nvmep_export_map(struct dma_buf_attachment *attach,
 					 enum dma_data_direction dir)
 {
@@ -88,7 +102,10 @@ static struct sg_table *nvmep_export_map(struct dma_buf_attachment *attach,
 
 	if (!nvmep_export_open(export))
 		return ERR_PTR(-ENODEV);
-	sgt = export->ops->map(export, attach, dir);
+	if (export->ops->read_only && dir == DMA_FROM_DEVICE)
+		return ERR_PTR(-EACCES);
+	sgt = export->ops->map(export, attach,
+			       nvmep_export_direction(export, dir));
 	if (!IS_ERR(sgt))
 		nvmep_export_count(export, NVMEP_OBJECT_MAPS, 1);
 	return sgt;
@@ -102,7 +119,8 @@ static void nvmep_export_unmap(struct dma_buf_attachment *attach,
 	struct nvmep_export *export = attach->dmabuf->priv;
 
 	nvmep_export_count(export, NVMEP_OBJECT_MAPS, -1);
-	export->ops->unmap(export, attach, sgt, dir);
+	export->ops->unmap(export, attach, sgt,
+			   nvmep_export_direction(export, dir));
 }
 
 /* --- processes ----------------------------------------------------------- */
@@ -118,12 +136,15 @@ void nvmep_export_count_mmap(struct nvmep_export *export, int change)
 	nvmep_export_count(export, NVMEP_OBJECT_MMAPS, change);
 }
 
-/* The dma-buf core has checked that the VMA lies inside the dma-buf. */
+/*
+ * The dma-buf core has checked that the VMA lies inside the dma-buf.  A shared
+ * mapping of a file that is not open for writing has no VM_SHARED.
+ */
 static int nvmep_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct nvmep_export *export = dmabuf->priv;
 
-	if (!(vma->vm_flags & VM_SHARED))
+	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
 	if (!nvmep_export_open(export))
 		return -ENODEV;
@@ -192,32 +213,52 @@ void nvmep_exports_withdraw(struct nvmep_exports *exports)
 	}
 }
 
-/* One that is being released has no user left. */
-static void *nvmep_export_take(struct list_head *node, const void *unused)
+/*
+ * One that did not come as far as *@step, which it does now.  One that is being
+ * released has no user left.
+ */
+static void *nvmep_export_take(struct list_head *node, const void *step)
 {
+	enum nvmep_export_revoked next = *(const enum nvmep_export_revoked *)step;
 	struct nvmep_export *export = list_entry(node, struct nvmep_export,
 						 node);
 
-	if (!export->ops->revoke || export->revoking)
+	if (!export->ops->revoke || export->revoked >= next)
 		return NULL;
-	export->revoking = true;
+	export->revoked = next;
 	return nvmep_get_file_active(&export->dmabuf->file) ? export : NULL;
+}
+
+/* The next dma-buf that has not come as far as @step, with a reference. */
+static struct nvmep_export *nvmep_export_next(struct nvmep_exports *exports,
+					      enum nvmep_export_revoked step)
+{
+	return nvmep_take_first(&exports->lock, &exports->list,
+				nvmep_export_take, &step);
 }
 
 /**
  * nvmep_exports_revoke() - take away from everybody what could do harm
  * @exports: closed; the controller has deleted the queues
  *
+ * All who have to let go are told first and then waited for together, so the
+ * wait is bounded by one deadline, however many dma-bufs there are.
+ *
  * Return: true if nobody has any of it any more.
  */
 bool nvmep_exports_revoke(struct nvmep_exports *exports)
 {
 	struct nvmep_export *export;
+	unsigned long deadline;
 	bool clean = true;
 
-	while ((export = nvmep_take_first(&exports->lock, &exports->list,
-					  nvmep_export_take, NULL))) {
-		clean &= export->ops->revoke(export);
+	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_REVOKED))) {
+		export->ops->revoke(export);
+		dma_buf_put(export->dmabuf);
+	}
+	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
+	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_SETTLED))) {
+		clean &= export->ops->settle(export, deadline);
 		dma_buf_put(export->dmabuf);
 	}
 	return clean;
@@ -279,6 +320,8 @@ static int nvmep_export_list(struct nvmep_export *export)
 	mutex_lock(&exports->lock);
 	if (exports->closed)
 		err = -ESHUTDOWN;
+	else if (atomic_read(&exports->count) > NVMEP_MAX_EXPORTS)
+		err = -ENOSPC;
 	else
 		list_add_tail(&export->node, &exports->list);
 	mutex_unlock(&exports->lock);
@@ -294,7 +337,7 @@ static int nvmep_export_list(struct nvmep_export *export)
  * @bytes: whole pages
  *
  * Return: the dma-buf with its only reference, or an ERR_PTR: ESHUTDOWN if the
- * queue pair has ended, ENOMEM.
+ * queue pair has ended, ENOSPC if too many are open, ENOMEM.
  */
 struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 				     struct nvmep_exports *exports,
@@ -308,7 +351,7 @@ struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 	nvmep_export_init(export, exports, ops);
 	exp_info.ops = &nvmep_dma_buf_ops;
 	exp_info.size = bytes;
-	exp_info.flags = O_RDWR;
+	exp_info.flags = ops->read_only ? O_RDONLY : O_RDWR;
 	exp_info.priv = export;
 	dmabuf = dma_buf_export(&exp_info);
 	if (IS_ERR(dmabuf)) {

@@ -50,19 +50,26 @@ struct nvmep_exports {
 /**
  * struct nvmep_export_ops - what is special about a kind of dma-buf
  * @stays_open: new users are admitted after the queue pair has ended, too
+ * @read_only: the dma-buf is open for reading only, and devices cannot write it
+ *	where an IOMMU is there to keep them from it
  * @attach: admits a device, or says why not; may leave something in
  *	attach->priv.  NULL admits all
  * @detach: takes it away again; NULL if there is nothing
  * @map: maps it for a device; reservation lock held
  * @unmap: undoes that; reservation lock held
  * @mmap: maps it for a process; the VMA is shared and lies inside the dma-buf
- * @withdraw: zaps and invalidates it without waiting for anybody; the dma-buf is
- *	held, no lock is.  NULL where @revoke is
- * @revoke: takes it away from everybody; true if nobody has it any more.  The
- *	dma-buf is held, no lock is.  NULL for memory that harms nobody
+ * @withdraw: zaps it and tells importers, and waits for nobody's memory either;
+ *	@revoke does the same once more.  The dma-buf is held, no lock is.  NULL
+ *	where @revoke is
+ * @revoke: takes it away from everybody, or tells them to let go, without waiting
+ *	for them.  The dma-buf is held, no lock is.  NULL for memory that harms
+ *	nobody
+ * @settle: after @revoke: waits until @deadline, in jiffies, for those who were
+ *	told; true if nobody has it any more.  The dma-buf is held, no lock is
  */
 struct nvmep_export_ops {
 	bool stays_open;
+	bool read_only;
 	int (*attach)(struct nvmep_export *export,
 		      struct dma_buf_attachment *attach);
 	void (*detach)(struct dma_buf_attachment *attach);
@@ -74,7 +81,20 @@ struct nvmep_export_ops {
 		      enum dma_data_direction dir);
 	int (*mmap)(struct nvmep_export *export, struct vm_area_struct *vma);
 	void (*withdraw)(struct nvmep_export *export);
-	bool (*revoke)(struct nvmep_export *export);
+	void (*revoke)(struct nvmep_export *export);
+	bool (*settle)(struct nvmep_export *export, unsigned long deadline);
+};
+
+/**
+ * enum nvmep_export_revoked - the steps of revocation
+ * @NVMEP_EXPORT_OPEN: nobody revokes it
+ * @NVMEP_EXPORT_REVOKED: ops->revoke was or is being called
+ * @NVMEP_EXPORT_SETTLED: ops->settle, too
+ */
+enum nvmep_export_revoked {
+	NVMEP_EXPORT_OPEN,
+	NVMEP_EXPORT_REVOKED,
+	NVMEP_EXPORT_SETTLED,
 };
 
 /**
@@ -83,16 +103,16 @@ struct nvmep_export_ops {
  * @ops: const: of its kind
  * @dmabuf: const; it owns this
  * @node: exports->lock: in exports->list
- * @revoking: exports->lock: somebody revokes it or has done so
  * @withdrawn: exports->lock: nvmep_exports_withdraw() has seen it
+ * @revoked: exports->lock: how far its revocation has begun
  */
 struct nvmep_export {
 	struct nvmep_exports *exports;
 	const struct nvmep_export_ops *ops;
 	struct dma_buf *dmabuf;
 	struct list_head node;
-	bool revoking;
 	bool withdrawn;
+	enum nvmep_export_revoked revoked;
 };
 
 void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,

@@ -7,7 +7,8 @@
  *  2. (qp.c) Delete SQ, Delete CQ: from here on a write has no effect
  *  3. mmaps in progress are waited for, then all PTEs are zapped; a later
  *     access is SIGBUS
- *  4. importers are told, their fences and mappings waited for, bounded
+ *  4. importers are told
+ *  5. their mappings and fences are waited for, all against one deadline
  *
  * An importer must admit being told; one that cannot (it attached statically)
  * is let in only with NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until
@@ -37,9 +38,6 @@
 #include "peers.h"
 #include "route.h"
 #include "take.h"
-
-/* How long importers may take to finish with, and to unmap, a doorbell. */
-#define NVMEP_REVOKE_TIMEOUT	(5 * HZ)
 
 /**
  * struct nvmep_doorbell_export - a dma-buf of doorbells
@@ -392,7 +390,9 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 
 	nvmep_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND |
 				VM_DONTDUMP | VM_DONTCOPY);
-	vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
+	/* Registers are not encrypted memory. */
+	vma->vm_page_prot =
+		pgprot_decrypted(pgprot_noncached(vma->vm_page_prot));
 	err = nvmep_doorbell_insert(doorbells, vma);
 	if (err) {
 		nvmep_mmap_put(map);
@@ -437,25 +437,6 @@ static void nvmep_doorbell_settle_mmaps(struct nvmep_doorbell_export *doorbells)
 	}
 }
 
-/* Tells importers to let go; true if all did in time. */
-static bool nvmep_doorbell_invalidate(struct nvmep_doorbell_export *doorbells)
-{
-	struct dma_buf *dmabuf = doorbells->export.dmabuf;
-	long left;
-
-	dma_resv_lock(dmabuf->resv, NULL);
-	nvmep_dma_buf_invalidate(dmabuf);
-	left = dma_resv_wait_timeout(dmabuf->resv, DMA_RESV_USAGE_BOOKKEEP,
-				     false, NVMEP_REVOKE_TIMEOUT);
-	dma_resv_unlock(dmabuf->resv);
-
-	if (left > 0)
-		left = wait_var_event_timeout(&doorbells->maps,
-					      !atomic_read(&doorbells->maps),
-					      NVMEP_REVOKE_TIMEOUT);
-	return left > 0 && !atomic_read(&doorbells->static_maps);
-}
-
 /*
  * exports->closed is set, and whoever maps after us has seen that: a mapping is
  * made under the reservation lock, which is taken here.
@@ -470,14 +451,36 @@ static void nvmep_doorbell_withdraw(struct nvmep_export *export)
 	dma_resv_unlock(dmabuf->resv);
 }
 
-static bool nvmep_doorbell_revoke(struct nvmep_export *export)
+static void nvmep_doorbell_revoke(struct nvmep_export *export)
+{
+	nvmep_doorbell_settle_mmaps(nvmep_to_doorbells(export));
+	nvmep_doorbell_withdraw(export);
+}
+
+/* Jiffies from now to @deadline, 0 once it is over. */
+static long nvmep_time_left(unsigned long deadline)
+{
+	return max_t(long, deadline - jiffies, 0);
+}
+
+/*
+ * Mappings first: they are what counts, and a fence that never signals must not
+ * use up their time.  Without the reservation lock, which importers need to
+ * unmap.
+ */
+static bool nvmep_doorbell_settle(struct nvmep_export *export,
+				  unsigned long deadline)
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
 	bool clean;
 
-	nvmep_doorbell_settle_mmaps(doorbells);
-	unmap_mapping_range(export->dmabuf->file->f_mapping, 0, 0, 1);
-	clean = nvmep_doorbell_invalidate(doorbells);
+	clean = wait_var_event_timeout(&doorbells->maps,
+				       !atomic_read(&doorbells->maps),
+				       nvmep_time_left(deadline)) > 0;
+	clean &= dma_resv_wait_timeout(export->dmabuf->resv,
+				       DMA_RESV_USAGE_BOOKKEEP, false,
+				       nvmep_time_left(deadline)) > 0;
+	clean &= !atomic_read(&doorbells->static_maps);
 	if (!clean)
 		dev_warn(export->exports->ctrl->dev,
 			 "queue pair %u: an importer still maps its doorbells; the queues are deleted, the identifier stays taken until it lets go\n",
@@ -493,6 +496,7 @@ static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
 	.mmap = nvmep_doorbell_mmap,
 	.withdraw = nvmep_doorbell_withdraw,
 	.revoke = nvmep_doorbell_revoke,
+	.settle = nvmep_doorbell_settle,
 };
 
 /**

@@ -110,27 +110,19 @@ static int nvmep_host_mmap(struct nvmep_export *export,
 	return 0;
 }
 
-/* Only the kernel tells the state; other peers look at the same page. */
-static int nvmep_status_mmap(struct nvmep_export *export,
-			     struct vm_area_struct *vma)
-{
-	if (vma->vm_flags & VM_WRITE)
-		return -EACCES;
-	nvmep_vm_flags_clear(vma, VM_MAYWRITE);
-	return nvmep_host_mmap(export, vma);
-}
-
 static const struct nvmep_export_ops nvmep_ring_export_ops = {
 	.map = nvmep_host_map,
 	.unmap = nvmep_host_unmap,
 	.mmap = nvmep_host_mmap,
 };
 
+/* Only the kernel tells the state; other peers look at the same page. */
 static const struct nvmep_export_ops nvmep_status_export_ops = {
 	.stays_open = true,
+	.read_only = true,
 	.map = nvmep_host_map,
 	.unmap = nvmep_host_unmap,
-	.mmap = nvmep_status_mmap,
+	.mmap = nvmep_host_mmap,
 };
 
 static struct dma_buf *nvmep_host_export(struct nvmep_exports *exports,

@@ -231,6 +231,7 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl, int fd,
 	buf->reclaim = reclaim;
 	mutex_init(&buf->lock);
 	INIT_LIST_HEAD(&buf->node);
+	INIT_LIST_HEAD(&buf->kept);
 	INIT_WORK(&buf->invalidate_work, nvmep_buf_invalidate_work);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_BUFS, 1);
 	return buf;

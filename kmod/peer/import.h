@@ -39,13 +39,16 @@ struct sg_table;
  *	the memory back.  Whoever sees it clear under peers->lock and puts a
  *	queue pair on the list there is found by @invalidate_work
  * @invalidate_work: takes the controller away from the memory
- * @file: const once published: the open controller node that it belongs to; a
- *	name only, it may be gone once the handle is
- * @handle: const once published
+ * @file: const once reserved: the open controller node that it belongs to; gone
+ *	once @kept is used
+ * @handle: const once reserved
  * @exposed: peers->lock: its addresses were given to user space, so any queue
- *	pair of @file may be told to access it
+ *	pair of the controller may be told to access it
  * @rings: peers->lock: rings of queue pairs that lie in it
  * @node: peers->lock: in peers->bufs
+ * @kept: peers->lock: in peers->kept
+ * @keep_until: peers->lock: queue pairs with a lower birth may access it; set
+ *	when it is put on @kept
  */
 struct nvmep_buf {
 	struct kref ref;
@@ -63,11 +66,13 @@ struct nvmep_buf {
 	struct work_struct invalidate_work;
 
 	/* What peer_file.c keeps of it. */
-	const struct nvmep_peer_file *file;
+	struct nvmep_peer_file *file;
 	u32 handle;
 	bool exposed;
 	unsigned int rings;
 	struct list_head node;
+	struct list_head kept;
+	u64 keep_until;
 };
 
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,

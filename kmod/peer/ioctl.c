@@ -4,14 +4,17 @@
  *
  * One table for each kind of file maps an ioctl to its structure's size and its
  * handler.  A handler gets a kernel copy of the structure, checks flags and
- * reserved fields first, and answers with nvmep_ucmd_respond() as its last step
- * that can fail; what it made before is undone if that fails, so a failed call
- * changes nothing.
+ * reserved fields first, and does its work.  The answer is copied out as the last
+ * step that can fail: what was made becomes reachable for user space after it,
+ * or is undone if it fails, so a failed call changes nothing.
  *
- * All of them run under the read side of peers->gate.  Unbinding takes the
- * write side once: after that nothing is in progress and nothing new begins,
- * and whatever is on the lists can be taken down.
+ * The work runs under the read side of peers->gate.  Unbinding takes the write
+ * side once: after that nothing is in progress and nothing new begins, and
+ * whatever is on the lists can be taken down.  So what a handler leaves for its
+ * answer is on the lists by then.  User memory is touched without the gate: a
+ * page of it may come late or never, and nobody else shall wait for that.
  */
+#include <linux/file.h>
 #include <linux/minmax.h>
 #include <linux/uaccess.h>
 
@@ -34,6 +37,27 @@ int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd)
 	return 0;
 }
 
+/**
+ * nvmep_ucmd_respond_file() - copy the structure back, then install a file
+ * @ucmd: the ioctl in progress
+ * @fd: from get_unused_fd_flags(); named in the structure
+ * @filp: goes to @fd, or is closed together with it if the copy fails
+ *
+ * Return: 0 or EFAULT.
+ */
+int nvmep_ucmd_respond_file(struct nvmep_ucmd *ucmd, int fd, struct file *filp)
+{
+	int err = nvmep_ucmd_respond(ucmd);
+
+	if (!err) {
+		fd_install(fd, filp);
+		return 0;
+	}
+	put_unused_fd(fd);
+	fput(filp);
+	return err;
+}
+
 static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *table,
 						  size_t count,
 						  unsigned int number)
@@ -52,8 +76,14 @@ static int nvmep_ioctl_execute(struct nvmep_peers *peers,
 {
 	int err = -ESHUTDOWN;
 
+	if (ioctl->when_removed)
+		return ioctl->execute(ucmd);
+	/* While unbinding waits for the last of them nobody queues behind it. */
+	if (READ_ONCE(peers->removed))
+		return -ESHUTDOWN;
+
 	down_read(&peers->gate);
-	if (!peers->removed || ioctl->when_removed)
+	if (!peers->removed)
 		err = ioctl->execute(ucmd);
 	up_read(&peers->gate);
 	return err;
@@ -69,7 +99,8 @@ static int nvmep_ioctl_execute(struct nvmep_peers *peers,
  * @context: for the handler
  *
  * Return: 0 or an error: ENOTTY for an unknown one, EINVAL for a structure that
- * is too short, E2BIG for one with something behind what we know.
+ * is too short, E2BIG for one with something behind what we know, ESHUTDOWN while
+ * the driver is being unbound and after that.
  */
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
@@ -106,5 +137,8 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 	err = copy_struct_from_user(&cmd, ioctl->size, user, ucmd.user_size);
 	if (err)
 		return err;
-	return nvmep_ioctl_execute(peers, ioctl, &ucmd);
+	err = nvmep_ioctl_execute(peers, ioctl, &ucmd);
+	if (err || !ioctl->answer)
+		return err;
+	return ioctl->answer(&ucmd);
 }

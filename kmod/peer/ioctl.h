@@ -8,6 +8,7 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 
+struct file;
 struct nvmep_peers;
 
 /**
@@ -17,6 +18,7 @@ struct nvmep_peers;
  * @cmd: our copy, as long as we know it
  * @cmd_size: bytes of @cmd
  * @context: what the file descriptor stands for
+ * @made: what the handler has made or found, for its answer
  */
 struct nvmep_ucmd {
 	void __user *user;
@@ -24,6 +26,7 @@ struct nvmep_ucmd {
 	void *cmd;
 	u32 cmd_size;
 	void *context;
+	void *made;
 };
 
 /**
@@ -31,8 +34,11 @@ struct nvmep_ucmd {
  * @number: the ioctl
  * @size: bytes of its structure as we know it
  * @min_size: bytes of it as first published
- * @when_removed: works on a controller that is gone, too
- * @execute: does it; called under peers->gate for reading
+ * @when_removed: works on a controller that is gone, too, so it needs no gate
+ * @execute: does it; called under peers->gate for reading, unless @when_removed.
+ *	Touches no user memory
+ * @answer: called without the gate after @execute returned 0: copies out, then
+ *	makes what was made reachable, or undoes it.  NULL if there is no answer
  */
 struct nvmep_ioctl {
 	unsigned int number;
@@ -40,20 +46,24 @@ struct nvmep_ioctl {
 	u16 min_size;
 	bool when_removed;
 	int (*execute)(struct nvmep_ucmd *ucmd);
+	int (*answer)(struct nvmep_ucmd *ucmd);
 };
 
-#define NVMEP_IOCTL(_number, _struct, _last, _when_removed, _execute)	\
+#define NVMEP_IOCTL(_number, _struct, _last, _when_removed, _execute,	\
+		    _answer)						\
 	{								\
 		.number = (_number),					\
 		.size = sizeof(struct _struct),				\
 		.min_size = offsetofend(struct _struct, _last),		\
 		.when_removed = (_when_removed),			\
 		.execute = (_execute),					\
+		.answer = (_answer),					\
 	}
 
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
 			  unsigned int number, void __user *user, void *context);
 int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd);
+int nvmep_ucmd_respond_file(struct nvmep_ucmd *ucmd, int fd, struct file *filp);
 
 #endif /* _NVMEP_IOCTL_H */

@@ -28,9 +28,9 @@
 
 /*
  * An exporter wants the memory of a buffer.  Every queue pair that could reach
- * it is stopped, also one that has its rings elsewhere, once user space knows
- * the buffer's addresses: a command in flight may carry one, and deleting the
- * queue is the only way to stop it.
+ * it is stopped: one that has a ring in it, and all of the controller once user
+ * space knows the buffer's addresses: a command in flight may carry one, and
+ * deleting the queue is the only way to stop it.
  *
  * Cutting the peers off comes last: it may be this very exporter that has the
  * doorbells mapped and waits for its memory first.
@@ -80,7 +80,7 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 		.contiguous_rings = NVME_CAP_CQR(ctrl->cap),
 		.cmb_size = ctrl->cmb_size,
 	};
-	return nvmep_ucmd_respond(ucmd);
+	return 0;
 }
 
 static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
@@ -140,7 +140,7 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 	cmd->reason = route.reason;
 	cmd->blocker = route.blocker;
 	cmd->blocker_acs = route.blocker_acs;
-	return nvmep_ucmd_respond(ucmd);
+	return 0;
 }
 
 /* --- buffers ------------------------------------------------------------- */
@@ -182,19 +182,26 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	cmd->verdict = buf->place.route.verdict;
 	cmd->reason = buf->place.route.reason;
 	cmd->pci_address = buf->place.owner;
-	err = nvmep_buf_publish(file, buf);
+	err = nvmep_buf_reserve(file, buf);
 	if (err)
 		goto put_buf;
-
-	/* Another thread may guess the handle and release it: buf is not ours. */
 	cmd->handle = buf->handle;
-	err = nvmep_ucmd_respond(ucmd);
-	if (err)
-		nvmep_buf_release(file, cmd->handle);
-	return err;
+	ucmd->made = buf;
+	return 0;
 
 put_buf:
 	nvmep_buf_put(buf);
+	return err;
+}
+
+static int nvmep_answer_buf_import(struct nvmep_ucmd *ucmd)
+{
+	int err = nvmep_ucmd_respond(ucmd);
+
+	if (err)
+		nvmep_buf_unreserve(ucmd->made);
+	else
+		nvmep_buf_publish(ucmd->made);
 	return err;
 }
 
@@ -250,9 +257,9 @@ static int nvmep_copy_addresses(const struct nvmep_buf *buf, u64 offset,
 	return err;
 }
 
-static int nvmep_buf_table(struct nvmep_buf *buf, struct nvmep_ucmd *ucmd)
+static int nvmep_buf_table(struct nvmep_buf *buf,
+			   struct nvme_peer_buf_table *cmd)
 {
-	struct nvme_peer_buf_table *cmd = ucmd->cmd;
 	u32 page_size = buf->ctrl->page_size;
 	int err;
 
@@ -266,9 +273,7 @@ static int nvmep_buf_table(struct nvmep_buf *buf, struct nvmep_ucmd *ucmd)
 
 	cmd->count = min_t(u64, cmd->count,
 			   div_u64(buf->segments.length - cmd->offset, page_size));
-	err = nvmep_copy_addresses(buf, cmd->offset,
-				   u64_to_user_ptr(cmd->addresses), cmd->count);
-	return err ? err : nvmep_ucmd_respond(ucmd);
+	return 0;
 }
 
 static int nvmep_ioctl_buf_table(struct nvmep_ucmd *ucmd)
@@ -285,9 +290,25 @@ static int nvmep_ioctl_buf_table(struct nvmep_ucmd *ucmd)
 	buf = nvmep_buf_lookup(ucmd->context, cmd->handle);
 	if (!buf)
 		return -ENOENT;
-	err = nvmep_buf_table(buf, ucmd);
-	nvmep_buf_put(buf);
+	err = nvmep_buf_table(buf, cmd);
+	if (err)
+		nvmep_buf_put(buf);
+	else
+		ucmd->made = buf;
 	return err;
+}
+
+/* The addresses stay where they are, even if the handle goes meanwhile. */
+static int nvmep_answer_buf_table(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_buf_table *cmd = ucmd->cmd;
+	struct nvmep_buf *buf = ucmd->made;
+	int err;
+
+	err = nvmep_copy_addresses(buf, cmd->offset,
+				   u64_to_user_ptr(cmd->addresses), cmd->count);
+	nvmep_buf_put(buf);
+	return err ? err : nvmep_ucmd_respond(ucmd);
 }
 
 /* --- queue pairs --------------------------------------------------------- */
@@ -342,35 +363,33 @@ static int nvmep_ioctl_qp_create(struct nvmep_ucmd *ucmd)
 		return cmd->qp_fd;
 	filp = nvmep_qp_create_file(file, cmd);
 	if (IS_ERR(filp)) {
-		err = PTR_ERR(filp);
-		goto put_fd;
+		put_unused_fd(cmd->qp_fd);
+		return PTR_ERR(filp);
 	}
-	err = nvmep_ucmd_respond(ucmd);
-	if (err)
-		goto put_file;
-	fd_install(cmd->qp_fd, filp);
+	ucmd->made = filp;
 	return 0;
+}
 
-put_file:
-	fput(filp);
-put_fd:
-	put_unused_fd(cmd->qp_fd);
-	return err;
+static int nvmep_answer_qp_create(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_create *cmd = ucmd->cmd;
+
+	return nvmep_ucmd_respond_file(ucmd, cmd->qp_fd, ucmd->made);
 }
 
 static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, cmb_size, false,
-		    nvmep_ioctl_info),
+		    nvmep_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
-		    nvmep_ioctl_route),
+		    nvmep_ioctl_route, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, pci_address,
-		    false, nvmep_ioctl_buf_import),
+		    false, nvmep_ioctl_buf_import, nvmep_answer_buf_import),
 	NVMEP_IOCTL(NVME_PEER_BUF_RELEASE, nvme_peer_buf_release, reserved,
-		    true, nvmep_ioctl_buf_release),
+		    true, nvmep_ioctl_buf_release, NULL),
 	NVMEP_IOCTL(NVME_PEER_BUF_TABLE, nvme_peer_buf_table, addresses, false,
-		    nvmep_ioctl_buf_table),
+		    nvmep_ioctl_buf_table, nvmep_answer_buf_table),
 	NVMEP_IOCTL(NVME_PEER_QP_CREATE, nvme_peer_qp_create, reserved, false,
-		    nvmep_ioctl_qp_create),
+		    nvmep_ioctl_qp_create, nvmep_answer_qp_create),
 };
 
 /* --- the open controller node -------------------------------------------- */
@@ -413,11 +432,12 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 
+	WRITE_ONCE(peers->removed, true);
 	down_write(&peers->gate);
-	peers->removed = true;
 	up_write(&peers->gate);
 
 	nvmep_qp_revoke_all(ctrl, ENODEV);
+	nvmep_bufs_release_kept(peers);
 	nvmep_bufs_detach_all(peers);
 }
 
@@ -441,7 +461,9 @@ static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 	init_rwsem(&peers->gate);
 	mutex_init(&peers->lock);
 	INIT_LIST_HEAD(&peers->qps);
+	INIT_LIST_HEAD(&peers->alive);
 	INIT_LIST_HEAD(&peers->bufs);
+	INIT_LIST_HEAD(&peers->kept);
 	peers->invalidate_wq = alloc_workqueue("nvmep%d-invalidate", WQ_UNBOUND,
 					       0, ctrl->instance);
 	if (!peers->invalidate_wq) {

@@ -3,8 +3,12 @@
  * Open controller nodes, and the handles by which their users name buffers.
  *
  * A node's buffers belong to it, not to who made them: they stay until the node
- * is closed and the queue pairs that were made through it have ended, because
- * a command of theirs may point into any buffer whose addresses were told.
+ * is closed and the queue pairs that were made through it have ended.
+ *
+ * A buffer whose addresses were told is exposed: a command of any queue pair of
+ * the controller may point into it, through whichever node that was made.  So
+ * its handle cannot be released while one is alive, and the close of its node
+ * keeps it until all that were alive then are off the controller.
  */
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
@@ -40,10 +44,35 @@ struct nvmep_peer_file *nvmep_peer_file_open(struct nvmep_ctrl *ctrl)
 	return file;
 }
 
-/*
- * Neither the node nor a queue pair is left, so no ring is in any buffer and
- * every release succeeds.
- */
+/* A buffer that has no handle any more and is on no list. */
+static void nvmep_buf_forget(struct nvmep_buf *buf)
+{
+	/* Who still looks at it may wait for user memory; the exporter may not. */
+	nvmep_buf_detach(buf);
+	nvmep_buf_put(buf);
+}
+
+/* Neither its node nor a queue pair of that is left: no ring is in it. */
+static void nvmep_buf_orphan(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+	bool keep;
+
+	mutex_lock(&peers->lock);
+	WARN_ON(buf->rings);
+	keep = buf->exposed && !list_empty(&peers->alive);
+	if (keep) {
+		buf->keep_until = peers->births;
+		list_add_tail(&buf->kept, &peers->kept);
+	} else {
+		list_del_init(&buf->node);
+	}
+	mutex_unlock(&peers->lock);
+
+	if (!keep)
+		nvmep_buf_forget(buf);
+}
+
 static void nvmep_peer_file_free(struct kref *ref)
 {
 	struct nvmep_peer_file *file =
@@ -53,7 +82,7 @@ static void nvmep_peer_file_free(struct kref *ref)
 	unsigned long handle;
 
 	xa_for_each(&file->bufs, handle, buf)
-		WARN_ON(nvmep_buf_release(file, handle));
+		nvmep_buf_orphan(buf);
 	xa_destroy(&file->bufs);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_FILES, -1);
 	kfree(file);
@@ -84,14 +113,17 @@ void nvmep_peer_file_put(struct nvmep_peer_file *file)
 /* --- handles ------------------------------------------------------------- */
 
 /**
- * nvmep_buf_publish() - give a buffer a handle
+ * nvmep_buf_reserve() - set a handle aside for a buffer
  * @file: the open controller node to which it belongs from now on
  * @buf: the buffer; its reference goes to the handle on success
+ *
+ * Unbinding finds the buffer from here on, nobody who names the handle does.
+ * nvmep_buf_publish() or nvmep_buf_unreserve() has to follow.
  *
  * Return: 0, ENOSPC if the file has too many, ENOMEM, ESTALE if the exporter
  * asked for it back meanwhile.
  */
-int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
+int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
 	int err;
@@ -101,7 +133,7 @@ int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 
 	/* The reset work wants this lock: memory must not wait for I/O. */
 	mutex_lock(&peers->lock);
-	err = xa_alloc(&file->bufs, &buf->handle, buf,
+	err = xa_alloc(&file->bufs, &buf->handle, NULL,
 		       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_NOIO);
 	if (!err) {
 		buf->file = file;
@@ -109,6 +141,38 @@ int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 	}
 	mutex_unlock(&peers->lock);
 	return err == -EBUSY ? -ENOSPC : err;
+}
+
+/**
+ * nvmep_buf_publish() - let a buffer be found by its handle
+ * @buf: the buffer, reserved.  Another thread may guess the handle and release
+ *	it: it is not the caller's any more
+ */
+void nvmep_buf_publish(struct nvmep_buf *buf)
+{
+	struct mutex *lock = &buf->ctrl->peers->lock;
+	void *old;
+
+	mutex_lock(lock);
+	/* The place is there, so no memory is needed. */
+	old = xa_store(&buf->file->bufs, buf->handle, buf, GFP_NOWAIT);
+	mutex_unlock(lock);
+	WARN_ON(old);
+}
+
+/**
+ * nvmep_buf_unreserve() - nobody learns the handle: give both up
+ * @buf: the buffer, reserved; the handle's reference goes
+ */
+void nvmep_buf_unreserve(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	mutex_lock(&peers->lock);
+	xa_erase(&buf->file->bufs, buf->handle);
+	list_del_init(&buf->node);
+	mutex_unlock(&peers->lock);
+	nvmep_buf_put(buf);
 }
 
 /**
@@ -136,7 +200,8 @@ struct nvmep_buf *nvmep_buf_lookup(struct nvmep_peer_file *file, u32 handle)
  * @file: the open controller node
  * @handle: the handle
  *
- * Return: 0, ENOENT, or EBUSY while a ring lies in the buffer.
+ * Return: 0, ENOENT, or EBUSY while a ring lies in the buffer, or its addresses
+ * were told and a queue pair is alive that may use them.
  */
 int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 {
@@ -148,7 +213,8 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	buf = xa_load(&file->bufs, handle);
 	if (!buf) {
 		err = -ENOENT;
-	} else if (buf->rings) {
+	} else if (buf->rings ||
+		   (buf->exposed && !list_empty(&peers->alive))) {
 		err = -EBUSY;
 	} else {
 		xa_erase(&file->bufs, handle);
@@ -157,7 +223,7 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	mutex_unlock(&peers->lock);
 
 	if (!err)
-		nvmep_buf_put(buf);
+		nvmep_buf_forget(buf);
 	return err;
 }
 
@@ -200,9 +266,10 @@ void nvmep_buf_unclaim(struct nvmep_buf *buf)
  * nvmep_buf_expose() - the buffer's addresses are about to reach user space
  * @buf: the buffer
  *
- * From here on any queue pair of its file may access it.
+ * From here on any queue pair of the controller may access it.
  *
- * Return: 0, or ESTALE if the exporter has asked for it back.
+ * Return: 0, ESTALE if the exporter has asked for it back, ENOENT if its handle
+ * was released meanwhile.
  */
 int nvmep_buf_expose(struct nvmep_buf *buf)
 {
@@ -212,10 +279,42 @@ int nvmep_buf_expose(struct nvmep_buf *buf)
 	mutex_lock(&peers->lock);
 	if (nvmep_buf_invalid(buf))
 		err = -ESTALE;
+	else if (list_empty(&buf->node))
+		err = -ENOENT;
 	else
 		buf->exposed = true;
 	mutex_unlock(&peers->lock);
 	return err;
+}
+
+/* --- buffers whose node is closed ----------------------------------------- */
+
+/* The first one that no queue pair can reach which was alive at the close. */
+static void *nvmep_buf_take_kept(struct list_head *node, const void *context)
+{
+	struct nvmep_buf *buf = list_entry(node, struct nvmep_buf, kept);
+	const struct nvmep_peers *peers = context;
+
+	if (!list_empty(&peers->alive) &&
+	    list_first_entry(&peers->alive, struct nvmep_life, node)->birth <
+	    buf->keep_until)
+		return NULL;
+	list_del_init(&buf->kept);
+	list_del_init(&buf->node);
+	return buf;
+}
+
+/**
+ * nvmep_bufs_release_kept() - let go of buffers that waited for queue pairs
+ * @peers: one of its queue pairs has ended
+ */
+void nvmep_bufs_release_kept(struct nvmep_peers *peers)
+{
+	struct nvmep_buf *buf;
+
+	while ((buf = nvmep_take_first(&peers->lock, &peers->kept,
+				       nvmep_buf_take_kept, peers)))
+		nvmep_buf_forget(buf);
 }
 
 /* --- unbinding ----------------------------------------------------------- */

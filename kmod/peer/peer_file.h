@@ -30,12 +30,15 @@ struct nvmep_peer_file *nvmep_peer_file_open(struct nvmep_ctrl *ctrl);
 struct nvmep_peer_file *nvmep_peer_file_get(struct nvmep_peer_file *file);
 void nvmep_peer_file_put(struct nvmep_peer_file *file);
 
-int nvmep_buf_publish(struct nvmep_peer_file *file, struct nvmep_buf *buf);
+int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf);
+void nvmep_buf_publish(struct nvmep_buf *buf);
+void nvmep_buf_unreserve(struct nvmep_buf *buf);
 struct nvmep_buf *nvmep_buf_lookup(struct nvmep_peer_file *file, u32 handle);
 int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle);
 struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle);
 void nvmep_buf_unclaim(struct nvmep_buf *buf);
 int nvmep_buf_expose(struct nvmep_buf *buf);
+void nvmep_bufs_release_kept(struct nvmep_peers *peers);
 void nvmep_bufs_detach_all(struct nvmep_peers *peers);
 
 #endif /* _NVMEP_PEER_FILE_H */

@@ -18,15 +18,34 @@ struct p2pdma_provider;
 struct workqueue_struct;
 
 /**
+ * struct nvmep_life - a queue pair that the controller may act for
+ * @node: peers->lock: in peers->alive from before the controller knows of the
+ *	queue pair until it has deleted or lost it
+ * @birth: peers->lock: how many were born before
+ */
+struct nvmep_life {
+	struct list_head node;
+	u64 birth;
+};
+
+/**
  * struct nvmep_peers - the peers of one controller
- * @gate: every peer ioctl runs under the read side; taken before all other
- *	locks of the peer rooms
- * @removed: @gate: the driver is being unbound, nothing new may start
+ * @gate: the work of every peer ioctl runs under the read side, but neither its
+ *	copies from and to user space nor what works without a controller; taken
+ *	before all other locks of the peer rooms
+ * @removed: written once, before @gate is taken for writing; what counts was
+ *	read under @gate: the driver is being unbound, nothing new may start
  * @lock: guards the lists, what hangs on them and the state of queue pairs;
  *	never held over an admin command, a call into another driver or a copy
  *	to user space.  The reset work takes it
  * @qps: @lock: queue pairs whose file is open
- * @bufs: @lock: buffers with a handle, until unbinding detaches them
+ * @alive: @lock: struct nvmep_life, by birth.  Each of them may access every
+ *	exposed buffer, whoever imported that
+ * @births: @lock: queue pairs that ever were on @alive
+ * @bufs: @lock: buffers with a handle, or with one reserved, until unbinding
+ *	detaches them
+ * @kept: @lock: exposed buffers whose node was closed while queue pairs were alive,
+ *	in order of their @keep_until, each with its handle's reference
  * @attached: buffers that are attached to their exporters
  * @provider: const: the kernel's handle for BAR0, NULL where it has none; used
  *	while not @removed
@@ -44,7 +63,10 @@ struct nvmep_peers {
 	bool removed;
 	struct mutex lock;	/* @qps, @bufs and what hangs on them */
 	struct list_head qps;
+	struct list_head alive;
+	u64 births;
 	struct list_head bufs;
+	struct list_head kept;
 	atomic_t attached;
 	struct p2pdma_provider *provider;
 	struct workqueue_struct *invalidate_wq;

@@ -112,6 +112,8 @@ static void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 
 	WRITE_ONCE(qp->state, state);
 	qp->reason = reason;
+	if (state >= NVMEP_QP_FAILED)
+		list_del_init(&qp->life.node);
 	/* One that failed early has none. */
 	if (qp->status_page)
 		nvmep_qp_write_status(qp);
@@ -162,6 +164,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->owner = nvmep_peer_file_get(owner);
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
+	INIT_LIST_HEAD(&qp->life.node);
 	qp->mode = cmd->mode;
 	qp->sq_entries = cmd->sq_entries;
 	qp->cq_entries = cmd->cq_entries;
@@ -271,6 +274,7 @@ void nvmep_qp_release(struct nvmep_qp *qp)
 
 	/* Its commands are over: now the buffers may go. */
 	nvmep_peer_file_put(owner);
+	nvmep_bufs_release_kept(peers);
 	nvmep_qp_put(qp);
 }
 
@@ -278,7 +282,7 @@ static bool nvmep_qp_uses(const struct nvmep_qp *qp, const struct nvmep_buf *buf
 {
 	if (qp->sq.buf == buf || qp->cq.buf == buf)
 		return true;
-	return buf->exposed && qp->owner == buf->file;
+	return buf->exposed;
 }
 
 static void *nvmep_qp_take_user(struct list_head *node, const void *buf)
@@ -506,6 +510,8 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 		if (nvmep_qp_overlaps(qp, other))
 			return -EBADSLT;
 	list_add_tail(&qp->node, &peers->qps);
+	qp->life.birth = peers->births++;
+	list_add_tail(&qp->life.node, &peers->alive);
 	return 0;
 }
 

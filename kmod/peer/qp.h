@@ -15,6 +15,7 @@
 
 #include "doorbell.h"
 #include "export.h"
+#include "peers.h"
 #include "ring.h"
 
 struct nvmep_buf;
@@ -52,6 +53,7 @@ enum nvmep_qp_state {
  *	node whose buffers its commands may use
  * @node: peers->lock: in peers->qps from before the controller knows of it
  *	until its file is released
+ * @life: peers->lock: whether the controller may act for it
  * @mode: const
  * @sq_entries: const
  * @cq_entries: const
@@ -79,6 +81,7 @@ struct nvmep_qp {
 	struct nvmep_ctrl *ctrl;
 	struct nvmep_peer_file *owner;
 	struct list_head node;
+	struct nvmep_life life;
 
 	enum nvme_peer_mode mode;
 	u32 sq_entries;

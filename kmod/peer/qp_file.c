@@ -91,7 +91,6 @@ static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
 	bool allow_static = cmd->flags & NVME_PEER_EXPORT_ALLOW_STATIC;
 	struct nvmep_qp *qp = ucmd->context;
 	struct dma_buf *dmabuf;
-	int err;
 
 	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC ||
 	    (allow_static && cmd->what != NVME_PEER_EXPORT_DOORBELL))
@@ -103,21 +102,19 @@ static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
 
 	cmd->fd = get_unused_fd_flags(O_CLOEXEC);
 	if (cmd->fd < 0) {
-		err = cmd->fd;
-		goto put_dmabuf;
+		dma_buf_put(dmabuf);
+		return cmd->fd;
 	}
 	nvmep_qp_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
-	err = nvmep_ucmd_respond(ucmd);
-	if (err)
-		goto put_fd;
-	fd_install(cmd->fd, dmabuf->file);
+	ucmd->made = dmabuf->file;
 	return 0;
+}
 
-put_fd:
-	put_unused_fd(cmd->fd);
-put_dmabuf:
-	dma_buf_put(dmabuf);
-	return err;
+static int nvmep_qp_answer_export(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_export *cmd = ucmd->cmd;
+
+	return nvmep_ucmd_respond_file(ucmd, cmd->fd, ucmd->made);
 }
 
 static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
@@ -143,14 +140,14 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->importers = atomic_read(&qp->exports.importers);
 	cmd->mmaps = atomic_read(&qp->exports.mmaps);
 	cmd->reserved = 0;
-	return nvmep_ucmd_respond(ucmd);
+	return 0;
 }
 
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
-		    nvmep_qp_ioctl_export),
+		    nvmep_qp_ioctl_export, nvmep_qp_answer_export),
 	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
-		    nvmep_qp_ioctl_info),
+		    nvmep_qp_ioctl_info, nvmep_ucmd_respond),
 };
 
 static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,

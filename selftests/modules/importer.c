@@ -17,6 +17,7 @@
  * @pdev: const: the device that is attached, referenced
  * @attachment: const
  * @stubborn: const: do not unmap when told to
+ * @direction: const: what it is mapped for
  * @sgt: the mapping, NULL for none; under the dma-buf's reservation lock
  * @invalidations: under the dma-buf's reservation lock
  * @unmap_work: unmaps outside the exporter's callback, as its lock is held there
@@ -26,6 +27,7 @@ struct test_importer {
 	struct pci_dev *pdev;
 	struct dma_buf_attachment *attachment;
 	bool stubborn;
+	enum dma_data_direction direction;
 	struct sg_table *sgt;
 	u32 invalidations;
 	struct work_struct unmap_work;
@@ -36,7 +38,7 @@ static void test_importer_unmap(struct test_importer *importer)
 	dma_resv_lock(importer->dmabuf->resv, NULL);
 	if (importer->sgt)
 		dma_buf_unmap_attachment(importer->attachment, importer->sgt,
-					 DMA_BIDIRECTIONAL);
+					 importer->direction);
 	importer->sgt = NULL;
 	dma_resv_unlock(importer->dmabuf->resv);
 }
@@ -89,7 +91,7 @@ static int test_importer_map_locked(struct test_importer *importer,
 	int i;
 
 	dma_resv_assert_held(importer->dmabuf->resv);
-	sgt = dma_buf_map_attachment(importer->attachment, DMA_BIDIRECTIONAL);
+	sgt = dma_buf_map_attachment(importer->attachment, importer->direction);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
 	importer->sgt = sgt;
@@ -142,6 +144,8 @@ test_importer_alloc(const struct nvmep_test_attach *attach)
 	}
 	importer->dmabuf = dmabuf;
 	importer->stubborn = attach->flags & NVMEP_TEST_STUBBORN;
+	importer->direction = attach->flags & NVMEP_TEST_ONLY_WRITE ?
+			      DMA_FROM_DEVICE : DMA_BIDIRECTIONAL;
 	INIT_WORK(&importer->unmap_work, test_importer_work);
 	importer->pdev = test_find_function(attach->pci_address);
 	if (!importer->pdev) {

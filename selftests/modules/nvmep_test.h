@@ -69,6 +69,7 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_STATIC	(1U << 0)	/* dma_buf_attach(), cannot be told to let go */
 #define NVMEP_TEST_STUBBORN	(1U << 1)	/* told to let go, does not */
 #define NVMEP_TEST_NO_P2P	(1U << 2)	/* dynamic, without allow_peer2peer */
+#define NVMEP_TEST_ONLY_WRITE	(1U << 3)	/* the device is to write, not to read */
 
 /**
  * struct nvmep_test_attach - attach a device to a dma-buf and map it

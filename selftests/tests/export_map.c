@@ -152,6 +152,7 @@ TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
 	EXPECT_EQ(-1, mprotect(self->part.map, self->part.size, PROT_READ | PROT_WRITE));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, self->part.size, PROT_READ | PROT_WRITE, MAP_SHARED,
 				   self->part.fd, 0));
+	EXPECT_EQ(O_RDONLY, fcntl(self->part.fd, F_GETFL) & O_ACCMODE);
 }
 
 /* A private or a too long mapping would show something that is not the ring. */
@@ -232,6 +233,15 @@ TEST_F(export, a_static_importer_gets_rings)
 	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_IMPORTER, &importer));
 	EXPECT_EQ(1, importer.mapped);
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+}
+
+/* Most importers ask for both directions; what they get is a mapping to read. */
+TEST_F(export, no_device_is_let_in_to_write_the_status_page)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_STATUS, 0));
+	EXPECT_EQ(-EACCES, attach(self->test, self->part.fd, self->other,
+				  NVMEP_TEST_ONLY_WRITE));
+	EXPECT_EQ(0, attach(self->test, self->part.fd, self->other, 0));
 }
 
 TEST_F(export, a_static_importer_gets_doorbells_only_where_allowed)

@@ -220,6 +220,55 @@ TEST_F(lifetime, an_export_outlives_its_queue_pair_as_an_empty_shell)
 	np_export_close(&status);
 }
 
+/* How often a dma-buf of nvmep_test is mapped for a device, or -errno. */
+static int maps_of(int dmabuf)
+{
+	struct nvmep_test_move maps = { .fd = dmabuf };
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_MAPS, &maps);
+
+	close(test);
+	return ret ? ret : (int)maps.maps;
+}
+
+/* Somebody else's queue pair: commands of his may carry the addresses, too. */
+TEST_F(lifetime, addresses_that_were_told_stay_while_a_queue_pair_lives)
+{
+	struct nvme_peer_qp_create create;
+	struct np_buffer buffer;
+	struct np_ctrl other;
+
+	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
+	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_create(other.fd, ENTRIES, &create));
+	EXPECT_EQ(-EBUSY, np_release(self->ctrl.fd, buffer.handle));
+	EXPECT_EQ(1, maps_of(buffer.fd));
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
+	EXPECT_EQ(0, maps_of(buffer.fd));
+	np_buffer_close(&buffer);
+	np_ctrl_close(&other);
+}
+
+/* The close of the node waits for those that were alive, not for later ones. */
+TEST_F(lifetime, a_closed_node_leaves_its_addresses_to_who_may_use_them)
+{
+	struct nvme_peer_qp_create before, after;
+	struct np_buffer buffer;
+	struct np_ctrl other;
+
+	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
+	ASSERT_EQ(0, np_buffer_open(&buffer, other.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &before));
+	np_ctrl_close(&other);
+	EXPECT_EQ(1, maps_of(buffer.fd));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &after));
+	close(before.qp_fd);
+	EXPECT_EQ(0, maps_of(buffer.fd));
+	close(after.qp_fd);
+	np_buffer_close(&buffer);
+}
+
 static int unload(void)
 {
 	return syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK) ? -errno : 0;

@@ -22,6 +22,8 @@
 #include "nptest.h"
 #include "kselftest_harness.h"
 
+#define MAX_EXPORTS	64
+
 #define ENTRIES		64U
 #define RING_PAGES	8U
 #define NO_HANDLE	0x7fffffffU
@@ -96,8 +98,8 @@ FIXTURE_TEARDOWN(bad_input)
 	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
-	EXPECT_EQ(0, np_release(self->ctrl.fd, self->rings.handle));
 	close(self->qp.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->rings.handle));
 	close(self->dmabuf);
 	np_ctrl_close(&self->ctrl);
 }
@@ -649,6 +651,23 @@ TEST_F(bad_input, exports_that_cannot_be)
 	close(export.fd);
 	close(create.qp_fd);
 	EXPECT_EQ(-EBADF, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_SQ, 0, &export));
+}
+
+TEST_F(bad_input, too_many_exports)
+{
+	struct nvme_peer_qp_export exports[MAX_EXPORTS + 1];
+	int count = 0, ret = 0;
+
+	while (count <= MAX_EXPORTS && !ret) {
+		ret = np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &exports[count]);
+		count += !ret;
+	}
+	EXPECT_EQ(-ENOSPC, ret);
+	EXPECT_EQ(MAX_EXPORTS, count);
+	while (count)
+		close(exports[--count].fd);
+	EXPECT_EQ(0, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &exports[0]));
+	close(exports[0].fd);
 }
 
 TEST_F(bad_input, a_live_queue_pair_has_nothing_to_poll_for)

@@ -235,8 +235,12 @@ struct nvme_peer_route {
  * @pci_address: out: the function whose memory it is, 0xffffffff for host RAM
  *
  * The buffer stays mapped for the controller until BUF_RELEASE, the close of
- * the controller node or an invalidation by its exporter, which first takes
- * away the queue pairs whose rings lie in it.
+ * the controller node or an invalidation by its exporter.  A buffer is exposed
+ * once NVME_PEER_BUF_TABLE has told its addresses: any queue pair of the
+ * controller may access it then, whoever made that.  The close of the node keeps
+ * an exposed buffer until all queue pairs of the controller that were alive then
+ * have ended.  An invalidation first takes away the queue pairs whose rings lie in
+ * the buffer, and all of the controller if it is exposed.
  *
  * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
  * EREMOTEIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
@@ -264,8 +268,9 @@ struct nvme_peer_buf_import {
  * @handle: in: from NVME_PEER_BUF_IMPORT
  * @reserved: must be 0
  *
- * EBUSY: a ring of a queue pair lies in the buffer.  ENOENT: no such handle.
- * The caller answers for commands in flight whose data pointers lie in it.
+ * EBUSY: a ring of a queue pair lies in the buffer, or the buffer is exposed
+ * (NVME_PEER_BUF_IMPORT) and a queue pair of the controller, anybody's, is alive.
+ * ENOENT: no such handle.
  */
 struct nvme_peer_buf_release {
 	__u32 size;
@@ -355,7 +360,8 @@ struct nvme_peer_qp_create {
  * @NVME_PEER_EXPORT_CQ: the completion ring, host memory only
  * @NVME_PEER_EXPORT_DOORBELL: the page or pages of BAR0 that hold the doorbells
  *	of this queue pair; a peer must only write them
- * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status
+ * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status.  The
+ *	dma-buf is read-only: for processes, and for devices behind an IOMMU
  */
 enum nvme_peer_export {
 	NVME_PEER_EXPORT_SQ = 0,
@@ -380,7 +386,8 @@ enum nvme_peer_export {
  *
  * ENODATA: the ring lies in an imported buffer, whose owner exports it.
  * ESHUTDOWN: the queue pair is gone.  ENXIO: the doorbell page also holds
- * registers that must not be exported.
+ * registers that must not be exported.  ENOSPC: 64 dma-bufs of the queue pair are
+ * open.
  */
 struct nvme_peer_qp_export {
 	__u32 size;
