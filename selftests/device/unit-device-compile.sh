@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # unit-device-compile: the device library's header under every compiler that is
 # here: C11 by gcc and clang, HIP by clang, CUDA by nvcc.
+# timeout: 900
 set -euo pipefail
 
 source_tree=@SOURCE@
@@ -52,8 +53,8 @@ check "C++17, g++" g++ g++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o 
 check "C++17, clang" clang clang++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o /dev/null
 check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
 check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
-check "CUDA sm_90, nvcc" nvcc nvcc -arch=sm_90 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
-check "CUDA sm_75, nvcc" nvcc nvcc -arch=sm_75 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
+check "CUDA sm_90, nvcc" nvcc nvcc -arch=sm_90 -Xptxas -O1 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
+check "CUDA sm_75, nvcc" nvcc nvcc -arch=sm_75 -Xptxas -O1 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
 wait
 failures=0
 for ((number = 1; number <= ${#names[@]}; number++)); do
