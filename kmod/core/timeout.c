@@ -120,8 +120,12 @@ enum blk_eh_timer_return nvmep_timeout(struct request *rq)
 	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
 	struct nvmep_ctrl *ctrl = queue->ctrl;
 
-	/* Error recovery is under way; MMIO would only fail. */
-	if (pci_channel_offline(ctrl->pdev))
+	/*
+	 * Error recovery is under way; MMIO would only fail.  That ends, unless
+	 * the function has gone: then its removal may be what waits for us.
+	 */
+	if (pci_channel_offline(ctrl->pdev) &&
+	    !pci_dev_is_disconnected(ctrl->pdev))
 		return BLK_EH_RESET_TIMER;
 	if (nvmep_found_by_poll(queue, rq))
 		return BLK_EH_DONE;

@@ -31,6 +31,9 @@ machine_options() {
 	[[ $2 != stranger ]] || processor=max
 	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory"
 	echo "-cpu $processor -smp 2 -accel $(accelerator) -nodefaults -display none -no-reboot"
+	# Slots are ACPI's, which asks before one is emptied, but here PCI Express's own: then
+	# links report that they are up.
+	[[ $2 != switch ]] || echo "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
 	if [[ $1 == off || $1 == bounce ]]; then
 		echo "-machine q35,memory-backend=mem"
 	else
@@ -62,6 +65,8 @@ topology_options() {
 	root_ports
 	if [[ $topology == switch ]]; then
 		nvme_bus=ds1 gpu_bus=ds2
+		# Nothing is in it yet.
+		echo "-device pcie-root-port,id=rp5,bus=pcie.0,addr=0x7,chassis=5,slot=5"
 		echo "-device x3130-upstream,id=us,bus=rp1"
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
 		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"

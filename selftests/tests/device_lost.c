@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A function that is pulled out of its slot without a warning, while a peer stores
+ * to a doorbell.
+ *
+ * iommu: on
+ * topology: switch
+ * timeout: 240
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+/* The port rp5, selftests/lib/cell.sh. */
+#define FREE_PORT	"/sys/bus/pci/devices/0000:00:07.0"
+/* Slots blink for 5 s, and the debug kernel is slow. */
+#define SLOT_MS		60000
+
+/* --- slots ---------------------------------------------------------------- */
+
+#define PCI_CAPABILITIES	0x34
+#define PCI_CAP_EXPRESS		0x10
+#define SLOT_CONTROL		0x18	/* in that capability */
+#define SLOT_POWERED_OFF	0x700	/* power controller and its indicator */
+
+/**
+ * struct slot - a port that something is below
+ * @config: its config space
+ * @express: where its PCI Express capability is
+ * @control: what Slot Control is while there is power
+ * @ret: of cut_power()
+ */
+struct slot {
+	int config;
+	int express;
+	uint16_t control;
+	int ret;
+};
+
+/* Where a config space has a PCI Express capability, or -ENODEV. */
+static int find_express(int config)
+{
+	uint8_t at = PCI_CAPABILITIES, head[2];
+
+	if (pread(config, &at, 1, PCI_CAPABILITIES) != 1)
+		return -EIO;
+	while (at) {
+		if (pread(config, head, sizeof(head), at) != sizeof(head))
+			return -EIO;
+		if (head[0] == PCI_CAP_EXPRESS)
+			return at;
+		at = head[1];
+	}
+	return -ENODEV;
+}
+
+/* Nobody else runs on @cpu as long as this thread does not sleep. */
+static int take_cpu(int cpu)
+{
+	struct sched_param urgent = { .sched_priority = 99 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) || sched_setscheduler(0, SCHED_FIFO, &urgent))
+		return -errno;
+	return 0;
+}
+
+static int write_control(const struct slot *slot, uint16_t control)
+{
+	if (pwrite(slot->config, &control, sizeof(control), slot->express + SLOT_CONTROL) !=
+	    sizeof(control))
+		return -EIO;
+	return 0;
+}
+
+struct spinner {
+	atomic_bool running;
+	atomic_bool stop;
+	int ret;
+};
+
+static void *spin(void *argument)
+{
+	struct spinner *spinner = argument;
+
+	spinner->ret = take_cpu(1);
+	atomic_store(&spinner->running, true);
+	while (!atomic_load(&spinner->stop))
+		;
+	return NULL;
+}
+
+/* Power goes and comes back before the kernel's thread for the slot has looked. */
+static int blink(const struct slot *slot)
+{
+	struct spinner spinner = { };
+	pthread_t thread;
+	int ret = -pthread_create(&thread, NULL, spin, &spinner);
+
+	if (ret)
+		return ret;
+	while (!atomic_load(&spinner.running))
+		sched_yield();
+	ret = spinner.ret ?: take_cpu(0) ?:
+	      write_control(slot, slot->control | SLOT_POWERED_OFF) ?:
+	      write_control(slot, slot->control);
+	atomic_store(&spinner.stop, true);
+	pthread_join(thread, NULL);
+	return ret;
+}
+
+static void *cut_power_urgently(void *argument)
+{
+	struct slot *slot = argument;
+
+	slot->express = find_express(slot->config);
+	slot->ret = -EIO;
+	if (slot->express > 0 && pread(slot->config, &slot->control, sizeof(slot->control),
+				       slot->express + SLOT_CONTROL) == sizeof(slot->control))
+		slot->ret = blink(slot);
+	return NULL;
+}
+
+/*
+ * QEMU takes away what is below a port without power, and nobody was asked.  The
+ * kernel takes a slot that it finds without power for one that it emptied itself.
+ */
+static int cut_power(struct slot *slot)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, cut_power_urgently, slot))
+		return -EAGAIN;
+	pthread_join(thread, NULL);
+	return slot->ret;
+}
+
+/* The config space of the port above a function. */
+static int open_port(const char *address)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/../config", address);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* Waits for a function to appear below a port. */
+static int wait_below(const char *port, char address[16])
+{
+	int64_t end = np_now_ms() + SLOT_MS;
+	char pattern[128];
+	glob_t found;
+
+	snprintf(pattern, sizeof(pattern), "%s/0000:??:??.?", port);
+	while (glob(pattern, 0, NULL, &found)) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(10);
+	}
+	snprintf(address, 16, "%s", strrchr(found.gl_pathv[0], '/') + 1);
+	globfree(&found);
+	return 0;
+}
+
+/* It cannot be bound before it has addresses, which come after its folder. */
+static int bind_new(const char *address)
+{
+	int64_t end = np_now_ms() + SLOT_MS;
+	int ret;
+
+	do {
+		ret = np_bind(address);
+		if (!ret || np_bound(address))
+			return 0;
+		np_sleep_ms(100);
+	} while (np_now_ms() < end);
+	return ret;
+}
+
+static int wait_gone(const char *address)
+{
+	int64_t end = np_now_ms() + SLOT_MS;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", address);
+	while (!access(path, F_OK)) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(10);
+	}
+	return 0;
+}
+
+/* --- tests ----------------------------------------------------------------- */
+
+FIXTURE(lost)
+{
+	struct slot slot;
+};
+
+FIXTURE_SETUP(lost)
+{
+	self->slot.config = -1;
+}
+
+FIXTURE_TEARDOWN(lost)
+{
+	close(self->slot.config);
+}
+
+/* A controller without namespaces comes into the free slot, and goes as it came. */
+TEST_F_TIMEOUT(lost, doorbells_go_with_the_function, 120)
+{
+	char address[16], module_before[NP_OBJECTS];
+	struct np_storer storer;
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_module_objects(module_before));
+	ASSERT_EQ(0, np_monitor("device_add nvme,id=guest,serial=guest,bus=rp5"));
+	ASSERT_EQ(0, wait_below(FREE_PORT, address));
+	self->slot.config = open_port(address);
+	ASSERT_LE(0, self->slot.config);
+	ASSERT_EQ(0, bind_new(address));
+	ASSERT_EQ(0, np_ctrl_open(&ctrl, "guest"));
+	ASSERT_EQ(0, np_qp_open(&qp, ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	ASSERT_EQ(0, cut_power(&self->slot));
+	EXPECT_EQ(0, np_storer_wait(&storer, SLOT_MS));
+	np_storer_stop(&storer);
+	EXPECT_EQ(0, wait_gone(address));
+	np_qp_close(&qp);
+	np_ctrl_close(&ctrl);
+	EXPECT_EQ(0, np_module_objects_settle(module_before, NP_TIMEOUT_MS));
+}
+
+TEST_HARNESS_MAIN
