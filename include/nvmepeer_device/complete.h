@@ -244,6 +244,8 @@ NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvme
 				 const struct nvmepeer_waiting *waiting, bool done)
 {
 	nvmepeer_fence_consume();		/* K */
+	/* One lane frees what the others have read. */
+	nvmepeer_group_sync(group);
 	if (nvmepeer_group_ballot(group, waiting->passed_on))
 		nvmepeer_fence_device();	/* L */
 	nvmepeer_free_cids(queue, group, done, waiting->cid);

@@ -57,6 +57,8 @@ NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
 	struct nvmepeer_sqe entry;
 
 	nvmepeer_fence_claimed();		/* H */
+	/* The leader claimed, every lane writes. */
+	nvmepeer_group_sync(group);
 	if (sends) {
 		nvmepeer_make_entry(queue, token->cid, request, &entry);
 		nvmepeer_store64(&queue->results[token->cid], 0);

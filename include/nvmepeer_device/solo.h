@@ -185,6 +185,8 @@ NVMEPEER_FN int nvmepeer_solo_round(struct nvmepeer_solo *solo, nvmepeer_mask pe
 	if (error)
 		return error;
 	nvmepeer_believe(queue);
+	/* A lane's data may be announced by an entry that another one read. */
+	nvmepeer_group_sync(solo->group);
 	nvmepeer_hand_over(solo->group, count, entry, place < count, sends, rank, result);
 	solo->head += count;
 	if (solo->group.lane == solo->group.leader)

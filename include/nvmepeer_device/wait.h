@@ -114,6 +114,8 @@ NVMEPEER_SLOW_FN void nvmepeer_sweep(const struct nvmepeer_queue *queue)
 		if (!bits)
 			continue;
 		bits = nvmepeer_exchange32(&queue->abandoned_cids[word], 0);
+		/* Pairs with nvmepeer_abandon(): not the result of an earlier use. */
+		nvmepeer_fence_claimed();
 		for (uint32_t bit = 0; bit < 32; bit++)
 			if (bits >> bit & 1 && (nvmepeer_load64(&queue->results[32 * word + bit]) &
 						NVMEPEER_RESULT_DONE))
@@ -131,6 +133,8 @@ NVMEPEER_SLOW_FN void nvmepeer_sweep(const struct nvmepeer_queue *queue)
 /* The caller of @cid stops waiting.  The cid is freed once it completes. */
 NVMEPEER_SLOW_FN void nvmepeer_abandon(const struct nvmepeer_queue *queue, uint32_t cid)
 {
+	/* Who sweeps has to see the result cleared by this use. */
+	nvmepeer_fence_device();
 	nvmepeer_add32(&queue->state->abandoned, 1);
 	nvmepeer_or32(&queue->abandoned_cids[cid / 32], (uint32_t)1 << cid % 32);
 }
