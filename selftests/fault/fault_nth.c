@@ -23,6 +23,7 @@
 #define MOST_FAILURES	4000U
 
 static bool every_failure;
+static const char mappings_left[] = "DMA mappings are left";
 
 /**
  * struct baseline - what there is when nothing is going on
@@ -64,7 +65,7 @@ static const char *left_behind(struct stage *stage, const struct baseline *basel
 	if (!mappings_settle(baseline->mappings)) {
 		ksft_print_msg("%d DMA mappings before, now:\n", baseline->mappings);
 		fault_dma_mappings(true);
-		return "DMA mappings are left";
+		return mappings_left;
 	}
 	if (stage_check(stage))
 		return "the device does not work";
@@ -154,6 +155,12 @@ static bool sweep(struct stage *stage, const struct scenario *scenario)
 	for (n = 1; fired && n < MOST_FAILURES; n = next(scenario, n)) {
 		fired = false;
 		wrong = one_round(stage, scenario, n, &baseline, &fired, &error);
+		/*
+		 * A pool keeps a page when more commands than ever need one at once. That
+		 * happens once; what a failure leaves behind it leaves each time.
+		 */
+		if (wrong == mappings_left && !take_baseline(stage, &baseline))
+			wrong = one_round(stage, scenario, n, &baseline, &fired, &error);
 		if (wrong) {
 			ksft_print_msg("%s: failure %u (%s): %s\n", scenario->name, n,
 				       strerror(-error), wrong);

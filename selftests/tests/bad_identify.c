@@ -6,6 +6,7 @@
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
+ * timeout: 180
  */
 #include <errno.h>
 #include <linux/fs.h>

@@ -5,6 +5,7 @@
  *
  * kernels: 6.1 7 debug
  * iommu: on
+ * timeout: 180
  */
 #include <errno.h>
 #include <liburing.h>

@@ -6,7 +6,7 @@
  * of the controller, but of nothing else.
  *
  * iommu: on
- * timeout: 90
+ * timeout: 240
  */
 #include <errno.h>
 #include <fcntl.h>

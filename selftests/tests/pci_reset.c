@@ -4,6 +4,7 @@
  * off the bus and found again, while the CPU and a peer are at work.
  *
  * iommu: on off
+ * timeout: 180
  * topology: root switch
  */
 #include <errno.h>
