@@ -4,7 +4,7 @@
 # it tells, and what it says when it is refused.
 # iommu: on
 # long-iommu: on off
-# timeout: 90
+# timeout: 240
 set -uo pipefail
 . /selftests/lib/bind.sh
 . /selftests/lib/ktap.sh
