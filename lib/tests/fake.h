@@ -45,7 +45,7 @@ struct fake {
 	int open_files;
 	int buffers;
 	char path[128];
-	unsigned char request[256];
+	_Alignas(8) unsigned char request[256];
 	size_t map_length;
 	int map_protection;
 };
