@@ -383,7 +383,7 @@ static bool override_is_off(void)
 }
 
 static const char registers_help[] =
-	"run with CAP_SYS_ADMIN, or load the nvidia module with NVreg_RegistryDwords=\"PeerMappingOverride=1\"";
+	"run with CAP_SYS_ADMIN, or load nvidia with NVreg_RegistryDwords=\"PeerMappingOverride=1\"";
 
 int cuda_may_register(void)
 {

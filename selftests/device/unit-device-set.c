@@ -47,11 +47,13 @@ static void fill_disks(void)
 	for (uint64_t lba = 0; lba < 8192; lba++) {
 		struct nvmepeer_place place = nvmepeer_set_place(&set, lba);
 
-		for (int i = 0; i < EACH; i++)
+		for (int i = 0; i < EACH; i++) {
+			uint8_t *block = benches[place.controller][i]->controller.disk +
+					 place.lba * CONTROLLER_BLOCK;
+
 			for (uint32_t at = 0; at < CONTROLLER_BLOCK; at++)
-				benches[place.controller][i]->controller.disk[
-					place.lba * CONTROLLER_BLOCK + at] =
-					pattern(lba * CONTROLLER_BLOCK + at);
+				block[at] = pattern(lba * CONTROLLER_BLOCK + at);
+		}
 	}
 }
 
