@@ -213,7 +213,7 @@ static void any_ioctl(struct fuzz_thread *thread)
 	for (i = 0; i < 32; i++)
 		bytes[i] = fuzz_interesting(thread) & ~0xffff00000000ULL;
 	bytes[0] = fuzz_below(thread, 256);
-	cmd = _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE, 0x98 + fuzz_below(thread, 0x30),
+	cmd = _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE, fuzz_below(thread, 0x20),
 		   fuzz_below(thread, 128));
 	fuzz_result(thread, "ioctl",
 		    np_ioctl(resource.fd, cmd, fuzz_place(thread, bytes, sizeof(bytes))));

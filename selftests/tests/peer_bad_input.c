@@ -115,7 +115,7 @@ TEST_F(bad_input, unknown_ioctls)
 	struct call call;
 	size_t i;
 
-	for (number = 0xa0; number <= 0xff; number++) {
+	for (number = 0; number <= 0xff; number++) {
 		bool known_ctrl = false, known_qp = false;
 
 		for (i = 0; i < CALLS; i++) {
@@ -123,13 +123,21 @@ TEST_F(bad_input, unknown_ioctls)
 			known_qp |= calls[i].on_qp && _IOC_NR(calls[i].number) == number;
 		}
 		if (!known_ctrl)
-			EXPECT_EQ(-ENOTTY, np_ioctl(self->ctrl.fd, _IO('N', number), &call));
+			EXPECT_EQ(-ENOTTY, np_ioctl(self->ctrl.fd, _IO(NVME_PEER_TYPE, number), &call));
 		if (!known_qp)
-			EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO('N', number), &call));
+			EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO(NVME_PEER_TYPE, number), &call));
 	}
 	/* The right number with a direction or a size is another ioctl. */
-	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IOR('N', NVME_PEER_CMD_QP_INFO, int), &call));
-	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO('M', NVME_PEER_CMD_QP_INFO), &call));
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IOR(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO, int),
+				    &call));
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO('N', NVME_PEER_CMD_QP_INFO), &call));
+	/* The letter of the passthrough ioctls is theirs alone. */
+	for (i = 0; i < CALLS; i++) {
+		number = _IOC_NR(calls[i].number);
+		EXPECT_NE('N', _IOC_TYPE(calls[i].number));
+		EXPECT_EQ(-ENOTTY, np_ioctl(fd_for(&calls[i], self->ctrl.fd, self->qp.qp_fd),
+					    _IO('N', 0xa0 + number), &call));
+	}
 }
 
 TEST_F(bad_input, wrong_sizes)

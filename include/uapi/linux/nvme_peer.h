@@ -26,17 +26,20 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define NVME_PEER_TYPE	'N'
+/*
+ * Code 0xBB has no other user in Documentation/userspace-api/ioctl/ioctl-number.rst.
+ * 00-0F are for the controller node, 10-1F for the queue pair file.
+ */
+#define NVME_PEER_TYPE	0xBB
 
 enum {
-	NVME_PEER_CMD_BASE = 0xa0,
-	NVME_PEER_CMD_INFO = NVME_PEER_CMD_BASE,
+	NVME_PEER_CMD_INFO = 0x00,
 	NVME_PEER_CMD_ROUTE,
 	NVME_PEER_CMD_BUF_IMPORT,
 	NVME_PEER_CMD_BUF_RELEASE,
 	NVME_PEER_CMD_BUF_TABLE,
 	NVME_PEER_CMD_QP_CREATE,
-	NVME_PEER_CMD_QP_EXPORT = 0xb0,
+	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
 };
 
