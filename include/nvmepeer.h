@@ -143,7 +143,7 @@ int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
  * @length: bytes
  * @dma: receives the address of the first byte
  *
- * Returns 0, or -ENOTUNIQ if the addresses of the range are not consecutive.
+ * Returns 0, or -EMSGSIZE if the addresses of the range are not consecutive.
  */
 int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			    uint64_t offset, uint64_t length, uint64_t *dma);

@@ -112,7 +112,7 @@ int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			*dma = expected = addresses[0];
 		for (i = 0; i < count && done < length; i++, done += page, expected += page)
 			if (addresses[i] != expected)
-				return table_failed(ctrl, -ENOTUNIQ, handle, offset + done);
+				return table_failed(ctrl, -EMSGSIZE, handle, offset + done);
 	}
 	return 0;
 }

@@ -414,7 +414,7 @@ static const struct rule rules[] = {
 		.detail = route_detail,
 	},
 	{
-		CALL_BUF_IMPORT, EREMOTEIO,
+		CALL_BUF_IMPORT, ENXIO,
 		.limit = "device memory was asked for, but the exporter delivers host RAM",
 		.help =
 		"have the exporter keep the buffer in device memory (large BAR, pinned placement), or import without NVME_PEER_BUF_REQUIRE_DEVICE to accept host RAM",
@@ -452,7 +452,7 @@ static const struct rule rules[] = {
 		.detail = range_detail,
 	},
 	{
-		CALL_BUF_TABLE, ENOTUNIQ,
+		CALL_BUF_TABLE, EMSGSIZE,
 		.what = "the memory is not one range of DMA addresses",
 		.help = "use the table of addresses page by page, or allocate contiguous memory",
 		.detail = break_detail,
@@ -526,13 +526,13 @@ static const struct rule rules[] = {
 		.help = "try again when it is done",
 	},
 	{
-		CALL_QP_CREATE, EMSGSIZE,
+		CALL_QP_CREATE, ERANGE,
 		.what = "a ring does not fit into its buffer",
 		.help = "import a larger buffer or ask for fewer entries",
 		.detail = fit_detail,
 	},
 	{
-		CALL_QP_CREATE, ENOTUNIQ,
+		CALL_QP_CREATE, EMSGSIZE,
 		.what = "a ring lies in several segments",
 		.limit =
 		"this controller wants each ring in one contiguous range of DMA addresses (CAP.CQR)",
@@ -540,7 +540,7 @@ static const struct rule rules[] = {
 		"allocate the ring physically contiguous in the device, or have an IOMMU translate",
 	},
 	{
-		CALL_QP_CREATE, EBADSLT,
+		CALL_QP_CREATE, EEXIST,
 		.what = "the rings overlap each other or those of another queue pair",
 		.help = "give each ring a range of its own",
 		.detail = fit_detail,

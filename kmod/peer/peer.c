@@ -149,7 +149,7 @@ static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
 {
 	if (flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
 	    buf->place.route.verdict == NVME_PEER_ROUTE_SYSTEM)
-		return -EREMOTEIO;
+		return -ENXIO;
 	if (buf->place.route.verdict != NVME_PEER_ROUTE_NONE)
 		return 0;
 	dev_info_ratelimited(buf->ctrl->dev,

@@ -505,10 +505,10 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 		return err;
 
 	if (nvmep_rings_overlap(&qp->sq, &qp->cq))
-		return -EBADSLT;
+		return -EEXIST;
 	list_for_each_entry(other, &peers->qps, node)
 		if (nvmep_qp_overlaps(qp, other))
-			return -EBADSLT;
+			return -EEXIST;
 	list_add_tail(&qp->node, &peers->qps);
 	qp->life.birth = peers->births++;
 	list_add_tail(&qp->life.node, &peers->alive);

@@ -62,7 +62,7 @@ static bool nvmep_ring_contiguous(const struct nvmep_ring *ring,
  * nvmep_ring_make_list() has to follow.
  *
  * Return: 0; EINVAL for an offset that is not aligned to a controller page;
- * EMSGSIZE if the ring does not fit; ENOTUNIQ if it is not contiguous and the
+ * ERANGE if the ring does not fit; EMSGSIZE if it is not contiguous and the
  * controller wants it so (CAP.CQR).
  */
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
@@ -75,11 +75,11 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 		return -EINVAL;
 	if (check_add_overflow(ring->offset, (u64)ring->bytes, &end) ||
 	    end > buf->segments.length)
-		return -EMSGSIZE;
+		return -ERANGE;
 
 	segment = nvmep_segments_find(&buf->segments, ring->offset);
 	if (NVME_CAP_CQR(ctrl->cap) && !nvmep_ring_contiguous(ring, segment))
-		return -ENOTUNIQ;
+		return -EMSGSIZE;
 
 	ring->dma = segment->dma + (ring->offset - segment->offset);
 	ring->buf = buf;

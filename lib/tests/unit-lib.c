@@ -126,10 +126,10 @@ TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
 	struct nvme_peer_buf_import buffer;
 
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
-	fake.fail_error = EREMOTEIO;
+	fake.fail_error = ENXIO;
 	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer),
-		  -EREMOTEIO);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EREMOTEIO);
+		  -ENXIO);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -ENXIO);
 	MENTIONS(self->explanation.limit, "host RAM");
 }
 
@@ -168,7 +168,7 @@ TEST_F(controller, contiguous_memory_has_one_address)
 	EXPECT_EQ(dma, 0x10002000);
 	fake.table_break = 700;
 	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700, &dma), 0);
-	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700 + 1, &dma), -ENOTUNIQ);
+	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700 + 1, &dma), -EMSGSIZE);
 	nvmepeer_explain(&self->explanation);
 	MENTIONS(self->explanation.limit, "2867200");
 }
@@ -500,17 +500,17 @@ FIXTURE_VARIANT_ADD(refusal, no_capability) {
 };
 
 FIXTURE_VARIANT_ADD(refusal, buffer_too_small) {
-	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EMSGSIZE,
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ERANGE,
 	.limit = "4096 bytes", .help = "larger buffer",
 };
 
 FIXTURE_VARIANT_ADD(refusal, several_segments) {
-	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ENOTUNIQ,
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EMSGSIZE,
 	.limit = "CAP.CQR", .help = "contiguous",
 };
 
 FIXTURE_VARIANT_ADD(refusal, overlap) {
-	.request = { .sq_entries = 64, .sq_handle = 1, .cq_handle = 1 }, .error = EBADSLT,
+	.request = { .sq_entries = 64, .sq_handle = 1, .cq_handle = 1 }, .error = EEXIST,
 	.limit = "offset 0", .help = "own",
 };
 

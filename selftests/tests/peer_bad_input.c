@@ -372,11 +372,11 @@ TEST_F(bad_input, rings_that_do_not_fit)
 	} cases[] = {
 		{ 1, ENTRIES, -EINVAL },
 		{ 512, ENTRIES, -EINVAL },
-		{ RING_PAGES * NP_PAGE, ENTRIES, -EMSGSIZE },
-		{ (RING_PAGES - 1) * NP_PAGE, ENTRIES + 1, -EMSGSIZE },
-		{ 0, RING_PAGES * NP_PAGE / 64 + 1, -EMSGSIZE },
-		{ 0xfffffffffffff000ULL, ENTRIES, -EMSGSIZE },
-		{ 1ULL << 63, ENTRIES, -EMSGSIZE },
+		{ RING_PAGES * NP_PAGE, ENTRIES, -ERANGE },
+		{ (RING_PAGES - 1) * NP_PAGE, ENTRIES + 1, -ERANGE },
+		{ 0, RING_PAGES * NP_PAGE / 64 + 1, -ERANGE },
+		{ 0xfffffffffffff000ULL, ENTRIES, -ERANGE },
+		{ 1ULL << 63, ENTRIES, -ERANGE },
 	};
 	size_t i;
 
@@ -401,17 +401,17 @@ TEST_F(bad_input, rings_that_overlap)
 
 	first.sq_handle = self->rings.handle;
 	first.cq_handle = self->rings.handle;
-	EXPECT_EQ(-EBADSLT, try_create(self->ctrl.fd, &first));
+	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &first));
 	first.cq_offset = NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &first));
 
 	second.sq_handle = self->rings.handle;
 	second.sq_offset = NP_PAGE;
-	EXPECT_EQ(-EBADSLT, try_create(self->ctrl.fd, &second));
+	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
 	/* Another import of the same memory is the same memory. */
 	ASSERT_EQ(0, np_import(self->ctrl.fd, self->dmabuf, 0, &again));
 	second.sq_handle = again.handle;
-	EXPECT_EQ(-EBADSLT, try_create(self->ctrl.fd, &second));
+	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
 	second.sq_offset = 2 * NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
 	close(second.qp_fd);
@@ -436,7 +436,7 @@ TEST_F(bad_input, rings_in_several_segments)
 	create.sq_entries = 2 * ENTRIES;
 	create.cq_entries = 2 * ENTRIES;
 	if (self->ctrl.info.contiguous_rings)
-		EXPECT_EQ(-ENOTUNIQ, try_create(self->ctrl.fd, &create));
+		EXPECT_EQ(-EMSGSIZE, try_create(self->ctrl.fd, &create));
 	/* Within one page it is one segment. */
 	create.sq_entries = ENTRIES;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));

@@ -221,13 +221,13 @@ struct nvme_peer_route {
 #define NVME_PEER_ROUTE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_ROUTE)
 
 /* nvme_peer_buf_import.flags */
-#define NVME_PEER_BUF_REQUIRE_DEVICE	(1U << 0)	/* refuse host RAM with EREMOTEIO */
+#define NVME_PEER_BUF_REQUIRE_DEVICE	(1U << 0)	/* refuse host RAM with ENXIO */
 
 /**
  * struct nvme_peer_buf_import - ioctl(NVME_PEER_BUF_IMPORT), controller node
  * @size: sizeof(struct nvme_peer_buf_import)
  * @flags: NVME_PEER_BUF_REQUIRE_DEVICE: the caller means device memory; if
- *	the exporter delivers host RAM instead, the import fails with EREMOTEIO
+ *	the exporter delivers host RAM instead, the import fails with ENXIO
  * @dmabuf_fd: in: the dma-buf; the buffer keeps its own reference to it
  * @handle: out: names the buffer in other calls on this open file; never 0
  * @length: out: bytes
@@ -246,7 +246,7 @@ struct nvme_peer_route {
  * the buffer, and all of the controller if it is exposed.
  *
  * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
- * EREMOTEIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
+ * ENXIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
  * (swiotlb), which nobody keeps up to date between commands.  ENOSPC: too many
  * buffers.  ESHUTDOWN: the controller is going away.
  */
@@ -330,10 +330,10 @@ struct nvme_peer_buf_table {
  * The kernel clears the memory of host rings.  A completion ring in a buffer
  * must be zero before the call; the kernel cannot write it.
  *
- * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  EMSGSIZE: a
- * ring does not fit into its buffer.  ENOTUNIQ: a ring lies in several
- * segments and the controller wants one.  EBADSLT: the two rings overlap each
- * other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
+ * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  ERANGE: a
+ * ring does not fit into its buffer.  EMSGSIZE: a ring is longer than the segment
+ * that it begins in and the controller wants it in one.  EEXIST: the two rings overlap
+ * each other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
  * no such handle.  ESTALE: the buffer was invalidated.  EAGAIN: the controller
  * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
  * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
