@@ -112,6 +112,15 @@ int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
 			struct nvme_peer_buf_import *buffer);
 
 /**
+ * nvmepeer_buf_import_part() - the same for a part of it, or for one direction
+ * @ctrl: controller
+ * @buffer: in: dmabuf_fd, flags, access, offset and length, the rest 0; out: as
+ *	nvmepeer_buf_import(); not changed by a failure
+ */
+int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
+			     struct nvme_peer_buf_import *buffer);
+
+/**
  * nvmepeer_buf_release() - undo an import
  * @ctrl: controller
  * @handle: imported buffer

@@ -147,6 +147,20 @@ static bool table_misaligned(const struct failure *failure)
 	       failure->request.table.offset % failure->info.page_size;
 }
 
+static bool import_misaligned(const struct failure *failure)
+{
+	const struct nvme_peer_buf_import *import = &failure->request.import;
+
+	return knows_info(failure) && failure->info.page_size &&
+	       (import->offset % failure->info.page_size ||
+		import->length % failure->info.page_size);
+}
+
+static bool access_unknown(const struct failure *failure)
+{
+	return failure->request.import.access > NVME_PEER_ACCESS_WRITE;
+}
+
 static bool static_export_elsewhere(const struct failure *failure)
 {
 	const struct nvme_peer_qp_export *export = &failure->request.export;
@@ -190,6 +204,24 @@ static void placement_detail(const struct failure *failure,
 		say_limit(explanation,
 			  "the exporter delivered host RAM to the controller, though the memory could be reached (%s)",
 			  nvmepeer_verdict_name(failure->route.verdict));
+}
+
+static void part_align_detail(const struct failure *failure,
+			      struct nvmepeer_explanation *explanation)
+{
+	say_limit(explanation,
+		  "offset %llu and length %llu must be multiples of the controller page, %u bytes",
+		  (unsigned long long)failure->request.import.offset,
+		  (unsigned long long)failure->request.import.length,
+		  failure->info.page_size);
+}
+
+static void part_detail(const struct failure *failure,
+			struct nvmepeer_explanation *explanation)
+{
+	say_limit(explanation, "the dma-buf ends before offset %llu, length %llu",
+		  (unsigned long long)failure->request.import.offset,
+		  (unsigned long long)failure->request.import.length);
 }
 
 static void range_detail(const struct failure *failure,
@@ -404,6 +436,28 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_BUF_IMPORT, EINVAL,
+		.applies = access_unknown,
+		.limit = "the access is not known",
+		.help = "use NVME_PEER_ACCESS_BOTH, _READ or _WRITE",
+	},
+	{
+		CALL_BUF_IMPORT, EINVAL,
+		.applies = import_misaligned,
+		.help = "import whole pages; length 0 means all from the offset on",
+		.detail = part_align_detail,
+	},
+	{
+		CALL_BUF_IMPORT, ERANGE,
+		.help = "stay within the dma-buf; length 0 means all from the offset on",
+		.detail = part_detail,
+	},
+	{
+		CALL_BUF_IMPORT, EACCES,
+		.limit = "the dma-buf is open for reading only",
+		.help = "import it with NVME_PEER_ACCESS_READ, or have it exported for reading and writing",
+	},
+	{
+		CALL_BUF_IMPORT, EINVAL,
 		.limit = "the file is not a dma-buf, or a flag is unknown",
 		.help = "export the memory from the GPU's driver as a dma-buf first",
 	},
@@ -524,6 +578,11 @@ static const struct rule rules[] = {
 		CALL_QP_CREATE, EBUSY,
 		.limit = "a command that changes namespaces is under way, such as Format",
 		.help = "try again when it is done",
+	},
+	{
+		CALL_QP_CREATE, EACCES,
+		.limit = "a ring lies in a buffer that was not imported for it",
+		.help = "the controller reads the submission ring and writes the completion ring: import with NVME_PEER_ACCESS_BOTH",
 	},
 	{
 		CALL_QP_CREATE, ERANGE,

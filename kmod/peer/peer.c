@@ -101,7 +101,11 @@ static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
 static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl, int fd, u32 *address,
 				 struct nvmep_route *route)
 {
-	struct nvmep_buf *buf = nvmep_buf_import(ctrl, fd, nvmep_reclaim);
+	const struct nvme_peer_buf_import cmd = {
+		.dmabuf_fd = fd,
+		.access = NVME_PEER_ACCESS_READ,
+	};
+	struct nvmep_buf *buf = nvmep_buf_import(ctrl, &cmd, nvmep_reclaim);
 
 	if (!IS_ERR(buf)) {
 		*route = buf->place.route;
@@ -160,6 +164,20 @@ static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
 	return -EXDEV;
 }
 
+static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
+				  const struct nvme_peer_buf_import *cmd)
+{
+	u64 end;
+
+	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE ||
+	    cmd->access > NVME_PEER_ACCESS_WRITE ||
+	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
+		return -EINVAL;
+	if (!IS_ALIGNED(cmd->offset | cmd->length, ctrl->page_size))
+		return -EINVAL;
+	return check_add_overflow(cmd->offset, cmd->length, &end) ? -ERANGE : 0;
+}
+
 static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_buf_import *cmd = ucmd->cmd;
@@ -167,10 +185,11 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	struct nvmep_buf *buf;
 	int err;
 
-	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE)
-		return -EINVAL;
+	err = nvmep_buf_import_check(file->ctrl, cmd);
+	if (err)
+		return err;
 
-	buf = nvmep_buf_import(file->ctrl, cmd->dmabuf_fd, nvmep_reclaim);
+	buf = nvmep_buf_import(file->ctrl, cmd, nvmep_reclaim);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	err = nvmep_buf_admit(buf, cmd->flags);
@@ -382,8 +401,8 @@ static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, pci_address,
-		    false, nvmep_ioctl_buf_import, nvmep_answer_buf_import),
+	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, false,
+		    nvmep_ioctl_buf_import, nvmep_answer_buf_import),
 	NVMEP_IOCTL(NVME_PEER_BUF_RELEASE, nvme_peer_buf_release, reserved,
 		    true, nvmep_ioctl_buf_release, NULL),
 	NVMEP_IOCTL(NVME_PEER_BUF_TABLE, nvme_peer_buf_table, addresses, false,

@@ -459,7 +459,8 @@ static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 
 	if (!handle)
 		return 0;
-	buf = nvmep_buf_claim(qp->owner, handle);
+	buf = nvmep_buf_claim(qp->owner, handle, ring == &qp->sq ?
+			      DMA_TO_DEVICE : DMA_FROM_DEVICE);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 

@@ -169,17 +169,20 @@ void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
  * @a: one ring
  * @b: another; both are placed
  *
- * Two imports of one dma-buf are the same memory, so the dma-buf counts, not
- * the handle.
+ * Two imports of one dma-buf may be the same memory, so the place in the dma-buf
+ * counts, not the handle.
  *
  * Return: true if they do.
  */
 bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b)
 {
+	u64 a_start, b_start;
+
 	if (!a->buf || !b->buf || a->buf->dmabuf != b->buf->dmabuf)
 		return false;
-	return a->offset < b->offset + b->bytes &&
-	       b->offset < a->offset + a->bytes;
+	a_start = a->buf->offset + a->offset;
+	b_start = b->buf->offset + b->offset;
+	return a_start < b_start + b->bytes && b_start < a_start + a->bytes;
 }
 
 /**

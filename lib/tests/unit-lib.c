@@ -105,6 +105,52 @@ TEST_F(controller, import_passes_fd_and_flags)
 	EXPECT_EQ(buffer.length, 65536);
 }
 
+TEST_F(controller, a_part_is_imported_as_it_is_named)
+{
+	struct nvme_peer_buf_import buffer = {
+		.dmabuf_fd = 42,
+		.access = NVME_PEER_ACCESS_WRITE,
+		.offset = 8192,
+		.length = 4096,
+	};
+
+	ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->size, sizeof(buffer));
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->access, NVME_PEER_ACCESS_WRITE);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->offset, 8192);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->length, 4096);
+	EXPECT_EQ(buffer.handle, 7);
+}
+
+static const struct {
+	struct nvme_peer_buf_import part;
+	int error;
+	const char *limit;
+	const char *help;
+} bad_parts[] = {
+	{ { .access = 3 }, EINVAL, "access", "NVME_PEER_ACCESS_BOTH" },
+	{ { .offset = 512 }, EINVAL, "512 and length 0", "whole pages" },
+	{ { .length = 100 }, EINVAL, "length 100", "whole pages" },
+	{ { .flags = 1U << 31 }, EINVAL, "flag is unknown", "" },
+	{ { .offset = 65536 }, ERANGE, "offset 65536", "within the dma-buf" },
+	{ { }, EACCES, "reading only", "NVME_PEER_ACCESS_READ" },
+};
+
+TEST_F(controller, refused_parts_are_explained)
+{
+	struct nvme_peer_buf_import buffer;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	for (size_t i = 0; i < sizeof(bad_parts) / sizeof(bad_parts[0]); i++) {
+		buffer = bad_parts[i].part;
+		fake.fail_error = bad_parts[i].error;
+		ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer), -bad_parts[i].error);
+		nvmepeer_explain(&self->explanation);
+		MENTIONS(self->explanation.limit, bad_parts[i].limit);
+		MENTIONS(self->explanation.help, bad_parts[i].help);
+	}
+}
+
 TEST_F(controller, refused_import_names_the_bridge)
 {
 	struct nvme_peer_buf_import buffer;
@@ -502,6 +548,11 @@ FIXTURE_VARIANT_ADD(refusal, no_capability) {
 FIXTURE_VARIANT_ADD(refusal, buffer_too_small) {
 	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ERANGE,
 	.limit = "4096 bytes", .help = "larger buffer",
+};
+
+FIXTURE_VARIANT_ADD(refusal, buffer_of_another_access) {
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EACCES,
+	.limit = "not imported for it", .help = "NVME_PEER_ACCESS_BOTH",
 };
 
 FIXTURE_VARIANT_ADD(refusal, several_segments) {

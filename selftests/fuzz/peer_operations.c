@@ -100,6 +100,12 @@ static void import(struct fuzz_thread *thread)
 	argument.dmabuf_fd = some_dmabuf(thread);
 	if (fuzz_one_in(thread, 4))
 		argument.flags = NVME_PEER_BUF_REQUIRE_DEVICE;
+	if (fuzz_one_in(thread, 3))
+		argument.access = fuzz_below(thread, 3);
+	if (fuzz_one_in(thread, 3))
+		argument.offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
+	if (fuzz_one_in(thread, 3))
+		argument.length = (uint64_t)fuzz_below(thread, 6) * NP_PAGE;
 	if (call(thread, "BUF_IMPORT", ctrl.fd, NVME_PEER_BUF_IMPORT, &argument, sizeof(argument)))
 		return;
 	handle.fd = ctrl.fd;

@@ -29,12 +29,14 @@
  * @scattered: const: no two pages have adjacent addresses
  * @page_count: const
  * @maps: mappings held, under the dma-buf's reservation lock
+ * @direction: of the last of them, under that lock
  * @pages: const
  */
 struct test_buffer {
 	bool scattered;
 	unsigned int page_count;
 	unsigned int maps;
+	enum dma_data_direction direction;
 	struct page *pages[];
 };
 
@@ -167,6 +169,7 @@ static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 	if (ret)
 		goto err_table;
 	buffer->maps++;
+	buffer->direction = dir;
 	return sgt;
 
 err_table:
@@ -292,6 +295,7 @@ int test_move(struct nvmep_test_move *move, bool notify)
 		nvmep_dma_buf_invalidate(dmabuf);
 	/* An importer that unmapped in its callback did too much under our lock. */
 	move->maps = buffer->maps;
+	move->direction = buffer->direction;
 	dma_resv_unlock(dmabuf->resv);
 out:
 	dma_buf_put(dmabuf);

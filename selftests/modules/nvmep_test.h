@@ -128,10 +128,14 @@ struct nvmep_test_export {
  * struct nvmep_test_move - ask the importers of a dma-buf of ours to let go
  * @fd: in: from NVMEP_TEST_EXPORT
  * @maps: out: mappings that were held when their callbacks had returned
+ * @direction: out: of the last mapping, the kernel's enum dma_data_direction
+ * @reserved: ignored
  */
 struct nvmep_test_move {
 	__s32 fd;
 	__u32 maps;
+	__u32 direction;
+	__u32 reserved;
 };
 
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)

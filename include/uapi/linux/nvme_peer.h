@@ -220,6 +220,18 @@ struct nvme_peer_route {
 
 #define NVME_PEER_ROUTE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_ROUTE)
 
+/**
+ * enum nvme_peer_access - what the controller does with memory
+ * @NVME_PEER_ACCESS_BOTH: reads and writes it
+ * @NVME_PEER_ACCESS_READ: only reads it: data of write commands, submission rings
+ * @NVME_PEER_ACCESS_WRITE: only writes it: data of read commands, completion rings
+ */
+enum nvme_peer_access {
+	NVME_PEER_ACCESS_BOTH = 0,
+	NVME_PEER_ACCESS_READ = 1,
+	NVME_PEER_ACCESS_WRITE = 2,
+};
+
 /* nvme_peer_buf_import.flags */
 #define NVME_PEER_BUF_REQUIRE_DEVICE	(1U << 0)	/* refuse host RAM with ENXIO */
 
@@ -229,13 +241,21 @@ struct nvme_peer_route {
  * @flags: NVME_PEER_BUF_REQUIRE_DEVICE: the caller means device memory; if
  *	the exporter delivers host RAM instead, the import fails with ENXIO
  * @dmabuf_fd: in: the dma-buf; the buffer keeps its own reference to it
+ * @access: in: enum nvme_peer_access.  Where an IOMMU translates it holds the
+ *	controller to it
+ * @offset: in: byte offset in the dma-buf of the part that is imported, a multiple
+ *	of nvme_peer_info.page_size
+ * @length: in: bytes of that part, a multiple of the same, or 0 for all from
+ *	@offset on; out: bytes
  * @handle: out: names the buffer in other calls on this open file; never 0
- * @length: out: bytes
  * @segments: out: contiguous ranges of DMA addresses, after coalescing
  * @verdict: out: enum nvme_peer_route_verdict, where it really lies and how
  *	the controller reaches it
  * @reason: out: enum nvme_peer_route_reason
  * @pci_address: out: the function whose memory it is, 0xffffffff for host RAM
+ * @reserved: must be 0
+ *
+ * All other calls know the part only: their offsets begin where it begins.
  *
  * The buffer stays mapped for the controller until BUF_RELEASE, the close of
  * the controller node or an invalidation by its exporter.  A buffer is exposed
@@ -245,6 +265,9 @@ struct nvme_peer_route {
  * have ended.  An invalidation first takes away the queue pairs whose rings lie in
  * the buffer, and all of the controller if it is exposed.
  *
+ * EINVAL: not a dma-buf, @access or alignment.  ERANGE: the dma-buf ends before the
+ * part does.  EACCES: the dma-buf is open for reading only and @access is not
+ * NVME_PEER_ACCESS_READ.
  * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
  * ENXIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
  * (swiotlb), which nobody keeps up to date between commands.  ENOSPC: too many
@@ -254,12 +277,15 @@ struct nvme_peer_buf_import {
 	__u32 size;
 	__u32 flags;
 	__s32 dmabuf_fd;
-	__u32 handle;
+	__u32 access;
+	__aligned_u64 offset;
 	__aligned_u64 length;
+	__u32 handle;
 	__u32 segments;
 	__u32 verdict;
 	__u32 reason;
 	__u32 pci_address;
+	__u32 reserved[3];
 };
 
 #define NVME_PEER_BUF_IMPORT	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_IMPORT)
@@ -334,7 +360,9 @@ struct nvme_peer_buf_table {
  * ring does not fit into its buffer.  EMSGSIZE: a ring is longer than the segment
  * that it begins in and the controller wants it in one.  EEXIST: the two rings overlap
  * each other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
- * no such handle.  ESTALE: the buffer was invalidated.  EAGAIN: the controller
+ * no such handle.  EACCES: the controller may not read the buffer of the submission
+ * ring, or not write that of the completion ring.
+ * ESTALE: the buffer was invalidated.  EAGAIN: the controller
  * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
  * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
  */
