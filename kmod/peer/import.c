@@ -270,8 +270,8 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
  * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
  * is no dma-buf, EACCES for one that is open for reading only, ERANGE if it ends too
  * early, EXDEV if the exporter does not admit the controller,
- * EOPNOTSUPP if the controller's DMA to it bounces, else what the exporter
- * said.
+ * EOPNOTSUPP if the controller's DMA to it bounces, EINTR for a process that was
+ * killed, else what the exporter said.
  */
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
@@ -297,7 +297,9 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 	err = nvmep_buf_map(buf, cmd->length);
 	if (err)
 		goto put_buf;
-	nvmep_place_find(&buf->place, ctrl, &buf->segments);
+	err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
+	if (err)
+		goto put_buf;
 	return buf;
 
 put_buf:

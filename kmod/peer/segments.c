@@ -8,27 +8,45 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "core/ctrl.h"
 #include "route.h"
 #include "segments.h"
 
+/**
+ * nvmep_walk_pause() - between two steps of a walk as long as somebody's memory
+ *
+ * Others get the CPU.  A signal that does not kill has time until the answer: an
+ * interrupted import would begin again from the front.
+ *
+ * Return: 0, or EINTR for a process that was killed.
+ */
+int nvmep_walk_pause(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
 /*
  * Coalesces the DMA addresses of the mapping from byte @first up to @end.  Called
  * twice: first without room, to count.
  */
-static void nvmep_segments_fill(struct nvmep_segments *segments,
-				struct sg_table *sgt, u64 first, u64 end)
+static int nvmep_segments_fill(struct nvmep_segments *segments,
+			       struct sg_table *sgt, u64 first, u64 end)
 {
 	struct nvmep_segment now = { };
 	struct scatterlist *sg;
 	u64 begin, stop, at = 0;
 	dma_addr_t dma;
-	int i;
+	int i, err = 0;
 
 	segments->count = 0;
 	for_each_sgtable_dma_sg(sgt, sg, i) {
+		err = nvmep_walk_pause();
+		if (err)
+			break;
 		begin = max(at, first);
 		dma = sg_dma_address(sg) + (begin - at);
 		at += sg_dma_len(sg);
@@ -47,6 +65,7 @@ static void nvmep_segments_fill(struct nvmep_segments *segments,
 			segments->list[segments->count - 1] = now;
 	}
 	segments->length = now.offset + now.length;
+	return err;
 }
 
 /* The unit of everything is the controller page, so segments must keep to it. */
@@ -89,15 +108,19 @@ static bool nvmep_segments_bounce(const struct nvmep_segments *segments,
  *	does not overflow
  *
  * Return: 0; EINVAL if it is empty or not of whole controller pages; ERANGE if the
- * mapping ends before the part does; EOPNOTSUPP if the controller's DMA to it bounces; ENOMEM.
+ * mapping ends before the part does; EOPNOTSUPP if the controller's DMA to it
+ * bounces; ENOMEM; EINTR for a process that was killed.
  */
 int nvmep_segments_read(struct nvmep_segments *segments,
 			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,
 			u64 offset, u64 length)
 {
 	u64 end = length ? offset + length : U64_MAX;
+	int err;
 
-	nvmep_segments_fill(segments, sgt, offset, end);
+	err = nvmep_segments_fill(segments, sgt, offset, end);
+	if (err)
+		return err;
 	if ((offset && !segments->count) ||
 	    (length && segments->length != length))
 		return -ERANGE;
@@ -107,8 +130,9 @@ int nvmep_segments_read(struct nvmep_segments *segments,
 				  GFP_KERNEL);
 	if (!segments->list)
 		return -ENOMEM;
-	nvmep_segments_fill(segments, sgt, offset, end);
-
+	err = nvmep_segments_fill(segments, sgt, offset, end);
+	if (err)
+		return err;
 	if (!nvmep_segments_aligned(segments, ctrl->page_size))
 		return -EINVAL;
 	return nvmep_segments_bounce(segments, ctrl->dev) ? -EOPNOTSUPP : 0;

@@ -36,6 +36,7 @@ struct nvmep_segments {
 	u64 length;
 };
 
+int nvmep_walk_pause(void);
 int nvmep_segments_read(struct nvmep_segments *segments,
 			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,
 			u64 offset, u64 length);

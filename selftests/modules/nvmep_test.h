@@ -113,13 +113,14 @@ struct nvmep_test_importer {
  * @pages: in: 1 to 1024
  * @flags: in: NVMEP_TEST_*
  * @fd: out: the dma-buf, may be mapped
- * @reserved: ignored
+ * @times: in: 0, or 2 to 65536: a device's mapping names the memory so many times, as
+ *	if the dma-buf were so much longer; not with NVMEP_TEST_SCATTERED
  */
 struct nvmep_test_export {
 	__u32 pages;
 	__u32 flags;
 	__s32 fd;
-	__u32 reserved;
+	__u32 times;
 };
 
 #define NVMEP_TEST_EXPORT	_IOWR('T', 7, struct nvmep_test_export)

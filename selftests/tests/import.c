@@ -4,11 +4,14 @@
  * length, addresses and rings, and the controller uses it as it was imported.
  *
  * iommu: on
+ * timeout: 180
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -332,6 +335,88 @@ TEST_F(import, the_controller_reads_and_writes_as_imported)
 	np_qp_close(&qp);
 	EXPECT_EQ(0, release_parts(fd, &parts));
 	munmap(bytes, PAGES * NP_PAGE);
+	close(dmabuf);
+}
+
+/* --- long walks ----------------------------------------------------------- */
+
+#define BLOCK_PAGES	1024U
+#define MOST_TIMES	65536U
+/* An import of this length can be told from the killing of one. */
+#define LONG_MS		3000
+
+/* A dma-buf that looks @times as long as it is. */
+static int repeated_export(int test, uint32_t times)
+{
+	struct nvmep_test_export export = { .pages = BLOCK_PAGES, .times = times };
+
+	return np_ioctl(test, NVMEP_TEST_EXPORT, &export) ?: export.fd;
+}
+
+/* Finds one whose import takes long: its dma-buf, and how long in @ms. */
+static int long_export(int ctrl_fd, int test, int64_t *ms)
+{
+	struct nvme_peer_buf_import import;
+	int64_t start;
+	uint32_t times;
+	int dmabuf, ret;
+
+	for (times = 16;; times *= 4) {
+		dmabuf = repeated_export(test, times);
+		if (dmabuf < 0)
+			return dmabuf;
+		start = np_now_ms();
+		ret = np_import(ctrl_fd, dmabuf, 0, &import) ?: np_release(ctrl_fd, import.handle);
+		*ms = np_now_ms() - start;
+		if (ret || *ms >= LONG_MS || times == MOST_TIMES)
+			break;
+		close(dmabuf);
+	}
+	if (!ret)
+		return dmabuf;
+	close(dmabuf);
+	return ret;
+}
+
+/* Kills a process that imports, once it has mapped: how long it took to go, in ms. */
+static int64_t kill_import(int ctrl_fd, int test, int dmabuf)
+{
+	struct nvmep_test_move maps = { .fd = dmabuf };
+	struct nvme_peer_buf_import import;
+	pid_t child = fork();
+	int64_t start;
+	int status;
+
+	if (!child)
+		_exit(np_import(ctrl_fd, dmabuf, 0, &import) ? 1 : 0);
+	while (child > 0 && !maps.maps)
+		if (np_ioctl(test, NVMEP_TEST_MAPS, &maps))
+			break;
+	start = np_now_ms();
+	if (child < 0 || !maps.maps || kill(child, SIGKILL) ||
+	    waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+		return -1;
+	return np_now_ms() - start;
+}
+
+/* Gigabytes of somebody's memory are walked page by page. */
+TEST_F_TIMEOUT(import, a_killed_process_does_not_import_on, 120)
+{
+	int64_t whole, gone;
+	int dmabuf = long_export(self->ctrl.fd, self->test, &whole);
+
+	ASSERT_LE(0, dmabuf);
+	/* On a machine that is so fast nobody waits. */
+	if (whole < LONG_MS / 4)
+		SKIP(close(dmabuf); return, "no import takes long");
+	gone = kill_import(self->ctrl.fd, self->test, dmabuf);
+	EXPECT_LE(0, gone);
+	EXPECT_GT(whole / 4, gone) {
+		TH_LOG("an import takes %lld ms, and went on for %lld", (long long)whole,
+		       (long long)gone);
+	}
+	/* And nothing of it is left. */
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	close(dmabuf);
 }
 
