@@ -138,7 +138,10 @@ static bool mode_unknown(const struct failure *failure)
 
 static bool reserved_given(const struct failure *failure)
 {
-	return failure->request.create.reserved1 || failure->request.create.reserved;
+	const struct nvme_peer_qp_create *create = &failure->request.create;
+	static const __u32 none[ARRAY_SIZE(create->reserved)];
+
+	return create->reserved1 || memcmp(create->reserved, none, sizeof(none));
 }
 
 static bool table_misaligned(const struct failure *failure)

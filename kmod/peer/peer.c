@@ -335,7 +335,8 @@ static int nvmep_answer_buf_table(struct nvmep_ucmd *ucmd)
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
-	if (cmd->flags || cmd->reserved1 || cmd->reserved ||
+	if (cmd->flags || cmd->reserved1 ||
+	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
 	    cmd->mode != NVME_PEER_MODE_DIRECT)
 		return -EINVAL;
 	if (cmd->sq_entries < 2 || cmd->sq_entries > ctrl->max_entries ||

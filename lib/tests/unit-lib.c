@@ -540,6 +540,11 @@ FIXTURE_VARIANT_ADD(refusal, reserved_field) {
 	.limit = "reserved", .help = "0",
 };
 
+FIXTURE_VARIANT_ADD(refusal, last_reserved_field) {
+	.request = { .sq_entries = 64, .reserved = { [12] = 1 } }, .error = EINVAL,
+	.limit = "reserved", .help = "0",
+};
+
 FIXTURE_VARIANT_ADD(refusal, no_capability) {
 	.request = { .sq_entries = 64 }, .error = EPERM,
 	.limit = "CAP_SYS_RAWIO", .help = "root",

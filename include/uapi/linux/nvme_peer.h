@@ -351,7 +351,8 @@ struct nvme_peer_buf_table {
  * @qp_fd: out: the queue pair file, close-on-exec
  * @qid: out: queue identifier
  * @generation: out: generation that the queue pair belongs to
- * @reserved: must be 0
+ * @reserved: must be 0; room for the windows and handles of mediated queue pairs and
+ *	for a list of the buffers that the queue pair may use
  *
  * The kernel clears the memory of host rings.  A completion ring in a buffer
  * must be zero before the call; the kernel cannot write it.
@@ -380,7 +381,7 @@ struct nvme_peer_qp_create {
 	__s32 qp_fd;
 	__u32 qid;
 	__u32 generation;
-	__u32 reserved;
+	__u32 reserved[13];
 };
 
 #define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
