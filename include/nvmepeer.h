@@ -215,6 +215,19 @@ int nvmepeer_qp_fd(const struct nvmepeer_qp *qp);
 int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info);
 
 /**
+ * nvmepeer_qp_rearm() - make a QUIESCED queue pair live again
+ * @qp: queue pair, whose peers have all seen the loss and use no old entry
+ * @losses: nvme_peer_qp_info.losses when the caller began to deal with the loss
+ * @generation: receives the new one, for nvmepeer_queue_rearm() on the device
+ *
+ * A completion ring in a buffer must be zero before the call.  -EAGAIN: the
+ * controller is not ready yet; wait for the file and try again.  -EALREADY: it is
+ * LIVE.  -ESTALE: it was lost again, @losses has moved.  -ESHUTDOWN: it cannot come
+ * back.  -EIO: the controller refused; it may be tried again.
+ */
+int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation);
+
+/**
  * struct nvmepeer_export - part of a queue pair as a dma-buf
  * @fd: the dma-buf; the caller closes it
  * @offset: where in it the object starts

@@ -44,6 +44,7 @@ static const struct {
 	[CALL_QP_CREATE] = { "nvmepeer_qp_create", "the queue pair was not created" },
 	[CALL_QP_FROM_FD] = { "nvmepeer_qp_from_fd", "the file was not taken as a queue pair" },
 	[CALL_QP_INFO] = { "nvmepeer_qp_info", "the queue pair's state was not given" },
+	[CALL_QP_REARM] = { "nvmepeer_qp_rearm", "the queue pair was not made live again" },
 	[CALL_QP_EXPORT] = { "nvmepeer_qp_export", "the export was refused" },
 	[CALL_QP_MAP] = { "nvmepeer_qp_map", "the mapping was refused" },
 	[CALL_GEOMETRY] = { "nvmepeer_geometry_build", "no geometry for the device library" },
@@ -634,6 +635,38 @@ static const struct rule rules[] = {
 		CALL_QP_FROM_FD, ENOTTY,
 		.limit = "the file is not a queue pair",
 		.help = "pass the descriptor that nvmepeer_qp_fd() gives",
+	},
+	{
+		CALL_QP_REARM, EAGAIN,
+		.limit = "the controller is being reset, or its namespaces are being looked at",
+		.help = "wait for the queue pair's file with poll(), then try again",
+	},
+	{
+		CALL_QP_REARM, EALREADY,
+		.limit = "the queue pair is live",
+		.help = "use it; it has lost nothing since it was created or re-armed",
+	},
+	{
+		CALL_QP_REARM, ESTALE,
+		.limit = "the queue pair was lost again since",
+		.help = "have every peer see the new loss, then pass the new count of losses",
+	},
+	{
+		CALL_QP_REARM, ESHUTDOWN,
+		.limit =
+		"it cannot come back: the status page's reason tells why (ENOSPC: fewer queues are granted than before; ESTALE: memory or a namespace is not what it was; ENODEV: the controller is gone)",
+		.help = dead_qp_help,
+	},
+	{
+		CALL_QP_REARM, EIO,
+		.limit = "the controller refused to create the queues",
+		.help = "the kernel log has the status; it may be tried again",
+	},
+	{
+		CALL_QP_EXPORT, EAGAIN,
+		.limit = "the queue pair has lost its entries",
+		.help = "re-arm it first: nvmepeer_qp_rearm()",
+		.detail = export_detail,
 	},
 	{
 		CALL_QP_EXPORT, ENODATA,

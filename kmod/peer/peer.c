@@ -22,6 +22,7 @@
 #include "peers.h"
 #include "qp.h"
 #include "qp_file.h"
+#include "recover.h"
 #include "route.h"
 
 /* --- taking buffers back ------------------------------------------------- */
@@ -436,17 +437,6 @@ static long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
 
 /* --- what the controller tells ------------------------------------------- */
 
-/* Nothing is made again here: only its owner knows what was in flight. */
-static void nvmep_peer_restarted(struct nvmep_ctrl *ctrl)
-{
-	unsigned int failed = nvmep_qp_count_failed(ctrl);
-
-	if (failed)
-		dev_info(ctrl->dev,
-			 "%u queue pairs of peers were lost; their owners have to make new ones\n",
-			 failed);
-}
-
 /* Whether the controller is alive makes no difference: the deletion knows. */
 static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 {
@@ -457,6 +447,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	up_write(&peers->gate);
 
 	nvmep_qp_revoke_all(ctrl, ENODEV);
+	nvmep_watch_stop(&peers->watch);
 	nvmep_bufs_release_kept(peers);
 	nvmep_bufs_detach_all(peers);
 }
@@ -478,6 +469,7 @@ static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 
 	if (!peers)
 		return -ENOMEM;
+	peers->ctrl = ctrl;
 	init_rwsem(&peers->gate);
 	mutex_init(&peers->lock);
 	INIT_LIST_HEAD(&peers->qps);
@@ -490,6 +482,7 @@ static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 		kfree(peers);
 		return -ENOMEM;
 	}
+	nvmep_watch_init(&peers->watch, nvmep_recover_look);
 	peers->provider = nvmep_p2p_provider(ctrl->pdev, 0);
 	nvmep_objects_init(&peers->objects);
 	ctrl->peers = peers;
@@ -516,8 +509,10 @@ const struct nvmep_peer_ops nvmep_peer_ops = {
 	.release = nvmep_peer_release,
 	.ioctl = nvmep_peer_ioctl,
 	.prepare = nvmep_qp_withdraw_all,
-	.stopped = nvmep_qp_fail_all,
-	.restarted = nvmep_peer_restarted,
+	.stopped = nvmep_recover_stopped,
+	.outdated = nvmep_recover_outdated,
+	.restarted = nvmep_recover_restarted,
+	.given_up = nvmep_recover_given_up,
 	.remove = nvmep_peer_remove,
 	.busy = nvmep_peer_busy,
 };

@@ -143,6 +143,18 @@ int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_ring_clear() - forget the entries of a ring in host memory
+ * @ring: the ring, of a queue that is not on the controller
+ *
+ * Nothing happens to one in a buffer, whose owner clears it.
+ */
+void nvmep_ring_clear(const struct nvmep_ring *ring)
+{
+	if (ring->host)
+		memset(page_address(ring->host->pages[0]), 0, ring->bytes);
+}
+
+/**
  * nvmep_ring_unmap() - take a ring away from the controller
  * @ring: the ring; may be empty or half made
  * @ctrl: the controller, which has deleted the queue or has been stopped

@@ -291,6 +291,53 @@ TEST_F(controller, export_of_an_imported_ring_is_explained)
 	nvmepeer_qp_destroy(qp);
 }
 
+/* ---- After a loss ------------------------------------------------------- */
+
+TEST_F(controller, queue_pair_is_rearmed)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_qp *qp;
+	uint32_t generation;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_rearm)->losses, 3);
+	EXPECT_EQ(generation, 10);
+	nvmepeer_qp_destroy(qp);
+}
+
+static const struct {
+	int error;
+	const char *limit;
+} rearm_refusals[] = {
+	{ EAGAIN, "namespaces" },
+	{ EALREADY, "live" },
+	{ ESTALE, "lost again" },
+	{ ESHUTDOWN, "cannot come back" },
+	{ EIO, "refused" },
+};
+
+TEST_F(controller, refusal_to_rearm_is_explained)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_qp *qp;
+	uint32_t generation = 1;
+	size_t i;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	fake.fail_command = NVME_PEER_QP_REARM;
+	for (i = 0; i < sizeof(rearm_refusals) / sizeof(rearm_refusals[0]); i++) {
+		fake.fail_error = rearm_refusals[i].error;
+		EXPECT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), -fake.fail_error);
+		EXPECT_EQ(generation, 1);
+		EXPECT_EQ(nvmepeer_explain(&self->explanation), -fake.fail_error);
+		EXPECT_STREQ(self->explanation.call, "nvmepeer_qp_rearm");
+		MENTIONS(self->explanation.limit, rearm_refusals[i].limit);
+		EXPECT_NE(self->explanation.help[0], 0);
+	}
+	nvmepeer_qp_destroy(qp);
+}
+
 /* ---- Geometry ----------------------------------------------------------- */
 
 FIXTURE(geometry)

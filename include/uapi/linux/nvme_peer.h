@@ -41,6 +41,7 @@ enum {
 	NVME_PEER_CMD_QP_CREATE,
 	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
+	NVME_PEER_CMD_QP_REARM,
 };
 
 /**
@@ -69,7 +70,7 @@ enum nvme_peer_domain {
  * enum nvme_peer_ctrl_state - state of the controller
  * @NVME_PEER_CTRL_NEW: being brought up for the first time
  * @NVME_PEER_CTRL_LIVE: takes commands
- * @NVME_PEER_CTRL_RESETTING: being reset; every queue pair is gone
+ * @NVME_PEER_CTRL_RESETTING: being reset; no queue pair is on it
  * @NVME_PEER_CTRL_DELETING: being taken away from the driver
  * @NVME_PEER_CTRL_DEAD: gave up on it; only removal is left
  */
@@ -394,12 +395,14 @@ struct nvme_peer_qp_create {
  *	of this queue pair; a peer must only write them
  * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status.  The
  *	dma-buf is read-only: for processes, and for devices behind an IOMMU
+ * @NVME_PEER_EXPORT_REQUEST: the request page, struct nvme_peer_request
  */
 enum nvme_peer_export {
 	NVME_PEER_EXPORT_SQ = 0,
 	NVME_PEER_EXPORT_CQ = 1,
 	NVME_PEER_EXPORT_DOORBELL = 2,
 	NVME_PEER_EXPORT_STATUS = 3,
+	NVME_PEER_EXPORT_REQUEST = 4,
 };
 
 /* nvme_peer_qp_export.flags */
@@ -417,7 +420,8 @@ enum nvme_peer_export {
  * @length: out: bytes of that object from @offset on
  *
  * ENODATA: the ring lies in an imported buffer, whose owner exports it.
- * ESHUTDOWN: the queue pair is gone.  ENXIO: the doorbell page also holds
+ * ESHUTDOWN: the queue pair has failed or is gone.  EAGAIN: it is quiesced, re-arm
+ * it first.  ENXIO: the doorbell page also holds
  * registers that must not be exported.  ENOSPC: 64 dma-bufs of the queue pair are
  * open.
  */
@@ -435,9 +439,9 @@ struct nvme_peer_qp_export {
 /**
  * enum nvme_peer_qp_state - state of a queue pair
  * @NVME_PEER_QP_LIVE: the controller serves it
- * @NVME_PEER_QP_QUIESCED: the controller does not serve it for the moment
- * @NVME_PEER_QP_FAILED: its entries are lost, nothing more will complete;
- *	close it
+ * @NVME_PEER_QP_QUIESCED: its entries are lost, nothing more will complete; it
+ *	keeps its identifier, rings and dma-bufs and waits for NVME_PEER_QP_REARM
+ * @NVME_PEER_QP_FAILED: likewise, but it cannot come back; close it
  * @NVME_PEER_QP_GONE: its controller or one of its rings went away
  */
 enum nvme_peer_qp_state {
@@ -472,7 +476,7 @@ enum nvme_peer_qp_state {
  * @exports: out: dma-bufs of this queue pair that are still open
  * @importers: out: devices attached to them
  * @mmaps: out: user mappings of them
- * @reserved: 0
+ * @losses: out: how often it stopped being LIVE, for NVME_PEER_QP_REARM
  */
 struct nvme_peer_qp_info {
 	__u32 size;
@@ -491,10 +495,43 @@ struct nvme_peer_qp_info {
 	__u32 exports;
 	__u32 importers;
 	__u32 mmaps;
-	__u32 reserved;
+	__u32 losses;
 };
 
 #define NVME_PEER_QP_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO)
+
+/**
+ * struct nvme_peer_qp_rearm - ioctl(NVME_PEER_QP_REARM), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_rearm)
+ * @flags: must be 0
+ * @losses: in: nvme_peer_qp_info.losses, as it was when the caller began to deal
+ *	with the loss
+ * @generation: out: generation that the queue pair belongs to now
+ *
+ * Creates the queues of a QUIESCED queue pair again: same identifier, rings,
+ * addresses and dma-bufs, tail and head 0, phase tag 1.  The caller vouches that no
+ * peer uses what it knew of the entries before: a doorbell with an old tail would
+ * have the controller execute what lies in the ring.
+ *
+ * The kernel clears rings in host memory.  Of rings in buffers, the caller clears
+ * the completion ring, and should clear the submission ring, before the call.
+ * Doorbells that went because the function was to be reset, or lost its link, are
+ * there again: a process's mapping at its next access; an importer's when it maps
+ * the dma-buf again.  Those of a reset of the controller alone never went.
+ *
+ * EALREADY: it is LIVE.  ESHUTDOWN: it has failed or is gone.  ESTALE: it was lost
+ * again, @losses has moved.  EAGAIN: the controller is being reset or its
+ * namespaces are being looked at; poll() tells when to try again.  EIO: the
+ * controller refused the queues; it is still QUIESCED.
+ */
+struct nvme_peer_qp_rearm {
+	__u32 size;
+	__u32 flags;
+	__u32 losses;
+	__u32 generation;
+};
+
+#define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
 
 #define NVME_PEER_STATUS_MAGIC	0x7065706eU	/* "npep", little endian */
 
@@ -519,6 +556,20 @@ struct nvme_peer_status {
 	__u32 generation;
 	__u32 qid;
 	__u32 reason;
+};
+
+/**
+ * struct nvme_peer_request - start of the request page, written by peers
+ * @quiesce: not 0: the peer has waited too long for a command and gives all of
+ *	the queue pair's up.  Within 100 ms the kernel takes the queue pair off the
+ *	controller, resets the controller if that does not work, sets the word to 0
+ *	and the queue pair to QUIESCED; its reason is ETIMEDOUT
+ *
+ * The page lies in host memory.  Whoever asks is not told apart: the queue pair is
+ * one owner's.
+ */
+struct nvme_peer_request {
+	__u32 quiesce;
 };
 
 #endif /* _UAPI_LINUX_NVME_PEER_H */
