@@ -23,6 +23,7 @@
  * exporter took memory back; ENODEV, the controller is gone; ESHUTDOWN, the
  * file was closed.
  */
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -104,10 +105,30 @@ static void nvmep_qp_init_status(struct nvmep_qp *qp)
 	nvmep_store_le32(&status->qid, qp->qid);
 }
 
+/* For its owner, who reads it later, or never. */
+static void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type)
+{
+	const struct nvme_peer_event event = {
+		.size = sizeof(event),
+		.type = type,
+		.time = ktime_get_ns(),
+		.generation = nvmep_ctrl_generation(qp->ctrl),
+		.state = nvmep_qp_user_state(qp),
+		.reason = qp->reason,
+	};
+
+	lockdep_assert_held(&qp->ctrl->peers->lock);
+	nvmep_records_add(&qp->records, &event);
+}
+
 /* The only writer of the state and its reason. */
 static void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 			       u32 reason)
 {
+	/* Creation is no news to who asked for it. */
+	bool news = qp->state != NVMEP_QP_NEW &&
+		    nvmep_qp_user_states[state] != nvmep_qp_user_state(qp);
+
 	lockdep_assert_held(&qp->ctrl->peers->lock);
 
 	WRITE_ONCE(qp->state, state);
@@ -117,11 +138,13 @@ static void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 	/* One that failed early has none. */
 	if (qp->status_page)
 		nvmep_qp_write_status(qp);
+	if (news)
+		nvmep_qp_record(qp, NVME_PEER_EVENT_STATE);
 }
 
 static void nvmep_qp_wake(struct nvmep_qp *qp)
 {
-	wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
+	wake_up_interruptible_poll(&qp->waiters, EPOLLPRI | EPOLLHUP);
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -174,6 +197,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->cq.offset = cmd->cq_offset;
 	mutex_init(&qp->lock);
 	init_waitqueue_head(&qp->waiters);
+	nvmep_records_init(&qp->records);
 	nvmep_exports_init(&qp->exports, qp->ctrl, &qp->ref, nvmep_qp_free);
 	nvmep_objects_add(&qp->ctrl->peers->objects, NVMEP_OBJECT_QPS, 1);
 	return qp;

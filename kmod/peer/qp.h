@@ -16,6 +16,7 @@
 #include "doorbell.h"
 #include "export.h"
 #include "peers.h"
+#include "record.h"
 #include "ring.h"
 
 struct nvmep_buf;
@@ -73,7 +74,8 @@ enum nvmep_qp_state {
  * @state: written under peers->lock, and but for the change to FAILED under
  *	@lock, too.  Read with READ_ONCE() without peers->lock
  * @reason: peers->lock: why it is not live, a positive errno
- * @waiters: pollers of the file
+ * @waiters: pollers and readers of the file
+ * @records: what happened to it, see struct nvmep_records
  * @exports: its dma-bufs
  */
 struct nvmep_qp {
@@ -100,6 +102,7 @@ struct nvmep_qp {
 	enum nvmep_qp_state state;
 	u32 reason;
 	wait_queue_head_t waiters;
+	struct nvmep_records records;
 
 	struct nvmep_exports exports;
 };
