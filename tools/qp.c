@@ -85,7 +85,9 @@ static void report_info(struct report *report, const struct nvme_peer_qp_info *i
 {
 	report_number(report, "qid", info->qid, NULL);
 	report_text(report, "state", nvmepeer_qp_state_name(info->state));
+	report_number(report, "reason", info->reason, "errno, 0 while live");
 	report_number(report, "generation", info->generation, NULL);
+	report_number(report, "losses", info->losses, "times it lost its entries");
 	report_text(report, "mode", nvmepeer_mode_name(info->mode));
 	report_number(report, "sq_entries", info->sq_entries, NULL);
 	report_number(report, "cq_entries", info->cq_entries, NULL);

@@ -24,6 +24,7 @@
  * an exporter took memory back or a namespace is another one; ENODEV, the
  * controller is gone; ESHUTDOWN, the file was closed.
  */
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -112,6 +113,26 @@ static void nvmep_qp_init_status(struct nvmep_qp *qp)
 }
 
 /**
+ * nvmep_qp_record() - keep for its owner what happened
+ * @qp: the queue pair, its state as it is then; peers->lock is held
+ * @type: what
+ */
+void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type)
+{
+	const struct nvme_peer_event event = {
+		.size = sizeof(event),
+		.type = type,
+		.time = ktime_get_ns(),
+		.generation = nvmep_ctrl_generation(qp->ctrl),
+		.state = nvmep_qp_user_state(qp),
+		.reason = qp->reason,
+	};
+
+	lockdep_assert_held(&qp->ctrl->peers->lock);
+	nvmep_records_add(&qp->records, &event);
+}
+
+/**
  * nvmep_qp_set_state() - the only writer of the state and its reason
  * @qp: the queue pair; peers->lock is held
  * @state: the new state
@@ -122,6 +143,9 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	int live = (state == NVMEP_QP_LIVE) - (qp->state == NVMEP_QP_LIVE);
+	/* Creation is no news to who asked for it. */
+	bool news = qp->state != NVMEP_QP_NEW &&
+		    nvmep_qp_user_states[state] != nvmep_qp_user_state(qp);
 
 	lockdep_assert_held(&peers->lock);
 
@@ -136,6 +160,8 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 	/* One that failed early has none. */
 	if (qp->status_page)
 		nvmep_qp_write_status(qp);
+	if (news)
+		nvmep_qp_record(qp, NVME_PEER_EVENT_STATE);
 }
 
 /**
@@ -144,7 +170,7 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
  */
 void nvmep_qp_wake(struct nvmep_qp *qp)
 {
-	wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
+	wake_up_interruptible_poll(&qp->waiters, EPOLLPRI | EPOLLHUP);
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -202,6 +228,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->cq.offset = cmd->cq_offset;
 	mutex_init(&qp->lock);
 	init_waitqueue_head(&qp->waiters);
+	nvmep_records_init(&qp->records);
 	nvmep_exports_init(&qp->exports, qp->ctrl, &qp->ref, nvmep_qp_free);
 	nvmep_objects_add(&qp->ctrl->peers->objects, NVMEP_OBJECT_QPS, 1);
 	return qp;

@@ -16,6 +16,7 @@
 #include "doorbell.h"
 #include "export.h"
 #include "peers.h"
+#include "record.h"
 #include "ring.h"
 
 struct nvmep_buf;
@@ -79,7 +80,8 @@ enum nvmep_qp_state {
  * @reason: peers->lock: why it is not live, a positive errno
  * @losses: peers->lock: how often it stopped being LIVE
  * @outdated: peers->lock: it must not come back after the stop that follows
- * @waiters: pollers of the file
+ * @waiters: pollers and readers of the file
+ * @records: what happened to it, see struct nvmep_records
  * @exports: its dma-bufs
  */
 struct nvmep_qp {
@@ -109,6 +111,7 @@ struct nvmep_qp {
 	u32 losses;
 	bool outdated;
 	wait_queue_head_t waiters;
+	struct nvmep_records records;
 
 	struct nvmep_exports exports;
 };
@@ -126,6 +129,7 @@ bool nvmep_qp_usable(const struct nvmep_qp *qp);
 /* For recovery. */
 void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 			u32 reason);
+void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type);
 void nvmep_qp_write_status(struct nvmep_qp *qp);
 void nvmep_qp_wake(struct nvmep_qp *qp);
 int nvmep_qp_start(struct nvmep_qp *qp);

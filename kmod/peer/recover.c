@@ -130,6 +130,7 @@ static unsigned int nvmep_recover_admit_all(struct nvmep_ctrl *ctrl,
 		if (qp->state != NVMEP_QP_QUIESCED)
 			continue;
 		if (nvmep_qid_granted(ctrl, qp->qid)) {
+			nvmep_qp_record(qp, NVME_PEER_EVENT_READY);
 			nvmep_qp_wake(qp);
 			waiting++;
 		} else {

@@ -205,6 +205,22 @@ static void qp_info(struct fuzz_thread *thread)
 		call(thread, "QP_INFO", qp.fd, NVME_PEER_QP_INFO, &argument, sizeof(argument));
 }
 
+/* Records of what the other operations did to it. */
+static void qp_read(struct fuzz_thread *thread)
+{
+	struct nvme_peer_event events[3];
+	struct fuzz_resource qp;
+	ssize_t ret;
+
+	if (!fuzz_pick(thread, FUZZ_QP, &qp) || fcntl(qp.fd, F_SETFL, O_NONBLOCK))
+		return;
+	ret = read(qp.fd, fuzz_place(thread, events, sizeof(events)),
+		   fuzz_below(thread, sizeof(events) + 1));
+	fuzz_result(thread, "QP read", ret < 0 ? -errno : 0);
+	if (ret > 0 && ret % (ssize_t)sizeof(events[0]))
+		fuzz_violation(thread, "part of a record", (int)ret);
+}
+
 /* Any number of our types, on any file, with any argument. */
 static void any_ioctl(struct fuzz_thread *thread)
 {
@@ -339,6 +355,7 @@ const struct fuzz_operation fuzz_peer_operations[] = {
 	{ "QP_CREATE", 16, false, create },
 	{ "QP_EXPORT", 14, false, export },
 	{ "QP_INFO", 3, false, qp_info },
+	{ "QP read", 3, false, qp_read },
 	{ "any ioctl", 6, false, any_ioctl },
 	{ "attach", 6, true, attach },
 	{ "detach", 3, true, detach },

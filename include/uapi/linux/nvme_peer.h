@@ -476,7 +476,9 @@ enum nvme_peer_qp_state {
  * @exports: out: dma-bufs of this queue pair that are still open
  * @importers: out: devices attached to them
  * @mmaps: out: user mappings of them
+ * @reason: out: why @state is not NVME_PEER_QP_LIVE, as in struct nvme_peer_status
  * @losses: out: how often it stopped being LIVE, for NVME_PEER_QP_REARM
+ * @reserved: 0
  */
 struct nvme_peer_qp_info {
 	__u32 size;
@@ -495,7 +497,9 @@ struct nvme_peer_qp_info {
 	__u32 exports;
 	__u32 importers;
 	__u32 mmaps;
+	__u32 reason;
 	__u32 losses;
+	__u32 reserved;
 };
 
 #define NVME_PEER_QP_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO)
@@ -521,7 +525,7 @@ struct nvme_peer_qp_info {
  *
  * EALREADY: it is LIVE.  ESHUTDOWN: it has failed or is gone.  ESTALE: it was lost
  * again, @losses has moved.  EAGAIN: the controller is being reset or its
- * namespaces are being looked at; poll() tells when to try again.  EIO: the
+ * namespaces are being looked at; NVME_PEER_EVENT_READY comes after.  EIO: the
  * controller refused the queues; it is still QUIESCED.
  */
 struct nvme_peer_qp_rearm {
@@ -532,6 +536,43 @@ struct nvme_peer_qp_rearm {
 };
 
 #define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
+
+/**
+ * enum nvme_peer_event_type - what a record tells
+ * @NVME_PEER_EVENT_STATE: the state of the queue pair changed
+ * @NVME_PEER_EVENT_READY: the queue pair is QUIESCED, and the controller is ready for
+ *	NVME_PEER_QP_REARM
+ */
+enum nvme_peer_event_type {
+	NVME_PEER_EVENT_STATE = 1,
+	NVME_PEER_EVENT_READY = 2,
+};
+
+/**
+ * struct nvme_peer_event - a record of what happened, from read() of a queue pair file
+ * @size: bytes from this record to the next; longer than this structure if the kernel
+ *	knows more
+ * @type: enum nvme_peer_event_type; pass over one that is not known
+ * @time: nanoseconds of CLOCK_MONOTONIC
+ * @generation: generation of the controller then
+ * @state: enum nvme_peer_qp_state then
+ * @reason: as in struct nvme_peer_status
+ * @lost: records that nobody read in time, between the one before and this one
+ *
+ * read() gives as many whole records as fit and takes them off; it waits for one,
+ * unless the file is O_NONBLOCK (EAGAIN).  EINVAL: not even one fits.  It returns 0 once
+ * the queue pair is GONE and all was read.  poll() says EPOLLPRI while a record waits,
+ * and EPOLLHUP once the queue pair is GONE.
+ */
+struct nvme_peer_event {
+	__u32 size;
+	__u32 type;
+	__aligned_u64 time;
+	__u32 generation;
+	__u32 state;
+	__u32 reason;
+	__u32 lost;
+};
 
 #define NVME_PEER_STATUS_MAGIC	0x7065706eU	/* "npep", little endian */
 
