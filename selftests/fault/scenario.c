@@ -390,6 +390,23 @@ static int make_busy(struct stage *stage)
 	return make_doorbell_and_importer(stage) ?: map_doorbell(stage) ?: attach(stage);
 }
 
+/* A reset has cost it its queues, and the controller is ready to have them again. */
+static int make_quiesced(struct stage *stage)
+{
+	struct nvme_peer_info info;
+
+	return make_doorbell(stage) ?:
+	       np_ioctl(stage->ctrl.fd, NVME_IOCTL_RESET, NULL) ?:
+	       np_ctrl_settle(stage->ctrl.fd, &info, NP_TIMEOUT_MS);
+}
+
+static int rearm(struct stage *stage)
+{
+	struct np_qp qp = { .fd = stage->files[QP] };
+
+	return np_qp_rearm(&qp, NP_TIMEOUT_MS);
+}
+
 static int make_qp_to_move(struct stage *stage)
 {
 	return make_qp_in_buffer(stage) ?: open_importer(stage);
@@ -597,6 +614,7 @@ const struct scenario scenarios[] = {
 	{ "attach to a ring", FAULT_CALLER, make_sq_and_importer, attach },
 	{ "exporter takes its memory back", FAULT_CALLER, make_qp_to_move, move_rings },
 	{ "exporter takes its memory back (workers)", FAULT_WORKERS, make_qp_to_move, move_rings },
+	{ "queue pair armed again", FAULT_CALLER, make_quiesced, rearm },
 	{ "admin command", FAULT_CALLER, NULL, identify },
 	{ "I/O command", FAULT_CALLER, open_generic, read_ioctl },
 	{ "vectored I/O command", FAULT_CALLER, open_generic, read_vector },
