@@ -44,6 +44,13 @@ static void nvmep_reclaim(struct nvmep_buf *buf)
 
 /* --- INFO, ROUTE --------------------------------------------------------- */
 
+/* INFO hands the controller's state out as it is. */
+static_assert((int)NVMEP_CTRL_NEW == (int)NVME_PEER_CTRL_NEW);
+static_assert((int)NVMEP_CTRL_LIVE == (int)NVME_PEER_CTRL_LIVE);
+static_assert((int)NVMEP_CTRL_RESETTING == (int)NVME_PEER_CTRL_RESETTING);
+static_assert((int)NVMEP_CTRL_DELETING == (int)NVME_PEER_CTRL_DELETING);
+static_assert((int)NVMEP_CTRL_DEAD == (int)NVME_PEER_CTRL_DEAD);
+
 static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_info *cmd = ucmd->cmd;
