@@ -468,13 +468,14 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	nvmep_bufs_detach_all(peers);
 }
 
+/* One that has ended may still have its file open: nobody loses anything. */
 static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	bool busy;
 
 	mutex_lock(&peers->lock);
-	busy = !list_empty(&peers->qps);
+	busy = !list_empty(&peers->alive);
 	mutex_unlock(&peers->lock);
 	return busy;
 }
