@@ -45,6 +45,13 @@ static void nvmep_reclaim(struct nvmep_buf *buf)
 
 /* --- INFO, ROUTE --------------------------------------------------------- */
 
+/* INFO hands the controller's state out as it is. */
+static_assert((int)NVMEP_CTRL_NEW == (int)NVME_PEER_CTRL_NEW);
+static_assert((int)NVMEP_CTRL_LIVE == (int)NVME_PEER_CTRL_LIVE);
+static_assert((int)NVMEP_CTRL_RESETTING == (int)NVME_PEER_CTRL_RESETTING);
+static_assert((int)NVMEP_CTRL_DELETING == (int)NVME_PEER_CTRL_DELETING);
+static_assert((int)NVMEP_CTRL_DEAD == (int)NVME_PEER_CTRL_DEAD);
+
 static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_info *cmd = ucmd->cmd;
@@ -452,13 +459,14 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	nvmep_bufs_detach_all(peers);
 }
 
+/* One that has ended may still have its file open: nobody loses anything. */
 static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	bool busy;
 
 	mutex_lock(&peers->lock);
-	busy = !list_empty(&peers->qps);
+	busy = !list_empty(&peers->alive);
 	mutex_unlock(&peers->lock);
 	return busy;
 }

@@ -110,6 +110,7 @@ static void nvmep_qp_init_status(struct nvmep_qp *qp)
 	nvmep_store_le32(&status->magic, NVME_PEER_STATUS_MAGIC);
 	nvmep_store_le32(&status->version, 1);
 	nvmep_store_le32(&status->qid, qp->qid);
+	nvmep_store_le32(&status->size, PAGE_SIZE);
 }
 
 /**

@@ -80,6 +80,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_distance(&argument->distance);
 	case NVMEP_TEST_SHUTDOWN:
 		return test_shutdown(argument->pci_address);
+	case NVMEP_TEST_SLEEP:
+		return test_sleep(argument->pci_address);
 	default:
 		return -ENOTTY;
 	}

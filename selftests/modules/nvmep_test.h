@@ -166,5 +166,7 @@ struct nvmep_test_distance {
  * function's PCI address.
  */
 #define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, __u32)
+/* The same for sleep, with waking up at once if the driver did not refuse. */
+#define NVMEP_TEST_SLEEP	_IOW('T', 12, __u32)
 
 #endif /* _NVMEP_TEST_H */

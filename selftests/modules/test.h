@@ -40,6 +40,7 @@ int test_importer_state(struct test_file *file,
 struct pci_dev *test_find_function(u32 pci_address);
 int test_distance(struct nvmep_test_distance *distance);
 int test_shutdown(u32 pci_address);
+int test_sleep(u32 pci_address);
 
 int test_export(struct nvmep_test_export *export);
 int test_move(struct nvmep_test_move *move, bool notify);

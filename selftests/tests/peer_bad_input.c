@@ -51,6 +51,7 @@ struct call {
 		struct nvme_peer_qp_create qp_create;
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
+		struct nvme_peer_qp_rearm qp_rearm;
 	};
 };
 
@@ -67,6 +68,7 @@ static const struct call calls[] = {
 	CALL(NVME_PEER_QP_CREATE, false, qp_create, .sq_entries = ENTRIES, .cq_entries = ENTRIES),
 	CALL(NVME_PEER_QP_EXPORT, true, qp_export, .what = NVME_PEER_EXPORT_SQ),
 	CALL(NVME_PEER_QP_INFO, true, qp_info, 0),
+	CALL(NVME_PEER_QP_REARM, true, qp_rearm, 0),
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -657,7 +659,7 @@ TEST_F(bad_input, exports_that_cannot_be)
 	struct nvme_peer_qp_export export;
 	int qp = self->qp.qp_fd;
 
-	EXPECT_EQ(-EINVAL, np_export_fd(qp, 4, 0, &export));
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_REQUEST + 1, 0, &export));
 	EXPECT_EQ(-EINVAL, np_export_fd(qp, 0xffffffffU, 0, &export));
 	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_ALLOW_STATIC,
 					&export));

@@ -585,10 +585,14 @@ struct nvme_peer_event {
  *	in struct nvme_peer_qp_info, every entry in flight is lost
  * @qid: queue identifier
  * @reason: why @state is not NVME_PEER_QP_LIVE, a positive errno
+ * @size: bytes of the page, the length that NVME_PEER_QP_EXPORT gives: a page of the
+ *	CPU, which on some machines is 64 KiB
+ * @reserved: 0
  *
  * All fields are little endian and each is written by one store, so a peer may
- * read them at any time.  The page lies in host memory, is 4 KiB long and zero
- * behind this structure.
+ * read them at any time.  The page lies in host memory and is zero behind this
+ * structure.  Nobody but the kernel writes it: what a peer has to say gets a page of its
+ * own.
  */
 struct nvme_peer_status {
 	__u32 magic;
@@ -597,6 +601,8 @@ struct nvme_peer_status {
 	__u32 generation;
 	__u32 qid;
 	__u32 reason;
+	__u32 size;
+	__u32 reserved;
 };
 
 /**
