@@ -38,6 +38,7 @@
 #include "peers.h"
 #include "qp.h"
 #include "take.h"
+#include "trace.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16
@@ -161,6 +162,8 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 	/* One that failed early has none. */
 	if (qp->status_page)
 		nvmep_qp_write_status(qp);
+	trace_nvmep_qp_state(qp->ctrl->instance, qp->qid,
+			     nvmep_qp_user_state(qp), reason);
 	if (news)
 		nvmep_qp_record(qp, NVME_PEER_EVENT_STATE);
 }

@@ -157,14 +157,10 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 static int nvmep_qp_ioctl_rearm(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_qp_rearm *cmd = ucmd->cmd;
-	struct nvmep_qp *qp = ucmd->context;
-	int err;
 
-	if (cmd->flags)
+	if (cmd->flags || cmd->reserved)
 		return -EINVAL;
-	err = nvmep_recover_rearm(qp, cmd->losses);
-	cmd->generation = READ_ONCE(qp->generation);
-	return err;
+	return nvmep_recover_rearm(ucmd->context, cmd->losses);
 }
 
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
@@ -172,8 +168,8 @@ static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 		    nvmep_qp_ioctl_export, nvmep_qp_answer_export),
 	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
 		    nvmep_qp_ioctl_info, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, generation, false,
-		    nvmep_qp_ioctl_rearm, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
+		    nvmep_qp_ioctl_rearm, NULL),
 };
 
 static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,

@@ -301,7 +301,7 @@ TEST_F(controller, queue_pair_is_rearmed)
 
 	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
 	ASSERT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), 0);
-	EXPECT_EQ(REQUEST(struct nvme_peer_qp_rearm)->losses, 3);
+	EXPECT_EQ(fake.losses, 3);
 	EXPECT_EQ(generation, 10);
 	nvmepeer_qp_destroy(qp);
 }

@@ -324,11 +324,12 @@ int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms)
 int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses)
 {
 	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .losses = losses };
-	int ret = np_ioctl(qp->fd, NVME_PEER_QP_REARM, &rearm);
+	struct nvme_peer_qp_info info;
+	int ret = np_ioctl(qp->fd, NVME_PEER_QP_REARM, &rearm) ?: np_qp_info(qp->fd, &info);
 
 	if (ret)
 		return ret;
-	qp->create.generation = rearm.generation;
+	qp->create.generation = info.generation;
 	qp->tail = 0;
 	qp->head = 0;
 	qp->phase = 1;

@@ -510,12 +510,13 @@ struct nvme_peer_qp_info {
  * @flags: must be 0
  * @losses: in: nvme_peer_qp_info.losses, as it was when the caller began to deal
  *	with the loss
- * @generation: out: generation that the queue pair belongs to now
+ * @reserved: must be 0
  *
  * Creates the queues of a QUIESCED queue pair again: same identifier, rings,
  * addresses and dma-bufs, tail and head 0, phase tag 1.  The caller vouches that no
  * peer uses what it knew of the entries before: a doorbell with an old tail would
- * have the controller execute what lies in the ring.
+ * have the controller execute what lies in the ring.  NVME_PEER_QP_INFO has the
+ * generation that the queue pair belongs to then.
  *
  * The kernel clears rings in host memory.  Of rings in buffers, the caller clears
  * the completion ring, and should clear the submission ring, before the call.
@@ -532,7 +533,7 @@ struct nvme_peer_qp_rearm {
 	__u32 size;
 	__u32 flags;
 	__u32 losses;
-	__u32 generation;
+	__u32 reserved;
 };
 
 #define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
