@@ -26,7 +26,7 @@
  * @ring: record number n is in n modulo NVMEP_RECORDS
  */
 struct nvmep_records {
-	struct mutex reader;
+	struct mutex reader;	/* one of them reads */
 	spinlock_t lock;	/* all below */
 	u32 first;
 	u32 next;

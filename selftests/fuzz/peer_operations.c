@@ -209,7 +209,7 @@ static void qp_info(struct fuzz_thread *thread)
 /* Records of what the other operations did to it. */
 static void qp_read(struct fuzz_thread *thread)
 {
-	struct nvme_peer_event events[3];
+	struct nvme_peer_event events[3] = { 0 };
 	struct fuzz_resource qp;
 	ssize_t ret;
 
