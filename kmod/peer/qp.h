@@ -59,7 +59,6 @@ enum nvmep_qp_state {
  * @cq_entries: const
  * @qid: const after creation
  * @generation: const after creation
- * @placement: const after creation: NVME_PEER_PLACE_*
  * @doorbell: const after creation: where in BAR0 its doorbells are
  * @sq: submission ring, see struct nvmep_ring
  * @cq: completion ring
@@ -88,7 +87,6 @@ struct nvmep_qp {
 	u32 cq_entries;
 	u16 qid;
 	u32 generation;
-	u32 placement;
 	struct nvmep_doorbell doorbell;
 	struct nvmep_ring sq;
 	struct nvmep_ring cq;

@@ -29,12 +29,14 @@
  * @scattered: const: no two pages have adjacent addresses
  * @page_count: const
  * @maps: mappings held, under the dma-buf's reservation lock
+ * @pins: times that it was pinned, under that lock
  * @pages: const
  */
 struct test_buffer {
 	bool scattered;
 	unsigned int page_count;
 	unsigned int maps;
+	unsigned int pins;
 	struct page *pages[];
 };
 
@@ -193,7 +195,10 @@ static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
 
 static int test_pin_dma_buf(struct dma_buf_attachment *attachment)
 {
+	struct test_buffer *buffer = attachment->dmabuf->priv;
+
 	dma_resv_assert_held(attachment->dmabuf->resv);
+	buffer->pins++;
 	return 0;
 }
 
@@ -224,6 +229,19 @@ static void test_release_dma_buf(struct dma_buf *dmabuf)
 	test_buffer_free(dmabuf->priv);
 }
 
+static int test_refuse_dma_buf(struct dma_buf *dmabuf,
+			       struct dma_buf_attachment *attachment)
+{
+	return -EOPNOTSUPP;
+}
+
+static const struct dma_buf_ops test_refusing_ops = {
+	.attach = test_refuse_dma_buf,
+	.map_dma_buf = test_map_dma_buf,
+	.unmap_dma_buf = test_unmap_dma_buf,
+	.release = test_release_dma_buf,
+};
+
 static const struct dma_buf_ops test_moving_ops = {
 	.map_dma_buf = test_map_dma_buf,
 	.unmap_dma_buf = test_unmap_dma_buf,
@@ -240,6 +258,13 @@ static const struct dma_buf_ops test_fixed_ops = {
 	.release = test_release_dma_buf,
 };
 
+static const struct dma_buf_ops *test_export_ops(u32 flags)
+{
+	if (flags & NVMEP_TEST_REFUSE)
+		return &test_refusing_ops;
+	return flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops : &test_moving_ops;
+}
+
 int test_export(struct nvmep_test_export *export)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
@@ -253,8 +278,7 @@ int test_export(struct nvmep_test_export *export)
 				   export->flags & NVMEP_TEST_SCATTERED);
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
-	info.ops = export->flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops :
-						       &test_moving_ops;
+	info.ops = test_export_ops(export->flags);
 	info.size = (size_t)export->pages << PAGE_SHIFT;
 	info.flags = O_RDWR | O_CLOEXEC;
 	info.priv = buffer;
@@ -292,6 +316,7 @@ int test_move(struct nvmep_test_move *move, bool notify)
 		nvmep_dma_buf_invalidate(dmabuf);
 	/* An importer that unmapped in its callback did too much under our lock. */
 	move->maps = buffer->maps;
+	move->pins = buffer->pins;
 	dma_resv_unlock(dmabuf->resv);
 out:
 	dma_buf_put(dmabuf);

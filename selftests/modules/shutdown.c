@@ -8,7 +8,7 @@
 
 #include "test.h"
 
-int test_shutdown(u32 pci_address)
+int test_shutdown(const struct nvme_peer_pci_address *pci_address)
 {
 	struct pci_dev *pdev = test_find_function(pci_address);
 
