@@ -91,6 +91,11 @@ static bool knows_route(const struct failure *failure)
 	return failure->route.size;
 }
 
+static bool asked_by_address(const struct failure *failure)
+{
+	return failure->request.route.flags & NVME_PEER_ROUTE_BY_ADDRESS;
+}
+
 static bool too_few_entries(const struct failure *failure)
 {
 	const struct nvme_peer_qp_create *create = &failure->request.create;
@@ -190,24 +195,30 @@ static void route_detail(const struct failure *failure,
 {
 	if (!knows_route(failure))
 		return;
-	nvmepeer_route_describe(&failure->route, explanation->limit,
+	nvmepeer_route_describe(&failure->route, &failure->route.data, explanation->limit,
 				sizeof(explanation->limit));
-	if (failure->route.reason == NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN)
+	if (failure->route.data.reason == NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN)
 		say_help(explanation,
 			 "put both devices behind one PCIe switch, or load the module with allow_host_bridge=1 if the platform forwards requests between root ports");
-	else if (failure->route.reason == NVME_PEER_REASON_DIFFERENT_DOMAINS)
+	else if (failure->route.data.reason == NVME_PEER_REASON_DIFFERENT_DOMAINS)
 		say_help(explanation,
 			 "move one of the devices so that both hang off the same host bridge");
+	else if (failure->route.data.reason == NVME_PEER_REASON_EXPORTER_REFUSED)
+		say_help(explanation,
+			 "see the kernel log for what the exporting driver says; it may need peer-to-peer support of the kernel (CONFIG_PCI_P2PDMA) or of its own");
+	else if (failure->route.data.verdict == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
+		say_help(explanation,
+			 "put both devices behind one PCIe switch: the controller must read the memory, too");
 }
 
 static void placement_detail(const struct failure *failure,
 			     struct nvmepeer_explanation *explanation)
 {
 	if (knows_route(failure) &&
-	    failure->route.verdict != NVME_PEER_ROUTE_SYSTEM)
+	    failure->route.data.verdict != NVME_PEER_ROUTE_SYSTEM)
 		say_limit(explanation,
 			  "the exporter delivered host RAM to the controller, though the memory could be reached (%s)",
-			  nvmepeer_verdict_name(failure->route.verdict));
+			  nvmepeer_verdict_name(failure->route.data.verdict));
 }
 
 static void part_align_detail(const struct failure *failure,
@@ -432,6 +443,12 @@ static const struct rule rules[] = {
 	{
 		CALL_NONE, EBADF,
 		.limit = "the file descriptor is not open",
+	},
+	{
+		CALL_ROUTE, EINVAL,
+		.applies = asked_by_address,
+		.limit = "the address names no function (valid is not 1)",
+		.help = "take the address from nvmepeer_pci_parse()",
 	},
 	{
 		CALL_ROUTE, EINVAL,

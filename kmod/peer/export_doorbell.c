@@ -111,7 +111,7 @@ static int nvmep_doorbell_admit(struct nvmep_doorbell_export *doorbells,
 				struct nvmep_importer *importer)
 {
 	struct nvmep_ctrl *ctrl = nvmep_doorbells_ctrl(doorbells);
-	struct nvmep_route route;
+	struct nvme_peer_path path;
 
 	if (!dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
@@ -119,17 +119,20 @@ static int nvmep_doorbell_admit(struct nvmep_doorbell_export *doorbells,
 	    (!attach->peer2peer || !nvmep_dma_buf_attach_revocable(attach)))
 		return -EOPNOTSUPP;
 
-	nvmep_route_find(to_pci_dev(attach->dev), ctrl->pdev, &route);
-	if (route.verdict == NVME_PEER_ROUTE_NONE) {
+	nvmep_route_find(to_pci_dev(attach->dev), ctrl->pdev, &path);
+	if (path.verdict == NVME_PEER_ROUTE_NONE) {
 		dev_info_ratelimited(ctrl->dev,
 				     "%s cannot reach the doorbells: %s\n",
 				     dev_name(attach->dev),
-				     nvmep_route_reason_text(route.reason));
+				     nvmep_route_reason_text(path.reason));
 		return -EXDEV;
 	}
-	importer->verdict = route.verdict;
-	/* The kernel does not know about allow_host_bridge. */
-	if (route.reason != NVME_PEER_REASON_HOST_BRIDGE_ALLOWED)
+	importer->verdict = path.verdict;
+	/*
+	 * The kernel maps only what it vouches for itself: it knows nothing of
+	 * allow_host_bridge.
+	 */
+	if (nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0)
 		importer->provider = ctrl->peers->provider;
 	importer->told = nvmep_dma_buf_attach_revocable(attach);
 	return 0;

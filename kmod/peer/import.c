@@ -8,6 +8,14 @@
  * they hand out video memory.  It is pinned: user space learns the addresses,
  * so they cannot change under it.
  *
+ * Who only asks where the memory lies pins nothing.  Attaching tells little: an
+ * exporter may refuse then, or take back peer2peer and so announce host RAM, but
+ * many do so only when they map, and in whose BAR the memory lies and whether in
+ * one at all nothing but a mapping shows.  So it is mapped, and unmapped before
+ * the reservation lock is dropped: nobody is told to let go of what is not held.
+ * An exporter may still move the memory to where a peer reaches it, as for any
+ * mapping; it is free to move it back.
+ *
  * When the exporter wants its memory back it calls us under the reservation
  * lock, where no admin command may be sent.  The callback only flags the buffer
  * and queues work; the work calls whoever imported the buffer, who stops every
@@ -85,14 +93,8 @@ static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 {
 	struct sg_table *sgt;
-	int err;
 
 	dma_resv_assert_held(buf->dmabuf->resv);
-
-	err = dma_buf_pin(buf->attach);
-	if (err)
-		return nvmep_exporter_error(buf->ctrl, err);
-	buf->pinned = true;
 
 	sgt = dma_buf_map_attachment(buf->attach, buf->dir);
 	if (IS_ERR(sgt))
@@ -100,6 +102,16 @@ static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 	buf->sgt = sgt;
 	return nvmep_segments_read(&buf->segments, buf->ctrl, sgt, buf->offset,
 				   length);
+}
+
+static int nvmep_buf_pin_locked(struct nvmep_buf *buf, u64 length)
+{
+	int err = dma_buf_pin(buf->attach);
+
+	if (err)
+		return nvmep_exporter_error(buf->ctrl, err);
+	buf->pinned = true;
+	return nvmep_buf_map_locked(buf, length);
 }
 
 static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
@@ -111,7 +123,7 @@ static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
 	err = dma_resv_lock_interruptible(resv, NULL);
 	if (err)
 		return err;
-	err = nvmep_buf_map_locked(buf, length);
+	err = nvmep_buf_pin_locked(buf, length);
 	dma_resv_unlock(resv);
 	if (err)
 		return err;
@@ -125,15 +137,22 @@ static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
 
 static void nvmep_buf_unmap_locked(struct nvmep_buf *buf)
 {
-	lockdep_assert_held(&buf->lock);
+	dma_resv_assert_held(buf->dmabuf->resv);
 
-	dma_resv_lock(buf->dmabuf->resv, NULL);
 	if (buf->sgt)
 		dma_buf_unmap_attachment(buf->attach, buf->sgt, buf->dir);
 	buf->sgt = NULL;
 	if (buf->pinned)
 		dma_buf_unpin(buf->attach);
 	buf->pinned = false;
+}
+
+static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
+{
+	lockdep_assert_held(&buf->lock);
+
+	dma_resv_lock(buf->dmabuf->resv, NULL);
+	nvmep_buf_unmap_locked(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
 }
 
@@ -146,7 +165,7 @@ void nvmep_buf_unmap(struct nvmep_buf *buf)
 {
 	mutex_lock(&buf->lock);
 	if (buf->attach)
-		nvmep_buf_unmap_locked(buf);
+		nvmep_buf_unmap_attached(buf);
 	mutex_unlock(&buf->lock);
 }
 
@@ -166,7 +185,7 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 {
 	mutex_lock(&buf->lock);
 	if (buf->attach) {
-		nvmep_buf_unmap_locked(buf);
+		nvmep_buf_unmap_attached(buf);
 		dma_buf_detach(buf->dmabuf, buf->attach);
 		buf->attach = NULL;
 		if (atomic_dec_and_test(&buf->ctrl->peers->attached))
@@ -259,6 +278,28 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
 	return buf;
 }
 
+static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
+					  const struct nvme_peer_buf_import *cmd,
+					  void (*reclaim)(struct nvmep_buf *buf))
+{
+	struct nvmep_buf *buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
+	struct dma_buf_attachment *attach;
+	int err;
+
+	if (IS_ERR(buf))
+		return buf;
+	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
+					&nvmep_buf_attach_ops, buf);
+	if (IS_ERR(attach)) {
+		err = nvmep_exporter_error(ctrl, PTR_ERR(attach));
+		nvmep_buf_put(buf);
+		return ERR_PTR(err);
+	}
+	buf->attach = attach;
+	atomic_inc(&ctrl->peers->attached);
+	return buf;
+}
+
 /**
  * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
  * @ctrl: the controller to map it for; the caller holds peers->gate
@@ -277,32 +318,48 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
 				   void (*reclaim)(struct nvmep_buf *buf))
 {
-	struct dma_buf_attachment *attach;
-	struct nvmep_buf *buf;
+	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, cmd, reclaim);
 	int err;
 
-	buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
 	if (IS_ERR(buf))
 		return buf;
-
-	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
-					&nvmep_buf_attach_ops, buf);
-	if (IS_ERR(attach)) {
-		err = nvmep_exporter_error(ctrl, PTR_ERR(attach));
-		goto put_buf;
-	}
-	buf->attach = attach;
-	atomic_inc(&ctrl->peers->attached);
-
 	err = nvmep_buf_map(buf, cmd->length);
-	if (err)
-		goto put_buf;
-	err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
-	if (err)
-		goto put_buf;
+	if (!err)
+		err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
+	if (err) {
+		nvmep_buf_put(buf);
+		return ERR_PTR(err);
+	}
 	return buf;
+}
 
-put_buf:
+/**
+ * nvmep_buf_locate() - find out where a dma-buf lies, without pinning it
+ * @ctrl: the controller that asks; the caller holds peers->gate
+ * @fd: the dma-buf
+ * @place: out: true for the moment
+ *
+ * Return: 0, or an error as nvmep_buf_import().
+ */
+int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place)
+{
+	const struct nvme_peer_buf_import cmd = {
+		.dmabuf_fd = fd,
+		.access = NVME_PEER_ACCESS_READ,
+	};
+	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, &cmd, NULL);
+	int err;
+
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	err = dma_resv_lock_interruptible(buf->dmabuf->resv, NULL);
+	if (!err) {
+		err = nvmep_buf_map_locked(buf, 0);
+		if (!err)
+			err = nvmep_place_find(place, ctrl, &buf->segments);
+		nvmep_buf_unmap_locked(buf);
+		dma_resv_unlock(buf->dmabuf->resv);
+	}
 	nvmep_buf_put(buf);
-	return ERR_PTR(err);
+	return err;
 }

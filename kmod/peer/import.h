@@ -85,6 +85,7 @@ struct nvmep_buf {
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
 				   void (*reclaim)(struct nvmep_buf *buf));
+int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place);
 struct nvmep_buf *nvmep_buf_get(struct nvmep_buf *buf);
 void nvmep_buf_put(struct nvmep_buf *buf);
 void nvmep_buf_unmap(struct nvmep_buf *buf);

@@ -91,41 +91,45 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 	return 0;
 }
 
-static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
-				  struct nvmep_route *route)
+static int nvmep_route_by_address(struct nvmep_ctrl *ctrl,
+				  struct nvme_peer_route *cmd)
 {
-	struct pci_dev *pdev;
+	struct pci_dev *peer;
 
-	pdev = pci_get_domain_bus_and_slot(address >> 16, (address >> 8) & 0xff,
-					   address & 0xff);
-	if (!pdev)
+	if (cmd->pci_address.valid != 1)
+		return -EINVAL;
+	peer = nvmep_pci_get(&cmd->pci_address);
+	if (!peer)
 		return -ENODEV;
-	nvmep_route_find(ctrl->pdev, pdev, route);
-	pci_dev_put(pdev);
+	nvmep_route_find(ctrl->pdev, peer, &cmd->data);
+	nvmep_route_find(peer, ctrl->pdev, &cmd->doorbell);
+	pci_dev_put(peer);
 	return 0;
 }
 
-/* Imports for a moment: only the exporter can tell where the memory lies. */
-static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl, int fd, u32 *address,
-				 struct nvmep_route *route)
+/* Only the exporter can tell where the memory lies, and that it refuses. */
+static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl,
+				 struct nvme_peer_route *cmd)
 {
-	const struct nvme_peer_buf_import cmd = {
-		.dmabuf_fd = fd,
-		.access = NVME_PEER_ACCESS_READ,
-	};
-	struct nvmep_buf *buf = nvmep_buf_import(ctrl, &cmd, nvmep_reclaim);
+	struct nvmep_place place = { };
+	struct pci_dev *peer;
+	int err;
 
-	if (!IS_ERR(buf)) {
-		*route = buf->place.route;
-		*address = buf->place.owner;
-		nvmep_buf_put(buf);
-		return 0;
-	}
-	if (PTR_ERR(buf) != -EXDEV)
-		return PTR_ERR(buf);
-	/* The exporter refuses the controller and keeps the reason to itself. */
-	nvmep_route_unknown_memory(route);
-	*address = NVMEP_NO_PCI_ADDRESS;
+	err = nvmep_buf_locate(ctrl, cmd->dmabuf_fd, &place);
+	if (err == -EXDEV)
+		nvmep_route_without_device(&place.path,
+					   NVME_PEER_REASON_EXPORTER_REFUSED);
+	else if (err)
+		return err;
+	cmd->pci_address = place.owner;
+	cmd->data = place.path;
+
+	peer = nvmep_pci_get(&place.owner);
+	if (peer)
+		nvmep_route_find(peer, ctrl->pdev, &cmd->doorbell);
+	else
+		nvmep_route_without_device(&cmd->doorbell, NVME_PEER_REASON_NONE);
+	pci_dev_put(peer);
 	return 0;
 }
 
@@ -133,42 +137,34 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_route *cmd = ucmd->cmd;
 	struct nvmep_peer_file *file = ucmd->context;
-	struct nvmep_route route = { };
-	int err;
 
 	if (cmd->flags & ~NVME_PEER_ROUTE_BY_ADDRESS)
 		return -EINVAL;
-
 	if (cmd->flags & NVME_PEER_ROUTE_BY_ADDRESS)
-		err = nvmep_route_by_address(file->ctrl, cmd->pci_address,
-					     &route);
-	else
-		err = nvmep_route_by_dmabuf(file->ctrl, cmd->dmabuf_fd,
-					    &cmd->pci_address, &route);
-	if (err)
-		return err;
-
-	cmd->verdict = route.verdict;
-	cmd->reason = route.reason;
-	cmd->blocker = route.blocker;
-	cmd->blocker_acs = route.blocker_acs;
-	return 0;
+		return nvmep_route_by_address(file->ctrl, cmd);
+	return nvmep_route_by_dmabuf(file->ctrl, cmd);
 }
 
 /* --- buffers ------------------------------------------------------------- */
 
+/* The controller may be told to read any buffer, so a way for writes is none. */
 static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
 {
+	const struct nvme_peer_pci_address *owner = &buf->place.owner;
+	const struct nvme_peer_path *path = &buf->place.path;
+
 	if (flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
-	    buf->place.route.verdict == NVME_PEER_ROUTE_SYSTEM)
+	    path->verdict == NVME_PEER_ROUTE_SYSTEM)
 		return -ENXIO;
-	if (buf->place.route.verdict != NVME_PEER_ROUTE_NONE)
+	if (path->verdict != NVME_PEER_ROUTE_NONE &&
+	    path->verdict != NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
 		return 0;
 	dev_info_ratelimited(buf->ctrl->dev,
-			     "dma-buf in function %08x is out of reach: %s (bridge %08x, ACS bits %02x)\n",
-			     buf->place.owner,
-			     nvmep_route_reason_text(buf->place.route.reason),
-			     buf->place.route.blocker, buf->place.route.blocker_acs);
+			     "dma-buf in function %04x:%02x:%02x.%x is out of reach: %s (ports in the way: %u)\n",
+			     owner->domain, PCI_BUS_NUM(owner->function),
+			     PCI_SLOT(owner->function), PCI_FUNC(owner->function),
+			     nvmep_route_reason_text(path->reason),
+			     path->blocker_count);
 	return -EXDEV;
 }
 
@@ -206,8 +202,8 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 
 	cmd->length = buf->segments.length;
 	cmd->segments = buf->segments.count;
-	cmd->verdict = buf->place.route.verdict;
-	cmd->reason = buf->place.route.reason;
+	cmd->verdict = buf->place.path.verdict;
+	cmd->reason = buf->place.path.reason;
 	cmd->pci_address = buf->place.owner;
 	err = nvmep_buf_reserve(file, buf);
 	if (err)
@@ -408,7 +404,7 @@ static int nvmep_answer_qp_create(struct nvmep_ucmd *ucmd)
 static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, cmb_size, false,
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
+	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, doorbell, false,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, false,
 		    nvmep_ioctl_buf_import, nvmep_answer_buf_import),

@@ -472,7 +472,7 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 }
 
 static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
-			       u32 handle, u32 device_flag)
+			       u32 handle)
 {
 	struct nvmep_buf *buf;
 	int err;
@@ -485,13 +485,9 @@ static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 		return PTR_ERR(buf);
 
 	err = nvmep_ring_init_buf(ring, qp->ctrl, buf);
-	if (err) {
+	if (err)
 		nvmep_buf_unclaim(buf);
-		return err;
-	}
-	if (nvmep_ring_on_device(ring))
-		qp->placement |= device_flag;
-	return 0;
+	return err;
 }
 
 static bool nvmep_qp_overlaps(const struct nvmep_qp *a, const struct nvmep_qp *b)
@@ -516,12 +512,10 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 
 	lockdep_assert_held(&peers->lock);
 
-	err = nvmep_qp_place_ring(qp, &qp->sq, cmd->sq_handle,
-				  NVME_PEER_PLACE_SQ_DEVICE);
+	err = nvmep_qp_place_ring(qp, &qp->sq, cmd->sq_handle);
 	if (err)
 		return err;
-	err = nvmep_qp_place_ring(qp, &qp->cq, cmd->cq_handle,
-				  NVME_PEER_PLACE_CQ_DEVICE);
+	err = nvmep_qp_place_ring(qp, &qp->cq, cmd->cq_handle);
 	if (err)
 		return err;
 

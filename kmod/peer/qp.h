@@ -63,7 +63,6 @@ enum nvmep_qp_state {
  * @qid: const after creation
  * @generation: peers->lock and @lock: of the controller when it became LIVE; only
  *	one of them is needed to read it
- * @placement: const after creation: NVME_PEER_PLACE_*
  * @doorbell: const after creation: where in BAR0 its doorbells are
  * @sq: submission ring, see struct nvmep_ring
  * @cq: completion ring
@@ -96,7 +95,6 @@ struct nvmep_qp {
 	u32 cq_entries;
 	u16 qid;
 	u32 generation;
-	u32 placement;
 	struct nvmep_doorbell doorbell;
 	struct nvmep_ring sq;
 	struct nvmep_ring cq;

@@ -142,15 +142,15 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->mode = qp->mode;
 	cmd->sq_entries = qp->sq_entries;
 	cmd->cq_entries = qp->cq_entries;
-	cmd->placement = qp->placement;
 	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
 	cmd->doorbell_offset = qp->doorbell.offset;
 	cmd->doorbell_length = qp->doorbell.length;
-	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	cmd->exports = atomic_read(&qp->exports.count);
 	cmd->importers = atomic_read(&qp->exports.importers);
 	cmd->mmaps = atomic_read(&qp->exports.mmaps);
-	cmd->reserved = 0;
+	cmd->sq_pci_address = qp->sq.owner;
+	cmd->cq_pci_address = qp->cq.owner;
+	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	return 0;
 }
 
@@ -166,8 +166,8 @@ static int nvmep_qp_ioctl_rearm(struct nvmep_ucmd *ucmd)
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
 		    nvmep_qp_ioctl_export, nvmep_qp_answer_export),
-	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
-		    nvmep_qp_ioctl_info, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, cpu_doorbell_writes,
+		    true, nvmep_qp_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
 		    nvmep_qp_ioctl_rearm, NULL),
 };

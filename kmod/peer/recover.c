@@ -43,7 +43,7 @@ static void nvmep_recover_tell(struct nvmep_ctrl *ctrl, const char *event,
 			       unsigned int queue_pairs)
 {
 	char event_text[40], generation[40], count[40];
-	char *environment[] = { event_text, generation, count, NULL };
+	char *environment[4] = { event_text, generation, count, NULL };
 
 	if (!queue_pairs)
 		return;

@@ -149,7 +149,7 @@ static int get_info(struct stage *stage)
 	return np_info(stage->ctrl.fd, &info);
 }
 
-static int neighbour(uint32_t *address)
+static int neighbour(struct nvme_peer_pci_address *address)
 {
 	char text[16];
 	int ret = np_place(NEIGHBOUR, text);

@@ -84,7 +84,12 @@ static void route(struct fuzz_thread *thread)
 		return;
 	if (fuzz_one_in(thread, 2)) {
 		argument.flags = NVME_PEER_ROUTE_BY_ADDRESS;
-		argument.pci_address = fuzz_below(thread, 6) << 8 | fuzz_below(thread, 8) << 3;
+		argument.pci_address = (struct nvme_peer_pci_address){
+			.domain = fuzz_one_in(thread, 8) ? 0x10000 : 0,
+			.function = (uint16_t)(fuzz_below(thread, 6) << 8 |
+					       fuzz_below(thread, 8) << 3),
+			.valid = (uint16_t)!fuzz_one_in(thread, 8),
+		};
 	} else {
 		argument.dmabuf_fd = some_dmabuf(thread);
 	}

@@ -32,6 +32,7 @@
  * @times: const: how often a mapping names the pages, 0 like 1
  * @maps: mappings held, under the dma-buf's reservation lock
  * @direction: of the last of them, under that lock
+ * @pins: times that it was pinned, under that lock
  * @pages: const
  */
 struct test_buffer {
@@ -40,6 +41,7 @@ struct test_buffer {
 	unsigned int times;
 	unsigned int maps;
 	enum dma_data_direction direction;
+	unsigned int pins;
 	struct page *pages[];
 };
 
@@ -239,7 +241,10 @@ static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
 
 static int test_pin_dma_buf(struct dma_buf_attachment *attachment)
 {
+	struct test_buffer *buffer = attachment->dmabuf->priv;
+
 	dma_resv_assert_held(attachment->dmabuf->resv);
+	buffer->pins++;
 	return 0;
 }
 
@@ -270,6 +275,19 @@ static void test_release_dma_buf(struct dma_buf *dmabuf)
 	test_buffer_free(dmabuf->priv);
 }
 
+static int test_refuse_dma_buf(struct dma_buf *dmabuf,
+			       struct dma_buf_attachment *attachment)
+{
+	return -EOPNOTSUPP;
+}
+
+static const struct dma_buf_ops test_refusing_ops = {
+	.attach = test_refuse_dma_buf,
+	.map_dma_buf = test_map_dma_buf,
+	.unmap_dma_buf = test_unmap_dma_buf,
+	.release = test_release_dma_buf,
+};
+
 static const struct dma_buf_ops test_moving_ops = {
 	.map_dma_buf = test_map_dma_buf,
 	.unmap_dma_buf = test_unmap_dma_buf,
@@ -285,6 +303,13 @@ static const struct dma_buf_ops test_fixed_ops = {
 	.mmap = test_mmap_dma_buf,
 	.release = test_release_dma_buf,
 };
+
+static const struct dma_buf_ops *test_export_ops(u32 flags)
+{
+	if (flags & NVMEP_TEST_REFUSE)
+		return &test_refusing_ops;
+	return flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops : &test_moving_ops;
+}
 
 int test_export(struct nvmep_test_export *export)
 {
@@ -302,8 +327,7 @@ int test_export(struct nvmep_test_export *export)
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
 	buffer->times = export->times;
-	info.ops = export->flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops :
-						       &test_moving_ops;
+	info.ops = test_export_ops(export->flags);
 	info.size = (size_t)export->pages << PAGE_SHIFT;
 	if (export->times)
 		info.size *= export->times;
@@ -344,6 +368,7 @@ int test_move(struct nvmep_test_move *move, bool notify)
 	/* An importer that unmapped in its callback did too much under our lock. */
 	move->maps = buffer->maps;
 	move->direction = buffer->direction;
+	move->pins = buffer->pins;
 	dma_resv_unlock(dmabuf->resv);
 out:
 	dma_buf_put(dmabuf);

@@ -115,11 +115,11 @@ static int test_importer_map(struct test_importer *importer,
 }
 
 /* The function at @pci_address, referenced, or NULL. */
-struct pci_dev *test_find_function(u32 pci_address)
+struct pci_dev *test_find_function(const struct nvme_peer_pci_address *pci_address)
 {
-	return pci_get_domain_bus_and_slot(pci_address >> 16,
-					   pci_address >> 8 & 0xff,
-					   pci_address & 0xff);
+	return pci_get_domain_bus_and_slot(pci_address->domain,
+					   PCI_BUS_NUM(pci_address->function),
+					   pci_address->function & 0xff);
 }
 
 static void test_importer_free(struct test_importer *importer)
@@ -147,7 +147,7 @@ test_importer_alloc(const struct nvmep_test_attach *attach)
 	importer->direction = attach->flags & NVMEP_TEST_ONLY_WRITE ?
 			      DMA_FROM_DEVICE : DMA_BIDIRECTIONAL;
 	INIT_WORK(&importer->unmap_work, test_importer_work);
-	importer->pdev = test_find_function(attach->pci_address);
+	importer->pdev = test_find_function(&attach->pci_address);
 	if (!importer->pdev) {
 		test_importer_free(importer);
 		return ERR_PTR(-ENODEV);

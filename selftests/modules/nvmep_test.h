@@ -12,6 +12,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+#include <linux/nvme_peer.h>
+
 #define NVMEP_TEST_NODE	"/dev/nvmep_test"
 
 /**
@@ -75,16 +77,18 @@ struct nvmep_test_walk {
  * struct nvmep_test_attach - attach a device to a dma-buf and map it
  * @dmabuf_fd: in
  * @flags: in: NVMEP_TEST_*
- * @pci_address: in: domain << 16 | bus << 8 | device << 3 | function
+ * @pci_address: in: the device
  * @segments: out: entries of the mapping
+ * @reserved: ignored
  * @address: out: DMA address of the first one
  * @length: out: bytes of all
  */
 struct nvmep_test_attach {
 	__s32 dmabuf_fd;
 	__u32 flags;
-	__u32 pci_address;
+	struct nvme_peer_pci_address pci_address;
 	__u32 segments;
+	__u32 reserved;
 	__u64 address;
 	__u64 length;
 };
@@ -107,6 +111,7 @@ struct nvmep_test_importer {
 /* nvmep_test_export.flags */
 #define NVMEP_TEST_SCATTERED	(1U << 0)	/* no two pages have adjacent DMA addresses */
 #define NVMEP_TEST_NO_PIN	(1U << 1)	/* exporter without pin, never moves */
+#define NVMEP_TEST_REFUSE	(1U << 2)	/* exporter that lets nobody attach */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
@@ -130,12 +135,14 @@ struct nvmep_test_export {
  * @fd: in: from NVMEP_TEST_EXPORT
  * @maps: out: mappings that were held when their callbacks had returned
  * @direction: out: of the last mapping, the kernel's enum dma_data_direction
+ * @pins: out: times that it was pinned so far
  * @reserved: ignored
  */
 struct nvmep_test_move {
 	__s32 fd;
 	__u32 maps;
 	__u32 direction;
+	__u32 pins;
 	__u32 reserved;
 };
 
@@ -153,8 +160,8 @@ struct nvmep_test_move {
  * EOPNOTSUPP: the kernel has no CONFIG_PCI_P2PDMA.
  */
 struct nvmep_test_distance {
-	__u32 provider;
-	__u32 client;
+	struct nvme_peer_pci_address provider;
+	struct nvme_peer_pci_address client;
 	__s32 distance;
 	__u32 reserved;
 };
@@ -165,8 +172,33 @@ struct nvmep_test_distance {
  * Call a function's driver as power off, reboot and kexec do.  The argument is the
  * function's PCI address.
  */
-#define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, __u32)
+#define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, struct nvme_peer_pci_address)
 /* The same for sleep, with waking up at once if the driver did not refuse. */
-#define NVMEP_TEST_SLEEP	_IOW('T', 12, __u32)
+#define NVMEP_TEST_SLEEP	_IOW('T', 12, struct nvme_peer_pci_address)
+
+/**
+ * struct nvmep_test_pretend - let a function seem to be another one
+ * @pci_address: in: the function
+ * @vendor: in: vendor ID
+ * @device: in: device ID
+ * @acs: in: with NVMEP_TEST_ACS: ACS control bits
+ * @reserved: ignored
+ *
+ * For drivers only; until the file is closed.
+ */
+struct nvmep_test_pretend {
+	struct nvme_peer_pci_address pci_address;
+	__u16 vendor;
+	__u16 device;
+	__u16 acs;
+	__u16 reserved;
+};
+
+/* A PCI domain with one function in it, a root port without a bus below it. */
+#define NVMEP_TEST_DOMAIN	_IOW('T', 13, struct nvmep_test_pretend)
+/* Other IDs for a function that is there. */
+#define NVMEP_TEST_RENAME	_IOW('T', 14, struct nvmep_test_pretend)
+/* A function seems to have ACS control bits set. */
+#define NVMEP_TEST_ACS		_IOW('T', 15, struct nvmep_test_pretend)
 
 #endif /* _NVMEP_TEST_H */

@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-int test_shutdown(u32 pci_address)
+int test_shutdown(const struct nvme_peer_pci_address *pci_address)
 {
 	struct pci_dev *pdev = test_find_function(pci_address);
 
@@ -22,7 +22,7 @@ int test_shutdown(u32 pci_address)
 	return 0;
 }
 
-int test_sleep(u32 pci_address)
+int test_sleep(const struct nvme_peer_pci_address *pci_address)
 {
 	struct pci_dev *pdev = test_find_function(pci_address);
 	int ret;

@@ -166,9 +166,9 @@ static void expect_queue_pair(struct __test_metadata *_metadata, const char *tex
 	char line[128];
 
 	ASSERT_EQ(0, np_qp_info(qp_fd, &info));
-	snprintf(line, sizeof(line), "%u %u %u %u %u 0x%x %u %u %u", info.qid, info.state,
-		 info.generation, info.sq_entries, info.cq_entries, info.placement, info.exports,
-		 info.importers, info.mmaps);
+	snprintf(line, sizeof(line), "%u %u %u %u %u %u %u %u", info.qid, info.state,
+		 info.generation, info.sq_entries, info.cq_entries, info.exports, info.importers,
+		 info.mmaps);
 	EXPECT_TRUE(has_line(text, line)) {
 		TH_LOG("no line \"%s\" in:\n%s", line, text);
 	}
@@ -275,14 +275,14 @@ static void check_route(struct __test_metadata *_metadata, int test, const struc
 
 	ASSERT_EQ(0, np_ioctl(ctrl->fd, NVME_PEER_ROUTE, &route));
 	kernel_distance(test, ctrl, address, distance);
-	snprintf(line, sizeof(line), "%s %u %u %08x %02x %s", address, route.verdict, route.reason,
-		 route.blocker, route.blocker_acs, distance);
+	snprintf(line, sizeof(line), "%s %u %u %u %s", address, route.data.verdict,
+		 route.data.reason, route.data.blocker_count, distance);
 	EXPECT_TRUE(has_line(routes, line)) {
 		TH_LOG("no line \"%s\" in:\n%s", line, routes);
 	}
 	/* Where Linux has an opinion, it is ours. */
 	if (strcmp(distance, "-"))
-		EXPECT_EQ(atoi(distance) >= 0, route.verdict != NVME_PEER_ROUTE_NONE);
+		EXPECT_EQ(atoi(distance) >= 0, route.data.verdict != NVME_PEER_ROUTE_NONE);
 }
 
 TEST_F(debugfs, routes_are_those_of_route)

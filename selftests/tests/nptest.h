@@ -71,7 +71,8 @@ bool np_bound(const char *address);
 int np_bind_all(void);
 /* Where the runner put a function, "np0", "softgpu" and so on. */
 int np_place(const char *name, char address[16]);
-uint32_t np_parse_address(const char *address);
+struct nvme_peer_pci_address np_parse_address(const char *address);
+bool np_same_address(struct nvme_peer_pci_address a, struct nvme_peer_pci_address b);
 
 /*
  * Take the module away, waiting for those who are just closing, or bring it back with

@@ -22,7 +22,7 @@ FIXTURE(suspend)
 	struct np_ctrl ctrl;
 	struct np_buffer buffer;
 	struct nvme_peer_qp_create qp;
-	uint32_t address;
+	struct nvme_peer_pci_address address;
 	int test;
 };
 
