@@ -147,17 +147,24 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 
 /* --- buffers ------------------------------------------------------------- */
 
-/* The controller may be told to read any buffer, so a way for writes is none. */
-static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
+/* A way for writes is one for a buffer that the controller only writes. */
+static bool nvmep_path_serves(const struct nvme_peer_path *path, u32 access)
+{
+	if (path->verdict == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
+		return access == NVME_PEER_ACCESS_WRITE;
+	return path->verdict != NVME_PEER_ROUTE_NONE;
+}
+
+static int nvmep_buf_admit(const struct nvmep_buf *buf,
+			   const struct nvme_peer_buf_import *cmd)
 {
 	const struct nvme_peer_pci_address *owner = &buf->place.owner;
 	const struct nvme_peer_path *path = &buf->place.path;
 
-	if (flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
+	if (cmd->flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
 	    path->verdict == NVME_PEER_ROUTE_SYSTEM)
 		return -ENXIO;
-	if (path->verdict != NVME_PEER_ROUTE_NONE &&
-	    path->verdict != NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
+	if (nvmep_path_serves(path, cmd->access))
 		return 0;
 	dev_info_ratelimited(buf->ctrl->dev,
 			     "dma-buf in function %04x:%02x:%02x.%x is out of reach: %s (ports in the way: %u)\n",
@@ -196,7 +203,7 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	buf = nvmep_buf_import(file->ctrl, cmd, nvmep_reclaim);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	err = nvmep_buf_admit(buf, cmd->flags);
+	err = nvmep_buf_admit(buf, cmd);
 	if (err)
 		goto put_buf;
 

@@ -221,6 +221,13 @@ TEST_F(route, a_host_bridge_may_forward_writes_only)
 	EXPECT_EQ(NVME_PEER_ROUTE_HOST_BRIDGE_WRITES, route.doorbell.verdict);
 	EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_ALLOWED, route.doorbell.reason);
 	EXPECT_EQ(-EXDEV, np_import(self->ctrl.fd, alloc.fd, 0, &import));
+	import = (struct nvme_peer_buf_import){
+		.size = sizeof(import),
+		.dmabuf_fd = alloc.fd,
+		.access = NVME_PEER_ACCESS_WRITE,
+	};
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_IMPORT, &import));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 	EXPECT_EQ(0, lend_doorbells(self->test, self->ctrl.fd, self->gpu));
 
 	ASSERT_EQ(0, np_write_file(ALLOW_HOST_BRIDGE, "1"));
