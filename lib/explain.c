@@ -85,6 +85,15 @@ static bool knows_info(const struct failure *failure)
 	return failure->info.size;
 }
 
+/* Too few are left for the queue pairs that peers may have. */
+static bool qids_are_quarantined(const struct failure *failure)
+{
+	const struct nvme_peer_info *info = &failure->info;
+
+	return knows_info(failure) && info->qids_quarantined &&
+	       info->qids_total < info->qids_cpu + info->qids_quarantined + info->qids_peer_max;
+}
+
 static bool knows_route(const struct failure *failure)
 {
 	return failure->route.size;
@@ -276,9 +285,9 @@ static void qids_detail(const struct failure *failure,
 	const struct nvme_peer_info *info = &failure->info;
 
 	say_limit(explanation,
-		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free",
+		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free; %u are kept for late stores to doorbells",
 		  info->qids_total, info->qids_cpu, info->qids_peer_max,
-		  info->qids_peer_free);
+		  info->qids_peer_free, info->qids_quarantined);
 }
 
 static void export_detail(const struct failure *failure,
@@ -544,6 +553,14 @@ static const struct rule rules[] = {
 		.what = "the rings overlap each other or those of another queue pair",
 		.help = "give each ring a range of its own",
 		.detail = fit_detail,
+	},
+	{
+		CALL_QP_CREATE, ENOSPC,
+		.applies = qids_are_quarantined,
+		.what = "no queue identifier is free: those of closed queue pairs wait until nobody can store to their doorbells",
+		.help =
+		"close the doorbell dma-bufs of closed queue pairs, and end the processes that had mapped them: quarantine in the controller's folder of debugfs names both",
+		.detail = qids_detail,
 	},
 	{
 		CALL_QP_CREATE, ENOSPC,

@@ -243,14 +243,11 @@ static struct nvmep_export *nvmep_export_next(struct nvmep_exports *exports,
  *
  * All who have to let go are told first and then waited for together, so the
  * wait is bounded by one deadline, however many dma-bufs there are.
- *
- * Return: true if nobody has any of it any more.
  */
-bool nvmep_exports_revoke(struct nvmep_exports *exports)
+void nvmep_exports_revoke(struct nvmep_exports *exports)
 {
 	struct nvmep_export *export;
 	unsigned long deadline;
-	bool clean = true;
 
 	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_REVOKED))) {
 		export->ops->revoke(export);
@@ -258,10 +255,9 @@ bool nvmep_exports_revoke(struct nvmep_exports *exports)
 	}
 	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
 	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_SETTLED))) {
-		clean &= export->ops->settle(export, deadline);
+		export->ops->settle(export, deadline);
 		dma_buf_put(export->dmabuf);
 	}
-	return clean;
 }
 
 /* --- creation and end of a dma-buf --------------------------------------- */
@@ -270,6 +266,8 @@ static void nvmep_export_free(struct nvmep_export *export)
 {
 	struct nvmep_exports *exports = export->exports;
 
+	if (export->ops->release)
+		export->ops->release(export);
 	atomic_dec(&exports->count);
 	nvmep_export_count(export, NVMEP_OBJECT_EXPORTS, -1);
 	kfree(export);

@@ -65,7 +65,8 @@ struct nvmep_exports {
  *	for them.  The dma-buf is held, no lock is.  NULL for memory that harms
  *	nobody
  * @settle: after @revoke: waits until @deadline, in jiffies, for those who were
- *	told; true if nobody has it any more.  The dma-buf is held, no lock is
+ *	told.  The dma-buf is held, no lock is
+ * @release: the dma-buf is gone, or was not made; NULL if there is nothing
  */
 struct nvmep_export_ops {
 	bool stays_open;
@@ -82,7 +83,8 @@ struct nvmep_export_ops {
 	int (*mmap)(struct nvmep_export *export, struct vm_area_struct *vma);
 	void (*withdraw)(struct nvmep_export *export);
 	void (*revoke)(struct nvmep_export *export);
-	bool (*settle)(struct nvmep_export *export, unsigned long deadline);
+	void (*settle)(struct nvmep_export *export, unsigned long deadline);
+	void (*release)(struct nvmep_export *export);
 };
 
 /**
@@ -118,7 +120,7 @@ struct nvmep_export {
 void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 			struct kref *owner, void (*release)(struct kref *owner));
 void nvmep_exports_close(struct nvmep_exports *exports);
-bool nvmep_exports_revoke(struct nvmep_exports *exports);
+void nvmep_exports_revoke(struct nvmep_exports *exports);
 void nvmep_exports_withdraw(struct nvmep_exports *exports);
 void nvmep_exports_withdraw(struct nvmep_exports *exports);
 

@@ -76,6 +76,7 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 		.qids_cpu = usage.cpu,
 		.qids_peer_max = usage.peer_max,
 		.qids_peer_free = usage.peer_free,
+		.qids_quarantined = usage.quarantined,
 		.pci_address = nvmep_pci_address(ctrl->pdev),
 		.contiguous_rings = NVME_CAP_CQR(ctrl->cap),
 		.cmb_size = ctrl->cmb_size,
@@ -378,7 +379,7 @@ static int nvmep_answer_qp_create(struct nvmep_ucmd *ucmd)
 }
 
 static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
-	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, cmb_size, false,
+	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, reserved, false,
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),

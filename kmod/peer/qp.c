@@ -236,8 +236,8 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
 
 	if (READ_ONCE(qp->state) == NVMEP_QP_REVOKED)
 		return;
-	if (nvmep_exports_revoke(&qp->exports))
-		nvmep_qp_release_qid(qp);
+	nvmep_exports_revoke(&qp->exports);
+	nvmep_qp_release_qid(qp);
 
 	mutex_lock(&peers->lock);
 	nvmep_qp_set_state(qp, NVMEP_QP_REVOKED, qp->reason);
@@ -246,8 +246,7 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
 
 /*
  * On return the controller and the peers are off it.  @reason, a positive
- * errno, is for the status page; the first one counts.  If a peer did not let
- * go of the doorbells in time, the identifier stays taken until it does.
+ * errno, is for the status page; the first one counts.
  */
 static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason)
 {

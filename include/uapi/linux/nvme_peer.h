@@ -103,11 +103,15 @@ enum nvme_peer_ctrl_state {
  * @qids_total: out: I/O queue pairs that the controller granted
  * @qids_cpu: out: those that the CPU's own queues use
  * @qids_peer_max: out: most that peers may have at once
- * @qids_peer_free: out: those of them that are free now
+ * @qids_peer_free: out: those of them that the caller could get now
  * @pci_address: out: domain << 16 | bus << 8 | device << 3 | function
  * @contiguous_rings: out: 1 if a ring must be one contiguous range of DMA
  *	addresses (CAP.CQR)
  * @cmb_size: out: bytes of controller memory buffer, 0 for none
+ * @qids_quarantined: out: identifiers of queue pairs that have ended, which the
+ *	caller cannot get because somebody may still store to their doorbells: a
+ *	dma-buf of them is open, or another process that has mapped them lives
+ * @reserved: 0
  */
 struct nvme_peer_info {
 	__u32 size;
@@ -131,6 +135,8 @@ struct nvme_peer_info {
 	__u32 pci_address;
 	__u32 contiguous_rings;
 	__aligned_u64 cmb_size;
+	__u32 qids_quarantined;
+	__u32 reserved;
 };
 
 #define NVME_PEER_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_INFO)
@@ -330,10 +336,12 @@ struct nvme_peer_buf_table {
  * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  EMSGSIZE: a
  * ring does not fit into its buffer.  ENOTUNIQ: a ring lies in several
  * segments and the controller wants one.  EBADSLT: the two rings overlap each
- * other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
- * no such handle.  ESTALE: the buffer was invalidated.  EAGAIN: the controller
- * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
- * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
+ * other or those of another queue pair.  ENOSPC: no queue identifier is free, or
+ * those that are wait for somebody to let go of their doorbells
+ * (nvme_peer_info.qids_quarantined).  ENOENT: no such handle.  ESTALE: the buffer
+ * was invalidated.  EAGAIN: the controller is being reset.  ESHUTDOWN: it is going
+ * away.  EIO: it refused the queue.  EOPNOTSUPP: the controller would see a copy of a
+ * ring in host memory (swiotlb).
  */
 struct nvme_peer_qp_create {
 	__u32 size;
