@@ -29,7 +29,7 @@ struct vm_area_struct;
  * @list: all that are open
  * @closed: no new ones, and no new users of the old ones but the status page's
  * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
- * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
+ * @told: peers->lock: somebody who revokes many has come by, or is about to
  * @count: dma-bufs open
  * @importers: devices attached to them
  * @mmaps: VMAs of them
@@ -42,6 +42,7 @@ struct nvmep_exports {
 	struct list_head list;
 	bool closed;
 	bool withdrawn;
+	bool told;
 	atomic_t count;
 	atomic_t importers;
 	atomic_t mmaps;
@@ -121,7 +122,7 @@ void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 			struct kref *owner, void (*release)(struct kref *owner));
 void nvmep_exports_close(struct nvmep_exports *exports);
 void nvmep_exports_revoke(struct nvmep_exports *exports);
-void nvmep_exports_withdraw(struct nvmep_exports *exports);
+void nvmep_exports_settle(struct nvmep_exports *exports, unsigned long deadline);
 void nvmep_exports_withdraw(struct nvmep_exports *exports);
 
 struct dma_buf *nvmep_export_publish(struct nvmep_export *export,

@@ -70,6 +70,10 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_STUBBORN	(1U << 1)	/* told to let go, does not */
 #define NVMEP_TEST_NO_P2P	(1U << 2)	/* dynamic, without allow_peer2peer */
 #define NVMEP_TEST_ONLY_WRITE	(1U << 3)	/* the device is to write, not to read */
+#define NVMEP_TEST_FENCED	(1U << 4)	/* at work on it until a fence signals */
+#define NVMEP_TEST_SLOW		(1U << 5)	/* told to let go, takes its time */
+
+#define NVMEP_TEST_NEVER	0xffffffffU	/* nvmep_test_attach.fence_ms: not before DETACH */
 
 /**
  * struct nvmep_test_attach - attach a device to a dma-buf and map it
@@ -77,6 +81,8 @@ struct nvmep_test_walk {
  * @flags: in: NVMEP_TEST_*
  * @pci_address: in: domain << 16 | bus << 8 | device << 3 | function
  * @segments: out: entries of the mapping
+ * @fence_ms: in: NVMEP_TEST_FENCED: when the fence signals, or NVMEP_TEST_NEVER
+ * @slow_ms: in: NVMEP_TEST_SLOW
  * @address: out: DMA address of the first one
  * @length: out: bytes of all
  */
@@ -85,6 +91,8 @@ struct nvmep_test_attach {
 	__u32 flags;
 	__u32 pci_address;
 	__u32 segments;
+	__u32 fence_ms;
+	__u32 slow_ms;
 	__u64 address;
 	__u64 length;
 };
