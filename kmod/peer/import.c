@@ -81,6 +81,31 @@ static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 	return nvmep_exporter_error(ctrl, err);
 }
 
+/*
+ * From here until nvmep_buf_detach() the exporter may use the controller's device
+ * for DMA, and unbinding waits for it.  Either unbinding sees the count or this sees
+ * that it has begun, so none begins any more once it has stopped to wait.
+ */
+static int nvmep_buf_begin_map(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	buf->counted = true;
+	atomic_inc(&peers->mapped);
+	/* Pairs with the one in nvmep_bufs_detach_all(). */
+	smp_mb__after_atomic();
+	return READ_ONCE(peers->removed) ? -ESHUTDOWN : 0;
+}
+
+static void nvmep_buf_end_map(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	if (buf->counted && atomic_dec_and_test(&peers->mapped))
+		wake_up_var(&peers->mapped);
+	buf->counted = false;
+}
+
 static int nvmep_buf_map_locked(struct nvmep_buf *buf)
 {
 	struct sg_table *sgt;
@@ -93,6 +118,9 @@ static int nvmep_buf_map_locked(struct nvmep_buf *buf)
 		return nvmep_exporter_error(buf->ctrl, err);
 	buf->pinned = true;
 
+	err = nvmep_buf_begin_map(buf);
+	if (err)
+		return err;
 	sgt = dma_buf_map_attachment(buf->attach, DMA_BIDIRECTIONAL);
 	if (IS_ERR(sgt))
 		return nvmep_map_error(buf->ctrl, PTR_ERR(sgt));
@@ -168,8 +196,7 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 		nvmep_buf_unmap_locked(buf);
 		dma_buf_detach(buf->dmabuf, buf->attach);
 		buf->attach = NULL;
-		if (atomic_dec_and_test(&buf->ctrl->peers->attached))
-			wake_up_var(&buf->ctrl->peers->attached);
+		nvmep_buf_end_map(buf);
 	}
 	mutex_unlock(&buf->lock);
 
@@ -239,16 +266,18 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl, int fd,
 
 /**
  * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
- * @ctrl: the controller to map it for; the caller holds peers->gate
+ * @ctrl: the controller to map it for
  * @fd: the dma-buf
  * @reclaim: for when the exporter wants it back, see struct nvmep_buf
  *
- * The verdict is in the buffer; a NONE is the caller's to refuse.
+ * The verdict is in the buffer; a NONE is the caller's to refuse.  The exporter may
+ * take any time, so nobody who is waited for calls this: neither the gate nor another
+ * lock of ours is held.
  *
  * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
  * is no dma-buf, EXDEV if the exporter does not admit the controller,
- * EOPNOTSUPP if the controller's DMA to it bounces, else what the exporter
- * said.
+ * EOPNOTSUPP if the controller's DMA to it bounces, ESHUTDOWN if the driver is being
+ * unbound, else what the exporter said.
  */
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,
 				   void (*reclaim)(struct nvmep_buf *buf))
@@ -257,6 +286,8 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,
 	struct nvmep_buf *buf;
 	int err;
 
+	if (READ_ONCE(ctrl->peers->removed))
+		return ERR_PTR(-ESHUTDOWN);
 	buf = nvmep_buf_alloc(ctrl, fd, reclaim);
 	if (IS_ERR(buf))
 		return buf;
@@ -268,7 +299,6 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,
 		goto put_buf;
 	}
 	buf->attach = attach;
-	atomic_inc(&ctrl->peers->attached);
 
 	err = nvmep_buf_map(buf);
 	if (err)

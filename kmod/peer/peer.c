@@ -88,14 +88,18 @@ static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
 				  struct nvmep_route *route)
 {
 	struct pci_dev *pdev;
+	int err;
 
+	err = nvmep_gate_enter(ctrl->peers);
+	if (err)
+		return err;
 	pdev = pci_get_domain_bus_and_slot(address >> 16, (address >> 8) & 0xff,
 					   address & 0xff);
-	if (!pdev)
-		return -ENODEV;
-	nvmep_route_find(ctrl->pdev, pdev, route);
+	if (pdev)
+		nvmep_route_find(ctrl->pdev, pdev, route);
+	nvmep_gate_leave(ctrl->peers);
 	pci_dev_put(pdev);
-	return 0;
+	return pdev ? 0 : -ENODEV;
 }
 
 /* Imports for a moment: only the exporter can tell where the memory lies. */
@@ -381,10 +385,10 @@ static int nvmep_answer_qp_create(struct nvmep_ucmd *ucmd)
 static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, reserved, false,
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
+	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, true,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, pci_address,
-		    false, nvmep_ioctl_buf_import, nvmep_answer_buf_import),
+		    true, nvmep_ioctl_buf_import, nvmep_answer_buf_import),
 	NVMEP_IOCTL(NVME_PEER_BUF_RELEASE, nvme_peer_buf_release, reserved,
 		    true, nvmep_ioctl_buf_release, NULL),
 	NVMEP_IOCTL(NVME_PEER_BUF_TABLE, nvme_peer_buf_table, addresses, false,
@@ -439,7 +443,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 
 	nvmep_qp_revoke_all(ctrl, ENODEV);
 	nvmep_bufs_release_kept(peers);
-	nvmep_bufs_detach_all(peers);
+	nvmep_bufs_detach_all(ctrl);
 }
 
 static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)

@@ -115,6 +115,8 @@ struct nvmep_test_importer {
 /* nvmep_test_export.flags */
 #define NVMEP_TEST_SCATTERED	(1U << 0)	/* no two pages have adjacent DMA addresses */
 #define NVMEP_TEST_NO_PIN	(1U << 1)	/* exporter without pin, never moves */
+#define NVMEP_TEST_HANG_PIN	(1U << 2)	/* does not come back from pin before LET_GO */
+#define NVMEP_TEST_HANG_MAP	(1U << 3)	/* the same with map; 30 s at most, both */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
@@ -145,6 +147,9 @@ struct nvmep_test_move {
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)
 /* Count the mappings, ask nobody. */
 #define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
+
+/* End a hang of a dma-buf of ours, @maps is ignored. */
+#define NVMEP_TEST_LET_GO	_IOW('T', 12, struct nvmep_test_move)
 
 /**
  * struct nvmep_test_distance - what Linux's own PCI P2PDMA code says

@@ -43,5 +43,6 @@ int test_shutdown(u32 pci_address);
 
 int test_export(struct nvmep_test_export *export);
 int test_move(struct nvmep_test_move *move, bool notify);
+int test_let_go(const struct nvmep_test_move *move);
 
 #endif /* _NVMEP_TEST_MODULE_H */

@@ -352,6 +352,90 @@ static void *unbind_thread(void *address)
 	return (void *)(intptr_t)np_unbind(address);
 }
 
+/**
+ * struct hanging - a thread that imports a dma-buf whose exporter hangs
+ * @ctrl: for which
+ * @fd: of the dma-buf
+ * @ret: of the import
+ */
+struct hanging {
+	int ctrl;
+	int fd;
+	int ret;
+	pthread_t thread;
+};
+
+static void *import_thread(void *argument)
+{
+	struct hanging *hanging = argument;
+	struct nvme_peer_buf_import import;
+
+	hanging->ret = np_import(hanging->ctrl, hanging->fd, 0, &import);
+	return NULL;
+}
+
+static int hang(struct hanging *hanging, int ctrl_fd, uint32_t where)
+{
+	int ret;
+
+	hanging->ctrl = ctrl_fd;
+	hanging->fd = np_test_export(4, where);
+	if (hanging->fd < 0)
+		return hanging->fd;
+	ret = -pthread_create(&hanging->thread, NULL, import_thread, hanging);
+	np_sleep_ms(500);
+	return ret ?: pthread_tryjoin_np(hanging->thread, NULL) == EBUSY ? 0 : -EIO;
+}
+
+/* What the import came to. */
+static int let_go(int test, struct hanging *hanging)
+{
+	struct nvmep_test_move move = { .fd = hanging->fd };
+	int ret = np_ioctl(test, NVMEP_TEST_LET_GO, &move);
+
+	pthread_join(hanging->thread, NULL);
+	close(hanging->fd);
+	return ret ?: hanging->ret;
+}
+
+/* An exporter that takes for ever to move its memory to where it is pinned. */
+TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_is_not_waited_for, 90)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct hanging hanging;
+	int64_t start;
+
+	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_HANG_PIN));
+	start = np_now_ms();
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_GT(15000, np_now_ms() - start);
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging));
+}
+
+/* One that maps uses the device: it is waited for, but after everything else. */
+TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_while_it_maps_is_waited_for_last, 90)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct hanging hanging;
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_HANG_MAP));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, self->ctrl.address));
+	for (i = 0; i < 1000 && status->state != NVME_PEER_QP_GONE; i++)
+		np_sleep_ms(10);
+	EXPECT_GT(1000, i);
+	EXPECT_EQ(-EFAULT, np_store(self->qp.doorbell.at, 1));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
+}
+
 static bool is_told(int importer)
 {
 	struct nvmep_test_importer state = {};
