@@ -85,6 +85,26 @@ static bool knows_info(const struct failure *failure)
 	return failure->info.size;
 }
 
+/* With "none [integrity] confidentiality" for one that is. */
+static bool kernel_is_locked_down(void)
+{
+	char line[64] = "[none]";
+	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	return strchr(line, '[') && !strstr(line, "[none]");
+}
+
+static bool lockdown_forbids(const struct failure *failure)
+{
+	return knows_info(failure) && failure->info.domain == NVME_PEER_DOMAIN_PHYSICAL &&
+	       kernel_is_locked_down();
+}
+
 /* Too few are left for the queue pairs that peers may have. */
 static bool qids_are_quarantined(const struct failure *failure)
 {
@@ -482,6 +502,14 @@ static const struct rule rules[] = {
 		CALL_HOSTMEM, EACCES,
 		.limit = "no permission for /dev/udmabuf or /dev/dma_heap/system",
 		.help = "run as root, or join the group that owns the node (often kvm)",
+	},
+	{
+		CALL_QP_CREATE, EPERM,
+		.applies = lockdown_forbids,
+		.limit =
+		"the kernel is locked down, and no IOMMU keeps what the controller is told to write from the kernel",
+		.help =
+		"have an IOMMU translate for the controller (intel_iommu=on, iommu.passthrough=0)",
 	},
 	{
 		CALL_QP_CREATE, EPERM,

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/pci.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
@@ -318,6 +319,19 @@ static int nvmep_answer_buf_table(struct nvmep_ucmd *ucmd)
 
 /* --- queue pairs --------------------------------------------------------- */
 
+/*
+ * Where no IOMMU translates, the addresses in a command are the machine's: a peer
+ * that rings doorbells itself has the controller write anywhere, the kernel
+ * included.  A locked down kernel keeps that from root, too, as it does with BARs in
+ * sysfs.
+ */
+static int nvmep_locked_down(const struct nvmep_ctrl *ctrl)
+{
+	if (nvmep_route_translated(ctrl->dev))
+		return 0;
+	return security_locked_down(LOCKDOWN_PCI_ACCESS);
+}
+
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
@@ -331,7 +345,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 	if ((!cmd->sq_handle && cmd->sq_offset) ||
 	    (!cmd->cq_handle && cmd->cq_offset))
 		return -EINVAL;
-	return capable(CAP_SYS_RAWIO) ? 0 : -EPERM;
+	return capable(CAP_SYS_RAWIO) ? nvmep_locked_down(ctrl) : -EPERM;
 }
 
 static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,

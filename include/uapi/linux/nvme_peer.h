@@ -44,7 +44,9 @@ enum {
  * enum nvme_peer_mode - who rings the doorbell and who checks the command
  * @NVME_PEER_MODE_DIRECT: the peer writes the controller's doorbell registers
  *	itself and nothing checks its commands.  Needs CAP_SYS_RAWIO: a page of
- *	doorbells is power over the whole controller.
+ *	doorbells is power over the whole controller.  Without an IOMMU that
+ *	translates it is power over the whole machine, which a kernel that is
+ *	locked down (kernel_lockdown(7)) gives to nobody
  */
 enum nvme_peer_mode {
 	NVME_PEER_MODE_DIRECT = 0,
@@ -333,7 +335,8 @@ struct nvme_peer_buf_table {
  * The kernel clears the memory of host rings.  A completion ring in a buffer
  * must be zero before the call; the kernel cannot write it.
  *
- * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  EMSGSIZE: a
+ * EPERM: no CAP_SYS_RAWIO, or the kernel is locked down and the controller's domain
+ * is NVME_PEER_DOMAIN_PHYSICAL.  EINVAL: entries, alignment, offsets.  EMSGSIZE: a
  * ring does not fit into its buffer.  ENOTUNIQ: a ring lies in several
  * segments and the controller wants one.  EBADSLT: the two rings overlap each
  * other or those of another queue pair.  ENOSPC: no queue identifier is free, or
