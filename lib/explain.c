@@ -86,6 +86,35 @@ static bool knows_info(const struct failure *failure)
 	return failure->info.size;
 }
 
+/* With "none [integrity] confidentiality" for one that is. */
+static bool kernel_is_locked_down(void)
+{
+	char line[64] = "[none]";
+	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	return strchr(line, '[') && !strstr(line, "[none]");
+}
+
+static bool lockdown_forbids(const struct failure *failure)
+{
+	return knows_info(failure) && failure->info.domain == NVME_PEER_DOMAIN_PHYSICAL &&
+	       kernel_is_locked_down();
+}
+
+/* Too few are left for the queue pairs that peers may have. */
+static bool qids_are_quarantined(const struct failure *failure)
+{
+	const struct nvme_peer_info *info = &failure->info;
+
+	return knows_info(failure) && info->qids_quarantined &&
+	       info->qids_total < info->qids_cpu + info->qids_quarantined + info->qids_peer_max;
+}
+
 static bool knows_route(const struct failure *failure)
 {
 	return failure->route.size;
@@ -323,9 +352,9 @@ static void qids_detail(const struct failure *failure,
 	const struct nvme_peer_info *info = &failure->info;
 
 	say_limit(explanation,
-		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free",
+		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free; %u are kept for late stores to doorbells",
 		  info->qids_total, info->qids_cpu, info->qids_peer_max,
-		  info->qids_peer_free);
+		  info->qids_peer_free, info->qids_quarantined);
 }
 
 static void export_detail(const struct failure *failure,
@@ -551,6 +580,14 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_QP_CREATE, EPERM,
+		.applies = lockdown_forbids,
+		.limit =
+		"the kernel is locked down, and no IOMMU keeps what the controller is told to write from the kernel",
+		.help =
+		"have an IOMMU translate for the controller (intel_iommu=on, iommu.passthrough=0)",
+	},
+	{
+		CALL_QP_CREATE, EPERM,
 		.limit = "direct mode needs CAP_SYS_RAWIO",
 		.help = rawio_help,
 	},
@@ -624,6 +661,14 @@ static const struct rule rules[] = {
 		.what = "the rings overlap each other or those of another queue pair",
 		.help = "give each ring a range of its own",
 		.detail = fit_detail,
+	},
+	{
+		CALL_QP_CREATE, ENOSPC,
+		.applies = qids_are_quarantined,
+		.what = "no queue identifier is free: those of closed queue pairs wait until nobody can store to their doorbells",
+		.help =
+		"close the doorbell dma-bufs of closed queue pairs, and end the processes that had mapped them: quarantine in the controller's folder of debugfs names both",
+		.detail = qids_detail,
 	},
 	{
 		CALL_QP_CREATE, ENOSPC,

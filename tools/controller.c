@@ -79,6 +79,8 @@ static void report_limits(struct report *report, const struct nvme_peer_info *in
 	report_number(report, "qids_cpu", info->qids_cpu, "used by the CPU");
 	report_number(report, "qids_peer_max", info->qids_peer_max, "for peers at most");
 	report_number(report, "qids_peer_free", info->qids_peer_free, "of them free now");
+	report_number(report, "qids_quarantined", info->qids_quarantined,
+		      "kept: their doorbells are still open or mapped elsewhere");
 }
 
 static int report_node(struct report *report, const char *node)

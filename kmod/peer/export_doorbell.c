@@ -12,7 +12,9 @@
  *
  * An importer must admit being told; one that cannot (it attached statically)
  * is let in only with NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until
- * it detaches, which is harmless as long as the BAR is decoded.
+ * it detaches, which is harmless as long as the BAR is decoded and the queue
+ * identifier is nobody else's: see core/qids.c, which is told of every dma-buf and
+ * of every process that maps one.
  *
  * PTEs of doorbells are all installed by mmap(): NVIDIA's driver looks them up
  * without faulting.  The price is a race that drivers which insert on fault do
@@ -32,6 +34,7 @@
 
 #include "compat.h"
 #include "core/ctrl.h"
+#include "core/qids.h"
 #include "doorbell.h"
 #include "export.h"
 #include "export_doorbell.h"
@@ -407,6 +410,10 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 	struct nvmep_mmap *map;
 	int err;
 
+	err = nvmep_qid_add_writer(nvmep_doorbells_ctrl(doorbells),
+				   doorbells->doorbell->qid);
+	if (err)
+		return err;
 	map = nvmep_mmap_begin(doorbells, vma->vm_mm);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
@@ -491,7 +498,7 @@ static long nvmep_time_left(unsigned long deadline)
  * use up their time.  Without the reservation lock, which importers need to
  * unmap.
  */
-static bool nvmep_doorbell_settle(struct nvmep_export *export,
+static void nvmep_doorbell_settle(struct nvmep_export *export,
 				  unsigned long deadline)
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
@@ -508,7 +515,14 @@ static bool nvmep_doorbell_settle(struct nvmep_export *export,
 		dev_warn(export->exports->ctrl->dev,
 			 "queue pair %u: an importer still maps its doorbells; the queues are deleted, the identifier stays taken until it lets go\n",
 			 doorbells->doorbell->qid);
-	return clean;
+}
+
+static void nvmep_doorbell_release(struct nvmep_export *export)
+{
+	const struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
+
+	nvmep_qid_unexport(nvmep_doorbells_ctrl(doorbells),
+			   doorbells->doorbell->qid);
 }
 
 static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
@@ -520,6 +534,7 @@ static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
 	.withdraw = nvmep_doorbell_withdraw,
 	.revoke = nvmep_doorbell_revoke,
 	.settle = nvmep_doorbell_settle,
+	.release = nvmep_doorbell_release,
 };
 
 /**
@@ -542,6 +557,7 @@ struct dma_buf *nvmep_export_doorbell(struct nvmep_exports *exports,
 	doorbells->doorbell = doorbell;
 	doorbells->allow_static = allow_static;
 	INIT_LIST_HEAD(&doorbells->mmaps);
+	nvmep_qid_export(exports->ctrl, doorbell->qid);
 	return nvmep_export_publish(&doorbells->export, exports,
 				    &nvmep_doorbell_export_ops,
 				    doorbell->length);

@@ -90,12 +90,41 @@ static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 	return nvmep_exporter_error(ctrl, err);
 }
 
+/*
+ * From here until nvmep_buf_detach() the exporter may use the controller's device
+ * for DMA, and unbinding waits for it.  Either unbinding sees the count or this sees
+ * that it has begun, so none begins any more once it has stopped to wait.
+ */
+static int nvmep_buf_begin_map(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	buf->counted = true;
+	atomic_inc(&peers->mapped);
+	/* Pairs with the one in nvmep_bufs_detach_all(). */
+	smp_mb__after_atomic();
+	return READ_ONCE(peers->removed) ? -ESHUTDOWN : 0;
+}
+
+static void nvmep_buf_end_map(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	if (buf->counted && atomic_dec_and_test(&peers->mapped))
+		wake_up_var(&peers->mapped);
+	buf->counted = false;
+}
+
 static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 {
 	struct sg_table *sgt;
+	int err;
 
 	dma_resv_assert_held(buf->dmabuf->resv);
 
+	err = nvmep_buf_begin_map(buf);
+	if (err)
+		return err;
 	sgt = dma_buf_map_attachment(buf->attach, buf->dir);
 	if (IS_ERR(sgt))
 		return nvmep_map_error(buf->ctrl, PTR_ERR(sgt));
@@ -188,8 +217,7 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 		nvmep_buf_unmap_attached(buf);
 		dma_buf_detach(buf->dmabuf, buf->attach);
 		buf->attach = NULL;
-		if (atomic_dec_and_test(&buf->ctrl->peers->attached))
-			wake_up_var(&buf->ctrl->peers->attached);
+		nvmep_buf_end_map(buf);
 	}
 	mutex_unlock(&buf->lock);
 
@@ -282,10 +310,13 @@ static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 					  const struct nvme_peer_buf_import *cmd,
 					  void (*reclaim)(struct nvmep_buf *buf))
 {
-	struct nvmep_buf *buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
 	struct dma_buf_attachment *attach;
+	struct nvmep_buf *buf;
 	int err;
 
+	if (READ_ONCE(ctrl->peers->removed))
+		return ERR_PTR(-ESHUTDOWN);
+	buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
 	if (IS_ERR(buf))
 		return buf;
 	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
@@ -296,23 +327,24 @@ static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 		return ERR_PTR(err);
 	}
 	buf->attach = attach;
-	atomic_inc(&ctrl->peers->attached);
 	return buf;
 }
 
 /**
  * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
- * @ctrl: the controller to map it for; the caller holds peers->gate
+ * @ctrl: the controller to map it for
  * @cmd: the dma-buf, and what of it, already checked
  * @reclaim: for when the exporter wants it back, see struct nvmep_buf
  *
- * The verdict is in the buffer; a NONE is the caller's to refuse.
+ * The verdict is in the buffer; a NONE is the caller's to refuse.  The exporter may
+ * take any time, so nobody who is waited for calls this: neither the gate nor another
+ * lock of ours is held.
  *
  * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
  * is no dma-buf, EACCES for one that is open for reading only, ERANGE if it ends too
  * early, EXDEV if the exporter does not admit the controller,
  * EOPNOTSUPP if the controller's DMA to it bounces, EINTR for a process that was
- * killed, else what the exporter said.
+ * killed, ESHUTDOWN if the driver is being unbound, else what the exporter said.
  */
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
@@ -335,11 +367,13 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 
 /**
  * nvmep_buf_locate() - find out where a dma-buf lies, without pinning it
- * @ctrl: the controller that asks; the caller holds peers->gate
+ * @ctrl: the controller that asks
  * @fd: the dma-buf
  * @place: out: true for the moment
  *
- * Return: 0, or an error as nvmep_buf_import().
+ * Called as nvmep_buf_import().
+ *
+ * Return: 0, or an error as that.
  */
 int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place)
 {

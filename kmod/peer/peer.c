@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/pci.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
@@ -84,6 +85,7 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 		.qids_cpu = usage.cpu,
 		.qids_peer_max = usage.peer_max,
 		.qids_peer_free = usage.peer_free,
+		.qids_quarantined = usage.quarantined,
 		.pci_address = nvmep_pci_address(ctrl->pdev),
 		.contiguous_rings = NVME_CAP_CQR(ctrl->cap),
 		.cmb_size = ctrl->cmb_size,
@@ -95,16 +97,21 @@ static int nvmep_route_by_address(struct nvmep_ctrl *ctrl,
 				  struct nvme_peer_route *cmd)
 {
 	struct pci_dev *peer;
+	int err;
 
 	if (cmd->pci_address.valid != 1)
 		return -EINVAL;
+	err = nvmep_gate_enter(ctrl->peers);
+	if (err)
+		return err;
 	peer = nvmep_pci_get(&cmd->pci_address);
-	if (!peer)
-		return -ENODEV;
-	nvmep_route_find(ctrl->pdev, peer, &cmd->data);
-	nvmep_route_find(peer, ctrl->pdev, &cmd->doorbell);
+	if (peer) {
+		nvmep_route_find(ctrl->pdev, peer, &cmd->data);
+		nvmep_route_find(peer, ctrl->pdev, &cmd->doorbell);
+	}
+	nvmep_gate_leave(ctrl->peers);
 	pci_dev_put(peer);
-	return 0;
+	return peer ? 0 : -ENODEV;
 }
 
 /* Only the exporter can tell where the memory lies, and that it refuses. */
@@ -343,6 +350,19 @@ static int nvmep_answer_buf_table(struct nvmep_ucmd *ucmd)
 
 /* --- queue pairs --------------------------------------------------------- */
 
+/*
+ * Where no IOMMU translates, the addresses in a command are the machine's: a peer
+ * that rings doorbells itself has the controller write anywhere, the kernel
+ * included.  A locked down kernel keeps that from root, too, as it does with BARs in
+ * sysfs.
+ */
+static int nvmep_locked_down(const struct nvmep_ctrl *ctrl)
+{
+	if (nvmep_route_translated(ctrl->dev))
+		return 0;
+	return security_locked_down(LOCKDOWN_PCI_ACCESS);
+}
+
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
@@ -357,7 +377,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 	if ((!cmd->sq_handle && cmd->sq_offset) ||
 	    (!cmd->cq_handle && cmd->cq_offset))
 		return -EINVAL;
-	return capable(CAP_SYS_RAWIO) ? 0 : -EPERM;
+	return capable(CAP_SYS_RAWIO) ? nvmep_locked_down(ctrl) : -EPERM;
 }
 
 static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,
@@ -411,9 +431,9 @@ static int nvmep_answer_qp_create(struct nvmep_ucmd *ucmd)
 static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, cmb_size, false,
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, doorbell, false,
+	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, doorbell, true,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, false,
+	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, true,
 		    nvmep_ioctl_buf_import, nvmep_answer_buf_import),
 	NVMEP_IOCTL(NVME_PEER_BUF_RELEASE, nvme_peer_buf_release, reserved,
 		    true, nvmep_ioctl_buf_release, NULL),
@@ -459,7 +479,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	nvmep_qp_revoke_all(ctrl, ENODEV);
 	nvmep_watch_stop(&peers->watch);
 	nvmep_bufs_release_kept(peers);
-	nvmep_bufs_detach_all(peers);
+	nvmep_bufs_detach_all(ctrl);
 }
 
 /* One that has ended may still have its file open: nobody loses anything. */

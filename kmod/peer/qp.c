@@ -43,6 +43,9 @@
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16
 
+/* How long the users of doorbells may take to let go of them. */
+#define NVMEP_REVOKE_TIMEOUT	(5 * HZ)
+
 /* --- state --------------------------------------------------------------- */
 
 static const enum nvme_peer_qp_state nvmep_qp_user_states[] = {
@@ -287,7 +290,16 @@ static void nvmep_qp_stop(struct nvmep_qp *qp, int reason)
 	mutex_unlock(&qp->lock);
 }
 
-static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
+/* It leaves the controller, and the peers are told to leave it. */
+static void nvmep_qp_tell(struct nvmep_qp *qp, int reason)
+{
+	mutex_lock(&qp->lock);
+	nvmep_qp_stop_locked(qp, reason);
+	nvmep_exports_revoke(&qp->exports);
+	mutex_unlock(&qp->lock);
+}
+
+static void nvmep_qp_revoke_locked(struct nvmep_qp *qp, unsigned long deadline)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 
@@ -295,8 +307,9 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
 
 	if (READ_ONCE(qp->state) == NVMEP_QP_REVOKED)
 		return;
-	if (nvmep_exports_revoke(&qp->exports))
-		nvmep_qp_release_qid(qp);
+	nvmep_exports_revoke(&qp->exports);
+	nvmep_exports_settle(&qp->exports, deadline);
+	nvmep_qp_release_qid(qp);
 
 	mutex_lock(&peers->lock);
 	nvmep_qp_set_state(qp, NVMEP_QP_REVOKED, qp->reason);
@@ -305,14 +318,15 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
 
 /*
  * On return the controller and the peers are off it.  @reason, a positive
- * errno, is for the status page; the first one counts.  If a peer did not let
- * go of the doorbells in time, the identifier stays taken until it does.
+ * errno, is for the status page; the first one counts.  @deadline, in jiffies, is
+ * for those who have to let go.
  */
-static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason)
+static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason,
+			    unsigned long deadline)
 {
 	mutex_lock(&qp->lock);
 	nvmep_qp_stop_locked(qp, reason);
-	nvmep_qp_revoke_locked(qp);
+	nvmep_qp_revoke_locked(qp, deadline);
 	mutex_unlock(&qp->lock);
 }
 
@@ -325,7 +339,8 @@ void nvmep_qp_release(struct nvmep_qp *qp)
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	struct nvmep_peer_file *owner = qp->owner;
 
-	nvmep_qp_revoke(qp, ESHUTDOWN);
+	nvmep_qp_tell(qp, ESHUTDOWN);
+	nvmep_qp_revoke(qp, ESHUTDOWN, jiffies + NVMEP_REVOKE_TIMEOUT);
 
 	mutex_lock(&peers->lock);
 	list_del_init(&qp->node);
@@ -385,15 +400,36 @@ static void *nvmep_qp_take_from(struct list_head *node, const void *from)
 	return qp;
 }
 
+static void *nvmep_qp_take_untold(struct list_head *node, const void *from)
+{
+	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
+
+	if (qp->exports.told)
+		return NULL;
+	qp->exports.told = nvmep_qp_take_from(node, from);
+	return qp->exports.told ? qp : NULL;
+}
+
+/*
+ * The peers of all are told before those of one are waited for: one deadline, and
+ * who never lets go of one queue pair does not keep another from being revoked.
+ */
 static void nvmep_qp_revoke_from(struct nvmep_ctrl *ctrl,
 				 enum nvmep_qp_state from, int reason)
 {
 	struct nvmep_peers *peers = ctrl->peers;
+	unsigned long deadline;
 	struct nvmep_qp *qp;
 
 	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
+				      nvmep_qp_take_untold, &from))) {
+		nvmep_qp_tell(qp, reason);
+		nvmep_qp_put(qp);
+	}
+	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
+	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
 				      nvmep_qp_take_from, &from))) {
-		nvmep_qp_revoke(qp, reason);
+		nvmep_qp_revoke(qp, reason, deadline);
 		nvmep_qp_put(qp);
 	}
 }

@@ -72,8 +72,7 @@ enum nvmep_qp_state {
  * @lock: serialises creation, return and the end of the queue pair; held over admin
  *	commands and over the wait for importers, so the reset work must never
  *	take it
- * @qid_held: @lock: @qid belongs to it.  No matter of @state: once that is
- *	REVOKED it says whether somebody may still write the doorbells
+ * @qid_held: @lock: @qid belongs to it, until it is revoked
  * @state: written under peers->lock, and but for changes to QUIESCED and FAILED
  *	under @lock, too.  Read with READ_ONCE() without peers->lock
  * @reason: peers->lock: why it is not live, a positive errno

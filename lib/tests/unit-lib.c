@@ -691,6 +691,25 @@ FIXTURE_TEARDOWN(refusal)
 	nvmepeer_close(self->ctrl);
 }
 
+TEST(identifiers_in_quarantine_are_told_from_none)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer *ctrl;
+	struct nvmepeer_qp *qp;
+
+	fake_reset();
+	ASSERT_EQ(nvmepeer_open("nvmep0", &ctrl), 0);
+	fake.fail_command = NVME_PEER_QP_CREATE;
+	fake.fail_error = ENOSPC;
+	fake.info.qids_quarantined = 3;
+	ASSERT_EQ(nvmepeer_qp_create(ctrl, &request, &qp), -ENOSPC);
+	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOSPC);
+	MENTIONS(explanation.limit, "3 are kept");
+	MENTIONS(explanation.help, "doorbell");
+	nvmepeer_close(ctrl);
+}
+
 TEST_F(refusal, is_explained)
 {
 	struct nvme_peer_qp_create request = variant->request;

@@ -239,6 +239,33 @@ static int release_buffer(struct stage *stage)
 
 /* Queue pairs */
 
+static int create_qp(struct stage *stage);
+
+/*
+ * A buffer whose addresses were told through a node of its own, and a queue pair that
+ * may use them.
+ */
+static int make_told(struct stage *stage)
+{
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_buf_table table = {
+		.size = sizeof(table),
+		.count = PAGES,
+		.addresses = (uintptr_t)stage->bytes,
+	};
+	int ret = open_controller(stage) ?: make_buffer(stage);
+
+	ret = ret ?: np_import(stage->files[NODE], stage->files[BUFFER], 0, &import);
+	table.handle = import.handle;
+	ret = ret ?: np_ioctl(stage->files[NODE], NVME_PEER_BUF_TABLE, &table);
+	return ret ?: create_qp(stage);
+}
+
+static int make_told_and_closed(struct stage *stage)
+{
+	return make_told(stage) ?: close_controller(stage);
+}
+
 static int create_qp(struct stage *stage)
 {
 	struct nvme_peer_qp_create create;
@@ -476,6 +503,20 @@ static int submit(struct io_uring *ring, const struct nvme_uring_cmd *cmd, int f
 	return ret > 0 ? -EREMOTEIO : ret;
 }
 
+/* One command in a ring of its own. */
+static int run_uring(struct stage *stage, const struct nvme_uring_cmd *cmd)
+{
+	struct io_uring ring;
+	int ret;
+
+	ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
+	if (ret)
+		return ret;
+	ret = submit(&ring, cmd, stage->files[NODE]);
+	io_uring_queue_exit(&ring);
+	return ret;
+}
+
 static int read_uring(struct stage *stage)
 {
 	struct nvme_uring_cmd cmd = {
@@ -485,15 +526,23 @@ static int read_uring(struct stage *stage)
 		.data_len = 8 * NP_PAGE,
 		.cdw12 = 8 * NP_PAGE / NP_BLOCK - 1,
 	};
-	struct io_uring ring;
-	int ret;
 
-	ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
-	if (ret)
-		return ret;
-	ret = submit(&ring, &cmd, stage->files[NODE]);
-	io_uring_queue_exit(&ring);
-	return ret;
+	return run_uring(stage, &cmd);
+}
+
+static int read_uring_metadata(struct stage *stage)
+{
+	struct nvme_uring_cmd cmd = {
+		.opcode = NP_CMD_READ,
+		.nsid = 2,
+		.addr = (uintptr_t)stage->bytes,
+		.data_len = NP_PAGE,
+		.metadata = (uintptr_t)stage->bytes + NP_PAGE,
+		.metadata_len = NP_PAGE / NP_BLOCK * 8,
+		.cdw12 = NP_PAGE / NP_BLOCK - 1,
+	};
+
+	return run_uring(stage, &cmd);
 }
 
 static int read_disk(struct stage *stage)
@@ -570,6 +619,17 @@ static int reset(struct stage *stage)
 	return wait_settled(stage) ?: ret;
 }
 
+/* By the PCI core, which has the driver take the doorbells away before. */
+static int reset_function(struct stage *stage)
+{
+	char path[64];
+	int ret;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", stage->ctrl.address);
+	ret = np_write_file(path, "1");
+	return wait_settled(stage) ?: ret;
+}
+
 static int rescan(struct stage *stage)
 {
 	return np_ioctl(stage->ctrl.fd, NVME_IOCTL_RESCAN, NULL);
@@ -591,6 +651,8 @@ const struct scenario scenarios[] = {
 	{ "open of the block device", FAULT_CALLER, NULL, open_block },
 	{ "close of the controller", FAULT_CALLER, prepare_second_open, close_controller,
 	  .must_succeed = true },
+	{ "close of a controller whose addresses were told", FAULT_CALLER, make_told,
+	  close_controller, .must_succeed = true },
 	{ "INFO", FAULT_CALLER, NULL, get_info },
 	{ "ROUTE by address", FAULT_CALLER, NULL, route_by_address },
 	{ "ROUTE by dma-buf", FAULT_CALLER, make_buffer, route_by_dmabuf },
@@ -604,6 +666,8 @@ const struct scenario scenarios[] = {
 	{ "QP_CREATE in a buffer", FAULT_CALLER, make_imported, create_qp_in_buffer },
 	{ "QP_INFO", FAULT_CALLER, create_qp, get_qp_info },
 	{ "close of a queue pair", FAULT_CALLER, make_sq, close_qp, .must_succeed = true },
+	{ "close of a queue pair that was told addresses", FAULT_CALLER, make_told_and_closed,
+	  close_qp, .must_succeed = true },
 	{ "QP_EXPORT of a ring", FAULT_CALLER, create_qp, export_sq },
 	{ "QP_EXPORT of the doorbells", FAULT_CALLER, create_qp, export_doorbell },
 	{ "QP_EXPORT of the status", FAULT_CALLER, create_qp, export_status },
@@ -620,12 +684,15 @@ const struct scenario scenarios[] = {
 	{ "vectored I/O command", FAULT_CALLER, open_generic, read_vector },
 	{ "I/O command with metadata", FAULT_CALLER, open_metadata, read_metadata },
 	{ "io_uring command", FAULT_CALLER, open_generic, read_uring },
+	{ "io_uring command with metadata", FAULT_CALLER, open_metadata, read_uring_metadata },
 	{ "read of the block device", FAULT_CALLER, open_block, read_disk },
 	{ "first read of the block device", FAULT_CALLER, bind_anew, read_disk, .costly = true },
 	{ "discard on the block device", FAULT_CALLER, open_block, discard_disk },
 	{ "rescan", FAULT_CALLER, NULL, rescan },
 	{ "reset", FAULT_CALLER, make_busy, reset, .may_die = true },
 	{ "reset (workers)", FAULT_WORKERS, make_busy, reset, .may_die = true },
+	{ "reset of the function", FAULT_CALLER, make_busy, reset_function, .may_die = true,
+	  .costly = true },
 	{ "unbind", FAULT_CALLER, make_busy, unbind_controller, .must_succeed = true,
 	  .may_die = true },
 	{ "unbind (workers)", FAULT_WORKERS, make_busy, unbind_controller, .must_succeed = true,

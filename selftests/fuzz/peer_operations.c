@@ -341,8 +341,13 @@ static void attach(struct fuzz_thread *thread)
 {
 	static const uint32_t flags[] = {
 		0, 0, NVMEP_TEST_STATIC, NVMEP_TEST_STUBBORN, NVMEP_TEST_NO_P2P,
+		NVMEP_TEST_FENCED | NVMEP_TEST_SLOW,
 	};
-	struct nvmep_test_attach argument = { .flags = flags[fuzz_below(thread, 5)] };
+	struct nvmep_test_attach argument = {
+		.flags = flags[fuzz_below(thread, 6)],
+		.fence_ms = fuzz_below(thread, 50),
+		.slow_ms = fuzz_below(thread, 50),
+	};
 	struct fuzz_resource importer = { .kind = FUZZ_IMPORTER };
 	char address[16];
 

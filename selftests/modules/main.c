@@ -79,6 +79,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 	case NVMEP_TEST_MOVE:
 	case NVMEP_TEST_MAPS:
 		return test_move(&argument->move, cmd == NVMEP_TEST_MOVE);
+	case NVMEP_TEST_LET_GO:
+		return test_let_go(&argument->move);
 	case NVMEP_TEST_DISTANCE:
 		return test_distance(&argument->distance);
 	case NVMEP_TEST_SHUTDOWN:

@@ -72,6 +72,10 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_STUBBORN	(1U << 1)	/* told to let go, does not */
 #define NVMEP_TEST_NO_P2P	(1U << 2)	/* dynamic, without allow_peer2peer */
 #define NVMEP_TEST_ONLY_WRITE	(1U << 3)	/* the device is to write, not to read */
+#define NVMEP_TEST_FENCED	(1U << 4)	/* at work on it until a fence signals */
+#define NVMEP_TEST_SLOW		(1U << 5)	/* told to let go, takes its time */
+
+#define NVMEP_TEST_NEVER	0xffffffffU	/* nvmep_test_attach.fence_ms: not before DETACH */
 
 /**
  * struct nvmep_test_attach - attach a device to a dma-buf and map it
@@ -79,7 +83,8 @@ struct nvmep_test_walk {
  * @flags: in: NVMEP_TEST_*
  * @pci_address: in: the device
  * @segments: out: entries of the mapping
- * @reserved: ignored
+ * @fence_ms: in: NVMEP_TEST_FENCED: when the fence signals, or NVMEP_TEST_NEVER
+ * @slow_ms: in: NVMEP_TEST_SLOW
  * @address: out: DMA address of the first one
  * @length: out: bytes of all
  */
@@ -88,7 +93,8 @@ struct nvmep_test_attach {
 	__u32 flags;
 	struct nvme_peer_pci_address pci_address;
 	__u32 segments;
-	__u32 reserved;
+	__u32 fence_ms;
+	__u32 slow_ms;
 	__u64 address;
 	__u64 length;
 };
@@ -112,6 +118,8 @@ struct nvmep_test_importer {
 #define NVMEP_TEST_SCATTERED	(1U << 0)	/* no two pages have adjacent DMA addresses */
 #define NVMEP_TEST_NO_PIN	(1U << 1)	/* exporter without pin, never moves */
 #define NVMEP_TEST_REFUSE	(1U << 2)	/* exporter that lets nobody attach */
+#define NVMEP_TEST_HANG_PIN	(1U << 3)	/* does not come back from pin before LET_GO */
+#define NVMEP_TEST_HANG_MAP	(1U << 4)	/* the same with map; 30 s at most, both */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
@@ -149,6 +157,9 @@ struct nvmep_test_move {
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)
 /* Count the mappings, ask nobody. */
 #define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
+
+/* End a hang of a dma-buf of ours, @maps is ignored. */
+#define NVMEP_TEST_LET_GO	_IOW('T', 16, struct nvmep_test_move)
 
 /**
  * struct nvmep_test_distance - what Linux's own PCI P2PDMA code says

@@ -52,5 +52,6 @@ void test_pretend_end(struct test_file *file);
 
 int test_export(struct nvmep_test_export *export);
 int test_move(struct nvmep_test_move *move, bool notify);
+int test_let_go(const struct nvmep_test_move *move);
 
 #endif /* _NVMEP_TEST_MODULE_H */

@@ -92,9 +92,9 @@ TEST_F(debugfs, controller_says_what_info_says)
 	EXPECT_STREQ(expected, self->text);
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "controller", self->text));
 	snprintf(expected, sizeof(expected),
-		 "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\n",
+		 "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\nqids_quarantined %u\n",
 		 self->info.namespaces, self->info.qids_total, self->info.qids_cpu,
-		 self->info.qids_peer_max, self->info.qids_peer_free);
+		 self->info.qids_peer_max, self->info.qids_peer_free, self->info.qids_quarantined);
 	EXPECT_STREQ(expected, self->text);
 }
 
@@ -158,6 +158,29 @@ TEST_F(debugfs, queues_count_the_work_of_the_cpu)
 	EXPECT_EQ(before.cq + READS, after.cq);
 	close(disk);
 	free(bytes);
+}
+
+TEST_F(debugfs, quarantine_says_who_keeps_what)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export export;
+	struct np_mapper mapper;
+	char line[64];
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
+	close(create.qp_fd);
+	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "quarantine", self->text));
+	EXPECT_EQ(3, lines(self->text));
+	snprintf(line, sizeof(line), "%u 1", create.qid);
+	EXPECT_TRUE(has_line(self->text, line));
+	snprintf(line, sizeof(line), "%u 0 %d", mapper.qid, mapper.pid);
+	EXPECT_TRUE(has_line(self->text, line));
+	close(export.fd);
+	np_mapper_end(&mapper);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "quarantine", self->text));
+	EXPECT_EQ(1, lines(self->text));
 }
 
 static void expect_queue_pair(struct __test_metadata *_metadata, const char *text, int qp_fd)

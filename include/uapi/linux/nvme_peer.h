@@ -60,7 +60,9 @@ struct nvme_peer_pci_address {
  * enum nvme_peer_mode - who rings the doorbell and who checks the command
  * @NVME_PEER_MODE_DIRECT: the peer writes the controller's doorbell registers
  *	itself and nothing checks its commands.  Needs CAP_SYS_RAWIO: a page of
- *	doorbells is power over the whole controller.
+ *	doorbells is power over the whole controller.  Without an IOMMU that
+ *	translates it is power over the whole machine, which a kernel that is
+ *	locked down (kernel_lockdown(7)) gives to nobody
  */
 enum nvme_peer_mode {
 	NVME_PEER_MODE_DIRECT = 0,
@@ -119,11 +121,13 @@ enum nvme_peer_ctrl_state {
  * @qids_total: out: I/O queue pairs that the controller granted
  * @qids_cpu: out: those that the CPU's own queues use
  * @qids_peer_max: out: most that peers may have at once
- * @qids_peer_free: out: those of them that are free now
+ * @qids_peer_free: out: those of them that the caller could get now
  * @pci_address: out: the controller's function
  * @contiguous_rings: out: 1 if a ring must be one contiguous range of DMA
  *	addresses (CAP.CQR)
- * @reserved: out: 0
+ * @qids_quarantined: out: identifiers of queue pairs that have ended, which the
+ *	caller cannot get because somebody may still store to their doorbells: a
+ *	dma-buf of them is open, or another process that has mapped them lives
  * @cmb_size: out: bytes of controller memory buffer, 0 for none
  */
 struct nvme_peer_info {
@@ -147,7 +151,7 @@ struct nvme_peer_info {
 	__u32 qids_peer_free;
 	struct nvme_peer_pci_address pci_address;
 	__u32 contiguous_rings;
-	__u32 reserved;
+	__u32 qids_quarantined;
 	__aligned_u64 cmb_size;
 };
 
@@ -405,15 +409,17 @@ struct nvme_peer_buf_table {
  * The kernel clears the memory of host rings.  A completion ring in a buffer
  * must be zero before the call; the kernel cannot write it.
  *
- * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  ERANGE: a
+ * EPERM: no CAP_SYS_RAWIO, or the kernel is locked down and the controller's domain
+ * is NVME_PEER_DOMAIN_PHYSICAL.  EINVAL: entries, alignment, offsets.  ERANGE: a
  * ring does not fit into its buffer.  EMSGSIZE: a ring is longer than the segment
  * that it begins in and the controller wants it in one.  EEXIST: the two rings overlap
- * each other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
- * no such handle.  EACCES: the controller may not read the buffer of the submission
- * ring, or not write that of the completion ring.
- * ESTALE: the buffer was invalidated.  EAGAIN: the controller
- * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
- * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
+ * each other or those of another queue pair.  ENOSPC: no queue identifier is free, or
+ * those that are wait for somebody to let go of their doorbells
+ * (nvme_peer_info.qids_quarantined).  ENOENT: no such handle.  EACCES: the controller
+ * may not read the buffer of the submission ring, or not write that of the completion
+ * ring.  ESTALE: the buffer was invalidated.  EAGAIN: the controller is being reset.
+ * ESHUTDOWN: it is going away.  EIO: it refused the queue.  EOPNOTSUPP: the controller
+ * would see a copy of a ring in host memory (swiotlb).
  */
 struct nvme_peer_qp_create {
 	__u32 size;
