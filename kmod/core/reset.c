@@ -44,7 +44,8 @@ static void nvmep_delete_all(struct nvmep_ctrl *ctrl, u8 opcode)
  * nvmep_ctrl_shutdown() - stop for good, in good order
  * @ctrl: controller in state DELETING, or RESETTING for suspend
  *
- * Peers' queue pairs are normally gone by now; those that are not go first.
+ * Peers' queue pairs are normally gone by now; those that are not go first, and
+ * come back after a suspend only.
  */
 void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl)
 {
@@ -56,6 +57,8 @@ void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl)
 	}
 	nvmep_ctrl_stop(ctrl, true);
 	nvmep_ctrl_tell_stopped(ctrl);
+	if (nvmep_ctrl_state(ctrl) == NVMEP_CTRL_DELETING)
+		ctrl->peer_ops->given_up(ctrl);
 }
 
 /**

@@ -103,9 +103,11 @@ void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects)
  * nvmep_effects_end() - the command is done: look what it changed
  * @ctrl: controller
  * @effects: of the command
- * @wait: return when namespaces show what it changed
+ *
+ * Returns when namespaces show what it changed.  The look waits for their commands, and
+ * a reset does for all that ended: the caller's is freed.
  */
-void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects, bool wait)
+void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects)
 {
 	bool changed = nvmep_effects_change(effects);
 
@@ -119,6 +121,5 @@ void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects, bool wait)
 	if (!changed)
 		return;
 	nvmep_scan(ctrl);
-	if (wait)
-		flush_work(&ctrl->cpu->scan_work);
+	flush_work(&ctrl->cpu->scan_work);
 }

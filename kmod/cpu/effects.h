@@ -15,6 +15,6 @@ bool nvmep_effects_exclusive(u32 effects);
 bool nvmep_effects_change(u32 effects);
 bool nvmep_effects_disturb(u32 effects);
 void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects);
-void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects, bool wait);
+void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects);
 
 #endif /* _NVMEP_EFFECTS_H */

@@ -111,18 +111,22 @@ int nvmep_user_map(const struct nvmep_passthru *from,
 	return ret ? ret : nvmep_user_mapped(from, command, rq);
 }
 
-static int nvmep_user_run(const struct nvmep_passthru *from,
-			  const struct nvmep_user_command *command,
-			  struct request *rq, u32 effects, u64 *result)
+/*
+ * Sends a request, and frees it as soon as it ended.  A reset waits until ended requests
+ * are freed, so whoever has one must not wait for what comes after the reset: neither
+ * for a look at namespaces nor for memory of the caller's, which may be on this disk.
+ */
+static int nvmep_user_run(const struct nvmep_passthru *from, struct request *rq,
+			  u32 effects, u64 *result)
 {
 	struct bio *bio = rq->bio;
 	int ret, unmapped;
 
 	nvmep_effects_begin(from->ctrl, effects);
 	ret = nvmep_request_status(rq, blk_execute_rq(rq, false));
-	/* Who looks at a namespace waits for its commands, and this one still counts. */
-	nvmep_effects_end(from->ctrl, effects, command->admin);
 	*result = nvmep_request(rq)->result;
+	blk_mq_free_request(rq);
+	nvmep_effects_end(from->ctrl, effects);
 	unmapped = blk_rq_unmap_user(bio);
 	return ret ?: unmapped;
 }
@@ -142,17 +146,19 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 	reads = rq_data_dir(rq) == READ;
 	ret = nvmep_user_map(from, command, rq);
 	if (ret)
-		goto out;
+		goto err_request;
 	metadata = nvmep_user_metadata_add(from, rq, command);
 	if (IS_ERR(metadata)) {
 		ret = PTR_ERR(metadata);
-		blk_rq_unmap_user(rq->bio);
-		goto out;
+		goto err_map;
 	}
-	ret = nvmep_user_run(from, command, rq, effects, result);
+	ret = nvmep_user_run(from, rq, effects, result);
 	err = nvmep_user_metadata_finish(metadata, reads && !ret);
-	ret = ret ?: err;
-out:
+	return ret ?: err;
+
+err_map:
+	blk_rq_unmap_user(rq->bio);
+err_request:
 	blk_mq_free_request(rq);
 	return ret;
 }

@@ -25,6 +25,11 @@
 
 #define FIRST_HANDLE	1U
 
+#define ADMIN_GET_LOG_PAGE	0x02
+/* SMART / health information; base specification 5.1.12.1.3. */
+#define LOG_HEALTH	0x02U
+#define HEALTH_LENGTH	512U
+
 /**
  * struct call - an ioctl on a thread of its own
  * @thread: that thread
@@ -284,6 +289,26 @@ TEST_F_TIMEOUT(answers, unbinding_does_not_wait_for_a_table_of_addresses, 60)
 	unbind_meanwhile(_metadata, &self->call, self->faults, self->page, self->ctrl.address);
 	EXPECT_EQ(0, self->call.result);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+/* Data at an odd address goes through a copy, which is copied back after the command. */
+TEST_F_TIMEOUT(answers, a_reset_does_not_wait_for_data_to_be_copied_back, 60)
+{
+	struct nvme_admin_cmd health = {
+		.opcode = ADMIN_GET_LOG_PAGE,
+		.nsid = UINT32_MAX,
+		.addr = (uintptr_t)self->page + 1,
+		.data_len = HEALTH_LENGTH,
+		.cdw10 = LOG_HEALTH | (HEALTH_LENGTH / 4 - 1) << 16,
+	};
+
+	NEEDS_USERFAULTFD;
+	*(volatile uint64_t *)self->page = 0;
+	self->call = (struct call){ .fd = self->ctrl.fd, .number = NVME_IOCTL_ADMIN_CMD,
+				    .argument = &health };
+	ASSERT_EQ(0, call_until_answer(&self->call, self->faults, self->page));
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, let_it_answer(&self->call, self->faults, self->page));
 }
 
 TEST_HARNESS_MAIN

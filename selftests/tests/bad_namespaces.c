@@ -152,6 +152,29 @@ TEST_F(bad_namespaces, that_change_take_no_peers)
 	EXPECT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
 }
 
+/*
+ * The look at namespaces that follows a command meets a reset, which ends the question that
+ * is under way; the one about the next namespace waits for the reset, and may.
+ */
+TEST_F_TIMEOUT(bad_namespaces, are_looked_at_during_a_reset, 60)
+{
+	pthread_t thread;
+	void *result;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, format, &self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
+	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+}
+
 /* --- from outside ----------------------------------------------------------------- */
 
 static int set_bytes(struct np_bad *bad, uint32_t offset, uint64_t value, unsigned int size)
