@@ -12,7 +12,7 @@
  * timeout: 300
  * long-timeout: 8000
  * arguments: --calls 100000
- * long-arguments: --calls 10000000
+ * long-arguments: --calls 1000000
  */
 #include <errno.h>
 #include <fcntl.h>
