@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 static unsigned int ktap_count, ktap_failures;
 
@@ -19,6 +20,12 @@ static inline void ktap_check(bool good, const char *name)
 	printf("%s %u %s\n", good ? "ok" : "not ok", ++ktap_count, name);
 	if (!good)
 		ktap_failures++;
+}
+
+/* Is the case wanted?  The first argument of a program, if any, names the only one. */
+static inline bool ktap_wants(int argc, char **argv, const char *name)
+{
+	return argc < 2 || !strcmp(argv[1], name);
 }
 
 /* Prints the plan; returns the exit status. */
