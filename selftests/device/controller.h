@@ -147,6 +147,28 @@ static inline void controller_exit(struct controller *controller)
 	free(controller->held);
 }
 
+/* A controller that was reset: rings and registers are zero, the disk is as it was. */
+static inline void controller_again(struct controller *controller)
+{
+	struct controller fresh = { 0 };
+
+	fresh.doorbells = controller->doorbells;
+	fresh.sq = controller->sq;
+	fresh.cq = controller->cq;
+	fresh.disk = controller->disk;
+	fresh.held = controller->held;
+	fresh.sq_entries = controller->sq_entries;
+	fresh.cq_entries = controller->cq_entries;
+	fresh.disk_blocks = controller->disk_blocks;
+	fresh.order = controller->order;
+	fresh.checked_entries = controller->checked_entries;
+	fresh.seed = 1;
+	memset(fresh.sq, 0, 64 * (size_t)fresh.sq_entries);
+	memset(fresh.cq, 0, 16 * (size_t)fresh.cq_entries);
+	memset(fresh.doorbells, 0, sizeof(*fresh.doorbells));
+	*controller = fresh;
+}
+
 static inline uint32_t controller_checksum(const uint32_t entry[16])
 {
 	uint32_t sum = 0x9e3779b9u;

@@ -422,6 +422,9 @@ static inline void machine_reset(void)
 	machine.stuck = false;
 	machine.random = false;
 	machine.choice_at = 0;
+	/* What a test does while the machine stands still is done by the first. */
+	machine.fibres[0].stop_at = 0;
+	machine.fibres[0].outside = false;
 	machine.deviations = 0;
 	memset(&machine.counts, 0, sizeof(machine.counts));
 }

@@ -56,25 +56,6 @@ struct model {
 	uint64_t schedules;		/* at most */
 };
 
-static void controller_again(struct controller *controller)
-{
-	struct controller fresh = { 0 };
-
-	fresh.doorbells = controller->doorbells;
-	fresh.sq = controller->sq;
-	fresh.cq = controller->cq;
-	fresh.disk = controller->disk;
-	fresh.held = controller->held;
-	fresh.sq_entries = controller->sq_entries;
-	fresh.cq_entries = controller->cq_entries;
-	fresh.disk_blocks = controller->disk_blocks;
-	fresh.checked_entries = true;
-	memset(fresh.sq, 0, 64 * fresh.sq_entries);
-	memset(fresh.cq, 0, 16 * fresh.cq_entries);
-	memset(fresh.doorbells, 0, sizeof(*fresh.doorbells));
-	*controller = fresh;
-}
-
 static bool run_schedule(const struct model *model)
 {
 	const struct controller *controller = &bench->controller;
@@ -107,6 +88,7 @@ static uint64_t explore(const struct model *model, bool *complete)
 
 	machine.choice_count = 0;
 	bench = bench_new(model->entries, model->entries);
+	bench->controller.checked_entries = true;
 	if (nvmepeer_queue_open(&bench->queue, &bench->geometry))
 		abort();
 	*complete = false;
