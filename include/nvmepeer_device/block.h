@@ -16,23 +16,33 @@ struct nvmepeer_transfer {
 	uint64_t offset;
 };
 
-/* Most blocks of one command: the limit, at whole pages if the list cannot take more. */
+/*
+ * Most blocks of one command that may start anywhere in a page: the limit, or
+ * the pages that the list can name, in whole pages, so that all commands of a
+ * transfer start where the first one does.  At least one block: whether that
+ * can be sent is nvmepeer_command_check()'s to say.
+ */
 NVMEPEER_FN uint32_t nvmepeer_most_blocks(const struct nvmepeer_queue *queue,
 					  const struct nvmepeer_buffer *buffer)
 {
-	uint64_t bytes = queue->max_transfer;
-	uint64_t listed = queue->list_area ? queue->list_bytes / 8 : 1;
+	uint64_t page = (uint64_t)1 << queue->page_shift;
+	uint64_t listed = (uint64_t)nvmepeer_list_entries(queue) << queue->page_shift;
+	uint64_t bytes = queue->max_transfer, blocks;
 
-	if (!nvmepeer_takes_sgl(queue, buffer) && bytes > listed << queue->page_shift)
-		bytes = listed << queue->page_shift;
-	if (bytes >> queue->lba_shift > 65536)
+	if (!nvmepeer_takes_sgl(queue, buffer) && bytes > listed)
+		bytes = listed;
+	if (bytes > page)
+		bytes &= ~(page - 1);
+	blocks = bytes >> queue->lba_shift;
+	if (blocks > 65536)
 		return 65536;
-	return (uint32_t)(bytes >> queue->lba_shift);
+	return blocks ? (uint32_t)blocks : 1;
 }
 
 /*
- * Does every @step-th command of a transfer, from the @index-th on.  Returns
- * the first status that is not 0.
+ * Does every @step-th command of a transfer, from the @index-th on; ends at one
+ * that could not be sent or did not complete.  Returns its status, or else the
+ * first that is not 0.
  */
 NVMEPEER_FN int nvmepeer_transfer_share(const struct nvmepeer_queue *queue,
 					const struct nvmepeer_transfer *transfer,
@@ -41,7 +51,7 @@ NVMEPEER_FN int nvmepeer_transfer_share(const struct nvmepeer_queue *queue,
 	uint32_t most = nvmepeer_most_blocks(queue, transfer->buffer);
 	int first = NVMEPEER_OK;
 
-	for (uint64_t at = (uint64_t)index * most; at < transfer->blocks;
+	for (uint64_t at = (uint64_t)index * most; at < transfer->blocks && first >= 0;
 	     at += (uint64_t)step * most) {
 		uint64_t left = transfer->blocks - at;
 		struct nvmepeer_command command = {
@@ -51,7 +61,8 @@ NVMEPEER_FN int nvmepeer_transfer_share(const struct nvmepeer_queue *queue,
 		};
 		int status = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 
-		first = first ? first : status;
+		if (!first || status < 0)
+			first = status;
 	}
 	return first;
 }

@@ -14,7 +14,10 @@ struct nvmepeer_outcome {
 	struct nvmepeer_token token;
 };
 
-/* Sends the lanes' requests that are not bad.  Collective. */
+/*
+ * Sends the lanes' requests that are not bad, and lets their tokens name them.
+ * Collective.
+ */
 NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group group,
 							  const struct nvmepeer_queue *queue,
 							  struct nvmepeer_request request,
@@ -26,6 +29,11 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group 
 
 	if (request.bad)
 		outcome.status = request.bad;
+	if (outcome.status)
+		outcome.token.cid = NVMEPEER_NO_CID;
+	else
+		nvmepeer_store32(&queue->owners[sent.token.cid],
+				 sent.token.ticket | NVMEPEER_OWNED);
 	return outcome;
 }
 
@@ -82,14 +90,31 @@ NVMEPEER_FN int nvmepeer_submit_raw(const struct nvmepeer_queue *queue,
 	return nvmepeer_submit_request(queue, request, token, timeout_ns);
 }
 
+/*
+ * Is @token that of a command in flight?  Then it is this thread's, and names
+ * nothing any more, until nvmepeer_unclaim() gives it back.
+ */
+NVMEPEER_FN bool nvmepeer_claim(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
+{
+	uint32_t owner = token.ticket | NVMEPEER_OWNED;
+
+	return token.cid / 32 <= queue->cid_words_mask &&
+	       nvmepeer_compare_exchange32(&queue->owners[token.cid], owner, 0) == owner;
+}
+
+NVMEPEER_FN void nvmepeer_unclaim(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
+{
+	nvmepeer_store32(&queue->owners[token.cid], token.ticket | NVMEPEER_OWNED);
+}
+
 /* Waits for the lanes' tokens.  Collective. */
 NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_token(struct nvmepeer_group group,
 							const struct nvmepeer_queue *queue,
 							struct nvmepeer_token token,
 							uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	bool good = token.cid / 32 <= queue->cid_words_mask;
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
+	bool good = nvmepeer_claim(queue, token);
 	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
 	struct nvmepeer_outcome outcome = { 0, 0, token };
 
@@ -112,12 +137,16 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_wait_some(struct nvmepeer_grou
 /**
  * nvmepeer_wait - wait for a command
  * @queue: the queue pair that it was sent to
- * @token: from nvmepeer_submit(); spent when the call returns
+ * @token: from nvmepeer_submit(); spent when the call returns, and one
+ *	thread's at a time
  * @result: out: dword 0 of the completion entry; may be NULL
  * @timeout_ns: how long to wait
  *
  * Returns 0, the NVMe status, NVMEPEER_E_TIMEOUT, _E_LOST or _E_TOKEN.  Data
  * read by the command may be read by the calling thread when it returns 0.
+ * Lanes that call together each have their own limit and status, and return
+ * together: after the last one's.  A token that is spent, or from before a
+ * reset, ends with NVMEPEER_E_TOKEN and changes nothing.
  */
 NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
 			      uint32_t *result, uint64_t timeout_ns)
@@ -137,7 +166,7 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 							     const struct nvmepeer_queue *queue,
 							     struct nvmepeer_token token)
 {
-	bool good = token.cid / 32 <= queue->cid_words_mask;
+	bool good = nvmepeer_claim(queue, token);
 	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
 	struct nvmepeer_outcome outcome = { 0, 0, token };
 	uint32_t head = nvmepeer_guess_head(queue, group);
@@ -146,11 +175,13 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	outcome.status = (int)(waiting.result & 0x7fff);
-	if (!good)
+	if (!good) {
 		outcome.status = NVMEPEER_E_TOKEN;
-	else if (waiting.waits)
+	} else if (waiting.waits) {
+		nvmepeer_unclaim(queue, token);
 		outcome.status = nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST :
 									NVMEPEER_AGAIN;
+	}
 	return outcome;
 }
 
@@ -178,7 +209,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group
 							   struct nvmepeer_request request,
 							   uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
 	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
 							timeout_ns);
 	int status = request.bad ? request.bad : sent.status;
@@ -307,13 +338,14 @@ NVMEPEER_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
  * @timeout_ns: how long to wait
  *
  * Returns the status of the one found, or NVMEPEER_E_TIMEOUT or _E_LOST with
- * no token spent, or NVMEPEER_E_TOKEN if all are.
+ * no token spent, or NVMEPEER_E_TOKEN if all are or the one at @which is none.
  */
 NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 				  struct nvmepeer_token *tokens, uint32_t count,
 				  uint32_t *which, uint32_t *result, uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_group self = nvmepeer_group_self();
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(self, timeout_ns);
 
 	do {
 		uint32_t alive = 0;
@@ -333,8 +365,7 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 		}
 		if (!alive)
 			return NVMEPEER_E_TOKEN;
-		nvmepeer_deadline_check(queue, &deadline, 1);
-	} while (!deadline.error);
+	} while (!nvmepeer_deadline_check(queue, self, &deadline, true, 1));
 	return deadline.error;
 }
 
@@ -360,7 +391,7 @@ NVMEPEER_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32
 /* Looks once whether the queue pair is still there: 0 or NVMEPEER_E_LOST. */
 NVMEPEER_FN int nvmepeer_check(const struct nvmepeer_queue *queue)
 {
-	return nvmepeer_deadline_look(queue, nvmepeer_deadline_after(~(uint64_t)0 >> 1)).error;
+	return nvmepeer_look_after(queue) ? NVMEPEER_E_LOST : NVMEPEER_OK;
 }
 
 #endif /* NVMEPEER_DEVICE_CALLS_H */

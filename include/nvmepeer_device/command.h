@@ -43,15 +43,17 @@ NVMEPEER_FN uint64_t nvmepeer_dma(const struct nvmepeer_queue *queue,
 	return pages ? pages[offset >> queue->page_shift] + in_page : buffer->dma + offset;
 }
 
-/* Most bytes of data whose PRP list fits into the list of a cid. */
-NVMEPEER_FN bool nvmepeer_list_fits(const struct nvmepeer_queue *queue, uint32_t pages)
+/* How many pages the list of a cid can name. */
+NVMEPEER_FN uint32_t nvmepeer_list_entries(const struct nvmepeer_queue *queue)
 {
 	uint32_t per_page = (1u << queue->page_shift) / 8;
 
+	if (!queue->list_area)
+		return 1;	/* in the place of the list's address */
 	if (queue->list_bytes <= per_page * 8)
-		return pages <= queue->list_bytes / 8;
+		return queue->list_bytes / 8;
 	/* All list pages but the last give one entry to the next list page. */
-	return pages <= (queue->list_bytes >> queue->page_shift) * (per_page - 1) + 1;
+	return (queue->list_bytes >> queue->page_shift) * (per_page - 1) + 1;
 }
 
 /* One SGL descriptor says it all where memory is one range of DMA addresses. */
@@ -73,7 +75,7 @@ NVMEPEER_FN int nvmepeer_list_check(const struct nvmepeer_queue *queue,
 		return NVMEPEER_OK;
 	if (!queue->list_area)
 		return NVMEPEER_E_NO_LIST;
-	return nvmepeer_list_fits(queue, (uint32_t)pages - 1) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
+	return pages - 1 <= nvmepeer_list_entries(queue) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
 }
 
 /* Checks a command against limits.  Bytes of data in @bytes. */

@@ -83,7 +83,7 @@ NVMEPEER_FN void nvmepeer_hand_out(const struct nvmepeer_queue *queue,
 		if (nvmepeer_cqe_cid(entry) == taken)
 			holds = false;
 	}
-	nvmepeer_fence_device();
+	nvmepeer_fence_device();		/* J */
 	if (!holds)
 		return;
 	if (nvmepeer_cqe_cid(entry) / 32 > queue->cid_words_mask)
@@ -118,7 +118,7 @@ NVMEPEER_FN void nvmepeer_believe(const struct nvmepeer_queue *queue)
 {
 	if (queue->flags & NVMEPEER_CQ_APART_FROM_DATA)
 		nvmepeer_status_load(queue->readback);
-	nvmepeer_fence_consume();
+	nvmepeer_fence_consume();		/* I */
 }
 
 /*
@@ -189,19 +189,9 @@ NVMEPEER_SLOW_FN void nvmepeer_give_up(const struct nvmepeer_queue *queue, uint3
 	nvmepeer_sweep(queue);
 }
 
-/* One lane looks at the limit of the wait for all.  Collective. */
-NVMEPEER_FN int nvmepeer_group_deadline(const struct nvmepeer_queue *queue,
-					struct nvmepeer_group group,
-					struct nvmepeer_deadline *deadline, uint32_t ahead)
-{
-	if (group.lane == group.leader)
-		nvmepeer_deadline_check(queue, deadline, ahead);
-	return (int)nvmepeer_group_copy32(group, (uint32_t)deadline->error, group.leader);
-}
-
 /* What a lane waits for and what came of it. */
 struct nvmepeer_waiting {
-	bool waits;
+	bool waits;		/* no longer, once the result is there or the time is over */
 	bool passed_on;		/* by another group, through the result word */
 	uint32_t cid;
 	uint32_t ticket;
@@ -253,9 +243,9 @@ NVMEPEER_FN void nvmepeer_look_far(const struct nvmepeer_queue *queue,
 NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 				 const struct nvmepeer_waiting *waiting, bool done)
 {
-	nvmepeer_fence_consume();
+	nvmepeer_fence_consume();		/* K */
 	if (nvmepeer_group_ballot(group, waiting->passed_on))
-		nvmepeer_fence_device();
+		nvmepeer_fence_device();	/* L */
 	nvmepeer_free_cids(queue, group, done, waiting->cid);
 }
 
@@ -271,35 +261,34 @@ NVMEPEER_FN uint32_t nvmepeer_ahead(struct nvmepeer_group group, uint32_t ticket
 }
 
 /*
- * Waits for the commands of the lanes that are @waiting.  Collective.  The
- * cids are free afterwards, or abandoned.  Returns each lane's own status.
- * @head is a guess of the head of the completion ring.  A group that is far
- * from its turn still takes completions with every eighth look, so that it
- * depends on nobody.
+ * Waits for the commands of the lanes that are @waiting, each at most until its
+ * own deadline, and returns when all have stopped.  Collective.  The cids are
+ * free afterwards, or abandoned.  Returns each lane's own status.  @head is a
+ * guess of the head of the completion ring.  A group that is far from its turn
+ * still takes completions with every eighth look, so that it depends on nobody.
  */
 NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
 				    struct nvmepeer_group group,
 				    struct nvmepeer_waiting *waiting, uint32_t head,
 				    struct nvmepeer_deadline *deadline)
 {
-	bool had = waiting->waits;
-	int error = 0;
+	bool had = waiting->waits, done;
 
-	for (uint32_t looks = 1; nvmepeer_group_ballot(group, waiting->waits); looks++) {
-		uint32_t ahead = nvmepeer_ahead(group, waiting->ticket, head);
+	while (nvmepeer_group_ballot(group, waiting->waits)) {
+		uint32_t ahead = nvmepeer_ahead(group, waiting->ticket, head), taken = 0;
 
-		if (ahead >= NVMEPEER_FAR && looks % 8)
+		if (ahead >= NVMEPEER_FAR && (deadline->looks + 1) % 8)
 			nvmepeer_look_far(queue, group, waiting, &head);
-		else if (nvmepeer_look(queue, group, waiting, &head))
-			continue;
-		error = nvmepeer_group_deadline(queue, group, deadline, ahead);
-		if (error)
-			break;
+		else
+			taken = nvmepeer_look(queue, group, waiting, &head);
+		if (nvmepeer_deadline_check(queue, group, deadline, !taken, ahead))
+			waiting->waits = false;
 	}
-	nvmepeer_retire(queue, group, waiting, had && !waiting->waits);
-	if (waiting->waits) {
+	done = had && (waiting->result & NVMEPEER_RESULT_DONE);
+	nvmepeer_retire(queue, group, waiting, done);
+	if (had && !done) {
 		nvmepeer_give_up(queue, waiting->cid);
-		return error;
+		return deadline->error;
 	}
 	return (int)(waiting->result & 0x7fff);
 }

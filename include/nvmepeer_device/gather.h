@@ -13,11 +13,18 @@
 #define NVMEPEER_GATHER_SLOTS 256
 #endif
 
+/*
+ * Units of one piece, and places where a unit looks for room in the table: a
+ * piece alone always finds room.
+ */
+#define NVMEPEER_GATHER_UNITS 16
+
 /**
  * struct nvmepeer_piece - a small read
  * @from: byte offset in the namespace
  * @to: where the bytes go, in the peer's address space
- * @bytes: how many, at most one unit; @from, @to and @bytes are multiples of 16
+ * @bytes: how many; @from, @to and @bytes are multiples of 16, and the piece lies
+ *	in NVMEPEER_GATHER_UNITS units at most
  */
 struct nvmepeer_piece {
 	uint64_t from;
@@ -30,8 +37,8 @@ struct nvmepeer_piece {
  * struct nvmepeer_staging - memory that units are read into
  * @buffer: NVMEPEER_GATHER_SLOTS units
  * @address: the same memory in the peer's address space
- * @unit_shift: log2 of the bytes of a unit: at least a logical block, at most a
- *	controller page
+ * @unit_shift: log2 of the bytes of a unit: at least a logical block; above two
+ *	controller pages the queue pair needs list memory
  *
  * One per block of threads.
  */
@@ -56,7 +63,7 @@ NVMEPEER_FN int nvmepeer_gather_slot(struct nvmepeer_gather_table *table, uint64
 {
 	uint32_t slot = (uint32_t)(unit * 0x9e3779b97f4a7c15u >> 40);
 
-	for (uint32_t tries = 0; tries < 16; tries++, slot++) {
+	for (uint32_t tries = 0; tries < NVMEPEER_GATHER_UNITS; tries++, slot++) {
 		uint64_t found;
 
 		slot &= NVMEPEER_GATHER_SLOTS - 1;
@@ -87,7 +94,44 @@ NVMEPEER_FN bool nvmepeer_gather_unit(const struct nvmepeer_queue *queue,
 	return true;
 }
 
-/* Copies the part of a piece that lies in @unit; the unit is in the table. */
+/* Units that a piece lies in, the first of them in @first.  0: it is empty. */
+NVMEPEER_FN uint64_t nvmepeer_gather_units(const struct nvmepeer_staging *staging,
+					   const struct nvmepeer_piece *piece, uint64_t *first)
+{
+	*first = piece->from >> staging->unit_shift;
+	if (!piece->bytes)
+		return 0;
+	return ((piece->from + piece->bytes - 1) >> staging->unit_shift) - *first + 1;
+}
+
+/* May the piece be read? */
+NVMEPEER_FN int nvmepeer_piece_check(const struct nvmepeer_staging *staging,
+				     const struct nvmepeer_piece *piece)
+{
+	uint64_t first;
+
+	if ((piece->from | piece->to | piece->bytes) & 15)
+		return NVMEPEER_E_ALIGN;
+	if (nvmepeer_gather_units(staging, piece, &first) > NVMEPEER_GATHER_UNITS)
+		return NVMEPEER_E_TOO_LARGE;
+	return NVMEPEER_OK;
+}
+
+/* Puts all units of a piece into the table.  False if it is full. */
+NVMEPEER_FN bool nvmepeer_gather_piece(const struct nvmepeer_queue *queue,
+				       struct nvmepeer_gather_table *table,
+				       const struct nvmepeer_staging *staging,
+				       const struct nvmepeer_piece *piece)
+{
+	uint64_t first, units = nvmepeer_gather_units(staging, piece, &first);
+
+	for (uint64_t i = 0; i < units; i++)
+		if (!nvmepeer_gather_unit(queue, table, staging, first + i))
+			return false;
+	return true;
+}
+
+/* Copies 16 bytes of a piece, at byte @at of the namespace; their unit is in the table. */
 NVMEPEER_FN void nvmepeer_gather_copy(struct nvmepeer_gather_table *table,
 				      const struct nvmepeer_staging *staging,
 				      const struct nvmepeer_piece *piece, uint64_t at)
@@ -138,15 +182,25 @@ NVMEPEER_FN void nvmepeer_gather_round(const struct nvmepeer_queue *queue,
 	if (!thread)
 		table->left = 0;
 	nvmepeer_block_sync();
-	for (uint32_t i = thread; i < count; i += threads) {
-		uint64_t first = pieces[i].from >> staging->unit_shift;
-		uint64_t last = (pieces[i].from + pieces[i].bytes - 1) >> staging->unit_shift;
-
-		if (!nvmepeer_gather_unit(queue, table, staging, first) ||
-		    (last != first && !nvmepeer_gather_unit(queue, table, staging, last)))
+	for (uint32_t i = thread; i < count; i += threads)
+		if (!nvmepeer_gather_piece(queue, table, staging, &pieces[i]))
 			nvmepeer_block_max(&table->left, count - i);
-	}
 	nvmepeer_block_sync();
+}
+
+/* Does this thread find anything wrong with its share of the pieces? */
+NVMEPEER_FN int nvmepeer_gather_check(const struct nvmepeer_queue *queue,
+				      const struct nvmepeer_staging *staging,
+				      const struct nvmepeer_piece *pieces, uint32_t count)
+{
+	int status = NVMEPEER_OK;
+
+	if (staging->unit_shift < queue->lba_shift || staging->unit_shift > 27)
+		return NVMEPEER_E_GEOMETRY;
+	for (uint32_t i = nvmepeer_block_thread(); i < count && !status;
+	     i += nvmepeer_block_threads())
+		status = nvmepeer_piece_check(staging, &pieces[i]);
+	return status;
 }
 
 /**
@@ -158,8 +212,10 @@ NVMEPEER_FN void nvmepeer_gather_round(const struct nvmepeer_queue *queue,
  * @count: how many
  *
  * All threads of the block call together; each may use all the data when it
- * returns.  Returns to all of them 0, NVMEPEER_E_ALIGN, or the status of a read
- * that failed; then what arrived is not defined.
+ * returns.  Returns to all of them 0, the status of a read that failed, when
+ * what arrived is not defined, or with nothing read NVMEPEER_E_ALIGN or
+ * _E_TOO_LARGE for a piece that may not be, and NVMEPEER_E_GEOMETRY for units
+ * that no staging can have.
  */
 NVMEPEER_FN int nvmepeer_block_gather(const struct nvmepeer_queue *queue,
 				      struct nvmepeer_gather_table *table,
@@ -173,6 +229,12 @@ NVMEPEER_FN int nvmepeer_block_gather(const struct nvmepeer_queue *queue,
 		table->left = 1;
 	}
 	nvmepeer_block_sync();
+	status = (uint32_t)nvmepeer_gather_check(queue, staging, pieces, count);
+	if (status)
+		nvmepeer_block_max(&table->status, status);
+	nvmepeer_block_sync();
+	if (table->status)
+		count = 0;
 	for (uint32_t done = 0; done < count; ) {
 		uint32_t here = count - done < round ? count - done : round;
 

@@ -37,13 +37,16 @@ enum nvmepeer_error {
 	NVMEPEER_E_LOST = -4,		/* queue pair reset, failed or gone; see the status page */
 	NVMEPEER_E_RANGE = -5,		/* not sent: outside the buffer */
 	NVMEPEER_E_TOO_LARGE = -6,	/* not sent: above the limit of one command */
-	NVMEPEER_E_ALIGN = -7,		/* not sent: data must start at a multiple of 4 bytes */
+	NVMEPEER_E_ALIGN = -7,		/* not sent: data must start at a multiple of 4 bytes, pieces of 16 */
 	NVMEPEER_E_NO_LIST = -8,	/* not sent: needs a PRP list and the queue pair has no memory for them */
 	NVMEPEER_E_ENTRIES = -9,	/* init: ring entries not a power of two in 2..32768, or CQ shorter than SQ */
 	NVMEPEER_E_CIDS = -10,		/* init: cids not a power of two in 32..65536, or fewer than entries */
 	NVMEPEER_E_ADDRESS = -11,	/* init: an address is 0 or misaligned */
 	NVMEPEER_E_GEOMETRY = -12,	/* init: version, page or block size, or list area make no sense */
-	NVMEPEER_E_TOKEN = -13,		/* not a token of a command in flight */
+	NVMEPEER_E_TOKEN = -13,		/* not a token of a command in flight; nothing was changed */
+	NVMEPEER_E_PLACEMENT = -14,	/* init: completions may overtake data and nothing can be read back */
+	NVMEPEER_E_METADATA = -15,	/* init: the namespace's blocks carry metadata */
+	NVMEPEER_E_BUSY = -16,		/* solo_open: somebody else uses the queue pair */
 };
 
 /* Completion entry: dword 3 holds cid, phase tag and status (base 4.2.4). */

@@ -5,6 +5,18 @@
  *
  * No 16-byte access is promised to be one access there, so a completion entry
  * is read the half with the phase tag first.
+ *
+ * Doorbells.  On RDNA (gfx10 and up) stores to a doorbell register were seen to
+ * arrive late, out of order and merged with later ones, whatever fences stood
+ * around them (ROCm/rocm-xio, pull request 114).  Two things are needed, and one
+ * does not serve without the other:
+ *
+ * - the host registers the doorbell page as I/O memory, hipHostRegister() with
+ *   hipHostRegisterIoMemory, never as mapped memory: only then is it uncached
+ *   in the GPU's page table;
+ * - a doorbell store leaves no store behind or before it on its way: fences of
+ *   the whole system on both sides wait until all are through, and the volatile
+ *   store between them passes the caches by.
  */
 #ifndef NVMEPEER_DEVICE_PLATFORM_HIP_H
 #define NVMEPEER_DEVICE_PLATFORM_HIP_H
@@ -39,8 +51,9 @@ NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 
 NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
 {
-	__hip_atomic_store((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELAXED,
-			   NVMEPEER_SYSTEM);
+	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "");
+	*(volatile uint32_t *)(uintptr_t)address = value;
+	__builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "");
 }
 
 NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
@@ -150,8 +163,12 @@ NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
 #ifndef NVMEPEER_PLATFORM_LANES
 #define NVMEPEER_PLATFORM_LANES
 
-#if defined(__AMDGCN_WAVEFRONT_SIZE) && __AMDGCN_WAVEFRONT_SIZE == 32
-#define NVMEPEER_LANES 32
+/*
+ * The builtin is a constant once code is generated.  Compilers that do not know
+ * it compile for the most lanes that there can be, which is right everywhere.
+ */
+#if __has_builtin(__builtin_amdgcn_wavefrontsize)
+#define NVMEPEER_LANES __builtin_amdgcn_wavefrontsize()
 #else
 #define NVMEPEER_LANES 64
 #endif

@@ -15,12 +15,18 @@ enum {
 	NVMEPEER_CQ_REMOTE = 1u << 1,
 	/*
 	 * The completion ring does not lie beside the data: a completion entry
-	 * may overtake the data it announces, so a word is read back over the
-	 * data's way (@readback) before a completion is believed.
+	 * may overtake the data it announces, so @readback is read before a
+	 * completion is believed.  Needs NVMEPEER_DATA_REMOTE.
 	 */
 	NVMEPEER_CQ_APART_FROM_DATA = 1u << 2,
 	/* The controller takes SGLs for I/O commands (Identify SGLS bits 1:0). */
 	NVMEPEER_SGL = 1u << 3,
+	/*
+	 * Data lies behind a bus, and so does @readback: the answer to a read of
+	 * it comes the way on which data lies ahead.  A peer that reads its own
+	 * memory crosses no bus, and flushes nothing.
+	 */
+	NVMEPEER_DATA_REMOTE = 1u << 4,
 };
 
 /**
@@ -51,7 +57,10 @@ struct nvmepeer_buffer {
  * @list_area: address of memory for PRP lists, @cids lists of @list_bytes
  *	each, or 0: then a command may touch at most two controller pages
  * @list_memory: the same memory as the controller sees it
- * @readback: address of a word of data memory for NVMEPEER_CQ_APART_FROM_DATA
+ * @readback: for NVMEPEER_CQ_APART_FROM_DATA: address of a word of data memory
+ *	that the peer reads over the bus that data takes, so that the answer
+ *	cannot come before data which was written earlier; never a word of the
+ *	peer's own memory
  * @timeout_ns: default limit of every wait; 0 means 10 s
  * @sq_entries: a power of two, 2 to 32768
  * @cq_entries: a power of two, at least @sq_entries
@@ -65,6 +74,9 @@ struct nvmepeer_buffer {
  * @lba_shift: log2 of the bytes of a logical block
  * @page_shift: log2 of the bytes of a controller page (CC.MPS)
  * @max_transfer: most bytes of one command (nvme_peer_info.max_transfer)
+ * @metadata_bytes: metadata of a logical block; must be 0, as commands here
+ *	name no memory for it
+ * @reserved: 0
  *
  * All addresses are in the peer's address space, the DMA addresses of buffers
  * in the controller's.  Fill what is not used with 0.
@@ -92,6 +104,8 @@ struct nvmepeer_geometry {
 	uint32_t lba_shift;
 	uint32_t page_shift;
 	uint32_t max_transfer;
+	uint32_t metadata_bytes;
+	uint32_t reserved;
 };
 
 /*
@@ -99,28 +113,36 @@ struct nvmepeer_geometry {
  *
  * No field is guarded by a lock.  Each line below has one rule:
  *
- * @tail: three counts in one word.  Bits 63..32, tickets: submission slots
- *	handed out so far; slot = ticket modulo entries.  Bits 31..16, inside:
- *	slots handed out whose entry is not yet written.  Bits 15..0, waiting:
- *	groups that want the doorbells rung, the one that rings among them.
- *	Whoever raises waiting from 0 rings for all until it brings it back to
- *	0; the others go on without waiting for it.
+ * @tail: three counts and two bits in one word.  Bits 63..32, tickets:
+ *	submission slots handed out so far; slot = ticket modulo entries.  Bit
+ *	31: the queue pair is lost, no slot counts any more.  Bit 30: the bell
+ *	is offered (see @bell).  Bits 29..16, inside: slots handed out whose
+ *	entry is not yet written.  Bits 15..0, waiting: groups that want the
+ *	doorbells rung, the one that rings among them.  Whoever raises waiting
+ *	from 0 has the bell, and rings for all until it brings waiting back to 0
+ *	or has given the bell away; the others go on without waiting for it.
  * @credits: commands that may still be sent: never more are in flight than
  *	either ring can hold.  Taken before a slot, given back by whoever takes
  *	the completion entry; below 0 only while somebody gives back what it
  *	took too many.
  * @head: completion entries taken so far.  Moved by compare-and-exchange by
  *	whoever has read the entries it moves over; that thread hands them out.
- * @head_rung: last head doorbell; only whoever rings touches it.
+ * @head_rung: last head doorbell; only whoever has the bell touches it.
+ * @bell: 1 while who had the bell offers it; an exchange for 0 takes it.
+ * @bell_rung: last ticket that was rung; written before the bell is offered,
+ *	read by who takes it.
  * @abandoned: commands whose callers stopped waiting and which have not been
  *	swept up.
- * @lost: not 0 once the queue pair is found reset, failed or gone.
+ * @lost: not 0 once the queue pair is found reset, failed or gone; who sets it
+ *	then sets the bit in @tail, from where on nobody stores anything.
  * @generation: the one that the entries belong to.
  * @protocol_errors: completion entries with a cid that no command could have.
  *
- * Behind the structure lie three arrays: a bit for each free cid, a bit for
- * each abandoned cid, and a result for each cid: written by the taker of the
- * completion entry, cleared by the owner of the cid before it sends.
+ * Behind the structure lie four arrays: a result for each cid: written by the
+ * taker of the completion entry, cleared by the owner of the cid before it
+ * sends; a bit for each free cid; a bit for each abandoned cid; and for each cid
+ * which token names it (NVMEPEER_OWNED and the ticket), or 0: written by who
+ * sent the command, and taken by compare-and-exchange by who waits for it.
  */
 struct nvmepeer_state {
 	uint64_t tail;
@@ -130,7 +152,9 @@ struct nvmepeer_state {
 	uint32_t abandoned;
 	uint32_t protocol_errors;
 	uint32_t generation;
-	uint8_t pad1[108];
+	uint32_t bell;
+	uint32_t bell_rung;
+	uint8_t pad1[100];
 	uint32_t head;
 	uint8_t pad2[60];
 	uint32_t head_rung;
@@ -146,8 +170,16 @@ enum {
 
 #define NVMEPEER_TICKET_SHIFT 32
 #define NVMEPEER_INSIDE_SHIFT 16
-#define NVMEPEER_INSIDE_MASK 0xffffu
+#define NVMEPEER_INSIDE_MASK 0x3fffu
 #define NVMEPEER_WAITING_MASK 0xffffu
+#define NVMEPEER_TAIL_LOST (1u << 31)
+#define NVMEPEER_TAIL_OFFERED (1u << 30)
+
+/* So many slots fit the count of those inside, twice as many groups that of waiting. */
+#define NVMEPEER_MOST_IN_FLIGHT NVMEPEER_INSIDE_MASK
+
+/* Marks a token's claim on its cid; the ticket's lower bits stand beside it. */
+#define NVMEPEER_OWNED (1u << 31)
 
 /* A result: status field in bits 15..0, dword 0 of the completion in bits 63..32. */
 #define NVMEPEER_RESULT_DONE ((uint64_t)1 << 16)
@@ -167,6 +199,7 @@ struct nvmepeer_queue {
 	uint32_t *free_cids;
 	uint32_t *abandoned_cids;
 	uint64_t *results;
+	uint32_t *owners;
 	uint32_t sq_mask;
 	uint32_t cq_mask;
 	uint32_t cid_words_mask;
@@ -205,7 +238,7 @@ NVMEPEER_HOST_FN uint64_t nvmepeer_state_bytes(const struct nvmepeer_geometry *g
 {
 	uint64_t cids = nvmepeer_cids(geometry);
 
-	return sizeof(struct nvmepeer_state) + 2 * (cids / 8) + 8 * cids;
+	return sizeof(struct nvmepeer_state) + 2 * (cids / 8) + 12 * cids;
 }
 
 NVMEPEER_HOST_FN int nvmepeer_check_rings(const struct nvmepeer_geometry *geometry)
@@ -229,8 +262,17 @@ NVMEPEER_HOST_FN int nvmepeer_check_addresses(const struct nvmepeer_geometry *ge
 	    !geometry->cq_doorbell || geometry->cq_doorbell % 4 ||
 	    geometry->status % 4 || !geometry->state || geometry->state % 128)
 		return NVMEPEER_E_ADDRESS;
-	if ((geometry->flags & NVMEPEER_CQ_APART_FROM_DATA) &&
-	    (!geometry->readback || geometry->readback % 4))
+	return NVMEPEER_OK;
+}
+
+/* Can data be told to have arrived when a completion has? */
+NVMEPEER_HOST_FN int nvmepeer_check_readback(const struct nvmepeer_geometry *geometry)
+{
+	if (!(geometry->flags & NVMEPEER_CQ_APART_FROM_DATA))
+		return NVMEPEER_OK;
+	if (!(geometry->flags & NVMEPEER_DATA_REMOTE))
+		return NVMEPEER_E_PLACEMENT;
+	if (!geometry->readback || geometry->readback % 4)
 		return NVMEPEER_E_ADDRESS;
 	return NVMEPEER_OK;
 }
@@ -260,9 +302,13 @@ NVMEPEER_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geo
 	    geometry->lba_shift < 9 || geometry->lba_shift > 16 ||
 	    geometry->max_transfer < (1u << geometry->lba_shift))
 		return NVMEPEER_E_GEOMETRY;
+	if (geometry->metadata_bytes)
+		return NVMEPEER_E_METADATA;
 	status = nvmepeer_check_rings(geometry);
 	if (!status)
 		status = nvmepeer_check_addresses(geometry);
+	if (!status)
+		status = nvmepeer_check_readback(geometry);
 	return status ? status : nvmepeer_check_lists(geometry);
 }
 
@@ -273,7 +319,8 @@ NVMEPEER_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geo
  *
  * Touches no memory but @queue; may run on the host for a device.  The shared
  * state must be initialised once, by nvmepeer_queue_reset(), before any handle
- * is used.  Returns 0 or NVMEPEER_E_ENTRIES, _CIDS, _ADDRESS, _GEOMETRY.
+ * is used.  Returns 0 or NVMEPEER_E_ENTRIES, _CIDS, _ADDRESS, _GEOMETRY,
+ * _PLACEMENT, _METADATA.
  */
 NVMEPEER_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 					 const struct nvmepeer_geometry *geometry)
@@ -297,6 +344,7 @@ NVMEPEER_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 	state += 8 * 32 * (uint64_t)words;
 	queue->free_cids = (uint32_t *)(uintptr_t)state;
 	queue->abandoned_cids = queue->free_cids + words;
+	queue->owners = queue->abandoned_cids + words;
 	queue->sq_mask = geometry->sq_entries - 1;
 	queue->cq_mask = geometry->cq_entries - 1;
 	queue->cid_words_mask = words - 1;
@@ -317,16 +365,19 @@ NVMEPEER_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 	return NVMEPEER_OK;
 }
 
-/**
- * nvmepeer_queue_reset - initialise the shared state of a queue pair
- * @queue: handle of a queue pair that nobody uses: a new one, or one that the
- *	kernel created again after a reset of the controller
- *
- * Runs on the device, by one thread.  The caller orders it before the first
- * use by other threads (a kernel boundary does).  Cid 0xffff stays unused
- * (base specification 4.2.3: it marks no particular command in error logs).
+/* Commands that may be in flight: one slot less than the ring has, or what can be counted. */
+NVMEPEER_FN uint32_t nvmepeer_most_in_flight(const struct nvmepeer_queue *queue)
+{
+	return queue->sq_mask < NVMEPEER_MOST_IN_FLIGHT ? queue->sq_mask : NVMEPEER_MOST_IN_FLIGHT;
+}
+
+/*
+ * The state of an idle queue pair whose next ticket is @ticket: a multiple of
+ * both rings' entries, and of two rounds of the completion ring, whose phase
+ * tag starts as 1.
  */
-NVMEPEER_FN void nvmepeer_queue_reset(const struct nvmepeer_queue *queue)
+NVMEPEER_FN void nvmepeer_state_begin(const struct nvmepeer_queue *queue, uint32_t ticket,
+				      uint32_t generation)
 {
 	struct nvmepeer_state *state = queue->state;
 
@@ -335,15 +386,32 @@ NVMEPEER_FN void nvmepeer_queue_reset(const struct nvmepeer_queue *queue)
 				 word == 2047 ? 0x7fffffffu : 0xffffffffu);
 		nvmepeer_store32(&queue->abandoned_cids[word], 0);
 	}
-	nvmepeer_store64(&state->tail, 0);
-	nvmepeer_store32(&state->credits, queue->sq_mask);
-	nvmepeer_store32(&state->lost, 0);
+	for (uint32_t cid = 0; cid < 32 * (queue->cid_words_mask + 1); cid++)
+		nvmepeer_store32(&queue->owners[cid], 0);
+	nvmepeer_store32(&state->credits, nvmepeer_most_in_flight(queue));
 	nvmepeer_store32(&state->abandoned, 0);
 	nvmepeer_store32(&state->protocol_errors, 0);
-	nvmepeer_store32(&state->generation, queue->generation);
-	nvmepeer_store32(&state->head, 0);
-	nvmepeer_store32(&state->head_rung, 0);
+	nvmepeer_store32(&state->generation, generation);
+	nvmepeer_store32(&state->bell, 0);
+	nvmepeer_store32(&state->bell_rung, 0);
+	nvmepeer_store32(&state->head, ticket);
+	nvmepeer_store32(&state->head_rung, ticket);
+	nvmepeer_store32(&state->lost, 0);
+	nvmepeer_store64(&state->tail, (uint64_t)ticket << NVMEPEER_TICKET_SHIFT);
 	nvmepeer_fence_device();
+}
+
+/**
+ * nvmepeer_queue_reset - initialise the shared state of a new queue pair
+ * @queue: handle of a queue pair that nobody has used yet
+ *
+ * Runs on the device, by one thread.  The caller orders it before the first
+ * use by other threads (a kernel boundary does).  Cid 0xffff stays unused
+ * (base specification 4.2.3: it marks no particular command in error logs).
+ */
+NVMEPEER_FN void nvmepeer_queue_reset(const struct nvmepeer_queue *queue)
+{
+	nvmepeer_state_begin(queue, 0, queue->generation);
 }
 
 /**
@@ -351,12 +419,27 @@ NVMEPEER_FN void nvmepeer_queue_reset(const struct nvmepeer_queue *queue)
  * @queue: handle of a queue pair whose calls all returned NVMEPEER_E_LOST and
  *	which the kernel has created again, its completion ring zero
  * @generation: the new one; all copies of the handle stay good
+ *
+ * Tickets go on from where they were, so that no token from before names a
+ * command from after.
  */
 NVMEPEER_FN void nvmepeer_queue_rearm(const struct nvmepeer_queue *queue, uint32_t generation)
 {
-	nvmepeer_queue_reset(queue);
-	nvmepeer_store32(&queue->state->generation, generation);
-	nvmepeer_fence_device();
+	uint32_t rounds = 2 * (queue->cq_mask + 1);
+	uint64_t tail = nvmepeer_load64(&queue->state->tail);
+	uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT) + rounds - 1;
+
+	nvmepeer_state_begin(queue, ticket & ~(rounds - 1), generation);
+}
+
+/*
+ * The queue pair is lost.  Bit NVMEPEER_TAIL_LOST is set once, by who was
+ * first, as an addition: every later addition to the tail sees it.
+ */
+NVMEPEER_FN void nvmepeer_mark_lost(const struct nvmepeer_queue *queue)
+{
+	if (!nvmepeer_exchange32(&queue->state->lost, 1))
+		nvmepeer_add64(&queue->state->tail, NVMEPEER_TAIL_LOST);
 }
 
 /* nvmepeer_queue_init - open and reset in one, for one thread on the device. */

@@ -40,32 +40,40 @@ NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_
 
 /*
  * Sends the first @count of the @pending lanes, which have their cids.
- * Collective.  Returns the lanes that are still pending.
+ * Collective.  All that can take long, PRP lists and look-ups of DMA addresses,
+ * is done before slots are taken, as the doorbell waits for whoever has some.
+ * False, with nothing sent, if the queue pair is lost: the cids and credits are
+ * gone then too, until nvmepeer_queue_rearm().
  */
-NVMEPEER_FN nvmepeer_mask nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
-						 struct nvmepeer_group group,
-						 nvmepeer_mask pending, uint32_t count,
-						 const struct nvmepeer_request *request,
-						 struct nvmepeer_token *token)
+NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
+					struct nvmepeer_group group,
+					nvmepeer_mask pending, uint32_t count,
+					const struct nvmepeer_request *request,
+					struct nvmepeer_token *token)
 {
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	bool sends = (pending >> group.lane & 1) && rank < count;
-	uint32_t ticket = nvmepeer_take_slots(queue, group, count) + rank;
+	struct nvmepeer_slots slots;
 	struct nvmepeer_sqe entry;
 
+	nvmepeer_fence_claimed();		/* H */
 	if (sends) {
-		token->ticket = ticket;
 		nvmepeer_make_entry(queue, token->cid, request, &entry);
-		nvmepeer_fence_claimed();
 		nvmepeer_store64(&queue->results[token->cid], 0);
 	}
+	slots = nvmepeer_take_slots(queue, group, count);
+	if (slots.before & NVMEPEER_TAIL_LOST) {
+		nvmepeer_leave_slots(queue, group, count);
+		return false;
+	}
+	token->ticket = slots.first + rank;
 	if (!group.single && NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
 	    (queue->flags & NVMEPEER_SQ_REMOTE))
-		nvmepeer_write_turned(queue, group.mask, group.lane, ticket, &entry);
+		nvmepeer_write_turned(queue, group.mask, group.lane, token->ticket, &entry);
 	else if (sends)
-		nvmepeer_write_entry(queue, ticket, &entry);
-	nvmepeer_publish(queue, group, count);
-	return nvmepeer_group_ballot(group, (pending >> group.lane & 1) && !sends);
+		nvmepeer_write_entry(queue, token->ticket, &entry);
+	nvmepeer_publish(queue, group, slots, count);
+	return true;
 }
 
 /* The head of the completion ring, as the group's first guess.  Collective. */
@@ -76,24 +84,27 @@ NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
 }
 
 /*
- * The queue is full: waits until there is room, and takes completions, which
- * makes room, with every fourth look.
+ * The queue is full: waits until there is room, or the time of one of the
+ * @pending lanes is over, and takes completions, which makes room, with every
+ * fourth look.  Collective.  Returns what ended this lane's wait, or 0.
  */
 NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
-				       struct nvmepeer_group group,
+				       struct nvmepeer_group group, nvmepeer_mask pending,
 				       struct nvmepeer_deadline *deadline)
 {
-	uint32_t head = nvmepeer_guess_head(queue, group), looks = 0;
+	uint32_t head = nvmepeer_guess_head(queue, group), taken, full;
 	uint64_t none = 0;
-	int error = 0;
+	int error;
 
 	do {
-		if (looks++ % 4 ||
-		    !nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head))
-			error = nvmepeer_group_deadline(queue, group, deadline,
-							NVMEPEER_PAUSE_LIMIT);
-	} while (!error && nvmepeer_group_copy32(group, (int32_t)
-				nvmepeer_load32(&queue->state->credits) <= 0, group.leader));
+		taken = 0;
+		if (deadline->looks % 4 == 0)
+			taken = nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head);
+		error = nvmepeer_deadline_check(queue, group, deadline, !taken,
+						NVMEPEER_PAUSE_LIMIT);
+		full = (int32_t)nvmepeer_load32(&queue->state->credits) <= 0;
+		full = nvmepeer_group_copy32(group, full, group.leader);
+	} while (full && !(nvmepeer_group_ballot(group, error != 0) & pending));
 	return error;
 }
 
@@ -110,21 +121,33 @@ NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer
 							   struct nvmepeer_request request,
 							   uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
-	struct nvmepeer_sent sent = { 0, { NVMEPEER_NO_CID, 0 } };
-	int error = 0;
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
+	struct nvmepeer_sent sent = { NVMEPEER_E_LOST, { NVMEPEER_NO_CID, 0 } };
+	bool mine = pending >> group.lane & 1;
 
-	while (pending && !error) {
+	while (!nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->lost), group.leader)) {
 		uint32_t count = nvmepeer_reserve_some(queue, group, pending, &sent.token.cid);
+		int error;
 
-		if (count)
-			pending = nvmepeer_send_reserved(queue, group, pending, count, &request,
-							 &sent.token);
-		if (pending)
-			error = nvmepeer_wait_for_room(queue, group, &deadline);
+		if (count && !nvmepeer_send_reserved(queue, group, pending, count, &request,
+						     &sent.token))
+			break;
+		if (mine && nvmepeer_rank(pending, group.lane) < count) {
+			sent.status = NVMEPEER_OK;
+			mine = false;
+		}
+		pending = nvmepeer_group_ballot(group, mine);
+		if (!pending)
+			break;
+		error = nvmepeer_wait_for_room(queue, group, pending, &deadline);
+		if (mine && error) {
+			sent.status = error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
+			mine = false;
+		}
+		pending = nvmepeer_group_ballot(group, mine);
+		if (!pending)
+			break;
 	}
-	if (pending >> group.lane & 1)
-		sent.status = error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
 	return sent;
 }
 
@@ -139,20 +162,23 @@ NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue
 {
 	nvmepeer_mask pending = nvmepeer_group_ballot(group, sends);
 	struct nvmepeer_sent sent = { 0, { NVMEPEER_NO_CID, 0 } };
-	uint32_t count = nvmepeer_mask_count(pending), bits = 0, word = 0;
+	struct nvmepeer_reserved taken = { 0, 0, 0 };
+	uint32_t count = nvmepeer_mask_count(pending);
 
 	if (!count)
 		return sent;
 	if (group.lane == group.leader)
-		bits = nvmepeer_reserve_all(queue, count, &word);
-	bits = nvmepeer_group_copy32(group, bits, group.leader);
-	if (!bits)
+		taken = nvmepeer_reserve_all(queue, count);
+	taken.bits = nvmepeer_group_copy32(group, taken.bits, group.leader);
+	if (!taken.bits)
 		return nvmepeer_send_rounds(queue, group, pending, *request, timeout_ns);
-	word = nvmepeer_group_copy32(group, word, group.leader);
+	taken.word = nvmepeer_group_copy32(group, taken.word, group.leader);
+	if (NVMEPEER_LANES > 32)
+		taken.more = nvmepeer_group_copy32(group, taken.more, group.leader);
 	if (sends)
-		sent.token.cid = 32 * word +
-			nvmepeer_select_bit(bits, nvmepeer_rank(pending, group.lane));
-	nvmepeer_send_reserved(queue, group, pending, count, request, &sent.token);
+		sent.token.cid = nvmepeer_reserved_cid(taken, nvmepeer_rank(pending, group.lane));
+	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &sent.token))
+		sent.status = NVMEPEER_E_LOST;
 	return sent;
 }
 

@@ -8,8 +8,8 @@
  * the shortest way from a GPU thread to a controller and back.
  *
  * All lanes that were active at nvmepeer_solo_open() make every later call
- * together; each may send its own command, or none.  Between open and close no
- * other call may use the queue pair.
+ * together; each may send its own command, or none.  Between open and close
+ * other calls for the queue pair find it full.
  */
 #ifndef NVMEPEER_DEVICE_SOLO_H
 #define NVMEPEER_DEVICE_SOLO_H
@@ -30,32 +30,68 @@ struct nvmepeer_solo {
 	int broken;
 };
 
-/* Takes over an idle queue pair.  Collective. */
+/*
+ * Takes all credits of an idle queue pair: it is idle if they are all there and
+ * as many completions were taken as slots.  One lane.
+ */
+NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue)
+{
+	uint32_t all = nvmepeer_most_in_flight(queue);
+	uint64_t tail;
+
+	if (nvmepeer_load32(&queue->state->lost))
+		return NVMEPEER_E_LOST;
+	if (nvmepeer_compare_exchange32(&queue->state->credits, all, 0) != all)
+		return NVMEPEER_E_BUSY;
+	nvmepeer_fence_claimed();
+	tail = nvmepeer_load64(&queue->state->tail);
+	if (!(uint32_t)tail &&
+	    nvmepeer_load32(&queue->state->head) == (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT))
+		return NVMEPEER_OK;
+	nvmepeer_add32(&queue->state->credits, all);
+	return NVMEPEER_E_BUSY;
+}
+
+/**
+ * nvmepeer_solo_open - take over an idle queue pair
+ *
+ * Collective.  All later calls return NVMEPEER_E_BUSY if a command of somebody
+ * else is in flight, abandoned ones included, or the queue pair is solo already.
+ */
 NVMEPEER_FN struct nvmepeer_solo nvmepeer_solo_open(const struct nvmepeer_queue *queue)
 {
 	struct nvmepeer_solo solo;
+	uint32_t error = 0;
 
 	solo.queue = queue;
 	solo.group = nvmepeer_group_join(queue);
+	if (solo.group.lane == solo.group.leader)
+		error = (uint32_t)nvmepeer_solo_begin(queue);
+	solo.broken = (int)nvmepeer_group_copy32(solo.group, error, solo.group.leader);
 	solo.tail = (uint32_t)(nvmepeer_load64(&queue->state->tail) >> NVMEPEER_TICKET_SHIFT);
 	solo.head = nvmepeer_load32(&queue->state->head);
-	solo.broken = nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST : NVMEPEER_OK;
 	return solo;
 }
 
-/* Gives it back for everybody's use.  Collective. */
+/* nvmepeer_solo_close - give it back for everybody's use.  Collective. */
 NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 {
-	struct nvmepeer_state *state = solo->queue->state;
+	const struct nvmepeer_queue *queue = solo->queue;
+	struct nvmepeer_state *state = queue->state;
 
-	if (solo->group.lane != solo->group.leader)
+	if (solo->group.lane != solo->group.leader || solo->broken == NVMEPEER_E_BUSY)
 		return;
+	if (solo->broken) {
+		nvmepeer_mark_lost(queue);
+		return;
+	}
 	nvmepeer_store64(&state->tail, (uint64_t)solo->tail << NVMEPEER_TICKET_SHIFT);
-	nvmepeer_store32(&state->head, solo->head);
-	nvmepeer_store32(&state->head_rung, solo->head);
-	if (solo->broken)
-		nvmepeer_store32(&state->lost, 1);
+	if (nvmepeer_load32(&state->head) != solo->head) {
+		nvmepeer_store32(&state->head, solo->head);
+		nvmepeer_store32(&state->head_rung, solo->head);
+	}
 	nvmepeer_fence_device();
+	nvmepeer_add32(&state->credits, nvmepeer_most_in_flight(queue));
 }
 
 /* Stores the entries of the first @count of the @pending lanes and rings.  Collective. */
@@ -81,6 +117,12 @@ NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint
 	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);
 }
 
+/* The lanes wait together, until the last one's time is over.  Collective. */
+NVMEPEER_FN int nvmepeer_solo_error(struct nvmepeer_group group, int error)
+{
+	return nvmepeer_group_ballot(group, !error) ? NVMEPEER_OK : error;
+}
+
 /*
  * Waits until @count completion entries lie at the head.  Collective.  Each
  * lane whose rank is below @count reads its own into @entry.
@@ -100,14 +142,12 @@ NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t ra
 		nvmepeer_cq_load(slot, entry);
 		if (nvmepeer_group_ballot(solo->group, nvmepeer_cqe_phase(entry) != phase) == 0)
 			return NVMEPEER_OK;
-		if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK) {
+		if (++deadline->looks & deadline->between) {
 			nvmepeer_pause(0);
 			continue;
 		}
-		if (solo->group.lane == solo->group.leader)
-			*deadline = nvmepeer_deadline_look(queue, *deadline);
-		error = (int)nvmepeer_group_copy32(solo->group, (uint32_t)deadline->error,
-						   solo->group.leader);
+		*deadline = nvmepeer_deadline_look(queue, solo->group, *deadline);
+		error = nvmepeer_solo_error(solo->group, deadline->error);
 		if (error)
 			return error;
 	}
@@ -145,7 +185,8 @@ NVMEPEER_FN int nvmepeer_solo_group(struct nvmepeer_group group, struct nvmepeer
 				    uint64_t timeout_ns)
 {
 	struct nvmepeer_solo known = { solo->queue, group, solo->tail, solo->head, solo->broken };
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_deadline deadline =
+		nvmepeer_deadline_after(group, command ? timeout_ns : 1);
 	struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, 0 };
 	nvmepeer_mask pending;
 	uint64_t word = 0;
@@ -176,7 +217,8 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 				     uint64_t timeout_ns)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(timeout_ns);
+	struct nvmepeer_group single = nvmepeer_group_single(solo->group);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(single, timeout_ns);
 	struct nvmepeer_solo known;
 	struct nvmepeer_sqe entry;
 	uint32_t done[4];
@@ -193,7 +235,7 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 	nvmepeer_fence_publish();
 	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);
 	known = *solo;
-	known.group.single = true;
+	known.group = single;
 	solo->broken = nvmepeer_solo_wait(&known, 0, 1, done, &deadline);
 	if (solo->broken)
 		return solo->broken;
@@ -214,7 +256,8 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
  *
  * Collective.  Returns this lane's own status, as nvmepeer_read() does.  After
  * NVMEPEER_E_TIMEOUT or _E_LOST every later call returns the same: commands
- * may still be in flight.
+ * may still be in flight.  The lanes wait together, for as long as the longest of
+ * their limits.
  */
 NVMEPEER_FN int nvmepeer_solo_execute(struct nvmepeer_solo *solo,
 				      const struct nvmepeer_command *command,

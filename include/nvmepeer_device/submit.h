@@ -9,21 +9,50 @@
  *	reserve	credits [add] and cids [exchange of a word of 32], both at once;
  *		if that does not give all, by looking first, for as many lanes
  *		as possible
+ *	encode	each lane makes its entry, and its PRP list if it needs one
  *	slots	[add] tickets and inside += n: n slots in a row
  *	write	each lane stores its entry, 4 x 16 bytes
  *	fence	one fence_publish: data and entries before the doorbell
  *	publish	[add] inside -= n, waiting += 1
  *	ring	only if waiting was 0: tail doorbell if nobody is inside, head
  *		doorbell if it moved, then [add] waiting -= those served; again
- *		while others came
+ *		while others came, but not for ever: see nvmepeer_offer_bell()
  *
- * What can block: a group that stops for good between "slots" and "publish",
- * or as ringer between "publish" and its last add, keeps the queue pair's
- * doorbell from being rung.  Both are straight lines without a wait for
- * anybody, so only a thread that is never scheduled again does that; the others
- * get NVMEPEER_E_TIMEOUT or _E_FULL.  Nobody else is waited for anywhere: a
- * full queue is waited for before a slot is taken, and every waiter takes
- * completion entries, its own or not.
+ * Nobody waits for anybody here: a full queue is waited for before a slot is
+ * taken, and every waiter takes completion entries, its own or not.
+ * Documentation/device-library.rst names what a thread holds that never runs
+ * again.
+ *
+ * The fences of the library, each with what it pairs with.  A release does
+ * nothing without the acquire, and the other way round:
+ *
+ *	A  nvmepeer_publish, fence_publish: this group's data, lists and entries
+ *	   before its add to the tail, and before its doorbell.  With B at who
+ *	   rings for it; with the controller where it rings itself.
+ *	B  nvmepeer_ring_once, fence_publish: the entries of other groups, seen
+ *	   published by an add to the tail, before the doorbell that tells the
+ *	   controller of them.  Acquire of A and C, release at system scope.
+ *	C  nvmepeer_ring_once, fence_device: doorbells and head_rung before the
+ *	   add that lets go of the bell.  With B or D at who takes it next.
+ *	D  nvmepeer_ring_once, fence_claimed: B, where no entry but this group's
+ *	   own waits for the doorbell.  Acquire of C and E.
+ *	E  nvmepeer_head_due, fence_device: the head's exchange before the add to
+ *	   the tail.  With B at who has the bell, whose add then shows this one.
+ *	F  nvmepeer_offer_bell, fence_device: doorbells and bell_rung before bell.
+ *	   With G.
+ *	G  nvmepeer_take_bell, fence_claimed: bell before bell_rung, the tail and
+ *	   the doorbells.  Acquire of F.
+ *	H  nvmepeer_send_reserved, fence_claimed: the exchange that gave a cid
+ *	   before the result word and the list of that cid.  Acquire of A, L and M.
+ *	I  nvmepeer_believe, fence_consume: a completion entry (or the word read
+ *	   back) before the data.  With the controller.
+ *	J  nvmepeer_hand_out, fence_device: that the data is there (I) before the
+ *	   result word of another group.  With K.
+ *	K  nvmepeer_retire, fence_consume: the result word before the data.
+ *	   Acquire of J.
+ *	L  nvmepeer_retire, fence_device: reading a result word that another
+ *	   group wrote before its cid is free.  With H.
+ *	M  nvmepeer_sweep, fence_device: the same, for abandoned cids.  With H.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
 #define NVMEPEER_DEVICE_SUBMIT_H
@@ -51,39 +80,86 @@ NVMEPEER_FN uint32_t nvmepeer_first_word(const struct nvmepeer_queue *queue)
 }
 
 /*
- * The usual case: credits for all of @want and cids for all of them in one of
- * a few words.  One lane.  Both are taken first and looked at then.  Returns
- * the cids as bits of @word, or 0 with nothing taken.
+ * Cids in one go: bits of a word of free ones and, where groups have more than
+ * 32 lanes, of its neighbour.  None: @bits is 0.
  */
-NVMEPEER_FN uint32_t nvmepeer_reserve_all(const struct nvmepeer_queue *queue, uint32_t want,
-					  uint32_t *word)
+struct nvmepeer_reserved {
+	uint32_t word;
+	uint32_t bits;
+	uint32_t more;		/* bits of word ^ 1 */
+};
+
+NVMEPEER_FN void nvmepeer_give_cids(const struct nvmepeer_queue *queue, uint32_t word,
+				    uint32_t bits)
 {
-	uint32_t bits, have;
+	if (bits)
+		nvmepeer_or32(&queue->free_cids[word], bits);
+}
 
-	*word = nvmepeer_first_word(queue);
-	bits = nvmepeer_exchange32(&queue->free_cids[*word], 0);
-	have = nvmepeer_add32(&queue->state->credits, 0 - want);
+/* What lies in @word and, if @pair, in its neighbour; taken. */
+NVMEPEER_FN struct nvmepeer_reserved nvmepeer_take_word(const struct nvmepeer_queue *queue,
+							uint32_t word, bool pair)
+{
+	struct nvmepeer_reserved taken = { word, 0, 0 };
+
+	taken.bits = nvmepeer_exchange32(&queue->free_cids[word], 0);
+	if (pair)
+		taken.more = nvmepeer_exchange32(&queue->free_cids[word ^ 1], 0);
+	return taken;
+}
+
+/* Gives back all but @keep of what was taken, the lowest of @bits first. */
+NVMEPEER_FN struct nvmepeer_reserved nvmepeer_keep(const struct nvmepeer_queue *queue,
+						   struct nvmepeer_reserved taken, uint32_t keep)
+{
+	uint32_t found = nvmepeer_count_bits(taken.bits), bits = taken.bits, more = 0;
+
+	if (found > keep)
+		bits = nvmepeer_lowest_bits(bits, keep);
+	else if (taken.more && keep > found)
+		more = found + nvmepeer_count_bits(taken.more) > keep ?
+		       nvmepeer_lowest_bits(taken.more, keep - found) : taken.more;
+	nvmepeer_give_cids(queue, taken.word, taken.bits & ~bits);
+	if (taken.more)
+		nvmepeer_give_cids(queue, taken.word ^ 1, taken.more & ~more);
+	taken.bits = bits;
+	taken.more = more;
+	return taken;
+}
+
+/*
+ * The usual case: credits for all of @want and cids for all of them in one of
+ * a few words, or pairs of words.  One lane.  Both are taken first and looked
+ * at then.  If it does not succeed, nothing is taken.
+ */
+NVMEPEER_FN struct nvmepeer_reserved nvmepeer_reserve_all(const struct nvmepeer_queue *queue,
+							  uint32_t want)
+{
+	bool pair = NVMEPEER_LANES > 32 && want > 32 && queue->cid_words_mask;
+	struct nvmepeer_reserved taken = nvmepeer_take_word(queue, nvmepeer_first_word(queue), pair);
+	uint32_t have = nvmepeer_add32(&queue->state->credits, 0 - want);
+
 	for (uint32_t tries = 0; (int32_t)have >= (int32_t)want; tries++) {
-		uint32_t found = nvmepeer_count_bits(bits), take = bits;
-
-		if (found > want)
-			take = nvmepeer_lowest_bits(bits, want);
-		if (found >= want && take == bits)
-			return take;
-		if (bits)
-			nvmepeer_or32(&queue->free_cids[*word],
-				      found >= want ? bits & ~take : bits);
-		if (found >= want)
-			return take;
+		if (nvmepeer_count_bits(taken.bits) + nvmepeer_count_bits(taken.more) >= want)
+			return nvmepeer_keep(queue, taken, want);
+		taken = nvmepeer_keep(queue, taken, 0);
 		if (tries == 4)
 			break;
-		*word = (*word + 1) & queue->cid_words_mask;
-		bits = nvmepeer_exchange32(&queue->free_cids[*word], 0);
+		taken = nvmepeer_take_word(queue, (taken.word + (pair ? 2 : 1)) &
+					   queue->cid_words_mask, pair);
 	}
-	if ((int32_t)have < (int32_t)want && bits)
-		nvmepeer_or32(&queue->free_cids[*word], bits);
 	nvmepeer_add32(&queue->state->credits, want);
-	return 0;
+	return nvmepeer_keep(queue, taken, 0);
+}
+
+/* The cid of the lane with @rank among those that send. */
+NVMEPEER_FN uint32_t nvmepeer_reserved_cid(struct nvmepeer_reserved taken, uint32_t rank)
+{
+	uint32_t found = NVMEPEER_LANES > 32 ? nvmepeer_count_bits(taken.bits) : 32;
+
+	if (rank < found)
+		return 32 * taken.word + nvmepeer_select_bit(taken.bits, rank);
+	return 32 * (taken.word ^ 1) + nvmepeer_select_bit(taken.more, rank - found);
 }
 
 /*
@@ -138,18 +214,35 @@ NVMEPEER_FN uint32_t nvmepeer_reserve_some(const struct nvmepeer_queue *queue,
 	return have;
 }
 
-/* Hands out @count slots in a row.  Collective; returns the first ticket. */
-NVMEPEER_FN uint32_t nvmepeer_take_slots(const struct nvmepeer_queue *queue,
-					 struct nvmepeer_group group, uint32_t count)
+/* Slots in a row. */
+struct nvmepeer_slots {
+	uint32_t first;		/* ticket */
+	uint32_t before;	/* lower half of the tail word that they were taken from */
+};
+
+/* Hands out @count slots.  Collective.  They do not count if the queue pair is lost. */
+NVMEPEER_FN struct nvmepeer_slots nvmepeer_take_slots(const struct nvmepeer_queue *queue,
+						      struct nvmepeer_group group, uint32_t count)
 {
 	uint64_t add = (uint64_t)count << NVMEPEER_TICKET_SHIFT |
 		       (uint64_t)count << NVMEPEER_INSIDE_SHIFT;
+	struct nvmepeer_slots slots;
 	uint64_t old = 0;
 
 	if (group.lane == group.leader)
 		old = nvmepeer_add64(&queue->state->tail, add);
-	return nvmepeer_group_copy32(group, (uint32_t)(old >> NVMEPEER_TICKET_SHIFT),
-				     group.leader);
+	slots.first = nvmepeer_group_copy32(group, (uint32_t)(old >> NVMEPEER_TICKET_SHIFT),
+					    group.leader);
+	slots.before = nvmepeer_group_copy32(group, (uint32_t)old, group.leader);
+	return slots;
+}
+
+/* The queue pair was lost: the slots will not be written.  Collective. */
+NVMEPEER_FN void nvmepeer_leave_slots(const struct nvmepeer_queue *queue,
+				      struct nvmepeer_group group, uint32_t count)
+{
+	if (group.lane == group.leader)
+		nvmepeer_add64(&queue->state->tail, 0 - ((uint64_t)count << NVMEPEER_INSIDE_SHIFT));
 }
 
 /* Stores an entry into its slot. */
@@ -200,7 +293,7 @@ NVMEPEER_FN void nvmepeer_write_turned(const struct nvmepeer_queue *queue, nvmep
 				  (lane & 3) * 16, &entry->dword[4 * i]);
 }
 
-/* Head doorbell, by whoever rings: tells the controller which entries were taken. */
+/* Head doorbell, by who has the bell: tells the controller which entries were taken. */
 NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue)
 {
 	uint32_t head = nvmepeer_load32(&queue->state->head);
@@ -213,45 +306,118 @@ NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue)
 }
 
 /*
- * Rings for everybody.  One thread; it has just raised waiting from 0, and
- * @tail is the word after that.  @rung is the last ticket whose tail doorbell
- * is known to be rung.  The first fence puts the entries of the other groups
- * before the doorbell.  A doorbell value is never stored twice (base
- * specification 5.2.2: an error) and never goes back, because the
- * second fence puts this thread's doorbells before those of the next to ring.
+ * Rings once, by who has the bell: for all that @tail, the word as it was seen
+ * last, counts as waiting.  @rung is the last ticket whose doorbell is known to
+ * be rung; a doorbell value is never stored twice (base specification 5.2.2: an
+ * error) and never goes back.  @alone: no entry but this thread's own can wait
+ * for the doorbell.  Returns the tail word after it, or 0 if the queue pair is
+ * lost: then nothing was stored.
  */
-NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail, uint32_t rung)
+NVMEPEER_FN uint64_t nvmepeer_ring_once(const struct nvmepeer_queue *queue, uint64_t tail,
+					uint32_t *rung, bool alone)
 {
-	do {
-		uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
-		uint64_t served = tail & NVMEPEER_WAITING_MASK;
+	uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
+	uint64_t served = tail & (NVMEPEER_WAITING_MASK | NVMEPEER_TAIL_OFFERED);
 
-		nvmepeer_fence_claimed();
-		if (!(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != rung) {
-			nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
-			rung = ticket;
+	if (tail & NVMEPEER_TAIL_LOST)
+		return 0;
+	if (alone)
+		nvmepeer_fence_claimed();	/* D */
+	else
+		nvmepeer_fence_publish();	/* B */
+	if (!(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != *rung) {
+		nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
+		*rung = ticket;
+	}
+	nvmepeer_ring_head(queue);
+	nvmepeer_fence_device();		/* C */
+	return nvmepeer_add64(&queue->state->tail, 0 - served) - served;
+}
+
+/* So many times in a row one group rings before it offers the bell to others. */
+#define NVMEPEER_RINGS_IN_A_ROW 4
+
+/* Longest that the bell lies free, in nanoseconds. */
+#define NVMEPEER_OFFER_LIMIT 12800
+
+/*
+ * Offers the bell: from here on the next group that publishes takes it.  Where
+ * none comes the offer ends, as commands are waiting that somebody must ring
+ * for; it lasts twice as long each time.  So a group goes on ringing for others
+ * only while some come every time it rings, but none while it does not.
+ * Returns false if the bell was taken.  Nothing is held meanwhile: who never
+ * runs again here is not missed.
+ */
+NVMEPEER_FN bool nvmepeer_offer_bell(const struct nvmepeer_queue *queue, uint32_t rung,
+				     uint32_t offers)
+{
+	uint32_t rest = offers < 7 ? 100u << offers : NVMEPEER_OFFER_LIMIT;
+
+	nvmepeer_store32(&queue->state->bell_rung, rung);
+	nvmepeer_add64(&queue->state->tail, NVMEPEER_TAIL_OFFERED);
+	nvmepeer_fence_device();		/* F */
+	nvmepeer_store32(&queue->state->bell, 1);
+	nvmepeer_pause(rest);
+	return nvmepeer_exchange32(&queue->state->bell, 0);
+}
+
+/* Rings for those who came while this group rang. */
+NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint64_t tail,
+				       uint32_t rung)
+{
+	for (uint32_t rounds = 1; tail & NVMEPEER_WAITING_MASK; rounds++) {
+		if (rounds % NVMEPEER_RINGS_IN_A_ROW == 0) {
+			if (!nvmepeer_offer_bell(queue, rung, rounds / NVMEPEER_RINGS_IN_A_ROW))
+				return;
+			tail = nvmepeer_load64(&queue->state->tail);
 		}
-		nvmepeer_ring_head(queue);
-		nvmepeer_fence_device();
-		tail = nvmepeer_add64(&queue->state->tail, 0 - served) - served;
-	} while (tail & NVMEPEER_WAITING_MASK);
+		tail = nvmepeer_ring_once(queue, tail, &rung, false);
+	}
+}
+
+/* The bell was seen to be on offer: takes it if nobody else does, and rings. */
+NVMEPEER_SLOW_FN void nvmepeer_take_bell(const struct nvmepeer_queue *queue)
+{
+	if (!nvmepeer_exchange32(&queue->state->bell, 0))
+		return;
+	nvmepeer_fence_claimed();		/* G */
+	nvmepeer_ring_on(queue, nvmepeer_load64(&queue->state->tail),
+			 nvmepeer_load32(&queue->state->bell_rung));
+}
+
+/*
+ * This group has just added 1 to waiting: @tail is the word after that.  One
+ * lane.
+ */
+NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail, uint32_t rung,
+			       bool alone)
+{
+	if ((tail & NVMEPEER_WAITING_MASK) != 1) {
+		if (tail & NVMEPEER_TAIL_OFFERED)
+			nvmepeer_take_bell(queue);
+		return;
+	}
+	tail = nvmepeer_ring_once(queue, tail, &rung, alone);
+	if (tail & NVMEPEER_WAITING_MASK)
+		nvmepeer_ring_on(queue, tail, rung);
 }
 
 /* The entries of @count slots are written: let the controller see them. */
 NVMEPEER_FN void nvmepeer_publish(const struct nvmepeer_queue *queue,
-				  struct nvmepeer_group group, uint32_t count)
+				  struct nvmepeer_group group, struct nvmepeer_slots slots,
+				  uint32_t count)
 {
 	uint64_t add = 1 - ((uint64_t)count << NVMEPEER_INSIDE_SHIFT);
-	uint64_t old;
+	uint64_t alone = (uint64_t)(slots.first + count) << NVMEPEER_TICKET_SHIFT | 1;
+	uint64_t tail;
 
 	nvmepeer_group_sync(group);
 	if (group.lane != group.leader)
 		return;
-	nvmepeer_fence_publish();
-	old = nvmepeer_add64(&queue->state->tail, add);
-	if (!(old & NVMEPEER_WAITING_MASK))
-		nvmepeer_ring(queue, old + add,
-			      (uint32_t)(old >> NVMEPEER_TICKET_SHIFT) ^ 0x80000000u);
+	nvmepeer_fence_publish();		/* A */
+	tail = nvmepeer_add64(&queue->state->tail, add) + add;
+	nvmepeer_ring(queue, tail, (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT) ^ 0x80000000u,
+		      !slots.before && tail == alone);
 }
 
 /*
@@ -261,14 +427,15 @@ NVMEPEER_FN void nvmepeer_publish(const struct nvmepeer_queue *queue,
  */
 NVMEPEER_SLOW_FN void nvmepeer_head_due(const struct nvmepeer_queue *queue)
 {
-	uint64_t old = nvmepeer_add64(&queue->state->tail, 1);
-	uint32_t ticket = (uint32_t)(old >> NVMEPEER_TICKET_SHIFT);
+	uint32_t ticket;
+	uint64_t tail;
 
-	if (old & NVMEPEER_WAITING_MASK)
-		return;
-	if (old >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
+	nvmepeer_fence_device();		/* E */
+	tail = nvmepeer_add64(&queue->state->tail, 1) + 1;
+	ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
+	if (tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
 		ticket ^= 0x80000000u;
-	nvmepeer_ring(queue, old + 1, ticket);
+	nvmepeer_ring(queue, tail, ticket, true);
 }
 
 #endif /* NVMEPEER_DEVICE_SUBMIT_H */

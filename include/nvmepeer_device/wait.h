@@ -80,6 +80,15 @@ NVMEPEER_FN uint32_t nvmepeer_group_or32(struct nvmepeer_group group, uint32_t v
 	return group.single ? value : nvmepeer_lanes_or32(group.mask, value);
 }
 
+/* A lane by itself, whatever others do. */
+NVMEPEER_FN struct nvmepeer_group nvmepeer_group_self(void)
+{
+	uint32_t lane = nvmepeer_lane();
+	struct nvmepeer_group group = { (nvmepeer_mask)1 << lane, lane, lane, true };
+
+	return group;
+}
+
 NVMEPEER_FN void nvmepeer_group_sync(struct nvmepeer_group group)
 {
 	if (!group.single)
@@ -113,7 +122,7 @@ NVMEPEER_SLOW_FN void nvmepeer_sweep(const struct nvmepeer_queue *queue)
 			nvmepeer_or32(&queue->abandoned_cids[word], bits & ~done);
 		if (!done)
 			continue;
-		nvmepeer_fence_device();
+		nvmepeer_fence_device();	/* M */
 		nvmepeer_add32(&queue->state->abandoned, 0 - nvmepeer_count_bits(done));
 		nvmepeer_or32(&queue->free_cids[word], done);
 	}
@@ -127,17 +136,20 @@ NVMEPEER_SLOW_FN void nvmepeer_abandon(const struct nvmepeer_queue *queue, uint3
 }
 
 /*
- * Limit of a wait, and how it ended.  The clock is read rarely: it is slow on a
- * GPU.
+ * Limit of a wait, one for each lane, and how it ended.  The clock is slow on a
+ * GPU: it is read once in so many looks, which are counted whatever they bring.
+ * The first reading starts it, so that a wait lasts up to twice as many looks
+ * longer than its limit.
  */
 struct nvmepeer_deadline {
 	uint64_t timeout_ns;
 	uint64_t end_ns;
-	uint32_t polls;
+	uint32_t looks;
+	uint32_t between;	/* clock readings, looks; a power of two minus 1 */
 	int error;
 };
 
-#define NVMEPEER_POLLS_PER_LOOK 256
+#define NVMEPEER_LOOKS_A_CLOCK 256
 
 /* Longest rest between two looks: 4 ns for each of so many commands ahead. */
 #define NVMEPEER_PAUSE_LIMIT 512
@@ -145,10 +157,15 @@ struct nvmepeer_deadline {
 /* Who has so many commands ahead leaves the completion ring to others, mostly. */
 #define NVMEPEER_FAR 64
 
-NVMEPEER_FN struct nvmepeer_deadline nvmepeer_deadline_after(uint64_t timeout_ns)
+/* Collective: where one lane is not to wait at all, each look reads the clock. */
+NVMEPEER_FN struct nvmepeer_deadline nvmepeer_deadline_after(struct nvmepeer_group group,
+							     uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = { timeout_ns, 0, 0, NVMEPEER_OK };
+	struct nvmepeer_deadline deadline = { timeout_ns, 0, 0, NVMEPEER_LOOKS_A_CLOCK - 1,
+					      NVMEPEER_OK };
 
+	if (nvmepeer_group_ballot(group, !timeout_ns))
+		deadline.between = 0;
 	return deadline;
 }
 
@@ -162,23 +179,36 @@ NVMEPEER_FN bool nvmepeer_status_lost(const struct nvmepeer_queue *queue)
 		nvmepeer_load32(&queue->state->generation));
 }
 
-/*
- * The slow side of a wait: sees the queue pair lost, or the time over.  The
- * first look only starts the clock.  By value, so that the fast side needs no
- * memory of its own.
- */
-NVMEPEER_SLOW_FN struct nvmepeer_deadline
-nvmepeer_deadline_look(const struct nvmepeer_queue *queue, struct nvmepeer_deadline deadline)
+/* Looks after the queue pair, by one lane now and then.  Is it lost? */
+NVMEPEER_FN bool nvmepeer_look_after(const struct nvmepeer_queue *queue)
 {
-	uint64_t now = nvmepeer_now_ns();
-
 	if (!nvmepeer_load32(&queue->state->lost) && nvmepeer_status_lost(queue))
-		nvmepeer_store32(&queue->state->lost, 1);
+		nvmepeer_mark_lost(queue);
 	if (nvmepeer_load32(&queue->state->abandoned))
 		nvmepeer_sweep(queue);
-	if (!deadline.end_ns)
+	return nvmepeer_load32(&queue->state->lost);
+}
+
+/*
+ * The slow side of a wait: sees the queue pair lost, or this lane's time over.
+ * Collective.  By value, so that the fast side needs no memory of its own.
+ */
+NVMEPEER_SLOW_FN struct nvmepeer_deadline
+nvmepeer_deadline_look(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+		       struct nvmepeer_deadline deadline)
+{
+	uint64_t now = nvmepeer_now_ns();
+	uint32_t lost = 0;
+
+	if (group.lane == group.leader)
+		lost = nvmepeer_look_after(queue);
+	lost = nvmepeer_group_copy32(group, lost, group.leader);
+	if (!deadline.end_ns) {
 		deadline.end_ns = now + deadline.timeout_ns;
-	if (nvmepeer_load32(&queue->state->lost))
+		if (deadline.end_ns < now)
+			deadline.end_ns = ~(uint64_t)0;
+	}
+	if (lost)
 		deadline.error = NVMEPEER_E_LOST;
 	else if (now >= deadline.end_ns)
 		deadline.error = NVMEPEER_E_TIMEOUT;
@@ -186,17 +216,21 @@ nvmepeer_deadline_look(const struct nvmepeer_queue *queue, struct nvmepeer_deadl
 }
 
 /*
- * One look that brought nothing: rests a while, and sometimes looks at the
- * clock.  @ahead is how many completions come before the one waited for: those
- * who are next look often, the others leave the ring to them.
+ * After a look: reads the clock, or rests a while if the look was @idle.
+ * Collective.  @ahead is how many completions come before the one waited for:
+ * those who are next look often, the others leave the ring to them.  Returns
+ * what ended this lane's wait, or 0.
  */
-NVMEPEER_FN void nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
-					 struct nvmepeer_deadline *deadline, uint32_t ahead)
+NVMEPEER_FN int nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
+					struct nvmepeer_group group,
+					struct nvmepeer_deadline *deadline, bool idle,
+					uint32_t ahead)
 {
-	if (++deadline->polls % NVMEPEER_POLLS_PER_LOOK == 0 || !deadline->timeout_ns)
-		*deadline = nvmepeer_deadline_look(queue, *deadline);
-	else
+	if (!(++deadline->looks & deadline->between))
+		*deadline = nvmepeer_deadline_look(queue, group, *deadline);
+	else if (idle)
 		nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
+	return deadline->error;
 }
 
 /*
