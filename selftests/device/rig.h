@@ -54,6 +54,7 @@ static inline bool rig_begin(uint32_t seed, uint32_t late)
 	machine.random = true;
 	machine.whole_warps = seed % 2;
 	machine.seed = seed * 2654435761u + 1;
+	machine.step_limit = 4000 * 1000;
 	return good;
 }
 
@@ -73,6 +74,13 @@ static inline uint32_t rig_free_cids(void)
 	for (uint32_t word = 0; word <= bench->queue.cid_words_mask; word++)
 		count += (uint32_t)__builtin_popcount(bench->queue.free_cids[word]);
 	return count;
+}
+
+/* Abandoned commands, as nobody on the device may see it: without delay. */
+static inline uint32_t rig_abandoned(void)
+{
+	nvmepeer_abandoned(&bench->queue);
+	return bench->queue.state->abandoned;
 }
 
 /* Nobody uses the queue pair: everything that was taken has been given back. */

@@ -29,10 +29,10 @@
 enum weak_scope { WEAK_DEVICE, WEAK_SYSTEM, WEAK_SCOPES };
 
 enum {
-	WEAK_PLACES = 4096,
+	WEAK_PLACES = 1 << 14,
 	WEAK_HASH = 4 * WEAK_PLACES,
-	WEAK_MESSAGES = 1 << 18,
-	WEAK_VIEW_WORDS = 1 << 24,
+	WEAK_MESSAGES = 1 << 20,
+	WEAK_VIEW_WORDS = 1 << 25,
 	WEAK_GAP = 1 << 12,	/* between two stores, for others to go in between */
 };
 
@@ -136,7 +136,7 @@ static inline uint32_t weak_place(const void *address, uint32_t bytes)
 {
 	uint64_t key = ((uint64_t)(uintptr_t)address >> 2) * 0x9e3779b97f4a7c15u;
 	struct weak_place *place;
-	uint32_t at = key >> 50;
+	uint32_t at = key >> 48;
 
 	for (; weak.hash[at]; at = (at + 1) % WEAK_HASH) {
 		place = &weak.places[weak.hash[at] - 1];
@@ -385,7 +385,11 @@ static inline void weak_fence(int order, enum weak_scope scope)
 		}
 	if (order == __ATOMIC_ACQUIRE)
 		return;
-	view = weak_snapshot(self->seen);
+	/* Often nothing is new since the last one. */
+	view = self->released[scope];
+	if (!view || view->count != weak.place_count ||
+	    memcmp(view->seen, self->seen, 4 * view->count))
+		view = weak_snapshot(self->seen);
 	for (enum weak_scope s = WEAK_DEVICE; s <= scope; s++)
 		self->released[s] = view;
 }
