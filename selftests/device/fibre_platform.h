@@ -99,6 +99,7 @@ NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
 {
 	machine.counts.doorbells++;
+	fibre_current()->rings++;
 	fibre_store((void *)(uintptr_t)address, 4, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 

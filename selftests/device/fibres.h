@@ -47,6 +47,7 @@ struct fibre {
 	uint64_t given;		/* what it brought to the meeting */
 	uint64_t others[MAX_LANES];	/* what all brought */
 	uint64_t steps;		/* accesses so far */
+	uint64_t rings;		/* doorbells that it has stored */
 	uint64_t stop_at;	/* stops for ever before this access; 0: never */
 };
 
@@ -459,7 +460,7 @@ static inline struct fibre *machine_add(void (*main)(void *), void *argument, ui
 	fibre->lane = lane;
 	fibre->block = 0;
 	fibre->outside = false;
-	fibre->steps = fibre->stop_at = 0;
+	fibre->steps = fibre->stop_at = fibre->rings = 0;
 	fibre_prepare(fibre, index);
 	machine.alive++;
 	return fibre;

@@ -24,9 +24,11 @@ enum { ROUNDS_LESS = 2, SEEDS_LESS = 2 };
 enum { ROUNDS_LESS = 1, SEEDS_LESS = 1 };
 #endif
 
-enum { LANES = NVMEPEER_LANES, WARPS = LANES > 8 ? 2 : 4, BLOCK_WORDS = CONTROLLER_BLOCK / 8 };
+enum { LANES = NVMEPEER_LANES, WARPS = LANES > 8 ? 2 : 4, BLOCK_WORDS = CONTROLLER_BLOCK / 8,
+       CROWD = 6 };
 
 static uint32_t rounds;
+static uint64_t most_rings;	/* doorbells that one call has rung */
 static struct nvmepeer_buffer buffer;
 static uint64_t *data;		/* a block for each lane */
 
@@ -68,6 +70,35 @@ static void lane_splits(void *argument)
 			if (nvmepeer_wait_any(&bench->queue, token, 2, &which, &result, RIG_LONG) ||
 			    result != entry[which].dword[13])
 				bad++;
+	}
+	lanes_left--;
+}
+
+/* A crowd: many commands at once, so that whoever rings finds others waiting. */
+static void lane_crowds(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < rounds; round++, done += CROWD) {
+		struct nvmepeer_token token[CROWD];
+		struct nvmepeer_sqe entry[CROWD];
+
+		for (uint32_t i = 0; i < CROWD; i++) {
+			uint64_t rings = fibre_current()->rings;
+
+			rig_entry(&entry[i], number, CROWD * round + i);
+			if (nvmepeer_submit_raw(&bench->queue, &entry[i], &token[i], RIG_LONG))
+				bad++;
+			rings = fibre_current()->rings - rings;
+			most_rings = rings > most_rings ? rings : most_rings;
+		}
+		for (uint32_t i = 0; i < CROWD; i++) {
+			uint32_t result = 0;
+
+			if (nvmepeer_wait(&bench->queue, token[i], &result, RIG_LONG) ||
+			    result != entry[i].dword[13])
+				bad++;
+		}
 	}
 	lanes_left--;
 }
@@ -170,7 +201,8 @@ static void make_bench(const struct shape *shape, uint32_t seed)
 			  shape->cq_entries < least ? least : shape->cq_entries);
 	bench->controller.order = shape->order;
 	bench->controller.seed = seed;
-	bench->controller.checked_entries = shape->main == lane_waits || shape->main == lane_splits;
+	bench->controller.checked_entries = shape->main == lane_waits || shape->main == lane_splits ||
+					    shape->main == lane_crowds;
 	bench->geometry.flags = shape->flags;
 	bench->geometry.cids = 32 * (1 + seed % 2);
 	while (bench->geometry.cids < bench->geometry.sq_entries ||
@@ -196,6 +228,9 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	rounds = shape->rounds / ROUNDS_LESS;
 	lanes_left = 0;
 	good = rig_begin(seed, seed % 4 ? 1000 : 100);
+	/* Many lanes alone, who find somebody ringing: the bell is offered and taken. */
+	if (shape->main == lane_crowds)
+		machine.whole_warps = false;
 	machine.whole_warps |= shape->main == lane_solo || LANES > 32;
 	rig_add_warps(shape->warps, shape->lanes, shape->main);
 	machine_add_outside(rig_controller, bench);
@@ -215,6 +250,7 @@ static const struct shape shapes[] = {
 	{ "behind-a-bus", lane_waits, 16, 16, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE, WARPS, LANES,
 	  6, 20, CONTROLLER_SHUFFLED },
 	{ "in-order", lane_waits, 64, 128, 0, WARPS, LANES, 6, 20, CONTROLLER_IN_ORDER },
+	{ "bell", lane_crowds, 256, 256, 0, WARPS, LANES, 3, 20, CONTROLLER_IN_ORDER },
 	{ "split-small", lane_splits, 8, 16, 0, WARPS, LANES, 3, 20, CONTROLLER_SHUFFLED },
 	{ "split", lane_splits, 128, 128, 0, WARPS, LANES, 3, 20, CONTROLLER_SHUFFLED },
 	{ "data", lane_data, 16, 16, 0, WARPS, LANES, 4, 20, CONTROLLER_SHUFFLED },
