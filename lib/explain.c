@@ -301,7 +301,7 @@ static void status_detail(const struct failure *failure,
 		  command->opcode, command->nsid);
 }
 
-/* What the device library refuses; enum nvmepeer_error, E_ENTRIES to E_GEOMETRY. */
+/* What the device library refuses: enum nvmepeer_error, those marked "init". */
 static void geometry_detail(const struct failure *failure,
 			    struct nvmepeer_explanation *explanation)
 {
@@ -320,6 +320,18 @@ static void geometry_detail(const struct failure *failure,
 		say_limit(explanation,
 			  "an address is 0 or misaligned: rings and doorbells must be set, the book-keeping aligned to 128 bytes; readback must be set where completions do not lie beside the data");
 		say_help(explanation, "give every address as the peer sees it");
+		break;
+	case NVMEPEER_E_PLACEMENT:
+		say_limit(explanation,
+			  "completions would not lie beside the data, and the peer cannot read back data in its own memory: it would take a completion for data that has not arrived");
+		say_help(explanation,
+			 "place the completion ring in the same memory as the data");
+		break;
+	case NVMEPEER_E_METADATA:
+		say_limit(explanation,
+			  "the namespace's blocks carry metadata, for which the device library's commands name no memory");
+		say_help(explanation,
+			 "use a namespace whose format has none, or format it so");
 		break;
 	default:
 		say_limit(explanation,

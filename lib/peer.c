@@ -10,9 +10,9 @@
 #include "internal.h"
 
 /*
- * Where a ring does not lie beside the peer its accesses cross a bus; where
- * the completion ring does not lie beside the data, an entry may overtake the
- * data it announces.
+ * Where a ring or the data does not lie beside the peer its accesses cross a
+ * bus; where the completion ring does not lie beside the data, an entry may
+ * overtake the data it announces.
  */
 static uint32_t placement_flags(const struct nvme_peer_qp_info *info, uint32_t view)
 {
@@ -26,6 +26,8 @@ static uint32_t placement_flags(const struct nvme_peer_qp_info *info, uint32_t v
 		flags |= NVMEPEER_SQ_REMOTE;
 	if (cq_in_host != cpu)
 		flags |= NVMEPEER_CQ_REMOTE;
+	if (data_in_host != cpu)
+		flags |= NVMEPEER_DATA_REMOTE;
 	if (cq_in_host != data_in_host)
 		flags |= NVMEPEER_CQ_APART_FROM_DATA;
 	return flags;
@@ -76,6 +78,7 @@ int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
 	geometry->lba_shift = log2_of(ns->block_size);
 	geometry->page_shift = log2_of(info.page_size);
 	geometry->max_transfer = info.max_transfer;
+	geometry->metadata_bytes = ns->metadata_size;
 	return check(qp, geometry);
 }
 

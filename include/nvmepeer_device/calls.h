@@ -171,7 +171,8 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 	struct nvmepeer_outcome outcome = { 0, 0, token };
 	uint32_t head = nvmepeer_guess_head(queue, group);
 
-	nvmepeer_look(queue, group, &waiting, &head);
+	if (nvmepeer_group_ballot(group, good))
+		nvmepeer_look(queue, group, &waiting, &head);
 	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	outcome.status = (int)(waiting.result & 0x7fff);

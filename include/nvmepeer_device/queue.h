@@ -124,7 +124,8 @@ struct nvmepeer_geometry {
  * @credits: commands that may still be sent: never more are in flight than
  *	either ring can hold.  Taken before a slot, given back by whoever takes
  *	the completion entry; below 0 only while somebody gives back what it
- *	took too many.
+ *	took too many, or from NVMEPEER_SOLO_CREDITS on while one group has the
+ *	queue pair for itself.
  * @head: completion entries taken so far.  Moved by compare-and-exchange by
  *	whoever has read the entries it moves over; that thread hands them out.
  * @head_rung: last head doorbell; only whoever has the bell touches it.
@@ -177,6 +178,9 @@ enum {
 
 /* So many slots fit the count of those inside, twice as many groups that of waiting. */
 #define NVMEPEER_MOST_IN_FLIGHT NVMEPEER_INSIDE_MASK
+
+/* Credits of a queue pair that is solo: so few that no giving back makes one. */
+#define NVMEPEER_SOLO_CREDITS (-(1 << 30))
 
 /* Marks a token's claim on its cid; the ticket's lower bits stand beside it. */
 #define NVMEPEER_OWNED (1u << 31)

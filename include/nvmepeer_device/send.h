@@ -83,28 +83,37 @@ NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
 	return nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->head), group.leader);
 }
 
+/* Credits left, as the leader sees them.  Collective. */
+NVMEPEER_FN int32_t nvmepeer_credits_left(const struct nvmepeer_queue *queue,
+					  struct nvmepeer_group group)
+{
+	return (int32_t)nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->credits),
+					      group.leader);
+}
+
 /*
  * The queue is full: waits until there is room, or the time of one of the
  * @pending lanes is over, and takes completions, which makes room, with every
- * fourth look.  Collective.  Returns what ended this lane's wait, or 0.
+ * fourth look, unless somebody has the queue pair for itself.  Collective.
+ * Returns what ended this lane's wait, or 0.
  */
 NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
 				       struct nvmepeer_group group, nvmepeer_mask pending,
 				       struct nvmepeer_deadline *deadline)
 {
-	uint32_t head = nvmepeer_guess_head(queue, group), taken, full;
+	uint32_t head = nvmepeer_guess_head(queue, group), taken;
+	int32_t credits = nvmepeer_credits_left(queue, group);
 	uint64_t none = 0;
 	int error;
 
 	do {
 		taken = 0;
-		if (deadline->looks % 4 == 0)
+		if (deadline->looks % 4 == 0 && credits > NVMEPEER_SOLO_CREDITS / 2)
 			taken = nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head);
 		error = nvmepeer_deadline_check(queue, group, deadline, !taken,
 						NVMEPEER_PAUSE_LIMIT);
-		full = (int32_t)nvmepeer_load32(&queue->state->credits) <= 0;
-		full = nvmepeer_group_copy32(group, full, group.leader);
-	} while (full && !(nvmepeer_group_ballot(group, error != 0) & pending));
+		credits = nvmepeer_credits_left(queue, group);
+	} while (credits <= 0 && !(nvmepeer_group_ballot(group, error != 0) & pending));
 	return error;
 }
 

@@ -9,7 +9,8 @@
  *
  * All lanes that were active at nvmepeer_solo_open() make every later call
  * together; each may send its own command, or none.  Between open and close
- * other calls for the queue pair find it full.
+ * others who want to send find the queue pair full; nvmepeer_serve() must not
+ * run.
  */
 #ifndef NVMEPEER_DEVICE_SOLO_H
 #define NVMEPEER_DEVICE_SOLO_H
@@ -30,6 +31,14 @@ struct nvmepeer_solo {
 	int broken;
 };
 
+/* Gives all credits back, behind all else.  One lane. */
+NVMEPEER_FN void nvmepeer_solo_end(const struct nvmepeer_queue *queue)
+{
+	nvmepeer_fence_device();		/* O */
+	nvmepeer_add32(&queue->state->credits,
+		       nvmepeer_most_in_flight(queue) - (uint32_t)NVMEPEER_SOLO_CREDITS);
+}
+
 /*
  * Takes all credits of an idle queue pair: it is idle if they are all there and
  * as many completions were taken as slots.  One lane.
@@ -41,14 +50,15 @@ NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue)
 
 	if (nvmepeer_load32(&queue->state->lost))
 		return NVMEPEER_E_LOST;
-	if (nvmepeer_compare_exchange32(&queue->state->credits, all, 0) != all)
+	if (nvmepeer_compare_exchange32(&queue->state->credits, all,
+					(uint32_t)NVMEPEER_SOLO_CREDITS) != all)
 		return NVMEPEER_E_BUSY;
-	nvmepeer_fence_claimed();
+	nvmepeer_fence_claimed();		/* N */
 	tail = nvmepeer_load64(&queue->state->tail);
 	if (!(uint32_t)tail &&
 	    nvmepeer_load32(&queue->state->head) == (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT))
 		return NVMEPEER_OK;
-	nvmepeer_add32(&queue->state->credits, all);
+	nvmepeer_solo_end(queue);
 	return NVMEPEER_E_BUSY;
 }
 
@@ -90,8 +100,7 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 		nvmepeer_store32(&state->head, solo->head);
 		nvmepeer_store32(&state->head_rung, solo->head);
 	}
-	nvmepeer_fence_device();
-	nvmepeer_add32(&state->credits, nvmepeer_most_in_flight(queue));
+	nvmepeer_solo_end(queue);
 }
 
 /* Stores the entries of the first @count of the @pending lanes and rings.  Collective. */

@@ -305,12 +305,12 @@ TEST_F(geometry, is_completed)
 
 TEST_F(geometry, tells_where_things_lie)
 {
-	enum { apart = NVMEPEER_CQ_APART_FROM_DATA };
+	enum { apart = NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE };
 	static const struct {
 		uint32_t placement, view, flags;
 	} cases[] = {
-		{ 0, 0, apart | NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE },
-		{ 0, NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE },
+		{ 0, NVMEPEER_VIEW_DATA_IN_HOST,
+		  NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_DATA_REMOTE },
 		{ 0, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, 0 },
 		{ 0, NVMEPEER_VIEW_CPU, apart },
 		{ NVME_PEER_PLACE_SQ_DEVICE,
@@ -333,6 +333,18 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 {
 	struct nvmepeer_explanation explanation;
 
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL)
+		TH_LOG("rings in host memory, data in the device's");
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "read back");
+	fake.qp_info.placement = NVME_PEER_PLACE_CQ_DEVICE;
+	EXPECT_EQ(geometry_of(self, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST), -EINVAL);
+	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
+	self->ns.metadata_size = 8;
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
+	nvmepeer_explain(&explanation);
+	MENTIONS(explanation.limit, "metadata");
+	self->ns.metadata_size = 0;
 	fake.qp_info.sq_entries = 48;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
 	nvmepeer_explain(&explanation);

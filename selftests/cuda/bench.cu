@@ -8,7 +8,7 @@
  * usage: bench [name=value ...]
  *	name=TEXT sms=N threads=N per SM queues=N depth=N place=hbm|host
  *	ctrl=gpu|host ctrlsms=N ctrlthreads=N ms=N repeat=N total=COMMANDS
- *	mode=shared|checked|solo|raw|bell
+ *	mode=shared|checked|latency|solo|raw|bell
  */
 #include <algorithm>
 #include <cinttypes>
@@ -35,7 +35,11 @@
 		}								\
 	} while (0)
 
-enum { MAX_QUEUES = 128, BLOCK = BENCH_BLOCK };
+/*
+ * Durations of calls in cycles, in buckets 3 % wide: 32 for each power of two
+ * from 64 on.
+ */
+enum { MAX_QUEUES = 128, BLOCK = BENCH_BLOCK, BUCKETS = 26 * 32 };
 
 struct options {
 	std::string name = "case";
@@ -56,6 +60,9 @@ struct run_state {
 	unsigned long long start_ns;
 	unsigned long long end_ns;
 	unsigned long long commands;
+	unsigned long long cycles, cycles_ns;	/* of one thread, for the clock's rate */
+	uint32_t longest;			/* call, in cycles */
+	uint32_t calls[BUCKETS];
 };
 
 struct run_setup {
@@ -100,6 +107,7 @@ static __device__ uint32_t start_line(run_state *state)
 enum mode {
 	MODE_SHARED,		/* nvmepeer_read() */
 	MODE_CHECKED,		/* nvmepeer_execute(), the result is the LBA */
+	MODE_LATENCY,		/* nvmepeer_read(), each call's cycles are counted */
 	MODE_SOLO,		/* nvmepeer_solo_read() */
 	MODE_RAW,		/* entry, fence, doorbell, poll, doorbell; no library; one thread */
 	MODE_BELL,		/* doorbell and poll only: what the controller takes; one thread */
@@ -128,8 +136,36 @@ static __device__ __forceinline__ uint32_t raw_exchange(const nvmepeer_queue *qu
 	return entry.w >> 17;
 }
 
+static __device__ __forceinline__ uint32_t bucket_of(uint32_t cycles)
+{
+	uint32_t power = 31 - __clz(cycles | 64);
+
+	return (power - 6) * 32 + (cycles >> (power - 5) & 31);
+}
+
+/* Cycles that are not below those of @bucket. */
+static double bucket_cycles(uint32_t bucket)
+{
+	return (33.0 + bucket % 32) / 32 * (double)(64ull << bucket / 32);
+}
+
+/* A call with its duration counted. */
+static __device__ __forceinline__ uint32_t timed_read(const run_setup &setup, run_state *state,
+						      const nvmepeer_queue *queue,
+						      uint32_t thread, uint32_t lba)
+{
+	long long start = clock64();
+	int status = nvmepeer_read(queue, &setup.buffer, (uint64_t)thread * 4096, lba, 8);
+	uint32_t cycles = (uint32_t)(clock64() - start);
+
+	atomicAdd(&state->calls[bucket_of(cycles)], 1);
+	atomicMax(&state->longest, cycles);
+	return status != 0;
+}
+
 template <int MODE>
 static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
+						       run_state *state,
 						       const nvmepeer_queue *queue,
 						       uint32_t thread)
 {
@@ -146,6 +182,8 @@ static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
 		if (MODE == MODE_SHARED) {
 			bad += nvmepeer_read(queue, &setup.buffer, (uint64_t)thread * 4096, lba,
 					     8) != 0;
+		} else if (MODE == MODE_LATENCY) {
+			bad += timed_read(setup, state, queue, thread, lba);
 		} else if (MODE == MODE_CHECKED) {
 			nvmepeer_command command = { NVMEPEER_OP_READ, 8, lba, &setup.buffer,
 						     (uint64_t)thread * 4096, 0 };
@@ -166,6 +204,8 @@ template <int MODE>
 static __device__ void client(const run_setup &setup, run_state *state, uint32_t first_thread)
 {
 	uint32_t thread = first_thread + threadIdx.x, bad = 0;
+	unsigned long long ns = nvmepeer_now_ns();
+	long long cycles = clock64();
 #if BENCH_BLOCK < 1024
 	/* Built for a thread alone: its handle is a kernel parameter. */
 	const nvmepeer_queue *queue = &setup.first;
@@ -174,12 +214,14 @@ static __device__ void client(const run_setup &setup, run_state *state, uint32_t
 #endif
 
 	if (threadIdx.x < setup.threads || setup.threads >= BLOCK)
-		bad = client_loop<MODE>(setup, queue, thread);
+		bad = client_loop<MODE>(setup, state, queue, thread);
 	if (bad)
 		atomicAdd(&state->bad, bad);
 	__syncthreads();
 	if (threadIdx.x)
 		return;
+	state->cycles = clock64() - cycles;
+	state->cycles_ns = nvmepeer_now_ns() - ns;
 	atomicMax(&state->end_ns, (unsigned long long)nvmepeer_now_ns());
 	if (atomicAdd(&state->clients_done, 1) + 1 == setup.clients) {
 		__threadfence_system();
@@ -258,6 +300,7 @@ static run_kernel kernel_of(const std::string &mode)
 {
 	if (mode == "shared") return run<MODE_SHARED>;
 	if (mode == "checked") return run<MODE_CHECKED>;
+	if (mode == "latency") return run<MODE_LATENCY>;
 	if (mode == "solo") return run<MODE_SOLO>;
 	if (mode == "raw") return run<MODE_RAW>;
 	if (mode == "bell") return run<MODE_BELL>;
@@ -277,8 +320,10 @@ struct bench {
 	null_count *counts;
 	run_state *run;
 	uint32_t blocks;
+	std::vector<double> medians, rare, longest;	/* of each run's calls, microseconds */
 
 	void build();
+	void sort_calls(const run_state &after);
 	double once(uint32_t iterations, uint64_t *commands, std::vector<null_count> *seen);
 };
 
@@ -335,6 +380,29 @@ void bench::build()
 	setup.buffer.dma = 1ull << 40;
 }
 
+/* Median, 99.9th percentile and maximum of the calls of one run. */
+void bench::sort_calls(const run_state &after)
+{
+	const double us = 1e-3 * after.cycles_ns / after.cycles;
+	uint64_t all = 0, below = 0;
+	bool half = false, most = false;
+
+	for (uint32_t count : after.calls)
+		all += count;
+	for (uint32_t i = 0; i < BUCKETS; i++) {
+		below += after.calls[i];
+		if (!half && below * 2 >= all) {
+			medians.push_back(us * bucket_cycles(i));
+			half = true;
+		}
+		if (!most && below * 1000 >= all * 999) {
+			rare.push_back(us * bucket_cycles(i));
+			most = true;
+		}
+	}
+	longest.push_back(us * after.longest);
+}
+
 /* One run; returns seconds. */
 double bench::once(uint32_t iterations, uint64_t *commands, std::vector<null_count> *seen)
 {
@@ -364,6 +432,8 @@ double bench::once(uint32_t iterations, uint64_t *commands, std::vector<null_cou
 	if (!option.host_controller)
 		CHECK(cudaMemcpy(seen->data(), counts, option.queues * sizeof(null_count),
 				 cudaMemcpyDeviceToHost));
+	if (option.mode == "latency" && iterations > 20)
+		sort_calls(after);
 	*commands = (uint64_t)iterations * option.sms * option.threads;
 	if (after.bad)
 		fprintf(stderr, "%s: %u calls failed\n", option.name.c_str(), after.bad);
@@ -434,6 +504,11 @@ int main(int argc, char **argv)
 		heads += count.head_doorbells;
 		bad += count.bad_entries;
 	}
+	for (auto list : { &bench.medians, &bench.rare, &bench.longest })
+		std::sort(list->begin(), list->end());
+	auto middle = [](const std::vector<double> &list) {
+		return list.empty() ? 0 : list[list.size() / 2];
+	};
 	double median = rates[rates.size() / 2];
 	double threads = (double)bench.option.sms * bench.option.threads;
 
@@ -442,12 +517,14 @@ int main(int argc, char **argv)
 	printf("{\"name\":\"%s\",\"mode\":\"%s\",\"commands\":%" PRIu64 ",\"sms\":%u,\"threads_per_sm\":%u,\"queues\":%u,\"depth\":%u,"
 	       "\"rings\":\"%s\",\"controller\":\"%s\",\"mcmds\":%.3f,\"min\":%.3f,\"max\":%.3f,"
 	       "\"us_per_command\":%.3f,\"commands_per_batch\":%.2f,\"served_ok\":%s,"
-	       "\"head_doorbells_per_batch\":%.3f,\"bad_entries\":%" PRIu64 ",\"registers\":%d}\n",
+	       "\"head_doorbells_per_batch\":%.3f,\"bad_entries\":%" PRIu64 ",\"registers\":%d,"
+	       "\"p50_us\":%.3f,\"p999_us\":%.3f,\"longest_us\":%.3f,\"longest_of_all_us\":%.3f}\n",
 	       bench.option.name.c_str(), bench.option.mode.c_str(), commands, bench.option.sms, bench.option.threads,
 	       bench.option.queues, bench.option.depth, bench.option.host_rings ? "host" : "hbm",
 	       bench.option.host_controller ? "host" : "gpu", median, rates.front(), rates.back(),
 	       threads / median, batches ? (double)served / batches : 0,
 	       served == commands ? "true" : "false", batches ? (double)heads / batches : 0, bad,
-	       attributes.numRegs);
+	       attributes.numRegs, middle(bench.medians), middle(bench.rare),
+	       middle(bench.longest), bench.longest.empty() ? 0 : bench.longest.back());
 	return rates.front() > 0 && served == commands && !bad ? 0 : 1;
 }

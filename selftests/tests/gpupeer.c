@@ -253,8 +253,11 @@ static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t fl
 		qp->cq = qp->memory.bytes + at->cq;
 		return 0;
 	}
-	geometry->flags = NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_CQ_APART_FROM_DATA;
-	geometry->readback = qp->memory.address + at->data;
+	/*
+	 * An emulated controller's data has arrived before it completes a
+	 * command, wherever the ring lies: nothing is apart here.
+	 */
+	geometry->flags = NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE;
 	ret = give_part(qp, NVME_PEER_EXPORT_SQ, &qp->ring_maps[0], &geometry->sq) ?:
 	      give_part(qp, NVME_PEER_EXPORT_CQ, &qp->ring_maps[1], &geometry->cq);
 	qp->cq = qp->ring_maps[1].at;

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-lanes.c: lanes that call together with limits of their own: the
+ * patient ones get what comes after the others' time was over, whichever lane
+ * leads.
+ */
+#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
+#define NVMEPEER_LANES 4
+#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
+#include <nvmepeer_device.h>
+
+#include "bench.h"
+#include "ktap.h"
+
+/* Nothing completes before @LATE; who waits @SHORT gives up before it. */
+enum { LANES = NVMEPEER_LANES, SHORT_NS = 20000, LATE_NS = 2000000 };
+
+static const uint64_t long_ns = 10000000000u;
+static struct bench *bench;
+static uint32_t impatient;		/* lanes, a bit each */
+static int status[LANES];
+static uint32_t lanes_left;
+
+static void controller_main(void *argument)
+{
+	(void)argument;
+	while (lanes_left) {
+		bench->controller.mute = machine.now_ns < LATE_NS;
+		controller_step(&bench->controller);
+		machine_rest();
+	}
+}
+
+static uint64_t patience(uint32_t lane)
+{
+	return impatient >> lane & 1 ? SHORT_NS : long_ns;
+}
+
+static void lane_waits(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+	struct nvmepeer_token token;
+
+	if (!nvmepeer_submit(&bench->queue, &flush, &token, long_ns))
+		status[lane] = nvmepeer_wait(&bench->queue, token, NULL, patience(lane));
+	lanes_left--;
+}
+
+static void lane_executes(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+
+	status[lane] = nvmepeer_execute(&bench->queue, &flush, NULL, patience(lane));
+	lanes_left--;
+}
+
+/* The ring has room for one command, which somebody else has sent. */
+static void lane_submits(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+	struct nvmepeer_token token;
+
+	status[lane] = nvmepeer_submit(&bench->queue, &flush, &token, patience(lane));
+	if (!status[lane])
+		status[lane] = nvmepeer_wait(&bench->queue, token, NULL, long_ns);
+	lanes_left--;
+}
+
+static void lane_solo(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+
+	status[lane] = nvmepeer_solo_execute(&solo, &flush, NULL, patience(lane));
+	nvmepeer_solo_close(&solo);
+	lanes_left--;
+}
+
+static void occupy(void)
+{
+	struct nvmepeer_sqe flush = { { 0xffu << 16 } };
+
+	nvmepeer_write_entry(&bench->queue, 0, &flush);
+	bench->queue.state->tail = (uint64_t)1 << NVMEPEER_TICKET_SHIFT;
+	bench->queue.state->credits = 0;
+	nvmepeer_doorbell_store(bench->queue.sq_doorbell, 1);
+}
+
+/* @expected: what the impatient lanes get; the others 0. */
+static bool each_its_own(void (*main)(void *), uint32_t entries, uint32_t lanes, int expected)
+{
+	bool good = true;
+
+	impatient = lanes;
+	bench = bench_new(entries, entries);
+	bench->controller.order = CONTROLLER_IN_ORDER;
+	lanes_left = LANES;
+	machine_reset(LANES);
+	machine.random = false;
+	machine.whole_warps = true;
+	machine.step_limit = 20 * 1000 * 1000;
+	for (uint32_t lane = 0; lane < LANES; lane++) {
+		status[lane] = -100;
+		machine_add(main, (void *)(uintptr_t)lane, 0, lane);
+	}
+	machine_add(controller_main, NULL, 1, 0);
+	machine.preemptions = 0;
+	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
+		abort();
+	if (entries == 2)
+		occupy();
+	good = machine_run();
+	for (uint32_t lane = 0; lane < LANES; lane++) {
+		int wanted = lanes >> lane & 1 ? expected : 0;
+
+		if (status[lane] != wanted)
+			printf("# lane %u: %d, not %d\n", lane, status[lane], wanted);
+		good = good && status[lane] == wanted;
+	}
+	bench_free(bench);
+	return good;
+}
+
+int main(void)
+{
+	ktap_start();
+	ktap_check(each_its_own(lane_waits, 16, 1, NVMEPEER_E_TIMEOUT), "wait, the leader gives up");
+	ktap_check(each_its_own(lane_waits, 16, 6, NVMEPEER_E_TIMEOUT), "wait, others give up");
+	ktap_check(each_its_own(lane_executes, 16, 1, NVMEPEER_E_TIMEOUT),
+		   "execute, the leader gives up");
+	ktap_check(each_its_own(lane_executes, 16, 10, NVMEPEER_E_TIMEOUT),
+		   "execute, others give up");
+	ktap_check(each_its_own(lane_submits, 2, 1, NVMEPEER_E_FULL), "submit, the leader gives up");
+	ktap_check(each_its_own(lane_submits, 2, 8, NVMEPEER_E_FULL), "submit, another gives up");
+	ktap_check(each_its_own(lane_solo, 16, 1, 0), "solo lanes wait together, as long as the last");
+	return ktap_end();
+}

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-sound.c: what the device library promises whatever others do at
+ * the worst moment: bounded waits, tokens that match, nothing stored after a
+ * loss, data behind its completion.  One thread; hooks are the others.
+ */
+#define NVMEPEER_FN static inline __attribute__((unused))
+#define NVMEPEER_GATHER_SLOTS 64
+#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/hook_platform.h"
+#include <nvmepeer_device.h>
+
+#include "bench.h"
+#include "ktap.h"
+
+enum { ENTRIES = 8, BYTES = 8 << 20, LIVE = NVMEPEER_STATE_LIVE };
+
+static struct bench *bench;
+static const struct nvmepeer_queue *queue;
+static struct nvmepeer_state *state;
+static struct nvmepeer_buffer buffer;
+static uint8_t *memory;
+static uint32_t page[1024];		/* status page */
+
+/* The usual hook: the controller works while the library rests or looks. */
+static void controller_works(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event == HOOK_PAUSE || event == HOOK_LOOK)
+		controller_step(&bench->controller);
+}
+
+static void begin(uint32_t flags)
+{
+	bench = bench_new(ENTRIES, ENTRIES);
+	page[NVMEPEER_STATUS_STATE / 4] = LIVE;
+	page[NVMEPEER_STATUS_GENERATION / 4] = 0;
+	bench->geometry.status = (uintptr_t)page;
+	bench->geometry.readback = (uintptr_t)page;
+	bench->geometry.flags = flags;
+	bench->geometry.timeout_ns = 1000000;
+	hook_head_doorbell = bench->geometry.cq_doorbell;
+	memset(&hooks, 0, sizeof(hooks));
+	hooks.tick_ns = 10;
+	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
+		abort();
+	queue = &bench->queue;
+	state = queue->state;
+	hooks.at = controller_works;
+}
+
+static bool end(bool good)
+{
+	hooks.at = NULL;
+	if (bench->controller.errors) {
+		printf("# controller: %s\n", bench->controller.error);
+		good = false;
+	}
+	bench_free(bench);
+	return good;
+}
+
+static int submit_numbered(uint32_t number, struct nvmepeer_token *token)
+{
+	struct nvmepeer_sqe entry = { { 0 } };
+
+	entry.dword[13] = number;
+	return nvmepeer_submit_raw(queue, &entry, token, 1000000);
+}
+
+/* Others' completions come faster than they can be taken, for a long while. */
+static uint32_t fed;
+
+static void feed(enum hook_event event, uint64_t address)
+{
+	uint32_t *slot = (uint32_t *)(uintptr_t)address;
+	uint32_t index = state->head;
+
+	if (event != HOOK_LOOK || fed++ > 1000000)
+		return;
+	slot[3] = 31 | (uint32_t)((index / ENTRIES & 1) ^ 1) << 16;
+}
+
+static bool others_completions(void)
+{
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	fed = 0;
+	hooks.at = NULL;
+	good = !submit_numbered(1, &token);
+	hooks.at = feed;
+	good = nvmepeer_wait(queue, token, NULL, 100000) == NVMEPEER_E_TIMEOUT && good;
+	printf("# a wait of 10000 looks ended after %u\n", fed);
+	return end(good && fed < 20000);
+}
+
+/* Takers' results are given to nobody here: a submitter must see its time pass. */
+static bool full_queue_of_others(void)
+{
+	struct nvmepeer_token token;
+	bool good = true;
+
+	begin(0);
+	fed = 0;
+	hooks.at = NULL;
+	for (uint32_t i = 0; i < ENTRIES - 1; i++)
+		good = good && !submit_numbered(i, &token);
+	hooks.at = feed;
+	state->credits -= 1u << 20;
+	good = nvmepeer_submit(queue, &(struct nvmepeer_command){ 0 }, &token, 100000) ==
+	       NVMEPEER_E_FULL && good;
+	return end(good && fed < 20000);
+}
+
+/* Each time the doorbell rings another group publishes; some may take the bell. */
+static uint32_t arrivals, limit;
+static bool takes_bell;
+
+static void publish_another(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event == HOOK_TAIL_DOORBELL && arrivals < limit) {
+		arrivals++;
+		state->tail += ((uint64_t)1 << NVMEPEER_TICKET_SHIFT) + 1;
+	}
+#ifndef BEFORE
+	if (event == HOOK_PAUSE && takes_bell && state->tail & NVMEPEER_TAIL_OFFERED)
+		state->bell = 0;
+#endif
+}
+
+static bool ringer_is_relieved(void)
+{
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	arrivals = 0;
+	limit = 1000;
+	takes_bell = true;
+	hooks.at = publish_another;
+	good = !submit_numbered(1, &token);
+	printf("# rang %u times for others\n", arrivals);
+	return end(good && arrivals < 10);
+}
+
+/* Nobody takes the bell: all that came is rung for in the end, nothing twice. */
+static bool bell_not_taken(void)
+{
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	arrivals = 0;
+	limit = 50;
+	takes_bell = false;
+	hooks.at = publish_another;
+	good = !submit_numbered(1, &token);
+	good = good && bench->controller.doorbells->tail == (limit + 1) % ENTRIES &&
+	       hook_count(HOOK_TAIL_DOORBELL) == limit + 1 &&
+	       !(uint32_t)state->tail;
+	return end(good);
+}
+
+#ifndef BEFORE
+/* The bell is on offer: the next to publish takes it, the one after does not. */
+static bool bell_is_taken_once(void)
+{
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	hooks.at = NULL;
+	/* Ticket 1 waits for the bell of somebody who has gone away. */
+	state->tail = (uint64_t)1 << NVMEPEER_TICKET_SHIFT | NVMEPEER_TAIL_OFFERED | 1;
+	state->bell_rung = 0;
+	state->bell = 1;
+	good = !submit_numbered(1, &token) && bench->controller.doorbells->tail == 2 &&
+	       !(uint32_t)state->tail && !state->bell;
+	/* Somebody else has taken it already. */
+	state->tail |= NVMEPEER_TAIL_OFFERED | 1;
+	hook_forget();
+	good = good && !submit_numbered(2, &token) && !hook_count(HOOK_TAIL_DOORBELL);
+	return end(good);
+}
+#endif
+
+static bool spent_token(void)
+{
+	struct nvmepeer_token first, second;
+	uint32_t result = 0;
+	bool good;
+
+	begin(0);
+	good = !submit_numbered(1, &first) && !nvmepeer_wait(queue, first, &result, 1000000) &&
+	       result == 1;
+	good = good && !submit_numbered(2, &second) && second.cid == first.cid;
+	good = good && nvmepeer_poll(queue, first, NULL) == NVMEPEER_E_TOKEN &&
+	       nvmepeer_wait(queue, first, NULL, 1000000) == NVMEPEER_E_TOKEN;
+	good = good && !nvmepeer_wait(queue, second, &result, 1000000) && result == 2;
+	return end(good && nvmepeer_wait(queue, second, NULL, 1000) == NVMEPEER_E_TOKEN);
+}
+
+static void lose(void)
+{
+	page[NVMEPEER_STATUS_GENERATION / 4]++;
+}
+
+static bool token_of_before_reset(void)
+{
+	struct nvmepeer_token first, second;
+	struct controller *controller;
+	uint32_t result = 0;
+	bool good;
+
+	begin(0);
+	controller = &bench->controller;
+	hooks.at = NULL;
+	good = !submit_numbered(1, &first);
+	lose();
+	good = good && nvmepeer_wait(queue, first, NULL, 1000000000) == NVMEPEER_E_LOST;
+	memset(controller->cq, 0, 16 * ENTRIES);
+	controller->doorbells->tail = controller->doorbells->head = 0;
+	nvmepeer_queue_rearm(queue, page[NVMEPEER_STATUS_GENERATION / 4]);
+	hooks.at = controller_works;
+	good = good && !submit_numbered(2, &second) && second.cid == first.cid;
+	good = good && nvmepeer_wait(queue, first, NULL, 1000000) == NVMEPEER_E_TOKEN;
+	return end(good && !nvmepeer_wait(queue, second, &result, 1000000) && result == 2);
+}
+
+static uint32_t stores(void)
+{
+	return hook_count(HOOK_ENTRY) + hook_count(HOOK_LIST) + hook_count(HOOK_TAIL_DOORBELL) +
+	       hook_count(HOOK_HEAD_DOORBELL);
+}
+
+static bool nothing_after_loss(void)
+{
+	struct nvmepeer_token token;
+	bool good = true;
+
+	begin(0);
+	lose();
+	good = nvmepeer_check(queue) == NVMEPEER_E_LOST;
+	hook_forget();
+	/* More often than any count in the tail word would bear. */
+	for (uint32_t i = 0; i < 40000; i++)
+		good = good && submit_numbered(i, &token) == NVMEPEER_E_LOST;
+	good = good && nvmepeer_read(queue, &buffer, 0, 0, 64) == NVMEPEER_E_LOST;
+	return end(good && !stores());
+}
+
+/* The queue pair is lost while an entry is on its way: who is to ring sees it. */
+static void lose_at_fence(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event != HOOK_PUBLISH)
+		return;
+	lose();
+	nvmepeer_check(queue);
+}
+
+static bool ringer_sees_loss(void)
+{
+	struct nvmepeer_token token;
+
+	begin(0);
+	hooks.at = lose_at_fence;
+	submit_numbered(1, &token);
+	return end(!hook_count(HOOK_TAIL_DOORBELL) && !hook_count(HOOK_HEAD_DOORBELL));
+}
+
+static bool placements(void)
+{
+	const uint32_t apart = NVMEPEER_CQ_APART_FROM_DATA;
+	struct nvmepeer_geometry geometry;
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	geometry = bench->geometry;
+	geometry.flags = apart | NVMEPEER_CQ_REMOTE;
+	good = nvmepeer_geometry_check(&geometry) == -14;
+#ifndef BEFORE
+	geometry.flags |= NVMEPEER_DATA_REMOTE;
+	good = good && !nvmepeer_geometry_check(&geometry);
+	geometry.readback = 0;
+	good = good && nvmepeer_geometry_check(&geometry) == NVMEPEER_E_ADDRESS;
+	geometry.flags = 0;
+	geometry.metadata_bytes = 8;
+	good = good && nvmepeer_geometry_check(&geometry) == NVMEPEER_E_METADATA;
+	end(true);
+	begin(apart | NVMEPEER_DATA_REMOTE);
+	good = good && !submit_numbered(1, &token);
+	hook_forget();
+	good = good && !nvmepeer_wait(queue, token, NULL, 1000000) &&
+	       hook_count(HOOK_STATUS) == 1 && strstr(hooks.trace, "sC");
+#endif
+	return end(good);
+}
+
+static bool gather_pieces(void)
+{
+	static struct nvmepeer_gather_table table;
+	struct nvmepeer_staging staging = { &buffer, (uintptr_t)memory, 12 };
+	uint8_t *got = bench_memory(64, 128 << 10);
+	struct nvmepeer_piece odd = { 0, (uintptr_t)got, 24, 0 };
+	struct nvmepeer_piece lengthy = { 4000, (uintptr_t)got, 5 * 4096, 0 };
+	struct nvmepeer_piece too_long = { 4080, (uintptr_t)got, 16 * 4096, 0 };
+	bool good;
+
+	begin(0);
+	for (uint32_t i = 0; i < 64 << 10; i++)
+		bench->controller.disk[i] = (uint8_t)(i * 167 >> 3);
+	memset(got, 0x5a, 128 << 10);
+	good = nvmepeer_block_gather(queue, &table, &staging, &odd, 1) == NVMEPEER_E_ALIGN &&
+	       got[24] == 0x5a && got[31] == 0x5a;
+	good = good && !nvmepeer_block_gather(queue, &table, &staging, &lengthy, 1) &&
+	       !memcmp(got, bench->controller.disk + 4000, 5 * 4096) && got[5 * 4096] == 0x5a;
+	good = good && nvmepeer_block_gather(queue, &table, &staging, &too_long, 1) ==
+	       NVMEPEER_E_TOO_LARGE;
+	staging.unit_shift = 8;
+	good = good && nvmepeer_block_gather(queue, &table, &staging, &lengthy, 1) ==
+	       NVMEPEER_E_GEOMETRY;
+	free(got);
+	return end(good);
+}
+
+/* At an offset inside a page, with lists of two pages, of which one entry is a link. */
+static bool long_transfer(void)
+{
+	struct nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 9000, &buffer, 512 };
+	bool good;
+
+	begin(0);
+	bench->queue.max_transfer = 8 << 20;
+	good = !nvmepeer_warp_transfer(queue, &transfer) &&
+	       !memcmp(memory + 512, bench->controller.disk, 9000 * 512);
+	return end(good);
+}
+
+/* Blocks of 16 KiB and nowhere to put a list.  Hangs where it does not fail. */
+static bool large_blocks(void)
+{
+	struct nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 64, &buffer, 0 };
+	bool good;
+
+	begin(0);
+	bench->queue.lba_shift = 14;
+	bench->queue.list_area = 0;
+	good = nvmepeer_warp_transfer(queue, &transfer) == NVMEPEER_E_NO_LIST;
+	/* Two pages need none. */
+	bench->queue.lba_shift = 13;
+	transfer.blocks = 3;
+	good = good && !nvmepeer_warp_transfer(queue, &transfer);
+	return end(good);
+}
+
+/* Nobody waits for the doorbell while lists are built. */
+static bool holds_slots;
+
+static void look_for_slots(enum hook_event event, uint64_t address)
+{
+	if (event == HOOK_LIST && state->tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
+		holds_slots = true;
+	controller_works(event, address);
+}
+
+static bool lists_before_slots(void)
+{
+	begin(0);
+	holds_slots = false;
+	hooks.at = look_for_slots;
+	return end(!nvmepeer_read(queue, &buffer, 512, 0, 64) && hook_count(HOOK_LIST) &&
+		   !holds_slots);
+}
+
+static bool solo_of_busy(void)
+{
+	struct nvmepeer_command flush = { 0 };
+	struct nvmepeer_solo busy, solo;
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	good = !submit_numbered(1, &token);
+	busy = nvmepeer_solo_open(queue);
+	good = good && nvmepeer_solo_execute(&busy, &flush, NULL, 1000) == -16;
+	nvmepeer_solo_close(&busy);
+	good = good && !nvmepeer_wait(queue, token, NULL, 1000000);
+	solo = nvmepeer_solo_open(queue);
+	busy = nvmepeer_solo_open(queue);
+	good = good && nvmepeer_solo_execute(&busy, &flush, NULL, 1000) == -16 &&
+	       !nvmepeer_solo_execute(&solo, &flush, NULL, 1000000) &&
+	       submit_numbered(2, &token) == NVMEPEER_E_FULL;
+	nvmepeer_solo_close(&busy);
+	nvmepeer_solo_close(&solo);
+	good = good && !submit_numbered(3, &token) && !nvmepeer_wait(queue, token, NULL, 1000000);
+	return end(good);
+}
+
+/* 48 lanes get credits and cids without rounds. */
+static bool wide_group(void)
+{
+	uint32_t before, free_bits = 0;
+	bool good;
+
+	begin(0);
+	state->credits = 64;
+	bench->queue.cid_words_mask = 1;
+	queue->free_cids[0] = 0xfffffff0;
+	queue->free_cids[1] = 0xffffffff;
+	before = 60;
+#ifdef BEFORE
+	uint32_t word;
+
+	good = nvmepeer_reserve_all(queue, 48, &word);
+#else
+	struct nvmepeer_reserved taken = nvmepeer_reserve_all(queue, 48);
+	uint64_t seen = 0;
+
+	good = taken.bits;
+	for (uint32_t rank = 0; good && rank < 48; rank++)
+		seen |= (uint64_t)1 << nvmepeer_reserved_cid(taken, rank);
+	good = good && __builtin_popcountll(seen) == 48 && !(seen & 15);
+#endif
+	for (uint32_t word = 0; word < 2; word++)
+		free_bits += nvmepeer_count_bits(queue->free_cids[word]);
+	return end(good && before - free_bits == 48 && state->credits == 16);
+}
+
+/* Another group publishes while this one has the bell. */
+static bool came;
+
+static void publish_while_ringing(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event != HOOK_DEVICE || came)
+		return;
+	came = true;
+	state->tail += ((uint64_t)1 << NVMEPEER_TICKET_SHIFT) + 1;
+}
+
+/* Between the add that shows others' entries and the doorbell: a fence of the system. */
+static bool release_for_others(void)
+{
+	struct nvmepeer_token token;
+	const char *second;
+	bool good;
+
+	begin(0);
+	came = false;
+	hooks.at = publish_while_ringing;
+	good = !submit_numbered(1, &token) && hook_count(HOOK_TAIL_DOORBELL) == 2;
+	second = strrchr(hooks.trace, HOOK_TAIL_DOORBELL);
+	while (good && *second != HOOK_PUBLISH) {
+		good = *second != HOOK_TAIL;
+		second--;
+	}
+	return end(good);
+}
+
+/* A group that is alone does not pay for that. */
+static bool alone_pays_once(void)
+{
+	struct nvmepeer_token token;
+
+	begin(0);
+	hooks.at = NULL;
+	return end(!submit_numbered(1, &token) && hook_count(HOOK_PUBLISH) == 1);
+}
+
+/* Between the exchange of the head and the add that makes others ring for it. */
+static bool release_of_head(void)
+{
+	struct nvmepeer_token token;
+	const char *at;
+	bool good = true;
+	uint32_t due = 0;
+
+	begin(0);
+	for (uint32_t i = 0; i < 2; i++)
+		good = good && !submit_numbered(i, &token);
+	hooks.at = NULL;
+	controller_step(&bench->controller);
+	hook_forget();
+	good = good && !nvmepeer_wait(queue, token, NULL, 1000000);
+	for (at = hooks.trace; good && *at; at++) {
+		const char *exchange = at;
+
+		if (*at != HOOK_TAIL)
+			continue;
+		due++;
+		while (exchange > hooks.trace && *exchange != HOOK_EXCHANGE &&
+		       *exchange != HOOK_DEVICE && *exchange != HOOK_PUBLISH)
+			exchange--;
+		good = *exchange == HOOK_DEVICE || *exchange == HOOK_PUBLISH;
+	}
+	return end(good && due);
+}
+
+int main(void)
+{
+	memory = bench_memory(4096, BYTES);
+	buffer = (struct nvmepeer_buffer){ BYTES, (uintptr_t)memory, 0 };
+	ktap_start();
+	ktap_check(others_completions(), "a waiter of others' completions looks at its clock");
+	ktap_check(full_queue_of_others(), "a submitter that makes room for others does too");
+	ktap_check(ringer_is_relieved(), "who rings for others gives the bell away");
+	ktap_check(bell_not_taken(), "a bell that nobody takes is rung on, each value once");
+#ifndef BEFORE
+	ktap_check(bell_is_taken_once(), "a bell on offer is taken, by one");
+#endif
+	ktap_check(spent_token(), "a spent token takes nobody's completion");
+	ktap_check(token_of_before_reset(), "nor does a token from before a reset");
+	ktap_check(nothing_after_loss(), "nothing is stored once the queue pair is lost");
+	ktap_check(ringer_sees_loss(), "not even by who is about to ring");
+	ktap_check(placements(), "data that cannot be read back is refused");
+	ktap_check(gather_pieces(), "gather: odd pieces refused, long ones whole");
+	ktap_check(long_transfer(), "transfer from inside a page");
+	ktap_check(lists_before_slots(), "lists are built before slots are taken");
+	ktap_check(solo_of_busy(), "solo of a busy queue pair is refused");
+	ktap_check(wide_group(), "48 lanes reserve in one go");
+	ktap_check(release_for_others(), "a fence of the system before others' doorbell");
+	ktap_check(alone_pays_once(), "one fence of the system for a group alone");
+	ktap_check(release_of_head(), "a fence between head and tail");
+	ktap_check(large_blocks(), "blocks larger than a page without a list");
+	free(memory);
+	return ktap_end();
+}
