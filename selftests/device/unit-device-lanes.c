@@ -4,9 +4,8 @@
  * patient ones get what comes after the others' time was over, whichever lane
  * leads.
  */
-#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
 #define NVMEPEER_LANES 4
-#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
+#define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
 #include <nvmepeer_device.h>
 
 #include "bench.h"
@@ -99,18 +98,18 @@ static bool each_its_own(void (*main)(void *), uint32_t entries, uint32_t lanes,
 	bench = bench_new(entries, entries);
 	bench->controller.order = CONTROLLER_IN_ORDER;
 	lanes_left = LANES;
-	machine_reset(LANES);
-	machine.random = false;
+	machine_reset();
+	weak_reset(0, 1);
+	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
+		abort();
+	machine_reset();
 	machine.whole_warps = true;
 	machine.step_limit = 20 * 1000 * 1000;
 	for (uint32_t lane = 0; lane < LANES; lane++) {
 		status[lane] = -100;
 		machine_add(main, (void *)(uintptr_t)lane, 0, lane);
 	}
-	machine_add(controller_main, NULL, 1, 0);
-	machine.preemptions = 0;
-	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
-		abort();
+	machine_add_outside(controller_main, NULL);
 	if (entries == 2)
 		occupy();
 	good = machine_run();

@@ -20,6 +20,7 @@ enum {
 };
 
 static uint32_t only_seed;
+static uint32_t filled;		/* slots of the queue */
 static uint64_t silent_until;	/* the controller answers from then on */
 static uint64_t longest;	/* the longest call, beyond its patience */
 
@@ -102,28 +103,31 @@ static void lane_executes_as_long(void *argument)
 	lanes_left--;
 }
 
-/* The queue is full of commands that nobody answers until much later. */
+/* One lane fills the queue with commands that nobody answers until much later. */
 static void lane_submits_as_long(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
-	struct nvmepeer_token token[2];
+	struct nvmepeer_token token[LANES];
 	uint64_t began;
 
-	/* One slot less than there are lanes. */
-	if (number && nvmepeer_submit(&bench->queue, &flush, &token[0], RIG_LONG))
-		bad++;
+	for (uint32_t i = 1; i < LANES && !number; i++, filled++)
+		if (nvmepeer_submit(&bench->queue, &flush, &token[i], RIG_LONG))
+			bad++;
+	while (filled < LANES - 1)
+		machine_rest();
 	began = machine.now_ns;
-	if (nvmepeer_submit(&bench->queue, &flush, &token[1], patience_of(number)) !=
+	if (nvmepeer_submit(&bench->queue, &flush, &token[0], patience_of(number)) !=
 	    (number % 2 ? NVMEPEER_OK : NVMEPEER_E_FULL))
 		bad++;
 	if (number % 2 == 0)
 		clock_call(began, PATIENCE);
 	done++;
-	if (number && nvmepeer_wait(&bench->queue, token[0], NULL, RIG_LONG))
+	if (number % 2 && nvmepeer_wait(&bench->queue, token[0], NULL, RIG_LONG))
 		bad++;
-	if (number % 2 && nvmepeer_wait(&bench->queue, token[1], NULL, RIG_LONG))
-		bad++;
+	for (uint32_t i = 1; i < LANES && !number; i++)
+		if (nvmepeer_wait(&bench->queue, token[i], NULL, RIG_LONG))
+			bad++;
 	lanes_left--;
 }
 
@@ -132,7 +136,7 @@ static const char *run_patience(uint32_t seed, void (*main)(void *))
 	bool good;
 
 	lanes_left = 0;
-	longest = 0;
+	longest = filled = 0;
 	good = rig_begin(seed, 1000);
 	machine.whole_warps = true;
 	silent_until = SILENCE;
