@@ -54,7 +54,7 @@ static inline bool rig_begin(uint32_t seed, uint32_t late)
 	machine.random = true;
 	machine.whole_warps = seed % 2;
 	machine.seed = seed * 2654435761u + 1;
-	machine.step_limit = 4000 * 1000;
+	machine.step_limit = NVMEPEER_LANES > 32 ? 4000 * 1000 : 400 * 1000;
 	return good;
 }
 
