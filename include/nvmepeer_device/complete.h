@@ -260,27 +260,6 @@ NVMEPEER_FN uint32_t nvmepeer_ahead(struct nvmepeer_group group, uint32_t ticket
 	return (int32_t)ahead < 0 ? 0 : ahead;
 }
 
-#ifndef NVMEPEER_SPINS
-#define NVMEPEER_SPINS 0
-#endif
-
-/*
- * For a lane alone whose turn it is: a few loads of the entry at the head and
- * nothing else between them, until it turns valid.  That tells of all there is
- * to know: when another thread takes the entry it has turned valid too.
- */
-NVMEPEER_FN void nvmepeer_spin(const struct nvmepeer_queue *queue, uint32_t head)
-{
-	uint32_t phase = nvmepeer_phase_at(queue, head), entry[4];
-	uint64_t slot = queue->cq + (uint64_t)(head & queue->cq_mask) * 16;
-
-	for (uint32_t spins = 0; spins < NVMEPEER_SPINS; spins++) {
-		nvmepeer_cq_load(slot, entry);
-		if (nvmepeer_cqe_phase(entry) == phase)
-			break;
-	}
-}
-
 /*
  * Waits for the commands of the lanes that are @waiting, each at most until its
  * own deadline, and returns when all have stopped.  Collective.  The cids are
@@ -302,8 +281,6 @@ NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
 			nvmepeer_look_far(queue, group, waiting, &head);
 		else
 			taken = nvmepeer_look(queue, group, waiting, &head);
-		if (NVMEPEER_SPINS && group.single && !taken && !ahead)
-			nvmepeer_spin(queue, head);
 		if (nvmepeer_deadline_check(queue, group, deadline, !taken, ahead))
 			waiting->waits = false;
 	}

@@ -130,8 +130,7 @@ struct nvmepeer_geometry {
  *	whoever has read the entries it moves over; that thread hands them out.
  * @head_rung: last head doorbell; only whoever has the bell touches it.
  * @bell: 1 while who had the bell offers it; an exchange for 0 takes it.
- * @bell_rung: last ticket that was rung; written before the bell is offered,
- *	read by who takes it.
+ * @bell_rung: last ticket that was rung; written by who has the bell.
  * @abandoned: commands whose callers stopped waiting and which have not been
  *	swept up.
  * @lost: not 0 once the queue pair is found reset, failed or gone; who sets it
@@ -397,7 +396,7 @@ NVMEPEER_FN void nvmepeer_state_begin(const struct nvmepeer_queue *queue, uint32
 	nvmepeer_store32(&state->protocol_errors, 0);
 	nvmepeer_store32(&state->generation, generation);
 	nvmepeer_store32(&state->bell, 0);
-	nvmepeer_store32(&state->bell_rung, 0);
+	nvmepeer_store32(&state->bell_rung, ticket);
 	nvmepeer_store32(&state->head, ticket);
 	nvmepeer_store32(&state->head_rung, ticket);
 	nvmepeer_store32(&state->lost, 0);

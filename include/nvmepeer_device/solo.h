@@ -88,6 +88,7 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
 	struct nvmepeer_state *state = queue->state;
+	uint32_t ticket;
 
 	if (solo->group.lane != solo->group.leader || solo->broken == NVMEPEER_E_BUSY)
 		return;
@@ -95,7 +96,10 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 		nvmepeer_mark_lost(queue);
 		return;
 	}
-	nvmepeer_store64(&state->tail, (uint64_t)solo->tail << NVMEPEER_TICKET_SHIFT);
+	/* As an addition, which a loss that somebody else has marked survives. */
+	ticket = (uint32_t)(nvmepeer_load64(&state->tail) >> NVMEPEER_TICKET_SHIFT);
+	nvmepeer_add64(&state->tail, (uint64_t)(solo->tail - ticket) << NVMEPEER_TICKET_SHIFT);
+	nvmepeer_store32(&state->bell_rung, solo->tail);
 	if (nvmepeer_load32(&state->head) != solo->head) {
 		nvmepeer_store32(&state->head, solo->head);
 		nvmepeer_store32(&state->head_rung, solo->head);

@@ -32,14 +32,14 @@
  *	B  nvmepeer_ring_once, fence_publish: the entries of other groups, seen
  *	   published by an add to the tail, before the doorbell that tells the
  *	   controller of them.  Acquire of A and C, release at system scope.
- *	C  nvmepeer_ring_once, fence_device: doorbells and head_rung before the
- *	   add that lets go of the bell.  With B or D at who takes it next.
- *	D  nvmepeer_ring_once, fence_claimed: B, where no entry but this group's
- *	   own waits for the doorbell.  Acquire of C and E.
+ *	C  nvmepeer_ring_once, fence_device: doorbells, bell_rung and head_rung
+ *	   before the add that lets go of the bell.  With B or D at who takes it next.
+ *	D  nvmepeer_ring_once, fence_claimed: B, where no entry or no entry but
+ *	   this group's own waits for the doorbell.  Acquire of C and E.
  *	E  nvmepeer_head_due, fence_device: the head's exchange before the add to
  *	   the tail.  With B at who has the bell, whose add then shows this one.
- *	F  nvmepeer_offer_bell, fence_device: doorbells and bell_rung before bell.
- *	   With G.
+ *	F  nvmepeer_offer_bell, fence_device: the tail's bit, doorbells and
+ *	   bell_rung before bell.  With G.
  *	G  nvmepeer_take_bell, fence_claimed: bell before bell_rung, the tail and
  *	   the doorbells.  Acquire of F.
  *	H  nvmepeer_send_reserved, fence_claimed: the exchange that gave a cid
@@ -322,15 +322,17 @@ NVMEPEER_FN uint64_t nvmepeer_ring_once(const struct nvmepeer_queue *queue, uint
 {
 	uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
 	uint64_t served = tail & (NVMEPEER_WAITING_MASK | NVMEPEER_TAIL_OFFERED);
+	bool due = !(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != *rung;
 
 	if (tail & NVMEPEER_TAIL_LOST)
 		return 0;
-	if (alone)
+	if (alone || !due)
 		nvmepeer_fence_claimed();	/* D */
 	else
 		nvmepeer_fence_publish();	/* B */
-	if (!(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != *rung) {
+	if (due) {
 		nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
+		nvmepeer_store32(&queue->state->bell_rung, ticket);
 		*rung = ticket;
 	}
 	nvmepeer_ring_head(queue);
@@ -352,12 +354,10 @@ NVMEPEER_FN uint64_t nvmepeer_ring_once(const struct nvmepeer_queue *queue, uint
  * Returns false if the bell was taken.  Nothing is held meanwhile: who never
  * runs again here is not missed.
  */
-NVMEPEER_FN bool nvmepeer_offer_bell(const struct nvmepeer_queue *queue, uint32_t rung,
-				     uint32_t offers)
+NVMEPEER_FN bool nvmepeer_offer_bell(const struct nvmepeer_queue *queue, uint32_t offers)
 {
 	uint32_t rest = offers < 7 ? 100u << offers : NVMEPEER_OFFER_LIMIT;
 
-	nvmepeer_store32(&queue->state->bell_rung, rung);
 	nvmepeer_add64(&queue->state->tail, NVMEPEER_TAIL_OFFERED);
 	nvmepeer_fence_device();		/* F */
 	nvmepeer_store32(&queue->state->bell, 1);
@@ -371,7 +371,7 @@ NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint6
 {
 	for (uint32_t rounds = 1; tail & NVMEPEER_WAITING_MASK; rounds++) {
 		if (rounds % NVMEPEER_RINGS_IN_A_ROW == 0) {
-			if (!nvmepeer_offer_bell(queue, rung, rounds / NVMEPEER_RINGS_IN_A_ROW))
+			if (!nvmepeer_offer_bell(queue, rounds / NVMEPEER_RINGS_IN_A_ROW))
 				return;
 			tail = nvmepeer_load64(&queue->state->tail);
 		}
@@ -406,22 +406,28 @@ NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail
 		nvmepeer_ring_on(queue, tail, rung);
 }
 
-/* The entries of @count slots are written: let the controller see them. */
+/*
+ * The entries of @count slots are written: let the controller see them.  The
+ * group is alone if all slots before its own were rung for, which an old value
+ * of bell_rung can deny but not claim, and nobody took one after it.
+ */
 NVMEPEER_FN void nvmepeer_publish(const struct nvmepeer_queue *queue,
 				  struct nvmepeer_group group, struct nvmepeer_slots slots,
 				  uint32_t count)
 {
 	uint64_t add = 1 - ((uint64_t)count << NVMEPEER_INSIDE_SHIFT);
 	uint64_t alone = (uint64_t)(slots.first + count) << NVMEPEER_TICKET_SHIFT | 1;
+	uint32_t rung;
 	uint64_t tail;
 
 	nvmepeer_group_sync(group);
 	if (group.lane != group.leader)
 		return;
 	nvmepeer_fence_publish();		/* A */
+	rung = nvmepeer_load32(&queue->state->bell_rung);
 	tail = nvmepeer_add64(&queue->state->tail, add) + add;
 	nvmepeer_ring(queue, tail, (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT) ^ 0x80000000u,
-		      !slots.before && tail == alone);
+		      rung == slots.first && tail == alone);
 }
 
 /*

@@ -7,8 +7,9 @@
  *
  * usage: beside [repeat=N] [ctrlthreads=N]
  *
- * One line of JSON for each kind of work (fma: bound by arithmetic; stream: by
- * the bandwidth of HBM) and of I/O: solo and shared, 4 KiB reads of which no data
+ * One line of JSON for each kind of work (fma: bound by arithmetic, two chains of
+ * it a thread; fma8: eight chains, whose warps never stall and leave others few
+ * turns; stream: bound by the bandwidth of HBM) and of I/O: solo and shared, 4 KiB reads of which no data
  * moves; data, 64 KiB reads that a copy engine moves into HBM, each checked.
  */
 #include <algorithm>
@@ -37,7 +38,7 @@
 	} while (0)
 
 enum { MAX_QUEUES = 160, DEPTH = 256, THREADS = 1024, LANES = 32, DATA_BYTES = 64 << 10 };
-enum work { WORK_FMA, WORK_STREAM };
+enum work { WORK_FMA, WORK_FMA8, WORK_STREAM, WORKS };
 enum io { IO_NONE, IO_SOLO, IO_SHARED, IO_DATA };
 
 /* In device memory; zero before each run. */
@@ -56,17 +57,20 @@ struct run_setup {
 
 __constant__ nvmepeer_queue const_queues[MAX_QUEUES];
 
+template <int CHAINS>
 static __device__ float compute_fma(uint64_t iterations)
 {
-	float a[8], x = 1.0f + threadIdx.x * 1e-6f;
+	float a[CHAINS], x = 1.0f + threadIdx.x * 1e-6f, sum = 0;
 
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < CHAINS; i++)
 		a[i] = i;
 	for (uint64_t i = 0; i < iterations; i++)
 #pragma unroll
 		for (int j = 0; j < 64; j++)
-			a[j % 8] = fmaf(a[j % 8], x, 0.5f);
-	return a[0] + a[1] + a[2] + a[3] + a[4] + a[5] + a[6] + a[7];
+			a[j % CHAINS] = fmaf(a[j % CHAINS], x, 0.5f);
+	for (int i = 0; i < CHAINS; i++)
+		sum += a[i];
+	return sum;
 }
 
 static __device__ float compute_stream(const run_setup &setup)
@@ -88,7 +92,7 @@ static __device__ float compute_stream(const run_setup &setup)
 		for (int j = 0; j < 4; j++)
 			sum += got[j].x ^ got[j].y ^ got[j].z ^ got[j].w;
 	}
-	return sum;
+	return __uint_as_float(sum);
 }
 
 /* Reads until the computation of this SM is over.  Returns the commands of this lane. */
@@ -148,7 +152,10 @@ run(const __grid_constant__ run_setup setup, run_state *state)
 			atomicAdd(&state->bad, bad);
 		return;
 	}
-	result = WORK == WORK_FMA ? compute_fma(setup.iterations) : compute_stream(setup);
+	if (WORK == WORK_STREAM)
+		result = compute_stream(setup);
+	else
+		result = compute_fma<WORK == WORK_FMA ? 2 : 8>(setup.iterations);
 	if (result == 1.2345f)
 		state->sink = result;
 	__syncwarp();
@@ -166,14 +173,16 @@ __global__ void reset_queues(uint32_t count)
 
 using run_kernel = void (*)(run_setup, run_state *);
 
-static const run_kernel kernels[2][4] = {
+static const run_kernel kernels[WORKS][4] = {
 	{ run<WORK_FMA, IO_NONE>, run<WORK_FMA, IO_SOLO>, run<WORK_FMA, IO_SHARED>,
 	  run<WORK_FMA, IO_DATA> },
+	{ run<WORK_FMA8, IO_NONE>, run<WORK_FMA8, IO_SOLO>, run<WORK_FMA8, IO_SHARED>,
+	  run<WORK_FMA8, IO_DATA> },
 	{ run<WORK_STREAM, IO_NONE>, run<WORK_STREAM, IO_SOLO>, run<WORK_STREAM, IO_SHARED>,
 	  run<WORK_STREAM, IO_DATA> },
 };
 
-static const char *const work_names[] = { "fma", "stream" };
+static const char *const work_names[] = { "fma", "fma8", "stream" };
 static const char *const io_names[] = { "none", "solo", "shared", "data" };
 
 struct rig {
@@ -182,7 +191,7 @@ struct rig {
 	std::vector<null_queue> nulls;
 	run_setup setup;
 	run_state *state;
-	uint64_t iterations[2];
+	uint64_t iterations[WORKS];
 
 	void build();
 	double once(int work, int io, uint64_t *commands);
@@ -340,7 +349,7 @@ static void calibrate(rig &rig)
 {
 	uint64_t none;
 
-	for (int work = 0; work < 2; work++) {
+	for (int work = 0; work < WORKS; work++) {
 		rig.iterations[work] = 1000;
 		rig.once(work, IO_NONE, &none);
 		double seconds = rig.once(work, IO_NONE, &none);
@@ -371,7 +380,7 @@ int main(int argc, char **argv)
 	}
 	rig.build();
 	calibrate(rig);
-	for (int work = 0; work < 2; work++)
+	for (int work = 0; work < WORKS; work++)
 		for (int io = IO_SOLO; io <= IO_DATA; io++)
 			measure(rig, work, io);
 	return 0;

@@ -400,6 +400,24 @@ static bool solo_of_busy(void)
 	return end(good);
 }
 
+/* A loss that others see while the queue pair is solo is not forgotten. */
+static bool solo_of_lost(void)
+{
+	struct nvmepeer_command flush = { 0 };
+	struct nvmepeer_token token;
+	struct nvmepeer_solo solo;
+	bool good;
+
+	begin(0);
+	solo = nvmepeer_solo_open(queue);
+	good = !nvmepeer_solo_execute(&solo, &flush, NULL, 1000000);
+	lose();
+	good = good && nvmepeer_check(queue) == NVMEPEER_E_LOST;
+	nvmepeer_solo_close(&solo);
+	hook_forget();
+	return end(submit_numbered(1, &token) == NVMEPEER_E_LOST && good && !stores());
+}
+
 /* 48 lanes get credits and cids without rounds. */
 static bool wide_group(void)
 {
@@ -521,6 +539,7 @@ int main(void)
 	ktap_check(long_transfer(), "transfer from inside a page");
 	ktap_check(lists_before_slots(), "lists are built before slots are taken");
 	ktap_check(solo_of_busy(), "solo of a busy queue pair is refused");
+	ktap_check(solo_of_lost(), "a loss outlives solo use");
 	ktap_check(wide_group(), "48 lanes reserve in one go");
 	ktap_check(release_for_others(), "a fence of the system before others' doorbell");
 	ktap_check(alone_pays_once(), "one fence of the system for a group alone");
