@@ -59,7 +59,7 @@ struct weak_place {
 	uint32_t bytes;
 	uint32_t newest;
 	uint32_t arrived;	/* order of a controller's last store that anybody has seen */
-	uint32_t taken;		/* of a register: order of the last store that was acted on */
+	uint32_t taken;		/* order of the last store that a controller has seen */
 };
 
 /* What a fibre knows, what it has loaded and not yet acquired, what it releases. */
@@ -241,6 +241,9 @@ static inline void weak_see(uint32_t where, const struct weak_message *message, 
 		self->seen[where] = message->at;
 	if (message->outside && weak.places[where].arrived < message->at)
 		weak.places[where].arrived = message->at;
+	/* What a controller has read has arrived: nothing goes before it any more. */
+	if (fibre_current()->outside && weak.places[where].taken < message->at)
+		weak.places[where].taken = message->at;
 	if (scope < between || message->scope < between)
 		return;
 	if (order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST)
