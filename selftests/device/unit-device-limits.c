@@ -59,8 +59,10 @@ static void judge(uint32_t number, int status)
 /* Somebody must take what completes late. */
 static void sweep_up(uint32_t number)
 {
-	if (number % 2 == 0 || lanes_left > 1)
+	if (number != 1)
 		return;
+	while (lanes_left > 1)
+		machine_rest();
 	while (rig_abandoned())
 		if (nvmepeer_flush(&bench->queue))
 			bad++;
@@ -77,8 +79,6 @@ static void lane_waits_as_long(void *argument)
 		bad++;
 	judge(number, nvmepeer_wait(&bench->queue, token, NULL, patience_of(number)));
 	done++;
-	while (number % 2 && lanes_left > LANES / 2 + number / 2)
-		machine_rest();
 	sweep_up(number);
 	lanes_left--;
 }
@@ -90,8 +90,6 @@ static void lane_executes_as_long(void *argument)
 
 	judge(number, nvmepeer_execute(&bench->queue, &flush, NULL, patience_of(number)));
 	done++;
-	while (number % 2 && lanes_left > LANES / 2 + number / 2)
-		machine_rest();
 	sweep_up(number);
 	lanes_left--;
 }
