@@ -80,6 +80,7 @@ static void occupy(void)
 	nvmepeer_write_entry(&bench->queue, 0, &flush);
 	bench->queue.state->tail = (uint64_t)1 << NVMEPEER_TICKET_SHIFT;
 	bench->queue.state->credits = 0;
+	weak_reset(0, 1);
 	nvmepeer_doorbell_store(bench->queue.sq_doorbell, 1);
 }
 
