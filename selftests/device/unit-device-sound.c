@@ -6,7 +6,7 @@
  */
 #define NVMEPEER_FN static inline __attribute__((unused))
 #define NVMEPEER_GATHER_SLOTS 64
-#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/hook_platform.h"
+#define NVMEPEER_PLATFORM_HEADER "hook_platform.h"
 #include <nvmepeer_device.h>
 
 #include "bench.h"
