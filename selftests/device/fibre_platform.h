@@ -44,7 +44,7 @@ static inline void fibre_store(void *address, uint32_t bytes, uint64_t value, in
 	weak_store(address, bytes, pair, order, scope);
 }
 
-enum fibre_change { FIBRE_ADD, FIBRE_OR, FIBRE_EXCHANGE, FIBRE_MAX, FIBRE_COMPARE };
+enum fibre_change { FIBRE_ADD, FIBRE_OR, FIBRE_EXCHANGE, FIBRE_COMPARE };
 
 /* An atomic; returns the old value.  @expected counts for FIBRE_COMPARE only. */
 static inline uint64_t fibre_atomic(enum fibre_change change, void *address, uint32_t bytes,
@@ -62,8 +62,6 @@ static inline uint64_t fibre_atomic(enum fibre_change change, void *address, uin
 		made = old + value;
 	else if (change == FIBRE_OR)
 		made = old | value;
-	else if (change == FIBRE_MAX && old > value)
-		made = old;
 	if (bytes == 4)
 		made = (uint32_t)made;
 	weak_change(address, bytes, made, order, scope);
@@ -377,14 +375,27 @@ NVMEPEER_FN void nvmepeer_block_sync(void)
 	weak_barrier();
 }
 
+/* Memory that a block shares is also touched by plain accesses: it has no delays. */
 NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
 {
-	return fibre_atomic(FIBRE_COMPARE, p, 8, value, old, __ATOMIC_RELAXED, WEAK_DEVICE);
+	uint64_t found;
+
+	machine_step();
+	found = *p;
+	if (found == old)
+		*p = value;
+	return found;
 }
 
 NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
 {
-	return (uint32_t)fibre_atomic(FIBRE_MAX, p, 4, value, 0, __ATOMIC_RELAXED, WEAK_DEVICE);
+	uint32_t found;
+
+	machine_step();
+	found = *p;
+	if (value > found)
+		*p = value;
+	return found;
 }
 
 /* How a controller of controller.h reaches memory: all by the system, in order. */
