@@ -25,6 +25,7 @@ static struct nvmepeer_flag flags[BATCHES];
 static struct nvmepeer_buffer memory;
 static uint8_t *bytes;
 static uint32_t handed[BATCHES], most_in_flight;
+static uint64_t command_bytes;		/* of the longest command */
 
 static void controller_main(void *argument)
 {
@@ -44,9 +45,25 @@ static void expect(bool good, const char *what)
 		printf("# %s\n", what);
 }
 
+/*
+ * The first word of each piece that the controller stores at once, as this lane
+ * sees it; the rest as it is.  Pieces end with a command, and with a page.
+ */
 static bool holds(uint64_t offset, uint64_t lba, uint32_t blocks)
 {
-	return !memcmp(bytes + offset, bench->controller.disk + lba * BLOCK, blocks * BLOCK);
+	const uint8_t *disk = bench->controller.disk + lba * BLOCK;
+	uint64_t word, end = (uint64_t)blocks * BLOCK;
+
+	for (uint64_t at = 0; at < end; ) {
+		uint64_t command = command_bytes - at % command_bytes;
+		uint64_t page = CONTROLLER_PAGE - (offset + at) % CONTROLLER_PAGE;
+
+		word = lane_load((const uint64_t *)(bytes + offset + at));
+		if (memcmp(&word, disk + at, 8))
+			return false;
+		at += command < page ? command : page;
+	}
+	return !memcmp(bytes + offset, disk, end);
 }
 
 /* The warp's lanes as one, fixed from the beginning. */
@@ -398,8 +415,8 @@ static bool run_once(const struct shape *shape, uint32_t entries, uint32_t seed)
 
 	prepare(entries, seed);
 	/* Commands of 4 blocks cut transfers in several; pages need longer ones. */
-	if (shape->warp[0] != lane_scatters)
-		bench->geometry.max_transfer = 4 * BLOCK;
+	command_bytes = shape->warp[0] == lane_scatters ? 65536 : 4 * BLOCK;
+	bench->geometry.max_transfer = (uint32_t)command_bytes;
 	bench->controller.mute = shape->mute;
 	good = rig_begin(seed, 1000);
 	machine.step_limit = 4000 * 1000;
