@@ -53,10 +53,10 @@
  *	L  nvmepeer_retire, fence_device: reading a result word that another
  *	   group wrote before its cid is free.  With H.
  *	M  nvmepeer_sweep, fence_device: the same, for abandoned cids.  With H.
- *	N  nvmepeer_solo_begin, fence_claimed: all credits before head and tail.
- *	   Acquire of O.
- *	O  nvmepeer_solo_end, fence_device: head and tail before the credits are
- *	   given back.  With N and H.
+ *	N  nvmepeer_solo_begin, fence_claimed: credits, head and tail before what
+ *	   was rung.  Acquire of C and O.
+ *	O  nvmepeer_solo_end, fence_device: head, tail and what was rung before the
+ *	   credits are given back.  With N and H.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
 #define NVMEPEER_DEVICE_SUBMIT_H

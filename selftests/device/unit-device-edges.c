@@ -26,16 +26,30 @@ static void edge_main(void *argument)
 	lanes_left--;
 }
 
+static uint64_t mute_until;	/* the controller answers from then on; 0: it is not told */
+
+static void controller_main(void *argument)
+{
+	(void)argument;
+	while (lanes_left) {
+		if (mute_until && machine.now_ns >= mute_until)
+			bench->controller.mute = false;
+		controller_step(&bench->controller);
+		machine_rest();
+	}
+}
+
 /* Runs @test in a fibre beside a controller. */
 static bool run_edge(bool (*test)(void))
 {
 	edge = test;
 	good = false;
 	lanes_left = 0;
+	mute_until = 0;
 	if (!rig_begin(1, 0))
 		return false;
 	rig_add_warps(1, 1, edge_main);
-	machine_add_outside(rig_controller, bench);
+	machine_add_outside(controller_main, NULL);
 	return machine_run() && good && !bench->controller.errors;
 }
 
@@ -201,6 +215,22 @@ static bool timeouts(void)
 	       nvmepeer_abandoned(&bench->queue) == 0 && !rig_books();
 }
 
+/* No limit is as long as one that the clock cannot reach. */
+static bool for_ever(void)
+{
+	struct nvmepeer_token token;
+
+	machine.now_ns = 1000;
+	bench->controller.mute = true;
+	if (!submit(&token, ~(uint64_t)0))
+		return false;
+	for (int i = 0; i < 40; i++)
+		machine_rest();
+	mute_until = machine.now_ns + SHORT;
+	return !nvmepeer_wait(&bench->queue, token, NULL, ~(uint64_t)0) &&
+	       machine.now_ns >= mute_until;
+}
+
 struct edge_case {
 	const char *name, *what;
 	bool (*run)(void);
@@ -217,6 +247,7 @@ static const struct edge_case cases[] = {
 	{ "token", "spent tokens name nothing", tokens, 16, false },
 	{ "token-again", "nor do tokens of a time before", tokens_again, 16, false },
 	{ "status", "state and generation of the status page", status_pages, 16, true },
+	{ "for-ever", "a wait without a limit", for_ever, 16, false },
 	{ "timeout", "a command that completes after its owner has left", timeouts, 16, false },
 };
 

@@ -219,7 +219,8 @@ static const char *const window_names[WINDOWS] = {
 static enum window what_is_held(void)
 {
 	const struct nvmepeer_state *state = bench->queue.state;
-	uint32_t on_their_way = (uint32_t)(state->tail >> NVMEPEER_TICKET_SHIFT) - state->head;
+	uint32_t on_their_way = ((uint32_t)(state->tail >> NVMEPEER_TICKET_SHIFT) -
+				 state->head) & NVMEPEER_HEAD_MASK;
 	uint32_t marked = 0;
 
 	for (uint32_t word = 0; word <= bench->queue.cid_words_mask; word++)

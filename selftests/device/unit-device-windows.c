@@ -145,7 +145,29 @@ static void lane_waits(void *argument)
 	lanes_left--;
 }
 
-static const char *few_cids(uint32_t seed)
+/* Some do not wait: what they leave behind is swept up by others, and used again. */
+static void lane_leaves(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < ROUNDS; round++, done++) {
+		bool leaves = (number + round) % 3 != 0;
+		struct nvmepeer_sqe entry;
+		struct nvmepeer_token token;
+		uint32_t result = 0;
+		int status;
+
+		rig_entry(&entry, number, round);
+		status = nvmepeer_submit_raw(&bench->queue, &entry, &token, RIG_LONG);
+		if (!status)
+			status = nvmepeer_wait(&bench->queue, token, &result, leaves ? 0 : RIG_LONG);
+		if (status ? !leaves || status != NVMEPEER_E_TIMEOUT : result != entry.dword[13])
+			bad++;
+	}
+	lanes_left--;
+}
+
+static const char *run_few(uint32_t seed, void (*main)(void *))
 {
 	if (!begin_still(seed, 0))
 		return "init";
@@ -153,13 +175,83 @@ static const char *few_cids(uint32_t seed)
 		bench->queue.free_cids[word] = word ? 0 : (1u << (FEW + seed % 2)) - 1;
 	begin_running(seed, 4000);
 	machine.whole_warps = true;
-	rig_add_warps(4, 2, lane_waits);
+	rig_add_warps(4, 2, main);
 	machine_add_outside(rig_controller, bench);
 	if (!machine_run())
 		return "somebody waits for ever";
 	if (bench->controller.errors)
 		return bench->controller.error;
 	return bad || done != 8 * ROUNDS ? "a result is wrong" : NULL;
+}
+
+static const char *few_cids(uint32_t seed)
+{
+	return run_few(seed, lane_waits);
+}
+
+static const char *few_abandoned(uint32_t seed)
+{
+	return run_few(seed, lane_leaves);
+}
+
+/* --- a queue pair that is one's own, and everybody's again --- */
+
+static void lane_solo(void *argument)
+{
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+
+	(void)argument;
+	for (uint32_t opened = 0; opened < 4; ) {
+		struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+
+		for (uint32_t i = 0; i < 5 && solo.broken != NVMEPEER_E_BUSY; i++) {
+			if (nvmepeer_solo_execute(&solo, &flush, NULL, RIG_LONG))
+				bad++;
+			done++;
+		}
+		opened += solo.broken != NVMEPEER_E_BUSY;
+		nvmepeer_solo_close(&solo);
+		machine_rest();
+	}
+	lanes_left--;
+}
+
+/* Finds the queue pair full while it is somebody's own, and takes nothing that is not its. */
+static void lane_beside_solo(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct nvmepeer_sqe entry;
+		struct nvmepeer_token token;
+		uint32_t result = 0;
+		int status;
+
+		rig_entry(&entry, number, round);
+		status = nvmepeer_submit_raw(&bench->queue, &entry, &token, 4000);
+		if (status == NVMEPEER_E_FULL)
+			continue;
+		if (status || nvmepeer_wait(&bench->queue, token, &result, RIG_LONG) ||
+		    result != entry.dword[13])
+			bad++;
+		for (uint32_t rest = machine_random() % 8; rest; rest--)
+			machine_rest();
+	}
+	lanes_left--;
+}
+
+static const char *solo_shared(uint32_t seed)
+{
+	if (!begin_still(seed, 0))
+		return "init";
+	bench->controller.checked_entries = false;
+	begin_running(seed, 4000);
+	machine_add(lane_solo, NULL, 0, 0);
+	for (uint32_t warp = 1; warp < 4; warp++)
+		machine_add(lane_beside_solo, (void *)(uintptr_t)warp, warp, 0);
+	lanes_left = 4;
+	machine_add_outside(rig_controller, bench);
+	return rig_end(machine_run() && done == 4 * 5);
 }
 
 struct window {
@@ -170,7 +262,9 @@ struct window {
 
 static const struct window windows[] = {
 	{ "late-taker", "a bell taken by who saw it offered long ago", late_taker, 64, 600 },
-	{ "few-cids", "cids that are used again at once", few_cids, 16, 200 },
+	{ "few-cids", "cids that are used again at once", few_cids, 16, 150 },
+	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 100 },
+	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared, 4, 100 },
 };
 
 static bool run_window(const struct window *window, uint32_t only)
