@@ -34,7 +34,7 @@ struct nvmepeer_solo {
 /* Gives all credits back, behind all else.  One lane. */
 NVMEPEER_FN void nvmepeer_solo_end(const struct nvmepeer_queue *queue)
 {
-	nvmepeer_fence_device();		/* O */
+	nvmepeer_fence_device();		/* N */
 	nvmepeer_add32(&queue->state->credits,
 		       nvmepeer_most_in_flight(queue) - (uint32_t)NVMEPEER_SOLO_CREDITS);
 }
@@ -44,7 +44,8 @@ NVMEPEER_FN void nvmepeer_solo_end(const struct nvmepeer_queue *queue)
  * many completions were taken as slots, and nobody rings any more.  The head is
  * marked, as some may still look for completions, of commands that others have
  * taken for them: they would take those of this group.  Both words are read by
- * atomics, which see the last value.  One lane.
+ * atomics, which see the last value; what was rung is acquired by the fence before
+ * the first doorbell.  One lane.
  */
 NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue, struct nvmepeer_solo *solo)
 {
@@ -59,7 +60,6 @@ NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue, struct n
 		return NVMEPEER_E_BUSY;
 	solo->head = nvmepeer_or32(&state->head, NVMEPEER_HEAD_SOLO);
 	tail = nvmepeer_add64(&state->tail, 0);
-	nvmepeer_fence_claimed();		/* N */
 	solo->tail = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
 	if (!(uint32_t)tail && !((solo->head ^ solo->tail) & NVMEPEER_HEAD_MASK))
 		return NVMEPEER_OK;

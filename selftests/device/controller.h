@@ -5,7 +5,8 @@
  * must never do (a cid twice in flight, a doorbell that stands still, goes
  * back or out of range, an entry that is not whole) is counted in @errors.
  *
- * DMA addresses are addresses of this process.  One thread steps a controller;
+ * DMA addresses of lists are addresses of this process, those of data too, but
+ * for what @iova says is added to them.  One thread steps a controller;
  * doorbells, rings and data are shared with the threads of the library.  A
  * machine with memory of its own defines CONTROLLER_MEMORY and answers for the
  * accesses to them.
@@ -47,6 +48,7 @@ struct controller {
 	uint8_t *disk;
 	uint64_t disk_blocks;
 	enum controller_order order;
+	uint64_t iova;			/* where data memory begins for this controller */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
 	bool mute;			/* fetches and never completes */
 	uint32_t last_tail;
@@ -161,6 +163,7 @@ static inline void controller_again(struct controller *controller)
 	fresh.cq_entries = controller->cq_entries;
 	fresh.disk_blocks = controller->disk_blocks;
 	fresh.order = controller->order;
+	fresh.iova = controller->iova;
 	fresh.checked_entries = controller->checked_entries;
 	fresh.seed = 1;
 	memset(fresh.sq, 0, 64 * (size_t)fresh.sq_entries);
@@ -234,7 +237,7 @@ static inline void controller_fetch(struct controller *controller)
 }
 
 /* Address of byte @offset of a command's data, by its PRP entries. */
-static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset, uint64_t bytes)
+static inline uint64_t controller_data_at(const uint32_t entry[16], uint64_t offset, uint64_t bytes)
 {
 	uint64_t prp1 = entry[6] | (uint64_t)entry[7] << 32;
 	uint64_t prp2 = entry[8] | (uint64_t)entry[9] << 32;
@@ -243,9 +246,9 @@ static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset
 	uint64_t left, index;
 
 	if (offset < first)
-		return (uint8_t *)(uintptr_t)(prp1 + offset);
+		return prp1 + offset;
 	if (bytes <= first + CONTROLLER_PAGE)
-		return (uint8_t *)(uintptr_t)(prp2 + offset - first);
+		return prp2 + offset - first;
 	list = (const uint64_t *)(uintptr_t)prp2;
 	left = (bytes - first + CONTROLLER_PAGE - 1) / CONTROLLER_PAGE;
 	index = (offset - first) / CONTROLLER_PAGE;
@@ -258,7 +261,15 @@ static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset
 		left -= here - 1;
 		index -= here - 1;
 	}
-	return (uint8_t *)(uintptr_t)(controller_read_list(&list[index]) + (offset - first) % CONTROLLER_PAGE);
+	return controller_read_list(&list[index]) + (offset - first) % CONTROLLER_PAGE;
+}
+
+static inline uint8_t *controller_data(const struct controller *controller,
+				       const uint32_t entry[16], uint64_t offset, uint64_t bytes)
+{
+	uint64_t at = controller_data_at(entry, offset, bytes);
+
+	return (uint8_t *)(uintptr_t)(at - controller->iova);
 }
 
 /* Runs one command; returns its status field. */
@@ -281,7 +292,7 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 		return 0;
 	}
 	for (uint64_t at = 0, piece; at < bytes; at += piece) {
-		uint8_t *data = controller_data(entry, at, bytes);
+		uint8_t *data = controller_data(controller, entry, at, bytes);
 
 		piece = CONTROLLER_PAGE - (uintptr_t)data % CONTROLLER_PAGE;
 		piece = piece < bytes - at ? piece : bytes - at;

@@ -49,6 +49,8 @@ struct fibre {
 	uint64_t steps;		/* accesses so far */
 	uint64_t rings;		/* doorbells that it has stored */
 	uint64_t stop_at;	/* stops for ever before this access; 0: never */
+	uint64_t delay_at;	/* rests @delay times before this access; 0: never */
+	uint32_t delay;
 };
 
 /* Counts of what a program did; a test of costs looks at them. */
@@ -308,6 +310,15 @@ static inline void machine_stop(void)
 		machine_give_way();
 }
 
+/* A wait: everybody else has a turn first. */
+static inline void machine_rest(void)
+{
+	fibre_current()->state = FIBRE_RESTS;
+	machine.steps++;
+	machine.now_ns += 50;
+	machine_give_way();
+}
+
 /* Before every access: may another fibre run first? */
 static inline void machine_step(void)
 {
@@ -316,6 +327,9 @@ static inline void machine_step(void)
 	machine.now_ns += 5;
 	if (++fibre_current()->steps == fibre_current()->stop_at)
 		machine_stop();
+	for (uint32_t i = 0; fibre_current()->steps == fibre_current()->delay_at &&
+	     i < fibre_current()->delay; i++)
+		machine_rest();
 	if (++machine.steps > machine.step_limit) {
 		machine.stuck = true;
 		fibre_go_home();
@@ -332,15 +346,6 @@ static inline void machine_step(void)
 	count = machine.random ? machine_choose(count) : machine_deviate(count);
 	if (count)
 		fibre_switch(others[count - 1]);
-}
-
-/* A wait: everybody else has a turn first. */
-static inline void machine_rest(void)
-{
-	fibre_current()->state = FIBRE_RESTS;
-	machine.steps++;
-	machine.now_ns += 50;
-	machine_give_way();
 }
 
 /* Lanes meet at the same instruction only: @site names it. */
@@ -424,7 +429,7 @@ static inline void machine_reset(void)
 	machine.random = false;
 	machine.choice_at = 0;
 	/* What a test does while the machine stands still is done by the first. */
-	machine.fibres[0].stop_at = 0;
+	machine.fibres[0].stop_at = machine.fibres[0].delay_at = 0;
 	machine.fibres[0].outside = false;
 	machine.deviations = 0;
 	memset(&machine.counts, 0, sizeof(machine.counts));
@@ -460,7 +465,7 @@ static inline struct fibre *machine_add(void (*main)(void *), void *argument, ui
 	fibre->lane = lane;
 	fibre->block = 0;
 	fibre->outside = false;
-	fibre->steps = fibre->stop_at = fibre->rings = 0;
+	fibre->steps = fibre->stop_at = fibre->delay_at = fibre->rings = 0;
 	fibre_prepare(fibre, index);
 	machine.alive++;
 	return fibre;

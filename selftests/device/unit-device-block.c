@@ -17,7 +17,7 @@ enum {
 	LANES = NVMEPEER_LANES, BLOCKS = 2, BLOCK_WARPS = 2, THREADS = BLOCK_WARPS * LANES,
 	CONTROLLERS = 2, EACH = 2, QUEUES = CONTROLLERS * EACH, SECTOR = CONTROLLER_BLOCK,
 	MEMORY = 1 << 20, MOST = 16, PIECES = 40, PIECE = 1024, UNIT_SHIFT = 12, STRIPE_SHIFT = 3,
-	DISK = 2048,
+	DISK = 2048, IOVA = 1 << 30,
 };
 
 /* What a block shares; touched by plain accesses, as shared memory is. */
@@ -255,6 +255,8 @@ static void make_set(uint32_t entries, uint32_t seed)
 		controller->order = CONTROLLER_SHUFFLED;
 		controller->seed = seed + (uint32_t)i;
 		controller->disk_blocks = DISK;
+		/* Each controller has an address space of its own. */
+		controller->iova = (uint64_t)(i / EACH) * IOVA;
 		benches[i]->geometry.max_transfer = 4096;
 		benches[i]->geometry.cids = 64;
 		/* Queue pairs of one controller see one disk. */
@@ -269,7 +271,7 @@ static void make_set(uint32_t entries, uint32_t seed)
 		}
 	}
 	for (int i = 0; i < CONTROLLERS; i++)
-		buffers[i] = (struct nvmepeer_buffer){ MEMORY, (uintptr_t)memory, 0 };
+		buffers[i] = (struct nvmepeer_buffer){ MEMORY, (uintptr_t)memory + (uint64_t)i * IOVA, 0 };
 	set = (struct nvmepeer_set){ queues, buffers, CONTROLLERS, EACH, STRIPE_SHIFT,
 				     NVMEPEER_SET_HASH };
 	bench = benches[0];

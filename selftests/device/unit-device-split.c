@@ -321,6 +321,12 @@ static void lane_fails(void *argument)
 	       NVMEPEER_E_TOO_LARGE, "too many commands");
 	expect(wait_for(warp, &batches[0]) == NVMEPEER_E_TOO_LARGE,
 	       "none was sent");
+	/* The lanes' first commands are outside, and the second ones, behind the last block of all, not. */
+	outside.lba = 0 - (uint64_t)LANES * 4;
+	outside.blocks = LANES * 8;
+	expect(!submit(warp, &outside, &batches[0]) && wait_for(warp, &batches[0]) == 0x4080,
+	       "the first bad status");
+	outside.blocks = 20;
 	outside.lba = 0;
 	outside.offset = memory.length - 8 * BLOCK;
 	expect(submit(warp, &outside, &batches[0]) == NVMEPEER_E_RANGE,
@@ -354,6 +360,22 @@ static void lane_gives_up(void *argument)
 	lanes_left--;
 }
 
+/* What each lane has written is there for all that have met. */
+static void lane_meets(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+
+	for (uint64_t round = 1; round < 20; round++) {
+		lane_store((uint64_t *)bytes + lane, round);
+		expect(!nvmepeer_group_status(whole_warp(), NVMEPEER_OK), "all are well");
+		expect(lane_load((uint64_t *)bytes + (lane + round) % LANES) == round,
+		       "what another lane wrote");
+		nvmepeer_group_sync(whole_warp());
+	}
+	done++;
+	lanes_left--;
+}
+
 struct shape {
 	const char *name;
 	void (*warp[WARPS])(void *);
@@ -370,6 +392,7 @@ static const struct shape shapes[] = {
 	{ "reading ahead by a list", { lane_streams }, true, false },
 	{ "reading ahead, stopped early", { lane_stops }, false, false },
 	{ "one read over a list of pages", { lane_scatters }, true, false },
+	{ "lanes that ask for a status have met", { lane_meets }, true, false },
 	{ "bad statuses of batches", { lane_fails }, false, false },
 	{ "flags when nobody answers", { lane_gives_up }, false, true },
 };

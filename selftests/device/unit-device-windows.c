@@ -11,7 +11,7 @@
 #include "rig.h"
 #include "ktap.h"
 
-enum { SENDERS = 28, SENT = 2, FEW = 5, ROUNDS = 12 };
+enum { SENDERS = 28, SENT = 2, FEW = 5, ROUNDS = 12, OPENED = 3 };
 
 /* The machine stands still: shared state may be written by hand. */
 static bool begin_still(uint32_t seed, uint32_t late)
@@ -201,7 +201,7 @@ static void lane_solo(void *argument)
 	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
 
 	(void)argument;
-	for (uint32_t opened = 0; opened < 4; ) {
+	for (uint32_t opened = 0; opened < OPENED; ) {
 		struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
 
 		for (uint32_t i = 0; i < 5 && solo.broken != NVMEPEER_E_BUSY; i++) {
@@ -240,18 +240,51 @@ static void lane_beside_solo(void *argument)
 	lanes_left--;
 }
 
-static const char *solo_shared(uint32_t seed)
+/* One lane, if any, is held up for long before its @at-th access. */
+static const char *run_solo(uint32_t seed, uint32_t delayed, uint64_t at, bool *whole)
 {
 	if (!begin_still(seed, 0))
 		return "init";
 	bench->controller.checked_entries = false;
 	begin_running(seed, 4000);
-	machine_add(lane_solo, NULL, 0, 0);
-	for (uint32_t warp = 1; warp < 4; warp++)
+	machine.whole_warps = seed % 2;
+	rig_add_warps(2, 2, lane_solo);
+	for (uint32_t warp = 2; warp < 5; warp++, lanes_left++)
 		machine_add(lane_beside_solo, (void *)(uintptr_t)warp, warp, 0);
-	lanes_left = 4;
+	machine.fibres[delayed].delay_at = at;
+	machine.fibres[delayed].delay = 300;
 	machine_add_outside(rig_controller, bench);
-	return rig_end(machine_run() && done == 4 * 5);
+	*whole = !machine_run();
+	if (*whole || done != 4 * OPENED * 5)
+		return "somebody waits for ever";
+	*whole = machine.fibres[delayed].steps < at;
+	return rig_end(true);
+}
+
+static const char *solo_shared(uint32_t seed)
+{
+	bool whole;
+
+	return run_solo(seed, 0, 0, &whole);
+}
+
+/* A lane of each kind, before each of its accesses in turn. */
+static const char *solo_delayed(uint32_t seed)
+{
+	const char *wrong = NULL;
+
+	for (uint32_t delayed = 0; !wrong && delayed < 5; delayed += 4) {
+		bool whole = false;
+
+		for (uint64_t at = 1; !wrong && !whole; at++) {
+			wrong = run_solo(seed, delayed, at, &whole);
+			if (wrong)
+				printf("# lane %u before access %llu\n", delayed, (unsigned long long)at);
+			controller_again(&bench->controller);
+			bench->controller.seed = seed;
+		}
+	}
+	return wrong;
 }
 
 struct window {
@@ -264,7 +297,8 @@ static const struct window windows[] = {
 	{ "late-taker", "a bell taken by who saw it offered long ago", late_taker, 64, 600 },
 	{ "few-cids", "cids that are used again at once", few_cids, 16, 150 },
 	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 100 },
-	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared, 4, 100 },
+	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared, 4, 60 },
+	{ "solo-delayed", "the same where one lane is held up anywhere", solo_delayed, 4, 2 },
 };
 
 static bool run_window(const struct window *window, uint32_t only)
