@@ -112,6 +112,15 @@ int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
 			struct nvme_peer_buf_import *buffer);
 
 /**
+ * nvmepeer_buf_import_part() - the same for a part of it, or for one direction
+ * @ctrl: controller
+ * @buffer: in: dmabuf_fd, flags, access, offset and length, the rest 0; out: as
+ *	nvmepeer_buf_import(); not changed by a failure
+ */
+int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
+			     struct nvme_peer_buf_import *buffer);
+
+/**
  * nvmepeer_buf_release() - undo an import
  * @ctrl: controller
  * @handle: imported buffer
@@ -143,7 +152,7 @@ int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
  * @length: bytes
  * @dma: receives the address of the first byte
  *
- * Returns 0, or -ENOTUNIQ if the addresses of the range are not consecutive.
+ * Returns 0, or -EMSGSIZE if the addresses of the range are not consecutive.
  */
 int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			    uint64_t offset, uint64_t length, uint64_t *dma);
@@ -204,6 +213,19 @@ int nvmepeer_qp_fd(const struct nvmepeer_qp *qp);
 
 /** nvmepeer_qp_info() - geometry, state and counters of a queue pair as of now. */
 int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info);
+
+/**
+ * nvmepeer_qp_rearm() - make a QUIESCED queue pair live again
+ * @qp: queue pair, whose peers have all seen the loss and use no old entry
+ * @losses: nvme_peer_qp_info.losses when the caller began to deal with the loss
+ * @generation: receives the new one, for nvmepeer_queue_rearm() on the device
+ *
+ * A completion ring in a buffer must be zero before the call.  -EAGAIN: the
+ * controller is not ready yet; wait for the file and try again.  -EALREADY: it is
+ * LIVE.  -ESTALE: it was lost again, @losses has moved.  -ESHUTDOWN: it cannot come
+ * back.  -EIO: the controller refused; it may be tried again.
+ */
+int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation);
 
 /**
  * struct nvmepeer_export - part of a queue pair as a dma-buf

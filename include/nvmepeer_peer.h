@@ -27,7 +27,7 @@ enum nvmepeer_view {
  * @ns: namespace the peer is to use: its identifier and block size
  * @view: NVMEPEER_VIEW_*; 0 is a GPU with its data in its own memory
  * @doorbell_pages: first byte of the exported doorbell pages, as the peer sees it
- * @geometry: in: the peer's addresses: sq, cq, status, state, list_area,
+ * @geometry: in: the peer's addresses: sq, cq, status, request, state, list_area,
  *	list_memory, readback, and list_bytes, cids and timeout_ns;
  *	out: everything else
  *
@@ -81,6 +81,7 @@ struct nvmepeer_cpu_peer {
 	struct nvmepeer_mapping cq;
 	struct nvmepeer_mapping doorbell;
 	struct nvmepeer_mapping status;
+	struct nvmepeer_mapping request;
 	uint64_t *pages;
 	void *state;
 };
@@ -99,6 +100,20 @@ int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
 			   const struct nvmepeer_ns_info *ns, uint32_t entries,
 			   size_t data_bytes, struct nvmepeer_cpu_peer *peer);
 void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer);
+
+/**
+ * nvmepeer_cpu_peer_recover() - go on after the queue pair was lost
+ * @peer: all calls on its queue have returned, NVMEPEER_E_LOST or not, and none is
+ *	made before this returns
+ * @timeout_ms: how long to wait for the controller
+ *
+ * Waits until the controller is ready, re-arms the queue pair and its book-keeping.
+ * All copies of @peer->queue stay good; tokens from before name nothing.
+ *
+ * Returns 0 if the queue pair is LIVE; -ETIMEDOUT; -ESHUTDOWN: it cannot come back;
+ * or what nvmepeer_qp_rearm() says.
+ */
+int nvmepeer_cpu_peer_recover(struct nvmepeer_cpu_peer *peer, int timeout_ms);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,8 @@ static int import_failed(struct nvmepeer *ctrl, int result,
 	struct failure *failure = failure_begin(CALL_BUF_IMPORT, result, ctrl->node);
 
 	failure->request.import = *request;
+	if (peer_info(ctrl->fd, &failure->info) < 0)
+		failure->info.size = 0;
 	failure->route.size = sizeof(failure->route);
 	failure->route.dmabuf_fd = request->dmabuf_fd;
 	if (peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, &failure->route) < 0)
@@ -29,21 +31,21 @@ static int import_failed(struct nvmepeer *ctrl, int result,
 	return result;
 }
 
+int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
+			     struct nvme_peer_buf_import *buffer)
+{
+	int result;
+
+	buffer->size = sizeof(*buffer);
+	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_IMPORT, buffer);
+	return result < 0 ? import_failed(ctrl, result, buffer) : 0;
+}
+
 int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
 			struct nvme_peer_buf_import *buffer)
 {
-	struct nvme_peer_buf_import request = {
-		.size = sizeof(request),
-		.flags = flags,
-		.dmabuf_fd = dmabuf_fd,
-	};
-	int result;
-
-	*buffer = request;
-	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_IMPORT, buffer);
-	if (result < 0)
-		return import_failed(ctrl, result, &request);
-	return 0;
+	*buffer = (struct nvme_peer_buf_import){ .flags = flags, .dmabuf_fd = dmabuf_fd };
+	return nvmepeer_buf_import_part(ctrl, buffer);
 }
 
 int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle)
@@ -112,7 +114,7 @@ int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			*dma = expected = addresses[0];
 		for (i = 0; i < count && done < length; i++, done += page, expected += page)
 			if (addresses[i] != expected)
-				return table_failed(ctrl, -ENOTUNIQ, handle, offset + done);
+				return table_failed(ctrl, -EMSGSIZE, handle, offset + done);
 	}
 	return 0;
 }

@@ -44,6 +44,7 @@ static const struct {
 	[CALL_QP_CREATE] = { "nvmepeer_qp_create", "the queue pair was not created" },
 	[CALL_QP_FROM_FD] = { "nvmepeer_qp_from_fd", "the file was not taken as a queue pair" },
 	[CALL_QP_INFO] = { "nvmepeer_qp_info", "the queue pair's state was not given" },
+	[CALL_QP_REARM] = { "nvmepeer_qp_rearm", "the queue pair was not made live again" },
 	[CALL_QP_EXPORT] = { "nvmepeer_qp_export", "the export was refused" },
 	[CALL_QP_MAP] = { "nvmepeer_qp_map", "the mapping was refused" },
 	[CALL_GEOMETRY] = { "nvmepeer_geometry_build", "no geometry for the device library" },
@@ -138,13 +139,30 @@ static bool mode_unknown(const struct failure *failure)
 
 static bool reserved_given(const struct failure *failure)
 {
-	return failure->request.create.reserved1 || failure->request.create.reserved;
+	const struct nvme_peer_qp_create *create = &failure->request.create;
+	static const __u32 none[ARRAY_SIZE(create->reserved)];
+
+	return create->reserved1 || memcmp(create->reserved, none, sizeof(none));
 }
 
 static bool table_misaligned(const struct failure *failure)
 {
 	return knows_info(failure) && failure->info.page_size &&
 	       failure->request.table.offset % failure->info.page_size;
+}
+
+static bool import_misaligned(const struct failure *failure)
+{
+	const struct nvme_peer_buf_import *import = &failure->request.import;
+
+	return knows_info(failure) && failure->info.page_size &&
+	       (import->offset % failure->info.page_size ||
+		import->length % failure->info.page_size);
+}
+
+static bool access_unknown(const struct failure *failure)
+{
+	return failure->request.import.access > NVME_PEER_ACCESS_WRITE;
 }
 
 static bool static_export_elsewhere(const struct failure *failure)
@@ -190,6 +208,24 @@ static void placement_detail(const struct failure *failure,
 		say_limit(explanation,
 			  "the exporter delivered host RAM to the controller, though the memory could be reached (%s)",
 			  nvmepeer_verdict_name(failure->route.verdict));
+}
+
+static void part_align_detail(const struct failure *failure,
+			      struct nvmepeer_explanation *explanation)
+{
+	say_limit(explanation,
+		  "offset %llu and length %llu must be multiples of the controller page, %u bytes",
+		  (unsigned long long)failure->request.import.offset,
+		  (unsigned long long)failure->request.import.length,
+		  failure->info.page_size);
+}
+
+static void part_detail(const struct failure *failure,
+			struct nvmepeer_explanation *explanation)
+{
+	say_limit(explanation, "the dma-buf ends before offset %llu, length %llu",
+		  (unsigned long long)failure->request.import.offset,
+		  (unsigned long long)failure->request.import.length);
 }
 
 static void range_detail(const struct failure *failure,
@@ -404,6 +440,28 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_BUF_IMPORT, EINVAL,
+		.applies = access_unknown,
+		.limit = "the access is not known",
+		.help = "use NVME_PEER_ACCESS_BOTH, _READ or _WRITE",
+	},
+	{
+		CALL_BUF_IMPORT, EINVAL,
+		.applies = import_misaligned,
+		.help = "import whole pages; length 0 means all from the offset on",
+		.detail = part_align_detail,
+	},
+	{
+		CALL_BUF_IMPORT, ERANGE,
+		.help = "stay within the dma-buf; length 0 means all from the offset on",
+		.detail = part_detail,
+	},
+	{
+		CALL_BUF_IMPORT, EACCES,
+		.limit = "the dma-buf is open for reading only",
+		.help = "import it with NVME_PEER_ACCESS_READ, or have it exported for reading and writing",
+	},
+	{
+		CALL_BUF_IMPORT, EINVAL,
 		.limit = "the file is not a dma-buf, or a flag is unknown",
 		.help = "export the memory from the GPU's driver as a dma-buf first",
 	},
@@ -414,7 +472,7 @@ static const struct rule rules[] = {
 		.detail = route_detail,
 	},
 	{
-		CALL_BUF_IMPORT, EREMOTEIO,
+		CALL_BUF_IMPORT, ENXIO,
 		.limit = "device memory was asked for, but the exporter delivers host RAM",
 		.help =
 		"have the exporter keep the buffer in device memory (large BAR, pinned placement), or import without NVME_PEER_BUF_REQUIRE_DEVICE to accept host RAM",
@@ -452,7 +510,7 @@ static const struct rule rules[] = {
 		.detail = range_detail,
 	},
 	{
-		CALL_BUF_TABLE, ENOTUNIQ,
+		CALL_BUF_TABLE, EMSGSIZE,
 		.what = "the memory is not one range of DMA addresses",
 		.help = "use the table of addresses page by page, or allocate contiguous memory",
 		.detail = break_detail,
@@ -526,13 +584,18 @@ static const struct rule rules[] = {
 		.help = "try again when it is done",
 	},
 	{
-		CALL_QP_CREATE, EMSGSIZE,
+		CALL_QP_CREATE, EACCES,
+		.limit = "a ring lies in a buffer that was not imported for it",
+		.help = "the controller reads the submission ring and writes the completion ring: import with NVME_PEER_ACCESS_BOTH",
+	},
+	{
+		CALL_QP_CREATE, ERANGE,
 		.what = "a ring does not fit into its buffer",
 		.help = "import a larger buffer or ask for fewer entries",
 		.detail = fit_detail,
 	},
 	{
-		CALL_QP_CREATE, ENOTUNIQ,
+		CALL_QP_CREATE, EMSGSIZE,
 		.what = "a ring lies in several segments",
 		.limit =
 		"this controller wants each ring in one contiguous range of DMA addresses (CAP.CQR)",
@@ -540,7 +603,7 @@ static const struct rule rules[] = {
 		"allocate the ring physically contiguous in the device, or have an IOMMU translate",
 	},
 	{
-		CALL_QP_CREATE, EBADSLT,
+		CALL_QP_CREATE, EEXIST,
 		.what = "the rings overlap each other or those of another queue pair",
 		.help = "give each ring a range of its own",
 		.detail = fit_detail,
@@ -572,6 +635,38 @@ static const struct rule rules[] = {
 		CALL_QP_FROM_FD, ENOTTY,
 		.limit = "the file is not a queue pair",
 		.help = "pass the descriptor that nvmepeer_qp_fd() gives",
+	},
+	{
+		CALL_QP_REARM, EAGAIN,
+		.limit = "the controller is being reset, or its namespaces are being looked at",
+		.help = "wait for the queue pair's file with poll(), then try again",
+	},
+	{
+		CALL_QP_REARM, EALREADY,
+		.limit = "the queue pair is live",
+		.help = "use it; it has lost nothing since it was created or re-armed",
+	},
+	{
+		CALL_QP_REARM, ESTALE,
+		.limit = "the queue pair was lost again since",
+		.help = "have every peer see the new loss, then pass the new count of losses",
+	},
+	{
+		CALL_QP_REARM, ESHUTDOWN,
+		.limit =
+		"it cannot come back: the status page's reason tells why (ENOSPC: fewer queues are granted than before; ESTALE: memory or a namespace is not what it was; ENODEV: the controller is gone)",
+		.help = dead_qp_help,
+	},
+	{
+		CALL_QP_REARM, EIO,
+		.limit = "the controller refused to create the queues",
+		.help = "the kernel log has the status; it may be tried again",
+	},
+	{
+		CALL_QP_EXPORT, EAGAIN,
+		.limit = "the queue pair has lost its entries",
+		.help = "re-arm it first: nvmepeer_qp_rearm()",
+		.detail = export_detail,
 	},
 	{
 		CALL_QP_EXPORT, ENODATA,

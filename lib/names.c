@@ -69,6 +69,7 @@ static const char *const exports[] = {
 	[NVME_PEER_EXPORT_CQ] = "completion ring",
 	[NVME_PEER_EXPORT_DOORBELL] = "doorbell page",
 	[NVME_PEER_EXPORT_STATUS] = "status page",
+	[NVME_PEER_EXPORT_REQUEST] = "request page",
 };
 
 const char *nvmepeer_state_name(enum nvme_peer_ctrl_state state)

@@ -3,8 +3,10 @@
  * The CPU as the peer: a queue pair whose rings, book-keeping and data lie in
  * this process.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <nvmepeer_peer.h>
 
@@ -44,11 +46,12 @@ static int map_rings(struct nvmepeer_cpu_peer *peer)
 		[NVME_PEER_EXPORT_CQ] = &peer->cq,
 		[NVME_PEER_EXPORT_DOORBELL] = &peer->doorbell,
 		[NVME_PEER_EXPORT_STATUS] = &peer->status,
+		[NVME_PEER_EXPORT_REQUEST] = &peer->request,
 	};
 	unsigned int what;
 	int result = 0;
 
-	for (what = 0; what < 4 && !result; what++)
+	for (what = 0; what < sizeof(mappings) / sizeof(mappings[0]) && !result; what++)
 		result = nvmepeer_qp_map(peer->qp, what, mappings[what]);
 	return result;
 }
@@ -95,6 +98,7 @@ static int start_queue(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 	geometry->sq = (uintptr_t)peer->sq.address;
 	geometry->cq = (uintptr_t)peer->cq.address;
 	geometry->status = (uintptr_t)peer->status.address;
+	geometry->request = (uintptr_t)peer->request.address;
 	geometry->list_area = (uintptr_t)peer->memory.address;
 	geometry->list_memory.pages = (uintptr_t)peer->pages;
 	result = nvmepeer_qp_geometry(ctrl, peer->qp, ns,
@@ -165,6 +169,7 @@ void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer)
 {
 	unmap_if_mapped(&peer->doorbell);
 	unmap_if_mapped(&peer->status);
+	unmap_if_mapped(&peer->request);
 	unmap_if_mapped(&peer->cq);
 	unmap_if_mapped(&peer->sq);
 	nvmepeer_qp_destroy(peer->qp);
@@ -174,4 +179,52 @@ void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer)
 		nvmepeer_hostmem_free(&peer->memory);
 	free(peer->pages);
 	free(peer->state);
+}
+
+/* A wait that ends when something happens to the queue pair, or soon. */
+static void wait_a_little(struct nvmepeer_qp *qp)
+{
+	struct pollfd file = { .fd = qp->fd, .events = POLLPRI };
+
+	poll(&file, 1, 10);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int rearm_when_ready(struct nvmepeer_cpu_peer *peer, int64_t end, uint32_t *generation)
+{
+	struct nvme_peer_qp_info info;
+	int result;
+
+	for (;;) {
+		result = nvmepeer_qp_info(peer->qp, &info);
+		if (result)
+			return result;
+		if (info.state == NVME_PEER_QP_LIVE &&
+		    info.generation == peer->queue.state->generation)
+			return 0;
+		result = nvmepeer_qp_rearm(peer->qp, info.losses, generation);
+		if (result != -EAGAIN && result != -ESTALE)
+			return result;
+		if (now_ms() >= end)
+			return -ETIMEDOUT;
+		wait_a_little(peer->qp);
+	}
+}
+
+int nvmepeer_cpu_peer_recover(struct nvmepeer_cpu_peer *peer, int timeout_ms)
+{
+	uint32_t generation = peer->queue.state->generation;
+	int result = rearm_when_ready(peer, now_ms() + timeout_ms, &generation);
+
+	if (result)
+		return result;
+	nvmepeer_queue_rearm(&peer->queue, generation);
+	return 0;
 }

@@ -102,6 +102,19 @@ int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info)
 	return result;
 }
 
+int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation)
+{
+	struct nvme_peer_qp_rearm request = { .size = sizeof(request), .losses = losses };
+	int result = peer_ioctl(qp->fd, NVME_PEER_QP_REARM, &request);
+
+	if (result < 0) {
+		failure_begin(CALL_QP_REARM, result, qp->name);
+		return result;
+	}
+	*generation = request.generation;
+	return 0;
+}
+
 static int export_failed(struct nvmepeer_qp *qp, enum call call, int result,
 			 const struct nvme_peer_qp_export *request)
 {

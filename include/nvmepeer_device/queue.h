@@ -52,6 +52,7 @@ struct nvmepeer_buffer {
  * @sq_doorbell: address of the tail doorbell register
  * @cq_doorbell: address of the head doorbell register
  * @status: address of the status page (struct nvme_peer_status), or 0
+ * @request: address of the request page (struct nvme_peer_request), or 0
  * @state: address, in the peer's own memory, of nvmepeer_state_bytes() bytes
  *	aligned to 128 for the book-keeping
  * @list_area: address of memory for PRP lists, @cids lists of @list_bytes
@@ -89,6 +90,7 @@ struct nvmepeer_geometry {
 	uint64_t sq_doorbell;
 	uint64_t cq_doorbell;
 	uint64_t status;
+	uint64_t request;
 	uint64_t state;
 	uint64_t list_area;
 	struct nvmepeer_buffer list_memory;
@@ -219,6 +221,7 @@ struct nvmepeer_queue {
 	uint32_t max_transfer;
 	uint64_t timeout_ns;
 	uint64_t status;
+	uint64_t request;
 	uint64_t readback;
 	uint64_t list_area;
 	struct nvmepeer_buffer list_memory;
@@ -269,7 +272,7 @@ NVMEPEER_HOST_FN int nvmepeer_check_addresses(const struct nvmepeer_geometry *ge
 	if (!geometry->sq || geometry->sq % 64 || !geometry->cq || geometry->cq % 16 ||
 	    !geometry->sq_doorbell || geometry->sq_doorbell % 4 ||
 	    !geometry->cq_doorbell || geometry->cq_doorbell % 4 ||
-	    geometry->status % 4 || !geometry->state || geometry->state % 128)
+	    geometry->status % 4 || geometry->request % 4 || !geometry->state || geometry->state % 128)
 		return NVMEPEER_E_ADDRESS;
 	return NVMEPEER_OK;
 }
@@ -364,6 +367,7 @@ NVMEPEER_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 	queue->max_transfer = geometry->max_transfer;
 	queue->timeout_ns = geometry->timeout_ns ? geometry->timeout_ns : 10000000000u;
 	queue->status = geometry->status;
+	queue->request = geometry->request;
 	queue->readback = geometry->readback;
 	queue->list_area = geometry->list_area;
 	queue->list_memory = geometry->list_memory;

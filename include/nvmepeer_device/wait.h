@@ -183,6 +183,23 @@ NVMEPEER_FN bool nvmepeer_status_lost(const struct nvmepeer_queue *queue)
 		nvmepeer_load32(&queue->state->generation));
 }
 
+/**
+ * nvmepeer_queue_give_up - have the kernel take a queue pair off the controller
+ * @queue: one whose commands do not end
+ *
+ * For who has waited long enough, by one thread: within 100 ms all calls on the
+ * queue pair end with NVMEPEER_E_LOST, and its owner may re-arm it.  No other queue
+ * pair of the controller is touched, unless the controller does not obey.  Costs
+ * one store.  Returns 0, or NVMEPEER_E_ADDRESS if the geometry has no request page.
+ */
+NVMEPEER_FN int nvmepeer_queue_give_up(const struct nvmepeer_queue *queue)
+{
+	if (!queue->request)
+		return NVMEPEER_E_ADDRESS;
+	nvmepeer_doorbell_store(queue->request, 1);
+	return NVMEPEER_OK;
+}
+
 /* Looks after the queue pair, by one lane now and then.  Is it lost? */
 NVMEPEER_FN bool nvmepeer_look_after(const struct nvmepeer_queue *queue)
 {

@@ -93,7 +93,11 @@ struct nvmep_cpu_ops {
  * @stopped: the controller has stopped all DMA and lost every I/O queue; the
  *	generation has moved.  Process context, no admin command may be sent,
  *	must not wait for importers
- * @restarted: the controller is live again with no peer queue on it
+ * @outdated: a namespace went, came or changed: queue pairs that exist must not come
+ *	back after the stop that follows.  Process context
+ * @restarted: the controller is live with no queue of an older generation on it, and
+ *	its namespaces were looked at in the given one.  May be called again
+ * @given_up: after the last @stopped: the controller will not come back
  * @remove: the driver is being unbound.  Called before the CPU's queues go,
  *	whether the controller runs or has stopped.  On return no queue pair is
  *	left on it and no importer is mapped
@@ -108,7 +112,9 @@ struct nvmep_peer_ops {
 	void (*exit)(struct nvmep_ctrl *ctrl);
 	void (*prepare)(struct nvmep_ctrl *ctrl);
 	void (*stopped)(struct nvmep_ctrl *ctrl);
-	void (*restarted)(struct nvmep_ctrl *ctrl);
+	void (*outdated)(struct nvmep_ctrl *ctrl);
+	void (*restarted)(struct nvmep_ctrl *ctrl, u32 generation);
+	void (*given_up)(struct nvmep_ctrl *ctrl);
 	void (*remove)(struct nvmep_ctrl *ctrl);
 	bool (*busy)(struct nvmep_ctrl *ctrl);
 	void *(*open)(struct nvmep_ctrl *ctrl);

@@ -66,7 +66,7 @@ void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
 	struct nvmep_qids *qids = &ctrl->qids;
 
 	spin_lock(&qids->lock);
-	qids->total = min(granted, qids->capacity - 1);
+	WRITE_ONCE(qids->total, min(granted, qids->capacity - 1));
 	qids->peer_max = min(peer_max, qids->total);
 	spin_unlock(&qids->lock);
 }
@@ -183,6 +183,19 @@ void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
 	usage->peer_max = qids->peer_max;
 	usage->peer_free = min(free, share);
 	spin_unlock(&qids->lock);
+}
+
+/**
+ * nvmep_qid_granted() - may there be a queue of this name on the controller?
+ * @ctrl: controller
+ * @qid: identifier
+ *
+ * Return: false if the controller grants fewer queues now than when @qid was
+ * taken.
+ */
+bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid)
+{
+	return qid <= READ_ONCE(ctrl->qids.total);
 }
 
 /**

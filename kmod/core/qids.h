@@ -80,6 +80,7 @@ void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid);
 int nvmep_qids_bar_peers(struct nvmep_ctrl *ctrl);
 void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl);
 void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
+bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid);
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid);
 
 #endif /* _NVMEP_QIDS_H */

@@ -40,6 +40,21 @@ bool nvmep_ctrl_gone(const struct nvmep_ctrl *ctrl)
 	       readl(ctrl->bar + NVME_REG_CSTS) == NVME_CSTS_GONE;
 }
 
+/**
+ * nvmep_ctrl_failed() - does the controller say that it is beyond work?
+ * @ctrl: controller, mapped
+ *
+ * Costs one read of a register.
+ *
+ * Return: true if CSTS.CFS is set, or nobody answers.
+ */
+bool nvmep_ctrl_failed(const struct nvmep_ctrl *ctrl)
+{
+	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
+
+	return status == NVME_CSTS_GONE || status & NVME_CSTS_FATAL;
+}
+
 static unsigned int nvmep_doorbell_capacity(const struct nvmep_ctrl *ctrl)
 {
 	resource_size_t pair = 2 * (resource_size_t)ctrl->doorbell_stride;

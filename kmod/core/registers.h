@@ -12,6 +12,7 @@ struct nvmep_ctrl;
 int nvmep_ctrl_map(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_unmap(struct nvmep_ctrl *ctrl);
 bool nvmep_ctrl_gone(const struct nvmep_ctrl *ctrl);
+bool nvmep_ctrl_failed(const struct nvmep_ctrl *ctrl);
 bool nvmep_ctrl_paused(const struct nvmep_ctrl *ctrl);
 
 int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl);

@@ -72,6 +72,7 @@ void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret)
 	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DEAD);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
+	ctrl->peer_ops->given_up(ctrl);
 	ctrl->cpu_ops->fail(ctrl);
 }
 
@@ -148,9 +149,6 @@ static void nvmep_ctrl_reset_work(struct work_struct *work)
 	}
 	dev_info(ctrl->dev, "reset done, generation %u\n",
 		 nvmep_ctrl_generation(ctrl));
-	mutex_lock(&ctrl->tell_lock);
-	ctrl->peer_ops->restarted(ctrl);
-	mutex_unlock(&ctrl->tell_lock);
 }
 
 /**

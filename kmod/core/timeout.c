@@ -12,16 +12,10 @@
 #include "ctrl.h"
 #include "params.h"
 #include "queue.h"
+#include "registers.h"
 #include "request.h"
 #include "stop.h"
 #include "timeout.h"
-
-static bool nvmep_ctrl_failed(struct nvmep_ctrl *ctrl)
-{
-	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
-
-	return status == NVME_CSTS_GONE || status & NVME_CSTS_FATAL;
-}
 
 /* Did the command complete without our being told? */
 static bool nvmep_found_by_poll(struct nvmep_queue *queue, struct request *rq)

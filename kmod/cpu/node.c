@@ -72,8 +72,7 @@ static long nvmep_ctrl_ioctl(struct file *file, unsigned int cmd,
 		.write = file->f_mode & FMODE_WRITE,
 	};
 
-	if (_IOC_TYPE(cmd) == NVME_PEER_TYPE &&
-	    _IOC_NR(cmd) >= NVME_PEER_CMD_BASE)
+	if (_IOC_TYPE(cmd) == NVME_PEER_TYPE)
 		return from.ctrl->peer_ops->ioctl(file->private_data, cmd,
 						  (void __user *)arg);
 	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);

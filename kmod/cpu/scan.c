@@ -36,6 +36,7 @@ static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
 
 	if (!nvmep_qid_next_peer(ctrl, 0))
 		return;
+	ctrl->peer_ops->outdated(ctrl);
 	dev_warn(ctrl->dev,
 		 "namespace %u %s: resetting, which stops the peers' queue pairs\n",
 		 nsid, what);
@@ -186,9 +187,12 @@ void nvmep_scan_work(struct work_struct *work)
 {
 	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu, scan_work);
 	struct nvmep_ctrl *ctrl = cpu->ctrl;
+	u32 generation = nvmep_ctrl_generation(ctrl);
 	__le32 *list;
 	int ret;
 
+	/* In this order: a stop after the question moves the generation. */
+	smp_rmb();
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
 		return;
 	list = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
@@ -203,6 +207,8 @@ void nvmep_scan_work(struct work_struct *work)
 	/* A stop in between ends in another scan or in removal. */
 	if (ret && ret != -EINTR)
 		dev_err(ctrl->dev, "scan for namespaces failed: %d\n", ret);
+	/* What could not be asked counts as it was. */
+	ctrl->peer_ops->restarted(ctrl, generation);
 	kfree(list);
 }
 

@@ -181,38 +181,6 @@ void nvmep_exports_close(struct nvmep_exports *exports)
 	mutex_unlock(&exports->lock);
 }
 
-static void *nvmep_export_take_withdrawn(struct list_head *node,
-					 const void *unused)
-{
-	struct nvmep_export *export = list_entry(node, struct nvmep_export,
-						 node);
-
-	if (!export->ops->withdraw || export->withdrawn)
-		return NULL;
-	export->withdrawn = true;
-	/* One that is being released has no user left. */
-	return nvmep_get_file_active(&export->dmabuf->file) ? export : NULL;
-}
-
-/**
- * nvmep_exports_withdraw() - zap and invalidate doorbells, and do not wait
- * @exports: the dma-bufs of a queue pair that is about to be lost
- *
- * Importers are told, not waited for; admits nobody new.  An mmap() that is
- * being set up right now is missed; nvmep_exports_revoke() waits for it.
- */
-void nvmep_exports_withdraw(struct nvmep_exports *exports)
-{
-	struct nvmep_export *export;
-
-	nvmep_exports_close(exports);
-	while ((export = nvmep_take_first(&exports->lock, &exports->list,
-					  nvmep_export_take_withdrawn, NULL))) {
-		export->ops->withdraw(export);
-		dma_buf_put(export->dmabuf);
-	}
-}
-
 /*
  * One that did not come as far as *@step, which it does now.  One that is being
  * released has no user left.
@@ -235,6 +203,43 @@ static struct nvmep_export *nvmep_export_next(struct nvmep_exports *exports,
 {
 	return nvmep_take_first(&exports->lock, &exports->list,
 				nvmep_export_take, &step);
+}
+
+/**
+ * nvmep_exports_withdraw() - zap and invalidate doorbells, and do not wait
+ * @exports: the dma-bufs of a queue pair that is about to be lost
+ *
+ * Importers are told, not waited for; admits nobody new.  An mmap() that is
+ * being set up right now is missed; nvmep_exports_revoke() waits for it.
+ */
+void nvmep_exports_withdraw(struct nvmep_exports *exports)
+{
+	struct nvmep_export *export;
+
+	nvmep_exports_close(exports);
+	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_WITHDRAWN))) {
+		export->ops->withdraw(export);
+		dma_buf_put(export->dmabuf);
+	}
+}
+
+/**
+ * nvmep_exports_reopen() - undo nvmep_exports_withdraw(), which has returned
+ * @exports: the dma-bufs of a queue pair that comes back
+ *
+ * Processes get their mappings back when they touch them, importers when they
+ * map again.
+ */
+void nvmep_exports_reopen(struct nvmep_exports *exports)
+{
+	struct nvmep_export *export;
+
+	mutex_lock(&exports->lock);
+	list_for_each_entry(export, &exports->list, node)
+		if (export->revoked == NVMEP_EXPORT_WITHDRAWN)
+			export->revoked = NVMEP_EXPORT_OPEN;
+	WRITE_ONCE(exports->closed, false);
+	mutex_unlock(&exports->lock);
 }
 
 /**

@@ -28,8 +28,8 @@ struct vm_area_struct;
  *	dma-buf on the list is still there while it is held.  Innermost
  * @list: all that are open
  * @closed: no new ones, and no new users of the old ones but the status page's
- * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
- * @withdrawn: peers->lock: nvmep_exports_withdraw() was called
+ * @withdrawn: peers->lock: nvmep_exports_withdraw() was called, and
+ *	nvmep_exports_reopen() was not since
  * @count: dma-bufs open
  * @importers: devices attached to them
  * @mmaps: VMAs of them
@@ -88,11 +88,14 @@ struct nvmep_export_ops {
 /**
  * enum nvmep_export_revoked - the steps of revocation
  * @NVMEP_EXPORT_OPEN: nobody revokes it
+ * @NVMEP_EXPORT_WITHDRAWN: ops->withdraw was or is being called; it may become
+ *	open again
  * @NVMEP_EXPORT_REVOKED: ops->revoke was or is being called
  * @NVMEP_EXPORT_SETTLED: ops->settle, too
  */
 enum nvmep_export_revoked {
 	NVMEP_EXPORT_OPEN,
+	NVMEP_EXPORT_WITHDRAWN,
 	NVMEP_EXPORT_REVOKED,
 	NVMEP_EXPORT_SETTLED,
 };
@@ -103,7 +106,6 @@ enum nvmep_export_revoked {
  * @ops: const: of its kind
  * @dmabuf: const; it owns this
  * @node: exports->lock: in exports->list
- * @withdrawn: exports->lock: nvmep_exports_withdraw() has seen it
  * @revoked: exports->lock: how far its revocation has begun
  */
 struct nvmep_export {
@@ -111,7 +113,6 @@ struct nvmep_export {
 	const struct nvmep_export_ops *ops;
 	struct dma_buf *dmabuf;
 	struct list_head node;
-	bool withdrawn;
 	enum nvmep_export_revoked revoked;
 };
 
@@ -120,7 +121,7 @@ void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 void nvmep_exports_close(struct nvmep_exports *exports);
 bool nvmep_exports_revoke(struct nvmep_exports *exports);
 void nvmep_exports_withdraw(struct nvmep_exports *exports);
-void nvmep_exports_withdraw(struct nvmep_exports *exports);
+void nvmep_exports_reopen(struct nvmep_exports *exports);
 
 struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 				     struct nvmep_exports *exports,

@@ -6,7 +6,7 @@
  *  1. exports->closed: no new dma-buf, attachment, mapping or mmap
  *  2. (qp.c) Delete SQ, Delete CQ: from here on a write has no effect
  *  3. mmaps in progress are waited for, then all PTEs are zapped; a later
- *     access is SIGBUS
+ *     access is SIGBUS, unless exports->closed was taken back meanwhile
  *  4. importers are told
  *  5. their mappings and fences are waited for, all against one deadline
  *
@@ -317,10 +317,31 @@ static void nvmep_doorbell_vm_close(struct vm_area_struct *vma)
 	nvmep_mmap_put(map);
 }
 
-/* Every PTE is there from the start, so a fault means that it was zapped. */
+static unsigned long
+nvmep_doorbells_pfn(const struct nvmep_doorbell_export *doorbells,
+		    pgoff_t page)
+{
+	return (nvmep_doorbells_phys(doorbells) >> PAGE_SHIFT) + page;
+}
+
+/*
+ * Every PTE is there from the start, so a fault means that it was zapped: for
+ * good, or until the queue pair came back.  Under the lock: who closes after us
+ * zaps after us, too.
+ */
 static vm_fault_t nvmep_doorbell_vm_fault(struct vm_fault *vmf)
 {
-	return VM_FAULT_SIGBUS;
+	struct nvmep_mmap *map = vmf->vma->vm_private_data;
+	struct nvmep_exports *exports = map->doorbells->export.exports;
+	vm_fault_t ret = VM_FAULT_SIGBUS;
+
+	mutex_lock(&exports->lock);
+	if (!exports->closed)
+		ret = vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK,
+				     nvmep_doorbells_pfn(map->doorbells,
+							 vmf->pgoff));
+	mutex_unlock(&exports->lock);
+	return ret;
 }
 
 static const struct vm_operations_struct nvmep_doorbell_vm_ops = {
@@ -362,8 +383,7 @@ nvmep_mmap_begin(struct nvmep_doorbell_export *doorbells, struct mm_struct *mm)
 static int nvmep_doorbell_insert(const struct nvmep_doorbell_export *doorbells,
 				 struct vm_area_struct *vma)
 {
-	unsigned long pfn = (nvmep_doorbells_phys(doorbells) >> PAGE_SHIFT) +
-			    vma->vm_pgoff;
+	unsigned long pfn = nvmep_doorbells_pfn(doorbells, vma->vm_pgoff);
 	unsigned long address;
 
 	for (address = vma->vm_start; address < vma->vm_end;

@@ -16,6 +16,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
+#include <linux/fs.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
@@ -81,7 +82,7 @@ static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 	return nvmep_exporter_error(ctrl, err);
 }
 
-static int nvmep_buf_map_locked(struct nvmep_buf *buf)
+static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 {
 	struct sg_table *sgt;
 	int err;
@@ -93,14 +94,15 @@ static int nvmep_buf_map_locked(struct nvmep_buf *buf)
 		return nvmep_exporter_error(buf->ctrl, err);
 	buf->pinned = true;
 
-	sgt = dma_buf_map_attachment(buf->attach, DMA_BIDIRECTIONAL);
+	sgt = dma_buf_map_attachment(buf->attach, buf->dir);
 	if (IS_ERR(sgt))
 		return nvmep_map_error(buf->ctrl, PTR_ERR(sgt));
 	buf->sgt = sgt;
-	return nvmep_segments_read(&buf->segments, buf->ctrl, sgt);
+	return nvmep_segments_read(&buf->segments, buf->ctrl, sgt, buf->offset,
+				   length);
 }
 
-static int nvmep_buf_map(struct nvmep_buf *buf)
+static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
 {
 	struct dma_resv *resv = buf->dmabuf->resv;
 	long left;
@@ -109,7 +111,7 @@ static int nvmep_buf_map(struct nvmep_buf *buf)
 	err = dma_resv_lock_interruptible(resv, NULL);
 	if (err)
 		return err;
-	err = nvmep_buf_map_locked(buf);
+	err = nvmep_buf_map_locked(buf, length);
 	dma_resv_unlock(resv);
 	if (err)
 		return err;
@@ -127,8 +129,7 @@ static void nvmep_buf_unmap_locked(struct nvmep_buf *buf)
 
 	dma_resv_lock(buf->dmabuf->resv, NULL);
 	if (buf->sgt)
-		dma_buf_unmap_attachment(buf->attach, buf->sgt,
-					 DMA_BIDIRECTIONAL);
+		dma_buf_unmap_attachment(buf->attach, buf->sgt, buf->dir);
 	buf->sgt = NULL;
 	if (buf->pinned)
 		dma_buf_unpin(buf->attach);
@@ -211,10 +212,29 @@ void nvmep_buf_put(struct nvmep_buf *buf)
 	kref_put(&buf->ref, nvmep_buf_free);
 }
 
-static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl, int fd,
-					 void (*reclaim)(struct nvmep_buf *buf))
+static const enum dma_data_direction nvmep_access_direction[] = {
+	[NVME_PEER_ACCESS_BOTH] = DMA_BIDIRECTIONAL,
+	[NVME_PEER_ACCESS_READ] = DMA_TO_DEVICE,
+	[NVME_PEER_ACCESS_WRITE] = DMA_FROM_DEVICE,
+};
+
+/* A reference to the dma-buf, if whoever holds the file may do that with it. */
+static struct dma_buf *nvmep_dma_buf_get(int fd, enum nvme_peer_access access)
 {
 	struct dma_buf *dmabuf = dma_buf_get(fd);
+
+	if (IS_ERR(dmabuf) || access == NVME_PEER_ACCESS_READ ||
+	    dmabuf->file->f_mode & FMODE_WRITE)
+		return dmabuf;
+	dma_buf_put(dmabuf);
+	return ERR_PTR(-EACCES);
+}
+
+static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
+					 const struct nvme_peer_buf_import *cmd,
+					 void (*reclaim)(struct nvmep_buf *buf))
+{
+	struct dma_buf *dmabuf = nvmep_dma_buf_get(cmd->dmabuf_fd, cmd->access);
 	struct nvmep_buf *buf;
 
 	if (IS_ERR(dmabuf))
@@ -228,6 +248,8 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl, int fd,
 	kref_init(&buf->ref);
 	buf->ctrl = nvmep_ctrl_get(ctrl);
 	buf->dmabuf = dmabuf;
+	buf->offset = cmd->offset;
+	buf->dir = nvmep_access_direction[cmd->access];
 	buf->reclaim = reclaim;
 	mutex_init(&buf->lock);
 	INIT_LIST_HEAD(&buf->node);
@@ -240,24 +262,26 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl, int fd,
 /**
  * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
  * @ctrl: the controller to map it for; the caller holds peers->gate
- * @fd: the dma-buf
+ * @cmd: the dma-buf, and what of it, already checked
  * @reclaim: for when the exporter wants it back, see struct nvmep_buf
  *
  * The verdict is in the buffer; a NONE is the caller's to refuse.
  *
  * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
- * is no dma-buf, EXDEV if the exporter does not admit the controller,
- * EOPNOTSUPP if the controller's DMA to it bounces, else what the exporter
- * said.
+ * is no dma-buf, EACCES for one that is open for reading only, ERANGE if it ends too
+ * early, EXDEV if the exporter does not admit the controller,
+ * EOPNOTSUPP if the controller's DMA to it bounces, EINTR for a process that was
+ * killed, else what the exporter said.
  */
-struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,
+struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
+				   const struct nvme_peer_buf_import *cmd,
 				   void (*reclaim)(struct nvmep_buf *buf))
 {
 	struct dma_buf_attachment *attach;
 	struct nvmep_buf *buf;
 	int err;
 
-	buf = nvmep_buf_alloc(ctrl, fd, reclaim);
+	buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
 	if (IS_ERR(buf))
 		return buf;
 
@@ -270,10 +294,12 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,
 	buf->attach = attach;
 	atomic_inc(&ctrl->peers->attached);
 
-	err = nvmep_buf_map(buf);
+	err = nvmep_buf_map(buf, cmd->length);
 	if (err)
 		goto put_buf;
-	nvmep_place_find(&buf->place, ctrl, &buf->segments);
+	err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
+	if (err)
+		goto put_buf;
 	return buf;
 
 put_buf:

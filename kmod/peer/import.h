@@ -6,11 +6,14 @@
 #ifndef _NVMEP_IMPORT_H
 #define _NVMEP_IMPORT_H
 
+#include <linux/dma-direction.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
+
+#include <linux/nvme_peer.h>
 
 #include "place.h"
 #include "segments.h"
@@ -26,6 +29,8 @@ struct sg_table;
  * @ref: one for the handle, one for every call that uses it
  * @ctrl: const, reference
  * @dmabuf: const, reference
+ * @offset: const: of its first byte in @dmabuf
+ * @dir: const: what the controller does with it
  * @reclaim: const: the exporter wants the memory back.  Takes the controller
  *	off it, then calls nvmep_buf_unmap().  Called by @invalidate_work, at
  *	most once and without any lock
@@ -54,6 +59,8 @@ struct nvmep_buf {
 	struct kref ref;
 	struct nvmep_ctrl *ctrl;
 	struct dma_buf *dmabuf;
+	u64 offset;
+	enum dma_data_direction dir;
 	void (*reclaim)(struct nvmep_buf *buf);
 	struct nvmep_segments segments;
 	struct nvmep_place place;
@@ -75,7 +82,8 @@ struct nvmep_buf {
 	u64 keep_until;
 };
 
-struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl, int fd,
+struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
+				   const struct nvme_peer_buf_import *cmd,
 				   void (*reclaim)(struct nvmep_buf *buf));
 struct nvmep_buf *nvmep_buf_get(struct nvmep_buf *buf);
 void nvmep_buf_put(struct nvmep_buf *buf);

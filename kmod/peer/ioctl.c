@@ -116,6 +116,7 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 		struct nvme_peer_qp_create qp_create;
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
+		struct nvme_peer_qp_rearm qp_rearm;
 	} cmd;
 	struct nvmep_ucmd ucmd = {
 		.user = user,

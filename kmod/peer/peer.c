@@ -22,6 +22,7 @@
 #include "peers.h"
 #include "qp.h"
 #include "qp_file.h"
+#include "recover.h"
 #include "route.h"
 
 /* --- taking buffers back ------------------------------------------------- */
@@ -101,7 +102,11 @@ static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
 static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl, int fd, u32 *address,
 				 struct nvmep_route *route)
 {
-	struct nvmep_buf *buf = nvmep_buf_import(ctrl, fd, nvmep_reclaim);
+	const struct nvme_peer_buf_import cmd = {
+		.dmabuf_fd = fd,
+		.access = NVME_PEER_ACCESS_READ,
+	};
+	struct nvmep_buf *buf = nvmep_buf_import(ctrl, &cmd, nvmep_reclaim);
 
 	if (!IS_ERR(buf)) {
 		*route = buf->place.route;
@@ -149,7 +154,7 @@ static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
 {
 	if (flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
 	    buf->place.route.verdict == NVME_PEER_ROUTE_SYSTEM)
-		return -EREMOTEIO;
+		return -ENXIO;
 	if (buf->place.route.verdict != NVME_PEER_ROUTE_NONE)
 		return 0;
 	dev_info_ratelimited(buf->ctrl->dev,
@@ -160,6 +165,20 @@ static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
 	return -EXDEV;
 }
 
+static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
+				  const struct nvme_peer_buf_import *cmd)
+{
+	u64 end;
+
+	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE ||
+	    cmd->access > NVME_PEER_ACCESS_WRITE ||
+	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
+		return -EINVAL;
+	if (!IS_ALIGNED(cmd->offset | cmd->length, ctrl->page_size))
+		return -EINVAL;
+	return check_add_overflow(cmd->offset, cmd->length, &end) ? -ERANGE : 0;
+}
+
 static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_buf_import *cmd = ucmd->cmd;
@@ -167,10 +186,11 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	struct nvmep_buf *buf;
 	int err;
 
-	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE)
-		return -EINVAL;
+	err = nvmep_buf_import_check(file->ctrl, cmd);
+	if (err)
+		return err;
 
-	buf = nvmep_buf_import(file->ctrl, cmd->dmabuf_fd, nvmep_reclaim);
+	buf = nvmep_buf_import(file->ctrl, cmd, nvmep_reclaim);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	err = nvmep_buf_admit(buf, cmd->flags);
@@ -316,7 +336,8 @@ static int nvmep_answer_buf_table(struct nvmep_ucmd *ucmd)
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
-	if (cmd->flags || cmd->reserved1 || cmd->reserved ||
+	if (cmd->flags || cmd->reserved1 ||
+	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
 	    cmd->mode != NVME_PEER_MODE_DIRECT)
 		return -EINVAL;
 	if (cmd->sq_entries < 2 || cmd->sq_entries > ctrl->max_entries ||
@@ -382,8 +403,8 @@ static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, pci_address,
-		    false, nvmep_ioctl_buf_import, nvmep_answer_buf_import),
+	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, false,
+		    nvmep_ioctl_buf_import, nvmep_answer_buf_import),
 	NVMEP_IOCTL(NVME_PEER_BUF_RELEASE, nvme_peer_buf_release, reserved,
 		    true, nvmep_ioctl_buf_release, NULL),
 	NVMEP_IOCTL(NVME_PEER_BUF_TABLE, nvme_peer_buf_table, addresses, false,
@@ -416,17 +437,6 @@ static long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
 
 /* --- what the controller tells ------------------------------------------- */
 
-/* Nothing is made again here: only its owner knows what was in flight. */
-static void nvmep_peer_restarted(struct nvmep_ctrl *ctrl)
-{
-	unsigned int failed = nvmep_qp_count_failed(ctrl);
-
-	if (failed)
-		dev_info(ctrl->dev,
-			 "%u queue pairs of peers were lost; their owners have to make new ones\n",
-			 failed);
-}
-
 /* Whether the controller is alive makes no difference: the deletion knows. */
 static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 {
@@ -437,6 +447,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	up_write(&peers->gate);
 
 	nvmep_qp_revoke_all(ctrl, ENODEV);
+	nvmep_watch_stop(&peers->watch);
 	nvmep_bufs_release_kept(peers);
 	nvmep_bufs_detach_all(peers);
 }
@@ -458,6 +469,7 @@ static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 
 	if (!peers)
 		return -ENOMEM;
+	peers->ctrl = ctrl;
 	init_rwsem(&peers->gate);
 	mutex_init(&peers->lock);
 	INIT_LIST_HEAD(&peers->qps);
@@ -470,6 +482,7 @@ static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 		kfree(peers);
 		return -ENOMEM;
 	}
+	nvmep_watch_init(&peers->watch, nvmep_recover_look);
 	peers->provider = nvmep_p2p_provider(ctrl->pdev, 0);
 	nvmep_objects_init(&peers->objects);
 	ctrl->peers = peers;
@@ -496,8 +509,10 @@ const struct nvmep_peer_ops nvmep_peer_ops = {
 	.release = nvmep_peer_release,
 	.ioctl = nvmep_peer_ioctl,
 	.prepare = nvmep_qp_withdraw_all,
-	.stopped = nvmep_qp_fail_all,
-	.restarted = nvmep_peer_restarted,
+	.stopped = nvmep_recover_stopped,
+	.outdated = nvmep_recover_outdated,
+	.restarted = nvmep_recover_restarted,
+	.given_up = nvmep_recover_given_up,
 	.remove = nvmep_peer_remove,
 	.busy = nvmep_peer_busy,
 };

@@ -231,12 +231,15 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
  * nvmep_buf_claim() - note that a ring is going to lie in a buffer
  * @file: the open controller node
  * @handle: the buffer's handle
+ * @dir: what the controller does with the ring
  *
  * Until nvmep_buf_unclaim() the handle cannot be released.
  *
- * Return: the buffer, or an ERR_PTR: ENOENT, ESTALE.
+ * Return: the buffer, or an ERR_PTR: ENOENT, ESTALE, EACCES if it was not imported
+ * for that.
  */
-struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle)
+struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
+				  enum dma_data_direction dir)
 {
 	struct nvmep_buf *buf;
 
@@ -247,6 +250,8 @@ struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle)
 		return ERR_PTR(-ENOENT);
 	if (nvmep_buf_invalid(buf))
 		return ERR_PTR(-ESTALE);
+	if (buf->dir != DMA_BIDIRECTIONAL && buf->dir != dir)
+		return ERR_PTR(-EACCES);
 	buf->rings++;
 	return buf;
 }

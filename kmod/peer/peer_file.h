@@ -5,6 +5,7 @@
 #ifndef _NVMEP_PEER_FILE_H
 #define _NVMEP_PEER_FILE_H
 
+#include <linux/dma-direction.h>
 #include <linux/kref.h>
 #include <linux/types.h>
 #include <linux/xarray.h>
@@ -35,7 +36,8 @@ void nvmep_buf_publish(struct nvmep_buf *buf);
 void nvmep_buf_unreserve(struct nvmep_buf *buf);
 struct nvmep_buf *nvmep_buf_lookup(struct nvmep_peer_file *file, u32 handle);
 int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle);
-struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle);
+struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
+				  enum dma_data_direction dir);
 void nvmep_buf_unclaim(struct nvmep_buf *buf);
 int nvmep_buf_expose(struct nvmep_buf *buf);
 void nvmep_bufs_release_kept(struct nvmep_peers *peers);

@@ -13,7 +13,9 @@
 #include <linux/types.h>
 
 #include "objects.h"
+#include "watch.h"
 
+struct nvmep_ctrl;
 struct p2pdma_provider;
 struct workqueue_struct;
 
@@ -30,6 +32,7 @@ struct nvmep_life {
 
 /**
  * struct nvmep_peers - the peers of one controller
+ * @ctrl: const: the controller, which owns this
  * @gate: the work of every peer ioctl runs under the read side, but neither its
  *	copies from and to user space nor what works without a controller; taken
  *	before all other locks of the peer rooms
@@ -42,6 +45,8 @@ struct nvmep_life {
  * @alive: @lock: struct nvmep_life, by birth.  Each of them may access every
  *	exposed buffer, whoever imported that
  * @births: @lock: queue pairs that ever were on @alive
+ * @ready: @lock: generation of the controller whose namespaces have been looked
+ *	at; queue pairs of an older one may be made live again in it
  * @bufs: @lock: buffers with a handle, or with one reserved, until unbinding
  *	detaches them
  * @kept: @lock: exposed buffers whose node was closed while queue pairs were alive,
@@ -49,6 +54,7 @@ struct nvmep_life {
  * @attached: buffers that are attached to their exporters
  * @provider: const: the kernel's handle for BAR0, NULL where it has none; used
  *	while not @removed
+ * @watch: counts live queue pairs under @lock
  * @invalidate_wq: const: runs the invalidate work of buffers
  * @objects: live objects by kind
  *
@@ -59,16 +65,19 @@ struct nvmep_life {
  * admin commands, which may wait for a reset; the reset takes only lock.
  */
 struct nvmep_peers {
+	struct nvmep_ctrl *ctrl;
 	struct rw_semaphore gate;
 	bool removed;
 	struct mutex lock;	/* @qps, @bufs and what hangs on them */
 	struct list_head qps;
 	struct list_head alive;
 	u64 births;
+	u32 ready;
 	struct list_head bufs;
 	struct list_head kept;
 	atomic_t attached;
 	struct p2pdma_provider *provider;
+	struct nvmep_watch watch;
 	struct workqueue_struct *invalidate_wq;
 	struct nvmep_objects objects;
 };

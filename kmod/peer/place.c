@@ -120,25 +120,29 @@ static bool nvmep_extent_holds(struct nvmep_extent *extent, phys_addr_t phys,
 
 /*
  * Walks a segment: behind an IOMMU page by page, because it makes scattered
- * memory look contiguous; else by what is contiguous physically.
+ * memory look contiguous; else by what is contiguous physically.  1 if all of it lies
+ * where @extent says, 0 if not, or EINTR.
  */
-static bool nvmep_segment_holds(const struct nvmep_ctrl *ctrl,
-				const struct nvmep_segment *segment,
-				struct nvmep_extent *extent)
+static int nvmep_segment_holds(const struct nvmep_ctrl *ctrl,
+			       const struct nvmep_segment *segment,
+			       struct nvmep_extent *extent)
 {
 	phys_addr_t phys;
 	bool translated;
 	u64 done = 0;
+	int err;
 
 	while (done < segment->length) {
 		phys = nvmep_dma_to_phys(ctrl, segment->dma + done,
 					 &translated);
 		if (!nvmep_extent_holds(extent, phys, translated))
-			return false;
+			return 0;
 		done += translated ? PAGE_SIZE : extent->last - phys + 1;
-		cond_resched();
+		err = nvmep_walk_pause();
+		if (err)
+			return err;
 	}
-	return true;
+	return 1;
 }
 
 /*
@@ -169,13 +173,16 @@ static void nvmep_place_device(struct nvmep_place *place,
  * @place: out
  * @ctrl: the controller that it was mapped for
  * @segments: the mapping, not empty
+ *
+ * Return: 0, or EINTR for a process that was killed.
  */
-void nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
-		      const struct nvmep_segments *segments)
+int nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
+		     const struct nvmep_segments *segments)
 {
 	struct nvmep_extent extent;
 	phys_addr_t phys;
 	bool translated;
+	int holds = 1;
 	u32 i;
 
 	phys = nvmep_dma_to_phys(ctrl, segments->list[0].dma, &translated);
@@ -189,13 +196,13 @@ void nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
 	else
 		nvmep_route_unknown_memory(&place->route);
 
-	for (i = 0; i < segments->count; i++) {
-		if (nvmep_segment_holds(ctrl, &segments->list[i], &extent))
-			continue;
-		/* Parts of it lie elsewhere: no one answer is true. */
-		nvmep_route_unknown_memory(&place->route);
-		place->owner = NVMEP_NO_PCI_ADDRESS;
-		break;
-	}
+	for (i = 0; i < segments->count && holds > 0; i++)
+		holds = nvmep_segment_holds(ctrl, &segments->list[i], &extent);
 	pci_dev_put(extent.owner);
+	if (holds)
+		return min(holds, 0);
+	/* Parts of it lie elsewhere: no one answer is true. */
+	nvmep_route_unknown_memory(&place->route);
+	place->owner = NVMEP_NO_PCI_ADDRESS;
+	return 0;
 }

@@ -22,7 +22,7 @@ struct nvmep_place {
 	struct nvmep_route route;
 };
 
-void nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
-		      const struct nvmep_segments *segments);
+int nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
+		     const struct nvmep_segments *segments);
 
 #endif /* _NVMEP_PLACE_H */

@@ -16,12 +16,13 @@
  *
  * A controller reset is different: the controller has already lost the queues,
  * nobody can be waited for, and the file is still its owner's.  The queue pair
- * becomes FAILED and keeps its identifier until it is closed, so that no other
- * queue pair can be hit by a late doorbell.
+ * becomes QUIESCED or FAILED (recover.c) and keeps its identifier until it is
+ * closed, so that no other queue pair can be hit by a late doorbell.
  *
- * Reasons in the status page: EIO, the controller was reset; ESTALE, an
- * exporter took memory back; ENODEV, the controller is gone; ESHUTDOWN, the
- * file was closed.
+ * Reasons in the status page: EIO, the controller was reset; ETIMEDOUT, a peer
+ * waited in vain; ENOSPC, the controller grants fewer queues than before; ESTALE,
+ * an exporter took memory back or a namespace is another one; ENODEV, the
+ * controller is gone; ESHUTDOWN, the file was closed.
  */
 #include <linux/mm.h>
 #include <linux/poll.h>
@@ -45,6 +46,7 @@
 static const enum nvme_peer_qp_state nvmep_qp_user_states[] = {
 	[NVMEP_QP_NEW] = NVME_PEER_QP_QUIESCED,
 	[NVMEP_QP_LIVE] = NVME_PEER_QP_LIVE,
+	[NVMEP_QP_QUIESCED] = NVME_PEER_QP_QUIESCED,
 	[NVMEP_QP_FAILED] = NVME_PEER_QP_FAILED,
 	[NVMEP_QP_STOPPED] = NVME_PEER_QP_GONE,
 	[NVMEP_QP_REVOKED] = NVME_PEER_QP_GONE,
@@ -69,7 +71,7 @@ enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp)
  */
 bool nvmep_qp_usable(const struct nvmep_qp *qp)
 {
-	return READ_ONCE(qp->state) <= NVMEP_QP_LIVE;
+	return READ_ONCE(qp->state) <= NVMEP_QP_QUIESCED;
 }
 
 static struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
@@ -82,8 +84,13 @@ static void nvmep_store_le32(__u32 *field, u32 value)
 	WRITE_ONCE(*field, (__force __u32)cpu_to_le32(value));
 }
 
-/* Peers read the page at any time: the state is written last. */
-static void nvmep_qp_write_status(struct nvmep_qp *qp)
+/**
+ * nvmep_qp_write_status() - tell the peers
+ * @qp: the queue pair; peers->lock is held
+ *
+ * Peers read the page at any time: the state is written last.
+ */
+void nvmep_qp_write_status(struct nvmep_qp *qp)
 {
 	struct nvme_peer_status *status = nvmep_qp_status(qp);
 
@@ -104,12 +111,24 @@ static void nvmep_qp_init_status(struct nvmep_qp *qp)
 	nvmep_store_le32(&status->qid, qp->qid);
 }
 
-/* The only writer of the state and its reason. */
-static void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
-			       u32 reason)
+/**
+ * nvmep_qp_set_state() - the only writer of the state and its reason
+ * @qp: the queue pair; peers->lock is held
+ * @state: the new state
+ * @reason: why it is not LIVE, a positive errno, else 0
+ */
+void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
+			u32 reason)
 {
-	lockdep_assert_held(&qp->ctrl->peers->lock);
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	int live = (state == NVMEP_QP_LIVE) - (qp->state == NVMEP_QP_LIVE);
 
+	lockdep_assert_held(&peers->lock);
+
+	if (live)
+		nvmep_watch_count(&peers->watch, live);
+	if (live < 0)
+		qp->losses++;
 	WRITE_ONCE(qp->state, state);
 	qp->reason = reason;
 	if (state >= NVMEP_QP_FAILED)
@@ -119,7 +138,11 @@ static void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 		nvmep_qp_write_status(qp);
 }
 
-static void nvmep_qp_wake(struct nvmep_qp *qp)
+/**
+ * nvmep_qp_wake() - its state has changed: wake who waits for that
+ * @qp: the queue pair
+ */
+void nvmep_qp_wake(struct nvmep_qp *qp)
 {
 	wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
 }
@@ -142,12 +165,17 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->sq.host);
 	nvmep_host_pages_free(qp->cq.host);
 	nvmep_host_pages_free(qp->status_page);
+	nvmep_host_pages_free(qp->request_page);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
 }
 
-static void nvmep_qp_put(struct nvmep_qp *qp)
+/**
+ * nvmep_qp_put() - drop a reference
+ * @qp: the queue pair
+ */
+void nvmep_qp_put(struct nvmep_qp *qp)
 {
 	kref_put(&qp->ref, nvmep_qp_free);
 }
@@ -385,49 +413,6 @@ void nvmep_qp_withdraw_all(struct nvmep_ctrl *ctrl)
 	}
 }
 
-/**
- * nvmep_qp_fail_all() - the controller has stopped and lost every queue
- * @ctrl: the controller; its generation has moved
- *
- * Called by the reset work: no admin command, no waiting for peers.  Every
- * status page learns the new generation, also that of a queue pair which ended
- * before.
- */
-void nvmep_qp_fail_all(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_peers *peers = ctrl->peers;
-	struct nvmep_qp *qp;
-
-	mutex_lock(&peers->lock);
-	list_for_each_entry(qp, &peers->qps, node) {
-		if (qp->state == NVMEP_QP_LIVE)
-			nvmep_qp_set_state(qp, NVMEP_QP_FAILED, EIO);
-		else
-			nvmep_qp_write_status(qp);
-		nvmep_qp_wake(qp);
-	}
-	mutex_unlock(&peers->lock);
-}
-
-/**
- * nvmep_qp_count_failed() - how many queue pairs wait for their owners to see
- * @ctrl: the controller
- *
- * Return: the number of queue pairs in state FAILED.
- */
-unsigned int nvmep_qp_count_failed(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_peers *peers = ctrl->peers;
-	unsigned int failed = 0;
-	struct nvmep_qp *qp;
-
-	mutex_lock(&peers->lock);
-	list_for_each_entry(qp, &peers->qps, node)
-		failed += qp->state == NVMEP_QP_FAILED;
-	mutex_unlock(&peers->lock);
-	return failed;
-}
-
 /* --- the beginning ------------------------------------------------------- */
 
 static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
@@ -440,6 +425,10 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	if (IS_ERR(page))
 		return PTR_ERR(page);
 	qp->status_page = page;
+	page = nvmep_host_pages_alloc(qp->ctrl, PAGE_SIZE);
+	if (IS_ERR(page))
+		return PTR_ERR(page);
+	qp->request_page = page;
 
 	if (!cmd->sq_handle) {
 		err = nvmep_ring_init_host(&qp->sq, qp->ctrl);
@@ -459,7 +448,8 @@ static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 
 	if (!handle)
 		return 0;
-	buf = nvmep_buf_claim(qp->owner, handle);
+	buf = nvmep_buf_claim(qp->owner, handle, ring == &qp->sq ?
+			      DMA_TO_DEVICE : DMA_FROM_DEVICE);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 
@@ -505,10 +495,10 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 		return err;
 
 	if (nvmep_rings_overlap(&qp->sq, &qp->cq))
-		return -EBADSLT;
+		return -EEXIST;
 	list_for_each_entry(other, &peers->qps, node)
 		if (nvmep_qp_overlaps(qp, other))
-			return -EBADSLT;
+			return -EEXIST;
 	list_add_tail(&qp->node, &peers->qps);
 	qp->life.birth = peers->births++;
 	list_add_tail(&qp->life.node, &peers->alive);
@@ -532,20 +522,29 @@ static int nvmep_qp_take_qid(struct nvmep_qp *qp)
  * Makes it live, unless the controller was reset since: the reset moves the
  * generation first and looks for live queue pairs then.
  */
-static int nvmep_qp_go_live(struct nvmep_qp *qp)
+static int nvmep_qp_go_live(struct nvmep_qp *qp, u32 generation)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	bool live;
 
 	mutex_lock(&peers->lock);
-	live = nvmep_ctrl_generation(qp->ctrl) == qp->generation;
-	if (live)
+	live = nvmep_ctrl_generation(qp->ctrl) == generation;
+	if (live) {
+		qp->generation = generation;
 		nvmep_qp_set_state(qp, NVMEP_QP_LIVE, 0);
+	}
 	mutex_unlock(&peers->lock);
 	return live ? 0 : -EAGAIN;
 }
 
-static int nvmep_qp_start(struct nvmep_qp *qp)
+/**
+ * nvmep_qp_start() - create its queues on the controller and make it LIVE
+ * @qp: NEW or QUIESCED, its completion ring zero; its lock is held
+ *
+ * Return: 0, or as nvmep_queue_pair_create(); nothing of it is on the controller
+ * then.
+ */
+int nvmep_qp_start(struct nvmep_qp *qp)
 {
 	const struct nvmep_queue_pair_params params = {
 		.qid = qp->qid,
@@ -557,10 +556,13 @@ static int nvmep_qp_start(struct nvmep_qp *qp)
 		.cq_contiguous = !qp->cq.list,
 		.vector = -1,
 	};
+	u32 generation;
 	int err;
 
-	err = nvmep_queue_pair_create(qp->ctrl, &params, &qp->generation);
-	return err ? err : nvmep_qp_go_live(qp);
+	lockdep_assert_held(&qp->lock);
+
+	err = nvmep_queue_pair_create(qp->ctrl, &params, &generation);
+	return err ? err : nvmep_qp_go_live(qp, generation);
 }
 
 static int nvmep_qp_begin(struct nvmep_qp *qp,

@@ -17,6 +17,7 @@
 #include "ioctl.h"
 #include "qp.h"
 #include "qp_file.h"
+#include "recover.h"
 
 /* --- what of it can be exported ------------------------------------------ */
 
@@ -31,6 +32,7 @@ static int nvmep_qp_export_check(const struct nvmep_qp *qp,
 	case NVME_PEER_EXPORT_DOORBELL:
 		return qp->doorbell.exportable ? 0 : -ENXIO;
 	case NVME_PEER_EXPORT_STATUS:
+	case NVME_PEER_EXPORT_REQUEST:
 		return 0;
 	}
 	return -EINVAL;
@@ -46,6 +48,8 @@ static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
 		return ERR_PTR(err);
 	if (!nvmep_qp_usable(qp))
 		return ERR_PTR(-ESHUTDOWN);
+	if (READ_ONCE(qp->state) == NVMEP_QP_QUIESCED)
+		return ERR_PTR(-EAGAIN);
 
 	switch (what) {
 	case NVME_PEER_EXPORT_SQ:
@@ -55,6 +59,8 @@ static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
 	case NVME_PEER_EXPORT_DOORBELL:
 		return nvmep_export_doorbell(&qp->exports, &qp->doorbell,
 					     allow_static);
+	case NVME_PEER_EXPORT_REQUEST:
+		return nvmep_export_ring(&qp->exports, qp->request_page);
 	default:
 		return nvmep_export_status(&qp->exports, qp->status_page);
 	}
@@ -78,6 +84,7 @@ static void nvmep_qp_export_geometry(const struct nvmep_qp *qp,
 		*length = qp->ctrl->doorbell_stride + sizeof(u32);
 		break;
 	case NVME_PEER_EXPORT_STATUS:
+	case NVME_PEER_EXPORT_REQUEST:
 		*length = PAGE_SIZE;
 		break;
 	}
@@ -127,7 +134,7 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 
 	cmd->qid = qp->qid;
 	cmd->state = nvmep_qp_user_state(qp);
-	cmd->generation = qp->generation;
+	cmd->generation = READ_ONCE(qp->generation);
 	cmd->mode = qp->mode;
 	cmd->sq_entries = qp->sq_entries;
 	cmd->cq_entries = qp->cq_entries;
@@ -139,15 +146,30 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->exports = atomic_read(&qp->exports.count);
 	cmd->importers = atomic_read(&qp->exports.importers);
 	cmd->mmaps = atomic_read(&qp->exports.mmaps);
-	cmd->reserved = 0;
+	cmd->losses = READ_ONCE(qp->losses);
 	return 0;
+}
+
+static int nvmep_qp_ioctl_rearm(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_rearm *cmd = ucmd->cmd;
+	struct nvmep_qp *qp = ucmd->context;
+	int err;
+
+	if (cmd->flags)
+		return -EINVAL;
+	err = nvmep_recover_rearm(qp, cmd->losses);
+	cmd->generation = READ_ONCE(qp->generation);
+	return err;
 }
 
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
 		    nvmep_qp_ioctl_export, nvmep_qp_answer_export),
-	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, reserved, true,
+	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, losses, true,
 		    nvmep_qp_ioctl_info, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, generation, false,
+		    nvmep_qp_ioctl_rearm, nvmep_ucmd_respond),
 };
 
 static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,

@@ -62,7 +62,7 @@ static bool nvmep_ring_contiguous(const struct nvmep_ring *ring,
  * nvmep_ring_make_list() has to follow.
  *
  * Return: 0; EINVAL for an offset that is not aligned to a controller page;
- * EMSGSIZE if the ring does not fit; ENOTUNIQ if it is not contiguous and the
+ * ERANGE if the ring does not fit; EMSGSIZE if it is not contiguous and the
  * controller wants it so (CAP.CQR).
  */
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
@@ -75,11 +75,11 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 		return -EINVAL;
 	if (check_add_overflow(ring->offset, (u64)ring->bytes, &end) ||
 	    end > buf->segments.length)
-		return -EMSGSIZE;
+		return -ERANGE;
 
 	segment = nvmep_segments_find(&buf->segments, ring->offset);
 	if (NVME_CAP_CQR(ctrl->cap) && !nvmep_ring_contiguous(ring, segment))
-		return -ENOTUNIQ;
+		return -EMSGSIZE;
 
 	ring->dma = segment->dma + (ring->offset - segment->offset);
 	ring->buf = buf;
@@ -143,6 +143,18 @@ int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_ring_clear() - forget the entries of a ring in host memory
+ * @ring: the ring, of a queue that is not on the controller
+ *
+ * Nothing happens to one in a buffer, whose owner clears it.
+ */
+void nvmep_ring_clear(const struct nvmep_ring *ring)
+{
+	if (ring->host)
+		memset(page_address(ring->host->pages[0]), 0, ring->bytes);
+}
+
+/**
  * nvmep_ring_unmap() - take a ring away from the controller
  * @ring: the ring; may be empty or half made
  * @ctrl: the controller, which has deleted the queue or has been stopped
@@ -169,17 +181,20 @@ void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
  * @a: one ring
  * @b: another; both are placed
  *
- * Two imports of one dma-buf are the same memory, so the dma-buf counts, not
- * the handle.
+ * Two imports of one dma-buf may be the same memory, so the place in the dma-buf
+ * counts, not the handle.
  *
  * Return: true if they do.
  */
 bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b)
 {
+	u64 a_start, b_start;
+
 	if (!a->buf || !b->buf || a->buf->dmabuf != b->buf->dmabuf)
 		return false;
-	return a->offset < b->offset + b->bytes &&
-	       b->offset < a->offset + a->bytes;
+	a_start = a->buf->offset + a->offset;
+	b_start = b->buf->offset + b->offset;
+	return a_start < b_start + b->bytes && b_start < a_start + a->bytes;
 }
 
 /**

@@ -42,6 +42,7 @@ int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 			struct nvmep_buf *buf);
 int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
+void nvmep_ring_clear(const struct nvmep_ring *ring);
 void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b);
 bool nvmep_ring_on_device(const struct nvmep_ring *ring);

@@ -8,36 +8,64 @@
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "core/ctrl.h"
 #include "route.h"
 #include "segments.h"
 
-/*
- * Coalesces the DMA addresses of the mapping.  Called twice: first without
- * room, to count.
+/**
+ * nvmep_walk_pause() - between two steps of a walk as long as somebody's memory
+ *
+ * Others get the CPU.  A signal that does not kill has time until the answer: an
+ * interrupted import would begin again from the front.
+ *
+ * Return: 0, or EINTR for a process that was killed.
  */
-static u32 nvmep_segments_fill(struct sg_table *sgt, struct nvmep_segment *list)
+int nvmep_walk_pause(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+/*
+ * Coalesces the DMA addresses of the mapping from byte @first up to @end.  Called
+ * twice: first without room, to count.
+ */
+static int nvmep_segments_fill(struct nvmep_segments *segments,
+			       struct sg_table *sgt, u64 first, u64 end)
 {
 	struct nvmep_segment now = { };
 	struct scatterlist *sg;
-	u32 count = 0;
-	int i;
+	u64 begin, stop, at = 0;
+	dma_addr_t dma;
+	int i, err = 0;
 
+	segments->count = 0;
 	for_each_sgtable_dma_sg(sgt, sg, i) {
-		if (now.length && sg_dma_address(sg) == now.dma + now.length) {
-			now.length += sg_dma_len(sg);
+		err = nvmep_walk_pause();
+		if (err)
+			break;
+		begin = max(at, first);
+		dma = sg_dma_address(sg) + (begin - at);
+		at += sg_dma_len(sg);
+		stop = min(at, end);
+		if (begin >= stop)
+			continue;
+		if (now.length && dma == now.dma + now.length) {
+			now.length += stop - begin;
 		} else {
 			now.offset += now.length;
-			now.dma = sg_dma_address(sg);
-			now.length = sg_dma_len(sg);
-			count++;
+			now.dma = dma;
+			now.length = stop - begin;
+			segments->count++;
 		}
-		if (list)
-			list[count - 1] = now;
+		if (segments->list)
+			segments->list[segments->count - 1] = now;
 	}
-	return count;
+	segments->length = now.offset + now.length;
+	return err;
 }
 
 /* The unit of everything is the controller page, so segments must keep to it. */
@@ -71,30 +99,40 @@ static bool nvmep_segments_bounce(const struct nvmep_segments *segments,
 }
 
 /**
- * nvmep_segments_read() - read a mapping
+ * nvmep_segments_read() - read a part of a mapping
  * @segments: out; nvmep_segments_free() it, also after an error
  * @ctrl: the controller that it was mapped for
  * @sgt: the mapping, which stays while this runs
+ * @offset: byte of the mapping that the part begins with
+ * @length: bytes of the part, 0 up to the end of the mapping; @offset + @length
+ *	does not overflow
  *
- * Return: 0; EINVAL if it is empty or not of whole controller pages;
- * EOPNOTSUPP if the controller's DMA to it bounces; ENOMEM.
+ * Return: 0; EINVAL if it is empty or not of whole controller pages; ERANGE if the
+ * mapping ends before the part does; EOPNOTSUPP if the controller's DMA to it
+ * bounces; ENOMEM; EINTR for a process that was killed.
  */
 int nvmep_segments_read(struct nvmep_segments *segments,
-			const struct nvmep_ctrl *ctrl, struct sg_table *sgt)
+			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,
+			u64 offset, u64 length)
 {
-	const struct nvmep_segment *last;
+	u64 end = length ? offset + length : U64_MAX;
+	int err;
 
-	segments->count = nvmep_segments_fill(sgt, NULL);
+	err = nvmep_segments_fill(segments, sgt, offset, end);
+	if (err)
+		return err;
+	if ((offset && !segments->count) ||
+	    (length && segments->length != length))
+		return -ERANGE;
 	if (!segments->count)
 		return -EINVAL;
 	segments->list = kvcalloc(segments->count, sizeof(*segments->list),
 				  GFP_KERNEL);
 	if (!segments->list)
 		return -ENOMEM;
-	nvmep_segments_fill(sgt, segments->list);
-
-	last = &segments->list[segments->count - 1];
-	segments->length = last->offset + last->length;
+	err = nvmep_segments_fill(segments, sgt, offset, end);
+	if (err)
+		return err;
 	if (!nvmep_segments_aligned(segments, ctrl->page_size))
 		return -EINVAL;
 	return nvmep_segments_bounce(segments, ctrl->dev) ? -EOPNOTSUPP : 0;

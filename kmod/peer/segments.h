@@ -12,7 +12,7 @@ struct sg_table;
 
 /**
  * struct nvmep_segment - a contiguous range of DMA addresses
- * @offset: of its first byte in the mapping
+ * @offset: of its first byte in the part
  * @length: bytes
  * @dma: address of its first byte in the controller's domain
  */
@@ -23,7 +23,7 @@ struct nvmep_segment {
 };
 
 /**
- * struct nvmep_segments - a mapping, in order of offsets
+ * struct nvmep_segments - a part of a mapping, in order of offsets
  * @list: the segments; whole controller pages each
  * @count: of them
  * @length: bytes that are mapped
@@ -36,8 +36,10 @@ struct nvmep_segments {
 	u64 length;
 };
 
+int nvmep_walk_pause(void);
 int nvmep_segments_read(struct nvmep_segments *segments,
-			const struct nvmep_ctrl *ctrl, struct sg_table *sgt);
+			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,
+			u64 offset, u64 length);
 void nvmep_segments_free(struct nvmep_segments *segments);
 const struct nvmep_segment *
 nvmep_segments_find(const struct nvmep_segments *segments, u64 offset);

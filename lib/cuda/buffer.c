@@ -40,7 +40,7 @@ int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t ha
 	buffer->length = bytes;
 	buffer->pages = 0;
 	error = nvmepeer_buf_contiguous(ctrl, handle, offset, bytes, &buffer->dma);
-	if (error != -ENOTUNIQ)
+	if (error != -EMSGSIZE)
 		return error;
 	error = nvmepeer_info(ctrl, &info);
 	if (error)

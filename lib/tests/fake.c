@@ -90,6 +90,7 @@ static int answer_peer(unsigned long command, void *argument)
 		struct nvme_peer_qp_create *create;
 		struct nvme_peer_qp_export *export;
 		struct nvme_peer_qp_info *qp_info;
+		struct nvme_peer_qp_rearm *rearm;
 	} out = { argument };
 
 	switch (command) {
@@ -115,6 +116,9 @@ static int answer_peer(unsigned long command, void *argument)
 		return 0;
 	case NVME_PEER_QP_INFO:
 		*out.qp_info = fake.qp_info;
+		return 0;
+	case NVME_PEER_QP_REARM:
+		out.rearm->generation = ++fake.qp_info.generation;
 		return 0;
 	case NVME_PEER_BUF_TABLE:
 		answer_table(argument);

@@ -105,6 +105,52 @@ TEST_F(controller, import_passes_fd_and_flags)
 	EXPECT_EQ(buffer.length, 65536);
 }
 
+TEST_F(controller, a_part_is_imported_as_it_is_named)
+{
+	struct nvme_peer_buf_import buffer = {
+		.dmabuf_fd = 42,
+		.access = NVME_PEER_ACCESS_WRITE,
+		.offset = 8192,
+		.length = 4096,
+	};
+
+	ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->size, sizeof(buffer));
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->access, NVME_PEER_ACCESS_WRITE);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->offset, 8192);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->length, 4096);
+	EXPECT_EQ(buffer.handle, 7);
+}
+
+static const struct {
+	struct nvme_peer_buf_import part;
+	int error;
+	const char *limit;
+	const char *help;
+} bad_parts[] = {
+	{ { .access = 3 }, EINVAL, "access", "NVME_PEER_ACCESS_BOTH" },
+	{ { .offset = 512 }, EINVAL, "512 and length 0", "whole pages" },
+	{ { .length = 100 }, EINVAL, "length 100", "whole pages" },
+	{ { .flags = 1U << 31 }, EINVAL, "flag is unknown", "" },
+	{ { .offset = 65536 }, ERANGE, "offset 65536", "within the dma-buf" },
+	{ { }, EACCES, "reading only", "NVME_PEER_ACCESS_READ" },
+};
+
+TEST_F(controller, refused_parts_are_explained)
+{
+	struct nvme_peer_buf_import buffer;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	for (size_t i = 0; i < sizeof(bad_parts) / sizeof(bad_parts[0]); i++) {
+		buffer = bad_parts[i].part;
+		fake.fail_error = bad_parts[i].error;
+		ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer), -bad_parts[i].error);
+		nvmepeer_explain(&self->explanation);
+		MENTIONS(self->explanation.limit, bad_parts[i].limit);
+		MENTIONS(self->explanation.help, bad_parts[i].help);
+	}
+}
+
 TEST_F(controller, refused_import_names_the_bridge)
 {
 	struct nvme_peer_buf_import buffer;
@@ -126,10 +172,10 @@ TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
 	struct nvme_peer_buf_import buffer;
 
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
-	fake.fail_error = EREMOTEIO;
+	fake.fail_error = ENXIO;
 	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer),
-		  -EREMOTEIO);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EREMOTEIO);
+		  -ENXIO);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -ENXIO);
 	MENTIONS(self->explanation.limit, "host RAM");
 }
 
@@ -168,7 +214,7 @@ TEST_F(controller, contiguous_memory_has_one_address)
 	EXPECT_EQ(dma, 0x10002000);
 	fake.table_break = 700;
 	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700, &dma), 0);
-	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700 + 1, &dma), -ENOTUNIQ);
+	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700 + 1, &dma), -EMSGSIZE);
 	nvmepeer_explain(&self->explanation);
 	MENTIONS(self->explanation.limit, "2867200");
 }
@@ -242,6 +288,53 @@ TEST_F(controller, export_of_an_imported_ring_is_explained)
 	EXPECT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_SQ, 0, &exported), -ENODATA);
 	nvmepeer_explain(&self->explanation);
 	MENTIONS(self->explanation.what, "submission ring");
+	nvmepeer_qp_destroy(qp);
+}
+
+/* ---- After a loss ------------------------------------------------------- */
+
+TEST_F(controller, queue_pair_is_rearmed)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_qp *qp;
+	uint32_t generation;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_rearm)->losses, 3);
+	EXPECT_EQ(generation, 10);
+	nvmepeer_qp_destroy(qp);
+}
+
+static const struct {
+	int error;
+	const char *limit;
+} rearm_refusals[] = {
+	{ EAGAIN, "namespaces" },
+	{ EALREADY, "live" },
+	{ ESTALE, "lost again" },
+	{ ESHUTDOWN, "cannot come back" },
+	{ EIO, "refused" },
+};
+
+TEST_F(controller, refusal_to_rearm_is_explained)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_qp *qp;
+	uint32_t generation = 1;
+	size_t i;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	fake.fail_command = NVME_PEER_QP_REARM;
+	for (i = 0; i < sizeof(rearm_refusals) / sizeof(rearm_refusals[0]); i++) {
+		fake.fail_error = rearm_refusals[i].error;
+		EXPECT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), -fake.fail_error);
+		EXPECT_EQ(generation, 1);
+		EXPECT_EQ(nvmepeer_explain(&self->explanation), -fake.fail_error);
+		EXPECT_STREQ(self->explanation.call, "nvmepeer_qp_rearm");
+		MENTIONS(self->explanation.limit, rearm_refusals[i].limit);
+		EXPECT_NE(self->explanation.help[0], 0);
+	}
 	nvmepeer_qp_destroy(qp);
 }
 
@@ -494,23 +587,33 @@ FIXTURE_VARIANT_ADD(refusal, reserved_field) {
 	.limit = "reserved", .help = "0",
 };
 
+FIXTURE_VARIANT_ADD(refusal, last_reserved_field) {
+	.request = { .sq_entries = 64, .reserved = { [12] = 1 } }, .error = EINVAL,
+	.limit = "reserved", .help = "0",
+};
+
 FIXTURE_VARIANT_ADD(refusal, no_capability) {
 	.request = { .sq_entries = 64 }, .error = EPERM,
 	.limit = "CAP_SYS_RAWIO", .help = "root",
 };
 
 FIXTURE_VARIANT_ADD(refusal, buffer_too_small) {
-	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EMSGSIZE,
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ERANGE,
 	.limit = "4096 bytes", .help = "larger buffer",
 };
 
+FIXTURE_VARIANT_ADD(refusal, buffer_of_another_access) {
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EACCES,
+	.limit = "not imported for it", .help = "NVME_PEER_ACCESS_BOTH",
+};
+
 FIXTURE_VARIANT_ADD(refusal, several_segments) {
-	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = ENOTUNIQ,
+	.request = { .sq_entries = 64, .sq_handle = 1 }, .error = EMSGSIZE,
 	.limit = "CAP.CQR", .help = "contiguous",
 };
 
 FIXTURE_VARIANT_ADD(refusal, overlap) {
-	.request = { .sq_entries = 64, .sq_handle = 1, .cq_handle = 1 }, .error = EBADSLT,
+	.request = { .sq_entries = 64, .sq_handle = 1, .cq_handle = 1 }, .error = EEXIST,
 	.limit = "offset 0", .help = "own",
 };
 

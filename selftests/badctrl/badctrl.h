@@ -57,6 +57,7 @@
  * @BADCTRL_STORM: dword 0 of an event that is sent for every request that
  *	nothing else is sent for, 0 for none
  * @BADCTRL_ERROR_QUEUE: submission queue that the error log names
+ * @BADCTRL_LOOKS: read: how often CSTS was read
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * Reset of the function or of NVMe changes none of them; power-on does.
@@ -79,6 +80,7 @@ enum badctrl_word {
 	BADCTRL_RUNG = 0x38,
 	BADCTRL_STORM = 0x3c,
 	BADCTRL_ERROR_QUEUE = 0x40,
+	BADCTRL_LOOKS = 0x44,
 	BADCTRL_RULE = 0x80,
 };
 

@@ -66,6 +66,7 @@ static void bar_read(void *context, unsigned int bar, uint64_t offset, void *dat
 
 	(void)bar;
 	pthread_mutex_lock(&ctrl->lock);
+	ctrl->words[BADCTRL_LOOKS / 4] += offset == REG_CSTS;
 	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
 		memset(data, 0xff, count);
 	else

@@ -100,6 +100,12 @@ static void import(struct fuzz_thread *thread)
 	argument.dmabuf_fd = some_dmabuf(thread);
 	if (fuzz_one_in(thread, 4))
 		argument.flags = NVME_PEER_BUF_REQUIRE_DEVICE;
+	if (fuzz_one_in(thread, 3))
+		argument.access = fuzz_below(thread, 3);
+	if (fuzz_one_in(thread, 3))
+		argument.offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
+	if (fuzz_one_in(thread, 3))
+		argument.length = (uint64_t)fuzz_below(thread, 6) * NP_PAGE;
 	if (call(thread, "BUF_IMPORT", ctrl.fd, NVME_PEER_BUF_IMPORT, &argument, sizeof(argument)))
 		return;
 	handle.fd = ctrl.fd;
@@ -213,7 +219,7 @@ static void any_ioctl(struct fuzz_thread *thread)
 	for (i = 0; i < 32; i++)
 		bytes[i] = fuzz_interesting(thread) & ~0xffff00000000ULL;
 	bytes[0] = fuzz_below(thread, 256);
-	cmd = _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE, 0x98 + fuzz_below(thread, 0x30),
+	cmd = _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE, fuzz_below(thread, 0x20),
 		   fuzz_below(thread, 128));
 	fuzz_result(thread, "ioctl",
 		    np_ioctl(resource.fd, cmd, fuzz_place(thread, bytes, sizeof(bytes))));

@@ -13,6 +13,7 @@
 #include "test.h"
 
 #define TEST_EXPORT_PAGES	1024U
+#define TEST_EXPORT_TIMES	65536U
 
 /* DMA-API debugging warns when more mappings than it can count share a cache line. */
 #define TEST_MOST_MAPS		6U
@@ -28,13 +29,17 @@
  * struct test_buffer - memory behind one dma-buf
  * @scattered: const: no two pages have adjacent addresses
  * @page_count: const
+ * @times: const: how often a mapping names the pages, 0 like 1
  * @maps: mappings held, under the dma-buf's reservation lock
+ * @direction: of the last of them, under that lock
  * @pages: const
  */
 struct test_buffer {
 	bool scattered;
 	unsigned int page_count;
+	unsigned int times;
 	unsigned int maps;
+	enum dma_data_direction direction;
 	struct page *pages[];
 };
 
@@ -134,9 +139,44 @@ static int test_map_scattered(struct device *dev, struct sg_table *sgt,
 	return 0;
 }
 
+/* All entries of @sgt name the one block, which is mapped once. */
+static int test_map_repeated(struct device *dev, struct sg_table *sgt,
+			     enum dma_data_direction dir)
+{
+	struct scatterlist *sg = sgt->sgl;
+	dma_addr_t address;
+	int i;
+
+	address = dma_map_page(dev, sg_page(sg), 0, sg->length, dir);
+	if (dma_mapping_error(dev, address))
+		return -EIO;
+	for_each_sgtable_sg(sgt, sg, i) {
+		sg_dma_address(sg) = address;
+		sg_dma_len(sg) = sg->length;
+	}
+	return 0;
+}
+
+static int test_repeated_table(const struct test_buffer *buffer,
+			       struct sg_table *sgt)
+{
+	struct scatterlist *sg;
+	int i, ret;
+
+	ret = sg_alloc_table(sgt, buffer->times, GFP_KERNEL);
+	if (ret)
+		return ret;
+	for_each_sgtable_sg(sgt, sg, i)
+		sg_set_page(sg, buffer->pages[0],
+			    buffer->page_count << PAGE_SHIFT, 0);
+	return 0;
+}
+
 static int test_buffer_table(const struct test_buffer *buffer,
 			     struct sg_table *sgt)
 {
+	if (buffer->times)
+		return test_repeated_table(buffer, sgt);
 	/* A segment of one page each also where pages happen to be neighbours. */
 	return sg_alloc_table_from_pages_segment(sgt,
 			(struct page **)buffer->pages, buffer->page_count, 0,
@@ -160,13 +200,16 @@ static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 	ret = test_buffer_table(buffer, sgt);
 	if (ret)
 		goto err_free;
-	if (buffer->scattered)
+	if (buffer->times)
+		ret = test_map_repeated(attachment->dev, sgt, dir);
+	else if (buffer->scattered)
 		ret = test_map_scattered(attachment->dev, sgt, dir);
 	else
 		ret = dma_map_sgtable(attachment->dev, sgt, dir, 0);
 	if (ret)
 		goto err_table;
 	buffer->maps++;
+	buffer->direction = dir;
 	return sgt;
 
 err_table:
@@ -183,7 +226,10 @@ static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
 	struct test_buffer *buffer = attachment->dmabuf->priv;
 
 	buffer->maps--;
-	if (buffer->scattered)
+	if (buffer->times)
+		dma_unmap_page(attachment->dev, sg_dma_address(sgt->sgl),
+			       sg_dma_len(sgt->sgl), dir);
+	else if (buffer->scattered)
 		test_unmap_scattered(attachment->dev, sgt, dir);
 	else
 		dma_unmap_sgtable(attachment->dev, sgt, dir, 0);
@@ -247,15 +293,20 @@ int test_export(struct nvmep_test_export *export)
 	struct dma_buf *dmabuf;
 	int fd;
 
-	if (!export->pages || export->pages > TEST_EXPORT_PAGES)
+	if (!export->pages || export->pages > TEST_EXPORT_PAGES ||
+	    export->times > TEST_EXPORT_TIMES ||
+	    (export->times && export->flags & NVMEP_TEST_SCATTERED))
 		return -EINVAL;
 	buffer = test_buffer_alloc(export->pages,
 				   export->flags & NVMEP_TEST_SCATTERED);
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
+	buffer->times = export->times;
 	info.ops = export->flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops :
 						       &test_moving_ops;
 	info.size = (size_t)export->pages << PAGE_SHIFT;
+	if (export->times)
+		info.size *= export->times;
 	info.flags = O_RDWR | O_CLOEXEC;
 	info.priv = buffer;
 	dmabuf = dma_buf_export(&info);
@@ -292,6 +343,7 @@ int test_move(struct nvmep_test_move *move, bool notify)
 		nvmep_dma_buf_invalidate(dmabuf);
 	/* An importer that unmapped in its callback did too much under our lock. */
 	move->maps = buffer->maps;
+	move->direction = buffer->direction;
 	dma_resv_unlock(dmabuf->resv);
 out:
 	dma_buf_put(dmabuf);

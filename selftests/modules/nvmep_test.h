@@ -113,13 +113,14 @@ struct nvmep_test_importer {
  * @pages: in: 1 to 1024
  * @flags: in: NVMEP_TEST_*
  * @fd: out: the dma-buf, may be mapped
- * @reserved: ignored
+ * @times: in: 0, or 2 to 65536: a device's mapping names the memory so many times, as
+ *	if the dma-buf were so much longer; not with NVMEP_TEST_SCATTERED
  */
 struct nvmep_test_export {
 	__u32 pages;
 	__u32 flags;
 	__s32 fd;
-	__u32 reserved;
+	__u32 times;
 };
 
 #define NVMEP_TEST_EXPORT	_IOWR('T', 7, struct nvmep_test_export)
@@ -128,10 +129,14 @@ struct nvmep_test_export {
  * struct nvmep_test_move - ask the importers of a dma-buf of ours to let go
  * @fd: in: from NVMEP_TEST_EXPORT
  * @maps: out: mappings that were held when their callbacks had returned
+ * @direction: out: of the last mapping, the kernel's enum dma_data_direction
+ * @reserved: ignored
  */
 struct nvmep_test_move {
 	__s32 fd;
 	__u32 maps;
+	__u32 direction;
+	__u32 reserved;
 };
 
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)

@@ -67,7 +67,7 @@ static void expect_resets(struct __test_metadata *_metadata, FIXTURE_DATA(bad_qu
 
 	EXPECT_EQ(self->generation + resets,
 		  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_EQ(resets ? NVME_PEER_QP_FAILED : NVME_PEER_QP_LIVE, self->status->state);
+	EXPECT_EQ(resets ? NVME_PEER_QP_QUIESCED : NVME_PEER_QP_LIVE, self->status->state);
 	EXPECT_EQ(resets ? EIO : 0, self->status->reason);
 	/* And it serves new ones. */
 	ASSERT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));

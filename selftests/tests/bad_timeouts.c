@@ -60,9 +60,9 @@ FIXTURE_TEARDOWN(bad_timeouts)
 }
 
 /* Is a queue pair as a reset leaves it? */
-static bool failed(const struct nvme_peer_status *status, uint32_t generation)
+static bool quiesced(const struct nvme_peer_status *status, uint32_t generation)
 {
-	return status->state == NVME_PEER_QP_FAILED && status->reason == EIO &&
+	return status->state == NVME_PEER_QP_QUIESCED && status->reason == EIO &&
 	       status->generation == generation;
 }
 
@@ -157,7 +157,7 @@ TEST_F(bad_timeouts, a_refused_abort_leads_to_a_reset)
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_TRUE(failed(self->status, self->generation + 1));
+	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
 }
 
@@ -167,7 +167,7 @@ TEST_F(bad_timeouts, an_abort_without_answer_leads_to_a_reset)
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_TRUE(failed(self->status, self->generation + 1));
+	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
 }
 
 struct reader {
@@ -221,7 +221,7 @@ TEST_F(bad_timeouts, an_admin_command_without_answer_leads_to_a_reset)
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(-EINTR, np_bad_ask(&self->bad, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_TRUE(failed(self->status, self->generation + 1));
+	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
 	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
 }
 
@@ -234,7 +234,7 @@ TEST_F(bad_timeouts, a_fatal_status_leads_to_a_reset)
 	EXPECT_EQ(0, self->bytes[0]);
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_TRUE(failed(self->status, self->generation + 1));
+	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
 }
 
 /* --- the end ----------------------------------------------------------------- */

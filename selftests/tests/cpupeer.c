@@ -308,6 +308,47 @@ void np_qp_close(struct np_qp *qp)
 	qp->fd = -1;
 }
 
+int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms)
+{
+	const volatile struct nvme_peer_status *status = qp->status.at;
+	int64_t end = np_now_ms() + timeout_ms;
+
+	while (status->state != state) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(1);
+	}
+	return 0;
+}
+
+int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses)
+{
+	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .losses = losses };
+	int ret = np_ioctl(qp->fd, NVME_PEER_QP_REARM, &rearm);
+
+	if (ret)
+		return ret;
+	qp->create.generation = rearm.generation;
+	qp->tail = 0;
+	qp->head = 0;
+	qp->phase = 1;
+	return 0;
+}
+
+int np_qp_rearm(struct np_qp *qp, int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+	struct nvme_peer_qp_info info;
+	int ret;
+
+	for (;;) {
+		ret = np_qp_info(qp->fd, &info) ?: np_qp_rearm_loss(qp, info.losses);
+		if (ret != -EAGAIN || np_now_ms() > end)
+			return ret;
+		np_sleep_ms(10);
+	}
+}
+
 void np_qp_put(struct np_qp *qp, const struct np_command *command)
 {
 	struct np_command *ring = qp->sq.at;

@@ -225,6 +225,12 @@ int np_qp_ring(struct np_qp *qp);
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms);
 /* One command from start to end: NVMe status, or a negative errno. */
 int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms);
+/* 0 once its status page says @state, or -ETIMEDOUT. */
+int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms);
+/* NVME_PEER_QP_REARM for the loss numbered @losses: as the kernel answers at once. */
+int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses);
+/* For the last loss, when the controller is ready; the ring starts from entry 0 again. */
+int np_qp_rearm(struct np_qp *qp, int timeout_ms);
 /* A flush through a queue pair that is made for it: the same. */
 int np_qp_try(int ctrl_fd, int timeout_ms);
 

@@ -136,7 +136,7 @@ TEST_F_TIMEOUT(errors, fatal_resets_the_controller_again_and_again, 240)
 			TH_LOG("error %u: state %u", i, now.state);
 		}
 		EXPECT_EQ(self->info.generation + i, now.generation);
-		EXPECT_EQ(NVME_PEER_QP_FAILED, status->state);
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
 		EXPECT_EQ(now.generation, status->generation);
 		np_qp_close(&qp);
 	}

@@ -88,7 +88,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 		/* reset_done() does not return before the controller is back. */
 		EXPECT_EQ(NVME_PEER_CTRL_LIVE, now.state);
 		EXPECT_EQ(self->info.generation + i, now.generation);
-		EXPECT_EQ(NVME_PEER_QP_FAILED, status->state);
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
 		EXPECT_EQ(now.generation, status->generation);
 		np_qp_close(&qp);
 		EXPECT_EQ(0, np_reader_goes_on(&reader));
@@ -123,7 +123,7 @@ static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) 
 	EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
 	EXPECT_EQ(0, np_storer_wait(&storer, 0));
 	np_storer_stop(&storer);
-	/* And nobody gets it back. */
+	/* And nobody gets it back before the queue pair is re-armed. */
 	EXPECT_EQ(-EFAULT, np_store(qp.head_doorbell, 0));
 	EXPECT_NE(0, np_export_open(&again, qp.fd, NVME_PEER_EXPORT_DOORBELL, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,

@@ -262,10 +262,10 @@ TEST_F(sysfs, reset_controller_resets_once_for_each_write)
 	EXPECT_EQ(before.generation + 1, after.generation);
 	EXPECT_STREQ(format("%u", after.generation), attribute(&self->ctrl, "generation"));
 	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
-	EXPECT_EQ(NVME_PEER_QP_FAILED, status->state);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
 	EXPECT_EQ(after.generation, status->generation);
 	EXPECT_EQ(0, np_qp_info(qp.fd, &info));
-	EXPECT_EQ(NVME_PEER_QP_FAILED, info.state);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, info.state);
 	np_qp_close(&qp);
 	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_controller", "0\n"));
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));

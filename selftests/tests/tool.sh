@@ -108,8 +108,8 @@ hold_queue_pair() {
 	exec python3 -c '
 import fcntl, struct, sys, time
 node = open("/dev/" + sys.argv[1], "r+b", buffering=0)
-request = bytearray(struct.pack("=8I2Q4I", 64, 0, 0, 0, 32, 32, 0, 0, 0, 0, 0, 0, 0, 0))
-fcntl.ioctl(node, ord("N") << 8 | 0xa5, request)
+request = bytearray(struct.pack("=8I2Q3I52x", 112, 0, 0, 0, 32, 32, 0, 0, 0, 0, 0, 0, 0))
+fcntl.ioctl(node, 0xbb << 8 | 5, request)
 print("held", flush=True)
 time.sleep(60)' "$node"
 }

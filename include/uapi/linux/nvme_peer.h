@@ -26,18 +26,22 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define NVME_PEER_TYPE	'N'
+/*
+ * Code 0xBB has no other user in Documentation/userspace-api/ioctl/ioctl-number.rst.
+ * 00-0F are for the controller node, 10-1F for the queue pair file.
+ */
+#define NVME_PEER_TYPE	0xBB
 
 enum {
-	NVME_PEER_CMD_BASE = 0xa0,
-	NVME_PEER_CMD_INFO = NVME_PEER_CMD_BASE,
+	NVME_PEER_CMD_INFO = 0x00,
 	NVME_PEER_CMD_ROUTE,
 	NVME_PEER_CMD_BUF_IMPORT,
 	NVME_PEER_CMD_BUF_RELEASE,
 	NVME_PEER_CMD_BUF_TABLE,
 	NVME_PEER_CMD_QP_CREATE,
-	NVME_PEER_CMD_QP_EXPORT = 0xb0,
+	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
+	NVME_PEER_CMD_QP_REARM,
 };
 
 /**
@@ -66,7 +70,7 @@ enum nvme_peer_domain {
  * enum nvme_peer_ctrl_state - state of the controller
  * @NVME_PEER_CTRL_NEW: being brought up for the first time
  * @NVME_PEER_CTRL_LIVE: takes commands
- * @NVME_PEER_CTRL_RESETTING: being reset; every queue pair is gone
+ * @NVME_PEER_CTRL_RESETTING: being reset; no queue pair is on it
  * @NVME_PEER_CTRL_DELETING: being taken away from the driver
  * @NVME_PEER_CTRL_DEAD: gave up on it; only removal is left
  */
@@ -217,22 +221,42 @@ struct nvme_peer_route {
 
 #define NVME_PEER_ROUTE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_ROUTE)
 
+/**
+ * enum nvme_peer_access - what the controller does with memory
+ * @NVME_PEER_ACCESS_BOTH: reads and writes it
+ * @NVME_PEER_ACCESS_READ: only reads it: data of write commands, submission rings
+ * @NVME_PEER_ACCESS_WRITE: only writes it: data of read commands, completion rings
+ */
+enum nvme_peer_access {
+	NVME_PEER_ACCESS_BOTH = 0,
+	NVME_PEER_ACCESS_READ = 1,
+	NVME_PEER_ACCESS_WRITE = 2,
+};
+
 /* nvme_peer_buf_import.flags */
-#define NVME_PEER_BUF_REQUIRE_DEVICE	(1U << 0)	/* refuse host RAM with EREMOTEIO */
+#define NVME_PEER_BUF_REQUIRE_DEVICE	(1U << 0)	/* refuse host RAM with ENXIO */
 
 /**
  * struct nvme_peer_buf_import - ioctl(NVME_PEER_BUF_IMPORT), controller node
  * @size: sizeof(struct nvme_peer_buf_import)
  * @flags: NVME_PEER_BUF_REQUIRE_DEVICE: the caller means device memory; if
- *	the exporter delivers host RAM instead, the import fails with EREMOTEIO
+ *	the exporter delivers host RAM instead, the import fails with ENXIO
  * @dmabuf_fd: in: the dma-buf; the buffer keeps its own reference to it
+ * @access: in: enum nvme_peer_access.  Where an IOMMU translates it holds the
+ *	controller to it
+ * @offset: in: byte offset in the dma-buf of the part that is imported, a multiple
+ *	of nvme_peer_info.page_size
+ * @length: in: bytes of that part, a multiple of the same, or 0 for all from
+ *	@offset on; out: bytes
  * @handle: out: names the buffer in other calls on this open file; never 0
- * @length: out: bytes
  * @segments: out: contiguous ranges of DMA addresses, after coalescing
  * @verdict: out: enum nvme_peer_route_verdict, where it really lies and how
  *	the controller reaches it
  * @reason: out: enum nvme_peer_route_reason
  * @pci_address: out: the function whose memory it is, 0xffffffff for host RAM
+ * @reserved: must be 0
+ *
+ * All other calls know the part only: their offsets begin where it begins.
  *
  * The buffer stays mapped for the controller until BUF_RELEASE, the close of
  * the controller node or an invalidation by its exporter.  A buffer is exposed
@@ -242,8 +266,11 @@ struct nvme_peer_route {
  * have ended.  An invalidation first takes away the queue pairs whose rings lie in
  * the buffer, and all of the controller if it is exposed.
  *
+ * EINVAL: not a dma-buf, @access or alignment.  ERANGE: the dma-buf ends before the
+ * part does.  EACCES: the dma-buf is open for reading only and @access is not
+ * NVME_PEER_ACCESS_READ.
  * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
- * EREMOTEIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
+ * ENXIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
  * (swiotlb), which nobody keeps up to date between commands.  ENOSPC: too many
  * buffers.  ESHUTDOWN: the controller is going away.
  */
@@ -251,12 +278,15 @@ struct nvme_peer_buf_import {
 	__u32 size;
 	__u32 flags;
 	__s32 dmabuf_fd;
-	__u32 handle;
+	__u32 access;
+	__aligned_u64 offset;
 	__aligned_u64 length;
+	__u32 handle;
 	__u32 segments;
 	__u32 verdict;
 	__u32 reason;
 	__u32 pci_address;
+	__u32 reserved[3];
 };
 
 #define NVME_PEER_BUF_IMPORT	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_IMPORT)
@@ -322,16 +352,19 @@ struct nvme_peer_buf_table {
  * @qp_fd: out: the queue pair file, close-on-exec
  * @qid: out: queue identifier
  * @generation: out: generation that the queue pair belongs to
- * @reserved: must be 0
+ * @reserved: must be 0; room for the windows and handles of mediated queue pairs and
+ *	for a list of the buffers that the queue pair may use
  *
  * The kernel clears the memory of host rings.  A completion ring in a buffer
  * must be zero before the call; the kernel cannot write it.
  *
- * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  EMSGSIZE: a
- * ring does not fit into its buffer.  ENOTUNIQ: a ring lies in several
- * segments and the controller wants one.  EBADSLT: the two rings overlap each
- * other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
- * no such handle.  ESTALE: the buffer was invalidated.  EAGAIN: the controller
+ * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  ERANGE: a
+ * ring does not fit into its buffer.  EMSGSIZE: a ring is longer than the segment
+ * that it begins in and the controller wants it in one.  EEXIST: the two rings overlap
+ * each other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
+ * no such handle.  EACCES: the controller may not read the buffer of the submission
+ * ring, or not write that of the completion ring.
+ * ESTALE: the buffer was invalidated.  EAGAIN: the controller
  * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
  * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
  */
@@ -349,7 +382,7 @@ struct nvme_peer_qp_create {
 	__s32 qp_fd;
 	__u32 qid;
 	__u32 generation;
-	__u32 reserved;
+	__u32 reserved[13];
 };
 
 #define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
@@ -362,12 +395,14 @@ struct nvme_peer_qp_create {
  *	of this queue pair; a peer must only write them
  * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status.  The
  *	dma-buf is read-only: for processes, and for devices behind an IOMMU
+ * @NVME_PEER_EXPORT_REQUEST: the request page, struct nvme_peer_request
  */
 enum nvme_peer_export {
 	NVME_PEER_EXPORT_SQ = 0,
 	NVME_PEER_EXPORT_CQ = 1,
 	NVME_PEER_EXPORT_DOORBELL = 2,
 	NVME_PEER_EXPORT_STATUS = 3,
+	NVME_PEER_EXPORT_REQUEST = 4,
 };
 
 /* nvme_peer_qp_export.flags */
@@ -385,7 +420,8 @@ enum nvme_peer_export {
  * @length: out: bytes of that object from @offset on
  *
  * ENODATA: the ring lies in an imported buffer, whose owner exports it.
- * ESHUTDOWN: the queue pair is gone.  ENXIO: the doorbell page also holds
+ * ESHUTDOWN: the queue pair has failed or is gone.  EAGAIN: it is quiesced, re-arm
+ * it first.  ENXIO: the doorbell page also holds
  * registers that must not be exported.  ENOSPC: 64 dma-bufs of the queue pair are
  * open.
  */
@@ -403,9 +439,9 @@ struct nvme_peer_qp_export {
 /**
  * enum nvme_peer_qp_state - state of a queue pair
  * @NVME_PEER_QP_LIVE: the controller serves it
- * @NVME_PEER_QP_QUIESCED: the controller does not serve it for the moment
- * @NVME_PEER_QP_FAILED: its entries are lost, nothing more will complete;
- *	close it
+ * @NVME_PEER_QP_QUIESCED: its entries are lost, nothing more will complete; it
+ *	keeps its identifier, rings and dma-bufs and waits for NVME_PEER_QP_REARM
+ * @NVME_PEER_QP_FAILED: likewise, but it cannot come back; close it
  * @NVME_PEER_QP_GONE: its controller or one of its rings went away
  */
 enum nvme_peer_qp_state {
@@ -440,7 +476,7 @@ enum nvme_peer_qp_state {
  * @exports: out: dma-bufs of this queue pair that are still open
  * @importers: out: devices attached to them
  * @mmaps: out: user mappings of them
- * @reserved: 0
+ * @losses: out: how often it stopped being LIVE, for NVME_PEER_QP_REARM
  */
 struct nvme_peer_qp_info {
 	__u32 size;
@@ -459,10 +495,43 @@ struct nvme_peer_qp_info {
 	__u32 exports;
 	__u32 importers;
 	__u32 mmaps;
-	__u32 reserved;
+	__u32 losses;
 };
 
 #define NVME_PEER_QP_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO)
+
+/**
+ * struct nvme_peer_qp_rearm - ioctl(NVME_PEER_QP_REARM), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_rearm)
+ * @flags: must be 0
+ * @losses: in: nvme_peer_qp_info.losses, as it was when the caller began to deal
+ *	with the loss
+ * @generation: out: generation that the queue pair belongs to now
+ *
+ * Creates the queues of a QUIESCED queue pair again: same identifier, rings,
+ * addresses and dma-bufs, tail and head 0, phase tag 1.  The caller vouches that no
+ * peer uses what it knew of the entries before: a doorbell with an old tail would
+ * have the controller execute what lies in the ring.
+ *
+ * The kernel clears rings in host memory.  Of rings in buffers, the caller clears
+ * the completion ring, and should clear the submission ring, before the call.
+ * Doorbells that went because the function was to be reset, or lost its link, are
+ * there again: a process's mapping at its next access; an importer's when it maps
+ * the dma-buf again.  Those of a reset of the controller alone never went.
+ *
+ * EALREADY: it is LIVE.  ESHUTDOWN: it has failed or is gone.  ESTALE: it was lost
+ * again, @losses has moved.  EAGAIN: the controller is being reset or its
+ * namespaces are being looked at; poll() tells when to try again.  EIO: the
+ * controller refused the queues; it is still QUIESCED.
+ */
+struct nvme_peer_qp_rearm {
+	__u32 size;
+	__u32 flags;
+	__u32 losses;
+	__u32 generation;
+};
+
+#define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
 
 #define NVME_PEER_STATUS_MAGIC	0x7065706eU	/* "npep", little endian */
 
@@ -487,6 +556,20 @@ struct nvme_peer_status {
 	__u32 generation;
 	__u32 qid;
 	__u32 reason;
+};
+
+/**
+ * struct nvme_peer_request - start of the request page, written by peers
+ * @quiesce: not 0: the peer has waited too long for a command and gives all of
+ *	the queue pair's up.  Within 100 ms the kernel takes the queue pair off the
+ *	controller, resets the controller if that does not work, sets the word to 0
+ *	and the queue pair to QUIESCED; its reason is ETIMEDOUT
+ *
+ * The page lies in host memory.  Whoever asks is not told apart: the queue pair is
+ * one owner's.
+ */
+struct nvme_peer_request {
+	__u32 quiesce;
 };
 
 #endif /* _UAPI_LINUX_NVME_PEER_H */

@@ -192,7 +192,7 @@ static bool queues_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 		int error;
 		const char *message;
 	} kernel[] = {
-		{ NVME_PEER_BUF_IMPORT, EREMOTEIO, "host RAM" },
+		{ NVME_PEER_BUF_IMPORT, ENXIO, "host RAM" },
 		{ NVME_PEER_QP_CREATE, EPERM, "CAP_SYS_RAWIO" },
 		{ NVME_PEER_QP_EXPORT, ENXIO, "other doorbell spacing" },
 		{ NVME_PEER_BUF_TABLE, EPERM, "CAP_SYS_RAWIO" },

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Importing a part of a dma-buf, or one direction of it: the part has its own
+ * length, addresses and rings, and the controller uses it as it was imported.
+ *
+ * iommu: on
+ * timeout: 180
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define PAGES		8U
+#define ENTRIES		16U
+
+/* The kernel's enum dma_data_direction. */
+#define DMA_BIDIRECTIONAL	0U
+#define DMA_TO_DEVICE		1U
+#define DMA_FROM_DEVICE		2U
+
+FIXTURE(import)
+{
+	struct np_ctrl ctrl;
+	struct np_buffer whole;
+	int test;
+	char before[NP_OBJECTS];
+};
+
+FIXTURE_SETUP(import)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, self->test);
+	ASSERT_EQ(0, np_buffer_open(&self->whole, self->ctrl.fd, PAGES, NVMEP_TEST_SCATTERED));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+}
+
+FIXTURE_TEARDOWN(import)
+{
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	np_buffer_close(&self->whole);
+	close(self->test);
+	np_ctrl_close(&self->ctrl);
+}
+
+/* @offset and @length in pages. */
+static int import_part(int ctrl_fd, int dmabuf, uint32_t access, uint64_t offset, uint64_t length,
+		       struct nvme_peer_buf_import *import)
+{
+	*import = (struct nvme_peer_buf_import){
+		.size = sizeof(*import),
+		.dmabuf_fd = dmabuf,
+		.access = access,
+		.offset = offset * NP_PAGE,
+		.length = length * NP_PAGE,
+	};
+	return np_ioctl(ctrl_fd, NVME_PEER_BUF_IMPORT, import);
+}
+
+static int table(int ctrl_fd, uint32_t handle, uint64_t addresses[PAGES], uint32_t *count)
+{
+	struct nvme_peer_buf_table request = {
+		.size = sizeof(request),
+		.handle = handle,
+		.count = PAGES,
+		.addresses = (uintptr_t)addresses,
+	};
+	int ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &request);
+
+	*count = request.count;
+	return ret;
+}
+
+static void check_part(struct __test_metadata *_metadata, int fd, int dmabuf, uint32_t offset,
+		       uint32_t length, uint32_t pages, uint32_t segments)
+{
+	struct nvme_peer_buf_import import;
+	uint64_t addresses[PAGES];
+	uint32_t count;
+
+	ASSERT_EQ(0, import_part(fd, dmabuf, NVME_PEER_ACCESS_BOTH, offset, length, &import));
+	EXPECT_EQ((uint64_t)offset * NP_PAGE, import.offset);
+	EXPECT_EQ((uint64_t)pages * NP_PAGE, import.length);
+	EXPECT_EQ(segments, import.segments);
+	ASSERT_EQ(0, table(fd, import.handle, addresses, &count));
+	EXPECT_EQ(pages, count);
+	EXPECT_EQ(0, np_release(fd, import.handle));
+}
+
+TEST_F(import, a_part_is_as_long_as_was_asked)
+{
+	int fd = self->ctrl.fd, scattered = self->whole.fd, contiguous = np_test_export(PAGES, 0);
+
+	ASSERT_LE(0, contiguous);
+	check_part(_metadata, fd, scattered, 0, 0, PAGES, PAGES);
+	check_part(_metadata, fd, scattered, 0, PAGES, PAGES, PAGES);
+	check_part(_metadata, fd, scattered, 3, 2, 2, 2);
+	check_part(_metadata, fd, scattered, 5, 0, PAGES - 5, PAGES - 5);
+	check_part(_metadata, fd, scattered, PAGES - 1, 1, 1, 1);
+	check_part(_metadata, fd, contiguous, 3, 2, 2, 1);
+	check_part(_metadata, fd, contiguous, PAGES - 1, 0, 1, 1);
+	close(contiguous);
+}
+
+TEST_F(import, parts_that_cannot_be)
+{
+	static const struct {
+		uint64_t offset;
+		uint64_t length;
+		int error;
+	} cases[] = {
+		{ PAGES * NP_PAGE, 0, -ERANGE },
+		{ PAGES * NP_PAGE, NP_PAGE, -ERANGE },
+		{ 0, (PAGES + 1) * NP_PAGE, -ERANGE },
+		{ (PAGES - 1) * NP_PAGE, 2 * NP_PAGE, -ERANGE },
+		{ 1ULL << 63, 1ULL << 63, -ERANGE },
+		{ 0, 0xfffffffffffff000ULL, -ERANGE },
+		{ 512, 0, -EINVAL },
+		{ 0, 100, -EINVAL },
+	};
+	struct nvme_peer_buf_import import;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		import = (struct nvme_peer_buf_import){
+			.size = sizeof(import),
+			.dmabuf_fd = self->whole.fd,
+			.offset = cases[i].offset,
+			.length = cases[i].length,
+		};
+		EXPECT_EQ(cases[i].error, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_IMPORT, &import)) {
+			TH_LOG("offset %#llx, length %#llx", (unsigned long long)cases[i].offset,
+			       (unsigned long long)cases[i].length);
+		}
+	}
+	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 3, 0, 0, &import));
+	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 0xffffffffU, 0, 0, &import));
+}
+
+TEST_F(import, reserved_fields)
+{
+	struct nvme_peer_buf_import import;
+	size_t i;
+
+	for (i = 0; i < sizeof(import.reserved) / sizeof(import.reserved[0]); i++) {
+		import = (struct nvme_peer_buf_import){
+			.size = sizeof(import),
+			.dmabuf_fd = self->whole.fd,
+		};
+		import.reserved[i] = 1;
+		EXPECT_EQ(-EINVAL, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_IMPORT, &import));
+	}
+}
+
+TEST_F(import, memory_is_mapped_for_what_the_controller_does)
+{
+	static const uint32_t directions[] = {
+		[NVME_PEER_ACCESS_BOTH] = DMA_BIDIRECTIONAL,
+		[NVME_PEER_ACCESS_READ] = DMA_TO_DEVICE,
+		[NVME_PEER_ACCESS_WRITE] = DMA_FROM_DEVICE,
+	};
+	struct nvmep_test_move maps = { .fd = self->whole.fd };
+	struct nvme_peer_buf_import import;
+	uint32_t access;
+
+	for (access = NVME_PEER_ACCESS_BOTH; access <= NVME_PEER_ACCESS_WRITE; access++) {
+		ASSERT_EQ(0, import_part(self->ctrl.fd, self->whole.fd, access, 0, 0, &import));
+		EXPECT_EQ(access, import.access);
+		ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MAPS, &maps));
+		EXPECT_EQ(directions[access], maps.direction);
+		EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	}
+}
+
+/* Our own status page is one; nobody needs to write it to ask for the way there. */
+TEST_F(import, what_is_open_for_reading_is_only_read)
+{
+	struct nvme_peer_route route = { .size = sizeof(route) };
+	struct nvme_peer_buf_import import;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(-EACCES, import_part(self->ctrl.fd, qp.status.fd, NVME_PEER_ACCESS_BOTH, 0, 0,
+				       &import));
+	EXPECT_EQ(-EACCES, import_part(self->ctrl.fd, qp.status.fd, NVME_PEER_ACCESS_WRITE, 0, 0,
+				       &import));
+	ASSERT_EQ(0, import_part(self->ctrl.fd, qp.status.fd, NVME_PEER_ACCESS_READ, 0, 0,
+				 &import));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	route.dmabuf_fd = qp.status.fd;
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_ROUTE, &route));
+	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, route.verdict);
+	np_qp_close(&qp);
+}
+
+/**
+ * struct parts - a dma-buf, one page imported for each use
+ * @sq: read
+ * @cq: written
+ * @out: read
+ * @in: written
+ */
+struct parts {
+	struct nvme_peer_buf_import sq, cq, out, in;
+};
+
+static int import_parts(int ctrl_fd, int dmabuf, struct parts *parts)
+{
+	return import_part(ctrl_fd, dmabuf, NVME_PEER_ACCESS_READ, 0, 1, &parts->sq) ?:
+	       import_part(ctrl_fd, dmabuf, NVME_PEER_ACCESS_WRITE, 1, 1, &parts->cq) ?:
+	       import_part(ctrl_fd, dmabuf, NVME_PEER_ACCESS_READ, 2, 1, &parts->out) ?:
+	       import_part(ctrl_fd, dmabuf, NVME_PEER_ACCESS_WRITE, 3, 1, &parts->in);
+}
+
+static int release_parts(int ctrl_fd, const struct parts *parts)
+{
+	return np_release(ctrl_fd, parts->sq.handle) ?: np_release(ctrl_fd, parts->cq.handle) ?:
+	       np_release(ctrl_fd, parts->out.handle) ?: np_release(ctrl_fd, parts->in.handle);
+}
+
+static int create(int ctrl_fd, uint32_t sq_handle, uint64_t sq_offset, uint32_t cq_handle,
+		  struct nvme_peer_qp_create *create)
+{
+	*create = (struct nvme_peer_qp_create){
+		.size = sizeof(*create),
+		.mode = NVME_PEER_MODE_DIRECT,
+		.sq_entries = ENTRIES,
+		.cq_entries = ENTRIES,
+		.sq_handle = sq_handle,
+		.cq_handle = cq_handle,
+		.sq_offset = sq_offset,
+	};
+	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, create);
+}
+
+TEST_F(import, rings_lie_only_in_what_was_imported_for_them)
+{
+	int fd = self->ctrl.fd, dmabuf = np_test_export(PAGES, 0);
+	struct nvme_peer_qp_create qp;
+	struct parts parts;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, import_parts(fd, dmabuf, &parts));
+	EXPECT_EQ(-EACCES, create(fd, parts.cq.handle, 0, 0, &qp));
+	EXPECT_EQ(-EACCES, create(fd, 0, 0, parts.sq.handle, &qp));
+	/* A ring behind the end of its part. */
+	EXPECT_EQ(-ERANGE, create(fd, parts.sq.handle, NP_PAGE, 0, &qp));
+	EXPECT_EQ(0, create(fd, parts.sq.handle, 0, parts.cq.handle, &qp));
+	close(qp.qp_fd);
+	EXPECT_EQ(0, release_parts(fd, &parts));
+	close(dmabuf);
+}
+
+/* Two parts that name one page name one page. */
+TEST_F(import, rings_overlap_where_their_memory_does)
+{
+	int fd = self->ctrl.fd, dmabuf = self->whole.fd;
+	struct nvme_peer_qp_create qp, other;
+	struct nvme_peer_buf_import part;
+
+	ASSERT_EQ(0, import_part(fd, dmabuf, NVME_PEER_ACCESS_BOTH, 2, 2, &part));
+	ASSERT_EQ(0, create(fd, part.handle, 0, 0, &qp));
+	EXPECT_EQ(-EEXIST, create(fd, self->whole.handle, 2 * NP_PAGE, 0, &other));
+	ASSERT_EQ(0, create(fd, self->whole.handle, 0, 0, &other));
+	close(other.qp_fd);
+	close(qp.qp_fd);
+	EXPECT_EQ(0, np_release(fd, part.handle));
+}
+
+static uint64_t address_of(int ctrl_fd, uint32_t handle)
+{
+	uint64_t addresses[PAGES] = { 0 };
+	uint32_t count;
+
+	return table(ctrl_fd, handle, addresses, &count) ? 0 : addresses[0];
+}
+
+/* A queue pair whose rings lie in two parts of @bytes. */
+static int open_qp(struct np_qp *qp, int ctrl_fd, const struct parts *parts, uint8_t *bytes)
+{
+	struct nvme_peer_qp_info info;
+	int ret;
+
+	*qp = (struct np_qp){ .phase = 1, .sq.fd = -1, .cq.fd = -1, .status.fd = -1 };
+	ret = create(ctrl_fd, parts->sq.handle, 0, parts->cq.handle, &qp->create);
+	if (ret)
+		return ret;
+	qp->fd = qp->create.qp_fd;
+	qp->sq.at = bytes;
+	qp->cq.at = bytes + NP_PAGE;
+	ret = np_qp_info(qp->fd, &info) ?:
+	      np_export_open(&qp->doorbell, qp->fd, NVME_PEER_EXPORT_DOORBELL, 0);
+	qp->tail_doorbell = qp->doorbell.at;
+	qp->head_doorbell = (void *)((uint8_t *)qp->doorbell.at + info.doorbell_stride);
+	return ret;
+}
+
+static struct np_command transfer(uint8_t opcode, uint64_t address)
+{
+	return (struct np_command){
+		.opcode = opcode,
+		.nsid = 1,
+		.prp1 = address,
+		.cdw10 = { (uint32_t)(NP_AREA(11) / NP_BLOCK), 0, NP_PAGE / NP_BLOCK - 1 },
+	};
+}
+
+/* Under an IOMMU the controller could not do it if a mapping were the other way round. */
+TEST_F(import, the_controller_reads_and_writes_as_imported)
+{
+	int fd = self->ctrl.fd, dmabuf = np_test_export(PAGES, 0);
+	struct np_command command;
+	struct parts parts;
+	struct np_qp qp;
+	uint8_t *bytes;
+
+	ASSERT_LE(0, dmabuf);
+	bytes = mmap(NULL, PAGES * NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
+	ASSERT_NE(MAP_FAILED, bytes);
+	ASSERT_EQ(0, import_parts(fd, dmabuf, &parts));
+	ASSERT_EQ(0, open_qp(&qp, fd, &parts, bytes));
+	np_pattern(bytes + 2 * NP_PAGE, NP_PAGE, NP_AREA(11), 5);
+	command = transfer(NP_CMD_WRITE, address_of(fd, parts.out.handle));
+	EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
+	command = transfer(NP_CMD_READ, address_of(fd, parts.in.handle));
+	EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, memcmp(bytes + 2 * NP_PAGE, bytes + 3 * NP_PAGE, NP_PAGE));
+	np_qp_close(&qp);
+	EXPECT_EQ(0, release_parts(fd, &parts));
+	munmap(bytes, PAGES * NP_PAGE);
+	close(dmabuf);
+}
+
+/* --- long walks ----------------------------------------------------------- */
+
+#define BLOCK_PAGES	1024U
+#define MOST_TIMES	65536U
+/* An import of this length can be told from the killing of one. */
+#define LONG_MS		3000
+
+/* A dma-buf that looks @times as long as it is. */
+static int repeated_export(int test, uint32_t times)
+{
+	struct nvmep_test_export export = { .pages = BLOCK_PAGES, .times = times };
+
+	return np_ioctl(test, NVMEP_TEST_EXPORT, &export) ?: export.fd;
+}
+
+/* Finds one whose import takes long: its dma-buf, and how long in @ms. */
+static int long_export(int ctrl_fd, int test, int64_t *ms)
+{
+	struct nvme_peer_buf_import import;
+	int64_t start;
+	uint32_t times;
+	int dmabuf, ret;
+
+	for (times = 16;; times *= 4) {
+		dmabuf = repeated_export(test, times);
+		if (dmabuf < 0)
+			return dmabuf;
+		start = np_now_ms();
+		ret = np_import(ctrl_fd, dmabuf, 0, &import) ?: np_release(ctrl_fd, import.handle);
+		*ms = np_now_ms() - start;
+		if (ret || *ms >= LONG_MS || times == MOST_TIMES)
+			break;
+		close(dmabuf);
+	}
+	if (!ret)
+		return dmabuf;
+	close(dmabuf);
+	return ret;
+}
+
+/* Kills a process that imports, once it has mapped: how long it took to go, in ms. */
+static int64_t kill_import(int ctrl_fd, int test, int dmabuf)
+{
+	struct nvmep_test_move maps = { .fd = dmabuf };
+	struct nvme_peer_buf_import import;
+	pid_t child = fork();
+	int64_t start;
+	int status;
+
+	if (!child)
+		_exit(np_import(ctrl_fd, dmabuf, 0, &import) ? 1 : 0);
+	while (child > 0 && !maps.maps)
+		if (np_ioctl(test, NVMEP_TEST_MAPS, &maps))
+			break;
+	start = np_now_ms();
+	if (child < 0 || !maps.maps || kill(child, SIGKILL) ||
+	    waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+		return -1;
+	return np_now_ms() - start;
+}
+
+/* Gigabytes of somebody's memory are walked page by page. */
+TEST_F_TIMEOUT(import, a_killed_process_does_not_import_on, 120)
+{
+	int64_t whole, gone;
+	int dmabuf = long_export(self->ctrl.fd, self->test, &whole);
+
+	ASSERT_LE(0, dmabuf);
+	/* On a machine that is so fast nobody waits. */
+	if (whole < LONG_MS / 4)
+		SKIP(close(dmabuf); return, "no import takes long");
+	gone = kill_import(self->ctrl.fd, self->test, dmabuf);
+	EXPECT_LE(0, gone);
+	EXPECT_GT(whole / 4, gone) {
+		TH_LOG("an import takes %lld ms, and went on for %lld", (long long)whole,
+		       (long long)gone);
+	}
+	/* And nothing of it is left. */
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	close(dmabuf);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A reset costs nobody a queue pair: it waits until its owner re-arms it, and
+ * then works as before.
+ *
+ * iommu: on off
+ * topology: root switch
+ * timeout: 180
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define PAGES		9U
+#define RESETS		5
+#define MANY		32U
+
+FIXTURE(rearm)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	struct np_buffer buffer;
+	struct np_qp qp;
+};
+
+FIXTURE_SETUP(rearm)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+}
+
+FIXTURE_TEARDOWN(rearm)
+{
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
+	np_buffer_close(&self->buffer);
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	np_ctrl_close(&self->ctrl);
+}
+
+static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
+{
+	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) ?:
+	       np_ctrl_settle(ctrl->fd, info, NP_TIMEOUT_MS);
+}
+
+static int write_attribute(const struct np_ctrl *ctrl, const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", ctrl->address, name);
+	return np_write_file(path, text);
+}
+
+/* Writes a page of a pattern of its own and reads it back, by @qp. */
+static int verify(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
+{
+	struct np_command command;
+	uint8_t pattern[NP_PAGE];
+	int status;
+
+	np_pattern(pattern, NP_PAGE, NP_AREA(4), seed);
+	memcpy(buffer->bytes, pattern, NP_PAGE);
+	np_command_rw(&command, buffer, NP_CMD_WRITE, NP_AREA(4), 0, NP_PAGE);
+	status = np_qp_run(qp, &command, NP_TIMEOUT_MS);
+	if (status)
+		return status;
+	memset(buffer->bytes, 0, NP_PAGE);
+	np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(4), 0, NP_PAGE);
+	status = np_qp_run(qp, &command, NP_TIMEOUT_MS);
+	return status ? status : memcmp(buffer->bytes, pattern, NP_PAGE) ? -EIO : 0;
+}
+
+/* More commands than either ring has entries, so both wrap. */
+static int verify_around(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
+{
+	int status = 0;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES && !status; i++)
+		status = verify(qp, buffer, seed + i);
+	return status;
+}
+
+TEST_F_TIMEOUT(rearm, brings_a_queue_pair_back_with_all_it_had, 120)
+{
+	struct nvme_peer_qp_info first, again;
+	struct nvme_peer_status *status = self->qp.status.at;
+	struct nvme_peer_info now;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_qp_info(self->qp.fd, &first));
+	for (i = 0; i < RESETS; i++) {
+		EXPECT_EQ(0, verify_around(&self->qp, &self->buffer, i));
+		ASSERT_EQ(0, reset(&self->ctrl, &now));
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
+		EXPECT_EQ(EIO, status->reason);
+		EXPECT_EQ(now.generation, status->generation);
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
+		EXPECT_EQ(0, status->reason);
+		EXPECT_EQ(now.generation, self->qp.create.generation);
+	}
+	EXPECT_EQ(0, verify_around(&self->qp, &self->buffer, i));
+	ASSERT_EQ(0, np_qp_info(self->qp.fd, &again));
+	EXPECT_EQ(RESETS, again.losses);
+	EXPECT_EQ(now.generation, again.generation);
+	EXPECT_EQ(first.qid, again.qid);
+	EXPECT_EQ(first.doorbell_offset, again.doorbell_offset);
+	EXPECT_EQ(first.exports, again.exports);
+	EXPECT_EQ(first.mmaps, again.mmaps);
+}
+
+/* The doorbells go before decoding does, and the same mapping has them again. */
+static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rearm) *self,
+			    const char *method)
+{
+	struct nvme_peer_qp_export out;
+	uint32_t i;
+
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", method));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
+		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+		EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 0));
+		EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, verify_around(&self->qp, &self->buffer, i + 1));
+		ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
+		close(out.fd);
+	}
+	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
+}
+
+TEST_F_TIMEOUT(rearm, gives_doorbells_back_after_a_reset_of_the_function, 120)
+{
+	check_doorbells(_metadata, self, "flr");
+}
+
+TEST_F_TIMEOUT(rearm, gives_doorbells_back_after_a_reset_of_the_bus, 120)
+{
+	check_doorbells(_metadata, self, "bus");
+}
+
+/* Is the page on the disk as verify() left it? */
+static int disk_has(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
+{
+	uint8_t pattern[NP_PAGE];
+	struct np_command command;
+	int status;
+
+	np_pattern(pattern, NP_PAGE, NP_AREA(4), seed);
+	np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(4), 0, NP_PAGE);
+	status = np_qp_run(qp, &command, NP_TIMEOUT_MS);
+	return status ? status : memcmp(buffer->bytes, pattern, NP_PAGE) ? -EIO : 0;
+}
+
+/* A peer that was late stores the tail it had: its old writes must not be done again. */
+TEST_F(rearm, leaves_nothing_for_an_old_tail_to_execute)
+{
+	struct nvme_peer_info now;
+	struct np_command command;
+	struct np_qp other;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	for (i = 0; i < ENTRIES - 1; i++) {
+		np_command_rw(&command, &self->buffer, NP_CMD_WRITE, NP_AREA(4), 0, NP_PAGE);
+		np_qp_put(&self->qp, &command);
+	}
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	ASSERT_EQ(0, np_qp_rearm(&other, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&other, &self->buffer, 7));
+	memset(self->buffer.bytes, 0x55, NP_PAGE);
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_store(self->qp.tail_doorbell, ENTRIES - 1));
+	for (i = 0; i < ENTRIES - 1; i++)
+		EXPECT_LT(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, disk_has(&other, &self->buffer, 7));
+	np_qp_close(&other);
+}
+
+TEST_F(rearm, is_refused_where_there_is_nothing_to_do)
+{
+	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .flags = 1 };
+	struct nvme_peer_info now;
+
+	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.fd, NVME_PEER_QP_REARM, &rearm));
+	EXPECT_EQ(-EALREADY, np_qp_rearm_loss(&self->qp, 0));
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(-EALREADY, np_qp_rearm_loss(&self->qp, 1));
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	/* Whoever has dealt with the first loss knows nothing of the second. */
+	EXPECT_EQ(-ESTALE, np_qp_rearm_loss(&self->qp, 1));
+	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
+}
+
+/* A buffer stays while a queue pair that may come back knows its addresses. */
+TEST_F(rearm, keeps_buffers_meanwhile)
+{
+	struct nvme_peer_info now;
+
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	EXPECT_EQ(-EBUSY, np_release(self->ctrl.fd, self->buffer.handle));
+	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
+}
+
+/* All that the controller gives, in one reset. */
+TEST_F_TIMEOUT(rearm, brings_many_back, 120)
+{
+	struct nvme_peer_info info;
+	uint32_t count, i;
+	struct np_qp *qps;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	count = info.qids_peer_free < MANY ? info.qids_peer_free : MANY;
+	qps = calloc(count, sizeof(*qps));
+	ASSERT_NE(NULL, qps);
+	for (i = 0; i < count; i++)
+		ASSERT_EQ(0, np_qp_open(&qps[i], self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, reset(&self->ctrl, &info));
+	for (i = 0; i < count; i++)
+		EXPECT_EQ(0, np_qp_rearm(&qps[i], NP_TIMEOUT_MS));
+	for (i = 0; i < count; i++) {
+		EXPECT_EQ(0, verify(&qps[i], &self->buffer, i));
+		np_qp_close(&qps[i]);
+	}
+	free(qps);
+	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+}
+
+TEST_HARNESS_MAIN

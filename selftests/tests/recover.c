@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A program of the user library that loses its controller goes on: its threads see
+ * NVMEPEER_E_LOST, one of them recovers the queue pair, and all data is right.
+ *
+ * iommu: on off
+ * timeout: 180
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <nvmepeer_peer.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define THREADS		4U
+#define RESETS		5U
+#define BLOCKS		8U	/* of a thread's transfer */
+
+/**
+ * struct program - threads that write and read back through one queue pair
+ * @peer: the queue pair
+ * @barrier: all threads, before and after the queue pair is recovered
+ * @recovered: how often
+ * @result: of the last recovery
+ * @rounds: verified transfers of all threads
+ * @stop: set by the test
+ */
+struct program {
+	struct nvmepeer_cpu_peer peer;
+	pthread_barrier_t barrier;
+	atomic_uint recovered;
+	atomic_int result;
+	atomic_uint rounds;
+	atomic_bool stop;
+};
+
+/* A thread, and the first thing that was wrong: an NVMe status or errno. */
+struct worker {
+	struct program *program;
+	uint32_t index;
+	pthread_t thread;
+	int error;
+};
+
+FIXTURE(recover)
+{
+	struct np_ctrl ctrl;
+	struct nvmepeer *library;
+	struct nvmepeer_ns *ns;
+	char before[NP_OBJECTS];
+	struct program program;
+};
+
+FIXTURE_SETUP(recover)
+{
+	char node[32];
+
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	snprintf(node, sizeof(node), "/dev/nvmep%d", self->ctrl.instance);
+	ASSERT_EQ(0, nvmepeer_open(node, &self->library));
+	snprintf(node, sizeof(node), "/dev/ngp%dn1", self->ctrl.instance);
+	ASSERT_EQ(0, nvmepeer_ns_open(node, &self->ns));
+	ASSERT_EQ(0, nvmepeer_cpu_peer_open(self->library, nvmepeer_ns_info(self->ns), ENTRIES,
+					    THREADS * BLOCKS * NP_PAGE, &self->program.peer));
+	ASSERT_EQ(0, pthread_barrier_init(&self->program.barrier, NULL, THREADS));
+}
+
+FIXTURE_TEARDOWN(recover)
+{
+	pthread_barrier_destroy(&self->program.barrier);
+	nvmepeer_cpu_peer_close(&self->program.peer);
+	nvmepeer_ns_close(self->ns);
+	nvmepeer_close(self->library);
+	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	np_ctrl_close(&self->ctrl);
+}
+
+/* Writes a pattern of this round and reads it back, each by one command. */
+static int verify(struct worker *worker, uint32_t round)
+{
+	struct nvmepeer_cpu_peer *peer = &worker->program->peer;
+	uint32_t bytes = BLOCKS << peer->queue.lba_shift;
+	uint64_t offset = (uint64_t)worker->index * bytes;
+	uint64_t lba = (NP_AREA(4) >> peer->queue.lba_shift) + worker->index * BLOCKS;
+	uint8_t *data = (uint8_t *)peer->data_address + offset;
+	uint8_t pattern[BLOCKS * NP_PAGE];
+	int status;
+
+	np_pattern(pattern, bytes, lba, round);
+	memcpy(data, pattern, bytes);
+	status = nvmepeer_write(&peer->queue, &peer->data, offset, lba, BLOCKS);
+	if (status)
+		return status;
+	memset(data, 0, bytes);
+	status = nvmepeer_read(&peer->queue, &peer->data, offset, lba, BLOCKS);
+	if (status)
+		return status;
+	return memcmp(data, pattern, bytes) ? -EIO : 0;
+}
+
+/* Every thread has come back from its call: one recovers, all go on. */
+static int recover(struct program *program)
+{
+	int result;
+
+	if (pthread_barrier_wait(&program->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
+		result = nvmepeer_cpu_peer_recover(&program->peer, NP_TIMEOUT_MS);
+		atomic_store(&program->result, result);
+		atomic_fetch_add(&program->recovered, 1);
+	}
+	pthread_barrier_wait(&program->barrier);
+	return atomic_load(&program->result);
+}
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+	struct program *program = worker->program;
+	uint32_t round = 0;
+
+	while (!worker->error) {
+		worker->error = verify(worker, round);
+		if (worker->error == NVMEPEER_E_LOST) {
+			/* The test ends with a loss, so that all end together. */
+			if (atomic_load(&program->stop)) {
+				worker->error = 0;
+				break;
+			}
+			worker->error = recover(program);
+		} else if (!worker->error) {
+			round++;
+			atomic_fetch_add(&program->rounds, 1);
+		}
+	}
+	return NULL;
+}
+
+static int wait_above(atomic_uint *count, unsigned int before)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (atomic_load(count) <= before) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(1);
+	}
+	return 0;
+}
+
+TEST_F_TIMEOUT(recover, a_program_goes_on_after_each_loss, 120)
+{
+	struct program *program = &self->program;
+	struct worker workers[THREADS];
+	struct nvme_peer_info info;
+	unsigned int i;
+
+	for (i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){ .program = program, .index = i };
+		ASSERT_EQ(0, pthread_create(&workers[i].thread, NULL, work, &workers[i]));
+	}
+	for (i = 0; i < RESETS; i++) {
+		EXPECT_EQ(0, wait_above(&program->rounds, atomic_load(&program->rounds) + THREADS));
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+		EXPECT_EQ(0, wait_above(&program->recovered, i));
+		EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	}
+	EXPECT_EQ(0, wait_above(&program->rounds, atomic_load(&program->rounds) + THREADS));
+	atomic_store(&program->stop, true);
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		EXPECT_EQ(0, workers[i].error);
+	}
+	EXPECT_EQ(RESETS, atomic_load(&program->recovered));
+	TH_LOG("%u verified transfers", atomic_load(&program->rounds));
+}
+
+/* Nothing was lost: there is nothing to do. */
+TEST_F(recover, a_queue_pair_that_is_live_is_left_alone)
+{
+	struct worker worker = { .program = &self->program };
+
+	EXPECT_EQ(0, verify(&worker, 1));
+	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(&self->program.peer, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&worker, 2));
+}
+
+/* A token from before names nothing after, whether its command was executed or not. */
+TEST_F(recover, what_was_in_flight_stays_lost)
+{
+	const struct nvmepeer_command command = {
+		.opcode = NVMEPEER_OP_READ,
+		.blocks = 1,
+		.buffer = &self->program.peer.data,
+	};
+	struct nvmepeer_cpu_peer *peer = &self->program.peer;
+	struct worker worker = { .program = &self->program };
+	struct nvmepeer_token token;
+
+	EXPECT_EQ(0, verify(&worker, 1));
+	ASSERT_EQ(0, nvmepeer_submit(&peer->queue, &command, &token, peer->queue.timeout_ns));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
+	EXPECT_EQ(NVMEPEER_E_TOKEN,
+		  nvmepeer_wait(&peer->queue, token, NULL, peer->queue.timeout_ns));
+	EXPECT_EQ(0, verify(&worker, 2));
+}
+
+/* Who has waited long enough asks, and goes on as after a reset. */
+TEST_F(recover, giving_up_ends_in_a_loss)
+{
+	struct nvmepeer_cpu_peer *peer = &self->program.peer;
+	struct worker worker = { .program = &self->program };
+	struct nvme_peer_qp_info info;
+
+	ASSERT_EQ(0, nvmepeer_queue_give_up(&peer->queue));
+	while (!nvmepeer_qp_info(peer->qp, &info) && info.state == NVME_PEER_QP_LIVE)
+		np_sleep_ms(1);
+	EXPECT_EQ(NVMEPEER_E_LOST, verify(&worker, 1));
+	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, verify(&worker, 2));
+}
+
+TEST_HARNESS_MAIN
