@@ -51,6 +51,7 @@ struct fibre {
 	uint64_t stop_at;	/* stops for ever before this access; 0: never */
 	uint64_t delay_at;	/* rests @delay times before this access; 0: never */
 	uint32_t delay;
+	uint32_t delay_step;	/* and again so many accesses later; 0: only once */
 };
 
 /* Counts of what a program did; a test of costs looks at them. */
@@ -327,9 +328,11 @@ static inline void machine_step(void)
 	machine.now_ns += 5;
 	if (++fibre_current()->steps == fibre_current()->stop_at)
 		machine_stop();
-	for (uint32_t i = 0; fibre_current()->steps == fibre_current()->delay_at &&
-	     i < fibre_current()->delay; i++)
-		machine_rest();
+	if (fibre_current()->steps == fibre_current()->delay_at) {
+		fibre_current()->delay_at += fibre_current()->delay_step;
+		for (uint32_t i = 0; i < fibre_current()->delay; i++)
+			machine_rest();
+	}
 	if (++machine.steps > machine.step_limit) {
 		machine.stuck = true;
 		fibre_go_home();
@@ -466,6 +469,7 @@ static inline struct fibre *machine_add(void (*main)(void *), void *argument, ui
 	fibre->block = 0;
 	fibre->outside = false;
 	fibre->steps = fibre->stop_at = fibre->delay_at = fibre->rings = 0;
+	fibre->delay_step = 0;
 	fibre_prepare(fibre, index);
 	machine.alive++;
 	return fibre;

@@ -287,20 +287,21 @@ static const char *solo_delayed(uint32_t seed)
 	return wrong;
 }
 
-/* --- somebody who is slow, on the smallest of rings --- */
+/* --- somebody who is slow, on small rings --- */
 
 static const char *ring_delayed(uint32_t seed)
 {
 	const char *wrong = NULL;
 
-	/* Two or three commands of the lane. */
-	for (uint64_t at = 1; !wrong && at <= 100; at++) {
+	/* Two or three commands of the lane, and more than one stop where it rings for others. */
+	for (uint64_t at = 1; !wrong && at <= 60; at++) {
 		if (!begin_still(seed, 0))
 			return "init";
 		begin_running(seed, 4000);
 		rig_add_warps(3, 1, lane_waits);
 		machine.fibres[0].delay_at = at;
-		machine.fibres[0].delay = 100;
+		machine.fibres[0].delay = 30;
+		machine.fibres[0].delay_step = 4 + seed % 12;
 		machine_add_outside(rig_controller, bench);
 		wrong = rig_end(machine_run() && done == 3 * ROUNDS);
 		if (wrong)
@@ -324,8 +325,8 @@ static const struct window windows[] = {
 	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 100 },
 	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared, 4, 60 },
 	{ "solo-delayed", "the same where one lane is held up anywhere", solo_delayed, 4, 2 },
-	{ "ring-delayed", "one lane of three held up anywhere, on rings of two entries", ring_delayed,
-	  2, 3 },
+	{ "ring-delayed", "one lane of three held up anywhere, on small rings", ring_delayed,
+	  2, 24 },
 };
 
 static bool run_window(const struct window *window, uint32_t only)
