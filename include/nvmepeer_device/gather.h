@@ -103,7 +103,8 @@ NVMEPEER_FN bool nvmepeer_gather_unit(struct nvmepeer_gather_source source,
 	if (source.set)
 		status = nvmepeer_set_read(source.set, offset, unit * blocks, blocks);
 	else
-		status = nvmepeer_read(source.queue, staging->buffer, offset, unit * blocks, blocks);
+		status = nvmepeer_read(source.queue, staging->buffer, offset, unit * blocks,
+				       blocks);
 	nvmepeer_block_max(&table->status, (uint32_t)status);
 	return true;
 }

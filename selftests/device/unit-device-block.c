@@ -271,7 +271,9 @@ static void make_set(uint32_t entries, uint32_t seed)
 		}
 	}
 	for (int i = 0; i < CONTROLLERS; i++)
-		buffers[i] = (struct nvmepeer_buffer){ MEMORY, (uintptr_t)memory + (uint64_t)i * IOVA, 0 };
+		buffers[i] = (struct nvmepeer_buffer){
+			MEMORY, (uintptr_t)memory + (uint64_t)i * IOVA, 0
+		};
 	set = (struct nvmepeer_set){ queues, buffers, CONTROLLERS, EACH, STRIPE_SHIFT,
 				     NVMEPEER_SET_HASH };
 	bench = benches[0];

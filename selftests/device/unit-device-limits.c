@@ -213,7 +213,8 @@ enum window { HOLDS_OWN, HOLDS_RESERVED, HOLDS_SLOTS, HOLDS_BELL, HOLDS_TAKEN, H
 	      HOLDS_QUEUE, WINDOWS };
 
 static const char *const window_names[WINDOWS] = {
-	"its own", "credits and cids", "slots", "the bell", "results", "abandoned cids", "the queue pair",
+	"its own", "credits and cids", "slots", "the bell", "results", "abandoned cids",
+	"the queue pair",
 };
 
 static enum window what_is_held(void)
@@ -260,7 +261,8 @@ static const struct victim victims[] = {
 };
 
 /* Stops the first warp before its @at-th access.  @whole: it ended before that. */
-static const char *run_stopped(const struct victim *victim, uint32_t seed, uint64_t at, bool *whole)
+static const char *run_stopped(const struct victim *victim, uint32_t seed, uint64_t at,
+			       bool *whole)
 {
 	bool good;
 
@@ -289,7 +291,8 @@ static const char *run_stopped(const struct victim *victim, uint32_t seed, uint6
 }
 
 /* Counts in @seen what is held, wherever it stops. */
-static const char *stop_everywhere(const struct victim *victim, uint32_t seed, uint32_t seen[WINDOWS])
+static const char *stop_everywhere(const struct victim *victim, uint32_t seed,
+				   uint32_t seen[WINDOWS])
 {
 	bool whole = false;
 
@@ -471,11 +474,13 @@ struct limit_case {
 };
 
 static const struct limit_case cases[] = {
-	{ "patience-wait", "lanes of a warp wait as long as each of them may", patient_waits, 16, 8 },
+	{ "patience-wait", "lanes of a warp wait as long as each of them may", patient_waits, 16,
+	  8 },
 	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8 },
 	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8 },
 	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 3 },
-	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16, 12 },
+	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16,
+	  12 },
 };
 
 static bool run_case(const struct limit_case *limit)

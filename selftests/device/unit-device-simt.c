@@ -244,6 +244,8 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	return !wrong;
 }
 
+#define APART (NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE)
+
 static const struct shape shapes[] = {
 	{ "two-entries", lane_waits, 2, 2, 0, WARPS, LANES, 6, 10, CONTROLLER_IN_ORDER },
 	{ "shuffled", lane_waits, 8, 8, 0, WARPS, LANES, 6, 20, CONTROLLER_SHUFFLED },
@@ -257,15 +259,15 @@ static const struct shape shapes[] = {
 	{ "split-small", lane_splits, 8, 16, 0, WARPS, LANES, 3, 20, CONTROLLER_SHUFFLED },
 	{ "split", lane_splits, 128, 128, 0, WARPS, LANES, 3, 20, CONTROLLER_SHUFFLED },
 	{ "data", lane_data, 16, 16, 0, WARPS, LANES, 4, 20, CONTROLLER_SHUFFLED },
-	{ "data-apart", lane_data, 16, 16, NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE, WARPS, LANES, 4, 20,
+	{ "data-apart", lane_data, 16, 16, APART, WARPS, LANES, 4, 20,
 	  CONTROLLER_SHUFFLED },
 	{ "impatient", lane_impatient, 8, 8, 0, WARPS, LANES, 6, 20, CONTROLLER_SHUFFLED },
 	{ "solo-small", lane_solo, 4, 4, 0, 1, LANES, 9, 20, CONTROLLER_SHUFFLED },
 	{ "solo", lane_solo, 64, 64, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE, 1, LANES, 9, 20,
 	  CONTROLLER_SHUFFLED },
-	{ "solo-apart", lane_solo, 16, 16, NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE, 1, LANES, 9, 20,
+	{ "solo-apart", lane_solo, 16, 16, APART, 1, LANES, 9, 20,
 	  CONTROLLER_SHUFFLED },
-	{ "alone", lane_solo, 4, 4, NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE, 1, 1, 20, 20, CONTROLLER_SHUFFLED },
+	{ "alone", lane_solo, 4, 4, APART, 1, 1, 20, 20, CONTROLLER_SHUFFLED },
 };
 
 int main(int argc, char **argv)

@@ -321,7 +321,7 @@ static void lane_fails(void *argument)
 	       NVMEPEER_E_TOO_LARGE, "too many commands");
 	expect(wait_for(warp, &batches[0]) == NVMEPEER_E_TOO_LARGE,
 	       "none was sent");
-	/* The lanes' first commands are outside, and the second ones, behind the last block of all, not. */
+	/* The lanes' first commands are outside; the second ones, from block 0 on, are not. */
 	outside.lba = 0 - (uint64_t)LANES * 4;
 	outside.blocks = LANES * 8;
 	expect(!submit(warp, &outside, &batches[0]) && wait_for(warp, &batches[0]) == 0x4080,

@@ -160,7 +160,8 @@ static void lane_leaves(void *argument)
 		rig_entry(&entry, number, round);
 		status = nvmepeer_submit_raw(&bench->queue, &entry, &token, RIG_LONG);
 		if (!status)
-			status = nvmepeer_wait(&bench->queue, token, &result, leaves ? 0 : RIG_LONG);
+			status = nvmepeer_wait(&bench->queue, token, &result,
+					       leaves ? 0 : RIG_LONG);
 		if (status ? !leaves || status != NVMEPEER_E_TIMEOUT : result != entry.dword[13])
 			bad++;
 	}
@@ -279,7 +280,8 @@ static const char *solo_delayed(uint32_t seed)
 		for (uint64_t at = 1; !wrong && !whole; at++) {
 			wrong = run_solo(seed, delayed, at, &whole);
 			if (wrong)
-				printf("# lane %u before access %llu\n", delayed, (unsigned long long)at);
+				printf("# lane %u before access %llu\n", delayed,
+				       (unsigned long long)at);
 			controller_again(&bench->controller);
 			bench->controller.seed = seed;
 		}
@@ -323,7 +325,8 @@ static const struct window windows[] = {
 	{ "late-taker", "a bell taken by who saw it offered long ago", late_taker, 64, 600 },
 	{ "few-cids", "cids that are used again at once", few_cids, 16, 150 },
 	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 100 },
-	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared, 4, 60 },
+	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared,
+	  4, 60 },
 	{ "solo-delayed", "the same where one lane is held up anywhere", solo_delayed, 4, 2 },
 	{ "ring-delayed", "one lane of three held up anywhere, on small rings", ring_delayed,
 	  2, 24 },
