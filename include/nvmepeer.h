@@ -34,8 +34,8 @@ extern "C" {
 
 #define NVMEPEER_VERSION "0.1"
 
-/* A PCI address that names no function, as <linux/nvme_peer.h> uses it. */
-#define NVMEPEER_NO_PCI_ADDRESS 0xffffffffu
+/* Bytes of the longest PCI address as text, with its NUL. */
+#define NVMEPEER_PCI_TEXT 24
 
 /** struct nvmepeer - an open controller node. */
 struct nvmepeer;
@@ -87,7 +87,7 @@ int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
  * @pci_address: the function, see nvmepeer_pci_parse()
  * @route: receives verdict and reason
  */
-int nvmepeer_route_pci(struct nvmepeer *ctrl, uint32_t pci_address,
+int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_address,
 		       struct nvme_peer_route *route);
 
 /**
@@ -386,19 +386,21 @@ const char *nvmepeer_status_text(int status);
 /**
  * nvmepeer_route_describe() - one sentence on a route
  * @route: from nvmepeer_route_*()
+ * @path: the direction in question, &route->data or &route->doorbell
  * @text: receives the sentence, cut to @length bytes with its NUL
  * @length: room in @text
  *
  * Returns the length that the whole sentence has, as snprintf() does.
  */
-int nvmepeer_route_describe(const struct nvme_peer_route *route, char *text,
-			    size_t length);
+int nvmepeer_route_describe(const struct nvme_peer_route *route,
+			    const struct nvme_peer_path *path, char *text, size_t length);
 
-/** nvmepeer_pci_parse() - "0000:01:00.0" or "01:00.0" to a number; -EINVAL. */
-int nvmepeer_pci_parse(const char *text, uint32_t *pci_address);
+/** nvmepeer_pci_parse() - "0000:01:00.0" or "01:00.0" to an address; -EINVAL. */
+int nvmepeer_pci_parse(const char *text, struct nvme_peer_pci_address *pci_address);
 
-/** nvmepeer_pci_format() - and back; "none" for NVMEPEER_NO_PCI_ADDRESS. */
-const char *nvmepeer_pci_format(uint32_t pci_address, char text[16]);
+/** nvmepeer_pci_format() - and back; "none" for an address that is not valid. */
+const char *nvmepeer_pci_format(struct nvme_peer_pci_address pci_address,
+				char text[NVMEPEER_PCI_TEXT]);
 
 /** nvmepeer_version() - NVMEPEER_VERSION of the library that is linked. */
 const char *nvmepeer_version(void);

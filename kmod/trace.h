@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Trace events: each command as the CPU sends it, each completion as it
- * arrives.  Commands of peers pass no CPU and leave no events.
+ * arrives.  Commands of peers pass no CPU and leave no events; what becomes of
+ * their queue pairs does.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvme_peer
@@ -54,6 +55,22 @@ TRACE_EVENT(nvmep_complete,
 	    TP_printk("nvmep%d qid=%u cid=%#x status=%#x result=%#llx",
 		      __entry->instance, __entry->qid, __entry->cid,
 		      __entry->status, __entry->result)
+);
+
+TRACE_EVENT(nvmep_qp_state,
+	    TP_PROTO(int instance, u16 qid, u32 state, u32 reason),
+	    TP_ARGS(instance, qid, state, reason),
+	    TP_STRUCT__entry(__field(int, instance)
+			     __field(u16, qid)
+			     __field(u32, state)
+			     __field(u32, reason)),
+	    TP_fast_assign(__entry->instance = instance;
+			   __entry->qid = qid;
+			   __entry->state = state;
+			   __entry->reason = reason;),
+	    TP_printk("nvmep%d qid=%u state=%u reason=%u",
+		      __entry->instance, __entry->qid, __entry->state,
+		      __entry->reason)
 );
 
 #endif /* _NVMEP_TRACE_H */

@@ -87,7 +87,7 @@ int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
 	return ask_route(ctrl, route);
 }
 
-int nvmepeer_route_pci(struct nvmepeer *ctrl, uint32_t pci_address,
+int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_address,
 		       struct nvme_peer_route *route)
 {
 	memset(route, 0, sizeof(*route));

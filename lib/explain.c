@@ -86,9 +86,43 @@ static bool knows_info(const struct failure *failure)
 	return failure->info.size;
 }
 
+/* With "none [integrity] confidentiality" for one that is. */
+static bool kernel_is_locked_down(void)
+{
+	char line[64] = "[none]";
+	FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+
+	if (!file)
+		return false;
+	if (!fgets(line, sizeof(line), file))
+		line[0] = '\0';
+	fclose(file);
+	return strchr(line, '[') && !strstr(line, "[none]");
+}
+
+static bool lockdown_forbids(const struct failure *failure)
+{
+	return knows_info(failure) && failure->info.domain == NVME_PEER_DOMAIN_PHYSICAL &&
+	       kernel_is_locked_down();
+}
+
+/* Too few are left for the queue pairs that peers may have. */
+static bool qids_are_quarantined(const struct failure *failure)
+{
+	const struct nvme_peer_info *info = &failure->info;
+
+	return knows_info(failure) && info->qids_quarantined &&
+	       info->qids_total < info->qids_cpu + info->qids_quarantined + info->qids_peer_max;
+}
+
 static bool knows_route(const struct failure *failure)
 {
 	return failure->route.size;
+}
+
+static bool asked_by_address(const struct failure *failure)
+{
+	return failure->request.route.flags & NVME_PEER_ROUTE_BY_ADDRESS;
 }
 
 static bool too_few_entries(const struct failure *failure)
@@ -190,24 +224,30 @@ static void route_detail(const struct failure *failure,
 {
 	if (!knows_route(failure))
 		return;
-	nvmepeer_route_describe(&failure->route, explanation->limit,
+	nvmepeer_route_describe(&failure->route, &failure->route.data, explanation->limit,
 				sizeof(explanation->limit));
-	if (failure->route.reason == NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN)
+	if (failure->route.data.reason == NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN)
 		say_help(explanation,
 			 "put both devices behind one PCIe switch, or load the module with allow_host_bridge=1 if the platform forwards requests between root ports");
-	else if (failure->route.reason == NVME_PEER_REASON_DIFFERENT_DOMAINS)
+	else if (failure->route.data.reason == NVME_PEER_REASON_DIFFERENT_DOMAINS)
 		say_help(explanation,
 			 "move one of the devices so that both hang off the same host bridge");
+	else if (failure->route.data.reason == NVME_PEER_REASON_EXPORTER_REFUSED)
+		say_help(explanation,
+			 "see the kernel log for what the exporting driver says; it may need peer-to-peer support of the kernel (CONFIG_PCI_P2PDMA) or of its own");
+	else if (failure->route.data.verdict == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
+		say_help(explanation,
+			 "put both devices behind one PCIe switch: the controller must read the memory, too");
 }
 
 static void placement_detail(const struct failure *failure,
 			     struct nvmepeer_explanation *explanation)
 {
 	if (knows_route(failure) &&
-	    failure->route.verdict != NVME_PEER_ROUTE_SYSTEM)
+	    failure->route.data.verdict != NVME_PEER_ROUTE_SYSTEM)
 		say_limit(explanation,
 			  "the exporter delivered host RAM to the controller, though the memory could be reached (%s)",
-			  nvmepeer_verdict_name(failure->route.verdict));
+			  nvmepeer_verdict_name(failure->route.data.verdict));
 }
 
 static void part_align_detail(const struct failure *failure,
@@ -312,9 +352,9 @@ static void qids_detail(const struct failure *failure,
 	const struct nvme_peer_info *info = &failure->info;
 
 	say_limit(explanation,
-		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free",
+		  "the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free; %u are kept for late stores to doorbells",
 		  info->qids_total, info->qids_cpu, info->qids_peer_max,
-		  info->qids_peer_free);
+		  info->qids_peer_free, info->qids_quarantined);
 }
 
 static void export_detail(const struct failure *failure,
@@ -435,6 +475,12 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_ROUTE, EINVAL,
+		.applies = asked_by_address,
+		.limit = "the address names no function (valid is not 1)",
+		.help = "take the address from nvmepeer_pci_parse()",
+	},
+	{
+		CALL_ROUTE, EINVAL,
 		.limit = "the file is not a dma-buf",
 		.help = "export the memory from the GPU's driver as a dma-buf first",
 	},
@@ -534,6 +580,14 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_QP_CREATE, EPERM,
+		.applies = lockdown_forbids,
+		.limit =
+		"the kernel is locked down, and no IOMMU keeps what the controller is told to write from the kernel",
+		.help =
+		"have an IOMMU translate for the controller (intel_iommu=on, iommu.passthrough=0)",
+	},
+	{
+		CALL_QP_CREATE, EPERM,
 		.limit = "direct mode needs CAP_SYS_RAWIO",
 		.help = rawio_help,
 	},
@@ -607,6 +661,14 @@ static const struct rule rules[] = {
 		.what = "the rings overlap each other or those of another queue pair",
 		.help = "give each ring a range of its own",
 		.detail = fit_detail,
+	},
+	{
+		CALL_QP_CREATE, ENOSPC,
+		.applies = qids_are_quarantined,
+		.what = "no queue identifier is free: those of closed queue pairs wait until nobody can store to their doorbells",
+		.help =
+		"close the doorbell dma-bufs of closed queue pairs, and end the processes that had mapped them: quarantine in the controller's folder of debugfs names both",
+		.detail = qids_detail,
 	},
 	{
 		CALL_QP_CREATE, ENOSPC,

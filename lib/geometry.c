@@ -17,8 +17,8 @@
 static uint32_t placement_flags(const struct nvme_peer_qp_info *info, uint32_t view)
 {
 	bool cpu = view & NVMEPEER_VIEW_CPU;
-	bool sq_in_host = !(info->placement & NVME_PEER_PLACE_SQ_DEVICE);
-	bool cq_in_host = !(info->placement & NVME_PEER_PLACE_CQ_DEVICE);
+	bool sq_in_host = !info->sq_pci_address.valid;
+	bool cq_in_host = !info->cq_pci_address.valid;
 	bool data_in_host = view & NVMEPEER_VIEW_DATA_IN_HOST;
 	uint32_t flags = 0;
 

@@ -3,19 +3,15 @@
  * Names of the ABI's numbers, PCI addresses, NVMe statuses, and a route in one
  * sentence.
  */
+#include <assert.h>
 #include <ctype.h>
+#include <linux/pci_regs.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
-
-/* ACS control bits that send a request upstream (PCIe base 6.0, 7.7.8.3). */
-enum {
-	ACS_REQUEST_REDIRECT = 0x04,
-	ACS_COMPLETION_REDIRECT = 0x08,
-	ACS_EGRESS_CONTROL = 0x20,
-};
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define NAME(table, index) \
@@ -50,11 +46,15 @@ static const char *const verdicts[] = {
 	[NVME_PEER_ROUTE_BUS_ADDR] = "bus-address",
 	[NVME_PEER_ROUTE_HOST_BRIDGE] = "host-bridge",
 	[NVME_PEER_ROUTE_SYSTEM] = "host-memory",
+	[NVME_PEER_ROUTE_HOST_BRIDGE_WRITES] = "host-bridge-writes-only",
 };
 
+static_assert(ARRAY_SIZE(verdicts) == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES + 1,
+	      "each verdict has a name");
+
 static const char *const reasons[] = {
+	[NVME_PEER_REASON_NONE] = "none",
 	[NVME_PEER_REASON_COMMON_SWITCH] = "common-switch",
-	[NVME_PEER_REASON_ACS_REDIRECT] = "acs-redirect",
 	[NVME_PEER_REASON_HOST_BRIDGE_KNOWN] = "host-bridge-known",
 	[NVME_PEER_REASON_HOST_BRIDGE_ALLOWED] = "host-bridge-allowed",
 	[NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN] = "host-bridge-unknown",
@@ -62,7 +62,11 @@ static const char *const reasons[] = {
 	[NVME_PEER_REASON_SAME_FUNCTION] = "same-function",
 	[NVME_PEER_REASON_HOST_MEMORY] = "host-memory",
 	[NVME_PEER_REASON_UNKNOWN_MEMORY] = "unknown-memory",
+	[NVME_PEER_REASON_EXPORTER_REFUSED] = "exporter-refused",
 };
+
+static_assert(ARRAY_SIZE(reasons) == NVME_PEER_REASON_EXPORTER_REFUSED + 1,
+	      "each reason has a name");
 
 static const char *const exports[] = {
 	[NVME_PEER_EXPORT_SQ] = "submission ring",
@@ -166,13 +170,13 @@ static const char *parse_part(const char *text, int digits, char end,
 	return used && *text == end ? text + 1 : NULL;
 }
 
-int nvmepeer_pci_parse(const char *text, uint32_t *pci_address)
+int nvmepeer_pci_parse(const char *text, struct nvme_peer_pci_address *pci_address)
 {
 	uint32_t domain = 0, bus, device, function;
 	const char *first = strchr(text, ':');
 
 	if (first && strchr(first + 1, ':'))
-		text = parse_part(text, 4, ':', &domain);
+		text = parse_part(text, 8, ':', &domain);
 	if (text)
 		text = parse_part(text, 2, ':', &bus);
 	if (text)
@@ -181,72 +185,121 @@ int nvmepeer_pci_parse(const char *text, uint32_t *pci_address)
 		text = parse_part(text, 1, '\0', &function);
 	if (!text || device > 31 || function > 7)
 		return -EINVAL;
-	*pci_address = domain << 16 | bus << 8 | device << 3 | function;
+	pci_address->domain = domain;
+	pci_address->function = (uint16_t)(bus << 8 | device << 3 | function);
+	pci_address->valid = 1;
 	return 0;
 }
 
-const char *nvmepeer_pci_format(uint32_t pci_address, char text[16])
+const char *nvmepeer_pci_format(struct nvme_peer_pci_address pci_address,
+				char text[NVMEPEER_PCI_TEXT])
 {
-	if (pci_address == NVMEPEER_NO_PCI_ADDRESS)
-		snprintf(text, 16, "none");
+	if (!pci_address.valid)
+		snprintf(text, NVMEPEER_PCI_TEXT, "none");
 	else
-		snprintf(text, 16, "%04x:%02x:%02x.%x", pci_address >> 16,
-			 pci_address >> 8 & 0xff, pci_address >> 3 & 0x1f,
-			 pci_address & 7);
+		snprintf(text, NVMEPEER_PCI_TEXT, "%04x:%02x:%02x.%x", pci_address.domain,
+			 pci_address.function >> 8, pci_address.function >> 3 & 0x1fu,
+			 pci_address.function & 7u);
 	return text;
 }
 
-static const char *acs_bits(uint32_t acs, char text[64])
+/* Text that is put together, in room that may be too small for it. */
+struct sentence {
+	char *text;
+	size_t room;
+	int length;
+};
+
+__attribute__((format(printf, 2, 3)))
+static void say(struct sentence *sentence, const char *format, ...)
 {
-	snprintf(text, 64, "%s%s%s",
-		 acs & ACS_REQUEST_REDIRECT ? " RequestRedirect" : "",
-		 acs & ACS_COMPLETION_REDIRECT ? " CompletionRedirect" : "",
-		 acs & ACS_EGRESS_CONTROL ? " EgressControl" : "");
-	return text[0] ? text + 1 : "none";
+	size_t used = (size_t)sentence->length;
+	va_list arguments;
+
+	va_start(arguments, format);
+	sentence->length += used < sentence->room ?
+		vsnprintf(sentence->text + used, sentence->room - used, format, arguments) :
+		vsnprintf(NULL, 0, format, arguments);
+	va_end(arguments);
 }
 
-int nvmepeer_route_describe(const struct nvme_peer_route *route, char *text,
-			    size_t length)
+static void say_reason(struct sentence *sentence, uint32_t reason, const char *peer)
 {
-	char peer[16], bridge[16], bits[64];
-
-	nvmepeer_pci_format(route->pci_address, peer);
-	nvmepeer_pci_format(route->blocker, bridge);
-	switch (route->reason) {
+	switch (reason) {
+	case NVME_PEER_REASON_NONE:
+		say(sentence, "no device is known at the other end");
+		break;
 	case NVME_PEER_REASON_COMMON_SWITCH:
-		return snprintf(text, length,
-				"one PCIe switch joins the controller and %s; nothing redirects requests between them",
-				peer);
-	case NVME_PEER_REASON_ACS_REDIRECT:
-		return snprintf(text, length,
-				"one PCIe switch joins the controller and %s, but bridge %s sends requests up to the root complex (ACS: %s)",
-				peer, bridge, acs_bits(route->blocker_acs, bits));
+		say(sentence, "one PCIe switch joins the controller and %s; nothing redirects requests between them",
+		    peer);
+		break;
 	case NVME_PEER_REASON_HOST_BRIDGE_KNOWN:
-		return snprintf(text, length,
-				"the way to %s leads through a host bridge that is known to forward between its root ports",
-				peer);
+		say(sentence, "the way between the controller and %s leads through a host bridge that is known to forward between its root ports",
+		    peer);
+		break;
 	case NVME_PEER_REASON_HOST_BRIDGE_ALLOWED:
-		return snprintf(text, length,
-				"the way to %s leads through a host bridge that the administrator vouches for (allow_host_bridge)",
-				peer);
+		say(sentence, "the way between the controller and %s leads through a host bridge that the administrator vouches for (allow_host_bridge)",
+		    peer);
+		break;
 	case NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN:
-		return snprintf(text, length,
-				"the way to %s leads through host bridge %s, of which nobody knows that it forwards between its root ports",
-				peer, bridge);
+		say(sentence, "the way between the controller and %s leads through a host bridge of which nobody knows that it forwards between its root ports",
+		    peer);
+		break;
 	case NVME_PEER_REASON_DIFFERENT_DOMAINS:
-		return snprintf(text, length,
-				"%s is in another PCI domain than the controller",
-				peer);
+		say(sentence, "%s is in another PCI domain than the controller, and nobody knows that their host bridges forward to each other",
+		    peer);
+		break;
 	case NVME_PEER_REASON_SAME_FUNCTION:
-		return snprintf(text, length, "%s is the controller itself", peer);
+		say(sentence, "%s is the controller itself", peer);
+		break;
 	case NVME_PEER_REASON_HOST_MEMORY:
-		return snprintf(text, length, "the memory is host RAM");
+		say(sentence, "the memory is host RAM");
+		break;
 	case NVME_PEER_REASON_UNKNOWN_MEMORY:
-		return snprintf(text, length,
-				"the memory belongs to no PCI device and is not host RAM");
+		say(sentence, "the memory belongs to no PCI device and is not host RAM");
+		break;
+	case NVME_PEER_REASON_EXPORTER_REFUSED:
+		say(sentence, "the exporter does not let the controller have the memory, and does not say why");
+		break;
 	default:
-		return snprintf(text, length,
-				"reason %u, which this library does not know",
-				route->reason);
+		say(sentence, "reason %u, which this library does not know", reason);
 	}
+}
+
+static void say_blocker(struct sentence *sentence, const struct nvme_peer_route_blocker *blocker)
+{
+	char address[NVMEPEER_PCI_TEXT];
+
+	say(sentence, "%s", nvmepeer_pci_format(blocker->address, address));
+	if (blocker->acs)
+		say(sentence, " (ACS%s%s%s)", blocker->acs & PCI_ACS_RR ? " RequestRedirect" : "",
+		    blocker->acs & PCI_ACS_CR ? " CompletionRedirect" : "",
+		    blocker->acs & PCI_ACS_EC ? " EgressControl" : "");
+}
+
+static void say_blockers(struct sentence *sentence, const struct nvme_peer_path *path)
+{
+	uint32_t i;
+
+	for (i = 0; i < path->blocker_count && i < NVME_PEER_ROUTE_BLOCKERS; i++) {
+		say(sentence, i ? ", " : "; in the way: ");
+		say_blocker(sentence, &path->blockers[i]);
+	}
+	if (path->blocker_count > i)
+		say(sentence, " and %u more", path->blocker_count - i);
+}
+
+int nvmepeer_route_describe(const struct nvme_peer_route *route,
+			    const struct nvme_peer_path *path, char *text, size_t length)
+{
+	struct sentence sentence = { .text = text, .room = length };
+	char peer[NVMEPEER_PCI_TEXT];
+
+	if (length)
+		text[0] = '\0';
+	say_reason(&sentence, path->reason, nvmepeer_pci_format(route->pci_address, peer));
+	if (path->verdict == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
+		say(&sentence, ", for writes but not for reads");
+	say_blockers(&sentence, path);
+	return sentence.length;
 }

@@ -105,13 +105,16 @@ int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info)
 int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation)
 {
 	struct nvme_peer_qp_rearm request = { .size = sizeof(request), .losses = losses };
+	struct nvme_peer_qp_info info;
 	int result = peer_ioctl(qp->fd, NVME_PEER_QP_REARM, &request);
 
+	if (!result)
+		result = get_info(qp->fd, &info);
 	if (result < 0) {
 		failure_begin(CALL_QP_REARM, result, qp->name);
 		return result;
 	}
-	*generation = request.generation;
+	*generation = info.generation;
 	return 0;
 }
 

@@ -47,9 +47,10 @@ static void report_version(struct report *report, uint32_t version)
 	report_text(report, "nvme_version", text);
 }
 
-static void report_pci(struct report *report, const char *name, uint32_t address)
+static void report_pci(struct report *report, const char *name,
+		       struct nvme_peer_pci_address address)
 {
-	char text[16];
+	char text[NVMEPEER_PCI_TEXT];
 
 	report_text(report, name, nvmepeer_pci_format(address, text));
 }
@@ -78,6 +79,8 @@ static void report_limits(struct report *report, const struct nvme_peer_info *in
 	report_number(report, "qids_cpu", info->qids_cpu, "used by the CPU");
 	report_number(report, "qids_peer_max", info->qids_peer_max, "for peers at most");
 	report_number(report, "qids_peer_free", info->qids_peer_free, "of them free now");
+	report_number(report, "qids_quarantined", info->qids_quarantined,
+		      "kept: their doorbells are still open or mapped elsewhere");
 }
 
 static int report_node(struct report *report, const char *node)
@@ -142,26 +145,48 @@ int command_list(struct report *report, int argc, char **argv)
 
 /* ---- route -------------------------------------------------------------- */
 
+static void report_blockers(struct report *report, const struct nvme_peer_path *path)
+{
+	uint32_t i;
+
+	report_number(report, "blocker_count", path->blocker_count, "ports in the way");
+	report_list(report, "blockers");
+	for (i = 0; i < path->blocker_count && i < NVME_PEER_ROUTE_BLOCKERS; i++) {
+		report_object(report, NULL);
+		report_pci(report, "port", path->blockers[i].address);
+		report_number(report, "acs", path->blockers[i].acs, NULL);
+		report_object_end(report);
+	}
+	report_list_end(report);
+}
+
+/* One direction of a route. */
+static void report_path(struct report *report, const char *name,
+			const struct nvme_peer_route *route, const struct nvme_peer_path *path)
+{
+	char text[640];
+
+	report_object(report, name);
+	report_text(report, "verdict", nvmepeer_verdict_name(path->verdict));
+	report_text(report, "reason", nvmepeer_reason_name(path->reason));
+	report_blockers(report, path);
+	nvmepeer_route_describe(route, path, text, sizeof(text));
+	report_text(report, "explanation", text);
+	report_object_end(report);
+}
+
 static void report_route(struct report *report, const struct nvme_peer_route *route)
 {
-	char text[320];
-
-	report_text(report, "verdict", nvmepeer_verdict_name(route->verdict));
-	report_text(report, "reason", nvmepeer_reason_name(route->reason));
 	report_pci(report, "pci_address", route->pci_address);
-	if (route->blocker != NVMEPEER_NO_PCI_ADDRESS) {
-		report_pci(report, "bridge", route->blocker);
-		report_number(report, "bridge_acs", route->blocker_acs, NULL);
-	}
-	nvmepeer_route_describe(route, text, sizeof(text));
-	report_text(report, "explanation", text);
+	report_path(report, "data", route, &route->data);
+	report_path(report, "doorbell", route, &route->doorbell);
 }
 
 /* The second argument of route is a PCI address or "--fd N". */
 static int ask_route(struct nvmepeer *ctrl, int argc, char **argv,
 		     struct nvme_peer_route *route)
 {
-	uint32_t address = 0;
+	struct nvme_peer_pci_address address;
 	uint64_t fd;
 
 	if (argc == 3 && !strcmp(argv[1], "--fd")) {
@@ -191,7 +216,7 @@ int command_route(struct report *report, int argc, char **argv)
 	if (result)
 		return refused(report);
 	report_route(report, &route);
-	return route.verdict == NVME_PEER_ROUTE_NONE ? EXIT_REFUSED : 0;
+	return route.data.verdict == NVME_PEER_ROUTE_NONE ? EXIT_REFUSED : 0;
 }
 
 /* ---- import-check ------------------------------------------------------- */

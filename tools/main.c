@@ -21,6 +21,8 @@ static const struct {
 	  "can the controller and a device, or a dma-buf, reach each other?" },
 	{ "import-check", command_import_check, "NODE --fd N | NODE --host BYTES  [--require-device]",
 	  "import a dma-buf for a moment and say where it lies" },
+	{ "events", command_events, "[--count N]",
+	  "what happens to the queue pairs of all controllers, as it happens" },
 	{ "qp", command_qp, "list | status PID FD | check NODE NAMESPACE [--entries N]",
 	  "queue pairs of all processes; one of them; try one with the CPU as the peer" },
 };

@@ -12,6 +12,7 @@ int command_list(struct report *report, int argc, char **argv);
 int command_info(struct report *report, int argc, char **argv);
 int command_route(struct report *report, int argc, char **argv);
 int command_import_check(struct report *report, int argc, char **argv);
+int command_events(struct report *report, int argc, char **argv);
 int command_qp(struct report *report, int argc, char **argv);
 
 #endif /* NVME_PEER_H */

@@ -81,18 +81,27 @@ static void report_fdinfo(struct report *report, int fd)
 	fclose(file);
 }
 
+/* Where a ring lies: in a function, or in host memory. */
+static void report_memory(struct report *report, const char *name,
+			  struct nvme_peer_pci_address owner)
+{
+	char text[NVMEPEER_PCI_TEXT];
+
+	report_text(report, name, owner.valid ? nvmepeer_pci_format(owner, text) : "host");
+}
+
 static void report_info(struct report *report, const struct nvme_peer_qp_info *info)
 {
 	report_number(report, "qid", info->qid, NULL);
 	report_text(report, "state", nvmepeer_qp_state_name(info->state));
+	report_number(report, "reason", info->reason, "errno, 0 while live");
 	report_number(report, "generation", info->generation, NULL);
+	report_number(report, "losses", info->losses, "times it lost its entries");
 	report_text(report, "mode", nvmepeer_mode_name(info->mode));
 	report_number(report, "sq_entries", info->sq_entries, NULL);
 	report_number(report, "cq_entries", info->cq_entries, NULL);
-	report_text(report, "sq_memory",
-		    info->placement & NVME_PEER_PLACE_SQ_DEVICE ? "device" : "host");
-	report_text(report, "cq_memory",
-		    info->placement & NVME_PEER_PLACE_CQ_DEVICE ? "device" : "host");
+	report_memory(report, "sq_memory", info->sq_pci_address);
+	report_memory(report, "cq_memory", info->cq_pci_address);
 	report_number(report, "cpu_doorbell_writes", info->cpu_doorbell_writes, NULL);
 	report_number(report, "exports", info->exports, "dma-bufs open");
 	report_number(report, "importers", info->importers, "devices attached");

@@ -101,7 +101,8 @@ struct nvmep_cpu_ops {
  * @remove: the driver is being unbound.  Called before the CPU's queues go,
  *	whether the controller runs or has stopped.  On return no queue pair is
  *	left on it and no importer is mapped
- * @busy: are there queue pairs?  Suspend is refused while there are
+ * @busy: are there queue pairs that the controller may act for?  Suspend is refused
+ *	while there are
  * @open: somebody opened the controller's node.  Returns what @ioctl and
  *	@release are called with, or an ERR_PTR
  * @release: that node was closed

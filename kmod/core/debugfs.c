@@ -70,12 +70,20 @@ static int objects_show(struct seq_file *seq, void *unused)
 	struct nvmep_qid_usage usage;
 
 	nvmep_qid_usage(ctrl, &usage);
-	seq_printf(seq, "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\n",
+	seq_printf(seq, "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\nqids_quarantined %u\n",
 		   nvmep_ctrl_namespaces(ctrl), usage.total, usage.cpu,
-		   usage.peer_max, usage.peer_free);
+		   usage.peer_max, usage.peer_free, usage.quarantined);
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(objects);
+
+static int quarantine_show(struct seq_file *seq, void *unused)
+{
+	seq_puts(seq, "qid doorbell_dma_bufs processes\n");
+	nvmep_qids_show_quarantine(seq->private, seq);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(quarantine);
 
 /**
  * nvmep_debugfs_add() - make the directory of a controller
@@ -93,6 +101,8 @@ void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
 	debugfs_create_file("queues", 0400, ctrl->debugfs, ctrl, &queues_fops);
 	debugfs_create_file("controller", 0400, ctrl->debugfs, ctrl,
 			    &objects_fops);
+	debugfs_create_file("quarantine", 0400, ctrl->debugfs, ctrl,
+			    &quarantine_fops);
 }
 
 /**

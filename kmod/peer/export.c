@@ -22,9 +22,6 @@
 #include "peers.h"
 #include "take.h"
 
-/* How long the users of a queue pair's doorbells may take to let go of them. */
-#define NVMEP_REVOKE_TIMEOUT	(5 * HZ)
-
 /* Most dma-bufs of one queue pair that are open at a time. */
 #define NVMEP_MAX_EXPORTS	64
 
@@ -246,27 +243,32 @@ void nvmep_exports_reopen(struct nvmep_exports *exports)
  * nvmep_exports_revoke() - take away from everybody what could do harm
  * @exports: closed; the controller has deleted the queues
  *
- * All who have to let go are told first and then waited for together, so the
- * wait is bounded by one deadline, however many dma-bufs there are.
- *
- * Return: true if nobody has any of it any more.
+ * Those who have to let go are told, not waited for.
  */
-bool nvmep_exports_revoke(struct nvmep_exports *exports)
+void nvmep_exports_revoke(struct nvmep_exports *exports)
 {
 	struct nvmep_export *export;
-	unsigned long deadline;
-	bool clean = true;
 
 	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_REVOKED))) {
 		export->ops->revoke(export);
 		dma_buf_put(export->dmabuf);
 	}
-	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
+}
+
+/**
+ * nvmep_exports_settle() - wait for those who were told to let go
+ * @exports: revoked
+ * @deadline: in jiffies; the same for all that are revoked together, so that the
+ *	wait is bounded, however many they are
+ */
+void nvmep_exports_settle(struct nvmep_exports *exports, unsigned long deadline)
+{
+	struct nvmep_export *export;
+
 	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_SETTLED))) {
-		clean &= export->ops->settle(export, deadline);
+		export->ops->settle(export, deadline);
 		dma_buf_put(export->dmabuf);
 	}
-	return clean;
 }
 
 /* --- creation and end of a dma-buf --------------------------------------- */
@@ -275,6 +277,8 @@ static void nvmep_export_free(struct nvmep_export *export)
 {
 	struct nvmep_exports *exports = export->exports;
 
+	if (export->ops->release)
+		export->ops->release(export);
 	atomic_dec(&exports->count);
 	nvmep_export_count(export, NVMEP_OBJECT_EXPORTS, -1);
 	kfree(export);

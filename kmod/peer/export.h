@@ -30,6 +30,7 @@ struct vm_area_struct;
  * @closed: no new ones, and no new users of the old ones but the status page's
  * @withdrawn: peers->lock: nvmep_exports_withdraw() was called, and
  *	nvmep_exports_reopen() was not since
+ * @told: peers->lock: somebody who revokes many has come by, or is about to
  * @count: dma-bufs open
  * @importers: devices attached to them
  * @mmaps: VMAs of them
@@ -42,6 +43,7 @@ struct nvmep_exports {
 	struct list_head list;
 	bool closed;
 	bool withdrawn;
+	bool told;
 	atomic_t count;
 	atomic_t importers;
 	atomic_t mmaps;
@@ -65,7 +67,8 @@ struct nvmep_exports {
  *	for them.  The dma-buf is held, no lock is.  NULL for memory that harms
  *	nobody
  * @settle: after @revoke: waits until @deadline, in jiffies, for those who were
- *	told; true if nobody has it any more.  The dma-buf is held, no lock is
+ *	told.  The dma-buf is held, no lock is
+ * @release: the dma-buf is gone, or was not made; NULL if there is nothing
  */
 struct nvmep_export_ops {
 	bool stays_open;
@@ -82,7 +85,8 @@ struct nvmep_export_ops {
 	int (*mmap)(struct nvmep_export *export, struct vm_area_struct *vma);
 	void (*withdraw)(struct nvmep_export *export);
 	void (*revoke)(struct nvmep_export *export);
-	bool (*settle)(struct nvmep_export *export, unsigned long deadline);
+	void (*settle)(struct nvmep_export *export, unsigned long deadline);
+	void (*release)(struct nvmep_export *export);
 };
 
 /**
@@ -119,7 +123,8 @@ struct nvmep_export {
 void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 			struct kref *owner, void (*release)(struct kref *owner));
 void nvmep_exports_close(struct nvmep_exports *exports);
-bool nvmep_exports_revoke(struct nvmep_exports *exports);
+void nvmep_exports_revoke(struct nvmep_exports *exports);
+void nvmep_exports_settle(struct nvmep_exports *exports, unsigned long deadline);
 void nvmep_exports_withdraw(struct nvmep_exports *exports);
 void nvmep_exports_reopen(struct nvmep_exports *exports);
 

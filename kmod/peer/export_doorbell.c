@@ -12,7 +12,9 @@
  *
  * An importer must admit being told; one that cannot (it attached statically)
  * is let in only with NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until
- * it detaches, which is harmless as long as the BAR is decoded.
+ * it detaches, which is harmless as long as the BAR is decoded and the queue
+ * identifier is nobody else's: see core/qids.c, which is told of every dma-buf and
+ * of every process that maps one.
  *
  * PTEs of doorbells are all installed by mmap(): NVIDIA's driver looks them up
  * without faulting.  The price is a race that drivers which insert on fault do
@@ -32,6 +34,7 @@
 
 #include "compat.h"
 #include "core/ctrl.h"
+#include "core/qids.h"
 #include "doorbell.h"
 #include "export.h"
 #include "export_doorbell.h"
@@ -111,7 +114,7 @@ static int nvmep_doorbell_admit(struct nvmep_doorbell_export *doorbells,
 				struct nvmep_importer *importer)
 {
 	struct nvmep_ctrl *ctrl = nvmep_doorbells_ctrl(doorbells);
-	struct nvmep_route route;
+	struct nvme_peer_path path;
 
 	if (!dev_is_pci(attach->dev))
 		return -EOPNOTSUPP;
@@ -119,17 +122,20 @@ static int nvmep_doorbell_admit(struct nvmep_doorbell_export *doorbells,
 	    (!attach->peer2peer || !nvmep_dma_buf_attach_revocable(attach)))
 		return -EOPNOTSUPP;
 
-	nvmep_route_find(to_pci_dev(attach->dev), ctrl->pdev, &route);
-	if (route.verdict == NVME_PEER_ROUTE_NONE) {
+	nvmep_route_find(to_pci_dev(attach->dev), ctrl->pdev, &path);
+	if (path.verdict == NVME_PEER_ROUTE_NONE) {
 		dev_info_ratelimited(ctrl->dev,
 				     "%s cannot reach the doorbells: %s\n",
 				     dev_name(attach->dev),
-				     nvmep_route_reason_text(route.reason));
+				     nvmep_route_reason_text(path.reason));
 		return -EXDEV;
 	}
-	importer->verdict = route.verdict;
-	/* The kernel does not know about allow_host_bridge. */
-	if (route.reason != NVME_PEER_REASON_HOST_BRIDGE_ALLOWED)
+	importer->verdict = path.verdict;
+	/*
+	 * The kernel maps only what it vouches for itself: it knows nothing of
+	 * allow_host_bridge.
+	 */
+	if (nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0)
 		importer->provider = ctrl->peers->provider;
 	importer->told = nvmep_dma_buf_attach_revocable(attach);
 	return 0;
@@ -317,11 +323,15 @@ static void nvmep_doorbell_vm_close(struct vm_area_struct *vma)
 	nvmep_mmap_put(map);
 }
 
-static unsigned long
-nvmep_doorbells_pfn(const struct nvmep_doorbell_export *doorbells,
-		    pgoff_t page)
+/* The only way into a page table; nvmep_doorbell_mmap() has set the protection. */
+static vm_fault_t
+nvmep_doorbell_insert_page(const struct nvmep_doorbell_export *doorbells,
+			   struct vm_area_struct *vma, unsigned long address,
+			   pgoff_t page)
 {
-	return (nvmep_doorbells_phys(doorbells) >> PAGE_SHIFT) + page;
+	return vmf_insert_pfn(vma, address,
+			      (nvmep_doorbells_phys(doorbells) >> PAGE_SHIFT) +
+			      page);
 }
 
 /*
@@ -337,9 +347,9 @@ static vm_fault_t nvmep_doorbell_vm_fault(struct vm_fault *vmf)
 
 	mutex_lock(&exports->lock);
 	if (!exports->closed)
-		ret = vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK,
-				     nvmep_doorbells_pfn(map->doorbells,
-							 vmf->pgoff));
+		ret = nvmep_doorbell_insert_page(map->doorbells, vmf->vma,
+						 vmf->address & PAGE_MASK,
+						 vmf->pgoff);
 	mutex_unlock(&exports->lock);
 	return ret;
 }
@@ -383,12 +393,12 @@ nvmep_mmap_begin(struct nvmep_doorbell_export *doorbells, struct mm_struct *mm)
 static int nvmep_doorbell_insert(const struct nvmep_doorbell_export *doorbells,
 				 struct vm_area_struct *vma)
 {
-	unsigned long pfn = nvmep_doorbells_pfn(doorbells, vma->vm_pgoff);
-	unsigned long address;
+	unsigned long address = vma->vm_start;
+	pgoff_t page = vma->vm_pgoff;
 
-	for (address = vma->vm_start; address < vma->vm_end;
-	     address += PAGE_SIZE, pfn++)
-		if (vmf_insert_pfn(vma, address, pfn) != VM_FAULT_NOPAGE)
+	for (; address < vma->vm_end; address += PAGE_SIZE, page++)
+		if (nvmep_doorbell_insert_page(doorbells, vma, address, page) !=
+		    VM_FAULT_NOPAGE)
 			return -ENOMEM;
 	return 0;
 }
@@ -404,6 +414,10 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 	struct nvmep_mmap *map;
 	int err;
 
+	err = nvmep_qid_add_writer(nvmep_doorbells_ctrl(doorbells),
+				   doorbells->doorbell->qid);
+	if (err)
+		return err;
 	map = nvmep_mmap_begin(doorbells, vma->vm_mm);
 	if (IS_ERR(map))
 		return PTR_ERR(map);
@@ -488,7 +502,7 @@ static long nvmep_time_left(unsigned long deadline)
  * use up their time.  Without the reservation lock, which importers need to
  * unmap.
  */
-static bool nvmep_doorbell_settle(struct nvmep_export *export,
+static void nvmep_doorbell_settle(struct nvmep_export *export,
 				  unsigned long deadline)
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
@@ -505,7 +519,14 @@ static bool nvmep_doorbell_settle(struct nvmep_export *export,
 		dev_warn(export->exports->ctrl->dev,
 			 "queue pair %u: an importer still maps its doorbells; the queues are deleted, the identifier stays taken until it lets go\n",
 			 doorbells->doorbell->qid);
-	return clean;
+}
+
+static void nvmep_doorbell_release(struct nvmep_export *export)
+{
+	const struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
+
+	nvmep_qid_unexport(nvmep_doorbells_ctrl(doorbells),
+			   doorbells->doorbell->qid);
 }
 
 static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
@@ -517,6 +538,7 @@ static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
 	.withdraw = nvmep_doorbell_withdraw,
 	.revoke = nvmep_doorbell_revoke,
 	.settle = nvmep_doorbell_settle,
+	.release = nvmep_doorbell_release,
 };
 
 /**
@@ -539,6 +561,7 @@ struct dma_buf *nvmep_export_doorbell(struct nvmep_exports *exports,
 	doorbells->doorbell = doorbell;
 	doorbells->allow_static = allow_static;
 	INIT_LIST_HEAD(&doorbells->mmaps);
+	nvmep_qid_export(exports->ctrl, doorbell->qid);
 	return nvmep_export_publish(&doorbells->export, exports,
 				    &nvmep_doorbell_export_ops,
 				    doorbell->length);

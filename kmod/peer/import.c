@@ -8,6 +8,14 @@
  * they hand out video memory.  It is pinned: user space learns the addresses,
  * so they cannot change under it.
  *
+ * Who only asks where the memory lies pins nothing.  Attaching tells little: an
+ * exporter may refuse then, or take back peer2peer and so announce host RAM, but
+ * many do so only when they map, and in whose BAR the memory lies and whether in
+ * one at all nothing but a mapping shows.  So it is mapped, and unmapped before
+ * the reservation lock is dropped: nobody is told to let go of what is not held.
+ * An exporter may still move the memory to where a peer reaches it, as for any
+ * mapping; it is free to move it back.
+ *
  * When the exporter wants its memory back it calls us under the reservation
  * lock, where no admin command may be sent.  The callback only flags the buffer
  * and queues work; the work calls whoever imported the buffer, who stops every
@@ -82,6 +90,31 @@ static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 	return nvmep_exporter_error(ctrl, err);
 }
 
+/*
+ * From here until nvmep_buf_detach() the exporter may use the controller's device
+ * for DMA, and unbinding waits for it.  Either unbinding sees the count or this sees
+ * that it has begun, so none begins any more once it has stopped to wait.
+ */
+static int nvmep_buf_begin_map(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	buf->counted = true;
+	atomic_inc(&peers->mapped);
+	/* Pairs with the one in nvmep_bufs_detach_all(). */
+	smp_mb__after_atomic();
+	return READ_ONCE(peers->removed) ? -ESHUTDOWN : 0;
+}
+
+static void nvmep_buf_end_map(struct nvmep_buf *buf)
+{
+	struct nvmep_peers *peers = buf->ctrl->peers;
+
+	if (buf->counted && atomic_dec_and_test(&peers->mapped))
+		wake_up_var(&peers->mapped);
+	buf->counted = false;
+}
+
 static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 {
 	struct sg_table *sgt;
@@ -89,17 +122,25 @@ static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 
 	dma_resv_assert_held(buf->dmabuf->resv);
 
-	err = dma_buf_pin(buf->attach);
+	err = nvmep_buf_begin_map(buf);
 	if (err)
-		return nvmep_exporter_error(buf->ctrl, err);
-	buf->pinned = true;
-
+		return err;
 	sgt = dma_buf_map_attachment(buf->attach, buf->dir);
 	if (IS_ERR(sgt))
 		return nvmep_map_error(buf->ctrl, PTR_ERR(sgt));
 	buf->sgt = sgt;
 	return nvmep_segments_read(&buf->segments, buf->ctrl, sgt, buf->offset,
 				   length);
+}
+
+static int nvmep_buf_pin_locked(struct nvmep_buf *buf, u64 length)
+{
+	int err = dma_buf_pin(buf->attach);
+
+	if (err)
+		return nvmep_exporter_error(buf->ctrl, err);
+	buf->pinned = true;
+	return nvmep_buf_map_locked(buf, length);
 }
 
 static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
@@ -111,7 +152,7 @@ static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
 	err = dma_resv_lock_interruptible(resv, NULL);
 	if (err)
 		return err;
-	err = nvmep_buf_map_locked(buf, length);
+	err = nvmep_buf_pin_locked(buf, length);
 	dma_resv_unlock(resv);
 	if (err)
 		return err;
@@ -125,15 +166,22 @@ static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
 
 static void nvmep_buf_unmap_locked(struct nvmep_buf *buf)
 {
-	lockdep_assert_held(&buf->lock);
+	dma_resv_assert_held(buf->dmabuf->resv);
 
-	dma_resv_lock(buf->dmabuf->resv, NULL);
 	if (buf->sgt)
 		dma_buf_unmap_attachment(buf->attach, buf->sgt, buf->dir);
 	buf->sgt = NULL;
 	if (buf->pinned)
 		dma_buf_unpin(buf->attach);
 	buf->pinned = false;
+}
+
+static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
+{
+	lockdep_assert_held(&buf->lock);
+
+	dma_resv_lock(buf->dmabuf->resv, NULL);
+	nvmep_buf_unmap_locked(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
 }
 
@@ -146,7 +194,7 @@ void nvmep_buf_unmap(struct nvmep_buf *buf)
 {
 	mutex_lock(&buf->lock);
 	if (buf->attach)
-		nvmep_buf_unmap_locked(buf);
+		nvmep_buf_unmap_attached(buf);
 	mutex_unlock(&buf->lock);
 }
 
@@ -166,11 +214,10 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 {
 	mutex_lock(&buf->lock);
 	if (buf->attach) {
-		nvmep_buf_unmap_locked(buf);
+		nvmep_buf_unmap_attached(buf);
 		dma_buf_detach(buf->dmabuf, buf->attach);
 		buf->attach = NULL;
-		if (atomic_dec_and_test(&buf->ctrl->peers->attached))
-			wake_up_var(&buf->ctrl->peers->attached);
+		nvmep_buf_end_map(buf);
 	}
 	mutex_unlock(&buf->lock);
 
@@ -259,50 +306,94 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
 	return buf;
 }
 
-/**
- * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
- * @ctrl: the controller to map it for; the caller holds peers->gate
- * @cmd: the dma-buf, and what of it, already checked
- * @reclaim: for when the exporter wants it back, see struct nvmep_buf
- *
- * The verdict is in the buffer; a NONE is the caller's to refuse.
- *
- * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
- * is no dma-buf, EACCES for one that is open for reading only, ERANGE if it ends too
- * early, EXDEV if the exporter does not admit the controller,
- * EOPNOTSUPP if the controller's DMA to it bounces, EINTR for a process that was
- * killed, else what the exporter said.
- */
-struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
-				   const struct nvme_peer_buf_import *cmd,
-				   void (*reclaim)(struct nvmep_buf *buf))
+static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
+					  const struct nvme_peer_buf_import *cmd,
+					  void (*reclaim)(struct nvmep_buf *buf))
 {
 	struct dma_buf_attachment *attach;
 	struct nvmep_buf *buf;
 	int err;
 
+	if (READ_ONCE(ctrl->peers->removed))
+		return ERR_PTR(-ESHUTDOWN);
 	buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
 	if (IS_ERR(buf))
 		return buf;
-
 	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
 					&nvmep_buf_attach_ops, buf);
 	if (IS_ERR(attach)) {
 		err = nvmep_exporter_error(ctrl, PTR_ERR(attach));
-		goto put_buf;
+		nvmep_buf_put(buf);
+		return ERR_PTR(err);
 	}
 	buf->attach = attach;
-	atomic_inc(&ctrl->peers->attached);
-
-	err = nvmep_buf_map(buf, cmd->length);
-	if (err)
-		goto put_buf;
-	err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
-	if (err)
-		goto put_buf;
 	return buf;
+}
 
-put_buf:
+/**
+ * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
+ * @ctrl: the controller to map it for
+ * @cmd: the dma-buf, and what of it, already checked
+ * @reclaim: for when the exporter wants it back, see struct nvmep_buf
+ *
+ * The verdict is in the buffer; a NONE is the caller's to refuse.  The exporter may
+ * take any time, so nobody who is waited for calls this: neither the gate nor another
+ * lock of ours is held.
+ *
+ * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
+ * is no dma-buf, EACCES for one that is open for reading only, ERANGE if it ends too
+ * early, EXDEV if the exporter does not admit the controller,
+ * EOPNOTSUPP if the controller's DMA to it bounces, EINTR for a process that was
+ * killed, ESHUTDOWN if the driver is being unbound, else what the exporter said.
+ */
+struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
+				   const struct nvme_peer_buf_import *cmd,
+				   void (*reclaim)(struct nvmep_buf *buf))
+{
+	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, cmd, reclaim);
+	int err;
+
+	if (IS_ERR(buf))
+		return buf;
+	err = nvmep_buf_map(buf, cmd->length);
+	if (!err)
+		err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
+	if (err) {
+		nvmep_buf_put(buf);
+		return ERR_PTR(err);
+	}
+	return buf;
+}
+
+/**
+ * nvmep_buf_locate() - find out where a dma-buf lies, without pinning it
+ * @ctrl: the controller that asks
+ * @fd: the dma-buf
+ * @place: out: true for the moment
+ *
+ * Called as nvmep_buf_import().
+ *
+ * Return: 0, or an error as that.
+ */
+int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place)
+{
+	const struct nvme_peer_buf_import cmd = {
+		.dmabuf_fd = fd,
+		.access = NVME_PEER_ACCESS_READ,
+	};
+	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, &cmd, NULL);
+	int err;
+
+	if (IS_ERR(buf))
+		return PTR_ERR(buf);
+	err = dma_resv_lock_interruptible(buf->dmabuf->resv, NULL);
+	if (!err) {
+		err = nvmep_buf_map_locked(buf, 0);
+		if (!err)
+			err = nvmep_place_find(place, ctrl, &buf->segments);
+		nvmep_buf_unmap_locked(buf);
+		dma_resv_unlock(buf->dmabuf->resv);
+	}
 	nvmep_buf_put(buf);
-	return ERR_PTR(err);
+	return err;
 }

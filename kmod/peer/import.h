@@ -36,8 +36,9 @@ struct sg_table;
  *	most once and without any lock
  * @segments: const once imported; meaningless once @invalid
  * @place: const once imported
- * @lock: guards @attach; taken before the reservation lock
+ * @lock: guards @attach and @counted; taken before the reservation lock
  * @attach: NULL once detached
+ * @counted: in peers->mapped
  * @sgt: reservation lock: NULL while not mapped
  * @pinned: reservation lock
  * @invalid: set under the reservation lock, never cleared: the exporter wants
@@ -65,8 +66,9 @@ struct nvmep_buf {
 	struct nvmep_segments segments;
 	struct nvmep_place place;
 
-	struct mutex lock;	/* @attach */
+	struct mutex lock;	/* @attach, @counted */
 	struct dma_buf_attachment *attach;
+	bool counted;
 	struct sg_table *sgt;
 	bool pinned;
 	bool invalid;
@@ -85,6 +87,7 @@ struct nvmep_buf {
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
 				   void (*reclaim)(struct nvmep_buf *buf));
+int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place);
 struct nvmep_buf *nvmep_buf_get(struct nvmep_buf *buf);
 void nvmep_buf_put(struct nvmep_buf *buf);
 void nvmep_buf_unmap(struct nvmep_buf *buf);

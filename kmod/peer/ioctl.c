@@ -11,8 +11,9 @@
  * The work runs under the read side of peers->gate.  Unbinding takes the write
  * side once: after that nothing is in progress and nothing new begins, and
  * whatever is on the lists can be taken down.  So what a handler leaves for its
- * answer is on the lists by then.  User memory is touched without the gate: a
- * page of it may come late or never, and nobody else shall wait for that.
+ * answer is on the lists by then.  User memory is touched and exporters are called
+ * without the gate: a page may come late or never, as may an exporter's answer, and
+ * nobody else shall wait for that.
  */
 #include <linux/file.h>
 #include <linux/minmax.h>
@@ -70,22 +71,46 @@ static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *tabl
 	return NULL;
 }
 
+/**
+ * nvmep_gate_enter() - begin something that unbinding waits for
+ * @peers: of the controller
+ *
+ * Return: 0, and nvmep_gate_leave() has to follow; or ESHUTDOWN.
+ */
+int nvmep_gate_enter(struct nvmep_peers *peers)
+{
+	/* While unbinding waits for the last of them nobody queues behind it. */
+	if (READ_ONCE(peers->removed))
+		return -ESHUTDOWN;
+	down_read(&peers->gate);
+	if (!peers->removed)
+		return 0;
+	up_read(&peers->gate);
+	return -ESHUTDOWN;
+}
+
+/**
+ * nvmep_gate_leave() - end it
+ * @peers: of the controller
+ */
+void nvmep_gate_leave(struct nvmep_peers *peers)
+{
+	up_read(&peers->gate);
+}
+
 static int nvmep_ioctl_execute(struct nvmep_peers *peers,
 			       const struct nvmep_ioctl *ioctl,
 			       struct nvmep_ucmd *ucmd)
 {
-	int err = -ESHUTDOWN;
+	int err;
 
-	if (ioctl->when_removed)
+	if (ioctl->ungated)
 		return ioctl->execute(ucmd);
-	/* While unbinding waits for the last of them nobody queues behind it. */
-	if (READ_ONCE(peers->removed))
-		return -ESHUTDOWN;
-
-	down_read(&peers->gate);
-	if (!peers->removed)
-		err = ioctl->execute(ucmd);
-	up_read(&peers->gate);
+	err = nvmep_gate_enter(peers);
+	if (err)
+		return err;
+	err = ioctl->execute(ucmd);
+	nvmep_gate_leave(peers);
 	return err;
 }
 

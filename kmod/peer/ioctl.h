@@ -34,8 +34,9 @@ struct nvmep_ucmd {
  * @number: the ioctl
  * @size: bytes of its structure as we know it
  * @min_size: bytes of it as first published
- * @when_removed: works on a controller that is gone, too, so it needs no gate
- * @execute: does it; called under peers->gate for reading, unless @when_removed.
+ * @ungated: works on a controller that is gone, too, or calls into other drivers,
+ *	for which nobody shall wait, and sees to unbinding itself
+ * @execute: does it; called under peers->gate for reading, unless @ungated.
  *	Touches no user memory
  * @answer: called without the gate after @execute returned 0: copies out, then
  *	makes what was made reachable, or undoes it.  NULL if there is no answer
@@ -44,18 +45,17 @@ struct nvmep_ioctl {
 	unsigned int number;
 	u16 size;
 	u16 min_size;
-	bool when_removed;
+	bool ungated;
 	int (*execute)(struct nvmep_ucmd *ucmd);
 	int (*answer)(struct nvmep_ucmd *ucmd);
 };
 
-#define NVMEP_IOCTL(_number, _struct, _last, _when_removed, _execute,	\
-		    _answer)						\
+#define NVMEP_IOCTL(_number, _struct, _last, _ungated, _execute, _answer)	\
 	{								\
 		.number = (_number),					\
 		.size = sizeof(struct _struct),				\
 		.min_size = offsetofend(struct _struct, _last),		\
-		.when_removed = (_when_removed),			\
+		.ungated = (_ungated),					\
 		.execute = (_execute),					\
 		.answer = (_answer),					\
 	}
@@ -63,6 +63,8 @@ struct nvmep_ioctl {
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
 			  unsigned int number, void __user *user, void *context);
+int nvmep_gate_enter(struct nvmep_peers *peers);
+void nvmep_gate_leave(struct nvmep_peers *peers);
 int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd);
 int nvmep_ucmd_respond_file(struct nvmep_ucmd *ucmd, int fd, struct file *filp);
 

@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/file.h>
 #include <linux/pci.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <linux/workqueue.h>
@@ -45,6 +46,13 @@ static void nvmep_reclaim(struct nvmep_buf *buf)
 
 /* --- INFO, ROUTE --------------------------------------------------------- */
 
+/* INFO hands the controller's state out as it is. */
+static_assert((int)NVMEP_CTRL_NEW == (int)NVME_PEER_CTRL_NEW);
+static_assert((int)NVMEP_CTRL_LIVE == (int)NVME_PEER_CTRL_LIVE);
+static_assert((int)NVMEP_CTRL_RESETTING == (int)NVME_PEER_CTRL_RESETTING);
+static_assert((int)NVMEP_CTRL_DELETING == (int)NVME_PEER_CTRL_DELETING);
+static_assert((int)NVMEP_CTRL_DEAD == (int)NVME_PEER_CTRL_DEAD);
+
 static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_info *cmd = ucmd->cmd;
@@ -77,6 +85,7 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 		.qids_cpu = usage.cpu,
 		.qids_peer_max = usage.peer_max,
 		.qids_peer_free = usage.peer_free,
+		.qids_quarantined = usage.quarantined,
 		.pci_address = nvmep_pci_address(ctrl->pdev),
 		.contiguous_rings = NVME_CAP_CQR(ctrl->cap),
 		.cmb_size = ctrl->cmb_size,
@@ -84,41 +93,50 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 	return 0;
 }
 
-static int nvmep_route_by_address(struct nvmep_ctrl *ctrl, u32 address,
-				  struct nvmep_route *route)
+static int nvmep_route_by_address(struct nvmep_ctrl *ctrl,
+				  struct nvme_peer_route *cmd)
 {
-	struct pci_dev *pdev;
+	struct pci_dev *peer;
+	int err;
 
-	pdev = pci_get_domain_bus_and_slot(address >> 16, (address >> 8) & 0xff,
-					   address & 0xff);
-	if (!pdev)
-		return -ENODEV;
-	nvmep_route_find(ctrl->pdev, pdev, route);
-	pci_dev_put(pdev);
-	return 0;
+	if (cmd->pci_address.valid != 1)
+		return -EINVAL;
+	err = nvmep_gate_enter(ctrl->peers);
+	if (err)
+		return err;
+	peer = nvmep_pci_get(&cmd->pci_address);
+	if (peer) {
+		nvmep_route_find(ctrl->pdev, peer, &cmd->data);
+		nvmep_route_find(peer, ctrl->pdev, &cmd->doorbell);
+	}
+	nvmep_gate_leave(ctrl->peers);
+	pci_dev_put(peer);
+	return peer ? 0 : -ENODEV;
 }
 
-/* Imports for a moment: only the exporter can tell where the memory lies. */
-static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl, int fd, u32 *address,
-				 struct nvmep_route *route)
+/* Only the exporter can tell where the memory lies, and that it refuses. */
+static int nvmep_route_by_dmabuf(struct nvmep_ctrl *ctrl,
+				 struct nvme_peer_route *cmd)
 {
-	const struct nvme_peer_buf_import cmd = {
-		.dmabuf_fd = fd,
-		.access = NVME_PEER_ACCESS_READ,
-	};
-	struct nvmep_buf *buf = nvmep_buf_import(ctrl, &cmd, nvmep_reclaim);
+	struct nvmep_place place = { };
+	struct pci_dev *peer;
+	int err;
 
-	if (!IS_ERR(buf)) {
-		*route = buf->place.route;
-		*address = buf->place.owner;
-		nvmep_buf_put(buf);
-		return 0;
-	}
-	if (PTR_ERR(buf) != -EXDEV)
-		return PTR_ERR(buf);
-	/* The exporter refuses the controller and keeps the reason to itself. */
-	nvmep_route_unknown_memory(route);
-	*address = NVMEP_NO_PCI_ADDRESS;
+	err = nvmep_buf_locate(ctrl, cmd->dmabuf_fd, &place);
+	if (err == -EXDEV)
+		nvmep_route_without_device(&place.path,
+					   NVME_PEER_REASON_EXPORTER_REFUSED);
+	else if (err)
+		return err;
+	cmd->pci_address = place.owner;
+	cmd->data = place.path;
+
+	peer = nvmep_pci_get(&place.owner);
+	if (peer)
+		nvmep_route_find(peer, ctrl->pdev, &cmd->doorbell);
+	else
+		nvmep_route_without_device(&cmd->doorbell, NVME_PEER_REASON_NONE);
+	pci_dev_put(peer);
 	return 0;
 }
 
@@ -126,42 +144,41 @@ static int nvmep_ioctl_route(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_route *cmd = ucmd->cmd;
 	struct nvmep_peer_file *file = ucmd->context;
-	struct nvmep_route route = { };
-	int err;
 
 	if (cmd->flags & ~NVME_PEER_ROUTE_BY_ADDRESS)
 		return -EINVAL;
-
 	if (cmd->flags & NVME_PEER_ROUTE_BY_ADDRESS)
-		err = nvmep_route_by_address(file->ctrl, cmd->pci_address,
-					     &route);
-	else
-		err = nvmep_route_by_dmabuf(file->ctrl, cmd->dmabuf_fd,
-					    &cmd->pci_address, &route);
-	if (err)
-		return err;
-
-	cmd->verdict = route.verdict;
-	cmd->reason = route.reason;
-	cmd->blocker = route.blocker;
-	cmd->blocker_acs = route.blocker_acs;
-	return 0;
+		return nvmep_route_by_address(file->ctrl, cmd);
+	return nvmep_route_by_dmabuf(file->ctrl, cmd);
 }
 
 /* --- buffers ------------------------------------------------------------- */
 
-static int nvmep_buf_admit(const struct nvmep_buf *buf, u32 flags)
+/* A way for writes is one for a buffer that the controller only writes. */
+static bool nvmep_path_serves(const struct nvme_peer_path *path, u32 access)
 {
-	if (flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
-	    buf->place.route.verdict == NVME_PEER_ROUTE_SYSTEM)
+	if (path->verdict == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
+		return access == NVME_PEER_ACCESS_WRITE;
+	return path->verdict != NVME_PEER_ROUTE_NONE;
+}
+
+static int nvmep_buf_admit(const struct nvmep_buf *buf,
+			   const struct nvme_peer_buf_import *cmd)
+{
+	const struct nvme_peer_pci_address *owner = &buf->place.owner;
+	const struct nvme_peer_path *path = &buf->place.path;
+
+	if (cmd->flags & NVME_PEER_BUF_REQUIRE_DEVICE &&
+	    path->verdict == NVME_PEER_ROUTE_SYSTEM)
 		return -ENXIO;
-	if (buf->place.route.verdict != NVME_PEER_ROUTE_NONE)
+	if (nvmep_path_serves(path, cmd->access))
 		return 0;
 	dev_info_ratelimited(buf->ctrl->dev,
-			     "dma-buf in function %08x is out of reach: %s (bridge %08x, ACS bits %02x)\n",
-			     buf->place.owner,
-			     nvmep_route_reason_text(buf->place.route.reason),
-			     buf->place.route.blocker, buf->place.route.blocker_acs);
+			     "dma-buf in function %04x:%02x:%02x.%x is out of reach: %s (ports in the way: %u)\n",
+			     owner->domain, PCI_BUS_NUM(owner->function),
+			     PCI_SLOT(owner->function), PCI_FUNC(owner->function),
+			     nvmep_route_reason_text(path->reason),
+			     path->blocker_count);
 	return -EXDEV;
 }
 
@@ -193,14 +210,14 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	buf = nvmep_buf_import(file->ctrl, cmd, nvmep_reclaim);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	err = nvmep_buf_admit(buf, cmd->flags);
+	err = nvmep_buf_admit(buf, cmd);
 	if (err)
 		goto put_buf;
 
 	cmd->length = buf->segments.length;
 	cmd->segments = buf->segments.count;
-	cmd->verdict = buf->place.route.verdict;
-	cmd->reason = buf->place.route.reason;
+	cmd->verdict = buf->place.path.verdict;
+	cmd->reason = buf->place.path.reason;
 	cmd->pci_address = buf->place.owner;
 	err = nvmep_buf_reserve(file, buf);
 	if (err)
@@ -333,6 +350,19 @@ static int nvmep_answer_buf_table(struct nvmep_ucmd *ucmd)
 
 /* --- queue pairs --------------------------------------------------------- */
 
+/*
+ * Where no IOMMU translates, the addresses in a command are the machine's: a peer
+ * that rings doorbells itself has the controller write anywhere, the kernel
+ * included.  A locked down kernel keeps that from root, too, as it does with BARs in
+ * sysfs.
+ */
+static int nvmep_locked_down(const struct nvmep_ctrl *ctrl)
+{
+	if (nvmep_route_translated(ctrl->dev))
+		return 0;
+	return security_locked_down(LOCKDOWN_PCI_ACCESS);
+}
+
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
@@ -347,7 +377,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 	if ((!cmd->sq_handle && cmd->sq_offset) ||
 	    (!cmd->cq_handle && cmd->cq_offset))
 		return -EINVAL;
-	return capable(CAP_SYS_RAWIO) ? 0 : -EPERM;
+	return capable(CAP_SYS_RAWIO) ? nvmep_locked_down(ctrl) : -EPERM;
 }
 
 static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,
@@ -401,9 +431,9 @@ static int nvmep_answer_qp_create(struct nvmep_ucmd *ucmd)
 static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_INFO, nvme_peer_info, cmb_size, false,
 		    nvmep_ioctl_info, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, blocker_acs, false,
+	NVMEP_IOCTL(NVME_PEER_ROUTE, nvme_peer_route, doorbell, true,
 		    nvmep_ioctl_route, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, false,
+	NVMEP_IOCTL(NVME_PEER_BUF_IMPORT, nvme_peer_buf_import, reserved, true,
 		    nvmep_ioctl_buf_import, nvmep_answer_buf_import),
 	NVMEP_IOCTL(NVME_PEER_BUF_RELEASE, nvme_peer_buf_release, reserved,
 		    true, nvmep_ioctl_buf_release, NULL),
@@ -449,16 +479,17 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	nvmep_qp_revoke_all(ctrl, ENODEV);
 	nvmep_watch_stop(&peers->watch);
 	nvmep_bufs_release_kept(peers);
-	nvmep_bufs_detach_all(peers);
+	nvmep_bufs_detach_all(ctrl);
 }
 
+/* One that has ended may still have its file open: nobody loses anything. */
 static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	bool busy;
 
 	mutex_lock(&peers->lock);
-	busy = !list_empty(&peers->qps);
+	busy = !list_empty(&peers->alive);
 	mutex_unlock(&peers->lock);
 	return busy;
 }

@@ -9,7 +9,6 @@
  *  routes	 the verdict for every PCI function, beside the kernel's own
  */
 #include <linux/debugfs.h>
-#include <linux/pci-p2pdma.h>
 #include <linux/seq_file.h>
 
 #include "core/ctrl.h"
@@ -63,12 +62,12 @@ static int nvmep_queue_pairs_show(struct seq_file *seq, void *unused)
 	struct nvmep_peers *peers = ctrl->peers;
 	struct nvmep_qp *qp;
 
-	seq_puts(seq, "qid state generation sq cq placement exports importers mmaps\n");
+	seq_puts(seq, "qid state generation sq cq exports importers mmaps\n");
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
-		seq_printf(seq, "%u %u %u %u %u %#x %d %d %d\n", qp->qid,
+		seq_printf(seq, "%u %u %u %u %u %d %d %d\n", qp->qid,
 			   (u32)nvmep_qp_user_state(qp), qp->generation,
-			   qp->sq_entries, qp->cq_entries, qp->placement,
+			   qp->sq_entries, qp->cq_entries,
 			   atomic_read(&qp->exports.count),
 			   atomic_read(&qp->exports.importers),
 			   atomic_read(&qp->exports.mmaps));
@@ -77,35 +76,28 @@ static int nvmep_queue_pairs_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(nvmep_queue_pairs);
 
-/* The kernel's answer: negative for no route, -1 always without P2PDMA. */
-static int nvmep_kernel_distance(struct nvmep_ctrl *ctrl, struct pci_dev *pdev)
-{
-	struct device *client = &pdev->dev;
-
-	return pci_p2pdma_distance_many(ctrl->pdev, &client, 1, false);
-}
-
 /*
- * "function verdict reason blocker acs kernel", where kernel is the distance
- * that pci_p2pdma_distance_many() gives, or "-" for a kernel that cannot tell.
+ * "function verdict reason blockers kernel": the way to its memory, and the
+ * distance that pci_p2pdma_distance_many() gives, or "-" for a kernel that
+ * cannot tell.
  */
 static int nvmep_routes_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;
-	struct nvmep_route route;
+	struct nvme_peer_path path;
 	struct pci_dev *pdev = NULL;
 
 	for_each_pci_dev(pdev) {
 		if (pdev == ctrl->pdev ||
 		    pdev->hdr_type != PCI_HEADER_TYPE_NORMAL)
 			continue;
-		nvmep_route_find(ctrl->pdev, pdev, &route);
-		seq_printf(seq, "%s %u %u %08x %02x ", pci_name(pdev),
-			   route.verdict, route.reason, route.blocker,
-			   route.blocker_acs);
+		nvmep_route_find(ctrl->pdev, pdev, &path);
+		seq_printf(seq, "%s %u %u %u ", pci_name(pdev), path.verdict,
+			   path.reason, path.blocker_count);
 		if (IS_ENABLED(CONFIG_PCI_P2PDMA))
 			seq_printf(seq, "%d\n",
-				   nvmep_kernel_distance(ctrl, pdev));
+				   nvmep_route_kernel_distance(ctrl->pdev,
+							       &pdev->dev));
 		else
 			seq_puts(seq, "-\n");
 	}

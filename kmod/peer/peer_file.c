@@ -22,6 +22,9 @@
 /* Most buffers of one open controller node. */
 #define NVMEP_MAX_BUFS		4096
 
+/* After this long an exporter that maps something is named as what is waited for. */
+#define NVMEP_EXPORTER_TIMEOUT	(10 * HZ)
+
 /* --- the open node ------------------------------------------------------- */
 
 /**
@@ -121,7 +124,7 @@ void nvmep_peer_file_put(struct nvmep_peer_file *file)
  * nvmep_buf_publish() or nvmep_buf_unreserve() has to follow.
  *
  * Return: 0, ENOSPC if the file has too many, ENOMEM, ESTALE if the exporter
- * asked for it back meanwhile.
+ * asked for it back meanwhile, ESHUTDOWN if the driver is being unbound.
  */
 int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 {
@@ -133,8 +136,11 @@ int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 
 	/* The reset work wants this lock: memory must not wait for I/O. */
 	mutex_lock(&peers->lock);
-	err = xa_alloc(&file->bufs, &buf->handle, NULL,
-		       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_NOIO);
+	if (peers->removed)
+		err = -ESHUTDOWN;
+	else
+		err = xa_alloc(&file->bufs, &buf->handle, NULL,
+			       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_NOIO);
 	if (!err) {
 		buf->file = file;
 		list_add_tail(&buf->node, &peers->bufs);
@@ -334,13 +340,16 @@ static void *nvmep_buf_take(struct list_head *node, const void *unused)
 
 /**
  * nvmep_bufs_detach_all() - take every buffer away from its exporter
- * @peers: removed: no new buffers can come, and no queue pair uses one
+ * @ctrl: removed: no new buffers can come, and no queue pair uses one
  *
- * A buffer whose last reference is just being dropped is not on the list any
- * more, but still counts as attached.
+ * A buffer that is being imported is not on the list yet, and one whose last
+ * reference is just being dropped not any more.  Waits for those that an exporter has
+ * mapped or is just mapping, as that is DMA by the device that is taken away; not
+ * for an exporter that was called before that, which will find that it is too late.
  */
-void nvmep_bufs_detach_all(struct nvmep_peers *peers)
+void nvmep_bufs_detach_all(struct nvmep_ctrl *ctrl)
 {
+	struct nvmep_peers *peers = ctrl->peers;
 	struct nvmep_buf *buf;
 
 	while ((buf = nvmep_take_first(&peers->lock, &peers->bufs,
@@ -348,5 +357,11 @@ void nvmep_bufs_detach_all(struct nvmep_peers *peers)
 		nvmep_buf_detach(buf);
 		nvmep_buf_put(buf);
 	}
-	wait_var_event(&peers->attached, !atomic_read(&peers->attached));
+	/* Pairs with the one in nvmep_buf_begin_map(). */
+	smp_mb();
+	while (!wait_var_event_timeout(&peers->mapped,
+				       !atomic_read(&peers->mapped),
+				       NVMEP_EXPORTER_TIMEOUT))
+		dev_warn(ctrl->dev,
+			 "an exporter does not come back from mapping its memory: unbinding waits for it\n");
 }

@@ -41,6 +41,6 @@ struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
 void nvmep_buf_unclaim(struct nvmep_buf *buf);
 int nvmep_buf_expose(struct nvmep_buf *buf);
 void nvmep_bufs_release_kept(struct nvmep_peers *peers);
-void nvmep_bufs_detach_all(struct nvmep_peers *peers);
+void nvmep_bufs_detach_all(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_PEER_FILE_H */

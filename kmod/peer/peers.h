@@ -34,10 +34,10 @@ struct nvmep_life {
  * struct nvmep_peers - the peers of one controller
  * @ctrl: const: the controller, which owns this
  * @gate: the work of every peer ioctl runs under the read side, but neither its
- *	copies from and to user space nor what works without a controller; taken
- *	before all other locks of the peer rooms
+ *	copies from and to user space, nor its calls into exporters, nor what works
+ *	without a controller; taken before all other locks of the peer rooms
  * @removed: written once, before @gate is taken for writing; what counts was
- *	read under @gate: the driver is being unbound, nothing new may start
+ *	read under @gate or @lock: the driver is being unbound, nothing new may start
  * @lock: guards the lists, what hangs on them and the state of queue pairs;
  *	never held over an admin command, a call into another driver or a copy
  *	to user space.  The reset work takes it
@@ -51,7 +51,7 @@ struct nvmep_life {
  *	detaches them
  * @kept: @lock: exposed buffers whose node was closed while queue pairs were alive,
  *	in order of their @keep_until, each with its handle's reference
- * @attached: buffers that are attached to their exporters
+ * @mapped: buffers that an exporter maps or has mapped, and that are not detached
  * @provider: const: the kernel's handle for BAR0, NULL where it has none; used
  *	while not @removed
  * @watch: counts live queue pairs under @lock
@@ -75,7 +75,7 @@ struct nvmep_peers {
 	u32 ready;
 	struct list_head bufs;
 	struct list_head kept;
-	atomic_t attached;
+	atomic_t mapped;
 	struct p2pdma_provider *provider;
 	struct nvmep_watch watch;
 	struct workqueue_struct *invalidate_wq;

@@ -155,16 +155,16 @@ static void nvmep_place_device(struct nvmep_place *place,
 			       const struct nvmep_ctrl *ctrl,
 			       const struct nvmep_extent *extent)
 {
-	struct nvmep_route *route = &place->route;
+	struct nvme_peer_path *path = &place->path;
 
 	place->owner = nvmep_pci_address(extent->owner);
-	nvmep_route_find(ctrl->pdev, extent->owner, route);
+	nvmep_route_find(ctrl->pdev, extent->owner, path);
 
 	if (extent->translated && extent->owner != ctrl->pdev)
-		nvmep_route_through_host(ctrl->pdev, extent->owner, route);
+		nvmep_route_through_host(ctrl->pdev, extent->owner, path);
 	else if (nvmep_route_translated(ctrl->dev) &&
-		 route->verdict == NVME_PEER_ROUTE_HOST_BRIDGE)
-		route->verdict = NVME_PEER_ROUTE_NONE;
+		 path->verdict != NVME_PEER_ROUTE_BUS_ADDR)
+		path->verdict = NVME_PEER_ROUTE_NONE;
 }
 
 /**
@@ -188,13 +188,13 @@ int nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
 	phys = nvmep_dma_to_phys(ctrl, segments->list[0].dma, &translated);
 	nvmep_extent_find(&extent, phys, translated);
 
-	place->owner = NVMEP_NO_PCI_ADDRESS;
-	if (extent.ram)
-		nvmep_route_host_memory(&place->route);
-	else if (extent.owner)
+	*place = (struct nvmep_place) { };
+	if (extent.owner)
 		nvmep_place_device(place, ctrl, &extent);
 	else
-		nvmep_route_unknown_memory(&place->route);
+		nvmep_route_without_device(&place->path, extent.ram ?
+					   NVME_PEER_REASON_HOST_MEMORY :
+					   NVME_PEER_REASON_UNKNOWN_MEMORY);
 
 	for (i = 0; i < segments->count && holds > 0; i++)
 		holds = nvmep_segment_holds(ctrl, &segments->list[i], &extent);
@@ -202,7 +202,8 @@ int nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,
 	if (holds)
 		return min(holds, 0);
 	/* Parts of it lie elsewhere: no one answer is true. */
-	nvmep_route_unknown_memory(&place->route);
-	place->owner = NVMEP_NO_PCI_ADDRESS;
+	*place = (struct nvmep_place) { };
+	nvmep_route_without_device(&place->path,
+				   NVME_PEER_REASON_UNKNOWN_MEMORY);
 	return 0;
 }

@@ -14,12 +14,12 @@ struct nvmep_segments;
 
 /**
  * struct nvmep_place - whose memory it is, and the way there
- * @owner: PCI address of the function that it lies in, or NVMEP_NO_PCI_ADDRESS
- * @route: how the controller reaches it
+ * @owner: the function that it lies in, if it lies in one
+ * @path: how the controller reaches it
  */
 struct nvmep_place {
-	u32 owner;
-	struct nvmep_route route;
+	struct nvme_peer_pci_address owner;
+	struct nvme_peer_path path;
 };
 
 int nvmep_place_find(struct nvmep_place *place, const struct nvmep_ctrl *ctrl,

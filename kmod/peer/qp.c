@@ -24,6 +24,7 @@
  * an exporter took memory back or a namespace is another one; ENODEV, the
  * controller is gone; ESHUTDOWN, the file was closed.
  */
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
@@ -37,9 +38,13 @@
 #include "peers.h"
 #include "qp.h"
 #include "take.h"
+#include "trace.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16
+
+/* How long the users of doorbells may take to let go of them. */
+#define NVMEP_REVOKE_TIMEOUT	(5 * HZ)
 
 /* --- state --------------------------------------------------------------- */
 
@@ -109,6 +114,27 @@ static void nvmep_qp_init_status(struct nvmep_qp *qp)
 	nvmep_store_le32(&status->magic, NVME_PEER_STATUS_MAGIC);
 	nvmep_store_le32(&status->version, 1);
 	nvmep_store_le32(&status->qid, qp->qid);
+	nvmep_store_le32(&status->size, PAGE_SIZE);
+}
+
+/**
+ * nvmep_qp_record() - keep for its owner what happened
+ * @qp: the queue pair, its state as it is then; peers->lock is held
+ * @type: what
+ */
+void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type)
+{
+	const struct nvme_peer_event event = {
+		.size = sizeof(event),
+		.type = type,
+		.time = ktime_get_ns(),
+		.generation = nvmep_ctrl_generation(qp->ctrl),
+		.state = nvmep_qp_user_state(qp),
+		.reason = qp->reason,
+	};
+
+	lockdep_assert_held(&qp->ctrl->peers->lock);
+	nvmep_records_add(&qp->records, &event);
 }
 
 /**
@@ -122,6 +148,9 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	int live = (state == NVMEP_QP_LIVE) - (qp->state == NVMEP_QP_LIVE);
+	/* Creation is no news to who asked for it. */
+	bool news = qp->state != NVMEP_QP_NEW &&
+		    nvmep_qp_user_states[state] != nvmep_qp_user_state(qp);
 
 	lockdep_assert_held(&peers->lock);
 
@@ -136,6 +165,10 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 	/* One that failed early has none. */
 	if (qp->status_page)
 		nvmep_qp_write_status(qp);
+	trace_nvmep_qp_state(qp->ctrl->instance, qp->qid,
+			     nvmep_qp_user_state(qp), reason);
+	if (news)
+		nvmep_qp_record(qp, NVME_PEER_EVENT_STATE);
 }
 
 /**
@@ -144,7 +177,7 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
  */
 void nvmep_qp_wake(struct nvmep_qp *qp)
 {
-	wake_up_interruptible_poll(&qp->waiters, EPOLLHUP | EPOLLERR);
+	wake_up_interruptible_poll(&qp->waiters, EPOLLPRI | EPOLLHUP);
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -202,6 +235,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->cq.offset = cmd->cq_offset;
 	mutex_init(&qp->lock);
 	init_waitqueue_head(&qp->waiters);
+	nvmep_records_init(&qp->records);
 	nvmep_exports_init(&qp->exports, qp->ctrl, &qp->ref, nvmep_qp_free);
 	nvmep_objects_add(&qp->ctrl->peers->objects, NVMEP_OBJECT_QPS, 1);
 	return qp;
@@ -256,7 +290,16 @@ static void nvmep_qp_stop(struct nvmep_qp *qp, int reason)
 	mutex_unlock(&qp->lock);
 }
 
-static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
+/* It leaves the controller, and the peers are told to leave it. */
+static void nvmep_qp_tell(struct nvmep_qp *qp, int reason)
+{
+	mutex_lock(&qp->lock);
+	nvmep_qp_stop_locked(qp, reason);
+	nvmep_exports_revoke(&qp->exports);
+	mutex_unlock(&qp->lock);
+}
+
+static void nvmep_qp_revoke_locked(struct nvmep_qp *qp, unsigned long deadline)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 
@@ -264,8 +307,9 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
 
 	if (READ_ONCE(qp->state) == NVMEP_QP_REVOKED)
 		return;
-	if (nvmep_exports_revoke(&qp->exports))
-		nvmep_qp_release_qid(qp);
+	nvmep_exports_revoke(&qp->exports);
+	nvmep_exports_settle(&qp->exports, deadline);
+	nvmep_qp_release_qid(qp);
 
 	mutex_lock(&peers->lock);
 	nvmep_qp_set_state(qp, NVMEP_QP_REVOKED, qp->reason);
@@ -274,14 +318,15 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp)
 
 /*
  * On return the controller and the peers are off it.  @reason, a positive
- * errno, is for the status page; the first one counts.  If a peer did not let
- * go of the doorbells in time, the identifier stays taken until it does.
+ * errno, is for the status page; the first one counts.  @deadline, in jiffies, is
+ * for those who have to let go.
  */
-static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason)
+static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason,
+			    unsigned long deadline)
 {
 	mutex_lock(&qp->lock);
 	nvmep_qp_stop_locked(qp, reason);
-	nvmep_qp_revoke_locked(qp);
+	nvmep_qp_revoke_locked(qp, deadline);
 	mutex_unlock(&qp->lock);
 }
 
@@ -294,7 +339,8 @@ void nvmep_qp_release(struct nvmep_qp *qp)
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	struct nvmep_peer_file *owner = qp->owner;
 
-	nvmep_qp_revoke(qp, ESHUTDOWN);
+	nvmep_qp_tell(qp, ESHUTDOWN);
+	nvmep_qp_revoke(qp, ESHUTDOWN, jiffies + NVMEP_REVOKE_TIMEOUT);
 
 	mutex_lock(&peers->lock);
 	list_del_init(&qp->node);
@@ -354,15 +400,36 @@ static void *nvmep_qp_take_from(struct list_head *node, const void *from)
 	return qp;
 }
 
+static void *nvmep_qp_take_untold(struct list_head *node, const void *from)
+{
+	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
+
+	if (qp->exports.told)
+		return NULL;
+	qp->exports.told = nvmep_qp_take_from(node, from);
+	return qp->exports.told ? qp : NULL;
+}
+
+/*
+ * The peers of all are told before those of one are waited for: one deadline, and
+ * who never lets go of one queue pair does not keep another from being revoked.
+ */
 static void nvmep_qp_revoke_from(struct nvmep_ctrl *ctrl,
 				 enum nvmep_qp_state from, int reason)
 {
 	struct nvmep_peers *peers = ctrl->peers;
+	unsigned long deadline;
 	struct nvmep_qp *qp;
 
 	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
+				      nvmep_qp_take_untold, &from))) {
+		nvmep_qp_tell(qp, reason);
+		nvmep_qp_put(qp);
+	}
+	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
+	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
 				      nvmep_qp_take_from, &from))) {
-		nvmep_qp_revoke(qp, reason);
+		nvmep_qp_revoke(qp, reason, deadline);
 		nvmep_qp_put(qp);
 	}
 }
@@ -441,7 +508,7 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 }
 
 static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
-			       u32 handle, u32 device_flag)
+			       u32 handle)
 {
 	struct nvmep_buf *buf;
 	int err;
@@ -454,13 +521,9 @@ static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 		return PTR_ERR(buf);
 
 	err = nvmep_ring_init_buf(ring, qp->ctrl, buf);
-	if (err) {
+	if (err)
 		nvmep_buf_unclaim(buf);
-		return err;
-	}
-	if (nvmep_ring_on_device(ring))
-		qp->placement |= device_flag;
-	return 0;
+	return err;
 }
 
 static bool nvmep_qp_overlaps(const struct nvmep_qp *a, const struct nvmep_qp *b)
@@ -485,12 +548,10 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 
 	lockdep_assert_held(&peers->lock);
 
-	err = nvmep_qp_place_ring(qp, &qp->sq, cmd->sq_handle,
-				  NVME_PEER_PLACE_SQ_DEVICE);
+	err = nvmep_qp_place_ring(qp, &qp->sq, cmd->sq_handle);
 	if (err)
 		return err;
-	err = nvmep_qp_place_ring(qp, &qp->cq, cmd->cq_handle,
-				  NVME_PEER_PLACE_CQ_DEVICE);
+	err = nvmep_qp_place_ring(qp, &qp->cq, cmd->cq_handle);
 	if (err)
 		return err;
 

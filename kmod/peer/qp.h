@@ -16,6 +16,7 @@
 #include "doorbell.h"
 #include "export.h"
 #include "peers.h"
+#include "record.h"
 #include "ring.h"
 
 struct nvmep_buf;
@@ -62,7 +63,6 @@ enum nvmep_qp_state {
  * @qid: const after creation
  * @generation: peers->lock and @lock: of the controller when it became LIVE; only
  *	one of them is needed to read it
- * @placement: const after creation: NVME_PEER_PLACE_*
  * @doorbell: const after creation: where in BAR0 its doorbells are
  * @sq: submission ring, see struct nvmep_ring
  * @cq: completion ring
@@ -72,14 +72,14 @@ enum nvmep_qp_state {
  * @lock: serialises creation, return and the end of the queue pair; held over admin
  *	commands and over the wait for importers, so the reset work must never
  *	take it
- * @qid_held: @lock: @qid belongs to it.  No matter of @state: once that is
- *	REVOKED it says whether somebody may still write the doorbells
+ * @qid_held: @lock: @qid belongs to it, until it is revoked
  * @state: written under peers->lock, and but for changes to QUIESCED and FAILED
  *	under @lock, too.  Read with READ_ONCE() without peers->lock
  * @reason: peers->lock: why it is not live, a positive errno
  * @losses: peers->lock: how often it stopped being LIVE
  * @outdated: peers->lock: it must not come back after the stop that follows
- * @waiters: pollers of the file
+ * @waiters: pollers and readers of the file
+ * @records: what happened to it, see struct nvmep_records
  * @exports: its dma-bufs
  */
 struct nvmep_qp {
@@ -94,7 +94,6 @@ struct nvmep_qp {
 	u32 cq_entries;
 	u16 qid;
 	u32 generation;
-	u32 placement;
 	struct nvmep_doorbell doorbell;
 	struct nvmep_ring sq;
 	struct nvmep_ring cq;
@@ -109,6 +108,7 @@ struct nvmep_qp {
 	u32 losses;
 	bool outdated;
 	wait_queue_head_t waiters;
+	struct nvmep_records records;
 
 	struct nvmep_exports exports;
 };
@@ -126,6 +126,7 @@ bool nvmep_qp_usable(const struct nvmep_qp *qp);
 /* For recovery. */
 void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 			u32 reason);
+void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type);
 void nvmep_qp_write_status(struct nvmep_qp *qp);
 void nvmep_qp_wake(struct nvmep_qp *qp);
 int nvmep_qp_start(struct nvmep_qp *qp);

@@ -132,44 +132,44 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	if (cmd->flags)
 		return -EINVAL;
 
-	cmd->qid = qp->qid;
+	mutex_lock(&qp->ctrl->peers->lock);
 	cmd->state = nvmep_qp_user_state(qp);
-	cmd->generation = READ_ONCE(qp->generation);
+	cmd->reason = qp->reason;
+	cmd->generation = qp->generation;
+	cmd->losses = qp->losses;
+	mutex_unlock(&qp->ctrl->peers->lock);
+	cmd->qid = qp->qid;
 	cmd->mode = qp->mode;
 	cmd->sq_entries = qp->sq_entries;
 	cmd->cq_entries = qp->cq_entries;
-	cmd->placement = qp->placement;
 	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
 	cmd->doorbell_offset = qp->doorbell.offset;
 	cmd->doorbell_length = qp->doorbell.length;
-	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	cmd->exports = atomic_read(&qp->exports.count);
 	cmd->importers = atomic_read(&qp->exports.importers);
 	cmd->mmaps = atomic_read(&qp->exports.mmaps);
-	cmd->losses = READ_ONCE(qp->losses);
+	cmd->sq_pci_address = qp->sq.owner;
+	cmd->cq_pci_address = qp->cq.owner;
+	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	return 0;
 }
 
 static int nvmep_qp_ioctl_rearm(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_qp_rearm *cmd = ucmd->cmd;
-	struct nvmep_qp *qp = ucmd->context;
-	int err;
 
-	if (cmd->flags)
+	if (cmd->flags || cmd->reserved)
 		return -EINVAL;
-	err = nvmep_recover_rearm(qp, cmd->losses);
-	cmd->generation = READ_ONCE(qp->generation);
-	return err;
+	return nvmep_recover_rearm(ucmd->context, cmd->losses);
 }
 
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
 		    nvmep_qp_ioctl_export, nvmep_qp_answer_export),
-	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, losses, true,
-		    nvmep_qp_ioctl_info, nvmep_ucmd_respond),
-	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, generation, false,
-		    nvmep_qp_ioctl_rearm, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, cpu_doorbell_writes,
+		    true, nvmep_qp_ioctl_info, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
+		    nvmep_qp_ioctl_rearm, NULL),
 };
 
 static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
@@ -182,14 +182,42 @@ static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
 				    (void __user *)arg, qp);
 }
 
+static bool nvmep_qp_gone(const struct nvmep_qp *qp)
+{
+	return nvmep_qp_user_state(qp) == NVME_PEER_QP_GONE;
+}
+
 static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 {
 	struct nvmep_qp *qp = filp->private_data;
+	__poll_t mask = 0;
 
 	poll_wait(filp, &qp->waiters, wait);
-	if (nvmep_qp_user_state(qp) == NVME_PEER_QP_LIVE)
-		return 0;
-	return EPOLLHUP | EPOLLERR;
+	if (nvmep_records_wait(&qp->records))
+		mask |= EPOLLPRI;
+	if (nvmep_qp_gone(qp))
+		mask |= EPOLLHUP;
+	return mask;
+}
+
+static ssize_t nvmep_qp_file_read(struct file *filp, char __user *user,
+				  size_t size, loff_t *unused)
+{
+	struct nvmep_qp *qp = filp->private_data;
+	ssize_t read;
+	int err;
+
+	for (;;) {
+		read = nvmep_records_read(&qp->records, user, size);
+		if (read != -EAGAIN || filp->f_flags & O_NONBLOCK)
+			return read;
+		/* Another reader may have taken the last record. */
+		err = wait_event_interruptible(qp->waiters,
+					       nvmep_records_wait(&qp->records) ||
+					       nvmep_qp_gone(qp));
+		if (err)
+			return err;
+	}
 }
 
 /* For a tool that goes through /proc/PID/fdinfo. */
@@ -212,6 +240,7 @@ static const struct file_operations nvmep_qp_fops = {
 	.unlocked_ioctl = nvmep_qp_file_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = nvmep_qp_file_poll,
+	.read = nvmep_qp_file_read,
 	.release = nvmep_qp_file_release,
 	.show_fdinfo = nvmep_qp_file_fdinfo,
 	.llseek = noop_llseek,

@@ -36,17 +36,39 @@
 #include "ring.h"
 #include "take.h"
 
+/* --- the administrator is told ------------------------------------------- */
+
+/* A uevent of the controller's node; `nvme-peer events` shows it. */
+static void nvmep_recover_tell(struct nvmep_ctrl *ctrl, const char *event,
+			       unsigned int queue_pairs)
+{
+	char event_text[40], generation[40], count[40];
+	char *environment[4] = { event_text, generation, count, NULL };
+
+	if (!queue_pairs)
+		return;
+	snprintf(event_text, sizeof(event_text), "NVME_PEER_EVENT=%s", event);
+	snprintf(generation, sizeof(generation), "NVME_PEER_GENERATION=%u",
+		 nvmep_ctrl_generation(ctrl));
+	snprintf(count, sizeof(count), "NVME_PEER_QUEUE_PAIRS=%u", queue_pairs);
+	kobject_uevent_env(&ctrl->device.kobj, KOBJ_CHANGE, environment);
+}
+
 /* --- the controller stops ------------------------------------------------ */
 
-static void nvmep_recover_lose(struct nvmep_qp *qp)
+/* Returns whether it was live. */
+static bool nvmep_recover_lose(struct nvmep_qp *qp)
 {
-	if (qp->state == NVMEP_QP_LIVE)
+	bool live = qp->state == NVMEP_QP_LIVE;
+
+	if (live)
 		nvmep_qp_set_state(qp, qp->outdated ? NVMEP_QP_FAILED :
 						      NVMEP_QP_QUIESCED,
 				   qp->outdated ? ESTALE : EIO);
 	else
 		nvmep_qp_write_status(qp);
 	nvmep_qp_wake(qp);
+	return live;
 }
 
 /**
@@ -60,12 +82,14 @@ static void nvmep_recover_lose(struct nvmep_qp *qp)
 void nvmep_recover_stopped(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
+	unsigned int lost = 0;
 	struct nvmep_qp *qp;
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
-		nvmep_recover_lose(qp);
+		lost += nvmep_recover_lose(qp);
 	mutex_unlock(&peers->lock);
+	nvmep_recover_tell(ctrl, "stopped", lost);
 }
 
 static void nvmep_recover_fail(struct nvmep_qp *qp, u32 reason)
@@ -101,13 +125,18 @@ void nvmep_recover_outdated(struct nvmep_ctrl *ctrl)
 void nvmep_recover_given_up(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
+	unsigned int failed = 0;
 	struct nvmep_qp *qp;
 
 	mutex_lock(&peers->lock);
-	list_for_each_entry(qp, &peers->qps, node)
-		if (qp->state == NVMEP_QP_QUIESCED)
-			nvmep_recover_fail(qp, ENODEV);
+	list_for_each_entry(qp, &peers->qps, node) {
+		if (qp->state != NVMEP_QP_QUIESCED)
+			continue;
+		nvmep_recover_fail(qp, ENODEV);
+		failed++;
+	}
 	mutex_unlock(&peers->lock);
+	nvmep_recover_tell(ctrl, "given-up", failed);
 }
 
 /* --- and is back --------------------------------------------------------- */
@@ -130,6 +159,7 @@ static unsigned int nvmep_recover_admit_all(struct nvmep_ctrl *ctrl,
 		if (qp->state != NVMEP_QP_QUIESCED)
 			continue;
 		if (nvmep_qid_granted(ctrl, qp->qid)) {
+			nvmep_qp_record(qp, NVME_PEER_EVENT_READY);
 			nvmep_qp_wake(qp);
 			waiting++;
 		} else {
@@ -156,6 +186,7 @@ void nvmep_recover_restarted(struct nvmep_ctrl *ctrl, u32 generation)
 		dev_info(ctrl->dev,
 			 "%u queue pairs of peers wait for their owners to re-arm them\n",
 			 waiting);
+	nvmep_recover_tell(ctrl, "ready", waiting);
 }
 
 /*
@@ -264,6 +295,7 @@ static void nvmep_recover_answer(struct nvmep_ctrl *ctrl)
 				     "queue pair %u: its peer waits in vain: taking it off the controller\n",
 				     qp->qid);
 		nvmep_recover_quiesce(qp, ETIMEDOUT);
+		nvmep_recover_tell(ctrl, "peer-gave-up", 1);
 		nvmep_qp_put(qp);
 	}
 }

@@ -83,6 +83,7 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 
 	ring->dma = segment->dma + (ring->offset - segment->offset);
 	ring->buf = buf;
+	ring->owner = buf->place.owner;
 	return 0;
 }
 
@@ -195,15 +196,4 @@ bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b)
 	a_start = a->buf->offset + a->offset;
 	b_start = b->buf->offset + b->offset;
 	return a_start < b_start + b->bytes && b_start < a_start + a->bytes;
-}
-
-/**
- * nvmep_ring_on_device() - tell whether a ring lies in device memory
- * @ring: the ring
- *
- * Return: true if it does.
- */
-bool nvmep_ring_on_device(const struct nvmep_ring *ring)
-{
-	return ring->buf && ring->buf->place.route.verdict != NVME_PEER_ROUTE_SYSTEM;
 }

@@ -8,6 +8,8 @@
 
 #include <linux/types.h>
 
+#include <linux/nvme_peer.h>
+
 struct nvmep_buf;
 struct nvmep_ctrl;
 struct nvmep_host_pages;
@@ -21,6 +23,7 @@ struct nvmep_host_pages;
  * @mapped: @host is mapped for the controller
  * @buf: peers->lock: the buffer while it is claimed, NULL for a ring in host
  *	memory
+ * @owner: const once placed: the function that @buf lies in, if it lies in one
  * @offset: const: of the ring in @buf
  * @list: PRP list of a ring in several segments, NULL for one in one
  * @list_bytes: of it
@@ -33,6 +36,7 @@ struct nvmep_ring {
 	struct nvmep_host_pages *host;
 	bool mapped;
 	struct nvmep_buf *buf;
+	struct nvme_peer_pci_address owner;
 	u64 offset;
 	__le64 *list;
 	size_t list_bytes;
@@ -45,6 +49,5 @@ int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 void nvmep_ring_clear(const struct nvmep_ring *ring);
 void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b);
-bool nvmep_ring_on_device(const struct nvmep_ring *ring);
 
 #endif /* _NVMEP_RING_H */

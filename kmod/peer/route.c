@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How two PCI functions reach each other: one verdict with its reason.
+ * How requests get from one PCI function to another: one verdict with its reason,
+ * and every port that is in the way.
  *
  * The kernel knows this too (pci_p2pdma_distance_many()), but a kernel built
  * without CONFIG_PCI_P2PDMA answers "no" to everything, and none says which
- * bridge is in the way.  So the walk is done here, on every kernel: upstream
+ * ports are in the way.  So the walk is done here, on every kernel: upstream
  * from both functions to the first bridge that they share, looking at the ACS
  * control bits that redirect requests (PCIe base specification 6.12).  A
  * debugfs file of the controller puts both answers side by side.
@@ -13,7 +14,7 @@
  *    carry a PCI bus address turn around inside the switch.
  *  - Otherwise they pass the root complex, which must be known to forward
  *    between its ports: nothing in the configuration space tells, so this is a
- *    list, and the administrator's word.
+ *    list, and the administrator's word.  Some forward writes only.
  *
  * The walk takes no lock: a function that somebody holds a reference to keeps
  * the bridges above it.
@@ -21,6 +22,7 @@
 #include <linux/iommu.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/pci-p2pdma.h>
 
 #include "route.h"
 
@@ -32,72 +34,153 @@
 #define NVMEP_ACS_REDIRECT	(PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
 
 #define NVMEP_AMD_FAMILY_ZEN	0x17
+#define NVMEP_VENDOR_GOOGLE	0x1ae0
 
-static bool allow_host_bridge;
-module_param(allow_host_bridge, bool, 0644);
+/**
+ * enum nvmep_trust - what the administrator says of host bridges
+ * @NVMEP_TRUST_NONE: nothing
+ * @NVMEP_TRUST_ALL: they forward between their root ports
+ * @NVMEP_TRUST_WRITES: they do so with writes, but not with reads
+ */
+enum nvmep_trust {
+	NVMEP_TRUST_NONE,
+	NVMEP_TRUST_ALL,
+	NVMEP_TRUST_WRITES,
+};
+
+static enum nvmep_trust nvmep_trust;
+
+static int nvmep_trust_set(const char *value, const struct kernel_param *kp)
+{
+	bool all;
+	int err;
+
+	if (sysfs_streq(value, "writes")) {
+		WRITE_ONCE(nvmep_trust, NVMEP_TRUST_WRITES);
+		return 0;
+	}
+	err = kstrtobool(value, &all);
+	if (!err)
+		WRITE_ONCE(nvmep_trust, all ? NVMEP_TRUST_ALL : NVMEP_TRUST_NONE);
+	return err;
+}
+
+static int nvmep_trust_get(char *buffer, const struct kernel_param *kp)
+{
+	static const char * const names[] = {
+		[NVMEP_TRUST_NONE] = "N",
+		[NVMEP_TRUST_ALL] = "Y",
+		[NVMEP_TRUST_WRITES] = "writes",
+	};
+
+	return sysfs_emit(buffer, "%s\n", names[READ_ONCE(nvmep_trust)]);
+}
+
+static const struct kernel_param_ops nvmep_trust_ops = {
+	.set = nvmep_trust_set,
+	.get = nvmep_trust_get,
+};
+
+module_param_cb(allow_host_bridge, &nvmep_trust_ops, NULL, 0644);
+__MODULE_PARM_TYPE(allow_host_bridge, "bool or 'writes'");
 MODULE_PARM_DESC(allow_host_bridge,
-		 "Trust every host bridge to forward requests between its root ports (default: only known ones)");
+		 "Trust every host bridge to forward requests between its root ports (default: only known ones); 'writes': to forward writes, but not reads");
 
 /*
- * Host bridges of Intel servers that forward between root ports, by the
- * device ID of function 00.0 of the root bus.
+ * Host bridges that forward between root ports, by the first function of the
+ * root bus.  Kernels with CONFIG_PCI_P2PDMA have the same list, and selftests
+ * compare the two.
  */
 static const struct nvmep_host_bridge {
-	u16 device;
+	u16 vendor;
+	u16 first;
+	u16 last;
 	bool same_bridge_only;	/* not from one host bridge to another */
-} nvmep_intel_host_bridges[] = {
-	{ 0x3c00, true },	/* Xeon E5, Core i7 (Sandy Bridge-E) */
-	{ 0x3c01, true },
-	{ 0x2f00, true },	/* Xeon E5/E7 v3 (Haswell-E) */
-	{ 0x2f01, true },
-	{ 0x2020, false },	/* Xeon Scalable (Skylake to Cascade Lake) */
-	{ 0x2030, false },
-	{ 0x2031, false },
-	{ 0x2032, false },
-	{ 0x2033, false },
-	{ 0x09a2, false },	/* Xeon Scalable (Ice Lake and later) */
+} nvmep_host_bridges[] = {
+	/* Xeon E5, Core i7 (Sandy Bridge-E) */
+	{ PCI_VENDOR_ID_INTEL, 0x3c00, 0x3c01, true },
+	/* Xeon E5/E7 v3 (Haswell-E) */
+	{ PCI_VENDOR_ID_INTEL, 0x2f00, 0x2f01, true },
+	/* Xeon Scalable, Skylake to Cascade Lake: the DMI port, the root ports */
+	{ PCI_VENDOR_ID_INTEL, 0x2020, 0x2020, false },
+	{ PCI_VENDOR_ID_INTEL, 0x2030, 0x2033, false },
+	/* Xeon Scalable, Ice Lake and later */
+	{ PCI_VENDOR_ID_INTEL, 0x09a2, 0x09a2, false },
+	/* The same, root buses of their accelerators: DSA and IAX */
+	{ PCI_VENDOR_ID_INTEL, 0x0b25, 0x0b25, false },
+	{ PCI_VENDOR_ID_INTEL, 0x0cfe, 0x0cfe, false },
+	{ PCI_VENDOR_ID_INTEL, 0x11fb, 0x11fb, false },
+	{ PCI_VENDOR_ID_INTEL, 0x1212, 0x1212, false },
+	{ PCI_VENDOR_ID_INTEL, 0x1216, 0x1216, false },
+	/* QAT: 4xxx, 401xx, 402xx, 420xx, 6xxx */
+	{ PCI_VENDOR_ID_INTEL, 0x4940, 0x4940, false },
+	{ PCI_VENDOR_ID_INTEL, 0x4942, 0x4942, false },
+	{ PCI_VENDOR_ID_INTEL, 0x4944, 0x4944, false },
+	{ PCI_VENDOR_ID_INTEL, 0x4946, 0x4946, false },
+	{ PCI_VENDOR_ID_INTEL, 0x4948, 0x4948, false },
+	/* Every processor of Google's */
+	{ NVMEP_VENDOR_GOOGLE, 0x0000, 0xffff, false },
+	/* Processors of NVIDIA's: the root ports */
+	{ PCI_VENDOR_ID_NVIDIA, 0x2f95, 0x2f98, false },
 };
 
 /**
  * nvmep_pci_address() - a function's address as user space sees it
  * @pdev: the function
  *
- * Return: domain << 16 | bus << 8 | device << 3 | function.
+ * Return: the address, valid.
  */
-u32 nvmep_pci_address(const struct pci_dev *pdev)
+struct nvme_peer_pci_address nvmep_pci_address(const struct pci_dev *pdev)
 {
-	return (u32)pci_domain_nr(pdev->bus) << 16 | pdev->bus->number << 8 |
-	       pdev->devfn;
-}
-
-static void nvmep_route_set(struct nvmep_route *route,
-			    enum nvme_peer_route_verdict verdict,
-			    enum nvme_peer_route_reason reason)
-{
-	route->verdict = verdict;
-	route->reason = reason;
-	route->blocker = NVMEP_NO_PCI_ADDRESS;
-	route->blocker_acs = 0;
+	return (struct nvme_peer_pci_address) {
+		.domain = pci_domain_nr(pdev->bus),
+		.function = PCI_DEVID(pdev->bus->number, pdev->devfn),
+		.valid = 1,
+	};
 }
 
 /**
- * nvmep_route_host_memory() - the route to host RAM
- * @route: set to it
+ * nvmep_pci_get() - the function at an address
+ * @address: as nvmep_pci_address() gives it
+ *
+ * Return: the function with a reference, NULL if there is none.
  */
-void nvmep_route_host_memory(struct nvmep_route *route)
+struct pci_dev *nvmep_pci_get(const struct nvme_peer_pci_address *address)
 {
-	nvmep_route_set(route, NVME_PEER_ROUTE_SYSTEM,
-			NVME_PEER_REASON_HOST_MEMORY);
+	if (!address->valid)
+		return NULL;
+	return pci_get_domain_bus_and_slot(address->domain,
+					   PCI_BUS_NUM(address->function),
+					   address->function & 0xff);
 }
 
 /**
- * nvmep_route_unknown_memory() - the route to memory that nobody owns
- * @route: set to it
+ * nvmep_route_without_device() - the route to what lies in no PCI function
+ * @path: set to it
+ * @reason: what is known instead; host memory is reached by every device
  */
-void nvmep_route_unknown_memory(struct nvmep_route *route)
+void nvmep_route_without_device(struct nvme_peer_path *path,
+				enum nvme_peer_route_reason reason)
 {
-	nvmep_route_set(route, NVME_PEER_ROUTE_NONE,
-			NVME_PEER_REASON_UNKNOWN_MEMORY);
+	*path = (struct nvme_peer_path) {
+		.verdict = reason == NVME_PEER_REASON_HOST_MEMORY ?
+			   NVME_PEER_ROUTE_SYSTEM : NVME_PEER_ROUTE_NONE,
+		.reason = reason,
+	};
+}
+
+/**
+ * nvmep_route_kernel_distance() - what the kernel's own code says of a route
+ * @provider: its memory or registers are meant
+ * @client: sends the requests
+ *
+ * The kernel notes the answer and maps by it until it is asked again.
+ *
+ * Return: hops; negative for no route, and always without CONFIG_PCI_P2PDMA.
+ */
+int nvmep_route_kernel_distance(struct pci_dev *provider, struct device *client)
+{
+	return pci_p2pdma_distance_many(provider, &client, 1, false);
 }
 
 /**
@@ -137,27 +220,34 @@ static struct pci_dev *nvmep_common_upstream(struct pci_dev *a,
 	return NULL;
 }
 
+/* One more port in the way; all are counted, the first are named. */
+static void nvmep_path_block(struct nvme_peer_path *path, struct pci_dev *port,
+			     u16 acs)
+{
+	if (path->blocker_count < NVME_PEER_ROUTE_BLOCKERS)
+		path->blockers[path->blocker_count] =
+			(struct nvme_peer_route_blocker) {
+				.address = nvmep_pci_address(port),
+				.acs = acs,
+			};
+	path->blocker_count++;
+}
+
 /*
  * Looks at every function from @pdev up to, but without, @common: requests
  * pass the ports below @common on their way, its own upstream side they do
- * not.  Notes the redirecting one that is nearest to @common, which is the one
- * an administrator would change.
+ * not.
  */
-static bool nvmep_path_redirects(struct pci_dev *pdev, struct pci_dev *common,
-				 struct nvmep_route *route)
+static void nvmep_path_redirects(struct nvme_peer_path *path,
+				 struct pci_dev *pdev, struct pci_dev *common)
 {
-	bool redirects = false;
 	u16 acs;
 
 	for (; pdev != common; pdev = pci_upstream_bridge(pdev)) {
 		acs = nvmep_acs_redirect(pdev);
-		if (!acs)
-			continue;
-		route->blocker = nvmep_pci_address(pdev);
-		route->blocker_acs = acs;
-		redirects = true;
+		if (acs)
+			nvmep_path_block(path, pdev, acs);
 	}
-	return redirects;
 }
 
 /* Every AMD processor since Zen forwards between its root ports. */
@@ -171,21 +261,32 @@ static bool nvmep_cpu_forwards(void)
 #endif
 }
 
-static const struct nvmep_host_bridge *nvmep_host_bridge_lookup(struct pci_dev *pdev)
+/* Takes the first function only; the walk holds the lock of the list. */
+static int nvmep_note_first(struct pci_dev *first, void *noted)
 {
-	struct pci_host_bridge *host = pci_find_host_bridge(pdev->bus);
-	const struct nvmep_host_bridge *found = NULL;
-	struct pci_dev *root;
+	u16 vendor = first->vendor;
+	u16 device = first->device;
 	size_t i;
 
-	root = pci_get_slot(host->bus, PCI_DEVFN(0, 0));
-	if (!root)
-		return NULL;
-	for (i = 0; i < ARRAY_SIZE(nvmep_intel_host_bridges); i++)
-		if (root->vendor == PCI_VENDOR_ID_INTEL &&
-		    root->device == nvmep_intel_host_bridges[i].device)
-			found = &nvmep_intel_host_bridges[i];
-	pci_dev_put(root);
+	/* Where there is no host bridge at 00.0, a root port says what it is. */
+	if (first->devfn != PCI_DEVFN(0, 0) &&
+	    pci_pcie_type(first) != PCI_EXP_TYPE_ROOT_PORT)
+		return 1;
+	for (i = 0; i < ARRAY_SIZE(nvmep_host_bridges); i++)
+		if (vendor == nvmep_host_bridges[i].vendor &&
+		    device >= nvmep_host_bridges[i].first &&
+		    device <= nvmep_host_bridges[i].last)
+			*(const struct nvmep_host_bridge **)noted =
+				&nvmep_host_bridges[i];
+	return 1;
+}
+
+static const struct nvmep_host_bridge *nvmep_host_bridge_lookup(struct pci_dev *pdev)
+{
+	const struct nvmep_host_bridge *found = NULL;
+
+	pci_walk_bus(pci_find_host_bridge(pdev->bus)->bus, nvmep_note_first,
+		     &found);
 	return found;
 }
 
@@ -206,83 +307,101 @@ static bool nvmep_host_known(struct pci_dev *a, struct pci_dev *b)
 }
 
 /* The function that stands for the host bridge above @pdev: its root port. */
-static u32 nvmep_root_address(struct pci_dev *pdev)
+static struct pci_dev *nvmep_root_port(struct pci_dev *pdev)
 {
 	while (pci_upstream_bridge(pdev))
 		pdev = pci_upstream_bridge(pdev);
-	return nvmep_pci_address(pdev);
+	return pdev;
+}
+
+/* Nobody vouches for what lies between the two root ports. */
+static void nvmep_path_block_host(struct nvme_peer_path *path,
+				  struct pci_dev *initiator,
+				  struct pci_dev *target)
+{
+	struct pci_dev *out = nvmep_root_port(initiator);
+	struct pci_dev *in = nvmep_root_port(target);
+
+	path->verdict = NVME_PEER_ROUTE_NONE;
+	path->reason = pci_domain_nr(out->bus) == pci_domain_nr(in->bus) ?
+		       NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN :
+		       NVME_PEER_REASON_DIFFERENT_DOMAINS;
+	nvmep_path_block(path, out, 0);
+	if (in != out)
+		nvmep_path_block(path, in, 0);
+}
+
+/* Verdict and reason for the way through the root complex. */
+static void nvmep_path_through_host(struct nvme_peer_path *path,
+				    struct pci_dev *initiator,
+				    struct pci_dev *target)
+{
+	path->verdict = NVME_PEER_ROUTE_HOST_BRIDGE;
+	if (nvmep_host_known(initiator, target)) {
+		path->reason = NVME_PEER_REASON_HOST_BRIDGE_KNOWN;
+		return;
+	}
+	path->reason = NVME_PEER_REASON_HOST_BRIDGE_ALLOWED;
+	switch (READ_ONCE(nvmep_trust)) {
+	case NVMEP_TRUST_ALL:
+		break;
+	case NVMEP_TRUST_WRITES:
+		path->verdict = NVME_PEER_ROUTE_HOST_BRIDGE_WRITES;
+		break;
+	case NVMEP_TRUST_NONE:
+		nvmep_path_block_host(path, initiator, target);
+		break;
+	}
 }
 
 /**
  * nvmep_route_through_host() - the route if requests pass the root complex
  * @initiator: sends the requests
  * @target: its memory is meant
- * @route: out
+ * @path: out
  *
  * For a DMA address that an IOMMU translates: a switch does not know such an
  * address as its own and sends the request up, whatever its ACS bits say.
  */
 void nvmep_route_through_host(struct pci_dev *initiator, struct pci_dev *target,
-			      struct nvmep_route *route)
+			      struct nvme_peer_path *path)
 {
-	nvmep_route_set(route, NVME_PEER_ROUTE_HOST_BRIDGE,
-			NVME_PEER_REASON_HOST_BRIDGE_KNOWN);
-	if (nvmep_host_known(initiator, target))
-		return;
-	if (READ_ONCE(allow_host_bridge)) {
-		route->reason = NVME_PEER_REASON_HOST_BRIDGE_ALLOWED;
-		return;
-	}
-	route->verdict = NVME_PEER_ROUTE_NONE;
-	if (pci_domain_nr(initiator->bus) != pci_domain_nr(target->bus)) {
-		route->reason = NVME_PEER_REASON_DIFFERENT_DOMAINS;
-		return;
-	}
-	route->reason = NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN;
-	route->blocker = nvmep_root_address(initiator);
+	*path = (struct nvme_peer_path) { };
+	nvmep_path_through_host(path, initiator, target);
 }
 
 /**
- * nvmep_route_find() - the best route between two functions
+ * nvmep_route_find() - the best route from one function to another
  * @initiator: sends the requests
  * @target: its memory is meant
- * @route: out
+ * @path: out
  *
- * The answer is the same in both directions.  A redirecting port stays named
- * as the blocker where the way through the host bridge is open: it is what
- * keeps the traffic from the shorter way.
+ * A port that redirects requests counts whichever way they go, as it does for
+ * the kernel: what the bits of the receiver's ports redirect are the answers.
  */
 void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
-		      struct nvmep_route *route)
+		      struct nvme_peer_path *path)
 {
-	struct nvmep_route redirect = { };
 	struct pci_dev *common;
-	bool redirects;
 
-	if (initiator == target) {
-		nvmep_route_set(route, NVME_PEER_ROUTE_NONE,
-				NVME_PEER_REASON_SAME_FUNCTION);
+	*path = (struct nvme_peer_path) {
+		.verdict = NVME_PEER_ROUTE_NONE,
+		.reason = NVME_PEER_REASON_SAME_FUNCTION,
+	};
+	if (initiator == target)
 		return;
-	}
 
 	common = nvmep_common_upstream(initiator, target);
-	if (!common) {
-		nvmep_route_through_host(initiator, target, route);
-		return;
+	if (common) {
+		nvmep_path_redirects(path, initiator, common);
+		nvmep_path_redirects(path, target, common);
+		if (!path->blocker_count) {
+			path->verdict = NVME_PEER_ROUTE_BUS_ADDR;
+			path->reason = NVME_PEER_REASON_COMMON_SWITCH;
+			return;
+		}
 	}
-
-	redirects = nvmep_path_redirects(target, common, &redirect);
-	redirects |= nvmep_path_redirects(initiator, common, &redirect);
-	if (!redirects) {
-		nvmep_route_set(route, NVME_PEER_ROUTE_BUS_ADDR,
-				NVME_PEER_REASON_COMMON_SWITCH);
-		return;
-	}
-
-	nvmep_route_through_host(initiator, target, route);
-	route->reason = NVME_PEER_REASON_ACS_REDIRECT;
-	route->blocker = redirect.blocker;
-	route->blocker_acs = redirect.blocker_acs;
+	nvmep_path_through_host(path, initiator, target);
 }
 
 /**
@@ -294,9 +413,8 @@ void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
 const char *nvmep_route_reason_text(enum nvme_peer_route_reason reason)
 {
 	static const char * const texts[] = {
+		[NVME_PEER_REASON_NONE] = "no device to ask for",
 		[NVME_PEER_REASON_COMMON_SWITCH] = "common switch",
-		[NVME_PEER_REASON_ACS_REDIRECT] =
-			"an ACS bit of a switch port sends requests up to the root complex",
 		[NVME_PEER_REASON_HOST_BRIDGE_KNOWN] = "known host bridge",
 		[NVME_PEER_REASON_HOST_BRIDGE_ALLOWED] =
 			"host bridge allowed by the administrator",
@@ -307,7 +425,11 @@ const char *nvmep_route_reason_text(enum nvme_peer_route_reason reason)
 		[NVME_PEER_REASON_HOST_MEMORY] = "host memory",
 		[NVME_PEER_REASON_UNKNOWN_MEMORY] =
 			"the memory belongs to no PCI function",
+		[NVME_PEER_REASON_EXPORTER_REFUSED] =
+			"the exporter does not let the controller have it",
 	};
+
+	static_assert(ARRAY_SIZE(texts) == NVME_PEER_REASON_EXPORTER_REFUSED + 1);
 
 	if (reason >= ARRAY_SIZE(texts))
 		return "unknown";

@@ -10,31 +10,16 @@
 
 #include <linux/nvme_peer.h>
 
-#define NVMEP_NO_PCI_ADDRESS	U32_MAX
-
-/**
- * struct nvmep_route - one verdict with its reason
- * @verdict: how
- * @reason: why
- * @blocker: PCI address of the bridge that @reason names, else
- *	NVMEP_NO_PCI_ADDRESS
- * @blocker_acs: ACS control bits of @blocker that redirect requests
- */
-struct nvmep_route {
-	enum nvme_peer_route_verdict verdict;
-	enum nvme_peer_route_reason reason;
-	u32 blocker;
-	u16 blocker_acs;
-};
-
 void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
-		      struct nvmep_route *route);
+		      struct nvme_peer_path *path);
 void nvmep_route_through_host(struct pci_dev *initiator, struct pci_dev *target,
-			      struct nvmep_route *route);
-void nvmep_route_host_memory(struct nvmep_route *route);
-void nvmep_route_unknown_memory(struct nvmep_route *route);
+			      struct nvme_peer_path *path);
+void nvmep_route_without_device(struct nvme_peer_path *path,
+				enum nvme_peer_route_reason reason);
 bool nvmep_route_translated(struct device *dev);
+int nvmep_route_kernel_distance(struct pci_dev *provider, struct device *client);
 const char *nvmep_route_reason_text(enum nvme_peer_route_reason reason);
-u32 nvmep_pci_address(const struct pci_dev *pdev);
+struct nvme_peer_pci_address nvmep_pci_address(const struct pci_dev *pdev);
+struct pci_dev *nvmep_pci_get(const struct nvme_peer_pci_address *address);
 
 #endif /* _NVMEP_ROUTE_H */

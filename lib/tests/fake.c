@@ -90,7 +90,7 @@ static int answer_peer(unsigned long command, void *argument)
 		struct nvme_peer_qp_create *create;
 		struct nvme_peer_qp_export *export;
 		struct nvme_peer_qp_info *qp_info;
-		struct nvme_peer_qp_rearm *rearm;
+		const struct nvme_peer_qp_rearm *rearm;
 	} out = { argument };
 
 	switch (command) {
@@ -118,7 +118,8 @@ static int answer_peer(unsigned long command, void *argument)
 		*out.qp_info = fake.qp_info;
 		return 0;
 	case NVME_PEER_QP_REARM:
-		out.rearm->generation = ++fake.qp_info.generation;
+		fake.qp_info.generation++;
+		fake.losses = out.rearm->losses;
 		return 0;
 	case NVME_PEER_BUF_TABLE:
 		answer_table(argument);

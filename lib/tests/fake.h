@@ -22,6 +22,7 @@
  * @identify: answer of Identify
  * @table_break: page of the buffer whose address does not follow the one before
  * @qp_info: answer of NVME_PEER_QP_INFO
+ * @losses: of the last NVME_PEER_QP_REARM
  * @calls: ioctls so far
  * @open_files: files open now
  * @buffers: buffers imported now
@@ -41,6 +42,7 @@ struct fake {
 	unsigned int table_break;
 	struct nvme_peer_qp_info qp_info;
 
+	unsigned int losses;
 	unsigned int calls;
 	int open_files;
 	int buffers;

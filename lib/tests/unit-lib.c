@@ -157,14 +157,42 @@ TEST_F(controller, refused_import_names_the_bridge)
 
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = EXDEV;
-	fake.route.reason = NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN;
-	fake.route.pci_address = 0x0300;
-	fake.route.blocker = 0x0018;
+	fake.route.data.reason = NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN;
+	fake.route.pci_address = (struct nvme_peer_pci_address){ 0, 0x0300, 1 };
+	fake.route.data.blocker_count = 1;
+	fake.route.data.blockers[0].address = (struct nvme_peer_pci_address){ 0, 0x0018, 1 };
 	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
 	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
 	MENTIONS(self->explanation.limit, "0000:03:00.0");
 	MENTIONS(self->explanation.limit, "0000:00:03.0");
 	MENTIONS(self->explanation.help, "allow_host_bridge");
+}
+
+TEST_F(controller, refusal_of_the_exporter_is_said)
+{
+	struct nvme_peer_buf_import buffer;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	fake.fail_error = EXDEV;
+	fake.route.data.reason = NVME_PEER_REASON_EXPORTER_REFUSED;
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
+	MENTIONS(self->explanation.limit, "exporter");
+	MENTIONS(self->explanation.help, "exporting driver");
+}
+
+TEST_F(controller, a_way_for_writes_only_is_said)
+{
+	struct nvme_peer_buf_import buffer;
+
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	fake.fail_error = EXDEV;
+	fake.route.data.verdict = NVME_PEER_ROUTE_HOST_BRIDGE_WRITES;
+	fake.route.data.reason = NVME_PEER_REASON_HOST_BRIDGE_ALLOWED;
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
+	MENTIONS(self->explanation.limit, "for writes but not for reads");
+	MENTIONS(self->explanation.help, "must read");
 }
 
 TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
@@ -301,7 +329,7 @@ TEST_F(controller, queue_pair_is_rearmed)
 
 	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
 	ASSERT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), 0);
-	EXPECT_EQ(REQUEST(struct nvme_peer_qp_rearm)->losses, 3);
+	EXPECT_EQ(fake.losses, 3);
 	EXPECT_EQ(generation, 10);
 	nvmepeer_qp_destroy(qp);
 }
@@ -340,6 +368,9 @@ TEST_F(controller, refusal_to_rearm_is_explained)
 
 /* ---- Geometry ----------------------------------------------------------- */
 
+/* Whose memory rings lie in. */
+static const struct nvme_peer_pci_address gpu = { 0, 0x0300, 1 };
+
 FIXTURE(geometry)
 {
 	struct nvmepeer *ctrl;
@@ -377,7 +408,7 @@ static int geometry_of(FIXTURE_DATA(geometry) * self, uint32_t view)
 
 TEST_F(geometry, is_completed)
 {
-	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
+	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
 	ASSERT_EQ(geometry_of(self, 0), 0);
 	EXPECT_EQ(self->geometry.sq, 0x10000);
 	EXPECT_EQ(self->geometry.sq_doorbell, 0x50028);
@@ -400,22 +431,24 @@ TEST_F(geometry, tells_where_things_lie)
 {
 	enum { apart = NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE };
 	static const struct {
-		uint32_t placement, view, flags;
+		bool sq_in_device, cq_in_device;
+		uint32_t view, flags;
 	} cases[] = {
-		{ 0, NVMEPEER_VIEW_DATA_IN_HOST,
+		{ false, false, NVMEPEER_VIEW_DATA_IN_HOST,
 		  NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE | NVMEPEER_DATA_REMOTE },
-		{ 0, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, 0 },
-		{ 0, NVMEPEER_VIEW_CPU, apart },
-		{ NVME_PEER_PLACE_SQ_DEVICE,
+		{ false, false, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, 0 },
+		{ false, false, NVMEPEER_VIEW_CPU, apart },
+		{ true, false,
 		  NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST, NVMEPEER_SQ_REMOTE },
-		{ NVME_PEER_PLACE_CQ_DEVICE, 0, NVMEPEER_SQ_REMOTE },
-		{ NVME_PEER_PLACE_CQ_DEVICE,
+		{ false, true, 0, NVMEPEER_SQ_REMOTE },
+		{ false, true,
 		  NVMEPEER_VIEW_DATA_IN_HOST, apart | NVMEPEER_SQ_REMOTE },
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		fake.qp_info.placement = cases[i].placement;
+		fake.qp_info.sq_pci_address.valid = cases[i].sq_in_device;
+		fake.qp_info.cq_pci_address.valid = cases[i].cq_in_device;
 		ASSERT_EQ(geometry_of(self, cases[i].view), 0);
 		EXPECT_EQ(self->geometry.flags, cases[i].flags)
 			TH_LOG("case %zu", i);
@@ -430,9 +463,9 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 		TH_LOG("rings in host memory, data in the device's");
 	nvmepeer_explain(&explanation);
 	MENTIONS(explanation.limit, "read back");
-	fake.qp_info.placement = NVME_PEER_PLACE_CQ_DEVICE;
+	fake.qp_info.cq_pci_address = gpu;
 	EXPECT_EQ(geometry_of(self, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST), -EINVAL);
-	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
+	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
 	fake.qp_info.sq_entries = 48;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
 	nvmepeer_explain(&explanation);
@@ -455,7 +488,7 @@ TEST_F(geometry, is_built_from_what_was_said_before)
 	struct nvmepeer_explanation explanation;
 	unsigned int calls;
 
-	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE;
+	fake.qp_info.sq_pci_address = gpu;
 	fake.info.sgls = 1;
 	ASSERT_EQ(geometry_of(self, NVMEPEER_VIEW_DATA_IN_HOST), 0);
 	calls = fake.calls;
@@ -658,6 +691,25 @@ FIXTURE_TEARDOWN(refusal)
 	nvmepeer_close(self->ctrl);
 }
 
+TEST(identifiers_in_quarantine_are_told_from_none)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer *ctrl;
+	struct nvmepeer_qp *qp;
+
+	fake_reset();
+	ASSERT_EQ(nvmepeer_open("nvmep0", &ctrl), 0);
+	fake.fail_command = NVME_PEER_QP_CREATE;
+	fake.fail_error = ENOSPC;
+	fake.info.qids_quarantined = 3;
+	ASSERT_EQ(nvmepeer_qp_create(ctrl, &request, &qp), -ENOSPC);
+	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOSPC);
+	MENTIONS(explanation.limit, "3 are kept");
+	MENTIONS(explanation.help, "doorbell");
+	nvmepeer_close(ctrl);
+}
+
 TEST_F(refusal, is_explained)
 {
 	struct nvme_peer_qp_create request = variant->request;
@@ -848,18 +900,29 @@ TEST(pci_addresses)
 {
 	static const char *const bad[] = {
 		"", "01", "01:00", "01:00.", "01:00.8", "01:20.0", "001:00.0",
-		"g1:00.0", "00000:01:00.0", "0000:01:00.00", "01:00.0 ", ":01:00.0",
+		"g1:00.0", "000000000:01:00.0", "0000:01:00.00", "01:00.0 ", ":01:00.0",
 	};
-	uint32_t address;
-	char text[16];
+	static const char *const good[] = {
+		"0000:01:1f.7", "abcd:fe:02.1", "10000:e1:00.0", "ffffffff:ff:1f.7",
+	};
+	struct nvme_peer_pci_address address;
+	char text[NVMEPEER_PCI_TEXT];
 	size_t i;
 
 	ASSERT_EQ(nvmepeer_pci_parse("01:1f.7", &address), 0);
-	EXPECT_EQ(address, 0x01ff);
-	ASSERT_EQ(nvmepeer_pci_parse("abcd:fe:02.1", &address), 0);
-	EXPECT_EQ(address, 0xabcdfe11);
-	EXPECT_STREQ(nvmepeer_pci_format(address, text), "abcd:fe:02.1");
-	EXPECT_STREQ(nvmepeer_pci_format(NVMEPEER_NO_PCI_ADDRESS, text), "none");
+	EXPECT_EQ(address.domain, 0);
+	EXPECT_EQ(address.function, 0x01ff);
+	EXPECT_EQ(address.valid, 1);
+	/* As behind Intel's VMD. */
+	ASSERT_EQ(nvmepeer_pci_parse("10000:e1:02.1", &address), 0);
+	EXPECT_EQ(address.domain, 0x10000);
+	EXPECT_EQ(address.function, 0xe111);
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		ASSERT_EQ(nvmepeer_pci_parse(good[i], &address), 0);
+		EXPECT_STREQ(nvmepeer_pci_format(address, text), good[i]);
+	}
+	address.valid = 0;
+	EXPECT_STREQ(nvmepeer_pci_format(address, text), "none");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		EXPECT_EQ(nvmepeer_pci_parse(bad[i], &address), -EINVAL)
 			TH_LOG("bad address %zu was taken", i);
@@ -876,24 +939,49 @@ TEST(names_of_values_not_known_here)
 
 TEST(every_route_has_a_sentence)
 {
-	struct nvme_peer_route route = { .blocker_acs = 0x04, .blocker = 0x1234 };
+	struct nvme_peer_route route = { .pci_address = { 0, 0x1234, 1 } };
 	char text[200], cut[10];
 	uint32_t reason;
 	int length;
 
-	for (reason = 0; reason <= NVME_PEER_REASON_UNKNOWN_MEMORY; reason++) {
-		route.reason = reason;
-		length = nvmepeer_route_describe(&route, text, sizeof(text));
+	for (reason = 0; reason <= NVME_PEER_REASON_EXPORTER_REFUSED; reason++) {
+		route.data.reason = reason;
+		length = nvmepeer_route_describe(&route, &route.data, text, sizeof(text));
 		EXPECT_EQ(strlen(text), (size_t)length);
 		EXPECT_EQ(strstr(text, "does not know"), NULL);
-		EXPECT_EQ(nvmepeer_route_describe(&route, cut, sizeof(cut)), length);
+		EXPECT_EQ(nvmepeer_route_describe(&route, &route.data, cut, sizeof(cut)), length);
 		EXPECT_EQ(strlen(cut), sizeof(cut) - 1);
 		EXPECT_STRNE(nvmepeer_reason_name(reason), "unknown");
 	}
-	route.reason = NVME_PEER_REASON_ACS_REDIRECT;
-	nvmepeer_route_describe(&route, text, sizeof(text));
-	MENTIONS(text, "RequestRedirect");
-	MENTIONS(text, "0000:12:06.4");
+	route.doorbell.reason = NVME_PEER_REASON_SAME_FUNCTION;
+	nvmepeer_route_describe(&route, &route.doorbell, text, sizeof(text));
+	MENTIONS(text, "0000:12:06.4 is the controller itself");
+}
+
+TEST(every_port_in_the_way_is_named)
+{
+	struct nvme_peer_route route = { .data.reason = NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN };
+	char text[640], cut[200];
+	uint32_t i;
+	int length;
+
+	for (i = 0; i < NVME_PEER_ROUTE_BLOCKERS; i++)
+		route.data.blockers[i] = (struct nvme_peer_route_blocker){
+			.address = { 0x10000, (uint16_t)(0x100 * i), 1 },
+			.acs = i ? 0x2c : 0,
+		};
+	route.data.blocker_count = NVME_PEER_ROUTE_BLOCKERS;
+	length = nvmepeer_route_describe(&route, &route.data, text, sizeof(text));
+	EXPECT_EQ(strlen(text), (size_t)length);
+	MENTIONS(text, "in the way: 10000:00:00.0, 10000:01:00.0 (ACS RequestRedirect CompletionRedirect EgressControl)");
+	MENTIONS(text, "10000:05:00.0");
+	EXPECT_EQ(strstr(text, "more"), NULL);
+	route.data.blocker_count += 3;
+	length = nvmepeer_route_describe(&route, &route.data, text, sizeof(text));
+	MENTIONS(text, " and 3 more");
+	EXPECT_EQ(nvmepeer_route_describe(&route, &route.data, cut, sizeof(cut)), length);
+	EXPECT_EQ(memcmp(cut, text, sizeof(cut) - 1), 0);
+	EXPECT_EQ(cut[sizeof(cut) - 1], 0);
 }
 
 static void *explain_elsewhere(void *result)

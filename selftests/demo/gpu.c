@@ -389,16 +389,21 @@ bool gpu_rate(struct gpu *gpu, const struct demo *demo, unsigned int depth,
 
 /* ---- Proof -------------------------------------------------------------- */
 
+static bool is_gpu(const struct gpu *gpu, const struct nvme_peer_pci_address *address)
+{
+	return address->valid && address->domain == gpu->pci_address >> 16 &&
+	       address->function == (gpu->pci_address & 0xffff);
+}
+
 static bool in_gpu(const struct gpu *gpu, const struct memory *memory)
 {
-	return memory->imported.pci_address == gpu->pci_address &&
+	return is_gpu(gpu, &memory->imported.pci_address) &&
 	       memory->imported.verdict != NVME_PEER_ROUTE_SYSTEM &&
 	       memory->imported.verdict != NVME_PEER_ROUTE_NONE;
 }
 
 bool gpu_proof(struct gpu *gpu, struct gpu_proof *proof)
 {
-	const uint32_t both = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
 	struct softgpu_counters after;
 	struct nvme_peer_qp_info qp;
 	struct softgpu_info info;
@@ -416,7 +421,8 @@ bool gpu_proof(struct gpu *gpu, struct gpu_proof *proof)
 	proof->cpu_doorbells = qp.cpu_doorbell_writes;
 	proof->cpu_doorbell_maps = qp.mmaps;
 	proof->cpu_memory_maps = info.cpu_maps - gpu->cpu_maps_before;
-	proof->rings_in_gpu = (qp.placement & both) == both && in_gpu(gpu, &gpu->control);
+	proof->rings_in_gpu = is_gpu(gpu, &qp.sq_pci_address) && is_gpu(gpu, &qp.cq_pci_address) &&
+			      in_gpu(gpu, &gpu->control);
 	proof->data_in_gpu = in_gpu(gpu, &gpu->data);
 	return true;
 }

@@ -149,7 +149,7 @@ static int get_info(struct stage *stage)
 	return np_info(stage->ctrl.fd, &info);
 }
 
-static int neighbour(uint32_t *address)
+static int neighbour(struct nvme_peer_pci_address *address)
 {
 	char text[16];
 	int ret = np_place(NEIGHBOUR, text);
@@ -238,6 +238,33 @@ static int release_buffer(struct stage *stage)
 }
 
 /* Queue pairs */
+
+static int create_qp(struct stage *stage);
+
+/*
+ * A buffer whose addresses were told through a node of its own, and a queue pair that
+ * may use them.
+ */
+static int make_told(struct stage *stage)
+{
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_buf_table table = {
+		.size = sizeof(table),
+		.count = PAGES,
+		.addresses = (uintptr_t)stage->bytes,
+	};
+	int ret = open_controller(stage) ?: make_buffer(stage);
+
+	ret = ret ?: np_import(stage->files[NODE], stage->files[BUFFER], 0, &import);
+	table.handle = import.handle;
+	ret = ret ?: np_ioctl(stage->files[NODE], NVME_PEER_BUF_TABLE, &table);
+	return ret ?: create_qp(stage);
+}
+
+static int make_told_and_closed(struct stage *stage)
+{
+	return make_told(stage) ?: close_controller(stage);
+}
 
 static int create_qp(struct stage *stage)
 {
@@ -390,6 +417,23 @@ static int make_busy(struct stage *stage)
 	return make_doorbell_and_importer(stage) ?: map_doorbell(stage) ?: attach(stage);
 }
 
+/* A reset has cost it its queues, and the controller is ready to have them again. */
+static int make_quiesced(struct stage *stage)
+{
+	struct nvme_peer_info info;
+
+	return make_doorbell(stage) ?:
+	       np_ioctl(stage->ctrl.fd, NVME_IOCTL_RESET, NULL) ?:
+	       np_ctrl_settle(stage->ctrl.fd, &info, NP_TIMEOUT_MS);
+}
+
+static int rearm(struct stage *stage)
+{
+	struct np_qp qp = { .fd = stage->files[QP] };
+
+	return np_qp_rearm(&qp, NP_TIMEOUT_MS);
+}
+
 static int make_qp_to_move(struct stage *stage)
 {
 	return make_qp_in_buffer(stage) ?: open_importer(stage);
@@ -459,6 +503,20 @@ static int submit(struct io_uring *ring, const struct nvme_uring_cmd *cmd, int f
 	return ret > 0 ? -EREMOTEIO : ret;
 }
 
+/* One command in a ring of its own. */
+static int run_uring(struct stage *stage, const struct nvme_uring_cmd *cmd)
+{
+	struct io_uring ring;
+	int ret;
+
+	ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
+	if (ret)
+		return ret;
+	ret = submit(&ring, cmd, stage->files[NODE]);
+	io_uring_queue_exit(&ring);
+	return ret;
+}
+
 static int read_uring(struct stage *stage)
 {
 	struct nvme_uring_cmd cmd = {
@@ -468,15 +526,23 @@ static int read_uring(struct stage *stage)
 		.data_len = 8 * NP_PAGE,
 		.cdw12 = 8 * NP_PAGE / NP_BLOCK - 1,
 	};
-	struct io_uring ring;
-	int ret;
 
-	ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
-	if (ret)
-		return ret;
-	ret = submit(&ring, &cmd, stage->files[NODE]);
-	io_uring_queue_exit(&ring);
-	return ret;
+	return run_uring(stage, &cmd);
+}
+
+static int read_uring_metadata(struct stage *stage)
+{
+	struct nvme_uring_cmd cmd = {
+		.opcode = NP_CMD_READ,
+		.nsid = 2,
+		.addr = (uintptr_t)stage->bytes,
+		.data_len = NP_PAGE,
+		.metadata = (uintptr_t)stage->bytes + NP_PAGE,
+		.metadata_len = NP_PAGE / NP_BLOCK * 8,
+		.cdw12 = NP_PAGE / NP_BLOCK - 1,
+	};
+
+	return run_uring(stage, &cmd);
 }
 
 static int read_disk(struct stage *stage)
@@ -553,6 +619,17 @@ static int reset(struct stage *stage)
 	return wait_settled(stage) ?: ret;
 }
 
+/* By the PCI core, which has the driver take the doorbells away before. */
+static int reset_function(struct stage *stage)
+{
+	char path[64];
+	int ret;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", stage->ctrl.address);
+	ret = np_write_file(path, "1");
+	return wait_settled(stage) ?: ret;
+}
+
 static int rescan(struct stage *stage)
 {
 	return np_ioctl(stage->ctrl.fd, NVME_IOCTL_RESCAN, NULL);
@@ -574,6 +651,8 @@ const struct scenario scenarios[] = {
 	{ "open of the block device", FAULT_CALLER, NULL, open_block },
 	{ "close of the controller", FAULT_CALLER, prepare_second_open, close_controller,
 	  .must_succeed = true },
+	{ "close of a controller whose addresses were told", FAULT_CALLER, make_told,
+	  close_controller, .must_succeed = true },
 	{ "INFO", FAULT_CALLER, NULL, get_info },
 	{ "ROUTE by address", FAULT_CALLER, NULL, route_by_address },
 	{ "ROUTE by dma-buf", FAULT_CALLER, make_buffer, route_by_dmabuf },
@@ -587,6 +666,8 @@ const struct scenario scenarios[] = {
 	{ "QP_CREATE in a buffer", FAULT_CALLER, make_imported, create_qp_in_buffer },
 	{ "QP_INFO", FAULT_CALLER, create_qp, get_qp_info },
 	{ "close of a queue pair", FAULT_CALLER, make_sq, close_qp, .must_succeed = true },
+	{ "close of a queue pair that was told addresses", FAULT_CALLER, make_told_and_closed,
+	  close_qp, .must_succeed = true },
 	{ "QP_EXPORT of a ring", FAULT_CALLER, create_qp, export_sq },
 	{ "QP_EXPORT of the doorbells", FAULT_CALLER, create_qp, export_doorbell },
 	{ "QP_EXPORT of the status", FAULT_CALLER, create_qp, export_status },
@@ -597,17 +678,21 @@ const struct scenario scenarios[] = {
 	{ "attach to a ring", FAULT_CALLER, make_sq_and_importer, attach },
 	{ "exporter takes its memory back", FAULT_CALLER, make_qp_to_move, move_rings },
 	{ "exporter takes its memory back (workers)", FAULT_WORKERS, make_qp_to_move, move_rings },
+	{ "queue pair armed again", FAULT_CALLER, make_quiesced, rearm },
 	{ "admin command", FAULT_CALLER, NULL, identify },
 	{ "I/O command", FAULT_CALLER, open_generic, read_ioctl },
 	{ "vectored I/O command", FAULT_CALLER, open_generic, read_vector },
 	{ "I/O command with metadata", FAULT_CALLER, open_metadata, read_metadata },
 	{ "io_uring command", FAULT_CALLER, open_generic, read_uring },
+	{ "io_uring command with metadata", FAULT_CALLER, open_metadata, read_uring_metadata },
 	{ "read of the block device", FAULT_CALLER, open_block, read_disk },
 	{ "first read of the block device", FAULT_CALLER, bind_anew, read_disk, .costly = true },
 	{ "discard on the block device", FAULT_CALLER, open_block, discard_disk },
 	{ "rescan", FAULT_CALLER, NULL, rescan },
 	{ "reset", FAULT_CALLER, make_busy, reset, .may_die = true },
 	{ "reset (workers)", FAULT_WORKERS, make_busy, reset, .may_die = true },
+	{ "reset of the function", FAULT_CALLER, make_busy, reset_function, .may_die = true,
+	  .costly = true },
 	{ "unbind", FAULT_CALLER, make_busy, unbind_controller, .must_succeed = true,
 	  .may_die = true },
 	{ "unbind (workers)", FAULT_WORKERS, make_busy, unbind_controller, .must_succeed = true,

@@ -113,6 +113,32 @@ static void admin_command(struct fuzz_thread *thread)
 			     fuzz_place(thread, &command, sizeof(command))));
 }
 
+/*
+ * Commands after which namespaces are others: what they do is kept small (the format
+ * that there is, no namespace that there is), so that the rest has a disk to try.
+ */
+static void change_namespaces(struct fuzz_thread *thread)
+{
+	static const struct nvme_passthru_cmd64 commands[] = {
+		{ .opcode = 0x80, .nsid = 1 },			/* Format NVM */
+		{ .opcode = 0x80, .nsid = 0xffffffff },
+		{ .opcode = 0x84 },				/* Sanitize, no action */
+		{ .opcode = 0x84, .cdw10 = 1 },			/* Exit Failure Mode */
+		{ .opcode = 0x0d, .nsid = 0x55, .cdw10 = 1 },	/* Namespace Management: delete */
+		{ .opcode = 0x15, .nsid = 0x55, .cdw10 = 1, .data_len = 4096 },	/* Attachment */
+	};
+	struct nvme_passthru_cmd64 command = commands[fuzz_below(thread, 6)];
+	struct fuzz_resource file;
+
+	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_QP), &file))
+		return;
+	if (command.data_len)
+		command.addr = (uintptr_t)some_data(thread);
+	fuzz_result(thread, "change of namespaces",
+		    np_ioctl(file.fd, NVME_IOCTL_ADMIN64_CMD,
+			     fuzz_place(thread, &command, sizeof(command))));
+}
+
 static void io_command(struct fuzz_thread *thread)
 {
 	static const unsigned long cmds[] = {
@@ -271,6 +297,7 @@ const struct fuzz_operation fuzz_nvme_operations[] = {
 	{ "open generic", 4, false, open_generic },
 	{ "open disk", 2, false, open_disk },
 	{ "admin command", 6, false, admin_command },
+	{ "change of namespaces", 1, false, change_namespaces },
 	{ "I/O command", 8, false, io_command },
 	{ "SUBMIT_IO", 3, false, submit_io },
 	{ "ID", 1, false, identifiers },

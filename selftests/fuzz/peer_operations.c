@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -83,7 +84,12 @@ static void route(struct fuzz_thread *thread)
 		return;
 	if (fuzz_one_in(thread, 2)) {
 		argument.flags = NVME_PEER_ROUTE_BY_ADDRESS;
-		argument.pci_address = fuzz_below(thread, 6) << 8 | fuzz_below(thread, 8) << 3;
+		argument.pci_address = (struct nvme_peer_pci_address){
+			.domain = fuzz_one_in(thread, 8) ? 0x10000 : 0,
+			.function = (uint16_t)(fuzz_below(thread, 6) << 8 |
+					       fuzz_below(thread, 8) << 3),
+			.valid = (uint16_t)!fuzz_one_in(thread, 8),
+		};
 	} else {
 		argument.dmabuf_fd = some_dmabuf(thread);
 	}
@@ -184,7 +190,7 @@ static void export(struct fuzz_thread *thread)
 
 	if (!fuzz_pick(thread, FUZZ_QP, &qp))
 		return;
-	argument.what = fuzz_below(thread, 4);
+	argument.what = fuzz_below(thread, 5);
 	if (argument.what == NVME_PEER_EXPORT_DOORBELL && fuzz_one_in(thread, 3))
 		argument.flags = NVME_PEER_EXPORT_ALLOW_STATIC;
 	if (call(thread, "QP_EXPORT", qp.fd, NVME_PEER_QP_EXPORT, &argument, sizeof(argument)))
@@ -203,6 +209,54 @@ static void qp_info(struct fuzz_thread *thread)
 
 	if (fuzz_pick(thread, FUZZ_QP, &qp))
 		call(thread, "QP_INFO", qp.fd, NVME_PEER_QP_INFO, &argument, sizeof(argument));
+}
+
+/* Records of what the other operations did to it. */
+static void qp_read(struct fuzz_thread *thread)
+{
+	struct nvme_peer_event events[3] = { 0 };
+	struct fuzz_resource qp;
+	ssize_t ret;
+
+	if (!fuzz_pick(thread, FUZZ_QP, &qp) || fcntl(qp.fd, F_SETFL, O_NONBLOCK))
+		return;
+	ret = read(qp.fd, fuzz_place(thread, events, sizeof(events)),
+		   fuzz_below(thread, sizeof(events) + 1));
+	fuzz_result(thread, "QP read", ret < 0 ? -errno : 0);
+	if (ret > 0 && ret % (ssize_t)sizeof(events[0]))
+		fuzz_violation(thread, "part of a record", (int)ret);
+}
+
+/* Of any loss, most often the last one. */
+static void qp_rearm(struct fuzz_thread *thread)
+{
+	struct nvme_peer_qp_info now = { .size = sizeof(now) };
+	struct nvme_peer_qp_rearm argument = { .size = sizeof(argument) };
+	struct fuzz_resource qp;
+
+	if (!fuzz_pick(thread, FUZZ_QP, &qp) || np_ioctl(qp.fd, NVME_PEER_QP_INFO, &now))
+		return;
+	argument.losses = fuzz_one_in(thread, 4) ? fuzz_below(thread, 4) : now.losses;
+	call(thread, "QP_REARM", qp.fd, NVME_PEER_QP_REARM, &argument, sizeof(argument));
+}
+
+/* A peer gives up on its commands. */
+static void qp_give_up(struct fuzz_thread *thread)
+{
+	struct nvme_peer_qp_export argument = {
+		.size = sizeof(argument), .what = NVME_PEER_EXPORT_REQUEST,
+	};
+	struct nvme_peer_request *request;
+	struct fuzz_resource qp;
+
+	if (!fuzz_pick(thread, FUZZ_QP, &qp) || np_ioctl(qp.fd, NVME_PEER_QP_EXPORT, &argument))
+		return;
+	request = mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, argument.fd, 0);
+	close(argument.fd);
+	if (request == MAP_FAILED)
+		return;
+	request->quiesce = 1;
+	munmap(request, NP_PAGE);
 }
 
 /* Any number of our types, on any file, with any argument. */
@@ -287,8 +341,13 @@ static void attach(struct fuzz_thread *thread)
 {
 	static const uint32_t flags[] = {
 		0, 0, NVMEP_TEST_STATIC, NVMEP_TEST_STUBBORN, NVMEP_TEST_NO_P2P,
+		NVMEP_TEST_FENCED | NVMEP_TEST_SLOW,
 	};
-	struct nvmep_test_attach argument = { .flags = flags[fuzz_below(thread, 5)] };
+	struct nvmep_test_attach argument = {
+		.flags = flags[fuzz_below(thread, 6)],
+		.fence_ms = fuzz_below(thread, 50),
+		.slow_ms = fuzz_below(thread, 50),
+	};
 	struct fuzz_resource importer = { .kind = FUZZ_IMPORTER };
 	char address[16];
 
@@ -339,6 +398,9 @@ const struct fuzz_operation fuzz_peer_operations[] = {
 	{ "QP_CREATE", 16, false, create },
 	{ "QP_EXPORT", 14, false, export },
 	{ "QP_INFO", 3, false, qp_info },
+	{ "QP read", 3, false, qp_read },
+	{ "QP_REARM", 4, false, qp_rearm },
+	{ "give up", 2, false, qp_give_up },
 	{ "any ioctl", 6, false, any_ioctl },
 	{ "attach", 6, true, attach },
 	{ "detach", 3, true, detach },

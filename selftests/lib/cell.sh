@@ -60,9 +60,19 @@ vfio_user_device() {
 
 # QEMU's switches have no ACS, its root ports do. So "switch" is the path that
 # stays below one upstream port, "switch-acs" the one that must go up and be redirected.
+# In "stranger" the second controller shares a switch with the stand-in GPU, behind
+# another one: a path of many ports, for tests that let them redirect.
 topology_options() {
-	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2
+	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3
 	root_ports
+	if [[ $topology == stranger ]]; then
+		gpu_bus=ds1 other_bus=ds3
+		echo "-device x3130-upstream,id=us,bus=rp2"
+		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
+		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"
+		echo "-device x3130-upstream,id=us2,bus=ds2"
+		echo "-device xio3130-downstream,id=ds3,bus=us2,chassis=12,slot=12"
+	fi
 	if [[ $topology == switch ]]; then
 		nvme_bus=ds1 gpu_bus=ds2
 		# Nothing is in it yet.
@@ -79,7 +89,7 @@ topology_options() {
 	# The second controller takes the longest commands that QEMU can, and has a namespace
 	# that we do not serve: one with metadata.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
-	echo "-device nvme,id=np1,serial=np1,bus=rp3,mdts=9"
+	echo "-device nvme,id=np1,serial=np1,bus=$other_bus,mdts=9"
 	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1,eui64=0x1122334455667788 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
 	vfio_user_device softgpu "$gpu_bus"
 	vfio_user_device badctrl rp4
@@ -122,6 +132,7 @@ kernel_command_line() {
 	words+=" np_topology=$topology"
 	case $topology in
 	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0,badctrl=00:06.0" ;;
+	stranger) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:04.0,badctrl=00:06.0" ;;
 	*) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:05.0,badctrl=00:06.0" ;;
 	esac
 	case $iommu in

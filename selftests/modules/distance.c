@@ -10,8 +10,8 @@
 
 int test_distance(struct nvmep_test_distance *distance)
 {
-	struct pci_dev *provider = test_find_function(distance->provider);
-	struct pci_dev *client = test_find_function(distance->client);
+	struct pci_dev *provider = test_find_function(&distance->provider);
+	struct pci_dev *client = test_find_function(&distance->client);
 	struct device *clients[1];
 	int ret = 0;
 

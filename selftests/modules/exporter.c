@@ -3,6 +3,7 @@
  * An exporter of host RAM, for kernels without udmabuf and for what udmabuf
  * cannot do: move on request, and lie in several segments for certain.
  */
+#include <linux/completion.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
@@ -18,6 +19,8 @@
 /* DMA-API debugging warns when more mappings than it can count share a cache line. */
 #define TEST_MOST_MAPS		6U
 
+#define TEST_LONGEST_HANG	(30 * HZ)
+
 /*
  * A scattered page is the first of a block of two, and the device maps both:
  * whoever hands out addresses, the next page's cannot follow on.
@@ -28,18 +31,24 @@
 /**
  * struct test_buffer - memory behind one dma-buf
  * @scattered: const: no two pages have adjacent addresses
+ * @flags: const: NVMEP_TEST_HANG_*
+ * @go: ends a hang
  * @page_count: const
  * @times: const: how often a mapping names the pages, 0 like 1
  * @maps: mappings held, under the dma-buf's reservation lock
  * @direction: of the last of them, under that lock
+ * @pins: times that it was pinned, under that lock
  * @pages: const
  */
 struct test_buffer {
 	bool scattered;
+	u32 flags;
+	struct completion go;
 	unsigned int page_count;
 	unsigned int times;
 	unsigned int maps;
 	enum dma_data_direction direction;
+	unsigned int pins;
 	struct page *pages[];
 };
 
@@ -185,6 +194,12 @@ static int test_buffer_table(const struct test_buffer *buffer,
 			GFP_KERNEL);
 }
 
+static void test_hang(struct test_buffer *buffer, u32 where)
+{
+	if (buffer->flags & where)
+		wait_for_completion_timeout(&buffer->go, TEST_LONGEST_HANG);
+}
+
 static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 					 enum dma_data_direction dir)
 {
@@ -194,6 +209,7 @@ static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 
 	if (buffer->maps == TEST_MOST_MAPS)
 		return ERR_PTR(-EBUSY);
+	test_hang(buffer, NVMEP_TEST_HANG_MAP);
 	sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	if (!sgt)
 		return ERR_PTR(-ENOMEM);
@@ -239,7 +255,11 @@ static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
 
 static int test_pin_dma_buf(struct dma_buf_attachment *attachment)
 {
+	struct test_buffer *buffer = attachment->dmabuf->priv;
+
 	dma_resv_assert_held(attachment->dmabuf->resv);
+	buffer->pins++;
+	test_hang(attachment->dmabuf->priv, NVMEP_TEST_HANG_PIN);
 	return 0;
 }
 
@@ -270,6 +290,19 @@ static void test_release_dma_buf(struct dma_buf *dmabuf)
 	test_buffer_free(dmabuf->priv);
 }
 
+static int test_refuse_dma_buf(struct dma_buf *dmabuf,
+			       struct dma_buf_attachment *attachment)
+{
+	return -EOPNOTSUPP;
+}
+
+static const struct dma_buf_ops test_refusing_ops = {
+	.attach = test_refuse_dma_buf,
+	.map_dma_buf = test_map_dma_buf,
+	.unmap_dma_buf = test_unmap_dma_buf,
+	.release = test_release_dma_buf,
+};
+
 static const struct dma_buf_ops test_moving_ops = {
 	.map_dma_buf = test_map_dma_buf,
 	.unmap_dma_buf = test_unmap_dma_buf,
@@ -285,6 +318,13 @@ static const struct dma_buf_ops test_fixed_ops = {
 	.mmap = test_mmap_dma_buf,
 	.release = test_release_dma_buf,
 };
+
+static const struct dma_buf_ops *test_export_ops(u32 flags)
+{
+	if (flags & NVMEP_TEST_REFUSE)
+		return &test_refusing_ops;
+	return flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops : &test_moving_ops;
+}
 
 int test_export(struct nvmep_test_export *export)
 {
@@ -302,8 +342,9 @@ int test_export(struct nvmep_test_export *export)
 	if (IS_ERR(buffer))
 		return PTR_ERR(buffer);
 	buffer->times = export->times;
-	info.ops = export->flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops :
-						       &test_moving_ops;
+	buffer->flags = export->flags;
+	init_completion(&buffer->go);
+	info.ops = test_export_ops(export->flags);
 	info.size = (size_t)export->pages << PAGE_SHIFT;
 	if (export->times)
 		info.size *= export->times;
@@ -344,8 +385,27 @@ int test_move(struct nvmep_test_move *move, bool notify)
 	/* An importer that unmapped in its callback did too much under our lock. */
 	move->maps = buffer->maps;
 	move->direction = buffer->direction;
+	move->pins = buffer->pins;
 	dma_resv_unlock(dmabuf->resv);
 out:
+	dma_buf_put(dmabuf);
+	return ret;
+}
+
+/* Nobody can take the reservation lock during a hang. */
+int test_let_go(const struct nvmep_test_move *move)
+{
+	struct dma_buf *dmabuf = dma_buf_get(move->fd);
+	struct test_buffer *buffer;
+	int ret = -EINVAL;
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	if (dmabuf->ops == &test_moving_ops) {
+		buffer = dmabuf->priv;
+		complete_all(&buffer->go);
+		ret = 0;
+	}
 	dma_buf_put(dmabuf);
 	return ret;
 }

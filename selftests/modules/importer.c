@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * An importer of dma-bufs: dynamic like amdgpu, static like NVIDIA's driver,
- * or stubborn, which is dynamic but does not let go when told to.
+ * or stubborn, which is dynamic but does not let go when told to.  One that is slow
+ * does so late, one that is fenced says that its device is still at work.
  */
 #include <linux/dma-buf.h>
+#include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
@@ -20,7 +22,10 @@
  * @direction: const: what it is mapped for
  * @sgt: the mapping, NULL for none; under the dma-buf's reservation lock
  * @invalidations: under the dma-buf's reservation lock
+ * @slow_ms: const: how long after that it unmaps
  * @unmap_work: unmaps outside the exporter's callback, as its lock is held there
+ * @fence: const: in the dma-buf's reservation, NULL for none
+ * @fence_work: signals it
  */
 struct test_importer {
 	struct dma_buf *dmabuf;
@@ -30,8 +35,74 @@ struct test_importer {
 	enum dma_data_direction direction;
 	struct sg_table *sgt;
 	u32 invalidations;
-	struct work_struct unmap_work;
+	u32 slow_ms;
+	struct delayed_work unmap_work;
+	struct test_fence *fence;
+	struct delayed_work fence_work;
 };
+
+/**
+ * struct test_fence - a fence of ours; dma-bufs may keep it longer than its importer
+ * @base: what everybody sees
+ * @lock: of @base
+ */
+struct test_fence {
+	struct dma_fence base;
+	spinlock_t lock;	/* of @base */
+};
+
+static const char *test_fence_name(struct dma_fence *fence)
+{
+	return "nvmep_test";
+}
+
+static const struct dma_fence_ops test_fence_ops = {
+	.get_driver_name = test_fence_name,
+	.get_timeline_name = test_fence_name,
+};
+
+static void test_fence_work(struct work_struct *work)
+{
+	struct test_importer *importer = container_of(to_delayed_work(work),
+						      struct test_importer,
+						      fence_work);
+
+	dma_fence_signal(&importer->fence->base);
+}
+
+/* Makes its fence and puts it where the exporter looks. */
+static int test_fence_add(struct test_importer *importer, u32 ms)
+{
+	struct test_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct dma_resv *resv = importer->dmabuf->resv;
+	int ret;
+
+	if (!fence)
+		return -ENOMEM;
+	spin_lock_init(&fence->lock);
+	dma_fence_init(&fence->base, &test_fence_ops, &fence->lock,
+		       dma_fence_context_alloc(1), 1);
+	importer->fence = fence;
+	dma_resv_lock(resv, NULL);
+	ret = dma_resv_reserve_fences(resv, 1);
+	if (!ret)
+		dma_resv_add_fence(resv, &fence->base, DMA_RESV_USAGE_BOOKKEEP);
+	dma_resv_unlock(resv);
+	if (!ret && ms != NVMEP_TEST_NEVER)
+		schedule_delayed_work(&importer->fence_work,
+				      msecs_to_jiffies(ms));
+	return ret;
+}
+
+static void test_fence_end(struct test_importer *importer)
+{
+	cancel_delayed_work_sync(&importer->fence_work);
+	if (!importer->fence)
+		return;
+	dma_fence_signal(&importer->fence->base);
+	dma_fence_put(&importer->fence->base);
+	importer->fence = NULL;
+}
 
 static void test_importer_unmap(struct test_importer *importer)
 {
@@ -45,8 +116,8 @@ static void test_importer_unmap(struct test_importer *importer)
 
 static void test_importer_work(struct work_struct *work)
 {
-	test_importer_unmap(container_of(work, struct test_importer,
-					 unmap_work));
+	test_importer_unmap(container_of(to_delayed_work(work),
+					 struct test_importer, unmap_work));
 }
 
 static void test_invalidate(struct dma_buf_attachment *attachment)
@@ -56,7 +127,8 @@ static void test_invalidate(struct dma_buf_attachment *attachment)
 	dma_resv_assert_held(attachment->dmabuf->resv);
 	importer->invalidations++;
 	if (!importer->stubborn)
-		schedule_work(&importer->unmap_work);
+		schedule_delayed_work(&importer->unmap_work,
+				      msecs_to_jiffies(importer->slow_ms));
 }
 
 static const struct dma_buf_attach_ops test_p2p_ops = {
@@ -115,11 +187,11 @@ static int test_importer_map(struct test_importer *importer,
 }
 
 /* The function at @pci_address, referenced, or NULL. */
-struct pci_dev *test_find_function(u32 pci_address)
+struct pci_dev *test_find_function(const struct nvme_peer_pci_address *pci_address)
 {
-	return pci_get_domain_bus_and_slot(pci_address >> 16,
-					   pci_address >> 8 & 0xff,
-					   pci_address & 0xff);
+	return pci_get_domain_bus_and_slot(pci_address->domain,
+					   PCI_BUS_NUM(pci_address->function),
+					   pci_address->function & 0xff);
 }
 
 static void test_importer_free(struct test_importer *importer)
@@ -146,8 +218,11 @@ test_importer_alloc(const struct nvmep_test_attach *attach)
 	importer->stubborn = attach->flags & NVMEP_TEST_STUBBORN;
 	importer->direction = attach->flags & NVMEP_TEST_ONLY_WRITE ?
 			      DMA_FROM_DEVICE : DMA_BIDIRECTIONAL;
-	INIT_WORK(&importer->unmap_work, test_importer_work);
-	importer->pdev = test_find_function(attach->pci_address);
+	if (attach->flags & NVMEP_TEST_SLOW)
+		importer->slow_ms = attach->slow_ms;
+	INIT_DELAYED_WORK(&importer->unmap_work, test_importer_work);
+	INIT_DELAYED_WORK(&importer->fence_work, test_fence_work);
+	importer->pdev = test_find_function(&attach->pci_address);
 	if (!importer->pdev) {
 		test_importer_free(importer);
 		return ERR_PTR(-ENODEV);
@@ -173,15 +248,21 @@ int test_attach(struct test_file *file, struct nvmep_test_attach *attach)
 		goto err_free;
 	}
 	importer->attachment = attachment;
-	ret = test_importer_map(importer, attach);
+	if (attach->flags & NVMEP_TEST_FENCED)
+		ret = test_fence_add(importer, attach->fence_ms);
+	else
+		ret = 0;
+	if (!ret)
+		ret = test_importer_map(importer, attach);
 	if (ret)
 		goto err_detach;
 	file->importer = importer;
 	return 0;
 
 err_detach:
+	test_fence_end(importer);
 	dma_buf_detach(importer->dmabuf, attachment);
-	cancel_work_sync(&importer->unmap_work);
+	cancel_delayed_work_sync(&importer->unmap_work);
 err_free:
 	test_importer_free(importer);
 	return ret;
@@ -195,12 +276,13 @@ void test_detach(struct test_file *file)
 	if (!importer)
 		return;
 	file->importer = NULL;
+	test_fence_end(importer);
 	test_importer_unmap(importer);
 	/* Nobody calls test_invalidate() any more once this returns. */
 	dma_resv_lock(importer->dmabuf->resv, NULL);
 	importer->stubborn = true;
 	dma_resv_unlock(importer->dmabuf->resv);
-	cancel_work_sync(&importer->unmap_work);
+	cancel_delayed_work_sync(&importer->unmap_work);
 	dma_buf_detach(importer->dmabuf, importer->attachment);
 	test_importer_free(importer);
 }

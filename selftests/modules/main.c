@@ -24,7 +24,8 @@ union test_argument {
 	struct nvmep_test_export export;
 	struct nvmep_test_move move;
 	struct nvmep_test_distance distance;
-	u32 pci_address;
+	struct nvmep_test_pretend pretend;
+	struct nvme_peer_pci_address pci_address;
 };
 
 static int test_open(struct inode *inode, struct file *filp)
@@ -34,6 +35,7 @@ static int test_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	mutex_init(&file->lock);
+	INIT_LIST_HEAD(&file->pretended);
 	filp->private_data = file;
 	return nonseekable_open(inode, filp);
 }
@@ -45,6 +47,7 @@ static int test_release(struct inode *inode, struct file *filp)
 	mutex_lock(&file->lock);
 	test_detach(file);
 	test_unpin(file);
+	test_pretend_end(file);
 	mutex_unlock(&file->lock);
 	mutex_destroy(&file->lock);
 	kfree(file);
@@ -76,10 +79,20 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 	case NVMEP_TEST_MOVE:
 	case NVMEP_TEST_MAPS:
 		return test_move(&argument->move, cmd == NVMEP_TEST_MOVE);
+	case NVMEP_TEST_LET_GO:
+		return test_let_go(&argument->move);
 	case NVMEP_TEST_DISTANCE:
 		return test_distance(&argument->distance);
 	case NVMEP_TEST_SHUTDOWN:
-		return test_shutdown(argument->pci_address);
+		return test_shutdown(&argument->pci_address);
+	case NVMEP_TEST_SLEEP:
+		return test_sleep(&argument->pci_address);
+	case NVMEP_TEST_DOMAIN:
+		return test_domain(file, &argument->pretend);
+	case NVMEP_TEST_RENAME:
+		return test_rename(file, &argument->pretend);
+	case NVMEP_TEST_ACS:
+		return test_acs(file, &argument->pretend);
 	default:
 		return -ENOTTY;
 	}

@@ -12,6 +12,8 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
+#include <linux/nvme_peer.h>
+
 #define NVMEP_TEST_NODE	"/dev/nvmep_test"
 
 /**
@@ -70,21 +72,29 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_STUBBORN	(1U << 1)	/* told to let go, does not */
 #define NVMEP_TEST_NO_P2P	(1U << 2)	/* dynamic, without allow_peer2peer */
 #define NVMEP_TEST_ONLY_WRITE	(1U << 3)	/* the device is to write, not to read */
+#define NVMEP_TEST_FENCED	(1U << 4)	/* at work on it until a fence signals */
+#define NVMEP_TEST_SLOW		(1U << 5)	/* told to let go, takes its time */
+
+#define NVMEP_TEST_NEVER	0xffffffffU	/* nvmep_test_attach.fence_ms: not before DETACH */
 
 /**
  * struct nvmep_test_attach - attach a device to a dma-buf and map it
  * @dmabuf_fd: in
  * @flags: in: NVMEP_TEST_*
- * @pci_address: in: domain << 16 | bus << 8 | device << 3 | function
+ * @pci_address: in: the device
  * @segments: out: entries of the mapping
+ * @fence_ms: in: NVMEP_TEST_FENCED: when the fence signals, or NVMEP_TEST_NEVER
+ * @slow_ms: in: NVMEP_TEST_SLOW
  * @address: out: DMA address of the first one
  * @length: out: bytes of all
  */
 struct nvmep_test_attach {
 	__s32 dmabuf_fd;
 	__u32 flags;
-	__u32 pci_address;
+	struct nvme_peer_pci_address pci_address;
 	__u32 segments;
+	__u32 fence_ms;
+	__u32 slow_ms;
 	__u64 address;
 	__u64 length;
 };
@@ -107,6 +117,9 @@ struct nvmep_test_importer {
 /* nvmep_test_export.flags */
 #define NVMEP_TEST_SCATTERED	(1U << 0)	/* no two pages have adjacent DMA addresses */
 #define NVMEP_TEST_NO_PIN	(1U << 1)	/* exporter without pin, never moves */
+#define NVMEP_TEST_REFUSE	(1U << 2)	/* exporter that lets nobody attach */
+#define NVMEP_TEST_HANG_PIN	(1U << 3)	/* does not come back from pin before LET_GO */
+#define NVMEP_TEST_HANG_MAP	(1U << 4)	/* the same with map; 30 s at most, both */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
@@ -130,18 +143,23 @@ struct nvmep_test_export {
  * @fd: in: from NVMEP_TEST_EXPORT
  * @maps: out: mappings that were held when their callbacks had returned
  * @direction: out: of the last mapping, the kernel's enum dma_data_direction
+ * @pins: out: times that it was pinned so far
  * @reserved: ignored
  */
 struct nvmep_test_move {
 	__s32 fd;
 	__u32 maps;
 	__u32 direction;
+	__u32 pins;
 	__u32 reserved;
 };
 
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)
 /* Count the mappings, ask nobody. */
 #define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
+
+/* End a hang of a dma-buf of ours, @maps is ignored. */
+#define NVMEP_TEST_LET_GO	_IOW('T', 16, struct nvmep_test_move)
 
 /**
  * struct nvmep_test_distance - what Linux's own PCI P2PDMA code says
@@ -153,8 +171,8 @@ struct nvmep_test_move {
  * EOPNOTSUPP: the kernel has no CONFIG_PCI_P2PDMA.
  */
 struct nvmep_test_distance {
-	__u32 provider;
-	__u32 client;
+	struct nvme_peer_pci_address provider;
+	struct nvme_peer_pci_address client;
 	__s32 distance;
 	__u32 reserved;
 };
@@ -165,6 +183,33 @@ struct nvmep_test_distance {
  * Call a function's driver as power off, reboot and kexec do.  The argument is the
  * function's PCI address.
  */
-#define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, __u32)
+#define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, struct nvme_peer_pci_address)
+/* The same for sleep, with waking up at once if the driver did not refuse. */
+#define NVMEP_TEST_SLEEP	_IOW('T', 12, struct nvme_peer_pci_address)
+
+/**
+ * struct nvmep_test_pretend - let a function seem to be another one
+ * @pci_address: in: the function
+ * @vendor: in: vendor ID
+ * @device: in: device ID
+ * @acs: in: with NVMEP_TEST_ACS: ACS control bits
+ * @reserved: ignored
+ *
+ * For drivers only; until the file is closed.
+ */
+struct nvmep_test_pretend {
+	struct nvme_peer_pci_address pci_address;
+	__u16 vendor;
+	__u16 device;
+	__u16 acs;
+	__u16 reserved;
+};
+
+/* A PCI domain with one function in it, a root port without a bus below it. */
+#define NVMEP_TEST_DOMAIN	_IOW('T', 13, struct nvmep_test_pretend)
+/* Other IDs for a function that is there. */
+#define NVMEP_TEST_RENAME	_IOW('T', 14, struct nvmep_test_pretend)
+/* A function seems to have ACS control bits set. */
+#define NVMEP_TEST_ACS		_IOW('T', 15, struct nvmep_test_pretend)
 
 #endif /* _NVMEP_TEST_H */

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A guest that powers off cannot tell what the driver did then: do to one function
- * what device_shutdown() does to all.
+ * A guest that powers off cannot tell what the driver did then, and one that sleeps
+ * loses the file system that it runs from: do to one function what the kernel does to
+ * all.
  */
 #include <linux/device.h>
 #include <linux/pci.h>
 
 #include "test.h"
 
-int test_shutdown(u32 pci_address)
+int test_shutdown(const struct nvme_peer_pci_address *pci_address)
 {
 	struct pci_dev *pdev = test_find_function(pci_address);
 
@@ -19,4 +20,20 @@ int test_shutdown(u32 pci_address)
 	device_unlock(&pdev->dev);
 	pci_dev_put(pdev);
 	return 0;
+}
+
+int test_sleep(const struct nvme_peer_pci_address *pci_address)
+{
+	struct pci_dev *pdev = test_find_function(pci_address);
+	int ret;
+
+	if (!pdev)
+		return -ENODEV;
+	device_lock(&pdev->dev);
+	ret = pci_bus_type.pm->suspend(&pdev->dev);
+	if (!ret)
+		ret = pci_bus_type.pm->resume(&pdev->dev);
+	device_unlock(&pdev->dev);
+	pci_dev_put(pdev);
+	return ret;
 }

@@ -3,6 +3,7 @@
 #ifndef _NVMEP_TEST_MODULE_H
 #define _NVMEP_TEST_MODULE_H
 
+#include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
 
@@ -19,12 +20,14 @@ struct test_importer;
  * @pages: pinned pages, NULL for none
  * @page_count: how many
  * @importer: the attachment, NULL for none
+ * @pretended: struct test_pretend, what is undone when the file is closed
  */
 struct test_file {
 	struct mutex lock;	/* guards the rest */
 	struct page **pages;
 	unsigned long page_count;
 	struct test_importer *importer;
+	struct list_head pretended;
 };
 
 int test_pin(struct test_file *file, const struct nvmep_test_range *range);
@@ -37,11 +40,18 @@ void test_detach(struct test_file *file);
 int test_importer_state(struct test_file *file,
 			struct nvmep_test_importer *state);
 
-struct pci_dev *test_find_function(u32 pci_address);
+struct pci_dev *test_find_function(const struct nvme_peer_pci_address *pci_address);
 int test_distance(struct nvmep_test_distance *distance);
-int test_shutdown(u32 pci_address);
+int test_shutdown(const struct nvme_peer_pci_address *pci_address);
+int test_sleep(const struct nvme_peer_pci_address *pci_address);
+
+int test_domain(struct test_file *file, const struct nvmep_test_pretend *what);
+int test_rename(struct test_file *file, const struct nvmep_test_pretend *what);
+int test_acs(struct test_file *file, const struct nvmep_test_pretend *what);
+void test_pretend_end(struct test_file *file);
 
 int test_export(struct nvmep_test_export *export);
 int test_move(struct nvmep_test_move *move, bool notify);
+int test_let_go(const struct nvmep_test_move *move);
 
 #endif /* _NVMEP_TEST_MODULE_H */

@@ -46,7 +46,7 @@ static void use_controller(void)
 
 	if (nvmepeer_open("nvmep0", &ctrl))
 		return;
-	nvmepeer_route_pci(ctrl, 0x100, &route);
+	nvmepeer_route_pci(ctrl, (struct nvme_peer_pci_address){ 0, 0x100, 1 }, &route);
 	nvmepeer_buf_import(ctrl, 5, 0, &buffer);
 	nvmepeer_explain(&explanation);
 	if (!nvmepeer_qp_create(ctrl, &create, &qp)) {

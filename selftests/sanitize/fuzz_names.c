@@ -10,13 +10,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* An address that was understood must come back from its own text. */
 static void addresses(const char *text)
 {
-	uint32_t address, again;
-	char printed[16];
+	struct nvme_peer_pci_address address, again;
+	char printed[NVMEPEER_PCI_TEXT];
 
 	if (nvmepeer_pci_parse(text, &address))
 		return;
 	nvmepeer_pci_format(address, printed);
-	if (nvmepeer_pci_parse(printed, &again) || again != address)
+	if (nvmepeer_pci_parse(printed, &again) || memcmp(&again, &address, sizeof(again)))
 		abort();
 }
 
@@ -29,11 +29,11 @@ static void routes(const uint8_t *data, size_t size)
 
 	memcpy(&route, data, size < sizeof(route) ? size : sizeof(route));
 	if (text && length)
-		nvmepeer_route_describe(&route, text, length);
+		nvmepeer_route_describe(&route, &route.data, text, length);
 	free(text);
-	(void)strlen(nvmepeer_verdict_name(route.verdict));
-	(void)strlen(nvmepeer_reason_name(route.reason));
-	(void)strlen(nvmepeer_state_name(route.blocker));
+	(void)strlen(nvmepeer_verdict_name(route.data.verdict));
+	(void)strlen(nvmepeer_reason_name(route.data.reason));
+	(void)strlen(nvmepeer_state_name(route.data.blocker_count));
 	(void)strlen(nvmepeer_status_text((int)route.size));
 }
 

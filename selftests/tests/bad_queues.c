@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -261,6 +262,33 @@ TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 	self->status = self->other.status.at;
 	expect_resets(_metadata, self, 0);
+}
+
+/* A peer may store to the doorbell of its queue when that is nobody's any more. */
+TEST_F(bad_queues, the_cpu_takes_no_identifier_that_was_a_peers)
+{
+	struct nvme_peer_qp_create create;
+	char path[96], text[4096];
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, and nobody can grant less");
+	np_qp_close(&self->other);
+	reset_with(_metadata, self, 2);
+	ASSERT_EQ(0, np_qp_create(self->bad.ctrl.fd, ENTRIES, &create));
+	close(create.qp_fd);
+	/* What was the CPU's second one. */
+	EXPECT_EQ(2, create.qid);
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(2, info.qids_cpu);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/nvme-peer/nvmep%d/queues",
+		 self->bad.ctrl.instance);
+	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
+	EXPECT_NE(NULL, strstr(text, "\n1 io "));
+	EXPECT_EQ(NULL, strstr(text, "\n2 io "));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 }
 
 struct cpu_reader {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- stores that may fail ------------------------------------------------- */
@@ -324,11 +325,12 @@ int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms)
 int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses)
 {
 	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .losses = losses };
-	int ret = np_ioctl(qp->fd, NVME_PEER_QP_REARM, &rearm);
+	struct nvme_peer_qp_info info;
+	int ret = np_ioctl(qp->fd, NVME_PEER_QP_REARM, &rearm) ?: np_qp_info(qp->fd, &info);
 
 	if (ret)
 		return ret;
-	qp->create.generation = rearm.generation;
+	qp->create.generation = info.generation;
 	qp->tail = 0;
 	qp->head = 0;
 	qp->phase = 1;
@@ -407,6 +409,73 @@ int np_qp_try(int ctrl_fd, int timeout_ms)
 	ret = np_qp_run(&qp, &flush, timeout_ms);
 	np_qp_close(&qp);
 	return ret;
+}
+
+/* --- other processes ------------------------------------------------------- */
+
+static void be_mapper(int ctrl_fd, int leash, int answer)
+{
+	struct np_qp qp;
+	uint32_t qid;
+	char byte;
+
+	if (np_qp_open(&qp, ctrl_fd, 16))
+		_exit(1);
+	qid = qp.create.qid;
+	np_qp_close(&qp);
+	if (write(answer, &qid, sizeof(qid)) != sizeof(qid))
+		_exit(2);
+	_exit(read(leash, &byte, 1) ? 3 : 0);
+}
+
+int np_mapper_start(struct np_mapper *mapper, int ctrl_fd)
+{
+	int leash[2], answer[2], ret = 0;
+
+	if (pipe(leash) || pipe(answer))
+		return -errno;
+	mapper->pid = fork();
+	if (!mapper->pid) {
+		close(leash[1]);
+		be_mapper(ctrl_fd, leash[0], answer[1]);
+	}
+	mapper->leash = leash[1];
+	close(leash[0]);
+	close(answer[1]);
+	if (mapper->pid < 0 ||
+	    read(answer[0], &mapper->qid, sizeof(mapper->qid)) != sizeof(mapper->qid))
+		ret = -EIO;
+	close(answer[0]);
+	if (ret)
+		np_mapper_end(mapper);
+	return ret;
+}
+
+void np_mapper_end(struct np_mapper *mapper)
+{
+	close(mapper->leash);
+	if (mapper->pid > 0)
+		waitpid(mapper->pid, NULL, 0);
+	mapper->pid = -1;
+}
+
+bool np_qid_comes_up(int ctrl_fd, uint32_t qid)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_info info;
+	uint32_t i;
+
+	if (np_info(ctrl_fd, &info))
+		return false;
+	/* Once around all that there are, and a little more. */
+	for (i = 0; i < info.qids_total + 2; i++) {
+		if (np_qp_create(ctrl_fd, 16, &create))
+			return false;
+		close(create.qp_fd);
+		if (create.qid == qid)
+			return true;
+	}
+	return false;
 }
 
 void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,

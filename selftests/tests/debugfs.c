@@ -92,9 +92,9 @@ TEST_F(debugfs, controller_says_what_info_says)
 	EXPECT_STREQ(expected, self->text);
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "controller", self->text));
 	snprintf(expected, sizeof(expected),
-		 "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\n",
+		 "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\nqids_quarantined %u\n",
 		 self->info.namespaces, self->info.qids_total, self->info.qids_cpu,
-		 self->info.qids_peer_max, self->info.qids_peer_free);
+		 self->info.qids_peer_max, self->info.qids_peer_free, self->info.qids_quarantined);
 	EXPECT_STREQ(expected, self->text);
 }
 
@@ -160,15 +160,38 @@ TEST_F(debugfs, queues_count_the_work_of_the_cpu)
 	free(bytes);
 }
 
+TEST_F(debugfs, quarantine_says_who_keeps_what)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export export;
+	struct np_mapper mapper;
+	char line[64];
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
+	close(create.qp_fd);
+	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "quarantine", self->text));
+	EXPECT_EQ(3, lines(self->text));
+	snprintf(line, sizeof(line), "%u 1", create.qid);
+	EXPECT_TRUE(has_line(self->text, line));
+	snprintf(line, sizeof(line), "%u 0 %d", mapper.qid, mapper.pid);
+	EXPECT_TRUE(has_line(self->text, line));
+	close(export.fd);
+	np_mapper_end(&mapper);
+	ASSERT_EQ(0, read_debugfs(&self->ctrl, "quarantine", self->text));
+	EXPECT_EQ(1, lines(self->text));
+}
+
 static void expect_queue_pair(struct __test_metadata *_metadata, const char *text, int qp_fd)
 {
 	struct nvme_peer_qp_info info;
 	char line[128];
 
 	ASSERT_EQ(0, np_qp_info(qp_fd, &info));
-	snprintf(line, sizeof(line), "%u %u %u %u %u 0x%x %u %u %u", info.qid, info.state,
-		 info.generation, info.sq_entries, info.cq_entries, info.placement, info.exports,
-		 info.importers, info.mmaps);
+	snprintf(line, sizeof(line), "%u %u %u %u %u %u %u %u", info.qid, info.state,
+		 info.generation, info.sq_entries, info.cq_entries, info.exports, info.importers,
+		 info.mmaps);
 	EXPECT_TRUE(has_line(text, line)) {
 		TH_LOG("no line \"%s\" in:\n%s", line, text);
 	}
@@ -275,14 +298,14 @@ static void check_route(struct __test_metadata *_metadata, int test, const struc
 
 	ASSERT_EQ(0, np_ioctl(ctrl->fd, NVME_PEER_ROUTE, &route));
 	kernel_distance(test, ctrl, address, distance);
-	snprintf(line, sizeof(line), "%s %u %u %08x %02x %s", address, route.verdict, route.reason,
-		 route.blocker, route.blocker_acs, distance);
+	snprintf(line, sizeof(line), "%s %u %u %u %s", address, route.data.verdict,
+		 route.data.reason, route.data.blocker_count, distance);
 	EXPECT_TRUE(has_line(routes, line)) {
 		TH_LOG("no line \"%s\" in:\n%s", line, routes);
 	}
 	/* Where Linux has an opinion, it is ours. */
 	if (strcmp(distance, "-"))
-		EXPECT_EQ(atoi(distance) >= 0, route.verdict != NVME_PEER_ROUTE_NONE);
+		EXPECT_EQ(atoi(distance) >= 0, route.data.verdict != NVME_PEER_ROUTE_NONE);
 }
 
 TEST_F(debugfs, routes_are_those_of_route)

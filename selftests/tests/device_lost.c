@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A function that is pulled out of its slot without a warning, while a peer stores
- * to a doorbell.
+ * Functions that are pulled out of their slot without a warning, while a peer
+ * stores to a doorbell, and while a reset waits for an answer.
+ *
+ * The one that misbehaves does not come back: nobody can plug it in again.
  *
  * iommu: on
  * topology: switch
  * timeout: 240
+ * last: yes
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/io.h>
 #include <unistd.h>
 
-#include "nptest.h"
+#include "badknob.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
+#define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
 /* The port rp5, selftests/lib/cell.sh. */
 #define FREE_PORT	"/sys/bus/pci/devices/0000:00:07.0"
 /* Slots blink for 5 s, and the debug kernel is slow. */
@@ -35,13 +42,13 @@
 
 /**
  * struct slot - a port that something is below
- * @config: its config space
+ * @function: its bus, device and function
  * @express: where its PCI Express capability is
  * @control: what Slot Control is while there is power
  * @ret: of cut_power()
  */
 struct slot {
-	int config;
+	uint32_t function;
 	int express;
 	uint16_t control;
 	int ret;
@@ -77,12 +84,16 @@ static int take_cpu(int cpu)
 	return 0;
 }
 
-static int write_control(const struct slot *slot, uint16_t control)
+/*
+ * Through the ports of PCI's first days, as the kernel keeps everybody from a port's
+ * config space while a function below it is reset.
+ */
+static void write_control(const struct slot *slot, uint16_t control)
 {
-	if (pwrite(slot->config, &control, sizeof(control), slot->express + SLOT_CONTROL) !=
-	    sizeof(control))
-		return -EIO;
-	return 0;
+	unsigned int offset = slot->express + SLOT_CONTROL;
+
+	outl(0x80000000U | slot->function << 8 | (offset & 0xfc), 0xcf8);
+	outw(control, (unsigned short)(0xcfc + (offset & 2)));
 }
 
 struct spinner {
@@ -113,9 +124,11 @@ static int blink(const struct slot *slot)
 		return ret;
 	while (!atomic_load(&spinner.running))
 		sched_yield();
-	ret = spinner.ret ?: take_cpu(0) ?:
-	      write_control(slot, slot->control | SLOT_POWERED_OFF) ?:
-	      write_control(slot, slot->control);
+	ret = spinner.ret ?: take_cpu(0);
+	if (!ret) {
+		write_control(slot, slot->control | SLOT_POWERED_OFF);
+		write_control(slot, slot->control);
+	}
 	atomic_store(&spinner.stop, true);
 	pthread_join(thread, NULL);
 	return ret;
@@ -125,11 +138,7 @@ static void *cut_power_urgently(void *argument)
 {
 	struct slot *slot = argument;
 
-	slot->express = find_express(slot->config);
-	slot->ret = -EIO;
-	if (slot->express > 0 && pread(slot->config, &slot->control, sizeof(slot->control),
-				       slot->express + SLOT_CONTROL) == sizeof(slot->control))
-		slot->ret = blink(slot);
+	slot->ret = iopl(3) ? -errno : blink(slot);
 	return NULL;
 }
 
@@ -147,13 +156,26 @@ static int cut_power(struct slot *slot)
 	return slot->ret;
 }
 
-/* The config space of the port above a function. */
-static int open_port(const char *address)
+/* The port above a function. */
+static int find_slot(struct slot *slot, const char *address)
 {
-	char path[128];
+	char path[128], port[PATH_MAX];
+	int config, ret = 0;
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/../config", address);
-	return open(path, O_RDWR | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/..", address);
+	if (!realpath(path, port))
+		return -errno;
+	slot->function = np_parse_address(strrchr(port, '/') + 1).function;
+	strcat(port, "/config");
+	config = open(port, O_RDONLY | O_CLOEXEC);
+	if (config < 0)
+		return -errno;
+	slot->express = find_express(config);
+	if (slot->express < 0 || pread(config, &slot->control, sizeof(slot->control),
+				       slot->express + SLOT_CONTROL) != sizeof(slot->control))
+		ret = -EIO;
+	close(config);
+	return ret;
 }
 
 /* Waits for a function to appear below a port. */
@@ -212,12 +234,10 @@ FIXTURE(lost)
 
 FIXTURE_SETUP(lost)
 {
-	self->slot.config = -1;
 }
 
 FIXTURE_TEARDOWN(lost)
 {
-	close(self->slot.config);
 }
 
 /* A controller without namespaces comes into the free slot, and goes as it came. */
@@ -231,8 +251,7 @@ TEST_F_TIMEOUT(lost, doorbells_go_with_the_function, 120)
 	ASSERT_EQ(0, np_module_objects(module_before));
 	ASSERT_EQ(0, np_monitor("device_add nvme,id=guest,serial=guest,bus=rp5"));
 	ASSERT_EQ(0, wait_below(FREE_PORT, address));
-	self->slot.config = open_port(address);
-	ASSERT_LE(0, self->slot.config);
+	ASSERT_EQ(0, find_slot(&self->slot, address));
 	ASSERT_EQ(0, bind_new(address));
 	ASSERT_EQ(0, np_ctrl_open(&ctrl, "guest"));
 	ASSERT_EQ(0, np_qp_open(&qp, ctrl.fd, ENTRIES));
@@ -244,6 +263,45 @@ TEST_F_TIMEOUT(lost, doorbells_go_with_the_function, 120)
 	np_qp_close(&qp);
 	np_ctrl_close(&ctrl);
 	EXPECT_EQ(0, np_module_objects_settle(module_before, NP_TIMEOUT_MS));
+}
+
+static void *reset_function(void *argument)
+{
+	struct np_bad *bad = argument;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/reset", bad->address);
+	return (void *)(intptr_t)np_write_file(path, "1");
+}
+
+/* Its removal waits for the reset, which waits for an answer: that must end. */
+TEST_F_TIMEOUT(lost, a_reset_ends_when_the_function_has_gone, 120)
+{
+	struct np_bad bad;
+	pthread_t thread;
+
+	if (np_bad_open(&bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, find_slot(&self->slot, bad.address));
+	ASSERT_EQ(0, np_write_file(ADMIN_TIMEOUT, "5"));
+	ASSERT_EQ(0, np_bad_bind(&bad, 1));
+	close(bad.disk);
+	close(bad.generic);
+	ASSERT_EQ(0, np_bad_rule(&bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_function, &bad));
+	/* Nobody gets at its config space, and so at its words, in a reset. */
+	np_sleep_ms(1000);
+	ASSERT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	ASSERT_EQ(0, cut_power(&self->slot));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	ASSERT_EQ(0, wait_gone(bad.address));
+	pthread_join(thread, NULL);
+	np_ctrl_close(&bad.ctrl);
+	EXPECT_EQ(0, np_module_objects_settle(bad.before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_good_works(&bad));
+	np_ctrl_close(&bad.good);
+	close(bad.config);
+	EXPECT_EQ(0, np_write_file(ADMIN_TIMEOUT, "60"));
 }
 
 TEST_HARNESS_MAIN

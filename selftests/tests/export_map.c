@@ -149,6 +149,9 @@ TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
 	EXPECT_EQ(self->create.generation, status->generation);
 	EXPECT_EQ(self->create.qid, status->qid);
 	EXPECT_EQ(0, status->reason);
+	EXPECT_EQ(sysconf(_SC_PAGESIZE), status->size);
+	EXPECT_EQ(self->part.size, status->size);
+	EXPECT_EQ(self->part.length, status->size);
 	EXPECT_EQ(-1, mprotect(self->part.map, self->part.size, PROT_READ | PROT_WRITE));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, self->part.size, PROT_READ | PROT_WRITE, MAP_SHARED,
 				   self->part.fd, 0));

@@ -59,13 +59,13 @@ TEST_F(memory, is_taken_where_there_is_a_route)
 
 	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, 0, &self->alloc));
 	ret = np_import(self->ctrl.fd, self->alloc.fd, NVME_PEER_BUF_REQUIRE_DEVICE, &import);
-	if (self->route.verdict == NVME_PEER_ROUTE_NONE) {
+	if (self->route.data.verdict == NVME_PEER_ROUTE_NONE) {
 		EXPECT_EQ(-EXDEV, ret);
 		return;
 	}
 	ASSERT_EQ(0, ret);
 	EXPECT_EQ(BYTES, import.length);
-	EXPECT_EQ(self->route.pci_address, import.pci_address);
+	EXPECT_TRUE(np_same_address(self->route.pci_address, import.pci_address));
 	EXPECT_NE(NVME_PEER_ROUTE_NONE, import.verdict);
 	EXPECT_NE(NVME_PEER_ROUTE_SYSTEM, import.verdict);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
@@ -94,7 +94,7 @@ TEST_F(memory, in_several_pieces_holds_no_ring_across_them)
 	};
 	struct nvme_peer_buf_import import;
 
-	if (self->route.verdict == NVME_PEER_ROUTE_NONE)
+	if (self->route.data.verdict == NVME_PEER_ROUTE_NONE)
 		SKIP(return, "no route to the GPU");
 	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, SOFTGPU_ALLOC_SCATTERED, &self->alloc));
 	ASSERT_EQ(0, np_import(self->ctrl.fd, self->alloc.fd, 0, &import));
@@ -115,7 +115,7 @@ TEST_F(memory, cannot_be_released_while_it_holds_a_ring)
 	};
 	struct nvme_peer_qp_info info;
 
-	if (self->route.verdict == NVME_PEER_ROUTE_NONE)
+	if (self->route.data.verdict == NVME_PEER_ROUTE_NONE)
 		SKIP(return, "no route to the GPU");
 	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, 0, &self->alloc));
 	ASSERT_EQ(0, np_import(self->ctrl.fd, self->alloc.fd, 0, &import));
@@ -123,7 +123,8 @@ TEST_F(memory, cannot_be_released_while_it_holds_a_ring)
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
 	EXPECT_EQ(-EBUSY, np_release(self->ctrl.fd, import.handle));
 	ASSERT_EQ(0, np_qp_info(create.qp_fd, &info));
-	EXPECT_EQ(NVME_PEER_PLACE_CQ_DEVICE, info.placement);
+	EXPECT_FALSE(info.sq_pci_address.valid);
+	EXPECT_TRUE(np_same_address(self->route.pci_address, info.cq_pci_address));
 	close(create.qp_fd);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 }

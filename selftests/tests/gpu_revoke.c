@@ -193,6 +193,53 @@ TEST_F_TIMEOUT(gpu_revoke, moving_the_gpu_memory, 60)
 	EXPECT_EQ(0, np_gpu_wait(self->qp.gpu, job, 15000, &result));
 }
 
+/*
+ * A GPU has registered the page of doorbells, the queue pair is closed and all of it
+ * let go of, but the GPU's stores go on.  Here they go through the page of a
+ * neighbour, which is the same.  The next owner's commands lie in its ring, not told
+ * of: they must stay there.
+ */
+TEST_F_TIMEOUT(gpu_revoke, stale_stores_move_no_queue_of_the_next_owner, 60)
+{
+	struct softgpu_memory store = {
+		.value = 4, .width = 4, .flags = SOFTGPU_MEMORY_POSTED, .duration_ns = 300000000,
+	};
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct nvme_peer_qp_export export;
+	struct nvme_peer_qp_create neighbour;
+	struct softgpu_import import;
+	struct softgpu_result result;
+	struct np_mapper mapper;
+	struct np_qp next;
+	int gpu, i;
+
+	gpu = np_gpu_open();
+	ASSERT_LE(0, gpu);
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &neighbour));
+	ASSERT_EQ(0, np_export_fd(neighbour.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
+	ASSERT_EQ(0, np_gpu_import(gpu, export.fd, 0, &import));
+	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
+	store.address = import.address +
+			2 * mapper.qid * self->ctrl.info.doorbell_stride % NP_PAGE;
+	for (i = 0; i < (int)self->ctrl.info.qids_total; i++) {
+		ASSERT_EQ(0, np_qp_open(&next, self->ctrl.fd, ENTRIES));
+		EXPECT_NE(mapper.qid, next.create.qid);
+		if (next.create.qid == mapper.qid || i == (int)self->ctrl.info.qids_total - 1)
+			break;
+		np_qp_close(&next);
+	}
+	for (i = 0; i < 4; i++)
+		np_qp_put(&next, &flush);
+	EXPECT_EQ(0, np_gpu_run(gpu, SOFTGPU_HAMMER, 1, &store, sizeof(store), &result));
+	EXPECT_TRUE(all_bytes(next.cq.at, next.create.cq_entries * sizeof(struct np_completion),
+			      0));
+	np_qp_close(&next);
+	np_mapper_end(&mapper);
+	close(neighbour.qp_fd);
+	close(export.fd);
+	close(gpu);
+}
+
 /* Opens everything of its own, so that nobody else holds any of it. */
 static void be_killed(int ready)
 {

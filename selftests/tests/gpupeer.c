@@ -62,7 +62,7 @@ const char *np_gpu_unusable(const struct np_ctrl *ctrl)
 	if (np_ioctl(ctrl->fd, NVME_PEER_ROUTE, &route))
 		return NULL;
 	/* QEMU does not route inside a switch: it takes bus addresses to the IOMMU. */
-	if (route.verdict == NVME_PEER_ROUTE_BUS_ADDR &&
+	if (route.data.verdict == NVME_PEER_ROUTE_BUS_ADDR &&
 	    ctrl->info.domain == NVME_PEER_DOMAIN_TRANSLATED)
 		return "QEMU takes bus addresses to the IOMMU";
 	return NULL;

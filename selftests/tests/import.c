@@ -196,7 +196,7 @@ TEST_F(import, what_is_open_for_reading_is_only_read)
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 	route.dmabuf_fd = qp.status.fd;
 	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_ROUTE, &route));
-	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, route.verdict);
+	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, route.data.verdict);
 	np_qp_close(&qp);
 }
 

@@ -269,6 +269,112 @@ TEST_F(lifetime, a_closed_node_leaves_its_addresses_to_who_may_use_them)
 	np_buffer_close(&buffer);
 }
 
+static uint32_t quarantined(const struct np_ctrl *ctrl)
+{
+	struct nvme_peer_info info = {};
+
+	np_info(ctrl->fd, &info);
+	return info.qids_quarantined;
+}
+
+/* What has just ended is the last to be handed out: a late store hits nobody. */
+TEST_F(lifetime, an_identifier_rests_as_long_as_it_can)
+{
+	struct nvme_peer_qp_create create;
+	uint32_t i, others = self->ctrl.info.qids_total - self->ctrl.info.qids_cpu - 1, first;
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	first = create.qid;
+	close(create.qp_fd);
+	for (i = 0; i < others; i++) {
+		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+		close(create.qp_fd);
+		ASSERT_NE(first, create.qid) {
+			TH_LOG("after %u others", i);
+		}
+	}
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	close(create.qp_fd);
+	EXPECT_EQ(first, create.qid);
+}
+
+/* Its GPU may have registered the page, of which nobody tells the kernel. */
+TEST_F(lifetime, an_identifier_is_kept_from_others_while_a_mapper_lives)
+{
+	struct nvme_peer_info info;
+	struct np_mapper mapper;
+
+	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	EXPECT_FALSE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+	/* Its mapping outlives a reset. */
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	EXPECT_FALSE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+	np_mapper_end(&mapper);
+	EXPECT_EQ(0, quarantined(&self->ctrl));
+	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+}
+
+/* A late store of one's own hits one's own queue: who maps again and again can. */
+TEST_F_TIMEOUT(lifetime, a_mapper_gets_its_own_identifiers_again, 120)
+{
+	struct np_qp qp;
+	uint32_t i;
+
+	for (i = 0; i < self->ctrl.info.qids_total + 2; i++) {
+		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES)) {
+			TH_LOG("after %u others", i);
+		}
+		np_qp_close(&qp);
+		EXPECT_EQ(0, quarantined(&self->ctrl));
+	}
+}
+
+TEST_F(lifetime, an_identifier_is_kept_while_a_dma_buf_of_its_doorbells_is_open)
+{
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export doorbell, ring;
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &doorbell));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_SQ, 0, &ring));
+	close(create.qp_fd);
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	EXPECT_FALSE(np_qid_comes_up(self->ctrl.fd, create.qid));
+	close(doorbell.fd);
+	/* Rings are memory: they do not matter. */
+	EXPECT_EQ(0, quarantined(&self->ctrl));
+	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, create.qid));
+	close(ring.fd);
+}
+
+/* With everything in quarantine there is nothing left, and that is said. */
+TEST_F_TIMEOUT(lifetime, all_identifiers_may_be_in_quarantine, 120)
+{
+	uint32_t i, count = self->ctrl.info.qids_total - self->ctrl.info.qids_cpu;
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export *open;
+	struct nvme_peer_info info;
+
+	open = calloc(count, sizeof(*open));
+	ASSERT_NE(NULL, open);
+	for (i = 0; i < count; i++) {
+		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2, &create));
+		ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &open[i]));
+		close(create.qp_fd);
+	}
+	EXPECT_EQ(-ENOSPC, np_qp_create(self->ctrl.fd, 2, &create));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	EXPECT_EQ(0, info.qids_peer_free);
+	EXPECT_EQ(count, info.qids_quarantined);
+	for (i = 0; i < count; i++)
+		close(open[i].fd);
+	EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
+	free(open);
+}
+
 static int unload(void)
 {
 	return syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK) ? -errno : 0;

@@ -82,12 +82,21 @@ int np_place(const char *name, char address[16])
 	return ret;
 }
 
-uint32_t np_parse_address(const char *address)
+struct nvme_peer_pci_address np_parse_address(const char *address)
 {
 	unsigned int domain = 0, bus = 0, device = 0, function = 0;
 
 	sscanf(address, "%x:%x:%x.%x", &domain, &bus, &device, &function);
-	return domain << 16 | bus << 8 | device << 3 | function;
+	return (struct nvme_peer_pci_address){
+		.domain = domain,
+		.function = (uint16_t)(bus << 8 | device << 3 | function),
+		.valid = 1,
+	};
+}
+
+bool np_same_address(struct nvme_peer_pci_address a, struct nvme_peer_pci_address b)
+{
+	return a.domain == b.domain && a.function == b.function && a.valid == b.valid;
 }
 
 bool np_bound(const char *address)
@@ -375,10 +384,11 @@ static bool has_serial(int fd, const char *serial)
 
 static void name_address(struct np_ctrl *ctrl)
 {
-	uint32_t address = ctrl->info.pci_address;
+	struct nvme_peer_pci_address address = ctrl->info.pci_address;
 
-	snprintf(ctrl->address, sizeof(ctrl->address), "%04x:%02x:%02x.%x", address >> 16 & 0xffff,
-		 address >> 8 & 0xff, address >> 3 & 0x1f, address & 7);
+	snprintf(ctrl->address, sizeof(ctrl->address), "%04x:%02x:%02x.%x",
+		 address.domain & 0xffff, address.function >> 8, address.function >> 3 & 0x1f,
+		 address.function & 7);
 }
 
 static int find_serial(struct np_ctrl *ctrl, const char *serial)

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 #include <linux/nvme_ioctl.h>
 #include <linux/nvme_peer.h>
 
@@ -71,7 +72,8 @@ bool np_bound(const char *address);
 int np_bind_all(void);
 /* Where the runner put a function, "np0", "softgpu" and so on. */
 int np_place(const char *name, char address[16]);
-uint32_t np_parse_address(const char *address);
+struct nvme_peer_pci_address np_parse_address(const char *address);
+bool np_same_address(struct nvme_peer_pci_address a, struct nvme_peer_pci_address b);
 
 /*
  * Take the module away, waiting for those who are just closing, or bring it back with
@@ -233,6 +235,24 @@ int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses);
 int np_qp_rearm(struct np_qp *qp, int timeout_ms);
 /* A flush through a queue pair that is made for it: the same. */
 int np_qp_try(int ctrl_fd, int timeout_ms);
+
+/**
+ * struct np_mapper - a process that mapped doorbells, and may store to them for ever
+ * @pid: the process
+ * @leash: it ends when this is closed
+ * @qid: the queue pair, which it has closed, and all that was made of it
+ */
+struct np_mapper {
+	pid_t pid;
+	int leash;
+	uint32_t qid;
+};
+
+/* Ended if need be by np_mapper_end(), and with the caller. */
+int np_mapper_start(struct np_mapper *mapper, int ctrl_fd);
+void np_mapper_end(struct np_mapper *mapper);
+/* Does somebody who makes queue pairs, one at a time, get the identifier @qid? */
+bool np_qid_comes_up(int ctrl_fd, uint32_t qid);
 
 /* A read or write of @length bytes at @disk, data at @offset of @buffer. */
 void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,

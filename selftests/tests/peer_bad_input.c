@@ -51,6 +51,7 @@ struct call {
 		struct nvme_peer_qp_create qp_create;
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
+		struct nvme_peer_qp_rearm qp_rearm;
 	};
 };
 
@@ -67,6 +68,7 @@ static const struct call calls[] = {
 	CALL(NVME_PEER_QP_CREATE, false, qp_create, .sq_entries = ENTRIES, .cq_entries = ENTRIES),
 	CALL(NVME_PEER_QP_EXPORT, true, qp_export, .what = NVME_PEER_EXPORT_SQ),
 	CALL(NVME_PEER_QP_INFO, true, qp_info, 0),
+	CALL(NVME_PEER_QP_REARM, true, qp_rearm, 0),
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -241,7 +243,9 @@ TEST_F(bad_input, answers_that_cannot_be_written)
 
 	ASSERT_NE(MAP_FAILED, page);
 	for (i = 0; i < CALLS; i++) {
-		if (calls[i].number == NVME_PEER_BUF_RELEASE)
+		/* These have none. */
+		if (calls[i].number == NVME_PEER_BUF_RELEASE ||
+		    calls[i].number == NVME_PEER_QP_REARM)
 			continue;
 		*page = calls[i];
 		page->header.size = (uint32_t)calls[i].size;
@@ -481,7 +485,8 @@ TEST_F(bad_input, no_queue_identifier_left)
 	EXPECT_EQ(0, info.qids_peer_free);
 	close(all[0].qp_fd);
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2, &create));
-	EXPECT_EQ(all[0].qid, create.qid);
+	/* That one rests, as others do not have to. */
+	EXPECT_NE(all[0].qid, create.qid);
 	close(create.qp_fd);
 	for (i = 1; i < count; i++)
 		close(all[i].qp_fd);
@@ -657,7 +662,7 @@ TEST_F(bad_input, exports_that_cannot_be)
 	struct nvme_peer_qp_export export;
 	int qp = self->qp.qp_fd;
 
-	EXPECT_EQ(-EINVAL, np_export_fd(qp, 4, 0, &export));
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_REQUEST + 1, 0, &export));
 	EXPECT_EQ(-EINVAL, np_export_fd(qp, 0xffffffffU, 0, &export));
 	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_ALLOW_STATIC,
 					&export));

@@ -3,6 +3,8 @@
  * Unbinding a controller whose queue pairs are mapped, imported and at work:
  * importers are told and wait for, doorbells fault or stay harmless, and
  * nothing is written to memory afterwards.
+ *
+ * timeout: 180
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +61,20 @@ FIXTURE_TEARDOWN(revoke)
 	EXPECT_EQ(0, np_ctrl_open(&again, "np0"));
 	EXPECT_EQ(0, np_module_objects_settle(self->objects, NP_TIMEOUT_MS));
 	np_ctrl_close(&again);
+}
+
+static int attach_slow(int test, int dmabuf, const char *function, uint32_t fence_ms,
+		       uint32_t slow_ms)
+{
+	struct nvmep_test_attach attach = {
+		.dmabuf_fd = dmabuf,
+		.flags = NVMEP_TEST_FENCED | NVMEP_TEST_SLOW,
+		.pci_address = np_parse_address(function),
+		.fence_ms = fence_ms,
+		.slow_ms = slow_ms,
+	};
+
+	return np_ioctl(test, NVMEP_TEST_ATTACH, &attach);
 }
 
 static int attach(int test, int dmabuf, const char *function, uint32_t flags)
@@ -256,9 +272,168 @@ TEST_F_TIMEOUT(revoke, stubborn_importers_share_one_deadline, 60)
 		close(importers[i]);
 }
 
+/* Nor do those of different queue pairs. */
+TEST_F_TIMEOUT(revoke, all_queue_pairs_share_one_deadline, 120)
+{
+	struct nvme_peer_qp_create create[4];
+	struct nvmep_test_importer state;
+	struct nvme_peer_qp_export export;
+	int importers[4], i;
+	int64_t start;
+
+	for (i = 0; i < 4; i++) {
+		importers[i] = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		ASSERT_LE(0, importers[i]);
+		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create[i]));
+		ASSERT_EQ(0, np_export_fd(create[i].qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
+		ASSERT_EQ(0, attach_slow(importers[i], export.fd, self->other, NVMEP_TEST_NEVER,
+					 500));
+		close(export.fd);
+	}
+	start = np_now_ms();
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	/* One deadline is 5 s, four are 20. */
+	EXPECT_GT(15000, np_now_ms() - start);
+	EXPECT_LE(4900, np_now_ms() - start);
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, np_ioctl(importers[i], NVMEP_TEST_IMPORTER, &state));
+		EXPECT_EQ(0, state.mapped);
+		close(importers[i]);
+		close(create[i].qp_fd);
+	}
+}
+
+/* A device that is still at work is waited for, as long as it lets itself be waited for. */
+TEST_F_TIMEOUT(revoke, a_fence_that_signals_late_is_waited_for, 60)
+{
+	int64_t start;
+
+	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 1500, 0));
+	start = np_now_ms();
+	close(self->qp.fd);
+	self->qp.fd = -1;
+	/* The fence began to run down before. */
+	EXPECT_LE(1000, np_now_ms() - start);
+	EXPECT_GT(4900, np_now_ms() - start);
+}
+
+/* The mapping is what counts: it is waited for, whatever becomes of the fence. */
+TEST_F_TIMEOUT(revoke, a_fence_that_never_signals_does_not_skip_the_wait_for_the_mapping, 60)
+{
+	struct nvmep_test_importer state;
+	int64_t start;
+
+	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other,
+				 NVMEP_TEST_NEVER, 3000));
+	start = np_now_ms();
+	close(self->qp.fd);
+	self->qp.fd = -1;
+	EXPECT_LE(4900, np_now_ms() - start);
+	EXPECT_GT(14000, np_now_ms() - start);
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
+	EXPECT_EQ(1, state.invalidations);
+	EXPECT_EQ(0, state.mapped);
+}
+
+/* And with the fence signalled at once the mapping still counts. */
+TEST_F_TIMEOUT(revoke, a_mapping_that_goes_late_is_waited_for, 60)
+{
+	struct nvmep_test_importer state;
+
+	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 0, 2000));
+	close(self->qp.fd);
+	self->qp.fd = -1;
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
+	EXPECT_EQ(0, state.mapped);
+}
+
 static void *unbind_thread(void *address)
 {
 	return (void *)(intptr_t)np_unbind(address);
+}
+
+/**
+ * struct hanging - a thread that imports a dma-buf whose exporter hangs
+ * @ctrl: for which
+ * @fd: of the dma-buf
+ * @ret: of the import
+ */
+struct hanging {
+	int ctrl;
+	int fd;
+	int ret;
+	pthread_t thread;
+};
+
+static void *import_thread(void *argument)
+{
+	struct hanging *hanging = argument;
+	struct nvme_peer_buf_import import;
+
+	hanging->ret = np_import(hanging->ctrl, hanging->fd, 0, &import);
+	return NULL;
+}
+
+static int hang(struct hanging *hanging, int ctrl_fd, uint32_t where)
+{
+	int ret;
+
+	hanging->ctrl = ctrl_fd;
+	hanging->fd = np_test_export(4, where);
+	if (hanging->fd < 0)
+		return hanging->fd;
+	ret = -pthread_create(&hanging->thread, NULL, import_thread, hanging);
+	np_sleep_ms(500);
+	return ret ?: pthread_tryjoin_np(hanging->thread, NULL) == EBUSY ? 0 : -EIO;
+}
+
+/* What the import came to. */
+static int let_go(int test, struct hanging *hanging)
+{
+	struct nvmep_test_move move = { .fd = hanging->fd };
+	int ret = np_ioctl(test, NVMEP_TEST_LET_GO, &move);
+
+	pthread_join(hanging->thread, NULL);
+	close(hanging->fd);
+	return ret ?: hanging->ret;
+}
+
+/* An exporter that takes for ever to move its memory to where it is pinned. */
+TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_is_not_waited_for, 90)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct hanging hanging;
+	int64_t start;
+
+	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_HANG_PIN));
+	start = np_now_ms();
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_GT(15000, np_now_ms() - start);
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging));
+}
+
+/* One that maps uses the device: it is waited for, but after everything else. */
+TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_while_it_maps_is_waited_for_last, 90)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct hanging hanging;
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_HANG_MAP));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, self->ctrl.address));
+	for (i = 0; i < 1000 && status->state != NVME_PEER_QP_GONE; i++)
+		np_sleep_ms(10);
+	EXPECT_GT(1000, i);
+	EXPECT_EQ(-EFAULT, np_store(self->qp.doorbell.at, 1));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
 }
 
 static bool is_told(int importer)

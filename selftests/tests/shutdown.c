@@ -68,7 +68,7 @@ FIXTURE_TEARDOWN(shutdown)
 
 static int shut_down(int test, const struct np_ctrl *ctrl)
 {
-	uint32_t address = np_parse_address(ctrl->address);
+	struct nvme_peer_pci_address address = np_parse_address(ctrl->address);
 
 	return np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
 }

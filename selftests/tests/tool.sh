@@ -127,6 +127,23 @@ ktap_check "and its controller" \
 fd=$(json queue_pairs 0 fd -- nvme-peer --json qp list)
 ktap_check "qp status shows it" prints 0 'sq_entries: 32' nvme-peer qp status "$holder" "$fd"
 ktap_check "a file that is none" prints 1 'not a queue pair' nvme-peer qp status "$holder" 1
+
+# What a reset does to it, as it happens.
+nvme-peer --json events --count 2 >/tmp/tool-events &
+listener=$!
+for ((i = 0; i < 100; i++)); do
+	ls -l "/proc/$listener/fd" | grep -q socket: && break
+	sleep 0.05
+done
+echo 1 >"/sys/class/nvme-peer/$node/reset_controller"
+wait "$listener"
+ktap_check "events tells that the queue pair stopped" is stopped json events 0 event -- cat /tmp/tool-events
+ktap_check "and of which controller" is "$node" json events 0 node -- cat /tmp/tool-events
+ktap_check "and then that it may come back" is ready json events 1 event -- cat /tmp/tool-events
+ktap_check "and how many" is 1 json events 1 queue_pairs -- cat /tmp/tool-events
+ktap_check "qp status says that it waits" prints 0 'state: quiesced' nvme-peer qp status "$holder" "$fd"
+ktap_check "events wants a number" prints 2 'count' nvme-peer events --count x
+
 kill "$holder"
 wait "$holder" 2>/dev/null
 ktap_check "it goes with its process" prints 0 'none' nvme-peer qp list

@@ -45,10 +45,24 @@ enum {
 };
 
 /**
+ * struct nvme_peer_pci_address - a PCI function
+ * @domain: PCI domain (segment); beyond 0xffff where no firmware knows of it
+ * @function: bus << 8 | device << 3 | function
+ * @valid: 1, or 0 for no function; then the rest is 0, too
+ */
+struct nvme_peer_pci_address {
+	__u32 domain;
+	__u16 function;
+	__u16 valid;
+};
+
+/**
  * enum nvme_peer_mode - who rings the doorbell and who checks the command
  * @NVME_PEER_MODE_DIRECT: the peer writes the controller's doorbell registers
  *	itself and nothing checks its commands.  Needs CAP_SYS_RAWIO: a page of
- *	doorbells is power over the whole controller.
+ *	doorbells is power over the whole controller.  Without an IOMMU that
+ *	translates it is power over the whole machine, which a kernel that is
+ *	locked down (kernel_lockdown(7)) gives to nobody
  */
 enum nvme_peer_mode {
 	NVME_PEER_MODE_DIRECT = 0,
@@ -107,10 +121,13 @@ enum nvme_peer_ctrl_state {
  * @qids_total: out: I/O queue pairs that the controller granted
  * @qids_cpu: out: those that the CPU's own queues use
  * @qids_peer_max: out: most that peers may have at once
- * @qids_peer_free: out: those of them that are free now
- * @pci_address: out: domain << 16 | bus << 8 | device << 3 | function
+ * @qids_peer_free: out: those of them that the caller could get now
+ * @pci_address: out: the controller's function
  * @contiguous_rings: out: 1 if a ring must be one contiguous range of DMA
  *	addresses (CAP.CQR)
+ * @qids_quarantined: out: identifiers of queue pairs that have ended, which the
+ *	caller cannot get because somebody may still store to their doorbells: a
+ *	dma-buf of them is open, or another process that has mapped them lives
  * @cmb_size: out: bytes of controller memory buffer, 0 for none
  */
 struct nvme_peer_info {
@@ -132,51 +149,57 @@ struct nvme_peer_info {
 	__u32 qids_cpu;
 	__u32 qids_peer_max;
 	__u32 qids_peer_free;
-	__u32 pci_address;
+	struct nvme_peer_pci_address pci_address;
 	__u32 contiguous_rings;
+	__u32 qids_quarantined;
 	__aligned_u64 cmb_size;
 };
 
 #define NVME_PEER_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_INFO)
 
 /**
- * enum nvme_peer_route_verdict - how two devices reach each other
+ * enum nvme_peer_route_verdict - how requests get from one device to another
  * @NVME_PEER_ROUTE_NONE: they do not, or nobody promises that they do
  * @NVME_PEER_ROUTE_BUS_ADDR: inside a PCIe switch, by PCI bus address; the
  *	traffic does not pass the root complex or the IOMMU
  * @NVME_PEER_ROUTE_HOST_BRIDGE: through the root complex, by a DMA address
  * @NVME_PEER_ROUTE_SYSTEM: the memory is host RAM, which any device reaches
+ * @NVME_PEER_ROUTE_HOST_BRIDGE_WRITES: as NVME_PEER_ROUTE_HOST_BRIDGE, but only
+ *	writes arrive: enough for doorbells, and for data that the controller
+ *	writes
  */
 enum nvme_peer_route_verdict {
 	NVME_PEER_ROUTE_NONE = 0,
 	NVME_PEER_ROUTE_BUS_ADDR = 1,
 	NVME_PEER_ROUTE_HOST_BRIDGE = 2,
 	NVME_PEER_ROUTE_SYSTEM = 3,
+	NVME_PEER_ROUTE_HOST_BRIDGE_WRITES = 4,
 };
 
 /**
  * enum nvme_peer_route_reason - why the verdict is what it is
+ * @NVME_PEER_REASON_NONE: nothing to tell: there is no device to ask for
  * @NVME_PEER_REASON_COMMON_SWITCH: a switch below the root complex joins both
  *	and no ACS bit redirects requests upstream
- * @NVME_PEER_REASON_ACS_REDIRECT: a switch joins both, but the ACS control
- *	bits @blocker_acs of the bridge @blocker send requests up to the root
- *	complex; the route goes through the host bridge, where that is allowed
- * @NVME_PEER_REASON_HOST_BRIDGE_KNOWN: no common switch; the host bridge is
- *	known to forward between its root ports
- * @NVME_PEER_REASON_HOST_BRIDGE_ALLOWED: no common switch; the administrator
- *	vouches for the host bridge (module parameter allow_host_bridge)
+ * @NVME_PEER_REASON_HOST_BRIDGE_KNOWN: the way leads through a host bridge that
+ *	is known to forward between its root ports
+ * @NVME_PEER_REASON_HOST_BRIDGE_ALLOWED: the way leads through a host bridge
+ *	that the administrator vouches for (module parameter allow_host_bridge)
  * @NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN: the way leads through a host bridge
- *	that nobody vouches for; @blocker is it.  Put both behind one switch or
- *	load the module with allow_host_bridge=1
- * @NVME_PEER_REASON_DIFFERENT_DOMAINS: they are in different PCI domains
+ *	that nobody vouches for.  Put both behind one switch or load the module
+ *	with allow_host_bridge=1
+ * @NVME_PEER_REASON_DIFFERENT_DOMAINS: as NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN,
+ *	and they are in different PCI domains
  * @NVME_PEER_REASON_SAME_FUNCTION: both ends are one PCI function
  * @NVME_PEER_REASON_HOST_MEMORY: the memory is host RAM
  * @NVME_PEER_REASON_UNKNOWN_MEMORY: the address belongs to no PCI device and
  *	is not host RAM
+ * @NVME_PEER_REASON_EXPORTER_REFUSED: the exporter of the memory does not let
+ *	the controller have it, and does not say why
  */
 enum nvme_peer_route_reason {
-	NVME_PEER_REASON_COMMON_SWITCH = 0,
-	NVME_PEER_REASON_ACS_REDIRECT = 1,
+	NVME_PEER_REASON_NONE = 0,
+	NVME_PEER_REASON_COMMON_SWITCH = 1,
 	NVME_PEER_REASON_HOST_BRIDGE_KNOWN = 2,
 	NVME_PEER_REASON_HOST_BRIDGE_ALLOWED = 3,
 	NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN = 4,
@@ -184,6 +207,38 @@ enum nvme_peer_route_reason {
 	NVME_PEER_REASON_SAME_FUNCTION = 6,
 	NVME_PEER_REASON_HOST_MEMORY = 7,
 	NVME_PEER_REASON_UNKNOWN_MEMORY = 8,
+	NVME_PEER_REASON_EXPORTER_REFUSED = 9,
+};
+
+/**
+ * struct nvme_peer_route_blocker - a port that is in the way
+ * @address: of the port, or of an endpoint that redirects requests itself
+ * @acs: its ACS control bits that send requests up to the root complex
+ *	(PCI_ACS_RR, PCI_ACS_CR, PCI_ACS_EC of linux/pci_regs.h); 0 for a root
+ *	port whose host bridge nobody vouches for
+ */
+struct nvme_peer_route_blocker {
+	struct nvme_peer_pci_address address;
+	__u32 acs;
+};
+
+#define NVME_PEER_ROUTE_BLOCKERS	6
+
+/**
+ * struct nvme_peer_path - how requests get from one device to another
+ * @verdict: enum nvme_peer_route_verdict
+ * @reason: enum nvme_peer_route_reason
+ * @blocker_count: ports in the way.  If they are more than
+ *	NVME_PEER_ROUTE_BLOCKERS, the rest of them is not told
+ * @blockers: the ports: those with ACS bits first, from the sender up, then from
+ *	the receiver up.  Where the way through the root complex is open, they
+ *	are what keeps requests from the shorter way
+ */
+struct nvme_peer_path {
+	__u32 verdict;
+	__u32 reason;
+	__u32 blocker_count;
+	struct nvme_peer_route_blocker blockers[NVME_PEER_ROUTE_BLOCKERS];
 };
 
 /* nvme_peer_route.flags */
@@ -196,27 +251,23 @@ enum nvme_peer_route_reason {
  * @dmabuf_fd: in: a dma-buf whose memory the controller is to reach; ignored
  *	with NVME_PEER_ROUTE_BY_ADDRESS
  * @pci_address: in with NVME_PEER_ROUTE_BY_ADDRESS, else out: the PCI function
- *	at the other end (domain << 16 | bus << 8 | device << 3 | function),
- *	0xffffffff where the memory belongs to none
- * @verdict: out: enum nvme_peer_route_verdict
- * @reason: out: enum nvme_peer_route_reason
- * @blocker: out: PCI address of the bridge that @reason names, else 0xffffffff
- * @blocker_acs: out: the ACS control bits of @blocker that redirect requests
- *	(PCI_ACS_RR, PCI_ACS_CR, PCI_ACS_EC)
+ *	at the other end, the peer; none where the memory belongs to none
+ * @data: out: from the controller to the memory, or to memory of the peer
+ * @doorbell: out: from the peer to the controller; NVME_PEER_REASON_NONE if no
+ *	peer is known
  *
  * A verdict is an answer, not an error: the call succeeds with
- * NVME_PEER_ROUTE_NONE too.  ENODEV: no such PCI function.  EBADF, EINVAL: not
- * a dma-buf.  EXDEV, EOPNOTSUPP: as NVME_PEER_BUF_IMPORT.
+ * NVME_PEER_ROUTE_NONE too.  The memory of a dma-buf is mapped for a moment,
+ * and not pinned.  ENODEV: no such PCI function.  EBADF, EINVAL: not a dma-buf;
+ * EINVAL also for an address that is none.  EOPNOTSUPP: as NVME_PEER_BUF_IMPORT.
  */
 struct nvme_peer_route {
 	__u32 size;
 	__u32 flags;
 	__s32 dmabuf_fd;
-	__u32 pci_address;
-	__u32 verdict;
-	__u32 reason;
-	__u32 blocker;
-	__u32 blocker_acs;
+	struct nvme_peer_pci_address pci_address;
+	struct nvme_peer_path data;
+	struct nvme_peer_path doorbell;
 };
 
 #define NVME_PEER_ROUTE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_ROUTE)
@@ -253,7 +304,7 @@ enum nvme_peer_access {
  * @verdict: out: enum nvme_peer_route_verdict, where it really lies and how
  *	the controller reaches it
  * @reason: out: enum nvme_peer_route_reason
- * @pci_address: out: the function whose memory it is, 0xffffffff for host RAM
+ * @pci_address: out: the function whose memory it is, none for host RAM
  * @reserved: must be 0
  *
  * All other calls know the part only: their offsets begin where it begins.
@@ -285,8 +336,8 @@ struct nvme_peer_buf_import {
 	__u32 segments;
 	__u32 verdict;
 	__u32 reason;
-	__u32 pci_address;
-	__u32 reserved[3];
+	struct nvme_peer_pci_address pci_address;
+	__u32 reserved[2];
 };
 
 #define NVME_PEER_BUF_IMPORT	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_IMPORT)
@@ -358,15 +409,17 @@ struct nvme_peer_buf_table {
  * The kernel clears the memory of host rings.  A completion ring in a buffer
  * must be zero before the call; the kernel cannot write it.
  *
- * EPERM: no CAP_SYS_RAWIO.  EINVAL: entries, alignment, offsets.  ERANGE: a
+ * EPERM: no CAP_SYS_RAWIO, or the kernel is locked down and the controller's domain
+ * is NVME_PEER_DOMAIN_PHYSICAL.  EINVAL: entries, alignment, offsets.  ERANGE: a
  * ring does not fit into its buffer.  EMSGSIZE: a ring is longer than the segment
  * that it begins in and the controller wants it in one.  EEXIST: the two rings overlap
- * each other or those of another queue pair.  ENOSPC: no queue identifier is free.  ENOENT:
- * no such handle.  EACCES: the controller may not read the buffer of the submission
- * ring, or not write that of the completion ring.
- * ESTALE: the buffer was invalidated.  EAGAIN: the controller
- * is being reset.  ESHUTDOWN: it is going away.  EIO: it refused the queue.
- * EOPNOTSUPP: the controller would see a copy of a ring in host memory (swiotlb).
+ * each other or those of another queue pair.  ENOSPC: no queue identifier is free, or
+ * those that are wait for somebody to let go of their doorbells
+ * (nvme_peer_info.qids_quarantined).  ENOENT: no such handle.  EACCES: the controller
+ * may not read the buffer of the submission ring, or not write that of the completion
+ * ring.  ESTALE: the buffer was invalidated.  EAGAIN: the controller is being reset.
+ * ESHUTDOWN: it is going away.  EIO: it refused the queue.  EOPNOTSUPP: the controller
+ * would see a copy of a ring in host memory (swiotlb).
  */
 struct nvme_peer_qp_create {
 	__u32 size;
@@ -451,10 +504,6 @@ enum nvme_peer_qp_state {
 	NVME_PEER_QP_GONE = 4,
 };
 
-/* nvme_peer_qp_info.placement: where a ring lies */
-#define NVME_PEER_PLACE_SQ_DEVICE	(1U << 0)	/* in device memory */
-#define NVME_PEER_PLACE_CQ_DEVICE	(1U << 1)	/* in device memory */
-
 /**
  * struct nvme_peer_qp_info - ioctl(NVME_PEER_QP_INFO), queue pair file
  * @size: sizeof(struct nvme_peer_qp_info)
@@ -465,18 +514,21 @@ enum nvme_peer_qp_state {
  * @mode: out: enum nvme_peer_mode
  * @sq_entries: out: entries of the submission ring
  * @cq_entries: out: entries of the completion ring
- * @placement: out: NVME_PEER_PLACE_*.  A completion ring that does not lie in
- *	the same device as the data gives no order between the two: read back
- *	the data's path before trusting it
  * @doorbell_stride: out: bytes from the tail doorbell to the head doorbell
  * @doorbell_offset: out: byte offset of the tail doorbell in the exported
  *	doorbell pages; the head doorbell follows @doorbell_stride later
  * @doorbell_length: out: bytes of the exported doorbell pages
- * @cpu_doorbell_writes: out: writes of the CPU to this queue pair's doorbells
  * @exports: out: dma-bufs of this queue pair that are still open
  * @importers: out: devices attached to them
  * @mmaps: out: user mappings of them
+ * @reason: out: why @state is not NVME_PEER_QP_LIVE, as in struct nvme_peer_status
  * @losses: out: how often it stopped being LIVE, for NVME_PEER_QP_REARM
+ * @sq_pci_address: out: the function in whose memory the submission ring lies,
+ *	none for host memory
+ * @cq_pci_address: out: as well for the completion ring.  One that does not lie
+ *	in the same device as the data gives no order between the two: read back
+ *	the data's path before trusting it
+ * @cpu_doorbell_writes: out: writes of the CPU to this queue pair's doorbells
  */
 struct nvme_peer_qp_info {
 	__u32 size;
@@ -487,15 +539,17 @@ struct nvme_peer_qp_info {
 	__u32 mode;
 	__u32 sq_entries;
 	__u32 cq_entries;
-	__u32 placement;
 	__u32 doorbell_stride;
 	__u32 doorbell_offset;
 	__u32 doorbell_length;
-	__aligned_u64 cpu_doorbell_writes;
 	__u32 exports;
 	__u32 importers;
 	__u32 mmaps;
+	__u32 reason;
 	__u32 losses;
+	struct nvme_peer_pci_address sq_pci_address;
+	struct nvme_peer_pci_address cq_pci_address;
+	__aligned_u64 cpu_doorbell_writes;
 };
 
 #define NVME_PEER_QP_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO)
@@ -506,12 +560,13 @@ struct nvme_peer_qp_info {
  * @flags: must be 0
  * @losses: in: nvme_peer_qp_info.losses, as it was when the caller began to deal
  *	with the loss
- * @generation: out: generation that the queue pair belongs to now
+ * @reserved: must be 0
  *
  * Creates the queues of a QUIESCED queue pair again: same identifier, rings,
  * addresses and dma-bufs, tail and head 0, phase tag 1.  The caller vouches that no
  * peer uses what it knew of the entries before: a doorbell with an old tail would
- * have the controller execute what lies in the ring.
+ * have the controller execute what lies in the ring.  NVME_PEER_QP_INFO has the
+ * generation that the queue pair belongs to then.
  *
  * The kernel clears rings in host memory.  Of rings in buffers, the caller clears
  * the completion ring, and should clear the submission ring, before the call.
@@ -521,17 +576,54 @@ struct nvme_peer_qp_info {
  *
  * EALREADY: it is LIVE.  ESHUTDOWN: it has failed or is gone.  ESTALE: it was lost
  * again, @losses has moved.  EAGAIN: the controller is being reset or its
- * namespaces are being looked at; poll() tells when to try again.  EIO: the
+ * namespaces are being looked at; NVME_PEER_EVENT_READY comes after.  EIO: the
  * controller refused the queues; it is still QUIESCED.
  */
 struct nvme_peer_qp_rearm {
 	__u32 size;
 	__u32 flags;
 	__u32 losses;
-	__u32 generation;
+	__u32 reserved;
 };
 
 #define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
+
+/**
+ * enum nvme_peer_event_type - what a record tells
+ * @NVME_PEER_EVENT_STATE: the state of the queue pair changed
+ * @NVME_PEER_EVENT_READY: the queue pair is QUIESCED, and the controller is ready for
+ *	NVME_PEER_QP_REARM
+ */
+enum nvme_peer_event_type {
+	NVME_PEER_EVENT_STATE = 1,
+	NVME_PEER_EVENT_READY = 2,
+};
+
+/**
+ * struct nvme_peer_event - a record of what happened, from read() of a queue pair file
+ * @size: bytes from this record to the next; longer than this structure if the kernel
+ *	knows more
+ * @type: enum nvme_peer_event_type; pass over one that is not known
+ * @time: nanoseconds of CLOCK_MONOTONIC
+ * @generation: generation of the controller then
+ * @state: enum nvme_peer_qp_state then
+ * @reason: as in struct nvme_peer_status
+ * @lost: records that nobody read in time, between the one before and this one
+ *
+ * read() gives as many whole records as fit and takes them off; it waits for one,
+ * unless the file is O_NONBLOCK (EAGAIN).  EINVAL: not even one fits.  It returns 0 once
+ * the queue pair is GONE and all was read.  poll() says EPOLLPRI while a record waits,
+ * and EPOLLHUP once the queue pair is GONE.
+ */
+struct nvme_peer_event {
+	__u32 size;
+	__u32 type;
+	__aligned_u64 time;
+	__u32 generation;
+	__u32 state;
+	__u32 reason;
+	__u32 lost;
+};
 
 #define NVME_PEER_STATUS_MAGIC	0x7065706eU	/* "npep", little endian */
 
@@ -544,10 +636,14 @@ struct nvme_peer_qp_rearm {
  *	in struct nvme_peer_qp_info, every entry in flight is lost
  * @qid: queue identifier
  * @reason: why @state is not NVME_PEER_QP_LIVE, a positive errno
+ * @size: bytes of the page, the length that NVME_PEER_QP_EXPORT gives: a page of the
+ *	CPU, which on some machines is 64 KiB
+ * @reserved: 0
  *
  * All fields are little endian and each is written by one store, so a peer may
- * read them at any time.  The page lies in host memory, is 4 KiB long and zero
- * behind this structure.
+ * read them at any time.  The page lies in host memory and is zero behind this
+ * structure.  Nobody but the kernel writes it: what a peer has to say gets a page of its
+ * own.
  */
 struct nvme_peer_status {
 	__u32 magic;
@@ -556,6 +652,8 @@ struct nvme_peer_status {
 	__u32 generation;
 	__u32 qid;
 	__u32 reason;
+	__u32 size;
+	__u32 reserved;
 };
 
 /**

@@ -111,7 +111,7 @@ static void answer_as_device(void)
 {
 	fake_reset();
 	fake.qp_info.sq_entries = fake.qp_info.cq_entries = ENTRIES;
-	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE | NVME_PEER_PLACE_CQ_DEVICE;
+	fake.qp_info.sq_pci_address.valid = fake.qp_info.cq_pci_address.valid = 1;
 }
 
 static int try_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, uint32_t entries,
@@ -230,7 +230,7 @@ static bool order_is_asked_for(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda
 	*fake_int("fake_ordering") = 100;
 	refuse("cuDeviceGetAttribute", 1);
 	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP, "not known") && good;
-	fake.qp_info.placement = NVME_PEER_PLACE_SQ_DEVICE;
+	fake.qp_info.cq_pci_address.valid = 0;
 	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EINVAL,
 		    "completions would not lie beside the data") && good;
 	return good && nothing_left(files);

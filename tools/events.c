@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * nvme-peer events: what happens to the queue pairs of all controllers, from the
+ * kernel's uevents.  Unlike the records of a queue pair's file, nobody misses
+ * what is seen here.
+ */
+#include <errno.h>
+#include <linux/netlink.h>
+#include <nvmepeer.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "arguments.h"
+#include "nvme-peer.h"
+
+enum { KERNEL_GROUP = 1, LONGEST_EVENT = 8192 };
+
+/* The value of @key in an event of @length bytes, which ends in a NUL; or NULL. */
+static const char *value_of(const char *event, size_t length, const char *key)
+{
+	size_t key_length = strlen(key), at;
+
+	for (at = 0; at < length; at += strlen(event + at) + 1)
+		if (!strncmp(event + at, key, key_length) && event[at + key_length] == '=')
+			return event + at + key_length + 1;
+	return NULL;
+}
+
+static void report_count(struct report *report, const char *name, const char *text)
+{
+	report_number(report, name, text ? strtoull(text, NULL, 10) : 0, NULL);
+}
+
+/* False if it is none of ours. */
+static bool report_event(struct report *report, const char *event, size_t length)
+{
+	const char *what = value_of(event, length, "NVME_PEER_EVENT");
+	const char *node = value_of(event, length, "DEVNAME");
+
+	if (!what || !node)
+		return false;
+	report_object(report, NULL);
+	report_text(report, "node", node);
+	report_text(report, "event", what);
+	report_count(report, "generation", value_of(event, length, "NVME_PEER_GENERATION"));
+	report_count(report, "queue_pairs", value_of(event, length, "NVME_PEER_QUEUE_PAIRS"));
+	report_object_end(report);
+	fflush(report->out);
+	return true;
+}
+
+static int listen_to_kernel(void)
+{
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP };
+	int listener = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
+	int error;
+
+	if (listener < 0)
+		return -errno;
+	if (!bind(listener, (struct sockaddr *)&address, sizeof(address)))
+		return listener;
+	error = errno;
+	close(listener);
+	return -error;
+}
+
+/* Events until @count were seen. */
+static int follow(struct report *report, int listener, uint64_t count)
+{
+	char event[LONGEST_EVENT + 1];
+	ssize_t length;
+
+	while (count) {
+		length = recv(listener, event, LONGEST_EVENT, 0);
+		if (length < 0 && errno == ENOBUFS) {
+			fputs("nvme-peer: too many events at once, some were lost\n", stderr);
+			continue;
+		}
+		if (length < 0)
+			return -errno;
+		event[length] = 0;
+		count -= report_event(report, event, (size_t)length);
+	}
+	return 0;
+}
+
+int command_events(struct report *report, int argc, char **argv)
+{
+	uint64_t count = UINT64_MAX;
+	int listener, result;
+
+	if (argc && !(argc == 2 && !strcmp(argv[0], "--count") &&
+		      parse_number(argv[1], UINT32_MAX, &count)))
+		return usage_error("events takes --count N", argv[0]);
+	listener = listen_to_kernel();
+	result = listener;
+	if (listener >= 0) {
+		report_list(report, "events");
+		result = follow(report, listener, count);
+		report_list_end(report);
+		close(listener);
+	}
+	if (!result)
+		return 0;
+	fprintf(stderr, "nvme-peer: events of the kernel: %s\n", strerror(-result));
+	return EXIT_REFUSED;
+}
