@@ -199,6 +199,20 @@ static bool status_pages(void)
 	       check_with(0, 3) == NVMEPEER_E_LOST;
 }
 
+/* Whom nobody has told where to ask is told so; and no word of a page is elsewhere. */
+static bool nobody_to_ask(void)
+{
+	struct nvmepeer_geometry geometry = bench->geometry;
+	struct nvmepeer_queue queue;
+
+	geometry.request = (uintptr_t)status_page + 2;
+	if (nvmepeer_queue_open(&queue, &geometry) != NVMEPEER_E_ADDRESS)
+		return false;
+	geometry.request = 0;
+	return !nvmepeer_queue_open(&queue, &geometry) &&
+	       nvmepeer_queue_give_up(&queue) == NVMEPEER_E_ADDRESS;
+}
+
 /* Nobody answers, then somebody does: what was abandoned is found again. */
 static bool timeouts(void)
 {
@@ -247,6 +261,7 @@ static const struct edge_case cases[] = {
 	{ "token", "spent tokens name nothing", tokens, 16, false },
 	{ "token-again", "nor do tokens of a time before", tokens_again, 16, false },
 	{ "status", "state and generation of the status page", status_pages, 16, true },
+	{ "request", "giving up without a request page", nobody_to_ask, 16, false },
 	{ "for-ever", "a wait without a limit", for_ever, 16, false },
 	{ "timeout", "a command that completes after its owner has left", timeouts, 16, false },
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * unit-device-limits.c: what the device library does when something does not
- * come: lanes whose patience differs, threads that never run again, and a queue
- * pair that is lost while commands are abandoned and swept up.
+ * come: lanes whose patience differs, threads that never run again, a queue pair
+ * that is lost while commands are abandoned and swept up, and one that is given up.
  *
  * Usage: unit-device-limits [CASE [SEED]]; all cases and seeds, or one.
  */
@@ -467,20 +467,103 @@ static const char *lost(uint32_t seed)
 	return run_again(seed);
 }
 
+/* --- a queue pair that is given up --- */
+
+static uint32_t request_page[4];
+
+/* The kernel: waits to be asked, takes the queue pair off the controller, says so. */
+static void kernel_listens(void *argument)
+{
+	(void)argument;
+	while (!fibre_load(&request_page[1], 4, __ATOMIC_ACQUIRE, WEAK_SYSTEM))
+		machine_rest();
+	fibre_store(&request_page[1], 4, 0, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	fibre_store(&status_page[NVMEPEER_STATUS_STATE / 4], 4, NVMEPEER_STATE_LIVE + 1,
+		    __ATOMIC_RELEASE, WEAK_SYSTEM);
+}
+
+/* A command that nobody answers; how the wait for it, or for room, ends. */
+static int one_in_vain(uint32_t number, uint64_t patience)
+{
+	struct nvmepeer_sqe entry;
+	struct nvmepeer_token token;
+	int status;
+
+	rig_entry(&entry, number, 0);
+	status = nvmepeer_submit_raw(&bench->queue, &entry, &token, patience);
+	return status ? status : nvmepeer_wait(&bench->queue, token, NULL, patience);
+}
+
+/* One warp has less patience than the others, and one of its lanes does something. */
+static void lane_gives_up(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	if (number / LANES == 1) {
+		bool asks = number % LANES == 0;
+		int status = one_in_vain(number, PATIENCE);
+
+		/* The others may still wait when it is done. */
+		if (status != NVMEPEER_E_TIMEOUT && status != NVMEPEER_E_FULL &&
+		    (asks || status != NVMEPEER_E_LOST))
+			bad++;
+		if (asks && nvmepeer_queue_give_up(&bench->queue))
+			bad++;
+	}
+	if (one_in_vain(number, RIG_LONG) != NVMEPEER_E_LOST)
+		bad++;
+	lanes_left--;
+}
+
+static const char *given_up(uint32_t seed)
+{
+	static uint32_t page[8];
+	bool good;
+
+	memset(page, 0, sizeof(page));
+	memset(request_page, 0, sizeof(request_page));
+	status_page = page;
+	page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	bench->geometry.status = (uintptr_t)page;
+	bench->geometry.request = (uintptr_t)&request_page[1];
+	bench->controller.mute = true;
+	lanes_left = 0;
+	good = rig_begin(seed, 1000);
+	rig_add_warps(4, LANES, lane_gives_up);
+	machine_add_outside(rig_controller, bench);
+	machine_add_outside(kernel_listens, NULL);
+	good = machine_run() && good;
+	bench->geometry.status = bench->geometry.request = 0;
+	if (!good)
+		return "somebody waits for ever";
+	if (bad)
+		return "a status is wrong";
+	for (uint32_t i = 0; i < 4; i++)
+		if (request_page[i])
+			return "something else was stored than the request";
+	if (bench->controller.errors)
+		return bench->controller.error;
+	return run_again(seed);
+}
+
 struct limit_case {
 	const char *name, *what;
 	const char *(*run)(uint32_t seed);
 	uint32_t entries, seeds;
+	bool checked;		/* entries of its own, which tell torn from whole */
 };
 
 static const struct limit_case cases[] = {
 	{ "patience-wait", "lanes of a warp wait as long as each of them may", patient_waits, 16,
-	  8 },
-	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8 },
-	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8 },
-	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 3 },
+	  8, false },
+	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8,
+	  false },
+	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8, false },
+	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 3, true },
 	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16,
-	  12 },
+	  12, true },
+	{ "give-up", "one lane gives the queue pair up, all waits end, and a new beginning",
+	  given_up, 16, 8, true },
 };
 
 static bool run_case(const struct limit_case *limit)
@@ -493,7 +576,7 @@ static bool run_case(const struct limit_case *limit)
 		bench = bench_new(limit->entries, limit->entries);
 		bench->controller.order = CONTROLLER_SHUFFLED;
 		bench->controller.seed = seed;
-		bench->controller.checked_entries = limit->run == stopped || limit->run == lost;
+		bench->controller.checked_entries = limit->checked;
 		bench->geometry.cids = 64;
 		wrong = limit->run(seed);
 		if (wrong)

@@ -118,6 +118,31 @@ static void reads_twice(void *argument)
 	saw[1] = LOAD(&x);
 }
 
+/* One store and one load, each of the device or of the system. */
+static void stores_near(void *argument)
+{
+	(void)argument;
+	nvmepeer_store32(&x, 1);
+}
+
+static void stores_far(void *argument)
+{
+	(void)argument;
+	STORE(&x, 1);
+}
+
+static void reads_near(void *argument)
+{
+	(void)argument;
+	saw[0] = nvmepeer_load32(&x);
+}
+
+static void reads_far(void *argument)
+{
+	(void)argument;
+	saw[0] = LOAD(&x);
+}
+
 /* Lanes that meet. */
 static void meets(void *argument)
 {
@@ -136,6 +161,11 @@ static void meets(void *argument)
 static bool passed_late(void)
 {
 	return saw[0] && !saw[1];
+}
+
+static bool seen_at_all(void)
+{
+	return saw[0];
 }
 
 static bool both(void)
@@ -185,6 +215,16 @@ static const struct litmus litmus[] = {
 	  WEAK_DEVICE, -1, 0, 0, 0 },
 	{ "opposite stores", { stores_1_2, stores_2_1 }, kept_first, -1, -1, 0, 0, 1 },
 	{ "one word never goes back", { counts, reads_twice }, went_back, -1, -1, 0, 0, 0 },
+	{ "store of the device: seen by the device", { stores_near, reads_near }, seen_at_all,
+	  -1, -1, 0, 0, 1 },
+	{ "store of the device: seen by a controller", { stores_near, reads_far }, seen_at_all,
+	  -1, -1, 1, 0, 0 },
+	{ "store of the system: seen by a controller", { stores_far, reads_far }, seen_at_all,
+	  -1, -1, 1, 0, 1 },
+	{ "load of the device: sees a controller's store", { reads_near, stores_far }, seen_at_all,
+	  -1, -1, 1, 0, 0 },
+	{ "load of the system: sees a controller's store", { reads_far, stores_far }, seen_at_all,
+	  -1, -1, 1, 0, 1 },
 	{ "lanes that vote are not ordered", { meets, meets }, passed_late, -1, -1, 0, 1, 1 },
 	{ "lanes that synchronise are", { meets, meets }, passed_late, 0, -1, 0, 1, 0 },
 };

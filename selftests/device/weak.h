@@ -19,7 +19,8 @@
  * an entry two rounds old has the phase tag of a new one.
  *
  * Sooner or later everything is seen: a load may overlook a store only for
- * @weak.late steps.
+ * @weak.late steps.  But where the scope of the load or of the store does not
+ * include the other fibre the models promise nothing, and it is never seen.
  */
 #ifndef SELFTESTS_DEVICE_WEAK_H
 #define SELFTESTS_DEVICE_WEAK_H
@@ -207,11 +208,31 @@ static inline bool weak_is_late(const struct weak_message *message)
 	return message->older && (uint64_t)message->step + weak.late > machine.steps;
 }
 
-/* Which store of a place the current fibre sees, not older than @floor. */
-static inline const struct weak_message *weak_pick(const struct weak_place *place, uint32_t floor)
+/* What it takes for the current fibre and the writer of a message to be ordered. */
+static inline enum weak_scope weak_between(const struct weak_message *message)
+{
+	return message->outside || fibre_current()->outside ? WEAK_SYSTEM : WEAK_DEVICE;
+}
+
+/*
+ * Is it promised that a load of @scope by the current fibre ever sees @message?  What
+ * was there at the beginning is seen by all.
+ */
+static inline bool weak_reaches(const struct weak_message *message, enum weak_scope scope)
+{
+	enum weak_scope between = weak_between(message);
+
+	return !message->older || (scope >= between && message->scope >= between);
+}
+
+/* Which store of a place a load of the current fibre sees, not older than @floor. */
+static inline const struct weak_message *weak_pick(const struct weak_place *place, uint32_t floor,
+						   enum weak_scope scope)
 {
 	const struct weak_message *message = &weak.messages[place->newest];
 
+	while (!weak_reaches(message, scope))
+		message = &weak.messages[message->older];
 	if (machine.random) {
 		while (message->at > floor && weak_is_late(message) &&
 		       machine_random() % weak.odds == 0)
@@ -222,12 +243,6 @@ static inline const struct weak_message *weak_pick(const struct weak_place *plac
 		while (message->at > floor && message->older)
 			message = &weak.messages[message->older];
 	return message;
-}
-
-/* What it takes for the current fibre and the writer of a message to be ordered. */
-static inline enum weak_scope weak_between(const struct weak_message *message)
-{
-	return message->outside || fibre_current()->outside ? WEAK_SYSTEM : WEAK_DEVICE;
 }
 
 /* The current fibre has seen @message. */
@@ -322,7 +337,7 @@ static inline void weak_load(const void *address, uint32_t bytes, uint64_t value
 	const struct weak_place *place = &weak.places[where];
 	const struct weak_message *message;
 
-	message = weak_pick(place, floor < place->arrived ? place->arrived : floor);
+	message = weak_pick(place, floor < place->arrived ? place->arrived : floor, scope);
 	weak_see(where, message, order, scope);
 	value[0] = message->value[0];
 	value[1] = message->value[1];
@@ -408,7 +423,8 @@ static inline bool weak_register(const uint32_t *address, uint32_t *value)
 
 	for (uint32_t at = place->newest; weak.messages[at].at > place->taken;
 	     at = weak.messages[at].older)
-		next = at;
+		if (weak_reaches(&weak.messages[at], WEAK_SYSTEM))
+			next = at;
 	if (!next || (weak_is_late(&weak.messages[next]) && machine.random && machine_random() % 2))
 		return false;
 	place->taken = weak.messages[next].at;
