@@ -345,7 +345,8 @@ static inline bool controller_step(struct controller *controller)
 	bool busy = false;
 
 	controller_look(controller);
-	while (controller->fetch != controller->last_tail && controller->held_count < controller->sq_entries) {
+	while (controller->fetch != controller->last_tail &&
+	       controller->held_count < controller->sq_entries) {
 		controller_fetch(controller);
 		busy = true;
 	}

@@ -192,8 +192,8 @@ enum { FIBRE_PIECE = 8 };
 #define __hip_atomic_exchange(p, value, order, scope)					\
 	((__typeof__(*(p)))fibre_atomic(FIBRE_EXCHANGE, p, sizeof(*(p)), value, 0, order, scope))
 #define __hip_atomic_compare_exchange_strong(p, old, value, order, failed, scope)	\
-	(*(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p, sizeof(*(p)), value,	\
-						 *(old), order, scope))
+	((void)(failed), *(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p,	\
+		sizeof(*(p)), value, *(old), order, scope))
 /* "": the system. */
 #define __builtin_amdgcn_fence(order, scope)						\
 	weak_fence(order, (scope)[0] ? WEAK_DEVICE : WEAK_SYSTEM)
@@ -215,8 +215,8 @@ enum { FIBRE_PIECE = 4 };
 	((__typeof__(*(p)))fibre_atomic(FIBRE_EXCHANGE, p, sizeof(*(p)), value, 0, order,	\
 					WEAK_SYSTEM))
 #define __atomic_compare_exchange_n(p, old, value, weakly, order, failed)		\
-	(*(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p, sizeof(*(p)), value,	\
-						 *(old), order, WEAK_SYSTEM))
+	((void)(weakly), (void)(failed), *(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p, \
+		sizeof(*(p)), value, *(old), order, WEAK_SYSTEM))
 #define __atomic_thread_fence(order) weak_fence(order, WEAK_SYSTEM)
 
 #endif

@@ -146,10 +146,10 @@ static bool tokens(void)
 	    nvmepeer_poll(queue, token, NULL) != NVMEPEER_E_TOKEN)
 		return false;
 	/* Until the cid is used again: then the old token still names nothing. */
-	do
+	do {
 		if (!submit(&next, SHORT))
 			return false;
-	while (next.cid != token.cid && left-- && !nvmepeer_wait(queue, next, NULL, RIG_LONG));
+	} while (next.cid != token.cid && left-- && !nvmepeer_wait(queue, next, NULL, RIG_LONG));
 	if (next.cid != token.cid || nvmepeer_wait(queue, token, NULL, SHORT) != NVMEPEER_E_TOKEN ||
 	    nvmepeer_wait(queue, next, NULL, RIG_LONG))
 		return false;

@@ -24,8 +24,12 @@ enum { ROUNDS_LESS = 2, SEEDS_LESS = 2 };
 enum { ROUNDS_LESS = 1, SEEDS_LESS = 1 };
 #endif
 
-enum { LANES = NVMEPEER_LANES, WARPS = LANES > 8 ? 2 : 4, BLOCK_WORDS = CONTROLLER_BLOCK / 8,
-       CROWD = 6 };
+enum {
+	LANES = NVMEPEER_LANES,
+	WARPS = LANES > 8 ? 2 : 4,
+	BLOCK_WORDS = CONTROLLER_BLOCK / 8,
+	CROWD = 6,
+};
 
 static uint32_t rounds;
 static uint64_t most_rings;	/* doorbells that one call has rung */
