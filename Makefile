@@ -107,6 +107,7 @@ demo:
 	@$(top)/selftests/run --demo
 
 unit: user
+	@$(setup)/setup.sh --tree-only --lint
 	@$(top)/selftests/run --unit
 
 check:

@@ -21,10 +21,10 @@
  *	arrival.h	flags for who waits beside, and the fence for bulk copies
  *	prefetch.h	reading ahead in a window
  *	scatter.h	one command over a list of pages
- *	gather.h	many small reads by a block
  *	solo.h		the calls on a queue pair of one's own
  *	set.h		several queue pairs and controllers behind one handle
- *	set_gather.h	many small reads from a set
+ *	gather.h	many small reads by a block
+ *	set_gather.h	the same from a set
  *	outline.h	calls that are not inlined
  */
 #ifndef NVMEPEER_DEVICE_H
@@ -44,9 +44,9 @@
 #include "nvmepeer_device/arrival.h"
 #include "nvmepeer_device/prefetch.h"
 #include "nvmepeer_device/scatter.h"
-#include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/solo.h"
 #include "nvmepeer_device/set.h"
+#include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/set_gather.h"
 #include "nvmepeer_device/outline.h"
 

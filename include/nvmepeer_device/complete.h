@@ -124,7 +124,9 @@ NVMEPEER_FN void nvmepeer_believe(const struct nvmepeer_queue *queue)
 /*
  * Takes what lies at the head of the completion ring.  Collective.  @waits and
  * @cid are each lane's own wish, @result is set where it comes true.  @head is
- * the group's guess of the head and is corrected.  Returns entries taken.
+ * the group's guess of the head and is corrected.  Returns entries taken: none
+ * while somebody has the queue pair for itself, as no guess has its mark.  Credits
+ * go back last: when all are back, nobody is about to ring for what it took.
  */
 NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 				   struct nvmepeer_group group, bool waits, uint32_t cid,
@@ -136,7 +138,7 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 	nvmepeer_mask got;
 
 	if (nvmepeer_nothing_yet(queue, group, first)) {
-		*head = nvmepeer_group_copy32(group, seen, group.leader);
+		*head = nvmepeer_group_copy32(group, seen, group.leader) & NVMEPEER_HEAD_MASK;
 		return 0;
 	}
 	nvmepeer_cq_load(queue->cq + (uint64_t)((first + rank) & queue->cq_mask) * 16, entry);
@@ -144,21 +146,22 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 			   nvmepeer_group_ballot(group, nvmepeer_cqe_phase(entry) ==
 						 nvmepeer_phase_at(queue, first + rank)));
 	if (run && group.lane == group.leader && seen == first)
-		seen = nvmepeer_compare_exchange32(&queue->state->head, first, first + run);
+		seen = nvmepeer_compare_exchange32(&queue->state->head, first,
+						   (first + run) & NVMEPEER_HEAD_MASK);
 	seen = nvmepeer_group_copy32(group, seen, group.leader);
 	if (!run || seen != first) {
-		*head = seen;
+		*head = seen & NVMEPEER_HEAD_MASK;
 		return 0;
 	}
 	nvmepeer_believe(queue);
 	got = nvmepeer_hand_over(group, run, entry, rank < run, waits, cid, result);
 	if (nvmepeer_mask_count(got) != run)
 		nvmepeer_hand_out(queue, group, rank < run, got, entry, cid);
-	*head = first + run;
+	*head = (first + run) & NVMEPEER_HEAD_MASK;
 	if (group.lane == group.leader) {
-		nvmepeer_add32(&queue->state->credits, run);
 		if (queue->cq_shift < 2 || (first ^ *head) >> (queue->cq_shift - 2))
 			nvmepeer_head_due(queue);
+		nvmepeer_add32(&queue->state->credits, run);
 	}
 	return run;
 }
@@ -230,7 +233,7 @@ NVMEPEER_FN void nvmepeer_look_far(const struct nvmepeer_queue *queue,
 	uint64_t found = waiting->waits ? nvmepeer_load64(&queue->results[waiting->cid]) : 0;
 	uint32_t seen = nvmepeer_load32(&queue->state->head);
 
-	*head = nvmepeer_group_copy32(group, seen, group.leader);
+	*head = nvmepeer_group_copy32(group, seen, group.leader) & NVMEPEER_HEAD_MASK;
 	nvmepeer_see_result(waiting, found);
 }
 
@@ -257,9 +260,10 @@ NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvme
  */
 NVMEPEER_FN uint32_t nvmepeer_ahead(struct nvmepeer_group group, uint32_t ticket, uint32_t head)
 {
-	uint32_t ahead = nvmepeer_group_copy32(group, ticket, group.leader) - head;
+	uint32_t ahead = (nvmepeer_group_copy32(group, ticket, group.leader) - head) &
+			 NVMEPEER_HEAD_MASK;
 
-	return (int32_t)ahead < 0 ? 0 : ahead;
+	return ahead > NVMEPEER_HEAD_MASK / 2 ? 0 : ahead;
 }
 
 /*

@@ -56,6 +56,16 @@ struct nvmepeer_gather_table {
 };
 
 /*
+ * Where units come from: a queue pair (@set is NULL), or a set, whose buffers hold
+ * the staging memory at byte @offset.
+ */
+struct nvmepeer_gather_source {
+	const struct nvmepeer_queue *queue;
+	const struct nvmepeer_set *set;
+	uint64_t offset;
+};
+
+/*
  * Finds @unit in the table or puts it there.  Returns its slot, with
  * NVMEPEER_GATHER_SLOTS added if it is new, or -1 if the table is full near it.
  */
@@ -77,19 +87,24 @@ NVMEPEER_FN int nvmepeer_gather_slot(struct nvmepeer_gather_table *table, uint64
 }
 
 /* Makes sure that @unit is in the table, reading it if it is new.  False if full. */
-NVMEPEER_FN bool nvmepeer_gather_unit(const struct nvmepeer_queue *queue,
+NVMEPEER_FN bool nvmepeer_gather_unit(struct nvmepeer_gather_source source,
 				      struct nvmepeer_gather_table *table,
 				      const struct nvmepeer_staging *staging, uint64_t unit)
 {
-	uint32_t blocks = 1u << (staging->unit_shift - queue->lba_shift);
+	uint32_t blocks = 1u << (staging->unit_shift - source.queue->lba_shift);
 	int slot = nvmepeer_gather_slot(table, unit);
+	uint64_t offset;
 	int status;
 
 	if (slot < NVMEPEER_GATHER_SLOTS)
 		return slot >= 0;
 	slot -= NVMEPEER_GATHER_SLOTS;
-	status = nvmepeer_read(queue, staging->buffer, (uint64_t)slot << staging->unit_shift,
-			       unit * blocks, blocks);
+	offset = source.offset + ((uint64_t)slot << staging->unit_shift);
+	if (source.set)
+		status = nvmepeer_set_read(source.set, offset, unit * blocks, blocks);
+	else
+		status = nvmepeer_read(source.queue, staging->buffer, offset, unit * blocks,
+				       blocks);
 	nvmepeer_block_max(&table->status, (uint32_t)status);
 	return true;
 }
@@ -118,7 +133,7 @@ NVMEPEER_FN int nvmepeer_piece_check(const struct nvmepeer_staging *staging,
 }
 
 /* Puts all units of a piece into the table.  False if it is full. */
-NVMEPEER_FN bool nvmepeer_gather_piece(const struct nvmepeer_queue *queue,
+NVMEPEER_FN bool nvmepeer_gather_piece(struct nvmepeer_gather_source source,
 				       struct nvmepeer_gather_table *table,
 				       const struct nvmepeer_staging *staging,
 				       const struct nvmepeer_piece *piece)
@@ -126,7 +141,7 @@ NVMEPEER_FN bool nvmepeer_gather_piece(const struct nvmepeer_queue *queue,
 	uint64_t first, units = nvmepeer_gather_units(staging, piece, &first);
 
 	for (uint64_t i = 0; i < units; i++)
-		if (!nvmepeer_gather_unit(queue, table, staging, first + i))
+		if (!nvmepeer_gather_unit(source, table, staging, first + i))
 			return false;
 	return true;
 }
@@ -168,7 +183,7 @@ NVMEPEER_FN void nvmepeer_gather_spread(struct nvmepeer_gather_table *table,
  * first if it was full.  @table->left is how many pieces, from the first that
  * found no room on, must wait for the next round.
  */
-NVMEPEER_FN void nvmepeer_gather_round(const struct nvmepeer_queue *queue,
+NVMEPEER_FN void nvmepeer_gather_round(struct nvmepeer_gather_source source,
 				       struct nvmepeer_gather_table *table,
 				       const struct nvmepeer_staging *staging,
 				       const struct nvmepeer_piece *pieces, uint32_t count)
@@ -183,7 +198,7 @@ NVMEPEER_FN void nvmepeer_gather_round(const struct nvmepeer_queue *queue,
 		table->left = 0;
 	nvmepeer_block_sync();
 	for (uint32_t i = thread; i < count; i += threads)
-		if (!nvmepeer_gather_piece(queue, table, staging, &pieces[i]))
+		if (!nvmepeer_gather_piece(source, table, staging, &pieces[i]))
 			nvmepeer_block_max(&table->left, count - i);
 	nvmepeer_block_sync();
 }
@@ -201,6 +216,42 @@ NVMEPEER_FN int nvmepeer_gather_check(const struct nvmepeer_queue *queue,
 	     i += nvmepeer_block_threads())
 		status = nvmepeer_piece_check(staging, &pieces[i]);
 	return status;
+}
+
+/* nvmepeer_block_gather() from whatever source. */
+NVMEPEER_FN int nvmepeer_gather_from(struct nvmepeer_gather_source source,
+				     struct nvmepeer_gather_table *table,
+				     const struct nvmepeer_staging *staging,
+				     const struct nvmepeer_piece *pieces, uint32_t count)
+{
+	uint32_t round = NVMEPEER_GATHER_SLOTS / 4, status;
+
+	if (!nvmepeer_block_thread()) {
+		table->status = 0;
+		table->left = 1;
+	}
+	nvmepeer_block_sync();
+	status = (uint32_t)nvmepeer_gather_check(source.queue, staging, pieces, count);
+	if (status)
+		nvmepeer_block_max(&table->status, status);
+	nvmepeer_block_sync();
+	if (table->status)
+		count = 0;
+	for (uint32_t done = 0; done < count; ) {
+		uint32_t here = count - done < round ? count - done : round;
+
+		nvmepeer_gather_round(source, table, staging, pieces + done, here);
+		here -= table->left;
+		nvmepeer_gather_spread(table, staging, pieces + done, here);
+		done += here;
+		/* A piece alone always finds room. */
+		round = here ? NVMEPEER_GATHER_SLOTS / 4 : 1;
+		nvmepeer_block_sync();
+	}
+	nvmepeer_block_sync();
+	status = table->status;
+	nvmepeer_block_sync();
+	return (int)status;
 }
 
 /**
@@ -222,34 +273,9 @@ NVMEPEER_FN int nvmepeer_block_gather(const struct nvmepeer_queue *queue,
 				      const struct nvmepeer_staging *staging,
 				      const struct nvmepeer_piece *pieces, uint32_t count)
 {
-	uint32_t round = NVMEPEER_GATHER_SLOTS / 4, status;
+	struct nvmepeer_gather_source source = { queue, NULL, 0 };
 
-	if (!nvmepeer_block_thread()) {
-		table->status = 0;
-		table->left = 1;
-	}
-	nvmepeer_block_sync();
-	status = (uint32_t)nvmepeer_gather_check(queue, staging, pieces, count);
-	if (status)
-		nvmepeer_block_max(&table->status, status);
-	nvmepeer_block_sync();
-	if (table->status)
-		count = 0;
-	for (uint32_t done = 0; done < count; ) {
-		uint32_t here = count - done < round ? count - done : round;
-
-		nvmepeer_gather_round(queue, table, staging, pieces + done, here);
-		here -= table->left;
-		nvmepeer_gather_spread(table, staging, pieces + done, here);
-		done += here;
-		/* A piece alone always finds room. */
-		round = here ? NVMEPEER_GATHER_SLOTS / 4 : 1;
-		nvmepeer_block_sync();
-	}
-	nvmepeer_block_sync();
-	status = table->status;
-	nvmepeer_block_sync();
-	return (int)status;
+	return nvmepeer_gather_from(source, table, staging, pieces, count);
 }
 
 #endif /* NVMEPEER_DEVICE_GATHER_H */

@@ -159,9 +159,16 @@ NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
 #ifndef NVMEPEER_PLATFORM_LANES
 #define NVMEPEER_PLATFORM_LANES
 
+/* More only for code that is made for wide groups and has one lane all the same. */
+#ifndef NVMEPEER_LANES
 #define NVMEPEER_LANES 1
+#endif
 
+#if NVMEPEER_LANES > 32
+typedef uint64_t nvmepeer_mask;
+#else
 typedef uint32_t nvmepeer_mask;
+#endif
 
 NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_active(void)
 {
@@ -211,12 +218,12 @@ NVMEPEER_FN uint32_t nvmepeer_lane(void)
 
 NVMEPEER_FN uint32_t nvmepeer_mask_count(nvmepeer_mask mask)
 {
-	return (uint32_t)__builtin_popcount(mask);
+	return (uint32_t)__builtin_popcountll(mask);
 }
 
 NVMEPEER_FN uint32_t nvmepeer_mask_first(nvmepeer_mask mask)
 {
-	return (uint32_t)__builtin_ctz(mask);
+	return (uint32_t)__builtin_ctzll(mask);
 }
 
 NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)

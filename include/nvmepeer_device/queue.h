@@ -128,8 +128,10 @@ struct nvmepeer_geometry {
  *	the completion entry; below 0 only while somebody gives back what it
  *	took too many, or from NVMEPEER_SOLO_CREDITS on while one group has the
  *	queue pair for itself.
- * @head: completion entries taken so far.  Moved by compare-and-exchange by
- *	whoever has read the entries it moves over; that thread hands them out.
+ * @head: completion entries taken so far, in bits 30..0.  Moved by
+ *	compare-and-exchange by whoever has read the entries it moves over; that
+ *	thread hands them out.  Bit 31 is set while one group has the queue pair
+ *	for itself: then nobody else moves it, as the entries are that group's.
  * @head_rung: last head doorbell; only whoever has the bell touches it.
  * @bell: 1 while who had the bell offers it; an exchange for 0 takes it.
  * @bell_rung: last ticket that was rung; written by who has the bell.
@@ -182,6 +184,10 @@ enum {
 
 /* Credits of a queue pair that is solo: so few that no giving back makes one. */
 #define NVMEPEER_SOLO_CREDITS (-(1 << 30))
+
+/* Of the head: the count, and the mark of a queue pair that is solo. */
+#define NVMEPEER_HEAD_MASK 0x7fffffffu
+#define NVMEPEER_HEAD_SOLO (1u << 31)
 
 /* Marks a token's claim on its cid; the ticket's lower bits stand beside it. */
 #define NVMEPEER_OWNED (1u << 31)
@@ -401,8 +407,8 @@ NVMEPEER_FN void nvmepeer_state_begin(const struct nvmepeer_queue *queue, uint32
 	nvmepeer_store32(&state->generation, generation);
 	nvmepeer_store32(&state->bell, 0);
 	nvmepeer_store32(&state->bell_rung, ticket);
-	nvmepeer_store32(&state->head, ticket);
-	nvmepeer_store32(&state->head_rung, ticket);
+	nvmepeer_store32(&state->head, ticket & NVMEPEER_HEAD_MASK);
+	nvmepeer_store32(&state->head_rung, ticket & NVMEPEER_HEAD_MASK);
 	nvmepeer_store32(&state->lost, 0);
 	nvmepeer_store64(&state->tail, (uint64_t)ticket << NVMEPEER_TICKET_SHIFT);
 	nvmepeer_fence_device();

@@ -82,7 +82,9 @@ NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
 NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
 					 struct nvmepeer_group group)
 {
-	return nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->head), group.leader);
+	uint32_t head = nvmepeer_load32(&queue->state->head);
+
+	return nvmepeer_group_copy32(group, head, group.leader) & NVMEPEER_HEAD_MASK;
 }
 
 /* Credits left, as the leader sees them.  Collective. */
@@ -96,21 +98,20 @@ NVMEPEER_FN int32_t nvmepeer_credits_left(const struct nvmepeer_queue *queue,
 /*
  * The queue is full: waits until there is room, or the time of one of the
  * @pending lanes is over, and takes completions, which makes room, with every
- * fourth look, unless somebody has the queue pair for itself.  Collective.
- * Returns what ended this lane's wait, or 0.
+ * fourth look.  Collective.  Returns what ended this lane's wait, or 0.
  */
 NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
 				       struct nvmepeer_group group, nvmepeer_mask pending,
 				       struct nvmepeer_deadline *deadline)
 {
 	uint32_t head = nvmepeer_guess_head(queue, group), taken;
-	int32_t credits = nvmepeer_credits_left(queue, group);
 	uint64_t none = 0;
+	int32_t credits;
 	int error;
 
 	do {
 		taken = 0;
-		if (deadline->looks % 4 == 0 && credits > NVMEPEER_SOLO_CREDITS / 2)
+		if (deadline->looks % 4 == 0)
 			taken = nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head);
 		error = nvmepeer_deadline_check(queue, group, deadline, !taken,
 						NVMEPEER_PAUSE_LIMIT);

@@ -9,8 +9,8 @@
  *
  * All lanes that were active at nvmepeer_solo_open() make every later call
  * together; each may send its own command, or none.  Between open and close
- * others who want to send find the queue pair full; nvmepeer_serve() must not
- * run.
+ * others who want to send find the queue pair full, and who looks for completions
+ * finds none.
  */
 #ifndef NVMEPEER_DEVICE_SOLO_H
 #define NVMEPEER_DEVICE_SOLO_H
@@ -34,30 +34,36 @@ struct nvmepeer_solo {
 /* Gives all credits back, behind all else.  One lane. */
 NVMEPEER_FN void nvmepeer_solo_end(const struct nvmepeer_queue *queue)
 {
-	nvmepeer_fence_device();		/* O */
+	nvmepeer_fence_device();		/* N */
 	nvmepeer_add32(&queue->state->credits,
 		       nvmepeer_most_in_flight(queue) - (uint32_t)NVMEPEER_SOLO_CREDITS);
 }
 
 /*
- * Takes all credits of an idle queue pair: it is idle if they are all there and
- * as many completions were taken as slots.  One lane.
+ * Takes all credits of an idle queue pair: it is idle if they are all there, as
+ * many completions were taken as slots, and nobody rings any more.  The head is
+ * marked, as some may still look for completions, of commands that others have
+ * taken for them: they would take those of this group.  Both words are read by
+ * atomics, which see the last value; what was rung is acquired by the fence before
+ * the first doorbell.  One lane.
  */
-NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue)
+NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue, struct nvmepeer_solo *solo)
 {
+	struct nvmepeer_state *state = queue->state;
 	uint32_t all = nvmepeer_most_in_flight(queue);
 	uint64_t tail;
 
-	if (nvmepeer_load32(&queue->state->lost))
+	if (nvmepeer_load32(&state->lost))
 		return NVMEPEER_E_LOST;
-	if (nvmepeer_compare_exchange32(&queue->state->credits, all,
+	if (nvmepeer_compare_exchange32(&state->credits, all,
 					(uint32_t)NVMEPEER_SOLO_CREDITS) != all)
 		return NVMEPEER_E_BUSY;
-	nvmepeer_fence_claimed();		/* N */
-	tail = nvmepeer_load64(&queue->state->tail);
-	if (!(uint32_t)tail &&
-	    nvmepeer_load32(&queue->state->head) == (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT))
+	solo->head = nvmepeer_or32(&state->head, NVMEPEER_HEAD_SOLO);
+	tail = nvmepeer_add64(&state->tail, 0);
+	solo->tail = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
+	if (!(uint32_t)tail && !((solo->head ^ solo->tail) & NVMEPEER_HEAD_MASK))
 		return NVMEPEER_OK;
+	nvmepeer_store32(&state->head, solo->head);
 	nvmepeer_solo_end(queue);
 	return NVMEPEER_E_BUSY;
 }
@@ -75,11 +81,13 @@ NVMEPEER_FN struct nvmepeer_solo nvmepeer_solo_open(const struct nvmepeer_queue 
 
 	solo.queue = queue;
 	solo.group = nvmepeer_group_join(queue);
+	solo.tail = 0;
+	solo.head = 0;
 	if (solo.group.lane == solo.group.leader)
-		error = (uint32_t)nvmepeer_solo_begin(queue);
+		error = (uint32_t)nvmepeer_solo_begin(queue, &solo);
 	solo.broken = (int)nvmepeer_group_copy32(solo.group, error, solo.group.leader);
-	solo.tail = (uint32_t)(nvmepeer_load64(&queue->state->tail) >> NVMEPEER_TICKET_SHIFT);
-	solo.head = nvmepeer_load32(&queue->state->head);
+	solo.tail = nvmepeer_group_copy32(solo.group, solo.tail, solo.group.leader);
+	solo.head = nvmepeer_group_copy32(solo.group, solo.head, solo.group.leader);
 	return solo;
 }
 
@@ -88,7 +96,7 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
 	struct nvmepeer_state *state = queue->state;
-	uint32_t ticket;
+	uint32_t ticket, head = solo->head & NVMEPEER_HEAD_MASK;
 
 	if (solo->group.lane != solo->group.leader || solo->broken == NVMEPEER_E_BUSY)
 		return;
@@ -100,10 +108,9 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 	ticket = (uint32_t)(nvmepeer_load64(&state->tail) >> NVMEPEER_TICKET_SHIFT);
 	nvmepeer_add64(&state->tail, (uint64_t)(solo->tail - ticket) << NVMEPEER_TICKET_SHIFT);
 	nvmepeer_store32(&state->bell_rung, solo->tail);
-	if (nvmepeer_load32(&state->head) != solo->head) {
-		nvmepeer_store32(&state->head, solo->head);
-		nvmepeer_store32(&state->head_rung, solo->head);
-	}
+	if (nvmepeer_load32(&state->head) != (head | NVMEPEER_HEAD_SOLO))
+		nvmepeer_store32(&state->head_rung, head);
+	nvmepeer_store32(&state->head, head);
 	nvmepeer_solo_end(queue);
 }
 

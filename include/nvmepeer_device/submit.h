@@ -43,7 +43,7 @@
  *	G  nvmepeer_take_bell, fence_claimed: bell before bell_rung, the tail and
  *	   the doorbells.  Acquire of F.
  *	H  nvmepeer_send_reserved, fence_claimed: the exchange that gave a cid
- *	   before the result word and the list of that cid.  Acquire of A, L and M.
+ *	   before the result word and the list of that cid.  Acquire of A, L, M and N.
  *	I  nvmepeer_believe, fence_consume: a completion entry (or the word read
  *	   back) before the data.  With the controller.
  *	J  nvmepeer_hand_out, fence_device: that the data is there (I) before the
@@ -53,10 +53,8 @@
  *	L  nvmepeer_retire, fence_device: reading a result word that another
  *	   group wrote before its cid is free.  With H.
  *	M  nvmepeer_sweep, fence_device: the same, for abandoned cids.  With H.
- *	N  nvmepeer_solo_begin, fence_claimed: all credits before head and tail.
- *	   Acquire of O.
- *	O  nvmepeer_solo_end, fence_device: head and tail before the credits are
- *	   given back.  With N and H.
+ *	N  nvmepeer_solo_end, fence_device: head, tail and what was rung before the
+ *	   credits are given back.  With H.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
 #define NVMEPEER_DEVICE_SUBMIT_H

@@ -428,7 +428,7 @@ static int registers_refused(const struct nvmepeer_cuda *cuda, int error)
 
 static int pages_refused(const struct nvmepeer_cuda *cuda, int error, size_t bytes)
 {
-	return cuda_fail(opening_queues, -EFAULT, "the GPU did not get the status page",
+	return cuda_fail(opening_queues, -EFAULT, "the GPU did not get a page of the queue pair",
 			 "raise the limit on locked memory (ulimit -l)",
 			 "cuMemHostRegister of %zu bytes: %s: the driver pins ordinary pages", bytes,
 			 name_of(cuda, error));
@@ -437,13 +437,17 @@ static int pages_refused(const struct nvmepeer_cuda *cuda, int error, size_t byt
 int cuda_register(struct nvmepeer_cuda *cuda, enum cuda_memory memory, void *start, size_t bytes,
 		  uint64_t *address)
 {
-	unsigned int flags = REGISTER_PORTABLE | REGISTER_DEVICEMAP;
+	static const unsigned int more[] = {
+		[CUDA_MEMORY_READ_ONLY] = REGISTER_READ_ONLY,
+		[CUDA_MEMORY_READ_WRITE] = 0,
+		[CUDA_MEMORY_REGISTERS] = REGISTER_IOMEMORY,
+	};
 	int refused, error = enter(cuda);
 
 	if (error)
 		return error;
-	flags |= memory == CUDA_MEMORY_REGISTERS ? REGISTER_IOMEMORY : REGISTER_READ_ONLY;
-	refused = cuda->driver.cuMemHostRegister(start, bytes, flags);
+	refused = cuda->driver.cuMemHostRegister(start, bytes, REGISTER_PORTABLE |
+						 REGISTER_DEVICEMAP | more[memory]);
 	if (refused) {
 		error = memory == CUDA_MEMORY_REGISTERS ? registers_refused(cuda, refused) :
 							  pages_refused(cuda, refused, bytes);

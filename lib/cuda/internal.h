@@ -21,6 +21,7 @@ int cuda_fail(const char *call, int error, const char *what, const char *help,
 /** enum cuda_memory - what cuda_register() is given */
 enum cuda_memory {
 	CUDA_MEMORY_READ_ONLY,	/* ordinary pages mapped for reading: the status page */
+	CUDA_MEMORY_READ_WRITE,	/* and for writing, too: the request page */
 	CUDA_MEMORY_REGISTERS,	/* doorbell pages of a BAR, mapped for reading and writing */
 };
 

@@ -9,7 +9,7 @@
 
 #include "internal.h"
 
-enum { GPU_PAGE = 64 << 10, REGISTERED_DOORBELL = 1, REGISTERED_STATUS = 2 };
+enum { GPU_PAGE = 64 << 10 };
 
 static const char opening[] = "nvmepeer_cuda_queues_open";
 
@@ -21,11 +21,25 @@ struct layout {
 	uint64_t sq, cq, lists, state, table, each, handles, end;
 };
 
-/* What one queue pair holds of the kernel and of the GPU. */
+/* Pages of a queue pair that kernels of the GPU touch. */
+enum page { DOORBELL, STATUS, REQUEST, PAGES };
+
+static const struct {
+	enum nvme_peer_export what;
+	enum cuda_memory memory;
+} kinds[PAGES] = {
+	[DOORBELL] = { NVME_PEER_EXPORT_DOORBELL, CUDA_MEMORY_REGISTERS },
+	[STATUS] = { NVME_PEER_EXPORT_STATUS, CUDA_MEMORY_READ_ONLY },
+	[REQUEST] = { NVME_PEER_EXPORT_REQUEST, CUDA_MEMORY_READ_WRITE },
+};
+
+/*
+ * What one queue pair holds of the kernel and of the GPU.  The first @registered of
+ * the @pages are registered with the GPU.
+ */
 struct nvmepeer_cuda_part {
 	struct nvmepeer_qp *qp;
-	struct nvmepeer_mapping doorbell;
-	struct nvmepeer_mapping status;
+	struct nvmepeer_mapping pages[PAGES];
 	int registered;
 };
 
@@ -73,26 +87,26 @@ static int create_qp(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_p
 	return nvmepeer_qp_create(queues->ctrl, &request, &part->qp);
 }
 
-/* Maps doorbells and status page here and registers them with the GPU. */
-static int map_registers(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
-			 uint64_t *doorbell, uint64_t *status)
+/* Maps the pages here and registers them with the GPU, which sees them at @address. */
+static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
+		     uint64_t address[PAGES])
 {
-	int error = nvmepeer_qp_map(part->qp, NVME_PEER_EXPORT_DOORBELL, &part->doorbell);
+	int error = 0;
 
-	if (!error)
-		error = nvmepeer_qp_map(part->qp, NVME_PEER_EXPORT_STATUS, &part->status);
-	if (!error)
-		error = cuda_register(cuda, CUDA_MEMORY_REGISTERS, part->doorbell.base,
-				      part->doorbell.mapped, doorbell);
-	if (error)
-		return error;
-	part->registered |= REGISTERED_DOORBELL;
-	error = cuda_register(cuda, CUDA_MEMORY_READ_ONLY, part->status.base, part->status.mapped,
-			      status);
-	if (error)
-		return error;
-	part->registered |= REGISTERED_STATUS;
-	*status += (uint64_t)((char *)part->status.address - (char *)part->status.base);
+	for (int i = 0; i < PAGES; i++) {
+		struct nvmepeer_mapping *page = &part->pages[i];
+
+		error = nvmepeer_qp_map(part->qp, kinds[i].what, page);
+		if (!error)
+			error = cuda_register(cuda, kinds[i].memory, page->base, page->mapped,
+					      &address[i]);
+		if (error)
+			return error;
+		part->registered++;
+		/* What a doorbell's offset is, the geometry says. */
+		if (i != DOORBELL)
+			address[i] += (uint64_t)((char *)page->address - (char *)page->base);
+	}
 	return 0;
 }
 
@@ -121,7 +135,7 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 		      const struct nvmepeer_geometry *wanted)
 {
 	struct nvmepeer_cuda_part *part = &queues->parts[index];
-	uint64_t offset = index * layout->each, base = queues->memory + offset, doorbell;
+	uint64_t offset = index * layout->each, base = queues->memory + offset, pages[PAGES];
 	struct nvmepeer_geometry geometry = *wanted;
 	int error;
 
@@ -131,7 +145,7 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 	geometry.state = base + layout->state;
 	error = create_qp(queues, part, &geometry);
 	if (!error)
-		error = map_registers(queues->cuda, part, &doorbell, &geometry.status);
+		error = map_pages(queues->cuda, part, pages);
 	if (!error)
 		error = cuda_describe(queues->cuda, queues->ctrl, queues->handle,
 				      offset + layout->lists,
@@ -139,8 +153,10 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 				      base + layout->table, &geometry.list_memory);
 	if (error)
 		return error;
+	geometry.status = pages[STATUS];
+	geometry.request = pages[REQUEST];
 	/* Refuses a ring that came to lie elsewhere than the data will. */
-	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, doorbell, &geometry);
+	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, pages[DOORBELL], &geometry);
 	if (error)
 		return error;
 	nvmepeer_queue_open(&queues->queues[index], &geometry);
@@ -213,14 +229,12 @@ int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_in
 
 static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part)
 {
-	if (part->registered & REGISTERED_STATUS)
-		cuda_unregister(cuda, part->status.base);
-	if (part->registered & REGISTERED_DOORBELL)
-		cuda_unregister(cuda, part->doorbell.base);
-	if (part->status.base)
-		nvmepeer_unmap(&part->status);
-	if (part->doorbell.base)
-		nvmepeer_unmap(&part->doorbell);
+	for (int i = 0; i < PAGES; i++) {
+		if (i < part->registered)
+			cuda_unregister(cuda, part->pages[i].base);
+		if (part->pages[i].base)
+			nvmepeer_unmap(&part->pages[i]);
+	}
 	nvmepeer_qp_destroy(part->qp);
 }
 

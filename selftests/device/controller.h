@@ -5,8 +5,11 @@
  * must never do (a cid twice in flight, a doorbell that stands still, goes
  * back or out of range, an entry that is not whole) is counted in @errors.
  *
- * DMA addresses are addresses of this process.  One thread steps a controller;
- * doorbells and rings are shared with the threads of the library.
+ * DMA addresses of lists are addresses of this process, those of data too, but
+ * for what @iova says is added to them.  One thread steps a controller;
+ * doorbells, rings and data are shared with the threads of the library.  A
+ * machine with memory of its own defines CONTROLLER_MEMORY and answers for the
+ * accesses to them.
  */
 #ifndef SELFTESTS_DEVICE_CONTROLLER_H
 #define SELFTESTS_DEVICE_CONTROLLER_H
@@ -22,10 +25,14 @@ enum { CONTROLLER_BLOCK = 512, CONTROLLER_PAGE = 4096 };
 /* How completions are ordered. */
 enum controller_order { CONTROLLER_IN_ORDER, CONTROLLER_SHUFFLED };
 
-/* Register values as the peer stores them; only the peer writes them. */
+/*
+ * Register values as the peer stores them; only the peer writes them.  @beside is
+ * a word that can be read back over the way of the data.
+ */
 struct controller_doorbells {
 	uint32_t tail;
 	uint32_t head;
+	uint32_t beside;
 };
 
 /*
@@ -41,6 +48,7 @@ struct controller {
 	uint8_t *disk;
 	uint64_t disk_blocks;
 	enum controller_order order;
+	uint64_t iova;			/* where data memory begins for this controller */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
 	bool mute;			/* fetches and never completes */
 	uint32_t last_tail;
@@ -58,6 +66,49 @@ struct controller {
 	uint8_t in_flight[65536];
 	uint32_t (*held)[16];
 };
+
+#ifndef CONTROLLER_MEMORY
+
+/* The next value that was stored to a register; false if there is none. */
+static inline bool controller_register(const uint32_t *address, uint32_t last, uint32_t *value)
+{
+	*value = __atomic_load_n(address, __ATOMIC_ACQUIRE);
+	return *value != last;
+}
+
+static inline void controller_read(const void *from, void *to, uint32_t bytes)
+{
+	const uint32_t *words = (const uint32_t *)from;
+
+	for (uint32_t i = 0; i < bytes / 4; i++)
+		((uint32_t *)to)[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+}
+
+/* A completion entry; the phase tag goes out last. */
+static inline void controller_write(void *to, const uint32_t entry[4])
+{
+	uint32_t *slot = (uint32_t *)to;
+
+	for (int i = 0; i < 3; i++)
+		__atomic_store_n(&slot[i], entry[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&slot[3], entry[3], __ATOMIC_RELEASE);
+}
+
+static inline uint64_t controller_read_list(const uint64_t *from)
+{
+	return *from;
+}
+
+static inline void controller_fetch_data(void *to, const void *from, uint64_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
+static inline void controller_store_data(void *to, const void *from, uint64_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+#endif /* CONTROLLER_MEMORY */
 
 static inline void controller_fault(struct controller *controller, const char *what)
 {
@@ -98,6 +149,29 @@ static inline void controller_exit(struct controller *controller)
 	free(controller->held);
 }
 
+/* A controller that was reset: rings and registers are zero, the disk is as it was. */
+static inline void controller_again(struct controller *controller)
+{
+	struct controller fresh = { 0 };
+
+	fresh.doorbells = controller->doorbells;
+	fresh.sq = controller->sq;
+	fresh.cq = controller->cq;
+	fresh.disk = controller->disk;
+	fresh.held = controller->held;
+	fresh.sq_entries = controller->sq_entries;
+	fresh.cq_entries = controller->cq_entries;
+	fresh.disk_blocks = controller->disk_blocks;
+	fresh.order = controller->order;
+	fresh.iova = controller->iova;
+	fresh.checked_entries = controller->checked_entries;
+	fresh.seed = 1;
+	memset(fresh.sq, 0, 64 * (size_t)fresh.sq_entries);
+	memset(fresh.cq, 0, 16 * (size_t)fresh.cq_entries);
+	memset(fresh.doorbells, 0, sizeof(*fresh.doorbells));
+	*controller = fresh;
+}
+
 static inline uint32_t controller_checksum(const uint32_t entry[16])
 {
 	uint32_t sum = 0x9e3779b9u;
@@ -107,44 +181,52 @@ static inline uint32_t controller_checksum(const uint32_t entry[16])
 	return sum;
 }
 
-/* Looks at the doorbells; they must move, and not too far. */
-static inline uint32_t controller_look(struct controller *controller)
+/* The head doorbell was rung; it must move, and not too far. */
+static inline void controller_head(struct controller *controller, uint32_t head)
 {
-	uint32_t tail = __atomic_load_n(&controller->doorbells->tail, __ATOMIC_ACQUIRE);
-	uint32_t head = __atomic_load_n(&controller->doorbells->head, __ATOMIC_ACQUIRE);
+	uint32_t step = (head - controller->last_head) & (controller->cq_entries - 1);
 
-	if (head != controller->last_head) {
-		uint32_t step = (head - controller->last_head) & (controller->cq_entries - 1);
+	if (!step)
+		controller_fault(controller, "head doorbell stands still");
+	if (head >= controller->cq_entries ||
+	    step > controller->posted - controller->acknowledged)
+		controller_fault(controller, "head doorbell beyond what was posted");
+	controller->acknowledged += step;
+	controller->last_head = head;
+	controller->head_doorbells++;
+}
 
-		if (head >= controller->cq_entries ||
-		    step > controller->posted - controller->acknowledged)
-			controller_fault(controller, "head doorbell beyond what was posted");
-		controller->acknowledged += step;
-		controller->last_head = head;
-		controller->head_doorbells++;
-	}
-	if (tail != controller->last_tail) {
-		uint32_t old = (controller->last_tail - controller->fetch) &
-			       (controller->sq_entries - 1);
-		uint32_t now = (tail - controller->fetch) & (controller->sq_entries - 1);
+/* The same for the tail doorbell. */
+static inline void controller_tail(struct controller *controller, uint32_t tail)
+{
+	uint32_t old = (controller->last_tail - controller->fetch) & (controller->sq_entries - 1);
+	uint32_t now = (tail - controller->fetch) & (controller->sq_entries - 1);
 
-		if (tail >= controller->sq_entries || now < old)
-			controller_fault(controller, "tail doorbell went back");
-		controller->last_tail = tail;
-		controller->tail_doorbells++;
-	}
-	return tail;
+	if (tail == controller->last_tail)
+		controller_fault(controller, "tail doorbell stands still");
+	if (tail >= controller->sq_entries || now < old)
+		controller_fault(controller, "tail doorbell went back");
+	controller->last_tail = tail;
+	controller->tail_doorbells++;
+}
+
+static inline void controller_look(struct controller *controller)
+{
+	uint32_t value;
+
+	while (controller_register(&controller->doorbells->tail, controller->last_tail, &value))
+		controller_tail(controller, value);
+	while (controller_register(&controller->doorbells->head, controller->last_head, &value))
+		controller_head(controller, value);
 }
 
 /* Fetches one entry of the submission ring. */
 static inline void controller_fetch(struct controller *controller)
 {
-	const uint32_t *slot = (const uint32_t *)(controller->sq + 64 * controller->fetch);
 	uint32_t *entry = controller->held[controller->held_count++];
 	uint32_t cid;
 
-	for (int i = 0; i < 16; i++)
-		entry[i] = __atomic_load_n(&slot[i], __ATOMIC_RELAXED);
+	controller_read(controller->sq + 64 * (size_t)controller->fetch, entry, 64);
 	cid = entry[0] >> 16;
 	if (controller->in_flight[cid])
 		controller_fault(controller, "cid is in flight already");
@@ -155,7 +237,7 @@ static inline void controller_fetch(struct controller *controller)
 }
 
 /* Address of byte @offset of a command's data, by its PRP entries. */
-static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset, uint64_t bytes)
+static inline uint64_t controller_data_at(const uint32_t entry[16], uint64_t offset, uint64_t bytes)
 {
 	uint64_t prp1 = entry[6] | (uint64_t)entry[7] << 32;
 	uint64_t prp2 = entry[8] | (uint64_t)entry[9] << 32;
@@ -164,9 +246,9 @@ static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset
 	uint64_t left, index;
 
 	if (offset < first)
-		return (uint8_t *)(uintptr_t)(prp1 + offset);
+		return prp1 + offset;
 	if (bytes <= first + CONTROLLER_PAGE)
-		return (uint8_t *)(uintptr_t)(prp2 + offset - first);
+		return prp2 + offset - first;
 	list = (const uint64_t *)(uintptr_t)prp2;
 	left = (bytes - first + CONTROLLER_PAGE - 1) / CONTROLLER_PAGE;
 	index = (offset - first) / CONTROLLER_PAGE;
@@ -175,11 +257,19 @@ static inline uint8_t *controller_data(const uint32_t entry[16], uint64_t offset
 
 		if (left <= here || index < here - 1)
 			break;
-		list = (const uint64_t *)(uintptr_t)list[here - 1];
+		list = (const uint64_t *)(uintptr_t)controller_read_list(&list[here - 1]);
 		left -= here - 1;
 		index -= here - 1;
 	}
-	return (uint8_t *)(uintptr_t)(list[index] + (offset - first) % CONTROLLER_PAGE);
+	return controller_read_list(&list[index]) + (offset - first) % CONTROLLER_PAGE;
+}
+
+static inline uint8_t *controller_data(const struct controller *controller,
+				       const uint32_t entry[16], uint64_t offset, uint64_t bytes)
+{
+	uint64_t at = controller_data_at(entry, offset, bytes);
+
+	return (uint8_t *)(uintptr_t)(at - controller->iova);
 }
 
 /* Runs one command; returns its status field. */
@@ -202,39 +292,36 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 		return 0;
 	}
 	for (uint64_t at = 0, piece; at < bytes; at += piece) {
-		uint8_t *data = controller_data(entry, at, bytes);
+		uint8_t *data = controller_data(controller, entry, at, bytes);
 
 		piece = CONTROLLER_PAGE - (uintptr_t)data % CONTROLLER_PAGE;
 		piece = piece < bytes - at ? piece : bytes - at;
 		if (opcode == 0x01)
-			memcpy(disk + at, data, piece);
+			controller_fetch_data(disk + at, data, piece);
 		else if (opcode == 0x02)
-			memcpy(data, disk + at, piece);
+			controller_store_data(data, disk + at, piece);
 		else if (memcmp(data, disk + at, piece))
 			return 0x0285;
 	}
 	return 0;
 }
 
-/* Posts one completion; the phase tag goes out last. */
+/* Posts one completion. */
 static inline void controller_post(struct controller *controller, uint32_t which)
 {
 	uint32_t *entry = controller->held[which];
 	uint32_t index = controller->posted % controller->cq_entries;
 	uint32_t phase = (controller->posted / controller->cq_entries & 1) ^ 1;
-	uint32_t *slot = (uint32_t *)(controller->cq + 16 * index);
 	uint32_t cid = entry[0] >> 16;
 	uint32_t status = controller_execute(controller, entry);
+	uint32_t answer[4] = { entry[13], 0, controller->fetch, cid | phase << 16 | status << 17 };
 
-	__atomic_store_n(&slot[0], entry[13], __ATOMIC_RELAXED);
-	__atomic_store_n(&slot[1], 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&slot[2], controller->fetch, __ATOMIC_RELAXED);
 	controller->in_flight[cid] = 0;
 	controller->posted++;
 	controller->completed++;
 	controller->held_count--;
 	memmove(entry, controller->held[controller->held_count], 64);
-	__atomic_store_n(&slot[3], cid | phase << 16 | status << 17, __ATOMIC_RELEASE);
+	controller_write(controller->cq + 16 * (size_t)index, answer);
 }
 
 /* In order the oldest is wanted: shift instead of swapping in the last. */
@@ -255,10 +342,11 @@ static inline void controller_post_oldest(struct controller *controller)
 /* One step: fetches what was announced, completes something.  False if idle. */
 static inline bool controller_step(struct controller *controller)
 {
-	uint32_t tail = controller_look(controller);
 	bool busy = false;
 
-	while (controller->fetch != tail && controller->held_count < controller->sq_entries) {
+	controller_look(controller);
+	while (controller->fetch != controller->last_tail &&
+	       controller->held_count < controller->sq_entries) {
 		controller_fetch(controller);
 		busy = true;
 	}

@@ -1,135 +1,225 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fibre_platform.h: the device library's platform on the machine of fibres.h.
- * Every access is a place where another lane may run, and is counted.
+ * fibre_platform.h: the device library's platform on the machine of fibres.h
+ * with the memory of weak.h.  Accesses and fences have exactly the order and
+ * scope that platform.h promises and no more, as those of CUDA.  Every access
+ * is a place where another lane may run, and is counted.
+ *
+ * With FIBRE_HIP or FIBRE_C11 memory is touched by platform_hip.h or
+ * platform_c11.h instead, whose builtins are answered here.
  */
 #ifndef SELFTESTS_DEVICE_FIBRE_PLATFORM_H
 #define SELFTESTS_DEVICE_FIBRE_PLATFORM_H
 
-#include "fibres.h"
+#include "weak.h"
+
+/*
+ * Where data does not come the way of completions: a word that is read over the
+ * way of the data, behind it, so that what is read is the newest.  NULL: all
+ * comes one way.
+ */
+static uint32_t *fibre_readback;
+
+/* One load or store of a word, of whatever type. */
+static inline uint64_t fibre_load(const void *address, uint32_t bytes, int order,
+				  enum weak_scope scope)
+{
+	uint64_t value[2];
+
+	machine_step();
+	machine.counts.loads++;
+	if (address == fibre_readback)
+		return weak_newest(address, bytes, order, scope);
+	weak_load(address, bytes, value, order, scope);
+	return value[0];
+}
+
+static inline void fibre_store(void *address, uint32_t bytes, uint64_t value, int order,
+			       enum weak_scope scope)
+{
+	uint64_t pair[2] = { value, 0 };
+
+	machine_step();
+	machine.counts.stores++;
+	weak_store(address, bytes, pair, order, scope);
+}
+
+enum fibre_change { FIBRE_ADD, FIBRE_OR, FIBRE_EXCHANGE, FIBRE_COMPARE };
+
+/* An atomic; returns the old value.  @expected counts for FIBRE_COMPARE only. */
+static inline uint64_t fibre_atomic(enum fibre_change change, void *address, uint32_t bytes,
+				    uint64_t value, uint64_t expected, int order,
+				    enum weak_scope scope)
+{
+	uint64_t old, made = value;
+
+	machine_step();
+	machine.counts.atomics++;
+	old = weak_newest(address, bytes, order, scope);
+	if (change == FIBRE_COMPARE && old != expected)
+		return old;
+	if (change == FIBRE_ADD)
+		made = old + value;
+	else if (change == FIBRE_OR)
+		made = old | value;
+	if (bytes == 4)
+		made = (uint32_t)made;
+	weak_change(address, bytes, made, order, scope);
+	return old;
+}
+
+#if !defined(FIBRE_HIP) && !defined(FIBRE_C11)
+
+/* How controllers touch rings: entries go as a whole, 16 bytes a time. */
+enum { FIBRE_PIECE = 16 };
 
 #define NVMEPEER_PLATFORM_BUS
 NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
 {
+	uint64_t pair[2];
+
+	memcpy(pair, value, 16);
 	machine_step();
 	machine.counts.entry_stores++;
-	post((uint32_t *)(uintptr_t)address, value, 4);
+	weak_store((void *)(uintptr_t)address, 16, pair, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
 NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 {
+	uint64_t pair[2];
+
 	machine_step();
 	machine.counts.cq_loads++;
-	memcpy(value, (const void *)(uintptr_t)address, 16);
+	weak_load((const void *)(uintptr_t)address, 16, pair, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	memcpy(value, pair, 16);
 }
 
 NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
 {
-	machine_step();
 	machine.counts.doorbells++;
-	post((uint32_t *)(uintptr_t)address, &value, 1);
+	fibre_current()->rings++;
+	fibre_store((void *)(uintptr_t)address, 4, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
 NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
 {
-	machine_step();
-	return *(const uint32_t *)(uintptr_t)address;
+	return (uint32_t)fibre_load((const void *)(uintptr_t)address, 4, __ATOMIC_ACQUIRE,
+				    WEAK_SYSTEM);
 }
 
 NVMEPEER_FN void nvmepeer_list_store(uint64_t address, uint64_t value)
 {
-	machine_step();
-	post((uint32_t *)(uintptr_t)address, (const uint32_t *)&value, 2);
+	fibre_store((void *)(uintptr_t)address, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
-/* What this lane stored, and what the lanes it has met stored before. */
 NVMEPEER_FN void nvmepeer_fence_publish(void)
 {
-	struct fibre *self = fibre_current();
-
-	machine_step();
 	machine.counts.fences_publish++;
-	if (machine.broken == BREAK_PUBLISH_FENCE)
-		return;
-	for (uint32_t i = 0; i < machine.fibre_count; i++)
-		if (machine.fibres[i].warp == self->warp)
-			posted_push_out(&machine.fibres[i]);
+	weak_fence(__ATOMIC_ACQ_REL, WEAK_SYSTEM);
 }
 
 NVMEPEER_FN void nvmepeer_fence_consume(void)
 {
 	machine.counts.fences_consume++;
+	weak_fence(__ATOMIC_ACQUIRE, WEAK_SYSTEM);
 }
 
 #define NVMEPEER_PLATFORM_ATOMICS
 NVMEPEER_FN uint32_t nvmepeer_load32(const uint32_t *p)
 {
-	machine_step();
-	machine.counts.loads++;
-	return *(const volatile uint32_t *)p;
+	return (uint32_t)fibre_load(p, 4, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
 NVMEPEER_FN uint64_t nvmepeer_load64(const uint64_t *p)
 {
-	machine_step();
-	machine.counts.loads++;
-	return *(const volatile uint64_t *)p;
+	return fibre_load(p, 8, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
 NVMEPEER_FN void nvmepeer_store32(uint32_t *p, uint32_t value)
 {
-	machine_step();
-	machine.counts.stores++;
-	*(volatile uint32_t *)p = value;
+	fibre_store(p, 4, value, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
 NVMEPEER_FN void nvmepeer_store64(uint64_t *p, uint64_t value)
 {
-	machine_step();
-	machine.counts.stores++;
-	*(volatile uint64_t *)p = value;
+	fibre_store(p, 8, value, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
-#define FIBRE_ATOMIC(name, type, result)				\
-NVMEPEER_FN type name(type *p, type value)				\
-{									\
-	type old;							\
-									\
-	machine_step();							\
-	machine.counts.atomics++;					\
-	old = *(volatile type *)p;					\
-	if (machine.broken == BREAK_ATOMICS)				\
-		machine_step();						\
-	*(volatile type *)p = result;					\
-	return old;							\
+#define FIBRE_ATOMIC(name, type, change)					\
+NVMEPEER_FN type name(type *p, type value)					\
+{										\
+	return (type)fibre_atomic(change, p, sizeof(*p), value, 0,		\
+				  __ATOMIC_RELAXED, WEAK_DEVICE);		\
 }
-FIBRE_ATOMIC(nvmepeer_add32, uint32_t, old + value)
-FIBRE_ATOMIC(nvmepeer_add64, uint64_t, old + value)
-FIBRE_ATOMIC(nvmepeer_exchange32, uint32_t, value)
-FIBRE_ATOMIC(nvmepeer_or32, uint32_t, old | value)
+FIBRE_ATOMIC(nvmepeer_add32, uint32_t, FIBRE_ADD)
+FIBRE_ATOMIC(nvmepeer_add64, uint64_t, FIBRE_ADD)
+FIBRE_ATOMIC(nvmepeer_exchange32, uint32_t, FIBRE_EXCHANGE)
+FIBRE_ATOMIC(nvmepeer_or32, uint32_t, FIBRE_OR)
 
 NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
-	uint32_t found;
-
-	machine_step();
-	machine.counts.atomics++;
-	found = *(volatile uint32_t *)p;
-	if (found == old)
-		*(volatile uint32_t *)p = value;
-	return found;
+	return (uint32_t)fibre_atomic(FIBRE_COMPARE, p, 4, value, old, __ATOMIC_RELAXED,
+				      WEAK_DEVICE);
 }
 
 NVMEPEER_FN void nvmepeer_fence_device(void)
 {
 	machine.counts.fences_device++;
-	if (machine.broken != BREAK_RING_FENCE)
-		posted_push_out(fibre_current());
+	weak_fence(__ATOMIC_ACQ_REL, WEAK_DEVICE);
 }
 
 NVMEPEER_FN void nvmepeer_fence_claimed(void)
 {
+	machine.counts.fences_claimed++;
+	weak_fence(__ATOMIC_ACQUIRE, WEAK_DEVICE);
 }
+
+#elif defined(FIBRE_HIP)
+
+/* Entries go by halves, as platform_hip.h reads them. */
+enum { FIBRE_PIECE = 8 };
+
+#define __HIP_MEMORY_SCOPE_SYSTEM WEAK_SYSTEM
+#define __HIP_MEMORY_SCOPE_AGENT WEAK_DEVICE
+#define __hip_atomic_load(p, order, scope)						\
+	((__typeof__(*(p)))fibre_load(p, sizeof(*(p)), order, scope))
+#define __hip_atomic_store(p, value, order, scope)					\
+	fibre_store(p, sizeof(*(p)), value, order, scope)
+#define __hip_atomic_fetch_add(p, value, order, scope)					\
+	((__typeof__(*(p)))fibre_atomic(FIBRE_ADD, p, sizeof(*(p)), value, 0, order, scope))
+#define __hip_atomic_fetch_or(p, value, order, scope)					\
+	((__typeof__(*(p)))fibre_atomic(FIBRE_OR, p, sizeof(*(p)), value, 0, order, scope))
+#define __hip_atomic_exchange(p, value, order, scope)					\
+	((__typeof__(*(p)))fibre_atomic(FIBRE_EXCHANGE, p, sizeof(*(p)), value, 0, order, scope))
+#define __hip_atomic_compare_exchange_strong(p, old, value, order, failed, scope)	\
+	((void)(failed), *(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p,	\
+		sizeof(*(p)), value, *(old), order, scope))
+/* "": the system. */
+#define __builtin_amdgcn_fence(order, scope)						\
+	weak_fence(order, (scope)[0] ? WEAK_DEVICE : WEAK_SYSTEM)
+
+#else
+
+/* Entries go by words. */
+enum { FIBRE_PIECE = 4 };
+
+#define __atomic_load_n(p, order)							\
+	((__typeof__(*(p)))fibre_load(p, sizeof(*(p)), order, WEAK_SYSTEM))
+#define __atomic_store_n(p, value, order)						\
+	fibre_store(p, sizeof(*(p)), value, order, WEAK_SYSTEM)
+#define __atomic_fetch_add(p, value, order)						\
+	((__typeof__(*(p)))fibre_atomic(FIBRE_ADD, p, sizeof(*(p)), value, 0, order, WEAK_SYSTEM))
+#define __atomic_fetch_or(p, value, order)						\
+	((__typeof__(*(p)))fibre_atomic(FIBRE_OR, p, sizeof(*(p)), value, 0, order, WEAK_SYSTEM))
+#define __atomic_exchange_n(p, value, order)						\
+	((__typeof__(*(p)))fibre_atomic(FIBRE_EXCHANGE, p, sizeof(*(p)), value, 0, order,	\
+					WEAK_SYSTEM))
+#define __atomic_compare_exchange_n(p, old, value, weakly, order, failed)		\
+	((void)(weakly), (void)(failed), *(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p, \
+		sizeof(*(p)), value, *(old), order, WEAK_SYSTEM))
+#define __atomic_thread_fence(order) weak_fence(order, WEAK_SYSTEM)
+
+#endif
 
 #define NVMEPEER_PLATFORM_TIME
 NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
@@ -148,17 +238,29 @@ NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
 #define NVMEPEER_LANES 8
 #endif
 
+#if NVMEPEER_LANES > 32
+typedef uint64_t nvmepeer_mask;
+#else
 typedef uint32_t nvmepeer_mask;
+#endif
 
-/* Inlined into each call of the library, so the address tells them apart. */
-static __attribute__((noinline, unused)) nvmepeer_mask fibre_lanes_active(void)
+/* Lanes are together where they came the same way: the calls on their stacks tell. */
+static __attribute__((noinline, unused)) uint64_t fibre_site(void)
 {
-	return machine_join(__builtin_return_address(0));
+	const char *stack = fibre_stacks[machine.current];
+	void **frame = __builtin_frame_address(0);
+	uint64_t site = 0;
+
+	while ((char *)frame >= stack && (char *)frame < stack + FIBRE_STACK - 16) {
+		site = site * 31 + (uintptr_t)frame[1];
+		frame = frame[0];
+	}
+	return site;
 }
 
 NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_active(void)
 {
-	return fibre_lanes_active();
+	return (nvmepeer_mask)machine_join(fibre_site());
 }
 
 NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_match(nvmepeer_mask mask, uint64_t value)
@@ -168,7 +270,7 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_match(nvmepeer_mask mask, uint64_t valu
 	machine_meet(mask, value);
 	for (uint32_t i = 0; i < NVMEPEER_LANES; i++)
 		if (mask >> i & 1 && fibre_current()->others[i] == value)
-			same |= 1u << i;
+			same |= (nvmepeer_mask)1 << i;
 	return same;
 }
 
@@ -179,7 +281,7 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_ballot(nvmepeer_mask mask, int predicat
 	machine_meet(mask, predicate != 0);
 	for (uint32_t i = 0; i < NVMEPEER_LANES; i++)
 		if (mask >> i & 1 && fibre_current()->others[i])
-			set |= 1u << i;
+			set |= (nvmepeer_mask)1 << i;
 	return set;
 }
 
@@ -207,9 +309,10 @@ NVMEPEER_FN uint32_t nvmepeer_lanes_or32(nvmepeer_mask mask, uint32_t value)
 	return all;
 }
 
+/* The only meeting that orders memory. */
 NVMEPEER_FN void nvmepeer_lanes_sync(nvmepeer_mask mask)
 {
-	machine_meet(mask, 0);
+	weak_meet(mask);
 }
 
 NVMEPEER_FN uint32_t nvmepeer_lane(void)
@@ -219,12 +322,12 @@ NVMEPEER_FN uint32_t nvmepeer_lane(void)
 
 NVMEPEER_FN uint32_t nvmepeer_mask_count(nvmepeer_mask mask)
 {
-	return (uint32_t)__builtin_popcount(mask);
+	return (uint32_t)__builtin_popcountll(mask);
 }
 
 NVMEPEER_FN uint32_t nvmepeer_mask_first(nvmepeer_mask mask)
 {
-	return (uint32_t)__builtin_ctz(mask);
+	return (uint32_t)__builtin_ctzll(mask);
 }
 
 NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)
@@ -242,5 +345,159 @@ NVMEPEER_FN uint32_t nvmepeer_home(void)
 {
 	return fibre_current()->warp;
 }
+
+#define NVMEPEER_PLATFORM_FLAG
+NVMEPEER_FN void nvmepeer_flag_store(uint32_t *flag, uint32_t value)
+{
+	fibre_store(flag, 4, value, __ATOMIC_RELEASE, WEAK_DEVICE);
+}
+
+NVMEPEER_FN uint32_t nvmepeer_flag_load(const uint32_t *flag)
+{
+	return (uint32_t)fibre_load(flag, 4, __ATOMIC_ACQUIRE, WEAK_DEVICE);
+}
+
+#define NVMEPEER_PLATFORM_BLOCK
+static uint32_t fibre_block_warps = 1;	/* warps of a block, in a row */
+
+NVMEPEER_FN uint32_t nvmepeer_block_thread(void)
+{
+	return fibre_current()->warp % fibre_block_warps * NVMEPEER_LANES + fibre_current()->lane;
+}
+
+NVMEPEER_FN uint32_t nvmepeer_block_threads(void)
+{
+	return fibre_block_warps * NVMEPEER_LANES;
+}
+
+NVMEPEER_FN void nvmepeer_block_sync(void)
+{
+	weak_barrier();
+}
+
+/* Memory that a block shares is also touched by plain accesses: it has no delays. */
+NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
+{
+	uint64_t found;
+
+	machine_step();
+	found = *p;
+	if (found == old)
+		*p = value;
+	return found;
+}
+
+NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
+{
+	uint32_t found;
+
+	machine_step();
+	found = *p;
+	if (value > found)
+		*p = value;
+	return found;
+}
+
+/* How a controller of controller.h reaches memory: all by the system, in order. */
+#define CONTROLLER_MEMORY
+
+static inline bool controller_register(const uint32_t *address, uint32_t last, uint32_t *value)
+{
+	(void)last;
+	machine_step();
+	return weak_register(address, value);
+}
+
+static inline void controller_read(const void *from, void *to, uint32_t bytes)
+{
+	for (uint32_t at = 0; at < bytes; at += FIBRE_PIECE) {
+		uint64_t value[2];
+
+		weak_load((const char *)from + at, FIBRE_PIECE, value, __ATOMIC_RELAXED,
+			  WEAK_SYSTEM);
+		memcpy((char *)to + at, value, FIBRE_PIECE);
+	}
+}
+
+/* A completion entry, behind everything that the controller wrote before. */
+static inline void controller_write(void *to, const uint32_t entry[4])
+{
+	for (uint32_t at = 0; at < 16; at += FIBRE_PIECE) {
+		uint64_t value[2] = { 0, 0 };
+
+		machine_step();
+		memcpy(value, (const char *)entry + at, FIBRE_PIECE);
+		weak_store((char *)to + at, FIBRE_PIECE, value, __ATOMIC_RELEASE, WEAK_SYSTEM);
+	}
+}
+
+static inline uint64_t controller_read_list(const uint64_t *from)
+{
+	uint64_t value[2];
+
+	weak_load(from, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	return value[0];
+}
+
+/* Data: the first eight bytes of a piece stand for all of them. */
+static inline void controller_fetch_data(void *to, const void *from, uint64_t bytes)
+{
+	uint64_t value[2];
+
+	weak_load(from, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	memcpy(to, from, bytes);
+	memcpy(to, value, 8);
+}
+
+/* On a way of its own: completions do not tell of it, only what is read back does. */
+static inline void fibre_store_apart(void *to, const uint64_t value[2])
+{
+	uint32_t data = weak_place(to, 8), back = weak_place(fibre_readback, 4);
+	uint32_t seen = weak_self()->seen[data];
+
+	weak_store(to, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	weak_change(fibre_readback, 4, 0, __ATOMIC_RELEASE, WEAK_SYSTEM);
+	weak_self()->seen[data] = seen;
+	weak_self()->seen[back] = 0;
+}
+
+static inline void controller_store_data(void *to, const void *from, uint64_t bytes)
+{
+	uint64_t value[2] = { 0, 0 };
+
+	memcpy((char *)to + 8, (const char *)from + 8, bytes - 8);
+	memcpy(value, from, 8);
+	machine_step();
+	if (fibre_readback)
+		fibre_store_apart(to, value);
+	else
+		weak_store(to, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
+}
+
+/* A word of data as a lane of a test touches it. */
+static inline __attribute__((unused)) void lane_store(uint64_t *to, uint64_t value)
+{
+	fibre_store(to, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
+}
+
+static inline __attribute__((unused)) uint64_t lane_load(const uint64_t *from)
+{
+	return fibre_load(from, 8, __ATOMIC_RELAXED, WEAK_SYSTEM);
+}
+
+#ifdef FIBRE_HIP
+/* Its doorbell is stored past the caches by a plain store, which is made here. */
+#define nvmepeer_doorbell_store hip_doorbell_store
+#include <nvmepeer_device/platform_hip.h>
+#undef nvmepeer_doorbell_store
+
+NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+{
+	uint32_t instead;
+
+	hip_doorbell_store((uintptr_t)&instead, value);
+	fibre_store((void *)(uintptr_t)address, 4, instead, __ATOMIC_RELAXED, WEAK_SYSTEM);
+}
+#endif
 
 #endif /* SELFTESTS_DEVICE_FIBRE_PLATFORM_H */

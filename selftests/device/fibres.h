@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fibres.h: a machine with lanes and warps for the device library, all of it
- * in one thread, so that a test decides who runs next at every access.
+ * fibres.h: a machine with lanes, warps and blocks for the device library, all
+ * of it in one thread, so that a test decides who runs next at every access.
  *
- * A fibre is a lane or the controller.  Before each access to shared memory a
+ * A fibre is a lane or a controller.  Before each access to shared memory a
  * fibre asks machine_step(), where another may be chosen to run.  Choices come
  * from a random generator, or from a list that a model checker works through.
- *
- * Memory is sequentially consistent but for what leaves the machine: entries
- * and doorbells that are stored stay on their way until a fence pushes them out
- * or a choice lets them arrive, each fibre's in order of address only.  So a
- * missing fence shows as an entry that is not whole or a doorbell gone back.
+ * Either way the same seed or list gives the same run.  What an access sees is
+ * up to weak.h.
  */
 #ifndef SELFTESTS_DEVICE_FIBRES_H
 #define SELFTESTS_DEVICE_FIBRES_H
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,59 +21,57 @@
 #include <ucontext.h>
 
 enum {
-	MAX_FIBRES = 70,
+	MAX_FIBRES = 136,
+	MAX_LANES = 64,
 	MAX_CHOICES = 1 << 16,
-	MAX_POSTED = 256,
 	FIBRE_STACK = 64 << 10,
 };
 
-/* What a test takes away to see itself fail. */
-enum machine_broken { BREAK_NOTHING, BREAK_PUBLISH_FENCE, BREAK_RING_FENCE, BREAK_ATOMICS };
-
-/* What a fibre waits for. */
-enum fibre_state { FIBRE_RUNS, FIBRE_RESTS, FIBRE_JOINS, FIBRE_MEETS, FIBRE_ENDED };
-
-/* A store that has left its fibre and has not arrived. */
-struct posted {
-	uint32_t *address;
-	uint32_t value[4];
-	uint32_t words;
+/* What a fibre waits for.  One that is stopped never runs again. */
+enum fibre_state {
+	FIBRE_RUNS, FIBRE_RESTS, FIBRE_JOINS, FIBRE_MEETS, FIBRE_BARRIER, FIBRE_STOPPED,
+	FIBRE_ENDED
 };
 
 struct fibre {
-	ucontext_t context;
+	jmp_buf context;
 	void (*main)(void *);
 	void *argument;
 	enum fibre_state state;
+	bool outside;		/* not on the device: a controller */
 	uint32_t warp;
 	uint32_t lane;
-	const void *site;	/* where it joins others */
-	uint32_t mask;		/* of the meeting it waits at or has come from */
+	uint32_t block;
+	uint64_t site;		/* where it joins others */
+	uint64_t mask;		/* of the meeting it waits at or has come from */
 	uint64_t given;		/* what it brought to the meeting */
-	uint64_t others[32];	/* what all brought */
-	struct posted posted[MAX_POSTED];
-	uint32_t posted_count;
+	uint64_t others[MAX_LANES];	/* what all brought */
+	uint64_t steps;		/* accesses so far */
+	uint64_t rings;		/* doorbells that it has stored */
+	uint64_t stop_at;	/* stops for ever before this access; 0: never */
+	uint64_t delay_at;	/* rests @delay times before this access; 0: never */
+	uint32_t delay;
+	uint32_t delay_step;	/* and again so many accesses later; 0: only once */
 };
 
 /* Counts of what a program did; a test of costs looks at them. */
 struct machine_counts {
 	uint64_t atomics, loads, stores, entry_stores, doorbells, cq_loads;
-	uint64_t fences_publish, fences_consume, fences_device;
+	uint64_t fences_publish, fences_consume, fences_device, fences_claimed;
 };
 
 struct machine {
 	struct fibre fibres[MAX_FIBRES];
-	ucontext_t home;
+	jmp_buf home;
+	ucontext_t home_context;
 	uint32_t fibre_count;
-	uint32_t alive;
+	uint32_t alive;			/* neither ended nor stopped */
 	uint32_t current;
 	uint32_t rested;		/* last fibre that rested, for turns */
-	uint32_t lanes;			/* of a warp */
-	enum machine_broken broken;
 	bool random;
 	bool whole_warps;		/* lanes always join all together */
 	uint32_t seed;
-	uint32_t preemptions;		/* still allowed */
+	uint32_t deviations;		/* model checker: still allowed */
 	uint64_t steps, step_limit;
 	bool stuck;
 	uint16_t choice[MAX_CHOICES], choices[MAX_CHOICES];
@@ -115,44 +111,25 @@ static inline uint32_t machine_choose(uint32_t count)
 	return machine.choice[at];
 }
 
+/*
+ * One of @count ways, where any but 0 is out of the ordinary: a model checker
+ * allows a run only a few of those.
+ */
+static inline uint32_t machine_deviate(uint32_t count)
+{
+	uint32_t way;
+
+	if (!machine.deviations)
+		return 0;
+	way = machine_choose(count);
+	if (way)
+		machine.deviations--;
+	return way;
+}
+
 static inline struct fibre *fibre_current(void)
 {
 	return &machine.fibres[machine.current];
-}
-
-static inline void posted_arrive(struct fibre *fibre, uint32_t which)
-{
-	struct posted *posted = &fibre->posted[which];
-
-	memcpy(posted->address, posted->value, 4 * posted->words);
-	fibre->posted_count--;
-	memmove(posted, posted + 1, sizeof(*posted) * (fibre->posted_count - which));
-}
-
-static inline void posted_push_out(struct fibre *fibre)
-{
-	while (fibre->posted_count)
-		posted_arrive(fibre, 0);
-}
-
-static inline void post(uint32_t *address, const uint32_t *value, uint32_t words)
-{
-	struct fibre *fibre = fibre_current();
-	struct posted *posted;
-
-	if (fibre->posted_count == MAX_POSTED)
-		posted_arrive(fibre, 0);
-	/* Stores to one address stay in order: the older one arrives first. */
-	for (uint32_t i = 0; i < fibre->posted_count; i++)
-		if (fibre->posted[i].address == address)
-			posted_arrive(fibre, i--);
-	posted = &fibre->posted[fibre->posted_count++];
-	posted->address = address;
-	posted->words = words;
-	memcpy(posted->value, value, 4 * words);
-	/* A model checker tries both ends: now, or not before a fence. */
-	if (!machine.random && machine.preemptions && words == 1 && machine_choose(2))
-		posted_arrive(fibre, fibre->posted_count - 1);
 }
 
 static inline void fibre_switch(uint32_t to)
@@ -162,33 +139,39 @@ static inline void fibre_switch(uint32_t to)
 	if (to == from)
 		return;
 	machine.current = to;
-	swapcontext(&machine.fibres[from].context, &machine.fibres[to].context);
+	if (!_setjmp(machine.fibres[from].context))
+		_longjmp(machine.fibres[to].context, 1);
+}
+
+static inline void fibre_go_home(void)
+{
+	if (!_setjmp(fibre_current()->context))
+		_longjmp(machine.home, 1);
 }
 
 /* Lets a meeting happen if all have come.  True if it did. */
 static inline bool meeting_try(struct fibre *fibre)
 {
-	struct fibre *all[32] = { NULL };
-	uint32_t here = 0;
+	struct fibre *all[MAX_LANES];
+	uint64_t here = 0;
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < machine.fibre_count; i++) {
 		struct fibre *other = &machine.fibres[i];
 
 		if (other->state == FIBRE_MEETS && other->warp == fibre->warp &&
 		    other->mask == fibre->mask) {
-			here |= 1u << other->lane;
-			all[other->lane] = other;
+			here |= (uint64_t)1 << other->lane;
+			all[count++] = other;
 		}
 	}
 	if (here != fibre->mask)
 		return false;
-	for (uint32_t to = 0; to < 32; to++)
-		if (all[to])
-			for (uint32_t from = 0; from < 32; from++)
-				all[to]->others[from] = all[from] ? all[from]->given : 0;
-	for (uint32_t to = 0; to < 32; to++)
-		if (all[to])
-			all[to]->state = FIBRE_RUNS;
+	for (uint32_t to = 0; to < count; to++) {
+		for (uint32_t from = 0; from < count; from++)
+			all[to]->others[all[from]->lane] = all[from]->given;
+		all[to]->state = FIBRE_RUNS;
+	}
 	return true;
 }
 
@@ -199,23 +182,23 @@ static inline bool meeting_try(struct fibre *fibre)
 static inline bool join_try(const struct fibre *first, bool nobody_else)
 {
 	uint32_t warp = first->warp;
-	const void *site = first->site;
-	uint32_t waiting = 0, living = 0, mask;
+	uint64_t site = first->site, waiting = 0, living = 0, mask;
 
 	for (uint32_t i = 0; i < machine.fibre_count; i++) {
 		struct fibre *fibre = &machine.fibres[i];
 
 		if (fibre->warp != warp || fibre->state == FIBRE_ENDED)
 			continue;
-		living |= 1u << fibre->lane;
+		living |= (uint64_t)1 << fibre->lane;
 		if (fibre->state == FIBRE_JOINS && fibre->site == site)
-			waiting |= 1u << fibre->lane;
+			waiting |= (uint64_t)1 << fibre->lane;
 	}
 	mask = waiting;
 	if (!waiting || (machine.whole_warps && waiting != living && !nobody_else))
 		return false;
 	if (!machine.whole_warps && machine.random)
-		mask &= machine_random() | machine_random();
+		mask &= (machine_random() | machine_random()) |
+			(uint64_t)(machine_random() | machine_random()) << 32;
 	mask = mask ? mask : waiting;
 	for (uint32_t i = 0; i < machine.fibre_count; i++) {
 		struct fibre *fibre = &machine.fibres[i];
@@ -296,21 +279,12 @@ static inline void machine_give_way(void)
 	to = next_of(FIBRE_RESTS, machine.rested);
 	if (to == MAX_FIBRES || machine.steps > machine.step_limit) {
 		machine.stuck = machine.stuck || machine.alive;
-		swapcontext(&fibre_current()->context, &machine.home);
+		fibre_go_home();
 		return;
 	}
 	machine.rested = to;
 	machine.fibres[to].state = FIBRE_RUNS;
 	fibre_switch(to);
-}
-
-/* A store on its way may arrive now: of any fibre, in any order. */
-static inline void machine_deliver(void)
-{
-	struct fibre *fibre = &machine.fibres[machine_random() % machine.fibre_count];
-
-	if (fibre->posted_count)
-		posted_arrive(fibre, machine_random() % fibre->posted_count);
 }
 
 /* One that rests may come back early. */
@@ -322,47 +296,63 @@ static inline void machine_wake(void)
 		machine.fibres[which].state = FIBRE_RUNS;
 }
 
-/* Before every access: may another fibre run first? */
-static inline void machine_step(void)
+/* The current fibre never runs again, and so none of its warp. */
+static inline void machine_stop(void)
 {
-	uint32_t others[MAX_FIBRES], count;
+	for (uint32_t i = 0; i < machine.fibre_count; i++) {
+		struct fibre *fibre = &machine.fibres[i];
 
-	machine.now_ns += 5;
-	if (++machine.steps > machine.step_limit) {
-		machine.stuck = true;
-		swapcontext(&fibre_current()->context, &machine.home);
+		if (fibre->warp != fibre_current()->warp || fibre->state == FIBRE_ENDED)
+			continue;
+		fibre->state = FIBRE_STOPPED;
+		machine.alive--;
 	}
-	if (machine.random) {
-		if (machine_random() % 4 == 0)
-			machine_deliver();
-		if (machine_random() % 16 == 0)
-			machine_wake();
-		if (machine_random() % 4)
-			return;
-	}
-	if (!machine.preemptions)
-		return;
-	count = machine_choose(runnable_fibres(others) + 1);
-	if (!count)
-		return;
-	if (!machine.random)
-		machine.preemptions--;
-	fibre_switch(others[count - 1]);
+	for (;;)
+		machine_give_way();
 }
 
-/* A wait: everybody else has a turn first.  What was stored arrives meanwhile. */
+/* A wait: everybody else has a turn first. */
 static inline void machine_rest(void)
 {
-	if (!machine.random)
-		posted_push_out(fibre_current());
 	fibre_current()->state = FIBRE_RESTS;
 	machine.steps++;
 	machine.now_ns += 50;
 	machine_give_way();
 }
 
+/* Before every access: may another fibre run first? */
+static inline void machine_step(void)
+{
+	uint32_t others[MAX_FIBRES], count;
+
+	machine.now_ns += 5;
+	if (++fibre_current()->steps == fibre_current()->stop_at)
+		machine_stop();
+	if (fibre_current()->steps == fibre_current()->delay_at) {
+		fibre_current()->delay_at += fibre_current()->delay_step;
+		for (uint32_t i = 0; i < fibre_current()->delay; i++)
+			machine_rest();
+	}
+	if (++machine.steps > machine.step_limit) {
+		machine.stuck = true;
+		fibre_go_home();
+	}
+	if (machine.random) {
+		if (machine_random() % 16 == 0)
+			machine_wake();
+		if (machine_random() % 4)
+			return;
+	}
+	if (!machine.random && !machine.deviations)
+		return;
+	count = runnable_fibres(others) + 1;
+	count = machine.random ? machine_choose(count) : machine_deviate(count);
+	if (count)
+		fibre_switch(others[count - 1]);
+}
+
 /* Lanes meet at the same instruction only: @site names it. */
-static inline uint32_t machine_join(const void *site)
+static inline uint64_t machine_join(uint64_t site)
 {
 	struct fibre *fibre = fibre_current();
 
@@ -375,7 +365,7 @@ static inline uint32_t machine_join(const void *site)
 }
 
 /* Brings a value to the other lanes of @mask; theirs are in others[] after. */
-static inline void machine_meet(uint32_t mask, uint64_t value)
+static inline void machine_meet(uint64_t mask, uint64_t value)
 {
 	struct fibre *fibre = fibre_current();
 
@@ -388,28 +378,80 @@ static inline void machine_meet(uint32_t mask, uint64_t value)
 		machine_give_way();
 }
 
-static void fibre_start(void)
+/*
+ * Waits for all living fibres of the block.  Each brings a value; the last to
+ * come gets all of them combined, and what it returns is everybody's.
+ */
+static inline uint64_t machine_barrier(uint64_t value, uint64_t (*combine)(uint64_t, uint64_t))
 {
 	struct fibre *fibre = fibre_current();
+	uint64_t all = value;
 
-	fibre->main(fibre->argument);
-	posted_push_out(fibre);
-	fibre->state = FIBRE_ENDED;
+	fibre->given = value;
+	fibre->state = FIBRE_BARRIER;
+	for (uint32_t i = 0; i < machine.fibre_count; i++) {
+		const struct fibre *other = &machine.fibres[i];
+
+		if (other->outside || other->block != fibre->block || other->state == FIBRE_ENDED)
+			continue;
+		if (other->state != FIBRE_BARRIER) {
+			machine_give_way();
+			return fibre->given;
+		}
+		all = combine(all, other->given);
+	}
+	for (uint32_t i = 0; i < machine.fibre_count; i++) {
+		struct fibre *other = &machine.fibres[i];
+
+		if (other->outside || other->block != fibre->block || other->state == FIBRE_ENDED)
+			continue;
+		other->given = all;
+		other->state = FIBRE_RUNS;
+	}
+	return all;
+}
+
+static void fibre_start(void)
+{
+	if (!_setjmp(fibre_current()->context))
+		setcontext(&machine.home_context);
+	fibre_current()->main(fibre_current()->argument);
+	fibre_current()->state = FIBRE_ENDED;
 	machine.alive--;
 	for (;;)
 		machine_give_way();
 }
 
-static inline void machine_reset(uint32_t lanes)
+/* Everything else in @machine is the test's to set after this. */
+static inline void machine_reset(void)
 {
 	machine.fibre_count = machine.alive = machine.current = machine.rested = 0;
-	machine.lanes = lanes;
 	machine.steps = machine.now_ns = 0;
 	machine.step_limit = 1000 * 1000;
 	machine.stuck = false;
+	machine.random = false;
 	machine.choice_at = 0;
-	machine.preemptions = 1;
+	/* What a test does while the machine stands still is done by the first. */
+	machine.fibres[0].stop_at = machine.fibres[0].delay_at = 0;
+	machine.fibres[0].outside = false;
+	machine.deviations = 0;
 	memset(&machine.counts, 0, sizeof(machine.counts));
+}
+
+/* Runs the new fibre up to its first jump, so that others can jump to it. */
+static inline void fibre_prepare(struct fibre *fibre, uint32_t index)
+{
+	static ucontext_t context;
+
+	fibre->state = FIBRE_RUNS;
+	machine.current = index;
+	getcontext(&context);
+	context.uc_stack.ss_sp = fibre_stacks[index];
+	context.uc_stack.ss_size = FIBRE_STACK;
+	context.uc_link = NULL;
+	makecontext(&context, fibre_start, 0);
+	swapcontext(&machine.home_context, &context);
+	machine.current = 0;
 }
 
 static inline struct fibre *machine_add(void (*main)(void *), void *argument, uint32_t warp,
@@ -418,26 +460,36 @@ static inline struct fibre *machine_add(void (*main)(void *), void *argument, ui
 	uint32_t index = machine.fibre_count++;
 	struct fibre *fibre = &machine.fibres[index];
 
+	if (index >= MAX_FIBRES)
+		abort();
 	fibre->main = main;
 	fibre->argument = argument;
 	fibre->warp = warp;
 	fibre->lane = lane;
-	fibre->state = FIBRE_RUNS;
-	fibre->posted_count = 0;
-	getcontext(&fibre->context);
-	fibre->context.uc_stack.ss_sp = fibre_stacks[index];
-	fibre->context.uc_stack.ss_size = FIBRE_STACK;
-	fibre->context.uc_link = NULL;
-	makecontext(&fibre->context, fibre_start, 0);
+	fibre->block = 0;
+	fibre->outside = false;
+	fibre->steps = fibre->stop_at = fibre->delay_at = fibre->rings = 0;
+	fibre->delay_step = 0;
+	fibre_prepare(fibre, index);
 	machine.alive++;
 	return fibre;
 }
 
-/* Runs until every fibre has ended.  False if they got stuck. */
+/* Adds one that is not on the device. */
+static inline struct fibre *machine_add_outside(void (*main)(void *), void *argument)
+{
+	struct fibre *fibre = machine_add(main, argument, 31, 0);
+
+	fibre->outside = true;
+	return fibre;
+}
+
+/* Runs until every fibre has ended or stopped.  False if they got stuck. */
 static inline bool machine_run(void)
 {
 	machine.current = 0;
-	swapcontext(&machine.home, &machine.fibres[0].context);
+	if (!_setjmp(machine.home))
+		_longjmp(machine.fibres[0].context, 1);
 	return !machine.stuck && !machine.alive;
 }
 

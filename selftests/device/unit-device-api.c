@@ -203,6 +203,22 @@ static bool geometries(struct rig *rig)
 	       geometry_says(rig, 32768, 65536, 65536, 0) == NVMEPEER_OK;
 }
 
+/* Of all cids that there can be, 0xffff is nobody's. */
+static bool last_cid(struct rig *rig)
+{
+	struct nvmepeer_geometry geometry = rig->bench->geometry;
+	struct nvmepeer_queue queue;
+	bool good;
+
+	geometry.cids = 65536;
+	geometry.list_area = 0;
+	geometry.state = (uintptr_t)bench_memory(128, nvmepeer_state_bytes(&geometry));
+	good = !nvmepeer_queue_init(&queue, &geometry) && queue.free_cids[2046] == 0xffffffff &&
+	       queue.free_cids[2047] == 0x7fffffff;
+	free((void *)(uintptr_t)geometry.state);
+	return good;
+}
+
 /* A transfer above the limit of one command, cut by warp and by block. */
 static bool transfers(struct rig *rig)
 {
@@ -337,6 +353,7 @@ int main(void)
 	ktap_check(limits(rig), "limits: refused before anything is sent");
 	ktap_check(statuses(rig), "statuses of the controller");
 	ktap_check(geometries(rig), "bad geometries, each with its own error");
+	ktap_check(last_cid(rig), "cid 0xffff is not used");
 	ktap_check(transfers(rig), "long transfers by warp and by block");
 	ktap_check(gather(rig), "gather: pieces of one unit share a read");
 	ktap_check(sets(rig), "set: striping by hash is a permutation");

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# unit-device-compile: the device library's header under every compiler that is
-# here: C11 by gcc and clang, HIP by clang, CUDA by nvcc.
+# unit-device-compile: the device library's header under every compiler: C11 and
+# C++17 by gcc and clang, HIP by clang, CUDA by nvcc, which is no package of Debian's
+# and may be missing. What nvcc makes of the load of a completion entry is looked at.
 # timeout: 900
 set -euo pipefail
 
@@ -11,13 +12,13 @@ names=()
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# check NAME TOOL COMMAND...: one test, skipped where the tool is not installed.
-# They run at the same time and are told in order.
+# check NAME TOOL COMMAND...: one test; a TOOL that need not be there is nvcc, and then
+# the test is skipped. They run at the same time and are told in order.
 check() {
 	local name=$1 tool=$2 status=0
 	shift 2
 	names+=("$name")
-	if ! command -v "$tool" >/dev/null; then
+	if [[ $tool == nvcc ]] && ! command -v nvcc >/dev/null; then
 		echo "no $tool" >"$work/${#names[@]}.skip"
 		return
 	fi
@@ -41,6 +42,51 @@ tell() {
 	fi
 }
 
+# count_loads CUBIN: how often a completion entry is read in one load, and in all.
+# An instruction has 16 bytes. 0x181 in its low 9 bits is a global load; bits 75..73
+# say how wide it is (6: 128 bits), those above for whom it is strong (1f5, 1f6: the
+# system). Each read of an entry has a prefetch that never comes: CCTL (0x18f) with
+# 8001 in bits 91..72.
+# shellcheck disable=SC2317 # called by name
+count_loads() {
+	local name offset size
+	readelf -SW "$1" 2>/dev/null | sed -n 's/^.*\] \(\.text\.[^ ]*\) *PROGBITS *[0-9a-f]* \([0-9a-f]*\) \([0-9a-f]*\) .*/\1 \2 \3/p' |
+		while read -r name offset size; do
+			od -An -v -tx8 -w16 -j $((16#$offset)) -N $((16#$size)) "$1"
+		done |
+		awk '$1 ~ /[13579bdf]81$/ && $2 ~ /1f[56][cd][0-9a-f][0-9a-f]$/ { whole++ }
+		$1 ~ /[13579bdf]8f$/ && $2 ~ /08001[0-9a-f][0-9a-f]$/ { all++ }
+		END { print whole + 0, all + 0 }'
+}
+
+# cuda ARCHITECTURE SOURCE INCLUDE: compile it, and see all entries read in one load.
+# shellcheck disable=SC2317 # called by name
+cuda() {
+	local cubin=$work/$1-$BASHPID.cubin whole all
+	nvcc -arch="$1" -Xptxas -O1 -I"$3" -x cu -Werror all-warnings -cubin -o "$cubin" "$2"
+	read -r whole all < <(count_loads "$cubin")
+	echo "$all reads of completion entries, $whole of them in 128 bits"
+	((all > 0 && whole == all))
+}
+
+# Where not all words of an entry are used, the assembler loads only some.
+# shellcheck disable=SC2317 # called by name
+pieces_are_noticed() {
+	cp -r ../../include/nvmepeer_device* "$work/"
+	sed -i 's/xor\.b64 mix, %0, %1;/mov.b64 mix, %1;/' "$work/nvmepeer_device/platform_cuda.h"
+	cat >"$work/phase.cu" <<-'SOURCE'
+	#include <nvmepeer_device.h>
+	__global__ void phase(uint64_t address, uint32_t *out)
+	{
+		uint32_t entry[4];
+
+		nvmepeer_cq_load(address, entry);
+		*out = nvmepeer_cqe_phase(entry);
+	}
+	SOURCE
+	cuda sm_90 "$work/phase.cu" ../../include && ! cuda sm_90 "$work/phase.cu" "$work"
+}
+
 common=(-I../../include -Wall -Wextra -Wpedantic -Werror)
 # How many waves fit a compute unit is the compiler's to say, not to refuse.
 hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S -o /dev/null)
@@ -53,8 +99,9 @@ check "C++17, g++" g++ g++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o 
 check "C++17, clang" clang clang++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o /dev/null
 check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
 check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
-check "CUDA sm_90, nvcc" nvcc nvcc -arch=sm_90 -Xptxas -O1 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
-check "CUDA sm_75, nvcc" nvcc nvcc -arch=sm_75 -Xptxas -O1 -I../../include -x cu -Werror all-warnings -cubin -o /dev/null compile.c
+check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
+check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
+check "a completion entry that is read in pieces is noticed" nvcc pieces_are_noticed
 wait
 failures=0
 for ((number = 1; number <= ${#names[@]}; number++)); do

@@ -5,9 +5,8 @@
  * idle queue pair.  The figures are those of Documentation/device-library.rst;
  * a change that costs more must change both.
  */
-#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
 #define NVMEPEER_LANES 32
-#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
+#define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
 #include <nvmepeer_device.h>
 
 #include "bench.h"
@@ -68,15 +67,15 @@ static bool measure(void (*main)(void *), uint32_t lanes)
 	buffer.dma = (uintptr_t)bench_memory(4096, buffer.length);
 	bad = 0;
 	lanes_left = lanes;
-	machine_reset(lanes);
-	machine.random = false;
+	machine_reset();
+	weak_reset(0, 1);
+	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
+		abort();
+	machine_reset();
 	machine.whole_warps = true;
 	for (uint32_t lane = 0; lane < lanes; lane++)
 		machine_add(main, (void *)(uintptr_t)lane, 0, lane);
-	machine_add(controller_main, NULL, 1, 0);
-	machine.preemptions = 0;
-	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
-		abort();
+	machine_add_outside(controller_main, NULL);
 	good = machine_run() && !bad && !bench->controller.errors;
 	if (!good)
 		printf("# stuck %d bad %u %s\n", machine.stuck, bad,

@@ -126,6 +126,24 @@ static bool gathers_in_rounds(void)
 	return good;
 }
 
+/* A piece of several units, which lie on both controllers. */
+static bool gathers_long(void)
+{
+	static struct nvmepeer_gather_table table;
+	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT };
+	struct nvmepeer_piece piece = { 4000, 0, 5 << UNIT_SHIFT, 0 };
+	uint8_t *got = bench_memory(64, 6 << UNIT_SHIFT);
+	bool good;
+
+	piece.to = (uintptr_t)got;
+	got[piece.bytes] = 0x5a;
+	good = !nvmepeer_set_gather(&set, &table, &staging, &piece, 1) && got[piece.bytes] == 0x5a;
+	for (uint32_t at = 0; good && at < piece.bytes; at++)
+		good = got[at] == pattern(piece.from + at);
+	free(got);
+	return good;
+}
+
 static bool gather_refuses(void)
 {
 	static struct nvmepeer_gather_table table;
@@ -136,7 +154,7 @@ static bool gather_refuses(void)
 
 	good = nvmepeer_set_gather(&set, &table, &staging, &piece, 1) == NVMEPEER_E_ALIGN;
 	piece.from = 0;
-	piece.bytes = 4112;
+	piece.bytes = (NVMEPEER_GATHER_UNITS << UNIT_SHIFT) + 16;
 	good = nvmepeer_set_gather(&set, &table, &staging, &piece, 1) == NVMEPEER_E_TOO_LARGE && good;
 	good = completed(0) + completed(1) == before && good;
 	piece.from = (uint64_t)2 * 16384 * 512;
@@ -205,6 +223,7 @@ int main(void)
 	pthread_create(&thread, NULL, controllers_main, NULL);
 	ktap_check(gathers(), "set: gather from two controllers, each unit once");
 	ktap_check(gathers_in_rounds(), "set: gather of more units than the table holds");
+	ktap_check(gathers_long(), "set: gather of a piece of several units");
 	ktap_check(gather_refuses(), "set: pieces that may not be read, and a read that fails");
 	ktap_check(block_halves(), "block: two batches in flight, each with its own status");
 	ktap_check(limits_hold(), "batch: one limit for all its commands");

@@ -6,7 +6,7 @@
  */
 #define NVMEPEER_FN static inline __attribute__((unused))
 #define NVMEPEER_GATHER_SLOTS 64
-#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/hook_platform.h"
+#define NVMEPEER_PLATFORM_HEADER "hook_platform.h"
 #include <nvmepeer_device.h>
 
 #include "bench.h"
@@ -185,6 +185,41 @@ static bool bell_is_taken_once(void)
 	return end(good);
 }
 #endif
+
+/* Another takes a slot before the head doorbell is due, and publishes while it is rung. */
+static uint32_t inside_stage;
+
+static void publish_beside_head(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event == HOOK_TAIL && inside_stage == 0) {
+		inside_stage++;
+		state->tail += ((uint64_t)1 << NVMEPEER_TICKET_SHIFT) +
+			       ((uint64_t)1 << NVMEPEER_INSIDE_SHIFT);
+	} else if (event == HOOK_HEAD_DOORBELL && inside_stage == 1) {
+		inside_stage++;
+		state->tail += 1 - ((uint64_t)1 << NVMEPEER_INSIDE_SHIFT);
+	}
+}
+
+/* It found somebody ringing, and relies on that one. */
+static bool head_rings_for_those_inside(void)
+{
+	struct nvmepeer_token token[2];
+	bool good = true;
+
+	begin(0);
+	for (uint32_t i = 0; i < 2; i++)
+		good = good && !submit_numbered(i, &token[i]);
+	hooks.at = NULL;
+	controller_step(&bench->controller);
+	inside_stage = 0;
+	hooks.at = publish_beside_head;
+	for (uint32_t i = 0; i < 2; i++)
+		good = good && !nvmepeer_wait(queue, token[i], NULL, 1000000);
+	return end(good && inside_stage == 2 && bench->controller.doorbells->tail == 3 &&
+		   !(uint32_t)state->tail);
+}
 
 static bool spent_token(void)
 {
@@ -530,6 +565,7 @@ int main(void)
 #ifndef BEFORE
 	ktap_check(bell_is_taken_once(), "a bell on offer is taken, by one");
 #endif
+	ktap_check(head_rings_for_those_inside(), "who rings for the head rings for those inside");
 	ktap_check(spent_token(), "a spent token takes nobody's completion");
 	ktap_check(token_of_before_reset(), "nor does a token from before a reset");
 	ktap_check(nothing_after_loss(), "nothing is stored once the queue pair is lost");

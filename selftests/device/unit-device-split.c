@@ -4,37 +4,13 @@
  * lists on warps of lanes that stop and go at random: sent by one warp and
  * waited for by another, completed in any order, every byte checked.
  */
-#define NVMEPEER_FN static inline __attribute__((always_inline, unused))
-#define NVMEPEER_PLATFORM_HEADER "../../selftests/device/fibre_platform.h"
-
-#include <stdint.h>
-
-/* Flags are looked at where another lane may run, as all shared memory is. */
-#define NVMEPEER_PLATFORM_FLAG
-static inline void nvmepeer_flag_store(uint32_t *flag, uint32_t value);
-static inline uint32_t nvmepeer_flag_load(const uint32_t *flag);
-
+#define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
 #include <nvmepeer_device.h>
 
-#include "bench.h"
+#include "rig.h"
 #include "ktap.h"
 
-static inline void nvmepeer_flag_store(uint32_t *flag, uint32_t value)
-{
-	machine_step();
-	*(volatile uint32_t *)flag = value;
-}
-
-static inline uint32_t nvmepeer_flag_load(const uint32_t *flag)
-{
-	machine_step();
-	return *(const volatile uint32_t *)flag;
-}
-
-/*
- * Every call of the library is inlined whole, as fibres.h wants it; one copy of
- * each is enough, and takes a tenth of the time to compile.
- */
+/* Of each call of the library one copy is enough, and takes less time to compile. */
 #define ONCE static __attribute__((noinline))
 
 enum {
@@ -43,13 +19,13 @@ enum {
 };
 
 /* All warps of a run; book-keeping of the test needs no care: one thread runs all. */
-static struct bench *bench;
 static struct nvmepeer_token tokens[BATCHES][MOST];
 static struct nvmepeer_batch batches[BATCHES];
 static struct nvmepeer_flag flags[BATCHES];
 static struct nvmepeer_buffer memory;
 static uint8_t *bytes;
-static uint32_t bad, done, lanes_left, handed[BATCHES], most_in_flight;
+static uint32_t handed[BATCHES], most_in_flight;
+static uint64_t command_bytes;		/* of the longest command */
 
 static void controller_main(void *argument)
 {
@@ -69,9 +45,25 @@ static void expect(bool good, const char *what)
 		printf("# %s\n", what);
 }
 
+/*
+ * The first word of each piece that the controller stores at once, as this lane
+ * sees it; the rest as it is.  Pieces end with a command, and with a page.
+ */
 static bool holds(uint64_t offset, uint64_t lba, uint32_t blocks)
 {
-	return !memcmp(bytes + offset, bench->controller.disk + lba * BLOCK, blocks * BLOCK);
+	const uint8_t *disk = bench->controller.disk + lba * BLOCK;
+	uint64_t word, end = (uint64_t)blocks * BLOCK;
+
+	for (uint64_t at = 0; at < end; ) {
+		uint64_t command = command_bytes - at % command_bytes;
+		uint64_t page = CONTROLLER_PAGE - (offset + at) % CONTROLLER_PAGE;
+
+		word = lane_load((const uint64_t *)(bytes + offset + at));
+		if (memcmp(&word, disk + at, 8))
+			return false;
+		at += command < page ? command : page;
+	}
+	return !memcmp(bytes + offset, disk, end);
 }
 
 /* The warp's lanes as one, fixed from the beginning. */
@@ -123,6 +115,20 @@ static struct nvmepeer_transfer read_of(uint32_t number)
 	return transfer;
 }
 
+/* A batch goes from its senders to its waiters with a release and an acquire. */
+static void hand(uint32_t which)
+{
+	nvmepeer_fence_device();
+	nvmepeer_add32(&handed[which], 1);
+}
+
+static void receive(uint32_t which)
+{
+	while (nvmepeer_load32(&handed[which]) < LANES)
+		machine_rest();
+	nvmepeer_fence_claimed();
+}
+
 /* Warp 0 sends; it waits for the last batch itself. */
 static void lane_sends(void *argument)
 {
@@ -133,7 +139,7 @@ static void lane_sends(void *argument)
 		struct nvmepeer_transfer transfer = read_of(i);
 
 		expect(!submit(warp, &transfer, &batches[i]), "submit");
-		handed[i]++;
+		hand(i);
 	}
 	expect(!wait_for(warp, &batches[BATCHES - 1]), "own wait");
 	expect(holds(read_of(BATCHES - 1).offset, read_of(BATCHES - 1).lba, 20 + 3 * (BATCHES - 1)),
@@ -150,8 +156,7 @@ static void lane_waits(void *argument)
 	struct nvmepeer_group warp = whole_warp();
 	struct nvmepeer_transfer transfer = read_of(which);
 
-	while (handed[which] < LANES)
-		machine_rest();
+	receive(which);
 	expect(!wait_for(warp, &batches[which]), "other's wait");
 	expect(holds(transfer.offset, transfer.lba, (uint32_t)transfer.blocks), "data");
 	done++;
@@ -166,8 +171,7 @@ static void lane_polls(void *argument)
 	struct nvmepeer_transfer transfer = read_of(which);
 	int status;
 
-	while (handed[which] < LANES)
-		machine_rest();
+	receive(which);
 	do {
 		status = nvmepeer_warp_poll(&bench->queue, warp, &batches[which]);
 		if (status == NVMEPEER_AGAIN)
@@ -317,6 +321,12 @@ static void lane_fails(void *argument)
 	       NVMEPEER_E_TOO_LARGE, "too many commands");
 	expect(wait_for(warp, &batches[0]) == NVMEPEER_E_TOO_LARGE,
 	       "none was sent");
+	/* The lanes' first commands are outside; the second ones, from block 0 on, are not. */
+	outside.lba = 0 - (uint64_t)LANES * 4;
+	outside.blocks = LANES * 8;
+	expect(!submit(warp, &outside, &batches[0]) && wait_for(warp, &batches[0]) == 0x4080,
+	       "the first bad status");
+	outside.blocks = 20;
 	outside.lba = 0;
 	outside.offset = memory.length - 8 * BLOCK;
 	expect(submit(warp, &outside, &batches[0]) == NVMEPEER_E_RANGE,
@@ -350,6 +360,22 @@ static void lane_gives_up(void *argument)
 	lanes_left--;
 }
 
+/* What each lane has written is there for all that have met. */
+static void lane_meets(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+
+	for (uint64_t round = 1; round < 20; round++) {
+		lane_store((uint64_t *)bytes + lane, round);
+		expect(!nvmepeer_group_status(whole_warp(), NVMEPEER_OK), "all are well");
+		expect(lane_load((uint64_t *)bytes + (lane + round) % LANES) == round,
+		       "what another lane wrote");
+		nvmepeer_group_sync(whole_warp());
+	}
+	done++;
+	lanes_left--;
+}
+
 struct shape {
 	const char *name;
 	void (*warp[WARPS])(void *);
@@ -366,6 +392,7 @@ static const struct shape shapes[] = {
 	{ "reading ahead by a list", { lane_streams }, true, false },
 	{ "reading ahead, stopped early", { lane_stops }, false, false },
 	{ "one read over a list of pages", { lane_scatters }, true, false },
+	{ "lanes that ask for a status have met", { lane_meets }, true, false },
 	{ "bad statuses of batches", { lane_fails }, false, false },
 	{ "flags when nobody answers", { lane_gives_up }, false, true },
 };
@@ -411,20 +438,13 @@ static bool run_once(const struct shape *shape, uint32_t entries, uint32_t seed)
 
 	prepare(entries, seed);
 	/* Commands of 4 blocks cut transfers in several; pages need longer ones. */
-	if (shape->warp[0] != lane_scatters)
-		bench->geometry.max_transfer = 4 * BLOCK;
+	command_bytes = shape->warp[0] == lane_scatters ? 65536 : 4 * BLOCK;
+	bench->geometry.max_transfer = (uint32_t)command_bytes;
 	bench->controller.mute = shape->mute;
-	machine_reset(LANES);
+	good = rig_begin(seed, 1000);
 	machine.step_limit = 4000 * 1000;
-	machine.whole_warps = seed % 2;
-	machine.seed = seed * 2654435761u + 1;
 	add_warps(shape);
-	machine_add(controller_main, NULL, WARPS, 0);
-	machine.preemptions = 0;
-	machine.random = false;
-	good = !nvmepeer_queue_init(&bench->queue, &bench->geometry);
-	machine.preemptions = 1;
-	machine.random = true;
+	machine_add_outside(controller_main, NULL);
 	good = machine_run() && good && !bad && !bench->controller.errors && done;
 	if (shape->warp[0] == lane_streams && most_in_flight > WINDOW * 2)
 		good = false;

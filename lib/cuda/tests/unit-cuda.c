@@ -143,6 +143,19 @@ static bool queues_are_apart(const struct nvmepeer_cuda_queues *queues)
 	return true;
 }
 
+/* Kernels look for losses, and ask for help, at a page of each queue pair. */
+static bool pages_are_known(const struct nvmepeer_cuda_queues *queues)
+{
+	for (uint32_t i = 0; i < queues->count; i++) {
+		const struct nvmepeer_queue *queue = &queues->queues[i];
+
+		if (!queue->status || !queue->request || queue->status == queue->request ||
+		    nvmepeer_queue_give_up(queue) || *(uint32_t *)(uintptr_t)queue->request != 1)
+			return false;
+	}
+	return true;
+}
+
 static bool opening_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
 	struct nvmepeer_cuda_queues queues;
@@ -157,7 +170,7 @@ static bool opening_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 	       queues.queues[2].state->credits == ENTRIES - 1 &&
 	       !(queues.queues[2].flags & NVMEPEER_CQ_APART_FROM_DATA) &&
 	       fake.open_files == files + QUEUES &&
-	       *fake_int("fake_registrations") == 2 * QUEUES;
+	       *fake_int("fake_registrations") == 3 * QUEUES && pages_are_known(&queues);
 	nvmepeer_cuda_queues_close(&queues);
 	fake.table_break = 40;		/* inside the lists */
 	good = good && !nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues) &&
@@ -388,7 +401,7 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 /* How pages are registered: flags of CUDA's driver ABI. */
 static bool flags(struct nvmepeer_cuda *cuda)
 {
-	static const int expected[] = { 3 | 8, 3 | 4 };
+	static const int expected[] = { 3 | 8, 3, 3 | 4 };
 	static char page[4096];
 	uint64_t address;
 	bool good = true;
@@ -431,7 +444,7 @@ int main(int argc, char **argv)
 	ktap_check(opening_buffers(ctrl, cuda, files), "buffer: memory of the caller, at any place");
 	ktap_check(buffers_refused(ctrl, cuda, files), "buffer: every refusal explained, nothing left");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers side by side");
-	ktap_check(flags(cuda), "register: read-only pages, registers");
+	ktap_check(flags(cuda), "register: pages to read, to write, registers");
 	nvmepeer_close(ctrl);
 	nvmepeer_cuda_close(cuda);
 	return ktap_end();

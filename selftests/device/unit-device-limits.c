@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-limits.c: what the device library does when something does not
+ * come: lanes whose patience differs, threads that never run again, a queue pair
+ * that is lost while commands are abandoned and swept up, and one that is given up.
+ *
+ * Usage: unit-device-limits [CASE [SEED]]; all cases and seeds, or one.
+ */
+#define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
+#include <nvmepeer_device.h>
+
+#include "rig.h"
+#include "ktap.h"
+
+enum {
+	LANES = NVMEPEER_LANES,
+	PATIENCE = 40000,	/* ns of the machine's clock */
+	SILENCE = 40 * PATIENCE,
+	SLACK = 30 * PATIENCE,	/* by which a wait may be longer: the clock is read rarely */
+};
+
+static uint32_t only_seed;
+static uint32_t filled;		/* slots of the queue */
+static uint64_t silent_until;	/* the controller answers from then on */
+static uint64_t longest;	/* the longest call, beyond its patience */
+
+/* How much longer than @patience a call has taken that began at @began. */
+static void clock_call(uint64_t began, uint64_t patience)
+{
+	uint64_t took = machine.now_ns - began;
+
+	if (took > patience && took - patience > longest)
+		longest = took - patience;
+}
+
+static void slow_controller(void *argument)
+{
+	struct bench *mine = argument;
+
+	while (lanes_left) {
+		mine->controller.mute = machine.now_ns < silent_until;
+		controller_step(&mine->controller);
+		machine_rest();
+	}
+}
+
+/* Half of the lanes cannot wait until the controller answers, half can. */
+static uint64_t patience_of(uint32_t number)
+{
+	return number % 2 ? RIG_LONG : PATIENCE;
+}
+
+static void judge(uint32_t number, int status)
+{
+	if (status != (number % 2 ? NVMEPEER_OK : NVMEPEER_E_TIMEOUT))
+		bad++;
+}
+
+/* Somebody must take what completes late. */
+static void sweep_up(uint32_t number)
+{
+	if (number != 1)
+		return;
+	while (lanes_left > 1)
+		machine_rest();
+	while (rig_abandoned())
+		if (nvmepeer_flush(&bench->queue))
+			bad++;
+}
+
+static void lane_waits_as_long(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_sqe entry;
+	struct nvmepeer_token token;
+
+	rig_entry(&entry, number, 0);
+	if (nvmepeer_submit_raw(&bench->queue, &entry, &token, RIG_LONG))
+		bad++;
+	judge(number, nvmepeer_wait(&bench->queue, token, NULL, patience_of(number)));
+	done++;
+	sweep_up(number);
+	lanes_left--;
+}
+
+static void lane_executes_as_long(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+
+	judge(number, nvmepeer_execute(&bench->queue, &flush, NULL, patience_of(number)));
+	done++;
+	sweep_up(number);
+	lanes_left--;
+}
+
+/* One lane fills the queue with commands that nobody answers until much later. */
+static void lane_submits_as_long(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+	struct nvmepeer_token token[LANES];
+
+	for (uint32_t i = 1; i < LANES && !number; i++, filled++)
+		if (nvmepeer_submit(&bench->queue, &flush, &token[i], RIG_LONG))
+			bad++;
+	while (filled < LANES - 1)
+		machine_rest();
+	if (nvmepeer_submit(&bench->queue, &flush, &token[0], patience_of(number)) !=
+	    (number % 2 ? NVMEPEER_OK : NVMEPEER_E_FULL))
+		bad++;
+	done++;
+	if (number % 2 && nvmepeer_wait(&bench->queue, token[0], NULL, RIG_LONG))
+		bad++;
+	for (uint32_t i = 1; i < LANES && !number; i++)
+		if (nvmepeer_wait(&bench->queue, token[i], NULL, RIG_LONG))
+			bad++;
+	lanes_left--;
+}
+
+static const char *run_patience(uint32_t seed, void (*main)(void *))
+{
+	bool good;
+
+	lanes_left = 0;
+	filled = 0;
+	good = rig_begin(seed, 1000);
+	machine.whole_warps = true;
+	silent_until = SILENCE;
+	rig_add_warps(1, LANES, main);
+	machine_add_outside(slow_controller, bench);
+	good = machine_run() && good && done == LANES;
+	return rig_end(good);
+}
+
+static const char *patient_waits(uint32_t seed)
+{
+	return run_patience(seed, lane_waits_as_long);
+}
+
+static const char *patient_executes(uint32_t seed)
+{
+	return run_patience(seed, lane_executes_as_long);
+}
+
+static const char *patient_submits(uint32_t seed)
+{
+	return run_patience(seed, lane_submits_as_long);
+}
+
+/* --- threads that never run again --- */
+
+static uint32_t harmed;		/* calls of the others that did not succeed */
+
+/* One of the others: its calls end, and do not harm anybody. */
+static void lane_goes_on(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < 4; round++, done++) {
+		struct nvmepeer_sqe entry;
+		struct nvmepeer_token token;
+		uint64_t began = machine.now_ns;
+		uint32_t result = 0;
+		int status;
+
+		rig_entry(&entry, number, round);
+		status = nvmepeer_submit_raw(&bench->queue, &entry, &token, PATIENCE);
+		if (!status)
+			status = nvmepeer_wait(&bench->queue, token, &result, PATIENCE);
+		clock_call(began, 2 * PATIENCE);
+		harmed += status != 0;
+		if (status ? status != NVMEPEER_E_TIMEOUT && status != NVMEPEER_E_FULL :
+			     result != entry.dword[13])
+			bad++;
+	}
+	lanes_left--;
+}
+
+/* The one that stops has been through every part of the library before it ends. */
+static void lane_stops(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < 3; round++) {
+		struct nvmepeer_sqe entry;
+		struct nvmepeer_token token;
+
+		rig_entry(&entry, number, round);
+		if (!nvmepeer_submit_raw(&bench->queue, &entry, &token, PATIENCE))
+			nvmepeer_wait(&bench->queue, token, NULL, round == 1 ? 0 : PATIENCE);
+		nvmepeer_abandoned(&bench->queue);
+	}
+}
+
+/* One that has the queue pair for itself, once it is idle. */
+static void lane_stops_solo(void *argument)
+{
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+
+	(void)argument;
+	for (uint32_t round = 0; round < 2; round++) {
+		struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+
+		for (uint32_t i = 0; i < 2; i++)
+			nvmepeer_solo_execute(&solo, &flush, NULL, PATIENCE);
+		nvmepeer_solo_close(&solo);
+	}
+}
+
+/* What the thread that stopped holds: the windows of Documentation/device-library.rst. */
+enum window { HOLDS_OWN, HOLDS_RESERVED, HOLDS_SLOTS, HOLDS_BELL, HOLDS_TAKEN, HOLDS_SWEPT,
+	      HOLDS_QUEUE, WINDOWS };
+
+static const char *const window_names[WINDOWS] = {
+	"its own", "credits and cids", "slots", "the bell", "results", "abandoned cids",
+	"the queue pair",
+};
+
+static enum window what_is_held(void)
+{
+	const struct nvmepeer_state *state = bench->queue.state;
+	uint32_t on_their_way = ((uint32_t)(state->tail >> NVMEPEER_TICKET_SHIFT) -
+				 state->head) & NVMEPEER_HEAD_MASK;
+	uint32_t marked = 0;
+
+	for (uint32_t word = 0; word <= bench->queue.cid_words_mask; word++)
+		marked += (uint32_t)__builtin_popcount(bench->queue.abandoned_cids[word]);
+	if (state->tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
+		return HOLDS_SLOTS;
+	if (state->tail & NVMEPEER_WAITING_MASK)
+		return HOLDS_BELL;
+	if ((int32_t)state->credits < NVMEPEER_SOLO_CREDITS / 2)
+		return HOLDS_QUEUE;
+	if (harmed)
+		return HOLDS_TAKEN;
+	if (marked != state->abandoned)
+		return HOLDS_SWEPT;
+	return state->credits + on_their_way < bench->queue.sq_mask ? HOLDS_RESERVED : HOLDS_OWN;
+}
+
+/* How many calls of the others may fail where a group of @lanes stopped. */
+static uint32_t harm_allowed(enum window held, uint32_t lanes)
+{
+	if (held == HOLDS_SLOTS || held == HOLDS_BELL || held == HOLDS_QUEUE)
+		return 8;
+	return held == HOLDS_TAKEN ? lanes : 0;
+}
+
+struct victim {
+	const char *name;
+	void (*main)(void *);
+	uint32_t lanes;
+	uint32_t step;			/* stops before every @step-th access of its first lane */
+};
+
+static const struct victim victims[] = {
+	{ "a lane", lane_stops, 1, 1 },
+	{ "a warp", lane_stops, LANES, 2 },
+	{ "a lane that is solo", lane_stops_solo, 1, 1 },
+};
+
+/* Stops the first warp before its @at-th access.  @whole: it ended before that. */
+static const char *run_stopped(const struct victim *victim, uint32_t seed, uint64_t at,
+			       bool *whole)
+{
+	bool good;
+
+	lanes_left = 0;
+	longest = 0;
+	harmed = 0;
+	good = rig_begin(seed, 1000);
+	machine.whole_warps = true;
+	rig_add_warps(1, victim->lanes, victim->main);
+	machine.fibres[0].stop_at = at;
+	for (uint32_t warp = 1; warp < 3; warp++)
+		machine_add(lane_goes_on, (void *)(uintptr_t)(warp * LANES), warp, 0);
+	/* The controller stops with the others, not with the one that stopped. */
+	lanes_left = 2;
+	silent_until = 0;
+	machine_add_outside(rig_controller, bench);
+	good = machine_run() && good && done == 8;
+	*whole = machine.fibres[0].state == FIBRE_ENDED;
+	if (!good)
+		return "somebody waits for ever";
+	if (bad || bench->controller.errors)
+		return bad ? "a result is wrong" : bench->controller.error;
+	if (longest > SLACK)
+		return "a call took much longer than it may";
+	return NULL;
+}
+
+/* Counts in @seen what is held, wherever it stops. */
+static const char *stop_everywhere(const struct victim *victim, uint32_t seed,
+				   uint32_t seen[WINDOWS])
+{
+	bool whole = false;
+
+	/* Who is solo sends commands, not entries of its own. */
+	bench->controller.checked_entries = victim->main == lane_stops;
+	for (uint64_t at = 1; !whole; at += victim->step) {
+		const char *wrong;
+		enum window held;
+
+		bench->controller.seed = seed;
+		wrong = run_stopped(victim, seed, at, &whole);
+		held = what_is_held();
+		if (!wrong && !whole && harmed > harm_allowed(held, victim->lanes))
+			wrong = "more calls of others failed than may";
+		if (wrong) {
+			printf("# %s stopped before access %llu holds %s: %u harmed\n", victim->name,
+			       (unsigned long long)at, window_names[held], harmed);
+			return wrong;
+		}
+		if (!whole)
+			seen[held]++;
+		controller_again(&bench->controller);
+	}
+	return NULL;
+}
+
+static uint32_t places[WINDOWS];	/* to stop, by what is held there */
+
+static const char *stopped(uint32_t seed)
+{
+	const char *wrong = NULL;
+
+	for (size_t i = 0; !wrong && i < sizeof(victims) / sizeof(victims[0]); i++)
+		wrong = stop_everywhere(&victims[i], seed, places);
+	return wrong;
+}
+
+/* Was there a stop in every window? */
+static bool all_windows(void)
+{
+	bool all = true;
+
+	for (enum window held = HOLDS_OWN; held < WINDOWS; held++) {
+		printf("# at %u places it holds %s\n", places[held], window_names[held]);
+		all = all && places[held];
+	}
+	return all;
+}
+
+/* --- a queue pair that is lost --- */
+
+static uint32_t *status_page;
+static uint32_t have_lost;	/* lanes that know */
+static uint64_t rung;		/* doorbells until all knew */
+
+/* The kernel: says at some moment that the queue pair is gone. */
+static void kernel_main(void *argument)
+{
+	uint32_t generation = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t wait = machine_random() % 64; wait; wait--)
+		machine_rest();
+	if (generation)
+		fibre_store(&status_page[NVMEPEER_STATUS_GENERATION / 4], 4, generation,
+			    __ATOMIC_RELEASE, WEAK_SYSTEM);
+	else
+		fibre_store(&status_page[NVMEPEER_STATUS_STATE / 4], 4, NVMEPEER_STATE_LIVE + 1,
+			    __ATOMIC_RELEASE, WEAK_SYSTEM);
+}
+
+/* A command until the loss; warps differ in patience, some sweep in between. */
+static int one_command(uint32_t number, uint32_t round, uint64_t patience)
+{
+	struct nvmepeer_sqe entry;
+	struct nvmepeer_token token;
+	uint32_t result = 0;
+	int status;
+
+	rig_entry(&entry, number, round);
+	status = nvmepeer_submit_raw(&bench->queue, &entry, &token, RIG_LONG);
+	if (!status)
+		status = nvmepeer_wait(&bench->queue, token, &result, patience);
+	if (!status && result != entry.dword[13])
+		bad++;
+	if (status && status != NVMEPEER_E_LOST && (status != NVMEPEER_E_TIMEOUT || patience))
+		bad++;
+	done++;
+	return status;
+}
+
+static void lane_loses(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument, warp = number / LANES;
+	struct nvmepeer_sqe entry;
+	struct nvmepeer_token token;
+
+	for (uint32_t round = 0; ; round++) {
+		int status = one_command(number, round, warp % 2 ? 0 : RIG_LONG);
+
+		if (warp % 2)
+			nvmepeer_abandoned(&bench->queue);
+		if (status == NVMEPEER_E_LOST || nvmepeer_check(&bench->queue) == NVMEPEER_E_LOST)
+			break;
+	}
+	have_lost++;
+	while (have_lost < 4 * LANES)
+		machine_rest();
+	/* Those who knew first may have gone on already. */
+	if (rung > machine.counts.doorbells)
+		rung = machine.counts.doorbells;
+	rig_entry(&entry, number, 0xffff);
+	if (nvmepeer_submit_raw(&bench->queue, &entry, &token, PATIENCE) != NVMEPEER_E_LOST)
+		bad++;
+	lanes_left--;
+}
+
+static void lane_begins_again(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < 3; round++)
+		if (one_command(number, round, RIG_LONG))
+			bad++;
+	lanes_left--;
+}
+
+/* The kernel has made the queue pair again. */
+static const char *run_again(uint32_t seed)
+{
+	controller_again(&bench->controller);
+	bench->controller.seed = seed;
+	bad = done = 0;
+	lanes_left = 0;
+	machine_reset();
+	weak_reset(0, 1);
+	status_page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	status_page[NVMEPEER_STATUS_GENERATION / 4] = 7;
+	nvmepeer_queue_rearm(&bench->queue, 7);
+	machine_reset();
+	weak_reset(1000, 3);
+	machine.random = true;
+	rig_add_warps(4, LANES, lane_begins_again);
+	machine_add_outside(rig_controller, bench);
+	return rig_end(machine_run());
+}
+
+static const char *lost(uint32_t seed)
+{
+	static uint32_t page[8];
+	bool good;
+
+	memset(page, 0, sizeof(page));
+	status_page = page;
+	page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	bench->geometry.status = (uintptr_t)page;
+	lanes_left = have_lost = 0;
+	rung = ~(uint64_t)0;
+	good = rig_begin(seed, 1000);
+	rig_add_warps(4, LANES, lane_loses);
+	machine_add_outside(rig_controller, bench);
+	machine_add_outside(kernel_main, (void *)(uintptr_t)(seed % 2 ? 0 : 5));
+	good = machine_run() && good;
+	bench->geometry.status = 0;
+	if (!good)
+		return "somebody waits for ever";
+	if (bad)
+		return "a status is wrong";
+	if (machine.counts.doorbells != rung)
+		return "a doorbell was rung after all knew";
+	if (bench->controller.errors)
+		return bench->controller.error;
+	return run_again(seed);
+}
+
+/* --- a queue pair that is given up --- */
+
+static uint32_t request_page[4];
+
+/* The kernel: waits to be asked, takes the queue pair off the controller, says so. */
+static void kernel_listens(void *argument)
+{
+	(void)argument;
+	while (!fibre_load(&request_page[1], 4, __ATOMIC_ACQUIRE, WEAK_SYSTEM))
+		machine_rest();
+	fibre_store(&request_page[1], 4, 0, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	fibre_store(&status_page[NVMEPEER_STATUS_STATE / 4], 4, NVMEPEER_STATE_LIVE + 1,
+		    __ATOMIC_RELEASE, WEAK_SYSTEM);
+}
+
+/* A command that nobody answers; how the wait for it, or for room, ends. */
+static int one_in_vain(uint32_t number, uint64_t patience)
+{
+	struct nvmepeer_sqe entry;
+	struct nvmepeer_token token;
+	int status;
+
+	rig_entry(&entry, number, 0);
+	status = nvmepeer_submit_raw(&bench->queue, &entry, &token, patience);
+	return status ? status : nvmepeer_wait(&bench->queue, token, NULL, patience);
+}
+
+/* One warp has less patience than the others, and one of its lanes does something. */
+static void lane_gives_up(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	if (number / LANES == 1) {
+		bool asks = number % LANES == 0;
+		int status = one_in_vain(number, PATIENCE);
+
+		/* The others may still wait when it is done. */
+		if (status != NVMEPEER_E_TIMEOUT && status != NVMEPEER_E_FULL &&
+		    (asks || status != NVMEPEER_E_LOST))
+			bad++;
+		if (asks && nvmepeer_queue_give_up(&bench->queue))
+			bad++;
+	}
+	if (one_in_vain(number, RIG_LONG) != NVMEPEER_E_LOST)
+		bad++;
+	lanes_left--;
+}
+
+static const char *given_up(uint32_t seed)
+{
+	static uint32_t page[8];
+	bool good;
+
+	memset(page, 0, sizeof(page));
+	memset(request_page, 0, sizeof(request_page));
+	status_page = page;
+	page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	bench->geometry.status = (uintptr_t)page;
+	bench->geometry.request = (uintptr_t)&request_page[1];
+	bench->controller.mute = true;
+	lanes_left = 0;
+	good = rig_begin(seed, 1000);
+	rig_add_warps(4, LANES, lane_gives_up);
+	machine_add_outside(rig_controller, bench);
+	machine_add_outside(kernel_listens, NULL);
+	good = machine_run() && good;
+	bench->geometry.status = bench->geometry.request = 0;
+	if (!good)
+		return "somebody waits for ever";
+	if (bad)
+		return "a status is wrong";
+	for (uint32_t i = 0; i < 4; i++)
+		if (request_page[i])
+			return "something else was stored than the request";
+	if (bench->controller.errors)
+		return bench->controller.error;
+	return run_again(seed);
+}
+
+struct limit_case {
+	const char *name, *what;
+	const char *(*run)(uint32_t seed);
+	uint32_t entries, seeds;
+	bool checked;		/* entries of its own, which tell torn from whole */
+};
+
+static const struct limit_case cases[] = {
+	{ "patience-wait", "lanes of a warp wait as long as each of them may", patient_waits, 16,
+	  8, false },
+	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8,
+	  false },
+	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8, false },
+	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 3, true },
+	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16,
+	  12, true },
+	{ "give-up", "one lane gives the queue pair up, all waits end, and a new beginning",
+	  given_up, 16, 8, true },
+};
+
+static bool run_case(const struct limit_case *limit)
+{
+	uint32_t first = only_seed ? only_seed : 1, count = only_seed ? 1 : limit->seeds;
+
+	for (uint32_t seed = first; seed < first + count; seed++) {
+		const char *wrong;
+
+		bench = bench_new(limit->entries, limit->entries);
+		bench->controller.order = CONTROLLER_SHUFFLED;
+		bench->controller.seed = seed;
+		bench->controller.checked_entries = limit->checked;
+		bench->geometry.cids = 64;
+		wrong = limit->run(seed);
+		if (wrong)
+			printf("# %s %u: %s (%u wrong)\n", limit->name, seed, wrong, bad);
+		bench_free(bench);
+		if (wrong)
+			return false;
+	}
+	return limit->run != stopped || only_seed || all_windows();
+}
+
+int main(int argc, char **argv)
+{
+	only_seed = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 0) : 0;
+	ktap_start();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (ktap_wants(argc, argv, cases[i].name))
+			ktap_check(run_case(&cases[i]), cases[i].what);
+	return ktap_end();
+}
