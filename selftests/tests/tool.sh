@@ -132,7 +132,7 @@ ktap_check "a file that is none" prints 1 'not a queue pair' nvme-peer qp status
 nvme-peer --json events --count 2 >/tmp/tool-events &
 listener=$!
 for ((i = 0; i < 100; i++)); do
-	ls -l "/proc/$listener/fd" | grep -q socket: && break
+	[[ -z $(find "/proc/$listener/fd" -lname 'socket:*' -print -quit) ]] || break
 	sleep 0.05
 done
 echo 1 >"/sys/class/nvme-peer/$node/reset_controller"
