@@ -209,19 +209,11 @@ static int reset_controller(const struct np_ctrl *ctrl)
 	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL);
 }
 
-static int write_attribute(const struct np_ctrl *ctrl, const char *name, const char *text)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", ctrl->address, name);
-	return np_write_file(path, text);
-}
-
 static int reset_by(const struct np_ctrl *ctrl, const char *method)
 {
-	return write_attribute(ctrl, "reset_method", method) ?:
-	       write_attribute(ctrl, "reset", "1") ?:
-	       write_attribute(ctrl, "reset_method", "default");
+	return np_pci_write(ctrl->address, "reset_method", method) ?:
+	       np_pci_write(ctrl->address, "reset", "1") ?:
+	       np_pci_write(ctrl->address, "reset_method", "default");
 }
 
 static int reset_function(const struct np_ctrl *ctrl)
