@@ -247,6 +247,7 @@ static enum softgpu_status transfer(struct lane *lane, struct unit unit,
 	uint64_t start = now_ns();
 	int error;
 
+	lane_add(lane, commands, 1);
 	if (write)
 		error = nvmepeer_write(queue, &io->data, data_offset(lane),
 				       unit.lba, unit.blocks);
@@ -288,6 +289,12 @@ static bool stopped(const struct lane *lane)
 static enum softgpu_status run_queue_init(struct lane *lane)
 {
 	nvmepeer_queue_reset(&lane->slot->queue);
+	return SOFTGPU_OK;
+}
+
+static enum softgpu_status run_queue_rearm(struct lane *lane)
+{
+	nvmepeer_queue_rearm(&lane->slot->queue, lane->slot->queue.generation);
 	return SOFTGPU_OK;
 }
 
@@ -469,9 +476,11 @@ static enum softgpu_status flight_add(struct lane *lane, struct flight *flight,
 		.offset = data_offset(lane) +
 			  ((uint64_t)n * io->blocks << queue->lba_shift),
 	};
-	int error = nvmepeer_submit(queue, &command, &flight->tokens[n],
-				    queue->timeout_ns);
+	int error;
 
+	lane_add(lane, commands, 1);
+	error = nvmepeer_submit(queue, &command, &flight->tokens[n],
+				queue->timeout_ns);
 	if (error)
 		return command_failed(lane, error, unit.lba);
 	flight->units[n] = unit;
@@ -534,6 +543,7 @@ static const struct program programs[] = {
 	[SOFTGPU_RATE] = { prepare_data, run_rate },
 	[SOFTGPU_COPY] = { prepare_data, run_copy },
 	[SOFTGPU_FLUSH] = { prepare_queue, run_flush },
+	[SOFTGPU_QUEUE_REARM] = { prepare_queue, run_queue_rearm },
 };
 
 const struct program *io_program(uint32_t number)

@@ -117,7 +117,7 @@ struct softgpu_import {
 /**
  * struct softgpu_import_info - ioctl(SOFTGPU_IMPORT_INFO)
  * @handle: in
- * @mapped: out: 0 once it was let go; the address faults then
+ * @mapped: out: 0 while it is let go; the address faults then
  * @invalidations: out: times that the exporter told it to let go
  */
 struct softgpu_import_info {
@@ -144,7 +144,9 @@ struct softgpu_release {
  * @length: in: bytes of them, up to SOFTGPU_PARAMETER_BYTES
  * @job: out: names the job until it is waited for; never 0
  *
- * EBUSY: SOFTGPU_MAX_SLOTS jobs run or wait to be waited for.
+ * Imports of this file that were let go are mapped again first, at the same
+ * address, as drivers do when they validate a submission; one that its exporter
+ * refuses stays away.  EBUSY: SOFTGPU_MAX_SLOTS jobs run or wait to be waited for.
  */
 struct softgpu_start {
 	__u32 program;

@@ -30,6 +30,8 @@
  *	data is not looked at
  * @SOFTGPU_COPY: read every block of the range, write it at @target_lba
  * @SOFTGPU_FLUSH: one flush command
+ * @SOFTGPU_QUEUE_REARM: use the queue pair again after a loss; @queue.generation
+ *	is the new one
  *
  * On memory, struct softgpu_memory; @address is anything a GPU address can name:
  * @SOFTGPU_STORE: store @value
@@ -52,6 +54,7 @@ enum softgpu_program {
 	SOFTGPU_RATE = 22,
 	SOFTGPU_COPY = 23,
 	SOFTGPU_FLUSH = 24,
+	SOFTGPU_QUEUE_REARM = 25,
 
 	SOFTGPU_STORE = 32,
 	SOFTGPU_LOAD = 33,

@@ -133,6 +133,7 @@ enum softgpu_status {
  * @error: the first error: a positive NVMe status or a negative
  *	enum nvmepeer_error
  * @elapsed_ns: from start to end
+ * @commands: begun; each ends once, and is counted in @reads, @writes or @errors
  * @reads: commands that read, completed well
  * @writes: commands that wrote, completed well
  * @bytes_read: by them; for programs on memory, bytes looked at
@@ -153,6 +154,7 @@ struct softgpu_result {
 	__u32 status;
 	__s32 error;
 	__u64 elapsed_ns;
+	__u64 commands;
 	__u64 reads;
 	__u64 writes;
 	__u64 bytes_read;

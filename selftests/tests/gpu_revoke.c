@@ -2,9 +2,10 @@
 /*
  * Taking queue pairs away from a GPU that is using them: by unbind, by moving
  * the GPU memory that holds the rings, by the death of the process.  Jobs end,
- * late doorbells are harmless, GPU memory is not written any more.
+ * late doorbells are harmless, GPU memory is not written any more.  After a reset
+ * a queue pair comes back.
  *
- * timeout: 120
+ * timeout: 300
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,9 @@
 
 #define ENTRIES		64U
 #define POISON		0xc3
+#define RESETS		2
+/* Less than what a command may take by itself. */
+#define LOST_MS		4000
 
 FIXTURE(gpu_revoke)
 {
@@ -60,8 +64,8 @@ FIXTURE_TEARDOWN(gpu_revoke)
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Reads without end, and waits until they flow. */
-static int start_reads(struct np_gpu_qp *qp)
+/* Reads, or reads and writes, without end, and waits until they flow. */
+static int start(struct np_gpu_qp *qp, uint32_t program)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	struct softgpu_result result;
@@ -69,7 +73,7 @@ static int start_reads(struct np_gpu_qp *qp)
 
 	np_gpu_range(qp, NP_AREA(12), 2 << 20, 64 << 10, 2);
 	qp->io.depth = 16;
-	job = np_gpu_start(qp->gpu, SOFTGPU_RATE, 3, &qp->io, sizeof(qp->io));
+	job = np_gpu_start(qp->gpu, program, 3, &qp->io, sizeof(qp->io));
 	if (job < 0)
 		return job;
 	do {
@@ -79,6 +83,11 @@ static int start_reads(struct np_gpu_qp *qp)
 		np_sleep_ms(5);
 	} while (result.reads < 50);
 	return job;
+}
+
+static int start_reads(struct np_gpu_qp *qp)
+{
+	return start(qp, SOFTGPU_RATE);
 }
 
 static bool all_bytes(const uint8_t *byte, size_t length, uint8_t value)
@@ -192,6 +201,189 @@ TEST_F_TIMEOUT(gpu_revoke, moving_the_gpu_memory, 60)
 	np_gpu_stop(self->qp.gpu, job, SOFTGPU_STOP_ABORT);
 	EXPECT_EQ(0, np_gpu_wait(self->qp.gpu, job, 15000, &result));
 }
+
+/* --- a queue pair comes back ------------------------------------------------- */
+
+static int reset_controller(const struct np_ctrl *ctrl)
+{
+	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL);
+}
+
+static int reset_by(const struct np_ctrl *ctrl, const char *method)
+{
+	return np_pci_write(ctrl->address, "reset_method", method) ?:
+	       np_pci_write(ctrl->address, "reset", "1") ?:
+	       np_pci_write(ctrl->address, "reset_method", "default");
+}
+
+static int reset_function(const struct np_ctrl *ctrl)
+{
+	return reset_by(ctrl, "flr");
+}
+
+static int reset_bus(const struct np_ctrl *ctrl)
+{
+	return reset_by(ctrl, "bus");
+}
+
+/* Is the GPU's import of the doorbells mapped? */
+static bool doorbell_mapped(const struct np_gpu_qp *qp)
+{
+	struct softgpu_import_info info = { .handle = qp->doorbell_handle };
+
+	return !np_ioctl(qp->gpu, SOFTGPU_IMPORT_INFO, &info) && info.mapped;
+}
+
+/*
+ * Every command that was begun ends, once, and soon; @faults: stores to a doorbell may
+ * have ended the job first.
+ */
+static void check_lost(struct __test_metadata *_metadata, struct np_gpu_qp *qp, int job,
+		       bool faults)
+{
+	struct softgpu_result result;
+
+	ASSERT_EQ(0, np_gpu_wait(qp->gpu, job, LOST_MS, &result));
+	if (faults && result.status == SOFTGPU_FAULT)
+		return;
+	EXPECT_EQ(SOFTGPU_FAILED, result.status);
+	EXPECT_EQ(NVMEPEER_E_LOST, result.error);
+	EXPECT_LT(0, result.errors);
+	EXPECT_EQ(result.commands, result.reads + result.writes + result.errors);
+	EXPECT_EQ(0, result.mismatches);
+}
+
+/* Reads and writes that wrap the rings. */
+static void check_works(struct __test_metadata *_metadata, struct np_gpu_qp *qp)
+{
+	struct softgpu_result result;
+
+	np_gpu_range(qp, NP_AREA(12), 1 << 20, NP_PAGE, 3);
+	qp->io.commands = 4 * ENTRIES;
+	ASSERT_EQ(0, np_gpu_run(qp->gpu, SOFTGPU_MIXED, 8, &qp->io, sizeof(qp->io), &result));
+	EXPECT_EQ(SOFTGPU_OK, result.status);
+	EXPECT_EQ(0, result.error);
+	EXPECT_EQ(0, result.errors);
+	EXPECT_EQ(0, result.mismatches);
+	EXPECT_LT(0, result.reads);
+	EXPECT_LT(0, result.writes);
+	EXPECT_EQ(result.commands, result.reads + result.writes);
+	qp->io.commands = 0;
+}
+
+/* Reset under reads, then under reads and writes. */
+static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(gpu_revoke) *self,
+			uint32_t flags, int (*reset)(const struct np_ctrl *ctrl))
+{
+	bool told = reset != reset_controller && !(flags & NP_GPU_STATIC_DOORBELL);
+	struct np_gpu_qp *qp = &self->qp;
+	int i, job;
+
+	ASSERT_EQ(0, np_gpu_qp_open(qp, &self->ctrl, ENTRIES, flags));
+	check_works(_metadata, qp);
+	for (i = 0; i < RESETS; i++) {
+		job = start(qp, i % 2 ? SOFTGPU_MIXED : SOFTGPU_RATE);
+		ASSERT_LT(0, job);
+		ASSERT_EQ(0, reset(&self->ctrl));
+		check_lost(_metadata, qp, job, told);
+		EXPECT_EQ(!told, doorbell_mapped(qp));
+		ASSERT_EQ(0, np_gpu_qp_rearm(qp, NP_TIMEOUT_MS));
+		EXPECT_TRUE(doorbell_mapped(qp));
+		check_works(_metadata, qp);
+	}
+}
+
+TEST_F_TIMEOUT(gpu_revoke, reset_with_rings_in_gpu_memory, 60)
+{
+	check_reset(_metadata, self, 0, reset_controller);
+}
+
+TEST_F_TIMEOUT(gpu_revoke, reset_with_rings_in_host_memory, 60)
+{
+	check_reset(_metadata, self, NP_GPU_HOST_RINGS, reset_controller);
+}
+
+/* The GPU's driver maps the doorbells again, where they were. */
+TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_with_rings_in_gpu_memory, 60)
+{
+	check_reset(_metadata, self, 0, reset_function);
+}
+
+TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_with_rings_in_host_memory, 60)
+{
+	check_reset(_metadata, self, NP_GPU_HOST_RINGS, reset_function);
+}
+
+TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_with_a_static_importer, 60)
+{
+	check_reset(_metadata, self, NP_GPU_STATIC_DOORBELL, reset_function);
+}
+
+TEST_F_TIMEOUT(gpu_revoke, reset_of_the_bus_with_rings_in_gpu_memory, 60)
+{
+	check_reset(_metadata, self, 0, reset_bus);
+}
+
+/* Two at once, of two files of the GPU; the first to come back does not wait for the other. */
+TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_under_two_queue_pairs, 60)
+{
+	struct np_gpu_qp other, *qps[] = { &self->qp, &other };
+	int jobs[2], i;
+
+	ASSERT_EQ(0, np_gpu_qp_open(qps[0], &self->ctrl, ENTRIES, 0));
+	ASSERT_EQ(0, np_gpu_qp_open(qps[1], &self->ctrl, ENTRIES, NP_GPU_HOST_RINGS));
+	for (i = 0; i < 2; i++) {
+		jobs[i] = start_reads(qps[i]);
+		EXPECT_LT(0, jobs[i]);
+	}
+	EXPECT_EQ(0, reset_function(&self->ctrl));
+	for (i = 0; i < 2; i++)
+		check_lost(_metadata, qps[i], jobs[i], true);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, np_gpu_qp_rearm(qps[i], NP_TIMEOUT_MS));
+		check_works(_metadata, qps[i]);
+	}
+	np_gpu_qp_close(&other);
+}
+
+/* As a driver must that has no mapping to renew; refused before the queue pair is back. */
+TEST_F_TIMEOUT(gpu_revoke, doorbells_imported_anew_after_a_reset_of_the_function, 60)
+{
+	struct nvme_peer_qp_export export;
+	struct softgpu_import import;
+	int job;
+
+	ASSERT_EQ(0, np_gpu_qp_open(&self->qp, &self->ctrl, ENTRIES, 0));
+	job = start_reads(&self->qp);
+	ASSERT_LT(0, job);
+	ASSERT_EQ(0, reset_function(&self->ctrl));
+	check_lost(_metadata, &self->qp, job, true);
+	EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
+	EXPECT_EQ(-ENODEV, np_gpu_import(self->qp.gpu, self->qp.doorbell_fd, 0, &import));
+	ASSERT_EQ(0, np_gpu_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_gpu_qp_import_doorbell(&self->qp));
+	check_works(_metadata, &self->qp);
+}
+
+/* A GPU's store to the request page takes its queue pair off the controller. */
+TEST_F_TIMEOUT(gpu_revoke, giving_up, 60)
+{
+	struct softgpu_memory ask = { .value = 1, .width = 4 };
+	struct softgpu_result result;
+	int job;
+
+	ASSERT_EQ(0, np_gpu_qp_open(&self->qp, &self->ctrl, ENTRIES, 0));
+	job = start_reads(&self->qp);
+	ASSERT_LT(0, job);
+	ask.address = self->qp.io.queue.request;
+	ASSERT_EQ(0, np_gpu_run(self->qp.gpu, SOFTGPU_STORE, 1, &ask, sizeof(ask), &result));
+	EXPECT_EQ(SOFTGPU_OK, result.status);
+	check_lost(_metadata, &self->qp, job, false);
+	ASSERT_EQ(0, np_gpu_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	check_works(_metadata, &self->qp);
+}
+
+/* --- what a GPU does afterwards ---------------------------------------------- */
 
 /*
  * A GPU has registered the page of doorbells, the queue pair is closed and all of it

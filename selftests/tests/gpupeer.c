@@ -310,10 +310,11 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 	return ret;
 }
 
-static int start_queue(struct np_gpu_qp *qp)
+/* The first program after the queue pair was made, or the first after a loss. */
+static int start_queue(struct np_gpu_qp *qp, uint32_t program)
 {
 	struct softgpu_result result;
-	int ret = np_gpu_run(qp->gpu, SOFTGPU_QUEUE_INIT, 1, &qp->io, sizeof(qp->io), &result);
+	int ret = np_gpu_run(qp->gpu, program, 1, &qp->io, sizeof(qp->io), &result);
 
 	return ret ?: result.status == SOFTGPU_OK ? 0 : -EIO;
 }
@@ -326,6 +327,7 @@ void np_gpu_qp_clear(struct np_gpu_qp *qp)
 		.doorbell_fd = -1,
 		.memory.fd = -1,
 		.status.fd = -1,
+		.request.fd = -1,
 		.ring_maps = { { .fd = -1 }, { .fd = -1 } },
 	};
 }
@@ -349,12 +351,44 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	ret = give_doorbell(qp, flags) ?:
 	      give_rings(qp, &at, flags) ?:
 	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
+	      give_part(qp, NVME_PEER_EXPORT_REQUEST, &qp->request, &qp->io.queue.request) ?:
 	      describe(qp, ctrl, &at, flags) ?:
-	      start_queue(qp);
+	      start_queue(qp, SOFTGPU_QUEUE_INIT);
 	if (!ret)
 		return 0;
 fail:
 	np_gpu_qp_close(qp);
+	return ret;
+}
+
+int np_gpu_qp_rearm(struct np_gpu_qp *qp, int timeout_ms)
+{
+	struct np_qp same = { .fd = qp->qp_fd };
+	int ret;
+
+	/* The kernel clears what lies in host memory. */
+	if (qp->create.cq_handle)
+		memset(qp->cq, 0, qp->cq_bytes);
+	ret = np_qp_rearm(&same, timeout_ms);
+	if (ret)
+		return ret;
+	qp->io.queue.generation = same.create.generation;
+	return start_queue(qp, SOFTGPU_QUEUE_REARM);
+}
+
+int np_gpu_qp_import_doorbell(struct np_gpu_qp *qp)
+{
+	struct softgpu_release release = { .handle = qp->doorbell_handle };
+	uint64_t before = qp->doorbell_address;
+	int ret = np_ioctl(qp->gpu, SOFTGPU_RELEASE, &release);
+
+	if (ret)
+		return ret;
+	close(qp->doorbell_fd);
+	qp->doorbell_fd = -1;
+	ret = give_doorbell(qp, 0);
+	qp->io.queue.sq_doorbell += qp->doorbell_address - before;
+	qp->io.queue.cq_doorbell += qp->doorbell_address - before;
 	return ret;
 }
 
@@ -363,6 +397,7 @@ void np_gpu_qp_close(struct np_gpu_qp *qp)
 	if (qp->qp_fd >= 0)
 		close(qp->qp_fd);
 	np_export_close(&qp->status);
+	np_export_close(&qp->request);
 	np_export_close(&qp->ring_maps[0]);
 	np_export_close(&qp->ring_maps[1]);
 	if (qp->gpu >= 0)

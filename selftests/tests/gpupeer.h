@@ -48,6 +48,7 @@ struct np_gpu_memory {
  * @doorbell_address: GPU address of the tail doorbell
  * @doorbell_handle: the GPU driver's import
  * @status: the status page, mapped
+ * @request: the request page, mapped
  * @io: parameters of programs on blocks, ready but for the range
  */
 struct np_gpu_qp {
@@ -62,6 +63,7 @@ struct np_gpu_qp {
 	uint64_t doorbell_address;
 	uint32_t doorbell_handle;
 	struct np_export status;
+	struct np_export request;
 	struct softgpu_io io;
 };
 
@@ -84,6 +86,13 @@ void np_gpu_qp_clear(struct np_gpu_qp *qp);
 /* Creates the queue pair on @ctrl and initialises its state on the GPU. */
 int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
 		   uint32_t flags);
+/*
+ * After a loss, when no program uses the queue pair: clears the completion ring in
+ * GPU memory, and has kernel and GPU begin again.
+ */
+int np_gpu_qp_rearm(struct np_gpu_qp *qp, int timeout_ms);
+/* A new dma-buf and a new import of the doorbells, in place of those it has. */
+int np_gpu_qp_import_doorbell(struct np_gpu_qp *qp);
 /* Queue pair and GPU first; the import in the controller stays until its node is closed. */
 void np_gpu_qp_close(struct np_gpu_qp *qp);
 /* Parameters for @count bytes of disk at @disk, @bytes per command. */

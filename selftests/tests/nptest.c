@@ -114,22 +114,25 @@ bool np_bound(const char *address)
 
 int np_unbind(const char *address)
 {
+	return np_pci_write(address, "driver/unbind", address);
+}
+
+int np_pci_write(const char *address, const char *attribute, const char *text)
+{
 	char path[128];
 
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver/unbind", address);
-	return np_write_file(path, address);
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, attribute);
+	return np_write_file(path, text);
 }
 
 /* The override stays: it harms nobody and the next bind needs it. */
 int np_bind(const char *address)
 {
-	char path[128];
 	int ret;
 
 	if (np_bound(address))
 		return 0;
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", address);
-	ret = np_write_file(path, "nvme-peer");
+	ret = np_pci_write(address, "driver_override", "nvme-peer");
 	if (ret)
 		return ret;
 	/* Not drivers_probe, which hides why a probe failed. */
@@ -138,10 +141,7 @@ int np_bind(const char *address)
 
 int np_disown(const char *address)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver_override", address);
-	return np_write_file(path, "\n");
+	return np_pci_write(address, "driver_override", "\n");
 }
 
 /* Switching off what scans by itself, which is off, is refused like all else by one that is off. */

@@ -51,6 +51,8 @@ struct np_ctrl {
 /* Files and functions. */
 int np_write_file(const char *path, const char *text);
 int np_read_file(const char *path, char *text, size_t size);
+/* An attribute of a PCI function, "reset" say. */
+int np_pci_write(const char *address, const char *attribute, const char *text);
 int np_bind(const char *address);
 /* A descriptor through a socket, with @length bytes beside it: 0 or -errno, and it. */
 int np_send_file(int socket, const void *bytes, size_t length, int fd);

@@ -42,14 +42,6 @@ FIXTURE_TEARDOWN(pci)
 	np_ctrl_close(&self->ctrl);
 }
 
-static int write_attribute(const struct np_ctrl *ctrl, const char *name, const char *text)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", ctrl->address, name);
-	return np_write_file(path, text);
-}
-
 /* A peer with a ring full of reads that the controller has just begun with. */
 static int start_peer(struct np_qp *qp, const struct np_buffer *buffer)
 {
@@ -75,7 +67,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 	struct np_qp qp;
 	uint32_t i;
 
-	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", method));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
 	for (i = 1; i <= 3; i++) {
@@ -83,7 +75,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 		EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 		status = qp.status.at;
 		EXPECT_EQ(0, start_peer(&qp, &buffer));
-		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 		ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
 		/* reset_done() does not return before the controller is back. */
 		EXPECT_EQ(NVME_PEER_CTRL_LIVE, now.state);
@@ -96,7 +88,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 	EXPECT_EQ(0, np_reader_stop(&reader));
 	ASSERT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
 	np_buffer_close(&buffer);
-	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
 }
 
 TEST_F_TIMEOUT(pci, reset_of_the_function, 120)
@@ -117,10 +109,10 @@ static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) 
 	struct np_export again;
 	struct np_qp qp;
 
-	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", method));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
-	EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+	EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 	EXPECT_EQ(0, np_storer_wait(&storer, 0));
 	np_storer_stop(&storer);
 	/* And nobody gets it back before the queue pair is re-armed. */
@@ -129,7 +121,7 @@ static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) 
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
 				   qp.doorbell.fd, 0));
 	np_qp_close(&qp);
-	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
 }
 
 TEST_F_TIMEOUT(pci, doorbells_go_before_a_reset_of_the_function, 120)
@@ -177,7 +169,7 @@ TEST_F_TIMEOUT(pci, reset_of_the_function_during_a_reset, 120)
 
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_attribute, &self->ctrl));
-		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 		pthread_join(thread, &ret);
 		resets += 1 + !ret;
 		/* The driver's own is refused while another one is under way. */
@@ -217,7 +209,7 @@ TEST_F_TIMEOUT(pci, reset_of_the_function_as_a_reset_ends, 120)
 		ASSERT_EQ(0, np_reader_start(&readers[i], &self->ctrl));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_by_ioctl, &readers[0]));
 	for (i = 0; i < 40; i++)
-		resets += !write_attribute(&self->ctrl, "reset", "1");
+		resets += !np_pci_write(self->ctrl.address, "reset", "1");
 	EXPECT_EQ(40, resets);
 	atomic_store(&readers[0].stop, true);
 	pthread_join(thread, NULL);

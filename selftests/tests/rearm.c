@@ -52,14 +52,6 @@ static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
 	       np_ctrl_settle(ctrl->fd, info, NP_TIMEOUT_MS);
 }
 
-static int write_attribute(const struct np_ctrl *ctrl, const char *name, const char *text)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", ctrl->address, name);
-	return np_write_file(path, text);
-}
-
 /* Writes a page of a pattern of its own and reads it back, by @qp. */
 static int verify(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
 {
@@ -126,10 +118,10 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 	struct nvme_peer_qp_export out;
 	uint32_t i;
 
-	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", method));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
 	for (i = 0; i < 2; i++) {
 		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
-		EXPECT_EQ(0, write_attribute(&self->ctrl, "reset", "1"));
+		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 		EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 0));
 		EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
 		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
@@ -137,7 +129,7 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 		ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
 		close(out.fd);
 	}
-	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_method", "default"));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
 }
 
 TEST_F_TIMEOUT(rearm, gives_doorbells_back_after_a_reset_of_the_function, 120)

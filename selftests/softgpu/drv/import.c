@@ -25,8 +25,9 @@
  * @length: const: bytes
  * @flags: const: SOFTGPU_IMPORT_*
  * @work: lets go after an invalidation
- * @lock: one shutdown at a time
+ * @lock: one shutdown or renewal at a time
  * @sgt: the mapping, NULL if there is none; under the reservation lock
+ * @stale: under the reservation lock: the exporter wants @sgt back
  * @segments: of it when it was made
  * @closing: under the reservation lock: no more work
  * @invalidations: under the reservation lock
@@ -44,6 +45,7 @@ struct softgpu_importer {
 	struct work_struct work;
 	struct mutex lock;	/* see above */
 	struct sg_table *sgt;
+	bool stale;
 	u32 segments;
 	bool closing;
 	u64 invalidations;
@@ -53,28 +55,33 @@ struct softgpu_importer {
  * Take it out of GPU address space, then unmap it.  When the device is gone its
  * bus mastering is off.
  */
-static void softgpu_let_go(struct softgpu_importer *importer)
+static void softgpu_import_unmap(struct softgpu_importer *importer)
 {
-	struct dma_resv *resv = importer->dmabuf->resv;
 	struct softgpu *gpu = importer->gpu;
 
-	down_read(&gpu->hw_lock);
-	dma_resv_lock(resv, NULL);
-	if (importer->sgt) {
-		if (!gpu->gone)
-			softgpu_mmu_unmap(gpu, importer->address,
-					  importer->length);
-		dma_buf_unmap_attachment(importer->attach, importer->sgt,
-					 DMA_BIDIRECTIONAL);
-		importer->sgt = NULL;
-	}
-	dma_resv_unlock(resv);
-	up_read(&gpu->hw_lock);
+	lockdep_assert_held(&gpu->hw_lock);
+	dma_resv_assert_held(importer->dmabuf->resv);
+	if (!gpu->gone)
+		softgpu_mmu_unmap(gpu, importer->address, importer->length);
+	dma_buf_unmap_attachment(importer->attach, importer->sgt,
+				 DMA_BIDIRECTIONAL);
+	importer->sgt = NULL;
+	importer->stale = false;
 }
 
+/* Whoever starts a job may have mapped it again since the work was queued. */
 static void softgpu_import_work(struct work_struct *work)
 {
-	softgpu_let_go(container_of(work, struct softgpu_importer, work));
+	struct softgpu_importer *importer =
+		container_of(work, struct softgpu_importer, work);
+	struct dma_resv *resv = importer->dmabuf->resv;
+
+	down_read(&importer->gpu->hw_lock);
+	dma_resv_lock(resv, NULL);
+	if (importer->stale)
+		softgpu_import_unmap(importer);
+	dma_resv_unlock(resv);
+	up_read(&importer->gpu->hw_lock);
 }
 
 static void softgpu_invalidate(struct dma_buf_attachment *attach)
@@ -85,8 +92,10 @@ static void softgpu_invalidate(struct dma_buf_attachment *attach)
 	importer->invalidations++;
 	atomic64_inc(&importer->gpu->invalidations);
 	/* An exporter may call while it maps; there is nothing to let go yet. */
-	if (importer->sgt && !importer->closing)
-		queue_work(importer->gpu->workqueue, &importer->work);
+	if (!importer->sgt || importer->closing)
+		return;
+	importer->stale = true;
+	queue_work(importer->gpu->workqueue, &importer->work);
 }
 
 static const struct dma_buf_attach_ops softgpu_attach_ops = {
@@ -115,6 +124,7 @@ static int softgpu_fill(struct softgpu_importer *importer,
 	u64 done = 0;
 	int i;
 
+	importer->segments = 0;
 	for_each_sgtable_dma_sg(sgt, sg, i) {
 		if (!PAGE_ALIGNED(sg_dma_address(sg) | sg_dma_len(sg)) ||
 		    sg_dma_len(sg) > importer->length - done)
@@ -171,7 +181,12 @@ static void softgpu_importer_shutdown(struct softgpu_importer *importer)
 		importer->closing = true;
 		dma_resv_unlock(dmabuf->resv);
 		cancel_work_sync(&importer->work);
-		softgpu_let_go(importer);
+		down_read(&importer->gpu->hw_lock);
+		dma_resv_lock(dmabuf->resv, NULL);
+		if (importer->sgt)
+			softgpu_import_unmap(importer);
+		dma_resv_unlock(dmabuf->resv);
+		up_read(&importer->gpu->hw_lock);
 		dma_buf_detach(dmabuf, importer->attach);
 		importer->dmabuf = NULL;
 	}
@@ -334,6 +349,50 @@ void softgpu_imports_close(struct softgpu_file *file)
 	xa_for_each(&file->imports, handle, importer)
 		softgpu_importer_destroy(importer);
 	xa_destroy(&file->imports);
+}
+
+/* Map it again if its exporter took it away; what is refused stays away. */
+static void softgpu_importer_renew(struct softgpu_importer *importer)
+{
+	struct softgpu *gpu = importer->gpu;
+
+	mutex_lock(&importer->lock);
+	if (importer->dmabuf && softgpu_hw_enter(gpu)) {
+		dma_resv_lock(importer->dmabuf->resv, NULL);
+		if (importer->stale)
+			softgpu_import_unmap(importer);
+		if (!importer->sgt)
+			softgpu_import_map(importer);
+		dma_resv_unlock(importer->dmabuf->resv);
+		softgpu_hw_leave(gpu);
+	}
+	mutex_unlock(&importer->lock);
+}
+
+/* The file's import of the lowest handle from @handle on, with a reference. */
+static struct softgpu_importer *softgpu_import_from(struct softgpu_file *file,
+						    unsigned long *handle)
+{
+	struct softgpu_importer *importer;
+
+	mutex_lock(&file->gpu->lock);
+	importer = xa_find(&file->imports, handle, ULONG_MAX, XA_PRESENT);
+	if (importer)
+		kref_get(&importer->ref);
+	mutex_unlock(&file->gpu->lock);
+	return importer;
+}
+
+void softgpu_imports_renew(struct softgpu_file *file)
+{
+	struct softgpu_importer *importer;
+	unsigned long handle = 0;
+
+	while ((importer = softgpu_import_from(file, &handle))) {
+		softgpu_importer_renew(importer);
+		kref_put(&importer->ref, softgpu_importer_free);
+		handle++;
+	}
 }
 
 /* An importer that is not shut down, with a reference; NULL if none is left. */

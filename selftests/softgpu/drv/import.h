@@ -10,6 +10,9 @@ int softgpu_import_info(struct softgpu_file *file,
 			struct softgpu_import_info *info);
 int softgpu_release(struct softgpu_file *file,
 		    const struct softgpu_release *release);
+
+/* Map again what exporters took away; takes hw_lock itself. */
+void softgpu_imports_renew(struct softgpu_file *file);
 void softgpu_imports_close(struct softgpu_file *file);
 
 /* Let go of everything imported by any file; the device is gone. */

@@ -110,9 +110,17 @@ static int call_release(struct softgpu_file *file, void *argument)
 	return softgpu_release(file, argument);
 }
 
+/* Before a job, as a driver does that validates what a submission may use. */
 static int call_start(struct softgpu_file *file, void *argument)
 {
-	return softgpu_start(file, argument);
+	int ret;
+
+	softgpu_imports_renew(file);
+	if (!softgpu_hw_enter(file->gpu))
+		return -ENODEV;
+	ret = softgpu_start(file, argument);
+	softgpu_hw_leave(file->gpu);
+	return ret;
 }
 
 static int call_wait(struct softgpu_file *file, void *argument)
@@ -155,7 +163,7 @@ static const struct {
 	{ SOFTGPU_IMPORT, false, call_import },
 	{ SOFTGPU_IMPORT_INFO, false, call_import_info },
 	{ SOFTGPU_RELEASE, true, call_release },
-	{ SOFTGPU_START, false, call_start },
+	{ SOFTGPU_START, true, call_start },
 	{ SOFTGPU_WAIT, true, call_wait },
 	{ SOFTGPU_PROGRESS, true, call_progress },
 	{ SOFTGPU_STOP, false, call_stop },
