@@ -16,6 +16,19 @@ static const struct nvme_lba_format *nvmep_format(const struct nvme_id_ns *id)
 }
 
 /**
+ * nvmep_format_possible() - tell whether blocks can have this size
+ * @id: Identify Namespace
+ *
+ * A controller may say anything below 2^255 bytes.
+ *
+ * Return: false for what 32 bits cannot hold; nothing else here is called for that.
+ */
+bool nvmep_format_possible(const struct nvme_id_ns *id)
+{
+	return nvmep_format(id)->data_shift < 32;
+}
+
+/**
  * nvmep_format_usable() - can the block layer use a namespace of this format?
  * @id: Identify Namespace
  *

@@ -10,6 +10,7 @@
 struct nvme_id_ns;
 struct nvmep_ns;
 
+bool nvmep_format_possible(const struct nvme_id_ns *id);
 bool nvmep_format_usable(const struct nvme_id_ns *id);
 unsigned int nvmep_format_block_size(const struct nvme_id_ns *id);
 bool nvmep_ns_has_format(const struct nvmep_ns *ns, const struct nvme_id_ns *id);

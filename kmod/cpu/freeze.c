@@ -168,7 +168,8 @@ void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry) {
 		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 		if (id && !nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE,
-					  ns->nsid, id))
+					  ns->nsid, id) &&
+		    nvmep_format_possible(id))
 			nvmep_ns_set_format(ns, id);
 	}
 	kfree(id);

@@ -84,6 +84,20 @@ static int nvmep_scan_found(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 	return min(ret, 0);
 }
 
+/* Gone since the list was made, of a command set we do not speak, or nonsense. */
+static bool nvmep_scan_served(struct nvmep_ctrl *ctrl, u32 nsid,
+			      const struct nvme_id_ns *id)
+{
+	if (!id->ncap)
+		return false;
+	if (nvmep_format_possible(id))
+		return true;
+	dev_warn_ratelimited(ctrl->dev,
+			     "namespace %u: blocks of more than 2 GiB: not served\n",
+			     nsid);
+	return false;
+}
+
 /* Adds or updates one namespace.  Returns 0 or why the scan must end. */
 static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 {
@@ -97,8 +111,7 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);
 	if (ns && nvmep_status_transient(ret))
 		ns->scan = scan;
-	/* Gone since the list was made, or of a command set we do not speak. */
-	if (!ret && id->ncap)
+	if (!ret && nvmep_scan_served(ctrl, nsid, id))
 		ret = nvmep_scan_found(ctrl, nsid, scan, ns, id);
 	kfree(id);
 	return min(ret, 0);

@@ -224,6 +224,30 @@ TEST_F(bad_identify, formats_for_passthrough_only)
 	}
 }
 
+/* Such a namespace is not there, whether it was so from the beginning or became so. */
+TEST_F(bad_identify, blocks_of_impossible_sizes)
+{
+	static const unsigned int shifts[] = { 32, 255 };
+	int log = np_log_open();
+	size_t i;
+
+	ASSERT_LE(0, log);
+	for (i = 0; i < sizeof(shifts) / sizeof(shifts[0]); i++) {
+		ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_FORMAT, shifts[i] << 16, 4));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 0));
+		EXPECT_EQ(0, np_log_wait(log, "not served", NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
+		ASSERT_EQ(0, set_format(&self->bad, 9, 0, 0));
+		ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESCAN, NULL));
+		EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+		ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_FORMAT, shifts[i] << 16, 4));
+		ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESCAN, NULL));
+		EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
+	close(log);
+}
+
 TEST_F(bad_identify, atomic_writes_make_the_physical_block)
 {
 	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_FEATURES, 1U << 1, 1));
