@@ -58,6 +58,8 @@
  *	nothing else is sent for, 0 for none
  * @BADCTRL_ERROR_QUEUE: submission queue that the error log names
  * @BADCTRL_LOOKS: read: how often CSTS was read
+ * @BADCTRL_POWER_CUT: writing 1 takes back what was written since the last flush,
+ *	and without FUA; reads 0 when that is done
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * Reset of the function or of NVMe changes none of them; power-on does.
@@ -81,6 +83,7 @@ enum badctrl_word {
 	BADCTRL_STORM = 0x3c,
 	BADCTRL_ERROR_QUEUE = 0x40,
 	BADCTRL_LOOKS = 0x44,
+	BADCTRL_POWER_CUT = 0x48,
 	BADCTRL_RULE = 0x80,
 };
 

@@ -35,6 +35,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as they are");
 
 #define BAD_PAGE	4096U
+#define BAD_DISK_PAGES	(BADCTRL_DISK_BYTES / BAD_PAGE)
 #define BAD_VECTORS	4U
 #define BAD_HELD_MAX	256U
 #define BAD_EVENTS_MAX	8U
@@ -169,6 +170,8 @@ struct bad_held {
  * @requests: identifiers of Async Event Requests
  * @request_count: of them
  * @disk: the namespaces, one after the other
+ * @saved: what a power cut would bring back of it, see cache.h
+ * @dirty: by page of @disk: @saved has it
  */
 struct bad {
 	struct vfu *vfu;
@@ -194,6 +197,8 @@ struct bad {
 	uint16_t requests[BAD_REQUESTS_MAX];
 	unsigned int request_count;
 	uint8_t *disk;
+	uint8_t *saved;
+	bool dirty[BAD_DISK_PAGES];
 };
 
 #endif /* BADCTRL_CONTROLLER_H */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache.h"
 #include "io.h"
 #include "memory.h"
 #include "registers.h"
@@ -20,6 +21,7 @@ enum {
 	IO_DATASET = 0x09,
 };
 
+#define RW_FUA		(1U << 30)
 #define RW_PRACT	(1U << 29)
 #define RW_CHECK_REF	(1U << 26)
 #define DATASET_DEALLOCATE	(1U << 2)
@@ -84,13 +86,18 @@ static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
 		blocks->count = BADCTRL_NAMESPACE_BYTES >> blocks->shift;
 }
 
+static uint8_t *namespace_at(const struct bad *ctrl, uint32_t nsid)
+{
+	return ctrl->disk + (size_t)(nsid - 1) * BADCTRL_NAMESPACE_BYTES;
+}
+
 /* Where the blocks lie, or NULL if there are none such. */
 static uint8_t *blocks_at(struct bad *ctrl, uint32_t nsid, const struct bad_blocks *blocks,
 			  uint64_t first, uint64_t count)
 {
 	if (first >= blocks->count || count > blocks->count - first)
 		return NULL;
-	return ctrl->disk + (size_t)(nsid - 1) * BADCTRL_NAMESPACE_BYTES + (first << blocks->shift);
+	return namespace_at(ctrl, nsid) + (first << blocks->shift);
 }
 
 /* The host leaves protection to us, and says which reference tag it expects. */
@@ -143,6 +150,21 @@ static bool too_long(const struct bad_blocks *blocks, uint8_t opcode, size_t len
 	return most && length > most;
 }
 
+static uint16_t write_blocks(struct bad *ctrl, const struct bad_command *command, uint8_t *at,
+			     size_t length)
+{
+	uint16_t status = 0;
+
+	bad_cache_keep(ctrl, at, length);
+	if (command->opcode == IO_WRITE)
+		status = bad_from_host(ctrl, command, at, length);
+	else
+		memset(at, 0, length);
+	if (command->cdw12 & RW_FUA && !status)
+		bad_cache_flush(ctrl, at, length);
+	return status;
+}
+
 static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *command,
 			      const struct bad_blocks *blocks)
 {
@@ -160,15 +182,13 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 		return STATUS_FIELD;
 	switch (command->opcode) {
 	case IO_WRITE:
-		return bad_from_host(ctrl, command, at, length);
+	case IO_WRITE_ZEROES:
+		return write_blocks(ctrl, command, at, length);
 	case IO_READ:
 		status = bad_to_host(ctrl, command, at, length);
 		return status ? status : metadata_to_host(ctrl, command, blocks, count);
-	case IO_COMPARE:
-		return compare(ctrl, command, at, length);
 	default:
-		memset(at, 0, length);
-		return 0;
+		return compare(ctrl, command, at, length);
 	}
 }
 
@@ -197,8 +217,10 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 		at = blocks_at(ctrl, command->nsid, blocks, ranges[i].first, ranges[i].blocks);
 		if (!at)
 			return STATUS_RANGE;
-		if (command->cdw11 & DATASET_DEALLOCATE)
-			memset(at, 0, (size_t)ranges[i].blocks << blocks->shift);
+		if (!(command->cdw11 & DATASET_DEALLOCATE))
+			continue;
+		bad_cache_keep(ctrl, at, (size_t)ranges[i].blocks << blocks->shift);
+		memset(at, 0, (size_t)ranges[i].blocks << blocks->shift);
 	}
 	return 0;
 }
@@ -214,6 +236,7 @@ uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 	format_now(ctrl, &blocks);
 	switch (command->opcode) {
 	case IO_FLUSH:
+		bad_cache_flush(ctrl, namespace_at(ctrl, command->nsid), BADCTRL_NAMESPACE_BYTES);
 		return 0;
 	case IO_WRITE:
 	case IO_READ:

@@ -50,6 +50,12 @@ static int run(struct bad *ctrl, const char *path)
 	return ret;
 }
 
+static void *map_disk(void)
+{
+	return mmap(NULL, BADCTRL_DISK_BYTES, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 int main(int argc, char **argv)
 {
 	static struct bad ctrl = {
@@ -64,10 +70,10 @@ int main(int argc, char **argv)
 	}
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	bad_defaults(&ctrl);
-	ctrl.disk = mmap(NULL, BADCTRL_DISK_BYTES,
-			 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ctrl.disk = map_disk();
+	ctrl.saved = map_disk();
 	ctrl.vfu = vfu_create(&bad_device, &ctrl);
-	if (ctrl.disk == MAP_FAILED || !ctrl.vfu)
+	if (ctrl.disk == MAP_FAILED || ctrl.saved == MAP_FAILED || !ctrl.vfu)
 		return 1;
 	ret = run(&ctrl, argv[2]);
 	if (ret)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cache.h"
 #include "identify.h"
 #include "registers.h"
 
@@ -194,6 +195,7 @@ static void bad_write_word(struct bad *ctrl, uint32_t value)
 	case BADCTRL_DEFAULTS:
 		bad_defaults(ctrl);
 		madvise(ctrl->disk, BADCTRL_DISK_BYTES, MADV_DONTNEED);
+		bad_cache_flush(ctrl, ctrl->disk, BADCTRL_DISK_BYTES);
 		break;
 	case BADCTRL_MODE:
 		bad_set_mode(ctrl, value);

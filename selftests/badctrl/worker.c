@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "admin.h"
+#include "cache.h"
 #include "held.h"
 #include "queue.h"
 #include "registers.h"
@@ -105,10 +106,21 @@ static void serve_queue(struct bad *ctrl, uint16_t sqid)
 		bad_command_handle(ctrl, sqid, &command);
 }
 
+static void cut_power(struct bad *ctrl)
+{
+	if (!bad_word(ctrl, BADCTRL_POWER_CUT))
+		return;
+	bad_cache_lose(ctrl);
+	pthread_mutex_lock(&ctrl->lock);
+	ctrl->words[BADCTRL_POWER_CUT / 4] = 0;
+	pthread_mutex_unlock(&ctrl->lock);
+}
+
 static void serve(struct bad *ctrl, bool release)
 {
 	uint16_t sqid;
 
+	cut_power(ctrl);
 	if (release)
 		bad_command_release(ctrl);
 	bad_events_send(ctrl);

@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "badknob.h"
@@ -116,6 +118,68 @@ TEST_F(bad_io, zeroes)
 		memset(self->bytes + NP_PAGE, 0, NP_PAGE);
 		EXPECT_EQ(0, memcmp(self->bytes, self->back, 3 * NP_PAGE));
 	}
+}
+
+/* --- what a power cut leaves ------------------------------------------------------ */
+
+static int write_page(struct np_bad *bad, uint8_t *bytes, uint64_t offset, uint8_t value, int flags)
+{
+	struct iovec vector = { .iov_base = memset(bytes, value, NP_PAGE), .iov_len = NP_PAGE };
+
+	return pwritev2(bad->disk, &vector, 1, (off_t)offset, flags) == NP_PAGE ? 0 : -errno;
+}
+
+/* The value of a page, -1 if it has several. */
+static int read_page(struct np_bad *bad, uint8_t *bytes, uint64_t offset)
+{
+	if (np_disk_read(bad->disk, bytes, NP_PAGE, offset) ||
+	    memcmp(bytes, bytes + 1, NP_PAGE - 1))
+		return -1;
+	return bytes[0];
+}
+
+static int cut_power(struct np_bad *bad)
+{
+	return np_bad_set(bad, BADCTRL_POWER_CUT, 1) ?:
+	       np_bad_wait_word(bad, BADCTRL_POWER_CUT, 0);
+}
+
+static void *write_through(void *argument)
+{
+	FIXTURE_DATA(bad_io) *self = argument;
+
+	return (void *)(intptr_t)write_page(&self->bad, self->bytes, NP_PAGE, 2, RWF_DSYNC);
+}
+
+/*
+ * That the rest is lost shows that the controller loses what may be lost.  A disk that is
+ * written through its node is flushed after every such write: that flush is held.
+ */
+TEST_F(bad_io, writes_through_its_cache)
+{
+	pthread_t thread;
+	void *result;
+
+	EXPECT_EQ(0, write_page(&self->bad, self->bytes, 0, 1, 0));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, write_through, self));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, cut_power(&self->bad));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	EXPECT_EQ(0, read_page(&self->bad, self->back, 0));
+	EXPECT_EQ(2, read_page(&self->bad, self->back, NP_PAGE));
+}
+
+TEST_F(bad_io, flushes_its_cache)
+{
+	EXPECT_EQ(0, write_page(&self->bad, self->bytes, 0, 3, 0));
+	EXPECT_EQ(0, fsync(self->bad.disk));
+	EXPECT_EQ(0, write_page(&self->bad, self->bytes, NP_PAGE, 4, 0));
+	ASSERT_EQ(0, cut_power(&self->bad));
+	EXPECT_EQ(3, read_page(&self->bad, self->back, 0));
+	EXPECT_EQ(0, read_page(&self->bad, self->back, NP_PAGE));
 }
 
 TEST_HARNESS_MAIN

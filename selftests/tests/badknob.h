@@ -19,6 +19,7 @@
 #define NP_ADMIN_SET_FEATURES	0x09
 #define NP_ADMIN_ASYNC_EVENT	0x0c
 #define NP_IO_READ		(BADCTRL_ON_IO | NP_CMD_READ)
+#define NP_IO_FLUSH		(BADCTRL_ON_IO | NP_CMD_FLUSH)
 
 /* NVMe status codes, and the bit that says that trying again does not help. */
 #define NP_STATUS_INTERNAL	0x006

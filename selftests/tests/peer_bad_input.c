@@ -415,6 +415,7 @@ TEST_F(bad_input, rings_that_do_not_fit)
 TEST_F(bad_input, rings_that_overlap)
 {
 	struct nvme_peer_qp_create first = good_create(), second = good_create();
+	struct nvme_peer_qp_create third = good_create();
 	struct nvme_peer_buf_import again;
 
 	first.sq_handle = self->rings.handle;
@@ -433,6 +434,11 @@ TEST_F(bad_input, rings_that_overlap)
 	second.sq_offset = 2 * NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
 	close(second.qp_fd);
+	/* Completions over commands, and over completions. */
+	third.cq_handle = self->rings.handle;
+	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &third));
+	third.cq_offset = NP_PAGE;
+	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &third));
 	/* What its owner gave up is free again. */
 	close(first.qp_fd);
 	second.sq_offset = NP_PAGE;

@@ -550,6 +550,53 @@ TEST_F(revoke, moving_memory_ends_who_knows_its_addresses)
 	np_ctrl_close(&second);
 }
 
+static int table_of(int ctrl_fd, uint32_t handle)
+{
+	uint64_t address;
+	struct nvme_peer_buf_table table = {
+		.size = sizeof(table),
+		.handle = handle,
+		.count = 1,
+		.addresses = (uintptr_t)&address,
+	};
+
+	return np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
+}
+
+/* Of a buffer whose addresses nobody was told. */
+static void moves_under_a_ring(struct __test_metadata *_metadata, FIXTURE_DATA(revoke) *self,
+			       bool completions)
+{
+	int dmabuf = np_test_export(PAGES, 0);
+	struct nvmep_test_move move = { .fd = dmabuf };
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create),
+		.sq_entries = 64,
+		.cq_entries = 64,
+	};
+	struct nvme_peer_buf_import import;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
+	*(completions ? &create.cq_handle : &create.sq_handle) = import.handle;
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
+	EXPECT_TRUE(becomes_gone(create.qp_fd));
+	EXPECT_TRUE(becomes_unmapped(self->importer, &move));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(self->qp.fd));
+	/* Addresses that are not its any more are told nobody. */
+	EXPECT_EQ(-ESTALE, table_of(self->ctrl.fd, import.handle));
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	close(dmabuf);
+}
+
+TEST_F(revoke, moving_memory_ends_who_has_a_ring_in_it)
+{
+	moves_under_a_ring(_metadata, self, false);
+	moves_under_a_ring(_metadata, self, true);
+}
+
 TEST_F(revoke, moving_memory_spares_who_never_saw_its_addresses)
 {
 	int dmabuf = np_test_export(PAGES, 0);
