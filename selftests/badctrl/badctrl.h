@@ -112,7 +112,8 @@ enum badctrl_mode {
 /*
  * A rule: commands that match do not end as they should.
  *
- * MATCH	opcode, with BADCTRL_ON_IO for I/O queues; BADCTRL_ANY for all
+ * MATCH	opcode, with BADCTRL_ON_IO for I/O queues, with BADCTRL_ON_QUEUE() for one
+ *	of them; BADCTRL_ANY for all
  * ACTION	enum badctrl_action, its argument in the upper 16 bits
  * TIMES	how often it still applies; 0: not at all
  * HITS		how often it did; writing TIMES does not clear it
@@ -127,6 +128,7 @@ enum badctrl_mode {
 
 #define BADCTRL_ON_IO		0x100U
 #define BADCTRL_ANY		0x200U
+#define BADCTRL_ON_QUEUE(sqid)	(BADCTRL_ON_IO | (uint32_t)(sqid) << 16)
 #define BADCTRL_EVERY		0xffffffffU
 
 /**

@@ -15,6 +15,8 @@ static bool rule_matches(const uint32_t *rule, uint16_t sqid, uint8_t opcode)
 
 	if (!rule[BADCTRL_RULE_TIMES] || !!sqid != !!(match & BADCTRL_ON_IO))
 		return false;
+	if (match >> 16 && match >> 16 != sqid)
+		return false;
 	return match & BADCTRL_ANY || (match & 0xff) == opcode;
 }
 
