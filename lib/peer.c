@@ -189,6 +189,7 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Returns 1 if it was re-armed, 0 if it had lost nothing. */
 static int rearm_when_ready(struct nvmepeer_cpu_peer *peer, int64_t end, uint32_t *generation)
 {
 	struct nvme_peer_qp_info info;
@@ -203,7 +204,7 @@ static int rearm_when_ready(struct nvmepeer_cpu_peer *peer, int64_t end, uint32_
 			return 0;
 		result = nvmepeer_qp_rearm(peer->qp, info.losses, generation);
 		if (result != -EAGAIN && result != -ESTALE)
-			return result;
+			return result ? result : 1;
 		if (now_ms() >= end)
 			return -ETIMEDOUT;
 		/* Not for the file: its records are the caller's to read. */
@@ -216,7 +217,7 @@ int nvmepeer_cpu_peer_recover(struct nvmepeer_cpu_peer *peer, int timeout_ms)
 	uint32_t generation = peer->queue.state->generation;
 	int result = rearm_when_ready(peer, now_ms() + timeout_ms, &generation);
 
-	if (result)
+	if (result <= 0)
 		return result;
 	nvmepeer_queue_rearm(&peer->queue, generation);
 	return 0;

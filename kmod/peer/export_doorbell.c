@@ -323,11 +323,15 @@ static void nvmep_doorbell_vm_close(struct vm_area_struct *vma)
 	nvmep_mmap_put(map);
 }
 
-static unsigned long
-nvmep_doorbells_pfn(const struct nvmep_doorbell_export *doorbells,
-		    pgoff_t page)
+/* The only way into a page table; nvmep_doorbell_mmap() has set the protection. */
+static vm_fault_t
+nvmep_doorbell_insert_page(const struct nvmep_doorbell_export *doorbells,
+			   struct vm_area_struct *vma, unsigned long address,
+			   pgoff_t page)
 {
-	return (nvmep_doorbells_phys(doorbells) >> PAGE_SHIFT) + page;
+	return vmf_insert_pfn(vma, address,
+			      (nvmep_doorbells_phys(doorbells) >> PAGE_SHIFT) +
+			      page);
 }
 
 /*
@@ -343,9 +347,9 @@ static vm_fault_t nvmep_doorbell_vm_fault(struct vm_fault *vmf)
 
 	mutex_lock(&exports->lock);
 	if (!exports->closed)
-		ret = vmf_insert_pfn(vmf->vma, vmf->address & PAGE_MASK,
-				     nvmep_doorbells_pfn(map->doorbells,
-							 vmf->pgoff));
+		ret = nvmep_doorbell_insert_page(map->doorbells, vmf->vma,
+						 vmf->address & PAGE_MASK,
+						 vmf->pgoff);
 	mutex_unlock(&exports->lock);
 	return ret;
 }
@@ -389,12 +393,12 @@ nvmep_mmap_begin(struct nvmep_doorbell_export *doorbells, struct mm_struct *mm)
 static int nvmep_doorbell_insert(const struct nvmep_doorbell_export *doorbells,
 				 struct vm_area_struct *vma)
 {
-	unsigned long pfn = nvmep_doorbells_pfn(doorbells, vma->vm_pgoff);
-	unsigned long address;
+	unsigned long address = vma->vm_start;
+	pgoff_t page = vma->vm_pgoff;
 
-	for (address = vma->vm_start; address < vma->vm_end;
-	     address += PAGE_SIZE, pfn++)
-		if (vmf_insert_pfn(vma, address, pfn) != VM_FAULT_NOPAGE)
+	for (; address < vma->vm_end; address += PAGE_SIZE, page++)
+		if (nvmep_doorbell_insert_page(doorbells, vma, address, page) !=
+		    VM_FAULT_NOPAGE)
 			return -ENOMEM;
 	return 0;
 }

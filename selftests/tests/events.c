@@ -167,6 +167,30 @@ TEST_F(events, a_reset_is_told_and_is_no_hangup)
 	EXPECT_LE(event[2].time, event[3].time);
 }
 
+#define KEPT	16	/* records that the kernel keeps */
+
+/* Three for each: quiesced, ready, live.  Who does not read is told how many went. */
+TEST_F(events, the_oldest_go_first)
+{
+	struct nvme_peer_event event[KEPT + 1] = { 0 };
+	struct np_qp pair = { .fd = self->qp.qp_fd };
+	struct nvme_peer_info now;
+	int i;
+
+	for (i = 0; i < KEPT / 3 + 1; i++) {
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_rearm(&pair, NP_TIMEOUT_MS));
+	}
+	ASSERT_EQ(KEPT * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
+	EXPECT_EQ(3 * i - KEPT, event[0].lost);
+	EXPECT_EQ(NVME_PEER_QP_LIVE, event[0].state);
+	EXPECT_EQ(0, event[1].lost);
+	EXPECT_EQ(now.generation, event[KEPT - 1].generation);
+	EXPECT_EQ(NVME_PEER_QP_LIVE, event[KEPT - 1].state);
+	EXPECT_EQ(0, polled(pair.fd, 0));
+}
+
 struct reader {
 	pthread_t thread;
 	int fd;
