@@ -115,7 +115,8 @@ enum badctrl_mode {
 /*
  * A rule: commands that match do not end as they should.
  *
- * MATCH	opcode, with BADCTRL_ON_IO for I/O queues; BADCTRL_ANY for all
+ * MATCH	opcode, with BADCTRL_ON_IO for I/O queues, with BADCTRL_ON_QUEUE() for one
+ *	of them; BADCTRL_ANY for all
  * ACTION	enum badctrl_action, its argument in the upper 16 bits
  * TIMES	how often it still applies; 0: not at all
  * HITS		how often it did; writing TIMES does not clear it
@@ -130,6 +131,7 @@ enum badctrl_mode {
 
 #define BADCTRL_ON_IO		0x100U
 #define BADCTRL_ANY		0x200U
+#define BADCTRL_ON_QUEUE(sqid)	(BADCTRL_ON_IO | (uint32_t)(sqid) << 16)
 #define BADCTRL_EVERY		0xffffffffU
 
 /**
@@ -144,6 +146,7 @@ enum badctrl_mode {
  * @BADCTRL_CRASH: CSTS.CFS, and nothing more is done
  * @BADCTRL_VANISH: BADCTRL_GONE from now on
  * @BADCTRL_LIE: success without doing it
+ * @BADCTRL_TEAR: success, though only the first half was written
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -155,6 +158,7 @@ enum badctrl_action {
 	BADCTRL_CRASH = 6,
 	BADCTRL_VANISH = 7,
 	BADCTRL_LIE = 8,
+	BADCTRL_TEAR = 9,
 };
 
 #endif /* BADCTRL_H */

@@ -45,6 +45,7 @@ struct bad_range {
  * @most_zeroes: of Write Zeroes; likewise
  * @most_range: blocks of one range to deallocate, 0 for no limit
  * @most_ranges: of all of a command's; likewise
+ * @torn: only half of what is written arrives
  */
 struct bad_blocks {
 	unsigned int shift;
@@ -55,6 +56,7 @@ struct bad_blocks {
 	uint64_t most_zeroes;
 	uint32_t most_range;
 	uint64_t most_ranges;
+	bool torn;
 };
 
 /* Limits without data; of CNS 6, NVM command set 4.1.5.3.  Lock held. */
@@ -183,7 +185,7 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 	switch (command->opcode) {
 	case IO_WRITE:
 	case IO_WRITE_ZEROES:
-		return write_blocks(ctrl, command, at, length);
+		return write_blocks(ctrl, command, at, blocks->torn ? length / 2 : length);
 	case IO_READ:
 		status = bad_to_host(ctrl, command, at, length);
 		return status ? status : metadata_to_host(ctrl, command, blocks, count);
@@ -225,7 +227,7 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 	return 0;
 }
 
-uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
+static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool torn)
 {
 	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE);
 	struct bad_blocks blocks;
@@ -234,6 +236,7 @@ uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 	    !(active & 1U << (command->nsid - 1)))
 		return STATUS_NAMESPACE;
 	format_now(ctrl, &blocks);
+	blocks.torn = torn;
 	switch (command->opcode) {
 	case IO_FLUSH:
 		bad_cache_flush(ctrl, namespace_at(ctrl, command->nsid), BADCTRL_NAMESPACE_BYTES);
@@ -248,4 +251,14 @@ uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 	default:
 		return STATUS_OPCODE;
 	}
+}
+
+uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
+{
+	return io(ctrl, command, false);
+}
+
+void bad_io_torn(struct bad *ctrl, const struct bad_command *command)
+{
+	io(ctrl, command, true);
 }

@@ -15,6 +15,8 @@ static bool rule_matches(const uint32_t *rule, uint16_t sqid, uint8_t opcode)
 
 	if (!rule[BADCTRL_RULE_TIMES] || !!sqid != !!(match & BADCTRL_ON_IO))
 		return false;
+	if (match >> 16 && match >> 16 != sqid)
+		return false;
 	return match & BADCTRL_ANY || (match & 0xff) == opcode;
 }
 
@@ -111,6 +113,10 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 		break;
 	case BADCTRL_VANISH:
 		crash(ctrl, true);
+		break;
+	case BADCTRL_TEAR:
+		bad_io_torn(ctrl, command);
+		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);
 		break;
 	case BADCTRL_LIE:
 		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);

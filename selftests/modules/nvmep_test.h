@@ -184,7 +184,10 @@ struct nvmep_test_distance {
  * function's PCI address.
  */
 #define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, struct nvme_peer_pci_address)
-/* The same for sleep, with waking up at once if the driver did not refuse. */
+/*
+ * The same for sleep, with waking up at once if the driver did not refuse. EOPNOTSUPP:
+ * this kernel does not sleep.
+ */
 #define NVMEP_TEST_SLEEP	_IOW('T', 12, struct nvme_peer_pci_address)
 
 /**

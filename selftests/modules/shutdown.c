@@ -22,11 +22,15 @@ int test_shutdown(const struct nvme_peer_pci_address *pci_address)
 	return 0;
 }
 
+/* Not every kernel can. */
 int test_sleep(const struct nvme_peer_pci_address *pci_address)
 {
-	struct pci_dev *pdev = test_find_function(pci_address);
+	struct pci_dev *pdev;
 	int ret;
 
+	if (!IS_ENABLED(CONFIG_PM_SLEEP))
+		return -EOPNOTSUPP;
+	pdev = test_find_function(pci_address);
 	if (!pdev)
 		return -ENODEV;
 	device_lock(&pdev->dev);
