@@ -9,9 +9,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -213,6 +215,32 @@ TEST_F(export, a_mapping_can_be_moved)
 	close(self->create.qp_fd);
 	self->create.qp_fd = -1;
 	EXPECT_EQ(-EFAULT, np_store(self->part.at, 0));
+}
+
+/* How a child ends that stores to what its parent has mapped: 0 or a signal. */
+static int store_in_a_child(uint32_t *address)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (!child) {
+		*(volatile uint32_t *)address = 0;
+		_exit(0);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return -errno;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The parent did not fork to give power over the controller away. */
+TEST_F(export, doorbells_are_not_inherited)
+{
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	EXPECT_EQ(SIGSEGV, store_in_a_child(self->part.at));
+	EXPECT_EQ(0, np_store(self->part.at, 0));
+	np_export_close(&self->part);
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
+	EXPECT_EQ(0, store_in_a_child(self->part.at));
 }
 
 static int attach(int test, int dmabuf, const char *function, uint32_t flags)

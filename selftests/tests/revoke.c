@@ -249,6 +249,26 @@ TEST_F_TIMEOUT(revoke, a_stubborn_importer_does_not_block_for_ever, 60)
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
 }
 
+/* Who cannot be told is not waited for; that it keeps its mapping is said. */
+TEST_F(revoke, an_importer_that_cannot_be_told_is_named)
+{
+	struct np_export doorbell;
+	int log = np_log_open();
+	int64_t start;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_export_open(&doorbell, self->qp.fd, NVME_PEER_EXPORT_DOORBELL,
+				    NVME_PEER_EXPORT_ALLOW_STATIC));
+	ASSERT_EQ(0, attach(self->importer, doorbell.fd, self->other, NVMEP_TEST_STATIC));
+	start = np_now_ms();
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_GT(4000, np_now_ms() - start);
+	EXPECT_EQ(0, np_log_wait(log, "an importer still maps its doorbells", NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_DETACH, NULL));
+	np_export_close(&doorbell);
+	close(log);
+}
+
 /* Nor do several that hold different dma-bufs of the doorbells one after another. */
 TEST_F_TIMEOUT(revoke, stubborn_importers_share_one_deadline, 60)
 {
