@@ -9,6 +9,7 @@
 #include <linux/dma-resv.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/slab.h>
 
 #include "test.h"
@@ -31,7 +32,7 @@
 /**
  * struct test_buffer - memory behind one dma-buf
  * @scattered: const: no two pages have adjacent addresses
- * @flags: const: NVMEP_TEST_HANG_*
+ * @flags: const: NVMEP_TEST_HANG_*, NVMEP_TEST_PARTLY
  * @go: ends a hang
  * @page_count: const
  * @times: const: how often a mapping names the pages, 0 like 1
@@ -114,19 +115,42 @@ static struct test_buffer *test_buffer_alloc(unsigned int pages, bool scattered)
 	return buffer;
 }
 
-static void test_unmap_scattered(struct device *dev, struct sg_table *sgt,
+/* Does this entry name the device's own registers? */
+static bool test_in_device(const struct test_buffer *buffer,
+			   struct scatterlist *sg)
+{
+	return buffer->flags & NVMEP_TEST_PARTLY && sg_is_last(sg);
+}
+
+static dma_addr_t test_map_entry(const struct test_buffer *buffer,
+				 struct device *dev, struct scatterlist *sg,
+				 enum dma_data_direction dir)
+{
+	if (test_in_device(buffer, sg))
+		return dma_map_resource(dev,
+					pci_resource_start(to_pci_dev(dev), 0),
+					PAGE_SIZE, dir, 0);
+	return dma_map_page(dev, sg_page(sg), 0, TEST_SCATTER_SIZE, dir);
+}
+
+static void test_unmap_scattered(const struct test_buffer *buffer,
+				 struct device *dev, struct sg_table *sgt,
 				 enum dma_data_direction dir)
 {
 	struct scatterlist *sg;
 	int i;
 
 	for_each_sgtable_sg(sgt, sg, i)
-		if (sg_dma_len(sg))
+		if (sg_dma_len(sg) && test_in_device(buffer, sg))
+			dma_unmap_resource(dev, sg_dma_address(sg), PAGE_SIZE,
+					   dir, 0);
+		else if (sg_dma_len(sg))
 			dma_unmap_page(dev, sg_dma_address(sg),
 				       TEST_SCATTER_SIZE, dir);
 }
 
-static int test_map_scattered(struct device *dev, struct sg_table *sgt,
+static int test_map_scattered(const struct test_buffer *buffer,
+			      struct device *dev, struct sg_table *sgt,
 			      enum dma_data_direction dir)
 {
 	struct scatterlist *sg;
@@ -136,10 +160,9 @@ static int test_map_scattered(struct device *dev, struct sg_table *sgt,
 	for_each_sgtable_sg(sgt, sg, i)
 		sg_dma_len(sg) = 0;
 	for_each_sgtable_sg(sgt, sg, i) {
-		address = dma_map_page(dev, sg_page(sg), 0, TEST_SCATTER_SIZE,
-				       dir);
+		address = test_map_entry(buffer, dev, sg, dir);
 		if (dma_mapping_error(dev, address)) {
-			test_unmap_scattered(dev, sgt, dir);
+			test_unmap_scattered(buffer, dev, sgt, dir);
 			return -EIO;
 		}
 		sg_dma_address(sg) = address;
@@ -219,7 +242,7 @@ static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 	if (buffer->times)
 		ret = test_map_repeated(attachment->dev, sgt, dir);
 	else if (buffer->scattered)
-		ret = test_map_scattered(attachment->dev, sgt, dir);
+		ret = test_map_scattered(buffer, attachment->dev, sgt, dir);
 	else
 		ret = dma_map_sgtable(attachment->dev, sgt, dir, 0);
 	if (ret)
@@ -246,7 +269,7 @@ static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
 		dma_unmap_page(attachment->dev, sg_dma_address(sgt->sgl),
 			       sg_dma_len(sgt->sgl), dir);
 	else if (buffer->scattered)
-		test_unmap_scattered(attachment->dev, sgt, dir);
+		test_unmap_scattered(buffer, attachment->dev, sgt, dir);
 	else
 		dma_unmap_sgtable(attachment->dev, sgt, dir, 0);
 	sg_free_table(sgt);

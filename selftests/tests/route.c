@@ -494,6 +494,22 @@ TEST_F(route, pins_nothing)
 	close(dmabuf[1]);
 }
 
+/* No one answer is true of it, wherever the first of its pages lies. */
+TEST_F(route, memory_in_two_places_is_nowhere)
+{
+	int dmabuf = np_test_export(4, NVMEP_TEST_SCATTERED | NVMEP_TEST_PARTLY);
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_route route;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, route_of(self->ctrl.fd, dmabuf, &route));
+	EXPECT_EQ(NVME_PEER_ROUTE_NONE, route.data.verdict);
+	EXPECT_EQ(NVME_PEER_REASON_UNKNOWN_MEMORY, route.data.reason);
+	EXPECT_EQ(0, route.pci_address.valid);
+	EXPECT_EQ(-EXDEV, np_import(self->ctrl.fd, dmabuf, 0, &import));
+	close(dmabuf);
+}
+
 TEST_F(route, wrong_calls)
 {
 	struct nvme_peer_route route;
