@@ -5,26 +5,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "nptest.h"
 #include "kselftest_harness.h"
 
-#define ADMIN_DELETE_SQ		0x00
-#define ADMIN_CREATE_SQ		0x01
-#define ADMIN_DELETE_CQ		0x04
-#define ADMIN_CREATE_CQ		0x05
 #define ADMIN_IDENTIFY		0x06
-#define ADMIN_SET_FEATURES	0x09
 #define ADMIN_GET_FEATURES	0x0a
-#define ADMIN_DOORBELL_BUFFER	0x7c
-#define ADMIN_FORMAT		0x80
 #define FEATURE_QUEUES		0x07
 
 /* Status code and its type, without More and Do Not Retry. */
@@ -233,68 +223,6 @@ TEST_F(passthru, more_than_a_command_can_carry_is_refused)
 	cmd = rw(NP_CMD_READ, bytes, length - NP_PAGE);
 	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	free(bytes);
-}
-
-/*
- * Queues belong to the driver: who could create or delete them from outside
- * could take rings away from under the kernel or a peer.  Shadow doorbells
- * would cover the peers' queues too.
- */
-TEST_F(passthru, queues_cannot_be_touched_from_outside)
-{
-	static const uint8_t opcodes[] = {
-		ADMIN_DELETE_SQ, ADMIN_CREATE_SQ, ADMIN_DELETE_CQ, ADMIN_CREATE_CQ,
-		ADMIN_DOORBELL_BUFFER,
-	};
-	struct nvme_admin_cmd cmd;
-	size_t i;
-
-	for (i = 0; i < sizeof(opcodes); i++) {
-		cmd = (struct nvme_admin_cmd){ .opcode = opcodes[i], .cdw10 = 63 };
-		EXPECT_EQ(-EACCES, np_admin(self->ctrl.fd, &cmd)) {
-			TH_LOG("opcode 0x%02x", opcodes[i]);
-		}
-	}
-	cmd = (struct nvme_admin_cmd){ .opcode = ADMIN_SET_FEATURES, .cdw10 = FEATURE_QUEUES };
-	EXPECT_EQ(-EACCES, np_admin(self->ctrl.fd, &cmd));
-}
-
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = {};
-
-	return syscall(SYS_capset, &header, none) ? -errno : 0;
-}
-
-/* Runs in a process of its own; tells by its exit status which call passed. */
-static int try_without_capabilities(const struct np_ctrl *ctrl, int read_only, void *bytes)
-{
-	struct nvme_admin_cmd format = { .opcode = ADMIN_FORMAT, .nsid = 1 };
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_WRITE, bytes, NP_PAGE);
-
-	if (drop_capabilities())
-		return 1;
-	if (np_admin(ctrl->fd, &format) != -EACCES)
-		return 2;
-	if (np_ioctl(read_only, NVME_IOCTL_IO_CMD, &cmd) != -EACCES)
-		return 3;
-	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) == -EACCES ? 0 : 4;
-}
-
-TEST_F(passthru, without_capabilities_nothing_dangerous_passes)
-{
-	int status, read_only = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDONLY);
-	pid_t child;
-
-	ASSERT_LE(0, read_only);
-	child = fork();
-	ASSERT_LE(0, child);
-	if (!child)
-		_exit(try_without_capabilities(&self->ctrl, read_only, self->bytes));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, WEXITSTATUS(status));
-	close(read_only);
 }
 
 TEST_HARNESS_MAIN
