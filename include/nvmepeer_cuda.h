@@ -89,6 +89,21 @@ int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_in
 void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
 
 /**
+ * nvmepeer_cuda_queues_rearm() - go on after queue pairs were lost
+ * @queues: no kernel uses them before this returns, and all that did have returned
+ * @timeout_ms: how long to wait for the controller
+ *
+ * Waits until the controller is ready, and re-arms each queue pair that was lost, with
+ * its completion ring and book-keeping in GPU memory; others are left as they are.  All
+ * copies of the handles stay good; tokens from before name nothing.
+ *
+ * Returns 0 if all are LIVE; -ETIMEDOUT; -ESHUTDOWN: one cannot come back; -EIO: the
+ * GPU's memory cannot be reached; or what nvmepeer_qp_rearm() says.  May be called
+ * again after a failure.
+ */
+int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms);
+
+/**
  * struct nvmepeer_cuda_buffer - GPU memory as the data of one controller
  * @buffer: for device code; its first byte is the first of the caller's memory
  * @device: the same in GPU memory

@@ -2,7 +2,7 @@
 /*
  * Trace events: each command as the CPU sends it, each completion as it
  * arrives.  Commands of peers pass no CPU and leave no events; what becomes of
- * their queue pairs does.
+ * their queue pairs and of the controller does.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvme_peer
@@ -71,6 +71,32 @@ TRACE_EVENT(nvmep_qp_state,
 	    TP_printk("nvmep%d qid=%u state=%u reason=%u",
 		      __entry->instance, __entry->qid, __entry->state,
 		      __entry->reason)
+);
+
+TRACE_EVENT(nvmep_ctrl_state,
+	    TP_PROTO(int instance, u32 state, u32 generation),
+	    TP_ARGS(instance, state, generation),
+	    TP_STRUCT__entry(__field(int, instance)
+			     __field(u32, state)
+			     __field(u32, generation)),
+	    TP_fast_assign(__entry->instance = instance;
+			   __entry->state = state;
+			   __entry->generation = generation;),
+	    TP_printk("nvmep%d state=%u generation=%u", __entry->instance,
+		      __entry->state, __entry->generation)
+);
+
+TRACE_EVENT(nvmep_function_reset,
+	    TP_PROTO(int instance, u32 generation, int ret),
+	    TP_ARGS(instance, generation, ret),
+	    TP_STRUCT__entry(__field(int, instance)
+			     __field(u32, generation)
+			     __field(int, ret)),
+	    TP_fast_assign(__entry->instance = instance;
+			   __entry->generation = generation;
+			   __entry->ret = ret;),
+	    TP_printk("nvmep%d generation=%u ret=%d", __entry->instance,
+		      __entry->generation, __entry->ret)
 );
 
 #endif /* _NVMEP_TRACE_H */

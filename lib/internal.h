@@ -119,4 +119,10 @@ int peer_info(int fd, struct nvme_peer_info *info);
 /** node_open() - open "name" or "/dev/name", path to @node. Negative errno. */
 int node_open(const char *name, char node[NODE_NAME_MAX]);
 
+struct nvmepeer_gathering;
+
+/** gathering_new() - who calls nvmepeer_cpu_peer_read() and _write(). 0 or -ENOMEM. */
+int gathering_new(struct nvmepeer_gathering **gathering);
+void gathering_free(struct nvmepeer_gathering *gathering);
+
 #endif /* NVMEPEER_INTERNAL_H */

@@ -9,6 +9,7 @@
 #include "ctrl.h"
 #include "qids.h"
 #include "quirks.h"
+#include "trace.h"
 #include "workqueue.h"
 
 static DEFINE_IDA(nvmep_instances);
@@ -150,6 +151,8 @@ static bool nvmep_ctrl_set_state_locked(struct nvmep_ctrl *ctrl,
 	if (!(nvmep_state_from[state] & BIT(ctrl->state)))
 		return false;
 	WRITE_ONCE(ctrl->state, state);
+	trace_nvmep_ctrl_state(ctrl->instance, state,
+			       nvmep_ctrl_generation(ctrl));
 	wake_up_all(&ctrl->state_wait);
 	return true;
 }

@@ -41,18 +41,20 @@ bool nvmep_ctrl_gone(const struct nvmep_ctrl *ctrl)
 }
 
 /**
- * nvmep_ctrl_failed() - does the controller say that it is beyond work?
- * @ctrl: controller, mapped
+ * nvmep_ctrl_failed() - is a controller that should work beyond work?
+ * @ctrl: controller, mapped, in state LIVE
  *
  * Costs one read of a register.
  *
- * Return: true if CSTS.CFS is set, or nobody answers.
+ * Return: true if CSTS.CFS is set or CSTS.RDY is not, as after a reset that nobody
+ * told us of, or if nobody answers.
  */
 bool nvmep_ctrl_failed(const struct nvmep_ctrl *ctrl)
 {
 	u32 status = readl(ctrl->bar + NVME_REG_CSTS);
 
-	return status == NVME_CSTS_GONE || status & NVME_CSTS_FATAL;
+	return status == NVME_CSTS_GONE || status & NVME_CSTS_FATAL ||
+	       !(status & NVME_CSTS_READY);
 }
 
 static unsigned int nvmep_doorbell_capacity(const struct nvmep_ctrl *ctrl)

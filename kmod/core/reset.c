@@ -2,7 +2,8 @@
 /*
  * The order in which a controller goes through a reset, is shut down and is given up:
  *
- * reset	stop, tell the peers, start, go LIVE, let I/O flow
+ * reset	stop, tell the peers, start, go LIVE, let I/O flow; if it does not start,
+ *		reset the function and try once more
  *
  * Reset work runs once for each change to RESETTING.
  */
@@ -10,6 +11,7 @@
 
 #include "ctrl.h"
 #include "events.h"
+#include "function_reset.h"
 #include "pair.h"
 #include "qids.h"
 #include "queue.h"
@@ -128,6 +130,21 @@ static void nvmep_ctrl_recovery_work(struct work_struct *work)
 		nvmep_ctrl_give_up(ctrl, "link did not recover", -EIO);
 }
 
+/* What reset work is for; bounded at each step, and no step is taken twice. */
+static int nvmep_ctrl_restart(struct nvmep_ctrl *ctrl)
+{
+	int ret = nvmep_ctrl_start(ctrl);
+
+	/* A reset of the function gives no memory. */
+	if (!ret || ret == -ENOMEM || nvmep_ctrl_reset_function(ctrl))
+		return ret;
+	dev_warn(ctrl->dev,
+		 "did not start (%d): function was reset, starting it again\n",
+		 ret);
+	nvmep_ctrl_tell_stopped(ctrl);
+	return nvmep_ctrl_start(ctrl);
+}
+
 /* The work behind a change to RESETTING. */
 static void nvmep_ctrl_reset_work(struct work_struct *work)
 {
@@ -142,7 +159,7 @@ static void nvmep_ctrl_reset_work(struct work_struct *work)
 	memflags = memalloc_noio_save();
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
-	ret = nvmep_ctrl_start(ctrl);
+	ret = nvmep_ctrl_restart(ctrl);
 	if (!ret)
 		ret = nvmep_ctrl_go_live(ctrl);
 	memalloc_noio_restore(memflags);

@@ -48,6 +48,7 @@ struct driver {
 	int (*cuMemFree)(uint64_t address);
 	int (*cuMemsetD8)(uint64_t address, unsigned char value, size_t bytes);
 	int (*cuMemcpyHtoD)(uint64_t to, const void *from, size_t bytes);
+	int (*cuMemcpyDtoH)(void *to, uint64_t from, size_t bytes);
 	int (*cuMemHostRegister)(void *start, size_t bytes, unsigned int flags);
 	int (*cuMemHostUnregister)(void *start);
 	int (*cuMemHostGetDevicePointer)(uint64_t *address, void *start, unsigned int flags);
@@ -114,6 +115,7 @@ static const struct {
 	ENTRY("cuMemFree_v2", cuMemFree),
 	ENTRY("cuMemsetD8_v2", cuMemsetD8),
 	ENTRY("cuMemcpyHtoD_v2", cuMemcpyHtoD),
+	ENTRY("cuMemcpyDtoH_v2", cuMemcpyDtoH),
 	ENTRY("cuMemHostRegister_v2", cuMemHostRegister),
 	ENTRY("cuMemHostUnregister", cuMemHostUnregister),
 	ENTRY("cuMemHostGetDevicePointer_v2", cuMemHostGetDevicePointer),
@@ -482,4 +484,28 @@ int cuda_upload(struct nvmepeer_cuda *cuda, uint64_t address, const void *from, 
 	leave(cuda);
 	return refused ? cuda_fail(allocating, -EIO, "a copy to the GPU failed", "",
 				   "cuMemcpyHtoD of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
+}
+
+int cuda_download(struct nvmepeer_cuda *cuda, void *to, uint64_t address, size_t bytes)
+{
+	int refused, error = enter(cuda);
+
+	if (error)
+		return error;
+	refused = cuda->driver.cuMemcpyDtoH(to, address, bytes);
+	leave(cuda);
+	return refused ? cuda_fail(allocating, -EIO, "a copy from the GPU failed", "",
+				   "cuMemcpyDtoH of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
+}
+
+int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes)
+{
+	int refused, error = enter(cuda);
+
+	if (error)
+		return error;
+	refused = cuda->driver.cuMemsetD8(address, 0, bytes);
+	leave(cuda);
+	return refused ? cuda_fail(allocating, -EIO, "GPU memory was not cleared", "",
+				   "cuMemsetD8 of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
 }

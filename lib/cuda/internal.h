@@ -59,6 +59,12 @@ void cuda_unregister(struct nvmepeer_cuda *cuda, void *start);
 /** cuda_upload() - copy @bytes to GPU memory and wait. -EIO. */
 int cuda_upload(struct nvmepeer_cuda *cuda, uint64_t address, const void *from, size_t bytes);
 
+/** cuda_download() - copy @bytes from GPU memory and wait. -EIO. */
+int cuda_download(struct nvmepeer_cuda *cuda, void *to, uint64_t address, size_t bytes);
+
+/** cuda_clear() - zero GPU memory, before any copy that is asked for later. -EIO. */
+int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes);
+
 /** cuda_keeps_order() - 0 if kernels see the controller's writes in order; -EOPNOTSUPP. */
 int cuda_keeps_order(struct nvmepeer_cuda *cuda);
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * queues.c: queue pairs whose rings, PRP lists and book-keeping lie in the
- * memory of a GPU, made ready for its kernels.
+ * memory of a GPU, made ready for its kernels, and ready again after a loss.
  */
 #include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "internal.h"
 
 enum { GPU_PAGE = 64 << 10 };
 
 static const char opening[] = "nvmepeer_cuda_queues_open";
+static const char rearming[] = "nvmepeer_cuda_queues_rearm";
 
 /*
  * Where the parts lie; offsets in bytes.  @sq to @table are repeated for each
@@ -35,12 +39,15 @@ static const struct {
 
 /*
  * What one queue pair holds of the kernel and of the GPU.  The first @registered of
- * the @pages are registered with the GPU.
+ * the @pages are registered with the GPU.  @stale: the book-keeping does not fit the
+ * rings, as a re-arm did not get to the end.
  */
 struct nvmepeer_cuda_part {
 	struct nvmepeer_qp *qp;
 	struct nvmepeer_mapping pages[PAGES];
+	struct nvmepeer_geometry geometry;
 	int registered;
+	bool stale;
 };
 
 /* A list names every page that a command may touch, but for the first. */
@@ -110,22 +117,44 @@ static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part
 	return 0;
 }
 
-/* The state holds no address, so it is made here and copied. */
-static int upload_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry)
+/*
+ * The state holds no address, so it is made here and copied.  After a loss it begins
+ * from what the GPU has, so that no token from before names a command from after.
+ */
+static int make_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry,
+		      struct nvmepeer_state *state, const uint32_t *generation)
 {
 	struct nvmepeer_geometry here = *geometry;
+	struct nvmepeer_queue queue = { 0 };
+	int error;
+
+	here.state = (uintptr_t)state;
+	/* The check that this makes has been made. */
+	nvmepeer_queue_open(&queue, &here);
+	if (!generation) {
+		nvmepeer_queue_reset(&queue);
+		return 0;
+	}
+	error = cuda_download(cuda, state, geometry->state, sizeof(*state));
+	if (!error)
+		nvmepeer_queue_rearm(&queue, *generation);
+	return error;
+}
+
+static int upload_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry,
+			const uint32_t *generation)
+{
 	uint64_t bytes = cuda_round_up(nvmepeer_state_bytes(geometry), 128);
 	void *state = aligned_alloc(128, bytes);
-	struct nvmepeer_queue queue;
 	int error;
 
 	if (!state)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return cuda_fail(generation ? rearming : opening, -ENOMEM, "no memory is left", "",
+				 "out of memory");
 	memset(state, 0, bytes);
-	here.state = (uintptr_t)state;
-	/* The check that opening a queue makes has been made. */
-	nvmepeer_queue_init(&queue, &here);
-	error = cuda_upload(cuda, geometry->state, state, bytes);
+	error = make_state(cuda, geometry, state, generation);
+	if (!error)
+		error = cuda_upload(cuda, geometry->state, state, bytes);
 	free(state);
 	return error;
 }
@@ -160,7 +189,8 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 	if (error)
 		return error;
 	nvmepeer_queue_open(&queues->queues[index], &geometry);
-	return upload_state(queues->cuda, &geometry);
+	part->geometry = geometry;
+	return upload_state(queues->cuda, &geometry, NULL);
 }
 
 static int open_parts(struct nvmepeer_cuda_queues *queues, const struct nvmepeer_ns_info *ns,
@@ -224,6 +254,65 @@ int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_in
 		error = cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
 	if (error)
 		nvmepeer_cuda_queues_close(queues);
+	return error;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The kernel clears no memory of others: that is done before it is asked. */
+static int rearm_qp(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
+		    uint32_t losses, uint32_t *generation)
+{
+	const struct nvmepeer_geometry *geometry = &part->geometry;
+	int error = cuda_clear(cuda, geometry->cq, 16 * (uint64_t)geometry->cq_entries);
+
+	part->stale = true;
+	return error ? error : nvmepeer_qp_rearm(part->qp, losses, generation);
+}
+
+static int rearm_when_ready(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
+			    int64_t end, uint32_t *generation)
+{
+	struct nvme_peer_qp_info info;
+	int error;
+
+	for (;;) {
+		error = nvmepeer_qp_info(part->qp, &info);
+		if (error)
+			return error;
+		*generation = info.generation;
+		if (info.state == NVME_PEER_QP_LIVE)
+			return 0;
+		error = rearm_qp(cuda, part, info.losses, generation);
+		if (error != -EAGAIN && error != -ESTALE)
+			return error;
+		if (now_ms() >= end)
+			return -ETIMEDOUT;
+		poll(NULL, 0, 2);
+	}
+}
+
+int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms)
+{
+	int64_t end = now_ms() + timeout_ms;
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < queues->count; i++) {
+		struct nvmepeer_cuda_part *part = &queues->parts[i];
+		uint32_t generation;
+
+		error = rearm_when_ready(queues->cuda, part, end, &generation);
+		if (!error && part->stale)
+			error = upload_state(queues->cuda, &part->geometry, &generation);
+		if (!error)
+			part->stale = false;
+	}
 	return error;
 }
 

@@ -60,9 +60,11 @@
  * @BADCTRL_LOOKS: read: how often CSTS was read
  * @BADCTRL_POWER_CUT: writing 1 takes back what was written since the last flush,
  *	and without FUA; reads 0 when that is done
+ * @BADCTRL_CURED: 1: a reset of the function makes the mode BADCTRL_WORKS
+ * @BADCTRL_RESETS: read: resets of the function
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
- * Reset of the function or of NVMe changes none of them; power-on does.
+ * Reset of the function or of NVMe changes no other of them; power-on does.
  */
 enum badctrl_word {
 	BADCTRL_DEFAULTS = 0x00,
@@ -84,6 +86,8 @@ enum badctrl_word {
 	BADCTRL_ERROR_QUEUE = 0x40,
 	BADCTRL_LOOKS = 0x44,
 	BADCTRL_POWER_CUT = 0x48,
+	BADCTRL_CURED = 0x4c,
+	BADCTRL_RESETS = 0x50,
 	BADCTRL_RULE = 0x80,
 };
 

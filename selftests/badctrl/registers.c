@@ -122,6 +122,14 @@ static void bad_reset_registers(struct bad *ctrl)
 	ctrl->restart = true;
 }
 
+/* Lock held. */
+static void bad_reset_function(struct bad *ctrl)
+{
+	ctrl->words[BADCTRL_RESETS / 4]++;
+	if (ctrl->words[BADCTRL_CURED / 4])
+		ctrl->words[BADCTRL_MODE / 4] = BADCTRL_WORKS;
+}
+
 /* What tests said survives a function reset: the driver may try one to get it going. */
 static void bad_reset(void *context, enum vfu_reset why)
 {
@@ -129,7 +137,9 @@ static void bad_reset(void *context, enum vfu_reset why)
 
 	pthread_mutex_lock(&ctrl->lock);
 	bad_reset_registers(ctrl);
-	if (why != VFU_RESET_FUNCTION)
+	if (why == VFU_RESET_FUNCTION)
+		bad_reset_function(ctrl);
+	else
 		bad_defaults(ctrl);
 	bad_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);

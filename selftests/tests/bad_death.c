@@ -6,7 +6,7 @@
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
- * timeout: 120
+ * timeout: 180
  */
 #include <errno.h>
 #include <pthread.h>
@@ -98,11 +98,15 @@ TEST_F(bad_death, one_that_vanished_is_given_up)
 	expect_end(_metadata, self);
 }
 
-/* Bus mastering is what keeps it from memory; the queue pair may go. */
+/*
+ * Bus mastering is what keeps it from memory; the queue pair may go.  A reset of its
+ * function stops it once, but does not help it start.
+ */
 TEST_F(bad_death, one_that_does_not_stop_is_given_up)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_UNSTOPPABLE));
 	expect_end(_metadata, self);
 }
@@ -110,7 +114,7 @@ TEST_F(bad_death, one_that_does_not_stop_is_given_up)
 TEST_F(bad_death, one_that_does_not_answer_its_start_is_given_up)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_CRASH, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 2));
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	expect_dead(_metadata, &self->bad, self->bytes);
 	np_qp_close(&self->qp);
@@ -186,6 +190,32 @@ TEST_F(bad_death, it_can_be_unbound_while_its_start_hangs)
 	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
 	np_qp_close(&self->qp);
 	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+/*
+ * Taken away while it does not become ready, while its function is reset, and while it
+ * starts after that: who unbinds it has hold of the function, and waits for the reset.
+ */
+TEST_F_TIMEOUT(bad_death, it_can_be_unbound_while_its_function_is_reset, 110)
+{
+	pthread_t thread;
+	int64_t start;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_NEVER_READY));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+		np_sleep_ms(350 + 50 * i);
+		start = np_now_ms();
+		EXPECT_EQ(0, np_unbind(self->bad.address));
+		EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
+		pthread_join(thread, NULL);
+		EXPECT_LE(NVME_PEER_QP_FAILED, self->status->state);
+		np_qp_close(&self->qp);
+		expect_new_life(_metadata, &self->bad, self->bytes);
+		ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
+		self->status = self->qp.status.at;
+	}
 }
 
 TEST_HARNESS_MAIN

@@ -6,7 +6,7 @@
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
- * timeout: 120
+ * timeout: 180
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -225,6 +225,72 @@ TEST_F(bad_recovery, a_queue_that_is_not_granted_any_more_cannot_come_back)
 	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
 	EXPECT_EQ(ENOSPC, self->status->reason);
 	EXPECT_EQ(-ESHUTDOWN, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+}
+
+/* --- a controller that does not start ------------------------------------------ */
+
+/* The next reset of the controller fails as @mode does. */
+static int fail_to_start(struct np_bad *bad, uint32_t mode, uint32_t cured)
+{
+	return np_bad_set(bad, BADCTRL_CURED, cured) ?:
+	       np_bad_set(bad, BADCTRL_MODE, mode) ?:
+	       np_ioctl(bad->ctrl.fd, NVME_IOCTL_RESET, NULL);
+}
+
+/* Its doorbells went before decoding did, and came back with it. */
+static void check_cure(struct __test_metadata *_metadata, FIXTURE_DATA(bad_recovery) *self,
+		       uint32_t mode)
+{
+	int log = np_log_open(), i;
+
+	ASSERT_LE(0, log);
+	for (i = 1; i <= 2; i++) {
+		ASSERT_EQ(0, fail_to_start(&self->bad, mode, 1));
+		EXPECT_LT(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+		EXPECT_EQ(i, np_bad_get(&self->bad, BADCTRL_RESETS));
+		EXPECT_EQ(0, np_log_wait(log, "function was reset", NP_TIMEOUT_MS));
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, self->status->state);
+		EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 0));
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
+	}
+	close(log);
+}
+
+TEST_F(bad_recovery, a_controller_that_does_not_become_ready_is_reset_by_its_function)
+{
+	check_cure(_metadata, self, BADCTRL_NEVER_READY);
+}
+
+TEST_F(bad_recovery, a_controller_that_fails_as_it_starts_is_reset_by_its_function)
+{
+	check_cure(_metadata, self, BADCTRL_FATAL);
+}
+
+TEST_F(bad_recovery, a_controller_that_answers_no_command_is_reset_by_its_function)
+{
+	check_cure(_metadata, self, BADCTRL_SILENT);
+}
+
+TEST_F(bad_recovery, a_controller_that_does_not_stop_is_reset_by_its_function)
+{
+	check_cure(_metadata, self, BADCTRL_NEVER_STOPS);
+}
+
+TEST_F(bad_recovery, a_controller_that_cannot_be_reached_is_reset_by_its_function)
+{
+	check_cure(_metadata, self, BADCTRL_GONE);
+}
+
+/* Once, and then it is given up. */
+TEST_F(bad_recovery, a_reset_of_the_function_is_tried_once)
+{
+	EXPECT_EQ(-EIO, fail_to_start(&self->bad, BADCTRL_NEVER_READY, 0));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	EXPECT_EQ(ENODEV, self->status->reason);
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 }
 
 TEST_HARNESS_MAIN

@@ -22,6 +22,12 @@
 #define ENTRIES		32U
 #define PAGES		9U
 
+/* Config space: PCI Express base specification 7.5.1.1.11, 7.5.3.4. */
+#define PCI_CAPABILITIES	0x34
+#define PCI_CAP_EXPRESS		0x10
+#define PCI_EXP_CONTROL		8
+#define PCI_EXP_CONTROL_FLR	0x8000
+
 FIXTURE(pci)
 {
 	struct np_ctrl ctrl;
@@ -132,6 +138,50 @@ TEST_F_TIMEOUT(pci, doorbells_go_before_a_reset_of_the_function, 120)
 TEST_F_TIMEOUT(pci, doorbells_go_before_a_reset_of_the_bus, 120)
 {
 	check_doorbell(_metadata, self, "bus");
+}
+
+/* Initiate Function Level Reset, without a word to the kernel; 0 or -errno. */
+static int reset_behind_its_back(int config)
+{
+	uint8_t at = 0, id = 0;
+	uint16_t control;
+
+	if (pread(config, &at, 1, PCI_CAPABILITIES) != 1)
+		return -EIO;
+	while (at && pread(config, &id, 1, at) == 1 && id != PCI_CAP_EXPRESS)
+		if (pread(config, &at, 1, at + 1) != 1)
+			return -EIO;
+	if (!at || pread(config, &control, 2, at + PCI_EXP_CONTROL) != 2)
+		return -ENODEV;
+	control |= PCI_EXP_CONTROL_FLR;
+	return pwrite(config, &control, 2, at + PCI_EXP_CONTROL) == 2 ? 0 : -EIO;
+}
+
+/*
+ * Addresses and decoding are lost with it, so no reset of the controller helps, but
+ * the driver's own reset of the function does, which restores them.
+ */
+TEST_F_TIMEOUT(pci, a_reset_behind_the_drivers_back_costs_nobody_a_queue_pair, 120)
+{
+	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct nvme_peer_info now;
+	char path[128];
+	struct np_qp qp;
+	int config, i;
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", self->ctrl.address);
+	config = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, config);
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, reset_behind_its_back(config));
+		EXPECT_EQ(0, np_qp_wait_state(&qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_rearm(&qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
+	}
+	np_qp_close(&qp);
+	close(config);
 }
 
 /* One of the driver's own leaves the registers where they are. */

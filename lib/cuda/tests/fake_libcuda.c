@@ -106,6 +106,13 @@ FAKE(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t bytes)
 	return result_of("cuMemcpyHtoD_v2");
 }
 
+FAKE(cuMemcpyDtoH_v2, void *to, uint64_t from, size_t bytes)
+{
+	if (!result_of("cuMemcpyDtoH_v2"))
+		memcpy(to, (void *)(uintptr_t)from, bytes);
+	return result_of("cuMemcpyDtoH_v2");
+}
+
 FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
 {
 	(void)start;

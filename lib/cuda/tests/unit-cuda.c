@@ -229,6 +229,96 @@ static bool queues_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 	return says(try_queues(ctrl, cuda, ENTRIES, 0), -EINVAL, "one queue pair") && good;
 }
 
+/* As a device leaves it: calls lost, entries in the completion ring. */
+static void lose(const struct nvmepeer_cuda_queues *queues)
+{
+	fake.qp_info.state = NVME_PEER_QP_QUIESCED;
+	fake.qp_info.losses++;
+	for (uint32_t i = 0; i < queues->count; i++) {
+		const struct nvmepeer_queue *queue = &queues->queues[i];
+
+		memset((void *)(uintptr_t)queue->cq, 0xff, 16 * ENTRIES);
+		queue->state->credits = 3;
+		queue->state->head = 5;
+		queue->state->tail = (uint64_t)7 << NVMEPEER_TICKET_SHIFT;
+		nvmepeer_mark_lost(queue);
+	}
+}
+
+/* Empty, of generation @generation, and its tickets begin with a new round. */
+static bool begins_anew(const struct nvmepeer_queue *queue, uint32_t generation)
+{
+	static const char zero[16 * ENTRIES];
+	const struct nvmepeer_state *state = queue->state;
+	uint32_t ticket = (uint32_t)(state->tail >> NVMEPEER_TICKET_SHIFT);
+
+	return !memcmp((void *)(uintptr_t)queue->cq, zero, sizeof(zero)) && !state->lost &&
+	       state->generation == generation && state->credits == ENTRIES - 1 && ticket > 7 &&
+	       ticket % (2 * ENTRIES) == 0 && state->head == ticket &&
+	       !(state->tail & NVMEPEER_TAIL_LOST);
+}
+
+/* A re-arm that failed on the way is gone through with the next time. */
+static bool rearm_refused(struct nvmepeer_cuda_queues *queues)
+{
+	static const struct {
+		const char *call;
+		const char *message;
+	} cases[] = {
+		{ "cuMemsetD8_v2", "cuMemsetD8" },
+		{ "cuMemcpyDtoH_v2", "cuMemcpyDtoH" },
+		{ "cuMemcpyHtoD_v2", "cuMemcpyHtoD" },
+	};
+	bool good = true;
+
+	queues->count = 1;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		lose(queues);
+		refuse(cases[i].call, 700);
+		good = says(nvmepeer_cuda_queues_rearm(queues, 0), -EIO, cases[i].message) && good;
+		/* The kernel had re-armed it by then, but where the ring was not cleared. */
+		fake.qp_info.state = i ? NVME_PEER_QP_LIVE : NVME_PEER_QP_QUIESCED;
+		good = good && !nvmepeer_cuda_queues_rearm(queues, 0) &&
+		       begins_anew(&queues->queues[0], fake.qp_info.generation);
+	}
+	lose(queues);
+	fake.fail_command = NVME_PEER_QP_REARM;
+	fake.fail_error = ESHUTDOWN;
+	good = says(nvmepeer_cuda_queues_rearm(queues, 0), -ESHUTDOWN, "") && good;
+	fake.fail_command = NVME_PEER_QP_REARM;
+	fake.fail_error = EAGAIN;
+	good = good && nvmepeer_cuda_queues_rearm(queues, 10) == -ETIMEDOUT;
+	fake.fail_command = 0;
+	queues->count = QUEUES;
+	return good;
+}
+
+/* Lost and back. */
+static bool rearming_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_queues queues;
+	struct nvmepeer_state before;
+	bool good = true;
+
+	answer_as_device();
+	fake.open_files = files;
+	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues))
+		return says(0, 1, "");
+	lose(&queues);
+	good = good && !nvmepeer_cuda_queues_rearm(&queues, 0) && fake.losses == 1;
+	for (uint32_t i = 0; i < QUEUES; i++)
+		good = good && begins_anew(&queues.queues[i], 10 + i);
+	/* What lost nothing is left as it is. */
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	queues.queues[1].state->credits = 3;
+	before = *queues.queues[1].state;
+	good = good && !nvmepeer_cuda_queues_rearm(&queues, 0) &&
+	       !memcmp(&before, queues.queues[1].state, sizeof(before));
+	good = good && rearm_refused(&queues);
+	nvmepeer_cuda_queues_close(&queues);
+	return good && nothing_left(files);
+}
+
 /* Where data and completions could come in another order, nothing opens. */
 static bool order_is_asked_for(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
@@ -439,6 +529,7 @@ int main(int argc, char **argv)
 	nothing_left(files);
 	ktap_check(opening_queues(ctrl, cuda, files), "queues: several, apart, and in GPU memory too");
 	ktap_check(queues_refused(ctrl, cuda, files), "queues: every refusal explained, nothing left");
+	ktap_check(rearming_queues(ctrl, cuda, files), "queues: lost, back, and back after a failure");
 	ktap_check(order_is_asked_for(ctrl, cuda, files), "queues: no promise of order, no queues");
 	ktap_check(rights_come_first(ctrl, cuda, files), "queues: missing rights said before anything is made");
 	ktap_check(opening_buffers(ctrl, cuda, files), "buffer: memory of the caller, at any place");
