@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "kind.h"
 #include "kselftest.h"
@@ -206,7 +207,21 @@ static const char *wait_ended(struct load *load)
 	return NULL;
 }
 
-static const char *judge_load(struct load *load, enum fate fate, const struct mark *mark)
+/* As often as the fault explains, and no more. */
+static const char *judge_losses(const struct load *load, const struct kind *kind, enum fate fate,
+				const struct mark *mark)
+{
+	unsigned int losses = atomic_load(&load->losses) - mark->losses;
+
+	if (fate == FATE_SPARED && losses)
+		return "was lost, and should not have been";
+	if (fate == FATE_LOST && losses > 1U + kind->again)
+		return "was lost more often than once";
+	return NULL;
+}
+
+static const char *judge_load(struct load *load, const struct kind *kind, enum fate fate,
+			      const struct mark *mark)
 {
 	const char *wrong = NULL;
 
@@ -216,9 +231,7 @@ static const char *judge_load(struct load *load, enum fate fate, const struct ma
 		wrong = wait_above(load, &load->losses, mark->losses, "was not lost, or is not back");
 	wrong = wrong ?: wait_above(load, &load->done, atomic_load(&load->done) + ENOUGH,
 				    "stands still");
-	if (!wrong && fate == FATE_SPARED && atomic_load(&load->losses) != mark->losses)
-		wrong = "was lost, and should not have been";
-	return wrong;
+	return wrong ?: judge_losses(load, kind, fate, mark);
 }
 
 static bool judge_target(struct campaign *campaign, const struct fault *fault, unsigned int on)
@@ -230,7 +243,8 @@ static bool judge_target(struct campaign *campaign, const struct fault *fault, u
 	for (i = 0; i < target->count; i++) {
 		struct load *load = &target->loads[i];
 
-		wrong = judge_load(load, fate_of(fault, target, load), &campaign->marks[on][i]);
+		wrong = judge_load(load, fault->kind, fate_of(fault, target, load),
+				   &campaign->marks[on][i]);
 		if (!wrong)
 			continue;
 		ksft_print_msg("%s, load %u (%s): %s (%s)\n", target->serial, i, load->way->name,
@@ -302,10 +316,12 @@ static int renew_ended(const struct fault *fault)
 	return ret;
 }
 
-static int bring_back(const struct fault *fault)
+static int bring_back(struct fault *fault)
 {
 	int ret = target_mend(fault->target);
 
+	if (!ret && fault->kind->mend)
+		ret = fault->kind->mend(fault);
 	if (ret)
 		return ret;
 	return fault->kind->cpu == FATE_ENDED ? target_revive(fault->target) : renew_ended(fault);
@@ -429,24 +445,42 @@ static int earlier(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/*
- * A guest on a busy machine stands still for longer than the kernel promises, now and
- * then: the best quarter has to be in time, and how many were not is told.
- */
-static bool report_notices(struct campaign *campaign)
+/* Of those that selftests/setup/debug-kernel builds: too slow to keep promises in time. */
+static bool slow_kernel(void)
+{
+	struct utsname system;
+
+	return !uname(&system) && strstr(system.release, "-np-");
+}
+
+static void report_notices(struct campaign *campaign)
 {
 	unsigned int count = campaign->notice_count, late = 0, i;
 	const int64_t *notices = campaign->notices;
 
-	if (!count)
-		return true;
 	qsort(campaign->notices, count, sizeof(*notices), earlier);
 	for (i = 0; i < count; i++)
 		late += notices[i] > NOTICE_US;
 	ksft_print_msg("%u seen by the watch: a quarter after %lld us, half after %lld us, all after %lld us; %u later than %u us\n",
 		       count, (long long)notices[count / 4], (long long)notices[count / 2],
 		       (long long)notices[count - 1], late, NOTICE_US);
-	return notices[count / 4] <= NOTICE_US;
+}
+
+/*
+ * A guest on a busy machine stands still for longer than the kernel promises, now and
+ * then: the best quarter has to be in time, and how many were not is told.
+ */
+static void judge_notices(struct campaign *campaign)
+{
+	const char *what = "the watch tells peers in time";
+
+	if (campaign->notice_count)
+		report_notices(campaign);
+	if (!campaign->notice_count || slow_kernel())
+		ksft_test_result_skip("%s: nothing to judge by\n", what);
+	else
+		ksft_test_result(campaign->notices[campaign->notice_count / 4] <= NOTICE_US,
+				 "%s\n", what);
 }
 
 /* --- planted mistakes ----------------------------------------------------------------- */
@@ -584,7 +618,7 @@ static void run(struct campaign *campaign)
 	report_loads(campaign);
 	ksft_test_result(good, "%u faults from %u on, of seed %u\n", options.faults, options.first,
 			 options.seed);
-	ksft_test_result(report_notices(campaign), "the watch tells peers in time\n");
+	judge_notices(campaign);
 	if (good)
 		find_planted(campaign);
 	else

@@ -51,9 +51,11 @@ struct fault {
  * @others: fate of the other peers on the controller
  * @cpu: fate of the CPU: its commands wait, unless its disk ends
  * @both: the other controller has the same fate
+ * @again: it may cost a queue pair a second time, before or after that is back
  * @watched: it is the watch that notices
  * @hurry: an admin command does not end: with a short timeout of those until all is judged
  * @strike: does it: 0, or a negative errno if it could not be done
+ * @mend: what else has to be done before those that ended begin again, or NULL
  */
 struct kind {
 	const char *name;
@@ -63,9 +65,11 @@ struct kind {
 	enum fate others;
 	enum fate cpu;
 	bool both;
+	bool again;
 	bool watched;
 	bool hurry;
 	int (*strike)(struct fault *fault);
+	int (*mend)(struct fault *fault);
 };
 
 /* What a controller does of its own accord, and what is done to one. */

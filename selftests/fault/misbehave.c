@@ -221,6 +221,20 @@ static int never_stops(struct fault *fault)
 	return reset_into(fault, BADCTRL_UNSTOPPABLE);
 }
 
+/* One for the CPU, none for peers. */
+static int fewer_queues(struct fault *fault)
+{
+	return np_bad_set(fault->target->bad, BADCTRL_GRANT, 1) ?: reset(fault);
+}
+
+static int more_queues(struct fault *fault)
+{
+	struct nvme_peer_info info;
+
+	return np_bad_set(fault->target->bad, BADCTRL_GRANT, BADCTRL_QUEUES) ?: reset(fault) ?:
+	       np_ctrl_settle(fault->target->ctrl->fd, &info, NP_TIMEOUT_MS);
+}
+
 /* --- the way back --------------------------------------------------------------- */
 
 static void hold_all(struct fault *fault, bool hold)
@@ -281,7 +295,7 @@ const struct kind misbehaviours[] = {
 	{ "command of a peer ends under another name", ON_BAD, 40, FATE_LOST,
 	  .strike = peer_misnamed },
 	{ "command of a peer fails", ON_BAD, 60, .strike = peer_error },
-	{ "reset while a peer asks for help", ON_BAD, 30, FATE_LOST, FATE_LOST,
+	{ "reset while a peer asks for help", ON_BAD, 30, FATE_LOST, FATE_LOST, .again = true,
 	  .strike = peer_held_in_reset },
 	{ "queue cannot be deleted", ON_BAD, 30, FATE_LOST, FATE_LOST, .strike = delete_refused },
 	{ "command of the CPU never ends", ON_BAD, 4, .strike = cpu_held },
@@ -307,14 +321,16 @@ const struct kind misbehaviours[] = {
 	  .strike = never_stops },
 	{ "start never ends", ON_BAD, 4, FATE_ENDED, FATE_ENDED, FATE_ENDED, .hurry = true,
 	  .strike = start_held },
+	{ "fewer queues than before", ON_BAD, 10, FATE_ENDED, FATE_ENDED,
+	  .strike = fewer_queues, .mend = more_queues },
 	{ "completion queue refused on the way back", ON_BAD, 40, FATE_LOST, FATE_LOST,
 	  .strike = create_cq_refused },
 	{ "submission queue refused on the way back", ON_BAD, 40, FATE_LOST, FATE_LOST,
 	  .strike = create_sq_refused },
 	{ "submission queue never made on the way back", ON_BAD, 4, FATE_LOST, FATE_LOST,
-	  .hurry = true, .strike = create_sq_held },
-	{ "fatal status on the way back", ON_BAD, 4, FATE_LOST, FATE_LOST, .hurry = true,
-	  .strike = fails_on_the_way },
+	  .again = true, .hurry = true, .strike = create_sq_held },
+	{ "fatal status on the way back", ON_BAD, 4, FATE_LOST, FATE_LOST, .again = true,
+	  .hurry = true, .strike = fails_on_the_way },
 };
 
 const unsigned int misbehaviour_count = sizeof(misbehaviours) / sizeof(misbehaviours[0]);

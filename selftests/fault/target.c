@@ -8,11 +8,6 @@
 #define REGION_STEP	(4 * (uint64_t)LOAD_BYTES)
 #define REGIONS		NP_AREA(2) / 16
 #define BAD_NAMESPACES	2U
-/*
- * As many as there can be: an identifier that this process has used is for no other
- * one, as long as it lives.
- */
-#define BAD_QUEUES	64U
 
 static const struct load_way *way_of(unsigned int load)
 {
@@ -83,17 +78,20 @@ int target_mend(struct target *target)
 
 	if (!target->bad)
 		return 0;
-	for (i = 0; i < TARGET_RULES && !ret; i++)
+	for (i = 0; i < BADCTRL_RULES && !ret; i++)
 		ret = np_bad_rule(target->bad, i, 0, BADCTRL_COUNT, 0, 0);
 	return ret ?: np_bad_set(target->bad, BADCTRL_LATE, 0);
 }
 
-/* Its words and disk stay when it is unbound. */
+/*
+ * Its words and disk stay when it is unbound. As many queues as there can be: an
+ * identifier that this process has used is for no other one, as long as it lives.
+ */
 static int bind_bad(struct np_bad *bad)
 {
 	return np_bad_unbind(bad) ?: np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS) ?:
 	       np_bad_set(bad, BADCTRL_ACTIVE, (1U << BAD_NAMESPACES) - 1) ?:
-	       np_bad_set(bad, BADCTRL_GRANT, BAD_QUEUES) ?:
+	       np_bad_set(bad, BADCTRL_GRANT, BADCTRL_QUEUES) ?:
 	       np_bad_bind(bad, BAD_NAMESPACES);
 }
 

@@ -44,7 +44,6 @@ void target_end(struct target *target);
 void target_close(struct target *target);
 
 /* Forgets what a fault left in a controller that misbehaves. */
-#define TARGET_RULES	8U
 int target_mend(struct target *target);
 
 #endif /* TARGET_H */
