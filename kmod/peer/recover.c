@@ -214,6 +214,11 @@ static int nvmep_recover_admit(struct nvmep_qp *qp, u32 losses)
 	return 0;
 }
 
+static struct nvme_peer_request *nvmep_qp_request(const struct nvmep_qp *qp)
+{
+	return page_address(qp->request_page->pages[0]);
+}
+
 static int nvmep_recover_rearm_locked(struct nvmep_qp *qp, u32 losses)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
@@ -228,6 +233,8 @@ static int nvmep_recover_rearm_locked(struct nvmep_qp *qp, u32 losses)
 		return err;
 	nvmep_ring_clear(&qp->sq);
 	nvmep_ring_clear(&qp->cq);
+	/* Asked for before the loss, and not taken: that is done with. */
+	WRITE_ONCE(nvmep_qp_request(qp)->quiesce, 0);
 	return nvmep_qp_start(qp);
 }
 
@@ -265,11 +272,6 @@ static void nvmep_recover_quiesce(struct nvmep_qp *qp, u32 reason)
 	mutex_unlock(&peers->lock);
 	mutex_unlock(&qp->lock);
 	nvmep_qp_wake(qp);
-}
-
-static struct nvme_peer_request *nvmep_qp_request(const struct nvmep_qp *qp)
-{
-	return page_address(qp->request_page->pages[0]);
 }
 
 /* A live one whose peer asks for help; asked and answered once. */

@@ -188,6 +188,25 @@ TEST_F(rearm, leaves_nothing_for_an_old_tail_to_execute)
 	np_qp_close(&other);
 }
 
+/* A peer asked for help, and then the controller was reset anyway. */
+TEST_F(rearm, forgets_what_a_peer_asked_for)
+{
+	struct nvme_peer_request *request;
+	struct nvme_peer_info now;
+	struct np_export page;
+
+	ASSERT_EQ(0, np_export_open(&page, self->qp.fd, NVME_PEER_EXPORT_REQUEST, 0));
+	request = page.at;
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	EXPECT_EQ(0, np_store(&request->quiesce, 1));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, *(volatile uint32_t *)&request->quiesce);
+	/* The kernel looks twenty times a second. */
+	EXPECT_EQ(-ETIMEDOUT, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, 300));
+	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
+	np_export_close(&page);
+}
+
 TEST_F(rearm, is_refused_where_there_is_nothing_to_do)
 {
 	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .flags = 1 };

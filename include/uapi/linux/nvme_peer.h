@@ -661,7 +661,8 @@ struct nvme_peer_status {
  * @quiesce: not 0: the peer has waited too long for a command and gives all of
  *	the queue pair's up.  Within 100 ms the kernel takes the queue pair off the
  *	controller, resets the controller if that does not work, sets the word to 0
- *	and the queue pair to QUIESCED; its reason is ETIMEDOUT
+ *	and the queue pair to QUIESCED; its reason is ETIMEDOUT.
+ *	NVME_PEER_QP_REARM sets it to 0 too: what was asked before counts no more
  *
  * The page lies in host memory.  Whoever asks is not told apart: the queue pair is
  * one owner's.
