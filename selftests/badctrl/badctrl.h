@@ -143,6 +143,7 @@ enum badctrl_mode {
  * @BADCTRL_CRASH: CSTS.CFS, and nothing more is done
  * @BADCTRL_VANISH: BADCTRL_GONE from now on
  * @BADCTRL_LIE: success without doing it
+ * @BADCTRL_TEAR: success, though only the first half was written
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -154,6 +155,7 @@ enum badctrl_action {
 	BADCTRL_CRASH = 6,
 	BADCTRL_VANISH = 7,
 	BADCTRL_LIE = 8,
+	BADCTRL_TEAR = 9,
 };
 
 #endif /* BADCTRL_H */

@@ -43,6 +43,7 @@ struct bad_range {
  * @most_zeroes: of Write Zeroes; likewise
  * @most_range: blocks of one range to deallocate, 0 for no limit
  * @most_ranges: of all of a command's; likewise
+ * @torn: only half of what is written arrives
  */
 struct bad_blocks {
 	unsigned int shift;
@@ -53,6 +54,7 @@ struct bad_blocks {
 	uint64_t most_zeroes;
 	uint32_t most_range;
 	uint64_t most_ranges;
+	bool torn;
 };
 
 /* Limits without data; of CNS 6, NVM command set 4.1.5.3.  Lock held. */
@@ -160,7 +162,7 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 		return STATUS_FIELD;
 	switch (command->opcode) {
 	case IO_WRITE:
-		return bad_from_host(ctrl, command, at, length);
+		return bad_from_host(ctrl, command, at, blocks->torn ? length / 2 : length);
 	case IO_READ:
 		status = bad_to_host(ctrl, command, at, length);
 		return status ? status : metadata_to_host(ctrl, command, blocks, count);
@@ -203,7 +205,7 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 	return 0;
 }
 
-uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
+static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool torn)
 {
 	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE);
 	struct bad_blocks blocks;
@@ -212,6 +214,7 @@ uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 	    !(active & 1U << (command->nsid - 1)))
 		return STATUS_NAMESPACE;
 	format_now(ctrl, &blocks);
+	blocks.torn = torn;
 	switch (command->opcode) {
 	case IO_FLUSH:
 		return 0;
@@ -225,4 +228,14 @@ uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 	default:
 		return STATUS_OPCODE;
 	}
+}
+
+uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
+{
+	return io(ctrl, command, false);
+}
+
+void bad_io_torn(struct bad *ctrl, const struct bad_command *command)
+{
+	io(ctrl, command, true);
 }

@@ -114,6 +114,10 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 	case BADCTRL_VANISH:
 		crash(ctrl, true);
 		break;
+	case BADCTRL_TEAR:
+		bad_io_torn(ctrl, command);
+		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);
+		break;
 	case BADCTRL_LIE:
 		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);
 		break;
