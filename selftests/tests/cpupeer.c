@@ -43,17 +43,39 @@ static void store_prepare(void)
 	sigaction(SIGSEGV, &catch, NULL);
 }
 
-int np_store(volatile void *address, uint32_t value)
+int np_guard(int (*call)(void *argument), void *argument)
 {
+	int ret;
+
 	pthread_once(&store_once, store_prepare);
 	if (sigsetjmp(store_failed, 0)) {
 		storing = 0;
 		return -EFAULT;
 	}
 	storing = 1;
-	*(volatile uint32_t *)address = value;
+	ret = call(argument);
 	storing = 0;
+	return ret;
+}
+
+struct store {
+	volatile uint32_t *address;
+	uint32_t value;
+};
+
+static int store(void *argument)
+{
+	const struct store *what = argument;
+
+	*what->address = what->value;
 	return 0;
+}
+
+int np_store(volatile void *address, uint32_t value)
+{
+	struct store what = { address, value };
+
+	return np_guard(store, &what);
 }
 
 static void *store_on_and_on(void *argument)

@@ -285,6 +285,8 @@ int np_reader_stop(struct np_reader *reader);
 /* 0 when it has read once more from beginning to end, or its error, or -ETIMEDOUT. */
 int np_reader_goes_on(struct np_reader *reader);
 
+/* What @call returns; -EFAULT if it raises SIGBUS or SIGSEGV, and was left there and then. */
+int np_guard(int (*call)(void *argument), void *argument);
 /* Store @value at @address: -EFAULT if that raises SIGBUS or SIGSEGV. */
 int np_store(volatile void *address, uint32_t value);
 
