@@ -176,7 +176,7 @@ static bool reserved_given(const struct failure *failure)
 	const struct nvme_peer_qp_create *create = &failure->request.create;
 	static const __u32 none[ARRAY_SIZE(create->reserved)];
 
-	return create->reserved1 || memcmp(create->reserved, none, sizeof(none));
+	return create->reserved1 || memcmp(create->reserved, none, sizeof(none)) != 0;
 }
 
 static bool table_misaligned(const struct failure *failure)

@@ -108,7 +108,7 @@ int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generat
 	struct nvme_peer_qp_info info;
 	int result = peer_ioctl(qp->fd, NVME_PEER_QP_REARM, &request);
 
-	if (!result)
+	if (result >= 0)
 		result = get_info(qp->fd, &info);
 	if (result < 0) {
 		failure_begin(CALL_QP_REARM, result, qp->name);

@@ -120,7 +120,7 @@ struct nvmep_test_importer {
 #define NVMEP_TEST_REFUSE	(1U << 2)	/* exporter that lets nobody attach */
 #define NVMEP_TEST_HANG_PIN	(1U << 3)	/* does not come back from pin before LET_GO */
 #define NVMEP_TEST_HANG_MAP	(1U << 4)	/* the same with map; 30 s at most, both */
-#define NVMEP_TEST_PARTLY	(1U << 5)	/* scattered, its last page in a device's own BAR 0 */
+#define NVMEP_TEST_PARTLY	(1U << 5)	/* scattered, last page in the device's BAR */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
