@@ -26,6 +26,7 @@
  *	gather.h	many small reads by a block
  *	set_gather.h	the same from a set
  *	outline.h	calls that are not inlined
+ *	again.h		reads that were lost, once more
  */
 #ifndef NVMEPEER_DEVICE_H
 #define NVMEPEER_DEVICE_H
@@ -49,5 +50,6 @@
 #include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/set_gather.h"
 #include "nvmepeer_device/outline.h"
+#include "nvmepeer_device/again.h"
 
 #endif /* NVMEPEER_DEVICE_H */

@@ -84,6 +84,7 @@ struct nvmepeer_cpu_peer {
 	struct nvmepeer_mapping request;
 	uint64_t *pages;
 	void *state;
+	struct nvmepeer_gathering *gathering;
 };
 
 /**
@@ -114,6 +115,33 @@ void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer);
  * or what nvmepeer_qp_rearm() says.
  */
 int nvmepeer_cpu_peer_recover(struct nvmepeer_cpu_peer *peer, int timeout_ms);
+
+/**
+ * nvmepeer_cpu_peer_read() - read, and again each time that the queue pair was lost
+ * @peer: all of its threads use this call and nvmepeer_cpu_peer_write(), and no other
+ *	of its queue
+ * @offset: in the data memory, bytes
+ * @lba: first logical block
+ * @blocks: how many
+ * @timeout_ms: after each loss, how long to wait for the controller
+ *
+ * After a loss one of the threads recovers the queue pair, when all have come back.
+ *
+ * Returns what nvmepeer_read() does; NVMEPEER_E_LOST if the queue pair did not come
+ * back, and nvmepeer_cpu_peer_recover() says why.
+ */
+int nvmepeer_cpu_peer_read(struct nvmepeer_cpu_peer *peer, uint64_t offset, uint64_t lba,
+			   uint32_t blocks, int timeout_ms);
+
+/**
+ * nvmepeer_cpu_peer_write() - write, once
+ *
+ * As nvmepeer_cpu_peer_read(), but NVMEPEER_E_LOST is for the caller to deal with: the
+ * write may have been executed, and what others have written to the same blocks since
+ * would be undone.  The queue pair is back by then, if it comes back.
+ */
+int nvmepeer_cpu_peer_write(struct nvmepeer_cpu_peer *peer, uint64_t offset, uint64_t lba,
+			    uint32_t blocks, int timeout_ms);
 
 #ifdef __cplusplus
 }

@@ -119,4 +119,33 @@ int peer_info(int fd, struct nvme_peer_info *info);
 /** node_open() - open "name" or "/dev/name", path to @node. Negative errno. */
 int node_open(const char *name, char node[NODE_NAME_MAX]);
 
+struct nvmepeer_cpu_peer;
+struct nvmepeer_gathering;
+
+/** gathering_new() - the threads that will use a queue pair. 0 or -ENOMEM. */
+int gathering_new(struct nvmepeer_gathering **gathering);
+void gathering_free(struct nvmepeer_gathering *gathering);
+
+/**
+ * gathering_go_in() - before a call of the device library on the queue pair
+ *
+ * Returns how many losses there were, for gathering_recover().
+ */
+unsigned int gathering_go_in(struct nvmepeer_gathering *gathering);
+
+/** gathering_come_out() - after it. */
+void gathering_come_out(struct nvmepeer_gathering *gathering);
+
+/**
+ * gathering_recover() - after a call that ended with NVMEPEER_E_LOST
+ * @losses: as gathering_go_in() returned it before that call
+ * @recover: called with @peer and @timeout_ms by one thread for each loss, when none is
+ *	in a call; returns 0 if the queue pair is back
+ *
+ * Returns whether it is back.
+ */
+bool gathering_recover(struct nvmepeer_gathering *gathering, unsigned int losses,
+		       int (*recover)(struct nvmepeer_cpu_peer *peer, int timeout_ms),
+		       struct nvmepeer_cpu_peer *peer, int timeout_ms);
+
 #endif /* NVMEPEER_INTERNAL_H */

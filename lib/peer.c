@@ -146,7 +146,9 @@ int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
 
 	memset(peer, 0, sizeof(*peer));
 	peer->ctrl = ctrl;
-	result = open_parts(ctrl, ns, entries, data_bytes, peer);
+	result = gathering_new(&peer->gathering);
+	if (!result)
+		result = open_parts(ctrl, ns, entries, data_bytes, peer);
 	if (!result)
 		return 0;
 	if (result == -ENOMEM)
@@ -177,6 +179,7 @@ void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer)
 		nvmepeer_buf_release(peer->ctrl, peer->handle);
 	if (peer->memory.address)
 		nvmepeer_hostmem_free(&peer->memory);
+	gathering_free(peer->gathering);
 	free(peer->pages);
 	free(peer->state);
 }

@@ -229,4 +229,138 @@ TEST_F(recover, giving_up_ends_in_a_loss)
 	EXPECT_EQ(0, verify(&worker, 2));
 }
 
+/* --- calls that outlast a loss -------------------------------------------------- */
+
+/**
+ * struct user - a thread of a program that leaves losses to the library
+ * @program: common to all
+ * @index: whose part of data and disk it uses
+ * @write: it writes, and no other reads there; else it reads what is there
+ * @lost: writes that were lost
+ * @error: the first thing that was wrong
+ */
+struct user {
+	struct program *program;
+	uint32_t index;
+	bool write;
+	atomic_uint lost;
+	int error;
+	pthread_t thread;
+};
+
+/* One transfer by the library's own calls; a read is compared. */
+static int transfer(struct user *user, bool write, uint32_t seed)
+{
+	struct nvmepeer_cpu_peer *peer = &user->program->peer;
+	uint32_t bytes = BLOCKS << peer->queue.lba_shift;
+	uint64_t offset = (uint64_t)user->index * bytes;
+	uint64_t lba = (NP_AREA(4) >> peer->queue.lba_shift) + user->index * BLOCKS;
+	uint8_t *data = (uint8_t *)peer->data_address + offset;
+	uint8_t pattern[BLOCKS * NP_PAGE];
+	int status;
+
+	np_pattern(pattern, bytes, lba, seed);
+	if (write) {
+		memcpy(data, pattern, bytes);
+		return nvmepeer_cpu_peer_write(peer, offset, lba, BLOCKS, NP_TIMEOUT_MS);
+	}
+	memset(data, 0, bytes);
+	status = nvmepeer_cpu_peer_read(peer, offset, lba, BLOCKS, NP_TIMEOUT_MS);
+	return status ? status : memcmp(data, pattern, bytes) ? -EIO : 0;
+}
+
+static void *use(void *argument)
+{
+	struct user *user = argument;
+
+	while (!user->error && !atomic_load(&user->program->stop)) {
+		user->error = transfer(user, user->write, 1);
+		if (user->write && user->error == NVMEPEER_E_LOST) {
+			atomic_fetch_add(&user->lost, 1);
+			user->error = 0;
+		}
+		atomic_fetch_add(&user->program->rounds, 1);
+	}
+	return NULL;
+}
+
+/* Readers notice nothing; a writer is told of each write that was lost. */
+TEST_F_TIMEOUT(recover, reads_outlast_losses_and_writes_do_not, 120)
+{
+	struct program *program = &self->program;
+	struct nvme_peer_info info;
+	struct user users[THREADS];
+	unsigned int i;
+
+	for (i = 0; i < THREADS; i++) {
+		users[i] = (struct user){ .program = program, .index = i, .write = !i };
+		ASSERT_EQ(0, transfer(&users[i], true, 1));
+		ASSERT_EQ(0, pthread_create(&users[i].thread, NULL, use, &users[i]));
+	}
+	for (i = 0; i < 100 && !atomic_load(&users[0].lost); i++) {
+		EXPECT_EQ(0, wait_above(&program->rounds,
+					atomic_load(&program->rounds) + 4 * THREADS));
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+		EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	}
+	EXPECT_EQ(0, wait_above(&program->rounds, atomic_load(&program->rounds) + 4 * THREADS));
+	atomic_store(&program->stop, true);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(users[i].thread, NULL);
+		EXPECT_EQ(0, users[i].error);
+	}
+	EXPECT_LT(0, atomic_load(&users[0].lost));
+}
+
+/* What cannot come back is said, by who recovers and to all others. */
+TEST_F(recover, reads_end_when_the_queue_pair_does_not_come_back)
+{
+	struct program *program = &self->program;
+	struct user users[THREADS];
+	unsigned int i;
+
+	for (i = 0; i < THREADS; i++) {
+		users[i] = (struct user){ .program = program, .index = i };
+		ASSERT_EQ(0, transfer(&users[i], true, 1));
+		ASSERT_EQ(0, pthread_create(&users[i].thread, NULL, use, &users[i]));
+	}
+	EXPECT_EQ(0, wait_above(&program->rounds, 4 * THREADS));
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(users[i].thread, NULL);
+		EXPECT_EQ(NVMEPEER_E_LOST, users[i].error);
+	}
+	np_ctrl_close(&self->ctrl);
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+}
+
+/* A read that has ended is left as it ended. */
+TEST_F(recover, only_what_was_lost_is_read_again)
+{
+	struct nvmepeer_cpu_peer *peer = &self->program.peer;
+	uint64_t lba = NP_AREA(4) >> peer->queue.lba_shift;
+	struct worker worker = { .program = &self->program };
+	uint8_t *data = peer->data_address;
+	int status;
+
+	EXPECT_EQ(0, verify(&worker, 1));
+	for (status = -1; status < 2; status++) {
+		int now = status;
+
+		data[0] ^= 0xff;
+		EXPECT_EQ(status, nvmepeer_read_again(&peer->queue, &peer->data, 0, lba, BLOCKS,
+						      &now));
+		data[0] ^= 0xff;
+	}
+	status = NVMEPEER_E_LOST;
+	memset(data, 0, NP_BLOCK);
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(NVMEPEER_E_LOST, nvmepeer_read_again(&peer->queue, &peer->data, 0, lba, BLOCKS,
+						       &status));
+	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, nvmepeer_read_again(&peer->queue, &peer->data, 0, lba, BLOCKS, &status));
+	EXPECT_EQ(0, status);
+	EXPECT_NE(0, data[0] | data[1] | data[2] | data[3]);
+}
+
 TEST_HARNESS_MAIN
