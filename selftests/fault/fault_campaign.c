@@ -485,35 +485,23 @@ static void judge_notices(struct campaign *campaign)
 
 /* --- planted mistakes ----------------------------------------------------------------- */
 
-<<<<<<< HEAD
-/* The controller says that it wrote what it did not, or not all of it: is that found? */
-=======
 /*
  * The controller says that it wrote what it did not, or not all of it: is that found? It
  * does so each time, as a block that is written again has what it must.
  */
->>>>>>> campaign
 static bool finds(struct campaign *campaign, struct load *load, uint32_t match, uint32_t action)
 {
 	struct np_bad *bad = &campaign->bad;
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
-<<<<<<< HEAD
-	if (np_bad_rule(bad, 0, match | NP_CMD_WRITE, action, 0, 1) || load_start(load))
-=======
 	if (np_bad_rule(bad, 0, match | NP_CMD_WRITE, action, 0, BADCTRL_EVERY) ||
 	    load_start(load))
->>>>>>> campaign
 		return false;
 	while (!np_bad_hits(bad, 0) && np_now_ms() < end)
 		np_sleep_ms(1);
 	load_end(load);
-<<<<<<< HEAD
-	return load->error && load->ledger.lost + load->ledger.corrupt;
-=======
 	return !target_mend(campaign->under_load) && load->error &&
 	       load->ledger.lost + load->ledger.corrupt;
->>>>>>> campaign
 }
 
 static void find_planted(struct campaign *campaign)
