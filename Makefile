@@ -25,7 +25,7 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native module modules user user-here setup demo check check-long unit lint bench-gpu clean install install-user help
+.PHONY: all native module modules user user-here setup demo check check-long check-faults unit lint bench-gpu clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -35,6 +35,7 @@ help:
 	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
 	@echo '  demo            show CPU and stand-in GPU doing I/O on one controller'
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
+	@echo '  check-faults    10,000 random faults under load, half of them on the debug kernel'
 	@echo '  module          modules for KERNEL=$(subst $() ,|,$(kernels)) (default 7) into build/KERNEL/'
 	@echo '  modules         modules for all of them'
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
@@ -114,6 +115,9 @@ check:
 
 check-long:
 	@$(top)/selftests/check --long
+
+check-faults:
+	@$(top)/selftests/run --long --only fault_campaign --cell debug/on/root --cell 7/on/root --jobs 2
 
 lint:
 	@$(setup)/setup.sh --lint

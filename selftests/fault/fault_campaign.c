@@ -1,0 +1,653 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Random faults of all kinds, one after the other, on two controllers under load from
+ * peers and the CPU. After each: what was acknowledged is on the disk, what was not is
+ * old or new and no mix of them, every queue pair that can come back has, and nobody
+ * else noticed anything.
+ *
+ * usage: fault_campaign [--seed N] [--faults N] [--first N] [--only PART-OF-A-KIND]
+ *
+ * A fault follows from the seed and its number: --first repeats from that one on.
+ *
+ * kernels: 7
+ * long-kernels: 7 debug
+ * iommu: on
+ * timeout: 240
+ * long-timeout: 7200
+ * arguments: --faults 200
+ * long-arguments: --faults 5000
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "kind.h"
+#include "kselftest.h"
+
+#define UNDER_LOAD	2U
+/* Commands that each load has to end well after a fault. */
+#define ENOUGH		4U
+/* Slots, links and timeouts are slow, and a busy machine more so. */
+#define PATIENCE_MS	60000
+#define NOTICE_US	100000	/* within which the watch promises to tell a peer */
+#define WITNESS_EVERY	50U
+#define KINDS_MOST	64U
+#define PLANTED		3U
+#define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
+
+static struct {
+	uint32_t seed;
+	unsigned int faults;
+	unsigned int first;
+	const char *only;
+} options = { .seed = 1, .faults = 200, .only = "" };
+
+/**
+ * struct tally - how often a kind was done, and what it took
+ * @times: by controller
+ * @ms: until all was well again, the sum
+ * @longest_ms: the longest of them
+ */
+struct tally {
+	unsigned int times[UNDER_LOAD];
+	int64_t ms;
+	int64_t longest_ms;
+};
+
+/* What a load had done before a fault. */
+struct mark {
+	unsigned int done;
+	unsigned int losses;
+};
+
+/**
+ * struct campaign - all of it
+ * @bad: the controller that misbehaves, and the first that does not
+ * @idle: the second that does not
+ * @under_load: both that faults are done to
+ * @witness: the third
+ * @generation: of the third
+ * @marks: by controller and load
+ * @kinds: all, by number
+ * @kind_count: of them
+ * @weights: their sum
+ * @tallies: by kind
+ * @notices: of the watch, in microseconds
+ * @notice_count: of them
+ */
+struct campaign {
+	struct np_bad bad;
+	struct np_ctrl idle;
+	struct target under_load[UNDER_LOAD];
+	struct target witness;
+	uint32_t generation;
+	struct mark marks[UNDER_LOAD][TARGET_LOADS];
+	const struct kind *kinds[KINDS_MOST];
+	unsigned int kind_count;
+	unsigned int weights;
+	struct tally tallies[KINDS_MOST];
+	int64_t *notices;
+	unsigned int notice_count;
+};
+
+/* --- what is to be done ----------------------------------------------------------- */
+
+static void add_kinds(struct campaign *campaign, const struct kind *kinds, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count && campaign->kind_count < KINDS_MOST; i++)
+		if (strstr(kinds[i].name, options.only)) {
+			campaign->kinds[campaign->kind_count++] = &kinds[i];
+			campaign->weights += kinds[i].weight;
+		}
+}
+
+/* From the seed and its number alone (splitmix64): it can be done without those before it. */
+static void seed_fault(struct fault *fault, unsigned int number)
+{
+	uint64_t mixed = ((uint64_t)options.seed << 32 | number) * 0x9e3779b97f4a7c15ULL;
+
+	mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9ULL;
+	mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebULL;
+	mixed ^= mixed >> 31;
+	fault->random[0] = (unsigned short)(mixed >> 16);
+	fault->random[1] = (unsigned short)(mixed >> 32);
+	fault->random[2] = (unsigned short)(mixed >> 48);
+}
+
+static unsigned int below(struct fault *fault, unsigned int limit)
+{
+	return (unsigned int)nrand48(fault->random) % limit;
+}
+
+static unsigned int choose_kind(struct campaign *campaign, struct fault *fault)
+{
+	unsigned int i, at = below(fault, campaign->weights);
+
+	for (i = 0; at >= campaign->kinds[i]->weight; i++)
+		at -= campaign->kinds[i]->weight;
+	return i;
+}
+
+/* Returns the number of the kind. */
+static unsigned int choose(struct campaign *campaign, struct fault *fault, unsigned int number)
+{
+	unsigned int kind, on;
+
+	*fault = (struct fault){ 0 };
+	seed_fault(fault, number);
+	kind = choose_kind(campaign, fault);
+	fault->kind = campaign->kinds[kind];
+	on = fault->kind->on == ON_BOTH ? below(fault, UNDER_LOAD) : fault->kind->on == ON_WELL;
+	fault->target = &campaign->under_load[on];
+	fault->other = &campaign->under_load[!on];
+	fault->victim = &fault->target->loads[below(fault, TARGET_RINGS)];
+	return kind;
+}
+
+/* --- what came of it --------------------------------------------------------------- */
+
+static enum fate fate_of(const struct fault *fault, const struct target *target,
+			 const struct load *load)
+{
+	if (target != fault->target && !fault->kind->both)
+		return FATE_SPARED;
+	if (!load->way->peer)
+		return fault->kind->cpu;
+	return load == fault->victim ? fault->kind->victim : fault->kind->others;
+}
+
+static void mark_all(struct campaign *campaign)
+{
+	unsigned int i, j;
+
+	for (i = 0; i < UNDER_LOAD; i++) {
+		for (j = 0; j < TARGET_LOADS; j++) {
+			const struct load *load = &campaign->under_load[i].loads[j];
+
+			campaign->marks[i][j].done = atomic_load(&load->done);
+			campaign->marks[i][j].losses = atomic_load(&load->losses);
+		}
+	}
+}
+
+/* Until more than @before were counted; NULL or what is wrong. */
+static const char *wait_above(struct load *load, atomic_uint *count, unsigned int before,
+			      const char *otherwise)
+{
+	int64_t end = np_now_ms() + PATIENCE_MS;
+
+	while (atomic_load(count) <= before) {
+		if (atomic_load(&load->error))
+			return load->error;
+		if (atomic_load(&load->ended))
+			return "ended, and should not have";
+		if (np_now_ms() > end)
+			return otherwise;
+		np_sleep_ms(1);
+	}
+	return NULL;
+}
+
+static const char *wait_ended(struct load *load)
+{
+	int64_t end = np_now_ms() + PATIENCE_MS;
+
+	while (!atomic_load(&load->ended)) {
+		if (atomic_load(&load->error))
+			return load->error;
+		if (np_now_ms() > end)
+			return "should have ended, and goes on";
+		np_sleep_ms(1);
+	}
+	return NULL;
+}
+
+/* As often as the fault explains, and no more. */
+static const char *judge_losses(const struct load *load, const struct kind *kind, enum fate fate,
+				const struct mark *mark)
+{
+	unsigned int losses = atomic_load(&load->losses) - mark->losses;
+
+	if (fate == FATE_SPARED && losses)
+		return "was lost, and should not have been";
+	if (fate == FATE_LOST && losses > 1U + kind->again)
+		return "was lost more often than once";
+	return NULL;
+}
+
+static const char *judge_load(struct load *load, const struct kind *kind, enum fate fate,
+			      const struct mark *mark)
+{
+	const char *wrong = NULL;
+
+	if (fate == FATE_ENDED)
+		return wait_ended(load);
+	if (fate == FATE_LOST)
+		wrong = wait_above(load, &load->losses, mark->losses, "was not lost, or is not back");
+	wrong = wrong ?: wait_above(load, &load->done, atomic_load(&load->done) + ENOUGH,
+				    "stands still");
+	return wrong ?: judge_losses(load, kind, fate, mark);
+}
+
+static bool judge_target(struct campaign *campaign, const struct fault *fault, unsigned int on)
+{
+	struct target *target = &campaign->under_load[on];
+	const char *wrong;
+	unsigned int i;
+
+	for (i = 0; i < target->count; i++) {
+		struct load *load = &target->loads[i];
+
+		wrong = judge_load(load, fault->kind, fate_of(fault, target, load),
+				   &campaign->marks[on][i]);
+		if (!wrong)
+			continue;
+		ksft_print_msg("%s, load %u (%s): %s (%s)\n", target->serial, i, load->way->name,
+			       wrong, strerror(-load->code));
+		return false;
+	}
+	return true;
+}
+
+static bool judge(struct campaign *campaign, const struct fault *fault)
+{
+	bool good = true;
+	unsigned int i;
+
+	for (i = 0; i < UNDER_LOAD; i++)
+		good &= judge_target(campaign, fault, i);
+	return good;
+}
+
+/* The last of its peers to see it counts. */
+static void note_notice(struct campaign *campaign, const struct fault *fault)
+{
+	int64_t last = 0, noticed;
+	unsigned int i;
+
+	for (i = 0; i < TARGET_PEERS; i++) {
+		noticed = atomic_load(&fault->target->loads[i].noticed);
+		if (noticed > last)
+			last = noticed;
+	}
+	campaign->notices[campaign->notice_count++] = last - fault->bitten;
+}
+
+static bool witnesses_intact(struct campaign *campaign)
+{
+	bool good = target_intact(&campaign->witness);
+	unsigned int i;
+
+	for (i = 0; i < UNDER_LOAD; i++)
+		good &= target_intact(&campaign->under_load[i]);
+	if (!good)
+		ksft_print_msg("a region that nobody has any business in has changed\n");
+	return good;
+}
+
+/* --- one fault ---------------------------------------------------------------------- */
+
+static void let_end(const struct fault *fault)
+{
+	unsigned int i;
+
+	for (i = 0; i < fault->target->count; i++) {
+		struct load *load = &fault->target->loads[i];
+
+		if (fate_of(fault, fault->target, load) == FATE_ENDED)
+			atomic_store(&load->mortal, true);
+	}
+}
+
+static int renew_ended(const struct fault *fault)
+{
+	struct target *target = fault->target;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < target->count && !ret; i++)
+		if (atomic_load(&target->loads[i].ended))
+			ret = target_renew(target, &target->loads[i]);
+	return ret;
+}
+
+static int bring_back(struct fault *fault)
+{
+	int ret = target_mend(fault->target);
+
+	if (!ret && fault->kind->mend)
+		ret = fault->kind->mend(fault);
+	if (ret)
+		return ret;
+	return fault->kind->cpu == FATE_ENDED ? target_revive(fault->target) : renew_ended(fault);
+}
+
+/* In the kernel's log too, for whoever looks for the cause of what it says. */
+static void announce(const struct fault *fault, unsigned int number)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "fault %u of seed %u: %s at %s\n", number, options.seed,
+		 fault->kind->name, fault->target->serial);
+	ksft_print_msg("%s", text);
+	np_write_file("/dev/kmsg", text);
+}
+
+static int strike(struct campaign *campaign, struct fault *fault)
+{
+	np_sleep_ms((int)below(fault, 10));
+	mark_all(campaign);
+	let_end(fault);
+	if (fault->kind->hurry)
+		np_write_file(ADMIN_TIMEOUT, "2");
+	fault->bitten = load_now();
+	return fault->kind->strike(fault);
+}
+
+static bool do_fault(struct campaign *campaign, unsigned int number)
+{
+	int64_t began = np_now_ms(), took;
+	struct fault fault;
+	unsigned int kind = choose(campaign, &fault, number);
+	struct tally *tally = &campaign->tallies[kind];
+	bool good;
+	int ret;
+
+	announce(&fault, number);
+	ret = strike(campaign, &fault);
+	if (ret)
+		ksft_print_msg("it cannot be done: %s\n", strerror(-ret));
+	good = judge(campaign, &fault) && !ret;
+	if (fault.kind->hurry)
+		np_write_file(ADMIN_TIMEOUT, "60");
+	if (!good)
+		return false;
+	took = np_now_ms() - began;
+	tally->times[fault.target != campaign->under_load]++;
+	tally->ms += took;
+	if (took > tally->longest_ms)
+		tally->longest_ms = took;
+	if (fault.kind->watched)
+		note_notice(campaign, &fault);
+	ret = bring_back(&fault);
+	if (ret)
+		ksft_print_msg("what has ended does not begin again: %s\n", strerror(-ret));
+	return !ret;
+}
+
+static bool do_all(struct campaign *campaign)
+{
+	unsigned int i;
+	bool good = true;
+
+	for (i = options.first; good && i < options.first + options.faults; i++) {
+		good = do_fault(campaign, i);
+		if (i % WITNESS_EVERY == 0)
+			good = good && witnesses_intact(campaign);
+	}
+	return good;
+}
+
+/* --- reports ------------------------------------------------------------------------ */
+
+static void report_kinds(const struct campaign *campaign)
+{
+	unsigned int i, times, all = 0;
+
+	for (i = 0; i < campaign->kind_count; i++) {
+		const struct tally *tally = &campaign->tallies[i];
+
+		times = tally->times[0] + tally->times[1];
+		all += times;
+		if (!times)
+			continue;
+		ksft_print_msg("%-46s %5u at %s %5u at %s, %5lld ms each, %6lld ms at most\n",
+			       campaign->kinds[i]->name, tally->times[0],
+			       campaign->under_load[0].serial, tally->times[1],
+			       campaign->under_load[1].serial,
+			       (long long)tally->ms / times,
+			       (long long)tally->longest_ms);
+	}
+	ksft_print_msg("%u faults of seed %u\n", all, options.seed);
+}
+
+static void report_loads(const struct campaign *campaign)
+{
+	unsigned long long judged = 0, either = 0, lost = 0, corrupt = 0, losses = 0, done = 0;
+	unsigned int i, j;
+
+	for (i = 0; i < UNDER_LOAD; i++) {
+		for (j = 0; j < campaign->under_load[i].count; j++) {
+			const struct load *load = &campaign->under_load[i].loads[j];
+
+			judged += load->ledger.judged;
+			either += load->ledger.either;
+			lost += load->ledger.lost;
+			corrupt += load->ledger.corrupt;
+			losses += atomic_load(&load->losses);
+			done += atomic_load(&load->done);
+		}
+	}
+	ksft_print_msg("%llu commands, %llu queue pairs lost and back\n", done, losses);
+	ksft_print_msg("%llu blocks judged, %llu of them old or new, %llu lost, %llu corrupt\n",
+		       judged, either, lost, corrupt);
+}
+
+static int earlier(const void *a, const void *b)
+{
+	const int64_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* Of those that selftests/setup/debug-kernel builds: too slow to keep promises in time. */
+static bool slow_kernel(void)
+{
+	struct utsname system;
+
+	return !uname(&system) && strstr(system.release, "-np-");
+}
+
+static void report_notices(struct campaign *campaign)
+{
+	unsigned int count = campaign->notice_count, late = 0, i;
+	const int64_t *notices = campaign->notices;
+
+	qsort(campaign->notices, count, sizeof(*notices), earlier);
+	for (i = 0; i < count; i++)
+		late += notices[i] > NOTICE_US;
+	ksft_print_msg("%u seen by the watch: a quarter after %lld us, half after %lld us, all after %lld us; %u later than %u us\n",
+		       count, (long long)notices[count / 4], (long long)notices[count / 2],
+		       (long long)notices[count - 1], late, NOTICE_US);
+}
+
+/*
+ * A guest on a busy machine stands still for longer than the kernel promises, now and
+ * then: the best quarter has to be in time, and how many were not is told.
+ */
+static void judge_notices(struct campaign *campaign)
+{
+	const char *what = "the watch tells peers in time";
+
+	if (campaign->notice_count)
+		report_notices(campaign);
+	if (!campaign->notice_count || slow_kernel())
+		ksft_test_result_skip("%s: nothing to judge by\n", what);
+	else
+		ksft_test_result(campaign->notices[campaign->notice_count / 4] <= NOTICE_US,
+				 "%s\n", what);
+}
+
+/* --- planted mistakes ----------------------------------------------------------------- */
+
+/*
+ * The controller says that it wrote what it did not, or not all of it: is that found? It
+ * does so each time, as a block that is written again has what it must.
+ */
+static bool finds(struct campaign *campaign, struct load *load, uint32_t match, uint32_t action)
+{
+	struct np_bad *bad = &campaign->bad;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	if (np_bad_rule(bad, 0, match | NP_CMD_WRITE, action, 0, BADCTRL_EVERY) ||
+	    load_start(load))
+		return false;
+	while (!np_bad_hits(bad, 0) && np_now_ms() < end)
+		np_sleep_ms(1);
+	load_end(load);
+	return !target_mend(campaign->under_load) && load->error &&
+	       load->ledger.lost + load->ledger.corrupt;
+}
+
+static void find_planted(struct campaign *campaign)
+{
+	struct target *target = &campaign->under_load[0];
+	struct load *cpu = &target->loads[TARGET_PEERS];
+
+	ksft_print_msg("from here on mistakes are planted\n");
+	ksft_test_result(finds(campaign, &target->loads[0],
+			       BADCTRL_ON_QUEUE(target->loads[0].qid), BADCTRL_LIE),
+			 "a write of a peer that got lost is found\n");
+	ksft_test_result(finds(campaign, &target->loads[1],
+			       BADCTRL_ON_QUEUE(target->loads[1].qid), BADCTRL_TEAR),
+			 "a torn write of a peer is found\n");
+	ksft_test_result(finds(campaign, cpu, BADCTRL_ON_IO, BADCTRL_LIE),
+			 "a write of the CPU that got lost is found\n");
+}
+
+static void skip_planted(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < PLANTED; i++)
+		ksft_test_result_skip("planted mistakes: there are others\n");
+}
+
+/* --- beginning and end ------------------------------------------------------------------ */
+
+static int start_all(struct campaign *campaign)
+{
+	struct target *targets = campaign->under_load;
+
+	targets[0] = (struct target){ .serial = "bad", .ctrl = &campaign->bad.ctrl,
+				      .bad = &campaign->bad, .count = TARGET_LOADS };
+	targets[1] = (struct target){ .serial = "np0", .ctrl = &campaign->bad.good,
+				      .count = TARGET_LOADS };
+	campaign->witness = (struct target){ .serial = "np1", .ctrl = &campaign->idle };
+	return np_ctrl_open(&campaign->idle, "np1") ?: target_start(&targets[0], 2, options.seed) ?:
+	       target_start(&targets[1], 1, options.seed + TARGET_LOADS + 1) ?:
+	       target_start(&campaign->witness, 1, options.seed + 2 * (TARGET_LOADS + 1));
+}
+
+static int open_all(struct campaign *campaign)
+{
+	int ret = np_bad_open(&campaign->bad);
+
+	campaign->notices = calloc(options.faults, sizeof(*campaign->notices));
+	if (!campaign->notices)
+		return -ENOMEM;
+	/* Timeouts of the disk that is to come; admin commands keep theirs. */
+	return ret ?: np_bad_hurry() ?: np_write_file(ADMIN_TIMEOUT, "60") ?: start_all(campaign);
+}
+
+/* The last look at everything. */
+static bool end_all(struct campaign *campaign)
+{
+	struct nvme_peer_info info;
+	bool good = true;
+	unsigned int i, j;
+
+	for (i = 0; i < UNDER_LOAD; i++) {
+		target_end(&campaign->under_load[i]);
+		for (j = 0; j < TARGET_LOADS; j++)
+			good &= !campaign->under_load[i].loads[j].error;
+	}
+	good &= witnesses_intact(campaign);
+	return good && !np_info(campaign->idle.fd, &info) &&
+	       info.generation == campaign->idle.info.generation;
+}
+
+static int close_all(struct campaign *campaign)
+{
+	unsigned int i;
+
+	for (i = 0; i < UNDER_LOAD; i++)
+		target_close(&campaign->under_load[i]);
+	target_close(&campaign->witness);
+	np_ctrl_close(&campaign->idle);
+	return np_bad_close(&campaign->bad);
+}
+
+static void parse_options(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "seed", required_argument, NULL, 's' },
+		{ "faults", required_argument, NULL, 'n' },
+		{ "first", required_argument, NULL, 'f' },
+		{ "only", required_argument, NULL, 'o' },
+		{ 0 }
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		switch (option) {
+		case 's':
+			options.seed = (uint32_t)strtoul(optarg, NULL, 0);
+			break;
+		case 'n':
+			options.faults = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			options.first = (unsigned int)strtoul(optarg, NULL, 0);
+			break;
+		case 'o':
+			options.only = optarg;
+			break;
+		default:
+			ksft_exit_fail_msg("usage: fault_campaign [--seed N] [--faults N] [--first N] [--only PART-OF-A-KIND]\n");
+		}
+	}
+}
+
+static void run(struct campaign *campaign)
+{
+	bool good = do_all(campaign);
+
+	good &= end_all(campaign);
+	report_kinds(campaign);
+	report_loads(campaign);
+	ksft_test_result(good, "%u faults from %u on, of seed %u\n", options.faults, options.first,
+			 options.seed);
+	judge_notices(campaign);
+	if (good)
+		find_planted(campaign);
+	else
+		skip_planted();
+	ksft_test_result(!close_all(campaign), "nothing is left behind\n");
+}
+
+int main(int argc, char **argv)
+{
+	static struct campaign campaign;
+	int ret;
+
+	ksft_print_header();
+	parse_options(argc, argv);
+	add_kinds(&campaign, misbehaviours, misbehaviour_count);
+	add_kinds(&campaign, interferences, interference_count);
+	if (!campaign.kind_count)
+		ksft_exit_fail_msg("there is no kind '%s'\n", options.only);
+	ret = open_all(&campaign);
+	if (ret == -ENOENT)
+		ksft_exit_skip("no misbehaving controller in this guest\n");
+	if (ret)
+		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
+	ksft_set_plan(3 + PLANTED);
+	run(&campaign);
+	ksft_finished();
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Faults of a controller's own making: commands that end wrongly or never, failures of
+ * all of it, and more of that on the way back.
+ */
+#include "kind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* A rule of each queue of the CPU's at most, those for admin commands after them. */
+#define CPU_RULES	4U
+#define ADMIN_RULE	CPU_RULES
+#define ANSWER_BIT	0x1000U	/* in identifiers: of a command that nobody made */
+/* Dword 0 of an event: error status, persistent internal error, in the error log. */
+#define EVENT_PERSISTENT	(0U | 3U << 8 | 1U << 16)
+
+/* --- rules that bite ---------------------------------------------------------- */
+
+static unsigned int hits(struct fault *fault, unsigned int rules)
+{
+	unsigned int i, sum = 0;
+
+	for (i = 0; i < rules; i++)
+		sum += np_bad_hits(fault->target->bad, i);
+	return sum;
+}
+
+/* Some command has met one of the first @rules; no other will. */
+static int wait_bitten(struct fault *fault, unsigned int rules)
+{
+	struct np_bad *bad = fault->target->bad;
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS, looked = load_now();
+	unsigned int i;
+
+	while (!hits(fault, rules)) {
+		fault->bitten = looked;
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		looked = load_now();
+	}
+	for (i = 0; i < rules; i++)
+		np_bad_set(bad, BADCTRL_RULE_WORD(i, BADCTRL_RULE_TIMES), 0);
+	return 0;
+}
+
+/* The victim's next command. */
+static int meet_victim(struct fault *fault, uint32_t action, uint32_t argument)
+{
+	return np_bad_rule(fault->target->bad, 0,
+			   BADCTRL_ON_QUEUE(fault->victim->qid) | BADCTRL_ANY, action,
+			   argument, 1) ?: wait_bitten(fault, 1);
+}
+
+/* The next command of the CPU's, whichever of its queues it is in. */
+static int meet_cpu(struct fault *fault, uint32_t action, uint32_t argument)
+{
+	struct np_bad *bad = fault->target->bad;
+	struct nvme_peer_info info;
+	unsigned int i;
+	int ret = np_info(bad->ctrl.fd, &info);
+
+	if (!ret && info.qids_cpu > CPU_RULES)
+		ret = -E2BIG;
+	for (i = 0; !ret && i < info.qids_cpu; i++)
+		ret = np_bad_rule(bad, i, BADCTRL_ON_QUEUE(i + 1) | BADCTRL_ANY, action, argument, 1);
+	return ret ?: wait_bitten(fault, info.qids_cpu);
+}
+
+static int meet_admin(struct fault *fault, uint8_t opcode, uint32_t action, uint32_t argument)
+{
+	return np_bad_rule(fault->target->bad, ADMIN_RULE, opcode, action, argument, 1);
+}
+
+static int reset(struct fault *fault)
+{
+	return np_ioctl(fault->target->ctrl->fd, NVME_IOCTL_RESET, NULL);
+}
+
+/* --- a command of a peer ------------------------------------------------------- */
+
+static int peer_held(struct fault *fault)
+{
+	int ret = meet_victim(fault, BADCTRL_HOLD, 0);
+
+	atomic_store(&fault->victim->give_up, true);
+	return ret;
+}
+
+static int peer_late(struct fault *fault)
+{
+	int ret = meet_victim(fault, BADCTRL_HOLD, 0);
+
+	np_sleep_ms((int)(nrand48(fault->random) % 50));
+	return ret ?: np_bad_set(fault->target->bad, BADCTRL_RELEASE, 1);
+}
+
+static int peer_twice(struct fault *fault)
+{
+	atomic_store(&fault->victim->strays, 1);
+	return meet_victim(fault, BADCTRL_TWICE, 0);
+}
+
+/* The command itself does not end. */
+static int peer_misnamed(struct fault *fault)
+{
+	int ret;
+
+	atomic_store(&fault->victim->strays, 1);
+	ret = meet_victim(fault, BADCTRL_WRONG_ID, ANSWER_BIT);
+	atomic_store(&fault->victim->give_up, true);
+	return ret;
+}
+
+static int peer_error(struct fault *fault)
+{
+	return meet_victim(fault, BADCTRL_STATUS, NP_STATUS_INTERNAL);
+}
+
+/* Before the kernel has taken note, or while it does. */
+static int peer_held_in_reset(struct fault *fault)
+{
+	int ret = peer_held(fault);
+
+	np_sleep_ms((int)(nrand48(fault->random) % 5));
+	return ret ?: reset(fault);
+}
+
+/* And its queue cannot be deleted: only a reset helps. */
+static int delete_refused(struct fault *fault)
+{
+	return meet_admin(fault, NP_ADMIN_DELETE_SQ, BADCTRL_STATUS, NP_STATUS_INTERNAL) ?:
+	       peer_held(fault);
+}
+
+/* --- a command of the CPU ------------------------------------------------------ */
+
+static int cpu_held(struct fault *fault)
+{
+	return meet_cpu(fault, BADCTRL_HOLD, 0);
+}
+
+static int abort_refused(struct fault *fault)
+{
+	return meet_admin(fault, NP_ADMIN_ABORT, BADCTRL_STATUS, NP_STATUS_INTERNAL) ?:
+	       cpu_held(fault);
+}
+
+static int cpu_twice(struct fault *fault)
+{
+	return meet_cpu(fault, BADCTRL_TWICE, 0);
+}
+
+static int cpu_misnamed(struct fault *fault)
+{
+	return meet_cpu(fault, BADCTRL_WRONG_ID, ANSWER_BIT);
+}
+
+static int cpu_quiet(struct fault *fault)
+{
+	return meet_cpu(fault, BADCTRL_QUIET, 0);
+}
+
+static int cpu_error(struct fault *fault)
+{
+	return meet_cpu(fault, BADCTRL_STATUS, NP_STATUS_INTERNAL);
+}
+
+/* --- all of it ----------------------------------------------------------------- */
+
+static int fails_on_peer(struct fault *fault)
+{
+	return meet_victim(fault, BADCTRL_CRASH, 0);
+}
+
+static int fails_on_cpu(struct fault *fault)
+{
+	return meet_cpu(fault, BADCTRL_CRASH, 0);
+}
+
+static int vanishes(struct fault *fault)
+{
+	return meet_victim(fault, BADCTRL_VANISH, 0);
+}
+
+static int says_failed(struct fault *fault)
+{
+	return np_bad_set(fault->target->bad, BADCTRL_EVENT, EVENT_PERSISTENT);
+}
+
+/* What it held it does, and says so, when it is told to stop. */
+static int late_ends(struct fault *fault)
+{
+	return np_bad_set(fault->target->bad, BADCTRL_LATE, 1) ?:
+	       meet_victim(fault, BADCTRL_HOLD, 0) ?: reset(fault);
+}
+
+/* It is the end of the controller, and whoever asked for the reset is told. */
+static int reset_in_vain(struct fault *fault)
+{
+	return reset(fault) ? 0 : -EBADE;
+}
+
+static int reset_into(struct fault *fault, uint32_t mode)
+{
+	return np_bad_set(fault->target->bad, BADCTRL_MODE, mode) ?: reset_in_vain(fault);
+}
+
+static int never_ready(struct fault *fault)
+{
+	return reset_into(fault, BADCTRL_NEVER_READY);
+}
+
+static int fatal_start(struct fault *fault)
+{
+	return reset_into(fault, BADCTRL_FATAL);
+}
+
+static int never_stops(struct fault *fault)
+{
+	return reset_into(fault, BADCTRL_UNSTOPPABLE);
+}
+
+/* One for the CPU, none for peers. */
+static int fewer_queues(struct fault *fault)
+{
+	return np_bad_set(fault->target->bad, BADCTRL_GRANT, 1) ?: reset(fault);
+}
+
+static int more_queues(struct fault *fault)
+{
+	struct nvme_peer_info info;
+
+	return np_bad_set(fault->target->bad, BADCTRL_GRANT, BADCTRL_QUEUES) ?: reset(fault) ?:
+	       np_ctrl_settle(fault->target->ctrl->fd, &info, NP_TIMEOUT_MS);
+}
+
+/* --- the way back --------------------------------------------------------------- */
+
+static void hold_all(struct fault *fault, bool hold)
+{
+	unsigned int i;
+
+	for (i = 0; i < fault->target->count; i++)
+		atomic_store(&fault->target->loads[i].hold, hold);
+}
+
+/* Something is wrong when the peers come to re-arm, and was not when the controller started. */
+static int reset_and_meet(struct fault *fault, uint8_t opcode, uint32_t action,
+			  uint32_t argument)
+{
+	struct nvme_peer_info info;
+	int ret;
+
+	hold_all(fault, true);
+	ret = reset(fault) ?: np_ctrl_settle(fault->target->ctrl->fd, &info, NP_TIMEOUT_MS) ?:
+	      meet_admin(fault, opcode, action, argument);
+	hold_all(fault, false);
+	return ret;
+}
+
+static int create_cq_refused(struct fault *fault)
+{
+	return reset_and_meet(fault, NP_ADMIN_CREATE_CQ, BADCTRL_STATUS, NP_STATUS_INTERNAL);
+}
+
+static int create_sq_refused(struct fault *fault)
+{
+	return reset_and_meet(fault, NP_ADMIN_CREATE_SQ, BADCTRL_STATUS, NP_STATUS_INTERNAL);
+}
+
+static int create_sq_held(struct fault *fault)
+{
+	return reset_and_meet(fault, NP_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0);
+}
+
+static int fails_on_the_way(struct fault *fault)
+{
+	return reset_and_meet(fault, NP_ADMIN_CREATE_SQ, BADCTRL_CRASH, 0);
+}
+
+/* It stops in the middle of its start. */
+static int start_held(struct fault *fault)
+{
+	return meet_admin(fault, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0) ?: reset_in_vain(fault);
+}
+
+/* --- the table ------------------------------------------------------------------- */
+
+/* What waits for a timeout takes seconds, so that it is rare. */
+const struct kind misbehaviours[] = {
+	{ "command of a peer never ends", ON_BAD, 60, FATE_LOST, .strike = peer_held },
+	{ "command of a peer ends late", ON_BAD, 60, .strike = peer_late },
+	{ "command of a peer ends twice", ON_BAD, 60, .strike = peer_twice },
+	{ "command of a peer ends under another name", ON_BAD, 40, FATE_LOST,
+	  .strike = peer_misnamed },
+	{ "command of a peer fails", ON_BAD, 60, .strike = peer_error },
+	{ "reset while a peer asks for help", ON_BAD, 30, FATE_LOST, FATE_LOST, .again = true,
+	  .strike = peer_held_in_reset },
+	{ "queue cannot be deleted", ON_BAD, 30, FATE_LOST, FATE_LOST, .strike = delete_refused },
+	{ "command of the CPU never ends", ON_BAD, 4, .strike = cpu_held },
+	{ "command of the CPU never ends, nor its abort", ON_BAD, 4, FATE_LOST, FATE_LOST,
+	  .strike = abort_refused },
+	{ "command of the CPU ends twice", ON_BAD, 40, .strike = cpu_twice },
+	{ "command of the CPU ends under another name", ON_BAD, 4, .strike = cpu_misnamed },
+	{ "command of the CPU ends without interrupt", ON_BAD, 4, .strike = cpu_quiet },
+	{ "command of the CPU fails", ON_BAD, 40, .strike = cpu_error },
+	{ "fatal status, on a peer's command", ON_BAD, 80, FATE_LOST, FATE_LOST, .watched = true,
+	  .strike = fails_on_peer },
+	{ "fatal status, on the CPU's command", ON_BAD, 60, FATE_LOST, FATE_LOST, .watched = true,
+	  .strike = fails_on_cpu },
+	{ "all ones", ON_BAD, 15, FATE_ENDED, FATE_ENDED, FATE_ENDED, .watched = true,
+	  .strike = vanishes },
+	{ "persistent internal error", ON_BAD, 40, FATE_LOST, FATE_LOST, .strike = says_failed },
+	{ "commands end while it stops", ON_BAD, 40, FATE_LOST, FATE_LOST, .strike = late_ends },
+	{ "never ready again", ON_BAD, 15, FATE_ENDED, FATE_ENDED, FATE_ENDED,
+	  .strike = never_ready },
+	{ "fatal status at its start", ON_BAD, 10, FATE_ENDED, FATE_ENDED, FATE_ENDED,
+	  .strike = fatal_start },
+	{ "does not stop", ON_BAD, 10, FATE_ENDED, FATE_ENDED, FATE_ENDED,
+	  .strike = never_stops },
+	{ "start never ends", ON_BAD, 4, FATE_ENDED, FATE_ENDED, FATE_ENDED, .hurry = true,
+	  .strike = start_held },
+	{ "fewer queues than before", ON_BAD, 10, FATE_ENDED, FATE_ENDED,
+	  .strike = fewer_queues, .mend = more_queues },
+	{ "completion queue refused on the way back", ON_BAD, 40, FATE_LOST, FATE_LOST,
+	  .strike = create_cq_refused },
+	{ "submission queue refused on the way back", ON_BAD, 40, FATE_LOST, FATE_LOST,
+	  .strike = create_sq_refused },
+	{ "submission queue never made on the way back", ON_BAD, 4, FATE_LOST, FATE_LOST,
+	  .again = true, .hurry = true, .strike = create_sq_held },
+	{ "fatal status on the way back", ON_BAD, 4, FATE_LOST, FATE_LOST, .again = true,
+	  .hurry = true, .strike = fails_on_the_way },
+};
+
+const unsigned int misbehaviour_count = sizeof(misbehaviours) / sizeof(misbehaviours[0]);

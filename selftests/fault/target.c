@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* A controller under load: see target.h. */
+#include "target.h"
+
+#include <unistd.h>
+
+/* Far from each other: a write that goes astray does not hit a region in use. */
+#define REGION_STEP	(4 * (uint64_t)LOAD_BYTES)
+#define REGIONS		NP_AREA(2) / 16
+#define BAD_NAMESPACES	2U
+
+static const struct load_way *way_of(unsigned int load)
+{
+	if (load < TARGET_RINGS)
+		return &load_by_rings;
+	return load < TARGET_PEERS ? &load_by_library : &load_by_disk;
+}
+
+static void init_loads(struct target *target, uint32_t witness_nsid, uint32_t seed)
+{
+	uint64_t place = REGIONS;
+	unsigned int i;
+
+	for (i = 0; i < target->count; i++, place += REGION_STEP)
+		load_init(&target->loads[i], way_of(i), 1, place, seed + i);
+	load_init(&target->witness, &load_by_disk, witness_nsid, place, seed + i);
+}
+
+static int open_load(struct target *target, struct load *load)
+{
+	return load_open(load, target->ctrl);
+}
+
+/* Each of all loads, then the witness if @witness, until one returns an error. */
+static int for_all(struct target *target, bool witness,
+		   int (*action)(struct target *target, struct load *load))
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < target->count && !ret; i++)
+		ret = action(target, &target->loads[i]);
+	if (!ret && witness)
+		ret = action(target, &target->witness);
+	return ret;
+}
+
+static int fill_load(struct target *target, struct load *load)
+{
+	(void)target;
+	return load_fill(load);
+}
+
+static int start_load(struct target *target, struct load *load)
+{
+	(void)target;
+	return load_start(load);
+}
+
+static int end_load(struct target *target, struct load *load)
+{
+	(void)target;
+	load_end(load);
+	return 0;
+}
+
+static int close_load(struct target *target, struct load *load)
+{
+	(void)target;
+	load_close(load);
+	return 0;
+}
+
+int target_mend(struct target *target)
+{
+	unsigned int i;
+	int ret = 0;
+
+	if (!target->bad)
+		return 0;
+	for (i = 0; i < BADCTRL_RULES && !ret; i++)
+		ret = np_bad_rule(target->bad, i, 0, BADCTRL_COUNT, 0, 0);
+	return ret ?: np_bad_set(target->bad, BADCTRL_LATE, 0);
+}
+
+/*
+ * Its words and disk stay when it is unbound. As many queues as there can be: an
+ * identifier that this process has used is for no other one, as long as it lives.
+ */
+static int bind_bad(struct np_bad *bad)
+{
+	return np_bad_unbind(bad) ?: np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS) ?:
+	       np_bad_set(bad, BADCTRL_ACTIVE, (1U << BAD_NAMESPACES) - 1) ?:
+	       np_bad_set(bad, BADCTRL_GRANT, BADCTRL_QUEUES) ?:
+	       np_bad_bind(bad, BAD_NAMESPACES);
+}
+
+static int bind_good(struct target *target)
+{
+	np_ctrl_close(target->ctrl);
+	/* One that is dead is still bound. */
+	np_unbind(target->ctrl->address);
+	return np_ctrl_open(target->ctrl, target->serial);
+}
+
+int target_start(struct target *target, uint32_t witness_nsid, uint32_t seed)
+{
+	int ret = target->bad ? bind_bad(target->bad) : 0;
+
+	init_loads(target, witness_nsid, seed);
+	return ret ?: for_all(target, true, open_load) ?: for_all(target, true, fill_load) ?:
+	       for_all(target, false, start_load);
+}
+
+int target_renew(struct target *target, struct load *load)
+{
+	load_end(load);
+	load_close(load);
+	return load_open(load, target->ctrl) ?: load_start(load);
+}
+
+int target_revive(struct target *target)
+{
+	int ret;
+
+	for_all(target, false, end_load);
+	for_all(target, true, close_load);
+	ret = target->bad ? bind_bad(target->bad) : bind_good(target);
+	return ret ?: for_all(target, true, open_load) ?: for_all(target, false, start_load);
+}
+
+bool target_intact(struct target *target)
+{
+	return load_judge(&target->witness);
+}
+
+void target_end(struct target *target)
+{
+	for_all(target, false, end_load);
+}
+
+void target_close(struct target *target)
+{
+	for_all(target, true, close_load);
+}
