@@ -2,17 +2,20 @@
 /*
  * data.cu: data, checked.  GPU threads read and write blocks of software
  * controllers on host threads, which complete out of order; every word of every
- * block tells its address and the round that wrote it.  Rings, doorbells and
+ * block tells its address and the round that wrote it.  One of them stops ending
+ * commands: its queue pair is given up, lost and armed again.  Rings, doorbells and
  * data lie in host memory, which is what a host thread can reach.
  *
  * KTAP on standard output.
  */
 #include <cstdio>
 #include <cstdlib>
+#include <chrono>
 #include <cstring>
 #include <vector>
 
 #include <cuda_runtime.h>
+#include <linux/nvme_peer.h>
 #include <nvmepeer_device.h>
 
 #include "../device/ktap.h"
@@ -310,6 +313,34 @@ __global__ void __launch_bounds__(128) read_halves(rig rig, uint32_t rounds)
 		atomicAdd(rig.bad, wrong);
 }
 
+/* Reads of a queue pair that ends none: one thread gives it up, all lose what they sent. */
+__global__ void lose(rig rig)
+{
+	const nvmepeer_queue *queue = &rig.queues[0];
+	nvmepeer_command command = { NVMEPEER_OP_READ, 8, 0, &rig.buffer, threadIdx.x * 4096ull, 0 };
+	nvmepeer_token token;
+	uint32_t bad = 0;
+
+	bad += nvmepeer_submit(queue, &command, &token, 5000000000ull) != 0;
+	if (threadIdx.x) {
+		bad += nvmepeer_wait(queue, token, NULL, 5000000000ull) != NVMEPEER_E_LOST;
+	} else {
+		bad += nvmepeer_wait(queue, token, NULL, 100000000) != NVMEPEER_E_TIMEOUT;
+		bad += nvmepeer_queue_give_up(queue) != 0;
+		while (nvmepeer_read(queue, &rig.buffer, 0, 0, 8) != NVMEPEER_E_LOST)
+			;
+	}
+	/* Nothing is sent to a queue pair that is lost. */
+	bad += nvmepeer_read(queue, &rig.buffer, threadIdx.x * 4096ull, 0, 8) != NVMEPEER_E_LOST;
+	if (bad)
+		atomicAdd(rig.bad, bad);
+}
+
+__global__ void rearm(rig rig, uint32_t generation)
+{
+	nvmepeer_queue_rearm(&rig.queues[0], generation);
+}
+
 __global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries, uint32_t *bad)
 {
 	if (nvmepeer_queue_init(&queues[threadIdx.x], &geometries[threadIdx.x]))
@@ -317,6 +348,9 @@ __global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries
 }
 
 static std::vector<data_controller *> controllers;
+/* The pages of the first queue pair. */
+static volatile nvme_peer_status *status;
+static volatile nvme_peer_request *request;
 
 static void *host_memory(size_t bytes)
 {
@@ -357,6 +391,15 @@ static nvmepeer_geometry make_geometry(const data_rings &rings)
 	return geometry;
 }
 
+static void add_pages(nvmepeer_geometry *geometry)
+{
+	status = (nvme_peer_status *)host_memory(4096);
+	request = (nvme_peer_request *)host_memory(4096);
+	status->state = NVME_PEER_QP_LIVE;
+	geometry->status = (uintptr_t)status;
+	geometry->request = (uintptr_t)request;
+}
+
 static rig make_rig(void)
 {
 	std::vector<nvmepeer_geometry> geometries;
@@ -369,6 +412,8 @@ static rig make_rig(void)
 
 		controllers.push_back(data_controller_new(&rings, ENTRIES, BLOCKS));
 		geometries.push_back(make_geometry(rings));
+		if (!i)
+			add_pages(&geometries[0]);
 		if (disk)
 			memcpy(rings.disk, disk, (size_t)BLOCKS * BLOCK_BYTES);
 		else
@@ -419,6 +464,45 @@ static nvmepeer_piece *make_pieces(uint32_t count)
 	return pieces;
 }
 
+/* What the kernel does, for one queue pair: answers who asks; 0 if nobody does. */
+static bool take_off(void)
+{
+	auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+
+	while (!request->quiesce)
+		if (std::chrono::steady_clock::now() > end)
+			return false;
+	request->quiesce = 0;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	status->state = NVME_PEER_QP_QUIESCED;
+	return true;
+}
+
+/* Counts the faults and the commands that the controller saw before. */
+static void arm_again(const rig &rig, uint64_t *faults, uint64_t *commands)
+{
+	uint64_t served;
+
+	*faults += data_controller_stop(controllers[0], &served);
+	*commands += served;
+	data_controller_again(controllers[0]);
+	status->generation = status->generation + 1;
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	status->state = NVME_PEER_QP_LIVE;
+	data_controller_start(controllers[0]);
+	rearm<<<1, 1>>>(rig, status->generation);
+}
+
+static bool gives_up(const rig &rig)
+{
+	bool asked;
+
+	data_controller_mute(controllers[0]);
+	lose<<<1, 128>>>(rig);
+	asked = take_off();
+	return went_well(rig) && asked;
+}
+
 int main(void)
 {
 	uint64_t commands = 0, faults = 0;
@@ -437,6 +521,10 @@ int main(void)
 	ktap_check(went_well(rig), "transfers in halves, flags, page lists with TMA, reading ahead");
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
 	ktap_check(went_well(rig), "writes of 1 to 8 blocks, read back");
+	ktap_check(gives_up(rig), "a queue pair given up: all that was sent is lost, once");
+	arm_again(rig, &faults, &commands);
+	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
+	ktap_check(went_well(rig), "armed again: writes, read back");
 	for (auto controller : controllers) {
 		uint64_t served;
 

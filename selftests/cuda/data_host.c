@@ -45,6 +45,17 @@ void data_controller_start(struct data_controller *data)
 	pthread_create(&data->thread, NULL, serve, data);
 }
 
+void data_controller_mute(struct data_controller *data)
+{
+	__atomic_store_n(&data->controller.mute, true, __ATOMIC_RELAXED);
+}
+
+void data_controller_again(struct data_controller *data)
+{
+	controller_again(&data->controller);
+	data->stop = false;
+}
+
 uint64_t data_controller_stop(struct data_controller *data, uint64_t *commands)
 {
 	__atomic_store_n(&data->stop, true, __ATOMIC_RELAXED);

@@ -22,6 +22,10 @@ struct data_rings {
 struct data_controller *data_controller_new(struct data_rings *rings, uint32_t entries,
 					    uint64_t blocks);
 void data_controller_start(struct data_controller *data);
+/* Fetches commands from now on, and ends none, until it was stopped and is begun again. */
+void data_controller_mute(struct data_controller *data);
+/* One that was stopped is as new, but for its disk. */
+void data_controller_again(struct data_controller *data);
 /* Returns the faults that the controller saw. */
 uint64_t data_controller_stop(struct data_controller *data, uint64_t *commands);
 

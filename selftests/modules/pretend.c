@@ -128,20 +128,20 @@ int test_rename(struct test_file *file, const struct nvmep_test_pretend *what)
 static int test_acs_read(struct pci_bus *bus, unsigned int devfn, int where,
 			 int size, u32 *value);
 
-/* Each deceit about a bus stands before the one that came before it. */
-static const struct test_pretend *test_acs_of(const struct pci_ops *ops,
+/* @ops are ours. Each deceit about a bus stands before the one that came before it. */
+static const struct test_pretend *test_acs_of(struct pci_ops *ops,
 					      unsigned int devfn,
 					      struct pci_ops **true_ops)
 {
 	const struct test_pretend *pretend, *found = NULL;
 
-	while (ops->read == test_acs_read) {
+	do {
 		pretend = container_of(ops, struct test_pretend, ops);
 		if (!found && pretend->pdev->devfn == devfn)
 			found = pretend;
-		*true_ops = pretend->true_ops;
 		ops = pretend->true_ops;
-	}
+	} while (ops->read == test_acs_read);
+	*true_ops = ops;
 	return found;
 }
 
@@ -149,7 +149,7 @@ static const struct test_pretend *test_acs_of(const struct pci_ops *ops,
 static int test_acs_read(struct pci_bus *bus, unsigned int devfn, int where,
 			 int size, u32 *value)
 {
-	struct pci_ops *true_ops = NULL;
+	struct pci_ops *true_ops;
 	const struct test_pretend *pretend =
 		test_acs_of(bus->ops, devfn, &true_ops);
 
