@@ -231,28 +231,11 @@ static void nvmep_pci_shutdown(struct pci_dev *pdev)
 
 /* --- resets and errors that the PCI core announces ----------------------- */
 
-/*
- * Moves to RESETTING without reset work, which the caller starts when the bus
- * is back; waits for a reset that is under way.
- */
-static bool nvmep_hold(struct nvmep_ctrl *ctrl)
-{
-	wait_event(ctrl->state_wait,
-		   nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING) ||
-		   nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING);
-	return nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING;
-}
-
-static void nvmep_resume_reset(struct nvmep_ctrl *ctrl)
-{
-	queue_work(nvmep_reset_wq, &ctrl->reset_work);
-}
-
 static void nvmep_reset_prepare(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
-	if (!nvmep_hold(ctrl))
+	if (!nvmep_ctrl_hold(ctrl))
 		return;
 	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_stop(ctrl, false);
@@ -265,7 +248,7 @@ static void nvmep_reset_done(struct pci_dev *pdev)
 
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
 		return;
-	nvmep_resume_reset(ctrl);
+	nvmep_ctrl_resume_reset(ctrl);
 	flush_work(&ctrl->reset_work);
 }
 
@@ -300,7 +283,7 @@ static pci_ers_result_t nvmep_slot_reset(struct pci_dev *pdev)
 
 	cancel_delayed_work_sync(&ctrl->recovery_work);
 	pci_restore_state(pdev);
-	nvmep_resume_reset(ctrl);
+	nvmep_ctrl_resume_reset(ctrl);
 	return PCI_ERS_RESULT_RECOVERED;
 }
 
@@ -330,7 +313,7 @@ static int nvmep_suspend(struct device *dev)
 		dev_warn(dev, "peers have queue pairs: not going to sleep\n");
 		return -EBUSY;
 	}
-	if (!nvmep_hold(ctrl))
+	if (!nvmep_ctrl_hold(ctrl))
 		return 0;
 	ctrl->peer_ops->prepare(ctrl);
 	nvmep_ctrl_shutdown(ctrl);
@@ -342,7 +325,7 @@ static int nvmep_resume(struct device *dev)
 	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
 
 	if (nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING)
-		nvmep_resume_reset(ctrl);
+		nvmep_ctrl_resume_reset(ctrl);
 	return 0;
 }
 

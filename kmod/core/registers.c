@@ -317,23 +317,16 @@ void nvmep_ctrl_quench(struct nvmep_ctrl *ctrl, bool shutdown)
 }
 
 /**
- * nvmep_ctrl_reset_subsystem() - NVM subsystem reset; base specification 3.7.1
- * @ctrl: controller with CAP.NSSRS
+ * nvmep_ctrl_reset_by_nssr() - NVM subsystem reset; base specification 3.7.1
+ * @ctrl: controller with CAP.NSSRS; nothing happens if it is not enabled
  *
- * It stops without being told to; the caller brings it back in order.
- *
- * Return: 0, or -ENODEV if it is not enabled.
+ * It stops without being told to, and its memory may be gone from the bus for a while.
  */
-int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl)
+void nvmep_ctrl_reset_by_nssr(struct nvmep_ctrl *ctrl)
 {
-	int ret = -ENODEV;
-
 	/* The lock keeps the registers mapped while it is enabled. */
 	mutex_lock(&ctrl->enable_lock);
-	if (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags)) {
+	if (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
 		writel(NVME_NSSR_RESET, ctrl->bar + NVME_REG_NSSR);
-		ret = 0;
-	}
 	mutex_unlock(&ctrl->enable_lock);
-	return ret;
 }

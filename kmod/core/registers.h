@@ -17,6 +17,6 @@ bool nvmep_ctrl_paused(const struct nvmep_ctrl *ctrl);
 
 int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_quench(struct nvmep_ctrl *ctrl, bool shutdown);
-int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_reset_by_nssr(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_REGISTERS_H */

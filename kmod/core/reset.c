@@ -19,6 +19,7 @@
 #include "reset.h"
 #include "start.h"
 #include "stop.h"
+#include "workqueue.h"
 
 /* --- the end ------------------------------------------------------------- */
 
@@ -171,6 +172,13 @@ static void nvmep_ctrl_reset_work(struct work_struct *work)
 		 nvmep_ctrl_generation(ctrl));
 }
 
+/* 0 if it came back: RESETTING would be the next one, somebody else's. */
+static int nvmep_ctrl_wait_reset(struct nvmep_ctrl *ctrl)
+{
+	flush_work(&ctrl->reset_work);
+	return nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING ? 0 : -EIO;
+}
+
 /**
  * nvmep_ctrl_reset_sync() - reset the controller and wait
  * @ctrl: controller; no lock that a peer_ops callback takes is held
@@ -182,11 +190,52 @@ int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl)
 {
 	int ret = nvmep_ctrl_reset(ctrl);
 
-	if (ret)
-		return ret;
-	flush_work(&ctrl->reset_work);
-	/* Ours is over: RESETTING would be the next one, somebody else's. */
-	return nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING ? 0 : -EIO;
+	return ret ?: nvmep_ctrl_wait_reset(ctrl);
+}
+
+/**
+ * nvmep_ctrl_hold() - move to RESETTING, without reset work
+ * @ctrl: controller
+ *
+ * Waits for a reset that is under way.  The caller does what is not ours to do, and
+ * then nvmep_ctrl_resume_reset().
+ *
+ * Return: false if the controller is being removed or is dead.
+ */
+bool nvmep_ctrl_hold(struct nvmep_ctrl *ctrl)
+{
+	wait_event(ctrl->state_wait,
+		   nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING) ||
+		   nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING);
+	return nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING;
+}
+
+/**
+ * nvmep_ctrl_resume_reset() - the reset work that nvmep_ctrl_hold() held up
+ * @ctrl: controller in state RESETTING
+ */
+void nvmep_ctrl_resume_reset(struct nvmep_ctrl *ctrl)
+{
+	queue_work(nvmep_reset_wq, &ctrl->reset_work);
+}
+
+/**
+ * nvmep_ctrl_reset_subsystem() - reset the NVM subsystem of a controller, and wait
+ * @ctrl: controller with CAP.NSSRS; no lock that a peer_ops callback takes is held
+ *
+ * Doorbells are taken away first, as before any reset that may take the function off
+ * the bus.
+ *
+ * Return: 0 if it came back; -EIO if it did not; -ENODEV if it is being removed.
+ */
+int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl)
+{
+	if (!nvmep_ctrl_hold(ctrl))
+		return -ENODEV;
+	ctrl->peer_ops->prepare(ctrl);
+	nvmep_ctrl_reset_by_nssr(ctrl);
+	nvmep_ctrl_resume_reset(ctrl);
+	return nvmep_ctrl_wait_reset(ctrl);
 }
 
 /**

@@ -348,12 +348,9 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 
 static int nvmep_ioctl_subsystem_reset(struct nvmep_ctrl *ctrl)
 {
-	int ret;
-
 	if (!NVME_CAP_NSSRS(ctrl->cap))
 		return -ENOTTY;
-	ret = nvmep_ctrl_reset_subsystem(ctrl);
-	return ret ?: nvmep_ctrl_reset_sync(ctrl);
+	return nvmep_ctrl_reset_subsystem(ctrl);
 }
 
 /* What only the controller's node and only the administrator can do. */

@@ -62,6 +62,7 @@
  *	and without FUA; reads 0 when that is done
  * @BADCTRL_CURED: 1: a reset of the function makes the mode BADCTRL_WORKS
  * @BADCTRL_RESETS: read: resets of the function
+ * @BADCTRL_SUBSYSTEM_RESETS: read: NVM subsystem resets
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * Reset of the function or of NVMe changes no other of them; power-on does.
@@ -88,6 +89,7 @@ enum badctrl_word {
 	BADCTRL_POWER_CUT = 0x48,
 	BADCTRL_CURED = 0x4c,
 	BADCTRL_RESETS = 0x50,
+	BADCTRL_SUBSYSTEM_RESETS = 0x54,
 	BADCTRL_RULE = 0x80,
 };
 

@@ -46,6 +46,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define REG_VS		0x08
 #define REG_CC		0x14
 #define REG_CSTS	0x1c
+#define REG_NSSR	0x20
 #define REG_AQA		0x24
 #define REG_ASQ		0x28
 #define REG_ACQ		0x30
@@ -58,7 +59,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define CSTS_READY	(1U << 0)
 #define CSTS_FATAL	(1U << 1)
 #define CSTS_SHUTDOWN_DONE	(2U << 2)
+#define CSTS_SUBSYSTEM_RESET	(1U << 4)
 #define CSTS_PAUSED	(1U << 5)
+#define NSSR_RESET	0x4e564d65U
 
 /* Status codes, base 4.2.3, those that are final with Do Not Retry. */
 #define STATUS_DNR		0x4000

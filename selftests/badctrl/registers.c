@@ -13,6 +13,7 @@
 #define CAP_ENTRIES	1023ULL		/* MQES, 0-based */
 #define CAP_CONTIGUOUS	(1ULL << 16)	/* CQR */
 #define CAP_TIMEOUT	(1ULL << 24)	/* TO, half seconds */
+#define CAP_SUBSYSTEM	(1ULL << 36)	/* NSSRS */
 #define CAP_NVM		(1ULL << 37)	/* CSS */
 #define CAP_MPSMIN_64K	4U		/* in the upper half */
 
@@ -91,24 +92,6 @@ static void count_doorbell(struct bad *ctrl, uint64_t offset)
 		ctrl->words[BADCTRL_RUNG / 4]++;
 }
 
-static void bar_write(void *context, unsigned int bar, uint64_t offset, const void *data,
-		      uint32_t count)
-{
-	struct bad *ctrl = context;
-
-	(void)bar;
-	pthread_mutex_lock(&ctrl->lock);
-	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
-		goto out;
-	if (offset >= DOORBELLS)
-		count_doorbell(ctrl, offset);
-	if (writable(offset))
-		memcpy(ctrl->registers + offset, data, count);
-	bad_wake(ctrl);
-out:
-	pthread_mutex_unlock(&ctrl->lock);
-}
-
 /* The registers that a driver writes, and CSTS; lock held. */
 static void bad_reset_registers(struct bad *ctrl)
 {
@@ -120,6 +103,41 @@ static void bad_reset_registers(struct bad *ctrl)
 	ctrl->words[BADCTRL_PAUSED / 4] = 0;
 	ctrl->serving = false;
 	ctrl->restart = true;
+}
+
+/* Lock held; the controller says so until its driver takes note. */
+static void bad_reset_subsystem(struct bad *ctrl)
+{
+	bad_reset_registers(ctrl);
+	ctrl->words[BADCTRL_SUBSYSTEM_RESETS / 4]++;
+	bad_store32(ctrl, REG_CSTS, CSTS_SUBSYSTEM_RESET);
+}
+
+static void bar_write(void *context, unsigned int bar, uint64_t offset, const void *data,
+		      uint32_t count)
+{
+	static const uint32_t reset = NSSR_RESET;
+	struct bad *ctrl = context;
+	uint32_t status;
+
+	(void)bar;
+	pthread_mutex_lock(&ctrl->lock);
+	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
+		goto out;
+	if (offset >= DOORBELLS)
+		count_doorbell(ctrl, offset);
+	if (writable(offset))
+		memcpy(ctrl->registers + offset, data, count);
+	if (offset == REG_NSSR && count == 4 && !memcmp(data, &reset, 4))
+		bad_reset_subsystem(ctrl);
+	if (offset == REG_CSTS && count == 4) {
+		memcpy(&status, data, 4);
+		bad_store32(ctrl, REG_CSTS,
+			    bad_load32(ctrl, REG_CSTS) & ~(status & CSTS_SUBSYSTEM_RESET));
+	}
+	bad_wake(ctrl);
+out:
+	pthread_mutex_unlock(&ctrl->lock);
 }
 
 /* Lock held. */
@@ -150,7 +168,8 @@ static void bad_reset(void *context, enum vfu_reset why)
 /* Lock held, or nobody else there yet. */
 void bad_defaults(struct bad *ctrl)
 {
-	uint64_t cap = CAP_ENTRIES | CAP_CONTIGUOUS | CAP_TIMEOUT | CAP_NVM;
+	uint64_t cap = CAP_ENTRIES | CAP_CONTIGUOUS | CAP_TIMEOUT | CAP_SUBSYSTEM |
+		       CAP_NVM;
 
 	memset(ctrl->words, 0, sizeof(ctrl->words));
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;

@@ -302,6 +302,23 @@ TEST_F(bad_metadata, of_unknown_commands_has_an_end)
 	EXPECT_EQ(-EINVAL, run(self->bad.generic, &vendor));
 }
 
+/* By io_uring, which is another way to the same copy. */
+TEST_F(bad_metadata, that_cannot_be_read_is_refused)
+{
+	struct nvme_uring_cmd write = command(NP_CMD_WRITE, self->bytes, PER_BLOCK);
+	struct io_uring_cqe *cqe;
+	struct io_uring ring;
+
+	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	write.metadata = 8;
+	EXPECT_EQ(-EFAULT, run(self->bad.generic, &write));
+	ASSERT_EQ(0, submit(&ring, self->bad.generic, &write));
+	ASSERT_EQ(0, io_uring_wait_cqe(&ring, &cqe));
+	EXPECT_EQ(-EFAULT, cqe->res);
+	io_uring_queue_exit(&ring);
+}
+
 /* --- protection information ---------------------------------------------------- */
 
 /* The controller makes and strips it: there is none to give. */

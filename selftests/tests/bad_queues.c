@@ -370,6 +370,69 @@ TEST_F(bad_queues, the_cpus_share_one_that_is_left)
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 }
 
+/* A passthrough read on a CPU of its own. */
+static void *pass_on_cpu(void *argument)
+{
+	struct cpu_reader *reader = argument;
+	struct nvme_passthru_cmd cmd = {
+		.opcode = NP_CMD_READ,
+		.nsid = 1,
+		.addr = (uintptr_t)reader->bytes,
+		.data_len = NP_BLOCK,
+		.timeout_ms = NP_TIMEOUT_MS,
+	};
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(reader->cpu, &set);
+	reader->result = sched_setaffinity(0, sizeof(set), &set) ? -errno :
+			 np_ioctl(reader->bad->generic, NVME_IOCTL_IO_CMD, &cmd);
+	return NULL;
+}
+
+static void *reset_it(void *argument)
+{
+	return (void *)(intptr_t)np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET,
+					  NULL);
+}
+
+/* What waits for a queue that does not come back is not moved: its sender may repeat it. */
+TEST_F(bad_queues, a_command_of_a_user_is_not_moved_to_another)
+{
+	struct cpu_reader readers[2];
+	struct nvme_peer_info info;
+	pthread_t thread;
+	void *result;
+	int i;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue, and nobody can grant less");
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_it, &self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	for (i = 0; i < 2; i++) {
+		readers[i] = (struct cpu_reader){ .bad = &self->bad, .cpu = i };
+		readers[i].bytes = aligned_alloc(NP_PAGE, NP_PAGE);
+		ASSERT_NE(NULL, readers[i].bytes);
+		ASSERT_EQ(0, pthread_create(&readers[i].thread, NULL, pass_on_cpu, &readers[i]));
+	}
+	np_sleep_ms(200);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	for (i = 0; i < 2; i++) {
+		pthread_join(readers[i].thread, NULL);
+		free(readers[i].bytes);
+	}
+	EXPECT_EQ(NP_STATUS_HOST_PATH, readers[0].result + readers[1].result);
+	self->generation++;
+	np_qp_close(&self->other);
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+}
+
 /* It is reset, given up or unbound before the CPU's I/O has found another queue. */
 TEST_F(bad_queues, io_without_a_queue_ends_with_the_controller)
 {

@@ -227,6 +227,23 @@ TEST_F(bad_recovery, a_queue_that_is_not_granted_any_more_cannot_come_back)
 	EXPECT_EQ(-ESHUTDOWN, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 }
 
+/* Who asks for it has the function vanish from the bus, maybe: doorbells go first. */
+TEST_F(bad_recovery, a_reset_of_the_subsystem_costs_no_queue_pair)
+{
+	int i;
+
+	for (i = 1; i <= 2; i++) {
+		ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_SUBSYS_RESET, NULL));
+		EXPECT_EQ(i, np_bad_get(&self->bad, BADCTRL_SUBSYSTEM_RESETS));
+		EXPECT_EQ(self->generation + i,
+			  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, self->status->state);
+		EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 0));
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
+	}
+}
+
 /* --- a controller that does not start ------------------------------------------ */
 
 /* The next reset of the controller fails as @mode does. */

@@ -24,6 +24,7 @@
 /* NVMe status codes, and the bit that says that trying again does not help. */
 #define NP_STATUS_INTERNAL	0x006
 #define NP_STATUS_ABORTED	0x007
+#define NP_STATUS_HOST_PATH	0x370
 #define NP_STATUS_DNR		0x4000
 
 /**
