@@ -224,10 +224,14 @@ static struct pci_ops test_domain_ops = {
 
 static void test_domain_undo(struct test_pretend *pretend)
 {
+	struct pci_host_bridge *bridge = pci_find_host_bridge(pretend->bus);
+
 	pci_lock_rescan_remove();
 	pci_stop_root_bus(pretend->bus);
 	pci_remove_root_bus(pretend->bus);
 	pci_unlock_rescan_remove();
+	/* Whoever makes one has it: it was unregistered, and not freed. */
+	pci_free_host_bridge(bridge);
 }
 
 /* A header without BARs, of no class, and an Express capability. */
