@@ -247,7 +247,7 @@ start_guest() {
 
 # follow_guest CELL RUN: lines for us begin with "@np", all others are a
 # command's output. Remembers the test that is running, to blame it for a crash.
-# 1 if the guest was silent for longer than it may.
+# 1 if the guest was silent for longer than it may, 3 if it is to boot once more.
 follow_guest() {
 	local line word name status milliseconds limit=$boot_seconds
 	running=boot
@@ -263,6 +263,7 @@ follow_guest() {
 		fi
 		read -r word name status milliseconds <<<"${line#@np }"
 		case $word in
+		booted) [[ $boot == last || -z $(complaints_in "$2/console.log") ]] || return 3 ;;
 		up) np_say "$(printf '%-16s up    kernel %s, %s s after power on' "$1" "$(<"$np_cache/kernels/${1%%/*}/version")" "$name")" ;;
 		begin)
 			running=$name
@@ -329,19 +330,27 @@ explain_end() {
 # Leaves all that was printed in the cell's log folder, in one rename: callers
 # that run the same cell at the same time see one result or the other.
 run_cell() {
-	local cell=$1 plan=$2 run log status
-	run=$(new_run_folder "$cell")
+	local cell=$1 plan=$2 run log status boot
 	log=$(log_folder "$cell")
-	printf '%s\n' "$plan" >"$run/plan"
-	[[ ! ${guest_command:-} ]] || printf '%s\n' "$guest_command" >"$run/command"
-	# In the background, so that a signal to this shell can be passed on. Errexit is on
-	# in there (so no caller may say 'run_cell ... ||', which would switch it off for
-	# good) and off from here: what follows has to be done whatever failed.
-	set +e
-	(set -e; guest_session "$cell" "$run" "${@:3}") &
-	trap 'kill $! 2>/dev/null' TERM
-	wait $!
-	status=$?
+	# A kernel that complains before it has started anything of ours, and KASAN then is
+	# silent for the rest: an emulated machine has such boots. It gets a second one.
+	for boot in first last; do
+		run=$(new_run_folder "$cell")
+		printf '%s\n' "$plan" >"$run/plan"
+		[[ ! ${guest_command:-} ]] || printf '%s\n' "$guest_command" >"$run/command"
+		# In the background, so that a signal to this shell can be passed on. Errexit is
+		# on in there (so no caller may say 'run_cell ... ||', which would switch it off
+		# for good) and off from here: what follows has to be done whatever failed.
+		set +e
+		(set -e; guest_session "$cell" "$run" "${@:3}") &
+		trap 'kill $! 2>/dev/null' TERM
+		wait $!
+		status=$?
+		((status == 3)) || break
+		np_say "$cell: the kernel complained before it had started anything of ours; once more"
+		complaints_in "$run/console.log"
+		rm -rf "$run"
+	done
 	((status == 0)) || echo "0 1 0 $cell guest: did not come to its end" >>"$run/out/results"
 	[[ ! -f $run/console.log ]] || report_kernel_log "$cell" "$run/console.log" "$run/out/results" || status=1
 	mv "$run"/*.log "$run/out/" 2>/dev/null

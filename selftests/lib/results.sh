@@ -65,11 +65,9 @@ report_test() {
 	echo "$passed $failed $skipped $1 $2$what" >>"$6"
 }
 
-# report_kernel_log CELL LOG RESULTS-FILE: a complaint fails the cell, and is
-# shown with the test that was running.
-report_kernel_log() {
-	local complaints
-	complaints=$(awk -v bad="$kernel_complaints" -v harmless="$harmless" '
+# complaints_in LOG: what the kernel complained of, with the test that was running.
+complaints_in() {
+	awk -v bad="$kernel_complaints" -v harmless="$harmless" '
 		# The kernel has races of its own; its reports name both functions.
 		/BUG: KCSAN: / && !/nvmep_/ { next }
 		# A test says which mistakes it makes on purpose, and looks at the reports itself.
@@ -78,7 +76,13 @@ report_kernel_log() {
 		planted { next }
 		/np-test: begin/ { test = $NF }
 		/np-test: end/ { test = "after " $NF }
-		$0 ~ bad && $0 !~ harmless { print "          [" test "] " $0 }' "$2")
+		$0 ~ bad && $0 !~ harmless { print "          [" test "] " $0 }' "$1"
+}
+
+# report_kernel_log CELL LOG RESULTS-FILE: a complaint fails the cell, and is shown.
+report_kernel_log() {
+	local complaints
+	complaints=$(complaints_in "$2")
 	if [[ $complaints ]]; then
 		echo "0 1 0 $1 kernel-log: $(head -n 1 <<<"$complaints" | sed 's/^ *//')" >>"$3"
 		np_say "$1 NOT OK: the kernel complained, $(wc -l <<<"$complaints") lines in build/log/${1//\//-}/console.log:"
