@@ -178,9 +178,20 @@ static int fails_on_cpu(struct fault *fault)
 	return meet_cpu(fault, BADCTRL_CRASH, 0);
 }
 
+/* Does a reset of the function, which is the driver's last resort, make it work again? */
+static int cured_by_function(struct fault *fault, bool cured)
+{
+	return np_bad_set(fault->target->bad, BADCTRL_CURED, cured);
+}
+
 static int vanishes(struct fault *fault)
 {
-	return meet_victim(fault, BADCTRL_VANISH, 0);
+	return cured_by_function(fault, false) ?: meet_victim(fault, BADCTRL_VANISH, 0);
+}
+
+static int vanishes_for_now(struct fault *fault)
+{
+	return cured_by_function(fault, true) ?: meet_victim(fault, BADCTRL_VANISH, 0);
 }
 
 static int says_failed(struct fault *fault)
@@ -203,7 +214,14 @@ static int reset_in_vain(struct fault *fault)
 
 static int reset_into(struct fault *fault, uint32_t mode)
 {
-	return np_bad_set(fault->target->bad, BADCTRL_MODE, mode) ?: reset_in_vain(fault);
+	return cured_by_function(fault, false) ?:
+	       np_bad_set(fault->target->bad, BADCTRL_MODE, mode) ?: reset_in_vain(fault);
+}
+
+static int reset_through(struct fault *fault, uint32_t mode)
+{
+	return cured_by_function(fault, true) ?:
+	       np_bad_set(fault->target->bad, BADCTRL_MODE, mode) ?: reset(fault);
 }
 
 static int never_ready(struct fault *fault)
@@ -216,9 +234,14 @@ static int fatal_start(struct fault *fault)
 	return reset_into(fault, BADCTRL_FATAL);
 }
 
+static int not_ready_for_now(struct fault *fault)
+{
+	return reset_through(fault, BADCTRL_NEVER_READY);
+}
+
 static int never_stops(struct fault *fault)
 {
-	return reset_into(fault, BADCTRL_UNSTOPPABLE);
+	return reset_through(fault, BADCTRL_UNSTOPPABLE);
 }
 
 /* One for the CPU, none for peers. */
@@ -279,10 +302,10 @@ static int fails_on_the_way(struct fault *fault)
 	return reset_and_meet(fault, NP_ADMIN_CREATE_SQ, BADCTRL_CRASH, 0);
 }
 
-/* It stops in the middle of its start. */
+/* It stops in the middle of its start; the next one, after a reset of the function, goes on. */
 static int start_held(struct fault *fault)
 {
-	return meet_admin(fault, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0) ?: reset_in_vain(fault);
+	return meet_admin(fault, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0) ?: reset(fault);
 }
 
 /* --- the table ------------------------------------------------------------------- */
@@ -311,15 +334,18 @@ const struct kind misbehaviours[] = {
 	  .strike = fails_on_cpu },
 	{ "all ones", ON_BAD, 15, FATE_ENDED, FATE_ENDED, FATE_ENDED, .watched = true,
 	  .strike = vanishes },
+	{ "all ones before a reset of the function", ON_BAD, 15, FATE_LOST, FATE_LOST,
+	  .watched = true, .strike = vanishes_for_now },
 	{ "persistent internal error", ON_BAD, 40, FATE_LOST, FATE_LOST, .strike = says_failed },
 	{ "commands end while it stops", ON_BAD, 40, FATE_LOST, FATE_LOST, .strike = late_ends },
 	{ "never ready again", ON_BAD, 15, FATE_ENDED, FATE_ENDED, FATE_ENDED,
 	  .strike = never_ready },
+	{ "not ready before a reset of the function", ON_BAD, 15, FATE_LOST, FATE_LOST,
+	  .strike = not_ready_for_now },
 	{ "fatal status at its start", ON_BAD, 10, FATE_ENDED, FATE_ENDED, FATE_ENDED,
 	  .strike = fatal_start },
-	{ "does not stop", ON_BAD, 10, FATE_ENDED, FATE_ENDED, FATE_ENDED,
-	  .strike = never_stops },
-	{ "start never ends", ON_BAD, 4, FATE_ENDED, FATE_ENDED, FATE_ENDED, .hurry = true,
+	{ "does not stop", ON_BAD, 10, FATE_LOST, FATE_LOST, .strike = never_stops },
+	{ "start never ends", ON_BAD, 4, FATE_LOST, FATE_LOST, .hurry = true,
 	  .strike = start_held },
 	{ "fewer queues than before", ON_BAD, 10, FATE_ENDED, FATE_ENDED,
 	  .strike = fewer_queues, .mend = more_queues },
