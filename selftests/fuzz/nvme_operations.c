@@ -121,7 +121,8 @@ static void change_namespaces(struct fuzz_thread *thread)
 {
 	static const struct nvme_passthru_cmd64 commands[] = {
 		{ .opcode = 0x80, .nsid = 1 },			/* Format NVM */
-		{ .opcode = 0x80, .nsid = 0xffffffff },
+		/* All namespaces, to a format that none has: some have metadata. */
+		{ .opcode = 0x80, .nsid = 0xffffffff, .cdw10 = 0xf },
 		{ .opcode = 0x84 },				/* Sanitize, no action */
 		{ .opcode = 0x84, .cdw10 = 1 },			/* Exit Failure Mode */
 		{ .opcode = 0x0d, .nsid = 0x55, .cdw10 = 1 },	/* Namespace Management: delete */
