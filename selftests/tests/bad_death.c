@@ -3,7 +3,7 @@
  * A controller that cannot be started again is given up: it reaches no memory
  * any more, everybody is told at once, and binding it helps when it is well.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

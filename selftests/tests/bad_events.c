@@ -4,7 +4,7 @@
  * internal error is reset, one that activates firmware is left alone meanwhile,
  * and whatever an event says, the next one arrives.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 120

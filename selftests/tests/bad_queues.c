@@ -4,7 +4,7 @@
  * nothing of a queue pair is left on it, if need be by a reset, and no call
  * comes back while the controller may still write to rings.
  *
- * kernels: 6.1 7 debug
+ * kernels: 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on off
  * timeout: 120

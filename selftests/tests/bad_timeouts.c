@@ -4,7 +4,7 @@
  * and started again; whoever waited gets an answer, peers are told, and the data
  * pages stay the controller's until it has stopped.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

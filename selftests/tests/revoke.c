@@ -4,6 +4,10 @@
  * importers are told and wait for, doorbells fault or stay harmless, and
  * nothing is written to memory afterwards.
  *
+ * kernels: 6.1 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
+ * iommu: on off
+ * long-iommu: on off pt
  * timeout: 180
  */
 #include <errno.h>
