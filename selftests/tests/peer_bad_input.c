@@ -424,7 +424,9 @@ TEST_F(bad_input, rings_that_overlap)
 	first.cq_offset = NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &first));
 
+	/* Commands over commands, and over completions. */
 	second.sq_handle = self->rings.handle;
+	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
 	second.sq_offset = NP_PAGE;
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
 	/* Another import of the same memory is the same memory. */
