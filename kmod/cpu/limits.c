@@ -26,7 +26,9 @@ static void nvmep_optimal_limits(struct nvmep_limits *limits,
 	if (!(id->nsfeat & NVME_NS_FEAT_OPTIMAL_IO))
 		return;
 	limits->io_min = unit * (le16_to_cpu(id->npwg) + 1);
-	limits->io_opt = unit * (le16_to_cpu(id->nows) + 1);
+	/* One block, a zero there, is what who has no opinion says. */
+	if (id->nows)
+		limits->io_opt = unit * (le16_to_cpu(id->nows) + 1);
 	limits->discard_granularity = unit * (le16_to_cpu(id->npdg) + 1);
 	/* What is written whole is not larger than what should be. */
 	limits->physical_block_size =

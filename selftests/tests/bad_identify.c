@@ -113,6 +113,9 @@ TEST_F(bad_identify, a_uuid_comes_first)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("uuid.babababa-baba-baba-baba-babababababa",
 		     attribute(&self->bad, "wwid"));
+	EXPECT_STREQ("babababa-baba-baba-baba-babababababa", attribute(&self->bad, "uuid"));
+	EXPECT_STREQ("11000000-0000-0000-0000-000000000000", attribute(&self->bad, "nguid"));
+	EXPECT_STREQ("", attribute(&self->bad, "eui"));
 	EXPECT_STREQ("1", attribute(&self->bad, "nsid"));
 }
 
@@ -124,6 +127,8 @@ TEST_F(bad_identify, then_an_nguid)
 	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_EUI64, 0x33, 1));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("eui.02010000000000000000000000000000", attribute(&self->bad, "wwid"));
+	EXPECT_STREQ("", attribute(&self->bad, "uuid"));
+	EXPECT_STREQ("33 00 00 00 00 00 00 00", attribute(&self->bad, "eui"));
 }
 
 /* Before 1.3 nobody may be asked for descriptors. */
@@ -133,6 +138,8 @@ TEST_F(bad_identify, then_an_eui64)
 	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_EUI64, 0x3344, 2));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("eui.4433000000000000", attribute(&self->bad, "wwid"));
+	EXPECT_STREQ("44 33 00 00 00 00 00 00", attribute(&self->bad, "eui"));
+	EXPECT_STREQ("", attribute(&self->bad, "nguid"));
 }
 
 TEST_F(bad_identify, then_the_serial_number)
@@ -269,6 +276,15 @@ TEST_F(bad_identify, odd_preferred_sizes)
 	EXPECT_EQ(7 * 512, number(&self->bad, "queue/minimum_io_size"));
 	EXPECT_EQ(65536 * 512, number(&self->bad, "queue/optimal_io_size"));
 	expect_io(_metadata, self);
+}
+
+TEST_F(bad_identify, no_preferred_size)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_FEATURES, 1U << 4, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NPWG, 7, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(4096, number(&self->bad, "queue/minimum_io_size"));
+	EXPECT_EQ(0, number(&self->bad, "queue/optimal_io_size"));
 }
 
 /* --- limits --------------------------------------------------------------------------- */

@@ -31,6 +31,7 @@
 #define ID_CNTLID	78
 #define ID_CNTRLTYPE	111
 #define ID_SUBNQN	768
+#define ID_NUSE		16
 
 FIXTURE(sysfs)
 {
@@ -207,18 +208,39 @@ static void expected_wwid(const uint8_t *id, uint32_t nsid, char text[TEXT])
 	sprintf(text, "-%08x", nsid);
 }
 
-static void check_namespace(struct __test_metadata *_metadata, const struct np_ctrl *ctrl,
-			    const uint8_t *id, uint32_t nsid)
+/* An attribute of a namespace, with the line's end; empty where there is none. */
+static const char *ns_attribute(const struct np_ctrl *ctrl, uint32_t nsid, const char *name)
 {
-	char path[TEXT], text[TEXT], expected[TEXT];
+	static char text[TEXT];
+	char path[TEXT];
 
-	snprintf(path, sizeof(path), "/sys/block/nvmep%dn%u/nsid", ctrl->instance, nsid);
-	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
-	EXPECT_STREQ(format("%u\n", nsid), text);
-	snprintf(path, sizeof(path), "/sys/block/nvmep%dn%u/wwid", ctrl->instance, nsid);
-	ASSERT_EQ(0, np_read_file(path, text, sizeof(text)));
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn%u/%s", ctrl->instance, nsid, name);
+	if (np_read_file(path, text, sizeof(text)))
+		text[0] = '\0';
+	return text;
+}
+
+static void check_namespace(struct __test_metadata *_metadata, const struct np_ctrl *ctrl,
+			    const uint8_t *id, uint32_t nsid, unsigned int metadata_bytes)
+{
+	uint8_t namespace[NP_PAGE];
+	char expected[TEXT];
+	uint64_t used;
+
+	EXPECT_STREQ(format("%u\n", nsid), ns_attribute(ctrl, nsid, "nsid"));
 	expected_wwid(id, nsid, expected);
-	EXPECT_STREQ(format("%s\n", expected), text);
+	EXPECT_STREQ(format("%s\n", expected), ns_attribute(ctrl, nsid, "wwid"));
+	EXPECT_STREQ(format("%u\n", metadata_bytes), ns_attribute(ctrl, nsid, "metadata_bytes"));
+	EXPECT_STREQ("0\n", ns_attribute(ctrl, nsid, "csi"));
+	ASSERT_EQ(0, identify(ctrl->fd, 0, nsid, namespace));
+	memcpy(&used, namespace + ID_NUSE, sizeof(used));
+	EXPECT_LT(0, used);
+	EXPECT_STREQ(format("%llu\n", (unsigned long long)used),
+		     ns_attribute(ctrl, nsid, "nuse"));
+	/* Identifiers that are not believed are not there. */
+	EXPECT_STREQ("", ns_attribute(ctrl, nsid, "uuid"));
+	EXPECT_STREQ("", ns_attribute(ctrl, nsid, "nguid"));
+	EXPECT_STREQ("", ns_attribute(ctrl, nsid, "eui"));
 }
 
 TEST_F(sysfs, namespaces_have_number_and_name)
@@ -231,14 +253,14 @@ TEST_F(sysfs, namespaces_have_number_and_name)
 	node = np_open_node(&self->ctrl, "/dev/nvmep%dn2", O_RDONLY);
 	ASSERT_LE(0, node);
 	close(node);
-	check_namespace(_metadata, &self->ctrl, self->id, 1);
-	check_namespace(_metadata, &self->ctrl, self->id, 2);
+	check_namespace(_metadata, &self->ctrl, self->id, 1, 0);
+	check_namespace(_metadata, &self->ctrl, self->id, 2, 8);
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
 	node = np_open_node(&other, "/dev/nvmep%dn1", O_RDONLY);
 	ASSERT_LE(0, node);
 	close(node);
 	ASSERT_EQ(0, identify(other.fd, 1, 0, id));
-	check_namespace(_metadata, &other, id, 1);
+	check_namespace(_metadata, &other, id, 1, 0);
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nsid", other.instance);
 	EXPECT_EQ(-EACCES, np_write_file(path, "2"));
 	np_ctrl_close(&other);
