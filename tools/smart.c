@@ -18,6 +18,7 @@ enum {
 	ALL_NAMESPACES = 0xffffffff,
 	DATA_UNIT = 512000,	/* bytes: a thousand blocks of 512 */
 	ZERO_CELSIUS = 273,	/* in kelvin */
+	UNIT_TEXT = 48,
 };
 
 /* Names as in the JSON of nvme-cli's smart-log, which programs know. */
@@ -69,14 +70,14 @@ static int read_log(struct nvmepeer *ctrl, uint8_t log[LOG_BYTES])
 }
 
 /* For people the units of data and of temperature are those of daily life. */
-static const char *unit_of(size_t number, uint64_t value, char text[32])
+static const char *unit_of(size_t number, uint64_t value, char text[UNIT_TEXT])
 {
 	char bytes[UNITS_TEXT];
 
 	if (numbers[number].offset == 1)
-		snprintf(text, 32, "kelvin, %d degrees Celsius", (int)value - ZERO_CELSIUS);
+		snprintf(text, UNIT_TEXT, "kelvin, %d degrees Celsius", (int)value - ZERO_CELSIUS);
 	else if (numbers[number].offset == 32 || numbers[number].offset == 48)
-		snprintf(text, 32, "(%s)", units_disk(value * DATA_UNIT, bytes));
+		snprintf(text, UNIT_TEXT, "(%s)", units_disk(value * DATA_UNIT, bytes));
 	else
 		return numbers[number].unit;
 	return text;
@@ -85,7 +86,7 @@ static const char *unit_of(size_t number, uint64_t value, char text[32])
 static void report_log(struct report *report, const uint8_t log[LOG_BYTES])
 {
 	uint64_t value;
-	char unit[32];
+	char unit[UNIT_TEXT];
 	size_t i;
 
 	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
