@@ -446,7 +446,7 @@ static const struct rule rules[] = {
 		CALL_OPEN, ENOENT,
 		.limit = "there is no such node",
 		.help =
-		"bind a controller: write nvme-peer to its driver_override in /sys/bus/pci/devices/ADDRESS, unbind its driver, write ADDRESS to /sys/bus/pci/drivers_probe",
+		"bind a controller: nvme-peer bind ADDRESS; nvme-peer topo shows the addresses of all",
 	},
 	{
 		CALL_OPEN, EACCES,

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer list, info, route, import-check: questions to a controller.
+ * nvme-peer info, route, import-check: questions to a controller.
  */
-#include <dirent.h>
 #include <nvmepeer.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "arguments.h"
 #include "nvme-peer.h"
@@ -101,46 +97,12 @@ static int report_node(struct report *report, const char *node)
 	return result ? refused(report) : 0;
 }
 
-int command_info(struct report *report, int argc, char **argv)
+int command_info(struct report *report, const struct options *options, int argc, char **argv)
 {
+	(void)options;
 	if (argc != 1)
 		return usage_error("info takes one controller node", NULL);
 	return report_node(report, argv[0]);
-}
-
-/* ---- list --------------------------------------------------------------- */
-
-/* Controller nodes only: "nvmep" and a number, without a namespace. */
-static int is_controller(const struct dirent *entry)
-{
-	const char *number = entry->d_name + 5;
-
-	return !strncmp(entry->d_name, "nvmep", 5) && *number &&
-	       strspn(number, "0123456789") == strlen(number);
-}
-
-int command_list(struct report *report, int argc, char **argv)
-{
-	struct dirent **entries;
-	int count, i, status = 0;
-
-	if (argc)
-		return usage_error("list takes no argument", argv[0]);
-	count = scandir("/dev", &entries, is_controller, versionsort);
-	if (count < 0) {
-		perror("nvme-peer: /dev");
-		return EXIT_REFUSED;
-	}
-	report_list(report, "controllers");
-	for (i = 0; i < count; i++) {
-		report_object(report, NULL);
-		status |= report_node(report, entries[i]->d_name);
-		report_object_end(report);
-		free(entries[i]);
-	}
-	report_list_end(report);
-	free(entries);
-	return status;
 }
 
 /* ---- route -------------------------------------------------------------- */
@@ -182,34 +144,30 @@ static void report_route(struct report *report, const struct nvme_peer_route *ro
 	report_path(report, "doorbell", route, &route->doorbell);
 }
 
-/* The second argument of route is a PCI address or "--fd N". */
-static int ask_route(struct nvmepeer *ctrl, int argc, char **argv,
+/* The other end is a PCI function or a dma-buf. */
+static int ask_route(struct nvmepeer *ctrl, const struct options *options, const char *argument,
 		     struct nvme_peer_route *route)
 {
 	struct nvme_peer_pci_address address;
-	uint64_t fd;
 
-	if (argc == 3 && !strcmp(argv[1], "--fd")) {
-		if (!parse_number(argv[2], INT32_MAX, &fd))
-			return usage_error("not a file descriptor", argv[2]);
-		return nvmepeer_route_dmabuf(ctrl, (int)fd, route);
-	}
-	if (argc != 2 || nvmepeer_pci_parse(argv[1], &address))
-		return usage_error("route takes a node and a PCI address, 0000:01:00.0", NULL);
+	if (options->given & OPTION_FD)
+		return nvmepeer_route_dmabuf(ctrl, options->fd, route);
+	if (nvmepeer_pci_parse(argument, &address))
+		return usage_error("route takes a node and a PCI address, 0000:01:00.0", argument);
 	return nvmepeer_route_pci(ctrl, address, route);
 }
 
-int command_route(struct report *report, int argc, char **argv)
+int command_route(struct report *report, const struct options *options, int argc, char **argv)
 {
 	struct nvme_peer_route route = { 0 };
 	struct nvmepeer *ctrl;
 	int result;
 
-	if (argc < 2)
+	if (argc != (options->given & OPTION_FD ? 1 : 2))
 		return usage_error("route takes a node and a PCI address, or --fd N", NULL);
 	if (nvmepeer_open(argv[0], &ctrl))
 		return refused(report);
-	result = ask_route(ctrl, argc, argv, &route);
+	result = ask_route(ctrl, options, argv[1], &route);
 	nvmepeer_close(ctrl);
 	if (result == EXIT_USAGE)
 		return result;
@@ -220,47 +178,6 @@ int command_route(struct report *report, int argc, char **argv)
 }
 
 /* ---- import-check ------------------------------------------------------- */
-
-/**
- * struct import_options - command line of import-check
- * @node: controller
- * @fd: dma-buf to import, or -1
- * @host_bytes: size of host memory to try instead of @fd
- * @flags: NVME_PEER_BUF_*
- */
-struct import_options {
-	const char *node;
-	int fd;
-	uint64_t host_bytes;
-	uint32_t flags;
-};
-
-static int parse_import(int argc, char **argv, struct import_options *options)
-{
-	uint64_t fd;
-	int i;
-
-	if (!argc)
-		return usage_error("import-check takes a node", NULL);
-	options->node = argv[0];
-	for (i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--require-device")) {
-			options->flags |= NVME_PEER_BUF_REQUIRE_DEVICE;
-		} else if (!strcmp(argv[i], "--fd") && i + 1 < argc &&
-			   parse_number(argv[i + 1], INT32_MAX, &fd)) {
-			options->fd = (int)fd;
-			i++;
-		} else if (!strcmp(argv[i], "--host") && i + 1 < argc &&
-			   parse_number(argv[i + 1], SIZE_MAX / 2, &options->host_bytes)) {
-			i++;
-		} else {
-			return usage_error("import-check does not understand", argv[i]);
-		}
-	}
-	if (options->fd >= 0 ? options->host_bytes : !options->host_bytes)
-		return usage_error("import-check takes either --fd N or --host BYTES", NULL);
-	return 0;
-}
 
 static void report_buffer(struct report *report, const struct nvme_peer_buf_import *buffer)
 {
@@ -281,34 +198,35 @@ static int import_once(struct report *report, struct nvmepeer *ctrl, int fd, uin
 	return nvmepeer_buf_release(ctrl, buffer.handle) ? refused(report) : 0;
 }
 
-static int import_host(struct report *report, struct nvmepeer *ctrl,
-		       const struct import_options *options)
+static int import_host(struct report *report, struct nvmepeer *ctrl, uint64_t bytes,
+		       uint32_t flags)
 {
 	struct nvmepeer_hostmem memory;
 	int status;
 
-	if (nvmepeer_hostmem_alloc(options->host_bytes, &memory))
+	if (nvmepeer_hostmem_alloc(bytes, &memory))
 		return refused(report);
-	status = import_once(report, ctrl, memory.dmabuf_fd, options->flags);
+	status = import_once(report, ctrl, memory.dmabuf_fd, flags);
 	nvmepeer_hostmem_free(&memory);
 	return status;
 }
 
-int command_import_check(struct report *report, int argc, char **argv)
+int command_import_check(struct report *report, const struct options *options, int argc, char **argv)
 {
-	struct import_options options = { .fd = -1 };
+	uint32_t flags = options->given & OPTION_REQUIRE_DEVICE ? NVME_PEER_BUF_REQUIRE_DEVICE : 0;
 	struct nvmepeer *ctrl;
 	int status;
 
-	status = parse_import(argc, argv, &options);
-	if (status)
-		return status;
-	if (nvmepeer_open(options.node, &ctrl))
+	if (argc != 1)
+		return usage_error("import-check takes a node", NULL);
+	if (!(options->given & OPTION_FD) == !(options->given & OPTION_HOST))
+		return usage_error("import-check takes either --fd N or --host BYTES", NULL);
+	if (nvmepeer_open(argv[0], &ctrl))
 		return refused(report);
-	if (options.fd >= 0)
-		status = import_once(report, ctrl, options.fd, options.flags);
+	if (options->given & OPTION_FD)
+		status = import_once(report, ctrl, options->fd, flags);
 	else
-		status = import_host(report, ctrl, &options);
+		status = import_host(report, ctrl, options->host_bytes, flags);
 	nvmepeer_close(ctrl);
 	return status;
 }

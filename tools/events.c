@@ -86,19 +86,17 @@ static int follow(struct report *report, int listener, uint64_t count)
 	return 0;
 }
 
-int command_events(struct report *report, int argc, char **argv)
+int command_events(struct report *report, const struct options *options, int argc, char **argv)
 {
-	uint64_t count = UINT64_MAX;
 	int listener, result;
 
-	if (argc && !(argc == 2 && !strcmp(argv[0], "--count") &&
-		      parse_number(argv[1], UINT32_MAX, &count)))
-		return usage_error("events takes --count N", argv[0]);
+	if (argc)
+		return usage_error("events takes no argument but --count N", argv[0]);
 	listener = listen_to_kernel();
 	result = listener;
 	if (listener >= 0) {
 		report_list(report, "events");
-		result = follow(report, listener, count);
+		result = follow(report, listener, options->count);
 		report_list_end(report);
 		close(listener);
 	}

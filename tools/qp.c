@@ -255,16 +255,13 @@ static int check_peer(struct report *report, struct nvmepeer *ctrl,
 	return status;
 }
 
-static int qp_check(struct report *report, int argc, char **argv)
+static int qp_check(struct report *report, const struct options *options, int argc, char **argv)
 {
-	uint64_t entries = CHECK_ENTRIES;
+	uint32_t entries = options->given & OPTION_ENTRIES ? options->entries : CHECK_ENTRIES;
 	struct nvmepeer_ns *ns;
 	struct nvmepeer *ctrl;
 	int status;
 
-	if (argc == 4 && !strcmp(argv[2], "--entries") &&
-	    parse_number(argv[3], UINT32_MAX, &entries))
-		argc = 2;
 	if (argc != 2)
 		return usage_error("qp check takes a controller and a namespace node", NULL);
 	if (nvmepeer_open(argv[0], &ctrl))
@@ -273,19 +270,19 @@ static int qp_check(struct report *report, int argc, char **argv)
 		nvmepeer_close(ctrl);
 		return refused(report);
 	}
-	status = check_peer(report, ctrl, nvmepeer_ns_info(ns), (uint32_t)entries);
+	status = check_peer(report, ctrl, nvmepeer_ns_info(ns), entries);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);
 	return status;
 }
 
-int command_qp(struct report *report, int argc, char **argv)
+int command_qp(struct report *report, const struct options *options, int argc, char **argv)
 {
 	if (argc && !strcmp(argv[0], "list"))
 		return qp_list(report, argc - 1, argv + 1);
 	if (argc && !strcmp(argv[0], "status"))
 		return qp_status(report, argc - 1, argv + 1);
 	if (argc && !strcmp(argv[0], "check"))
-		return qp_check(report, argc - 1, argv + 1);
+		return qp_check(report, options, argc - 1, argv + 1);
 	return usage_error("qp takes list, status or check", argc ? argv[0] : NULL);
 }

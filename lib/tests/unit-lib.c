@@ -76,7 +76,7 @@ TEST(open_of_nothing_tells_how_to_bind)
 	fake.open_error = ENOENT;
 	ASSERT_EQ(nvmepeer_open("nvmep0", &ctrl), -ENOENT);
 	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOENT);
-	MENTIONS(explanation.help, "driver_override");
+	MENTIONS(explanation.help, "nvme-peer bind");
 }
 
 TEST(open_refuses_a_path_that_does_not_fit)

@@ -2,6 +2,7 @@
 /* libFuzzer: the nvme-peer command with any arguments, on a kernel of the unit test's. */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fake.h"
@@ -13,7 +14,8 @@ int nvme_peer_main(int argc, char **argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const words[] = {
-		"list", "info", "route", "import-check", "qp", "help",
+		"list", "info", "route", "import-check", "qp", "help", "bind", "unbind", "topo", "doctor",
+		"smart", "reset",
 	};
 	char *arguments[16] = { (char *)"nvme-peer" };
 	char text[512] = "", *rest = text;
@@ -25,6 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The words that lead anywhere are not found by chance. */
 	if (size && data[0] < sizeof(words) / sizeof(words[0]))
 		arguments[1] = (char *)words[data[0]];
+	/* Not this machine's disks. */
+	setenv("NVME_PEER_SYSROOT", "/nonexistent", 1);
 	fake_reset();
 	nvme_peer_main(count, arguments);
 	return 0;

@@ -3,7 +3,7 @@
 # Sourced by setup.sh.
 
 # The archive this machine already uses: whatever mirror or proxy its owner chose.
-find_mirrors() {
+read_mirrors() {
 	local site release
 	mirror='' security=''
 	while read -r site release; do
@@ -13,14 +13,22 @@ find_mirrors() {
 		*) mirror=${mirror:-$site} ;;
 		esac
 	done < <(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 'Origin: Debian')
-	[[ $mirror ]] || np_die "apt knows no Debian archive (apt-get indextargets is empty: run apt-get update)"
+}
+
+# On a new machine apt has no lists yet, and knows of no archive without them.
+find_mirrors() {
+	read_mirrors
+	[[ ! $mirror ]] || return 0
+	stage apt-update apt-get update -qq
+	read_mirrors
+	[[ $mirror ]] || np_die "apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
 }
 
 sources_of() {
 	local suite
 	for suite in "$@"; do
 		case $suite in
-		*-security) [[ $security ]] && echo "deb $security $suite main" ;;
+		*-security) [[ ! $security ]] || echo "deb $security $suite main" ;;
 		*) echo "deb $mirror $suite main" ;;
 		esac
 	done

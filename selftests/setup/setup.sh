@@ -18,6 +18,7 @@
 # Package versions are found here and never pinned, as the archive drops old ones.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
+. "$np_source/selftests/setup/stage.sh"
 . "$np_source/selftests/setup/archive.sh"
 . "$np_source/selftests/setup/tree.sh"
 . "$np_source/selftests/setup/kernel.sh"
@@ -38,24 +39,6 @@ while (($#)); do
 done
 ((${#kernels[@]})) || kernels=("${np_all_kernels[@]}")
 ((EUID == 0)) || np_die "set-up needs root: it makes a Debian tree and mounts"
-
-# Show a stage by its name, then how long it took; its own output goes to a log
-# that is shown only when the stage fails.
-stage() {
-	local name=$1 log=$np_scratch/$1.log began=$SECONDS
-	shift
-	np_say "set-up: $name ..."
-	# Not 'if ! (...)': that would switch off errexit inside the stage.
-	set +e
-	(set -e; "$@") >"$log" 2>&1 </dev/null
-	local status=$?
-	set -e
-	if ((status)); then
-		tail -n 40 "$log" >&2
-		np_die "set-up: $name failed, log in $log"
-	fi
-	np_say "set-up: $name done in $((SECONDS - began)) s"
-}
 
 # Is DIR the finished result of KEY, and good enough for this call?
 have() {

@@ -50,24 +50,42 @@ is() {
 	ktap_same "$("$@")" "$expected"
 }
 
+# Every counter of ours is nvme-cli's.
+counts_alike() {
+	nvme-peer smart "$node" -o json >/tmp/tool-ours && nvme smart-log "/dev/$node" -o json >/tmp/tool-theirs || return
+	python3 -c '
+import json, sys
+ours, theirs = (json.load(open(path)) for path in sys.argv[1:])
+print(ours, theirs)
+assert len(ours) == 15 and ours["host_read_commands"] > 0
+assert not [name for name in ours if int(ours[name]) != int(theirs[name])]' /tmp/tool-ours /tmp/tool-theirs
+}
+
 ktap_check "list names both controllers" \
-	is 2 eval "nvme-peer list | grep -c '^ *node: /dev/nvmep'"
+	is 2 eval "nvme-peer list | grep -cE '^nvmep[0-9].* np[01] .* live .* 0 of [0-9]+ +n1 '"
 ktap_check "info gives the PCI address" \
-	is "$(np_address np0)" json pci_address -- nvme-peer --json info "$node"
-ktap_check "info says live" is live json state -- nvme-peer --json info "/dev/$node"
+	is "$(np_address np0)" json pci_address -- nvme-peer -o json info "$node"
+ktap_check "info says live" is live json state -- nvme-peer -o json info "/dev/$node"
 ktap_check "list is JSON too" \
-	is live json controllers 0 state -- nvme-peer --json list
+	is live json controllers 0 state -- nvme-peer -o json list
 ktap_check "half of the queues at most are for peers" python3 -c '
 import json, subprocess, sys
-info = json.loads(subprocess.check_output(["nvme-peer", "--json", "info", sys.argv[1]]))
+info = json.loads(subprocess.check_output(["nvme-peer", "-o", "json", "info", sys.argv[1]]))
 assert 0 < info["qids_peer_free"] <= info["qids_peer_max"] <= info["qids_total"] / 2, info' "$node"
 ktap_check "info of a foreign node tells which node it wants" \
 	prints 1 '/dev/nvmepX' nvme-peer info /dev/null
 ktap_check "info of nothing tells how to bind" \
-	prints 1 'driver_override' nvme-peer info nvmep77
+	prints 1 'nvme-peer bind' nvme-peer info nvmep77
+
+ktap_check "smart counts as nvme-cli says" counts_alike
+ktap_check "smart of no node" prints 1 'nvme-peer bind' nvme-peer smart nvmep77
+ktap_check "reset of no node" prints 1 'No such device' nvme-peer reset nvmep77
 
 ktap_check "route to the controller itself is none" \
 	prints 1 'same-function' nvme-peer route "$node" "$(np_address np0)"
+ktap_check "topo gives the module's verdict" \
+	prints 0 "^$(np_address np1) .* $(json data verdict -- nvme-peer -o json route "$node" "$(np_address np1)")( |$)" \
+	nvme-peer topo "$(np_address np1)"
 ktap_check "route to the other controller has a reason" \
 	prints 0 explanation: nvme-peer route "$node" "$(np_address np1)"
 ktap_check "route to no function" \
@@ -81,7 +99,7 @@ ktap_check "route of a closed descriptor" \
 
 if [[ -e /dev/udmabuf || -e /dev/dma_heap/system ]]; then
 	ktap_check "host memory is imported" \
-		is host-memory json verdict -- nvme-peer --json import-check "$node" --host 1048576
+		is host-memory json verdict -- nvme-peer -o json import-check "$node" --host 1048576
 	ktap_check "host memory is not device memory" \
 		prints 1 'exporter delivers host RAM' \
 		nvme-peer import-check "$node" --host 65536 --require-device
@@ -90,7 +108,7 @@ if [[ -e /dev/udmabuf || -e /dev/dma_heap/system ]]; then
 	ktap_check "a shallow queue pair works" \
 		prints 0 'sq_entries: 2$' nvme-peer qp check "$node" "$namespace" --entries 2
 	ktap_check "the kernel writes none of its doorbells" \
-		is 0 json cpu_doorbell_writes -- nvme-peer --json qp check "$node" "$namespace"
+		is 0 json cpu_doorbell_writes -- nvme-peer -o json qp check "$node" "$namespace"
 else
 	for name in "host memory" "host memory, refused" "CPU as a peer" "shallow" "doorbells"; do
 		ktap_skip "$name" "the kernel has no udmabuf and no dma heap"
@@ -101,7 +119,7 @@ ktap_check "one entry is refused with the limit" \
 ktap_check "too many entries are refused with the limit" \
 	prints 1 'CAP.MQES' nvme-peer qp check "$node" "$namespace" --entries 1000000
 ktap_check "a refusal is JSON too" \
-	is 22 json refused errno -- nvme-peer --json qp check "$node" "$namespace" --entries 1
+	is 22 json refused errno -- nvme-peer -o json qp check "$node" "$namespace" --entries 1
 
 # A process that holds a queue pair: struct nvme_peer_qp_create with 32 entries.
 hold_queue_pair() {
@@ -121,21 +139,21 @@ holder=$!
 read -r held </tmp/tool-held
 ktap_check "a queue pair is held" test "$held" = held
 ktap_check "qp list finds its process" \
-	is "$holder" json queue_pairs 0 pid -- nvme-peer --json qp list
+	is "$holder" json queue_pairs 0 pid -- nvme-peer -o json qp list
 ktap_check "and its controller" \
-	is "$node" json queue_pairs 0 controller -- nvme-peer --json qp list
-fd=$(json queue_pairs 0 fd -- nvme-peer --json qp list)
+	is "$node" json queue_pairs 0 controller -- nvme-peer -o json qp list
+fd=$(json queue_pairs 0 fd -- nvme-peer -o json qp list)
 ktap_check "qp status shows it" prints 0 'sq_entries: 32' nvme-peer qp status "$holder" "$fd"
 ktap_check "a file that is none" prints 1 'not a queue pair' nvme-peer qp status "$holder" 1
 
 # What a reset does to it, as it happens.
-nvme-peer --json events --count 2 >/tmp/tool-events &
+nvme-peer -o json events --count 2 >/tmp/tool-events &
 listener=$!
 for ((i = 0; i < 100; i++)); do
 	[[ -z $(find "/proc/$listener/fd" -lname 'socket:*' -print -quit) ]] || break
 	sleep 0.05
 done
-echo 1 >"/sys/class/nvme-peer/$node/reset_controller"
+ktap_check "reset" is live json state -- nvme-peer reset "$node" -o json
 wait "$listener"
 ktap_check "events tells that the queue pair stopped" is stopped json events 0 event -- cat /tmp/tool-events
 ktap_check "and of which controller" is "$node" json events 0 node -- cat /tmp/tool-events

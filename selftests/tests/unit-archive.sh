@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Which kernel is taken from an archive: the newest that is complete, whatever the
-# speed of who writes to a pipe. The archive is made up here.
+# Which archive is taken, and which kernel from it: the newest that is complete, whatever
+# the speed of who writes to a pipe; and that set-up never fails without a word. The
+# archive is made up here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../setup/common.sh"
+. "$here/../setup/archive.sh"
 . "$here/../setup/kernel.sh"
 . "$here/../lib/ktap.sh"
 
@@ -37,4 +39,67 @@ ktap_is "those packages" "$(image_packages view 7.11.1-amd64)" \
 	"linux-modules-7.11.1-amd64 linux-base-7.11.1-amd64 linux-binary-7.11.1-amd64"
 packages=(linux-headers-7.2.9-amd64)
 ktap_is "none" "$(newest)" "nvme-peer: the archive has no complete kernel 7"
+
+## The machine's own apt
+
+lists=() updates=''
+# Stands in for the machine's: "apt-get indextargets ..." and "apt-get update -qq".
+apt-get() {
+	case $1 in
+	indextargets) ((${#lists[@]} == 0)) || printf '%s\n' "${lists[@]}" ;;
+	update) echo updated && lists=("${after_update[@]}") && updates+=. ;;
+	esac
+}
+stage() {
+	shift
+	"$@" >/dev/null
+}
+
+found() {
+	find_mirrors
+	echo "$mirror, $security, updated $updates"
+}
+
+suites() {
+	find_mirrors
+	sources_of trixie trixie-backports trixie-security
+	echo "status $?"
+}
+
+after_update=()
+lists=("http://deb.example/debian trixie" "http://deb.example/debian trixie-updates" "http://deb.example/security trixie-security")
+ktap_is "the machine's archives" "$(found)" "http://deb.example/debian, http://deb.example/security, updated "
+lists=("http://deb.example/debian trixie")
+ktap_is "one without a security archive" "$(set -e; suites)" \
+	"deb http://deb.example/debian trixie main
+deb http://deb.example/debian trixie-backports main
+status 0"
+after_update=("${lists[@]}") lists=()
+ktap_is "a machine whose apt has no lists yet" "$(found)" "http://deb.example/debian, , updated ."
+after_update=()
+ktap_is "one that has none afterwards says so" "$(find_mirrors 2>&1)" \
+	"nvme-peer: apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
+
+## Stages
+
+# Set-up as far as one stage: its function is the argument.
+set_up() {
+	bash -c 'set -euo pipefail; . "$0/common.sh"; . "$0/stage.sh"; np_scratch=$1
+		quiet() { local one=1; test "$one" = 2; echo never; }
+		good() { ! false; echo done; }
+		$2' "$here/../setup" "$work" "$1" 2>&1 && return
+	echo "status $?"
+}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+set_up 'stage quiet quiet' >"$work/said"
+ktap_check "a command without a word is named" grep -q "'test \"\$one\" = 2' failed" "$work/said"
+ktap_check "and its stage" grep -q 'set-up: quiet failed, log in' "$work/said"
+ktap_check "and set-up fails" grep -qx 'status 1' "$work/said"
+set_up quiet >"$work/said"
+ktap_check "so it is outside of a stage" grep -q "'test \"\$one\" = 2' failed" "$work/said"
+set_up 'stage good good' >"$work/said"
+ktap_check "a good one ends well" grep -q 'good done in' "$work/said"
+ktap_check "and nothing is complained of" eval "! grep -q fail '$work/said'"
 ktap_end

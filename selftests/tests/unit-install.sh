@@ -89,6 +89,8 @@ for example in "$top"/examples/*.py; do
 	ktap_check "examples/${example##*/}" run_python "$example"
 done
 ktap_check "manual pages" pages
+ktap_check "the command" test -x "$root/usr/sbin/nvme-peer"
+ktap_check "its completion" test -s "$root/usr/share/bash-completion/completions/nvme-peer"
 for example in "$top"/examples/*.cu; do
 	name="examples/${example##*/}, nvcc and pkg-config"
 	if command -v nvcc >/dev/null; then

@@ -1,0 +1,166 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# nvme-peer bind and unbind: takes a controller from the kernel's own driver unless
+# somebody uses its disk, gives it back, and takes it again after the bus was scanned.
+# kernels: 7
+# iommu: off
+# timeout: 120
+# Functions are called by name through ktap_check.
+# shellcheck disable=SC2317
+set -uo pipefail
+. /selftests/lib/bind.sh
+. /selftests/lib/ktap.sh
+
+PATH=/build/user:$PATH
+address=$(np_address np1)
+device=/sys/bus/pci/devices/$address
+mount=$(mktemp -d)
+
+driver() {
+	basename "$(readlink "$device/driver")"
+}
+
+# wait_for FILE: a node of the controller, or of its disk.
+wait_for() {
+	local i
+	for ((i = 0; i < 400; i++)); do
+		compgen -G "$1" >/dev/null && return
+		sleep 0.05
+	done
+	echo "no $1"
+	return 1
+}
+
+# Only this function: whatever has no driver would be taken as well.
+give_to_kernel() {
+	[[ ! -e $device/driver ]] || np_unbind np1 || return
+	echo 0 >/sys/bus/pci/drivers_autoprobe
+	modprobe nvme || return
+	echo "$address" >/sys/bus/pci/drivers/nvme/bind || return
+	wait_for_disk
+}
+
+# Of the first namespace, both in sysfs and in /dev.
+wait_for_disk() {
+	local i nsid
+	for ((i = 0; i < 400; i++)); do
+		nsid=$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid) && [[ -b /dev/$(basename "$(dirname "$nsid")") ]] && return
+		sleep 0.05
+	done
+	echo "no disk"
+	return 1
+}
+
+leave() {
+	umount "$mount" 2>/dev/null
+	np_bind np1
+	modprobe -r nvme
+	echo 1 >/sys/bus/pci/drivers_autoprobe
+}
+
+# refuses PATTERN VERB: it says the pattern, and the driver is as before.
+refuses() {
+	local pattern=$1 verb=$2 before output status=0
+	before=$(driver)
+	output=$(nvme-peer "$verb" "$address" 2>&1) || status=$?
+	echo "$output"
+	((status == 1)) && grep -q "$pattern" <<<"$output" && [[ $(driver) == "$before" ]]
+}
+
+bound_to() {
+	echo "its driver is $(driver), its override $(<"$device/driver_override")"
+	[[ $(driver) == "$1" && $(<"$device/driver_override") == "$2" ]]
+}
+
+trap leave EXIT
+ktap_check "the kernel's own driver has it" give_to_kernel || exit 1
+node=/dev/$(basename "$device"/nvme/nvme*)
+# The kernel counts disks in the order in which it found them.
+disk=/dev/$(basename "$(dirname "$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid)")")
+
+# With a mount that is not seen in this name space.
+hidden_mount() {
+	local holder status
+	unshare --mount --propagation private sh -c 'mount "$1" "$2" && echo mounted && read -r end' sh "$disk" "$mount" \
+		<"$mount.hold" >"$mount.said" &
+	holder=$!
+	exec {hold}>"$mount.hold"
+	read -r _ <"$mount.said"
+	refuses 'opened exclusively' bind
+	status=$?
+	exec {hold}>&-
+	wait "$holder"
+	# The kernel lets go of it a moment after the last process.
+	for ((i = 0; i < 100; i++)); do
+		nvme-peer bind "$address" --dry-run >/dev/null 2>&1 && break
+		sleep 0.05
+	done
+	return "$status"
+}
+
+mkfs.ext4 -q -F "$disk" 16M
+mount "$disk" "$mount"
+ktap_check "a mounted disk is refused" refuses "${disk#/dev/} is mounted on $mount" bind
+ktap_check "and its file system works on" dd if=/dev/zero of="$mount/file" bs=4k count=4 conv=fsync status=none
+umount "$mount"
+mkfifo "$mount.hold" "$mount.said"
+ktap_check "one that is mounted elsewhere, too" hidden_mount
+mkswap -q "$disk" 2>/dev/null
+if swapon "$disk"; then
+	ktap_check "swap is refused" refuses "${disk#/dev/} is swap" bind
+	swapoff "$disk"
+else
+	ktap_skip "swap" "the kernel has none"
+fi
+if modprobe -q dm-mod && dmsetup create np-held --table "0 2048 linear $disk 0"; then
+	ktap_check "what device-mapper holds is refused" refuses "held by dm-[0-9]* (device-mapper np-held)" bind
+	dmsetup remove np-held
+else
+	ktap_skip "device-mapper" "the kernel has none"
+fi
+
+sum=$(head -c 1M "$disk" | sha256sum)
+ktap_check "a dry run" nvme-peer bind "$address" --dry-run
+ktap_check "changes nothing" bound_to nvme '(null)'
+ktap_check "bind by the node" nvme-peer bind "$node"
+ktap_check "nvme-peer has it" bound_to nvme-peer nvme-peer
+wait_for "/dev/$(np_node np1)n1"
+ours=/dev/$(np_node np1)n1
+ktap_is "the same disk" "$(head -c 1M "$ours" | sha256sum)" "$sum"
+mkfs.ext4 -q -F "$ours" 16M
+mount "$ours" "$mount"
+ktap_check "unbind refuses a mounted disk" refuses "is mounted on $mount" unbind
+umount "$mount"
+ktap_check "unbind" nvme-peer unbind "$address"
+ktap_check "the kernel's own driver has it again" bound_to nvme '(null)'
+ktap_check "with its disk" wait_for_disk
+
+# The guest has no udev: what the rule tells it to run is run here.
+keep() {
+	mkdir -p /etc/udev/rules.d && nvme-peer bind --persist "$address"
+}
+scan_again() {
+	echo 1 >"$device/remove"
+	echo 1 >/sys/bus/pci/rescan
+	wait_for "$device/class" && [[ ! -e $device/driver ]] && echo "$address" >/sys/bus/pci/drivers/nvme/bind
+}
+run_rule() {
+	local command
+	command=$(sed -n 's/.*RUN+="\([^"]*\)".*/\1/p' "/etc/udev/rules.d/60-nvme-peer-$address.rules")
+	# shellcheck disable=SC2086 # a command line
+	env -i $command
+}
+doctor_says() {
+	local said
+	said=$(nvme-peer doctor)
+	echo "$said"
+	grep -q "$1" <<<"$said"
+}
+ktap_check "bind for good" keep
+ktap_check "scanned again, the kernel's own driver takes it" scan_again
+ktap_check "the rule" run_rule
+ktap_check "takes it back" bound_to nvme-peer nvme-peer
+ktap_check "doctor says so" doctor_says "ok *disk *$address: nvme-peer has it"
+ktap_check "unbind for good" nvme-peer unbind --persist "$address"
+ktap_check "removes the rule" test ! -e "/etc/udev/rules.d/60-nvme-peer-$address.rules"
+ktap_end

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# nvme-peer topo where the kernel does not know the host bridge: its verdicts are the
+# module's, and what it says to type opens the way.
+# iommu: off
+# topology: stranger
+# timeout: 60
+# Functions are called by name through ktap_check.
+# shellcheck disable=SC2317
+set -uo pipefail
+. /selftests/lib/bind.sh
+. /selftests/lib/ktap.sh
+
+PATH=/build/user:$PATH
+np_bind np0 || exit 1
+np_bind np1 || exit 1
+gpu=$(np_address softgpu)
+parameter=/sys/module/nvme_peer/parameters/allow_host_bridge
+before=$(<"$parameter")
+trap 'echo "$before" >"$parameter"' EXIT
+echo 0 >"$parameter"
+
+# verdict NAME: what the matrix says of the stand-in GPU and a controller.
+verdict() {
+	nvme-peer topo -o json | python3 -c '
+import json, sys
+print(*[way["verdict"] for way in json.load(sys.stdin)["ways"]
+        if way["peer"] == sys.argv[1] and way["controller"] == sys.argv[2] and way["module_asked"]])' \
+		"$gpu" "$(np_address "$1")"
+}
+
+route() {
+	nvme-peer -o json route "$(np_node "$1")" "$gpu" |
+		python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["verdict"])'
+}
+
+# The line of its advice that is a command for now.
+cure() {
+	nvme-peer topo | sed -n "/^$gpu and $(np_node np0):/,/^\$/s/^    \(echo 1 > .*\)/\1/p"
+}
+
+ktap_is "behind the host bridge" "$(verdict np0)" none
+ktap_is "below one switch" "$(verdict np1)" bus-address
+ktap_is "the module's verdict of the one" "$(verdict np0)" "$(route np0)"
+ktap_is "and of the other" "$(verdict np1)" "$(route np1)"
+ktap_is "what to type" "$(cure)" "echo 1 > $parameter"
+sh -c "$(cure)"
+ktap_is "opens the way" "$(verdict np0)" host-bridge
+ktap_end

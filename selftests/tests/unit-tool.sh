@@ -1,0 +1,279 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# nvme-peer on machines that are made up: what list, topo and doctor say of them, to the
+# letter (tool/*.expected), and what bind refuses, and would write.
+#
+# usage: unit-tool.sh [--pin]     --pin writes tool/*.expected anew
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd -P)
+. "$here/../lib/ktap.sh"
+. "$here/tool/machine.sh"
+
+tool=$here/../../build/user/nvme-peer
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pin=${1:-}
+
+GPU=0000:03:00.0 DISK=0000:04:00.0
+
+# ends GPU-ABOVE DISK-ABOVE: a GPU and a controller below two functions.
+ends() {
+	machine_function $GPU "$1" 0x030200 10de:2330
+	machine_config $GPU 0
+	machine_driver $GPU nvidia
+	machine_link $GPU '32.0 GT/s PCIe' 16
+	machine_bar $GPU $((128 << 30))
+	machine_function $DISK "$2" 0x010802 144d:a824
+	machine_config $DISK 0
+	machine_driver $DISK nvme
+	machine_link $DISK '16.0 GT/s PCIe' 4
+	machine_disk $DISK nvme0 nvme0n1
+	mkdir -p "$machine/proc/driver/nvidia" "$machine/sys/module/nvme_peer" "$machine/sys/bus/pci/drivers/nvme-peer"
+	echo 'NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build' >"$machine/proc/driver/nvidia/version"
+	echo 'RegistryDwords: "PeerMappingOverride=1"' >"$machine/proc/driver/nvidia/params"
+}
+
+# groups DOMAIN ADDRESS...: one IOMMU group each.
+groups() {
+	local domain=$1 address group=1
+	shift
+	for address in "$@"; do
+		machine_group "$address" $((group++)) "$domain"
+	done
+}
+
+# Both directly below root ports.
+root_ports() {
+	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
+	machine_config 0000:00:01.0 4 0x1d
+	machine_function 0000:00:02.0 pci0000:00 0x060400 8086:1902
+	machine_config 0000:00:02.0 4 0x1d
+	ends 0000:00:01.0 0000:00:02.0
+	groups DMA-FQ 0000:00:01.0 0000:00:02.0 $GPU $DISK
+}
+
+# switch ACS: both below one switch whose downstream ports have these ACS bits.
+switch() {
+	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
+	machine_config 0000:00:01.0 4 0x1d
+	machine_function 0000:01:00.0 0000:00:01.0 0x060400 10b5:9765
+	machine_config 0000:01:00.0 5
+	machine_function 0000:02:00.0 0000:01:00.0 0x060400 10b5:9765
+	machine_config 0000:02:00.0 6 "$1"
+	machine_function 0000:02:01.0 0000:01:00.0 0x060400 10b5:9765
+	machine_config 0000:02:01.0 6 "$1"
+	ends 0000:02:00.0 0000:02:01.0
+	groups DMA-FQ 0000:00:01.0 0000:01:00.0 0000:02:00.0 0000:02:01.0 $GPU $DISK
+}
+
+# Two processors, the kernel locked down, a small BAR, passed through.
+host_bridges() {
+	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
+	machine_config 0000:00:01.0 4 0
+	machine_function 0000:80:01.0 pci0000:80 0x060400 8086:1901
+	machine_config 0000:80:01.0 4 0
+	ends 0000:00:01.0 0000:80:01.0
+	groups identity 0000:00:01.0 0000:80:01.0 $GPU $DISK
+	machine_bar $GPU $((256 << 20))
+	mkdir -p "$machine/sys/kernel/security"
+	echo 'none [integrity] confidentiality' >"$machine/sys/kernel/security/lockdown"
+}
+
+# No IOMMU, the module not loaded, a kernel without P2PDMA, the proprietary driver, a user.
+no_iommu() {
+	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
+	machine_function 0000:00:02.0 pci0000:00 0x060400 8086:1902
+	ends 0000:00:01.0 0000:00:02.0
+	rm "$machine"/sys/bus/pci/devices/*/config
+	rmdir "$machine/sys/module/nvme_peer"
+	echo CONFIG_DMA_SHARED_BUFFER=y >"$machine/boot/config-6.12.43-made-up"
+	echo 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.124.06  Wed' >"$machine/proc/driver/nvidia/version"
+	echo 'RegistryDwords: ""' >"$machine/proc/driver/nvidia/params"
+	printf 'CapEff:\t0000000000000000\n' >"$machine/proc/self/status"
+	echo 'Max locked memory         8388608              8388608              bytes' >"$machine/proc/self/limits"
+	mounts 259:0 / /dev/nvme0n1
+}
+
+# mounts NUMBER PLACE SOURCE: a line of mountinfo.
+mounts() {
+	echo "29 1 $1 / $2 rw,relatime shared:1 - ext4 $3 rw" >>"$machine/proc/self/mountinfo"
+}
+
+run() {
+	NVME_PEER_SYSROOT=$machine "$tool" "$@"
+}
+
+# same NAME COMMAND...: its output and exit status are those that are pinned.
+same() {
+	local expected=$here/tool/$1.expected
+	shift
+	{ "$@" 2>&1; echo "exit status $?"; } | sed "s|$(readlink -f "$tool")|/usr/sbin/nvme-peer|g" >"$work/got"
+	[[ $pin != --pin ]] || cp "$work/got" "$expected"
+	diff -u "$expected" "$work/got"
+}
+
+## What can reach what, and what is missing
+
+while read -r name how; do
+	machine_begin "$work/$name"
+	$how
+	ktap_check "topo: $name" same "topo-$name" run topo
+	ktap_check "doctor: $name" same "doctor-$name" run doctor
+done <<-'END'
+	root-ports root_ports
+	switch switch 0
+	switch-redirect switch 0x1d
+	host-bridges host_bridges
+	no-iommu no_iommu
+END
+
+# Type what topo says: as setpci(8) would, the bits of a port go.
+type_cures() {
+	local address value
+	run topo | sed -n 's/^    setpci -s \([^ ]*\) ECAP_ACS+6.w=0:\(.*\)/\1 \2/p' >"$work/cures"
+	[[ $(wc -l <"$work/cures") == 2 ]] || return
+	while read -r address value; do
+		machine_config "$address" 6 $((0x1d & ~0x$value))
+	done <"$work/cures"
+	[[ $(run topo) == *"$GPU  bus-address"* ]]
+}
+
+machine=$work/switch-redirect
+ktap_check "what topo says to type opens the way" type_cures
+
+machine_begin "$work/blind"
+switch 0
+find -L "$machine/sys/bus/pci/devices/" -maxdepth 2 -name config -exec truncate -s 64 {} +
+ktap_check "topo by who may not see ACS bits" same topo-blind run topo
+
+machine_begin "$work/json"
+switch 0x0c
+ktap_check "topo as JSON, the option behind" same topo-json run topo -o json
+ktap_check "doctor as JSON, the option in front" same doctor-json run -o json doctor
+ktap_check "topo of a function that is none of ours" same topo-given run topo 0000:02:01.0
+ktap_check "topo of a controller itself" same topo-itself run topo /dev/nvme0
+ktap_check "topo of no function" same topo-nothing run topo 0000:77:00.0
+
+## Who has what
+
+machine_begin "$work/list"
+machine_function $DISK pci0000:00 0x010802 144d:a824
+place=$(machine_place $DISK)/nvme-peer/nvmep0
+mkdir -p "$machine$place"/nvmep0n{1,2}/queue "$machine/sys/class/nvme-peer"
+ln -s "../..${place#/sys}" "$machine/sys/class/nvme-peer/nvmep0"
+for attribute in address=$DISK serial=S64HNE0R 'model=SAMSUNG MZWLJ1T9    ' firmware_rev=EPK9 state=live \
+	nvmep0n1/nsid=1 nvmep0n1/size=3750748848 nvmep0n1/queue/logical_block_size=4096 \
+	nvmep0n2/nsid=2 nvmep0n2/size=1 nvmep0n2/queue/logical_block_size=512; do
+	echo "${attribute#*=}" >"$machine$place/${attribute%%=*}"
+done
+ktap_check "list" same list run list
+ktap_check "list as JSON" same list-json run list -o json
+
+## What bind refuses and what it would write
+
+# Everything below the machine, as it was: names, links, contents.
+state() {
+	(cd "$machine" && find . -printf '%p %y %l\n' | sort && find . -type f -exec cksum {} + | sort)
+}
+
+# refuses NAME: bind does, with the text that is pinned, and has written nothing.
+refuses() {
+	local before
+	before=$(state)
+	same "$1" run bind $DISK && [[ $(state) == "$before" ]]
+}
+
+# writes_nothing COMMAND...: it succeeds and the machine is as before.
+writes_nothing() {
+	local before
+	before=$(state)
+	"$@" || return
+	[[ $(state) == "$before" ]] || { echo "something was written"; return 1; }
+}
+
+fresh() {
+	machine_begin "$work/$1"
+	root_ports
+	machine_block "$(machine_place $DISK)/nvme/nvme0/nvme0n1" nvme0n1p1 259:1
+	: >"$machine/proc/swaps"
+}
+
+fresh free
+ktap_check "dry run" writes_nothing same bind-dry-run run bind $DISK --dry-run
+ktap_check "dry run by the node, to be kept" writes_nothing same bind-dry-run-persist run bind --persist --dry-run /dev/nvme0
+ktap_check "not the GPU" same bind-gpu run bind $GPU
+fresh mounted
+mounts 259:1 /home /dev/nvme0n1p1
+ktap_check "not with a partition mounted" refuses bind-mounted
+ktap_check "unless forced" writes_nothing same bind-forced run bind $DISK --force --dry-run
+fresh btrfs
+mounts 0:35 /data /dev/nvme0n1p1
+ktap_check "not where the file system has a number of its own" refuses bind-btrfs
+fresh swap
+printf 'Filename Type Size Used Priority\n/dev/nvme0n1p1 partition 8 0 -2\n' >"$machine/proc/swaps"
+ktap_check "not swap" refuses bind-swap
+fresh lvm
+mkdir -p "$machine"/sys/devices/virtual/block/dm-0/dm
+ln -s ../../devices/virtual/block/dm-0 "$machine/sys/class/block/dm-0"
+echo vg-root >"$machine/sys/class/block/dm-0/dm/name"
+echo LVM-abcdef >"$machine/sys/class/block/dm-0/dm/uuid"
+ln -s ../../dm-0 "$machine/sys/class/block/nvme0n1p1/holders/dm-0"
+ktap_check "not a volume of LVM" refuses bind-lvm
+echo mpath-abcdef >"$machine/sys/class/block/dm-0/dm/uuid"
+ktap_check "not a path of a multipath disk" refuses bind-multipath
+fresh raid
+mkdir -p "$machine"/sys/devices/virtual/block/md127/md
+ln -s ../../devices/virtual/block/md127 "$machine/sys/class/block/md127"
+echo raid1 >"$machine/sys/class/block/md127/md/level"
+ln -s ../../md127 "$machine/sys/class/block/nvme0n1/holders/md127"
+ktap_check "not a member of a RAID" refuses bind-raid
+fresh head
+subsystem=/sys/devices/virtual/nvme-subsystem/nvme-subsys0
+mkdir -p "$machine$subsystem/nvme0" "$machine/sys/class/nvme-subsystem"
+ln -s ../../devices/virtual/nvme-subsystem/nvme-subsys0 "$machine/sys/class/nvme-subsystem/nvme-subsys0"
+machine_block $subsystem nvme0n7 259:7
+mounts 259:7 /srv /dev/nvme0n7
+ktap_check "not where the disk belongs to a subsystem" refuses bind-subsystem
+fresh unloaded
+rmdir "$machine/sys/bus/pci/drivers/nvme-peer"
+ktap_check "not without the module" refuses bind-unloaded
+fresh bound
+machine_driver $DISK nvme-peer
+ktap_check "unbind, dry run" writes_nothing same unbind-dry-run run unbind $DISK --dry-run
+ktap_check "what is bound stays bound" same bind-again run bind $DISK
+ktap_check "and can be kept" same bind-persist run bind $DISK --persist
+ktap_check "by this rule" same rule cat "$machine/etc/udev/rules.d/60-nvme-peer-$DISK.rules"
+ktap_check "unbind would remove it" writes_nothing same unbind-persist run unbind $DISK --persist --dry-run
+fresh foreign
+ktap_check "unbind of another driver's" same unbind-foreign run unbind $DISK
+
+## The line
+
+# What bash offers for a line, the last word of which may be empty.
+offers() {
+	bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _nvme_peer; echo "${COMPREPLY[*]}"' \
+		"$here/../../tools/nvme-peer.bash" "$@"
+}
+
+commands() {
+	"$tool" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | paste -sd' '
+}
+
+# Commands and options that the manual page does not name: none.
+undocumented() {
+	local word page
+	page=$(sed 's/\\-/-/g; s/\\f[BIR]//g' "$here/../../Documentation/man/nvme-peer.1")
+	for word in $(commands) $("$tool" --help | grep -o -- '--[a-z-]*'); do
+		grep -qwe "$word" <<<"$page" || echo "$word"
+	done
+}
+
+ktap_is "completion knows each command" "$(offers nvme-peer '')" "$(commands)"
+ktap_is "and its options" "$(offers nvme-peer -o json bind --)" "--output-format --dry-run --force --persist"
+ktap_is "and formats" "$(offers nvme-peer list -o '')" "table json"
+
+ktap_is "the manual page names all of them" "$(undocumented)" ""
+ktap_check "an option of another command" same usage-option run list --force
+ktap_check "a format that is none" same usage-format run list -o yaml
+ktap_check "no command" same usage-command run frobnicate
+ktap_end

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * Numbers of bytes as people write them: disks in powers of 1000, memory in
+ * powers of 1024.
+ */
+#ifndef UNITS_H
+#define UNITS_H
+
+#include <stdint.h>
+
+enum { UNITS_TEXT = 16 };
+
+/* units_disk() - "1.92 TB"; returns @text. */
+const char *units_disk(uint64_t bytes, char text[UNITS_TEXT]);
+
+/* units_memory() - "32 GiB"; returns @text. */
+const char *units_memory(uint64_t bytes, char text[UNITS_TEXT]);
+
+#endif /* UNITS_H */
