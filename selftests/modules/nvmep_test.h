@@ -261,7 +261,7 @@ struct nvmep_test_stall {
 	char function[NVMEP_TEST_FUNCTION];
 };
 
-/* Until NVMEP_TEST_GO, 5 s at most; the thread's processor waits, too. */
+/* Until NVMEP_TEST_GO, 3 s at most; the thread's processor waits, too. */
 #define NVMEP_TEST_STALL	_IOW('T', 20, struct nvmep_test_stall)
 /* Is it? EAGAIN: nobody has come yet; ETIMEDOUT: it was, for too long. */
 #define NVMEP_TEST_STALLED	_IO('T', 21)
