@@ -58,8 +58,8 @@
  *	nothing else is sent for, 0 for none
  * @BADCTRL_ERROR_QUEUE: submission queue that the error log names
  * @BADCTRL_LOOKS: read: how often CSTS was read
- * @BADCTRL_POWER_CUT: writing 1 takes back what was written since the last flush,
- *	and without FUA; reads 0 when that is done
+ * @BADCTRL_POWER_CUT: writing 1 takes back what was written since the last flush or
+ *	shutdown, and without FUA; reads 0 when that is done
  * @BADCTRL_CURED: 1: a reset of the function makes the mode BADCTRL_WORKS
  * @BADCTRL_RESETS: read: resets of the function
  * @BADCTRL_SUBSYSTEM_RESETS: read: NVM subsystem resets

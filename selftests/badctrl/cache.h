@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * badctrl's volatile write cache.  The disk shows what was written; beside it lies what
- * was there before, until a Flush or FUA makes the new durable.  A power cut brings the
- * old back.  By pages: what becomes durable takes the rest of its page with it.
+ * was there before, until a Flush, FUA or the controller's shutdown makes the new
+ * durable.  A power cut brings the old back.  By pages: what becomes durable takes the rest of its page with it.
  */
 #ifndef BADCTRL_CACHE_H
 #define BADCTRL_CACHE_H

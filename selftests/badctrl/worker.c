@@ -91,8 +91,17 @@ static void follow_config(struct bad *ctrl)
 		start(ctrl);
 	else if (!(config & CC_ENABLE) && ctrl->enabled)
 		stop(ctrl);
-	if (config & CC_SHUTDOWN)
+	if (config & CC_SHUTDOWN) {
+		bad_cache_flush(ctrl, ctrl->disk, BADCTRL_DISK_BYTES);
 		bad_store32(ctrl, REG_CSTS, bad_load32(ctrl, REG_CSTS) | CSTS_SHUTDOWN_DONE);
+	}
+}
+
+static void cut_power(struct bad *ctrl)
+{
+	if (ctrl->words[BADCTRL_POWER_CUT / 4])
+		bad_cache_lose(ctrl);
+	ctrl->words[BADCTRL_POWER_CUT / 4] = 0;
 }
 
 /* --- queues ----------------------------------------------------------------- */
@@ -106,21 +115,10 @@ static void serve_queue(struct bad *ctrl, uint16_t sqid)
 		bad_command_handle(ctrl, sqid, &command);
 }
 
-static void cut_power(struct bad *ctrl)
-{
-	if (!bad_word(ctrl, BADCTRL_POWER_CUT))
-		return;
-	bad_cache_lose(ctrl);
-	pthread_mutex_lock(&ctrl->lock);
-	ctrl->words[BADCTRL_POWER_CUT / 4] = 0;
-	pthread_mutex_unlock(&ctrl->lock);
-}
-
 static void serve(struct bad *ctrl, bool release)
 {
 	uint16_t sqid;
 
-	cut_power(ctrl);
 	if (release)
 		bad_command_release(ctrl);
 	bad_events_send(ctrl);
@@ -164,6 +162,7 @@ void *bad_work(void *context)
 		}
 		ctrl->work = false;
 		follow_config(ctrl);
+		cut_power(ctrl);
 		if (!ctrl->serving)
 			continue;
 		release = ctrl->release;

@@ -139,7 +139,11 @@ kernel_command_line() {
 	on) words+=" intel_iommu=on" ;;
 	pt) words+=" intel_iommu=on iommu=pt" ;;
 	bounce) words+=" swiotlb=force" ;;
-	off) [[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0" ;;
+	off)
+		# As on kernels of other makers, pages are given out as they are.
+		words+=" init_on_alloc=0"
+		[[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0"
+		;;
 	esac
 	! looks_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
 	echo "$words"

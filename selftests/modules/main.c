@@ -25,6 +25,9 @@ union test_argument {
 	struct nvmep_test_move move;
 	struct nvmep_test_distance distance;
 	struct nvmep_test_pretend pretend;
+	struct nvmep_test_watch watch;
+	struct nvmep_test_stores stores;
+	struct nvmep_test_stall stall;
 	struct nvme_peer_pci_address pci_address;
 };
 
@@ -48,6 +51,9 @@ static int test_release(struct inode *inode, struct file *filp)
 	test_detach(file);
 	test_unpin(file);
 	test_pretend_end(file);
+	test_unwatch(file);
+	test_stall_end(file);
+	test_sleep_end(file);
 	mutex_unlock(&file->lock);
 	mutex_destroy(&file->lock);
 	kfree(file);
@@ -86,13 +92,26 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 	case NVMEP_TEST_SHUTDOWN:
 		return test_shutdown(&argument->pci_address);
 	case NVMEP_TEST_SLEEP:
-		return test_sleep(&argument->pci_address);
+		return test_sleep(file, &argument->pci_address);
 	case NVMEP_TEST_DOMAIN:
 		return test_domain(file, &argument->pretend);
 	case NVMEP_TEST_RENAME:
 		return test_rename(file, &argument->pretend);
 	case NVMEP_TEST_ACS:
 		return test_acs(file, &argument->pretend);
+	case NVMEP_TEST_MSIX:
+		return test_msix(file, &argument->pretend);
+	case NVMEP_TEST_WATCH:
+		return test_watch(file, &argument->watch);
+	case NVMEP_TEST_SEEN:
+		return test_stores(file, &argument->stores);
+	case NVMEP_TEST_STALL:
+		return test_stall(file, &argument->stall);
+	case NVMEP_TEST_STALLED:
+		return test_stalled(file);
+	case NVMEP_TEST_GO:
+		test_stall_end(file);
+		return 0;
 	default:
 		return -ENOTTY;
 	}

@@ -186,8 +186,9 @@ struct nvmep_test_distance {
  */
 #define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, struct nvme_peer_pci_address)
 /*
- * The same for sleep, with waking up at once if the driver did not refuse. EOPNOTSUPP:
- * this kernel does not sleep.
+ * Of all PCI functions only this one, and the ports above it, sleep when the machine
+ * does, until the file is closed: a guest that sleeps as a whole is without its file
+ * systems then.  EOPNOTSUPP: this kernel does not sleep.
  */
 #define NVMEP_TEST_SLEEP	_IOW('T', 12, struct nvme_peer_pci_address)
 
@@ -198,6 +199,8 @@ struct nvmep_test_distance {
  * @device: in: device ID
  * @acs: in: with NVMEP_TEST_ACS: ACS control bits
  * @reserved: ignored
+ * @msix_table: in: with NVMEP_TEST_MSIX: offset and BAR of the table, as in config space
+ * @msix_pba: in: the same of the pending bits
  *
  * For drivers only; until the file is closed.
  */
@@ -207,6 +210,8 @@ struct nvmep_test_pretend {
 	__u16 device;
 	__u16 acs;
 	__u16 reserved;
+	__u32 msix_table;
+	__u32 msix_pba;
 };
 
 /* A PCI domain with one function in it, a root port without a bus below it. */
@@ -215,5 +220,51 @@ struct nvmep_test_pretend {
 #define NVMEP_TEST_RENAME	_IOW('T', 14, struct nvmep_test_pretend)
 /* A function seems to have ACS control bits set. */
 #define NVMEP_TEST_ACS		_IOW('T', 15, struct nvmep_test_pretend)
+/* The MSI-X structures of a function that has some seem to lie elsewhere. */
+#define NVMEP_TEST_MSIX		_IOW('T', 17, struct nvmep_test_pretend)
+
+/**
+ * struct nvmep_test_watch - watch a word in a page that a driver writes
+ * @address: where the caller has mapped it, a multiple of 4
+ */
+struct nvmep_test_watch {
+	__u64 address;
+};
+
+/* Until the file is closed, once for a file. */
+#define NVMEP_TEST_WATCH	_IOW('T', 18, struct nvmep_test_watch)
+
+#define NVMEP_TEST_STORES	8
+#define NVMEP_TEST_WORDS	8
+
+/**
+ * struct nvmep_test_stores - what the page held when the word was stored to
+ * @count: out: times that it was stored to
+ * @reserved: ignored
+ * @seen: out: how the page began then, for the first of them
+ */
+struct nvmep_test_stores {
+	__u32 count;
+	__u32 reserved;
+	__u32 seen[NVMEP_TEST_STORES][NVMEP_TEST_WORDS];
+};
+
+#define NVMEP_TEST_SEEN		_IOR('T', 19, struct nvmep_test_stores)
+
+#define NVMEP_TEST_FUNCTION	64
+
+/**
+ * struct nvmep_test_stall - hold up the next of the caller's threads that comes by
+ * @function: of the kernel; it is held up where that begins
+ */
+struct nvmep_test_stall {
+	char function[NVMEP_TEST_FUNCTION];
+};
+
+/* Until NVMEP_TEST_GO, 3 s at most; the thread's processor waits, too. */
+#define NVMEP_TEST_STALL	_IOW('T', 20, struct nvmep_test_stall)
+/* Is it? EAGAIN: nobody has come yet; ETIMEDOUT: it was, for too long. */
+#define NVMEP_TEST_STALLED	_IO('T', 21)
+#define NVMEP_TEST_GO		_IO('T', 22)
 
 #endif /* _NVMEP_TEST_H */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Topologies that QEMU has not: a PCI domain that no firmware knows, as Intel's VMD
+ * Hardware that QEMU has not: a PCI domain that no firmware knows, as Intel's VMD
  * makes them; host bridges and root ports of other makers; ports that redirect
- * requests.  Drivers are deceived, the hardware is what it was.
+ * requests; interrupt structures beside doorbells.  Drivers are deceived, the hardware
+ * is what it was.
  */
 #include <linux/list.h>
 #include <linux/pci.h>
@@ -13,9 +14,11 @@
 #define TEST_CONFIG_BYTES	256U
 #define TEST_CONFIG_EXPRESS	0x40U
 
+/* What seems to be in config space: two words in a row. */
+#define TEST_SEEMING_BYTES	8U
+
 /* An ACS capability of version 1, alone in the extended space. */
 #define TEST_ACS_AT		PCI_CFG_SPACE_SIZE
-#define TEST_ACS_BYTES		8U
 #define TEST_ACS_CAPABLE	(PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
 
 /**
@@ -29,7 +32,8 @@
  * @cfg_size: const: as well
  * @ops: const: config accesses of @pdev's bus, with ours to read
  * @true_ops: const: without
- * @acs: const: the capability that is read
+ * @seeming: const: what is read in place of config space
+ * @seeming_at: const: from where on
  * @sysdata: const: of the domain
  * @bus: const: of the domain
  * @config: const: of the function in it
@@ -44,7 +48,8 @@ struct test_pretend {
 	int cfg_size;
 	struct pci_ops ops;
 	struct pci_ops *true_ops;
-	u8 acs[TEST_ACS_BYTES];
+	u8 seeming[TEST_SEEMING_BYTES];
+	int seeming_at;
 	struct pci_sysdata sysdata;
 	struct pci_bus *bus;
 	u8 config[TEST_CONFIG_BYTES];
@@ -123,47 +128,73 @@ int test_rename(struct test_file *file, const struct nvmep_test_pretend *what)
 	return 0;
 }
 
-/* --- ACS ----------------------------------------------------------------- */
+/* --- config space --------------------------------------------------------- */
 
-static int test_acs_read(struct pci_bus *bus, unsigned int devfn, int where,
-			 int size, u32 *value);
+static int test_seeming_read(struct pci_bus *bus, unsigned int devfn, int where,
+			     int size, u32 *value);
 
-/* @ops are ours. Each deceit about a bus stands before the one that came before it. */
-static const struct test_pretend *test_acs_of(struct pci_ops *ops,
-					      unsigned int devfn,
-					      struct pci_ops **true_ops)
+static bool test_seems(const struct test_pretend *pretend, unsigned int devfn,
+		       int where, int size)
+{
+	return pretend->pdev->devfn == devfn && where >= pretend->seeming_at &&
+	       where + size <= pretend->seeming_at + TEST_SEEMING_BYTES;
+}
+
+/* @bus has our ops. Each deceit about it stands before the one that came before it. */
+static const struct test_pretend *
+test_seeming_of(struct pci_bus *bus, unsigned int devfn, int where, int size,
+		struct pci_ops **true_ops)
 {
 	const struct test_pretend *pretend, *found = NULL;
+	struct pci_ops *ops = bus->ops;
 
 	do {
 		pretend = container_of(ops, struct test_pretend, ops);
-		if (!found && pretend->pdev->devfn == devfn)
+		if (!found && test_seems(pretend, devfn, where, size))
 			found = pretend;
 		ops = pretend->true_ops;
-	} while (ops->read == test_acs_read);
+	} while (ops->read == test_seeming_read);
 	*true_ops = ops;
 	return found;
 }
 
 /* Called with the lock of all config accesses held. */
-static int test_acs_read(struct pci_bus *bus, unsigned int devfn, int where,
-			 int size, u32 *value)
+static int test_seeming_read(struct pci_bus *bus, unsigned int devfn, int where,
+			     int size, u32 *value)
 {
 	struct pci_ops *true_ops;
 	const struct test_pretend *pretend =
-		test_acs_of(bus->ops, devfn, &true_ops);
+		test_seeming_of(bus, devfn, where, size, &true_ops);
 
-	if (!pretend || where < TEST_ACS_AT ||
-	    where + size > TEST_ACS_AT + TEST_ACS_BYTES)
+	if (!pretend)
 		return true_ops->read(bus, devfn, where, size, value);
 	*value = 0;
-	memcpy(value, pretend->acs + where - TEST_ACS_AT, size);
+	memcpy(value, pretend->seeming + where - pretend->seeming_at, size);
 	return PCIBIOS_SUCCESSFUL;
+}
+
+/* From here on @pretend->seeming is read in place of what is @at. */
+static void test_seeming_begin(struct test_file *file,
+			       struct test_pretend *pretend, int at)
+{
+	struct pci_bus *bus = pretend->pdev->bus;
+
+	pretend->seeming_at = at;
+	pretend->true_ops = bus->ops;
+	pretend->ops = *pretend->true_ops;
+	pretend->ops.read = test_seeming_read;
+	pci_bus_set_ops(bus, &pretend->ops);
+	list_add_tail(&pretend->node, &file->pretended);
+}
+
+static void test_seeming_undo(struct test_pretend *pretend)
+{
+	pci_bus_set_ops(pretend->pdev->bus, pretend->true_ops);
 }
 
 static void test_acs_undo(struct test_pretend *pretend)
 {
-	pci_bus_set_ops(pretend->pdev->bus, pretend->true_ops);
+	test_seeming_undo(pretend);
 	pretend->pdev->acs_cap = pretend->acs_cap;
 	pretend->pdev->cfg_size = pretend->cfg_size;
 }
@@ -178,20 +209,31 @@ int test_acs(struct test_file *file, const struct nvmep_test_pretend *what)
 	lockdep_assert_held(&file->lock);
 	if (IS_ERR(pretend))
 		return PTR_ERR(pretend);
-	memcpy(pretend->acs, &header, sizeof(header));
-	memcpy(pretend->acs + PCI_ACS_CAP, &able, sizeof(able));
-	memcpy(pretend->acs + PCI_ACS_CTRL, &what->acs, sizeof(what->acs));
+	memcpy(pretend->seeming, &header, sizeof(header));
+	memcpy(pretend->seeming + PCI_ACS_CAP, &able, sizeof(able));
+	memcpy(pretend->seeming + PCI_ACS_CTRL, &what->acs, sizeof(what->acs));
 	pdev = pretend->pdev;
 	pretend->acs_cap = pdev->acs_cap;
 	pretend->cfg_size = pdev->cfg_size;
 	pdev->acs_cap = TEST_ACS_AT;
 	pdev->cfg_size = PCI_CFG_SPACE_EXP_SIZE;
+	test_seeming_begin(file, pretend, TEST_ACS_AT);
+	return 0;
+}
 
-	pretend->true_ops = pdev->bus->ops;
-	pretend->ops = *pretend->true_ops;
-	pretend->ops.read = test_acs_read;
-	pci_bus_set_ops(pdev->bus, &pretend->ops);
-	list_add_tail(&pretend->node, &file->pretended);
+/* The capability's other word, how many vectors there are, is true. */
+int test_msix(struct test_file *file, const struct nvmep_test_pretend *what)
+{
+	struct test_pretend *pretend = test_pretend_begin(what, test_seeming_undo);
+
+	lockdep_assert_held(&file->lock);
+	if (IS_ERR(pretend))
+		return PTR_ERR(pretend);
+	memcpy(pretend->seeming, &what->msix_table, sizeof(what->msix_table));
+	memcpy(pretend->seeming + PCI_MSIX_PBA - PCI_MSIX_TABLE, &what->msix_pba,
+	       sizeof(what->msix_pba));
+	test_seeming_begin(file, pretend,
+			   pretend->pdev->msix_cap + PCI_MSIX_TABLE);
 	return 0;
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A guest that powers off cannot tell what the driver did then, and one that sleeps
- * loses the file system that it runs from: do to one function what the kernel does to
- * all.
+ * A guest that powers off cannot tell what the driver did then: do to one function what
+ * the kernel does to all.
  */
 #include <linux/device.h>
 #include <linux/pci.h>
@@ -20,24 +19,4 @@ int test_shutdown(const struct nvme_peer_pci_address *pci_address)
 	device_unlock(&pdev->dev);
 	pci_dev_put(pdev);
 	return 0;
-}
-
-/* Not every kernel can. */
-int test_sleep(const struct nvme_peer_pci_address *pci_address)
-{
-	struct pci_dev *pdev;
-	int ret;
-
-	if (!IS_ENABLED(CONFIG_PM_SLEEP))
-		return -EOPNOTSUPP;
-	pdev = test_find_function(pci_address);
-	if (!pdev)
-		return -ENODEV;
-	device_lock(&pdev->dev);
-	ret = pci_bus_type.pm->suspend(&pdev->dev);
-	if (!ret)
-		ret = pci_bus_type.pm->resume(&pdev->dev);
-	device_unlock(&pdev->dev);
-	pci_dev_put(pdev);
-	return ret;
 }

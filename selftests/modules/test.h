@@ -13,6 +13,8 @@
 struct page;
 struct pci_dev;
 struct test_importer;
+struct test_stall;
+struct test_watch;
 
 /**
  * struct test_file - one open file, plays one foreign driver
@@ -21,6 +23,9 @@ struct test_importer;
  * @page_count: how many
  * @importer: the attachment, NULL for none
  * @pretended: struct test_pretend, what is undone when the file is closed
+ * @watch: the word that is watched, NULL for none
+ * @stall: where somebody is held up, NULL for nowhere
+ * @sleeper: the only PCI function that sleeps, referenced; NULL: all do
  */
 struct test_file {
 	struct mutex lock;	/* guards the rest */
@@ -28,6 +33,9 @@ struct test_file {
 	unsigned long page_count;
 	struct test_importer *importer;
 	struct list_head pretended;
+	struct test_watch *watch;
+	struct test_stall *stall;
+	struct pci_dev *sleeper;
 };
 
 int test_pin(struct test_file *file, const struct nvmep_test_range *range);
@@ -43,11 +51,23 @@ int test_importer_state(struct test_file *file,
 struct pci_dev *test_find_function(const struct nvme_peer_pci_address *pci_address);
 int test_distance(struct nvmep_test_distance *distance);
 int test_shutdown(const struct nvme_peer_pci_address *pci_address);
-int test_sleep(const struct nvme_peer_pci_address *pci_address);
+
+int test_sleep(struct test_file *file,
+	       const struct nvme_peer_pci_address *pci_address);
+void test_sleep_end(struct test_file *file);
+
+int test_watch(struct test_file *file, const struct nvmep_test_watch *what);
+void test_unwatch(struct test_file *file);
+int test_stores(struct test_file *file, struct nvmep_test_stores *stores);
+
+int test_stall(struct test_file *file, const struct nvmep_test_stall *what);
+void test_stall_end(struct test_file *file);
+int test_stalled(struct test_file *file);
 
 int test_domain(struct test_file *file, const struct nvmep_test_pretend *what);
 int test_rename(struct test_file *file, const struct nvmep_test_pretend *what);
 int test_acs(struct test_file *file, const struct nvmep_test_pretend *what);
+int test_msix(struct test_file *file, const struct nvmep_test_pretend *what);
 void test_pretend_end(struct test_file *file);
 
 int test_export(struct nvmep_test_export *export);

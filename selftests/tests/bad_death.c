@@ -20,6 +20,7 @@
 #define PCI_COMMAND		4
 #define PCI_COMMAND_MASTER	4
 #define ENTRIES		16U
+#define LOOKS		50U
 
 FIXTURE(bad_death)
 {
@@ -190,6 +191,42 @@ TEST_F(bad_death, it_can_be_unbound_while_its_start_hangs)
 	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
 	np_qp_close(&self->qp);
 	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
+/* Waits until the driver asks again and again whether the controller has stopped. */
+static int wait_for_looks(struct np_bad *bad)
+{
+	return np_bad_wait_word(bad, BADCTRL_LOOKS, np_bad_get(bad, BADCTRL_LOOKS) + LOOKS);
+}
+
+/*
+ * A peer that sees another generation uses the memory of its commands again: until it
+ * has stopped, the controller may still write there.
+ */
+TEST_F(bad_death, one_that_stops_late_is_of_its_generation_until_then)
+{
+	uint32_t cap = np_bad_get(&self->bad, BADCTRL_REGISTERS);
+	int generation = np_bad_generation(&self->bad);
+	pthread_t thread;
+
+	/* CAP.TO: a minute. It is read whenever the controller is enabled. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS, (cap & 0xffffff) | 120U << 24));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	ASSERT_EQ(generation + 1, np_bad_generation(&self->bad));
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_UNSTOPPABLE));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	EXPECT_EQ(generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_RESETTING));
+	EXPECT_EQ(0, wait_for_looks(&self->bad));
+	EXPECT_EQ(generation + 1, np_bad_generation(&self->bad));
+	EXPECT_EQ(generation + 1, (int)self->status->generation);
+	EXPECT_EQ(NVME_PEER_QP_LIVE, self->status->state);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(generation + 2, np_bad_generation(&self->bad));
+	EXPECT_EQ(generation + 2, (int)self->status->generation);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, self->status->state);
 }
 
 /*

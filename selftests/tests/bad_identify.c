@@ -9,11 +9,15 @@
  * timeout: 180
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/blkpg.h>
 #include <linux/fs.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "badknob.h"
 #include "kselftest_harness.h"
@@ -37,6 +41,9 @@
 #define CS_DMRSL	4
 #define CS_DMSL		8
 #define LARGE		(64U << 10)
+/* So many are sent at most, until so many have merged. */
+#define DISCARDS	7
+#define MERGES		2U
 
 #define REG_CAP_LOW	BADCTRL_REGISTERS
 #define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
@@ -335,8 +342,7 @@ TEST_F(bad_identify, short_discards)
 static void check_discard(struct __test_metadata *_metadata, FIXTURE_DATA(bad_identify) *self,
 			  uint32_t limit, unsigned int size)
 {
-	uint64_t range[2] = { 0, LARGE };
-	uint32_t i;
+	uint64_t range[2] = { NP_PAGE, LARGE - 2 * NP_PAGE };
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00020000));
 	ASSERT_EQ(0, set_bytes(&self->bad, 6, limit, 16, size));
@@ -346,8 +352,8 @@ static void check_discard(struct __test_metadata *_metadata, FIXTURE_DATA(bad_id
 	ASSERT_EQ(0, np_disk_write(self->bad.disk, self->bytes, LARGE, 0));
 	EXPECT_EQ(0, np_ioctl(self->bad.disk, BLKDISCARD, range));
 	ASSERT_EQ(0, np_disk_read(self->bad.disk, self->back, LARGE, 0));
-	for (i = 0; i < LARGE; i += 512)
-		EXPECT_EQ(0, self->back[i]);
+	memset(self->bytes + range[0], 0, range[1]);
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, LARGE));
 	ASSERT_EQ(0, np_bad_unbind(&self->bad));
 	ASSERT_EQ(0, set_bytes(&self->bad, 6, limit, 0, size));
 }
@@ -357,6 +363,132 @@ TEST_F(bad_identify, discards_of_few_blocks)
 {
 	check_discard(_metadata, self, CS_DMRSL, 4);
 	check_discard(_metadata, self, CS_DMSL, 8);
+}
+
+/**
+ * struct request - a thread that reads or discards a page
+ * @disk: where, at its beginning
+ * @ret: what came of it
+ */
+struct request {
+	int disk;
+	int ret;
+	pthread_t thread;
+};
+
+static void *read_thread(void *argument)
+{
+	static uint8_t bytes[NP_PAGE] __attribute__((aligned(NP_PAGE)));
+	struct request *request = argument;
+
+	request->ret = np_disk_read(request->disk, bytes, NP_PAGE, 0);
+	return NULL;
+}
+
+static void *discard_thread(void *argument)
+{
+	uint64_t range[2] = { 0, NP_PAGE };
+	struct request *request = argument;
+
+	request->ret = np_ioctl(request->disk, BLKDISCARD, range);
+	return NULL;
+}
+
+/* Pages 1, 3, 5 and so on are partitions: who discards one does not wait for another. */
+static int open_partition(struct np_bad *bad, int number)
+{
+	struct blkpg_partition partition = {
+		.start = (2 * number - 1) * (long long)NP_PAGE,
+		.length = NP_PAGE,
+		.pno = number,
+	};
+	struct blkpg_ioctl_arg add = {
+		.op = BLKPG_ADD_PARTITION,
+		.datalen = sizeof(partition),
+		.data = &partition,
+	};
+	char format[32];
+
+	snprintf(format, sizeof(format), "/dev/nvmep%%dn1p%d", number);
+	return np_ioctl(bad->disk, BLKPG, &add) ?: np_open_node(&bad->ctrl, format, O_RDWR);
+}
+
+/* Discards that went into another one: Documentation/block/stat.rst, the 13th number. */
+static unsigned int merged_discards(struct np_bad *bad)
+{
+	unsigned int merges = 0;
+
+	sscanf(attribute(bad, "stat"), "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %u", &merges);
+	return merges;
+}
+
+/*
+ * The controller is busy with one command and can take no other. The next one that comes
+ * is ready to go, those after it wait and merge: how many discards that took, or -errno.
+ */
+static int merge_discards(struct np_bad *bad, struct request *read, struct request *discards)
+{
+	int i, ret;
+
+	*read = (struct request){ .disk = bad->disk };
+	ret = np_bad_rule(bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1) ?:
+	      -pthread_create(&read->thread, NULL, read_thread, read) ?:
+	      np_bad_wait_word(bad, BADCTRL_HELD, 1);
+	for (i = 0; i < DISCARDS && merged_discards(bad) < MERGES && !ret; i++) {
+		ret = -pthread_create(&discards[i].thread, NULL, discard_thread, &discards[i]);
+		np_sleep_ms(50);
+	}
+	return np_bad_set(bad, BADCTRL_RELEASE, 1) ?: ret ?: i;
+}
+
+static int set_queue(struct np_bad *bad, const char *name, const char *value)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/%s", bad->ctrl.instance, name);
+	return np_write_file(path, value);
+}
+
+/* The block layer has a waiting room of its own, to which all discards are let in. */
+static int make_room(struct np_bad *bad)
+{
+	/* Not every kernel can be told to hold discards back. */
+	set_queue(bad, "wbt_lat_usec", "0");
+	return set_queue(bad, "scheduler", "mq-deadline") ?: set_queue(bad, "nr_requests", "16");
+}
+
+/* Every other page is discarded, several by one command; those between are as they were. */
+TEST_F(bad_identify, merged_discards)
+{
+	uint32_t cap = np_bad_get(&self->bad, REG_CAP_LOW);
+	struct request read, discards[DISCARDS];
+	int i, count;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_LOW, (cap & 0xffff0000) | 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	if (make_room(&self->bad))
+		SKIP(return, "a kernel without a scheduler");
+	memset(self->bytes, 0x5a, LARGE);
+	ASSERT_EQ(0, np_disk_write(self->bad.disk, self->bytes, LARGE, 0));
+	for (i = 0; i < DISCARDS; i++) {
+		discards[i].disk = open_partition(&self->bad, i + 1);
+		ASSERT_LE(0, discards[i].disk);
+	}
+	count = merge_discards(&self->bad, &read, discards);
+	ASSERT_LE(0, count);
+	pthread_join(read.thread, NULL);
+	EXPECT_EQ(0, read.ret);
+	for (i = 0; i < count; i++) {
+		pthread_join(discards[i].thread, NULL);
+		EXPECT_EQ(0, discards[i].ret);
+		memset(self->bytes + (2 * i + 1) * NP_PAGE, 0, NP_PAGE);
+	}
+	EXPECT_LT(MERGES, np_bad_get(&self->bad, BADCTRL_RANGES));
+	ASSERT_EQ(0, np_disk_read(self->bad.disk, self->back, LARGE, 0));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, LARGE));
+	for (i = 0; i < DISCARDS; i++)
+		close(discards[i].disk);
 }
 
 /* WZSL in pages: shorter than other commands, or longer. */

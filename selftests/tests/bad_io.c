@@ -138,12 +138,6 @@ static int read_page(struct np_bad *bad, uint8_t *bytes, uint64_t offset)
 	return bytes[0];
 }
 
-static int cut_power(struct np_bad *bad)
-{
-	return np_bad_set(bad, BADCTRL_POWER_CUT, 1) ?:
-	       np_bad_wait_word(bad, BADCTRL_POWER_CUT, 0);
-}
-
 static void *write_through(void *argument)
 {
 	FIXTURE_DATA(bad_io) *self = argument;
@@ -164,7 +158,7 @@ TEST_F(bad_io, writes_through_its_cache)
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, write_through, self));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	ASSERT_EQ(0, cut_power(&self->bad));
+	ASSERT_EQ(0, np_bad_cut_power(&self->bad));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(thread, &result);
 	EXPECT_EQ(NULL, result);
@@ -177,9 +171,19 @@ TEST_F(bad_io, flushes_its_cache)
 	EXPECT_EQ(0, write_page(&self->bad, self->bytes, 0, 3, 0));
 	EXPECT_EQ(0, fsync(self->bad.disk));
 	EXPECT_EQ(0, write_page(&self->bad, self->bytes, NP_PAGE, 4, 0));
-	ASSERT_EQ(0, cut_power(&self->bad));
+	ASSERT_EQ(0, np_bad_cut_power(&self->bad));
 	EXPECT_EQ(3, read_page(&self->bad, self->back, 0));
 	EXPECT_EQ(0, read_page(&self->bad, self->back, NP_PAGE));
+}
+
+/* Who takes it away afterwards loses nothing. */
+TEST_F(bad_io, flushes_its_cache_when_it_is_unbound)
+{
+	EXPECT_EQ(0, write_page(&self->bad, self->bytes, 0, 5, 0));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_cut_power(&self->bad));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(5, read_page(&self->bad, self->back, 0));
 }
 
 TEST_HARNESS_MAIN

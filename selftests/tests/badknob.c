@@ -71,6 +71,19 @@ int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value)
 	return 0;
 }
 
+int np_bad_cut_power(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret = np_bad_set(bad, BADCTRL_POWER_CUT, 1);
+
+	while (!ret && np_bad_get(bad, BADCTRL_POWER_CUT)) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(1);
+	}
+	return ret;
+}
+
 /* --- the controller --------------------------------------------------------- */
 
 static int set_timeouts(const char *io, const char *admin)

@@ -65,6 +65,8 @@ int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8
 int np_bad_rule(struct np_bad *bad, unsigned int rule, uint32_t match, uint32_t action,
 		uint32_t argument, uint32_t times);
 uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule);
+/* What it has not made durable is gone, bound or not. */
+int np_bad_cut_power(struct np_bad *bad);
 
 /* Binds it, waits for @namespaces and opens the first. */
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces);

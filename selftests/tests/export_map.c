@@ -20,6 +20,7 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES	64U
+#define DIRTY_PAGES	256U
 
 #define DOORBELL_FOUND	(NVMEP_TEST_ONE_VMA | NVMEP_TEST_VM_IO | NVMEP_TEST_VM_PFNMAP | \
 			 NVMEP_TEST_UNCACHED | NVMEP_TEST_CONTIGUOUS)
@@ -159,6 +160,117 @@ TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
 				   self->part.fd, 0));
 	EXPECT_EQ(O_RDONLY, fcntl(self->part.fd, F_GETFL) & O_ACCMODE);
 }
+
+/* --- what else lies in the pages ------------------------------------------------- */
+
+/* A doorbell of a queue pair that is made while the MSI-X structures seem to lie there. */
+static int export_beside(const char *ctrl, int ctrl_fd, uint32_t table, uint32_t pba)
+{
+	struct nvmep_test_pretend msix = {
+		.pci_address = np_parse_address(ctrl),
+		.msix_table = table,
+		.msix_pba = pba,
+	};
+	int ret, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	struct nvme_peer_qp_export out = { .fd = -1 };
+	struct nvme_peer_qp_create create;
+
+	ret = np_ioctl(test, NVMEP_TEST_MSIX, &msix) ?: np_qp_create(ctrl_fd, ENTRIES, &create);
+	if (!ret) {
+		ret = np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &out);
+		close(out.fd);
+		close(create.qp_fd);
+	}
+	close(test);
+	return ret;
+}
+
+/* Who may write them raises any interrupt; who may read them finds out about others'. */
+TEST_F(export, doorbells_beside_interrupts_are_not_given_away)
+{
+	/* The page of the first 512 queue pairs' doorbells, and what lies beside it. */
+	static const struct {
+		uint32_t table, pba;
+		int ret;
+	} cases[] = {
+		{ 0x3000, 0x3800, 0 },
+		{ 0x1000, 0x3800, -ENXIO },
+		{ 0x1ff8, 0x3800, -ENXIO },
+		/* Its end is in the page. */
+		{ 0x0ff8, 0x3800, -ENXIO },
+		{ 0x2000, 0x3800, 0 },
+		/* As far into another BAR. */
+		{ 0x1000 | 4, 0x3800, 0 },
+		{ 0x3000, 0x1000, -ENXIO },
+		{ 0x3000, 0x1ff8, -ENXIO },
+		{ 0x3000, 0x2000, 0 },
+		{ 0x3000, 0x1000 | 4, 0 },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		EXPECT_EQ(cases[i].ret, export_beside(self->ctrl.address, self->ctrl.fd,
+						      cases[i].table, cases[i].pba)) {
+			TH_LOG("table %#x, pending bits %#x", cases[i].table, cases[i].pba);
+		}
+	}
+}
+
+/* What the kernel gives out next was somebody's: not of the kind that moves. */
+static int leave_something(void)
+{
+	size_t size = (size_t)DIRTY_PAGES * NP_PAGE;
+	int dmabuf = np_test_export(DIRTY_PAGES, 0);
+	void *map;
+
+	if (dmabuf < 0)
+		return dmabuf;
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, dmabuf, 0);
+	close(dmabuf);
+	if (map == MAP_FAILED)
+		return -errno;
+	memset(map, 0xa5, size);
+	munmap(map, size);
+	return 0;
+}
+
+/* Bytes that are not 0 from @from on in what @kind is. */
+static uint64_t dirt_in(int qp_fd, uint32_t kind, size_t from)
+{
+	struct np_export part;
+	uint64_t dirt = 0;
+
+	if (np_export_open(&part, qp_fd, kind, 0))
+		return ~0ULL;
+	for (; from < part.size; from++)
+		dirt += ((const uint8_t *)part.map)[from] != 0;
+	np_export_close(&part);
+	return dirt;
+}
+
+/*
+ * An old entry of a completion ring could be taken for one of now, and whatever was in
+ * the pages is nobody's here to read.  Without the IOMMU the guests' kernels, too, give
+ * out pages as they are.
+ */
+TEST_F(export, rings_and_pages_begin_empty)
+{
+	struct nvme_peer_qp_create create;
+	uint32_t i;
+
+	for (i = 0; i < 8; i++) {
+		ASSERT_EQ(0, leave_something());
+		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES << i % 4, &create));
+		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
+		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_CQ, 0));
+		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_REQUEST, 0));
+		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_STATUS,
+				     sizeof(struct nvme_peer_status)));
+		close(create.qp_fd);
+	}
+}
+
+/* --- mappings --------------------------------------------------------------------- */
 
 /* A private or a too long mapping would show something that is not the ring. */
 TEST_F(export, wrong_mappings_are_refused)

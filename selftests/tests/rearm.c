@@ -8,6 +8,7 @@
  * timeout: 180
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -109,6 +110,58 @@ TEST_F_TIMEOUT(rearm, brings_a_queue_pair_back_with_all_it_had, 120)
 	EXPECT_EQ(first.doorbell_offset, again.doorbell_offset);
 	EXPECT_EQ(first.exports, again.exports);
 	EXPECT_EQ(first.mmaps, again.mmaps);
+}
+
+/* Peers look nowhere else: also those of one that waits, or that has ended before. */
+TEST_F(rearm, tells_of_every_reset)
+{
+	struct nvmep_test_move move = { .fd = self->buffer.fd };
+	int i, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct nvme_peer_info now;
+
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, reset(&self->ctrl, &now));
+		EXPECT_EQ(now.generation, status->generation);
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
+	}
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MOVE, &move));
+	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	EXPECT_EQ(now.generation, status->generation);
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_EQ(ESTALE, status->reason);
+	close(test);
+}
+
+static bool stored(const struct nvmep_test_stores *stores, uint32_t index, uint32_t state,
+		   uint32_t generation, uint32_t reason)
+{
+	struct nvme_peer_status seen;
+
+	if (index >= stores->count)
+		return false;
+	memcpy(&seen, stores->seen[index], sizeof(seen));
+	return seen.state == state && seen.generation == generation && seen.reason == reason;
+}
+
+/* Who reads the state first, as a peer does, has a generation and a reason of then. */
+TEST_F(rearm, tells_the_state_last)
+{
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct nvmep_test_watch watch = { .address = (uintptr_t)&status->state };
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	struct nvmep_test_stores stores;
+	struct nvme_peer_info now;
+
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_WATCH, &watch));
+	ASSERT_EQ(0, reset(&self->ctrl, &now));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_SEEN, &stores));
+	EXPECT_EQ(2, stores.count);
+	EXPECT_TRUE(stored(&stores, 0, NVME_PEER_QP_QUIESCED, now.generation, EIO));
+	EXPECT_TRUE(stored(&stores, 1, NVME_PEER_QP_LIVE, now.generation, 0));
+	close(test);
 }
 
 /* The doorbells go before decoding does, and the same mapping has them again. */

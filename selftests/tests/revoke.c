@@ -460,6 +460,89 @@ TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_while_it_maps_is_waited_for_last, 
 	EXPECT_EQ(NULL, ret);
 }
 
+/**
+ * struct mapping - a thread that maps doorbells, and one that closes the queue pair
+ * @test: holds up the one that maps, before its first page is there
+ * @qp: whose doorbells
+ * @map: what mmap() returned
+ * @close: say when
+ * @closed: close() has returned
+ */
+struct mapping {
+	int test;
+	struct np_qp *qp;
+	void *map;
+	atomic_bool close;
+	atomic_bool closed;
+	pthread_t mapper;
+	pthread_t closer;
+};
+
+static void *map_thread(void *argument)
+{
+	struct mapping *mapping = argument;
+	struct np_export *doorbell = &mapping->qp->doorbell;
+
+	mapping->map = mmap(NULL, doorbell->size, PROT_WRITE, MAP_SHARED, doorbell->fd, 0);
+	return NULL;
+}
+
+static void *close_thread(void *argument)
+{
+	struct mapping *mapping = argument;
+
+	while (!atomic_load(&mapping->close))
+		np_sleep_ms(1);
+	close(mapping->qp->fd);
+	mapping->qp->fd = -1;
+	atomic_store(&mapping->closed, true);
+	return NULL;
+}
+
+/* In this order, as a thread's beginning waits for an mmap() that is under way. */
+static int stall_mmap(struct mapping *mapping)
+{
+	struct nvmep_test_stall stall = { .function = "vmf_insert_pfn" };
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret = -pthread_create(&mapping->closer, NULL, close_thread, mapping);
+
+	ret = ret ?: np_ioctl(mapping->test, NVMEP_TEST_STALL, &stall);
+	ret = ret ?: -pthread_create(&mapping->mapper, NULL, map_thread, mapping);
+	while (!ret && (ret = np_ioctl(mapping->test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN &&
+	       np_now_ms() < end) {
+		np_sleep_ms(1);
+		ret = 0;
+	}
+	return ret;
+}
+
+/*
+ * Between its first page and the moment that the kernel knows the whole mapping, an
+ * mmap() of doorbells cannot be taken back: who takes them away waits for it.
+ */
+TEST_F_TIMEOUT(revoke, an_mmap_under_way_is_waited_for, 60)
+{
+	struct mapping mapping = { .test = self->importer, .qp = &self->qp };
+	const struct nvme_peer_status *status = self->qp.status.at;
+	bool closed;
+	int i;
+
+	ASSERT_EQ(0, stall_mmap(&mapping));
+	atomic_store(&mapping.close, true);
+	for (i = 0; i < 1500 && !atomic_load(&mapping.closed); i++)
+		np_sleep_ms(1);
+	/* Where our own page faults wait for the mmap(), too, it is over by now. */
+	closed = atomic_load(&mapping.closed);
+	EXPECT_FALSE(closed && np_ioctl(self->importer, NVMEP_TEST_STALLED, NULL) == 0);
+	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
+	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_GO, NULL));
+	pthread_join(mapping.mapper, NULL);
+	pthread_join(mapping.closer, NULL);
+	ASSERT_NE(MAP_FAILED, mapping.map);
+	EXPECT_EQ(-EFAULT, np_store(mapping.map, 0));
+	munmap(mapping.map, self->qp.doorbell.size);
+}
+
 static bool is_told(int importer)
 {
 	struct nvmep_test_importer state = {};

@@ -1,39 +1,79 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleep with queue pairs of peers: refused while there is one, because nobody could
- * put it back; one that has ended does not count, though its file is open.
+ * Sleep, as the kernel does it: refused while there is a queue pair, because nobody
+ * could put it back; one that has ended does not count, though its file is open. Who
+ * reads and writes the disk does not notice.
  *
- * Only the controller sleeps: a guest that does is without its file system then.
+ * The controller sleeps, and with it all that is no PCI function: a guest that slept as
+ * a whole would be without its file systems.
  *
+ * kernels: 6.1 7
+ * long-kernels: 6.1 6.12 7
  * iommu: off
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "nptest.h"
+#include "badknob.h"
 #include "kselftest_harness.h"
 
+#define POWER		"/sys/power/"
+#define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
 #define ENTRIES		8U
 #define PAGES		4U
+
+/* The function at @address is going to sleep: what keeps it doing so, or -errno. */
+static int begin_sleep(const char *address)
+{
+	struct nvme_peer_pci_address sleeper = np_parse_address(address);
+	int ret, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+
+	if (test < 0)
+		return -errno;
+	/* As far as the devices' own sleep without interrupts, and back at once. */
+	ret = np_ioctl(test, NVMEP_TEST_SLEEP, &sleeper) ?:
+	      np_write_file(POWER "pm_test", "platform") ?: np_write_file(TEST_DELAY, "0");
+	if (!ret)
+		return test;
+	close(test);
+	return ret;
+}
+
+static int fall_asleep(void)
+{
+	return np_write_file(POWER "state", "freeze");
+}
+
+static void end_sleep(int test)
+{
+	np_write_file(POWER "pm_test", "none");
+	close(test);
+}
 
 FIXTURE(suspend)
 {
 	struct np_ctrl ctrl;
 	struct np_buffer buffer;
-	struct nvme_peer_qp_create qp;
-	struct nvme_peer_pci_address address;
+	struct np_qp qp;
+	struct nvme_peer_info before;
 	int test;
+	int log;
 };
 
 FIXTURE_SETUP(suspend)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-	self->address = np_parse_address(self->ctrl.address);
-	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	ASSERT_LE(0, self->test);
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
-	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &self->qp));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &self->before));
+	self->log = np_log_open();
+	ASSERT_LE(0, self->log);
+	self->test = begin_sleep(self->ctrl.address);
+	ASSERT_LE(0, self->test);
 }
 
 /* Whatever was refused or done, the controller works. */
@@ -41,43 +81,106 @@ FIXTURE_TEARDOWN(suspend)
 {
 	struct nvme_peer_info info;
 
-	close(self->test);
-	close(self->qp.qp_fd);
+	end_sleep(self->test);
+	close(self->log);
+	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
 	np_buffer_close(&self->buffer);
 	np_ctrl_close(&self->ctrl);
 }
 
+static int flush(struct np_qp *qp)
+{
+	struct np_command command = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+
+	return np_qp_run(qp, &command, NP_TIMEOUT_MS);
+}
+
 TEST_F(suspend, is_refused_while_a_queue_pair_lives)
 {
-	int ret = np_ioctl(self->test, NVMEP_TEST_SLEEP, &self->address);
-	struct nvme_peer_qp_info info;
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct nvme_peer_info info;
 
-	if (ret == -EOPNOTSUPP)
-		SKIP(return, "a kernel that does not sleep");
-	EXPECT_EQ(-EBUSY, ret);
-	EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
-	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
+	EXPECT_EQ(-EBUSY, fall_asleep());
+	EXPECT_EQ(0, np_log_wait(self->log, "peers have queue pairs: not going to sleep",
+				 NP_TIMEOUT_MS));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
+	EXPECT_EQ(0, flush(&self->qp));
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	EXPECT_EQ(NVME_PEER_CTRL_LIVE, info.state);
+	EXPECT_EQ(self->before.generation, info.generation);
+}
+
+/* Its owner was promised that it may come back. */
+TEST_F(suspend, is_refused_while_a_queue_pair_waits)
+{
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(-EBUSY, fall_asleep());
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, flush(&self->qp));
 }
 
 /* Its memory was taken back; nobody has closed its file yet. */
 TEST_F(suspend, is_not_refused_for_one_that_has_ended)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
-	struct nvme_peer_qp_info info;
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	int ret;
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct nvme_peer_info info;
 
 	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
-	do {
-		ASSERT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
-	} while (info.state != NVME_PEER_QP_GONE && np_now_ms() < end);
-	EXPECT_EQ(NVME_PEER_QP_GONE, info.state);
-	ret = np_ioctl(self->test, NVMEP_TEST_SLEEP, &self->address);
-	if (ret == -EOPNOTSUPP)
-		SKIP(return, "a kernel that does not sleep");
-	EXPECT_EQ(0, ret);
+	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, fall_asleep());
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(self->before.generation + 1, info.generation);
+	EXPECT_EQ(info.generation, status->generation);
+}
+
+/* Twice: what the first one leaves behind does not spoil the second. */
+TEST_F(suspend, is_not_noticed_by_who_uses_the_disk)
+{
+	struct nvme_peer_info info;
+	struct np_reader reader;
+	uint32_t i;
+
+	np_qp_close(&self->qp);
+	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
+	for (i = 1; i <= 2; i++) {
+		EXPECT_EQ(0, fall_asleep());
+		EXPECT_EQ(0, np_reader_goes_on(&reader));
+		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(self->before.generation + i, info.generation);
+		EXPECT_EQ(self->before.qids_cpu, info.qids_cpu);
+		EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
+	}
+	EXPECT_EQ(0, np_reader_stop(&reader));
+}
+
+/* As before power off: it may be the last that it hears. */
+TEST(a_controller_that_sleeps_has_nothing_in_its_cache)
+{
+	uint8_t *bytes;
+	struct np_bad bad;
+	int test;
+
+	if (np_bad_open(&bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, np_bad_bind(&bad, 1));
+	memset(bytes, 0x5a, NP_PAGE);
+	ASSERT_EQ(0, np_disk_write(bad.disk, bytes, NP_PAGE, 0));
+	test = begin_sleep(bad.address);
+	EXPECT_LE(0, test);
+	EXPECT_EQ(0, fall_asleep());
+	end_sleep(test);
+	EXPECT_EQ(0, np_bad_cut_power(&bad));
+	EXPECT_EQ(0, np_bad_read_disk(&bad, bytes));
+	EXPECT_EQ(0x5a, bytes[0]);
+	EXPECT_EQ(0, np_bad_close(&bad));
+	free(bytes);
 }
 
 TEST_HARNESS_MAIN
