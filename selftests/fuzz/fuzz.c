@@ -2,10 +2,14 @@
 /*
  * Run the fuzzer: with and without rights, by one thread and by several while
  * the controller is reset and unbound. What must come of it: no splat in the
- * kernel's log (the runner looks), no right that was not there, no error that
- * is none, nothing left behind, a device that works.
+ * kernel's log (the runner looks), no right that was not there and none that was
+ * there refused (permit.h), no error that is none, nothing left behind, a device that
+ * works.
  *
- * usage: fuzz [--calls N] [--seed N] [--corpus FILE] [--save FILE]
+ * usage: fuzz [--calls N] [--seed N] [--corpus FILE] [--save FILE] [--program WORDS]
+ *
+ * A call with a wrong answer is told with the program that it is the last of, for
+ * --program, which runs nothing else.
  *
  * kernels: debug kcsan
  * iommu: on
@@ -17,7 +21,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +28,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "caller.h"
 #include "chaos.h"
 #include "cover.h"
+#include "judge.h"
 #include "pool.h"
 #include "program.h"
+#include "sent.h"
 #include "nptest.h"
 #include "kselftest.h"
 
-#define NOBODY		65534
 #define SETTLE_MS	60000
 
 static struct {
@@ -40,6 +45,7 @@ static struct {
 	uint64_t seed;
 	const char *corpus;
 	const char *save;
+	struct fuzz_program program;
 } options = { .calls = 100000, .seed = 1, .corpus = "/selftests/fuzz/corpus" };
 
 /**
@@ -47,14 +53,15 @@ static struct {
  * @name: in reports
  * @share: of all calls, in percent
  * @threads: that make calls
- * @privileged: with all rights, or none
+ * @root: all with all rights; else each thread with those of its own, on nodes that
+ *	somebody passed on who had them all
  * @chaos: reset, unbind and bind meanwhile
  */
 struct round {
 	const char *name;
 	unsigned int share;
 	unsigned int threads;
-	bool privileged;
+	bool root;
 	bool chaos;
 };
 
@@ -62,21 +69,25 @@ static const struct round rounds[] = {
 	{ "alone", 40, 1, true, false },
 	{ "four threads", 25, 4, true, false },
 	{ "four threads, resets and unbinds", 25, 4, true, true },
-	{ "two threads without rights", 10, 2, false, false },
+	{ "four threads without rights or with one", 10, 4, false, false },
 };
+
+/* What np0 declares of I/O commands. */
+static uint32_t effects[NP_OPCODES];
+
+static const struct np_caller root = { .admin = true, .rawio = true, .root = true };
+static const struct np_caller callers[] = { { 0 }, { .admin = true }, { 0 }, { .rawio = true } };
 
 #define ROUNDS	(sizeof(rounds) / sizeof(rounds[0]))
 
 /**
  * struct worker - one thread that makes calls
  * @calls: how many it is to make
- * @made: how many it made
  */
 struct worker {
 	pthread_t id;
 	struct fuzz_thread thread;
 	unsigned long calls;
-	unsigned long made;
 };
 
 static void *work(void *argument)
@@ -85,13 +96,17 @@ static void *work(void *argument)
 	struct worker *worker = argument;
 	struct fuzz_program program;
 
-	while (worker->made < worker->calls) {
-		fuzz_program_choose(&worker->thread, &program);
+	if (!worker->thread.caller.root && fuzz_caller_become(&worker->thread.caller))
+		fuzz_violation(&worker->thread, "capset", "has other rights than it should", 0);
+	while (worker->thread.calls < worker->calls) {
+		if (options.program.length)
+			program = options.program;
+		else
+			fuzz_program_choose(&worker->thread, &program);
 		fuzz_cover_begin(cover);
 		fuzz_program_run(&worker->thread, &program);
 		if (fuzz_cover_end(cover))
 			fuzz_corpus_add(&program);
-		worker->made += program.length;
 	}
 	fuzz_cover_close(cover);
 	return NULL;
@@ -108,69 +123,112 @@ static uint8_t *last_page(void)
 	return pages;
 }
 
-static int give_up_rights(void)
+/*
+ * Nodes that somebody with rights opened and passed on, in part for reading only. A
+ * partition is for those who may not send commands through it. Returns np0's instance.
+ */
+static int open_nodes(const struct round *round)
 {
-	return setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) ||
-	       setresuid(NOBODY, NOBODY, NOBODY) ? -errno : 0;
-}
-
-/* Nodes that somebody with rights opened and passed on. */
-static void open_nodes(struct fuzz_thread *thread)
-{
-	const char *const formats[] = { "/dev/nvmep%d", "/dev/ngp%dn1", "/dev/nvmep%dn1" };
+	static const struct {
+		const char *format;
+		enum fuzz_kind kind;
+		int flags;
+	} nodes[] = {
+		{ "/dev/ngp%dn1", FUZZ_GENERIC, O_RDWR },
+		{ "/dev/ngp%dn1", FUZZ_GENERIC, O_RDONLY },
+		{ "/dev/nvmep%dn1", FUZZ_DISK, O_RDWR },
+		{ "/dev/nvmep%dn1", FUZZ_DISK, O_RDONLY },
+		{ "/dev/nvmep%dn1p1", FUZZ_PARTITION, O_RDWR },
+	};
+	struct fuzz_thread thread = { .random = options.seed };
 	struct np_ctrl ctrl;
 	unsigned int i;
+	int ret;
 
-	if (np_ctrl_open(&ctrl, "np0"))
-		return;
-	fuzz_add_fd(thread, FUZZ_CONTROLLER, ctrl.fd);
-	for (i = 1; i < 3; i++)
-		fuzz_add_fd(thread, (enum fuzz_kind)i, np_open_node(&ctrl, formats[i], O_RDWR));
+	ret = np_ctrl_open(&ctrl, "np0");
+	if (ret)
+		return ret;
+	fuzz_add_fd(&thread, FUZZ_CONTROLLER, ctrl.fd);
+	for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		if (nodes[i].kind == FUZZ_PARTITION && round->root)
+			continue;
+		fuzz_add_fd(&thread, nodes[i].kind,
+			    np_open_node(&ctrl, nodes[i].format, nodes[i].flags));
+	}
 	for (i = 0; i < 4; i++)
-		fuzz_add_fd(thread, FUZZ_BUFFER, np_test_export(8, 0));
+		fuzz_add_fd(&thread, FUZZ_BUFFER, np_test_export(8, 0));
+	return ctrl.instance;
+}
+
+static void set_up(struct worker *worker, const struct round *round, unsigned int number,
+		   int instance, struct fuzz_judge *judge)
+{
+	worker->thread.random = options.seed + number * 0x51ed2701ULL;
+	worker->thread.page = last_page();
+	worker->thread.caller = round->root ? root : callers[number];
+	worker->thread.instance = (uint32_t)instance;
+	worker->thread.judge = judge;
+	worker->calls = options.calls * round->share / 100 / round->threads;
+}
+
+/* All threads to their end: how many calls they made. */
+static unsigned long run_threads(struct worker *workers, unsigned int count)
+{
+	unsigned long made = 0;
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		pthread_create(&workers[i].id, NULL, work, &workers[i]);
+	for (i = 0; i < count; i++) {
+		pthread_join(workers[i].id, NULL);
+		made += workers[i].thread.calls;
+	}
+	return made;
+}
+
+/* A model that had nothing to say about rights has not been asked. */
+static int count_violations(struct fuzz_judge *judge)
+{
+	if (!options.program.length && (!judge->allowed || !judge->refused)) {
+		ksft_print_msg("%s: no call was judged\n", judge->round);
+		return 255;
+	}
+	return judge->violations > 254 ? 254 : (int)judge->violations;
 }
 
 /* In a process of its own, so that its end closes what is left. Returns violations. */
 static int run_round(const struct round *round)
 {
-	struct fuzz_rights rights = { .privileged = round->privileged };
+	struct fuzz_judge judge = { .round = round->name, .effects = effects };
 	struct worker workers[8] = { 0 };
 	atomic_bool stop = false;
 	struct fuzz_chaos chaos = { .stop = &stop, .seed = options.seed };
-	pthread_t chaos_id;
-	unsigned long made = 0;
 	int64_t began = np_now_ms();
+	pthread_t chaos_id;
+	unsigned long made;
 	unsigned int i;
+	int instance;
 
-	for (i = 0; i < round->threads; i++) {
-		workers[i].thread.random = options.seed + i * 0x51ed2701ULL;
-		workers[i].thread.page = last_page();
-		workers[i].thread.rights = &rights;
-		workers[i].calls = options.calls * round->share / 100 / round->threads;
-	}
-	open_nodes(&workers[0].thread);
-	if (!round->privileged && give_up_rights())
+	instance = open_nodes(round);
+	if (instance < 0 || (!round->root && fuzz_caller_leave_root()))
 		return 255;
+	for (i = 0; i < round->threads; i++)
+		set_up(&workers[i], round, i, instance, &judge);
 	if (round->chaos)
 		pthread_create(&chaos_id, NULL, fuzz_chaos_thread, &chaos);
-	for (i = 0; i < round->threads; i++)
-		pthread_create(&workers[i].id, NULL, work, &workers[i]);
-	for (i = 0; i < round->threads; i++) {
-		pthread_join(workers[i].id, NULL);
-		made += workers[i].made;
-	}
+	made = run_threads(workers, round->threads);
 	atomic_store(&stop, true);
 	if (round->chaos)
 		pthread_join(chaos_id, NULL);
-	if (options.save && round->privileged && !round->chaos)
+	if (options.save && round->root && !round->chaos)
 		fuzz_corpus_save(options.save);
-	ksft_print_msg("%s: %lu calls in %lld s, %u places reached, %u programs kept, %u events\n",
-		       round->name, made, (long long)(np_now_ms() - began) / 1000,
-		       fuzz_cover_total(), fuzz_corpus_size(), chaos.events);
+	ksft_print_msg("%s: %lu calls in %lld s, %u of them to be refused, %u not, %u places reached, %u programs kept, %u events\n",
+		       round->name, made, (long long)(np_now_ms() - began) / 1000, judge.refused,
+		       judge.allowed, fuzz_cover_total(), fuzz_corpus_size(), chaos.events);
 	/* Half of the resources are closed one by one, the rest by the end of the process. */
 	if (options.seed & 1)
 		fuzz_drop_all();
-	return rights.violations > 254 ? 254 : (int)rights.violations;
+	return count_violations(&judge);
 }
 
 /* 0, or what came of it: a signal makes it 128 and more. */
@@ -188,6 +246,50 @@ static int run_round_apart(const struct round *round)
 	if (waitpid(child, &status, 0) < 0)
 		return 255;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* The partition of np0's disk comes or goes. */
+static int change_partition(int (*change)(int disk))
+{
+	struct np_ctrl ctrl;
+	int ret, disk;
+
+	ret = np_ctrl_open(&ctrl, "np0");
+	if (ret)
+		return ret;
+	disk = np_open_node(&ctrl, "/dev/nvmep%dn1", O_RDWR);
+	ret = disk < 0 ? disk : change(disk);
+	close(disk);
+	np_ctrl_close(&ctrl);
+	return ret;
+}
+
+static int run_round_on_parts(const struct round *round)
+{
+	int ret, err = 0;
+
+	if (!round->root && change_partition(np_partition_add))
+		return 255;
+	ret = run_round_apart(round);
+	if (!round->root)
+		err = change_partition(np_partition_remove);
+	return ret ?: err;
+}
+
+/* Where the kernel traces, what was refused must not have been sent either. */
+static int run_round_watched(const struct round *round)
+{
+	int watched = fuzz_sent_watch();
+	int ret = run_round_on_parts(round);
+	int sent;
+
+	if (watched == -ENOENT)
+		return ret;
+	sent = fuzz_sent_count();
+	if (sent)
+		ksft_print_msg("%s: %d commands were sent that were to be refused\n", round->name,
+			       sent);
+	return ret ?: watched ?: sent;
 }
 
 static int check_device(const char *before)
@@ -210,6 +312,7 @@ static void parse_options(int argc, char **argv)
 		{ "seed", required_argument, NULL, 's' },
 		{ "corpus", required_argument, NULL, 'i' },
 		{ "save", required_argument, NULL, 'o' },
+		{ "program", required_argument, NULL, 'p' },
 		{ 0 }
 	};
 	int option;
@@ -228,8 +331,12 @@ static void parse_options(int argc, char **argv)
 		case 'o':
 			options.save = optarg;
 			break;
+		case 'p':
+			if (!fuzz_program_parse(optarg, &options.program))
+				ksft_exit_fail_msg("no program: %s\n", optarg);
+			break;
 		default:
-			ksft_exit_fail_msg("usage: fuzz [--calls N] [--seed N] [--corpus FILE] [--save FILE]\n");
+			ksft_exit_fail_msg("usage: fuzz [--calls N] [--seed N] [--corpus FILE] [--save FILE] [--program WORDS]\n");
 		}
 	}
 }
@@ -246,13 +353,13 @@ int main(int argc, char **argv)
 	fuzz_operations_init();
 	if (fuzz_corpus_load(options.corpus))
 		ksft_print_msg("no corpus in %s\n", options.corpus);
-	ret = np_ctrl_open(&ctrl, "np0");
+	ret = np_ctrl_open(&ctrl, "np0") ?: np_read_effects(ctrl.fd, effects);
 	np_ctrl_close(&ctrl);
 	if (ret || np_module_objects(before))
 		ksft_exit_fail_msg("no controller: %s\n", strerror(-ret));
 	ksft_set_plan(2 * ROUNDS);
 	for (i = 0; i < ROUNDS; i++) {
-		ret = run_round_apart(&rounds[i]);
+		ret = run_round_watched(&rounds[i]);
 		ksft_test_result(!ret, "%s (%d)\n", rounds[i].name, ret);
 		ret = check_device(before);
 		ksft_test_result(!ret, "%s: the device works, nothing is left (%s)\n",

@@ -16,11 +16,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "permit.h"
+
+struct fuzz_judge;
+struct fuzz_program;
+
 /** enum fuzz_kind - what a resource is */
 enum fuzz_kind {
 	FUZZ_CONTROLLER,	/* open /dev/nvmepX */
 	FUZZ_GENERIC,		/* open /dev/ngpXnY */
 	FUZZ_DISK,		/* open /dev/nvmepXnY */
+	FUZZ_PARTITION,		/* open /dev/nvmepXnYpZ */
 	FUZZ_QP,		/* queue pair file */
 	FUZZ_EXPORT,		/* dma-buf of a queue pair */
 	FUZZ_BUFFER,		/* dma-buf of another driver */
@@ -34,6 +40,7 @@ enum fuzz_kind {
  * struct fuzz_resource - something that earlier calls made and later calls use
  * @kind: what it is
  * @fd: its descriptor; of a handle, the controller's
+ * @held: of one that is held, the same file by a descriptor that is the holder's own
  * @what: of an export, its enum nvme_peer_export; of a handle, the handle
  * @map: of a mapping
  * @length: of a mapping or export
@@ -42,6 +49,7 @@ enum fuzz_kind {
 struct fuzz_resource {
 	enum fuzz_kind kind;
 	int fd;
+	int held;
 	uint32_t what;
 	void *map;
 	size_t length;
@@ -49,26 +57,25 @@ struct fuzz_resource {
 };
 
 /**
- * struct fuzz_rights - what the caller may do
- * @privileged: it has CAP_SYS_RAWIO, so queue pairs are there to be had
- * @violations: calls that succeeded and must not have, or failed with an error
- *	that is none
- */
-struct fuzz_rights {
-	bool privileged;
-	atomic_uint violations;
-};
-
-/**
  * struct fuzz_thread - one thread's own state
  * @random: state of the generator; set from a call's seed
  * @page: memory whose end is followed by nothing: arguments end there at times
- * @rights: shared
+ * @caller: the rights that it has
+ * @instance: of np0, as the round began
+ * @judge: shared
+ * @program: what it runs now
+ * @at: the call of that which is being made
+ * @calls: that it made before
  */
 struct fuzz_thread {
 	uint64_t random;
 	uint8_t *page;
-	struct fuzz_rights *rights;
+	struct np_caller caller;
+	uint32_t instance;
+	struct fuzz_judge *judge;
+	const struct fuzz_program *program;
+	unsigned int at;
+	unsigned long calls;
 };
 
 #endif /* FUZZ_H */

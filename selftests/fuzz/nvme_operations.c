@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The standard interface: ioctl and io_uring passthrough with commands that do no
- * harm beyond the disk, and the block device. Which commands root may send is root's
- * business; which pointers and lengths come with them is what is tried.
+ * harm beyond the disk, and the block device. Which pointers and lengths come with them
+ * is what is tried, and whether those get through, and no others, which the caller may send.
  */
+#include "judge.h"
 #include "operations.h"
 #include "pool.h"
 #include "random.h"
+#include "sent.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +26,8 @@
 #define DATA_BYTES	(64U * 1024)
 /* More than any command transfers: what is too long must not reach our own memory. */
 #define NOTHING_BYTES	(64UL << 20)
+/* Most commands of a ring. */
+#define BATCH		6U
 
 static __thread uint8_t *data;
 
@@ -44,20 +48,33 @@ static uint8_t *some_data(struct fuzz_thread *thread)
 	return data + (fuzz_one_in(thread, 4) ? fuzz_below(thread, 4096) : 0);
 }
 
-static uint8_t some_admin_opcode(struct fuzz_thread *thread)
+/* Commands that do no harm, and what is none. */
+static const uint8_t usual_admin[] = {
+	NP_ADMIN_IDENTIFY, NP_ADMIN_IDENTIFY, NP_ADMIN_GET_LOG, NP_ADMIN_GET_FEATURES,
+	NP_ADMIN_KEEP_ALIVE, NP_CMD_FABRICS,
+};
+
+static const uint8_t usual_io[] = {
+	NP_CMD_FLUSH, NP_CMD_WRITE, NP_CMD_READ, NP_CMD_READ, NP_CMD_COMPARE,
+	NP_CMD_WRITE_ZEROES, NP_CMD_VERIFY, NP_CMD_FABRICS,
+};
+
+/* Queues, features, events, shadow doorbells: not even root's. */
+static const uint8_t drivers_admin[] = {
+	NP_ADMIN_DELETE_SQ, NP_ADMIN_CREATE_SQ, NP_ADMIN_DELETE_CQ, NP_ADMIN_CREATE_CQ,
+	NP_ADMIN_SET_FEATURES, NP_ADMIN_SET_FEATURES, NP_ADMIN_ASYNC_EVENT,
+	NP_ADMIN_DOORBELL_BUFFER,
+};
+
+static uint8_t some_opcode(struct fuzz_thread *thread, bool admin)
 {
-	/* Identify, Get Log Page, Get Features, Async Event, Keep Alive, and what is none. */
-	static const uint8_t opcodes[] = { 0x06, 0x06, 0x02, 0x0a, 0x18, 0x7f };
-
-	return opcodes[fuzz_below(thread, sizeof(opcodes))];
-}
-
-static uint8_t some_io_opcode(struct fuzz_thread *thread)
-{
-	/* Flush, Write, Read, Compare, Write Zeroes, Verify, and what is none. */
-	static const uint8_t opcodes[] = { 0x00, 0x01, 0x02, 0x02, 0x05, 0x08, 0x0c, 0x7f };
-
-	return opcodes[fuzz_below(thread, sizeof(opcodes))];
+	if (fuzz_one_in(thread, 4))
+		return (uint8_t)fuzz_random(thread);
+	if (!admin)
+		return usual_io[fuzz_below(thread, sizeof(usual_io))];
+	if (fuzz_one_in(thread, 4))
+		return drivers_admin[fuzz_below(thread, sizeof(drivers_admin))];
+	return usual_admin[fuzz_below(thread, sizeof(usual_admin))];
 }
 
 static uint32_t some_length(struct fuzz_thread *thread)
@@ -71,7 +88,10 @@ static struct nvme_passthru_cmd64 some_command(struct fuzz_thread *thread, bool 
 {
 	struct nvme_passthru_cmd64 command = { .nsid = 1, .cdw10 = 1 };
 
-	command.opcode = admin ? some_admin_opcode(thread) : some_io_opcode(thread);
+	command.opcode = some_opcode(thread, admin);
+	/* Of what to identify the length is known, and features are not changed but refused. */
+	if (command.opcode == NP_ADMIN_IDENTIFY || command.opcode == NP_ADMIN_SET_FEATURES)
+		command.cdw10 = fuzz_below(thread, 0x18);
 	command.addr = (uintptr_t)some_data(thread);
 	command.data_len = admin ? 4096 : some_length(thread);
 	if (!admin) {
@@ -96,21 +116,80 @@ static struct nvme_passthru_cmd64 some_command(struct fuzz_thread *thread, bool 
 	return command;
 }
 
+static struct np_permit permit_of(const struct fuzz_thread *thread,
+				  const struct fuzz_resource *file, bool admin, uint8_t opcode,
+				  uint32_t dword10)
+{
+	struct np_sending sending = {
+		.partition = file->kind == FUZZ_PARTITION,
+		.writable = (fcntl(file->held, F_GETFL) & O_ACCMODE) != O_RDONLY,
+		.admin = admin,
+		.opcode = opcode,
+		.dword10 = dword10,
+		.effects = thread->judge->effects[opcode],
+	};
+
+	return np_permit_command(&thread->caller, &sending);
+}
+
+/* May @command go to @file? If not it is marked. */
+static struct np_permit ask_permit(const struct fuzz_thread *thread,
+				   const struct fuzz_resource *file, bool admin,
+				   struct nvme_passthru_cmd64 *command)
+{
+	struct np_permit permit = permit_of(thread, file, admin, command->opcode, command->cdw10);
+
+	if (!permit.allowed)
+		command->cdw11 = FUZZ_REFUSED;
+	return permit;
+}
+
+/* Which commands root may send is root's business: one that may do harm is not tried. */
+static bool is_tried(struct np_permit permit, const struct nvme_passthru_cmd64 *command, bool admin)
+{
+	return !permit.allowed || memchr(admin ? usual_admin : usual_io, command->opcode,
+					 admin ? sizeof(usual_admin) : sizeof(usual_io));
+}
+
+/* Is nothing wrong with a command that is seen before rights are? */
+static bool is_exact(const struct nvme_passthru_cmd64 *command, bool admin)
+{
+	return !command->flags && (admin || command->nsid == 1);
+}
+
+/* The ioctl, and what is to be said of its answer. */
+static void submit(struct fuzz_thread *thread, const struct fuzz_resource *file, const char *name,
+		   unsigned long cmd, bool admin, struct nvme_passthru_cmd64 *command)
+{
+	struct np_permit permit = ask_permit(thread, file, admin, command);
+	bool exact = is_exact(command, admin);
+	void *placed;
+
+	if (!is_tried(permit, command, admin))
+		return;
+	placed = fuzz_place(thread, command, sizeof(*command));
+	fuzz_judge(thread, name, permit, exact && placed == command,
+		   np_ioctl(file->held, cmd, placed));
+}
+
+/* Any node takes admin commands. */
+static enum fuzz_kind some_node(struct fuzz_thread *thread)
+{
+	return (enum fuzz_kind)fuzz_below(thread, FUZZ_QP);
+}
+
 static void admin_command(struct fuzz_thread *thread)
 {
 	struct nvme_passthru_cmd64 command = some_command(thread, true);
 	struct fuzz_resource file;
 
 	/* Fields of the 32-bit structure are a prefix of the other. */
-	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_QP), &file))
+	if (!fuzz_hold(thread, some_node(thread), &file))
 		return;
-	/* One that waits for an event would never come back. */
-	if (command.opcode == 0x0c)
-		return;
-	fuzz_result(thread, "admin command",
-		    np_ioctl(file.fd, fuzz_one_in(thread, 2) ? NVME_IOCTL_ADMIN_CMD :
-								NVME_IOCTL_ADMIN64_CMD,
-			     fuzz_place(thread, &command, sizeof(command))));
+	submit(thread, &file, "admin command",
+	       fuzz_one_in(thread, 2) ? NVME_IOCTL_ADMIN_CMD : NVME_IOCTL_ADMIN64_CMD, true,
+	       &command);
+	fuzz_let_go(&file);
 }
 
 /*
@@ -130,14 +209,28 @@ static void change_namespaces(struct fuzz_thread *thread)
 	};
 	struct nvme_passthru_cmd64 command = commands[fuzz_below(thread, 6)];
 	struct fuzz_resource file;
+	struct np_permit permit;
+	void *placed;
 
-	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_QP), &file))
+	if (!fuzz_hold(thread, some_node(thread), &file))
 		return;
 	if (command.data_len)
 		command.addr = (uintptr_t)some_data(thread);
-	fuzz_result(thread, "change of namespaces",
-		    np_ioctl(file.fd, NVME_IOCTL_ADMIN64_CMD,
-			     fuzz_place(thread, &command, sizeof(command))));
+	permit = ask_permit(thread, &file, true, &command);
+	placed = fuzz_place(thread, &command, sizeof(command));
+	fuzz_judge(thread, "change of namespaces", permit, placed == &command,
+		   np_ioctl(file.held, NVME_IOCTL_ADMIN64_CMD, placed));
+	fuzz_let_go(&file);
+}
+
+/* Where there is no partition one in six finds none. */
+static enum fuzz_kind some_namespace(struct fuzz_thread *thread)
+{
+	static const enum fuzz_kind kinds[] = {
+		FUZZ_GENERIC, FUZZ_GENERIC, FUZZ_GENERIC, FUZZ_DISK, FUZZ_DISK, FUZZ_PARTITION,
+	};
+
+	return kinds[fuzz_below(thread, 6)];
 }
 
 static void io_command(struct fuzz_thread *thread)
@@ -152,7 +245,7 @@ static void io_command(struct fuzz_thread *thread)
 	struct fuzz_resource file;
 	int i;
 
-	if (!fuzz_pick(thread, fuzz_one_in(thread, 4) ? FUZZ_DISK : FUZZ_GENERIC, &file))
+	if (!fuzz_hold(thread, some_namespace(thread), &file))
 		return;
 	if (cmd == NVME_IOCTL_IO64_CMD_VEC && !fuzz_one_in(thread, 8)) {
 		for (i = 0; i < 4; i++)
@@ -161,8 +254,15 @@ static void io_command(struct fuzz_thread *thread)
 		command.vec_cnt = fuzz_one_in(thread, 8) ? (uint32_t)fuzz_interesting(thread) :
 							   fuzz_below(thread, 5);
 	}
-	fuzz_result(thread, "I/O command",
-		    np_ioctl(file.fd, cmd, fuzz_place(thread, &command, sizeof(command))));
+	submit(thread, &file, "I/O command", cmd, false, &command);
+	fuzz_let_go(&file);
+}
+
+/* The driver looks at these before it asks who sends them. */
+static bool submit_is_right(const struct nvme_user_io *io)
+{
+	return !io->flags && (io->opcode == NP_CMD_WRITE || io->opcode == NP_CMD_READ ||
+			      io->opcode == NP_CMD_COMPARE);
 }
 
 static void submit_io(struct fuzz_thread *thread)
@@ -173,48 +273,86 @@ static void submit_io(struct fuzz_thread *thread)
 		.slba = 0x200000 + fuzz_below(thread, 0x1000),
 	};
 	struct fuzz_resource file;
+	struct np_permit permit;
+	void *placed;
 
-	if (!fuzz_pick(thread, FUZZ_GENERIC, &file))
+	if (!fuzz_hold(thread, some_namespace(thread), &file))
 		return;
 	fuzz_mangle(thread, &io, sizeof(io));
 	/* Not to an address near by, where our own memory is. */
 	io.addr = (uintptr_t)some_data(thread);
 	io.metadata = (uintptr_t)some_data(thread);
 	io.slba |= 0x200000;
-	fuzz_result(thread, "SUBMIT_IO", np_ioctl(file.fd, NVME_IOCTL_SUBMIT_IO,
-						  fuzz_place(thread, &io, sizeof(io))));
+	permit = permit_of(thread, &file, false, io.opcode, 0);
+	if (!permit.allowed)
+		io.slba = (uint64_t)FUZZ_REFUSED << 32;
+	placed = fuzz_place(thread, &io, sizeof(io));
+	fuzz_judge(thread, "SUBMIT_IO", permit, placed == &io && submit_is_right(&io),
+		   np_ioctl(file.held, NVME_IOCTL_SUBMIT_IO, placed));
+	fuzz_let_go(&file);
 }
 
 static void identifiers(struct fuzz_thread *thread)
 {
 	struct fuzz_resource file;
 
-	if (fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_QP), &file))
+	if (fuzz_pick(thread, some_node(thread), &file))
 		np_ioctl(file.fd, NVME_IOCTL_ID, NULL);
 }
 
-static void fill_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe, int fd, bool admin)
-{
-	static const uint32_t cmds[] = {
-		NVME_URING_CMD_IO, NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC,
-		NVME_URING_CMD_ADMIN, NVME_URING_CMD_ADMIN_VEC,
-	};
-	struct nvme_passthru_cmd64 command = some_command(thread, admin);
-	struct nvme_uring_cmd cmd;
+/**
+ * struct batch - commands that one ring takes at once
+ * @file: where they go
+ * @admin: they are admin commands
+ * @count: of them
+ * @permits: of each; completions name them by number
+ * @exact: of each
+ */
+struct batch {
+	struct fuzz_resource file;
+	bool admin;
+	uint32_t count;
+	struct np_permit permits[BATCH];
+	bool exact[BATCH];
+};
 
-	/* The first 64 bytes are the same in both. */
-	memcpy(&cmd, &command, sizeof(cmd));
-	memset(sqe, 0, 2 * sizeof(*sqe));
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = fd;
-	sqe->cmd_op = admin ? cmds[3 + fuzz_below(thread, 2)] : cmds[fuzz_below(thread, 3)];
+/* Something may be wrong with it that io_uring or the driver sees before rights. */
+static bool mangle_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe)
+{
+	struct io_uring_sqe right = *sqe;
+
 	if (fuzz_one_in(thread, 10))
 		sqe->cmd_op = (uint32_t)fuzz_interesting(thread);
 	if (fuzz_one_in(thread, 10))
 		sqe->uring_cmd_flags = (uint32_t)fuzz_interesting(thread);
 	if (fuzz_one_in(thread, 10))
 		sqe->buf_index = (uint16_t)fuzz_below(thread, 4);
-	memcpy(sqe->cmd, &cmd, sizeof(cmd));
+	return memcmp(&right, sqe, sizeof(right));
+}
+
+/* The next command of @batch: false if it is one that is not to be sent. */
+static bool fill_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe, struct batch *batch)
+{
+	static const uint32_t cmds[] = {
+		NVME_URING_CMD_IO, NVME_URING_CMD_IO, NVME_URING_CMD_IO_VEC,
+		NVME_URING_CMD_ADMIN, NVME_URING_CMD_ADMIN_VEC,
+	};
+	struct nvme_passthru_cmd64 command = some_command(thread, batch->admin);
+	uint32_t number = batch->count;
+
+	batch->permits[number] = ask_permit(thread, &batch->file, batch->admin, &command);
+	if (!is_tried(batch->permits[number], &command, batch->admin))
+		return false;
+	memset(sqe, 0, 2 * sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = batch->file.held;
+	sqe->user_data = number;
+	sqe->cmd_op = batch->admin ? cmds[3 + fuzz_below(thread, 2)] : cmds[fuzz_below(thread, 3)];
+	batch->exact[number] = !mangle_entry(thread, sqe) && is_exact(&command, batch->admin);
+	/* The first bytes are the same in both. */
+	memcpy(sqe->cmd, &command, sizeof(struct nvme_uring_cmd));
+	batch->count++;
+	return true;
 }
 
 static uint32_t ring_flags(struct fuzz_thread *thread)
@@ -230,37 +368,59 @@ static uint32_t ring_flags(struct fuzz_thread *thread)
 	return flags;
 }
 
+static void fill_ring(struct fuzz_thread *thread, struct io_uring *ring, struct batch *batch)
+{
+	uint32_t count = 1 + fuzz_below(thread, BATCH);
+	struct io_uring_sqe *sqe, spare[2] = { 0 };
+
+	while (count--) {
+		if (!fill_entry(thread, spare, batch))
+			continue;
+		sqe = io_uring_get_sqe(ring);
+		if (!sqe)
+			break;
+		memcpy(sqe, spare, ring->flags & IORING_SETUP_SQE128 ? sizeof(spare) : sizeof(*sqe));
+	}
+}
+
+/* What a ring of that form can take; the driver refuses others before it asks who calls. */
+static bool ring_is_right(const struct io_uring *ring)
+{
+	return ring->flags & IORING_SETUP_SQE128 && ring->flags & IORING_SETUP_CQE32;
+}
+
+static void reap(struct fuzz_thread *thread, struct io_uring *ring, const struct batch *batch)
+{
+	struct __kernel_timespec limit = { .tv_nsec = 50000000 };
+	struct io_uring_cqe *cqe;
+
+	while (!io_uring_wait_cqe_timeout(ring, &cqe, &limit)) {
+		if (cqe->user_data < batch->count)
+			fuzz_judge(thread, "io_uring command", batch->permits[cqe->user_data],
+				   batch->exact[cqe->user_data] && ring_is_right(ring), cqe->res);
+		io_uring_cqe_seen(ring, cqe);
+		if (!io_uring_cq_ready(ring))
+			break;
+	}
+}
+
 /* A few commands at once, then the ring goes, whether or not they are done. */
 static void uring(struct fuzz_thread *thread)
 {
-	struct __kernel_timespec limit = { .tv_nsec = 50000000 };
 	uint32_t flags = ring_flags(thread);
-	uint32_t count = 1 + fuzz_below(thread, 6);
-	bool admin = fuzz_one_in(thread, 4);
-	struct io_uring_sqe *sqe, spare[2] = { 0 };
-	struct fuzz_resource file;
-	struct io_uring_cqe *cqe;
+	struct batch batch = { .admin = fuzz_one_in(thread, 4) };
 	struct io_uring ring;
 
-	if (!fuzz_pick(thread, admin ? FUZZ_CONTROLLER : FUZZ_GENERIC, &file) ||
-	    io_uring_queue_init(8, &ring, flags))
+	if (!fuzz_hold(thread, batch.admin ? FUZZ_CONTROLLER : FUZZ_GENERIC, &batch.file))
 		return;
-	while (count--) {
-		sqe = io_uring_get_sqe(&ring);
-		if (!sqe)
-			break;
-		fill_entry(thread, spare, file.fd, admin);
-		memcpy(sqe, spare, flags & IORING_SETUP_SQE128 ? sizeof(spare) : sizeof(*sqe));
+	if (!io_uring_queue_init(8, &ring, flags)) {
+		fill_ring(thread, &ring, &batch);
+		fuzz_result(thread, "io_uring_submit", io_uring_submit(&ring));
+		if (!fuzz_one_in(thread, 4))
+			reap(thread, &ring, &batch);
+		io_uring_queue_exit(&ring);
 	}
-	fuzz_result(thread, "io_uring_submit", io_uring_submit(&ring));
-	if (!fuzz_one_in(thread, 4))
-		while (!io_uring_wait_cqe_timeout(&ring, &cqe, &limit)) {
-			fuzz_result(thread, "io_uring command", cqe->res);
-			io_uring_cqe_seen(&ring, cqe);
-			if (!io_uring_cq_ready(&ring))
-				break;
-		}
-	io_uring_queue_exit(&ring);
+	fuzz_let_go(&batch.file);
 }
 
 static void disk(struct fuzz_thread *thread)
@@ -280,7 +440,7 @@ static void open_generic(struct fuzz_thread *thread)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/dev/ngp%un%u", fuzz_below(thread, 3),
+	snprintf(path, sizeof(path), "/dev/ngp%un%u", fuzz_instance(thread),
 		 1 + fuzz_below(thread, 2));
 	fuzz_add_fd(thread, FUZZ_GENERIC, open(path, O_RDWR | O_CLOEXEC));
 }
@@ -289,7 +449,7 @@ static void open_disk(struct fuzz_thread *thread)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/dev/nvmep%un1", fuzz_below(thread, 3));
+	snprintf(path, sizeof(path), "/dev/nvmep%un1", fuzz_instance(thread));
 	fuzz_add_fd(thread, FUZZ_DISK, open(path, O_RDWR | O_CLOEXEC |
 					    (fuzz_one_in(thread, 2) ? O_DIRECT : 0)));
 }

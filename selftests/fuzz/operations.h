@@ -9,13 +9,13 @@
  * struct fuzz_operation - one kind of call
  * @name: in reports
  * @weight: how often, against the others
- * @privileged: makes no sense without rights
+ * @root: makes no sense for others
  * @run: makes the call; all choices come from @thread
  */
 struct fuzz_operation {
 	const char *name;
 	unsigned int weight;
-	bool privileged;
+	bool root;
 	void (*run)(struct fuzz_thread *thread);
 };
 
@@ -23,5 +23,6 @@ extern const struct fuzz_operation fuzz_peer_operations[];
 extern const struct fuzz_operation fuzz_memory_operations[];
 extern const struct fuzz_operation fuzz_nvme_operations[];
 extern const struct fuzz_operation fuzz_process_operations[];
+extern const struct fuzz_operation fuzz_rights_operations[];
 
 #endif /* FUZZ_OPERATIONS_H */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The peer interface: every ioctl, nearly right. */
+#include "judge.h"
 #include "operations.h"
 #include "pool.h"
 #include "random.h"
@@ -27,13 +28,15 @@ static int call(struct fuzz_thread *thread, const char *name, int fd, unsigned l
 	/* Room behind for a structure that says it is longer. */
 	uint8_t bytes[512] = { 0 };
 	void *placed;
+	bool right;
 	int ret;
 
 	memcpy(bytes, argument, size);
 	fuzz_mangle(thread, bytes, fuzz_one_in(thread, 8) ? size + 16 : size);
+	right = !memcmp(bytes, argument, size);
 	placed = fuzz_place(thread, bytes, size);
 	ret = np_ioctl(fd, cmd, placed);
-	fuzz_result(thread, name, ret);
+	fuzz_judge(thread, name, np_permit_ioctl(&thread->caller, cmd), right && placed == bytes, ret);
 	if (!ret && placed == bytes)
 		memcpy(argument, bytes, size);
 	return ret ?: placed == bytes ? 0 : 1;
@@ -134,25 +137,26 @@ static void table(struct fuzz_thread *thread)
 {
 	uint64_t addresses[MOST_PAGES] = { 0 };
 	struct nvme_peer_buf_table argument = { .size = sizeof(argument) };
-	struct fuzz_resource handle;
-	int ret;
+	struct np_permit permit = np_permit_ioctl(&thread->caller, NVME_PEER_BUF_TABLE);
+	struct fuzz_resource file;
 
-	if (!fuzz_pick(thread, FUZZ_HANDLE, &handle))
+	/* Who is refused is so before the handle is looked at. */
+	if (!fuzz_hold(thread, permit.allowed ? FUZZ_HANDLE : FUZZ_CONTROLLER, &file))
 		return;
-	argument.handle = handle.what;
+	argument.handle = file.what;
 	argument.count = fuzz_below(thread, MOST_PAGES);
 	argument.offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
 	argument.addresses = (uintptr_t)fuzz_place(thread, addresses, sizeof(addresses));
 	/* A larger count than there is room for would let the kernel write over this stack. */
-	ret = np_ioctl(handle.fd, NVME_PEER_BUF_TABLE, &argument);
-	fuzz_result(thread, "BUF_TABLE", ret);
-	if (!ret && !thread->rights->privileged)
-		fuzz_violation(thread, "BUF_TABLE without rights", 0);
+	fuzz_judge(thread, "BUF_TABLE", permit, true,
+		   np_ioctl(file.held, NVME_PEER_BUF_TABLE, &argument));
+	fuzz_let_go(&file);
 }
 
+/* Who may not have a ring asks for a good one: nothing else is to be in the way. */
 static uint32_t ring_entries(struct fuzz_thread *thread)
 {
-	return fuzz_one_in(thread, 4) ? (uint32_t)fuzz_interesting(thread) :
+	return thread->caller.rawio && fuzz_one_in(thread, 4) ? (uint32_t)fuzz_interesting(thread) :
 					2 + fuzz_below(thread, 126);
 }
 
@@ -162,10 +166,11 @@ static void create(struct fuzz_thread *thread)
 	struct fuzz_resource ctrl;
 	int ret;
 
-	if (!controller(thread, &ctrl))
+	if (!fuzz_hold(thread, FUZZ_CONTROLLER, &ctrl))
 		return;
 	argument.sq_entries = ring_entries(thread);
-	argument.cq_entries = fuzz_one_in(thread, 2) ? argument.sq_entries : ring_entries(thread);
+	argument.cq_entries = !thread->caller.rawio || fuzz_one_in(thread, 2) ?
+			      argument.sq_entries : ring_entries(thread);
 	if (fuzz_one_in(thread, 3))
 		argument.sq_handle = some_handle(thread);
 	if (fuzz_one_in(thread, 3))
@@ -174,11 +179,8 @@ static void create(struct fuzz_thread *thread)
 		argument.sq_offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
 	if (argument.cq_handle)
 		argument.cq_offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
-	ret = call(thread, "QP_CREATE", ctrl.fd, NVME_PEER_QP_CREATE, &argument, sizeof(argument));
-	if (ret < 0)
-		return;
-	if (!thread->rights->privileged)
-		fuzz_violation(thread, "QP_CREATE without rights", 0);
+	ret = call(thread, "QP_CREATE", ctrl.held, NVME_PEER_QP_CREATE, &argument, sizeof(argument));
+	fuzz_let_go(&ctrl);
 	if (!ret)
 		fuzz_add_fd(thread, FUZZ_QP, argument.qp_fd);
 }
@@ -224,7 +226,7 @@ static void qp_read(struct fuzz_thread *thread)
 		   fuzz_below(thread, sizeof(events) + 1));
 	fuzz_result(thread, "QP read", ret < 0 ? -errno : 0);
 	if (ret > 0 && ret % (ssize_t)sizeof(events[0]))
-		fuzz_violation(thread, "part of a record", (int)ret);
+		fuzz_violation(thread, "QP read", "part of a record", (int)ret);
 }
 
 /* Of any loss, most often the last one. */
@@ -267,7 +269,7 @@ static void any_ioctl(struct fuzz_thread *thread)
 	unsigned long cmd;
 	unsigned int i;
 
-	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
+	if (!fuzz_hold(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
 		return;
 	/* Sizes that are right more often than chance has it; addresses that are none. */
 	for (i = 0; i < 32; i++)
@@ -275,15 +277,16 @@ static void any_ioctl(struct fuzz_thread *thread)
 	bytes[0] = fuzz_below(thread, 256);
 	cmd = _IOC(fuzz_below(thread, 4), NVME_PEER_TYPE, fuzz_below(thread, 0x20),
 		   fuzz_below(thread, 128));
-	fuzz_result(thread, "ioctl",
-		    np_ioctl(resource.fd, cmd, fuzz_place(thread, bytes, sizeof(bytes))));
+	fuzz_judge(thread, "ioctl", np_permit_ioctl(&thread->caller, cmd), false,
+		   np_ioctl(resource.held, cmd, fuzz_place(thread, bytes, sizeof(bytes))));
+	fuzz_let_go(&resource);
 }
 
 static void open_controller(struct fuzz_thread *thread)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/dev/nvmep%u", fuzz_below(thread, 3));
+	snprintf(path, sizeof(path), "/dev/nvmep%u", fuzz_instance(thread));
 	fuzz_add_fd(thread, FUZZ_CONTROLLER, open(path, O_RDWR | O_CLOEXEC));
 }
 
@@ -292,8 +295,7 @@ static void close_any(struct fuzz_thread *thread)
 	enum fuzz_kind kind = (enum fuzz_kind)fuzz_below(thread, FUZZ_KINDS);
 	struct fuzz_resource resource;
 
-	/* Without rights no node opens again, and the rest would try nothing. */
-	if (!thread->rights->privileged && (kind <= FUZZ_DISK || kind == FUZZ_BUFFER))
+	if (fuzz_is_lasting(thread, kind))
 		return;
 	if (fuzz_take(thread, kind, &resource))
 		fuzz_drop(&resource);
@@ -304,11 +306,10 @@ static void duplicate(struct fuzz_thread *thread)
 {
 	struct fuzz_resource resource;
 
-	if (!fuzz_pick(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
+	if (!fuzz_hold(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
 		return;
-	resource.fd = dup(resource.fd);
-	if (resource.fd >= 0)
-		fuzz_add(thread, &resource);
+	resource.fd = resource.held;
+	fuzz_add(thread, &resource);
 }
 
 static void make_buffer(struct fuzz_thread *thread)

@@ -3,9 +3,8 @@
 #include "pool.h"
 #include "random.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,6 +32,26 @@ bool fuzz_pick(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_reso
 	return found;
 }
 
+bool fuzz_hold(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource)
+{
+	uint64_t choice = fuzz_random(thread);
+
+	resource->held = -1;
+	pthread_mutex_lock(&lock);
+	/* What is in the pool is open: only who took it out closes it. */
+	if (counts[kind]) {
+		*resource = pool[kind][choice % counts[kind]];
+		resource->held = fcntl(resource->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	pthread_mutex_unlock(&lock);
+	return resource->held >= 0;
+}
+
+void fuzz_let_go(const struct fuzz_resource *resource)
+{
+	close(resource->held);
+}
+
 static struct fuzz_resource take_locked(enum fuzz_kind kind, unsigned int i)
 {
 	struct fuzz_resource resource = pool[kind][i];
@@ -53,6 +72,12 @@ bool fuzz_take(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_reso
 		*resource = take_locked(kind, choice % counts[kind]);
 	pthread_mutex_unlock(&lock);
 	return found;
+}
+
+/* Without nodes the rest would try nothing. */
+bool fuzz_is_lasting(const struct fuzz_thread *thread, enum fuzz_kind kind)
+{
+	return !thread->caller.root && (kind < FUZZ_QP || kind == FUZZ_BUFFER);
 }
 
 void fuzz_drop(const struct fuzz_resource *resource)
@@ -101,18 +126,4 @@ void fuzz_drop_all(void)
 	for (kind = FUZZ_KINDS - 1; kind >= 0; kind--)
 		while (counts[kind])
 			fuzz_drop(&pool[kind][--counts[kind]]);
-}
-
-void fuzz_violation(struct fuzz_thread *thread, const char *call, int error)
-{
-	/* The first few say enough. */
-	if (atomic_fetch_add(&thread->rights->violations, 1) < 10)
-		printf("# violation: %s: %s\n", call, error ? strerror(error) : "succeeded");
-}
-
-/* Errors from 512 on are the kernel's own: ERESTARTSYS, ENOIOCTLCMD, ENOTSUPP and so on. */
-void fuzz_result(struct fuzz_thread *thread, const char *call, int ret)
-{
-	if (ret <= -512)
-		fuzz_violation(thread, call, -ret);
 }

@@ -9,11 +9,16 @@ bool fuzz_pick(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_reso
 bool fuzz_take(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource);
 void fuzz_add(struct fuzz_thread *thread, const struct fuzz_resource *resource);
 void fuzz_add_fd(struct fuzz_thread *thread, enum fuzz_kind kind, int fd);
+/* Is that kind never given away, as this thread could not open it again? */
+bool fuzz_is_lasting(const struct fuzz_thread *thread, enum fuzz_kind kind);
 void fuzz_drop(const struct fuzz_resource *resource);
 void fuzz_drop_all(void);
 
-/* Note the result of a call: an errno that user space must never see is a violation. */
-void fuzz_result(struct fuzz_thread *thread, const char *call, int ret);
-void fuzz_violation(struct fuzz_thread *thread, const char *call, int error);
+/*
+ * One of that kind, and a descriptor that nobody else closes: it is what it is said to be,
+ * as long as it is held.
+ */
+bool fuzz_hold(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource);
+void fuzz_let_go(const struct fuzz_resource *resource);
 
 #endif /* FUZZ_POOL_H */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Files and mappings that change hands: through a socket, and by fork(). */
+#include "judge.h"
 #include "operations.h"
 #include "pool.h"
 #include "random.h"
@@ -41,7 +42,7 @@ static void pass(struct fuzz_thread *thread)
 	if (fuzz_one_in(thread, 2) &&
 	    fuzz_take(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource)) {
 		np_send_file(ends[0], &resource, sizeof(resource), resource.fd);
-		if (fuzz_one_in(thread, 2))
+		if (fuzz_is_lasting(thread, resource.kind) || fuzz_one_in(thread, 2))
 			fuzz_add(thread, &resource);
 		else
 			fuzz_drop(&resource);

@@ -5,7 +5,6 @@
 #include "random.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +37,7 @@ void fuzz_operations_init(void)
 	add_operations(fuzz_memory_operations);
 	add_operations(fuzz_nvme_operations);
 	add_operations(fuzz_process_operations);
+	add_operations(fuzz_rights_operations);
 }
 
 static struct fuzz_call choose_call(struct fuzz_thread *thread)
@@ -90,10 +90,12 @@ void fuzz_program_run(struct fuzz_thread *thread, const struct fuzz_program *pro
 	uint64_t random = thread->random;
 	unsigned int i;
 
-	for (i = 0; i < program->length; i++) {
+	thread->program = program;
+	for (i = 0; i < program->length; i++, thread->calls++) {
 		operation = operations[program->calls[i].operation % operation_count];
-		if (operation->privileged && !thread->rights->privileged)
+		if (operation->root && !thread->caller.root)
 			continue;
+		thread->at = i;
 		thread->random = program->calls[i].seed;
 		operation->run(thread);
 	}
@@ -116,33 +118,32 @@ unsigned int fuzz_corpus_size(void)
 	return corpus_count;
 }
 
-/* A line is one program, a word one call: OPERATION:SEED. */
-static void parse(char *line)
+bool fuzz_program_parse(char *text, struct fuzz_program *program)
 {
-	struct fuzz_program program = { 0 };
 	struct fuzz_call *call;
 	char *word, *rest;
 
-	for (word = strtok_r(line, SEPARATORS, &rest); word && program.length < FUZZ_PROGRAM;
+	program->length = 0;
+	for (word = strtok_r(text, SEPARATORS, &rest); word && program->length < FUZZ_PROGRAM;
 	     word = strtok_r(NULL, SEPARATORS, &rest)) {
-		call = &program.calls[program.length];
+		call = &program->calls[program->length];
 		if (sscanf(word, "%" SCNu8 ":%" SCNx64, &call->operation, &call->seed) == 2)
-			program.length++;
+			program->length++;
 	}
-	if (program.length)
-		fuzz_corpus_add(&program);
+	return program->length;
 }
 
 int fuzz_corpus_load(const char *path)
 {
 	FILE *file = fopen(path, "re");
+	struct fuzz_program program;
 	char line[512];
 
 	if (!file)
 		return -errno;
 	while (fgets(line, sizeof(line), file))
-		if (line[0] != '#')
-			parse(line);
+		if (line[0] != '#' && fuzz_program_parse(line, &program))
+			fuzz_corpus_add(&program);
 	fclose(file);
 	return 0;
 }
@@ -158,7 +159,7 @@ int fuzz_corpus_save(const char *path)
 	fprintf(file, "# Programs for the fuzzer: OPERATION:SEED ...\n");
 	for (i = 0; i < corpus_count; i += step) {
 		for (j = 0; j < corpus[i].length; j++)
-			fprintf(file, "%s%u:%" PRIx64, j ? " " : "", corpus[i].calls[j].operation,
+			fprintf(file, FUZZ_CALL_FORMAT, j ? " " : "", corpus[i].calls[j].operation,
 				corpus[i].calls[j].seed);
 		fputc('\n', file);
 	}

@@ -5,7 +5,12 @@
 
 #include "fuzz.h"
 
-#define FUZZ_PROGRAM	12
+#include <inttypes.h>
+
+#define FUZZ_PROGRAM		12
+/* A call in the words of a corpus: a space or nothing, OPERATION:SEED; room for a program. */
+#define FUZZ_CALL_FORMAT	"%s%u:%" PRIx64
+#define FUZZ_PROGRAM_TEXT	(FUZZ_PROGRAM * 24 + 1)
 
 struct fuzz_call {
 	uint8_t operation;
@@ -18,6 +23,8 @@ struct fuzz_program {
 };
 
 void fuzz_operations_init(void);
+/* Of the words of a corpus, which @text loses: false if there is no call among them. */
+bool fuzz_program_parse(char *text, struct fuzz_program *program);
 void fuzz_program_choose(struct fuzz_thread *thread, struct fuzz_program *program);
 void fuzz_program_run(struct fuzz_thread *thread, const struct fuzz_program *program);
 void fuzz_corpus_add(const struct fuzz_program *program);

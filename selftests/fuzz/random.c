@@ -25,6 +25,11 @@ bool fuzz_one_in(struct fuzz_thread *thread, uint32_t n)
 	return fuzz_below(thread, n) == 0;
 }
 
+uint32_t fuzz_instance(struct fuzz_thread *thread)
+{
+	return fuzz_one_in(thread, 2) ? thread->instance : fuzz_below(thread, 3);
+}
+
 /* Where comparisons, shifts and sums go wrong. */
 uint64_t fuzz_interesting(struct fuzz_thread *thread)
 {

@@ -6,6 +6,8 @@
 #include "fuzz.h"
 
 uint64_t fuzz_random(struct fuzz_thread *thread);
+/* An instance that a controller may have: those of np0 and np1 change as they are bound again. */
+uint32_t fuzz_instance(struct fuzz_thread *thread);
 uint32_t fuzz_below(struct fuzz_thread *thread, uint32_t limit);
 bool fuzz_one_in(struct fuzz_thread *thread, uint32_t n);
 uint64_t fuzz_interesting(struct fuzz_thread *thread);

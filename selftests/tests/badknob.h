@@ -9,15 +9,6 @@
 #include "../badctrl/badctrl.h"
 #include "nptest.h"
 
-#define NP_ADMIN_DELETE_SQ	0x00
-#define NP_ADMIN_CREATE_SQ	0x01
-#define NP_ADMIN_GET_LOG	0x02
-#define NP_ADMIN_DELETE_CQ	0x04
-#define NP_ADMIN_CREATE_CQ	0x05
-#define NP_ADMIN_IDENTIFY	0x06
-#define NP_ADMIN_ABORT		0x08
-#define NP_ADMIN_SET_FEATURES	0x09
-#define NP_ADMIN_ASYNC_EVENT	0x0c
 #define NP_IO_READ		(BADCTRL_ON_IO | NP_CMD_READ)
 #define NP_IO_FLUSH		(BADCTRL_ON_IO | NP_CMD_FLUSH)
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/blkpg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -463,6 +464,33 @@ int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags)
 		np_sleep_ms(20);
 	} while (np_now_ms() < end);
 	return -errno;
+}
+
+static int change_partition(int disk, int operation)
+{
+	struct blkpg_partition partition = { .start = 1 << 20, .length = 1 << 20, .pno = 1 };
+	struct blkpg_ioctl_arg argument = {
+		.op = operation,
+		.datalen = sizeof(partition),
+		.data = &partition,
+	};
+
+	return np_ioctl(disk, BLKPG, &argument);
+}
+
+int np_partition_add(int disk)
+{
+	return change_partition(disk, BLKPG_ADD_PARTITION);
+}
+
+int np_partition_remove(int disk)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret;
+
+	while ((ret = change_partition(disk, BLKPG_DEL_PARTITION)) == -EBUSY && np_now_ms() < end)
+		np_sleep_ms(10);
+	return ret;
 }
 
 #define DEBUGFS		"/sys/kernel/debug/nvme-peer"

@@ -109,6 +109,12 @@ int np_ctrl_settle(int fd, struct nvme_peer_info *info, int timeout_ms);
 int np_instance(const char *address);
 /* Open a node of @ctrl, "/dev/nvmep%dn1" say, waiting until it is there. */
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags);
+/*
+ * Make the first partition of a disk, which no table on it names, or take it away, which
+ * waits for those who are just closing it.
+ */
+int np_partition_add(int disk);
+int np_partition_remove(int disk);
 
 /*
  * What a controller, or the whole module, holds: text to compare, one object
@@ -194,9 +200,32 @@ struct np_completion {
 	uint16_t status;
 };
 
-#define NP_CMD_FLUSH	0x00
-#define NP_CMD_WRITE	0x01
-#define NP_CMD_READ	0x02
+/* Opcodes of I/O commands (NVM command set specification 3.2), then of admin commands. */
+#define NP_CMD_FLUSH		0x00
+#define NP_CMD_WRITE		0x01
+#define NP_CMD_READ		0x02
+#define NP_CMD_COMPARE		0x05
+#define NP_CMD_WRITE_ZEROES	0x08
+#define NP_CMD_DATASET		0x09
+#define NP_CMD_VERIFY		0x0c
+#define NP_CMD_COPY		0x19
+#define NP_CMD_FABRICS		0x7f
+#define NP_CMD_VENDOR		0x80
+
+#define NP_ADMIN_DELETE_SQ	0x00
+#define NP_ADMIN_CREATE_SQ	0x01
+#define NP_ADMIN_GET_LOG	0x02
+#define NP_ADMIN_DELETE_CQ	0x04
+#define NP_ADMIN_CREATE_CQ	0x05
+#define NP_ADMIN_IDENTIFY	0x06
+#define NP_ADMIN_ABORT		0x08
+#define NP_ADMIN_SET_FEATURES	0x09
+#define NP_ADMIN_GET_FEATURES	0x0a
+#define NP_ADMIN_ASYNC_EVENT	0x0c
+#define NP_ADMIN_KEEP_ALIVE	0x18
+#define NP_ADMIN_DOORBELL_BUFFER	0x7c
+#define NP_ADMIN_FORMAT		0x80
+#define NP_ADMIN_VENDOR		0xc0
 
 /**
  * struct np_qp - a queue pair with rings in host memory, run by the CPU

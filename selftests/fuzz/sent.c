@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An answer says that a command was refused, not that nobody sent it.  The module traces
+ * what it puts into a queue, and an instance of the kernel's buffers shows the
+ * commands that bear the mark: see sent.h.
+ */
+#include "sent.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "nptest.h"
+
+#define INSTANCE	"/sys/kernel/debug/tracing/instances/fuzz"
+#define EVENT		INSTANCE "/events/nvme_peer/nvmep_submit"
+
+int fuzz_sent_watch(void)
+{
+	char filter[64];
+
+	/* Left by one that was ended. */
+	rmdir(INSTANCE);
+	if (mkdir(INSTANCE, 0700))
+		return -errno;
+	/* The event has dwords 10 and 11 as one number. */
+	snprintf(filter, sizeof(filter), "cdw10 >= 0x%x00000000 && cdw10 <= 0x%xffffffff",
+		 FUZZ_REFUSED, FUZZ_REFUSED);
+	return np_write_file(EVENT "/filter", filter) ?: np_write_file(EVENT "/enable", "1");
+}
+
+int fuzz_sent_count(void)
+{
+	FILE *trace = fopen(INSTANCE "/trace", "re");
+	char line[256];
+	int count = 0;
+
+	if (!trace)
+		return -errno;
+	while (fgets(line, sizeof(line), trace))
+		count += !!strstr(line, "nvmep_submit:");
+	fclose(trace);
+	return rmdir(INSTANCE) ? -errno : count;
+}
