@@ -182,11 +182,6 @@ static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,
 				    (void __user *)arg, qp);
 }
 
-static bool nvmep_qp_gone(const struct nvmep_qp *qp)
-{
-	return nvmep_qp_user_state(qp) == NVME_PEER_QP_GONE;
-}
-
 static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 {
 	struct nvmep_qp *qp = filp->private_data;
@@ -195,7 +190,8 @@ static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 	poll_wait(filp, &qp->waiters, wait);
 	if (nvmep_records_wait(&qp->records))
 		mask |= EPOLLPRI;
-	if (nvmep_qp_gone(qp))
+	/* Not before its record can be read. */
+	if (nvmep_records_ended(&qp->records))
 		mask |= EPOLLHUP;
 	return mask;
 }
@@ -214,7 +210,7 @@ static ssize_t nvmep_qp_file_read(struct file *filp, char __user *user,
 		/* Another reader may have taken the last record. */
 		err = wait_event_interruptible(qp->waiters,
 					       nvmep_records_wait(&qp->records) ||
-					       nvmep_qp_gone(qp));
+					       nvmep_records_ended(&qp->records));
 		if (err)
 			return err;
 	}

@@ -53,6 +53,22 @@ bool nvmep_records_wait(struct nvmep_records *records)
 	return wait;
 }
 
+/**
+ * nvmep_records_ended() - was the last record added?
+ * @records: of the queue pair
+ *
+ * Return: true once it waits to be read or was.
+ */
+bool nvmep_records_ended(struct nvmep_records *records)
+{
+	bool ended;
+
+	spin_lock(&records->lock);
+	ended = records->ended;
+	spin_unlock(&records->lock);
+	return ended;
+}
+
 /* The oldest one and its number, without taking it. */
 static int nvmep_records_peek(struct nvmep_records *records,
 			      struct nvme_peer_event *event, u32 *number)

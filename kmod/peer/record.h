@@ -39,6 +39,7 @@ void nvmep_records_init(struct nvmep_records *records);
 void nvmep_records_add(struct nvmep_records *records,
 		       const struct nvme_peer_event *event);
 bool nvmep_records_wait(struct nvmep_records *records);
+bool nvmep_records_ended(struct nvmep_records *records);
 ssize_t nvmep_records_read(struct nvmep_records *records, char __user *user,
 			   size_t size);
 

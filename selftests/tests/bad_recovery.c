@@ -95,8 +95,9 @@ TEST_F(bad_recovery, nobody_looks_without_queue_pairs)
 {
 	uint32_t looks = np_bad_get(&self->bad, BADCTRL_LOOKS);
 
+	/* Again and again: it is ten times, where the machine is not busy. */
 	np_sleep_ms(500);
-	EXPECT_LT(looks, np_bad_get(&self->bad, BADCTRL_LOOKS));
+	EXPECT_LE(looks + 3, np_bad_get(&self->bad, BADCTRL_LOOKS));
 	np_qp_close(&self->qp);
 	np_sleep_ms(200);
 	looks = np_bad_get(&self->bad, BADCTRL_LOOKS);

@@ -7,9 +7,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netlink.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -165,6 +169,54 @@ TEST_F(events, a_reset_is_told_and_is_no_hangup)
 	EXPECT_EQ(NVME_PEER_QP_GONE, event[3].state);
 	EXPECT_EQ(ESTALE, event[3].reason);
 	EXPECT_LE(event[2].time, event[3].time);
+}
+
+/* The next uevent that says NVME_PEER_EVENT=@event, soon: its bytes in @text. */
+static int wait_uevent(int fd, const char *event, char *text, size_t length)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	char wanted[64];
+	ssize_t got;
+
+	snprintf(wanted, sizeof(wanted), "NVME_PEER_EVENT=%s\n", event);
+	while (np_now_ms() < end) {
+		got = recv(fd, text, length - 1, MSG_DONTWAIT);
+		if (got <= 0) {
+			np_sleep_ms(10);
+			continue;
+		}
+		text[got] = '\0';
+		/* Its strings become lines. */
+		while (got--)
+			if (!text[got])
+				text[got] = '\n';
+		if (strstr(text, wanted))
+			return 0;
+	}
+	return -ETIMEDOUT;
+}
+
+/* Who watches the controller learns of a loss and of the way back, with how many pairs. */
+TEST_F(events, uevents_tell_of_a_reset)
+{
+	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	char text[4096], line[64];
+	struct nvme_peer_info now;
+	int fd;
+
+	fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&kernel, sizeof(kernel)));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, wait_uevent(fd, "stopped", text, sizeof(text)));
+	EXPECT_TRUE(strstr(text, "\nNVME_PEER_QUEUE_PAIRS=1\n"));
+	EXPECT_TRUE(strstr(text, "\nSUBSYSTEM=nvme-peer\n"));
+	ASSERT_EQ(0, wait_uevent(fd, "ready", text, sizeof(text)));
+	snprintf(line, sizeof(line), "\nNVME_PEER_GENERATION=%u\n", now.generation);
+	EXPECT_TRUE(strstr(text, line));
+	EXPECT_TRUE(strstr(text, "\nNVME_PEER_QUEUE_PAIRS=1\n"));
+	close(fd);
 }
 
 #define KEPT	16	/* records that the kernel keeps */
