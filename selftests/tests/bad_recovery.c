@@ -310,4 +310,16 @@ TEST_F(bad_recovery, a_reset_of_the_function_is_tried_once)
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 }
 
+/* It would have helped, but an empty reset_method is the administrator's no. */
+TEST_F(bad_recovery, a_function_that_nobody_may_reset_is_not_reset)
+{
+	ASSERT_EQ(0, np_pci_write(self->bad.address, "reset_method", "\n"));
+	EXPECT_EQ(-EIO, fail_to_start(&self->bad, BADCTRL_NEVER_READY, 1));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RESETS));
+	EXPECT_EQ(0, np_pci_write(self->bad.address, "reset_method", "default"));
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+}
+
 TEST_HARNESS_MAIN
