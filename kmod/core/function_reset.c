@@ -61,8 +61,9 @@ static int nvmep_function_reset_locked(struct pci_dev *pdev)
  * Doorbells are taken away from whoever maps them first, as decoding goes off.
  *
  * Return: 0, and the controller may be started; -ENOTTY if the function has no such
- * reset or nobody answers in config space; -EBUSY if others have hold of the function
- * or it is being removed; else what the PCI core says, logged by it.
+ * reset, the administrator wants none (an empty reset_method in sysfs) or nobody
+ * answers in config space; -EBUSY if others have hold of the function or it is being
+ * removed; else what the PCI core says, logged by it.
  */
 int nvmep_ctrl_reset_function(struct nvmep_ctrl *ctrl)
 {
@@ -70,7 +71,7 @@ int nvmep_ctrl_reset_function(struct nvmep_ctrl *ctrl)
 	int ret;
 
 	if (pci_channel_offline(pdev) || !pci_device_is_present(pdev) ||
-	    pcie_reset_flr(pdev, PCI_RESET_PROBE))
+	    !pdev->reset_methods[0] || pcie_reset_flr(pdev, PCI_RESET_PROBE))
 		return -ENOTTY;
 	if (!nvmep_function_lock(ctrl))
 		return -EBUSY;

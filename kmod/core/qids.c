@@ -353,8 +353,6 @@ int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 	if (qid > 0 && owner == NVMEP_QID_PEER) {
 		__set_bit(qid, qids->peer);
 		qids->peer_count++;
-	} else if (qid > 0) {
-		qids->cpu++;
 	}
 	spin_unlock(&qids->lock);
 	return qid;
@@ -371,15 +369,11 @@ void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
 	struct nvmep_qids *qids = &ctrl->qids;
 
 	spin_lock(&qids->lock);
-	if (WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used)))
-		goto out;
+	WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used));
 	if (__test_and_clear_bit(qid, qids->peer)) {
 		qids->peer_count--;
 		qids->qids[qid].freed = ++qids->freed;
-	} else {
-		qids->cpu--;
 	}
-out:
 	spin_unlock(&qids->lock);
 }
 
@@ -434,7 +428,8 @@ void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
 	       bitmap_weight(qids->used, qids->total + 1);
 	share = qids->peer_max - min(qids->peer_max, qids->peer_count);
 	usage->total = qids->total;
-	usage->cpu = qids->cpu;
+	usage->cpu = bitmap_weight(qids->used, qids->capacity) - 1 -
+		     qids->peer_count;
 	usage->peer_max = qids->peer_max;
 	usage->peer_free = min(free, share);
 	spin_unlock(&qids->lock);

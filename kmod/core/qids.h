@@ -75,7 +75,6 @@ struct nvmep_qid {
  * @doorbells: one for every identifier, see struct nvmep_doorbell_count
  * @total: identifiers 1 to @total may be given out
  * @capacity: const: bits in @used and @peer; @total never exceeds it
- * @cpu: identifiers that the kernel has
  * @peer_count: identifiers that peers have
  * @peer_max: most that they may have
  * @peers_barred: they get none now, see nvmep_qids_bar_peers()
@@ -89,7 +88,6 @@ struct nvmep_qids {
 	struct nvmep_doorbell_count *doorbells;
 	unsigned int total;
 	unsigned int capacity;
-	unsigned int cpu;
 	unsigned int peer_count;
 	unsigned int peer_max;
 	bool peers_barred;

@@ -79,13 +79,12 @@ static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *tabl
  */
 int nvmep_gate_enter(struct nvmep_peers *peers)
 {
-	/* While unbinding waits for the last of them nobody queues behind it. */
-	if (READ_ONCE(peers->removed))
-		return -ESHUTDOWN;
-	down_read(&peers->gate);
-	if (!peers->removed)
-		return 0;
-	up_read(&peers->gate);
+	/* Nobody queues behind unbinding, the only writer, while that waits. */
+	if (down_read_trylock(&peers->gate)) {
+		if (!peers->removed)
+			return 0;
+		up_read(&peers->gate);
+	}
 	return -ESHUTDOWN;
 }
 

@@ -173,6 +173,57 @@ TEST_F(bad_death, it_can_be_unbound_while_a_deletion_hangs)
 	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
+struct creator {
+	struct np_bad *bad;
+	struct nvme_peer_qp_create create;
+	int result;
+};
+
+static void *create_in_background(void *argument)
+{
+	struct creator *creator = argument;
+
+	creator->result = np_qp_create(creator->bad->ctrl.fd, ENTRIES, &creator->create);
+	if (!creator->result)
+		close(creator->create.qp_fd);
+	return NULL;
+}
+
+static void *unbind_in_background(void *argument)
+{
+	np_unbind(((struct np_bad *)argument)->address);
+	return NULL;
+}
+
+/* Unbinding waits for a call that hangs, and no other call waits behind it. */
+TEST_F(bad_death, nobody_is_kept_waiting_while_it_is_unbound)
+{
+	struct creator creator = { .bad = &self->bad };
+	pthread_t creates, unbinds;
+	struct nvme_peer_info info;
+	int64_t end;
+	int ret;
+
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&creates, NULL, create_in_background, &creator));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, pthread_create(&unbinds, NULL, unbind_in_background, &self->bad));
+	end = np_now_ms() + NP_TIMEOUT_MS;
+	do {
+		ret = np_info(self->bad.ctrl.fd, &info);
+	} while (!ret && np_now_ms() < end);
+	EXPECT_EQ(-ESHUTDOWN, ret);
+	np_sleep_ms(100);
+	EXPECT_EQ(-ESHUTDOWN, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_HELD));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(creates, NULL);
+	pthread_join(unbinds, NULL);
+	EXPECT_EQ(0, creator.result);
+	expect_new_life(_metadata, &self->bad, self->bytes);
+}
+
 static void *reset_in_background(void *argument)
 {
 	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);

@@ -9,6 +9,7 @@
  * timeout: 180
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -309,6 +310,39 @@ TEST_F(bad_recovery, a_reset_of_the_function_is_tried_once)
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
 	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+}
+
+/* It would have helped, but an empty reset_method is the administrator's no. */
+TEST_F(bad_recovery, a_function_that_nobody_may_reset_is_not_reset)
+{
+	ASSERT_EQ(0, np_pci_write(self->bad.address, "reset_method", "\n"));
+	EXPECT_EQ(-EIO, fail_to_start(&self->bad, BADCTRL_NEVER_READY, 1));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RESETS));
+	EXPECT_EQ(0, np_pci_write(self->bad.address, "reset_method", "default"));
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+}
+
+static void *reset_in_background(void *argument)
+{
+	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
+	return NULL;
+}
+
+/* Who has hold of the function waits for the end of this reset, and the other way round. */
+TEST_F(bad_recovery, a_function_that_somebody_has_hold_of_is_not_waited_for)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_pci_write(self->bad.address, "reset", "1"));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
+	np_qp_close(&self->qp);
 }
 
 TEST_HARNESS_MAIN

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -375,11 +374,6 @@ TEST_F_TIMEOUT(lifetime, all_identifiers_may_be_in_quarantine, 120)
 	free(open);
 }
 
-static int unload(void)
-{
-	return syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK) ? -errno : 0;
-}
-
 /* Last in the file: it takes the controllers away from under other fixtures. */
 TEST_F(lifetime, the_module_stays_while_an_export_is_open)
 {
@@ -395,13 +389,13 @@ TEST_F(lifetime, the_module_stays_while_an_export_is_open)
 		ASSERT_EQ(0, np_export_fd(create.qp_fd, kinds[i], 0, &out));
 		close(create.qp_fd);
 		np_ctrl_close(&self->ctrl);
-		EXPECT_EQ(-EAGAIN, unload());
+		EXPECT_EQ(-EAGAIN, np_module_unload(0));
 		close(out.fd);
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	}
 	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
-	ASSERT_EQ(0, unload());
+	ASSERT_EQ(0, np_module_unload(0));
 	ASSERT_EQ(0, system("modprobe nvme_peer"));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #define ADMIN_IDENTIFY		0x06
 #define ADMIN_GET_FEATURES	0x0a
 #define FEATURE_QUEUES		0x07
+#define DATASET_MANAGEMENT	0x09
 
 /* Status code and its type, without More and Do Not Retry. */
 #define STATUS(ret)		((ret) & 0x7ff)
@@ -87,6 +89,50 @@ TEST_F(passthru, id_is_the_namespace)
 {
 	EXPECT_EQ(1, np_ioctl(self->generic, NVME_IOCTL_ID, NULL));
 	EXPECT_EQ(1, np_ioctl(self->block, NVME_IOCTL_ID, NULL));
+}
+
+/* What is done to a controller is done by its own node. */
+TEST_F(passthru, the_node_of_a_namespace_resets_nothing)
+{
+	static const unsigned int requests[] = {
+		NVME_IOCTL_RESET, NVME_IOCTL_SUBSYS_RESET, NVME_IOCTL_RESCAN,
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		EXPECT_EQ(-ENOTTY, np_ioctl(self->generic, requests[i], NULL));
+		EXPECT_EQ(-ENOTTY, np_ioctl(self->block, requests[i], NULL));
+	}
+}
+
+TEST_F(passthru, a_list_of_ranges_ends_with_its_buffer)
+{
+	struct nvme_passthru_cmd cmd = {
+		.opcode = DATASET_MANAGEMENT,
+		.nsid = 1,
+		.addr = (uintptr_t)self->bytes,
+		.data_len = 16,
+		.cdw10 = 1,
+	};
+
+	memset(self->bytes, 0, 32);
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd.data_len = 32;
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+}
+
+/* A command in memory that may only be read has no place for its answer. */
+TEST_F(passthru, an_answer_needs_its_place)
+{
+	struct nvme_passthru_cmd *cmd = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
+					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, cmd);
+	*cmd = (struct nvme_passthru_cmd){ .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, cmd));
+	ASSERT_EQ(0, mprotect(cmd, NP_PAGE, PROT_READ));
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, cmd));
+	munmap(cmd, NP_PAGE);
 }
 
 TEST_F(passthru, io_cmd_writes_and_reads)
