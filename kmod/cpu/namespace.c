@@ -25,7 +25,7 @@
  * @ns: namespace
  * @id: Identify Namespace
  *
- * No command is under way meanwhile.  Limits
+ * No command is under way while format and limits change.  Limits
  * that cannot be changed leave requests that do not fit, which are refused one
  * by one; commands built for another format would move the wrong amount of data.
  *
@@ -41,9 +41,13 @@ int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	nvmep_limits_begin(&update, ns->queue);
 	ret = nvmep_limits_commit(&update, ns->queue, &limits);
 	nvmep_ns_set_format(ns, id);
+	nvmep_limits_end(&update, ns->queue);
+	/*
+	 * Uevents wait for memory, which may wait for this disk: not while it is
+	 * frozen.  What is sent past the new end meanwhile the controller refuses.
+	 */
 	set_capacity_and_notify(ns->disk, nvmep_ns_sectors(id));
 	set_disk_ro(ns->disk, id->nsattr & NVME_NS_ATTR_READ_ONLY);
-	nvmep_limits_end(&update, ns->queue);
 	return ret;
 }
 

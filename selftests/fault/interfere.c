@@ -161,14 +161,15 @@ static int try_to_unload(struct fault *fault)
 /* A kernel that cannot sleep at all has nothing to refuse. */
 static int try_to_sleep(struct fault *fault)
 {
-	struct nvme_peer_pci_address address = np_parse_address(fault->target->ctrl->address);
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
+	int test = np_sleep_begin(fault->target->ctrl->address), ret;
 
+	if (test == -EOPNOTSUPP)
+		return 0;
 	if (test < 0)
-		return -errno;
-	ret = np_ioctl(test, NVMEP_TEST_SLEEP, &address);
-	close(test);
-	return ret == -EBUSY || ret == -EOPNOTSUPP ? 0 : -EBADE;
+		return test;
+	ret = np_fall_asleep();
+	np_sleep_end(test);
+	return ret == -EBUSY ? 0 : -EBADE;
 }
 
 static int rescan(struct fault *fault)

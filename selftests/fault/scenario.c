@@ -158,6 +158,21 @@ static int neighbour(struct nvme_peer_pci_address *address)
 	return ret;
 }
 
+static int read_blocks_in_use(struct stage *stage)
+{
+	char path[128], text[32];
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nuse", stage->ctrl.instance);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (read(fd, text, sizeof(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
 static int route_by_address(struct stage *stage)
 {
 	struct nvme_peer_route route = {
@@ -654,6 +669,7 @@ const struct scenario scenarios[] = {
 	{ "close of a controller whose addresses were told", FAULT_CALLER, make_told,
 	  close_controller, .must_succeed = true },
 	{ "INFO", FAULT_CALLER, NULL, get_info },
+	{ "blocks in use", FAULT_CALLER, NULL, read_blocks_in_use },
 	{ "ROUTE by address", FAULT_CALLER, NULL, route_by_address },
 	{ "ROUTE by dma-buf", FAULT_CALLER, make_buffer, route_by_dmabuf },
 	{ "ROUTE to a device's dma-buf", FAULT_CALLER, make_device_buffer, route_by_dmabuf },

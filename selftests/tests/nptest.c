@@ -631,3 +631,35 @@ int np_reader_stop(struct np_reader *reader)
 	close(reader->disk);
 	return reader->error;
 }
+
+/* --- sleep ------------------------------------------------------------------------ */
+
+#define POWER		"/sys/power/"
+#define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
+
+int np_sleep_begin(const char *address)
+{
+	struct nvme_peer_pci_address sleeper = np_parse_address(address);
+	int ret, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+
+	if (test < 0)
+		return -errno;
+	/* As far as the devices' own sleep without interrupts, and back at once. */
+	ret = np_ioctl(test, NVMEP_TEST_SLEEP, &sleeper) ?:
+	      np_write_file(POWER "pm_test", "platform") ?: np_write_file(TEST_DELAY, "0");
+	if (!ret)
+		return test;
+	close(test);
+	return ret;
+}
+
+int np_fall_asleep(void)
+{
+	return np_write_file(POWER "state", "freeze");
+}
+
+void np_sleep_end(int test)
+{
+	np_write_file(POWER "pm_test", "none");
+	close(test);
+}

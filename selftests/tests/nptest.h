@@ -93,6 +93,15 @@ int np_monitor(const char *command);
 /* Take a function off the bus as if it were pulled, and look for it again. */
 int np_pull(const char *address);
 int np_find_again(const char *address);
+/*
+ * np_fall_asleep() has the machine sleep and wake at once: of its PCI functions only
+ * the one at @address, until np_sleep_end() of what np_sleep_begin() returned.
+ * -EOPNOTSUPP: this kernel does not sleep.
+ */
+int np_sleep_begin(const char *address);
+int np_fall_asleep(void);
+void np_sleep_end(int test);
+
 /* The kernel's log from here on; wait for a line that contains @text: 0 or -ETIMEDOUT. */
 int np_log_open(void);
 int np_log_wait(int log, const char *text, int timeout_ms);

@@ -423,6 +423,7 @@ TEST_F(bad_input, rings_that_overlap)
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &first));
 	first.cq_offset = NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &first));
+	EXPECT_EQ(FD_CLOEXEC, fcntl(first.qp_fd, F_GETFD));
 
 	/* Commands over commands, and over completions. */
 	second.sq_handle = self->rings.handle;

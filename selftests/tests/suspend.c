@@ -21,38 +21,8 @@
 #include "badknob.h"
 #include "kselftest_harness.h"
 
-#define POWER		"/sys/power/"
-#define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
 #define ENTRIES		8U
 #define PAGES		4U
-
-/* The function at @address is going to sleep: what keeps it doing so, or -errno. */
-static int begin_sleep(const char *address)
-{
-	struct nvme_peer_pci_address sleeper = np_parse_address(address);
-	int ret, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-
-	if (test < 0)
-		return -errno;
-	/* As far as the devices' own sleep without interrupts, and back at once. */
-	ret = np_ioctl(test, NVMEP_TEST_SLEEP, &sleeper) ?:
-	      np_write_file(POWER "pm_test", "platform") ?: np_write_file(TEST_DELAY, "0");
-	if (!ret)
-		return test;
-	close(test);
-	return ret;
-}
-
-static int fall_asleep(void)
-{
-	return np_write_file(POWER "state", "freeze");
-}
-
-static void end_sleep(int test)
-{
-	np_write_file(POWER "pm_test", "none");
-	close(test);
-}
 
 FIXTURE(suspend)
 {
@@ -72,7 +42,7 @@ FIXTURE_SETUP(suspend)
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &self->before));
 	self->log = np_log_open();
 	ASSERT_LE(0, self->log);
-	self->test = begin_sleep(self->ctrl.address);
+	self->test = np_sleep_begin(self->ctrl.address);
 	ASSERT_LE(0, self->test);
 }
 
@@ -81,7 +51,7 @@ FIXTURE_TEARDOWN(suspend)
 {
 	struct nvme_peer_info info;
 
-	end_sleep(self->test);
+	np_sleep_end(self->test);
 	close(self->log);
 	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
@@ -102,7 +72,7 @@ TEST_F(suspend, is_refused_while_a_queue_pair_lives)
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct nvme_peer_info info;
 
-	EXPECT_EQ(-EBUSY, fall_asleep());
+	EXPECT_EQ(-EBUSY, np_fall_asleep());
 	EXPECT_EQ(0, np_log_wait(self->log, "peers have queue pairs: not going to sleep",
 				 NP_TIMEOUT_MS));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
@@ -119,7 +89,7 @@ TEST_F(suspend, is_refused_while_a_queue_pair_waits)
 
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
-	EXPECT_EQ(-EBUSY, fall_asleep());
+	EXPECT_EQ(-EBUSY, np_fall_asleep());
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, flush(&self->qp));
 }
@@ -133,7 +103,7 @@ TEST_F(suspend, is_not_refused_for_one_that_has_ended)
 
 	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
 	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, fall_asleep());
+	EXPECT_EQ(0, np_fall_asleep());
 	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	EXPECT_EQ(self->before.generation + 1, info.generation);
 	EXPECT_EQ(info.generation, status->generation);
@@ -149,7 +119,7 @@ TEST_F(suspend, is_not_noticed_by_who_uses_the_disk)
 	np_qp_close(&self->qp);
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	for (i = 1; i <= 2; i++) {
-		EXPECT_EQ(0, fall_asleep());
+		EXPECT_EQ(0, np_fall_asleep());
 		EXPECT_EQ(0, np_reader_goes_on(&reader));
 		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 		EXPECT_EQ(self->before.generation + i, info.generation);
@@ -172,10 +142,10 @@ TEST(a_controller_that_sleeps_has_nothing_in_its_cache)
 	ASSERT_EQ(0, np_bad_bind(&bad, 1));
 	memset(bytes, 0x5a, NP_PAGE);
 	ASSERT_EQ(0, np_disk_write(bad.disk, bytes, NP_PAGE, 0));
-	test = begin_sleep(bad.address);
+	test = np_sleep_begin(bad.address);
 	EXPECT_LE(0, test);
-	EXPECT_EQ(0, fall_asleep());
-	end_sleep(test);
+	EXPECT_EQ(0, np_fall_asleep());
+	np_sleep_end(test);
 	EXPECT_EQ(0, np_bad_cut_power(&bad));
 	EXPECT_EQ(0, np_bad_read_disk(&bad, bytes));
 	EXPECT_EQ(0x5a, bytes[0]);
