@@ -42,6 +42,16 @@ np_node() {
 	return 1
 }
 
+# np_until TRIES COMMAND...: every 50 ms until it succeeds; 1 if it never did.
+np_until() {
+	local tries
+	for ((tries = $1; tries > 0; tries--)); do
+		"${@:2}" && return
+		sleep 0.05
+	done
+	return 1
+}
+
 # np_monitor COMMAND: a line for QEMU's monitor, e.g. "device_del np1".
 np_monitor() {
 	echo "@np monitor $*" >/dev/ttyS1

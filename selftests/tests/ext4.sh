@@ -16,10 +16,7 @@ disk=/dev/${node}n1
 mount=$(mktemp -d)
 source=$(mktemp -d)
 trap 'umount "$mount" 2>/dev/null; blockdev --rereadpt "$disk" 2>/dev/null' EXIT
-for ((i = 0; i < 200; i++)); do
-	[[ -b $disk ]] && break
-	sleep 0.05
-done
+np_until 200 test -b "$disk"
 
 make_tree() {
 	local i
@@ -32,11 +29,7 @@ make_tree() {
 
 make_partition() {
 	wipefs -aq "$disk" && echo 'start=2048, size=200M' | sfdisk -q "$disk" || return
-	for ((i = 0; i < 100; i++)); do
-		[[ -b ${disk}p1 ]] && return
-		sleep 0.05
-	done
-	return 1
+	np_until 100 test -b "${disk}p1"
 }
 
 copy_in() {

@@ -13,10 +13,10 @@ np_bind np0 || exit 1
 node=$(np_node np0)
 generic=/dev/ngp${node#nvmep}n1
 block=/dev/${node}n1
-for ((i = 0; i < 200; i++)); do
-	[[ -e $generic && -e $block ]] && break
-	sleep 0.05
-done
+nodes_are_there() {
+	[[ -e $generic && -e $block ]]
+}
+np_until 200 nodes_are_there
 
 # Passthrough is not split: a command must not be larger than the device takes.
 read -r most <"/sys/block/${node}n1/queue/max_hw_sectors_kb"

@@ -14,10 +14,10 @@ node=$(np_node np0)
 controller=/dev/$node
 generic=/dev/ngp${node#nvmep}n1
 block=/dev/${node}n1
-for ((i = 0; i < 200; i++)); do
-	[[ -e $generic && -e $block ]] && break
-	sleep 0.05
-done
+nodes_are_there() {
+	[[ -e $generic && -e $block ]]
+}
+np_until 200 nodes_are_there
 where=(--start-block=524288 --block-count=7 --data-size=4096)
 cd "$(mktemp -d)" || exit 1
 head -c 4096 /dev/urandom >data

@@ -14,10 +14,7 @@ np_bind np0 || exit 1
 np_bind np1 || exit 1
 node=$(np_node np0)
 namespace=ngp${node#nvmep}n1
-for ((i = 0; i < 200; i++)); do
-	[[ -e /dev/$namespace ]] && break
-	sleep 0.05
-done
+np_until 200 test -e "/dev/$namespace"
 
 # prints STATUS PATTERN COMMAND...: it exits with STATUS and prints the pattern.
 prints() {
@@ -149,10 +146,10 @@ ktap_check "a file that is none" prints 1 'not a queue pair' nvme-peer qp status
 # What a reset does to it, as it happens.
 nvme-peer -o json events --count 2 >/tmp/tool-events &
 listener=$!
-for ((i = 0; i < 100; i++)); do
-	[[ -z $(find "/proc/$listener/fd" -lname 'socket:*' -print -quit) ]] || break
-	sleep 0.05
-done
+is_listening() {
+	[[ $(find "/proc/$listener/fd" -lname 'socket:*' -print -quit) ]]
+}
+np_until 100 is_listening
 ktap_check "reset" is live json state -- nvme-peer reset "$node" -o json
 wait "$listener"
 ktap_check "events tells that the queue pair stopped" is stopped json events 0 event -- cat /tmp/tool-events

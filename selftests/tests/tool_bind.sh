@@ -22,11 +22,7 @@ driver() {
 
 # wait_for FILE: a node of the controller, or of its disk.
 wait_for() {
-	local i
-	for ((i = 0; i < 400; i++)); do
-		compgen -G "$1" >/dev/null && return
-		sleep 0.05
-	done
+	np_until 400 compgen -G "$1" >/dev/null && return
 	echo "no $1"
 	return 1
 }
@@ -41,12 +37,13 @@ give_to_kernel() {
 }
 
 # Of the first namespace, both in sysfs and in /dev.
+disk_is_there() {
+	local nsid
+	nsid=$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid) && [[ -b /dev/$(basename "$(dirname "$nsid")") ]]
+}
+
 wait_for_disk() {
-	local i nsid
-	for ((i = 0; i < 400; i++)); do
-		nsid=$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid) && [[ -b /dev/$(basename "$(dirname "$nsid")") ]] && return
-		sleep 0.05
-	done
+	np_until 400 disk_is_there && return
 	echo "no disk"
 	return 1
 }
@@ -91,10 +88,7 @@ hidden_mount() {
 	exec {hold}>&-
 	wait "$holder"
 	# The kernel lets go of it a moment after the last process.
-	for ((i = 0; i < 100; i++)); do
-		nvme-peer bind "$address" --dry-run >/dev/null 2>&1 && break
-		sleep 0.05
-	done
+	np_until 100 nvme-peer bind "$address" --dry-run >/dev/null 2>&1
 	return "$status"
 }
 

@@ -42,36 +42,34 @@ groups() {
 	done
 }
 
+# port ADDRESS ABOVE ID TYPE [ACS]: a PCI Express port, see machine.sh.
+port() {
+	machine_function "$1" "$2" 0x060400 "$3"
+	machine_config "$1" "${@:4}"
+}
+
 # Both directly below root ports.
 root_ports() {
-	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
-	machine_config 0000:00:01.0 4 0x1d
-	machine_function 0000:00:02.0 pci0000:00 0x060400 8086:1902
-	machine_config 0000:00:02.0 4 0x1d
+	port 0000:00:01.0 pci0000:00 8086:1901 4 0x1d
+	port 0000:00:02.0 pci0000:00 8086:1902 4 0x1d
 	ends 0000:00:01.0 0000:00:02.0
 	groups DMA-FQ 0000:00:01.0 0000:00:02.0 $GPU $DISK
 }
 
 # switch ACS: both below one switch whose downstream ports have these ACS bits.
 switch() {
-	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
-	machine_config 0000:00:01.0 4 0x1d
-	machine_function 0000:01:00.0 0000:00:01.0 0x060400 10b5:9765
-	machine_config 0000:01:00.0 5
-	machine_function 0000:02:00.0 0000:01:00.0 0x060400 10b5:9765
-	machine_config 0000:02:00.0 6 "$1"
-	machine_function 0000:02:01.0 0000:01:00.0 0x060400 10b5:9765
-	machine_config 0000:02:01.0 6 "$1"
+	port 0000:00:01.0 pci0000:00 8086:1901 4 0x1d
+	port 0000:01:00.0 0000:00:01.0 10b5:9765 5
+	port 0000:02:00.0 0000:01:00.0 10b5:9765 6 "$1"
+	port 0000:02:01.0 0000:01:00.0 10b5:9765 6 "$1"
 	ends 0000:02:00.0 0000:02:01.0
 	groups DMA-FQ 0000:00:01.0 0000:01:00.0 0000:02:00.0 0000:02:01.0 $GPU $DISK
 }
 
 # Two processors, the kernel locked down, a small BAR, passed through.
 host_bridges() {
-	machine_function 0000:00:01.0 pci0000:00 0x060400 8086:1901
-	machine_config 0000:00:01.0 4 0
-	machine_function 0000:80:01.0 pci0000:80 0x060400 8086:1901
-	machine_config 0000:80:01.0 4 0
+	port 0000:00:01.0 pci0000:00 8086:1901 4 0
+	port 0000:80:01.0 pci0000:80 8086:1901 4 0
 	ends 0000:00:01.0 0000:80:01.0
 	groups identity 0000:00:01.0 0000:80:01.0 $GPU $DISK
 	machine_bar $GPU $((256 << 20))
