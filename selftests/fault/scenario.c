@@ -161,16 +161,9 @@ static int neighbour(struct nvme_peer_pci_address *address)
 static int read_blocks_in_use(struct stage *stage)
 {
 	char path[128], text[32];
-	int fd, ret = 0;
 
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nuse", stage->ctrl.instance);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (read(fd, text, sizeof(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
+	return np_read_file(path, text, sizeof(text));
 }
 
 static int route_by_address(struct stage *stage)

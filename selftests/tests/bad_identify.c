@@ -526,18 +526,13 @@ TEST_F(bad_identify, requests_are_as_long_as_mappings_are_cheap)
 TEST_F(bad_identify, blocks_in_use)
 {
 	char path[128], text[32];
-	int fd;
 
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_LT(0, number(&self->bad, "nuse"));
 	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_STATUS,
 		    NP_STATUS_DNR | NP_STATUS_INTERNAL, 1);
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nuse", self->bad.ctrl.instance);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	ASSERT_LE(0, fd);
-	EXPECT_EQ(-1, read(fd, text, sizeof(text)));
-	EXPECT_EQ(EIO, errno);
-	close(fd);
+	EXPECT_EQ(-EIO, np_read_file(path, text, sizeof(text)));
 	EXPECT_LT(0, number(&self->bad, "nuse"));
 }
 

@@ -57,7 +57,7 @@ int np_read_file(const char *path, char *text, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t done = 0;
-	ssize_t got;
+	ssize_t got = 0;
 
 	if (fd < 0)
 		return -errno;
@@ -68,8 +68,10 @@ int np_read_file(const char *path, char *text, size_t size)
 		done += (size_t)got;
 	}
 	text[done] = '\0';
+	if (got < 0)
+		got = -errno;
 	close(fd);
-	return 0;
+	return got < 0 ? (int)got : 0;
 }
 
 int np_place(const char *name, char address[16])
