@@ -185,15 +185,12 @@ static int nvmep_buf_admit(const struct nvmep_buf *buf,
 static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
 				  const struct nvme_peer_buf_import *cmd)
 {
-	u64 end;
-
 	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE ||
 	    cmd->access > NVME_PEER_ACCESS_WRITE ||
-	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)))
+	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
+	    !IS_ALIGNED(cmd->offset | cmd->length, ctrl->page_size))
 		return -EINVAL;
-	if (!IS_ALIGNED(cmd->offset | cmd->length, ctrl->page_size))
-		return -EINVAL;
-	return check_add_overflow(cmd->offset, cmd->length, &end) ? -ERANGE : 0;
+	return 0;
 }
 
 static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)

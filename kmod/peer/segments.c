@@ -104,8 +104,8 @@ static bool nvmep_segments_bounce(const struct nvmep_segments *segments,
  * @ctrl: the controller that it was mapped for
  * @sgt: the mapping, which stays while this runs
  * @offset: byte of the mapping that the part begins with
- * @length: bytes of the part, 0 up to the end of the mapping; @offset + @length
- *	does not overflow
+ * @length: bytes of the part, 0 up to the end of the mapping.  A part that goes
+ *	round holds nothing, so it is not as long as it was to be
  *
  * Return: 0; EINVAL if it is empty or not of whole controller pages; ERANGE if the
  * mapping ends before the part does; EOPNOTSUPP if the controller's DMA to it

@@ -5,6 +5,7 @@
  */
 #include <linux/completion.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/mm.h>
@@ -39,6 +40,8 @@
  * @maps: mappings held, under the dma-buf's reservation lock
  * @direction: of the last of them, under that lock
  * @pins: times that it was pinned, under that lock
+ * @mappings: times that it was mapped, under that lock
+ * @arrival: signals when the memory is there, NULL: it is; set once
  * @pages: const
  */
 struct test_buffer {
@@ -50,6 +53,8 @@ struct test_buffer {
 	unsigned int maps;
 	enum dma_data_direction direction;
 	unsigned int pins;
+	unsigned int mappings;
+	struct dma_fence *arrival;
 	struct page *pages[];
 };
 
@@ -248,6 +253,7 @@ static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 	if (ret)
 		goto err_table;
 	buffer->maps++;
+	buffer->mappings++;
 	buffer->direction = dir;
 	return sgt;
 
@@ -310,7 +316,10 @@ static int test_mmap_dma_buf(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 
 static void test_release_dma_buf(struct dma_buf *dmabuf)
 {
-	test_buffer_free(dmabuf->priv);
+	struct test_buffer *buffer = dmabuf->priv;
+
+	test_fence_end(buffer->arrival);
+	test_buffer_free(buffer);
 }
 
 static int test_refuse_dma_buf(struct dma_buf *dmabuf,
@@ -349,12 +358,27 @@ static const struct dma_buf_ops *test_export_ops(u32 flags)
 	return flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops : &test_moving_ops;
 }
 
+/* Importers find the memory on its way, where that was asked for. */
+static int test_send(struct dma_buf *dmabuf)
+{
+	struct test_buffer *buffer = dmabuf->priv;
+	struct dma_fence *arrival;
+
+	if (!(buffer->flags & NVMEP_TEST_ON_THE_WAY))
+		return 0;
+	arrival = test_fence_add(dmabuf, DMA_RESV_USAGE_KERNEL);
+	if (IS_ERR(arrival))
+		return PTR_ERR(arrival);
+	buffer->arrival = arrival;
+	return 0;
+}
+
 int test_export(struct nvmep_test_export *export)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct test_buffer *buffer;
 	struct dma_buf *dmabuf;
-	int fd;
+	int fd, ret;
 
 	if (!export->pages || export->pages > TEST_EXPORT_PAGES ||
 	    export->times > TEST_EXPORT_TIMES ||
@@ -377,6 +401,11 @@ int test_export(struct nvmep_test_export *export)
 	if (IS_ERR(dmabuf)) {
 		test_buffer_free(buffer);
 		return PTR_ERR(dmabuf);
+	}
+	ret = test_send(dmabuf);
+	if (ret) {
+		dma_buf_put(dmabuf);
+		return ret;
 	}
 	fd = dma_buf_fd(dmabuf, O_CLOEXEC);
 	if (fd < 0) {
@@ -409,6 +438,7 @@ int test_move(struct nvmep_test_move *move, bool notify)
 	move->maps = buffer->maps;
 	move->direction = buffer->direction;
 	move->pins = buffer->pins;
+	move->mappings = buffer->mappings;
 	dma_resv_unlock(dmabuf->resv);
 out:
 	dma_buf_put(dmabuf);
@@ -427,6 +457,8 @@ int test_let_go(const struct nvmep_test_move *move)
 	if (dmabuf->ops == &test_moving_ops) {
 		buffer = dmabuf->priv;
 		complete_all(&buffer->go);
+		if (buffer->arrival)
+			dma_fence_signal(buffer->arrival);
 		ret = 0;
 	}
 	dma_buf_put(dmabuf);

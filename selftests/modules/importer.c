@@ -5,7 +5,6 @@
  * does so late, one that is fenced says that its device is still at work.
  */
 #include <linux/dma-buf.h>
-#include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
 #include <linux/pci.h>
 #include <linux/slab.h>
@@ -37,28 +36,8 @@ struct test_importer {
 	u32 invalidations;
 	u32 slow_ms;
 	struct delayed_work unmap_work;
-	struct test_fence *fence;
+	struct dma_fence *fence;
 	struct delayed_work fence_work;
-};
-
-/**
- * struct test_fence - a fence of ours; dma-bufs may keep it longer than its importer
- * @base: what everybody sees
- * @lock: of @base
- */
-struct test_fence {
-	struct dma_fence base;
-	spinlock_t lock;	/* of @base */
-};
-
-static const char *test_fence_name(struct dma_fence *fence)
-{
-	return "nvmep_test";
-}
-
-static const struct dma_fence_ops test_fence_ops = {
-	.get_driver_name = test_fence_name,
-	.get_timeline_name = test_fence_name,
 };
 
 static void test_fence_work(struct work_struct *work)
@@ -67,40 +46,28 @@ static void test_fence_work(struct work_struct *work)
 						      struct test_importer,
 						      fence_work);
 
-	dma_fence_signal(&importer->fence->base);
+	dma_fence_signal(importer->fence);
 }
 
-/* Makes its fence and puts it where the exporter looks. */
-static int test_fence_add(struct test_importer *importer, u32 ms)
+/* Its device is at work from now on. */
+static int test_importer_fence(struct test_importer *importer, u32 ms)
 {
-	struct test_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
-	struct dma_resv *resv = importer->dmabuf->resv;
-	int ret;
+	struct dma_fence *fence = test_fence_add(importer->dmabuf,
+						 DMA_RESV_USAGE_BOOKKEEP);
 
-	if (!fence)
-		return -ENOMEM;
-	spin_lock_init(&fence->lock);
-	dma_fence_init(&fence->base, &test_fence_ops, &fence->lock,
-		       dma_fence_context_alloc(1), 1);
+	if (IS_ERR(fence))
+		return PTR_ERR(fence);
 	importer->fence = fence;
-	dma_resv_lock(resv, NULL);
-	ret = dma_resv_reserve_fences(resv, 1);
-	if (!ret)
-		dma_resv_add_fence(resv, &fence->base, DMA_RESV_USAGE_BOOKKEEP);
-	dma_resv_unlock(resv);
-	if (!ret && ms != NVMEP_TEST_NEVER)
+	if (ms != NVMEP_TEST_NEVER)
 		schedule_delayed_work(&importer->fence_work,
 				      msecs_to_jiffies(ms));
-	return ret;
+	return 0;
 }
 
-static void test_fence_end(struct test_importer *importer)
+static void test_importer_fence_end(struct test_importer *importer)
 {
 	cancel_delayed_work_sync(&importer->fence_work);
-	if (!importer->fence)
-		return;
-	dma_fence_signal(&importer->fence->base);
-	dma_fence_put(&importer->fence->base);
+	test_fence_end(importer->fence);
 	importer->fence = NULL;
 }
 
@@ -178,10 +145,11 @@ static int test_importer_map_locked(struct test_importer *importer,
 static int test_importer_map(struct test_importer *importer,
 			     struct nvmep_test_attach *result)
 {
-	int ret;
+	int ret = -EBUSY;
 
 	dma_resv_lock(importer->dmabuf->resv, NULL);
-	ret = test_importer_map_locked(importer, result);
+	if (!importer->sgt)
+		ret = test_importer_map_locked(importer, result);
 	dma_resv_unlock(importer->dmabuf->resv);
 	return ret;
 }
@@ -249,10 +217,10 @@ int test_attach(struct test_file *file, struct nvmep_test_attach *attach)
 	}
 	importer->attachment = attachment;
 	if (attach->flags & NVMEP_TEST_FENCED)
-		ret = test_fence_add(importer, attach->fence_ms);
+		ret = test_importer_fence(importer, attach->fence_ms);
 	else
 		ret = 0;
-	if (!ret)
+	if (!ret && !(attach->flags & NVMEP_TEST_UNMAPPED))
 		ret = test_importer_map(importer, attach);
 	if (ret)
 		goto err_detach;
@@ -260,7 +228,7 @@ int test_attach(struct test_file *file, struct nvmep_test_attach *attach)
 	return 0;
 
 err_detach:
-	test_fence_end(importer);
+	test_importer_fence_end(importer);
 	dma_buf_detach(importer->dmabuf, attachment);
 	cancel_delayed_work_sync(&importer->unmap_work);
 err_free:
@@ -276,7 +244,7 @@ void test_detach(struct test_file *file)
 	if (!importer)
 		return;
 	file->importer = NULL;
-	test_fence_end(importer);
+	test_importer_fence_end(importer);
 	test_importer_unmap(importer);
 	/* Nobody calls test_invalidate() any more once this returns. */
 	dma_resv_lock(importer->dmabuf->resv, NULL);
@@ -285,6 +253,13 @@ void test_detach(struct test_file *file)
 	cancel_delayed_work_sync(&importer->unmap_work);
 	dma_buf_detach(importer->dmabuf, importer->attachment);
 	test_importer_free(importer);
+}
+
+int test_map(struct test_file *file, struct nvmep_test_attach *result)
+{
+	lockdep_assert_held(&file->lock);
+	return file->importer ? test_importer_map(file->importer, result) :
+				-ENOENT;
 }
 
 int test_importer_state(struct test_file *file,

@@ -75,6 +75,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_walk(&argument->walk);
 	case NVMEP_TEST_ATTACH:
 		return test_attach(file, &argument->attach);
+	case NVMEP_TEST_MAP:
+		return test_map(file, &argument->attach);
 	case NVMEP_TEST_DETACH:
 		test_detach(file);
 		return 0;

@@ -74,11 +74,12 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_ONLY_WRITE	(1U << 3)	/* the device is to write, not to read */
 #define NVMEP_TEST_FENCED	(1U << 4)	/* at work on it until a fence signals */
 #define NVMEP_TEST_SLOW		(1U << 5)	/* told to let go, takes its time */
+#define NVMEP_TEST_UNMAPPED	(1U << 6)	/* NVMEP_TEST_MAP maps it */
 
 #define NVMEP_TEST_NEVER	0xffffffffU	/* nvmep_test_attach.fence_ms: not before DETACH */
 
 /**
- * struct nvmep_test_attach - attach a device to a dma-buf and map it
+ * struct nvmep_test_attach - attach a device to a dma-buf and map it, or map it later
  * @dmabuf_fd: in
  * @flags: in: NVMEP_TEST_*
  * @pci_address: in: the device
@@ -101,6 +102,8 @@ struct nvmep_test_attach {
 
 #define NVMEP_TEST_ATTACH	_IOWR('T', 4, struct nvmep_test_attach)
 #define NVMEP_TEST_DETACH	_IO('T', 5)
+/* Map what was attached without; only what is out is used.  EBUSY: it is mapped. */
+#define NVMEP_TEST_MAP		_IOWR('T', 23, struct nvmep_test_attach)
 
 /**
  * struct nvmep_test_importer - state of the attachment
@@ -121,6 +124,7 @@ struct nvmep_test_importer {
 #define NVMEP_TEST_HANG_PIN	(1U << 3)	/* does not come back from pin before LET_GO */
 #define NVMEP_TEST_HANG_MAP	(1U << 4)	/* the same with map; 30 s at most, both */
 #define NVMEP_TEST_PARTLY	(1U << 5)	/* scattered, last page in the device's BAR */
+#define NVMEP_TEST_ON_THE_WAY	(1U << 6)	/* not there before LET_GO: a fence says so */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
@@ -145,21 +149,21 @@ struct nvmep_test_export {
  * @maps: out: mappings that were held when their callbacks had returned
  * @direction: out: of the last mapping, the kernel's enum dma_data_direction
  * @pins: out: times that it was pinned so far
- * @reserved: ignored
+ * @mappings: out: times that it was mapped so far
  */
 struct nvmep_test_move {
 	__s32 fd;
 	__u32 maps;
 	__u32 direction;
 	__u32 pins;
-	__u32 reserved;
+	__u32 mappings;
 };
 
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)
 /* Count the mappings, ask nobody. */
 #define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
 
-/* End a hang of a dma-buf of ours, @maps is ignored. */
+/* End a hang or the way of a dma-buf of ours, @maps is ignored. */
 #define NVMEP_TEST_LET_GO	_IOW('T', 16, struct nvmep_test_move)
 
 /**

@@ -3,6 +3,7 @@
 #ifndef _NVMEP_TEST_MODULE_H
 #define _NVMEP_TEST_MODULE_H
 
+#include <linux/dma-resv.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/types.h>
@@ -10,6 +11,8 @@
 #include "compat.h"
 #include "nvmep_test.h"
 
+struct dma_buf;
+struct dma_fence;
 struct page;
 struct pci_dev;
 struct test_importer;
@@ -44,9 +47,14 @@ int test_poke(struct test_file *file, struct nvmep_test_poke *poke);
 int test_walk(struct nvmep_test_walk *walk);
 
 int test_attach(struct test_file *file, struct nvmep_test_attach *attach);
+int test_map(struct test_file *file, struct nvmep_test_attach *result);
 void test_detach(struct test_file *file);
 int test_importer_state(struct test_file *file,
 			struct nvmep_test_importer *state);
+
+struct dma_fence *test_fence_add(struct dma_buf *dmabuf,
+				 enum dma_resv_usage usage);
+void test_fence_end(struct dma_fence *fence);
 
 struct pci_dev *test_find_function(const struct nvme_peer_pci_address *pci_address);
 int test_distance(struct nvmep_test_distance *distance);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -124,6 +125,8 @@ TEST_F(import, parts_that_cannot_be)
 		{ 0, 0xfffffffffffff000ULL, -ERANGE },
 		{ 512, 0, -EINVAL },
 		{ 0, 100, -EINVAL },
+		{ 0, (PAGES + 1) * NP_PAGE + 512, -EINVAL },
+		{ (PAGES + 1) * NP_PAGE + 512, 0, -EINVAL },
 	};
 	struct nvme_peer_buf_import import;
 	size_t i;
@@ -336,6 +339,88 @@ TEST_F(import, the_controller_reads_and_writes_as_imported)
 	EXPECT_EQ(0, release_parts(fd, &parts));
 	munmap(bytes, PAGES * NP_PAGE);
 	close(dmabuf);
+}
+
+/* The table of what lies in pieces names each of them. */
+TEST_F(import, each_page_of_scattered_memory_has_its_own_address)
+{
+	uint8_t *bytes = self->whole.bytes, page[NP_PAGE];
+	uint64_t addresses[PAGES];
+	struct np_command command;
+	struct np_qp qp;
+	uint32_t i, count;
+
+	ASSERT_EQ(0, table(self->ctrl.fd, self->whole.handle, addresses, &count));
+	ASSERT_EQ(PAGES, count);
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	for (i = 0; i < PAGES; i++) {
+		np_pattern(page, NP_PAGE, NP_AREA(11), i);
+		memcpy(bytes, page, NP_PAGE);
+		command = transfer(NP_CMD_WRITE, addresses[0]);
+		ASSERT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
+		memset(bytes, 0, PAGES * NP_PAGE);
+		command = transfer(NP_CMD_READ, addresses[i]);
+		EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, memcmp(bytes + i * NP_PAGE, page, NP_PAGE));
+	}
+	np_qp_close(&qp);
+}
+
+/* --- memory that is on its way --------------------------------------------- */
+
+/* As long as an import waits for it, and some more for a slow machine. */
+#define ARRIVES_MS	10000
+#define TOO_LATE_MS	25000
+
+/**
+ * struct waiting - a thread that imports
+ * @ctrl_fd: the controller that it imports for
+ * @dmabuf: what it imports
+ * @ret: what came of it
+ */
+struct waiting {
+	int ctrl_fd;
+	int dmabuf;
+	int ret;
+	pthread_t thread;
+};
+
+static void *wait_for_memory(void *argument)
+{
+	struct waiting *waiting = argument;
+	struct nvme_peer_buf_import import;
+
+	waiting->ret = np_import(waiting->ctrl_fd, waiting->dmabuf, 0, &import) ?:
+		       np_release(waiting->ctrl_fd, import.handle);
+	return NULL;
+}
+
+/* It is used when it is there and not before, and one that never comes is refused. */
+TEST_F_TIMEOUT(import, memory_that_is_on_its_way_is_waited_for, 90)
+{
+	struct waiting waiting = { .ctrl_fd = self->ctrl.fd };
+	struct nvmep_test_move move;
+	int64_t start;
+
+	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_ON_THE_WAY);
+	ASSERT_LE(0, waiting.dmabuf);
+	ASSERT_EQ(0, pthread_create(&waiting.thread, NULL, wait_for_memory, &waiting));
+	np_sleep_ms(1000);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(waiting.thread, NULL));
+	move.fd = waiting.dmabuf;
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_LET_GO, &move));
+	pthread_join(waiting.thread, NULL);
+	EXPECT_EQ(0, waiting.ret);
+	close(waiting.dmabuf);
+
+	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_ON_THE_WAY);
+	ASSERT_LE(0, waiting.dmabuf);
+	start = np_now_ms();
+	wait_for_memory(&waiting);
+	EXPECT_EQ(-ETIMEDOUT, waiting.ret);
+	EXPECT_LE(ARRIVES_MS, np_now_ms() - start);
+	EXPECT_GT(TOO_LATE_MS, np_now_ms() - start);
+	close(waiting.dmabuf);
 }
 
 /* --- long walks ----------------------------------------------------------- */

@@ -214,6 +214,11 @@ TEST_F(lifetime, an_export_outlives_its_queue_pair_as_an_empty_shell)
 	EXPECT_EQ(0, np_store(ring.at, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, doorbell.fd, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, ring.fd, 0));
+	/* Who comes now can still read what became of it. */
+	page = mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, status.fd, 0);
+	ASSERT_NE(MAP_FAILED, page);
+	EXPECT_EQ(NVME_PEER_QP_GONE, page->state);
+	munmap((void *)page, NP_PAGE);
 	np_export_close(&ring);
 	np_export_close(&doorbell);
 	np_export_close(&status);
@@ -252,17 +257,20 @@ TEST_F(lifetime, addresses_that_were_told_stay_while_a_queue_pair_lives)
 /* The close of the node waits for those that were alive, not for later ones. */
 TEST_F(lifetime, a_closed_node_leaves_its_addresses_to_who_may_use_them)
 {
-	struct nvme_peer_qp_create before, after;
+	struct nvme_peer_qp_create before[2], after;
 	struct np_buffer buffer;
 	struct np_ctrl other;
 
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
 	ASSERT_EQ(0, np_buffer_open(&buffer, other.fd, PAGES, 0));
-	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &before));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &before[0]));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &before[1]));
 	np_ctrl_close(&other);
 	EXPECT_EQ(1, maps_of(buffer.fd));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &after));
-	close(before.qp_fd);
+	close(before[1].qp_fd);
+	EXPECT_EQ(1, maps_of(buffer.fd));
+	close(before[0].qp_fd);
 	EXPECT_EQ(0, maps_of(buffer.fd));
 	close(after.qp_fd);
 	np_buffer_close(&buffer);

@@ -142,6 +142,32 @@ TEST_F(revoke, importers_are_told_and_have_let_go)
 	EXPECT_NE(0, attach(self->importer, self->qp.doorbell.fd, self->other, 0));
 }
 
+/* One that attached in time and maps too late gets nothing, and nobody attaches any more. */
+TEST_F(revoke, importers_come_too_late)
+{
+	struct nvmep_test_attach attachment = {};
+	struct np_export *exports[] = { &self->qp.sq, &self->qp.doorbell };
+	size_t i;
+	int late[2];
+
+	for (i = 0; i < 2; i++) {
+		late[i] = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		ASSERT_LE(0, late[i]);
+		ASSERT_EQ(0, attach(late[i], exports[i]->fd, self->other, NVMEP_TEST_UNMAPPED));
+	}
+	ASSERT_EQ(0, np_ioctl(late[0], NVMEP_TEST_MAP, &attachment));
+	ASSERT_EQ(0, np_ioctl(late[0], NVMEP_TEST_DETACH, NULL));
+	ASSERT_EQ(0, attach(late[0], exports[0]->fd, self->other, NVMEP_TEST_UNMAPPED));
+	close(self->qp.fd);
+	self->qp.fd = -1;
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(-ENODEV, np_ioctl(late[i], NVMEP_TEST_MAP, &attachment));
+		EXPECT_EQ(-ENODEV, attach(self->importer, exports[i]->fd, self->other,
+					  NVMEP_TEST_UNMAPPED));
+		close(late[i]);
+	}
+}
+
 TEST_F(revoke, doorbells_fault_and_the_status_page_says_gone)
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
@@ -378,7 +404,7 @@ static void *unbind_thread(void *address)
 
 /**
  * struct hanging - a thread that imports a dma-buf whose exporter hangs
- * @ctrl: for which
+ * @ctrl: the controller that it imports it for
  * @fd: of the dma-buf
  * @ret: of the import
  */
@@ -411,13 +437,15 @@ static int hang(struct hanging *hanging, int ctrl_fd, uint32_t where)
 	return ret ?: pthread_tryjoin_np(hanging->thread, NULL) == EBUSY ? 0 : -EIO;
 }
 
-/* What the import came to. */
-static int let_go(int test, struct hanging *hanging)
+/* What the import came to, and how often the exporter mapped for it. */
+static int let_go(int test, struct hanging *hanging, uint32_t *mappings)
 {
 	struct nvmep_test_move move = { .fd = hanging->fd };
 	int ret = np_ioctl(test, NVMEP_TEST_LET_GO, &move);
 
 	pthread_join(hanging->thread, NULL);
+	ret = ret ?: np_ioctl(test, NVMEP_TEST_MAPS, &move);
+	*mappings = move.mappings;
 	close(hanging->fd);
 	return ret ?: hanging->ret;
 }
@@ -427,6 +455,7 @@ TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_is_not_waited_for, 90)
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct hanging hanging;
+	uint32_t mappings;
 	int64_t start;
 
 	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_HANG_PIN));
@@ -435,7 +464,9 @@ TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_is_not_waited_for, 90)
 	EXPECT_GT(15000, np_now_ms() - start);
 	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
-	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging, &mappings));
+	/* For a device that may be somebody else's by now. */
+	EXPECT_EQ(0, mappings);
 }
 
 /* One that maps uses the device: it is waited for, but after everything else. */
@@ -443,6 +474,7 @@ TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_while_it_maps_is_waited_for_last, 
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct hanging hanging;
+	uint32_t mappings;
 	pthread_t thread;
 	void *ret;
 	int i;
@@ -453,9 +485,12 @@ TEST_F_TIMEOUT(revoke, an_exporter_that_hangs_while_it_maps_is_waited_for_last, 
 		np_sleep_ms(10);
 	EXPECT_GT(1000, i);
 	EXPECT_EQ(-EFAULT, np_store(self->qp.doorbell.at, 1));
+	/* Time enough for the rest, which takes a fraction of that. */
+	np_sleep_ms(2000);
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
-	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging, &mappings));
+	EXPECT_EQ(1, mappings);
 	pthread_join(thread, &ret);
 	EXPECT_EQ(NULL, ret);
 }
@@ -630,6 +665,15 @@ static bool becomes_unmapped(int test, struct nvmep_test_move *move)
 	return false;
 }
 
+static bool becomes_withdrawn(const struct np_export *doorbell)
+{
+	int i;
+
+	for (i = 0; i < 500 && np_store(doorbell->at, 0) != -EFAULT; i++)
+		np_sleep_ms(10);
+	return i < 500;
+}
+
 /*
  * An exporter that moves its memory ends every queue pair that may know its
  * addresses: those with rings in it, and all of the controller once its table
@@ -650,6 +694,7 @@ TEST_F(revoke, moving_memory_ends_who_knows_its_addresses)
 	EXPECT_TRUE(becomes_gone(self->qp.fd));
 	EXPECT_TRUE(becomes_unmapped(self->importer, &move));
 	EXPECT_TRUE(becomes_gone(elsewhere.qp_fd));
+	EXPECT_TRUE(becomes_withdrawn(&self->qp.doorbell));
 	/* What was invalidated stays so. */
 	EXPECT_EQ(-ESTALE, create_in_buffer(self->ctrl.fd, self->buffer.handle, &late));
 	close(in_buffer.qp_fd);
