@@ -33,7 +33,7 @@
 /**
  * struct test_buffer - memory behind one dma-buf
  * @scattered: const: no two pages have adjacent addresses
- * @flags: const: NVMEP_TEST_HANG_*, NVMEP_TEST_PARTLY
+ * @flags: const: NVMEP_TEST_*
  * @go: ends a hang
  * @page_count: const
  * @times: const: how often a mapping names the pages, 0 like 1
@@ -176,22 +176,46 @@ static int test_map_scattered(const struct test_buffer *buffer,
 	return 0;
 }
 
-/* All entries of @sgt name the one block, which is mapped once. */
-static int test_map_repeated(struct device *dev, struct sg_table *sgt,
-			     enum dma_data_direction dir)
+/* Is the memory one block, which a mapping maps once and names in many entries? */
+static bool test_is_block(const struct test_buffer *buffer)
 {
-	struct scatterlist *sg = sgt->sgl;
+	return buffer->times || buffer->flags & NVMEP_TEST_PIECES;
+}
+
+static size_t test_block_bytes(const struct test_buffer *buffer)
+{
+	return (size_t)buffer->page_count << PAGE_SHIFT;
+}
+
+/* The entries of @sgt name all of the block, again and again, or its pages in a row. */
+static int test_map_block(const struct test_buffer *buffer, struct device *dev,
+			  struct sg_table *sgt, enum dma_data_direction dir)
+{
+	u32 before = buffer->flags & NVMEP_TEST_ODD_START ? 512 : 0;
+	u32 behind = buffer->flags & NVMEP_TEST_ODD_END ? 512 : 0;
+	size_t bytes = test_block_bytes(buffer), at = 0;
+	struct scatterlist *sg;
 	dma_addr_t address;
 	int i;
 
-	address = dma_map_page(dev, sg_page(sg), 0, sg->length, dir);
+	address = dma_map_page(dev, buffer->pages[0], 0, bytes, dir);
 	if (dma_mapping_error(dev, address))
 		return -EIO;
 	for_each_sgtable_sg(sgt, sg, i) {
-		sg_dma_address(sg) = address;
-		sg_dma_len(sg) = sg->length;
+		sg_dma_address(sg) = address + at + before;
+		sg_dma_len(sg) = sg->length - behind;
+		at = (at + sg->length) % bytes;
 	}
 	return 0;
+}
+
+static void test_unmap_block(const struct test_buffer *buffer,
+			     struct device *dev, struct sg_table *sgt,
+			     enum dma_data_direction dir)
+{
+	dma_addr_t address = sg_dma_address(sgt->sgl);
+
+	dma_unmap_page(dev, address & PAGE_MASK, test_block_bytes(buffer), dir);
 }
 
 static int test_repeated_table(const struct test_buffer *buffer,
@@ -204,8 +228,7 @@ static int test_repeated_table(const struct test_buffer *buffer,
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(sgt, sg, i)
-		sg_set_page(sg, buffer->pages[0],
-			    buffer->page_count << PAGE_SHIFT, 0);
+		sg_set_page(sg, buffer->pages[0], test_block_bytes(buffer), 0);
 	return 0;
 }
 
@@ -214,11 +237,12 @@ static int test_buffer_table(const struct test_buffer *buffer,
 {
 	if (buffer->times)
 		return test_repeated_table(buffer, sgt);
-	/* A segment of one page each also where pages happen to be neighbours. */
+	/* A segment of one page each also where pages are neighbours. */
 	return sg_alloc_table_from_pages_segment(sgt,
 			(struct page **)buffer->pages, buffer->page_count, 0,
 			(unsigned long)buffer->page_count << PAGE_SHIFT,
-			buffer->scattered ? PAGE_SIZE : UINT_MAX & PAGE_MASK,
+			buffer->scattered || buffer->flags & NVMEP_TEST_PIECES ?
+			PAGE_SIZE : UINT_MAX & PAGE_MASK,
 			GFP_KERNEL);
 }
 
@@ -244,8 +268,8 @@ static struct sg_table *test_map_dma_buf(struct dma_buf_attachment *attachment,
 	ret = test_buffer_table(buffer, sgt);
 	if (ret)
 		goto err_free;
-	if (buffer->times)
-		ret = test_map_repeated(attachment->dev, sgt, dir);
+	if (test_is_block(buffer))
+		ret = test_map_block(buffer, attachment->dev, sgt, dir);
 	else if (buffer->scattered)
 		ret = test_map_scattered(buffer, attachment->dev, sgt, dir);
 	else
@@ -271,9 +295,8 @@ static void test_unmap_dma_buf(struct dma_buf_attachment *attachment,
 	struct test_buffer *buffer = attachment->dmabuf->priv;
 
 	buffer->maps--;
-	if (buffer->times)
-		dma_unmap_page(attachment->dev, sg_dma_address(sgt->sgl),
-			       sg_dma_len(sgt->sgl), dir);
+	if (test_is_block(buffer))
+		test_unmap_block(buffer, attachment->dev, sgt, dir);
 	else if (buffer->scattered)
 		test_unmap_scattered(buffer, attachment->dev, sgt, dir);
 	else
@@ -382,7 +405,8 @@ int test_export(struct nvmep_test_export *export)
 
 	if (!export->pages || export->pages > TEST_EXPORT_PAGES ||
 	    export->times > TEST_EXPORT_TIMES ||
-	    (export->times && export->flags & NVMEP_TEST_SCATTERED))
+	    (export->times &&
+	     export->flags & (NVMEP_TEST_SCATTERED | NVMEP_TEST_PIECES)))
 		return -EINVAL;
 	buffer = test_buffer_alloc(export->pages,
 				   export->flags & NVMEP_TEST_SCATTERED);

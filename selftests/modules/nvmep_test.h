@@ -125,6 +125,9 @@ struct nvmep_test_importer {
 #define NVMEP_TEST_HANG_MAP	(1U << 4)	/* the same with map; 30 s at most, both */
 #define NVMEP_TEST_PARTLY	(1U << 5)	/* scattered, last page in the device's BAR */
 #define NVMEP_TEST_ON_THE_WAY	(1U << 6)	/* not there before LET_GO: a fence says so */
+#define NVMEP_TEST_PIECES	(1U << 7)	/* one block, mapped page by page */
+#define NVMEP_TEST_ODD_START	(1U << 8)	/* pieces of whole pages that begin inside one */
+#define NVMEP_TEST_ODD_END	(1U << 9)	/* pieces that end inside one */
 
 /**
  * struct nvmep_test_export - a dma-buf of host RAM
@@ -132,7 +135,7 @@ struct nvmep_test_importer {
  * @flags: in: NVMEP_TEST_*
  * @fd: out: the dma-buf, may be mapped
  * @times: in: 0, or 2 to 65536: a device's mapping names the memory so many times, as
- *	if the dma-buf were so much longer; not with NVMEP_TEST_SCATTERED
+ *	if the dma-buf were so much longer; not with NVMEP_TEST_SCATTERED or _PIECES
  */
 struct nvmep_test_export {
 	__u32 pages;

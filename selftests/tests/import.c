@@ -110,6 +110,28 @@ TEST_F(import, a_part_is_as_long_as_was_asked)
 	close(contiguous);
 }
 
+/* Exporters map in pieces what lies in a row; the unit of all is the controller's page. */
+TEST_F(import, pieces)
+{
+	static const uint32_t odd[] = { NVMEP_TEST_ODD_START, NVMEP_TEST_ODD_END };
+	int fd = self->ctrl.fd, dmabuf = np_test_export(PAGES, NVMEP_TEST_PIECES);
+	struct nvme_peer_buf_import import;
+	size_t i;
+
+	ASSERT_LE(0, dmabuf);
+	check_part(_metadata, fd, dmabuf, 0, 0, PAGES, 1);
+	check_part(_metadata, fd, dmabuf, 2, 3, 3, 1);
+	close(dmabuf);
+	for (i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		dmabuf = np_test_export(PAGES, NVMEP_TEST_PIECES | odd[i]);
+		ASSERT_LE(0, dmabuf);
+		EXPECT_EQ(-EINVAL, np_import(fd, dmabuf, 0, &import)) {
+			TH_LOG("flags %#x", odd[i]);
+		}
+		close(dmabuf);
+	}
+}
+
 TEST_F(import, parts_that_cannot_be)
 {
 	static const struct {
@@ -274,7 +296,34 @@ TEST_F(import, rings_overlap_where_their_memory_does)
 	ASSERT_EQ(0, create(fd, self->whole.handle, 0, 0, &other));
 	close(other.qp_fd);
 	close(qp.qp_fd);
+	/* And the other way round. */
+	ASSERT_EQ(0, create(fd, self->whole.handle, 2 * NP_PAGE, 0, &qp));
+	EXPECT_EQ(-EEXIST, create(fd, part.handle, 0, 0, &other));
+	close(qp.qp_fd);
 	EXPECT_EQ(0, np_release(fd, part.handle));
+}
+
+/* A submission ring that fills its pages ends where the next one begins. */
+TEST_F(import, rings_may_lie_side_by_side)
+{
+	static const uint64_t places[] = { 1, 2, 0 };
+	int qps[3];
+	size_t i;
+
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct nvme_peer_qp_create create = {
+			.size = sizeof(create),
+			.sq_entries = NP_PAGE / sizeof(struct np_command),
+			.cq_entries = NP_PAGE / sizeof(struct np_command),
+			.sq_handle = self->whole.handle,
+			.sq_offset = places[i] * NP_PAGE,
+		};
+
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+		qps[i] = create.qp_fd;
+	}
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		close(qps[i]);
 }
 
 static uint64_t address_of(int ctrl_fd, uint32_t handle)

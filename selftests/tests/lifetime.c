@@ -324,6 +324,22 @@ TEST_F(lifetime, an_identifier_is_kept_from_others_while_a_mapper_lives)
 	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
 }
 
+/* One that has exited stores no more, whether or not its parent has looked. */
+TEST_F(lifetime, an_identifier_is_not_kept_for_the_dead)
+{
+	struct np_mapper mapper;
+	siginfo_t ended;
+
+	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	close(mapper.leash);
+	mapper.leash = -1;
+	ASSERT_EQ(0, waitid(P_PID, mapper.pid, &ended, WEXITED | WNOWAIT));
+	EXPECT_EQ(0, quarantined(&self->ctrl));
+	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+	np_mapper_end(&mapper);
+}
+
 /* A late store of one's own hits one's own queue: who maps again and again can. */
 TEST_F_TIMEOUT(lifetime, a_mapper_gets_its_own_identifiers_again, 120)
 {

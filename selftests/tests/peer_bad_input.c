@@ -165,6 +165,7 @@ TEST_F(bad_input, wrong_sizes)
 		EXPECT_EQ(-E2BIG, np_ioctl(fd, call.number, bytes)) {
 			TH_LOG("%s with an unknown tail", call.name);
 		}
+		bytes[call.size] = 0;
 		((struct header *)bytes)->size = NP_PAGE + 1;
 		EXPECT_EQ(-E2BIG, np_ioctl(fd, call.number, bytes)) {
 			TH_LOG("%s of more than a page", call.name);
