@@ -214,11 +214,12 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
 	spin_lock_init(&queue->cq_lock);
 	snprintf(queue->name, sizeof(queue->name), "nvmep%dq%u",
 		 ctrl->instance, qid);
+	queue->uses = kcalloc(entries, sizeof(*queue->uses), GFP_KERNEL);
 	queue->sq = dma_alloc_coherent(ctrl->dev, entries * sizeof(*queue->sq),
 				       &queue->sq_dma, GFP_KERNEL);
 	queue->cq = dma_alloc_coherent(ctrl->dev, entries * sizeof(*queue->cq),
 				       &queue->cq_dma, GFP_KERNEL);
-	if (!queue->sq || !queue->cq) {
+	if (!queue->uses || !queue->sq || !queue->cq) {
 		nvmep_queue_free(queue);
 		return NULL;
 	}
@@ -241,6 +242,7 @@ void nvmep_queue_free(struct nvmep_queue *queue)
 		dma_free_coherent(queue->ctrl->dev,
 				  queue->entries * sizeof(*queue->cq),
 				  queue->cq, queue->cq_dma);
+	kfree(queue->uses);
 	kfree(queue);
 }
 

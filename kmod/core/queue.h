@@ -28,6 +28,7 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
  * @complete: const: takes an entry that has arrived; @cq_lock is held
  * @tag_set: const: where the tags of its commands are, for @complete
  * @tag_index: const: which of its tags
+ * @uses: by tag: the count in its next CID; whoever has the tag
  * @qid: changes while the controller does not know the queue; 0 for an I/O queue
  *	that no identifier is left for
  * @entries: const: of either ring
@@ -53,6 +54,7 @@ struct nvmep_queue {
 	nvmep_complete_fn *complete;
 	struct blk_mq_tag_set *tag_set;
 	unsigned int tag_index;
+	u8 *uses;
 	u16 qid;
 	u16 entries;
 	unsigned int vector;

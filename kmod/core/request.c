@@ -14,9 +14,12 @@
 
 #define NVMEP_MAX_RETRIES	5
 
-static u16 nvmep_request_cid(struct request *rq)
+/* The next command identifier of a tag, which is the caller's. */
+static u16 nvmep_request_next_cid(struct nvmep_queue *queue, unsigned int tag)
 {
-	return nvmep_request(rq)->uses << NVMEP_CID_TAG_BITS | rq->tag;
+	u8 use = queue->uses[tag]++;
+
+	return (u16)(use << NVMEP_CID_TAG_BITS) | tag;
 }
 
 /**
@@ -70,7 +73,8 @@ blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
 	status = nvmep_data_map(queue->ctrl, rq);
 	if (status)
 		return status;
-	req->sqe.cid = cpu_to_le16(nvmep_request_cid(rq));
+	WRITE_ONCE(req->cid, nvmep_request_next_cid(queue, rq->tag));
+	req->sqe.cid = cpu_to_le16(req->cid);
 	blk_mq_start_request(rq);
 	trace_nvmep_submit(queue->ctrl->instance, queue->qid, &req->sqe);
 	/* Cannot fail: who stops the queue waits for us first. */
@@ -86,7 +90,7 @@ static void nvmep_request_finish(struct request *rq, u16 status, u64 result)
 	req->status = status;
 	req->result = result;
 	/* From here on the same entry, seen again, names nothing. */
-	req->uses = (req->uses + 1) & (0xffff >> NVMEP_CID_TAG_BITS);
+	WRITE_ONCE(req->cid, NVMEP_CID_NONE);
 	blk_mq_complete_request(rq);
 }
 
@@ -99,7 +103,8 @@ static struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
 	if (!tags)
 		return NULL;
 	rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
-	if (!rq || !blk_mq_request_started(rq) || nvmep_request_cid(rq) != cid)
+	if (!rq || !blk_mq_request_started(rq) ||
+	    READ_ONCE(nvmep_request(rq)->cid) != cid)
 		return NULL;
 	return rq;
 }

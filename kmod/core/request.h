@@ -15,10 +15,13 @@ struct nvmep_queue;
 
 /*
  * A command identifier is the tag, with a count in the upper bits that moves
- * with each use: an entry that arrives twice or too late names no request.
+ * with each use: an entry that arrives twice or too late names no request.  The
+ * count is the tag's and not the request's, since below an I/O scheduler any
+ * request may have any tag.
  */
 #define NVMEP_CID_TAG_BITS		12
 #define NVMEP_CID_TAG_MASK		(BIT(NVMEP_CID_TAG_BITS) - 1)
+#define NVMEP_CID_NONE			0xffff	/* of no tag */
 
 /* nvmep_request.flags */
 #define NVMEP_REQUEST_USER	BIT(0)	/* admin: only while the controller is LIVE */
@@ -33,7 +36,7 @@ struct nvmep_queue;
  * @status: NVMe status, 0 for success, as of now
  * @flags: NVMEP_REQUEST_*
  * @retries: times the command was sent again
- * @uses: the count in the CID; survives the request
+ * @cid: under way, NVMEP_CID_NONE when its end is known
  * @generation: see %NVMEP_REQUEST_BOUND
  * @data: the data
  */
@@ -43,7 +46,7 @@ struct nvmep_request {
 	u16 status;
 	u8 flags;
 	u8 retries;
-	u8 uses;
+	u16 cid;
 	u32 generation;
 	struct nvmep_data data;
 };

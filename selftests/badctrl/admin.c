@@ -80,12 +80,9 @@ static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command
 
 static uint16_t features(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
-	uint32_t queues;
-
 	switch (command->cdw10 & 0xff) {
 	case FEATURE_QUEUES:
-		queues = bad_word(ctrl, BADCTRL_GRANT) - 1;
-		*result = queues << 16 | queues;
+		*result = (bad_granted(ctrl, true) - 1) << 16 | (bad_granted(ctrl, false) - 1);
 		return 0;
 	case FEATURE_EVENTS:
 		return 0;

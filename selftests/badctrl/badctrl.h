@@ -40,7 +40,8 @@
  *	to the namespaces
  * @BADCTRL_MODE: enum badctrl_mode
  * @BADCTRL_EARLY: read: doorbells that were rung while it was not ready
- * @BADCTRL_GRANT: queue pairs that Set Features grants
+ * @BADCTRL_GRANT: submission queues that Set Features grants; completion queues in the
+ *	upper 16 bits, 0 for as many
  * @BADCTRL_ACTIVE: bit n: there is a namespace n + 1
  * @BADCTRL_EVENT: writing it sends an asynchronous event, dword 0
  * @BADCTRL_RELEASE: writing it completes the commands that are held
@@ -153,6 +154,8 @@ enum badctrl_mode {
  * @BADCTRL_VANISH: BADCTRL_GONE from now on
  * @BADCTRL_LIE: success without doing it
  * @BADCTRL_TEAR: success, though only the first half was written
+ * @BADCTRL_STALE: the last command that its queue completed is completed once more, with
+ *	the argument as its status; the command itself is held
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -165,6 +168,7 @@ enum badctrl_action {
 	BADCTRL_VANISH = 7,
 	BADCTRL_LIE = 8,
 	BADCTRL_TEAR = 9,
+	BADCTRL_STALE = 10,
 };
 
 #endif /* BADCTRL_H */

@@ -134,6 +134,7 @@ struct bad_sq {
 	struct bad_ring ring;
 	uint32_t head;
 	uint16_t cqid;
+	uint16_t completed;	/* the identifier of the last command that was */
 };
 
 struct bad_cq {

@@ -119,9 +119,16 @@ static uint16_t create_ring(struct bad *ctrl, const struct bad_command *command,
 	return status;
 }
 
-static bool valid_qid(struct bad *ctrl, uint16_t qid)
+uint32_t bad_granted(struct bad *ctrl, bool completion)
 {
-	return qid && qid <= BADCTRL_QUEUES && qid <= bad_word(ctrl, BADCTRL_GRANT);
+	uint32_t granted = bad_word(ctrl, BADCTRL_GRANT);
+
+	return completion && granted >> 16 ? granted >> 16 : granted & 0xffff;
+}
+
+static bool valid_qid(struct bad *ctrl, uint16_t qid, bool completion)
+{
+	return qid && qid <= BADCTRL_QUEUES && qid <= bad_granted(ctrl, completion);
 }
 
 uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command)
@@ -134,7 +141,7 @@ uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command)
 		.vector = vector,
 	};
 
-	if (!valid_qid(ctrl, qid) || ctrl->cqs[qid].exists)
+	if (!valid_qid(ctrl, qid, true) || ctrl->cqs[qid].exists)
 		return STATUS_QID;
 	if (vector >= BAD_VECTORS)
 		return STATUS_VECTOR;
@@ -151,9 +158,9 @@ uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
 	uint16_t qid = (uint16_t)command->cdw10, cqid = (uint16_t)(command->cdw11 >> 16), status;
 	struct bad_sq sq = { .exists = true, .cqid = cqid };
 
-	if (!valid_qid(ctrl, qid) || ctrl->sqs[qid].exists)
+	if (!valid_qid(ctrl, qid, false) || ctrl->sqs[qid].exists)
 		return STATUS_QID;
-	if (!valid_qid(ctrl, cqid) || !ctrl->cqs[cqid].exists)
+	if (!valid_qid(ctrl, cqid, true) || !ctrl->cqs[cqid].exists)
 		return STATUS_NO_CQ;
 	status = create_ring(ctrl, command, SQ_ENTRY, &sq.ring);
 	if (status)
@@ -220,7 +227,7 @@ bool bad_queue_room(struct bad *ctrl, uint16_t sqid)
 void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
 			uint32_t result, bool quiet)
 {
-	const struct bad_sq *sq = &ctrl->sqs[sqid];
+	struct bad_sq *sq = &ctrl->sqs[sqid];
 	struct bad_cq *cq = &ctrl->cqs[sq->cqid];
 	uint64_t address = entry_address(&cq->ring, cq->tail, CQ_ENTRY);
 	struct bad_completion entry = {
@@ -233,6 +240,7 @@ void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t 
 
 	if (!cq->exists)
 		return;
+	sq->completed = cid;
 	/* The half with the phase tag last. */
 	bad_write(ctrl, address, &entry.result, 8);
 	bad_write(ctrl, address + 8, &entry.sq_head, 8);

@@ -14,6 +14,8 @@ bool bad_queue_room(struct bad *ctrl, uint16_t sqid);
 void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
 			uint32_t result, bool quiet);
 
+/* How many there may be of one kind. */
+uint32_t bad_granted(struct bad *ctrl, bool completion);
 /* An I/O submission queue? */
 bool bad_queue_exists(const struct bad *ctrl, uint16_t sqid);
 uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command);

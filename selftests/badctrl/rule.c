@@ -101,6 +101,10 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 		bad_held_add(ctrl, sqid, command);
 		bad_queue_complete(ctrl, sqid, command->cid ^ argument, 0, 0, false);
 		break;
+	case BADCTRL_STALE:
+		bad_held_add(ctrl, sqid, command);
+		bad_queue_complete(ctrl, sqid, ctrl->sqs[sqid].completed, argument, 0, false);
+		break;
 	case BADCTRL_TWICE:
 		command_finish(ctrl, sqid, command, true);
 		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);

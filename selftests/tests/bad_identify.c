@@ -13,6 +13,7 @@
 #include <linux/blkpg.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,9 @@
 /* So many are sent at most, until so many have merged. */
 #define DISCARDS	7
 #define MERGES		2U
+
+/* NVM command set: unrecovered read error, not to be tried again. */
+#define STATUS_UNRECOVERED	(NP_STATUS_DNR | 0x281)
 
 #define REG_CAP_LOW	BADCTRL_REGISTERS
 #define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
@@ -110,6 +114,14 @@ static void expect_io(struct __test_metadata *_metadata, FIXTURE_DATA(bad_identi
 	memset(self->back, 0xee, LARGE);
 	ASSERT_EQ(0, np_disk_read(self->bad.disk, self->back, LARGE, NP_PAGE));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, LARGE));
+}
+
+/* CAP.MQES. */
+static int two_entries(struct np_bad *bad)
+{
+	uint32_t cap = np_bad_get(bad, REG_CAP_LOW);
+
+	return np_bad_set(bad, REG_CAP_LOW, (cap & 0xffff0000) | 1);
 }
 
 /* --- names ------------------------------------------------------------------- */
@@ -310,9 +322,8 @@ TEST_F(bad_identify, short_transfers)
 TEST_F(bad_identify, queues_of_two_entries)
 {
 	char path[128];
-	uint32_t cap = np_bad_get(&self->bad, REG_CAP_LOW);
 
-	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_LOW, (cap & 0xffff0000) | 1));
+	ASSERT_EQ(0, two_entries(&self->bad));
 	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_MDTS, 1, 1));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(2, self->bad.ctrl.info.max_entries);
@@ -331,6 +342,7 @@ TEST_F(bad_identify, short_discards)
 	ASSERT_EQ(0, np_bad_set(&self->bad, REG_VS, 0x00020000));
 	ASSERT_EQ(0, set_bytes(&self->bad, 6, 3, 1, 1));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(1, number(&self->bad, "queue/max_discard_segments"));
 	expect_io(_metadata, self);
 	EXPECT_EQ(0, np_ioctl(self->bad.disk, BLKDISCARD, range));
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RANGES));
@@ -460,11 +472,10 @@ static int make_room(struct np_bad *bad)
 /* Every other page is discarded, several by one command; those between are as they were. */
 TEST_F(bad_identify, merged_discards)
 {
-	uint32_t cap = np_bad_get(&self->bad, REG_CAP_LOW);
 	struct request read, discards[DISCARDS];
 	int i, count;
 
-	ASSERT_EQ(0, np_bad_set(&self->bad, REG_CAP_LOW, (cap & 0xffff0000) | 1));
+	ASSERT_EQ(0, two_entries(&self->bad));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	if (make_room(&self->bad))
@@ -489,6 +500,54 @@ TEST_F(bad_identify, merged_discards)
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, LARGE));
 	for (i = 0; i < DISCARDS; i++)
 		close(discards[i].disk);
+}
+
+/* With one command at a time, the next one has the identifier of the last but for the count. */
+TEST_F(bad_identify, an_answer_from_the_past_does_not_count)
+{
+	struct request read;
+	int i;
+
+	ASSERT_EQ(0, two_entries(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	for (i = 0; i < 2; i++) {
+		read = (struct request){ .disk = self->bad.disk };
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STALE,
+					 STATUS_UNRECOVERED, 1));
+		ASSERT_EQ(0, pthread_create(&read.thread, NULL, read_thread, &read));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+		np_sleep_ms(100);
+		EXPECT_EQ(EBUSY, pthread_tryjoin_np(read.thread, NULL));
+		EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+		pthread_join(read.thread, NULL);
+		EXPECT_EQ(0, read.ret);
+	}
+}
+
+static int run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+/* While the end of a request is on its way to the processor that sent it, too. */
+TEST_F(bad_identify, a_second_answer_does_not_count_elsewhere)
+{
+	int cpu, i;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, set_queue(&self->bad, "rq_affinity", "2"));
+	for (cpu = 0; cpu < 2; cpu++) {
+		ASSERT_EQ(0, run_on(cpu));
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_TWICE, 0, 8));
+		for (i = 0; i < 16; i++)
+			EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+	}
 }
 
 /* WZSL in pages: shorter than other commands, or longer. */

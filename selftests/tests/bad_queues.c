@@ -243,6 +243,14 @@ static void reset_with(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queue
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
+static uint32_t queues_granted(struct np_bad *bad)
+{
+	struct nvme_peer_info info = {};
+
+	np_info(bad->ctrl.fd, &info);
+	return info.qids_total;
+}
+
 /* One is the CPU's; of two, one is for peers, as long as no lost one has it. */
 TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 {
@@ -258,6 +266,11 @@ TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 	EXPECT_EQ(-ENOSPC, create(self));
 	np_qp_close(&self->other);
 	EXPECT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	/* A queue pair takes one of each kind. */
+	reset_with(_metadata, self, 4 << 16 | 8);
+	EXPECT_EQ(4, queues_granted(&self->bad));
+	reset_with(_metadata, self, 8 << 16 | 4);
+	EXPECT_EQ(4, queues_granted(&self->bad));
 	reset_with(_metadata, self, 8);
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 	self->status = self->other.status.at;
