@@ -266,11 +266,7 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	dev_warn(&pdev->dev, "link frozen: stopping\n");
-	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING);
-	ctrl->peer_ops->prepare(ctrl);
-	nvmep_ctrl_stop(ctrl, false);
-	nvmep_ctrl_tell_stopped(ctrl);
-	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
+	if (!nvmep_ctrl_freeze(ctrl))
 		return PCI_ERS_RESULT_DISCONNECT;
 	queue_delayed_work(nvmep_wq, &ctrl->recovery_work,
 			   msecs_to_jiffies(recovery_timeout * MSEC_PER_SEC));
@@ -282,8 +278,7 @@ static pci_ers_result_t nvmep_slot_reset(struct pci_dev *pdev)
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
 	cancel_delayed_work_sync(&ctrl->recovery_work);
-	pci_restore_state(pdev);
-	nvmep_ctrl_resume_reset(ctrl);
+	nvmep_ctrl_thaw(ctrl);
 	return PCI_ERS_RESULT_RECOVERED;
 }
 

@@ -170,6 +170,7 @@ struct nvmep_ctrl {
 	u32 generation;			/* changes under enable_lock */
 	wait_queue_head_t state_wait;	/* woken when either changes */
 	unsigned long flags;		/* NVMEP_CTRL_* bits */
+	u32 freezes;			/* odd while the link is; error recovery's */
 
 	struct mutex enable_lock;	/* the controller is enabled or disabled */
 	struct mutex tell_lock;		/* guards told_generation */

@@ -86,7 +86,9 @@ void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret)
 
 /*
  * Whoever sees it LIVE may stop it again, and takes enable_lock for that: without
- * it, the dispatch that such a stop held up would be let loose on its queues.
+ * it, the dispatch that such a stop held up would be let loose on its queues.  Who
+ * resets the link stops it before, so what is saved here is not that of a link that
+ * is being reset.
  */
 static bool nvmep_ctrl_open_up(struct nvmep_ctrl *ctrl)
 {
@@ -95,8 +97,11 @@ static bool nvmep_ctrl_open_up(struct nvmep_ctrl *ctrl)
 	mutex_lock(&ctrl->enable_lock);
 	live = test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags) &&
 	       nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_LIVE);
-	if (live)
+	if (live) {
+		/* For a reset of the link; many kernels restore it once only. */
+		pci_save_state(ctrl->pdev);
 		ctrl->cpu_ops->unquiesce(ctrl);
+	}
 	mutex_unlock(&ctrl->enable_lock);
 	return live;
 }
@@ -131,13 +136,20 @@ static void nvmep_ctrl_recovery_work(struct work_struct *work)
 		nvmep_ctrl_give_up(ctrl, "link did not recover", -EIO);
 }
 
+/* Has the link failed since @freezes?  Then nvmep_ctrl_thaw() begins again. */
+static bool nvmep_ctrl_interrupted(const struct nvmep_ctrl *ctrl, u32 freezes)
+{
+	return freezes & 1 || READ_ONCE(ctrl->freezes) != freezes;
+}
+
 /* What reset work is for; bounded at each step, and no step is taken twice. */
-static int nvmep_ctrl_restart(struct nvmep_ctrl *ctrl)
+static int nvmep_ctrl_restart(struct nvmep_ctrl *ctrl, u32 freezes)
 {
 	int ret = nvmep_ctrl_start(ctrl);
 
-	/* A reset of the function gives no memory. */
-	if (!ret || ret == -ENOMEM || nvmep_ctrl_reset_function(ctrl))
+	/* A reset of the function gives no memory, nor a link. */
+	if (!ret || ret == -ENOMEM || nvmep_ctrl_interrupted(ctrl, freezes) ||
+	    nvmep_ctrl_reset_function(ctrl))
 		return ret;
 	dev_warn(ctrl->dev,
 		 "did not start (%d): function was reset, starting it again\n",
@@ -151,19 +163,23 @@ static void nvmep_ctrl_reset_work(struct work_struct *work)
 {
 	struct nvmep_ctrl *ctrl = container_of(work, struct nvmep_ctrl,
 					       reset_work);
+	u32 freezes = READ_ONCE(ctrl->freezes);
 	unsigned int memflags;
 	int ret;
 
-	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
+	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING ||
+	    nvmep_ctrl_interrupted(ctrl, freezes))
 		return;
 	/* I/O waits for us, so our allocations must not wait for I/O. */
 	memflags = memalloc_noio_save();
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_tell_stopped(ctrl);
-	ret = nvmep_ctrl_restart(ctrl);
+	ret = nvmep_ctrl_restart(ctrl, freezes);
 	if (!ret)
 		ret = nvmep_ctrl_go_live(ctrl);
 	memalloc_noio_restore(memflags);
+	if (ret && nvmep_ctrl_interrupted(ctrl, freezes))
+		return;
 	if (ret) {
 		nvmep_ctrl_give_up(ctrl, "reset failed", ret);
 		return;
@@ -217,6 +233,39 @@ bool nvmep_ctrl_hold(struct nvmep_ctrl *ctrl)
 void nvmep_ctrl_resume_reset(struct nvmep_ctrl *ctrl)
 {
 	queue_work(nvmep_reset_wq, &ctrl->reset_work);
+}
+
+/**
+ * nvmep_ctrl_freeze() - the link failed and is going to be reset
+ * @ctrl: controller
+ *
+ * Stops it, and nobody starts it before nvmep_ctrl_thaw(), which begins a reset in
+ * the place of one that this has interrupted.  The PCI core calls for both under the
+ * device's lock.
+ *
+ * Return: false if the controller is being removed or is dead.
+ */
+bool nvmep_ctrl_freeze(struct nvmep_ctrl *ctrl)
+{
+	WRITE_ONCE(ctrl->freezes, ctrl->freezes | 1);
+	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING);
+	ctrl->peer_ops->prepare(ctrl);
+	nvmep_ctrl_stop(ctrl, false);
+	/* A reset that was at its end may have made it LIVE before the stop. */
+	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_RESETTING);
+	nvmep_ctrl_tell_stopped(ctrl);
+	return nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING;
+}
+
+/**
+ * nvmep_ctrl_thaw() - the link was reset after nvmep_ctrl_freeze()
+ * @ctrl: controller
+ */
+void nvmep_ctrl_thaw(struct nvmep_ctrl *ctrl)
+{
+	pci_restore_state(ctrl->pdev);
+	WRITE_ONCE(ctrl->freezes, (ctrl->freezes | 1) + 1);
+	nvmep_ctrl_resume_reset(ctrl);
 }
 
 /**

@@ -15,6 +15,8 @@ int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl);
 bool nvmep_ctrl_hold(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_resume_reset(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl);
+bool nvmep_ctrl_freeze(struct nvmep_ctrl *ctrl);
+void nvmep_ctrl_thaw(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_give_up(struct nvmep_ctrl *ctrl, const char *why, int ret);
 

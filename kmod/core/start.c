@@ -363,7 +363,8 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 
 	set_bit(NVMEP_CTRL_STARTING, &ctrl->flags);
 	mutex_lock(&ctrl->enable_lock);
-	ret = nvmep_ctrl_enable(ctrl);
+	/* Who sets this stops the controller after it. */
+	ret = READ_ONCE(ctrl->freezes) & 1 ? -EIO : nvmep_ctrl_enable(ctrl);
 	if (ret)
 		nvmep_ctrl_stop_locked(ctrl, false);
 	generation = ctrl->generation;
@@ -374,9 +375,6 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 		ret = nvmep_start_queues(ctrl, generation);
 	if (ret)
 		nvmep_ctrl_stop(ctrl, false);
-	else
-		/* For a reset of the link; many kernels restore it once only. */
-		pci_save_state(ctrl->pdev);
 	clear_bit(NVMEP_CTRL_STARTING, &ctrl->flags);
 	/* Only a command that timed out stops a controller that starts. */
 	return ret == -EINTR ? -ETIMEDOUT : ret;

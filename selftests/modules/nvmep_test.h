@@ -263,9 +263,11 @@ struct nvmep_test_stores {
 /**
  * struct nvmep_test_stall - hold up the next of the caller's threads that comes by
  * @function: of the kernel; it is held up where that begins
+ * @anybody: not only the caller's, the kernel's own ones too
  */
 struct nvmep_test_stall {
 	char function[NVMEP_TEST_FUNCTION];
+	__u32 anybody;
 };
 
 /* Until NVMEP_TEST_GO, 3 s at most; the thread's processor waits, too. */

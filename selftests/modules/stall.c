@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Holds a caller up where a driver must not be overtaken: the next one of a process at
+ * Holds a caller up where a driver must not be overtaken: the next one, of a process or of all, at
  * the beginning of a function of the kernel.  A race that is lost once in a million
  * times is lost every time.
  *
@@ -25,7 +25,7 @@ enum test_stall_state {
 /**
  * struct test_stall - a function at which somebody is held up
  * @probe: const: there
- * @tgid: const: whom
+ * @tgid: const: whom, 0 for anybody
  * @function: const: its name
  * @state: enum test_stall_state; each comes once, in this order
  */
@@ -41,7 +41,7 @@ static int test_stall_hit(struct kprobe *probe, struct pt_regs *regs)
 	struct test_stall *stall = container_of(probe, struct test_stall, probe);
 	u64 end = ktime_get_mono_fast_ns() + TEST_LONGEST_STALL;
 
-	if (current->tgid != stall->tgid ||
+	if ((stall->tgid && current->tgid != stall->tgid) ||
 	    atomic_cmpxchg(&stall->state, TEST_STALL_ARMED,
 			   TEST_STALL_HELD) != TEST_STALL_ARMED)
 		return 0;
@@ -65,7 +65,7 @@ int test_stall(struct test_file *file, const struct nvmep_test_stall *what)
 	if (!stall)
 		return -ENOMEM;
 	strscpy(stall->function, what->function, sizeof(stall->function));
-	stall->tgid = current->tgid;
+	stall->tgid = what->anybody ? 0 : current->tgid;
 	stall->probe.symbol_name = stall->function;
 	stall->probe.pre_handler = test_stall_hit;
 	ret = register_kprobe(&stall->probe);

@@ -290,7 +290,7 @@ TEST_F(bad_events, a_storm_of_doorbell_errors_is_no_flood)
 {
 	uint32_t hits;
 	bool named = false;
-	unsigned int lines;
+	unsigned int lines, most;
 	int log;
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ERROR_QUEUE, 5));
@@ -305,8 +305,11 @@ TEST_F(bad_events, a_storm_of_doorbell_errors_is_no_flood)
 	EXPECT_LE(2, hits);
 	EXPECT_GE(20, hits);
 	lines = count_lines(log, "doorbell", "queue 5", &named);
+	/* Each time that there were twice as many. */
+	for (most = 1; hits > 1; hits /= 2)
+		most++;
 	EXPECT_LE(1, lines);
-	EXPECT_GE(6, lines);
+	EXPECT_GE(most, lines);
 	EXPECT_TRUE(named);
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, 0));
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));

@@ -206,6 +206,20 @@ TEST_F(bad_timeouts, aborts_are_as_many_as_the_controller_takes)
 	EXPECT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
+/* What it has answered it can be asked again. */
+TEST_F(bad_timeouts, aborts_do_not_run_out)
+{
+	int i;
+
+	ASSERT_EQ(0, np_bad_identify(&self->bad, 1, CTRL_ACL, 0));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2));
+	for (i = 0; i < 2; i++)
+		EXPECT_EQ(NP_STATUS_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+}
+
 TEST_F(bad_timeouts, what_completes_while_it_stops_counts)
 {
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_LATE, 1));
@@ -235,6 +249,44 @@ TEST_F(bad_timeouts, a_fatal_status_leads_to_a_reset)
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
+}
+
+/* Without queue pairs of peers nobody looks before a command's time is over. */
+TEST_F(bad_timeouts, a_failed_controller_is_not_asked_to_abort)
+{
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_CRASH, 0, 1));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+	EXPECT_EQ(0, np_log_wait(log, "controller failed, CSTS", NP_TIMEOUT_MS));
+	EXPECT_EQ(1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	close(log);
+}
+
+static void *reset_in_background(void *argument)
+{
+	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
+	return NULL;
+}
+
+/* Whom it answers while it starts is the driver. */
+TEST_F(bad_timeouts, a_user_does_not_get_into_a_start)
+{
+	pthread_t thread;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(NP_STATUS_HOST_PATH, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
 }
 
 /* --- the end ----------------------------------------------------------------- */

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +165,98 @@ TEST_F_TIMEOUT(errors, fatal_after_a_function_reset, 240)
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	EXPECT_EQ(0, flush(&qp));
 	np_qp_close(&qp);
+}
+
+static void *reset_thread(void *fd)
+{
+	return (void *)(intptr_t)np_ioctl(*(int *)fd, NVME_IOCTL_RESET, NULL);
+}
+
+/*
+ * Interrupts go to the first processor, and whoever runs on the second is held up there:
+ * the error is handled meanwhile.
+ */
+static int leave_room(bool leave)
+{
+	return system(leave ? "for irq in /proc/irq/[0-9]*; do"
+			      " echo 0 >$irq/smp_affinity_list; done 2>/dev/null;"
+			      " echo 2 >/sys/devices/virtual/workqueue/cpumask" :
+			      "for irq in /proc/irq/[0-9]*; do"
+			      " echo 0-1 >$irq/smp_affinity_list; done 2>/dev/null;"
+			      " echo 3 >/sys/devices/virtual/workqueue/cpumask");
+}
+
+static int stall(const char *function)
+{
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
+	struct nvmep_test_stall stall = { .anybody = 1 };
+
+	if (test < 0)
+		return -errno;
+	strncpy(stall.function, function, sizeof(stall.function) - 1);
+	ret = np_ioctl(test, NVMEP_TEST_STALL, &stall);
+	if (!ret)
+		return test;
+	close(test);
+	return ret;
+}
+
+static int wait_stalled(int test)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret;
+
+	while ((ret = np_ioctl(test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN && np_now_ms() < end)
+		np_sleep_ms(1);
+	return ret;
+}
+
+/*
+ * The link fails where a reset comes by @function, which goes on when error recovery is
+ * at @then, or over: both are over after a while.
+ */
+static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *self,
+			  const char *function, const char *then)
+{
+	int reset = stall(function), recovery = -1;
+	struct nvme_peer_info now;
+	pthread_t thread;
+	struct np_qp qp;
+	void *ret;
+
+	ASSERT_LE(0, reset);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_thread, &self->ctrl.fd));
+	EXPECT_EQ(0, wait_stalled(reset));
+	if (then)
+		ASSERT_LE(0, recovery = stall(then));
+	EXPECT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
+	EXPECT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
+	np_sleep_ms(500);
+	close(reset);
+	np_sleep_ms(500);
+	close(recovery);
+	EXPECT_EQ(0, np_log_wait(self->log, "device recovery successful", RECOVERY_MS));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS)) {
+		TH_LOG("%s: state %u", function, now.state);
+	}
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(0, flush(&qp));
+	np_qp_close(&qp);
+}
+
+/*
+ * Before it is started, which must not be on a link that is about to be reset; while it
+ * is started; when it has been and is not yet in service; while it is put into service.
+ */
+TEST_F_TIMEOUT(errors, fatal_during_a_reset, 240)
+{
+	ASSERT_EQ(0, leave_room(true));
+	fail_in_reset(_metadata, self, "nvmep_ctrl_start", "pci_bus_error_reset");
+	fail_in_reset(_metadata, self, "nvmep_qids_grant", NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", NULL);
+	fail_in_reset(_metadata, self, "pci_save_state", NULL);
+	ASSERT_EQ(0, leave_room(false));
 }
 
 static int wait_dead(int fd)

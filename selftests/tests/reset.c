@@ -37,21 +37,12 @@ FIXTURE_TEARDOWN(reset)
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Reset, and wait until commands are taken again. */
+/* When it returns, commands are taken again. */
 static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
 {
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	int ret = np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL);
+	int ret = np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) ?: np_info(ctrl->fd, info);
 
-	if (ret)
-		return ret;
-	do {
-		ret = np_info(ctrl->fd, info);
-		if (ret || info->state == NVME_PEER_CTRL_LIVE)
-			return ret;
-		np_sleep_ms(10);
-	} while (np_now_ms() < end);
-	return -ETIMEDOUT;
+	return ret ?: info->state == NVME_PEER_CTRL_LIVE ? 0 : -EAGAIN;
 }
 
 TEST_F(reset, moves_the_generation)
