@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order they need each other.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
 
 # What each of their Makefiles is told: where results go, and where Debian's
 # kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
@@ -25,7 +25,7 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-gpu clean install install-user help
+.PHONY: all native module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-cpu bench-gpu clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -37,6 +37,7 @@ help:
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
 	@echo '  check-mutants   each promise of the module broken once; the tests must notice'
 	@echo '  check-faults    10,000 random faults under load, half of them on the debug kernel'
+	@echo '  bench-cpu       instructions of an I/O of the CPU, with our driver and the kernel'"'"'s by turns'
 	@echo '  module          modules for KERNEL=$(subst $() ,|,$(kernels)) (default 7) into build/KERNEL/'
 	@echo '  modules         modules for all of them'
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
@@ -123,6 +124,9 @@ check-mutants: user
 
 check-faults:
 	@$(top)/selftests/run --long --only fault_campaign --cell debug/on/root --cell 7/on/root --jobs 2
+
+bench-cpu:
+	@$(top)/selftests/bench/run
 
 lint:
 	@$(setup)/setup.sh --lint

@@ -214,6 +214,56 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 #define NVMEP_END_IO_PARAMS	struct request *rq, blk_status_t error
 #endif
 
+/*
+ * Lists of requests: a type of their own, and functions, became of a pointer and macros.
+ * What older kernels have under the same names is not for @list.
+ */
+#ifdef NVMEP_HAVE_RQ_LIST
+static inline struct request *nvmep_rq_list_pop(struct rq_list *list)
+{
+	return rq_list_pop(list);
+}
+
+static inline void nvmep_rq_list_add(struct rq_list *list, struct request *rq)
+{
+	rq_list_add_tail(list, rq);
+}
+
+#define NVMEP_RQ_LIST_PARAM	struct rq_list *rqs
+#define nvmep_rq_list_take(rqs)	(*(rqs))
+#define nvmep_rq_list_give(list)	(list)
+#else
+struct rq_list {
+	struct request *head;
+	struct request *tail;
+};
+
+static inline struct request *nvmep_rq_list_pop(struct rq_list *list)
+{
+	struct request *rq = list->head;
+
+	if (rq) {
+		list->head = rq->rq_next;
+		rq->rq_next = NULL;
+	}
+	return rq;
+}
+
+static inline void nvmep_rq_list_add(struct rq_list *list, struct request *rq)
+{
+	rq->rq_next = NULL;
+	if (list->head)
+		list->tail->rq_next = rq;
+	else
+		list->head = rq;
+	list->tail = rq;
+}
+
+#define NVMEP_RQ_LIST_PARAM	struct request **rqs
+#define nvmep_rq_list_take(rqs)	((struct rq_list){ .head = *(rqs) })
+#define nvmep_rq_list_give(list)	((list).head)
+#endif
+
 static inline void nvmep_map_hw_queues(struct blk_mq_queue_map *map,
 				       struct pci_dev *pdev, int offset)
 {

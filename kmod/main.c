@@ -8,7 +8,6 @@
  * which a controller is put together and taken apart, and what the PCI and
  * power management cores ask for.
  */
-#include <linux/dmapool.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/pm.h>
@@ -76,11 +75,9 @@ static int nvmep_setup_admin(struct nvmep_ctrl *ctrl)
 {
 	int ret;
 
-	ctrl->prp_pool = dma_pool_create("nvmep prp", ctrl->dev,
-					 NVMEP_PRPS_PER_LIST * sizeof(__le64),
-					 ctrl->page_size, 0);
-	if (!ctrl->prp_pool)
-		return -ENOMEM;
+	ret = nvmep_data_init(ctrl);
+	if (ret)
+		return ret;
 	ret = pci_alloc_irq_vectors(ctrl->pdev, 1, 1, PCI_IRQ_ALL_TYPES);
 	if (ret < 0)
 		goto err_pool;
@@ -97,7 +94,7 @@ err_admin:
 err_vectors:
 	pci_free_irq_vectors(ctrl->pdev);
 err_pool:
-	dma_pool_destroy(ctrl->prp_pool);
+	nvmep_data_exit(ctrl);
 	return ret;
 }
 
@@ -105,7 +102,7 @@ static void nvmep_teardown_admin(struct nvmep_ctrl *ctrl)
 {
 	nvmep_admin_exit(ctrl);
 	pci_free_irq_vectors(ctrl->pdev);
-	dma_pool_destroy(ctrl->prp_pool);
+	nvmep_data_exit(ctrl);
 }
 
 static int nvmep_setup_io(struct nvmep_ctrl *ctrl)

@@ -190,6 +190,7 @@ struct nvmep_ctrl {
 					 */
 	unsigned int vectors;		/* const while bound: granted interrupt vectors */
 	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
+	struct dma_pool *prp_small_pool;	/* const while bound: short PRP lists */
 
 	struct blk_mq_tag_set admin_tags;
 	struct request_queue *admin_requests;	/* const, referenced */

@@ -6,7 +6,8 @@
  * (base specification 4.1.1); the queues' virtual boundary makes the block
  * layer build requests that fit.  With two entries the second lies in the
  * command; with more, the command points to a list, and the last entry of a
- * full list page points to the next page.
+ * full list page points to the next page.  Most lists are short, and come from a
+ * pool of their own.
  */
 #include <linux/dma-mapping.h>
 #include <linux/dmapool.h>
@@ -15,6 +16,37 @@
 #include "ctrl.h"
 #include "data.h"
 #include "request.h"
+
+/**
+ * nvmep_data_init() - make room for PRP lists
+ * @ctrl: controller
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int nvmep_data_init(struct nvmep_ctrl *ctrl)
+{
+	size_t small = NVMEP_PRPS_PER_SMALL_LIST * sizeof(__le64);
+
+	ctrl->prp_pool = dma_pool_create("nvmep prp", ctrl->dev,
+					 NVMEP_PRPS_PER_LIST * sizeof(__le64),
+					 ctrl->page_size, 0);
+	ctrl->prp_small_pool = dma_pool_create("nvmep prp small", ctrl->dev,
+					       small, small, 0);
+	if (ctrl->prp_pool && ctrl->prp_small_pool)
+		return 0;
+	nvmep_data_exit(ctrl);
+	return -ENOMEM;
+}
+
+/**
+ * nvmep_data_exit() - undo nvmep_data_init()
+ * @ctrl: controller without requests
+ */
+void nvmep_data_exit(struct nvmep_ctrl *ctrl)
+{
+	dma_pool_destroy(ctrl->prp_small_pool);
+	dma_pool_destroy(ctrl->prp_pool);
+}
 
 /**
  * nvmep_transfer_limit() - most bytes of one command, whatever the controller takes
@@ -31,7 +63,7 @@ u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl)
 		     dma_max_mapping_size(ctrl->dev));
 }
 
-/* A place in a mapped scatter list. */
+/* A place in what was mapped: in a scatter list, or in one segment with @sg NULL. */
 struct nvmep_cursor {
 	struct scatterlist *sg;
 	dma_addr_t address;
@@ -59,12 +91,19 @@ static bool nvmep_cursor_advance(struct nvmep_cursor *cursor,
 		cursor->address += bytes;
 		cursor->left -= bytes;
 	} else {
-		cursor->sg = sg_next(cursor->sg);
+		if (cursor->sg)
+			cursor->sg = sg_next(cursor->sg);
 		if (!cursor->sg)
 			return false;
 		nvmep_cursor_init(cursor, cursor->sg);
 	}
 	return IS_ALIGNED(cursor->address, page_size);
+}
+
+static struct dma_pool *nvmep_list_pool(struct nvmep_ctrl *ctrl,
+					const struct nvmep_data *data)
+{
+	return data->list_small ? ctrl->prp_small_pool : ctrl->prp_pool;
 }
 
 static __le64 *nvmep_list_add(struct nvmep_ctrl *ctrl, struct nvmep_data *data,
@@ -74,7 +113,7 @@ static __le64 *nvmep_list_add(struct nvmep_ctrl *ctrl, struct nvmep_data *data,
 
 	if (WARN_ON_ONCE(data->list_count == NVMEP_MAX_LISTS))
 		return NULL;
-	list = dma_pool_alloc(ctrl->prp_pool, GFP_ATOMIC, dma);
+	list = dma_pool_alloc(nvmep_list_pool(ctrl, data), GFP_ATOMIC, dma);
 	if (list)
 		data->lists[data->list_count++] = list;
 	return list;
@@ -82,13 +121,15 @@ static __le64 *nvmep_list_add(struct nvmep_ctrl *ctrl, struct nvmep_data *data,
 
 static void nvmep_lists_free(struct nvmep_ctrl *ctrl, struct nvmep_data *data)
 {
-	dma_addr_t dma = data->list_dma, next;
+	struct dma_pool *pool = nvmep_list_pool(ctrl, data);
+	dma_addr_t dma = data->list_dma, next = 0;
 	unsigned int i;
 
 	for (i = 0; i < data->list_count; i++) {
-		/* Only meaningful where another list follows. */
-		next = le64_to_cpu(data->lists[i][NVMEP_PRPS_PER_LIST - 1]);
-		dma_pool_free(ctrl->prp_pool, data->lists[i], dma);
+		/* A small list is alone, and has no such entry. */
+		if (i + 1 < data->list_count)
+			next = le64_to_cpu(data->lists[i][NVMEP_PRPS_PER_LIST - 1]);
+		dma_pool_free(pool, data->lists[i], dma);
 		dma = next;
 	}
 	data->list_count = 0;
@@ -104,6 +145,7 @@ static blk_status_t nvmep_build_lists(struct nvmep_ctrl *ctrl,
 	__le64 *list, *full;
 	dma_addr_t dma;
 
+	data->list_small = bytes <= NVMEP_PRPS_PER_SMALL_LIST * ctrl->page_size;
 	list = nvmep_list_add(ctrl, data, &data->list_dma);
 	if (!list)
 		return BLK_STS_RESOURCE;
@@ -127,30 +169,30 @@ static blk_status_t nvmep_build_lists(struct nvmep_ctrl *ctrl,
 	}
 }
 
+/* Describes the @bytes from @cursor on in the command, and in lists. */
 static blk_status_t nvmep_build_prps(struct nvmep_ctrl *ctrl,
-				     struct request *rq)
+				     struct nvmep_request *req,
+				     struct nvmep_cursor *cursor,
+				     unsigned int bytes)
 {
-	struct nvmep_request *req = nvmep_request(rq);
-	unsigned int bytes = blk_rq_payload_bytes(rq), first;
 	struct nvmep_data *data = &req->data;
-	struct nvmep_cursor cursor;
 	blk_status_t status;
+	unsigned int first;
 
-	nvmep_cursor_init(&cursor, data->table.sgl);
-	req->sqe.prp1 = cpu_to_le64(cursor.address);
+	req->sqe.prp1 = cpu_to_le64(cursor->address);
 	req->sqe.prp2 = 0;
-	first = ctrl->page_size - (cursor.address & (ctrl->page_size - 1));
+	first = ctrl->page_size - (cursor->address & (ctrl->page_size - 1));
 	if (bytes <= first)
 		return BLK_STS_OK;
 
 	bytes -= first;
-	if (!nvmep_cursor_advance(&cursor, first, ctrl->page_size))
+	if (!nvmep_cursor_advance(cursor, first, ctrl->page_size))
 		return BLK_STS_IOERR;
 	if (bytes <= ctrl->page_size) {
-		req->sqe.prp2 = cpu_to_le64(cursor.address);
+		req->sqe.prp2 = cpu_to_le64(cursor->address);
 		return BLK_STS_OK;
 	}
-	status = nvmep_build_lists(ctrl, data, &cursor, bytes);
+	status = nvmep_build_lists(ctrl, data, cursor, bytes);
 	req->sqe.prp2 = cpu_to_le64(data->list_dma);
 	return status;
 }
@@ -159,19 +201,46 @@ static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
 
-	if (!data->entries)
-		return;
-	nvmep_lists_free(ctrl, data);
-	dma_unmap_sg(ctrl->dev, data->table.sgl, data->entries, rq_dma_dir(rq));
-	sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
-	data->entries = 0;
+	if (data->list_count)
+		nvmep_lists_free(ctrl, data);
+	if (data->length) {
+		dma_unmap_page(ctrl->dev, data->address, data->length,
+			       rq_dma_dir(rq));
+		data->length = 0;
+	} else if (data->entries) {
+		dma_unmap_sg(ctrl->dev, data->table.sgl, data->entries,
+			     rq_dma_dir(rq));
+		sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
+		data->entries = 0;
+	}
 }
 
-static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl, struct request *rq)
+/* Most requests: a single segment needs no scatter list. */
+static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
+				      struct request *rq,
+				      struct nvmep_cursor *cursor)
 {
-	unsigned int segments = blk_rq_nr_phys_segments(rq);
 	struct nvmep_data *data = &nvmep_request(rq)->data;
-	blk_status_t status;
+	struct bio_vec segment = req_bvec(rq);
+
+	data->address = dma_map_bvec(ctrl->dev, &segment, rq_dma_dir(rq),
+				     DMA_ATTR_NO_WARN);
+	if (dma_mapping_error(ctrl->dev, data->address))
+		return BLK_STS_RESOURCE;
+	data->length = segment.bv_len;
+	*cursor = (struct nvmep_cursor){
+		.address = data->address,
+		.left = data->length,
+	};
+	return BLK_STS_OK;
+}
+
+static blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
+				       struct request *rq,
+				       unsigned int segments,
+				       struct nvmep_cursor *cursor)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
 
 	data->table.sgl = data->inline_segments;
 	if (sg_alloc_table_chained(&data->table, segments,
@@ -185,7 +254,24 @@ static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 		data->entries = 0;
 		return BLK_STS_RESOURCE;
 	}
-	status = nvmep_build_prps(ctrl, rq);
+	nvmep_cursor_init(cursor, data->table.sgl);
+	return BLK_STS_OK;
+}
+
+static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
+				    struct request *rq, unsigned int segments)
+{
+	unsigned int bytes = blk_rq_payload_bytes(rq);
+	struct nvmep_cursor cursor;
+	blk_status_t status;
+
+	if (segments == 1)
+		status = nvmep_map_segment(ctrl, rq, &cursor);
+	else
+		status = nvmep_map_segments(ctrl, rq, segments, &cursor);
+	if (status)
+		return status;
+	status = nvmep_build_prps(ctrl, nvmep_request(rq), &cursor, bytes);
 	if (status)
 		nvmep_unmap_pages(ctrl, rq);
 	return status;
@@ -216,10 +302,11 @@ static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
  */
 blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
 {
+	unsigned int segments = blk_rq_nr_phys_segments(rq);
 	blk_status_t status = BLK_STS_OK;
 
-	if (blk_rq_nr_phys_segments(rq))
-		status = nvmep_map_pages(ctrl, rq);
+	if (segments)
+		status = nvmep_map_pages(ctrl, rq, segments);
 	if (status || !nvmep_request(rq)->data.metadata_length)
 		return status;
 	status = nvmep_map_metadata(ctrl, rq);

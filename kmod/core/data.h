@@ -15,6 +15,7 @@ struct request;
 /* Most bytes of one command: what PRP lists of this many pages describe. */
 #define NVMEP_MAX_TRANSFER		SZ_8M
 #define NVMEP_PRPS_PER_LIST		512
+#define NVMEP_PRPS_PER_SMALL_LIST	32
 #define NVMEP_MAX_LISTS			5
 #define NVMEP_INLINE_SEGMENTS		2
 
@@ -24,28 +25,36 @@ struct request;
 
 /**
  * struct nvmep_data - where the data of a command lies, as the controller sees
- * @table: scatter list, chained behind @inline_segments
- * @entries: of it that were mapped, 0 for none
+ * @length: bytes of a single segment that was mapped, 0 for none
+ * @entries: of @table that were mapped, 0 for none
+ * @address: of the single segment
+ * @table: scatter list of several segments, chained behind @inline_segments
  * @lists: PRP lists, each chained to the next by its last entry
  * @list_dma: address of the first
  * @list_count: how many
+ * @list_small: the only one is of the pool of small lists
  * @metadata: kernel buffer of the metadata, of passthrough commands only
  * @metadata_length: bytes, 0 for none
  * @metadata_dma: address of @metadata while the command is under way
  * @inline_segments: enough for most small commands
  */
 struct nvmep_data {
-	struct sg_table table;
+	unsigned int length;
 	unsigned int entries;
+	dma_addr_t address;
+	struct sg_table table;
 	__le64 *lists[NVMEP_MAX_LISTS];
 	dma_addr_t list_dma;
 	unsigned int list_count;
+	bool list_small;
 	void *metadata;
 	unsigned int metadata_length;
 	dma_addr_t metadata_dma;
 	struct scatterlist inline_segments[NVMEP_INLINE_SEGMENTS];
 };
 
+int nvmep_data_init(struct nvmep_ctrl *ctrl);
+void nvmep_data_exit(struct nvmep_ctrl *ctrl);
 u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl);
 blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq);
 void nvmep_data_unmap(struct nvmep_ctrl *ctrl, struct request *rq);

@@ -155,15 +155,17 @@ static void nvmep_event_received(struct nvmep_ctrl *ctrl, u16 status, u64 result
  * nvmep_events_entry() - a completion entry of the admin queue
  * @queue: the admin queue; this is its nvmep_queue.complete
  * @cqe: the entry, of the event request or of any other command
+ * @batch: as in nvmep_request_entry()
  */
-void nvmep_events_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe)
+void nvmep_events_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
+			struct io_comp_batch *batch)
 {
 	if (le16_to_cpu(READ_ONCE(cqe->cid)) == NVMEP_EVENT_CID)
 		nvmep_event_received(queue->ctrl,
 				     le16_to_cpu(cqe->status) >> 1,
 				     le64_to_cpu(cqe->result));
 	else
-		nvmep_request_entry(queue, cqe);
+		nvmep_request_entry(queue, cqe, batch);
 }
 
 /**

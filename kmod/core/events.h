@@ -11,6 +11,7 @@ struct nvmep_queue;
 
 void nvmep_events_init(struct nvmep_ctrl *ctrl);
 void nvmep_events_enable(struct nvmep_ctrl *ctrl);
-void nvmep_events_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe);
+void nvmep_events_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
+			struct io_comp_batch *batch);
 
 #endif /* _NVMEP_EVENTS_H */

@@ -6,6 +6,7 @@
 #ifndef _NVMEP_QIDS_H
 #define _NVMEP_QIDS_H
 
+#include <linux/cache.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
 
@@ -44,11 +45,13 @@ struct nvmep_qid_usage {
  * struct nvmep_doorbell_count - writes of the CPU to a queue pair's doorbells
  * @sq: to the tail doorbell; changes under the lock of the submitting queue
  * @cq: to the head doorbell; likewise
+ *
+ * Each write is counted: queues of different processors share no cache line here.
  */
 struct nvmep_doorbell_count {
 	u64 sq;
 	u64 cq;
-};
+} ____cacheline_aligned_in_smp;
 
 /**
  * struct nvmep_qid - an identifier that is or was a peer's

@@ -48,20 +48,32 @@ u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid)
 	return READ_ONCE(count->sq) + READ_ONCE(count->cq);
 }
 
-/* The only writes to doorbells in the whole driver. */
-static void nvmep_ring_doorbell(struct nvmep_queue *queue, bool cq, u16 value)
+/* The only write to doorbells in the whole driver. */
+static void nvmep_ring_doorbell(void __iomem *doorbell, u16 value, u64 *count)
+{
+	WRITE_ONCE(*count, *count + 1);
+	writel(value, doorbell);
+}
+
+/* The queue has an identifier, or another one. */
+static void nvmep_queue_find_doorbells(struct nvmep_queue *queue)
 {
 	struct nvmep_ctrl *ctrl = queue->ctrl;
-	struct nvmep_doorbell_count *count = &ctrl->qids.doorbells[queue->qid];
 
-	if (cq)
-		WRITE_ONCE(count->cq, count->cq + 1);
-	else
-		WRITE_ONCE(count->sq, count->sq + 1);
-	writel(value, ctrl->bar + nvmep_doorbell_offset(ctrl, queue->qid, cq));
+	queue->sq_doorbell = ctrl->bar +
+			     nvmep_doorbell_offset(ctrl, queue->qid, false);
+	queue->cq_doorbell = ctrl->bar +
+			     nvmep_doorbell_offset(ctrl, queue->qid, true);
+	queue->doorbells = &ctrl->qids.doorbells[queue->qid];
 }
 
 /* --- submission ---------------------------------------------------------- */
+
+/*
+ * What a command costs here: one locked instruction and one plain store for the lock,
+ * 64 bytes written to the ring, the tail.  What a batch costs once: the doorbell, which
+ * is one MMIO write, and the store fence that writel() brings.
+ */
 
 static void nvmep_queue_ring_locked(struct nvmep_queue *queue)
 {
@@ -69,8 +81,54 @@ static void nvmep_queue_ring_locked(struct nvmep_queue *queue)
 
 	if (queue->sq_tail == queue->sq_rung)
 		return;
-	nvmep_ring_doorbell(queue, false, queue->sq_tail);
+	nvmep_ring_doorbell(queue->sq_doorbell, queue->sq_tail,
+			    &queue->doorbells->sq);
 	queue->sq_rung = queue->sq_tail;
+}
+
+static u16 nvmep_queue_next(const struct nvmep_queue *queue, u16 index)
+{
+	return index + 1 == queue->entries ? 0 : index + 1;
+}
+
+/**
+ * nvmep_queue_fill_begin() - put commands into the submission ring, one after another
+ * @queue: queue that the controller serves: who stops it waits for us first
+ *
+ * Until nvmep_queue_fill_end() nobody else can.
+ */
+void nvmep_queue_fill_begin(struct nvmep_queue *queue)
+	__acquires(&queue->sq_lock)
+{
+	spin_lock(&queue->sq_lock);
+	WARN_ON_ONCE(!nvmep_queue_enabled(queue));
+}
+
+/**
+ * nvmep_queue_fill() - put a command into the submission ring
+ * @queue: queue between nvmep_queue_fill_begin() and nvmep_queue_fill_end()
+ * @sqe: complete command
+ */
+void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_sqe *sqe)
+{
+	lockdep_assert_held(&queue->sq_lock);
+
+	queue->sq[queue->sq_tail] = *sqe;
+	queue->sq_tail = nvmep_queue_next(queue, queue->sq_tail);
+	/* One more and the tail would look as if nothing was new. */
+	if (unlikely(nvmep_queue_next(queue, queue->sq_tail) == queue->sq_rung))
+		nvmep_queue_ring_locked(queue);
+}
+
+/**
+ * nvmep_queue_fill_end() - tell the controller, and undo nvmep_queue_fill_begin()
+ * @queue: queue
+ */
+void nvmep_queue_fill_end(struct nvmep_queue *queue)
+	__releases(&queue->sq_lock)
+{
+	nvmep_queue_ring_locked(queue);
+	spin_unlock(&queue->sq_lock);
 }
 
 /**
@@ -89,12 +147,7 @@ bool nvmep_queue_submit(struct nvmep_queue *queue, const struct nvme_sqe *sqe,
 	spin_lock(&queue->sq_lock);
 	enabled = nvmep_queue_enabled(queue);
 	if (enabled) {
-		queue->sq[queue->sq_tail] = *sqe;
-		if (++queue->sq_tail == queue->entries)
-			queue->sq_tail = 0;
-		/* One more and the tail would look as if nothing was new. */
-		if ((queue->sq_tail + 1) % queue->entries == queue->sq_rung)
-			ring = true;
+		nvmep_queue_fill(queue, sqe);
 		if (ring)
 			nvmep_queue_ring_locked(queue);
 	}
@@ -123,8 +176,12 @@ static bool nvmep_queue_pending(struct nvmep_queue *queue)
 	return (status & 1) == queue->cq_phase;
 }
 
-/* Consumes what has arrived and returns how many entries that was. */
-static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
+/*
+ * Consumes what has arrived and returns how many entries that was.  An entry costs two
+ * loads of the ring with a load fence between them; all of them together one MMIO write.
+ */
+static unsigned int nvmep_queue_reap(struct nvmep_queue *queue,
+				     struct io_comp_batch *batch)
 {
 	const struct nvme_cqe *cqe;
 	unsigned int found = 0;
@@ -136,7 +193,7 @@ static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
 		dma_rmb();
 		cqe = &queue->cq[queue->cq_head];
 		trace_nvmep_complete(queue->ctrl->instance, queue->qid, cqe);
-		queue->complete(queue, cqe);
+		queue->complete(queue, cqe, batch);
 		if (++queue->cq_head == queue->entries) {
 			queue->cq_head = 0;
 			queue->cq_phase ^= 1;
@@ -145,8 +202,16 @@ static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
 	}
 	queue->completions += found;
 	if (found && nvmep_queue_enabled(queue))
-		nvmep_ring_doorbell(queue, true, queue->cq_head);
+		nvmep_ring_doorbell(queue->cq_doorbell, queue->cq_head,
+				    &queue->doorbells->cq);
 	return found;
+}
+
+/* What reaping left for when no lock is held. */
+static void nvmep_batch_end(struct io_comp_batch *batch)
+{
+	if (batch->complete)
+		batch->complete(batch);
 }
 
 /**
@@ -157,25 +222,29 @@ static unsigned int nvmep_queue_reap(struct nvmep_queue *queue)
  */
 unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
 {
+	DEFINE_IO_COMP_BATCH(batch);
 	unsigned long flags;
 	unsigned int found;
 
 	spin_lock_irqsave(&queue->cq_lock, flags);
-	found = nvmep_queue_reap(queue);
+	found = nvmep_queue_reap(queue, &batch);
 	queue->lost_interrupts += found;
 	spin_unlock_irqrestore(&queue->cq_lock, flags);
+	nvmep_batch_end(&batch);
 	return found;
 }
 
 static irqreturn_t nvmep_queue_interrupt(int irq, void *data)
 {
 	struct nvmep_queue *queue = data;
-	unsigned long flags;
+	DEFINE_IO_COMP_BATCH(batch);
 	unsigned int found;
 
-	spin_lock_irqsave(&queue->cq_lock, flags);
-	found = nvmep_queue_reap(queue);
-	spin_unlock_irqrestore(&queue->cq_lock, flags);
+	spin_lock(&queue->cq_lock);
+	found = nvmep_queue_reap(queue, &batch);
+	spin_unlock(&queue->cq_lock);
+	/* nvmep_queue_disable() waits for this too: it is over when that returns. */
+	nvmep_batch_end(&batch);
 	/* The line may be shared: with another queue or another device. */
 	return found ? IRQ_HANDLED : IRQ_NONE;
 }
@@ -257,6 +326,7 @@ void nvmep_queue_reset(struct nvmep_queue *queue)
 {
 	unsigned long flags;
 
+	nvmep_queue_find_doorbells(queue);
 	spin_lock_irqsave(&queue->cq_lock, flags);
 	memset(queue->cq, 0, queue->entries * sizeof(*queue->cq));
 	queue->cq_head = 0;

@@ -15,9 +15,13 @@ struct nvmep_ctrl;
 
 struct nvmep_queue;
 
-/* What becomes of an entry is for whoever made the queue to say. */
+/*
+ * What becomes of an entry is for whoever made the queue to say.  What can wait until
+ * no lock is held goes into the batch.
+ */
 typedef void nvmep_complete_fn(struct nvmep_queue *queue,
-			       const struct nvme_cqe *cqe);
+			       const struct nvme_cqe *cqe,
+			       struct io_comp_batch *batch);
 
 /* nvmep_queue.flags */
 #define NVMEP_QUEUE_ENABLED	0	/* the controller serves it */
@@ -35,10 +39,13 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
  * @vector: const: index of the interrupt vector
  * @irq_requested: the interrupt handler is registered; probe and remove only
  * @flags: NVMEP_QUEUE_* bits
- * @sq: submission ring
- * @cq: completion ring
+ * @sq: const: submission ring
+ * @cq: const: completion ring
  * @sq_dma: const: address of @sq
  * @cq_dma: const: address of @cq
+ * @sq_doorbell: register of @sq; changes with @qid, as the next two do
+ * @cq_doorbell: register of @cq
+ * @doorbells: counts what is written to them
  * @sq_lock: guards @sq, @sq_tail and @sq_rung
  * @sq_tail: next entry to fill
  * @sq_rung: tail that the controller was told
@@ -65,6 +72,9 @@ struct nvmep_queue {
 	struct nvme_cqe *cq;
 	dma_addr_t sq_dma;
 	dma_addr_t cq_dma;
+	void __iomem *sq_doorbell;
+	void __iomem *cq_doorbell;
+	struct nvmep_doorbell_count *doorbells;
 
 	spinlock_t sq_lock ____cacheline_aligned_in_smp;
 	u16 sq_tail;
@@ -96,6 +106,9 @@ void nvmep_queue_enable(struct nvmep_queue *queue);
 void nvmep_queue_disable(struct nvmep_queue *queue);
 bool nvmep_queue_submit(struct nvmep_queue *queue, const struct nvme_sqe *sqe,
 			bool ring);
+void nvmep_queue_fill_begin(struct nvmep_queue *queue);
+void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_sqe *sqe);
+void nvmep_queue_fill_end(struct nvmep_queue *queue);
 void nvmep_queue_ring(struct nvmep_queue *queue);
 unsigned int nvmep_queue_poll(struct nvmep_queue *queue);
 

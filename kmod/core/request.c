@@ -56,16 +56,16 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 }
 
 /**
- * nvmep_request_issue() - hand a built command to the controller
- * @queue: hardware queue
+ * nvmep_request_prepare() - make a built command ready for the submission ring
+ * @queue: hardware queue that the controller serves
  * @rq: request with a complete command but for CID and data pointers
- * @ring: tell the controller at once
  *
- * Return: BLK_STS_OK; the errors of nvmep_data_map(); BLK_STS_IOERR if the
- * queue stopped, with the request's status saying so.
+ * On success it is under way, and has to be submitted before dispatch ends.
+ *
+ * Return: BLK_STS_OK, or the errors of nvmep_data_map().
  */
-blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
-				 bool ring)
+blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
+				   struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 	blk_status_t status;
@@ -77,10 +77,47 @@ blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
 	req->sqe.cid = cpu_to_le16(req->cid);
 	blk_mq_start_request(rq);
 	trace_nvmep_submit(queue->ctrl->instance, queue->qid, &req->sqe);
-	/* Cannot fail: who stops the queue waits for us first. */
-	WARN_ON_ONCE(!nvmep_queue_submit(queue, &req->sqe, ring));
 	return BLK_STS_OK;
 }
+
+/**
+ * nvmep_request_submit_list() - hand prepared commands to the controller, all at once
+ * @queue: hardware queue of all of them
+ * @list: the requests; empty on return
+ *
+ * One lock and one doorbell, however many they are.
+ */
+void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list)
+{
+	struct request *rq;
+
+	nvmep_queue_fill_begin(queue);
+	while ((rq = nvmep_rq_list_pop(list)))
+		nvmep_queue_fill(queue, &nvmep_request(rq)->sqe);
+	nvmep_queue_fill_end(queue);
+}
+
+/**
+ * nvmep_request_issue() - hand a built command to the controller
+ * @queue: hardware queue that the controller serves
+ * @rq: request with a complete command but for CID and data pointers
+ * @ring: tell the controller at once
+ *
+ * Return: as nvmep_request_prepare().
+ */
+blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
+				 bool ring)
+{
+	blk_status_t status = nvmep_request_prepare(queue, rq);
+
+	if (status)
+		return status;
+	/* Cannot fail: who stops the queue waits for us first. */
+	WARN_ON_ONCE(!nvmep_queue_submit(queue, &nvmep_request(rq)->sqe, ring));
+	return BLK_STS_OK;
+}
+
+/* --- the end ------------------------------------------------------------- */
 
 /* The outcome is known of a request that was started and is not completed. */
 static void nvmep_request_finish(struct request *rq, u16 status, u64 result)
@@ -91,7 +128,33 @@ static void nvmep_request_finish(struct request *rq, u16 status, u64 result)
 	req->result = result;
 	/* From here on the same entry, seen again, names nothing. */
 	WRITE_ONCE(req->cid, NVMEP_CID_NONE);
-	blk_mq_complete_request(rq);
+}
+
+/* Requests of one hardware queue that succeeded: their data first, then all at once. */
+static void nvmep_request_end_batch(struct io_comp_batch *batch)
+{
+	struct request *rq;
+
+	rq_list_for_each(&batch->req_list, rq) {
+		struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+
+		nvmep_data_unmap(queue->ctrl, rq);
+	}
+	blk_mq_end_request_batch(batch);
+}
+
+/*
+ * Ends a request here and now, on another processor, or with its batch.  What failed may
+ * be sent again, and what has a payload of ours must give that back: not in a batch.
+ */
+static void nvmep_request_complete(struct request *rq,
+				   struct io_comp_batch *batch)
+{
+	if (blk_mq_complete_request_remote(rq))
+		return;
+	if (nvmep_request(rq)->status || rq->rq_flags & RQF_SPECIAL_PAYLOAD ||
+	    !blk_mq_add_to_batch(rq, batch, false, nvmep_request_end_batch))
+		rq->q->mq_ops->complete(rq);
 }
 
 /* The request that a completion entry names, NULL if it is not under way. */
@@ -113,8 +176,11 @@ static struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
  * nvmep_request_entry() - a completion entry ends the request that it names
  * @queue: where it arrived; nvmep_queue.complete of queues with requests
  * @cqe: the entry
+ * @batch: the request may be left in it, with what ends it: for who called, holding no
+ *	lock
  */
-void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe)
+void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
+			 struct io_comp_batch *batch)
 {
 	struct blk_mq_tags *tags = queue->tag_set->tags[queue->tag_index];
 	u16 cid = le16_to_cpu(READ_ONCE(cqe->cid));
@@ -131,6 +197,7 @@ void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe)
 		return;
 	nvmep_request_finish(rq, le16_to_cpu(cqe->status) >> 1,
 			     le64_to_cpu(cqe->result));
+	nvmep_request_complete(rq, batch);
 }
 
 static blk_status_t nvmep_blk_status(u16 status)
@@ -199,6 +266,7 @@ static bool nvmep_cancel(struct request *rq, void *unused)
 		return true;
 	nvmep_request(rq)->flags |= NVMEP_REQUEST_CANCELLED;
 	nvmep_request_finish(rq, NVME_SC_HOST_ABORTED, 0);
+	blk_mq_complete_request(rq);
 	return true;
 }
 

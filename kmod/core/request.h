@@ -8,6 +8,7 @@
 
 #include <linux/blk-mq.h>
 
+#include "compat.h"
 #include "data.h"
 #include "nvme.h"
 
@@ -59,9 +60,13 @@ static inline struct nvmep_request *nvmep_request(struct request *rq)
 struct request *nvmep_request_alloc(struct request_queue *queue,
 				    const struct nvme_sqe *sqe,
 				    blk_mq_req_flags_t flags);
+blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
+				   struct request *rq);
+void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list);
 blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
 				 bool ring);
-void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe);
+void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
+			 struct io_comp_batch *batch);
 void nvmep_request_end(struct request *rq);
 void nvmep_request_cancel_all(struct blk_mq_tag_set *tags);
 int nvmep_request_status(struct request *rq, blk_status_t status);

@@ -247,6 +247,44 @@ static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
 	return status;
 }
 
+/*
+ * Makes a request of a list ready.  What is not goes the way of single ones, which tells
+ * the block layer why.
+ */
+static bool nvmep_queue_prepare(struct nvmep_queue *queue, struct request *rq)
+{
+	if (unlikely(!nvmep_queue_enabled(queue)))
+		return false;
+	/* The block layer does this for single ones. */
+	rq->mq_hctx->tags->rqs[rq->tag] = rq;
+	if (unlikely(nvmep_command_build(rq->q->queuedata, rq)))
+		return false;
+	if (likely(!nvmep_request_prepare(queue, rq)))
+		return true;
+	nvmep_command_cleanup(queue->ctrl, rq);
+	return false;
+}
+
+/* Requests of one disk, perhaps for several queues; those left in the list come singly. */
+static void nvmep_queue_rqs(NVMEP_RQ_LIST_PARAM)
+{
+	struct rq_list list = nvmep_rq_list_take(rqs), ready = { }, left = { };
+	struct nvmep_queue *queue = NULL, *next;
+	struct request *rq;
+
+	while ((rq = nvmep_rq_list_pop(&list))) {
+		next = rq->mq_hctx->driver_data;
+		if (next != queue && ready.head)
+			nvmep_request_submit_list(queue, &ready);
+		queue = next;
+		nvmep_rq_list_add(nvmep_queue_prepare(queue, rq) ? &ready : &left,
+				  rq);
+	}
+	if (ready.head)
+		nvmep_request_submit_list(queue, &ready);
+	*rqs = nvmep_rq_list_give(left);
+}
+
 static void nvmep_complete_rq(struct request *rq)
 {
 	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
@@ -284,6 +322,7 @@ static void nvmep_map_queues(struct blk_mq_tag_set *tags)
 
 static const struct blk_mq_ops nvmep_mq_ops = {
 	.queue_rq = nvmep_queue_rq,
+	.queue_rqs = nvmep_queue_rqs,
 	.commit_rqs = nvmep_commit_rqs,
 	.complete = nvmep_complete_rq,
 	.init_hctx = nvmep_init_hctx,

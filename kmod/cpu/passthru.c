@@ -42,7 +42,7 @@ static unsigned int nvmep_user_timeout(const struct request_queue *queue,
 
 	if (!command->timeout_ms)
 		return ours;
-	return capable(CAP_SYS_ADMIN) ? wanted : max(wanted, ours);
+	return wanted >= ours || capable(CAP_SYS_ADMIN) ? wanted : ours;
 }
 
 /**

@@ -23,6 +23,17 @@ accelerator() {
 	fi
 }
 
+# With its clock counting instructions, 2 ns each, a guest measures what no other load of
+# the machine changes. While it idles, the clock goes on as ours does: else it would jump
+# to the next timer again and again until a device has answered.
+processor_options() {
+	if [[ ${np_icount:-no} == yes ]]; then
+		echo "-smp 1 -accel tcg,thread=single -icount shift=1,sleep=on"
+	else
+		echo "-smp 2 -accel $(accelerator)"
+	fi
+}
+
 # machine_options IOMMU TOPOLOGY: RAM is a shared memfd, as the stand-in GPU maps it.
 # EPYC, as Linux has that processor's host bridge on its peer-to-peer list; "stranger"
 # is one that is not on it.
@@ -30,7 +41,7 @@ machine_options() {
 	local processor=EPYC
 	[[ $2 != stranger ]] || processor=max
 	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory"
-	echo "-cpu $processor -smp 2 -accel $(accelerator) -nodefaults -display none -no-reboot"
+	echo "-cpu $processor $(processor_options) -nodefaults -display none -no-reboot"
 	# Slots are ACPI's, which asks before one is emptied, but here PCI Express's own: then
 	# links report that they are up.
 	[[ $2 != switch ]] || echo "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
@@ -81,7 +92,11 @@ topology_options() {
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
 		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"
 	fi
-	echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap"
+	if [[ ${np_icount:-no} == yes ]]; then
+		echo "-drive if=none,id=d0,driver=null-co,size=2G"
+	else
+		echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap"
+	fi
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
 	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
