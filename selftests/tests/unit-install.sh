@@ -100,7 +100,7 @@ build_cuda() {
 # controller here.
 run_python() {
 	local said
-	said=$(python3 "$1" 2>&1) || true
+	said=$(PYTHONPATH=$top/python PYTHONDONTWRITEBYTECODE=1 python3 "$1" 2>&1) || true
 	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
 }
 
