@@ -75,7 +75,7 @@ static void check(cudaError_t error)
 	exit(1);
 }
 
-static int measure(const nvmepeer_cuda_queues &queues, const nvmepeer_cuda_buffer &data,
+static int measure(const nvmepeer_cuda_queues *queues, const nvmepeer_cuda_buffer *data,
 		   uint64_t size, uint32_t blocks, double seconds)
 {
 	std::vector<uint32_t> samples((size_t)blocks * THREADS * SAMPLES);
@@ -86,8 +86,8 @@ static int measure(const nvmepeer_cuda_queues &queues, const nvmepeer_cuda_buffe
 	check(cudaMemset(counts, 0, sizeof(result)));
 	check(cudaMalloc(&device_samples, samples.size() * 4));
 	check(cudaMemset(device_samples, 0, samples.size() * 4));
-	job job = { queues.device, data.buffer, size, (uint64_t)(seconds * 1e9), counts, counts + 1,
-		    counts + 2, device_samples };
+	job job = { nvmepeer_cuda_queues_device(queues), *nvmepeer_cuda_buffer_host(data), size,
+		    (uint64_t)(seconds * 1e9), counts, counts + 1, counts + 2, device_samples };
 	run<<<blocks, THREADS>>>(job);
 	check(cudaGetLastError());
 	check(cudaMemcpy(result, counts, sizeof(result), cudaMemcpyDeviceToHost));
@@ -108,8 +108,8 @@ int main(int argc, char **argv)
 	uint32_t blocks = argc > 3 ? (uint32_t)atoi(argv[3]) : 16;
 	double seconds = argc > 4 ? atof(argv[4]) : 1;
 	size_t bytes = (size_t)blocks * THREADS * SLOT;
-	nvmepeer_cuda_queues queues;
-	nvmepeer_cuda_buffer data;
+	nvmepeer_cuda_queues *queues;
+	nvmepeer_cuda_buffer *data;
 	nvmepeer_explanation why;
 	nvmepeer_cuda *cuda;
 	nvmepeer *ctrl;
@@ -122,13 +122,13 @@ int main(int argc, char **argv)
 	    nvmepeer_ns_open(argc > 2 ? argv[2] : "ngp0n1", &ns) || nvmepeer_cuda_open(0, &cuda) ||
 	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 1024, QUEUES, &queues) ||
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, bytes, &data)) {
-		nvmepeer_explain(&why);
+		nvmepeer_explain(&why, sizeof(why));
 		fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
 		return 1;
 	}
 	result = measure(queues, data, nvmepeer_ns_info(ns)->blocks, blocks, seconds);
-	nvmepeer_cuda_buffer_close(&data);
-	nvmepeer_cuda_queues_close(&queues);
+	nvmepeer_cuda_buffer_close(data);
+	nvmepeer_cuda_queues_close(queues);
 	nvmepeer_cuda_close(cuda);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);

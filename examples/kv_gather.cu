@@ -146,7 +146,7 @@ static bool write_pages(nvmepeer_ns *ns)
 	return nvmepeer_ns_flush(ns) == 0;
 }
 
-static int run(const nvmepeer_cuda_queues &queues, const nvmepeer_cuda_buffer &cache, void *memory)
+static int run(const nvmepeer_cuda_queues *queues, const nvmepeer_cuda_buffer *cache, void *memory)
 {
 	std::vector<uint32_t> order(PAGES);
 	unsigned long long *wrong, result;
@@ -162,8 +162,8 @@ static int run(const nvmepeer_cuda_queues &queues, const nvmepeer_cuda_buffer &c
 	check(cudaMalloc(&wrong, sizeof(*wrong)));
 	check(cudaMemset(wrong, 0, sizeof(*wrong)));
 	check(cudaMemcpy(page_table, order.data(), PAGES * sizeof(uint32_t), cudaMemcpyHostToDevice));
-	job job = { queues.device, cache.buffer, (const uint32_t *)memory, page_table, wrong,
-		    10000000000ull };
+	job job = { nvmepeer_cuda_queues_device(queues), *nvmepeer_cuda_buffer_host(cache),
+		    (const uint32_t *)memory, page_table, wrong, 10000000000ull };
 	check(cudaEventCreate(&start));
 	check(cudaEventCreate(&end));
 	check(cudaEventRecord(start));
@@ -179,8 +179,8 @@ static int run(const nvmepeer_cuda_queues &queues, const nvmepeer_cuda_buffer &c
 
 int main(int argc, char **argv)
 {
-	nvmepeer_cuda_queues queues;
-	nvmepeer_cuda_buffer cache;
+	nvmepeer_cuda_queues *queues;
+	nvmepeer_cuda_buffer *cache;
 	nvmepeer_explanation why;
 	nvmepeer_cuda *cuda;
 	nvmepeer *ctrl;
@@ -194,13 +194,13 @@ int main(int argc, char **argv)
 	    nvmepeer_cuda_open(0, &cuda) ||
 	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 1024, QUEUES, &queues) ||
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, (size_t)PAGES * PAGE, &cache)) {
-		nvmepeer_explain(&why);
+		nvmepeer_explain(&why, sizeof(why));
 		fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
 		return 1;
 	}
 	result = run(queues, cache, memory);
-	nvmepeer_cuda_buffer_close(&cache);
-	nvmepeer_cuda_queues_close(&queues);
+	nvmepeer_cuda_buffer_close(cache);
+	nvmepeer_cuda_queues_close(queues);
 	nvmepeer_cuda_close(cuda);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);

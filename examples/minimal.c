@@ -14,14 +14,14 @@ static int fail(void)
 {
 	struct nvmepeer_explanation why;
 
-	nvmepeer_explain(&why);
+	nvmepeer_explain(&why, sizeof(why));
 	fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
 	return 1;
 }
 
 int main(void)
 {
-	struct nvmepeer_cpu_peer peer;
+	struct nvmepeer_cpu_peer *peer;
 	struct nvmepeer *ctrl;
 	struct nvmepeer_ns *ns;
 	int status;
@@ -29,9 +29,10 @@ int main(void)
 	if (nvmepeer_open("nvmep0", &ctrl) || nvmepeer_ns_open("ngp0n1", &ns) ||
 	    nvmepeer_cpu_peer_open(ctrl, nvmepeer_ns_info(ns), 64, 1 << 20, &peer))
 		return fail();
-	status = nvmepeer_read(&peer.queue, &peer.data, 0, 0, 1);
-	printf("status %d, first byte %#x\n", status, *(unsigned char *)peer.data_address);
-	nvmepeer_cpu_peer_close(&peer);
+	status = nvmepeer_read(nvmepeer_cpu_peer_queue(peer), nvmepeer_cpu_peer_data(peer), 0, 0, 1);
+	printf("status %d, first byte %#x\n", status,
+	       *(unsigned char *)nvmepeer_cpu_peer_address(peer));
+	nvmepeer_cpu_peer_close(peer);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);
 	return status != 0;

@@ -14,7 +14,7 @@ static int fail(void)
 {
 	nvmepeer_explanation why;
 
-	nvmepeer_explain(&why);
+	nvmepeer_explain(&why, sizeof(why));
 	fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
 	return 1;
 }
@@ -24,8 +24,8 @@ int main(void)
 	nvmepeer *ctrl;
 	nvmepeer_ns *ns;
 	nvmepeer_cuda *cuda;
-	nvmepeer_cuda_queues queues;
-	nvmepeer_cuda_buffer data;
+	nvmepeer_cuda_queues *queues;
+	nvmepeer_cuda_buffer *data;
 	char *memory;
 	int *status, bad = 0;
 
@@ -36,12 +36,13 @@ int main(void)
 	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 256, 1, &queues) ||
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, 2 << 20, &data))
 		return fail();
-	read_blocks<<<1, 64>>>(queues.queues[0], data.buffer, status);
+	read_blocks<<<1, 64>>>(*nvmepeer_cuda_queues_host(queues), *nvmepeer_cuda_buffer_host(data),
+			       status);
 	cudaDeviceSynchronize();
 	for (int i = 0; i < 64; i++)
 		bad += status[i] != 0;
 	printf("%d of 64 reads went well\n", 64 - bad);
-	nvmepeer_cuda_buffer_close(&data);
-	nvmepeer_cuda_queues_close(&queues);
+	nvmepeer_cuda_buffer_close(data);
+	nvmepeer_cuda_queues_close(queues);
 	return bad != 0;
 }

@@ -32,25 +32,13 @@ class Explanation(ctypes.Structure):
 		    ("help", ctypes.c_char * 320)]
 
 
-class Queues(ctypes.Structure):
-	"""struct nvmepeer_cuda_queues; the rest is the library's"""
-
-	_fields_ = [("queues", ctypes.c_void_p), ("device", ctypes.c_void_p),
-		    ("count", ctypes.c_uint32), ("library", ctypes.c_char * 128)]
-
-
-class Buffer(ctypes.Structure):
-	"""struct nvmepeer_cuda_buffer; the rest is the library's"""
-
-	_fields_ = [("buffer", ctypes.c_uint64 * 3), ("device", ctypes.c_void_p),
-		    ("library", ctypes.c_char * 128)]
-
-
 def load():
 	"""Both libraries; pointers are told apart from numbers."""
 	host = ctypes.CDLL("libnvmepeer.so.0", mode=ctypes.RTLD_GLOBAL)
 	glue = ctypes.CDLL("libnvmepeer_cuda.so.0")
 	host.nvmepeer_ns_info.restype = ctypes.c_void_p
+	glue.nvmepeer_cuda_queues_device.restype = ctypes.c_void_p
+	glue.nvmepeer_cuda_buffer_device.restype = ctypes.c_void_p
 	return host, glue
 
 
@@ -59,7 +47,7 @@ def check(host, result):
 	if not result:
 		return
 	why = Explanation()
-	host.nvmepeer_explain(ctypes.byref(why))
+	host.nvmepeer_explain(ctypes.byref(why), ctypes.c_size_t(ctypes.sizeof(why)))
 	sys.exit(b"%s: %s. %s. %s." % (why.call, why.what, why.limit, why.help))
 
 
@@ -67,7 +55,7 @@ def main():
 	nodes = sys.argv[1:3] if len(sys.argv) > 2 else ["nvmep0", "ngp0n1"]
 	host, glue = load()
 	ctrl, namespace, gpu = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-	queues, data = Queues(), Buffer()
+	queues, data = ctypes.c_void_p(), ctypes.c_void_p()
 	check(host, host.nvmepeer_open(nodes[0].encode(), ctypes.byref(ctrl)))
 	check(host, host.nvmepeer_ns_open(nodes[1].encode(), ctypes.byref(namespace)))
 	check(host, glue.nvmepeer_cuda_open(0, ctypes.byref(gpu)))
@@ -83,11 +71,13 @@ def main():
 						   ctypes.byref(data)))
 	flags = subprocess.check_output(["pkg-config", "--cflags", "libnvmepeer_cuda"], text=True)
 	module = cupy.RawModule(code=KERNEL, options=("-std=c++17", *flags.split()), backend="nvrtc")
-	module.get_function("read_blocks")((1,), (BLOCKS,), (queues.device, data.device, status))
+	module.get_function("read_blocks")((1,), (BLOCKS,), (glue.nvmepeer_cuda_queues_device(queues),
+							     glue.nvmepeer_cuda_buffer_device(data),
+							     status))
 	good = int((status.get() == 0).sum())
 	print(f"{good} of {BLOCKS} reads went well")
-	glue.nvmepeer_cuda_buffer_close(ctypes.byref(data))
-	glue.nvmepeer_cuda_queues_close(ctypes.byref(queues))
+	glue.nvmepeer_cuda_buffer_close(data)
+	glue.nvmepeer_cuda_queues_close(queues)
 	return good != BLOCKS
 
 

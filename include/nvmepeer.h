@@ -16,8 +16,14 @@
  *  - Sizes and offsets are bytes unless the name says blocks or entries.
  *  - Objects may be used from several threads at once; the caller sees to it
  *    that nobody uses an object while or after it is closed.
+ *  - What has to be given back is behind a pointer that only the library looks
+ *    behind; closing NULL is fine.
+ *  - A structure comes with its size: sizeof() of the variable, as the caller was
+ *    compiled.  A library or a kernel that knows less of it leaves the rest 0, and
+ *    refuses with -E2BIG if the caller has asked for something there; one that knows
+ *    more keeps to the size.  -EINVAL: smaller than it was in the first version.
  *  - The structures of <linux/nvme_peer.h> are used as they are.  The library
- *    sets their size and flags words itself where it takes them as arguments.
+ *    sets their size word itself, and flags that it takes as an argument.
  */
 #ifndef NVMEPEER_H
 #define NVMEPEER_H
@@ -34,8 +40,11 @@ extern "C" {
 
 #define NVMEPEER_VERSION "0.1"
 
+/* The same as a number that grows: major << 16 | minor << 8 | patch. */
+#define NVMEPEER_VERSION_NUMBER 0x000100
+
 /* Bytes of the longest PCI address as text, with its NUL. */
-#define NVMEPEER_PCI_TEXT 24
+enum { NVMEPEER_PCI_TEXT = 24 };
 
 /** struct nvmepeer - an open controller node. */
 struct nvmepeer;
@@ -45,6 +54,12 @@ struct nvmepeer_qp;
 
 /** struct nvmepeer_ns - an open namespace node, for I/O by the CPU. */
 struct nvmepeer_ns;
+
+/** struct nvmepeer_hostmem - host memory that is also a dma-buf. */
+struct nvmepeer_hostmem;
+
+/** struct nvmepeer_mapping - part of a queue pair in this process' memory. */
+struct nvmepeer_mapping;
 
 /* ---- Controllers -------------------------------------------------------- */
 
@@ -58,7 +73,7 @@ struct nvmepeer_ns;
  */
 int nvmepeer_open(const char *node, struct nvmepeer **ctrl);
 
-/** nvmepeer_close() - close; imported buffers go, queue pairs stay. NULL is fine. */
+/** nvmepeer_close() - close; imported buffers go, queue pairs stay. */
 void nvmepeer_close(struct nvmepeer *ctrl);
 
 /** nvmepeer_fd() - the file descriptor of the node, owned by @ctrl. */
@@ -68,27 +83,29 @@ int nvmepeer_fd(const struct nvmepeer *ctrl);
 const char *nvmepeer_node(const struct nvmepeer *ctrl);
 
 /** nvmepeer_info() - limits, facts and state of the controller as of now. */
-int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info);
+int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info, size_t size);
 
 /**
  * nvmepeer_route_dmabuf() - can the controller reach the memory of a dma-buf?
  * @ctrl: controller
  * @dmabuf_fd: the dma-buf; nothing is imported
  * @route: receives verdict and reason
+ * @size: of @route
  *
  * NVME_PEER_ROUTE_NONE is an answer, not an error.
  */
 int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
-			  struct nvme_peer_route *route);
+			  struct nvme_peer_route *route, size_t size);
 
 /**
  * nvmepeer_route_pci() - can the controller and a PCI function reach each other?
  * @ctrl: controller
  * @pci_address: the function, see nvmepeer_pci_parse()
  * @route: receives verdict and reason
+ * @size: of @route
  */
 int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_address,
-		       struct nvme_peer_route *route);
+		       struct nvme_peer_route *route, size_t size);
 
 /**
  * nvmepeer_admin() - send one admin command and wait for it
@@ -107,18 +124,20 @@ int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command);
  * @dmabuf_fd: the dma-buf; may be closed afterwards
  * @flags: NVME_PEER_BUF_*
  * @buffer: receives handle, length, segments and where the memory really lies
+ * @size: of @buffer
  */
 int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
-			struct nvme_peer_buf_import *buffer);
+			struct nvme_peer_buf_import *buffer, size_t size);
 
 /**
  * nvmepeer_buf_import_part() - the same for a part of it, or for one direction
  * @ctrl: controller
  * @buffer: in: dmabuf_fd, flags, access, offset and length, the rest 0; out: as
  *	nvmepeer_buf_import(); not changed by a failure
+ * @size: of @buffer
  */
 int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
-			     struct nvme_peer_buf_import *buffer);
+			     struct nvme_peer_buf_import *buffer, size_t size);
 
 /**
  * nvmepeer_buf_release() - undo an import
@@ -158,18 +177,6 @@ int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			    uint64_t offset, uint64_t length, uint64_t *dma);
 
 /**
- * struct nvmepeer_hostmem - host memory that is also a dma-buf
- * @address: where it is mapped in this process
- * @length: bytes, whole pages
- * @dmabuf_fd: the dma-buf, for nvmepeer_buf_import()
- */
-struct nvmepeer_hostmem {
-	void *address;
-	size_t length;
-	int dmabuf_fd;
-};
-
-/**
  * nvmepeer_hostmem_alloc() - get host memory that can be imported
  * @length: bytes, rounded up to whole pages
  * @memory: receives it, zeroed; undo with nvmepeer_hostmem_free()
@@ -177,8 +184,17 @@ struct nvmepeer_hostmem {
  * Uses /dev/udmabuf, and /dev/dma_heap/system where that is missing.  -ENOSYS
  * if the kernel has neither.
  */
-int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem *memory);
+int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem **memory);
 void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory);
+
+/** nvmepeer_hostmem_address() - where it is mapped in this process. */
+void *nvmepeer_hostmem_address(const struct nvmepeer_hostmem *memory);
+
+/** nvmepeer_hostmem_length() - bytes, whole pages. */
+size_t nvmepeer_hostmem_length(const struct nvmepeer_hostmem *memory);
+
+/** nvmepeer_hostmem_fd() - the dma-buf, for nvmepeer_buf_import(), owned by @memory. */
+int nvmepeer_hostmem_fd(const struct nvmepeer_hostmem *memory);
 
 /* ---- Queue pairs -------------------------------------------------------- */
 
@@ -188,10 +204,11 @@ void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory);
  * @request: in: mode, entries, and for each ring the buffer and offset, or
  *	handle 0 for host memory; cq_entries 0 means as many as sq_entries.
  *	out: qid and generation.  qp_fd stays the library's.
+ * @size: of @request
  * @qp: receives the queue pair; it may outlive @ctrl
  */
 int nvmepeer_qp_create(struct nvmepeer *ctrl,
-		       struct nvme_peer_qp_create *request,
+		       struct nvme_peer_qp_create *request, size_t size,
 		       struct nvmepeer_qp **qp);
 
 /**
@@ -204,7 +221,7 @@ int nvmepeer_qp_from_fd(int fd, struct nvmepeer_qp **qp);
 /**
  * nvmepeer_qp_destroy() - close the queue pair file
  *
- * The queue pair goes when the last copy of the file is closed.  NULL is fine.
+ * The queue pair goes when the last copy of the file is closed.
  */
 void nvmepeer_qp_destroy(struct nvmepeer_qp *qp);
 
@@ -212,7 +229,7 @@ void nvmepeer_qp_destroy(struct nvmepeer_qp *qp);
 int nvmepeer_qp_fd(const struct nvmepeer_qp *qp);
 
 /** nvmepeer_qp_info() - geometry, state and counters of a queue pair as of now. */
-int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info);
+int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info, size_t size);
 
 /**
  * nvmepeer_qp_rearm() - make a QUIESCED queue pair live again
@@ -245,23 +262,10 @@ struct nvmepeer_export {
  * @what: which
  * @flags: NVME_PEER_EXPORT_ALLOW_STATIC or 0
  * @exported: receives it
+ * @size: of @exported
  */
 int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
-		       uint32_t flags, struct nvmepeer_export *exported);
-
-/**
- * struct nvmepeer_mapping - part of a queue pair in this process' memory
- * @base: start of the mapping, page aligned
- * @mapped: bytes mapped at @base
- * @address: the object itself
- * @length: bytes of the object
- */
-struct nvmepeer_mapping {
-	void *base;
-	size_t mapped;
-	void *address;
-	size_t length;
-};
+		       uint32_t flags, struct nvmepeer_export *exported, size_t size);
 
 /**
  * nvmepeer_qp_map() - map a ring, the doorbells or the status page
@@ -274,13 +278,26 @@ struct nvmepeer_mapping {
  * nvmepeer_qp_map(3).
  */
 int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
-		    struct nvmepeer_mapping *mapping);
+		    struct nvmepeer_mapping **mapping);
 void nvmepeer_unmap(struct nvmepeer_mapping *mapping);
+
+/** nvmepeer_mapping_address() - the object itself. */
+void *nvmepeer_mapping_address(const struct nvmepeer_mapping *mapping);
+
+/** nvmepeer_mapping_length() - bytes of the object. */
+size_t nvmepeer_mapping_length(const struct nvmepeer_mapping *mapping);
+
+/** nvmepeer_mapping_base() - start of the mapping, page aligned. */
+void *nvmepeer_mapping_base(const struct nvmepeer_mapping *mapping);
+
+/** nvmepeer_mapping_mapped() - bytes mapped at the base. */
+size_t nvmepeer_mapping_mapped(const struct nvmepeer_mapping *mapping);
 
 /* ---- Namespaces: I/O by the CPU ----------------------------------------- */
 
 /**
  * struct nvmepeer_ns_info - format of a namespace
+ * @size: bytes of this structure that whoever filled it in knows
  * @nsid: namespace identifier
  * @block_size: bytes of a logical block's data
  * @metadata_size: bytes of metadata that go with each block: 0, as namespaces with
@@ -288,6 +305,7 @@ void nvmepeer_unmap(struct nvmepeer_mapping *mapping);
  * @blocks: size of the namespace
  */
 struct nvmepeer_ns_info {
+	uint32_t size;
 	uint32_t nsid;
 	uint32_t block_size;
 	uint32_t metadata_size;
@@ -307,7 +325,7 @@ void nvmepeer_ns_close(struct nvmepeer_ns *ns);
 /** nvmepeer_ns_fd() - the file descriptor of the node, owned by @ns. */
 int nvmepeer_ns_fd(const struct nvmepeer_ns *ns);
 
-/** nvmepeer_ns_info() - its format, as read when it was opened. */
+/** nvmepeer_ns_info() - its format, as read when it was opened, owned by @ns. */
 const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns);
 
 /**
@@ -353,21 +371,23 @@ struct nvmepeer_explanation {
 /**
  * nvmepeer_explain() - explain the last call that failed in this thread
  * @explanation: receives it
+ * @size: of @explanation
  *
  * Returns the negative errno or positive status that the call returned, 0 if
  * none has failed yet.  The facts were collected when the call failed.
  */
-int nvmepeer_explain(struct nvmepeer_explanation *explanation);
+int nvmepeer_explain(struct nvmepeer_explanation *explanation, size_t size);
 
 /**
  * nvmepeer_fail() - note a failure for a library that stands on this one
  * @explanation: what nvmepeer_explain() is to give in this thread from now on;
  *	its @call must stay readable
+ * @size: of @explanation
  *
  * So that a program has one place to ask, whichever library refused it.
  * Returns the negative errno or positive status that @explanation holds.
  */
-int nvmepeer_fail(const struct nvmepeer_explanation *explanation);
+int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size);
 
 /* ---- Names and numbers -------------------------------------------------- */
 
@@ -404,6 +424,9 @@ const char *nvmepeer_pci_format(struct nvme_peer_pci_address pci_address,
 
 /** nvmepeer_version() - NVMEPEER_VERSION of the library that is linked. */
 const char *nvmepeer_version(void);
+
+/** nvmepeer_version_number() - NVMEPEER_VERSION_NUMBER of the library that is linked. */
+uint32_t nvmepeer_version_number(void);
 
 #ifdef __cplusplus
 }

@@ -45,25 +45,8 @@ struct nvmepeer_cuda;
 int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **cuda);
 void nvmepeer_cuda_close(struct nvmepeer_cuda *cuda);
 
-/**
- * struct nvmepeer_cuda_queues - queue pairs of one controller for one GPU
- * @queues: @count handles, here: for a kernel that takes one by value
- * @device: the same handles in GPU memory: for a kernel that takes the array
- * @count: how many
- *
- * nvmepeer_queue_reset() has been done.  The rest is the library's.
- */
-struct nvmepeer_cuda_queues {
-	struct nvmepeer_queue *queues;
-	const struct nvmepeer_queue *device;
-	uint32_t count;
-
-	struct nvmepeer *ctrl;
-	struct nvmepeer_cuda *cuda;
-	struct nvmepeer_cuda_part *parts;
-	uint64_t memory;
-	uint32_t handle;
-};
+/** struct nvmepeer_cuda_queues - queue pairs of one controller for one GPU. */
+struct nvmepeer_cuda_queues;
 
 /**
  * nvmepeer_cuda_queues_open() - queue pairs for a GPU, ready for its kernels
@@ -85,8 +68,22 @@ struct nvmepeer_cuda_queues {
  */
 int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
-			      struct nvmepeer_cuda_queues *queues);
+			      struct nvmepeer_cuda_queues **queues);
 void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
+
+/**
+ * nvmepeer_cuda_queues_host() - the handles, here
+ *
+ * For a kernel that takes one by value.  nvmepeer_queue_reset() has been done.
+ */
+const struct nvmepeer_queue *nvmepeer_cuda_queues_host(const struct nvmepeer_cuda_queues *queues);
+
+/** nvmepeer_cuda_queues_device() - the same in GPU memory, for a kernel that takes the array. */
+const struct nvmepeer_queue *
+nvmepeer_cuda_queues_device(const struct nvmepeer_cuda_queues *queues);
+
+/** nvmepeer_cuda_queues_count() - how many. */
+uint32_t nvmepeer_cuda_queues_count(const struct nvmepeer_cuda_queues *queues);
 
 /**
  * nvmepeer_cuda_queues_rearm() - go on after queue pairs were lost
@@ -103,22 +100,8 @@ void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
  */
 int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms);
 
-/**
- * struct nvmepeer_cuda_buffer - GPU memory as the data of one controller
- * @buffer: for device code; its first byte is the first of the caller's memory
- * @device: the same in GPU memory
- *
- * The rest is the library's.
- */
-struct nvmepeer_cuda_buffer {
-	struct nvmepeer_buffer buffer;
-	const struct nvmepeer_buffer *device;
-
-	struct nvmepeer *ctrl;
-	struct nvmepeer_cuda *cuda;
-	uint64_t memory;
-	uint32_t handle;
-};
+/** struct nvmepeer_cuda_buffer - GPU memory as the data of one controller. */
+struct nvmepeer_cuda_buffer;
 
 /**
  * nvmepeer_cuda_buffer_open() - let a controller reach memory that the caller has
@@ -139,21 +122,18 @@ struct nvmepeer_cuda_buffer {
  * a dma-buf.
  */
 int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer,
-			      size_t bytes, struct nvmepeer_cuda_buffer *buffer);
+			      size_t bytes, struct nvmepeer_cuda_buffer **buffer);
 void nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer);
 
-/**
- * struct nvmepeer_cuda_set - queue pairs of several controllers as one
- * @set: for device code, by value
- *
- * The rest is the library's.
- */
-struct nvmepeer_cuda_set {
-	struct nvmepeer_set set;
+/** nvmepeer_cuda_buffer_host() - for device code; its first byte is the caller's first. */
+const struct nvmepeer_buffer *nvmepeer_cuda_buffer_host(const struct nvmepeer_cuda_buffer *buffer);
 
-	struct nvmepeer_cuda *cuda;
-	uint64_t memory;
-};
+/** nvmepeer_cuda_buffer_device() - the same in GPU memory. */
+const struct nvmepeer_buffer *
+nvmepeer_cuda_buffer_device(const struct nvmepeer_cuda_buffer *buffer);
+
+/** struct nvmepeer_cuda_set - queue pairs of several controllers as one. */
+struct nvmepeer_cuda_set;
 
 /**
  * nvmepeer_cuda_set_open() - put controllers behind one handle
@@ -167,10 +147,14 @@ struct nvmepeer_cuda_set {
  *
  * -EINVAL: the controllers do not fit together.
  */
-int nvmepeer_cuda_set_open(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_queues *queues,
-			   const struct nvmepeer_cuda_buffer *buffers, uint32_t controllers,
-			   uint32_t stripe_shift, uint32_t flags, struct nvmepeer_cuda_set *set);
+int nvmepeer_cuda_set_open(struct nvmepeer_cuda *cuda,
+			   struct nvmepeer_cuda_queues *const *queues,
+			   struct nvmepeer_cuda_buffer *const *buffers, uint32_t controllers,
+			   uint32_t stripe_shift, uint32_t flags, struct nvmepeer_cuda_set **set);
 void nvmepeer_cuda_set_close(struct nvmepeer_cuda_set *set);
+
+/** nvmepeer_cuda_set_host() - for device code, by value. */
+const struct nvmepeer_set *nvmepeer_cuda_set_host(const struct nvmepeer_cuda_set *set);
 
 #ifdef __cplusplus
 }

@@ -30,9 +30,10 @@ enum nvmepeer_view {
  * @geometry: in: the peer's addresses: sq, cq, status, request, state, list_area,
  *	list_memory, readback, and list_bytes, cids and timeout_ns;
  *	out: everything else
+ * @size: of @geometry
  *
  * Asks the kernel nothing: for whoever does the ioctls itself, or for a queue
- * pair that belongs to another process.
+ * pair that belongs to another process.  The first three say their size themselves.
  *
  * Returns 0, or -EINVAL if the device library would refuse the result;
  * nvmepeer_explain() tells why.
@@ -41,7 +42,7 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 			    const struct nvme_peer_qp_info *qp_info,
 			    const struct nvmepeer_ns_info *ns, uint32_t view,
 			    uint64_t doorbell_pages,
-			    struct nvmepeer_geometry *geometry);
+			    struct nvmepeer_geometry *geometry, size_t size);
 
 /**
  * nvmepeer_qp_geometry() - nvmepeer_geometry_build() with what the kernel says now
@@ -51,41 +52,17 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
  * @view: as above
  * @doorbell_pages: as above
  * @geometry: as above
+ * @size: as above
  *
  * Returns 0, -EINVAL as above, or what the kernel answered.
  */
 int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
 			 const struct nvmepeer_ns_info *ns, uint32_t view,
 			 uint64_t doorbell_pages,
-			 struct nvmepeer_geometry *geometry);
+			 struct nvmepeer_geometry *geometry, size_t size);
 
-/**
- * struct nvmepeer_cpu_peer - a queue pair whose peer is this process
- * @queue: for the calls of <nvmepeer_device.h>, from any thread
- * @data: the data memory, for those calls
- * @data_address: the same memory in this process
- * @qp: the queue pair
- *
- * The rest is the library's.
- */
-struct nvmepeer_cpu_peer {
-	struct nvmepeer_queue queue;
-	struct nvmepeer_buffer data;
-	void *data_address;
-	struct nvmepeer_qp *qp;
-
-	struct nvmepeer *ctrl;
-	uint32_t handle;
-	struct nvmepeer_hostmem memory;
-	struct nvmepeer_mapping sq;
-	struct nvmepeer_mapping cq;
-	struct nvmepeer_mapping doorbell;
-	struct nvmepeer_mapping status;
-	struct nvmepeer_mapping request;
-	uint64_t *pages;
-	void *state;
-	struct nvmepeer_gathering *gathering;
-};
+/** struct nvmepeer_cpu_peer - a queue pair whose peer is this process. */
+struct nvmepeer_cpu_peer;
 
 /**
  * nvmepeer_cpu_peer_open() - queue pair, rings, doorbell and data memory
@@ -99,8 +76,20 @@ struct nvmepeer_cpu_peer {
  */
 int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
 			   const struct nvmepeer_ns_info *ns, uint32_t entries,
-			   size_t data_bytes, struct nvmepeer_cpu_peer *peer);
+			   size_t data_bytes, struct nvmepeer_cpu_peer **peer);
 void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer);
+
+/** nvmepeer_cpu_peer_queue() - for the calls of <nvmepeer_device.h>, from any thread. */
+const struct nvmepeer_queue *nvmepeer_cpu_peer_queue(const struct nvmepeer_cpu_peer *peer);
+
+/** nvmepeer_cpu_peer_data() - the data memory, for those calls. */
+const struct nvmepeer_buffer *nvmepeer_cpu_peer_data(const struct nvmepeer_cpu_peer *peer);
+
+/** nvmepeer_cpu_peer_address() - the same memory in this process. */
+void *nvmepeer_cpu_peer_address(const struct nvmepeer_cpu_peer *peer);
+
+/** nvmepeer_cpu_peer_qp() - the queue pair, owned by @peer. */
+struct nvmepeer_qp *nvmepeer_cpu_peer_qp(const struct nvmepeer_cpu_peer *peer);
 
 /**
  * nvmepeer_cpu_peer_recover() - go on after the queue pair was lost
@@ -109,7 +98,7 @@ void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer);
  * @timeout_ms: how long to wait for the controller
  *
  * Waits until the controller is ready, re-arms the queue pair and its book-keeping.
- * All copies of @peer->queue stay good; tokens from before name nothing.
+ * All copies of its queue's handle stay good; tokens from before name nothing.
  *
  * Returns 0 if the queue pair is LIVE; -ETIMEDOUT; -ESHUTDOWN: it cannot come back;
  * or what nvmepeer_qp_rearm() says.

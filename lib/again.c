@@ -2,9 +2,7 @@
 /*
  * The CPU peer's calls that outlast a loss: reads are made again, writes are not.
  */
-#include <nvmepeer_peer.h>
-
-#include "internal.h"
+#include "peer.h"
 
 /* After a call that was lost, begun when there had been @losses.  Is it back? */
 static bool back_after(struct nvmepeer_cpu_peer *peer, unsigned int losses, int timeout_ms)

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/dma-heap.h>
 #include <linux/udmabuf.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,11 +18,11 @@
  * else, so the record asks the kernel for that way while the dma-buf is there.
  */
 static int import_failed(struct nvmepeer *ctrl, int result,
-			 const struct nvme_peer_buf_import *request)
+			 const struct nvme_peer_buf_import *request, size_t size)
 {
 	struct failure *failure = failure_begin(CALL_BUF_IMPORT, result, ctrl->node);
 
-	failure->request.import = *request;
+	sized_copy(&failure->request.import, sizeof(failure->request.import), request, size);
 	if (peer_info(ctrl->fd, &failure->info) < 0)
 		failure->info.size = 0;
 	failure->route.size = sizeof(failure->route);
@@ -31,21 +32,29 @@ static int import_failed(struct nvmepeer *ctrl, int result,
 	return result;
 }
 
-int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
-			     struct nvme_peer_buf_import *buffer)
-{
-	int result;
+enum { IMPORT_LEAST = BYTES_TO(struct nvme_peer_buf_import, reserved) };
 
-	buffer->size = sizeof(*buffer);
+int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
+			     struct nvme_peer_buf_import *buffer, size_t size)
+{
+	int result = sized_request(CALL_BUF_IMPORT, ctrl->node, buffer, size, IMPORT_LEAST);
+
+	if (result)
+		return result;
 	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_IMPORT, buffer);
-	return result < 0 ? import_failed(ctrl, result, buffer) : 0;
+	return result < 0 ? import_failed(ctrl, result, buffer, size) : 0;
 }
 
 int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
-			struct nvme_peer_buf_import *buffer)
+			struct nvme_peer_buf_import *buffer, size_t size)
 {
-	*buffer = (struct nvme_peer_buf_import){ .flags = flags, .dmabuf_fd = dmabuf_fd };
-	return nvmepeer_buf_import_part(ctrl, buffer);
+	int result = sized_answer(CALL_BUF_IMPORT, ctrl->node, buffer, size, IMPORT_LEAST);
+
+	if (result)
+		return result;
+	buffer->flags = flags;
+	buffer->dmabuf_fd = dmabuf_fd;
+	return nvmepeer_buf_import_part(ctrl, buffer, size);
 }
 
 int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle)
@@ -101,7 +110,7 @@ int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 	struct nvme_peer_info info;
 	int count, i;
 
-	count = nvmepeer_info(ctrl, &info);
+	count = nvmepeer_info(ctrl, &info, sizeof(info));
 	if (count < 0)
 		return count;
 	page = info.page_size;
@@ -172,34 +181,78 @@ static int hostmem_failed(int result)
 	return result;
 }
 
-int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem *memory)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	int fd, result;
+/**
+ * struct nvmepeer_hostmem - host memory that is also a dma-buf
+ * @address: where it is mapped in this process
+ * @length: bytes, whole pages
+ * @dmabuf_fd: the dma-buf
+ */
+struct nvmepeer_hostmem {
 	void *address;
+	size_t length;
+	int dmabuf_fd;
+};
 
-	if (!length || length > SIZE_MAX - page)
-		return hostmem_failed(-EINVAL);
-	length = (length + page - 1) / page * page;
+static int hostmem_make(size_t length, struct nvmepeer_hostmem *memory)
+{
+	int fd, result;
+
 	fd = udmabuf_create(length);
 	if (fd == -ENOENT)
 		fd = heap_create(length);
 	if (fd < 0)
-		return hostmem_failed(fd == -ENOENT ? -ENOSYS : fd);
-	address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (address == MAP_FAILED) {
+		return fd == -ENOENT ? -ENOSYS : fd;
+	memory->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory->address == MAP_FAILED) {
 		result = -errno;
 		close(fd);
-		return hostmem_failed(result);
+		return result;
 	}
-	memory->address = address;
 	memory->length = length;
 	memory->dmabuf_fd = fd;
 	return 0;
 }
 
+int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem **memory)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct nvmepeer_hostmem *made;
+	int result;
+
+	if (!length || length > SIZE_MAX - page)
+		return hostmem_failed(-EINVAL);
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return hostmem_failed(-ENOMEM);
+	result = hostmem_make((length + page - 1) / page * page, made);
+	if (result) {
+		free(made);
+		return hostmem_failed(result);
+	}
+	*memory = made;
+	return 0;
+}
+
 void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory)
 {
+	if (!memory)
+		return;
 	munmap(memory->address, memory->length);
 	close(memory->dmabuf_fd);
+	free(memory);
+}
+
+void *nvmepeer_hostmem_address(const struct nvmepeer_hostmem *memory)
+{
+	return memory->address;
+}
+
+size_t nvmepeer_hostmem_length(const struct nvmepeer_hostmem *memory)
+{
+	return memory->length;
+}
+
+int nvmepeer_hostmem_fd(const struct nvmepeer_hostmem *memory)
+{
+	return memory->dmabuf_fd;
 }

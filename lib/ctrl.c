@@ -3,7 +3,6 @@
  * Controllers: open, facts, routes, admin commands.
  */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -59,43 +58,55 @@ const char *nvmepeer_node(const struct nvmepeer *ctrl)
 	return ctrl->node;
 }
 
-int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info)
+int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info, size_t size)
 {
-	int result = peer_info(ctrl->fd, info);
+	int result = sized_answer(CALL_INFO, ctrl->node, info, size,
+				  BYTES_TO(struct nvme_peer_info, cmb_size));
 
+	if (result)
+		return result;
+	result = peer_ioctl(ctrl->fd, NVME_PEER_INFO, info);
 	if (result < 0)
 		failure_begin(CALL_INFO, result, ctrl->node);
 	return result;
 }
 
-static int ask_route(struct nvmepeer *ctrl, struct nvme_peer_route *route)
+/* @asked: its fields up to the address are what is asked for. */
+static int ask_route(struct nvmepeer *ctrl, const struct nvme_peer_route *asked,
+		     struct nvme_peer_route *route, size_t size)
 {
-	struct nvme_peer_route request = *route;
-	int result = peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, route);
+	int result = sized_answer(CALL_ROUTE, ctrl->node, route, size,
+				  BYTES_TO(struct nvme_peer_route, doorbell));
 
+	if (result)
+		return result;
+	route->flags = asked->flags;
+	route->dmabuf_fd = asked->dmabuf_fd;
+	route->pci_address = asked->pci_address;
+	result = peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, route);
 	if (result < 0)
-		failure_begin(CALL_ROUTE, result, ctrl->node)->request.route = request;
+		failure_begin(CALL_ROUTE, result, ctrl->node)->request.route = *asked;
 	return result;
 }
 
 int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
-			  struct nvme_peer_route *route)
+			  struct nvme_peer_route *route, size_t size)
 {
-	memset(route, 0, sizeof(*route));
-	route->size = sizeof(*route);
-	route->dmabuf_fd = dmabuf_fd;
-	return ask_route(ctrl, route);
+	const struct nvme_peer_route asked = { .dmabuf_fd = dmabuf_fd };
+
+	return ask_route(ctrl, &asked, route, size);
 }
 
 int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_address,
-		       struct nvme_peer_route *route)
+		       struct nvme_peer_route *route, size_t size)
 {
-	memset(route, 0, sizeof(*route));
-	route->size = sizeof(*route);
-	route->flags = NVME_PEER_ROUTE_BY_ADDRESS;
-	route->dmabuf_fd = -1;
-	route->pci_address = pci_address;
-	return ask_route(ctrl, route);
+	const struct nvme_peer_route asked = {
+		.flags = NVME_PEER_ROUTE_BY_ADDRESS,
+		.dmabuf_fd = -1,
+		.pci_address = pci_address,
+	};
+
+	return ask_route(ctrl, &asked, route, size);
 }
 
 int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command)

@@ -217,7 +217,19 @@ static bool no_data_length(const struct failure *failure)
 	return !failure->request.command.data_len;
 }
 
+static bool is_too_short(const struct failure *failure)
+{
+	return failure->least;
+}
+
 /* ---- Texts with numbers ------------------------------------------------- */
+
+static void size_detail(const struct failure *failure,
+			struct nvmepeer_explanation *explanation)
+{
+	say_limit(explanation, "a structure of %zu bytes was given; it has %zu at least",
+		  failure->size, failure->least);
+}
 
 static void route_detail(const struct failure *failure,
 			 struct nvmepeer_explanation *explanation)
@@ -436,6 +448,11 @@ static const char metadata_help[] =
 	"use a namespace without, or format this one: nvme format --lbaf with a format of ms 0";
 
 static const struct rule rules[] = {
+	{
+		CALL_NONE, EINVAL, is_too_short,
+		.help = "give sizeof() of the structure, of the headers that belong to the library",
+		.detail = size_detail,
+	},
 	{
 		CALL_NS_OPEN, ENOENT,
 		.limit = "there is no such node",
@@ -864,8 +881,8 @@ static const struct rule rules[] = {
 	},
 	{
 		CALL_NONE, E2BIG,
-		.limit = "the library is newer than the kernel module",
-		.help = "load a module that is as new as the library",
+		.limit = "the program asks for something that only a newer kernel module or library knows",
+		.help = "load a module and install a library that are as new as the headers the program was compiled with",
 	},
 };
 
@@ -890,8 +907,7 @@ static void copy_text(char *text, size_t length, const char *from)
 		snprintf(text, length, "%s", from);
 }
 
-void failure_explain(const struct failure *failure,
-		     struct nvmepeer_explanation *explanation)
+static void explain(const struct failure *failure, struct nvmepeer_explanation *explanation)
 {
 	const struct rule *rule = find_rule(failure);
 	char text[128];
@@ -924,4 +940,33 @@ void failure_explain(const struct failure *failure,
 	copy_text(explanation->help, sizeof(explanation->help), rule->help);
 	if (rule->detail)
 		rule->detail(failure, explanation);
+}
+
+/* Of a structure with explanations, in its first version. */
+enum { EXPLANATION_LEAST = BYTES_TO(struct nvmepeer_explanation, help) };
+
+/* A size that makes no sense has no record of its own: it would take that of the failure. */
+int nvmepeer_explain(struct nvmepeer_explanation *explanation, size_t size)
+{
+	const struct failure *failure = failure_last();
+	struct nvmepeer_explanation told;
+
+	if (size < EXPLANATION_LEAST)
+		return -EINVAL;
+	explain(failure, &told);
+	sized_copy(explanation, size, &told, sizeof(told));
+	return failure->error ? -failure->error : failure->status;
+}
+
+int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size)
+{
+	struct nvmepeer_explanation told;
+	int result;
+
+	if (size < EXPLANATION_LEAST)
+		return -EINVAL;
+	sized_copy(&told, sizeof(told), explanation, size);
+	result = told.error ? -told.error : told.status;
+	failure_begin(CALL_OTHER, result, "")->request.told = told;
+	return result;
 }

@@ -57,23 +57,12 @@ int node_open(const char *name, char node[NODE_NAME_MAX])
 	return fd < 0 ? -errno : fd;
 }
 
-int nvmepeer_explain(struct nvmepeer_explanation *explanation)
-{
-	const struct failure *failure = failure_last();
-
-	failure_explain(failure, explanation);
-	return failure->error ? -failure->error : failure->status;
-}
-
-int nvmepeer_fail(const struct nvmepeer_explanation *explanation)
-{
-	int result = explanation->error ? -explanation->error : explanation->status;
-
-	failure_begin(CALL_OTHER, result, "")->request.told = *explanation;
-	return result;
-}
-
 const char *nvmepeer_version(void)
 {
 	return NVMEPEER_VERSION;
+}
+
+uint32_t nvmepeer_version_number(void)
+{
+	return NVMEPEER_VERSION_NUMBER;
 }

@@ -61,14 +61,31 @@ static int refuse_metadata(const struct nvmepeer_ns_info *ns)
 	return -EOPNOTSUPP;
 }
 
-int nvmepeer_geometry_build(const struct nvme_peer_info *info,
-			    const struct nvme_peer_qp_info *qp_info,
-			    const struct nvmepeer_ns_info *ns, uint32_t view,
-			    uint64_t doorbell_pages,
-			    struct nvmepeer_geometry *geometry)
+/* What the caller has of each structure; the first three are told by themselves. */
+static int check_sizes(const struct nvme_peer_info *info,
+		       const struct nvme_peer_qp_info *qp_info,
+		       const struct nvmepeer_ns_info *ns, size_t size)
 {
-	if (ns->metadata_size)
-		return refuse_metadata(ns);
+	static const char subject[] = "geometry";
+	int result = sized_check(CALL_GEOMETRY, subject, info->size,
+				 BYTES_TO(struct nvme_peer_info, cmb_size));
+
+	if (!result)
+		result = sized_check(CALL_GEOMETRY, subject, qp_info->size,
+				     BYTES_TO(struct nvme_peer_qp_info, cpu_doorbell_writes));
+	if (!result)
+		result = sized_check(CALL_GEOMETRY, subject, ns->size,
+				     BYTES_TO(struct nvmepeer_ns_info, blocks));
+	if (!result)
+		result = sized_check(CALL_GEOMETRY, subject, size,
+				     BYTES_TO(struct nvmepeer_geometry, reserved));
+	return result;
+}
+
+static void fill_in(const struct nvme_peer_info *info, const struct nvme_peer_qp_info *qp_info,
+		    const struct nvmepeer_ns_info *ns, uint32_t view, uint64_t doorbell_pages,
+		    struct nvmepeer_geometry *geometry)
+{
 	geometry->version = NVMEPEER_GEOMETRY_VERSION;
 	geometry->flags = placement_flags(qp_info, view);
 	/* SGLS bits 1:0: SGLs for I/O commands (NVM command set 4.1.5.2). */
@@ -85,22 +102,46 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 	geometry->page_shift = log2_of(info->page_size);
 	geometry->max_transfer = info->max_transfer;
 	geometry->metadata_bytes = ns->metadata_size;
-	return check(geometry);
+}
+
+int nvmepeer_geometry_build(const struct nvme_peer_info *info,
+			    const struct nvme_peer_qp_info *qp_info,
+			    const struct nvmepeer_ns_info *ns, uint32_t view,
+			    uint64_t doorbell_pages,
+			    struct nvmepeer_geometry *geometry, size_t size)
+{
+	struct nvmepeer_geometry built;
+	int result = check_sizes(info, qp_info, ns, size);
+
+	if (result)
+		return result;
+	if (ns->metadata_size)
+		return refuse_metadata(ns);
+	if (!sized_is_known(geometry, size, sizeof(built))) {
+		failure_begin(CALL_GEOMETRY, -E2BIG, "geometry");
+		return -E2BIG;
+	}
+	sized_copy(&built, sizeof(built), geometry, size);
+	fill_in(info, qp_info, ns, view, doorbell_pages, &built);
+	result = check(&built);
+	if (!result)
+		sized_copy(geometry, size, &built, sizeof(built));
+	return result;
 }
 
 int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
 			 const struct nvmepeer_ns_info *ns, uint32_t view,
 			 uint64_t doorbell_pages,
-			 struct nvmepeer_geometry *geometry)
+			 struct nvmepeer_geometry *geometry, size_t size)
 {
 	struct nvme_peer_qp_info qp_info;
 	struct nvme_peer_info info;
 	int result;
 
-	result = nvmepeer_info(ctrl, &info);
+	result = nvmepeer_info(ctrl, &info, sizeof(info));
 	if (!result)
-		result = nvmepeer_qp_info(qp, &qp_info);
+		result = nvmepeer_qp_info(qp, &qp_info, sizeof(qp_info));
 	if (result)
 		return result;
-	return nvmepeer_geometry_build(&info, &qp_info, ns, view, doorbell_pages, geometry);
+	return nvmepeer_geometry_build(&info, &qp_info, ns, view, doorbell_pages, geometry, size);
 }

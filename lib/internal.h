@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * What the rooms of libnvmepeer share: the objects behind the public handles,
- * and the record of the last failure from which explain.c makes sentences.
+ * structures whose size is the caller's, and the record of the last failure from
+ * which explain.c makes sentences.
  */
 #ifndef NVMEPEER_INTERNAL_H
 #define NVMEPEER_INTERNAL_H
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <nvmepeer.h>
@@ -72,6 +74,8 @@ enum call {
  * @request: the arguments, as @call says
  * @info: limits of the controller at that moment; size is 0 if not known
  * @route: way to the dma-buf in question; size is 0 if not asked
+ * @size: bytes of a caller's structure that is too short
+ * @least: bytes that it must have, 0 if that is not what failed
  */
 struct failure {
 	enum call call;
@@ -91,6 +95,8 @@ struct failure {
 	} request;
 	struct nvme_peer_info info;
 	struct nvme_peer_route route;
+	size_t size;
+	size_t least;
 };
 
 /**
@@ -106,9 +112,43 @@ struct failure *failure_begin(enum call call, int result, const char *subject);
 /** failure_last() - this thread's record; its call is CALL_NONE if none. */
 const struct failure *failure_last(void);
 
-/** failure_explain() - the sentences for a record. No side effects. */
-void failure_explain(const struct failure *failure,
-		     struct nvmepeer_explanation *explanation);
+/* Bytes of a structure up to a field and with it: what its first version had. */
+#define BYTES_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+
+/**
+ * sized_check() - is a caller's structure as long as its first version was?
+ * @call: which call it is an argument of
+ * @subject: node or file
+ * @size: its bytes
+ * @least: of the first version
+ *
+ * Returns 0, or -EINVAL with a failure record.
+ */
+int sized_check(enum call call, const char *subject, size_t size, size_t least);
+
+/**
+ * sized_request() - a caller's structure, made ready for the kernel
+ * @request: begins with a size word, which is set; the rest stays
+ *
+ * As sized_check().
+ */
+int sized_request(enum call call, const char *subject, void *request, size_t size,
+		  size_t least);
+
+/** sized_answer() - sized_request() for one that the kernel only answers in: zeroed. */
+int sized_answer(enum call call, const char *subject, void *answer, size_t size, size_t least);
+
+/**
+ * sized_copy() - what two versions of a structure have in common
+ * @to: the rest of it is zeroed
+ * @to_size: bytes of @to
+ * @from: the rest of it is not looked at
+ * @from_size: bytes of @from
+ */
+void sized_copy(void *to, size_t to_size, const void *from, size_t from_size);
+
+/** sized_is_known() - is all of @from beyond the @known bytes of ours zero? */
+bool sized_is_known(const void *from, size_t size, size_t known);
 
 /** peer_ioctl() - ioctl() that returns its result or a negative errno. */
 int peer_ioctl(int fd, unsigned long command, void *argument);

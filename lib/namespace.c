@@ -78,6 +78,7 @@ static int read_format(int fd, struct nvmepeer_ns_info *info)
 	result = peer_ioctl(fd, NVME_IOCTL_ID, NULL);
 	if (result < 0)
 		return result;
+	info->size = sizeof(*info);
 	info->nsid = (uint32_t)result;
 	command.nsid = info->nsid;
 	result = peer_ioctl(fd, NVME_IOCTL_ADMIN_CMD, &command);

@@ -8,9 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include <nvmepeer_peer.h>
-
-#include "internal.h"
+#include "peer.h"
 
 /**
  * struct layout - how the CPU peer divides its data memory
@@ -41,19 +39,17 @@ static uint32_t list_bytes(const struct nvme_peer_info *info)
 
 static int map_rings(struct nvmepeer_cpu_peer *peer)
 {
-	struct nvmepeer_mapping *const mappings[] = {
-		[NVME_PEER_EXPORT_SQ] = &peer->sq,
-		[NVME_PEER_EXPORT_CQ] = &peer->cq,
-		[NVME_PEER_EXPORT_DOORBELL] = &peer->doorbell,
-		[NVME_PEER_EXPORT_STATUS] = &peer->status,
-		[NVME_PEER_EXPORT_REQUEST] = &peer->request,
-	};
 	unsigned int what;
 	int result = 0;
 
-	for (what = 0; what < sizeof(mappings) / sizeof(mappings[0]) && !result; what++)
-		result = nvmepeer_qp_map(peer->qp, what, mappings[what]);
+	for (what = 0; what < PEER_MAPPINGS && !result; what++)
+		result = nvmepeer_qp_map(peer->qp, what, &peer->mappings[what]);
 	return result;
+}
+
+static uint64_t mapped_at(const struct nvmepeer_cpu_peer *peer, enum nvme_peer_export what)
+{
+	return (uintptr_t)nvmepeer_mapping_address(peer->mappings[what]);
 }
 
 /* Memory, its import, and the address of each of its controller pages. */
@@ -67,7 +63,8 @@ static int get_memory(struct nvmepeer *ctrl, const struct layout *layout,
 	result = nvmepeer_hostmem_alloc(layout->lists + layout->data, &peer->memory);
 	if (result)
 		return result;
-	result = nvmepeer_buf_import(ctrl, peer->memory.dmabuf_fd, 0, &buffer);
+	result = nvmepeer_buf_import(ctrl, nvmepeer_hostmem_fd(peer->memory), 0, &buffer,
+				     sizeof(buffer));
 	if (result)
 		return result;
 	peer->handle = buffer.handle;
@@ -77,7 +74,7 @@ static int get_memory(struct nvmepeer *ctrl, const struct layout *layout,
 	result = nvmepeer_buf_table(ctrl, buffer.handle, 0, peer->pages, count);
 	if (result < 0)
 		return result;
-	peer->data_address = (char *)peer->memory.address + layout->lists;
+	peer->data_address = (char *)nvmepeer_hostmem_address(peer->memory) + layout->lists;
 	peer->data.length = layout->data;
 	peer->data.pages = (uintptr_t)(peer->pages + layout->lists / layout->page);
 	return 0;
@@ -88,6 +85,7 @@ static int start_queue(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 		       struct nvmepeer_cpu_peer *peer)
 {
 	size_t bytes = round_up(nvmepeer_state_bytes(geometry), 128);
+	const void *doorbells;
 	int result;
 
 	peer->state = aligned_alloc(128, bytes);
@@ -95,15 +93,16 @@ static int start_queue(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 		return -ENOMEM;
 	memset(peer->state, 0, bytes);
 	geometry->state = (uintptr_t)peer->state;
-	geometry->sq = (uintptr_t)peer->sq.address;
-	geometry->cq = (uintptr_t)peer->cq.address;
-	geometry->status = (uintptr_t)peer->status.address;
-	geometry->request = (uintptr_t)peer->request.address;
-	geometry->list_area = (uintptr_t)peer->memory.address;
+	geometry->sq = mapped_at(peer, NVME_PEER_EXPORT_SQ);
+	geometry->cq = mapped_at(peer, NVME_PEER_EXPORT_CQ);
+	geometry->status = mapped_at(peer, NVME_PEER_EXPORT_STATUS);
+	geometry->request = mapped_at(peer, NVME_PEER_EXPORT_REQUEST);
+	geometry->list_area = (uintptr_t)nvmepeer_hostmem_address(peer->memory);
 	geometry->list_memory.pages = (uintptr_t)peer->pages;
+	doorbells = nvmepeer_mapping_base(peer->mappings[NVME_PEER_EXPORT_DOORBELL]);
 	result = nvmepeer_qp_geometry(ctrl, peer->qp, ns,
 				      NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST,
-				      (uintptr_t)peer->doorbell.base, geometry);
+				      (uintptr_t)doorbells, geometry, sizeof(*geometry));
 	/* The check that opening a queue makes has just been made. */
 	if (!result)
 		nvmepeer_queue_init(&peer->queue, geometry);
@@ -120,10 +119,10 @@ static int open_parts(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 	struct layout layout;
 	int result;
 
-	result = nvmepeer_info(ctrl, &info);
+	result = nvmepeer_info(ctrl, &info, sizeof(info));
 	if (result)
 		return result;
-	result = nvmepeer_qp_create(ctrl, &request, &peer->qp);
+	result = nvmepeer_qp_create(ctrl, &request, sizeof(request), &peer->qp);
 	if (!result)
 		result = map_rings(peer);
 	if (result)
@@ -140,27 +139,25 @@ static int open_parts(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 
 int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
 			   const struct nvmepeer_ns_info *ns, uint32_t entries,
-			   size_t data_bytes, struct nvmepeer_cpu_peer *peer)
+			   size_t data_bytes, struct nvmepeer_cpu_peer **peer)
 {
-	int result;
+	struct nvmepeer_cpu_peer *opened = calloc(1, sizeof(*opened));
+	int result = -ENOMEM;
 
-	memset(peer, 0, sizeof(*peer));
-	peer->ctrl = ctrl;
-	result = gathering_new(&peer->gathering);
-	if (!result)
-		result = open_parts(ctrl, ns, entries, data_bytes, peer);
-	if (!result)
+	if (opened) {
+		opened->ctrl = ctrl;
+		result = gathering_new(&opened->gathering);
+		if (!result)
+			result = open_parts(ctrl, ns, entries, data_bytes, opened);
+	}
+	if (!result) {
+		*peer = opened;
 		return 0;
+	}
 	if (result == -ENOMEM)
 		failure_begin(CALL_CPU_PEER, result, ctrl->node);
-	nvmepeer_cpu_peer_close(peer);
+	nvmepeer_cpu_peer_close(opened);
 	return result;
-}
-
-static void unmap_if_mapped(struct nvmepeer_mapping *mapping)
-{
-	if (mapping->base)
-		nvmepeer_unmap(mapping);
 }
 
 /*
@@ -169,19 +166,40 @@ static void unmap_if_mapped(struct nvmepeer_mapping *mapping)
  */
 void nvmepeer_cpu_peer_close(struct nvmepeer_cpu_peer *peer)
 {
-	unmap_if_mapped(&peer->doorbell);
-	unmap_if_mapped(&peer->status);
-	unmap_if_mapped(&peer->request);
-	unmap_if_mapped(&peer->cq);
-	unmap_if_mapped(&peer->sq);
+	unsigned int what;
+
+	if (!peer)
+		return;
+	for (what = 0; what < PEER_MAPPINGS; what++)
+		nvmepeer_unmap(peer->mappings[what]);
 	nvmepeer_qp_destroy(peer->qp);
 	if (peer->handle)
 		nvmepeer_buf_release(peer->ctrl, peer->handle);
-	if (peer->memory.address)
-		nvmepeer_hostmem_free(&peer->memory);
+	nvmepeer_hostmem_free(peer->memory);
 	gathering_free(peer->gathering);
 	free(peer->pages);
 	free(peer->state);
+	free(peer);
+}
+
+const struct nvmepeer_queue *nvmepeer_cpu_peer_queue(const struct nvmepeer_cpu_peer *peer)
+{
+	return &peer->queue;
+}
+
+const struct nvmepeer_buffer *nvmepeer_cpu_peer_data(const struct nvmepeer_cpu_peer *peer)
+{
+	return &peer->data;
+}
+
+void *nvmepeer_cpu_peer_address(const struct nvmepeer_cpu_peer *peer)
+{
+	return peer->data_address;
+}
+
+struct nvmepeer_qp *nvmepeer_cpu_peer_qp(const struct nvmepeer_cpu_peer *peer)
+{
+	return peer->qp;
 }
 
 static int64_t now_ms(void)
@@ -199,7 +217,7 @@ static int rearm_when_ready(struct nvmepeer_cpu_peer *peer, int64_t end, uint32_
 	int result;
 
 	for (;;) {
-		result = nvmepeer_qp_info(peer->qp, &info);
+		result = nvmepeer_qp_info(peer->qp, &info, sizeof(info));
 		if (result)
 			return result;
 		if (info.state == NVME_PEER_QP_LIVE &&

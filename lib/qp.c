@@ -23,17 +23,19 @@ static int create_failed(struct nvmepeer *ctrl, int result,
 }
 
 int nvmepeer_qp_create(struct nvmepeer *ctrl,
-		       struct nvme_peer_qp_create *request,
+		       struct nvme_peer_qp_create *request, size_t size,
 		       struct nvmepeer_qp **qp)
 {
 	struct nvme_peer_qp_create asked;
 	struct nvmepeer_qp *created;
-	int result;
+	int result = sized_request(CALL_QP_CREATE, ctrl->node, request, size,
+				   BYTES_TO(struct nvme_peer_qp_create, reserved));
 
-	request->size = sizeof(*request);
+	if (result)
+		return result;
 	if (!request->cq_entries)
 		request->cq_entries = request->sq_entries;
-	asked = *request;
+	sized_copy(&asked, sizeof(asked), request, size);
 	created = calloc(1, sizeof(*created));
 	if (!created)
 		return create_failed(ctrl, -ENOMEM, &asked);
@@ -93,10 +95,14 @@ int nvmepeer_qp_fd(const struct nvmepeer_qp *qp)
 	return qp->fd;
 }
 
-int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info)
+int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info, size_t size)
 {
-	int result = get_info(qp->fd, info);
+	int result = sized_answer(CALL_QP_INFO, qp->name, info, size,
+				  BYTES_TO(struct nvme_peer_qp_info, cpu_doorbell_writes));
 
+	if (result)
+		return result;
+	result = peer_ioctl(qp->fd, NVME_PEER_QP_INFO, info);
 	if (result < 0)
 		failure_begin(CALL_QP_INFO, result, qp->name);
 	return result;
@@ -125,8 +131,8 @@ static int export_failed(struct nvmepeer_qp *qp, enum call call, int result,
 	return result;
 }
 
-int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
-		       uint32_t flags, struct nvmepeer_export *exported)
+static int export(struct nvmepeer_qp *qp, enum nvme_peer_export what, uint32_t flags,
+		  struct nvmepeer_export *exported)
 {
 	const struct nvme_peer_qp_export asked = {
 		.size = sizeof(asked),
@@ -145,6 +151,34 @@ int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 	return 0;
 }
 
+int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
+		       uint32_t flags, struct nvmepeer_export *exported, size_t size)
+{
+	struct nvmepeer_export made;
+	int result = sized_check(CALL_QP_EXPORT, qp->name, size,
+				 BYTES_TO(struct nvmepeer_export, length));
+
+	if (!result)
+		result = export(qp, what, flags, &made);
+	if (!result)
+		sized_copy(exported, size, &made, sizeof(made));
+	return result;
+}
+
+/**
+ * struct nvmepeer_mapping - part of a queue pair in this process' memory
+ * @base: start of the mapping, page aligned
+ * @mapped: bytes mapped at @base
+ * @address: the object itself
+ * @length: bytes of the object
+ */
+struct nvmepeer_mapping {
+	void *base;
+	size_t mapped;
+	void *address;
+	size_t length;
+};
+
 /*
  * A store to the status page would be taken for the kernel's word.  A load of a
  * doorbell has no meaning either, but no page table can allow stores alone, and
@@ -155,34 +189,71 @@ static int protection(enum nvme_peer_export what)
 	return what == NVME_PEER_EXPORT_STATUS ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
-		    struct nvmepeer_mapping *mapping)
+static int map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
+	       struct nvmepeer_mapping *mapping)
 {
 	const struct nvme_peer_qp_export request = { .what = what };
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct nvmepeer_export exported;
-	size_t mapped;
-	void *base;
 	int result;
 
-	result = nvmepeer_qp_export(qp, what, 0, &exported);
+	result = export(qp, what, 0, &exported);
 	if (result < 0)
 		return result;
-	mapped = (exported.offset + exported.length + page - 1) / page * page;
-	base = mmap(NULL, mapped, protection(what), MAP_SHARED, exported.fd, 0);
-	result = base == MAP_FAILED ? -errno : 0;
+	mapping->mapped = (exported.offset + exported.length + page - 1) / page * page;
+	mapping->base = mmap(NULL, mapping->mapped, protection(what), MAP_SHARED, exported.fd, 0);
+	result = mapping->base == MAP_FAILED ? -errno : 0;
 	/* The mapping holds the dma-buf. */
 	close(exported.fd);
 	if (result < 0)
 		return export_failed(qp, CALL_QP_MAP, result, &request);
-	mapping->base = base;
-	mapping->mapped = mapped;
-	mapping->address = (char *)base + exported.offset;
+	mapping->address = (char *)mapping->base + exported.offset;
 	mapping->length = exported.length;
+	return 0;
+}
+
+int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
+		    struct nvmepeer_mapping **mapping)
+{
+	const struct nvme_peer_qp_export request = { .what = what };
+	struct nvmepeer_mapping *made = calloc(1, sizeof(*made));
+	int result;
+
+	if (!made)
+		return export_failed(qp, CALL_QP_MAP, -ENOMEM, &request);
+	result = map(qp, what, made);
+	if (result) {
+		free(made);
+		return result;
+	}
+	*mapping = made;
 	return 0;
 }
 
 void nvmepeer_unmap(struct nvmepeer_mapping *mapping)
 {
+	if (!mapping)
+		return;
 	munmap(mapping->base, mapping->mapped);
+	free(mapping);
+}
+
+void *nvmepeer_mapping_address(const struct nvmepeer_mapping *mapping)
+{
+	return mapping->address;
+}
+
+size_t nvmepeer_mapping_length(const struct nvmepeer_mapping *mapping)
+{
+	return mapping->length;
+}
+
+void *nvmepeer_mapping_base(const struct nvmepeer_mapping *mapping)
+{
+	return mapping->base;
+}
+
+size_t nvmepeer_mapping_mapped(const struct nvmepeer_mapping *mapping)
+{
+	return mapping->mapped;
 }

@@ -87,7 +87,7 @@ static int report_node(struct report *report, const char *node)
 
 	if (nvmepeer_open(node, &ctrl))
 		return refused(report);
-	result = nvmepeer_info(ctrl, &info);
+	result = nvmepeer_info(ctrl, &info, sizeof(info));
 	if (!result) {
 		report_text(report, "node", nvmepeer_node(ctrl));
 		report_controller(report, &info);
@@ -151,10 +151,10 @@ static int ask_route(struct nvmepeer *ctrl, const struct options *options, const
 	struct nvme_peer_pci_address address;
 
 	if (options->given & OPTION_FD)
-		return nvmepeer_route_dmabuf(ctrl, options->fd, route);
+		return nvmepeer_route_dmabuf(ctrl, options->fd, route, sizeof(*route));
 	if (nvmepeer_pci_parse(argument, &address))
 		return usage_error("route takes a node and a PCI address, 0000:01:00.0", argument);
-	return nvmepeer_route_pci(ctrl, address, route);
+	return nvmepeer_route_pci(ctrl, address, route, sizeof(*route));
 }
 
 int command_route(struct report *report, const struct options *options, int argc, char **argv)
@@ -192,7 +192,7 @@ static int import_once(struct report *report, struct nvmepeer *ctrl, int fd, uin
 {
 	struct nvme_peer_buf_import buffer;
 
-	if (nvmepeer_buf_import(ctrl, fd, flags, &buffer))
+	if (nvmepeer_buf_import(ctrl, fd, flags, &buffer, sizeof(buffer)))
 		return refused(report);
 	report_buffer(report, &buffer);
 	return nvmepeer_buf_release(ctrl, buffer.handle) ? refused(report) : 0;
@@ -201,13 +201,13 @@ static int import_once(struct report *report, struct nvmepeer *ctrl, int fd, uin
 static int import_host(struct report *report, struct nvmepeer *ctrl, uint64_t bytes,
 		       uint32_t flags)
 {
-	struct nvmepeer_hostmem memory;
+	struct nvmepeer_hostmem *memory;
 	int status;
 
 	if (nvmepeer_hostmem_alloc(bytes, &memory))
 		return refused(report);
-	status = import_once(report, ctrl, memory.dmabuf_fd, flags);
-	nvmepeer_hostmem_free(&memory);
+	status = import_once(report, ctrl, nvmepeer_hostmem_fd(memory), flags);
+	nvmepeer_hostmem_free(memory);
 	return status;
 }
 

@@ -21,7 +21,7 @@ void node_pairs(const char *name, struct node_pairs *pairs)
 	*pairs = (struct node_pairs){ 0 };
 	if (node_ctrl_open(name, &ctrl))
 		return;
-	if (!nvmepeer_info(ctrl, &info)) {
+	if (!nvmepeer_info(ctrl, &info, sizeof(info))) {
 		pairs->known = true;
 		pairs->most = info.qids_peer_max;
 		pairs->used = info.qids_peer_max - info.qids_peer_free - info.qids_quarantined;

@@ -25,14 +25,15 @@ _nvme_peer() {
 	case $command in
 	'')
 		options+=' --help --version'
-		names='list bind unbind topo doctor info smart reset route import-check events qp'
+		names='list bind unbind topo doctor info smart stat top reset route import-check events qp'
 		;;
 	bind | unbind)
 		options+=' --dry-run --force --persist'
 		names=$(cd /sys/bus/pci/devices 2>/dev/null && grep -l '^0x010802' -- */class | cut -d/ -f1)
 		;;
 	topo) names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *) ;;
-	info | smart | reset | import-check | route) names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *) ;;&
+	info | smart | stat | top | reset | import-check | route) names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *) ;;&
+	top) options+=' --count' ;;
 	import-check) options+=' --fd --host --require-device' ;;
 	route)
 		options+=' --fd'

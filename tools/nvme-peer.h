@@ -17,6 +17,8 @@ int command_topo(struct report *report, const struct options *options, int argc,
 int command_doctor(struct report *report, const struct options *options, int argc, char **argv);
 int command_info(struct report *report, const struct options *options, int argc, char **argv);
 int command_smart(struct report *report, const struct options *options, int argc, char **argv);
+int command_stat(struct report *report, const struct options *options, int argc, char **argv);
+int command_top(struct report *report, const struct options *options, int argc, char **argv);
 int command_reset(struct report *report, const struct options *options, int argc, char **argv);
 int command_route(struct report *report, const struct options *options, int argc, char **argv);
 int command_import_check(struct report *report, const struct options *options, int argc,

@@ -129,7 +129,7 @@ static int report_qp(struct report *report, int pid, int fd)
 	report_number(report, "fd", (uint64_t)fd, NULL);
 	report_command_name(report, pid);
 	report_fdinfo(report, copy);
-	result = nvmepeer_qp_info(qp, &info);
+	result = nvmepeer_qp_info(qp, &info, sizeof(info));
 	if (!result)
 		report_info(report, &info);
 	nvmepeer_qp_destroy(qp);
@@ -217,7 +217,8 @@ static int read_blocks(struct report *report, const struct nvmepeer_cpu_peer *pe
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	for (i = 0; i < CHECK_COMMANDS && !status; i++)
-		status = nvmepeer_read(&peer->queue, &peer->data, 0,
+		status = nvmepeer_read(nvmepeer_cpu_peer_queue(peer),
+				       nvmepeer_cpu_peer_data(peer), 0,
 				       (uint64_t)i % ns->blocks, 1);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	nanoseconds = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000u +
@@ -240,18 +241,18 @@ static int read_blocks(struct report *report, const struct nvmepeer_cpu_peer *pe
 static int check_peer(struct report *report, struct nvmepeer *ctrl,
 		      const struct nvmepeer_ns_info *ns, uint32_t entries)
 {
-	struct nvmepeer_cpu_peer peer;
+	struct nvmepeer_cpu_peer *peer;
 	struct nvme_peer_qp_info info;
 	int status;
 
 	if (nvmepeer_cpu_peer_open(ctrl, ns, entries, ns->block_size, &peer))
 		return refused(report);
-	status = read_blocks(report, &peer, ns);
-	if (nvmepeer_qp_info(peer.qp, &info))
+	status = read_blocks(report, peer, ns);
+	if (nvmepeer_qp_info(nvmepeer_cpu_peer_qp(peer), &info, sizeof(info)))
 		status |= refused(report);
 	else
 		report_info(report, &info);
-	nvmepeer_cpu_peer_close(&peer);
+	nvmepeer_cpu_peer_close(peer);
 	return status;
 }
 

@@ -153,7 +153,7 @@ void report_failure(struct report *report)
 {
 	struct nvmepeer_explanation explanation;
 
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	if (!report->json) {
 		failure_text(&explanation);
 		return;

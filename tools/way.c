@@ -85,7 +85,7 @@ static bool ask_module(struct way *way)
 	    nvmepeer_pci_parse(way->peer->address, &address) ||
 	    node_ctrl_open(way->controller->node, &ctrl))
 		return false;
-	way->asked = !nvmepeer_route_pci(ctrl, address, &way->route);
+	way->asked = !nvmepeer_route_pci(ctrl, address, &way->route, sizeof(way->route));
 	nvmepeer_close(ctrl);
 	return way->asked;
 }

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -42,7 +41,7 @@ int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t ha
 	error = nvmepeer_buf_contiguous(ctrl, handle, offset, bytes, &buffer->dma);
 	if (error != -EMSGSIZE)
 		return error;
-	error = nvmepeer_info(ctrl, &info);
+	error = nvmepeer_info(ctrl, &info, sizeof(info));
 	if (error)
 		return error;
 	buffer->dma = 0;
@@ -61,7 +60,7 @@ static int find_span(struct nvmepeer *ctrl, uint64_t address, size_t bytes, stru
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct nvme_peer_info info;
-	int error = nvmepeer_info(ctrl, &info);
+	int error = nvmepeer_info(ctrl, &info, sizeof(info));
 
 	if (error)
 		return error;
@@ -115,28 +114,43 @@ static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct span *sp
 }
 
 int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer,
-			      size_t bytes, struct nvmepeer_cuda_buffer *buffer)
+			      size_t bytes, struct nvmepeer_cuda_buffer **buffer)
 {
+	struct nvmepeer_cuda_buffer *opened = calloc(1, sizeof(*opened));
 	struct span span = { .page = 4096 };	/* of a controller, at least */
 	int error;
 
-	memset(buffer, 0, sizeof(*buffer));
-	buffer->ctrl = ctrl;
-	buffer->cuda = cuda;
+	if (!opened)
+		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+	opened->ctrl = ctrl;
+	opened->cuda = cuda;
 	error = find_span(ctrl, (uintptr_t)pointer, bytes, &span);
 	if (!error)
-		error = open_parts(buffer, &span, bytes);
+		error = open_parts(opened, &span, bytes);
 	if (error)
-		nvmepeer_cuda_buffer_close(buffer);
+		nvmepeer_cuda_buffer_close(opened);
+	else
+		*buffer = opened;
 	return error;
 }
 
 void nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer)
 {
+	if (!buffer)
+		return;
 	if (buffer->handle)
 		nvmepeer_buf_release(buffer->ctrl, buffer->handle);
 	if (buffer->memory)
 		cuda_free(buffer->cuda, buffer->memory);
-	buffer->handle = 0;
-	buffer->memory = 0;
+	free(buffer);
+}
+
+const struct nvmepeer_buffer *nvmepeer_cuda_buffer_host(const struct nvmepeer_cuda_buffer *buffer)
+{
+	return &buffer->buffer;
+}
+
+const struct nvmepeer_buffer *nvmepeer_cuda_buffer_device(const struct nvmepeer_cuda_buffer *buffer)
+{
+	return buffer->device;
 }

@@ -87,7 +87,7 @@ int cuda_fail(const char *call, int error, const char *what, const char *help,
 	va_start(arguments, limit);
 	vsnprintf(explanation.limit, sizeof(explanation.limit), limit, arguments);
 	va_end(arguments);
-	return nvmepeer_fail(&explanation);
+	return nvmepeer_fail(&explanation, sizeof(explanation));
 }
 
 static const char *name_of(const struct nvmepeer_cuda *cuda, int error)
@@ -330,7 +330,8 @@ int cuda_import(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint64_t addr
 	error = cuda_export(cuda, address, bytes, &fd);
 	if (error)
 		return error;
-	error = nvmepeer_buf_import(ctrl, fd, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer);
+	error = nvmepeer_buf_import(ctrl, fd, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer,
+				    sizeof(buffer));
 	close(fd);
 	if (!error)
 		*handle = buffer.handle;

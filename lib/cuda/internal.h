@@ -6,6 +6,48 @@
 #include <nvmepeer_cuda.h>
 
 /**
+ * struct nvmepeer_cuda_queues - queue pairs of one controller for one GPU
+ * @queues: @count handles, here
+ * @device: the same handles in GPU memory
+ * @count: how many
+ * @ctrl: controller, the caller's
+ * @cuda: GPU, the caller's
+ * @parts: what each queue pair holds
+ * @memory: GPU address of rings, lists, book-keeping and handles
+ * @handle: of that memory
+ *
+ * Stays as it was opened, but for what re-arming changes in @parts.
+ */
+struct nvmepeer_cuda_queues {
+	struct nvmepeer_queue *queues;
+	const struct nvmepeer_queue *device;
+	uint32_t count;
+	struct nvmepeer *ctrl;
+	struct nvmepeer_cuda *cuda;
+	struct nvmepeer_cuda_part *parts;
+	uint64_t memory;
+	uint32_t handle;
+};
+
+/**
+ * struct nvmepeer_cuda_buffer - GPU memory as the data of one controller
+ * @buffer: for device code
+ * @device: the same in GPU memory
+ * @ctrl: controller, the caller's
+ * @cuda: GPU, the caller's
+ * @memory: GPU address of the glue's own part: the table of addresses and @device
+ * @handle: of the caller's memory
+ */
+struct nvmepeer_cuda_buffer {
+	struct nvmepeer_buffer buffer;
+	const struct nvmepeer_buffer *device;
+	struct nvmepeer *ctrl;
+	struct nvmepeer_cuda *cuda;
+	uint64_t memory;
+	uint32_t handle;
+};
+
+/**
  * cuda_fail() - note a failure for nvmepeer_explain()
  * @call: the public function
  * @error: negative errno

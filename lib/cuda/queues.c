@@ -44,7 +44,7 @@ static const struct {
  */
 struct nvmepeer_cuda_part {
 	struct nvmepeer_qp *qp;
-	struct nvmepeer_mapping pages[PAGES];
+	struct nvmepeer_mapping *pages[PAGES];
 	struct nvmepeer_geometry geometry;
 	int registered;
 	bool stale;
@@ -91,7 +91,14 @@ static int create_qp(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_p
 		.cq_offset = geometry->cq - queues->memory,
 	};
 
-	return nvmepeer_qp_create(queues->ctrl, &request, &part->qp);
+	return nvmepeer_qp_create(queues->ctrl, &request, sizeof(request), &part->qp);
+}
+
+/* Bytes from where a mapping begins to what it is made for. */
+static uint64_t offset_in(const struct nvmepeer_mapping *page)
+{
+	return (uint64_t)((char *)nvmepeer_mapping_address(page) -
+			  (char *)nvmepeer_mapping_base(page));
 }
 
 /* Maps the pages here and registers them with the GPU, which sees them at @address. */
@@ -101,18 +108,18 @@ static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part
 	int error = 0;
 
 	for (int i = 0; i < PAGES; i++) {
-		struct nvmepeer_mapping *page = &part->pages[i];
-
-		error = nvmepeer_qp_map(part->qp, kinds[i].what, page);
+		error = nvmepeer_qp_map(part->qp, kinds[i].what, &part->pages[i]);
 		if (!error)
-			error = cuda_register(cuda, kinds[i].memory, page->base, page->mapped,
+			error = cuda_register(cuda, kinds[i].memory,
+					      nvmepeer_mapping_base(part->pages[i]),
+					      nvmepeer_mapping_mapped(part->pages[i]),
 					      &address[i]);
 		if (error)
 			return error;
 		part->registered++;
 		/* What a doorbell's offset is, the geometry says. */
 		if (i != DOORBELL)
-			address[i] += (uint64_t)((char *)page->address - (char *)page->base);
+			address[i] += offset_in(part->pages[i]);
 	}
 	return 0;
 }
@@ -185,7 +192,8 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 	geometry.status = pages[STATUS];
 	geometry.request = pages[REQUEST];
 	/* Refuses a ring that came to lie elsewhere than the data will. */
-	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, pages[DOORBELL], &geometry);
+	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, pages[DOORBELL], &geometry,
+				     sizeof(geometry));
 	if (error)
 		return error;
 	nvmepeer_queue_open(&queues->queues[index], &geometry);
@@ -199,7 +207,7 @@ static int open_parts(struct nvmepeer_cuda_queues *queues, const struct nvmepeer
 	struct nvmepeer_geometry wanted = { .sq_entries = entries, .cq_entries = entries };
 	struct layout layout;
 	struct nvme_peer_info info;
-	int error = nvmepeer_info(queues->ctrl, &info);
+	int error = nvmepeer_info(queues->ctrl, &info, sizeof(info));
 
 	if (error)
 		return error;
@@ -233,27 +241,42 @@ static int check_first(struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t co
 	return error ? error : cuda_keeps_order(cuda);
 }
 
-int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
-			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
-			      struct nvmepeer_cuda_queues *queues)
+static struct nvmepeer_cuda_queues *new_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
+					       uint32_t count)
 {
-	int error;
+	struct nvmepeer_cuda_queues *queues = calloc(1, sizeof(*queues));
 
-	memset(queues, 0, sizeof(*queues));
-	error = check_first(cuda, entries, count);
-	if (error)
-		return error;
+	if (!queues)
+		return NULL;
 	queues->ctrl = ctrl;
 	queues->cuda = cuda;
 	queues->count = count;
 	queues->parts = calloc(count, sizeof(*queues->parts));
 	queues->queues = calloc(count, sizeof(*queues->queues));
 	if (queues->parts && queues->queues)
-		error = open_parts(queues, ns, entries);
-	else
-		error = cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return queues;
+	nvmepeer_cuda_queues_close(queues);
+	return NULL;
+}
+
+int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
+			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
+			      struct nvmepeer_cuda_queues **queues)
+{
+	struct nvmepeer_cuda_queues *opened;
+	int error;
+
+	error = check_first(cuda, entries, count);
 	if (error)
-		nvmepeer_cuda_queues_close(queues);
+		return error;
+	opened = new_queues(ctrl, cuda, count);
+	if (!opened)
+		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+	error = open_parts(opened, ns, entries);
+	if (error)
+		nvmepeer_cuda_queues_close(opened);
+	else
+		*queues = opened;
 	return error;
 }
 
@@ -283,7 +306,7 @@ static int rearm_when_ready(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_par
 	int error;
 
 	for (;;) {
-		error = nvmepeer_qp_info(part->qp, &info);
+		error = nvmepeer_qp_info(part->qp, &info, sizeof(info));
 		if (error)
 			return error;
 		*generation = info.generation;
@@ -320,9 +343,8 @@ static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *pa
 {
 	for (int i = 0; i < PAGES; i++) {
 		if (i < part->registered)
-			cuda_unregister(cuda, part->pages[i].base);
-		if (part->pages[i].base)
-			nvmepeer_unmap(&part->pages[i]);
+			cuda_unregister(cuda, nvmepeer_mapping_base(part->pages[i]));
+		nvmepeer_unmap(part->pages[i]);
 	}
 	nvmepeer_qp_destroy(part->qp);
 }
@@ -333,6 +355,8 @@ static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *pa
  */
 void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues)
 {
+	if (!queues)
+		return;
 	for (uint32_t i = 0; queues->parts && i < queues->count; i++)
 		close_part(queues->cuda, &queues->parts[i]);
 	if (queues->handle)
@@ -341,5 +365,20 @@ void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues)
 		cuda_free(queues->cuda, queues->memory);
 	free(queues->parts);
 	free(queues->queues);
-	memset(queues, 0, sizeof(*queues));
+	free(queues);
+}
+
+const struct nvmepeer_queue *nvmepeer_cuda_queues_host(const struct nvmepeer_cuda_queues *queues)
+{
+	return queues->queues;
+}
+
+const struct nvmepeer_queue *nvmepeer_cuda_queues_device(const struct nvmepeer_cuda_queues *queues)
+{
+	return queues->device;
+}
+
+uint32_t nvmepeer_cuda_queues_count(const struct nvmepeer_cuda_queues *queues)
+{
+	return queues->count;
 }

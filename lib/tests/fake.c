@@ -30,6 +30,7 @@ void *__real_mmap(void *address, size_t length, int protection, int flags,
 void fake_reset(void)
 {
 	memset(&fake, 0, sizeof(fake));
+	fake.info.size = sizeof(fake.info);
 	fake.info.state = NVME_PEER_CTRL_LIVE;
 	fake.info.max_entries = 1024;
 	fake.info.page_size = 4096;
@@ -38,6 +39,7 @@ void fake_reset(void)
 	fake.info.qids_cpu = 4;
 	fake.info.qids_peer_max = 4;
 	fake.info.doorbell_stride = 4;
+	fake.qp_info.size = sizeof(fake.qp_info);
 	fake.qp_info.qid = 5;
 	fake.qp_info.sq_entries = 64;
 	fake.qp_info.cq_entries = 128;
@@ -81,26 +83,65 @@ static void answer_table(const struct nvme_peer_buf_table *table)
 			(fake.table_break && page >= fake.table_break ? 0x100000 : 0);
 }
 
+/* As the kernel does: what the caller has room for, and 0 behind what is known. */
+static void answer_sized(void *argument, const void *known, size_t known_size)
+{
+	__u32 size = *(__u32 *)argument;
+
+	memset(argument, 0, size);
+	memcpy(argument, known, size < known_size ? size : known_size);
+	*(__u32 *)argument = size;
+}
+
+/* Likewise: something is asked for that is not known here. */
+static bool asks_more(const void *argument, size_t known_size)
+{
+	const unsigned char *bytes = argument;
+	size_t size = *(const __u32 *)argument;
+
+	while (size > known_size)
+		if (bytes[--size])
+			return true;
+	return false;
+}
+
+static size_t known_size(unsigned long command)
+{
+	switch (command) {
+	case NVME_PEER_INFO:
+		return sizeof(struct nvme_peer_info);
+	case NVME_PEER_ROUTE:
+		return sizeof(struct nvme_peer_route);
+	case NVME_PEER_BUF_IMPORT:
+		return sizeof(struct nvme_peer_buf_import);
+	case NVME_PEER_QP_CREATE:
+		return sizeof(struct nvme_peer_qp_create);
+	case NVME_PEER_QP_INFO:
+		return sizeof(struct nvme_peer_qp_info);
+	default:
+		return 0;
+	}
+}
+
 static int answer_peer(unsigned long command, void *argument)
 {
 	union {
-		struct nvme_peer_info *info;
-		struct nvme_peer_route *route;
 		struct nvme_peer_buf_import *import;
 		struct nvme_peer_qp_create *create;
 		struct nvme_peer_qp_export *export;
-		struct nvme_peer_qp_info *qp_info;
 		const struct nvme_peer_qp_rearm *rearm;
 	} out = { argument };
 
+	if (known_size(command) && asks_more(argument, known_size(command))) {
+		errno = E2BIG;
+		return -1;
+	}
 	switch (command) {
 	case NVME_PEER_INFO:
-		*out.info = fake.info;
-		out.info->size = sizeof(*out.info);
+		answer_sized(argument, &fake.info, sizeof(fake.info));
 		return 0;
 	case NVME_PEER_ROUTE:
-		*out.route = fake.route;
-		out.route->size = sizeof(*out.route);
+		answer_sized(argument, &fake.route, sizeof(fake.route));
 		return 0;
 	case NVME_PEER_BUF_IMPORT:
 		out.import->handle = 7;
@@ -115,7 +156,7 @@ static int answer_peer(unsigned long command, void *argument)
 		out.create->qp_fd = new_file();
 		return 0;
 	case NVME_PEER_QP_INFO:
-		*out.qp_info = fake.qp_info;
+		answer_sized(argument, &fake.qp_info, sizeof(fake.qp_info));
 		return 0;
 	case NVME_PEER_QP_REARM:
 		fake.qp_info.generation++;

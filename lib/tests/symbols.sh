@@ -1,25 +1,39 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# Unit test: what a library exports is what its headers declare, no more and no
-# less, and every symbol has a version and a manual page.
+# Unit test: what a library exports is what its headers declare and what the pinned
+# list says, no more and no less; every symbol has the version it came with, and a
+# manual page with its prototype.
 #
 # usage: symbols.sh LIBRARY HEADER...
+#        symbols.sh --pin LIBRARY       write the list anew, for a reader to judge
+#
+# A program finds a symbol by name and version: a line may be added to the list, and
+# none may change or go while the number behind ".so." stays.
 set -euo pipefail
 
+pin=no
+if [[ $1 == --pin ]]; then
+	pin=yes
+	shift
+fi
 library=$1
 shift
 headers=("$@")
 top=$(cd "$(dirname "$0")/../.." && pwd)
 number=0
 
-# Functions that the host headers declare without giving a body: what stands
-# before a semicolon and is neither a statement nor inside braces.
-declared() {
+# Prototypes that the host headers declare without giving a body, one a line and without
+# blanks: what stands before a semicolon and is neither a statement nor inside braces.
+prototypes() {
 	local header
 	for header in "${headers[@]}"; do
 		"${CC:-cc}" -fpreprocessed -dD -E -P -x c "$top/include/$header.h"
-	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' |
-		sed -n 's/^.*[ *]\(nvmepeer_[a-z0-9_]*\)(.*$/\1/p' | sort -u
+	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' | grep 'nvmepeer_[a-z0-9_]*(' |
+		sed 's/extern "C"//' | tr -d ' \t' | sort -u
+}
+
+declared() {
+	prototypes | sed 's/^.*\(nvmepeer_[a-z0-9_]*\)(.*$/\1/' | sort -u
 }
 
 exported() {
@@ -27,14 +41,23 @@ exported() {
 		sed -n 's/^.* T \(nvmepeer_[a-z0-9_]*\)@@LIBNVMEPEER_.*$/\1/p' | sort -u
 }
 
-documented() {
-	local name
-	while read -r name; do
-		if grep -qsw "$name" "$top"/Documentation/man/*.3; then
-			echo "$name"
-		fi
-	done
+# "SYMBOL VERSION", below the name that a program asks the loader for.
+versions() {
+	readelf -d "$library" | sed -n 's/^.*(SONAME).*\[\(.*\)\]$/\1/p'
+	nm -D --defined-only --with-symbol-versions "$library" |
+		sed -n 's/^.* [A-Z] \(.*\)@@\(LIBNVMEPEER.*\)$/\t\1 \2/p' | grep -v '^.LIBNVMEPEER' | sort -u
 }
+
+# Manual pages' prototypes, in the same form.
+documented() {
+	cat "$top"/Documentation/man/*.3 | sed -n '/^\.SH SYNOPSIS/,/^\.SH DESCRIPTION/s/^\.BI* //p' |
+		tr -d '" \t\n' | tr ';' '\n' | sed 's/^.*#include<[a-z_]*\.h>//' | sort -u
+}
+
+if [[ $pin == yes ]]; then
+	versions
+	exit
+fi
 
 same() {
 	local purpose=$1 difference
@@ -49,10 +72,13 @@ same() {
 }
 
 failed=0
+pinned=$top/selftests/abi/$(basename "$library" .so).symbols
 echo 'TAP version 13'
-echo '1..3'
+echo '1..4'
 same 'every declared function is exported' "$(declared)" "$(exported)"
 same 'nothing else is exported' "$(exported)" \
 	"$(nm -D --defined-only "$library" | sed -n 's/^.* [A-Z] \([a-z0-9_]*\)@.*$/\1/p' | sort -u)"
-same 'every function has a manual page' "$(declared)" "$(declared | documented)"
+same 'every symbol is pinned, with its version' "$(grep -v '^#' "$pinned")" "$(versions)"
+same 'every function has a manual page with its prototype' "$(prototypes)" \
+	"$(comm -12 <(prototypes) <(documented))"
 exit $failed

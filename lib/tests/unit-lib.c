@@ -62,7 +62,7 @@ TEST(open_of_a_foreign_node_closes_it)
 	ASSERT_EQ(nvmepeer_open("/dev/nvme0", &ctrl), -ENOTTY);
 	EXPECT_EQ(ctrl, NULL);
 	EXPECT_EQ(fake.open_files, 0);
-	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOTTY);
+	ASSERT_EQ(nvmepeer_explain(&explanation, sizeof(explanation)), -ENOTTY);
 	MENTIONS(explanation.what, "/dev/nvme0");
 	MENTIONS(explanation.help, "/dev/nvmepX");
 }
@@ -75,7 +75,7 @@ TEST(open_of_nothing_tells_how_to_bind)
 	fake_reset();
 	fake.open_error = ENOENT;
 	ASSERT_EQ(nvmepeer_open("nvmep0", &ctrl), -ENOENT);
-	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOENT);
+	ASSERT_EQ(nvmepeer_explain(&explanation, sizeof(explanation)), -ENOENT);
 	MENTIONS(explanation.help, "nvme-peer bind");
 }
 
@@ -96,7 +96,8 @@ TEST_F(controller, import_passes_fd_and_flags)
 	struct nvme_peer_buf_import buffer;
 
 	memset(&buffer, 0xff, sizeof(buffer));
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer), 0);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer,
+				      sizeof(buffer)), 0);
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->size, sizeof(buffer));
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->dmabuf_fd, 42);
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->flags, NVME_PEER_BUF_REQUIRE_DEVICE);
@@ -114,7 +115,7 @@ TEST_F(controller, a_part_is_imported_as_it_is_named)
 		.length = 4096,
 	};
 
-	ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer), 0);
+	ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer, sizeof(buffer)), 0);
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->size, sizeof(buffer));
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->access, NVME_PEER_ACCESS_WRITE);
 	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->offset, 8192);
@@ -144,8 +145,8 @@ TEST_F(controller, refused_parts_are_explained)
 	for (size_t i = 0; i < sizeof(bad_parts) / sizeof(bad_parts[0]); i++) {
 		buffer = bad_parts[i].part;
 		fake.fail_error = bad_parts[i].error;
-		ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer), -bad_parts[i].error);
-		nvmepeer_explain(&self->explanation);
+		ASSERT_EQ(nvmepeer_buf_import_part(self->ctrl, &buffer, sizeof(buffer)), -bad_parts[i].error);
+		nvmepeer_explain(&self->explanation, sizeof(self->explanation));
 		MENTIONS(self->explanation.limit, bad_parts[i].limit);
 		MENTIONS(self->explanation.help, bad_parts[i].help);
 	}
@@ -161,8 +162,8 @@ TEST_F(controller, refused_import_names_the_bridge)
 	fake.route.pci_address = (struct nvme_peer_pci_address){ 0, 0x0300, 1 };
 	fake.route.data.blocker_count = 1;
 	fake.route.data.blockers[0].address = (struct nvme_peer_pci_address){ 0, 0x0018, 1 };
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer, sizeof(buffer)), -EXDEV);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EXDEV);
 	MENTIONS(self->explanation.limit, "0000:03:00.0");
 	MENTIONS(self->explanation.limit, "0000:00:03.0");
 	MENTIONS(self->explanation.help, "allow_host_bridge");
@@ -175,8 +176,8 @@ TEST_F(controller, refusal_of_the_exporter_is_said)
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = EXDEV;
 	fake.route.data.reason = NVME_PEER_REASON_EXPORTER_REFUSED;
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer, sizeof(buffer)), -EXDEV);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EXDEV);
 	MENTIONS(self->explanation.limit, "exporter");
 	MENTIONS(self->explanation.help, "exporting driver");
 }
@@ -189,8 +190,8 @@ TEST_F(controller, a_way_for_writes_only_is_said)
 	fake.fail_error = EXDEV;
 	fake.route.data.verdict = NVME_PEER_ROUTE_HOST_BRIDGE_WRITES;
 	fake.route.data.reason = NVME_PEER_REASON_HOST_BRIDGE_ALLOWED;
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EXDEV);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EXDEV);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer, sizeof(buffer)), -EXDEV);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EXDEV);
 	MENTIONS(self->explanation.limit, "for writes but not for reads");
 	MENTIONS(self->explanation.help, "must read");
 }
@@ -201,9 +202,9 @@ TEST_F(controller, host_ram_in_place_of_device_memory_is_said)
 
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = ENXIO;
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer),
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer, sizeof(buffer)),
 		  -ENXIO);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -ENXIO);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -ENXIO);
 	MENTIONS(self->explanation.limit, "host RAM");
 }
 
@@ -215,12 +216,12 @@ TEST_F(controller, memory_that_would_be_copied_is_said)
 
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = EOPNOTSUPP;
-	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer), -EOPNOTSUPP);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EOPNOTSUPP);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer, sizeof(buffer)), -EOPNOTSUPP);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EOPNOTSUPP);
 	MENTIONS(self->explanation.limit, "swiotlb");
 	fake.fail_command = NVME_PEER_QP_CREATE;
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), -EOPNOTSUPP);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -EOPNOTSUPP);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), -EOPNOTSUPP);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EOPNOTSUPP);
 	MENTIONS(self->explanation.limit, "swiotlb");
 	MENTIONS(self->explanation.help, "IOMMU");
 }
@@ -243,7 +244,7 @@ TEST_F(controller, contiguous_memory_has_one_address)
 	fake.table_break = 700;
 	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700, &dma), 0);
 	EXPECT_EQ(nvmepeer_buf_contiguous(self->ctrl, 7, 0, 4096 * 700 + 1, &dma), -EMSGSIZE);
-	nvmepeer_explain(&self->explanation);
+	nvmepeer_explain(&self->explanation, sizeof(self->explanation));
 	MENTIONS(self->explanation.limit, "2867200");
 }
 
@@ -252,7 +253,7 @@ TEST_F(controller, queue_pair_gets_as_many_completion_entries)
 	struct nvme_peer_qp_create request = { .sq_entries = 64, .sq_handle = 7 };
 	struct nvmepeer_qp *qp;
 
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->size, sizeof(request));
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->cq_entries, 64);
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->sq_handle, 7);
@@ -266,13 +267,13 @@ TEST_F(controller, queue_pair_gets_as_many_completion_entries)
 TEST_F(controller, export_and_map)
 {
 	struct nvme_peer_qp_create request = { .sq_entries = 64 };
-	struct nvmepeer_mapping mapping;
+	struct nvmepeer_mapping *mapping;
 	struct nvmepeer_export exported;
 	struct nvmepeer_qp *qp;
 
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
 	ASSERT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_DOORBELL,
-				     NVME_PEER_EXPORT_ALLOW_STATIC, &exported), 0);
+				     NVME_PEER_EXPORT_ALLOW_STATIC, &exported, sizeof(exported)), 0);
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_export)->what, NVME_PEER_EXPORT_DOORBELL);
 	EXPECT_EQ(REQUEST(struct nvme_peer_qp_export)->flags, NVME_PEER_EXPORT_ALLOW_STATIC);
 	EXPECT_EQ(exported.offset, 0x28);
@@ -282,12 +283,13 @@ TEST_F(controller, export_and_map)
 	ASSERT_EQ(nvmepeer_qp_map(qp, NVME_PEER_EXPORT_DOORBELL, &mapping), 0);
 	EXPECT_EQ(fake.map_length, 4096);
 	EXPECT_EQ(fake.map_protection, PROT_READ | PROT_WRITE);
-	EXPECT_EQ((char *)mapping.address - (char *)mapping.base, 0x28);
-	EXPECT_EQ(mapping.length, 8);
-	nvmepeer_unmap(&mapping);
+	EXPECT_EQ((char *)nvmepeer_mapping_address(mapping) - (char *)nvmepeer_mapping_base(mapping), 0x28);
+	EXPECT_EQ(nvmepeer_mapping_length(mapping), 8);
+	EXPECT_EQ(nvmepeer_mapping_mapped(mapping), 4096);
+	nvmepeer_unmap(mapping);
 	ASSERT_EQ(nvmepeer_qp_map(qp, NVME_PEER_EXPORT_STATUS, &mapping), 0);
 	EXPECT_EQ(fake.map_protection, PROT_READ);
-	nvmepeer_unmap(&mapping);
+	nvmepeer_unmap(mapping);
 	EXPECT_EQ(fake.open_files, 2);
 	nvmepeer_qp_destroy(qp);
 }
@@ -299,7 +301,7 @@ TEST_F(controller, only_a_queue_pair_is_taken_as_one)
 	fake.fail_command = NVME_PEER_QP_INFO;
 	fake.fail_error = ENOTTY;
 	ASSERT_EQ(nvmepeer_qp_from_fd(nvmepeer_fd(self->ctrl), &qp), -ENOTTY);
-	ASSERT_EQ(nvmepeer_explain(&self->explanation), -ENOTTY);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -ENOTTY);
 	MENTIONS(self->explanation.limit, "not a queue pair");
 	EXPECT_EQ(fake.open_files, 1);
 }
@@ -310,11 +312,11 @@ TEST_F(controller, export_of_an_imported_ring_is_explained)
 	struct nvmepeer_export exported;
 	struct nvmepeer_qp *qp;
 
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
 	fake.fail_command = NVME_PEER_QP_EXPORT;
 	fake.fail_error = ENODATA;
-	EXPECT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_SQ, 0, &exported), -ENODATA);
-	nvmepeer_explain(&self->explanation);
+	EXPECT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_SQ, 0, &exported, sizeof(exported)), -ENODATA);
+	nvmepeer_explain(&self->explanation, sizeof(self->explanation));
 	MENTIONS(self->explanation.what, "submission ring");
 	nvmepeer_qp_destroy(qp);
 }
@@ -327,7 +329,7 @@ TEST_F(controller, queue_pair_is_rearmed)
 	struct nvmepeer_qp *qp;
 	uint32_t generation;
 
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
 	ASSERT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), 0);
 	EXPECT_EQ(fake.losses, 3);
 	EXPECT_EQ(generation, 10);
@@ -352,13 +354,13 @@ TEST_F(controller, refusal_to_rearm_is_explained)
 	uint32_t generation = 1;
 	size_t i;
 
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
 	fake.fail_command = NVME_PEER_QP_REARM;
 	for (i = 0; i < sizeof(rearm_refusals) / sizeof(rearm_refusals[0]); i++) {
 		fake.fail_error = rearm_refusals[i].error;
 		EXPECT_EQ(nvmepeer_qp_rearm(qp, 3, &generation), -fake.fail_error);
 		EXPECT_EQ(generation, 1);
-		EXPECT_EQ(nvmepeer_explain(&self->explanation), -fake.fail_error);
+		EXPECT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -fake.fail_error);
 		EXPECT_STREQ(self->explanation.call, "nvmepeer_qp_rearm");
 		MENTIONS(self->explanation.limit, rearm_refusals[i].limit);
 		EXPECT_NE(self->explanation.help[0], 0);
@@ -385,7 +387,8 @@ FIXTURE_SETUP(geometry)
 
 	fake_reset();
 	ASSERT_EQ(nvmepeer_open("nvmep0", &self->ctrl), 0);
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &self->qp), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &self->qp), 0);
+	self->ns.size = sizeof(self->ns);
 	self->ns.nsid = 3;
 	self->ns.block_size = 4096;
 	self->geometry.sq = 0x10000;
@@ -403,7 +406,7 @@ FIXTURE_TEARDOWN(geometry)
 static int geometry_of(FIXTURE_DATA(geometry) * self, uint32_t view)
 {
 	return nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, view, 0x50000,
-				    &self->geometry);
+				    &self->geometry, sizeof(self->geometry));
 }
 
 TEST_F(geometry, is_completed)
@@ -461,24 +464,24 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL)
 		TH_LOG("rings in host memory, data in the device's");
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.limit, "read back");
 	fake.qp_info.cq_pci_address = gpu;
 	EXPECT_EQ(geometry_of(self, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST), -EINVAL);
 	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
 	fake.qp_info.sq_entries = 48;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.limit, "power of two");
 	fake.qp_info.sq_entries = 64;
 	self->geometry.state = 0x30001;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.limit, "aligned to 128");
 	self->geometry.state = 0x30000;
 	self->ns.block_size = 0;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.limit, "block size");
 }
 
@@ -493,15 +496,16 @@ TEST_F(geometry, is_built_from_what_was_said_before)
 	ASSERT_EQ(geometry_of(self, NVMEPEER_VIEW_DATA_IN_HOST), 0);
 	calls = fake.calls;
 	ASSERT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns,
-					  NVMEPEER_VIEW_DATA_IN_HOST, 0x50000, &built), 0);
+					  NVMEPEER_VIEW_DATA_IN_HOST, 0x50000, &built,
+					  sizeof(built)), 0);
 	EXPECT_EQ(memcmp(&built, &self->geometry, sizeof(built)), 0);
 	EXPECT_EQ(built.flags, NVMEPEER_CQ_REMOTE | NVMEPEER_DATA_REMOTE | NVMEPEER_SGL);
 	EXPECT_EQ(built.sq_doorbell, 0x50028);
 	fake.qp_info.sq_entries = 48;
-	EXPECT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns, 0, 0x50000, &built),
-		  -EINVAL);
+	EXPECT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns, 0, 0x50000, &built,
+					  sizeof(built)), -EINVAL);
 	EXPECT_EQ(fake.calls, calls);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	EXPECT_STREQ(explanation.call, "nvmepeer_geometry_build");
 	MENTIONS(explanation.limit, "power of two");
 }
@@ -513,7 +517,7 @@ TEST_F(geometry, has_no_room_for_metadata)
 
 	self->ns.metadata_size = 64;
 	EXPECT_EQ(geometry_of(self, 0), -EOPNOTSUPP);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.what, "namespace 3");
 	MENTIONS(explanation.limit, "metadata");
 }
@@ -524,7 +528,7 @@ TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
 		NVME_PEER_INFO, NVME_PEER_QP_CREATE, NVME_PEER_QP_EXPORT,
 		NVME_PEER_BUF_IMPORT, NVME_PEER_BUF_TABLE, NVME_PEER_QP_INFO,
 	};
-	struct nvmepeer_cpu_peer peer;
+	struct nvmepeer_cpu_peer *peer;
 	int files = fake.open_files;
 	size_t i;
 
@@ -538,10 +542,10 @@ TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
 	}
 	fake.fail_command = 0;
 	ASSERT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer), 0);
-	EXPECT_EQ(peer.queue.sq, (uintptr_t)peer.sq.address);
-	EXPECT_EQ(peer.data.length, 65536);
-	memset(peer.data_address, 0x5a, peer.data.length);
-	nvmepeer_cpu_peer_close(&peer);
+	EXPECT_EQ(nvmepeer_cpu_peer_queue(peer)->qid, 5);
+	EXPECT_EQ(nvmepeer_cpu_peer_data(peer)->length, 65536);
+	memset(nvmepeer_cpu_peer_address(peer), 0x5a, 65536);
+	nvmepeer_cpu_peer_close(peer);
 	EXPECT_EQ(fake.open_files, files);
 }
 
@@ -703,8 +707,8 @@ TEST(identifiers_in_quarantine_are_told_from_none)
 	fake.fail_command = NVME_PEER_QP_CREATE;
 	fake.fail_error = ENOSPC;
 	fake.info.qids_quarantined = 3;
-	ASSERT_EQ(nvmepeer_qp_create(ctrl, &request, &qp), -ENOSPC);
-	ASSERT_EQ(nvmepeer_explain(&explanation), -ENOSPC);
+	ASSERT_EQ(nvmepeer_qp_create(ctrl, &request, sizeof(request), &qp), -ENOSPC);
+	ASSERT_EQ(nvmepeer_explain(&explanation, sizeof(explanation)), -ENOSPC);
 	MENTIONS(explanation.limit, "3 are kept");
 	MENTIONS(explanation.help, "doorbell");
 	nvmepeer_close(ctrl);
@@ -718,10 +722,10 @@ TEST_F(refusal, is_explained)
 
 	fake.fail_command = NVME_PEER_QP_CREATE;
 	fake.fail_error = variant->error;
-	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, &qp), -variant->error);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), -variant->error);
 	EXPECT_EQ(qp, NULL);
 	EXPECT_EQ(fake.open_files, 1);
-	ASSERT_EQ(nvmepeer_explain(&explanation), -variant->error);
+	ASSERT_EQ(nvmepeer_explain(&explanation, sizeof(explanation)), -variant->error);
 	EXPECT_STREQ(explanation.call, "nvmepeer_qp_create");
 	EXPECT_EQ(explanation.error, variant->error);
 	MENTIONS(explanation.what, "/dev/nvmep0");
@@ -750,6 +754,7 @@ TEST(namespace_format_is_read)
 	describe_namespace(0x01, 2, 1, 12, 0);
 	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
 	EXPECT_STREQ(fake.path, "/dev/ngp0n1");
+	EXPECT_EQ(nvmepeer_ns_info(ns)->size, sizeof(struct nvmepeer_ns_info));
 	EXPECT_EQ(nvmepeer_ns_info(ns)->nsid, 3);
 	EXPECT_EQ(nvmepeer_ns_info(ns)->block_size, 4096);
 	EXPECT_EQ(nvmepeer_ns_info(ns)->blocks, 0x1000);
@@ -781,7 +786,7 @@ TEST(namespace_with_metadata_is_refused)
 		EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EOPNOTSUPP);
 		EXPECT_EQ(ns, NULL);
 		EXPECT_EQ(fake.open_files, 0);
-		nvmepeer_explain(&explanation);
+		nvmepeer_explain(&explanation, sizeof(explanation));
 		MENTIONS(explanation.what, "ngp0n1");
 		MENTIONS(explanation.limit, "metadata");
 		MENTIONS(explanation.help, "nvme format");
@@ -803,7 +808,7 @@ TEST(namespace_with_a_senseless_format_is_refused)
 	EXPECT_EQ(nvmepeer_ns_open("ngp0n1", &ns), -EPROTO);
 	EXPECT_EQ(ns, NULL);
 	EXPECT_EQ(fake.open_files, 0);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.limit, "format");
 }
 
@@ -842,7 +847,7 @@ TEST(transfer_of_no_or_too_many_blocks_never_reaches_the_kernel)
 	EXPECT_EQ(nvmepeer_ns_read(ns, 0, 0, data), -EINVAL);
 	EXPECT_EQ(nvmepeer_ns_write(ns, 0, 65537, data), -EINVAL);
 	EXPECT_EQ(fake.calls, calls);
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.limit, "65536");
 	nvmepeer_ns_close(ns);
 }
@@ -858,7 +863,7 @@ TEST(status_of_the_controller_is_passed_on)
 	fake.fail_command = NVME_IOCTL_IO_CMD;
 	fake.fail_status = 0x4080;
 	EXPECT_EQ(nvmepeer_ns_read(ns, 0, 1, data), 0x4080);
-	ASSERT_EQ(nvmepeer_explain(&explanation), 0x4080);
+	ASSERT_EQ(nvmepeer_explain(&explanation, sizeof(explanation)), 0x4080);
 	MENTIONS(explanation.limit, "LBA out of range");
 	MENTIONS(explanation.limit, "do not retry");
 	nvmepeer_ns_close(ns);
@@ -868,14 +873,16 @@ TEST(status_of_the_controller_is_passed_on)
 
 TEST(host_memory_is_whole_pages)
 {
-	struct nvmepeer_hostmem memory;
+	struct nvmepeer_hostmem *memory;
 
 	fake_reset();
 	ASSERT_EQ(nvmepeer_hostmem_alloc(5000, &memory), 0);
-	EXPECT_EQ(memory.length, 8192);
+	memset(nvmepeer_hostmem_address(memory), 0x5a, 8192);
+	EXPECT_GE(nvmepeer_hostmem_fd(memory), 1000);
+	EXPECT_EQ(nvmepeer_hostmem_length(memory), 8192);
 	EXPECT_STREQ(fake.path, "/dev/udmabuf");
 	EXPECT_EQ(fake.open_files, 1);
-	nvmepeer_hostmem_free(&memory);
+	nvmepeer_hostmem_free(memory);
 	EXPECT_EQ(fake.open_files, 0);
 	EXPECT_EQ(nvmepeer_hostmem_alloc(0, &memory), -EINVAL);
 	EXPECT_EQ(nvmepeer_hostmem_alloc(SIZE_MAX, &memory), -EINVAL);
@@ -884,14 +891,221 @@ TEST(host_memory_is_whole_pages)
 TEST(host_memory_without_devices_is_explained)
 {
 	struct nvmepeer_explanation explanation;
-	struct nvmepeer_hostmem memory;
+	struct nvmepeer_hostmem *memory;
 
 	fake_reset();
 	fake.open_error = ENOENT;
 	EXPECT_EQ(nvmepeer_hostmem_alloc(4096, &memory), -ENOSYS);
 	EXPECT_STREQ(fake.path, "/dev/dma_heap/system");
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	MENTIONS(explanation.help, "CONFIG_UDMABUF");
+}
+
+/* ---- Callers of other versions ------------------------------------------ */
+
+/* As compiled with a header of the future: what is known, and one field more. */
+#define NEWER(type) struct { type known; uint64_t more; }
+
+/* One that asks, and one that is only answered in: memory that was never cleared. */
+#define WITH_DIRT(variable, byte) memset(&(variable), byte, sizeof(variable))
+
+TEST_F(controller, a_newer_caller_gets_zeros_in_what_is_not_known)
+{
+	NEWER(struct nvme_peer_info) info;
+	NEWER(struct nvme_peer_route) route;
+	NEWER(struct nvme_peer_buf_import) buffer;
+
+	WITH_DIRT(info, 0xff);
+	ASSERT_EQ(nvmepeer_info(self->ctrl, &info.known, sizeof(info)), 0);
+	EXPECT_EQ(info.known.size, sizeof(info));
+	EXPECT_EQ(info.known.max_entries, 1024);
+	EXPECT_EQ(info.more, 0);
+	WITH_DIRT(route, 0xff);
+	ASSERT_EQ(nvmepeer_route_dmabuf(self->ctrl, 42, &route.known, sizeof(route)), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_route)->size, sizeof(route));
+	EXPECT_EQ(REQUEST(struct nvme_peer_route)->dmabuf_fd, 42);
+	EXPECT_EQ(route.more, 0);
+	WITH_DIRT(buffer, 0xff);
+	ASSERT_EQ(nvmepeer_buf_import(self->ctrl, 42, 0, &buffer.known, sizeof(buffer)), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_import)->size, sizeof(buffer));
+	EXPECT_EQ(buffer.known.handle, 7);
+	EXPECT_EQ(buffer.more, 0);
+}
+
+TEST_F(controller, a_newer_caller_gets_zeros_of_a_queue_pair)
+{
+	NEWER(struct nvme_peer_qp_create) request = { .known.sq_entries = 64 };
+	NEWER(struct nvme_peer_qp_info) info;
+	NEWER(struct nvmepeer_export) exported;
+	struct nvmepeer_qp *qp;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request.known, sizeof(request), &qp), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_qp_create)->size, sizeof(request));
+	WITH_DIRT(info, 0xff);
+	ASSERT_EQ(nvmepeer_qp_info(qp, &info.known, sizeof(info)), 0);
+	EXPECT_EQ(info.known.generation, 9);
+	EXPECT_EQ(info.more, 0);
+	WITH_DIRT(exported, 0xff);
+	ASSERT_EQ(nvmepeer_qp_export(qp, NVME_PEER_EXPORT_DOORBELL, 0, &exported.known,
+				     sizeof(exported)), 0);
+	EXPECT_EQ(exported.known.offset, 0x28);
+	EXPECT_EQ(exported.more, 0);
+	fake.open_files--;	/* exported.fd */
+	nvmepeer_qp_destroy(qp);
+}
+
+TEST_F(controller, a_newer_caller_who_asks_for_more_is_refused)
+{
+	NEWER(struct nvme_peer_qp_create) request = { { .sq_entries = 64 }, 1 };
+	NEWER(struct nvme_peer_buf_import) part = { { .dmabuf_fd = 42 }, 1 };
+	struct nvmepeer_qp *qp = NULL;
+
+	EXPECT_EQ(nvmepeer_qp_create(self->ctrl, &request.known, sizeof(request), &qp), -E2BIG);
+	EXPECT_EQ(qp, NULL);
+	nvmepeer_explain(&self->explanation, sizeof(self->explanation));
+	MENTIONS(self->explanation.limit, "newer");
+	EXPECT_EQ(nvmepeer_buf_import_part(self->ctrl, &part.known, sizeof(part)), -E2BIG);
+	EXPECT_EQ(part.more, 1);
+}
+
+TEST_F(controller, an_explanation_fits_old_and_new_callers)
+{
+	NEWER(struct nvmepeer_explanation) newer;
+
+	fake.fail_command = NVME_PEER_BUF_RELEASE;
+	fake.fail_error = EBUSY;
+	ASSERT_EQ(nvmepeer_buf_release(self->ctrl, 7), -EBUSY);
+	WITH_DIRT(newer, 0xff);
+	ASSERT_EQ(nvmepeer_explain(&newer.known, sizeof(newer)), -EBUSY);
+	EXPECT_EQ(newer.more, 0);
+	newer.known.error = EXFULL;
+	ASSERT_EQ(nvmepeer_fail(&newer.known, sizeof(newer)), -EXFULL);
+	EXPECT_EQ(nvmepeer_fail(&newer.known, sizeof(newer.known) - 1), -EINVAL);
+	WITH_DIRT(self->explanation, 0x5a);
+	EXPECT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation) - 1), -EINVAL);
+	EXPECT_EQ(self->explanation.error, 0x5a5a5a5a);
+	ASSERT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EXFULL);
+}
+
+/* Each call with a byte less than its structure had in the first version. */
+static int call_with_less(struct nvmepeer *ctrl, struct nvmepeer_qp *qp, int which,
+			  unsigned char *room)
+{
+	struct nvmepeer_qp *made = NULL;
+	void *structure = room;
+
+	switch (which) {
+	case 0:
+		return nvmepeer_info(ctrl, structure, sizeof(struct nvme_peer_info) - 1);
+	case 1:
+		return nvmepeer_route_dmabuf(ctrl, 4, structure, sizeof(struct nvme_peer_route) - 1);
+	case 2:
+		return nvmepeer_route_pci(ctrl, (struct nvme_peer_pci_address){ 0, 0x100, 1 },
+					  structure, sizeof(struct nvme_peer_route) - 1);
+	case 3:
+		return nvmepeer_buf_import(ctrl, 4, 0, structure,
+					   sizeof(struct nvme_peer_buf_import) - 1);
+	case 4:
+		return nvmepeer_buf_import_part(ctrl, structure,
+						sizeof(struct nvme_peer_buf_import) - 1);
+	case 5:
+		return nvmepeer_qp_create(ctrl, structure, sizeof(struct nvme_peer_qp_create) - 1,
+					  &made);
+	case 6:
+		return nvmepeer_qp_info(qp, structure, sizeof(struct nvme_peer_qp_info) - 1);
+	case 7:
+		return nvmepeer_qp_export(qp, NVME_PEER_EXPORT_DOORBELL, 0, structure,
+					  sizeof(struct nvmepeer_export) - 1);
+	default:
+		return 0;
+	}
+}
+
+TEST_F(controller, less_than_the_first_version_is_refused_and_left_alone)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+	unsigned char room[512], as_it_was[512];
+	struct nvmepeer_qp *qp;
+	unsigned int calls;
+	int which;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
+	WITH_DIRT(room, 0x5a);
+	WITH_DIRT(as_it_was, 0x5a);
+	calls = fake.calls;
+	for (which = 0; which < 8; which++) {
+		EXPECT_EQ(call_with_less(self->ctrl, qp, which, room), -EINVAL)
+			TH_LOG("call %d", which);
+		EXPECT_EQ(memcmp(room, as_it_was, sizeof(room)), 0) TH_LOG("call %d", which);
+		EXPECT_EQ(fake.calls, calls) TH_LOG("call %d", which);
+		nvmepeer_explain(&self->explanation, sizeof(self->explanation));
+		MENTIONS(self->explanation.limit, "bytes was given");
+	}
+	nvmepeer_qp_destroy(qp);
+}
+
+TEST_F(geometry, fits_old_and_new_callers)
+{
+	NEWER(struct nvmepeer_geometry) newer = { self->geometry, 0 };
+	struct nvmepeer_geometry as_it_was = self->geometry;
+
+	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
+	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &newer.known,
+				       sizeof(newer)), 0);
+	EXPECT_EQ(newer.known.qid, 5);
+	EXPECT_EQ(newer.more, 0);
+	newer.more = 1;
+	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &newer.known,
+				       sizeof(newer)), -E2BIG);
+	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000,
+				       &self->geometry, sizeof(self->geometry) - 1), -EINVAL);
+	EXPECT_EQ(memcmp(&self->geometry, &as_it_was, sizeof(as_it_was)), 0);
+}
+
+/* What a caller hands over as facts says itself how long it is. */
+TEST_F(geometry, of_facts_that_are_too_short)
+{
+	struct nvme_peer_qp_info qp_info = fake.qp_info;
+	struct nvme_peer_info info = fake.info;
+
+	qp_info.sq_pci_address = qp_info.cq_pci_address = gpu;
+	ASSERT_EQ(nvmepeer_geometry_build(&info, &qp_info, &self->ns, 0, 0x50000, &self->geometry,
+					  sizeof(self->geometry)), 0);
+	info.size--;
+	EXPECT_EQ(nvmepeer_geometry_build(&info, &qp_info, &self->ns, 0, 0x50000, &self->geometry,
+					  sizeof(self->geometry)), -EINVAL);
+	info.size++;
+	qp_info.size--;
+	EXPECT_EQ(nvmepeer_geometry_build(&info, &qp_info, &self->ns, 0, 0x50000, &self->geometry,
+					  sizeof(self->geometry)), -EINVAL);
+	qp_info.size++;
+	self->ns.size--;
+	EXPECT_EQ(nvmepeer_geometry_build(&info, &qp_info, &self->ns, 0, 0x50000, &self->geometry,
+					  sizeof(self->geometry)), -EINVAL);
+}
+
+TEST(closing_nothing_is_fine)
+{
+	nvmepeer_close(NULL);
+	nvmepeer_qp_destroy(NULL);
+	nvmepeer_ns_close(NULL);
+	nvmepeer_hostmem_free(NULL);
+	nvmepeer_unmap(NULL);
+	nvmepeer_cpu_peer_close(NULL);
+}
+
+TEST(version_is_one_in_words_and_in_numbers)
+{
+	unsigned int major = NVMEPEER_VERSION_NUMBER >> 16, minor = NVMEPEER_VERSION_NUMBER >> 8 & 0xff;
+	unsigned int patch = NVMEPEER_VERSION_NUMBER & 0xff;
+	char text[40];
+
+	if (patch)
+		snprintf(text, sizeof(text), "%u.%u.%u", major, minor, patch);
+	else
+		snprintf(text, sizeof(text), "%u.%u", major, minor);
+	EXPECT_STREQ(nvmepeer_version(), text);
+	EXPECT_EQ(nvmepeer_version_number(), NVMEPEER_VERSION_NUMBER);
 }
 
 /* ---- Names and numbers -------------------------------------------------- */
@@ -988,7 +1202,7 @@ static void *explain_elsewhere(void *result)
 {
 	struct nvmepeer_explanation explanation;
 
-	*(int *)result = nvmepeer_explain(&explanation);
+	*(int *)result = nvmepeer_explain(&explanation, sizeof(explanation));
 	return NULL;
 }
 
@@ -1003,7 +1217,7 @@ TEST_F(controller, explanations_belong_to_threads)
 	ASSERT_EQ(pthread_create(&thread, NULL, explain_elsewhere, &elsewhere), 0);
 	pthread_join(thread, NULL);
 	EXPECT_EQ(elsewhere, 0);
-	EXPECT_EQ(nvmepeer_explain(&self->explanation), -EBUSY);
+	EXPECT_EQ(nvmepeer_explain(&self->explanation, sizeof(self->explanation)), -EBUSY);
 	MENTIONS(self->explanation.limit, "ring");
 }
 
@@ -1013,8 +1227,8 @@ TEST_F(controller, error_without_a_rule_is_named)
 
 	fake.fail_command = NVME_PEER_INFO;
 	fake.fail_error = EXFULL;
-	ASSERT_EQ(nvmepeer_info(self->ctrl, &info), -EXFULL);
-	nvmepeer_explain(&self->explanation);
+	ASSERT_EQ(nvmepeer_info(self->ctrl, &info, sizeof(info)), -EXFULL);
+	nvmepeer_explain(&self->explanation, sizeof(self->explanation));
 	EXPECT_STREQ(self->explanation.limit, strerror(EXFULL));
 }
 

@@ -17,7 +17,7 @@ void complain(bool explain, const char *format, ...)
 	va_start(arguments, format);
 	vprintf(format, arguments);
 	va_end(arguments);
-	if (explain && nvmepeer_explain(&explanation))
+	if (explain && nvmepeer_explain(&explanation, sizeof(explanation)))
 		printf(": %s; %s; %s", explanation.what, explanation.limit,
 		       explanation.help);
 	putchar('\n');

@@ -89,7 +89,7 @@ static bool get_memory(struct gpu *gpu, uint64_t bytes, struct memory *memory)
 	memory->fd = alloc.fd;
 	memory->address = alloc.address;
 	if (!nvmepeer_buf_import(gpu->ctrl, alloc.fd, NVME_PEER_BUF_REQUIRE_DEVICE,
-				 &memory->imported))
+				 &memory->imported, sizeof(memory->imported)))
 		return true;
 	complain(true, "the controller does not take GPU memory");
 	return false;
@@ -144,7 +144,7 @@ static bool give_to_gpu(struct gpu *gpu, enum nvme_peer_export what, uint32_t fl
 	struct softgpu_import import = { .flags = flags };
 	bool given;
 
-	if (nvmepeer_qp_export(gpu->qp, what, 0, exported)) {
+	if (nvmepeer_qp_export(gpu->qp, what, 0, exported, sizeof(*exported))) {
 		complain(true, "export");
 		return false;
 	}
@@ -166,7 +166,7 @@ static bool create_queue_pair(struct gpu *gpu, const struct layout *layout)
 		.cq_offset = layout->cq,
 	};
 
-	if (!nvmepeer_qp_create(gpu->ctrl, &request, &gpu->qp))
+	if (!nvmepeer_qp_create(gpu->ctrl, &request, sizeof(request), &gpu->qp))
 		return true;
 	complain(true, "queue pair");
 	return false;
@@ -197,7 +197,7 @@ static bool describe(struct gpu *gpu, const struct layout *layout)
 	    !address_of(gpu, &gpu->data, 0, DATA_BYTES, &gpu->io.data.dma))
 		return false;
 	if (!nvmepeer_qp_geometry(gpu->ctrl, gpu->qp, nvmepeer_ns_info(gpu->ns), 0,
-				  doorbells, geometry))
+				  doorbells, geometry, sizeof(*geometry)))
 		return true;
 	complain(true, "geometry");
 	return false;
@@ -408,7 +408,7 @@ bool gpu_proof(struct gpu *gpu, struct gpu_proof *proof)
 	struct nvme_peer_qp_info qp;
 	struct softgpu_info info;
 
-	if (nvmepeer_qp_info(gpu->qp, &qp)) {
+	if (nvmepeer_qp_info(gpu->qp, &qp, sizeof(qp))) {
 		complain(true, "queue pair");
 		return false;
 	}

@@ -42,7 +42,7 @@ struct program {
 	struct load *load;
 	struct nvmepeer *ctrl;
 	struct nvmepeer_ns *ns;
-	struct nvmepeer_cpu_peer peer;
+	struct nvmepeer_cpu_peer *peer;
 	struct command commands[LOAD_DEPTH];
 	unsigned int ended;
 };
@@ -56,7 +56,7 @@ static uint64_t offset_of(const struct program *program, const struct command *c
 
 static void *page_of(const struct program *program, const struct command *command)
 {
-	return (uint8_t *)program->peer.data_address + offset_of(program, command);
+	return (uint8_t *)nvmepeer_cpu_peer_address(program->peer) + offset_of(program, command);
 }
 
 static int send(struct program *program, struct command *command)
@@ -65,11 +65,11 @@ static int send(struct program *program, struct command *command)
 		.opcode = command->write ? NVMEPEER_OP_WRITE : NVMEPEER_OP_READ,
 		.blocks = command->blocks,
 		.lba = ledger_place(&program->load->ledger, command->block) / NP_BLOCK,
-		.buffer = &program->peer.data,
+		.buffer = nvmepeer_cpu_peer_data(program->peer),
 		.offset = offset_of(program, command),
 	};
 
-	return nvmepeer_submit(&program->peer.queue, &request, &command->token, SUBMIT_NS);
+	return nvmepeer_submit(nvmepeer_cpu_peer_queue(program->peer), &request, &command->token, SUBMIT_NS);
 }
 
 static int submit(struct program *program, struct command *command)
@@ -113,7 +113,7 @@ static int reap(struct program *program)
 	for (command = program->commands; command < program->commands + LOAD_DEPTH; command++) {
 		if (!command->used)
 			continue;
-		status = nvmepeer_poll(&program->peer.queue, command->token, NULL);
+		status = nvmepeer_poll(nvmepeer_cpu_peer_queue(program->peer), command->token, NULL);
 		if (status == NVMEPEER_AGAIN)
 			continue;
 		if (status < 0)
@@ -121,7 +121,7 @@ static int reap(struct program *program)
 		end(program, command, status);
 		program->ended++;
 	}
-	return nvmepeer_check(&program->peer.queue);
+	return nvmepeer_check(nvmepeer_cpu_peer_queue(program->peer));
 }
 
 static int exchange(void *argument)
@@ -142,7 +142,9 @@ static uint32_t state_of(struct program *program)
 {
 	struct nvme_peer_qp_info info;
 
-	return nvmepeer_qp_info(program->peer.qp, &info) ? NVME_PEER_QP_GONE : info.state;
+	if (nvmepeer_qp_info(nvmepeer_cpu_peer_qp(program->peer), &info, sizeof(info)))
+		return NVME_PEER_QP_GONE;
+	return info.state;
 }
 
 /* A doorbell is taken away before the queue pair is said to be lost. */
@@ -161,7 +163,7 @@ static int rearm(struct program *program)
 	int ret;
 
 	do {
-		ret = nvmepeer_cpu_peer_recover(&program->peer, NP_TIMEOUT_MS);
+		ret = nvmepeer_cpu_peer_recover(program->peer, NP_TIMEOUT_MS);
 	} while (ret == -EIO && np_now_ms() < end);
 	return ret;
 }
@@ -214,7 +216,8 @@ static void drain(struct program *program)
 	for (i = 0; i < LOAD_DEPTH && !atomic_load(&program->load->error); i++) {
 		if (!program->commands[i].used)
 			continue;
-		status = nvmepeer_wait(&program->peer.queue, program->commands[i].token, NULL,
+		status = nvmepeer_wait(nvmepeer_cpu_peer_queue(program->peer),
+				       program->commands[i].token, NULL,
 				       NP_TIMEOUT_MS * 1000000ULL);
 		end(program, &program->commands[i], status);
 		if (status)
@@ -228,11 +231,12 @@ static void judge_by_library(struct program *program)
 	uint32_t block;
 
 	for (block = 0; block < LEDGER_BLOCKS && !atomic_load(&load->error); block += LEDGER_MOST) {
-		if (nvmepeer_read(&program->peer.queue, &program->peer.data, 0,
+		if (nvmepeer_read(nvmepeer_cpu_peer_queue(program->peer),
+				  nvmepeer_cpu_peer_data(program->peer), 0,
 				  ledger_place(&load->ledger, block) / NP_BLOCK, LEDGER_MOST))
 			load_fail(load, "the library cannot read", -EIO);
 		else if (!ledger_have_read(&load->ledger, block, LEDGER_MOST,
-					   program->peer.data_address))
+					   nvmepeer_cpu_peer_address(program->peer)))
 			load_fail(load, "wrong data, read by the library at the end", -EIO);
 	}
 }
@@ -280,7 +284,7 @@ static void library_close(struct load *load)
 {
 	struct program *program = load->own;
 
-	nvmepeer_cpu_peer_close(&program->peer);
+	nvmepeer_cpu_peer_close(program->peer);
 	nvmepeer_ns_close(program->ns);
 	nvmepeer_close(program->ctrl);
 	free(program);

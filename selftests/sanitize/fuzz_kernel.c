@@ -46,16 +46,17 @@ static void use_controller(void)
 
 	if (nvmepeer_open("nvmep0", &ctrl))
 		return;
-	nvmepeer_route_pci(ctrl, (struct nvme_peer_pci_address){ 0, 0x100, 1 }, &route);
-	nvmepeer_buf_import(ctrl, 5, 0, &buffer);
-	nvmepeer_explain(&explanation);
-	if (!nvmepeer_qp_create(ctrl, &create, &qp)) {
+	nvmepeer_route_pci(ctrl, (struct nvme_peer_pci_address){ 0, 0x100, 1 }, &route,
+			   sizeof(route));
+	nvmepeer_buf_import(ctrl, 5, 0, &buffer, sizeof(buffer));
+	nvmepeer_explain(&explanation, sizeof(explanation));
+	if (!nvmepeer_qp_create(ctrl, &create, sizeof(create), &qp)) {
 		struct nvme_peer_qp_info info;
 
-		nvmepeer_qp_info(qp, &info);
+		nvmepeer_qp_info(qp, &info, sizeof(info));
 		nvmepeer_qp_destroy(qp);
 	}
-	nvmepeer_explain(&explanation);
+	nvmepeer_explain(&explanation, sizeof(explanation));
 	nvmepeer_close(ctrl);
 }
 

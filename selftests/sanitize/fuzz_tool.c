@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const words[] = {
 		"list", "info", "route", "import-check", "qp", "help", "bind", "unbind", "topo", "doctor",
-		"smart", "reset",
+		"smart", "reset", "stat",
 	};
 	char *arguments[16] = { (char *)"nvme-peer" };
 	char text[512] = "", *rest = text;

@@ -287,7 +287,11 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 		    uint32_t flags)
 {
 	uint32_t view = flags & NP_GPU_HOST_RINGS ? NVMEPEER_VIEW_DATA_IN_HOST : 0;
-	static const struct nvmepeer_ns_info ns = { .nsid = 1, .block_size = NP_BLOCK };
+	static const struct nvmepeer_ns_info ns = {
+		.size = sizeof(ns),
+		.nsid = 1,
+		.block_size = NP_BLOCK,
+	};
 	struct nvmepeer_geometry *geometry = &qp->io.queue;
 	struct nvme_peer_qp_info info;
 	int ret = np_qp_info(qp->qp_fd, &info);
@@ -303,7 +307,8 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 	};
 	geometry->timeout_ns = COMMAND_NS;
 	ret = nvmepeer_geometry_build(&ctrl->info, &info, &ns, view,
-				      qp->doorbell_address - info.doorbell_offset, geometry);
+				      qp->doorbell_address - info.doorbell_offset, geometry,
+				      sizeof(*geometry));
 	/* PRPs and their lists also where the controller takes SGLs. */
 	geometry->flags &= ~(NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
 	describe_data(qp, at);

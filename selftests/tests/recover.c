@@ -38,7 +38,7 @@
  * @stop: set by the test
  */
 struct program {
-	struct nvmepeer_cpu_peer peer;
+	struct nvmepeer_cpu_peer *peer;
 	pthread_barrier_t barrier;
 	atomic_uint recovered;
 	atomic_int result;
@@ -81,7 +81,7 @@ FIXTURE_SETUP(recover)
 FIXTURE_TEARDOWN(recover)
 {
 	pthread_barrier_destroy(&self->program.barrier);
-	nvmepeer_cpu_peer_close(&self->program.peer);
+	nvmepeer_cpu_peer_close(self->program.peer);
 	nvmepeer_ns_close(self->ns);
 	nvmepeer_close(self->library);
 	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
@@ -91,21 +91,22 @@ FIXTURE_TEARDOWN(recover)
 /* Writes a pattern of this round and reads it back, each by one command. */
 static int verify(struct worker *worker, uint32_t round)
 {
-	struct nvmepeer_cpu_peer *peer = &worker->program->peer;
-	uint32_t bytes = BLOCKS << peer->queue.lba_shift;
+	struct nvmepeer_cpu_peer *peer = worker->program->peer;
+	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
+	uint32_t bytes = BLOCKS << queue->lba_shift;
 	uint64_t offset = (uint64_t)worker->index * bytes;
-	uint64_t lba = (NP_AREA(4) >> peer->queue.lba_shift) + worker->index * BLOCKS;
-	uint8_t *data = (uint8_t *)peer->data_address + offset;
+	uint64_t lba = (NP_AREA(4) >> queue->lba_shift) + worker->index * BLOCKS;
+	uint8_t *data = (uint8_t *)nvmepeer_cpu_peer_address(peer) + offset;
 	uint8_t pattern[BLOCKS * NP_PAGE];
 	int status;
 
 	np_pattern(pattern, bytes, lba, round);
 	memcpy(data, pattern, bytes);
-	status = nvmepeer_write(&peer->queue, &peer->data, offset, lba, BLOCKS);
+	status = nvmepeer_write(queue, nvmepeer_cpu_peer_data(peer), offset, lba, BLOCKS);
 	if (status)
 		return status;
 	memset(data, 0, bytes);
-	status = nvmepeer_read(&peer->queue, &peer->data, offset, lba, BLOCKS);
+	status = nvmepeer_read(queue, nvmepeer_cpu_peer_data(peer), offset, lba, BLOCKS);
 	if (status)
 		return status;
 	return memcmp(data, pattern, bytes) ? -EIO : 0;
@@ -117,7 +118,7 @@ static int recover(struct program *program)
 	int result;
 
 	if (pthread_barrier_wait(&program->barrier) == PTHREAD_BARRIER_SERIAL_THREAD) {
-		result = nvmepeer_cpu_peer_recover(&program->peer, NP_TIMEOUT_MS);
+		result = nvmepeer_cpu_peer_recover(program->peer, NP_TIMEOUT_MS);
 		atomic_store(&program->result, result);
 		atomic_fetch_add(&program->recovered, 1);
 	}
@@ -194,7 +195,7 @@ TEST_F(recover, a_queue_pair_that_is_live_is_left_alone)
 	struct worker worker = { .program = &self->program };
 
 	EXPECT_EQ(0, verify(&worker, 1));
-	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(&self->program.peer, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(self->program.peer, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, verify(&worker, 2));
 }
 
@@ -204,30 +205,33 @@ TEST_F(recover, what_was_in_flight_stays_lost)
 	const struct nvmepeer_command command = {
 		.opcode = NVMEPEER_OP_READ,
 		.blocks = 1,
-		.buffer = &self->program.peer.data,
+		.buffer = nvmepeer_cpu_peer_data(self->program.peer),
 	};
-	struct nvmepeer_cpu_peer *peer = &self->program.peer;
+	struct nvmepeer_cpu_peer *peer = self->program.peer;
+	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
 	struct worker worker = { .program = &self->program };
 	struct nvmepeer_token token;
 
 	EXPECT_EQ(0, verify(&worker, 1));
-	ASSERT_EQ(0, nvmepeer_submit(&peer->queue, &command, &token, peer->queue.timeout_ns));
+	ASSERT_EQ(0, nvmepeer_submit(queue, &command, &token, queue->timeout_ns));
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
 	EXPECT_EQ(NVMEPEER_E_TOKEN,
-		  nvmepeer_wait(&peer->queue, token, NULL, peer->queue.timeout_ns));
+		  nvmepeer_wait(queue, token, NULL, queue->timeout_ns));
 	EXPECT_EQ(0, verify(&worker, 2));
 }
 
 /* Who has waited long enough asks, and goes on as after a reset. */
 TEST_F(recover, giving_up_ends_in_a_loss)
 {
-	struct nvmepeer_cpu_peer *peer = &self->program.peer;
+	struct nvmepeer_cpu_peer *peer = self->program.peer;
+	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
 	struct worker worker = { .program = &self->program };
 	struct nvme_peer_qp_info info;
 
-	ASSERT_EQ(0, nvmepeer_queue_give_up(&peer->queue));
-	while (!nvmepeer_qp_info(peer->qp, &info) && info.state == NVME_PEER_QP_LIVE)
+	ASSERT_EQ(0, nvmepeer_queue_give_up(queue));
+	while (!nvmepeer_qp_info(nvmepeer_cpu_peer_qp(peer), &info, sizeof(info)) &&
+	       info.state == NVME_PEER_QP_LIVE)
 		np_sleep_ms(1);
 	EXPECT_EQ(NVMEPEER_E_LOST, verify(&worker, 1));
 	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
@@ -256,11 +260,12 @@ struct user {
 /* One transfer by the library's own calls; a read is compared. */
 static int transfer(struct user *user, bool write, uint32_t seed)
 {
-	struct nvmepeer_cpu_peer *peer = &user->program->peer;
-	uint32_t bytes = BLOCKS << peer->queue.lba_shift;
+	struct nvmepeer_cpu_peer *peer = user->program->peer;
+	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
+	uint32_t bytes = BLOCKS << queue->lba_shift;
 	uint64_t offset = (uint64_t)user->index * bytes;
-	uint64_t lba = (NP_AREA(4) >> peer->queue.lba_shift) + user->index * BLOCKS;
-	uint8_t *data = (uint8_t *)peer->data_address + offset;
+	uint64_t lba = (NP_AREA(4) >> queue->lba_shift) + user->index * BLOCKS;
+	uint8_t *data = (uint8_t *)nvmepeer_cpu_peer_address(peer) + offset;
 	uint8_t pattern[BLOCKS * NP_PAGE];
 	int status;
 
@@ -356,10 +361,11 @@ TEST_F(recover, reads_end_when_the_queue_pair_does_not_come_back)
 /* A read that has ended is left as it ended. */
 TEST_F(recover, only_what_was_lost_is_read_again)
 {
-	struct nvmepeer_cpu_peer *peer = &self->program.peer;
-	uint64_t lba = NP_AREA(4) >> peer->queue.lba_shift;
+	struct nvmepeer_cpu_peer *peer = self->program.peer;
+	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
+	uint64_t lba = NP_AREA(4) >> queue->lba_shift;
 	struct worker worker = { .program = &self->program };
-	uint8_t *data = peer->data_address;
+	uint8_t *data = nvmepeer_cpu_peer_address(peer);
 	int status;
 
 	EXPECT_EQ(0, verify(&worker, 1));
@@ -367,17 +373,17 @@ TEST_F(recover, only_what_was_lost_is_read_again)
 		int now = status;
 
 		data[0] ^= 0xff;
-		EXPECT_EQ(status, nvmepeer_read_again(&peer->queue, &peer->data, 0, lba, BLOCKS,
+		EXPECT_EQ(status, nvmepeer_read_again(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS,
 						      &now));
 		data[0] ^= 0xff;
 	}
 	status = NVMEPEER_E_LOST;
 	memset(data, 0, NP_BLOCK);
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(NVMEPEER_E_LOST, nvmepeer_read_again(&peer->queue, &peer->data, 0, lba, BLOCKS,
+	EXPECT_EQ(NVMEPEER_E_LOST, nvmepeer_read_again(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS,
 						       &status));
 	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, nvmepeer_read_again(&peer->queue, &peer->data, 0, lba, BLOCKS, &status));
+	EXPECT_EQ(0, nvmepeer_read_again(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS, &status));
 	EXPECT_EQ(0, status);
 	EXPECT_NE(0, data[0] | data[1] | data[2] | data[3]);
 }

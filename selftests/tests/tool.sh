@@ -58,6 +58,43 @@ assert len(ours) == 15 and ours["host_read_commands"] > 0
 assert not [name for name in ours if int(ours[name]) != int(theirs[name])]' /tmp/tool-ours /tmp/tool-theirs
 }
 
+# Reads of the first block, past the page cache.
+read_times() {
+	dd if="/dev/${node}n1" of=/dev/null bs=4096 count="$1" iflag=direct status=none
+}
+
+# The value of KEY of the first disk, or its sum over the queues of the CPU.
+counted() {
+	nvme-peer stat "$node" -o json | python3 -c '
+import json, sys
+stat, key = json.load(sys.stdin), sys.argv[1]
+print(sum(queue[key] for queue in stat["queues"] if queue["owner"] == "io") if key == "completions"
+      else stat["disks"][0][key])' "$1"
+}
+
+# Seven reads are seven more of each.
+stat_counts() {
+	local reads completions
+	reads=$(counted reads)
+	completions=$(counted completions)
+	read_times 7
+	ktap_same "$(counted reads)" $((reads + 7)) && (($(counted completions) >= completions + 7))
+}
+
+# By the second: more than none, and no more than there were in all.
+stat_rates() {
+	local before all reader rate
+	before=$(counted reads)
+	(while read_times 1; do sleep 0.01; done) &
+	reader=$!
+	rate=$(nvme-peer stat "$node" 2 | awk -v disk="${node}n1" '$1 == disk { print $2 }')
+	kill "$reader"
+	wait "$reader"
+	all=$(($(counted reads) - before))
+	echo "$rate reads a second for 2 s, $all in all"
+	awk -v rate="$rate" -v all="$all" 'BEGIN { exit !(rate > 0 && 2 * rate <= all) }'
+}
+
 ktap_check "list names both controllers" \
 	is 2 eval "nvme-peer list | grep -cE '^nvmep[0-9].* np[01] .* live .* 0 of [0-9]+ +n1 '"
 ktap_check "info gives the PCI address" \
@@ -75,6 +112,8 @@ ktap_check "info of nothing tells how to bind" \
 	prints 1 'nvme-peer bind' nvme-peer info nvmep77
 
 ktap_check "smart counts as nvme-cli says" counts_alike
+ktap_check "stat counts" stat_counts
+ktap_check "stat gives rates" stat_rates
 ktap_check "smart of no node" prints 1 'nvme-peer bind' nvme-peer smart nvmep77
 ktap_check "reset of no node" prints 1 'No such device' nvme-peer reset nvmep77
 

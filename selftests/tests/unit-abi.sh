@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The user ABI is the one that selftests/abi/nvme_peer.abi pins, for programs of 64 and
 # of 32 bits; and a header in which a field or a number moved does not pass for it.
+# Likewise what the user library and its programs share (selftests/abi/nvmepeer.abi).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . selftests/lib/ktap.sh
@@ -43,5 +44,21 @@ ktap_check "another name is seen" is_seen '0,/^\t__u32 handle;/s//\t__u32 grip;/
 ktap_check "another constant of an enum is seen" is_seen 's/(QP_LIVE) = 1/\1 = 5/'
 ktap_check "another ioctl number is seen" is_seen 's/(CMD_QP_EXPORT) = 0x/\1 = 0x1/'
 ktap_check "another direction of an ioctl is seen" is_seen 's/_IO\((NVME_PEER_TYPE, NVME_PEER_CMD_INFO)\)/_IOR(\1, int)/'
+library_is_pinned() {
+	selftests/abi/dump --library | diff -u selftests/abi/nvmepeer.abi -
+}
+
+# library_is_seen HEADER SCRIPT: as is_seen, in a header of the library.
+library_is_seen() {
+	sed -E "$2" "$1" >"$work/changed.h"
+	! cmp -s "$1" "$work/changed.h" && selftests/abi/dump --library "$work/changed.h" >"$work/changed.abi" &&
+		! diff -q <(selftests/abi/dump --library "$1") "$work/changed.abi"
+}
+
 ktap_check "another flag is seen" is_seen 's/(NVME_PEER_BUF_REQUIRE_DEVICE\t)\(1U << 0\)/\1(1U << 7)/'
+ktap_check "structures of the library" library_is_pinned
+ktap_check "a field more in one of them is seen" library_is_seen include/nvmepeer.h \
+	's/^(\tuint32_t metadata_size;)/\1\n\tuint32_t more;/'
+ktap_check "a longer text in one of them is seen" library_is_seen include/nvmepeer.h \
+	's/char what\[160\]/char what[200]/'
 ktap_end

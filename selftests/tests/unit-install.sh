@@ -55,6 +55,40 @@ build_glue() {
 	NVMEPEER_LIBCUDA=/nonexistent "$work/example"
 }
 
+# header NAME: by itself, as C and as the C++ of a strict compiler.
+header() {
+	local said
+	said=$(flags libnvmepeer_cuda) || return
+	printf '#include <%s>\n' "$1" >"$work/header.c"
+	# shellcheck disable=SC2086
+	gcc -std=gnu11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only "$work/header.c" $said || return
+	# shellcheck disable=SC2086
+	g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ "$work/header.c" $said
+}
+
+# A program in C++ links by the names of C.
+build_cxx() {
+	local said
+	said=$(flags libnvmepeer) || return
+	cat >"$work/program.cc" <<-'C'
+	#include <nvmepeer_peer.h>
+	int main()
+	{
+		struct nvmepeer_explanation why;
+		nvmepeer_cpu_peer *peer = nullptr;
+		nvmepeer *ctrl = nullptr;
+
+		if (nvmepeer_version_number() != NVMEPEER_VERSION_NUMBER)
+			return 1;
+		nvmepeer_cpu_peer_close(peer);
+		return nvmepeer_open("nvmep0", &ctrl) == nvmepeer_explain(&why, sizeof(why)) ? 0 : 1;
+	}
+	C
+	# shellcheck disable=SC2086
+	g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -o "$work/program" "$work/program.cc" $said || return
+	"$work/program"
+}
+
 build_cuda() {
 	local said
 	said=$(flags libnvmepeer_cuda) || return
@@ -66,7 +100,7 @@ build_cuda() {
 # controller here.
 run_python() {
 	local said
-	said=$(python3 "$1" 2>&1) || true
+	said=$(PYTHONPATH=$top/python PYTHONDONTWRITEBYTECODE=1 python3 "$1" 2>&1) || true
 	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
 }
 
@@ -85,6 +119,10 @@ for example in "$top"/examples/*.c; do
 	ktap_check "examples/${example##*/}, gcc and pkg-config" build_c "$example"
 done
 ktap_check "the CUDA glue, gcc and pkg-config" build_glue
+for file in "$root"/usr/include/nvmepeer*.h; do
+	ktap_check "${file##*/} by itself, gcc and g++" header "${file##*/}"
+done
+ktap_check "a program in C++" build_cxx
 for example in "$top"/examples/*.py; do
 	ktap_check "examples/${example##*/}" run_python "$example"
 done

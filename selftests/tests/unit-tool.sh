@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# nvme-peer on machines that are made up: what list, topo and doctor say of them, to the
+# nvme-peer on machines that are made up: what list, stat, topo and doctor say of them, to the
 # letter (tool/*.expected), and what bind refuses, and would write.
 #
 # usage: unit-tool.sh [--pin]     --pin writes tool/*.expected anew
@@ -166,6 +166,26 @@ for attribute in address=$DISK serial=S64HNE0R 'model=SAMSUNG MZWLJ1T9    ' firm
 done
 ktap_check "list" same list run list
 ktap_check "list as JSON" same list-json run list -o json
+
+# What the kernel would count, and another time without the right to ask.
+debug=$machine/sys/kernel/debug/nvme-peer/nvmep0
+mkdir -p "$debug"
+cat >"$debug/queues" <<-'END'
+qid owner entries vector cpu_sq_doorbells cpu_cq_doorbells completions lost_interrupts
+0 admin 32 0 41 40 40 0
+1 io 1024 1 123456789012 1000 123456789000 2
+7 peer - - 0 0 - -
+END
+echo '  100  0  800  12  50  3  6400  9  0  20  21  0  0  0  0  1  2' >"$machine$place/nvmep0n1/stat"
+echo '  1  0  8  0  0  0  0  0  0  0  0' >"$machine$place/nvmep0n2/stat"
+ktap_check "stat" same stat run stat nvmep0
+ktap_check "stat as JSON" same stat-json run stat /dev/nvmep0 -o json
+ktap_check "stat over a second in which nothing happens" same stat-still run stat nvmep0 1
+ktap_check "top, once" same top run top nvmep0 --count 1
+rm "$debug/queues"
+ktap_check "stat without debugfs" same stat-blind run stat nvmep0
+ktap_check "stat of no controller" same stat-nothing run stat nvmep9
+ktap_check "stat for no time" same stat-no-time run stat nvmep0 0
 
 ## What bind refuses and what it would write
 

@@ -20,19 +20,13 @@
 #include "../../../selftests/device/ktap.h"
 #include "fake.h"
 
-/* examples/read_blocks.py knows these by number. */
-_Static_assert(offsetof(struct nvmepeer_cuda_queues, device) == 8 &&
-	       sizeof(struct nvmepeer_cuda_queues) <= 144, "queues for Python");
-_Static_assert(offsetof(struct nvmepeer_cuda_buffer, device) == 24 &&
-	       sizeof(struct nvmepeer_cuda_buffer) <= 160, "buffer for Python");
-
 enum { ENTRIES = 64, QUEUES = 3, BYTES = 1 << 20 };
 
 static void *fake_cuda;
 
 /* What stands for the caller's GPU memory. */
 static char memory[(1 << 20) + (1 << 16)] __attribute__((aligned(1 << 16)));
-static const struct nvmepeer_ns_info namespace = { 1, 512, 0, 1 << 20 };
+static const struct nvmepeer_ns_info namespace = { sizeof(namespace), 1, 512, 0, 1 << 20 };
 
 static int *fake_int(const char *name)
 {
@@ -55,10 +49,10 @@ static bool says(int got, int expected, const char *message)
 
 	unsetenv("FAKE_CUDA_FAIL");
 	fake.fail_command = 0;
-	if (got == expected && nvmepeer_explain(&why) == expected && why.call && why.what[0] &&
+	if (got == expected && nvmepeer_explain(&why, sizeof(why)) == expected && why.call && why.what[0] &&
 	    (strstr(why.limit, message) || strstr(why.help, message)))
 		return true;
-	nvmepeer_explain(&why);
+	nvmepeer_explain(&why, sizeof(why));
 	printf("# got %d, expected %d with '%s': %s: %s. %s. %s.\n", got, expected, message,
 	       why.call, why.what, why.limit, why.help);
 	return false;
@@ -117,11 +111,11 @@ static void answer_as_device(void)
 static int try_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, uint32_t entries,
 		      uint32_t count)
 {
-	struct nvmepeer_cuda_queues queues;
+	struct nvmepeer_cuda_queues *queues;
 	int error = nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, entries, count, &queues);
 
 	if (!error)
-		nvmepeer_cuda_queues_close(&queues);
+		nvmepeer_cuda_queues_close(queues);
 	return error;
 }
 
@@ -158,26 +152,27 @@ static bool pages_are_known(const struct nvmepeer_cuda_queues *queues)
 
 static bool opening_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
-	struct nvmepeer_cuda_queues queues;
+	struct nvmepeer_cuda_queues *queues;
 	bool good;
 
 	answer_as_device();
 	fake.open_files = files;
 	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues))
 		return says(0, 1, "");
-	good = queues.count == QUEUES && queues_are_apart(&queues) &&
-	       !memcmp(queues.device, queues.queues, QUEUES * sizeof(struct nvmepeer_queue)) &&
-	       queues.queues[2].state->credits == ENTRIES - 1 &&
-	       !(queues.queues[2].flags & NVMEPEER_CQ_APART_FROM_DATA) &&
+	good = nvmepeer_cuda_queues_count(queues) == QUEUES && queues_are_apart(queues) &&
+	       !memcmp(nvmepeer_cuda_queues_device(queues), nvmepeer_cuda_queues_host(queues),
+		       QUEUES * sizeof(struct nvmepeer_queue)) &&
+	       queues->queues[2].state->credits == ENTRIES - 1 &&
+	       !(queues->queues[2].flags & NVMEPEER_CQ_APART_FROM_DATA) &&
 	       fake.open_files == files + QUEUES &&
-	       *fake_int("fake_registrations") == 3 * QUEUES && pages_are_known(&queues);
-	nvmepeer_cuda_queues_close(&queues);
+	       *fake_int("fake_registrations") == 3 * QUEUES && pages_are_known(queues);
+	nvmepeer_cuda_queues_close(queues);
 	fake.table_break = 40;		/* inside the lists */
 	good = good && !nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues) &&
-	       queues.queues[0].list_memory.pages &&
-	       *(uint64_t *)(uintptr_t)queues.queues[0].list_memory.pages ==
-		       0x10000000 + queues.queues[0].list_area - queues.queues[0].sq;
-	nvmepeer_cuda_queues_close(&queues);
+	       queues->queues[0].list_memory.pages &&
+	       *(uint64_t *)(uintptr_t)queues->queues[0].list_memory.pages ==
+		       0x10000000 + queues->queues[0].list_area - queues->queues[0].sq;
+	nvmepeer_cuda_queues_close(queues);
 	return good && nothing_left(files);
 }
 
@@ -296,7 +291,7 @@ static bool rearm_refused(struct nvmepeer_cuda_queues *queues)
 /* Lost and back. */
 static bool rearming_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
-	struct nvmepeer_cuda_queues queues;
+	struct nvmepeer_cuda_queues *queues;
 	struct nvmepeer_state before;
 	bool good = true;
 
@@ -304,18 +299,18 @@ static bool rearming_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	fake.open_files = files;
 	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues))
 		return says(0, 1, "");
-	lose(&queues);
-	good = good && !nvmepeer_cuda_queues_rearm(&queues, 0) && fake.losses == 1;
+	lose(queues);
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && fake.losses == 1;
 	for (uint32_t i = 0; i < QUEUES; i++)
-		good = good && begins_anew(&queues.queues[i], 10 + i);
+		good = good && begins_anew(&queues->queues[i], 10 + i);
 	/* What lost nothing is left as it is. */
 	fake.qp_info.state = NVME_PEER_QP_LIVE;
-	queues.queues[1].state->credits = 3;
-	before = *queues.queues[1].state;
-	good = good && !nvmepeer_cuda_queues_rearm(&queues, 0) &&
-	       !memcmp(&before, queues.queues[1].state, sizeof(before));
-	good = good && rearm_refused(&queues);
-	nvmepeer_cuda_queues_close(&queues);
+	queues->queues[1].state->credits = 3;
+	before = *queues->queues[1].state;
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) &&
+	       !memcmp(&before, queues->queues[1].state, sizeof(before));
+	good = good && rearm_refused(queues);
+	nvmepeer_cuda_queues_close(queues);
 	return good && nothing_left(files);
 }
 
@@ -375,36 +370,37 @@ static bool rights_come_first(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
 
 static int try_buffer(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer, size_t bytes)
 {
-	struct nvmepeer_cuda_buffer buffer;
+	struct nvmepeer_cuda_buffer *buffer;
 	int error = nvmepeer_cuda_buffer_open(ctrl, cuda, pointer, bytes, &buffer);
 
 	if (!error)
-		nvmepeer_cuda_buffer_close(&buffer);
+		nvmepeer_cuda_buffer_close(buffer);
 	return error;
 }
 
 /* The caller's memory, wherever it begins in its pages. */
 static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
-	struct nvmepeer_cuda_buffer buffer;
+	struct nvmepeer_cuda_buffer *buffer;
 	bool good = true;
 
 	answer_as_device();
 	fake.open_files = files;
 	for (uint32_t first = 0; good && first <= 8192 + 512; first += 512) {
 		good = !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + first, BYTES, &buffer) &&
-		       buffer.buffer.length == BYTES && !buffer.buffer.pages &&
-		       buffer.buffer.dma == 0x10000000 + first % 4096 &&
+		       buffer->buffer.length == BYTES && !buffer->buffer.pages &&
+		       buffer->buffer.dma == 0x10000000 + first % 4096 &&
 		       *(uint64_t *)fake_int("fake_exported") == (uintptr_t)memory + first / 4096 * 4096 &&
-		       !memcmp(buffer.device, &buffer.buffer, sizeof(buffer.buffer));
-		nvmepeer_cuda_buffer_close(&buffer);
+		       !memcmp(nvmepeer_cuda_buffer_device(buffer),
+			       nvmepeer_cuda_buffer_host(buffer), sizeof(buffer->buffer));
+		nvmepeer_cuda_buffer_close(buffer);
 	}
 	fake.table_break = 2;
 	good = good && !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + 4096, BYTES, &buffer) &&
-	       buffer.buffer.pages && !buffer.buffer.dma &&
-	       ((uint64_t *)(uintptr_t)buffer.buffer.pages)[0] == 0x10000000 &&
-	       ((uint64_t *)(uintptr_t)buffer.buffer.pages)[2] == 0x10102000;
-	nvmepeer_cuda_buffer_close(&buffer);
+	       buffer->buffer.pages && !buffer->buffer.dma &&
+	       ((uint64_t *)(uintptr_t)buffer->buffer.pages)[0] == 0x10000000 &&
+	       ((uint64_t *)(uintptr_t)buffer->buffer.pages)[2] == 0x10102000;
+	nvmepeer_cuda_buffer_close(buffer);
 	good = good && says(try_buffer(ctrl, cuda, memory + 512, BYTES), -EINVAL,
 			    "512 bytes into a page of 4096");
 	return good && nothing_left(files);
@@ -449,12 +445,21 @@ static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	return good && nothing_left(files);
 }
 
+static bool is_set_of(const struct nvmepeer_set *set, struct nvmepeer_cuda_queues *const *queues,
+		      struct nvmepeer_cuda_buffer *const *buffers)
+{
+	return set->controllers == 2 && set->queues_each == 2 && set->stripe_shift == 3 &&
+	       set->flags == NVMEPEER_SET_HASH && set->queues[0].sq == queues[0]->queues[0].sq &&
+	       set->queues[3].sq == queues[1]->queues[1].sq &&
+	       set->buffers[1].length == buffers[1]->buffer.length;
+}
+
 /* Two controllers as one: handles and buffers side by side, as device code reads them. */
 static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
-	struct nvmepeer_cuda_queues queues[2];
-	struct nvmepeer_cuda_buffer buffers[2];
-	struct nvmepeer_cuda_set set;
+	struct nvmepeer_cuda_queues *queues[2];
+	struct nvmepeer_cuda_buffer *buffers[2];
+	struct nvmepeer_cuda_set *set;
 	bool good = true;
 
 	answer_as_device();
@@ -464,16 +469,13 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 		       !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + 4096 * i, 65536, &buffers[i]) &&
 		       good;
 	good = good && !nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, NVMEPEER_SET_HASH, &set) &&
-	       set.set.controllers == 2 && set.set.queues_each == 2 && set.set.stripe_shift == 3 &&
-	       set.set.flags == NVMEPEER_SET_HASH && set.set.queues[0].sq == queues[0].queues[0].sq &&
-	       set.set.queues[3].sq == queues[1].queues[1].sq &&
-	       set.set.buffers[1].length == buffers[1].buffer.length;
-	nvmepeer_cuda_set_close(&set);
-	queues[1].count = 1;
+	       is_set_of(nvmepeer_cuda_set_host(set), queues, buffers);
+	nvmepeer_cuda_set_close(set);
+	queues[1]->count = 1;
 	good = good && says(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
 			    "controller 1 has 1");
-	queues[1].count = 2;
-	buffers[1].buffer.length = 512;
+	queues[1]->count = 2;
+	buffers[1]->buffer.length = 512;
 	good = good && says(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
 			    "65536 bytes of data memory and controller 1 has 512") &&
 	       says(nvmepeer_cuda_set_open(cuda, queues, buffers, 0, 3, 0, &set), -EINVAL,
@@ -482,8 +484,8 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 	good = good && says(nvmepeer_cuda_set_open(cuda, queues, buffers, 1, 3, 0, &set), -EIO,
 			    "cuMemcpyHtoD");
 	for (int i = 0; i < 2; i++) {
-		nvmepeer_cuda_buffer_close(&buffers[i]);
-		nvmepeer_cuda_queues_close(&queues[i]);
+		nvmepeer_cuda_buffer_close(buffers[i]);
+		nvmepeer_cuda_queues_close(queues[i]);
 	}
 	return good && nothing_left(files);
 }

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Structures whose size comes from the caller, who may have been compiled with an
+ * older or a newer header than this library.
+ */
+#include <string.h>
+
+#include "internal.h"
+
+int sized_check(enum call call, const char *subject, size_t size, size_t least)
+{
+	struct failure *failure;
+
+	if (size >= least && size <= UINT32_MAX)
+		return 0;
+	failure = failure_begin(call, -EINVAL, subject);
+	failure->size = size;
+	failure->least = least;
+	return -EINVAL;
+}
+
+int sized_request(enum call call, const char *subject, void *request, size_t size, size_t least)
+{
+	int result = sized_check(call, subject, size, least);
+
+	if (!result)
+		*(uint32_t *)request = (uint32_t)size;
+	return result;
+}
+
+int sized_answer(enum call call, const char *subject, void *answer, size_t size, size_t least)
+{
+	int result = sized_check(call, subject, size, least);
+
+	if (result)
+		return result;
+	memset(answer, 0, size);
+	return sized_request(call, subject, answer, size, least);
+}
+
+void sized_copy(void *to, size_t to_size, const void *from, size_t from_size)
+{
+	size_t both = to_size < from_size ? to_size : from_size;
+
+	memcpy(to, from, both);
+	memset((char *)to + both, 0, to_size - both);
+}
+
+bool sized_is_known(const void *from, size_t size, size_t known)
+{
+	const char *byte = from;
+
+	while (size > known)
+		if (byte[--size])
+			return false;
+	return true;
+}

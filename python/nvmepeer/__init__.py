@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""libnvmepeer: the host side of nvme-peer.
+
+    with nvmepeer.Controller("nvmep0") as controller, nvmepeer.Namespace("ngp0n1") as namespace:
+        print(controller.info().qids_peer_free, namespace.read(0, 1)[:16])
+
+Every refusal is an Error that says what was refused, which limit refused it and what
+would help.  It is an ordinary value: it may be kept, and given to another thread or an
+event loop.  Objects are context managers; each keeps alive what it needs.  Manual page
+nvmepeer(7) explains the terms.
+"""
+from .abi import (
+    Access, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info,
+    NamespaceInfo, Path, PciAddress, QueuePairInfo, QueuePairState, Route, RouteReason, Verdict,
+)
+from .library import Error, TransferError, version
+from .objects import Buffer, Controller, CpuPeer, Exported, HostMemory, Namespace, QueuePair
+
+__all__ = [
+    "Access", "Buffer", "BufferImport", "Controller", "ControllerState", "CpuPeer",
+    "DeviceError", "Domain", "Error", "Event", "EventType", "Export", "Exported", "HostMemory", "Info", "Namespace",
+    "NamespaceInfo", "Path", "PciAddress", "QueuePair", "QueuePairInfo", "QueuePairState",
+    "Route", "RouteReason", "TransferError", "Verdict", "version",
+]

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""Structures and numbers of <linux/nvme_peer.h> and <nvmepeer.h>.
+
+A class names its fields once, with the type that a program sees and the one that C has.
+"""
+import ctypes
+import enum
+import typing
+from typing import Annotated, TypeVar
+
+S32 = Annotated[int, ctypes.c_int32]
+U16 = Annotated[int, ctypes.c_uint16]
+U32 = Annotated[int, ctypes.c_uint32]
+U64 = Annotated[int, ctypes.c_uint64]
+
+T = TypeVar("T", bound=type[ctypes.Structure])
+
+
+def _laid_out(structure: T) -> T:
+    """A class of annotations becomes the structure that they say."""
+    fields = []
+    for name, hint in typing.get_type_hints(structure, include_extras=True).items():
+        if not name.startswith("_"):
+            fields.append((name, hint.__metadata__[0] if hasattr(hint, "__metadata__") else hint))
+    structure._fields_ = fields
+    return structure
+
+
+class ControllerState(enum.IntEnum):
+    """enum nvme_peer_ctrl_state"""
+
+    NEW = 0
+    LIVE = 1
+    RESETTING = 2
+    DELETING = 3
+    DEAD = 4
+
+
+class Domain(enum.IntEnum):
+    """enum nvme_peer_domain: whether an IOMMU translates for the controller"""
+
+    PHYSICAL = 0
+    TRANSLATED = 1
+
+
+class Verdict(enum.IntEnum):
+    """enum nvme_peer_route_verdict"""
+
+    NONE = 0
+    BUS_ADDR = 1
+    HOST_BRIDGE = 2
+    SYSTEM = 3
+    HOST_BRIDGE_WRITES = 4
+
+
+class RouteReason(enum.IntEnum):
+    """enum nvme_peer_route_reason"""
+
+    NONE = 0
+    COMMON_SWITCH = 1
+    HOST_BRIDGE_KNOWN = 2
+    HOST_BRIDGE_ALLOWED = 3
+    HOST_BRIDGE_UNKNOWN = 4
+    DIFFERENT_DOMAINS = 5
+    SAME_FUNCTION = 6
+    HOST_MEMORY = 7
+    UNKNOWN_MEMORY = 8
+    EXPORTER_REFUSED = 9
+
+
+class Access(enum.IntEnum):
+    """enum nvme_peer_access: what the controller does with memory"""
+
+    BOTH = 0
+    READ = 1
+    WRITE = 2
+
+
+class Export(enum.IntEnum):
+    """enum nvme_peer_export: what of a queue pair becomes a dma-buf"""
+
+    SQ = 0
+    CQ = 1
+    DOORBELL = 2
+    STATUS = 3
+    REQUEST = 4
+
+
+class QueuePairState(enum.IntEnum):
+    """enum nvme_peer_qp_state"""
+
+    LIVE = 1
+    QUIESCED = 2
+    FAILED = 3
+    GONE = 4
+
+
+class EventType(enum.IntEnum):
+    """enum nvme_peer_event_type"""
+
+    STATE = 1
+    READY = 2
+
+
+class DeviceError(enum.IntEnum):
+    """enum nvmepeer_error: what a transfer by a queue pair may end with"""
+
+    TIMEOUT = -2
+    FULL = -3
+    LOST = -4
+    RANGE = -5
+    TOO_LARGE = -6
+    ALIGN = -7
+    NO_LIST = -8
+
+
+BUF_REQUIRE_DEVICE = 1
+EXPORT_ALLOW_STATIC = 1
+ROUTE_BLOCKERS = 6
+
+
+@_laid_out
+class PciAddress(ctypes.Structure):
+    """struct nvme_peer_pci_address"""
+
+    domain: U32
+    function: U16
+    valid: U16
+
+    def __str__(self) -> str:
+        if not self.valid:
+            return "none"
+        device = self.function & 0xff
+        return f"{self.domain:04x}:{self.function >> 8:02x}:{device >> 3:02x}.{device & 7}"
+
+
+@_laid_out
+class Info(ctypes.Structure):
+    """struct nvme_peer_info: limits, facts and state of a controller"""
+
+    size: U32
+    flags: U32
+    features: U64
+    cap: U64
+    version: U32
+    state: U32
+    generation: U32
+    domain: U32
+    max_entries: U32
+    doorbell_stride: U32
+    page_size: U32
+    max_transfer: U32
+    sgls: U32
+    namespaces: U32
+    qids_total: U32
+    qids_cpu: U32
+    qids_peer_max: U32
+    qids_peer_free: U32
+    pci_address: PciAddress
+    contiguous_rings: U32
+    qids_quarantined: U32
+    cmb_size: U64
+
+
+@_laid_out
+class RouteBlocker(ctypes.Structure):
+    """struct nvme_peer_route_blocker: a port in the way"""
+
+    address: PciAddress
+    acs: U32
+
+
+@_laid_out
+class Path(ctypes.Structure):
+    """struct nvme_peer_path: one direction of a route"""
+
+    verdict: U32
+    reason: U32
+    blocker_count: U32
+    blockers: Annotated[ctypes.Array[RouteBlocker], RouteBlocker * ROUTE_BLOCKERS]
+
+
+@_laid_out
+class Route(ctypes.Structure):
+    """struct nvme_peer_route"""
+
+    size: U32
+    flags: U32
+    dmabuf_fd: S32
+    pci_address: PciAddress
+    data: Path
+    doorbell: Path
+
+
+@_laid_out
+class BufferImport(ctypes.Structure):
+    """struct nvme_peer_buf_import"""
+
+    size: U32
+    flags: U32
+    dmabuf_fd: S32
+    access: U32
+    offset: U64
+    length: U64
+    handle: U32
+    segments: U32
+    verdict: U32
+    reason: U32
+    pci_address: PciAddress
+    reserved: Annotated[ctypes.Array[ctypes.c_uint32], ctypes.c_uint32 * 2]
+
+
+@_laid_out
+class QueuePairCreate(ctypes.Structure):
+    """struct nvme_peer_qp_create"""
+
+    size: U32
+    flags: U32
+    mode: U32
+    reserved1: U32
+    sq_entries: U32
+    cq_entries: U32
+    sq_handle: U32
+    cq_handle: U32
+    sq_offset: U64
+    cq_offset: U64
+    qp_fd: S32
+    qid: U32
+    generation: U32
+    reserved: Annotated[ctypes.Array[ctypes.c_uint32], ctypes.c_uint32 * 13]
+
+
+@_laid_out
+class QueuePairInfo(ctypes.Structure):
+    """struct nvme_peer_qp_info"""
+
+    size: U32
+    flags: U32
+    qid: U32
+    state: U32
+    generation: U32
+    mode: U32
+    sq_entries: U32
+    cq_entries: U32
+    doorbell_stride: U32
+    doorbell_offset: U32
+    doorbell_length: U32
+    exports: U32
+    importers: U32
+    mmaps: U32
+    reason: U32
+    losses: U32
+    sq_pci_address: PciAddress
+    cq_pci_address: PciAddress
+    cpu_doorbell_writes: U64
+
+
+@_laid_out
+class Event(ctypes.Structure):
+    """struct nvme_peer_event: a record of what happened to a queue pair"""
+
+    size: U32
+    type: U32
+    time: U64
+    generation: U32
+    state: U32
+    reason: U32
+    lost: U32
+
+
+@_laid_out
+class ExportMade(ctypes.Structure):
+    """struct nvmepeer_export"""
+
+    fd: S32
+    offset: U64
+    length: U64
+
+
+@_laid_out
+class NamespaceInfo(ctypes.Structure):
+    """struct nvmepeer_ns_info: format of a namespace"""
+
+    size: U32
+    nsid: U32
+    block_size: U32
+    metadata_size: U32
+    blocks: U64
+
+
+@_laid_out
+class Explanation(ctypes.Structure):
+    """struct nvmepeer_explanation"""
+
+    call: Annotated[bytes, ctypes.c_char_p]
+    error: S32
+    status: S32
+    what: Annotated[bytes, ctypes.c_char * 160]
+    limit: Annotated[bytes, ctypes.c_char * 320]
+    help: Annotated[bytes, ctypes.c_char * 320]
+
+
+@_laid_out
+class DeviceBuffer(ctypes.Structure):
+    """struct nvmepeer_buffer: memory as the device library has it"""
+
+    length: U64
+    dma: U64
+    pages: U64

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""The C library: its functions with their types, and its refusals as exceptions.
+
+NVMEPEER_LIBRARY in the environment names another library to load.
+"""
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+from . import abi
+
+_handle, _receives = c_void_p, POINTER(c_void_p)
+
+# What each function takes; they return an int, but for those of _returns.
+_takes: dict[str, list[Any]] = {
+    "open": [c_char_p, _receives],
+    "close": [_handle],
+    "fd": [_handle],
+    "info": [_handle, POINTER(abi.Info), c_size_t],
+    "route_dmabuf": [_handle, c_int, POINTER(abi.Route), c_size_t],
+    "route_pci": [_handle, abi.PciAddress, POINTER(abi.Route), c_size_t],
+    "route_describe": [POINTER(abi.Route), POINTER(abi.Path), c_char_p, c_size_t],
+    "buf_import_part": [_handle, POINTER(abi.BufferImport), c_size_t],
+    "buf_release": [_handle, c_uint32],
+    "buf_table": [_handle, c_uint32, c_uint64, POINTER(c_uint64), c_uint32],
+    "hostmem_alloc": [c_size_t, _receives],
+    "hostmem_free": [_handle],
+    "hostmem_address": [_handle],
+    "hostmem_length": [_handle],
+    "hostmem_fd": [_handle],
+    "qp_create": [_handle, POINTER(abi.QueuePairCreate), c_size_t, _receives],
+    "qp_from_fd": [c_int, _receives],
+    "qp_destroy": [_handle],
+    "qp_fd": [_handle],
+    "qp_info": [_handle, POINTER(abi.QueuePairInfo), c_size_t],
+    "qp_rearm": [_handle, c_uint32, POINTER(c_uint32)],
+    "qp_export": [_handle, c_int, c_uint32, POINTER(abi.ExportMade), c_size_t],
+    "ns_open": [c_char_p, _receives],
+    "ns_close": [_handle],
+    "ns_fd": [_handle],
+    "ns_info": [_handle],
+    "ns_read": [_handle, c_uint64, c_uint32, c_void_p],
+    "ns_write": [_handle, c_uint64, c_uint32, c_void_p],
+    "ns_flush": [_handle],
+    "cpu_peer_open": [_handle, POINTER(abi.NamespaceInfo), c_uint32, c_size_t, _receives],
+    "cpu_peer_close": [_handle],
+    "cpu_peer_data": [_handle],
+    "cpu_peer_address": [_handle],
+    "cpu_peer_recover": [_handle, c_int],
+    "cpu_peer_read": [_handle, c_uint64, c_uint64, c_uint32, c_int],
+    "cpu_peer_write": [_handle, c_uint64, c_uint64, c_uint32, c_int],
+    "pci_parse": [c_char_p, POINTER(abi.PciAddress)],
+    "status_text": [c_int],
+    "explain": [POINTER(abi.Explanation), c_size_t],
+    "version": [],
+}
+_returns: dict[str, Any] = {
+    "close": None,
+    "hostmem_free": None,
+    "hostmem_address": c_void_p,
+    "hostmem_length": c_size_t,
+    "qp_destroy": None,
+    "ns_close": None,
+    "ns_info": POINTER(abi.NamespaceInfo),
+    "cpu_peer_close": None,
+    "cpu_peer_data": POINTER(abi.DeviceBuffer),
+    "cpu_peer_address": c_void_p,
+    "status_text": c_char_p,
+    "version": c_char_p,
+}
+
+
+def _load() -> ctypes.CDLL:
+    library = ctypes.CDLL(os.environ.get("NVMEPEER_LIBRARY", "libnvmepeer.so.0"))
+    for name, arguments in _takes.items():
+        function = library[f"nvmepeer_{name}"]
+        function.argtypes = arguments
+        function.restype = _returns.get(name, c_int)
+        setattr(library, f"nvmepeer_{name}", function)
+    return library
+
+
+_library = _load()
+
+
+class Error(Exception):
+    """A refusal.
+
+    errno: of the kernel or the library, 0 if status tells
+    status: of the controller's NVMe completion, 0 if errno tells
+    call: what refused it
+    what, limit, help: sentences; the last two may be empty
+    """
+
+    def __init__(self, call: str, errno: int, status: int, what: str, limit: str, help: str) -> None:
+        super().__init__(call, errno, status, what, limit, help)
+        self.call, self.errno, self.status = call, errno, status
+        self.what, self.limit, self.help = what, limit, help
+
+    def __str__(self) -> str:
+        return ". ".join(text for text in (self.what, self.limit, self.help) if text)
+
+
+class TransferError(Error):
+    """A transfer by a queue pair of the CPU's own that did not go well.
+
+    device: why, None if status tells.  After DeviceError.LOST a write may have been
+    executed or not.
+    """
+
+    def __init__(self, call: str, result: int, what: str) -> None:
+        self.device = abi.DeviceError(result) if result < 0 else None
+        why = self.device.name if self.device else status_text(result)
+        super().__init__(call, 0, max(result, 0), what, why, "")
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """Call nvmepeer_@name."""
+    return getattr(_library, f"nvmepeer_{name}")(*arguments)
+
+
+def try_call(name: str, *arguments: Any) -> int:
+    """The same for one that says by a number whether it was refused; a count, or Error."""
+    result = call(name, *arguments)
+    if result < 0 or (result > 0 and name.startswith("ns_")):
+        raise explain()
+    return int(result)
+
+
+def explain() -> Error:
+    """The last refusal of this thread."""
+    why = abi.Explanation()
+    call("explain", ctypes.byref(why), ctypes.sizeof(why))
+    texts = [text.decode() for text in (why.what, why.limit, why.help)]
+    return Error(why.call.decode(), why.error, why.status, *texts)
+
+
+def status_text(status: int) -> str:
+    """An NVMe status in words."""
+    return str(call("status_text", status).decode())
+
+
+def version() -> str:
+    """Version of the C library that is loaded."""
+    return str(call("version").decode())

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""Controllers, namespaces, memory and queue pairs.
+
+Each holds one thing of the C library's.  After close(), or the end of a with block, any
+use is a ValueError; the thing itself goes when nothing stands on it any more.
+"""
+import ctypes
+import os
+from ctypes import byref, c_uint32, c_uint64, c_void_p, sizeof
+from types import TracebackType
+from typing import Any, NamedTuple, Optional, Self, Union
+
+from . import abi
+from .library import TransferError, _library, call, try_call
+
+ReadableBuffer = Union[bytes, bytearray, memoryview]
+
+
+class _Resource:
+    """What the C library holds.  It goes when nobody keeps it any more: not the object that
+    a program closed, not what was made of it, not a view of its memory."""
+
+    def __init__(self, close: str, handle: int, keeps: Any) -> None:
+        self.handle, self._keeps = handle, keeps
+        self._close = getattr(_library, f"nvmepeer_{close}")
+
+    def __del__(self) -> None:
+        self._close(self.handle)
+
+
+class _Object:
+    """What is opened by one function of C's and closed by another, @_close."""
+
+    _close: str
+
+    def __init__(self, open_name: str, *arguments: Any, keeps: Any = None) -> None:
+        self._resource: Optional[_Resource] = None
+        handle = c_void_p()
+        try_call(open_name, *arguments, byref(handle))
+        assert handle.value
+        self._resource = _Resource(self._close, handle.value, keeps)
+
+    def _held(self) -> _Resource:
+        if self._resource is None:
+            raise ValueError(f"{type(self).__name__} is closed")
+        return self._resource
+
+    def _open(self) -> int:
+        return self._held().handle
+
+    def close(self) -> None:
+        """Give it back, as soon as nothing stands on it; what is closed stays so."""
+        self._resource = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+class _Memory(_Object):
+    """One with memory in this process, which stays while a view of it is held."""
+
+    def _view(self, address: int, length: int) -> memoryview:
+        room = type("_Room", (ctypes.c_ubyte * length,), {}).from_address(address)
+        room.keeps = self._held()
+        return memoryview(room).cast("B")
+
+
+class HostMemory(_Memory):
+    """Host memory that is also a dma-buf."""
+
+    _close = "hostmem_free"
+
+    def __init__(self, length: int) -> None:
+        super().__init__("hostmem_alloc", length)
+
+    @property
+    def memory(self) -> memoryview:
+        """A view of all of it."""
+        return self._view(call("hostmem_address", self._open()),
+                          call("hostmem_length", self._open()))
+
+    def fileno(self) -> int:
+        """The dma-buf; it stays the library's."""
+        return int(call("hostmem_fd", self._open()))
+
+
+class Controller(_Object):
+    """A controller node: "/dev/nvmep0", or "nvmep0" for short."""
+
+    _close = "close"
+
+    def __init__(self, node: str) -> None:
+        super().__init__("open", node.encode())
+        self.node = node
+
+    def fileno(self) -> int:
+        """The descriptor; it stays the library's."""
+        return int(call("fd", self._open()))
+
+    def info(self) -> abi.Info:
+        """Limits, facts and state as of now."""
+        info = abi.Info()
+        try_call("info", self._open(), byref(info), sizeof(info))
+        return info
+
+    def route(self, other: Union[str, int]) -> abi.Route:
+        """Can it and a PCI function ("0000:01:00.0") or the memory of a dma-buf (a
+        descriptor) reach each other?  Verdict.NONE is an answer, not an Error."""
+        route, address = abi.Route(), abi.PciAddress()
+        if isinstance(other, int):
+            try_call("route_dmabuf", self._open(), other, byref(route), sizeof(route))
+            return route
+        if call("pci_parse", other.encode(), byref(address)):
+            raise ValueError(f"{other} is no PCI address such as 0000:01:00.0")
+        try_call("route_pci", self._open(), address, byref(route), sizeof(route))
+        return route
+
+    def import_dmabuf(self, dmabuf_fd: int, *, require_device: bool = False,
+                      access: abi.Access = abi.Access.BOTH, offset: int = 0,
+                      length: int = 0) -> "Buffer":
+        """Memory of a dma-buf, or a part of it, for rings and data."""
+        flags = abi.BUF_REQUIRE_DEVICE if require_device else 0
+        made = abi.BufferImport(flags=flags, dmabuf_fd=dmabuf_fd, access=access, offset=offset,
+                                length=length)
+        try_call("buf_import_part", self._open(), byref(made), sizeof(made))
+        return Buffer(self._held(), made)
+
+    def create_queue_pair(self, entries: int, *, sq: Optional["Buffer"] = None,
+                          sq_offset: int = 0, cq: Optional["Buffer"] = None, cq_offset: int = 0,
+                          cq_entries: int = 0) -> "QueuePair":
+        """Rings in those buffers, or in host memory."""
+        request = abi.QueuePairCreate(sq_entries=entries, cq_entries=cq_entries,
+                                      sq_handle=sq.info.handle if sq else 0,
+                                      cq_handle=cq.info.handle if cq else 0,
+                                      sq_offset=sq_offset, cq_offset=cq_offset)
+        return QueuePair("qp_create", self._open(), byref(request), sizeof(request))
+
+
+class Buffer:
+    """Memory that a controller reads and writes, from Controller.import_dmabuf()."""
+
+    def __init__(self, controller: _Resource, info: abi.BufferImport) -> None:
+        self._controller: Optional[_Resource] = controller
+        self.info = info
+
+    def _open(self) -> int:
+        if self._controller is None:
+            raise ValueError("Buffer is released")
+        return self._controller.handle
+
+    def addresses(self, offset: int = 0, count: Optional[int] = None) -> list[int]:
+        """DMA addresses of its controller pages; needs CAP_SYS_RAWIO."""
+        if count is None:
+            info = abi.Info()
+            try_call("info", self._open(), byref(info), sizeof(info))
+            count = (self.info.length - offset + info.page_size - 1) // info.page_size
+        table = (c_uint64 * count)()
+        filled = try_call("buf_table", self._open(), self.info.handle, offset, table, count)
+        return list(table[:filled])
+
+    def release(self) -> None:
+        """The controller lets go of it; Error while a queue pair may use it."""
+        try_call("buf_release", self._open(), self.info.handle)
+        self._controller = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if self._controller is not None:
+            self.release()
+
+
+class Exported(NamedTuple):
+    """Part of a queue pair as a dma-buf, which the caller closes: where it begins, its bytes."""
+
+    fd: int
+    offset: int
+    length: int
+
+
+class QueuePair(_Object):
+    """A queue pair, from Controller.create_queue_pair() or QueuePair.from_fd().
+
+    Its file can be waited for: readable (POLLPRI) while an event waits, POLLHUP once the
+    queue pair is gone.  So a loss reaches select, selectors and event loops.
+    """
+
+    _close = "qp_destroy"
+
+    @classmethod
+    def from_fd(cls, fd: int) -> Self:
+        """Take over a queue pair file that came from elsewhere."""
+        return cls("qp_from_fd", fd)
+
+    def fileno(self) -> int:
+        """The queue pair file; it stays the library's."""
+        return int(call("qp_fd", self._open()))
+
+    def info(self) -> abi.QueuePairInfo:
+        """Geometry, state and counters as of now."""
+        info = abi.QueuePairInfo()
+        try_call("qp_info", self._open(), byref(info), sizeof(info))
+        return info
+
+    def export(self, what: abi.Export, *, allow_static: bool = False) -> Exported:
+        """A ring, the doorbells or a page as a dma-buf."""
+        made = abi.ExportMade()
+        flags = abi.EXPORT_ALLOW_STATIC if allow_static else 0
+        try_call("qp_export", self._open(), what, flags, byref(made), sizeof(made))
+        return Exported(made.fd, made.offset, made.length)
+
+    def rearm(self, losses: int) -> int:
+        """Make a QUIESCED queue pair live again: the new generation."""
+        generation = c_uint32()
+        try_call("qp_rearm", self._open(), losses, byref(generation))
+        return generation.value
+
+    def read_events(self) -> list[abi.Event]:
+        """The records that wait; none: the queue pair is gone.
+
+        Waits for one, unless the file is non-blocking: BlockingIOError.
+        """
+        data, events = os.read(self.fileno(), 4096), []
+        while data:
+            event = abi.Event.from_buffer_copy(data)
+            events.append(event)
+            data = data[event.size:]
+        return events
+
+
+class Namespace(_Object):
+    """A namespace node, for I/O by the CPU: "/dev/ngp0n1", or "ngp0n1" for short."""
+
+    _close = "ns_close"
+
+    def __init__(self, node: str) -> None:
+        super().__init__("ns_open", node.encode())
+        self.info: abi.NamespaceInfo = abi.NamespaceInfo.from_buffer_copy(
+            call("ns_info", self._open()).contents)
+
+    def fileno(self) -> int:
+        """The descriptor; it stays the library's."""
+        return int(call("ns_fd", self._open()))
+
+    def read(self, lba: int, blocks: int) -> bytes:
+        """One command."""
+        data = ctypes.create_string_buffer(blocks * self.info.block_size)
+        try_call("ns_read", self._open(), lba, blocks, data)
+        return data.raw
+
+    def write(self, lba: int, data: ReadableBuffer) -> None:
+        """One command; whole blocks."""
+        blocks, rest = divmod(len(data), self.info.block_size)
+        if rest:
+            raise ValueError(f"{len(data)} bytes are no whole blocks of {self.info.block_size}")
+        copy = ctypes.create_string_buffer(bytes(data), len(data))
+        try_call("ns_write", self._open(), lba, blocks, copy)
+
+    def flush(self) -> None:
+        """What was written becomes durable."""
+        try_call("ns_flush", self._open())
+
+
+class CpuPeer(_Memory):
+    """A queue pair of this process's own: reads and writes without a system call each.
+
+    Transfers move blocks between the disk and memory, from any thread.  After a loss the
+    library brings the queue pair back and reads again by itself.
+    """
+
+    _close = "cpu_peer_close"
+
+    def __init__(self, controller: Controller, namespace: Namespace, entries: int = 64,
+                 data_bytes: int = 1 << 20) -> None:
+        super().__init__("cpu_peer_open", controller._open(), byref(namespace.info), entries,
+                         data_bytes, keeps=controller._held())
+
+    @property
+    def memory(self) -> memoryview:
+        """A view of all of the data memory."""
+        return self._view(call("cpu_peer_address", self._open()),
+                          call("cpu_peer_data", self._open()).contents.length)
+
+    def read(self, offset: int, lba: int, blocks: int, timeout_ms: int = 30000) -> None:
+        """Blocks from @lba on to memory[offset:]; @timeout_ms: to come back after a loss."""
+        self._transfer("cpu_peer_read", offset, lba, blocks, timeout_ms)
+
+    def write(self, offset: int, lba: int, blocks: int, timeout_ms: int = 30000) -> None:
+        """The other direction, once: a write that was lost is not made again."""
+        self._transfer("cpu_peer_write", offset, lba, blocks, timeout_ms)
+
+    def _transfer(self, name: str, offset: int, lba: int, blocks: int, timeout_ms: int) -> None:
+        result = call(name, self._open(), offset, lba, blocks, timeout_ms)
+        if result:
+            raise TransferError(f"nvmepeer_{name}", result, f"{blocks} blocks at {lba}")

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""Unit tests of the Python package, in front of a kernel made of one structure.
+
+usage: unit.py ABI...      pinned structures, as selftests/abi/dump writes them
+
+NVMEPEER_LIBRARY is the C library with lib/tests/fake.c behind it.
+"""
+import ctypes
+import enum
+import errno
+import inspect
+import os
+import re
+import sys
+import tomllib
+import unittest
+
+import nvmepeer
+from nvmepeer import abi, library
+
+# C's name of each class.
+STRUCTURES = {
+    "nvme_peer_pci_address": abi.PciAddress, "nvme_peer_info": abi.Info,
+    "nvme_peer_route_blocker": abi.RouteBlocker, "nvme_peer_path": abi.Path,
+    "nvme_peer_route": abi.Route, "nvme_peer_buf_import": abi.BufferImport,
+    "nvme_peer_qp_create": abi.QueuePairCreate, "nvme_peer_qp_info": abi.QueuePairInfo,
+    "nvme_peer_event": abi.Event, "nvmepeer_export": abi.ExportMade,
+    "nvmepeer_ns_info": abi.NamespaceInfo, "nvmepeer_explanation": abi.Explanation,
+    "nvmepeer_buffer": abi.DeviceBuffer,
+}
+ENUMS = {
+    "nvme_peer_ctrl_state": abi.ControllerState, "nvme_peer_domain": abi.Domain,
+    "nvme_peer_route_verdict": abi.Verdict, "nvme_peer_route_reason": abi.RouteReason,
+    "nvme_peer_access": abi.Access, "nvme_peer_export": abi.Export,
+    "nvme_peer_qp_state": abi.QueuePairState, "nvme_peer_event_type": abi.EventType,
+}
+
+
+def pinned() -> dict[str, list[str]]:
+    """The lines below each headline of the files."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for path in sys.argv[1:]:
+        for line in open(path, encoding="ascii"):
+            if line.startswith("\t"):
+                lines.append(line.strip())
+            elif not line.startswith("# "):
+                lines = sections.setdefault(line.strip(), [])
+    return sections
+
+
+class Fake(ctypes.Structure):
+    """struct fake of lib/tests/fake.h, as far as it is used here"""
+
+    _fields_ = [("open_error", ctypes.c_int), ("fail_command", ctypes.c_ulong),
+                ("fail_error", ctypes.c_int), ("fail_status", ctypes.c_int),
+                ("info", abi.Info), ("route", abi.Route), ("identify", ctypes.c_ubyte * 4096),
+                ("table_break", ctypes.c_uint), ("qp_info", abi.QueuePairInfo),
+                ("losses", ctypes.c_uint), ("calls", ctypes.c_uint), ("open_files", ctypes.c_int)]
+
+
+class Pinned(unittest.TestCase):
+    def test_structures_are_those_of_c(self) -> None:
+        for name, structure in STRUCTURES.items():
+            expected = []
+            for line in pinned()[f"struct {name}"][:-1]:
+                offset, size, *rest = line.split()
+                field = re.sub(r"\[.*", "", rest[-1])
+                expected.append((field, int(offset), int(size)))
+            fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
+                      for field in structure._fields_]
+            self.assertEqual(fields, expected, name)
+            self.assertEqual(f"{ctypes.sizeof(structure)} bytes", pinned()[f"struct {name}"][-1])
+
+    def test_every_name_of_an_enum_has_its_number(self) -> None:
+        for name, kind in ENUMS.items():
+            lines = [line.split() for line in pinned()[f"enum {name}"]]
+            self.assertEqual([int(number, 0) for number, _ in lines], [int(one) for one in kind], name)
+            for (_, constant), one in zip(lines, kind):
+                self.assertTrue(constant.endswith(f"_{one.name}"), f"{constant} is not {one.name}")
+
+    def test_flags(self) -> None:
+        numbers = {name: int(number, 0) for number, name in map(str.split, pinned()["#define"])}
+        self.assertEqual(abi.BUF_REQUIRE_DEVICE, numbers["NVME_PEER_BUF_REQUIRE_DEVICE"])
+        self.assertEqual(abi.EXPORT_ALLOW_STATIC, numbers["NVME_PEER_EXPORT_ALLOW_STATIC"])
+        self.assertEqual(abi.ROUTE_BLOCKERS, numbers["NVME_PEER_ROUTE_BLOCKERS"])
+
+    def test_version_is_that_of_the_library(self) -> None:
+        with open(f"{os.path.dirname(__file__)}/../pyproject.toml", "rb") as file:
+            self.assertEqual(tomllib.load(file)["project"]["version"], nvmepeer.version())
+
+    def test_all_is_typed(self) -> None:
+        for name in nvmepeer.__all__:
+            one = getattr(nvmepeer, name)
+            if inspect.isclass(one) and not issubclass(one, (enum.Enum, ctypes.Structure, tuple)):
+                for method in (function for _, function in inspect.getmembers(one, inspect.isfunction)
+                               if function.__module__.startswith("nvmepeer")):
+                    said = inspect.signature(method)
+                    self.assertIsNot(said.return_annotation, inspect.Signature.empty, method)
+                    for parameter in list(said.parameters.values())[1:]:
+                        self.assertIsNot(parameter.annotation, inspect.Parameter.empty, method)
+
+
+class Objects(unittest.TestCase):
+    def setUp(self) -> None:
+        library._library.fake_reset()
+        self.fake = Fake.in_dll(library._library, "fake")
+        # A namespace of 0x1000 blocks of 512 bytes.
+        self.fake.identify[1], self.fake.identify[130] = 0x10, 9
+        self.controller = nvmepeer.Controller("nvmep0")
+        self.addCleanup(self.controller.close)
+
+    def open_files(self) -> int:
+        return int(self.fake.open_files)
+
+    def refuse(self, command: str, number: int, status: int = 0) -> None:
+        numbers = {name: int(value, 0) for value, name in map(str.split, pinned()["#define"])}
+        self.fake.fail_command = numbers.get(command) or int(command, 0)
+        self.fake.fail_error, self.fake.fail_status = number, status
+
+    def test_a_controller_tells_its_facts(self) -> None:
+        info = self.controller.info()
+        self.assertEqual((info.state, info.max_entries), (nvmepeer.ControllerState.LIVE, 1024))
+        self.assertGreaterEqual(self.controller.fileno(), 1000)
+
+    def test_a_refusal_is_an_error_with_all_that_the_library_says(self) -> None:
+        self.refuse("NVME_PEER_BUF_IMPORT", errno.ENXIO)
+        with self.assertRaises(nvmepeer.Error) as raised:
+            self.controller.import_dmabuf(42, require_device=True)
+        error = raised.exception
+        self.assertEqual((error.errno, error.status, error.call), (errno.ENXIO, 0, "nvmepeer_buf_import"))
+        self.assertIn("host RAM", error.limit)
+        self.assertIn(error.help, str(error))
+        self.assertIn("/dev/nvmep0", error.what)
+
+    def test_a_node_that_is_not_there(self) -> None:
+        self.fake.open_error = errno.ENOENT
+        with self.assertRaisesRegex(nvmepeer.Error, "nvme-peer bind"):
+            nvmepeer.Controller("nvmep9")
+
+    def test_a_status_of_the_controller(self) -> None:
+        with nvmepeer.Namespace("ngp0n1") as namespace:
+            self.refuse("0xc0484e43", 0, 0x4080)    # NVME_IOCTL_IO_CMD
+            with self.assertRaises(nvmepeer.Error) as raised:
+                namespace.read(0, 1)
+        self.assertEqual((raised.exception.errno, raised.exception.status), (0, 0x4080))
+        self.assertIn("LBA out of range", raised.exception.limit)
+
+    def test_a_namespace_has_whole_blocks(self) -> None:
+        with nvmepeer.Namespace("ngp0n1") as namespace:
+            self.assertEqual((namespace.info.nsid, namespace.info.block_size, namespace.info.blocks),
+                             (3, 512, 0x1000))
+            self.assertEqual(len(namespace.read(7, 8)), 4096)
+            namespace.write(0, memoryview(bytes(1024)))
+            namespace.flush()
+            with self.assertRaisesRegex(ValueError, "100 bytes are no whole blocks"):
+                namespace.write(0, bytes(100))
+
+    def test_what_is_closed_is_not_used(self) -> None:
+        namespace = nvmepeer.Namespace("ngp0n1")
+        namespace.close()
+        namespace.close()
+        with self.assertRaisesRegex(ValueError, "Namespace is closed"):
+            namespace.read(0, 1)
+
+    def test_memory_stays_while_a_view_of_it_is_held(self) -> None:
+        before = self.open_files()
+        memory = nvmepeer.HostMemory(5000)
+        self.assertEqual(len(memory.memory), 8192)
+        part = memory.memory[:4]
+        part[0] = 0x5a
+        memory.close()
+        with self.assertRaises(ValueError):
+            memory.memory
+        self.assertEqual((part[0], self.open_files()), (0x5a, before + 1))
+        del part
+        self.assertEqual(self.open_files(), before)
+
+    def test_a_controller_stays_while_a_buffer_stands_on_it(self) -> None:
+        controller = nvmepeer.Controller("nvmep1")
+        buffer = controller.import_dmabuf(42)
+        before = self.open_files()
+        controller.close()
+        self.assertEqual(self.open_files(), before)
+        buffer.release()
+        self.assertEqual(self.open_files(), before - 1)
+
+    def test_a_controller_stays_while_a_peer_stands_on_it(self) -> None:
+        controller = nvmepeer.Controller("nvmep1")
+        with nvmepeer.Namespace("ngp0n1") as namespace:
+            peer = nvmepeer.CpuPeer(controller, namespace, 64, 65536)
+        before = self.open_files()
+        controller.close()
+        self.assertEqual(self.open_files(), before)
+        peer.close()    # its queue pair, its memory and the controller
+        self.assertEqual(self.open_files(), before - 3)
+
+    def test_routes(self) -> None:
+        self.fake.route.data.verdict = nvmepeer.Verdict.HOST_BRIDGE
+        self.assertEqual(self.controller.route("0000:41:00.0").data.verdict, nvmepeer.Verdict.HOST_BRIDGE)
+        self.assertEqual(self.controller.route(42).data.verdict, nvmepeer.Verdict.HOST_BRIDGE)
+        with self.assertRaisesRegex(ValueError, "no PCI address"):
+            self.controller.route("somewhere")
+        self.assertEqual(str(nvmepeer.PciAddress(0x10000, 0xe111, 1)), "10000:e1:02.1")
+        self.assertEqual(str(nvmepeer.PciAddress()), "none")
+
+    def test_buffers_and_queue_pairs(self) -> None:
+        with self.controller.import_dmabuf(42) as buffer:
+            self.assertEqual((buffer.info.handle, buffer.info.length), (7, 65536))
+            self.assertEqual(buffer.addresses()[:2], [0x10000000, 0x10001000])
+            self.assertEqual(len(buffer.addresses()), 16)
+            self.assertEqual(len(buffer.addresses(8192, 3)), 3)
+            with self.controller.create_queue_pair(64, sq=buffer, cq=buffer, cq_offset=4096) as queue_pair:
+                self.assertEqual((queue_pair.info().qid, queue_pair.info().generation), (5, 9))
+                self.assertEqual(queue_pair.rearm(3), 10)
+                self.assertEqual(queue_pair.export(nvmepeer.Export.DOORBELL)[1:], (0x28, 8))
+        with self.assertRaisesRegex(ValueError, "released"):
+            buffer.addresses()
+
+    def test_the_cpu_as_the_peer(self) -> None:
+        with nvmepeer.Namespace("ngp0n1") as namespace, \
+                nvmepeer.CpuPeer(self.controller, namespace, 64, 65536) as peer:
+            self.assertEqual(len(peer.memory), 65536)
+            with self.assertRaises(nvmepeer.TransferError) as raised:
+                peer.read(65536, 0, 1)
+            self.assertEqual(raised.exception.device, nvmepeer.DeviceError.RANGE)
+            self.assertIn("1 blocks at 0", str(raised.exception))
+
+
+def main() -> int:
+    result = unittest.TestResult()
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    tests = list(test for group in suite for test in group)
+    print("TAP version 13")
+    for number, test in enumerate(tests, 1):
+        before = len(result.failures) + len(result.errors)
+        test.run(result)
+        bad = len(result.failures) + len(result.errors) > before
+        print(f"{'not ok' if bad else 'ok'} {number} {test.id().removeprefix('__main__.')}")
+    for _, text in result.failures + result.errors:
+        print("# " + text.rstrip().replace("\n", "\n# "))
+    print(f"1..{len(tests)}")
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# The Python package on a real controller: its example reads what was written.
+# timeout: 60
+set -uo pipefail
+. /selftests/lib/bind.sh
+. /selftests/lib/ktap.sh
+
+export PYTHONPATH=/build/user/python LD_LIBRARY_PATH=/build/user/lib PYTHONDONTWRITEBYTECODE=1
+np_bind np0 || exit 1
+node=$(np_node np0)
+namespace=ngp${node#nvmep}n1
+np_until 200 test -e "/dev/$namespace"
+work=$(mktemp -d)
+head -c 4096 /dev/urandom >"$work/data"
+
+# The example prints the first block, of whatever size that is.
+reads_back() {
+	dd if="$work/data" of="/dev/${node}n1" bs=4096 oflag=direct conv=fsync status=none &&
+		python3 /build/user/python/read_block.py "$node" "$namespace" >"$work/block" &&
+		[[ -s $work/block ]] && cmp -n "$(stat -c %s "$work/block")" "$work/data" "$work/block"
+}
+
+# A loss is an event of the queue pair's file, and the queue pair comes back.
+comes_back() {
+	python3 - "$node" <<-'PYTHON'
+	import errno, select, sys, time
+	import nvmepeer
+
+	with nvmepeer.Controller(sys.argv[1]) as controller, controller.create_queue_pair(16) as qp:
+	    poll = select.poll()
+	    poll.register(qp.fileno(), select.POLLPRI)
+	    assert not poll.poll(0)
+	    losses = qp.info().losses
+	    with open(f"/sys/class/nvme-peer/{sys.argv[1]}/reset_controller", "w") as reset:
+	        reset.write("1")
+	    assert poll.poll(20000)
+	    event = qp.read_events()[0]
+	    assert event.type == nvmepeer.EventType.STATE, event.type
+	    assert event.state == nvmepeer.QueuePairState.QUIESCED, event.state
+	    for _ in range(1000):
+	        try:
+	            generation = qp.rearm(losses + 1)
+	            break
+	        except nvmepeer.Error as error:
+	            assert error.errno == errno.EAGAIN, error
+	            time.sleep(0.02)
+	    info = qp.info()
+	    assert (info.state, info.generation) == (nvmepeer.QueuePairState.LIVE, generation)
+	PYTHON
+}
+
+ktap_check "the example reads what was written" reads_back
+ktap_check "a loss is told, and the queue pair comes back" comes_back
+ktap_end
