@@ -25,13 +25,14 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-cpu bench-gpu clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-cpu bench-gpu clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
 	@echo '  all (default)   the module for the running kernel (KDIR=DIR: another), library and tools'
 	@echo '  install         install them (DESTDIR=, PREFIX=)'
 	@echo '  install-user    the same without the module: needs no kernel headers'
+	@echo '  deb             Debian packages, the module as DKMS source (DEB=: into which folder)'
 	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
 	@echo '  demo            show CPU and stand-in GPU doing I/O on one controller'
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
@@ -80,6 +81,17 @@ install-user:
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
 	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda tools Documentation/man); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
+
+# In a copy, as dpkg-buildpackage writes beside the sources and above them.
+DEB ?= $(build)/deb
+DEB_VERSION ?= $(shell sed -n '1s/.*(\(.*\)).*/\1/p' $(top)/debian/changelog)
+deb:
+	rm -rf $(DEB)/source
+	mkdir -p $(DEB)/source
+	tar -C $(top) --exclude=./build --exclude=./.git -c . | tar -C $(DEB)/source -x
+	sed -i '1s/(.*)/($(DEB_VERSION))/' $(DEB)/source/debian/changelog
+	cd $(DEB)/source && dpkg-buildpackage -us -uc -b
+	rm -rf $(DEB)/source
 
 ## In the tree
 
