@@ -210,8 +210,10 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 #ifdef NVMEP_HAVE_END_IO_BATCH
 #define NVMEP_END_IO_PARAMS						\
 	struct request *rq, blk_status_t error, const struct io_comp_batch *iob
+#define NVMEP_END_IO_BATCH	iob
 #else
 #define NVMEP_END_IO_PARAMS	struct request *rq, blk_status_t error
+#define NVMEP_END_IO_BATCH	NULL
 #endif
 
 /*
@@ -570,6 +572,21 @@ static inline void nvmep_uring_done(struct io_uring_cmd *ioucmd, int result,
 	io_uring_cmd_done32(ioucmd, result, result2, issue_flags);
 #else
 	io_uring_cmd_done(ioucmd, result, result2, issue_flags);
+#endif
+}
+
+/*
+ * Is it the command's own ring that polls, with @batch, and the task that sent it?  Where
+ * the kernel cannot tell, no.
+ */
+static inline bool nvmep_uring_polls(struct io_uring_cmd *ioucmd,
+				     const struct io_comp_batch *batch)
+{
+#ifdef NVMEP_HAVE_POLL_CTX
+	return batch && batch->poll_ctx == io_uring_cmd_ctx_handle(ioucmd) &&
+	       io_uring_cmd_get_task(ioucmd) == current;
+#else
+	return false;
 #endif
 }
 

@@ -164,6 +164,11 @@
 #define NVME_QUEUE_CONTIGUOUS		BIT(0)
 #define NVME_CQ_INTERRUPT		BIT(1)
 
+#define NVME_SQE_SGL	0x40	/* flags: data by SGL, metadata in one piece */
+
+/* struct nvme_id_ctrl.sgls: taken, anywhere or at dwords */
+#define NVME_CTRL_SGLS_MASK	0x3
+
 /**
  * struct nvme_sqe - submission queue entry, base 3.3.3.1
  * @opcode: command

@@ -158,7 +158,7 @@ int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
 	struct request *rq;
 	int ret;
 
-	rq = nvmep_request_alloc(ctrl->admin_requests, &command->sqe, 0);
+	rq = nvmep_request_alloc(ctrl->admin_requests, &command->sqe, 0, 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	rq->timeout = nvmep_admin_timeout * HZ;

@@ -185,6 +185,7 @@ struct nvmep_ctrl {
 	struct nvmep_queue *admin;	/* const while bound */
 	struct nvmep_queue **queues;	/* const while bound: cpu_queues of them */
 	unsigned int cpu_queues;	/* const while bound */
+	unsigned int polled_queues;	/* const while bound: the last of them */
 	unsigned int cpu_queues_live;	/* the first of them are on the controller; a
 					 * start says how many
 					 */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Data pointers: turns the pages of a request into PRP entries.
+ * Data pointers: turns the pages of a request into PRP entries, or one piece of many
+ * pages into an SGL descriptor.
  *
  * The first entry may start anywhere in a page, every other one is a page
  * (base specification 4.1.1); the queues' virtual boundary makes the block
@@ -169,6 +170,30 @@ static blk_status_t nvmep_build_lists(struct nvmep_ctrl *ctrl,
 	}
 }
 
+/*
+ * One piece that a PRP list would be needed for: a data block descriptor (base
+ * specification 4.1.2.1) says it in the command itself.  The length is in the low half
+ * of where the second PRP entry would be, and the type, 0, in its upmost byte.
+ */
+static void nvmep_build_sgl(struct nvmep_request *req, dma_addr_t address,
+			    unsigned int bytes)
+{
+	req->sqe.flags = NVME_SQE_SGL;
+	req->sqe.prp1 = cpu_to_le64(address);
+	req->sqe.prp2 = cpu_to_le64(bytes);
+}
+
+/* Admin commands have PRP entries only. */
+static bool nvmep_sgl_better(const struct nvmep_ctrl *ctrl,
+			     const struct request *rq,
+			     const struct nvmep_cursor *cursor,
+			     unsigned int bytes)
+{
+	return bytes > 2 * ctrl->page_size && cursor->left >= bytes &&
+	       ctrl->sgls & NVME_CTRL_SGLS_MASK &&
+	       rq->q != ctrl->admin_requests;
+}
+
 /* Describes the @bytes from @cursor on in the command, and in lists. */
 static blk_status_t nvmep_build_prps(struct nvmep_ctrl *ctrl,
 				     struct nvmep_request *req,
@@ -179,6 +204,7 @@ static blk_status_t nvmep_build_prps(struct nvmep_ctrl *ctrl,
 	blk_status_t status;
 	unsigned int first;
 
+	req->sqe.flags = 0;
 	req->sqe.prp1 = cpu_to_le64(cursor->address);
 	req->sqe.prp2 = 0;
 	first = ctrl->page_size - (cursor->address & (ctrl->page_size - 1));
@@ -271,6 +297,10 @@ static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
 		status = nvmep_map_segments(ctrl, rq, segments, &cursor);
 	if (status)
 		return status;
+	if (nvmep_sgl_better(ctrl, rq, &cursor, bytes)) {
+		nvmep_build_sgl(nvmep_request(rq), cursor.address, bytes);
+		return BLK_STS_OK;
+	}
 	status = nvmep_build_prps(ctrl, nvmep_request(rq), &cursor, bytes);
 	if (status)
 		nvmep_unmap_pages(ctrl, rq);

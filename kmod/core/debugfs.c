@@ -38,7 +38,7 @@ static void nvmep_show_queue(struct seq_file *seq, struct nvmep_queue *queue)
 	const struct nvmep_doorbell_count *count =
 		&ctrl->qids.doorbells[queue->qid];
 
-	seq_printf(seq, "%u %s %u %u %llu %llu %llu %llu\n", queue->qid,
+	seq_printf(seq, "%u %s %u %d %llu %llu %llu %llu\n", queue->qid,
 		   queue->qid ? "io" : "admin", queue->entries, queue->vector,
 		   READ_ONCE(count->sq), READ_ONCE(count->cq),
 		   READ_ONCE(queue->completions),

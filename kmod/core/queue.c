@@ -169,11 +169,13 @@ void nvmep_queue_ring(struct nvmep_queue *queue)
 
 /* --- completion ---------------------------------------------------------- */
 
+/* A guess, unless cq_lock is held. */
 static bool nvmep_queue_pending(struct nvmep_queue *queue)
 {
-	u16 status = le16_to_cpu(READ_ONCE(queue->cq[queue->cq_head].status));
+	u16 head = READ_ONCE(queue->cq_head);
+	u16 status = le16_to_cpu(READ_ONCE(queue->cq[head].status));
 
-	return (status & 1) == queue->cq_phase;
+	return (status & 1) == READ_ONCE(queue->cq_phase);
 }
 
 /*
@@ -194,10 +196,10 @@ static unsigned int nvmep_queue_reap(struct nvmep_queue *queue,
 		cqe = &queue->cq[queue->cq_head];
 		trace_nvmep_complete(queue->ctrl->instance, queue->qid, cqe);
 		queue->complete(queue, cqe, batch);
-		if (++queue->cq_head == queue->entries) {
-			queue->cq_head = 0;
-			queue->cq_phase ^= 1;
-		}
+		WRITE_ONCE(queue->cq_head,
+			   nvmep_queue_next(queue, queue->cq_head));
+		if (!queue->cq_head)
+			WRITE_ONCE(queue->cq_phase, queue->cq_phase ^ 1);
 		found++;
 	}
 	queue->completions += found;
@@ -228,9 +230,32 @@ unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
 
 	spin_lock_irqsave(&queue->cq_lock, flags);
 	found = nvmep_queue_reap(queue, &batch);
-	queue->lost_interrupts += found;
+	queue->lost_interrupts += queue->polled ? 0 : found;
 	spin_unlock_irqrestore(&queue->cq_lock, flags);
 	nvmep_batch_end(&batch);
+	return found;
+}
+
+/**
+ * nvmep_queue_look() - look for completions of a polled queue
+ * @queue: polled queue, perhaps disabled
+ * @batch: what ended, for the caller to end holding no lock
+ *
+ * Where there is nothing it costs a load.
+ *
+ * Return: how many there were.
+ */
+unsigned int nvmep_queue_look(struct nvmep_queue *queue,
+			      struct io_comp_batch *batch)
+{
+	unsigned long flags;
+	unsigned int found;
+
+	if (!nvmep_queue_pending(queue))
+		return 0;
+	spin_lock_irqsave(&queue->cq_lock, flags);
+	found = nvmep_queue_reap(queue, batch);
+	spin_unlock_irqrestore(&queue->cq_lock, flags);
 	return found;
 }
 
@@ -329,8 +354,8 @@ void nvmep_queue_reset(struct nvmep_queue *queue)
 	nvmep_queue_find_doorbells(queue);
 	spin_lock_irqsave(&queue->cq_lock, flags);
 	memset(queue->cq, 0, queue->entries * sizeof(*queue->cq));
-	queue->cq_head = 0;
-	queue->cq_phase = 1;
+	WRITE_ONCE(queue->cq_head, 0);
+	WRITE_ONCE(queue->cq_phase, 1);
 	spin_unlock_irqrestore(&queue->cq_lock, flags);
 
 	spin_lock(&queue->sq_lock);

@@ -36,7 +36,8 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
  * @qid: changes while the controller does not know the queue; 0 for an I/O queue
  *	that no identifier is left for
  * @entries: const: of either ring
- * @vector: const: index of the interrupt vector
+ * @polled: const: nothing announces completions
+ * @vector: const: index of the interrupt vector, -1 for a polled queue
  * @irq_requested: the interrupt handler is registered; probe and remove only
  * @flags: NVMEP_QUEUE_* bits
  * @sq: const: submission ring
@@ -64,7 +65,8 @@ struct nvmep_queue {
 	u8 *uses;
 	u16 qid;
 	u16 entries;
-	unsigned int vector;
+	bool polled;
+	int vector;
 	bool irq_requested;
 	unsigned long flags;
 
@@ -111,6 +113,8 @@ void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_sqe *sqe);
 void nvmep_queue_fill_end(struct nvmep_queue *queue);
 void nvmep_queue_ring(struct nvmep_queue *queue);
 unsigned int nvmep_queue_poll(struct nvmep_queue *queue);
+unsigned int nvmep_queue_look(struct nvmep_queue *queue,
+			      struct io_comp_batch *batch);
 
 static inline bool nvmep_queue_enabled(const struct nvmep_queue *queue)
 {

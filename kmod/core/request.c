@@ -26,6 +26,7 @@ static u16 nvmep_request_next_cid(struct nvmep_queue *queue, unsigned int tag)
  * nvmep_request_alloc() - a request that carries a ready command
  * @queue: request queue, of the controller's admin queue or of a namespace
  * @sqe: command without CID and data pointers
+ * @more: REQ_POLLED, where somebody will poll for it, or 0
  * @flags: for blk_mq_alloc_request()
  *
  * The command is never sent twice.
@@ -34,14 +35,14 @@ static u16 nvmep_request_next_cid(struct nvmep_queue *queue, unsigned int tag)
  */
 struct request *nvmep_request_alloc(struct request_queue *queue,
 				    const struct nvme_sqe *sqe,
-				    blk_mq_req_flags_t flags)
+				    blk_opf_t more, blk_mq_req_flags_t flags)
 {
 	blk_opf_t op = sqe->opcode & NVME_OPCODE_TO_CTRL ? REQ_OP_DRV_OUT :
 							   REQ_OP_DRV_IN;
 	struct nvmep_request *req;
 	struct request *rq;
 
-	rq = blk_mq_alloc_request(queue, op | REQ_FAILFAST_DRIVER, flags);
+	rq = blk_mq_alloc_request(queue, op | REQ_FAILFAST_DRIVER | more, flags);
 	if (IS_ERR(rq))
 		return rq;
 	req = nvmep_request(rq);

@@ -59,7 +59,7 @@ static inline struct nvmep_request *nvmep_request(struct request *rq)
 
 struct request *nvmep_request_alloc(struct request_queue *queue,
 				    const struct nvme_sqe *sqe,
-				    blk_mq_req_flags_t flags);
+				    blk_opf_t more, blk_mq_req_flags_t flags);
 blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 				   struct request *rq);
 void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list);

@@ -33,6 +33,11 @@ module_param(peer_queues, int, 0444);
 MODULE_PARM_DESC(peer_queues,
 		 "queue pairs that peers may have on one controller, -1 for half of what it grants");
 
+static unsigned int poll_queues;
+module_param(poll_queues, uint, 0644);
+MODULE_PARM_DESC(poll_queues,
+		 "queues of the CPU that are polled, on each controller bound from now on");
+
 /* --- what it can do ------------------------------------------------------ */
 
 /* MDTS in bytes, or our own limit. */
@@ -199,7 +204,18 @@ static int nvmep_alloc_vectors(struct nvmep_ctrl *ctrl, unsigned int queues)
 	return nvmep_queue_request_irq(ctrl->admin, 0);
 }
 
-static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index)
+static int nvmep_announce(struct nvmep_queue *queue, unsigned int vector,
+			  bool polled)
+{
+	if (!polled)
+		return nvmep_queue_request_irq(queue, vector);
+	queue->polled = true;
+	queue->vector = -1;
+	return 0;
+}
+
+static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index,
+			       bool polled)
 {
 	unsigned int vector = ctrl->vectors > 1 ? index + 1 : 0;
 	u16 entries = min(ctrl->max_entries, NVMEP_IO_ENTRIES);
@@ -211,7 +227,7 @@ static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index)
 		return qid;
 	queue = nvmep_queue_alloc(ctrl, qid, entries, nvmep_request_entry,
 				  &ctrl->io_tags, index);
-	ret = queue ? nvmep_queue_request_irq(queue, vector) : -ENOMEM;
+	ret = queue ? nvmep_announce(queue, vector, polled) : -ENOMEM;
 	if (ret) {
 		nvmep_queue_free(queue);
 		nvmep_qid_free(ctrl, qid);
@@ -249,9 +265,12 @@ void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl)
 /* The first start: decides how many queues the CPU gets at most, for good. */
 static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 {
-	unsigned int count = min(nvmep_cpu_share(granted), num_possible_cpus()), i;
+	unsigned int share = nvmep_cpu_share(granted), count, polled, i;
 	int ret;
 
+	/* One that interrupts is there in any case, for all that does not poll. */
+	polled = min(READ_ONCE(poll_queues), share - 1);
+	count = min(share - polled, num_possible_cpus());
 	ret = nvmep_alloc_vectors(ctrl, count);
 	if (ret) {
 		dev_err(ctrl->dev, "no interrupt vectors: %d\n", ret);
@@ -259,11 +278,13 @@ static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 	}
 	/* With one vector the admin queue shares it with one I/O queue. */
 	count = min(count, max(ctrl->vectors - 1, 1U));
-	ctrl->queues = kcalloc(count, sizeof(*ctrl->queues), GFP_KERNEL);
+	ctrl->polled_queues = polled;
+	ctrl->queues = kcalloc(count + polled, sizeof(*ctrl->queues),
+			       GFP_KERNEL);
 	if (!ctrl->queues)
 		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		ret = nvmep_add_cpu_queue(ctrl, i);
+	for (i = 0; i < count + polled; i++) {
+		ret = nvmep_add_cpu_queue(ctrl, i, i >= count);
 		if (ret)
 			break;
 		ctrl->cpu_queues = i + 1;
@@ -288,7 +309,8 @@ static bool nvmep_acquire_qid(struct nvmep_ctrl *ctrl, struct nvmep_queue *queue
 /*
  * A controller may grant fewer queue pairs than before a reset, or more again: as
  * many of the CPU's queues as it would get now have identifiers, from the first
- * on.  The first always has one: identifier 1 never was a peer's.
+ * on, so that polled ones go before others.  The first always has one: identifier 1
+ * never was a peer's.
  */
 static void nvmep_share_qids(struct nvmep_ctrl *ctrl, unsigned int granted)
 {

@@ -23,9 +23,10 @@ static bool nvmep_found_by_poll(struct nvmep_queue *queue, struct request *rq)
 	nvmep_queue_poll(queue);
 	if (blk_mq_request_started(rq) && !blk_mq_request_completed(rq))
 		return false;
-	dev_warn_ratelimited(queue->ctrl->dev,
-			     "queue %u: completion without an interrupt\n",
-			     queue->qid);
+	if (!queue->polled)
+		dev_warn_ratelimited(queue->ctrl->dev,
+				     "queue %u: completion without an interrupt\n",
+				     queue->qid);
 	return true;
 }
 
@@ -64,7 +65,7 @@ static void nvmep_abort(struct request *victim)
 
 	if (atomic_dec_return(&ctrl->aborts) < 0)
 		goto err;
-	rq = nvmep_request_alloc(ctrl->admin_requests, &sqe,
+	rq = nvmep_request_alloc(ctrl->admin_requests, &sqe, 0,
 				 BLK_MQ_REQ_NOWAIT);
 	if (IS_ERR(rq))
 		goto err;

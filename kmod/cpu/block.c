@@ -299,6 +299,11 @@ static void nvmep_commit_rqs(struct blk_mq_hw_ctx *hctx)
 	nvmep_queue_ring(hctx->driver_data);
 }
 
+static int nvmep_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
+{
+	return nvmep_queue_look(hctx->driver_data, batch);
+}
+
 static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
 			   unsigned int index)
 {
@@ -308,11 +313,32 @@ static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
 	return 0;
 }
 
+/* Gives polled queues, the last ones, to requests that are polled for. */
+static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
+				     struct blk_mq_tag_set *tags)
+{
+	unsigned int others = ctrl->cpu_queues - ctrl->polled_queues, polled;
+	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_POLL];
+
+	if (tags->nr_maps <= HCTX_TYPE_POLL)
+		return 0;
+	/* The controller may grant fewer now, and these go first. */
+	polled = tags->nr_hw_queues - min(tags->nr_hw_queues, others);
+	tags->map[HCTX_TYPE_READ].nr_queues = 0;
+	map->nr_queues = polled;
+	map->queue_offset = tags->nr_hw_queues - polled;
+	if (polled)
+		blk_mq_map_queues(map);
+	return polled;
+}
+
 static void nvmep_map_queues(struct blk_mq_tag_set *tags)
 {
 	struct nvmep_ctrl *ctrl = tags->driver_data;
 	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_DEFAULT];
+	unsigned int polled = nvmep_map_polled(ctrl, tags);
 
+	map->nr_queues = tags->nr_hw_queues - polled;
 	/* Vector 0 is the admin queue's; the others follow the CPUs. */
 	if (ctrl->vectors > 1)
 		nvmep_map_hw_queues(map, ctrl->pdev, 1);
@@ -325,6 +351,7 @@ static const struct blk_mq_ops nvmep_mq_ops = {
 	.queue_rqs = nvmep_queue_rqs,
 	.commit_rqs = nvmep_commit_rqs,
 	.complete = nvmep_complete_rq,
+	.poll = nvmep_poll,
 	.init_hctx = nvmep_init_hctx,
 	.map_queues = nvmep_map_queues,
 	.timeout = nvmep_timeout,
@@ -346,6 +373,7 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 		return -ENOMEM;
 	tags->ops = &nvmep_mq_ops;
 	tags->nr_hw_queues = ctrl->cpu_queues_live;
+	tags->nr_maps = ctrl->polled_queues ? HCTX_MAX_TYPES : 1;
 	/* One entry of a ring always stays empty. */
 	tags->queue_depth = ctrl->queues[0]->entries - 1;
 	tags->numa_node = dev_to_node(ctrl->dev);

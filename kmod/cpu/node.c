@@ -89,6 +89,14 @@ static int nvmep_ctrl_uring_cmd(struct io_uring_cmd *ioucmd,
 	return nvmep_uring_cmd(&from, ioucmd, issue_flags);
 }
 
+/* Admin commands are announced by interrupts. */
+static int nvmep_ctrl_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
+				       struct io_comp_batch *batch,
+				       unsigned int flags)
+{
+	return 0;
+}
+
 static const struct file_operations nvmep_ctrl_fops = {
 	.owner = THIS_MODULE,
 	.open = nvmep_ctrl_open,
@@ -96,7 +104,7 @@ static const struct file_operations nvmep_ctrl_fops = {
 	.unlocked_ioctl = nvmep_ctrl_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.uring_cmd = nvmep_ctrl_uring_cmd,
-	.uring_cmd_iopoll = nvmep_uring_cmd_iopoll,
+	.uring_cmd_iopoll = nvmep_ctrl_uring_cmd_iopoll,
 };
 
 /**
@@ -167,13 +175,22 @@ static int nvmep_ns_uring_cmd(struct io_uring_cmd *ioucmd,
 	return nvmep_uring_cmd(&from, ioucmd, issue_flags);
 }
 
+static int nvmep_ns_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
+				     struct io_comp_batch *batch,
+				     unsigned int flags)
+{
+	struct nvmep_passthru from = nvmep_ns_passthru(ioucmd->file);
+
+	return nvmep_uring_cmd_iopoll(&from, ioucmd, batch);
+}
+
 static const struct file_operations nvmep_ns_fops = {
 	.owner = THIS_MODULE,
 	.open = nvmep_ns_open,
 	.unlocked_ioctl = nvmep_ns_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.uring_cmd = nvmep_ns_uring_cmd,
-	.uring_cmd_iopoll = nvmep_uring_cmd_iopoll,
+	.uring_cmd_iopoll = nvmep_ns_uring_cmd_iopoll,
 };
 
 static void nvmep_ns_device_release(struct device *device)

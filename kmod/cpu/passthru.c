@@ -49,17 +49,19 @@ static unsigned int nvmep_user_timeout(const struct request_queue *queue,
  * nvmep_user_request() - a request for a command of user space, without data
  * @from: where it came in
  * @command: the command, checked
+ * @more: as in nvmep_request_alloc()
  * @flags: for blk_mq_alloc_request()
  *
  * Return: the request or an error pointer.
  */
 struct request *nvmep_user_request(const struct nvmep_passthru *from,
 				   const struct nvmep_user_command *command,
-				   blk_mq_req_flags_t flags)
+				   blk_opf_t more, blk_mq_req_flags_t flags)
 {
 	struct request_queue *queue = command->admin ?
 		from->ctrl->admin_requests : from->ns->queue;
-	struct request *rq = nvmep_request_alloc(queue, &command->sqe, flags);
+	struct request *rq = nvmep_request_alloc(queue, &command->sqe, more,
+						 flags);
 
 	if (IS_ERR(rq))
 		return rq;
@@ -140,7 +142,7 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 	bool reads;
 	int ret, err;
 
-	rq = nvmep_user_request(from, command, 0);
+	rq = nvmep_user_request(from, command, 0, 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	reads = rq_data_dir(rq) == READ;

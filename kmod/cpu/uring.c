@@ -5,7 +5,8 @@
  * The command lies in shared memory until it is copied: each field is read
  * once.  Completions are handed to the task, where its memory can be written; where
  * that is gone, to a worker of the kernel, which writes nothing.
- * A ring that polls is served by interrupts all the same.
+ * A ring that polls has its commands on a polled queue where there is one; else they are
+ * announced by interrupts, which it does not mind.
  */
 #include <linux/blk-mq.h>
 #include <linux/nvme_ioctl.h>
@@ -13,14 +14,18 @@
 
 #include "command.h"
 #include "compat.h"
+#include "core/ctrl.h"
 #include "core/queue.h"
 #include "core/request.h"
 #include "effects.h"
 #include "metadata.h"
+#include "namespace.h"
 #include "passthru.h"
 #include "permission.h"
 #include "scan.h"
 #include "uring.h"
+
+#define NVMEP_URING_NOT_POLLED	U16_MAX
 
 /**
  * struct nvmep_uring - what we keep in an io_uring command
@@ -28,6 +33,7 @@
  * @metadata: its metadata, or NULL
  * @result: dwords 0 and 1 of the completion
  * @status: as nvmep_request_status()
+ * @polled: index of the polled queue it is on, or %NVMEP_URING_NOT_POLLED
  * @reads: data goes to user space
  * @scan: the command may have changed what namespaces there are
  */
@@ -36,6 +42,7 @@ struct nvmep_uring {
 	struct nvmep_user_metadata *metadata;
 	u64 result;
 	s32 status;
+	u16 polled;
 	bool reads;
 	bool scan;
 };
@@ -48,9 +55,10 @@ static struct nvmep_uring *nvmep_uring(struct io_uring_cmd *ioucmd)
 	return (struct nvmep_uring *)ioucmd->pdu;
 }
 
-static void nvmep_uring_task_work(NVMEP_URING_TW_PARAMS)
+/* In the task whose memory it is. */
+static void nvmep_uring_finish(struct io_uring_cmd *ioucmd,
+			       unsigned int issue_flags)
 {
-	struct io_uring_cmd *ioucmd = NVMEP_URING_TW_CMD;
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
 	int ret = uring->status, err;
 
@@ -59,7 +67,12 @@ static void nvmep_uring_task_work(NVMEP_URING_TW_PARAMS)
 	err = nvmep_user_metadata_finish(uring->metadata,
 					 uring->reads && !ret);
 	ret = ret ?: err;
-	nvmep_uring_done(ioucmd, ret, uring->result, NVMEP_URING_TW_FLAGS);
+	nvmep_uring_done(ioucmd, ret, uring->result, issue_flags);
+}
+
+static void nvmep_uring_task_work(NVMEP_URING_TW_PARAMS)
+{
+	nvmep_uring_finish(NVMEP_URING_TW_CMD, NVMEP_URING_TW_FLAGS);
 }
 
 static enum rq_end_io_ret nvmep_uring_end_io(NVMEP_END_IO_PARAMS)
@@ -72,7 +85,11 @@ static enum rq_end_io_ret nvmep_uring_end_io(NVMEP_END_IO_PARAMS)
 	uring->result = nvmep_request(rq)->result;
 	if (uring->scan)
 		nvmep_scan(queue->ctrl);
-	nvmep_uring_complete_in_task(ioucmd, nvmep_uring_task_work);
+	/* Whoever polls finds commands of other rings too. */
+	if (nvmep_uring_polls(ioucmd, NVMEP_END_IO_BATCH))
+		nvmep_uring_finish(ioucmd, 0);
+	else
+		nvmep_uring_complete_in_task(ioucmd, nvmep_uring_task_work);
 	return RQ_END_IO_FREE;
 }
 
@@ -133,6 +150,17 @@ static int nvmep_uring_map(const struct nvmep_passthru *from,
 	return ret ? ret : nvmep_user_mapped(from, command, rq);
 }
 
+/* Does the ring poll, and has the namespace a queue for that? */
+static blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
+				    unsigned int issue_flags)
+{
+	const struct blk_mq_tag_set *tags = &from->ctrl->io_tags;
+
+	return from->ns && issue_flags & IO_URING_F_IOPOLL &&
+	       tags->nr_maps > HCTX_TYPE_POLL &&
+	       tags->map[HCTX_TYPE_POLL].nr_queues ? REQ_POLLED : 0;
+}
+
 static int nvmep_uring_submit(const struct nvmep_passthru *from,
 			      const struct nvmep_user_command *command,
 			      u32 effects, struct io_uring_cmd *ioucmd,
@@ -145,7 +173,8 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 
 	if (issue_flags & IO_URING_F_NONBLOCK)
 		flags = BLK_MQ_REQ_NOWAIT;
-	rq = nvmep_user_request(from, command, flags);
+	rq = nvmep_user_request(from, command,
+				nvmep_uring_polled(from, issue_flags), flags);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ret = nvmep_uring_map(from, command, rq, ioucmd, issue_flags);
@@ -157,6 +186,8 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 		goto err_map;
 	}
 	uring->bio = rq->bio;
+	uring->polled = rq->mq_hctx->type == HCTX_TYPE_POLL ?
+		rq->mq_hctx->queue_num : NVMEP_URING_NOT_POLLED;
 	uring->reads = rq_data_dir(rq) == READ;
 	uring->scan = nvmep_effects_change(effects);
 	rq->end_io_data = ioucmd;
@@ -250,16 +281,27 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 
 /**
  * nvmep_uring_cmd_iopoll() - a polling ring asks for completions
- * @ioucmd: io_uring command
- * @iob: batch of completions
- * @flags: BLK_POLL_*
+ * @from: the node
+ * @ioucmd: io_uring command that was queued
+ * @batch: of completions
  *
- * There are no polled queues: the interrupt will tell.
+ * The request may have ended, and its namespace gone, since the ring looked: what is
+ * polled is found without it.  While its request queue can be entered, the controller's
+ * queues are there.
  *
- * Return: 0, nothing found.
+ * Return: how many were found, of whatever ring; 0 where an interrupt will tell.
  */
-int nvmep_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
-			   struct io_comp_batch *iob, unsigned int flags)
+int nvmep_uring_cmd_iopoll(const struct nvmep_passthru *from,
+			   struct io_uring_cmd *ioucmd,
+			   struct io_comp_batch *batch)
 {
-	return 0;
+	u16 index = nvmep_uring(ioucmd)->polled;
+	unsigned int found;
+
+	if (index == NVMEP_URING_NOT_POLLED ||
+	    !percpu_ref_tryget(&from->ns->queue->q_usage_counter))
+		return 0;
+	found = nvmep_queue_look(from->ctrl->queues[index], batch);
+	percpu_ref_put(&from->ns->queue->q_usage_counter);
+	return found;
 }

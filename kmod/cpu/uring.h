@@ -11,7 +11,8 @@ struct nvmep_passthru;
 
 int nvmep_uring_cmd(const struct nvmep_passthru *from,
 		    struct io_uring_cmd *ioucmd, unsigned int issue_flags);
-int nvmep_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
-			   struct io_comp_batch *iob, unsigned int flags);
+int nvmep_uring_cmd_iopoll(const struct nvmep_passthru *from,
+			   struct io_uring_cmd *ioucmd,
+			   struct io_comp_batch *batch);
 
 #endif /* _NVMEP_URING_H */

@@ -26,11 +26,12 @@ nodes() {
 }
 
 modprobe nvme poll_queues=1
+echo 1 >/sys/module/nvme_peer/parameters/poll_queues
 for ((turn = 0; turn < turns; turn++)); do
 	for place in 0 1; do
 		np_bind np0 "${drivers[place]}"
 		np_until 200 nodes "${drivers[place]}"
-		# With one queue alone the block layer would put a scheduler before it.
+		# The block layer chooses by the number of queues.
 		echo none >"/sys/block/${block##*/}/queue/scheduler"
 		/build/user/cpu_cost "$generic" "$block" "$@" | sed "s/^/$place /"
 		np_unbind np0
