@@ -219,24 +219,44 @@ int vfu_set_neighbour(struct vfu *vfu, int fd)
 	return 0;
 }
 
-/* The range that all of the bytes lie in and may be used for; map_lock is held. */
+/* Is @range part of a file, and may it be used so?  map_lock is held. */
+static int map_allows(const struct vfu_range *range, bool write)
+{
+	if (!(range->flags & (write ? VFU_MAP_WRITE : VFU_MAP_READ)))
+		return -EACCES;
+	return range->memory && range->file != VFU_FILES ? 0 : -EFAULT;
+}
+
+/* Does @next go on where @range ends, on the bus and in the file? */
+static bool map_goes_on(const struct vfu_range *range, const struct vfu_range *next)
+{
+	return next->address == vfu_range_end(range) && next->file == range->file &&
+	       next->offset == range->offset + range->size;
+}
+
+/*
+ * The range that the bytes begin in, all of them in one piece of a file that may be used:
+ * an IOMMU's mapping comes page by page.  map_lock is held.
+ */
 static int map_range_of(const struct vfu *vfu, uint64_t address, size_t length, bool write,
 			const struct vfu_range **found)
 {
 	size_t index = vfu_map_find(vfu, address);
-	const struct vfu_range *range = &vfu->ranges[index];
+	const struct vfu_range *range = &vfu->ranges[index], *last = &vfu->ranges[vfu->range_count];
+	int ret;
 
 	if (!vfu->dma_enabled)
 		return -EACCES;
-	if (index == vfu->range_count || range->address > address ||
-	    vfu_range_end(range) - address < length)
-		return -EFAULT;
-	if (!(range->flags & (write ? VFU_MAP_WRITE : VFU_MAP_READ)))
-		return -EACCES;
-	if (!range->memory || range->file == VFU_FILES)
+	if (range == last || range->address > address)
 		return -EFAULT;
 	*found = range;
-	return 0;
+	ret = map_allows(range, write);
+	while (!ret && vfu_range_end(range) - address < length) {
+		if (range + 1 == last || !map_goes_on(range, range + 1))
+			return -EFAULT;
+		ret = map_allows(++range, write);
+	}
+	return ret;
 }
 
 int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,

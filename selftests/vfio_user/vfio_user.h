@@ -207,7 +207,7 @@ struct vfu_place {
  * vfu_locate() - find the memory that the client shared, to be used without us
  * @vfu: server
  * @address: as the guest's driver gave it
- * @length: bytes, which must lie in one mapping
+ * @length: bytes, which must lie in one piece of a file
  * @write: it will be written
  * @place: receives where they lie
  *

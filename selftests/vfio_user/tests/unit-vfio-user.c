@@ -797,6 +797,15 @@ TEST_F(vfu, memory_is_located)
 	EXPECT_EQ(-EACCES, locate(4 * PAGE, 8, true, &place));
 	ASSERT_EQ(0, locate(4 * PAGE, 8, false, &place));
 	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	/* Page by page is one piece, if it is one of the file. */
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, PAGE));
+	ASSERT_EQ(0, locate(4 * PAGE, 2 * PAGE, false, &place));
+	EXPECT_EQ(0, place.offset);
+	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	EXPECT_EQ(-EACCES, locate(4 * PAGE, 2 * PAGE, true, &place));
+	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + 5 * PAGE, PAGE));
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, 2 * PAGE));
+	EXPECT_EQ(-EFAULT, locate(4 * PAGE, 2 * PAGE, false, &place));
 	/* What is behind a hole is where it was. */
 	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + PAGE, PAGE));
 	EXPECT_EQ(-EFAULT, locate(PAGE, 8, false, &place));
