@@ -25,7 +25,7 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-cpu bench-gpu clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-cpu bench-gpu bench-card clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -46,6 +46,7 @@ help:
 	@echo '  clean           remove build/'
 	@echo 'On a machine with an NVIDIA GPU and nvcc:'
 	@echo '  bench-gpu       build, check and measure the device library'
+	@echo '  bench-card      the GPU drives the module in a guest; without a GPU by a stand-in'
 	@echo 'One test: selftests/run --only NAME (selftests/run --help)'
 
 ## Native
@@ -147,6 +148,10 @@ lint:
 # Needs nothing of the set-up: only nvcc and a GPU.
 bench-gpu:
 	@$(top)/selftests/cuda/bench-gpu.sh
+
+# Makes the set-up, or uses what setup/bundle packed of it.
+bench-card:
+	@$(top)/selftests/cuda/card.sh
 
 clean:
 	rm -rf $(build)

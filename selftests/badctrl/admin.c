@@ -12,6 +12,7 @@
 #define FEATURE_EVENTS	0x0b
 #define LOG_MAX		(64U << 10)
 #define LOG_ERRORS	0x01
+#define LOG_HEALTH	0x02
 
 /* Active Namespace ID list, base 5.1.13.2.2. */
 static void active_list(struct bad *ctrl, uint32_t after, uint32_t *list)
@@ -64,6 +65,13 @@ static void log_error(struct bad *ctrl, uint8_t *log)
 	memcpy(log + 10, &no_command, sizeof(no_command));
 }
 
+/* SMART / Health, base 5.16.1.3: Host Read Commands, Host Write Commands. */
+static void log_health(struct bad *ctrl, uint8_t *log)
+{
+	memcpy(log + 64, &ctrl->reads, sizeof(ctrl->reads));
+	memcpy(log + 80, &ctrl->writes, sizeof(ctrl->writes));
+}
+
 /* In all other logs nothing was ever logged. */
 static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command)
 {
@@ -72,7 +80,9 @@ static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command
 
 	if (dwords * 4 > LOG_MAX)
 		return STATUS_FIELD;
-	memset(log, 0, 64);
+	memset(log, 0, 96);
+	if ((command->cdw10 & 0xff) == LOG_HEALTH)
+		log_health(ctrl, log);
 	if ((command->cdw10 & 0xff) == LOG_ERRORS)
 		log_error(ctrl, log);
 	return bad_to_host(ctrl, command, log, dwords * 4);
@@ -149,7 +159,7 @@ void bad_events_drop(struct bad *ctrl)
 
 static uint16_t format(struct bad *ctrl)
 {
-	memset(ctrl->disk, 0, BADCTRL_DISK_BYTES);
+	memset(ctrl->disk, 0, bad_disk_bytes(ctrl));
 	return 0;
 }
 

@@ -14,6 +14,18 @@
 
 #define BADCTRL_BAR_BYTES	0x4000
 
+/*
+ * With --share DIRECTORY, BAR0 is the file BADCTRL_SHARED_BAR in there: who maps its
+ * second page rings doorbells without a message.  At BADCTRL_TOKEN, in the same page
+ * and behind the doorbells, lie 8 random bytes, the same for a reader of the bus: so a
+ * bus address is known to be that page.  The file BADCTRL_SHARED_MEMORY, if there is
+ * one at the start, is the memory BAR of another function.
+ */
+#define BADCTRL_SHARED_BAR	"controller"
+#define BADCTRL_SHARED_MEMORY	"memory"
+#define BADCTRL_DOORBELLS	0x1000
+#define BADCTRL_TOKEN		0x1ff8
+
 /* The window, offsets in config space. */
 #define BADCTRL_CONFIG_ADDRESS	0xc0
 #define BADCTRL_CONFIG_DATA	0xc4
@@ -24,12 +36,25 @@
 #define BADCTRL_IDENTIFY(cns)	(0x10000 + ((cns) << 12))
 /* Registers of NVMe that are constant to a driver: CAP, VS, CMBSZ, CRTO. */
 #define BADCTRL_REGISTERS	0x20000
+/* Read: of an I/O queue pair, since it was created; enum badctrl_queue_count. */
+#define BADCTRL_QUEUE_COUNT(sqid, count)	(0x30000 + 8 * (sqid) + 4 * (count))
 
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
-#define BADCTRL_NAMESPACE_BYTES	(16U << 20)
-#define BADCTRL_DISK_BYTES	((size_t)BADCTRL_NAMESPACE_MAX * BADCTRL_NAMESPACE_BYTES)
+#define BADCTRL_NAMESPACE_BYTES	(16U << 20)	/* without --disk-mb */
 #define BADCTRL_QUEUES		64
+
+/**
+ * enum badctrl_queue_count - what is counted of a queue pair
+ * @BADCTRL_FETCHED: commands
+ * @BADCTRL_MESSAGES: doorbell writes that came by message: from a CPU, or from a device
+ *	that rings through QEMU
+ */
+enum badctrl_queue_count {
+	BADCTRL_FETCHED = 0,
+	BADCTRL_MESSAGES = 1,
+	BADCTRL_QUEUE_COUNTS = 2,
+};
 
 /* Of word BADCTRL_ACTIVE: the list of namespaces names the first, over and over. */
 #define BADCTRL_ACTIVE_ENDLESS	(1U << 31)

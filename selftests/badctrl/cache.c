@@ -40,7 +40,7 @@ void bad_cache_lose(struct bad *ctrl)
 {
 	size_t page;
 
-	for (page = 0; page < BAD_DISK_PAGES; page++) {
+	for (page = 0; page < bad_disk_bytes(ctrl) / BAD_PAGE; page++) {
 		if (!ctrl->dirty[page])
 			continue;
 		memcpy(ctrl->disk + page * BAD_PAGE, ctrl->saved + page * BAD_PAGE, BAD_PAGE);

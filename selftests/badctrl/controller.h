@@ -35,7 +35,6 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as they are");
 
 #define BAD_PAGE	4096U
-#define BAD_DISK_PAGES	(BADCTRL_DISK_BYTES / BAD_PAGE)
 #define BAD_VECTORS	4U
 #define BAD_HELD_MAX	256U
 #define BAD_EVENTS_MAX	8U
@@ -52,7 +51,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define REG_ACQ		0x30
 #define REG_CMBMSC	0x50
 #define REG_CRTO	0x68
-#define DOORBELLS	0x1000
+#define DOORBELLS	BADCTRL_DOORBELLS
 
 #define CC_ENABLE	(1U << 0)
 #define CC_SHUTDOWN	(3U << 14)
@@ -160,19 +159,25 @@ struct bad_held {
  * @work: there is something for the worker to look at
  * @leaving: the worker is to end
  * @restart: the function was reset since the worker looked
+ * @fell: CC.EN was cleared since the worker looked, whatever it is now
  * @serving: enabled and able to do commands
- * @registers: of BAR0
+ * @polled: doorbells may be rung without a message: the worker looks for itself; constant
+ * @registers: of BAR0, BADCTRL_BAR_BYTES; doorbells in there may change at any time
+ * @token: at BADCTRL_TOKEN of them; constant
  * @words: by enum badctrl_word, divided by 4
  * @window: address of the word that config space shows
  * @identify: data by CNS
  * @events: asynchronous events not yet sent
  * @event_count: of them
  * @release: complete what is held
+ * @counts: of queue pairs
  * @enabled: as far as the worker has followed CC.EN
  * @held: commands
  * @held_count: of them
  * @requests: identifiers of Async Event Requests
  * @request_count: of them
+ * @reads: read commands that were carried out, and @writes
+ * @namespace_bytes: of each namespace; constant
  * @disk: the namespaces, one after the other
  * @saved: what a power cut would bring back of it, see cache.h
  * @dirty: by page of @disk: @saved has it
@@ -184,14 +189,18 @@ struct bad {
 	bool work;
 	bool leaving;
 	bool restart;
+	bool fell;
 	bool serving;
-	uint8_t registers[BADCTRL_BAR_BYTES];
+	bool polled;
+	uint8_t *registers;
+	uint64_t token;
 	uint32_t words[BADCTRL_WORDS / 4];
 	uint32_t window;
 	uint8_t identify[7][BAD_PAGE];
 	uint32_t events[BAD_EVENTS_MAX];
 	unsigned int event_count;
 	bool release;
+	uint32_t counts[BADCTRL_QUEUES + 1][BADCTRL_QUEUE_COUNTS];
 
 	bool enabled;
 	struct bad_sq sqs[BADCTRL_QUEUES + 1];
@@ -200,9 +209,17 @@ struct bad {
 	unsigned int held_count;
 	uint16_t requests[BAD_REQUESTS_MAX];
 	unsigned int request_count;
+	uint64_t reads;
+	uint64_t writes;
+	size_t namespace_bytes;
 	uint8_t *disk;
 	uint8_t *saved;
-	bool dirty[BAD_DISK_PAGES];
+	bool *dirty;
 };
+
+static inline size_t bad_disk_bytes(const struct bad *ctrl)
+{
+	return BADCTRL_NAMESPACE_MAX * ctrl->namespace_bytes;
+}
 
 #endif /* BADCTRL_CONTROLLER_H */

@@ -37,9 +37,9 @@ static void identify_ctrl(uint8_t *page)
 }
 
 /* Identify Namespace, NVM command set 4.1.5.1: the same for every namespace. */
-static void identify_namespace(uint8_t *page)
+static void identify_namespace(uint8_t *page, size_t bytes)
 {
-	uint64_t blocks = BADCTRL_NAMESPACE_BYTES / 512;
+	uint64_t blocks = bytes / 512;
 
 	put(page, 0, blocks, 8);
 	put(page, 8, blocks, 8);
@@ -58,7 +58,7 @@ static void identify_descriptors(uint8_t *page)
 void bad_identify_defaults(struct bad *ctrl)
 {
 	memset(ctrl->identify, 0, sizeof(ctrl->identify));
-	identify_namespace(ctrl->identify[0]);
+	identify_namespace(ctrl->identify[0], ctrl->namespace_bytes);
 	identify_ctrl(ctrl->identify[1]);
 	identify_descriptors(ctrl->identify[3]);
 }

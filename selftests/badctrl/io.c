@@ -84,13 +84,13 @@ static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
 	memcpy(&blocks->count, page, sizeof(blocks->count));
 	limits_now(ctrl, blocks);
 	pthread_mutex_unlock(&ctrl->lock);
-	if (blocks->count > BADCTRL_NAMESPACE_BYTES >> blocks->shift)
-		blocks->count = BADCTRL_NAMESPACE_BYTES >> blocks->shift;
+	if (blocks->count > ctrl->namespace_bytes >> blocks->shift)
+		blocks->count = ctrl->namespace_bytes >> blocks->shift;
 }
 
 static uint8_t *namespace_at(const struct bad *ctrl, uint32_t nsid)
 {
-	return ctrl->disk + (size_t)(nsid - 1) * BADCTRL_NAMESPACE_BYTES;
+	return ctrl->disk + (size_t)(nsid - 1) * ctrl->namespace_bytes;
 }
 
 /* Where the blocks lie, or NULL if there are none such. */
@@ -182,6 +182,8 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 		return status;
 	if (too_long(blocks, command->opcode, length))
 		return STATUS_FIELD;
+	ctrl->reads += command->opcode == IO_READ;
+	ctrl->writes += command->opcode == IO_WRITE;
 	switch (command->opcode) {
 	case IO_WRITE:
 	case IO_WRITE_ZEROES:
@@ -239,7 +241,7 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 	blocks.torn = torn;
 	switch (command->opcode) {
 	case IO_FLUSH:
-		bad_cache_flush(ctrl, namespace_at(ctrl, command->nsid), BADCTRL_NAMESPACE_BYTES);
+		bad_cache_flush(ctrl, namespace_at(ctrl, command->nsid), ctrl->namespace_bytes);
 		return 0;
 	case IO_WRITE:
 	case IO_READ:

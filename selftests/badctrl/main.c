@@ -3,22 +3,33 @@
  * badctrl: an NVMe controller that misbehaves on command, for tests of
  * nvme-peer in virtual machines.
  *
- *	badctrl --socket PATH
+ *	badctrl --socket PATH [--share DIRECTORY] [--disk-mb N]
  *
  * A PCI function to QEMU's vfio-user-pci.  How it fails is set by words in its
- * config space (badctrl.h); at power-on it does not even become ready.
+ * config space (badctrl.h); at power-on it does not even become ready.  With --share its
+ * doorbells are a file's, too, and it looks at them all the time.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "registers.h"
 #include "worker.h"
+
+struct options {
+	const char *socket;
+	const char *share;
+	size_t disk_bytes;
+};
 
 static int serve(struct vfu *vfu, const char *path)
 {
@@ -50,10 +61,95 @@ static int run(struct bad *ctrl, const char *path)
 	return ret;
 }
 
-static void *map_disk(void)
+static void *map(size_t bytes, int flags, int fd)
 {
-	return mmap(NULL, BADCTRL_DISK_BYTES, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static bool make_disk(struct bad *ctrl)
+{
+	size_t bytes = bad_disk_bytes(ctrl);
+
+	ctrl->disk = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	ctrl->saved = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	ctrl->dirty = calloc(bytes / BAD_PAGE, sizeof(*ctrl->dirty));
+	return ctrl->disk && ctrl->saved && ctrl->dirty;
+}
+
+/* BAR0 as a file that others map, or as memory of our own. */
+static bool make_registers(struct bad *ctrl, int folder)
+{
+	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+
+	if (folder >= 0) {
+		fd = openat(folder, BADCTRL_SHARED_BAR,
+			    O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+		if (fd < 0 || ftruncate(fd, BADCTRL_BAR_BYTES))
+			return false;
+		flags = MAP_SHARED;
+		ctrl->polled = true;
+	}
+	ctrl->registers = map(BADCTRL_BAR_BYTES, flags, fd);
+	return ctrl->registers &&
+	       getrandom(&ctrl->token, sizeof(ctrl->token), 0) == sizeof(ctrl->token);
+}
+
+/* The descriptor stays open, as a neighbour's has to. */
+static bool meet_neighbour(struct bad *ctrl, int folder)
+{
+	int fd = folder < 0 ? -1 : openat(folder, BADCTRL_SHARED_MEMORY, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || !vfu_set_neighbour(ctrl->vfu, fd);
+}
+
+static bool make(struct bad *ctrl, const struct options *options)
+{
+	int folder = -1;
+
+	if (options->share) {
+		folder = open(options->share, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (folder < 0)
+			return false;
+	}
+	ctrl->namespace_bytes = options->disk_bytes;
+	if (!make_disk(ctrl) || !make_registers(ctrl, folder))
+		return false;
+	bad_defaults(ctrl);
+	ctrl->vfu = vfu_create(&bad_device, ctrl);
+	return ctrl->vfu && meet_neighbour(ctrl, folder);
+}
+
+static _Noreturn void usage(void)
+{
+	fputs("usage: badctrl --socket PATH [--share DIRECTORY] [--disk-mb N]\n", stderr);
+	exit(2);
+}
+
+static void parse(int argc, char **argv, struct options *options)
+{
+	static const struct option names[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "share", required_argument, NULL, 'd' },
+		{ "disk-mb", required_argument, NULL, 'm' },
+		{ 0 }
+	};
+	int option;
+
+	*options = (struct options){ .disk_bytes = BADCTRL_NAMESPACE_BYTES };
+	while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+		if (option == 's')
+			options->socket = optarg;
+		else if (option == 'd')
+			options->share = optarg;
+		else if (option == 'm')
+			options->disk_bytes = strtoul(optarg, NULL, 10) << 20;
+		else
+			usage();
+	}
+	if (!options->socket || optind != argc || !options->disk_bytes)
+		usage();
 }
 
 int main(int argc, char **argv)
@@ -62,20 +158,16 @@ int main(int argc, char **argv)
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.wake = PTHREAD_COND_INITIALIZER,
 	};
+	struct options options;
 	int ret;
 
-	if (argc != 3 || strcmp(argv[1], "--socket")) {
-		fputs("usage: badctrl --socket PATH\n", stderr);
-		return 2;
-	}
+	parse(argc, argv, &options);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	bad_defaults(&ctrl);
-	ctrl.disk = map_disk();
-	ctrl.saved = map_disk();
-	ctrl.vfu = vfu_create(&bad_device, &ctrl);
-	if (ctrl.disk == MAP_FAILED || ctrl.saved == MAP_FAILED || !ctrl.vfu)
+	if (!make(&ctrl, &options)) {
+		perror("badctrl");
 		return 1;
-	ret = run(&ctrl, argv[2]);
+	}
+	ret = run(&ctrl, options.socket);
 	if (ret)
 		fprintf(stderr, "badctrl: %s\n", strerror(-ret));
 	vfu_destroy(ctrl.vfu);

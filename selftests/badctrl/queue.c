@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* badctrl's queues: rings that are contiguous or described by a PRP list. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "memory.h"
 #include "queue.h"
@@ -37,21 +38,10 @@ static void ring_drop(struct bad_ring *ring)
 	ring->pages = NULL;
 }
 
-static uint32_t doorbell(struct bad *ctrl, uint16_t qid, bool cq)
-{
-	uint32_t value;
-
-	pthread_mutex_lock(&ctrl->lock);
-	value = bad_load32(ctrl, DOORBELLS + (2 * qid + cq) * 4U);
-	pthread_mutex_unlock(&ctrl->lock);
-	return value;
-}
-
-/* A new queue starts at 0, whatever an earlier one left. */
-static void doorbell_clear(struct bad *ctrl, uint16_t qid, bool cq)
+static void clear_counts(struct bad *ctrl, uint16_t qid)
 {
 	pthread_mutex_lock(&ctrl->lock);
-	bad_store32(ctrl, DOORBELLS + (2 * qid + cq) * 4U, 0);
+	memset(ctrl->counts[qid], 0, sizeof(ctrl->counts[qid]));
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
@@ -73,8 +63,8 @@ void bad_queues_start(struct bad *ctrl)
 		.phase = 1,
 		.interrupts = true,
 	};
-	bad_store32(ctrl, DOORBELLS, 0);
-	bad_store32(ctrl, DOORBELLS + 4, 0);
+	bad_doorbell_clear(ctrl, 0, false);
+	bad_doorbell_clear(ctrl, 0, true);
 }
 
 void bad_queues_stop(struct bad *ctrl)
@@ -148,7 +138,8 @@ uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command)
 	status = create_ring(ctrl, command, CQ_ENTRY, &cq.ring);
 	if (status)
 		return status;
-	doorbell_clear(ctrl, qid, true);
+	/* A new queue starts at 0, whatever an earlier one left. */
+	bad_doorbell_clear(ctrl, qid, true);
 	ctrl->cqs[qid] = cq;
 	return 0;
 }
@@ -165,7 +156,8 @@ uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
 	status = create_ring(ctrl, command, SQ_ENTRY, &sq.ring);
 	if (status)
 		return status;
-	doorbell_clear(ctrl, qid, false);
+	bad_doorbell_clear(ctrl, qid, false);
+	clear_counts(ctrl, qid);
 	ctrl->sqs[qid] = sq;
 	return 0;
 }
@@ -200,19 +192,29 @@ uint16_t bad_delete_cq(struct bad *ctrl, uint16_t qid)
 
 /* --- entries -------------------------------------------------------------- */
 
-bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command)
+bool bad_queue_rung(const struct bad *ctrl, uint16_t sqid)
 {
-	struct bad_sq *sq = &ctrl->sqs[sqid];
+	const struct bad_sq *sq = &ctrl->sqs[sqid];
 	uint32_t tail;
 
 	if (!sq->exists)
 		return false;
-	tail = doorbell(ctrl, sqid, false);
-	if (tail == sq->head || tail >= sq->ring.entries)
+	tail = bad_doorbell(ctrl, sqid, false);
+	return tail != sq->head && tail < sq->ring.entries;
+}
+
+bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command)
+{
+	struct bad_sq *sq = &ctrl->sqs[sqid];
+
+	if (!bad_queue_rung(ctrl, sqid))
 		return false;
 	if (bad_read(ctrl, entry_address(&sq->ring, sq->head, SQ_ENTRY), command, sizeof(*command)))
 		return false;
 	sq->head = (sq->head + 1) % sq->ring.entries;
+	pthread_mutex_lock(&ctrl->lock);
+	ctrl->counts[sqid][BADCTRL_FETCHED]++;
+	pthread_mutex_unlock(&ctrl->lock);
 	return true;
 }
 
@@ -221,7 +223,7 @@ bool bad_queue_room(struct bad *ctrl, uint16_t sqid)
 	uint16_t cqid = ctrl->sqs[sqid].cqid;
 	const struct bad_cq *cq = &ctrl->cqs[cqid];
 
-	return (cq->tail + 1) % cq->ring.entries != doorbell(ctrl, cqid, true);
+	return (cq->tail + 1) % cq->ring.entries != bad_doorbell(ctrl, cqid, true);
 }
 
 void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,

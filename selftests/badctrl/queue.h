@@ -9,6 +9,8 @@
 void bad_queues_start(struct bad *ctrl);
 void bad_queues_stop(struct bad *ctrl);
 
+/* Is there a command to fetch? */
+bool bad_queue_rung(const struct bad *ctrl, uint16_t sqid);
 bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *command);
 bool bad_queue_room(struct bad *ctrl, uint16_t sqid);
 void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,

@@ -76,16 +76,39 @@ static void bar_read(void *context, unsigned int bar, uint64_t offset, void *dat
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+/*
+ * One queue's, which nobody may have to hold the lock for: whoever shares the page stores
+ * them without it.
+ */
+uint32_t bad_doorbell(const struct bad *ctrl, uint16_t qid, bool cq)
+{
+	const uint32_t *doorbells = (const void *)(ctrl->registers + DOORBELLS);
+
+	return __atomic_load_n(&doorbells[2 * qid + cq], __ATOMIC_ACQUIRE);
+}
+
+void bad_doorbell_clear(struct bad *ctrl, uint16_t qid, bool cq)
+{
+	uint32_t *doorbells = (void *)(ctrl->registers + DOORBELLS);
+
+	__atomic_store_n(&doorbells[2 * qid + cq], 0, __ATOMIC_RELEASE);
+}
+
 /* CC, AQA, ASQ and ACQ, CMBMSC, doorbells; the others do not keep what is written. */
 static bool writable(uint64_t offset)
 {
 	return (offset >= REG_CC && offset < REG_CSTS) || (offset >= REG_AQA && offset < 0x38) ||
-	       (offset >= REG_CMBMSC && offset < 0x58) || offset >= DOORBELLS;
+	       (offset >= REG_CMBMSC && offset < 0x58) ||
+	       (offset >= DOORBELLS && offset != BADCTRL_TOKEN && offset != BADCTRL_TOKEN + 4);
 }
 
 /* Doorbells go tail, head, tail, head; lock held. */
 static void count_doorbell(struct bad *ctrl, uint64_t offset)
 {
+	uint64_t qid = (offset - DOORBELLS) / 8;
+
+	if (qid <= BADCTRL_QUEUES)
+		ctrl->counts[qid][BADCTRL_MESSAGES]++;
 	if (!(bad_load32(ctrl, REG_CSTS) & CSTS_READY))
 		ctrl->words[BADCTRL_EARLY / 4]++;
 	if (ctrl->words[BADCTRL_PAUSED / 4] && !(offset & 4))
@@ -98,7 +121,7 @@ static void bad_reset_registers(struct bad *ctrl)
 	memset(ctrl->registers + REG_CC, 0, REG_CSTS + 4 - REG_CC);
 	memset(ctrl->registers + REG_AQA, 0, 0x38 - REG_AQA);
 	memset(ctrl->registers + REG_CMBMSC, 0, 8);
-	memset(ctrl->registers + DOORBELLS, 0, sizeof(ctrl->registers) - DOORBELLS);
+	memset(ctrl->registers + DOORBELLS, 0, BADCTRL_TOKEN - DOORBELLS);
 	ctrl->event_count = 0;
 	ctrl->words[BADCTRL_PAUSED / 4] = 0;
 	ctrl->serving = false;
@@ -128,6 +151,7 @@ static void bar_write(void *context, unsigned int bar, uint64_t offset, const vo
 		count_doorbell(ctrl, offset);
 	if (writable(offset))
 		memcpy(ctrl->registers + offset, data, count);
+	ctrl->fell |= offset == REG_CC && !(bad_load32(ctrl, REG_CC) & CC_ENABLE);
 	if (offset == REG_NSSR && count == 4 && !memcmp(data, &reset, 4))
 		bad_reset_subsystem(ctrl);
 	if (offset == REG_CSTS && count == 4) {
@@ -179,6 +203,7 @@ void bad_defaults(struct bad *ctrl)
 	bad_store32(ctrl, REG_CAP + 4, (uint32_t)(cap >> 32));
 	bad_store32(ctrl, REG_VS, 0x00010400);
 	bad_store32(ctrl, REG_CRTO, 0);
+	memcpy(ctrl->registers + BADCTRL_TOKEN, &ctrl->token, sizeof(ctrl->token));
 	bad_identify_defaults(ctrl);
 }
 
@@ -193,6 +218,9 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		return (uint8_t *)ctrl->identify + (address - BADCTRL_IDENTIFY(0));
 	if (address >= BADCTRL_REGISTERS && address < BADCTRL_REGISTERS + DOORBELLS)
 		return ctrl->registers + (address - BADCTRL_REGISTERS);
+	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
+	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0))
+		return (uint8_t *)ctrl->counts + (address - BADCTRL_QUEUE_COUNT(0, 0));
 	return NULL;
 }
 
@@ -223,8 +251,8 @@ static void bad_write_word(struct bad *ctrl, uint32_t value)
 	switch (ctrl->window) {
 	case BADCTRL_DEFAULTS:
 		bad_defaults(ctrl);
-		madvise(ctrl->disk, BADCTRL_DISK_BYTES, MADV_DONTNEED);
-		bad_cache_flush(ctrl, ctrl->disk, BADCTRL_DISK_BYTES);
+		madvise(ctrl->disk, bad_disk_bytes(ctrl), MADV_DONTNEED);
+		bad_cache_flush(ctrl, ctrl->disk, bad_disk_bytes(ctrl));
 		break;
 	case BADCTRL_MODE:
 		bad_set_mode(ctrl, value);

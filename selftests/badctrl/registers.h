@@ -10,6 +10,9 @@ void bad_defaults(struct bad *ctrl);
 uint32_t bad_load32(const struct bad *ctrl, uint32_t offset);
 uint64_t bad_load64(const struct bad *ctrl, uint32_t offset);
 void bad_store32(struct bad *ctrl, uint32_t offset, uint32_t value);
+/* A doorbell, and 0 for it; without the lock. */
+uint32_t bad_doorbell(const struct bad *ctrl, uint16_t qid, bool cq);
+void bad_doorbell_clear(struct bad *ctrl, uint16_t qid, bool cq);
 uint32_t bad_word(struct bad *ctrl, enum badctrl_word word);
 void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by);
 

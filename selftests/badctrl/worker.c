@@ -13,6 +13,11 @@
 #include "rule.h"
 #include "worker.h"
 
+/* Commands of one queue before the next one's. */
+#define QUEUE_TURN	32
+/* How often to look in vain before there are pauses. */
+#define IDLE_LOOKS	20000
+
 static bool bad_serving(struct bad *ctrl)
 {
 	bool serving;
@@ -77,22 +82,29 @@ static void stop(struct bad *ctrl)
 	bad_store32(ctrl, REG_CSTS, 0);
 }
 
+/* A driver that has nothing to wait for enables it again before the worker wakes. */
+static void follow_enable(struct bad *ctrl)
+{
+	if (ctrl->enabled && (ctrl->fell || !(bad_load32(ctrl, REG_CC) & CC_ENABLE))) {
+		ctrl->fell = false;
+		stop(ctrl);
+	}
+	ctrl->fell = false;
+	if (!ctrl->enabled && bad_load32(ctrl, REG_CC) & CC_ENABLE)
+		start(ctrl);
+}
+
 static void follow_config(struct bad *ctrl)
 {
-	uint32_t config = bad_load32(ctrl, REG_CC);
-
 	if (ctrl->restart) {
 		ctrl->restart = false;
 		ctrl->enabled = false;
 		drop_queues(ctrl);
 		bad_store32(ctrl, REG_CSTS, 0);
 	}
-	if (config & CC_ENABLE && !ctrl->enabled)
-		start(ctrl);
-	else if (!(config & CC_ENABLE) && ctrl->enabled)
-		stop(ctrl);
-	if (config & CC_SHUTDOWN) {
-		bad_cache_flush(ctrl, ctrl->disk, BADCTRL_DISK_BYTES);
+	follow_enable(ctrl);
+	if (bad_load32(ctrl, REG_CC) & CC_SHUTDOWN) {
+		bad_cache_flush(ctrl, ctrl->disk, bad_disk_bytes(ctrl));
 		bad_store32(ctrl, REG_CSTS, bad_load32(ctrl, REG_CSTS) | CSTS_SHUTDOWN_DONE);
 	}
 }
@@ -106,24 +118,38 @@ static void cut_power(struct bad *ctrl)
 
 /* --- queues ----------------------------------------------------------------- */
 
-static void serve_queue(struct bad *ctrl, uint16_t sqid)
+/* False if the queue may have more: others come first. */
+static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 {
 	struct bad_command command;
+	unsigned int turn;
 
-	while (bad_serving(ctrl) && ctrl->sqs[sqid].exists && bad_queue_room(ctrl, sqid) &&
-	       bad_queue_fetch(ctrl, sqid, &command))
+	for (turn = 0; turn < QUEUE_TURN; turn++) {
+		if (!bad_queue_rung(ctrl, sqid) || !bad_serving(ctrl) ||
+		    !bad_queue_room(ctrl, sqid) || !bad_queue_fetch(ctrl, sqid, &command))
+			return true;
 		bad_command_handle(ctrl, sqid, &command);
+	}
+	return false;
+}
+
+static bool serve_queues(struct bad *ctrl)
+{
+	bool done = true;
+	uint16_t sqid;
+
+	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
+		done &= serve_queue(ctrl, sqid);
+	return done;
 }
 
 static void serve(struct bad *ctrl, bool release)
 {
-	uint16_t sqid;
-
 	if (release)
 		bad_command_release(ctrl);
 	bad_events_send(ctrl);
-	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
-		serve_queue(ctrl, sqid);
+	while (!serve_queues(ctrl))
+		;
 	bad_events_send(ctrl);
 }
 
@@ -145,15 +171,45 @@ static void insist(struct bad *ctrl)
 	pthread_mutex_lock(&ctrl->lock);
 }
 
+static bool any_rung(const struct bad *ctrl)
+{
+	uint16_t sqid;
+
+	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
+		if (bad_queue_rung(ctrl, sqid))
+			return true;
+	return false;
+}
+
+/* Who rings without a message wakes nobody: look, and less often while nothing comes. */
+static void look(struct bad *ctrl, unsigned int *idle)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+
+	pthread_mutex_unlock(&ctrl->lock);
+	if (any_rung(ctrl)) {
+		serve_queues(ctrl);
+		*idle = 0;
+	} else if (++*idle > IDLE_LOOKS) {
+		nanosleep(&pause, NULL);
+	}
+	pthread_mutex_lock(&ctrl->lock);
+}
+
 void *bad_work(void *context)
 {
 	struct bad *ctrl = context;
+	unsigned int idle = 0;
 	bool release;
 
 	pthread_mutex_lock(&ctrl->lock);
 	while (!ctrl->leaving) {
 		if (!ctrl->work && stubborn(ctrl)) {
 			insist(ctrl);
+			continue;
+		}
+		if (!ctrl->work && ctrl->polled && ctrl->serving) {
+			look(ctrl, &idle);
 			continue;
 		}
 		if (!ctrl->work) {

@@ -25,28 +25,38 @@ wait_for() {
 
 modprobe nvme_peer
 modprobe softgpu_drv
-np_bind np0
-controller=$(np_node np0)
-disk=${controller}n1
+# With a GPU that shares memory, the controller that does so too: told to work, and to
+# grant more queues than it has told by itself.
+disk=np0
+if [[ -f /host/engine ]]; then
+	disk=badctrl
+	for word in 7:4 32:c; do
+		setpci -s "$(np_address badctrl)" "c0.l=${word#*:}" "c4.l=$(printf %x "${word%:*}")"
+	done
+	export DEMO_SHARED=yes
+fi
+np_bind "$disk"
+controller=$(np_node "$disk")
+block=${controller}n1
 namespace=ngp${controller#nvmep}n1
-wait_for "/dev/$disk"
+wait_for "/dev/$block"
 wait_for "/dev/$namespace"
 wait_for /dev/softgpu0
 
-echo "controller /dev/$controller at $(np_address np0), stand-in GPU at $(np_address softgpu), Linux $(uname -r)"
-sfdisk --quiet --wipe always "/dev/$disk" <<'PARTS'
+echo "controller /dev/$controller at $(np_address "$disk"), stand-in GPU at $(np_address softgpu), Linux $(uname -r)"
+sfdisk --quiet --wipe always "/dev/$block" <<'PARTS'
 label: gpt
 size=256MiB, name=fio
 size=512MiB, name=ext4
 size=256MiB, name=gpu
 PARTS
-wait_for "/dev/${disk}p3"
-mkfs.ext4 -q -F "/dev/${disk}p2"
+wait_for "/dev/${block}p3"
+mkfs.ext4 -q -F "/dev/${block}p2"
 
 # Many small files and some larger ones.  They lie in memory, so that the disk
 # is read for the other side of the comparison only.
 tree=$(mktemp -d)
 cp -a /usr/share/zoneinfo/America /usr/bin/bash /usr/bin/fio "$tree"
 
-DEMO=$here/demo.sh "$program" "$controller" "$namespace" "${disk}p1" "${disk}p2" "${disk}p3" \
+DEMO=$here/demo.sh "$program" "$controller" "$namespace" "${block}p1" "${block}p2" "${block}p3" \
 	"$tree" "$tree.stop" "$seconds"

@@ -415,6 +415,7 @@ bool gpu_proof(struct gpu *gpu, struct gpu_proof *proof)
 	if (!gpu_call(gpu, SOFTGPU_COUNTERS, &after, "counters") ||
 	    !gpu_call(gpu, SOFTGPU_INFO, &info, "info"))
 		return false;
+	proof->shared = getenv("DEMO_SHARED");
 	proof->gpu_doorbells = gpu->doorbells;
 	proof->bus_doorbells = after.doorbells - gpu->before.doorbells;
 	proof->lost_doorbells = after.posted_failed - gpu->before.posted_failed;

@@ -11,6 +11,7 @@ struct gpu;
  * struct gpu_proof - who touched the GPU's queue pair and memory
  * @gpu_doorbells: doorbell writes that the GPU's programs counted
  * @bus_doorbells: posted 4-byte writes that the device put on the bus meanwhile
+ * @shared: its stores go to a page that the controller shares, and no message carries them
  * @lost_doorbells: of them, those that did not arrive
  * @cpu_doorbells: writes of the kernel to these doorbells
  * @cpu_doorbell_maps: user mappings of the doorbell page
@@ -25,6 +26,7 @@ struct gpu_proof {
 	uint64_t cpu_doorbells;
 	uint64_t cpu_doorbell_maps;
 	uint64_t cpu_memory_maps;
+	bool shared;
 	bool rings_in_gpu;
 	bool data_in_gpu;
 };

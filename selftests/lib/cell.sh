@@ -3,6 +3,9 @@
 # Sourced by selftests/run.
 
 cell_memory=2G
+# Who runs the stand-in GPU's programs on blocks, of run_cell's caller: its own threads (""), or
+# CUDA ("cuda"), or a stand-in for that ("fake"); with these it shares memory with badctrl.
+gpu_engine=''
 guest_slots=3
 # What a guest may take to come up, and what a test may take over its own limit
 # (which ends its process) before the guest is taken for hung.
@@ -222,7 +225,7 @@ start_device() {
 	local run=$1 name=$2 tries pid
 	local socket=$socket_folder/$name
 	[[ -x $run/build/user/$name ]] || np_die "no build/user/$name: run make user"
-	"$np_source/selftests/setup/in-tree" "$run/build/user/$name" --socket "$socket" "${@:3}" \
+	"${device_wrapper[@]}" "$run/build/user/$name" --socket "$socket" "${@:3}" \
 		>"$run/$name.log" 2>&1 {guest_slot}>&- &
 	pid=$!
 	device_pids+=("$pid")
@@ -240,7 +243,33 @@ stop_processes() {
 		kill "$pid" 2>/dev/null || continue
 		wait "$pid" 2>/dev/null || true
 	done
-	rm -rf "$socket_folder"
+	rm -rf "$socket_folder" "$share_folder"
+}
+
+# start_devices RUN: the GPU first, as the controller wants to know its memory.
+start_devices() {
+	local run=$1 memory=(--hbm-mb 64) shared=() in_tree=$np_source/selftests/setup/in-tree
+	local device_wrapper=("$in_tree")
+	if [[ $gpu_engine ]]; then
+		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
+		memory=(--hbm-mb 512 --share "$share_folder")
+		shared=(--share "$share_folder" --disk-mb 1100)
+		echo "$gpu_engine" >"$run/engine"
+	fi
+	case $gpu_engine in
+	cuda)
+		# NVIDIA's libcuda is this machine's, not the tree's.
+		device_wrapper=(env)
+		memory+=(--engine cuda)
+		;;
+	fake)
+		device_wrapper=("$in_tree" env "NVMEPEER_LIBCUDA=$run/build/user/lib/softgpu-libcuda.so")
+		memory+=(--engine cuda --kernel "$run/build/user/lib/softgpu-kernel.so")
+		;;
+	esac
+	start_device "$run" softgpu "${memory[@]}"
+	device_wrapper=("$in_tree")
+	start_device "$run" badctrl "${shared[@]}"
 }
 
 # start_guest CELL RUN SECONDS [WORD...]: QEMU under a hard limit; its second
@@ -313,7 +342,7 @@ show_blocked_tasks() {
 guest_session() {
 	local cell=$1 run=$2 seconds=$3 status=0
 	# Not local: this is a shell of its own, and stop_processes is its last act.
-	socket_folder='' device_pids=()
+	socket_folder='' share_folder='' device_pids=()
 	trap stop_processes EXIT
 	# A second signal, which whoever ends a whole process group sends, must not end the
 	# shell before it has ended the guest.
@@ -322,8 +351,7 @@ guest_session() {
 	make_run_folder "$run" "${cell%%/*}"
 	# In /tmp: a socket's path has to be short.
 	socket_folder=$(mktemp -d /tmp/nvme-peer.XXXXXX)
-	start_device "$run" softgpu --hbm-mb 64
-	start_device "$run" badctrl
+	start_devices "$run"
 	start_guest "$cell" "$run" "$seconds" "${@:4}"
 	follow_guest "$cell" "$run" || return
 	wait "$guest_pid" || status=$?

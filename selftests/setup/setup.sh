@@ -99,6 +99,17 @@ need_lint() {
 	fi
 }
 
+# What setup/bundle packed is whole, but for the image, and nothing more can be fetched.
+finish_bundle() {
+	image_key=bundle
+	np_fresh "$np_cache/guest" "$image_key" || stage guest-image make_guest_image
+}
+
+if [[ -f $np_cache/.bundle ]]; then
+	finish_bundle
+	exit
+fi
+
 mkdir -p "$np_cache"/{debs,kernels} "$np_scratch"
 exec {setup_lock}>"$np_scratch/lock"
 if ! flock -n "$setup_lock"; then

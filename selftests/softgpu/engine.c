@@ -83,7 +83,7 @@ static enum softgpu_status job_load(struct slot *slot)
 	slot->threads = job->threads;
 	memcpy(&slot->parameters, job->parameters, sizeof(slot->parameters));
 	program = gpu->find_program(slot->program);
-	if (!program || !slot->threads || slot->threads > SOFTGPU_MAX_THREADS)
+	if (!program || !slot->threads || slot->threads > gpu->most_threads)
 		return SOFTGPU_INVALID;
 	return program->prepare ? program->prepare(slot) : SOFTGPU_RUNNING;
 }
@@ -106,6 +106,18 @@ static void job_run_lanes(struct slot *slot)
 		pthread_join(threads[i], NULL);
 }
 
+static enum softgpu_status job_run_program(struct slot *slot)
+{
+	enum softgpu_status status;
+
+	if (slot->gpu->offload && slot->gpu->offload_run(slot, &status))
+		return status;
+	if (slot->threads > SOFTGPU_MAX_THREADS)
+		return SOFTGPU_INVALID;
+	job_run_lanes(slot);
+	return atomic_load(&slot->status);
+}
+
 static void job_run(struct slot *slot)
 {
 	enum softgpu_status status;
@@ -115,10 +127,8 @@ static void job_run(struct slot *slot)
 	atomic_store(&slot->issued, 0);
 	slot->start_ns = now_ns();
 	status = job_load(slot);
-	if (status == SOFTGPU_RUNNING) {
-		job_run_lanes(slot);
-		status = atomic_load(&slot->status);
-	}
+	if (status == SOFTGPU_RUNNING)
+		status = job_run_program(slot);
 	flush = atomic_load(&slot->gpu->flush);
 	if (flush)
 		vfu_dma_flush(slot->gpu->vfu, flush);

@@ -6,6 +6,7 @@
  *	main.c		the command line, HBM, the socket
  *	registers.c	BAR0, resets
  *	engine.c	jobs and the threads that run them
+ *	offload.c	jobs that a GPU of NVIDIA's runs, and cuda.c, its driver
  *	programs_io.c	programs on blocks, over the device library
  *	programs_memory.c	programs on memory
  *	platform.c	what the device library asks of the machine
@@ -28,6 +29,7 @@
 #include "vfio_user.h"
 
 struct gpu;
+struct offload;
 struct program;
 struct slot;
 
@@ -129,6 +131,9 @@ struct slot {
  * @settled: nothing of older views than this is under way any more
  * @exiting: the invalidator should end
  * @jobs: counter, as are @faults, @fault_address, @resets, @invalidations
+ * @most_threads: constant: of a job
+ * @offload: constant: CUDA runs jobs on blocks; NULL: CPUs run all
+ * @offload_run: constant, with @offload: see offload.h
  * @find_program: constant: NULL if there is no program of that number
  * @slots: jobs
  */
@@ -153,6 +158,9 @@ struct gpu {
 	_Atomic uint64_t fault_address;
 	_Atomic uint64_t resets;
 	_Atomic uint64_t invalidations;
+	uint32_t most_threads;
+	struct offload *offload;
+	bool (*offload_run)(struct slot *slot, enum softgpu_status *status);
 	const struct program *(*find_program)(uint32_t number);
 	struct slot slots[SOFTGPU_MAX_SLOTS];
 };

@@ -2,14 +2,16 @@
 /*
  * softgpu: a stand-in for a GPU, for tests of nvme-peer in virtual machines.
  *
- *	softgpu --socket PATH [--hbm-mb N] [--once]
+ *	softgpu --socket PATH [--hbm-mb N] [--once] [--share DIRECTORY] [--engine cuda]
  *
  * A PCI function to QEMU's vfio-user-pci: memory of its own in a BAR, bus
  * mastering, an interrupt, and engines that run programs made from the device
  * library that real GPUs run (softgpu_regs.h).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +21,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <badctrl.h>
+
 #include "engine.h"
 #include "memory.h"
+#include "offload.h"
 #include "programs_io.h"
 #include "programs_memory.h"
 #include "registers.h"
@@ -32,14 +37,22 @@ struct options {
 	const char *socket;
 	uint64_t hbm_bytes;
 	bool once;
+	const char *share;
+	bool cuda;
+	const char *kernel;
 };
 
 static _Noreturn void usage(void)
 {
-	fputs("usage: softgpu --socket PATH [--hbm-mb N] [--once]\n"
+	fputs("usage: softgpu --socket PATH [--hbm-mb N] [--once] [--share DIRECTORY]\n"
+	      "               [--engine cpu|cuda] [--kernel FILE]\n"
 	      "  --socket PATH  unix socket to listen on for QEMU's vfio-user-pci\n"
 	      "  --hbm-mb N     memory in MiB, a power of two (64)\n"
-	      "  --once         end when the first client leaves\n", stderr);
+	      "  --once         end when the first client leaves\n"
+	      "  --share DIR    what this process and the controller's share: memory, doorbells\n"
+	      "  --engine cuda  programs on blocks run on a GPU of NVIDIA's (cpu)\n"
+	      "  --kernel FILE  of --engine cuda: those programs (softgpu.cubin beside this one)\n",
+	      stderr);
 	exit(2);
 }
 
@@ -49,6 +62,9 @@ static void parse(int argc, char **argv, struct options *options)
 		{ "socket", required_argument, NULL, 's' },
 		{ "hbm-mb", required_argument, NULL, 'm' },
 		{ "once", no_argument, NULL, '1' },
+		{ "share", required_argument, NULL, 'd' },
+		{ "engine", required_argument, NULL, 'e' },
+		{ "kernel", required_argument, NULL, 'k' },
 		{ 0 }
 	};
 	char *end = "";
@@ -62,7 +78,13 @@ static void parse(int argc, char **argv, struct options *options)
 			options->hbm_bytes = strtoull(optarg, &end, 10) << 20;
 		else if (option == '1')
 			options->once = true;
-		else
+		else if (option == 'd')
+			options->share = optarg;
+		else if (option == 'k')
+			options->kernel = optarg;
+		else if (option == 'e' && !strcmp(optarg, "cuda"))
+			options->cuda = true;
+		else if (option != 'e' || strcmp(optarg, "cpu"))
 			usage();
 	}
 	if (!options->socket || optind != argc || *end ||
@@ -72,16 +94,24 @@ static void parse(int argc, char **argv, struct options *options)
 		usage();
 }
 
+static int open_shared(const char *share)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", share, BADCTRL_SHARED_MEMORY);
+	return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
 /*
  * HBM lies at its GPU address.  The rest of GPU address space is reserved and
  * inaccessible, so that a program that takes such an address for a pointer
  * faults instead of hitting something.
  */
-static int make_hbm(struct gpu *gpu)
+static int make_hbm(struct gpu *gpu, const char *share)
 {
 	void *wanted = (void *)(uintptr_t)GPU_HBM_VA;
 
-	gpu->hbm_fd = memfd_create("softgpu-hbm", MFD_CLOEXEC);
+	gpu->hbm_fd = share ? open_shared(share) : memfd_create("softgpu-hbm", MFD_CLOEXEC);
 	if (gpu->hbm_fd < 0 ||
 	    ftruncate(gpu->hbm_fd, (off_t)gpu->hbm_bytes))
 		return -errno;
@@ -94,6 +124,21 @@ static int make_hbm(struct gpu *gpu)
 		return -errno;
 	gpu->hbm = wanted;
 	return 0;
+}
+
+/* The kernel lies beside the program, wherever that is. */
+static int start_offload(struct gpu *gpu, const struct options *options)
+{
+	char path[PATH_MAX];
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof(".cubin"));
+
+	if (!options->cuda)
+		return 0;
+	if (length < 0)
+		return -errno;
+	strcpy(path + length, ".cubin");
+	gpu->offload_run = offload_run;
+	return offload_start(gpu, options->kernel ? options->kernel : path, options->share);
 }
 
 static const struct program *find_program(uint32_t number)
@@ -134,7 +179,10 @@ int main(int argc, char **argv)
 	/* Waits of programs are shorter than the default slack. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	gpu.hbm_bytes = options.hbm_bytes;
-	ret = make_hbm(&gpu);
+	gpu.most_threads = SOFTGPU_MAX_THREADS;
+	ret = make_hbm(&gpu, options.share);
+	if (!ret)
+		ret = start_offload(&gpu, &options);
 	if (!ret) {
 		gpu_describe(&gpu, &device);
 		gpu.vfu = vfu_create(&device, &gpu);

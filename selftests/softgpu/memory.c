@@ -39,14 +39,14 @@ _Noreturn void lane_fault(struct lane *lane, uint64_t address)
 
 /* --- Views --------------------------------------------------------------- */
 
-static void view_enter(struct lane *lane)
+void memory_view_enter(struct lane *lane)
 {
 	atomic_store(&lane->view, atomic_load(&lane->slot->gpu->view));
 	/* The note is visible before the page table is looked at. */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-static void view_leave(struct lane *lane)
+void memory_view_leave(struct lane *lane)
 {
 	atomic_store_explicit(&lane->view, 0, memory_order_release);
 }
@@ -164,6 +164,13 @@ static bool entry_allows(uint64_t entry, bool write)
 	return (entry & need) == need;
 }
 
+uint64_t memory_entry(const struct gpu *gpu, uint64_t address, bool write)
+{
+	uint64_t entry = table_entry(gpu, address);
+
+	return entry_allows(entry, write) ? entry : 0;
+}
+
 /* --- Accesses ------------------------------------------------------------ */
 
 /**
@@ -218,7 +225,7 @@ static int access_page(struct lane *lane, const struct access *access,
 	uint64_t offset = access->address % SOFTGPU_PAGE, entry;
 	int ret = -EFAULT;
 
-	view_enter(lane);
+	memory_view_enter(lane);
 	entry = table_entry(gpu, access->address);
 	if (!entry_allows(entry, access->write))
 		ret = -EFAULT;
@@ -228,7 +235,7 @@ static int access_page(struct lane *lane, const struct access *access,
 	else
 		ret = access_bus(lane, access, offset +
 				 (entry & SOFTGPU_PTE_ADDRESS), length);
-	view_leave(lane);
+	memory_view_leave(lane);
 	return ret;
 }
 
@@ -280,14 +287,14 @@ void lane_post(struct lane *lane, uint64_t address, uint32_t value)
 		lane_write(lane, address, &value, sizeof(value), 0);
 		return;
 	}
-	view_enter(lane);
+	memory_view_enter(lane);
 	entry = table_entry(gpu, address);
 	if (address % 4 == 0 && entry_allows(entry, true) &&
 	    !(entry & SOFTGPU_PTE_HBM))
 		ret = vfu_dma_post(gpu->vfu, (entry & SOFTGPU_PTE_ADDRESS) +
 				   address % SOFTGPU_PAGE,
 				   &value, sizeof(value));
-	view_leave(lane);
+	memory_view_leave(lane);
 	if (ret)
 		lane_fault(lane, address);
 	lane_add(lane, doorbells, 1);

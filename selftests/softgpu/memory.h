@@ -18,6 +18,14 @@ void lane_read(struct lane *lane, uint64_t address, void *data, size_t length,
 void lane_write(struct lane *lane, uint64_t address, const void *data,
 		size_t length, unsigned int flags);
 
+/*
+ * The page table entry of @address if it allows the access, else 0.  Who keeps what an
+ * entry led to does so between memory_view_enter() and memory_view_leave().
+ */
+uint64_t memory_entry(const struct gpu *gpu, uint64_t address, bool write);
+void memory_view_enter(struct lane *lane);
+void memory_view_leave(struct lane *lane);
+
 /* A posted store of 4 bytes, as doorbells want it. */
 void lane_post(struct lane *lane, uint64_t address, uint32_t value);
 

@@ -7,6 +7,7 @@
 
 #include "engine.h"
 #include "memory.h"
+#include "offload.h"
 #include "registers.h"
 
 static uint64_t read_counter(struct gpu *gpu, uint64_t offset)
@@ -94,7 +95,7 @@ static uint64_t read_register(struct gpu *gpu, uint64_t offset)
 	case SOFTGPU_REG_SLOTS:
 		return SOFTGPU_MAX_SLOTS;
 	case SOFTGPU_REG_THREADS:
-		return SOFTGPU_MAX_THREADS;
+		return gpu->most_threads;
 	case SOFTGPU_REG_TABLE:
 		return atomic_load(&gpu->table);
 	case SOFTGPU_REG_TABLE_PAGES:
@@ -216,6 +217,14 @@ static void reset(void *context, enum vfu_reset why)
 	atomic_fetch_add(&gpu->resets, 1);
 }
 
+static void unmapped(void *context, uint64_t address, uint64_t size)
+{
+	struct gpu *gpu = context;
+
+	if (gpu->offload)
+		offload_unmapped(gpu, address, size);
+}
+
 void gpu_describe(const struct gpu *gpu, struct vfu_device *device)
 {
 	*device = (struct vfu_device){
@@ -234,5 +243,6 @@ void gpu_describe(const struct gpu *gpu, struct vfu_device *device)
 		.bar_read = bar_read,
 		.bar_write = bar_write,
 		.reset = reset,
+		.unmapped = unmapped,
 	};
 }

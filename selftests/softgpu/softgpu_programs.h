@@ -149,8 +149,8 @@ struct softgpu_memory {
  *
  * Return: the word.
  */
-static inline uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
-				       uint64_t word)
+NVMEPEER_HOST_FN uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
+					  uint64_t word)
 {
 	uint64_t x = seed + block * 0x9e3779b97f4a7c15u +
 		     (word + 1) * 0xd1b54a32d192ed03u;
@@ -161,7 +161,9 @@ static inline uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
 	return x ^ (x >> 31);
 }
 
+#ifndef __cplusplus
 _Static_assert(sizeof(struct softgpu_io) <= SOFTGPU_PARAMETER_BYTES,
 	       "parameters fit into a job");
+#endif
 
 #endif /* SOFTGPU_PROGRAMS_H */

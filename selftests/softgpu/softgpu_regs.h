@@ -58,7 +58,7 @@
 #define SOFTGPU_VERSION		1U
 
 #define SOFTGPU_MAX_SLOTS	16U
-#define SOFTGPU_MAX_THREADS	64U
+#define SOFTGPU_MAX_THREADS	64U	/* on CPUs; see SOFTGPU_REG_THREADS */
 
 #define SOFTGPU_CONTROL_START	1U	/* run the job at SOFTGPU_SLOT_JOB */
 #define SOFTGPU_CONTROL_STOP	2U	/* end soon, in good order */

@@ -4,9 +4,11 @@
  * sorted, and the guest's memory behind them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "map.h"
@@ -74,15 +76,49 @@ static char *map_memory(const struct vfu_range *range, int fd, uint64_t offset)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
+/*
+ * Which of the files @fd is; map_lock is held for writing.  VFU_FILES: there are too
+ * many, its memory is not located.
+ */
+static unsigned int map_file(struct vfu *vfu, int fd)
+{
+	struct vfu_file *file;
+	struct stat status;
+	unsigned int i;
+
+	if (fd < 0 || fstat(fd, &status))
+		return VFU_FILES;
+	for (i = 0; i < vfu->file_count; i++)
+		if (vfu->files[i].device == status.st_dev &&
+		    vfu->files[i].inode == status.st_ino)
+			return i;
+	if (i == VFU_FILES)
+		return VFU_FILES;
+	file = &vfu->files[i];
+	file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (file->fd < 0)
+		return VFU_FILES;
+	file->device = status.st_dev;
+	file->inode = status.st_ino;
+	vfu->file_count++;
+	return i;
+}
+
 int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
 		uint64_t offset)
 {
 	struct vfu_range added = *range;
 	int ret = EINVAL;
 
+	if (fd < 0 && vfu->neighbour >= 0 && range->size == vfu->neighbour_bytes) {
+		fd = fcntl(vfu->neighbour, F_DUPFD_CLOEXEC, 0);
+		offset = 0;
+	}
 	if (range->size && vfu_range_end(range) >= range->size) {
 		added.memory = map_memory(range, fd, offset);
+		added.offset = offset;
 		pthread_rwlock_wrlock(&vfu->map_lock);
+		added.file = map_file(vfu, fd);
 		ret = map_insert(vfu, &added);
 		pthread_rwlock_unlock(&vfu->map_lock);
 		if (ret && added.memory)
@@ -104,6 +140,7 @@ static int map_split(struct vfu *vfu, size_t index, uint64_t address)
 	vfu->ranges[index].size = left;
 	vfu->ranges[index + 1].address += left;
 	vfu->ranges[index + 1].size -= left;
+	vfu->ranges[index + 1].offset += left;
 	if (vfu->ranges[index + 1].memory)
 		vfu->ranges[index + 1].memory += left;
 	return 0;
@@ -166,5 +203,78 @@ void vfu_map_clear(struct vfu *vfu)
 {
 	pthread_rwlock_wrlock(&vfu->map_lock);
 	map_drop(vfu, 0, vfu->range_count);
+	while (vfu->file_count)
+		close(vfu->files[--vfu->file_count].fd);
 	pthread_rwlock_unlock(&vfu->map_lock);
+}
+
+int vfu_set_neighbour(struct vfu *vfu, int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return -errno;
+	vfu->neighbour = fd;
+	vfu->neighbour_bytes = (uint64_t)status.st_size;
+	return 0;
+}
+
+/* Is @range part of a file, and may it be used so?  map_lock is held. */
+static int map_allows(const struct vfu_range *range, bool write)
+{
+	if (!(range->flags & (write ? VFU_MAP_WRITE : VFU_MAP_READ)))
+		return -EACCES;
+	return range->memory && range->file != VFU_FILES ? 0 : -EFAULT;
+}
+
+/* Does @next go on where @range ends, on the bus and in the file? */
+static bool map_goes_on(const struct vfu_range *range, const struct vfu_range *next)
+{
+	return next->address == vfu_range_end(range) && next->file == range->file &&
+	       next->offset == range->offset + range->size;
+}
+
+/*
+ * The range that the bytes begin in, all of them in one piece of a file that may be used:
+ * an IOMMU's mapping comes page by page.  map_lock is held.
+ */
+static int map_range_of(const struct vfu *vfu, uint64_t address, size_t length, bool write,
+			const struct vfu_range **found)
+{
+	size_t index = vfu_map_find(vfu, address);
+	const struct vfu_range *range = &vfu->ranges[index], *last = &vfu->ranges[vfu->range_count];
+	int ret;
+
+	if (!vfu->dma_enabled)
+		return -EACCES;
+	if (range == last || range->address > address)
+		return -EFAULT;
+	*found = range;
+	ret = map_allows(range, write);
+	while (!ret && vfu_range_end(range) - address < length) {
+		if (range + 1 == last || !map_goes_on(range, range + 1))
+			return -EFAULT;
+		ret = map_allows(++range, write);
+	}
+	return ret;
+}
+
+int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
+	       struct vfu_place *place)
+{
+	const struct vfu_range *range;
+	int ret;
+
+	pthread_rwlock_rdlock(&vfu->map_lock);
+	ret = map_range_of(vfu, address, length, write, &range);
+	if (!ret) {
+		place->fd = fcntl(vfu->files[range->file].fd, F_DUPFD_CLOEXEC, 0);
+		place->device = vfu->files[range->file].device;
+		place->inode = vfu->files[range->file].inode;
+		place->offset = range->offset + (address - range->address);
+		if (place->fd < 0)
+			ret = -errno;
+	}
+	pthread_rwlock_unlock(&vfu->map_lock);
+	return ret;
 }

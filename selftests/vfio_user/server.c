@@ -103,11 +103,19 @@ struct region_access {
 	uint32_t count;
 };
 
+/* The device stops using what it located in there, before the client hears of it. */
+static void tell_unmapped(struct vfu *vfu, uint64_t address, uint64_t size)
+{
+	if (vfu->device->unmapped)
+		vfu->device->unmapped(vfu->context, address, size);
+}
+
 /* DMA off, waiters failed, config space and the device back to power-on. */
 static void reset(struct vfu *vfu, enum vfu_reset why)
 {
 	vfu_dma_enable(vfu, false);
 	vfu_pending_cancel(vfu, -ECANCELED);
+	tell_unmapped(vfu, 0, UINT64_MAX);
 	vfu_config_reset(vfu);
 	vfu->device->reset(vfu->context, why);
 }
@@ -153,15 +161,20 @@ static int handle_dma_map(struct vfu *vfu, struct vfu_message *message)
 static int handle_dma_unmap(struct vfu *vfu, struct vfu_message *message)
 {
 	struct dma_unmap unmap;
+	int error;
 
 	memcpy(&unmap, message->payload, sizeof(unmap));
 	message->reply_length = sizeof(unmap);
 	if (unmap.flags & ~UNMAP_ALL)
 		return EINVAL;
-	if (!unmap.flags)
-		return vfu_map_remove(vfu, unmap.address, unmap.size);
-	vfu_map_clear(vfu);
-	return 0;
+	if (unmap.flags) {
+		unmap.address = 0;
+		unmap.size = UINT64_MAX;
+	}
+	error = vfu_map_remove(vfu, unmap.address, unmap.size);
+	if (!error)
+		tell_unmapped(vfu, unmap.address, unmap.size);
+	return error;
 }
 
 static int handle_get_info(struct vfu *vfu, struct vfu_message *message)
@@ -310,6 +323,13 @@ static int handle_region_read(struct vfu *vfu, struct vfu_message *message)
 	return 0;
 }
 
+static void enable_dma(struct vfu *vfu, bool enable)
+{
+	vfu_dma_enable(vfu, enable);
+	if (!enable)
+		tell_unmapped(vfu, 0, UINT64_MAX);
+}
+
 /* The bits that act: Function Level Reset, Bus Master Enable, the power state. */
 static void write_config(struct vfu *vfu, uint64_t offset, const void *data,
 			 uint32_t count)
@@ -317,7 +337,7 @@ static void write_config(struct vfu *vfu, uint64_t offset, const void *data,
 	if (vfu_config_write(vfu, offset, data, count))
 		reset(vfu, VFU_RESET_FUNCTION);
 	else if (vfu->dma_enabled != vfu_config_allows_dma(vfu))
-		vfu_dma_enable(vfu, !vfu->dma_enabled);
+		enable_dma(vfu, !vfu->dma_enabled);
 }
 
 static int handle_region_write(struct vfu *vfu, struct vfu_message *message)
@@ -479,6 +499,7 @@ struct vfu *vfu_create(const struct vfu_device *device, void *context)
 	vfu->device = device;
 	vfu->context = context;
 	vfu->socket = -1;
+	vfu->neighbour = -1;
 	if (vfu_config_init(vfu)) {
 		free(vfu);
 		return NULL;

@@ -65,6 +65,9 @@ struct vfu_bar {
  *	config space, where a guest reaches them whatever its drivers do; NULL for
  *	a device without
  * @vendor_write: the other way round
+ * @unmapped: these bus addresses are no longer what they were, or not ours to use any
+ *	more: what vfu_locate() gave for them must not be used once this returns.  NULL
+ *	for a device that does not call it
  */
 struct vfu_device {
 	uint16_t vendor_id;
@@ -80,6 +83,7 @@ struct vfu_device {
 	void (*reset)(void *context, enum vfu_reset why);
 	uint32_t (*vendor_read)(void *context, unsigned int number);
 	void (*vendor_write)(void *context, unsigned int number, uint32_t value);
+	void (*unmapped)(void *context, uint64_t address, uint64_t size);
 };
 
 /**
@@ -127,6 +131,17 @@ struct vfu;
 struct vfu *vfu_create(const struct vfu_device *device, void *context);
 void vfu_destroy(struct vfu *vfu);
 
+/**
+ * vfu_set_neighbour() - share memory with another device's process
+ * @vfu: server, not yet serving
+ * @fd: that device's memory, kept open by the caller
+ *
+ * The client maps the memory BAR of another vfio-user device here without its file.
+ * A mapping without a file and of this size is taken for that BAR, and accessed
+ * directly.
+ */
+int vfu_set_neighbour(struct vfu *vfu, int fd);
+
 /** vfu_listen() - make a listening socket at @path; a stale one is replaced. */
 int vfu_listen(const char *path);
 
@@ -173,6 +188,34 @@ int vfu_dma_write(struct vfu *vfu, uint64_t address, const void *data,
  */
 int vfu_dma_post(struct vfu *vfu, uint64_t address, const void *data,
 		 size_t length);
+
+/**
+ * struct vfu_place - where the memory behind a bus address lies
+ * @fd: the file, to be closed by the caller
+ * @device: of the file, as fstat() tells; with @inode it tells files apart
+ * @inode: likewise
+ * @offset: in the file
+ */
+struct vfu_place {
+	int fd;
+	uint64_t device;
+	uint64_t inode;
+	uint64_t offset;
+};
+
+/**
+ * vfu_locate() - find the memory that the client shared, to be used without us
+ * @vfu: server
+ * @address: as the guest's driver gave it
+ * @length: bytes, which must lie in one piece of a file
+ * @write: it will be written
+ * @place: receives where they lie
+ *
+ * Good until the device is told by @unmapped.  Errors as vfu_dma_read(); -EFAULT also
+ * for memory that came without a file.
+ */
+int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
+	       struct vfu_place *place);
 
 /**
  * vfu_dma_flush() - return when all posted writes have arrived

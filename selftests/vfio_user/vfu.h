@@ -24,13 +24,26 @@
  * @size: bytes
  * @flags: VFU_MAP_READ, VFU_MAP_WRITE
  * @memory: the guest's memory, NULL if the client gave no file for it
+ * @file: which of struct vfu.files @memory lies in
+ * @offset: of @memory in the file
  */
 struct vfu_range {
 	uint64_t address;
 	uint64_t size;
 	uint32_t flags;
 	char *memory;
+	unsigned int file;
+	uint64_t offset;
 };
+
+/* A file that the client gave memory of, kept open for vfu_locate(). */
+struct vfu_file {
+	int fd;
+	uint64_t device;
+	uint64_t inode;
+};
+
+#define VFU_FILES	8
 
 /**
  * struct vfu_pending - a request of ours that waits for its answer
@@ -87,6 +100,10 @@ enum vfu_counter {
  * @ranges: the DMA map, sorted by address, without overlaps
  * @range_count: entries of @ranges
  * @range_room: entries that @ranges has room for
+ * @files: of the ranges' memory; under @map_lock as well
+ * @file_count: of them
+ * @neighbour: memory of the device beside, -1 for none; constant while serving
+ * @neighbour_bytes: of it
  * @dma_enabled: the guest lets us master the bus.  Changed under @map_lock
  *	(write) and @send_lock, so either one makes it stable
  * @pending_lock: guards @pending
@@ -110,6 +127,10 @@ struct vfu {
 	struct vfu_range *ranges;
 	size_t range_count;
 	size_t range_room;
+	struct vfu_file files[VFU_FILES];
+	unsigned int file_count;
+	int neighbour;
+	uint64_t neighbour_bytes;
 	bool dma_enabled;
 	pthread_mutex_t pending_lock;
 	struct vfu_pending *pending;

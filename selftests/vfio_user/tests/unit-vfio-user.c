@@ -86,6 +86,18 @@ static void device_reset(void *context, enum vfu_reset why)
 	atomic_fetch_add(&resets, 1);
 }
 
+/* The address that was last told to be gone, and what the CPU sees there then. */
+static _Atomic uint64_t unmapped_address;
+static _Atomic unsigned int unmapped_calls;
+
+static void device_unmapped(void *context, uint64_t address, uint64_t size)
+{
+	(void)context;
+	(void)size;
+	atomic_store(&unmapped_address, address);
+	atomic_fetch_add(&unmapped_calls, 1);
+}
+
 static void *serve(void *argument)
 {
 	struct serving serving = *(struct serving *)argument;
@@ -386,6 +398,7 @@ FIXTURE_SETUP(vfu)
 		.bar_read = device_read,
 		.bar_write = device_write,
 		.reset = device_reset,
+		.unmapped = device_unmapped,
 	};
 	self->vfu = vfu_create(&self->device, NULL);
 	ASSERT_NE(NULL, self->vfu);
@@ -722,6 +735,105 @@ TEST_F(vfu, a_mapping_without_a_file)
 	pthread_join(asker.thread, NULL);
 	EXPECT_EQ(0, asker.result);
 	EXPECT_EQ(78, self->remote.value);
+}
+
+/* Unless it is as long as the neighbour's memory: then it is that. */
+TEST_F(vfu, memory_of_a_neighbour)
+{
+	uint64_t value = 79, seen = 0;
+	int memory = memfd_create("neighbour", MFD_CLOEXEC), client;
+	struct remote remote = { 0 };
+	struct vfu_place place;
+	struct vfu *vfu;
+	pthread_t server;
+	uint16_t bus_master = 4;
+
+	ASSERT_EQ(0, ftruncate(memory, 4 * PAGE));
+	vfu = vfu_create(&self->device, NULL);
+	ASSERT_EQ(0, vfu_set_neighbour(vfu, memory));
+	connect_client(vfu, &server, &client);
+	ASSERT_EQ(0, region(client, &remote, 1, VFU_REGION_WRITE, CONFIG, 4, &bus_master, 2));
+	ASSERT_EQ(0, map_range(client, &remote, 2, RAM_ADDRESS, 4 * PAGE, 3, -1, 0));
+	ASSERT_EQ(0, map_range(client, &remote, 3, RAM_ADDRESS + 4 * PAGE, PAGE, 3, -1, 0));
+	EXPECT_EQ(0, vfu_dma_write(vfu, RAM_ADDRESS + PAGE, &value, 8, 0));
+	EXPECT_EQ(8, pread(memory, &seen, 8, PAGE));
+	EXPECT_EQ(value, seen);
+	EXPECT_EQ(-EFAULT, vfu_locate(vfu, RAM_ADDRESS + 4 * PAGE, 8, true, &place));
+	shutdown(client, SHUT_RDWR);
+	close(client);
+	pthread_join(server, NULL);
+	vfu_destroy(vfu);
+	close(memory);
+}
+
+#define locate(address, length, write, place)	\
+	vfu_locate(self->vfu, RAM_ADDRESS + (address), length, write, place)
+
+static bool is_file(int fd, const struct vfu_place *place)
+{
+	struct stat status;
+	bool same = !fstat(fd, &status) && place->device == status.st_dev &&
+		    place->inode == status.st_ino && !fstat(place->fd, &status) &&
+		    place->inode == status.st_ino;
+
+	close(place->fd);
+	return same;
+}
+
+TEST_F(vfu, memory_is_located)
+{
+	struct vfu_place place;
+
+	EXPECT_EQ(-EACCES, locate(0, 8, false, &place));
+	set_bus_master(true);
+	EXPECT_EQ(-EFAULT, locate(0, 8, false, &place));
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS, 4 * PAGE, 3, self->ram_fd, PAGE));
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 4 * PAGE, PAGE, 1, self->ram_fd, 0));
+	ASSERT_EQ(0, locate(PAGE + 8, PAGE, true, &place));
+	EXPECT_EQ(2 * PAGE + 8, place.offset);
+	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	/* Not beyond a mapping, and not against its flags. */
+	EXPECT_EQ(-EFAULT, locate(3 * PAGE, 2 * PAGE, false, &place));
+	EXPECT_EQ(-EACCES, locate(4 * PAGE, 8, true, &place));
+	ASSERT_EQ(0, locate(4 * PAGE, 8, false, &place));
+	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	/* Page by page is one piece, if it is one of the file. */
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, PAGE));
+	ASSERT_EQ(0, locate(4 * PAGE, 2 * PAGE, false, &place));
+	EXPECT_EQ(0, place.offset);
+	EXPECT_TRUE(is_file(self->ram_fd, &place));
+	EXPECT_EQ(-EACCES, locate(4 * PAGE, 2 * PAGE, true, &place));
+	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + 5 * PAGE, PAGE));
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, 2 * PAGE));
+	EXPECT_EQ(-EFAULT, locate(4 * PAGE, 2 * PAGE, false, &place));
+	/* What is behind a hole is where it was. */
+	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + PAGE, PAGE));
+	EXPECT_EQ(-EFAULT, locate(PAGE, 8, false, &place));
+	ASSERT_EQ(0, locate(2 * PAGE, 8, false, &place));
+	EXPECT_EQ(3 * PAGE, place.offset);
+	EXPECT_TRUE(is_file(self->ram_fd, &place));
+}
+
+/* Whoever located memory is told before the client is answered. */
+TEST_F(vfu, the_end_of_a_mapping_is_told)
+{
+	uint16_t control = 0x8000;
+
+	set_bus_master(true);
+	ASSERT_EQ(0, map_memory(RAM_ADDRESS, 4 * PAGE, 3, self->ram_fd, 0));
+	atomic_store(&unmapped_calls, 0);
+	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + PAGE, PAGE));
+	EXPECT_EQ(1, unmapped_calls);
+	EXPECT_EQ(RAM_ADDRESS + PAGE, unmapped_address);
+	set_bus_master(false);
+	EXPECT_EQ(2, unmapped_calls);
+	EXPECT_EQ(0, unmapped_address);
+	set_bus_master(true);
+	EXPECT_EQ(2, unmapped_calls);
+	ASSERT_EQ(0, write_region(CONFIG, 0x78, &control, 2));
+	EXPECT_EQ(3, unmapped_calls);
+	EXPECT_EQ(0, unmap_range(self->client, &self->remote, ++self->id, 0, 0, 2));
+	EXPECT_EQ(4, unmapped_calls);
 }
 
 /*

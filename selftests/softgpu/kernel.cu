@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The programs on blocks as a kernel of CUDA, over the device library as it is.  Without
+ * CUDA's compiler it is plain C for the stand-in of libcuda (tests/fake_libcuda.c).
+ *
+ * A queue pair is lost when its status page says so, or when the engine does: the guest
+ * takes memory away from a GPU, not from a queue pair.  That is why loads of the status
+ * page come through here, and nothing else does but doorbells, which are counted.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#define nvmepeer_status_load bus_status_load
+#define nvmepeer_doorbell_store bus_doorbell_store
+#include <nvmepeer_device/platform.h>
+#undef nvmepeer_status_load
+#undef nvmepeer_doorbell_store
+
+struct kernel_state;
+
+#ifdef __CUDACC__
+#define KERNEL extern "C" __global__
+#define ARGUMENT const __grid_constant__
+#define PROGRAM_FN static __device__
+
+/* One for each block. */
+NVMEPEER_FN struct kernel_state **current_state(void)
+{
+	static __shared__ struct kernel_state *state;
+
+	return &state;
+}
+#else
+#define KERNEL
+#define ARGUMENT const
+#define PROGRAM_FN static
+
+NVMEPEER_FN struct kernel_state **current_state(void)
+{
+	static _Thread_local struct kernel_state *state;
+
+	return &state;
+}
+#endif
+
+NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address);
+NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value);
+
+#include "kernel.h"
+
+/* 0 is no state of a queue pair that lives. */
+NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
+{
+	if (bus_status_load((uintptr_t)&(*current_state())->control->revoked))
+		return 0;
+	return bus_status_load(address);
+}
+
+NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+{
+	bus_doorbell_store(address, value);
+	nvmepeer_add64((uint64_t *)&(*current_state())->result.doorbells, 1);
+}
+
+/* --- What the programs ask for ----------------------------------------------- */
+
+/* A thread asks what the engine says once in so many commands, as that takes its time. */
+#define ASK_EVERY	64U
+
+struct lane {
+	const struct kernel_job *slot;
+	uint32_t index;
+	uint32_t asked;
+};
+
+#define lane_add(lane, field, by)						\
+	nvmepeer_add64((uint64_t *)&(lane)->slot->state->result.field, by)
+
+PROGRAM_FN uint64_t now_ns(void)
+{
+	return nvmepeer_now_ns();
+}
+
+/* An abort takes the queue pair away, and every call ends by itself. */
+PROGRAM_FN void lane_check(struct lane *lane)
+{
+	(void)lane;
+}
+
+/*
+ * Where the controller works on, waits are too short for anybody to look at the status
+ * page: so who is told that the queue pair is lost says so to all.
+ */
+PROGRAM_FN bool lane_stopped(struct lane *lane)
+{
+	const struct kernel_control *control = lane->slot->state->control;
+
+	if (lane->asked++ % ASK_EVERY)
+		return false;
+	if (bus_status_load((uintptr_t)&control->revoked))
+		nvmepeer_mark_lost(&lane->slot->queue);
+	return bus_status_load((uintptr_t)&control->stop);
+}
+
+PROGRAM_FN uint64_t lane_reads(const struct lane *lane)
+{
+	return nvmepeer_load64((const uint64_t *)&lane->slot->state->result.reads);
+}
+
+PROGRAM_FN uint64_t lane_age_ns(const struct lane *lane)
+{
+	return now_ns() - nvmepeer_load64(&lane->slot->state->start_ns);
+}
+
+PROGRAM_FN uint64_t lane_issue(struct lane *lane)
+{
+	return nvmepeer_add64(&lane->slot->state->issued, 1);
+}
+
+#ifdef __CUDACC__
+typedef unsigned long long word;
+
+PROGRAM_FN void note_took(struct softgpu_result *result, uint64_t ns)
+{
+	atomicMax((word *)&result->latency_max_ns, (word)ns);
+	atomicMin((word *)&result->latency_min_ns, (word)ns);
+}
+
+PROGRAM_FN bool claim(void *where, uint64_t old, uint64_t value)
+{
+	return atomicCAS((word *)where, (word)old, (word)value) == old;
+}
+
+PROGRAM_FN uint32_t thread_index(void)
+{
+	return blockIdx.x * blockDim.x + threadIdx.x;
+}
+#else
+/* Set by who runs the kernel. */
+extern uint32_t (*softgpu_thread_index)(void);
+uint32_t (*softgpu_thread_index)(void);
+
+PROGRAM_FN uint32_t thread_index(void)
+{
+	return softgpu_thread_index();
+}
+
+PROGRAM_FN bool claim(void *where, uint64_t old, uint64_t value)
+{
+	return __atomic_compare_exchange_n((uint64_t *)where, &old, value, false,
+					   __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+PROGRAM_FN void note_took(struct softgpu_result *result, uint64_t ns)
+{
+	uint64_t seen = result->latency_max_ns;
+
+	while (seen < ns && !claim(&result->latency_max_ns, seen, ns))
+		seen = nvmepeer_load64((const uint64_t *)&result->latency_max_ns);
+	seen = result->latency_min_ns;
+	while (seen > ns && !claim(&result->latency_min_ns, seen, ns))
+		seen = nvmepeer_load64((const uint64_t *)&result->latency_min_ns);
+}
+#endif
+
+PROGRAM_FN void lane_took(struct lane *lane, uint64_t ns)
+{
+	lane_add(lane, latency_ns, ns);
+	note_took(&lane->slot->state->result, ns);
+}
+
+PROGRAM_FN void lane_note(struct lane *lane, int error, uint64_t where, uint64_t value)
+{
+	struct softgpu_result *result = &lane->slot->state->result;
+
+	if (!claim(&result->where, ~(uint64_t)0, where))
+		return;
+	result->error = error;
+	result->value = value;
+}
+
+#include "programs_blocks.h"
+
+/* --- The kernel --------------------------------------------------------------- */
+
+PROGRAM_FN enum softgpu_status run(struct lane *lane)
+{
+	switch (lane->slot->program) {
+	case SOFTGPU_QUEUE_INIT:
+		return run_queue_init(lane);
+	case SOFTGPU_QUEUE_REARM:
+		return run_queue_rearm(lane);
+	case SOFTGPU_WRITE:
+		return run_write(lane);
+	case SOFTGPU_VERIFY:
+		return run_verify(lane);
+	case SOFTGPU_MIXED:
+		return run_mixed(lane);
+	case SOFTGPU_RANDOM:
+		return run_random(lane);
+	case SOFTGPU_LATENCY:
+		return run_latency(lane);
+	case SOFTGPU_RATE:
+		return run_rate(lane);
+	case SOFTGPU_COPY:
+		return run_copy(lane);
+	case SOFTGPU_FLUSH:
+		return run_flush(lane);
+	default:
+		return SOFTGPU_INVALID;
+	}
+}
+
+#ifndef __CUDACC__
+KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job);
+#endif
+
+KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
+{
+	struct lane lane = { &job, thread_index(), 0 };
+	enum softgpu_status status;
+
+	*current_state() = job.state;
+	nvmepeer_block_sync();
+	if (lane.index >= job.threads)
+		return;
+	claim(&job.state->start_ns, 0, now_ns());
+	status = run(&lane);
+	if (status != SOFTGPU_OK)
+		nvmepeer_compare_exchange32(&job.state->status, SOFTGPU_RUNNING, status);
+}

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Jobs on a GPU of NVIDIA's, see offload.h.
+ *
+ * HBM, the guest's memory and the controller's doorbells are files of this machine.
+ * They are mapped and registered once each, whole: what a job is given are addresses in
+ * there.  That alone would let a job go on using what the guest has taken back, so each
+ * job keeps a list of its places.  Two things end a place: the driver changes the page
+ * table and asks for a new view (memory.c), or the client takes bus addresses away
+ * (offload_unmapped()).  Either waits until no kernel uses the place any more; a kernel
+ * that does finds its queue pair lost and comes to its end by itself.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <badctrl.h>
+
+#include "cuda.h"
+#include "kernel.h"
+#include "lane.h"
+#include "memory.h"
+#include "offload.h"
+
+#define PLACES		8U
+#define WINDOWS		4U
+/* Threads of a job: as many as an H200 has places for, and half. */
+#define MOST_THREADS	65536U
+/* The client gives up after 5 s. */
+#define UNMAP_SECONDS	4
+#define LOOK_NS		20000
+/* Looks between two copies of a running job's result. */
+#define LOOKS_A_COPY	500
+
+/* What of GPU addresses a job uses, and where it leads. */
+struct place {
+	uint64_t address;
+	uint64_t length;
+	bool write;
+	uint64_t entry;		/* page table entry of its first page */
+	char *memory;		/* of @address, as CPU and GPU reach it */
+};
+
+/**
+ * struct task - a slot's job as CUDA runs it
+ * @places: outside HBM
+ * @place_count: of them, 0 when none are used any more
+ * @revoked: one of them is no longer the job's
+ * @running: the kernel may use them
+ * @state: constant: struct kernel_state, in the GPU's memory
+ * @staged: what is copied to and from there
+ * @control: read by the kernel
+ */
+struct task {
+	struct place places[PLACES];
+	unsigned int place_count;
+	bool revoked;
+	bool running;
+	uint64_t state;
+	struct kernel_state staged;
+	struct kernel_control control;
+};
+
+/* A file that is mapped and registered. */
+struct window {
+	uint64_t device;
+	uint64_t inode;
+	char *memory;
+	uint64_t bytes;
+};
+
+/**
+ * struct offload - CUDA as softgpu's engine
+ * @cuda: constant
+ * @mirror: constant: memory of the GPU as long as HBM; a queue pair's book-keeping lies
+ *	there, at the offset that it has in HBM
+ * @share: constant: directory that the controller shares, -1 for none
+ * @lock: guards @tasks, but for what only the slot's engine changes, and @windows
+ * @ended: a task has no places any more
+ * @tasks: of slots
+ * @windows: the guest's memory
+ * @window_count: of them
+ * @doorbells: the controller's doorbell page, NULL until it was needed
+ */
+struct offload {
+	struct cuda *cuda;
+	uint64_t mirror;
+	int share;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	struct task tasks[SOFTGPU_MAX_SLOTS];
+	struct window windows[WINDOWS];
+	unsigned int window_count;
+	char *doorbells;
+};
+
+/* --- Memory that CUDA reaches ------------------------------------------------- */
+
+static char *map_registered(struct offload *offload, int fd, uint64_t offset, uint64_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	if (!cuda_register(offload->cuda, memory, bytes))
+		return memory;
+	munmap(memory, bytes);
+	return NULL;
+}
+
+/* @lock held. */
+static struct window *find_window(struct offload *offload, const struct vfu_place *place)
+{
+	struct window *window;
+	struct stat status;
+	unsigned int i;
+
+	for (i = 0; i < offload->window_count; i++)
+		if (offload->windows[i].device == place->device &&
+		    offload->windows[i].inode == place->inode)
+			return &offload->windows[i];
+	if (i == WINDOWS || fstat(place->fd, &status))
+		return NULL;
+	window = &offload->windows[i];
+	window->device = place->device;
+	window->inode = place->inode;
+	window->bytes = (uint64_t)status.st_size;
+	window->memory = map_registered(offload, place->fd, 0, window->bytes);
+	if (!window->memory)
+		return NULL;
+	offload->window_count++;
+	return window;
+}
+
+/* Memory of the guest at a bus address, @lock held; NULL if it is none. */
+static char *guest_memory(struct gpu *gpu, uint64_t bus, uint64_t length, bool write)
+{
+	const struct window *window;
+	struct vfu_place place;
+
+	if (vfu_locate(gpu->vfu, bus, length, write, &place))
+		return NULL;
+	window = find_window(gpu->offload, &place);
+	close(place.fd);
+	if (!window || place.offset > window->bytes || length > window->bytes - place.offset)
+		return NULL;
+	return window->memory + place.offset;
+}
+
+/* @lock held. */
+static char *map_doorbells(struct offload *offload)
+{
+	int fd;
+
+	if (offload->doorbells || offload->share < 0)
+		return offload->doorbells;
+	fd = openat(offload->share, BADCTRL_SHARED_BAR, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	offload->doorbells = map_registered(offload, fd, BADCTRL_DOORBELLS, SOFTGPU_PAGE);
+	close(fd);
+	return offload->doorbells;
+}
+
+/*
+ * A page of the bus is the page that the controller shares if both show its token.  Asks
+ * the client, so without @lock: the client's thread may be waiting for that.
+ */
+static bool is_doorbells(struct gpu *gpu, uint64_t bus)
+{
+	uint64_t offset = BADCTRL_TOKEN % SOFTGPU_PAGE, token = 0;
+
+	return !vfu_dma_read(gpu->vfu, bus / SOFTGPU_PAGE * SOFTGPU_PAGE + offset, &token,
+			     sizeof(token), VFU_DMA_MESSAGE) &&
+	       !memcmp(&token, gpu->offload->doorbells + offset, sizeof(token));
+}
+
+/* --- Places ------------------------------------------------------------------- */
+
+static uint64_t place_bus(const struct place *place)
+{
+	return (place->entry & SOFTGPU_PTE_ADDRESS) + place->address % SOFTGPU_PAGE;
+}
+
+/* Does the page table lead where it did, for each page and in one piece? */
+static bool place_holds(const struct gpu *gpu, const struct place *place)
+{
+	uint64_t page = place->address / SOFTGPU_PAGE * SOFTGPU_PAGE, entry = place->entry;
+
+	for (; page < place->address + place->length; page += SOFTGPU_PAGE) {
+		if (memory_entry(gpu, page, place->write) != entry)
+			return false;
+		entry += SOFTGPU_PAGE;
+	}
+	return true;
+}
+
+/* @lock held. */
+static char *place_memory(struct gpu *gpu, const struct place *place)
+{
+	uint64_t bus = place_bus(place);
+	char *memory;
+
+	if (place->entry & SOFTGPU_PTE_HBM)
+		return gpu_hbm(gpu, GPU_HBM_VA + bus, place->length);
+	memory = guest_memory(gpu, bus, place->length, place->write);
+	if (memory)
+		return memory;
+	memory = map_doorbells(gpu->offload);
+	return memory && place->write ? memory + bus % SOFTGPU_PAGE : NULL;
+}
+
+/* From here on whoever takes the place away finds it. */
+static struct place *place_add(struct slot *slot, const struct place *found)
+{
+	struct offload *offload = slot->gpu->offload;
+	struct task *task = &offload->tasks[slot->number];
+	struct place *place = NULL;
+
+	pthread_mutex_lock(&offload->lock);
+	if (task->place_count < PLACES) {
+		place = &task->places[task->place_count];
+		*place = *found;
+		place->memory = place_memory(slot->gpu, place);
+		task->place_count += !!place->memory;
+	}
+	pthread_mutex_unlock(&offload->lock);
+	return place && place->memory ? place : NULL;
+}
+
+static bool is_shared_page(const struct offload *offload, const struct place *place)
+{
+	return offload->doorbells && place->memory >= offload->doorbells &&
+	       place->memory < offload->doorbells + SOFTGPU_PAGE;
+}
+
+/* Make a GPU address of a job's parameters one that CUDA reaches; 0 stays 0. */
+static bool resolve(struct slot *slot, uint64_t *address, uint64_t length, bool write)
+{
+	struct gpu *gpu = slot->gpu;
+	struct place found = { .address = *address, .length = length, .write = write };
+	const struct place *place;
+
+	if (!*address || gpu_hbm(gpu, *address, length))
+		return true;
+	found.entry = memory_entry(gpu, *address, write);
+	place = found.entry && place_holds(gpu, &found) ? place_add(slot, &found) : NULL;
+	if (place && (!is_shared_page(gpu->offload, place) ||
+		      is_doorbells(gpu, place_bus(place)))) {
+		*address = (uintptr_t)place->memory;
+		return true;
+	}
+	lane_note(&slot->lanes[0], 0, *address, 0);
+	atomic_store(&gpu->fault_address, *address);
+	atomic_fetch_add(&gpu->faults, 1);
+	return false;
+}
+
+static bool resolve_queue(struct slot *slot, struct nvmepeer_geometry *geometry)
+{
+	struct gpu *gpu = slot->gpu;
+
+	if (!resolve(slot, &geometry->sq, 64ULL * geometry->sq_entries, true) ||
+	    !resolve(slot, &geometry->cq, 16ULL * geometry->cq_entries, false) ||
+	    !resolve(slot, &geometry->sq_doorbell, 4, true) ||
+	    !resolve(slot, &geometry->cq_doorbell, 4, true) ||
+	    !resolve(slot, &geometry->status, 64, false) ||
+	    !resolve(slot, &geometry->request, 4, true) ||
+	    !resolve(slot, &geometry->readback, 8, false) ||
+	    !resolve(slot, &geometry->list_area, geometry->list_memory.length, true))
+		return false;
+	geometry->state += gpu->offload->mirror - GPU_HBM_VA;
+	return true;
+}
+
+/* --- A job -------------------------------------------------------------------- */
+
+/* Who takes places away waits from here on, and has no need to before. */
+static bool may_run(struct slot *slot)
+{
+	struct offload *offload = slot->gpu->offload;
+	struct task *task = &offload->tasks[slot->number];
+	bool may;
+
+	pthread_mutex_lock(&offload->lock);
+	may = !task->revoked;
+	task->running = may;
+	pthread_mutex_unlock(&offload->lock);
+	return may;
+}
+
+static int begin(struct slot *slot, const struct nvmepeer_geometry *geometry)
+{
+	struct offload *offload = slot->gpu->offload;
+	struct task *task = &offload->tasks[slot->number];
+	struct kernel_job job = {
+		.parameters.io = slot->parameters.io,
+		.state = (struct kernel_state *)(uintptr_t)task->state,
+		.program = slot->program,
+		.threads = slot->threads,
+	};
+
+	if (nvmepeer_queue_open(&job.queue, geometry))
+		return -EINVAL;
+	if (!may_run(slot))
+		return -ECANCELED;
+	task->control = (struct kernel_control){ 0 };
+	task->staged = (struct kernel_state){
+		.control = &task->control,
+		.result = { .where = ~0ULL, .latency_min_ns = ~0ULL },
+	};
+	return cuda_upload(offload->cuda, slot->number, task->state, &task->staged,
+			   sizeof(task->staged)) ?:
+	       cuda_launch(offload->cuda, slot->number, &job);
+}
+
+/* Bring what the threads counted to where the guest looks. */
+static enum softgpu_status fetch(struct slot *slot)
+{
+	struct offload *offload = slot->gpu->offload;
+	struct task *task = &offload->tasks[slot->number];
+	struct softgpu_result *result = &slot->job->result;
+	struct kernel_state *state = &task->staged;
+
+	if (cuda_download(offload->cuda, slot->number, state, task->state, sizeof(*state)))
+		return SOFTGPU_FAULT;
+	if (state->result.latency_min_ns == ~0ULL)
+		state->result.latency_min_ns = 0;
+	memcpy(&result->error, &state->result.error,
+	       sizeof(*result) - offsetof(struct softgpu_result, error));
+	return state->status;
+}
+
+/* After the page table has changed: is what the job uses still the job's? */
+static void look_at_view(struct slot *slot)
+{
+	struct gpu *gpu = slot->gpu;
+	struct task *task = &gpu->offload->tasks[slot->number];
+	uint32_t view = atomic_load(&gpu->view);
+	unsigned int i;
+
+	if (view == atomic_load(&slot->lanes[0].view))
+		return;
+	for (i = 0; i < task->place_count; i++) {
+		if (place_holds(gpu, &task->places[i]))
+			continue;
+		pthread_mutex_lock(&gpu->offload->lock);
+		task->revoked = true;
+		pthread_mutex_unlock(&gpu->offload->lock);
+		return;
+	}
+	atomic_store(&slot->lanes[0].view, view);
+}
+
+static bool is_revoked(struct slot *slot)
+{
+	struct offload *offload = slot->gpu->offload;
+	bool revoked;
+
+	pthread_mutex_lock(&offload->lock);
+	revoked = offload->tasks[slot->number].revoked;
+	pthread_mutex_unlock(&offload->lock);
+	return revoked;
+}
+
+static void follow(struct slot *slot)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	struct kernel_control *control = &slot->gpu->offload->tasks[slot->number].control;
+	unsigned int looks = 0;
+
+	while (cuda_running(slot->gpu->offload->cuda, slot->number) == 1) {
+		look_at_view(slot);
+		if (is_revoked(slot) || atomic_load(&slot->abort))
+			__atomic_store_n(&control->revoked, 1, __ATOMIC_RELEASE);
+		if (atomic_load(&slot->stop))
+			__atomic_store_n(&control->stop, 1, __ATOMIC_RELEASE);
+		if (++looks % LOOKS_A_COPY == 0)
+			fetch(slot);
+		nanosleep(&pause, NULL);
+	}
+}
+
+/* Nothing runs any more: who waits for the places may have them. */
+static bool drop_places(struct slot *slot)
+{
+	struct offload *offload = slot->gpu->offload;
+	struct task *task = &offload->tasks[slot->number];
+	bool revoked;
+
+	pthread_mutex_lock(&offload->lock);
+	revoked = task->revoked;
+	task->revoked = false;
+	task->running = false;
+	task->place_count = 0;
+	pthread_cond_broadcast(&offload->ended);
+	pthread_mutex_unlock(&offload->lock);
+	return revoked;
+}
+
+static enum softgpu_status run_kernel(struct slot *slot, struct nvmepeer_geometry *geometry)
+{
+	if (!geometry->status)
+		return SOFTGPU_INVALID;
+	if (!resolve_queue(slot, geometry))
+		return SOFTGPU_FAULT;
+	if (begin(slot, geometry))
+		return SOFTGPU_INVALID;
+	follow(slot);
+	return fetch(slot);
+}
+
+bool offload_run(struct slot *slot, enum softgpu_status *status)
+{
+	struct nvmepeer_geometry geometry = slot->parameters.io.queue;
+
+	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_QUEUE_REARM)
+		return false;
+	memory_view_enter(&slot->lanes[0]);
+	*status = run_kernel(slot, &geometry);
+	if (drop_places(slot))
+		*status = SOFTGPU_FAULT;
+	memory_view_leave(&slot->lanes[0]);
+	if (atomic_load(&slot->abort))
+		*status = SOFTGPU_ABORTED;
+	return true;
+}
+
+/* --- The client takes memory away ---------------------------------------------- */
+
+/* @lock held; a task with such a place is revoked.  Does its kernel use it still? */
+static bool in_the_way(struct task *task, uint64_t address, uint64_t size)
+{
+	const struct place *place;
+	unsigned int i;
+
+	for (i = 0; i < task->place_count; i++) {
+		place = &task->places[i];
+		if (place->entry & SOFTGPU_PTE_HBM ||
+		    (place_bus(place) - address >= size &&
+		     address - place_bus(place) >= place->length))
+			continue;
+		task->revoked = true;
+		return task->running;
+	}
+	return false;
+}
+
+static bool any_in_the_way(struct offload *offload, uint64_t address, uint64_t size)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < SOFTGPU_MAX_SLOTS; i++)
+		any |= in_the_way(&offload->tasks[i], address, size);
+	return any;
+}
+
+void offload_unmapped(struct gpu *gpu, uint64_t address, uint64_t size)
+{
+	struct offload *offload = gpu->offload;
+	struct timespec until;
+	int timeout = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += UNMAP_SECONDS;
+	pthread_mutex_lock(&offload->lock);
+	while (!timeout && any_in_the_way(offload, address, size))
+		timeout = pthread_cond_timedwait(&offload->ended, &offload->lock, &until);
+	pthread_mutex_unlock(&offload->lock);
+	if (timeout)
+		fprintf(stderr, "softgpu: a kernel still uses what was taken away\n");
+}
+
+/* --- Start --------------------------------------------------------------------- */
+
+static int make_tasks(struct offload *offload)
+{
+	uint64_t states;
+	unsigned int i;
+	int ret = cuda_alloc(offload->cuda, SOFTGPU_MAX_SLOTS * sizeof(struct kernel_state),
+			     &states);
+
+	for (i = 0; i < SOFTGPU_MAX_SLOTS && !ret; i++)
+		offload->tasks[i].state = states + i * sizeof(struct kernel_state);
+	return ret;
+}
+
+int offload_start(struct gpu *gpu, const char *kernel, const char *share)
+{
+	/* Pages of its own: CUDA registers them. */
+	static _Alignas(SOFTGPU_PAGE) struct offload the_offload = {
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.ended = PTHREAD_COND_INITIALIZER,
+	};
+	struct offload *offload = &the_offload;
+
+	offload->share = share ? open(share, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	offload->cuda = cuda_open(kernel, SOFTGPU_MAX_SLOTS);
+	if (!offload->cuda)
+		return -ENODEV;
+	gpu->offload = offload;
+	gpu->most_threads = MOST_THREADS;
+	return make_tasks(offload) ?: cuda_register(offload->cuda, offload, sizeof(*offload)) ?:
+	       cuda_alloc(offload->cuda, gpu->hbm_bytes, &offload->mirror) ?:
+	       cuda_register(offload->cuda, gpu->hbm, gpu->hbm_bytes);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A libcuda without a GPU: memory of the GPU is memory of the process, a module is a
+ * shared object that a C compiler made of kernel.cu, and a few CPU threads run all
+ * threads of a kernel.  What softgpu does about CUDA is the same as on a GPU.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../kernel.h"
+
+enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, NOT_READY = 600 };
+
+#define CPU_THREADS	8U
+
+/**
+ * struct launch - a kernel that runs
+ * @job: copy of its argument
+ * @next: thread that nobody has begun
+ * @running: CPU threads at it
+ */
+struct launch {
+	void (*kernel)(struct kernel_job job);
+	struct kernel_job job;
+	_Atomic uint32_t next;
+	_Atomic uint32_t running;
+};
+
+static _Thread_local uint32_t index_now;
+
+static uint32_t thread_index(void)
+{
+	return index_now;
+}
+
+static void *run(void *argument)
+{
+	struct launch *launch = argument;
+
+	while ((index_now = atomic_fetch_add(&launch->next, 1)) < launch->job.threads)
+		launch->kernel(launch->job);
+	atomic_fetch_sub(&launch->running, 1);
+	return NULL;
+}
+
+#define FAKE(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
+
+FAKE(cuInit, unsigned int flags)
+{
+	return flags ? INVALID_VALUE : OK;
+}
+
+FAKE(cuDeviceGet, int *device, int number)
+{
+	*device = number;
+	return OK;
+}
+
+FAKE(cuDevicePrimaryCtxRetain, void **context, int device)
+{
+	static int contexts[1];
+
+	*context = &contexts[device];
+	return OK;
+}
+
+FAKE(cuCtxSetCurrent, void *context)
+{
+	return context ? OK : INVALID_VALUE;
+}
+
+FAKE(cuModuleLoad, void **module, const char *path)
+{
+	uint32_t (**index)(void);
+
+	*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	index = *module ? dlsym(*module, "softgpu_thread_index") : NULL;
+	if (!index)
+		return NOT_FOUND;
+	*index = thread_index;
+	return OK;
+}
+
+FAKE(cuModuleGetFunction, void **function, void *module, const char *name)
+{
+	*function = dlsym(module, name);
+	return *function ? OK : NOT_FOUND;
+}
+
+FAKE(cuStreamCreate, void **stream, unsigned int flags)
+{
+	(void)flags;
+	*stream = calloc(1, sizeof(struct launch));
+	return *stream ? OK : OUT_OF_MEMORY;
+}
+
+FAKE(cuStreamQuery, void *stream)
+{
+	struct launch *launch = stream;
+
+	return atomic_load(&launch->running) ? NOT_READY : OK;
+}
+
+FAKE(cuStreamSynchronize, void *stream)
+{
+	while (cuStreamQuery(stream) == NOT_READY)
+		;
+	return OK;
+}
+
+FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
+{
+	void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
+	*address = (uintptr_t)memory;
+	return memory ? OK : OUT_OF_MEMORY;
+}
+
+FAKE(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
+{
+	memset((void *)(uintptr_t)address, value, bytes);
+	return OK;
+}
+
+FAKE(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
+{
+	(void)stream;
+	memcpy((void *)(uintptr_t)to, from, bytes);
+	return OK;
+}
+
+FAKE(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
+{
+	(void)stream;
+	memcpy(to, (const void *)(uintptr_t)from, bytes);
+	return OK;
+}
+
+FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
+{
+	return start && bytes && flags == 3 ? OK : INVALID_VALUE;
+}
+
+FAKE(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int flags)
+{
+	(void)flags;
+	*address = (uintptr_t)start;
+	return OK;
+}
+
+FAKE(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+     void *stream, void **parameters, void **extra)
+{
+	struct launch *launch = stream;
+	pthread_t thread;
+	unsigned int i;
+
+	memcpy(&launch->job, parameters[0], sizeof(launch->job));
+	if (extra || shared_bytes || grid_y * grid_z * block_y * block_z != 1 ||
+	    grid_x * block_x < launch->job.threads)
+		return INVALID_VALUE;
+	memcpy(&launch->kernel, &function, sizeof(function));
+	atomic_store(&launch->next, 0);
+	atomic_store(&launch->running, CPU_THREADS);
+	for (i = 0; i < CPU_THREADS; i++)
+		if (pthread_create(&thread, NULL, run, launch) || pthread_detach(thread))
+			return OUT_OF_MEMORY;
+	return OK;
+}
+
+FAKE(cuGetErrorName, int error, const char **name)
+{
+	(void)error;
+	*name = "an error of the stand-in";
+	return OK;
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * How fast a GPU that shares memory with the controller does I/O through queue pairs
+ * that the module made: pairs, threads, where the rings lie.  A line of JSON for each
+ * ("# rate: {...}"), for selftests/cuda/card.sh.
+ *
+ * gpu: shared
+ * timeout: 240
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "badknob.h"
+#include "gpupeer.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		1024U
+#define QUEUES		40U
+#define MOST_PAIRS	16U
+#define RANGE		(8U << 20)
+#define SAMPLES		1000U
+
+FIXTURE(rate)
+{
+	struct np_bad bad;
+	struct np_gpu_qp qps[MOST_PAIRS];
+	uint32_t threads[3];
+	uint64_t duration_ns;
+};
+
+FIXTURE_VARIANT(rate)
+{
+	const char *name;
+	uint32_t rings;
+};
+
+FIXTURE_VARIANT_ADD(rate, rings_in_gpu)
+{
+	.name = "gpu",
+	.rings = 0,
+};
+
+FIXTURE_VARIANT_ADD(rate, rings_in_host)
+{
+	.name = "host",
+	.rings = NP_GPU_HOST_RINGS,
+};
+
+/* What a stand-in for a GPU is asked for takes no time. */
+static bool is_real(void)
+{
+	char name[8] = "";
+	FILE *file = fopen("/host/engine", "re");
+	bool real = file && fscanf(file, "%7s", name) == 1 && !strcmp(name, "cuda");
+
+	if (file)
+		fclose(file);
+	return real;
+}
+
+FIXTURE_SETUP(rate)
+{
+	const uint32_t many[3] = { 1, 64, 1024 }, few[3] = { 1, 8, 0 };
+	unsigned int i;
+
+	memcpy(self->threads, is_real() ? many : few, sizeof(many));
+	self->duration_ns = is_real() ? 1000000000 : 100000000;
+	for (i = 0; i < MOST_PAIRS; i++)
+		np_gpu_qp_clear(&self->qps[i]);
+	ASSERT_EQ(0, np_bad_open(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, QUEUES));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	for (i = 0; i < MOST_PAIRS; i++) {
+		ASSERT_EQ(0, np_gpu_qp_open(&self->qps[i], &self->bad.ctrl, ENTRIES,
+					    variant->rings));
+		np_gpu_range(&self->qps[i], 0, RANGE, NP_PAGE, 1);
+		self->qps[i].io.depth = 1;
+	}
+}
+
+FIXTURE_TEARDOWN(rate)
+{
+	unsigned int i;
+
+	for (i = 0; i < MOST_PAIRS; i++)
+		np_gpu_qp_close(&self->qps[i]);
+	EXPECT_EQ(0, np_bad_close(&self->bad));
+}
+
+/* Commands a second of @pairs pairs at once, 0 if anything failed. */
+static double measure(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads)
+{
+	struct softgpu_result result;
+	double rate = 0;
+	unsigned int i;
+	int jobs[MOST_PAIRS];
+
+	for (i = 0; i < pairs; i++)
+		jobs[i] = np_gpu_start(qps[i].gpu, SOFTGPU_RATE, threads, &qps[i].io,
+				       sizeof(qps[i].io));
+	for (i = 0; i < pairs; i++) {
+		if (jobs[i] < 0 || np_gpu_wait(qps[i].gpu, jobs[i], 20000, &result) ||
+		    result.status != SOFTGPU_OK || result.errors)
+			return 0;
+		rate += (double)result.reads * 1e9 / (double)result.elapsed_ns;
+	}
+	return rate;
+}
+
+TEST_F_TIMEOUT(rate, of_pairs_and_threads, 120)
+{
+	unsigned int pairs, i;
+	double rate;
+
+	for (pairs = 1; pairs <= MOST_PAIRS; pairs *= 4) {
+		for (i = 0; i < 3 && self->threads[i]; i++) {
+			unsigned int k;
+
+			for (k = 0; k < pairs; k++)
+				self->qps[k].io.duration_ns = self->duration_ns;
+			rate = measure(self->qps, pairs, self->threads[i]);
+			EXPECT_LT(0, rate);
+			printf("# rate: {\"rings\": \"%s\", \"pairs\": %u, \"threads\": %u, \"bytes\": %u, \"per_second\": %.0f}\n",
+			       variant->name, pairs, pairs * self->threads[i], NP_PAGE, rate);
+		}
+	}
+}
+
+static int compare(const void *left, const void *right)
+{
+	uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+	return (a > b) - (a < b);
+}
+
+/* One thread, one command at a time: from the call to the data. */
+TEST_F_TIMEOUT(rate, of_one_at_a_time, 60)
+{
+	struct np_gpu_qp *qp = &self->qps[0];
+	uint8_t *data = qp->memory.bytes + (qp->io.data_address - qp->memory.address);
+	struct softgpu_result result;
+	uint64_t *samples;
+
+	qp->io.data.length /= 2;
+	samples = (uint64_t *)(data + qp->io.data.length);
+	qp->io.commands = SAMPLES;
+	qp->io.samples = qp->io.data_address + qp->io.data.length;
+	qp->io.sample_count = SAMPLES;
+	ASSERT_EQ(0, np_gpu_run(qp->gpu, SOFTGPU_LATENCY, 1, &qp->io, sizeof(qp->io), &result));
+	ASSERT_EQ(SOFTGPU_OK, result.status);
+	ASSERT_EQ(SAMPLES, result.reads);
+	qsort(samples, SAMPLES, sizeof(*samples), compare);
+	EXPECT_LT(0, samples[0]);
+	printf("# latency: {\"rings\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
+	       variant->name, (unsigned long long)samples[SAMPLES / 2],
+	       (unsigned long long)samples[SAMPLES * 99 / 100], (unsigned long long)samples[0]);
+}
+
+TEST_HARNESS_MAIN
