@@ -274,7 +274,7 @@ static void nvmep_queue_rqs(NVMEP_RQ_LIST_PARAM)
 
 	while ((rq = nvmep_rq_list_pop(&list))) {
 		next = rq->mq_hctx->driver_data;
-		if (next != queue && ready.head)
+		if (queue && next != queue && ready.head)
 			nvmep_request_submit_list(queue, &ready);
 		queue = next;
 		nvmep_rq_list_add(nvmep_queue_prepare(queue, rq) ? &ready : &left,

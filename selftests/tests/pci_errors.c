@@ -193,7 +193,7 @@ static int stall(const char *function)
 
 	if (test < 0)
 		return -errno;
-	strncpy(stall.function, function, sizeof(stall.function) - 1);
+	snprintf(stall.function, sizeof(stall.function), "%s", function);
 	ret = np_ioctl(test, NVMEP_TEST_STALL, &stall);
 	if (!ret)
 		return test;

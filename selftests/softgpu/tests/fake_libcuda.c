@@ -47,20 +47,20 @@ static void *run(void *argument)
 	return NULL;
 }
 
-#define FAKE(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
+#define FAKE_CALL(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
 
-FAKE(cuInit, unsigned int flags)
+FAKE_CALL(cuInit, unsigned int flags)
 {
 	return flags ? INVALID_VALUE : OK;
 }
 
-FAKE(cuDeviceGet, int *device, int number)
+FAKE_CALL(cuDeviceGet, int *device, int number)
 {
 	*device = number;
 	return OK;
 }
 
-FAKE(cuDevicePrimaryCtxRetain, void **context, int device)
+FAKE_CALL(cuDevicePrimaryCtxRetain, void **context, int device)
 {
 	static int contexts[1];
 
@@ -68,12 +68,12 @@ FAKE(cuDevicePrimaryCtxRetain, void **context, int device)
 	return OK;
 }
 
-FAKE(cuCtxSetCurrent, void *context)
+FAKE_CALL(cuCtxSetCurrent, void *context)
 {
 	return context ? OK : INVALID_VALUE;
 }
 
-FAKE(cuModuleLoad, void **module, const char *path)
+FAKE_CALL(cuModuleLoad, void **module, const char *path)
 {
 	uint32_t (**index)(void);
 
@@ -85,34 +85,34 @@ FAKE(cuModuleLoad, void **module, const char *path)
 	return OK;
 }
 
-FAKE(cuModuleGetFunction, void **function, void *module, const char *name)
+FAKE_CALL(cuModuleGetFunction, void **function, void *module, const char *name)
 {
 	*function = dlsym(module, name);
 	return *function ? OK : NOT_FOUND;
 }
 
-FAKE(cuStreamCreate, void **stream, unsigned int flags)
+FAKE_CALL(cuStreamCreate, void **stream, unsigned int flags)
 {
 	(void)flags;
 	*stream = calloc(1, sizeof(struct launch));
 	return *stream ? OK : OUT_OF_MEMORY;
 }
 
-FAKE(cuStreamQuery, void *stream)
+FAKE_CALL(cuStreamQuery, void *stream)
 {
 	struct launch *launch = stream;
 
 	return atomic_load(&launch->running) ? NOT_READY : OK;
 }
 
-FAKE(cuStreamSynchronize, void *stream)
+FAKE_CALL(cuStreamSynchronize, void *stream)
 {
 	while (cuStreamQuery(stream) == NOT_READY)
 		;
 	return OK;
 }
 
-FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
+FAKE_CALL(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 {
 	void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
 
@@ -120,41 +120,41 @@ FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 	return memory ? OK : OUT_OF_MEMORY;
 }
 
-FAKE(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
+FAKE_CALL(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
 {
 	memset((void *)(uintptr_t)address, value, bytes);
 	return OK;
 }
 
-FAKE(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
+FAKE_CALL(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
 {
 	(void)stream;
 	memcpy((void *)(uintptr_t)to, from, bytes);
 	return OK;
 }
 
-FAKE(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
+FAKE_CALL(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
 {
 	(void)stream;
 	memcpy(to, (const void *)(uintptr_t)from, bytes);
 	return OK;
 }
 
-FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
+FAKE_CALL(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
 {
 	return start && bytes && flags == 3 ? OK : INVALID_VALUE;
 }
 
-FAKE(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int flags)
+FAKE_CALL(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int flags)
 {
 	(void)flags;
 	*address = (uintptr_t)start;
 	return OK;
 }
 
-FAKE(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-     void *stream, void **parameters, void **extra)
+FAKE_CALL(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y,
+	  unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+	  unsigned int shared_bytes, void *stream, void **parameters, void **extra)
 {
 	struct launch *launch = stream;
 	pthread_t thread;
@@ -173,7 +173,7 @@ FAKE(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y, u
 	return OK;
 }
 
-FAKE(cuGetErrorName, int error, const char **name)
+FAKE_CALL(cuGetErrorName, int error, const char **name)
 {
 	(void)error;
 	*name = "an error of the stand-in";
