@@ -397,7 +397,8 @@ TEST_F(bad_events, the_request_may_be_refused)
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
-	np_sleep_ms(100);
+	/* Longer than what can wait is made to wait. */
+	np_sleep_ms(2500);
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 2));
 	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
