@@ -70,6 +70,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define STATUS_ABORTED		0x007
 #define STATUS_SQ_DELETED	0x008
 #define STATUS_NAMESPACE	(STATUS_DNR | 0x00b)
+#define STATUS_SGL_LENGTH	(STATUS_DNR | 0x00f)
+#define STATUS_SGL_TYPE		(STATUS_DNR | 0x011)
 #define STATUS_PRP_OFFSET	(STATUS_DNR | 0x013)
 #define STATUS_RANGE		(STATUS_DNR | 0x080)
 #define STATUS_NO_CQ		(STATUS_DNR | 0x100)
@@ -97,6 +99,9 @@ enum {
 	ADMIN_FORMAT = 0x80,
 	ADMIN_SANITIZE = 0x84,
 };
+
+/* Of the flags of a command: its data is described by an SGL. */
+#define COMMAND_SGL		0x40
 
 /* Submission queue entry, base 3.3.3.1. */
 struct bad_command {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The guest's memory as badctrl reaches it: plain addresses and PRPs. */
+/* The guest's memory as badctrl reaches it: plain addresses, PRPs and an SGL descriptor. */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "memory.h"
 #include "registers.h"
 
-#define PRPS_PER_PAGE	(BAD_PAGE / sizeof(uint64_t))
+/* Byte of Identify Controller; base 5.1.13.2.1. */
+#define IDENTIFY_SGLS	536
+#define SGLS_SUPPORTED	3
 
 /* An access that fails while it is allowed means that memory was taken away too early. */
 static uint16_t bad_accessed(struct bad *ctrl, int ret)
@@ -47,9 +49,42 @@ uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t
 	return status;
 }
 
+/* What it says of itself holds, whoever made it say so. */
+static bool bad_takes_sgls(struct bad *ctrl)
+{
+	bool takes;
+
+	pthread_mutex_lock(&ctrl->lock);
+	takes = ctrl->identify[1][IDENTIFY_SGLS] & SGLS_SUPPORTED;
+	pthread_mutex_unlock(&ctrl->lock);
+	return takes;
+}
+
+/*
+ * One SGL data block descriptor, base 4.1.2.1: address, length and, in the upmost byte, its
+ * type. As pages, whose first may have an offset.
+ */
+static uint16_t bad_block(struct bad *ctrl, const struct bad_command *command, uint64_t *pages,
+			  uint32_t count, size_t length)
+{
+	uint64_t first = command->prp1 - command->prp1 % BAD_PAGE;
+	uint32_t i;
+
+	if (!bad_takes_sgls(ctrl))
+		return STATUS_FIELD;
+	if (command->prp2 >> 56)
+		return STATUS_SGL_TYPE;
+	if ((uint32_t)command->prp2 < length)
+		return STATUS_SGL_LENGTH;
+	pages[0] = command->prp1;
+	for (i = 1; i < count; i++)
+		pages[i] = first + (uint64_t)i * BAD_PAGE;
+	return 0;
+}
+
 /* PRP 1 and what PRP 2 says, as pages; the first may have an offset. */
-static uint16_t bad_collect(struct bad *ctrl, const struct bad_command *command, uint64_t *pages,
-			    uint32_t count)
+static uint16_t bad_prps(struct bad *ctrl, const struct bad_command *command, uint64_t *pages,
+			 uint32_t count)
 {
 	uint32_t lists = 0, i;
 	uint16_t status = 0;
@@ -75,7 +110,9 @@ static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, ui
 
 	if (!pages)
 		return STATUS_TRANSFER;
-	status = bad_collect(ctrl, command, pages, count);
+	status = command->flags & COMMAND_SGL ?
+		 bad_block(ctrl, command, pages, count, length) :
+		 bad_prps(ctrl, command, pages, count);
 	for (i = 0; i < count && !status; i++) {
 		step = BAD_PAGE - pages[i] % BAD_PAGE;
 		step = step < length ? step : length;
