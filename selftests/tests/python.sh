@@ -1,6 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The Python package on a real controller: its example reads what was written.
+# The Python package on a real controller: its example reads what was written, into host
+# memory that is a dma-buf, which older kernels do not make.
+#
+# kernels: 7
+# iommu: on
 # timeout: 60
 set -uo pipefail
 . /selftests/lib/bind.sh
