@@ -224,18 +224,12 @@ TEST_F(bad_death, nobody_is_kept_waiting_while_it_is_unbound)
 	expect_new_life(_metadata, &self->bad, self->bytes);
 }
 
-static void *reset_in_background(void *argument)
-{
-	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
-	return NULL;
-}
-
 TEST_F(bad_death, it_can_be_unbound_while_its_start_hangs)
 {
 	pthread_t thread;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(0, np_unbind(self->bad.address));
 	pthread_join(thread, NULL);
@@ -267,7 +261,7 @@ TEST_F(bad_death, one_that_stops_late_is_of_its_generation_until_then)
 	ASSERT_EQ(generation + 1, np_bad_generation(&self->bad));
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_UNSTOPPABLE));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_RESETTING));
 	EXPECT_EQ(0, wait_for_looks(&self->bad));
 	EXPECT_EQ(generation + 1, np_bad_generation(&self->bad));
@@ -292,7 +286,7 @@ TEST_F_TIMEOUT(bad_death, it_can_be_unbound_while_its_function_is_reset, 110)
 
 	for (i = 0; i < 8; i++) {
 		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_NEVER_READY));
-		ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+		ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 		np_sleep_ms(350 + 50 * i);
 		start = np_now_ms();
 		EXPECT_EQ(0, np_unbind(self->bad.address));

@@ -13,7 +13,6 @@
 #include <linux/blkpg.h>
 #include <linux/fs.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -525,15 +524,6 @@ TEST_F(bad_identify, an_answer_from_the_past_does_not_count)
 	}
 }
 
-static int run_on(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
-}
-
 /* While the end of a request is on its way to the processor that sent it, too. */
 TEST_F(bad_identify, a_second_answer_does_not_count_elsewhere)
 {
@@ -543,7 +533,7 @@ TEST_F(bad_identify, a_second_answer_does_not_count_elsewhere)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, set_queue(&self->bad, "rq_affinity", "2"));
 	for (cpu = 0; cpu < 2; cpu++) {
-		ASSERT_EQ(0, run_on(cpu));
+		ASSERT_EQ(0, np_run_on(cpu));
 		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_TWICE, 0, 8));
 		for (i = 0; i < 16; i++)
 			EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -316,15 +315,8 @@ struct cpu_reader {
 static void *read_on_cpu(void *argument)
 {
 	struct cpu_reader *reader = argument;
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(reader->cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set)) {
-		reader->result = -errno;
-		return NULL;
-	}
-	reader->result = np_bad_read_disk(reader->bad, reader->bytes);
+	reader->result = np_run_on(reader->cpu) ?: np_bad_read_disk(reader->bad, reader->bytes);
 	return NULL;
 }
 
@@ -394,19 +386,10 @@ static void *pass_on_cpu(void *argument)
 		.data_len = NP_BLOCK,
 		.timeout_ms = NP_TIMEOUT_MS,
 	};
-	cpu_set_t set;
 
-	CPU_ZERO(&set);
-	CPU_SET(reader->cpu, &set);
-	reader->result = sched_setaffinity(0, sizeof(set), &set) ? -errno :
+	reader->result = np_run_on(reader->cpu) ?:
 			 np_ioctl(reader->bad->generic, NVME_IOCTL_IO_CMD, &cmd);
 	return NULL;
-}
-
-static void *reset_it(void *argument)
-{
-	return (void *)(intptr_t)np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET,
-					  NULL);
 }
 
 /* What waits for a queue that does not come back is not moved: its sender may repeat it. */
@@ -423,7 +406,7 @@ TEST_F(bad_queues, a_command_of_a_user_is_not_moved_to_another)
 		SKIP(return, "the CPU has one queue, and nobody can grant less");
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_it, &self->bad));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	for (i = 0; i < 2; i++) {
 		readers[i] = (struct cpu_reader){ .bad = &self->bad, .cpu = i };

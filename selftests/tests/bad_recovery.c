@@ -324,19 +324,13 @@ TEST_F(bad_recovery, a_function_that_nobody_may_reset_is_not_reset)
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 }
 
-static void *reset_in_background(void *argument)
-{
-	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
-	return NULL;
-}
-
 /* Who has hold of the function waits for the end of this reset, and the other way round. */
 TEST_F(bad_recovery, a_function_that_somebody_has_hold_of_is_not_waited_for)
 {
 	pthread_t thread;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(0, np_pci_write(self->bad.address, "reset", "1"));
 	pthread_join(thread, NULL);

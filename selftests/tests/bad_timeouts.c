@@ -268,19 +268,13 @@ TEST_F(bad_timeouts, a_failed_controller_is_not_asked_to_abort)
 	close(log);
 }
 
-static void *reset_in_background(void *argument)
-{
-	np_ioctl(((struct np_bad *)argument)->ctrl.fd, NVME_IOCTL_RESET, NULL);
-	return NULL;
-}
-
 /* Whom it answers while it starts is the driver. */
 TEST_F(bad_timeouts, a_user_does_not_get_into_a_start)
 {
 	pthread_t thread;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_in_background, &self->bad));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(NP_STATUS_HOST_PATH, np_bad_ask(&self->bad, 0));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));

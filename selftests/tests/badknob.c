@@ -252,3 +252,10 @@ int np_bad_good_works(struct np_bad *bad)
 {
 	return ask(bad->good.fd, 0);
 }
+
+void *np_bad_reset_thread(void *bad)
+{
+	const struct np_bad *which = bad;
+
+	return (void *)(intptr_t)np_ioctl(which->ctrl.fd, NVME_IOCTL_RESET, NULL);
+}

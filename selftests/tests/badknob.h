@@ -78,6 +78,8 @@ int np_bad_ask(struct np_bad *bad, uint32_t timeout_ms);
 /* A page of its disk. */
 int np_bad_read_disk(struct np_bad *bad, void *data);
 int np_bad_generation(struct np_bad *bad);
+/* For pthread_create(): resets it, and ends with what NVME_IOCTL_RESET returned. */
+void *np_bad_reset_thread(void *bad);
 /* Does the other controller answer? */
 int np_bad_good_works(struct np_bad *bad);
 

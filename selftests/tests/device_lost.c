@@ -75,13 +75,9 @@ static int find_express(int config)
 static int take_cpu(int cpu)
 {
 	struct sched_param urgent = { .sched_priority = 99 };
-	cpu_set_t set;
+	int ret = np_run_on(cpu);
 
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) || sched_setscheduler(0, SCHED_FIFO, &urgent))
-		return -errno;
-	return 0;
+	return ret ?: sched_setscheduler(0, SCHED_FIFO, &urgent) ? -errno : 0;
 }
 
 /*

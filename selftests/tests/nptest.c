@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/blkpg.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -664,4 +665,23 @@ void np_sleep_end(int test)
 {
 	np_write_file(POWER "pm_test", "none");
 	close(test);
+}
+
+int np_wait_stalled(int test)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret;
+
+	while ((ret = np_ioctl(test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN && np_now_ms() < end)
+		np_sleep_ms(1);
+	return ret;
+}
+
+int np_run_on(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }

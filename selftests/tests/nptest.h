@@ -156,6 +156,10 @@ struct np_buffer {
 int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
 int np_release(int ctrl_fd, uint32_t handle);
+/* Waits until somebody is held up by an NVMEP_TEST_STALL of the open file @test. */
+int np_wait_stalled(int test);
+/* The calling thread runs on @cpu only. */
+int np_run_on(int cpu);
 int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags);
 /* The same with a dma-buf of nvmep_test that somebody else opened. */
 int np_buffer_adopt(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages);

@@ -201,16 +201,6 @@ static int stall(const char *function)
 	return ret;
 }
 
-static int wait_stalled(int test)
-{
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	int ret;
-
-	while ((ret = np_ioctl(test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN && np_now_ms() < end)
-		np_sleep_ms(1);
-	return ret;
-}
-
 /*
  * The link fails where a reset comes by @function, which goes on when error recovery is
  * at @then, or over: both are over after a while.
@@ -226,7 +216,7 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 
 	ASSERT_LE(0, reset);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_thread, &self->ctrl.fd));
-	EXPECT_EQ(0, wait_stalled(reset));
+	EXPECT_EQ(0, np_wait_stalled(reset));
 	if (then)
 		ASSERT_LE(0, recovery = stall(then));
 	EXPECT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));

@@ -538,17 +538,11 @@ static void *close_thread(void *argument)
 static int stall_mmap(struct mapping *mapping)
 {
 	struct nvmep_test_stall stall = { .function = "vmf_insert_pfn" };
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret = -pthread_create(&mapping->closer, NULL, close_thread, mapping);
 
 	ret = ret ?: np_ioctl(mapping->test, NVMEP_TEST_STALL, &stall);
 	ret = ret ?: -pthread_create(&mapping->mapper, NULL, map_thread, mapping);
-	while (!ret && (ret = np_ioctl(mapping->test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN &&
-	       np_now_ms() < end) {
-		np_sleep_ms(1);
-		ret = 0;
-	}
-	return ret;
+	return ret ?: np_wait_stalled(mapping->test);
 }
 
 /*
