@@ -201,12 +201,21 @@ static int stall(const char *function)
 	return ret;
 }
 
+/* Whoever is held up at @held goes on as far as @function, and is held up there. */
+static int stall_further(int held, const char *function)
+{
+	int further = stall(function);
+
+	close(held);
+	return further < 0 ? further : np_wait_stalled(further) ?: further;
+}
+
 /*
- * The link fails where a reset comes by @function, which goes on when error recovery is
- * at @then, or over: both are over after a while.
+ * The link fails where a reset comes by @function, or by @further after it, which goes
+ * on when error recovery is at @then, or over: both are over after a while.
  */
 static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *self,
-			  const char *function, const char *then)
+			  const char *function, const char *further, const char *then)
 {
 	int reset = stall(function), recovery = -1;
 	struct nvme_peer_info now;
@@ -217,6 +226,8 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 	ASSERT_LE(0, reset);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_thread, &self->ctrl.fd));
 	EXPECT_EQ(0, np_wait_stalled(reset));
+	if (further)
+		ASSERT_LE(0, reset = stall_further(reset, further));
 	if (then)
 		ASSERT_LE(0, recovery = stall(then));
 	EXPECT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
@@ -237,15 +248,17 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 
 /*
  * Before it is started, which must not be on a link that is about to be reset; while it
- * is started; when it has been and is not yet in service; while it is put into service.
+ * is started; when it has been and is not yet in service; while it is put into service:
+ * before it is LIVE, by a change of state that is error recovery's first step, too, and after.
  */
 TEST_F_TIMEOUT(errors, fatal_during_a_reset, 240)
 {
 	ASSERT_EQ(0, leave_room(true));
-	fail_in_reset(_metadata, self, "nvmep_ctrl_start", "pci_bus_error_reset");
-	fail_in_reset(_metadata, self, "nvmep_qids_grant", NULL);
-	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", NULL);
-	fail_in_reset(_metadata, self, "pci_save_state", NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_start", NULL, "pci_bus_error_reset");
+	fail_in_reset(_metadata, self, "nvmep_qids_grant", NULL, NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", NULL, NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", "nvmep_ctrl_set_state", NULL);
+	fail_in_reset(_metadata, self, "pci_save_state", NULL, NULL);
 	ASSERT_EQ(0, leave_room(false));
 }
 
