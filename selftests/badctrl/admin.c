@@ -13,6 +13,7 @@
 #define LOG_MAX		(64U << 10)
 #define LOG_ERRORS	0x01
 #define LOG_HEALTH	0x02
+#define LOG_EFFECTS	0x05
 
 /* Active Namespace ID list, base 5.1.13.2.2. */
 static void active_list(struct bad *ctrl, uint32_t after, uint32_t *list)
@@ -72,6 +73,12 @@ static void log_health(struct bad *ctrl, uint8_t *log)
 	memcpy(log + 80, &ctrl->writes, sizeof(ctrl->writes));
 }
 
+/* Commands Supported and Effects, base 5.16.1.6: those of admin commands come first. */
+static void log_effects(struct bad *ctrl, uint8_t *log)
+{
+	memcpy(log + sizeof(ctrl->effects), ctrl->effects, sizeof(ctrl->effects));
+}
+
 /* In all other logs nothing was ever logged. */
 static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command)
 {
@@ -80,11 +87,13 @@ static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command
 
 	if (dwords * 4 > LOG_MAX)
 		return STATUS_FIELD;
-	memset(log, 0, 96);
+	memset(log, 0, sizeof(log));
 	if ((command->cdw10 & 0xff) == LOG_HEALTH)
 		log_health(ctrl, log);
 	if ((command->cdw10 & 0xff) == LOG_ERRORS)
 		log_error(ctrl, log);
+	if ((command->cdw10 & 0xff) == LOG_EFFECTS)
+		log_effects(ctrl, log);
 	return bad_to_host(ctrl, command, log, dwords * 4);
 }
 

@@ -38,6 +38,9 @@
 #define BADCTRL_REGISTERS	0x20000
 /* Read: of an I/O queue pair, since it was created; enum badctrl_queue_count. */
 #define BADCTRL_QUEUE_COUNT(sqid, count)	(0x30000 + 8 * (sqid) + 4 * (count))
+/* What the log of commands and effects says of an I/O command. */
+#define BADCTRL_EFFECTS(opcode)	(0x40000 + 4 * (opcode))
+#define BADCTRL_OPCODES		0x100
 
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4

@@ -175,6 +175,7 @@ struct bad_held {
  * @events: asynchronous events not yet sent
  * @event_count: of them
  * @release: complete what is held
+ * @effects: of I/O commands
  * @counts: of queue pairs
  * @enabled: as far as the worker has followed CC.EN
  * @held: commands
@@ -202,6 +203,7 @@ struct bad {
 	uint32_t words[BADCTRL_WORDS / 4];
 	uint32_t window;
 	uint8_t identify[7][BAD_PAGE];
+	uint32_t effects[BADCTRL_OPCODES];
 	uint32_t events[BAD_EVENTS_MAX];
 	unsigned int event_count;
 	bool release;

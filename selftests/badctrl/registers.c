@@ -196,6 +196,7 @@ void bad_defaults(struct bad *ctrl)
 		       CAP_NVM;
 
 	memset(ctrl->words, 0, sizeof(ctrl->words));
+	memset(ctrl->effects, 0, sizeof(ctrl->effects));
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
 	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
 	memset(ctrl->registers + 0x38, 0, REG_CMBMSC - 0x38);
@@ -218,6 +219,8 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		return (uint8_t *)ctrl->identify + (address - BADCTRL_IDENTIFY(0));
 	if (address >= BADCTRL_REGISTERS && address < BADCTRL_REGISTERS + DOORBELLS)
 		return ctrl->registers + (address - BADCTRL_REGISTERS);
+	if (address >= BADCTRL_EFFECTS(0) && address < BADCTRL_EFFECTS(BADCTRL_OPCODES))
+		return &ctrl->effects[(address - BADCTRL_EFFECTS(0)) / 4];
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
 	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0))
 		return (uint8_t *)ctrl->counts + (address - BADCTRL_QUEUE_COUNT(0, 0));

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "badknob.h"
@@ -603,6 +604,60 @@ TEST_F(bad_identify, effects_refused)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	expect_io(_metadata, self);
+}
+
+static int send(int generic, uint8_t opcode, uint8_t *bytes)
+{
+	struct nvme_passthru_cmd cmd = {
+		.opcode = opcode,
+		.nsid = 1,
+		.addr = opcode == NP_CMD_READ ? (uintptr_t)bytes : 0,
+		.data_len = opcode == NP_CMD_READ ? NP_BLOCK : 0,
+	};
+
+	return np_ioctl(generic, NVME_IOCTL_IO_CMD, &cmd);
+}
+
+/* In a process of its own: 0, or the number of the answer that is wrong. */
+static int send_without_capabilities(int generic, uint8_t *bytes)
+{
+	if (np_drop_capabilities())
+		return 1;
+	if (send(generic, NP_CMD_READ, bytes))
+		return 2;
+	if (send(generic, NP_CMD_WRITE_ZEROES, bytes) != -EACCES)
+		return 3;
+	if (send(generic, NP_CMD_FLUSH, bytes) != -EACCES)
+		return 4;
+	return send(generic, NP_CMD_VENDOR, bytes) == -EACCES ? 0 : 5;
+}
+
+/*
+ * Users' commands are those that do no harm, by the controller's own word: not one that
+ * changes what a namespace is, nor one it does not name, nor a vendor's.
+ */
+TEST_F(bad_identify, users_send_what_is_harmless)
+{
+	int generic, status;
+	pid_t child;
+
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_LPA, 1U << 1, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NP_CMD_READ), NP_EFFECT_SUPPORTED));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NP_CMD_WRITE_ZEROES),
+				NP_EFFECT_SUPPORTED | NP_EFFECT_NS_CAPABILITY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NP_CMD_VENDOR), NP_EFFECT_SUPPORTED));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	generic = np_open_node(&self->bad.ctrl, "/dev/ngp%dn1", O_RDWR);
+	ASSERT_LE(0, generic);
+	EXPECT_EQ(0, send(generic, NP_CMD_WRITE_ZEROES, self->bytes));
+	EXPECT_LT(0, send(generic, NP_CMD_VENDOR, self->bytes));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(send_without_capabilities(generic, self->bytes));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	close(generic);
 }
 
 /* --- registers ---------------------------------------------------------------------------- */

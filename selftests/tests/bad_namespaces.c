@@ -33,11 +33,14 @@
 
 /* Bytes of Identify Namespace. */
 #define NS_BLOCKS	0
+#define NS_FORMATTED	26
+#define NS_PROTECTION	29
 #define NS_NGUID	104
 #define NS_EUI64	120
 #define NS_FORMAT	128
 /* Of the descriptor list: its first one's UUID. */
 #define DESCRIPTORS_UUID	4
+#define BLOCK_SHIFT	9U
 
 FIXTURE(bad_namespaces)
 {
@@ -235,6 +238,33 @@ TEST_F(bad_namespaces, with_other_blocks_stop_peers)
 	ASSERT_EQ(0, ioctl(self->bad.disk, BLKSSZGET, &size));
 	EXPECT_EQ(4096, size);
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+}
+
+/* The same bytes of data in each block, and yet not what commands were built for. */
+TEST_F(bad_namespaces, with_other_metadata_stop_peers)
+{
+	static const struct {
+		const char *what;
+		uint32_t offset;
+		uint64_t value;
+		unsigned int size;
+	} changes[] = {
+		{ "there is some", NS_FORMAT, BLOCK_SHIFT << 16 | 8, 4 },
+		{ "it follows its block", NS_FORMATTED, 0x10, 1 },
+		{ "it is protection information", NS_PROTECTION, 1, 1 },
+	};
+	struct np_qp qp;
+	size_t i;
+
+	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		TH_LOG("%s", changes[i].what);
+		ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+		ASSERT_EQ(0, set_bytes(&self->bad, changes[i].offset, changes[i].value,
+				       changes[i].size));
+		ASSERT_EQ(0, tell(&self->bad));
+		expect_stopped(_metadata, self, &qp);
+		self->generation++;
+	}
 }
 
 TEST_F(bad_namespaces, that_go_stop_peers)

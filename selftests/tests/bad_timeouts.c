@@ -11,13 +11,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -406,10 +404,7 @@ TEST_F_TIMEOUT(bad_timeouts, a_disk_has_its_own, 60)
 /* In a process of its own: 0 if the command was answered. */
 static int ask_without_capabilities(struct np_bad *bad)
 {
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = {};
-
-	if (syscall(SYS_capset, &header, none))
+	if (np_drop_capabilities())
 		return 1;
 	return np_bad_ask(bad, 1) ? 2 : 0;
 }

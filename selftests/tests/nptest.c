@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/blkpg.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,14 @@
 #define PCI_DEVICES	"/sys/bus/pci/devices"
 #define KMEMLEAK	"/sys/kernel/debug/kmemleak"
 #define NODES		16
+
+int np_drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	return syscall(SYS_capset, &header, none) ? -errno : 0;
+}
 
 int64_t np_now_ms(void)
 {
@@ -665,6 +674,21 @@ void np_sleep_end(int test)
 {
 	np_write_file(POWER "pm_test", "none");
 	close(test);
+}
+
+int np_stall(const char *function, bool anybody)
+{
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
+	struct nvmep_test_stall stall = { .anybody = anybody };
+
+	if (test < 0)
+		return -errno;
+	snprintf(stall.function, sizeof(stall.function), "%s", function);
+	ret = np_ioctl(test, NVMEP_TEST_STALL, &stall);
+	if (!ret)
+		return test;
+	close(test);
+	return ret;
 }
 
 int np_wait_stalled(int test)

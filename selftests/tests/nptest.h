@@ -156,6 +156,11 @@ struct np_buffer {
 int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
 int np_release(int ctrl_fd, uint32_t handle);
+/*
+ * Whoever of this process, or of all, comes to a function of the kernel next is held up
+ * there, for 3 seconds or until the file is closed: the file, or -errno.
+ */
+int np_stall(const char *function, bool anybody);
 /* Waits until somebody is held up by an NVMEP_TEST_STALL of the open file @test. */
 int np_wait_stalled(int test);
 /* The calling thread runs on @cpu only. */
@@ -224,6 +229,11 @@ struct np_completion {
 #define NP_CMD_COPY		0x19
 #define NP_CMD_FABRICS		0x7f
 #define NP_CMD_VENDOR		0x80
+/* Bits of the Commands Supported and Effects log page (base specification, figure 211). */
+#define NP_EFFECT_SUPPORTED	(1U << 0)
+#define NP_EFFECT_CONTENT	(1U << 1)
+#define NP_EFFECT_NS_CAPABILITY	(1U << 2)
+#define NP_EFFECTS_HARMFUL	0x0000fffcU	/* of namespaces, controllers, unknown ones */
 
 #define NP_ADMIN_DELETE_SQ	0x00
 #define NP_ADMIN_CREATE_SQ	0x01
@@ -354,6 +364,8 @@ int np_storer_start(struct np_storer *storer, volatile void *address);
 /* Waits until a store fails: 0 or -ETIMEDOUT. */
 int np_storer_wait(struct np_storer *storer, int timeout_ms);
 void np_storer_stop(struct np_storer *storer);
+/* From now on this process has none: 0 or -errno. */
+int np_drop_capabilities(void);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
 

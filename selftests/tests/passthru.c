@@ -18,6 +18,7 @@
 #define ADMIN_GET_FEATURES	0x0a
 #define FEATURE_QUEUES		0x07
 #define DATASET_MANAGEMENT	0x09
+#define LOG_HEALTH	0x02
 
 /* Status code and its type, without More and Do Not Retry. */
 #define STATUS(ret)		((ret) & 0x7ff)
@@ -119,6 +120,35 @@ TEST_F(passthru, a_list_of_ranges_ends_with_its_buffer)
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	cmd.data_len = 32;
 	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+}
+
+/* The controller writes what a command asks for, however little the caller has room for. */
+TEST_F(passthru, an_admin_answer_fits_its_buffer)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = ADMIN_IDENTIFY,
+		.addr = (uintptr_t)self->back,
+		.data_len = NP_PAGE - NP_BLOCK,
+		.cdw10 = 1,
+	};
+
+	EXPECT_EQ(-EINVAL, np_admin(self->ctrl.fd, &cmd));
+	cmd.data_len = NP_PAGE;
+	EXPECT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	/* 128 dwords of the health log, and one more. */
+	cmd = (struct nvme_admin_cmd){
+		.opcode = NP_ADMIN_GET_LOG,
+		.nsid = 0xffffffff,
+		.addr = (uintptr_t)self->back,
+		.data_len = 512,
+		.cdw10 = 128U << 16 | LOG_HEALTH,
+	};
+	EXPECT_EQ(-EINVAL, np_admin(self->ctrl.fd, &cmd));
+	cmd.cdw10 = 127U << 16 | LOG_HEALTH;
+	EXPECT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	/* The number's upper half is in the next dword. */
+	cmd.cdw11 = 1;
+	EXPECT_EQ(-EINVAL, np_admin(self->ctrl.fd, &cmd));
 }
 
 /* A command in memory that may only be read has no place for its answer. */

@@ -186,25 +186,10 @@ static int leave_room(bool leave)
 			      " echo 3 >/sys/devices/virtual/workqueue/cpumask");
 }
 
-static int stall(const char *function)
-{
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
-	struct nvmep_test_stall stall = { .anybody = 1 };
-
-	if (test < 0)
-		return -errno;
-	snprintf(stall.function, sizeof(stall.function), "%s", function);
-	ret = np_ioctl(test, NVMEP_TEST_STALL, &stall);
-	if (!ret)
-		return test;
-	close(test);
-	return ret;
-}
-
 /* Whoever is held up at @held goes on as far as @function, and is held up there. */
 static int stall_further(int held, const char *function)
 {
-	int further = stall(function);
+	int further = np_stall(function, true);
 
 	close(held);
 	return further < 0 ? further : np_wait_stalled(further) ?: further;
@@ -217,7 +202,7 @@ static int stall_further(int held, const char *function)
 static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *self,
 			  const char *function, const char *further, const char *then)
 {
-	int reset = stall(function), recovery = -1;
+	int reset = np_stall(function, true), recovery = -1;
 	struct nvme_peer_info now;
 	pthread_t thread;
 	struct np_qp qp;
@@ -229,7 +214,7 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 	if (further)
 		ASSERT_LE(0, reset = stall_further(reset, further));
 	if (then)
-		ASSERT_LE(0, recovery = stall(then));
+		ASSERT_LE(0, recovery = np_stall(then, true));
 	EXPECT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
 	EXPECT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
 	np_sleep_ms(500);

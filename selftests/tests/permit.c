@@ -11,10 +11,6 @@
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 
-/* Bits of the Commands Supported and Effects log page (base specification, figure 211). */
-#define EFFECT_SUPPORTED	(1U << 0)
-#define EFFECT_CONTENT		(1U << 1)
-#define EFFECTS_HARMFUL		0x0000fffcU	/* of namespaces, controllers, unknown ones */
 #define LOG_EFFECTS		0x05
 
 /* --- commands ------------------------------------------------------------ */
@@ -55,17 +51,16 @@ static bool is_public_data(const struct np_sending *sending)
 	       among(public_data, COUNT(public_data), sending->dword10 & 0xff);
 }
 
-/* Of standard opcodes only, and only what the controller knows and calls harmless. */
+/* Only what the controller knows and calls harmless. */
 static bool is_harmless(const struct np_sending *sending)
 {
-	return sending->opcode < NP_CMD_VENDOR && sending->opcode != NP_CMD_FABRICS &&
-	       sending->effects & EFFECT_SUPPORTED && !(sending->effects & EFFECTS_HARMFUL);
+	return sending->effects & NP_EFFECT_SUPPORTED && !(sending->effects & NP_EFFECTS_HARMFUL);
 }
 
 /* Data to the controller, as the lowest bit says, or data that becomes another. */
 static bool writes(const struct np_sending *sending)
 {
-	return sending->opcode & 1 || sending->effects & EFFECT_CONTENT;
+	return sending->opcode & 1 || sending->effects & NP_EFFECT_CONTENT;
 }
 
 static bool is_anybodys(const struct np_sending *sending)

@@ -8,12 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
-#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -278,14 +276,6 @@ TEST_F(rights, of_nobody)
 	judge(_metadata, of_nobody, count, self->answers, &root, self->effects);
 }
 
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = {};
-
-	return syscall(SYS_capset, &header, none) ? -errno : 0;
-}
-
 TEST_F(rights, of_users)
 {
 	const struct np_caller user = { 0 };
@@ -295,7 +285,7 @@ TEST_F(rights, of_users)
 
 	ASSERT_LE(0, child);
 	if (!child) {
-		if (drop_capabilities())
+		if (np_drop_capabilities())
 			_exit(1);
 		ask(of_users, count, self->nodes, self->bytes, self->answers);
 		_exit(np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL) == -EACCES ? 0 : 2);

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Requests that the block layer hands over as a list: each goes to the queue that it is
+ * for, though its thread moved to another processor, with another queue, meanwhile.
+ *
+ * iommu: on
+ * timeout: 60
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+/* So many at once are a list; the first half are written, the others read. */
+#define REQUESTS	8
+#define WRITES		(REQUESTS / 2)
+
+FIXTURE(plug)
+{
+	struct np_ctrl ctrl;
+	int disk;
+	aio_context_t context;
+	uint8_t *bytes;
+};
+
+FIXTURE_SETUP(plug)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	self->disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	ASSERT_LE(0, self->disk);
+	ASSERT_EQ(0, syscall(SYS_io_setup, REQUESTS, &self->context));
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, REQUESTS * NP_PAGE));
+}
+
+FIXTURE_TEARDOWN(plug)
+{
+	free(self->bytes);
+	syscall(SYS_io_destroy, self->context);
+	close(self->disk);
+	np_ctrl_close(&self->ctrl);
+}
+
+/* Page @i of the disk holds this throughout. */
+static uint8_t content(unsigned int i)
+{
+	return (uint8_t)(0xa0 + i);
+}
+
+static bool holds(const uint8_t *page, unsigned int i)
+{
+	return page[0] == content(i) && !memcmp(page, page + 1, NP_PAGE - 1);
+}
+
+static void prepare(FIXTURE_DATA(plug) *self, struct iocb *iocbs)
+{
+	unsigned int i;
+
+	memset(iocbs, 0, REQUESTS * sizeof(*iocbs));
+	for (i = 0; i < REQUESTS; i++) {
+		memset(self->bytes + i * NP_PAGE, i < WRITES ? content(i) : 0, NP_PAGE);
+		iocbs[i].aio_lio_opcode = i < WRITES ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
+		iocbs[i].aio_fildes = (uint32_t)self->disk;
+		iocbs[i].aio_buf = (uintptr_t)self->bytes + i * NP_PAGE;
+		iocbs[i].aio_nbytes = NP_PAGE;
+		iocbs[i].aio_offset = i * NP_PAGE;
+	}
+}
+
+/**
+ * struct mover - takes the first thread of this process to the second processor
+ * @tid: that thread
+ * @test: what holds it up where it first reads
+ * @held: it was held up there
+ */
+struct mover {
+	pid_t tid;
+	int test;
+	int held;
+};
+
+static void *let_go(void *context)
+{
+	struct mover *mover = context;
+
+	np_run_on(1);
+	np_sleep_ms(200);
+	close(mover->test);
+	return NULL;
+}
+
+/* Asking for a move waits until it can happen, which is when the thread goes on. */
+static void *move(void *context)
+{
+	struct mover *mover = context;
+	cpu_set_t second;
+	pthread_t other;
+
+	np_run_on(1);
+	mover->held = np_wait_stalled(mover->test);
+	if (pthread_create(&other, NULL, let_go, mover))
+		abort();
+	CPU_ZERO(&second);
+	CPU_SET(1, &second);
+	sched_setaffinity(mover->tid, sizeof(second), &second);
+	pthread_join(other, NULL);
+	return NULL;
+}
+
+TEST_F(plug, is_divided_among_queues)
+{
+	struct mover mover = { .tid = (pid_t)syscall(SYS_gettid) };
+	struct iocb iocbs[REQUESTS], *list[REQUESTS];
+	struct io_event events[REQUESTS];
+	unsigned int i, at;
+	pthread_t thread;
+
+	for (i = 0; i < REQUESTS; i++) {
+		memset(self->bytes, content(i), NP_PAGE);
+		ASSERT_EQ(NP_PAGE, pwrite(self->disk, self->bytes, NP_PAGE, i * NP_PAGE));
+		list[i] = &iocbs[i];
+	}
+	prepare(self, iocbs);
+	ASSERT_EQ(0, np_run_on(0));
+	mover.test = np_stall("blkdev_read_iter", false);
+	ASSERT_LE(0, mover.test);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, move, &mover));
+	ASSERT_EQ(REQUESTS, syscall(SYS_io_submit, self->context, REQUESTS, list));
+	at = (unsigned int)sched_getcpu();
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, mover.held);
+	EXPECT_EQ(1, at);
+	ASSERT_EQ(REQUESTS, syscall(SYS_io_getevents, self->context, REQUESTS, REQUESTS, events,
+				    &(struct timespec){ .tv_sec = 20 }));
+	for (i = 0; i < REQUESTS; i++) {
+		EXPECT_EQ(NP_PAGE, events[i].res);
+		EXPECT_TRUE(holds(self->bytes + i * NP_PAGE, i)) {
+			TH_LOG("page %u", i);
+		}
+	}
+}
+
+TEST_HARNESS_MAIN
