@@ -12,7 +12,7 @@
 
 #define CAP_ENTRIES	1023ULL		/* MQES, 0-based */
 #define CAP_CONTIGUOUS	(1ULL << 16)	/* CQR */
-#define CAP_TIMEOUT	(1ULL << 24)	/* TO, half seconds */
+#define CAP_TIMEOUT	(2ULL << 24)	/* TO, half seconds: a busy host is slow */
 #define CAP_SUBSYSTEM	(1ULL << 36)	/* NSSRS */
 #define CAP_NVM		(1ULL << 37)	/* CSS */
 #define CAP_MPSMIN_64K	4U		/* in the upper half */

@@ -263,10 +263,12 @@ struct nvmep_test_stores {
 /**
  * struct nvmep_test_stall - hold up the next of the caller's threads that comes by
  * @function: of the kernel; it is held up where that begins
+ * @after: once such a thread has come by this one; empty: at once
  * @anybody: not only the caller's, the kernel's own ones too
  */
 struct nvmep_test_stall {
 	char function[NVMEP_TEST_FUNCTION];
+	char after[NVMEP_TEST_FUNCTION];
 	__u32 anybody;
 };
 

@@ -17,6 +17,7 @@
 #define TEST_LONGEST_STALL	(3 * NSEC_PER_SEC)
 
 enum test_stall_state {
+	TEST_STALL_AFTER,
 	TEST_STALL_ARMED,
 	TEST_STALL_HELD,
 	TEST_STALL_OVER,
@@ -25,25 +26,44 @@ enum test_stall_state {
 /**
  * struct test_stall - a function at which somebody is held up
  * @probe: const: there
- * @tgid: const: whom, 0 for anybody
- * @function: const: its name
+ * @before: const: at the function that has to come first, if one has
+ * @what: const: whom, and where
+ * @tgid: const: whose, 0 for anybody
  * @state: enum test_stall_state; each comes once, in this order
  */
 struct test_stall {
 	struct kprobe probe;
+	struct kprobe before;
+	struct nvmep_test_stall what;
 	pid_t tgid;
-	char function[NVMEP_TEST_FUNCTION];
 	atomic_t state;
 };
+
+/* Is this the one that is waited for?  Then the next state is @next. */
+static bool test_stall_comes(struct test_stall *stall,
+			     enum test_stall_state state,
+			     enum test_stall_state next)
+{
+	return (!stall->tgid || current->tgid == stall->tgid) &&
+	       atomic_cmpxchg(&stall->state, state, next) == state;
+}
+NOKPROBE_SYMBOL(test_stall_comes);
+
+static int test_stall_before(struct kprobe *probe, struct pt_regs *regs)
+{
+	struct test_stall *stall = container_of(probe, struct test_stall, before);
+
+	test_stall_comes(stall, TEST_STALL_AFTER, TEST_STALL_ARMED);
+	return 0;
+}
+NOKPROBE_SYMBOL(test_stall_before);
 
 static int test_stall_hit(struct kprobe *probe, struct pt_regs *regs)
 {
 	struct test_stall *stall = container_of(probe, struct test_stall, probe);
 	u64 end = ktime_get_mono_fast_ns() + TEST_LONGEST_STALL;
 
-	if ((stall->tgid && current->tgid != stall->tgid) ||
-	    atomic_cmpxchg(&stall->state, TEST_STALL_ARMED,
-			   TEST_STALL_HELD) != TEST_STALL_ARMED)
+	if (!test_stall_comes(stall, TEST_STALL_ARMED, TEST_STALL_HELD))
 		return 0;
 	while (atomic_read(&stall->state) == TEST_STALL_HELD &&
 	       ktime_get_mono_fast_ns() < end)
@@ -53,6 +73,27 @@ static int test_stall_hit(struct kprobe *probe, struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(test_stall_hit);
 
+static int test_stall_register(struct test_stall *stall)
+{
+	int ret;
+
+	stall->probe.symbol_name = stall->what.function;
+	stall->probe.pre_handler = test_stall_hit;
+	if (!stall->what.after[0]) {
+		atomic_set(&stall->state, TEST_STALL_ARMED);
+		return register_kprobe(&stall->probe);
+	}
+	stall->before.symbol_name = stall->what.after;
+	stall->before.pre_handler = test_stall_before;
+	ret = register_kprobe(&stall->probe);
+	if (ret)
+		return ret;
+	ret = register_kprobe(&stall->before);
+	if (ret)
+		unregister_kprobe(&stall->probe);
+	return ret;
+}
+
 int test_stall(struct test_file *file, const struct nvmep_test_stall *what)
 {
 	struct test_stall *stall;
@@ -61,14 +102,15 @@ int test_stall(struct test_file *file, const struct nvmep_test_stall *what)
 	lockdep_assert_held(&file->lock);
 	if (file->stall)
 		return -EBUSY;
+	if (!memchr(what->function, 0, sizeof(what->function)) ||
+	    !memchr(what->after, 0, sizeof(what->after)))
+		return -EINVAL;
 	stall = kzalloc(sizeof(*stall), GFP_KERNEL);
 	if (!stall)
 		return -ENOMEM;
-	strscpy(stall->function, what->function, sizeof(stall->function));
+	stall->what = *what;
 	stall->tgid = what->anybody ? 0 : current->tgid;
-	stall->probe.symbol_name = stall->function;
-	stall->probe.pre_handler = test_stall_hit;
-	ret = register_kprobe(&stall->probe);
+	ret = test_stall_register(stall);
 	if (ret) {
 		kfree(stall);
 		return ret;
@@ -87,6 +129,8 @@ void test_stall_end(struct test_file *file)
 		return;
 	file->stall = NULL;
 	atomic_set(&stall->state, TEST_STALL_OVER);
+	if (stall->what.after[0])
+		unregister_kprobe(&stall->before);
 	unregister_kprobe(&stall->probe);
 	kfree(stall);
 }
@@ -98,6 +142,7 @@ int test_stalled(struct test_file *file)
 	if (!file->stall)
 		return -ENOENT;
 	switch (atomic_read(&file->stall->state)) {
+	case TEST_STALL_AFTER:
 	case TEST_STALL_ARMED:
 		return -EAGAIN;
 	case TEST_STALL_HELD:

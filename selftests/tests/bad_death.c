@@ -69,6 +69,7 @@ static void expect_dead(struct __test_metadata *_metadata, struct np_bad *bad, v
 
 	EXPECT_LE(0, np_bad_wait_state(bad, NVME_PEER_CTRL_DEAD));
 	EXPECT_EQ(-EIO, np_bad_read_disk(bad, bytes));
+	EXPECT_EQ(0, np_bad_wait_empty(bad));
 	EXPECT_NE(0, np_bad_ask(bad, 0));
 	EXPECT_EQ(-ESHUTDOWN, np_qp_open(&qp, bad->ctrl.fd, ENTRIES));
 	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);

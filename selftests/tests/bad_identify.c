@@ -502,6 +502,34 @@ TEST_F(bad_identify, merged_discards)
 		close(discards[i].disk);
 }
 
+/* What waits until the controller takes another command was meant for the disk before. */
+TEST_F(bad_identify, what_waits_is_not_sent_to_another_disk)
+{
+	struct request reads[2];
+	unsigned int i;
+
+	ASSERT_EQ(0, two_entries(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	for (i = 0; i < 2; i++) {
+		reads[i] = (struct request){ .disk = self->bad.disk };
+		ASSERT_EQ(0, pthread_create(&reads[i].thread, NULL, read_thread, &reads[i]));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+		np_sleep_ms(200);
+	}
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_NGUID, 0x77, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	EXPECT_EQ(0, np_bad_wait_empty(&self->bad));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < 2; i++) {
+		pthread_join(reads[i].thread, NULL);
+		EXPECT_EQ(i ? -EIO : 0, reads[i].ret);
+	}
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
+}
+
 /* With one command at a time, the next one has the identifier of the last but for the count. */
 TEST_F(bad_identify, an_answer_from_the_past_does_not_count)
 {
@@ -676,7 +704,7 @@ TEST_F(bad_identify, a_memory_buffer)
 	expect_io(_metadata, self);
 }
 
-/* CAP.TO says half a second, CRTO (base specification 3.1.4.20) a second more. */
+/* CAP.TO says a second, CRTO (base specification 3.1.4.20) half a second more. */
 TEST_F(bad_identify, a_longer_start)
 {
 	uint32_t cap = np_bad_get(&self->bad, REG_CAP_HIGH);

@@ -29,7 +29,6 @@
 #define ADMIN_SANITIZE	0x84
 
 /* Dword 0 of an event: namespaces changed; base specification 5.1.2. */
-#define EVENT_NAMESPACES	(2U | 4U << 16)
 
 /* Bytes of Identify Namespace. */
 #define NS_BLOCKS	0

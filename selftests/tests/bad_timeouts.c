@@ -284,8 +284,6 @@ TEST_F(bad_timeouts, a_user_does_not_get_into_a_start)
 /* --- the end ----------------------------------------------------------------- */
 
 #define NAMESPACES	4
-/* Dword 0 of an event: namespaces changed; base specification 5.1.2. */
-#define EVENT_NAMESPACES	(2U | 4U << 16)
 
 struct last {
 	int generic;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -227,6 +228,19 @@ int np_bad_read_disk(struct np_bad *bad, void *data)
 {
 	memset(data, 0xee, NP_PAGE);
 	return np_disk_read(bad->disk, data, NP_PAGE, 0);
+}
+
+int np_bad_wait_empty(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	uint64_t bytes;
+
+	do {
+		if (!np_ioctl(bad->disk, BLKGETSIZE64, &bytes) && !bytes)
+			return 0;
+		np_sleep_ms(10);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
 }
 
 static int ask(int fd, uint32_t timeout_ms)

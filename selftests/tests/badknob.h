@@ -18,6 +18,9 @@
 #define NP_STATUS_HOST_PATH	0x370
 #define NP_STATUS_DNR		0x4000
 
+/* For BADCTRL_EVENT: a namespace changed (base specification, figure 151). */
+#define EVENT_NAMESPACES	(2U | 4U << 16)
+
 /**
  * struct np_bad - both controllers and what the module had before
  * @address: PCI address, empty where the guest has none
@@ -77,6 +80,8 @@ int np_bad_read(struct np_bad *bad, void *data, uint32_t timeout_ms);
 int np_bad_ask(struct np_bad *bad, uint32_t timeout_ms);
 /* A page of its disk. */
 int np_bad_read_disk(struct np_bad *bad, void *data);
+/* Until its disk has no bytes, as one that is lost: 0 or -ETIMEDOUT. */
+int np_bad_wait_empty(struct np_bad *bad);
 int np_bad_generation(struct np_bad *bad);
 /* For pthread_create(): resets it, and ends with what NVME_IOCTL_RESET returned. */
 void *np_bad_reset_thread(void *bad);

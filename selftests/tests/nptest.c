@@ -676,15 +676,13 @@ void np_sleep_end(int test)
 	close(test);
 }
 
-int np_stall(const char *function, bool anybody)
+int np_stall(const struct nvmep_test_stall *stall)
 {
 	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
-	struct nvmep_test_stall stall = { .anybody = anybody };
 
 	if (test < 0)
 		return -errno;
-	snprintf(stall.function, sizeof(stall.function), "%s", function);
-	ret = np_ioctl(test, NVMEP_TEST_STALL, &stall);
+	ret = np_ioctl(test, NVMEP_TEST_STALL, (void *)stall);
 	if (!ret)
 		return test;
 	close(test);

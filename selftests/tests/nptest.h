@@ -157,10 +157,10 @@ int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
 int np_release(int ctrl_fd, uint32_t handle);
 /*
- * Whoever of this process, or of all, comes to a function of the kernel next is held up
- * there, for 3 seconds or until the file is closed: the file, or -errno.
+ * Who is described comes to a function of the kernel next and is held up there, for 3
+ * seconds or until the file is closed: the file, or -errno.
  */
-int np_stall(const char *function, bool anybody);
+int np_stall(const struct nvmep_test_stall *stall);
 /* Waits until somebody is held up by an NVMEP_TEST_STALL of the open file @test. */
 int np_wait_stalled(int test);
 /* The calling thread runs on @cpu only. */

@@ -186,23 +186,23 @@ static int leave_room(bool leave)
 			      " echo 3 >/sys/devices/virtual/workqueue/cpumask");
 }
 
-/* Whoever is held up at @held goes on as far as @function, and is held up there. */
-static int stall_further(int held, const char *function)
+static int stall_at(const char *function, const char *after)
 {
-	int further = np_stall(function, true);
+	struct nvmep_test_stall stall = { .anybody = 1 };
 
-	close(held);
-	return further < 0 ? further : np_wait_stalled(further) ?: further;
+	snprintf(stall.function, sizeof(stall.function), "%s", function);
+	snprintf(stall.after, sizeof(stall.after), "%s", after);
+	return np_stall(&stall);
 }
 
 /*
- * The link fails where a reset comes by @function, or by @further after it, which goes
- * on when error recovery is at @then, or over: both are over after a while.
+ * The link fails where a reset comes by @function after @after, and the reset goes on when
+ * error recovery is at @then, or over: both are over after a while.
  */
 static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *self,
-			  const char *function, const char *further, const char *then)
+			  const char *function, const char *after, const char *then)
 {
-	int reset = np_stall(function, true), recovery = -1;
+	int reset = stall_at(function, after), recovery = -1;
 	struct nvme_peer_info now;
 	pthread_t thread;
 	struct np_qp qp;
@@ -211,10 +211,8 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 	ASSERT_LE(0, reset);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_thread, &self->ctrl.fd));
 	EXPECT_EQ(0, np_wait_stalled(reset));
-	if (further)
-		ASSERT_LE(0, reset = stall_further(reset, further));
 	if (then)
-		ASSERT_LE(0, recovery = np_stall(then, true));
+		ASSERT_LE(0, recovery = stall_at(then, ""));
 	EXPECT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
 	EXPECT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
 	np_sleep_ms(500);
@@ -234,16 +232,16 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 /*
  * Before it is started, which must not be on a link that is about to be reset; while it
  * is started; when it has been and is not yet in service; while it is put into service:
- * before it is LIVE, by a change of state that is error recovery's first step, too, and after.
+ * before it is LIVE, when error recovery can change its state to nothing else, and after.
  */
 TEST_F_TIMEOUT(errors, fatal_during_a_reset, 240)
 {
 	ASSERT_EQ(0, leave_room(true));
-	fail_in_reset(_metadata, self, "nvmep_ctrl_start", NULL, "pci_bus_error_reset");
-	fail_in_reset(_metadata, self, "nvmep_qids_grant", NULL, NULL);
-	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", NULL, NULL);
-	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", "nvmep_ctrl_set_state", NULL);
-	fail_in_reset(_metadata, self, "pci_save_state", NULL, NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_start", "", "pci_bus_error_reset");
+	fail_in_reset(_metadata, self, "nvmep_qids_grant", "", NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_go_live", "", NULL);
+	fail_in_reset(_metadata, self, "nvmep_ctrl_set_state", "nvmep_ctrl_go_live", NULL);
+	fail_in_reset(_metadata, self, "pci_save_state", "", NULL);
 	ASSERT_EQ(0, leave_room(false));
 }
 

@@ -117,6 +117,7 @@ static void *move(void *context)
 
 TEST_F(plug, is_divided_among_queues)
 {
+	struct nvmep_test_stall stall = { .function = "blkdev_read_iter" };
 	struct mover mover = { .tid = (pid_t)syscall(SYS_gettid) };
 	struct iocb iocbs[REQUESTS], *list[REQUESTS];
 	struct io_event events[REQUESTS];
@@ -130,7 +131,7 @@ TEST_F(plug, is_divided_among_queues)
 	}
 	prepare(self, iocbs);
 	ASSERT_EQ(0, np_run_on(0));
-	mover.test = np_stall("blkdev_read_iter", false);
+	mover.test = np_stall(&stall);
 	ASSERT_LE(0, mover.test);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, move, &mover));
 	ASSERT_EQ(REQUESTS, syscall(SYS_io_submit, self->context, REQUESTS, list));
