@@ -105,6 +105,11 @@ void np_sleep_end(int test);
 /* The kernel's log from here on; wait for a line that contains @text: 0 or -ETIMEDOUT. */
 int np_log_open(void);
 int np_log_wait(int log, const char *text, int timeout_ms);
+/*
+ * Between "begin" and "end" the runner does not hold against a cell what the kernel says;
+ * of the mistake "dma-fault", faults at BADCTRL_NOWHERE only.
+ */
+void np_planted(const char *what, const char *name);
 
 /* Controllers. */
 int np_ctrl_open(struct np_ctrl *ctrl, const char *serial);

@@ -48,6 +48,11 @@ ktap_is "the kernel's own data race is not ours" "$(complains 'BUG: KCSAN: data-
 ktap_is "a data race of the module fails the cell" "$(complains 'BUG: KCSAN: data-race in xa_load / nvmep_qp_create')" yes
 ktap_is "what was planted is expected, what follows is not" "$(complains 'np-test: planted begin x' 'BUG: a' \
 	'np-test: planted end x')$(complains 'np-test: planted begin x' 'np-test: planted end x' 'BUG: b')" noyes
+ktap_is "a planted DMA fault hides what it is and nothing else" \
+	"$(complains 'np-test: planted begin dma-fault' 'DMAR: DRHD: handling fault status reg 2' \
+		'DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x40dead0000')$(complains \
+		'np-test: planted begin dma-fault' 'DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x0')$(complains \
+		'np-test: planted begin dma-fault' 'BUG: a')" noyesyes
 complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
 ktap_is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
 
