@@ -267,6 +267,8 @@ struct np_qp {
 int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create);
 int np_qp_info(int qp_fd, struct nvme_peer_qp_info *info);
 int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries);
+/* @flags: of NVME_PEER_QP_CREATE */
+int np_qp_open_with(struct np_qp *qp, int ctrl_fd, uint32_t entries, uint32_t flags);
 void np_qp_close(struct np_qp *qp);
 /* Put an entry into the ring; np_qp_ring() tells the controller. */
 void np_qp_put(struct np_qp *qp, const struct np_command *command);
