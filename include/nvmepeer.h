@@ -201,7 +201,7 @@ int nvmepeer_hostmem_fd(const struct nvmepeer_hostmem *memory);
 /**
  * nvmepeer_qp_create() - create a queue pair
  * @ctrl: controller
- * @request: in: mode, entries, and for each ring the buffer and offset, or
+ * @request: in: mode, flags, entries, and for each ring the buffer and offset, or
  *	handle 0 for host memory; cq_entries 0 means as many as sq_entries.
  *	out: qid and generation.  qp_fd stays the library's.
  * @size: of @request

@@ -300,7 +300,7 @@ static int nvmep_suspend(struct device *dev)
 {
 	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
 
-	/* Nobody could tell a peer's program to wait. */
+	/* Nobody could tell a peer's program to wait, unless it has agreed to that. */
 	if (ctrl->peer_ops->busy(ctrl)) {
 		dev_warn(dev, "peers have queue pairs: not going to sleep\n");
 		return -EBUSY;

@@ -363,7 +363,7 @@ static int nvmep_locked_down(const struct nvmep_ctrl *ctrl)
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
-	if (cmd->flags || cmd->reserved1 ||
+	if (cmd->flags & ~NVME_PEER_QP_ALLOW_SLEEP || cmd->reserved1 ||
 	    memchr_inv(cmd->reserved, 0, sizeof(cmd->reserved)) ||
 	    cmd->mode != NVME_PEER_MODE_DIRECT)
 		return -EINVAL;
@@ -479,14 +479,19 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	nvmep_bufs_detach_all(ctrl);
 }
 
-/* One that has ended may still have its file open: nobody loses anything. */
+/*
+ * One that has ended may still have its file open: nobody loses anything.  Owners of
+ * others have agreed to be woken like after a reset.
+ */
 static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
-	bool busy;
+	struct nvmep_qp *qp;
+	bool busy = false;
 
 	mutex_lock(&peers->lock);
-	busy = !list_empty(&peers->alive);
+	list_for_each_entry(qp, &peers->alive, life.node)
+		busy |= !qp->allow_sleep;
 	mutex_unlock(&peers->lock);
 	return busy;
 }

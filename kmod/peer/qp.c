@@ -227,6 +227,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	INIT_LIST_HEAD(&qp->node);
 	INIT_LIST_HEAD(&qp->life.node);
 	qp->mode = cmd->mode;
+	qp->allow_sleep = cmd->flags & NVME_PEER_QP_ALLOW_SLEEP;
 	qp->sq_entries = cmd->sq_entries;
 	qp->cq_entries = cmd->cq_entries;
 	qp->sq.bytes = (size_t)cmd->sq_entries * NVMEP_SQ_ENTRY_SIZE;

@@ -58,6 +58,7 @@ enum nvmep_qp_state {
  *	until its file is released
  * @life: peers->lock: whether the controller may act for it
  * @mode: const
+ * @allow_sleep: const: sleep may cost it what a reset does
  * @sq_entries: const
  * @cq_entries: const
  * @qid: const after creation
@@ -90,6 +91,7 @@ struct nvmep_qp {
 	struct nvmep_life life;
 
 	enum nvme_peer_mode mode;
+	bool allow_sleep;
 	u32 sq_entries;
 	u32 cq_entries;
 	u16 qid;

@@ -59,6 +59,12 @@ enum badctrl_queue_count {
 	BADCTRL_QUEUE_COUNTS = 2,
 };
 
+/*
+ * A bus address that no driver is given: far above those below 4 GiB, which come first,
+ * and below all others, which are handed out from the top.  lib/results.sh knows it too.
+ */
+#define BADCTRL_NOWHERE		0x40dead0000ULL
+
 /* Of word BADCTRL_ACTIVE: the list of namespaces names the first, over and over. */
 #define BADCTRL_ACTIVE_ENDLESS	(1U << 31)
 
@@ -92,6 +98,7 @@ enum badctrl_queue_count {
  * @BADCTRL_CURED: 1: a reset of the function makes the mode BADCTRL_WORKS
  * @BADCTRL_RESETS: read: resets of the function
  * @BADCTRL_SUBSYSTEM_RESETS: read: NVM subsystem resets
+ * @BADCTRL_STRAYS: read: writes to BADCTRL_NOWHERE that were refused
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * Reset of the function or of NVMe changes no other of them; power-on does.
@@ -119,6 +126,7 @@ enum badctrl_word {
 	BADCTRL_CURED = 0x4c,
 	BADCTRL_RESETS = 0x50,
 	BADCTRL_SUBSYSTEM_RESETS = 0x54,
+	BADCTRL_STRAYS = 0x58,
 	BADCTRL_RULE = 0x80,
 };
 
@@ -184,6 +192,12 @@ enum badctrl_mode {
  * @BADCTRL_TEAR: success, though only the first half was written
  * @BADCTRL_STALE: the last command that its queue completed is completed once more, with
  *	the argument as its status; the command itself is held
+ * @BADCTRL_PIECES: carried out if it is an I/O command; its completion is written in
+ *	pieces, a while apart, the phase tag last
+ * @BADCTRL_TORN: likewise, but the phase tag first and the rest a while later, which no
+ *	controller may do; until then the identifier differs in the argument's bits
+ * @BADCTRL_STRAY: writes to BADCTRL_NOWHERE instead, and ends with Data Transfer Error if
+ *	that was refused, else with success
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -197,6 +211,9 @@ enum badctrl_action {
 	BADCTRL_LIE = 8,
 	BADCTRL_TEAR = 9,
 	BADCTRL_STALE = 10,
+	BADCTRL_PIECES = 11,
+	BADCTRL_TORN = 12,
+	BADCTRL_STRAY = 13,
 };
 
 #endif /* BADCTRL_H */

@@ -28,6 +28,17 @@ uint16_t bad_write(struct bad *ctrl, uint64_t address, const void *data, size_t 
 	return bad_accessed(ctrl, vfu_dma_write(ctrl->vfu, address, data, length, 0));
 }
 
+/* An error that trying again may mend, so that nobody loses more by it than time. */
+uint16_t bad_stray(struct bad *ctrl)
+{
+	static const uint8_t bytes[64];
+
+	if (!vfu_dma_write(ctrl->vfu, BADCTRL_NOWHERE, bytes, sizeof(bytes), 0))
+		return 0;
+	bad_count(ctrl, BADCTRL_STRAYS, 1);
+	return STATUS_TRANSFER & ~STATUS_DNR;
+}
+
 /* The last entry of a page of the list leads to the next one, if more are left. */
 uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
 		      uint32_t *lists)

@@ -8,6 +8,9 @@
 uint16_t bad_read(struct bad *ctrl, uint64_t address, void *data, size_t length);
 uint16_t bad_write(struct bad *ctrl, uint64_t address, const void *data, size_t length);
 
+/* Writes where nobody gave it memory. */
+uint16_t bad_stray(struct bad *ctrl);
+
 /* The @count addresses of a PRP list; adds the list's pages to @lists. */
 uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
 		      uint32_t *lists);

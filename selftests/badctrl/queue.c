@@ -2,6 +2,7 @@
 /* badctrl's queues: rings that are contiguous or described by a PRP list. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "memory.h"
 #include "queue.h"
@@ -22,6 +23,9 @@ struct bad_completion {
 	uint16_t cid;
 	uint16_t status;
 };
+
+/* Between the pieces of an entry. */
+static const struct timespec pause = { .tv_nsec = 5000000 };
 
 static uint64_t entry_address(const struct bad_ring *ring, uint32_t index, uint32_t size)
 {
@@ -226,30 +230,96 @@ bool bad_queue_room(struct bad *ctrl, uint16_t sqid)
 	return (cq->tail + 1) % cq->ring.entries != bad_doorbell(ctrl, cqid, true);
 }
 
-void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
-			uint32_t result, bool quiet)
+static uint64_t next_entry(const struct bad_cq *cq)
 {
-	struct bad_sq *sq = &ctrl->sqs[sqid];
-	struct bad_cq *cq = &ctrl->cqs[sq->cqid];
-	uint64_t address = entry_address(&cq->ring, cq->tail, CQ_ENTRY);
-	struct bad_completion entry = {
+	return entry_address(&cq->ring, cq->tail, CQ_ENTRY);
+}
+
+/* Where it lies is next_entry(). */
+static struct bad_completion make_entry(const struct bad *ctrl, uint16_t sqid, uint16_t cid,
+					uint16_t status, uint32_t result)
+{
+	const struct bad_sq *sq = &ctrl->sqs[sqid];
+
+	return (struct bad_completion){
 		.result = result,
 		.sq_head = (uint16_t)sq->head,
 		.sq_id = sqid,
 		.cid = cid,
-		.status = (uint16_t)(status << 1 | cq->phase),
+		.status = (uint16_t)(status << 1 | ctrl->cqs[sq->cqid].phase),
 	};
+}
 
-	if (!cq->exists)
-		return;
-	sq->completed = cid;
-	/* The half with the phase tag last. */
-	bad_write(ctrl, address, &entry.result, 8);
-	bad_write(ctrl, address + 8, &entry.sq_head, 8);
+static void interrupt(struct bad *ctrl, const struct bad_cq *cq)
+{
+	if (cq->interrupts)
+		vfu_interrupt(ctrl->vfu, cq->vector);
+}
+
+static void entry_written(struct bad *ctrl, uint16_t sqid, uint16_t cid)
+{
+	struct bad_cq *cq = &ctrl->cqs[ctrl->sqs[sqid].cqid];
+
+	ctrl->sqs[sqid].completed = cid;
 	if (++cq->tail == cq->ring.entries) {
 		cq->tail = 0;
 		cq->phase ^= 1;
 	}
-	if (cq->interrupts && !quiet)
-		vfu_interrupt(ctrl->vfu, cq->vector);
+}
+
+void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
+			uint32_t result, bool quiet)
+{
+	struct bad_cq *cq = &ctrl->cqs[ctrl->sqs[sqid].cqid];
+	struct bad_completion entry = make_entry(ctrl, sqid, cid, status, result);
+	uint64_t address = next_entry(cq);
+
+	if (!cq->exists)
+		return;
+	/* The half with the phase tag last. */
+	bad_write(ctrl, address, &entry.result, 8);
+	bad_write(ctrl, address + 8, &entry.sq_head, 8);
+	entry_written(ctrl, sqid, cid);
+	if (!quiet)
+		interrupt(ctrl, cq);
+}
+
+/* Each piece announced, as if interrupts overtook what they announce. */
+void bad_queue_complete_slowly(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status)
+{
+	struct bad_cq *cq = &ctrl->cqs[ctrl->sqs[sqid].cqid];
+	struct bad_completion entry = make_entry(ctrl, sqid, cid, status, 0);
+	uint64_t address = next_entry(cq);
+
+	if (!cq->exists)
+		return;
+	bad_write(ctrl, address + 8, &entry.sq_head, 4);
+	interrupt(ctrl, cq);
+	nanosleep(&pause, NULL);
+	bad_write(ctrl, address + 12, &entry.cid, 2);
+	interrupt(ctrl, cq);
+	nanosleep(&pause, NULL);
+	bad_write(ctrl, address, &entry.result, 8);
+	bad_write(ctrl, address + 14, &entry.status, 2);
+	entry_written(ctrl, sqid, cid);
+	interrupt(ctrl, cq);
+}
+
+void bad_queue_complete_torn(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t mistaken,
+			     uint16_t status)
+{
+	struct bad_cq *cq = &ctrl->cqs[ctrl->sqs[sqid].cqid];
+	struct bad_completion entry = make_entry(ctrl, sqid, mistaken, status, 0);
+	uint64_t address = next_entry(cq);
+
+	if (!cq->exists)
+		return;
+	bad_write(ctrl, address + 12, &entry.cid, 4);
+	interrupt(ctrl, cq);
+	nanosleep(&pause, NULL);
+	entry.cid = cid;
+	bad_write(ctrl, address, &entry.result, 8);
+	bad_write(ctrl, address + 8, &entry.sq_head, 8);
+	entry_written(ctrl, sqid, cid);
+	interrupt(ctrl, cq);
 }

@@ -15,6 +15,11 @@ bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *comman
 bool bad_queue_room(struct bad *ctrl, uint16_t sqid);
 void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status,
 			uint32_t result, bool quiet);
+/* The same in pieces, a while apart, the phase tag last. */
+void bad_queue_complete_slowly(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status);
+/* The same, the phase tag first: until the rest follows, under the name @mistaken. */
+void bad_queue_complete_torn(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t mistaken,
+			     uint16_t status);
 
 /* How many there may be of one kind. */
 uint32_t bad_granted(struct bad *ctrl, bool completion);

@@ -3,6 +3,7 @@
 #include "admin.h"
 #include "held.h"
 #include "io.h"
+#include "memory.h"
 #include "queue.h"
 #include "registers.h"
 #include "rule.h"
@@ -83,11 +84,42 @@ static void crash(struct bad *ctrl, bool vanish)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+/* It is done, or not, and its completion entry is not what it should be. */
+static void complete_wrongly(struct bad *ctrl, uint16_t sqid, const struct bad_command *command,
+			     enum badctrl_action action, uint16_t argument)
+{
+	uint16_t cid = command->cid;
+
+	switch (action) {
+	case BADCTRL_WRONG_ID:
+		bad_held_add(ctrl, sqid, command);
+		bad_queue_complete(ctrl, sqid, cid ^ argument, 0, 0, false);
+		break;
+	case BADCTRL_STALE:
+		bad_held_add(ctrl, sqid, command);
+		bad_queue_complete(ctrl, sqid, ctrl->sqs[sqid].completed, argument, 0, false);
+		break;
+	case BADCTRL_TWICE:
+		command_finish(ctrl, sqid, command, true);
+		bad_queue_complete(ctrl, sqid, cid, 0, 0, false);
+		break;
+	case BADCTRL_PIECES:
+		bad_queue_complete_slowly(ctrl, sqid, cid, bad_io(ctrl, command));
+		break;
+	case BADCTRL_TORN:
+		bad_queue_complete_torn(ctrl, sqid, cid, cid ^ argument, bad_io(ctrl, command));
+		break;
+	default:
+		break;
+	}
+}
+
 void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_command *command)
 {
 	uint16_t argument = 0;
+	enum badctrl_action action = rule_find(ctrl, sqid, command->opcode, &argument);
 
-	switch (rule_find(ctrl, sqid, command->opcode, &argument)) {
+	switch (action) {
 	case BADCTRL_COUNT:
 		command_finish(ctrl, sqid, command, false);
 		break;
@@ -98,16 +130,11 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 		bad_queue_complete(ctrl, sqid, command->cid, argument, 0, false);
 		break;
 	case BADCTRL_WRONG_ID:
-		bad_held_add(ctrl, sqid, command);
-		bad_queue_complete(ctrl, sqid, command->cid ^ argument, 0, 0, false);
-		break;
 	case BADCTRL_STALE:
-		bad_held_add(ctrl, sqid, command);
-		bad_queue_complete(ctrl, sqid, ctrl->sqs[sqid].completed, argument, 0, false);
-		break;
 	case BADCTRL_TWICE:
-		command_finish(ctrl, sqid, command, true);
-		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);
+	case BADCTRL_PIECES:
+	case BADCTRL_TORN:
+		complete_wrongly(ctrl, sqid, command, action, argument);
 		break;
 	case BADCTRL_QUIET:
 		command_finish(ctrl, sqid, command, true);
@@ -124,6 +151,9 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 		break;
 	case BADCTRL_LIE:
 		bad_queue_complete(ctrl, sqid, command->cid, 0, 0, false);
+		break;
+	case BADCTRL_STRAY:
+		bad_queue_complete(ctrl, sqid, command->cid, bad_stray(ctrl), 0, false);
 		break;
 	}
 }

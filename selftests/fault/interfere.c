@@ -177,6 +177,43 @@ static int rescan(struct fault *fault)
 	return np_ioctl(fault->target->ctrl->fd, NVME_IOCTL_RESCAN, NULL);
 }
 
+/* --- during a reset --------------------------------------------------------------- */
+
+/* Which of the two ends how depends on which was first; what came of both is judged. */
+static int during_reset(struct fault *fault, int (*strike)(struct fault *fault))
+{
+	pthread_t thread;
+	int ret;
+
+	ret = -pthread_create(&thread, NULL, reset_in_background, fault->target->ctrl);
+	if (ret)
+		return ret;
+	np_sleep_ms((int)(nrand48(fault->random) % 20));
+	ret = strike(fault);
+	pthread_join(thread, NULL);
+	return ret;
+}
+
+static int unbind_in_reset(struct fault *fault)
+{
+	return during_reset(fault, unbind);
+}
+
+static int pull_in_reset(struct fault *fault)
+{
+	return during_reset(fault, pull);
+}
+
+static int fatal_error_in_reset(struct fault *fault)
+{
+	return during_reset(fault, fatal_error);
+}
+
+static int take_memory_in_reset(struct fault *fault)
+{
+	return during_reset(fault, take_memory);
+}
+
 /* --- the table ------------------------------------------------------------------- */
 
 const struct kind interferences[] = {
@@ -195,6 +232,14 @@ const struct kind interferences[] = {
 	{ "corrected PCI error", ON_WELL, 15, .strike = corrected_error },
 	{ "PCI error that is not fatal", ON_WELL, 10, .strike = error_not_fatal },
 	{ "fatal PCI error", ON_WELL, 10, FATE_LOST, FATE_LOST, .strike = fatal_error },
+	{ "driver unbound during a reset", ON_BOTH, 10, FATE_ENDED, FATE_ENDED, FATE_ENDED,
+	  .strike = unbind_in_reset },
+	{ "function pulled during a reset", ON_WELL, 8, FATE_ENDED, FATE_ENDED, FATE_ENDED,
+	  .strike = pull_in_reset },
+	{ "fatal PCI error during a reset", ON_WELL, 8, FATE_LOST, FATE_LOST, .again = true,
+	  .strike = fatal_error_in_reset },
+	{ "exporter takes memory back during a reset", ON_BOTH, 15, FATE_ENDED, FATE_ENDED,
+	  .strike = take_memory_in_reset },
 	{ "exporter takes memory back", ON_BOTH, 20, FATE_ENDED, FATE_ENDED, .strike = take_memory },
 	{ "owner of another queue pair is killed", ON_BOTH, 20, .strike = kill_owner },
 	{ "module cannot be unloaded", ON_BOTH, 10, .strike = try_to_unload },

@@ -7,11 +7,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* A rule of each queue of the CPU's at most, those for admin commands after them. */
 #define CPU_RULES	4U
 #define ADMIN_RULE	CPU_RULES
 #define ANSWER_BIT	0x1000U	/* in identifiers: of a command that nobody made */
+#define SEVERAL		8U
+#define REPORT_MS	1000
 /* Dword 0 of an event: error status, persistent internal error, in the error log. */
 #define EVENT_PERSISTENT	(0U | 3U << 8 | 1U << 16)
 
@@ -67,6 +70,15 @@ static int meet_cpu(struct fault *fault, uint32_t action, uint32_t argument)
 	return ret ?: wait_bitten(fault, info.qids_cpu);
 }
 
+/* The next commands of whoever makes them. */
+static int meet_everybody(struct fault *fault, uint32_t action)
+{
+	return np_bad_rule(fault->target->bad, 0, BADCTRL_ON_IO | BADCTRL_ANY, action, 0,
+			   SEVERAL) ?:
+	       np_bad_wait_word(fault->target->bad,
+				BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), SEVERAL);
+}
+
 static int meet_admin(struct fault *fault, uint8_t opcode, uint32_t action, uint32_t argument)
 {
 	return np_bad_rule(fault->target->bad, ADMIN_RULE, opcode, action, argument, 1);
@@ -112,6 +124,17 @@ static int peer_misnamed(struct fault *fault)
 	return ret;
 }
 
+/* It is seen under a name that nobody gave, and when it has its own nobody looks any more. */
+static int peer_torn(struct fault *fault)
+{
+	int ret;
+
+	atomic_store(&fault->victim->strays, 1);
+	ret = meet_victim(fault, BADCTRL_TORN, ANSWER_BIT);
+	atomic_store(&fault->victim->give_up, true);
+	return ret;
+}
+
 static int peer_error(struct fault *fault)
 {
 	return meet_victim(fault, BADCTRL_STATUS, NP_STATUS_INTERNAL);
@@ -131,6 +154,11 @@ static int delete_refused(struct fault *fault)
 {
 	return meet_admin(fault, NP_ADMIN_DELETE_SQ, BADCTRL_STATUS, NP_STATUS_INTERNAL) ?:
 	       peer_held(fault);
+}
+
+static int delete_held(struct fault *fault)
+{
+	return meet_admin(fault, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0) ?: peer_held(fault);
 }
 
 /* --- a command of the CPU ------------------------------------------------------ */
@@ -164,6 +192,48 @@ static int cpu_quiet(struct fault *fault)
 static int cpu_error(struct fault *fault)
 {
 	return meet_cpu(fault, BADCTRL_STATUS, NP_STATUS_INTERNAL);
+}
+
+/* --- commands of whoever makes them ---------------------------------------------- */
+
+/* As a controller may: the phase tag comes last. */
+static int all_in_pieces(struct fault *fault)
+{
+	return meet_everybody(fault, BADCTRL_PIECES);
+}
+
+/* As none may; but nobody needs more of an entry than what lies beside its phase tag. */
+static int all_torn(struct fault *fault)
+{
+	return meet_everybody(fault, BADCTRL_TORN);
+}
+
+/* The IOMMU refuses it, the kernel says so, and the command has a status like another. */
+static int stray(struct fault *fault, int (*meet)(struct fault *, uint32_t, uint32_t))
+{
+	struct np_bad *bad = fault->target->bad;
+	uint32_t strays = np_bad_get(bad, BADCTRL_STRAYS) + 1;
+	int log = np_log_open(), ret;
+
+	if (log < 0)
+		return log;
+	np_planted("begin", "dma-fault");
+	ret = meet(fault, BADCTRL_STRAY, 0) ?: np_bad_wait_word(bad, BADCTRL_STRAYS, strays);
+	/* It may be silent, where there were many in a short time. */
+	np_log_wait(log, "fault addr", REPORT_MS);
+	np_planted("end", "dma-fault");
+	close(log);
+	return ret;
+}
+
+static int peer_stray(struct fault *fault)
+{
+	return stray(fault, meet_victim);
+}
+
+static int cpu_stray(struct fault *fault)
+{
+	return stray(fault, meet_cpu);
 }
 
 /* --- all of it ----------------------------------------------------------------- */
@@ -302,10 +372,71 @@ static int fails_on_the_way(struct fault *fault)
 	return reset_and_meet(fault, NP_ADMIN_CREATE_SQ, BADCTRL_CRASH, 0);
 }
 
-/* It stops in the middle of its start; the next one, after a reset of the function, goes on. */
+/*
+ * Something goes wrong in the middle of its start; the next one, after a reset of the
+ * function, goes on.
+ */
+static int reset_and_fail(struct fault *fault, uint32_t action, uint32_t argument)
+{
+	static const uint8_t steps[] = {
+		NP_ADMIN_IDENTIFY, NP_ADMIN_SET_FEATURES, NP_ADMIN_CREATE_CQ, NP_ADMIN_CREATE_SQ,
+	};
+	uint8_t step = steps[nrand48(fault->random) % (sizeof(steps) / sizeof(steps[0]))];
+
+	return meet_admin(fault, step, action, argument) ?: reset(fault);
+}
+
 static int start_held(struct fault *fault)
 {
-	return meet_admin(fault, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0) ?: reset(fault);
+	return reset_and_fail(fault, BADCTRL_HOLD, 0);
+}
+
+static int start_refused(struct fault *fault)
+{
+	return reset_and_fail(fault, BADCTRL_STATUS, NP_STATUS_INTERNAL);
+}
+
+static int start_fails(struct fault *fault)
+{
+	return reset_and_fail(fault, BADCTRL_CRASH, 0);
+}
+
+static int start_vanishes(struct fault *fault)
+{
+	return cured_by_function(fault, true) ?: reset_and_fail(fault, BADCTRL_VANISH, 0);
+}
+
+/* --- two at once ------------------------------------------------------------------ */
+
+static int peer_and_cpu_held(struct fault *fault)
+{
+	return cpu_held(fault) ?: peer_held(fault);
+}
+
+static void *reset_function(void *address)
+{
+	return (void *)(intptr_t)np_pci_write(address, "reset", "1");
+}
+
+/* Whichever is first: the other one comes while it is being dealt with, or right after. */
+static int fails_in_function_reset(struct fault *fault)
+{
+	pthread_t thread;
+	void *result;
+	int ret;
+
+	ret = -pthread_create(&thread, NULL, reset_function, fault->target->ctrl->address);
+	if (ret)
+		return ret;
+	ret = meet_victim(fault, BADCTRL_CRASH, 0);
+	pthread_join(thread, &result);
+	return ret ?: (int)(intptr_t)result;
+}
+
+static int both_fail(struct fault *fault)
+{
+	return meet_victim(fault, BADCTRL_CRASH, 0) ?:
+	       np_pci_write(fault->other->ctrl->address, "reset", "1");
 }
 
 /* --- the table ------------------------------------------------------------------- */
@@ -317,10 +448,14 @@ const struct kind misbehaviours[] = {
 	{ "command of a peer ends twice", ON_BAD, 60, .strike = peer_twice },
 	{ "command of a peer ends under another name", ON_BAD, 40, FATE_LOST,
 	  .strike = peer_misnamed },
+	{ "command of a peer ends, its entry torn", ON_BAD, 40, FATE_LOST, .strike = peer_torn },
 	{ "command of a peer fails", ON_BAD, 60, .strike = peer_error },
+	{ "DMA of a peer's command is refused", ON_BAD, 20, .strike = peer_stray },
 	{ "reset while a peer asks for help", ON_BAD, 30, FATE_LOST, FATE_LOST, .again = true,
 	  .strike = peer_held_in_reset },
 	{ "queue cannot be deleted", ON_BAD, 30, FATE_LOST, FATE_LOST, .strike = delete_refused },
+	{ "deletion of a queue never ends", ON_BAD, 4, FATE_LOST, FATE_LOST, .hurry = true,
+	  .strike = delete_held },
 	{ "command of the CPU never ends", ON_BAD, 4, .strike = cpu_held },
 	{ "command of the CPU never ends, nor its abort", ON_BAD, 4, FATE_LOST, FATE_LOST,
 	  .strike = abort_refused },
@@ -328,6 +463,9 @@ const struct kind misbehaviours[] = {
 	{ "command of the CPU ends under another name", ON_BAD, 4, .strike = cpu_misnamed },
 	{ "command of the CPU ends without interrupt", ON_BAD, 4, .strike = cpu_quiet },
 	{ "command of the CPU fails", ON_BAD, 40, .strike = cpu_error },
+	{ "DMA of the CPU's command is refused", ON_BAD, 20, .strike = cpu_stray },
+	{ "completion entries in pieces", ON_BAD, 20, .strike = all_in_pieces },
+	{ "completion entries, the phase tag first", ON_BAD, 20, .strike = all_torn },
 	{ "fatal status, on a peer's command", ON_BAD, 80, FATE_LOST, FATE_LOST, .watched = true,
 	  .strike = fails_on_peer },
 	{ "fatal status, on the CPU's command", ON_BAD, 60, FATE_LOST, FATE_LOST, .watched = true,
@@ -347,6 +485,11 @@ const struct kind misbehaviours[] = {
 	{ "does not stop", ON_BAD, 10, FATE_LOST, FATE_LOST, .strike = never_stops },
 	{ "start never ends", ON_BAD, 4, FATE_LOST, FATE_LOST, .hurry = true,
 	  .strike = start_held },
+	{ "command of the start fails", ON_BAD, 15, FATE_LOST, FATE_LOST, .strike = start_refused },
+	{ "fatal status in the start", ON_BAD, 4, FATE_LOST, FATE_LOST, .hurry = true,
+	  .strike = start_fails },
+	{ "all ones in the start", ON_BAD, 4, FATE_LOST, FATE_LOST, .hurry = true,
+	  .strike = start_vanishes },
 	{ "fewer queues than before", ON_BAD, 10, FATE_ENDED, FATE_ENDED,
 	  .strike = fewer_queues, .mend = more_queues },
 	{ "completion queue refused on the way back", ON_BAD, 40, FATE_LOST, FATE_LOST,
@@ -357,6 +500,12 @@ const struct kind misbehaviours[] = {
 	  .again = true, .hurry = true, .strike = create_sq_held },
 	{ "fatal status on the way back", ON_BAD, 4, FATE_LOST, FATE_LOST, .again = true,
 	  .hurry = true, .strike = fails_on_the_way },
+	{ "command of a peer and one of the CPU never end", ON_BAD, 4, FATE_LOST,
+	  .strike = peer_and_cpu_held },
+	{ "fatal status and reset of the function", ON_BAD, 30, FATE_LOST, FATE_LOST, .again = true,
+	  .strike = fails_in_function_reset },
+	{ "fatal status, the other function reset", ON_BAD, 20, FATE_LOST, FATE_LOST, .both = true,
+	  .strike = both_fail },
 };
 
 const unsigned int misbehaviour_count = sizeof(misbehaviours) / sizeof(misbehaviours[0]);

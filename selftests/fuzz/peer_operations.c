@@ -171,6 +171,8 @@ static void create(struct fuzz_thread *thread)
 	argument.sq_entries = ring_entries(thread);
 	argument.cq_entries = !thread->caller.rawio || fuzz_one_in(thread, 2) ?
 			      argument.sq_entries : ring_entries(thread);
+	if (fuzz_one_in(thread, 4))
+		argument.flags = NVME_PEER_QP_ALLOW_SLEEP;
 	if (fuzz_one_in(thread, 3))
 		argument.sq_handle = some_handle(thread);
 	if (fuzz_one_in(thread, 3))

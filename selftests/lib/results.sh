@@ -71,9 +71,12 @@ complaints_in() {
 		# The kernel has races of its own; its reports name both functions.
 		/BUG: KCSAN: / && !/nvmep_/ { next }
 		# A test says which mistakes it makes on purpose, and looks at the reports itself.
-		/np-test: planted begin/ { planted = 1 }
-		/np-test: planted end/ { planted = 0 }
-		planted { next }
+		/np-test: planted begin/ { planted = $NF }
+		/np-test: planted end/ { planted = "" }
+		# One that may come while others work hides nothing else: its address is
+		# BADCTRL_NOWHERE, and each fault is told in two lines.
+		planted == "dma-fault" && /DMAR: DRHD: handling fault|DMAR: .* fault addr 0x40dead/ { next }
+		planted && planted != "dma-fault" { next }
 		/np-test: begin/ { test = $NF }
 		/np-test: end/ { test = "after " $NF }
 		$0 ~ bad && $0 !~ harmless { print "          [" test "] " $0 }' "$1"

@@ -262,16 +262,23 @@ void np_export_close(struct np_export *export)
 	*export = (struct np_export){ .fd = -1 };
 }
 
-int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create)
+static int create(int ctrl_fd, uint32_t entries, uint32_t flags,
+		  struct nvme_peer_qp_create *request)
 {
-	*create = (struct nvme_peer_qp_create){
-		.size = sizeof(*create),
+	*request = (struct nvme_peer_qp_create){
+		.size = sizeof(*request),
+		.flags = flags,
 		.mode = NVME_PEER_MODE_DIRECT,
 		.sq_entries = entries,
 		.cq_entries = entries,
 		.qp_fd = -1,
 	};
-	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, create);
+	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, request);
+}
+
+int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *request)
+{
+	return create(ctrl_fd, entries, 0, request);
 }
 
 int np_qp_info(int qp_fd, struct nvme_peer_qp_info *info)
@@ -299,6 +306,11 @@ static int qp_map(struct np_qp *qp)
 
 int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries)
 {
+	return np_qp_open_with(qp, ctrl_fd, entries, 0);
+}
+
+int np_qp_open_with(struct np_qp *qp, int ctrl_fd, uint32_t entries, uint32_t flags)
+{
 	int ret;
 
 	*qp = (struct np_qp){
@@ -308,7 +320,7 @@ int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries)
 		.doorbell.fd = -1,
 		.status.fd = -1,
 	};
-	ret = np_qp_create(ctrl_fd, entries, &qp->create);
+	ret = create(ctrl_fd, entries, flags, &qp->create);
 	qp->fd = qp->create.qp_fd;
 	if (ret) {
 		qp->fd = -1;

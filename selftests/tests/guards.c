@@ -17,23 +17,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "../badctrl/badctrl.h"
 #include "nptest.h"
 #include "kselftest.h"
 
 #define PLANTED		"/sys/kernel/debug/nvmep_test_planted"
 #define REPORT_MS	20000
-#define NOWHERE		0xdead0000ULL
 
 static int kernel_log;
-
-/* The runner does not hold against a cell what the kernel says between these. */
-static void mark(const char *what, const char *name)
-{
-	char line[64];
-
-	snprintf(line, sizeof(line), "np-test: planted %s %s\n", what, name);
-	np_write_file("/dev/kmsg", line);
-}
 
 static int make(const char *name)
 {
@@ -65,7 +56,7 @@ static int make_leak(const char *name)
 /* A peer reads into an address that nobody mapped for the controller. */
 static int make_dma_fault(const char *name)
 {
-	struct np_command command = { .opcode = NP_CMD_READ, .nsid = 1, .prp1 = NOWHERE };
+	struct np_command command = { .opcode = NP_CMD_READ, .nsid = 1, .prp1 = BADCTRL_NOWHERE };
 	struct np_ctrl ctrl;
 	struct np_qp qp;
 	int ret;
@@ -131,10 +122,10 @@ static void plant(const struct guard *guard)
 	bool found;
 	int ret;
 
-	mark("begin", guard->name);
+	np_planted("begin", guard->name);
 	ret = guard->make(guard->name);
 	found = !ret && !np_log_wait(kernel_log, guard->report, REPORT_MS);
-	mark("end", guard->name);
+	np_planted("end", guard->name);
 	ksft_test_result(found, "%s (%s)\n", guard->name, strerror(-ret));
 }
 

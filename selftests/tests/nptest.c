@@ -348,6 +348,14 @@ int np_log_wait(int log, const char *text, int timeout_ms)
 	return -ETIMEDOUT;
 }
 
+void np_planted(const char *what, const char *name)
+{
+	char line[64];
+
+	snprintf(line, sizeof(line), "np-test: planted %s %s\n", what, name);
+	np_write_file("/dev/kmsg", line);
+}
+
 int np_bind_all(void)
 {
 	static const char * const names[] = { "np0", "np1" };

@@ -105,6 +105,11 @@ void np_sleep_end(int test);
 /* The kernel's log from here on; wait for a line that contains @text: 0 or -ETIMEDOUT. */
 int np_log_open(void);
 int np_log_wait(int log, const char *text, int timeout_ms);
+/*
+ * Between "begin" and "end" the runner does not hold against a cell what the kernel says;
+ * of the mistake "dma-fault", faults at BADCTRL_NOWHERE only.
+ */
+void np_planted(const char *what, const char *name);
 
 /* Controllers. */
 int np_ctrl_open(struct np_ctrl *ctrl, const char *serial);
@@ -272,6 +277,8 @@ struct np_qp {
 int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create);
 int np_qp_info(int qp_fd, struct nvme_peer_qp_info *info);
 int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries);
+/* @flags: of NVME_PEER_QP_CREATE */
+int np_qp_open_with(struct np_qp *qp, int ctrl_fd, uint32_t entries, uint32_t flags);
 void np_qp_close(struct np_qp *qp);
 /* Put an entry into the ring; np_qp_ring() tells the controller. */
 void np_qp_put(struct np_qp *qp, const struct np_command *command);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleep, as the kernel does it: refused while there is a queue pair, because nobody
- * could put it back; one that has ended does not count, though its file is open. Who
+ * Sleep, as the kernel does it: refused while there is a queue pair whose owner has not
+ * agreed to put it back; one that has ended does not count, though its file is open. Who
  * reads and writes the disk does not notice.
  *
  * The controller sleeps, and with it all that is no PCI function: a guest that slept as
@@ -92,6 +92,55 @@ TEST_F(suspend, is_refused_while_a_queue_pair_waits)
 	EXPECT_EQ(-EBUSY, np_fall_asleep());
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, flush(&self->qp));
+}
+
+static uint64_t disk_word(struct np_qp *qp, const struct np_buffer *buffer, int *ret)
+{
+	struct np_command command;
+
+	memset(buffer->bytes, 0xee, NP_PAGE);
+	np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(2), 0, NP_PAGE);
+	*ret = np_qp_run(qp, &command, NP_TIMEOUT_MS);
+	return *(uint64_t *)buffer->bytes;
+}
+
+/* Twice; what a reset of the function does to it, and no more. */
+TEST_F(suspend, costs_a_queue_pair_a_loss_if_its_owner_agreed)
+{
+	struct nvme_peer_info info;
+	const struct nvme_peer_status *status;
+	struct np_qp qp;
+	uint64_t before;
+	int ret, i;
+
+	np_qp_close(&self->qp);
+	ASSERT_EQ(0, np_qp_open_with(&qp, self->ctrl.fd, ENTRIES, NVME_PEER_QP_ALLOW_SLEEP));
+	status = qp.status.at;
+	before = disk_word(&qp, &self->buffer, &ret);
+	EXPECT_EQ(0, ret);
+	for (i = 1; i <= 2; i++) {
+		ASSERT_EQ(0, np_fall_asleep());
+		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
+		EXPECT_EQ(self->before.generation + i, status->generation);
+		EXPECT_EQ(-EFAULT, np_store(qp.tail_doorbell, 0));
+		ASSERT_EQ(0, np_qp_rearm(&qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(before, disk_word(&qp, &self->buffer, &ret));
+		EXPECT_EQ(0, ret);
+	}
+	np_qp_close(&qp);
+}
+
+/* Each of them has to. */
+TEST_F(suspend, is_refused_if_one_of_two_owners_agreed)
+{
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open_with(&qp, self->ctrl.fd, ENTRIES, NVME_PEER_QP_ALLOW_SLEEP));
+	EXPECT_EQ(-EBUSY, np_fall_asleep());
+	EXPECT_EQ(0, flush(&qp));
+	EXPECT_EQ(0, flush(&self->qp));
+	np_qp_close(&qp);
 }
 
 /* Its memory was taken back; nobody has closed its file yet. */

@@ -48,6 +48,11 @@ ktap_is "the kernel's own data race is not ours" "$(complains 'BUG: KCSAN: data-
 ktap_is "a data race of the module fails the cell" "$(complains 'BUG: KCSAN: data-race in xa_load / nvmep_qp_create')" yes
 ktap_is "what was planted is expected, what follows is not" "$(complains 'np-test: planted begin x' 'BUG: a' \
 	'np-test: planted end x')$(complains 'np-test: planted begin x' 'np-test: planted end x' 'BUG: b')" noyes
+ktap_is "a planted DMA fault hides what it is and nothing else" \
+	"$(complains 'np-test: planted begin dma-fault' 'DMAR: DRHD: handling fault status reg 2' \
+		'DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x40dead0000')$(complains \
+		'np-test: planted begin dma-fault' 'DMAR: [DMA Write NO_PASID] Request device [01:00.0] fault addr 0x0')$(complains \
+		'np-test: planted begin dma-fault' 'BUG: a')" noyesyes
 complains 'np-test: begin lifetime' 'BUG: KASAN: slab-use-after-free in f' >/dev/null
 ktap_is "a complaint names its test" "$(grep -c '\[lifetime\] BUG: KASAN' "$work/said")" 1
 
@@ -62,4 +67,24 @@ ktap_is "a failure is recorded with what it said" "$(<"$work/results")" \
 	"1 1 0 7/on/root b: exit status 1 | # b.c:7:b:Expected 1 (1) == x (2) | not ok 2 b"
 : >"$work/results"
 ktap_is "nothing having run is a failure" "$(summarize "$work/results" >/dev/null || echo failed)" failed
+
+# campaign TIMES: what a run of fault_campaign prints at its end, less what nobody adds up.
+campaign() {
+	printf '%s\n' '# fault 3 of seed 7: all ones at bad' \
+		"# all ones                $1 at bad     3 at np0,   200 ms each,    400 ms at most" \
+		'# 5 faults of seed 7' '# 10 commands, 4 queue pairs lost and back' \
+		'# 30 blocks judged, 4 of them old or new, 1 lost, 2 corrupt' 'ok 1 5 faults' \
+		'# 4 seen by the watch: a quarter after 5 us, half after 6 us, all after 7 us; 1 later than 9 us' \
+		'# Totals: pass:1'
+}
+campaign 2 >"$work/first"
+campaign 2 >"$work/second"
+ktap_is "campaigns are added up" "$(fault/sum "$work/first" "$work/second" | tr -s ' ' | paste -sd '|')" \
+	"all ones 4 at bad 6 at np0, 200 ms each, 400 ms at most|10 faults in 2 runs, seeds 7 7|20 commands, 8 queue pairs lost and back|60 blocks judged, 8 of them old or new, 2 lost, 4 corrupt|8 seen by the watch, 2 of them later than it promises"
+head -n -1 "$work/first" >"$work/cut"
+ktap_is "a campaign without its end is a failure" "$(fault/sum "$work/first" "$work/cut" >/dev/null || echo failed)" failed
+campaign 1 >"$work/other"
+ktap_is "a campaign that counts differently is a failure" "$(fault/sum "$work/other" >/dev/null || echo failed)" failed
+echo 'not ok 2 x' >>"$work/second"
+ktap_is "a campaign that failed is a failure" "$(fault/sum "$work/first" "$work/second" >/dev/null || echo failed)" failed
 ktap_end

@@ -387,10 +387,18 @@ struct nvme_peer_buf_table {
 
 #define NVME_PEER_BUF_TABLE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_TABLE)
 
+/* nvme_peer_qp_create.flags */
+/*
+ * The machine may go to sleep, and the queue pair is QUIESCED when it wakes, as after a
+ * reset of the function.  Who says so sees to it that nothing is in flight then, or that
+ * it may be lost.  While there are queue pairs without this flag, sleep is refused.
+ */
+#define NVME_PEER_QP_ALLOW_SLEEP	(1U << 0)
+
 /**
  * struct nvme_peer_qp_create - ioctl(NVME_PEER_QP_CREATE), controller node
  * @size: sizeof(struct nvme_peer_qp_create)
- * @flags: must be 0
+ * @flags: NVME_PEER_QP_ALLOW_SLEEP or 0
  * @mode: in: enum nvme_peer_mode
  * @reserved1: must be 0
  * @sq_entries: in: entries of the submission ring, 2 to

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# What the watch over a controller costs the processor, in a guest whose clock counts
+# instructions: selftests/run --icount -- /selftests/bench/watch.sh
+#
+# Prints what watch_cost says: queue pairs, instructions a second, spread.
+set -euo pipefail
+. /selftests/lib/bind.sh
+
+node() {
+	local controller
+	for controller in /sys/bus/pci/devices/"$(np_address np0)"/nvme-peer/nvmep*; do
+		node=/dev/${controller##*/}
+		[[ -c $node ]] && return
+	done
+	return 1
+}
+
+np_bind np0 nvme-peer
+np_until 200 node
+/build/user/watch_cost "$node" 0 1 32
+np_unbind np0

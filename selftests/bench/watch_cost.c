@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the watch over a controller costs the processor while queue pairs of peers are
+ * live, in a guest with one processor whose clock counts instructions (selftests/run
+ * --icount).
+ *
+ * usage: watch_cost CONTROLLER-NODE PAIRS...
+ *
+ * The processor runs a loop of known length, by turns with so many queue pairs and with
+ * none.  What a turn takes beyond the loop is everything else that the kernel did; by how
+ * much that is more with queue pairs than without is what they cost, though nobody uses
+ * them.  Prints "PAIRS INSTRUCTIONS SPREAD", both a second: the median of that, and how
+ * far turns without any queue pair lie apart, half of them.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/nvme_peer.h>
+
+#define MOST_PAIRS	64U
+#define ENTRIES		16U
+#define TURNS		15U
+#define STEPS		200000000U	/* of the loop in a turn, at least 2 instructions each */
+#define INSTRUCTION_NS	2.0
+
+static void die(const char *what)
+{
+	fprintf(stderr, "watch_cost: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static double now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1e9 + now.tv_nsec;
+}
+
+static void __attribute__((noinline)) loop(unsigned int steps)
+{
+	unsigned int i;
+
+	for (i = 0; i < steps; i++)
+		__asm__ volatile("");
+}
+
+/* The least that a step takes: nothing came in between. */
+static double step_ns(void)
+{
+	const unsigned int steps = 10000;
+	double least = 0;
+	unsigned int i;
+
+	for (i = 0; i < 1000; i++) {
+		double before = now_ns(), figure;
+
+		loop(steps);
+		figure = (now_ns() - before) / steps;
+		if (!i || figure < least)
+			least = figure;
+	}
+	return least;
+}
+
+/* Instructions a second that were not the loop's. */
+static double turn(double step)
+{
+	double before = now_ns(), took;
+
+	loop(STEPS);
+	took = now_ns() - before;
+	return (took - STEPS * step) / INSTRUCTION_NS / (took / 1e9);
+}
+
+static void create(int node, int *files, unsigned int pairs)
+{
+	unsigned int i;
+
+	for (i = 0; i < pairs; i++) {
+		struct nvme_peer_qp_create request = {
+			.size = sizeof(request),
+			.sq_entries = ENTRIES,
+			.cq_entries = ENTRIES,
+		};
+
+		if (ioctl(node, NVME_PEER_QP_CREATE, &request))
+			die("NVME_PEER_QP_CREATE");
+		files[i] = request.qp_fd;
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Each turn with them beside one without: what else the guest does changes slowly. */
+static void measure(int node, unsigned int pairs, double step)
+{
+	double without[TURNS], more[TURNS];
+	int files[MOST_PAIRS];
+	unsigned int i, j;
+
+	for (i = 0; i < TURNS; i++) {
+		without[i] = turn(step);
+		create(node, files, pairs);
+		more[i] = turn(step) - without[i];
+		for (j = 0; j < pairs; j++)
+			close(files[j]);
+	}
+	qsort(without, TURNS, sizeof(*without), compare);
+	qsort(more, TURNS, sizeof(*more), compare);
+	printf("%u %.0f %.0f\n", pairs, more[TURNS / 2],
+	       without[TURNS * 3 / 4] - without[TURNS / 4]);
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int pairs;
+	double step;
+	int node, i;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: watch_cost CONTROLLER-NODE PAIRS...\n");
+		return 2;
+	}
+	node = open(argv[1], O_RDWR | O_CLOEXEC);
+	if (node < 0)
+		die(argv[1]);
+	step = step_ns();
+	for (i = 2; i < argc; i++) {
+		pairs = (unsigned int)strtoul(argv[i], NULL, 10);
+		measure(node, pairs < MOST_PAIRS ? pairs : MOST_PAIRS, step);
+	}
+	return 0;
+}
