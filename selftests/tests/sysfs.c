@@ -128,7 +128,7 @@ TEST_F(sysfs, strings_are_those_of_identify)
 TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 {
 	struct nvme_peer_info info;
-	char node[TEXT], path[TEXT];
+	char node[TEXT], path[TEXT], uevent[TEXT];
 
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	EXPECT_STREQ(format("%u", u16_at(self->id, ID_CNTLID)), attribute(&self->ctrl, "cntlid"));
@@ -136,6 +136,10 @@ TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 	EXPECT_EQ(1, self->id[ID_CNTRLTYPE]);
 	EXPECT_STREQ("io", attribute(&self->ctrl, "cntrltype"));
 	EXPECT_STREQ("pcie", attribute(&self->ctrl, "transport"));
+	/* As udev is told of it. */
+	attribute_path(&self->ctrl, "uevent", path);
+	ASSERT_EQ(0, np_read_file(path, uevent, sizeof(uevent)));
+	EXPECT_TRUE(strstr(uevent, "\nNVME_TRTYPE=pcie\n"));
 	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
 	EXPECT_STREQ(format("%u", info.generation), attribute(&self->ctrl, "generation"));
 	EXPECT_STREQ(self->ctrl.address, attribute(&self->ctrl, "address"));
