@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# udev and nvme-peer: the names by which nvme-cli opens what it has, the same links to disks as
-# with the kernel's own driver, and its choice of driver kept when the bus is scanned again.
+# udev and nvme-peer: the names by which nvme-cli opens what it has, the same links to disks and
+# the same attributes as with the kernel's own driver, and its choice of driver kept when the bus is scanned again.
 # kernels: 7
 # iommu: off
 # timeout: 180
@@ -76,12 +76,19 @@ known_of() {
 	udevadm info --query=symlink --name="$1" | tr ' ' '\n' | grep -E '^disk/by-(id|path)/' | sort
 }
 
+# The attributes of a controller that both drivers have, some since 7.3, with their values.
+attributes_of() {
+	(cd "$1" && grep -s '' model serial firmware_rev subsysnqn state cntlid cntrltype dctype transport \
+		address numa_node queue_count sqsize kato quirks admin_timeout io_timeout)
+}
+
 # Of the controller, but for its number.
 uevent_of() {
 	grep -vE '^(MAJOR|MINOR|DEVNAME)=' "$1/uevent" | sort
 }
 
 give_to_kernel() {
+	[[ ! -e $device/driver ]] || np_unbind np1 || return
 	modprobe nvme && np_bind np1 nvme && settled linked their_disk
 }
 
@@ -108,9 +115,10 @@ leads() {
 trap leave EXIT
 ktap_check "udev runs" start_udev || exit 1
 
-ktap_check "the kernel's own driver has the disk" give_to_kernel
+ktap_check "the kernel's own driver has the disk" give_to_kernel || exit 1
 known_of "/dev/$(their_disk)" >/run/np/disk.theirs
 uevent_of "$device"/nvme/nvme* >/run/np/controller.theirs
+attributes_of "$device"/nvme/nvme* >/run/np/attributes.theirs
 ktap_is "by path it is namespace 1 of the controller" "$(grep -c "^disk/by-path/pci-$address-nvme-1\$" /run/np/disk.theirs)" 1
 
 ktap_check "bind" nvme-peer bind "$address"
@@ -120,7 +128,9 @@ disk=${node}n1
 known_of "/dev/$disk" >/run/np/disk.ours
 uevent_of "$device/nvme-peer/$node" >/run/np/controller.ours
 ktap_check "the same links lead to it" alike disk
+attributes_of "$device/nvme-peer/$node" >/run/np/attributes.ours
 ktap_check "the controller announces the same" alike controller
+ktap_check "and says the same of itself" alike attributes
 
 number=$((2000000 + ${node#nvmep}))
 ktap_check "alias of the controller" leads "nvme$number" "$node"
@@ -161,7 +171,7 @@ ktap_check "scanned again, nvme-peer has it" scan_again nvme-peer
 settled linked our_disk
 ktap_check "with its alias" leads "nvme$((2000000 + $(np_node np1 | tr -dc 0-9)))n1" "$(our_disk)"
 boot() {
-	np_unbind np1 && np_bind np1 nvme && settled linked their_disk || return
+	give_to_kernel || return
 	udevadm trigger --settle --action=add "$device"
 	ktap_same "$(driver)" nvme-peer
 }
