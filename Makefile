@@ -76,7 +76,8 @@ install: native install-user
 	install -D -m 644 $(build)/$$release/nvme_peer.ko $(DESTDIR)/lib/modules/$$release/updates/nvme_peer.ko; \
 	if [ -z "$(DESTDIR)" ]; then depmod -a $$release; fi
 
-# Libraries, headers, pkg-config files, the command with its completion, and the manual pages.
+# Libraries, headers, pkg-config files, the command with its completion, udev's rules, and the
+# manual pages.
 install-user:
 	@mkdir -p $(OUT)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h

@@ -71,6 +71,13 @@ static inline struct class *nvmep_class_create(const char *name)
 #endif
 }
 
+/* What a class's dev_uevent is called with. */
+#ifdef NVMEP_HAVE_UEVENT_CONST
+#define nvmep_uevent_device	const struct device
+#else
+#define nvmep_uevent_device	struct device
+#endif
+
 /*
  * Takes a reference to *@file unless its last one is being dropped.  The
  * caller holds a lock that the file's release must take before the file's

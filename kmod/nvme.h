@@ -282,7 +282,9 @@ struct nvme_id_ctrl {
 	__le32 sgls;
 	u8 reserved540[228];
 	char subnqn[256];
-	u8 reserved1024[3072];
+	u8 reserved1024[782];
+	u8 dctype;
+	u8 reserved1807[2289];
 };
 
 static_assert(sizeof(struct nvme_id_ctrl) == NVME_IDENTIFY_SIZE);
@@ -290,6 +292,7 @@ static_assert(offsetof(struct nvme_id_ctrl, oacs) == 256);
 static_assert(offsetof(struct nvme_id_ctrl, mtfa) == 270);
 static_assert(offsetof(struct nvme_id_ctrl, sqes) == 512);
 static_assert(offsetof(struct nvme_id_ctrl, subnqn) == 768);
+static_assert(offsetof(struct nvme_id_ctrl, dctype) == 1806);
 
 #define NVME_CTRL_LPA_EFFECTS		BIT(1)
 #define NVME_CTRL_ONCS_DSM		BIT(2)

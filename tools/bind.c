@@ -7,8 +7,10 @@
  * bind, as the kernel may have given the function to its own driver before, at
  * boot and when the bus is scanned again.
  */
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "node.h"
@@ -116,6 +118,24 @@ static void rule_path(const struct pci_function *function, char path[SYSFS_PATH]
 	snprintf(path, SYSFS_PATH, RULES "%s.rules", function->address);
 }
 
+/* udev looks for other rules every few seconds; the function may come sooner. */
+static void tell_udev(struct change *change)
+{
+	char *const command[] = { "udevadm", "control", "--reload", NULL };
+	int status;
+	pid_t child;
+
+	if (change->status || !sysfs_exists("/run/udev/control"))
+		return;
+	if (change->dry_run) {
+		report_text(change->report, NULL, "udevadm control --reload");
+		return;
+	}
+	if (posix_spawnp(&child, command[0], NULL, NULL, command, environ) ||
+	    waitpid(child, &status, 0) < 0 || status)
+		fprintf(stderr, "nvme-peer: udev could not be told of the rule, and finds it within seconds\n");
+}
+
 static void write_rule(struct change *change, const struct pci_function *function)
 {
 	char path[SYSFS_PATH], program[SYSFS_PATH] = "", rule[RULE];
@@ -129,6 +149,7 @@ static void write_rule(struct change *change, const struct pci_function *functio
 		 "RUN+=\"%s bind %s\"\n",
 		 function->address, program, function->address);
 	change_file(change, path, rule);
+	tell_udev(change);
 }
 
 static void remove_rule(struct change *change, const struct pci_function *function)
@@ -137,6 +158,7 @@ static void remove_rule(struct change *change, const struct pci_function *functi
 
 	rule_path(function, path);
 	remove_file(change, path);
+	tell_udev(change);
 }
 
 /* ---- What is in the way -------------------------------------------------- */

@@ -5,6 +5,7 @@
  * other drivers and would stop ours from working.  The second has to be as long as
  * that of the kernel's own driver: by it namespaces keep their names.
  */
+#include <linux/log2.h>
 #include <linux/pci.h>
 
 #include "quirks.h"
@@ -103,4 +104,25 @@ unsigned int nvmep_quirks_find(struct pci_dev *pdev)
 	if (pci_match_id(nvmep_bogus_nids, pdev))
 		quirks |= NVMEP_QUIRK_BOGUS_NID;
 	return quirks;
+}
+
+/* The kernel's own driver's, but for small_queues, which it has none for. */
+static const char *const nvmep_quirk_names[] = {
+	[ilog2(NVMEP_QUIRK_DELAY_BEFORE_READY)] = "delay_before_chk_rdy",
+	[ilog2(NVMEP_QUIRK_SMALL_QUEUES)] = "small_queues",
+	[ilog2(NVMEP_QUIRK_STRIPE)] = "stripe_size",
+	[ilog2(NVMEP_QUIRK_NO_WRITE_ZEROES)] = "disable_write_zeroes",
+	[ilog2(NVMEP_QUIRK_DMA_48)] = "dma_address_bits_48",
+	[ilog2(NVMEP_QUIRK_BOGUS_NID)] = "bogus_nid",
+};
+
+/**
+ * nvmep_quirk_name() - what a quirk is called
+ * @bit: number of one of NVMEP_QUIRK_*
+ *
+ * Return: its name.
+ */
+const char *nvmep_quirk_name(unsigned int bit)
+{
+	return nvmep_quirk_names[bit];
 }

@@ -18,5 +18,6 @@ struct pci_dev;
 #define NVMEP_QUIRK_BOGUS_NID		BIT(5)	/* namespaces of all disks have the same names */
 
 unsigned int nvmep_quirks_find(struct pci_dev *pdev);
+const char *nvmep_quirk_name(unsigned int bit);
 
 #endif /* _NVMEP_QUIRKS_H */

@@ -268,6 +268,13 @@ const struct nvmep_ns_ops nvmep_node_ns_ops = {
 
 /* --- module -------------------------------------------------------------- */
 
+/* What the kernel's own driver says of a controller on PCI Express. */
+static int nvmep_ctrl_uevent(nvmep_uevent_device *dev,
+			     struct kobj_uevent_env *env)
+{
+	return add_uevent_var(env, "NVME_TRTYPE=pcie");
+}
+
 /**
  * nvmep_nodes_init() - register the classes and device numbers
  *
@@ -290,6 +297,7 @@ int nvmep_nodes_init(void)
 		ret = PTR_ERR(nvmep_ctrl_class);
 		goto err_ns_devt;
 	}
+	nvmep_ctrl_class->dev_uevent = nvmep_ctrl_uevent;
 	nvmep_ns_class = nvmep_class_create("nvme-peer-generic");
 	if (IS_ERR(nvmep_ns_class)) {
 		ret = PTR_ERR(nvmep_ns_class);

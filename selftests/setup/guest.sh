@@ -2,11 +2,15 @@
 # What guests boot from: one root file system image for all of them, and a small
 # initramfs for each kernel. Sourced by setup.sh.
 
-# Only for build tools, so not in the guests' image.
+# Only for build tools, emulator and checkers, so not in the guests' image. It may be made after
+# the checkers were added to the tree.
 guest_excludes=(
 	usr/src usr/include usr/lib/gcc usr/libexec/gcc usr/lib/llvm-* usr/lib/linux-kbuild-*
 	usr/share/qemu usr/share/seabios usr/lib/x86_64-linux-gnu/qemu usr/share/python3
 	usr/lib/x86_64-linux-gnu/perl usr/share/perl usr/lib/ocaml usr/lib/coccinelle
+	usr/lib/x86_64-linux-gnu/libLLVM* usr/lib/x86_64-linux-gnu/libclang* usr/lib/x86_64-linux-gnu/libz3*
+	usr/libexec/valgrind usr/lib/x86_64-linux-gnu/valgrind usr/lib/debug
+	usr/bin/qemu-system-* usr/bin/*lto-dump* usr/bin/shellcheck usr/bin/spatch* usr/bin/spgen*
 	var/cache var/lib/apt var/lib/dpkg usr/lib/modules
 )
 

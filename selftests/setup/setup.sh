@@ -81,7 +81,9 @@ need_kernel() {
 
 need_guest() {
 	local kernel=$1 file=$np_cache/kernels/$1/initramfs
-	image_key=$(np_key image-1 "$tree_key" "$tree_identity" "${guest_excludes[@]}")
+	guest_key=$(np_key guest-1 "$tree_identity" "${guest_packages[@]}" "${guest_package_options[@]}")
+	need_packages guest-packages .guest-key "$guest_key" "${guest_package_options[@]}" "${guest_packages[@]}"
+	image_key=$(np_key image-1 "$tree_key" "$guest_key" "${guest_excludes[@]}")
 	if ! np_fresh "$np_cache/guest" "$image_key"; then
 		stage guest-image make_guest_image
 	fi
@@ -93,10 +95,8 @@ need_guest() {
 }
 
 need_lint() {
-	lint_key=$(np_key lint-1 "$tree_identity" "${lint_packages[@]}")
-	if [[ ! -f $np_tree/.lint-key || $(<"$np_tree/.lint-key") != "$lint_key" ]]; then
-		stage checkers add_lint_packages
-	fi
+	# Checkers are only for `make lint` and `make check`: a demonstration does not wait for them.
+	need_packages checkers .lint-key "$(np_key lint-1 "$tree_identity" "${lint_packages[@]}")" "${lint_packages[@]}"
 }
 
 # What setup/bundle packed is whole, but for the image, and nothing more can be fetched.

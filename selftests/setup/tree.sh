@@ -11,6 +11,11 @@ tree_packages=(
 )
 lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell)
 
+# What only guests run, added to a tree that is there, so that all that was made from it
+# stays. Of udev without its tables of names, seven times the rest.
+guest_packages=(udev)
+guest_package_options=(-o 'DPkg::Options::=--path-exclude=/usr/lib/udev/hwdb.d/*')
+
 # Left out of every package: nobody reads manuals in a guest.
 tree_excludes=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/usr/share/info/*')
 
@@ -55,10 +60,17 @@ make_tree() {
 	np_publish "$work" "$np_tree" "$tree_key"
 }
 
-# Checkers are only for `make lint` and `make check`: a demonstration does not wait for them.
-add_lint_packages() {
+# add_packages KEY-FILE KEY ARG...: to the tree, by apt-get install.
+add_packages() {
 	"$in_tree" apt-get update -qq
-	"$in_tree" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${lint_packages[@]}"
+	"$in_tree" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${@:3}"
 	"$in_tree" apt-get clean
-	echo "$lint_key" >"$np_tree/.lint-key"
+	echo "$2" >"$np_tree/$1"
+}
+
+# need_packages STAGE KEY-FILE KEY ARG...: what the tree has of this key is not added again.
+need_packages() {
+	if [[ ! -f $np_tree/$2 || $(<"$np_tree/$2") != "$3" ]]; then
+		stage "$1" add_packages "${@:2}"
+	fi
 }

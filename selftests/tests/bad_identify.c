@@ -25,9 +25,11 @@
 
 /* Bytes of Identify Controller and Identify Namespace. */
 #define CTRL_MDTS	77
+#define CTRL_CNTRLTYPE	111
 #define CTRL_LPA	261
 #define CTRL_NN		516
 #define CTRL_SGLS	536
+#define CTRL_DCTYPE	1806
 #define NS_BLOCKS	0
 #define NS_FEATURES	24
 #define NS_PROTECTION	29
@@ -89,17 +91,32 @@ static int set_bytes(struct np_bad *bad, unsigned int cns, uint32_t offset, uint
 	return ret;
 }
 
-/* An attribute of the first disk, without the line's end. */
-static char *attribute(struct np_bad *bad, const char *name)
+/* The first line of a file. */
+static char *line_of(const char *path)
 {
 	static char text[512];
-	char path[128];
 
-	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/%s", bad->ctrl.instance, name);
 	if (np_read_file(path, text, sizeof(text)))
 		return "";
 	text[strcspn(text, "\n")] = '\0';
 	return text;
+}
+
+/* An attribute of the first disk. */
+static char *attribute(struct np_bad *bad, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/%s", bad->ctrl.instance, name);
+	return line_of(path);
+}
+
+static char *controller_attribute(struct np_bad *bad, const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/%s", bad->ctrl.instance, name);
+	return line_of(path);
 }
 
 static unsigned int number(struct np_bad *bad, const char *name)
@@ -167,6 +184,25 @@ TEST_F(bad_identify, then_the_serial_number)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	/* The strings without the spaces that fill them up. */
 	EXPECT_STREQ("nvme.1234-626164-6261646374726c-00000001", attribute(&self->bad, "wwid"));
+}
+
+TEST_F(bad_identify, controllers_of_other_types)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_CNTRLTYPE, 3, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_DCTYPE, 1, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("admin", controller_attribute(&self->bad, "cntrltype"));
+	EXPECT_STREQ("ddc", controller_attribute(&self->bad, "dctype"));
+	EXPECT_STREQ("none", controller_attribute(&self->bad, "quirks"));
+}
+
+TEST_F(bad_identify, types_that_are_reserved)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_CNTRLTYPE, 4, 1));
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_DCTYPE, 3, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("reserved", controller_attribute(&self->bad, "cntrltype"));
+	EXPECT_STREQ("reserved", controller_attribute(&self->bad, "dctype"));
 }
 
 /* --- namespaces ---------------------------------------------------------------- */

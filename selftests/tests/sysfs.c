@@ -22,6 +22,7 @@
 #define ENTRIES		16U
 /* The administrator without his rights. */
 #define NOBODY		65534
+#define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
 
 /* Identify Controller and Identify Namespace (base 5.1.13, NVM command set 4.1.5). */
 #define ID_VID		0
@@ -31,6 +32,7 @@
 #define ID_CNTLID	78
 #define ID_CNTRLTYPE	111
 #define ID_SUBNQN	768
+#define ID_DCTYPE	1806
 #define ID_NUSE		16
 
 FIXTURE(sysfs)
@@ -128,14 +130,20 @@ TEST_F(sysfs, strings_are_those_of_identify)
 TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 {
 	struct nvme_peer_info info;
-	char node[TEXT], path[TEXT];
+	char node[TEXT], path[TEXT], uevent[TEXT];
 
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	EXPECT_STREQ(format("%u", u16_at(self->id, ID_CNTLID)), attribute(&self->ctrl, "cntlid"));
 	/* QEMU's are I/O controllers, and say so. */
 	EXPECT_EQ(1, self->id[ID_CNTRLTYPE]);
 	EXPECT_STREQ("io", attribute(&self->ctrl, "cntrltype"));
+	EXPECT_EQ(0, self->id[ID_DCTYPE]);
+	EXPECT_STREQ("none", attribute(&self->ctrl, "dctype"));
 	EXPECT_STREQ("pcie", attribute(&self->ctrl, "transport"));
+	/* As udev is told of it. */
+	attribute_path(&self->ctrl, "uevent", path);
+	ASSERT_EQ(0, np_read_file(path, uevent, sizeof(uevent)));
+	EXPECT_TRUE(strstr(uevent, "\nNVME_TRTYPE=pcie\n"));
 	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
 	EXPECT_STREQ(format("%u", info.generation), attribute(&self->ctrl, "generation"));
 	EXPECT_STREQ(self->ctrl.address, attribute(&self->ctrl, "address"));
@@ -150,13 +158,34 @@ TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 	EXPECT_STREQ("1023", attribute(&self->ctrl, "sqsize"));
 }
 
+TEST_F(sysfs, what_the_driver_does_with_it)
+{
+	char before[TEXT], limit[TEXT], path[TEXT];
+	unsigned int seconds;
+	int ret;
+
+	/* The names of QEMU's namespaces are those of all its disks. */
+	EXPECT_STREQ("bogus_nid", attribute(&self->ctrl, "quirks"));
+	EXPECT_STREQ("0", attribute(&self->ctrl, "kato"));
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/io_timeout", self->ctrl.instance);
+	ASSERT_EQ(0, np_read_file(path, limit, sizeof(limit)));
+	EXPECT_STREQ(format("%d", atoi(limit)), attribute(&self->ctrl, "io_timeout"));
+	ASSERT_EQ(0, np_read_file(ADMIN_TIMEOUT, before, sizeof(before)));
+	seconds = (unsigned int)atoi(before) + 7;
+	ASSERT_EQ(0, np_write_file(ADMIN_TIMEOUT, format("%u", seconds)));
+	snprintf(limit, sizeof(limit), "%s", attribute(&self->ctrl, "admin_timeout"));
+	ret = np_write_file(ADMIN_TIMEOUT, before);
+	EXPECT_STREQ(format("%u", seconds * 1000), limit);
+	EXPECT_EQ(0, ret);
+}
+
 /* Each and every attribute can be read, but for those that only act. */
 TEST_F(sysfs, nothing_else_is_there)
 {
 	static const char known[] =
 		" model serial firmware_rev subsysnqn state generation cntlid cntrltype"
-		" transport address numa_node queue_count sqsize reset_controller"
-		" rescan_controller dev uevent ";
+		" dctype transport address numa_node queue_count sqsize kato quirks"
+		" admin_timeout io_timeout reset_controller rescan_controller dev uevent ";
 	char pattern[TEXT], word[TEXT];
 	struct stat status;
 	unsigned int count = 0;
@@ -177,7 +206,7 @@ TEST_F(sysfs, nothing_else_is_there)
 		count++;
 	}
 	globfree(&files);
-	EXPECT_EQ(17, count);
+	EXPECT_EQ(22, count);
 }
 
 /* Trailing spaces or zeroes are no part of a name. */

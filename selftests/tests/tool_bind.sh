@@ -129,7 +129,7 @@ ktap_check "unbind" nvme-peer unbind "$address"
 ktap_check "the kernel's own driver has it again" bound_to nvme '(null)'
 ktap_check "with its disk" wait_for_disk
 
-# The guest has no udev: what the rule tells it to run is run here.
+# No udev runs in this test (udev.sh has one): what the rule tells it to run is run here.
 keep() {
 	mkdir -p /etc/udev/rules.d && nvme-peer bind --persist "$address"
 }

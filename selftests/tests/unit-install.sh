@@ -129,6 +129,7 @@ done
 ktap_check "manual pages" pages
 ktap_check "the command" test -x "$root/usr/sbin/nvme-peer"
 ktap_check "its completion" test -s "$root/usr/share/bash-completion/completions/nvme-peer"
+ktap_check "names that udev adds" test -s "$root/usr/lib/udev/rules.d/60-nvme-peer.rules"
 for example in "$top"/examples/*.cu; do
 	name="examples/${example##*/}, nvcc and pkg-config"
 	if command -v nvcc >/dev/null; then

@@ -217,6 +217,7 @@ fresh() {
 }
 
 fresh free
+mkdir -p "$machine/run/udev" && : >"$machine/run/udev/control"
 ktap_check "dry run" writes_nothing same bind-dry-run run bind $DISK --dry-run
 ktap_check "dry run by the node, to be kept" writes_nothing same bind-dry-run-persist run bind --persist --dry-run /dev/nvme0
 ktap_check "not the GPU" same bind-gpu run bind $GPU
