@@ -40,8 +40,8 @@
  *	   the tail.  With B at who has the bell, whose add then shows this one.
  *	F  nvmepeer_offer_bell, fence_device: the tail's bit, doorbells and
  *	   bell_rung before bell.  With G.
- *	G  nvmepeer_take_bell, fence_claimed: bell before bell_rung, the tail and
- *	   the doorbells.  Acquire of F.
+ *	G  nvmepeer_take_bell and nvmepeer_ring_on, fence_claimed: bell before
+ *	   bell_rung, the tail and the doorbells.  Acquire of F.
  *	H  nvmepeer_send_reserved, fence_claimed: the exchange that gave a cid
  *	   before the result word and the list of that cid.  Acquire of A, L, M and N.
  *	I  nvmepeer_believe, fence_consume: a completion entry (or the word read
@@ -371,7 +371,10 @@ NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint6
 		if (rounds % NVMEPEER_RINGS_IN_A_ROW == 0) {
 			if (!nvmepeer_offer_bell(queue, rounds / NVMEPEER_RINGS_IN_A_ROW))
 				return;
+			/* Perhaps another's offer, who took this group's and rang. */
+			nvmepeer_fence_claimed();	/* G */
 			tail = nvmepeer_load64(&queue->state->tail);
+			rung = nvmepeer_load32(&queue->state->bell_rung);
 		}
 		tail = nvmepeer_ring_once(queue, tail, &rung, false);
 	}
