@@ -218,7 +218,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group
 	struct nvmepeer_outcome outcome = { 0, 0, sent.token };
 
 	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
-					     nvmepeer_guess_head(queue, group), &deadline);
+					     nvmepeer_same_head(group, sent.head), &deadline);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	if (status)
 		outcome.status = status;

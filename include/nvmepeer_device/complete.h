@@ -47,7 +47,7 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_hand_over(struct nvmepeer_group group, uint32
 	nvmepeer_mask left = group.mask, straight = nvmepeer_group_ballot(group, found);
 	uint32_t status = nvmepeer_cqe_status(entry), from = group.lane;
 
-	if (nvmepeer_mask_count(straight) == run) {
+	if (group.single || nvmepeer_mask_count(straight) == run) {
 		if (found)
 			*result = nvmepeer_result(entry);
 		return straight;
@@ -87,7 +87,7 @@ NVMEPEER_FN void nvmepeer_hand_out(const struct nvmepeer_queue *queue,
 	if (!holds)
 		return;
 	if (nvmepeer_cqe_cid(entry) / 32 > queue->cid_words_mask)
-		nvmepeer_add32(&queue->state->protocol_errors, 1);
+		nvmepeer_post_add32(&queue->state->protocol_errors, 1);
 	else
 		nvmepeer_store64(&queue->results[nvmepeer_cqe_cid(entry)],
 				 nvmepeer_result(entry));
@@ -161,7 +161,7 @@ NVMEPEER_FN uint32_t nvmepeer_take(const struct nvmepeer_queue *queue,
 	if (group.lane == group.leader) {
 		if (queue->cq_shift < 2 || (first ^ *head) >> (queue->cq_shift - 2))
 			nvmepeer_head_due(queue);
-		nvmepeer_add32(&queue->state->credits, run);
+		nvmepeer_post_add32(&queue->state->credits, run);
 	}
 	return run;
 }
@@ -172,7 +172,9 @@ NVMEPEER_FN void nvmepeer_free_cids(const struct nvmepeer_queue *queue,
 {
 	nvmepeer_mask left = nvmepeer_group_ballot(group, gives);
 
-	while (left) {
+	if (group.single && gives)
+		nvmepeer_post_or32(&queue->free_cids[cid / 32], (uint32_t)1 << cid % 32);
+	while (!group.single && left) {
 		uint32_t first = nvmepeer_mask_first(left);
 		uint32_t word = nvmepeer_group_copy32(group, cid / 32, first);
 		bool same = gives && cid / 32 == word;
@@ -180,7 +182,7 @@ NVMEPEER_FN void nvmepeer_free_cids(const struct nvmepeer_queue *queue,
 						    same ? (uint32_t)1 << cid % 32 : 0);
 
 		if (group.lane == first)
-			nvmepeer_or32(&queue->free_cids[word], bits);
+			nvmepeer_post_or32(&queue->free_cids[word], bits);
 		left &= ~nvmepeer_group_ballot(group, same);
 	}
 }
@@ -240,17 +242,17 @@ NVMEPEER_FN void nvmepeer_look_far(const struct nvmepeer_queue *queue,
 /*
  * Makes the data of completed commands readable and their cids free.
  * Collective; @done are the lanes whose commands completed.  A result that
- * another group wrote must be ordered before the next owner of the cid clears
- * it; a result handed over directly was never written.
+ * another group wrote must be read before the data, and before the next owner of
+ * the cid clears it; one handed over directly was never written, and believed by
+ * all lanes.
  */
 NVMEPEER_FN void nvmepeer_retire(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 				 const struct nvmepeer_waiting *waiting, bool done)
 {
-	nvmepeer_fence_consume();		/* K */
 	/* One lane frees what the others have read. */
 	nvmepeer_group_sync(group);
 	if (nvmepeer_group_ballot(group, waiting->passed_on))
-		nvmepeer_fence_device();	/* L */
+		nvmepeer_fence_device();	/* K */
 	nvmepeer_free_cids(queue, group, done, waiting->cid);
 }
 

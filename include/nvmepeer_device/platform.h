@@ -31,6 +31,7 @@
  *
  *	nvmepeer_load32, load64, store32, store64, add32, add64, exchange32,
  *	or32, compare_exchange32 (returns the old value),
+ *	post_add32, post_or32: an addition and an or that nobody waits for,
  *	nvmepeer_fence_device: release and acquire at the scope of the device,
  *	nvmepeer_fence_claimed: acquire at the scope of the device.
  *

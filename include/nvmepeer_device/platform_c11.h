@@ -108,6 +108,16 @@ NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
 	return __atomic_fetch_or(p, value, __ATOMIC_ACQ_REL);
 }
 
+NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+{
+	nvmepeer_add32(p, value);
+}
+
+NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+{
+	nvmepeer_or32(p, value);
+}
+
 NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_ACQ_REL,

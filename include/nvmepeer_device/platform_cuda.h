@@ -149,6 +149,19 @@ NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
 	return old;
 }
 
+/* ptxas (13.0) gives an atomic a place for its result even where nobody wants it. */
+NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+{
+	asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;"
+		     : : "l"(p), "r"(value) : "memory");
+}
+
+NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+{
+	asm volatile("red.relaxed.gpu.global.or.b32 [%0], %1;"
+		     : : "l"(p), "r"(value) : "memory");
+}
+
 NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	uint32_t found;

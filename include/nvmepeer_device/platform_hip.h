@@ -122,6 +122,16 @@ NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
 	return __hip_atomic_fetch_or(p, value, __ATOMIC_RELAXED, NVMEPEER_AGENT);
 }
 
+NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+{
+	nvmepeer_add32(p, value);
+}
+
+NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+{
+	nvmepeer_or32(p, value);
+}
+
 NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	__hip_atomic_compare_exchange_strong(p, &old, value, __ATOMIC_RELAXED, __ATOMIC_RELAXED,

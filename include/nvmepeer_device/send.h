@@ -39,6 +39,16 @@ NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_
 }
 
 /*
+ * What became of sending, by value for the same reason as requests.  @head: where the
+ * completion ring was then, as the leader saw it.
+ */
+struct nvmepeer_sent {
+	int status;
+	uint32_t head;
+	struct nvmepeer_token token;
+};
+
+/*
  * Sends the first @count of the @pending lanes, which have their cids.
  * Collective.  All that can take long, PRP lists and look-ups of DMA addresses,
  * is done before slots are taken, as the doorbell waits for whoever has some.
@@ -49,8 +59,9 @@ NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
 					struct nvmepeer_group group,
 					nvmepeer_mask pending, uint32_t count,
 					const struct nvmepeer_request *request,
-					struct nvmepeer_token *token)
+					struct nvmepeer_sent *sent)
 {
+	struct nvmepeer_token *token = &sent->token;
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	bool sends = (pending >> group.lane & 1) && rank < count;
 	struct nvmepeer_slots slots;
@@ -74,17 +85,21 @@ NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
 		nvmepeer_write_turned(queue, group.mask, group.lane, token->ticket, &entry);
 	else if (sends)
 		nvmepeer_write_entry(queue, token->ticket, &entry);
-	nvmepeer_publish(queue, group, slots, count);
+	sent->head = nvmepeer_publish(queue, group, slots, count);
 	return true;
+}
+
+/* The group's guess of the head of the completion ring, from what the leader saw.  Collective. */
+NVMEPEER_FN uint32_t nvmepeer_same_head(struct nvmepeer_group group, uint32_t seen)
+{
+	return nvmepeer_group_copy32(group, seen, group.leader) & NVMEPEER_HEAD_MASK;
 }
 
 /* The head of the completion ring, as the group's first guess.  Collective. */
 NVMEPEER_FN uint32_t nvmepeer_guess_head(const struct nvmepeer_queue *queue,
 					 struct nvmepeer_group group)
 {
-	uint32_t head = nvmepeer_load32(&queue->state->head);
-
-	return nvmepeer_group_copy32(group, head, group.leader) & NVMEPEER_HEAD_MASK;
+	return nvmepeer_same_head(group, nvmepeer_load32(&queue->state->head));
 }
 
 /* Credits left, as the leader sees them.  Collective. */
@@ -120,12 +135,6 @@ NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
 	return error;
 }
 
-/* What became of sending, by value for the same reason as requests. */
-struct nvmepeer_sent {
-	int status;
-	struct nvmepeer_token token;
-};
-
 /* Sends the commands of the @pending lanes in rounds.  Collective. */
 NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer_queue *queue,
 							   struct nvmepeer_group group,
@@ -134,15 +143,14 @@ NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer
 							   uint64_t timeout_ns)
 {
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
-	struct nvmepeer_sent sent = { NVMEPEER_E_LOST, { NVMEPEER_NO_CID, 0 } };
+	struct nvmepeer_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 } };
 	bool mine = pending >> group.lane & 1;
 
 	while (!nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->lost), group.leader)) {
 		uint32_t count = nvmepeer_reserve_some(queue, group, pending, &sent.token.cid);
 		int error;
 
-		if (count && !nvmepeer_send_reserved(queue, group, pending, count, &request,
-						     &sent.token))
+		if (count && !nvmepeer_send_reserved(queue, group, pending, count, &request, &sent))
 			break;
 		if (mine && nvmepeer_rank(pending, group.lane) < count) {
 			sent.status = NVMEPEER_OK;
@@ -173,12 +181,13 @@ NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue
 						     uint64_t timeout_ns)
 {
 	nvmepeer_mask pending = nvmepeer_group_ballot(group, sends);
-	struct nvmepeer_sent sent = { 0, { NVMEPEER_NO_CID, 0 } };
+	struct nvmepeer_sent sent = { 0, 0, { NVMEPEER_NO_CID, 0 } };
 	struct nvmepeer_reserved taken = { 0, 0, 0 };
-	uint32_t count = nvmepeer_mask_count(pending);
+	uint32_t count;
 
-	if (!count)
+	if (!pending)
 		return sent;
+	count = group.single ? 1 : nvmepeer_mask_count(pending);
 	if (group.lane == group.leader)
 		taken = nvmepeer_reserve_all(queue, count);
 	taken.bits = nvmepeer_group_copy32(group, taken.bits, group.leader);
@@ -189,7 +198,7 @@ NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue
 		taken.more = nvmepeer_group_copy32(group, taken.more, group.leader);
 	if (sends)
 		sent.token.cid = nvmepeer_reserved_cid(taken, nvmepeer_rank(pending, group.lane));
-	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &sent.token))
+	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &sent))
 		sent.status = NVMEPEER_E_LOST;
 	return sent;
 }

@@ -34,9 +34,9 @@ struct nvmepeer_solo {
 /* Gives all credits back, behind all else.  One lane. */
 NVMEPEER_FN void nvmepeer_solo_end(const struct nvmepeer_queue *queue)
 {
-	nvmepeer_fence_device();		/* N */
-	nvmepeer_add32(&queue->state->credits,
-		       nvmepeer_most_in_flight(queue) - (uint32_t)NVMEPEER_SOLO_CREDITS);
+	nvmepeer_fence_device();		/* M */
+	nvmepeer_post_add32(&queue->state->credits,
+			    nvmepeer_most_in_flight(queue) - (uint32_t)NVMEPEER_SOLO_CREDITS);
 }
 
 /*
@@ -155,12 +155,16 @@ NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t ra
 	uint32_t index = solo->head + (rank < count ? rank : 0);
 	uint64_t slot = queue->cq + (uint64_t)(index & queue->cq_mask) * 16;
 	uint32_t phase = nvmepeer_phase_at(queue, index);
+	bool missing = true, each = solo->group.single || !(queue->flags & NVMEPEER_CQ_REMOTE);
 
 	for (;;) {
 		int error;
 
-		nvmepeer_cq_load(slot, entry);
-		if (nvmepeer_group_ballot(solo->group, nvmepeer_cqe_phase(entry) != phase) == 0)
+		/* Over a bus each look costs: lanes that have theirs do not look again. */
+		if (each || missing)
+			nvmepeer_cq_load(slot, entry);
+		missing = nvmepeer_cqe_phase(entry) != phase;
+		if (!nvmepeer_group_ballot(solo->group, missing))
 			return NVMEPEER_OK;
 		if (++deadline->looks & deadline->between) {
 			nvmepeer_pause(0);
@@ -239,7 +243,7 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 				     uint64_t timeout_ns)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
-	struct nvmepeer_group single = nvmepeer_group_single(solo->group);
+	struct nvmepeer_group single = nvmepeer_group_single();
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(single, timeout_ns);
 	struct nvmepeer_solo known;
 	struct nvmepeer_sqe entry;

@@ -26,9 +26,10 @@
  * The fences of the library, each with what it pairs with.  A release does
  * nothing without the acquire, and the other way round:
  *
- *	A  nvmepeer_publish, fence_publish: this group's data, lists and entries
- *	   before its add to the tail, and before its doorbell.  With B at who
- *	   rings for it; with the controller where it rings itself.
+ *	A  nvmepeer_publish, fence_device if others were there when it took its
+ *	   slots, else fence_publish: this group's data, lists and entries before
+ *	   its add to the tail.  With B at who rings for it, itself or another; a
+ *	   fence_publish also before its own doorbell, with the controller.
  *	B  nvmepeer_ring_once, fence_publish: the entries of other groups, seen
  *	   published by an add to the tail, before the doorbell that tells the
  *	   controller of them.  Acquire of A and C, release at system scope.
@@ -40,20 +41,19 @@
  *	   the tail.  With B at who has the bell, whose add then shows this one.
  *	F  nvmepeer_offer_bell, fence_device: the tail's bit, doorbells and
  *	   bell_rung before bell.  With G.
- *	G  nvmepeer_take_bell, fence_claimed: bell before bell_rung, the tail and
- *	   the doorbells.  Acquire of F.
+ *	G  nvmepeer_take_bell and nvmepeer_ring_on, fence_claimed: bell before
+ *	   bell_rung, the tail and the doorbells.  Acquire of F.
  *	H  nvmepeer_send_reserved, fence_claimed: the exchange that gave a cid
  *	   before the result word and the list of that cid.  Acquire of A, L, M and N.
  *	I  nvmepeer_believe, fence_consume: a completion entry (or the word read
  *	   back) before the data.  With the controller.
  *	J  nvmepeer_hand_out, fence_device: that the data is there (I) before the
  *	   result word of another group.  With K.
- *	K  nvmepeer_retire, fence_consume: the result word before the data.
- *	   Acquire of J.
- *	L  nvmepeer_retire, fence_device: reading a result word that another
- *	   group wrote before its cid is free.  With H.
- *	M  nvmepeer_sweep, fence_device: the same, for abandoned cids.  With H.
- *	N  nvmepeer_solo_end, fence_device: head, tail and what was rung before the
+ *	K  nvmepeer_retire, fence_device: reading a result word that another group
+ *	   wrote before the data, and before its cid is free.  Acquire of J, and
+ *	   with H.
+ *	L  nvmepeer_sweep, fence_device: the same, for abandoned cids.  With H.
+ *	M  nvmepeer_solo_end, fence_device: head, tail and what was rung before the
  *	   credits are given back.  With H.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
@@ -95,7 +95,7 @@ NVMEPEER_FN void nvmepeer_give_cids(const struct nvmepeer_queue *queue, uint32_t
 				    uint32_t bits)
 {
 	if (bits)
-		nvmepeer_or32(&queue->free_cids[word], bits);
+		nvmepeer_post_or32(&queue->free_cids[word], bits);
 }
 
 /* What lies in @word and, if @pair, in its neighbour; taken. */
@@ -150,7 +150,7 @@ NVMEPEER_FN struct nvmepeer_reserved nvmepeer_reserve_all(const struct nvmepeer_
 		taken = nvmepeer_take_word(queue, (taken.word + (pair ? 2 : 1)) &
 					   queue->cid_words_mask, pair);
 	}
-	nvmepeer_add32(&queue->state->credits, want);
+	nvmepeer_post_add32(&queue->state->credits, want);
 	return nvmepeer_keep(queue, taken, 0);
 }
 
@@ -206,13 +206,13 @@ NVMEPEER_FN uint32_t nvmepeer_reserve_some(const struct nvmepeer_queue *queue,
 		if (wants && rank >= have && rank < have + take)
 			*cid = 32 * word + nvmepeer_select_bit(bits, rank - have);
 		if (leads && take < found)
-			nvmepeer_or32(&queue->free_cids[word],
-				      bits & ~nvmepeer_lowest_bits(bits, take));
+			nvmepeer_post_or32(&queue->free_cids[word],
+					   bits & ~nvmepeer_lowest_bits(bits, take));
 		have += take;
 		word = (word + 1) & queue->cid_words_mask;
 	}
 	if (leads && have < limit)
-		nvmepeer_add32(&queue->state->credits, limit - have);
+		nvmepeer_post_add32(&queue->state->credits, limit - have);
 	return have;
 }
 
@@ -295,12 +295,13 @@ NVMEPEER_FN void nvmepeer_write_turned(const struct nvmepeer_queue *queue, nvmep
 				  (lane & 3) * 16, &entry->dword[4 * i]);
 }
 
-/* Head doorbell, by who has the bell: tells the controller which entries were taken. */
-NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue)
+/*
+ * Head doorbell, by who has the bell: tells the controller which entries were taken,
+ * up to @head, if that is not what it was told last.
+ */
+NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue, uint32_t head,
+				    uint32_t rung)
 {
-	uint32_t head = nvmepeer_load32(&queue->state->head);
-	uint32_t rung = nvmepeer_load32(&queue->state->head_rung);
-
 	if (head == rung)
 		return;
 	nvmepeer_doorbell_store(queue->cq_doorbell, head & queue->cq_mask);
@@ -321,6 +322,7 @@ NVMEPEER_FN uint64_t nvmepeer_ring_once(const struct nvmepeer_queue *queue, uint
 	uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
 	uint64_t served = tail & (NVMEPEER_WAITING_MASK | NVMEPEER_TAIL_OFFERED);
 	bool due = !(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != *rung;
+	uint32_t head, head_rung;
 
 	if (tail & NVMEPEER_TAIL_LOST)
 		return 0;
@@ -328,12 +330,15 @@ NVMEPEER_FN uint64_t nvmepeer_ring_once(const struct nvmepeer_queue *queue, uint
 		nvmepeer_fence_claimed();	/* D */
 	else
 		nvmepeer_fence_publish();	/* B */
+	/* On their way while the other doorbell is stored. */
+	head = nvmepeer_load32(&queue->state->head);
+	head_rung = nvmepeer_load32(&queue->state->head_rung);
 	if (due) {
 		nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
 		nvmepeer_store32(&queue->state->bell_rung, ticket);
 		*rung = ticket;
 	}
-	nvmepeer_ring_head(queue);
+	nvmepeer_ring_head(queue, head, head_rung);
 	nvmepeer_fence_device();		/* C */
 	return nvmepeer_add64(&queue->state->tail, 0 - served) - served;
 }
@@ -371,7 +376,10 @@ NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint6
 		if (rounds % NVMEPEER_RINGS_IN_A_ROW == 0) {
 			if (!nvmepeer_offer_bell(queue, rounds / NVMEPEER_RINGS_IN_A_ROW))
 				return;
+			/* Perhaps another's offer, who took this group's and rang. */
+			nvmepeer_fence_claimed();	/* G */
 			tail = nvmepeer_load64(&queue->state->tail);
+			rung = nvmepeer_load32(&queue->state->bell_rung);
 		}
 		tail = nvmepeer_ring_once(queue, tail, &rung, false);
 	}
@@ -405,27 +413,36 @@ NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail
 }
 
 /*
- * The entries of @count slots are written: let the controller see them.  The
- * group is alone if all slots before its own were rung for, which an old value
- * of bell_rung can deny but not claim, and nobody took one after it.
+ * The entries of @count slots are written: let the controller see them.  If nobody
+ * was there when the slots were taken, all slots before them had been rung for; if
+ * nobody took one after them either, the group is alone.  In a crowd somebody rings
+ * for several, and releases their entries to the system; that they reach who rings is
+ * enough then, and costs a third.  Returns, to the leader, the head of the completion
+ * ring, whose load costs nothing beside the addition.
  */
-NVMEPEER_FN void nvmepeer_publish(const struct nvmepeer_queue *queue,
-				  struct nvmepeer_group group, struct nvmepeer_slots slots,
-				  uint32_t count)
+NVMEPEER_FN uint32_t nvmepeer_publish(const struct nvmepeer_queue *queue,
+				      struct nvmepeer_group group, struct nvmepeer_slots slots,
+				      uint32_t count)
 {
 	uint64_t add = 1 - ((uint64_t)count << NVMEPEER_INSIDE_SHIFT);
 	uint64_t alone = (uint64_t)(slots.first + count) << NVMEPEER_TICKET_SHIFT | 1;
-	uint32_t rung;
+	bool crowd = slots.before;
+	uint32_t head;
 	uint64_t tail;
 
 	nvmepeer_group_sync(group);
 	if (group.lane != group.leader)
-		return;
-	nvmepeer_fence_publish();		/* A */
-	rung = nvmepeer_load32(&queue->state->bell_rung);
+		return 0;
+	if (crowd)
+		nvmepeer_fence_device();	/* A */
+	else
+		nvmepeer_fence_publish();	/* A */
+	head = nvmepeer_load32(&queue->state->head);
 	tail = nvmepeer_add64(&queue->state->tail, add) + add;
 	nvmepeer_ring(queue, tail, (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT) ^ 0x80000000u,
-		      rung == slots.first && tail == alone);
+		      !crowd && tail == alone);
+	/* Others have taken entries meanwhile. */
+	return crowd ? nvmepeer_load32(&queue->state->head) : head;
 }
 
 /*

@@ -45,9 +45,11 @@ NVMEPEER_FN struct nvmepeer_group nvmepeer_group_full(void)
 	return group;
 }
 
-NVMEPEER_FN struct nvmepeer_group nvmepeer_group_single(struct nvmepeer_group group)
+/* Its number does not matter then, and ranks and counts are constants. */
+NVMEPEER_FN struct nvmepeer_group nvmepeer_group_single(void)
 {
-	group.single = true;
+	struct nvmepeer_group group = { 1, 0, 0, true };
+
 	return group;
 }
 
@@ -58,7 +60,7 @@ NVMEPEER_FN struct nvmepeer_group nvmepeer_group_single(struct nvmepeer_group gr
 #define NVMEPEER_BY_GROUP(group, call, other, ...)					\
 	(NVMEPEER_LANES > 1 && (group).mask == NVMEPEER_FULL_MASK ?			\
 	 call(nvmepeer_group_full(), __VA_ARGS__) :					\
-	 (group).single ? call(nvmepeer_group_single(group), __VA_ARGS__) :		\
+	 (group).single ? call(nvmepeer_group_single(), __VA_ARGS__) :		\
 	 other(group, __VA_ARGS__))
 
 /* Exchanges within a group; see platform.h.  Collective. */
@@ -83,10 +85,7 @@ NVMEPEER_FN uint32_t nvmepeer_group_or32(struct nvmepeer_group group, uint32_t v
 /* A lane by itself, whatever others do. */
 NVMEPEER_FN struct nvmepeer_group nvmepeer_group_self(void)
 {
-	uint32_t lane = nvmepeer_lane();
-	struct nvmepeer_group group = { (nvmepeer_mask)1 << lane, lane, lane, true };
-
-	return group;
+	return nvmepeer_group_single();
 }
 
 NVMEPEER_FN void nvmepeer_group_sync(struct nvmepeer_group group)
@@ -121,12 +120,12 @@ NVMEPEER_SLOW_FN void nvmepeer_sweep(const struct nvmepeer_queue *queue)
 						NVMEPEER_RESULT_DONE))
 				done |= (uint32_t)1 << bit;
 		if (bits & ~done)
-			nvmepeer_or32(&queue->abandoned_cids[word], bits & ~done);
+			nvmepeer_post_or32(&queue->abandoned_cids[word], bits & ~done);
 		if (!done)
 			continue;
-		nvmepeer_fence_device();	/* M */
-		nvmepeer_add32(&queue->state->abandoned, 0 - nvmepeer_count_bits(done));
-		nvmepeer_or32(&queue->free_cids[word], done);
+		nvmepeer_fence_device();	/* L */
+		nvmepeer_post_add32(&queue->state->abandoned, 0 - nvmepeer_count_bits(done));
+		nvmepeer_post_or32(&queue->free_cids[word], done);
 	}
 }
 
@@ -135,8 +134,8 @@ NVMEPEER_SLOW_FN void nvmepeer_abandon(const struct nvmepeer_queue *queue, uint3
 {
 	/* Who sweeps has to see the result cleared by this use. */
 	nvmepeer_fence_device();
-	nvmepeer_add32(&queue->state->abandoned, 1);
-	nvmepeer_or32(&queue->abandoned_cids[cid / 32], (uint32_t)1 << cid % 32);
+	nvmepeer_post_add32(&queue->state->abandoned, 1);
+	nvmepeer_post_or32(&queue->abandoned_cids[cid / 32], (uint32_t)1 << cid % 32);
 }
 
 /*

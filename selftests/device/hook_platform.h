@@ -167,6 +167,16 @@ NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
 	return old;
 }
 
+NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+{
+	*p += value;
+}
+
+NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+{
+	*p |= value;
+}
+
 NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	uint32_t found = *p;

@@ -559,7 +559,7 @@ static const struct limit_case cases[] = {
 	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8,
 	  false },
 	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8, false },
-	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 3, true },
+	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 5, true },
 	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16,
 	  12, true },
 	{ "give-up", "one lane gives the queue pair up, all waits end, and a new beginning",

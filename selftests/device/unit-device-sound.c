@@ -184,6 +184,36 @@ static bool bell_is_taken_once(void)
 	good = good && !submit_numbered(2, &token) && !hook_count(HOOK_TAIL_DOORBELL);
 	return end(good);
 }
+
+/* While the bell lies free another takes it, rings, and offers it in turn. */
+static bool handed_on;
+
+static void take_and_offer(enum hook_event event, uint64_t address)
+{
+	publish_another(event, address);
+	if (event != HOOK_PAUSE || handed_on)
+		return;
+	handed_on = true;
+	nvmepeer_take_bell(queue);
+	/* Somebody's head is due: all tail doorbells have been rung. */
+	state->tail += NVMEPEER_TAIL_OFFERED + 1;
+	state->bell = 1;
+}
+
+static bool bell_comes_back(void)
+{
+	struct nvmepeer_token token;
+	bool good;
+
+	begin(0);
+	arrivals = 0;
+	limit = NVMEPEER_RINGS_IN_A_ROW;
+	takes_bell = handed_on = false;
+	hooks.at = take_and_offer;
+	good = !submit_numbered(1, &token);
+	return end(good && handed_on && hook_count(HOOK_TAIL_DOORBELL) == limit + 1 &&
+		   !(uint32_t)state->tail);
+}
 #endif
 
 /* Another takes a slot before the head doorbell is due, and publishes while it is rung. */
@@ -564,6 +594,7 @@ int main(void)
 	ktap_check(bell_not_taken(), "a bell that nobody takes is rung on, each value once");
 #ifndef BEFORE
 	ktap_check(bell_is_taken_once(), "a bell on offer is taken, by one");
+	ktap_check(bell_comes_back(), "a bell that others rang is not rung twice");
 #endif
 	ktap_check(head_rings_for_those_inside(), "who rings for the head rings for those inside");
 	ktap_check(spent_token(), "a spent token takes nobody's completion");

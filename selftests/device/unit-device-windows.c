@@ -11,7 +11,7 @@
 #include "rig.h"
 #include "ktap.h"
 
-enum { SENDERS = 28, SENT = 2, FEW = 5, ROUNDS = 12, OPENED = 3 };
+enum { SENDERS = 28, FEW = 5, ROUNDS = 12, OPENED = 3 };
 
 /* The machine stands still: shared state may be written by hand. */
 static bool begin_still(uint32_t seed, uint32_t late)
@@ -39,6 +39,7 @@ static void begin_running(uint32_t seed, uint32_t late)
  * bell once.  Lane 1 saw that when it published, and then slept.
  */
 static bool rings;
+static uint32_t sent;		/* commands of each sender */
 static uint32_t taken;		/* times that it woke while the bell lay there */
 
 static void lane_has_bell(void *argument)
@@ -66,7 +67,7 @@ static void lane_sends(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 
-	for (uint32_t i = 0; i < SENT; i++, done++) {
+	for (uint32_t i = 0; i < sent; i++, done++) {
 		struct nvmepeer_sqe entry;
 		struct nvmepeer_token token;
 
@@ -94,9 +95,10 @@ static void two_published(void)
 	state->credits -= 2;
 }
 
-static const char *late_taker(uint32_t seed)
+/* Lane 1 is @beside. */
+static const char *run_bell(uint32_t seed, void (*beside)(void *))
 {
-	uint32_t all = 2 + SENDERS * SENT;
+	uint32_t all = 2 + SENDERS * sent;
 
 	if (!begin_still(seed, 0))
 		return "init";
@@ -104,7 +106,7 @@ static const char *late_taker(uint32_t seed)
 	two_published();
 	begin_running(seed, 1000);
 	machine_add(lane_has_bell, NULL, 0, 0);
-	machine_add(lane_wakes_late, NULL, 1, 0);
+	machine_add(beside, NULL, 1, 0);
 	for (uint32_t warp = 2; warp < 2 + SENDERS; warp++)
 		machine_add(lane_sends, (void *)(uintptr_t)warp, warp, 0);
 	rings = true;
@@ -117,11 +119,35 @@ static const char *late_taker(uint32_t seed)
 	controller_look(&bench->controller);
 	if (bench->controller.errors)
 		return bench->controller.error;
-	if (bad || done != SENDERS * SENT)
+	if (bad || done != SENDERS * sent)
 		return "a command was not sent";
 	if ((uint32_t)bench->queue.state->tail)
 		return "somebody is inside or waits for the bell";
 	return bench->controller.last_tail == all ? NULL : "an entry was not rung for";
+}
+
+static const char *late_taker(uint32_t seed)
+{
+	sent = 2;
+	return run_bell(seed, lane_wakes_late);
+}
+
+/* --- a bell that comes back to who offered it, but from somebody else --- */
+
+static void lane_idle(void *argument)
+{
+	(void)argument;
+	lanes_left--;
+}
+
+/*
+ * So many commands that the bell is taken, and offered by who took it, before the
+ * first who offered it looks again: what lies there then is not that one's offer.
+ */
+static const char *late_offerer(uint32_t seed)
+{
+	sent = 6;
+	return run_bell(seed, lane_idle);
 }
 
 /* --- a cid that is used again at once --- */
@@ -323,6 +349,8 @@ struct window {
 
 static const struct window windows[] = {
 	{ "late-taker", "a bell taken by who saw it offered long ago", late_taker, 64, 600 },
+	{ "late-offerer", "a bell that was taken and offered again meanwhile", late_offerer, 256,
+	  400 },
 	{ "few-cids", "cids that are used again at once", few_cids, 16, 150 },
 	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 100 },
 	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared,
