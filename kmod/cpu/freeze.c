@@ -120,7 +120,7 @@ void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl)
 	mutex_lock(&ctrl->cpu->namespaces_lock);
 	nvmep_namespaces_unquiesce_locked(ctrl);
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		blk_mark_disk_dead(ns->disk);
+		nvmep_ns_mark_dead(ns);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 	/* Those that wait for another queue, too: none will come. */
 	nvmep_moved_submit(ctrl);

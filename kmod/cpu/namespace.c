@@ -181,6 +181,19 @@ void nvmep_ns_remove(struct nvmep_ns *ns)
 }
 
 /**
+ * nvmep_ns_mark_dead() - nothing is read or written any more
+ * @ns: namespace
+ *
+ * Who holds the disk is told, and it has no bytes: nobody begins to write what cannot be
+ * written out.  Kernels before 6.2 leave the latter to the driver.
+ */
+void nvmep_ns_mark_dead(struct nvmep_ns *ns)
+{
+	blk_mark_disk_dead(ns->disk);
+	set_capacity(ns->disk, 0);
+}
+
+/**
  * nvmep_ns_lose() - a namespace is not there any more, or is another one now
  * @ns: namespace; scan_lock is held
  *
@@ -192,7 +205,7 @@ void nvmep_ns_lose(struct nvmep_ns *ns)
 	blk_mq_quiesce_queue(ns->queue);
 	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 	blk_mq_unquiesce_queue(ns->queue);
-	blk_mark_disk_dead(ns->disk);
+	nvmep_ns_mark_dead(ns);
 	nvmep_ns_remove(ns);
 }
 

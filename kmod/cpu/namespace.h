@@ -102,6 +102,7 @@ void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 		  const struct nvmep_identifiers *ids);
 int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id);
 void nvmep_ns_remove(struct nvmep_ns *ns);
+void nvmep_ns_mark_dead(struct nvmep_ns *ns);
 void nvmep_ns_lose(struct nvmep_ns *ns);
 void nvmep_ns_free_disk(struct gendisk *disk);
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid);

@@ -34,6 +34,7 @@
 #define NS_FEATURES	24
 #define NS_PROTECTION	29
 #define NS_NAWUPF	36
+#define NS_BOUNDARY	46
 #define NS_NPWG		64
 #define NS_NOWS		72
 #define NS_NGUID	104
@@ -251,6 +252,20 @@ TEST_F(bad_identify, blocks_of_4_kib)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(4096, number(&self->bad, "queue/logical_block_size"));
 	EXPECT_EQ(BADCTRL_NAMESPACE_BYTES / 512, number(&self->bad, "size"));
+	expect_io(_metadata, self);
+}
+
+/* The block layer is told of a boundary that every kernel can split at, and of no other. */
+TEST_F(bad_identify, boundaries)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_BOUNDARY, 64, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(64, number(&self->bad, "queue/chunk_sectors"));
+	expect_io(_metadata, self);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_BOUNDARY, 24, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(0, number(&self->bad, "queue/chunk_sectors"));
 	expect_io(_metadata, self);
 }
 

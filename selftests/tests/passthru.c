@@ -122,6 +122,24 @@ TEST_F(passthru, a_list_of_ranges_ends_with_its_buffer)
 	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 }
 
+/* A block more than the caller has room for. */
+TEST_F(passthru, blocks_end_with_their_buffer)
+{
+	static const uint8_t opcodes[] = { NP_CMD_READ, NP_CMD_WRITE };
+	struct nvme_passthru_cmd64 cmd64;
+	struct nvme_passthru_cmd cmd;
+	size_t i;
+
+	for (i = 0; i < sizeof(opcodes); i++) {
+		cmd = rw(opcodes[i], self->bytes, NP_PAGE);
+		cmd.cdw12++;
+		EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+		cmd64 = rw64(opcodes[i], self->bytes, NP_PAGE);
+		cmd64.cdw12++;
+		EXPECT_EQ(-EINVAL, np_ioctl(self->block, NVME_IOCTL_IO64_CMD, &cmd64));
+	}
+}
+
 /* The controller writes what a command asks for, however little the caller has room for. */
 TEST_F(passthru, an_admin_answer_fits_its_buffer)
 {
