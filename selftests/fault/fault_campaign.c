@@ -34,7 +34,7 @@
 #define PATIENCE_MS	60000
 #define NOTICE_US	100000	/* within which the watch promises to tell a peer */
 #define WITNESS_EVERY	50U
-#define KINDS_MOST	64U
+#define KINDS_MOST	96U
 #define PLANTED		3U
 #define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
 
@@ -99,8 +99,10 @@ static void add_kinds(struct campaign *campaign, const struct kind *kinds, unsig
 {
 	unsigned int i;
 
-	for (i = 0; i < count && campaign->kind_count < KINDS_MOST; i++)
+	for (i = 0; i < count; i++)
 		if (strstr(kinds[i].name, options.only)) {
+			if (campaign->kind_count == KINDS_MOST)
+				ksft_exit_fail_msg("more kinds than %u\n", KINDS_MOST);
 			campaign->kinds[campaign->kind_count++] = &kinds[i];
 			campaign->weights += kinds[i].weight;
 		}
