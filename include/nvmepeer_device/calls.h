@@ -161,6 +161,25 @@ NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepee
 	return outcome.status;
 }
 
+/*
+ * A poll of the group has found nothing.  Collective.  Polls add up in the queue pair,
+ * however few each caller makes, and one of so many looks after it, as a wait does.
+ * Is the queue pair lost?
+ */
+NVMEPEER_FN bool nvmepeer_count_poll(const struct nvmepeer_queue *queue,
+				     struct nvmepeer_group group)
+{
+	uint32_t seen, lost = 0;
+
+	if (group.lane == group.leader) {
+		seen = nvmepeer_add32(&queue->state->lost, NVMEPEER_ONE_POLL);
+		lost = seen & NVMEPEER_LOST;
+		if ((seen / NVMEPEER_ONE_POLL + 1) % NVMEPEER_LOOKS_A_CLOCK == 0)
+			lost = nvmepeer_look_after(queue);
+	}
+	return nvmepeer_group_copy32(group, lost, group.leader);
+}
+
 /* Looks once for the lanes' tokens.  Collective. */
 NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_group group,
 							     const struct nvmepeer_queue *queue,
@@ -170,18 +189,20 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
 	struct nvmepeer_outcome outcome = { 0, 0, token };
 	uint32_t head = nvmepeer_guess_head(queue, group);
+	bool lost = false;
 
 	if (nvmepeer_group_ballot(group, good))
 		nvmepeer_look(queue, group, &waiting, &head);
 	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
+	if (nvmepeer_group_ballot(group, waiting.waits))
+		lost = nvmepeer_count_poll(queue, group);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	outcome.status = (int)(waiting.result & 0x7fff);
 	if (!good) {
 		outcome.status = NVMEPEER_E_TOKEN;
 	} else if (waiting.waits) {
 		nvmepeer_unclaim(queue, token);
-		outcome.status = nvmepeer_load32(&queue->state->lost) ? NVMEPEER_E_LOST :
-									NVMEPEER_AGAIN;
+		outcome.status = lost ? NVMEPEER_E_LOST : NVMEPEER_AGAIN;
 	}
 	return outcome;
 }
@@ -190,8 +211,8 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
  * nvmepeer_poll - look once whether a command has completed
  *
  * As nvmepeer_wait(), but returns NVMEPEER_AGAIN at once if it has not; then
- * the token stays good.  Does not look at the status page: see
- * nvmepeer_check().
+ * the token stays good.  Of all polls of a queue pair that find nothing every
+ * 256th looks at the status page; nvmepeer_check() does at once.
  */
 NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
 			      uint32_t *result)

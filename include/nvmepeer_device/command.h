@@ -120,8 +120,11 @@ NVMEPEER_SLOW_FN uint64_t nvmepeer_build_list(const struct nvmepeer_queue *queue
 	return nvmepeer_dma(queue, &queue->list_memory, start);
 }
 
-/* Data pointer of a command (base specification 4.1.1: PRP entries). */
-NVMEPEER_FN void nvmepeer_set_prps(const struct nvmepeer_queue *queue, uint32_t cid,
+/*
+ * Data pointer of a command (base specification 4.1.1: PRP entries).  Returns true if
+ * it needs a list in the place of the second entry: nvmepeer_name() makes that.
+ */
+NVMEPEER_FN bool nvmepeer_set_prps(const struct nvmepeer_queue *queue,
 				   const struct nvmepeer_command *command, uint64_t bytes,
 				   struct nvmepeer_sqe *entry)
 {
@@ -132,14 +135,13 @@ NVMEPEER_FN void nvmepeer_set_prps(const struct nvmepeer_queue *queue, uint32_t 
 	entry->dword[6] = (uint32_t)first;
 	entry->dword[7] = (uint32_t)(first >> 32);
 	if (bytes <= in_first)
-		return;
+		return false;
 	if (bytes > in_first + page)
-		second = nvmepeer_build_list(queue, cid, command->buffer,
-					     command->offset + in_first, command->offset + bytes);
-	else
-		second = nvmepeer_dma(queue, command->buffer, command->offset + in_first);
+		return true;
+	second = nvmepeer_dma(queue, command->buffer, command->offset + in_first);
 	entry->dword[8] = (uint32_t)second;
 	entry->dword[9] = (uint32_t)(second >> 32);
+	return false;
 }
 
 /* Data pointer as one SGL data block descriptor (base specification 4.1.2). */
@@ -154,31 +156,57 @@ NVMEPEER_FN void nvmepeer_set_sgl(const struct nvmepeer_command *command, uint64
 	entry->dword[8] = (uint32_t)bytes;
 }
 
-NVMEPEER_FN void nvmepeer_set_data(const struct nvmepeer_queue *queue, uint32_t cid,
+/* True if it needs a PRP list. */
+NVMEPEER_FN bool nvmepeer_set_data(const struct nvmepeer_queue *queue,
 				   const struct nvmepeer_command *command, uint64_t bytes,
 				   struct nvmepeer_sqe *entry)
 {
-	if (bytes > (uint64_t)2 << queue->page_shift && nvmepeer_takes_sgl(queue, command->buffer))
-		nvmepeer_set_sgl(command, bytes, entry);
-	else
-		nvmepeer_set_prps(queue, cid, command, bytes, entry);
+	if (bytes <= (uint64_t)2 << queue->page_shift ||
+	    !nvmepeer_takes_sgl(queue, command->buffer))
+		return nvmepeer_set_prps(queue, command, bytes, entry);
+	nvmepeer_set_sgl(command, bytes, entry);
+	return false;
 }
 
-NVMEPEER_FN void nvmepeer_encode(const struct nvmepeer_queue *queue, uint32_t cid,
+/*
+ * All of an entry that does not depend on its cid; nvmepeer_name() adds that.  True if
+ * it needs a PRP list.
+ */
+NVMEPEER_FN bool nvmepeer_encode(const struct nvmepeer_queue *queue,
 				 const struct nvmepeer_command *command, uint64_t bytes,
 				 struct nvmepeer_sqe *entry)
 {
+	bool list = false;
+
 	for (int i = 0; i < 16; i++)
 		entry->dword[i] = 0;
-	entry->dword[0] = command->opcode | cid << 16;
+	entry->dword[0] = command->opcode;
 	entry->dword[1] = queue->nsid;
 	if (bytes)
-		nvmepeer_set_data(queue, cid, command, bytes, entry);
+		list = nvmepeer_set_data(queue, command, bytes, entry);
 	if (!command->blocks)
-		return;
+		return list;
 	entry->dword[10] = (uint32_t)command->lba;
 	entry->dword[11] = (uint32_t)(command->lba >> 32);
 	entry->dword[12] = (command->blocks - 1) | command->control;
+	return list;
+}
+
+/* Gives an encoded entry its cid and, if it needs a @list, the PRP list of that cid. */
+NVMEPEER_FN void nvmepeer_name(const struct nvmepeer_queue *queue, uint32_t cid,
+			       const struct nvmepeer_command *command, uint64_t bytes,
+			       bool list, struct nvmepeer_sqe *entry)
+{
+	uint64_t page = (uint64_t)1 << queue->page_shift, in_first, second;
+
+	entry->dword[0] |= cid << 16;
+	if (!list)
+		return;
+	in_first = page - (entry->dword[6] & (page - 1));
+	second = nvmepeer_build_list(queue, cid, command->buffer, command->offset + in_first,
+				     command->offset + bytes);
+	entry->dword[8] = (uint32_t)second;
+	entry->dword[9] = (uint32_t)(second >> 32);
 }
 
 #endif /* NVMEPEER_DEVICE_COMMAND_H */

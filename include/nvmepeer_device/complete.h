@@ -273,7 +273,7 @@ NVMEPEER_FN uint32_t nvmepeer_ahead(struct nvmepeer_group group, uint32_t ticket
  * own deadline, and returns when all have stopped.  Collective.  The cids are
  * free afterwards, or abandoned.  Returns each lane's own status.  @head is a
  * guess of the head of the completion ring.  A group that is far from its turn
- * still takes completions with every eighth look, so that it depends on nobody.
+ * still takes completions with some looks, so that it depends on nobody.
  */
 NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
 				    struct nvmepeer_group group,
@@ -285,7 +285,7 @@ NVMEPEER_FN int nvmepeer_wait_group(const struct nvmepeer_queue *queue,
 	while (nvmepeer_group_ballot(group, waiting->waits)) {
 		uint32_t ahead = nvmepeer_ahead(group, waiting->ticket, head), taken = 0;
 
-		if (ahead >= NVMEPEER_FAR && (deadline->looks + 1) % 8)
+		if (ahead >= NVMEPEER_FAR && (deadline->looks + 1) % NVMEPEER_FAR_LOOKS)
 			nvmepeer_look_far(queue, group, waiting, &head);
 		else
 			taken = nvmepeer_look(queue, group, waiting, &head);

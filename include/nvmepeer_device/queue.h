@@ -137,8 +137,10 @@ struct nvmepeer_geometry {
  * @bell_rung: last ticket that was rung; written by who has the bell.
  * @abandoned: commands whose callers stopped waiting and which have not been
  *	swept up.
- * @lost: not 0 once the queue pair is found reset, failed or gone; who sets it
- *	then sets the bit in @tail, from where on nobody stores anything.
+ * @lost: bit 0, NVMEPEER_LOST: the queue pair was found reset, failed or gone; who
+ *	sets it then sets the bit in @tail, from where on nobody stores anything.  Bits
+ *	31..1: polls that found nothing, as polls that never wait have no other count
+ *	that tells when to look at the status page.
  * @generation: the one that the entries belong to.
  * @protocol_errors: completion entries with a cid that no command could have.
  *
@@ -181,6 +183,12 @@ enum {
 
 /* So many slots fit the count of those inside, twice as many groups that of waiting. */
 #define NVMEPEER_MOST_IN_FLIGHT NVMEPEER_INSIDE_MASK
+
+/* Of the word @lost. */
+enum {
+	NVMEPEER_LOST = 1,
+	NVMEPEER_ONE_POLL = 2,
+};
 
 /* Credits of a queue pair that is solo: so few that no giving back makes one. */
 #define NVMEPEER_SOLO_CREDITS (-(1 << 30))
@@ -445,13 +453,19 @@ NVMEPEER_FN void nvmepeer_queue_rearm(const struct nvmepeer_queue *queue, uint32
 	nvmepeer_state_begin(queue, ticket & ~(rounds - 1), generation);
 }
 
+/* Was the queue pair found lost? */
+NVMEPEER_FN bool nvmepeer_known_lost(const struct nvmepeer_queue *queue)
+{
+	return nvmepeer_load32(&queue->state->lost) & NVMEPEER_LOST;
+}
+
 /*
  * The queue pair is lost.  Bit NVMEPEER_TAIL_LOST is set once, by who was
  * first, as an addition: every later addition to the tail sees it.
  */
 NVMEPEER_FN void nvmepeer_mark_lost(const struct nvmepeer_queue *queue)
 {
-	if (!nvmepeer_exchange32(&queue->state->lost, 1))
+	if (!(nvmepeer_or32(&queue->state->lost, NVMEPEER_LOST) & NVMEPEER_LOST))
 		nvmepeer_add64(&queue->state->tail, NVMEPEER_TAIL_LOST);
 }
 

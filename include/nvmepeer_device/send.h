@@ -26,16 +26,32 @@ NVMEPEER_FN struct nvmepeer_request nvmepeer_request_of(const struct nvmepeer_qu
 	return request;
 }
 
-NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue, uint32_t cid,
+/* An entry that has no cid yet. */
+struct nvmepeer_unnamed {
+	struct nvmepeer_sqe entry;
+	bool list;		/* it needs a PRP list */
+};
+
+NVMEPEER_FN void nvmepeer_make_entry(const struct nvmepeer_queue *queue,
 				     const struct nvmepeer_request *request,
-				     struct nvmepeer_sqe *entry)
+				     struct nvmepeer_unnamed *unnamed)
 {
 	if (!request->entry) {
-		nvmepeer_encode(queue, cid, &request->command, request->bytes, entry);
+		unnamed->list = nvmepeer_encode(queue, &request->command, request->bytes,
+						&unnamed->entry);
 		return;
 	}
-	*entry = *request->entry;
-	entry->dword[0] = (entry->dword[0] & 0xffff) | cid << 16;
+	unnamed->entry = *request->entry;
+	unnamed->entry.dword[0] &= 0xffff;
+	unnamed->list = false;
+}
+
+NVMEPEER_FN void nvmepeer_name_entry(const struct nvmepeer_queue *queue, uint32_t cid,
+				     const struct nvmepeer_request *request,
+				     struct nvmepeer_unnamed *unnamed)
+{
+	nvmepeer_name(queue, cid, &request->command, request->bytes, unnamed->list,
+		      &unnamed->entry);
 }
 
 /*
@@ -49,7 +65,8 @@ struct nvmepeer_sent {
 };
 
 /*
- * Sends the first @count of the @pending lanes, which have their cids.
+ * Sends the first @count of the @pending lanes, which have their cids.  @unnamed: the
+ * entry of a lane alone, which it has made while its cid was on its way.
  * Collective.  All that can take long, PRP lists and look-ups of DMA addresses,
  * is done before slots are taken, as the doorbell waits for whoever has some.
  * False, with nothing sent, if the queue pair is lost: the cids and credits are
@@ -59,19 +76,21 @@ NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
 					struct nvmepeer_group group,
 					nvmepeer_mask pending, uint32_t count,
 					const struct nvmepeer_request *request,
+					struct nvmepeer_unnamed *unnamed,
 					struct nvmepeer_sent *sent)
 {
 	struct nvmepeer_token *token = &sent->token;
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	bool sends = (pending >> group.lane & 1) && rank < count;
 	struct nvmepeer_slots slots;
-	struct nvmepeer_sqe entry;
 
 	nvmepeer_fence_claimed();		/* H */
 	/* The leader claimed, every lane writes. */
 	nvmepeer_group_sync(group);
 	if (sends) {
-		nvmepeer_make_entry(queue, token->cid, request, &entry);
+		if (!group.single)
+			nvmepeer_make_entry(queue, request, unnamed);
+		nvmepeer_name_entry(queue, token->cid, request, unnamed);
 		nvmepeer_store64(&queue->results[token->cid], 0);
 	}
 	slots = nvmepeer_take_slots(queue, group, count);
@@ -82,9 +101,10 @@ NVMEPEER_FN bool nvmepeer_send_reserved(const struct nvmepeer_queue *queue,
 	token->ticket = slots.first + rank;
 	if (!group.single && NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
 	    (queue->flags & NVMEPEER_SQ_REMOTE))
-		nvmepeer_write_turned(queue, group.mask, group.lane, token->ticket, &entry);
+		nvmepeer_write_turned(queue, group.mask, group.lane, token->ticket,
+				      &unnamed->entry);
 	else if (sends)
-		nvmepeer_write_entry(queue, token->ticket, &entry);
+		nvmepeer_write_entry(queue, token->ticket, &unnamed->entry);
 	sent->head = nvmepeer_publish(queue, group, slots, count);
 	return true;
 }
@@ -145,12 +165,16 @@ NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
 	struct nvmepeer_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 } };
 	bool mine = pending >> group.lane & 1;
+	struct nvmepeer_unnamed unnamed;
 
-	while (!nvmepeer_group_copy32(group, nvmepeer_load32(&queue->state->lost), group.leader)) {
+	while (!nvmepeer_group_copy32(group, nvmepeer_known_lost(queue), group.leader)) {
 		uint32_t count = nvmepeer_reserve_some(queue, group, pending, &sent.token.cid);
 		int error;
 
-		if (count && !nvmepeer_send_reserved(queue, group, pending, count, &request, &sent))
+		if (group.single)
+			nvmepeer_make_entry(queue, &request, &unnamed);
+		if (count && !nvmepeer_send_reserved(queue, group, pending, count, &request,
+						     &unnamed, &sent))
 			break;
 		if (mine && nvmepeer_rank(pending, group.lane) < count) {
 			sent.status = NVMEPEER_OK;
@@ -182,14 +206,21 @@ NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue
 {
 	nvmepeer_mask pending = nvmepeer_group_ballot(group, sends);
 	struct nvmepeer_sent sent = { 0, 0, { NVMEPEER_NO_CID, 0 } };
+	struct nvmepeer_asked asked = { { 0, 0, 0 }, 0, false };
 	struct nvmepeer_reserved taken = { 0, 0, 0 };
+	struct nvmepeer_unnamed unnamed;
 	uint32_t count;
 
 	if (!pending)
 		return sent;
 	count = group.single ? 1 : nvmepeer_mask_count(pending);
 	if (group.lane == group.leader)
-		taken = nvmepeer_reserve_all(queue, count);
+		asked = nvmepeer_ask(queue, count);
+	/* Where many lanes send, the registers that it takes cost more than it saves. */
+	if (group.single)
+		nvmepeer_make_entry(queue, request, &unnamed);
+	if (group.lane == group.leader)
+		taken = nvmepeer_reserve_all(queue, count, asked);
 	taken.bits = nvmepeer_group_copy32(group, taken.bits, group.leader);
 	if (!taken.bits)
 		return nvmepeer_send_rounds(queue, group, pending, *request, timeout_ns);
@@ -198,7 +229,7 @@ NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue
 		taken.more = nvmepeer_group_copy32(group, taken.more, group.leader);
 	if (sends)
 		sent.token.cid = nvmepeer_reserved_cid(taken, nvmepeer_rank(pending, group.lane));
-	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &sent))
+	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &unnamed, &sent))
 		sent.status = NVMEPEER_E_LOST;
 	return sent;
 }

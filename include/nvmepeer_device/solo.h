@@ -53,7 +53,7 @@ NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue, struct n
 	uint32_t all = nvmepeer_most_in_flight(queue);
 	uint64_t tail;
 
-	if (nvmepeer_load32(&state->lost))
+	if (nvmepeer_known_lost(queue))
 		return NVMEPEER_E_LOST;
 	if (nvmepeer_compare_exchange32(&state->credits, all,
 					(uint32_t)NVMEPEER_SOLO_CREDITS) != all)
@@ -119,16 +119,18 @@ NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint
 				    uint32_t count, const struct nvmepeer_request *request)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
-	struct nvmepeer_sqe entry;
+	struct nvmepeer_unnamed unnamed;
 
-	if (sends)
-		nvmepeer_make_entry(queue, rank, request, &entry);
+	if (sends) {
+		nvmepeer_make_entry(queue, request, &unnamed);
+		nvmepeer_name_entry(queue, rank, request, &unnamed);
+	}
 	if (!solo->group.single && NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
 	    (queue->flags & NVMEPEER_SQ_REMOTE))
 		nvmepeer_write_turned(queue, solo->group.mask, solo->group.lane,
-				      solo->tail + rank, &entry);
+				      solo->tail + rank, &unnamed.entry);
 	else if (sends)
-		nvmepeer_write_entry(queue, solo->tail + rank, &entry);
+		nvmepeer_write_entry(queue, solo->tail + rank, &unnamed.entry);
 	solo->tail += count;
 	nvmepeer_group_sync(solo->group);
 	if (solo->group.lane != solo->group.leader)
@@ -256,7 +258,8 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 	bad = nvmepeer_command_check(queue, command, &bytes);
 	if (bad)
 		return bad;
-	nvmepeer_encode(queue, 0, command, bytes, &entry);
+	nvmepeer_name(queue, 0, command, bytes, nvmepeer_encode(queue, command, bytes, &entry),
+		      &entry);
 	nvmepeer_write_entry(queue, solo->tail++, &entry);
 	nvmepeer_fence_publish();
 	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);

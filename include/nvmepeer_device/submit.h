@@ -41,8 +41,8 @@
  *	   the tail.  With B at who has the bell, whose add then shows this one.
  *	F  nvmepeer_offer_bell, fence_device: the tail's bit, doorbells and
  *	   bell_rung before bell.  With G.
- *	G  nvmepeer_take_bell and nvmepeer_ring_on, fence_claimed: bell before
- *	   bell_rung, the tail and the doorbells.  Acquire of F.
+ *	G  nvmepeer_got_bell, fence_claimed: bell before bell_rung, the tail and
+ *	   the doorbells.  Acquire of F.
  *	H  nvmepeer_send_reserved, fence_claimed: the exchange that gave a cid
  *	   before the result word and the list of that cid.  Acquire of A, L, M and N.
  *	I  nvmepeer_believe, fence_consume: a completion entry (or the word read
@@ -129,17 +129,35 @@ NVMEPEER_FN struct nvmepeer_reserved nvmepeer_keep(const struct nvmepeer_queue *
 	return taken;
 }
 
+/* What was asked for, on its way. */
+struct nvmepeer_asked {
+	struct nvmepeer_reserved taken;
+	uint32_t credits;	/* before what was taken */
+	bool pair;
+};
+
+/* Takes credits for @want and a word of cids, or a pair, before either was looked at.  One lane. */
+NVMEPEER_FN struct nvmepeer_asked nvmepeer_ask(const struct nvmepeer_queue *queue, uint32_t want)
+{
+	struct nvmepeer_asked asked;
+
+	asked.pair = NVMEPEER_LANES > 32 && want > 32 && queue->cid_words_mask;
+	asked.taken = nvmepeer_take_word(queue, nvmepeer_first_word(queue), asked.pair);
+	asked.credits = nvmepeer_add32(&queue->state->credits, 0 - want);
+	return asked;
+}
+
 /*
  * The usual case: credits for all of @want and cids for all of them in one of
- * a few words, or pairs of words.  One lane.  Both are taken first and looked
- * at then.  If it does not succeed, nothing is taken.
+ * a few words, or pairs of words.  One lane.  If it does not succeed, nothing is taken.
  */
 NVMEPEER_FN struct nvmepeer_reserved nvmepeer_reserve_all(const struct nvmepeer_queue *queue,
-							  uint32_t want)
+							  uint32_t want,
+							  struct nvmepeer_asked asked)
 {
-	bool pair = NVMEPEER_LANES > 32 && want > 32 && queue->cid_words_mask;
-	struct nvmepeer_reserved taken = nvmepeer_take_word(queue, nvmepeer_first_word(queue), pair);
-	uint32_t have = nvmepeer_add32(&queue->state->credits, 0 - want);
+	struct nvmepeer_reserved taken = asked.taken;
+	uint32_t have = asked.credits;
+	bool pair = asked.pair;
 
 	for (uint32_t tries = 0; (int32_t)have >= (int32_t)want; tries++) {
 		if (nvmepeer_count_bits(taken.bits) + nvmepeer_count_bits(taken.more) >= want)
@@ -368,6 +386,14 @@ NVMEPEER_FN bool nvmepeer_offer_bell(const struct nvmepeer_queue *queue, uint32_
 	return nvmepeer_exchange32(&queue->state->bell, 0);
 }
 
+/* For who has just got the bell, from whomever: the tail and, in @rung, what was rung. */
+NVMEPEER_FN uint64_t nvmepeer_got_bell(const struct nvmepeer_queue *queue, uint32_t *rung)
+{
+	nvmepeer_fence_claimed();		/* G */
+	*rung = nvmepeer_load32(&queue->state->bell_rung);
+	return nvmepeer_load64(&queue->state->tail);
+}
+
 /* Rings for those who came while this group rang. */
 NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint64_t tail,
 				       uint32_t rung)
@@ -377,9 +403,7 @@ NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint6
 			if (!nvmepeer_offer_bell(queue, rounds / NVMEPEER_RINGS_IN_A_ROW))
 				return;
 			/* Perhaps another's offer, who took this group's and rang. */
-			nvmepeer_fence_claimed();	/* G */
-			tail = nvmepeer_load64(&queue->state->tail);
-			rung = nvmepeer_load32(&queue->state->bell_rung);
+			tail = nvmepeer_got_bell(queue, &rung);
 		}
 		tail = nvmepeer_ring_once(queue, tail, &rung, false);
 	}
@@ -388,11 +412,13 @@ NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint6
 /* The bell was seen to be on offer: takes it if nobody else does, and rings. */
 NVMEPEER_SLOW_FN void nvmepeer_take_bell(const struct nvmepeer_queue *queue)
 {
+	uint64_t tail;
+	uint32_t rung;
+
 	if (!nvmepeer_exchange32(&queue->state->bell, 0))
 		return;
-	nvmepeer_fence_claimed();		/* G */
-	nvmepeer_ring_on(queue, nvmepeer_load64(&queue->state->tail),
-			 nvmepeer_load32(&queue->state->bell_rung));
+	tail = nvmepeer_got_bell(queue, &rung);
+	nvmepeer_ring_on(queue, tail, rung);
 }
 
 /*

@@ -154,11 +154,23 @@ struct nvmepeer_deadline {
 
 #define NVMEPEER_LOOKS_A_CLOCK 256
 
-/* Longest rest between two looks: 4 ns for each of so many commands ahead. */
+/* With so many commands ahead a crowd waits, and rests longer; beyond the limit not more. */
+#define NVMEPEER_CROWD 256
 #define NVMEPEER_PAUSE_LIMIT 512
 
 /* Who has so many commands ahead leaves the completion ring to others, mostly. */
-#define NVMEPEER_FAR 64
+#define NVMEPEER_FAR 32
+
+/* It takes completions itself with one of so many looks. */
+#define NVMEPEER_FAR_LOOKS 16
+
+/* How long to rest after a look that brought nothing, in nanoseconds. */
+NVMEPEER_FN uint32_t nvmepeer_rest(uint32_t ahead)
+{
+	if (ahead < NVMEPEER_CROWD)
+		return ahead;
+	return 4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT);
+}
 
 /* Collective: where one lane is not to wait at all, each look reads the clock. */
 NVMEPEER_FN struct nvmepeer_deadline nvmepeer_deadline_after(struct nvmepeer_group group,
@@ -202,11 +214,11 @@ NVMEPEER_FN int nvmepeer_queue_give_up(const struct nvmepeer_queue *queue)
 /* Looks after the queue pair, by one lane now and then.  Is it lost? */
 NVMEPEER_FN bool nvmepeer_look_after(const struct nvmepeer_queue *queue)
 {
-	if (!nvmepeer_load32(&queue->state->lost) && nvmepeer_status_lost(queue))
+	if (!nvmepeer_known_lost(queue) && nvmepeer_status_lost(queue))
 		nvmepeer_mark_lost(queue);
 	if (nvmepeer_load32(&queue->state->abandoned))
 		nvmepeer_sweep(queue);
-	return nvmepeer_load32(&queue->state->lost);
+	return nvmepeer_known_lost(queue);
 }
 
 /*
@@ -249,7 +261,7 @@ NVMEPEER_FN int nvmepeer_deadline_check(const struct nvmepeer_queue *queue,
 	if (!(++deadline->looks & deadline->between))
 		*deadline = nvmepeer_deadline_look(queue, group, *deadline);
 	else if (idle)
-		nvmepeer_pause(4 * (ahead < NVMEPEER_PAUSE_LIMIT ? ahead : NVMEPEER_PAUSE_LIMIT));
+		nvmepeer_pause(nvmepeer_rest(ahead));
 	return deadline->error;
 }
 

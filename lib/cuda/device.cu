@@ -26,6 +26,12 @@ __device__ __noinline__ int nvmepeer_device_write(uint64_t queue, uint64_t buffe
 			      lba, blocks);
 }
 
+/* nvmepeer_queue_give_up(): 0, or NVMEPEER_E_ADDRESS if there is nobody to ask. */
+__device__ __noinline__ int nvmepeer_device_give_up(uint64_t queue)
+{
+	return nvmepeer_queue_give_up((const nvmepeer_queue *)queue);
+}
+
 /* Queue pair @index of an array of them, from nvmepeer_cuda_queues.device. */
 __device__ __noinline__ uint64_t nvmepeer_device_queue(uint64_t queues, uint32_t index)
 {

@@ -296,7 +296,8 @@ static bool sgl(struct rig *rig)
 
 	queue.flags |= NVMEPEER_SGL;
 	queue.list_area = 0;
-	nvmepeer_encode(&queue, 5, &command, 131072, &entry);
+	nvmepeer_name(&queue, 5, &command, 131072,
+		      nvmepeer_encode(&queue, &command, 131072, &entry), &entry);
 	return entry.dword[0] == (NVMEPEER_OP_READ | 1 << 14 | 5 << 16) &&
 	       (entry.dword[6] | (uint64_t)entry.dword[7] << 32) == rig->in.dma + 512 &&
 	       entry.dword[8] == 131072 && entry.dword[9] == 0 &&

@@ -175,6 +175,40 @@ static bool tokens_again(void)
 	       !nvmepeer_wait(queue, next, NULL, RIG_LONG);
 }
 
+/* Polls @token until something else than NVMEPEER_AGAIN comes, @most times. */
+static int poll_for(struct nvmepeer_token token, uint32_t most)
+{
+	int status = NVMEPEER_AGAIN;
+
+	while (status == NVMEPEER_AGAIN && most--)
+		status = nvmepeer_poll(&bench->queue, token, NULL);
+	return status;
+}
+
+/* The queue pair is lost while somebody polls who never waits, and nobody else is there. */
+static bool poll_until_lost(void)
+{
+	struct nvmepeer_token token;
+
+	bench->controller.mute = true;
+	if (!submit(&token, SHORT) || poll_for(token, 600) != NVMEPEER_AGAIN)
+		return false;
+	fibre_store(&status_page[NVMEPEER_STATUS_GENERATION / 4], 4, 4, __ATOMIC_RELEASE,
+		    WEAK_SYSTEM);
+	/* Each of the next is told at once. */
+	return poll_for(token, 256) == NVMEPEER_E_LOST && poll_for(token, 1) == NVMEPEER_E_LOST &&
+	       !submit(&token, SHORT);
+}
+
+static bool polls(void)
+{
+	status_page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	status_page[NVMEPEER_STATUS_GENERATION / 4] = 3;
+	bench->geometry.status = (uintptr_t)status_page;
+	bench->geometry.generation = 3;
+	return run_edge(poll_until_lost);
+}
+
 static int check_with(uint32_t state, uint32_t generation)
 {
 	machine_reset();
@@ -260,6 +294,7 @@ static const struct edge_case cases[] = {
 	{ "room", "a full ring whose completions nobody waits for", room, 16, false },
 	{ "token", "spent tokens name nothing", tokens, 16, false },
 	{ "token-again", "nor do tokens of a time before", tokens_again, 16, false },
+	{ "polls", "a loss is seen by who only polls", polls, 16, true },
 	{ "status", "state and generation of the status page", status_pages, 16, true },
 	{ "request", "giving up without a request page", nobody_to_ask, 16, false },
 	{ "for-ever", "a wait without a limit", for_ever, 16, false },

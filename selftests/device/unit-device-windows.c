@@ -352,7 +352,7 @@ static const struct window windows[] = {
 	{ "late-offerer", "a bell that was taken and offered again meanwhile", late_offerer, 256,
 	  400 },
 	{ "few-cids", "cids that are used again at once", few_cids, 16, 150 },
-	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 100 },
+	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 180 },
 	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared,
 	  4, 60 },
 	{ "solo-delayed", "the same where one lane is held up anywhere", solo_delayed, 4, 2 },

@@ -96,6 +96,43 @@ build_cuda() {
 	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -o "$work/example" "$1" $said
 }
 
+# A program that declares the calls under their names of C finds all of them, and what
+# links by intermediate code finds that, for both architectures.
+link_device() {
+	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin
+	cat >"$work/caller.cu" <<-'CUDA'
+	#include <cstdint>
+	extern "C" {
+	__device__ int nvmepeer_device_read(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
+	__device__ int nvmepeer_device_write(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
+	__device__ int nvmepeer_device_give_up(uint64_t);
+	__device__ uint64_t nvmepeer_device_queue(uint64_t, uint32_t);
+	}
+	__global__ void caller(uint64_t queues, uint64_t buffer, int *status)
+	{
+		uint64_t queue = nvmepeer_device_queue(queues, 1);
+
+		status[0] = nvmepeer_device_read(queue, buffer, 0, 0, 8);
+		status[1] = nvmepeer_device_write(queue, buffer, 0, 0, 8);
+		status[2] = nvmepeer_device_give_up(queue);
+	}
+	CUDA
+	nvcc -arch=sm_90 -rdc=true -cubin -o "$work/caller.cubin" "$work/caller.cu" || return
+	nvlink -arch=sm_90 -o "$work/linked.cubin" "$work/caller.cubin" "$fatbin" || return
+	# Each part has a header: its kind (8: for the linker to optimise), the header's
+	# length, the part's, and the architecture.
+	python3 - "$fatbin" <<-'PYTHON'
+	import struct, sys
+
+	data, at, found = open(sys.argv[1], "rb").read(), 16, set()
+	while at < len(data):
+	    kind, _, header, length = struct.unpack_from("<HHIQ", data, at)
+	    found.add((kind, struct.unpack_from("<I", data, at + 28)[0]))
+	    at += header + length
+	sys.exit(not {(8, 80), (8, 90)} <= found)
+	PYTHON
+}
+
 # The Python example finds the installed libraries and hears from them: there is no
 # controller here.
 run_python() {
@@ -139,6 +176,6 @@ for example in "$top"/examples/*.cu; do
 	fi
 done
 if command -v nvcc >/dev/null; then
-	ktap_check "device code to link" test -s "$root/usr/lib/nvmepeer/nvmepeer_device.fatbin"
+	ktap_check "device code to link, with all its calls" link_device
 fi
 ktap_end
