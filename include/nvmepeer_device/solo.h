@@ -157,25 +157,26 @@ NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t ra
 	uint32_t index = solo->head + (rank < count ? rank : 0);
 	uint64_t slot = queue->cq + (uint64_t)(index & queue->cq_mask) * 16;
 	uint32_t phase = nvmepeer_phase_at(queue, index);
-	bool missing = true, each = solo->group.single || !(queue->flags & NVMEPEER_CQ_REMOTE);
+	bool each = solo->group.single || !(queue->flags & NVMEPEER_CQ_REMOTE);
 
+	nvmepeer_cq_load(slot, entry);
 	for (;;) {
+		bool missing = nvmepeer_cqe_phase(entry) != phase;
 		int error;
 
-		/* Over a bus each look costs: lanes that have theirs do not look again. */
-		if (each || missing)
-			nvmepeer_cq_load(slot, entry);
-		missing = nvmepeer_cqe_phase(entry) != phase;
 		if (!nvmepeer_group_ballot(solo->group, missing))
 			return NVMEPEER_OK;
 		if (++deadline->looks & deadline->between) {
 			nvmepeer_pause(0);
-			continue;
+		} else {
+			*deadline = nvmepeer_deadline_look(queue, solo->group, *deadline);
+			error = nvmepeer_solo_error(solo->group, deadline->error);
+			if (error)
+				return error;
 		}
-		*deadline = nvmepeer_deadline_look(queue, solo->group, *deadline);
-		error = nvmepeer_solo_error(solo->group, deadline->error);
-		if (error)
-			return error;
+		/* Over a bus each look costs: lanes that have theirs do not look again. */
+		if (each || missing)
+			nvmepeer_cq_load(slot, entry);
 	}
 }
 

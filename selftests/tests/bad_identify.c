@@ -24,6 +24,7 @@
 #include "kselftest_harness.h"
 
 /* Bytes of Identify Controller and Identify Namespace. */
+#define CTRL_SERIAL	4
 #define CTRL_MDTS	77
 #define CTRL_CNTRLTYPE	111
 #define CTRL_LPA	261
@@ -184,6 +185,11 @@ TEST_F(bad_identify, then_the_serial_number)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REFUSED, 1U << 3));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	/* The strings without the spaces that fill them up. */
+	EXPECT_STREQ("nvme.1234-626164-6261646374726c-00000001", attribute(&self->bad, "wwid"));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	/* Nor zeroes, which some have there instead. */
+	ASSERT_EQ(0, set_bytes(&self->bad, 1, CTRL_SERIAL + 18, 0, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("nvme.1234-626164-6261646374726c-00000001", attribute(&self->bad, "wwid"));
 }
 
