@@ -211,21 +211,17 @@ static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 
 /* --- blk-mq callbacks ---------------------------------------------------- */
 
-/* The queue is stopped: will it come back? */
+/*
+ * The queue is not enabled.  While a controller is reset nothing is dispatched, so this
+ * one has gone: see nvmep_block_adapt(); or all have, with the controller.
+ */
 static blk_status_t nvmep_not_ready(struct nvmep_ctrl *ctrl,
 				    struct request *rq)
 {
-	switch (nvmep_ctrl_state(ctrl)) {
-	case NVMEP_CTRL_LIVE:
-		/* The others are there: see nvmep_block_adapt(). */
+	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
 		return nvmep_moved_add(ctrl, rq);
-	case NVMEP_CTRL_NEW:
-	case NVMEP_CTRL_RESETTING:
-		return BLK_STS_RESOURCE;
-	default:
-		nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
-		return BLK_STS_IOERR;
-	}
+	nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
+	return BLK_STS_IOERR;
 }
 
 static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
