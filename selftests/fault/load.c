@@ -133,7 +133,7 @@ static void *run(void *argument)
 void load_init(struct load *load, const struct load_way *way, uint32_t nsid, uint64_t place,
 	       uint32_t seed)
 {
-	*load = (struct load){ .way = way, .nsid = nsid, .dmabuf = -1 };
+	*load = (struct load){ .way = way, .nsid = nsid, .disk = -1, .dmabuf = -1 };
 	ledger_init(&load->ledger, place, seed);
 	load->random[0] = (unsigned short)seed;
 	load->random[1] = (unsigned short)(seed >> 16);
@@ -178,17 +178,24 @@ int load_start(struct load *load)
 	atomic_store(&load->stop, false);
 	atomic_store(&load->ended, false);
 	atomic_store(&load->mortal, false);
-	return -pthread_create(&load->thread, NULL, run, load);
+	load->started = !pthread_create(&load->thread, NULL, run, load);
+	return load->started ? 0 : -EAGAIN;
 }
 
 void load_end(struct load *load)
 {
 	atomic_store(&load->stop, true);
-	pthread_join(load->thread, NULL);
+	if (load->started)
+		pthread_join(load->thread, NULL);
+	load->started = false;
 }
 
 void load_close(struct load *load)
 {
-	load->way->close(load);
-	close(load->disk);
+	if (load->own)
+		load->way->close(load);
+	load->own = NULL;
+	if (load->disk >= 0)
+		close(load->disk);
+	load->disk = -1;
 }

@@ -23,11 +23,12 @@
  * @nsid: the namespace; constant
  * @ledger: the thread's while it runs
  * @random: likewise
- * @disk: the block device
- * @own: what @way opened
+ * @disk: the block device, -1 while it is not open
+ * @own: what @way opened, NULL while it has nothing
  * @qid: the queue pair of a peer
  * @dmabuf: its data, -1 if others cannot take that back
- * @thread: valid between load_start() and load_end()
+ * @thread: valid while @started
+ * @started: between load_start() and load_end()
  * @stop: set by others: end
  * @give_up: set by others: what is under way does not end; cleared when the kernel was told
  * @strays: set by others: completions of no command that may come, from now on
@@ -50,6 +51,7 @@ struct load {
 	uint32_t qid;
 	int dmabuf;
 	pthread_t thread;
+	bool started;
 	atomic_bool stop;
 	atomic_bool give_up;
 	atomic_bool hold;
@@ -67,7 +69,8 @@ struct load {
  * struct load_way - how a load reads and writes
  * @name: in reports
  * @peer: by a queue pair of its own
- * @open: what it needs besides the block device; @close is called whatever it returned
+ * @open: what it needs besides the block device; whatever it returns, @close is called if
+ *	there is something to take away
  * @run: until load_runs() says no; what is then under way is waited for
  * @close: takes away what @open left
  */

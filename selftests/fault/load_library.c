@@ -6,8 +6,10 @@
 #include "load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <nvmepeer_peer.h>
 
@@ -254,13 +256,27 @@ static void library_run(struct load *load, void *bytes)
 	judge_by_library(program);
 }
 
+/* A namespace's own node comes after its disk. */
+static int wait_node(const struct np_ctrl *ctrl, uint32_t nsid)
+{
+	char format[32];
+	int fd;
+
+	snprintf(format, sizeof(format), "/dev/ngp%%dn%u", nsid);
+	fd = np_open_node(ctrl, format, O_RDWR);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
 static int open_pair(struct program *program, const struct np_ctrl *ctrl)
 {
 	char node[32];
 	int ret;
 
 	snprintf(node, sizeof(node), "/dev/nvmep%d", ctrl->instance);
-	ret = nvmepeer_open(node, &program->ctrl);
+	ret = nvmepeer_open(node, &program->ctrl) ?: wait_node(ctrl, program->load->nsid);
 	if (ret)
 		return ret;
 	snprintf(node, sizeof(node), "/dev/ngp%dn%u", ctrl->instance, program->load->nsid);
