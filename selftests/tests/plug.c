@@ -11,6 +11,7 @@
 #include <linux/aio_abi.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,11 +80,13 @@ static void prepare(FIXTURE_DATA(plug) *self, struct iocb *iocbs)
  * struct mover - takes the first thread of this process to the second processor
  * @tid: that thread
  * @test: what holds it up where it first reads
+ * @ready: the mover has left the processor that is held up, too
  * @held: it was held up there
  */
 struct mover {
 	pid_t tid;
 	int test;
+	atomic_bool ready;
 	int held;
 };
 
@@ -105,6 +108,7 @@ static void *move(void *context)
 	pthread_t other;
 
 	np_run_on(1);
+	atomic_store(&mover->ready, true);
 	mover->held = np_wait_stalled(mover->test);
 	if (pthread_create(&other, NULL, let_go, mover))
 		abort();
@@ -130,10 +134,12 @@ TEST_F(plug, is_divided_among_queues)
 		list[i] = &iocbs[i];
 	}
 	prepare(self, iocbs);
-	ASSERT_EQ(0, np_run_on(0));
 	mover.test = np_stall(&stall);
 	ASSERT_LE(0, mover.test);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, move, &mover));
+	while (!atomic_load(&mover.ready))
+		np_sleep_ms(1);
+	ASSERT_EQ(0, np_run_on(0));
 	ASSERT_EQ(REQUESTS, syscall(SYS_io_submit, self->context, REQUESTS, list));
 	at = (unsigned int)sched_getcpu();
 	pthread_join(thread, NULL);
