@@ -397,17 +397,18 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
  * @stop: in the device's memory; not 0 ends the service
  *
  * For warps with nothing else to do: the waiters then find their results
- * waiting.  Never needed for progress.
+ * waiting.  Never needed for progress.  A loss of the queue pair ends it, too.
  */
 NVMEPEER_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32_t *stop)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	uint32_t head = nvmepeer_guess_head(queue, group);
+	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, ~(uint64_t)0);
+	uint32_t head = nvmepeer_guess_head(queue, group), taken = 0;
 	uint64_t none = 0;
 
-	while (!nvmepeer_group_copy32(group, nvmepeer_load32(stop), group.leader))
-		if (!nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head))
-			nvmepeer_pause(100);
+	while (!nvmepeer_group_copy32(group, nvmepeer_load32(stop), group.leader) &&
+	       !nvmepeer_deadline_check(queue, group, &deadline, !taken, 100))
+		taken = nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head);
 }
 
 /* Looks once whether the queue pair is still there: 0 or NVMEPEER_E_LOST. */

@@ -139,43 +139,61 @@ NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint
 	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);
 }
 
-/* The lanes wait together, until the last one's time is over.  Collective. */
-NVMEPEER_FN int nvmepeer_solo_error(struct nvmepeer_group group, int error)
+/* Is the queue pair lost, by the status page?  Collective. */
+NVMEPEER_FN bool nvmepeer_solo_lost(const struct nvmepeer_queue *queue, struct nvmepeer_group group)
 {
-	return nvmepeer_group_ballot(group, !error) ? NVMEPEER_OK : error;
+	uint32_t lost = 0;
+
+	if (group.lane == group.leader) {
+		lost = nvmepeer_known_lost(queue);
+		if (!lost && nvmepeer_status_lost(queue)) {
+			nvmepeer_mark_lost(queue);
+			lost = 1;
+		}
+	}
+	return nvmepeer_group_copy32(group, lost, group.leader);
 }
 
 /*
  * Waits until @count completion entries lie at the head.  Collective.  Each
- * lane whose rank is below @count reads its own into @entry.
+ * lane whose rank is below @count reads its own into @entry.  @end_ns: when the time is
+ * over, or 0 while the clock was not read.  No function is called: around calls compilers
+ * keep in memory what is needed later, and behind a fence, which empties the cache, that
+ * is loaded from afar.
  */
 NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t rank,
-				   uint32_t count, uint32_t entry[4],
-				   struct nvmepeer_deadline *deadline)
+				   uint32_t count, uint32_t entry[4], uint64_t timeout_ns,
+				   uint64_t *end_ns)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
-	uint32_t index = solo->head + (rank < count ? rank : 0);
+	uint32_t index = solo->head + (rank < count ? rank : 0), looks = NVMEPEER_LOOKS_A_CLOCK;
 	uint64_t slot = queue->cq + (uint64_t)(index & queue->cq_mask) * 16;
 	uint32_t phase = nvmepeer_phase_at(queue, index);
-	bool each = solo->group.single || !(queue->flags & NVMEPEER_CQ_REMOTE);
 
+	/* Where one lane is not to wait at all, the first look reads the clock. */
+	if (nvmepeer_group_ballot(solo->group, !timeout_ns))
+		looks = 1;
 	nvmepeer_cq_load(slot, entry);
 	for (;;) {
 		bool missing = nvmepeer_cqe_phase(entry) != phase;
-		int error;
 
 		if (!nvmepeer_group_ballot(solo->group, missing))
 			return NVMEPEER_OK;
-		if (++deadline->looks & deadline->between) {
-			nvmepeer_pause(0);
-		} else {
-			*deadline = nvmepeer_deadline_look(queue, solo->group, *deadline);
-			error = nvmepeer_solo_error(solo->group, deadline->error);
-			if (error)
-				return error;
+		if (!--looks) {
+			uint64_t now = nvmepeer_now_ns();
+
+			if (!*end_ns)
+				*end_ns = now + timeout_ns < now ? ~(uint64_t)0 : now + timeout_ns;
+			if (nvmepeer_solo_lost(queue, solo->group))
+				return NVMEPEER_E_LOST;
+			/* The lanes wait together, until the last one's time is over. */
+			if (!nvmepeer_group_ballot(solo->group, now < *end_ns))
+				return NVMEPEER_E_TIMEOUT;
+			looks = NVMEPEER_LOOKS_A_CLOCK;
 		}
+		nvmepeer_pause(0);
 		/* Over a bus each look costs: lanes that have theirs do not look again. */
-		if (each || missing)
+		if (missing)
 			nvmepeer_cq_load(slot, entry);
 	}
 }
@@ -183,7 +201,7 @@ NVMEPEER_FN int nvmepeer_solo_wait(const struct nvmepeer_solo *solo, uint32_t ra
 /* One round: the first lanes of @pending for which the ring has room.  Collective. */
 NVMEPEER_FN int nvmepeer_solo_round(struct nvmepeer_solo *solo, nvmepeer_mask pending,
 				    const struct nvmepeer_request *request,
-				    struct nvmepeer_deadline *deadline, uint64_t *result)
+				    uint64_t timeout_ns, uint64_t *end_ns, uint64_t *result)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
 	uint32_t rank = nvmepeer_rank(pending, solo->group.lane);
@@ -195,7 +213,7 @@ NVMEPEER_FN int nvmepeer_solo_round(struct nvmepeer_solo *solo, nvmepeer_mask pe
 	count = count < queue->sq_mask ? count : queue->sq_mask;
 	sends = (pending >> solo->group.lane & 1) && rank < count;
 	nvmepeer_solo_send(solo, sends, rank, count, request);
-	error = nvmepeer_solo_wait(solo, place, count, entry, deadline);
+	error = nvmepeer_solo_wait(solo, place, count, entry, timeout_ns, end_ns);
 	if (error)
 		return error;
 	nvmepeer_believe(queue);
@@ -208,33 +226,34 @@ NVMEPEER_FN int nvmepeer_solo_round(struct nvmepeer_solo *solo, nvmepeer_mask pe
 	return NVMEPEER_OK;
 }
 
-/* nvmepeer_solo_execute() for a group of which something is known.  Collective. */
-NVMEPEER_FN int nvmepeer_solo_group(struct nvmepeer_group group, struct nvmepeer_solo *solo,
+/*
+ * nvmepeer_solo_execute() for a group of lanes.  Collective.  There is one copy of this
+ * for groups of any size: two and a function for the others cost registers and, in a
+ * kernel that has 64, half a microsecond of loads of what was spilled.
+ */
+NVMEPEER_FN int nvmepeer_solo_group(struct nvmepeer_solo *solo,
 				    const struct nvmepeer_command *command, uint32_t *result,
 				    uint64_t timeout_ns)
 {
-	struct nvmepeer_solo known = { solo->queue, group, solo->tail, solo->head, solo->broken };
-	struct nvmepeer_deadline deadline =
-		nvmepeer_deadline_after(group, command ? timeout_ns : 1);
 	struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, 0 };
+	uint64_t word = 0, end_ns = 0;
 	nvmepeer_mask pending;
-	uint64_t word = 0;
 
 	if (command)
-		request = nvmepeer_request_of(known.queue, command);
-	pending = nvmepeer_group_ballot(group, command && !request.bad);
-	while (pending && !known.broken) {
-		known.broken = nvmepeer_solo_round(&known, pending, &request, &deadline, &word);
-		pending &= ~nvmepeer_group_ballot(group, (word & NVMEPEER_RESULT_DONE) != 0);
+		request = nvmepeer_request_of(solo->queue, command);
+	else
+		timeout_ns = 1;
+	pending = nvmepeer_group_ballot(solo->group, command && !request.bad);
+	while (pending && !solo->broken) {
+		solo->broken = nvmepeer_solo_round(solo, pending, &request, timeout_ns, &end_ns,
+						   &word);
+		pending &= ~nvmepeer_group_ballot(solo->group, (word & NVMEPEER_RESULT_DONE) != 0);
 	}
-	solo->tail = known.tail;
-	solo->head = known.head;
-	solo->broken = known.broken;
 	if (result)
 		*result = (uint32_t)(word >> 32);
 	if (word & NVMEPEER_RESULT_DONE)
 		return (int)(word & 0x7fff);
-	return request.bad ? request.bad : command ? known.broken : NVMEPEER_OK;
+	return request.bad ? request.bad : command ? solo->broken : NVMEPEER_OK;
 }
 
 /*
@@ -246,12 +265,10 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 				     uint64_t timeout_ns)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
-	struct nvmepeer_group single = nvmepeer_group_single();
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(single, timeout_ns);
 	struct nvmepeer_solo known;
 	struct nvmepeer_sqe entry;
+	uint64_t bytes, end_ns = 0;
 	uint32_t done[4];
-	uint64_t bytes;
 	int bad;
 
 	if (!command || solo->broken)
@@ -265,8 +282,8 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 	nvmepeer_fence_publish();
 	nvmepeer_doorbell_store(queue->sq_doorbell, solo->tail & queue->sq_mask);
 	known = *solo;
-	known.group = single;
-	solo->broken = nvmepeer_solo_wait(&known, 0, 1, done, &deadline);
+	known.group = nvmepeer_group_single();
+	solo->broken = nvmepeer_solo_wait(&known, 0, 1, done, timeout_ns, &end_ns);
 	if (solo->broken)
 		return solo->broken;
 	nvmepeer_believe(queue);
@@ -295,8 +312,7 @@ NVMEPEER_FN int nvmepeer_solo_execute(struct nvmepeer_solo *solo,
 {
 	if (solo->group.single)
 		return nvmepeer_solo_single(solo, command, result, timeout_ns);
-	return NVMEPEER_BY_GROUP(solo->group, nvmepeer_solo_group, nvmepeer_solo_group, solo,
-				 command, result, timeout_ns);
+	return nvmepeer_solo_group(solo, command, result, timeout_ns);
 }
 
 /* nvmepeer_solo_read - nvmepeer_read() on a queue pair of one's own.  Collective. */

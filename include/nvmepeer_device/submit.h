@@ -277,20 +277,23 @@ NVMEPEER_FN void nvmepeer_write_entry(const struct nvmepeer_queue *queue, uint32
 	nvmepeer_sq_store(slot + 48, &entry->dword[12]);
 }
 
-/* Trades 16 bytes with the lane @distance away: the lower one gives @high, the upper @low. */
+/*
+ * Trades 16 bytes with the lane @distance away: the lower one gives @high, the upper @low.
+ * By bits, as compilers make branches of conditions, in which the lanes part.
+ */
 NVMEPEER_FN void nvmepeer_trade(nvmepeer_mask mask, uint32_t lane, uint32_t distance,
 				uint32_t *low, uint32_t *high)
 {
-	bool upper = lane & distance;
+	uint32_t upper = lane & distance ? 0xffffffffu : 0;
 
 	for (int i = 0; i < 4; i++) {
-		uint32_t got = nvmepeer_lanes_copy32(mask, upper ? low[i] : high[i],
-						     lane ^ distance);
+		uint32_t swap = (low[i] ^ high[i]) & upper;
+		uint32_t keep = low[i] ^ swap;
+		uint32_t got = nvmepeer_lanes_copy32(mask, high[i] ^ swap, lane ^ distance);
 
-		if (upper)
-			low[i] = got;
-		else
-			high[i] = got;
+		swap = (keep ^ got) & upper;
+		low[i] = keep ^ swap;
+		high[i] = got ^ swap;
 	}
 }
 

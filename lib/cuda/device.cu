@@ -2,8 +2,12 @@
 /*
  * device.cu: calls of the device library under names of C, compiled once, for
  * programs that do not compile C++: Numba links the fatbin, and whatever links
- * relocatable device code may.  All arguments are plain numbers; handles are
+ * relocatable device code may; Triton takes the bitcode.  All arguments are plain numbers; handles are
  * GPU addresses of nvmepeer_cuda_queues.device and nvmepeer_cuda_buffer.device.
+ *
+ * Each call has two names.  nvmepeer_device_* return their value.  nvmepeer_numba_*
+ * have the form in which Numba calls what it has not compiled: the value goes where
+ * the first argument points, and what is returned says whether Python raised: 0.
  *
  * Lanes of a warp that call together share a trip to the queue, as ever.
  */
@@ -36,5 +40,32 @@ __device__ __noinline__ int nvmepeer_device_give_up(uint64_t queue)
 __device__ __noinline__ uint64_t nvmepeer_device_queue(uint64_t queues, uint32_t index)
 {
 	return queues + index * sizeof(nvmepeer_queue);
+}
+
+/* The same for Numba. */
+__device__ __noinline__ int nvmepeer_numba_read(int *status, uint64_t queue, uint64_t buffer,
+						uint64_t offset, uint64_t lba, uint32_t blocks)
+{
+	*status = nvmepeer_device_read(queue, buffer, offset, lba, blocks);
+	return 0;
+}
+
+__device__ __noinline__ int nvmepeer_numba_write(int *status, uint64_t queue, uint64_t buffer,
+						 uint64_t offset, uint64_t lba, uint32_t blocks)
+{
+	*status = nvmepeer_device_write(queue, buffer, offset, lba, blocks);
+	return 0;
+}
+
+__device__ __noinline__ int nvmepeer_numba_give_up(int *status, uint64_t queue)
+{
+	*status = nvmepeer_device_give_up(queue);
+	return 0;
+}
+
+__device__ __noinline__ int nvmepeer_numba_queue(uint64_t *address, uint64_t queues, uint32_t index)
+{
+	*address = nvmepeer_device_queue(queues, index);
+	return 0;
 }
 }

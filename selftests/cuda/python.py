@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Python programs call the device library: CuPy by NVRTC, Numba by the fatbin.
+"""Python programs call the device library: CuPy by NVRTC, Numba by the fatbin, Triton
+by the bitcode.
 
-usage: python.py TOP FATBIN
+usage: python.py TOP FATBIN BITCODE
 
-A null controller runs as a kernel of its own; kernels of both then read through
+A null controller runs as a kernel of its own; kernels of all three then read through
 it.  KTAP on standard output; what is not installed is skipped.
 """
 import sys
@@ -48,7 +49,7 @@ extern "C" __global__ void read_blocks(const nvmepeer_queue *queue, const nvmepe
 
 
 def main():
-	top, fatbin = sys.argv[1:]
+	top, fatbin, bitcode = sys.argv[1:]
 	options = ("-std=c++17", f"-I{top}/include", f"-I{top}/selftests/cuda")
 	module = cupy.RawModule(code=COMMON, options=options, backend="nvrtc")
 	kernels = {name: module.get_function(name) for name in ("init", "serve", "read_blocks")}
@@ -62,7 +63,8 @@ def main():
 	cupy.cuda.Device().synchronize()
 	tests = [("the header compiles by NVRTC and opens a queue pair", int(status[0]) == 0)]
 	# Loaded before a kernel runs that waits for another's first launch.
-	numba_kernel = numba_reader(fatbin)
+	readers = (("Numba: 1024 reads by the fatbin", numba_reader(fatbin)),
+		   ("Triton: 1024 reads by the bitcode", triton_reader(bitcode)))
 	side, work = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
 	status.fill(-99)
 	cupy.cuda.Device().synchronize()
@@ -71,9 +73,9 @@ def main():
 	work.synchronize()
 	tests.append(("CuPy: 1024 reads by a call that is not inlined",
 		      not status.get(stream=work).any()))
-	if numba_kernel:
-		tests.append(("Numba: 1024 reads by the fatbin",
-			      numba_kernel(queue, data.data.ptr, status, work)))
+	for name, reader in readers:
+		if reader:
+			tests.append((name, reader(queue, data.data.ptr, status, work)))
 	flag = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(stop, 4, raw), 0)
 	flag.memset_async(1, 4, work)
 	side.synchronize()
@@ -96,7 +98,7 @@ def numba_reader(fatbin):
 	except (ImportError, AttributeError) as error:
 		print(f"# no Numba: {error}")
 		return None
-	read = cuda.declare_device("nvmepeer_device_read",
+	read = cuda.declare_device("nvmepeer_numba_read",
 				   "int32(uint64, uint64, uint64, uint64, uint32)",
 				   link=[fatbin])
 
@@ -109,6 +111,40 @@ def numba_reader(fatbin):
 		status.fill(-99)
 		kernel[4, 256, cuda.external_stream(stream.ptr)](queue, data, status)
 		stream.synchronize()
+		return not status.get(stream=stream).any()
+
+	return launch
+
+
+def triton_reader(bitcode):
+	"""The same with Triton."""
+	try:
+		import triton
+	except ImportError as error:
+		print(f"# no Triton: {error}")
+		return None
+	from triton_kernel import read_blocks
+
+	class Pointer:
+		"""What Triton wants of an array."""
+
+		dtype = "int32"
+
+		def __init__(self, address):
+			self.address = address
+
+		def data_ptr(self):
+			return self.address
+
+	options = {"num_warps": 8, "extern_libs": {"nvmepeer": bitcode}}
+	loaded = read_blocks.warmup(1 << 40, 1 << 40, Pointer(1 << 40), 256, grid=(4,), **options)
+	if not loaded.run:
+		return None
+
+	def launch(queue, data, status, stream):
+		status.fill(-99)
+		read_blocks[(4,)](queue, data, Pointer(status.data.ptr), 256, **options)
+		cupy.cuda.runtime.streamSynchronize(0)
 		return not status.get(stream=stream).any()
 
 	return launch

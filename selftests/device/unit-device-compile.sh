@@ -87,6 +87,21 @@ pieces_are_noticed() {
 	cuda sm_90 "$work/phase.cu" ../../include && ! cuda sm_90 "$work/phase.cu" "$work"
 }
 
+# Bitcode of the calls: a module without flags of its own, from which a code generator
+# makes all of them.
+# shellcheck disable=SC2317 # called by name
+bitcode() {
+	local name built=$work/bitcode/lib/nvmepeer_device.bc nvptx=(clang -target nvptx64-nvidia-cuda)
+	make -s -C ../../lib/cuda OUT="$work/bitcode" "$built" || return 1
+	"${nvptx[@]}" -x ir -S -emit-llvm -o "$work/calls.ll" "$built" || return 1
+	"${nvptx[@]}" -Xclang -target-feature -Xclang +ptx75 -Xclang -target-cpu -Xclang sm_80 \
+		-x ir -S -o "$work/calls.ptx" "$built" || return 1
+	for name in nvmepeer_{device,numba}_{read,write,give_up,queue}; do
+		grep -q "^\.visible \.func .* $name(" "$work/calls.ptx" || { echo "no $name"; return 1; }
+	done
+	! grep -n 'llvm\.module\.flags' "$work/calls.ll"
+}
+
 common=(-I../../include -Wall -Wextra -Wpedantic -Werror)
 # How many waves fit a compute unit is the compiler's to say, not to refuse.
 hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S -o /dev/null)
@@ -99,6 +114,7 @@ check "C++17, g++" g++ g++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o 
 check "C++17, clang" clang clang++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o /dev/null
 check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
 check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
+check "bitcode of the calls, clang" clang bitcode
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
 check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
 check "a completion entry that is read in pieces is noticed" nvcc pieces_are_noticed

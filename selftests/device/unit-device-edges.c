@@ -185,6 +185,13 @@ static int poll_for(struct nvmepeer_token token, uint32_t most)
 	return status;
 }
 
+/* The host says that the queue pair has begun anew. */
+static void lose(void)
+{
+	fibre_store(&status_page[NVMEPEER_STATUS_GENERATION / 4], 4, 4, __ATOMIC_RELEASE,
+		    WEAK_SYSTEM);
+}
+
 /* The queue pair is lost while somebody polls who never waits, and nobody else is there. */
 static bool poll_until_lost(void)
 {
@@ -193,20 +200,60 @@ static bool poll_until_lost(void)
 	bench->controller.mute = true;
 	if (!submit(&token, SHORT) || poll_for(token, 600) != NVMEPEER_AGAIN)
 		return false;
-	fibre_store(&status_page[NVMEPEER_STATUS_GENERATION / 4], 4, 4, __ATOMIC_RELEASE,
-		    WEAK_SYSTEM);
+	lose();
 	/* Each of the next is told at once. */
 	return poll_for(token, 256) == NVMEPEER_E_LOST && poll_for(token, 1) == NVMEPEER_E_LOST &&
 	       !submit(&token, SHORT);
 }
 
-static bool polls(void)
+/* With a queue pair that is live, and that @test may lose. */
+static bool run_live(bool (*test)(void))
 {
 	status_page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
 	status_page[NVMEPEER_STATUS_GENERATION / 4] = 3;
 	bench->geometry.status = (uintptr_t)status_page;
 	bench->geometry.generation = 3;
-	return run_edge(poll_until_lost);
+	return run_edge(test);
+}
+
+static bool polls(void)
+{
+	return run_live(poll_until_lost);
+}
+
+/* Who serves is never told to stop. */
+static bool serve_until_lost(void)
+{
+	static const uint32_t never;
+
+	lose();
+	nvmepeer_serve(&bench->queue, &never);
+	return nvmepeer_known_lost(&bench->queue);
+}
+
+static bool serves(void)
+{
+	return run_live(serve_until_lost);
+}
+
+static bool solo_until_lost(void)
+{
+	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_command flush = flush_command();
+	struct nvmepeer_token token;
+
+	bench->controller.mute = true;
+	lose();
+	if (nvmepeer_solo_execute(&solo, &flush, NULL, ~(uint64_t)0) != NVMEPEER_E_LOST)
+		return false;
+	/* Others are told, and so is this one. */
+	return nvmepeer_known_lost(&bench->queue) && !submit(&token, SHORT) &&
+	       nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_LOST;
+}
+
+static bool solo_lost(void)
+{
+	return run_live(solo_until_lost);
 }
 
 static int check_with(uint32_t state, uint32_t generation)
@@ -279,6 +326,29 @@ static bool for_ever(void)
 	       machine.now_ns >= mute_until;
 }
 
+/* The same by who has the queue pair for itself, and without an answer at all. */
+static bool solo_for_ever(void)
+{
+	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_command flush = flush_command();
+
+	machine.now_ns = 1000;
+	bench->controller.mute = true;
+	mute_until = machine.now_ns + SHORT;
+	return !nvmepeer_solo_execute(&solo, &flush, NULL, ~(uint64_t)0) &&
+	       machine.now_ns >= mute_until;
+}
+
+static bool solo_timeout(void)
+{
+	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_command flush = flush_command();
+
+	bench->controller.mute = true;
+	return nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT &&
+	       nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT;
+}
+
 struct edge_case {
 	const char *name, *what;
 	bool (*run)(void);
@@ -295,9 +365,13 @@ static const struct edge_case cases[] = {
 	{ "token", "spent tokens name nothing", tokens, 16, false },
 	{ "token-again", "nor do tokens of a time before", tokens_again, 16, false },
 	{ "polls", "a loss is seen by who only polls", polls, 16, true },
+	{ "serve", "it ends the service", serves, 16, true },
+	{ "solo-lost", "and the wait of who is solo", solo_lost, 16, true },
 	{ "status", "state and generation of the status page", status_pages, 16, true },
 	{ "request", "giving up without a request page", nobody_to_ask, 16, false },
 	{ "for-ever", "a wait without a limit", for_ever, 16, false },
+	{ "solo-for-ever", "the same solo", solo_for_ever, 16, false },
+	{ "solo-timeout", "a wait with a limit, solo", solo_timeout, 16, false },
 	{ "timeout", "a command that completes after its owner has left", timeouts, 16, false },
 };
 
