@@ -9,7 +9,9 @@
  * timeout: 180
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +23,8 @@
 #define PCI_COMMAND_MASTER	4
 #define ENTRIES		16U
 #define LOOKS		50U
+/* In Identify Controller. */
+#define CTRL_SERIAL	4
 
 FIXTURE(bad_death)
 {
@@ -135,6 +139,39 @@ static void *read_in_background(void *argument)
 
 	reader->error = np_bad_read_disk(reader->bad, reader->bytes);
 	return NULL;
+}
+
+/* Its words are written through a file of the function, which goes with it. */
+static int open_config_again(struct np_bad *bad)
+{
+	char path[128];
+
+	close(bad->config);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", bad->address);
+	bad->config = open(path, O_RDWR | O_CLOEXEC);
+	return bad->config < 0 ? -errno : 0;
+}
+
+/* It is pulled, and the next one in its place has its address, and another name. */
+TEST_F(bad_death, what_comes_into_its_place_is_another_one)
+{
+	struct np_ctrl other;
+
+	ASSERT_EQ(0, np_bad_identify(&self->bad, 1, CTRL_SERIAL, 'm'));
+	ASSERT_EQ(0, np_pull(self->bad.address));
+	ASSERT_EQ(0, np_find_again(self->bad.address));
+	ASSERT_EQ(0, open_config_again(&self->bad));
+	ASSERT_EQ(0, np_bind(self->bad.address));
+	ASSERT_EQ(0, np_ctrl_open(&other, "mad"));
+	EXPECT_STREQ(self->bad.address, other.address);
+	EXPECT_EQ(0, np_qp_try(other.fd, NP_TIMEOUT_MS));
+	np_ctrl_close(&other);
+	/* Whoever had the first one open has nothing of it. */
+	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
+	EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 1));
+	EXPECT_GT(0, np_bad_read_disk(&self->bad, self->bytes));
+	EXPECT_GT(0, np_bad_read(&self->bad, self->bytes, 0));
+	EXPECT_EQ(-ENODEV, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 }
 
 /* Taken away under a command that nobody answers. */

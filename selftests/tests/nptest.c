@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -136,6 +137,25 @@ int np_pci_write(const char *address, const char *attribute, const char *text)
 
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, attribute);
 	return np_write_file(path, text);
+}
+
+const volatile uint32_t *np_registers_map(const char *address)
+{
+	char path[128];
+	void *map;
+	int bar;
+
+	snprintf(path, sizeof(path), PCI_DEVICES "/%s/resource0", address);
+	bar = open(path, O_RDONLY | O_CLOEXEC);
+	map = mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, bar, 0);
+	close(bar);
+	return map == MAP_FAILED ? NULL : map;
+}
+
+void np_registers_unmap(const volatile uint32_t *registers)
+{
+	if (registers)
+		munmap((void *)registers, NP_PAGE);
 }
 
 /* The override stays: it harms nobody and the next bind needs it. */
@@ -676,6 +696,11 @@ int np_sleep_begin(const char *address)
 int np_fall_asleep(void)
 {
 	return np_write_file(POWER "state", "freeze");
+}
+
+int np_hibernate(void)
+{
+	return np_write_file(POWER "state", "disk");
 }
 
 void np_sleep_end(int test)

@@ -78,6 +78,17 @@ struct nvme_peer_pci_address np_parse_address(const char *address);
 bool np_same_address(struct nvme_peer_pci_address a, struct nvme_peer_pci_address b);
 
 /*
+ * Controller registers, in dwords (base specification 3.1.4), and bits in them: NULL where
+ * the kernel lets nobody look at what a driver has, or nothing answers.
+ */
+#define NP_REGISTER_CC		(0x14 / 4)
+#define NP_REGISTER_CSTS	(0x1c / 4)
+#define NP_CC_ENABLE		1U
+#define NP_CSTS_READY		1U
+const volatile uint32_t *np_registers_map(const char *address);
+void np_registers_unmap(const volatile uint32_t *registers);
+
+/*
  * Take the module away, waiting for those who are just closing, or bring it back with
  * @parameters.  -EAGAIN: it is in use.  Its controllers are to be bound again.
  */
@@ -94,12 +105,14 @@ int np_monitor(const char *command);
 int np_pull(const char *address);
 int np_find_again(const char *address);
 /*
- * np_fall_asleep() has the machine sleep and wake at once: of its PCI functions only
- * the one at @address, until np_sleep_end() of what np_sleep_begin() returned.
- * -EOPNOTSUPP: this kernel does not sleep.
+ * np_fall_asleep() has the machine sleep and wake at once, np_hibernate() freeze for an
+ * image that is not written and go on: of its PCI functions only the one at @address,
+ * until np_sleep_end() of what np_sleep_begin() returned.  -EOPNOTSUPP: this kernel does
+ * not sleep.
  */
 int np_sleep_begin(const char *address);
 int np_fall_asleep(void);
+int np_hibernate(void);
 void np_sleep_end(int test);
 
 /* The kernel's log from here on; wait for a line that contains @text: 0 or -ETIMEDOUT. */

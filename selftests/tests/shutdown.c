@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -18,12 +17,6 @@
 #define ENTRIES		32U
 #define PAGES		9U
 
-/* Dwords of BAR0, base specification 3.1.4, and bits in them. */
-#define REGISTER_CC	(0x14 / 4)
-#define REGISTER_CSTS	(0x1c / 4)
-#define CC_ENABLE	1U
-#define CSTS_READY	1U
-
 FIXTURE(shutdown)
 {
 	struct np_ctrl ctrl;
@@ -31,33 +24,19 @@ FIXTURE(shutdown)
 	int test;
 };
 
-static const volatile uint32_t *map_registers(const char *address)
-{
-	char path[128];
-	void *map;
-	int bar;
-
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource0", address);
-	bar = open(path, O_RDONLY | O_CLOEXEC);
-	map = mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, bar, 0);
-	close(bar);
-	return map == MAP_FAILED ? NULL : map;
-}
-
 FIXTURE_SETUP(shutdown)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->test);
 	/* Kernels that guard their I/O memory do not let us look. */
-	self->registers = map_registers(self->ctrl.address);
+	self->registers = np_registers_map(self->ctrl.address);
 }
 
 /* The driver lets go of what was shut down, and takes it again. */
 FIXTURE_TEARDOWN(shutdown)
 {
-	if (self->registers)
-		munmap((void *)self->registers, NP_PAGE);
+	np_registers_unmap(self->registers);
 	close(self->test);
 	np_ctrl_close(&self->ctrl);
 	EXPECT_EQ(0, np_unbind(self->ctrl.address));
@@ -82,8 +61,8 @@ static void check_stopped(struct __test_metadata *_metadata, FIXTURE_DATA(shutdo
 	EXPECT_EQ(NVME_PEER_CTRL_DELETING, info.state);
 	EXPECT_EQ(self->ctrl.info.generation + 1, info.generation);
 	if (self->registers) {
-		EXPECT_EQ(0, self->registers[REGISTER_CC] & CC_ENABLE);
-		EXPECT_EQ(0, self->registers[REGISTER_CSTS] & CSTS_READY);
+		EXPECT_EQ(0, self->registers[NP_REGISTER_CC] & NP_CC_ENABLE);
+		EXPECT_EQ(0, self->registers[NP_REGISTER_CSTS] & NP_CSTS_READY);
 	}
 	EXPECT_EQ(-ESHUTDOWN, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	EXPECT_EQ(-ENODEV, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
@@ -92,8 +71,8 @@ static void check_stopped(struct __test_metadata *_metadata, FIXTURE_DATA(shutdo
 TEST_F(shutdown, of_an_idle_controller)
 {
 	if (self->registers) {
-		EXPECT_EQ(CC_ENABLE, self->registers[REGISTER_CC] & CC_ENABLE);
-		EXPECT_EQ(CSTS_READY, self->registers[REGISTER_CSTS] & CSTS_READY);
+		EXPECT_EQ(NP_CC_ENABLE, self->registers[NP_REGISTER_CC] & NP_CC_ENABLE);
+		EXPECT_EQ(NP_CSTS_READY, self->registers[NP_REGISTER_CSTS] & NP_CSTS_READY);
 	}
 	ASSERT_EQ(0, shut_down(self->test, &self->ctrl));
 	check_stopped(_metadata, self);

@@ -7,7 +7,7 @@
  * The controller sleeps, and with it all that is no PCI function: a guest that slept as
  * a whole would be without its file systems.
  *
- * kernels: 6.1 7
+ * kernels: 7
  * long-kernels: 6.1 6.12 7
  * iommu: off
  */
@@ -128,6 +128,29 @@ TEST_F(suspend, costs_a_queue_pair_a_loss_if_its_owner_agreed)
 		EXPECT_EQ(before, disk_word(&qp, &self->buffer, &ret));
 		EXPECT_EQ(0, ret);
 	}
+	np_qp_close(&qp);
+}
+
+/* As sleep does. */
+TEST_F(suspend, hibernation_asks_the_owners)
+{
+	struct nvme_peer_info info;
+	const struct nvme_peer_status *status;
+	struct np_qp qp;
+	int ret;
+
+	EXPECT_EQ(-EBUSY, np_hibernate());
+	EXPECT_EQ(0, flush(&self->qp));
+	np_qp_close(&self->qp);
+	ASSERT_EQ(0, np_qp_open_with(&qp, self->ctrl.fd, ENTRIES, NVME_PEER_QP_ALLOW_SLEEP));
+	status = qp.status.at;
+	ASSERT_EQ(0, np_hibernate());
+	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
+	EXPECT_EQ(self->before.generation + 1, status->generation);
+	ASSERT_EQ(0, np_qp_rearm(&qp, NP_TIMEOUT_MS));
+	disk_word(&qp, &self->buffer, &ret);
+	EXPECT_EQ(0, ret);
 	np_qp_close(&qp);
 }
 

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The jump into another kernel, with peers and the CPU at work: it finds controllers that
+ * have stopped and write nothing, what was acknowledged, and takes them over.
+ *
+ * The next kernel is told to go on with the tests here (selftests/guest/session), so this
+ * runs twice: before the jump, and behind it. What a controller still wrote then, into
+ * memory that is another's, the IOMMU would refuse and tell.
+ *
+ * kernels: 7
+ * iommu: on
+ * timeout: 240
+ * last: yes
+ * long: yes
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/reboot.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "badknob.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		32U
+#define PAGES		9U
+#define SEED		0x6b65U
+#define DATA_BYTES	(2 * NP_PAGE)
+#define JUMP_SECONDS	200
+
+/* Added to the kernel's command line. */
+#define RESUME		" np_resume=kexec"
+
+/* Of one disk, what the CPU and what its peer wrote. */
+#define CPU_AREA	NP_AREA(10)
+#define PEER_AREA	NP_AREA(11)
+
+FIXTURE(kexec)
+{
+	char line[4096];
+};
+
+FIXTURE_SETUP(kexec)
+{
+	ASSERT_EQ(0, np_read_file("/proc/cmdline", self->line, sizeof(self->line)));
+}
+
+FIXTURE_TEARDOWN(kexec)
+{
+}
+
+/* Load this very kernel; it starts with @line and RESUME. */
+static int load_next_kernel(const char *line)
+{
+	char next[sizeof(((FIXTURE_DATA(kexec) *)0)->line) + sizeof(RESUME)];
+	int kernel = open("/host/vmlinuz", O_RDONLY | O_CLOEXEC);
+	int initial = open("/host/initramfs", O_RDONLY | O_CLOEXEC);
+	int length = snprintf(next, sizeof(next), "%.*s" RESUME, (int)strcspn(line, "\n"), line);
+	int ret = 0;
+
+	if (syscall(SYS_kexec_file_load, kernel, initial, (long)length + 1, next, 0UL))
+		ret = -errno;
+	close(kernel);
+	close(initial);
+	return ret;
+}
+
+/* Returns only if it failed. */
+static int jump(void)
+{
+	syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, NULL);
+	return -errno;
+}
+
+static int write_as_the_cpu(const struct np_ctrl *ctrl, unsigned char *bytes)
+{
+	int disk = np_open_node(ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	int ret;
+
+	if (disk < 0)
+		return disk;
+	np_pattern(bytes, DATA_BYTES, CPU_AREA, SEED);
+	ret = np_disk_write(disk, bytes, DATA_BYTES, CPU_AREA);
+	close(disk);
+	return ret;
+}
+
+static int write_as_a_peer(struct np_qp *qp, const struct np_buffer *buffer)
+{
+	struct np_command command;
+
+	np_pattern(buffer->bytes, DATA_BYTES, PEER_AREA, SEED);
+	np_command_rw(&command, buffer, NP_CMD_WRITE, PEER_AREA, 0, DATA_BYTES);
+	return np_qp_run(qp, &command, NP_TIMEOUT_MS);
+}
+
+static int holds_pattern(int disk, unsigned char *bytes, uint64_t area)
+{
+	unsigned char expected[DATA_BYTES];
+	int ret = np_disk_read(disk, bytes, DATA_BYTES, area);
+
+	np_pattern(expected, DATA_BYTES, area, SEED);
+	if (!ret && memcmp(bytes, expected, DATA_BYTES))
+		ret = -EILSEQ;
+	return ret;
+}
+
+/* As many reads as the ring holds; nobody waits for them. */
+static int keep_busy(struct np_qp *qp, const struct np_buffer *buffer)
+{
+	struct np_command command;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES - 1; i++) {
+		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(9), 0, (PAGES - 1) * NP_PAGE);
+		np_qp_put(qp, &command);
+	}
+	return np_qp_ring(qp);
+}
+
+/* A read of a peer's that does not end by itself. */
+static int hold_a_read(struct np_bad *bad, struct np_qp *qp, struct np_buffer *buffer)
+{
+	struct np_command command;
+	int ret;
+
+	ret = np_bad_open(bad) ?: np_bad_bind(bad, 1) ?:
+	      np_buffer_open(buffer, bad->ctrl.fd, PAGES, 0) ?:
+	      np_qp_open(qp, bad->ctrl.fd, ENTRIES) ?:
+	      np_bad_rule(bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY);
+	if (ret)
+		return ret;
+	np_command_rw(&command, buffer, NP_CMD_READ, 0, 0, NP_PAGE);
+	np_qp_put(qp, &command);
+	ret = np_qp_ring(qp);
+	while (!ret && !np_bad_hits(bad, 0))
+		np_sleep_ms(1);
+	return ret;
+}
+
+static void before_the_jump(struct __test_metadata *_metadata, const char *line)
+{
+	struct np_buffer buffer, held_buffer;
+	struct np_qp qp, held_qp;
+	struct np_reader reader;
+	struct np_ctrl ctrl;
+	struct np_bad bad;
+	void *bytes;
+
+	ASSERT_EQ(0, posix_memalign(&bytes, NP_PAGE, DATA_BYTES));
+	ASSERT_EQ(0, load_next_kernel(line));
+	ASSERT_EQ(0, np_ctrl_open(&ctrl, "np0"));
+	ASSERT_EQ(0, np_buffer_open(&buffer, ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_open(&qp, ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, write_as_the_cpu(&ctrl, bytes));
+	ASSERT_EQ(0, write_as_a_peer(&qp, &buffer));
+	ASSERT_EQ(0, hold_a_read(&bad, &held_qp, &held_buffer));
+	ASSERT_EQ(0, np_reader_start(&reader, &ctrl));
+	ASSERT_EQ(0, keep_busy(&qp, &buffer));
+	ASSERT_EQ(0, jump());
+}
+
+/* Nobody has bound it since the machine jumped. */
+static void is_stopped(struct __test_metadata *_metadata, const char *name)
+{
+	const volatile uint32_t *registers;
+	char address[16];
+
+	ASSERT_EQ(0, np_place(name, address));
+	ASSERT_FALSE(np_bound(address));
+	ASSERT_EQ(0, np_pci_write(address, "enable", "1"));
+	registers = np_registers_map(address);
+	ASSERT_NE(NULL, registers);
+	EXPECT_EQ(0, registers[NP_REGISTER_CC] & NP_CC_ENABLE);
+	EXPECT_EQ(0, registers[NP_REGISTER_CSTS] & NP_CSTS_READY);
+	np_registers_unmap(registers);
+	EXPECT_EQ(0, np_pci_write(address, "enable", "0"));
+}
+
+static void behind_the_jump(struct __test_metadata *_metadata)
+{
+	struct np_ctrl ctrl;
+	struct np_bad bad;
+	void *bytes;
+	int disk;
+
+	is_stopped(_metadata, "np0");
+	is_stopped(_metadata, "badctrl");
+	ASSERT_EQ(0, posix_memalign(&bytes, NP_PAGE, DATA_BYTES));
+	ASSERT_EQ(0, np_ctrl_open(&ctrl, "np0"));
+	disk = np_open_node(&ctrl, "/dev/nvmep%dn1", O_RDONLY | O_DIRECT);
+	ASSERT_LE(0, disk);
+	EXPECT_EQ(0, holds_pattern(disk, bytes, CPU_AREA));
+	EXPECT_EQ(0, holds_pattern(disk, bytes, PEER_AREA));
+	EXPECT_EQ(0, np_qp_try(ctrl.fd, NP_TIMEOUT_MS));
+	close(disk);
+	np_ctrl_close(&ctrl);
+	ASSERT_EQ(0, np_bad_open(&bad));
+	ASSERT_EQ(0, np_bad_bind(&bad, 1));
+	EXPECT_EQ(0, np_bad_read_disk(&bad, bytes));
+	EXPECT_EQ(0, np_bad_close(&bad));
+	free(bytes);
+}
+
+TEST_F_TIMEOUT(kexec, the_next_kernel_takes_over, JUMP_SECONDS)
+{
+	if (strstr(self->line, RESUME))
+		behind_the_jump(_metadata);
+	else
+		before_the_jump(_metadata, self->line);
+}
+
+TEST_HARNESS_MAIN
