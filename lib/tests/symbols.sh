@@ -23,12 +23,12 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 number=0
 
 # Prototypes that the host headers declare without giving a body, one a line and without
-# blanks: what stands before a semicolon and is neither a statement nor inside braces.
+# blanks: what stands before a semicolon, has a type before its name, and is not inside braces.
 prototypes() {
 	local header
 	for header in "${headers[@]}"; do
 		"${CC:-cc}" -fpreprocessed -dD -E -P -x c "$top/include/$header.h"
-	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' | grep 'nvmepeer_[a-z0-9_]*(' |
+	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' | grep '[a-zA-Z0-9_*] *nvmepeer_[a-z0-9_]*(' |
 		sed 's/extern "C"//' | tr -d ' \t' | sort -u
 }
 

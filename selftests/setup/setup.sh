@@ -97,6 +97,7 @@ need_guest() {
 need_lint() {
 	# Checkers are only for `make lint` and `make check`: a demonstration does not wait for them.
 	need_packages checkers .lint-key "$(np_key lint-1 "$tree_identity" "${lint_packages[@]}")" "${lint_packages[@]}"
+	need_packages documents .documents-key "$(np_key documents-1 "$tree_identity" "${document_packages[@]}")" "${document_packages[@]}"
 }
 
 # What setup/bundle packed is whole, but for the image, and nothing more can be fetched.

@@ -11,6 +11,9 @@ tree_packages=(
 )
 lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell)
 
+# What reads Documentation/.
+document_packages=(python3-sphinx)
+
 # What only guests run, added to a tree that is there, so that all that was made from it
 # stays. Of udev without its tables of names, seven times the rest.
 guest_packages=(udev)

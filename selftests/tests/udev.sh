@@ -10,6 +10,7 @@
 set -uo pipefail
 . /selftests/lib/bind.sh
 . /selftests/lib/ktap.sh
+. /selftests/lib/udev.sh
 
 PATH=/build/user:$PATH
 address=$(np_address np1)
@@ -26,16 +27,11 @@ spare() {
 
 start_udev() {
 	spare nobody
-	mkdir -p /etc/udev/rules.d
-	cp /build/user/60-nvme-peer.rules /usr/lib/udev/rules.d/ || return
-	/usr/lib/systemd/systemd-udevd --daemon || return
-	udevadm control --ping
+	udev_start
 }
 
 leave() {
-	rm -f /etc/udev/rules.d/60-nvme-peer-*
-	udevadm control --exit
-	rm -rf /run/udev
+	udev_stop
 	[[ $(driver) == nvme-peer ]] || { np_unbind np1 && np_bind np1; }
 	modprobe -r nvme
 	spare ''
@@ -79,7 +75,14 @@ known_of() {
 # The attributes of a controller that both drivers have, some since 7.3, with their values.
 attributes_of() {
 	(cd "$1" && grep -s '' model serial firmware_rev subsysnqn state cntlid cntrltype dctype transport \
-		address numa_node queue_count sqsize kato quirks admin_timeout io_timeout)
+		address numa_node queue_count sqsize kato quirks admin_timeout io_timeout \
+		passthru_err_log_enabled diag/reset_count diag/command_error_count)
+}
+
+# And of a disk.
+disk_attributes_of() {
+	(cd "/sys/block/$1" && grep -s '' nsid wwid csi metadata_bytes nuse passthru_err_log_enabled \
+		diag/command_retries_count diag/command_error_count)
 }
 
 # Of the controller, but for its number.
@@ -119,6 +122,7 @@ ktap_check "the kernel's own driver has the disk" give_to_kernel || exit 1
 known_of "/dev/$(their_disk)" >/run/np/disk.theirs
 uevent_of "$device"/nvme/nvme* >/run/np/controller.theirs
 attributes_of "$device"/nvme/nvme* >/run/np/attributes.theirs
+disk_attributes_of "$(their_disk)" >/run/np/disk_attributes.theirs
 ktap_is "by path it is namespace 1 of the controller" "$(grep -c "^disk/by-path/pci-$address-nvme-1\$" /run/np/disk.theirs)" 1
 
 ktap_check "bind" nvme-peer bind "$address"
@@ -129,8 +133,10 @@ known_of "/dev/$disk" >/run/np/disk.ours
 uevent_of "$device/nvme-peer/$node" >/run/np/controller.ours
 ktap_check "the same links lead to it" alike disk
 attributes_of "$device/nvme-peer/$node" >/run/np/attributes.ours
+disk_attributes_of "$disk" >/run/np/disk_attributes.ours
 ktap_check "the controller announces the same" alike controller
 ktap_check "and says the same of itself" alike attributes
+ktap_check "as the disk does" alike disk_attributes
 
 number=$((2000000 + ${node#nvmep}))
 ktap_check "alias of the controller" leads "nvme$number" "$node"

@@ -107,6 +107,10 @@ link_device() {
 	__device__ int nvmepeer_device_write(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
 	__device__ int nvmepeer_device_give_up(uint64_t);
 	__device__ uint64_t nvmepeer_device_queue(uint64_t, uint32_t);
+	__device__ int nvmepeer_numba_read(int *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
+	__device__ int nvmepeer_numba_write(int *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
+	__device__ int nvmepeer_numba_give_up(int *, uint64_t);
+	__device__ int nvmepeer_numba_queue(uint64_t *, uint64_t, uint32_t);
 	}
 	__global__ void caller(uint64_t queues, uint64_t buffer, int *status)
 	{
@@ -115,6 +119,10 @@ link_device() {
 		status[0] = nvmepeer_device_read(queue, buffer, 0, 0, 8);
 		status[1] = nvmepeer_device_write(queue, buffer, 0, 0, 8);
 		status[2] = nvmepeer_device_give_up(queue);
+		nvmepeer_numba_queue(&queue, queues, 2);
+		nvmepeer_numba_read(&status[3], queue, buffer, 0, 0, 8);
+		nvmepeer_numba_write(&status[4], queue, buffer, 0, 0, 8);
+		nvmepeer_numba_give_up(&status[5], queue);
 	}
 	CUDA
 	nvcc -arch=sm_90 -rdc=true -cubin -o "$work/caller.cubin" "$work/caller.cu" || return
@@ -131,6 +139,44 @@ link_device() {
 	    at += header + length
 	sys.exit(not {(8, 80), (8, 90)} <= found)
 	PYTHON
+}
+
+# jit_link LIBRARY ARCHITECTURE LINKED INPUT...: what programs that link while they run do.
+jit_link() {
+	python3 - "$@" <<-'PYTHON'
+	import ctypes, sys
+
+	library, architecture, linked, *inputs = sys.argv[1:]
+	jit, link, size = ctypes.CDLL(library), ctypes.c_void_p(), ctypes.c_size_t()
+	options = (ctypes.c_char_p * 2)(b"-lto", f"-arch=sm_{architecture}".encode())
+	bad = jit.nvJitLinkCreate(ctypes.byref(link), 2, options)
+	for name in inputs:
+	    data = open(name, "rb").read()
+	    fatbin = 4
+	    bad = bad or jit.nvJitLinkAddData(link, fatbin, data, ctypes.c_size_t(len(data)),
+					      name.encode())
+	bad = bad or jit.nvJitLinkComplete(link)
+	if bad:
+	    sys.exit(f"nvJitLink: {bad}")
+	jit.nvJitLinkGetLinkedCubinSize(link, ctypes.byref(size))
+	cubin = ctypes.create_string_buffer(size.value)
+	jit.nvJitLinkGetLinkedCubin(link, cubin)
+	open(linked, "wb").write(cubin.raw)
+	PYTHON
+}
+
+# The intermediate code becomes one program with the caller's: what is called there is no
+# function by itself any more, as it is where machine code is linked.
+link_optimised() {
+	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin architecture
+	for architecture in 80 90; do
+		nvcc -gencode "arch=compute_$architecture,code=lto_$architecture" -rdc=true -fatbin \
+			-o "$work/caller.fatbin" "$work/caller.cu" || return
+		jit_link "$1" "$architecture" "$work/linked.cubin" "$work/caller.fatbin" "$fatbin" || return
+		readelf -sW "$work/linked.cubin" >"$work/symbols" 2>/dev/null
+		grep -q 'FUNC .*caller' "$work/symbols" || return
+		! grep 'FUNC .* nvmepeer_device_read$' "$work/symbols" || return
+	done
 }
 
 # The Python example finds the installed libraries and hears from them: there is no
@@ -177,5 +223,12 @@ for example in "$top"/examples/*.cu; do
 done
 if command -v nvcc >/dev/null; then
 	ktap_check "device code to link, with all its calls" link_device
+	library=$(readlink -f "$(command -v nvcc)")
+	library=${library%/bin/nvcc}/lib64/libnvJitLink.so
+	if [[ -e $library ]]; then
+		ktap_check "the same by a linker that optimises" link_optimised "$library"
+	else
+		ktap_skip "the same by a linker that optimises" "no $library"
+	fi
 fi
 ktap_end

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# A udev of their own for tests in a guest, which has none running. Sourced.
+
+# With our rules.
+udev_start() {
+	mkdir -p /etc/udev/rules.d
+	cp /build/user/60-nvme-peer.rules /usr/lib/udev/rules.d/ || return
+	/usr/lib/systemd/systemd-udevd --daemon || return
+	udevadm control --ping
+}
+
+udev_stop() {
+	rm -f /etc/udev/rules.d/60-nvme-peer-*
+	udevadm control --exit
+	rm -rf /run/udev
+}
