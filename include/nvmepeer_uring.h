@@ -102,6 +102,37 @@ static inline void nvmepeer_prep_rw(struct io_uring_sqe *sqe,
 }
 
 /**
+ * nvmepeer_prep_buf_rw() - fill an entry with a read into, or a write out of, a buffer
+ * @sqe: entry of a ring made by nvmepeer_uring_init()
+ * @ctrl: controller that the buffer was imported with
+ * @nsid: namespace
+ * @opcode: read or write
+ * @lba: first block
+ * @blocks: 1 or more, and not more than the controller's max_transfer
+ * @handle: from nvmepeer_buf_import()
+ * @offset: byte of the buffer where the data begins, a multiple of 4
+ *
+ * The memory may be a GPU's; the errors of struct nvme_peer_uring_io come as @cqe->res.
+ */
+static inline void nvmepeer_prep_buf_rw(struct io_uring_sqe *sqe,
+					const struct nvmepeer *ctrl, uint32_t nsid,
+					enum nvmepeer_opcode opcode,
+					uint64_t lba, uint32_t blocks,
+					uint32_t handle, uint64_t offset)
+{
+	struct nvme_peer_uring_io *io;
+
+	nvmepeer_prep_command(sqe, nvmepeer_fd(ctrl), NVME_PEER_URING_CMD_IO);
+	io = (struct nvme_peer_uring_io *)sqe->cmd;
+	io->opcode = (uint32_t)opcode;
+	io->nsid = nsid;
+	io->handle = handle;
+	io->offset = offset;
+	io->lba = lba;
+	io->blocks = blocks;
+}
+
+/**
  * nvmepeer_cqe_result() - dword 0 of the NVMe completion behind an io_uring one
  * @cqe: completion; @cqe->res is 0, a positive NVMe status or a negative errno
  */

@@ -363,6 +363,7 @@ static inline int nvmep_rq_map_sg(struct request *rq, struct scatterlist *sgl)
  * @discard_granularity: bytes
  * @max_discard_ranges: ranges of one deallocate command
  * @max_write_zeroes: bytes of one Write Zeroes command, 0 for no support
+ * @zeroes_deallocate: such a command gives the blocks back, and they read as zero
  * @write_cache: a volatile write cache is present
  * @fua: a write can be told to go past it
  * @virt_boundary: pieces of a request meet at multiples of this plus 1
@@ -381,6 +382,7 @@ struct nvmep_limits {
 	unsigned int discard_granularity;
 	unsigned short max_discard_ranges;
 	u64 max_write_zeroes;
+	bool zeroes_deallocate;
 	bool write_cache;
 	bool fua;
 	unsigned int virt_boundary;
@@ -425,6 +427,10 @@ static inline void nvmep_fill_queue_limits(struct queue_limits *lim,
 	lim->max_discard_segments = limits->max_discard_ranges;
 	lim->max_write_zeroes_sectors =
 		nvmep_to_sectors(limits->max_write_zeroes);
+#ifdef NVMEP_HAVE_WZEROES_UNMAP
+	lim->max_hw_wzeroes_unmap_sectors =
+		limits->zeroes_deallocate ? lim->max_write_zeroes_sectors : 0;
+#endif
 	lim->features &= ~(BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA);
 	if (limits->write_cache)
 		lim->features |= BLK_FEAT_WRITE_CACHE;

@@ -27,6 +27,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,blk_plug.h,struct rq_list .$$,RQ_LIST) \
 	$(call nvmep-probe,blkdev.h,struct rq_list .$$,RQ_LIST) \
 	$(call nvmep-probe,blkdev.h,void.*poll_ctx;,POLL_CTX) \
+	$(call nvmep-probe,blkdev.h,max_hw_wzeroes_unmap_sectors;,WZEROES_UNMAP) \
 	$(call nvmep-probe,blkdev.h,queue_limits_start_update,QUEUE_LIMITS) \
 	$(call nvmep-probe,blkdev.h,typedef.*blk_mode_t,BLK_MODE_T) \
 	$(call nvmep-probe,device/class.h,class_create.const char,CLASS_CREATE_NAME) \

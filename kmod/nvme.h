@@ -31,11 +31,13 @@
 #define NVME_CAP_TIMEOUT(cap)	((u32)(((cap) >> 24) & 0xff))	/* 500 ms units */
 #define NVME_CAP_STRIDE(cap)	((u32)(((cap) >> 32) & 0xf))
 #define NVME_CAP_NSSRS(cap)	(((cap) >> 36) & 1)
+#define NVME_CAP_CSS_ALL(cap)	(((cap) >> 43) & 1)	/* has others than NVM */
 #define NVME_CAP_MPSMIN(cap)	((u32)(((cap) >> 48) & 0xf))
 #define NVME_CAP_CMBS(cap)	(((cap) >> 57) & 1)
 #define NVME_CAP_CRMS_WITH_MEDIA(cap)	(((cap) >> 59) & 1)
 
 #define NVME_CC_ENABLE		BIT(0)
+#define NVME_CC_CSS_ALL		(6U << 4)	/* every command set that it has */
 #define NVME_CC_SHN_MASK	(3U << 14)
 #define NVME_CC_SHN_NORMAL	BIT(14)
 #define NVME_CC_IOSQES_64	(6U << 16)
@@ -103,6 +105,7 @@
 #define NVME_FEATURE_ASYNC_EVENT	0x0b
 #define NVME_FEATURE_APST		0x0c
 #define NVME_FEATURE_HOST_MEMORY	0x0d
+#define NVME_FEATURE_TIMESTAMP		0x0e
 #define NVME_FEATURE_KEEP_ALIVE		0x0f
 #define NVME_FEATURE_HOST_BEHAVIOR	0x16
 
@@ -127,6 +130,8 @@
 
 /* Status codes, base 4.2.3: type << 8 | code, with the bits of the CQE. */
 #define NVME_STATUS_MASK		0x7ff
+#define NVME_STATUS_TYPE(status)	(((status) >> 8) & 0x7)
+#define NVME_STATUS_CODE(status)	((status) & 0xff)
 #define NVME_STATUS_DNR			0x4000
 #define NVME_SC_SUCCESS			0x000
 #define NVME_SC_INVALID_OPCODE		0x001
@@ -297,7 +302,25 @@ static_assert(offsetof(struct nvme_id_ctrl, dctype) == 1806);
 #define NVME_CTRL_LPA_EFFECTS		BIT(1)
 #define NVME_CTRL_ONCS_DSM		BIT(2)
 #define NVME_CTRL_ONCS_WRITE_ZEROES	BIT(3)
+#define NVME_CTRL_ONCS_TIMESTAMP	BIT(6)
+#define NVME_CTRL_CTRATT_ELBAS		BIT(15)	/* extended LBA formats */
 #define NVME_CTRL_VWC_PRESENT		BIT(0)
+
+/**
+ * struct nvme_host_behavior - Host Behavior Support, base 5.1.25
+ * @acre: 1: the host waits as long as a status asks it to
+ * @etdas: 1: it understands extended telemetry
+ * @lbafee: 1: it understands extended LBA formats
+ * @reserved: 0
+ */
+struct nvme_host_behavior {
+	u8 acre;
+	u8 etdas;
+	u8 lbafee;
+	u8 reserved[509];
+};
+
+static_assert(sizeof(struct nvme_host_behavior) == 512);
 
 /* Identify Controller for the NVM command set, NVM 4.1.5.3. */
 struct nvme_id_ctrl_nvm {
@@ -365,6 +388,8 @@ static_assert(offsetof(struct nvme_id_ns, lbaf) == 128);
 #define NVME_NS_FEAT_OPTIMAL_IO		BIT(4)
 #define NVME_NS_DPS_PI_MASK		0x7
 #define NVME_NS_ATTR_READ_ONLY		BIT(0)
+#define NVME_NS_DLFEAT_READ_MASK	0x7	/* what deallocated blocks read as */
+#define NVME_NS_DLFEAT_READ_ZEROES	1
 #define NVME_NS_DLFEAT_DEALLOCATE	BIT(3)	/* Write Zeroes may deallocate */
 
 /* Namespace Identification Descriptor, base 5.1.13.2.4. */
@@ -374,7 +399,10 @@ struct nvme_ns_descriptor {
 	__le16 reserved;
 };
 
+#define NVME_NS_DESCRIPTOR_EUI64	1
+#define NVME_NS_DESCRIPTOR_NGUID	2
 #define NVME_NS_DESCRIPTOR_UUID		3
+#define NVME_NS_DESCRIPTOR_CSI		4
 
 /* Error Information log page, base 5.1.12.1.2: the newest error comes first. */
 struct nvme_error_entry {

@@ -21,6 +21,7 @@ static const struct {
 } features[] = {
 	{ NVME_PEER_FEATURE_DIRECT, "direct mode" },
 	{ NVME_PEER_FEATURE_BUF_RINGS, "rings in imported buffers" },
+	{ NVME_PEER_FEATURE_BUF_IO, "the CPU's own I/O into imported buffers" },
 };
 
 static void report_features(struct report *report, uint64_t set)

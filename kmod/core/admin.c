@@ -56,7 +56,7 @@ static void nvmep_admin_complete(struct request *rq)
 	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
 
 	nvmep_data_unmap(queue->ctrl, rq);
-	nvmep_request_end(rq);
+	nvmep_request_end(rq, &queue->ctrl->failures);
 }
 
 static int nvmep_admin_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,

@@ -151,6 +151,8 @@ static bool nvmep_ctrl_set_state_locked(struct nvmep_ctrl *ctrl,
 	if (!(nvmep_state_from[state] & BIT(ctrl->state)))
 		return false;
 	WRITE_ONCE(ctrl->state, state);
+	if (state == NVMEP_CTRL_RESETTING)
+		atomic_long_inc(&ctrl->resets);
 	trace_nvmep_ctrl_state(ctrl->instance, state,
 			       nvmep_ctrl_generation(ctrl));
 	wake_up_all(&ctrl->state_wait);

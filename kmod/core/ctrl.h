@@ -35,11 +35,13 @@
 #include <linux/blk-mq.h>
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/dma-direction.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
+#include "failure.h"
 #include "nvme.h"
 #include "qids.h"
 
@@ -48,6 +50,7 @@ struct nvmep_cpu;
 struct nvmep_ctrl;
 struct nvmep_peers;
 struct nvmep_queue;
+struct nvmep_span;
 
 enum nvmep_ctrl_state {
 	NVMEP_CTRL_NEW,
@@ -107,6 +110,10 @@ struct nvmep_cpu_ops {
  *	@release are called with, or an ERR_PTR
  * @release: that node was closed
  * @ioctl: a peer ioctl on it.  Returns 0 or a negative error code
+ * @span: a command of the CPU is to move @length bytes, not 0, at @offset of the buffer
+ *	that the node's user names by @handle; @dir is the data's way.  Does not sleep.
+ *	Returns 0, @span, and a reference of its users for percpu_ref_put(); or a
+ *	negative error code, see struct nvme_peer_uring_io
  */
 struct nvmep_peer_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -121,6 +128,8 @@ struct nvmep_peer_ops {
 	void *(*open)(struct nvmep_ctrl *ctrl);
 	void (*release)(void *context);
 	long (*ioctl)(void *context, unsigned int cmd, void __user *arg);
+	int (*span)(void *context, u32 handle, u64 offset, u32 length,
+		    enum dma_data_direction dir, struct nvmep_span *span);
 };
 
 /* nvmep_ctrl.flags */
@@ -197,6 +206,8 @@ struct nvmep_ctrl {
 	struct request_queue *admin_requests;	/* const, referenced */
 	struct blk_mq_tag_set io_tags;
 	atomic_t aborts;		/* Abort commands that may still be sent */
+	struct nvmep_failures failures;	/* of admin commands */
+	atomic_long_t resets;		/* times it was RESETTING, since told a number */
 
 	unsigned int namespace_count;	/* the CPU's floor counts, anybody reads */
 	struct nvme_effects_log *effects;	/* const, NULL where not offered */

@@ -64,9 +64,13 @@ u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl)
 		     dma_max_mapping_size(ctrl->dev));
 }
 
-/* A place in what was mapped: in a scatter list, or in one segment with @sg NULL. */
+/*
+ * A place in what was mapped: in a scatter list, in an array of segments, or in a piece
+ * of its own, which has neither.
+ */
 struct nvmep_cursor {
 	struct scatterlist *sg;
+	const struct nvmep_segment *segment;
 	dma_addr_t address;
 	unsigned int left;
 };
@@ -74,9 +78,37 @@ struct nvmep_cursor {
 static void nvmep_cursor_init(struct nvmep_cursor *cursor,
 			      struct scatterlist *sg)
 {
-	cursor->sg = sg;
-	cursor->address = sg_dma_address(sg);
-	cursor->left = sg_dma_len(sg);
+	*cursor = (struct nvmep_cursor){
+		.sg = sg,
+		.address = sg_dma_address(sg),
+		.left = sg_dma_len(sg),
+	};
+}
+
+/* At byte @skip of a segment, of which no command needs more than it can move. */
+static void nvmep_cursor_enter(struct nvmep_cursor *cursor,
+			       const struct nvmep_segment *segment, u64 skip)
+{
+	*cursor = (struct nvmep_cursor){
+		.segment = segment,
+		.address = segment->dma + skip,
+		.left = min_t(u64, segment->length - skip, NVMEP_MAX_TRANSFER),
+	};
+}
+
+/* False where nothing follows.  Segments follow as far as the command reaches. */
+static bool nvmep_cursor_next(struct nvmep_cursor *cursor)
+{
+	if (cursor->segment) {
+		nvmep_cursor_enter(cursor, cursor->segment + 1, 0);
+		return true;
+	}
+	if (cursor->sg)
+		cursor->sg = sg_next(cursor->sg);
+	if (!cursor->sg)
+		return false;
+	nvmep_cursor_init(cursor, cursor->sg);
+	return true;
 }
 
 /*
@@ -91,12 +123,8 @@ static bool nvmep_cursor_advance(struct nvmep_cursor *cursor,
 	if (bytes < cursor->left) {
 		cursor->address += bytes;
 		cursor->left -= bytes;
-	} else {
-		if (cursor->sg)
-			cursor->sg = sg_next(cursor->sg);
-		if (!cursor->sg)
-			return false;
-		nvmep_cursor_init(cursor, cursor->sg);
+	} else if (!nvmep_cursor_next(cursor)) {
+		return false;
 	}
 	return IS_ALIGNED(cursor->address, page_size);
 }
@@ -284,10 +312,27 @@ static blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
 	return BLK_STS_OK;
 }
 
+/* Describes what was mapped, the @bytes from @cursor on, in the way that suits it. */
+static blk_status_t nvmep_build_pointers(struct nvmep_ctrl *ctrl,
+					 struct request *rq,
+					 struct nvmep_cursor *cursor,
+					 unsigned int bytes)
+{
+	blk_status_t status;
+
+	if (nvmep_sgl_better(ctrl, rq, cursor, bytes)) {
+		nvmep_build_sgl(nvmep_request(rq), cursor->address, bytes);
+		return BLK_STS_OK;
+	}
+	status = nvmep_build_prps(ctrl, nvmep_request(rq), cursor, bytes);
+	if (status)
+		nvmep_unmap_pages(ctrl, rq);
+	return status;
+}
+
 static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
 				    struct request *rq, unsigned int segments)
 {
-	unsigned int bytes = blk_rq_payload_bytes(rq);
 	struct nvmep_cursor cursor;
 	blk_status_t status;
 
@@ -297,14 +342,19 @@ static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
 		status = nvmep_map_segments(ctrl, rq, segments, &cursor);
 	if (status)
 		return status;
-	if (nvmep_sgl_better(ctrl, rq, &cursor, bytes)) {
-		nvmep_build_sgl(nvmep_request(rq), cursor.address, bytes);
-		return BLK_STS_OK;
-	}
-	status = nvmep_build_prps(ctrl, nvmep_request(rq), &cursor, bytes);
-	if (status)
-		nvmep_unmap_pages(ctrl, rq);
-	return status;
+	return nvmep_build_pointers(ctrl, rq, &cursor,
+				    blk_rq_payload_bytes(rq));
+}
+
+/* Mapped already, and for longer than this command. */
+static blk_status_t nvmep_map_span(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	const struct nvmep_span *span = &nvmep_request(rq)->data.span;
+	struct nvmep_cursor cursor;
+
+	nvmep_cursor_enter(&cursor, span->segment,
+			   span->offset - span->segment->offset);
+	return nvmep_build_pointers(ctrl, rq, &cursor, span->length);
 }
 
 static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
@@ -337,6 +387,8 @@ blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
 
 	if (segments)
 		status = nvmep_map_pages(ctrl, rq, segments);
+	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_SPAN)
+		status = nvmep_map_span(ctrl, rq);
 	if (status || !nvmep_request(rq)->data.metadata_length)
 		return status;
 	status = nvmep_map_metadata(ctrl, rq);

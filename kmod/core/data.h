@@ -10,6 +10,7 @@
 #include <linux/sizes.h>
 
 struct nvmep_ctrl;
+struct percpu_ref;
 struct request;
 
 /* Most bytes of one command: what PRP lists of this many pages describe. */
@@ -22,6 +23,34 @@ struct request;
 /* What PRP entries can describe: pieces that meet at pages and start at dwords. */
 #define NVMEP_DATA_BOUNDARY		(SZ_4K - 1)
 #define NVMEP_DATA_ALIGNMENT		3
+
+/**
+ * struct nvmep_segment - a contiguous range of DMA addresses
+ * @offset: of its first byte in what it is a segment of
+ * @length: bytes
+ * @dma: address of its first byte in the controller's domain
+ */
+struct nvmep_segment {
+	u64 offset;
+	u64 length;
+	dma_addr_t dma;
+};
+
+/**
+ * struct nvmep_span - memory of a peer's that one command moves, mapped already
+ * @segment: the one that it begins in; more follow in the array as far as it reaches.
+ *	Whole controller pages each
+ * @offset: of its first byte, counted as @segment->offset is
+ * @length: bytes
+ * @users: keeps all of it mapped: a reference of it is the command's, until the
+ *	controller is done with it
+ */
+struct nvmep_span {
+	const struct nvmep_segment *segment;
+	u64 offset;
+	u32 length;
+	struct percpu_ref *users;
+};
 
 /**
  * struct nvmep_data - where the data of a command lies, as the controller sees
@@ -37,6 +66,8 @@ struct request;
  * @metadata_length: bytes, 0 for none
  * @metadata_dma: address of @metadata while the command is under way
  * @inline_segments: enough for most small commands
+ * @span: the data of a command with %NVMEP_REQUEST_SPAN, which has none of the above
+ *	but lists
  */
 struct nvmep_data {
 	unsigned int length;
@@ -51,6 +82,7 @@ struct nvmep_data {
 	unsigned int metadata_length;
 	dma_addr_t metadata_dma;
 	struct scatterlist inline_segments[NVMEP_INLINE_SEGMENTS];
+	struct nvmep_span span;
 };
 
 int nvmep_data_init(struct nvmep_ctrl *ctrl);

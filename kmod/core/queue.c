@@ -237,6 +237,20 @@ unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
 }
 
 /**
+ * nvmep_queues_poll_unannounced() - look for completions for those who should
+ * @ctrl: controller, bound
+ *
+ * Who polls a queue may never do so again.  Who waits for what is on it calls this.
+ */
+void nvmep_queues_poll_unannounced(struct nvmep_ctrl *ctrl)
+{
+	unsigned int i;
+
+	for (i = ctrl->cpu_queues - ctrl->polled_queues; i < ctrl->cpu_queues; i++)
+		nvmep_queue_poll(ctrl->queues[i]);
+}
+
+/**
  * nvmep_queue_look() - look for completions of a polled queue
  * @queue: polled queue, perhaps disabled
  * @batch: what ended, for the caller to end holding no lock

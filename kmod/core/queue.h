@@ -113,6 +113,7 @@ void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_sqe *sqe);
 void nvmep_queue_fill_end(struct nvmep_queue *queue);
 void nvmep_queue_ring(struct nvmep_queue *queue);
 unsigned int nvmep_queue_poll(struct nvmep_queue *queue);
+void nvmep_queues_poll_unannounced(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_queue_look(struct nvmep_queue *queue,
 			      struct io_comp_batch *batch);
 

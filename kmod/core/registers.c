@@ -279,6 +279,8 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 	/* Set by an NVM subsystem reset, cleared by writing 1. */
 	writel(readl(ctrl->bar + NVME_REG_CSTS) & NVME_CSTS_NSSRO,
 	       ctrl->bar + NVME_REG_CSTS);
+	if (NVME_CAP_CSS_ALL(ctrl->cap))
+		config |= NVME_CC_CSS_ALL;
 	nvmep_queue_reset(admin);
 	writel(depth << 16 | depth, ctrl->bar + NVME_REG_AQA);
 	lo_hi_writeq(admin->sq_dma, ctrl->bar + NVME_REG_ASQ);

@@ -8,6 +8,7 @@
 #include "compat.h"
 #include "ctrl.h"
 #include "data.h"
+#include "failure.h"
 #include "queue.h"
 #include "request.h"
 #include "trace.h"
@@ -246,17 +247,21 @@ static bool nvmep_request_retryable(struct request *rq)
 /**
  * nvmep_request_end() - try a command again, or end it
  * @rq: request that the controller is done with, its data unmapped
+ * @failures: of its request queue
  */
-void nvmep_request_end(struct request *rq)
+void nvmep_request_end(struct request *rq, struct nvmep_failures *failures)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 
 	if (nvmep_request_retryable(rq)) {
 		req->retries++;
+		nvmep_failure_retried(failures);
 		blk_mq_requeue_request(rq, false);
 		blk_mq_delay_kick_requeue_list(rq->q, 0);
 		return;
 	}
+	/* Before the end: the queue, and what is kept of it, may go with its last request. */
+	nvmep_failure_ended(failures, rq);
 	blk_mq_end_request(rq, nvmep_blk_status(req->status));
 }
 

@@ -12,6 +12,7 @@
 #include "data.h"
 #include "nvme.h"
 
+struct nvmep_failures;
 struct nvmep_queue;
 
 /*
@@ -29,6 +30,7 @@ struct nvmep_queue;
 #define NVMEP_REQUEST_BOUND	BIT(1)	/* admin: only in @generation */
 #define NVMEP_REQUEST_CANCELLED	BIT(2)	/* the controller was stopped under it */
 #define NVMEP_REQUEST_ABORTED	BIT(3)	/* an Abort command was sent for it */
+#define NVMEP_REQUEST_SPAN	BIT(4)	/* its data is @data.span */
 
 /**
  * struct nvmep_request - blk_mq_rq_to_pdu() of every request
@@ -67,7 +69,7 @@ blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
 				 bool ring);
 void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
 			 struct io_comp_batch *batch);
-void nvmep_request_end(struct request *rq);
+void nvmep_request_end(struct request *rq, struct nvmep_failures *failures);
 void nvmep_request_cancel_all(struct blk_mq_tag_set *tags);
 int nvmep_request_status(struct request *rq, blk_status_t status);
 

@@ -12,6 +12,7 @@
 #include "admin.h"
 #include "ctrl.h"
 #include "data.h"
+#include "host.h"
 #include "pair.h"
 #include "qids.h"
 #include "queue.h"
@@ -393,6 +394,8 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 	mutex_unlock(&ctrl->enable_lock);
 	if (!ret)
 		ret = nvmep_ctrl_identify(ctrl);
+	if (!ret)
+		ret = nvmep_host_introduce(ctrl);
 	if (!ret)
 		ret = nvmep_start_queues(ctrl, generation);
 	if (ret)

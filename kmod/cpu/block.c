@@ -17,6 +17,7 @@
 #include "moved.h"
 #include "namespace.h"
 #include "params.h"
+#include "rw.h"
 
 /* --- commands ------------------------------------------------------------ */
 
@@ -31,26 +32,13 @@ static void nvmep_set_range(struct nvme_sqe *sqe, const struct nvmep_ns *ns,
 	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
 	u32 blocks = blk_rq_bytes(rq) >> ns->block_shift;
 
-	sqe->cdw10 = cpu_to_le32(lower_32_bits(first));
-	sqe->cdw11 = cpu_to_le32(upper_32_bits(first));
-	sqe->cdw12 = cpu_to_le32((u32)control << 16 | (blocks - 1));
+	nvmep_rw_range(sqe, first, blocks, control);
 }
 
-/*
- * Protection information that the host does not see: PRACT has the controller
- * insert and strip it (NVM command set 5.2.2).
- */
 static u16 nvmep_protect(struct nvme_sqe *sqe, const struct nvmep_ns *ns,
 			 struct request *rq)
 {
-	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
-
-	if (!ns->protection)
-		return 0;
-	if (ns->protection == NVMEP_PROTECTION_TYPE3)
-		return NVME_RW_PRACT | NVME_RW_PRCHK_GUARD;
-	sqe->cdw14 = cpu_to_le32(lower_32_bits(first));
-	return NVME_RW_PRACT | NVME_RW_PRCHK_GUARD | NVME_RW_PRCHK_REF;
+	return nvmep_rw_protect(sqe, ns, nvmep_first_block(ns, blk_rq_pos(rq)));
 }
 
 static blk_status_t nvmep_build_rw(const struct nvmep_ns *ns,
@@ -284,10 +272,11 @@ static void nvmep_queue_rqs(NVMEP_RQ_LIST_PARAM)
 static void nvmep_complete_rq(struct request *rq)
 {
 	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+	struct nvmep_ns *ns = rq->q->queuedata;
 
 	nvmep_data_unmap(queue->ctrl, rq);
 	nvmep_command_cleanup(queue->ctrl, rq);
-	nvmep_request_end(rq);
+	nvmep_request_end(rq, &ns->failures);
 }
 
 static void nvmep_commit_rqs(struct blk_mq_hw_ctx *hctx)

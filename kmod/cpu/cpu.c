@@ -17,6 +17,10 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 
 	if (!cpu)
 		return -ENOMEM;
+	if (init_srcu_struct(&cpu->namespaces_srcu)) {
+		kfree(cpu);
+		return -ENOMEM;
+	}
 	cpu->ctrl = ctrl;
 	cpu->ns_ops = &nvmep_node_ns_ops;
 	mutex_init(&cpu->namespaces_lock);
@@ -32,6 +36,9 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 
 static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 {
+	if (!ctrl->cpu)
+		return;
+	cleanup_srcu_struct(&ctrl->cpu->namespaces_srcu);
 	kfree(ctrl->cpu);
 }
 

@@ -13,6 +13,7 @@
 #include <linux/mempool.h>
 #include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/srcu.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -27,7 +28,9 @@ struct nvmep_ns_ops;
  * @range_pool: const while bound: pages of ranges to deallocate
  * @namespaces_lock: guards each single change of @namespaces, and @quiesced; held
  *	for short times only
- * @namespaces: changes under @scan_lock and @namespaces_lock
+ * @namespaces: changes under @scan_lock and @namespaces_lock; who reads it under
+ *	@namespaces_srcu keeps those on it, and the controller's queues
+ * @namespaces_srcu: see @namespaces
  * @quiesced: @namespaces_lock: no I/O is dispatched
  * @effects_lock: one command at a time that others' commands are sent for, see
  *	nvmep_user_execute_alone()
@@ -45,6 +48,7 @@ struct nvmep_cpu {
 
 	struct mutex namespaces_lock;	/* @namespaces, @quiesced */
 	struct list_head namespaces;
+	struct srcu_struct namespaces_srcu;
 	bool quiesced;
 
 	struct mutex effects_lock;	/* see above */

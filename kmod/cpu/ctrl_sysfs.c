@@ -11,6 +11,7 @@
 #include "core/ctrl.h"
 #include "core/quirks.h"
 #include "core/reset.h"
+#include "attribute.h"
 #include "ctrl_sysfs.h"
 #include "params.h"
 #include "scan.h"
@@ -118,6 +119,49 @@ static ssize_t rescan_controller_store(struct device *dev,
 }
 static DEVICE_ATTR_WO(rescan_controller);
 
+static ssize_t
+passthru_err_log_enabled_show(struct device *dev, struct device_attribute *attr,
+			      char *buf)
+{
+	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
+
+	return nvmep_switch_show(&ctrl->failures.log_passthru, buf);
+}
+
+static ssize_t
+passthru_err_log_enabled_store(struct device *dev,
+			       struct device_attribute *attr, const char *buf,
+			       size_t count)
+{
+	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
+
+	return nvmep_switch_store(&ctrl->failures.log_passthru, buf, count);
+}
+static DEVICE_ATTR_RW(passthru_err_log_enabled);
+
+/* Counts that may be set. */
+#define NVMEP_COUNT_ATTR(name, counter)					\
+static ssize_t name##_show(struct device *dev,				\
+			   struct device_attribute *attr, char *buf)	\
+{									\
+	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);			\
+									\
+	return nvmep_count_show(counter, buf);				\
+}									\
+									\
+static ssize_t name##_store(struct device *dev,				\
+			    struct device_attribute *attr,		\
+			    const char *buf, size_t count)		\
+{									\
+	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);			\
+									\
+	return nvmep_count_store(counter, buf, count);			\
+}									\
+static DEVICE_ATTR_RW(name)
+
+NVMEP_COUNT_ATTR(reset_count, &ctrl->resets);
+NVMEP_COUNT_ATTR(command_error_count, &ctrl->failures.errors);
+
 static struct attribute *nvmep_ctrl_attrs[] = {
 	&dev_attr_model.attr,
 	&dev_attr_serial.attr,
@@ -137,6 +181,7 @@ static struct attribute *nvmep_ctrl_attrs[] = {
 	&dev_attr_quirks.attr,
 	&dev_attr_admin_timeout.attr,
 	&dev_attr_io_timeout.attr,
+	&dev_attr_passthru_err_log_enabled.attr,
 	&dev_attr_reset_controller.attr,
 	&dev_attr_rescan_controller.attr,
 	NULL
@@ -146,7 +191,19 @@ static const struct attribute_group nvmep_ctrl_group = {
 	.attrs = nvmep_ctrl_attrs,
 };
 
+static struct attribute *nvmep_ctrl_diag_attrs[] = {
+	&dev_attr_reset_count.attr,
+	&dev_attr_command_error_count.attr,
+	NULL
+};
+
+static const struct attribute_group nvmep_ctrl_diag_group = {
+	.name = "diag",
+	.attrs = nvmep_ctrl_diag_attrs,
+};
+
 const struct attribute_group *nvmep_ctrl_groups[] = {
 	&nvmep_ctrl_group,
+	&nvmep_ctrl_diag_group,
 	NULL
 };

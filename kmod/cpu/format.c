@@ -60,6 +60,20 @@ unsigned int nvmep_format_block_size(const struct nvme_id_ns *id)
 					 SECTOR_SIZE;
 }
 
+/**
+ * nvmep_format_zeroes_deallocate() - may Write Zeroes give blocks back?
+ * @id: Identify Namespace
+ *
+ * Return: true if the command takes the bit that asks for it, and blocks given back read
+ * as zero; NVM command set 4.1.5.1, DLFEAT.
+ */
+bool nvmep_format_zeroes_deallocate(const struct nvme_id_ns *id)
+{
+	return (id->dlfeat & (NVME_NS_DLFEAT_DEALLOCATE |
+			      NVME_NS_DLFEAT_READ_MASK)) ==
+	       (NVME_NS_DLFEAT_DEALLOCATE | NVME_NS_DLFEAT_READ_ZEROES);
+}
+
 /* Protection information that the block layer hides, and passthrough may. */
 static enum nvmep_protection nvmep_format_protection(const struct nvme_id_ns *id)
 {
@@ -92,7 +106,6 @@ bool nvmep_ns_has_format(const struct nvmep_ns *ns, const struct nvme_id_ns *id)
 void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 {
 	const struct nvme_lba_format *format = nvmep_format(id);
-	u8 zeroes = NVME_NS_DLFEAT_DEALLOCATE | 1;
 
 	ns->format = nvmep_format_usable(id) ? NVMEP_NS_FORMAT_BLOCKS :
 					       NVMEP_NS_FORMAT_PASSTHROUGH;
@@ -100,8 +113,7 @@ void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	ns->metadata_size = le16_to_cpu(format->metadata_size);
 	ns->extended = id->flbas & NVME_NS_FLBAS_EXTENDED;
 	ns->protection = nvmep_format_protection(id);
-	ns->zeroes_deallocate = (id->dlfeat & (NVME_NS_DLFEAT_DEALLOCATE | 7)) ==
-				zeroes;
+	ns->zeroes_deallocate = nvmep_format_zeroes_deallocate(id);
 }
 
 /**

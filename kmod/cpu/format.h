@@ -13,6 +13,7 @@ struct nvmep_ns;
 bool nvmep_format_possible(const struct nvme_id_ns *id);
 bool nvmep_format_usable(const struct nvme_id_ns *id);
 unsigned int nvmep_format_block_size(const struct nvme_id_ns *id);
+bool nvmep_format_zeroes_deallocate(const struct nvme_id_ns *id);
 bool nvmep_ns_has_format(const struct nvmep_ns *ns, const struct nvme_id_ns *id);
 void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id);
 sector_t nvmep_ns_sectors(const struct nvme_id_ns *id);

@@ -166,6 +166,9 @@ void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
 	memflags = memalloc_noio_save();
 	id = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry) {
+		/* No command of ours is built for the others. */
+		if (ns->ids.csi)
+			continue;
 		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 		if (id && !nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE,
 					  ns->nsid, id) &&

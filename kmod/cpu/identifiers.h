@@ -16,15 +16,19 @@ struct nvmep_ctrl;
  * @nguid: globally unique identifier, 0 for none
  * @eui64: likewise
  * @uuid: likewise
+ * @csi: its command set, 0 for NVM: what its commands are
  */
 struct nvmep_identifiers {
 	u8 nguid[16];
 	u8 eui64[8];
 	uuid_t uuid;
+	u8 csi;
 };
 
 int nvmep_identifiers_read(struct nvmep_identifiers *ids,
-			   struct nvmep_ctrl *ctrl, u32 nsid,
+			   struct nvmep_ctrl *ctrl, u32 nsid);
+void nvmep_identifiers_add(struct nvmep_identifiers *ids,
+			   const struct nvmep_ctrl *ctrl,
 			   const struct nvme_id_ns *id);
 bool nvmep_identifiers_equal(const struct nvmep_identifiers *a,
 			     const struct nvmep_identifiers *b);

@@ -95,11 +95,20 @@ static int nvmep_check_rw(const struct nvmep_ns *ns,
 	return length < data ? -EINVAL : 0;
 }
 
+/* We cannot tell; the administrator may know. */
+static int nvmep_check_unknown(void)
+{
+	return capable(CAP_SYS_ADMIN) ? 0 : -EACCES;
+}
+
 static int nvmep_check_io(const struct nvmep_ns *ns,
 			  const struct nvmep_user_command *command, u64 length)
 {
 	u32 ranges = (le32_to_cpu(command->sqe.cdw10) & 0xff) + 1;
 
+	/* The same opcodes are other commands in other command sets. */
+	if (ns->ids.csi)
+		return nvmep_check_unknown();
 	switch (command->sqe.opcode) {
 	case NVME_CMD_READ:
 	case NVME_CMD_WRITE:
@@ -113,8 +122,7 @@ static int nvmep_check_io(const struct nvmep_ns *ns,
 	case NVME_CMD_VERIFY:
 		return 0;
 	default:
-		/* We cannot tell; the administrator may know. */
-		return capable(CAP_SYS_ADMIN) ? 0 : -EACCES;
+		return nvmep_check_unknown();
 	}
 }
 

@@ -4,9 +4,11 @@
  *
  * Namespaces come and go under scan_lock.  Who holds scan_lock may walk the
  * list; who must not wait for a scan takes namespaces_lock, which guards each
- * single change of the list and is held for short times only.
+ * single change of the list and is held for short times only.  Who must not wait at
+ * all reads the list under namespaces_srcu, for which an end of a namespace waits.
  */
 #include <linux/blk-mq.h>
+#include <linux/rculist.h>
 #include <linux/slab.h>
 
 #include "compat.h"
@@ -23,7 +25,7 @@
 /**
  * nvmep_ns_update() - take over what Identify Namespace says
  * @ns: namespace
- * @id: Identify Namespace
+ * @id: Identify Namespace, all 0 for another command set than NVM
  *
  * No command is under way while format and limits change.  Limits
  * that cannot be changed leave requests that do not fit, which are refused one
@@ -106,7 +108,7 @@ static void nvmep_ns_link(struct nvmep_ns *ns)
 	mutex_lock(&ctrl->cpu->namespaces_lock);
 	if (ctrl->cpu->quiesced)
 		blk_mq_quiesce_queue(ns->queue);
-	list_add_tail(&ns->entry, &ctrl->cpu->namespaces);
+	list_add_tail_rcu(&ns->entry, &ctrl->cpu->namespaces);
 	WRITE_ONCE(ctrl->namespace_count, ctrl->namespace_count + 1);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 }
@@ -116,11 +118,25 @@ static void nvmep_ns_unlink(struct nvmep_ns *ns)
 	struct nvmep_ctrl *ctrl = ns->ctrl;
 
 	mutex_lock(&ctrl->cpu->namespaces_lock);
-	list_del(&ns->entry);
+	list_del_rcu(&ns->entry);
 	WRITE_ONCE(ctrl->namespace_count, ctrl->namespace_count - 1);
 	if (ctrl->cpu->quiesced)
 		blk_mq_unquiesce_queue(ns->queue);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
+	synchronize_srcu(&ctrl->cpu->namespaces_srcu);
+}
+
+/* What has no block device worth the name says why. */
+static void nvmep_ns_tell_use(struct nvmep_ns *ns, const struct nvme_id_ns *id)
+{
+	if (ns->ids.csi)
+		dev_info(ns->ctrl->dev,
+			 "namespace %u: command set %u: passthrough only\n",
+			 ns->nsid, ns->ids.csi);
+	else if (!nvmep_format_usable(id))
+		dev_warn(ns->ctrl->dev,
+			 "namespace %u: blocks of %u+%u bytes: passthrough only\n",
+			 ns->nsid, 1U << ns->block_shift, ns->metadata_size);
 }
 
 /**
@@ -128,7 +144,7 @@ static void nvmep_ns_unlink(struct nvmep_ns *ns)
  * @ctrl: controller; scan_lock is held
  * @nsid: its identifier
  * @scan: number of the scan that found it
- * @id: Identify Namespace
+ * @id: Identify Namespace, all 0 for another command set than NVM
  * @ids: who it is
  *
  * A failure is logged; the next scan tries again.
@@ -145,10 +161,7 @@ void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 	ns->ids = *ids;
 	if (nvmep_ns_update(ns, id))
 		goto err_abort;
-	if (!nvmep_format_usable(id))
-		dev_warn(ctrl->dev,
-			 "namespace %u: blocks of %u+%u bytes: passthrough only\n",
-			 nsid, 1U << ns->block_shift, ns->metadata_size);
+	nvmep_ns_tell_use(ns, id);
 	nvmep_ns_link(ns);
 	if (device_add_disk(&ctrl->device, ns->disk, nvmep_ns_groups))
 		goto err_unlink;
@@ -211,19 +224,55 @@ void nvmep_ns_lose(struct nvmep_ns *ns)
 
 /**
  * nvmep_ns_find() - a namespace by its identifier
- * @ctrl: controller; scan_lock is held
+ * @ctrl: controller; scan_lock is held, or namespaces_srcu
  * @nsid: identifier
  *
  * Return: the namespace, or NULL.
  */
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
 {
+	struct nvmep_cpu *cpu = ctrl->cpu;
 	struct nvmep_ns *ns;
 
-	lockdep_assert_held(&ctrl->cpu->scan_lock);
-
-	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+	list_for_each_entry_srcu(ns, &cpu->namespaces, entry,
+				 srcu_read_lock_held(&cpu->namespaces_srcu) ||
+				 lockdep_is_held(&cpu->scan_lock))
 		if (ns->nsid == nsid)
 			return ns;
 	return NULL;
+}
+
+/**
+ * nvmep_ns_get_only() - the namespace of a controller that has one
+ * @ctrl: controller; scan_lock is not held
+ *
+ * Return: the namespace, to be given to nvmep_ns_put(), though it may go meanwhile; or an
+ * error pointer: -ENOTTY if there is none, -EINVAL if there are several, -EINTR.
+ */
+struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl)
+{
+	struct list_head *namespaces = &ctrl->cpu->namespaces;
+	struct nvmep_ns *ns;
+
+	if (mutex_lock_killable(&ctrl->cpu->scan_lock))
+		return ERR_PTR(-EINTR);
+	if (list_empty(namespaces)) {
+		ns = ERR_PTR(-ENOTTY);
+	} else if (!list_is_singular(namespaces)) {
+		ns = ERR_PTR(-EINVAL);
+	} else {
+		ns = list_first_entry(namespaces, struct nvmep_ns, entry);
+		get_device(disk_to_dev(ns->disk));
+	}
+	mutex_unlock(&ctrl->cpu->scan_lock);
+	return ns;
+}
+
+/**
+ * nvmep_ns_put() - undo nvmep_ns_get_only()
+ * @ns: namespace, freed if it has gone
+ */
+void nvmep_ns_put(struct nvmep_ns *ns)
+{
+	put_device(disk_to_dev(ns->disk));
 }

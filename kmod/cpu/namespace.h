@@ -11,6 +11,7 @@
 #include <linux/device.h>
 #include <linux/list.h>
 
+#include "core/failure.h"
 #include "identifiers.h"
 
 struct nvme_id_ns;
@@ -58,6 +59,7 @@ enum nvmep_ns_format {
  * @zeroes_deallocate: Write Zeroes may deallocate and blocks still read as
  *	zero; likewise
  * @ids: const: who it is
+ * @failures: of its commands
  * @device: class device ngpXnY; has a reference to @disk
  * @cdev: of @device
  * @has_node: @cdev and @device were added; changes under scan_lock
@@ -78,6 +80,7 @@ struct nvmep_ns {
 	bool zeroes_deallocate;
 
 	struct nvmep_identifiers ids;
+	struct nvmep_failures failures;
 
 	struct device device;
 	struct cdev cdev;
@@ -105,6 +108,8 @@ void nvmep_ns_remove(struct nvmep_ns *ns);
 void nvmep_ns_mark_dead(struct nvmep_ns *ns);
 void nvmep_ns_lose(struct nvmep_ns *ns);
 void nvmep_ns_free_disk(struct gendisk *disk);
+struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl);
+void nvmep_ns_put(struct nvmep_ns *ns);
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid);
 
 #endif /* _NVMEP_NAMESPACE_H */

@@ -20,6 +20,7 @@
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"
+#include "transfer.h"
 #include "uring.h"
 
 #define NVMEP_MINORS	BIT(MINORBITS)
@@ -86,6 +87,9 @@ static int nvmep_ctrl_uring_cmd(struct io_uring_cmd *ioucmd,
 		.write = ioucmd->file->f_mode & FMODE_WRITE,
 	};
 
+	if (ioucmd->cmd_op == NVME_PEER_URING_CMD_IO)
+		return nvmep_transfer_cmd(&from, ioucmd->file->private_data,
+					  ioucmd, issue_flags);
 	return nvmep_uring_cmd(&from, ioucmd, issue_flags);
 }
 
@@ -94,7 +98,10 @@ static int nvmep_ctrl_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
 				       struct io_comp_batch *batch,
 				       unsigned int flags)
 {
-	return 0;
+	if (ioucmd->cmd_op != NVME_PEER_URING_CMD_IO)
+		return 0;
+	return nvmep_transfer_iopoll(nvmep_file_ctrl(ioucmd->file), ioucmd,
+				     batch);
 }
 
 static const struct file_operations nvmep_ctrl_fops = {

@@ -10,6 +10,7 @@
 
 #include "core/admin.h"
 #include "core/ctrl.h"
+#include "attribute.h"
 #include "namespace.h"
 #include "ns_sysfs.h"
 
@@ -33,15 +34,8 @@ NVMEP_NS_ATTR(nsid, "%u", ns->nsid);
 NVMEP_NS_ATTR(uuid, "%pU", &ns->ids.uuid);
 NVMEP_NS_ATTR(nguid, "%pU", ns->ids.nguid);
 NVMEP_NS_ATTR(eui, "%8ph", ns->ids.eui64);
+NVMEP_NS_ATTR(csi, "%u", ns->ids.csi);
 NVMEP_NS_ATTR(metadata_bytes, "%u", ns->metadata_size);
-
-/* Namespaces of other command sets are not served. */
-static ssize_t csi_show(struct device *dev, struct device_attribute *attr,
-			char *buf)
-{
-	return sysfs_emit(buf, "0\n");
-}
-static DEVICE_ATTR_RO(csi);
 
 /* Identify's strings are padded with spaces, by some with zeroes. */
 static int nvmep_trimmed(const char *string, int length)
@@ -104,6 +98,46 @@ static ssize_t nuse_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(nuse);
 
+static ssize_t
+passthru_err_log_enabled_show(struct device *dev, struct device_attribute *attr,
+			      char *buf)
+{
+	return nvmep_switch_show(&nvmep_ns_of(dev)->failures.log_passthru, buf);
+}
+
+static ssize_t
+passthru_err_log_enabled_store(struct device *dev,
+			       struct device_attribute *attr, const char *buf,
+			       size_t count)
+{
+	return nvmep_switch_store(&nvmep_ns_of(dev)->failures.log_passthru, buf,
+				  count);
+}
+static DEVICE_ATTR_RW(passthru_err_log_enabled);
+
+/* Counts that may be set. */
+#define NVMEP_NS_COUNT_ATTR(name, counter)				\
+static ssize_t name##_show(struct device *dev,				\
+			   struct device_attribute *attr, char *buf)	\
+{									\
+	struct nvmep_ns *ns = nvmep_ns_of(dev);				\
+									\
+	return nvmep_count_show(counter, buf);				\
+}									\
+									\
+static ssize_t name##_store(struct device *dev,				\
+			    struct device_attribute *attr,		\
+			    const char *buf, size_t count)		\
+{									\
+	struct nvmep_ns *ns = nvmep_ns_of(dev);				\
+									\
+	return nvmep_count_store(counter, buf, count);			\
+}									\
+static DEVICE_ATTR_RW(name)
+
+NVMEP_NS_COUNT_ATTR(command_retries_count, &ns->failures.retries);
+NVMEP_NS_COUNT_ATTR(command_error_count, &ns->failures.errors);
+
 static struct attribute *nvmep_ns_attrs[] = {
 	&dev_attr_nsid.attr,
 	&dev_attr_wwid.attr,
@@ -113,10 +147,11 @@ static struct attribute *nvmep_ns_attrs[] = {
 	&dev_attr_csi.attr,
 	&dev_attr_metadata_bytes.attr,
 	&dev_attr_nuse.attr,
+	&dev_attr_passthru_err_log_enabled.attr,
 	NULL
 };
 
-/* An identifier that the namespace does not have has no file. */
+/* What a namespace does not have has no file: an identifier, or blocks. */
 static umode_t nvmep_ns_attr_visible(struct kobject *kobj,
 				     struct attribute *attr, int index)
 {
@@ -124,7 +159,8 @@ static umode_t nvmep_ns_attr_visible(struct kobject *kobj,
 
 	if ((attr == &dev_attr_uuid.attr && uuid_is_null(&ids->uuid)) ||
 	    (attr == &dev_attr_nguid.attr && !nvmep_has_nguid(ids)) ||
-	    (attr == &dev_attr_eui.attr && !nvmep_has_eui64(ids)))
+	    (attr == &dev_attr_eui.attr && !nvmep_has_eui64(ids)) ||
+	    (attr == &dev_attr_nuse.attr && ids->csi))
 		return 0;
 	return attr->mode;
 }
@@ -134,7 +170,19 @@ static const struct attribute_group nvmep_ns_group = {
 	.is_visible = nvmep_ns_attr_visible,
 };
 
+static struct attribute *nvmep_ns_diag_attrs[] = {
+	&dev_attr_command_retries_count.attr,
+	&dev_attr_command_error_count.attr,
+	NULL
+};
+
+static const struct attribute_group nvmep_ns_diag_group = {
+	.name = "diag",
+	.attrs = nvmep_ns_diag_attrs,
+};
+
 const struct attribute_group *nvmep_ns_groups[] = {
 	&nvmep_ns_group,
+	&nvmep_ns_diag_group,
 	NULL
 };

@@ -318,7 +318,7 @@ static int nvmep_submit_lengths(const struct nvmep_ns *ns,
 	return 0;
 }
 
-/* The oldest form: a read, write or compare without its lengths. */
+/* The oldest form: a read, write or compare of the NVM command set without its lengths. */
 static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 			      struct nvme_user_io __user *arg)
 {
@@ -331,8 +331,9 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 		return -EFAULT;
 	if (user.flags)
 		return -EINVAL;
-	if (user.opcode != NVME_CMD_READ && user.opcode != NVME_CMD_WRITE &&
-	    user.opcode != NVME_CMD_COMPARE)
+	if (from->ns->ids.csi ||
+	    (user.opcode != NVME_CMD_READ && user.opcode != NVME_CMD_WRITE &&
+	     user.opcode != NVME_CMD_COMPARE))
 		return -EINVAL;
 	command.sqe.opcode = user.opcode;
 	command.sqe.nsid = cpu_to_le32(from->ns->nsid);
@@ -372,6 +373,23 @@ static int nvmep_ioctl_manage(struct nvmep_ctrl *ctrl, unsigned int cmd)
 	}
 }
 
+/* By the controller's node, from the times before namespaces had nodes of their own. */
+static int nvmep_ioctl_only_ns(struct nvmep_passthru from,
+			       struct nvme_passthru_cmd __user *arg)
+{
+	int ret;
+
+	from.ns = nvmep_ns_get_only(from.ctrl);
+	if (from.ns == ERR_PTR(-EINVAL))
+		dev_info_ratelimited(from.ctrl->dev,
+				     "I/O command refused, there are several namespaces: send it by one's own node\n");
+	if (IS_ERR(from.ns))
+		return PTR_ERR(from.ns);
+	ret = nvmep_ioctl_command(&from, false, arg);
+	nvmep_ns_put(from.ns);
+	return ret;
+}
+
 static int nvmep_ns_ioctl_command(const struct nvmep_passthru *from,
 				  unsigned int cmd, void __user *arg)
 {
@@ -380,8 +398,6 @@ static int nvmep_ns_ioctl_command(const struct nvmep_passthru *from,
 		return from->ns->nsid;
 	case NVME_IOCTL_SUBMIT_IO:
 		return nvmep_ioctl_submit(from, arg);
-	case NVME_IOCTL_IO_CMD:
-		return nvmep_ioctl_command(from, false, arg);
 	case NVME_IOCTL_IO64_CMD:
 		return nvmep_ioctl_command64(from, false, false, arg);
 	case NVME_IOCTL_IO64_CMD_VEC:
@@ -411,6 +427,9 @@ int nvmep_passthru_ioctl(const struct nvmep_passthru *from, unsigned int cmd,
 	case NVME_IOCTL_SUBSYS_RESET:
 	case NVME_IOCTL_RESCAN:
 		return from->ns ? -ENOTTY : nvmep_ioctl_manage(from->ctrl, cmd);
+	case NVME_IOCTL_IO_CMD:
+		return from->ns ? nvmep_ioctl_command(from, false, arg) :
+				  nvmep_ioctl_only_ns(*from, arg);
 	default:
 		return from->ns ? nvmep_ns_ioctl_command(from, cmd, arg) :
 				  -ENOTTY;

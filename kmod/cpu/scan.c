@@ -58,36 +58,31 @@ static void nvmep_scan_known(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 			 ns->nsid);
 }
 
-/* A namespace is there, @ns if it was known.  Returns 0 or why the scan must end. */
-static int nvmep_scan_found(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
-			    struct nvmep_ns *ns, const struct nvme_id_ns *id)
+/* A namespace is there, @ns if it was known. */
+static void nvmep_scan_found(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+			     struct nvmep_ns *ns, const struct nvme_id_ns *id,
+			     const struct nvmep_identifiers *ids)
 {
-	struct nvmep_identifiers ids;
-	int ret = nvmep_identifiers_read(&ids, ctrl, nsid, id);
-
-	/* What cannot be asked now counts as it was; the next scan tries again. */
-	if (ret && ns)
-		ids.uuid = ns->ids.uuid;
-	else if (ret)
-		return min(ret, 0);
-	if (ns && !nvmep_identifiers_equal(&ns->ids, &ids)) {
+	if (ns && !nvmep_identifiers_equal(&ns->ids, ids)) {
 		dev_warn(ctrl->dev, "namespace %u is another one now\n", nsid);
 		nvmep_scan_lost(ns, "was replaced");
 		ns = NULL;
 	}
 	if (!ns) {
-		nvmep_ns_add(ctrl, nsid, scan, id, &ids);
-		return 0;
+		nvmep_ns_add(ctrl, nsid, scan, id, ids);
+		return;
 	}
 	ns->scan = scan;
 	nvmep_scan_known(ns, id);
-	return min(ret, 0);
 }
 
-/* Gone since the list was made, of a command set we do not speak, or nonsense. */
+/* Gone since the list was made, or nonsense. */
 static bool nvmep_scan_served(struct nvmep_ctrl *ctrl, u32 nsid,
-			      const struct nvme_id_ns *id)
+			      const struct nvme_id_ns *id,
+			      const struct nvmep_identifiers *ids)
 {
+	if (ids->csi)
+		return true;
 	if (!id->ncap)
 		return false;
 	if (nvmep_format_possible(id))
@@ -98,21 +93,40 @@ static bool nvmep_scan_served(struct nvmep_ctrl *ctrl, u32 nsid,
 	return false;
 }
 
+/*
+ * Asks a namespace who and what it is.  Of one of another command set than NVM, which need
+ * not have blocks, @id stays as it is.  Returns as nvmep_identify().
+ */
+static int nvmep_scan_ask(struct nvmep_ctrl *ctrl, u32 nsid,
+			  struct nvme_id_ns *id, struct nvmep_identifiers *ids)
+{
+	int ret = nvmep_identifiers_read(ids, ctrl, nsid);
+
+	if (ret || ids->csi)
+		return ret;
+	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);
+	if (!ret)
+		nvmep_identifiers_add(ids, ctrl, id);
+	return ret;
+}
+
 /* Adds or updates one namespace.  Returns 0 or why the scan must end. */
 static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 {
 	struct nvmep_ns *ns = nvmep_ns_find(ctrl, nsid);
+	struct nvmep_identifiers ids;
 	struct nvme_id_ns *id;
 	int ret;
 
-	id = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
+	id = kzalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
 	if (!id)
 		return -ENOMEM;
-	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);
+	ret = nvmep_scan_ask(ctrl, nsid, id, &ids);
+	/* What cannot be asked now counts as it was; the next scan tries again. */
 	if (ns && nvmep_status_transient(ret))
 		ns->scan = scan;
-	if (!ret && nvmep_scan_served(ctrl, nsid, id))
-		ret = nvmep_scan_found(ctrl, nsid, scan, ns, id);
+	if (!ret && nvmep_scan_served(ctrl, nsid, id, &ids))
+		nvmep_scan_found(ctrl, nsid, scan, ns, id, &ids);
 	kfree(id);
 	return min(ret, 0);
 }

@@ -25,8 +25,6 @@
 #include "scan.h"
 #include "uring.h"
 
-#define NVMEP_URING_NOT_POLLED	U16_MAX
-
 /**
  * struct nvmep_uring - what we keep in an io_uring command
  * @bio: user pages of the command
@@ -150,15 +148,33 @@ static int nvmep_uring_map(const struct nvmep_passthru *from,
 	return ret ? ret : nvmep_user_mapped(from, command, rq);
 }
 
-/* Does the ring poll, and has the namespace a queue for that? */
-static blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
-				    unsigned int issue_flags)
+/**
+ * nvmep_uring_polled() - does the ring poll, and has the namespace a queue for that?
+ * @from: the node and the namespace
+ * @issue_flags: how the command is issued
+ *
+ * Return: REQ_POLLED or 0, for nvmep_user_request().
+ */
+blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
+			     unsigned int issue_flags)
 {
 	const struct blk_mq_tag_set *tags = &from->ctrl->io_tags;
 
 	return from->ns && issue_flags & IO_URING_F_IOPOLL &&
 	       tags->nr_maps > HCTX_TYPE_POLL &&
 	       tags->map[HCTX_TYPE_POLL].nr_queues ? REQ_POLLED : 0;
+}
+
+/**
+ * nvmep_uring_queue() - what to poll for a command
+ * @rq: its request
+ *
+ * Return: index of the polled queue that it goes to, or %NVMEP_URING_NOT_POLLED.
+ */
+u16 nvmep_uring_queue(const struct request *rq)
+{
+	return rq->mq_hctx->type == HCTX_TYPE_POLL ? rq->mq_hctx->queue_num :
+						     NVMEP_URING_NOT_POLLED;
 }
 
 static int nvmep_uring_submit(const struct nvmep_passthru *from,
@@ -186,8 +202,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 		goto err_map;
 	}
 	uring->bio = rq->bio;
-	uring->polled = rq->mq_hctx->type == HCTX_TYPE_POLL ?
-		rq->mq_hctx->queue_num : NVMEP_URING_NOT_POLLED;
+	uring->polled = nvmep_uring_queue(rq);
 	uring->reads = rq_data_dir(rq) == READ;
 	uring->scan = nvmep_effects_change(effects);
 	rq->end_io_data = ioucmd;

@@ -5,10 +5,19 @@
 #ifndef _NVMEP_URING_H
 #define _NVMEP_URING_H
 
+#include <linux/blk_types.h>
+#include <linux/types.h>
+
 struct io_comp_batch;
 struct io_uring_cmd;
 struct nvmep_passthru;
+struct request;
 
+#define NVMEP_URING_NOT_POLLED	U16_MAX
+
+blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
+			     unsigned int issue_flags);
+u16 nvmep_uring_queue(const struct request *rq);
 int nvmep_uring_cmd(const struct nvmep_passthru *from,
 		    struct io_uring_cmd *ioucmd, unsigned int issue_flags);
 int nvmep_uring_cmd_iopoll(const struct nvmep_passthru *from,

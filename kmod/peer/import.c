@@ -20,6 +20,11 @@
  * lock, where no admin command may be sent.  The callback only flags the buffer
  * and queues work; the work calls whoever imported the buffer, who stops every
  * queue pair that could reach the memory and then has it unmapped.
+ *
+ * Commands of the CPU on its own queues may move data of a buffer, too.  Each counts as
+ * a user of it until the controller is done with it, and unmapping, whoever asks for
+ * it, admits no more of them and waits for the last.  They end sooner or later: what
+ * never comes back is stopped by its timeout.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -30,11 +35,15 @@
 
 #include "compat.h"
 #include "core/ctrl.h"
+#include "core/queue.h"
 #include "import.h"
 #include "peers.h"
 
 /* How long an exporter may take to move its memory before the first use. */
 #define NVMEP_FENCE_TIMEOUT	(10 * HZ)
+
+/* How often a wait for commands looks at queues that nothing announces. */
+#define NVMEP_USERS_POLL	(HZ / 100 + 1)
 
 /**
  * nvmep_buf_invalid() - tell whether the exporter wants its memory back
@@ -47,6 +56,89 @@ bool nvmep_buf_invalid(const struct nvmep_buf *buf)
 	return READ_ONCE(buf->invalid);
 }
 
+/* --- commands of the CPU --------------------------------------------------- */
+
+/**
+ * nvmep_buf_admits() - was a buffer imported for this?
+ * @buf: the buffer
+ * @dir: what the controller is to do with it
+ *
+ * Return: true if it was.
+ */
+bool nvmep_buf_admits(const struct nvmep_buf *buf, enum dma_data_direction dir)
+{
+	return buf->dir == DMA_BIDIRECTIONAL || buf->dir == dir;
+}
+
+/* No command begins any more: because of whom? */
+static int nvmep_buf_closed(const struct nvmep_buf *buf)
+{
+	if (nvmep_buf_invalid(buf))
+		return -ESTALE;
+	return READ_ONCE(buf->ctrl->peers->removed) ? -ESHUTDOWN : -ENOENT;
+}
+
+/**
+ * nvmep_buf_span() - a command of the CPU is to move data of a buffer
+ * @buf: the buffer; under rcu_read_lock()
+ * @offset: byte of it where the data begins
+ * @length: bytes, not 0
+ * @dir: what the controller does with it
+ * @span: out, with a reference of its users
+ *
+ * Return: 0, EACCES if it was not imported for that, ERANGE if it ends too early,
+ * ESTALE if the exporter has asked for it back, ESHUTDOWN if the driver is being
+ * unbound, ENOENT if its handle was released.
+ */
+int nvmep_buf_span(struct nvmep_buf *buf, u64 offset, u32 length,
+		   enum dma_data_direction dir, struct nvmep_span *span)
+{
+	if (!nvmep_buf_admits(buf, dir))
+		return -EACCES;
+	if (length > buf->segments.length ||
+	    offset > buf->segments.length - length)
+		return -ERANGE;
+	if (!percpu_ref_tryget_live(&buf->users))
+		return nvmep_buf_closed(buf);
+	/* One does it, and so before any kill that it would have to wait for. */
+	if (unlikely(!READ_ONCE(buf->used)) && !xchg(&buf->used, true))
+		percpu_ref_switch_to_percpu(&buf->users);
+	*span = (struct nvmep_span){
+		.segment = nvmep_segments_find(&buf->segments, offset),
+		.offset = offset,
+		.length = length,
+		.users = &buf->users,
+	};
+	return 0;
+}
+
+static void nvmep_buf_unused(struct percpu_ref *users)
+{
+	struct nvmep_buf *buf = container_of(users, struct nvmep_buf, users);
+
+	complete_all(&buf->idle);
+}
+
+static void nvmep_buf_close(struct nvmep_buf *buf)
+{
+	dma_resv_assert_held(buf->dmabuf->resv);
+
+	if (!percpu_ref_is_dying(&buf->users))
+		percpu_ref_kill(&buf->users);
+}
+
+/* From here on the controller moves no data of it for the CPU. */
+static void nvmep_buf_drain(struct nvmep_buf *buf)
+{
+	dma_resv_lock(buf->dmabuf->resv, NULL);
+	nvmep_buf_close(buf);
+	dma_resv_unlock(buf->dmabuf->resv);
+	while (!wait_for_completion_timeout(&buf->idle, NVMEP_USERS_POLL))
+		nvmep_queues_poll_unannounced(buf->ctrl);
+}
+
+/* --- the exporter ---------------------------------------------------------- */
+
 /* Under the reservation lock of an exporter: flag, queue, go. */
 static void nvmep_buf_invalidate(struct dma_buf_attachment *attach)
 {
@@ -58,6 +150,7 @@ static void nvmep_buf_invalidate(struct dma_buf_attachment *attach)
 	if (!buf->sgt || buf->invalid)
 		return;
 	WRITE_ONCE(buf->invalid, true);
+	nvmep_buf_close(buf);
 	queue_work(buf->ctrl->peers->invalidate_wq,
 		   &buf->invalidate_work);
 }
@@ -180,6 +273,7 @@ static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
 {
 	lockdep_assert_held(&buf->lock);
 
+	nvmep_buf_drain(buf);
 	dma_resv_lock(buf->dmabuf->resv, NULL);
 	nvmep_buf_unmap_locked(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
@@ -187,8 +281,9 @@ static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
 
 /**
  * nvmep_buf_unmap() - give the exporter its memory back
- * @buf: the buffer; the controller does not access it any more, or its user
- *	answers for that
+ * @buf: the buffer; no queue pair accesses it any more, or its user answers for that
+ *
+ * Waits for commands of the CPU that move data of it.
  */
 void nvmep_buf_unmap(struct nvmep_buf *buf)
 {
@@ -209,6 +304,8 @@ static void nvmep_buf_invalidate_work(struct work_struct *work)
 /**
  * nvmep_buf_detach() - let go of the exporter's memory for good
  * @buf: the buffer; no queue pair uses it any more
+ *
+ * Waits for commands of the CPU that move data of it.
  */
 void nvmep_buf_detach(struct nvmep_buf *buf)
 {
@@ -234,7 +331,8 @@ static void nvmep_buf_free(struct kref *ref)
 	dma_buf_put(buf->dmabuf);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_BUFS, -1);
 	nvmep_segments_free(&buf->segments);
-	kfree(buf);
+	percpu_ref_exit(&buf->users);
+	kfree_rcu(buf, rcu);
 	nvmep_ctrl_put(ctrl);
 }
 
@@ -277,6 +375,27 @@ static struct dma_buf *nvmep_dma_buf_get(int fd, enum nvme_peer_access access)
 	return ERR_PTR(-EACCES);
 }
 
+/* One without anything in it. */
+static struct nvmep_buf *nvmep_buf_new(void)
+{
+	struct nvmep_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+
+	if (!buf)
+		return NULL;
+	if (percpu_ref_init(&buf->users, nvmep_buf_unused,
+			    PERCPU_REF_INIT_ATOMIC, GFP_KERNEL)) {
+		kfree(buf);
+		return NULL;
+	}
+	kref_init(&buf->ref);
+	init_completion(&buf->idle);
+	mutex_init(&buf->lock);
+	INIT_LIST_HEAD(&buf->node);
+	INIT_LIST_HEAD(&buf->kept);
+	INIT_WORK(&buf->invalidate_work, nvmep_buf_invalidate_work);
+	return buf;
+}
+
 static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
 					 const struct nvme_peer_buf_import *cmd,
 					 void (*reclaim)(struct nvmep_buf *buf))
@@ -287,21 +406,16 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
 	if (IS_ERR(dmabuf))
 		return ERR_CAST(dmabuf);
 
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+	buf = nvmep_buf_new();
 	if (!buf) {
 		dma_buf_put(dmabuf);
 		return ERR_PTR(-ENOMEM);
 	}
-	kref_init(&buf->ref);
 	buf->ctrl = nvmep_ctrl_get(ctrl);
 	buf->dmabuf = dmabuf;
 	buf->offset = cmd->offset;
 	buf->dir = nvmep_access_direction[cmd->access];
 	buf->reclaim = reclaim;
-	mutex_init(&buf->lock);
-	INIT_LIST_HEAD(&buf->node);
-	INIT_LIST_HEAD(&buf->kept);
-	INIT_WORK(&buf->invalidate_work, nvmep_buf_invalidate_work);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_BUFS, 1);
 	return buf;
 }

@@ -6,10 +6,13 @@
 #ifndef _NVMEP_IMPORT_H
 #define _NVMEP_IMPORT_H
 
+#include <linux/completion.h>
 #include <linux/dma-direction.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/percpu-refcount.h>
+#include <linux/rcupdate.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
@@ -27,6 +30,7 @@ struct sg_table;
 /**
  * struct nvmep_buf - an imported dma-buf
  * @ref: one for the handle, one for every call that uses it
+ * @rcu: frees it, since the handle is looked up without a lock
  * @ctrl: const, reference
  * @dmabuf: const, reference
  * @offset: const: of its first byte in @dmabuf
@@ -44,6 +48,11 @@ struct sg_table;
  * @invalid: set under the reservation lock, never cleared: the exporter wants
  *	the memory back.  Whoever sees it clear under peers->lock and puts a
  *	queue pair on the list there is found by @invalidate_work
+ * @users: one for each command of the CPU that moves data of it; none begins once it
+ *	is killed, under the reservation lock, and unmapping waits for the last.
+ *	Atomic until the first command, so that what has none goes at once
+ * @used: there was a command: @users counts for each processor
+ * @idle: @users is killed and 0
  * @invalidate_work: takes the controller away from the memory
  * @file: const once reserved: the open controller node that it belongs to; gone
  *	once @kept is used
@@ -58,6 +67,7 @@ struct sg_table;
  */
 struct nvmep_buf {
 	struct kref ref;
+	struct rcu_head rcu;
 	struct nvmep_ctrl *ctrl;
 	struct dma_buf *dmabuf;
 	u64 offset;
@@ -72,6 +82,9 @@ struct nvmep_buf {
 	struct sg_table *sgt;
 	bool pinned;
 	bool invalid;
+	struct percpu_ref users;
+	bool used;
+	struct completion idle;
 	struct work_struct invalidate_work;
 
 	/* What peer_file.c keeps of it. */
@@ -93,5 +106,8 @@ void nvmep_buf_put(struct nvmep_buf *buf);
 void nvmep_buf_unmap(struct nvmep_buf *buf);
 void nvmep_buf_detach(struct nvmep_buf *buf);
 bool nvmep_buf_invalid(const struct nvmep_buf *buf);
+bool nvmep_buf_admits(const struct nvmep_buf *buf, enum dma_data_direction dir);
+int nvmep_buf_span(struct nvmep_buf *buf, u64 offset, u32 length,
+		   enum dma_data_direction dir, struct nvmep_span *span);
 
 #endif /* _NVMEP_IMPORT_H */

@@ -67,7 +67,8 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 	*cmd = (struct nvme_peer_info) {
 		.size = cmd->size,
 		.features = NVME_PEER_FEATURE_DIRECT |
-			    NVME_PEER_FEATURE_BUF_RINGS,
+			    NVME_PEER_FEATURE_BUF_RINGS |
+			    NVME_PEER_FEATURE_BUF_IO,
 		.cap = ctrl->cap,
 		.version = ctrl->vs,
 		.state = (u32)nvmep_ctrl_state(ctrl),
@@ -462,6 +463,12 @@ static long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg)
 				    file);
 }
 
+static int nvmep_peer_span(void *context, u32 handle, u64 offset, u32 length,
+			   enum dma_data_direction dir, struct nvmep_span *span)
+{
+	return nvmep_handle_span(context, handle, offset, length, dir, span);
+}
+
 /* --- what the controller tells ------------------------------------------- */
 
 /* Whether the controller is alive makes no difference: the deletion knows. */
@@ -541,6 +548,7 @@ const struct nvmep_peer_ops nvmep_peer_ops = {
 	.open = nvmep_peer_open,
 	.release = nvmep_peer_release,
 	.ioctl = nvmep_peer_ioctl,
+	.span = nvmep_peer_span,
 	.prepare = nvmep_qp_withdraw_all,
 	.stopped = nvmep_recover_stopped,
 	.outdated = nvmep_recover_outdated,

@@ -256,7 +256,7 @@ struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
 		return ERR_PTR(-ENOENT);
 	if (nvmep_buf_invalid(buf))
 		return ERR_PTR(-ESTALE);
-	if (buf->dir != DMA_BIDIRECTIONAL && buf->dir != dir)
+	if (!nvmep_buf_admits(buf, dir))
 		return ERR_PTR(-EACCES);
 	buf->rings++;
 	return buf;
@@ -295,6 +295,34 @@ int nvmep_buf_expose(struct nvmep_buf *buf)
 	else
 		buf->exposed = true;
 	mutex_unlock(&peers->lock);
+	return err;
+}
+
+/**
+ * nvmep_handle_span() - a command of the CPU is to move data of a buffer
+ * @file: the open controller node
+ * @handle: the buffer's handle
+ * @offset: byte of it where the data begins
+ * @length: bytes, not 0
+ * @dir: what the controller does with it
+ * @span: out
+ *
+ * Takes no lock that others wait for: each command of the hot path comes here.
+ *
+ * Return: as nvmep_buf_span(); ENOENT for a handle that is none.
+ */
+int nvmep_handle_span(struct nvmep_peer_file *file, u32 handle, u64 offset,
+		      u32 length, enum dma_data_direction dir,
+		      struct nvmep_span *span)
+{
+	int err = -ENOENT;
+	struct nvmep_buf *buf;
+
+	rcu_read_lock();
+	buf = xa_load(&file->bufs, handle);
+	if (buf)
+		err = nvmep_buf_span(buf, offset, length, dir, span);
+	rcu_read_unlock();
 	return err;
 }
 

@@ -13,13 +13,14 @@
 struct nvmep_buf;
 struct nvmep_ctrl;
 struct nvmep_peers;
+struct nvmep_span;
 
 /**
  * struct nvmep_peer_file - an open controller node
  * @ref: one for the open file, one for each queue pair that was made through
  *	it: their commands may point into its buffers, so the buffers stay
  * @ctrl: const, reference
- * @bufs: peers->lock: buffers by handle
+ * @bufs: peers->lock: buffers by handle; looked up under RCU, too
  */
 struct nvmep_peer_file {
 	struct kref ref;
@@ -40,6 +41,9 @@ struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
 				  enum dma_data_direction dir);
 void nvmep_buf_unclaim(struct nvmep_buf *buf);
 int nvmep_buf_expose(struct nvmep_buf *buf);
+int nvmep_handle_span(struct nvmep_peer_file *file, u32 handle, u64 offset,
+		      u32 length, enum dma_data_direction dir,
+		      struct nvmep_span *span);
 void nvmep_bufs_release_kept(struct nvmep_peers *peers);
 void nvmep_bufs_detach_all(struct nvmep_ctrl *ctrl);
 

@@ -62,7 +62,8 @@ struct nvmep_life {
  *
  * Lock order: gate -> qp->lock -> lock, and gate -> qp->lock -> mmap_lock or
  * buf->lock -> dma_resv; exports->lock is innermost.  qp->lock is held over
- * admin commands, which may wait for a reset; the reset takes only lock.
+ * admin commands, and buf->lock until commands of the CPU have ended; both may wait for
+ * a reset, which takes only lock.
  */
 struct nvmep_peers {
 	struct nvmep_ctrl *ctrl;

@@ -7,20 +7,10 @@
 
 #include <linux/types.h>
 
+#include "core/data.h"
+
 struct nvmep_ctrl;
 struct sg_table;
-
-/**
- * struct nvmep_segment - a contiguous range of DMA addresses
- * @offset: of its first byte in the part
- * @length: bytes
- * @dma: address of its first byte in the controller's domain
- */
-struct nvmep_segment {
-	u64 offset;
-	u64 length;
-	dma_addr_t dma;
-};
 
 /**
  * struct nvmep_segments - a part of a mapping, in order of offsets

@@ -3,7 +3,7 @@
  * Binding a controller that cannot be brought up: the probe fails in bounded
  * time, leaves nothing behind and does not disturb another controller.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * long-iommu: on off

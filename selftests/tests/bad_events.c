@@ -375,7 +375,8 @@ TEST_F(bad_events, a_namespace_in_use_survives_a_transient_error)
 	uint8_t *bytes;
 
 	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
-	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1);
+	/* After the list and its descriptors. */
+	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 2);
 	np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
 	EXPECT_EQ(0, rescan(&self->bad, 1));
 	np_sleep_ms(200);

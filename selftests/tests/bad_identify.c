@@ -26,14 +26,17 @@
 /* Bytes of Identify Controller and Identify Namespace. */
 #define CTRL_SERIAL	4
 #define CTRL_MDTS	77
+#define CTRL_ATTRIBUTES	96
 #define CTRL_CNTRLTYPE	111
 #define CTRL_LPA	261
 #define CTRL_NN		516
+#define CTRL_ONCS	520
 #define CTRL_SGLS	536
 #define CTRL_DCTYPE	1806
 #define NS_BLOCKS	0
 #define NS_FEATURES	24
 #define NS_PROTECTION	29
+#define NS_DEALLOCATE	33
 #define NS_NAWUPF	36
 #define NS_BOUNDARY	46
 #define NS_NPWG		64
@@ -45,6 +48,9 @@
 #define CS_WZSL		1
 #define CS_DMRSL	4
 #define CS_DMSL		8
+/* Optional commands: Timestamp.  Attributes, second byte: extended LBA formats. */
+#define ONCS_TIMESTAMP	(1U << 6)
+#define ATTRIBUTE_FORMATS	(1U << 7)
 #define LARGE		(64U << 10)
 /* So many are sent at most, until so many have merged. */
 #define DISCARDS	7
@@ -135,6 +141,18 @@ static void expect_io(struct __test_metadata *_metadata, FIXTURE_DATA(bad_identi
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, LARGE));
 }
 
+static int send(int node, uint8_t opcode, uint8_t *bytes)
+{
+	struct nvme_passthru_cmd cmd = {
+		.opcode = opcode,
+		.nsid = 1,
+		.addr = opcode == NP_CMD_READ ? (uintptr_t)bytes : 0,
+		.data_len = opcode == NP_CMD_READ ? NP_BLOCK : 0,
+	};
+
+	return np_ioctl(node, NVME_IOCTL_IO_CMD, &cmd);
+}
+
 /* CAP.MQES. */
 static int two_entries(struct np_bad *bad)
 {
@@ -212,6 +230,36 @@ TEST_F(bad_identify, types_that_are_reserved)
 	EXPECT_STREQ("reserved", controller_attribute(&self->bad, "dctype"));
 }
 
+/* --- what it is told ------------------------------------------------------------- */
+
+/* How many features it is told when it starts. */
+static uint32_t features_set(struct np_bad *bad, uint16_t offered, uint8_t attributes)
+{
+	uint32_t before = np_bad_hits(bad, 0);
+
+	if (set_bytes(bad, 1, CTRL_ONCS, offered, 2) ||
+	    set_bytes(bad, 1, CTRL_ATTRIBUTES + 1, attributes, 1) || np_bad_bind(bad, 1) ||
+	    np_bad_unbind(bad))
+		return UINT32_MAX;
+	return np_bad_hits(bad, 0) - before;
+}
+
+/* It refuses both, and is served. */
+TEST_F(bad_identify, hears_of_its_host_what_it_wants_to)
+{
+	uint32_t least;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_SET_FEATURES, BADCTRL_COUNT, 0,
+				 BADCTRL_EVERY));
+	least = features_set(&self->bad, 0, 0);
+	ASSERT_GT(8, least);
+	EXPECT_EQ(least + 1, features_set(&self->bad, ONCS_TIMESTAMP, 0));
+	EXPECT_EQ(least + 1, features_set(&self->bad, 0, ATTRIBUTE_FORMATS));
+	EXPECT_EQ(least + 2, features_set(&self->bad, ONCS_TIMESTAMP, ATTRIBUTE_FORMATS));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	expect_io(_metadata, self);
+}
+
 /* --- namespaces ---------------------------------------------------------------- */
 
 TEST_F(bad_identify, namespaces_are_found_without_a_list)
@@ -240,6 +288,7 @@ TEST_F(bad_identify, there_may_be_none)
 	np_sleep_ms(200);
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
 	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(-ENOTTY, send(self->bad.ctrl.fd, NP_CMD_READ, self->bytes));
 }
 
 /* --- formats ---------------------------------------------------------------------- */
@@ -645,6 +694,31 @@ TEST_F(bad_identify, zeroes_have_a_limit_of_their_own)
 }
 
 /*
+ * Fast zeroes: the controller may give the blocks back, and they read as zero.  Kernels
+ * before 6.17 do not ask.
+ */
+TEST_F(bad_identify, zeroes_may_give_blocks_back)
+{
+	static const struct {
+		unsigned int features;
+		bool fast;
+	} cases[] = { { 0x09, true }, { 0x08, false }, { 0x01, false }, { 0x0a, false } };
+	unsigned int longest;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ASSERT_EQ(0, set_bytes(&self->bad, 0, NS_DEALLOCATE, cases[i].features, 1));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		longest = number(&self->bad, "queue/write_zeroes_max_bytes");
+		EXPECT_EQ(1 << 20, longest);
+		if (*attribute(&self->bad, "queue/write_zeroes_unmap_max_hw_bytes"))
+			EXPECT_EQ(cases[i].fast ? longest : 0,
+				  number(&self->bad, "queue/write_zeroes_unmap_max_bytes"));
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
+}
+
+/*
  * Addresses of longer mappings are not kept at hand where an IOMMU translates: the
  * block layer asks for 128 KiB at most, commands of user space may be longer.
  */
@@ -689,18 +763,6 @@ TEST_F(bad_identify, effects_refused)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	expect_io(_metadata, self);
-}
-
-static int send(int generic, uint8_t opcode, uint8_t *bytes)
-{
-	struct nvme_passthru_cmd cmd = {
-		.opcode = opcode,
-		.nsid = 1,
-		.addr = opcode == NP_CMD_READ ? (uintptr_t)bytes : 0,
-		.data_len = opcode == NP_CMD_READ ? NP_BLOCK : 0,
-	};
-
-	return np_ioctl(generic, NVME_IOCTL_IO_CMD, &cmd);
 }
 
 /* In a process of its own: 0, or the number of the answer that is wrong. */

@@ -3,7 +3,7 @@
  * Somebody looks after a controller that only peers use, and after a peer that
  * waits in vain; what cannot come back says so.
  *
- * kernels: 6.1 7 debug
+ * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -17,6 +18,12 @@
 #define ADMIN_IDENTIFY		0x06
 #define ADMIN_GET_FEATURES	0x0a
 #define FEATURE_QUEUES		0x07
+#define FEATURE_TIMESTAMP	0x0e
+#define FEATURE_HOST		0x16
+/* Who set a controller's clock; what it knows of its host, and whether that knows all formats. */
+#define ORIGIN_HOST		1
+#define HOST_BYTES		512
+#define HOST_FORMATS		2
 #define DATASET_MANAGEMENT	0x09
 #define LOG_HEALTH	0x02
 
@@ -90,6 +97,30 @@ TEST_F(passthru, id_is_the_namespace)
 {
 	EXPECT_EQ(1, np_ioctl(self->generic, NVME_IOCTL_ID, NULL));
 	EXPECT_EQ(1, np_ioctl(self->block, NVME_IOCTL_ID, NULL));
+}
+
+/* By the controller's node, whose namespace need not be named if it is the only one. */
+TEST_F(passthru, the_controllers_node_takes_io_for_its_only_namespace)
+{
+	struct nvme_passthru_cmd write = rw(NP_CMD_WRITE, self->bytes, NP_PAGE);
+	struct nvme_passthru_cmd read = rw(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_passthru_cmd64 read64 = rw64(NP_CMD_READ, self->back, NP_PAGE);
+	int log = np_log_open();
+	struct np_ctrl several;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &write));
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_IO_CMD, &read));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, NP_PAGE));
+	read.nsid = 2;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->ctrl.fd, NVME_IOCTL_IO_CMD, &read));
+	EXPECT_EQ(-ENOTTY, np_ioctl(self->ctrl.fd, NVME_IOCTL_IO64_CMD, &read64));
+	ASSERT_EQ(0, np_ctrl_open(&several, "np1"));
+	read.nsid = 1;
+	EXPECT_EQ(-EINVAL, np_ioctl(several.fd, NVME_IOCTL_IO_CMD, &read));
+	EXPECT_EQ(0, np_log_wait(log, "there are several namespaces", NP_TIMEOUT_MS));
+	np_ctrl_close(&several);
+	close(log);
 }
 
 /* What is done to a controller is done by its own node. */
@@ -263,6 +294,48 @@ TEST_F(passthru, admin_identify_and_result)
 	/* Queues, 0-based, submission in the low and completion in the high half. */
 	EXPECT_LE(self->ctrl.info.qids_total, (cmd64.result & 0xffff) + 1);
 	EXPECT_NE(0, cmd64.result);
+}
+
+static int feature(int fd, uint8_t opcode, uint8_t number, void *value, uint32_t length)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = opcode,
+		.addr = (uintptr_t)value,
+		.data_len = length,
+		.cdw10 = number,
+	};
+
+	return np_admin(fd, &cmd);
+}
+
+/* Milliseconds since 1970, by the controller's clock, which the host has set. */
+static int64_t time_of(int fd)
+{
+	uint64_t clock;
+
+	if (feature(fd, ADMIN_GET_FEATURES, FEATURE_TIMESTAMP, &clock, sizeof(clock)) ||
+	    (clock >> 49 & 7) != ORIGIN_HOST)
+		return -1;
+	return (int64_t)(clock & ((1ULL << 48) - 1));
+}
+
+/* Again after each reset. */
+TEST_F(passthru, the_controller_is_told_of_its_host)
+{
+	uint64_t wrong = 1000;
+	struct timespec now;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		EXPECT_GT(60000, llabs(time_of(self->ctrl.fd) - (int64_t)now.tv_sec * 1000));
+		ASSERT_EQ(0, feature(self->ctrl.fd, ADMIN_GET_FEATURES, FEATURE_HOST, self->back,
+				     HOST_BYTES));
+		EXPECT_EQ(1, self->back[HOST_FORMATS]);
+		ASSERT_EQ(0, feature(self->ctrl.fd, NP_ADMIN_SET_FEATURES, FEATURE_TIMESTAMP,
+				     &wrong, sizeof(wrong)));
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	}
 }
 
 /* A command that the controller refuses returns its status, not an errno. */

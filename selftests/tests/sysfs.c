@@ -185,7 +185,8 @@ TEST_F(sysfs, nothing_else_is_there)
 	static const char known[] =
 		" model serial firmware_rev subsysnqn state generation cntlid cntrltype"
 		" dctype transport address numa_node queue_count sqsize kato quirks"
-		" admin_timeout io_timeout reset_controller rescan_controller dev uevent ";
+		" admin_timeout io_timeout passthru_err_log_enabled reset_controller"
+		" rescan_controller dev uevent ";
 	char pattern[TEXT], word[TEXT];
 	struct stat status;
 	unsigned int count = 0;
@@ -206,7 +207,7 @@ TEST_F(sysfs, nothing_else_is_there)
 		count++;
 	}
 	globfree(&files);
-	EXPECT_EQ(22, count);
+	EXPECT_EQ(23, count);
 }
 
 /* Trailing spaces or zeroes are no part of a name. */

@@ -5,12 +5,13 @@
  *
  * The controller node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
  * NVME_PEER_QP_CREATE; the last one returns a queue pair file, which takes
- * NVME_PEER_QP_EXPORT and NVME_PEER_QP_INFO.  Closing the last reference to
+ * NVME_PEER_QP_EXPORT and NVME_PEER_QP_INFO.  By io_uring the controller node
+ * takes NVME_PEER_URING_CMD_IO.  Closing the last reference to
  * the queue pair file destroys the queue pair.  The standard NVMe passthrough
  * ABI (linux/nvme_ioctl.h) works on the same nodes beside it.
  *
- * Every structure starts with its own size, as user space was compiled with
- * it, and a flags word.  A shorter structure than the one first published is
+ * Every structure of an ioctl starts with its own size, as user space was compiled
+ * with it, and a flags word.  A shorter structure than the one first published is
  * refused with EINVAL; a longer one than the kernel knows is accepted if the
  * unknown tail is zero and refused with E2BIG if not; an unknown flag or a
  * reserved field that is not zero is refused with EINVAL.  A call that fails
@@ -28,7 +29,8 @@
 
 /*
  * Code 0xBB has no other user in Documentation/userspace-api/ioctl/ioctl-number.rst.
- * 00-0F are for the controller node, 10-1F for the queue pair file.
+ * 00-0F are for the controller node, 10-1F for the queue pair file, 20-2F are io_uring
+ * commands for the controller node.
  */
 #define NVME_PEER_TYPE	0xBB
 
@@ -42,6 +44,7 @@ enum {
 	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
 	NVME_PEER_CMD_QP_REARM,
+	NVME_PEER_CMD_URING_IO = 0x20,
 };
 
 /**
@@ -99,6 +102,7 @@ enum nvme_peer_ctrl_state {
 /* nvme_peer_info.features */
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
+#define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
 
 /**
  * struct nvme_peer_info - ioctl(NVME_PEER_INFO), on the controller node
@@ -315,7 +319,8 @@ enum nvme_peer_access {
  * controller may access it then, whoever made that.  The close of the node keeps
  * an exposed buffer until all queue pairs of the controller that were alive then
  * have ended.  An invalidation first takes away the queue pairs whose rings lie in
- * the buffer, and all of the controller if it is exposed.
+ * the buffer, and all of the controller if it is exposed.  All three first let the
+ * commands end that NVME_PEER_URING_CMD_IO has sent, and admit no new ones.
  *
  * EINVAL: not a dma-buf, @access or alignment.  ERANGE: the dma-buf ends before the
  * part does.  EACCES: the dma-buf is open for reading only and @access is not
@@ -678,5 +683,72 @@ struct nvme_peer_status {
 struct nvme_peer_request {
 	__u32 quiesce;
 };
+
+/**
+ * enum nvme_peer_io_opcode - what NVME_PEER_URING_CMD_IO does
+ * @NVME_PEER_IO_WRITE: from the buffer to the namespace
+ * @NVME_PEER_IO_READ: from the namespace to the buffer
+ *
+ * The numbers are those of the NVM command set.
+ */
+enum nvme_peer_io_opcode {
+	NVME_PEER_IO_WRITE = 0x01,
+	NVME_PEER_IO_READ = 0x02,
+};
+
+/* nvme_peer_uring_io.flags */
+#define NVME_PEER_IO_FUA	(1U << 0)	/* past the controller's volatile cache */
+
+/**
+ * struct nvme_peer_uring_io - io_uring command NVME_PEER_URING_CMD_IO, controller node
+ * @flags: NVME_PEER_IO_FUA or 0
+ * @opcode: enum nvme_peer_io_opcode
+ * @nsid: namespace
+ * @handle: from NVME_PEER_BUF_IMPORT on this open file
+ * @offset: byte of the buffer where the data begins, a multiple of 4
+ * @lba: first block of the namespace
+ * @blocks: how many, 1 or more; their bytes at most nvme_peer_info.max_transfer
+ * @reserved: must be 0
+ *
+ * The CPU starts a read or write of one command whose data lies in an imported buffer,
+ * at the addresses that the import has: nothing is copied, pinned or mapped for it.
+ * It goes to the CPU's own queues, beside whatever peers do in the same buffer.
+ *
+ * The ring has entries of 128 bytes (IORING_SETUP_SQE128), and this structure is all
+ * of an entry's command: what it does not say, metadata and protection information of
+ * the host's own among it, cannot be said.  A namespace whose blocks carry metadata is
+ * served where the controller makes and strips it.  A ring with IORING_SETUP_IOPOLL
+ * finds its completions on a polled queue, if there is one.
+ *
+ * As with NVMe passthrough the file system's and the block device's cache are neither
+ * asked nor told, and rights are asked for in the same way.  They are those of the
+ * controller's node: who may open it need not be allowed to open its namespaces'.
+ *
+ * The completion says 0; a positive number, the NVMe status; or what was refused.
+ * EINVAL: @flags, @opcode, @offset, @reserved, no @blocks, or IORING_URING_CMD_FIXED.
+ * EOPNOTSUPP: a ring with small entries, or a namespace of another command set than
+ * NVM.  ENODEV: no such namespace, or the controller
+ * is gone.  EACCES: a buffer that was imported with NVME_PEER_ACCESS_READ for a read, or
+ * with NVME_PEER_ACCESS_WRITE for a write; without CAP_SYS_ADMIN also a write through a
+ * node that is open for reading, and what the controller does not declare to be harmless.
+ * EMEDIUMTYPE: the blocks carry metadata that needs a place.  EMSGSIZE: longer than
+ * nvme_peer_info.max_transfer.  ENOENT: no such handle.  ERANGE: the data ends behind the
+ * buffer.  ESTALE: the exporter wants the buffer back.  ESHUTDOWN: the driver is being
+ * unbound.  EINTR: the controller was stopped under it, and nobody knows whether it was
+ * carried out.
+ */
+struct nvme_peer_uring_io {
+	__u32 flags;
+	__u32 opcode;
+	__u32 nsid;
+	__u32 handle;
+	__aligned_u64 offset;
+	__aligned_u64 lba;
+	__u32 blocks;
+	__u32 reserved[11];
+};
+
+/* In io_uring_sqe.cmd_op, with IORING_OP_URING_CMD. */
+#define NVME_PEER_URING_CMD_IO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_URING_IO)
 
 #endif /* _UAPI_LINUX_NVME_PEER_H */
