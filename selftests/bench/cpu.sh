@@ -3,7 +3,9 @@
 # What an I/O costs the processor with our driver and with the kernel's own, by turns on
 # the same controller, in a guest whose clock counts instructions (selftests/bench/run).
 #
-# usage: cpu.sh TURNS DRIVER,DRIVER CASE...
+# usage: cpu.sh TURNS DRIVER[+PAIRS],DRIVER[+PAIRS] CASE...
+#
+# With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses.
 #
 # Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says.
 set -euo pipefail
@@ -13,27 +15,47 @@ turns=$1
 IFS=, read -r -a drivers <<<"$2"
 shift 2
 
-# nodes DRIVER: sets generic and block, if they are there.
+# nodes DRIVER: sets generic, block and the controller's node, if they are there.
 nodes() {
 	local prefix=nvme letters=ng folder=nvme controller number
 	[[ $1 == nvme ]] || prefix=nvmep letters=ngp folder=nvme-peer
 	for controller in /sys/bus/pci/devices/"$(np_address np0)/$folder/$prefix"*; do
 		number=${controller##*/"$prefix"}
-		generic=/dev/${letters}${number}n1 block=/dev/${prefix}${number}n1
+		generic=/dev/${letters}${number}n1 block=/dev/${prefix}${number}n1 node=/dev/${prefix}${number}
 		[[ -c $generic && -b $block ]] && return
 	done
 	return 1
+}
+
+# with_pairs PAIRS COMMAND...: while the controller has them.
+with_pairs() {
+	local input=/run/hold said=/run/held hold
+	mkfifo "$input"
+	/build/user/watch_cost "$node" --hold "$1" <"$input" >"$said" &
+	exec {hold}>"$input"
+	np_until 200 test -s "$said"
+	"${@:2}"
+	exec {hold}>&-
+	wait $!
+	rm "$input" "$said"
+}
+
+# cost DRIVER[+PAIRS] CASE...: one turn.
+cost() {
+	local driver=${1%+*} having=()
+	[[ $1 == "$driver" ]] || having=(with_pairs "${1#*+}")
+	np_bind np0 "$driver"
+	np_until 200 nodes "$driver"
+	# The block layer chooses by the number of queues.
+	echo none >"/sys/block/${block##*/}/queue/scheduler"
+	"${having[@]}" /build/user/cpu_cost "$generic" "$block" "${@:2}"
+	np_unbind np0
 }
 
 modprobe nvme poll_queues=1
 echo 1 >/sys/module/nvme_peer/parameters/poll_queues
 for ((turn = 0; turn < turns; turn++)); do
 	for place in 0 1; do
-		np_bind np0 "${drivers[place]}"
-		np_until 200 nodes "${drivers[place]}"
-		# The block layer chooses by the number of queues.
-		echo none >"/sys/block/${block##*/}/queue/scheduler"
-		/build/user/cpu_cost "$generic" "$block" "$@" | sed "s/^/$place /"
-		np_unbind np0
+		cost "${drivers[place]}" "$@" | sed "s/^/$place /"
 	done
 done

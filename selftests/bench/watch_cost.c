@@ -5,12 +5,16 @@
  * --icount).
  *
  * usage: watch_cost CONTROLLER-NODE PAIRS...
+ *        watch_cost CONTROLLER-NODE --hold PAIRS
  *
  * The processor runs a loop of known length, by turns with so many queue pairs and with
  * none.  What a turn takes beyond the loop is everything else that the kernel did; by how
  * much that is more with queue pairs than without is what they cost, though nobody uses
  * them.  Prints "PAIRS INSTRUCTIONS SPREAD", both a second: the median of that, and how
  * far turns without any queue pair lie apart, half of them.
+ *
+ * --hold: says "held" when they are there, and has them until its input ends: for others
+ * that measure (selftests/bench/cpu.sh).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -125,23 +129,44 @@ static void measure(int node, unsigned int pairs, double step)
 	fflush(stdout);
 }
 
+/* They go with this process. */
+static void hold(int node, unsigned int pairs)
+{
+	int files[MOST_PAIRS];
+
+	create(node, files, pairs);
+	puts("held");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+}
+
+/* How many @word says. */
+static unsigned int pairs_of(const char *word)
+{
+	unsigned long pairs = strtoul(word, NULL, 10);
+
+	return pairs < MOST_PAIRS ? (unsigned int)pairs : MOST_PAIRS;
+}
+
 int main(int argc, char **argv)
 {
-	unsigned int pairs;
 	double step;
 	int node, i;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: watch_cost CONTROLLER-NODE PAIRS...\n");
+		fprintf(stderr, "usage: watch_cost CONTROLLER-NODE [--hold] PAIRS...\n");
 		return 2;
 	}
 	node = open(argv[1], O_RDWR | O_CLOEXEC);
 	if (node < 0)
 		die(argv[1]);
-	step = step_ns();
-	for (i = 2; i < argc; i++) {
-		pairs = (unsigned int)strtoul(argv[i], NULL, 10);
-		measure(node, pairs < MOST_PAIRS ? pairs : MOST_PAIRS, step);
+	if (!strcmp(argv[2], "--hold")) {
+		hold(node, pairs_of(argc > 3 ? argv[3] : "1"));
+		return 0;
 	}
+	step = step_ns();
+	for (i = 2; i < argc; i++)
+		measure(node, pairs_of(argv[i]), step);
 	return 0;
 }
