@@ -25,7 +25,7 @@ struct nvmepeer_transfer {
 NVMEPEER_FN uint32_t nvmepeer_most_blocks(const struct nvmepeer_queue *queue,
 					  const struct nvmepeer_buffer *buffer)
 {
-	uint64_t page = (uint64_t)1 << queue->page_shift;
+	uint64_t page = nvmepeer_page(queue);
 	uint64_t listed = (uint64_t)nvmepeer_list_entries(queue) << queue->page_shift;
 	uint64_t bytes = queue->max_transfer, blocks;
 

@@ -33,12 +33,21 @@ struct nvmepeer_token {
 	uint32_t ticket;
 };
 
+/*
+ * A controller page in bytes: 2^27 at most.  What fits 32 bits has 32 bits here, since a GPU
+ * takes each step with 64 twice, in twice the registers.
+ */
+NVMEPEER_FN uint32_t nvmepeer_page(const struct nvmepeer_queue *queue)
+{
+	return (uint32_t)1 << queue->page_shift;
+}
+
 /* DMA address of byte @offset. */
 NVMEPEER_FN uint64_t nvmepeer_dma(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_buffer *buffer, uint64_t offset)
 {
 	const uint64_t *pages = (const uint64_t *)(uintptr_t)buffer->pages;
-	uint64_t in_page = offset & (((uint64_t)1 << queue->page_shift) - 1);
+	uint32_t in_page = (uint32_t)offset & (nvmepeer_page(queue) - 1);
 
 	return pages ? pages[offset >> queue->page_shift] + in_page : buffer->dma + offset;
 }
@@ -46,7 +55,7 @@ NVMEPEER_FN uint64_t nvmepeer_dma(const struct nvmepeer_queue *queue,
 /* How many pages the list of a cid can name. */
 NVMEPEER_FN uint32_t nvmepeer_list_entries(const struct nvmepeer_queue *queue)
 {
-	uint32_t per_page = (1u << queue->page_shift) / 8;
+	uint32_t per_page = nvmepeer_page(queue) / 8;
 
 	if (!queue->list_area)
 		return 1;	/* in the place of the list's address */
@@ -65,9 +74,9 @@ NVMEPEER_FN bool nvmepeer_takes_sgl(const struct nvmepeer_queue *queue,
 
 /* Is there a PRP list for the command, if it needs one, and is it long enough? */
 NVMEPEER_FN int nvmepeer_list_check(const struct nvmepeer_queue *queue,
-				    const struct nvmepeer_command *command, uint64_t bytes)
+				    const struct nvmepeer_command *command, uint32_t bytes)
 {
-	uint64_t page = (uint64_t)1 << queue->page_shift;
+	uint64_t page = nvmepeer_page(queue);
 	uint64_t first = nvmepeer_dma(queue, command->buffer, command->offset) & (page - 1);
 	uint64_t pages = (first + bytes + page - 1) >> queue->page_shift;
 
@@ -80,7 +89,7 @@ NVMEPEER_FN int nvmepeer_list_check(const struct nvmepeer_queue *queue,
 
 /* Checks a command against limits.  Bytes of data in @bytes. */
 NVMEPEER_FN int nvmepeer_command_check(const struct nvmepeer_queue *queue,
-				       const struct nvmepeer_command *command, uint64_t *bytes)
+				       const struct nvmepeer_command *command, uint32_t *bytes)
 {
 	*bytes = 0;
 	if (command->opcode == NVMEPEER_OP_FLUSH)
@@ -89,24 +98,27 @@ NVMEPEER_FN int nvmepeer_command_check(const struct nvmepeer_queue *queue,
 		return NVMEPEER_E_TOO_LARGE;
 	if (command->opcode == NVMEPEER_OP_WRITE_ZEROES)
 		return NVMEPEER_OK;
-	*bytes = (uint64_t)command->blocks << queue->lba_shift;
-	if (*bytes > queue->max_transfer)
+	if (command->blocks > queue->max_transfer >> queue->lba_shift)
 		return NVMEPEER_E_TOO_LARGE;
+	*bytes = command->blocks << queue->lba_shift;
 	if (*bytes > command->buffer->length || command->offset > command->buffer->length - *bytes)
 		return NVMEPEER_E_RANGE;
-	if ((command->offset | command->buffer->dma) & 3)
+	if (((uint32_t)command->offset | (uint32_t)command->buffer->dma) & 3)
 		return NVMEPEER_E_ALIGN;
-	if (*bytes <= (uint64_t)1 << queue->page_shift)
+	if (*bytes <= nvmepeer_page(queue))
 		return NVMEPEER_OK;
 	return nvmepeer_list_check(queue, command, *bytes);
 }
 
-/* Writes the PRP list of @cid; returns its DMA address. */
-NVMEPEER_SLOW_FN uint64_t nvmepeer_build_list(const struct nvmepeer_queue *queue, uint32_t cid,
-					      const struct nvmepeer_buffer *buffer,
-					      uint64_t offset, uint64_t end)
+/*
+ * Writes the PRP list of @cid; returns its DMA address.  Inlined, though few commands have
+ * one: around a call what lies in registers goes to memory, also where it is not made.
+ */
+NVMEPEER_FN uint64_t nvmepeer_build_list(const struct nvmepeer_queue *queue, uint32_t cid,
+					 const struct nvmepeer_buffer *buffer,
+					 uint64_t offset, uint64_t end)
 {
-	uint64_t page = (uint64_t)1 << queue->page_shift;
+	uint64_t page = nvmepeer_page(queue);
 	uint64_t start = (uint64_t)cid * queue->list_bytes, at = start;
 
 	for (; offset < end; offset += page, at += 8) {
@@ -125,12 +137,11 @@ NVMEPEER_SLOW_FN uint64_t nvmepeer_build_list(const struct nvmepeer_queue *queue
  * it needs a list in the place of the second entry: nvmepeer_name() makes that.
  */
 NVMEPEER_FN bool nvmepeer_set_prps(const struct nvmepeer_queue *queue,
-				   const struct nvmepeer_command *command, uint64_t bytes,
+				   const struct nvmepeer_command *command, uint32_t bytes,
 				   struct nvmepeer_sqe *entry)
 {
-	uint64_t page = (uint64_t)1 << queue->page_shift;
 	uint64_t first = nvmepeer_dma(queue, command->buffer, command->offset), second;
-	uint64_t in_first = page - (first & (page - 1));
+	uint32_t page = nvmepeer_page(queue), in_first = page - ((uint32_t)first & (page - 1));
 
 	entry->dword[6] = (uint32_t)first;
 	entry->dword[7] = (uint32_t)(first >> 32);
@@ -145,7 +156,7 @@ NVMEPEER_FN bool nvmepeer_set_prps(const struct nvmepeer_queue *queue,
 }
 
 /* Data pointer as one SGL data block descriptor (base specification 4.1.2). */
-NVMEPEER_FN void nvmepeer_set_sgl(const struct nvmepeer_command *command, uint64_t bytes,
+NVMEPEER_FN void nvmepeer_set_sgl(const struct nvmepeer_command *command, uint32_t bytes,
 				  struct nvmepeer_sqe *entry)
 {
 	uint64_t first = command->buffer->dma + command->offset;
@@ -153,15 +164,15 @@ NVMEPEER_FN void nvmepeer_set_sgl(const struct nvmepeer_command *command, uint64
 	entry->dword[0] |= 1u << 14;
 	entry->dword[6] = (uint32_t)first;
 	entry->dword[7] = (uint32_t)(first >> 32);
-	entry->dword[8] = (uint32_t)bytes;
+	entry->dword[8] = bytes;
 }
 
 /* True if it needs a PRP list. */
 NVMEPEER_FN bool nvmepeer_set_data(const struct nvmepeer_queue *queue,
-				   const struct nvmepeer_command *command, uint64_t bytes,
+				   const struct nvmepeer_command *command, uint32_t bytes,
 				   struct nvmepeer_sqe *entry)
 {
-	if (bytes <= (uint64_t)2 << queue->page_shift ||
+	if (bytes <= 2 * nvmepeer_page(queue) ||
 	    !nvmepeer_takes_sgl(queue, command->buffer))
 		return nvmepeer_set_prps(queue, command, bytes, entry);
 	nvmepeer_set_sgl(command, bytes, entry);
@@ -173,7 +184,7 @@ NVMEPEER_FN bool nvmepeer_set_data(const struct nvmepeer_queue *queue,
  * it needs a PRP list.
  */
 NVMEPEER_FN bool nvmepeer_encode(const struct nvmepeer_queue *queue,
-				 const struct nvmepeer_command *command, uint64_t bytes,
+				 const struct nvmepeer_command *command, uint32_t bytes,
 				 struct nvmepeer_sqe *entry)
 {
 	bool list = false;
@@ -194,10 +205,11 @@ NVMEPEER_FN bool nvmepeer_encode(const struct nvmepeer_queue *queue,
 
 /* Gives an encoded entry its cid and, if it needs a @list, the PRP list of that cid. */
 NVMEPEER_FN void nvmepeer_name(const struct nvmepeer_queue *queue, uint32_t cid,
-			       const struct nvmepeer_command *command, uint64_t bytes,
+			       const struct nvmepeer_command *command, uint32_t bytes,
 			       bool list, struct nvmepeer_sqe *entry)
 {
-	uint64_t page = (uint64_t)1 << queue->page_shift, in_first, second;
+	uint32_t page = nvmepeer_page(queue), in_first;
+	uint64_t second;
 
 	entry->dword[0] |= cid << 16;
 	if (!list)

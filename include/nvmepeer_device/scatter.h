@@ -42,7 +42,7 @@ NVMEPEER_FN int nvmepeer_scatter_share(const struct nvmepeer_queue *queue,
 		uint64_t offset = page << queue->page_shift;
 
 		if (offset >= parts->buffer->length ||
-		    parts->buffer->length - offset < (uint64_t)1 << queue->page_shift)
+		    parts->buffer->length - offset < nvmepeer_page(queue))
 			return NVMEPEER_E_RANGE;
 		table[i] = nvmepeer_dma(queue, parts->buffer, offset);
 	}
@@ -53,7 +53,7 @@ NVMEPEER_FN int nvmepeer_scatter_share(const struct nvmepeer_queue *queue,
 NVMEPEER_FN int nvmepeer_scatter_check(const struct nvmepeer_queue *queue,
 				       const struct nvmepeer_parts *parts)
 {
-	uint64_t in_page = parts->buffer->dma & (((uint64_t)1 << queue->page_shift) - 1);
+	uint64_t in_page = parts->buffer->dma & (nvmepeer_page(queue) - 1);
 
 	if (parts->part_shift < queue->page_shift || (!parts->buffer->pages && in_page))
 		return NVMEPEER_E_ALIGN;

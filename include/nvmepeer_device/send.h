@@ -13,7 +13,7 @@
 struct nvmepeer_request {
 	struct nvmepeer_command command;
 	const struct nvmepeer_sqe *entry;
-	uint64_t bytes;
+	uint32_t bytes;
 	int bad;		/* why it is not to be sent, or 0 */
 };
 

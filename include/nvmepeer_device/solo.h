@@ -267,8 +267,8 @@ NVMEPEER_FN int nvmepeer_solo_single(struct nvmepeer_solo *solo,
 	const struct nvmepeer_queue *queue = solo->queue;
 	struct nvmepeer_solo known;
 	struct nvmepeer_sqe entry;
-	uint64_t bytes, end_ns = 0;
-	uint32_t done[4];
+	uint64_t end_ns = 0;
+	uint32_t bytes, done[4];
 	int bad;
 
 	if (!command || solo->broken)

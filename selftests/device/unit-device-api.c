@@ -151,6 +151,9 @@ static bool limits(struct rig *rig)
 	       nvmepeer_read(&queue, &rig->in, 2, 0, 1) == NVMEPEER_E_ALIGN &&
 	       nvmepeer_read(&queue, &rig->in, 0, 0, 0) == NVMEPEER_E_TOO_LARGE &&
 	       nvmepeer_read(&queue, &rig->in, 0, 0, 8193) == NVMEPEER_E_TOO_LARGE;
+	queue.max_transfer = 8 * 512;
+	good = good && nvmepeer_read(&queue, &rig->in, 0, 0, 9) == NVMEPEER_E_TOO_LARGE;
+	queue.max_transfer = rig->bench->queue.max_transfer;
 	queue.list_area = 0;
 	good = good && nvmepeer_read(&queue, &rig->in, 512, 0, 16) == NVMEPEER_E_NO_LIST &&
 	       !nvmepeer_read(&queue, &rig->in, 0, 0, 16);
