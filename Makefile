@@ -139,8 +139,11 @@ check-mutants: user
 check-faults:
 	@$(top)/selftests/run --long --only fault_campaign --cell debug/on/root --cell 7/on/root --jobs 2
 
+# Also what it costs with the data in a GPU's memory instead of the program's.
 bench-cpu:
 	@$(top)/selftests/bench/run
+	@$(top)/selftests/bench/run --no-build --drivers nvme-peer,nvme-peer@gpu --json $(build)/bench-cpu-gpu.json \
+		pass-fixed-1 pass-fixed-32 pass-fixed-128k pass-fixed-128k-whole poll-pass-32
 
 lint:
 	@$(setup)/setup.sh --lint
