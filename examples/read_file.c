@@ -430,7 +430,9 @@ int main(int argc, char **argv)
 	uint64_t at;
 
 	if (argc != 2) {
-		fprintf(stderr, "usage: read_file FILE\n");
+		fputs("usage: read_file FILE\n"
+		      "FILE lies on ext4 or XFS, and that on a disk of nvme-peer: bind a controller\n",
+		      stderr);
 		return 2;
 	}
 	file_open(&file, argv[1]);
