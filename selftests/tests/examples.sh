@@ -15,7 +15,7 @@ np_bind np1 || exit 1
 node=$(np_node np1)
 disk=/dev/${node}n1
 mount=$(mktemp -d)
-trap 'umount "$mount/inner" 2>/dev/null; umount "$mount" 2>/dev/null; wipefs -aq "$disk"' EXIT
+trap 'umount "$mount/inner" 2>/dev/null; umount "$mount" 2>/dev/null; wipefs -aq "$disk"; blockdev --rereadpt "$disk" 2>/dev/null' EXIT
 np_until 200 test -b "$disk" && np_until 200 test -c "/dev/ngp${node#nvmep}n1"
 
 # fresh DEVICE MKFS-OPTION...
