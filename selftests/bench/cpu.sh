@@ -54,6 +54,8 @@ cost() {
 	np_unbind np0
 }
 
+# Nobody takes it before its turn.
+echo none >"/sys/bus/pci/devices/$(np_address np0)/driver_override"
 modprobe nvme poll_queues=1
 echo 1 >/sys/module/nvme_peer/parameters/poll_queues
 for ((turn = 0; turn < turns; turn++)); do

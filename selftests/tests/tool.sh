@@ -132,7 +132,7 @@ bench_fd() {
 	os.ftruncate(memory, 65536)
 	fcntl.fcntl(memory, 1033, 2)	# F_ADD_SEALS, F_SEAL_SHRINK
 	device = os.open("/dev/udmabuf", os.O_RDWR)
-	fd = fcntl.ioctl(device, 0x40187542, struct.pack("=IIQQ", memory, 0, 0, 65536))
+	fd = fcntl.ioctl(device, 0x40187542, bytearray(struct.pack("=IIQQ", memory, 0, 0, 65536)))
 	os.set_inheritable(fd, True)
 	os.execvp("nvme-peer", ["nvme-peer", "bench", *sys.argv[1:], "--into", "--fd", str(fd)])
 	PYTHON
