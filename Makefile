@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order they need each other.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools python selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools python examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
 
 # What each of their Makefiles is told: where results go, and where Debian's
 # kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
@@ -139,8 +139,11 @@ check-mutants: user
 check-faults:
 	@$(top)/selftests/run --long --only fault_campaign --cell debug/on/root --cell 7/on/root --jobs 2
 
+# Also what it costs with the data in a GPU's memory instead of the program's.
 bench-cpu:
 	@$(top)/selftests/bench/run
+	@$(top)/selftests/bench/run --no-build --drivers nvme-peer,nvme-peer@gpu --json $(build)/bench-cpu-gpu.json \
+		pass-fixed-1 pass-fixed-32 pass-fixed-128k pass-fixed-128k-whole poll-pass-32
 
 lint:
 	@$(setup)/setup.sh --lint

@@ -21,6 +21,9 @@ static const struct option long_options[] = {
 	{ "require-device", no_argument, NULL, LONG_OPTION | OPTION_REQUIRE_DEVICE },
 	{ "count", required_argument, NULL, LONG_OPTION | OPTION_COUNT },
 	{ "entries", required_argument, NULL, LONG_OPTION | OPTION_ENTRIES },
+	{ "into", no_argument, NULL, LONG_OPTION | OPTION_INTO },
+	{ "size", required_argument, NULL, LONG_OPTION | OPTION_SIZE },
+	{ "seconds", required_argument, NULL, LONG_OPTION | OPTION_SECONDS },
 	{ "dry-run", no_argument, NULL, LONG_OPTION | OPTION_DRY_RUN },
 	{ "force", no_argument, NULL, LONG_OPTION | OPTION_FORCE },
 	{ "persist", no_argument, NULL, LONG_OPTION | OPTION_PERSIST },
@@ -84,6 +87,14 @@ static int parse_value(unsigned int option, const char *text, struct options *op
 	case OPTION_ENTRIES:
 		is_number = parse_number(text, UINT32_MAX, &value);
 		options->entries = (uint32_t)value;
+		break;
+	case OPTION_SIZE:
+		is_number = parse_number(text, UINT32_MAX, &value);
+		options->size = (uint32_t)value;
+		break;
+	case OPTION_SECONDS:
+		/* A day, and no run is without any. */
+		is_number = parse_number(text, 86400, &options->seconds) && options->seconds;
 		break;
 	default:
 		break;

@@ -26,6 +26,9 @@ enum {
 	OPTION_PERSIST = 1 << 7,
 	OPTION_HELP = 1 << 8,
 	OPTION_VERSION = 1 << 9,
+	OPTION_INTO = 1 << 10,
+	OPTION_SIZE = 1 << 11,
+	OPTION_SECONDS = 1 << 12,
 };
 
 /**
@@ -36,6 +39,8 @@ enum {
  * @host_bytes: of --host
  * @count: of --count; without it, no end
  * @entries: of --entries
+ * @size: of --size
+ * @seconds: of --seconds
  */
 struct options {
 	unsigned int given;
@@ -44,6 +49,8 @@ struct options {
 	uint64_t host_bytes;
 	uint64_t count;
 	uint32_t entries;
+	uint32_t size;
+	uint64_t seconds;
 };
 
 /**

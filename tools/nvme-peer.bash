@@ -19,13 +19,13 @@ _nvme_peer() {
 		mapfile -t COMPREPLY < <(compgen -W 'table json' -- "$word")
 		return
 		;;
-	--fd | --host | --count | --entries) return ;;
+	--fd | --host | --count | --entries | --size | --seconds) return ;;
 	esac
 	local options='--output-format' names=''
 	case $command in
 	'')
 		options+=' --help --version'
-		names='list bind unbind topo doctor info smart stat top reset route import-check events qp'
+		names='list bind unbind topo doctor info smart stat top reset route import-check events bench qp'
 		;;
 	bind | unbind)
 		options+=' --dry-run --force --persist'
@@ -40,6 +40,11 @@ _nvme_peer() {
 		((cword == i + 1)) || names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *)
 		;;
 	events) options+=' --count' ;;
+	bench)
+		options+=' --into --fd --size --entries --seconds'
+		names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *)
+		((cword == i + 1)) || names=$(cd /dev && compgen -G 'ngp*')
+		;;
 	qp)
 		options+=' --entries'
 		names='list status check'

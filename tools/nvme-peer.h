@@ -24,6 +24,7 @@ int command_route(struct report *report, const struct options *options, int argc
 int command_import_check(struct report *report, const struct options *options, int argc,
 			 char **argv);
 int command_events(struct report *report, const struct options *options, int argc, char **argv);
+int command_bench(struct report *report, const struct options *options, int argc, char **argv);
 int command_qp(struct report *report, const struct options *options, int argc, char **argv);
 
 #endif /* NVME_PEER_H */

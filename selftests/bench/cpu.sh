@@ -3,9 +3,10 @@
 # What an I/O costs the processor with our driver and with the kernel's own, by turns on
 # the same controller, in a guest whose clock counts instructions (selftests/bench/run).
 #
-# usage: cpu.sh TURNS DRIVER[+PAIRS],DRIVER[+PAIRS] CASE...
+# usage: cpu.sh TURNS DRIVER[+PAIRS][@MEMORY],DRIVER[+PAIRS][@MEMORY] CASE...
 #
-# With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses.
+# With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses.  With MEMORY,
+# gpu or host, data lies in an imported buffer of it.
 #
 # Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says.
 set -euo pipefail
@@ -40,18 +41,21 @@ with_pairs() {
 	rm "$input" "$said"
 }
 
-# cost DRIVER[+PAIRS] CASE...: one turn.
+# cost DRIVER[+PAIRS][@MEMORY] CASE...: one turn.
 cost() {
-	local driver=${1%+*} having=()
-	[[ $1 == "$driver" ]] || having=(with_pairs "${1#*+}")
+	local driver=${1%%[+@]*} having=() into=()
+	[[ ! $1 =~ \+([0-9]+) ]] || having=(with_pairs "${BASH_REMATCH[1]}")
 	np_bind np0 "$driver"
 	np_until 200 nodes "$driver"
 	# The block layer chooses by the number of queues.
 	echo none >"/sys/block/${block##*/}/queue/scheduler"
-	"${having[@]}" /build/user/cpu_cost "$generic" "$block" "${@:2}"
+	[[ $1 != *@* ]] || into=(--into "${1#*@}" "$node")
+	"${having[@]}" /build/user/cpu_cost "${into[@]}" "$generic" "$block" "${@:2}"
 	np_unbind np0
 }
 
+# Nobody takes it before its turn.
+echo none >"/sys/bus/pci/devices/$(np_address np0)/driver_override"
 modprobe nvme poll_queues=1
 echo 1 >/sys/module/nvme_peer/parameters/poll_queues
 for ((turn = 0; turn < turns; turn++)); do

@@ -3,7 +3,7 @@
  * What an I/O costs the processor, in a guest with one of them whose clock counts
  * instructions (selftests/run --icount).
  *
- * usage: cpu_cost GENERIC-NODE BLOCK-NODE CASE...
+ * usage: cpu_cost [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...
  *
  * Prints "CASE NANOSECONDS INTERRUPTS", both for one I/O.  A batch is submitted with one
  * system call and taken with another.  In between the processor is kept busy, turn by
@@ -12,19 +12,25 @@
  * how many I/Os one interrupt announces nor who waits for whom.  Where something else
  * came in between, as the timer's interrupt, a batch costs more and never less: the
  * lower quartile of many leaves it out.
+ *
+ * With --into the data of passthrough cases lies in a buffer that was imported with that
+ * controller, of the stand-in GPU or of the host, and goes by NVME_PEER_URING_CMD_IO.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <liburing.h>
-#include <linux/nvme_ioctl.h>
+#include <nvmepeer_uring.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "softgpu_drv.h"
 
 #define BLOCK		512U
 #define MOST_BATCH	32U
@@ -67,7 +73,10 @@ struct kind {
 static const struct kind kinds[] = {
 	{ .name = "pass-1", .bytes = 4096, .batch = 1 },
 	{ .name = "pass-32", .bytes = 4096, .batch = 32 },
+	{ .name = "pass-fixed-1", .fixed = true, .bytes = 4096, .batch = 1 },
 	{ .name = "pass-fixed-32", .fixed = true, .bytes = 4096, .batch = 32 },
+	{ .name = "pass-fixed-128k", .fixed = true, .bytes = 131072, .batch = 1 },
+	{ .name = "pass-fixed-128k-whole", .fixed = true, .whole = true, .bytes = 131072, .batch = 1 },
 	{ .name = "pass-128k", .bytes = 131072, .batch = 1 },
 	{ .name = "pass-128k-whole", .whole = true, .bytes = 131072, .batch = 1 },
 	{ .name = "read-1", .block = true, .bytes = 4096, .batch = 1 },
@@ -79,9 +88,26 @@ static const struct kind kinds[] = {
 };
 
 /**
+ * struct place - where I/O goes, by the command line
+ * @generic: node of the namespace
+ * @block: the same as a disk
+ * @memory: "gpu", "host", or NULL: data lies in memory of this process
+ * @controller: node that the first two are imported with
+ */
+struct place {
+	const char *generic;
+	const char *block;
+	const char *memory;
+	const char *controller;
+};
+
+/**
  * struct job - a kind of I/O under way
  * @kind: const
  * @fd: const: the node
+ * @lent: controller that the data's buffer was imported with, or NULL
+ * @host: its memory, where it is the host's
+ * @handle: of it
  * @ring: of this job alone
  * @memory: const: mapping of two huge pages
  * @buffer: in it: @kind->batch times @kind->bytes
@@ -90,6 +116,9 @@ static const struct kind kinds[] = {
 struct job {
 	const struct kind *kind;
 	int fd;
+	struct nvmepeer *lent;
+	struct nvmepeer_hostmem *host;
+	uint32_t handle;
 	struct io_uring ring;
 	char *memory;
 	char *buffer;
@@ -165,6 +194,26 @@ static void prepare_pass(const struct job *job, struct io_uring_sqe *sqe, char *
 	memcpy(sqe->cmd, &cmd, sizeof(cmd));
 }
 
+/* Filled in like the other, so that what is compared is the kernel's part. */
+static void prepare_into(const struct job *job, struct io_uring_sqe *sqe, char *buffer,
+			 uint64_t address)
+{
+	struct nvme_peer_uring_io io = {
+		.opcode = job->kind->write ? NVME_PEER_IO_WRITE : NVME_PEER_IO_READ,
+		.nsid = 1,
+		.handle = job->handle,
+		.offset = buffer - job->buffer,
+		.lba = address / BLOCK,
+		.blocks = job->kind->bytes / BLOCK,
+	};
+
+	memset(sqe, 0, 2 * sizeof(*sqe));
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = job->fd;
+	sqe->cmd_op = NVME_PEER_URING_CMD_IO;
+	memcpy(sqe->cmd, &io, sizeof(io));
+}
+
 static void submit_batch(struct job *job)
 {
 	unsigned int i;
@@ -176,6 +225,8 @@ static void submit_batch(struct job *job)
 
 		if (job->kind->block)
 			prepare_block(job, sqe, buffer, next_address(job));
+		else if (job->lent)
+			prepare_into(job, sqe, buffer, next_address(job));
 		else
 			prepare_pass(job, sqe, buffer, next_address(job));
 	}
@@ -282,8 +333,53 @@ static void make_buffer(struct job *job)
 		job->buffer[i * 7 % (MOST_BYTES / PAGE) * PAGE] = 1;
 }
 
-static void open_job(struct job *job, const struct kind *kind, const char *generic,
-		     const char *block)
+/* Memory of the stand-in GPU, as a dma-buf. */
+static int gpu_memory(void)
+{
+	struct softgpu_alloc alloc = { .size = MOST_BYTES };
+	int gpu = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
+
+	if (gpu < 0 || ioctl(gpu, SOFTGPU_ALLOC, &alloc))
+		die("/dev/softgpu0", errno);
+	close(gpu);
+	return alloc.fd;
+}
+
+static void lend(struct job *job, const struct place *place)
+{
+	uint32_t flags = strcmp(place->memory, "gpu") ? 0 : NVME_PEER_BUF_REQUIRE_DEVICE;
+	struct nvme_peer_buf_import buffer;
+	int dmabuf, ret;
+
+	ret = nvmepeer_open(place->controller, &job->lent);
+	if (!ret && !flags)
+		ret = nvmepeer_hostmem_alloc(MOST_BYTES, &job->host);
+	if (ret)
+		die(place->controller, -ret);
+	dmabuf = flags ? gpu_memory() : nvmepeer_hostmem_fd(job->host);
+	ret = nvmepeer_buf_import(job->lent, dmabuf, flags, &buffer, sizeof(buffer));
+	if (ret)
+		die("import", -ret);
+	if (flags)
+		close(dmabuf);
+	job->handle = buffer.handle;
+	job->fd = nvmepeer_fd(job->lent);
+}
+
+static void open_node(struct job *job, const struct place *place)
+{
+	const char *node = job->kind->block ? place->block : place->generic;
+
+	if (place->memory && !job->kind->block) {
+		lend(job, place);
+		return;
+	}
+	job->fd = open(node, O_RDWR | (job->kind->block ? O_DIRECT : 0));
+	if (job->fd < 0)
+		die(node, errno);
+}
+
+static void open_job(struct job *job, const struct kind *kind, const struct place *place)
 {
 	struct iovec whole = { .iov_len = MOST_BYTES };
 	unsigned int flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
@@ -291,9 +387,7 @@ static void open_job(struct job *job, const struct kind *kind, const char *gener
 	int ret;
 
 	*job = (struct job){ .kind = kind, .random = 1 };
-	job->fd = open(kind->block ? block : generic, O_RDWR | (kind->block ? O_DIRECT : 0));
-	if (job->fd < 0)
-		die(kind->block ? block : generic, errno);
+	open_node(job, place);
 	if (!kind->block)
 		flags |= IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
 	if (kind->poll)
@@ -303,7 +397,7 @@ static void open_job(struct job *job, const struct kind *kind, const char *gener
 		die("io_uring_queue_init", -ret);
 	make_buffer(job);
 	whole.iov_base = job->buffer;
-	ret = kind->fixed ? io_uring_register_buffers(&job->ring, &whole, 1) : 0;
+	ret = kind->fixed && !job->lent ? io_uring_register_buffers(&job->ring, &whole, 1) : 0;
 	if (ret)
 		die("io_uring_register_buffers", -ret);
 }
@@ -312,7 +406,11 @@ static void close_job(struct job *job)
 {
 	io_uring_queue_exit(&job->ring);
 	munmap(job->memory, 2 * HUGE_PAGE);
-	close(job->fd);
+	nvmepeer_hostmem_free(job->host);
+	if (job->lent)
+		nvmepeer_close(job->lent);
+	else
+		close(job->fd);
 }
 
 /* --- cases --------------------------------------------------------------- */
@@ -324,14 +422,14 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void measure(const struct kind *kind, const char *generic, const char *block)
+static void measure(const struct kind *kind, const struct place *place)
 {
 	double figures[BATCHES], turn_length;
 	uint64_t interrupts_before;
 	struct job job;
 	unsigned int i;
 
-	open_job(&job, kind, generic, block);
+	open_job(&job, kind, place);
 	turn_length = turn_ns(&job);
 	for (i = 0; i < WARM_BATCHES; i++)
 		run_batch(&job, turn_length);
@@ -358,13 +456,22 @@ static const struct kind *find_kind(const char *name)
 
 int main(int argc, char **argv)
 {
-	int i;
+	struct place place = { 0 };
 
+	argv++;
+	if (argc > 3 && !strcmp(argv[0], "--into")) {
+		place.memory = argv[1];
+		place.controller = argv[2];
+		argv += 3;
+		argc -= 3;
+	}
 	if (argc < 4) {
-		fprintf(stderr, "usage: cpu_cost GENERIC-NODE BLOCK-NODE CASE...\n");
+		fprintf(stderr, "usage: cpu_cost [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...\n");
 		return 2;
 	}
-	for (i = 3; i < argc; i++)
-		measure(find_kind(argv[i]), argv[1], argv[2]);
+	place.generic = *argv++;
+	place.block = *argv++;
+	while (*argv)
+		measure(find_kind(*argv++), &place);
 	return 0;
 }

@@ -134,6 +134,7 @@ static int open_nodes(const struct round *round)
 		enum fuzz_kind kind;
 		int flags;
 	} nodes[] = {
+		{ "/dev/nvmep%d", FUZZ_CONTROLLER, O_RDONLY },
 		{ "/dev/ngp%dn1", FUZZ_GENERIC, O_RDWR },
 		{ "/dev/ngp%dn1", FUZZ_GENERIC, O_RDONLY },
 		{ "/dev/nvmep%dn1", FUZZ_DISK, O_RDWR },

@@ -24,5 +24,6 @@ extern const struct fuzz_operation fuzz_memory_operations[];
 extern const struct fuzz_operation fuzz_nvme_operations[];
 extern const struct fuzz_operation fuzz_process_operations[];
 extern const struct fuzz_operation fuzz_rights_operations[];
+extern const struct fuzz_operation fuzz_transfer_operations[];
 
 #endif /* FUZZ_OPERATIONS_H */

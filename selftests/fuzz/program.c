@@ -38,6 +38,8 @@ void fuzz_operations_init(void)
 	add_operations(fuzz_nvme_operations);
 	add_operations(fuzz_process_operations);
 	add_operations(fuzz_rights_operations);
+	/* Programs of a corpus name operations by number: what is new comes last. */
+	add_operations(fuzz_transfer_operations);
 }
 
 static struct fuzz_call choose_call(struct fuzz_thread *thread)

@@ -2,8 +2,8 @@
 /*
  * Who may send which command: what belongs to the driver is nobody else's, and users
  * without capabilities get what reads and what their file is open for.  The commands at
- * the edges of what permit.h says are asked for by ioctl and by io_uring, which must not
- * know different rules.
+ * the edges of what permit.h says are asked for by ioctl, by io_uring, and with an imported
+ * buffer instead of an address: they must not know different rules.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +23,16 @@
 
 #define CASES_MOST		40U
 
+/* Ways to ask. */
+enum way {
+	IOCTL,
+	URING,
+	BUFFER,
+	WAYS,
+};
+
+static const char *const ways[WAYS] = { "ioctl", "io_uring", "imported buffer" };
+
 enum node {
 	CONTROLLER,
 	GENERIC,
@@ -30,6 +40,20 @@ enum node {
 	DISK,
 	PARTITION,
 	NODES,
+};
+
+/**
+ * struct desk - where is asked
+ * @nodes: open nodes
+ * @importers: beside those of the namespace: the controller's node, open for the same
+ * @handles: of a buffer that was imported through those
+ * @bytes: a page for data
+ */
+struct desk {
+	int nodes[NODES];
+	int importers[NODES];
+	uint32_t handles[NODES];
+	uint8_t *bytes;
 };
 
 /**
@@ -106,28 +130,44 @@ static const struct plea of_users[] = {
 FIXTURE(rights)
 {
 	struct np_ctrl ctrl;
-	int nodes[NODES];
-	uint8_t *bytes;
+	struct desk desk;
 	int *answers;
 	uint32_t effects[NP_OPCODES];
 };
 
+static int open_importers(struct desk *desk, const struct np_ctrl *ctrl)
+{
+	static const int flags[NODES] = { [GENERIC] = O_RDWR, [GENERIC_READ_ONLY] = O_RDONLY };
+	int dmabuf = np_test_export(1, 0), ret = dmabuf < 0 ? dmabuf : 0, i;
+	struct nvme_peer_buf_import import;
+
+	for (i = GENERIC; i <= GENERIC_READ_ONLY && !ret; i++) {
+		desk->importers[i] = np_open_node(ctrl, "/dev/nvmep%d", flags[i]);
+		ret = np_import(desk->importers[i], dmabuf, 0, &import);
+		desk->handles[i] = import.handle;
+	}
+	close(dmabuf);
+	return ret;
+}
+
 FIXTURE_SETUP(rights)
 {
+	struct desk *desk = &self->desk;
 	int i;
 
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_read_effects(self->ctrl.fd, self->effects));
-	self->nodes[CONTROLLER] = self->ctrl.fd;
-	self->nodes[GENERIC] = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDWR);
-	self->nodes[GENERIC_READ_ONLY] = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDONLY);
-	self->nodes[DISK] = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
-	ASSERT_LE(0, self->nodes[DISK]);
-	ASSERT_EQ(0, np_partition_add(self->nodes[DISK]));
-	self->nodes[PARTITION] = np_open_node(&self->ctrl, "/dev/nvmep%dn1p1", O_RDWR);
+	desk->nodes[CONTROLLER] = self->ctrl.fd;
+	desk->nodes[GENERIC] = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDWR);
+	desk->nodes[GENERIC_READ_ONLY] = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDONLY);
+	desk->nodes[DISK] = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
+	ASSERT_LE(0, desk->nodes[DISK]);
+	ASSERT_EQ(0, np_partition_add(desk->nodes[DISK]));
+	desk->nodes[PARTITION] = np_open_node(&self->ctrl, "/dev/nvmep%dn1p1", O_RDWR);
 	for (i = 0; i < NODES; i++)
-		ASSERT_LE(0, self->nodes[i]);
-	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
+		ASSERT_LE(0, desk->nodes[i]);
+	ASSERT_EQ(0, open_importers(desk, &self->ctrl));
+	ASSERT_EQ(0, posix_memalign((void **)&desk->bytes, NP_PAGE, NP_PAGE));
 	self->answers = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			     -1, 0);
 	ASSERT_NE(MAP_FAILED, self->answers);
@@ -135,14 +175,17 @@ FIXTURE_SETUP(rights)
 
 FIXTURE_TEARDOWN(rights)
 {
+	struct desk *desk = &self->desk;
 	int i;
 
-	close(self->nodes[PARTITION]);
-	EXPECT_EQ(0, np_partition_remove(self->nodes[DISK]));
+	close(desk->nodes[PARTITION]);
+	EXPECT_EQ(0, np_partition_remove(desk->nodes[DISK]));
+	for (i = GENERIC; i <= GENERIC_READ_ONLY; i++)
+		close(desk->importers[i]);
 	for (i = GENERIC; i < PARTITION; i++)
-		close(self->nodes[i]);
+		close(desk->nodes[i]);
 	munmap(self->answers, NP_PAGE);
-	free(self->bytes);
+	free(desk->bytes);
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -164,29 +207,23 @@ static uint32_t data_of(const struct plea *plea)
 	}
 }
 
-static int by_ioctl(const struct plea *plea, const int *nodes, uint8_t *bytes)
+static int by_ioctl(const struct plea *plea, const struct desk *desk)
 {
 	struct nvme_passthru_cmd cmd = {
 		.opcode = plea->opcode,
 		.nsid = plea->node == CONTROLLER ? plea->opcode == NP_ADMIN_IDENTIFY : 1,
-		.addr = (uintptr_t)bytes,
+		.addr = (uintptr_t)desk->bytes,
 		.data_len = data_of(plea),
 		.cdw10 = plea->dword10,
 	};
 
-	return np_ioctl(nodes[plea->node],
+	return np_ioctl(desk->nodes[plea->node],
 			plea->node == CONTROLLER ? NVME_IOCTL_ADMIN_CMD : NVME_IOCTL_IO_CMD, &cmd);
 }
 
-static int by_uring(const struct plea *plea, const int *nodes, uint8_t *bytes)
+/* The answer to one command. */
+static int through_ring(int fd, uint32_t operation, const void *command, size_t size)
 {
-	struct nvme_uring_cmd cmd = {
-		.opcode = plea->opcode,
-		.nsid = plea->node == CONTROLLER ? plea->opcode == NP_ADMIN_IDENTIFY : 1,
-		.addr = (uintptr_t)bytes,
-		.data_len = data_of(plea),
-		.cdw10 = plea->dword10,
-	};
 	struct io_uring_cqe *cqe = NULL;
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;
@@ -200,9 +237,9 @@ static int by_uring(const struct plea *plea, const int *nodes, uint8_t *bytes)
 		abort();
 	memset(sqe, 0, 2 * sizeof(*sqe));
 	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = nodes[plea->node];
-	sqe->cmd_op = plea->node == CONTROLLER ? NVME_URING_CMD_ADMIN : NVME_URING_CMD_IO;
-	memcpy(sqe->cmd, &cmd, sizeof(cmd));
+	sqe->fd = fd;
+	sqe->cmd_op = operation;
+	memcpy(sqe->cmd, command, size);
 	ret = io_uring_submit(&ring);
 	if (ret == 1)
 		ret = io_uring_wait_cqe(&ring, &cqe);
@@ -212,23 +249,56 @@ static int by_uring(const struct plea *plea, const int *nodes, uint8_t *bytes)
 	return ret;
 }
 
-/* Disks take no commands by io_uring here. */
-static bool has_uring(const struct plea *plea)
+static int by_uring(const struct plea *plea, const struct desk *desk)
 {
-	return plea->node != DISK && plea->node != PARTITION;
+	struct nvme_uring_cmd cmd = {
+		.opcode = plea->opcode,
+		.nsid = plea->node == CONTROLLER ? plea->opcode == NP_ADMIN_IDENTIFY : 1,
+		.addr = (uintptr_t)desk->bytes,
+		.data_len = data_of(plea),
+		.cdw10 = plea->dword10,
+	};
+
+	return through_ring(desk->nodes[plea->node],
+			    plea->node == CONTROLLER ? NVME_URING_CMD_ADMIN : NVME_URING_CMD_IO,
+			    &cmd, sizeof(cmd));
 }
 
-static void ask(const struct plea *pleas, size_t count, const int *nodes, uint8_t *bytes,
-		int *answers)
+static int by_buffer(const struct plea *plea, const struct desk *desk)
 {
-	size_t i;
+	struct nvme_peer_uring_io io = {
+		.opcode = plea->opcode,
+		.nsid = 1,
+		.handle = desk->handles[plea->node],
+		.blocks = 1,
+	};
 
-	for (i = 0; i < count; i++) {
-		memset(bytes, 0, NP_PAGE);
-		answers[2 * i] = by_ioctl(&pleas[i], nodes, bytes);
-		answers[2 * i + 1] = has_uring(&pleas[i]) ? by_uring(&pleas[i], nodes, bytes) :
-							     answers[2 * i];
-	}
+	return through_ring(desk->importers[plea->node], NVME_PEER_URING_CMD_IO, &io, sizeof(io));
+}
+
+/* Disks take no commands by io_uring here; buffers are read and written only. */
+static bool has_way(const struct plea *plea, enum way way)
+{
+	if (way == BUFFER)
+		return plea->node >= GENERIC && plea->node <= GENERIC_READ_ONLY &&
+		       (plea->opcode == NP_CMD_READ || plea->opcode == NP_CMD_WRITE);
+	return way == IOCTL || plea->node < DISK;
+}
+
+/* What is answered by each way that there is. */
+static void ask(const struct plea *pleas, size_t count, const struct desk *desk, int *answers)
+{
+	static int (*const by[WAYS])(const struct plea *plea, const struct desk *desk) = {
+		by_ioctl, by_uring, by_buffer,
+	};
+	size_t i, way;
+
+	for (i = 0; i < count; i++)
+		for (way = 0; way < WAYS; way++) {
+			memset(desk->bytes, 0, NP_PAGE);
+			if (has_way(&pleas[i], way))
+				answers[WAYS * i + way] = by[way](&pleas[i], desk);
+		}
 }
 
 static struct np_permit permit_of(const struct plea *plea, const struct np_caller *caller,
@@ -250,18 +320,19 @@ static void judge(struct __test_metadata *_metadata, const struct plea *pleas, s
 		  const int *answers, const struct np_caller *caller, const uint32_t *effects)
 {
 	struct np_permit permit;
-	size_t i;
-	int way;
+	size_t i, way;
 
 	ASSERT_GE(CASES_MOST, count);
 	for (i = 0; i < count; i++)
-		for (way = 0; way < 2; way++) {
-			int answer = answers[2 * i + way];
+		for (way = 0; way < WAYS; way++) {
+			int answer = answers[WAYS * i + way];
 
+			if (!has_way(&pleas[i], way))
+				continue;
 			permit = permit_of(&pleas[i], caller, effects);
 			EXPECT_TRUE(permit.allowed ? answer >= 0 : answer == -permit.refusal) {
 				TH_LOG("%s, by %s: %d, is to be %s", pleas[i].name,
-				       way ? "io_uring" : "ioctl", answer,
+				       ways[way], answer,
 				       permit.allowed ? "sent" : "refused");
 			}
 		}
@@ -272,7 +343,7 @@ TEST_F(rights, of_nobody)
 	const struct np_caller root = { .admin = true, .rawio = true, .root = true };
 	size_t count = sizeof(of_nobody) / sizeof(of_nobody[0]);
 
-	ask(of_nobody, count, self->nodes, self->bytes, self->answers);
+	ask(of_nobody, count, &self->desk, self->answers);
 	judge(_metadata, of_nobody, count, self->answers, &root, self->effects);
 }
 
@@ -287,7 +358,7 @@ TEST_F(rights, of_users)
 	if (!child) {
 		if (np_drop_capabilities())
 			_exit(1);
-		ask(of_users, count, self->nodes, self->bytes, self->answers);
+		ask(of_users, count, &self->desk, self->answers);
 		_exit(np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL) == -EACCES ? 0 : 2);
 	}
 	ASSERT_EQ(child, waitpid(child, &status, 0));
@@ -301,12 +372,12 @@ TEST_F(rights, of_another_namespace)
 	struct nvme_passthru_cmd cmd = {
 		.opcode = NP_CMD_READ,
 		.nsid = 2,
-		.addr = (uintptr_t)self->bytes,
+		.addr = (uintptr_t)self->desk.bytes,
 		.data_len = NP_BLOCK,
 	};
 
-	EXPECT_EQ(-EINVAL, np_ioctl(self->nodes[GENERIC], NVME_IOCTL_IO_CMD, &cmd));
-	EXPECT_EQ(-EINVAL, np_ioctl(self->nodes[DISK], NVME_IOCTL_IO_CMD, &cmd));
+	EXPECT_EQ(-EINVAL, np_ioctl(self->desk.nodes[GENERIC], NVME_IOCTL_IO_CMD, &cmd));
+	EXPECT_EQ(-EINVAL, np_ioctl(self->desk.nodes[DISK], NVME_IOCTL_IO_CMD, &cmd));
 }
 
 TEST_HARNESS_MAIN

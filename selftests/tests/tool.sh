@@ -95,6 +95,49 @@ stat_rates() {
 	awk -v rate="$rate" -v all="$all" 'BEGIN { exit !(rate > 0 && 2 * rate <= all) }'
 }
 
+# bench ARGUMENT...: the controller has carried out as many reads as it says, of as many
+# blocks; and as many were under way at each time as were asked for, or the latencies are not
+# theirs (by Little's law; the last ones end later, when fewer are).
+bench() {
+	local before after
+	before=$(nvme-peer smart "$node" -o json) && nvme-peer bench "$node" "$namespace" -o json "$@" >/tmp/tool-bench &&
+		after=$(nvme-peer smart "$node" -o json) || return
+	python3 - "$before" "$after" <<-'PYTHON'
+	import json, sys
+	bench = json.load(open("/tmp/tool-bench"))
+	before, after = (json.loads(text) for text in sys.argv[1:])
+	print(before, after, bench)
+	reads, took, latency = bench["reads"], bench["nanoseconds"], bench["latency"]
+	assert reads > bench["entries"]
+	assert after["host_read_commands"] - before["host_read_commands"] == reads
+	units = after["data_units_read"] - before["data_units_read"]
+	assert abs(units * 512000 - reads * bench["size"]) <= 512000
+	assert abs(bench["reads_per_second"] - reads * 1e9 / took) <= 1
+	assert abs(bench["bytes_per_second"] - reads * bench["size"] * 1e9 / took) <= 1
+	assert 0.7 < latency["mean"] * reads / took / bench["entries"] < 1.05
+	parts = [latency[part] for part in ("p50", "p90", "p99", "p999", "max")]
+	assert 0 < parts[0] and parts == sorted(parts)
+	PYTHON
+}
+
+bench_says() {
+	json "$1" -- cat /tmp/tool-bench
+}
+
+# bench_fd ARGUMENT...: into a dma-buf of 64 KiB that somebody else has made.
+bench_fd() {
+	python3 - "$node" "$namespace" "$@" <<-'PYTHON'
+	import fcntl, os, struct, sys
+	memory = os.memfd_create("small", os.MFD_ALLOW_SEALING)
+	os.ftruncate(memory, 65536)
+	fcntl.fcntl(memory, 1033, 2)	# F_ADD_SEALS, F_SEAL_SHRINK
+	device = os.open("/dev/udmabuf", os.O_RDWR)
+	fd = fcntl.ioctl(device, 0x40187542, bytearray(struct.pack("=IIQQ", memory, 0, 0, 65536)))
+	os.set_inheritable(fd, True)
+	os.execvp("nvme-peer", ["nvme-peer", "bench", *sys.argv[1:], "--into", "--fd", str(fd)])
+	PYTHON
+}
+
 ktap_check "list names both controllers" \
 	is 2 eval "nvme-peer list | grep -cE '^nvmep[0-9].* np[01] .* live .* 0 of [0-9]+ +n1 '"
 ktap_check "info gives the PCI address" \
@@ -141,15 +184,35 @@ if [[ -e /dev/udmabuf || -e /dev/dma_heap/system ]]; then
 		nvme-peer import-check "$node" --host 65536 --require-device
 	ktap_check "the CPU as a peer reads through its own queue pair" \
 		prints 0 'reads: 64' nvme-peer qp check "$node" "$namespace"
+	ktap_check "bench --into" bench --into --seconds 1
+	ktap_check "goes into imported memory" is imported bench_says memory
+	ktap_check "of the host" is host-memory bench_says verdict
+	ktap_check "bench --into, large and few" bench --into --seconds 1 --size 131072 --entries 4
 	ktap_check "a shallow queue pair works" \
 		prints 0 'sq_entries: 2$' nvme-peer qp check "$node" "$namespace" --entries 2
 	ktap_check "the kernel writes none of its doorbells" \
 		is 0 json cpu_doorbell_writes -- nvme-peer -o json qp check "$node" "$namespace"
 else
-	for name in "host memory" "host memory, refused" "CPU as a peer" "shallow" "doorbells"; do
+	for name in "host memory" "host memory, refused" "CPU as a peer" "bench --into" imported "of the host" large "shallow" "doorbells"; do
 		ktap_skip "$name" "the kernel has no udmabuf and no dma heap"
 	done
 fi
+ktap_check "bench" bench --seconds 1
+ktap_check "goes into its own memory" is own bench_says memory
+ktap_check "bench, one by one" bench --seconds 1 --entries 1
+ktap_check "bench: parts of blocks" prints 2 'multiple of 512' nvme-peer bench "$node" "$namespace" --size 1000
+ktap_check "bench: more than a command takes" prints 2 'at most [0-9]+' nvme-peer bench "$node" "$namespace" --size 1073741824
+ktap_check "bench: no entries" prints 2 '1 to 4096' nvme-peer bench "$node" "$namespace" --entries 0
+ktap_check "bench: a buffer without --into" prints 2 'with --into' nvme-peer bench "$node" "$namespace" --fd 0
+ktap_check "bench: what is no dma-buf" prints 1 'not a dma-buf' nvme-peer bench "$node" "$namespace" --into --fd 0
+if [[ -e /dev/udmabuf ]]; then
+	ktap_check "bench --fd" prints 0 'memory: imported' bench_fd --entries 16 --seconds 1
+	ktap_check "bench: a dma-buf that is too short" prints 1 'has 65536 bytes.* want 69632' bench_fd --entries 17
+else
+	ktap_skip "bench --fd" "the kernel has no udmabuf"
+	ktap_skip "bench: a dma-buf that is too short" "the kernel has no udmabuf"
+fi
+ktap_check "bench: no namespace" prints 1 'no such node' nvme-peer bench "$node" ngp77n1
 ktap_check "one entry is refused with the limit" \
 	prints 1 '2 to [0-9]+ in each ring' nvme-peer qp check "$node" "$namespace" --entries 1
 ktap_check "too many entries are refused with the limit" \

@@ -19,21 +19,25 @@ install_all() {
 	make -s -C "$top" OUT="$work/build" install-user DESTDIR="$root" PREFIX=/usr
 }
 
-# flags PACKAGE: what pkg-config says, and that none of it lies in the source tree.
+# flags PACKAGES: what pkg-config says, and that none of it lies in the source tree.
 flags() {
 	local said
-	said=$(pkg-config --cflags --libs "$1") || return
+	# shellcheck disable=SC2086 # packages are words
+	said=$(pkg-config --cflags --libs $1) || return
 	[[ $said != *selftests* && $said == *"$root"* ]] || return
 	echo "$said"
 }
 
-# A program that starts has found its libraries: here there is no controller.
+# By the packages that the example's head names.  A program that starts has found its
+# libraries: here there is no controller, and no file that lies on one.
 build_c() {
-	local said
-	said=$(flags libnvmepeer) || return
+	local packages said
+	packages=$(sed -n 's/.*pkg-config --cflags --libs \([^)]*\)).*/\1/p' "$1")
+	[[ $packages == libnvmepeer* ]] || return
+	said=$(flags "$packages") || return
 	# shellcheck disable=SC2086 # flags are words
 	gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$1" $said || return
-	said=$("$work/example" 2>&1) || true
+	said=$("$work/example" "$1" 2>&1) || true
 	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
 }
 

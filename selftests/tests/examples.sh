@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# examples/read_file: a file's blocks straight into an imported buffer are what read() says,
+# however the file lies on the disk; and what it cannot do it refuses by name.
+# kernels: 7
+# iommu: on
+# timeout: 120
+# Functions are called by name through ktap_check.
+# shellcheck disable=SC2317
+set -uo pipefail
+. /selftests/lib/bind.sh
+. /selftests/lib/ktap.sh
+
+np_bind np1 || exit 1
+node=$(np_node np1)
+disk=/dev/${node}n1
+mount=$(mktemp -d)
+trap 'umount "$mount/inner" 2>/dev/null; umount "$mount" 2>/dev/null; wipefs -aq "$disk"; blockdev --rereadpt "$disk" 2>/dev/null' EXIT
+np_until 200 test -b "$disk" && np_until 200 test -c "/dev/ngp${node#nvmep}n1"
+
+# fresh DEVICE MKFS-OPTION...
+fresh() {
+	umount "$mount" 2>/dev/null
+	mkfs.ext4 -q -F "${@:2}" "$1" && mount "$1" "$mount"
+}
+
+# reads PATTERN FILE
+reads() {
+	local said
+	said=$(/build/user/examples/read_file "$2" 2>&1) || { echo "$said"; return 1; }
+	echo "$said"
+	[[ $said =~ ^$1$ ]]
+}
+
+# refuses WORDS FILE
+refuses() {
+	local said status=0
+	said=$(/build/user/examples/read_file "$2" 2>&1) || status=$?
+	echo "$status: $said"
+	((status == 1)) && [[ $said == *"$1"* ]]
+}
+
+# Longer than the example's buffer, and its end inside a block.
+long_file() {
+	head -c 9437307 /dev/urandom >"$mount/long" && reads '9437307 bytes by [0-9]+ commands, .*' "$mount/long"
+}
+
+# Without every other of its blocks: so many extents that one question for them does not get
+# all, and the block behind each is not the file's.
+file_in_pieces() {
+	local i
+	head -c 300K /dev/urandom >"$mount/pieces" && sync "$mount/pieces" || return
+	for ((i = 0; i < 150; i++)); do
+		fallocate --collapse-range -o $((i * 1024)) -l 1024 "$mount/pieces" || return
+	done
+	reads '153600 bytes by 150 commands, the same as read\(\)' "$mount/pieces"
+}
+
+# Two blocks with data; before, between and behind them holes and blocks that nothing
+# was written to, which still hold what others have left there.
+file_with_holes() {
+	fallocate -l 2M "$mount/holes" && truncate -s 7M "$mount/holes" &&
+		dd if=/dev/urandom of="$mount/holes" bs=4096 seek=3 count=1 conv=notrunc status=none &&
+		dd if=/dev/urandom of="$mount/holes" bs=4096 seek=1200 count=1 conv=notrunc status=none &&
+		reads '7340032 bytes by 2 commands, .*' "$mount/holes"
+}
+
+# What was written a moment ago has no block before it is asked for.
+unwritten_data() {
+	head -c 5000 /dev/urandom >"$mount/new"
+	reads '5000 bytes by 1 commands, .*' "$mount/new"
+}
+
+# Behind the file system's back: read() has it from the page cache.
+another_block() {
+	local block
+	head -c 4096 /dev/zero >"$mount/cached"
+	sync "$mount/cached"
+	reads '.*same.*' "$mount/cached" || return
+	block=$(filefrag -b512 -v "$mount/cached" | awk '$1 == "0:" { sub(/\.\..*/, "", $4); print $4 }')
+	head -c 512 /dev/zero | tr '\0' 'x' >/tmp/examples-block
+	nvme write "/dev/ngp${node#nvmep}n1" --start-block "$((block + 1))" --block-count 0 \
+		--data-size 512 --data /tmp/examples-block >/dev/null || return
+	refuses 'byte 512 is 0x78 on the disk, and read() says 0' "$mount/cached"
+}
+
+in_partition() {
+	umount "$mount"
+	wipefs -aq "$disk" && echo 'start=4096, size=100M' | sfdisk -q "$disk" || return
+	np_until 100 test -b "${disk}p1"
+	fresh "${disk}p1" && head -c 3000000 /dev/urandom >"$mount/file" &&
+		reads '3000000 bytes by [0-9]+ commands, .*' "$mount/file"
+}
+
+inline_data() {
+	fresh "$disk" -I 256 -O inline_data && echo data >"$mount/inline" && refuses "in the file's inode" "$mount/inline"
+}
+
+# A folder with a key of its own: struct fscrypt_add_key_arg and fscrypt_policy_v2.
+encrypt() {
+	python3 - "$1" <<-'PYTHON'
+	import fcntl, os, struct, sys
+	folder = os.open(sys.argv[1], os.O_RDONLY)
+	key = bytearray(struct.pack("=II32xII32x", 2, 0, 64, 0) + bytes(range(64)))
+	fcntl.ioctl(folder, 0xc0506617, key)
+	fcntl.ioctl(folder, 0x800c6613, struct.pack("=8B", 2, 1, 4, 0, 0, 0, 0, 0) + bytes(key[8:24]))
+	PYTHON
+}
+
+encrypted() {
+	fresh "$disk" -O encrypt && mkdir "$mount/secret" && encrypt "$mount/secret" &&
+		head -c 8192 /dev/urandom >"$mount/secret/file" && refuses 'is encrypted' "$mount/secret/file"
+}
+
+file_in_journal() {
+	fresh "$disk" && touch "$mount/file" && chattr +j "$mount/file" && echo data >"$mount/file" &&
+		refuses 'data in the journal' "$mount/file"
+}
+
+all_in_journal() {
+	umount "$mount"
+	mount -o data=journal "$disk" "$mount" && refuses 'without data=journal' "$mount/file"
+}
+
+on_loop_device() {
+	fresh "$disk" && modprobe loop && mkdir "$mount/inner" && truncate -s 16M "$mount/image" && mkfs.ext4 -q "$mount/image" &&
+		mount -o loop "$mount/image" "$mount/inner" && echo data >"$mount/inner/file" &&
+		refuses 'not directly on a namespace' "$mount/inner/file" &&
+		umount "$mount/inner"
+}
+
+in_memory() {
+	echo data >/tmp/examples-file
+	refuses 'not directly on a namespace' /tmp/examples-file
+}
+
+ktap_check "mkfs and mount, blocks of 1 KiB" fresh "$disk" -b 1024
+ktap_check "a long file" long_file
+ktap_check "a file in many pieces" file_in_pieces
+ktap_check "a file with holes" file_with_holes
+ktap_check "data that has no block yet" unwritten_data
+ktap_check "an empty file" eval 'touch "$mount/empty" && reads "0 bytes by 0 commands, .*" "$mount/empty"'
+ktap_check "what is not the same is told" another_block
+ktap_check "on a partition" in_partition
+ktap_check "no inline data" inline_data
+ktap_check "no encrypted file" encrypted
+ktap_check "no file with data in the journal" file_in_journal
+ktap_check "no file system with data in the journal" all_in_journal
+ktap_check "no other disk" on_loop_device
+ktap_check "no memory" in_memory
+ktap_check "no folder" refuses 'not a file' "$mount"
+ktap_end
