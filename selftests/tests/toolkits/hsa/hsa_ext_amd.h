@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* hsa/hsa_ext_amd.h: as hsa.h. */
+/* hsa/hsa_ext_amd.h: as ../hip/hip_runtime.h, of AMD's extensions to that runtime. */
 #ifndef SELFTESTS_TOOLKITS_HSA_EXT_AMD_H
 #define SELFTESTS_TOOLKITS_HSA_EXT_AMD_H
 
