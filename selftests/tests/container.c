@@ -130,7 +130,7 @@ static int look_around(void)
 static int take_files(struct guest *guest)
 {
 	int qp = np_receive_file(guest->socket, &guest->gift, sizeof(guest->gift)), data;
-	char nothing;
+	char nothing = 0;
 
 	if (qp < 0 || nvmepeer_qp_from_fd(qp, &guest->qp))
 		return FILES;
