@@ -25,7 +25,7 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint bench-cpu bench-gpu bench-card clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -43,6 +43,7 @@ help:
 	@echo '  modules         modules for all of them'
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
 	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck, rooms'
+	@echo '  html            Documentation/ as pages, into build/documentation/html/'
 	@echo '  clean           remove build/'
 	@echo 'On a machine with an NVIDIA GPU and nvcc:'
 	@echo '  bench-gpu       build, check and measure the device library'
@@ -148,6 +149,10 @@ bench-cpu:
 lint:
 	@$(setup)/setup.sh --lint
 	@$(top)/selftests/lint/run
+
+html:
+	@$(setup)/setup.sh --tree-only --lint
+	@$(in_tree) $(top)/Documentation/pages $(top) $(cache)/checkpatch/scripts/kernel-doc $(build)/documentation/html
 
 # Needs nothing of the set-up: only nvcc and a GPU.
 bench-gpu:

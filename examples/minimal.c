@@ -3,6 +3,7 @@
  * minimal.c: the CPU as the peer: a thread reads a block through a queue pair of
  * its own, with the calls that a GPU makes.  It is the way to try device code
  * without a GPU.
+ * Controller and namespace may be named on the command line.
  *
  *	cc minimal.c $(pkg-config --cflags --libs libnvmepeer)
  */
@@ -19,14 +20,15 @@ static int fail(void)
 	return 1;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct nvmepeer_cpu_peer *peer;
 	struct nvmepeer *ctrl;
 	struct nvmepeer_ns *ns;
 	int status;
 
-	if (nvmepeer_open("nvmep0", &ctrl) || nvmepeer_ns_open("ngp0n1", &ns) ||
+	if (nvmepeer_open(argc > 2 ? argv[1] : "nvmep0", &ctrl) ||
+	    nvmepeer_ns_open(argc > 2 ? argv[2] : "ngp0n1", &ns) ||
 	    nvmepeer_cpu_peer_open(ctrl, nvmepeer_ns_info(ns), 64, 1 << 20, &peer))
 		return fail();
 	status = nvmepeer_read(nvmepeer_cpu_peer_queue(peer), nvmepeer_cpu_peer_data(peer), 0, 0, 1);

@@ -12,7 +12,8 @@
  *    an NVMe command may also return a positive value: the status field of the
  *    completion, phase bit removed, as the kernel's passthrough reports it.
  *  - After a failure nvmepeer_explain() says what was refused, which limit
- *    refused it and what would help.
+ *    refused it and what would help; in the thread that failed, or wherever
+ *    nvmepeer_errors_use() has it noted.
  *  - Sizes and offsets are bytes unless the name says blocks or entries.
  *  - Objects may be used from several threads at once; the caller sees to it
  *    that nobody uses an object while or after it is closed.
@@ -232,6 +233,22 @@ int nvmepeer_qp_fd(const struct nvmepeer_qp *qp);
 int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info, size_t size);
 
 /**
+ * nvmepeer_qp_events() - what has happened to a queue pair
+ * @qp: queue pair
+ * @events: receives the records that wait, oldest first
+ * @size: of one of them
+ * @count: how many there is room for, 1 or more
+ *
+ * A loss and the way back are records; a poll of the file says EPOLLPRI while one waits
+ * and EPOLLHUP once the queue pair is GONE.  Waits for one, unless the file is O_NONBLOCK:
+ * then -EAGAIN.
+ *
+ * Returns how many; 0: the queue pair is GONE, and all was read.
+ */
+int nvmepeer_qp_events(struct nvmepeer_qp *qp, struct nvme_peer_event *events, size_t size,
+		       uint32_t count);
+
+/**
  * nvmepeer_qp_rearm() - make a QUIESCED queue pair live again
  * @qp: queue pair, whose peers have all seen the loss and use no old entry
  * @losses: nvme_peer_qp_info.losses when the caller began to deal with the loss
@@ -374,9 +391,69 @@ struct nvmepeer_explanation {
  * @size: of @explanation
  *
  * Returns the negative errno or positive status that the call returned, 0 if
- * none has failed yet.  The facts were collected when the call failed.
+ * none has failed yet.  The facts were collected when the call failed.  The explanation
+ * is plain data: it may be given to any thread.
  */
 int nvmepeer_explain(struct nvmepeer_explanation *explanation, size_t size);
+
+/**
+ * struct nvmepeer_errors - where failures are noted, of one thread or of several, or of
+ * a task that a runtime moves from thread to thread
+ */
+struct nvmepeer_errors;
+
+/** nvmepeer_errors_new() - make one. Returns 0 or -ENOMEM. */
+int nvmepeer_errors_new(struct nvmepeer_errors **errors);
+
+/** nvmepeer_errors_free() - and no other thread uses it any more. */
+void nvmepeer_errors_free(struct nvmepeer_errors *errors);
+
+/**
+ * nvmepeer_errors_use() - where this thread's failures are noted from now on
+ * @errors: NULL: with the thread, as at first
+ *
+ * A runtime calls it before it lets a task run on a thread, with what is that task's.
+ * Threads may use the same one.
+ *
+ * Returns what was used before.
+ */
+struct nvmepeer_errors *nvmepeer_errors_use(struct nvmepeer_errors *errors);
+
+/**
+ * nvmepeer_errors_explain() - nvmepeer_explain() of what was noted there last, by whomever
+ * @errors: NULL: what this thread uses
+ * @explanation: receives it
+ * @size: of @explanation
+ */
+int nvmepeer_errors_explain(struct nvmepeer_errors *errors,
+			    struct nvmepeer_explanation *explanation, size_t size);
+
+/**
+ * enum nvmepeer_result - where a result comes from that no call here returned
+ * @NVMEPEER_RESULT_COMMAND: @cqe->res of nvmepeer_prep_rw() or nvmepeer_prep_command()
+ * @NVMEPEER_RESULT_BUFFER: @cqe->res of nvmepeer_prep_buf_rw()
+ * @NVMEPEER_RESULT_DEVICE: a call of <nvmepeer_device.h>
+ */
+enum nvmepeer_result {
+	NVMEPEER_RESULT_COMMAND = 0,
+	NVMEPEER_RESULT_BUFFER = 1,
+	NVMEPEER_RESULT_DEVICE = 2,
+};
+
+/**
+ * nvmepeer_explain_result() - explain a result, in any thread and at any time
+ * @kind: where it comes from
+ * @result: as it came
+ * @explanation: receives it
+ * @size: of @explanation
+ *
+ * Nothing is noted, and nothing has to be.
+ *
+ * Returns a negative errno, which for NVMEPEER_RESULT_DEVICE is not @result; the positive
+ * status; or 0.
+ */
+int nvmepeer_explain_result(enum nvmepeer_result kind, int result,
+			    struct nvmepeer_explanation *explanation, size_t size);
 
 /**
  * nvmepeer_fail() - note a failure for a library that stands on this one

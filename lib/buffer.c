@@ -20,16 +20,17 @@
 static int import_failed(struct nvmepeer *ctrl, int result,
 			 const struct nvme_peer_buf_import *request, size_t size)
 {
-	struct failure *failure = failure_begin(CALL_BUF_IMPORT, result, ctrl->node);
+	struct failure failure;
 
-	sized_copy(&failure->request.import, sizeof(failure->request.import), request, size);
-	if (peer_info(ctrl->fd, &failure->info) < 0)
-		failure->info.size = 0;
-	failure->route.size = sizeof(failure->route);
-	failure->route.dmabuf_fd = request->dmabuf_fd;
-	if (peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, &failure->route) < 0)
-		failure->route.size = 0;
-	return result;
+	failure_init(&failure, CALL_BUF_IMPORT, result, ctrl->node);
+	sized_copy(&failure.request.import, sizeof(failure.request.import), request, size);
+	if (peer_info(ctrl->fd, &failure.info) < 0)
+		failure.info.size = 0;
+	failure.route.size = sizeof(failure.route);
+	failure.route.dmabuf_fd = request->dmabuf_fd;
+	if (peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, &failure.route) < 0)
+		failure.route.size = 0;
+	return failure_note(&failure);
 }
 
 enum { IMPORT_LEAST = BYTES_TO(struct nvme_peer_buf_import, reserved) };
@@ -64,22 +65,26 @@ int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle)
 		.handle = handle,
 	};
 	int result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_RELEASE, &request);
+	struct failure failure;
 
-	if (result < 0)
-		failure_begin(CALL_BUF_RELEASE, result, ctrl->node)->request.release = request;
-	return result;
+	if (result >= 0)
+		return result;
+	failure_init(&failure, CALL_BUF_RELEASE, result, ctrl->node);
+	failure.request.release = request;
+	return failure_note(&failure);
 }
 
 static int table_failed(struct nvmepeer *ctrl, int result, uint32_t handle,
 			uint64_t offset)
 {
-	struct failure *failure = failure_begin(CALL_BUF_TABLE, result, ctrl->node);
+	struct failure failure;
 
-	failure->request.table.handle = handle;
-	failure->request.table.offset = offset;
-	if (peer_info(ctrl->fd, &failure->info) < 0)
-		failure->info.size = 0;
-	return result;
+	failure_init(&failure, CALL_BUF_TABLE, result, ctrl->node);
+	failure.request.table.handle = handle;
+	failure.request.table.offset = offset;
+	if (peer_info(ctrl->fd, &failure.info) < 0)
+		failure.info.size = 0;
+	return failure_note(&failure);
 }
 
 int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
@@ -177,8 +182,7 @@ static int heap_create(size_t length)
 
 static int hostmem_failed(int result)
 {
-	failure_begin(CALL_HOSTMEM, result, "host memory");
-	return result;
+	return failure_tell(CALL_HOSTMEM, result, "host memory");
 }
 
 /**

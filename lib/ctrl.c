@@ -9,8 +9,7 @@
 
 static int open_failed(const char *node, int result)
 {
-	failure_begin(CALL_OPEN, result, node);
-	return result;
+	return failure_tell(CALL_OPEN, result, node);
 }
 
 int nvmepeer_open(const char *node, struct nvmepeer **ctrl)
@@ -66,9 +65,7 @@ int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info, size_t siz
 	if (result)
 		return result;
 	result = peer_ioctl(ctrl->fd, NVME_PEER_INFO, info);
-	if (result < 0)
-		failure_begin(CALL_INFO, result, ctrl->node);
-	return result;
+	return result < 0 ? failure_tell(CALL_INFO, result, ctrl->node) : result;
 }
 
 /* @asked: its fields up to the address are what is asked for. */
@@ -77,6 +74,7 @@ static int ask_route(struct nvmepeer *ctrl, const struct nvme_peer_route *asked,
 {
 	int result = sized_answer(CALL_ROUTE, ctrl->node, route, size,
 				  BYTES_TO(struct nvme_peer_route, doorbell));
+	struct failure failure;
 
 	if (result)
 		return result;
@@ -84,9 +82,11 @@ static int ask_route(struct nvmepeer *ctrl, const struct nvme_peer_route *asked,
 	route->dmabuf_fd = asked->dmabuf_fd;
 	route->pci_address = asked->pci_address;
 	result = peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, route);
-	if (result < 0)
-		failure_begin(CALL_ROUTE, result, ctrl->node)->request.route = *asked;
-	return result;
+	if (result >= 0)
+		return result;
+	failure_init(&failure, CALL_ROUTE, result, ctrl->node);
+	failure.request.route = *asked;
+	return failure_note(&failure);
 }
 
 int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
@@ -112,8 +112,11 @@ int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_a
 int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command)
 {
 	int result = peer_ioctl(ctrl->fd, NVME_IOCTL_ADMIN_CMD, command);
+	struct failure failure;
 
-	if (result)
-		failure_begin(CALL_ADMIN, result, ctrl->node)->request.command = *command;
-	return result;
+	if (!result)
+		return 0;
+	failure_init(&failure, CALL_ADMIN, result, ctrl->node);
+	failure.request.command = *command;
+	return failure_note(&failure);
 }

@@ -54,6 +54,8 @@ static const struct {
 	[CALL_WRITE] = { "nvmepeer_ns_write", "the write failed" },
 	[CALL_FLUSH] = { "nvmepeer_ns_flush", "the flush failed" },
 	[CALL_URING] = { "nvmepeer_uring_init", "no ring for NVMe commands" },
+	[CALL_ERRORS] = { "nvmepeer_errors_new", "nowhere to note failures" },
+	[CALL_QP_EVENTS] = { "nvmepeer_qp_events", "the queue pair's events were not read" },
 	[CALL_OTHER] = { "other", "another library explains it" },
 };
 
@@ -942,31 +944,35 @@ static void explain(const struct failure *failure, struct nvmepeer_explanation *
 		rule->detail(failure, explanation);
 }
 
-/* Of a structure with explanations, in its first version. */
-enum { EXPLANATION_LEAST = BYTES_TO(struct nvmepeer_explanation, help) };
-
 /* A size that makes no sense has no record of its own: it would take that of the failure. */
-int nvmepeer_explain(struct nvmepeer_explanation *explanation, size_t size)
+int nvmepeer_errors_explain(struct nvmepeer_errors *errors,
+			    struct nvmepeer_explanation *explanation, size_t size)
 {
-	const struct failure *failure = failure_last();
 	struct nvmepeer_explanation told;
+	struct failure failure;
 
 	if (size < EXPLANATION_LEAST)
 		return -EINVAL;
-	explain(failure, &told);
+	failure_last(errors, &failure);
+	explain(&failure, &told);
 	sized_copy(explanation, size, &told, sizeof(told));
-	return failure->error ? -failure->error : failure->status;
+	return failure_result(&failure);
+}
+
+int nvmepeer_explain(struct nvmepeer_explanation *explanation, size_t size)
+{
+	return nvmepeer_errors_explain(NULL, explanation, size);
 }
 
 int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size)
 {
-	struct nvmepeer_explanation told;
-	int result;
+	struct failure failure;
 
 	if (size < EXPLANATION_LEAST)
 		return -EINVAL;
-	sized_copy(&told, sizeof(told), explanation, size);
-	result = told.error ? -told.error : told.status;
-	failure_begin(CALL_OTHER, result, "")->request.told = told;
-	return result;
+	failure_init(&failure, CALL_OTHER, 0, "");
+	sized_copy(&failure.request.told, sizeof(failure.request.told), explanation, size);
+	failure.error = failure.request.told.error;
+	failure.status = failure.error ? 0 : failure.request.told.status;
+	return failure_note(&failure);
 }

@@ -1,21 +1,64 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The record of the last failure, one per thread, and the two system calls
- * that every room makes.
+ * The record of the last failure, of each thread or where the thread was told to note
+ * it, and the two system calls that every room makes.
+ *
+ * A record is made in whole by who failed, and then copied under the lock: whoever asks,
+ * from whatever thread, gets one failure and not parts of two.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
 #include "internal.h"
 
-static _Thread_local struct failure last_failure;
+/**
+ * struct nvmepeer_errors - where failures are noted
+ * @lock: guards @last
+ * @last: the last one
+ */
+struct nvmepeer_errors {
+	pthread_mutex_t lock;
+	struct failure last;
+};
 
-struct failure *failure_begin(enum call call, int result, const char *subject)
+static _Thread_local struct failure own_last;
+static _Thread_local struct nvmepeer_errors *used;
+
+int nvmepeer_errors_new(struct nvmepeer_errors **errors)
 {
-	struct failure *failure = &last_failure;
+	struct nvmepeer_errors *made = calloc(1, sizeof(*made));
 
+	if (!made)
+		return failure_tell(CALL_ERRORS, -ENOMEM, "");
+	pthread_mutex_init(&made->lock, NULL);
+	*errors = made;
+	return 0;
+}
+
+void nvmepeer_errors_free(struct nvmepeer_errors *errors)
+{
+	if (!errors)
+		return;
+	if (used == errors)
+		used = NULL;
+	pthread_mutex_destroy(&errors->lock);
+	free(errors);
+}
+
+struct nvmepeer_errors *nvmepeer_errors_use(struct nvmepeer_errors *errors)
+{
+	struct nvmepeer_errors *before = used;
+
+	used = errors;
+	return before;
+}
+
+void failure_init(struct failure *failure, enum call call, int result, const char *subject)
+{
 	memset(failure, 0, sizeof(*failure));
 	failure->call = call;
 	if (result < 0)
@@ -23,12 +66,44 @@ struct failure *failure_begin(enum call call, int result, const char *subject)
 	else
 		failure->status = result;
 	snprintf(failure->subject, sizeof(failure->subject), "%s", subject);
-	return failure;
 }
 
-const struct failure *failure_last(void)
+int failure_result(const struct failure *failure)
 {
-	return &last_failure;
+	return failure->error ? -failure->error : failure->status;
+}
+
+int failure_note(const struct failure *failure)
+{
+	if (used) {
+		pthread_mutex_lock(&used->lock);
+		used->last = *failure;
+		pthread_mutex_unlock(&used->lock);
+	} else {
+		own_last = *failure;
+	}
+	return failure_result(failure);
+}
+
+int failure_tell(enum call call, int result, const char *subject)
+{
+	struct failure failure;
+
+	failure_init(&failure, call, result, subject);
+	return failure_note(&failure);
+}
+
+void failure_last(struct nvmepeer_errors *errors, struct failure *failure)
+{
+	if (!errors)
+		errors = used;
+	if (!errors) {
+		*failure = own_last;
+		return;
+	}
+	pthread_mutex_lock(&errors->lock);
+	*failure = errors->last;
+	pthread_mutex_unlock(&errors->lock);
 }
 
 int peer_ioctl(int fd, unsigned long command, void *argument)

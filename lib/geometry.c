@@ -43,12 +43,14 @@ static int check(const struct nvmepeer_geometry *geometry)
 {
 	int status = nvmepeer_geometry_check(geometry);
 	char name[NODE_NAME_MAX];
+	struct failure failure;
 
 	if (!status)
 		return 0;
 	snprintf(name, sizeof(name), "queue pair %u", geometry->qid);
-	failure_begin(CALL_GEOMETRY, -EINVAL, name)->request.device_status = status;
-	return -EINVAL;
+	failure_init(&failure, CALL_GEOMETRY, -EINVAL, name);
+	failure.request.device_status = status;
+	return failure_note(&failure);
 }
 
 /* The device library's commands have room for data only. */
@@ -57,8 +59,7 @@ static int refuse_metadata(const struct nvmepeer_ns_info *ns)
 	char name[NODE_NAME_MAX];
 
 	snprintf(name, sizeof(name), "namespace %u", ns->nsid);
-	failure_begin(CALL_GEOMETRY, -EOPNOTSUPP, name);
-	return -EOPNOTSUPP;
+	return failure_tell(CALL_GEOMETRY, -EOPNOTSUPP, name);
 }
 
 /* What the caller has of each structure; the first three are told by themselves. */
@@ -117,10 +118,8 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 		return result;
 	if (ns->metadata_size)
 		return refuse_metadata(ns);
-	if (!sized_is_known(geometry, size, sizeof(built))) {
-		failure_begin(CALL_GEOMETRY, -E2BIG, "geometry");
-		return -E2BIG;
-	}
+	if (!sized_is_known(geometry, size, sizeof(built)))
+		return failure_tell(CALL_GEOMETRY, -E2BIG, "geometry");
 	sized_copy(&built, sizeof(built), geometry, size);
 	fill_in(info, qp_info, ns, view, doorbell_pages, &built);
 	result = check(&built);

@@ -61,6 +61,8 @@ enum call {
 	CALL_WRITE,
 	CALL_FLUSH,
 	CALL_URING,
+	CALL_ERRORS,
+	CALL_QP_EVENTS,
 	CALL_OTHER,		/* of a library that stands on this one */
 	CALL_COUNT,
 };
@@ -100,20 +102,35 @@ struct failure {
 };
 
 /**
- * failure_begin() - replace this thread's failure record
+ * failure_init() - begin a record of a failure
+ * @failure: all of it is set, to be added to and then noted
  * @call: which call
  * @result: negative errno or positive NVMe status
  * @subject: node or file
- *
- * Returns the record, zero but for these, for the caller to add to.
  */
-struct failure *failure_begin(enum call call, int result, const char *subject);
+void failure_init(struct failure *failure, enum call call, int result, const char *subject);
 
-/** failure_last() - this thread's record; its call is CALL_NONE if none. */
-const struct failure *failure_last(void);
+/** failure_note() - make it what nvmepeer_explain() gives here. Returns its result. */
+int failure_note(const struct failure *failure);
+
+/** failure_tell() - failure_init() and failure_note() for one without more to say. */
+int failure_tell(enum call call, int result, const char *subject);
+
+/** failure_result() - the negative errno or positive status that the call returned. */
+int failure_result(const struct failure *failure);
+
+/**
+ * failure_last() - a copy of the last record
+ * @errors: of those noted there, NULL: of this thread's
+ * @failure: receives it; its call is CALL_NONE if there is none
+ */
+void failure_last(struct nvmepeer_errors *errors, struct failure *failure);
 
 /* Bytes of a structure up to a field and with it: what its first version had. */
 #define BYTES_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+
+/* Of a structure with explanations, in its first version. */
+enum { EXPLANATION_LEAST = BYTES_TO(struct nvmepeer_explanation, help) };
 
 /**
  * sized_check() - is a caller's structure as long as its first version was?

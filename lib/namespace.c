@@ -108,8 +108,7 @@ close:
 free:
 	free(opened);
 failed:
-	failure_begin(CALL_NS_OPEN, result, node);
-	return result;
+	return failure_tell(CALL_NS_OPEN, result, node);
 }
 
 void nvmepeer_ns_close(struct nvmepeer_ns *ns)
@@ -133,8 +132,11 @@ const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns)
 static int command_failed(struct nvmepeer_ns *ns, enum call call, int result,
 			  const struct nvme_passthru_cmd *command)
 {
-	failure_begin(call, result, ns->node)->request.command = *command;
-	return result;
+	struct failure failure;
+
+	failure_init(&failure, call, result, ns->node);
+	failure.request.command = *command;
+	return failure_note(&failure);
 }
 
 static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,

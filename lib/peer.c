@@ -155,7 +155,7 @@ int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
 		return 0;
 	}
 	if (result == -ENOMEM)
-		failure_begin(CALL_CPU_PEER, result, ctrl->node);
+		failure_tell(CALL_CPU_PEER, result, ctrl->node);
 	nvmepeer_cpu_peer_close(opened);
 	return result;
 }

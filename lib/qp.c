@@ -14,12 +14,13 @@
 static int create_failed(struct nvmepeer *ctrl, int result,
 			 const struct nvme_peer_qp_create *request)
 {
-	struct failure *failure = failure_begin(CALL_QP_CREATE, result, ctrl->node);
+	struct failure failure;
 
-	failure->request.create = *request;
-	if (peer_info(ctrl->fd, &failure->info) < 0)
-		failure->info.size = 0;
-	return result;
+	failure_init(&failure, CALL_QP_CREATE, result, ctrl->node);
+	failure.request.create = *request;
+	if (peer_info(ctrl->fd, &failure.info) < 0)
+		failure.info.size = 0;
+	return failure_note(&failure);
 }
 
 int nvmepeer_qp_create(struct nvmepeer *ctrl,
@@ -78,8 +79,7 @@ int nvmepeer_qp_from_fd(int fd, struct nvmepeer_qp **qp)
 	return 0;
 
 failed:
-	failure_begin(CALL_QP_FROM_FD, result, "file descriptor");
-	return result;
+	return failure_tell(CALL_QP_FROM_FD, result, "file descriptor");
 }
 
 void nvmepeer_qp_destroy(struct nvmepeer_qp *qp)
@@ -103,9 +103,7 @@ int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info, siz
 	if (result)
 		return result;
 	result = peer_ioctl(qp->fd, NVME_PEER_QP_INFO, info);
-	if (result < 0)
-		failure_begin(CALL_QP_INFO, result, qp->name);
-	return result;
+	return result < 0 ? failure_tell(CALL_QP_INFO, result, qp->name) : result;
 }
 
 int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation)
@@ -116,10 +114,8 @@ int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generat
 
 	if (result >= 0)
 		result = get_info(qp->fd, &info);
-	if (result < 0) {
-		failure_begin(CALL_QP_REARM, result, qp->name);
-		return result;
-	}
+	if (result < 0)
+		return failure_tell(CALL_QP_REARM, result, qp->name);
 	*generation = info.generation;
 	return 0;
 }
@@ -127,7 +123,11 @@ int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generat
 static int export_failed(struct nvmepeer_qp *qp, enum call call, int result,
 			 const struct nvme_peer_qp_export *request)
 {
-	failure_begin(call, result, qp->name)->request.export = *request;
+	struct failure failure;
+
+	failure_init(&failure, call, result, qp->name);
+	failure.request.export = *request;
+	failure_note(&failure);
 	return result;
 }
 

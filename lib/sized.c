@@ -9,14 +9,14 @@
 
 int sized_check(enum call call, const char *subject, size_t size, size_t least)
 {
-	struct failure *failure;
+	struct failure failure;
 
 	if (size >= least && size <= UINT32_MAX)
 		return 0;
-	failure = failure_begin(call, -EINVAL, subject);
-	failure->size = size;
-	failure->least = least;
-	return -EINVAL;
+	failure_init(&failure, call, -EINVAL, subject);
+	failure.size = size;
+	failure.least = least;
+	return failure_note(&failure);
 }
 
 int sized_request(enum call call, const char *subject, void *request, size_t size, size_t least)

@@ -12,9 +12,7 @@ int nvmepeer_uring_init(struct io_uring *ring, unsigned int depth)
 	int result = io_uring_queue_init(depth, ring, IORING_SETUP_SQE128 |
 						      IORING_SETUP_CQE32);
 
-	if (result < 0)
-		failure_begin(CALL_URING, result, "io_uring");
-	return result;
+	return result < 0 ? failure_tell(CALL_URING, result, "io_uring") : result;
 }
 
 /** struct range - a range on its way, command by command */
@@ -61,6 +59,16 @@ static void reap(struct io_uring *ring, struct range *range)
 	range->in_flight -= count;
 }
 
+static int range_failed(const struct range *range)
+{
+	struct failure failure;
+
+	failure_init(&failure, range->opcode == NVMEPEER_OPCODE_READ ? CALL_READ : CALL_WRITE,
+		     range->result, range->ns->node);
+	failure.request.command.data_len = range->step;
+	return failure_note(&failure);
+}
+
 int nvmepeer_uring_rw(struct io_uring *ring, struct nvmepeer_ns *ns,
 		      enum nvmepeer_opcode opcode, uint64_t lba,
 		      uint64_t blocks, uint32_t step, void *data,
@@ -88,8 +96,5 @@ int nvmepeer_uring_rw(struct io_uring *ring, struct nvmepeer_ns *ns,
 		}
 		reap(ring, &range);
 	}
-	if (range.result)
-		failure_begin(opcode == NVMEPEER_OPCODE_READ ? CALL_READ : CALL_WRITE,
-			      range.result, ns->node)->request.command.data_len = step;
-	return range.result;
+	return range.result ? range_failed(&range) : 0;
 }

@@ -99,12 +99,12 @@ static void check_nvidia(struct doctor *doctor, const struct pci_function *gpu)
 
 static void check_gpu_driver(struct doctor *doctor, const struct pci_function *gpu)
 {
-	static const char *const without_export[] = { "nouveau", "radeon", "i915", "ast", "mgag200" };
+	static const char *const without_export[] = { "nouveau", "radeon", "i915", "xe", "ast", "mgag200" };
 	size_t i;
 
 	for (i = 0; i < sizeof(without_export) / sizeof(without_export[0]); i++)
 		if (!strcmp(gpu->driver, without_export[i])) {
-			doctor_say(doctor, DOCTOR_WARN, "gpu", "nvidia's open module, amdgpu or xe export it",
+			doctor_say(doctor, DOCTOR_WARN, "gpu", "nvidia's open module and amdgpu export it",
 				   "%s: %s exports no device memory to peers", gpu->address, gpu->driver);
 			return;
 		}

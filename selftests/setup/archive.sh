@@ -21,7 +21,10 @@ find_mirrors() {
 	[[ ! $mirror ]] || return 0
 	stage apt-update apt-get update -qq
 	read_mirrors
-	[[ $mirror ]] || np_die "apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
+	[[ $mirror ]] && return
+	# Without a network it has ended well, too.
+	cat "$np_scratch/apt-update.log" >&2
+	np_die "apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
 }
 
 sources_of() {
@@ -46,12 +49,15 @@ private_apt() {
 		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
 
+# apt-get update ends well if it got nothing; a security archive may be missing, the suite not.
 make_apt_view() {
-	local name=$1 view=$np_cache/apt/$1
+	local name=$1 view=$np_cache/apt/$1 kernels
 	shift
 	mkdir -p "$view"/{lists/partial,cache/archives/partial}
 	sources_of "$@" >"$view/sources.list"
 	private_apt "$name" apt-get update
+	kernels=$(private_apt "$name" apt-cache pkgnames linux-headers-)
+	[[ $kernels ]] || np_die "no kernels in $1 of $mirror: see above what apt-get update said"
 }
 
 apt_views() {

@@ -52,4 +52,7 @@ while IFS=$'\t' read -r -u 3 status pattern line; do
 	wait_for_nodes
 	ktap_check "$line" does "$status" "$pattern" "$line"
 done 3<<<"$(sed -n 's/^guest\t//p' /selftests/tests/readme.lines)"
+wait_for_nodes
+ktap_check "examples/minimal.c" does 0 '^status 0,' "/build/user/examples/minimal nvmep0 ngp0n1"
+ktap_check "examples/uring.c" does 0 '^64 of 64 ' "/build/user/examples/uring ngp0n1"
 ktap_end

@@ -14,7 +14,8 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 long=$(printf 'Description: %070d\n' {1..3000})
 packages=()
 
-# Stands in for apt: "private_apt VIEW apt-cache pkgnames PREFIX" and "... show PACKAGE".
+# Stands in for apt: "private_apt VIEW apt-cache pkgnames PREFIX" and "... show PACKAGE"; to
+# "... apt-get update" it says nothing and succeeds, as apt does without a network.
 private_apt() {
 	local package
 	for package in "${packages[@]}"; do
@@ -40,6 +41,19 @@ ktap_is "those packages" "$(image_packages view 7.11.1-amd64)" \
 packages=(linux-headers-7.2.9-amd64)
 ktap_is "none" "$(newest)" "nvme-peer: the archive has no complete kernel 7"
 
+## Lists that did not come
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+view() {
+	local np_cache=$work mirror=http://deb.example/debian security=''
+	make_apt_view trixie trixie trixie-security 2>&1 || true
+}
+ktap_is "lists that came" "$(view)" ''
+packages=()
+ktap_is "lists that did not" "$(view)" \
+	"nvme-peer: no kernels in trixie of http://deb.example/debian: see above what apt-get update said"
+
 ## The machine's own apt
 
 lists=() updates=''
@@ -47,13 +61,15 @@ lists=() updates=''
 apt-get() {
 	case $1 in
 	indextargets) ((${#lists[@]} == 0)) || printf '%s\n' "${lists[@]}" ;;
-	update) echo updated && lists=("${after_update[@]}") && updates+=. ;;
+	update) echo "W: what apt says" && lists=("${after_update[@]}") && updates+=. ;;
 	esac
 }
 stage() {
+	local np_log=$np_scratch/$1.log
 	shift
-	"$@" >/dev/null
+	"$@" >"$np_log"
 }
+np_scratch=$work
 
 found() {
 	find_mirrors
@@ -78,7 +94,8 @@ after_update=("${lists[@]}") lists=()
 ktap_is "a machine whose apt has no lists yet" "$(found)" "http://deb.example/debian, , updated ."
 after_update=()
 ktap_is "one that has none afterwards says so" "$(find_mirrors 2>&1)" \
-	"nvme-peer: apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
+	"W: what apt says
+nvme-peer: apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
 
 ## Stages
 
@@ -91,8 +108,6 @@ set_up() {
 	echo "status $?"
 }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 set_up 'stage quiet quiet' >"$work/said"
 ktap_check "a command without a word is named" grep -q "'test \"\$one\" = 2' failed" "$work/said"
 ktap_check "and its stage" grep -q 'set-up: quiet failed, log in' "$work/said"

@@ -28,17 +28,42 @@ flags() {
 	echo "$said"
 }
 
-# By the packages that the example's head names.  A program that starts has found its
-# libraries: here there is no controller, and no file that lies on one.
+# compile_c OPTION... EXAMPLE: by the line that its comment tells to type.
+compile_c() {
+	local said line standard=c11
+	said=$(flags libnvmepeer) || return
+	# liburing needs what is not C's own.
+	! grep -q '<nvmepeer_uring' "${!#}" || standard=gnu11
+	line=$(sed -n 's/^ \*\tcc [a-z_]*\.c //p' "${!#}")
+	[[ $said && $line ]] || return
+	eval "set -- \"\$@\" $line"
+	gcc -std=$standard -O2 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$@"
+}
+
+# A program that starts has found its libraries: here there is no controller.
 build_c() {
-	local packages said
-	packages=$(sed -n 's/.*pkg-config --cflags --libs \([^)]*\)).*/\1/p' "$1")
-	[[ $packages == libnvmepeer* ]] || return
-	said=$(flags "$packages") || return
-	# shellcheck disable=SC2086 # flags are words
-	gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$1" $said || return
-	said=$("$work/example" "$1" 2>&1) || true
-	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
+	local said
+	compile_c "$1" || return
+	said=$("$work/example" 2>&1) || true
+	[[ $said == *'bind a controller'* || $said == *'bind the controller'* ]] || { echo "$said"; return 1; }
+}
+
+# Level Zero and HIP: toolkits/ stands in where this machine has not their headers, and then
+# nothing is linked.
+compile_level_zero() {
+	compile_c -idirafter "$here/toolkits" -c "$1"
+}
+
+compile_hip() {
+	local said side
+	said=$(flags libnvmepeer) || return
+	for side in host device; do
+		# shellcheck disable=SC2086 # flags are words
+		clang -x hip "--cuda-$side-only" -nogpulib -nogpuinc --offload-arch=gfx1030 -D__HIP_PLATFORM_AMD__ \
+			-std=c++17 -Wall -Wextra -Werror -Wno-unused-command-line-argument -O2 -S \
+			-idirafter "$here/toolkits" -o "$work/hip-$side.s" "$1" $said || return
+	done
+	grep -q hipLaunchKernel "$work/hip-host.s" && grep -q read_blocks "$work/hip-device.s"
 }
 
 # The glue needs no CUDA to be compiled and linked.
@@ -203,8 +228,12 @@ pages() {
 
 ktap_check "install into a folder" install_all
 for example in "$top"/examples/*.c; do
-	ktap_check "examples/${example##*/}, gcc and pkg-config" build_c "$example"
+	case $example in
+	*/level_zero.c) ktap_check "examples/${example##*/}, gcc" compile_level_zero "$example" ;;
+	*) ktap_check "examples/${example##*/}, gcc and pkg-config" build_c "$example" ;;
+	esac
 done
+ktap_check "examples/minimal.hip, clang" compile_hip "$top/examples/minimal.hip"
 ktap_check "the CUDA glue, gcc and pkg-config" build_glue
 for file in "$root"/usr/include/nvmepeer*.h; do
 	ktap_check "${file##*/} by itself, gcc and g++" header "${file##*/}"

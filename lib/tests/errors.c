@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Unit tests of failures that are explained elsewhere than they happen: in another thread,
+ * in a task that moves from thread to thread, or of a result that comes by itself; and of
+ * events, which announce a loss.  Also built with ThreadSanitizer.
+ */
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kselftest_harness.h"
+
+#include <nvmepeer_peer.h>
+
+#include "fake.h"
+
+#define MENTIONS(text, part) ASSERT_NE(strstr(text, part), NULL) \
+	TH_LOG("\"%s\" does not mention \"%s\"", text, part)
+
+/* --- where failures are noted ---------------------------------------------- */
+
+enum { FAILURES = 2000, THREADS = 4 };
+
+FIXTURE(errors)
+{
+	struct nvmepeer *ctrl[THREADS];
+	struct nvmepeer_errors *errors;
+	struct nvmepeer_explanation why;
+};
+
+FIXTURE_SETUP(errors)
+{
+	char node[] = "nvmep0";
+
+	fake_reset();
+	for (int i = 0; i < THREADS; i++, node[5]++)
+		ASSERT_EQ(nvmepeer_open(node, &self->ctrl[i]), 0);
+	ASSERT_EQ(nvmepeer_errors_new(&self->errors), 0);
+}
+
+FIXTURE_TEARDOWN(errors)
+{
+	nvmepeer_errors_use(NULL);
+	nvmepeer_errors_free(self->errors);
+	for (int i = 0; i < THREADS; i++)
+		nvmepeer_close(self->ctrl[i]);
+}
+
+/* A refusal that names controller and size, and that no kernel has to make. */
+static int fail(struct nvmepeer *ctrl, size_t size)
+{
+	struct nvme_peer_info info;
+
+	return nvmepeer_info(ctrl, &info, size);
+}
+
+/**
+ * struct worker - a thread, and what it does
+ * @thread: it
+ * @ctrl: fails on this one
+ * @size: with this size
+ * @times: so often
+ * @errors: noted there
+ * @before: what it found to be used
+ */
+struct worker {
+	pthread_t thread;
+	struct nvmepeer *ctrl;
+	size_t size;
+	int times;
+	struct nvmepeer_errors *errors;
+	struct nvmepeer_errors *before;
+};
+
+static void *work(void *argument)
+{
+	struct worker *worker = argument;
+
+	worker->before = nvmepeer_errors_use(worker->errors);
+	for (int i = 0; i < worker->times; i++)
+		fail(worker->ctrl, worker->size);
+	return NULL;
+}
+
+TEST_F(errors, another_thread_reads_what_was_noted)
+{
+	struct worker worker = {
+		.ctrl = self->ctrl[1],
+		.size = 5,
+		.times = 1,
+		.errors = self->errors,
+		.before = self->errors,
+	};
+
+	ASSERT_EQ(fail(self->ctrl[0], 3), -EINVAL);
+	ASSERT_EQ(pthread_create(&worker.thread, NULL, work, &worker), 0);
+	pthread_join(worker.thread, NULL);
+	EXPECT_EQ(worker.before, NULL);
+	ASSERT_EQ(nvmepeer_errors_explain(self->errors, &self->why, sizeof(self->why)), -EINVAL);
+	MENTIONS(self->why.what, "nvmep1");
+	MENTIONS(self->why.limit, "of 5 bytes");
+	/* And this thread's own is its own. */
+	ASSERT_EQ(nvmepeer_explain(&self->why, sizeof(self->why)), -EINVAL);
+	MENTIONS(self->why.what, "nvmep0");
+}
+
+TEST_F(errors, nothing_is_noted_at_first)
+{
+	fail(self->ctrl[0], 3);
+	EXPECT_EQ(nvmepeer_errors_explain(self->errors, &self->why, sizeof(self->why)), 0);
+	EXPECT_EQ(nvmepeer_errors_use(self->errors), NULL);
+	EXPECT_EQ(nvmepeer_explain(&self->why, sizeof(self->why)), 0);
+	EXPECT_EQ(nvmepeer_errors_use(NULL), self->errors);
+	EXPECT_EQ(nvmepeer_explain(&self->why, sizeof(self->why)), -EINVAL);
+	EXPECT_EQ(nvmepeer_errors_explain(self->errors, &self->why, 1), -EINVAL);
+}
+
+/* Two tasks take turns on one thread, and then the first one moves to another. */
+TEST_F(errors, a_task_keeps_its_own_wherever_it_runs)
+{
+	struct worker moved = {
+		.ctrl = self->ctrl[2],
+		.size = 7,
+		.errors = self->errors,
+	};
+	struct nvmepeer_errors *other;
+
+	ASSERT_EQ(nvmepeer_errors_new(&other), 0);
+	nvmepeer_errors_use(self->errors);
+	fail(self->ctrl[0], 3);
+	EXPECT_EQ(nvmepeer_errors_use(other), self->errors);
+	fail(self->ctrl[1], 5);
+	nvmepeer_errors_use(self->errors);
+	nvmepeer_explain(&self->why, sizeof(self->why));
+	MENTIONS(self->why.what, "nvmep0");
+	/* It runs elsewhere without failing, and asks there. */
+	ASSERT_EQ(pthread_create(&moved.thread, NULL, work, &moved), 0);
+	pthread_join(moved.thread, NULL);
+	nvmepeer_errors_explain(self->errors, &self->why, sizeof(self->why));
+	MENTIONS(self->why.limit, "of 3 bytes");
+	nvmepeer_errors_use(other);
+	nvmepeer_explain(&self->why, sizeof(self->why));
+	MENTIONS(self->why.what, "nvmep1");
+	/* What is freed is used no more. */
+	nvmepeer_errors_free(other);
+	EXPECT_EQ(nvmepeer_errors_use(NULL), NULL);
+}
+
+/* One of another library is noted in the same place. */
+TEST_F(errors, other_libraries_note_there_too)
+{
+	struct nvmepeer_explanation told = { .call = "other_call", .error = EPIPE, .what = "no" };
+
+	nvmepeer_errors_use(self->errors);
+	EXPECT_EQ(nvmepeer_fail(&told, sizeof(told)), -EPIPE);
+	nvmepeer_errors_use(NULL);
+	EXPECT_EQ(nvmepeer_explain(&self->why, sizeof(self->why)), 0);
+	EXPECT_EQ(nvmepeer_errors_explain(self->errors, &self->why, sizeof(self->why)), -EPIPE);
+	EXPECT_STREQ(self->why.call, "other_call");
+}
+
+/* One failure, whole: the size of the controller that is named. */
+static bool is_whole(const struct nvmepeer_explanation *why)
+{
+	const char *node = strstr(why->what, "nvmep");
+	char wanted[] = "of 1 bytes";
+
+	if (!node)
+		return false;
+	wanted[3] += node[5] - '0';
+	return strstr(why->limit, wanted);
+}
+
+TEST_F(errors, threads_note_and_read_at_once)
+{
+	struct worker workers[THREADS];
+	int torn = 0;
+
+	nvmepeer_errors_use(self->errors);
+	fail(self->ctrl[0], 1);
+	for (int i = 0; i < THREADS; i++) {
+		workers[i] = (struct worker){
+			.ctrl = self->ctrl[i],
+			.size = 1 + (size_t)i,
+			.times = FAILURES,
+			.errors = self->errors,
+		};
+		ASSERT_EQ(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+	}
+	for (int i = 0; i < FAILURES; i++) {
+		nvmepeer_explain(&self->why, sizeof(self->why));
+		torn += !is_whole(&self->why);
+	}
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(workers[i].thread, NULL);
+	EXPECT_EQ(torn, 0);
+}
+
+/* --- results that come by themselves ---------------------------------------- */
+
+static const struct {
+	enum nvmepeer_result kind;
+	int result;
+	int told;
+	const char *what;
+	const char *limit;
+} results[] = {
+	{ NVMEPEER_RESULT_COMMAND, 0, 0, "nothing has failed", "" },
+	{ NVMEPEER_RESULT_COMMAND, -EINTR, -EINTR, "command failed", "nobody knows" },
+	{ NVMEPEER_RESULT_COMMAND, -EOPNOTSUPP, -EOPNOTSUPP, "command failed", "64 bytes" },
+	{ NVMEPEER_RESULT_COMMAND, 0x2281, 0x2281, "command failed", "0x281" },
+	{ NVMEPEER_RESULT_COMMAND, -EXFULL, -EXFULL, "command failed", "Exchange full" },
+	{ NVMEPEER_RESULT_BUFFER, -EACCES, -EACCES, "imported buffer", "other direction" },
+	{ NVMEPEER_RESULT_BUFFER, -ESTALE, -ESTALE, "imported buffer", "taken the memory back" },
+	{ NVMEPEER_RESULT_BUFFER, -ERANGE, -ERANGE, "imported buffer", "behind the buffer" },
+	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_LOST, -EINTR, "of a peer", "reset, failed or gone" },
+	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_TIMEOUT, -ETIMEDOUT, "of a peer", "still be carried out" },
+	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_BUSY, -EBUSY, "of a peer", "somebody else" },
+	{ NVMEPEER_RESULT_DEVICE, 0x4002, 0x4002, "of a peer", "do not retry" },
+};
+
+TEST(results_are_explained_without_a_record)
+{
+	struct nvmepeer_explanation why;
+
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		ASSERT_EQ(nvmepeer_explain_result(results[i].kind, results[i].result, &why,
+						  sizeof(why)), results[i].told)
+			TH_LOG("result %d of kind %d", results[i].result, results[i].kind);
+		MENTIONS(why.what, results[i].what);
+		MENTIONS(why.limit, results[i].limit);
+	}
+	EXPECT_EQ(nvmepeer_explain(&why, sizeof(why)), 0);
+	EXPECT_EQ(nvmepeer_explain_result(NVMEPEER_RESULT_DEVICE, -2, &why, 8), -EINVAL);
+	EXPECT_EQ(nvmepeer_explain_result((enum nvmepeer_result)3, -2, &why, sizeof(why)), -EINVAL);
+}
+
+/* Each of the device library's has words of its own. */
+TEST(device_results_all_have_words)
+{
+	struct nvmepeer_explanation why;
+
+	for (int result = NVMEPEER_AGAIN; result >= NVMEPEER_E_BUSY; result--) {
+		ASSERT_LT(nvmepeer_explain_result(NVMEPEER_RESULT_DEVICE, result, &why, sizeof(why)), 0);
+		EXPECT_STRNE(why.limit, strerror(-result));
+	}
+}
+
+/* --- events ------------------------------------------------------------------ */
+
+/* A kernel whose records have @longer bytes more than ours: as many as fit, EINVAL if none. */
+static struct {
+	uint32_t left;
+	size_t longer;
+	size_t least_room;
+	int error;
+} queued;
+
+ssize_t __wrap_read(int fd, void *data, size_t room);
+ssize_t __real_read(int fd, void *data, size_t room);
+
+/* Descriptors of the fake kernel are those that no real file has. */
+static bool is_ours(int fd)
+{
+	return fd >= 1000;
+}
+
+static size_t put_record(void *data)
+{
+	struct nvme_peer_event event = {
+		.size = (uint32_t)(sizeof(event) + queued.longer),
+		.type = NVME_PEER_EVENT_STATE,
+		.generation = queued.left,
+	};
+
+	memset(data, 0xff, event.size);
+	memcpy(data, &event, sizeof(event));
+	queued.left--;
+	return event.size;
+}
+
+ssize_t __wrap_read(int fd, void *data, size_t room)
+{
+	size_t each = sizeof(struct nvme_peer_event) + queued.longer, done = 0;
+
+	if (!is_ours(fd))
+		return __real_read(fd, data, room);
+	errno = queued.error ? queued.error : EINVAL;
+	if (queued.error || room < each)
+		return -1;
+	queued.least_room = room;
+	while (queued.left && done + each <= room)
+		done += put_record((char *)data + done);
+	return (ssize_t)done;
+}
+
+FIXTURE(events)
+{
+	struct nvmepeer_qp *qp;
+	struct nvmepeer *ctrl;
+	struct nvme_peer_event events[4];
+};
+
+FIXTURE_SETUP(events)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64 };
+
+	fake_reset();
+	memset(&queued, 0, sizeof(queued));
+	ASSERT_EQ(nvmepeer_open("nvmep0", &self->ctrl), 0);
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &self->qp), 0);
+}
+
+FIXTURE_TEARDOWN(events)
+{
+	nvmepeer_qp_destroy(self->qp);
+	nvmepeer_close(self->ctrl);
+}
+
+TEST_F(events, as_many_as_there_is_room_for)
+{
+	queued.left = 6;
+	ASSERT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 4), 4);
+	EXPECT_EQ(self->events[0].generation, 6);
+	EXPECT_EQ(self->events[3].generation, 3);
+	EXPECT_EQ(self->events[3].type, NVME_PEER_EVENT_STATE);
+	ASSERT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 4), 2);
+	EXPECT_EQ(self->events[1].generation, 1);
+	EXPECT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 4), 0);
+}
+
+TEST_F(events, records_of_a_newer_kernel_are_cut)
+{
+	queued.left = 3;
+	queued.longer = 40;
+	ASSERT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 1), 1);
+	EXPECT_EQ(self->events[0].generation, 3);
+	EXPECT_EQ(queued.least_room, 128);
+	ASSERT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 4), 1);
+	EXPECT_EQ(self->events[0].generation, 2);
+	EXPECT_EQ(self->events[1].generation, 0);
+}
+
+TEST_F(events, a_newer_caller_gets_zeroes)
+{
+	struct {
+		struct nvme_peer_event event;
+		uint64_t newer;
+	} events[2];
+
+	memset(events, 0xff, sizeof(events));
+	queued.left = 2;
+	ASSERT_EQ(nvmepeer_qp_events(self->qp, &events[0].event, sizeof(events[0]), 2), 2);
+	EXPECT_EQ(events[1].event.generation, 1);
+	EXPECT_EQ(events[0].newer, 0);
+	EXPECT_EQ(events[1].newer, 0);
+}
+
+TEST_F(events, refusals_are_explained)
+{
+	struct nvmepeer_explanation why;
+
+	queued.error = EAGAIN;
+	EXPECT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 4), -EAGAIN);
+	ASSERT_EQ(nvmepeer_explain(&why, sizeof(why)), -EAGAIN);
+	MENTIONS(why.what, "queue pair 5");
+	EXPECT_EQ(nvmepeer_qp_events(self->qp, self->events, 8, 4), -EINVAL);
+	queued.error = 0;
+	EXPECT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 0), -EINVAL);
+	/* Records that no buffer of ours holds. */
+	queued.left = 1;
+	queued.longer = 8000;
+	EXPECT_EQ(nvmepeer_qp_events(self->qp, self->events, sizeof(self->events[0]), 4), -EINVAL);
+}
+
+TEST_HARNESS_MAIN
