@@ -44,9 +44,10 @@ static void ring_drop(struct bad_ring *ring)
 
 static void clear_counts(struct bad *ctrl, uint16_t qid)
 {
-	pthread_mutex_lock(&ctrl->lock);
-	memset(ctrl->counts[qid], 0, sizeof(ctrl->counts[qid]));
-	pthread_mutex_unlock(&ctrl->lock);
+	unsigned int i;
+
+	for (i = 0; i < BADCTRL_QUEUE_COUNTS; i++)
+		atomic_store(&ctrl->counts[qid].of[i], 0);
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -216,9 +217,7 @@ bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *comman
 	if (bad_read(ctrl, entry_address(&sq->ring, sq->head, SQ_ENTRY), command, sizeof(*command)))
 		return false;
 	sq->head = (sq->head + 1) % sq->ring.entries;
-	pthread_mutex_lock(&ctrl->lock);
-	ctrl->counts[sqid][BADCTRL_FETCHED]++;
-	pthread_mutex_unlock(&ctrl->lock);
+	atomic_fetch_add_explicit(&ctrl->counts[sqid].of[BADCTRL_FETCHED], 1, memory_order_relaxed);
 	return true;
 }
 
