@@ -249,6 +249,10 @@ KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
 	lane.all = warp_mask(&job);
 	if (lane.index >= job.threads)
 		return;
+	if (job.pairs) {
+		lane.slot = &job.pairs[lane.index / job.pairs->threads];
+		lane.index %= job.pairs->threads;
+	}
 	claim(&job.state->start_ns, 0, now_ns());
 	status = run(&lane);
 	if (status != SOFTGPU_OK)

@@ -356,11 +356,32 @@ PROGRAM_FN bool finished(struct lane *lane)
 	return io->commands && lane_issue(lane) >= io->commands;
 }
 
+/* The most that one command moves. */
+PROGRAM_FN uint32_t most_blocks(const struct softgpu_io *io)
+{
+	return io->most_blocks ? io->most_blocks : io->blocks;
+}
+
+/* Of the sizes from the smallest to the largest one, where that fits into the range. */
+PROGRAM_FN void resize_unit(const struct softgpu_io *io, struct unit *unit, uint64_t random)
+{
+	uint64_t left = io->first_lba + io->lba_count - unit->lba;
+	uint32_t sizes = 1, blocks;
+
+	while (io->blocks << sizes <= io->most_blocks)
+		sizes++;
+	blocks = io->blocks << random % sizes;
+	unit->blocks = blocks < left ? blocks : (uint32_t)left;
+}
+
 PROGRAM_FN struct unit random_unit(const struct lane *lane, uint64_t *random)
 {
 	const struct softgpu_io *io = parameters(lane);
+	struct unit unit = unit_at(io, random_next(random) % unit_count(io));
 
-	return unit_at(io, random_next(random) % unit_count(io));
+	if (io->most_blocks)
+		resize_unit(io, &unit, random_next(random) >> 32);
+	return unit;
 }
 
 PROGRAM_FN enum softgpu_status run_random(struct lane *lane)
@@ -490,7 +511,7 @@ PROGRAM_FN enum softgpu_status flight_add(struct lane *lane, struct flight *flig
 		.lba = unit.lba,
 		.buffer = &io->data,
 		.offset = data_offset(lane) +
-			  ((uint64_t)n * io->blocks << queue->lba_shift),
+			  ((uint64_t)n * most_blocks(io) << queue->lba_shift),
 	};
 	int error;
 

@@ -94,8 +94,8 @@ static enum softgpu_status prepare_data(struct slot *slot)
 		depth = io->depth;
 	if (status)
 		return status;
-	bytes = (uint64_t)io->blocks << slot->queue.lba_shift;
-	if (!io->blocks || io->blocks > 65536 || depth > MAX_DEPTH ||
+	bytes = (uint64_t)most_blocks(io) << slot->queue.lba_shift;
+	if (!io->blocks || io->blocks > 65536 || io->pairs > 1 || depth > MAX_DEPTH ||
 	    io->lba_count < io->blocks || depth * bytes > share(&slot->lanes[0]) ||
 	    io->data_address % 8 || io->first_lba + io->lba_count < io->lba_count)
 		return SOFTGPU_INVALID;

@@ -84,6 +84,12 @@ enum softgpu_program {
  * @blocks: of one command; the last one of a range may be shorter
  * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256
  * @read_percent: SOFTGPU_MIXED
+ * @most_blocks: SOFTGPU_RANDOM and SOFTGPU_RATE: not 0: commands differ in size, by powers
+ *	of two from @blocks to this
+ * @more: @pairs > 1: GPU address in HBM of struct softgpu_io[@pairs - 1], one for each
+ *	further queue pair
+ * @pairs: queue pairs that the job uses, as a kernel of a GPU may: its threads are divided
+ *	among them equally; 0 is 1, and more want CUDA, and at most SOFTGPU_MOST_PAIRS
  * @reserved: 0
  *
  * A random program without any limit runs until it is stopped.
@@ -103,8 +109,13 @@ struct softgpu_io {
 	uint32_t blocks;
 	uint32_t depth;
 	uint32_t read_percent;
+	uint32_t most_blocks;
+	uint64_t more;
+	uint32_t pairs;
 	uint32_t reserved;
 };
+
+#define SOFTGPU_MOST_PAIRS	64U
 
 /* softgpu_memory.flags */
 #define SOFTGPU_MEMORY_POSTED	(1U << 0)	/* STORE, HAMMER: as a doorbell, width 4 */
