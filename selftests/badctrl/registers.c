@@ -72,9 +72,9 @@ void bad_settle(struct bad *ctrl)
 		    words[BADCTRL_MODE / 4] != BADCTRL_GONE && !words[BADCTRL_PAUSED / 4];
 
 	atomic_store(&ctrl->goes, goes);
-	atomic_store(&ctrl->plain, goes && words[BADCTRL_MODE / 4] == BADCTRL_WORKS &&
-				   !words[BADCTRL_HELD / 4] && !words[BADCTRL_POWER_CUT / 4] &&
-				   !any_rule(ctrl));
+	goes = goes && words[BADCTRL_MODE / 4] == BADCTRL_WORKS && !words[BADCTRL_HELD / 4] &&
+	       !words[BADCTRL_POWER_CUT / 4] && !any_rule(ctrl);
+	atomic_store(&ctrl->plain, goes);
 }
 
 static void bad_wake(struct bad *ctrl)

@@ -248,8 +248,7 @@ PROGRAM_FN void count_command(struct lane *lane, bool write, uint64_t bytes)
  * Move a unit between its blocks and the lane's data, and wait.  Not a copy for each
  * program: CUDA's compiler (13.0) ends in a fault at times when it has as many.
  */
-NVMEPEER_SLOW_FN enum softgpu_status transfer(struct lane *lane, struct unit unit,
-					bool write)
+NVMEPEER_SLOW_FN enum softgpu_status transfer(struct lane *lane, struct unit unit, bool write)
 {
 	const struct nvmepeer_queue *queue = &lane->slot->queue;
 	struct nvmepeer_command command = {
@@ -275,8 +274,8 @@ NVMEPEER_SLOW_FN enum softgpu_status transfer(struct lane *lane, struct unit uni
  * Write a unit's pattern, or read it and compare.  The poison makes sure that the data
  * came with this command.  All lanes of a round.
  */
-NVMEPEER_SLOW_FN enum softgpu_status move_pattern(struct lane *lane, struct unit unit, uint64_t seed,
-					    bool write)
+NVMEPEER_SLOW_FN enum softgpu_status move_pattern(struct lane *lane, struct unit unit,
+						  uint64_t seed, bool write)
 {
 	enum softgpu_status status, right;
 
