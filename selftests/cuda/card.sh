@@ -158,6 +158,9 @@ $(lines latency)
   "rates": [
 $(lines rate)
   ],
+  "cpu_beside": [
+$(lines beside)
+  ],
   "bare": [
 $(lines bare)
   ],
@@ -193,7 +196,7 @@ ratios | sed -n 's/.*"of": "\([^"]*\)", "at": "\([^"]*\)", "ratio": \([0-9.e+-]*
 	while IFS='|' read -r of at ratio; do
 		printf '%-36s %10s %8s\n' "$of" "$at" "$ratio"
 	done
-grep -E '^# (bare )?latency|^# bare|^# turn|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
+grep -E '^# (bare )?latency|^# bare|^# turn|^# beside|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
 if ((status)); then
 	tail -n 40 "$log"
 	np_die "card: failed; all of it is in $log"

@@ -540,9 +540,21 @@ PROGRAM_FN enum softgpu_status flight_take(struct lane *lane,
 	return SOFTGPU_OK;
 }
 
+/* Waits until the next command of a thread that is not as fast as it can. */
+PROGRAM_FN void keep_pace(struct lane *lane, uint64_t *next)
+{
+	uint32_t pace = parameters(lane)->pace_ns;
+
+	if (!pace)
+		return;
+	while (now_ns() < *next && !lane_stopped(lane))
+		nvmepeer_pause(500);
+	*next = now_ns() + pace;
+}
+
 PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 {
-	uint64_t random = random_start(lane);
+	uint64_t random = random_start(lane), next = 0;
 	enum softgpu_status status = SOFTGPU_OK;
 	struct flight flight = { .depth = parameters(lane)->depth };
 
@@ -550,6 +562,7 @@ PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 		flight.depth = 1;
 	lanes_begin(lane);
 	while (lanes_meet(lane, status == SOFTGPU_OK && !finished(lane))) {
+		keep_pace(lane, &next);
 		if (flight.count == flight.depth)
 			status = flight_take(lane, &flight);
 		if (status == SOFTGPU_OK)

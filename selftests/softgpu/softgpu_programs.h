@@ -90,7 +90,7 @@ enum softgpu_program {
  *	further queue pair
  * @pairs: queue pairs that the job uses, as a kernel of a GPU may: its threads are divided
  *	among them equally; 0 is 1, and more want CUDA, and at most SOFTGPU_MOST_PAIRS
- * @reserved: 0
+ * @pace_ns: SOFTGPU_RATE: least time from a command of a thread to its next; 0: none
  *
  * A random program without any limit runs until it is stopped.
  */
@@ -112,7 +112,7 @@ struct softgpu_io {
 	uint32_t most_blocks;
 	uint64_t more;
 	uint32_t pairs;
-	uint32_t reserved;
+	uint32_t pace_ns;
 };
 
 #define SOFTGPU_MOST_PAIRS	64U
