@@ -11,8 +11,8 @@
 #   --commands N         verified in a row, at most; default 100000000, fake: 20000
 #   --soak SECONDS       these end then in any case; default 100, fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
-#   --parts "NAME..."    only these: bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_soak demo; bare
-#                        is without guest and module, for comparison
+#   --parts "NAME..."    only these: bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather
+#                        gpu_card_soak demo; bare is without guest and module, for comparison
 #
 # A machine with a GPU that can fetch nothing is given the bundle, made elsewhere with
 # CUDA's compiler: unpack it and run this file in there. Results: build/card/card.json.
@@ -20,7 +20,7 @@ set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
 . "$(dirname "$0")/../lib/cell.sh"
 
-engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_soak demo'
+engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo'
 while (($#)); do
 	case $1 in
 	--engine) engine=${2:?}; shift ;;
@@ -176,6 +176,9 @@ $(ratios)
   "taken_away": [
 $(lines times)
   ],
+  "gather": [
+$(lines gather)
+  ],
   "soak": [
 $(lines soak)
   ]
@@ -196,7 +199,7 @@ ratios | sed -n 's/.*"of": "\([^"]*\)", "at": "\([^"]*\)", "ratio": \([0-9.e+-]*
 	while IFS='|' read -r of at ratio; do
 		printf '%-36s %10s %8s\n' "$of" "$at" "$ratio"
 	done
-grep -E '^# (bare )?latency|^# bare|^# turn|^# beside|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
+grep -E '^# (bare )?latency|^# bare|^# turn|^# beside|^# gather|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
 if ((status)); then
 	tail -n 40 "$log"
 	np_die "card: failed; all of it is in $log"

@@ -228,6 +228,8 @@ PROGRAM_FN enum softgpu_status run(struct lane *lane)
 		return run_rate(lane);
 	case SOFTGPU_COPY:
 		return run_copy(lane);
+	case SOFTGPU_GATHER:
+		return run_gather(lane);
 	case SOFTGPU_FLUSH:
 		return run_flush(lane);
 	default:

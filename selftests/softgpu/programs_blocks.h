@@ -577,6 +577,55 @@ PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 	return status;
 }
 
+/* The unit's pages, each into its place. */
+PROGRAM_FN enum softgpu_status gather(struct lane *lane, struct unit unit)
+{
+	const struct nvmepeer_queue *queue = &lane->slot->queue;
+	const struct softgpu_io *io = parameters(lane);
+	uint32_t shift = io->page_shift - queue->lba_shift;
+	const struct nvmepeer_parts parts = {
+		.buffer = &io->data,
+		.numbers = (const uint32_t *)(uintptr_t)io->page_table +
+			   ((unit.lba - io->first_lba) >> shift),
+		.count = unit.blocks >> shift,
+		.part_shift = io->page_shift,
+	};
+	uint64_t table[SOFTGPU_GATHER_PAGES];
+	struct nvmepeer_buffer places;
+	struct nvmepeer_command command = {
+		.opcode = NVMEPEER_OP_READ,
+		.blocks = unit.blocks,
+		.lba = unit.lba,
+		.buffer = &places,
+	};
+	int error = nvmepeer_scatter(queue, &parts, table, &places);
+
+	lane_add(lane, commands, 1);
+	if (!error)
+		error = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+	if (error)
+		return command_failed(lane, error, unit.lba);
+	count_command(lane, false, unit_bytes(lane, unit));
+	return SOFTGPU_OK;
+}
+
+PROGRAM_FN enum softgpu_status run_gather(struct lane *lane)
+{
+	const struct softgpu_io *io = parameters(lane);
+	enum softgpu_status status = SOFTGPU_OK;
+	uint64_t n = 0;
+
+	if (io->page_shift < lane->slot->queue.page_shift || io->page_shift > 31 ||
+	    (uint64_t)io->blocks << lane->slot->queue.lba_shift >>
+	    lane->slot->queue.page_shift > SOFTGPU_GATHER_PAGES)
+		return SOFTGPU_INVALID;
+	lanes_begin(lane);
+	while (lanes_meet(lane, n < own_units(lane) && !lane_stopped(lane) &&
+			  status == SOFTGPU_OK))
+		status = gather(lane, own_unit(lane, n++));
+	return status;
+}
+
 PROGRAM_FN enum softgpu_status run_flush(struct lane *lane)
 {
 	int error = nvmepeer_flush(&lane->slot->queue);

@@ -109,6 +109,23 @@ static enum softgpu_status prepare_data(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+/* A word for each page of the range, and places for all of a command. */
+static enum softgpu_status prepare_gather(struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	enum softgpu_status status = prepare_queue(slot);
+	uint64_t bytes = io->lba_count << slot->queue.lba_shift;
+
+	if (status)
+		return status;
+	if (!io->blocks || io->pairs > 1 || io->page_shift < 12 || io->page_shift > 31 ||
+	    io->page_table % 4 || io->lba_count < io->blocks || bytes > slot->gpu->hbm_bytes ||
+	    !gpu_hbm(slot->gpu, io->page_table, (bytes >> io->page_shift) * 4) ||
+	    !buffer_valid(slot->gpu, &io->data, slot->queue.page_shift))
+		return SOFTGPU_INVALID;
+	return SOFTGPU_RUNNING;
+}
+
 static const struct program programs[] = {
 	[SOFTGPU_QUEUE_INIT] = { prepare_queue, run_queue_init },
 	[SOFTGPU_WRITE] = { prepare_data, run_write },
@@ -119,6 +136,7 @@ static const struct program programs[] = {
 	[SOFTGPU_RATE] = { prepare_data, run_rate },
 	[SOFTGPU_COPY] = { prepare_data, run_copy },
 	[SOFTGPU_FLUSH] = { prepare_queue, run_flush },
+	[SOFTGPU_GATHER] = { prepare_gather, run_gather },
 	[SOFTGPU_QUEUE_REARM] = { prepare_queue, run_queue_rearm },
 };
 
