@@ -50,9 +50,10 @@
 #define OWN_DATA	0x4000U
 #define OWN_ENTRIES	32U
 
-/* Offsets in HBM: page table, jobs, then a part for each pair. */
+/* Offsets in HBM: page table, jobs, parameters of further pairs, then a part for each pair. */
 #define TABLE		0x0000U
 #define JOBS		0x10000U
+#define MORE		0x20000U
 #define PARTS		0x100000U
 #define PART_BYTES	(24U << 20)
 #define PART_SQ		0x00000U
@@ -244,7 +245,11 @@ static int end_job(unsigned int slot)
 	}
 	if (ret || busy)
 		return ret ? ret : -ETIMEDOUT;
-	return job_at(slot)->result.status == SOFTGPU_OK ? 0 : -EIO;
+	if (job_at(slot)->result.status == SOFTGPU_OK)
+		return 0;
+	fprintf(stderr, "bare: job: status %u, error %d at %llx\n", job_at(slot)->result.status,
+		job_at(slot)->result.error, (unsigned long long)job_at(slot)->result.where);
+	return -EIO;
 }
 
 static int run_job(uint32_t program, uint32_t threads, const struct softgpu_io *io)
@@ -300,6 +305,21 @@ static int open_pairs(void)
 		ret = create(i + 1, ENTRIES, part + PART_SQ, part + PART_CQ) ?:
 		      run_job(SOFTGPU_QUEUE_INIT, 1, &ios[i]);
 	}
+	return ret;
+}
+
+/* What is to be measured is right: one pair writes, and all of them, in one job, compare. */
+static int verify(void)
+{
+	struct softgpu_io io = ios[0];
+	int ret;
+
+	memcpy(hbm + MORE, &ios[1], (PAIRS - 1) * sizeof(ios[0]));
+	io.pairs = PAIRS;
+	io.more = hbm_va + MORE;
+	ret = run_job(SOFTGPU_WRITE, 64, &ios[0]) ?: run_job(SOFTGPU_VERIFY, 4 * PAIRS, &io);
+	if (!ret && job_at(0)->result.reads != (uint64_t)PAIRS * (RANGE / PAGE))
+		ret = -EBADMSG;
 	return ret;
 }
 
@@ -436,7 +456,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	duration_ns = (uint64_t)(strtod(argv[4], NULL) * 1e9);
-	ret = start(argv);
+	ret = start(argv) ?: verify();
 	for (i = 5; i < argc && !ret; i++)
 		for (pairs = 1; pairs <= PAIRS && !ret; pairs *= 4)
 			ret = rate(pairs, (uint32_t)strtoul(argv[i], NULL, 10), duration_ns);

@@ -84,6 +84,24 @@ static enum softgpu_status prepare_queue(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+/* Several queue pairs want CUDA. */
+static bool pairs_valid(const struct slot *slot)
+{
+	uint32_t pairs = slot->parameters.io.pairs;
+
+	return pairs < 2 || (slot->gpu->offload && slot->threads % pairs == 0);
+}
+
+/* Data memory of a thread, where each queue pair has an equal part of them. */
+static uint64_t least_share(const struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	uint32_t threads = slot->threads / (io->pairs ? io->pairs : 1);
+	uint64_t page = 1ULL << slot->queue.page_shift;
+
+	return io->data.length / threads & ~(page - 1);
+}
+
 static enum softgpu_status prepare_data(struct slot *slot)
 {
 	const struct softgpu_io *io = &slot->parameters.io;
@@ -95,8 +113,8 @@ static enum softgpu_status prepare_data(struct slot *slot)
 	if (status)
 		return status;
 	bytes = (uint64_t)most_blocks(io) << slot->queue.lba_shift;
-	if (!io->blocks || io->blocks > 65536 || io->pairs > 1 || depth > MAX_DEPTH ||
-	    io->lba_count < io->blocks || depth * bytes > share(&slot->lanes[0]) ||
+	if (!io->blocks || io->blocks > 65536 || !pairs_valid(slot) || depth > MAX_DEPTH ||
+	    io->lba_count < io->blocks || depth * bytes > least_share(slot) ||
 	    io->data_address % 8 || io->first_lba + io->lba_count < io->lba_count)
 		return SOFTGPU_INVALID;
 	if (!gpu_hbm(slot->gpu, io->data_address, io->data.length) ||
