@@ -317,7 +317,8 @@ static int verify(void)
 	memcpy(hbm + MORE, &ios[1], (PAIRS - 1) * sizeof(ios[0]));
 	io.pairs = PAIRS;
 	io.more = hbm_va + MORE;
-	ret = run_job(SOFTGPU_WRITE, 64, &ios[0]) ?: run_job(SOFTGPU_VERIFY, 4 * PAIRS, &io);
+	ret = run_job(SOFTGPU_WRITE, 64, &ios[0]) ?: run_job(SOFTGPU_VERIFY, 4 * PAIRS, &io) ?:
+	      run_job(SOFTGPU_VERIFY, 64 * PAIRS, &io);
 	if (!ret && job_at(0)->result.reads != (uint64_t)PAIRS * (RANGE / PAGE))
 		ret = -EBADMSG;
 	return ret;

@@ -237,6 +237,23 @@ PROGRAM_FN enum softgpu_status run(struct lane *lane)
 	}
 }
 
+/*
+ * One of several queue pairs.  Where a pair has whole warps they take turns, as not all
+ * blocks of a large job may run at once, and each pair is to have some that do.
+ */
+PROGRAM_FN void take_pair(struct lane *lane, const struct kernel_job *job)
+{
+	uint32_t each = job->pairs->threads, pairs = job->threads / each, warp = lane->index / 32;
+
+	if (each % 32) {
+		lane->slot = &job->pairs[lane->index / each];
+		lane->index %= each;
+	} else {
+		lane->slot = &job->pairs[warp % pairs];
+		lane->index = warp / pairs * 32 + lane->index % 32;
+	}
+}
+
 #ifndef __CUDACC__
 KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job);
 #endif
@@ -251,10 +268,8 @@ KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
 	lane.all = warp_mask(&job);
 	if (lane.index >= job.threads)
 		return;
-	if (job.pairs) {
-		lane.slot = &job.pairs[lane.index / job.pairs->threads];
-		lane.index %= job.pairs->threads;
-	}
+	if (job.pairs)
+		take_pair(&lane, &job);
 	claim(&job.state->start_ns, 0, now_ns());
 	status = run(&lane);
 	if (status != SOFTGPU_OK)
