@@ -65,7 +65,7 @@ static uint32_t threads(void)
 
 	if (file)
 		fclose(file);
-	return real ? 64 : 8;
+	return real ? 128 : 8;
 }
 
 /* What half of the pairs read: written once, by the first. */
