@@ -208,6 +208,7 @@ struct bad_held {
  * @release: complete what is held
  * @effects: of I/O commands
  * @counts: of queue pairs; by whoever counts
+ * @last_sq: the highest submission queue that there is
  * @enabled: as far as the worker has followed CC.EN
  * @held: commands
  * @held_count: of them
@@ -245,6 +246,7 @@ struct bad {
 	bool release;
 	struct bad_counts counts[BADCTRL_QUEUES + 1];
 
+	uint16_t last_sq;
 	bool enabled;
 	struct bad_sq sqs[BADCTRL_QUEUES + 1];
 	struct bad_cq cqs[BADCTRL_QUEUES + 1];

@@ -46,7 +46,7 @@ static bool serve_queues(struct bad_poller *poller)
 	uint16_t sqid;
 
 	pthread_mutex_lock(&poller->turn);
-	for (sqid = 1; sqid <= BADCTRL_QUEUES; sqid++)
+	for (sqid = 1; sqid <= poller->ctrl->last_sq; sqid++)
 		if (is_mine(poller, sqid))
 			any |= serve_queue(poller->ctrl, sqid);
 	pthread_mutex_unlock(&poller->turn);

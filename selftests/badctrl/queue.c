@@ -82,6 +82,7 @@ void bad_queues_stop(struct bad *ctrl)
 		ctrl->sqs[qid].exists = false;
 		ctrl->cqs[qid].exists = false;
 	}
+	ctrl->last_sq = 0;
 }
 
 /* What Create SQ and Create CQ have in common. */
@@ -164,6 +165,7 @@ uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
 	bad_doorbell_clear(ctrl, qid, false);
 	clear_counts(ctrl, qid);
 	ctrl->sqs[qid] = sq;
+	ctrl->last_sq = qid > ctrl->last_sq ? qid : ctrl->last_sq;
 	return 0;
 }
 
@@ -178,6 +180,8 @@ uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid)
 		return STATUS_QID;
 	ring_drop(&ctrl->sqs[qid].ring);
 	ctrl->sqs[qid].exists = false;
+	while (ctrl->last_sq && !ctrl->sqs[ctrl->last_sq].exists)
+		ctrl->last_sq--;
 	return 0;
 }
 

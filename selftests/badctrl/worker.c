@@ -124,7 +124,7 @@ static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 /* Those behind it have pollers. */
 static uint16_t last_queue(struct bad *ctrl)
 {
-	return ctrl->poller_count && atomic_load(&ctrl->plain) ? 0 : BADCTRL_QUEUES;
+	return ctrl->poller_count && atomic_load(&ctrl->plain) ? 0 : ctrl->last_sq;
 }
 
 static bool serve_queues(struct bad *ctrl)
@@ -186,7 +186,7 @@ static void look(struct bad *ctrl, unsigned int *idle)
 		serve_queues(ctrl);
 		bad_pollers_go_on(ctrl);
 		*idle = 0;
-	} else if (++*idle > IDLE_LOOKS || !last_queue(ctrl)) {
+	} else if (++*idle > IDLE_LOOKS || ctrl->poller_count) {
 		nanosleep(&pause, NULL);
 	}
 	pthread_mutex_lock(&ctrl->lock);
