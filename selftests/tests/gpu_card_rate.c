@@ -220,6 +220,8 @@ TEST_F_TIMEOUT(rate, of_the_cpu_beside, 60)
 		ASSERT_EQ(0, np_gpu_stop(self->qps[i].gpu, jobs[i], 0));
 	half = end(self->qps, MOST_PAIRS, jobs);
 	EXPECT_LT(0, half);
+	/* No thread may be faster. */
+	EXPECT_GE(1.1 * most / 2, half);
 	EXPECT_LT(0, beside);
 	share = alone < most / 2 ? alone : most / 2;
 	printf("# beside: {\"rings\": \"%s\", \"controller\": %.0f, \"gpu\": %.0f, \"fio_alone\": %.0f, \"fio_beside\": %.0f, \"of_its_share\": %.3f}\n",
