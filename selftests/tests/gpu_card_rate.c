@@ -24,6 +24,9 @@
 #define BESIDE_THREADS	64U	/* of a pair, of as many as there are */
 #define FIO_SECONDS	2
 
+/* Terse output, version 3: seven fields. */
+#define BEFORE_RATE	"%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];"
+
 FIXTURE(rate)
 {
 	struct np_bad bad;
@@ -191,8 +194,7 @@ static double fio(int instance)
 	output = popen(command, "re");
 	if (!output)
 		return 0;
-	/* Terse, version 3: the eighth field. */
-	if (fgets(line, sizeof(line), output) && sscanf(line, "%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%lf", &rate) != 1)
+	if (fgets(line, sizeof(line), output) && sscanf(line, BEFORE_RATE "%lf", &rate) != 1)
 		rate = 0;
 	return pclose(output) ? 0 : rate;
 }
