@@ -106,7 +106,11 @@ PROGRAM_FN bool lane_stopped(struct lane *lane)
 		return false;
 	if (bus_status_load((uintptr_t)&control->revoked))
 		nvmepeer_mark_lost(&lane->slot->queue);
-	return bus_status_load((uintptr_t)&control->stop);
+	if (!bus_status_load((uintptr_t)&control->stop))
+		return false;
+	/* Whoever asks next hears it, too. */
+	lane->asked = 0;
+	return true;
 }
 
 PROGRAM_FN uint64_t lane_reads(const struct lane *lane)
