@@ -69,8 +69,10 @@ static void log_error(struct bad *ctrl, uint8_t *log)
 /* SMART / Health, base 5.16.1.3: Host Read Commands, Host Write Commands. */
 static void log_health(struct bad *ctrl, uint8_t *log)
 {
-	memcpy(log + 64, &ctrl->reads, sizeof(ctrl->reads));
-	memcpy(log + 80, &ctrl->writes, sizeof(ctrl->writes));
+	uint64_t reads = atomic_load(&ctrl->reads), writes = atomic_load(&ctrl->writes);
+
+	memcpy(log + 64, &reads, sizeof(reads));
+	memcpy(log + 80, &writes, sizeof(writes));
 }
 
 /* Commands Supported and Effects, base 5.16.1.6: those of admin commands come first. */

@@ -45,7 +45,7 @@
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
 #define BADCTRL_NAMESPACE_BYTES	(16U << 20)	/* without --disk-mb */
-#define BADCTRL_QUEUES		64
+#define BADCTRL_QUEUES		130	/* so many that half are 64 pairs of a GPU */
 
 /**
  * enum badctrl_queue_count - what is counted of a queue pair

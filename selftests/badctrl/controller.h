@@ -5,6 +5,7 @@
  *
  *	main.c		the command line, the socket
  *	worker.c	follows CC, goes round the queues
+ *	poller.c	goes round some I/O queues, while all is as it should be
  *	rule.c		what becomes of a command
  *	admin.c		admin commands, asynchronous events
  *	held.c		commands that are not completed yet
@@ -19,12 +20,17 @@
  * guest.  @lock lies between the two and is never held over an access to
  * memory, which the serving thread may have to answer.
  *
+ * With --pollers there are more: while nothing is to be got wrong (@plain) they do the
+ * I/O commands, each of its own queues, and the worker what is left.  A poller holds its
+ * turn while it does something; the worker holds all of them when it does.
+ *
  * It runs on little-endian hosts, as the guest is one.
  */
 #ifndef BADCTRL_CONTROLLER_H
 #define BADCTRL_CONTROLLER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,6 +43,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define BAD_PAGE	4096U
 #define BAD_VECTORS	4U
 #define BAD_HELD_MAX	256U
+#define BAD_POLLERS_MAX	12U	/* no more threads than the map of memory has shards */
 #define BAD_EVENTS_MAX	8U
 #define BAD_REQUESTS_MAX	4U	/* Async Event Requests, AERL + 1 */
 
@@ -133,8 +140,9 @@ struct bad_ring {
 	uint32_t entries;
 };
 
+/* A line of its own each: queues have different pollers. */
 struct bad_sq {
-	bool exists;
+	_Alignas(64) bool exists;
 	struct bad_ring ring;
 	uint32_t head;
 	uint16_t cqid;
@@ -142,12 +150,31 @@ struct bad_sq {
 };
 
 struct bad_cq {
-	bool exists;
+	_Alignas(64) bool exists;
 	struct bad_ring ring;
 	uint32_t tail;
 	uint16_t phase;
 	bool interrupts;
 	uint16_t vector;
+};
+
+/* enum badctrl_queue_count, as those who read the window of words see it. */
+struct bad_counts {
+	_Alignas(64) _Atomic uint32_t of[BADCTRL_QUEUE_COUNTS];
+};
+
+/**
+ * struct bad_poller - a thread that does I/O commands
+ * @turn: held while it looks at queues or does something; before @ctrl->lock
+ * @ctrl: constant
+ * @number: constant; its queues are those whose completion queue is this, modulo pollers
+ * @thread: constant
+ */
+struct bad_poller {
+	_Alignas(64) pthread_mutex_t turn;
+	struct bad *ctrl;
+	unsigned int number;
+	pthread_t thread;
 };
 
 /* A command without completion. */
@@ -162,10 +189,14 @@ struct bad_held {
  * @lock: guards what is above @sqs; the worker owns the rest
  * @wake: @work was set
  * @work: there is something for the worker to look at
- * @leaving: the worker is to end
+ * @leaving: worker and pollers are to end
  * @restart: the function was reset since the worker looked
  * @fell: CC.EN was cleared since the worker looked, whatever it is now
  * @serving: enabled and able to do commands
+ * @goes: commands are fetched now; bad_settle()'s, read without the lock, as are the two
+ *	that follow
+ * @plain: and all of them do what they should
+ * @changes: of words and of what it identifies itself with
  * @polled: doorbells may be rung without a message: the worker looks for itself; constant
  * @registers: of BAR0, BADCTRL_BAR_BYTES; doorbells in there may change at any time
  * @token: at BADCTRL_TOKEN of them; constant
@@ -176,27 +207,33 @@ struct bad_held {
  * @event_count: of them
  * @release: complete what is held
  * @effects: of I/O commands
- * @counts: of queue pairs
+ * @counts: of queue pairs; by whoever counts
+ * @last_sq: the highest submission queue that there is
  * @enabled: as far as the worker has followed CC.EN
  * @held: commands
  * @held_count: of them
  * @requests: identifiers of Async Event Requests
  * @request_count: of them
- * @reads: read commands that were carried out, and @writes
+ * @reads: read commands that were carried out, and @writes; by whoever does them
  * @namespace_bytes: of each namespace; constant
  * @disk: the namespaces, one after the other
  * @saved: what a power cut would bring back of it, see cache.h
  * @dirty: by page of @disk: @saved has it
+ * @pollers: threads
+ * @poller_count: of them; constant
  */
 struct bad {
 	struct vfu *vfu;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool work;
-	bool leaving;
+	atomic_bool leaving;
 	bool restart;
 	bool fell;
 	bool serving;
+	atomic_bool goes;
+	atomic_bool plain;
+	_Atomic uint32_t changes;
 	bool polled;
 	uint8_t *registers;
 	uint64_t token;
@@ -207,8 +244,9 @@ struct bad {
 	uint32_t events[BAD_EVENTS_MAX];
 	unsigned int event_count;
 	bool release;
-	uint32_t counts[BADCTRL_QUEUES + 1][BADCTRL_QUEUE_COUNTS];
+	struct bad_counts counts[BADCTRL_QUEUES + 1];
 
+	uint16_t last_sq;
 	bool enabled;
 	struct bad_sq sqs[BADCTRL_QUEUES + 1];
 	struct bad_cq cqs[BADCTRL_QUEUES + 1];
@@ -216,12 +254,14 @@ struct bad {
 	unsigned int held_count;
 	uint16_t requests[BAD_REQUESTS_MAX];
 	unsigned int request_count;
-	uint64_t reads;
-	uint64_t writes;
+	_Atomic uint64_t reads;
+	_Atomic uint64_t writes;
 	size_t namespace_bytes;
 	uint8_t *disk;
 	uint8_t *saved;
 	bool *dirty;
+	struct bad_poller pollers[BAD_POLLERS_MAX];
+	unsigned int poller_count;
 };
 
 static inline size_t bad_disk_bytes(const struct bad *ctrl)

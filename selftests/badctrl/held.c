@@ -5,11 +5,13 @@
 #include "held.h"
 #include "io.h"
 #include "queue.h"
+#include "registers.h"
 
 static void held_count_changed(struct bad *ctrl)
 {
 	pthread_mutex_lock(&ctrl->lock);
 	ctrl->words[BADCTRL_HELD / 4] = ctrl->held_count;
+	bad_settle(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
@@ -88,4 +90,5 @@ void bad_held_drop(struct bad *ctrl)
 {
 	ctrl->held_count = 0;
 	ctrl->words[BADCTRL_HELD / 4] = 0;
+	bad_settle(ctrl);
 }

@@ -36,7 +36,8 @@ struct bad_range {
 };
 
 /**
- * struct bad_blocks - the format of a namespace
+ * struct bad_blocks - namespaces and their format
+ * @active: word BADCTRL_ACTIVE
  * @shift: logarithm of a block's bytes
  * @protection: type of protection information, 0 for none
  * @metadata: bytes of a block
@@ -48,6 +49,7 @@ struct bad_range {
  * @torn: only half of what is written arrives
  */
 struct bad_blocks {
+	uint32_t active;
 	unsigned int shift;
 	unsigned int protection;
 	unsigned int metadata;
@@ -69,13 +71,13 @@ static void limits_now(struct bad *ctrl, struct bad_blocks *blocks)
 	memcpy(&blocks->most_ranges, page + 8, sizeof(blocks->most_ranges));
 }
 
-static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
+/* Lock held. */
+static void read_format(struct bad *ctrl, struct bad_blocks *blocks)
 {
-	const uint8_t *page = ctrl->identify[0], *lbaf;
+	const uint8_t *page = ctrl->identify[0], *lbaf = page + 128 + 4 * (page[26] & 0xf);
 
-	pthread_mutex_lock(&ctrl->lock);
-	lbaf = page + 128 + 4 * (page[26] & 0xf);
 	*blocks = (struct bad_blocks){
+		.active = ctrl->words[BADCTRL_ACTIVE / 4],
 		.shift = lbaf[2],
 		.protection = page[29] & 7,
 		.metadata = lbaf[0],
@@ -83,9 +85,23 @@ static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
 	};
 	memcpy(&blocks->count, page, sizeof(blocks->count));
 	limits_now(ctrl, blocks);
-	pthread_mutex_unlock(&ctrl->lock);
 	if (blocks->count > ctrl->namespace_bytes >> blocks->shift)
 		blocks->count = ctrl->namespace_bytes >> blocks->shift;
+}
+
+/* Each thread keeps what it read last, until anything changes. */
+static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
+{
+	static _Thread_local struct bad_blocks seen;
+	static _Thread_local uint32_t changes;
+
+	if (atomic_load(&ctrl->changes) != changes) {
+		pthread_mutex_lock(&ctrl->lock);
+		read_format(ctrl, &seen);
+		changes = atomic_load(&ctrl->changes);
+		pthread_mutex_unlock(&ctrl->lock);
+	}
+	*blocks = seen;
 }
 
 static uint8_t *namespace_at(const struct bad *ctrl, uint32_t nsid)
@@ -182,8 +198,10 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 		return status;
 	if (too_long(blocks, command->opcode, length))
 		return STATUS_FIELD;
-	ctrl->reads += command->opcode == IO_READ;
-	ctrl->writes += command->opcode == IO_WRITE;
+	if (command->opcode == IO_READ)
+		atomic_fetch_add_explicit(&ctrl->reads, 1, memory_order_relaxed);
+	if (command->opcode == IO_WRITE)
+		atomic_fetch_add_explicit(&ctrl->writes, 1, memory_order_relaxed);
 	switch (command->opcode) {
 	case IO_WRITE:
 	case IO_WRITE_ZEROES:
@@ -231,13 +249,12 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 
 static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool torn)
 {
-	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE);
 	struct bad_blocks blocks;
 
-	if (!command->nsid || command->nsid > BADCTRL_NAMESPACE_MAX ||
-	    !(active & 1U << (command->nsid - 1)))
-		return STATUS_NAMESPACE;
 	format_now(ctrl, &blocks);
+	if (!command->nsid || command->nsid > BADCTRL_NAMESPACE_MAX ||
+	    !(blocks.active & 1U << (command->nsid - 1)))
+		return STATUS_NAMESPACE;
 	blocks.torn = torn;
 	switch (command->opcode) {
 	case IO_FLUSH:

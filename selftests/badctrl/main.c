@@ -3,11 +3,12 @@
  * badctrl: an NVMe controller that misbehaves on command, for tests of
  * nvme-peer in virtual machines.
  *
- *	badctrl --socket PATH [--share DIRECTORY] [--disk-mb N]
+ *	badctrl --socket PATH [--share DIRECTORY] [--disk-mb N] [--pollers N]
  *
  * A PCI function to QEMU's vfio-user-pci.  How it fails is set by words in its
  * config space (badctrl.h); at power-on it does not even become ready.  With --share its
- * doorbells are a file's, too, and it looks at them all the time.
+ * doorbells are a file's, too, and it looks at them all the time, with --pollers by
+ * several threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "poller.h"
 #include "registers.h"
 #include "worker.h"
 
@@ -29,6 +31,7 @@ struct options {
 	const char *socket;
 	const char *share;
 	size_t disk_bytes;
+	unsigned int pollers;
 };
 
 static int serve(struct vfu *vfu, const char *path)
@@ -48,7 +51,7 @@ static int run(struct bad *ctrl, const char *path)
 	pthread_t worker;
 	int ret;
 
-	ret = pthread_create(&worker, NULL, bad_work, ctrl);
+	ret = bad_pollers_start(ctrl) ?: pthread_create(&worker, NULL, bad_work, ctrl);
 	if (ret)
 		return -ret;
 	ret = serve(ctrl->vfu, path);
@@ -58,6 +61,7 @@ static int run(struct bad *ctrl, const char *path)
 	pthread_cond_signal(&ctrl->wake);
 	pthread_mutex_unlock(&ctrl->lock);
 	pthread_join(worker, NULL);
+	bad_pollers_join(ctrl);
 	return ret;
 }
 
@@ -114,6 +118,7 @@ static bool make(struct bad *ctrl, const struct options *options)
 			return false;
 	}
 	ctrl->namespace_bytes = options->disk_bytes;
+	ctrl->poller_count = options->pollers;
 	if (!make_disk(ctrl) || !make_registers(ctrl, folder))
 		return false;
 	bad_defaults(ctrl);
@@ -123,7 +128,8 @@ static bool make(struct bad *ctrl, const struct options *options)
 
 static _Noreturn void usage(void)
 {
-	fputs("usage: badctrl --socket PATH [--share DIRECTORY] [--disk-mb N]\n", stderr);
+	fputs("usage: badctrl --socket PATH [--share DIRECTORY] [--disk-mb N] [--pollers N]\n",
+	      stderr);
 	exit(2);
 }
 
@@ -133,6 +139,7 @@ static void parse(int argc, char **argv, struct options *options)
 		{ "socket", required_argument, NULL, 's' },
 		{ "share", required_argument, NULL, 'd' },
 		{ "disk-mb", required_argument, NULL, 'm' },
+		{ "pollers", required_argument, NULL, 'p' },
 		{ 0 }
 	};
 	int option;
@@ -145,10 +152,13 @@ static void parse(int argc, char **argv, struct options *options)
 			options->share = optarg;
 		else if (option == 'm')
 			options->disk_bytes = strtoul(optarg, NULL, 10) << 20;
+		else if (option == 'p')
+			options->pollers = (unsigned int)strtoul(optarg, NULL, 10);
 		else
 			usage();
 	}
-	if (!options->socket || optind != argc || !options->disk_bytes)
+	if (!options->socket || optind != argc || !options->disk_bytes ||
+	    options->pollers > BAD_POLLERS_MAX || (options->pollers && !options->share))
 		usage();
 }
 

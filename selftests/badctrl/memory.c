@@ -10,6 +10,9 @@
 #define IDENTIFY_SGLS	536
 #define SGLS_SUPPORTED	3
 
+/* Most commands have no more: no memory is asked for. */
+#define FEW_PAGES	33U
+
 /* An access that fails while it is allowed means that memory was taken away too early. */
 static uint16_t bad_accessed(struct bad *ctrl, int ret)
 {
@@ -116,7 +119,8 @@ static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, ui
 {
 	size_t offset = command->prp1 % BAD_PAGE, step;
 	uint32_t count = (uint32_t)((offset + length + BAD_PAGE - 1) / BAD_PAGE), i;
-	uint64_t *pages = calloc(count, sizeof(*pages));
+	uint64_t few[FEW_PAGES] = { 0 };
+	uint64_t *pages = count <= FEW_PAGES ? few : calloc(count, sizeof(*pages));
 	uint16_t status;
 
 	if (!pages)
@@ -132,7 +136,8 @@ static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, ui
 		data += step;
 		length -= step;
 	}
-	free(pages);
+	if (pages != few)
+		free(pages);
 	return status;
 }
 

@@ -44,9 +44,10 @@ static void ring_drop(struct bad_ring *ring)
 
 static void clear_counts(struct bad *ctrl, uint16_t qid)
 {
-	pthread_mutex_lock(&ctrl->lock);
-	memset(ctrl->counts[qid], 0, sizeof(ctrl->counts[qid]));
-	pthread_mutex_unlock(&ctrl->lock);
+	unsigned int i;
+
+	for (i = 0; i < BADCTRL_QUEUE_COUNTS; i++)
+		atomic_store(&ctrl->counts[qid].of[i], 0);
 }
 
 /* --- life ----------------------------------------------------------------- */
@@ -81,6 +82,7 @@ void bad_queues_stop(struct bad *ctrl)
 		ctrl->sqs[qid].exists = false;
 		ctrl->cqs[qid].exists = false;
 	}
+	ctrl->last_sq = 0;
 }
 
 /* What Create SQ and Create CQ have in common. */
@@ -163,6 +165,7 @@ uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
 	bad_doorbell_clear(ctrl, qid, false);
 	clear_counts(ctrl, qid);
 	ctrl->sqs[qid] = sq;
+	ctrl->last_sq = qid > ctrl->last_sq ? qid : ctrl->last_sq;
 	return 0;
 }
 
@@ -177,6 +180,8 @@ uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid)
 		return STATUS_QID;
 	ring_drop(&ctrl->sqs[qid].ring);
 	ctrl->sqs[qid].exists = false;
+	while (ctrl->last_sq && !ctrl->sqs[ctrl->last_sq].exists)
+		ctrl->last_sq--;
 	return 0;
 }
 
@@ -216,9 +221,7 @@ bool bad_queue_fetch(struct bad *ctrl, uint16_t sqid, struct bad_command *comman
 	if (bad_read(ctrl, entry_address(&sq->ring, sq->head, SQ_ENTRY), command, sizeof(*command)))
 		return false;
 	sq->head = (sq->head + 1) % sq->ring.entries;
-	pthread_mutex_lock(&ctrl->lock);
-	ctrl->counts[sqid][BADCTRL_FETCHED]++;
-	pthread_mutex_unlock(&ctrl->lock);
+	atomic_fetch_add_explicit(&ctrl->counts[sqid].of[BADCTRL_FETCHED], 1, memory_order_relaxed);
 	return true;
 }
 

@@ -54,6 +54,29 @@ void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
+static bool any_rule(const struct bad *ctrl)
+{
+	const uint32_t *rule = &ctrl->words[BADCTRL_RULE / 4];
+	unsigned int i;
+
+	for (i = 0; i < BADCTRL_RULES; i++)
+		if (rule[4 * i + BADCTRL_RULE_TIMES])
+			return true;
+	return false;
+}
+
+void bad_settle(struct bad *ctrl)
+{
+	const uint32_t *words = ctrl->words;
+	bool goes = ctrl->serving && !ctrl->restart && bad_load32(ctrl, REG_CC) & CC_ENABLE &&
+		    words[BADCTRL_MODE / 4] != BADCTRL_GONE && !words[BADCTRL_PAUSED / 4];
+
+	atomic_store(&ctrl->goes, goes);
+	goes = goes && words[BADCTRL_MODE / 4] == BADCTRL_WORKS && !words[BADCTRL_HELD / 4] &&
+	       !words[BADCTRL_POWER_CUT / 4] && !any_rule(ctrl);
+	atomic_store(&ctrl->plain, goes);
+}
+
 static void bad_wake(struct bad *ctrl)
 {
 	ctrl->work = true;
@@ -108,7 +131,7 @@ static void count_doorbell(struct bad *ctrl, uint64_t offset)
 	uint64_t qid = (offset - DOORBELLS) / 8;
 
 	if (qid <= BADCTRL_QUEUES)
-		ctrl->counts[qid][BADCTRL_MESSAGES]++;
+		atomic_fetch_add(&ctrl->counts[qid].of[BADCTRL_MESSAGES], 1);
 	if (!(bad_load32(ctrl, REG_CSTS) & CSTS_READY))
 		ctrl->words[BADCTRL_EARLY / 4]++;
 	if (ctrl->words[BADCTRL_PAUSED / 4] && !(offset & 4))
@@ -136,6 +159,12 @@ static void bad_reset_subsystem(struct bad *ctrl)
 	bad_store32(ctrl, REG_CSTS, CSTS_SUBSYSTEM_RESET);
 }
 
+/* A doorbell that a poller sees, whoever stored it. */
+static bool bad_polled(struct bad *ctrl, uint64_t offset)
+{
+	return ctrl->poller_count && offset >= DOORBELLS + 8 && atomic_load(&ctrl->plain);
+}
+
 static void bar_write(void *context, unsigned int bar, uint64_t offset, const void *data,
 		      uint32_t count)
 {
@@ -159,7 +188,10 @@ static void bar_write(void *context, unsigned int bar, uint64_t offset, const vo
 		bad_store32(ctrl, REG_CSTS,
 			    bad_load32(ctrl, REG_CSTS) & ~(status & CSTS_SUBSYSTEM_RESET));
 	}
-	bad_wake(ctrl);
+	if (offset < DOORBELLS)
+		bad_settle(ctrl);
+	if (!bad_polled(ctrl, offset))
+		bad_wake(ctrl);
 out:
 	pthread_mutex_unlock(&ctrl->lock);
 }
@@ -183,6 +215,7 @@ static void bad_reset(void *context, enum vfu_reset why)
 		bad_reset_function(ctrl);
 	else
 		bad_defaults(ctrl);
+	bad_settle(ctrl);
 	bad_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 }
@@ -206,6 +239,7 @@ void bad_defaults(struct bad *ctrl)
 	bad_store32(ctrl, REG_CRTO, 0);
 	memcpy(ctrl->registers + BADCTRL_TOKEN, &ctrl->token, sizeof(ctrl->token));
 	bad_identify_defaults(ctrl);
+	atomic_fetch_add(&ctrl->changes, 1);
 }
 
 /* Where a word lies, or NULL. */
@@ -222,8 +256,10 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 	if (address >= BADCTRL_EFFECTS(0) && address < BADCTRL_EFFECTS(BADCTRL_OPCODES))
 		return &ctrl->effects[(address - BADCTRL_EFFECTS(0)) / 4];
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
-	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0))
-		return (uint8_t *)ctrl->counts + (address - BADCTRL_QUEUE_COUNT(0, 0));
+	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0)) {
+		address -= BADCTRL_QUEUE_COUNT(0, 0);
+		return &ctrl->counts[address / 8].of[address % 8 / 4];
+	}
 	return NULL;
 }
 
@@ -283,8 +319,11 @@ static void vendor_write(void *context, unsigned int number, uint32_t value)
 	pthread_mutex_lock(&ctrl->lock);
 	if (number == 0)
 		ctrl->window = value;
-	if (number == 1)
+	if (number == 1) {
 		bad_write_word(ctrl, value);
+		atomic_fetch_add(&ctrl->changes, 1);
+		bad_settle(ctrl);
+	}
 	bad_wake(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 }

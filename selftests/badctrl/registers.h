@@ -13,6 +13,8 @@ void bad_store32(struct bad *ctrl, uint32_t offset, uint32_t value);
 /* A doorbell, and 0 for it; without the lock. */
 uint32_t bad_doorbell(const struct bad *ctrl, uint16_t qid, bool cq);
 void bad_doorbell_clear(struct bad *ctrl, uint16_t qid, bool cq);
+/* Lock held, after a change of what it depends on: does it go, and as it should? */
+void bad_settle(struct bad *ctrl);
 uint32_t bad_word(struct bad *ctrl, enum badctrl_word word);
 void bad_count(struct bad *ctrl, enum badctrl_word word, uint32_t by);
 

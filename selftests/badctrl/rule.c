@@ -36,6 +36,7 @@ static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid, uint8_t op
 		if (rule[BADCTRL_RULE_TIMES] != BADCTRL_EVERY)
 			rule[BADCTRL_RULE_TIMES]--;
 		rule[BADCTRL_RULE_HITS]++;
+		bad_settle(ctrl);
 		action = (enum badctrl_action)(rule[BADCTRL_RULE_ACTION] & 0xffff);
 		*argument = (uint16_t)(rule[BADCTRL_RULE_ACTION] >> 16);
 		break;
@@ -81,6 +82,7 @@ static void crash(struct bad *ctrl, bool vanish)
 		ctrl->words[BADCTRL_MODE / 4] = BADCTRL_GONE;
 	else
 		bad_store32(ctrl, REG_CSTS, bad_load32(ctrl, REG_CSTS) | CSTS_FATAL);
+	bad_settle(ctrl);
 	pthread_mutex_unlock(&ctrl->lock);
 }
 

@@ -8,27 +8,14 @@
 #include "admin.h"
 #include "cache.h"
 #include "held.h"
+#include "poller.h"
 #include "queue.h"
 #include "registers.h"
 #include "rule.h"
 #include "worker.h"
 
-/* Commands of one queue before the next one's. */
-#define QUEUE_TURN	32
 /* How often to look in vain before there are pauses. */
 #define IDLE_LOOKS	20000
-
-static bool bad_serving(struct bad *ctrl)
-{
-	bool serving;
-
-	pthread_mutex_lock(&ctrl->lock);
-	serving = ctrl->serving && !ctrl->restart && bad_load32(ctrl, REG_CC) & CC_ENABLE &&
-		  ctrl->words[BADCTRL_MODE / 4] != BADCTRL_GONE &&
-		  !ctrl->words[BADCTRL_PAUSED / 4];
-	pthread_mutex_unlock(&ctrl->lock);
-	return serving;
-}
 
 /* --- CC and CSTS, all with the lock held ------------------------------------ */
 
@@ -69,6 +56,7 @@ static void stop(struct bad *ctrl)
 	bool late = ctrl->words[BADCTRL_LATE / 4];
 
 	ctrl->serving = false;
+	bad_settle(ctrl);
 	if (mode == BADCTRL_UNSTOPPABLE)
 		return;
 	pthread_mutex_unlock(&ctrl->lock);
@@ -125,7 +113,7 @@ static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 	unsigned int turn;
 
 	for (turn = 0; turn < QUEUE_TURN; turn++) {
-		if (!bad_queue_rung(ctrl, sqid) || !bad_serving(ctrl) ||
+		if (!bad_queue_rung(ctrl, sqid) || !atomic_load(&ctrl->goes) ||
 		    !bad_queue_room(ctrl, sqid) || !bad_queue_fetch(ctrl, sqid, &command))
 			return true;
 		bad_command_handle(ctrl, sqid, &command);
@@ -133,12 +121,18 @@ static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 	return false;
 }
 
+/* Those behind it have pollers. */
+static uint16_t last_queue(struct bad *ctrl)
+{
+	return ctrl->poller_count && atomic_load(&ctrl->plain) ? 0 : ctrl->last_sq;
+}
+
 static bool serve_queues(struct bad *ctrl)
 {
 	bool done = true;
 	uint16_t sqid;
 
-	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
+	for (sqid = 0; sqid <= last_queue(ctrl); sqid++)
 		done &= serve_queue(ctrl, sqid);
 	return done;
 }
@@ -171,11 +165,11 @@ static void insist(struct bad *ctrl)
 	pthread_mutex_lock(&ctrl->lock);
 }
 
-static bool any_rung(const struct bad *ctrl)
+static bool any_rung(struct bad *ctrl)
 {
 	uint16_t sqid;
 
-	for (sqid = 0; sqid <= BADCTRL_QUEUES; sqid++)
+	for (sqid = 0; sqid <= last_queue(ctrl); sqid++)
 		if (bad_queue_rung(ctrl, sqid))
 			return true;
 	return false;
@@ -188,11 +182,37 @@ static void look(struct bad *ctrl, unsigned int *idle)
 
 	pthread_mutex_unlock(&ctrl->lock);
 	if (any_rung(ctrl)) {
+		bad_pollers_halt(ctrl);
 		serve_queues(ctrl);
+		bad_pollers_go_on(ctrl);
 		*idle = 0;
-	} else if (++*idle > IDLE_LOOKS) {
+	} else if (++*idle > IDLE_LOOKS || ctrl->poller_count) {
 		nanosleep(&pause, NULL);
 	}
+	pthread_mutex_lock(&ctrl->lock);
+}
+
+/* Lock held, but not throughout. */
+static void work(struct bad *ctrl)
+{
+	bool serving, release = false;
+
+	ctrl->work = false;
+	pthread_mutex_unlock(&ctrl->lock);
+	bad_pollers_halt(ctrl);
+	pthread_mutex_lock(&ctrl->lock);
+	follow_config(ctrl);
+	cut_power(ctrl);
+	bad_settle(ctrl);
+	serving = ctrl->serving;
+	if (serving) {
+		release = ctrl->release;
+		ctrl->release = false;
+	}
+	pthread_mutex_unlock(&ctrl->lock);
+	if (serving)
+		serve(ctrl, release);
+	bad_pollers_go_on(ctrl);
 	pthread_mutex_lock(&ctrl->lock);
 }
 
@@ -200,7 +220,6 @@ void *bad_work(void *context)
 {
 	struct bad *ctrl = context;
 	unsigned int idle = 0;
-	bool release;
 
 	pthread_mutex_lock(&ctrl->lock);
 	while (!ctrl->leaving) {
@@ -216,16 +235,7 @@ void *bad_work(void *context)
 			pthread_cond_wait(&ctrl->wake, &ctrl->lock);
 			continue;
 		}
-		ctrl->work = false;
-		follow_config(ctrl);
-		cut_power(ctrl);
-		if (!ctrl->serving)
-			continue;
-		release = ctrl->release;
-		ctrl->release = false;
-		pthread_mutex_unlock(&ctrl->lock);
-		serve(ctrl, release);
-		pthread_mutex_lock(&ctrl->lock);
+		work(ctrl);
 	}
 	pthread_mutex_unlock(&ctrl->lock);
 	return NULL;

@@ -2,18 +2,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # In the guest of card.sh: the tests, then the demonstration, each with its output.
 #
-# usage: card-guest.sh SECONDS      of the demonstration, 0 for none
+# usage: card-guest.sh SECONDS ROUNDS COMMANDS SOAK_SECONDS PART...      as card.sh says
 # prints "card: NAME STATUS" after each
 set -u
 
-part() {
-	local name=$1 status=0
-	shift
-	"$@" || status=$?
-	echo "card: $name $status"
+seconds=$1 commands=$3 soak=$4
+export CARD_ROUNDS=$2
+shift 4
+
+run() {
+	case $1 in
+	gpu_card_soak) /build/user/tests/gpu_card_soak "$commands" "$soak" ;;
+	# Its pairs have gone with the tests; the controller is at its defaults.
+	demo) /selftests/demo/demo.sh "$seconds" ;;
+	*) "/build/user/tests/$1" ;;
+	esac
 }
 
-part gpu_card /build/user/tests/gpu_card
-part gpu_card_rate /build/user/tests/gpu_card_rate
-# Its pairs have gone with the test; the controller is at its defaults.
-(($1 == 0)) || part demo /selftests/demo/demo.sh "$1"
+for part; do
+	status=0
+	began=$SECONDS
+	run "$part" || status=$?
+	echo "card: $part $status"
+	echo "card: $part took $((SECONDS - began)) s"
+done

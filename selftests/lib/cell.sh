@@ -255,7 +255,8 @@ start_devices() {
 	if [[ $gpu_engine ]]; then
 		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
 		memory=(--hbm-mb 512 --share "$share_folder")
-		shared=(--share "$share_folder" --disk-mb 1100)
+		# A third of the processors polls; of few, the guest wants some.
+		shared=(--share "$share_folder" --disk-mb 1100 --pollers $((1 + ($(nproc) > 3 ? $(nproc) / 3 : 0))))
 		echo "$gpu_engine" >"$run/engine"
 	fi
 	case $gpu_engine in

@@ -68,10 +68,16 @@ NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
 /* A thread asks what the engine says once in so many commands, as that takes its time. */
 #define ASK_EVERY	64U
 
+/*
+ * @all: lanes of the warp that run the program, @together: those of them in the round of
+ * the loop, see programs_lanes.h
+ */
 struct lane {
 	const struct kernel_job *slot;
 	uint32_t index;
 	uint32_t asked;
+	uint32_t all;
+	uint32_t together;
 };
 
 #define lane_add(lane, field, by)						\
@@ -100,7 +106,11 @@ PROGRAM_FN bool lane_stopped(struct lane *lane)
 		return false;
 	if (bus_status_load((uintptr_t)&control->revoked))
 		nvmepeer_mark_lost(&lane->slot->queue);
-	return bus_status_load((uintptr_t)&control->stop);
+	if (!bus_status_load((uintptr_t)&control->stop))
+		return false;
+	/* Whoever asks next hears it, too. */
+	lane->asked = 0;
+	return true;
 }
 
 PROGRAM_FN uint64_t lane_reads(const struct lane *lane)
@@ -132,6 +142,17 @@ PROGRAM_FN bool claim(void *where, uint64_t old, uint64_t value)
 	return atomicCAS((word *)where, (word)old, (word)value) == old;
 }
 
+/* The lanes of this warp that the job has threads for. */
+PROGRAM_FN uint32_t warp_mask(const struct kernel_job *job)
+{
+	uint32_t warp = threadIdx.x & ~31U, before = blockIdx.x * blockDim.x + warp, lanes;
+
+	if (before >= job->threads)
+		return 0;
+	lanes = min(job->threads - before, blockDim.x - warp);
+	return lanes < 32 ? (1U << lanes) - 1 : 0xffffffffU;
+}
+
 PROGRAM_FN uint32_t thread_index(void)
 {
 	return blockIdx.x * blockDim.x + threadIdx.x;
@@ -144,6 +165,12 @@ uint32_t (*softgpu_thread_index)(void);
 PROGRAM_FN uint32_t thread_index(void)
 {
 	return softgpu_thread_index();
+}
+
+PROGRAM_FN uint32_t warp_mask(const struct kernel_job *job)
+{
+	(void)job;
+	return 1;
 }
 
 PROGRAM_FN bool claim(void *where, uint64_t old, uint64_t value)
@@ -205,10 +232,29 @@ PROGRAM_FN enum softgpu_status run(struct lane *lane)
 		return run_rate(lane);
 	case SOFTGPU_COPY:
 		return run_copy(lane);
+	case SOFTGPU_GATHER:
+		return run_gather(lane);
 	case SOFTGPU_FLUSH:
 		return run_flush(lane);
 	default:
 		return SOFTGPU_INVALID;
+	}
+}
+
+/*
+ * One of several queue pairs.  Where a pair has whole warps they take turns, as not all
+ * blocks of a large job may run at once, and each pair is to have some that do.
+ */
+PROGRAM_FN void take_pair(struct lane *lane, const struct kernel_job *job)
+{
+	uint32_t each = job->pairs->threads, pairs = job->threads / each, warp = lane->index / 32;
+
+	if (each % 32) {
+		lane->slot = &job->pairs[lane->index / each];
+		lane->index %= each;
+	} else {
+		lane->slot = &job->pairs[warp % pairs];
+		lane->index = warp / pairs * 32 + lane->index % 32;
 	}
 }
 
@@ -218,13 +264,16 @@ KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job);
 
 KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
 {
-	struct lane lane = { &job, thread_index(), 0 };
+	struct lane lane = { &job, thread_index(), 0, 0, 0 };
 	enum softgpu_status status;
 
 	*current_state() = job.state;
 	nvmepeer_block_sync();
+	lane.all = warp_mask(&job);
 	if (lane.index >= job.threads)
 		return;
+	if (job.pairs)
+		take_pair(&lane, &job);
 	claim(&job.state->start_ns, 0, now_ns());
 	status = run(&lane);
 	if (status != SOFTGPU_OK)

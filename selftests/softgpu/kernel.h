@@ -42,12 +42,13 @@ struct kernel_state {
 };
 
 /**
- * struct kernel_job - argument of the kernel
+ * struct kernel_job - argument of the kernel, and of several queue pairs that of each
  * @parameters: as the guest gave them
  * @queue: with addresses as the GPU reaches them
  * @state: in the GPU's memory
  * @program: enum softgpu_program
- * @threads: that run it
+ * @threads: that run it, on this queue pair or, in the argument, on all
+ * @pairs: argument: in the GPU's memory, of each queue pair; NULL: there is but this one
  */
 struct kernel_job {
 	struct {
@@ -57,6 +58,7 @@ struct kernel_job {
 	struct kernel_state *state;
 	uint32_t program;
 	uint32_t threads;
+	const struct kernel_job *pairs;
 };
 
 #endif /* SOFTGPU_KERNEL_H */

@@ -27,7 +27,7 @@
 #include "memory.h"
 #include "offload.h"
 
-#define PLACES		8U
+#define PLACES		(8U * SOFTGPU_MOST_PAIRS)
 #define WINDOWS		4U
 /* Threads of a job: as many as an H200 has places for, and half. */
 #define MOST_THREADS	65536U
@@ -53,7 +53,9 @@ struct place {
  * @revoked: one of them is no longer the job's
  * @running: the kernel may use them
  * @state: constant: struct kernel_state, in the GPU's memory
- * @staged: what is copied to and from there
+ * @pairs: constant: struct kernel_job of each queue pair, in the GPU's memory
+ * @jobs: what is copied there
+ * @staged: what is copied to and from @state
  * @control: read by the kernel
  */
 struct task {
@@ -62,6 +64,8 @@ struct task {
 	bool revoked;
 	bool running;
 	uint64_t state;
+	uint64_t pairs;
+	struct kernel_job jobs[SOFTGPU_MOST_PAIRS];
 	struct kernel_state staged;
 	struct kernel_control control;
 };
@@ -294,19 +298,26 @@ static bool may_run(struct slot *slot)
 	return may;
 }
 
-static int begin(struct slot *slot, const struct nvmepeer_geometry *geometry)
+/* What the kernel is told of several queue pairs, in its own memory. */
+static int give_pairs(struct slot *slot, struct kernel_job *job, uint32_t pairs)
 {
 	struct offload *offload = slot->gpu->offload;
 	struct task *task = &offload->tasks[slot->number];
-	struct kernel_job job = {
-		.parameters.io = slot->parameters.io,
-		.state = (struct kernel_state *)(uintptr_t)task->state,
-		.program = slot->program,
-		.threads = slot->threads,
-	};
 
-	if (nvmepeer_queue_open(&job.queue, geometry))
-		return -EINVAL;
+	if (pairs == 1)
+		return 0;
+	job->threads = slot->threads;
+	job->pairs = (const struct kernel_job *)(uintptr_t)task->pairs;
+	return cuda_upload(offload->cuda, slot->number, task->pairs, task->jobs,
+			   pairs * sizeof(task->jobs[0]));
+}
+
+static int begin(struct slot *slot, uint32_t pairs)
+{
+	struct offload *offload = slot->gpu->offload;
+	struct task *task = &offload->tasks[slot->number];
+	struct kernel_job job = task->jobs[0];
+
 	if (!may_run(slot))
 		return -ECANCELED;
 	task->control = (struct kernel_control){ 0 };
@@ -315,7 +326,7 @@ static int begin(struct slot *slot, const struct nvmepeer_geometry *geometry)
 		.result = { .where = ~0ULL, .latency_min_ns = ~0ULL },
 	};
 	return cuda_upload(offload->cuda, slot->number, task->state, &task->staged,
-			   sizeof(task->staged)) ?:
+			   sizeof(task->staged)) ?: give_pairs(slot, &job, pairs) ?:
 	       cuda_launch(offload->cuda, slot->number, &job);
 }
 
@@ -403,13 +414,51 @@ static bool drop_places(struct slot *slot)
 	return revoked;
 }
 
-static enum softgpu_status run_kernel(struct slot *slot, struct nvmepeer_geometry *geometry)
+/* SOFTGPU_OK, or why the job cannot use this queue pair. */
+static enum softgpu_status prepare(struct slot *slot, uint32_t pair, uint32_t pairs,
+				   const struct softgpu_io *io)
 {
-	if (!geometry->status)
+	struct task *task = &slot->gpu->offload->tasks[slot->number];
+	struct nvmepeer_geometry geometry = io->queue;
+	struct kernel_job *job = &task->jobs[pair];
+
+	*job = (struct kernel_job){
+		.parameters.io = *io,
+		.state = (struct kernel_state *)(uintptr_t)task->state,
+		.program = slot->program,
+		.threads = slot->threads / pairs,
+	};
+	if (!geometry.status)
 		return SOFTGPU_INVALID;
-	if (!resolve_queue(slot, geometry))
+	if (!resolve_queue(slot, &geometry))
 		return SOFTGPU_FAULT;
-	if (begin(slot, geometry))
+	return nvmepeer_queue_open(&job->queue, &geometry) ? SOFTGPU_INVALID : SOFTGPU_OK;
+}
+
+/* Likewise, all of them. */
+static enum softgpu_status prepare_all(struct slot *slot, uint32_t pairs)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	const struct softgpu_io *more = gpu_hbm(slot->gpu, io->more, (pairs - 1) * sizeof(*io));
+	enum softgpu_status status;
+	uint32_t i;
+
+	if (pairs > SOFTGPU_MOST_PAIRS || slot->threads % pairs || (pairs > 1 && !more))
+		return SOFTGPU_INVALID;
+	status = prepare(slot, 0, pairs, io);
+	for (i = 1; i < pairs && status == SOFTGPU_OK; i++)
+		status = prepare(slot, i, pairs, &more[i - 1]);
+	return status;
+}
+
+static enum softgpu_status run_kernel(struct slot *slot)
+{
+	uint32_t pairs = slot->parameters.io.pairs ? slot->parameters.io.pairs : 1;
+	enum softgpu_status status = prepare_all(slot, pairs);
+
+	if (status != SOFTGPU_OK)
+		return status;
+	if (begin(slot, pairs))
 		return SOFTGPU_INVALID;
 	follow(slot);
 	return fetch(slot);
@@ -417,12 +466,10 @@ static enum softgpu_status run_kernel(struct slot *slot, struct nvmepeer_geometr
 
 bool offload_run(struct slot *slot, enum softgpu_status *status)
 {
-	struct nvmepeer_geometry geometry = slot->parameters.io.queue;
-
-	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_QUEUE_REARM)
+	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_GATHER)
 		return false;
 	memory_view_enter(&slot->lanes[0]);
-	*status = run_kernel(slot, &geometry);
+	*status = run_kernel(slot);
 	if (drop_places(slot))
 		*status = SOFTGPU_FAULT;
 	memory_view_leave(&slot->lanes[0]);
@@ -481,13 +528,17 @@ void offload_unmapped(struct gpu *gpu, uint64_t address, uint64_t size)
 
 static int make_tasks(struct offload *offload)
 {
-	uint64_t states;
+	const size_t pairs_bytes = sizeof(offload->tasks[0].jobs);
+	uint64_t states, pairs;
 	unsigned int i;
 	int ret = cuda_alloc(offload->cuda, SOFTGPU_MAX_SLOTS * sizeof(struct kernel_state),
-			     &states);
+			     &states) ?:
+		  cuda_alloc(offload->cuda, SOFTGPU_MAX_SLOTS * pairs_bytes, &pairs);
 
-	for (i = 0; i < SOFTGPU_MAX_SLOTS && !ret; i++)
+	for (i = 0; i < SOFTGPU_MAX_SLOTS && !ret; i++) {
 		offload->tasks[i].state = states + i * sizeof(struct kernel_state);
+		offload->tasks[i].pairs = pairs + i * pairs_bytes;
+	}
 	return ret;
 }
 

@@ -23,11 +23,16 @@
 #ifndef SOFTGPU_PROGRAMS_BLOCKS_H
 #define SOFTGPU_PROGRAMS_BLOCKS_H
 
+#include "programs_lanes.h"
+
 /* Units of one thread whose contents MIXED keeps track of. */
 #define MIXED_UNITS	1024U
 
 /* What data memory holds before a read; no pattern word looks like it. */
-#define POISON		0xa5
+#define POISON		0xa5a5a5a5a5a5a5a5ULL
+
+/* Words that a lane loads before it looks at the first of them. */
+#define WORDS_AHEAD	8U
 
 #define MAX_DEPTH	256U
 
@@ -120,30 +125,96 @@ PROGRAM_FN uint64_t *data_words(const struct lane *lane)
 				       data_offset(lane));
 }
 
-PROGRAM_FN void data_fill(struct lane *lane, struct unit unit, uint64_t seed)
+PROGRAM_FN struct walk data_walk(const struct lane *lane, struct unit unit, uint64_t seed)
 {
-	uint64_t words = 1ULL << (lane->slot->queue.lba_shift - 3), i, k;
-	uint64_t *data = data_words(lane);
+	struct walk walk = { 0 };
 
-	for (i = 0; i < unit.blocks; i++)
-		for (k = 0; k < words; k++)
-			*data++ = softgpu_pattern(seed, unit.lba + i, k);
+	walk.words = data_words(lane);
+	walk.count = unit_bytes(lane, unit) / sizeof(uint64_t);
+	walk.lba = unit.lba;
+	walk.seed = seed;
+	return walk;
 }
 
-PROGRAM_FN enum softgpu_status data_check(struct lane *lane, struct unit unit,
-					  uint64_t seed)
+/* What belongs into a word of a walk. */
+PROGRAM_FN uint64_t pattern_at(const struct lane *lane, const struct walk *walk, uint64_t word)
 {
-	uint64_t words = 1ULL << (lane->slot->queue.lba_shift - 3), i, k;
-	const uint64_t *data = data_words(lane);
-	uint64_t wrong = 0;
+	uint32_t shift = lane->slot->queue.lba_shift - 3;
 
-	for (i = 0; i < unit.blocks; i++) {
-		for (k = 0; k < words; k++, data++) {
-			if (*data == softgpu_pattern(seed, unit.lba + i, k))
-				continue;
-			wrong++;
-			lane_note(lane, 0, unit.lba + i, *data);
+	return softgpu_pattern(walk->seed, walk->lba + (word >> shift),
+			       word & ((1ULL << shift) - 1));
+}
+
+PROGRAM_FN void walk_store(const struct lane *lane, const struct walk *walk)
+{
+	uint64_t word;
+
+	for (word = walk->first; word < walk->count; word += walk->step)
+		walk->words[word] = walk->poison ? POISON : pattern_at(lane, walk, word);
+}
+
+/* Before a command: what a write takes, or what no read brings.  All lanes of a round. */
+PROGRAM_FN void data_prepare(struct lane *lane, struct unit unit, uint64_t seed, bool write)
+{
+	struct walk own = data_walk(lane, unit, seed), walk;
+	uint32_t n;
+
+	own.poison = !write;
+	for (n = 0; n < lanes_together(lane); n++) {
+		walk = lanes_walk(lane, &own, n);
+		walk_store(lane, &walk);
+	}
+	lanes_settle(lane);
+}
+
+/* How many of the words from @word on are wrong; all are under way before one is looked at. */
+PROGRAM_FN uint32_t words_wrong(struct lane *lane, const struct walk *walk, uint64_t word)
+{
+	uint64_t seen[WORDS_AHEAD], bad = 0, where = 0, at;
+	uint32_t wrong = 0, i;
+
+	for (i = 0; i < WORDS_AHEAD; i++) {
+		at = word + (uint64_t)i * walk->step;
+		seen[i] = at < walk->count ? walk->words[at] : 0;
+	}
+	for (i = 0; i < WORDS_AHEAD; i++) {
+		at = word + (uint64_t)i * walk->step;
+		if (at >= walk->count || seen[i] == pattern_at(lane, walk, at))
+			continue;
+		if (!wrong++) {
+			bad = seen[i];
+			where = at;
 		}
+	}
+	if (wrong)
+		lane_note(lane, 0, walk->lba + (where >> (lane->slot->queue.lba_shift - 3)), bad);
+	return wrong;
+}
+
+PROGRAM_FN uint32_t walk_wrong(struct lane *lane, const struct walk *walk)
+{
+	uint32_t wrong = 0;
+	uint64_t word;
+
+	for (word = walk->first; word < walk->count; word += (uint64_t)WORDS_AHEAD * walk->step)
+		wrong += words_wrong(lane, walk, word);
+	return wrong;
+}
+
+/* Is what a lane that @looks has read right?  All lanes of a round. */
+PROGRAM_FN enum softgpu_status data_check(struct lane *lane, struct unit unit, uint64_t seed,
+					  bool looks)
+{
+	struct walk own = data_walk(lane, unit, seed), walk;
+	uint64_t wrong = 0;
+	uint32_t n;
+
+	if (!looks)
+		own.count = 0;
+	lanes_settle(lane);
+	for (n = 0; n < lanes_together(lane); n++) {
+		walk = lanes_walk(lane, &own, n);
+		wrong = lanes_found(lane, n, walk_wrong(lane, &walk), wrong);
 	}
 	if (!wrong)
 		return SOFTGPU_OK;
@@ -173,22 +244,25 @@ PROGRAM_FN void count_command(struct lane *lane, bool write, uint64_t bytes)
 	}
 }
 
-/* Move a unit between its blocks and the lane's data, and wait. */
-PROGRAM_FN enum softgpu_status transfer(struct lane *lane, struct unit unit,
-					bool write)
+/*
+ * Move a unit between its blocks and the lane's data, and wait.  Not a copy for each
+ * program: CUDA's compiler (13.0) ends in a fault at times when it has as many.
+ */
+NVMEPEER_SLOW_FN enum softgpu_status transfer(struct lane *lane, struct unit unit, bool write)
 {
 	const struct nvmepeer_queue *queue = &lane->slot->queue;
-	const struct softgpu_io *io = parameters(lane);
+	struct nvmepeer_command command = {
+		.opcode = (uint32_t)(write ? NVMEPEER_OP_WRITE : NVMEPEER_OP_READ),
+		.blocks = unit.blocks,
+		.lba = unit.lba,
+		.buffer = &parameters(lane)->data,
+		.offset = data_offset(lane),
+	};
 	uint64_t start = now_ns();
 	int error;
 
 	lane_add(lane, commands, 1);
-	if (write)
-		error = nvmepeer_write(queue, &io->data, data_offset(lane),
-				       unit.lba, unit.blocks);
-	else
-		error = nvmepeer_read(queue, &io->data, data_offset(lane),
-				      unit.lba, unit.blocks);
+	error = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 	if (error)
 		return command_failed(lane, error, unit.lba);
 	lane_took(lane, now_ns() - start);
@@ -196,22 +270,19 @@ PROGRAM_FN enum softgpu_status transfer(struct lane *lane, struct unit unit,
 	return SOFTGPU_OK;
 }
 
-PROGRAM_FN enum softgpu_status write_pattern(struct lane *lane, struct unit unit,
-					     uint64_t seed)
+/*
+ * Write a unit's pattern, or read it and compare.  The poison makes sure that the data
+ * came with this command.  All lanes of a round.
+ */
+NVMEPEER_SLOW_FN enum softgpu_status move_pattern(struct lane *lane, struct unit unit,
+						  uint64_t seed, bool write)
 {
-	data_fill(lane, unit, seed);
-	return transfer(lane, unit, true);
-}
+	enum softgpu_status status, right;
 
-/* The poison makes sure that the data came with this command. */
-PROGRAM_FN enum softgpu_status read_pattern(struct lane *lane, struct unit unit,
-					    uint64_t seed)
-{
-	enum softgpu_status status;
-
-	memset(data_words(lane), POISON, unit_bytes(lane, unit));
-	status = transfer(lane, unit, false);
-	return status == SOFTGPU_OK ? data_check(lane, unit, seed) : status;
+	data_prepare(lane, unit, seed, write);
+	status = transfer(lane, unit, write);
+	right = data_check(lane, unit, seed, !write && status == SOFTGPU_OK);
+	return status == SOFTGPU_OK ? right : status;
 }
 
 /* --- Programs ------------------------------------------------------------ */
@@ -231,12 +302,12 @@ PROGRAM_FN enum softgpu_status run_queue_rearm(struct lane *lane)
 PROGRAM_FN enum softgpu_status run_write(struct lane *lane)
 {
 	enum softgpu_status status = SOFTGPU_OK;
-	uint64_t n;
+	uint64_t n = 0;
 
-	for (n = 0; n < own_units(lane) && !lane_stopped(lane) &&
-	     status == SOFTGPU_OK; n++)
-		status = write_pattern(lane, own_unit(lane, n),
-				       parameters(lane)->seed);
+	lanes_begin(lane);
+	while (lanes_meet(lane, n < own_units(lane) && !lane_stopped(lane) &&
+			  status == SOFTGPU_OK))
+		status = move_pattern(lane, own_unit(lane, n++), parameters(lane)->seed, true);
 	return status;
 }
 
@@ -244,11 +315,12 @@ PROGRAM_FN enum softgpu_status run_write(struct lane *lane)
 PROGRAM_FN enum softgpu_status run_verify(struct lane *lane)
 {
 	enum softgpu_status status = SOFTGPU_OK;
-	uint64_t n;
+	uint64_t n = 0;
 
-	for (n = 0; n < own_units(lane) && !lane_stopped(lane); n++)
-		if (read_pattern(lane, own_unit(lane, n),
-				 parameters(lane)->seed) != SOFTGPU_OK)
+	lanes_begin(lane);
+	while (lanes_meet(lane, n < own_units(lane) && !lane_stopped(lane)))
+		if (move_pattern(lane, own_unit(lane, n++), parameters(lane)->seed, false) !=
+		    SOFTGPU_OK)
 			status = SOFTGPU_FAILED;
 	return status;
 }
@@ -258,18 +330,17 @@ PROGRAM_FN enum softgpu_status run_copy(struct lane *lane)
 	const struct softgpu_io *io = parameters(lane);
 	enum softgpu_status status = SOFTGPU_OK;
 	struct unit unit;
-	uint64_t n;
+	uint64_t n = 0;
 
-	for (n = 0; n < own_units(lane) && status == SOFTGPU_OK; n++) {
-		if (lane_stopped(lane))
-			break;
-		unit = own_unit(lane, n);
-		memset(data_words(lane), POISON, unit_bytes(lane, unit));
+	lanes_begin(lane);
+	while (lanes_meet(lane, n < own_units(lane) && !lane_stopped(lane) &&
+			  status == SOFTGPU_OK)) {
+		unit = own_unit(lane, n++);
+		data_prepare(lane, unit, 0, false);
 		status = transfer(lane, unit, false);
-		if (status != SOFTGPU_OK)
-			break;
 		unit.lba += io->target_lba - io->first_lba;
-		status = transfer(lane, unit, true);
+		if (status == SOFTGPU_OK)
+			status = transfer(lane, unit, true);
 	}
 	return status;
 }
@@ -284,11 +355,32 @@ PROGRAM_FN bool finished(struct lane *lane)
 	return io->commands && lane_issue(lane) >= io->commands;
 }
 
+/* The most that one command moves. */
+PROGRAM_FN uint32_t most_blocks(const struct softgpu_io *io)
+{
+	return io->most_blocks ? io->most_blocks : io->blocks;
+}
+
+/* Of the sizes from the smallest to the largest one, where that fits into the range. */
+PROGRAM_FN void resize_unit(const struct softgpu_io *io, struct unit *unit, uint64_t random)
+{
+	uint64_t left = io->first_lba + io->lba_count - unit->lba;
+	uint32_t sizes = 1, blocks;
+
+	while (io->blocks << sizes <= io->most_blocks)
+		sizes++;
+	blocks = io->blocks << random % sizes;
+	unit->blocks = blocks < left ? blocks : (uint32_t)left;
+}
+
 PROGRAM_FN struct unit random_unit(const struct lane *lane, uint64_t *random)
 {
 	const struct softgpu_io *io = parameters(lane);
+	struct unit unit = unit_at(io, random_next(random) % unit_count(io));
 
-	return unit_at(io, random_next(random) % unit_count(io));
+	if (io->most_blocks)
+		resize_unit(io, &unit, random_next(random) >> 32);
+	return unit;
 }
 
 PROGRAM_FN enum softgpu_status run_random(struct lane *lane)
@@ -296,9 +388,10 @@ PROGRAM_FN enum softgpu_status run_random(struct lane *lane)
 	uint64_t random = random_start(lane);
 	enum softgpu_status status = SOFTGPU_OK;
 
-	while (status == SOFTGPU_OK && !finished(lane))
-		status = read_pattern(lane, random_unit(lane, &random),
-				      parameters(lane)->seed);
+	lanes_begin(lane);
+	while (lanes_meet(lane, status == SOFTGPU_OK && !finished(lane)))
+		status = move_pattern(lane, random_unit(lane, &random), parameters(lane)->seed,
+				      false);
 	return status;
 }
 
@@ -312,12 +405,36 @@ PROGRAM_FN uint64_t version_seed(const struct lane *lane, uint8_t version)
 PROGRAM_FN enum softgpu_status mixed_write_all(struct lane *lane, uint64_t units)
 {
 	enum softgpu_status status = SOFTGPU_OK;
+	uint64_t n = 0;
+
+	lanes_begin(lane);
+	while (lanes_meet(lane, n < units && status == SOFTGPU_OK))
+		status = move_pattern(lane, own_unit(lane, n++), version_seed(lane, 0), true);
+	return status;
+}
+
+PROGRAM_FN enum softgpu_status mixed_read_all(struct lane *lane, uint64_t units,
+					      const uint8_t *versions)
+{
+	enum softgpu_status status = SOFTGPU_OK;
 	uint64_t n;
 
-	for (n = 0; n < units && status == SOFTGPU_OK; n++)
-		status = write_pattern(lane, own_unit(lane, n),
-				       version_seed(lane, 0));
+	lanes_begin(lane);
+	for (n = 0; lanes_meet(lane, n < units && status == SOFTGPU_OK); n++)
+		status = move_pattern(lane, own_unit(lane, n), version_seed(lane, versions[n]),
+				      false);
 	return status;
+}
+
+/* A random unit, read or written. */
+PROGRAM_FN enum softgpu_status mixed_step(struct lane *lane, uint64_t units, uint64_t *random,
+					  uint8_t *versions)
+{
+	uint64_t n = random_next(random) % units;
+	bool write = random_next(random) % 100 >= parameters(lane)->read_percent;
+
+	versions[n] = (uint8_t)(versions[n] + (write ? 1 : 0));
+	return move_pattern(lane, own_unit(lane, n), version_seed(lane, versions[n]), write);
 }
 
 /*
@@ -326,26 +443,18 @@ PROGRAM_FN enum softgpu_status mixed_write_all(struct lane *lane, uint64_t units
  */
 PROGRAM_FN enum softgpu_status run_mixed(struct lane *lane)
 {
-	uint64_t units = own_units(lane), random = random_start(lane), n;
+	uint64_t units = own_units(lane), random = random_start(lane);
 	uint8_t versions[MIXED_UNITS] = { 0 };
 	enum softgpu_status status;
 
 	if (units > MIXED_UNITS)
 		units = MIXED_UNITS;
 	status = mixed_write_all(lane, units);
-	while (units && status == SOFTGPU_OK && !finished(lane)) {
-		n = random_next(&random) % units;
-		if (random_next(&random) % 100 < parameters(lane)->read_percent)
-			status = read_pattern(lane, own_unit(lane, n),
-					      version_seed(lane, versions[n]));
-		else
-			status = write_pattern(lane, own_unit(lane, n),
-					       version_seed(lane,
-							    ++versions[n]));
-	}
-	for (n = 0; n < units && status == SOFTGPU_OK; n++)
-		status = read_pattern(lane, own_unit(lane, n),
-				      version_seed(lane, versions[n]));
+	lanes_begin(lane);
+	while (lanes_meet(lane, units && status == SOFTGPU_OK && !finished(lane)))
+		status = mixed_step(lane, units, &random, versions);
+	if (status == SOFTGPU_OK)
+		status = mixed_read_all(lane, units, versions);
 	return status == SOFTGPU_OK ? mixed_write_all(lane, units) : status;
 }
 
@@ -363,7 +472,8 @@ PROGRAM_FN enum softgpu_status run_latency(struct lane *lane)
 	uint64_t random = random_start(lane), start;
 	enum softgpu_status status = SOFTGPU_OK;
 
-	while (status == SOFTGPU_OK && !finished(lane)) {
+	lanes_begin(lane);
+	while (lanes_meet(lane, status == SOFTGPU_OK && !finished(lane))) {
 		start = now_ns();
 		status = transfer(lane, random_unit(lane, &random), false);
 		if (status == SOFTGPU_OK)
@@ -400,7 +510,7 @@ PROGRAM_FN enum softgpu_status flight_add(struct lane *lane, struct flight *flig
 		.lba = unit.lba,
 		.buffer = &io->data,
 		.offset = data_offset(lane) +
-			  ((uint64_t)n * io->blocks << queue->lba_shift),
+			  ((uint64_t)n * most_blocks(io) << queue->lba_shift),
 	};
 	int error;
 
@@ -430,15 +540,29 @@ PROGRAM_FN enum softgpu_status flight_take(struct lane *lane,
 	return SOFTGPU_OK;
 }
 
+/* Waits until the next command of a thread that is not as fast as it can. */
+PROGRAM_FN void keep_pace(struct lane *lane, uint64_t *next)
+{
+	uint32_t pace = parameters(lane)->pace_ns;
+
+	if (!pace)
+		return;
+	while (now_ns() < *next && !lane_stopped(lane))
+		nvmepeer_pause(500);
+	*next = now_ns() + pace;
+}
+
 PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 {
-	uint64_t random = random_start(lane);
+	uint64_t random = random_start(lane), next = 0;
 	enum softgpu_status status = SOFTGPU_OK;
 	struct flight flight = { .depth = parameters(lane)->depth };
 
 	if (!flight.depth)
 		flight.depth = 1;
-	while (status == SOFTGPU_OK && !finished(lane)) {
+	lanes_begin(lane);
+	while (lanes_meet(lane, status == SOFTGPU_OK && !finished(lane))) {
+		keep_pace(lane, &next);
 		if (flight.count == flight.depth)
 			status = flight_take(lane, &flight);
 		if (status == SOFTGPU_OK)
@@ -446,9 +570,59 @@ PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 					    random_unit(lane, &random));
 	}
 	/* Also after an error: nothing may be under way when the job ends. */
-	while (flight.count)
+	lanes_begin(lane);
+	while (lanes_meet(lane, flight.count))
 		if (flight_take(lane, &flight) != SOFTGPU_OK)
 			status = SOFTGPU_FAILED;
+	return status;
+}
+
+/* The unit's pages, each into its place. */
+PROGRAM_FN enum softgpu_status gather(struct lane *lane, struct unit unit)
+{
+	const struct nvmepeer_queue *queue = &lane->slot->queue;
+	const struct softgpu_io *io = parameters(lane);
+	uint32_t shift = io->page_shift - queue->lba_shift;
+	const struct nvmepeer_parts parts = {
+		.buffer = &io->data,
+		.numbers = (const uint32_t *)(uintptr_t)io->page_table +
+			   ((unit.lba - io->first_lba) >> shift),
+		.count = unit.blocks >> shift,
+		.part_shift = io->page_shift,
+	};
+	uint64_t table[SOFTGPU_GATHER_PAGES];
+	struct nvmepeer_buffer places;
+	struct nvmepeer_command command = {
+		.opcode = NVMEPEER_OP_READ,
+		.blocks = unit.blocks,
+		.lba = unit.lba,
+		.buffer = &places,
+	};
+	int error = nvmepeer_scatter(queue, &parts, table, &places);
+
+	lane_add(lane, commands, 1);
+	if (!error)
+		error = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+	if (error)
+		return command_failed(lane, error, unit.lba);
+	count_command(lane, false, unit_bytes(lane, unit));
+	return SOFTGPU_OK;
+}
+
+PROGRAM_FN enum softgpu_status run_gather(struct lane *lane)
+{
+	const struct softgpu_io *io = parameters(lane);
+	enum softgpu_status status = SOFTGPU_OK;
+	uint64_t n = 0;
+
+	if (io->page_shift < lane->slot->queue.page_shift || io->page_shift > 31 ||
+	    (uint64_t)io->blocks << lane->slot->queue.lba_shift >>
+	    lane->slot->queue.page_shift > SOFTGPU_GATHER_PAGES)
+		return SOFTGPU_INVALID;
+	lanes_begin(lane);
+	while (lanes_meet(lane, n < own_units(lane) && !lane_stopped(lane) &&
+			  status == SOFTGPU_OK))
+		status = gather(lane, own_unit(lane, n++));
 	return status;
 }
 

@@ -84,6 +84,24 @@ static enum softgpu_status prepare_queue(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+/* Several queue pairs want CUDA. */
+static bool pairs_valid(const struct slot *slot)
+{
+	uint32_t pairs = slot->parameters.io.pairs;
+
+	return pairs < 2 || (slot->gpu->offload && slot->threads % pairs == 0);
+}
+
+/* Data memory of a thread, where each queue pair has an equal part of them. */
+static uint64_t least_share(const struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	uint32_t threads = slot->threads / (io->pairs ? io->pairs : 1);
+	uint64_t page = 1ULL << slot->queue.page_shift;
+
+	return io->data.length / threads & ~(page - 1);
+}
+
 static enum softgpu_status prepare_data(struct slot *slot)
 {
 	const struct softgpu_io *io = &slot->parameters.io;
@@ -94,9 +112,9 @@ static enum softgpu_status prepare_data(struct slot *slot)
 		depth = io->depth;
 	if (status)
 		return status;
-	bytes = (uint64_t)io->blocks << slot->queue.lba_shift;
-	if (!io->blocks || io->blocks > 65536 || depth > MAX_DEPTH ||
-	    io->lba_count < io->blocks || depth * bytes > share(&slot->lanes[0]) ||
+	bytes = (uint64_t)most_blocks(io) << slot->queue.lba_shift;
+	if (!io->blocks || io->blocks > 65536 || !pairs_valid(slot) || depth > MAX_DEPTH ||
+	    io->lba_count < io->blocks || depth * bytes > least_share(slot) ||
 	    io->data_address % 8 || io->first_lba + io->lba_count < io->lba_count)
 		return SOFTGPU_INVALID;
 	if (!gpu_hbm(slot->gpu, io->data_address, io->data.length) ||
@@ -105,6 +123,23 @@ static enum softgpu_status prepare_data(struct slot *slot)
 	if (io->samples &&
 	    (io->samples % 8 || io->sample_count > slot->gpu->hbm_bytes / 8 ||
 	     !gpu_hbm(slot->gpu, io->samples, 8 * io->sample_count)))
+		return SOFTGPU_INVALID;
+	return SOFTGPU_RUNNING;
+}
+
+/* A word for each page of the range, and places for all of a command. */
+static enum softgpu_status prepare_gather(struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	enum softgpu_status status = prepare_queue(slot);
+	uint64_t bytes = io->lba_count << slot->queue.lba_shift;
+
+	if (status)
+		return status;
+	if (!io->blocks || io->pairs > 1 || io->page_shift < 12 || io->page_shift > 31 ||
+	    io->page_table % 4 || io->lba_count < io->blocks || bytes > slot->gpu->hbm_bytes ||
+	    !gpu_hbm(slot->gpu, io->page_table, (bytes >> io->page_shift) * 4) ||
+	    !buffer_valid(slot->gpu, &io->data, slot->queue.page_shift))
 		return SOFTGPU_INVALID;
 	return SOFTGPU_RUNNING;
 }
@@ -119,6 +154,7 @@ static const struct program programs[] = {
 	[SOFTGPU_RATE] = { prepare_data, run_rate },
 	[SOFTGPU_COPY] = { prepare_data, run_copy },
 	[SOFTGPU_FLUSH] = { prepare_queue, run_flush },
+	[SOFTGPU_GATHER] = { prepare_gather, run_gather },
 	[SOFTGPU_QUEUE_REARM] = { prepare_queue, run_queue_rearm },
 };
 

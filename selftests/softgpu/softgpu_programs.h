@@ -30,6 +30,8 @@
  *	data is not looked at
  * @SOFTGPU_COPY: read every block of the range, write it at @target_lba
  * @SOFTGPU_FLUSH: one flush command
+ * @SOFTGPU_GATHER: read the range by commands of @blocks, the pages of each into the places
+ *	in data memory that @page_table says, as a paged cache is filled
  * @SOFTGPU_QUEUE_REARM: use the queue pair again after a loss; @queue.generation
  *	is the new one
  *
@@ -55,6 +57,7 @@ enum softgpu_program {
 	SOFTGPU_COPY = 23,
 	SOFTGPU_FLUSH = 24,
 	SOFTGPU_QUEUE_REARM = 25,
+	SOFTGPU_GATHER = 26,
 
 	SOFTGPU_STORE = 32,
 	SOFTGPU_LOAD = 33,
@@ -84,7 +87,18 @@ enum softgpu_program {
  * @blocks: of one command; the last one of a range may be shorter
  * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256
  * @read_percent: SOFTGPU_MIXED
+ * @most_blocks: SOFTGPU_RANDOM and SOFTGPU_RATE: not 0: commands differ in size, by powers
+ *	of two from @blocks to this
+ * @more: @pairs > 1: GPU address in HBM of struct softgpu_io[@pairs - 1], one for each
+ *	further queue pair
+ * @pairs: queue pairs that the job uses, as a kernel of a GPU may: its threads are divided
+ *	among them equally; 0 is 1, and more want CUDA, and at most SOFTGPU_MOST_PAIRS
+ * @page_table: SOFTGPU_GATHER: GPU address in HBM of a uint32_t for each page of the range:
+ *	which page of the data memory it belongs to
+ * @page_shift: SOFTGPU_GATHER: log2 of the bytes of such a page: a controller page or more,
+ *	and of a command at most SOFTGPU_GATHER_PAGES controller pages
  * @reserved: 0
+ * @pace_ns: SOFTGPU_RATE: least time from a command of a thread to its next; 0: none
  *
  * A random program without any limit runs until it is stopped.
  */
@@ -103,8 +117,18 @@ struct softgpu_io {
 	uint32_t blocks;
 	uint32_t depth;
 	uint32_t read_percent;
+	uint32_t most_blocks;
+	uint64_t more;
+	uint32_t pairs;
+	uint32_t pace_ns;
+	uint64_t page_table;
+	uint32_t page_shift;
 	uint32_t reserved;
 };
+
+#define SOFTGPU_GATHER_PAGES	32U
+
+#define SOFTGPU_MOST_PAIRS	64U
 
 /* softgpu_memory.flags */
 #define SOFTGPU_MEMORY_POSTED	(1U << 0)	/* STORE, HAMMER: as a doorbell, width 4 */

@@ -2,10 +2,13 @@
 /*
  * A GPU and a controller that share this machine's memory: the GPU's threads load and
  * store rings, status page and doorbells of the queue pairs that the module made, and
- * nobody is on the way but the controller.
+ * nobody is on the way but the controller.  What takes a queue pair away from running
+ * threads is done CARD_ROUNDS times (of the environment, 2 without it), half of them with
+ * rings in the GPU's memory; the longest that calls took is told
+ * ("# times: {...}", for selftests/cuda/card.sh).
  *
  * gpu: shared
- * timeout: 180
+ * timeout: 300
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,8 +27,13 @@
 #define ENTRIES		256U
 #define RANGE		(2U << 20)
 #define QUEUES		32U
-/* From what ends a queue pair to the end of the job. */
+/* From what ends a queue pair to the end of the job, and what that itself may take. */
 #define END_MS		20000U
+#define CAUSE_MS	20000
+#define REARM_MS	5000
+#define ROUNDS_SECONDS	400
+#define CANARY		0xa5
+#define CANARY_BYTES	(16U << 20)
 
 /* "fake" or "cuda". */
 static const char *engine(void)
@@ -46,30 +55,56 @@ static uint32_t threads(void)
 	return !strcmp(engine(), "cuda") ? 256 : 16;
 }
 
+/* Of one variant: the other one does as many. */
+static unsigned int rounds(void)
+{
+	const char *all = getenv("CARD_ROUNDS");
+
+	return all ? ((unsigned int)strtoul(all, NULL, 10) + 1) / 2 : 1;
+}
+
 static int counters(int gpu, struct softgpu_counters *now)
 {
 	return np_ioctl(gpu, SOFTGPU_COUNTERS, now);
 }
+
+/**
+ * struct longest - the most milliseconds that something took, over all rounds
+ * @cause: what takes the queue pair away, until it returned
+ * @end: from its begin until the GPU's last call had returned
+ * @again: until the queue pair, or one in its place, was there again
+ * @rounds: how many
+ */
+struct longest {
+	int64_t cause;
+	int64_t end;
+	int64_t again;
+	unsigned int rounds;
+};
 
 FIXTURE(card)
 {
 	struct np_bad bad;
 	struct np_gpu_qp qp;
 	struct softgpu_counters before;
+	struct longest longest;
 };
 
 FIXTURE_VARIANT(card)
 {
+	const char *name;
 	uint32_t rings;
 };
 
 FIXTURE_VARIANT_ADD(card, rings_in_gpu)
 {
+	.name = "gpu",
 	.rings = 0,
 };
 
 FIXTURE_VARIANT_ADD(card, rings_in_host)
 {
+	.name = "host",
 	.rings = NP_GPU_HOST_RINGS,
 };
 
@@ -92,6 +127,26 @@ FIXTURE_TEARDOWN(card)
 static int run(struct np_gpu_qp *qp, uint32_t program, struct softgpu_result *result)
 {
 	return np_gpu_run(qp->gpu, program, threads(), &qp->io, sizeof(qp->io), result);
+}
+
+static void longer(int64_t *most, int64_t since)
+{
+	int64_t took = np_now_ms() - since;
+
+	*most = took > *most ? took : *most;
+}
+
+static void tell_longest(const struct longest *longest, const char *what, const char *rings)
+{
+	printf("# times: {\"what\": \"%s\", \"rings\": \"%s\", \"rounds\": %u, \"cause_ms\": %lld, \"end_ms\": %lld, \"again_ms\": %lld}\n",
+	       what, rings, longest->rounds, (long long)longest->cause, (long long)longest->end,
+	       (long long)longest->again);
+}
+
+/* Each command that was begun has ended, once. */
+static bool each_once(const struct softgpu_result *result)
+{
+	return result->commands == result->reads + result->writes + result->errors;
 }
 
 static uint32_t count(struct np_bad *bad, const struct np_gpu_qp *qp,
@@ -153,14 +208,15 @@ TEST_F_TIMEOUT(card, nobody_is_on_the_way, 60)
 	EXPECT_GE(3, after.message_reads - self->before.message_reads);
 }
 
-/* Let it run until it has completed something, @program without an end of its own. */
-static int begin(struct np_gpu_qp *qp, uint32_t program)
+/* Let it run until it has completed something, a program without an end of its own. */
+static int begin(struct np_gpu_qp *qp)
 {
 	struct softgpu_result result = { 0 };
 	int job, tries;
 
 	qp->io.depth = 4;
-	job = np_gpu_start(qp->gpu, program, threads(), &qp->io, sizeof(qp->io));
+	qp->io.commands = 0;
+	job = np_gpu_start(qp->gpu, SOFTGPU_RATE, threads(), &qp->io, sizeof(qp->io));
 	for (tries = 0; job > 0 && tries < 200 && result.reads < 100; tries++) {
 		np_sleep_ms(20);
 		if (np_gpu_progress(qp->gpu, job, &result))
@@ -169,134 +225,307 @@ static int begin(struct np_gpu_qp *qp, uint32_t program)
 	return tries < 200 ? job : -ETIMEDOUT;
 }
 
-/* By the administrator, and by the PCI function: every third. */
-static int reset(const struct np_bad *bad, unsigned int round)
+/* Memory that was taken back, under who may not write it any more. */
+static bool canary_lives(const uint8_t *bytes, uint64_t length)
 {
-	if (round % 3 != 2)
-		return np_ioctl(bad->ctrl.fd, NVME_IOCTL_RESET, NULL);
+	uint64_t i;
+
+	np_sleep_ms(50);
+	for (i = 0; i < length && bytes[i] == CANARY; i++)
+		;
+	return i == length;
+}
+
+static uint8_t *data_of(const struct np_gpu_qp *qp)
+{
+	return qp->memory.bytes + (qp->io.data_address - qp->memory.address);
+}
+
+static int reset_controller(const struct np_bad *bad)
+{
+	return np_ioctl(bad->ctrl.fd, NVME_IOCTL_RESET, NULL);
+}
+
+static int reset_function(const struct np_bad *bad)
+{
 	return np_pci_write(bad->address, "reset", "1");
 }
 
-/* A reset ends every call; the queue pair is used again, and its data is right. */
-TEST_F_TIMEOUT(card, reset_under_load, 120)
+/* The job ends, each of its calls once; then the queue pair is armed again: 0 or a line. */
+static int end_and_rearm(struct np_gpu_qp *qp, int job, struct longest *longest, int64_t began,
+			 struct softgpu_result *result)
+{
+	if (np_gpu_wait(qp->gpu, job, END_MS, result) || !each_once(result))
+		return __LINE__;
+	longer(&longest->end, began);
+	if (!canary_lives(data_of(qp), qp->io.data.length))
+		return __LINE__;
+	if (np_gpu_qp_rearm(qp, REARM_MS))
+		return __LINE__;
+	longer(&longest->again, began);
+	longest->rounds++;
+	return 0;
+}
+
+/*
+ * A reset ends every call, and no byte comes after it; the queue pair is used again, and
+ * its data is right.  0, or the line where it failed.
+ */
+static int reset_rounds(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *longest,
+			int (*reset)(const struct np_bad *bad), uint32_t status)
 {
 	struct softgpu_result result;
 	unsigned int round;
-	int job;
+	int64_t began;
+	int job, line;
 
-	np_gpu_range(&self->qp, RANGE, RANGE, NP_PAGE, 0x4000);
-	for (round = 0; round < 3; round++) {
-		self->qp.io.commands = 0;
-		ASSERT_EQ(0, run(&self->qp, SOFTGPU_WRITE, &result));
-		ASSERT_EQ(SOFTGPU_OK, result.status);
-		job = begin(&self->qp, SOFTGPU_RATE);
-		ASSERT_LT(0, job);
-		ASSERT_EQ(0, reset(&self->bad, round));
-		ASSERT_EQ(0, np_gpu_wait(self->qp.gpu, job, END_MS, &result));
-		/* That of the function takes the doorbells away, too. */
-		EXPECT_EQ(round % 3 == 2 ? SOFTGPU_FAULT : SOFTGPU_FAILED, result.status);
-		EXPECT_EQ(NVMEPEER_E_LOST, result.error);
-		ASSERT_EQ(0, np_gpu_qp_rearm(&self->qp, 5000));
-		ASSERT_EQ(0, run(&self->qp, SOFTGPU_VERIFY, &result));
-		EXPECT_EQ(SOFTGPU_OK, result.status);
-		EXPECT_EQ(RANGE / NP_PAGE, result.reads);
+	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x4000);
+	for (round = 0; round < rounds(); round++) {
+		qp->io.seed++;
+		qp->io.commands = 0;
+		if (run(qp, SOFTGPU_WRITE, &result) || result.status != SOFTGPU_OK)
+			return __LINE__;
+		job = begin(qp);
+		began = np_now_ms();
+		if (job < 0 || reset(bad))
+			return __LINE__;
+		longer(&longest->cause, began);
+		memset(data_of(qp), CANARY, qp->io.data.length);
+		line = end_and_rearm(qp, job, longest, began, &result);
+		if (line || result.status != status || result.error != NVMEPEER_E_LOST)
+			return line ? line : __LINE__;
+		if (run(qp, SOFTGPU_VERIFY, &result) || result.status != SOFTGPU_OK ||
+		    result.reads != RANGE / NP_PAGE)
+			return __LINE__;
 	}
+	return 0;
+}
+
+TEST_F_TIMEOUT(card, reset_under_load, ROUNDS_SECONDS)
+{
+	EXPECT_EQ(0, reset_rounds(&self->bad, &self->qp, &self->longest, reset_controller,
+				  SOFTGPU_FAILED));
+	EXPECT_GE(CAUSE_MS, self->longest.cause);
+	tell_longest(&self->longest, "kernel reset", variant->name);
+}
+
+/* It takes the doorbells away, too. */
+TEST_F_TIMEOUT(card, function_reset_under_load, ROUNDS_SECONDS)
+{
+	EXPECT_EQ(0, reset_rounds(&self->bad, &self->qp, &self->longest, reset_function,
+				  SOFTGPU_FAULT));
+	EXPECT_GE(CAUSE_MS, self->longest.cause);
+	tell_longest(&self->longest, "function level reset", variant->name);
+}
+
+/* A queue pair in place of the one that is used up. */
+static int open_again(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t rings)
+{
+	np_gpu_qp_close(qp);
+	return np_gpu_qp_open(qp, ctrl, ENTRIES, rings);
+}
+
+/* From its begin until the job has ended as one whose memory went: 0, or the line. */
+static int end_of(struct np_gpu_qp *qp, int job, struct longest *longest, int64_t began,
+		  struct softgpu_result *result)
+{
+	if (np_gpu_wait(qp->gpu, job, END_MS, result) || !each_once(result))
+		return __LINE__;
+	longer(&longest->end, began);
+	return result->status == SOFTGPU_OK ? __LINE__ : 0;
+}
+
+static int take_ring_back(struct np_gpu_qp *qp, struct longest *longest)
+{
+	/* Imports are numbered as they are made: the rings after the doorbells. */
+	struct softgpu_release release = { .handle = qp->doorbell_handle + 1 };
+	struct softgpu_result result;
+	int job, line;
+	int64_t began;
+
+	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x7000);
+	job = begin(qp);
+	began = np_now_ms();
+	if (job < 0 || np_ioctl(qp->gpu, SOFTGPU_RELEASE, &release))
+		return __LINE__;
+	longer(&longest->cause, began);
+	memset(qp->ring_maps[0].at, CANARY, ENTRIES * 64);
+	line = end_of(qp, job, longest, began, &result);
+	if (line || result.status != SOFTGPU_FAULT || result.error != NVMEPEER_E_LOST)
+		return line ? line : __LINE__;
+	return canary_lives(qp->ring_maps[0].at, ENTRIES * 64) ? 0 : __LINE__;
 }
 
 /*
  * The driver takes the submission ring out of the GPU's address space: when it has, no
  * thread of the GPU stores to it any more, though the queue pair lives.
  */
-TEST_F_TIMEOUT(card, memory_taken_back_under_load, 60)
+TEST_F_TIMEOUT(card, memory_taken_back_under_load, ROUNDS_SECONDS)
 {
-	/* Imports are numbered as they are made: the rings after the doorbells. */
-	struct softgpu_release release = { .handle = self->qp.doorbell_handle + 1 };
-	struct np_export *ring = &self->qp.ring_maps[0];
 	struct softgpu_result result;
-	uint32_t bytes = ENTRIES * 64, i;
-	const uint8_t *ring_bytes = ring->at;
-	int job;
+	unsigned int round;
+	int64_t began;
 
 	if (!variant->rings)
 		SKIP(return, "the ring is the GPU's own memory");
-	np_gpu_range(&self->qp, RANGE, RANGE, NP_PAGE, 0x7000);
-	job = begin(&self->qp, SOFTGPU_RATE);
-	ASSERT_LT(0, job);
-	ASSERT_EQ(0, np_ioctl(self->qp.gpu, SOFTGPU_RELEASE, &release));
-	memset(ring->at, 0xa5, bytes);
-	ASSERT_EQ(0, np_gpu_wait(self->qp.gpu, job, END_MS, &result));
-	EXPECT_EQ(SOFTGPU_FAULT, result.status);
-	EXPECT_EQ(NVMEPEER_E_LOST, result.error);
-	np_sleep_ms(100);
-	for (i = 0; i < bytes && ring_bytes[i] == 0xa5; i++)
-		;
-	EXPECT_EQ(bytes, i);
-	ASSERT_EQ(0, run(&self->qp, SOFTGPU_RATE, &result));
-	EXPECT_EQ(SOFTGPU_FAULT, result.status);
-	EXPECT_EQ(self->qp.io.queue.sq, result.where & ~(uint64_t)(NP_PAGE - 1));
+	/* The other variant does none. */
+	for (round = 0; round < 2 * rounds(); round++) {
+		began = np_now_ms();
+		ASSERT_EQ(0, take_ring_back(&self->qp, &self->longest));
+		ASSERT_EQ(0, run(&self->qp, SOFTGPU_RATE, &result));
+		EXPECT_EQ(SOFTGPU_FAULT, result.status);
+		EXPECT_EQ(self->qp.io.queue.sq, result.where & ~(uint64_t)(NP_PAGE - 1));
+		ASSERT_EQ(0, open_again(&self->qp, &self->bad.ctrl, variant->rings));
+		longer(&self->longest.again, began);
+		self->longest.rounds++;
+	}
+	tell_longest(&self->longest, "ring taken back", variant->name);
 }
 
-TEST_F_TIMEOUT(card, unbind_under_load, 60)
+static int unbind(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *longest)
 {
 	struct softgpu_result result;
-	int job;
+	int job, line;
+	int64_t began;
 
-	np_gpu_range(&self->qp, RANGE, RANGE, NP_PAGE, 0x8000);
-	job = begin(&self->qp, SOFTGPU_RATE);
-	ASSERT_LT(0, job);
-	ASSERT_EQ(0, np_bad_unbind(&self->bad));
-	ASSERT_EQ(0, np_gpu_wait(self->qp.gpu, job, END_MS, &result));
-	EXPECT_NE(SOFTGPU_OK, result.status);
+	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x8000);
+	job = begin(qp);
+	began = np_now_ms();
+	if (job < 0 || np_bad_unbind(bad))
+		return __LINE__;
+	longer(&longest->cause, began);
+	memset(data_of(qp), CANARY, qp->io.data.length);
+	line = end_of(qp, job, longest, began, &result);
+	if (line)
+		return line;
+	return canary_lives(data_of(qp), qp->io.data.length) ? 0 : __LINE__;
+}
+
+TEST_F_TIMEOUT(card, unbind_under_load, ROUNDS_SECONDS)
+{
+	unsigned int round;
+	int64_t began;
+
+	for (round = 0; round < rounds(); round++) {
+		began = np_now_ms();
+		ASSERT_EQ(0, unbind(&self->bad, &self->qp, &self->longest));
+		np_gpu_qp_close(&self->qp);
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		ASSERT_EQ(0, np_gpu_qp_open(&self->qp, &self->bad.ctrl, ENTRIES, variant->rings));
+		longer(&self->longest.again, began);
+		self->longest.rounds++;
+	}
+	EXPECT_GE(CAUSE_MS, self->longest.cause);
+	tell_longest(&self->longest, "unbind", variant->name);
+}
+
+static int close_pair(struct np_gpu_qp *qp, struct longest *longest)
+{
+	struct softgpu_result result;
+	int job, line;
+	int64_t began;
+
+	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x5000);
+	job = begin(qp);
+	began = np_now_ms();
+	if (job < 0 || close(qp->qp_fd))
+		return __LINE__;
+	longer(&longest->cause, began);
+	qp->qp_fd = -1;
+	memset(data_of(qp), CANARY, qp->io.data.length);
+	line = end_of(qp, job, longest, began, &result);
+	if (line)
+		return line;
+	return canary_lives(data_of(qp), qp->io.data.length) ? 0 : __LINE__;
 }
 
 /* The end of the queue pair takes its memory back under the job that uses it. */
-TEST_F_TIMEOUT(card, queue_pair_goes_under_load, 60)
+TEST_F_TIMEOUT(card, queue_pair_goes_under_load, ROUNDS_SECONDS)
 {
-	uint8_t *data = self->qp.memory.bytes +
-			(self->qp.io.data_address - self->qp.memory.address);
-	uint64_t bytes = self->qp.io.data.length, i;
 	struct softgpu_result result;
-	int job;
+	unsigned int round;
+	int64_t began;
 
-	np_gpu_range(&self->qp, RANGE, RANGE, NP_PAGE, 0x5000);
-	job = begin(&self->qp, SOFTGPU_RATE);
-	ASSERT_LT(0, job);
-	ASSERT_EQ(0, close(self->qp.qp_fd));
-	self->qp.qp_fd = -1;
-	memset(data, 0xa5, bytes);
-	ASSERT_EQ(0, np_gpu_wait(self->qp.gpu, job, END_MS, &result));
-	EXPECT_NE(SOFTGPU_OK, result.status);
-	for (i = 0; i < bytes && data[i] == 0xa5; i++)
-		;
-	EXPECT_EQ(bytes, i);
-	/* What was not mapped is refused. */
-	ASSERT_EQ(0, run(&self->qp, SOFTGPU_RATE, &result));
-	EXPECT_EQ(SOFTGPU_FAULT, result.status);
+	for (round = 0; round < rounds(); round++) {
+		began = np_now_ms();
+		ASSERT_EQ(0, close_pair(&self->qp, &self->longest));
+		/* What was not mapped is refused. */
+		ASSERT_EQ(0, run(&self->qp, SOFTGPU_RATE, &result));
+		EXPECT_EQ(SOFTGPU_FAULT, result.status);
+		ASSERT_EQ(0, open_again(&self->qp, &self->bad.ctrl, variant->rings));
+		longer(&self->longest.again, began);
+		self->longest.rounds++;
+	}
+	tell_longest(&self->longest, "queue pair closed", variant->name);
 }
 
-/* Its process dies, and the controller and a new one work on. */
-TEST_F_TIMEOUT(card, process_dies_under_load, 60)
+/* With a queue pair in use.  Never returns. */
+static void die_under_load(const struct np_ctrl *ctrl, uint32_t rings)
+{
+	struct np_gpu_qp qp;
+
+	if (np_gpu_qp_open(&qp, ctrl, ENTRIES, rings))
+		_exit(1);
+	np_gpu_range(&qp, RANGE, RANGE, NP_PAGE, 0x6000);
+	if (begin(&qp) <= 0)
+		_exit(2);
+	raise(SIGKILL);
+}
+
+/*
+ * What a process with a queue pair had of the GPU's memory is given out again when it has
+ * died, and nothing is written there: 0, or the line.
+ */
+static int memory_after_death(int gpu)
+{
+	struct softgpu_alloc alloc;
+	uint8_t *bytes;
+	bool lives;
+
+	if (np_gpu_alloc(gpu, CANARY_BYTES, 0, &alloc))
+		return __LINE__;
+	bytes = mmap(NULL, CANARY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
+	close(alloc.fd);
+	if (bytes == MAP_FAILED)
+		return __LINE__;
+	memset(bytes, CANARY, CANARY_BYTES);
+	lives = canary_lives(bytes, CANARY_BYTES);
+	munmap(bytes, CANARY_BYTES);
+	return lives ? 0 : __LINE__;
+}
+
+static int process_dies(struct np_bad *bad, struct np_gpu_qp *qp, uint32_t rings, unsigned int round)
 {
 	struct softgpu_result result;
-	struct np_gpu_qp qp;
 	pid_t child = fork();
 	int status;
 
-	if (!child) {
-		if (np_gpu_qp_open(&qp, &self->bad.ctrl, ENTRIES, variant->rings))
-			_exit(1);
-		np_gpu_range(&qp, RANGE, RANGE, NP_PAGE, 0x6000);
-		if (begin(&qp, SOFTGPU_RATE) <= 0)
-			_exit(2);
-		raise(SIGKILL);
+	if (!child)
+		die_under_load(&bad->ctrl, rings);
+	if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
+		return __LINE__;
+	status = memory_after_death(qp->gpu);
+	if (status)
+		return status;
+	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x6001 + round);
+	if (run(qp, SOFTGPU_WRITE, &result) || result.status != SOFTGPU_OK)
+		return __LINE__;
+	return np_gpu_pattern_check(bad->disk, RANGE, RANGE, 0x6001 + round) ? __LINE__ : 0;
+}
+
+/* Its process dies, and the controller and a new one work on. */
+TEST_F_TIMEOUT(card, process_dies_under_load, ROUNDS_SECONDS)
+{
+	unsigned int round;
+	int64_t began;
+
+	for (round = 0; round < rounds(); round++) {
+		began = np_now_ms();
+		ASSERT_EQ(0, process_dies(&self->bad, &self->qp, variant->rings, round));
+		longer(&self->longest.end, began);
+		self->longest.rounds++;
 	}
-	ASSERT_LT(0, child);
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_TRUE(WIFSIGNALED(status));
-	np_gpu_range(&self->qp, RANGE, RANGE, NP_PAGE, 0x6001);
-	ASSERT_EQ(0, run(&self->qp, SOFTGPU_WRITE, &result));
-	EXPECT_EQ(SOFTGPU_OK, result.status);
-	EXPECT_EQ(0, np_gpu_pattern_check(self->bad.disk, RANGE, RANGE, 0x6001));
+	tell_longest(&self->longest, "process dies", variant->name);
 }
 
 TEST_HARNESS_MAIN

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * How fast a GPU that shares memory with the controller does I/O through queue pairs
- * that the module made: pairs, threads, where the rings lie.  A line of JSON for each
- * ("# rate: {...}"), for selftests/cuda/card.sh.
+ * that the module made: pairs, threads, where the rings lie; and what is left to the CPU
+ * beside a GPU that takes half of the controller.  A line of JSON for each
+ * ("# rate: {...}", "# beside: {...}"), for selftests/cuda/card.sh.
  *
  * gpu: shared
  * timeout: 240
@@ -20,6 +21,11 @@
 #define MOST_PAIRS	16U
 #define RANGE		(8U << 20)
 #define SAMPLES		1000U
+#define BESIDE_THREADS	64U	/* of a pair, of as many as there are */
+#define FIO_SECONDS	2
+
+/* Terse output, version 3: seven fields. */
+#define BEFORE_RATE	"%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];"
 
 FIXTURE(rate)
 {
@@ -27,6 +33,7 @@ FIXTURE(rate)
 	struct np_gpu_qp qps[MOST_PAIRS];
 	uint32_t threads[3];
 	uint64_t duration_ns;
+	bool real;
 };
 
 FIXTURE_VARIANT(rate)
@@ -64,8 +71,9 @@ FIXTURE_SETUP(rate)
 	const uint32_t many[3] = { 1, 64, 1024 }, few[3] = { 1, 8, 0 };
 	unsigned int i;
 
-	memcpy(self->threads, is_real() ? many : few, sizeof(many));
-	self->duration_ns = is_real() ? 1000000000 : 100000000;
+	self->real = is_real();
+	memcpy(self->threads, self->real ? many : few, sizeof(many));
+	self->duration_ns = self->real ? 1000000000 : 100000000;
 	for (i = 0; i < MOST_PAIRS; i++)
 		np_gpu_qp_clear(&self->qps[i]);
 	ASSERT_EQ(0, np_bad_open(&self->bad));
@@ -88,24 +96,40 @@ FIXTURE_TEARDOWN(rate)
 	EXPECT_EQ(0, np_bad_close(&self->bad));
 }
 
-/* Commands a second of @pairs pairs at once, 0 if anything failed. */
-static double measure(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads)
+static int start(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads, int *jobs)
+{
+	unsigned int i;
+
+	for (i = 0; i < pairs; i++) {
+		jobs[i] = np_gpu_start(qps[i].gpu, SOFTGPU_RATE, threads, &qps[i].io,
+				       sizeof(qps[i].io));
+		if (jobs[i] < 0)
+			return jobs[i];
+	}
+	return 0;
+}
+
+/* Commands a second of all jobs, 0 if anything failed. */
+static double end(struct np_gpu_qp *qps, unsigned int pairs, const int *jobs)
 {
 	struct softgpu_result result;
 	double rate = 0;
 	unsigned int i;
-	int jobs[MOST_PAIRS];
 
-	for (i = 0; i < pairs; i++)
-		jobs[i] = np_gpu_start(qps[i].gpu, SOFTGPU_RATE, threads, &qps[i].io,
-				       sizeof(qps[i].io));
 	for (i = 0; i < pairs; i++) {
-		if (jobs[i] < 0 || np_gpu_wait(qps[i].gpu, jobs[i], 20000, &result) ||
+		if (np_gpu_wait(qps[i].gpu, jobs[i], 20000, &result) ||
 		    result.status != SOFTGPU_OK || result.errors)
 			return 0;
 		rate += (double)result.reads * 1e9 / (double)result.elapsed_ns;
 	}
 	return rate;
+}
+
+static double measure(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads)
+{
+	int jobs[MOST_PAIRS];
+
+	return start(qps, pairs, threads, jobs) ? 0 : end(qps, pairs, jobs);
 }
 
 TEST_F_TIMEOUT(rate, of_pairs_and_threads, 120)
@@ -155,6 +179,55 @@ TEST_F_TIMEOUT(rate, of_one_at_a_time, 60)
 	printf("# latency: {\"rings\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
 	       variant->name, (unsigned long long)samples[SAMPLES / 2],
 	       (unsigned long long)samples[SAMPLES * 99 / 100], (unsigned long long)samples[0]);
+}
+
+/* Reads a second of fio on the controller's disk, 0 if it failed. */
+static double fio(int instance)
+{
+	char command[256], line[4096] = "";
+	double rate = 0;
+	FILE *output;
+
+	snprintf(command, sizeof(command),
+		 "fio --name=beside --filename=/dev/nvmep%dn1 --direct=1 --rw=randread --bs=4k --size=%u --ioengine=io_uring --iodepth=32 --time_based --runtime=%u --output-format=terse",
+		 instance, RANGE, FIO_SECONDS);
+	output = popen(command, "re");
+	if (!output)
+		return 0;
+	if (fgets(line, sizeof(line), output) && sscanf(line, BEFORE_RATE "%lf", &rate) != 1)
+		rate = 0;
+	return pclose(output) ? 0 : rate;
+}
+
+/* The GPU is kept at half of what the controller gives, and the CPU does what it can. */
+TEST_F_TIMEOUT(rate, of_the_cpu_beside, 60)
+{
+	uint32_t threads = self->real ? BESIDE_THREADS : 1, i;
+	double most, half, alone, beside, share;
+	int jobs[MOST_PAIRS];
+
+	for (i = 0; i < MOST_PAIRS; i++)
+		self->qps[i].io.duration_ns = self->duration_ns;
+	most = measure(self->qps, MOST_PAIRS, threads);
+	ASSERT_LT(0, most);
+	alone = fio(self->bad.ctrl.instance);
+	ASSERT_LT(0, alone);
+	for (i = 0; i < MOST_PAIRS; i++) {
+		self->qps[i].io.pace_ns = (uint32_t)(MOST_PAIRS * threads * 1e9 / (most / 2));
+		self->qps[i].io.duration_ns = 0;
+	}
+	ASSERT_EQ(0, start(self->qps, MOST_PAIRS, threads, jobs));
+	beside = fio(self->bad.ctrl.instance);
+	for (i = 0; i < MOST_PAIRS; i++)
+		ASSERT_EQ(0, np_gpu_stop(self->qps[i].gpu, jobs[i], 0));
+	half = end(self->qps, MOST_PAIRS, jobs);
+	EXPECT_LT(0, half);
+	/* No thread may be faster. */
+	EXPECT_GE(1.1 * most / 2, half);
+	EXPECT_LT(0, beside);
+	share = alone < most / 2 ? alone : most / 2;
+	printf("# beside: {\"rings\": \"%s\", \"controller\": %.0f, \"gpu\": %.0f, \"fio_alone\": %.0f, \"fio_beside\": %.0f, \"of_its_share\": %.3f}\n",
+	       variant->name, most, half, alone, beside, beside / share);
 }
 
 TEST_HARNESS_MAIN

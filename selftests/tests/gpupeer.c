@@ -153,7 +153,25 @@ static int memory_import(struct np_gpu_memory *memory, int ctrl_fd)
 	return ret ?: table.count == count ? 0 : -EIO;
 }
 
-static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size)
+uint64_t np_gpu_more_bytes(unsigned int pairs)
+{
+	return pairs * sizeof(struct softgpu_io);
+}
+
+int np_gpu_start_many(struct np_gpu_qp *qps, unsigned int pairs, uint32_t program,
+		      uint32_t threads, const struct np_gpu_memory *more)
+{
+	struct softgpu_io *ios = (struct softgpu_io *)more->bytes, io = qps[0].io;
+	unsigned int i;
+
+	for (i = 1; i < pairs; i++)
+		ios[i - 1] = qps[i].io;
+	io.pairs = pairs;
+	io.more = more->address;
+	return np_gpu_start(qps[0].gpu, program, threads, &io, sizeof(io));
+}
+
+int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size)
 {
 	struct softgpu_alloc alloc;
 	int ret;
@@ -171,10 +189,15 @@ static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint6
 		memory->bytes = NULL;
 		return -errno;
 	}
-	return memory_import(memory, ctrl_fd);
+	return 0;
 }
 
-static void memory_close(struct np_gpu_memory *memory)
+static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size)
+{
+	return np_gpu_memory_open(memory, gpu, size) ?: memory_import(memory, ctrl_fd);
+}
+
+void np_gpu_memory_close(struct np_gpu_memory *memory)
 {
 	if (memory->bytes)
 		munmap(memory->bytes, memory->size);
@@ -194,10 +217,12 @@ static int create(struct np_gpu_qp *qp, int ctrl_fd, const struct layout *at, ui
 		.cq_entries = entries,
 		.qp_fd = -1,
 	};
-	if (!(flags & NP_GPU_HOST_RINGS)) {
+	if (!(flags & NP_GPU_HOST_SQ)) {
 		qp->create.sq_handle = qp->memory.handle;
-		qp->create.cq_handle = qp->memory.handle;
 		qp->create.sq_offset = at->sq;
+	}
+	if (!(flags & NP_GPU_HOST_CQ)) {
+		qp->create.cq_handle = qp->memory.handle;
 		qp->create.cq_offset = at->cq;
 	}
 	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &qp->create);
@@ -249,18 +274,18 @@ static int give_part(struct np_gpu_qp *qp, uint32_t what, struct np_export *map,
 static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t flags)
 {
 	struct nvmepeer_geometry *geometry = &qp->io.queue;
-	int ret;
+	int ret = 0;
 
 	qp->cq_bytes = qp->create.cq_entries * 16;
-	if (!(flags & NP_GPU_HOST_RINGS)) {
-		geometry->sq = qp->memory.address + at->sq;
-		geometry->cq = qp->memory.address + at->cq;
-		qp->cq = qp->memory.bytes + at->cq;
-		return 0;
+	geometry->sq = qp->memory.address + at->sq;
+	geometry->cq = qp->memory.address + at->cq;
+	qp->cq = qp->memory.bytes + at->cq;
+	if (flags & NP_GPU_HOST_SQ)
+		ret = give_part(qp, NVME_PEER_EXPORT_SQ, &qp->ring_maps[0], &geometry->sq);
+	if (flags & NP_GPU_HOST_CQ && !ret) {
+		ret = give_part(qp, NVME_PEER_EXPORT_CQ, &qp->ring_maps[1], &geometry->cq);
+		qp->cq = qp->ring_maps[1].at;
 	}
-	ret = give_part(qp, NVME_PEER_EXPORT_SQ, &qp->ring_maps[0], &geometry->sq) ?:
-	      give_part(qp, NVME_PEER_EXPORT_CQ, &qp->ring_maps[1], &geometry->cq);
-	qp->cq = qp->ring_maps[1].at;
 	return ret;
 }
 
@@ -286,7 +311,7 @@ static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
 static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at,
 		    uint32_t flags)
 {
-	uint32_t view = flags & NP_GPU_HOST_RINGS ? NVMEPEER_VIEW_DATA_IN_HOST : 0;
+	uint32_t view = flags & NP_GPU_HOST_CQ ? NVMEPEER_VIEW_DATA_IN_HOST : 0;
 	static const struct nvmepeer_ns_info ns = {
 		.size = sizeof(ns),
 		.nsid = 1,
@@ -409,7 +434,7 @@ void np_gpu_qp_close(struct np_gpu_qp *qp)
 		close(qp->gpu);
 	if (qp->doorbell_fd >= 0)
 		close(qp->doorbell_fd);
-	memory_close(&qp->memory);
+	np_gpu_memory_close(&qp->memory);
 	np_gpu_qp_clear(qp);
 }
 

@@ -12,8 +12,10 @@
 #include "nptest.h"
 
 /* np_gpu_qp_open() flags */
-#define NP_GPU_HOST_RINGS	(1U << 0)	/* rings in host memory, else in HBM */
+#define NP_GPU_HOST_SQ		(1U << 0)	/* submission ring in host memory, else in HBM */
 #define NP_GPU_STATIC_DOORBELL	(1U << 1)	/* GPU driver cannot be told to let go */
+#define NP_GPU_HOST_CQ		(1U << 2)	/* completion ring likewise */
+#define NP_GPU_HOST_RINGS	(NP_GPU_HOST_SQ | NP_GPU_HOST_CQ)
 
 /**
  * struct np_gpu_memory - HBM that the controller reaches
@@ -80,6 +82,17 @@ int np_gpu_progress(int gpu, int job, struct softgpu_result *result);
 int np_gpu_stop(int gpu, int job, uint32_t flags);
 int np_gpu_run(int gpu, uint32_t program, uint32_t threads, const void *parameters,
 	       size_t length, struct softgpu_result *result);
+
+/*
+ * A job on several queue pairs, each with an equal part of its threads; it is qps[0].gpu's.
+ * @more: GPU memory for np_gpu_more_bytes(), mapped, not used by another job.
+ */
+uint64_t np_gpu_more_bytes(unsigned int pairs);
+int np_gpu_start_many(struct np_gpu_qp *qps, unsigned int pairs, uint32_t program,
+		      uint32_t threads, const struct np_gpu_memory *more);
+/* Memory of the GPU that the controller does not know of. */
+int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size);
+void np_gpu_memory_close(struct np_gpu_memory *memory);
 
 /* A queue pair that may be closed without having been opened. */
 void np_gpu_qp_clear(struct np_gpu_qp *qp);

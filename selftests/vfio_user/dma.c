@@ -16,11 +16,11 @@
 
 void vfu_dma_enable(struct vfu *vfu, bool enable)
 {
-	pthread_rwlock_wrlock(&vfu->map_lock);
+	vfu_map_write_lock(vfu);
 	pthread_mutex_lock(&vfu->send_lock);
 	vfu->dma_enabled = enable;
 	pthread_mutex_unlock(&vfu->send_lock);
-	pthread_rwlock_unlock(&vfu->map_lock);
+	vfu_map_write_unlock(vfu);
 }
 
 /* --- Direct access ------------------------------------------------------- */
@@ -52,7 +52,7 @@ static void dma_advance(struct vfu_dma *dma, size_t length)
 }
 
 /*
- * Do the part of @dma at its start that memory is mapped for; map_lock is held.
+ * Do the part of @dma at its start that memory is mapped for; the map is locked.
  * Returns 0 when something was done, the number of bytes that need a message
  * when not, -EACCES.
  */
@@ -109,9 +109,9 @@ static int dma_all(struct vfu *vfu, struct vfu_dma *dma, unsigned int flags)
 	ssize_t ret;
 
 	while (dma->length) {
-		pthread_rwlock_rdlock(&vfu->map_lock);
+		vfu_map_read_lock(vfu);
 		ret = dma_direct(vfu, dma, flags & VFU_DMA_MESSAGE);
-		pthread_rwlock_unlock(&vfu->map_lock);
+		vfu_map_read_unlock(vfu);
 		if (ret > 0)
 			ret = dma_message(vfu, dma, (size_t)ret);
 		if (ret == -EACCES)

@@ -14,6 +14,68 @@
 #include "map.h"
 #include "protocol.h"
 
+/* --- Locks ----------------------------------------------------------------- */
+
+struct vfu_shard *vfu_shard(struct vfu *vfu)
+{
+	static _Atomic unsigned int threads;
+	static _Thread_local unsigned int number = VFU_SHARDS;
+
+	if (number == VFU_SHARDS)
+		number = atomic_fetch_add(&threads, 1) % VFU_SHARDS;
+	return &vfu->shards[number];
+}
+
+/* An UNMAP must not starve while programs read guest memory in a loop. */
+void vfu_map_init(struct vfu *vfu)
+{
+	pthread_rwlockattr_t attributes;
+	unsigned int i;
+
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes,
+				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	for (i = 0; i < VFU_SHARDS; i++)
+		pthread_rwlock_init(&vfu->shards[i].map_lock, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
+}
+
+void vfu_map_destroy(struct vfu *vfu)
+{
+	unsigned int i;
+
+	for (i = 0; i < VFU_SHARDS; i++)
+		pthread_rwlock_destroy(&vfu->shards[i].map_lock);
+}
+
+void vfu_map_read_lock(struct vfu *vfu)
+{
+	pthread_rwlock_rdlock(&vfu_shard(vfu)->map_lock);
+}
+
+void vfu_map_read_unlock(struct vfu *vfu)
+{
+	pthread_rwlock_unlock(&vfu_shard(vfu)->map_lock);
+}
+
+void vfu_map_write_lock(struct vfu *vfu)
+{
+	unsigned int i;
+
+	for (i = 0; i < VFU_SHARDS; i++)
+		pthread_rwlock_wrlock(&vfu->shards[i].map_lock);
+}
+
+void vfu_map_write_unlock(struct vfu *vfu)
+{
+	unsigned int i;
+
+	for (i = 0; i < VFU_SHARDS; i++)
+		pthread_rwlock_unlock(&vfu->shards[i].map_lock);
+}
+
+/* --- The map --------------------------------------------------------------- */
+
 size_t vfu_map_find(const struct vfu *vfu, uint64_t address)
 {
 	size_t low = 0, high = vfu->range_count;
@@ -29,7 +91,7 @@ size_t vfu_map_find(const struct vfu *vfu, uint64_t address)
 	return low;
 }
 
-/* Make room for an entry at @index; map_lock is held for writing. */
+/* Make room for an entry at @index; the map is locked for writing. */
 static int map_make_room(struct vfu *vfu, size_t index)
 {
 	if (vfu->range_count == vfu->range_room) {
@@ -77,7 +139,7 @@ static char *map_memory(const struct vfu_range *range, int fd, uint64_t offset)
 }
 
 /*
- * Which of the files @fd is; map_lock is held for writing.  VFU_FILES: there are too
+ * Which of the files @fd is; the map is locked for writing.  VFU_FILES: there are too
  * many, its memory is not located.
  */
 static unsigned int map_file(struct vfu *vfu, int fd)
@@ -117,10 +179,10 @@ int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
 	if (range->size && vfu_range_end(range) >= range->size) {
 		added.memory = map_memory(range, fd, offset);
 		added.offset = offset;
-		pthread_rwlock_wrlock(&vfu->map_lock);
+		vfu_map_write_lock(vfu);
 		added.file = map_file(vfu, fd);
 		ret = map_insert(vfu, &added);
-		pthread_rwlock_unlock(&vfu->map_lock);
+		vfu_map_write_unlock(vfu);
 		if (ret && added.memory)
 			munmap(added.memory, added.size);
 	}
@@ -146,7 +208,7 @@ static int map_split(struct vfu *vfu, size_t index, uint64_t address)
 	return 0;
 }
 
-/* Let the ranges begin and end where a removal does; map_lock is held. */
+/* Let the ranges begin and end where a removal does; the map is locked. */
 static int map_split_around(struct vfu *vfu, uint64_t address, uint64_t end)
 {
 	uint64_t cuts[] = { address, end };
@@ -187,7 +249,7 @@ int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size)
 	size_t first, last;
 	int ret;
 
-	pthread_rwlock_wrlock(&vfu->map_lock);
+	vfu_map_write_lock(vfu);
 	ret = map_split_around(vfu, address, end);
 	first = vfu_map_find(vfu, address);
 	for (last = first; last < vfu->range_count; last++)
@@ -195,17 +257,17 @@ int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size)
 			break;
 	if (!ret)
 		map_drop(vfu, first, last);
-	pthread_rwlock_unlock(&vfu->map_lock);
+	vfu_map_write_unlock(vfu);
 	return ret;
 }
 
 void vfu_map_clear(struct vfu *vfu)
 {
-	pthread_rwlock_wrlock(&vfu->map_lock);
+	vfu_map_write_lock(vfu);
 	map_drop(vfu, 0, vfu->range_count);
 	while (vfu->file_count)
 		close(vfu->files[--vfu->file_count].fd);
-	pthread_rwlock_unlock(&vfu->map_lock);
+	vfu_map_write_unlock(vfu);
 }
 
 int vfu_set_neighbour(struct vfu *vfu, int fd)
@@ -219,7 +281,7 @@ int vfu_set_neighbour(struct vfu *vfu, int fd)
 	return 0;
 }
 
-/* Is @range part of a file, and may it be used so?  map_lock is held. */
+/* Is @range part of a file, and may it be used so?  the map is locked. */
 static int map_allows(const struct vfu_range *range, bool write)
 {
 	if (!(range->flags & (write ? VFU_MAP_WRITE : VFU_MAP_READ)))
@@ -236,7 +298,7 @@ static bool map_goes_on(const struct vfu_range *range, const struct vfu_range *n
 
 /*
  * The range that the bytes begin in, all of them in one piece of a file that may be used:
- * an IOMMU's mapping comes page by page.  map_lock is held.
+ * an IOMMU's mapping comes page by page.  the map is locked.
  */
 static int map_range_of(const struct vfu *vfu, uint64_t address, size_t length, bool write,
 			const struct vfu_range **found)
@@ -265,7 +327,7 @@ int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
 	const struct vfu_range *range;
 	int ret;
 
-	pthread_rwlock_rdlock(&vfu->map_lock);
+	vfu_map_read_lock(vfu);
 	ret = map_range_of(vfu, address, length, write, &range);
 	if (!ret) {
 		place->fd = fcntl(vfu->files[range->file].fd, F_DUPFD_CLOEXEC, 0);
@@ -275,6 +337,6 @@ int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
 		if (place->fd < 0)
 			ret = -errno;
 	}
-	pthread_rwlock_unlock(&vfu->map_lock);
+	vfu_map_read_unlock(vfu);
 	return ret;
 }

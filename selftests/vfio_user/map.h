@@ -11,7 +11,15 @@ int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
 int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size);
 void vfu_map_clear(struct vfu *vfu);
 
-/* Index of the first range that ends behind @address; map_lock is held. */
+/* The map's locks, struct vfu_shard. */
+void vfu_map_init(struct vfu *vfu);
+void vfu_map_destroy(struct vfu *vfu);
+void vfu_map_read_lock(struct vfu *vfu);
+void vfu_map_read_unlock(struct vfu *vfu);
+void vfu_map_write_lock(struct vfu *vfu);
+void vfu_map_write_unlock(struct vfu *vfu);
+
+/* Index of the first range that ends behind @address; the map is locked. */
 size_t vfu_map_find(const struct vfu *vfu, uint64_t address);
 
 static inline uint64_t vfu_range_end(const struct vfu_range *range)

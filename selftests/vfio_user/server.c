@@ -462,6 +462,16 @@ int vfu_interrupt(struct vfu *vfu, unsigned int vector)
 	return ret;
 }
 
+static uint64_t sum_of(struct vfu *vfu, enum vfu_counter counter)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < VFU_SHARDS; i++)
+		sum += atomic_load(&vfu->shards[i].counters[counter]);
+	return sum;
+}
+
 void vfu_statistics(struct vfu *vfu, struct vfu_statistics *statistics)
 {
 	uint64_t *values = (uint64_t *)statistics;
@@ -471,31 +481,20 @@ void vfu_statistics(struct vfu *vfu, struct vfu_statistics *statistics)
 		       (VFU_COUNTERS + 1) * sizeof(uint64_t),
 		       "enum vfu_counter follows struct vfu_statistics");
 	for (i = 0; i < VFU_COUNTERS; i++)
-		values[i] = atomic_load(&vfu->counters[i]);
-	pthread_rwlock_rdlock(&vfu->map_lock);
+		values[i] = sum_of(vfu, (enum vfu_counter)i);
+	vfu_map_read_lock(vfu);
 	statistics->ranges = vfu->range_count;
-	pthread_rwlock_unlock(&vfu->map_lock);
-}
-
-/* An UNMAP must not starve while programs read guest memory in a loop. */
-static void init_map_lock(struct vfu *vfu)
-{
-	pthread_rwlockattr_t attributes;
-
-	pthread_rwlockattr_init(&attributes);
-	pthread_rwlockattr_setkind_np(&attributes,
-				      PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(&vfu->map_lock, &attributes);
-	pthread_rwlockattr_destroy(&attributes);
+	vfu_map_read_unlock(vfu);
 }
 
 struct vfu *vfu_create(const struct vfu_device *device, void *context)
 {
-	struct vfu *vfu = calloc(1, sizeof(*vfu));
+	struct vfu *vfu = aligned_alloc(_Alignof(struct vfu), sizeof(*vfu));
 	unsigned int i;
 
 	if (!vfu)
 		return NULL;
+	memset(vfu, 0, sizeof(*vfu));
 	vfu->device = device;
 	vfu->context = context;
 	vfu->socket = -1;
@@ -506,7 +505,7 @@ struct vfu *vfu_create(const struct vfu_device *device, void *context)
 	}
 	vfu_config_reset(vfu);
 	pthread_mutex_init(&vfu->send_lock, NULL);
-	init_map_lock(vfu);
+	vfu_map_init(vfu);
 	pthread_mutex_init(&vfu->pending_lock, NULL);
 	pthread_mutex_init(&vfu->vector_lock, NULL);
 	for (i = 0; i < VFU_MAX_VECTORS; i++)
@@ -520,7 +519,7 @@ void vfu_destroy(struct vfu *vfu)
 		return;
 	pthread_mutex_destroy(&vfu->vector_lock);
 	pthread_mutex_destroy(&vfu->pending_lock);
-	pthread_rwlock_destroy(&vfu->map_lock);
+	vfu_map_destroy(vfu);
 	pthread_mutex_destroy(&vfu->send_lock);
 	free(vfu->ranges);
 	free(vfu);

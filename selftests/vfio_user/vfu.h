@@ -83,6 +83,22 @@ enum vfu_counter {
 	VFU_COUNTERS,
 };
 
+#define VFU_SHARDS	16U
+
+/**
+ * struct vfu_shard - what threads that use the guest's memory would contend for
+ * @map_lock: read: use a range's memory, by threads of this shard; write, of all
+ *	shards: change the map
+ * @counters: of the shard's threads
+ *
+ * Threads are dealt to shards in turn, and a shard has cache lines of its own: a
+ * device that polls with several threads accesses memory millions of times a second.
+ */
+struct vfu_shard {
+	_Alignas(64) pthread_rwlock_t map_lock;
+	_Atomic uint64_t counters[VFU_COUNTERS];
+};
+
 /**
  * struct vfu - the server
  * @device: constant
@@ -96,21 +112,20 @@ enum vfu_counter {
  * @next_id: of requests that are answered
  * @next_posted_id: of posted writes
  * @unanswered: posted writes since the last one that was waited for
- * @map_lock: read: use a range's memory; write: change @ranges
- * @ranges: the DMA map, sorted by address, without overlaps
+ * @ranges: the DMA map, sorted by address, without overlaps; see struct vfu_shard
  * @range_count: entries of @ranges
  * @range_room: entries that @ranges has room for
- * @files: of the ranges' memory; under @map_lock as well
+ * @files: of the ranges' memory; under the map's locks as well
  * @file_count: of them
  * @neighbour: memory of the device beside, -1 for none; constant while serving
  * @neighbour_bytes: of it
- * @dma_enabled: the guest lets us master the bus.  Changed under @map_lock
+ * @dma_enabled: the guest lets us master the bus.  Changed under the map's locks
  *	(write) and @send_lock, so either one makes it stable
  * @pending_lock: guards @pending
  * @pending: requests that wait for an answer
  * @vector_lock: guards @vector_fds
  * @vector_fds: an eventfd per MSI vector, -1 for none
- * @counters: any thread
+ * @shards: see there
  */
 struct vfu {
 	const struct vfu_device *device;
@@ -123,7 +138,6 @@ struct vfu {
 	uint16_t next_id;
 	uint16_t next_posted_id;
 	unsigned int unanswered;
-	pthread_rwlock_t map_lock;
 	struct vfu_range *ranges;
 	size_t range_count;
 	size_t range_room;
@@ -136,13 +150,16 @@ struct vfu {
 	struct vfu_pending *pending;
 	pthread_mutex_t vector_lock;
 	int vector_fds[VFU_MAX_VECTORS];
-	_Atomic uint64_t counters[VFU_COUNTERS];
+	struct vfu_shard shards[VFU_SHARDS];
 };
+
+/* The calling thread's. */
+struct vfu_shard *vfu_shard(struct vfu *vfu);
 
 static inline void vfu_count(struct vfu *vfu, enum vfu_counter counter,
 			     uint64_t by)
 {
-	atomic_fetch_add_explicit(&vfu->counters[counter], by,
+	atomic_fetch_add_explicit(&vfu_shard(vfu)->counters[counter], by,
 				  memory_order_relaxed);
 }
 
