@@ -11,7 +11,7 @@
  * The file system is not told of these reads, and may give a block to another file: while
  * they go on nobody may write to the file, cut it, remove it or defragment it.
  */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -209,6 +209,8 @@ index_modules() {
 # Guests of all callers on this machine: more of them than cores, as some only wait.
 take_guest_slot() {
 	local slot waited=no
+	# Where a bundle was unpacked, set-up has made nothing.
+	mkdir -p "$np_scratch"
 	while true; do
 		for ((slot = 0; slot < guest_slots; slot++)); do
 			exec {guest_slot}>"$np_scratch/guest-slot.$slot"
