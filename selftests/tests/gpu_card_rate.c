@@ -189,7 +189,7 @@ static double fio(int instance)
 	FILE *output;
 
 	snprintf(command, sizeof(command),
-		 "fio --name=beside --filename=/dev/nvmep%dn1 --direct=1 --rw=randread --bs=4k --size=%u --ioengine=io_uring --iodepth=32 --time_based --runtime=%u --output-format=terse",
+		 "fio --name=beside --filename=/dev/nvmep%dn1 --direct=1 --rw=randread --bs=4k --size=%u --ioengine=io_uring --iodepth=32 --time_based --runtime=%d --output-format=terse",
 		 instance, RANGE, FIO_SECONDS);
 	output = popen(command, "re");
 	if (!output)
