@@ -399,6 +399,17 @@ int np_qp_ring(struct np_qp *qp)
 	return np_store(qp->tail_doorbell, qp->tail);
 }
 
+int np_qp_fill(struct np_qp *qp, uint32_t count, const struct np_buffer *buffer, uint32_t bytes)
+{
+	struct np_command command;
+
+	for (; count; count--) {
+		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(9), 0, bytes);
+		np_qp_put(qp, &command);
+	}
+	return np_qp_ring(qp);
+}
+
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms)
 {
 	struct np_completion *entry = (struct np_completion *)qp->cq.at + qp->head;

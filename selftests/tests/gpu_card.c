@@ -35,24 +35,10 @@
 #define CANARY		0xa5
 #define CANARY_BYTES	(16U << 20)
 
-/* "fake" or "cuda". */
-static const char *engine(void)
-{
-	static char name[8];
-	FILE *file = fopen("/host/engine", "re");
-
-	if (file) {
-		if (fscanf(file, "%7s", name) != 1)
-			name[0] = 0;
-		fclose(file);
-	}
-	return name;
-}
-
 /* A few where few processors do it. */
 static uint32_t threads(void)
 {
-	return !strcmp(engine(), "cuda") ? 256 : 16;
+	return np_gpu_is_real() ? 256 : 16;
 }
 
 /* Of one variant: the other one does as many. */

@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "badknob.h"
 #include "gpupeer.h"
@@ -25,17 +24,6 @@
 #define JOB_MS		30000U
 
 static const uint32_t places[] = { 0, NP_GPU_HOST_SQ, NP_GPU_HOST_CQ, NP_GPU_HOST_RINGS };
-
-static bool is_real(void)
-{
-	char name[8] = "";
-	FILE *file = fopen("/host/engine", "re");
-	bool real = file && fscanf(file, "%7s", name) == 1 && !strcmp(name, "cuda");
-
-	if (file)
-		fclose(file);
-	return real;
-}
 
 FIXTURE(pairs)
 {
@@ -81,7 +69,7 @@ static int run(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_t
 /* The GPU writes in commands of each size, each pair its own part; the CPU compares. */
 TEST_F_TIMEOUT(pairs, writes_of_all_sizes, 120)
 {
-	uint64_t part = is_real() ? 1U << 20 : 2 * LARGEST;
+	uint64_t part = np_gpu_is_real() ? 1U << 20 : 2 * LARGEST;
 	struct softgpu_result result;
 	uint32_t bytes, i;
 
@@ -101,7 +89,7 @@ TEST_F_TIMEOUT(pairs, writes_of_all_sizes, 120)
 /* The CPU writes, and the GPU compares what it reads in commands of all sizes, mixed. */
 TEST_F_TIMEOUT(pairs, reads_of_mixed_sizes, 120)
 {
-	uint64_t part = is_real() ? 1U << 20 : 2 * LARGEST, commands = is_real() ? 2000 : 20;
+	uint64_t part = np_gpu_is_real() ? 1U << 20 : 2 * LARGEST, commands = np_gpu_is_real() ? 2000 : 20;
 	struct softgpu_result result;
 	uint32_t i;
 
@@ -120,7 +108,7 @@ TEST_F_TIMEOUT(pairs, reads_of_mixed_sizes, 120)
 	EXPECT_LT(commands * PAIRS * NP_PAGE, result.bytes_read);
 	EXPECT_GT(commands * PAIRS * LARGEST, result.bytes_read);
 	/* All pairs had some; a stand-in for a GPU has few threads at a time. */
-	for (i = 0; i < PAIRS && is_real(); i++)
+	for (i = 0; i < PAIRS && np_gpu_is_real(); i++)
 		EXPECT_LT(0, np_bad_get(&self->bad,
 					BADCTRL_QUEUE_COUNT(self->qps[i].io.queue.qid,
 							    BADCTRL_FETCHED)));
@@ -142,7 +130,7 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 		np_gpu_range(&qps[i], 0, RATE_RANGE, NP_PAGE, 1);
 		qps[i].io.depth = 1;
 		qps[i].io.most_blocks = largest / NP_BLOCK;
-		qps[i].io.duration_ns = is_real() ? 1000000000 : 100000000;
+		qps[i].io.duration_ns = np_gpu_is_real() ? 1000000000 : 100000000;
 	}
 	if (run(qps, more, SOFTGPU_RATE, threads, &result) || result.status != SOFTGPU_OK ||
 	    result.errors)
@@ -157,11 +145,11 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 /* A thread's part of the data memory is a page, or what the largest command takes. */
 TEST_F_TIMEOUT(pairs, rates, 120)
 {
-	uint32_t most = is_real() ? 65536 : 2 * PAIRS, threads;
+	uint32_t most = np_gpu_is_real() ? 65536 : 2 * PAIRS, threads;
 
-	for (threads = is_real() ? 1024 : most; threads <= most; threads *= 4)
+	for (threads = np_gpu_is_real() ? 1024 : most; threads <= most; threads *= 4)
 		EXPECT_EQ(0, rate(self->qps, &self->more, threads, 0));
-	EXPECT_EQ(0, rate(self->qps, &self->more, is_real() ? 32 * PAIRS : PAIRS, LARGEST));
+	EXPECT_EQ(0, rate(self->qps, &self->more, np_gpu_is_real() ? 32 * PAIRS : PAIRS, LARGEST));
 }
 
 TEST_HARNESS_MAIN

@@ -54,24 +54,12 @@ FIXTURE_VARIANT_ADD(rate, rings_in_host)
 	.rings = NP_GPU_HOST_RINGS,
 };
 
-/* What a stand-in for a GPU is asked for takes no time. */
-static bool is_real(void)
-{
-	char name[8] = "";
-	FILE *file = fopen("/host/engine", "re");
-	bool real = file && fscanf(file, "%7s", name) == 1 && !strcmp(name, "cuda");
-
-	if (file)
-		fclose(file);
-	return real;
-}
-
 FIXTURE_SETUP(rate)
 {
 	const uint32_t many[3] = { 1, 64, 1024 }, few[3] = { 1, 8, 0 };
 	unsigned int i;
 
-	self->real = is_real();
+	self->real = np_gpu_is_real();
 	memcpy(self->threads, self->real ? many : few, sizeof(many));
 	self->duration_ns = self->real ? 1000000000 : 100000000;
 	for (i = 0; i < MOST_PAIRS; i++)

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -151,6 +152,17 @@ static int memory_import(struct np_gpu_memory *memory, int ctrl_fd)
 	table.addresses = (uintptr_t)memory->table;
 	ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
 	return ret ?: table.count == count ? 0 : -EIO;
+}
+
+bool np_gpu_is_real(void)
+{
+	char name[8] = "";
+	FILE *file = fopen("/host/engine", "re");
+	bool real = file && fscanf(file, "%7s", name) == 1 && !strcmp(name, "cuda");
+
+	if (file)
+		fclose(file);
+	return real;
 }
 
 uint64_t np_gpu_more_bytes(unsigned int pairs)

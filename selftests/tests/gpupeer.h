@@ -83,6 +83,9 @@ int np_gpu_stop(int gpu, int job, uint32_t flags);
 int np_gpu_run(int gpu, uint32_t program, uint32_t threads, const void *parameters,
 	       size_t length, struct softgpu_result *result);
 
+/* Is it a real one that does the jobs?  What a stand-in is asked for takes no time. */
+bool np_gpu_is_real(void);
+
 /*
  * A job on several queue pairs, each with an equal part of its threads; it is qps[0].gpu's.
  * @more: GPU memory for np_gpu_more_bytes(), mapped, not used by another job.

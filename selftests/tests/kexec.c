@@ -107,19 +107,6 @@ static int holds_pattern(int disk, unsigned char *bytes, uint64_t area)
 	return ret;
 }
 
-/* As many reads as the ring holds; nobody waits for them. */
-static int keep_busy(struct np_qp *qp, const struct np_buffer *buffer)
-{
-	struct np_command command;
-	uint32_t i;
-
-	for (i = 0; i < ENTRIES - 1; i++) {
-		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(9), 0, (PAGES - 1) * NP_PAGE);
-		np_qp_put(qp, &command);
-	}
-	return np_qp_ring(qp);
-}
-
 /* A read of a peer's that does not end by itself. */
 static int hold_a_read(struct np_bad *bad, struct np_qp *qp, struct np_buffer *buffer)
 {
@@ -158,7 +145,7 @@ static void before_the_jump(struct __test_metadata *_metadata, const char *line)
 	ASSERT_EQ(0, write_as_a_peer(&qp, &buffer));
 	ASSERT_EQ(0, hold_a_read(&bad, &held_qp, &held_buffer));
 	ASSERT_EQ(0, np_reader_start(&reader, &ctrl));
-	ASSERT_EQ(0, keep_busy(&qp, &buffer));
+	ASSERT_EQ(0, np_qp_fill(&qp, ENTRIES - 1, &buffer, (PAGES - 1) * NP_PAGE));
 	ASSERT_EQ(0, jump());
 }
 

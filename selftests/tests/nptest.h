@@ -331,6 +331,8 @@ bool np_qid_comes_up(int ctrl_fd, uint32_t qid);
 /* A read or write of @length bytes at @disk, data at @offset of @buffer. */
 void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,
 		   uint64_t disk, uint32_t offset, uint32_t length);
+/* Puts @count reads of @bytes from NP_AREA(9) and rings; who waits for them is the caller's. */
+int np_qp_fill(struct np_qp *qp, uint32_t count, const struct np_buffer *buffer, uint32_t bytes);
 /* Bytes that depend on the place on the disk and on @seed. */
 void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed);
 /* Whole transfers on the block device, around the page cache. */

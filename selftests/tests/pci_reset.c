@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,19 +47,6 @@ FIXTURE_TEARDOWN(pci)
 	np_ctrl_close(&self->ctrl);
 }
 
-/* A peer with a ring full of reads that the controller has just begun with. */
-static int start_peer(struct np_qp *qp, const struct np_buffer *buffer)
-{
-	struct np_command command;
-	uint32_t i;
-
-	for (i = 0; i < ENTRIES - 1; i++) {
-		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(9), 0, (PAGES - 1) * NP_PAGE);
-		np_qp_put(qp, &command);
-	}
-	return np_qp_ring(qp);
-}
-
 /* Several times: what a reset loses has to be put back each time. */
 static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *self,
 			const char *method)
@@ -80,7 +66,7 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(pci) *se
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 		EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 		status = qp.status.at;
-		EXPECT_EQ(0, start_peer(&qp, &buffer));
+		EXPECT_EQ(0, np_qp_fill(&qp, ENTRIES - 1, &buffer, (PAGES - 1) * NP_PAGE));
 		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 		ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
 		/* reset_done() does not return before the controller is back. */
@@ -286,7 +272,7 @@ TEST_F_TIMEOUT(pci, function_taken_off_the_bus, 120)
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	status = qp.status.at;
-	EXPECT_EQ(0, start_peer(&qp, &buffer));
+	EXPECT_EQ(0, np_qp_fill(&qp, ENTRIES - 1, &buffer, (PAGES - 1) * NP_PAGE));
 	ASSERT_EQ(0, np_pull(self->ctrl.address));
 	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
 	EXPECT_EQ(-EFAULT, np_qp_ring(&qp));
