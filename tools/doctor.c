@@ -64,7 +64,7 @@ static void check_memlock(struct doctor *doctor)
 	else
 		doctor_say(doctor, DOCTOR_WARN, "memlock",
 			   "ulimit -l unlimited, or memlock in /etc/security/limits.conf",
-			   "only %s can be locked: registered buffers of io_uring and of a GPU's runtime count",
+			   "only %s can be locked: registered buffers of io_uring count",
 			   units_memory(bytes, limit));
 }
 

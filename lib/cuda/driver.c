@@ -17,6 +17,7 @@
 enum {
 	CUDA_INVALID_VALUE = 1,
 	CUDA_OPERATING_SYSTEM = 304,
+	CUDA_ALREADY_REGISTERED = 712,
 	CUDA_NOT_PERMITTED = 800,
 	CUDA_NOT_SUPPORTED = 801,
 	REGISTER_PORTABLE = 1,
@@ -432,7 +433,9 @@ static int registers_refused(const struct nvmepeer_cuda *cuda, int error)
 static int pages_refused(const struct nvmepeer_cuda *cuda, int error, size_t bytes)
 {
 	return cuda_fail(opening_queues, -EFAULT, "the GPU did not get a page of the queue pair",
-			 "raise the limit on locked memory (ulimit -l)",
+			 error == CUDA_ALREADY_REGISTERED ?
+			 "unregister it first: somebody in this process has registered the page" :
+			 "see what the nvidia module said in the kernel log",
 			 "cuMemHostRegister of %zu bytes: %s: the driver pins ordinary pages", bytes,
 			 name_of(cuda, error));
 }

@@ -504,6 +504,12 @@ static bool flags(struct nvmepeer_cuda *cuda)
 		       *fake_int("fake_register_flags") == expected[kind];
 		cuda_unregister(cuda, page);
 	}
+	refuse("cuMemHostRegister_v2", 712);
+	good = says(cuda_register(cuda, CUDA_MEMORY_READ_WRITE, page, 4096, &address), -EFAULT,
+		    "unregister it first") && good;
+	refuse("cuMemHostRegister_v2", 2);
+	good = says(cuda_register(cuda, CUDA_MEMORY_READ_ONLY, page, 4096, &address), -EFAULT,
+		    "kernel log") && good;
 	return good && !*fake_int("fake_registrations");
 }
 
@@ -537,7 +543,7 @@ int main(int argc, char **argv)
 	ktap_check(opening_buffers(ctrl, cuda, files), "buffer: memory of the caller, at any place");
 	ktap_check(buffers_refused(ctrl, cuda, files), "buffer: every refusal explained, nothing left");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers side by side");
-	ktap_check(flags(cuda), "register: pages to read, to write, registers");
+	ktap_check(flags(cuda), "register: pages to read, to write, registers, and refusals");
 	nvmepeer_close(ctrl);
 	nvmepeer_cuda_close(cuda);
 	return ktap_end();
