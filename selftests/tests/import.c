@@ -3,6 +3,8 @@
  * Importing a part of a dma-buf, or one direction of it: the part has its own
  * length, addresses and rings, and the controller uses it as it was imported.
  *
+ * kernels: 6.1 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * iommu: on
  * timeout: 180
  */

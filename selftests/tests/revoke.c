@@ -6,7 +6,7 @@
  *
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
- * iommu: on off
+ * iommu: on
  * long-iommu: on off pt
  * timeout: 180
  */
