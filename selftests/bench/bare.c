@@ -4,12 +4,12 @@
  * this program makes the queue pairs itself and has the same programs run on them.  What
  * it measures is what the module's queue pairs are compared with (selftests/cuda/card.sh):
  *
- *	bare GPU_SOCKET CONTROLLER_SOCKET SHARED_DIRECTORY SECONDS THREADS...
+ *	bare GPU_SOCKET CONTROLLER_SOCKET SHARED_DIRECTORY ROUNDS SECONDS THREADS...
  *
  * A line "# bare: {...}" for each number of pairs and threads, "# bare latency: {...}"
- * for a command at a time by a GPU thread, and "# turn: {...}" for the controller's own
- * turn-round: the same command by a thread of the CPU that stores doorbells and looks at
- * the completion ring as the GPU's does.
+ * for a command at a time by a GPU thread, by call, solo and by hand, and "# turn: {...}"
+ * for the controller's own turn-round: the same command by a thread of the CPU that stores
+ * doorbells and looks at the completion ring as the GPU's does.  ROUNDS of all of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -354,15 +354,15 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static void tell(const char *what, uint64_t *samples)
+static void tell(const char *what, const char *by, uint64_t *samples)
 {
 	qsort(samples, SAMPLES, sizeof(*samples), compare);
-	printf("# %s: {\"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n", what,
-	       (unsigned long long)samples[SAMPLES / 2],
+	printf("# %s: {\"by\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
+	       what, by, (unsigned long long)samples[SAMPLES / 2],
 	       (unsigned long long)samples[SAMPLES * 99 / 100], (unsigned long long)samples[0]);
 }
 
-static int latency(void)
+static int latency(uint32_t program, const char *what)
 {
 	struct softgpu_io io = ios[0];
 	uint64_t where = PARTS + PART_DATA + DATA_BYTES / 2;
@@ -373,21 +373,28 @@ static int latency(void)
 	io.duration_ns = 0;
 	io.samples = hbm_va + where;
 	io.sample_count = SAMPLES;
-	ret = run_job(SOFTGPU_LATENCY, 1, &io);
+	ret = run_job(program, 1, &io);
 	if (!ret)
-		tell("bare latency", (uint64_t *)(hbm + where));
+		tell("bare latency", what, (uint64_t *)(hbm + where));
 	return ret;
+}
+
+static struct ring own;
+
+static int open_own(void)
+{
+	own = (struct ring){ (struct entry *)(ram + OWN_SQ), (volatile uint32_t *)(ram + OWN_CQ),
+			     OWN_ENTRIES, PAIRS + 1, 0 };
+	return create(own.qid, OWN_ENTRIES, RAM_BUS + OWN_SQ, RAM_BUS + OWN_CQ);
 }
 
 /* A thread of the CPU in place of the GPU's. */
 static int turn_round(void)
 {
-	struct ring own = { (struct entry *)(ram + OWN_SQ), (volatile uint32_t *)(ram + OWN_CQ),
-			    OWN_ENTRIES, PAIRS + 1, 0 };
 	static uint64_t samples[SAMPLES];
 	struct entry read = { { IO_READ, 1 } };
 	unsigned int i;
-	int ret = create(own.qid, OWN_ENTRIES, RAM_BUS + OWN_SQ, RAM_BUS + OWN_CQ);
+	int ret = 0;
 
 	read.dword[6] = RAM_BUS + OWN_DATA;
 	read.dword[12] = PAGE / 512 - 1;
@@ -398,7 +405,7 @@ static int turn_round(void)
 		samples[i] = now_ns() - samples[i];
 	}
 	if (!ret)
-		tell("turn", samples);
+		tell("turn", "cpu", samples);
 	return ret;
 }
 
@@ -422,19 +429,19 @@ static int share(const char *folder)
 	int directory = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int bar = openat(directory, BADCTRL_SHARED_BAR, O_RDWR | O_CLOEXEC);
 	int memory = openat(directory, BADCTRL_SHARED_MEMORY, O_RDWR | O_CLOEXEC);
-	int own = memfd_create("ram", MFD_CLOEXEC);
+	int ram_fd = memfd_create("ram", MFD_CLOEXEC);
 	uint64_t bytes;
 
-	if (own < 0 || ftruncate(own, RAM_BYTES))
+	if (ram_fd < 0 || ftruncate(ram_fd, RAM_BYTES))
 		return -errno;
-	ram = map_file(own, &bytes);
+	ram = map_file(ram_fd, &bytes);
 	hbm = map_file(memory, &hbm_bytes);
 	registers = map_file(bar, &bytes);
 	if (!ram || !hbm || !registers || hbm_bytes < PARTS + (uint64_t)PAIRS * PART_BYTES)
 		return -ENOMEM;
-	return client_map(&gpu, RAM_BUS, RAM_BYTES, own) ?:
+	return client_map(&gpu, RAM_BUS, RAM_BYTES, ram_fd) ?:
 	       client_map(&gpu, HBM_BUS, hbm_bytes, memory) ?:
-	       client_map(&ctrl, RAM_BUS, RAM_BYTES, own) ?:
+	       client_map(&ctrl, RAM_BUS, RAM_BYTES, ram_fd) ?:
 	       client_map(&ctrl, HBM_BUS, hbm_bytes, memory);
 }
 
@@ -442,26 +449,33 @@ static int start(char **argv)
 {
 	return client_open(&gpu, argv[1]) ?: client_open(&ctrl, argv[2]) ?: share(argv[3]) ?:
 	       client_enable(&gpu) ?: client_enable(&ctrl) ?: start_controller() ?:
-	       start_gpu() ?: open_pairs();
+	       start_gpu() ?: open_pairs() ?: open_own();
+}
+
+static int measure(int count, char **threads, uint64_t duration_ns)
+{
+	unsigned int pairs;
+	int ret = 0, i;
+
+	for (i = 0; i < count; i++)
+		for (pairs = 1; pairs <= PAIRS && !ret; pairs *= 4)
+			ret = rate(pairs, (uint32_t)strtoul(threads[i], NULL, 10), duration_ns);
+	return ret ?: latency(SOFTGPU_LATENCY, "call") ?: latency(SOFTGPU_SOLO, "solo") ?:
+	       latency(SOFTGPU_EXCHANGE, "hand") ?: turn_round();
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int pairs;
-	uint64_t duration_ns;
-	int ret, i;
+	int ret, rounds;
 
-	if (argc < 6) {
-		fputs("usage: bare GPU_SOCKET CONTROLLER_SOCKET SHARED_DIRECTORY SECONDS THREADS...\n",
+	if (argc < 7) {
+		fputs("usage: bare GPU_SOCKET CONTROLLER_SOCKET SHARED_DIRECTORY ROUNDS SECONDS THREADS...\n",
 		      stderr);
 		return 2;
 	}
-	duration_ns = (uint64_t)(strtod(argv[4], NULL) * 1e9);
 	ret = start(argv) ?: verify();
-	for (i = 5; i < argc && !ret; i++)
-		for (pairs = 1; pairs <= PAIRS && !ret; pairs *= 4)
-			ret = rate(pairs, (uint32_t)strtoul(argv[i], NULL, 10), duration_ns);
-	ret = ret ?: latency() ?: turn_round();
+	for (rounds = atoi(argv[4]); rounds > 0 && !ret; rounds--)
+		ret = measure(argc - 6, argv + 6, (uint64_t)(strtod(argv[5], NULL) * 1e9));
 	if (ret)
 		fprintf(stderr, "bare: %s (%d)\n", strerror(ret < 0 ? -ret : EIO), ret);
 	return ret ? 1 : 0;

@@ -11,8 +11,9 @@
 #   --commands N         verified in a row, at most; default 100000000, fake: 20000
 #   --soak SECONDS       these end then in any case; default 100, fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
-#   --parts "NAME..."    only these: bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather
-#                        gpu_card_soak demo; bare is without guest and module, for comparison
+#   --parts "NAME..."    only these: glue bare gpu_card gpu_card_rate gpu_card_pairs
+#                        gpu_card_gather gpu_card_soak demo; glue is what the driver here
+#                        grants, bare is without guest and module, for comparison
 #
 # A machine with a GPU that can fetch nothing is given the bundle, made elsewhere with
 # CUDA's compiler: unpack it and run this file in there. Results: build/card/card.json.
@@ -20,7 +21,7 @@ set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
 . "$(dirname "$0")/../lib/cell.sh"
 
-engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo'
+engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='glue bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo'
 while (($#)); do
 	case $1 in
 	--engine) engine=${2:?}; shift ;;
@@ -30,7 +31,7 @@ while (($#)); do
 	--soak) soak=${2:?}; shift ;;
 	--parts) parts=${2:?}; shift ;;
 	--bundle) bundle=${2:?}; shift ;;
-	*) sed -n '7,15s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
+	*) sed -n '7,16s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
 	esac
 	shift
 done
@@ -65,10 +66,10 @@ fi
 # With a stand-in the demonstration, which takes its time, shows no more than the tests.
 if [[ $engine == cuda ]]; then
 	: "${seconds:=20}" "${rounds:=20}" "${commands:=100000000}" "${soak:=100}"
-	bare=(1 1 64 1024)
+	bare=(3 0.3 1 64 1024)
 else
 	: "${seconds:=0}" "${rounds:=2}" "${commands:=20000}" "${soak:=20}"
-	bare=(0.1 1 8)
+	bare=(1 0.1 1 8)
 fi
 ((seconds)) || parts=${parts/demo/}
 read -ra parts <<<"$parts"
@@ -96,15 +97,34 @@ run_bare() (
 	echo "card: bare $status"
 )
 
+# What lib/cuda asks of libcuda, which is this machine's or a stand-in.
+run_glue() {
+	local status=0 wrapper=(env)
+	if [[ $engine == fake ]]; then
+		echo 'RegistryDwords: ""' >"$results/nvidia-params"
+		wrapper=("$np_source/selftests/setup/in-tree" env NVMEPEER_NVIDIA_PARAMS="$results/nvidia-params"
+			NVMEPEER_LIBCUDA="$np_source/build/user/lib/fake-libcuda.so")
+	fi
+	timeout 60 "${wrapper[@]}" "$np_source/build/user/glue" || status=$?
+	echo "card: glue $status"
+}
+
+wants() {
+	[[ " ${parts[*]} " == *" $1 "* ]]
+}
+
 run_guest() {
 	"$np_source/selftests/run" --no-build --gpu "$engine" --cell 7/off/root -- \
 		/selftests/cuda/card-guest.sh "$seconds" "$rounds" "$commands" "$soak" "$@"
 }
 
 : >"$log"
-[[ ${parts[0]-} != bare ]] || run_bare >>"$log" 2>&1 </dev/null || status=$?
-read -ra in_guest <<<"${parts[*]/#bare/}"
+# Before and after, as a machine that others use, too, is not always as fast.
+! wants glue || run_glue >>"$log" 2>&1 </dev/null || status=$?
+! wants bare || run_bare >>"$log" 2>&1 </dev/null || status=$?
+read -ra in_guest <<<"$(printf '%s\n' "${parts[@]}" | grep -vxE 'glue|bare' | paste -sd ' ')"
 ((!${#in_guest[@]})) || run_guest "${in_guest[@]}" >>"$log" 2>&1 </dev/null || status=$?
+! wants bare || [[ $engine == fake ]] || run_bare >>"$log" 2>&1 </dev/null || status=$?
 
 # lines WORD: what the programs said as JSON, as the members of an array.
 lines() {
@@ -115,43 +135,73 @@ verdict() {
 	sed -n "s/^card: $1 \([0-9]*\)\r*\$/\1/p" "$log"
 }
 
-# What the module's queue pairs reach of what those without guest and module do, where
-# rings lie in the GPU's memory, and a thread's command over the controller's turn-round.
-ratios() {
-	tr -d '\r' <"$log" | awk '
-		function value(key, text) {
+# medians: for each key of "key number" a line.
+medians() {
+	sort -k1,1 -k2,2g | awk '
+		function tell() { if (count) print key, numbers[int((count + 1) / 2)] }
+		$1 != key { tell(); key = $1; count = 0 }
+		{ numbers[++count] = $2 }
+		END { tell() }'
+}
+
+# values WHAT KEYS NUMBER: "key number" a line, of what the programs said as JSON.
+values() {
+	tr -d '\r' <"$log" | awk -v what="# $1: " -v keys="$2" -v number="$3" '
+		function value(name, text) {
 			text = $0
-			if (!sub(".*\"" key "\": ", "", text))
+			if (!sub(".*\"" name "\": \"?", "", text))
 				return ""
-			sub("[,}].*", "", text)
+			sub("[\",}].*", "", text)
 			return text
 		}
-		/^# bare: / { bare[value("pairs") "/" value("threads")] = value("per_second") }
-		/^# turn: / { turn = value("median_ns") }
-		/^# bare latency: / { alone = value("median_ns") }
-		/^# rate: / && /"gpu"/ {
-			key = value("pairs") "/" value("threads")
-			if (bare[key])
-				print "    {\"of\": \"rate, pairs/threads\", \"at\": \"" key "\", \"ratio\": " value("per_second") / bare[key] "}"
+		index($0, what) == 1 {
+			count = split(keys, names, ",")
+			key = ""
+			for (i = 1; i <= count; i++)
+				key = key (i > 1 ? "/" : "") value(names[i])
+			print key, value(number)
+		}'
+}
+
+# What the module's queue pairs reach of what those without guest and module do, where
+# rings lie in the GPU's memory; a thread's command over the controller's turn-round, which
+# a thread of the GPU that does it by hand sees; and what fio keeps beside a GPU, also
+# over what it keeps on a controller that the GPU leaves alone. Of medians.
+ratios() {
+	local of
+	{
+		values bare pairs,threads per_second | medians | sed 's/^/bare /'
+		values 'bare latency' by median_ns | medians | sed 's/^/bare /'
+		values rate rings,pairs,threads per_second | medians | sed -n 's,^gpu/,rate ,p'
+		values latency rings,by median_ns | medians | sed 's/^/latency /'
+		for of in alone beside other_alone other_beside; do
+			values beside rings $of | medians | sed "s/^/$of /"
+		done
+	} | awk '
+		function tell(of, at, ratio) {
+			printf "    {\"of\": \"%s\", \"at\": \"%s\", \"ratio\": %.3f}\n", of, at, ratio
 		}
-		/^# latency: / {
-			if (turn)
-				print "    {\"of\": \"latency over turn-round\", \"at\": " value("rings") ", \"ratio\": " value("median_ns") / turn "}"
-			if (alone)
-				print "    {\"of\": \"latency over latency without module\", \"at\": " value("rings") ", \"ratio\": " value("median_ns") / alone "}"
-		}' | sed '$!s/$/,/'
+		$1 == "bare" { before[$2] = $3 }
+		$1 == "rate" && before[$2] { tell("rate, pairs/threads", $2, $3 / before[$2]) }
+		$1 == "latency" && before["hand"] { tell("latency over turn-round", $2, $3 / before["hand"]) }
+		$1 == "alone" || $1 == "other_alone" { before[$1 $2] = $3 }
+		$1 == "beside" { kept[$2] = $3 / before["alone" $2]; tell("fio beside over alone", $2, kept[$2]) }
+		$1 == "other_beside" { tell("fio, over another controller", $2, kept[$2] / ($3 / before["other_alone" $2])) }' | sed '$!s/$/,/'
 }
 
 name=none
 [[ $engine != cuda ]] || name=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)
 for part in "${parts[@]}"; do
-	[[ $(verdict "$part") == 0 ]] || status=1
+	[[ $(verdict "$part" | sort -u) == 0 ]] || status=1
 done
 cat >"$results/card.json" <<JSON
 {
   "engine": "$engine", "gpu": "$name", "status": $status,
   "tests": {"passed": $(grep -c '^ok ' "$log" || true), "failed": $(grep -c '^not ok ' "$log" || true)},
   "demo": {"seconds": $seconds, "status": $(verdict demo | grep . || echo null)},
+  "glue": [
+$(lines glue)
+  ],
   "latency": [
 $(lines latency)
   ],
@@ -185,8 +235,12 @@ $(lines soak)
 }
 JSON
 
+sed -n 's/^# glue: {"what": "\([^"]*\)", "answer": "\([^"]*\)", "limit": "\(.*\)", "help.*/\1|\2|\3/p' "$log" |
+	while IFS='|' read -r what answer limit; do
+		printf '%-46s %-12s %s\n' "$what" "$answer" "$limit"
+	done
 printf '%-8s %6s %8s %14s\n' rings pairs threads 'commands/s'
-sed -n 's/^# rate: .*"rings": "\([a-z]*\)", "pairs": \([0-9]*\), "threads": \([0-9]*\),.*"per_second": \([0-9]*\).*/\1 \2 \3 \4/p' "$log" |
+values rate rings,pairs,threads per_second | medians | tr / ' ' | sort -k1,1 -k2,2n -k3,3n |
 	while read -r rings pairs threads rate; do
 		printf '%-8s %6s %8s %14s\n' "$rings" "$pairs" "$threads" "$rate"
 	done
@@ -199,7 +253,7 @@ ratios | sed -n 's/.*"of": "\([^"]*\)", "at": "\([^"]*\)", "ratio": \([0-9.e+-]*
 	while IFS='|' read -r of at ratio; do
 		printf '%-36s %10s %8s\n' "$of" "$at" "$ratio"
 	done
-grep -E '^# (bare )?latency|^# bare|^# turn|^# beside|^# gather|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
+grep -E '^# turn|^# beside|^# gather|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
 if ((status)); then
 	tail -n 40 "$log"
 	np_die "card: failed; all of it is in $log"

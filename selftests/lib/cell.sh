@@ -223,6 +223,22 @@ take_guest_slot() {
 	done
 }
 
+# own_processors guest|devices: the command that keeps another one on them. Where there are
+# enough, devices have theirs and the guest its own, as it is with hardware: what the CPU
+# gets of a controller then says nothing of who polls beside it. Threads of a core stay
+# together.
+own_processors() {
+	local all guest=4
+	[[ $gpu_engine ]] || return 0
+	mapfile -t all < <(lscpu --parse=CPU,CORE | grep -v '^#' | sort -t, -k2,2n -k1,1n | cut -d, -f1)
+	((${#all[@]} >= 3 * guest)) || return 0
+	case $1 in
+	guest) all=("${all[@]: -guest}") ;;
+	devices) all=("${all[@]:0:${#all[@]}-guest}") ;;
+	esac
+	(IFS=,; echo taskset --cpu-list "${all[*]}")
+}
+
 # start_device RUN PROGRAM [ARG...]: one of our devices in a process of its own.
 # Each listens in the run's socket folder and is ended with the guest.
 start_device() {
@@ -253,7 +269,8 @@ stop_processes() {
 # start_devices RUN: the GPU first, as the controller wants to know its memory.
 start_devices() {
 	local run=$1 memory=(--hbm-mb 64) shared=() in_tree=$np_source/selftests/setup/in-tree
-	local device_wrapper=("$in_tree")
+	local pin device_wrapper=("$in_tree")
+	read -ra pin <<<"$(own_processors devices)"
 	if [[ $gpu_engine ]]; then
 		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
 		memory=(--hbm-mb 512 --share "$share_folder")
@@ -264,7 +281,7 @@ start_devices() {
 	case $gpu_engine in
 	cuda)
 		# NVIDIA's libcuda is this machine's, not the tree's.
-		device_wrapper=(env)
+		device_wrapper=("${pin[@]}" env)
 		memory+=(--engine cuda)
 		;;
 	fake)
@@ -273,22 +290,23 @@ start_devices() {
 		;;
 	esac
 	start_device "$run" softgpu "${memory[@]}"
-	device_wrapper=("$in_tree")
+	device_wrapper=("${pin[@]}" "$in_tree")
 	start_device "$run" badctrl "${shared[@]}"
 }
 
 # start_guest CELL RUN SECONDS [WORD...]: QEMU under a hard limit; its second
 # serial port is what guest_output reads.
 start_guest() {
-	local kernel iommu topology run=$2 seconds=$3 options
+	local kernel iommu topology run=$2 seconds=$3 options pin
 	IFS=/ read -r kernel iommu topology <<<"$1"
 	mapfile -t options < <({
 		machine_options "$iommu" "$topology"
 		topology_options "$topology" "$run"
 		test_bed_options "$run" "$kernel"
 	} | tr ' ' '\n')
+	read -ra pin <<<"$(own_processors guest)"
 	coproc guest {
-		exec timeout -k 5 "$seconds" "$np_source/selftests/setup/in-tree" qemu-system-x86_64 "${options[@]}" \
+		exec timeout -k 5 "$seconds" "${pin[@]}" "$np_source/selftests/setup/in-tree" qemu-system-x86_64 "${options[@]}" \
 			-kernel "$run/vmlinuz" -initrd "$run/initramfs" \
 			-append "$(kernel_command_line "$kernel" "$iommu" "$topology") ${*:4}" 2>"$run/qemu.log" </dev/null
 	}

@@ -207,6 +207,7 @@ PROGRAM_FN void lane_note(struct lane *lane, int error, uint64_t where, uint64_t
 	result->value = value;
 }
 
+#include "programs_alone.h"
 #include "programs_blocks.h"
 
 /* --- The kernel --------------------------------------------------------------- */
@@ -228,6 +229,10 @@ PROGRAM_FN enum softgpu_status run(struct lane *lane)
 		return run_random(lane);
 	case SOFTGPU_LATENCY:
 		return run_latency(lane);
+	case SOFTGPU_SOLO:
+		return run_solo(lane);
+	case SOFTGPU_EXCHANGE:
+		return run_exchange(lane);
 	case SOFTGPU_RATE:
 		return run_rate(lane);
 	case SOFTGPU_COPY:

@@ -466,7 +466,7 @@ static enum softgpu_status run_kernel(struct slot *slot)
 
 bool offload_run(struct slot *slot, enum softgpu_status *status)
 {
-	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_GATHER)
+	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_EXCHANGE)
 		return false;
 	memory_view_enter(&slot->lanes[0]);
 	*status = run_kernel(slot);

@@ -458,30 +458,6 @@ PROGRAM_FN enum softgpu_status run_mixed(struct lane *lane)
 	return status == SOFTGPU_OK ? mixed_write_all(lane, units) : status;
 }
 
-PROGRAM_FN void take_sample(struct lane *lane, uint64_t ns)
-{
-	const struct softgpu_io *io = parameters(lane);
-	uint64_t n = lane_reads(lane) - 1;
-
-	if (io->samples && n < io->sample_count)
-		((uint64_t *)(uintptr_t)io->samples)[n] = ns;
-}
-
-PROGRAM_FN enum softgpu_status run_latency(struct lane *lane)
-{
-	uint64_t random = random_start(lane), start;
-	enum softgpu_status status = SOFTGPU_OK;
-
-	lanes_begin(lane);
-	while (lanes_meet(lane, status == SOFTGPU_OK && !finished(lane))) {
-		start = now_ns();
-		status = transfer(lane, random_unit(lane, &random), false);
-		if (status == SOFTGPU_OK)
-			take_sample(lane, now_ns() - start);
-	}
-	return status;
-}
-
 /**
  * struct flight - commands of a lane that are under way, oldest first
  * @tokens: a ring of @depth

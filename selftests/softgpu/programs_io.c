@@ -51,6 +51,7 @@ static uint64_t lane_issue(struct lane *lane)
 	return atomic_fetch_add(&lane->slot->issued, 1);
 }
 
+#include "programs_alone.h"
 #include "programs_blocks.h"
 
 /* --- Checks before the lanes start ---------------------------------------- */
@@ -144,6 +145,24 @@ static enum softgpu_status prepare_gather(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+/* Who has a queue pair for itself is one thread. */
+static enum softgpu_status prepare_solo(struct slot *slot)
+{
+	return slot->threads == 1 ? prepare_data(slot) : SOFTGPU_INVALID;
+}
+
+static enum softgpu_status prepare_exchange(struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	enum softgpu_status status = prepare_solo(slot);
+
+	if (status != SOFTGPU_RUNNING)
+		return status;
+	if (io->data.pages || (uint64_t)io->blocks << slot->queue.lba_shift > SOFTGPU_PAGE)
+		return SOFTGPU_INVALID;
+	return SOFTGPU_RUNNING;
+}
+
 static const struct program programs[] = {
 	[SOFTGPU_QUEUE_INIT] = { prepare_queue, run_queue_init },
 	[SOFTGPU_WRITE] = { prepare_data, run_write },
@@ -151,6 +170,8 @@ static const struct program programs[] = {
 	[SOFTGPU_MIXED] = { prepare_data, run_mixed },
 	[SOFTGPU_RANDOM] = { prepare_data, run_random },
 	[SOFTGPU_LATENCY] = { prepare_data, run_latency },
+	[SOFTGPU_SOLO] = { prepare_solo, run_solo },
+	[SOFTGPU_EXCHANGE] = { prepare_exchange, run_exchange },
 	[SOFTGPU_RATE] = { prepare_data, run_rate },
 	[SOFTGPU_COPY] = { prepare_data, run_copy },
 	[SOFTGPU_FLUSH] = { prepare_queue, run_flush },

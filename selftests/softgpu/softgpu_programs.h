@@ -26,6 +26,9 @@
  * @SOFTGPU_RANDOM: read random parts of the range, which hold the pattern, and
  *	compare
  * @SOFTGPU_LATENCY: read random parts, one at a time, and note how long each took
+ * @SOFTGPU_SOLO: likewise, by one thread that has the queue pair for itself
+ * @SOFTGPU_EXCHANGE: likewise, and by hand: an entry, a doorbell, looks at the completion
+ *	ring, a doorbell.  @blocks are at most a page, and @data is one range
  * @SOFTGPU_RATE: read random parts, @depth of them in flight per thread; the
  *	data is not looked at
  * @SOFTGPU_COPY: read every block of the range, write it at @target_lba
@@ -58,6 +61,8 @@ enum softgpu_program {
 	SOFTGPU_FLUSH = 24,
 	SOFTGPU_QUEUE_REARM = 25,
 	SOFTGPU_GATHER = 26,
+	SOFTGPU_SOLO = 27,
+	SOFTGPU_EXCHANGE = 28,
 
 	SOFTGPU_STORE = 32,
 	SOFTGPU_LOAD = 33,
@@ -81,7 +86,7 @@ enum softgpu_program {
  * @seed: of the pattern, and of what is random
  * @commands: random programs: commands of all threads together; 0: no limit
  * @duration_ns: random programs: end after that; 0: no limit
- * @samples: SOFTGPU_LATENCY: GPU address in HBM of uint64_t[@sample_count] for
+ * @samples: LATENCY, SOLO and EXCHANGE: GPU address in HBM of uint64_t[@sample_count] for
  *	the nanoseconds that each command took, or 0
  * @sample_count: see @samples
  * @blocks: of one command; the last one of a range may be shorter

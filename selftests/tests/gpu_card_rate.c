@@ -6,8 +6,9 @@
  * ("# rate: {...}", "# beside: {...}"), for selftests/cuda/card.sh.
  *
  * gpu: shared
- * timeout: 240
+ * timeout: 600
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 #define RANGE		(8U << 20)
 #define SAMPLES		1000U
 #define BESIDE_THREADS	64U	/* of a pair, of as many as there are */
-#define FIO_SECONDS	2
+#define ROUNDS		5	/* of which card.sh takes the median; a stand-in does one */
 
 /* Terse output, version 3: seven fields. */
 #define BEFORE_RATE	"%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];"
@@ -30,9 +31,11 @@
 FIXTURE(rate)
 {
 	struct np_bad bad;
+	struct np_ctrl other;
 	struct np_gpu_qp qps[MOST_PAIRS];
 	uint32_t threads[3];
 	uint64_t duration_ns;
+	unsigned int rounds;
 	bool real;
 };
 
@@ -61,9 +64,11 @@ FIXTURE_SETUP(rate)
 
 	self->real = np_gpu_is_real();
 	memcpy(self->threads, self->real ? many : few, sizeof(many));
-	self->duration_ns = self->real ? 1000000000 : 100000000;
+	self->duration_ns = self->real ? 300000000 : 100000000;
+	self->rounds = self->real ? ROUNDS : 1;
 	for (i = 0; i < MOST_PAIRS; i++)
 		np_gpu_qp_clear(&self->qps[i]);
+	ASSERT_EQ(0, np_ctrl_open(&self->other, "np0"));
 	ASSERT_EQ(0, np_bad_open(&self->bad));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, QUEUES));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
@@ -82,6 +87,7 @@ FIXTURE_TEARDOWN(rate)
 	for (i = 0; i < MOST_PAIRS; i++)
 		np_gpu_qp_close(&self->qps[i]);
 	EXPECT_EQ(0, np_bad_close(&self->bad));
+	np_ctrl_close(&self->other);
 }
 
 static int start(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads, int *jobs)
@@ -120,23 +126,27 @@ static double measure(struct np_gpu_qp *qps, unsigned int pairs, uint32_t thread
 	return start(qps, pairs, threads, jobs) ? 0 : end(qps, pairs, jobs);
 }
 
+static int tell_rate(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads,
+		     const char *rings)
+{
+	double rate = measure(qps, pairs, threads);
+
+	printf("# rate: {\"rings\": \"%s\", \"pairs\": %u, \"threads\": %u, \"bytes\": %u, \"per_second\": %.0f}\n",
+	       rings, pairs, pairs * threads, NP_PAGE, rate);
+	return rate > 0 ? 0 : -EIO;
+}
+
 TEST_F_TIMEOUT(rate, of_pairs_and_threads, 120)
 {
-	unsigned int pairs, i;
-	double rate;
+	unsigned int pairs, i, round;
 
-	for (pairs = 1; pairs <= MOST_PAIRS; pairs *= 4) {
-		for (i = 0; i < 3 && self->threads[i]; i++) {
-			unsigned int k;
-
-			for (k = 0; k < pairs; k++)
-				self->qps[k].io.duration_ns = self->duration_ns;
-			rate = measure(self->qps, pairs, self->threads[i]);
-			EXPECT_LT(0, rate);
-			printf("# rate: {\"rings\": \"%s\", \"pairs\": %u, \"threads\": %u, \"bytes\": %u, \"per_second\": %.0f}\n",
-			       variant->name, pairs, pairs * self->threads[i], NP_PAGE, rate);
-		}
-	}
+	for (i = 0; i < MOST_PAIRS; i++)
+		self->qps[i].io.duration_ns = self->duration_ns;
+	for (round = 0; round < self->rounds; round++)
+		for (pairs = 1; pairs <= MOST_PAIRS; pairs *= 4)
+			for (i = 0; i < 3 && self->threads[i]; i++)
+				ASSERT_EQ(0, tell_rate(self->qps, pairs, self->threads[i],
+						       variant->name));
 }
 
 static int compare(const void *left, const void *right)
@@ -146,39 +156,61 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
+static int tell_latency(struct np_gpu_qp *qp, uint32_t program, const char *by,
+			const char *rings)
+{
+	uint8_t *data = qp->memory.bytes + (qp->io.data_address - qp->memory.address);
+	uint64_t *samples = (uint64_t *)(data + qp->io.data.length);
+	struct softgpu_result result;
+	int ret = np_gpu_run(qp->gpu, program, 1, &qp->io, sizeof(qp->io), &result);
+
+	if (ret || result.status != SOFTGPU_OK || result.reads != SAMPLES)
+		return ret ?: -EIO;
+	qsort(samples, SAMPLES, sizeof(*samples), compare);
+	printf("# latency: {\"rings\": \"%s\", \"by\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
+	       rings, by, (unsigned long long)samples[SAMPLES / 2],
+	       (unsigned long long)samples[SAMPLES * 99 / 100], (unsigned long long)samples[0]);
+	return samples[0] ? 0 : -ERANGE;
+}
+
 /* One thread, one command at a time: from the call to the data. */
 TEST_F_TIMEOUT(rate, of_one_at_a_time, 60)
 {
 	struct np_gpu_qp *qp = &self->qps[0];
-	uint8_t *data = qp->memory.bytes + (qp->io.data_address - qp->memory.address);
-	struct softgpu_result result;
-	uint64_t *samples;
+	unsigned int round;
 
 	qp->io.data.length /= 2;
-	samples = (uint64_t *)(data + qp->io.data.length);
 	qp->io.commands = SAMPLES;
 	qp->io.samples = qp->io.data_address + qp->io.data.length;
 	qp->io.sample_count = SAMPLES;
-	ASSERT_EQ(0, np_gpu_run(qp->gpu, SOFTGPU_LATENCY, 1, &qp->io, sizeof(qp->io), &result));
-	ASSERT_EQ(SOFTGPU_OK, result.status);
-	ASSERT_EQ(SAMPLES, result.reads);
-	qsort(samples, SAMPLES, sizeof(*samples), compare);
-	EXPECT_LT(0, samples[0]);
-	printf("# latency: {\"rings\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
-	       variant->name, (unsigned long long)samples[SAMPLES / 2],
-	       (unsigned long long)samples[SAMPLES * 99 / 100], (unsigned long long)samples[0]);
+	for (round = 0; round < self->rounds; round++) {
+		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_LATENCY, "call", variant->name));
+		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_SOLO, "solo", variant->name));
+		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCHANGE, "hand", variant->name));
+	}
 }
 
-/* Reads a second of fio on the controller's disk, 0 if it failed. */
-static double fio(int instance)
+/* What fio reads a second: alone, and beside a GPU. */
+struct pace {
+	double alone;
+	double beside;
+};
+
+/*
+ * Reads a second of fio on a controller's disk, 0 if it failed.  On one processor, as
+ * emulated ones take long to call each other, and how often they do is chance; and in
+ * batches, as an interrupt takes long, too, and a controller that is busy anyway sends
+ * more of them than one that has to wake up for a command.
+ */
+static double fio(const struct np_ctrl *ctrl)
 {
-	char command[256], line[4096] = "";
+	char command[384], line[4096] = "";
 	double rate = 0;
 	FILE *output;
 
 	snprintf(command, sizeof(command),
-		 "fio --name=beside --filename=/dev/nvmep%dn1 --direct=1 --rw=randread --bs=4k --size=%u --ioengine=io_uring --iodepth=32 --time_based --runtime=%d --output-format=terse",
-		 instance, RANGE, FIO_SECONDS);
+		 "fio --name=beside --filename=/dev/nvmep%dn1 --direct=1 --rw=randread --bs=4k --size=%u --ioengine=io_uring --iodepth=32 --iodepth_batch=16 --iodepth_batch_complete_min=16 --cpus_allowed=1 --time_based --runtime=%d --output-format=terse",
+		 ctrl->instance, RANGE, np_gpu_is_real() ? 2 : 1);
 	output = popen(command, "re");
 	if (!output)
 		return 0;
@@ -187,35 +219,60 @@ static double fio(int instance)
 	return pclose(output) ? 0 : rate;
 }
 
+/* Beside a GPU that is kept at @most / 2, on its controller and on the other one. */
+static int fio_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most,
+		      struct pace *same, struct pace *other)
+{
+	int jobs[MOST_PAIRS], ret = start(self->qps, MOST_PAIRS, threads, jobs);
+	unsigned int i;
+	double half;
+
+	if (ret)
+		return ret;
+	same->beside = fio(&self->bad.ctrl);
+	other->beside = fio(&self->other);
+	for (i = 0; i < MOST_PAIRS && !ret; i++)
+		ret = np_gpu_stop(self->qps[i].gpu, jobs[i], 0);
+	half = end(self->qps, MOST_PAIRS, jobs);
+	/* No thread may be faster. */
+	return ret ?: half > 0 && half <= 1.1 * most / 2 ? 0 : -ERANGE;
+}
+
+/*
+ * A round of all four.  The controller's processors are this machine's, as the emulated
+ * ones that fio runs on are: what that costs shows on the controller that the GPU leaves
+ * alone, and is no share of the controller's.
+ */
+static int tell_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most, const char *rings)
+{
+	struct pace same = { .alone = fio(&self->bad.ctrl) }, other = { .alone = fio(&self->other) };
+	int ret = fio_beside(self, threads, most, &same, &other);
+
+	if (ret || !(same.alone > 0 && other.alone > 0 && same.beside > 0 && other.beside > 0))
+		return ret ?: -EIO;
+	printf("# beside: {\"rings\": \"%s\", \"controller\": %.0f, \"alone\": %.0f, \"beside\": %.0f, \"other_alone\": %.0f, \"other_beside\": %.0f}\n",
+	       rings, most, same.alone, same.beside, other.alone, other.beside);
+	return 0;
+}
+
 /* The GPU is kept at half of what the controller gives, and the CPU does what it can. */
-TEST_F_TIMEOUT(rate, of_the_cpu_beside, 60)
+TEST_F_TIMEOUT(rate, of_the_cpu_beside, 240)
 {
 	uint32_t threads = self->real ? BESIDE_THREADS : 1, i;
-	double most, half, alone, beside, share;
-	int jobs[MOST_PAIRS];
+	double most;
 
 	for (i = 0; i < MOST_PAIRS; i++)
 		self->qps[i].io.duration_ns = self->duration_ns;
 	most = measure(self->qps, MOST_PAIRS, threads);
 	ASSERT_LT(0, most);
-	alone = fio(self->bad.ctrl.instance);
-	ASSERT_LT(0, alone);
+	/* An emulated processor translates a program when it runs first. */
+	ASSERT_LT(0, fio(&self->bad.ctrl));
 	for (i = 0; i < MOST_PAIRS; i++) {
 		self->qps[i].io.pace_ns = (uint32_t)(MOST_PAIRS * threads * 1e9 / (most / 2));
 		self->qps[i].io.duration_ns = 0;
 	}
-	ASSERT_EQ(0, start(self->qps, MOST_PAIRS, threads, jobs));
-	beside = fio(self->bad.ctrl.instance);
-	for (i = 0; i < MOST_PAIRS; i++)
-		ASSERT_EQ(0, np_gpu_stop(self->qps[i].gpu, jobs[i], 0));
-	half = end(self->qps, MOST_PAIRS, jobs);
-	EXPECT_LT(0, half);
-	/* No thread may be faster. */
-	EXPECT_GE(1.1 * most / 2, half);
-	EXPECT_LT(0, beside);
-	share = alone < most / 2 ? alone : most / 2;
-	printf("# beside: {\"rings\": \"%s\", \"controller\": %.0f, \"gpu\": %.0f, \"fio_alone\": %.0f, \"fio_beside\": %.0f, \"of_its_share\": %.3f}\n",
-	       variant->name, most, half, alone, beside, beside / share);
+	for (i = 0; i < self->rounds; i++)
+		ASSERT_EQ(0, tell_beside(self, threads, most, variant->name));
 }
 
 TEST_HARNESS_MAIN
