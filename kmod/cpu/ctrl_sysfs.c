@@ -119,48 +119,15 @@ static ssize_t rescan_controller_store(struct device *dev,
 }
 static DEVICE_ATTR_WO(rescan_controller);
 
-static ssize_t
-passthru_err_log_enabled_show(struct device *dev, struct device_attribute *attr,
-			      char *buf)
+static struct nvmep_ctrl *ctrl_of(struct device *dev)
 {
-	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
-
-	return nvmep_switch_show(&ctrl->failures.log_passthru, buf);
+	return dev_get_drvdata(dev);
 }
 
-static ssize_t
-passthru_err_log_enabled_store(struct device *dev,
-			       struct device_attribute *attr, const char *buf,
-			       size_t count)
-{
-	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
-
-	return nvmep_switch_store(&ctrl->failures.log_passthru, buf, count);
-}
-static DEVICE_ATTR_RW(passthru_err_log_enabled);
-
-/* Counts that may be set. */
-#define NVMEP_COUNT_ATTR(name, counter)					\
-static ssize_t name##_show(struct device *dev,				\
-			   struct device_attribute *attr, char *buf)	\
-{									\
-	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);			\
-									\
-	return nvmep_count_show(counter, buf);				\
-}									\
-									\
-static ssize_t name##_store(struct device *dev,				\
-			    struct device_attribute *attr,		\
-			    const char *buf, size_t count)		\
-{									\
-	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);			\
-									\
-	return nvmep_count_store(counter, buf, count);			\
-}									\
-static DEVICE_ATTR_RW(name)
-
-NVMEP_COUNT_ATTR(reset_count, &ctrl->resets);
-NVMEP_COUNT_ATTR(command_error_count, &ctrl->failures.errors);
+NVMEP_ATTR_RW(passthru_err_log_enabled, switch,
+	      &ctrl_of(dev)->failures.log_passthru);
+NVMEP_ATTR_RW(reset_count, count, &ctrl_of(dev)->resets);
+NVMEP_ATTR_RW(command_error_count, count, &ctrl_of(dev)->failures.errors);
 
 static struct attribute *nvmep_ctrl_attrs[] = {
 	&dev_attr_model.attr,

@@ -98,45 +98,11 @@ static ssize_t nuse_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(nuse);
 
-static ssize_t
-passthru_err_log_enabled_show(struct device *dev, struct device_attribute *attr,
-			      char *buf)
-{
-	return nvmep_switch_show(&nvmep_ns_of(dev)->failures.log_passthru, buf);
-}
-
-static ssize_t
-passthru_err_log_enabled_store(struct device *dev,
-			       struct device_attribute *attr, const char *buf,
-			       size_t count)
-{
-	return nvmep_switch_store(&nvmep_ns_of(dev)->failures.log_passthru, buf,
-				  count);
-}
-static DEVICE_ATTR_RW(passthru_err_log_enabled);
-
-/* Counts that may be set. */
-#define NVMEP_NS_COUNT_ATTR(name, counter)				\
-static ssize_t name##_show(struct device *dev,				\
-			   struct device_attribute *attr, char *buf)	\
-{									\
-	struct nvmep_ns *ns = nvmep_ns_of(dev);				\
-									\
-	return nvmep_count_show(counter, buf);				\
-}									\
-									\
-static ssize_t name##_store(struct device *dev,				\
-			    struct device_attribute *attr,		\
-			    const char *buf, size_t count)		\
-{									\
-	struct nvmep_ns *ns = nvmep_ns_of(dev);				\
-									\
-	return nvmep_count_store(counter, buf, count);			\
-}									\
-static DEVICE_ATTR_RW(name)
-
-NVMEP_NS_COUNT_ATTR(command_retries_count, &ns->failures.retries);
-NVMEP_NS_COUNT_ATTR(command_error_count, &ns->failures.errors);
+NVMEP_ATTR_RW(passthru_err_log_enabled, switch,
+	      &nvmep_ns_of(dev)->failures.log_passthru);
+NVMEP_ATTR_RW(command_retries_count, count,
+	      &nvmep_ns_of(dev)->failures.retries);
+NVMEP_ATTR_RW(command_error_count, count, &nvmep_ns_of(dev)->failures.errors);
 
 static struct attribute *nvmep_ns_attrs[] = {
 	&dev_attr_nsid.attr,
