@@ -368,16 +368,18 @@ TEST_F_TIMEOUT(card, memory_taken_back_under_load, ROUNDS_SECONDS)
 	tell_longest(&self->longest, "ring taken back", variant->name);
 }
 
-static int unbind(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *longest)
+/* What the job's memory is taken away by; its data is not written after that: 0, or the line. */
+static int lose(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *longest,
+		int (*cause)(struct np_bad *bad, struct np_gpu_qp *qp))
 {
 	struct softgpu_result result;
 	int job, line;
 	int64_t began;
 
-	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x8000);
+	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x5000);
 	job = begin(qp);
 	began = np_now_ms();
-	if (job < 0 || np_bad_unbind(bad))
+	if (job < 0 || cause(bad, qp))
 		return __LINE__;
 	longer(&longest->cause, began);
 	memset(data_of(qp), CANARY, qp->io.data.length);
@@ -387,6 +389,12 @@ static int unbind(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *long
 	return canary_lives(data_of(qp), qp->io.data.length) ? 0 : __LINE__;
 }
 
+static int unbind(struct np_bad *bad, struct np_gpu_qp *qp)
+{
+	(void)qp;
+	return np_bad_unbind(bad);
+}
+
 TEST_F_TIMEOUT(card, unbind_under_load, ROUNDS_SECONDS)
 {
 	unsigned int round;
@@ -394,7 +402,7 @@ TEST_F_TIMEOUT(card, unbind_under_load, ROUNDS_SECONDS)
 
 	for (round = 0; round < rounds(); round++) {
 		began = np_now_ms();
-		ASSERT_EQ(0, unbind(&self->bad, &self->qp, &self->longest));
+		ASSERT_EQ(0, lose(&self->bad, &self->qp, &self->longest, unbind));
 		np_gpu_qp_close(&self->qp);
 		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 		ASSERT_EQ(0, np_gpu_qp_open(&self->qp, &self->bad.ctrl, ENTRIES, variant->rings));
@@ -405,24 +413,13 @@ TEST_F_TIMEOUT(card, unbind_under_load, ROUNDS_SECONDS)
 	tell_longest(&self->longest, "unbind", variant->name);
 }
 
-static int close_pair(struct np_gpu_qp *qp, struct longest *longest)
+static int close_pair(struct np_bad *bad, struct np_gpu_qp *qp)
 {
-	struct softgpu_result result;
-	int job, line;
-	int64_t began;
+	int fd = qp->qp_fd;
 
-	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x5000);
-	job = begin(qp);
-	began = np_now_ms();
-	if (job < 0 || close(qp->qp_fd))
-		return __LINE__;
-	longer(&longest->cause, began);
+	(void)bad;
 	qp->qp_fd = -1;
-	memset(data_of(qp), CANARY, qp->io.data.length);
-	line = end_of(qp, job, longest, began, &result);
-	if (line)
-		return line;
-	return canary_lives(data_of(qp), qp->io.data.length) ? 0 : __LINE__;
+	return close(fd);
 }
 
 /* The end of the queue pair takes its memory back under the job that uses it. */
@@ -434,7 +431,7 @@ TEST_F_TIMEOUT(card, queue_pair_goes_under_load, ROUNDS_SECONDS)
 
 	for (round = 0; round < rounds(); round++) {
 		began = np_now_ms();
-		ASSERT_EQ(0, close_pair(&self->qp, &self->longest));
+		ASSERT_EQ(0, lose(&self->bad, &self->qp, &self->longest, close_pair));
 		/* What was not mapped is refused. */
 		ASSERT_EQ(0, run(&self->qp, SOFTGPU_RATE, &result));
 		EXPECT_EQ(SOFTGPU_FAULT, result.status);
@@ -445,30 +442,54 @@ TEST_F_TIMEOUT(card, queue_pair_goes_under_load, ROUNDS_SECONDS)
 	tell_longest(&self->longest, "queue pair closed", variant->name);
 }
 
-/* With a queue pair in use.  Never returns. */
-static void die_under_load(const struct np_ctrl *ctrl, uint32_t rings)
+/*
+ * With a queue pair in use, whose data is @where of the GPU's memory, and with a file of
+ * the controller's of its own, which has imported that.  Never returns.
+ */
+static void die_under_load(const struct np_ctrl *ctrl, uint32_t rings, volatile uint64_t *where)
 {
+	struct np_ctrl own = *ctrl;
 	struct np_gpu_qp qp;
 
-	if (np_gpu_qp_open(&qp, ctrl, ENTRIES, rings))
+	own.fd = np_open_node(ctrl, "/dev/nvmep%d", O_RDWR | O_CLOEXEC);
+	if (own.fd < 0 || np_gpu_qp_open(&qp, &own, ENTRIES, rings))
 		_exit(1);
 	np_gpu_range(&qp, RANGE, RANGE, NP_PAGE, 0x6000);
 	if (begin(&qp) <= 0)
 		_exit(2);
+	*where = qp.io.data_address;
 	raise(SIGKILL);
+}
+
+/* Memory of the GPU around @where, as soon as it is given out again. */
+static int alloc_around(int gpu, uint64_t where, struct softgpu_alloc *alloc)
+{
+	int tries;
+
+	for (tries = 0; tries < 100; tries++) {
+		if (np_gpu_alloc(gpu, CANARY_BYTES, 0, alloc))
+			return -ENOMEM;
+		if (where >= alloc->address && where - alloc->address < CANARY_BYTES)
+			return 0;
+		close(alloc->fd);
+		np_sleep_ms(20);
+	}
+	return -ETIMEDOUT;
 }
 
 /*
  * What a process with a queue pair had of the GPU's memory is given out again when it has
  * died, and nothing is written there: 0, or the line.
  */
-static int memory_after_death(int gpu)
+static int memory_after_death(uint64_t where)
 {
 	struct softgpu_alloc alloc;
+	int gpu = np_gpu_open(), ret = gpu < 0 ? gpu : alloc_around(gpu, where, &alloc);
 	uint8_t *bytes;
 	bool lives;
 
-	if (np_gpu_alloc(gpu, CANARY_BYTES, 0, &alloc))
+	close(gpu);
+	if (ret)
 		return __LINE__;
 	bytes = mmap(NULL, CANARY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
 	close(alloc.fd);
@@ -480,19 +501,25 @@ static int memory_after_death(int gpu)
 	return lives ? 0 : __LINE__;
 }
 
+/* While another queue pair lives, the controller keeps what commands may point into. */
 static int process_dies(struct np_bad *bad, struct np_gpu_qp *qp, uint32_t rings, unsigned int round)
 {
+	volatile uint64_t *where = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
+					MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct softgpu_result result;
-	pid_t child = fork();
+	pid_t child;
 	int status;
 
+	np_gpu_qp_close(qp);
+	child = where == MAP_FAILED ? -1 : fork();
 	if (!child)
-		die_under_load(&bad->ctrl, rings);
+		die_under_load(&bad->ctrl, rings, where);
 	if (child < 0 || waitpid(child, &status, 0) != child || !WIFSIGNALED(status))
 		return __LINE__;
-	status = memory_after_death(qp->gpu);
-	if (status)
-		return status;
+	status = memory_after_death(*where);
+	munmap((void *)where, NP_PAGE);
+	if (status || np_gpu_qp_open(qp, &bad->ctrl, ENTRIES, rings))
+		return status ?: __LINE__;
 	np_gpu_range(qp, RANGE, RANGE, NP_PAGE, 0x6001 + round);
 	if (run(qp, SOFTGPU_WRITE, &result) || result.status != SOFTGPU_OK)
 		return __LINE__;
