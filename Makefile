@@ -84,6 +84,8 @@ install-user:
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
 	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda tools Documentation/man); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
+	@# Programs find libraries below /usr/local only by the loader's cache.
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH="$$PATH:/sbin:/usr/sbin" ldconfig; fi
 
 # In a copy, as dpkg-buildpackage writes beside the sources and above them.
 DEB ?= $(build)/deb
