@@ -25,7 +25,7 @@ cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 
 .DEFAULT_GOAL := all
-.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card headers-table clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -43,6 +43,7 @@ help:
 	@echo '  modules         modules for all of them'
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
 	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck, rooms'
+	@echo '  headers-table   the module against every package of kernel headers that Debian offers'
 	@echo '  html            Documentation/ as pages, into build/documentation/html/'
 	@echo '  clean           remove build/'
 	@echo 'On a machine with an NVIDIA GPU and nvcc:'
@@ -147,6 +148,9 @@ bench-cpu:
 	@$(top)/selftests/bench/run
 	@$(top)/selftests/bench/run --no-build --drivers nvme-peer,nvme-peer@gpu --json $(build)/bench-cpu-gpu.json \
 		pass-fixed-1 pass-fixed-32 pass-fixed-128k pass-fixed-128k-whole poll-pass-32
+
+headers-table:
+	@$(top)/selftests/packages/headers
 
 lint:
 	@$(setup)/setup.sh --lint
