@@ -23,9 +23,11 @@ user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefi
 OUT ?= $(build)/native
 cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/nvme-peer)
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
+# What the demonstration runs: a tenth of all, as most are tests.
+demo_dirs := $(addprefix $(top)/,lib selftests/vfio_user selftests/softgpu selftests/badctrl selftests/demo)
 
 .DEFAULT_GOAL := all
-.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card headers-table clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo demo-user check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card headers-table clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -120,6 +122,12 @@ user:
 	@$(setup)/setup.sh --tree-only
 	@mkdir -p $(build)
 	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here OUT=$(build)/user
+
+# Without the kernel's harness no tests are built.
+demo-user:
+	@mkdir -p $(build)
+	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here \
+		user_dirs="$(demo_dirs)" user_args="OUT=$(build)/user KSELFTEST="
 
 setup:
 	$(setup)/setup.sh
