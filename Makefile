@@ -23,9 +23,11 @@ user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefi
 OUT ?= $(build)/native
 cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/nvme-peer)
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
+# What the demonstration runs: a tenth of all, as most are tests.
+demo_dirs := $(addprefix $(top)/,lib selftests/vfio_user selftests/softgpu selftests/badctrl selftests/demo)
 
 .DEFAULT_GOAL := all
-.PHONY: all native deb module modules user user-here setup demo check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo demo-user check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card headers-table clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -43,6 +45,7 @@ help:
 	@echo '  modules         modules for all of them'
 	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
 	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck, rooms'
+	@echo '  headers-table   the module against every package of kernel headers that Debian offers'
 	@echo '  html            Documentation/ as pages, into build/documentation/html/'
 	@echo '  clean           remove build/'
 	@echo 'On a machine with an NVIDIA GPU and nvcc:'
@@ -84,6 +87,8 @@ install-user:
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
 	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda tools Documentation/man); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
+	@# Programs find libraries below /usr/local only by the loader's cache.
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH="$$PATH:/sbin:/usr/sbin" ldconfig; fi
 
 # In a copy, as dpkg-buildpackage writes beside the sources and above them.
 DEB ?= $(build)/deb
@@ -118,6 +123,12 @@ user:
 	@mkdir -p $(build)
 	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here OUT=$(build)/user
 
+# Without the kernel's harness no tests are built.
+demo-user:
+	@mkdir -p $(build)
+	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here \
+		user_dirs="$(demo_dirs)" user_args="OUT=$(build)/user KSELFTEST="
+
 setup:
 	$(setup)/setup.sh
 
@@ -145,6 +156,9 @@ bench-cpu:
 	@$(top)/selftests/bench/run
 	@$(top)/selftests/bench/run --no-build --drivers nvme-peer,nvme-peer@gpu --json $(build)/bench-cpu-gpu.json \
 		pass-fixed-1 pass-fixed-32 pass-fixed-128k pass-fixed-128k-whole poll-pass-32
+
+headers-table:
+	@$(top)/selftests/packages/headers
 
 lint:
 	@$(setup)/setup.sh --lint

@@ -6,6 +6,8 @@ cell_memory=2G
 # Who runs the stand-in GPU's programs on blocks, of run_cell's caller: its own threads (""), or
 # CUDA ("cuda"), or a stand-in for that ("fake"); with these it shares memory with badctrl.
 gpu_engine=''
+# A folder with what another system has that is to boot (see --machine), or "".
+guest_machine=''
 guest_slots=3
 # What a guest may take to come up, and what a test may take over its own limit
 # (which ends its process) before the guest is taken for hung.
@@ -116,7 +118,7 @@ topology_options() {
 # Virtio stays outside the IOMMU: the test bed is not what is tested.
 test_bed_options() {
 	local run=$1 kernel=$2
-	echo "-drive if=none,id=root,file=$np_cache/guest/root.erofs,format=raw,readonly=on"
+	echo "-drive if=none,id=root,file=$(readlink -f "${guest_machine:-$np_cache/guest}/root.erofs"),format=raw,readonly=on"
 	echo "-device virtio-blk-pci,drive=root,addr=0x10"
 	echo "-fsdev local,id=host,path=$run,security_model=none -device virtio-9p-pci,fsdev=host,mount_tag=host,addr=0x11"
 	echo "-fsdev local,id=modules,path=$np_cache/kernels/$kernel/lib/modules,security_model=none,readonly=on"
@@ -185,10 +187,18 @@ make_run_folder() {
 		cp "$np_source/build/$kernel"/*.ko "$run/build/$kernel/"
 		cp "$np_source/build/$kernel"/*.ko "$run/modules/updates/"
 	fi
+	[[ ! $guest_machine ]] || take_machine "$run"
 	truncate -s 2G "$run/np0.img"
 	truncate -s 512M "$run/np1.img"
 	truncate -s 64M "$run/np1-metadata.img"
 	index_modules "$run" "$kernel" "$version"
+}
+
+# What was installed in another system, and its build of our module instead of the tests'.
+take_machine() {
+	cp "$guest_machine/added.tar" "$1/"
+	rm -f "$1/modules/updates/nvme_peer.ko"
+	cp "$guest_machine"/nvme_peer.ko* "$1/modules/updates/"
 }
 
 # depmod over the kernel's modules and ours together.
@@ -443,7 +453,7 @@ new_run_folder() {
 }
 
 log_folder() {
-	echo "$np_source/build/log/${1//\//-}"
+	echo "$np_source/build/log/$(log_name "$1")"
 }
 
 run_test_cell() {

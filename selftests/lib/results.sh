@@ -47,6 +47,11 @@ what_failed() {
 		END { exit !said }' "$1" || tail -n 10 "$1"
 }
 
+# log_name CELL: of the folder with its logs; another machine's is not the cell's.
+log_name() {
+	echo "${guest_machine:+${guest_machine##*/}-}${1//\//-}"
+}
+
 # report_test CELL NAME KTAP-FILE STATUS MILLISECONDS RESULTS-FILE
 report_test() {
 	local passed failed skipped verdict=ok what=''
@@ -59,7 +64,7 @@ report_test() {
 	if ((failed)); then
 		what=$(what_failed "$3" "$4")
 		sed 's/^/          /' <<<"$what"
-		echo "          full output: build/log/${1//\//-}/$2.ktap"
+		echo "          full output: build/log/$(log_name "$1")/$2.ktap"
 		what=": $(head -n 4 <<<"$what" | paste -sd '|' | sed 's/|/ | /g')"
 	fi
 	echo "$passed $failed $skipped $1 $2$what" >>"$6"
@@ -88,7 +93,7 @@ report_kernel_log() {
 	complaints=$(complaints_in "$2")
 	if [[ $complaints ]]; then
 		echo "0 1 0 $1 kernel-log: $(head -n 1 <<<"$complaints" | sed 's/^ *//')" >>"$3"
-		np_say "$1 NOT OK: the kernel complained, $(wc -l <<<"$complaints") lines in build/log/${1//\//-}/console.log:"
+		np_say "$1 NOT OK: the kernel complained, $(wc -l <<<"$complaints") lines in build/log/$(log_name "$1")/console.log:"
 		head -n 20 <<<"$complaints"
 		return 1
 	fi

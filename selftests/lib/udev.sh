@@ -5,6 +5,10 @@
 udev_start() {
 	mkdir -p /etc/udev/rules.d
 	cp /build/user/60-nvme-peer.rules /usr/lib/udev/rules.d/ || return
+	udev_run
+}
+
+udev_run() {
 	/usr/lib/systemd/systemd-udevd --daemon || return
 	udevadm control --ping
 }

@@ -7,9 +7,10 @@
 #   CACHE/linux-source  test harness and checkers of the newest kernel's source
 #   CACHE/guest         the guests' root file system image
 #
-# usage: setup.sh [--refresh] [--lint] [--tree-only] [KERNEL...]
+# usage: setup.sh [--refresh] [--lint] [--tree-only] [--no-sources] [KERNEL...]
 #   KERNEL       6.1, 6.12, 7 (default: these three), debug, kcsan (built from source)
 #   --tree-only  no kernel: enough to build user programs
+#   --no-sources without harness and checkers: enough for the demonstration
 #   --lint       also the checkers that `make lint` runs
 #   --refresh    look for newer packages
 #
@@ -25,13 +26,14 @@ set -euo pipefail
 . "$np_source/selftests/setup/guest.sh"
 
 in_tree=$np_source/selftests/setup/in-tree
-refresh=no lint=no tree_only=no kernels=()
+refresh=no lint=no tree_only=no sources=yes kernels=()
 while (($#)); do
 	case $1 in
 	--refresh) refresh=yes ;;
 	--lint) lint=yes ;;
 	--tree-only) tree_only=yes ;;
-	-h | --help) sed -n '3,18s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	--no-sources) sources=no ;;
+	-h | --help) sed -n '3,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	6.1 | 6.12 | 7 | debug | kcsan) kernels+=("$1") ;;
 	*) np_die "setup.sh: unknown argument '$1' (--help lists them)" ;;
 	esac
@@ -119,7 +121,7 @@ if ! flock -n "$setup_lock"; then
 fi
 
 need_tree
-need_sources
+[[ $sources == no ]] || need_sources
 if [[ $tree_only == no ]]; then
 	for kernel in "${kernels[@]}"; do
 		need_kernel "$kernel"

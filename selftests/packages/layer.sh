@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Fresh Debian trees, and scripts in layers over them that go with the run. Sourced by run and
+# first-hour, each of which begins in here once more, in a mount namespace of its own.
+#
+# A release's base is made once and kept below CACHE/packages, downloads of what is installed
+# in it in CACHE/packages/RELEASE.debs.
+
+base_key=$(np_key base-1)
+
+make_base() {
+	local release=$1 work=$np_scratch/packages-$1
+	find_mirrors
+	sources_of "$release" "$release-security" >"$work.list"
+	rm -rf --one-file-system "$work"
+	mmdebstrap --mode=root --variant=minbase --architectures=amd64 --dpkgopt=force-unsafe-io \
+		--aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+		--aptopt='Acquire::Retries "3"' --aptopt='APT::Sandbox::User "root"' \
+		"$release" "$work" "$work.list"
+	np_publish "$work" "$np_cache/packages/$release" "$base_key"
+}
+
+# As long as the calling shell lives, nobody else uses the release's trees and downloads.
+need_base() {
+	mkdir -p "$np_cache/packages" "$np_scratch"
+	exec {release_lock}>"$np_cache/packages/$1.lock"
+	flock "$release_lock"
+	np_fresh "$np_cache/packages/$1" "$base_key" || stage "base-$1" make_base "$1"
+}
+
+# in_root ROOT RELEASE SCRIPT [ARG...]: run a script of this folder in a tree, where /source is
+# ours, /packages what was built (build/packages/$np_packages, or RELEASE), and the archive can
+# be reached.
+in_root() {
+	unshare --mount --propagation private "$0" --in-root "$@"
+}
+
+# in_layer LOWER RELEASE SCRIPT [ARG...]: the same in a fresh layer over a tree.
+in_layer() {
+	local layer status=0
+	layer=$(mktemp -d "$np_scratch/layer.XXXXXX")
+	unshare --mount --propagation private "$0" --in-layer "$layer" "$@" || status=$?
+	rm -rf --one-file-system "$layer"
+	return $status
+}
+
+enter_layer() {
+	local layer=$1 lower=$2
+	shift 2
+	mount -t tmpfs none "$layer"
+	mkdir -p "$layer"/{upper,work,root}
+	mount -t overlay overlay -o "lowerdir=$lower,upperdir=$layer/upper,workdir=$layer/work" "$layer/root"
+	enter_root "$layer/root" "$@"
+}
+
+enter_root() {
+	local root=$1 release=$2 script=$3
+	shift 3
+	local packages=$np_source/build/packages/${np_packages:-$release}
+	mkdir -p "$np_cache/packages/$release.debs/partial" "$packages" "$root"/{source,packages}
+	mount -t proc proc "$root/proc"
+	mount --rbind /dev "$root/dev"
+	mount --bind "$np_source" "$root/source"
+	mount --bind "$packages" "$root/packages"
+	mount --bind "$np_cache/packages/$release.debs" "$root/var/cache/apt/archives"
+	# CUDA's compiler is no package of Debian's: where this machine has it, the tree has it.
+	if [[ -x /usr/local/cuda/bin/nvcc ]]; then
+		mkdir -p "$root/usr/local/cuda"
+		mount --bind "$(readlink -e /usr/local/cuda)" "$root/usr/local/cuda"
+	fi
+	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+	# No service starts in a tree without an init.
+	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+	chmod +x "$root/usr/sbin/policy-rc.d"
+	exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+		HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "/source/selftests/packages/$script" "$@"
+}
+
+case ${1:-} in
+--in-root) shift; enter_root "$@" ;;
+--in-layer) shift; enter_layer "$@" ;;
+esac
