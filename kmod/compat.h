@@ -13,6 +13,7 @@
 #include <linux/blkdev.h>
 #include <linux/device/class.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-mapping.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -339,12 +340,82 @@ static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 #endif
 }
 
-static inline int nvmep_rq_map_sg(struct request *rq, struct scatterlist *sgl)
+/*
+ * A range of an IOMMU's addresses, into which pieces of memory are linked one behind the
+ * other; they meet at pages of 4 KiB.  None where there is no such IOMMU or the kernel
+ * cannot: then scatter lists are mapped.
+ */
+#ifdef NVMEP_HAVE_DMA_IOVA
+static inline bool nvmep_iova_alloc(struct device *dev,
+				    struct dma_iova_state *state,
+				    phys_addr_t first, size_t length)
 {
-#ifdef NVMEP_HAVE_MAP_SG_RQ
-	return blk_rq_map_sg(rq, sgl);
+	unsigned long boundary = dma_get_merge_boundary(dev);
+
+	return boundary && boundary < SZ_4K &&
+	       dma_iova_try_alloc(dev, state, first, length);
+}
+
+static inline int nvmep_iova_link(struct device *dev,
+				  struct dma_iova_state *state,
+				  phys_addr_t piece, size_t offset,
+				  size_t length, enum dma_data_direction dir)
+{
+	return dma_iova_link(dev, state, piece, offset, length, dir, 0);
+}
+
+static inline int nvmep_iova_sync(struct device *dev,
+				  struct dma_iova_state *state, size_t length)
+{
+	return dma_iova_sync(dev, state, 0, length);
+}
+
+static inline void nvmep_iova_free(struct device *dev,
+				   struct dma_iova_state *state, size_t linked,
+				   enum dma_data_direction dir)
+{
+	dma_iova_destroy(dev, state, linked, dir, 0);
+}
 #else
-	return blk_rq_map_sg(rq->q, rq, sgl);
+struct dma_iova_state {
+	dma_addr_t addr;
+};
+
+static inline bool nvmep_iova_alloc(struct device *dev,
+				    struct dma_iova_state *state,
+				    phys_addr_t first, size_t length)
+{
+	return false;
+}
+
+static inline int nvmep_iova_link(struct device *dev,
+				  struct dma_iova_state *state,
+				  phys_addr_t piece, size_t offset,
+				  size_t length, enum dma_data_direction dir)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline int nvmep_iova_sync(struct device *dev,
+				  struct dma_iova_state *state, size_t length)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void nvmep_iova_free(struct device *dev,
+				   struct dma_iova_state *state, size_t linked,
+				   enum dma_data_direction dir)
+{
+}
+#endif
+
+/* May it be that what was mapped lies elsewhere, or has to be given back? */
+static inline bool nvmep_dma_need_unmap(struct device *dev)
+{
+#ifdef NVMEP_HAVE_DMA_NEED_UNMAP
+	return dma_need_unmap(dev);
+#else
+	return true;
 #endif
 }
 

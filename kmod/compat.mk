@@ -20,7 +20,6 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,blk-mq.h,blk_mq_map_hw_queues,MAP_HW_QUEUES) \
 	$(call nvmep-probe,blk-mq.h,blk_mq_unfreeze_queue_nomemrestore,FREEZE_NOMEM) \
 	$(call nvmep-probe,blk-mq.h,blk_rq_map_kern.struct request .rq,MAP_KERN_RQ) \
-	$(call nvmep-probe,blk-mq.h,blk_rq_map_sg.struct request .rq,MAP_SG_RQ) \
 	$(call nvmep-probe,blk-mq.h,blk_mq_wait_quiesce_done.struct blk_mq_tag_set,WAIT_QUIESCE_SET) \
 	$(call nvmep-probe,blk-mq.h,rq_end_io_fn..struct request .*blk_status_t.$$,END_IO_BATCH) \
 	$(call nvmep-probe,blk_types.h,BLK_STS_RESV_CONFLICT,RESV_CONFLICT) \
@@ -35,6 +34,8 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,dma-buf-mapping.h,dma_buf_phys_vec_to_sgt,DMABUF_PHYS_VEC) \
 	$(call nvmep-probe,dma-buf.h,dma_buf_attach_revocable,DMABUF_REVOCABLE) \
 	$(call nvmep-probe,dma-buf.h,dma_buf_invalidate_mappings,DMABUF_INVALIDATE) \
+	$(call nvmep-probe,dma-mapping.h,bool dma_iova_try_alloc,DMA_IOVA) \
+	$(call nvmep-probe,dma-mapping.h,bool dma_need_unmap,DMA_NEED_UNMAP) \
 	$(call nvmep-probe,fs.h,struct file .get_file_active,GET_FILE_ACTIVE) \
 	$(call nvmep-probe,io_uring/cmd.h,do_in_task_lazy,URING_LAZY) \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_done32,URING_DONE32) \

@@ -198,6 +198,21 @@ static blk_status_t nvmep_build_lists(struct nvmep_ctrl *ctrl,
 	}
 }
 
+/* Two PRP entries, or one, say where a piece is that no more pages have a part of. */
+static bool nvmep_build_piece(const struct nvmep_ctrl *ctrl,
+			      struct nvmep_request *req, dma_addr_t address,
+			      unsigned int bytes)
+{
+	unsigned int first = ctrl->page_size - (address & (ctrl->page_size - 1));
+
+	if (bytes > first + ctrl->page_size)
+		return false;
+	req->sqe.flags = 0;
+	req->sqe.prp1 = cpu_to_le64(address);
+	req->sqe.prp2 = bytes > first ? cpu_to_le64(address + first) : 0;
+	return true;
+}
+
 /*
  * One piece that a PRP list would be needed for: a data block descriptor (base
  * specification 4.1.2.1) says it in the command itself.  The length is in the low half
@@ -251,6 +266,17 @@ static blk_status_t nvmep_build_prps(struct nvmep_ctrl *ctrl,
 	return status;
 }
 
+static void nvmep_unmap_table(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	if (nvmep_dma_need_unmap(ctrl->dev))
+		dma_unmap_sg(ctrl->dev, data->table.sgl, data->entries,
+			     rq_dma_dir(rq));
+	sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
+	data->entries = 0;
+}
+
 static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
@@ -258,58 +284,227 @@ static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 	if (data->list_count)
 		nvmep_lists_free(ctrl, data);
 	if (data->length) {
-		dma_unmap_page(ctrl->dev, data->address, data->length,
-			       rq_dma_dir(rq));
+		if (nvmep_dma_need_unmap(ctrl->dev))
+			dma_unmap_page(ctrl->dev, data->address, data->length,
+				       rq_dma_dir(rq));
 		data->length = 0;
+	} else if (data->linked) {
+		nvmep_iova_free(ctrl->dev, &data->iova, data->linked,
+				rq_dma_dir(rq));
+		data->linked = 0;
 	} else if (data->entries) {
-		dma_unmap_sg(ctrl->dev, data->table.sgl, data->entries,
-			     rq_dma_dir(rq));
-		sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
-		data->entries = 0;
+		nvmep_unmap_table(ctrl, rq);
 	}
 }
 
-/* Most requests: a single segment needs no scatter list. */
-static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
-				      struct request *rq,
-				      struct nvmep_cursor *cursor)
+/**
+ * struct nvmep_filler - several segments, on their way to where they are mapped from
+ * @ctrl: controller
+ * @direction: of the DMA
+ * @iova: what they are linked into, or NULL
+ * @linked: bytes that were
+ * @start: physical address of what is to be linked next
+ * @last: without @iova, entry of the scatter list that was filled last, NULL for none
+ * @next: entry to fill, NULL where the list ends
+ * @end: physical address behind that, or behind @last
+ * @entries: that were filled
+ */
+struct nvmep_filler {
+	struct nvmep_ctrl *ctrl;
+	enum dma_data_direction direction;
+	struct dma_iova_state *iova;
+	unsigned int linked;
+	phys_addr_t start;
+	struct scatterlist *last;
+	struct scatterlist *next;
+	phys_addr_t end;
+	unsigned int entries;
+};
+
+static blk_status_t nvmep_link_pending(struct nvmep_filler *filler)
+{
+	unsigned int length = filler->end - filler->start;
+
+	if (nvmep_iova_link(filler->ctrl->dev, filler->iova, filler->start,
+			    filler->linked, length, filler->direction))
+		return BLK_STS_RESOURCE;
+	filler->linked += length;
+	return BLK_STS_OK;
+}
+
+/*
+ * Segments may continue each other in mid-page, as those of merged requests do, and are
+ * linked as one then: what is linked meets at pages.
+ */
+static blk_status_t nvmep_link_segment(struct nvmep_filler *filler,
+				       phys_addr_t address, unsigned int length)
+{
+	blk_status_t status = BLK_STS_OK;
+
+	if (address != filler->end) {
+		if (filler->end)
+			status = nvmep_link_pending(filler);
+		filler->start = address;
+	}
+	filler->end = address + length;
+	return status;
+}
+
+/*
+ * What continues the entry before becomes part of it, but not over a multiple of 4 GiB, a
+ * device's segment boundary.
+ */
+static blk_status_t nvmep_list_segment(struct nvmep_filler *filler,
+				       phys_addr_t address,
+				       const struct bio_vec *segment)
+{
+	if (filler->last && address == filler->end && lower_32_bits(address)) {
+		filler->last->length += segment->bv_len;
+	} else {
+		if (WARN_ON_ONCE(!filler->next))
+			return BLK_STS_IOERR;
+		filler->last = filler->next;
+		sg_set_page(filler->last, segment->bv_page, segment->bv_len,
+			    segment->bv_offset);
+		filler->next = sg_next(filler->last);
+		filler->entries++;
+	}
+	filler->end = address + segment->bv_len;
+	return BLK_STS_OK;
+}
+
+static phys_addr_t nvmep_segment_address(const struct bio_vec *segment)
+{
+	return page_to_phys(segment->bv_page) + segment->bv_offset;
+}
+
+static blk_status_t nvmep_fill_segment(struct nvmep_filler *filler,
+				       const struct bio_vec *segment)
+{
+	phys_addr_t address = nvmep_segment_address(segment);
+
+	return filler->iova ?
+	       nvmep_link_segment(filler, address, segment->bv_len) :
+	       nvmep_list_segment(filler, address, segment);
+}
+
+/* Piece @i of those of a command, of which @left bytes are still to come. */
+static struct bio_vec nvmep_piece(const struct nvmep_pieces *pieces,
+				  unsigned int i, unsigned int left)
+{
+	struct bio_vec piece = pieces->vec[i];
+
+	if (!i) {
+		piece.bv_offset += pieces->skip;
+		piece.bv_len -= pieces->skip;
+	}
+	piece.bv_len = min(piece.bv_len, left);
+	return piece;
+}
+
+static blk_status_t nvmep_fill_pieces(struct nvmep_filler *filler,
+				      const struct nvmep_pieces *pieces)
+{
+	unsigned int i, left = pieces->length;
+	blk_status_t status = BLK_STS_OK;
+	struct bio_vec piece;
+
+	for (i = 0; i < pieces->count && !status; i++) {
+		piece = nvmep_piece(pieces, i, left);
+		status = nvmep_fill_segment(filler, &piece);
+		left -= piece.bv_len;
+	}
+	return status;
+}
+
+static blk_status_t nvmep_fill_bios(struct nvmep_filler *filler,
+				    struct request *rq)
+{
+	struct req_iterator iterator;
+	struct bio_vec segment;
+	blk_status_t status;
+
+	rq_for_each_bvec(segment, rq, iterator) {
+		status = nvmep_fill_segment(filler, &segment);
+		if (status)
+			return status;
+	}
+	return BLK_STS_OK;
+}
+
+static blk_status_t nvmep_fill(struct nvmep_filler *filler, struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+
+	if (req->flags & NVMEP_REQUEST_PIECES)
+		return nvmep_fill_pieces(filler, &req->data.pieces);
+	return nvmep_fill_bios(filler, rq);
+}
+
+/* All segments into one range of addresses. */
+static blk_status_t nvmep_map_linked(struct nvmep_ctrl *ctrl,
+				     struct request *rq, unsigned int bytes,
+				     struct nvmep_cursor *cursor)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
-	struct bio_vec segment = req_bvec(rq);
+	struct nvmep_filler filler = {
+		.ctrl = ctrl,
+		.direction = rq_dma_dir(rq),
+		.iova = &data->iova,
+	};
+	blk_status_t status = nvmep_fill(&filler, rq);
 
-	data->address = dma_map_bvec(ctrl->dev, &segment, rq_dma_dir(rq),
-				     DMA_ATTR_NO_WARN);
-	if (dma_mapping_error(ctrl->dev, data->address))
-		return BLK_STS_RESOURCE;
-	data->length = segment.bv_len;
+	if (!status)
+		status = nvmep_link_pending(&filler);
+	if (!status && nvmep_iova_sync(ctrl->dev, &data->iova, bytes))
+		status = BLK_STS_RESOURCE;
+	if (status) {
+		nvmep_iova_free(ctrl->dev, &data->iova, filler.linked,
+				filler.direction);
+		return status;
+	}
+	data->linked = bytes;
 	*cursor = (struct nvmep_cursor){
-		.address = data->address,
-		.left = data->length,
+		.address = data->iova.addr,
+		.left = bytes,
 	};
 	return BLK_STS_OK;
 }
 
-static blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
-				       struct request *rq,
-				       unsigned int segments,
-				       struct nvmep_cursor *cursor)
+static blk_status_t nvmep_map_table(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
+	struct nvmep_filler filler = { .next = data->table.sgl };
+	blk_status_t status = nvmep_fill(&filler, rq);
+
+	if (status)
+		return status;
+	sg_mark_end(filler.last);
+	if (!dma_map_sg_attrs(ctrl->dev, data->table.sgl, filler.entries,
+			      rq_dma_dir(rq), DMA_ATTR_NO_WARN))
+		return BLK_STS_RESOURCE;
+	data->entries = filler.entries;
+	return BLK_STS_OK;
+}
+
+static blk_status_t nvmep_map_listed(struct nvmep_ctrl *ctrl,
+				     struct request *rq, unsigned int segments,
+				     struct nvmep_cursor *cursor)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+	blk_status_t status;
 
 	data->table.sgl = data->inline_segments;
 	if (sg_alloc_table_chained(&data->table, segments,
 				   data->inline_segments,
 				   NVMEP_INLINE_SEGMENTS))
 		return BLK_STS_RESOURCE;
-	data->entries = nvmep_rq_map_sg(rq, data->table.sgl);
-	if (!dma_map_sg_attrs(ctrl->dev, data->table.sgl, data->entries,
-			      rq_dma_dir(rq), DMA_ATTR_NO_WARN)) {
+	status = nvmep_map_table(ctrl, rq);
+	if (status)
 		sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
-		data->entries = 0;
-		return BLK_STS_RESOURCE;
-	}
-	nvmep_cursor_init(cursor, data->table.sgl);
-	return BLK_STS_OK;
+	else
+		nvmep_cursor_init(cursor, data->table.sgl);
+	return status;
 }
 
 /* Describes what was mapped, the @bytes from @cursor on, in the way that suits it. */
@@ -330,20 +525,79 @@ static blk_status_t nvmep_build_pointers(struct nvmep_ctrl *ctrl,
 	return status;
 }
 
-static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
-				    struct request *rq, unsigned int segments)
+/* The single segment that was mapped, and is longer than two pages. */
+static noinline blk_status_t nvmep_build_long(struct nvmep_ctrl *ctrl,
+					      struct request *rq)
 {
+	const struct nvmep_data *data = &nvmep_request(rq)->data;
+	struct nvmep_cursor cursor = {
+		.address = data->address,
+		.left = data->length,
+	};
+
+	return nvmep_build_pointers(ctrl, rq, &cursor, data->length);
+}
+
+/* Most requests: a single segment needs no scatter list, and small ones no PRP list. */
+static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
+				      struct request *rq,
+				      const struct bio_vec *segment)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	struct nvmep_data *data = &req->data;
+
+	data->address = dma_map_bvec(ctrl->dev, segment, rq_dma_dir(rq),
+				     DMA_ATTR_NO_WARN);
+	if (dma_mapping_error(ctrl->dev, data->address))
+		return BLK_STS_RESOURCE;
+	data->length = segment->bv_len;
+	if (nvmep_build_piece(ctrl, req, data->address, data->length))
+		return BLK_STS_OK;
+	return nvmep_build_long(ctrl, rq);
+}
+
+/* So many segments, the @bytes from @first on; apart, as most requests have one. */
+static noinline blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
+						struct request *rq,
+						unsigned int segments,
+						const struct bio_vec *first,
+						unsigned int bytes)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
 	struct nvmep_cursor cursor;
 	blk_status_t status;
 
-	if (segments == 1)
-		status = nvmep_map_segment(ctrl, rq, &cursor);
+	if (nvmep_iova_alloc(ctrl->dev, &data->iova,
+			     nvmep_segment_address(first), bytes))
+		status = nvmep_map_linked(ctrl, rq, bytes, &cursor);
 	else
-		status = nvmep_map_segments(ctrl, rq, segments, &cursor);
+		status = nvmep_map_listed(ctrl, rq, segments, &cursor);
 	if (status)
 		return status;
-	return nvmep_build_pointers(ctrl, rq, &cursor,
-				    blk_rq_payload_bytes(rq));
+	return nvmep_build_pointers(ctrl, rq, &cursor, bytes);
+}
+
+static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
+				    struct request *rq, unsigned int segments)
+{
+	struct bio_vec first = req_bvec(rq);
+
+	if (segments == 1)
+		return nvmep_map_segment(ctrl, rq, &first);
+	return nvmep_map_segments(ctrl, rq, segments, &first,
+				  blk_rq_payload_bytes(rq));
+}
+
+static blk_status_t nvmep_map_pieces(struct nvmep_ctrl *ctrl,
+				     struct request *rq)
+{
+	const struct nvmep_pieces *pieces = &nvmep_request(rq)->data.pieces;
+	struct bio_vec first = nvmep_piece(pieces, 0, pieces->length);
+
+	if (pieces->count == 1)
+		return nvmep_map_segment(ctrl, rq, &first);
+	return nvmep_map_segments(ctrl, rq, pieces->count, &first,
+				  pieces->length);
 }
 
 /* Mapped already, and for longer than this command. */
@@ -387,6 +641,8 @@ blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
 
 	if (segments)
 		status = nvmep_map_pages(ctrl, rq, segments);
+	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_PIECES)
+		status = nvmep_map_pieces(ctrl, rq);
 	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_SPAN)
 		status = nvmep_map_span(ctrl, rq);
 	if (status || !nvmep_request(rq)->data.metadata_length)

@@ -9,6 +9,8 @@
 #include <linux/scatterlist.h>
 #include <linux/sizes.h>
 
+#include "compat.h"
+
 struct nvmep_ctrl;
 struct percpu_ref;
 struct request;
@@ -19,6 +21,7 @@ struct request;
 #define NVMEP_PRPS_PER_SMALL_LIST	32
 #define NVMEP_MAX_LISTS			5
 #define NVMEP_INLINE_SEGMENTS		2
+#define NVMEP_OWN_PIECES		2
 
 /* What PRP entries can describe: pieces that meet at pages and start at dwords. */
 #define NVMEP_DATA_BOUNDARY		(SZ_4K - 1)
@@ -53,11 +56,32 @@ struct nvmep_span {
 };
 
 /**
+ * struct nvmep_pieces - memory that one command moves, described without a bio
+ * @vec: the piece that it begins in; more follow in the array as far as it reaches.
+ *	Each but the first begins at a page, each but the last ends at one
+ * @skip: bytes of that piece before it
+ * @length: bytes
+ * @count: pieces
+ * @own: room for @vec, for who has no array that lives as long as the command
+ *
+ * Who made the request keeps the memory in place until the command has ended.
+ */
+struct nvmep_pieces {
+	const struct bio_vec *vec;
+	u32 skip;
+	u32 length;
+	u32 count;
+	struct bio_vec own[NVMEP_OWN_PIECES];
+};
+
+/**
  * struct nvmep_data - where the data of a command lies, as the controller sees
  * @length: bytes of a single segment that was mapped, 0 for none
+ * @linked: bytes of several segments that were mapped into @iova, 0 for none
  * @entries: of @table that were mapped, 0 for none
  * @address: of the single segment
- * @table: scatter list of several segments, chained behind @inline_segments
+ * @iova: one range of addresses for several segments
+ * @table: else a scatter list of them, chained behind @inline_segments
  * @lists: PRP lists, each chained to the next by its last entry
  * @list_dma: address of the first
  * @list_count: how many
@@ -68,11 +92,14 @@ struct nvmep_span {
  * @inline_segments: enough for most small commands
  * @span: the data of a command with %NVMEP_REQUEST_SPAN, which has none of the above
  *	but lists
+ * @pieces: the data of a command with %NVMEP_REQUEST_PIECES
  */
 struct nvmep_data {
 	unsigned int length;
+	unsigned int linked;
 	unsigned int entries;
 	dma_addr_t address;
+	struct dma_iova_state iova;
 	struct sg_table table;
 	__le64 *lists[NVMEP_MAX_LISTS];
 	dma_addr_t list_dma;
@@ -82,7 +109,10 @@ struct nvmep_data {
 	unsigned int metadata_length;
 	dma_addr_t metadata_dma;
 	struct scatterlist inline_segments[NVMEP_INLINE_SEGMENTS];
-	struct nvmep_span span;
+	union {
+		struct nvmep_span span;
+		struct nvmep_pieces pieces;
+	};
 };
 
 int nvmep_data_init(struct nvmep_ctrl *ctrl);

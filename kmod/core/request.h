@@ -31,6 +31,7 @@ struct nvmep_queue;
 #define NVMEP_REQUEST_CANCELLED	BIT(2)	/* the controller was stopped under it */
 #define NVMEP_REQUEST_ABORTED	BIT(3)	/* an Abort command was sent for it */
 #define NVMEP_REQUEST_SPAN	BIT(4)	/* its data is @data.span */
+#define NVMEP_REQUEST_PIECES	BIT(5)	/* its data is @data.pieces */
 
 /**
  * struct nvmep_request - blk_mq_rq_to_pdu() of every request

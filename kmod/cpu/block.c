@@ -26,50 +26,42 @@ static u64 nvmep_first_block(const struct nvmep_ns *ns, sector_t sector)
 	return sector >> (ns->block_shift - SECTOR_SHIFT);
 }
 
-static void nvmep_set_range(struct nvme_sqe *sqe, const struct nvmep_ns *ns,
-			    struct request *rq, u16 control)
+static u32 nvmep_blocks(const struct nvmep_ns *ns, const struct request *rq)
 {
-	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
-	u32 blocks = blk_rq_bytes(rq) >> ns->block_shift;
-
-	nvmep_rw_range(sqe, first, blocks, control);
-}
-
-static u16 nvmep_protect(struct nvme_sqe *sqe, const struct nvmep_ns *ns,
-			 struct request *rq)
-{
-	return nvmep_rw_protect(sqe, ns, nvmep_first_block(ns, blk_rq_pos(rq)));
+	return blk_rq_bytes(rq) >> ns->block_shift;
 }
 
 static blk_status_t nvmep_build_rw(const struct nvmep_ns *ns,
 				   struct request *rq, u8 opcode)
 {
+	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
 	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
 	u16 control;
 
 	sqe->opcode = opcode;
-	control = nvmep_protect(sqe, ns, rq);
+	control = nvmep_rw_protect(sqe, ns, first);
 	if (rq->cmd_flags & REQ_FUA)
 		control |= NVME_RW_FUA;
 	if (rq->cmd_flags & (REQ_FAILFAST_DEV | REQ_RAHEAD))
 		control |= NVME_RW_LIMITED_RETRY;
 	if (rq->cmd_flags & REQ_RAHEAD)
 		sqe->cdw13 = cpu_to_le32(NVME_RW_DSM_PREFETCH);
-	nvmep_set_range(sqe, ns, rq, control);
+	nvmep_rw_range(sqe, first, nvmep_blocks(ns, rq), control);
 	return BLK_STS_OK;
 }
 
 static blk_status_t nvmep_build_write_zeroes(const struct nvmep_ns *ns,
 					     struct request *rq)
 {
+	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
 	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
 	u16 control;
 
 	sqe->opcode = NVME_CMD_WRITE_ZEROES;
-	control = nvmep_protect(sqe, ns, rq);
+	control = nvmep_rw_protect(sqe, ns, first);
 	if (ns->zeroes_deallocate && !(rq->cmd_flags & REQ_NOUNMAP))
 		control |= NVME_WRITE_ZEROES_DEALLOCATE;
-	nvmep_set_range(sqe, ns, rq, control);
+	nvmep_rw_range(sqe, first, nvmep_blocks(ns, rq), control);
 	return BLK_STS_OK;
 }
 
@@ -170,6 +162,23 @@ static bool nvmep_command_fits(const struct nvmep_ns *ns, struct request *rq)
 	return !((blk_rq_pos(rq) << SECTOR_SHIFT | blk_rq_bytes(rq)) & mask);
 }
 
+/* Rare ones, apart: they would cost the others registers. */
+static noinline blk_status_t nvmep_build_other(const struct nvmep_ns *ns,
+					       struct request *rq)
+{
+	switch (req_op(rq)) {
+	case REQ_OP_FLUSH:
+		nvmep_request(rq)->sqe.opcode = NVME_CMD_FLUSH;
+		return BLK_STS_OK;
+	case REQ_OP_DISCARD:
+		return nvmep_build_discard(ns, rq);
+	case REQ_OP_WRITE_ZEROES:
+		return nvmep_build_write_zeroes(ns, rq);
+	default:
+		return BLK_STS_NOTSUPP;
+	}
+}
+
 static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 					struct request *rq)
 {
@@ -185,15 +194,8 @@ static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 		return nvmep_build_rw(ns, rq, NVME_CMD_READ);
 	case REQ_OP_WRITE:
 		return nvmep_build_rw(ns, rq, NVME_CMD_WRITE);
-	case REQ_OP_FLUSH:
-		nvmep_request(rq)->sqe.opcode = NVME_CMD_FLUSH;
-		return BLK_STS_OK;
-	case REQ_OP_DISCARD:
-		return nvmep_build_discard(ns, rq);
-	case REQ_OP_WRITE_ZEROES:
-		return nvmep_build_write_zeroes(ns, rq);
 	default:
-		return BLK_STS_NOTSUPP;
+		return nvmep_build_other(ns, rq);
 	}
 }
 

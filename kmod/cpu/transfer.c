@@ -179,7 +179,7 @@ static int nvmep_transfer_submit(const struct nvmep_passthru *to,
 	};
 	rq->end_io_data = ioucmd;
 	rq->end_io = nvmep_transfer_end_io;
-	blk_execute_rq_nowait(rq, false);
+	nvmep_uring_send(rq);
 	return -EIOCBQUEUED;
 }
 

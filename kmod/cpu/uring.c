@@ -15,34 +15,45 @@
 #include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
+#include "core/data.h"
 #include "core/queue.h"
 #include "core/request.h"
 #include "effects.h"
+#include "length.h"
 #include "metadata.h"
 #include "namespace.h"
 #include "passthru.h"
 #include "permission.h"
 #include "scan.h"
 #include "uring.h"
+#include "usermem.h"
 
 /**
  * struct nvmep_uring - what we keep in an io_uring command
- * @bio: user pages of the command
+ * @bio: user pages of the command, where the block layer holds them
  * @metadata: its metadata, or NULL
+ * @pages: user pages that we hold; a command that has such has none of the above
  * @result: dwords 0 and 1 of the completion
  * @status: as nvmep_request_status()
  * @polled: index of the polled queue it is on, or %NVMEP_URING_NOT_POLLED
+ * @held: how many there are in @pages
  * @reads: data goes to user space
  * @scan: the command may have changed what namespaces there are
  */
 struct nvmep_uring {
-	struct bio *bio;
-	struct nvmep_user_metadata *metadata;
+	union {
+		struct {
+			struct bio *bio;
+			struct nvmep_user_metadata *metadata;
+		};
+		struct page *pages[NVMEP_OWN_PIECES];
+	};
 	u64 result;
 	s32 status;
 	u16 polled;
-	bool reads;
-	bool scan;
+	u8 held;
+	bool reads : 1;
+	bool scan : 1;
 };
 
 static_assert(sizeof(struct nvmep_uring) <=
@@ -53,19 +64,32 @@ static struct nvmep_uring *nvmep_uring(struct io_uring_cmd *ioucmd)
 	return (struct nvmep_uring *)ioucmd->pdu;
 }
 
+/* Gives back what held the memory of a command; the outcome is that of its metadata. */
+static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
+{
+	int ret = 0;
+
+	if (uring->held) {
+		nvmep_user_unhold(uring->pages, uring->held, uring->reads);
+		return 0;
+	}
+	if (uring->bio)
+		ret = blk_rq_unmap_user(uring->bio);
+	if (uring->metadata)
+		return nvmep_user_metadata_finish(uring->metadata,
+						  to_user && !ret) ?: ret;
+	return ret;
+}
+
 /* In the task whose memory it is. */
 static void nvmep_uring_finish(struct io_uring_cmd *ioucmd,
 			       unsigned int issue_flags)
 {
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
-	int ret = uring->status, err;
+	int err = nvmep_uring_unmap(uring, uring->reads && !uring->status);
 
-	err = blk_rq_unmap_user(uring->bio);
-	ret = ret ?: err;
-	err = nvmep_user_metadata_finish(uring->metadata,
-					 uring->reads && !ret);
-	ret = ret ?: err;
-	nvmep_uring_done(ioucmd, ret, uring->result, issue_flags);
+	nvmep_uring_done(ioucmd, uring->status ?: err, uring->result,
+			 issue_flags);
 }
 
 static void nvmep_uring_task_work(NVMEP_URING_TW_PARAMS)
@@ -113,39 +137,80 @@ static void nvmep_uring_parse(struct nvmep_user_command *command,
 	};
 }
 
-static int nvmep_uring_map_fixed(const struct nvmep_user_command *command,
+static int nvmep_uring_import(const struct nvmep_user_command *command,
+			      int direction, struct iov_iter *iter,
+			      struct io_uring_cmd *ioucmd,
+			      unsigned int issue_flags)
+{
+	if (command->vector)
+		return nvmep_uring_import_fixed_vec(command->address,
+						    command->length, direction,
+						    iter, ioucmd, issue_flags);
+	return nvmep_uring_import_fixed(command->address, command->length,
+					direction, iter, ioucmd, issue_flags);
+}
+
+static int nvmep_uring_map_fixed(const struct nvmep_passthru *from,
+				 const struct nvmep_user_command *command,
 				 struct request *rq,
 				 struct io_uring_cmd *ioucmd,
 				 unsigned int issue_flags)
 {
-	int direction = rq_data_dir(rq), ret;
 	struct iov_iter iter;
+	int ret = nvmep_uring_import(command, rq_data_dir(rq), &iter, ioucmd,
+				     issue_flags);
 
-	if (command->vector)
-		ret = nvmep_uring_import_fixed_vec(command->address,
-						   command->length, direction,
-						   &iter, ioucmd, issue_flags);
-	else
-		ret = nvmep_uring_import_fixed(command->address,
-					       command->length, direction,
-					       &iter, ioucmd, issue_flags);
 	if (ret < 0)
 		return ret;
-	return blk_rq_map_user_iov(rq->q, rq, NULL, &iter, GFP_KERNEL);
+	if (nvmep_user_registered(from, rq, &iter))
+		return nvmep_command_check_length(from, command, iter.count);
+	ret = blk_rq_map_user_iov(rq->q, rq, NULL, &iter, GFP_KERNEL);
+	return ret ? ret : nvmep_user_mapped(from, command, rq);
 }
 
+static int nvmep_uring_map_user(const struct nvmep_passthru *from,
+				const struct nvmep_user_command *command,
+				struct request *rq, struct nvmep_uring *uring)
+{
+	int ret;
+
+	uring->held = nvmep_user_hold(command, rq, uring->pages);
+	if (!uring->held)
+		return nvmep_user_map(from, command, rq);
+	ret = nvmep_command_check_length(from, command, command->length);
+	if (ret)
+		nvmep_user_unhold(uring->pages, uring->held, false);
+	return ret;
+}
+
+/* Memory for the command: on success nvmep_uring_unmap() is to follow. */
 static int nvmep_uring_map(const struct nvmep_passthru *from,
 			   const struct nvmep_user_command *command,
 			   struct request *rq, struct io_uring_cmd *ioucmd,
 			   unsigned int issue_flags)
 {
+	struct nvmep_uring *uring = nvmep_uring(ioucmd);
 	int ret;
 
-	if (!(ioucmd->flags & IORING_URING_CMD_FIXED) || !command->address ||
-	    !command->length)
-		return nvmep_user_map(from, command, rq);
-	ret = nvmep_uring_map_fixed(command, rq, ioucmd, issue_flags);
-	return ret ? ret : nvmep_user_mapped(from, command, rq);
+	uring->held = 0;
+	uring->reads = rq_data_dir(rq) == READ;
+	if (!command->address || !command->length)
+		ret = nvmep_user_mapped(from, command, rq);
+	else if (ioucmd->flags & IORING_URING_CMD_FIXED)
+		ret = nvmep_uring_map_fixed(from, command, rq, ioucmd,
+					    issue_flags);
+	else
+		ret = nvmep_uring_map_user(from, command, rq, uring);
+	if (ret || uring->held)
+		return ret;
+	uring->bio = rq->bio;
+	uring->metadata = NULL;
+	if (command->metadata)
+		uring->metadata = nvmep_user_metadata_add(from, rq, command);
+	if (!IS_ERR(uring->metadata))
+		return 0;
+	blk_rq_unmap_user(rq->bio);
+	return PTR_ERR(uring->metadata);
 }
 
 /**
@@ -177,6 +242,26 @@ u16 nvmep_uring_queue(const struct request *rq)
 						     NVMEP_URING_NOT_POLLED;
 }
 
+/**
+ * nvmep_uring_send() - send a request whose end will be told
+ * @rq: request, complete
+ *
+ * A request that is alone would be put into a list and looked for there; a plug hands
+ * it over directly, as it does many.
+ */
+void nvmep_uring_send(struct request *rq)
+{
+	struct blk_plug plug;
+
+	if (current->plug) {
+		blk_execute_rq_nowait(rq, false);
+		return;
+	}
+	blk_start_plug(&plug);
+	blk_execute_rq_nowait(rq, false);
+	blk_finish_plug(&plug);
+}
+
 static int nvmep_uring_submit(const struct nvmep_passthru *from,
 			      const struct nvmep_user_command *command,
 			      u32 effects, struct io_uring_cmd *ioucmd,
@@ -194,27 +279,16 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	ret = nvmep_uring_map(from, command, rq, ioucmd, issue_flags);
-	if (ret)
-		goto err_request;
-	uring->metadata = nvmep_user_metadata_add(from, rq, command);
-	if (IS_ERR(uring->metadata)) {
-		ret = PTR_ERR(uring->metadata);
-		goto err_map;
+	if (ret) {
+		blk_mq_free_request(rq);
+		return ret;
 	}
-	uring->bio = rq->bio;
 	uring->polled = nvmep_uring_queue(rq);
-	uring->reads = rq_data_dir(rq) == READ;
 	uring->scan = nvmep_effects_change(effects);
 	rq->end_io_data = ioucmd;
 	rq->end_io = nvmep_uring_end_io;
-	blk_execute_rq_nowait(rq, false);
+	nvmep_uring_send(rq);
 	return -EIOCBQUEUED;
-
-err_map:
-	blk_rq_unmap_user(rq->bio);
-err_request:
-	blk_mq_free_request(rq);
-	return ret;
 }
 
 /* A command that has to be alone runs in a worker, and waits there. */

@@ -18,6 +18,7 @@ struct request;
 blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
 			     unsigned int issue_flags);
 u16 nvmep_uring_queue(const struct request *rq);
+void nvmep_uring_send(struct request *rq);
 int nvmep_uring_cmd(const struct nvmep_passthru *from,
 		    struct io_uring_cmd *ioucmd, unsigned int issue_flags);
 int nvmep_uring_cmd_iopoll(const struct nvmep_passthru *from,

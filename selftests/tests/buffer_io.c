@@ -487,11 +487,15 @@ TEST_F_TIMEOUT(buffer_io, maps_and_allocates_nothing, 60)
 	}
 	ASSERT_EQ(1, maps_of(self->lent.fd, &after));
 	EXPECT_EQ(before, after);
+	/* The kernel traces mappings of single pages, but not ranges that many are linked into. */
 	ASSERT_EQ(0, count_begin(self->ctrl.address));
-	ASSERT_EQ(0, many_by_passthrough(&self->ctrl, self->back, lengths[1]));
+	ASSERT_EQ(0, many_by_passthrough(&self->ctrl, self->back, lengths[0]));
 	done = count_end();
 	EXPECT_LE(COUNTED, done.mapped);
 	EXPECT_LE(COUNTED, done.unmapped);
+	ASSERT_EQ(0, count_begin(self->ctrl.address));
+	ASSERT_EQ(0, many_by_passthrough(&self->ctrl, self->back, lengths[1]));
+	done = count_end();
 	EXPECT_LE(COUNTED, done.allocated);
 }
 

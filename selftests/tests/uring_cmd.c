@@ -8,6 +8,7 @@
 #include <liburing.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -162,7 +163,104 @@ TEST_F(uring, fixed_buffers)
 	EXPECT_EQ(-EFAULT, collect(&self->ring, NULL, NULL));
 }
 
+static int once_fixed(struct io_uring *ring, int fd, const struct nvme_uring_cmd *cmd,
+		      uint16_t fixed)
+{
+	queue(ring, fd, NVME_URING_CMD_IO, cmd, IORING_URING_CMD_FIXED, fixed, 0);
+	return collect(ring, NULL, NULL);
+}
+
+/* Did @length bytes from @offset on arrive, and none around them? */
+static bool arrived_alone(const uint8_t *bytes, const uint8_t *back, size_t offset, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < BYTES; i++)
+		if (back[i] != (i >= offset && i < offset + length ? bytes[i] : 0xee))
+			return false;
+	return true;
+}
+
+/* In a page, over two and many, at dwords, and where it has to be copied. */
+TEST_F(uring, wherever_it_lies)
+{
+	static const struct {
+		uint32_t offset, length;
+	} places[] = {
+		{ 0, NP_PAGE }, { NP_BLOCK, NP_PAGE - NP_BLOCK }, { NP_PAGE / 2, NP_PAGE },
+		{ NP_PAGE - 4, NP_BLOCK }, { 4, 2 * NP_PAGE - NP_BLOCK }, { 1, NP_PAGE },
+		{ NP_PAGE / 2, 4 * NP_PAGE }, { 12, 8 * NP_PAGE }, { 3, 4 * NP_PAGE },
+	};
+	struct iovec fixed[2] = { { self->bytes, BYTES }, { self->back, BYTES } };
+	size_t i;
+
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, fixed, 2));
+	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		uint32_t offset = places[i].offset, length = places[i].length;
+		struct nvme_uring_cmd out = rw(NP_CMD_WRITE, self->bytes + offset, length);
+		struct nvme_uring_cmd in = rw(NP_CMD_READ, self->back + offset, length);
+
+		memset(self->back, 0xee, BYTES);
+		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &out));
+		ASSERT_EQ(0, once_fixed(&self->ring, self->generic, &in, 1));
+		EXPECT_TRUE(arrived_alone(self->bytes, self->back, offset, length))
+			TH_LOG("registered, place %zu", i);
+		np_pattern(self->bytes, BYTES, NP_AREA(7), 8 + i);
+		memset(self->back, 0xee, BYTES);
+		ASSERT_EQ(0, once_fixed(&self->ring, self->generic, &out, 0));
+		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &in));
+		EXPECT_TRUE(arrived_alone(self->bytes, self->back, offset, length))
+			TH_LOG("not registered, place %zu", i);
+	}
+}
+
+/* Two pages, the second of which is not there, or which are to be read only. */
+TEST_F(uring, not_where_nothing_can_be_written)
+{
+	uint8_t *pages = mmap(NULL, 3 * NP_PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct nvme_uring_cmd cmd;
+	size_t i;
+
+	ASSERT_NE(MAP_FAILED, pages);
+	memset(pages, 0xee, 2 * NP_PAGE);
+	ASSERT_EQ(0, munmap(pages + 2 * NP_PAGE, NP_PAGE));
+	cmd = rw(NP_CMD_READ, pages + NP_PAGE + NP_PAGE / 2, NP_PAGE);
+	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	ASSERT_EQ(0, mprotect(pages, 2 * NP_PAGE, PROT_READ));
+	cmd = rw(NP_CMD_READ, pages, NP_PAGE);
+	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	cmd = rw(NP_CMD_READ, pages + NP_PAGE / 2, NP_PAGE);
+	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	for (i = 0; i < 2 * NP_PAGE; i++)
+		ASSERT_EQ(0xee, pages[i]);
+	munmap(pages, 2 * NP_PAGE);
+}
+
 /* Kernels from 6.16 on can; the others say so. */
+TEST_F(uring, pieces_that_do_not_meet_at_pages)
+{
+	struct iovec parts[2] = { { self->back + NP_BLOCK, NP_BLOCK },
+				  { self->back + 3 * NP_PAGE + 1024, NP_BLOCK } };
+	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes, 2 * NP_BLOCK);
+	struct iovec fixed = { self->back, BYTES };
+	int ret;
+
+	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
+	cmd = rw(NP_CMD_READ, parts, 2);
+	cmd.cdw12 = 2 * NP_BLOCK / NP_BLOCK - 1;
+	queue(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0,
+	      0);
+	ret = collect(&self->ring, NULL, NULL);
+	if (ret == -EINVAL)
+		SKIP(return, "kernel without vectors into fixed buffers");
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(0, memcmp(self->bytes, parts[0].iov_base, NP_BLOCK));
+	EXPECT_EQ(0, memcmp(self->bytes + NP_BLOCK, parts[1].iov_base, NP_BLOCK));
+}
+
+/* Likewise. */
 TEST_F(uring, vectored_into_fixed_buffers)
 {
 	struct iovec parts[2] = { { self->back + NP_PAGE, NP_PAGE }, { self->back, NP_PAGE } };
