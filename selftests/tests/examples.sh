@@ -53,7 +53,7 @@ cuda_sees_another_block() {
 	local said
 	said=$(/build/user/examples/read_file_cuda "$mount/cached" 2>&1) && return 1
 	echo "$said"
-	[[ $said == *'what is on the disk is not what read() says' ]]
+	[[ $said == *'what is on the disk is not what read() says'* ]]
 }
 
 # refuses WORDS FILE
