@@ -44,6 +44,16 @@ static void nvmep_transfer_task_work(NVMEP_URING_TW_PARAMS)
 	nvmep_transfer_finish(NVMEP_URING_TW_CMD, NVMEP_URING_TW_FLAGS);
 }
 
+static __always_inline void nvmep_transfer_tell(struct io_uring_cmd *ioucmd,
+						const struct io_comp_batch *batch)
+{
+	/* Whoever polls finds commands of other rings too. */
+	if (nvmep_uring_polls(ioucmd, batch))
+		nvmep_transfer_finish(ioucmd, 0);
+	else
+		nvmep_uring_complete_in_task(ioucmd, nvmep_transfer_task_work);
+}
+
 /**
  * nvmep_transfer_end() - tell the task, or whoever polls, that a transfer has ended
  * @ioucmd: command, with its status
@@ -52,11 +62,7 @@ static void nvmep_transfer_task_work(NVMEP_URING_TW_PARAMS)
 void nvmep_transfer_end(struct io_uring_cmd *ioucmd,
 			const struct io_comp_batch *batch)
 {
-	/* Whoever polls finds commands of other rings too. */
-	if (nvmep_uring_polls(ioucmd, batch))
-		nvmep_transfer_finish(ioucmd, 0);
-	else
-		nvmep_uring_complete_in_task(ioucmd, nvmep_transfer_task_work);
+	nvmep_transfer_tell(ioucmd, batch);
 }
 
 /* The controller is done with the memory: it has completed the command, or stopped. */
@@ -66,7 +72,7 @@ static enum rq_end_io_ret nvmep_transfer_end_io(NVMEP_END_IO_PARAMS)
 
 	nvmep_transfer(ioucmd)->status = nvmep_request_status(rq, error);
 	percpu_ref_put(nvmep_request(rq)->data.span.users);
-	nvmep_transfer_end(ioucmd, NVMEP_END_IO_BATCH);
+	nvmep_transfer_tell(ioucmd, NVMEP_END_IO_BATCH);
 	return RQ_END_IO_FREE;
 }
 
@@ -80,21 +86,6 @@ static bool nvmep_transfer_reserved(const struct nvme_peer_uring_io *user)
 	for (i = 0; i < ARRAY_SIZE(user->reserved); i++)
 		seen |= READ_ONCE(user->reserved[i]);
 	return seen;
-}
-
-/**
- * nvmep_transfer_valid() - does it say something, whatever there is?
- * @io: what a command says
- *
- * Return: false if it does not.
- */
-bool nvmep_transfer_valid(const struct nvme_peer_uring_io *io)
-{
-	if (io->flags & ~NVME_PEER_IO_FUA ||
-	    (io->opcode != NVME_PEER_IO_READ &&
-	     io->opcode != NVME_PEER_IO_WRITE))
-		return false;
-	return !(io->offset & NVMEP_DATA_ALIGNMENT) && io->blocks;
 }
 
 /* The command may lie in shared memory: each field is read once. */
@@ -114,10 +105,13 @@ static int nvmep_transfer_parse(struct nvme_peer_uring_io *io,
 	       -EINVAL : 0;
 }
 
-/* Completes the command: the namespace's format stays while the request is there. */
-static int nvmep_transfer_build(const struct nvmep_ns *ns,
-				const struct nvme_peer_uring_io *io,
-				struct nvme_sqe *sqe)
+/*
+ * Completes the command: the namespace's format stays while the request is there.  In line,
+ * as what follows: the way of every transfer leads through it.
+ */
+static __always_inline int
+nvmep_transfer_build(const struct nvmep_ns *ns,
+		     const struct nvme_peer_uring_io *io, struct nvme_sqe *sqe)
 {
 	u16 control = nvmep_rw_protect(sqe, ns, io->lba);
 
@@ -130,6 +124,23 @@ static int nvmep_transfer_build(const struct nvmep_ns *ns,
 		control |= NVME_RW_FUA;
 	nvmep_rw_range(sqe, io->lba, io->blocks, control);
 	return nvmep_rw_metadata(ns, sqe) ? -EMEDIUMTYPE : 0;
+}
+
+static __always_inline int
+nvmep_transfer_fill(const struct nvmep_ns *ns,
+		    const struct nvme_peer_uring_io *io, void *peer,
+		    struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	int ret;
+
+	ret = nvmep_transfer_build(ns, io, &req->sqe);
+	if (ret)
+		return ret;
+	req->flags |= NVMEP_REQUEST_SPAN;
+	return ns->ctrl->peer_ops->span(peer, io->handle, io->offset,
+					io->blocks << ns->block_shift,
+					rq_dma_dir(rq), &req->data.span);
 }
 
 /**
@@ -147,16 +158,7 @@ int nvmep_transfer_prepare(const struct nvmep_ns *ns,
 			   const struct nvme_peer_uring_io *io, void *peer,
 			   struct request *rq)
 {
-	struct nvmep_request *req = nvmep_request(rq);
-	int ret;
-
-	ret = nvmep_transfer_build(ns, io, &req->sqe);
-	if (ret)
-		return ret;
-	req->flags |= NVMEP_REQUEST_SPAN;
-	return ns->ctrl->peer_ops->span(peer, io->handle, io->offset,
-					io->blocks << ns->block_shift,
-					rq_dma_dir(rq), &req->data.span);
+	return nvmep_transfer_fill(ns, io, peer, rq);
 }
 
 static int nvmep_transfer_submit(const struct nvmep_passthru *to,
@@ -180,7 +182,7 @@ static int nvmep_transfer_submit(const struct nvmep_passthru *to,
 				BLK_MQ_REQ_NOWAIT : 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	ret = nvmep_transfer_prepare(to->ns, io, peer, rq);
+	ret = nvmep_transfer_fill(to->ns, io, peer, rq);
 	if (ret) {
 		blk_mq_free_request(rq);
 		return ret;
@@ -209,22 +211,6 @@ struct nvmep_ns *nvmep_transfer_namespace(struct nvmep_ctrl *ctrl, u32 nsid)
 	struct nvmep_ns *ns = nvmep_ns_find(ctrl, nsid);
 
 	return ns && disk_live(ns->disk) ? ns : NULL;
-}
-
-/**
- * nvmep_transfer_form() - can a command of this form be a transfer?
- * @ioucmd: io_uring command
- * @issue_flags: how it is issued
- *
- * Return: 0; -EOPNOTSUPP in a ring with small entries; -EINVAL for one that names
- * memory of the ring's.
- */
-int nvmep_transfer_form(const struct io_uring_cmd *ioucmd,
-			unsigned int issue_flags)
-{
-	if (!(issue_flags & IO_URING_F_SQE128))
-		return -EOPNOTSUPP;
-	return ioucmd->flags & IORING_URING_CMD_FIXED ? -EINVAL : 0;
 }
 
 /**

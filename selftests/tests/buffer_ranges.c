@@ -14,6 +14,7 @@
 #include <nvmepeer_uring.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -271,9 +272,12 @@ TEST_F(buffer_ranges, refuses_all_for_a_buffer_that_was_imported_for_less)
 
 TEST_F(buffer_ranges, refuses_other_forms)
 {
+	struct iovec registered = { self->disk, SPAN };
 	struct io_uring_sqe *sqe;
 	struct io_uring small;
 
+	/* Older kernels look for it themselves. */
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &registered, 1));
 	np_ranges_queue(&self->ring, self->ctrl.fd, &self->vec)->uring_cmd_flags =
 		IORING_URING_CMD_FIXED;
 	EXPECT_EQ(-EINVAL, np_transfer_collect(&self->ring, NULL));
