@@ -62,7 +62,7 @@ endif
 all: native
 
 # Tests need the tests' set-up; a native build is what gets installed.
-native: user_dirs := $(filter %/lib %/tools,$(user_dirs))
+native: user_dirs := $(filter %/lib %/lib/cuda %/tools,$(user_dirs))
 native:
 	$(setup)/build-modules --native $(abspath $(KDIR))
 	@mkdir -p $(OUT)

@@ -431,7 +431,7 @@ int nvmepeer_errors_explain(struct nvmepeer_errors *errors,
 /**
  * enum nvmepeer_result - where a result comes from that no call here returned
  * @NVMEPEER_RESULT_COMMAND: @cqe->res of nvmepeer_prep_rw() or nvmepeer_prep_command()
- * @NVMEPEER_RESULT_BUFFER: @cqe->res of nvmepeer_prep_buf_rw()
+ * @NVMEPEER_RESULT_BUFFER: @cqe->res of nvmepeer_prep_buf_rw() or nvmepeer_prep_buf_vec()
  * @NVMEPEER_RESULT_DEVICE: a call of <nvmepeer_device.h>
  */
 enum nvmepeer_result {

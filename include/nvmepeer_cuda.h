@@ -12,8 +12,8 @@
  * refused, which limit refused it and what would help, for libcuda's refusals
  * as for the kernel's.  A handle may be used from several threads.
  *
- * What a process needs: CAP_SYS_RAWIO, because doorbells and DMA addresses are
- * power over the whole controller; and CAP_SYS_ADMIN, because NVIDIA's driver
+ * What a process needs, unless it only lends memory (nvmepeer_cuda_dmabuf()):
+ * CAP_SYS_RAWIO, because doorbells and DMA addresses are power over the whole controller; and CAP_SYS_ADMIN, because NVIDIA's driver
  * maps registers of other devices for nobody else, unless the nvidia module was
  * loaded with NVreg_RegistryDwords="PeerMappingOverride=1".
  */
@@ -44,6 +44,32 @@ struct nvmepeer_cuda;
  */
 int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **cuda);
 void nvmepeer_cuda_close(struct nvmepeer_cuda *cuda);
+
+/**
+ * nvmepeer_cuda_alloc() - memory of a GPU, for who has no CUDA runtime
+ * @cuda: GPU
+ * @bytes: how many, rounded up to 2 MiB
+ * @pointer: receives its GPU address; undo with nvmepeer_cuda_free()
+ *
+ * It is zero.  -ENOMEM: the GPU has not so much.
+ */
+int nvmepeer_cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, void **pointer);
+void nvmepeer_cuda_free(struct nvmepeer_cuda *cuda, void *pointer);
+
+/**
+ * nvmepeer_cuda_dmabuf() - GPU memory as a dma-buf, for nvmepeer_buf_import()
+ * @cuda: the GPU whose memory it is
+ * @pointer: as nvmepeer_cuda_buffer_open(), a multiple of the host's page size
+ * @bytes: likewise
+ * @fd: receives the dma-buf, to be closed when it was imported
+ *
+ * For reads and writes that the CPU starts (nvmepeer_prep_buf_rw()): those need the handle
+ * of the import, no queue pair, and none of the rights above.
+ *
+ * -EINVAL: not memory of this GPU, or not of whole pages.  -EOPNOTSUPP: it cannot become
+ * a dma-buf.
+ */
+int nvmepeer_cuda_dmabuf(struct nvmepeer_cuda *cuda, void *pointer, size_t bytes, int *fd);
 
 /** struct nvmepeer_cuda_queues - queue pairs of one controller for one GPU. */
 struct nvmepeer_cuda_queues;

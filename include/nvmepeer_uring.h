@@ -133,6 +133,35 @@ static inline void nvmepeer_prep_buf_rw(struct io_uring_sqe *sqe,
 }
 
 /**
+ * nvmepeer_prep_buf_vec() - fill an entry with many reads, or many writes, of buffers
+ * @sqe: entry of a ring made by nvmepeer_uring_init()
+ * @ctrl: controller that the buffers were imported with
+ * @nsid: namespace
+ * @opcode: read or write
+ * @ranges: which blocks, and where in which buffer; to stay until the entry was submitted
+ * @count: of them, 1 to NVME_PEER_IO_RANGES
+ *
+ * As many nvmepeer_prep_buf_rw(), with one completion when all have ended: 0, or how one
+ * that failed did.  Of a list with one that is refused nothing is carried out.  The errors
+ * are those of struct nvme_peer_uring_io_vec.
+ */
+static inline void nvmepeer_prep_buf_vec(struct io_uring_sqe *sqe,
+					 const struct nvmepeer *ctrl, uint32_t nsid,
+					 enum nvmepeer_opcode opcode,
+					 const struct nvme_peer_io_range *ranges,
+					 uint32_t count)
+{
+	struct nvme_peer_uring_io_vec *vec;
+
+	nvmepeer_prep_command(sqe, nvmepeer_fd(ctrl), NVME_PEER_URING_CMD_IO_VEC);
+	vec = (struct nvme_peer_uring_io_vec *)sqe->cmd;
+	vec->opcode = (uint32_t)opcode;
+	vec->nsid = nsid;
+	vec->count = count;
+	vec->ranges = (uint64_t)(uintptr_t)ranges;
+}
+
+/**
  * nvmepeer_cqe_result() - dword 0 of the NVMe completion behind an io_uring one
  * @cqe: completion; @cqe->res is 0, a positive NVMe status or a negative errno
  */

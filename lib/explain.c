@@ -694,7 +694,7 @@ static const struct rule rules[] = {
 		.applies = knows_info,
 		.what = "no queue identifier is free",
 		.help =
-		"close a queue pair that is not needed (nvme-peer qp list), or load the module with a larger peer_queues",
+		"close a queue pair that is not needed (nvme-peer qp list), have the CPU keep fewer (cpu_queues in /sys/class/nvme-peer), or load the module with a larger peer_queues",
 		.detail = qids_detail,
 	},
 	{

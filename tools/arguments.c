@@ -12,7 +12,7 @@
 #include "arguments.h"
 
 /* getopt_long() gives the set's bit beyond all characters. */
-enum { LONG_OPTION = 0x10000 };
+enum { LONG_OPTION = 0x1000000 };
 
 static const struct option long_options[] = {
 	{ "output-format", required_argument, NULL, 'o' },
@@ -24,6 +24,10 @@ static const struct option long_options[] = {
 	{ "into", no_argument, NULL, LONG_OPTION | OPTION_INTO },
 	{ "size", required_argument, NULL, LONG_OPTION | OPTION_SIZE },
 	{ "seconds", required_argument, NULL, LONG_OPTION | OPTION_SECONDS },
+	{ "cuda", required_argument, NULL, LONG_OPTION | OPTION_CUDA },
+	{ "polled", no_argument, NULL, LONG_OPTION | OPTION_POLLED },
+	{ "ranges", required_argument, NULL, LONG_OPTION | OPTION_RANGES },
+	{ "write", no_argument, NULL, LONG_OPTION | OPTION_WRITE },
 	{ "dry-run", no_argument, NULL, LONG_OPTION | OPTION_DRY_RUN },
 	{ "force", no_argument, NULL, LONG_OPTION | OPTION_FORCE },
 	{ "persist", no_argument, NULL, LONG_OPTION | OPTION_PERSIST },
@@ -95,6 +99,14 @@ static int parse_value(unsigned int option, const char *text, struct options *op
 	case OPTION_SECONDS:
 		/* A day, and no run is without any. */
 		is_number = parse_number(text, 86400, &options->seconds) && options->seconds;
+		break;
+	case OPTION_CUDA:
+		is_number = parse_number(text, INT32_MAX, &value);
+		options->cuda = (int)value;
+		break;
+	case OPTION_RANGES:
+		is_number = parse_number(text, UINT32_MAX, &value);
+		options->ranges = (uint32_t)value;
 		break;
 	default:
 		break;

@@ -29,6 +29,10 @@ enum {
 	OPTION_INTO = 1 << 10,
 	OPTION_SIZE = 1 << 11,
 	OPTION_SECONDS = 1 << 12,
+	OPTION_CUDA = 1 << 13,
+	OPTION_POLLED = 1 << 14,
+	OPTION_RANGES = 1 << 15,
+	OPTION_WRITE = 1 << 16,
 };
 
 /**
@@ -41,6 +45,8 @@ enum {
  * @entries: of --entries
  * @size: of --size
  * @seconds: of --seconds
+ * @cuda: of --cuda
+ * @ranges: of --ranges
  */
 struct options {
 	unsigned int given;
@@ -51,6 +57,8 @@ struct options {
 	uint32_t entries;
 	uint32_t size;
 	uint64_t seconds;
+	int cuda;
+	uint32_t ranges;
 };
 
 /**

@@ -22,6 +22,7 @@ static const struct {
 	{ NVME_PEER_FEATURE_DIRECT, "direct mode" },
 	{ NVME_PEER_FEATURE_BUF_RINGS, "rings in imported buffers" },
 	{ NVME_PEER_FEATURE_BUF_IO, "the CPU's own I/O into imported buffers" },
+	{ NVME_PEER_FEATURE_BUF_IO_VEC, "the same by lists of ranges" },
 };
 
 static void report_features(struct report *report, uint64_t set)

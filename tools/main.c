@@ -39,9 +39,10 @@ static const struct command {
 	{ "events", command_events, OPTION_COUNT, "[--count N]",
 	  "what happens to the queue pairs of all controllers, as it happens" },
 	{ "bench", command_bench,
-	  OPTION_INTO | OPTION_FD | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS,
-	  "NODE NAMESPACE [--into [--fd N]] [--size BYTES] [--entries N] [--seconds N]",
-	  "how fast the CPU reads, into its own memory or an imported buffer" },
+	  OPTION_INTO | OPTION_FD | OPTION_CUDA | OPTION_RANGES | OPTION_POLLED | OPTION_WRITE |
+	  OPTION_FORCE | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS,
+	  "NODE NAMESPACE [--into [--fd N | --cuda N] [--ranges N]] [--polled] [--write --force] [--size BYTES] [--entries N] [--seconds N]",
+	  "how fast the CPU reads or writes, with its own memory or an imported buffer" },
 	{ "qp", command_qp, OPTION_ENTRIES, "list | status PID FD | check NODE NAMESPACE [--entries N]",
 	  "queue pairs of all processes; one of them; try one with the CPU as the peer" },
 };

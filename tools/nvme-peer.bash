@@ -19,7 +19,7 @@ _nvme_peer() {
 		mapfile -t COMPREPLY < <(compgen -W 'table json' -- "$word")
 		return
 		;;
-	--fd | --host | --count | --entries | --size | --seconds) return ;;
+	--fd | --host | --count | --entries | --size | --seconds | --cuda | --ranges) return ;;
 	esac
 	local options='--output-format' names=''
 	case $command in
@@ -41,7 +41,7 @@ _nvme_peer() {
 		;;
 	events) options+=' --count' ;;
 	bench)
-		options+=' --into --fd --size --entries --seconds'
+		options+=' --into --fd --cuda --ranges --polled --write --force --size --entries --seconds'
 		names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *)
 		((cword == i + 1)) || names=$(cd /dev && compgen -G 'ngp*')
 		;;

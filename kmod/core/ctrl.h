@@ -198,6 +198,9 @@ struct nvmep_ctrl {
 	unsigned int cpu_queues_live;	/* the first of them are on the controller; a
 					 * start says how many
 					 */
+	unsigned int cpu_share;		/* identifiers that the CPU keeps; 0: nobody has
+					 * said, so half of them.  Changes while RESETTING
+					 */
 	unsigned int vectors;		/* const while bound: granted interrupt vectors */
 	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
 	struct dma_pool *prp_small_pool;	/* const while bound: short PRP lists */

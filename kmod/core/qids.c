@@ -281,13 +281,20 @@ void nvmep_qids_show_quarantine(struct nvmep_ctrl *ctrl, struct seq_file *seq)
 
 /* --- taking and giving back ---------------------------------------------- */
 
+/* Free, and never was a peer's. */
+static bool nvmep_qid_untouched(struct nvmep_qids *qids, unsigned int qid)
+{
+	return !test_bit(qid, qids->used) && !qids->qids[qid].freed &&
+	       !nvmep_qid_quarantined(qids, qid);
+}
+
 /* The lowest that never was a peer's, or 0. */
 static unsigned int nvmep_qid_find_cpu(struct nvmep_qids *qids)
 {
 	unsigned int qid;
 
-	for_each_clear_bit(qid, qids->used, qids->total + 1)
-		if (!qids->qids[qid].freed && !nvmep_qid_quarantined(qids, qid))
+	for (qid = 1; qid <= qids->total; qid++)
+		if (nvmep_qid_untouched(qids, qid))
 			return qid;
 	return 0;
 }
@@ -410,6 +417,26 @@ void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl)
 	spin_lock(&qids->lock);
 	qids->peers_barred = false;
 	spin_unlock(&qids->lock);
+}
+
+/**
+ * nvmep_qids_for_cpu() - how many could be the CPU's
+ * @ctrl: controller
+ *
+ * Return: those that it has, and those that no peer ever had.
+ */
+unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	unsigned int qid, count = 0;
+
+	spin_lock(&qids->lock);
+	for (qid = 1; qid <= qids->total; qid++)
+		count += nvmep_qid_untouched(qids, qid) ||
+			 (test_bit(qid, qids->used) &&
+			  !test_bit(qid, qids->peer));
+	spin_unlock(&qids->lock);
+	return count;
 }
 
 /**

@@ -108,6 +108,7 @@ int nvmep_qid_add_writer(struct nvmep_ctrl *ctrl, u16 qid);
 void nvmep_qids_show_quarantine(struct nvmep_ctrl *ctrl, struct seq_file *seq);
 int nvmep_qids_bar_peers(struct nvmep_ctrl *ctrl);
 void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl);
+unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl);
 void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
 bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid);
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid);

@@ -288,6 +288,26 @@ int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_ctrl_share() - the CPU keeps so many identifiers of queues, peers get the others
+ * @ctrl: controller; peers are barred, and no lock that a peer_ops callback takes is held
+ * @count: 1 or more
+ *
+ * The controller starts anew for that, as queues come and go when it starts only.  Before
+ * it stops, what is under way is finished, within some seconds.
+ *
+ * Return: 0 if it came back; -EIO if it did not; -ENODEV if it is being removed.
+ */
+int nvmep_ctrl_share(struct nvmep_ctrl *ctrl, unsigned int count)
+{
+	if (!nvmep_ctrl_hold(ctrl))
+		return -ENODEV;
+	ctrl->cpu_ops->drain(ctrl);
+	WRITE_ONCE(ctrl->cpu_share, count);
+	nvmep_ctrl_resume_reset(ctrl);
+	return nvmep_ctrl_wait_reset(ctrl);
+}
+
+/**
  * nvmep_reset_init() - before the first reset can come
  * @ctrl: controller
  */

@@ -12,6 +12,7 @@ struct nvmep_ctrl;
 void nvmep_reset_init(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_reset_sync(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl);
+int nvmep_ctrl_share(struct nvmep_ctrl *ctrl, unsigned int count);
 bool nvmep_ctrl_hold(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_resume_reset(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_go_live(struct nvmep_ctrl *ctrl);

@@ -174,8 +174,13 @@ static int nvmep_negotiate_queues(struct nvmep_ctrl *ctrl,
 	return 0;
 }
 
-static unsigned int nvmep_peer_share(unsigned int granted)
+static unsigned int nvmep_peer_share(const struct nvmep_ctrl *ctrl,
+				     unsigned int granted)
 {
+	unsigned int cpu_share = READ_ONCE(ctrl->cpu_share);
+
+	if (cpu_share)
+		return granted - min(cpu_share, granted);
 	if (peer_queues < 0)
 		return granted / 2;
 	/* The CPU keeps one in any case. */
@@ -183,9 +188,25 @@ static unsigned int nvmep_peer_share(unsigned int granted)
 }
 
 /* Of what is granted, the CPU gets what is not for peers; one at least. */
-static unsigned int nvmep_cpu_share(unsigned int granted)
+static unsigned int nvmep_cpu_share(const struct nvmep_ctrl *ctrl,
+				    unsigned int granted)
 {
-	return granted - nvmep_peer_share(granted);
+	return granted - nvmep_peer_share(ctrl, granted);
+}
+
+/*
+ * Most that interrupt.  The share may grow, so there is one for each processor, if the
+ * controller grants as many; but polled ones are the last, and what is last goes first
+ * where the share is smaller.
+ */
+static unsigned int nvmep_most_interrupting(const struct nvmep_ctrl *ctrl,
+					    unsigned int granted,
+					    unsigned int polled)
+{
+	unsigned int most = polled ? nvmep_cpu_share(ctrl, granted) - polled :
+				     granted;
+
+	return min(most, num_possible_cpus());
 }
 
 static int nvmep_alloc_vectors(struct nvmep_ctrl *ctrl, unsigned int queues)
@@ -266,12 +287,13 @@ void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl)
 /* The first start: decides how many queues the CPU gets at most, for good. */
 static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 {
-	unsigned int share = nvmep_cpu_share(granted), count, polled, i;
+	unsigned int count, polled, i;
 	int ret;
 
 	/* One that interrupts is there in any case, for all that does not poll. */
-	polled = min(READ_ONCE(poll_queues), share - 1);
-	count = min(share - polled, num_possible_cpus());
+	polled = min(READ_ONCE(poll_queues),
+		     nvmep_cpu_share(ctrl, granted) - 1);
+	count = nvmep_most_interrupting(ctrl, granted, polled);
 	ret = nvmep_alloc_vectors(ctrl, count);
 	if (ret) {
 		dev_err(ctrl->dev, "no interrupt vectors: %d\n", ret);
@@ -308,14 +330,16 @@ static bool nvmep_acquire_qid(struct nvmep_ctrl *ctrl, struct nvmep_queue *queue
 }
 
 /*
- * A controller may grant fewer queue pairs than before a reset, or more again: as
+ * A controller may grant fewer queue pairs than before a reset, or more again, and the
+ * administrator may have said how many the CPU keeps (nvmep_ctrl_share()): as
  * many of the CPU's queues as it would get now have identifiers, from the first
  * on, so that polled ones go before others.  The first always has one: identifier 1
  * never was a peer's.
  */
 static void nvmep_share_qids(struct nvmep_ctrl *ctrl, unsigned int granted)
 {
-	unsigned int count = min(ctrl->cpu_queues, nvmep_cpu_share(granted)), i;
+	unsigned int count = min(ctrl->cpu_queues,
+				 nvmep_cpu_share(ctrl, granted)), i;
 
 	for (i = 0; i < ctrl->cpu_queues; i++)
 		if (i >= count || ctrl->queues[i]->qid > granted)
@@ -359,7 +383,7 @@ static int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
 	ret = nvmep_negotiate_queues(ctrl, &granted);
 	if (ret)
 		return ret;
-	nvmep_qids_grant(ctrl, granted, nvmep_peer_share(granted));
+	nvmep_qids_grant(ctrl, granted, nvmep_peer_share(ctrl, granted));
 	if (!ctrl->queues)
 		ret = nvmep_alloc_queues(ctrl, granted);
 	if (ret)

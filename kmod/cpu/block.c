@@ -326,8 +326,11 @@ static void nvmep_map_queues(struct blk_mq_tag_set *tags)
 	unsigned int polled = nvmep_map_polled(ctrl, tags);
 
 	map->nr_queues = tags->nr_hw_queues - polled;
-	/* Vector 0 is the admin queue's; the others follow the CPUs. */
-	if (ctrl->vectors > 1)
+	/*
+	 * Vector 0 is the admin queue's; the others follow the CPUs.  Those of queues that
+	 * are not used now have CPUs of their own, which are spread over the others.
+	 */
+	if (ctrl->vectors == map->nr_queues + 1)
 		nvmep_map_hw_queues(map, ctrl->pdev, 1);
 	else
 		blk_mq_map_queues(map);

@@ -32,8 +32,8 @@ struct nvmep_ns_ops;
  *	@namespaces_srcu keeps those on it, and the controller's queues
  * @namespaces_srcu: see @namespaces
  * @quiesced: @namespaces_lock: no I/O is dispatched
- * @effects_lock: one command at a time that others' commands are sent for, see
- *	nvmep_user_execute_alone()
+ * @effects_lock: one at a time who bars peers: a command that others' commands are sent
+ *	for, see nvmep_user_execute_alone(), or nvmep_share_change()
  * @scan_lock: a scan, or a command that must be alone
  * @scans: @scan_lock: how many there were
  * @scan_work: looks for namespaces

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Attributes of the controller's class device: those of the kernel's own driver, by its
- * names and in its forms, as far as they mean anything here, and the generation.
+ * names and in its forms, as far as they mean anything here; the generation, and how many
+ * queues the CPU keeps.
  */
 #include <linux/bitops.h>
 #include <linux/device.h>
 #include <linux/jiffies.h>
+#include <linux/kstrtox.h>
 #include <linux/sysfs.h>
 
 #include "core/ctrl.h"
@@ -15,6 +17,7 @@
 #include "ctrl_sysfs.h"
 #include "params.h"
 #include "scan.h"
+#include "share.h"
 
 /* Identify Controller, CNTRLTYPE and DCTYPE; base specification 5.1.13.2.1. */
 static const char *const nvmep_controller_types[] = {
@@ -99,6 +102,25 @@ static ssize_t quirks_show(struct device *dev, struct device_attribute *attr,
 }
 static DEVICE_ATTR_RO(quirks);
 
+static ssize_t cpu_queues_show(struct device *dev,
+			       struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", nvmep_share(dev_get_drvdata(dev)));
+}
+
+static ssize_t cpu_queues_store(struct device *dev,
+				struct device_attribute *attr,
+				const char *buf, size_t count)
+{
+	unsigned int share;
+	int ret = kstrtouint(buf, 0, &share);
+
+	if (!ret)
+		ret = nvmep_share_change(dev_get_drvdata(dev), share);
+	return ret ?: count;
+}
+static DEVICE_ATTR_RW(cpu_queues);
+
 static ssize_t reset_controller_store(struct device *dev,
 				      struct device_attribute *attr,
 				      const char *buf, size_t count)
@@ -143,6 +165,7 @@ static struct attribute *nvmep_ctrl_attrs[] = {
 	&dev_attr_address.attr,
 	&dev_attr_numa_node.attr,
 	&dev_attr_queue_count.attr,
+	&dev_attr_cpu_queues.attr,
 	&dev_attr_sqsize.attr,
 	&dev_attr_kato.attr,
 	&dev_attr_quirks.attr,

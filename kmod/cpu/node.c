@@ -20,6 +20,7 @@
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"
+#include "ranges.h"
 #include "transfer.h"
 #include "uring.h"
 
@@ -90,6 +91,9 @@ static int nvmep_ctrl_uring_cmd(struct io_uring_cmd *ioucmd,
 	if (ioucmd->cmd_op == NVME_PEER_URING_CMD_IO)
 		return nvmep_transfer_cmd(&from, ioucmd->file->private_data,
 					  ioucmd, issue_flags);
+	if (ioucmd->cmd_op == NVME_PEER_URING_CMD_IO_VEC)
+		return nvmep_ranges_cmd(&from, ioucmd->file->private_data,
+					ioucmd, issue_flags);
 	return nvmep_uring_cmd(&from, ioucmd, issue_flags);
 }
 
@@ -98,7 +102,8 @@ static int nvmep_ctrl_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
 				       struct io_comp_batch *batch,
 				       unsigned int flags)
 {
-	if (ioucmd->cmd_op != NVME_PEER_URING_CMD_IO)
+	if (ioucmd->cmd_op != NVME_PEER_URING_CMD_IO &&
+	    ioucmd->cmd_op != NVME_PEER_URING_CMD_IO_VEC)
 		return 0;
 	return nvmep_transfer_iopoll(nvmep_file_ctrl(ioucmd->file), ioucmd,
 				     batch);

@@ -30,26 +30,6 @@
 /* All of an SQE's command is ours: nobody puts into it what we do not see. */
 static_assert(sizeof(struct nvme_peer_uring_io) == 80);
 
-/**
- * struct nvmep_transfer - what we keep in an io_uring command
- * @status: as nvmep_request_status()
- * @nsid: namespace that it goes to
- * @polled: as nvmep_uring_queue()
- */
-struct nvmep_transfer {
-	s32 status;
-	u32 nsid;
-	u16 polled;
-};
-
-static_assert(sizeof(struct nvmep_transfer) <=
-	      sizeof_field(struct io_uring_cmd, pdu));
-
-static struct nvmep_transfer *nvmep_transfer(struct io_uring_cmd *ioucmd)
-{
-	return (struct nvmep_transfer *)ioucmd->pdu;
-}
-
 /* --- the end --------------------------------------------------------------- */
 
 static void nvmep_transfer_finish(struct io_uring_cmd *ioucmd,
@@ -64,6 +44,27 @@ static void nvmep_transfer_task_work(NVMEP_URING_TW_PARAMS)
 	nvmep_transfer_finish(NVMEP_URING_TW_CMD, NVMEP_URING_TW_FLAGS);
 }
 
+static __always_inline void nvmep_transfer_tell(struct io_uring_cmd *ioucmd,
+						const struct io_comp_batch *batch)
+{
+	/* Whoever polls finds commands of other rings too. */
+	if (nvmep_uring_polls(ioucmd, batch))
+		nvmep_transfer_finish(ioucmd, 0);
+	else
+		nvmep_uring_complete_in_task(ioucmd, nvmep_transfer_task_work);
+}
+
+/**
+ * nvmep_transfer_end() - tell the task, or whoever polls, that a transfer has ended
+ * @ioucmd: command, with its status
+ * @batch: of completions that it was found in, or NULL
+ */
+void nvmep_transfer_end(struct io_uring_cmd *ioucmd,
+			const struct io_comp_batch *batch)
+{
+	nvmep_transfer_tell(ioucmd, batch);
+}
+
 /* The controller is done with the memory: it has completed the command, or stopped. */
 static enum rq_end_io_ret nvmep_transfer_end_io(NVMEP_END_IO_PARAMS)
 {
@@ -71,11 +72,7 @@ static enum rq_end_io_ret nvmep_transfer_end_io(NVMEP_END_IO_PARAMS)
 
 	nvmep_transfer(ioucmd)->status = nvmep_request_status(rq, error);
 	percpu_ref_put(nvmep_request(rq)->data.span.users);
-	/* Whoever polls finds commands of other rings too. */
-	if (nvmep_uring_polls(ioucmd, NVMEP_END_IO_BATCH))
-		nvmep_transfer_finish(ioucmd, 0);
-	else
-		nvmep_uring_complete_in_task(ioucmd, nvmep_transfer_task_work);
+	nvmep_transfer_tell(ioucmd, NVMEP_END_IO_BATCH);
 	return RQ_END_IO_FREE;
 }
 
@@ -104,18 +101,17 @@ static int nvmep_transfer_parse(struct nvme_peer_uring_io *io,
 		.lba = READ_ONCE(user->lba),
 		.blocks = READ_ONCE(user->blocks),
 	};
-	if (io->flags & ~NVME_PEER_IO_FUA || nvmep_transfer_reserved(user) ||
-	    (io->opcode != NVME_PEER_IO_READ &&
-	     io->opcode != NVME_PEER_IO_WRITE) ||
-	    io->offset & NVMEP_DATA_ALIGNMENT || !io->blocks)
-		return -EINVAL;
-	return 0;
+	return nvmep_transfer_reserved(user) || !nvmep_transfer_valid(io) ?
+	       -EINVAL : 0;
 }
 
-/* Completes the command: the namespace's format stays while the request is there. */
-static int nvmep_transfer_build(const struct nvmep_ns *ns,
-				const struct nvme_peer_uring_io *io,
-				struct nvme_sqe *sqe)
+/*
+ * Completes the command: the namespace's format stays while the request is there.  In line,
+ * as what follows: the way of every transfer leads through it.
+ */
+static __always_inline int
+nvmep_transfer_build(const struct nvmep_ns *ns,
+		     const struct nvme_peer_uring_io *io, struct nvme_sqe *sqe)
 {
 	u16 control = nvmep_rw_protect(sqe, ns, io->lba);
 
@@ -130,10 +126,10 @@ static int nvmep_transfer_build(const struct nvmep_ns *ns,
 	return nvmep_rw_metadata(ns, sqe) ? -EMEDIUMTYPE : 0;
 }
 
-/* On success the request holds its data, until it ends. */
-static int nvmep_transfer_prepare(const struct nvmep_ns *ns,
-				  const struct nvme_peer_uring_io *io,
-				  void *peer, struct request *rq)
+static __always_inline int
+nvmep_transfer_fill(const struct nvmep_ns *ns,
+		    const struct nvme_peer_uring_io *io, void *peer,
+		    struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 	int ret;
@@ -145,6 +141,24 @@ static int nvmep_transfer_prepare(const struct nvmep_ns *ns,
 	return ns->ctrl->peer_ops->span(peer, io->handle, io->offset,
 					io->blocks << ns->block_shift,
 					rq_dma_dir(rq), &req->data.span);
+}
+
+/**
+ * nvmep_transfer_prepare() - complete a request of nvmep_user_request()
+ * @ns: namespace
+ * @io: what it is to do
+ * @peer: what the peers' floor knows the controller's node by
+ * @rq: request
+ *
+ * On success the request holds its data, until it ends: see struct nvmep_span.
+ *
+ * Return: 0 or a negative error code, see struct nvme_peer_uring_io.
+ */
+int nvmep_transfer_prepare(const struct nvmep_ns *ns,
+			   const struct nvme_peer_uring_io *io, void *peer,
+			   struct request *rq)
+{
+	return nvmep_transfer_fill(ns, io, peer, rq);
 }
 
 static int nvmep_transfer_submit(const struct nvmep_passthru *to,
@@ -168,7 +182,7 @@ static int nvmep_transfer_submit(const struct nvmep_passthru *to,
 				BLK_MQ_REQ_NOWAIT : 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	ret = nvmep_transfer_prepare(to->ns, io, peer, rq);
+	ret = nvmep_transfer_fill(to->ns, io, peer, rq);
 	if (ret) {
 		blk_mq_free_request(rq);
 		return ret;
@@ -183,9 +197,16 @@ static int nvmep_transfer_submit(const struct nvmep_passthru *to,
 	return -EIOCBQUEUED;
 }
 
-/* One that is still being added, or is being removed, is none. */
-static struct nvmep_ns *nvmep_transfer_namespace(struct nvmep_ctrl *ctrl,
-						 u32 nsid)
+/**
+ * nvmep_transfer_namespace() - find a namespace to move data of
+ * @ctrl: controller
+ * @nsid: namespace identifier
+ *
+ * Under namespaces_srcu.
+ *
+ * Return: it, or NULL: one that is still being added, or is being removed, is none.
+ */
+struct nvmep_ns *nvmep_transfer_namespace(struct nvmep_ctrl *ctrl, u32 nsid)
 {
 	struct nvmep_ns *ns = nvmep_ns_find(ctrl, nsid);
 
@@ -211,11 +232,9 @@ int nvmep_transfer_cmd(const struct nvmep_passthru *from, void *peer,
 	struct nvme_peer_uring_io io;
 	int index, ret;
 
-	if (!(issue_flags & IO_URING_F_SQE128))
-		return -EOPNOTSUPP;
-	if (ioucmd->flags & IORING_URING_CMD_FIXED)
-		return -EINVAL;
-	ret = nvmep_transfer_parse(&io, nvmep_uring_payload(ioucmd));
+	ret = nvmep_transfer_form(ioucmd, issue_flags);
+	if (!ret)
+		ret = nvmep_transfer_parse(&io, nvmep_uring_payload(ioucmd));
 	if (ret)
 		return ret;
 	index = srcu_read_lock(&cpu->namespaces_srcu);
@@ -229,7 +248,7 @@ int nvmep_transfer_cmd(const struct nvmep_passthru *from, void *peer,
 /**
  * nvmep_transfer_iopoll() - a polling ring asks for completions
  * @ctrl: controller
- * @ioucmd: command that was queued by nvmep_transfer_cmd()
+ * @ioucmd: command that was queued by nvmep_transfer_cmd() or nvmep_ranges_cmd()
  * @batch: of completions
  *
  * The request may have ended, and its namespace gone, since the ring looked.  While the

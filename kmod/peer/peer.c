@@ -68,7 +68,8 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 		.size = cmd->size,
 		.features = NVME_PEER_FEATURE_DIRECT |
 			    NVME_PEER_FEATURE_BUF_RINGS |
-			    NVME_PEER_FEATURE_BUF_IO,
+			    NVME_PEER_FEATURE_BUF_IO |
+			    NVME_PEER_FEATURE_BUF_IO_VEC,
 		.cap = ctrl->cap,
 		.version = ctrl->vs,
 		.state = (u32)nvmep_ctrl_state(ctrl),

@@ -213,6 +213,8 @@ static const struct {
 	{ NVMEPEER_RESULT_BUFFER, -EACCES, -EACCES, "imported buffer", "other direction" },
 	{ NVMEPEER_RESULT_BUFFER, -ESTALE, -ESTALE, "imported buffer", "taken the memory back" },
 	{ NVMEPEER_RESULT_BUFFER, -ERANGE, -ERANGE, "imported buffer", "behind the buffer" },
+	{ NVMEPEER_RESULT_BUFFER, -E2BIG, -E2BIG, "imported buffer", "32 ranges" },
+	{ NVMEPEER_RESULT_BUFFER, -EFAULT, -EFAULT, "imported buffer", "list of ranges" },
 	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_LOST, -EINTR, "of a peer", "reset, failed or gone" },
 	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_TIMEOUT, -ETIMEDOUT, "of a peer", "still be carried out" },
 	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_BUSY, -EBUSY, "of a peer", "somebody else" },

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads and writes whose data lies in an imported buffer: of whatever handle, in rings of
- * every form, with their buffer released under them; and sent only for who may.
+ * Reads and writes whose data lies in an imported buffer, single and by lists: of whatever
+ * handle, in rings of every form, with their buffer released under them; and sent only for
+ * who may.
  */
 #include "judge.h"
 #include "operations.h"
@@ -19,9 +20,15 @@
 /* Beyond the first half of the disk, which other tests use. */
 #define FIRST_BLOCK	0x200000U
 
+#define RANGES		NVME_PEER_IO_RANGES
+
 /**
  * struct transfer - some equal commands, and what is known of them
- * @io: the command
+ * @io: the command; of a list, what it has in common with one
+ * @vec: the command with a list
+ * @list: that
+ * @name: which of both it is
+ * @operation: likewise, NVME_PEER_URING_CMD_*
  * @file: the node that it goes to
  * @handle: buffer that this thread has imported for it, for reading and writing; or 0
  * @right: nothing but rights can be in its way before they are asked for
@@ -29,6 +36,10 @@
  */
 struct transfer {
 	struct nvme_peer_uring_io io;
+	struct nvme_peer_uring_io_vec vec;
+	struct nvme_peer_io_range list[RANGES];
+	const char *name;
+	uint32_t operation;
 	struct fuzz_resource file;
 	uint32_t handle;
 	bool right;
@@ -97,6 +108,60 @@ static void fill(struct fuzz_thread *thread, struct transfer *transfer)
 		transfer->io.lba = (uint64_t)FUZZ_REFUSED << 32;
 }
 
+static struct nvme_peer_io_range some_range(struct fuzz_thread *thread,
+					    const struct transfer *transfer)
+{
+	return (struct nvme_peer_io_range){
+		.offset = (uint64_t)fuzz_below(thread, 64) * 4,
+		.lba = FIRST_BLOCK + fuzz_below(thread, 0x100000),
+		.blocks = 1 + fuzz_below(thread, 24),
+		.handle = some_handle(thread, transfer),
+	};
+}
+
+/* Wherever the list is read, what lies there is for the second half of the disk, or for nobody. */
+static void aim_list(struct transfer *transfer)
+{
+	uint32_t i;
+
+	for (i = 0; i < RANGES; i++) {
+		transfer->list[i].lba |= FIRST_BLOCK;
+		if (!transfer->permit.allowed)
+			transfer->list[i].lba = (uint64_t)FUZZ_REFUSED << 32;
+		if (transfer->list[i].handle != transfer->handle)
+			transfer->io.handle = 0;
+	}
+}
+
+static void fill_list(struct fuzz_thread *thread, struct transfer *transfer)
+{
+	struct nvme_peer_uring_io_vec right = {
+		.flags = fuzz_one_in(thread, 4) ? NVME_PEER_IO_FUA : 0,
+		.opcode = 1 + fuzz_below(thread, 2),
+		.nsid = 1,
+		.count = 1 + fuzz_below(thread, RANGES),
+	};
+	struct nvme_peer_io_range list[RANGES];
+	uint32_t i;
+
+	for (i = 0; i < RANGES; i++)
+		transfer->list[i] = some_range(thread, transfer);
+	transfer->vec = right;
+	memcpy(list, transfer->list, sizeof(list));
+	fuzz_mangle(thread, &transfer->vec, sizeof(transfer->vec));
+	fuzz_mangle(thread, transfer->list, sizeof(list));
+	transfer->right = transfer->file.kind == FUZZ_CONTROLLER &&
+			  !memcmp(&transfer->vec, &right, sizeof(right)) &&
+			  !memcmp(transfer->list, list, sizeof(list));
+	transfer->io.opcode = transfer->vec.opcode;
+	transfer->io.nsid = transfer->vec.nsid;
+	transfer->io.handle = transfer->handle;
+	transfer->permit = permit_of(thread, transfer);
+	aim_list(transfer);
+	transfer->vec.ranges = (uintptr_t)fuzz_place(thread, transfer->list, sizeof(list));
+	transfer->right &= transfer->vec.ranges == (uintptr_t)transfer->list;
+}
+
 /*
  * Which namespace there is comes before rights.  After them a buffer's own may be missing:
  * what somebody else has imported, it is not known for what.
@@ -107,13 +172,14 @@ static void judge(struct fuzz_thread *thread, const struct transfer *transfer, b
 	bool own = transfer->handle && transfer->handle == transfer->io.handle;
 
 	if (transfer->io.nsid != 1 || (transfer->permit.allowed && !own && answer == -EACCES))
-		fuzz_result(thread, "transfer", answer);
+		fuzz_result(thread, transfer->name, answer);
 	else
-		fuzz_judge(thread, "transfer", transfer->permit,
+		fuzz_judge(thread, transfer->name, transfer->permit,
 			   transfer->right && ring_is_right, answer);
 }
 
-static void put(struct io_uring *ring, const struct transfer *transfer)
+/* A worker sends some of them, who may wait. */
+static void put(struct fuzz_thread *thread, struct io_uring *ring, const struct transfer *transfer)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring), spare[2] = { 0 };
 
@@ -121,8 +187,12 @@ static void put(struct io_uring *ring, const struct transfer *transfer)
 		return;
 	spare->opcode = IORING_OP_URING_CMD;
 	spare->fd = transfer->file.held;
-	spare->cmd_op = NVME_PEER_URING_CMD_IO;
-	memcpy(spare->cmd, &transfer->io, sizeof(transfer->io));
+	spare->flags = fuzz_one_in(thread, 4) ? IOSQE_ASYNC : 0;
+	spare->cmd_op = transfer->operation;
+	if (transfer->operation == NVME_PEER_URING_CMD_IO)
+		memcpy(spare->cmd, &transfer->io, sizeof(transfer->io));
+	else
+		memcpy(spare->cmd, &transfer->vec, sizeof(transfer->vec));
 	memcpy(sqe, spare, ring->flags & IORING_SETUP_SQE128 ? sizeof(spare) : sizeof(*sqe));
 }
 
@@ -151,7 +221,7 @@ static void run(struct fuzz_thread *thread, struct transfer *transfer)
 	if (io_uring_queue_init(4, &ring, flags))
 		return;
 	while (count--)
-		put(&ring, transfer);
+		put(thread, &ring, transfer);
 	fuzz_result(thread, "io_uring_submit", io_uring_submit(&ring));
 	if (fuzz_one_in(thread, 4))
 		release_own(transfer);
@@ -160,22 +230,39 @@ static void run(struct fuzz_thread *thread, struct transfer *transfer)
 	io_uring_queue_exit(&ring);
 }
 
-static void transfer(struct fuzz_thread *thread)
+static void send_some(struct fuzz_thread *thread, struct transfer *transfer,
+		      void (*fill_in)(struct fuzz_thread *thread, struct transfer *transfer))
 {
 	enum fuzz_kind kind = fuzz_one_in(thread, 12) ? FUZZ_GENERIC : FUZZ_CONTROLLER;
-	struct transfer transfer = { 0 };
 
-	if (!fuzz_hold(thread, kind, &transfer.file))
+	if (!fuzz_hold(thread, kind, &transfer->file))
 		return;
 	if (!fuzz_one_in(thread, 3))
-		import_own(thread, &transfer);
-	fill(thread, &transfer);
-	run(thread, &transfer);
-	release_own(&transfer);
-	fuzz_let_go(&transfer.file);
+		import_own(thread, transfer);
+	fill_in(thread, transfer);
+	run(thread, transfer);
+	release_own(transfer);
+	fuzz_let_go(&transfer->file);
+}
+
+static void transfer(struct fuzz_thread *thread)
+{
+	struct transfer transfer = { .name = "transfer", .operation = NVME_PEER_URING_CMD_IO };
+
+	send_some(thread, &transfer, fill);
+}
+
+static void transfer_list(struct fuzz_thread *thread)
+{
+	struct transfer transfer = {
+		.name = "transfer_list", .operation = NVME_PEER_URING_CMD_IO_VEC,
+	};
+
+	send_some(thread, &transfer, fill_list);
 }
 
 const struct fuzz_operation fuzz_transfer_operations[] = {
 	{ "transfer", 6, false, transfer },
+	{ "transfer_list", 4, false, transfer_list },
 	{ NULL }
 };

@@ -461,4 +461,146 @@ TEST_F(bad_queues, io_without_a_queue_ends_with_the_controller)
 	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }
 
+/* --- what the administrator says --------------------------------------------- */
+
+static int keep(FIXTURE_DATA(bad_queues) *self, const char *count)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/cpu_queues",
+		 self->bad.ctrl.instance);
+	return np_write_file(path, count);
+}
+
+/* What the attribute and INFO say of the CPU's share; it uses @used of it. */
+static void expect_share(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			 uint32_t share, uint32_t used)
+{
+	char path[96], text[16] = "";
+	struct nvme_peer_info info;
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/cpu_queues",
+		 self->bad.ctrl.instance);
+	EXPECT_EQ(0, np_read_file(path, text, sizeof(text)));
+	EXPECT_EQ(share, strtoul(text, NULL, 10));
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(used, info.qids_cpu);
+	EXPECT_EQ(info.qids_total - share, info.qids_peer_max);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+static void *keep_one(void *argument)
+{
+	FIXTURE_DATA(bad_queues) *self = argument;
+
+	return keep(self, "1") ? argument : NULL;
+}
+
+/* What is under way ends as if nothing was: the controller starts anew when that is done. */
+static void shrink_under_load(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self)
+{
+	struct cpu_reader reader = { .bad = &self->bad };
+	pthread_t thread;
+	void *result;
+
+	reader.bytes = aligned_alloc(NP_PAGE, NP_PAGE);
+	ASSERT_NE(NULL, reader.bytes);
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, pass_on_cpu, &reader));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, keep_one, self));
+	np_sleep_ms(200);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(0, reader.result);
+	free(reader.bytes);
+	self->generation++;
+}
+
+TEST_F(bad_queues, the_cpu_keeps_as_many_as_the_administrator_says)
+{
+	struct nvme_peer_qp_create qps[7];
+	struct cpu_reader readers[2];
+	struct nvme_peer_info info;
+	unsigned int i;
+
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue");
+	expect_share(_metadata, self, 4, 2);
+	EXPECT_EQ(-EBUSY, keep(self, "1"));
+	np_qp_close(&self->other);
+	EXPECT_EQ(-ERANGE, keep(self, "0"));
+	EXPECT_EQ(-ERANGE, keep(self, "9"));
+	EXPECT_EQ(-EINVAL, keep(self, "some"));
+	EXPECT_EQ(0, keep(self, "4"));
+	expect_share(_metadata, self, 4, 2);
+
+	shrink_under_load(_metadata, self);
+	expect_share(_metadata, self, 1, 1);
+	start_readers(_metadata, &self->bad, readers);
+	join_readers(_metadata, readers);
+	for (i = 0; i < 7; i++)
+		ASSERT_EQ(0, np_qp_create(self->bad.ctrl.fd, ENTRIES, &qps[i]));
+	EXPECT_EQ(-ENOSPC, create(self));
+	EXPECT_EQ(-EBUSY, keep(self, "2"));
+	for (i = 0; i < 7; i++)
+		close(qps[i].qp_fd);
+	/* What was the CPU's second one is not its any more. */
+	EXPECT_EQ(-ENOSPC, keep(self, "2"));
+	expect_share(_metadata, self, 1, 1);
+	/* Resets keep to it. */
+	reset_with(_metadata, self, 4);
+	expect_share(_metadata, self, 1, 1);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+}
+
+/* From both processors: one of them has that queue, at last. */
+static bool comes_to_use(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			 uint16_t sqid)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	struct cpu_reader readers[2];
+
+	do {
+		start_readers(_metadata, &self->bad, readers);
+		join_readers(_metadata, readers);
+		if (np_bad_get(&self->bad, BADCTRL_QUEUE_COUNT(sqid, BADCTRL_FETCHED)))
+			return true;
+	} while (np_now_ms() < end);
+	return false;
+}
+
+/* Bound with too few for each processor to have one: it gets more than it began with. */
+TEST_F(bad_queues, the_cpu_gets_more_than_it_began_with)
+{
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue");
+	np_qp_close(&self->other);
+	np_buffer_close(&self->buffer);
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	self->generation = np_bad_generation(&self->bad);
+	expect_share(_metadata, self, 1, 1);
+	EXPECT_EQ(0, keep(self, "2"));
+	self->generation++;
+	expect_share(_metadata, self, 2, 2);
+	EXPECT_EQ(-ENOSPC, create(self));
+	EXPECT_TRUE(comes_to_use(_metadata, self, 2));
+	EXPECT_EQ(0, keep(self, "1"));
+	self->generation++;
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+}
+
 TEST_HARNESS_MAIN

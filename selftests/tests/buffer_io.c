@@ -24,150 +24,16 @@
 
 #include "badknob.h"
 #include "kselftest_harness.h"
+#include "lent.h"
 
 #define ENTRIES		32U
 #define PAGES		64U
 #define BYTES		(PAGES * NP_PAGE)
-#define AREA		NP_AREA(12)
+#define AREA		NP_LENT_AREA
 #define POISON		0x5a
 #define STATUS_RANGE	0x80
 /* So long nothing happens that must not happen. */
 #define WHILE_MS	300
-
-/**
- * struct lent - memory that a controller may use, not exposed to peers
- * @fd: dma-buf of nvmep_test
- * @handle: as imported
- * @length: bytes
- * @bytes: the mapping
- */
-struct lent {
-	int fd;
-	uint32_t handle;
-	uint32_t length;
-	uint8_t *bytes;
-};
-
-static int lend_for(struct lent *lent, int ctrl_fd, uint32_t pages, uint32_t flags, uint32_t access)
-{
-	struct nvme_peer_buf_import import = { .size = sizeof(import), .access = access };
-	int ret;
-
-	*lent = (struct lent){ .fd = np_test_export(pages, flags), .length = pages * NP_PAGE };
-	if (lent->fd < 0)
-		return lent->fd;
-	lent->bytes = mmap(NULL, lent->length, PROT_READ | PROT_WRITE, MAP_SHARED, lent->fd, 0);
-	if (lent->bytes == MAP_FAILED)
-		return -errno;
-	import.dmabuf_fd = lent->fd;
-	ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_IMPORT, &import);
-	lent->handle = import.handle;
-	return ret;
-}
-
-static int lend(struct lent *lent, int ctrl_fd, uint32_t pages, uint32_t flags)
-{
-	return lend_for(lent, ctrl_fd, pages, flags, NVME_PEER_ACCESS_BOTH);
-}
-
-static void take_back(struct lent *lent)
-{
-	munmap(lent->bytes, lent->length);
-	close(lent->fd);
-}
-
-static struct nvme_peer_uring_io transfer(uint32_t opcode, const struct lent *lent,
-					  uint64_t offset, uint32_t length)
-{
-	return (struct nvme_peer_uring_io){
-		.opcode = opcode,
-		.nsid = 1,
-		.handle = lent->handle,
-		.offset = offset,
-		.lba = AREA / NP_BLOCK,
-		.blocks = length / NP_BLOCK,
-	};
-}
-
-static struct io_uring_sqe *next_entry(struct io_uring *ring)
-{
-	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
-
-	/* Tests never queue more than the ring holds. */
-	if (!sqe)
-		abort();
-	return sqe;
-}
-
-static struct io_uring_sqe *queue(struct io_uring *ring, int fd, const struct nvme_peer_uring_io *io,
-				  uint64_t data)
-{
-	struct io_uring_sqe *sqe = next_entry(ring);
-
-	memset(sqe, 0, 2 * sizeof(*sqe));
-	sqe->opcode = IORING_OP_URING_CMD;
-	sqe->fd = fd;
-	sqe->cmd_op = NVME_PEER_URING_CMD_IO;
-	sqe->user_data = data;
-	memcpy(sqe->cmd, io, sizeof(*io));
-	return sqe;
-}
-
-static int collect(struct io_uring *ring, uint64_t *data)
-{
-	struct io_uring_cqe *cqe;
-	int ret = io_uring_submit_and_wait(ring, 1);
-
-	if (ret >= 0)
-		ret = io_uring_wait_cqe(ring, &cqe);
-	if (ret < 0)
-		return ret;
-	ret = cqe->res;
-	if (data)
-		*data = cqe->user_data;
-	io_uring_cqe_seen(ring, cqe);
-	return ret;
-}
-
-static int once(struct io_uring *ring, int fd, const struct nvme_peer_uring_io *io)
-{
-	queue(ring, fd, io, 0);
-	return collect(ring, NULL);
-}
-
-/* Devices that have a dma-buf mapped, and how often one was, or -errno. */
-static int maps_of(int dmabuf, uint32_t *mappings)
-{
-	struct nvmep_test_move maps = { .fd = dmabuf };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_MAPS, &maps);
-
-	close(test);
-	if (mappings)
-		*mappings = maps.mappings;
-	return ret ? ret : (int)maps.maps;
-}
-
-/* Its exporter wants it back: how many still had it when their callbacks returned. */
-static int move(int dmabuf)
-{
-	struct nvmep_test_move move = { .fd = dmabuf };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_MOVE, &move);
-
-	close(test);
-	return ret ? ret : (int)move.maps;
-}
-
-static int wait_unmapped(int dmabuf)
-{
-	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	int maps;
-
-	while ((maps = maps_of(dmabuf, NULL)) > 0 && np_now_ms() < end)
-		np_sleep_ms(5);
-	return maps;
-}
 
 /* --- what is moved --------------------------------------------------------- */
 
@@ -176,7 +42,7 @@ FIXTURE(buffer_io)
 	struct np_ctrl ctrl;
 	int block;
 	struct io_uring ring;
-	struct lent lent;
+	struct np_lent lent;
 	uint8_t *back;
 	char before[NP_OBJECTS];
 };
@@ -188,7 +54,7 @@ FIXTURE_SETUP(buffer_io)
 	self->block = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
 	ASSERT_LE(0, self->block);
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &self->ring, IORING_SETUP_SQE128));
-	ASSERT_EQ(0, lend(&self->lent, self->ctrl.fd, PAGES, NVMEP_TEST_SCATTERED));
+	ASSERT_EQ(0, np_lend(&self->lent, self->ctrl.fd, PAGES, NVMEP_TEST_SCATTERED));
 	ASSERT_EQ(0, posix_memalign((void **)&self->back, NP_PAGE, BYTES));
 }
 
@@ -196,8 +62,8 @@ FIXTURE_TEARDOWN(buffer_io)
 {
 	io_uring_queue_exit(&self->ring);
 	np_release(self->ctrl.fd, self->lent.handle);
-	EXPECT_EQ(0, maps_of(self->lent.fd, NULL));
-	take_back(&self->lent);
+	EXPECT_EQ(0, np_maps_of(self->lent.fd, NULL));
+	np_take_back(&self->lent);
 	free(self->back);
 	close(self->block);
 	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
@@ -216,13 +82,13 @@ static bool all_poison(const uint8_t *bytes, size_t length)
 
 /* Out of the buffer, and back into it: those bytes and no others. */
 static void there_and_back(struct __test_metadata *_metadata, FIXTURE_DATA(buffer_io) *self,
-			   const struct lent *lent, uint32_t offset, uint32_t length)
+			   const struct np_lent *lent, uint32_t offset, uint32_t length)
 {
-	struct nvme_peer_uring_io io = transfer(NVME_PEER_IO_WRITE, lent, offset, length);
+	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_WRITE, lent, offset, length);
 	uint8_t *data = lent->bytes + offset;
 
 	np_pattern(data, length, AREA, offset + length);
-	ASSERT_EQ(0, once(&self->ring, self->ctrl.fd, &io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	memset(self->back, 0, length);
 	ASSERT_EQ(0, np_disk_read(self->block, self->back, length, AREA));
 	EXPECT_EQ(0, memcmp(self->back, data, length));
@@ -231,7 +97,7 @@ static void there_and_back(struct __test_metadata *_metadata, FIXTURE_DATA(buffe
 	ASSERT_EQ(0, np_disk_write(self->block, self->back, length, AREA));
 	memset(lent->bytes, POISON, lent->length);
 	io.opcode = NVME_PEER_IO_READ;
-	ASSERT_EQ(0, once(&self->ring, self->ctrl.fd, &io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	EXPECT_EQ(0, memcmp(self->back, data, length));
 	EXPECT_TRUE(all_poison(lent->bytes, offset));
 	EXPECT_TRUE(all_poison(data + length, lent->length - offset - length));
@@ -249,16 +115,16 @@ TEST_F(buffer_io, moves_what_it_names)
 		{ 0, 40 * NP_PAGE }, { 0, BYTES }, { BYTES - NP_BLOCK, NP_BLOCK },
 		{ BYTES - 5 * NP_PAGE - NP_BLOCK, 5 * NP_PAGE + NP_BLOCK },
 	};
-	struct lent whole;
+	struct np_lent whole;
 	size_t i;
 
-	ASSERT_EQ(0, lend(&whole, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_lend(&whole, self->ctrl.fd, PAGES, 0));
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		there_and_back(_metadata, self, &self->lent, cases[i].offset, cases[i].length);
 		there_and_back(_metadata, self, &whole, cases[i].offset, cases[i].length);
 	}
 	EXPECT_EQ(0, np_release(self->ctrl.fd, whole.handle));
-	take_back(&whole);
+	np_take_back(&whole);
 }
 
 /* A part that was imported is all that its handle names. */
@@ -271,20 +137,20 @@ TEST_F(buffer_io, knows_the_imported_part_only)
 		.length = 2 * NP_PAGE,
 	};
 	struct nvme_peer_uring_io io;
-	struct lent part = self->lent;
+	struct np_lent part = self->lent;
 
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_IMPORT, &import));
 	part.handle = import.handle;
 	np_pattern(self->back, 2 * NP_PAGE, AREA, 3);
 	ASSERT_EQ(0, np_disk_write(self->block, self->back, 2 * NP_PAGE, AREA));
 	memset(self->lent.bytes, POISON, BYTES);
-	io = transfer(NVME_PEER_IO_READ, &part, 0, 2 * NP_PAGE);
-	ASSERT_EQ(0, once(&self->ring, self->ctrl.fd, &io));
+	io = np_transfer(NVME_PEER_IO_READ, &part, 0, 2 * NP_PAGE);
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + 3 * NP_PAGE, self->back, 2 * NP_PAGE));
 	EXPECT_TRUE(all_poison(self->lent.bytes, 3 * NP_PAGE));
 	io.offset = NP_PAGE + NP_BLOCK;
 	io.blocks = NP_PAGE / NP_BLOCK;
-	EXPECT_EQ(-ERANGE, once(&self->ring, self->ctrl.fd, &io));
+	EXPECT_EQ(-ERANGE, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 }
 
@@ -303,13 +169,13 @@ static void read_a_batch(struct __test_metadata *_metadata, FIXTURE_DATA(buffer_
 	ASSERT_EQ(0, io_uring_register_files(ring, &self->ctrl.fd, 1));
 	for (i = 0; i < ENTRIES; i++) {
 		/* The last first. */
-		io = transfer(NVME_PEER_IO_READ, &self->lent, (ENTRIES - 1 - i) * NP_PAGE, NP_PAGE);
+		io = np_transfer(NVME_PEER_IO_READ, &self->lent, (ENTRIES - 1 - i) * NP_PAGE, NP_PAGE);
 		io.lba += i * (NP_PAGE / NP_BLOCK);
-		queue(ring, 0, &io, i)->flags = IOSQE_FIXED_FILE;
+		np_transfer_queue(ring, 0, &io, i)->flags = IOSQE_FIXED_FILE;
 	}
 	ASSERT_EQ(ENTRIES, io_uring_submit(ring));
 	for (i = 0; i < ENTRIES; i++) {
-		ASSERT_EQ(0, collect(ring, &data));
+		ASSERT_EQ(0, np_transfer_collect(ring, &data));
 		ASSERT_GT(ENTRIES, data);
 		EXPECT_EQ(0, seen[data]++);
 	}
@@ -339,19 +205,19 @@ TEST_F(buffer_io, goes_beside_a_peer_in_one_buffer)
 	struct np_command command;
 	struct nvme_peer_uring_io io;
 	struct np_buffer buffer;
-	struct lent lent;
+	struct np_lent lent;
 	struct np_qp qp;
 	uint32_t i, half = PAGES / 2 * NP_PAGE;
 
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, NVMEP_TEST_SCATTERED));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
-	lent = (struct lent){ .fd = buffer.fd, .handle = buffer.handle, .bytes = buffer.bytes };
+	lent = (struct np_lent){ .fd = buffer.fd, .handle = buffer.handle, .bytes = buffer.bytes };
 	np_pattern(self->back, ENTRIES * NP_PAGE, AREA, 6);
 	ASSERT_EQ(0, np_disk_write(self->block, self->back, ENTRIES * NP_PAGE, AREA));
 	for (i = 0; i < ENTRIES - 1; i++) {
-		io = transfer(NVME_PEER_IO_READ, &lent, i * NP_PAGE, NP_PAGE);
+		io = np_transfer(NVME_PEER_IO_READ, &lent, i * NP_PAGE, NP_PAGE);
 		io.lba += i * (NP_PAGE / NP_BLOCK);
-		queue(&self->ring, self->ctrl.fd, &io, i);
+		np_transfer_queue(&self->ring, self->ctrl.fd, &io, i);
 		np_command_rw(&command, &buffer, NP_CMD_READ, AREA + i * NP_PAGE, half + i * NP_PAGE,
 			      NP_PAGE);
 		np_qp_put(&qp, &command);
@@ -359,7 +225,7 @@ TEST_F(buffer_io, goes_beside_a_peer_in_one_buffer)
 	ASSERT_EQ(0, np_qp_ring(&qp));
 	ASSERT_EQ(ENTRIES - 1, io_uring_submit(&self->ring));
 	for (i = 0; i < ENTRIES - 1; i++) {
-		ASSERT_EQ(0, collect(&self->ring, NULL));
+		ASSERT_EQ(0, np_transfer_collect(&self->ring, NULL));
 		ASSERT_EQ(0, np_qp_reap(&qp, NULL, NP_TIMEOUT_MS));
 	}
 	EXPECT_EQ(0, memcmp(buffer.bytes, self->back, (ENTRIES - 1) * NP_PAGE));
@@ -435,7 +301,34 @@ static int many(struct io_uring *ring, int fd, const struct nvme_peer_uring_io *
 	int ret = 0;
 
 	for (i = 0; i < COUNTED && !ret; i++)
-		ret = once(ring, fd, io);
+		ret = np_transfer_once(ring, fd, io);
+	return ret;
+}
+
+/* As many, by as few commands as can be. */
+static int many_by_lists(struct io_uring *ring, int fd, const struct nvme_peer_uring_io *io)
+{
+	struct nvme_peer_io_range list[NVME_PEER_IO_RANGES];
+	const struct nvme_peer_uring_io_vec vec = {
+		.opcode = io->opcode,
+		.nsid = io->nsid,
+		.count = NVME_PEER_IO_RANGES,
+		.ranges = (uintptr_t)list,
+	};
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < NVME_PEER_IO_RANGES; i++)
+		list[i] = (struct nvme_peer_io_range){
+			.offset = io->offset,
+			.lba = io->lba,
+			.blocks = io->blocks,
+			.handle = io->handle,
+		};
+	for (i = 0; i < COUNTED / NVME_PEER_IO_RANGES && !ret; i++) {
+		np_ranges_queue(ring, fd, &vec);
+		ret = np_transfer_collect(ring, NULL);
+	}
 	return ret;
 }
 
@@ -469,9 +362,9 @@ TEST_F_TIMEOUT(buffer_io, maps_and_allocates_nothing, 60)
 	size_t i;
 	int ret;
 
-	ASSERT_EQ(1, maps_of(self->lent.fd, &before));
+	ASSERT_EQ(1, np_maps_of(self->lent.fd, &before));
 	for (i = 0; i < 2; i++) {
-		io = transfer(NVME_PEER_IO_READ, &self->lent, NP_PAGE, lengths[i]);
+		io = np_transfer(NVME_PEER_IO_READ, &self->lent, NP_PAGE, lengths[i]);
 		ASSERT_EQ(0, many(&self->ring, self->ctrl.fd, &io));
 		ret = count_begin(self->ctrl.address);
 		if (ret) {
@@ -479,13 +372,14 @@ TEST_F_TIMEOUT(buffer_io, maps_and_allocates_nothing, 60)
 			SKIP(return, "kernel that does not trace mappings: %d", ret);
 		}
 		ASSERT_EQ(0, many(&self->ring, self->ctrl.fd, &io));
+		ASSERT_EQ(0, many_by_lists(&self->ring, self->ctrl.fd, &io));
 		done = count_end();
 		EXPECT_EQ(0, done.mapped);
 		EXPECT_EQ(0, done.unmapped);
 		/* The ring's own, now and then. */
 		EXPECT_GT(COUNTED / 2, done.allocated);
 	}
-	ASSERT_EQ(1, maps_of(self->lent.fd, &after));
+	ASSERT_EQ(1, np_maps_of(self->lent.fd, &after));
 	EXPECT_EQ(before, after);
 	/* The kernel traces mappings of single pages, but not ranges that many are linked into. */
 	ASSERT_EQ(0, count_begin(self->ctrl.address));
@@ -503,10 +397,10 @@ TEST_F_TIMEOUT(buffer_io, maps_and_allocates_nothing, 60)
 
 #define REFUSED(error, ...) do {							\
 	struct nvme_peer_uring_io refused =						\
-		transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);			\
+		np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);			\
 											\
 	__VA_ARGS__;									\
-	EXPECT_EQ(error, once(&self->ring, self->ctrl.fd, &refused)) {			\
+	EXPECT_EQ(error, np_transfer_once(&self->ring, self->ctrl.fd, &refused)) {			\
 		TH_LOG("%s", #__VA_ARGS__);						\
 	}										\
 } while (0)
@@ -562,33 +456,33 @@ TEST_F(buffer_io, refuses_what_is_too_long)
 /* The controller's own answer, and not a byte. */
 TEST_F(buffer_io, gives_the_status)
 {
-	struct nvme_peer_uring_io io = transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
+	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
 
 	io.lba = 1ULL << 40;
 	memset(self->lent.bytes, POISON, BYTES);
-	EXPECT_EQ(STATUS_RANGE, once(&self->ring, self->ctrl.fd, &io) & 0x7ff);
+	EXPECT_EQ(STATUS_RANGE, np_transfer_once(&self->ring, self->ctrl.fd, &io) & 0x7ff);
 	EXPECT_TRUE(all_poison(self->lent.bytes, BYTES));
 }
 
 TEST_F(buffer_io, refuses_buffers_that_were_imported_for_less)
 {
 	struct nvme_peer_uring_io io;
-	struct lent in, out;
+	struct np_lent in, out;
 
-	ASSERT_EQ(0, lend_for(&in, self->ctrl.fd, 2, 0, NVME_PEER_ACCESS_WRITE));
-	ASSERT_EQ(0, lend_for(&out, self->ctrl.fd, 2, 0, NVME_PEER_ACCESS_READ));
-	io = transfer(NVME_PEER_IO_WRITE, &in, 0, NP_PAGE);
-	EXPECT_EQ(-EACCES, once(&self->ring, self->ctrl.fd, &io));
+	ASSERT_EQ(0, np_lend_for(&in, self->ctrl.fd, 2, 0, NVME_PEER_ACCESS_WRITE));
+	ASSERT_EQ(0, np_lend_for(&out, self->ctrl.fd, 2, 0, NVME_PEER_ACCESS_READ));
+	io = np_transfer(NVME_PEER_IO_WRITE, &in, 0, NP_PAGE);
+	EXPECT_EQ(-EACCES, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	io.opcode = NVME_PEER_IO_READ;
-	EXPECT_EQ(0, once(&self->ring, self->ctrl.fd, &io));
-	io = transfer(NVME_PEER_IO_READ, &out, 0, NP_PAGE);
-	EXPECT_EQ(-EACCES, once(&self->ring, self->ctrl.fd, &io));
+	EXPECT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
+	io = np_transfer(NVME_PEER_IO_READ, &out, 0, NP_PAGE);
+	EXPECT_EQ(-EACCES, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	io.opcode = NVME_PEER_IO_WRITE;
-	EXPECT_EQ(0, once(&self->ring, self->ctrl.fd, &io));
+	EXPECT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	EXPECT_EQ(0, np_release(self->ctrl.fd, in.handle));
 	EXPECT_EQ(0, np_release(self->ctrl.fd, out.handle));
-	take_back(&in);
-	take_back(&out);
+	np_take_back(&in);
+	np_take_back(&out);
 }
 
 /* A handle is the open file's, and ends with its release. */
@@ -596,33 +490,33 @@ TEST_F(buffer_io, refuses_handles_of_others)
 {
 	struct nvme_peer_uring_io io;
 	struct np_ctrl other;
-	struct lent lent;
+	struct np_lent lent;
 
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
-	io = transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
-	EXPECT_EQ(-ENOENT, once(&self->ring, other.fd, &io));
-	ASSERT_EQ(0, lend(&lent, other.fd, 1, 0));
-	io = transfer(NVME_PEER_IO_READ, &lent, 0, NP_PAGE);
-	EXPECT_EQ(0, once(&self->ring, other.fd, &io));
+	io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
+	EXPECT_EQ(-ENOENT, np_transfer_once(&self->ring, other.fd, &io));
+	ASSERT_EQ(0, np_lend(&lent, other.fd, 1, 0));
+	io = np_transfer(NVME_PEER_IO_READ, &lent, 0, NP_PAGE);
+	EXPECT_EQ(0, np_transfer_once(&self->ring, other.fd, &io));
 	EXPECT_EQ(0, np_release(other.fd, lent.handle));
-	EXPECT_EQ(0, maps_of(lent.fd, NULL));
-	EXPECT_EQ(-ENOENT, once(&self->ring, other.fd, &io));
-	take_back(&lent);
+	EXPECT_EQ(0, np_maps_of(lent.fd, NULL));
+	EXPECT_EQ(-ENOENT, np_transfer_once(&self->ring, other.fd, &io));
+	np_take_back(&lent);
 	np_ctrl_close(&other);
 }
 
 /* Without rights, through @fd: 0 or the error of a read in bits 0 to 7, of a write in 8 to 15. */
-static int try_without_rights(int fd, const struct lent *lent)
+static int try_without_rights(int fd, const struct np_lent *lent)
 {
-	struct nvme_peer_uring_io io = transfer(NVME_PEER_IO_READ, lent, 0, NP_PAGE);
+	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_READ, lent, 0, NP_PAGE);
 	struct io_uring ring;
 	int read, write;
 
 	if (io_uring_queue_init(2, &ring, IORING_SETUP_SQE128) || np_drop_capabilities())
 		return -1;
-	read = once(&ring, fd, &io);
+	read = np_transfer_once(&ring, fd, &io);
 	io.opcode = NVME_PEER_IO_WRITE;
-	write = once(&ring, fd, &io);
+	write = np_transfer_once(&ring, fd, &io);
 	return (read & 0xff) | (write & 0xff) << 8;
 }
 
@@ -630,11 +524,11 @@ static void check_rights(struct __test_metadata *_metadata, const struct np_ctrl
 			 int refusal)
 {
 	int results[2], result = -1, fd = np_open_node(ctrl, "/dev/nvmep%d", flags);
-	struct lent lent;
+	struct np_lent lent;
 	pid_t child;
 
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, lend(&lent, fd, 1, 0));
+	ASSERT_EQ(0, np_lend(&lent, fd, 1, 0));
 	ASSERT_EQ(0, pipe(results));
 	child = fork();
 	if (!child) {
@@ -646,7 +540,7 @@ static void check_rights(struct __test_metadata *_metadata, const struct np_ctrl
 	EXPECT_EQ((refusal & 0xff) << 8, result);
 	close(results[0]);
 	close(results[1]);
-	take_back(&lent);
+	np_take_back(&lent);
 	close(fd);
 }
 
@@ -659,7 +553,7 @@ TEST_F(buffer_io, asks_for_rights)
 
 TEST_F(buffer_io, refuses_other_forms)
 {
-	struct nvme_peer_uring_io io = transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
+	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
 	int generic = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDWR);
 	struct iovec registered = { self->back, BYTES };
 	struct io_uring_sqe *sqe;
@@ -667,32 +561,32 @@ TEST_F(buffer_io, refuses_other_forms)
 
 	ASSERT_LE(0, generic);
 	ASSERT_EQ(0, io_uring_queue_init(4, &big, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
-	EXPECT_EQ(-ENOTTY, once(&big, generic, &io));
-	EXPECT_EQ(0, once(&big, self->ctrl.fd, &io));
+	EXPECT_EQ(-ENOTTY, np_transfer_once(&big, generic, &io));
+	EXPECT_EQ(0, np_transfer_once(&big, self->ctrl.fd, &io));
 	io_uring_queue_exit(&big);
 	close(generic);
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &registered, 1));
-	queue(&self->ring, self->ctrl.fd, &io, 0)->uring_cmd_flags = IORING_URING_CMD_FIXED;
-	EXPECT_EQ(-EINVAL, collect(&self->ring, NULL));
+	np_transfer_queue(&self->ring, self->ctrl.fd, &io, 0)->uring_cmd_flags = IORING_URING_CMD_FIXED;
+	EXPECT_EQ(-EINVAL, np_transfer_collect(&self->ring, NULL));
 	ASSERT_EQ(0, io_uring_queue_init(4, &small, 0));
-	sqe = next_entry(&small);
+	sqe = np_next_entry(&small);
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->fd = self->ctrl.fd;
 	sqe->cmd_op = NVME_PEER_URING_CMD_IO;
-	EXPECT_EQ(-EOPNOTSUPP, collect(&small, NULL));
+	EXPECT_EQ(-EOPNOTSUPP, np_transfer_collect(&small, NULL));
 	io_uring_queue_exit(&small);
 }
 
 TEST_F(buffer_io, ends_when_the_exporter_wants_its_memory)
 {
-	struct nvme_peer_uring_io io = transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
+	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
 
-	ASSERT_EQ(0, once(&self->ring, self->ctrl.fd, &io));
-	ASSERT_LE(0, move(self->lent.fd));
-	EXPECT_EQ(-ESTALE, once(&self->ring, self->ctrl.fd, &io));
-	EXPECT_EQ(0, wait_unmapped(self->lent.fd));
-	EXPECT_EQ(-ESTALE, once(&self->ring, self->ctrl.fd, &io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
+	ASSERT_LE(0, np_move(self->lent.fd));
+	EXPECT_EQ(-ESTALE, np_transfer_once(&self->ring, self->ctrl.fd, &io));
+	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
+	EXPECT_EQ(-ESTALE, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 }
 
 #define WORK_PROCESSORS	"/sys/devices/virtual/workqueue/cpumask"
@@ -700,7 +594,7 @@ TEST_F(buffer_io, ends_when_the_exporter_wants_its_memory)
 /* Before anything was waited for, and before those who might have been in time. */
 TEST_F(buffer_io, begins_nothing_once_its_exporter_has_asked)
 {
-	struct nvme_peer_uring_io io = transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
+	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
 	struct nvmep_test_stall work = {
 		.function = "nvmep_buf_invalidate_work",
 		.anybody = 1,
@@ -710,13 +604,13 @@ TEST_F(buffer_io, begins_nothing_once_its_exporter_has_asked)
 	ASSERT_LE(0, stall);
 	/* Who is held up has a processor of its own. */
 	ASSERT_EQ(0, np_write_file(WORK_PROCESSORS, "2") ?: np_run_on(0));
-	EXPECT_EQ(1, move(self->lent.fd));
+	EXPECT_EQ(1, np_move(self->lent.fd));
 	EXPECT_EQ(0, np_wait_stalled(stall));
-	EXPECT_EQ(-ESTALE, once(&self->ring, self->ctrl.fd, &io));
-	EXPECT_EQ(1, maps_of(self->lent.fd, NULL));
+	EXPECT_EQ(-ESTALE, np_transfer_once(&self->ring, self->ctrl.fd, &io));
+	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
 	close(stall);
 	EXPECT_EQ(0, np_write_file(WORK_PROCESSORS, "3"));
-	EXPECT_EQ(0, wait_unmapped(self->lent.fd));
+	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
 }
 
 /* --- what is in flight ----------------------------------------------------- */
@@ -725,7 +619,7 @@ FIXTURE(in_flight)
 {
 	struct np_bad bad;
 	struct io_uring ring;
-	struct lent lent;
+	struct np_lent lent;
 	uint8_t *bytes;
 	struct nvme_peer_uring_io io;
 };
@@ -734,12 +628,12 @@ FIXTURE(in_flight)
 
 static int set_up(FIXTURE_DATA(in_flight) *self, uint32_t flags)
 {
-	int ret = np_bad_bind(&self->bad, 1) ?: lend(&self->lent, self->bad.ctrl.fd, PAGES, 0) ?:
+	int ret = np_bad_bind(&self->bad, 1) ?: np_lend(&self->lent, self->bad.ctrl.fd, PAGES, 0) ?:
 		  io_uring_queue_init(ENTRIES, &self->ring, flags);
 
 	if (ret)
 		return ret;
-	self->io = transfer(NVME_PEER_IO_READ, &self->lent, NP_PAGE, NP_PAGE);
+	self->io = np_transfer(NVME_PEER_IO_READ, &self->lent, NP_PAGE, NP_PAGE);
 	self->io.lba = 0;
 	np_pattern(self->bytes, NP_PAGE, 0, 1);
 	memset(self->lent.bytes, POISON, BYTES);
@@ -760,8 +654,8 @@ FIXTURE_TEARDOWN(in_flight)
 		return;
 	io_uring_queue_exit(&self->ring);
 	EXPECT_EQ(0, np_bad_close(&self->bad));
-	EXPECT_EQ(0, maps_of(self->lent.fd, NULL));
-	take_back(&self->lent);
+	EXPECT_EQ(0, np_maps_of(self->lent.fd, NULL));
+	np_take_back(&self->lent);
 	free(self->bytes);
 }
 
@@ -770,7 +664,7 @@ static int hold(FIXTURE_DATA(in_flight) *self, int fd)
 {
 	int ret = np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
 
-	queue(&self->ring, fd, &self->io, 0);
+	np_transfer_queue(&self->ring, fd, &self->io, 0);
 	if (!ret && io_uring_submit(&self->ring) != 1)
 		ret = -EIO;
 	return ret ?: np_bad_wait_word(&self->bad, BADCTRL_HELD, 1);
@@ -780,11 +674,11 @@ static int hold(FIXTURE_DATA(in_flight) *self, int fd)
 static void check_late(struct __test_metadata *_metadata, FIXTURE_DATA(in_flight) *self)
 {
 	np_sleep_ms(WHILE_MS);
-	EXPECT_EQ(1, maps_of(self->lent.fd, NULL));
+	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
 	EXPECT_EQ(POISON, self->lent.bytes[NP_PAGE]);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
-	EXPECT_EQ(0, collect(&self->ring, NULL));
-	EXPECT_EQ(0, wait_unmapped(self->lent.fd));
+	EXPECT_EQ(0, np_transfer_collect(&self->ring, NULL));
+	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + NP_PAGE, self->bytes, NP_PAGE));
 }
 
@@ -793,9 +687,9 @@ TEST_F(in_flight, an_exporter_waits_for_it)
 	ASSERT_EQ(0, set_up(self, IORING_SETUP_SQE128));
 	ASSERT_EQ(0, hold(self, self->bad.ctrl.fd));
 	/* Its lock is not held while something is waited for. */
-	EXPECT_EQ(1, move(self->lent.fd));
+	EXPECT_EQ(1, np_move(self->lent.fd));
 	EXPECT_NE(0, np_bad_get(&self->bad, BADCTRL_HELD));
-	EXPECT_EQ(-ESTALE, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	EXPECT_EQ(-ESTALE, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	check_late(_metadata, self);
 }
 
@@ -834,7 +728,7 @@ TEST_F(in_flight, a_release_waits_for_it)
 	ASSERT_EQ(0, pthread_create(&caller.thread, NULL, call, &caller));
 	np_sleep_ms(WHILE_MS);
 	EXPECT_EQ(EBUSY, pthread_tryjoin_np(caller.thread, NULL));
-	EXPECT_EQ(-ENOENT, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	EXPECT_EQ(-ENOENT, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	check_late(_metadata, self);
 	pthread_join(caller.thread, NULL);
 	EXPECT_EQ(0, caller.ret);
@@ -844,17 +738,17 @@ TEST_F(in_flight, a_release_waits_for_it)
 TEST_F(in_flight, a_close_waits_for_it)
 {
 	struct np_ctrl other;
-	struct lent lent;
+	struct np_lent lent;
 
 	ASSERT_EQ(0, set_up(self, IORING_SETUP_SQE128));
 	ASSERT_EQ(0, np_ctrl_open(&other, "bad"));
-	ASSERT_EQ(0, lend(&lent, other.fd, PAGES, 0));
+	ASSERT_EQ(0, np_lend(&lent, other.fd, PAGES, 0));
 	memset(lent.bytes, POISON, BYTES);
 	self->io.handle = lent.handle;
 	ASSERT_EQ(0, hold(self, other.fd));
 	np_ctrl_close(&other);
 	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, self->lent.handle));
-	take_back(&self->lent);
+	np_take_back(&self->lent);
 	self->lent = lent;
 	check_late(_metadata, self);
 }
@@ -876,13 +770,13 @@ TEST_F(in_flight, an_unbind_waits_for_it)
 	io = self->io;
 	io.offset = 0;
 	do
-		ret = once(&ring, self->bad.ctrl.fd, &io);
+		ret = np_transfer_once(&ring, self->bad.ctrl.fd, &io);
 	while (!ret && np_now_ms() < end);
 	EXPECT_EQ(-ESHUTDOWN, ret);
 	check_late(_metadata, self);
 	pthread_join(caller.thread, NULL);
 	EXPECT_EQ(0, caller.ret);
-	EXPECT_EQ(-ENODEV, once(&ring, self->bad.ctrl.fd, &io));
+	EXPECT_EQ(-ENODEV, np_transfer_once(&ring, self->bad.ctrl.fd, &io));
 	io_uring_queue_exit(&ring);
 }
 
@@ -892,13 +786,13 @@ TEST_F(in_flight, a_reset_ends_it)
 	ASSERT_EQ(0, set_up(self, IORING_SETUP_SQE128));
 	ASSERT_EQ(0, hold(self, self->bad.ctrl.fd));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(-EINTR, collect(&self->ring, NULL));
-	EXPECT_EQ(1, maps_of(self->lent.fd, NULL));
+	EXPECT_EQ(-EINTR, np_transfer_collect(&self->ring, NULL));
+	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
 	memset(self->lent.bytes, POISON, BYTES);
-	ASSERT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + NP_PAGE, self->bytes, NP_PAGE));
 	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, self->lent.handle));
-	EXPECT_EQ(0, maps_of(self->lent.fd, NULL));
+	EXPECT_EQ(0, np_maps_of(self->lent.fd, NULL));
 }
 
 static void *reset_often(void *argument)
@@ -923,9 +817,9 @@ TEST_F(in_flight, resets_lose_none)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_often, &self->bad));
 	do {
 		for (i = 0; i < ENTRIES; i++)
-			queue(&self->ring, self->bad.ctrl.fd, &self->io, i);
+			np_transfer_queue(&self->ring, self->bad.ctrl.fd, &self->io, i);
 		for (i = 0; i < ENTRIES; i++) {
-			int ret = collect(&self->ring, NULL);
+			int ret = np_transfer_collect(&self->ring, NULL);
 
 			ASSERT_TRUE(!ret || ret == -EINTR || ret == NP_STATUS_HOST_PATH) {
 				TH_LOG("%d", ret);
@@ -933,7 +827,7 @@ TEST_F(in_flight, resets_lose_none)
 		}
 	} while (pthread_tryjoin_np(thread, &failed));
 	EXPECT_EQ(NULL, failed);
-	EXPECT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	EXPECT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + NP_PAGE, self->bytes, NP_PAGE));
 }
 
@@ -947,14 +841,14 @@ TEST_F(in_flight, nobody_polls_for_it)
 	ASSERT_EQ(0, np_write_file(POLL_QUEUES, "1"));
 	EXPECT_EQ(0, set_up(self, IORING_SETUP_SQE128 | IORING_SETUP_IOPOLL));
 	EXPECT_EQ(0, np_write_file(POLL_QUEUES, "0"));
-	ASSERT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + NP_PAGE, self->bytes, NP_PAGE));
 	ASSERT_EQ(0, hold(self, self->bad.ctrl.fd));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	start = np_now_ms();
 	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, self->lent.handle));
 	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
-	EXPECT_EQ(0, collect(&self->ring, NULL));
+	EXPECT_EQ(0, np_transfer_collect(&self->ring, NULL));
 }
 
 /* --- what the other controller has not ------------------------------------- */
@@ -966,26 +860,26 @@ TEST_F(in_flight, long_lists)
 {
 	uint32_t length = (LARGE_PAGES - 1) * NP_PAGE;
 	struct nvme_peer_uring_io io;
-	struct lent large;
+	struct np_lent large;
 	uint8_t *back;
 
 	ASSERT_EQ(0, set_up(self, IORING_SETUP_SQE128));
 	ASSERT_LE(LARGE_PAGES * NP_PAGE, self->bad.ctrl.info.max_transfer);
 	ASSERT_EQ(0, posix_memalign((void **)&back, NP_PAGE, length));
-	ASSERT_EQ(0, lend(&large, self->bad.ctrl.fd, LARGE_PAGES, NVMEP_TEST_SCATTERED));
+	ASSERT_EQ(0, np_lend(&large, self->bad.ctrl.fd, LARGE_PAGES, NVMEP_TEST_SCATTERED));
 	np_pattern(large.bytes + NP_BLOCK, length, 0, 8);
-	io = transfer(NVME_PEER_IO_WRITE, &large, NP_BLOCK, length);
+	io = np_transfer(NVME_PEER_IO_WRITE, &large, NP_BLOCK, length);
 	io.lba = 0;
-	ASSERT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &io));
 	ASSERT_EQ(0, np_disk_read(self->bad.disk, back, length, 0));
 	EXPECT_EQ(0, memcmp(back, large.bytes + NP_BLOCK, length));
 	memset(large.bytes, POISON, LARGE_PAGES * NP_PAGE);
 	io.opcode = NVME_PEER_IO_READ;
-	ASSERT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &io));
 	EXPECT_EQ(0, memcmp(back, large.bytes + NP_BLOCK, length));
 	EXPECT_TRUE(all_poison(large.bytes, NP_BLOCK));
 	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, large.handle));
-	take_back(&large);
+	np_take_back(&large);
 	free(back);
 }
 
@@ -999,10 +893,10 @@ TEST_F(in_flight, writes_past_the_cache)
 	memset(page, 3, BYTES);
 	self->io.opcode = NVME_PEER_IO_WRITE;
 	self->io.lba = 2 * NP_PAGE / NP_BLOCK;
-	ASSERT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	self->io.flags = NVME_PEER_IO_FUA;
 	self->io.lba = 3 * NP_PAGE / NP_BLOCK;
-	ASSERT_EQ(0, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	ASSERT_EQ(0, np_bad_cut_power(&self->bad));
 	ASSERT_EQ(0, np_disk_read(self->bad.disk, self->bytes, NP_PAGE, 2 * NP_PAGE));
 	EXPECT_EQ(0, self->bytes[0]);
@@ -1019,7 +913,7 @@ static int once_it_is_served(FIXTURE_DATA(in_flight) *self)
 	int ret;
 
 	do {
-		ret = once(&self->ring, self->bad.ctrl.fd, &self->io);
+		ret = np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io);
 	} while (ret == -ENODEV && np_now_ms() < end);
 	return ret;
 }
@@ -1030,12 +924,12 @@ static void refuses(struct __test_metadata *_metadata, FIXTURE_DATA(in_flight) *
 	ASSERT_EQ(0, np_bind(self->bad.address));
 	ASSERT_EQ(0, np_ctrl_open(&self->bad.ctrl, "bad"));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
-	ASSERT_EQ(0, lend(&self->lent, self->bad.ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_lend(&self->lent, self->bad.ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &self->ring, IORING_SETUP_SQE128));
-	self->io = transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
+	self->io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
 	EXPECT_EQ(error, once_it_is_served(self));
 	self->io.opcode = NVME_PEER_IO_WRITE;
-	EXPECT_EQ(error, once(&self->ring, self->bad.ctrl.fd, &self->io));
+	EXPECT_EQ(error, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 }
 
 /* There is no place for metadata, so blocks that carry some are not touched. */
@@ -1088,9 +982,9 @@ TEST(the_library_says_it_in_one_call)
 	ASSERT_EQ(0, nvmepeer_buf_import(lib, nvmepeer_hostmem_fd(memory), 0, &buffer,
 					 sizeof(buffer)));
 	ASSERT_EQ(0, nvmepeer_uring_init(&ring, 4));
-	nvmepeer_prep_buf_rw(next_entry(&ring), lib, 1, NVMEPEER_OPCODE_READ, AREA / NP_BLOCK,
+	nvmepeer_prep_buf_rw(np_next_entry(&ring), lib, 1, NVMEPEER_OPCODE_READ, AREA / NP_BLOCK,
 			     2 * NP_PAGE / NP_BLOCK, buffer.handle, NP_PAGE);
-	EXPECT_EQ(0, collect(&ring, NULL));
+	EXPECT_EQ(0, np_transfer_collect(&ring, NULL));
 	EXPECT_EQ(0, memcmp((uint8_t *)nvmepeer_hostmem_address(memory) + NP_PAGE, bytes,
 			    2 * NP_PAGE));
 	io_uring_queue_exit(&ring);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # examples/read_file: a file's blocks straight into an imported buffer are what read() says,
-# however the file lies on the disk; and what it cannot do it refuses by name.
+# however the file lies on the disk; and what it cannot do it refuses by name. read_file.cu
+# does the same by lists, here with its kernel on the CPU and a stand-in for libcuda.
 # kernels: 7
 # iommu: on
 # timeout: 120
@@ -30,6 +31,29 @@ reads() {
 	said=$(/build/user/examples/read_file "$2" 2>&1) || { echo "$said"; return 1; }
 	echo "$said"
 	[[ $said =~ ^$1$ ]]
+}
+
+# reads_cuda PATTERN FILE: as reads, for what it says behind where the memory lies.
+reads_cuda() {
+	local said
+	said=$(/build/user/examples/read_file_cuda "$2" 2>&1) || { echo "$said"; return 1; }
+	echo "$said"
+	[[ $said =~ ^'the file goes to host-memory'$'\n'$1$ ]]
+}
+
+# With a hole, in many pieces, and what was never on the disk.
+cuda_files() {
+	reads_cuda '9437307 bytes by [0-9]+ commands, .*' "$mount/long" &&
+		reads_cuda '153600 bytes by 5 commands, .*' "$mount/pieces" &&
+		reads_cuda '7340032 bytes by 1 commands, .*' "$mount/holes" &&
+		reads_cuda '0 bytes by 0 commands, .*' "$mount/empty"
+}
+
+cuda_sees_another_block() {
+	local said
+	said=$(/build/user/examples/read_file_cuda "$mount/cached" 2>&1) && return 1
+	echo "$said"
+	[[ $said == *'what is on the disk is not what read() says'* ]]
 }
 
 # refuses WORDS FILE
@@ -141,6 +165,15 @@ ktap_check "a file with holes" file_with_holes
 ktap_check "data that has no block yet" unwritten_data
 ktap_check "an empty file" eval 'touch "$mount/empty" && reads "0 bytes by 0 commands, .*" "$mount/empty"'
 ktap_check "what is not the same is told" another_block
+if [[ -e /dev/udmabuf ]]; then
+	export NVMEPEER_LIBCUDA=/build/user/lib/fake-libcuda.so FAKE_CUDA_UDMABUF=1
+	ktap_check "in CUDA: long, in pieces, with holes, empty" cuda_files
+	ktap_check "in CUDA: what is not the same is told" cuda_sees_another_block
+	unset NVMEPEER_LIBCUDA FAKE_CUDA_UDMABUF
+else
+	ktap_skip "in CUDA" "the kernel has no udmabuf"
+	ktap_skip "in CUDA: what is not the same is told" "the kernel has no udmabuf"
+fi
 ktap_check "on a partition" in_partition
 ktap_check "no inline data" inline_data
 ktap_check "no encrypted file" encrypted

@@ -28,10 +28,11 @@ enum way {
 	IOCTL,
 	URING,
 	BUFFER,
+	LIST,
 	WAYS,
 };
 
-static const char *const ways[WAYS] = { "ioctl", "io_uring", "imported buffer" };
+static const char *const ways[WAYS] = { "ioctl", "io_uring", "imported buffer", "list" };
 
 enum node {
 	CONTROLLER,
@@ -276,10 +277,24 @@ static int by_buffer(const struct plea *plea, const struct desk *desk)
 	return through_ring(desk->importers[plea->node], NVME_PEER_URING_CMD_IO, &io, sizeof(io));
 }
 
+static int by_list(const struct plea *plea, const struct desk *desk)
+{
+	struct nvme_peer_io_range range = { .handle = desk->handles[plea->node], .blocks = 1 };
+	struct nvme_peer_uring_io_vec vec = {
+		.opcode = plea->opcode,
+		.nsid = 1,
+		.count = 1,
+		.ranges = (uintptr_t)&range,
+	};
+
+	return through_ring(desk->importers[plea->node], NVME_PEER_URING_CMD_IO_VEC, &vec,
+			    sizeof(vec));
+}
+
 /* Disks take no commands by io_uring here; buffers are read and written only. */
 static bool has_way(const struct plea *plea, enum way way)
 {
-	if (way == BUFFER)
+	if (way == BUFFER || way == LIST)
 		return plea->node >= GENERIC && plea->node <= GENERIC_READ_ONLY &&
 		       (plea->opcode == NP_CMD_READ || plea->opcode == NP_CMD_WRITE);
 	return way == IOCTL || plea->node < DISK;
@@ -289,7 +304,7 @@ static bool has_way(const struct plea *plea, enum way way)
 static void ask(const struct plea *pleas, size_t count, const struct desk *desk, int *answers)
 {
 	static int (*const by[WAYS])(const struct plea *plea, const struct desk *desk) = {
-		by_ioctl, by_uring, by_buffer,
+		by_ioctl, by_uring, by_buffer, by_list,
 	};
 	size_t i, way;
 

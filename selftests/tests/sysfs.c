@@ -185,7 +185,7 @@ TEST_F(sysfs, nothing_else_is_there)
 	static const char known[] =
 		" model serial firmware_rev subsysnqn state generation cntlid cntrltype"
 		" dctype transport address numa_node queue_count sqsize kato quirks"
-		" admin_timeout io_timeout passthru_err_log_enabled reset_controller"
+		" admin_timeout io_timeout passthru_err_log_enabled reset_controller cpu_queues"
 		" rescan_controller dev uevent ";
 	char pattern[TEXT], word[TEXT];
 	struct stat status;
@@ -207,7 +207,7 @@ TEST_F(sysfs, nothing_else_is_there)
 		count++;
 	}
 	globfree(&files);
-	EXPECT_EQ(23, count);
+	EXPECT_EQ(24, count);
 }
 
 /* Trailing spaces or zeroes are no part of a name. */
@@ -355,6 +355,7 @@ TEST_F(sysfs, users_may_look_but_not_touch)
 	ASSERT_EQ(0, seteuid(NOBODY));
 	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "reset_controller", "1"));
 	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "rescan_controller", "1"));
+	EXPECT_EQ(-EACCES, write_attribute(&self->ctrl, "cpu_queues", "1"));
 	EXPECT_STREQ("live", attribute(&self->ctrl, "state"));
 	ASSERT_EQ(0, seteuid(0));
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));

@@ -17,6 +17,8 @@ np_bind np1 || exit 1
 node=$(np_node np0)
 namespace=ngp${node#nvmep}n1
 np_until 200 test -e "/dev/$namespace"
+# What is written to is not np0, where tests have left things.
+other=$(np_node np1)
 
 # prints STATUS PATTERN COMMAND...: it exits with STATUS and prints the pattern.
 prints() {
@@ -97,26 +99,32 @@ stat_rates() {
 	awk -v rate="$rate" -v all="$all" 'BEGIN { exit !(rate > 0 && 2 * rate <= all) }'
 }
 
-# bench ARGUMENT...: the controller has carried out as many reads as it says, of as many
-# blocks; and as many were under way at each time as were asked for, or the latencies are not
-# theirs (by Little's law; the last ones end later, when fewer are).
+# bench ARGUMENT...: the controller has carried out as many reads as it says, or writes, of as
+# many blocks; and as many commands were under way at each time as were asked for, or the latencies
+# are not theirs (by Little's law; the last ones end later, when fewer are).
 bench() {
+	bench_of "$node" "$namespace" "$@"
+}
+
+bench_of() {
 	local before after
-	before=$(nvme-peer smart "$node" -o json) && nvme-peer bench "$node" "$namespace" -o json "$@" >/tmp/tool-bench &&
-		after=$(nvme-peer smart "$node" -o json) || return
+	before=$(nvme-peer smart "$1" -o json) && nvme-peer bench -o json "$@" >/tmp/tool-bench &&
+		after=$(nvme-peer smart "$1" -o json) || return
 	python3 - "$before" "$after" <<-'PYTHON'
 	import json, sys
 	bench = json.load(open("/tmp/tool-bench"))
 	before, after = (json.loads(text) for text in sys.argv[1:])
 	print(before, after, bench)
-	reads, took, latency = bench["reads"], bench["nanoseconds"], bench["latency"]
-	assert reads > bench["entries"]
-	assert after["host_read_commands"] - before["host_read_commands"] == reads
-	units = after["data_units_read"] - before["data_units_read"]
-	assert abs(units * 512000 - reads * bench["size"]) <= 512000
-	assert abs(bench["reads_per_second"] - reads * 1e9 / took) <= 1
-	assert abs(bench["bytes_per_second"] - reads * bench["size"] * 1e9 / took) <= 1
-	assert 0.7 < latency["mean"] * reads / took / bench["entries"] < 1.05
+	what, done = ("write", "written") if "writes" in bench else ("read", "read")
+	count, took, latency = bench[what + "s"], bench["nanoseconds"], bench["latency"]
+	commands = count / bench.get("ranges", 1)
+	assert commands > bench["entries"]
+	assert after[f"host_{what}_commands"] - before[f"host_{what}_commands"] == count
+	units = after[f"data_units_{done}"] - before[f"data_units_{done}"]
+	assert abs(units * 512000 - count * bench["size"]) <= 512000
+	assert abs(bench[what + "s_per_second"] - count * 1e9 / took) <= 1
+	assert abs(bench["bytes_per_second"] - count * bench["size"] * 1e9 / took) <= 1
+	assert 0.7 < latency["mean"] * commands / took / bench["entries"] < 1.05
 	parts = [latency[part] for part in ("p50", "p90", "p99", "p999", "max")]
 	assert 0 < parts[0] and parts == sorted(parts)
 	PYTHON
@@ -124,6 +132,24 @@ bench() {
 
 bench_says() {
 	json "$1" -- cat /tmp/tool-bench
+}
+
+# bench_polled ARGUMENT...: on a queue without interrupts, of np1 bound anew.
+bench_polled() {
+	local result
+	echo 1 >/sys/module/nvme_peer/parameters/poll_queues
+	np_unbind np1 && np_bind np1
+	echo 0 >/sys/module/nvme_peer/parameters/poll_queues
+	other=$(np_node np1)
+	np_until 200 test -e "/dev/ngp${other#nvmep}n1" || return
+	bench_of "$other" "ngp${other#nvmep}n1" --polled "$@"
+	result=$?
+	np_unbind np1 && np_bind np1
+	return "$result"
+}
+
+swap_on() {
+	mkswap -q "$1" >/dev/null && swapon "$1"
 }
 
 # bench_fd ARGUMENT...: into a dma-buf of 64 KiB that somebody else has made.
@@ -190,12 +216,23 @@ if [[ -e /dev/udmabuf || -e /dev/dma_heap/system ]]; then
 	ktap_check "goes into imported memory" is imported bench_says memory
 	ktap_check "of the host" is host-memory bench_says verdict
 	ktap_check "bench --into, large and few" bench --into --seconds 1 --size 131072 --entries 4
+	ktap_check "bench --into, by lists" bench --into --ranges 32 --entries 4 --seconds 1
+	ktap_check "bench --into: write, by lists" \
+		bench_of "$other" "ngp${other#nvmep}n1" --write --force --into --ranges 4 --seconds 1
+	export NVMEPEER_LIBCUDA=/build/user/lib/fake-libcuda.so FAKE_CUDA_UDMABUF=1
+	ktap_check "bench --cuda, on a stand-in for libcuda" bench --into --cuda 0 --seconds 1
+	ktap_check "bench: no such GPU" prints 1 'no CUDA device 3' \
+		nvme-peer bench "$node" "$namespace" --into --cuda 3
+	unset NVMEPEER_LIBCUDA FAKE_CUDA_UDMABUF
+	ktap_check "bench: no libcuda" prints 1 "install NVIDIA's driver" \
+		nvme-peer bench "$node" "$namespace" --into --cuda 0
 	ktap_check "a shallow queue pair works" \
 		prints 0 'sq_entries: 2$' nvme-peer qp check "$node" "$namespace" --entries 2
 	ktap_check "the kernel writes none of its doorbells" \
 		is 0 json cpu_doorbell_writes -- nvme-peer -o json qp check "$node" "$namespace"
 else
-	for name in "host memory" "host memory, refused" "CPU as a peer" "bench --into" imported "of the host" large "shallow" "doorbells"; do
+	for name in "host memory" "host memory, refused" "CPU as a peer" "bench --into" imported "of the host" large lists writes \
+		"--cuda" "no such GPU" "no libcuda" "shallow" "doorbells"; do
 		ktap_skip "$name" "the kernel has no udmabuf and no dma heap"
 	done
 fi
@@ -206,6 +243,18 @@ ktap_check "bench: parts of blocks" prints 2 'multiple of 512' nvme-peer bench "
 ktap_check "bench: more than a command takes" prints 2 'at most [0-9]+' nvme-peer bench "$node" "$namespace" --size 1073741824
 ktap_check "bench: no entries" prints 2 '1 to 4096' nvme-peer bench "$node" "$namespace" --entries 0
 ktap_check "bench: a buffer without --into" prints 2 'with --into' nvme-peer bench "$node" "$namespace" --fd 0
+ktap_check "bench: lists without --into" prints 2 'with --into' nvme-peer bench "$node" "$namespace" --ranges 2
+ktap_check "bench: longer lists than there are" prints 2 '1 to 32' nvme-peer bench "$node" "$namespace" --into --ranges 33
+ktap_check "bench --polled" bench_polled --seconds 1
+other=$(np_node np1)
+np_until 200 test -b "/dev/${other}n1"
+ktap_check "bench --write" bench_of "$other" "ngp${other#nvmep}n1" --write --force --seconds 1
+ktap_check "bench: writes are asked for twice" prints 2 'takes --force' nvme-peer bench "$other" "ngp${other#nvmep}n1" --write
+swap_on "/dev/${other}n1"
+ktap_check "bench: no write to a disk that is used" prints 1 'somebody uses it; nothing was written' \
+	nvme-peer bench "$other" "ngp${other#nvmep}n1" --write --force
+swapoff "/dev/${other}n1"
+wipefs -aq "/dev/${other}n1"
 ktap_check "bench: what is no dma-buf" prints 1 'not a dma-buf' nvme-peer bench "$node" "$namespace" --into --fd 0
 if [[ -e /dev/udmabuf ]]; then
 	ktap_check "bench --fd" prints 0 'memory: imported' bench_fd --entries 16 --seconds 1

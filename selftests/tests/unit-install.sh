@@ -119,8 +119,9 @@ build_cxx() {
 }
 
 build_cuda() {
-	local said
-	said=$(flags libnvmepeer_cuda) || return
+	local said packages=libnvmepeer_cuda
+	! grep -q '<nvmepeer_uring' "$1" || packages+=' liburing'
+	said=$(flags "$packages") || return
 	# shellcheck disable=SC2086
 	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -o "$work/example" "$1" $said
 }

@@ -289,7 +289,7 @@ undocumented() {
 
 ktap_is "completion knows each command" "$(offers nvme-peer '')" "$(commands)"
 ktap_is "and its options" "$(offers nvme-peer -o json bind --)" "--output-format --dry-run --force --persist"
-ktap_is "also of bench" "$(offers nvme-peer bench --)" "--output-format --into --fd --size --entries --seconds"
+ktap_is "also of bench" "$(offers nvme-peer bench --)" "--output-format --into --fd --cuda --ranges --polled --write --force --size --entries --seconds"
 ktap_is "and formats" "$(offers nvme-peer list -o '')" "table json"
 
 ktap_is "the manual page names all of them" "$(undocumented)" ""

@@ -6,9 +6,9 @@
  * The controller node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
  * NVME_PEER_QP_CREATE; the last one returns a queue pair file, which takes
  * NVME_PEER_QP_EXPORT and NVME_PEER_QP_INFO.  By io_uring the controller node
- * takes NVME_PEER_URING_CMD_IO.  Closing the last reference to
- * the queue pair file destroys the queue pair.  The standard NVMe passthrough
- * ABI (linux/nvme_ioctl.h) works on the same nodes beside it.
+ * takes NVME_PEER_URING_CMD_IO and NVME_PEER_URING_CMD_IO_VEC.  Closing the last
+ * reference to the queue pair file destroys the queue pair.  The standard NVMe
+ * passthrough ABI (linux/nvme_ioctl.h) works on the same nodes beside it.
  *
  * Every structure of an ioctl starts with its own size, as user space was compiled
  * with it, and a flags word.  A shorter structure than the one first published is
@@ -45,6 +45,7 @@ enum {
 	NVME_PEER_CMD_QP_INFO,
 	NVME_PEER_CMD_QP_REARM,
 	NVME_PEER_CMD_URING_IO = 0x20,
+	NVME_PEER_CMD_URING_IO_VEC,
 };
 
 /**
@@ -103,6 +104,7 @@ enum nvme_peer_ctrl_state {
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
 #define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
+#define NVME_PEER_FEATURE_BUF_IO_VEC	(1ULL << 3)	/* NVME_PEER_URING_CMD_IO_VEC */
 
 /**
  * struct nvme_peer_info - ioctl(NVME_PEER_INFO), on the controller node
@@ -320,7 +322,7 @@ enum nvme_peer_access {
  * an exposed buffer until all queue pairs of the controller that were alive then
  * have ended.  An invalidation first takes away the queue pairs whose rings lie in
  * the buffer, and all of the controller if it is exposed.  All three first let the
- * commands end that NVME_PEER_URING_CMD_IO has sent, and admit no new ones.
+ * commands end that NVME_PEER_URING_CMD_IO and _IO_VEC have sent, and admit no new ones.
  *
  * EINVAL: not a dma-buf, @access or alignment.  ERANGE: the dma-buf ends before the
  * part does.  EACCES: the dma-buf is open for reading only and @access is not
@@ -750,5 +752,58 @@ struct nvme_peer_uring_io {
 
 /* In io_uring_sqe.cmd_op, with IORING_OP_URING_CMD. */
 #define NVME_PEER_URING_CMD_IO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_URING_IO)
+
+/* Most ranges of a list. */
+#define NVME_PEER_IO_RANGES	32
+
+/**
+ * struct nvme_peer_io_range - one of the ranges of NVME_PEER_URING_CMD_IO_VEC
+ * @offset: byte of the buffer where its data begins, a multiple of 4
+ * @lba: its first block of the namespace
+ * @blocks: how many, 1 or more; their bytes at most nvme_peer_info.max_transfer
+ * @handle: from NVME_PEER_BUF_IMPORT on this open file; each range may have another
+ */
+struct nvme_peer_io_range {
+	__aligned_u64 offset;
+	__aligned_u64 lba;
+	__u32 blocks;
+	__u32 handle;
+};
+
+/**
+ * struct nvme_peer_uring_io_vec - io_uring command NVME_PEER_URING_CMD_IO_VEC, controller node
+ * @flags: NVME_PEER_IO_FUA or 0, for all ranges
+ * @opcode: enum nvme_peer_io_opcode, for all ranges
+ * @nsid: namespace, for all ranges
+ * @count: of the ranges, 1 to NVME_PEER_IO_RANGES
+ * @ranges: user pointer to struct nvme_peer_io_range[@count], read while the entry is
+ *	submitted: it may change once io_uring_enter() has returned, with
+ *	IORING_SETUP_SQPOLL or IOSQE_ASYNC once the command has completed
+ * @reserved: must be 0
+ *
+ * As NVME_PEER_URING_CMD_IO, for each range: as many NVMe commands as ranges, which
+ * the controller carries out in any order, and one completion when the last of them has
+ * ended.  Ranges that overlap are allowed, and what such writes leave is any of them.
+ *
+ * The completion says 0 if all were carried out.  Else what was refused, or how one of those
+ * that failed did.  Every range is looked at before any is sent: of a list with one that is
+ * refused nothing is carried out.  What changes in that moment, a buffer that is wanted
+ * back or a controller that is stopped, may leave a part carried out, as may a failure of
+ * the controller's.
+ *
+ * The errors are those of NVME_PEER_URING_CMD_IO, for any of the ranges, and EINVAL for
+ * no range, E2BIG for more than NVME_PEER_IO_RANGES, EFAULT for a list that cannot be read.
+ */
+struct nvme_peer_uring_io_vec {
+	__u32 flags;
+	__u32 opcode;
+	__u32 nsid;
+	__u32 count;
+	__aligned_u64 ranges;
+	__u32 reserved[14];
+};
+
+/* In io_uring_sqe.cmd_op, with IORING_OP_URING_CMD. */
+#define NVME_PEER_URING_CMD_IO_VEC	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_URING_IO_VEC)
 
 #endif /* _UAPI_LINUX_NVME_PEER_H */

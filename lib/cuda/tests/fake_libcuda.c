@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * fake_libcuda.c: a libcuda without a GPU, for unit-cuda.  FAKE_CUDA_FAIL names
- * a call and the error it gives: "cuMemHostRegister_v2=800".
+ * a call and the error it gives: "cuMemHostRegister_v2=800".  FAKE_CUDA_UDMABUF has its
+ * memory become real dma-bufs, of the host's pages, for tests in a guest.
  */
 #include <fcntl.h>
+#include <linux/udmabuf.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* What the calls leave behind, for the test to look at. */
 unsigned int fake_register_flags;
@@ -76,10 +81,34 @@ FAKE(cuCtxPopCurrent_v2, void **context)
 	return 0;
 }
 
+/* The one allocation that can become dma-bufs; programs that test that have no other. */
+static struct {
+	int fd;
+	char *start;
+	size_t bytes;
+} exportable;
+
+/* Memory of a file, which udmabuf wants never to become shorter. */
+static int alloc_exportable(uint64_t *address, size_t bytes)
+{
+	exportable.fd = memfd_create("fake-cuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	exportable.bytes = bytes;
+	if (exportable.fd < 0 || ftruncate(exportable.fd, (off_t)bytes) ||
+	    fcntl(exportable.fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return 2;
+	exportable.start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, exportable.fd, 0);
+	if (exportable.start == MAP_FAILED)
+		return 2;
+	*address = (uintptr_t)exportable.start;
+	return 0;
+}
+
 FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 {
 	if (result_of("cuMemAlloc_v2"))
 		return result_of("cuMemAlloc_v2");
+	if (getenv("FAKE_CUDA_UDMABUF"))
+		return alloc_exportable(address, bytes);
 	*address = (uintptr_t)aligned_alloc(1 << 16, (bytes + 0xffff) >> 16 << 16);
 	fake_allocations++;
 	return 0;
@@ -87,6 +116,11 @@ FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 
 FAKE(cuMemFree_v2, uint64_t address)
 {
+	if (exportable.start == (char *)(uintptr_t)address) {
+		munmap(exportable.start, exportable.bytes);
+		close(exportable.fd);
+		return 0;
+	}
 	free((void *)(uintptr_t)address);
 	fake_allocations--;
 	return 0;
@@ -154,12 +188,32 @@ FAKE(cuPointerGetAttribute, void *value, int attribute, uint64_t address)
 }
 
 #ifndef FAKE_OLD
+/* A dma-buf of it, or -1. */
+static int export_for_real(uint64_t address, size_t bytes)
+{
+	struct udmabuf_create create = {
+		.memfd = (uint32_t)exportable.fd,
+		.flags = UDMABUF_FLAGS_CLOEXEC,
+		.offset = address - (uintptr_t)exportable.start,
+		.size = bytes,
+	};
+	int device = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), fd;
+
+	fd = device < 0 ? -1 : ioctl(device, UDMABUF_CREATE, &create);
+	close(device);
+	return fd;
+}
+
 FAKE(cuMemGetHandleForAddressRange, void *handle, uint64_t address, size_t bytes, int type,
      unsigned long long flags)
 {
 	(void)type;
 	(void)flags;
 	fake_exported = address % 4096 || bytes % 4096 ? 0 : address;
+	if (exportable.start) {
+		*(int *)handle = export_for_real(address, bytes);
+		return *(int *)handle < 0;
+	}
 	*(int *)handle = result_of("cuMemGetHandleForAddressRange") ? -1 : open("/dev/null", O_RDONLY);
 	return result_of("cuMemGetHandleForAddressRange");
 }

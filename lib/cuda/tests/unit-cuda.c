@@ -445,6 +445,32 @@ static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	return good && nothing_left(files);
 }
 
+/* Memory that the CPU's own I/O goes to: made by the glue, or the caller's. */
+static bool lending(struct nvmepeer_cuda *cuda, int files)
+{
+	void *made = NULL;
+	int fd;
+	bool good;
+
+	answer_as_device();
+	fake.open_files = files;
+	good = !nvmepeer_cuda_alloc(cuda, 4097, &made) && made && *fake_int("fake_allocations") == 1 &&
+	       ((char *)made)[CUDA_ALLOCATION_UNIT - 1] == 0;
+	good = good && !nvmepeer_cuda_dmabuf(cuda, (char *)made + 4096, 8192, &fd) &&
+	       *(uint64_t *)fake_int("fake_exported") == (uintptr_t)made + 4096 && !close(fd);
+	nvmepeer_cuda_free(cuda, made);
+	nvmepeer_cuda_free(cuda, NULL);
+	good = says(nvmepeer_cuda_alloc(cuda, 0, &made), -EINVAL, "0 bytes") && good;
+	refuse("cuMemAlloc_v2", 2);
+	good = says(nvmepeer_cuda_alloc(cuda, 1, &made), -ENOMEM, "2097152 bytes") && good;
+	good = says(nvmepeer_cuda_dmabuf(cuda, memory + 512, 4096, &fd), -EINVAL, "page size") && good;
+	good = says(nvmepeer_cuda_dmabuf(cuda, memory, 512, &fd), -EINVAL, "page size") && good;
+	good = says(nvmepeer_cuda_dmabuf(cuda, memory, 0, &fd), -EINVAL, "page size") && good;
+	refuse("cuMemGetHandleForAddressRange", 1);
+	good = says(nvmepeer_cuda_dmabuf(cuda, memory, 4096, &fd), -EINVAL, "from end to end") && good;
+	return good && nothing_left(files);
+}
+
 static bool is_set_of(const struct nvmepeer_set *set, struct nvmepeer_cuda_queues *const *queues,
 		      struct nvmepeer_cuda_buffer *const *buffers)
 {
@@ -542,6 +568,7 @@ int main(int argc, char **argv)
 	ktap_check(rights_come_first(ctrl, cuda, files), "queues: missing rights said before anything is made");
 	ktap_check(opening_buffers(ctrl, cuda, files), "buffer: memory of the caller, at any place");
 	ktap_check(buffers_refused(ctrl, cuda, files), "buffer: every refusal explained, nothing left");
+	ktap_check(lending(cuda, files), "memory: lent by itself, for the CPU's own I/O");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers side by side");
 	ktap_check(flags(cuda), "register: pages to read, to write, registers, and refusals");
 	nvmepeer_close(ctrl);
