@@ -52,8 +52,8 @@ struct nvmep_uring {
 	s32 status;
 	u16 polled;
 	u8 held;
-	bool reads : 1;
-	bool scan : 1;
+	u8 reads : 1;
+	u8 scan : 1;
 };
 
 static_assert(sizeof(struct nvmep_uring) <=
