@@ -207,21 +207,20 @@ static int nvmep_ranges_sent(const struct nvmep_ranges *ranges,
 static int nvmep_ranges_take_all(const struct nvmep_ranges *ranges,
 				 blk_opf_t polled, struct rq_list *taken)
 {
-	struct request *rq = NULL;
-	int ret;
+	struct request *rq;
+	int ret = 0;
 	u32 i;
 
 	migrate_disable();
-	for (i = 0; i < ranges->count; i++) {
+	for (i = 0; i < ranges->count && !ret; i++) {
 		rq = nvmep_ranges_take(ranges, i, polled, BLK_MQ_REQ_NOWAIT);
-		if (IS_ERR(rq))
-			break;
-		nvmep_rq_list_add(taken, rq);
+		ret = PTR_ERR_OR_ZERO(rq);
+		if (!ret)
+			nvmep_rq_list_add(taken, rq);
 	}
 	migrate_enable();
-	if (!IS_ERR(rq))
+	if (!ret)
 		return 0;
-	ret = PTR_ERR(rq);
 	while ((rq = nvmep_rq_list_pop(taken)))
 		nvmep_ranges_give_back(rq);
 	return ret;

@@ -183,6 +183,25 @@ static int nvmep_uring_map_user(const struct nvmep_passthru *from,
 	return ret;
 }
 
+static int nvmep_uring_map_metadata(const struct nvmep_passthru *from,
+				    const struct nvmep_user_command *command,
+				    struct request *rq,
+				    struct nvmep_uring *uring)
+{
+	struct nvmep_user_metadata *metadata;
+
+	uring->metadata = NULL;
+	if (!command->metadata)
+		return 0;
+	metadata = nvmep_user_metadata_add(from, rq, command);
+	if (IS_ERR(metadata)) {
+		blk_rq_unmap_user(rq->bio);
+		return PTR_ERR(metadata);
+	}
+	uring->metadata = metadata;
+	return 0;
+}
+
 /* Memory for the command: on success nvmep_uring_unmap() is to follow. */
 static int nvmep_uring_map(const struct nvmep_passthru *from,
 			   const struct nvmep_user_command *command,
@@ -204,13 +223,7 @@ static int nvmep_uring_map(const struct nvmep_passthru *from,
 	if (ret || uring->held)
 		return ret;
 	uring->bio = rq->bio;
-	uring->metadata = NULL;
-	if (command->metadata)
-		uring->metadata = nvmep_user_metadata_add(from, rq, command);
-	if (!IS_ERR(uring->metadata))
-		return 0;
-	blk_rq_unmap_user(rq->bio);
-	return PTR_ERR(uring->metadata);
+	return nvmep_uring_map_metadata(from, command, rq, uring);
 }
 
 /**

@@ -16,7 +16,7 @@
 #include "gpupeer.h"
 #include "kselftest_harness.h"
 
-#define ENTRIES		128U
+#define ENTRIES		256U	/* four times as many cids: no fewer than threads */
 #define QUEUES		BADCTRL_QUEUES	/* peers are given half */
 #define PAIRS		64U
 #define LARGEST		(128U << 10)
@@ -125,6 +125,7 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 	struct softgpu_result result;
 	double seconds;
 	uint32_t i;
+	int ret;
 
 	for (i = 0; i < PAIRS; i++) {
 		np_gpu_range(&qps[i], 0, RATE_RANGE, NP_PAGE, 1);
@@ -132,9 +133,12 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 		qps[i].io.most_blocks = largest / NP_BLOCK;
 		qps[i].io.duration_ns = np_gpu_is_real() ? 1000000000 : 100000000;
 	}
-	if (run(qps, more, SOFTGPU_RATE, threads, &result) || result.status != SOFTGPU_OK ||
-	    result.errors)
+	ret = run(qps, more, SOFTGPU_RATE, threads, &result);
+	if (ret || result.status != SOFTGPU_OK || result.errors) {
+		printf("# %u threads: %d, status %u, %llu errors, the first %d\n", threads, ret,
+		       result.status, (unsigned long long)result.errors, result.error);
 		return -1;
+	}
 	seconds = (double)result.elapsed_ns / 1e9;
 	printf("# rate: {\"rings\": \"mixed\", \"pairs\": %u, \"threads\": %u, \"bytes\": %u, \"per_second\": %.0f, \"most_bytes\": %u, \"mib_per_second\": %.0f}\n",
 	       PAIRS, threads, NP_PAGE, (double)result.reads / seconds,

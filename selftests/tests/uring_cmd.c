@@ -181,6 +181,27 @@ static bool arrived_alone(const uint8_t *bytes, const uint8_t *back, size_t offs
 	return true;
 }
 
+/* More than a command moves, and no dwords: whoever holds the memory, it ends alike. */
+TEST_F(uring, lengths_that_are_not_for_us)
+{
+	size_t most = self->ctrl.info.max_transfer + NP_PAGE;
+	const uint32_t lengths[] = { most, NP_PAGE - 2 };
+	struct iovec fixed = { aligned_alloc(NP_PAGE, most), most };
+	struct nvme_uring_cmd cmd;
+	int plain;
+	size_t i;
+
+	ASSERT_NE(NULL, fixed.iov_base);
+	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		cmd = rw(NP_CMD_READ, fixed.iov_base, lengths[i]);
+		plain = once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd);
+		EXPECT_EQ(i ? 0 : -EINVAL, plain);
+		EXPECT_EQ(plain, once_fixed(&self->ring, self->generic, &cmd, 0));
+	}
+	free(fixed.iov_base);
+}
+
 /* In a page, over two and many, at dwords, and where it has to be copied. */
 TEST_F(uring, wherever_it_lies)
 {
