@@ -73,16 +73,6 @@ static enum rq_end_io_ret nvmep_ranges_end_io(NVMEP_END_IO_PARAMS)
 
 /* --- what it says ---------------------------------------------------------- */
 
-static bool nvmep_ranges_reserved(const struct nvme_peer_uring_io_vec *user)
-{
-	u32 seen = 0;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(user->reserved); i++)
-		seen |= READ_ONCE(user->reserved[i]);
-	return seen;
-}
-
 /* What range number @index says, as a transfer of its own. */
 static struct nvme_peer_uring_io nvmep_range(const struct nvmep_ranges *ranges,
 					     u32 index)
@@ -128,7 +118,8 @@ static int nvmep_ranges_parse(struct nvmep_ranges *ranges,
 		.sqe.opcode = ranges->opcode,
 		.sqe.nsid = cpu_to_le32(READ_ONCE(user->nsid)),
 	};
-	if (!ranges->count || nvmep_ranges_reserved(user))
+	if (!ranges->count ||
+	    nvmep_transfer_reserved(user->reserved, ARRAY_SIZE(user->reserved)))
 		return -EINVAL;
 	if (ranges->count > NVME_PEER_IO_RANGES)
 		return -E2BIG;

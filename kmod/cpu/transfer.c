@@ -78,16 +78,6 @@ static enum rq_end_io_ret nvmep_transfer_end_io(NVMEP_END_IO_PARAMS)
 
 /* --- the beginning --------------------------------------------------------- */
 
-static bool nvmep_transfer_reserved(const struct nvme_peer_uring_io *user)
-{
-	u32 seen = 0;
-	size_t i;
-
-	for (i = 0; i < ARRAY_SIZE(user->reserved); i++)
-		seen |= READ_ONCE(user->reserved[i]);
-	return seen;
-}
-
 /* The command may lie in shared memory: each field is read once. */
 static int nvmep_transfer_parse(struct nvme_peer_uring_io *io,
 				const struct nvme_peer_uring_io *user)
@@ -101,8 +91,9 @@ static int nvmep_transfer_parse(struct nvme_peer_uring_io *io,
 		.lba = READ_ONCE(user->lba),
 		.blocks = READ_ONCE(user->blocks),
 	};
-	return nvmep_transfer_reserved(user) || !nvmep_transfer_valid(io) ?
-	       -EINVAL : 0;
+	if (nvmep_transfer_reserved(user->reserved, ARRAY_SIZE(user->reserved)))
+		return -EINVAL;
+	return nvmep_transfer_valid(io) ? 0 : -EINVAL;
 }
 
 /*

@@ -56,6 +56,23 @@ nvmep_transfer_valid(const struct nvme_peer_uring_io *io)
 }
 
 /**
+ * nvmep_transfer_reserved() - are some words not 0 that have to be?
+ * @words: of a command, which may lie in shared memory
+ * @count: how many
+ *
+ * Return: true if one is not.
+ */
+static inline bool nvmep_transfer_reserved(const __u32 *words, size_t count)
+{
+	u32 seen = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		seen |= READ_ONCE(words[i]);
+	return seen;
+}
+
+/**
  * nvmep_transfer_form() - can a command of this form be a transfer?
  * @ioucmd: io_uring command
  * @issue_flags: how it is issued

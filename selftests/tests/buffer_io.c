@@ -30,7 +30,6 @@
 #define PAGES		64U
 #define BYTES		(PAGES * NP_PAGE)
 #define AREA		NP_LENT_AREA
-#define POISON		0x5a
 #define STATUS_RANGE	0x80
 /* So long nothing happens that must not happen. */
 #define WHILE_MS	300
@@ -75,11 +74,6 @@ TEST_F(buffer_io, is_announced)
 	EXPECT_NE(0, self->ctrl.info.features & NVME_PEER_FEATURE_BUF_IO);
 }
 
-static bool all_poison(const uint8_t *bytes, size_t length)
-{
-	return !length || (bytes[0] == POISON && !memcmp(bytes, bytes + 1, length - 1));
-}
-
 /* Out of the buffer, and back into it: those bytes and no others. */
 static void there_and_back(struct __test_metadata *_metadata, FIXTURE_DATA(buffer_io) *self,
 			   const struct np_lent *lent, uint32_t offset, uint32_t length)
@@ -95,12 +89,12 @@ static void there_and_back(struct __test_metadata *_metadata, FIXTURE_DATA(buffe
 
 	np_pattern(self->back, length, AREA, ~length);
 	ASSERT_EQ(0, np_disk_write(self->block, self->back, length, AREA));
-	memset(lent->bytes, POISON, lent->length);
+	memset(lent->bytes, NP_POISON, lent->length);
 	io.opcode = NVME_PEER_IO_READ;
 	ASSERT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	EXPECT_EQ(0, memcmp(self->back, data, length));
-	EXPECT_TRUE(all_poison(lent->bytes, offset));
-	EXPECT_TRUE(all_poison(data + length, lent->length - offset - length));
+	EXPECT_TRUE(np_all_poison(lent->bytes, offset));
+	EXPECT_TRUE(np_all_poison(data + length, lent->length - offset - length));
 }
 
 /* One entry, two, lists; from inside a page; to the last byte; one segment and many. */
@@ -143,11 +137,11 @@ TEST_F(buffer_io, knows_the_imported_part_only)
 	part.handle = import.handle;
 	np_pattern(self->back, 2 * NP_PAGE, AREA, 3);
 	ASSERT_EQ(0, np_disk_write(self->block, self->back, 2 * NP_PAGE, AREA));
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	io = np_transfer(NVME_PEER_IO_READ, &part, 0, 2 * NP_PAGE);
 	ASSERT_EQ(0, np_transfer_once(&self->ring, self->ctrl.fd, &io));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + 3 * NP_PAGE, self->back, 2 * NP_PAGE));
-	EXPECT_TRUE(all_poison(self->lent.bytes, 3 * NP_PAGE));
+	EXPECT_TRUE(np_all_poison(self->lent.bytes, 3 * NP_PAGE));
 	io.offset = NP_PAGE + NP_BLOCK;
 	io.blocks = NP_PAGE / NP_BLOCK;
 	EXPECT_EQ(-ERANGE, np_transfer_once(&self->ring, self->ctrl.fd, &io));
@@ -165,7 +159,7 @@ static void read_a_batch(struct __test_metadata *_metadata, FIXTURE_DATA(buffer_
 
 	np_pattern(self->back, ENTRIES * NP_PAGE, AREA, 4);
 	ASSERT_EQ(0, np_disk_write(self->block, self->back, ENTRIES * NP_PAGE, AREA));
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	ASSERT_EQ(0, io_uring_register_files(ring, &self->ctrl.fd, 1));
 	for (i = 0; i < ENTRIES; i++) {
 		/* The last first. */
@@ -409,7 +403,7 @@ TEST_F(buffer_io, refuses_what_it_does_not_understand)
 {
 	size_t i;
 
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	REFUSED(-EINVAL, refused.flags = 2);
 	REFUSED(-EINVAL, refused.flags = 1U << 31);
 	REFUSED(-EINVAL, refused.opcode = 0);
@@ -423,12 +417,12 @@ TEST_F(buffer_io, refuses_what_it_does_not_understand)
 	REFUSED(-ENODEV, refused.nsid = 0);
 	REFUSED(-ENODEV, refused.nsid = 2);
 	REFUSED(-ENODEV, refused.nsid = 0xffffffff);
-	EXPECT_TRUE(all_poison(self->lent.bytes, BYTES));
+	EXPECT_TRUE(np_all_poison(self->lent.bytes, BYTES));
 }
 
 TEST_F(buffer_io, refuses_what_is_not_in_the_buffer)
 {
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	REFUSED(-ENOENT, refused.handle = 0);
 	REFUSED(-ENOENT, refused.handle = self->lent.handle + 1);
 	REFUSED(-ENOENT, refused.handle = 0xffffffff);
@@ -438,7 +432,7 @@ TEST_F(buffer_io, refuses_what_is_not_in_the_buffer)
 	REFUSED(-ERANGE, refused.offset = 0xfffffffffffff000ULL);
 	REFUSED(-ERANGE, refused.offset = 0xfffffffffffffffcULL);
 	REFUSED(-ERANGE, refused.blocks = BYTES / NP_BLOCK + 1);
-	EXPECT_TRUE(all_poison(self->lent.bytes, BYTES));
+	EXPECT_TRUE(np_all_poison(self->lent.bytes, BYTES));
 }
 
 /* The limit of one command comes before that of the buffer. */
@@ -459,9 +453,9 @@ TEST_F(buffer_io, gives_the_status)
 	struct nvme_peer_uring_io io = np_transfer(NVME_PEER_IO_READ, &self->lent, 0, NP_PAGE);
 
 	io.lba = 1ULL << 40;
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	EXPECT_EQ(STATUS_RANGE, np_transfer_once(&self->ring, self->ctrl.fd, &io) & 0x7ff);
-	EXPECT_TRUE(all_poison(self->lent.bytes, BYTES));
+	EXPECT_TRUE(np_all_poison(self->lent.bytes, BYTES));
 }
 
 TEST_F(buffer_io, refuses_buffers_that_were_imported_for_less)
@@ -636,7 +630,7 @@ static int set_up(FIXTURE_DATA(in_flight) *self, uint32_t flags)
 	self->io = np_transfer(NVME_PEER_IO_READ, &self->lent, NP_PAGE, NP_PAGE);
 	self->io.lba = 0;
 	np_pattern(self->bytes, NP_PAGE, 0, 1);
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	return np_disk_write(self->bad.disk, self->bytes, NP_PAGE, 0);
 }
 
@@ -675,7 +669,7 @@ static void check_late(struct __test_metadata *_metadata, FIXTURE_DATA(in_flight
 {
 	np_sleep_ms(WHILE_MS);
 	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
-	EXPECT_EQ(POISON, self->lent.bytes[NP_PAGE]);
+	EXPECT_EQ(NP_POISON, self->lent.bytes[NP_PAGE]);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	EXPECT_EQ(0, np_transfer_collect(&self->ring, NULL));
 	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
@@ -743,7 +737,7 @@ TEST_F(in_flight, a_close_waits_for_it)
 	ASSERT_EQ(0, set_up(self, IORING_SETUP_SQE128));
 	ASSERT_EQ(0, np_ctrl_open(&other, "bad"));
 	ASSERT_EQ(0, np_lend(&lent, other.fd, PAGES, 0));
-	memset(lent.bytes, POISON, BYTES);
+	memset(lent.bytes, NP_POISON, BYTES);
 	self->io.handle = lent.handle;
 	ASSERT_EQ(0, hold(self, other.fd));
 	np_ctrl_close(&other);
@@ -788,7 +782,7 @@ TEST_F(in_flight, a_reset_ends_it)
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(-EINTR, np_transfer_collect(&self->ring, NULL));
 	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
-	memset(self->lent.bytes, POISON, BYTES);
+	memset(self->lent.bytes, NP_POISON, BYTES);
 	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &self->io));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + NP_PAGE, self->bytes, NP_PAGE));
 	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, self->lent.handle));
@@ -873,11 +867,11 @@ TEST_F(in_flight, long_lists)
 	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &io));
 	ASSERT_EQ(0, np_disk_read(self->bad.disk, back, length, 0));
 	EXPECT_EQ(0, memcmp(back, large.bytes + NP_BLOCK, length));
-	memset(large.bytes, POISON, LARGE_PAGES * NP_PAGE);
+	memset(large.bytes, NP_POISON, LARGE_PAGES * NP_PAGE);
 	io.opcode = NVME_PEER_IO_READ;
 	ASSERT_EQ(0, np_transfer_once(&self->ring, self->bad.ctrl.fd, &io));
 	EXPECT_EQ(0, memcmp(back, large.bytes + NP_BLOCK, length));
-	EXPECT_TRUE(all_poison(large.bytes, NP_BLOCK));
+	EXPECT_TRUE(np_all_poison(large.bytes, NP_BLOCK));
 	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, large.handle));
 	np_take_back(&large);
 	free(back);

@@ -28,7 +28,6 @@
 /* On the disk a range begins every so many bytes. */
 #define STRIDE		(5 * NP_PAGE)
 #define SPAN		(RANGES * STRIDE)
-#define POISON		0x5a
 #define STATUS_RANGE	0x80
 /* So long nothing happens that must not happen. */
 #define WHILE_MS	300
@@ -86,7 +85,7 @@ FIXTURE_SETUP(buffer_ranges)
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, np_lend(&self->lent[i], self->ctrl.fd, PAGES,
 				     i ? NVMEP_TEST_SCATTERED : 0));
-		memset(self->lent[i].bytes, POISON, BYTES);
+		memset(self->lent[i].bytes, NP_POISON, BYTES);
 	}
 	fill_list(self->list, self->lent);
 	self->vec = list_of(self->list, RANGES, NVME_PEER_IO_READ);
@@ -126,7 +125,7 @@ static void expected(const FIXTURE_DATA(buffer_ranges) *self, uint8_t *image)
 {
 	uint32_t i;
 
-	memset(image, POISON, 2 * BYTES);
+	memset(image, NP_POISON, 2 * BYTES);
 	for (i = 0; i < RANGES; i++)
 		memcpy(image + (i % 2) * BYTES + self->list[i].offset, self->disk + i * STRIDE,
 		       self->list[i].blocks * NP_BLOCK);
@@ -203,10 +202,7 @@ TEST_F(buffer_ranges, has_read_the_list_when_it_returns)
 
 static bool untouched(const FIXTURE_DATA(buffer_ranges) *self)
 {
-	const uint8_t *bytes = self->lent[0].bytes, *others = self->lent[1].bytes;
-
-	return bytes[0] == POISON && !memcmp(bytes, bytes + 1, BYTES - 1) &&
-	       !memcmp(bytes, others, BYTES);
+	return np_all_poison(self->lent[0].bytes, BYTES) && np_all_poison(self->lent[1].bytes, BYTES);
 }
 
 /* By who may not wait, and by who may; and nothing of it is carried out. */
@@ -375,7 +371,7 @@ static int set_up(FIXTURE_DATA(ranges_in_flight) *self)
 	if (ret)
 		return ret;
 	fill_pages(self);
-	memset(self->lent.bytes, POISON, self->lent.length);
+	memset(self->lent.bytes, NP_POISON, self->lent.length);
 	np_pattern(self->disk, RANGES * NP_PAGE, 0, 1);
 	return np_disk_write(self->bad.disk, self->disk, RANGES * NP_PAGE, 0);
 }
@@ -463,12 +459,12 @@ TEST_F(ranges_in_flight, goes_through_a_small_queue)
 	ASSERT_EQ(0, send_list(&self->ring, self->bad.ctrl.fd, &self->vec, 0));
 	check_pages(_metadata, self);
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_IOPOLL));
-	memset(self->lent.bytes, POISON, self->lent.length);
+	memset(self->lent.bytes, NP_POISON, self->lent.length);
 	ASSERT_EQ(0, send_list(&ring, self->bad.ctrl.fd, &self->vec, 0));
 	check_pages(_metadata, self);
 	/* So few that they are polled. */
 	self->vec.count = FEW;
-	memset(self->lent.bytes, POISON, self->lent.length);
+	memset(self->lent.bytes, NP_POISON, self->lent.length);
 	ASSERT_EQ(0, send_list(&ring, self->bad.ctrl.fd, &self->vec, 0));
 	EXPECT_EQ(0, memcmp(self->lent.bytes + (RANGES - 1) * NP_PAGE, self->disk, NP_PAGE));
 	io_uring_queue_exit(&ring);
@@ -485,7 +481,7 @@ TEST_F(ranges_in_flight, an_exporter_ends_it_in_the_middle)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	EXPECT_EQ(-ESTALE, np_transfer_collect(&self->ring, NULL));
 	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
-	EXPECT_EQ(POISON, self->lent.bytes[0]);
+	EXPECT_EQ(NP_POISON, self->lent.bytes[0]);
 	EXPECT_EQ(0, memcmp(self->lent.bytes + (RANGES - 1) * NP_PAGE, self->disk, NP_PAGE));
 }
 

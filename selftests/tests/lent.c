@@ -40,6 +40,11 @@ void np_take_back(struct np_lent *lent)
 	close(lent->fd);
 }
 
+bool np_all_poison(const uint8_t *bytes, size_t length)
+{
+	return !length || (bytes[0] == NP_POISON && !memcmp(bytes, bytes + 1, length - 1));
+}
+
 struct nvme_peer_uring_io np_transfer(uint32_t opcode, const struct np_lent *lent,
 				      uint64_t offset, uint32_t length)
 {

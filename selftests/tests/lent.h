@@ -6,10 +6,13 @@
 #define LENT_H
 
 #include <liburing.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "nptest.h"
 
+/* What it holds where nothing came. */
+#define NP_POISON		0x5a
 /* Where on the disk they move. */
 #define NP_LENT_AREA		NP_AREA(12)
 
@@ -33,6 +36,7 @@ int np_lend_for(struct np_lent *lent, int ctrl_fd, uint32_t pages, uint32_t flag
 		uint32_t access);
 /* After its handle was released, or its node closed. */
 void np_take_back(struct np_lent *lent);
+bool np_all_poison(const uint8_t *bytes, size_t length);
 /* Devices that have a dma-buf mapped, and how often one was, or -errno. */
 int np_maps_of(int dmabuf, uint32_t *mappings);
 /* Its exporter wants it back: how many still had it when their callbacks returned. */

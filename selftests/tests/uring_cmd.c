@@ -258,6 +258,16 @@ TEST_F(uring, not_where_nothing_can_be_written)
 	munmap(pages, 2 * NP_PAGE);
 }
 
+/* A read into two @parts, of one length, of registered memory. */
+static int read_into_parts(struct io_uring *ring, int fd, const struct iovec *parts)
+{
+	struct nvme_uring_cmd cmd = rw(NP_CMD_READ, parts, 2);
+
+	cmd.cdw12 = 2 * parts->iov_len / NP_BLOCK - 1;
+	queue(ring, fd, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0, 0);
+	return collect(ring, NULL, NULL);
+}
+
 /* Kernels from 6.16 on can; the others say so. */
 TEST_F(uring, pieces_that_do_not_meet_at_pages)
 {
@@ -269,11 +279,7 @@ TEST_F(uring, pieces_that_do_not_meet_at_pages)
 
 	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
-	cmd = rw(NP_CMD_READ, parts, 2);
-	cmd.cdw12 = 2 * NP_BLOCK / NP_BLOCK - 1;
-	queue(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0,
-	      0);
-	ret = collect(&self->ring, NULL, NULL);
+	ret = read_into_parts(&self->ring, self->generic, parts);
 	if (ret == -EINVAL)
 		SKIP(return, "kernel without vectors into fixed buffers");
 	ASSERT_EQ(0, ret);
@@ -292,21 +298,13 @@ TEST_F(uring, vectored_into_fixed_buffers)
 
 	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
-	cmd = rw(NP_CMD_READ, parts, 2);
-	cmd.cdw12 = 2 * NP_PAGE / NP_BLOCK - 1;
-	queue(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0,
-	      0);
-	ret = collect(&self->ring, NULL, NULL);
+	ret = read_into_parts(&self->ring, self->generic, parts);
 	if (ret == -EINVAL)
 		SKIP(return, "kernel without vectors into fixed buffers");
 	ASSERT_EQ(0, ret);
 	EXPECT_EQ(0, memcmp(self->bytes, self->back + NP_PAGE, NP_PAGE));
 	EXPECT_EQ(0, memcmp(self->bytes + NP_PAGE, self->back, NP_PAGE));
-	cmd = rw(NP_CMD_READ, outside, 2);
-	cmd.cdw12 = 2 * NP_PAGE / NP_BLOCK - 1;
-	queue(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0,
-	      0);
-	EXPECT_EQ(-EFAULT, collect(&self->ring, NULL, NULL));
+	EXPECT_EQ(-EFAULT, read_into_parts(&self->ring, self->generic, outside));
 }
 
 TEST_F(uring, many_at_once_each_complete_once)

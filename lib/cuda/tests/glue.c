@@ -107,13 +107,6 @@ static void check(const char *name, int result, int expected, const char *word)
 	ktap_check(good, name);
 }
 
-static void *library(void)
-{
-	const char *name = getenv("NVMEPEER_LIBCUDA");
-
-	return dlopen(name ? name : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-}
-
 /* Entry points of libcuda that the glue does not use; all return a CUresult. */
 static struct {
 	int (*cuDriverGetVersion)(int *version);
@@ -131,9 +124,9 @@ static struct {
 	int (*cuDevicePrimaryCtxRetain)(void **context, int device);
 } driver;
 
-static void find(const char *name, void *where)
+static void find(void *library, const char *name, void *where)
 {
-	void *symbol = dlsym(library(), name);
+	void *symbol = dlsym(library, name);
 
 	memcpy(where, &symbol, sizeof(symbol));
 }
@@ -141,17 +134,19 @@ static void find(const char *name, void *where)
 /* Memory of these kinds is made in the context that the glue has, too. */
 static void find_driver(void)
 {
+	const char *name = getenv("NVMEPEER_LIBCUDA");
+	void *library = dlopen(name ? name : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	void *context;
 
-	find("cuDriverGetVersion", &driver.cuDriverGetVersion);
-	find("cuDeviceGetAttribute", &driver.cuDeviceGetAttribute);
-	find("cuMemAllocManaged", &driver.cuMemAllocManaged);
-	find("cuMemCreate", &driver.cuMemCreate);
-	find("cuMemAddressReserve", &driver.cuMemAddressReserve);
-	find("cuMemMap", &driver.cuMemMap);
-	find("cuMemSetAccess", &driver.cuMemSetAccess);
-	find("cuCtxSetCurrent", &driver.cuCtxSetCurrent);
-	find("cuDevicePrimaryCtxRetain", &driver.cuDevicePrimaryCtxRetain);
+	find(library, "cuDriverGetVersion", &driver.cuDriverGetVersion);
+	find(library, "cuDeviceGetAttribute", &driver.cuDeviceGetAttribute);
+	find(library, "cuMemAllocManaged", &driver.cuMemAllocManaged);
+	find(library, "cuMemCreate", &driver.cuMemCreate);
+	find(library, "cuMemAddressReserve", &driver.cuMemAddressReserve);
+	find(library, "cuMemMap", &driver.cuMemMap);
+	find(library, "cuMemSetAccess", &driver.cuMemSetAccess);
+	find(library, "cuCtxSetCurrent", &driver.cuCtxSetCurrent);
+	find(library, "cuDevicePrimaryCtxRetain", &driver.cuDevicePrimaryCtxRetain);
 	if (driver.cuCtxSetCurrent && !driver.cuDevicePrimaryCtxRetain(&context, 0))
 		driver.cuCtxSetCurrent(context);
 }
