@@ -24,7 +24,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group 
 							  uint64_t timeout_ns)
 {
 	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
-							timeout_ns);
+							timeout_ns, false);
 	struct nvmepeer_outcome outcome = { sent.status, 0, sent.token };
 
 	if (request.bad)
@@ -70,7 +70,7 @@ NVMEPEER_FN int nvmepeer_submit_request(const struct nvmepeer_queue *queue,
  * Returns 0, NVMEPEER_E_FULL, _E_LOST, _E_RANGE, _E_TOO_LARGE, _E_ALIGN or
  * _E_NO_LIST.  A token must be given to nvmepeer_wait(), or to nvmepeer_poll()
  * until that returns something else than NVMEPEER_AGAIN: results are kept for
- * nvmepeer_geometry.cids commands.
+ * nvmepeer_geometry.cids commands.  Lanes that call together return together.
  */
 NVMEPEER_FN int nvmepeer_submit(const struct nvmepeer_queue *queue,
 				const struct nvmepeer_command *command,
@@ -225,39 +225,82 @@ NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepee
 	return outcome.status;
 }
 
-/* Sends the lanes' commands and waits for them.  Collective. */
-NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group group,
-							   const struct nvmepeer_queue *queue,
-							   struct nvmepeer_request request,
-							   uint64_t timeout_ns)
+/* Waits for the lanes' commands that were @sent.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_sent(struct nvmepeer_group group,
+						       const struct nvmepeer_queue *queue,
+						       struct nvmepeer_sent sent,
+						       uint64_t timeout_ns)
 {
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
-	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
-							timeout_ns);
-	int status = request.bad ? request.bad : sent.status;
-	struct nvmepeer_waiting waiting = { !status, false, sent.token.cid, sent.token.ticket, 0 };
+	struct nvmepeer_waiting waiting = { !sent.status, false, sent.token.cid,
+					    sent.token.ticket, 0 };
 	struct nvmepeer_outcome outcome = { 0, 0, sent.token };
 
 	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
 					     nvmepeer_same_head(group, sent.head), &deadline);
 	outcome.result = (uint32_t)(waiting.result >> 32);
-	if (status)
-		outcome.status = status;
+	if (sent.status)
+		outcome.status = sent.status;
 	return outcome;
 }
 
+/*
+ * Sends the lanes' commands and waits for them; where there are too few cids in turns,
+ * each of which ends what it has sent.  Collective.
+ */
 NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
 							       const struct nvmepeer_queue *queue,
 							       struct nvmepeer_request request,
 							       uint64_t timeout_ns)
 {
-	return nvmepeer_execute_group(group, queue, request, timeout_ns);
+	struct nvmepeer_outcome outcome = { request.bad ? request.bad : NVMEPEER_AGAIN, 0,
+					    { NVMEPEER_NO_CID, 0 } };
+	uint64_t room_ns = timeout_ns;
+	nvmepeer_mask again;
+
+	do {
+		bool mine = outcome.status == NVMEPEER_AGAIN;
+		struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, mine, &request,
+								room_ns, true);
+		struct nvmepeer_outcome turn;
+
+		if (!mine)
+			sent.status = NVMEPEER_AGAIN;
+		again = nvmepeer_group_ballot(group, mine && sent.status == NVMEPEER_AGAIN);
+		turn = nvmepeer_wait_sent(group, queue, sent, timeout_ns);
+		if (mine)
+			outcome = turn;
+		if (outcome.status == NVMEPEER_AGAIN) {
+			uint64_t now = nvmepeer_now_ns();
+
+			room_ns = sent.room_until > now ? sent.room_until - now : 0;
+			if (!room_ns)
+				outcome.status = NVMEPEER_E_FULL;
+		}
+	} while (again);
+	return outcome;
+}
+
+/* The same in the usual case, in which there is room for all lanes at once.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group group,
+							   const struct nvmepeer_queue *queue,
+							   struct nvmepeer_request request,
+							   uint64_t timeout_ns)
+{
+	struct nvmepeer_sent sent;
+
+	if (!nvmepeer_send_at_once(queue, group, !request.bad, &request, &sent))
+		return nvmepeer_execute_some(group, queue, request, timeout_ns);
+	if (request.bad)
+		sent.status = request.bad;
+	return nvmepeer_wait_sent(group, queue, sent, timeout_ns);
 }
 
 /**
  * nvmepeer_execute - send a command and wait for it
  *
- * nvmepeer_submit() and nvmepeer_wait() in one; each waits @timeout_ns at most.
+ * nvmepeer_submit() and nvmepeer_wait() in one; each waits @timeout_ns at most.  Where
+ * there are fewer cids than threads in calls, lanes that call together take turns.
  */
 NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 				 const struct nvmepeer_command *command,

@@ -65,9 +65,9 @@ struct nvmepeer_buffer {
  * @timeout_ns: default limit of every wait; 0 means 10 s
  * @sq_entries: a power of two, 2 to 32768
  * @cq_entries: a power of two, at least @sq_entries
- * @cids: commands whose results are kept at once, and no fewer than threads are in
- *	calls at a time; a power of two from 32 to 65536, at least @sq_entries; 0 means
- *	four times @sq_entries
+ * @cids: commands whose results are kept at once; no fewer than tokens that are not
+ *	spent and threads that submit at a time; a power of two from 32 to 65536, at
+ *	least @sq_entries; 0 means four times @sq_entries
  * @list_bytes: bytes of one PRP list: a power of two from 8 to the controller
  *	page, or a multiple of the controller page
  * @generation: nvme_peer_qp_info.generation

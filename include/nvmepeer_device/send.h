@@ -56,12 +56,14 @@ NVMEPEER_FN void nvmepeer_name_entry(const struct nvmepeer_queue *queue, uint32_
 
 /*
  * What became of sending, by value for the same reason as requests.  @head: where the
- * completion ring was then, as the leader saw it.
+ * completion ring was then, as the leader saw it.  @room_until: of NVMEPEER_AGAIN, how
+ * long this lane may wait for room, nanoseconds.
  */
 struct nvmepeer_sent {
 	int status;
 	uint32_t head;
 	struct nvmepeer_token token;
+	uint64_t room_until;
 };
 
 /*
@@ -155,20 +157,26 @@ NVMEPEER_FN int nvmepeer_wait_for_room(const struct nvmepeer_queue *queue,
 	return error;
 }
 
-/* Sends the commands of the @pending lanes in rounds.  Collective. */
+/*
+ * Sends the commands of the @pending lanes in rounds.  Collective.  Where there are too
+ * few cids a group that @executes does not wait for more while its own commands hold
+ * some: where all groups did, none would get any further.  It waits for those first, and
+ * sends what is left, whose status is NVMEPEER_AGAIN, then.
+ */
 NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer_queue *queue,
 							   struct nvmepeer_group group,
 							   nvmepeer_mask pending,
 							   struct nvmepeer_request request,
-							   uint64_t timeout_ns)
+							   uint64_t timeout_ns, bool executes)
 {
 	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
-	struct nvmepeer_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 } };
-	bool mine = pending >> group.lane & 1;
+	struct nvmepeer_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 }, 0 };
+	bool mine = pending >> group.lane & 1, sends = false, short_of_cids;
 	struct nvmepeer_unnamed unnamed;
 
 	while (!nvmepeer_group_copy32(group, nvmepeer_known_lost(queue), group.leader)) {
-		uint32_t count = nvmepeer_reserve_some(queue, group, pending, &sent.token.cid);
+		uint32_t count = nvmepeer_reserve_some(queue, group, pending, &sent.token.cid,
+						       &short_of_cids);
 		int error;
 
 		if (group.single)
@@ -178,11 +186,19 @@ NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer
 			break;
 		if (mine && nvmepeer_rank(pending, group.lane) < count) {
 			sent.status = NVMEPEER_OK;
+			sends = true;
 			mine = false;
 		}
 		pending = nvmepeer_group_ballot(group, mine);
 		if (!pending)
 			break;
+		if (executes && short_of_cids && nvmepeer_group_ballot(group, sends)) {
+			deadline = nvmepeer_deadline_look(queue, group, deadline);
+			sent.room_until = deadline.end_ns;
+			if (mine)
+				sent.status = NVMEPEER_AGAIN;
+			break;
+		}
 		error = nvmepeer_wait_for_room(queue, group, pending, &deadline);
 		if (mine && error) {
 			sent.status = error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
@@ -196,23 +212,27 @@ NVMEPEER_SLOW_FN struct nvmepeer_sent nvmepeer_send_rounds(const struct nvmepeer
 }
 
 /*
- * Sends the commands of the lanes that @sends.  Collective.  Returns each
- * lane's own status.
+ * Sends the commands of the lanes that @sends at once.  Collective.  Returns each lane's
+ * own status.  False, with nothing sent, where there is no room for all of them.
  */
-NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue *queue,
-						     struct nvmepeer_group group, bool sends,
-						     const struct nvmepeer_request *request,
-						     uint64_t timeout_ns)
+NVMEPEER_FN bool nvmepeer_send_at_once(const struct nvmepeer_queue *queue,
+				       struct nvmepeer_group group, bool sends,
+				       const struct nvmepeer_request *request,
+				       struct nvmepeer_sent *sent)
 {
 	nvmepeer_mask pending = nvmepeer_group_ballot(group, sends);
-	struct nvmepeer_sent sent = { 0, 0, { NVMEPEER_NO_CID, 0 } };
 	struct nvmepeer_asked asked = { { 0, 0, 0 }, 0, false };
 	struct nvmepeer_reserved taken = { 0, 0, 0 };
 	struct nvmepeer_unnamed unnamed;
 	uint32_t count;
 
+	sent->status = NVMEPEER_OK;
+	sent->head = 0;
+	sent->token.cid = NVMEPEER_NO_CID;
+	sent->token.ticket = 0;
+	sent->room_until = 0;
 	if (!pending)
-		return sent;
+		return true;
 	count = group.single ? 1 : nvmepeer_mask_count(pending);
 	if (group.lane == group.leader)
 		asked = nvmepeer_ask(queue, count);
@@ -223,14 +243,28 @@ NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue
 		taken = nvmepeer_reserve_all(queue, count, asked);
 	taken.bits = nvmepeer_group_copy32(group, taken.bits, group.leader);
 	if (!taken.bits)
-		return nvmepeer_send_rounds(queue, group, pending, *request, timeout_ns);
+		return false;
 	taken.word = nvmepeer_group_copy32(group, taken.word, group.leader);
 	if (NVMEPEER_LANES > 32)
 		taken.more = nvmepeer_group_copy32(group, taken.more, group.leader);
 	if (sends)
-		sent.token.cid = nvmepeer_reserved_cid(taken, nvmepeer_rank(pending, group.lane));
-	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &unnamed, &sent))
-		sent.status = NVMEPEER_E_LOST;
+		sent->token.cid = nvmepeer_reserved_cid(taken, nvmepeer_rank(pending, group.lane));
+	if (!nvmepeer_send_reserved(queue, group, pending, count, request, &unnamed, sent))
+		sent->status = NVMEPEER_E_LOST;
+	return true;
+}
+
+/* The same, in rounds if need be; @timeout_ns and @executes as for those. */
+NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue *queue,
+						     struct nvmepeer_group group, bool sends,
+						     const struct nvmepeer_request *request,
+						     uint64_t timeout_ns, bool executes)
+{
+	struct nvmepeer_sent sent;
+
+	if (!nvmepeer_send_at_once(queue, group, sends, request, &sent))
+		sent = nvmepeer_send_rounds(queue, group, nvmepeer_group_ballot(group, sends),
+					    *request, timeout_ns, executes);
 	return sent;
 }
 

@@ -200,11 +200,12 @@ NVMEPEER_FN uint32_t nvmepeer_take_credits(const struct nvmepeer_queue *queue, u
 /*
  * The slow case: as many of the @pending lanes as there are credits for, with
  * cids from wherever they are free.  Collective.  A lane that got one has its
- * cid in @cid.  Returns how many lanes, lowest first, got one.
+ * cid in @cid.  Returns how many lanes, lowest first, got one; @short_of_cids if
+ * there were credits for more.
  */
 NVMEPEER_FN uint32_t nvmepeer_reserve_some(const struct nvmepeer_queue *queue,
 					   struct nvmepeer_group group, nvmepeer_mask pending,
-					   uint32_t *cid)
+					   uint32_t *cid, bool *short_of_cids)
 {
 	uint32_t rank = nvmepeer_rank(pending, group.lane);
 	uint32_t word = nvmepeer_first_word(queue), limit = 0, have = 0;
@@ -229,7 +230,8 @@ NVMEPEER_FN uint32_t nvmepeer_reserve_some(const struct nvmepeer_queue *queue,
 		have += take;
 		word = (word + 1) & queue->cid_words_mask;
 	}
-	if (leads && have < limit)
+	*short_of_cids = have < limit;
+	if (leads && *short_of_cids)
 		nvmepeer_post_add32(&queue->state->credits, limit - have);
 	return have;
 }

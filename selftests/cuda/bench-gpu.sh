@@ -116,7 +116,9 @@ for sms in 1 2 4 8 16 32 64; do
 done
 run 30 bench-2048 name=threads_128K sms=64 threads=2048 queues=128 depth=4096
 run 30 bench-2048 name=threads_256K sms=128 threads=2048 queues=128 depth=4096 ctrlsms=4
-run 60 bench-2048 name=threads_240K_q8 sms=120 threads=2048 queues=8 ctrlsms=8
+run 60 bench-1024 name=threads_120K_q8 sms=120 queues=8 ctrlsms=8
+# 800 threads on 512 cids, each queue pair.
+run 60 bench-1024 name=threads_50K_few_cids mode=checked sms=50 queues=64 depth=128
 
 say "10^10 commands, every result checked"
 saved=$repeat
@@ -247,7 +249,8 @@ END {
 	timed("  solo over bare word, ratio", us["host_one_solo"] / (ns["ping"] / 1000), "", 0)
 	for (q = 1; q <= 128; q *= 2) rated("16 SMs, " q " queues", "queues_" q, 0)
 	for (t = 1; t <= 256; t *= 2) rated(t " K threads, 128 queues", "threads_" t "K", 0)
-	rated("240 K threads, 8 queues of 1024", "threads_240K_q8", 0)
+	rated("120 K threads, 8 queues of 1024", "threads_120K_q8", 0)
+	rated("50 K threads, 64 queues of 128", "threads_50K_few_cids", 0)
 	rated("10^10 commands, results checked", "ten_billion", 0)
 	printf "registers of the client kernel: %s unlimited, %s (1024 threads an SM), %s (2048)\n",
 	       regs["one_shared"], regs["sm1"], regs["sm1_full"]

@@ -148,6 +148,114 @@ static const char *patient_submits(uint32_t seed)
 	return run_patience(seed, lane_submits_as_long);
 }
 
+/* --- more lanes than cids --- */
+
+enum { CROWD_WARPS = 16, CROWD_ROUNDS = 3 };
+
+/* Each command has a result of its own. */
+static void lane_in_a_crowd(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+
+	for (uint32_t round = 0; round < CROWD_ROUNDS; round++, done++) {
+		struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, 0 };
+		struct nvmepeer_outcome outcome;
+		struct nvmepeer_sqe entry;
+
+		rig_entry(&entry, number, round);
+		request.entry = &entry;
+		outcome = NVMEPEER_BY_GROUP(nvmepeer_group_join(&bench->queue),
+					    nvmepeer_execute_group, nvmepeer_execute_some,
+					    &bench->queue, request, RIG_LONG);
+		if (outcome.status || outcome.result != entry.dword[13])
+			bad++;
+	}
+	lanes_left--;
+}
+
+static const char *crowd(uint32_t seed)
+{
+	bool good;
+
+	lanes_left = 0;
+	bench->geometry.cids = 32;
+	good = rig_begin(seed, 1000);
+	rig_add_warps(CROWD_WARPS, LANES, lane_in_a_crowd);
+	machine_add_outside(rig_controller, bench);
+	good = machine_run() && good && done == CROWD_WARPS * LANES * CROWD_ROUNDS;
+	return rig_end(good);
+}
+
+static uint64_t answer_ns;		/* the controller takes for each command after the first */
+static uint32_t executed, timed_out;
+
+static void one_by_one(void *argument)
+{
+	struct bench *mine = argument;
+
+	while (lanes_left) {
+		uint64_t completed = mine->controller.completed;
+
+		mine->controller.mute = machine.now_ns < silent_until;
+		controller_step(&mine->controller);
+		if (mine->controller.completed != completed)
+			silent_until = machine.now_ns + answer_ns;
+		machine_rest();
+	}
+}
+
+/* Of a group with one cid: who waits for room has no more time than it said. */
+static void lane_of_one_cid(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+	uint64_t began = machine.now_ns;
+	int status = nvmepeer_execute(&bench->queue, &flush, NULL, SILENCE);
+
+	clock_call(began, SILENCE / 5 * 6);
+	executed += !status;
+	timed_out += status == NVMEPEER_E_TIMEOUT;
+	if (status && status != NVMEPEER_E_TIMEOUT && status != NVMEPEER_E_FULL)
+		bad++;
+	sweep_up(number);
+	lanes_left--;
+}
+
+static const char *run_one_cid(uint32_t seed, uint64_t answer, uint32_t succeed, uint32_t fail)
+{
+	bool good;
+
+	lanes_left = executed = timed_out = 0;
+	longest = 0;
+	good = rig_begin(seed, 1000);
+	machine.whole_warps = true;
+	silent_until = answer;
+	answer_ns = succeed ? answer : 0;
+	bench->queue.free_cids[0] = 1;
+	bench->queue.free_cids[1] = 0;
+	rig_add_warps(1, LANES, lane_of_one_cid);
+	machine_add_outside(one_by_one, bench);
+	good = machine_run() && good;
+	bench->queue.free_cids[0] |= ~1u;
+	bench->queue.free_cids[1] = ~0u;
+	if (longest > SLACK)
+		return "a call took much longer than it may";
+	if (executed != succeed || timed_out != fail)
+		return "other commands were executed than there was time for";
+	return rig_end(good);
+}
+
+/* The first is answered in time, and the second sent in time. */
+static const char *one_cid(uint32_t seed)
+{
+	return run_one_cid(seed, SILENCE / 5 * 3, 2, 0);
+}
+
+static const char *one_cid_in_vain(uint32_t seed)
+{
+	return run_one_cid(seed, 3 * SILENCE, 0, 1);
+}
+
 /* --- threads that never run again --- */
 
 static uint32_t harmed;		/* calls of the others that did not succeed */
@@ -559,6 +667,10 @@ static const struct limit_case cases[] = {
 	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8,
 	  false },
 	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8, false },
+	{ "crowd", "more lanes than cids, all in calls", crowd, 8, 8, true },
+	{ "one-cid", "lanes that wait for each other's cid, and for how long", one_cid, 16, 8,
+	  false },
+	{ "one-cid-in-vain", "the same where nothing is answered", one_cid_in_vain, 16, 8, false },
 	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 5, true },
 	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16,
 	  12, true },
