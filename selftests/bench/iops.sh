@@ -2,17 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # How many reads a second the CPU has carried out into imported buffers, of the host's memory
 # and of the stand-in GPU's, against as many into memory of its own with fixed buffers: by turns,
-# in one guest, on one controller. The stand-in's memory is written to by messages between two
-# programs: what that costs is not the driver's, and grows with the data.
+# in one guest, on one controller. Of QEMU's controller np0 the stand-in's memory is written to by
+# messages between two programs: what that costs is not the driver's, and grows with the data.
+# With "--gpu fake" badctrl has the memory of both, and copies into either alike.
 #
-# usage: selftests/run --cell 7/off/root -- /selftests/bench/iops.sh [TURNS [SECONDS]]
+# usage: selftests/run --cell 7/off/root [--gpu fake] -- /selftests/bench/iops.sh [TURNS [SECONDS]]
 #
 # Prints for each case the medians, the ratios to fixed buffers, and how far the turns lie apart.
 set -euo pipefail
 . /selftests/lib/bind.sh
 
-np_bind np0
-node=$(np_node np0)
+controller=np0
+if [[ -f /host/engine ]]; then
+	controller=badctrl
+	np_bad_set 4 7
+fi
+np_bind "$controller"
+node=$(np_node "$controller")
 namespace=ngp${node#nvmep}n1
 np_until 200 test -c "/dev/$namespace"
 

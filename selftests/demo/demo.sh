@@ -30,9 +30,8 @@ modprobe softgpu_drv
 disk=np0
 if [[ -f /host/engine ]]; then
 	disk=badctrl
-	for word in 7:4 32:c; do
-		setpci -s "$(np_address badctrl)" "c0.l=${word#*:}" "c4.l=$(printf %x "${word%:*}")"
-	done
+	np_bad_set 4 7
+	np_bad_set c 20
 	export DEMO_SHARED=yes
 fi
 np_bind "$disk"

@@ -42,6 +42,11 @@ np_node() {
 	return 1
 }
 
+# np_bad_set WORD VALUE: a word of badctrl.h, both in hexadecimal.
+np_bad_set() {
+	setpci -s "$(np_address badctrl)" "c0.l=$1" "c4.l=$2"
+}
+
 # np_until TRIES COMMAND...: every 50 ms until it succeeds; 1 if it never did.
 np_until() {
 	local tries
