@@ -17,6 +17,7 @@
 
 #include "badknob.h"
 #include "kselftest_harness.h"
+#include "lent.h"
 
 #define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
 #define REG_CC		(BADCTRL_REGISTERS + 0x14)
@@ -167,6 +168,29 @@ TEST_F(bad_command_sets, have_commands_for_the_administrator)
 	EXPECT_EQ(0, retrieve_without_capabilities(&self->bad, self->bytes));
 	EXPECT_EQ(-EINVAL, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+}
+
+/* What reads and writes buffers knows opcodes of the NVM command set. */
+TEST_F(bad_command_sets, do_not_reach_buffers)
+{
+	struct nvme_peer_uring_io_vec vec = { .opcode = NP_CMD_READ, .nsid = 1, .count = 1 };
+	struct nvme_peer_io_range range = { .blocks = 1 };
+	struct nvme_peer_uring_io io;
+	struct io_uring ring;
+	struct np_lent lent;
+
+	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_NGUID, 16));
+	ASSERT_EQ(0, np_lend(&lent, self->bad.ctrl.fd, 1, 0));
+	ASSERT_EQ(0, io_uring_queue_init(2, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
+	io = np_transfer(NP_CMD_READ, &lent, 0, NP_PAGE);
+	EXPECT_EQ(-EOPNOTSUPP, np_transfer_once(&ring, self->bad.ctrl.fd, &io));
+	range.handle = lent.handle;
+	vec.ranges = (uintptr_t)&range;
+	np_ranges_queue(&ring, self->bad.ctrl.fd, &vec);
+	EXPECT_EQ(-EOPNOTSUPP, np_transfer_collect(&ring, NULL));
+	io_uring_queue_exit(&ring);
+	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, lent.handle));
+	np_take_back(&lent);
 }
 
 static void *format(void *bad)
