@@ -12,7 +12,8 @@
 /* The oldest kernel that the module is built for. */
 enum { OLDEST_MAJOR = 6, OLDEST_MINOR = 1 };
 
-#define SECURE_BOOT "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+#define EFI_VARIABLES "/sys/firmware/efi/efivars"
+#define SECURE_BOOT EFI_VARIABLES "/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
 /* ---- Version and configuration ------------------------------------------- */
 
@@ -164,27 +165,69 @@ static void check_lockdown(struct doctor *doctor)
 			   "%s: no queue pairs where no IOMMU translates for the controller", level);
 }
 
-static void check_signature(struct doctor *doctor)
+/* What the firmware has told of Secure Boot. */
+enum secure_boot { SECURE_BOOT_OFF, SECURE_BOOT_ON, SECURE_BOOT_UNKNOWN };
+
+static const char *const secure_boot_words[] = { "off", "on", "unknown" };
+
+/* A file system that is not mounted leaves an empty folder. */
+static bool sees_variables(void)
+{
+	struct dirent **names;
+	int count = sysfs_list(&names, EFI_VARIABLES);
+
+	sysfs_list_free(names, count);
+	return count > 0;
+}
+
+/* A firmware that is no UEFI knows nothing of it, nor does one without that variable. */
+static enum secure_boot read_secure_boot(void)
 {
 	unsigned char variable[5] = { 0 };
-	bool secure, enforced;
-	char text[SYSFS_TEXT];
 
 	/* Four bytes of attributes come before the value. */
-	secure = sysfs_bytes(variable, sizeof(variable), SECURE_BOOT) == sizeof(variable) &&
-		 variable[4] == 1;
-	sysfs_read(text, "/sys/module/module/parameters/sig_enforce");
-	enforced = text[0] == 'Y';
-	if (!secure && !enforced)
+	if (sysfs_bytes(variable, sizeof(variable), SECURE_BOOT) == sizeof(variable))
+		return variable[4] == 1 ? SECURE_BOOT_ON : SECURE_BOOT_OFF;
+	if (!sysfs_exists("/sys/firmware/efi"))
+		return SECURE_BOOT_OFF;
+	return sees_variables() && !sysfs_exists(SECURE_BOOT) ? SECURE_BOOT_OFF : SECURE_BOOT_UNKNOWN;
+}
+
+/* Kernels that do not call the firmware, as real-time ones, have no place to mount it at. */
+static const char *cure_of_unknown(void)
+{
+	if (!sysfs_exists(EFI_VARIABLES))
+		return "boot with efi=runtime, or look into the firmware's set-up";
+	return sees_variables() ? "look into the firmware's set-up" :
+				  "mount -t efivarfs none " EFI_VARIABLES;
+}
+
+static void check_unloaded(struct doctor *doctor, enum secure_boot secure, bool enforced)
+{
+	if (enforced || secure == SECURE_BOOT_ON)
+		doctor_say(doctor, DOCTOR_WARN, "signature",
+			   "sign nvme_peer.ko (scripts/sign-file) with a key that mokutil --import has enrolled",
+			   "Secure Boot is %s%s: modules without a known signature may not be loaded",
+			   secure_boot_words[secure],
+			   secure == SECURE_BOOT_ON ? "" : ", but signatures are enforced");
+	else
+		doctor_say(doctor, DOCTOR_WARN, "signature", cure_of_unknown(),
+			   "Secure Boot is unknown, the firmware's variables cannot be read: if it is on, modules need a signature");
+}
+
+static void check_signature(struct doctor *doctor)
+{
+	enum secure_boot secure = read_secure_boot();
+	char enforced[SYSFS_TEXT];
+
+	sysfs_read(enforced, "/sys/module/module/parameters/sig_enforce");
+	if (secure == SECURE_BOOT_OFF && enforced[0] != 'Y')
 		doctor_say(doctor, DOCTOR_OK, "signature", NULL, "Secure Boot is off, modules need none");
 	else if (module_is_loaded())
 		doctor_say(doctor, DOCTOR_OK, "signature", NULL, "Secure Boot is %s, the module is loaded",
-			   secure ? "on" : "off");
+			   secure_boot_words[secure]);
 	else
-		doctor_say(doctor, DOCTOR_WARN, "signature",
-			   "sign nvme_peer.ko (scripts/sign-file) with a key that mokutil --import has enrolled",
-			   "Secure Boot is %s: modules without a known signature may not be loaded",
-			   secure ? "on" : "off, but signatures are enforced");
+		check_unloaded(doctor, secure, enforced[0] == 'Y');
 }
 
 static void check_module(struct doctor *doctor)

@@ -152,6 +152,38 @@ ktap_check "topo of a function that is none of ours" same topo-given run topo 00
 ktap_check "topo of a controller itself" same topo-itself run topo /dev/nvme0
 ktap_check "topo of no function" same topo-nothing run topo 0000:77:00.0
 
+# signature WORDS: what doctor says of it, below a heading.
+signature() {
+	echo "== $1"
+	run doctor | awk '/^[^ ]/ { its = $2 == "signature" } its'
+}
+
+# A machine of which ever more is known: no UEFI, one without a place for its variables, with
+# a place where nothing is mounted, one that knows no Secure Boot, off, on.
+signatures() {
+	local efi=$machine/sys/firmware/efi variable
+	variable=$efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
+	signature "no UEFI"
+	mkdir -p "$efi" && signature "no place to mount at"
+	mkdir "$efi/efivars" && signature "not mounted"
+	mkdir -p "$machine/sys/module/module/parameters"
+	echo Y >"$machine/sys/module/module/parameters/sig_enforce"
+	signature "not mounted, enforced"
+	echo N >"$machine/sys/module/module/parameters/sig_enforce"
+	: >"$efi/efivars/BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+	signature "without the variable"
+	: >"$variable" && signature "the variable cannot be read"
+	printf '\6\0\0\0\0' >"$variable" && signature "off"
+	printf '\6\0\0\0\1' >"$variable" && signature "on"
+	mkdir "$machine/sys/module/nvme_peer" && signature "on, loaded"
+	rm -r "$efi/efivars" && signature "not mounted, loaded"
+}
+
+machine_begin "$work/signatures"
+root_ports
+rmdir "$machine/sys/module/nvme_peer"
+ktap_check "doctor of Secure Boot" same doctor-signatures signatures
+
 ## Who has what
 
 machine_begin "$work/list"
