@@ -120,6 +120,10 @@ test_bed_options() {
 	local run=$1 kernel=$2
 	echo "-drive if=none,id=root,file=$(readlink -f "${guest_machine:-$np_cache/guest}/root.erofs"),format=raw,readonly=on"
 	echo "-device virtio-blk-pci,drive=root,addr=0x10"
+	if [[ -f $np_cache/tools/tools.erofs ]]; then
+		echo "-drive if=none,id=tools,file=$(readlink -f "$np_cache/tools/tools.erofs"),format=raw,readonly=on"
+		echo "-device virtio-blk-pci,drive=tools,serial=tools,addr=0x13"
+	fi
 	echo "-fsdev local,id=host,path=$run,security_model=none -device virtio-9p-pci,fsdev=host,mount_tag=host,addr=0x11"
 	echo "-fsdev local,id=modules,path=$np_cache/kernels/$kernel/lib/modules,security_model=none,readonly=on"
 	echo "-device virtio-9p-pci,fsdev=modules,mount_tag=modules,addr=0x12"

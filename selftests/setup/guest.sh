@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # What guests boot from: one root file system image for all of them, and a small
-# initramfs for each kernel. Sourced by setup.sh.
+# initramfs for each kernel; and an image of tools. Sourced by setup.sh and bundle.
 
-# Only for build tools, emulator and checkers, so not in the guests' image. It may be made after
-# the checkers were added to the tree.
+# Only for build tools, emulator, checkers and what has an image of its own, so not in the
+# guests' image. It may be made after all of them were added to the tree.
 guest_excludes=(
 	usr/src usr/include usr/lib/gcc usr/libexec/gcc usr/lib/llvm-* usr/lib/linux-kbuild-*
 	usr/share/qemu usr/share/seabios usr/lib/x86_64-linux-gnu/qemu usr/share/python3
 	usr/lib/x86_64-linux-gnu/perl usr/share/perl usr/lib/ocaml usr/lib/coccinelle
 	usr/lib/x86_64-linux-gnu/libLLVM* usr/lib/x86_64-linux-gnu/libclang* usr/lib/x86_64-linux-gnu/libz3*
 	usr/libexec/valgrind usr/lib/x86_64-linux-gnu/valgrind usr/lib/debug
+	usr/bin/perf* usr/lib/perf-core usr/bin/bpftrace* usr/sbin/*.bt usr/share/bpftrace
 	usr/bin/qemu-system-* usr/bin/*lto-dump* usr/bin/shellcheck usr/bin/spatch* usr/bin/spgen*
 	var/cache var/lib/apt var/lib/dpkg usr/lib/modules
 )
@@ -31,6 +32,24 @@ make_guest_image() {
 	done
 	"$in_tree" mkfs.erofs -T0 --quiet "${excludes[@]}" "$work/root.erofs" "$np_tree"
 	np_publish "$work" "$np_cache/guest" "$image_key"
+}
+
+# libraries FILE...: that these files of the tree load, with the loader.
+libraries() {
+	"$in_tree" sh -c 'cd / && for file; do ldd "$file" 2>/dev/null; done' sh "$@" |
+		grep -oE '/[^ ]+\.so[^ ]*' | sed 's,^/,,; s,^lib,usr/lib,' | sort -u
+}
+
+# The tools and all that they load, at their own paths, for PATH and LD_LIBRARY_PATH.
+make_tools_image() {
+	local work=$np_scratch/tools
+	rm -rf "$work"
+	mkdir -p "$work/files"
+	{ printf '%s\n' "${tool_files[@]}"; libraries "${tool_files[@]}"; } |
+		tar -c -h -C "$np_tree" -T - | tar -x -C "$work/files"
+	"$in_tree" mkfs.erofs -T0 --quiet "$work/tools.erofs" "$work/files"
+	rm -rf "$work/files"
+	np_publish "$work" "$np_cache/tools" "$tools_key"
 }
 
 make_initramfs() {

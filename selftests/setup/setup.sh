@@ -6,11 +6,12 @@
 #   CACHE/kernels/K     vmlinuz, modules and initramfs of kernel K; its headers go into the tree
 #   CACHE/linux-source  test harness and checkers of the newest kernel's source
 #   CACHE/guest         the guests' root file system image
+#   CACHE/tools         an image of programs that few tests need
 #
 # usage: setup.sh [--refresh] [--lint] [--tree-only] [--no-sources] [KERNEL...]
 #   KERNEL       6.1, 6.12, 7 (default: these three), debug, kcsan (built from source)
 #   --tree-only  no kernel: enough to build user programs
-#   --no-sources without harness and checkers: enough for the demonstration
+#   --no-sources without harness, checkers and tools: enough for the demonstration
 #   --lint       also the checkers that `make lint` runs
 #   --refresh    look for newer packages
 #
@@ -33,7 +34,7 @@ while (($#)); do
 	--lint) lint=yes ;;
 	--tree-only) tree_only=yes ;;
 	--no-sources) sources=no ;;
-	-h | --help) sed -n '3,19s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	6.1 | 6.12 | 7 | debug | kcsan) kernels+=("$1") ;;
 	*) np_die "setup.sh: unknown argument '$1' (--help lists them)" ;;
 	esac
@@ -96,6 +97,12 @@ need_guest() {
 	fi
 }
 
+need_tools() {
+	tools_key=$(np_key tools-1 "$tree_identity" "${tool_packages[@]}" "${tool_files[@]}")
+	need_packages tool-packages .tools-key "$tools_key" "${tool_packages[@]}"
+	np_fresh "$np_cache/tools" "$tools_key" || stage tools-image make_tools_image
+}
+
 need_lint() {
 	# Checkers are only for `make lint` and `make check`: a demonstration does not wait for them.
 	need_packages checkers .lint-key "$(np_key lint-1 "$tree_identity" "${lint_packages[@]}")" "${lint_packages[@]}"
@@ -127,6 +134,8 @@ if [[ $tree_only == no ]]; then
 		need_kernel "$kernel"
 		need_guest "$kernel"
 	done
+	# Behind the guests' image, which is made without them.
+	[[ $sources == no ]] || need_tools
 fi
 [[ $lint == no ]] || need_lint
 # Only a set-up that took time is worth a line.
