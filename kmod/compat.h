@@ -409,6 +409,16 @@ static inline void nvmep_iova_free(struct device *dev,
 }
 #endif
 
+/*
+ * For the DMA of memory that is mapped where it lies, with neither a bounce buffer nor
+ * caches to flush, and else not at all: unmapping it need not ask the IOMMU where it was.
+ */
+#ifdef DMA_ATTR_REQUIRE_COHERENT
+#define NVMEP_DMA_IN_PLACE	DMA_ATTR_REQUIRE_COHERENT
+#else
+#define NVMEP_DMA_IN_PLACE	0
+#endif
+
 /* May it be that what was mapped lies elsewhere, or has to be given back? */
 static inline bool nvmep_dma_need_unmap(struct device *dev)
 {

@@ -202,6 +202,7 @@ struct nvmep_ctrl {
 					 * said, so half of them.  Changes while RESETTING
 					 */
 	unsigned int vectors;		/* const while bound: granted interrupt vectors */
+	unsigned int dma_attributes;	/* const while bound: to map single segments with */
 	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
 	struct dma_pool *prp_small_pool;	/* const while bound: short PRP lists */
 

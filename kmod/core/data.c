@@ -28,6 +28,10 @@ int nvmep_data_init(struct nvmep_ctrl *ctrl)
 {
 	size_t small = NVMEP_PRPS_PER_SMALL_LIST * sizeof(__le64);
 
+	ctrl->dma_attributes = DMA_ATTR_NO_WARN;
+	/* Without an IOMMU the direct mapping of the kernel says where things are. */
+	if (dma_get_merge_boundary(ctrl->dev))
+		ctrl->dma_attributes |= NVMEP_DMA_IN_PLACE;
 	ctrl->prp_pool = dma_pool_create("nvmep prp", ctrl->dev,
 					 NVMEP_PRPS_PER_LIST * sizeof(__le64),
 					 ctrl->page_size, 0);
@@ -277,6 +281,18 @@ static void nvmep_unmap_table(struct nvmep_ctrl *ctrl, struct request *rq)
 	data->entries = 0;
 }
 
+/* What an IOMMU mapped is always given back. */
+static void nvmep_unmap_segment(struct nvmep_ctrl *ctrl, struct request *rq)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	if ((data->attributes & NVMEP_DMA_IN_PLACE) ||
+	    nvmep_dma_need_unmap(ctrl->dev))
+		dma_unmap_page_attrs(ctrl->dev, data->address, data->length,
+				     rq_dma_dir(rq), data->attributes);
+	data->length = 0;
+}
+
 static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
@@ -284,10 +300,7 @@ static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 	if (data->list_count)
 		nvmep_lists_free(ctrl, data);
 	if (data->length) {
-		if (nvmep_dma_need_unmap(ctrl->dev))
-			dma_unmap_page(ctrl->dev, data->address, data->length,
-				       rq_dma_dir(rq));
-		data->length = 0;
+		nvmep_unmap_segment(ctrl, rq);
 	} else if (data->linked) {
 		nvmep_iova_free(ctrl->dev, &data->iova, data->linked,
 				rq_dma_dir(rq));
@@ -538,6 +551,19 @@ static noinline blk_status_t nvmep_build_long(struct nvmep_ctrl *ctrl,
 	return nvmep_build_pointers(ctrl, rq, &cursor, data->length);
 }
 
+/* The device must not see the rest of a page, or is not coherent: the kernel helps both. */
+static noinline bool nvmep_map_elsewhere(struct nvmep_ctrl *ctrl,
+					 struct request *rq,
+					 const struct bio_vec *segment)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	data->attributes = DMA_ATTR_NO_WARN;
+	data->address = dma_map_bvec(ctrl->dev, segment, rq_dma_dir(rq),
+				     data->attributes);
+	return !dma_mapping_error(ctrl->dev, data->address);
+}
+
 /* Most requests: a single segment needs no scatter list, and small ones no PRP list. */
 static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
 				      struct request *rq,
@@ -546,9 +572,11 @@ static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
 	struct nvmep_request *req = nvmep_request(rq);
 	struct nvmep_data *data = &req->data;
 
+	data->attributes = ctrl->dma_attributes;
 	data->address = dma_map_bvec(ctrl->dev, segment, rq_dma_dir(rq),
-				     DMA_ATTR_NO_WARN);
-	if (dma_mapping_error(ctrl->dev, data->address))
+				     data->attributes);
+	if (dma_mapping_error(ctrl->dev, data->address) &&
+	    !nvmep_map_elsewhere(ctrl, rq, segment))
 		return BLK_STS_RESOURCE;
 	data->length = segment->bv_len;
 	if (nvmep_build_piece(ctrl, req, data->address, data->length))

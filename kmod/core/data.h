@@ -77,6 +77,7 @@ struct nvmep_pieces {
 /**
  * struct nvmep_data - where the data of a command lies, as the controller sees
  * @length: bytes of a single segment that was mapped, 0 for none
+ * @attributes: that the single segment was mapped with
  * @linked: bytes of several segments that were mapped into @iova, 0 for none
  * @entries: of @table that were mapped, 0 for none
  * @address: of the single segment
@@ -96,6 +97,7 @@ struct nvmep_pieces {
  */
 struct nvmep_data {
 	unsigned int length;
+	unsigned int attributes;
 	unsigned int linked;
 	unsigned int entries;
 	dma_addr_t address;
