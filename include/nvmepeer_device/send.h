@@ -56,8 +56,8 @@ NVMEPEER_FN void nvmepeer_name_entry(const struct nvmepeer_queue *queue, uint32_
 
 /*
  * What became of sending, by value for the same reason as requests.  @head: where the
- * completion ring was then, as the leader saw it.  @room_until: of NVMEPEER_AGAIN, how
- * long this lane may wait for room, nanoseconds.
+ * completion ring was then, as the leader saw it.  @room_until: of NVMEPEER_AGAIN, until
+ * when by nvmepeer_now_ns() this lane may wait for room.
  */
 struct nvmepeer_sent {
 	int status;

@@ -14,9 +14,6 @@
 
 #include "fake.h"
 
-#define MENTIONS(text, part) ASSERT_NE(strstr(text, part), NULL) \
-	TH_LOG("\"%s\" does not mention \"%s\"", text, part)
-
 /* --- where failures are noted ---------------------------------------------- */
 
 enum { FAILURES = 2000, THREADS = 4 };

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <nvmepeer.h>
 
@@ -56,5 +57,12 @@ extern struct fake fake;
 
 /** fake_reset() - a live controller that grants everything. */
 void fake_reset(void);
+
+/* For tests, which have the kernel's harness. */
+#define MENTIONS(text, part) ASSERT_NE(strstr(text, part), NULL) \
+	TH_LOG("\"%s\" does not mention \"%s\"", text, part)
+
+/* As compiled with a header of the future: what is known, and one field more. */
+#define NEWER(type) struct { type known; uint64_t more; }
 
 #endif /* NVMEPEER_TESTS_FAKE_H */

@@ -15,6 +15,7 @@ set -euo pipefail
 controller=np0
 if [[ -f /host/engine ]]; then
 	controller=badctrl
+	# BADCTRL_MODE, BADCTRL_WORKS
 	np_bad_set 4 7
 fi
 np_bind "$controller"

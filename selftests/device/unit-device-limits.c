@@ -187,7 +187,7 @@ static const char *crowd(uint32_t seed)
 }
 
 static uint64_t answer_ns;		/* the controller takes for each command after the first */
-static uint32_t executed, timed_out;
+static uint32_t executed, timed_out;	/* lanes */
 
 static void one_by_one(void *argument)
 {
