@@ -46,7 +46,7 @@ struct nvmep_uring {
 			struct bio *bio;
 			struct nvmep_user_metadata *metadata;
 		};
-		struct page *pages[NVMEP_OWN_PIECES];
+		union nvmep_user_pages pages;
 	};
 	u64 result;
 	s32 status;
@@ -56,6 +56,7 @@ struct nvmep_uring {
 	u8 scan : 1;
 };
 
+static_assert(NVMEP_MOST_HELD <= U8_MAX);
 static_assert(sizeof(struct nvmep_uring) <=
 	      sizeof_field(struct io_uring_cmd, pdu));
 
@@ -70,7 +71,7 @@ static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
 	int ret = 0;
 
 	if (uring->held) {
-		nvmep_user_unhold(uring->pages, uring->held, uring->reads);
+		nvmep_user_unhold(&uring->pages, uring->held, uring->reads);
 		return 0;
 	}
 	if (uring->bio)
@@ -174,12 +175,12 @@ static int nvmep_uring_map_user(const struct nvmep_passthru *from,
 {
 	int ret;
 
-	uring->held = nvmep_user_hold(command, rq, uring->pages);
+	uring->held = nvmep_user_hold(from, command, rq, &uring->pages);
 	if (!uring->held)
 		return nvmep_user_map(from, command, rq);
 	ret = nvmep_command_check_length(from, command, command->length);
 	if (ret)
-		nvmep_user_unhold(uring->pages, uring->held, false);
+		nvmep_user_unhold(&uring->pages, uring->held, false);
 	return ret;
 }
 
