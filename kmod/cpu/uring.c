@@ -278,7 +278,7 @@ void nvmep_uring_send(struct request *rq)
 
 static int nvmep_uring_submit(const struct nvmep_passthru *from,
 			      const struct nvmep_user_command *command,
-			      u32 effects, struct io_uring_cmd *ioucmd,
+			      struct io_uring_cmd *ioucmd,
 			      unsigned int issue_flags)
 {
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
@@ -298,7 +298,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 		return ret;
 	}
 	uring->polled = nvmep_uring_queue(rq);
-	uring->scan = nvmep_effects_change(effects);
+	uring->scan = nvmep_effects_change(command->effects);
 	rq->end_io_data = ioucmd;
 	rq->end_io = nvmep_uring_end_io;
 	nvmep_uring_send(rq);
@@ -307,7 +307,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 
 /* A command that has to be alone runs in a worker, and waits there. */
 static int nvmep_uring_alone(const struct nvmep_passthru *from,
-			     const struct nvmep_user_command *command,
+			     struct nvmep_user_command *command,
 			     struct io_uring_cmd *ioucmd,
 			     unsigned int issue_flags)
 {
@@ -361,7 +361,6 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 {
 	const struct nvme_uring_cmd *user = nvmep_uring_payload(ioucmd);
 	struct nvmep_user_command command;
-	u32 effects;
 	int ret;
 
 	if (!(issue_flags & IO_URING_F_SQE128) ||
@@ -375,11 +374,9 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 	ret = nvmep_command_check(from, &command);
 	if (ret)
 		return ret;
-	effects = nvmep_command_effects(from->ctrl, command.sqe.opcode,
-					command.admin);
-	if (command.admin && nvmep_effects_disturb(effects))
+	if (command.admin && nvmep_effects_disturb(command.effects))
 		return nvmep_uring_alone(from, &command, ioucmd, issue_flags);
-	return nvmep_uring_submit(from, &command, effects, ioucmd, issue_flags);
+	return nvmep_uring_submit(from, &command, ioucmd, issue_flags);
 }
 
 /**
