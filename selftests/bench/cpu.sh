@@ -3,15 +3,22 @@
 # What an I/O costs the processor with our driver and with the kernel's own, by turns on
 # the same controller, in a guest whose clock counts instructions (selftests/bench/run).
 #
-# usage: cpu.sh TURNS DRIVER[+PAIRS][@MEMORY],DRIVER[+PAIRS][@MEMORY] CASE...
+# usage: cpu.sh [--rates] TURNS DRIVER[+PAIRS][@MEMORY],DRIVER[+PAIRS][@MEMORY] CASE...
 #
+# With --rates fio says how many I/Os a second there were, in any guest (fio.sh).
 # With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses.  With MEMORY,
 # gpu or host, data lies in an imported buffer of it.
 #
-# Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says.
+# Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says, or
+# "FIRST|SECOND CASE RATE IOPS".
 set -euo pipefail
 . /selftests/lib/bind.sh
 
+measure=/build/user/cpu_cost
+if [[ $1 == --rates ]]; then
+	measure=/selftests/bench/fio.sh
+	shift
+fi
 turns=$1
 IFS=, read -r -a drivers <<<"$2"
 shift 2
@@ -50,7 +57,7 @@ cost() {
 	# The block layer chooses by the number of queues.
 	echo none >"/sys/block/${block##*/}/queue/scheduler"
 	[[ $1 != *@* ]] || into=(--into "${1#*@}" "$node")
-	"${having[@]}" /build/user/cpu_cost "${into[@]}" "$generic" "$block" "${@:2}"
+	"${having[@]}" "$measure" "${into[@]}" "$generic" "$block" "${@:2}"
 	np_unbind np0
 }
 
