@@ -551,17 +551,26 @@ static noinline blk_status_t nvmep_build_long(struct nvmep_ctrl *ctrl,
 	return nvmep_build_pointers(ctrl, rq, &cursor, data->length);
 }
 
-/* The device must not see the rest of a page, or is not coherent: the kernel helps both. */
+static __always_inline bool nvmep_map_segment_by(struct nvmep_ctrl *ctrl,
+						 struct request *rq,
+						 const struct bio_vec *segment,
+						 unsigned int attributes)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	data->attributes = attributes;
+	data->address = dma_map_bvec(ctrl->dev, segment, rq_dma_dir(rq),
+				     attributes);
+	return !dma_mapping_error(ctrl->dev, data->address);
+}
+
+/* Not in place where the device must not see the rest of a page, or is not coherent. */
 static noinline bool nvmep_map_elsewhere(struct nvmep_ctrl *ctrl,
 					 struct request *rq,
 					 const struct bio_vec *segment)
 {
-	struct nvmep_data *data = &nvmep_request(rq)->data;
-
-	data->attributes = DMA_ATTR_NO_WARN;
-	data->address = dma_map_bvec(ctrl->dev, segment, rq_dma_dir(rq),
-				     data->attributes);
-	return !dma_mapping_error(ctrl->dev, data->address);
+	return ctrl->dma_attributes & NVMEP_DMA_IN_PLACE &&
+	       nvmep_map_segment_by(ctrl, rq, segment, DMA_ATTR_NO_WARN);
 }
 
 /* Most requests: a single segment needs no scatter list, and small ones no PRP list. */
@@ -572,10 +581,7 @@ static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
 	struct nvmep_request *req = nvmep_request(rq);
 	struct nvmep_data *data = &req->data;
 
-	data->attributes = ctrl->dma_attributes;
-	data->address = dma_map_bvec(ctrl->dev, segment, rq_dma_dir(rq),
-				     data->attributes);
-	if (dma_mapping_error(ctrl->dev, data->address) &&
+	if (!nvmep_map_segment_by(ctrl, rq, segment, ctrl->dma_attributes) &&
 	    !nvmep_map_elsewhere(ctrl, rq, segment))
 		return BLK_STS_RESOURCE;
 	data->length = segment->bv_len;

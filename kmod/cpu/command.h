@@ -34,6 +34,7 @@ struct nvmep_passthru {
  * @metadata: user address of the metadata
  * @metadata_length: bytes of it
  * @timeout_ms: 0 for the default
+ * @effects: what it does besides moving data, since nvmep_command_check()
  * @vector: @address is a struct iovec array
  * @admin: for the admin queue
  */
@@ -44,6 +45,7 @@ struct nvmep_user_command {
 	u64 metadata;
 	u32 metadata_length;
 	u32 timeout_ms;
+	u32 effects;
 	bool vector;
 	bool admin;
 };

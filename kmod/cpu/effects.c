@@ -49,42 +49,6 @@ u32 nvmep_command_effects(const struct nvmep_ctrl *ctrl, u8 opcode, bool admin)
 }
 
 /**
- * nvmep_effects_exclusive() - does a command want no I/O beside it?
- * @effects: from nvmep_command_effects()
- *
- * Return: true if nvmep_effects_begin() may wait for I/O.
- */
-bool nvmep_effects_exclusive(u32 effects)
-{
-	return effects & NVME_EFFECT_EXCLUSIVE_MASK;
-}
-
-/**
- * nvmep_effects_change() - may a command change what namespaces are?
- * @effects: from nvmep_command_effects()
- *
- * Return: true if nvmep_effects_end() looks at them.
- */
-bool nvmep_effects_change(u32 effects)
-{
-	return effects & (NVME_EFFECT_NS_CAPABILITY | NVME_EFFECT_NS_INVENTORY);
-}
-
-/**
- * nvmep_effects_disturb() - is a command a danger to others' commands?
- * @effects: from nvmep_command_effects(), of an admin command
- *
- * The CPU's wait for it, and are built anew afterwards.  Nobody can tell a peer to do
- * either, so such a command is sent only while there are none.
- *
- * Return: true if it is to be sent by nvmep_user_execute().
- */
-bool nvmep_effects_disturb(u32 effects)
-{
-	return nvmep_effects_exclusive(effects) || nvmep_effects_change(effects);
-}
-
-/**
  * nvmep_effects_begin() - make room for a command
  * @ctrl: controller
  * @effects: of the command

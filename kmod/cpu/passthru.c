@@ -38,10 +38,11 @@ static unsigned int nvmep_user_timeout(const struct request_queue *queue,
 {
 	unsigned int ours = command->admin ? nvmep_admin_timeout * HZ :
 					     READ_ONCE(queue->rq_timeout);
-	unsigned int wanted = max(msecs_to_jiffies(command->timeout_ms), 1UL);
+	unsigned int wanted;
 
 	if (!command->timeout_ms)
 		return ours;
+	wanted = max(msecs_to_jiffies(command->timeout_ms), 1UL);
 	return wanted >= ours || capable(CAP_SYS_ADMIN) ? wanted : ours;
 }
 
@@ -135,7 +136,7 @@ static int nvmep_user_run(const struct nvmep_passthru *from, struct request *rq,
 
 static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 				  const struct nvmep_user_command *command,
-				  u32 effects, u64 *result)
+				  u64 *result)
 {
 	struct nvmep_user_metadata *metadata;
 	struct request *rq;
@@ -154,7 +155,7 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 		ret = PTR_ERR(metadata);
 		goto err_map;
 	}
-	ret = nvmep_user_run(from, rq, effects, result);
+	ret = nvmep_user_run(from, rq, command->effects, result);
 	err = nvmep_user_metadata_finish(metadata, reads && !ret);
 	return ret ?: err;
 
@@ -171,7 +172,7 @@ err_request:
  */
 static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
 				    const struct nvmep_user_command *command,
-				    u32 effects, u64 *result)
+				    u64 *result)
 {
 	struct nvmep_ctrl *ctrl = from->ctrl;
 	int ret;
@@ -184,7 +185,7 @@ static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
 				     "opcode %#x refused, it may change what peers use: close the peers' queue pairs first\n",
 				     command->sqe.opcode);
 	} else {
-		ret = nvmep_user_execute_one(from, command, effects, result);
+		ret = nvmep_user_execute_one(from, command, result);
 		nvmep_qids_admit_peers(ctrl);
 	}
 	mutex_unlock(&ctrl->cpu->effects_lock);
@@ -201,19 +202,16 @@ static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
  * namespaces while peers have queue pairs; another negative error code.
  */
 int nvmep_user_execute(const struct nvmep_passthru *from,
-		       const struct nvmep_user_command *command, u64 *result)
+		       struct nvmep_user_command *command, u64 *result)
 {
-	u32 effects;
 	int ret;
 
 	ret = nvmep_command_check(from, command);
 	if (ret)
 		return ret;
-	effects = nvmep_command_effects(from->ctrl, command->sqe.opcode,
-					command->admin);
-	if (command->admin && nvmep_effects_disturb(effects))
-		return nvmep_user_execute_alone(from, command, effects, result);
-	return nvmep_user_execute_one(from, command, effects, result);
+	if (command->admin && nvmep_effects_disturb(command->effects))
+		return nvmep_user_execute_alone(from, command, result);
+	return nvmep_user_execute_one(from, command, result);
 }
 
 /* --- the structures of the ABI ------------------------------------------- */

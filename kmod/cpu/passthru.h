@@ -19,7 +19,7 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 				   const struct nvmep_user_command *command,
 				   blk_opf_t more, blk_mq_req_flags_t flags);
 int nvmep_user_execute(const struct nvmep_passthru *from,
-		       const struct nvmep_user_command *command, u64 *result);
+		       struct nvmep_user_command *command, u64 *result);
 int nvmep_user_map(const struct nvmep_passthru *from,
 		   const struct nvmep_user_command *command,
 		   struct request *rq);

@@ -64,11 +64,10 @@ static bool nvmep_identify_public(const struct nvme_sqe *sqe)
 
 /* I/O commands of users without CAP_SYS_ADMIN. */
 static bool nvmep_io_public(const struct nvmep_passthru *from,
-			    const struct nvme_sqe *sqe)
+			    const struct nvme_sqe *sqe, u32 effects)
 {
 	u32 harmless = NVME_EFFECT_SUPPORTED | NVME_EFFECT_CONTENT |
 		       NVME_EFFECT_UUID_SELECT | NVME_EFFECT_SCOPE_MASK;
-	u32 effects = nvmep_command_effects(from->ctrl, sqe->opcode, false);
 
 	/*
 	 * Only what the controller declares, and declares to be harmless.  A vendor's
@@ -89,19 +88,22 @@ static bool nvmep_command_public(const struct nvmep_passthru *from,
 		return false;
 	if (command->admin)
 		return nvmep_identify_public(&command->sqe);
-	return nvmep_io_public(from, &command->sqe);
+	return nvmep_io_public(from, &command->sqe, command->effects);
 }
 
 /**
  * nvmep_command_check() - may this command be sent?
  * @from: where it came in
- * @command: the command
+ * @command: the command; filled with its effects
  *
  * Return: 0; -EINVAL for a namespace that is not the node's; -EACCES.
  */
 int nvmep_command_check(const struct nvmep_passthru *from,
-			const struct nvmep_user_command *command)
+			struct nvmep_user_command *command)
 {
+	command->effects = nvmep_command_effects(from->ctrl,
+						 command->sqe.opcode,
+						 command->admin);
 	if (from->ns && !command->admin &&
 	    le32_to_cpu(command->sqe.nsid) != from->ns->nsid)
 		return -EINVAL;

@@ -9,6 +9,6 @@ struct nvmep_passthru;
 struct nvmep_user_command;
 
 int nvmep_command_check(const struct nvmep_passthru *from,
-			const struct nvmep_user_command *command);
+			struct nvmep_user_command *command);
 
 #endif /* _NVMEP_PERMISSION_H */

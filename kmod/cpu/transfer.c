@@ -157,7 +157,7 @@ static int nvmep_transfer_submit(const struct nvmep_passthru *to,
 				 void *peer, struct io_uring_cmd *ioucmd,
 				 unsigned int issue_flags)
 {
-	const struct nvmep_user_command command = {
+	struct nvmep_user_command command = {
 		.sqe.opcode = io->opcode,
 		.sqe.nsid = cpu_to_le32(io->nsid),
 	};

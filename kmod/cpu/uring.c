@@ -46,7 +46,7 @@ struct nvmep_uring {
 			struct bio *bio;
 			struct nvmep_user_metadata *metadata;
 		};
-		struct page *pages[NVMEP_OWN_PIECES];
+		union nvmep_user_pages pages;
 	};
 	u64 result;
 	s32 status;
@@ -56,6 +56,7 @@ struct nvmep_uring {
 	u8 scan : 1;
 };
 
+static_assert(NVMEP_MOST_HELD <= U8_MAX);
 static_assert(sizeof(struct nvmep_uring) <=
 	      sizeof_field(struct io_uring_cmd, pdu));
 
@@ -70,7 +71,7 @@ static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
 	int ret = 0;
 
 	if (uring->held) {
-		nvmep_user_unhold(uring->pages, uring->held, uring->reads);
+		nvmep_user_unhold(&uring->pages, uring->held, uring->reads);
 		return 0;
 	}
 	if (uring->bio)
@@ -174,12 +175,12 @@ static int nvmep_uring_map_user(const struct nvmep_passthru *from,
 {
 	int ret;
 
-	uring->held = nvmep_user_hold(command, rq, uring->pages);
+	uring->held = nvmep_user_hold(from, command, rq, &uring->pages);
 	if (!uring->held)
 		return nvmep_user_map(from, command, rq);
 	ret = nvmep_command_check_length(from, command, command->length);
 	if (ret)
-		nvmep_user_unhold(uring->pages, uring->held, false);
+		nvmep_user_unhold(&uring->pages, uring->held, false);
 	return ret;
 }
 
@@ -277,7 +278,7 @@ void nvmep_uring_send(struct request *rq)
 
 static int nvmep_uring_submit(const struct nvmep_passthru *from,
 			      const struct nvmep_user_command *command,
-			      u32 effects, struct io_uring_cmd *ioucmd,
+			      struct io_uring_cmd *ioucmd,
 			      unsigned int issue_flags)
 {
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
@@ -297,7 +298,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 		return ret;
 	}
 	uring->polled = nvmep_uring_queue(rq);
-	uring->scan = nvmep_effects_change(effects);
+	uring->scan = nvmep_effects_change(command->effects);
 	rq->end_io_data = ioucmd;
 	rq->end_io = nvmep_uring_end_io;
 	nvmep_uring_send(rq);
@@ -306,7 +307,7 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 
 /* A command that has to be alone runs in a worker, and waits there. */
 static int nvmep_uring_alone(const struct nvmep_passthru *from,
-			     const struct nvmep_user_command *command,
+			     struct nvmep_user_command *command,
 			     struct io_uring_cmd *ioucmd,
 			     unsigned int issue_flags)
 {
@@ -360,7 +361,6 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 {
 	const struct nvme_uring_cmd *user = nvmep_uring_payload(ioucmd);
 	struct nvmep_user_command command;
-	u32 effects;
 	int ret;
 
 	if (!(issue_flags & IO_URING_F_SQE128) ||
@@ -374,11 +374,9 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 	ret = nvmep_command_check(from, &command);
 	if (ret)
 		return ret;
-	effects = nvmep_command_effects(from->ctrl, command.sqe.opcode,
-					command.admin);
-	if (command.admin && nvmep_effects_disturb(effects))
+	if (command.admin && nvmep_effects_disturb(command.effects))
 		return nvmep_uring_alone(from, &command, ioucmd, issue_flags);
-	return nvmep_uring_submit(from, &command, effects, ioucmd, issue_flags);
+	return nvmep_uring_submit(from, &command, ioucmd, issue_flags);
 }
 
 /**

@@ -3,16 +3,25 @@
 # What an I/O costs the processor with our driver and with the kernel's own, by turns on
 # the same controller, in a guest whose clock counts instructions (selftests/bench/run).
 #
-# usage: cpu.sh TURNS DRIVER[+PAIRS][@MEMORY],DRIVER[+PAIRS][@MEMORY] CASE...
+# usage: cpu.sh [--rates] TURNS DRIVER[+PAIRS[busy]][@MEMORY],DRIVER[+PAIRS[busy]][@MEMORY] CASE...
 #
-# With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses.  With MEMORY,
+# With --rates fio says how many I/Os a second there were, in any guest (fio.sh).
+# With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses, or, as "8busy",
+# which all read as fast as they can.  With MEMORY,
 # gpu or host, data lies in an imported buffer of it.
 #
-# Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says.
+# Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says, or
+# "FIRST|SECOND CASE RATE IOPS".
 set -euo pipefail
 . /selftests/lib/bind.sh
 
+measure=/build/user/cpu_cost
+if [[ $1 == --rates ]]; then
+	measure=/selftests/bench/fio.sh
+	shift
+fi
 turns=$1
+drivers_named=$2
 IFS=, read -r -a drivers <<<"$2"
 shift 2
 
@@ -30,9 +39,10 @@ nodes() {
 
 # with_pairs PAIRS COMMAND...: while the controller has them.
 with_pairs() {
-	local input=/run/hold said=/run/held hold
+	local input=/run/hold said=/run/held hold holder=(/build/user/watch_cost "$node" --hold "$1")
+	[[ $1 != *busy ]] || holder=(/build/user/peer_load "${1%busy}")
 	mkfifo "$input"
-	/build/user/watch_cost "$node" --hold "$1" <"$input" >"$said" &
+	"${holder[@]}" <"$input" >"$said" &
 	exec {hold}>"$input"
 	np_until 200 test -s "$said"
 	"${@:2}"
@@ -43,14 +53,16 @@ with_pairs() {
 
 # cost DRIVER[+PAIRS][@MEMORY] CASE...: one turn.
 cost() {
-	local driver=${1%%[+@]*} having=() into=()
-	[[ ! $1 =~ \+([0-9]+) ]] || having=(with_pairs "${BASH_REMATCH[1]}")
+	local driver=${1%%[+@]*} having=() into=() least=()
+	[[ ! $1 =~ \+([0-9]+(busy)?) ]] || having=(with_pairs "${BASH_REMATCH[1]}")
 	np_bind np0 "$driver"
 	np_until 200 nodes "$driver"
 	# The block layer chooses by the number of queues.
 	echo none >"/sys/block/${block##*/}/queue/scheduler"
+	# A batch takes longer beside peers, and each driver is to wait as long.
+	[[ $drivers_named != *busy* || $measure != *cpu_cost ]] || least=(--least 8000)
 	[[ $1 != *@* ]] || into=(--into "${1#*@}" "$node")
-	"${having[@]}" /build/user/cpu_cost "${into[@]}" "$generic" "$block" "${@:2}"
+	"${having[@]}" "$measure" "${least[@]}" "${into[@]}" "$generic" "$block" "${@:2}"
 	np_unbind np0
 }
 

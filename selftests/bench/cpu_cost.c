@@ -3,7 +3,7 @@
  * What an I/O costs the processor, in a guest with one of them whose clock counts
  * instructions (selftests/run --icount).
  *
- * usage: cpu_cost [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...
+ * usage: cpu_cost [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...
  *
  * Prints "CASE NANOSECONDS INTERRUPTS", both for one I/O.  A batch is submitted with one
  * system call and taken with another.  In between the processor is kept busy, turn by
@@ -11,7 +11,8 @@
  * and taken off.  So nothing is left of how fast the machine below is: it decides neither
  * how many I/Os one interrupt announces nor who waits for whom.  Where something else
  * came in between, as the timer's interrupt, a batch costs more and never less: the
- * lower quartile of many leaves it out.
+ * lower quartile of many leaves it out.  Where others keep the controller busy, a batch takes
+ * longer, and more falls into that time: --least has all wait as long.
  *
  * With --into the data of passthrough cases lies in a buffer that was imported with that
  * controller, of the stand-in GPU or of the host, and goes by NVME_PEER_URING_CMD_IO.
@@ -93,12 +94,14 @@ static const struct kind kinds[] = {
  * @block: the same as a disk
  * @memory: "gpu", "host", or NULL: data lies in memory of this process
  * @controller: node that the first two are imported with
+ * @least: turns to wait for a batch, as @LEAST_TURNS
  */
 struct place {
 	const char *generic;
 	const char *block;
 	const char *memory;
 	const char *controller;
+	unsigned int least;
 };
 
 /**
@@ -112,6 +115,7 @@ struct place {
  * @memory: const: mapping of two huge pages
  * @buffer: in it: @kind->batch times @kind->bytes
  * @random: state of the generator of addresses
+ * @least: const: as the command line says
  */
 struct job {
 	const struct kind *kind;
@@ -123,6 +127,7 @@ struct job {
 	char *memory;
 	char *buffer;
 	uint64_t random;
+	unsigned int least;
 };
 
 static void die(const char *what, int error)
@@ -277,7 +282,7 @@ static unsigned int wait_turns(const struct job *job, unsigned int most)
 
 	do
 		turn();
-	while (++turns < LEAST_TURNS || (turns < most && !arrived(job)));
+	while (++turns < job->least || (turns < most && !arrived(job)));
 	for (most = turns + LATE_TURNS; turns < most; turns++)
 		turn();
 	return turns;
@@ -291,7 +296,7 @@ static double turn_ns(const struct job *job)
 
 	for (i = 0; i < BATCHES; i++) {
 		uint64_t before = now_ns();
-		unsigned int turns = wait_turns(job, LEAST_TURNS);
+		unsigned int turns = wait_turns(job, job->least);
 		double figure = (double)(now_ns() - before) / turns;
 
 		if (!i || figure < least)
@@ -304,7 +309,7 @@ static double turn_ns(const struct job *job)
 static double run_batch(struct job *job, double turn_length)
 {
 	/* A poll is told of nothing before it looks. */
-	unsigned int turns, most = job->kind->poll ? 2 * LEAST_TURNS : MOST_TURNS;
+	unsigned int turns, most = job->kind->poll ? 2 * job->least : MOST_TURNS;
 	uint64_t before = now_ns();
 
 	submit_batch(job);
@@ -386,7 +391,7 @@ static void open_job(struct job *job, const struct kind *kind, const struct plac
 			     IORING_SETUP_TASKRUN_FLAG;
 	int ret;
 
-	*job = (struct job){ .kind = kind, .random = 1 };
+	*job = (struct job){ .kind = kind, .random = 1, .least = place->least };
 	open_node(job, place);
 	if (!kind->block)
 		flags |= IORING_SETUP_SQE128 | IORING_SETUP_CQE32;
@@ -456,9 +461,14 @@ static const struct kind *find_kind(const char *name)
 
 int main(int argc, char **argv)
 {
-	struct place place = { 0 };
+	struct place place = { .least = LEAST_TURNS };
 
 	argv++;
+	if (argc > 2 && !strcmp(argv[0], "--least")) {
+		place.least = strtoul(argv[1], NULL, 10);
+		argv += 2;
+		argc -= 2;
+	}
 	if (argc > 3 && !strcmp(argv[0], "--into")) {
 		place.memory = argv[1];
 		place.controller = argv[2];
@@ -466,7 +476,7 @@ int main(int argc, char **argv)
 		argc -= 3;
 	}
 	if (argc < 4) {
-		fprintf(stderr, "usage: cpu_cost [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...\n");
+		fprintf(stderr, "usage: cpu_cost [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...\n");
 		return 2;
 	}
 	place.generic = *argv++;

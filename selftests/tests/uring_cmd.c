@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <linux/kernel-page-flags.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -256,6 +258,158 @@ TEST_F(uring, not_where_nothing_can_be_written)
 	for (i = 0; i < 2 * NP_PAGE; i++)
 		ASSERT_EQ(0xee, pages[i]);
 	munmap(pages, 2 * NP_PAGE);
+}
+
+/* Most bytes that are held without the block layer where they begin in mid-page. */
+#define HELD	(128 * NP_PAGE)
+#define HUGE	(2U << 20)
+
+/* Memory that is one piece where the kernel has huge pages; it goes with the test. */
+static uint8_t *huge_page(void)
+{
+	uint8_t *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+
+	if (room == MAP_FAILED)
+		return NULL;
+	room += -(uintptr_t)room % HUGE;
+	madvise(room, HUGE, MADV_HUGEPAGE);
+	memset(room, 0xee, HUGE);
+	return room;
+}
+
+/* The same where some pages follow each other in memory, and some come before those before. */
+static uint8_t *mixed_pages(void)
+{
+	static const uint8_t order[] = { 1, 2, 0, 5, 4, 3, 6, 7 };
+	uint8_t *from = huge_page(), *to = huge_page();
+	size_t i;
+
+	for (i = 0; from && to && i < HUGE / NP_PAGE; i++)
+		if (mremap(from + (i / 8 * 8 + order[i % 8]) * NP_PAGE, NP_PAGE, NP_PAGE,
+			   MREMAP_MAYMOVE | MREMAP_FIXED, to + i * NP_PAGE) == MAP_FAILED)
+			return NULL;
+	return from ? to : NULL;
+}
+
+/* Do a write from @from and a read into @to bring all @length bytes, and none around them? */
+static bool moves(struct io_uring *ring, int fd, uint8_t *from, uint8_t *to, uint32_t length)
+{
+	struct nvme_uring_cmd out = rw(NP_CMD_WRITE, from, length);
+	struct nvme_uring_cmd in = rw(NP_CMD_READ, to, length);
+
+	np_pattern(from, length, NP_AREA(7), length);
+	to[-1] = 0xee;
+	to[length] = 0xee;
+	return !once(ring, fd, NVME_URING_CMD_IO, &out) &&
+	       !once(ring, fd, NVME_URING_CMD_IO, &in) && !memcmp(from, to, length) &&
+	       to[-1] == 0xee && to[length] == 0xee;
+}
+
+TEST_F(uring, many_pages_in_one_piece_and_in_many)
+{
+	static const uint32_t lengths[] = { 3 * NP_PAGE, 33 * NP_PAGE - NP_BLOCK, HELD };
+	static const uint32_t offsets[] = { 4, NP_PAGE, 2 * NP_PAGE - 4 };
+	uint8_t *whole = huge_page(), *mixed = mixed_pages();
+	size_t i;
+
+	ASSERT_NE(NULL, whole);
+	ASSERT_NE(NULL, mixed);
+	for (i = 0; i < 9; i++) {
+		uint32_t offset = offsets[i % 3], length = lengths[i / 3];
+
+		EXPECT_TRUE(moves(&self->ring, self->generic, whole + offset, mixed + offset,
+				  length)) TH_LOG("%u from %u", length, offset);
+		EXPECT_TRUE(moves(&self->ring, self->generic, mixed + offset, whole + offset,
+				  length)) TH_LOG("%u from %u", length, offset);
+	}
+}
+
+/* The kernel's flags of the page that is mapped at @address, 0 if it does not say. */
+static uint64_t page_flags(const void *address)
+{
+	int map = open("/proc/self/pagemap", O_RDONLY), all = open("/proc/kpageflags", O_RDONLY);
+	uint64_t entry = 0, flags = 0;
+
+	if (pread(map, &entry, sizeof(entry), (uintptr_t)address / NP_PAGE * sizeof(entry)) < 0 ||
+	    pread(all, &flags, sizeof(flags), (entry & ((1ULL << 55) - 1)) * sizeof(flags)) < 0)
+		flags = 0;
+	close(map);
+	close(all);
+	return flags;
+}
+
+static bool dirty(const uint8_t *page)
+{
+	return page_flags(page) & 1 << KPF_DIRTY;
+}
+
+/* What a read has changed and nobody wrote back would else be lost with its page. */
+TEST_F(uring, pages_are_dirty_when_they_were_read_into)
+{
+	static const uint32_t counts[] = { 1, 2, 5, 32 };
+	struct nvme_uring_cmd cmd;
+	uint8_t *pages;
+	size_t i;
+
+	for (i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		uint32_t length = counts[i] * NP_PAGE;
+
+		pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+		ASSERT_NE(MAP_FAILED, pages);
+		madvise(pages, length, MADV_NOHUGEPAGE);
+		memset(pages, 0xee, length);
+		ASSERT_FALSE(dirty(pages));
+		cmd = rw(NP_CMD_WRITE, pages, length);
+		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+		EXPECT_FALSE(dirty(pages) || dirty(pages + length - NP_PAGE));
+		cmd = rw(NP_CMD_READ, pages, length);
+		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+		EXPECT_TRUE(dirty(pages) && dirty(pages + length - NP_PAGE));
+		munmap(pages, length);
+	}
+}
+
+/* Pages that the kernel holds for I/O now; nobody else does any on an idle guest. */
+static long pages_held(void)
+{
+	long acquired = 0, released = 0;
+	char line[128];
+	FILE *file;
+
+	/* A look at it folds what each CPU has counted. */
+	np_read_file("/proc/sys/vm/stat_refresh", line, sizeof(line));
+	file = fopen("/proc/vmstat", "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		sscanf(line, "nr_foll_pin_acquired %ld", &acquired);
+		sscanf(line, "nr_foll_pin_released %ld", &released);
+	}
+	if (file)
+		fclose(file);
+	return acquired - released;
+}
+
+/* Also where the command turns out not to be for them, or not all of them are there. */
+TEST_F(uring, pages_are_given_back)
+{
+	uint8_t *pages = huge_page();
+	struct nvme_uring_cmd cmd;
+	long held;
+
+	ASSERT_NE(NULL, pages);
+	held = pages_held();
+	ASSERT_EQ(0, munmap(pages + HELD, HELD));
+	cmd = rw(NP_CMD_READ, pages + HELD - 8 * NP_PAGE, 8 * NP_PAGE);
+	EXPECT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	EXPECT_EQ(held, pages_held());
+	cmd = rw(NP_CMD_READ, pages + HELD - 8 * NP_PAGE, 9 * NP_PAGE);
+	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	EXPECT_EQ(held, pages_held());
+	cmd = rw(NP_CMD_READ, pages, 8 * NP_PAGE);
+	cmd.cdw12++;
+	EXPECT_EQ(-EINVAL, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	EXPECT_EQ(held, pages_held());
 }
 
 /* A read into two @parts, of one length, of registered memory. */

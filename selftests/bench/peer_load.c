@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queue pairs of the stand-in GPU on np0, each of which reads as fast as the controller lets
+ * it, for others that measure meanwhile (selftests/bench/cpu.sh).
+ *
+ * usage: peer_load PAIRS
+ *
+ * Says "held" when all of them read, has them read until its input ends, and then on the
+ * standard error how many reads a second there were.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpupeer.h"
+
+#define MOST_PAIRS	32U
+#define ENTRIES		64U
+#define RANGE		(8U << 20)
+#define DEPTH		32U
+
+static int fail(const char *what, int ret)
+{
+	fprintf(stderr, "peer_load: %s: %s\n", what, strerror(-ret));
+	return 1;
+}
+
+/* Without an end: until it is stopped. */
+static int start(const struct np_ctrl *ctrl, struct np_gpu_qp *qp)
+{
+	int ret = np_gpu_qp_open(qp, ctrl, ENTRIES, 0);
+
+	if (ret)
+		return ret;
+	np_gpu_range(qp, NP_AREA(1), RANGE, NP_PAGE, 1);
+	qp->io.depth = DEPTH;
+	return np_gpu_start(qp->gpu, SOFTGPU_RATE, 1, &qp->io, sizeof(qp->io));
+}
+
+/* Reads a second, negative if not all of them went well. */
+static double stop(struct np_gpu_qp *qp, int job)
+{
+	struct softgpu_result result;
+
+	if (np_gpu_stop(qp->gpu, job, 0) ||
+	    np_gpu_wait(qp->gpu, job, 10 * NP_TIMEOUT_MS, &result) ||
+	    result.status != SOFTGPU_OK || result.errors)
+		return -1;
+	return (double)result.reads * 1e9 / (double)result.elapsed_ns;
+}
+
+int main(int argc, char **argv)
+{
+	static struct np_gpu_qp qps[MOST_PAIRS];
+	unsigned int pairs = argc == 2 ? strtoul(argv[1], NULL, 10) : 0, i;
+	int jobs[MOST_PAIRS], ret;
+	struct np_ctrl ctrl;
+	double rate, all = 0;
+
+	if (!pairs || pairs > MOST_PAIRS)
+		return fail("PAIRS", -EINVAL);
+	ret = np_ctrl_open(&ctrl, "np0");
+	if (ret)
+		return fail("np0", ret);
+	for (i = 0; i < pairs; i++) {
+		jobs[i] = start(&ctrl, &qps[i]);
+		if (jobs[i] < 0)
+			return fail("queue pair", jobs[i]);
+	}
+	puts("held");
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	for (i = 0; i < pairs; i++) {
+		rate = stop(&qps[i], jobs[i]);
+		if (rate <= 0)
+			return fail("a queue pair did not read, or not well", -EIO);
+		all += rate;
+	}
+	fprintf(stderr, "peer_load: %.0f reads a second on %u queue pairs\n", all, pairs);
+	for (i = 0; i < pairs; i++)
+		np_gpu_qp_close(&qps[i]);
+	np_ctrl_close(&ctrl);
+	return 0;
+}
