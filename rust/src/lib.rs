@@ -49,7 +49,7 @@
 //! # Ok(())
 //! # }
 //! ```
-#![deny(missing_docs, unsafe_op_in_unsafe_fn)]
+#![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 mod buffer;
 mod controller;

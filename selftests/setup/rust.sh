@@ -32,7 +32,7 @@ make_rust() {
 	for deb in "$work"/debs/*.deb; do
 		"$in_tree" dpkg-deb -x "$deb" "$work"
 	done
-	rm -r "$work/debs" "$work/usr/share"
+	rm -r "${work:?}"/{debs,usr/share}
 	for program in "${rust_programs[@]}"; do
 		rust_program "$program" >"$work/bin/$program"
 		chmod +x "$work/bin/$program"
