@@ -11,8 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nvmepeer::{
-    sys, Controller, ControllerState, CpuPeer, DeviceError, Error, Export, HostMemory, Import,
-    Namespace, PciAddress, QueuePair, QueuePairState, Reason, Rings, Verdict,
+    sys, Access, Controller, ControllerState, CpuPeer, DeviceError, Error, Export, HostMemory,
+    Import, Namespace, PciAddress, QueuePair, QueuePairState, Reason, Rings, Verdict,
 };
 
 /// `struct fake` of lib/tests/fake.h, as far as it is used here.
@@ -31,6 +31,8 @@ struct Fake {
     calls: c_uint,
     open_files: c_int,
     buffers: c_int,
+    path: [c_uchar; 128],
+    request: [u64; 32],
 }
 
 extern "C" {
@@ -67,6 +69,13 @@ impl Kernel {
         self.change(|it| {
             (it.fail_command, it.fail_error, it.fail_status) = (command, error, status);
         });
+    }
+
+    /// The last call's structure, as the kernel got it.
+    fn asked<T: Copy>(&self) -> T {
+        assert!(size_of::<T>() <= 256);
+        // SAFETY: there are as many bytes, and they are numbers.
+        self.change(|it| unsafe { *it.request.as_ptr().cast::<T>() })
     }
 
     fn files(&self) -> c_int {
@@ -174,7 +183,7 @@ fn assert_enum<T: Copy + std::fmt::Debug + Into<u32>>(name: &str, ours: &[T]) {
 
 #[test]
 fn every_name_of_an_enum_has_its_number() {
-    use nvmepeer::{Access, Domain, EventType};
+    use nvmepeer::{Domain, EventType};
     type State = ControllerState;
     let states = [State::New, State::Live, State::Resetting, State::Deleting, State::Dead];
     assert_enum("nvme_peer_ctrl_state", &states);
@@ -382,8 +391,12 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     assert_eq!((buffer.info().handle, buffer.info().length), (7, 65536));
     assert_eq!(buffer.addresses(0, 2)?, [0x1000_0000, 0x1000_1000]);
     assert_eq!(buffer.contiguous(8192, 4096)?, 0x1000_2000);
-    let rings = Rings::new(64).cq_entries(128).sq_in(&buffer, 0).cq_in(&buffer, 4096);
-    let queue_pair = controller.create_queue_pair(&rings)?;
+    let rings = Rings::new(64).cq_entries(128).sq_in(&buffer, 8192).cq_in(&buffer, 4096);
+    let queue_pair = controller.create_queue_pair(&rings.allow_sleep())?;
+    let asked: sys::nvme_peer_qp_create = kernel.asked();
+    assert_eq!((asked.sq_entries, asked.sq_handle, asked.sq_offset), (64, 7, 8192));
+    assert_eq!((asked.cq_entries, asked.cq_handle, asked.cq_offset), (128, 7, 4096));
+    assert_eq!(asked.flags, sys::NVME_PEER_QP_ALLOW_SLEEP);
     let info = queue_pair.info()?;
     assert_eq!((info.qid, info.generation, info.cq_entries), (5, 9, 128));
     assert_eq!(queue_pair.rearm(3)?, 10);
@@ -392,11 +405,26 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     assert_eq!((exported.offset, exported.length), (0x28, 8));
     // Not one that this process has.
     std::mem::forget(exported);
+    std::mem::forget(queue_pair.export(Export::Doorbell, true)?);
+    let asked: sys::nvme_peer_qp_export = kernel.asked();
+    assert_eq!((asked.what, asked.flags), (sys::NVME_PEER_EXPORT_DOORBELL, 1));
     let other = Controller::open("nvmep1")?;
     let error = other.create_queue_pair(&rings).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("/dev/nvmep1"), "{error}");
     kernel.refuse(pinned_number("NVME_PEER_QP_REARM"), EAGAIN, 0);
     assert_eq!(queue_pair.rearm(3).unwrap_err().kind(), ErrorKind::WouldBlock);
+    Ok(())
+}
+
+#[test]
+fn a_part_is_imported_as_it_was_asked_for() -> Result<(), Error> {
+    let kernel = Kernel::new();
+    let controller = Controller::open("nvmep0")?;
+    let part = Import { require_device: true, access: Access::Write, offset: 4096, length: 8192 };
+    controller.import(dmabuf(), part).map(std::mem::forget)?;
+    let asked: sys::nvme_peer_buf_import = kernel.asked();
+    assert_eq!((asked.dmabuf_fd, asked.flags), (42, sys::NVME_PEER_BUF_REQUIRE_DEVICE));
+    assert_eq!((asked.access, asked.offset), (sys::NVME_PEER_ACCESS_WRITE, 4096));
     Ok(())
 }
 
