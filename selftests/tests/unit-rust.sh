@@ -33,7 +33,7 @@ unit() {
 # Only with what is not stable yet is a program refused for the error that the page names, and
 # not for any.
 pages() {
-	RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS="-L native=$built/lib" cargo --offline test --doc \
+	RUSTC_BOOTSTRAP=1 CARGO_INCREMENTAL=0 RUSTDOCFLAGS="-L native=$built/lib" cargo --offline test --doc \
 		--manifest-path rust/Cargo.toml --target-dir "$built/.objects/rust-pages"
 }
 
