@@ -51,9 +51,9 @@ give_queues() {
 	local id kernels
 	kernels=$(basename "$physical"/nvme/nvme*)
 	for id in 1 2; do
-		nvme virt-mgmt "/dev/$kernels" --cntlid=$id --rt=0 --act=8 --nr=4 &&
-			nvme virt-mgmt "/dev/$kernels" --cntlid=$id --rt=1 --act=8 --nr=2 &&
-			nvme virt-mgmt "/dev/$kernels" --cntlid=$id --act=9 || return
+		nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=0 --act=8 --nr=4 &&
+			nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=1 --act=8 --nr=2 &&
+			nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --act=9 || return
 	done
 }
 
