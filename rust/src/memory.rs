@@ -86,7 +86,8 @@ impl<'a> Memory<'a> {
 
 /// Host memory that is also a dma-buf, for [`Controller::import`](crate::Controller::import).
 ///
-/// What was imported stays the controller's after this is dropped.
+/// What was imported stays the controller's after this is dropped.  Any number of threads may
+/// use it at once.
 pub struct HostMemory {
     handle: Handle<'static, sys::nvmepeer_hostmem>,
 }

@@ -209,7 +209,7 @@ impl<'c> QueuePair<'c> {
     ///
     /// # Errors
     ///
-    /// None in practice.
+    /// What the kernel says of the file.
     pub fn info(&self) -> Result<QueuePairInfo, Error> {
         // SAFETY: numbers only.
         let mut info: sys::nvme_peer_qp_info = unsafe { core::mem::zeroed() };

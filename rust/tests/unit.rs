@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_uchar, c_uint, c_ulong};
 use std::collections::HashMap;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nvmepeer::{
@@ -45,6 +45,7 @@ const EBUSY: i32 = 16;
 const ENXIO: i32 = 6;
 const ENOENT: i32 = 2;
 const EAGAIN: i32 = 11;
+const EBADF: i32 = 9;
 
 /// The kernel, to be changed and looked at by one test.
 struct Kernel(#[allow(dead_code)] MutexGuard<'static, ()>);
@@ -413,6 +414,24 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     assert!(error.to_string().contains("/dev/nvmep1"), "{error}");
     kernel.refuse(pinned_number("NVME_PEER_QP_REARM"), EAGAIN, 0);
     assert_eq!(queue_pair.rearm(3).unwrap_err().kind(), ErrorKind::WouldBlock);
+    Ok(())
+}
+
+#[test]
+fn a_file_from_elsewhere_is_taken_over() -> Result<(), Error> {
+    let kernel = Kernel::new();
+    // SAFETY: a number that no file of this process has, and that this kernel closes.
+    let file = unsafe { OwnedFd::from_raw_fd(2000) };
+    let before = kernel.files();
+    let queue_pair = QueuePair::from_fd(file)?;
+    assert_eq!((queue_pair.as_raw_fd(), queue_pair.info()?.qid), (2000, 5));
+    assert_eq!(kernel.files(), before);
+    drop(queue_pair);
+    assert_eq!(kernel.files(), before - 1);
+    // One that is refused was never the library's: whoever gave it closes it.
+    let other = OwnedFd::from(std::fs::File::open("/dev/null").expect("/dev/null"));
+    assert_eq!(QueuePair::from_fd(other).map(|_| ()).unwrap_err().errno(), Some(EBADF));
+    assert_eq!(kernel.files(), before - 1);
     Ok(())
 }
 
