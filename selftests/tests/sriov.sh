@@ -29,7 +29,7 @@ leave() {
 plug() {
 	echo 0 >/sys/bus/pci/drivers_autoprobe
 	np_monitor drive_add 0 if=none,id=shared,file=null-co://,format=raw,snapshot=on,cache=unsafe
-	np_monitor device_add nvme,id=physical,serial=physical,subsys=subsystem,bus=rp5,sriov_max_vfs=2,sriov_vq_flexible=8,sriov_vi_flexible=4,max_ioqpairs=12,msix_qsize=16
+	np_monitor device_add nvme,id=physical,serial=physical,subsys=subsystem,bus=rp5,sriov_max_vfs=2,sriov_vq_flexible=12,sriov_vi_flexible=4,max_ioqpairs=16,msix_qsize=16
 	np_monitor device_add nvme-ns,bus=physical,drive=shared,nsid=1
 	np_until 400 compgen -G "$slot/0000:*/sriov_numvfs" >/dev/null
 }
@@ -46,12 +46,12 @@ make_functions() {
 		[[ -e $physical/virtfn0 && -e $physical/virtfn1 ]]
 }
 
-# Four queues, the admin queue among them, and two interrupts each; then they are online.
+# Six queues, the admin queue among them, and two interrupts each; then they are online.
 give_queues() {
 	local id kernels
 	kernels=$(basename "$physical"/nvme/nvme*)
 	for id in 1 2; do
-		nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=0 --act=8 --nr=4 &&
+		nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=0 --act=8 --nr=6 &&
 			nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=1 --act=8 --nr=2 &&
 			nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --act=9 || return
 	done
@@ -85,34 +85,33 @@ crosses() {
 	write_by "${node[0]}n1" && read_by "${node[1]}"
 }
 
-# What one suffers is not the other's: its queue pair stays alive.
-one_is_reset() {
-	python3 - "${node[@]}" <<-'PYTHON'
+# What one suffers is not the other's: its queue pair stays alive. Both go on, until whoever
+# has the physical function takes the virtual ones.
+reset_and_taken_away() {
+	python3 - "${node[@]}" "$work/data" "$physical/sriov_numvfs" <<-'PYTHON'
 	import sys
 	import nvmepeer
 
-	with nvmepeer.Controller(sys.argv[1]) as one, nvmepeer.Controller(sys.argv[2]) as other:
-	    with one.create_queue_pair(16) as lost, other.create_queue_pair(16) as kept:
-	        with open(f"/sys/class/nvme-peer/{sys.argv[1]}/reset_controller", "w") as reset:
-	            reset.write("1")
+	def write(path, text):
+	    with open(path, "w") as file:
+	        file.write(text)
+
+	one, other, data, functions = sys.argv[1:]
+	with nvmepeer.Controller(one) as controller, nvmepeer.Namespace(f"ngp{one[5:]}n1") as namespace, \
+	        nvmepeer.CpuPeer(controller, namespace) as peer, nvmepeer.Controller(other) as neighbour, \
+	        neighbour.create_queue_pair(16) as kept:
+	    with controller.create_queue_pair(16) as lost:
+	        write(f"/sys/class/nvme-peer/{one}/reset_controller", "1")
 	        assert lost.read_events()[0].state == nvmepeer.QueuePairState.QUIESCED
-	        assert kept.info().state == nvmepeer.QueuePairState.LIVE and not kept.info().losses
-	PYTHON
-}
-
-# Whoever has the physical function may take the virtual ones at any time.
-taken_away() {
-	python3 - "${node[1]}" "$physical" <<-'PYTHON'
-	import sys
-	import nvmepeer
-
-	with nvmepeer.Controller(sys.argv[1]) as controller, controller.create_queue_pair(16) as qp:
-	    with open(f"{sys.argv[2]}/sriov_numvfs", "w") as functions:
-	        functions.write("0")
-	    states = [event.state for event in qp.read_events()]
+	        info = kept.info()
+	        assert info.state == nvmepeer.QueuePairState.LIVE and not info.losses, info.state
+	    peer.read(0, 0, 1)
+	    with open(data, "rb") as file:
+	        assert bytes(peer.memory[:512]) == file.read(512)
+	    write(functions, "0")
+	    states = [event.state for event in kept.read_events()]
 	    assert states[-1] == nvmepeer.QueuePairState.GONE, states
 	PYTHON
-	np_until 200 test ! -e "/dev/${node[1]}"
 }
 
 ktap_check "a function that has virtual ones" plug
@@ -127,8 +126,6 @@ ktap_check "and the other" take 1
 node=("$(np_node "$(virtual 0)")" "$(np_node "$(virtual 1)")")
 ktap_check "each has an IOMMU group of its own" groups_differ
 ktap_check "a queue pair of one reads what the other has written" crosses
-ktap_check "a reset of one is none of the other" one_is_reset
-node=("${node[1]}" "${node[0]}")
-ktap_check "and both go on" crosses
-ktap_check "a queue pair is gone with its function" taken_away
+ktap_check "a reset of one is none of the other, and with a function its queue pairs go" reset_and_taken_away
+ktap_check "nothing is left of them" np_until 200 test ! -e "/dev/${node[0]}" -a ! -e "/dev/${node[1]}"
 ktap_end
