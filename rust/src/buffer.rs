@@ -105,6 +105,9 @@ impl<'c> Buffer<'c> {
     /// `ERANGE`: `offset` lies outside.  `EINVAL`: it is no multiple of a page.  `ESTALE`: the
     /// exporter has taken the memory back.
     pub fn addresses(&self, offset: u64, count: u32) -> Result<Vec<u64>, Error> {
+        // Controller pages are no smaller than that.
+        let most = self.info.length.div_ceil(4096);
+        let count = u32::try_from(most).map_or(count, |most| count.min(most));
         let mut table = vec![0; count as usize];
         // SAFETY: there is room for so many.
         let filled = counted(unsafe {

@@ -64,7 +64,9 @@ impl Namespace {
     ///
     /// As [`Namespace::read_into`].
     pub fn read(&self, lba: u64, blocks: u32) -> Result<Vec<u8>, Error> {
-        let mut data = vec![0; blocks as usize * self.info.block_size as usize];
+        // One more than any command takes is refused, too, and needs no memory without end.
+        let blocks = blocks.min(0x10001) as usize;
+        let mut data = vec![0; blocks * self.info.block_size as usize];
         self.read_into(lba, &mut data)?;
         Ok(data)
     }

@@ -326,7 +326,9 @@ fn a_namespace_has_whole_blocks() -> Result<(), Error> {
     namespace.flush()?;
     let error = namespace.write(0, &[0; 100]).unwrap_err();
     assert_eq!(error.to_string(), "100 bytes are no whole blocks of 512");
-    assert!(namespace.read(0, 0).unwrap_err().errno().is_some());
+    for blocks in [0, 0x10001, u32::MAX] {
+        assert_eq!(namespace.read(0, blocks).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
     Ok(())
 }
 
@@ -391,6 +393,7 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     let buffer = controller.import(dmabuf(), Import::default())?;
     assert_eq!((buffer.info().handle, buffer.info().length), (7, 65536));
     assert_eq!(buffer.addresses(0, 2)?, [0x1000_0000, 0x1000_1000]);
+    assert_eq!(buffer.addresses(0, u32::MAX)?.len(), 16);
     assert_eq!(buffer.contiguous(8192, 4096)?, 0x1000_2000);
     let rings = Rings::new(64).cq_entries(128).sq_in(&buffer, 8192).cq_in(&buffer, 4096);
     let queue_pair = controller.create_queue_pair(&rings.allow_sleep())?;
