@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order they need each other.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools python examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools python rust examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
 
 # What each of their Makefiles is told: where results go, and where Debian's
 # kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.

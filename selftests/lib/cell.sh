@@ -67,6 +67,10 @@ root_ports() {
 	echo "-device pcie-root-port,id=rp2,bus=pcie.0,addr=0x4,chassis=2,slot=2"
 	echo "-device pcie-root-port,id=rp3,bus=pcie.0,addr=0x5,chassis=3,slot=3"
 	echo "-device pcie-root-port,id=rp4,bus=pcie.0,addr=0x6,chassis=4,slot=4"
+	# Nothing is in it before a test plugs it in. Controllers with virtual functions belong
+	# to a subsystem, which cannot be plugged.
+	echo "-device pcie-root-port,id=rp5,bus=pcie.0,addr=0x7,chassis=5,slot=5"
+	echo "-device nvme-subsys,id=subsystem"
 }
 
 vfio_user_device() {
@@ -91,8 +95,6 @@ topology_options() {
 	fi
 	if [[ $topology == switch ]]; then
 		nvme_bus=ds1 gpu_bus=ds2
-		# Nothing is in it yet.
-		echo "-device pcie-root-port,id=rp5,bus=pcie.0,addr=0x7,chassis=5,slot=5"
 		echo "-device x3130-upstream,id=us,bus=rp1"
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
 		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"

@@ -7,12 +7,13 @@
 #   CACHE/linux-source  test harness and checkers of the newest kernel's source
 #   CACHE/guest         the guests' root file system image
 #   CACHE/tools         an image of programs that few tests need
+#   CACHE/rust          Rust's compiler, with --lint
 #
 # usage: setup.sh [--refresh] [--lint] [--tree-only] [--no-sources] [KERNEL...]
 #   KERNEL       6.1, 6.12, 7 (default: these three), debug, kcsan (built from source)
 #   --tree-only  no kernel: enough to build user programs
 #   --no-sources without harness, checkers and tools: enough for the demonstration
-#   --lint       also the checkers that `make lint` runs
+#   --lint       also the checkers that `make lint` runs, and Rust
 #   --refresh    look for newer packages
 #
 # Each result carries the key of what it was made from and is renamed into place
@@ -25,6 +26,7 @@ set -euo pipefail
 . "$np_source/selftests/setup/tree.sh"
 . "$np_source/selftests/setup/kernel.sh"
 . "$np_source/selftests/setup/guest.sh"
+. "$np_source/selftests/setup/rust.sh"
 
 in_tree=$np_source/selftests/setup/in-tree
 refresh=no lint=no tree_only=no sources=yes kernels=()
@@ -34,7 +36,7 @@ while (($#)); do
 	--lint) lint=yes ;;
 	--tree-only) tree_only=yes ;;
 	--no-sources) sources=no ;;
-	-h | --help) sed -n '3,20s/^# \{0,1\}//p' "$0"; exit 0 ;;
+	-h | --help) sed -n '3,21s/^# \{0,1\}//p' "$0"; exit 0 ;;
 	6.1 | 6.12 | 7 | debug | kcsan) kernels+=("$1") ;;
 	*) np_die "setup.sh: unknown argument '$1' (--help lists them)" ;;
 	esac
@@ -137,6 +139,6 @@ if [[ $tree_only == no ]]; then
 	# Behind the guests' image, which is made without them.
 	[[ $sources == no ]] || need_tools
 fi
-[[ $lint == no ]] || need_lint
+[[ $lint == no ]] || { need_lint; need_rust; }
 # Only a set-up that took time is worth a line.
 ((SECONDS < 3)) || np_say "set-up: complete after $SECONDS s, in $np_cache"

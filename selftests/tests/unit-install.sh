@@ -217,6 +217,16 @@ run_python() {
 	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
 }
 
+# The Rust example by the line that its comment tells to type; pkg-config says where the
+# installed library is.
+run_rust() {
+	local said line
+	line=$(sed -n 's|^//!  *\(cargo run .*read_block\).*|\1|p' "$1")
+	[[ $line ]] || return
+	said=$(cd "$top" && CARGO_TARGET_DIR=$work/rust CARGO_NET_OFFLINE=true bash -c "$line" 2>&1) || true
+	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
+}
+
 # Each page opens where man looks, also those that only name another.
 pages() {
 	local page target
@@ -243,6 +253,12 @@ ktap_check "a program in C++" build_cxx
 for example in "$top"/examples/*.py; do
 	ktap_check "examples/${example##*/}" run_python "$example"
 done
+name=examples/read_block.rs
+if command -v cargo >/dev/null; then
+	ktap_check "$name" run_rust "$top/$name"
+else
+	ktap_skip "$name" "no Rust: selftests/setup/setup.sh --lint"
+fi
 ktap_check "manual pages" pages
 ktap_check "the command" test -x "$root/usr/sbin/nvme-peer"
 ktap_check "its completion" test -s "$root/usr/share/bash-completion/completions/nvme-peer"

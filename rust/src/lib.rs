@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+//! libnvmepeer: the host side of nvme-peer.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), nvmepeer::Error> {
+//! use nvmepeer::{Controller, CpuPeer, Namespace};
+//!
+//! let controller = Controller::open("nvmep0")?;
+//! let namespace = Namespace::open("ngp0n1")?;
+//! let peer = CpuPeer::new(&controller, &namespace, 64, 1 << 20)?;
+//! peer.read(0, 0, 1, CpuPeer::RECOVERY)?;
+//! println!("{} free, {:02x?}", controller.info()?.qids_peer_free, &peer.memory().to_vec()[..16]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Conventions
+//!
+//! - Sizes and offsets are bytes unless a name says blocks or entries.
+//! - Every refusal is an [`Error`] that says what was refused, which limit refused it and what
+//!   would help.  It is an ordinary value: it may be kept, and given to another thread.
+//! - All objects are [`Send`] and [`Sync`]: the C library lets several threads use an object at
+//!   once.  Dropping one gives back what it holds.
+//! - What stands on a controller borrows it, and a queue pair borrows the buffers that its rings
+//!   lie in: the compiler refuses a program in which one of them would go first.
+//! - Nothing here needs `unsafe` of its caller.  Memory that a device writes is never a
+//!   `&[u8]`, see [`Memory`].  [`sys`] has the C library as it is.
+//!
+//! What stands on a controller does not outlive it:
+//!
+//! ```compile_fail,E0505
+//! # fn test(dmabuf: std::os::fd::BorrowedFd) -> Result<(), nvmepeer::Error> {
+//! let controller = nvmepeer::Controller::open("nvmep0")?;
+//! let queue_pair = controller.create_queue_pair(&nvmepeer::Rings::new(64))?;
+//! drop(controller);
+//! queue_pair.info()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! nor is a buffer released under the rings that lie in it:
+//!
+//! ```compile_fail,E0505
+//! # fn test(controller: nvmepeer::Controller, dmabuf: std::os::fd::BorrowedFd) -> Result<(), nvmepeer::Error> {
+//! let buffer = controller.import(dmabuf, nvmepeer::Import::default())?;
+//! let queue_pair = controller.create_queue_pair(&nvmepeer::Rings::new(64).sq_in(&buffer, 0))?;
+//! drop(buffer);
+//! queue_pair.info()?;
+//! # Ok(())
+//! # }
+//! ```
+#![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
+mod buffer;
+mod controller;
+mod cpu_peer;
+mod error;
+mod handle;
+mod memory;
+mod namespace;
+mod queue_pair;
+mod route;
+#[allow(missing_docs, non_camel_case_types)]
+#[rustfmt::skip]
+pub mod sys;
+mod value;
+
+pub use buffer::{Access, Buffer, BufferInfo, Import};
+pub use controller::{Controller, ControllerState, Domain, Features, Info};
+pub use cpu_peer::CpuPeer;
+pub use error::{status_text, DeviceError, Error, Explanation};
+pub use memory::{HostMemory, Memory};
+pub use namespace::{Namespace, NamespaceInfo};
+pub use queue_pair::{
+    Event, EventType, Export, Exported, QueuePair, QueuePairInfo, QueuePairState, Rings,
+};
+pub use route::{Blocker, Path, PciAddress, Reason, Route, Verdict};
+
+/// Version of the C library that is loaded, as text: `"0.1"`.
+pub fn version() -> &'static str {
+    // SAFETY: the library returns a literal.
+    unsafe { value::text(sys::nvmepeer_version()) }
+}
+
+/// The same as a number that grows: major << 16 | minor << 8 | patch.
+pub fn version_number() -> u32 {
+    // SAFETY: takes nothing and returns a number.
+    unsafe { sys::nvmepeer_version_number() }
+}

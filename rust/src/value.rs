@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+//! From C's structures and numbers to those that a program sees.
+use core::ffi::{c_char, CStr};
+
+/// What a field of C's becomes.
+pub(crate) trait FromC<T> {
+    fn from_c(value: T) -> Self;
+}
+
+impl FromC<u32> for u32 {
+    fn from_c(value: u32) -> Self {
+        value
+    }
+}
+
+impl FromC<u64> for u64 {
+    fn from_c(value: u64) -> Self {
+        value
+    }
+}
+
+impl FromC<u32> for bool {
+    fn from_c(value: u32) -> Self {
+        value != 0
+    }
+}
+
+/// A text of the library's.
+///
+/// # Safety
+///
+/// It ends with NUL, and stays and does not change for `'a`.
+pub(crate) unsafe fn text<'a>(text: *const c_char) -> &'a str {
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
+}
+
+/// A text in an array of C's.
+pub(crate) fn text_in(array: &[c_char]) -> String {
+    let bytes: Vec<u8> = array.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// An enum of C's: its numbers by name, and those that a later kernel may say.  With the
+/// library's function for the names, it can be printed.
+macro_rules! numbers {
+    ($(#[$about:meta])* $name:ident $(named by $text:ident)? { $($(#[$one_about:meta])* $one:ident = $number:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$one_about])* $one,)*
+            /// A number that this version does not know.
+            Other(u32),
+        }
+
+        impl crate::value::FromC<u32> for $name {
+            fn from_c(value: u32) -> Self {
+                match value {
+                    $(crate::sys::$number => Self::$one,)*
+                    other => Self::Other(other),
+                }
+            }
+        }
+
+        impl From<$name> for u32 {
+            fn from(value: $name) -> u32 {
+                match value {
+                    $($name::$one => crate::sys::$number,)*
+                    $name::Other(other) => other,
+                }
+            }
+        }
+
+        $(impl core::fmt::Display for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                // SAFETY: the library returns a literal for any number.
+                f.pad(unsafe { crate::value::text(crate::sys::$text((*self).into())) })
+            }
+        })?
+    };
+}
+pub(crate) use numbers;
+
+/// A structure of C's that the library fills in: the fields that a program sees.
+macro_rules! facts {
+    ($(#[$about:meta])* $name:ident of $c:ident { $($(#[$field_about:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$field_about])* pub $field: $kind,)*
+        }
+
+        impl crate::value::FromC<crate::sys::$c> for $name {
+            fn from_c(value: crate::sys::$c) -> Self {
+                Self { $($field: crate::value::FromC::from_c(value.$field),)* }
+            }
+        }
+    };
+}
+pub(crate) use facts;

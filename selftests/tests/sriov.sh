@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Virtual functions: the kernel's own driver has the physical one, makes them and gives them
+# queues; nvme-peer has them, each a controller by itself on one shared disk.
+#
+# kernels: 7
+# iommu: on
+# timeout: 120
+# Functions are called by name through ktap_check.
+# shellcheck disable=SC2317
+set -uo pipefail
+. /selftests/lib/bind.sh
+. /selftests/lib/ktap.sh
+
+export PATH=/build/user:$PATH LD_LIBRARY_PATH=/build/user/lib PYTHONPATH=/build/user/python PYTHONDONTWRITEBYTECODE=1
+slot=/sys/bus/pci/devices/0000:00:07.0
+work=$(mktemp -d)
+head -c 4096 /dev/urandom >"$work/data"
+
+leave() {
+	echo 0 2>/dev/null >"$physical/sriov_numvfs"
+	np_monitor device_del physical
+	np_until 400 test ! -e "$physical"
+	modprobe -r nvme
+	echo 1 >/sys/bus/pci/drivers_autoprobe
+}
+
+# Its disk keeps what is written in a file that has no name.
+plug() {
+	echo 0 >/sys/bus/pci/drivers_autoprobe
+	np_monitor drive_add 0 if=none,id=shared,file=null-co://,format=raw,snapshot=on,cache=unsafe
+	np_monitor device_add nvme,id=physical,serial=physical,subsys=subsystem,bus=rp5,sriov_max_vfs=2,sriov_vq_flexible=12,sriov_vi_flexible=4,max_ioqpairs=16,msix_qsize=16
+	np_monitor device_add nvme-ns,bus=physical,drive=shared,nsid=1
+	np_until 400 compgen -G "$slot/0000:*/sriov_numvfs" >/dev/null
+}
+
+# The module makes none, and the kernel says so.
+refuses_to_make() {
+	np_bind "$address" && ! echo 1 >"$physical/sriov_numvfs" && np_unbind "$address"
+}
+
+make_functions() {
+	modprobe nvme && np_bind "$address" nvme || return
+	np_until 400 compgen -G "$physical/nvme/nvme*" >/dev/null || return
+	echo 0 >"$physical/sriov_drivers_autoprobe" && echo 2 >"$physical/sriov_numvfs" &&
+		[[ -e $physical/virtfn0 && -e $physical/virtfn1 ]]
+}
+
+# Six queues, the admin queue among them, and two interrupts each; then they are online.
+give_queues() {
+	local id kernels
+	kernels=$(basename "$physical"/nvme/nvme*)
+	for id in 1 2; do
+		nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=0 --act=8 --nr=6 &&
+			nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --rt=1 --act=8 --nr=2 &&
+			nvme virt-mgmt "/dev/$kernels" --cntlid="$id" --act=9 || return
+	done
+}
+
+virtual() {
+	basename "$(readlink -f "$physical/virtfn$1")"
+}
+
+# take N: as an operator does.
+take() {
+	nvme-peer bind "$(virtual "$1")" && np_until 400 compgen -G "$physical/virtfn$1/nvme-peer/nvmep*/ngp*n1" >/dev/null
+}
+
+groups_differ() {
+	readlink -f "$physical"/{,virtfn0/,virtfn1/}iommu_group
+	(($(readlink -f "$physical"/{,virtfn0/,virtfn1/}iommu_group | sort -u | wc -l) == 3))
+}
+
+write_by() {
+	dd if="$work/data" of="/dev/$1" bs=4096 oflag=direct conv=fsync status=none
+}
+
+# The kernel by one command, and a queue pair of a peer's.
+read_by() {
+	python3 /build/user/python/read_block.py "$1" "ngp${1#nvmep}n1" >"$work/block" &&
+		[[ -s $work/block ]] && cmp -n "$(stat -c %s "$work/block")" "$work/data" "$work/block"
+}
+
+crosses() {
+	write_by "${node[0]}n1" && read_by "${node[1]}"
+}
+
+# What one suffers is not the other's: its queue pair stays alive. Both go on, until whoever
+# has the physical function takes the virtual ones.
+reset_and_taken_away() {
+	python3 - "${node[@]}" "$work/data" "$physical/sriov_numvfs" <<-'PYTHON'
+	import sys
+	import nvmepeer
+
+	def write(path, text):
+	    with open(path, "w") as file:
+	        file.write(text)
+
+	one, other, data, functions = sys.argv[1:]
+	with nvmepeer.Controller(one) as controller, nvmepeer.Namespace(f"ngp{one[5:]}n1") as namespace, \
+	        nvmepeer.CpuPeer(controller, namespace) as peer, nvmepeer.Controller(other) as neighbour, \
+	        neighbour.create_queue_pair(16) as kept:
+	    with controller.create_queue_pair(16) as lost:
+	        write(f"/sys/class/nvme-peer/{one}/reset_controller", "1")
+	        assert lost.read_events()[0].state == nvmepeer.QueuePairState.QUIESCED
+	        info = kept.info()
+	        assert info.state == nvmepeer.QueuePairState.LIVE and not info.losses, info.state
+	    peer.read(0, 0, 1)
+	    with open(data, "rb") as file:
+	        assert bytes(peer.memory[:512]) == file.read(512)
+	    write(functions, "0")
+	    states = [event.state for event in kept.read_events()]
+	    assert states[-1] == nvmepeer.QueuePairState.GONE, states
+	PYTHON
+}
+
+ktap_check "a function that has virtual ones" plug
+physical=$(dirname "$slot"/0000:*/sriov_numvfs)
+address=$(basename "$physical")
+trap leave EXIT
+ktap_check "bound to nvme-peer it makes none" refuses_to_make "$address"
+ktap_check "the kernel's own driver makes two" make_functions "$address"
+ktap_check "they get queues" give_queues
+ktap_check "nvme-peer binds one" take 0
+ktap_check "and the other" take 1
+node=("$(np_node "$(virtual 0)")" "$(np_node "$(virtual 1)")")
+ktap_check "each has an IOMMU group of its own" groups_differ
+ktap_check "a queue pair of one reads what the other has written" crosses
+ktap_check "a reset of one is none of the other, and with a function its queue pairs go" reset_and_taken_away
+ktap_check "nothing is left of them" np_until 200 test ! -e "/dev/${node[0]}" -a ! -e "/dev/${node[1]}"
+ktap_end
