@@ -20,7 +20,7 @@
 /* A kernel full of guards does as many as fit the time, and ten at least. */
 #define ROUNDS		50
 #define LEAST_ROUNDS	10
-#define ROUNDS_MS	45000
+#define ROUNDS_MS	20000
 #define ENTRIES		32U
 #define PAGES		9U
 

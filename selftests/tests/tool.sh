@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The nvme-peer command, and libnvmepeer behind it, on a real controller: what
 # it tells, and what it says when it is refused.
-# kernels: 7 debug
+# kernels: 7
 # long-kernels: 6.1 6.12 7 debug kcsan
 # iommu: on
 # long-iommu: on off
