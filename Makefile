@@ -154,6 +154,9 @@ check-faults:
 # Also what it costs with the data in a GPU's memory instead of the program's.
 bench-cpu:
 	@$(top)/selftests/bench/run
+	@$(top)/selftests/bench/run --no-build --iommu off --rates
+	@$(top)/selftests/bench/run --no-build --iommu off --drivers nvme-peer,nvme-peer+8busy --json $(build)/bench-cpu-busy.json \
+		pass-32 read-32
 	@$(top)/selftests/bench/run --no-build --drivers nvme-peer,nvme-peer@gpu --json $(build)/bench-cpu-gpu.json \
 		pass-fixed-1 pass-fixed-32 pass-fixed-128k pass-fixed-128k-whole poll-pass-32
 

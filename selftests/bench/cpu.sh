@@ -21,7 +21,6 @@ if [[ $1 == --rates ]]; then
 	shift
 fi
 turns=$1
-drivers_named=$2
 IFS=, read -r -a drivers <<<"$2"
 shift 2
 
@@ -60,7 +59,7 @@ cost() {
 	# The block layer chooses by the number of queues.
 	echo none >"/sys/block/${block##*/}/queue/scheduler"
 	# A batch takes longer beside peers, and each driver is to wait as long.
-	[[ $drivers_named != *busy* || $measure != *cpu_cost ]] || least=(--least 8000)
+	[[ ${drivers[*]} != *busy* || $measure != *cpu_cost ]] || least=(--least 8000)
 	[[ $1 != *@* ]] || into=(--into "${1#*@}" "$node")
 	"${having[@]}" "$measure" "${least[@]}" "${into[@]}" "$generic" "$block" "${@:2}"
 	np_unbind np0

@@ -23,7 +23,7 @@ batch() {
 	echo "--iodepth_batch_submit=$1 --iodepth_batch_complete_min=$1 --fixedbufs --registerfiles"
 }
 
-# jobs CASE: what fio is told for it.
+# options_of CASE: what fio is told for it.
 options_of() {
 	case $1 in
 	pass-1) echo "${pass[@]}" "${one[@]}" ;;
