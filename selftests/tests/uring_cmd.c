@@ -513,6 +513,45 @@ TEST_F(uring, wrong_commands)
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 }
 
+/* As xNVMe has it: a thread of the kernel's submits, and the node is a registered file. */
+TEST(submitted_by_a_thread_of_the_kernels)
+{
+	struct io_uring_params parameters = {
+		.flags = IORING_SETUP_SQE128 | IORING_SETUP_CQE32 | IORING_SETUP_SQPOLL,
+		.sq_thread_idle = 100,
+	};
+	uint8_t *bytes = aligned_alloc(NP_PAGE, BYTES), *back = aligned_alloc(NP_PAGE, BYTES);
+	struct nvme_uring_cmd commands[2] = { rw(NP_CMD_WRITE, bytes, BYTES),
+					      rw(NP_CMD_READ, back, BYTES) };
+	struct io_uring_sqe *sqe;
+	struct io_uring ring;
+	struct np_ctrl ctrl;
+	int generic;
+	size_t i;
+
+	ASSERT_NE(NULL, bytes);
+	ASSERT_NE(NULL, back);
+	np_pattern(bytes, BYTES, NP_AREA(7), 33);
+	ASSERT_EQ(0, np_ctrl_open(&ctrl, "np0"));
+	generic = np_open_node(&ctrl, "/dev/ngp%dn1", O_RDWR);
+	ASSERT_LE(0, generic);
+	ASSERT_EQ(0, io_uring_queue_init_params(4, &ring, &parameters));
+	ASSERT_EQ(0, io_uring_register_files(&ring, &generic, 1));
+	for (i = 0; i < 2; i++) {
+		sqe = next_entry(&ring, 2 * sizeof(*sqe));
+		sqe->cmd_op = NVME_URING_CMD_IO;
+		sqe->flags = IOSQE_FIXED_FILE;
+		memcpy(sqe->cmd, &commands[i], sizeof(commands[i]));
+		ASSERT_EQ(0, collect(&ring, NULL, NULL));
+	}
+	EXPECT_EQ(0, memcmp(bytes, back, BYTES));
+	io_uring_queue_exit(&ring);
+	close(generic);
+	np_ctrl_close(&ctrl);
+	free(bytes);
+	free(back);
+}
+
 /* NVMe commands do not fit into small entries. */
 TEST(uring_small_entries_are_refused)
 {
