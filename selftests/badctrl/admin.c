@@ -11,9 +11,10 @@
 
 #define FEATURE_QUEUES	0x07
 #define FEATURE_EVENTS	0x0b
-/* CNS, base 5.1.13.1, of what is not kept as a page. */
+/* CNS, base 5.1.13.1, of what depends on namespaces. */
 #define IDENTIFY_NAMESPACE		0x00
 #define IDENTIFY_ACTIVE			0x02
+#define IDENTIFY_DESCRIPTORS		0x03
 #define IDENTIFY_ALLOCATED		0x10
 #define IDENTIFY_ALLOCATED_NAMESPACE	0x11
 #define IDENTIFY_ATTACHED_CONTROLLERS	0x12
@@ -23,14 +24,14 @@
 #define LOG_HEALTH	0x02
 #define LOG_EFFECTS	0x05
 
-/* What tests may have changed, with the size of a namespace that a host has made. */
+/* What tests may have changed, with what a namespace that a host has made has of its own. */
 static void identify_kept(struct bad *ctrl, uint32_t cns, uint32_t nsid, uint8_t *page)
 {
 	pthread_mutex_lock(&ctrl->lock);
 	memcpy(page, ctrl->identify[cns], BAD_PAGE);
 	pthread_mutex_unlock(&ctrl->lock);
-	if (!cns)
-		bad_namespace_size(ctrl, nsid, page);
+	if (cns == IDENTIFY_NAMESPACE || cns == IDENTIFY_DESCRIPTORS)
+		bad_namespace_own(ctrl, nsid, cns == IDENTIFY_DESCRIPTORS, page);
 }
 
 /* Of a namespace that is not there, or for IDENTIFY_NAMESPACE not active: zeros. */

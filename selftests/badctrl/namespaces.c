@@ -56,13 +56,15 @@ void bad_namespace_list(struct bad *ctrl, uint32_t after, bool allocated, uint32
 			*list++ = nsid;
 }
 
-/* NSZE, NCAP and NUSE. */
-void bad_namespace_size(struct bad *ctrl, uint32_t nsid, uint8_t *page)
+/* NSZE, NCAP and NUSE; or the end of the UUID, which is another for each. */
+void bad_namespace_own(struct bad *ctrl, uint32_t nsid, bool descriptors, uint8_t *page)
 {
 	uint64_t blocks = is_one(nsid) ? ctrl->created[nsid - 1] : 0;
 	unsigned int i;
 
-	for (i = 0; blocks && i < 3; i++)
+	if (blocks && descriptors)
+		page[19] ^= (uint8_t)nsid;
+	for (i = 0; blocks && !descriptors && i < 3; i++)
 		memcpy(page + i * sizeof(blocks), &blocks, sizeof(blocks));
 }
 

@@ -11,8 +11,8 @@ bool bad_namespace_active(struct bad *ctrl, uint32_t nsid);
 bool bad_namespace_allocated(struct bad *ctrl, uint32_t nsid);
 /* Identifiers above @after, in the page of a list: of all that are there, or active. */
 void bad_namespace_list(struct bad *ctrl, uint32_t after, bool allocated, uint32_t *list);
-/* Puts the size that it was created with into its Identify Namespace data. */
-void bad_namespace_size(struct bad *ctrl, uint32_t nsid, uint8_t *page);
+/* Puts what is its own, if a host has created it, into its Identify data or descriptors. */
+void bad_namespace_own(struct bad *ctrl, uint32_t nsid, bool descriptors, uint8_t *page);
 
 /* Namespace Management, where Identify Controller has it; the status. */
 uint16_t bad_namespace_manage(struct bad *ctrl, const struct bad_command *command,
