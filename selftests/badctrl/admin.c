@@ -5,53 +5,74 @@
 #include "admin.h"
 #include "held.h"
 #include "memory.h"
+#include "namespaces.h"
 #include "queue.h"
 #include "registers.h"
 
 #define FEATURE_QUEUES	0x07
 #define FEATURE_EVENTS	0x0b
+/* CNS, base 5.1.13.1, of what depends on namespaces. */
+#define IDENTIFY_NAMESPACE		0x00
+#define IDENTIFY_ACTIVE			0x02
+#define IDENTIFY_DESCRIPTORS		0x03
+#define IDENTIFY_ALLOCATED		0x10
+#define IDENTIFY_ALLOCATED_NAMESPACE	0x11
+#define IDENTIFY_ATTACHED_CONTROLLERS	0x12
+#define IDENTIFY_CONTROLLERS		0x13
 #define LOG_MAX		(64U << 10)
 #define LOG_ERRORS	0x01
 #define LOG_HEALTH	0x02
 #define LOG_EFFECTS	0x05
 
-/* Active Namespace ID list, base 5.1.13.2.2. */
-static void active_list(struct bad *ctrl, uint32_t after, uint32_t *list)
+/* What tests may have changed, with what a namespace that a host has made has of its own. */
+static void identify_kept(struct bad *ctrl, uint32_t cns, uint32_t nsid, uint8_t *page)
 {
-	uint32_t active = bad_word(ctrl, BADCTRL_ACTIVE), nsid, i;
+	pthread_mutex_lock(&ctrl->lock);
+	memcpy(page, ctrl->identify[cns], BAD_PAGE);
+	pthread_mutex_unlock(&ctrl->lock);
+	if (cns == IDENTIFY_NAMESPACE || cns == IDENTIFY_DESCRIPTORS)
+		bad_namespace_own(ctrl, nsid, cns == IDENTIFY_DESCRIPTORS, page);
+}
 
-	if (active & BADCTRL_ACTIVE_ENDLESS) {
-		for (i = 0; i < BAD_PAGE / sizeof(*list); i++)
-			list[i] = 1;
-		return;
+/* Of a namespace that is not there, or for IDENTIFY_NAMESPACE not active: zeros. */
+static bool identify_page(struct bad *ctrl, uint32_t cns, uint32_t nsid, uint8_t *page)
+{
+	switch (cns) {
+	case IDENTIFY_ACTIVE:
+	case IDENTIFY_ALLOCATED:
+		bad_namespace_list(ctrl, nsid, cns == IDENTIFY_ALLOCATED, (uint32_t *)page);
+		return true;
+	case IDENTIFY_NAMESPACE:
+		if (bad_namespace_active(ctrl, nsid))
+			identify_kept(ctrl, IDENTIFY_NAMESPACE, nsid, page);
+		return true;
+	case IDENTIFY_ALLOCATED_NAMESPACE:
+		if (bad_namespace_allocated(ctrl, nsid))
+			identify_kept(ctrl, IDENTIFY_NAMESPACE, nsid, page);
+		return true;
+	case IDENTIFY_ATTACHED_CONTROLLERS:
+	case IDENTIFY_CONTROLLERS:
+		/* One: 0, and it is this one. */
+		page[0] = 1;
+		return true;
+	case 4:
+		return false;
+	default:
+		if (cns >= sizeof(ctrl->identify) / sizeof(ctrl->identify[0]))
+			return false;
+		identify_kept(ctrl, cns, nsid, page);
+		return true;
 	}
-	for (nsid = after + 1; nsid <= BADCTRL_NAMESPACE_MAX; nsid++)
-		if (active & 1U << (nsid - 1))
-			*list++ = nsid;
 }
 
-static bool namespace_active(struct bad *ctrl, uint32_t nsid)
-{
-	return nsid && nsid <= BADCTRL_NAMESPACE_MAX &&
-	       bad_word(ctrl, BADCTRL_ACTIVE) & 1U << (nsid - 1);
-}
-
-/* Of an inactive namespace: zeros. */
 static uint16_t identify(struct bad *ctrl, const struct bad_command *command)
 {
 	uint32_t cns = command->cdw10 & 0xff;
 	uint8_t page[BAD_PAGE] = { 0 };
 
-	if (cns >= sizeof(ctrl->identify) / sizeof(ctrl->identify[0]) || cns == 4 ||
-	    bad_word(ctrl, BADCTRL_REFUSED) & 1U << cns)
+	if ((cns < 32 && bad_word(ctrl, BADCTRL_REFUSED) & 1U << cns) ||
+	    !identify_page(ctrl, cns, command->nsid, page))
 		return STATUS_FIELD;
-	if (cns == 2) {
-		active_list(ctrl, command->nsid, (uint32_t *)page);
-	} else if (cns || namespace_active(ctrl, command->nsid)) {
-		pthread_mutex_lock(&ctrl->lock);
-		memcpy(page, ctrl->identify[cns], sizeof(page));
-		pthread_mutex_unlock(&ctrl->lock);
-	}
 	return bad_to_host(ctrl, command, page, sizeof(page));
 }
 
@@ -196,6 +217,10 @@ uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t
 		return features(ctrl, command, result);
 	case ADMIN_ASYNC_EVENT:
 		return event_request(ctrl, command);
+	case ADMIN_NAMESPACE_MANAGE:
+		return bad_namespace_manage(ctrl, command, result);
+	case ADMIN_NAMESPACE_ATTACH:
+		return bad_namespace_attach(ctrl, command);
 	case ADMIN_FORMAT:
 	case ADMIN_SANITIZE:
 		return format(ctrl);

@@ -8,6 +8,7 @@
  *	poller.c	goes round some I/O queues, while all is as it should be
  *	rule.c		what becomes of a command
  *	admin.c		admin commands, asynchronous events
+ *	namespaces.c	which there are; making and attaching them
  *	held.c		commands that are not completed yet
  *	io.c		I/O commands
  *	queue.c		rings
@@ -103,6 +104,8 @@ enum {
 	ADMIN_SET_FEATURES = 0x09,
 	ADMIN_GET_FEATURES = 0x0a,
 	ADMIN_ASYNC_EVENT = 0x0c,
+	ADMIN_NAMESPACE_MANAGE = 0x0d,
+	ADMIN_NAMESPACE_ATTACH = 0x15,
 	ADMIN_FORMAT = 0x80,
 	ADMIN_SANITIZE = 0x84,
 };
@@ -203,6 +206,7 @@ struct bad_held {
  * @words: by enum badctrl_word, divided by 4
  * @window: address of the word that config space shows
  * @identify: data by CNS
+ * @created: blocks of namespaces that a host has made, 0 for others; the worker's to write
  * @events: asynchronous events not yet sent
  * @event_count: of them
  * @release: complete what is held
@@ -240,6 +244,7 @@ struct bad {
 	uint32_t words[BADCTRL_WORDS / 4];
 	uint32_t window;
 	uint8_t identify[7][BAD_PAGE];
+	uint64_t created[BADCTRL_NAMESPACE_MAX];
 	uint32_t effects[BADCTRL_OPCODES];
 	uint32_t events[BAD_EVENTS_MAX];
 	unsigned int event_count;

@@ -42,6 +42,7 @@ struct bad_range {
  * @protection: type of protection information, 0 for none
  * @metadata: bytes of a block
  * @count: blocks
+ * @created: blocks of those that a host has made, 0 for others
  * @most: bytes of a command, 0 for no limit
  * @most_zeroes: of Write Zeroes; likewise
  * @most_range: blocks of one range to deallocate, 0 for no limit
@@ -54,6 +55,7 @@ struct bad_blocks {
 	unsigned int protection;
 	unsigned int metadata;
 	uint64_t count;
+	uint64_t created[BADCTRL_NAMESPACE_MAX];
 	uint64_t most;
 	uint64_t most_zeroes;
 	uint32_t most_range;
@@ -84,6 +86,7 @@ static void read_format(struct bad *ctrl, struct bad_blocks *blocks)
 		.most = ctrl->identify[1][77] ? (uint64_t)BAD_PAGE << ctrl->identify[1][77] : 0,
 	};
 	memcpy(&blocks->count, page, sizeof(blocks->count));
+	memcpy(blocks->created, ctrl->created, sizeof(blocks->created));
 	limits_now(ctrl, blocks);
 	if (blocks->count > ctrl->namespace_bytes >> blocks->shift)
 		blocks->count = ctrl->namespace_bytes >> blocks->shift;
@@ -256,6 +259,8 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 	    !(blocks.active & 1U << (command->nsid - 1)))
 		return STATUS_NAMESPACE;
 	blocks.torn = torn;
+	if (blocks.created[command->nsid - 1])
+		blocks.count = blocks.created[command->nsid - 1];
 	switch (command->opcode) {
 	case IO_FLUSH:
 		bad_cache_flush(ctrl, namespace_at(ctrl, command->nsid), ctrl->namespace_bytes);

@@ -230,6 +230,7 @@ void bad_defaults(struct bad *ctrl)
 
 	memset(ctrl->words, 0, sizeof(ctrl->words));
 	memset(ctrl->effects, 0, sizeof(ctrl->effects));
+	memset(ctrl->created, 0, sizeof(ctrl->created));
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
 	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
 	memset(ctrl->registers + 0x38, 0, REG_CMBMSC - 0x38);

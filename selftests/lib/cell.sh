@@ -8,6 +8,8 @@ cell_memory=2G
 gpu_engine=''
 # A folder with what another system has that is to boot (see --machine), or "".
 guest_machine=''
+# A folder that the guest is given besides, or "".
+guest_added=''
 guest_slots=3
 # What a guest may take to come up, and what a test may take over its own limit
 # (which ends its process) before the guest is taken for hung.
@@ -194,6 +196,7 @@ make_run_folder() {
 		cp "$np_source/build/$kernel"/*.ko "$run/modules/updates/"
 	fi
 	[[ ! $guest_machine ]] || take_machine "$run"
+	[[ ! $guest_added ]] || cp -aL "$guest_added" "$run/added"
 	truncate -s 2G "$run/np0.img"
 	truncate -s 512M "$run/np1.img"
 	truncate -s 64M "$run/np1-metadata.img"
