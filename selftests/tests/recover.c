@@ -134,7 +134,10 @@ static void *work(void *argument)
 
 	while (!worker->error) {
 		worker->error = verify(worker, round);
-		if (worker->error == NVMEPEER_E_LOST) {
+		if (worker->error == STATUS_SQ_DELETED) {
+			/* Said before the loss is: the next call tells of that. */
+			worker->error = 0;
+		} else if (worker->error == NVMEPEER_E_LOST) {
 			/* The test ends with a loss, so that all end together. */
 			if (atomic_load(&program->stop)) {
 				worker->error = 0;
