@@ -109,7 +109,7 @@ topology_options() {
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
 	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
-	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456"
+	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456${np_shadow:+,dbcs=$np_shadow}"
 	# The second controller takes the longest commands that QEMU can, and has a namespace
 	# that we do not serve: one with metadata.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
