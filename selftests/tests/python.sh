@@ -8,22 +8,13 @@
 # timeout: 60
 set -uo pipefail
 . /selftests/lib/bind.sh
+. /selftests/lib/example.sh
 . /selftests/lib/ktap.sh
 
 export PYTHONPATH=/build/user/python LD_LIBRARY_PATH=/build/user/lib PYTHONDONTWRITEBYTECODE=1
 np_bind np0 || exit 1
 node=$(np_node np0)
-namespace=ngp${node#nvmep}n1
-np_until 200 test -e "/dev/$namespace"
-work=$(mktemp -d)
-head -c 4096 /dev/urandom >"$work/data"
-
-# The example prints the first block, of whatever size that is.
-reads_back() {
-	dd if="$work/data" of="/dev/${node}n1" bs=4096 oflag=direct conv=fsync status=none &&
-		python3 /build/user/python/read_block.py "$node" "$namespace" >"$work/block" &&
-		[[ -s $work/block ]] && cmp -n "$(stat -c %s "$work/block")" "$work/data" "$work/block"
-}
+np_until 200 test -e "/dev/ngp${node#nvmep}n1"
 
 # A loss is an event of the queue pair's file, and the queue pair comes back.
 comes_back() {
@@ -54,6 +45,6 @@ comes_back() {
 	PYTHON
 }
 
-ktap_check "the example reads what was written" reads_back
+ktap_check "the example reads what was written" example_reads_back "$node" python3 /build/user/python/read_block.py
 ktap_check "a loss is told, and the queue pair comes back" comes_back
 ktap_end

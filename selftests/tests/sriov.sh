@@ -10,12 +10,11 @@
 # shellcheck disable=SC2317
 set -uo pipefail
 . /selftests/lib/bind.sh
+. /selftests/lib/example.sh
 . /selftests/lib/ktap.sh
 
 export PATH=/build/user:$PATH LD_LIBRARY_PATH=/build/user/lib PYTHONPATH=/build/user/python PYTHONDONTWRITEBYTECODE=1
 slot=/sys/bus/pci/devices/0000:00:07.0
-work=$(mktemp -d)
-head -c 4096 /dev/urandom >"$work/data"
 
 leave() {
 	echo 0 2>/dev/null >"$physical/sriov_numvfs"
@@ -71,24 +70,15 @@ groups_differ() {
 	(($(readlink -f "$physical"/{,virtfn0/,virtfn1/}iommu_group | sort -u | wc -l) == 3))
 }
 
-write_by() {
-	dd if="$work/data" of="/dev/$1" bs=4096 oflag=direct conv=fsync status=none
-}
-
-# The kernel by one command, and a queue pair of a peer's.
-read_by() {
-	python3 /build/user/python/read_block.py "$1" "ngp${1#nvmep}n1" >"$work/block" &&
-		[[ -s $work/block ]] && cmp -n "$(stat -c %s "$work/block")" "$work/data" "$work/block"
-}
-
+# The kernel writes by one, and a queue pair of the other's reads.
 crosses() {
-	write_by "${node[0]}n1" && read_by "${node[1]}"
+	example_writes "${node[0]}" && example_reads "${node[1]}" python3 /build/user/python/read_block.py
 }
 
 # What one suffers is not the other's: its queue pair stays alive. Both go on, until whoever
 # has the physical function takes the virtual ones.
 reset_and_taken_away() {
-	python3 - "${node[@]}" "$work/data" "$physical/sriov_numvfs" <<-'PYTHON'
+	python3 - "${node[@]}" "$example_work/data" "$physical/sriov_numvfs" <<-'PYTHON'
 	import sys
 	import nvmepeer
 
