@@ -195,7 +195,7 @@ static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
 /**
  * nvmep_user_execute() - send a command of user space and wait
  * @from: where it came in
- * @command: the command
+ * @command: the command; filled with its effects
  * @result: dwords 0 and 1 of the completion
  *
  * Return: 0; the NVMe status, positive; -EBUSY for a command that may change

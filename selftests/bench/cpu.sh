@@ -7,8 +7,8 @@
 #
 # With --rates fio says how many I/Os a second there were, in any guest (fio.sh).
 # With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses, or, as "8busy",
-# which all read as fast as they can.  With MEMORY,
-# gpu or host, data lies in an imported buffer of it.
+# which all read as fast as they can.  With MEMORY, gpu or host, data lies in an imported buffer
+# of it.
 #
 # Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says, or
 # "FIRST|SECOND CASE RATE IOPS".
