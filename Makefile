@@ -157,6 +157,7 @@ bench-cpu:
 	@$(top)/selftests/bench/run --no-build --iommu off --rates
 	@$(top)/selftests/bench/run --no-build --iommu off --drivers nvme-peer,nvme-peer+8busy --json $(build)/bench-cpu-busy.json \
 		pass-32 read-32
+	@$(top)/selftests/run --no-build --no-shadow --medium-rate 4000 --cell 7/off/root -- /selftests/bench/share.sh
 	@$(top)/selftests/bench/run --no-build --drivers nvme-peer,nvme-peer@gpu --json $(build)/bench-cpu-gpu.json \
 		pass-fixed-1 pass-fixed-32 pass-fixed-128k pass-fixed-128k-whole poll-pass-32
 

@@ -47,6 +47,7 @@ with_pairs() {
 	"${@:2}"
 	exec {hold}>&-
 	wait $!
+	[[ $1 != *busy ]] || tail -n 1 "$said" | awk '{ print "peers of " $1 " pairs: " $2 " reads a second" }' >&2
 	rm "$input" "$said"
 }
 

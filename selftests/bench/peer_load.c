@@ -5,8 +5,8 @@
  *
  * usage: peer_load PAIRS
  *
- * Says "held" when all of them read, has them read until its input ends, and then on the
- * standard error how many reads a second there were.
+ * Says "held" when all of them read, has them read until its input ends, and then on how many
+ * queue pairs there were how many reads a second, and the least and the most on one of them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	unsigned int pairs = argc == 2 ? strtoul(argv[1], NULL, 10) : 0, i;
 	int jobs[MOST_PAIRS], ret;
 	struct np_ctrl ctrl;
-	double rate, all = 0;
+	double rate, all = 0, least = 0, most = 0;
 
 	if (!pairs || pairs > MOST_PAIRS)
 		return fail("PAIRS", -EINVAL);
@@ -77,8 +77,10 @@ int main(int argc, char **argv)
 		if (rate <= 0)
 			return fail("a queue pair did not read, or not well", -EIO);
 		all += rate;
+		least = i && least < rate ? least : rate;
+		most = most > rate ? most : rate;
 	}
-	fprintf(stderr, "peer_load: %.0f reads a second on %u queue pairs\n", all, pairs);
+	printf("%u %.0f %.0f %.0f\n", pairs, all, least, most);
 	for (i = 0; i < pairs; i++)
 		np_gpu_qp_close(&qps[i]);
 	np_ctrl_close(&ctrl);

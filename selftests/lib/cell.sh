@@ -101,10 +101,10 @@ topology_options() {
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
 		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"
 	fi
-	if [[ ${np_icount:-no} == yes ]]; then
+	if [[ ${np_data:-yes} == no ]]; then
 		echo "-drive if=none,id=d0,driver=null-co,size=2G"
 	else
-		echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap"
+		echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap${np_medium_rate:+,throttling.iops-total=$np_medium_rate}"
 	fi
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
