@@ -24,7 +24,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group 
 							  uint64_t timeout_ns)
 {
 	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
-							timeout_ns, false);
+							timeout_ns);
 	struct nvmepeer_outcome outcome = { sent.status, 0, sent.token };
 
 	if (request.bad)
@@ -246,12 +246,13 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_sent(struct nvmepeer_group gro
 
 /*
  * Sends the lanes' commands and waits for them; where there are too few cids in turns,
- * each of which ends what it has sent.  Collective.
+ * each of which ends what it has sent.  @tried: just now there was no room for all of
+ * them at once.  Collective.
  */
-NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
-							       const struct nvmepeer_queue *queue,
-							       struct nvmepeer_request request,
-							       uint64_t timeout_ns)
+NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_turns(struct nvmepeer_group group,
+								const struct nvmepeer_queue *queue,
+								struct nvmepeer_request request,
+								uint64_t timeout_ns, bool tried)
 {
 	struct nvmepeer_outcome outcome = { request.bad ? request.bad : NVMEPEER_AGAIN, 0,
 					    { NVMEPEER_NO_CID, 0 } };
@@ -260,10 +261,12 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_g
 
 	do {
 		bool mine = outcome.status == NVMEPEER_AGAIN;
-		struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, mine, &request,
-								room_ns, true);
 		struct nvmepeer_outcome turn;
+		struct nvmepeer_sent sent;
 
+		if (tried || !nvmepeer_send_at_once(queue, group, mine, &request, &sent))
+			sent = nvmepeer_send_rounds(queue, group, nvmepeer_group_ballot(group, mine),
+						    request, room_ns, true);
 		if (!mine)
 			sent.status = NVMEPEER_AGAIN;
 		again = nvmepeer_group_ballot(group, mine && sent.status == NVMEPEER_AGAIN);
@@ -281,6 +284,15 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_g
 	return outcome;
 }
 
+/* The same for groups between one and all lanes.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
+							  const struct nvmepeer_queue *queue,
+							  struct nvmepeer_request request,
+							  uint64_t timeout_ns)
+{
+	return nvmepeer_execute_turns(group, queue, request, timeout_ns, false);
+}
+
 /* The same in the usual case, in which there is room for all lanes at once.  Collective. */
 NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group group,
 							   const struct nvmepeer_queue *queue,
@@ -290,7 +302,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group
 	struct nvmepeer_sent sent;
 
 	if (!nvmepeer_send_at_once(queue, group, !request.bad, &request, &sent))
-		return nvmepeer_execute_some(group, queue, request, timeout_ns);
+		return nvmepeer_execute_turns(group, queue, request, timeout_ns, true);
 	if (request.bad)
 		sent.status = request.bad;
 	return nvmepeer_wait_sent(group, queue, sent, timeout_ns);
