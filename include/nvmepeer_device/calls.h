@@ -158,7 +158,7 @@ NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepee
 				    timeout_ns);
 	if (result)
 		*result = outcome.result;
-	return outcome.status;
+	return nvmepeer_returned(outcome.status);
 }
 
 /*
@@ -207,6 +207,18 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 	return outcome;
 }
 
+/* nvmepeer_poll(), with the status as the controller wrote it. */
+NVMEPEER_FN int nvmepeer_poll_status(const struct nvmepeer_queue *queue,
+				     struct nvmepeer_token token, uint32_t *result)
+{
+	struct nvmepeer_outcome outcome = nvmepeer_poll_token(nvmepeer_group_join(queue), queue,
+							      token);
+
+	if (result && outcome.status >= 0)
+		*result = outcome.result;
+	return outcome.status;
+}
+
 /**
  * nvmepeer_poll - look once whether a command has completed
  *
@@ -217,12 +229,7 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
 			      uint32_t *result)
 {
-	struct nvmepeer_outcome outcome = nvmepeer_poll_token(nvmepeer_group_join(queue), queue,
-							      token);
-
-	if (result && outcome.status >= 0)
-		*result = outcome.result;
-	return outcome.status;
+	return nvmepeer_returned(nvmepeer_poll_status(queue, token, result));
 }
 
 /* Waits for the lanes' commands that were @sent.  Collective. */
@@ -326,7 +333,7 @@ NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 				    request, timeout_ns);
 	if (result)
 		*result = outcome.result;
-	return outcome.status;
+	return nvmepeer_returned(outcome.status);
 }
 
 /**
@@ -414,8 +421,9 @@ NVMEPEER_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
  * @result: out: dword 0 of its completion entry; may be NULL
  * @timeout_ns: how long to wait
  *
- * Returns the status of the one found, or NVMEPEER_E_TIMEOUT or _E_LOST with
- * no token spent, or NVMEPEER_E_TOKEN if all are or the one at @which is none.
+ * Returns the status of the one found (NVMEPEER_E_LOST, if that says that the queue was
+ * deleted), or NVMEPEER_E_TIMEOUT or _E_LOST with no token spent, or NVMEPEER_E_TOKEN if
+ * all are or the one at @which is none.
  */
 NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 				  struct nvmepeer_token *tokens, uint32_t count,
@@ -433,12 +441,13 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 			if (tokens[i].cid == NVMEPEER_NO_CID)
 				continue;
 			alive++;
-			status = nvmepeer_poll(queue, tokens[i], result);
+			/* Lost without an entry of its own: others may have one. */
+			status = nvmepeer_poll_status(queue, tokens[i], result);
 			if (status == NVMEPEER_AGAIN || status == NVMEPEER_E_LOST)
 				continue;
 			tokens[i].cid = NVMEPEER_NO_CID;
 			*which = i;
-			return status;
+			return nvmepeer_returned(status);
 		}
 		if (!alive)
 			return NVMEPEER_E_TOKEN;
