@@ -24,7 +24,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group 
 							  uint64_t timeout_ns)
 {
 	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
-							timeout_ns, false);
+							timeout_ns);
 	struct nvmepeer_outcome outcome = { sent.status, 0, sent.token };
 
 	if (request.bad)
@@ -158,7 +158,7 @@ NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepee
 				    timeout_ns);
 	if (result)
 		*result = outcome.result;
-	return outcome.status;
+	return nvmepeer_returned(outcome.status);
 }
 
 /*
@@ -207,6 +207,18 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 	return outcome;
 }
 
+/* nvmepeer_poll(), with the status as the controller wrote it. */
+NVMEPEER_FN int nvmepeer_poll_status(const struct nvmepeer_queue *queue,
+				     struct nvmepeer_token token, uint32_t *result)
+{
+	struct nvmepeer_outcome outcome = nvmepeer_poll_token(nvmepeer_group_join(queue), queue,
+							      token);
+
+	if (result && outcome.status >= 0)
+		*result = outcome.result;
+	return outcome.status;
+}
+
 /**
  * nvmepeer_poll - look once whether a command has completed
  *
@@ -217,12 +229,7 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_gro
 NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
 			      uint32_t *result)
 {
-	struct nvmepeer_outcome outcome = nvmepeer_poll_token(nvmepeer_group_join(queue), queue,
-							      token);
-
-	if (result && outcome.status >= 0)
-		*result = outcome.result;
-	return outcome.status;
+	return nvmepeer_returned(nvmepeer_poll_status(queue, token, result));
 }
 
 /* Waits for the lanes' commands that were @sent.  Collective. */
@@ -246,12 +253,13 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_sent(struct nvmepeer_group gro
 
 /*
  * Sends the lanes' commands and waits for them; where there are too few cids in turns,
- * each of which ends what it has sent.  Collective.
+ * each of which ends what it has sent.  @tried: just now there was no room for all of
+ * them at once.  Collective.
  */
-NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
-							       const struct nvmepeer_queue *queue,
-							       struct nvmepeer_request request,
-							       uint64_t timeout_ns)
+NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_turns(struct nvmepeer_group group,
+								const struct nvmepeer_queue *queue,
+								struct nvmepeer_request request,
+								uint64_t timeout_ns, bool tried)
 {
 	struct nvmepeer_outcome outcome = { request.bad ? request.bad : NVMEPEER_AGAIN, 0,
 					    { NVMEPEER_NO_CID, 0 } };
@@ -260,10 +268,12 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_g
 
 	do {
 		bool mine = outcome.status == NVMEPEER_AGAIN;
-		struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, mine, &request,
-								room_ns, true);
 		struct nvmepeer_outcome turn;
+		struct nvmepeer_sent sent;
 
+		if (tried || !nvmepeer_send_at_once(queue, group, mine, &request, &sent))
+			sent = nvmepeer_send_rounds(queue, group, nvmepeer_group_ballot(group, mine),
+						    request, room_ns, true);
 		if (!mine)
 			sent.status = NVMEPEER_AGAIN;
 		again = nvmepeer_group_ballot(group, mine && sent.status == NVMEPEER_AGAIN);
@@ -281,6 +291,15 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_g
 	return outcome;
 }
 
+/* The same for groups between one and all lanes.  Collective. */
+NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
+							  const struct nvmepeer_queue *queue,
+							  struct nvmepeer_request request,
+							  uint64_t timeout_ns)
+{
+	return nvmepeer_execute_turns(group, queue, request, timeout_ns, false);
+}
+
 /* The same in the usual case, in which there is room for all lanes at once.  Collective. */
 NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group group,
 							   const struct nvmepeer_queue *queue,
@@ -290,7 +309,7 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group
 	struct nvmepeer_sent sent;
 
 	if (!nvmepeer_send_at_once(queue, group, !request.bad, &request, &sent))
-		return nvmepeer_execute_some(group, queue, request, timeout_ns);
+		return nvmepeer_execute_turns(group, queue, request, timeout_ns, true);
 	if (request.bad)
 		sent.status = request.bad;
 	return nvmepeer_wait_sent(group, queue, sent, timeout_ns);
@@ -314,7 +333,7 @@ NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 				    request, timeout_ns);
 	if (result)
 		*result = outcome.result;
-	return outcome.status;
+	return nvmepeer_returned(outcome.status);
 }
 
 /**
@@ -402,8 +421,9 @@ NVMEPEER_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
  * @result: out: dword 0 of its completion entry; may be NULL
  * @timeout_ns: how long to wait
  *
- * Returns the status of the one found, or NVMEPEER_E_TIMEOUT or _E_LOST with
- * no token spent, or NVMEPEER_E_TOKEN if all are or the one at @which is none.
+ * Returns the status of the one found (NVMEPEER_E_LOST, if that says that the queue was
+ * deleted), or NVMEPEER_E_TIMEOUT or _E_LOST with no token spent, or NVMEPEER_E_TOKEN if
+ * all are or the one at @which is none.
  */
 NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 				  struct nvmepeer_token *tokens, uint32_t count,
@@ -421,12 +441,13 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 			if (tokens[i].cid == NVMEPEER_NO_CID)
 				continue;
 			alive++;
-			status = nvmepeer_poll(queue, tokens[i], result);
+			/* Lost without an entry of its own: others may have one. */
+			status = nvmepeer_poll_status(queue, tokens[i], result);
 			if (status == NVMEPEER_AGAIN || status == NVMEPEER_E_LOST)
 				continue;
 			tokens[i].cid = NVMEPEER_NO_CID;
 			*which = i;
-			return status;
+			return nvmepeer_returned(status);
 		}
 		if (!alive)
 			return NVMEPEER_E_TOKEN;

@@ -65,6 +65,18 @@ NVMEPEER_HOST_FN uint32_t nvmepeer_cqe_status(const uint32_t entry[4])
 	return entry[3] >> 17;
 }
 
+/* Status of a command that was ended as its submission queue was deleted (base 4.2.3). */
+#define NVMEPEER_SC_QUEUE_DELETED 0x008
+
+/*
+ * What a call returns that came to @status: a controller that a queue was taken from
+ * may say so of its commands, which are lost like those that it says nothing of.
+ */
+NVMEPEER_HOST_FN int nvmepeer_returned(int status)
+{
+	return (status & 0x7ff) == NVMEPEER_SC_QUEUE_DELETED ? (int)NVMEPEER_E_LOST : status;
+}
+
 /* A submission entry as four 16-byte stores (base 4.2.3). */
 struct nvmepeer_sqe {
 	uint32_t dword[16];

@@ -254,17 +254,17 @@ NVMEPEER_FN bool nvmepeer_send_at_once(const struct nvmepeer_queue *queue,
 	return true;
 }
 
-/* The same, in rounds if need be; @timeout_ns and @executes as for those. */
+/* The same, in rounds if need be, for a group that submits. */
 NVMEPEER_FN struct nvmepeer_sent nvmepeer_send_group(const struct nvmepeer_queue *queue,
 						     struct nvmepeer_group group, bool sends,
 						     const struct nvmepeer_request *request,
-						     uint64_t timeout_ns, bool executes)
+						     uint64_t timeout_ns)
 {
 	struct nvmepeer_sent sent;
 
 	if (!nvmepeer_send_at_once(queue, group, sends, request, &sent))
 		sent = nvmepeer_send_rounds(queue, group, nvmepeer_group_ballot(group, sends),
-					    *request, timeout_ns, executes);
+					    *request, timeout_ns, false);
 	return sent;
 }
 

@@ -310,9 +310,11 @@ NVMEPEER_FN int nvmepeer_solo_execute(struct nvmepeer_solo *solo,
 				      const struct nvmepeer_command *command,
 				      uint32_t *result, uint64_t timeout_ns)
 {
-	if (solo->group.single)
-		return nvmepeer_solo_single(solo, command, result, timeout_ns);
-	return nvmepeer_solo_group(solo, command, result, timeout_ns);
+	int status = solo->group.single ?
+		     nvmepeer_solo_single(solo, command, result, timeout_ns) :
+		     nvmepeer_solo_group(solo, command, result, timeout_ns);
+
+	return nvmepeer_returned(status);
 }
 
 /* nvmepeer_solo_read - nvmepeer_read() on a queue pair of one's own.  Collective. */

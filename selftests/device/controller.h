@@ -51,6 +51,7 @@ struct controller {
 	uint64_t iova;			/* where data memory begins for this controller */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
 	bool mute;			/* fetches and never completes */
+	uint32_t refusal;		/* status of all commands, none of which is executed; or 0 */
 	uint32_t last_tail;
 	uint32_t last_head;
 	uint32_t fetch;			/* next entry to fetch */
@@ -281,6 +282,8 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 	uint64_t bytes = blocks * CONTROLLER_BLOCK;
 	int opcode = entry[0] & 0xff;
 
+	if (controller->refusal)
+		return controller->refusal;
 	if (opcode == 0x00)
 		return 0;
 	if (opcode != 0x01 && opcode != 0x02 && opcode != 0x05 && opcode != 0x08)

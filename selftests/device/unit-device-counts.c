@@ -56,12 +56,12 @@ static void lane_solo(void *argument)
 	lanes_left--;
 }
 
-/* Runs @lanes lanes of one warp; @cost is what their second command took. */
-static bool measure(void (*main)(void *), uint32_t lanes)
+/* Runs @lanes lanes of one warp on rings of @entries; @cost is what their second command took. */
+static bool measure(void (*main)(void *), uint32_t lanes, uint32_t entries)
 {
 	bool good;
 
-	bench = bench_new(1024, 1024);
+	bench = bench_new(entries, entries);
 	bench->controller.order = CONTROLLER_IN_ORDER;
 	buffer.length = 32 * 4096;
 	buffer.dma = (uintptr_t)bench_memory(4096, buffer.length);
@@ -108,13 +108,15 @@ static bool costs(uint64_t atomics, uint64_t publish, uint64_t device, uint64_t 
 int main(void)
 {
 	ktap_start();
-	ktap_check(measure(lane_shared, 32) && costs(8, 1, 1, 2, 128),
+	ktap_check(measure(lane_shared, 32, 1024) && costs(8, 1, 1, 2, 128),
 		   "32 lanes: 8 atomics, 2 doorbells for 32 commands");
-	ktap_check(measure(lane_shared, 1) && costs(9, 1, 1, 2, 4),
+	ktap_check(measure(lane_shared, 1, 1024) && costs(9, 1, 1, 2, 4),
 		   "1 lane: 9 atomics, 2 doorbells");
-	ktap_check(measure(lane_solo, 32) && costs(0, 1, 0, 2, 128),
+	ktap_check(measure(lane_shared, 32, 16) && costs(34, 3, 105, 6, 128),
+		   "32 lanes and 15 slots: no second try for all of them at once");
+	ktap_check(measure(lane_solo, 32, 1024) && costs(0, 1, 0, 2, 128),
 		   "32 lanes solo: no atomic, 2 doorbells");
-	ktap_check(measure(lane_solo, 1) && costs(0, 1, 0, 2, 4),
+	ktap_check(measure(lane_solo, 1, 1024) && costs(0, 1, 0, 2, 4),
 		   "1 lane solo: no atomic, 2 doorbells");
 	return ktap_end();
 }

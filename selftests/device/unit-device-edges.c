@@ -256,6 +256,37 @@ static bool solo_lost(void)
 	return run_live(solo_until_lost);
 }
 
+/* What every call there is returns for a command that ends with @refusal. */
+static bool all_return(uint32_t refusal, int expected)
+{
+	const struct nvmepeer_queue *queue = &bench->queue;
+	struct nvmepeer_command flush = flush_command();
+	struct nvmepeer_token token, any[2] = { { NVMEPEER_NO_CID, 0 }, { NVMEPEER_NO_CID, 0 } };
+	struct nvmepeer_solo solo;
+	uint32_t which = 0;
+	bool right;
+
+	bench->controller.refusal = refusal;
+	right = nvmepeer_flush(queue) == expected;
+	right = submit(&token, SHORT) && nvmepeer_wait(queue, token, NULL, RIG_LONG) == expected && right;
+	right = submit(&token, SHORT) && poll_for(token, 600) == expected && right;
+	right = submit(&any[1], SHORT) &&
+		nvmepeer_wait_any(queue, any, 2, &which, NULL, RIG_LONG) == expected && right;
+	/* It was found, and is spent. */
+	right = which == 1 && any[1].cid == NVMEPEER_NO_CID && right;
+	solo = nvmepeer_solo_open(queue);
+	right = nvmepeer_solo_execute(&solo, &flush, NULL, RIG_LONG) == expected && right;
+	nvmepeer_solo_close(&solo);
+	return right;
+}
+
+/* A queue that is taken from the controller may end its commands with a status. */
+static bool deleted(void)
+{
+	return all_return(0x0008, NVMEPEER_E_LOST) && all_return(0x7808, NVMEPEER_E_LOST) &&
+	       all_return(0x0108, 0x0108) && all_return(0x4004, 0x4004);
+}
+
 static int check_with(uint32_t state, uint32_t generation)
 {
 	machine_reset();
@@ -367,6 +398,7 @@ static const struct edge_case cases[] = {
 	{ "polls", "a loss is seen by who only polls", polls, 16, true },
 	{ "serve", "it ends the service", serves, 16, true },
 	{ "solo-lost", "and the wait of who is solo", solo_lost, 16, true },
+	{ "deleted", "a status that says that the queue was deleted is a loss", deleted, 16, false },
 	{ "status", "state and generation of the status page", status_pages, 16, true },
 	{ "request", "giving up without a request page", nobody_to_ask, 16, false },
 	{ "for-ever", "a wait without a limit", for_ever, 16, false },

@@ -186,6 +186,36 @@ static const char *crowd(uint32_t seed)
 	return rig_end(good);
 }
 
+/* Every third lane's command is refused; it waits for nothing. */
+static void lane_among_refused(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_buffer none = { 0, 0, 0 };
+	int expected = number % 3 ? NVMEPEER_OK : NVMEPEER_E_RANGE;
+	struct nvmepeer_command command = { number % 3 ? NVMEPEER_OP_FLUSH : NVMEPEER_OP_READ,
+					    number % 3 ? 0 : 1, 0, &none, 0, 0 };
+
+	if (nvmepeer_execute(&bench->queue, &command, NULL, RIG_LONG) != expected)
+		bad++;
+	done++;
+	lanes_left--;
+}
+
+/* Fewer lanes than a warp has: a group between one and all. */
+static const char *refused(uint32_t seed)
+{
+	uint32_t lanes = seed % 2 ? LANES : LANES - 3;
+	bool good;
+
+	lanes_left = 0;
+	good = rig_begin(seed, 1000);
+	machine.whole_warps = true;
+	rig_add_warps(1, lanes, lane_among_refused);
+	machine_add_outside(rig_controller, bench);
+	good = machine_run() && good && done == lanes;
+	return rig_end(good);
+}
+
 static uint64_t answer_ns;		/* the controller takes for each command after the first */
 static uint32_t executed, timed_out;	/* lanes */
 
@@ -668,6 +698,7 @@ static const struct limit_case cases[] = {
 	  false },
 	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8, false },
 	{ "crowd", "more lanes than cids, all in calls", crowd, 8, 8, true },
+	{ "refused", "lanes whose commands are refused, among others", refused, 64, 4, false },
 	{ "one-cid", "lanes that wait for each other's cid, and for how long", one_cid, 16, 8,
 	  false },
 	{ "one-cid-in-vain", "the same where nothing is answered", one_cid_in_vain, 16, 8, false },
