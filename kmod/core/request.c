@@ -52,9 +52,33 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 	req->status = 0;
 	req->flags = 0;
 	req->retries = 0;
+	req->unmapped = 0;
 	req->data.metadata_length = 0;
 	rq->rq_flags |= RQF_DONTPREP;
 	return rq;
+}
+
+/*
+ * The data could not be mapped.  To try again helps where others give back what they
+ * hold; where the device can reach no memory at all, nothing ever does.
+ */
+static noinline blk_status_t nvmep_request_unmapped(struct nvmep_queue *queue,
+						    struct request *rq,
+						    blk_status_t status)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	unsigned int patience = rq->timeout ?: READ_ONCE(rq->q->rq_timeout);
+
+	if (status != BLK_STS_RESOURCE)
+		return status;
+	if (!req->unmapped)
+		req->unmapped = jiffies | 1;
+	if (time_before_eq(jiffies, req->unmapped + patience))
+		return status;
+	dev_err_ratelimited(queue->ctrl->dev,
+			    "queue %u: no room to map data for %u s, command %#x given up; an untrusted device needs bounce buffers (swiotlb=)\n",
+			    queue->qid, patience / HZ, req->sqe.opcode);
+	return BLK_STS_IOERR;
 }
 
 /**
@@ -64,7 +88,8 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
  *
  * On success it is under way, and has to be submitted before dispatch ends.
  *
- * Return: BLK_STS_OK, or the errors of nvmep_data_map().
+ * Return: BLK_STS_OK, or the errors of nvmep_data_map(); BLK_STS_IOERR where there was
+ * no room to map its data for as long as a command may take.
  */
 blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 				   struct request *rq)
@@ -73,8 +98,8 @@ blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 	blk_status_t status;
 
 	status = nvmep_data_map(queue->ctrl, rq);
-	if (status)
-		return status;
+	if (unlikely(status))
+		return nvmep_request_unmapped(queue, rq, status);
 	WRITE_ONCE(req->cid, nvmep_request_next_cid(queue, rq->tag));
 	req->sqe.cid = cpu_to_le16(req->cid);
 	blk_mq_start_request(rq);
@@ -255,6 +280,7 @@ void nvmep_request_end(struct request *rq, struct nvmep_failures *failures)
 
 	if (nvmep_request_retryable(rq)) {
 		req->retries++;
+		req->unmapped = 0;
 		nvmep_failure_retried(failures);
 		blk_mq_requeue_request(rq, false);
 		blk_mq_delay_kick_requeue_list(rq->q, 0);

@@ -42,6 +42,7 @@ struct nvmep_queue;
  * @retries: times the command was sent again
  * @cid: under way, NVMEP_CID_NONE when its end is known
  * @generation: see %NVMEP_REQUEST_BOUND
+ * @unmapped: jiffies since which there is no room to map the data; 0: no one said so
  * @data: the data
  */
 struct nvmep_request {
@@ -52,6 +53,7 @@ struct nvmep_request {
 	u8 retries;
 	u16 cid;
 	u32 generation;
+	unsigned long unmapped;
 	struct nvmep_data data;
 };
 

@@ -138,6 +138,7 @@ static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
 	/* Set once: what counts over several attempts stays. */
 	if (!(rq->rq_flags & RQF_DONTPREP)) {
 		req->retries = 0;
+		req->unmapped = 0;
 		req->data.metadata_length = 0;
 		rq->rq_flags |= RQF_DONTPREP;
 	}

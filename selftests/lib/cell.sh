@@ -73,6 +73,8 @@ root_ports() {
 	# to a subsystem, which cannot be plugged.
 	echo "-device pcie-root-port,id=rp5,bus=pcie.0,addr=0x7,chassis=5,slot=5"
 	echo "-device nvme-subsys,id=subsystem"
+	# The same, and it leads out of the machine: the kernel does not trust what is behind it.
+	echo "-device pcie-root-port,id=rp6,bus=pcie.0,addr=0x8,chassis=6,slot=6"
 }
 
 vfio_user_device() {
@@ -87,6 +89,8 @@ vfio_user_device() {
 topology_options() {
 	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3
 	root_ports
+	"$np_source/selftests/lib/external_port.py" "$run/external.aml" 8.0
+	echo "-acpitable file=$run/external.aml"
 	if [[ $topology == stranger ]]; then
 		gpu_bus=ds1 other_bus=ds3
 		echo "-device x3130-upstream,id=us,bus=rp2"
