@@ -45,9 +45,11 @@ processor_options() {
 # EPYC, as Linux has that processor's host bridge on its peer-to-peer list; "stranger"
 # is one that is not on it.
 machine_options() {
-	local processor=EPYC
+	local processor=EPYC more=''
 	[[ $2 != stranger ]] || processor=max
-	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory"
+	# Room for memory above 4 GiB, for which the kernel sets bounce buffers aside.
+	[[ $2 != external ]] || more=,slots=1,maxmem=8G
+	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory$more"
 	echo "-cpu $processor $(processor_options) -nodefaults -display none -no-reboot"
 	# Slots are ACPI's, which asks before one is emptied, but here PCI Express's own: then
 	# links report that they are up.
@@ -85,11 +87,13 @@ vfio_user_device() {
 # QEMU's switches have no ACS, its root ports do. So "switch" is the path that
 # stays below one upstream port, "switch-acs" the one that must go up and be redirected.
 # In "stranger" the second controller shares a switch with the stand-in GPU, behind
-# another one: a path of many ports, for tests that let them redirect.
+# another one: a path of many ports, for tests that let them redirect. In "external" the
+# first controller's port leads out of the machine, and the kernel does not trust it.
 topology_options() {
-	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3
+	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3 external=(8.0)
 	root_ports
-	"$np_source/selftests/lib/external_port.py" "$run/external.aml" 8.0
+	[[ $topology != external ]] || external+=(3.0)
+	"$np_source/selftests/lib/external_port.py" "$run/external.aml" "${external[@]}"
 	echo "-acpitable file=$run/external.aml"
 	if [[ $topology == stranger ]]; then
 		gpu_bus=ds1 other_bus=ds3
