@@ -366,6 +366,8 @@ static void __exit nvmep_exit(void)
 	nvmep_debugfs_exit();
 	nvmep_nodes_exit();
 	nvmep_workqueues_exit();
+	/* For what call_rcu() was asked to call. */
+	rcu_barrier();
 }
 module_exit(nvmep_exit);
 

@@ -322,6 +322,15 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 	cancel_work_sync(&buf->invalidate_work);
 }
 
+/* The count of users is for all who may have found the buffer, as the buffer is. */
+static void nvmep_buf_free_rcu(struct rcu_head *rcu)
+{
+	struct nvmep_buf *buf = container_of(rcu, struct nvmep_buf, rcu);
+
+	percpu_ref_exit(&buf->users);
+	kfree(buf);
+}
+
 static void nvmep_buf_free(struct kref *ref)
 {
 	struct nvmep_buf *buf = container_of(ref, struct nvmep_buf, ref);
@@ -331,8 +340,7 @@ static void nvmep_buf_free(struct kref *ref)
 	dma_buf_put(buf->dmabuf);
 	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_BUFS, -1);
 	nvmep_segments_free(&buf->segments);
-	percpu_ref_exit(&buf->users);
-	kfree_rcu(buf, rcu);
+	call_rcu(&buf->rcu, nvmep_buf_free_rcu);
 	nvmep_ctrl_put(ctrl);
 }
 

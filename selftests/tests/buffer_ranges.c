@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <nvmepeer_uring.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -327,6 +328,54 @@ TEST_F(buffer_ranges, gives_the_status_of_one)
 	EXPECT_EQ(STATUS_RANGE, send_list(&self->ring, self->ctrl.fd, &self->vec, 0) & 0x7ff);
 	self->list[5].blocks = 0;
 	check_read(_metadata, self);
+}
+
+/* --- who comes while it goes ------------------------------------------------ */
+
+struct first_user {
+	struct io_uring *ring;
+	int ctrl_fd;
+	struct nvme_peer_uring_io io;
+	int result;
+};
+
+static void *use_first(void *context)
+{
+	struct first_user *user = context;
+
+	np_run_on(1);
+	user->result = np_transfer_once(user->ring, user->ctrl_fd, &user->io);
+	return NULL;
+}
+
+/* Who has found a buffer by its handle has not counted in yet, and may still want to. */
+TEST_F(buffer_ranges, keeps_its_count_of_users_for_who_is_about_to_count_in)
+{
+	struct nvmep_test_stall before_counting = { .function = "nvmep_buf_span" };
+	struct nvmep_test_stall no_count = {
+		.function = "percpu_ref_exit",
+		.after = "nvmep_buf_release",
+	};
+	struct first_user user = {
+		.ring = &self->ring,
+		.ctrl_fd = self->ctrl.fd,
+		.io = np_transfer(NVME_PEER_IO_READ, &self->lent[0], 0, NP_PAGE),
+	};
+	int stall = np_stall(&before_counting), freed = np_stall(&no_count);
+	pthread_t thread;
+
+	ASSERT_LE(0, stall);
+	ASSERT_LE(0, freed);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, use_first, &user));
+	ASSERT_EQ(0, np_run_on(0));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->lent[0].handle));
+	EXPECT_EQ(-EAGAIN, np_ioctl(freed, NVMEP_TEST_STALLED, NULL));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	close(stall);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(-ENOENT, user.result);
+	close(freed);
 }
 
 /* --- what is in flight ----------------------------------------------------- */
