@@ -76,8 +76,9 @@ static noinline blk_status_t nvmep_request_unmapped(struct nvmep_queue *queue,
 	if (time_before_eq(jiffies, req->unmapped + patience))
 		return status;
 	dev_err_ratelimited(queue->ctrl->dev,
-			    "queue %u: no room to map data for %u s, command %#x given up; an untrusted device needs bounce buffers (swiotlb=)\n",
-			    queue->qid, patience / HZ, req->sqe.opcode);
+			    "queue %u: no room to map data for %u ms, command %#x given up; an untrusted device needs bounce buffers (swiotlb=)\n",
+			    queue->qid, jiffies_to_msecs(patience),
+			    req->sqe.opcode);
 	return BLK_STS_IOERR;
 }
 

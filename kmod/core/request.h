@@ -42,7 +42,7 @@ struct nvmep_queue;
  * @retries: times the command was sent again
  * @cid: under way, NVMEP_CID_NONE when its end is known
  * @generation: see %NVMEP_REQUEST_BOUND
- * @unmapped: jiffies since which there is no room to map the data; 0: no one said so
+ * @unmapped: jiffies since which it was tried in vain to map the data; 0: it was not
  * @data: the data
  */
 struct nvmep_request {

@@ -33,7 +33,7 @@ def cpu():
 
 
 def beside():
-    """Reads a second of the CPU and, meanwhile, of all pairs, of the least and of the most."""
+    """Reads a second of the CPU and, meanwhile, of all pairs, of the least and of the most of them."""
     with subprocess.Popen(["peer_load", str(pairs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as load:
         if load.stdout.readline() != "held\n":
             sys.exit("share: the peers do not read")
@@ -50,11 +50,11 @@ shares = []
 for _ in range(turns):
     rate, together, least, most = beside()
     fair = (rate + together) / (pairs + 1)
-    shares.append((rate / fair, least / fair, most / fair))
+    shares.append((rate / fair, least / fair))
     print(f"beside {pairs} pairs, 32 each       {rate:8.0f}, of the pairs {least:.0f} to {most:.0f}: "
           f"{rate + together:.0f} in all")
 missed = False
-for name, column in ("the CPU", 0), ("the pair that has least", 1), ("the pair that has most", 2):
+for name, column in ("the CPU", 0), ("the pair that has least", 1):
     values = [share[column] for share in shares]
     median = statistics.median(values)
     missed = missed or median < BAR

@@ -41,7 +41,7 @@ refuses() {
 }
 
 says_why() {
-	dmesg | grep "nvme-peer $address: .*no room to map data for 2 s, command .* given up"
+	dmesg | grep "nvme-peer $address: .*no room to map data for 2000 ms, command .* given up"
 }
 
 before=$(<"$patience")
