@@ -51,16 +51,13 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 	req->result = 0;
 	req->status = 0;
 	req->flags = 0;
-	req->retries = 0;
-	req->unmapped = 0;
-	req->data.metadata_length = 0;
-	rq->rq_flags |= RQF_DONTPREP;
+	nvmep_request_first(rq);
 	return rq;
 }
 
 /*
  * The data could not be mapped.  To try again helps where others give back what they
- * hold; where the device can reach no memory at all, nothing ever does.
+ * hold; where the device must not reach it, and nothing lies between, nobody does.
  */
 static noinline blk_status_t nvmep_request_unmapped(struct nvmep_queue *queue,
 						    struct request *rq,

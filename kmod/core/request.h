@@ -62,6 +62,17 @@ static inline struct nvmep_request *nvmep_request(struct request *rq)
 	return blk_mq_rq_to_pdu(rq);
 }
 
+/* Before the first attempt: what counts over several of them. */
+static inline void nvmep_request_first(struct request *rq)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+
+	req->retries = 0;
+	req->unmapped = 0;
+	req->data.metadata_length = 0;
+	rq->rq_flags |= RQF_DONTPREP;
+}
+
 struct request *nvmep_request_alloc(struct request_queue *queue,
 				    const struct nvme_sqe *sqe,
 				    blk_opf_t more, blk_mq_req_flags_t flags);

@@ -135,13 +135,8 @@ static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 
-	/* Set once: what counts over several attempts stays. */
-	if (!(rq->rq_flags & RQF_DONTPREP)) {
-		req->retries = 0;
-		req->unmapped = 0;
-		req->data.metadata_length = 0;
-		rq->rq_flags |= RQF_DONTPREP;
-	}
+	if (!(rq->rq_flags & RQF_DONTPREP))
+		nvmep_request_first(rq);
 	req->flags = 0;
 	req->status = 0;
 	req->sqe = (struct nvme_sqe){ .nsid = cpu_to_le32(ns->nsid) };
