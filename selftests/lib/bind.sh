@@ -42,6 +42,14 @@ np_node() {
 	return 1
 }
 
+# np_is_outside NAME: is it behind a port that leads out of the machine, and so not trusted?
+np_is_outside() {
+	local removable
+	removable=/sys/bus/pci/devices/$(np_address "$1")/removable
+	cat "$removable"
+	[[ $(<"$removable") == removable ]]
+}
+
 # np_bad_set WORD VALUE: a word of badctrl.h, both in hexadecimal.
 np_bad_set() {
 	setpci -s "$(np_address badctrl)" "c0.l=$1" "c4.l=$2"

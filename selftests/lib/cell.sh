@@ -75,7 +75,7 @@ root_ports() {
 	# to a subsystem, which cannot be plugged.
 	echo "-device pcie-root-port,id=rp5,bus=pcie.0,addr=0x7,chassis=5,slot=5"
 	echo "-device nvme-subsys,id=subsystem"
-	# The same, and it leads out of the machine: the kernel does not trust what is behind it.
+	# Empty as well, and it leads out of the machine: the kernel does not trust what is in it.
 	echo "-device pcie-root-port,id=rp6,bus=pcie.0,addr=0x8,chassis=6,slot=6"
 }
 
@@ -91,6 +91,7 @@ vfio_user_device() {
 # first controller's port leads out of the machine, and the kernel does not trust it.
 topology_options() {
 	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3 external=(8.0)
+	local medium=file=$run/np0.img,format=raw,cache=unsafe,discard=unmap
 	root_ports
 	[[ $topology != external ]] || external+=(3.0)
 	"$np_source/selftests/lib/external_port.py" "$run/external.aml" "${external[@]}"
@@ -109,11 +110,8 @@ topology_options() {
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
 		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"
 	fi
-	if [[ ${np_data:-yes} == no ]]; then
-		echo "-drive if=none,id=d0,driver=null-co,size=2G"
-	else
-		echo "-drive if=none,id=d0,file=$run/np0.img,format=raw,cache=unsafe,discard=unmap${np_medium_rate:+,throttling.iops-total=$np_medium_rate}"
-	fi
+	[[ ${np_data:-yes} == yes ]] || medium=driver=null-co,size=2G
+	echo "-drive if=none,id=d0,$medium${np_medium_rate:+,throttling.iops-total=$np_medium_rate}"
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
 	# waits, and QEMU hangs for good if its queue is deleted meanwhile.

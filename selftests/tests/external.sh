@@ -14,7 +14,6 @@ set -uo pipefail
 . /selftests/lib/ktap.sh
 
 address=$(np_address np0)
-physical=/sys/bus/pci/devices/$address
 tracing=/sys/kernel/tracing
 work=$(mktemp -d)
 mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
@@ -30,11 +29,6 @@ leave() {
 	rm -r "$work"
 }
 
-is_not_trusted() {
-	cat "$physical/removable"
-	[[ $(<"$physical/removable") == removable ]]
-}
-
 # bounced COMMAND...: what it transfers was copied.
 bounced() {
 	local lines
@@ -47,29 +41,22 @@ bounced() {
 	((lines >= 128))
 }
 
-copy() {
-	dd status=none "$@"
-}
-
 writes_blocks() {
-	copy if="$work/written" of="$disk" bs=512 oflag=direct
+	dd if="$work/written" of="$disk" bs=512 oflag=direct status=none
 }
 
-reads_blocks() {
-	copy if="$disk" of="$work/read" bs=512 count=128 iflag=direct && cmp "$work/written" "$work/read"
-}
-
-reads_pages() {
-	copy if="$disk" of="$work/read" bs=64K count=1 iflag=direct && cmp "$work/written" "$work/read"
+# reads BYTES COUNT: so many at once, so often.
+reads() {
+	dd if="$disk" of="$work/read" bs="$1" count="$2" iflag=direct status=none && cmp "$work/written" "$work/read"
 }
 
 trap leave EXIT
-ktap_check "Linux does not trust the controller" is_not_trusted
+ktap_check "Linux does not trust the controller" np_is_outside np0
 ktap_check "nvme-peer binds it" np_bind np0
 disk=/dev/$(np_node np0)n1
 np_until 200 test -b "$disk"
 head -c 64K /dev/urandom >"$work/written"
 ktap_check "single blocks are written from elsewhere" bounced writes_blocks
-ktap_check "and read" bounced reads_blocks
-ktap_check "what was written are they, read as pages" reads_pages
+ktap_check "and read" bounced reads 512 128
+ktap_check "what was written are they, read as pages" reads 64K 1
 ktap_end
