@@ -133,7 +133,8 @@ struct nvmepeer_geometry {
  *	compare-and-exchange by whoever has read the entries it moves over; that
  *	thread hands them out.  Bit 31 is set while one group has the queue pair
  *	for itself: then nobody else moves it, as the entries are that group's.
- * @head_rung: last head doorbell; only whoever has the bell touches it.
+ * @head_rung: last head doorbell; only whoever has the bell touches it, or the queue
+ *	pair for itself.
  * @bell: 1 while who had the bell offers it; an exchange for 0 takes it.
  * @bell_rung: last ticket that was rung; written by who has the bell.
  * @abandoned: commands whose callers stopped waiting and which have not been

@@ -44,8 +44,9 @@ NVMEPEER_FN void nvmepeer_solo_end(const struct nvmepeer_queue *queue)
  * many completions were taken as slots, and nobody rings any more.  The head is
  * marked, as some may still look for completions, of commands that others have
  * taken for them: they would take those of this group.  Both words are read by
- * atomics, which see the last value; what was rung is acquired by the fence before
- * the first doorbell.  One lane.
+ * atomics, which see the last value; what was rung is acquired before the first
+ * doorbell.  That tells the controller of all that was taken, as this group may
+ * wait for as many completions as it has room for.  One lane.
  */
 NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue, struct nvmepeer_solo *solo)
 {
@@ -61,8 +62,12 @@ NVMEPEER_FN int nvmepeer_solo_begin(const struct nvmepeer_queue *queue, struct n
 	solo->head = nvmepeer_or32(&state->head, NVMEPEER_HEAD_SOLO);
 	tail = nvmepeer_add64(&state->tail, 0);
 	solo->tail = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
-	if (!(uint32_t)tail && !((solo->head ^ solo->tail) & NVMEPEER_HEAD_MASK))
+	if (!(uint32_t)tail && !((solo->head ^ solo->tail) & NVMEPEER_HEAD_MASK)) {
+		nvmepeer_fence_claimed();	/* D */
+		nvmepeer_ring_head(queue, solo->head & NVMEPEER_HEAD_MASK,
+				   nvmepeer_load32(&state->head_rung));
 		return NVMEPEER_OK;
+	}
 	nvmepeer_store32(&state->head, solo->head);
 	nvmepeer_solo_end(queue);
 	return NVMEPEER_E_BUSY;

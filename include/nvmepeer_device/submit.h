@@ -36,7 +36,8 @@
  *	C  nvmepeer_ring_once, fence_device: doorbells, bell_rung and head_rung
  *	   before the add that lets go of the bell.  With B or D at who takes it next.
  *	D  nvmepeer_ring_once, fence_claimed: B, where no entry or no entry but
- *	   this group's own waits for the doorbell.  Acquire of C and E.
+ *	   this group's own waits for the doorbell; nvmepeer_solo_begin: before
+ *	   what was rung.  Acquire of C and E.
  *	E  nvmepeer_head_due, fence_device: the head's exchange before the add to
  *	   the tail.  With B at who has the bell, whose add then shows this one.
  *	F  nvmepeer_offer_bell, fence_device: the tail's bit, doorbells and

@@ -3,7 +3,7 @@
  * unit-device-edges.c: the device library at the edges of what may be: a
  * controller that completes what it was never given, a ring that is full,
  * tokens that are spent, a waiter that nobody helps, a status page of every kind.
- * One lane, unless said otherwise, and memory without delays.
+ * One lane, unless the table says otherwise, and memory without delays.
  *
  * Usage: unit-device-edges [CASE]
  */
@@ -22,7 +22,7 @@ static uint32_t status_page[8];
 static void edge_main(void *argument)
 {
 	(void)argument;
-	good = edge();
+	good &= edge();
 	lanes_left--;
 }
 
@@ -39,16 +39,16 @@ static void controller_main(void *argument)
 	}
 }
 
-/* Runs @test in a fibre beside a controller. */
-static bool run_edge(bool (*test)(void))
+/* Runs @test in @lanes fibres of a warp beside a controller. */
+static bool run_edge(bool (*test)(void), uint32_t lanes)
 {
 	edge = test;
-	good = false;
+	good = true;
 	lanes_left = 0;
 	mute_until = 0;
 	if (!rig_begin(1, 0))
 		return false;
-	rig_add_warps(1, 1, edge_main);
+	rig_add_warps(1, lanes, edge_main);
 	machine_add_outside(controller_main, NULL);
 	return machine_run() && good && !bench->controller.errors;
 }
@@ -213,7 +213,7 @@ static bool run_live(bool (*test)(void))
 	status_page[NVMEPEER_STATUS_GENERATION / 4] = 3;
 	bench->geometry.status = (uintptr_t)status_page;
 	bench->geometry.generation = 3;
-	return run_edge(test);
+	return run_edge(test, 1);
 }
 
 static bool polls(void)
@@ -380,31 +380,49 @@ static bool solo_timeout(void)
 	       nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT;
 }
 
+/*
+ * The controller was not told of an entry that was taken, and has no room for one of as
+ * many as go at once.
+ */
+static bool solo_behind(void)
+{
+	struct nvmepeer_command flush = flush_command();
+	nvmepeer_mask all = nvmepeer_lanes_active();
+	struct nvmepeer_solo solo;
+
+	if (nvmepeer_lane() == 0 && nvmepeer_flush(&bench->queue))
+		return false;
+	nvmepeer_lanes_sync(all);
+	solo = nvmepeer_solo_open(&bench->queue);
+	return !nvmepeer_solo_execute(&solo, &flush, NULL, RIG_LONG);
+}
+
 struct edge_case {
 	const char *name, *what;
 	bool (*run)(void);
 	uint32_t entries;
-	bool still;	/* the machine stands still */
+	uint32_t lanes;		/* of one warp; 0: the machine stands still */
 };
 
 static const struct edge_case cases[] = {
-	{ "head-due", "the head doorbell is rung although nobody sends", head_due, 16, false },
-	{ "credits", "as many commands as slots, but one", credits, 16, false },
-	{ "cid-range", "a completion of a cid that cannot be", cid_range, 16, false },
-	{ "far", "a waiter far from its turn whom nobody helps", far_alone, 128, false },
-	{ "room", "a full ring whose completions nobody waits for", room, 16, false },
-	{ "token", "spent tokens name nothing", tokens, 16, false },
-	{ "token-again", "nor do tokens of a time before", tokens_again, 16, false },
-	{ "polls", "a loss is seen by who only polls", polls, 16, true },
-	{ "serve", "it ends the service", serves, 16, true },
-	{ "solo-lost", "and the wait of who is solo", solo_lost, 16, true },
-	{ "deleted", "a status that says that the queue was deleted is a loss", deleted, 16, false },
-	{ "status", "state and generation of the status page", status_pages, 16, true },
-	{ "request", "giving up without a request page", nobody_to_ask, 16, false },
-	{ "for-ever", "a wait without a limit", for_ever, 16, false },
-	{ "solo-for-ever", "the same solo", solo_for_ever, 16, false },
-	{ "solo-timeout", "a wait with a limit, solo", solo_timeout, 16, false },
-	{ "timeout", "a command that completes after its owner has left", timeouts, 16, false },
+	{ "head-due", "the head doorbell is rung although nobody sends", head_due, 16, 1 },
+	{ "credits", "as many commands as slots, but one", credits, 16, 1 },
+	{ "cid-range", "a completion of a cid that cannot be", cid_range, 16, 1 },
+	{ "far", "a waiter far from its turn whom nobody helps", far_alone, 128, 1 },
+	{ "room", "a full ring whose completions nobody waits for", room, 16, 1 },
+	{ "token", "spent tokens name nothing", tokens, 16, 1 },
+	{ "token-again", "nor do tokens of a time before", tokens_again, 16, 1 },
+	{ "polls", "a loss is seen by who only polls", polls, 16, 0 },
+	{ "serve", "it ends the service", serves, 16, 0 },
+	{ "solo-lost", "and the wait of who is solo", solo_lost, 16, 0 },
+	{ "deleted", "a status that says that the queue was deleted is a loss", deleted, 16, 1 },
+	{ "status", "state and generation of the status page", status_pages, 16, 0 },
+	{ "request", "giving up without a request page", nobody_to_ask, 16, 1 },
+	{ "for-ever", "a wait without a limit", for_ever, 16, 1 },
+	{ "solo-for-ever", "the same solo", solo_for_ever, 16, 1 },
+	{ "solo-behind", "all slots by who is solo, behind an entry that nobody told of", solo_behind, 8, 8 },
+	{ "solo-timeout", "a wait with a limit, solo", solo_timeout, 16, 1 },
+	{ "timeout", "a command that completes after its owner has left", timeouts, 16, 1 },
 };
 
 int main(int argc, char **argv)
@@ -420,7 +438,8 @@ int main(int argc, char **argv)
 		memset(state, 0x5a, GUARD);
 		bench->geometry.state = (uintptr_t)state;
 		bench->geometry.cids = cases[i].entries < 64 ? 64 : 4 * cases[i].entries;
-		ktap_check(cases[i].still ? cases[i].run() : run_edge(cases[i].run), cases[i].what);
+		ktap_check(cases[i].lanes ? run_edge(cases[i].run, cases[i].lanes) : cases[i].run(),
+			   cases[i].what);
 		bench->geometry.state = (uintptr_t)plain;
 		bench_free(bench);
 		free(state);
