@@ -15,8 +15,9 @@
  *	fence	one fence_publish: data and entries before the doorbell
  *	publish	[add] inside -= n, waiting += 1
  *	ring	only if waiting was 0: tail doorbell if nobody is inside, head
- *		doorbell if it moved, then [add] waiting -= those served; again
- *		while others came, but not for ever: see nvmepeer_offer_bell()
+ *		doorbell if it moved and this group is not alone, then [add]
+ *		waiting -= those served; again while others came, but not for
+ *		ever: see nvmepeer_offer_bell()
  *
  * Nobody waits for anybody here: a full queue is waited for before a slot is
  * taken, and every waiter takes completion entries, its own or not.
@@ -333,36 +334,50 @@ NVMEPEER_FN void nvmepeer_ring_head(const struct nvmepeer_queue *queue, uint32_t
 }
 
 /*
+ * For whom a group rings first.  In a crowd others may wait for either doorbell.  Who is
+ * alone leaves the head to whoever takes the last of a quarter of the completion ring,
+ * see nvmepeer_head_due(): two loads and a posted store less, which it would wait for.
+ */
+enum nvmepeer_ringing {
+	NVMEPEER_RING_ALONE,	/* tail doorbell, for its own entries only */
+	NVMEPEER_RING_HEAD,	/* head doorbell; no entries wait */
+	NVMEPEER_RING_CROWD,	/* both, for whoever waits */
+};
+
+/*
  * Rings once, by who has the bell: for all that @tail, the word as it was seen
  * last, counts as waiting.  @rung is the last ticket whose doorbell is known to
  * be rung; a doorbell value is never stored twice (base specification 5.2.2: an
- * error) and never goes back.  @alone: no entry but this thread's own can wait
- * for the doorbell.  Returns the tail word after it, or 0 if the queue pair is
- * lost: then nothing was stored.
+ * error) and never goes back.  Returns the tail word after it, or 0 if the queue
+ * pair is lost: then nothing was stored.
  */
 NVMEPEER_FN uint64_t nvmepeer_ring_once(const struct nvmepeer_queue *queue, uint64_t tail,
-					uint32_t *rung, bool alone)
+					uint32_t *rung, enum nvmepeer_ringing ringing)
 {
 	uint32_t ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
 	uint64_t served = tail & (NVMEPEER_WAITING_MASK | NVMEPEER_TAIL_OFFERED);
 	bool due = !(tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK) && ticket != *rung;
-	uint32_t head, head_rung;
+	bool heads = ringing != NVMEPEER_RING_ALONE;
+	uint32_t head = 0, head_rung = 0;
 
 	if (tail & NVMEPEER_TAIL_LOST)
 		return 0;
-	if (alone || !due)
+	if (ringing != NVMEPEER_RING_CROWD || !due)
 		nvmepeer_fence_claimed();	/* D */
 	else
 		nvmepeer_fence_publish();	/* B */
 	/* On their way while the other doorbell is stored. */
-	head = nvmepeer_load32(&queue->state->head);
-	head_rung = nvmepeer_load32(&queue->state->head_rung);
+	if (heads) {
+		head = nvmepeer_load32(&queue->state->head);
+		head_rung = nvmepeer_load32(&queue->state->head_rung);
+	}
 	if (due) {
 		nvmepeer_doorbell_store(queue->sq_doorbell, ticket & queue->sq_mask);
 		nvmepeer_store32(&queue->state->bell_rung, ticket);
 		*rung = ticket;
 	}
-	nvmepeer_ring_head(queue, head, head_rung);
+	if (heads)
+		nvmepeer_ring_head(queue, head, head_rung);
 	nvmepeer_fence_device();		/* C */
 	return nvmepeer_add64(&queue->state->tail, 0 - served) - served;
 }
@@ -411,7 +426,7 @@ NVMEPEER_SLOW_FN void nvmepeer_ring_on(const struct nvmepeer_queue *queue, uint6
 			/* Perhaps another's offer, who took this group's and rang. */
 			tail = nvmepeer_got_bell(queue, &rung);
 		}
-		tail = nvmepeer_ring_once(queue, tail, &rung, false);
+		tail = nvmepeer_ring_once(queue, tail, &rung, NVMEPEER_RING_CROWD);
 	}
 }
 
@@ -432,14 +447,14 @@ NVMEPEER_SLOW_FN void nvmepeer_take_bell(const struct nvmepeer_queue *queue)
  * lane.
  */
 NVMEPEER_FN void nvmepeer_ring(const struct nvmepeer_queue *queue, uint64_t tail, uint32_t rung,
-			       bool alone)
+			       enum nvmepeer_ringing ringing)
 {
 	if ((tail & NVMEPEER_WAITING_MASK) != 1) {
 		if (tail & NVMEPEER_TAIL_OFFERED)
 			nvmepeer_take_bell(queue);
 		return;
 	}
-	tail = nvmepeer_ring_once(queue, tail, &rung, alone);
+	tail = nvmepeer_ring_once(queue, tail, &rung, ringing);
 	if (tail & NVMEPEER_WAITING_MASK)
 		nvmepeer_ring_on(queue, tail, rung);
 }
@@ -472,14 +487,14 @@ NVMEPEER_FN uint32_t nvmepeer_publish(const struct nvmepeer_queue *queue,
 	head = nvmepeer_load32(&queue->state->head);
 	tail = nvmepeer_add64(&queue->state->tail, add) + add;
 	nvmepeer_ring(queue, tail, (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT) ^ 0x80000000u,
-		      !crowd && tail == alone);
+		      !crowd && tail == alone ? NVMEPEER_RING_ALONE : NVMEPEER_RING_CROWD);
 	/* Others have taken entries meanwhile. */
 	return crowd ? nvmepeer_load32(&queue->state->head) : head;
 }
 
 /*
- * Rings the head doorbell although nobody sends: a quarter of the completion
- * ring was taken since it was last due.  Tail doorbells are up to date unless
+ * Rings the head doorbell although nobody sends, or only who is alone: a quarter of the
+ * completion ring was taken since it was last due.  Tail doorbells are up to date unless
  * somebody is inside, who will come and ring or leave it to us.
  */
 NVMEPEER_SLOW_FN void nvmepeer_head_due(const struct nvmepeer_queue *queue)
@@ -492,7 +507,7 @@ NVMEPEER_SLOW_FN void nvmepeer_head_due(const struct nvmepeer_queue *queue)
 	ticket = (uint32_t)(tail >> NVMEPEER_TICKET_SHIFT);
 	if (tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
 		ticket ^= 0x80000000u;
-	nvmepeer_ring(queue, tail, ticket, true);
+	nvmepeer_ring(queue, tail, ticket, NVMEPEER_RING_HEAD);
 }
 
 #endif /* NVMEPEER_DEVICE_SUBMIT_H */
