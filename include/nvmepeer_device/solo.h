@@ -124,7 +124,7 @@ NVMEPEER_FN void nvmepeer_solo_send(struct nvmepeer_solo *solo, bool sends, uint
 				    uint32_t count, const struct nvmepeer_request *request)
 {
 	const struct nvmepeer_queue *queue = solo->queue;
-	struct nvmepeer_unnamed unnamed;
+	struct nvmepeer_unnamed unnamed = nvmepeer_no_entry();
 
 	if (sends) {
 		nvmepeer_make_entry(queue, request, &unnamed);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # unit-device-compile: the device library's header under every compiler: C11 and
 # C++17 by gcc and clang, HIP by clang, CUDA by nvcc, which is no package of Debian's
-# and may be missing. What nvcc makes of the load of a completion entry is looked at.
+# and may be missing. What nvcc makes of the load of a completion entry is looked at,
+# and what it keeps in memory for a loop of calls.
 # timeout: 900
 set -euo pipefail
 
@@ -87,6 +88,34 @@ pieces_are_noticed() {
 	cuda sm_90 "$work/phase.cu" ../../include && ! cuda sm_90 "$work/phase.cu" "$work"
 }
 
+# spilled INCLUDE: bytes that a loop of calls with 64 registers keeps in memory.
+# shellcheck disable=SC2317 # called by name
+spilled() {
+	nvcc -arch=sm_90 -Xptxas -v -I"$1" -cubin -o "$work/loop-$BASHPID.cubin" "$work/loop.cu" 2>&1 |
+		awk '/properties for reads/ { own = 1 } own && /spill/ { print $5 + $9; exit }'
+}
+
+# What a lane may leave open is not kept from one round to the next.
+# shellcheck disable=SC2317 # called by name
+open_ends() {
+	local now without
+	mkdir "$work/open"
+	cp -r ../../include/nvmepeer_device* "$work/open/"
+	sed -i 's/ = nvmepeer_no_entry();/;/' "$work/open/nvmepeer_device/send.h"
+	cat >"$work/loop.cu" <<-'SOURCE'
+	#include <nvmepeer_device.h>
+	extern "C" __global__ void __launch_bounds__(1024)
+	reads(const nvmepeer_queue *queue, const nvmepeer_buffer *buffer, uint32_t rounds, int *bad)
+	{
+		for (uint32_t i = 0; i < rounds; i++)
+			bad[threadIdx.x] += nvmepeer_read(queue, buffer, threadIdx.x * 4096ull, i, 8) != 0;
+	}
+	SOURCE
+	now=$(spilled ../../include) without=$(spilled "$work/open")
+	echo "$now bytes, $without where entries begin as nothing"
+	((now < without))
+}
+
 # Bitcode of the calls: a module without flags of its own, from which a code generator
 # makes all of them.
 # shellcheck disable=SC2317 # called by name
@@ -118,6 +147,7 @@ check "bitcode of the calls, clang" clang bitcode
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
 check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
 check "a completion entry that is read in pieces is noticed" nvcc pieces_are_noticed
+check "CUDA, 64 registers: no entry is kept from call to call" nvcc open_ends
 wait
 failures=0
 for ((number = 1; number <= ${#names[@]}; number++)); do
