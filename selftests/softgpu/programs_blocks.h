@@ -534,16 +534,19 @@ PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 	enum softgpu_status status = SOFTGPU_OK;
 	struct flight flight = { .depth = parameters(lane)->depth };
 
-	if (!flight.depth)
-		flight.depth = 1;
 	lanes_begin(lane);
 	while (lanes_meet(lane, status == SOFTGPU_OK && !finished(lane))) {
+		struct unit unit = random_unit(lane, &random);
+
 		keep_pace(lane, &next);
+		if (!flight.depth) {
+			status = transfer(lane, unit, false);
+			continue;
+		}
 		if (flight.count == flight.depth)
 			status = flight_take(lane, &flight);
 		if (status == SOFTGPU_OK)
-			status = flight_add(lane, &flight,
-					    random_unit(lane, &random));
+			status = flight_add(lane, &flight, unit);
 	}
 	/* Also after an error: nothing may be under way when the job ends. */
 	lanes_begin(lane);

@@ -90,7 +90,8 @@ enum softgpu_program {
  *	the nanoseconds that each command took, or 0
  * @sample_count: see @samples
  * @blocks: of one command; the last one of a range may be shorter
- * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256
+ * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256, by nvmepeer_submit(): of
+ *	all threads no more than cids.  0: one, by nvmepeer_execute(), where threads may be more
  * @read_percent: SOFTGPU_MIXED
  * @most_blocks: SOFTGPU_RANDOM and SOFTGPU_RATE: not 0: commands differ in size, by powers
  *	of two from @blocks to this
