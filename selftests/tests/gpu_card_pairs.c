@@ -129,6 +129,7 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 
 	for (i = 0; i < PAIRS; i++) {
 		np_gpu_range(&qps[i], 0, RATE_RANGE, NP_PAGE, 1);
+		/* Each command by one call: threads are more than cids. */
 		qps[i].io.depth = 0;
 		qps[i].io.most_blocks = largest / NP_BLOCK;
 		qps[i].io.duration_ns = np_gpu_is_real() ? 1000000000 : 100000000;
