@@ -5,11 +5,16 @@ by the bitcode.
 usage: python.py TOP FATBIN BITCODE
 
 A null controller runs as a kernel of its own; kernels of all three then read through
-it.  KTAP on standard output; what is not installed is skipped.
+it.  KTAP on standard output; what is not installed is skipped.  Where somebody waits
+for ever, the program ends after LIMIT_S and says who.
 """
+import faulthandler
 import sys
 
 import cupy
+
+LIMIT_S = 300
+E_RANGE = -5
 
 COMMON = """
 #include <nvmepeer_device.h>
@@ -48,8 +53,27 @@ extern "C" __global__ void read_blocks(const nvmepeer_queue *queue, const nvmepe
 """
 
 
+class Results:
+	"""KTAP, each line as soon as it is known."""
+
+	def __init__(self):
+		self.number = self.failed = 0
+		print("KTAP version 1", flush=True)
+
+	def tell(self, name, good):
+		self.number += 1
+		self.failed += not good
+		print(f"{'ok' if good else 'not ok'} {self.number} {name}", flush=True)
+
+	def end(self):
+		print(f"1..{self.number}")
+		return self.failed != 0
+
+
 def main():
 	top, fatbin, bitcode = sys.argv[1:]
+	faulthandler.dump_traceback_later(LIMIT_S, exit=True)
+	results = Results()
 	options = ("-std=c++17", f"-I{top}/include", f"-I{top}/selftests/cuda")
 	module = cupy.RawModule(code=COMMON, options=options, backend="nvrtc")
 	kernels = {name: module.get_function(name) for name in ("init", "serve", "read_blocks")}
@@ -57,37 +81,48 @@ def main():
 	base = (raw.data.ptr + 4095) // 4096 * 4096
 	queue, null, rings, state = base, base + 4096, base + 65536, base + 65536 * 4
 	count, stop = base + 8192, base + 12288
-	data = cupy.array([1 << 40, 1 << 40, 0], cupy.uint64)
+	data, nothing = (cupy.array([1 << 40, length, 0], cupy.uint64) for length in (1 << 40, 0))
 	status = cupy.full(1024, -99, cupy.int32)
 	kernels["init"]((1,), (1,), (queue, null, rings, state, status))
 	cupy.cuda.Device().synchronize()
-	tests = [("the header compiles by NVRTC and opens a queue pair", int(status[0]) == 0)]
-	# Loaded before a kernel runs that waits for another's first launch.
-	readers = (("Numba: 1024 reads by the fatbin", numba_reader(fatbin)),
-		   ("Triton: 1024 reads by the bitcode", triton_reader(bitcode)))
+	results.tell("the header compiles by NVRTC and opens a queue pair", int(status[0]) == 0)
+	readers = (("CuPy, a call that is not inlined", cupy_reader(kernels["read_blocks"])),
+		   ("Numba, the fatbin", numba_reader(fatbin)),
+		   ("Triton, the bitcode", triton_reader(bitcode)))
 	side, work = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
+	# A kernel's first launch loads it and may want more local memory, for which the
+	# driver waits until all others have ended: not beside a controller.
+	for name, read in readers:
+		if read:
+			found = read(queue, nothing.data.ptr, status, work)
+			results.tell(f"{name}: a buffer of no bytes is refused", (found == E_RANGE).all())
 	status.fill(-99)
 	cupy.cuda.Device().synchronize()
 	kernels["serve"]((1,), (32,), (null, count, stop), stream=side)
-	kernels["read_blocks"]((4,), (256,), (queue, data, status), stream=work)
-	work.synchronize()
-	tests.append(("CuPy: 1024 reads by a call that is not inlined",
-		      not status.get(stream=work).any()))
-	for name, reader in readers:
-		if reader:
-			tests.append((name, reader(queue, data.data.ptr, status, work)))
+	for name, read in readers:
+		if read:
+			found = read(queue, data.data.ptr, status, work)
+			results.tell(f"{name}: 1024 reads", not found.any())
 	flag = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(stop, 4, raw), 0)
 	flag.memset_async(1, 4, work)
 	side.synchronize()
-	print("KTAP version 1")
-	for number, (name, good) in enumerate(tests, 1):
-		print(f"{'ok' if good else 'not ok'} {number} {name}")
-	print(f"1..{len(tests)}")
-	return 0 if all(good for _, good in tests) else 1
+	return results.end()
+
+
+def cupy_reader(kernel):
+	"""A function that launches the kernel and returns what each read came to."""
+
+	def launch(queue, data, status, stream):
+		with stream:
+			status.fill(-99)
+		kernel((4,), (256,), (queue, data, status), stream=stream)
+		return status.get(stream=stream)
+
+	return launch
 
 
 def numba_reader(fatbin):
-	"""A function that launches Numba's kernel, compiled; None without Numba."""
+	"""The same with Numba; None without it."""
 	import numpy
 
 	# numba-cuda asks for it; numpy 2.4 no longer has it.
@@ -108,16 +143,16 @@ def numba_reader(fatbin):
 		status[i] = read(queue, data, i * 4096, i, 8)
 
 	def launch(queue, data, status, stream):
-		status.fill(-99)
+		with stream:
+			status.fill(-99)
 		kernel[4, 256, cuda.external_stream(stream.ptr)](queue, data, status)
-		stream.synchronize()
-		return not status.get(stream=stream).any()
+		return status.get(stream=stream)
 
 	return launch
 
 
 def triton_reader(bitcode):
-	"""The same with Triton."""
+	"""The same with Triton; None without it."""
 	try:
 		import triton
 	except ImportError as error:
@@ -145,7 +180,7 @@ def triton_reader(bitcode):
 		status.fill(-99)
 		read_blocks[(4,)](queue, data, Pointer(status.data.ptr), 256, **options)
 		cupy.cuda.runtime.streamSynchronize(0)
-		return not status.get(stream=stream).any()
+		return status.get(stream=stream)
 
 	return launch
 
