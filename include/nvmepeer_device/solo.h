@@ -113,8 +113,7 @@ NVMEPEER_FN void nvmepeer_solo_close(const struct nvmepeer_solo *solo)
 	ticket = (uint32_t)(nvmepeer_load64(&state->tail) >> NVMEPEER_TICKET_SHIFT);
 	nvmepeer_add64(&state->tail, (uint64_t)(solo->tail - ticket) << NVMEPEER_TICKET_SHIFT);
 	nvmepeer_store32(&state->bell_rung, solo->tail);
-	if (nvmepeer_load32(&state->head) != (head | NVMEPEER_HEAD_SOLO))
-		nvmepeer_store32(&state->head_rung, head);
+	nvmepeer_store32(&state->head_rung, head);
 	nvmepeer_store32(&state->head, head);
 	nvmepeer_solo_end(queue);
 }
