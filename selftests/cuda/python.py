@@ -81,7 +81,8 @@ def main():
 	base = (raw.data.ptr + 4095) // 4096 * 4096
 	queue, null, rings, state = base, base + 4096, base + 65536, base + 65536 * 4
 	count, stop = base + 8192, base + 12288
-	data, nothing = (cupy.array([1 << 40, length, 0], cupy.uint64) for length in (1 << 40, 0))
+	# struct nvmepeer_buffer: bytes, DMA address, no list of pages.
+	data, nothing = (cupy.array([length, 1 << 40, 0], cupy.uint64) for length in (1 << 40, 0))
 	status = cupy.full(1024, -99, cupy.int32)
 	kernels["init"]((1,), (1,), (queue, null, rings, state, status))
 	cupy.cuda.Device().synchronize()
