@@ -55,7 +55,7 @@ static unsigned int nvmep_preferred_transfer(const struct nvmep_ctrl *ctrl)
 
 /**
  * nvmep_ns_limits() - what the block layer is told about a namespace
- * @limits: filled
+ * @limits: filled, the bytes between its members with 0: they can be compared
  * @ctrl: its controller
  * @id: Identify Namespace
  */
@@ -64,24 +64,23 @@ void nvmep_ns_limits(struct nvmep_limits *limits,
 {
 	unsigned int unit = nvmep_format_block_size(id);
 
-	*limits = (struct nvmep_limits){
-		.block_size = unit,
-		.physical_block_size = unit,
-		.io_min = unit,
-		.max_transfer = ctrl->max_transfer,
-		.preferred_transfer = nvmep_preferred_transfer(ctrl),
-		.max_segments = min_t(u32, USHRT_MAX,
-				      ctrl->max_transfer / ctrl->page_size + 1),
-		.chunk = nvmep_chunk(ctrl, id, unit),
-		.max_discard = (u64)ctrl->max_discard * unit,
-		.discard_granularity = unit,
-		.max_discard_ranges = ctrl->max_discard_ranges,
-		.max_write_zeroes = ctrl->max_write_zeroes,
-		.zeroes_deallocate = nvmep_format_zeroes_deallocate(id),
-		.write_cache = ctrl->id->vwc & NVME_CTRL_VWC_PRESENT,
-		.fua = ctrl->id->vwc & NVME_CTRL_VWC_PRESENT,
-		.virt_boundary = NVMEP_DATA_BOUNDARY,
-		.dma_alignment = NVMEP_DATA_ALIGNMENT,
-	};
+	memset(limits, 0, sizeof(*limits));
+	limits->block_size = unit;
+	limits->physical_block_size = unit;
+	limits->io_min = unit;
+	limits->max_transfer = ctrl->max_transfer;
+	limits->preferred_transfer = nvmep_preferred_transfer(ctrl);
+	limits->max_segments = min_t(u32, USHRT_MAX,
+				     ctrl->max_transfer / ctrl->page_size + 1);
+	limits->chunk = nvmep_chunk(ctrl, id, unit);
+	limits->max_discard = (u64)ctrl->max_discard * unit;
+	limits->discard_granularity = unit;
+	limits->max_discard_ranges = ctrl->max_discard_ranges;
+	limits->max_write_zeroes = ctrl->max_write_zeroes;
+	limits->zeroes_deallocate = nvmep_format_zeroes_deallocate(id);
+	limits->write_cache = ctrl->id->vwc & NVME_CTRL_VWC_PRESENT;
+	limits->fua = ctrl->id->vwc & NVME_CTRL_VWC_PRESENT;
+	limits->virt_boundary = NVMEP_DATA_BOUNDARY;
+	limits->dma_alignment = NVMEP_DATA_ALIGNMENT;
 	nvmep_optimal_limits(limits, id);
 }

@@ -22,28 +22,51 @@
 
 /* --- what Identify says -------------------------------------------------- */
 
+static bool nvmep_ns_is_as_before(const struct nvmep_ns *ns,
+				  const struct nvme_id_ns *id,
+				  const struct nvmep_limits *limits)
+{
+	return ns->format != NVMEP_NS_FORMAT_UNKNOWN &&
+	       nvmep_ns_has_format(ns, id) &&
+	       !memcmp(limits, &ns->limits, sizeof(*limits));
+}
+
+/* Waits for commands under way, and new ones wait for those. */
+static int nvmep_ns_change(struct nvmep_ns *ns, const struct nvme_id_ns *id,
+			   const struct nvmep_limits *limits)
+{
+	struct nvmep_limits_update update;
+	int ret;
+
+	nvmep_limits_begin(&update, ns->queue);
+	ret = nvmep_limits_commit(&update, ns->queue, limits);
+	if (!ret)
+		ns->limits = *limits;
+	nvmep_ns_set_format(ns, id);
+	nvmep_limits_end(&update, ns->queue);
+	return ret;
+}
+
 /**
  * nvmep_ns_update() - take over what Identify Namespace says
- * @ns: namespace
+ * @ns: namespace; scan_lock is held, or nobody knows it yet
  * @id: Identify Namespace, all 0 for another command set than NVM
  *
- * No command is under way while format and limits change.  Limits
- * that cannot be changed leave requests that do not fit, which are refused one
- * by one; commands built for another format would move the wrong amount of data.
+ * No command is under way while format and limits change; where neither does,
+ * nobody waits.  Limits that cannot be changed leave requests that do not fit,
+ * which are refused one by one; commands built for another format would move the
+ * wrong amount of data.
  *
  * Return: 0, or a negative error code if the old limits stay.
  */
 int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 {
-	struct nvmep_limits_update update;
 	struct nvmep_limits limits;
-	int ret;
+	int ret = 0;
 
 	nvmep_ns_limits(&limits, ns->ctrl, id);
-	nvmep_limits_begin(&update, ns->queue);
-	ret = nvmep_limits_commit(&update, ns->queue, &limits);
-	nvmep_ns_set_format(ns, id);
-	nvmep_limits_end(&update, ns->queue);
+	if (!nvmep_ns_is_as_before(ns, id, &limits))
+		ret = nvmep_ns_change(ns, id, &limits);
 	/*
 	 * Uevents wait for memory, which may wait for this disk: not while it is
 	 * frozen.  What is sent past the new end meanwhile the controller refuses.

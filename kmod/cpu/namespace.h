@@ -11,6 +11,7 @@
 #include <linux/device.h>
 #include <linux/list.h>
 
+#include "compat.h"
 #include "core/failure.h"
 #include "identifiers.h"
 
@@ -51,6 +52,7 @@ enum nvmep_ns_format {
  * @queue: const: @disk's
  * @entry: in cpu->namespaces
  * @scan: number of the scan that saw it last; scan work only
+ * @limits: what @queue was told, all 0 before; changes under scan_lock
  * @format: changes while @queue is frozen or quiesced
  * @block_shift: log2 of bytes in a block; likewise
  * @metadata_size: bytes of metadata with each block; likewise
@@ -71,6 +73,7 @@ struct nvmep_ns {
 	struct request_queue *queue;
 	struct list_head entry;
 	u64 scan;
+	struct nvmep_limits limits;
 
 	enum nvmep_ns_format format;
 	u8 block_shift;

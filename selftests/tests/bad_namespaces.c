@@ -33,8 +33,11 @@
 
 /* Bytes of Identify Namespace. */
 #define NS_BLOCKS	0
+#define NS_FEATURES	24
+#define FEATURE_OPTIMAL_IO	(1U << 4)
 #define NS_FORMATTED	26
 #define NS_PROTECTION	29
+#define NS_NOWS		72
 #define NS_NGUID	104
 #define NS_EUI64	120
 #define NS_FORMAT	128
@@ -280,6 +283,46 @@ TEST_F(bad_namespaces, that_go_stop_peers)
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 }
 
+/* The blocks are as they were. */
+TEST_F(bad_namespaces, with_other_limits_have_them)
+{
+	unsigned int size;
+
+	ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
+	EXPECT_EQ(0, size);
+	ASSERT_EQ(0, np_bad_identify(&self->bad, 0, NS_FEATURES, FEATURE_OPTIMAL_IO));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, 0, NS_NOWS, 15));
+	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
+	EXPECT_EQ(16U << BLOCK_SHIFT, size);
+}
+
+static void *read_block(void *argument)
+{
+	static uint8_t bytes[NP_PAGE] __attribute__((aligned(NP_PAGE)));
+
+	return (void *)(intptr_t)np_bad_read(argument, bytes, 0);
+}
+
+/* A command may take its time, and nobody has to wait for it because of a look. */
+TEST_F(bad_namespaces, that_stay_are_looked_at_beside_commands)
+{
+	pthread_t thread;
+	void *result;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, ADMIN_NS_ATTACH, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_block, &self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	/* Ends when namespaces have been looked at. */
+	EXPECT_EQ(0, admin(&self->bad, ADMIN_NS_ATTACH));
+	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_HELD));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+}
+
 TEST_F(bad_namespaces, that_stay_or_come_leave_peers_alone)
 {
 	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
@@ -366,6 +409,17 @@ static int fail_identify(struct np_bad *bad, uint32_t count)
 {
 	return np_bad_rule(bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, count) ?:
 	       np_bad_rule(bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
+}
+
+/* A Format whose blocks cannot be asked for: nothing is sent until the next look. */
+TEST_F(bad_namespaces, that_cannot_say_their_format_are_asked_again)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, fail_identify(&self->bad, 0));
+	EXPECT_EQ(0, admin(&self->bad, ADMIN_FORMAT));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }
 
 /* After the list its descriptors are asked for. */
