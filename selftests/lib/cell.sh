@@ -350,7 +350,7 @@ follow_guest() {
 	while true; do
 		status=0
 		IFS= read -r -t "$limit" line <&"$guest_output" || status=$?
-		((status <= 128)) || { show_blocked_tasks "$1" "$2"; return 1; }
+		((status <= 128)) || { judge_hung_guest "$1" "$2"; return; }
 		((status == 0)) || return 0
 		line=${line%$'\r'}
 		if [[ $line != '@np '* ]]; then
@@ -381,10 +381,16 @@ follow_guest() {
 }
 
 # A hung guest cannot be asked, but its kernel still takes keys: which tasks wait, and where?
-show_blocked_tasks() {
-	np_say "$1 NOT OK: the guest hangs in '$running'; tasks that wait are in its console.log"
-	echo "sendkey alt-sysrq-w" >"$2/monitor.in"
+# One that takes no keys has processors, which are somewhere. Returns what follow_guest does.
+judge_hung_guest() {
+	local verdict=1 word='NOT OK' places
+	[[ $running != boot || $boot == last ]] || verdict=3 word=note
+	timeout 5 cat "$2/monitor.out" >"$2/registers.log" &
+	printf '%s\n' 'info registers -a' 'sendkey alt-sysrq-w' >"$2/monitor.in"
 	sleep 3
+	places=$(grep -oE '[RE]IP=[0-9a-f]+' "$2/registers.log" | paste -sd ' ')
+	np_say "$1 $word: the guest hangs in '$running' at ${places:-places unknown}; tasks that wait are in its console.log"
+	return "$verdict"
 }
 
 # guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
@@ -429,7 +435,8 @@ run_cell() {
 	local cell=$1 plan=$2 run log status boot
 	log=$(log_folder "$cell")
 	# A kernel that complains before it has started anything of ours, and KASAN then is
-	# silent for the rest: an emulated machine has such boots. It gets a second one.
+	# silent for the rest, or that gets no further: an emulated machine has such boots. It
+	# gets a second one.
 	for boot in first last; do
 		run=$(new_run_folder "$cell")
 		printf '%s\n' "$plan" >"$run/plan"
@@ -443,7 +450,7 @@ run_cell() {
 		wait $!
 		status=$?
 		((status == 3)) || break
-		np_say "$cell: the kernel complained before it had started anything of ours; once more"
+		np_say "$cell: the kernel hung or complained before it had started anything of ours; once more"
 		complaints_in "$run/console.log"
 		rm -rf "$run"
 	done
