@@ -360,7 +360,7 @@ follow_guest() {
 		read -r word name status milliseconds <<<"${line#@np }"
 		case $word in
 		# A kernel that a test has started boots, too.
-		booted) [[ $running != boot || $boot == last || -z $(complaints_in "$2/console.log") ]] || return 3 ;;
+		booted) ! may_boot_again || [[ -z $(complaints_in "$2/console.log") ]] || return 3 ;;
 		up) np_say "$(printf '%-16s up    kernel %s, %s s after power on' "$1" "$(<"$np_cache/kernels/${1%%/*}/version")" "$name")" ;;
 		begin)
 			running=$name
@@ -380,17 +380,22 @@ follow_guest() {
 	done
 }
 
+# Nothing of ours has run in this kernel yet, and this was its first boot.
+may_boot_again() {
+	[[ $running == boot && $boot == first ]]
+}
+
 # A hung guest cannot be asked, but its kernel still takes keys: which tasks wait, and where?
 # One that takes no keys has processors, which are somewhere. Returns what follow_guest does.
 judge_hung_guest() {
-	local verdict=1 word='NOT OK' places
-	[[ $running != boot || $boot == last ]] || verdict=3 word=note
-	timeout 5 cat "$2/monitor.out" >"$2/registers.log" &
+	local places
 	printf '%s\n' 'info registers -a' 'sendkey alt-sysrq-w' >"$2/monitor.in"
-	sleep 3
+	timeout 3 cat "$2/monitor.out" >"$2/registers.log"
 	places=$(grep -oE '[RE]IP=[0-9a-f]+' "$2/registers.log" | paste -sd ' ')
-	np_say "$1 $word: the guest hangs in '$running' at ${places:-places unknown}; tasks that wait are in its console.log"
-	return "$verdict"
+	places="the guest hangs in '$running' at ${places:-places unknown}"
+	! may_boot_again || { np_say "$1: note: $places"; return 3; }
+	np_say "$1 NOT OK: $places; tasks that wait are in its console.log"
+	return 1
 }
 
 # guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
