@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Everything a reader, a tester or an operator starts by hand; `make help` lists it.
+# Entry points for users and developers; `make help` lists them.
 #
-# Two ways to build:
+# Two kinds of builds:
 #  - native, against this machine's kernel headers (or KDIR=) and libraries: make, make install
 #  - in the tests' Debian tree, which selftests/setup/setup.sh makes:        make module KERNEL=, make user
-# Objects never land beside the sources: build/<kernel>/ and build/user/ are all there is.
+# Objects go to build/<kernel>/ and build/user/ only.
 
 top := $(abspath $(dir $(lastword $(MAKEFILE_LIST))))
 build := $(top)/build
@@ -15,15 +15,15 @@ kernels := 6.1 6.12 7
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-# Directories with user programs, in the order they need each other.
+# Directories with user programs, in the order of their dependencies.
 user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools python rust examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
 
-# What each of their Makefiles is told: where results go, and where Debian's
-# kselftest_harness.h is. Below OUT they make lib/, tests/ and the programs.
+# Arguments of their Makefiles: the directory for results (lib/, tests/ and programs), and the
+# directory of Debian's kselftest_harness.h.
 OUT ?= $(build)/native
 cache := $(or $(NVME_PEER_CACHE),$(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/nvme-peer)
 user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
-# What the demonstration runs: a tenth of all, as most are tests.
+# Only what the demonstration needs, a tenth of all programs.
 demo_dirs := $(addprefix $(top)/,lib selftests/vfio_user selftests/softgpu selftests/badctrl selftests/demo)
 
 .DEFAULT_GOAL := all
@@ -36,21 +36,21 @@ help:
 	@echo '  install-user    the same without the module: needs no kernel headers'
 	@echo '  deb             Debian packages, the module as DKMS source (DEB=: into which folder)'
 	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
-	@echo '  demo            show CPU and stand-in GPU doing I/O on one controller'
+	@echo '  demo            show CPU and software GPU doing I/O on one controller'
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
-	@echo '  check-mutants   each promise of the module broken once; the tests must notice'
+	@echo '  check-mutants   break the module in one place at a time; a test must fail'
 	@echo '  check-faults    10,000 random faults under load, half of them on the debug kernel'
-	@echo '  bench-cpu       instructions of an I/O of the CPU, with our driver and the kernel'"'"'s by turns'
+	@echo '  bench-cpu       instructions of an I/O of the CPU, with nvme-peer and the in-tree driver'
 	@echo '  module          modules for KERNEL=$(subst $() ,|,$(kernels)) (default 7) into build/KERNEL/'
 	@echo '  modules         modules for all of them'
-	@echo '  user            library, tools, stand-in GPU and tests into build/user/'
-	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck, rooms'
+	@echo '  user            library, tools, software GPU and tests into build/user/'
+	@echo '  unit            run the unit tests; lint: checkpatch, sparse, Coccinelle, shellcheck, layers'
 	@echo '  headers-table   the module against every package of kernel headers that Debian offers'
 	@echo '  html            Documentation/ as pages, into build/documentation/html/'
 	@echo '  clean           remove build/'
 	@echo 'On a machine with an NVIDIA GPU and nvcc:'
 	@echo '  bench-gpu       build, check and measure the device library'
-	@echo '  bench-card      the GPU drives the module in a guest; without a GPU by a stand-in'
+	@echo '  bench-card      the GPU drives the module in a guest; without a GPU by a fake libcuda'
 	@echo 'One test: selftests/run --only NAME (selftests/run --help)'
 
 ## Native
@@ -61,15 +61,15 @@ endif
 
 all: native
 
-# Tests need the tests' set-up; a native build is what gets installed.
+# Tests need the test set-up; a native build has only what is installed.
 native: user_dirs := $(filter %/lib %/lib/cuda %/tools,$(user_dirs))
 native:
 	$(setup)/build-modules --native $(abspath $(KDIR))
 	@mkdir -p $(OUT)
 	@set -e; for dir in $(user_dirs); do $(MAKE) --no-print-directory -C $$dir $(user_args) all; done
 
-# One sub-make per directory, in order: a later one links what an earlier one made.
-# A room that does not build keeps no other from building.
+# One sub-make for each directory, in order, as later ones link results of earlier ones. A
+# directory that fails does not stop the others.
 user-here:
 	@mkdir -p $(OUT)
 	@status=0; for dir in $(user_dirs); do \
@@ -80,17 +80,17 @@ install: native install-user
 	install -D -m 644 $(build)/$$release/nvme_peer.ko $(DESTDIR)/lib/modules/$$release/updates/nvme_peer.ko; \
 	if [ -z "$(DESTDIR)" ]; then depmod -a $$release; fi
 
-# Libraries, headers, pkg-config files, the command with its completion, udev's rules, and the
-# manual pages.
+# Libraries, headers, pkg-config files, the command with its completion, udev rules and manual
+# pages.
 install-user:
 	@mkdir -p $(OUT)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
 	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda tools Documentation/man); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
-	@# Programs find libraries below /usr/local only by the loader's cache.
+	@# Libraries below /usr/local are found by the loader's cache only.
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH="$$PATH:/sbin:/usr/sbin" ldconfig; fi
 
-# In a copy, as dpkg-buildpackage writes beside the sources and above them.
+# In a copy, as dpkg-buildpackage writes to the source directory and its parent.
 DEB ?= $(build)/deb
 DEB_VERSION ?= $(shell sed -n '1s/.*(\(.*\)).*/\1/p' $(top)/debian/changelog)
 deb:
@@ -103,7 +103,7 @@ deb:
 
 ## In the tree
 
-# KDIR= names headers outside the tree, so it means a native build of the module only.
+# With KDIR=, which names headers outside the tree, build only the module, natively.
 ifneq ($(origin KDIR),command line)
 module: KERNEL := $(or $(KERNEL),7)
 module:
@@ -123,7 +123,7 @@ user:
 	@mkdir -p $(build)
 	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here OUT=$(build)/user
 
-# Without the kernel's harness no tests are built.
+# Without kselftest_harness.h no tests are built.
 demo-user:
 	@mkdir -p $(build)
 	@flock $(build)/.user.lock $(in_tree) $(MAKE) --no-print-directory -j$(shell nproc) -f $(top)/Makefile user-here \
@@ -151,7 +151,7 @@ check-mutants: user
 check-faults:
 	@$(top)/selftests/run --long --only fault_campaign --cell debug/on/root --cell 7/on/root --jobs 2
 
-# Also what it costs with the data in a GPU's memory instead of the program's.
+# The last run has its data in the memory of a GPU.
 bench-cpu:
 	@$(top)/selftests/bench/run
 	@$(top)/selftests/bench/run --no-build --iommu off --rates
@@ -172,11 +172,11 @@ html:
 	@$(setup)/setup.sh --tree-only --lint
 	@$(in_tree) $(top)/Documentation/pages $(top) $(cache)/checkpatch/scripts/kernel-doc $(build)/documentation/html
 
-# Needs nothing of the set-up: only nvcc and a GPU.
+# Needs no set-up, only nvcc and a GPU.
 bench-gpu:
 	@$(top)/selftests/cuda/bench-gpu.sh
 
-# Makes the set-up, or uses what setup/bundle packed of it.
+# Uses the set-up, or an unpacked bundle (setup/bundle).
 bench-card:
 	@$(top)/selftests/cuda/card.sh
 

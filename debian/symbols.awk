@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# From a list of lib/tests/symbols.sh to what dpkg-gensymbols takes: each symbol, and
-# each version node, with the version of the package that it came with.
+# Converts a list of lib/tests/symbols.sh for dpkg-gensymbols: each symbol and version node
+# with the version of the package that introduced it.
 # usage: awk -v package=NAME -f symbols.awk LIST
 /^#/ { next }
 /^lib/ { print $1, package, "#MINVER#"; next }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * bench.cu: how fast is my pattern?  Write it into next(), and see commands and
- * bytes a second and how long a call takes.
+ * bench.cu: measure an access pattern: write it into next(), and get commands
+ * and bytes per second and the latency of a call.
  *
  *	bench [CONTROLLER NAMESPACE [BLOCKS-OF-THREADS [SECONDS]]]
  *	nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda) bench.cu
@@ -17,15 +17,16 @@
 
 enum { THREADS = 256, QUEUES = 16, SAMPLES = 64, SLOT = 64 << 10 };
 
-/* One command: what is read. */
+/* One read command. */
 struct access {
 	uint64_t lba;
 	uint32_t blocks;
 };
 
 /*
- * The pattern: command @number of thread @thread, on a namespace of @size blocks
- * of 1 << @lba_shift bytes; at most SLOT bytes.  Here: 4 KiB anywhere.
+ * The pattern: command @number of thread @thread, on a namespace of @size
+ * blocks of 1 << @lba_shift bytes; at most SLOT bytes.  This one reads 4 KiB at
+ * random.
  */
 static __device__ access next(uint32_t thread, uint32_t number, uint64_t size, uint32_t lba_shift)
 {
@@ -35,13 +36,13 @@ static __device__ access next(uint32_t thread, uint32_t number, uint64_t size, u
 	return { (random >> 17) % (size / blocks) * blocks, blocks };
 }
 
-/* What a kernel needs; by value. */
+/* Arguments of the kernel, passed by value. */
 struct job {
 	const nvmepeer_queue *queues;
 	nvmepeer_buffer data;
 	uint64_t size, end_ns;
 	unsigned long long *commands, *bytes, *bad;
-	uint32_t *samples;		/* SAMPLES latencies a thread, in nanoseconds */
+	uint32_t *samples;		/* SAMPLES latencies of each thread, in nanoseconds */
 };
 
 __global__ void __launch_bounds__(THREADS) run(const __grid_constant__ job job)
@@ -94,13 +95,21 @@ static int measure(const nvmepeer_cuda_queues *queues, const nvmepeer_cuda_buffe
 	check(cudaMemcpy(samples.data(), device_samples, samples.size() * 4, cudaMemcpyDeviceToHost));
 	samples.erase(std::remove(samples.begin(), samples.end(), 0u), samples.end());
 	std::sort(samples.begin(), samples.end());
-	printf("%llu commands, %.3f million a second, %.2f GB/s, %llu bad\n", result[0],
+	printf("%llu commands, %.3f million/s, %.2f GB/s, %llu failed\n", result[0],
 	       result[0] / seconds / 1e6, result[1] / seconds / 1e9, result[2]);
 	if (!samples.empty())
-		printf("a call: median %.2f us, 99th %.2f us, 99.9th %.2f us, longest %.2f us\n",
+		printf("latency: median %.2f us, 99th %.2f us, 99.9th %.2f us, maximum %.2f us\n",
 		       samples[samples.size() / 2] / 1e3, samples[samples.size() * 99 / 100] / 1e3,
 		       samples[samples.size() * 999 / 1000] / 1e3, samples.back() / 1e3);
 	return result[2] != 0;
+}
+
+static void explain(void)
+{
+	nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
 }
 
 int main(int argc, char **argv)
@@ -110,7 +119,6 @@ int main(int argc, char **argv)
 	size_t bytes = (size_t)blocks * THREADS * SLOT;
 	nvmepeer_cuda_queues *queues;
 	nvmepeer_cuda_buffer *data;
-	nvmepeer_explanation why;
 	nvmepeer_cuda *cuda;
 	nvmepeer *ctrl;
 	nvmepeer_ns *ns;
@@ -122,13 +130,15 @@ int main(int argc, char **argv)
 	    nvmepeer_ns_open(argc > 2 ? argv[2] : "ngp0n1", &ns) || nvmepeer_cuda_open(0, &cuda) ||
 	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 1024, QUEUES, &queues) ||
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, bytes, &data)) {
-		nvmepeer_explain(&why, sizeof(why));
-		fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
+		explain();
 		return 1;
 	}
 	result = measure(queues, data, nvmepeer_ns_info(ns)->blocks, blocks, seconds);
-	nvmepeer_cuda_buffer_close(data);
-	nvmepeer_cuda_queues_close(queues);
+	/* The queue pairs first: an active one could access the memory. */
+	if (nvmepeer_cuda_queues_close(queues) || nvmepeer_cuda_buffer_close(data)) {
+		explain();
+		return 1;
+	}
 	nvmepeer_cuda_close(cuda);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * file_blocks.h: where on its disk a file's data lies, for programs that read it there by
- * themselves (read_file.c, read_file.cu); in C and in C++.  Whatever makes that wrong ends
- * the program, with a reason.
+ * file_blocks.h: the extents of a file on its namespace, for programs that read them
+ * without the file system (read_file.c, read_file.cu); in C and in C++.  If the extents
+ * cannot be used, the program prints the reason and exits.
  *
- * The file system is not told of such reads, and may give a block to another file: while
- * they go on nobody may write to the file, cut it, remove it or defragment it.
+ * The file system does not track such reads and may reuse a block for another file: until
+ * they complete, the file must not be written, truncated, removed or defragmented.
  */
 #ifndef FILE_BLOCKS_H
 #define FILE_BLOCKS_H
@@ -28,14 +28,14 @@
 #include <unistd.h>
 
 enum {
-	EXTENTS = 128,		/* asked for at once */
-	SECTOR = 512,		/* what the kernel counts partitions in */
+	EXTENTS = 128,		/* of one FIEMAP call */
+	SECTOR = 512,		/* unit of partition offsets in sysfs */
 };
 
 /**
- * struct file - a file, and where its file system lies
+ * struct file - a file and the location of its file system
  * @fd: open for reading
- * @device: of its file system
+ * @device: device number of the file system
  * @length: bytes
  * @start: byte of the namespace where the file system begins
  * @controller: name of the controller's node
@@ -79,9 +79,9 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* ---- Which disk, and may its blocks be read behind the file system? ------ */
+/* ---- Find the namespace, check the file system and the file -------------- */
 
-/* Cuts a partition's folder in sysfs to its disk's; returns where it begins. */
+/* Shortens the sysfs path of a partition to that of its disk; returns its first byte. */
 static uint64_t leave_partition(char *folder)
 {
 	unsigned long long sectors = 0;
@@ -93,13 +93,13 @@ static uint64_t leave_partition(char *folder)
 	if (!start)
 		return 0;
 	if (fscanf(start, "%llu", &sectors) != 1)
-		refuse("%s says nothing", path);
+		refuse("%s is not a number", path);
 	fclose(start);
 	*strrchr(folder, '/') = '\0';
 	return sectors * SECTOR;
 }
 
-/* Also of a disk that is a logical volume, a loop device or part of an array: not ours. */
+/* Refuses logical volumes, loop devices and arrays: their blocks are not those of the namespace. */
 static void find_namespace(struct file *file)
 {
 	unsigned int controller, number;
@@ -113,13 +113,13 @@ static void find_namespace(struct file *file)
 		file->start = leave_partition(folder);
 	disk = strrchr(folder, '/') ? strrchr(folder, '/') + 1 : folder;
 	if (sscanf(disk, "nvmep%un%u%n", &controller, &number, &end) != 2 || disk[end])
-		refuse("the file system lies not directly on a namespace of nvme-peer (disk: %s): "
+		refuse("the file system is not directly on a namespace of nvme-peer (disk: %s): "
 		       "bind a controller (nvme-peer bind) and put the file on its disk", disk);
 	snprintf(file->controller, sizeof(file->controller), "nvmep%u", controller);
 	snprintf(file->node, sizeof(file->node), "ngp%un%u", controller, number);
 }
 
-/* Others have addresses of their own making, or several disks. */
+/* Other file systems return logical addresses from FIEMAP, or use several disks. */
 static void check_file_system(const struct file *file)
 {
 	struct statfs fs;
@@ -130,7 +130,7 @@ static void check_file_system(const struct file *file)
 		refuse("the file system is neither ext4 nor XFS: the addresses of its blocks need not be the disk's");
 }
 
-/* The newest data of a file may be in the journal and not yet where FIEMAP says. */
+/* The newest data of a file may be in the journal only, not in the extents of FIEMAP. */
 static void check_journal(const struct file *file)
 {
 	char *line = NULL, device[32];
@@ -169,7 +169,7 @@ static void check_flags(const struct file *file)
 		if ((unsigned int)flags & file_flags[i].flag)
 			refuse("the file %s", file_flags[i].why);
 	if (more.fsx_xflags & FS_XFLAG_REALTIME)
-		refuse("the file lies on the file system's second, realtime disk");
+		refuse("the file is on the file system's second, realtime disk");
 }
 
 static void file_open(struct file *file, const char *path)
@@ -190,18 +190,18 @@ static void file_open(struct file *file, const char *path)
 	check_flags(file);
 }
 
-/* ---- Where its data lies -------------------------------------------------- */
+/* ---- Extents -------------------------------------------------------------- */
 
 static const struct {
 	uint32_t flag;
 	const char *why;
 } extent_flags[] = {
 	{ FIEMAP_EXTENT_DATA_ENCRYPTED, "is encrypted" },
-	{ FIEMAP_EXTENT_DATA_INLINE, "lies in the file's inode (inline data), not in blocks of its own" },
+	{ FIEMAP_EXTENT_DATA_INLINE, "is in the inode (inline data), not in blocks" },
 	{ FIEMAP_EXTENT_DATA_TAIL, "shares its block with other files" },
 	{ FIEMAP_EXTENT_ENCODED, "is compressed, or encoded otherwise" },
-	{ FIEMAP_EXTENT_DELALLOC, "has no place on the disk yet" },
-	{ FIEMAP_EXTENT_UNKNOWN, "has no place on the disk that is known" },
+	{ FIEMAP_EXTENT_DELALLOC, "has no blocks on the disk yet (delayed allocation)" },
+	{ FIEMAP_EXTENT_UNKNOWN, "has an unknown location on the disk" },
 	{ FIEMAP_EXTENT_NOT_ALIGNED, "is not aligned to blocks" },
 };
 
@@ -220,14 +220,14 @@ static void check_extent(const struct file *file, uint32_t block,
 		       (unsigned long long)extent->fe_logical, block);
 }
 
-/* Returns how many of @map's extents are filled in: those from @at to @end, or the first. */
+/* Fills @map with the first extents between @at and @end; returns their number. */
 static uint32_t find_extents(struct fiemap *map, const struct file *file, uint64_t at,
 			     uint64_t end)
 {
 	memset(map, 0, sizeof(*map));
 	map->fm_start = at;
 	map->fm_length = end - at;
-	/* Data that is still in memory gets its place, and goes there. */
+	/* Write dirty data back first, so that it has blocks. */
 	map->fm_flags = FIEMAP_FLAG_SYNC;
 	map->fm_extent_count = EXTENTS;
 	if (ioctl(file->fd, FS_IOC_FIEMAP, map))
@@ -235,29 +235,30 @@ static uint32_t find_extents(struct fiemap *map, const struct file *file, uint64
 	return map->fm_mapped_extents;
 }
 
-/** typedef file_data - @length bytes of a file, at byte @at of it, lie at byte @byte of the namespace */
+/** typedef file_data - called for @length bytes at @at in the file, at byte @byte of the namespace */
 typedef void (*file_data)(void *context, uint64_t at, uint64_t byte, uint64_t length);
 
-/* The part of @extent that lies in the file from @begin to @end. */
-static void tell_extent(const struct file *file, uint32_t block, const struct fiemap_extent *extent,
-			uint64_t begin, uint64_t end, file_data tell, void *context)
+/* Report the part of @extent between @begin and @end of the file. */
+static void report_extent(const struct file *file, uint32_t block,
+			  const struct fiemap_extent *extent, uint64_t begin, uint64_t end,
+			  file_data report, void *context)
 {
 	uint64_t at = larger(begin, extent->fe_logical);
 	uint64_t stop = smaller(end, extent->fe_logical + extent->fe_length);
 
 	check_extent(file, block, extent);
-	/* It was given blocks, but nothing was written to them. */
+	/* An unwritten extent has blocks, but reads as zeros. */
 	if (at < stop && !(extent->fe_flags & FIEMAP_EXTENT_UNWRITTEN))
-		tell(context, at, file->start + extent->fe_physical + (at - extent->fe_logical),
-		     stop - at);
+		report(context, at, file->start + extent->fe_physical + (at - extent->fe_logical),
+		       stop - at);
 }
 
 /*
- * Tells all data of a file from @begin to @end, a multiple of @block bytes each; what is
- * not told of is zero.
+ * Report the data of a file from @begin to @end, in multiples of @block bytes.  Ranges that
+ * are not reported are zero.
  */
-static void file_tell(const struct file *file, uint32_t block, uint64_t begin, uint64_t end,
-		      file_data tell, void *context)
+static void file_extents(const struct file *file, uint32_t block, uint64_t begin, uint64_t end,
+			 file_data report, void *context)
 {
 	struct fiemap *map = (struct fiemap *)malloc(sizeof(*map) +
 						     EXTENTS * sizeof(struct fiemap_extent));
@@ -268,7 +269,8 @@ static void file_tell(const struct file *file, uint32_t block, uint64_t begin, u
 		refuse_errno("memory");
 	while (at < end && (count = find_extents(map, file, at, end))) {
 		for (i = 0; i < count; i++)
-			tell_extent(file, block, &map->fm_extents[i], begin, end, tell, context);
+			report_extent(file, block, &map->fm_extents[i], begin, end, report,
+				      context);
 		at = map->fm_extents[count - 1].fe_logical + map->fm_extents[count - 1].fe_length;
 	}
 	free(map);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * kv_gather.cu: pages of a key-value cache from an NVMe namespace into a paged
- * cache that the program already has, while the GPU computes on the pages that
- * came before.
+ * kv_gather.cu: read pages of a key-value cache from an NVMe namespace into a
+ * paged cache that the program already has, while the GPU computes on the pages
+ * read before.
  *
- * A sequence's pages lie on the disk in the order they were written, PAGE bytes
- * each; a page table tells where in the cache each belongs.  In every block of
- * threads one warp does the I/O: it reads GROUP pages by one command each time,
- * straight into their places (scatter), always a few groups ahead (batches), and
- * raises a flag in shared memory for each group that is there.  The other warps
- * compute and look at flags only.
+ * A sequence's pages are on the disk in the order of writing, PAGE bytes each;
+ * a page table has the place of each in the cache.  In every block of threads
+ * one warp does the I/O: one command reads GROUP pages directly into their
+ * places (scatter), several groups ahead (batches), and the warp raises a flag
+ * in shared memory for each group that has arrived.  The other warps compute
+ * and poll flags only.
  *
  *	kv_gather [CONTROLLER NAMESPACE]	default: nvmep0 ngp0n1
  *	nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda) kv_gather.cu
  *
- * The first pages of the namespace are overwritten.  Prints pages per second and
- * how many words were wrong.
+ * Overwrites the first pages of the namespace.  Prints pages per second and the
+ * number of wrong words.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -28,12 +28,12 @@ enum {
 	PAGE_SHIFT = 14, PAGE = 1 << PAGE_SHIFT,	/* bytes of a page of the cache */
 	PAGES = 1 << 14,
 	GROUP = 4,					/* pages of a command */
-	AHEAD = 8,					/* commands in flight for a block */
+	AHEAD = 8,					/* commands in flight of a block */
 	BLOCKS = 64, THREADS = 256, QUEUES = 8,
 	CONTROLLER_PAGES = GROUP * (PAGE / 4096),
 };
 
-/* What a kernel needs; by value. */
+/* Arguments of the kernel, passed by value. */
 struct job {
 	const nvmepeer_queue *queues;
 	nvmepeer_buffer cache;
@@ -43,7 +43,7 @@ struct job {
 	uint64_t timeout_ns;
 };
 
-/* What warps of a block share. */
+/* Shared memory of a block. */
 struct shared {
 	nvmepeer_batch batches[AHEAD];
 	nvmepeer_token tokens[AHEAD];
@@ -56,10 +56,10 @@ static __device__ int send_group(const job &job, const nvmepeer_queue *queue, sh
 				 uint32_t group, uint32_t slot)
 {
 	nvmepeer_group warp = nvmepeer_group_full();
-	nvmepeer_parts parts = { &job.cache, job.page_table + group * GROUP, GROUP, PAGE_SHIFT };
+	nvmepeer_page_list list = { &job.cache, job.page_table + group * GROUP, GROUP, PAGE_SHIFT };
 	nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 0, NULL, 0 };
 	nvmepeer_buffer pages;
-	int status = nvmepeer_warp_scatter(queue, warp, &parts, shared->table, &pages);
+	int status = nvmepeer_warp_scatter(queue, warp, &list, shared->table, &pages);
 
 	transfer.lba = (uint64_t)group * GROUP * PAGE >> queue->lba_shift;
 	transfer.blocks = GROUP * PAGE >> queue->lba_shift;
@@ -84,8 +84,9 @@ static __device__ uint32_t use_group(const job &job, uint32_t group)
 }
 
 /*
- * Rounds of AHEAD groups: the I/O warp sends them all and raises the flag of each
- * as it arrives; a barrier ends the round, and its flags and batches are free.
+ * Rounds of AHEAD groups: the I/O warp submits them all and raises the flag of
+ * each when it has arrived. A barrier ends the round; its flags and batches can
+ * then be reused.
  */
 __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ job job)
 {
@@ -103,8 +104,12 @@ __global__ void __launch_bounds__(THREADS) gather(const __grid_constant__ job jo
 			nvmepeer_delivery deliveries[AHEAD];
 
 			for (uint32_t i = 0; i < AHEAD; i++) {
+				int status = send_group(job, queue, &shared, first + round + i, i);
+
 				deliveries[i] = { &shared.batches[i], &shared.flags[i] };
-				send_group(job, queue, &shared, first + round + i, i);
+				/* The batch's only command was not submitted. */
+				if (status && threadIdx.x == 0)
+					nvmepeer_flag_raise(&shared.flags[i], status);
 			}
 			nvmepeer_warp_deliver(queue, nvmepeer_group_full(), deliveries, AHEAD,
 					      job.timeout_ns);
@@ -130,7 +135,7 @@ static void check(cudaError_t error)
 	exit(1);
 }
 
-/* Page @i of the disk is full of words that tell @i. */
+/* Page @i of the disk is filled with words that contain @i. */
 static bool write_pages(nvmepeer_ns *ns)
 {
 	uint32_t block_size = nvmepeer_ns_info(ns)->block_size;
@@ -177,11 +182,18 @@ static int run(const nvmepeer_cuda_queues *queues, const nvmepeer_cuda_buffer *c
 	return result != 0;
 }
 
+static void explain(void)
+{
+	nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
+}
+
 int main(int argc, char **argv)
 {
 	nvmepeer_cuda_queues *queues;
 	nvmepeer_cuda_buffer *cache;
-	nvmepeer_explanation why;
 	nvmepeer_cuda *cuda;
 	nvmepeer *ctrl;
 	nvmepeer_ns *ns;
@@ -194,13 +206,15 @@ int main(int argc, char **argv)
 	    nvmepeer_cuda_open(0, &cuda) ||
 	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 1024, QUEUES, &queues) ||
 	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, (size_t)PAGES * PAGE, &cache)) {
-		nvmepeer_explain(&why, sizeof(why));
-		fprintf(stderr, "%s: %s. %s. %s.\n", why.call, why.what, why.limit, why.help);
+		explain();
 		return 1;
 	}
 	result = run(queues, cache, memory);
-	nvmepeer_cuda_buffer_close(cache);
-	nvmepeer_cuda_queues_close(queues);
+	/* The queue pairs first: an active one could access the memory. */
+	if (nvmepeer_cuda_queues_close(queues) || nvmepeer_cuda_buffer_close(cache)) {
+		explain();
+		return 1;
+	}
 	nvmepeer_cuda_close(cuda);
 	nvmepeer_ns_close(ns);
 	nvmepeer_close(ctrl);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * level_zero.c: the CPU has the controller read into memory of an Intel GPU, by io_uring.
- * The GPU's driver says where that memory lies once it is somebody else's, too.
+ * level_zero.c: the CPU submits reads by io_uring whose data goes to memory of
+ * an Intel GPU.  The GPU's driver decides where the memory is once it has been
+ * exported.
  *
  *	cc level_zero.c $(pkg-config --cflags --libs libnvmepeer) -luring -lze_loader
  */
@@ -68,7 +69,7 @@ static int read_one(struct nvmepeer *ctrl, const struct nvmepeer_ns *ns, uint32_
 	if (!sqe)
 		return 1;
 	nvmepeer_prep_buf_rw(sqe, ctrl, nvmepeer_ns_info(ns)->nsid,
-			     NVMEPEER_OPCODE_READ, 0, 1, handle, 0);
+			     NVMEPEER_OP_READ, 0, 1, handle, 0);
 	if (io_uring_submit_and_wait(&ring, 1) < 0 || io_uring_wait_cqe(&ring, &cqe))
 		return 1;
 	printf("read: %d\n", cqe->res);
@@ -86,11 +87,14 @@ int main(void)
 		return fail();
 	dmabuf = gpu_memory();
 	if (dmabuf < 0)
-		return fprintf(stderr, "no GPU memory\n"), 1;
-	/* With NVME_PEER_BUF_REQUIRE_DEVICE, host memory would be refused. */
+		return fprintf(stderr, "cannot export GPU memory\n"), 1;
+	/*
+	 * With NVME_PEER_BUF_REQUIRE_DEVICE, memory in host RAM would be
+	 * refused.
+	 */
 	if (nvmepeer_buf_import(ctrl, dmabuf, 0, &buffer, sizeof(buffer)))
 		return fail();
 	close(dmabuf);
-	printf("the memory is reached by: %s\n", nvmepeer_verdict_name(buffer.verdict));
+	printf("placement of the memory: %s\n", nvmepeer_verdict_name(buffer.verdict));
 	return read_one(ctrl, ns, buffer.handle);
 }

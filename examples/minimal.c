@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * minimal.c: the CPU as the peer: a thread reads a block through a queue pair of
- * its own, with the calls that a GPU makes.  It is the way to try device code
- * without a GPU.
- * Controller and namespace may be named on the command line.
+ * minimal.c: the CPU as the peer: a thread reads a block through its own queue
+ * pair, with the same calls as a GPU.  Use it to test device code without a GPU.
+ * Controller and namespace are optional arguments.
  *
  *	cc minimal.c $(pkg-config --cflags --libs libnvmepeer)
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// minimal.cu: a GPU reads 64 blocks of an NVMe namespace by itself, into memory
-// that the program already has.
+// minimal.cu: threads of a GPU read 64 times 4 KiB from an NVMe namespace into memory from
+// cudaMalloc(), without the CPU.
 // nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda) minimal.cu
 #include <cstdio>
 #include <nvmepeer_cuda.h>
@@ -30,7 +30,7 @@ int main(void)
 	int *status, bad = 0;
 
 	if (cudaMalloc(&memory, 2 << 20) || cudaMallocManaged(&status, 64 * sizeof(int)))
-		return fprintf(stderr, "no GPU memory\n"), 1;
+		return fprintf(stderr, "cannot allocate GPU memory\n"), 1;
 	if (nvmepeer_open("nvmep0", &ctrl) || nvmepeer_ns_open("ngp0n1", &ns) ||
 	    nvmepeer_cuda_open(0, &cuda) ||
 	    nvmepeer_cuda_queues_open(ctrl, nvmepeer_ns_info(ns), cuda, 256, 1, &queues) ||
@@ -41,8 +41,9 @@ int main(void)
 	cudaDeviceSynchronize();
 	for (int i = 0; i < 64; i++)
 		bad += status[i] != 0;
-	printf("%d of 64 reads went well\n", 64 - bad);
-	nvmepeer_cuda_buffer_close(data);
-	nvmepeer_cuda_queues_close(queues);
+	printf("%d of 64 reads succeeded\n", 64 - bad);
+	// The queue pairs first: while one is active, the controller keeps its access to the memory.
+	if (nvmepeer_cuda_queues_close(queues) || nvmepeer_cuda_buffer_close(data))
+		return fail();
 	return bad != 0;
 }

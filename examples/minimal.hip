@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// minimal.hip: an AMD GPU reads 64 blocks of an NVMe namespace by itself. Rings, book-keeping
-// and data lie in one piece of its memory.
+// minimal.hip: threads of an AMD GPU read from an NVMe namespace without the CPU. Rings, shared
+// state and data are in one allocation of GPU memory. It is fine-grained: in coarse-grained memory a
+// kernel may read its own cached copy of the completion ring until it ends.
 // hipcc -x hip minimal.hip $(pkg-config --cflags --libs libnvmepeer) -lhsa-runtime64
 #include <cstdio>
 #include <hip/hip_runtime.h>
@@ -33,7 +34,7 @@ static int fail()
 	return 1;
 }
 
-// The memory as the controller's; host memory in its stead is refused.
+// Imports the memory into the controller; host memory would be refused.
 static int import(nvmepeer *ctrl, char *memory, uint32_t *handle)
 {
 	nvme_peer_buf_import buffer = {};
@@ -41,7 +42,7 @@ static int import(nvmepeer *ctrl, char *memory, uint32_t *handle)
 	buffer.flags = NVME_PEER_BUF_REQUIRE_DEVICE;
 	buffer.length = BYTES;
 	if (hsa_amd_portable_export_dmabuf(memory, BYTES, &buffer.dmabuf_fd, (uint64_t *)&buffer.offset))
-		return fprintf(stderr, "the memory cannot become a dma-buf\n"), 1;
+		return fprintf(stderr, "cannot export the memory as a dma-buf\n"), 1;
 	if (nvmepeer_buf_import_part(ctrl, &buffer, sizeof(buffer)))
 		return fail();
 	close(buffer.dmabuf_fd);
@@ -49,7 +50,7 @@ static int import(nvmepeer *ctrl, char *memory, uint32_t *handle)
 	return 0;
 }
 
-// Registers of the controller where the GPU sees them.
+// Maps registers of the controller into the GPU.
 static int map_doorbell(nvmepeer_qp *qp, uint64_t *address)
 {
 	nvmepeer_mapping *page;
@@ -60,7 +61,7 @@ static int map_doorbell(nvmepeer_qp *qp, uint64_t *address)
 	if (hipHostRegister(nvmepeer_mapping_base(page), nvmepeer_mapping_mapped(page),
 			    hipHostRegisterMapped | hipHostRegisterIoMemory) ||
 	    hipHostGetDevicePointer(&seen, nvmepeer_mapping_base(page), 0))
-		return fprintf(stderr, "this driver registers no registers of other devices\n"), 1;
+		return fprintf(stderr, "the driver cannot map registers of other devices\n"), 1;
 	*address = (uint64_t)seen;
 	return 0;
 }
@@ -104,8 +105,9 @@ int main()
 
 	if (nvmepeer_open("nvmep0", &ctrl) || nvmepeer_ns_open("ngp0n1", &ns))
 		return fail();
-	if (hipMalloc((void **)&memory, BYTES) || hipMemset(memory, 0, BYTES) || hipDeviceSynchronize())
-		return fprintf(stderr, "no GPU memory\n"), 1;
+	if (hipExtMallocWithFlags((void **)&memory, BYTES, hipDeviceMallocFinegrained) ||
+	    hipMemset(memory, 0, BYTES) || hipDeviceSynchronize())
+		return fprintf(stderr, "cannot allocate GPU memory\n"), 1;
 	if (import(ctrl, memory, &handle) ||
 	    open_queue(ctrl, nvmepeer_ns_info(ns), memory, handle, &queue))
 		return 1;
@@ -118,6 +120,6 @@ int main()
 		return fprintf(stderr, "the kernel failed\n"), 1;
 	for (int i = 0; i < READS; i++)
 		bad += status[i] != 0;
-	printf("%d of %d reads went well\n", READS - bad, READS);
+	printf("%d of %d reads succeeded\n", READS - bad, READS);
 	return bad != 0;
 }

@@ -18,8 +18,11 @@ KERNEL = """
 extern "C" __global__ void read_blocks(const nvmepeer_queue *queues, const nvmepeer_buffer *data,
 				       int *status)
 {
-	status[threadIdx.x] = nvmepeer_call_read(&queues[0], data, threadIdx.x * 4096ull,
-						 threadIdx.x, 1);
+	/* The library made the queues, NVRTC compiles this: do both have the same layout? */
+	int bad = nvmepeer_queue_check_layout(&queues[0]);
+
+	status[threadIdx.x] = bad ? bad : nvmepeer_call_read(&queues[0], data, threadIdx.x * 4096ull,
+							     threadIdx.x, 1);
 }
 """
 
@@ -33,7 +36,7 @@ class Explanation(ctypes.Structure):
 
 
 def load():
-	"""Both libraries; pointers are told apart from numbers."""
+	"""Both libraries, with pointer types declared."""
 	host = ctypes.CDLL("libnvmepeer.so.0", mode=ctypes.RTLD_GLOBAL)
 	glue = ctypes.CDLL("libnvmepeer_cuda.so.0")
 	host.nvmepeer_ns_info.restype = ctypes.c_void_p
@@ -43,7 +46,7 @@ def load():
 
 
 def check(host, result):
-	"""One place tells why, whichever library refused."""
+	"""One call explains failures of both libraries."""
 	if not result:
 		return
 	why = Explanation()
@@ -75,9 +78,10 @@ def main():
 							     glue.nvmepeer_cuda_buffer_device(data),
 							     status))
 	good = int((status.get() == 0).sum())
-	print(f"{good} of {BLOCKS} reads went well")
-	glue.nvmepeer_cuda_buffer_close(data)
-	glue.nvmepeer_cuda_queues_close(queues)
+	print(f"{good} of {BLOCKS} reads succeeded")
+	# The queue pairs first: while one is active, the controller keeps its access to the memory.
+	check(host, glue.nvmepeer_cuda_queues_close(queues))
+	check(host, glue.nvmepeer_cuda_buffer_close(data))
 	return good != BLOCKS
 
 

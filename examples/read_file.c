@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * read_file.c: reads a file's blocks from the disk straight into a buffer that a GPU may
- * own, with no page of the host's in between, and compares them with what read() says.
- * FIEMAP tells where the blocks lie (file_blocks.h), NVME_PEER_URING_CMD_IO reads them, in
+ * read_file.c: read the blocks of a file from the disk directly into a buffer, which may be
+ * GPU memory, without the page cache, and compare them with the result of read().
+ * FIEMAP returns the blocks of the file (file_blocks.h), NVME_PEER_URING_CMD_IO reads them, in
  * batches.
  *
  *	cc read_file.c $(pkg-config --cflags --libs libnvmepeer liburing)
  *	./a.out FILE
  *
- * The buffer is host memory that is a dma-buf; only buffer_open() is another for a GPU's:
- * read_file.cu has it so.
+ * The buffer is host memory with a dma-buf.  For GPU memory only buffer_open() differs, see
+ * read_file.cu.
  */
 #define _GNU_SOURCE 1
 #include <nvmepeer_uring.h>
@@ -17,14 +17,14 @@
 #include "file_blocks.h"
 
 enum {
-	WINDOW = 4 << 20,	/* bytes of the buffer: so much of a file at a time */
-	BATCH = 64,		/* commands at the controller at the same time */
+	WINDOW = 4 << 20,	/* bytes of the buffer */
+	BATCH = 64,		/* commands in flight */
 };
 
 /**
  * struct buffer - memory that the controller can write to
- * @memory: it
- * @handle: the controller's name for it
+ * @memory: the memory
+ * @handle: its buffer handle
  */
 struct buffer {
 	struct nvmepeer_hostmem *memory;
@@ -142,7 +142,7 @@ static void prepare(struct reader *reader, uint64_t lba, uint32_t blocks, uint64
 	if (!entry)
 		refuse("io_uring: no room in the ring");
 	nvmepeer_prep_buf_rw(entry, reader->ctrl, nvmepeer_ns_info(reader->ns)->nsid,
-			     NVMEPEER_OPCODE_READ, lba, blocks, reader->buffer.handle, offset);
+			     NVMEPEER_OP_READ, lba, blocks, reader->buffer.handle, offset);
 	reader->in_flight++;
 	reader->commands++;
 }
@@ -182,7 +182,7 @@ static void read_window(struct reader *reader, const struct file *file, uint64_t
 	struct window window = { .reader = reader, .begin = begin };
 
 	memset(nvmepeer_hostmem_address(reader->buffer.memory), 0, end - begin);
-	file_tell(file, reader->block, begin, end, read_data, &window);
+	file_extents(file, reader->block, begin, end, read_data, &window);
 	finish_batch(reader);
 }
 
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2) {
 		fputs("usage: read_file FILE\n"
-		      "FILE lies on ext4 or XFS, and that on a disk of nvme-peer: bind a controller\n",
+		      "FILE must be on ext4 or XFS on a disk of nvme-peer: bind a controller\n",
 		      stderr);
 		return 2;
 	}

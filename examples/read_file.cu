@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// read_file.cu: the CPU has a file read from the disk straight into cudaMalloc() memory, with
-// no page of the host's in between, and a kernel works on it: here it adds all up, and so does
-// the CPU with what read() says.  What GPUDirect Storage is for, without nvidia-fs.
+// read_file.cu: the CPU reads a file from the disk directly into cudaMalloc() memory, with no
+// bounce buffer in host memory, and a kernel computes a sum of it.  The CPU computes the same sum
+// of what read() returns.  The purpose of GPUDirect Storage, without nvidia-fs.
 // nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda liburing) read_file.cu
-// FIEMAP tells where the blocks lie (file_blocks.h says what must not happen meanwhile), and
-// NVME_PEER_URING_CMD_IO_VEC reads up to 32 ranges of them by one command.
+// FIEMAP returns the blocks of the file (file_blocks.h lists what must not change meanwhile), and
+// one NVME_PEER_URING_CMD_IO_VEC reads up to 32 ranges of them.
 #include <nvmepeer_cuda.h>
 #include <nvmepeer_uring.h>
 
 #include "file_blocks.h"
 
 enum {
-	PAGE = 65536,		// the GPU's, and a multiple of the host's and the controller's
-	BATCH = 16,		// commands at the controller at the same time
+	PAGE = 65536,		// of the GPU; a multiple of the host's and the controller's page
+	BATCH = 16,		// commands in flight
 	THREADS = 256,
-	MOST_BLOCKS = 1024,	// of a kernel
+	MAX_BLOCKS = 1024,	// blocks of a kernel
 };
 
-// Where the data goes, and what is still to be sent.
+// Destination of the data, and the ranges that have not been submitted.
 struct reader {
 	nvmepeer *ctrl;
 	nvmepeer_ns *ns;
 	io_uring ring;
 	uint32_t handle;
-	uint32_t block, most;	// bytes of a block, blocks of a range at most
+	uint32_t block, most;	// bytes of a block, maximum blocks of a range
 	nvme_peer_io_range lists[BATCH][NVME_PEER_IO_RANGES];
-	uint32_t count;		// of ranges in the list that is being filled
-	uint32_t filled;	// lists that were sent, and that one's number
+	uint32_t count;		// ranges in the list that is being filled
+	uint32_t filled;	// lists submitted so far; index of the current one
 	unsigned int commands;
 };
 
@@ -46,7 +46,7 @@ static void check(cudaError_t error, const char *what)
 
 // ---- Reading
 
-// Waits for all that was sent.
+// Waits for all submitted commands.
 static void finish(reader *reader)
 {
 	io_uring_cqe *cqe;
@@ -72,16 +72,16 @@ static void send_list(reader *reader)
 	io_uring_sqe *entry = io_uring_get_sqe(&reader->ring);
 
 	if (!entry)
-		refuse("io_uring: no room in the ring");
+		refuse("io_uring: the ring is full");
 	nvmepeer_prep_buf_vec(entry, reader->ctrl, nvmepeer_ns_info(reader->ns)->nsid,
-			      NVMEPEER_OPCODE_READ, reader->lists[reader->filled], reader->count);
+			      NVMEPEER_OP_READ, reader->lists[reader->filled], reader->count);
 	reader->commands++;
 	reader->count = 0;
 	if (++reader->filled == BATCH)
 		finish(reader);
 }
 
-// A file's byte lies at the same byte of the buffer.
+// Byte n of the file goes to byte n of the buffer.
 static void read_data(void *context, uint64_t at, uint64_t byte, uint64_t length)
 {
 	struct reader *reader = (struct reader *)context;
@@ -115,8 +115,8 @@ static void reader_open(reader *reader, const file *file)
 	reader->most = info.max_transfer / reader->block;
 }
 
-// The GPU's memory becomes the controller's, too: until the handle is released.
-static void lend(reader *reader, nvmepeer_cuda *cuda, void *memory, size_t bytes)
+// Imports the GPU memory into the controller, until the buffer handle is released.
+static void import_memory(reader *reader, nvmepeer_cuda *cuda, void *memory, size_t bytes)
 {
 	nvme_peer_buf_import imported;
 	int fd;
@@ -132,14 +132,15 @@ static void lend(reader *reader, nvmepeer_cuda *cuda, void *memory, size_t bytes
 static void reader_close(reader *reader)
 {
 	io_uring_queue_exit(&reader->ring);
-	nvmepeer_buf_release(reader->ctrl, reader->handle);
+	if (nvmepeer_buf_release(reader->ctrl, reader->handle))
+		explain();
 	nvmepeer_ns_close(reader->ns);
 	nvmepeer_close(reader->ctrl);
 }
 
-// ---- What is done with the data
+// ---- Use of the data
 
-// Bytes that change places change the sum.
+// The sum depends on the position of each byte.
 __host__ __device__ static unsigned long long weigh(unsigned char byte, unsigned long long place)
 {
 	return (byte + 1ull) * (place * 0x9e3779b97f4a7c15ull | 1);
@@ -157,7 +158,7 @@ __global__ void add_up(const unsigned char *data, unsigned long long length, uns
 
 static unsigned long long sum_on_gpu(const void *memory, uint64_t length)
 {
-	unsigned int blocks = (unsigned int)smaller(1 + length / THREADS, MOST_BLOCKS);
+	unsigned int blocks = (unsigned int)smaller(1 + length / THREADS, MAX_BLOCKS);
 	unsigned long long *sum, result;
 
 	check(cudaMallocManaged(&sum, sizeof(*sum)), "cudaMallocManaged");
@@ -195,7 +196,7 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return fprintf(stderr, "usage: read_file FILE\n"
-			       "FILE lies on ext4 or XFS, and that on a disk of nvme-peer: bind a controller\n"), 2;
+			       "FILE must be on ext4 or XFS on a disk of nvme-peer: bind a controller first\n"), 2;
 	file_open(&file, argv[1]);
 	reader_open(&reader, &file);
 	if (nvmepeer_cuda_open(0, &cuda))
@@ -203,17 +204,17 @@ int main(int argc, char **argv)
 	bytes = (file.length + PAGE) / PAGE * PAGE;
 	check(cudaMalloc(&memory, bytes), "cudaMalloc");
 	check(cudaMemset(memory, 0, bytes), "cudaMemset");
-	// What has no blocks stays zero, and that must be so before the first data comes.
+	// Holes stay zero: clear the buffer before the first read.
 	check(cudaDeviceSynchronize(), "cudaMemset");
-	lend(&reader, cuda, memory, bytes);
+	import_memory(&reader, cuda, memory, bytes);
 
 	blocks = (file.length + reader.block - 1) / reader.block;
-	file_tell(&file, reader.block, 0, blocks * reader.block, read_data, &reader);
+	file_extents(&file, reader.block, 0, blocks * reader.block, read_data, &reader);
 	if (reader.count)
 		send_list(&reader);
 	finish(&reader);
 	if (sum_on_gpu(memory, file.length) != sum_by_read(&file))
-		refuse("what is on the disk is not what read() says");
+		refuse("the data on the disk differs from what read() returns");
 	printf("%llu bytes by %u commands, the same as read()\n", (unsigned long long)file.length,
 	       reader.commands);
 

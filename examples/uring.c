@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * uring.c: the CPU reads 64 blocks, all at once, by io_uring: no queue pair of its own and
- * no right but that to open the node.
- * The namespace may be named on the command line.
+ * uring.c: the CPU reads 64 blocks through io_uring, all in flight at once.  It needs no
+ * queue pair, only the permission to open the node.
+ * The namespace is an optional argument.
  *
  *	cc uring.c $(pkg-config --cflags --libs libnvmepeer) -luring
  */
@@ -22,7 +22,7 @@ static int fail(void)
 	return 1;
 }
 
-/* A completion says 0, a positive NVMe status or a negative errno. */
+/* A completion has 0, a positive NVMe status or a negative errno. */
 static int reap(struct io_uring *ring)
 {
 	struct io_uring_cqe *cqe;
@@ -46,7 +46,7 @@ static int submit(struct io_uring *ring, const struct nvmepeer_ns *ns, char *dat
 		sqe = io_uring_get_sqe(ring);
 		if (!sqe)
 			return -1;
-		nvmepeer_prep_rw(sqe, ns, NVMEPEER_OPCODE_READ, i, 1, data + i * block);
+		nvmepeer_prep_rw(sqe, ns, NVMEPEER_OP_READ, i, 1, data + i * block);
 	}
 	return io_uring_submit_and_wait(ring, READS);
 }
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	if (!data || submit(&ring, ns, data) < 0)
 		return 1;
 	good = reap(&ring);
-	printf("%d of %d reads went well\n", good, READS);
+	printf("%d of %d reads succeeded\n", good, READS);
 	io_uring_queue_exit(&ring);
 	nvmepeer_ns_close(ns);
 	free(data);

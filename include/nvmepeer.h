@@ -3,28 +3,29 @@
  * libnvmepeer: the host side of nvme-peer.
  *
  * A program opens a controller node, imports the memory of a GPU as a dma-buf,
- * creates a queue pair whose rings lie in that memory or in the host's, and
- * hands the doorbell page to the GPU's driver as another dma-buf.  From then on
- * the GPU runs <nvmepeer_device.h> and this library is not in the way.
+ * creates a queue pair whose rings are in that memory or in host memory, and passes
+ * the doorbell page to the driver of the GPU as another dma-buf.  After that the GPU
+ * runs <nvmepeer_device.h> without this library.
  *
  * Conventions
- *  - Functions return 0 (or a count) or a negative errno.  Functions that carry
- *    an NVMe command may also return a positive value: the status field of the
- *    completion, phase bit removed, as the kernel's passthrough reports it.
- *  - After a failure nvmepeer_explain() says what was refused, which limit
- *    refused it and what would help; in the thread that failed, or wherever
- *    nvmepeer_errors_use() has it noted.
- *  - Sizes and offsets are bytes unless the name says blocks or entries.
- *  - Objects may be used from several threads at once; the caller sees to it
- *    that nobody uses an object while or after it is closed.
- *  - What has to be given back is behind a pointer that only the library looks
- *    behind; closing NULL is fine.
- *  - A structure comes with its size: sizeof() of the variable, as the caller was
- *    compiled.  A library or a kernel that knows less of it leaves the rest 0, and
- *    refuses with -E2BIG if the caller has asked for something there; one that knows
- *    more keeps to the size.  -EINVAL: smaller than it was in the first version.
- *  - The structures of <linux/nvme_peer.h> are used as they are.  The library
- *    sets their size word itself, and flags that it takes as an argument.
+ *  - Functions return 0 or a count on success and a negative errno on failure.
+ *    Functions that execute an NVMe command may also return a positive value: the
+ *    status field of the completion without the phase tag, as the kernel's passthrough
+ *    reports it.
+ *  - After a failure nvmepeer_explain() gives the request, the limit and the fix, in the
+ *    thread whose call failed.  nvmepeer_errors_use() shares the record of failures
+ *    between threads or binds it to a task.
+ *  - Sizes and offsets are in bytes unless the name says blocks or entries.
+ *  - Objects may be used by several threads at once.  The caller must not use an object
+ *    while or after it is closed.
+ *  - Objects are opaque pointers.  Closing NULL is allowed.
+ *  - A structure is passed with its size, sizeof() of the caller's variable.  A library
+ *    or a kernel that supports fewer fields sets the rest to 0 on output, and refuses
+ *    with -E2BIG if the rest is not 0 on input.  One that supports more fields uses
+ *    only the size given.  A size below that of the first version is refused with
+ *    -EINVAL.
+ *  - The structures of <linux/nvme_peer.h> are used unchanged.  The library sets their
+ *    size, and their flags where flags are an argument.
  */
 #ifndef NVMEPEER_H
 #define NVMEPEER_H
@@ -39,18 +40,18 @@
 extern "C" {
 #endif
 
-#define NVMEPEER_VERSION "0.1"
+#define NVMEPEER_VERSION "0.9.0"
 
-/* The same as a number that grows: major << 16 | minor << 8 | patch. */
-#define NVMEPEER_VERSION_NUMBER 0x000100
+/* The same as an increasing number: major << 16 | minor << 8 | patch. */
+#define NVMEPEER_VERSION_NUMBER 0x000900
 
-/* Bytes of the longest PCI address as text, with its NUL. */
+/* Size of the longest PCI address as text, with the NUL. */
 enum { NVMEPEER_PCI_TEXT = 24 };
 
 /** struct nvmepeer - an open controller node. */
 struct nvmepeer;
 
-/** struct nvmepeer_qp - a queue pair; destroying it takes it off the controller. */
+/** struct nvmepeer_qp - a queue pair; its queues are deleted when it is destroyed. */
 struct nvmepeer_qp;
 
 /** struct nvmepeer_ns - an open namespace node, for I/O by the CPU. */
@@ -59,7 +60,7 @@ struct nvmepeer_ns;
 /** struct nvmepeer_hostmem - host memory that is also a dma-buf. */
 struct nvmepeer_hostmem;
 
-/** struct nvmepeer_mapping - part of a queue pair in this process' memory. */
+/** struct nvmepeer_mapping - part of a queue pair, mapped into this process. */
 struct nvmepeer_mapping;
 
 /* ---- Controllers -------------------------------------------------------- */
@@ -69,12 +70,12 @@ struct nvmepeer_mapping;
  * @node: "/dev/nvmep0", or "nvmep0" for short
  * @ctrl: receives the controller, to be closed with nvmepeer_close()
  *
- * Returns 0, -ENOTTY if the node is not one of nvme-peer's, or what open(2)
- * says.
+ * Returns 0, -ENOTTY if the node is not a controller node of nvme-peer, or the errno of
+ * open(2).
  */
 int nvmepeer_open(const char *node, struct nvmepeer **ctrl);
 
-/** nvmepeer_close() - close; imported buffers go, queue pairs stay. */
+/** nvmepeer_close() - close; releases imported buffers, queue pairs stay. */
 void nvmepeer_close(struct nvmepeer *ctrl);
 
 /** nvmepeer_fd() - the file descriptor of the node, owned by @ctrl. */
@@ -83,23 +84,23 @@ int nvmepeer_fd(const struct nvmepeer *ctrl);
 /** nvmepeer_node() - the path of the node, owned by @ctrl. */
 const char *nvmepeer_node(const struct nvmepeer *ctrl);
 
-/** nvmepeer_info() - limits, facts and state of the controller as of now. */
+/** nvmepeer_info() - current limits, properties and state of the controller. */
 int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info, size_t size);
 
 /**
- * nvmepeer_route_dmabuf() - can the controller reach the memory of a dma-buf?
+ * nvmepeer_route_dmabuf() - determine the route to the memory of a dma-buf
  * @ctrl: controller
  * @dmabuf_fd: the dma-buf; nothing is imported
  * @route: receives verdict and reason
  * @size: of @route
  *
- * NVME_PEER_ROUTE_NONE is an answer, not an error.
+ * A verdict of NVME_PEER_ROUTE_NONE is not an error.
  */
 int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
 			  struct nvme_peer_route *route, size_t size);
 
 /**
- * nvmepeer_route_pci() - can the controller and a PCI function reach each other?
+ * nvmepeer_route_pci() - determine the route to a PCI function
  * @ctrl: controller
  * @pci_address: the function, see nvmepeer_pci_parse()
  * @route: receives verdict and reason
@@ -109,7 +110,7 @@ int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_a
 		       struct nvme_peer_route *route, size_t size);
 
 /**
- * nvmepeer_admin() - send one admin command and wait for it
+ * nvmepeer_admin() - execute one admin command
  * @ctrl: controller
  * @command: in: the command; out: @command->result, dword 0 of the completion
  *
@@ -120,21 +121,21 @@ int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command);
 /* ---- Buffers: memory that the controller reads and writes --------------- */
 
 /**
- * nvmepeer_buf_import() - make the memory of a dma-buf known to the controller
+ * nvmepeer_buf_import() - map the memory of a dma-buf for the controller
  * @ctrl: controller
  * @dmabuf_fd: the dma-buf; may be closed afterwards
  * @flags: NVME_PEER_BUF_*
- * @buffer: receives handle, length, segments and where the memory really lies
+ * @buffer: receives buffer handle, length, segments and the placement of the memory
  * @size: of @buffer
  */
 int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
 			struct nvme_peer_buf_import *buffer, size_t size);
 
 /**
- * nvmepeer_buf_import_part() - the same for a part of it, or for one direction
+ * nvmepeer_buf_import_part() - import a range of a dma-buf, or for one direction
  * @ctrl: controller
  * @buffer: in: dmabuf_fd, flags, access, offset and length, the rest 0; out: as
- *	nvmepeer_buf_import(); not changed by a failure
+ *	nvmepeer_buf_import(); unchanged after a failure
  * @size: of @buffer
  */
 int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
@@ -143,31 +144,31 @@ int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
 /**
  * nvmepeer_buf_release() - undo an import
  * @ctrl: controller
- * @handle: imported buffer
+ * @handle: buffer handle
  *
- * -EBUSY while a ring lies in it, and, once nvmepeer_buf_table() has told its
- * addresses, while any queue pair of the controller is alive.  The close of @ctrl
- * lets go of it as soon as those have ended.
+ * Fails with -EBUSY while a ring is in the buffer, and, once nvmepeer_buf_table() has
+ * returned its addresses, while a queue pair that was created through @ctrl is active.
+ * After the close of @ctrl the kernel releases the buffer when those queue pairs have ended.
  */
 int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle);
 
 /**
  * nvmepeer_buf_table() - DMA addresses of a buffer's controller pages
  * @ctrl: controller
- * @handle: imported buffer
+ * @handle: buffer handle
  * @offset: first byte, a multiple of nvme_peer_info.page_size
- * @addresses: room for @count addresses in the controller's own DMA domain
- * @count: how many
+ * @addresses: receives up to @count addresses in the DMA domain of the controller
+ * @count: number of addresses
  *
- * Returns how many were written; fewer than @count at the end of the buffer.
+ * Returns the number of addresses written; fewer than @count at the end of the buffer.
  */
 int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
 		       uint64_t *addresses, uint32_t count);
 
 /**
- * nvmepeer_buf_contiguous() - DMA address of a range that is in one piece
+ * nvmepeer_buf_contiguous() - DMA address of a contiguous range
  * @ctrl: controller
- * @handle: imported buffer
+ * @handle: buffer handle
  * @offset: first byte, a multiple of nvme_peer_info.page_size
  * @length: bytes
  * @dma: receives the address of the first byte
@@ -178,17 +179,17 @@ int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			    uint64_t offset, uint64_t length, uint64_t *dma);
 
 /**
- * nvmepeer_hostmem_alloc() - get host memory that can be imported
+ * nvmepeer_hostmem_alloc() - allocate host memory that can be imported
  * @length: bytes, rounded up to whole pages
- * @memory: receives it, zeroed; undo with nvmepeer_hostmem_free()
+ * @memory: receives zeroed memory, to be freed with nvmepeer_hostmem_free()
  *
- * Uses /dev/udmabuf, and /dev/dma_heap/system where that is missing.  -ENOSYS
+ * Uses /dev/udmabuf, or /dev/dma_heap/system where that is missing.  Fails with -ENOSYS
  * if the kernel has neither.
  */
 int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem **memory);
 void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory);
 
-/** nvmepeer_hostmem_address() - where it is mapped in this process. */
+/** nvmepeer_hostmem_address() - address of the memory in this process. */
 void *nvmepeer_hostmem_address(const struct nvmepeer_hostmem *memory);
 
 /** nvmepeer_hostmem_length() - bytes, whole pages. */
@@ -202,9 +203,9 @@ int nvmepeer_hostmem_fd(const struct nvmepeer_hostmem *memory);
 /**
  * nvmepeer_qp_create() - create a queue pair
  * @ctrl: controller
- * @request: in: mode, flags, entries, and for each ring the buffer and offset, or
- *	handle 0 for host memory; cq_entries 0 means as many as sq_entries.
- *	out: qid and generation.  qp_fd stays the library's.
+ * @request: in: mode, flags, entries, and for each ring the buffer handle and offset, or
+ *	handle 0 for host memory; cq_entries 0 means the value of sq_entries.
+ *	out: qid and generation.  The library keeps qp_fd.
  * @size: of @request
  * @qp: receives the queue pair; it may outlive @ctrl
  */
@@ -213,7 +214,7 @@ int nvmepeer_qp_create(struct nvmepeer *ctrl,
 		       struct nvmepeer_qp **qp);
 
 /**
- * nvmepeer_qp_from_fd() - take over a queue pair file got from elsewhere
+ * nvmepeer_qp_from_fd() - adopt a queue pair file of another process
  * @fd: for example received over a unix socket; owned by @qp on success
  * @qp: receives the queue pair
  */
@@ -222,50 +223,50 @@ int nvmepeer_qp_from_fd(int fd, struct nvmepeer_qp **qp);
 /**
  * nvmepeer_qp_destroy() - close the queue pair file
  *
- * The queue pair goes when the last copy of the file is closed.
+ * The kernel deletes the queue pair when the last reference to the file is closed.
  */
 void nvmepeer_qp_destroy(struct nvmepeer_qp *qp);
 
 /** nvmepeer_qp_fd() - the queue pair file, owned by @qp. */
 int nvmepeer_qp_fd(const struct nvmepeer_qp *qp);
 
-/** nvmepeer_qp_info() - geometry, state and counters of a queue pair as of now. */
+/** nvmepeer_qp_info() - current geometry, state and counters of a queue pair. */
 int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info, size_t size);
 
 /**
- * nvmepeer_qp_events() - what has happened to a queue pair
+ * nvmepeer_qp_events() - read the events of a queue pair
  * @qp: queue pair
- * @events: receives the records that wait, oldest first
- * @size: of one of them
- * @count: how many there is room for, 1 or more
+ * @events: receives pending events, oldest first
+ * @size: size of one event
+ * @count: most events to read, at least 1
  *
- * A loss and the way back are records; a poll of the file says EPOLLPRI while one waits
- * and EPOLLHUP once the queue pair is GONE.  Waits for one, unless the file is O_NONBLOCK:
- * then -EAGAIN.
+ * Changes of state and the readiness for a re-arm are events.  poll() of the file returns
+ * EPOLLIN and EPOLLPRI while an event is pending and EPOLLHUP once the queue pair is GONE.  The call
+ * waits for an event; with O_NONBLOCK it fails with -EAGAIN instead.
  *
- * Returns how many; 0: the queue pair is GONE, and all was read.
+ * Returns the number of events; 0 once the queue pair is GONE and all events were read.
  */
 int nvmepeer_qp_events(struct nvmepeer_qp *qp, struct nvme_peer_event *events, size_t size,
 		       uint32_t count);
 
 /**
- * nvmepeer_qp_rearm() - make a QUIESCED queue pair live again
- * @qp: queue pair, whose peers have all seen the loss and use no old entry
- * @losses: nvme_peer_qp_info.losses when the caller began to deal with the loss
- * @generation: receives the new one, for nvmepeer_queue_rearm() on the device
+ * nvmepeer_qp_rearm() - re-arm a QUIESCED queue pair
+ * @qp: queue pair; all of its peers must have seen the loss and use no old entry
+ * @losses: nvme_peer_qp_info.losses when the caller began to handle the loss
+ * @generation: receives the new generation.  nvmepeer_queue_rearm() on the device
+ *	takes @losses
  *
- * A completion ring in a buffer must be zero before the call.  -EAGAIN: the
- * controller is not ready yet; wait for the file and try again.  -EALREADY: it is
- * LIVE.  -ESTALE: it was lost again, @losses has moved.  -ESHUTDOWN: it cannot come
- * back.  -EIO: the controller refused; it may be tried again.
+ * A completion ring in a buffer must be zero before the call.  The errors are those of
+ * struct nvme_peer_qp_rearm.  After -EAGAIN poll the file and retry; after -EIO a retry is
+ * possible; after -ESHUTDOWN the queue pair has to be closed.
  */
 int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation);
 
 /**
  * struct nvmepeer_export - part of a queue pair as a dma-buf
- * @fd: the dma-buf; the caller closes it
- * @offset: where in it the object starts
- * @length: bytes of the object
+ * @fd: dma-buf, to be closed by the caller
+ * @offset: offset of the object in the dma-buf
+ * @length: size of the object
  */
 struct nvmepeer_export {
 	int fd;
@@ -274,52 +275,52 @@ struct nvmepeer_export {
 };
 
 /**
- * nvmepeer_qp_export() - make a ring, the doorbells or the status page a dma-buf
+ * nvmepeer_qp_export() - export a ring, the doorbells, the status or the control page
  * @qp: queue pair
- * @what: which
+ * @what: object to export
  * @flags: NVME_PEER_EXPORT_ALLOW_STATIC or 0
- * @exported: receives it
+ * @exported: receives the dma-buf
  * @size: of @exported
  */
 int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 		       uint32_t flags, struct nvmepeer_export *exported, size_t size);
 
 /**
- * nvmepeer_qp_map() - map a ring, the doorbells or the status page
+ * nvmepeer_qp_map() - map a ring, the doorbells, the status or the control page
  * @qp: queue pair
- * @what: which
- * @mapping: receives it; undo with nvmepeer_unmap()
+ * @what: object to map
+ * @mapping: receives the mapping, to be removed with nvmepeer_unmap()
  *
- * The status page is mapped for reading and the doorbells for writing only;
- * the rings for both.  What of it a CUDA program may register is told in
- * nvmepeer_qp_map(3).
+ * The status page is mapped for reading, everything else for reading and writing.  A load
+ * of a doorbell has no meaning.  nvmepeer_qp_map(3) describes how a CUDA program
+ * registers the mappings.
  */
 int nvmepeer_qp_map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 		    struct nvmepeer_mapping **mapping);
 void nvmepeer_unmap(struct nvmepeer_mapping *mapping);
 
-/** nvmepeer_mapping_address() - the object itself. */
+/** nvmepeer_mapping_address() - address of the object. */
 void *nvmepeer_mapping_address(const struct nvmepeer_mapping *mapping);
 
-/** nvmepeer_mapping_length() - bytes of the object. */
+/** nvmepeer_mapping_length() - size of the object. */
 size_t nvmepeer_mapping_length(const struct nvmepeer_mapping *mapping);
 
 /** nvmepeer_mapping_base() - start of the mapping, page aligned. */
 void *nvmepeer_mapping_base(const struct nvmepeer_mapping *mapping);
 
-/** nvmepeer_mapping_mapped() - bytes mapped at the base. */
+/** nvmepeer_mapping_mapped() - size of the mapping. */
 size_t nvmepeer_mapping_mapped(const struct nvmepeer_mapping *mapping);
 
 /* ---- Namespaces: I/O by the CPU ----------------------------------------- */
 
 /**
  * struct nvmepeer_ns_info - format of a namespace
- * @size: bytes of this structure that whoever filled it in knows
+ * @size: sizeof(struct nvmepeer_ns_info), set by the code that fills it in
  * @nsid: namespace identifier
- * @block_size: bytes of a logical block's data
- * @metadata_size: bytes of metadata that go with each block: 0, as namespaces with
- *	metadata are not served yet
- * @blocks: size of the namespace
+ * @block_size: bytes of data of a logical block
+ * @metadata_size: bytes of metadata of a logical block; 0, as namespaces with metadata
+ *	are not supported
+ * @blocks: size of the namespace in logical blocks
  */
 struct nvmepeer_ns_info {
 	uint32_t size;
@@ -332,9 +333,9 @@ struct nvmepeer_ns_info {
 /**
  * nvmepeer_ns_open() - open a namespace for I/O
  * @node: "/dev/ngp0n1", or "ngp0n1" for short
- * @ns: receives it, to be closed with nvmepeer_ns_close()
+ * @ns: receives the namespace, to be closed with nvmepeer_ns_close()
  *
- * -EOPNOTSUPP: its blocks carry metadata, which is not served.
+ * Fails with -EOPNOTSUPP if the blocks of the namespace carry metadata.
  */
 int nvmepeer_ns_open(const char *node, struct nvmepeer_ns **ns);
 void nvmepeer_ns_close(struct nvmepeer_ns *ns);
@@ -342,25 +343,25 @@ void nvmepeer_ns_close(struct nvmepeer_ns *ns);
 /** nvmepeer_ns_fd() - the file descriptor of the node, owned by @ns. */
 int nvmepeer_ns_fd(const struct nvmepeer_ns *ns);
 
-/** nvmepeer_ns_info() - its format, as read when it was opened, owned by @ns. */
+/** nvmepeer_ns_info() - format of the namespace when it was opened, owned by @ns. */
 const struct nvmepeer_ns_info *nvmepeer_ns_info(const struct nvmepeer_ns *ns);
 
 /**
- * nvmepeer_ns_read(), nvmepeer_ns_write() - one command, and wait for it
+ * nvmepeer_ns_read(), nvmepeer_ns_write() - execute one command
  * @ns: namespace
  * @lba: first block
- * @blocks: 1 to 65536, and not more than the controller's max_transfer
+ * @blocks: 1 to 65536, and at most max_transfer bytes
  * @data: @blocks * block_size bytes, 4-byte aligned
  *
- * Return 0, a positive NVMe status, or a negative errno.  For many commands at
- * once see <nvmepeer_uring.h>.
+ * Return 0, a positive NVMe status, or a negative errno.  <nvmepeer_uring.h> executes
+ * several commands at a time.
  */
 int nvmepeer_ns_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		     void *data);
 int nvmepeer_ns_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		      const void *data);
 
-/** nvmepeer_ns_flush() - what was written becomes durable. Returns as above. */
+/** nvmepeer_ns_flush() - make completed writes durable. Returns as above. */
 int nvmepeer_ns_flush(struct nvmepeer_ns *ns);
 
 /* ---- Explanations ------------------------------------------------------- */
@@ -368,13 +369,13 @@ int nvmepeer_ns_flush(struct nvmepeer_ns *ns);
 /**
  * struct nvmepeer_explanation - why a call failed
  * @call: name of the call
- * @error: positive errno, 0 if @status tells
- * @status: NVMe status, 0 if @error tells
+ * @error: positive errno, or 0 if the call failed with @status
+ * @status: NVMe status, or 0 if the call failed with @error
  * @what: what was refused
- * @limit: the rule or limit that refused it, with the numbers
- * @help: what would help
+ * @limit: the limit that refused it, with the numbers
+ * @help: the fix
  *
- * The texts are sentences without newline; @limit and @help may be empty.
+ * The texts have no newline; @limit and @help may be empty.
  */
 struct nvmepeer_explanation {
 	const char *call;
@@ -390,38 +391,35 @@ struct nvmepeer_explanation {
  * @explanation: receives it
  * @size: of @explanation
  *
- * Returns the negative errno or positive status that the call returned, 0 if
- * none has failed yet.  The facts were collected when the call failed.  The explanation
- * is plain data: it may be given to any thread.
+ * Returns the negative errno or positive status that the call returned, or 0 if no call
+ * has failed.  Limits are those at the time of the failure.  The explanation is plain
+ * data and may be passed to another thread.
  */
 int nvmepeer_explain(struct nvmepeer_explanation *explanation, size_t size);
 
-/**
- * struct nvmepeer_errors - where failures are noted, of one thread or of several, or of
- * a task that a runtime moves from thread to thread
- */
+/** struct nvmepeer_errors - record of the last failure, for several threads or for a task. */
 struct nvmepeer_errors;
 
-/** nvmepeer_errors_new() - make one. Returns 0 or -ENOMEM. */
+/** nvmepeer_errors_new() - create a record. Returns 0 or -ENOMEM. */
 int nvmepeer_errors_new(struct nvmepeer_errors **errors);
 
-/** nvmepeer_errors_free() - and no other thread uses it any more. */
+/** nvmepeer_errors_free() - free a record that no other thread uses. */
 void nvmepeer_errors_free(struct nvmepeer_errors *errors);
 
 /**
- * nvmepeer_errors_use() - where this thread's failures are noted from now on
- * @errors: NULL: with the thread, as at first
+ * nvmepeer_errors_use() - select where failures of this thread are recorded
+ * @errors: record, or NULL for the thread's own, which is the default
  *
- * A runtime calls it before it lets a task run on a thread, with what is that task's.
- * Threads may use the same one.
+ * A runtime that moves tasks between threads calls it before it runs a task, with the
+ * record of the task.  Several threads may use the same record.
  *
- * Returns what was used before.
+ * Returns the record that was in use before.
  */
 struct nvmepeer_errors *nvmepeer_errors_use(struct nvmepeer_errors *errors);
 
 /**
- * nvmepeer_errors_explain() - nvmepeer_explain() of what was noted there last, by whomever
- * @errors: NULL: what this thread uses
+ * nvmepeer_errors_explain() - explain the last failure of a record
+ * @errors: record, or NULL for the one that this thread uses
  * @explanation: receives it
  * @size: of @explanation
  */
@@ -429,7 +427,7 @@ int nvmepeer_errors_explain(struct nvmepeer_errors *errors,
 			    struct nvmepeer_explanation *explanation, size_t size);
 
 /**
- * enum nvmepeer_result - where a result comes from that no call here returned
+ * enum nvmepeer_result - origin of a result that no call of this library returned
  * @NVMEPEER_RESULT_COMMAND: @cqe->res of nvmepeer_prep_rw() or nvmepeer_prep_command()
  * @NVMEPEER_RESULT_BUFFER: @cqe->res of nvmepeer_prep_buf_rw() or nvmepeer_prep_buf_vec()
  * @NVMEPEER_RESULT_DEVICE: a call of <nvmepeer_device.h>
@@ -441,34 +439,35 @@ enum nvmepeer_result {
 };
 
 /**
- * nvmepeer_explain_result() - explain a result, in any thread and at any time
- * @kind: where it comes from
- * @result: as it came
- * @explanation: receives it
+ * nvmepeer_explain_result() - explain a result
+ * @kind: origin of the result
+ * @result: the result
+ * @explanation: receives the explanation
  * @size: of @explanation
  *
- * Nothing is noted, and nothing has to be.
+ * Uses no record, so it may be called in any thread and at any time.
  *
- * Returns a negative errno, which for NVMEPEER_RESULT_DEVICE is not @result; the positive
- * status; or 0.
+ * Returns a negative errno, which for NVMEPEER_RESULT_DEVICE differs from @result; the
+ * positive status; or 0.
  */
 int nvmepeer_explain_result(enum nvmepeer_result kind, int result,
 			    struct nvmepeer_explanation *explanation, size_t size);
 
 /**
- * nvmepeer_fail() - note a failure for a library that stands on this one
- * @explanation: what nvmepeer_explain() is to give in this thread from now on;
- *	its @call must stay readable
+ * nvmepeer_fail() - record a failure of a library that is built on this one
+ * @explanation: explanation for nvmepeer_explain() to return; the string @call must
+ *	stay valid
  * @size: of @explanation
  *
- * So that a program has one place to ask, whichever library refused it.
- * Returns the negative errno or positive status that @explanation holds.
+ * With it nvmepeer_explain() covers both libraries.
+ *
+ * Returns the negative errno or positive status of @explanation.
  */
 int nvmepeer_fail(const struct nvmepeer_explanation *explanation, size_t size);
 
 /* ---- Names and numbers -------------------------------------------------- */
 
-/* Short names for people and for JSON; "unknown" for a value not known here. */
+/* Short names, also for JSON; "unknown" for a value that this library does not define. */
 const char *nvmepeer_state_name(enum nvme_peer_ctrl_state state);
 const char *nvmepeer_qp_state_name(enum nvme_peer_qp_state state);
 const char *nvmepeer_mode_name(enum nvme_peer_mode mode);
@@ -477,25 +476,25 @@ const char *nvmepeer_verdict_name(enum nvme_peer_route_verdict verdict);
 const char *nvmepeer_reason_name(enum nvme_peer_route_reason reason);
 const char *nvmepeer_export_name(enum nvme_peer_export what);
 
-/** nvmepeer_status_text() - an NVMe status in words; "status 0x..." if unknown. */
+/** nvmepeer_status_text() - text of an NVMe status; "status 0x..." if unknown. */
 const char *nvmepeer_status_text(int status);
 
 /**
- * nvmepeer_route_describe() - one sentence on a route
+ * nvmepeer_route_describe() - describe one direction of a route
  * @route: from nvmepeer_route_*()
- * @path: the direction in question, &route->data or &route->doorbell
- * @text: receives the sentence, cut to @length bytes with its NUL
- * @length: room in @text
+ * @path: the direction, &route->data or &route->doorbell
+ * @text: receives the description, truncated to @length bytes with the NUL
+ * @length: size of @text
  *
- * Returns the length that the whole sentence has, as snprintf() does.
+ * Returns the length of the whole description, as snprintf() does.
  */
 int nvmepeer_route_describe(const struct nvme_peer_route *route,
 			    const struct nvme_peer_path *path, char *text, size_t length);
 
-/** nvmepeer_pci_parse() - "0000:01:00.0" or "01:00.0" to an address; -EINVAL. */
+/** nvmepeer_pci_parse() - parse "0000:01:00.0" or "01:00.0". Returns 0 or -EINVAL. */
 int nvmepeer_pci_parse(const char *text, struct nvme_peer_pci_address *pci_address);
 
-/** nvmepeer_pci_format() - and back; "none" for an address that is not valid. */
+/** nvmepeer_pci_format() - format an address; "none" if it is not valid. */
 const char *nvmepeer_pci_format(struct nvme_peer_pci_address pci_address,
 				char text[NVMEPEER_PCI_TEXT]);
 

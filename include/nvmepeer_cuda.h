@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_cuda.h: a CUDA GPU as the peer: queue pairs for its kernels, and the
- * memory that a program already has as their data.
+ * nvmepeer_cuda.h: a CUDA GPU as the peer: queue pairs for its kernels, and
+ * access of a controller to memory that a program already has.
  *
- * Loads libcuda at run time, so that nothing here needs the CUDA toolkit to be
- * built or a GPU to be linked.  Works beside the CUDA runtime: it uses the
- * device's primary context.  NVIDIA's driver must know CUDA 11.7 or newer and
- * be the open kernel module; kernels are compiled by CUDA 12.8 or newer.
+ * The library loads libcuda at run time: it is built without the CUDA toolkit
+ * and linked without a GPU. It can be used together with the CUDA runtime,
+ * since it uses the device's primary context.  It requires NVIDIA's open kernel
+ * module and a driver of CUDA 11.7 or newer; kernels must be compiled by CUDA
+ * 12.8 or newer.
  *
- * Functions return 0 or a negative errno; nvmepeer_explain() then says what was
- * refused, which limit refused it and what would help, for libcuda's refusals
- * as for the kernel's.  A handle may be used from several threads.
+ * Functions return 0 or a negative errno; nvmepeer_explain() then returns the
+ * request, the limit and the fix, for errors of libcuda as for those of the
+ * kernel.  Several threads may use an object.
  *
- * What a process needs, unless it only lends memory (nvmepeer_cuda_dmabuf()):
- * CAP_SYS_RAWIO, because doorbells and DMA addresses are power over the whole controller; and CAP_SYS_ADMIN, because NVIDIA's driver
- * maps registers of other devices for nobody else, unless the nvidia module was
- * loaded with NVreg_RegistryDwords="PeerMappingOverride=1".
+ * Privileges, except for a process that only exports memory
+ * (nvmepeer_cuda_dmabuf()): CAP_SYS_RAWIO, because doorbells and DMA addresses
+ * give control over the whole controller; and CAP_SYS_ADMIN, because NVIDIA's
+ * driver maps registers of other devices for it only, unless the nvidia module
+ * was loaded with NVreg_RegistryDwords="PeerMappingOverride=1".
  */
 #ifndef NVMEPEER_CUDA_H
 #define NVMEPEER_CUDA_H
@@ -34,11 +36,11 @@ extern "C" {
 struct nvmepeer_cuda;
 
 /**
- * nvmepeer_cuda_open() - load libcuda and take a GPU
- * @device: CUDA's number of the GPU
- * @cuda: receives it; undo with nvmepeer_cuda_close()
+ * nvmepeer_cuda_open() - load libcuda and open a GPU
+ * @device: CUDA's device number
+ * @cuda: receives the GPU; released by nvmepeer_cuda_close()
  *
- * NVMEPEER_LIBCUDA in the environment names another library to load.
+ * The environment variable NVMEPEER_LIBCUDA selects another library.
  *
  * -ENOENT: no libcuda.  -ENODEV: no such GPU.  -ENOSYS: the library is too old.
  */
@@ -46,28 +48,31 @@ int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **cuda);
 void nvmepeer_cuda_close(struct nvmepeer_cuda *cuda);
 
 /**
- * nvmepeer_cuda_alloc() - memory of a GPU, for who has no CUDA runtime
+ * nvmepeer_cuda_alloc() - allocate GPU memory, for programs without the CUDA
+ * runtime
  * @cuda: GPU
- * @bytes: how many, rounded up to 2 MiB
- * @pointer: receives its GPU address; undo with nvmepeer_cuda_free()
+ * @bytes: length, rounded up to 2 MiB
+ * @pointer: receives the GPU address; released by nvmepeer_cuda_free()
  *
- * It is zero.  -ENOMEM: the GPU has not so much.
+ * The memory is zeroed.  -ENOMEM: the GPU has not enough free memory.
  */
 int nvmepeer_cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, void **pointer);
 void nvmepeer_cuda_free(struct nvmepeer_cuda *cuda, void *pointer);
 
 /**
- * nvmepeer_cuda_dmabuf() - GPU memory as a dma-buf, for nvmepeer_buf_import()
- * @cuda: the GPU whose memory it is
- * @pointer: as nvmepeer_cuda_buffer_open(), a multiple of the host's page size
- * @bytes: likewise
- * @fd: receives the dma-buf, to be closed when it was imported
+ * nvmepeer_cuda_dmabuf() - export GPU memory as a dma-buf, for
+ * nvmepeer_buf_import()
+ * @cuda: the GPU that the memory belongs to
+ * @pointer: as for nvmepeer_cuda_buffer_open(), a multiple of the host's page
+ *	size
+ * @bytes: a multiple of the host's page size
+ * @fd: receives the dma-buf; the caller closes it after the import
  *
- * For reads and writes that the CPU starts (nvmepeer_prep_buf_rw()): those need the handle
- * of the import, no queue pair, and none of the rights above.
+ * For I/O that the CPU submits (nvmepeer_prep_buf_rw()): that needs the buffer
+ * handle of the import, but no queue pair and none of the privileges above.
  *
- * -EINVAL: not memory of this GPU, or not of whole pages.  -EOPNOTSUPP: it cannot become
- * a dma-buf.
+ * -EINVAL: not memory of this GPU, or not whole pages.  -EOPNOTSUPP: the memory
+ * cannot be exported.
  */
 int nvmepeer_cuda_dmabuf(struct nvmepeer_cuda *cuda, void *pointer, size_t bytes, int *fd);
 
@@ -75,83 +80,245 @@ int nvmepeer_cuda_dmabuf(struct nvmepeer_cuda *cuda, void *pointer, size_t bytes
 struct nvmepeer_cuda_queues;
 
 /**
- * nvmepeer_cuda_queues_open() - queue pairs for a GPU, ready for its kernels
+ * struct nvmepeer_cuda_queues_options - for nvmepeer_cuda_queues_open_with()
+ * @size: sizeof(struct nvmepeer_cuda_queues_options)
+ * @layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with
+ * @count: number of queue pairs
+ * @entries: entries of the submission ring, a power of two
+ * @cq_entries: entries of the completion ring; 0: @entries
+ * @cids: see struct nvmepeer_geometry; 0: four times @entries
+ * @list_bytes: bytes of the PRP list of a CID; 0: enough for a command of maximum
+ *	size; NVMEPEER_CUDA_NO_LISTS: no lists, see below
+ * @reserved: must be 0
+ * @timeout_ns: default timeout of every wait; 0: 10 s
+ *
+ * PRP lists take @count * @cids * @list_bytes of GPU memory: 256 MiB for 16 queue
+ * pairs of 1,024 entries and a controller with transfers of 1 MiB.  Without lists
+ * a command transfers at most two controller pages, or any length if the
+ * controller supports SGLs and the buffer is one segment of DMA addresses.  A
+ * shorter list limits the transfer of a command to (@list_bytes / 8) controller
+ * pages.  Calls of a warp or block split their transfers accordingly.
+ *
+ * Fields that a program does not know are 0.
+ */
+struct nvmepeer_cuda_queues_options {
+	uint32_t size;
+	uint32_t layout;
+	uint32_t count;
+	uint32_t entries;
+	uint32_t cq_entries;
+	uint32_t cids;
+	uint32_t list_bytes;
+	uint32_t reserved;
+	uint64_t timeout_ns;
+};
+
+#define NVMEPEER_CUDA_NO_LISTS 0xffffffffu
+
+/**
+ * nvmepeer_cuda_queues_open() - create queue pairs for the kernels of a GPU
  * @ctrl: controller
  * @ns: namespace
  * @cuda: GPU
- * @entries: of each ring, a power of two
- * @count: how many queue pairs
- * @queues: receives them; undo with nvmepeer_cuda_queues_close() when no kernel
- *	uses them any more, before @ctrl and @cuda close
+ * @entries: entries of each ring, a power of two
+ * @count: number of queue pairs
+ * @queues: receives them; released by nvmepeer_cuda_queues_close() after the
+ *	last kernel that uses them and before @ctrl and @cuda
  *
- * Rings, PRP lists and book-keeping lie in GPU memory, beside the data, so that
- * a completion never overtakes its data; any other placement is refused.
+ * Rings, PRP lists and shared state are in GPU memory, like the data, so that a
+ * completion never overtakes its data; any other placement is refused.
  *
- * -EPERM: see above; found out before anything is made.  -EOPNOTSUPP: this GPU
- * does not promise that a kernel sees what was written to its memory in the
- * order it was written (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
- * or its memory cannot become a dma-buf.
+ * -EPROTO: the library has another layout of the device queue than this header.
+ * -EINVAL: @count is 0, or @entries is no power of two from 2 to 32768.
+ * -EPERM: missing privileges, see above; those of NVIDIA's driver are checked
+ * before anything is created.  -EOPNOTSUPP: the GPU does not guarantee that a
+ * kernel sees writes to GPU memory in order
+ * (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING), its memory cannot be
+ * exported as a dma-buf, it cannot map registers of other devices, or @ns has
+ * metadata.  -EFAULT, -EIO: the driver cannot map the doorbells, the status or
+ * the control page, or cannot copy to the GPU's memory.  -ENOMEM: not enough
+ * memory, of the host or of the GPU.  Or an error of nvmepeer_info(),
+ * nvmepeer_buf_import(), nvmepeer_qp_create() or nvmepeer_qp_map().
  */
 int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
 			      struct nvmepeer_cuda_queues **queues);
-void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
 
 /**
- * nvmepeer_cuda_queues_host() - the handles, here
+ * nvmepeer_cuda_queues_open_with() - nvmepeer_cuda_queues_open() with options
+ * @ctrl: controller
+ * @ns: namespace
+ * @cuda: GPU
+ * @options: options
+ * @queues: receives the queue pairs
  *
- * For a kernel that takes one by value.  nvmepeer_queue_reset() has been done.
+ * -EPROTO: the library has another layout of the device queue than the kernels:
+ * install one version of header and library.  -E2BIG: @options uses a field that
+ * the library does not support.  -EINVAL: a number is invalid, or @reserved is not
+ * 0.  Otherwise as nvmepeer_cuda_queues_open().
+ */
+int nvmepeer_cuda_queues_open_with(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
+				   struct nvmepeer_cuda *cuda,
+				   const struct nvmepeer_cuda_queues_options *options,
+				   struct nvmepeer_cuda_queues **queues);
+
+/*
+ * nvmepeer_cuda_queues_open() of programs that are compiled with this header
+ * passes its layout; the function of that name is for programs that find it by
+ * name only, whose kernels call nvmepeer_check().
+ */
+static inline int nvmepeer_cuda_queues_open_checked(struct nvmepeer *ctrl,
+						    const struct nvmepeer_ns_info *ns,
+						    struct nvmepeer_cuda *cuda, uint32_t entries,
+						    uint32_t count,
+						    struct nvmepeer_cuda_queues **queues)
+{
+	struct nvmepeer_cuda_queues_options options;
+	int error;
+
+	options.size = sizeof(options);
+	options.layout = NVMEPEER_LAYOUT;
+	options.count = count;
+	options.entries = entries;
+	options.cq_entries = 0;
+	options.cids = 0;
+	options.list_bytes = 0;
+	options.reserved = 0;
+	options.timeout_ns = 0;
+	error = nvmepeer_cuda_queues_open_with(ctrl, ns, cuda, &options, queues);
+	return error;
+}
+
+#define nvmepeer_cuda_queues_open nvmepeer_cuda_queues_open_checked
+
+/**
+ * nvmepeer_cuda_queues_close() - destroy queue pairs and free their memory
+ * @queues: queue pairs that no kernel uses any more, or NULL
+ *
+ * The queue pairs end in any case.  Their memory is freed once the controller
+ * cannot access it.
+ *
+ * -EBUSY: other queue pairs that were created through the same struct nvmepeer
+ * are active and could access the memory.  @queues then stays open, without queue
+ * pairs: call again after the others have ended.
+ */
+int nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
+
+/**
+ * nvmepeer_cuda_queues_host() - the device queues, in host memory
+ *
+ * For a kernel that takes a device queue by value.  The shared state has been
+ * initialised.
  */
 const struct nvmepeer_queue *nvmepeer_cuda_queues_host(const struct nvmepeer_cuda_queues *queues);
 
-/** nvmepeer_cuda_queues_device() - the same in GPU memory, for a kernel that takes the array. */
+/**
+ * nvmepeer_cuda_queues_device() - the same in GPU memory, for a kernel that
+ * takes the array.
+ */
 const struct nvmepeer_queue *
 nvmepeer_cuda_queues_device(const struct nvmepeer_cuda_queues *queues);
 
-/** nvmepeer_cuda_queues_count() - how many. */
+/** nvmepeer_cuda_queues_count() - number of queue pairs. */
 uint32_t nvmepeer_cuda_queues_count(const struct nvmepeer_cuda_queues *queues);
 
 /**
- * nvmepeer_cuda_queues_rearm() - go on after queue pairs were lost
- * @queues: no kernel uses them before this returns, and all that did have returned
+ * nvmepeer_cuda_queues_rearm() - re-arm queue pairs that were lost
+ * @queues: all kernels that used them have returned, and none uses them until
+ *	this returns
  * @timeout_ms: how long to wait for the controller
  *
- * Waits until the controller is ready, and re-arms each queue pair that was lost, with
- * its completion ring and book-keeping in GPU memory; others are left as they are.  All
- * copies of the handles stay good; tokens from before name nothing.
+ * Waits until the controller is ready and re-arms each queue pair that is not
+ * LIVE, or that kernels cannot use although it is: a timeout on an exclusive
+ * queue pair, an exclusive queue pair that was not closed, a request of a kernel
+ * or of nvmepeer_cuda_queues_quiesce(), also one that the driver has begun to
+ * execute.  Such a queue pair is quiesced first.  Clears both rings and initialises the shared
+ * state in GPU memory; other queue pairs are not changed.  All copies of the
+ * device queues stay valid; tokens and every struct nvmepeer_exclusive from before
+ * become invalid, and the CIDs of the tokens are free.
  *
- * Returns 0 if all are LIVE; -ETIMEDOUT; -ESHUTDOWN: one cannot come back; -EIO: the
- * GPU's memory cannot be reached; or what nvmepeer_qp_rearm() says.  May be called
- * again after a failure.
+ * One that cannot come back does not keep the others from it: all are tried,
+ * and nvmepeer_cuda_queues_result() returns the result of each.
+ *
+ * Returns 0 if all are LIVE, else the error of the last one that is not:
+ * -ETIMEDOUT; -ESHUTDOWN: it cannot come back; -EIO: the GPU's memory is not
+ * accessible; or an error of nvmepeer_qp_rearm().  May be called again after a
+ * failure.  Calls of several threads take turns.
  */
 int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms);
+
+/**
+ * nvmepeer_cuda_queues_quiesce() - give a queue pair up, from the host
+ * @queues: queue pairs; kernels may be using them
+ * @index: number of the queue pair
+ *
+ * For a queue pair whose commands do not complete, or whose CIDs belong to
+ * tokens that a kernel has not waited for.  The kernel begins to delete its
+ * queues within 100 ms.  All calls on it then return NVMEPEER_E_LOST, and once
+ * they have, nvmepeer_cuda_queues_rearm() makes it LIVE again with all CIDs
+ * free.  Commands in flight may or may not have been executed, and the
+ * controller may access their memory until the re-arm has succeeded.
+ *
+ * Returns 0, also if the queue pair is not LIVE, or an error of
+ * nvmepeer_qp_info().  -EINVAL: there is no such queue pair.
+ */
+int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t index);
+
+/**
+ * nvmepeer_cuda_queues_result() - result of the last re-arm of one queue pair
+ * @queues: queue pairs
+ * @index: number of the queue pair
+ *
+ * Kernels must not use a queue pair whose result is not 0.
+ *
+ * Returns 0 or an error of nvmepeer_cuda_queues_rearm(); 0 before the first
+ * re-arm.  -EINVAL: there is no such queue pair.
+ */
+int nvmepeer_cuda_queues_result(struct nvmepeer_cuda_queues *queues, uint32_t index);
 
 /** struct nvmepeer_cuda_buffer - GPU memory as the data of one controller. */
 struct nvmepeer_cuda_buffer;
 
 /**
- * nvmepeer_cuda_buffer_open() - let a controller reach memory that the caller has
+ * nvmepeer_cuda_buffer_open() - give a controller access to memory of the
+ * caller
  * @ctrl: controller
- * @cuda: the GPU whose memory it is
+ * @cuda: the GPU that the memory belongs to
  * @pointer: GPU address: from cudaMalloc(), of CUDA's virtual memory management
  *	(allocated with gpuDirectRDMACapable), or of a framework's tensor; a
- *	multiple of 4 bytes, and of the controller page if the memory is not one
- *	range of DMA addresses
- * @bytes: how many
- * @buffer: receives it; undo with nvmepeer_cuda_buffer_close() before the
- *	memory is freed and before @ctrl and @cuda close
+ *	multiple of 4 bytes, and of the controller page if the memory has more
+ *	than one segment of DMA addresses
+ * @bytes: length
+ * @buffer: receives the buffer; released by nvmepeer_cuda_buffer_close() after
+ *	the queue pairs of @ctrl, before the memory is freed and before @ctrl and
+ *	@cuda
  *
- * The controller can then reach all of the pages (of the host's page size) that
- * the memory touches, whoever owns the rest of them.
+ * The controller can then access all pages (of the host's page size) that the
+ * memory touches, including parts of them that belong to other allocations.
  *
- * -EINVAL: not memory of this GPU, or misaligned.  -EOPNOTSUPP: it cannot become
- * a dma-buf.
+ * Data must be in the memory of the GPU whose queue pairs transfer it: a completion
+ * in one GPU may overtake data in another.
+ *
+ * -EINVAL: not memory of this GPU, or misaligned.  -EOPNOTSUPP: the memory
+ * cannot be exported as a dma-buf.
  */
 int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer,
 			      size_t bytes, struct nvmepeer_cuda_buffer **buffer);
-void nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer);
 
-/** nvmepeer_cuda_buffer_host() - for device code; its first byte is the caller's first. */
+/**
+ * nvmepeer_cuda_buffer_close() - end a controller's access to memory
+ * @buffer: buffer that no command uses any more, or NULL
+ *
+ * -EBUSY: a queue pair that was created through the same struct nvmepeer is
+ * active and could access the memory.  @buffer then stays open and the memory
+ * must not be freed: close the queue pairs first, then call again.
+ */
+int nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer);
+
+/**
+ * nvmepeer_cuda_buffer_host() - for device code; its first byte is the caller's
+ * first.
+ */
 const struct nvmepeer_buffer *nvmepeer_cuda_buffer_host(const struct nvmepeer_cuda_buffer *buffer);
 
 /** nvmepeer_cuda_buffer_device() - the same in GPU memory. */
@@ -162,16 +329,17 @@ nvmepeer_cuda_buffer_device(const struct nvmepeer_cuda_buffer *buffer);
 struct nvmepeer_cuda_set;
 
 /**
- * nvmepeer_cuda_set_open() - put controllers behind one handle
+ * nvmepeer_cuda_set_open() - combine several controllers into one set
  * @cuda: GPU of all of them
- * @queues: of each controller; all of one count
+ * @queues: queue pairs of each controller; the same number on each
  * @buffers: the same memory, opened for each controller
- * @controllers: how many
+ * @controllers: number of controllers
  * @stripe_shift: log2 of the logical blocks of a stripe
  * @flags: NVMEPEER_SET_HASH or 0
- * @set: receives it; undo with nvmepeer_cuda_set_close() before @queues close
+ * @set: receives it; released by nvmepeer_cuda_set_close() before @queues
  *
- * -EINVAL: the controllers do not fit together.
+ * -EINVAL: the controllers cannot form a set, @stripe_shift is above 63, or a flag
+ * is unknown.
  */
 int nvmepeer_cuda_set_open(struct nvmepeer_cuda *cuda,
 			   struct nvmepeer_cuda_queues *const *queues,

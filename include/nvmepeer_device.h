@@ -1,37 +1,47 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * nvmepeer_device.h: the device library of nvme-peer.  Code that runs on a GPU
- * (CUDA, HIP) or on anything else that C11 compiles for reads and writes the
- * blocks of an NVMe controller through a queue pair of its own.
+ * (CUDA, HIP) or on any processor that C11 compiles for submits NVMe commands
+ * to a peer queue pair and waits for their completions.
  *
- * Header-only, no type of any toolkit in the interface.  Include this one;
- * the rooms under nvmepeer_device/ are its parts, ground first:
+ * Header-only; no type of a GPU toolkit appears in the interface.  Names that
+ * begin with nvmepeer_ or NVMEPEER_ are the interface;
+ * selftests/device/api.list has all of them.  Names that begin with nvp_ or
+ * NVP_ ("nvme-peer private") are internal and may change.  A header of
+ * NVMEPEER_PLATFORM_HEADER implements such names and must be revised with each
+ * version.
  *
- *	platform.h	what is asked of the machine, and of the compiler (toolkit.h)
- *	nvme.h		the protocol, and the statuses of the calls
- *	queue.h		geometry, handle, shared state
- *	wait.h		groups of lanes, limits of waits
- *	submit.h	the submission side
- *	complete.h	the completion side
- *	command.h	a command and its submission entry
- *	send.h		a group of lanes on the submission side
- *	calls.h		the calls of a thread
- *	block.h		the calls of a warp or a block together
- *	batch.h		the same in two halves
- *	arrival.h	flags for who waits beside, and the fence for bulk copies
- *	prefetch.h	reading ahead in a window
- *	scatter.h	one command over a list of pages
- *	solo.h		the calls on a queue pair of one's own
- *	set.h		several queue pairs and controllers behind one handle
+ * Include this header.  Its parts in nvmepeer_device/, lowest layer first:
+ *
+ *	compiler.h	standard types, minimum toolkit and architecture
+ *	platform.h	memory accesses, atomics, lanes and time of the platform
+ *	opcodes.h	opcodes of I/O commands
+ *	nvme.h		statuses, fields of queue entries
+ *	queue.h		geometry, device queue, shared state
+ *	wait.h		groups of lanes, timeouts, abandoned commands
+ *	submit.h	submission: credits, CIDs, slots, doorbells
+ *	complete.h	completion: reap the CQ, results
+ *	command.h	encode a command: PRP entries, PRP lists, SGLs
+ *	send.h		submit the commands of a group of lanes
+ *	calls.h		calls of one thread
+ *	block.h		synchronous transfers of a warp or a block
+ *	batch.h		asynchronous transfers of a warp or a block
+ *	completion_flag.h flags in shared memory, fence for bulk copies
+ *	prefetch.h	read ahead in a window
+ *	scatter.h	one command on a list of pages
+ *	list.h		a list of transfers in any order
+ *	exclusive.h	calls on a queue pair that one group owns
+ *	set.h		several queue pairs and controllers as one
  *	gather.h	many small reads by a block
- *	set_gather.h	the same from a set
- *	outline.h	calls that are not inlined
- *	again.h		reads that were lost, once more
+ *	set_gather.h	many small reads by a block, from a set
+ *	noinline.h	calls of one thread, not inlined
+ *	retry.h		retry reads after a re-arm
  */
 #ifndef NVMEPEER_DEVICE_H
 #define NVMEPEER_DEVICE_H
 
 #include "nvmepeer_device/platform.h"
+#include "nvmepeer_device/opcodes.h"
 #include "nvmepeer_device/nvme.h"
 #include "nvmepeer_device/queue.h"
 #include "nvmepeer_device/wait.h"
@@ -42,14 +52,15 @@
 #include "nvmepeer_device/calls.h"
 #include "nvmepeer_device/block.h"
 #include "nvmepeer_device/batch.h"
-#include "nvmepeer_device/arrival.h"
+#include "nvmepeer_device/completion_flag.h"
 #include "nvmepeer_device/prefetch.h"
 #include "nvmepeer_device/scatter.h"
-#include "nvmepeer_device/solo.h"
+#include "nvmepeer_device/list.h"
+#include "nvmepeer_device/exclusive.h"
 #include "nvmepeer_device/set.h"
 #include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/set_gather.h"
-#include "nvmepeer_device/outline.h"
-#include "nvmepeer_device/again.h"
+#include "nvmepeer_device/noinline.h"
+#include "nvmepeer_device/retry.h"
 
 #endif /* NVMEPEER_DEVICE_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * From the host library to the device library: a queue pair's geometry as its
- * peer sees it, and the CPU itself as the peer, for tests and for programs
- * that want a queue of their own without a system call per command.
+ * From the host library to the device library: the geometry of a queue pair in the
+ * address space of its peer, and the CPU as the peer, for tests and for programs that
+ * submit commands without a system call.
  */
 #ifndef NVMEPEER_PEER_H
 #define NVMEPEER_PEER_H
@@ -14,29 +14,51 @@
 extern "C" {
 #endif
 
-/* Who the peer is and where its data lies, for nvmepeer_geometry_build(). */
+/* The peer and the placement of its data, for nvmepeer_geometry_build(). */
 enum nvmepeer_view {
-	NVMEPEER_VIEW_CPU = 1u << 0,		/* the CPU, not a device */
-	NVMEPEER_VIEW_DATA_IN_HOST = 1u << 1,	/* data in host memory */
+	NVMEPEER_VIEW_CPU = 1u << 0,		/* the peer is the CPU, not a device */
+	NVMEPEER_VIEW_DATA_IN_HOST = 1u << 1,	/* data is in host memory */
+	/* data is in memory of another device than the completion ring */
+	NVMEPEER_VIEW_DATA_ELSEWHERE = 1u << 2,
+	/* data is in memory of a device; the default if no flag says where data is */
+	NVMEPEER_VIEW_DATA_IN_DEVICE = 1u << 3,
 };
 
 /**
- * nvmepeer_geometry_build() - complete a geometry from what the kernel said
+ * nvmepeer_data_view() - where data is, for nvmepeer_geometry_build()
+ * @qp_info: NVME_PEER_QP_INFO of the queue pair
+ * @data: nvme_peer_buf_import.pci_address of the data memory
+ *
+ * Returns NVMEPEER_VIEW_DATA_IN_HOST or NVMEPEER_VIEW_DATA_IN_DEVICE, the latter with
+ * NVMEPEER_VIEW_DATA_ELSEWHERE if that device does not hold the completion ring.  A caller
+ * with several buffers combines their results by OR.  Data in host memory and in devices
+ * then is accepted only if the completion ring is beside one part and the peer can read the
+ * other back.  The word that it reads flushes the data of one device: data in several
+ * devices without the completion ring needs a queue pair for each.
+ */
+uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
+			    const struct nvme_peer_pci_address *data);
+
+/**
+ * nvmepeer_geometry_build() - complete a geometry from the answers of the kernel
  * @info: NVME_PEER_INFO of the controller
  * @qp_info: NVME_PEER_QP_INFO of a queue pair on it
- * @ns: namespace the peer is to use: its identifier and block size
- * @view: NVMEPEER_VIEW_*; 0 is a GPU with its data in its own memory
- * @doorbell_pages: first byte of the exported doorbell pages, as the peer sees it
- * @geometry: in: the peer's addresses: sq, cq, status, request, state, list_area,
+ * @ns: namespace for the peer: its identifier and block size
+ * @view: NVMEPEER_VIEW_*; 0 is a GPU with its data in its own memory.  Take the part
+ *	about the data from nvmepeer_data_view(): a completion in one GPU may overtake
+ *	data in another one
+ * @doorbell_pages: address of the exported doorbell pages for the peer
+ * @geometry: in: the peer's addresses: sq, cq, status, control, state, list_area,
  *	list_memory, readback, and list_bytes, cids and timeout_ns;
- *	out: everything else
+ *	out: all other fields
  * @size: of @geometry
  *
- * Asks the kernel nothing: for whoever does the ioctls itself, or for a queue
- * pair that belongs to another process.  The first three say their size themselves.
+ * Makes no system call: for programs that make the ioctls themselves, and for queue pairs
+ * of other processes.  The first three structures carry their sizes.
  *
- * Returns 0, or -EINVAL if the device library would refuse the result;
- * nvmepeer_explain() tells why.
+ * Returns 0; -EINVAL if the device library would refuse the result; -E2BIG if @geometry
+ * uses a field that this library does not support; -EOPNOTSUPP if the namespace has
+ * metadata.
  */
 int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 			    const struct nvme_peer_qp_info *qp_info,
@@ -45,16 +67,16 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 			    struct nvmepeer_geometry *geometry, size_t size);
 
 /**
- * nvmepeer_qp_geometry() - nvmepeer_geometry_build() with what the kernel says now
+ * nvmepeer_qp_geometry() - nvmepeer_geometry_build() with current answers of the kernel
  * @ctrl: controller
  * @qp: queue pair on it
- * @ns: namespace the peer is to use
+ * @ns: namespace for the peer
  * @view: as above
  * @doorbell_pages: as above
  * @geometry: as above
  * @size: as above
  *
- * Returns 0, -EINVAL as above, or what the kernel answered.
+ * Returns 0, an error as above, or an error of nvmepeer_info() or nvmepeer_qp_info().
  */
 int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
 			 const struct nvmepeer_ns_info *ns, uint32_t view,
@@ -65,14 +87,18 @@ int nvmepeer_qp_geometry(struct nvmepeer *ctrl, struct nvmepeer_qp *qp,
 struct nvmepeer_cpu_peer;
 
 /**
- * nvmepeer_cpu_peer_open() - queue pair, rings, doorbell and data memory
+ * nvmepeer_cpu_peer_open() - create a queue pair with the CPU as its peer
  * @ctrl: controller
  * @ns: namespace
  * @entries: of each ring, a power of two
  * @data_bytes: data memory, rounded up to controller pages
- * @peer: receives it; undo with nvmepeer_cpu_peer_close() before @ctrl closes
+ * @peer: receives the peer, to be closed with nvmepeer_cpu_peer_close() before @ctrl
  *
- * Needs CAP_SYS_RAWIO, and a kernel where nvmepeer_hostmem_alloc() works.
+ * Requires CAP_SYS_RAWIO, and a kernel that supports nvmepeer_hostmem_alloc().  The data
+ * memory and the PRP lists count towards RLIMIT_MEMLOCK (-ENOBUFS above it) until the
+ * peer is closed.  If other queue pairs of @ctrl keep the driver from releasing them then,
+ * they count until a later open or close of a CPU peer on @ctrl can release them, or until
+ * @ctrl is closed.
  */
 int nvmepeer_cpu_peer_open(struct nvmepeer *ctrl,
 			   const struct nvmepeer_ns_info *ns, uint32_t entries,
@@ -85,49 +111,51 @@ const struct nvmepeer_queue *nvmepeer_cpu_peer_queue(const struct nvmepeer_cpu_p
 /** nvmepeer_cpu_peer_data() - the data memory, for those calls. */
 const struct nvmepeer_buffer *nvmepeer_cpu_peer_data(const struct nvmepeer_cpu_peer *peer);
 
-/** nvmepeer_cpu_peer_address() - the same memory in this process. */
+/** nvmepeer_cpu_peer_address() - address of the data memory in this process. */
 void *nvmepeer_cpu_peer_address(const struct nvmepeer_cpu_peer *peer);
 
 /** nvmepeer_cpu_peer_qp() - the queue pair, owned by @peer. */
 struct nvmepeer_qp *nvmepeer_cpu_peer_qp(const struct nvmepeer_cpu_peer *peer);
 
 /**
- * nvmepeer_cpu_peer_recover() - go on after the queue pair was lost
- * @peer: all calls on its queue have returned, NVMEPEER_E_LOST or not, and none is
- *	made before this returns
- * @timeout_ms: how long to wait for the controller
+ * nvmepeer_cpu_peer_recover() - recover a queue pair after a loss
+ * @peer: peer; all calls on its queue must have returned, and no new one may begin before
+ *	this call returns
+ * @timeout_ms: longest time to wait for the controller
  *
- * Waits until the controller is ready, re-arms the queue pair and its book-keeping.
- * All copies of its queue's handle stay good; tokens from before name nothing.
+ * Waits until the controller is ready, then re-arms the queue pair and its state.  One that
+ * is LIVE but cannot be used is quiesced first: after a timeout in exclusive mode, with an
+ * exclusive owner that has not closed it, or after nvmepeer_queue_quiesce().
+ * Copies of struct nvmepeer_queue stay valid; tokens of earlier commands and every struct
+ * nvmepeer_exclusive do not.
  *
- * Returns 0 if the queue pair is LIVE; -ETIMEDOUT; -ESHUTDOWN: it cannot come back;
- * or what nvmepeer_qp_rearm() says.
+ * Returns 0 if the queue pair is LIVE, -ETIMEDOUT, -ESHUTDOWN if it cannot be re-armed,
+ * or another error of nvmepeer_qp_rearm().
  */
 int nvmepeer_cpu_peer_recover(struct nvmepeer_cpu_peer *peer, int timeout_ms);
 
 /**
- * nvmepeer_cpu_peer_read() - read, and again each time that the queue pair was lost
- * @peer: all of its threads use this call and nvmepeer_cpu_peer_write(), and no other
- *	of its queue
- * @offset: in the data memory, bytes
+ * nvmepeer_cpu_peer_read() - read, and repeat the read after a loss
+ * @peer: peer; all threads must use this call and nvmepeer_cpu_peer_write() only
+ * @offset: offset in the data memory
  * @lba: first logical block
- * @blocks: how many
- * @timeout_ms: after each loss, how long to wait for the controller
+ * @blocks: number of blocks
+ * @timeout_ms: longest time to wait for the controller after each loss
  *
- * After a loss one of the threads recovers the queue pair, when all have come back.
+ * After a loss one of the threads recovers the queue pair, once the calls of all threads
+ * have returned.
  *
- * Returns what nvmepeer_read() does; NVMEPEER_E_LOST if the queue pair did not come
- * back, and nvmepeer_cpu_peer_recover() says why.
+ * Returns the status of nvmepeer_read(); NVMEPEER_E_LOST if the recovery failed.
  */
 int nvmepeer_cpu_peer_read(struct nvmepeer_cpu_peer *peer, uint64_t offset, uint64_t lba,
 			   uint32_t blocks, int timeout_ms);
 
 /**
- * nvmepeer_cpu_peer_write() - write, once
+ * nvmepeer_cpu_peer_write() - write, without repetition after a loss
  *
- * As nvmepeer_cpu_peer_read(), but NVMEPEER_E_LOST is for the caller to deal with: the
- * write may have been executed, and what others have written to the same blocks since
- * would be undone.  The queue pair is back by then, if it comes back.
+ * As nvmepeer_cpu_peer_read(), but returns NVMEPEER_E_LOST after a loss, with the queue
+ * pair recovered if possible.  The write may have been executed, and a repetition could
+ * overwrite later writes to the same blocks.
  */
 int nvmepeer_cpu_peer_write(struct nvmepeer_cpu_peer *peer, uint64_t offset, uint64_t lba,
 			    uint32_t blocks, int timeout_ms);

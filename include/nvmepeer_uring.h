@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * NVMe commands of the CPU through io_uring: the hot path, inline.
+ * NVMe commands of the CPU through io_uring; the hot path is inline.
  *
- * nvmepeer_uring_init() makes a ring with the 128-byte entries that NVMe
- * commands need; after that it is a ring like any other: take an entry with
- * io_uring_get_sqe(), fill it with one of the functions here, submit and reap
- * with liburing.  A ring belongs to one thread at a time.
+ * nvmepeer_uring_init() creates a ring with the 128-byte entries that NVMe commands
+ * require.  Get an entry with io_uring_get_sqe(), fill it with a function of this header,
+ * submit and reap with liburing.  One thread at a time may use a ring.
  *
  * Include this after or instead of <nvmepeer.h>; link with -luring.
  */
@@ -16,39 +15,36 @@
 #include <string.h>
 
 #include <nvmepeer.h>
+#include <nvmepeer_device/opcodes.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** enum nvmepeer_opcode - commands that nvmepeer_prep_rw() fills in */
-enum nvmepeer_opcode {
-	NVMEPEER_OPCODE_WRITE = 0x01,
-	NVMEPEER_OPCODE_READ = 0x02,
-};
-
 /**
- * nvmepeer_uring_init() - make a ring for NVMe commands
- * @ring: receives it; undo with io_uring_queue_exit()
- * @depth: commands that may be in flight
+ * nvmepeer_uring_init() - create a ring for NVMe commands
+ * @ring: receives the ring, to be closed with io_uring_queue_exit()
+ * @depth: most commands in flight
  *
  * Returns 0 or a negative errno.
  */
 int nvmepeer_uring_init(struct io_uring *ring, unsigned int depth);
 
 /**
- * nvmepeer_uring_rw() - move a large range with many commands at once
+ * nvmepeer_uring_rw() - transfer a large range by several commands in flight
  * @ring: from nvmepeer_uring_init(), with nothing in flight
  * @ns: namespace
- * @opcode: read or write
+ * @opcode: NVMEPEER_OP_READ or NVMEPEER_OP_WRITE
  * @lba: first block
- * @blocks: blocks in all, a multiple of @step
+ * @blocks: total blocks, a multiple of @step
  * @step: blocks of one command
  * @data: @blocks * block_size bytes
  * @depth: commands in flight, at most the ring's depth
  *
- * Returns 0, or the first positive NVMe status or negative errno; in that case
- * too nothing is in flight any more.
+ * Returns 0, or the first positive NVMe status or negative errno.  When it returns no
+ * command is in flight.  A submission that the kernel refuses for lack of memory or of
+ * room for completions is repeated; after another failure of a submission the entries that
+ * were not submitted are removed from the ring.
  */
 int nvmepeer_uring_rw(struct io_uring *ring, struct nvmepeer_ns *ns,
 		      enum nvmepeer_opcode opcode, uint64_t lba,
@@ -56,12 +52,12 @@ int nvmepeer_uring_rw(struct io_uring *ring, struct nvmepeer_ns *ns,
 		      unsigned int depth);
 
 /**
- * nvmepeer_prep_command() - fill an entry with any NVMe command
+ * nvmepeer_prep_command() - prepare an entry for any NVMe command
  * @sqe: entry of a ring made by nvmepeer_uring_init()
  * @fd: namespace node for NVME_URING_CMD_IO, controller node for _ADMIN
  * @operation: NVME_URING_CMD_IO or NVME_URING_CMD_ADMIN
  *
- * Returns the command, all zero, for the caller to fill in.
+ * Returns the zeroed command, to be filled in by the caller.
  */
 static inline struct nvme_uring_cmd *
 nvmepeer_prep_command(struct io_uring_sqe *sqe, int fd, uint32_t operation)
@@ -77,10 +73,10 @@ nvmepeer_prep_command(struct io_uring_sqe *sqe, int fd, uint32_t operation)
  * nvmepeer_prep_rw() - fill an entry with a read or a write
  * @sqe: entry of a ring made by nvmepeer_uring_init()
  * @ns: namespace
- * @opcode: read or write
+ * @opcode: NVMEPEER_OP_READ or NVMEPEER_OP_WRITE
  * @lba: first block
- * @blocks: 1 to 65536, and not more than the controller's max_transfer
- * @data: @blocks * block_size bytes, 4-byte aligned, to stay until completion
+ * @blocks: 1 to 65536, and at most max_transfer bytes
+ * @data: @blocks * block_size bytes, 4-byte aligned, valid until the completion
  */
 static inline void nvmepeer_prep_rw(struct io_uring_sqe *sqe,
 				    const struct nvmepeer_ns *ns,
@@ -102,17 +98,17 @@ static inline void nvmepeer_prep_rw(struct io_uring_sqe *sqe,
 }
 
 /**
- * nvmepeer_prep_buf_rw() - fill an entry with a read into, or a write out of, a buffer
+ * nvmepeer_prep_buf_rw() - fill an entry with a read or write of a buffer
  * @sqe: entry of a ring made by nvmepeer_uring_init()
  * @ctrl: controller that the buffer was imported with
  * @nsid: namespace
- * @opcode: read or write
+ * @opcode: NVMEPEER_OP_READ or NVMEPEER_OP_WRITE
  * @lba: first block
- * @blocks: 1 or more, and not more than the controller's max_transfer
+ * @blocks: at least 1, and at most max_transfer bytes
  * @handle: from nvmepeer_buf_import()
- * @offset: byte of the buffer where the data begins, a multiple of 4
+ * @offset: offset of the data in the buffer, a multiple of 4
  *
- * The memory may be a GPU's; the errors of struct nvme_peer_uring_io come as @cqe->res.
+ * @cqe->res has the errors of struct nvme_peer_uring_io.
  */
 static inline void nvmepeer_prep_buf_rw(struct io_uring_sqe *sqe,
 					const struct nvmepeer *ctrl, uint32_t nsid,
@@ -133,17 +129,17 @@ static inline void nvmepeer_prep_buf_rw(struct io_uring_sqe *sqe,
 }
 
 /**
- * nvmepeer_prep_buf_vec() - fill an entry with many reads, or many writes, of buffers
+ * nvmepeer_prep_buf_vec() - fill an entry with a list of reads or writes of buffers
  * @sqe: entry of a ring made by nvmepeer_uring_init()
  * @ctrl: controller that the buffers were imported with
  * @nsid: namespace
- * @opcode: read or write
- * @ranges: which blocks, and where in which buffer; to stay until the entry was submitted
- * @count: of them, 1 to NVME_PEER_IO_RANGES
+ * @opcode: NVMEPEER_OP_READ or NVMEPEER_OP_WRITE
+ * @ranges: ranges of blocks with buffer handles and offsets, valid until the submission
+ * @count: number of ranges, 1 to NVME_PEER_IO_RANGES
  *
- * As many nvmepeer_prep_buf_rw(), with one completion when all have ended: 0, or how one
- * that failed did.  Of a list with one that is refused nothing is carried out.  The errors
- * are those of struct nvme_peer_uring_io_vec.
+ * Equivalent to one nvmepeer_prep_buf_rw() per range, with one completion after the last
+ * of them: 0, or the result of one that failed.  If the kernel refuses one range, no range
+ * is executed.  @cqe->res has the errors of struct nvme_peer_uring_io_vec.
  */
 static inline void nvmepeer_prep_buf_vec(struct io_uring_sqe *sqe,
 					 const struct nvmepeer *ctrl, uint32_t nsid,
@@ -162,7 +158,7 @@ static inline void nvmepeer_prep_buf_vec(struct io_uring_sqe *sqe,
 }
 
 /**
- * nvmepeer_cqe_result() - dword 0 of the NVMe completion behind an io_uring one
+ * nvmepeer_cqe_result() - dword 0 of the NVMe completion
  * @cqe: completion; @cqe->res is 0, a positive NVMe status or a negative errno
  */
 static inline uint64_t nvmepeer_cqe_result(const struct io_uring_cqe *cqe)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The only place where kernels differ.
+ * Differences between kernel versions: the only file of the module with #ifdef
+ * for them.
  *
- * Every NVMEP_HAVE_* comes from compat.mk, which looks into the headers.  The
- * rest of the module calls the functions below and never asks what kernel it
- * runs on.  The names follow the newest kernel's.
+ * compat.mk defines each NVMEP_HAVE_* by probing the kernel's headers, never by
+ * version.  The names below follow those of the newest kernel.
  */
 #ifndef _NVMEP_COMPAT_H
 #define _NVMEP_COMPAT_H
@@ -15,10 +15,16 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/msi.h>
+#include <linux/nvme.h>
 #include <linux/pci.h>
 #include <linux/sched/mm.h>
+#ifdef NVMEP_HAVE_USE_DMA_IOMMU
+#include <linux/iommu-dma.h>
+#endif
 
 #if defined(NVMEP_HAVE_DMABUF_PHYS_VEC) && defined(NVMEP_HAVE_P2PDMA_PROVIDER)
 #include <linux/dma-buf-mapping.h>
@@ -39,7 +45,7 @@
 #include <linux/blk-mq-pci.h>
 #endif
 
-/* Symbol namespaces became strings. */
+/* Newer kernels take the symbol namespace as a string. */
 #ifdef NVMEP_HAVE_IMPORT_NS_TOKEN
 #define NVMEP_IMPORT_NS_DMA_BUF()	MODULE_IMPORT_NS(DMA_BUF)
 #else
@@ -48,7 +54,7 @@
 
 /* --- PCI, device model, files ------------------------------------------- */
 
-/* The PCI core enables error reporting itself on newer kernels. */
+/* On newer kernels the PCI core enables error reporting. */
 static inline void nvmep_pci_enable_aer(struct pci_dev *pdev)
 {
 #ifdef NVMEP_HAVE_AER_ENABLE
@@ -63,6 +69,42 @@ static inline void nvmep_pci_disable_aer(struct pci_dev *pdev)
 #endif
 }
 
+/* Can the device trigger no interrupt except its own? */
+static inline bool nvmep_has_isolated_msi(struct device *dev)
+{
+#ifdef NVMEP_HAVE_ISOLATED_MSI
+	return msi_device_has_isolated_msi(dev);
+#else
+	return device_iommu_capable(dev, IOMMU_CAP_INTR_REMAP);
+#endif
+}
+
+/*
+ * Does the DMA API map for the device by an IOMMU?  The answer is part of the
+ * device, so it can be read for any device.  The domain of a device belongs to
+ * the driver that is bound, and may be freed when that driver is unbound.
+ */
+static inline bool nvmep_uses_iommu(struct device *dev)
+{
+#ifdef NVMEP_HAVE_USE_DMA_IOMMU
+	return use_dma_iommu(dev);
+#elif defined(CONFIG_IOMMU_DMA)
+	return dev->dma_ops;
+#else
+	return false;
+#endif
+}
+
+/* Does the device send requests with addresses that it has translated (ATS)? */
+static inline bool nvmep_ats_enabled(const struct pci_dev *pdev)
+{
+#ifdef CONFIG_PCI_ATS
+	return pdev->ats_enabled;
+#else
+	return false;
+#endif
+}
+
 static inline struct class *nvmep_class_create(const char *name)
 {
 #ifdef NVMEP_HAVE_CLASS_CREATE_NAME
@@ -72,7 +114,7 @@ static inline struct class *nvmep_class_create(const char *name)
 #endif
 }
 
-/* What a class's dev_uevent is called with. */
+/* The type of the device parameter of &class.dev_uevent. */
 #ifdef NVMEP_HAVE_UEVENT_CONST
 #define nvmep_uevent_device	const struct device
 #else
@@ -80,9 +122,9 @@ static inline struct class *nvmep_class_create(const char *name)
 #endif
 
 /*
- * Takes a reference to *@file unless its last one is being dropped.  The
- * caller holds a lock that the file's release must take before the file's
- * memory can go.
+ * Takes a reference to *@file unless its count is 0 already.  The caller holds
+ * a lock that the file's release takes too, so the file cannot be freed
+ * meanwhile.
  */
 static inline bool nvmep_get_file_active(struct file **file)
 {
@@ -103,16 +145,30 @@ static inline void nvmep_vm_flags_set(struct vm_area_struct *vma,
 #endif
 }
 
+/* Zaps PTEs of a VM_PFNMAP VMA; the caller holds the mmap lock. */
+static inline void nvmep_zap_range(struct vm_area_struct *vma,
+				   unsigned long address, unsigned long size)
+{
+#ifdef NVMEP_HAVE_ZAP_SPECIAL
+	zap_special_vma_range(vma, address, size);
+#else
+	zap_vma_ptes(vma, address, size);
+#endif
+}
+
 /* --- dma-buf ------------------------------------------------------------ */
 
-/* The member of struct dma_buf_attach_ops that tells an importer to let go. */
+/*
+ * The member of struct dma_buf_attach_ops that invalidates an importer's
+ * mappings.
+ */
 #ifdef NVMEP_HAVE_DMABUF_INVALIDATE
 #define nvmep_invalidate_member	invalidate_mappings
 #else
 #define nvmep_invalidate_member	move_notify
 #endif
 
-/* Tell every importer of @dmabuf to let go; the reservation lock is held. */
+/* Invalidates all importers' mappings; the reservation lock is held. */
 static inline void nvmep_dma_buf_invalidate(struct dma_buf *dmabuf)
 {
 #ifdef NVMEP_HAVE_DMABUF_INVALIDATE
@@ -122,7 +178,7 @@ static inline void nvmep_dma_buf_invalidate(struct dma_buf *dmabuf)
 #endif
 }
 
-/* Can the importer behind @attach be told to let go? */
+/* Does the importer implement invalidation of its mappings? */
 static inline bool nvmep_dma_buf_attach_revocable(struct dma_buf_attachment *attach)
 {
 #ifdef NVMEP_HAVE_DMABUF_REVOCABLE
@@ -133,8 +189,9 @@ static inline bool nvmep_dma_buf_attach_revocable(struct dma_buf_attachment *att
 }
 
 /*
- * Registers of ours in another device's DMA domain, the kernel's own way.  A
- * NULL provider says that this kernel has none; the caller has its own then.
+ * Maps a range of our BAR into the DMA domain of another device by the kernel's
+ * P2PDMA functions.  The provider is NULL on kernels without them; the caller
+ * then maps the range itself.
  */
 #if defined(NVMEP_HAVE_DMABUF_PHYS_VEC) && defined(NVMEP_HAVE_P2PDMA_PROVIDER)
 static inline struct p2pdma_provider *nvmep_p2p_provider(struct pci_dev *pdev,
@@ -161,8 +218,8 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 				   enum dma_data_direction dir)
 {
 	/*
-	 * dma_buf_phys_vec_to_sgt() leaves a CPU side of no entries, by which
-	 * sg_free_table() would free none: 32 bytes lost with each mapping.
+	 * dma_buf_phys_vec_to_sgt() leaves orig_nents = 0, so sg_free_table()
+	 * would free no entries and leak 32 bytes a mapping.
 	 */
 	sgt->orig_nents = sgt->nents;
 	dma_buf_free_sgt(attach, sgt, dir);
@@ -191,6 +248,39 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 }
 #endif
 
+/* --- NVMe --------------------------------------------------------------- */
+
+/* Names of linux/nvme.h that older kernels lack. */
+
+#ifndef NVMEP_HAVE_NVME_SGLS_ALIGNED
+#define NVME_CTRL_SGLS_BYTE_ALIGNED	1
+#define NVME_CTRL_SGLS_DWORD_ALIGNED	2
+#endif
+
+#ifndef NVMEP_HAVE_NVME_OPTPERF
+#define NVME_NS_FEAT_OPTPERF_SHIFT	4
+#define NVME_NS_FEAT_OPTPERF_MASK	0x1
+#endif
+
+#ifndef NVMEP_HAVE_NVME_EFFECTS_SCOPE
+#define NVME_CMD_EFFECTS_SCOPE_MASK	GENMASK(31, 20)
+#endif
+
+#ifndef NVMEP_HAVE_NVME_WZ_DEAC
+#define NVME_WZ_DEAC			BIT(9)
+#endif
+
+#ifndef NVMEP_HAVE_NVME_SCT
+#define NVME_SC_MASK			0x00ff
+#define NVME_SCT_SC_MASK		0x07ff
+#define NVME_SCT(status)		((status) >> 8 & 7)
+#endif
+
+#ifndef NVMEP_HAVE_NVME_STATUS_DNR
+#define NVME_STATUS_CRD			0x1800
+#define NVME_STATUS_DNR			0x4000
+#endif
+
 /* --- block layer -------------------------------------------------------- */
 
 #ifdef NVMEP_HAVE_BLK_MODE_T
@@ -201,7 +291,7 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 #define NVMEP_BLK_OPEN_WRITE	FMODE_WRITE
 #endif
 
-/* Merging became the default and its flag went away. */
+/* Newer kernels merge by default and have no flag for it. */
 #ifdef NVMEP_HAVE_SHOULD_MERGE
 #define NVMEP_BLK_MQ_F_SHOULD_MERGE	BLK_MQ_F_SHOULD_MERGE
 #else
@@ -214,19 +304,41 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 #define NVMEP_BLK_STS_RESV_CONFLICT	BLK_STS_NEXUS
 #endif
 
-/* The parameters of a rq_end_io_fn: a request @rq and a block status @error. */
+/*
+ * A rq_end_io_fn has a third parameter on newer kernels.  A file defines its
+ * callback with an ordinary signature:
+ *
+ *	static enum rq_end_io_ret
+ *	my_end_io(struct request *rq, blk_status_t error,
+ *		  const struct io_comp_batch *batch)
+ *
+ * and, after it, NVMEP_END_IO_FN(my_end_io) defines my_end_io_fn(), the
+ * function to set in &request.end_io.  @batch is NULL on older kernels.
+ */
 #ifdef NVMEP_HAVE_END_IO_BATCH
-#define NVMEP_END_IO_PARAMS						\
-	struct request *rq, blk_status_t error, const struct io_comp_batch *iob
-#define NVMEP_END_IO_BATCH	iob
+#define NVMEP_END_IO_FN(function)					\
+static enum rq_end_io_ret						\
+function##_fn(struct request *rq, blk_status_t error,			\
+	      const struct io_comp_batch *batch)			\
+{									\
+	return function(rq, error, batch);				\
+}
 #else
-#define NVMEP_END_IO_PARAMS	struct request *rq, blk_status_t error
-#define NVMEP_END_IO_BATCH	NULL
+#define NVMEP_END_IO_FN(function)					\
+static enum rq_end_io_ret						\
+function##_fn(struct request *rq, blk_status_t error)			\
+{									\
+	return function(rq, error, NULL);				\
+}
 #endif
 
 /*
- * Lists of requests: a type of their own, and functions, became of a pointer and macros.
- * What older kernels have under the same names is not for @list.
+ * Lists of requests.  Newer kernels have struct rq_list and functions for it.
+ * Older ones use a pointer to the first request, with macros of the same names.
+ *
+ * NVMEP_QUEUE_RQS_FN(function) defines function_fn(), the function to set in
+ * &blk_mq_ops.queue_rqs.  It calls function(struct rq_list *list), which leaves
+ * on @list the requests that it did not submit.
  */
 #ifdef NVMEP_HAVE_RQ_LIST
 static inline struct request *nvmep_rq_list_pop(struct rq_list *list)
@@ -239,9 +351,11 @@ static inline void nvmep_rq_list_add(struct rq_list *list, struct request *rq)
 	rq_list_add_tail(list, rq);
 }
 
-#define NVMEP_RQ_LIST_PARAM	struct rq_list *rqs
-#define nvmep_rq_list_take(rqs)	(*(rqs))
-#define nvmep_rq_list_give(list)	(list)
+#define NVMEP_QUEUE_RQS_FN(function)					\
+static void function##_fn(struct rq_list *rqs)				\
+{									\
+	function(rqs);							\
+}
 #else
 struct rq_list {
 	struct request *head;
@@ -269,9 +383,14 @@ static inline void nvmep_rq_list_add(struct rq_list *list, struct request *rq)
 	list->tail = rq;
 }
 
-#define NVMEP_RQ_LIST_PARAM	struct request **rqs
-#define nvmep_rq_list_take(rqs)	((struct rq_list){ .head = *(rqs) })
-#define nvmep_rq_list_give(list)	((list).head)
+#define NVMEP_QUEUE_RQS_FN(function)					\
+static void function##_fn(struct request **rqs)				\
+{									\
+	struct rq_list list = { .head = *rqs };				\
+									\
+	function(&list);						\
+	*rqs = list.head;						\
+}
 #endif
 
 static inline void nvmep_map_hw_queues(struct blk_mq_queue_map *map,
@@ -284,7 +403,7 @@ static inline void nvmep_map_hw_queues(struct blk_mq_queue_map *map,
 #endif
 }
 
-/* Undoes blk_freeze_queue_start(); memory allocation flags are the caller's. */
+/* Undoes blk_freeze_queue_start(); does not restore memory allocation flags. */
 static inline void nvmep_unfreeze_queue(struct request_queue *queue)
 {
 #ifdef NVMEP_HAVE_FREEZE_NOMEM
@@ -294,25 +413,53 @@ static inline void nvmep_unfreeze_queue(struct request_queue *queue)
 #endif
 }
 
+/* Has the administrator chosen to count passthrough in the disk's statistics? */
+static inline bool nvmep_passthrough_counted(struct request_queue *queue)
+{
+#ifdef blk_queue_passthrough_stat
+	return !!blk_queue_passthrough_stat(queue);
+#else
+	return false;
+#endif
+}
+
 /*
- * Returns when nobody dispatches any more on queues that share @queue's tags and were
- * quiesced with blk_mq_quiesce_queue_nowait().
+ * Older kernels freeze the queue and leave it so without marking it as dying:
+ * passthrough would wait for ever.
+ */
+static inline void nvmep_mark_disk_dead(struct gendisk *disk)
+{
+	struct request_queue *queue = disk->queue;
+
+	blk_mark_disk_dead(disk);
+	if (blk_queue_dying(queue))
+		return;
+	blk_queue_flag_set(QUEUE_FLAG_DYING, queue);
+	wake_up_all(&queue->mq_freeze_wq);
+}
+
+/*
+ * Waits until no thread dispatches on the queues that share @queue's tag set
+ * and were quiesced by blk_mq_quiesce_queue_nowait().
  */
 static inline void nvmep_wait_quiesce_done(struct request_queue *queue)
 {
 #ifdef NVMEP_HAVE_WAIT_QUIESCE_SET
 	blk_mq_wait_quiesce_done(queue->tag_set);
 #else
-	/* One wait for RCU serves all: our dispatch does not sleep. */
+	/*
+	 * An RCU grace period covers all queues: our dispatch does not sleep.
+	 */
 	blk_mq_wait_quiesce_done(queue);
 #endif
 }
 
 /*
- * Freezing that lockdep does not see: for locks that are taken meanwhile, and
- * whose other holders cannot wait for this queue.
+ * Freeze without lockdep's annotation, for a freeze that is held while locks
+ * are taken whose other holders never wait for this queue: lockdep would report
+ * a deadlock that cannot happen.
  */
-static inline void nvmep_freeze_start_unseen(struct request_queue *queue)
+static inline void nvmep_freeze_queue_start_non_owner(struct request_queue *queue)
 {
 #ifdef NVMEP_HAVE_FREEZE_NON_OWNER
 	blk_freeze_queue_start_non_owner(queue);
@@ -321,7 +468,7 @@ static inline void nvmep_freeze_start_unseen(struct request_queue *queue)
 #endif
 }
 
-static inline void nvmep_unfreeze_unseen(struct request_queue *queue)
+static inline void nvmep_unfreeze_queue_non_owner(struct request_queue *queue)
 {
 #ifdef NVMEP_HAVE_FREEZE_NON_OWNER
 	blk_mq_unfreeze_queue_non_owner(queue);
@@ -341,9 +488,10 @@ static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 }
 
 /*
- * A range of an IOMMU's addresses, into which pieces of memory are linked one behind the
- * other; they meet at pages of 4 KiB.  None where there is no such IOMMU or the kernel
- * cannot: then scatter lists are mapped.
+ * A contiguous IOVA range, into which segments of memory are linked one after
+ * another; segments meet at 4 KiB pages.  Allocation fails without an IOMMU
+ * that has this granule, and on older kernels: the caller maps a scatter list
+ * then.
  */
 #ifdef NVMEP_HAVE_DMA_IOVA
 static inline bool nvmep_iova_alloc(struct device *dev,
@@ -358,10 +506,10 @@ static inline bool nvmep_iova_alloc(struct device *dev,
 
 static inline int nvmep_iova_link(struct device *dev,
 				  struct dma_iova_state *state,
-				  phys_addr_t piece, size_t offset,
+				  phys_addr_t segment, size_t offset,
 				  size_t length, enum dma_data_direction dir)
 {
-	return dma_iova_link(dev, state, piece, offset, length, dir, 0);
+	return dma_iova_link(dev, state, segment, offset, length, dir, 0);
 }
 
 static inline int nvmep_iova_sync(struct device *dev,
@@ -390,7 +538,7 @@ static inline bool nvmep_iova_alloc(struct device *dev,
 
 static inline int nvmep_iova_link(struct device *dev,
 				  struct dma_iova_state *state,
-				  phys_addr_t piece, size_t offset,
+				  phys_addr_t segment, size_t offset,
 				  size_t length, enum dma_data_direction dir)
 {
 	return -EOPNOTSUPP;
@@ -410,8 +558,9 @@ static inline void nvmep_iova_free(struct device *dev,
 #endif
 
 /*
- * For the DMA of memory that is mapped where it lies, with neither a bounce buffer nor
- * caches to flush, and else not at all: unmapping it need not ask the IOMMU where it was.
+ * DMA attribute: map the memory without a bounce buffer and without cache
+ * maintenance, or fail.  Its unmapping need not look up the physical address in
+ * the IOMMU.
  */
 #ifdef DMA_ATTR_REQUIRE_COHERENT
 #define NVMEP_DMA_IN_PLACE	DMA_ATTR_REQUIRE_COHERENT
@@ -419,7 +568,10 @@ static inline void nvmep_iova_free(struct device *dev,
 #define NVMEP_DMA_IN_PLACE	0
 #endif
 
-/* May it be that what was mapped lies elsewhere, or has to be given back? */
+/*
+ * Must mappings be undone?  False for the direct mapping without bounce
+ * buffers.
+ */
 static inline bool nvmep_dma_need_unmap(struct device *dev)
 {
 #ifdef NVMEP_HAVE_DMA_NEED_UNMAP
@@ -430,25 +582,25 @@ static inline bool nvmep_dma_need_unmap(struct device *dev)
 }
 
 /**
- * struct nvmep_limits - what a request queue is told about its namespace
- * @block_size: logical block, bytes
- * @physical_block_size: bytes that are written atomically or at least whole
- * @io_min: smallest sensible transfer, bytes
- * @io_opt: preferred transfer, bytes, 0 for none
- * @max_transfer: bytes of one command
- * @preferred_transfer: what the block layer asks for at most where users set nothing
- *	else, bytes, 0 for no opinion
- * @max_segments: entries of one scatter list
- * @chunk: bytes that a command should not straddle, 0 for none
- * @max_discard: bytes of one deallocate command, 0 for no support
+ * struct nvmep_limits - limits of a request queue, as of struct queue_limits
+ * @block_size: logical block size, bytes
+ * @physical_block_size: unit of writes without read-modify-write, bytes
+ * @io_min: minimum efficient I/O size, bytes
+ * @io_opt: optimal I/O size, bytes, 0 for none
+ * @max_transfer: data of one command, bytes
+ * @preferred_transfer: default of max_sectors_kb, bytes, 0 for the kernel's
+ * @max_segments: segments of one request
+ * @chunk: boundary that requests should not cross, bytes, 0 for none
+ * @max_discard: length of one deallocate command, bytes, 0 for no support
  * @discard_granularity: bytes
  * @max_discard_ranges: ranges of one deallocate command
- * @max_write_zeroes: bytes of one Write Zeroes command, 0 for no support
- * @zeroes_deallocate: such a command gives the blocks back, and they read as zero
+ * @max_write_zeroes: length of one Write Zeroes command, bytes, 0 for no
+ *	support
+ * @zeroes_deallocate: Write Zeroes can deallocate blocks that then read as zero
  * @write_cache: a volatile write cache is present
- * @fua: a write can be told to go past it
- * @virt_boundary: pieces of a request meet at multiples of this plus 1
- * @dma_alignment: mask of the bits that addresses and lengths have clear
+ * @fua: FUA writes are supported
+ * @virt_boundary: mask: segments of a request meet at multiples of it plus 1
+ * @dma_alignment: mask of bits that are clear in addresses and lengths
  */
 struct nvmep_limits {
 	unsigned int block_size;
@@ -476,8 +628,8 @@ static inline unsigned int nvmep_to_sectors(u64 bytes)
 }
 
 /*
- * A change of limits: begin, commit, end.  Between begin and end the queue is
- * frozen, so that whatever else commands are built from may change too.
+ * Update of limits: begin, commit, end.  The queue is frozen from begin to end,
+ * so other state that commands are built from may also change.
  */
 struct nvmep_limits_update {
 #ifdef NVMEP_HAVE_QUEUE_LIMITS
@@ -544,7 +696,6 @@ static inline void nvmep_limits_begin(struct nvmep_limits_update *update,
 	update->limits = queue_limits_start_update(queue);
 	update->memflags = memalloc_noio_save();
 	blk_freeze_queue_start(queue);
-	blk_mq_freeze_queue_wait(queue);
 }
 
 static inline int nvmep_limits_commit(struct nvmep_limits_update *update,
@@ -582,7 +733,7 @@ static inline void nvmep_set_queue_limits(struct request_queue *queue,
 	blk_queue_flag_clear(QUEUE_FLAG_ADD_RANDOM, queue);
 }
 
-/* The boundary comes with the other limits here. */
+/* The caller sets the boundary later, with the other limits. */
 static inline struct gendisk *nvmep_alloc_disk(struct blk_mq_tag_set *set,
 					       unsigned int virt_boundary,
 					       void *data)
@@ -608,7 +759,6 @@ static inline void nvmep_limits_begin(struct nvmep_limits_update *update,
 {
 	update->memflags = memalloc_noio_save();
 	blk_freeze_queue_start(queue);
-	blk_mq_freeze_queue_wait(queue);
 }
 
 static inline int nvmep_limits_commit(struct nvmep_limits_update *update,
@@ -629,7 +779,10 @@ static inline void nvmep_limits_end(struct nvmep_limits_update *update,
 
 /* --- io_uring commands -------------------------------------------------- */
 
-/* The command bytes of an SQE; user memory until the request went async. */
+/*
+ * The command bytes of an SQE; shared with user space until the request is
+ * async.
+ */
 static inline const void *nvmep_uring_payload(const struct io_uring_cmd *ioucmd)
 {
 #ifdef NVMEP_HAVE_URING_CMD_H
@@ -640,17 +793,25 @@ static inline const void *nvmep_uring_payload(const struct io_uring_cmd *ioucmd)
 }
 
 /*
- * The parameters of a task work function, and what it finds in them: the
- * command and the flags to complete it with.
+ * NVMEP_URING_TW_FN(function) defines function_fn(), a task work function.  It
+ * calls function(struct io_uring_cmd *ioucmd, unsigned int issue_flags); the
+ * flags are those to complete the command with.
  */
 #ifdef NVMEP_HAVE_URING_TW
-#define NVMEP_URING_TW_PARAMS	struct io_tw_req tw_req, io_tw_token_t tw_token
-#define NVMEP_URING_TW_CMD	io_uring_cmd_from_tw(tw_req)
-#define NVMEP_URING_TW_FLAGS	IO_URING_CMD_TASK_WORK_ISSUE_FLAGS
+#define NVMEP_URING_TW_FN(function)					\
+static void								\
+function##_fn(struct io_tw_req tw_req, io_tw_token_t tw_token)		\
+{									\
+	function(io_uring_cmd_from_tw(tw_req),				\
+		 IO_URING_CMD_TASK_WORK_ISSUE_FLAGS);			\
+}
 #else
-#define NVMEP_URING_TW_PARAMS	struct io_uring_cmd *tw_cmd, unsigned int tw_flags
-#define NVMEP_URING_TW_CMD	tw_cmd
-#define NVMEP_URING_TW_FLAGS	tw_flags
+#define NVMEP_URING_TW_FN(function)					\
+static void								\
+function##_fn(struct io_uring_cmd *ioucmd, unsigned int issue_flags)	\
+{									\
+	function(ioucmd, issue_flags);					\
+}
 #endif
 
 #ifdef NVMEP_HAVE_URING_LAZY
@@ -670,8 +831,8 @@ static inline void nvmep_uring_done(struct io_uring_cmd *ioucmd, int result,
 }
 
 /*
- * Is it the command's own ring that polls, with @batch, and the task that sent it?  Where
- * the kernel cannot tell, no.
+ * Is @batch that of a poll of the command's own ring, by the task that
+ * submitted the command?  False on kernels that do not provide this.
  */
 static inline bool nvmep_uring_polls(struct io_uring_cmd *ioucmd,
 				     const struct io_comp_batch *batch)
@@ -698,7 +859,7 @@ static inline int nvmep_uring_import_fixed(u64 address, unsigned long length,
 #endif
 }
 
-/* A vector into registered buffers; older kernels cannot. */
+/* A vector of ranges in registered buffers; older kernels do not support it. */
 static inline int nvmep_uring_import_fixed_vec(u64 address, unsigned long count,
 					       int direction,
 					       struct iov_iter *iter,

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# What the kernel we build against offers, found by looking into its headers.
-# Distributions carry changes back, so a version number would lie.  compat.h
-# turns the answers into one interface; nothing else looks at them.
+# Features of the kernel that the module is built against, probed in its headers.
+# Distributions backport changes, so a version number is no proof.  Only compat.h
+# uses the results.
 #
-# Test modules that include compat.h include this file too and add
+# Test modules that include compat.h also include this file and add
 # $(NVMEP_COMPAT_CFLAGS) to their ccflags-y.
 
-# $(call nvmep-probe,HEADER,PATTERN,NAME): -DNVMEP_HAVE_NAME where HEADER, a
-# file below include/linux, has a line that matches PATTERN.  A pattern can hold
-# neither a comma nor a parenthesis; a dot stands for them.
+# $(call nvmep-probe,HEADER,PATTERN,NAME): -DNVMEP_HAVE_NAME if a line of HEADER, a
+# file below include/linux, matches PATTERN.  A pattern cannot contain a comma or a
+# parenthesis; use a dot for them.
 nvmep-probe = $(shell grep -qsE '$(2)' '$(srctree)/include/linux/$(1)' && \
 	echo -DNVMEP_HAVE_$(3))
 
@@ -42,6 +42,15 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_from_tw,URING_TW) \
 	$(call nvmep-probe,io_uring/cmd.h,io_uring_cmd_import_fixed_vec,URING_FIXED_VEC) \
 	$(call nvmep-probe,io_uring/cmd.h,struct io_uring_cmd,URING_CMD_H) \
+	$(call nvmep-probe,iommu-dma.h,bool use_dma_iommu,USE_DMA_IOMMU) \
 	$(call nvmep-probe,mm.h,vm_flags_set.struct,VM_FLAGS_SET) \
+	$(call nvmep-probe,mm.h,zap_special_vma_range.struct,ZAP_SPECIAL) \
 	$(call nvmep-probe,module.h,define MODULE_IMPORT_NS.*__stringify,IMPORT_NS_TOKEN) \
+	$(call nvmep-probe,msi.h,bool msi_device_has_isolated_msi,ISOLATED_MSI) \
+	$(call nvmep-probe,nvme.h,NVME_CMD_EFFECTS_SCOPE_MASK,NVME_EFFECTS_SCOPE) \
+	$(call nvmep-probe,nvme.h,NVME_CTRL_SGLS_BYTE_ALIGNED,NVME_SGLS_ALIGNED) \
+	$(call nvmep-probe,nvme.h,NVME_NS_FEAT_OPTPERF_SHIFT,NVME_OPTPERF) \
+	$(call nvmep-probe,nvme.h,NVME_SCT_SC_MASK,NVME_SCT) \
+	$(call nvmep-probe,nvme.h,NVME_STATUS_DNR,NVME_STATUS_DNR) \
+	$(call nvmep-probe,nvme.h,NVME_WZ_DEAC,NVME_WZ_DEAC) \
 	$(call nvmep-probe,pci-p2pdma.h,pcim_p2pdma_provider,P2PDMA_PROVIDER)

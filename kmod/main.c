@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvme-peer: an NVMe driver that serves a controller to the CPU like any other
- * and on the same controller gives queue pairs to other bus masters.
+ * nvme-peer: an NVMe driver that serves a controller to the CPU, and on the
+ * same controller provides queue pairs to other bus masters (peers).
  *
- * It binds to nothing by itself: the administrator gives it a function through
- * the function's driver_override.  This file is the PCI driver: the order in
- * which a controller is put together and taken apart, and what the PCI and
- * power management cores ask for.
+ * The ID table is empty: the driver binds only to functions whose
+ * driver_override names it.  This file is the PCI driver: probe and remove in
+ * their order, and the callbacks of the PCI core and of power management.  It
+ * registers the callbacks of the cpu and peer layers with the core layer.
  */
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -14,27 +14,22 @@
 
 #include "compat.h"
 #include "core/admin.h"
+#include "core/async_event.h"
 #include "core/ctrl.h"
 #include "core/data.h"
 #include "core/debugfs.h"
-#include "core/events.h"
+#include "core/holds.h"
+#include "core/qids.h"
 #include "core/queue.h"
 #include "core/registers.h"
 #include "core/reset.h"
-#include "core/start.h"
-#include "core/stop.h"
 #include "cpu/block.h"
 #include "cpu/cpu.h"
 #include "cpu/node.h"
 #include "cpu/scan.h"
+#include "module.h"
 #include "peer/peer.h"
 #include "peer/peer_debugfs.h"
-#include "workqueue.h"
-
-static unsigned int recovery_timeout = 60;
-module_param(recovery_timeout, uint, 0644);
-MODULE_PARM_DESC(recovery_timeout,
-		 "seconds until a controller is given up whose link failed and did not recover");
 
 /* --- probe and remove ---------------------------------------------------- */
 
@@ -61,7 +56,7 @@ err_disable:
 	return ret;
 }
 
-/* pci_disable_device() leaves the memory decode on: see nvmep_ctrl_unmap(). */
+/* pci_disable_device() leaves memory decoding on: see nvmep_ctrl_unmap(). */
 static void nvmep_disable_pci(struct nvmep_ctrl *ctrl)
 {
 	nvmep_pci_disable_aer(ctrl->pdev);
@@ -70,7 +65,10 @@ static void nvmep_disable_pci(struct nvmep_ctrl *ctrl)
 	pci_disable_device(ctrl->pdev);
 }
 
-/* The admin queue with one interrupt vector, which the first start replaces. */
+/*
+ * Allocates the admin queue and one interrupt vector, which the first start
+ * replaces.
+ */
 static int nvmep_setup_admin(struct nvmep_ctrl *ctrl)
 {
 	int ret;
@@ -81,7 +79,7 @@ static int nvmep_setup_admin(struct nvmep_ctrl *ctrl)
 	ret = pci_alloc_irq_vectors(ctrl->pdev, 1, 1, PCI_IRQ_ALL_TYPES);
 	if (ret < 0)
 		goto err_pool;
-	ret = nvmep_admin_init(ctrl, nvmep_events_entry);
+	ret = nvmep_admin_init(ctrl, nvmep_async_event_handle_cqe);
 	if (ret)
 		goto err_vectors;
 	ret = nvmep_queue_request_irq(ctrl->admin, 0);
@@ -132,16 +130,16 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	struct nvmep_ctrl *ctrl;
 	int ret;
 
-	if (pdev->class != NVME_PCI_CLASS) {
+	if (pdev->class != PCI_CLASS_STORAGE_EXPRESS) {
 		dev_err(&pdev->dev,
-			"PCI class %06x is not an NVMe I/O controller (%06x)\n",
-			pdev->class, NVME_PCI_CLASS);
+			"PCI class %06x is not that of an NVMe I/O controller (%06x)\n",
+			pdev->class, PCI_CLASS_STORAGE_EXPRESS);
 		return -ENODEV;
 	}
 	ctrl = nvmep_ctrl_alloc(pdev, &nvmep_cpu_ops, &nvmep_peer_ops);
 	if (IS_ERR(ctrl))
 		return PTR_ERR(ctrl);
-	nvmep_events_init(ctrl);
+	nvmep_async_event_init(ctrl);
 	nvmep_reset_init(ctrl);
 	ret = ctrl->cpu_ops->init(ctrl);
 	if (ret)
@@ -159,11 +157,14 @@ static int nvmep_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto err_io;
 
+	/* For slot_reset() and for resets of the function. */
+	nvmep_ctrl_save_config(ctrl);
 	pci_set_drvdata(pdev, ctrl);
 	nvmep_debugfs_add(ctrl);
 	nvmep_peer_debugfs_init(ctrl, ctrl->debugfs);
-	nvmep_ctrl_go_live(ctrl);
-	dev_info(&pdev->dev, "nvmep%d: %u CPU queues, %u of %u for peers\n",
+	nvmep_ctrl_set_live(ctrl);
+	dev_info(&pdev->dev,
+		 "nvmep%d: %u I/O queues of the CPU, %u of %u queue pairs for peers\n",
 		 ctrl->instance, ctrl->cpu_queues_live, ctrl->qids.peer_max,
 		 ctrl->qids.total);
 	return 0;
@@ -172,7 +173,7 @@ err_io:
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_block_exit(ctrl);
 err_queues:
-	/* The first start may have got as far as these before it failed. */
+	/* A failed first start may have allocated them. */
 	nvmep_ctrl_free_queues(ctrl);
 	nvmep_teardown_admin(ctrl);
 err_pci:
@@ -184,20 +185,38 @@ err_ctrl:
 }
 
 /*
- * Ends everything that could start something new, then takes away what others
- * use, then what we use ourselves.  Open files keep the object only.
+ * After NVMEP_HOLD_GOING was taken: the works cannot be queued any more.  A
+ * controller that was not LIVE (@live) is stopped first: reset work may wait for
+ * a command.  Its I/O fails from here on: event work may wait for memory, and so
+ * for I/O.
+ *
+ * Event work sends uevents of the device node, which must exist until then.
+ */
+static void nvmep_end_works(struct nvmep_ctrl *ctrl, bool live)
+{
+	if (!live)
+		nvmep_ctrl_stop(ctrl, false);
+	cancel_delayed_work_sync(&ctrl->link_work);
+	cancel_delayed_work_sync(&ctrl->async_event_work);
+	flush_work(&ctrl->reset_work);
+}
+
+/*
+ * Teardown order: work that could start new activity; then what users and
+ * importers hold (queue pairs of peers, namespaces, device nodes); then the
+ * driver's own queues and BAR0.  After that, open files only keep the
+ * controller object.
  */
 static void nvmep_remove(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
+	bool live = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_GOING) == NVMEP_CTRL_LIVE;
 
-	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DELETING);
 	if (nvmep_ctrl_gone(ctrl)) {
-		ctrl->peer_ops->prepare(ctrl);
-		nvmep_ctrl_stop(ctrl, false);
+		ctrl->peer_ops->revoke_doorbells(ctrl);
+		live = false;
 	}
-	cancel_delayed_work_sync(&ctrl->recovery_work);
-	flush_work(&ctrl->reset_work);
+	nvmep_end_works(ctrl, live);
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
 		ctrl->cpu_ops->fail(ctrl);
 
@@ -207,7 +226,6 @@ static void nvmep_remove(struct pci_dev *pdev)
 	nvmep_node_remove_ctrl(ctrl);
 
 	nvmep_ctrl_shutdown(ctrl);
-	cancel_delayed_work_sync(&ctrl->event_work);
 	nvmep_block_exit(ctrl);
 	nvmep_ctrl_free_queues(ctrl);
 	nvmep_teardown_admin(ctrl);
@@ -216,40 +234,55 @@ static void nvmep_remove(struct pci_dev *pdev)
 	nvmep_ctrl_put(ctrl);
 }
 
-/* Power off or kexec: the next owner finds a controller that does nothing. */
+/*
+ * Power off or kexec: leave the controller disabled, without DMA, and its
+ * doorbells unmapped, as the next kernel may use the same queue IDs.
+ */
 static void nvmep_pci_shutdown(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
+	bool live = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_GOING) == NVMEP_CTRL_LIVE;
 
-	nvmep_ctrl_set_state(ctrl, NVMEP_CTRL_DELETING);
-	flush_work(&ctrl->reset_work);
+	nvmep_end_works(ctrl, live);
 	nvmep_ctrl_shutdown(ctrl);
+	ctrl->peer_ops->revoke_doorbells(ctrl);
 }
 
-/* --- resets and errors that the PCI core announces ----------------------- */
+/* --- PCI error handlers -------------------------------------------------- */
 
+/* The flush is short: the stop ends the commands that reset work waits for. */
 static void nvmep_reset_prepare(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
-	if (!nvmep_ctrl_hold(ctrl))
-		return;
-	ctrl->peer_ops->prepare(ctrl);
-	nvmep_ctrl_stop(ctrl, false);
-	nvmep_ctrl_tell_stopped(ctrl);
+	nvmep_ctrl_hold(ctrl, NVMEP_HOLD_PCI);
+	nvmep_ctrl_prepare(ctrl);
+	flush_work(&ctrl->reset_work);
 }
 
+/* The PCI core has restored config space, which some kernels do only once. */
 static void nvmep_reset_done(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
-	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
-		return;
-	nvmep_ctrl_resume_reset(ctrl);
-	flush_work(&ctrl->reset_work);
+	nvmep_ctrl_save_config(ctrl);
+	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_PCI);
+	nvmep_ctrl_wait_restart(ctrl);
 }
 
-/* Recovery of a whole subtree of the bus waits for this: no long waits. */
+/* Return: false if the controller is being removed or has failed. */
+static bool nvmep_hold_link(struct nvmep_ctrl *ctrl)
+{
+	bool held = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_LINK) < NVMEP_CTRL_DELETING;
+
+	nvmep_ctrl_prepare(ctrl);
+	return held;
+}
+
+/*
+ * The recovery of a whole subtree of the bus waits for this: wait for nothing
+ * long.
+ */
 static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 					     pci_channel_state_t channel)
 {
@@ -258,32 +291,38 @@ static pci_ers_result_t nvmep_error_detected(struct pci_dev *pdev,
 	if (channel == pci_channel_io_normal)
 		return PCI_ERS_RESULT_CAN_RECOVER;
 	if (channel == pci_channel_io_perm_failure) {
-		ctrl->peer_ops->prepare(ctrl);
-		nvmep_ctrl_give_up(ctrl, "link failed for good", -EIO);
+		nvmep_ctrl_fail_link(ctrl);
 		return PCI_ERS_RESULT_DISCONNECT;
 	}
 	dev_warn(&pdev->dev, "link frozen: stopping\n");
-	if (!nvmep_ctrl_freeze(ctrl))
-		return PCI_ERS_RESULT_DISCONNECT;
-	queue_delayed_work(nvmep_wq, &ctrl->recovery_work,
-			   msecs_to_jiffies(recovery_timeout * MSEC_PER_SEC));
-	return PCI_ERS_RESULT_NEED_RESET;
+	return nvmep_hold_link(ctrl) ? PCI_ERS_RESULT_NEED_RESET :
+				       PCI_ERS_RESULT_DISCONNECT;
 }
 
+/*
+ * Another function may have asked for the reset: then error_detected() has not
+ * stopped this controller.  Some kernels leave the channel frozen until
+ * resume(), so the controller is started there.
+ */
 static pci_ers_result_t nvmep_slot_reset(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
-	cancel_delayed_work_sync(&ctrl->recovery_work);
-	nvmep_ctrl_thaw(ctrl);
-	return PCI_ERS_RESULT_RECOVERED;
+	if (!(READ_ONCE(ctrl->holds) & NVMEP_HOLD_LINK))
+		nvmep_hold_link(ctrl);
+	return nvmep_ctrl_restore_config(ctrl) ? PCI_ERS_RESULT_RECOVERED :
+						 PCI_ERS_RESULT_DISCONNECT;
 }
 
 static void nvmep_error_resume(struct pci_dev *pdev)
 {
 	struct nvmep_ctrl *ctrl = pci_get_drvdata(pdev);
 
-	flush_work(&ctrl->reset_work);
+	/*
+	 * Do not wait for the reset work: it may reset the function, which
+	 * takes the device lock and pci_bus_sem, and the caller holds both.
+	 */
+	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_LINK);
 }
 
 static const struct pci_error_handlers nvmep_error_handlers = {
@@ -294,20 +333,30 @@ static const struct pci_error_handlers nvmep_error_handlers = {
 	.reset_done = nvmep_reset_done,
 };
 
-/* --- sleep --------------------------------------------------------------- */
+/* --- suspend and resume -------------------------------------------------- */
 
 static int nvmep_suspend(struct device *dev)
 {
 	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
+	enum nvmep_ctrl_state before;
 
-	/* Nobody could tell a peer's program to wait, unless it has agreed to that. */
+	/*
+	 * A peer's program is not frozen and would use its queue pairs
+	 * meanwhile.
+	 */
 	if (ctrl->peer_ops->busy(ctrl)) {
-		dev_warn(dev, "peers have queue pairs: not going to sleep\n");
+		dev_warn(dev, "suspend refused: peers have queue pairs\n");
 		return -EBUSY;
 	}
-	if (!nvmep_ctrl_hold(ctrl))
+	before = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_SLEEP);
+	/* A controller that has failed may still have mapped doorbells. */
+	ctrl->peer_ops->revoke_doorbells(ctrl);
+	if (before >= NVMEP_CTRL_DELETING)
 		return 0;
-	ctrl->peer_ops->prepare(ctrl);
+	if (before != NVMEP_CTRL_LIVE)
+		nvmep_ctrl_stop(ctrl, false);
+	/* Short: it waits for no command any more, or it is at its end. */
+	flush_work(&ctrl->reset_work);
 	nvmep_ctrl_shutdown(ctrl);
 	return 0;
 }
@@ -316,8 +365,9 @@ static int nvmep_resume(struct device *dev)
 {
 	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
 
-	if (nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING)
-		nvmep_ctrl_resume_reset(ctrl);
+	/* The PCI core has restored config space, perhaps for the last time. */
+	nvmep_ctrl_save_config(ctrl);
+	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_SLEEP);
 	return 0;
 }
 
@@ -366,11 +416,13 @@ static void __exit nvmep_exit(void)
 	nvmep_debugfs_exit();
 	nvmep_nodes_exit();
 	nvmep_workqueues_exit();
-	/* For what call_rcu() was asked to call. */
+	nvmep_quarantines_exit();
+	/* Wait for call_rcu() callbacks, which are code of this module. */
 	rcu_barrier();
 }
 module_exit(nvmep_exit);
 
 MODULE_DESCRIPTION("NVMe driver with queue pairs for peers");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(NVMEP_VERSION);
 NVMEP_IMPORT_NS_DMA_BUF();

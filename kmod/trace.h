@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Trace events: each command as the CPU sends it, each completion as it
- * arrives.  Commands of peers pass no CPU and leave no events; what becomes of
- * their queue pairs and of the controller does.
+ * Trace events: submission and completion of the CPU's commands, state changes
+ * of controllers and of peer queue pairs, function resets.  Commands of peers
+ * do not pass through the CPU, so they cannot be traced.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nvme_peer
@@ -15,7 +15,7 @@
 #include "nvme.h"
 
 TRACE_EVENT(nvmep_submit,
-	    TP_PROTO(int instance, u16 qid, const struct nvme_sqe *sqe),
+	    TP_PROTO(int instance, u16 qid, const struct nvme_command *sqe),
 	    TP_ARGS(instance, qid, sqe),
 	    TP_STRUCT__entry(__field(int, instance)
 			     __field(u16, qid)
@@ -26,13 +26,13 @@ TRACE_EVENT(nvmep_submit,
 			     __field(u32, cdw12)),
 	    TP_fast_assign(__entry->instance = instance;
 			   __entry->qid = qid;
-			   __entry->cid = le16_to_cpu(sqe->cid);
-			   __entry->opcode = sqe->opcode;
-			   __entry->nsid = le32_to_cpu(sqe->nsid);
+			   __entry->cid = nvmep_cid(sqe->common.command_id);
+			   __entry->opcode = sqe->common.opcode;
+			   __entry->nsid = le32_to_cpu(sqe->common.nsid);
 			   __entry->cdw10 =
-				(u64)le32_to_cpu(sqe->cdw11) << 32 |
-				le32_to_cpu(sqe->cdw10);
-			   __entry->cdw12 = le32_to_cpu(sqe->cdw12);),
+				(u64)le32_to_cpu(sqe->common.cdw11) << 32 |
+				le32_to_cpu(sqe->common.cdw10);
+			   __entry->cdw12 = le32_to_cpu(sqe->common.cdw12);),
 	    TP_printk("nvmep%d qid=%u cid=%#x opcode=%#x nsid=%u cdw10=%#llx cdw12=%#x",
 		      __entry->instance, __entry->qid, __entry->cid,
 		      __entry->opcode, __entry->nsid, __entry->cdw10,
@@ -40,7 +40,7 @@ TRACE_EVENT(nvmep_submit,
 );
 
 TRACE_EVENT(nvmep_complete,
-	    TP_PROTO(int instance, u16 qid, const struct nvme_cqe *cqe),
+	    TP_PROTO(int instance, u16 qid, const struct nvme_completion *cqe),
 	    TP_ARGS(instance, qid, cqe),
 	    TP_STRUCT__entry(__field(int, instance)
 			     __field(u16, qid)
@@ -49,9 +49,9 @@ TRACE_EVENT(nvmep_complete,
 			     __field(u64, result)),
 	    TP_fast_assign(__entry->instance = instance;
 			   __entry->qid = qid;
-			   __entry->cid = le16_to_cpu(cqe->cid);
+			   __entry->cid = nvmep_cid(cqe->command_id);
 			   __entry->status = le16_to_cpu(cqe->status) >> 1;
-			   __entry->result = le64_to_cpu(cqe->result);),
+			   __entry->result = le64_to_cpu(cqe->result.u64);),
 	    TP_printk("nvmep%d qid=%u cid=%#x status=%#x result=%#llx",
 		      __entry->instance, __entry->qid, __entry->cid,
 		      __entry->status, __entry->result)

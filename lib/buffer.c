@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Buffers: dma-bufs that the controller reads and writes, and host memory that
- * can become one.
+ * Buffers: dma-bufs that the controller reads and writes, and host memory as a dma-buf.
  */
 #include <fcntl.h>
 #include <linux/dma-heap.h>
@@ -14,8 +13,8 @@
 #include "internal.h"
 
 /*
- * An import is refused for the way to the memory more often than for anything
- * else, so the record asks the kernel for that way while the dma-buf is there.
+ * The most frequent cause is the route to the memory.  Query it now: later the caller
+ * may have closed the dma-buf.
  */
 static int import_failed(struct nvmepeer *ctrl, int result,
 			 const struct nvme_peer_buf_import *request, size_t size)
@@ -23,22 +22,22 @@ static int import_failed(struct nvmepeer *ctrl, int result,
 	struct failure failure;
 
 	failure_init(&failure, CALL_BUF_IMPORT, result, ctrl->node);
-	sized_copy(&failure.request.import, sizeof(failure.request.import), request, size);
+	struct_copy(&failure.request.import, sizeof(failure.request.import), request, size);
 	if (peer_info(ctrl->fd, &failure.info) < 0)
 		failure.info.size = 0;
 	failure.route.size = sizeof(failure.route);
 	failure.route.dmabuf_fd = request->dmabuf_fd;
 	if (peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, &failure.route) < 0)
 		failure.route.size = 0;
-	return failure_note(&failure);
+	return failure_record(&failure);
 }
 
-enum { IMPORT_LEAST = BYTES_TO(struct nvme_peer_buf_import, reserved) };
+enum { IMPORT_LEAST = SIZE_THROUGH(struct nvme_peer_buf_import, reserved) };
 
 int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
 			     struct nvme_peer_buf_import *buffer, size_t size)
 {
-	int result = sized_request(CALL_BUF_IMPORT, ctrl->node, buffer, size, IMPORT_LEAST);
+	int result = struct_size_in(CALL_BUF_IMPORT, ctrl->node, buffer, size, IMPORT_LEAST);
 
 	if (result)
 		return result;
@@ -49,7 +48,7 @@ int nvmepeer_buf_import_part(struct nvmepeer *ctrl,
 int nvmepeer_buf_import(struct nvmepeer *ctrl, int dmabuf_fd, uint32_t flags,
 			struct nvme_peer_buf_import *buffer, size_t size)
 {
-	int result = sized_answer(CALL_BUF_IMPORT, ctrl->node, buffer, size, IMPORT_LEAST);
+	int result = struct_size_out(CALL_BUF_IMPORT, ctrl->node, buffer, size, IMPORT_LEAST);
 
 	if (result)
 		return result;
@@ -71,7 +70,7 @@ int nvmepeer_buf_release(struct nvmepeer *ctrl, uint32_t handle)
 		return result;
 	failure_init(&failure, CALL_BUF_RELEASE, result, ctrl->node);
 	failure.request.release = request;
-	return failure_note(&failure);
+	return failure_record(&failure);
 }
 
 static int table_failed(struct nvmepeer *ctrl, int result, uint32_t handle,
@@ -84,51 +83,86 @@ static int table_failed(struct nvmepeer *ctrl, int result, uint32_t handle,
 	failure.request.table.offset = offset;
 	if (peer_info(ctrl->fd, &failure.info) < 0)
 		failure.info.size = 0;
-	return failure_note(&failure);
+	return failure_record(&failure);
+}
+
+/* Ranges that one call of the kernel reports. */
+enum { RANGES_BATCH = 64 };
+
+/* Returns the number of ranges from @offset on, or a negative errno. */
+static int read_ranges(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
+		       struct nvme_peer_buf_range ranges[RANGES_BATCH])
+{
+	struct nvme_peer_buf_table request = {
+		.size = sizeof(request),
+		.handle = handle,
+		.count = RANGES_BATCH,
+		.offset = offset,
+		.ranges = (uintptr_t)ranges,
+	};
+	int result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_TABLE, &request);
+
+	return result < 0 ? result : (int)request.count;
+}
+
+/* Writes the address of each page of a range, at most @count; returns how many. */
+static uint32_t list_pages(const struct nvme_peer_buf_range *range, uint32_t page,
+			   uint64_t *addresses, uint32_t count)
+{
+	uint32_t pages = 0;
+
+	while (pages < count && (uint64_t)pages * page < range->length) {
+		addresses[pages] = range->address + (uint64_t)pages * page;
+		pages++;
+	}
+	return pages;
 }
 
 int nvmepeer_buf_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset,
 		       uint64_t *addresses, uint32_t count)
 {
-	struct nvme_peer_buf_table request = {
-		.size = sizeof(request),
-		.handle = handle,
-		.count = count,
-		.offset = offset,
-		.addresses = (uintptr_t)addresses,
-	};
-	int result;
+	struct nvme_peer_buf_range ranges[RANGES_BATCH];
+	struct nvme_peer_info info;
+	uint32_t done = 0;
+	uint64_t at;
+	int got, i;
 
-	result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_TABLE, &request);
-	if (result < 0)
-		return table_failed(ctrl, result, handle, offset);
-	return (int)request.count;
+	got = nvmepeer_info(ctrl, &info, sizeof(info));
+	if (got < 0)
+		return got;
+	do {
+		at = offset + (uint64_t)done * info.page_size;
+		got = read_ranges(ctrl, handle, at, ranges);
+		/* The last call may have ended with the buffer. */
+		if (done && got == -ERANGE)
+			break;
+		if (got < 0)
+			return table_failed(ctrl, got, handle, at);
+		for (i = 0; i < got; i++)
+			done += list_pages(&ranges[i], info.page_size, addresses + done,
+					   count - done);
+	} while (done < count && got == RANGES_BATCH);
+	return (int)done;
 }
-
-/* Addresses asked for at once by nvmepeer_buf_contiguous(). */
-enum { TABLE_PIECE = 256 };
 
 int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 			    uint64_t offset, uint64_t length, uint64_t *dma)
 {
-	uint64_t addresses[TABLE_PIECE], expected = 0, done = 0, page;
-	struct nvme_peer_info info;
+	struct nvme_peer_buf_range ranges[RANGES_BATCH];
+	uint64_t done = 0;
 	int count, i;
 
-	count = nvmepeer_info(ctrl, &info, sizeof(info));
-	if (count < 0)
-		return count;
-	page = info.page_size;
 	while (done < length) {
-		count = nvmepeer_buf_table(ctrl, handle, offset + done, addresses,
-					   TABLE_PIECE);
-		if (count <= 0)
-			return count ? count : table_failed(ctrl, -ERANGE, handle, offset + done);
+		count = read_ranges(ctrl, handle, offset + done, ranges);
+		if (count < 0)
+			return table_failed(ctrl, count, handle, offset + done);
 		if (!done)
-			*dma = expected = addresses[0];
-		for (i = 0; i < count && done < length; i++, done += page, expected += page)
-			if (addresses[i] != expected)
+			*dma = ranges[0].address;
+		for (i = 0; i < count && done < length; i++) {
+			if (ranges[i].address != *dma + done)
 				return table_failed(ctrl, -EMSGSIZE, handle, offset + done);
+			done += ranges[i].length;
+		}
 	}
 	return 0;
 }
@@ -147,7 +181,7 @@ static int udmabuf_create(size_t length)
 		result = -errno;
 		goto close_device;
 	}
-	/* udmabuf takes only memory that nobody can shrink under it. */
+	/* udmabuf requires memory that is sealed against shrinking. */
 	if (ftruncate(memory, (off_t)length) ||
 	    fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK)) {
 		result = -errno;
@@ -163,7 +197,7 @@ close_device:
 	return result;
 }
 
-/* Returns a dma-buf of @length bytes of the system heap, or a negative errno. */
+/* Returns a dma-buf of @length bytes from the system heap, or a negative errno. */
 static int heap_create(size_t length)
 {
 	struct dma_heap_allocation_data request = {
@@ -182,12 +216,12 @@ static int heap_create(size_t length)
 
 static int hostmem_failed(int result)
 {
-	return failure_tell(CALL_HOSTMEM, result, "host memory");
+	return failure_set(CALL_HOSTMEM, result, "host memory");
 }
 
 /**
  * struct nvmepeer_hostmem - host memory that is also a dma-buf
- * @address: where it is mapped in this process
+ * @address: mapping in this process
  * @length: bytes, whole pages
  * @dmabuf_fd: the dma-buf
  */
@@ -197,7 +231,7 @@ struct nvmepeer_hostmem {
 	int dmabuf_fd;
 };
 
-static int hostmem_make(size_t length, struct nvmepeer_hostmem *memory)
+static int hostmem_create(size_t length, struct nvmepeer_hostmem *memory)
 {
 	int fd, result;
 
@@ -220,20 +254,20 @@ static int hostmem_make(size_t length, struct nvmepeer_hostmem *memory)
 int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem **memory)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct nvmepeer_hostmem *made;
+	struct nvmepeer_hostmem *created;
 	int result;
 
 	if (!length || length > SIZE_MAX - page)
 		return hostmem_failed(-EINVAL);
-	made = calloc(1, sizeof(*made));
-	if (!made)
+	created = calloc(1, sizeof(*created));
+	if (!created)
 		return hostmem_failed(-ENOMEM);
-	result = hostmem_make((length + page - 1) / page * page, made);
+	result = hostmem_create((length + page - 1) / page * page, created);
 	if (result) {
-		free(made);
+		free(created);
 		return hostmem_failed(result);
 	}
-	*memory = made;
+	*memory = created;
 	return 0;
 }
 

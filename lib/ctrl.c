@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Controllers: open, facts, routes, admin commands.
+ * Controllers: open, limits and state, routes, admin commands.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 static int open_failed(const char *node, int result)
 {
-	return failure_tell(CALL_OPEN, result, node);
+	return failure_set(CALL_OPEN, result, node);
 }
 
 int nvmepeer_open(const char *node, struct nvmepeer **ctrl)
@@ -25,10 +25,11 @@ int nvmepeer_open(const char *node, struct nvmepeer **ctrl)
 	if (result < 0)
 		goto free;
 	opened->fd = result;
-	/* Any character device can be opened; only ours answers this. */
+	/* open() succeeds on any character device; this ioctl only on nvme-peer's. */
 	result = peer_info(opened->fd, &info);
 	if (result < 0)
 		goto close;
+	pthread_mutex_init(&opened->lock, NULL);
 	*ctrl = opened;
 	return 0;
 
@@ -41,9 +42,17 @@ free:
 
 void nvmepeer_close(struct nvmepeer *ctrl)
 {
+	struct left_buffer *left;
+
 	if (!ctrl)
 		return;
 	close(ctrl->fd);
+	/* The kernel ends the imports with the file. */
+	while ((left = ctrl->left)) {
+		ctrl->left = left->next;
+		free(left);
+	}
+	pthread_mutex_destroy(&ctrl->lock);
 	free(ctrl);
 }
 
@@ -59,54 +68,54 @@ const char *nvmepeer_node(const struct nvmepeer *ctrl)
 
 int nvmepeer_info(struct nvmepeer *ctrl, struct nvme_peer_info *info, size_t size)
 {
-	int result = sized_answer(CALL_INFO, ctrl->node, info, size,
-				  BYTES_TO(struct nvme_peer_info, cmb_size));
+	int result = struct_size_out(CALL_INFO, ctrl->node, info, size,
+				     SIZE_THROUGH(struct nvme_peer_info, reserved));
 
 	if (result)
 		return result;
 	result = peer_ioctl(ctrl->fd, NVME_PEER_INFO, info);
-	return result < 0 ? failure_tell(CALL_INFO, result, ctrl->node) : result;
+	return result < 0 ? failure_set(CALL_INFO, result, ctrl->node) : result;
 }
 
-/* @asked: its fields up to the address are what is asked for. */
-static int ask_route(struct nvmepeer *ctrl, const struct nvme_peer_route *asked,
+/* @request: its fields up to the address are input. */
+static int get_route(struct nvmepeer *ctrl, const struct nvme_peer_route *request,
 		     struct nvme_peer_route *route, size_t size)
 {
-	int result = sized_answer(CALL_ROUTE, ctrl->node, route, size,
-				  BYTES_TO(struct nvme_peer_route, doorbell));
+	int result = struct_size_out(CALL_ROUTE, ctrl->node, route, size,
+				     SIZE_THROUGH(struct nvme_peer_route, doorbell));
 	struct failure failure;
 
 	if (result)
 		return result;
-	route->flags = asked->flags;
-	route->dmabuf_fd = asked->dmabuf_fd;
-	route->pci_address = asked->pci_address;
+	route->flags = request->flags;
+	route->dmabuf_fd = request->dmabuf_fd;
+	route->pci_address = request->pci_address;
 	result = peer_ioctl(ctrl->fd, NVME_PEER_ROUTE, route);
 	if (result >= 0)
 		return result;
 	failure_init(&failure, CALL_ROUTE, result, ctrl->node);
-	failure.request.route = *asked;
-	return failure_note(&failure);
+	failure.request.route = *request;
+	return failure_record(&failure);
 }
 
 int nvmepeer_route_dmabuf(struct nvmepeer *ctrl, int dmabuf_fd,
 			  struct nvme_peer_route *route, size_t size)
 {
-	const struct nvme_peer_route asked = { .dmabuf_fd = dmabuf_fd };
+	const struct nvme_peer_route request = { .dmabuf_fd = dmabuf_fd };
 
-	return ask_route(ctrl, &asked, route, size);
+	return get_route(ctrl, &request, route, size);
 }
 
 int nvmepeer_route_pci(struct nvmepeer *ctrl, struct nvme_peer_pci_address pci_address,
 		       struct nvme_peer_route *route, size_t size)
 {
-	const struct nvme_peer_route asked = {
+	const struct nvme_peer_route request = {
 		.flags = NVME_PEER_ROUTE_BY_ADDRESS,
 		.dmabuf_fd = -1,
 		.pci_address = pci_address,
 	};
 
-	return ask_route(ctrl, &asked, route, size);
+	return get_route(ctrl, &request, route, size);
 }
 
 int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command)
@@ -118,5 +127,5 @@ int nvmepeer_admin(struct nvmepeer *ctrl, struct nvme_passthru_cmd *command)
 		return 0;
 	failure_init(&failure, CALL_ADMIN, result, ctrl->node);
 	failure.request.command = *command;
-	return failure_note(&failure);
+	return failure_record(&failure);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * The record of the last failure, of each thread or where the thread was told to note
- * it, and the two system calls that every room makes.
+ * The record of the last failure, per thread or in a struct nvmepeer_errors, and the
+ * system calls that all other source files make.
  *
- * A record is made in whole by who failed, and then copied under the lock: whoever asks,
- * from whatever thread, gets one failure and not parts of two.
+ * A record is completed first and copied under the lock, so a reader in another thread
+ * never sees parts of two failures.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,26 +16,26 @@
 #include "internal.h"
 
 /**
- * struct nvmepeer_errors - where failures are noted
- * @lock: guards @last
- * @last: the last one
+ * struct nvmepeer_errors - holds the last failure of the threads that use it
+ * @lock: protects @last
+ * @last: the record
  */
 struct nvmepeer_errors {
 	pthread_mutex_t lock;
 	struct failure last;
 };
 
-static _Thread_local struct failure own_last;
-static _Thread_local struct nvmepeer_errors *used;
+static _Thread_local struct failure thread_last;
+static _Thread_local struct nvmepeer_errors *current;
 
 int nvmepeer_errors_new(struct nvmepeer_errors **errors)
 {
-	struct nvmepeer_errors *made = calloc(1, sizeof(*made));
+	struct nvmepeer_errors *created = calloc(1, sizeof(*created));
 
-	if (!made)
-		return failure_tell(CALL_ERRORS, -ENOMEM, "");
-	pthread_mutex_init(&made->lock, NULL);
-	*errors = made;
+	if (!created)
+		return failure_set(CALL_ERRORS, -ENOMEM, "");
+	pthread_mutex_init(&created->lock, NULL);
+	*errors = created;
 	return 0;
 }
 
@@ -43,18 +43,18 @@ void nvmepeer_errors_free(struct nvmepeer_errors *errors)
 {
 	if (!errors)
 		return;
-	if (used == errors)
-		used = NULL;
+	if (current == errors)
+		current = NULL;
 	pthread_mutex_destroy(&errors->lock);
 	free(errors);
 }
 
 struct nvmepeer_errors *nvmepeer_errors_use(struct nvmepeer_errors *errors)
 {
-	struct nvmepeer_errors *before = used;
+	struct nvmepeer_errors *previous = current;
 
-	used = errors;
-	return before;
+	current = errors;
+	return previous;
 }
 
 void failure_init(struct failure *failure, enum call call, int result, const char *subject)
@@ -73,32 +73,32 @@ int failure_result(const struct failure *failure)
 	return failure->error ? -failure->error : failure->status;
 }
 
-int failure_note(const struct failure *failure)
+int failure_record(const struct failure *failure)
 {
-	if (used) {
-		pthread_mutex_lock(&used->lock);
-		used->last = *failure;
-		pthread_mutex_unlock(&used->lock);
+	if (current) {
+		pthread_mutex_lock(&current->lock);
+		current->last = *failure;
+		pthread_mutex_unlock(&current->lock);
 	} else {
-		own_last = *failure;
+		thread_last = *failure;
 	}
 	return failure_result(failure);
 }
 
-int failure_tell(enum call call, int result, const char *subject)
+int failure_set(enum call call, int result, const char *subject)
 {
 	struct failure failure;
 
 	failure_init(&failure, call, result, subject);
-	return failure_note(&failure);
+	return failure_record(&failure);
 }
 
 void failure_last(struct nvmepeer_errors *errors, struct failure *failure)
 {
 	if (!errors)
-		errors = used;
+		errors = current;
 	if (!errors) {
-		*failure = own_last;
+		*failure = thread_last;
 		return;
 	}
 	pthread_mutex_lock(&errors->lock);

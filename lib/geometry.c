@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Geometry: from what the kernel says of a queue pair to what the device
- * library starts from.
+ * Geometry: builds the structure that initializes the device library from the kernel's
+ * description of a queue pair.
  */
 #include <stdio.h>
 
@@ -9,31 +9,55 @@
 
 #include "internal.h"
 
+uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
+			    const struct nvme_peer_pci_address *data)
+{
+	const struct nvme_peer_pci_address *cq = &qp_info->cq_pci_address;
+
+	if (!data->valid)
+		return NVMEPEER_VIEW_DATA_IN_HOST;
+	if (cq->valid && (cq->domain != data->domain || cq->function != data->function))
+		return NVMEPEER_VIEW_DATA_IN_DEVICE | NVMEPEER_VIEW_DATA_ELSEWHERE;
+	return NVMEPEER_VIEW_DATA_IN_DEVICE;
+}
+
 /*
- * Where a ring or the data does not lie beside the peer its accesses cross a bus; where
- * the completion ring does not lie beside the data, an entry may overtake the
- * data it announces.
+ * If the completion ring and the data are in different memory, a completion entry may
+ * arrive before its data, and the peer has to read the data back over a bus.  A device can
+ * do that with data in host memory only: of two devices it is unknown which one is the
+ * peer.  The CPU can do it with data in devices only.  No peer can do both.
  */
+static uint32_t data_flags(bool cq_in_host, uint32_t view)
+{
+	bool cpu = view & NVMEPEER_VIEW_CPU;
+	bool in_host = view & NVMEPEER_VIEW_DATA_IN_HOST;
+	bool in_device = view & NVMEPEER_VIEW_DATA_IN_DEVICE || !in_host;
+	bool host_apart = in_host && !cq_in_host;
+	bool device_apart = (in_device && cq_in_host) || view & NVMEPEER_VIEW_DATA_ELSEWHERE;
+
+	if (host_apart && device_apart)
+		return NVMEPEER_CQ_APART_FROM_DATA;
+	if (host_apart || device_apart)
+		return NVMEPEER_CQ_APART_FROM_DATA | (host_apart != cpu ? NVMEPEER_DATA_REMOTE : 0);
+	return in_host != cpu ? NVMEPEER_DATA_REMOTE : 0;
+}
+
+/* Accesses of the peer to a ring in other memory than its own cross a bus. */
 static uint32_t placement_flags(const struct nvme_peer_qp_info *info, uint32_t view)
 {
 	bool cpu = view & NVMEPEER_VIEW_CPU;
 	bool sq_in_host = !info->sq_pci_address.valid;
 	bool cq_in_host = !info->cq_pci_address.valid;
-	bool data_in_host = view & NVMEPEER_VIEW_DATA_IN_HOST;
-	uint32_t flags = 0;
+	uint32_t flags = data_flags(cq_in_host, view);
 
 	if (sq_in_host != cpu)
 		flags |= NVMEPEER_SQ_REMOTE;
 	if (cq_in_host != cpu)
 		flags |= NVMEPEER_CQ_REMOTE;
-	if (data_in_host != cpu)
-		flags |= NVMEPEER_DATA_REMOTE;
-	if (cq_in_host != data_in_host)
-		flags |= NVMEPEER_CQ_APART_FROM_DATA;
 	return flags;
 }
 
-/* Log2 of a power of two; what is none is left to the device library's check. */
+/* Log2 of a power of two.  The check of the device library refuses other values. */
 static uint32_t log2_of(uint32_t value)
 {
 	return value ? (uint32_t)__builtin_ctz(value) : 0;
@@ -50,36 +74,36 @@ static int check(const struct nvmepeer_geometry *geometry)
 	snprintf(name, sizeof(name), "queue pair %u", geometry->qid);
 	failure_init(&failure, CALL_GEOMETRY, -EINVAL, name);
 	failure.request.device_status = status;
-	return failure_note(&failure);
+	return failure_record(&failure);
 }
 
-/* The device library's commands have room for data only. */
+/* The commands of the device library transfer data only. */
 static int refuse_metadata(const struct nvmepeer_ns_info *ns)
 {
 	char name[NODE_NAME_MAX];
 
 	snprintf(name, sizeof(name), "namespace %u", ns->nsid);
-	return failure_tell(CALL_GEOMETRY, -EOPNOTSUPP, name);
+	return failure_set(CALL_GEOMETRY, -EOPNOTSUPP, name);
 }
 
-/* What the caller has of each structure; the first three are told by themselves. */
+/* Check the sizes of all structures; the first three carry theirs. */
 static int check_sizes(const struct nvme_peer_info *info,
 		       const struct nvme_peer_qp_info *qp_info,
 		       const struct nvmepeer_ns_info *ns, size_t size)
 {
 	static const char subject[] = "geometry";
-	int result = sized_check(CALL_GEOMETRY, subject, info->size,
-				 BYTES_TO(struct nvme_peer_info, cmb_size));
+	int result = struct_size_check(CALL_GEOMETRY, subject, info->size,
+				       SIZE_THROUGH(struct nvme_peer_info, reserved));
 
 	if (!result)
-		result = sized_check(CALL_GEOMETRY, subject, qp_info->size,
-				     BYTES_TO(struct nvme_peer_qp_info, cpu_doorbell_writes));
+		result = struct_size_check(CALL_GEOMETRY, subject, qp_info->size,
+					   SIZE_THROUGH(struct nvme_peer_qp_info, cpu_doorbell_writes));
 	if (!result)
-		result = sized_check(CALL_GEOMETRY, subject, ns->size,
-				     BYTES_TO(struct nvmepeer_ns_info, blocks));
+		result = struct_size_check(CALL_GEOMETRY, subject, ns->size,
+					   SIZE_THROUGH(struct nvmepeer_ns_info, blocks));
 	if (!result)
-		result = sized_check(CALL_GEOMETRY, subject, size,
-				     BYTES_TO(struct nvmepeer_geometry, reserved));
+		result = struct_size_check(CALL_GEOMETRY, subject, size,
+					   SIZE_THROUGH(struct nvmepeer_geometry, reserved));
 	return result;
 }
 
@@ -96,7 +120,8 @@ static void fill_in(const struct nvme_peer_info *info, const struct nvme_peer_qp
 	geometry->cq_doorbell = geometry->sq_doorbell + qp_info->doorbell_stride;
 	geometry->sq_entries = qp_info->sq_entries;
 	geometry->cq_entries = qp_info->cq_entries;
-	geometry->generation = qp_info->generation;
+	/* After a re-arm the losses are those of now: a queue opened before it must see a loss. */
+	geometry->generation = qp_info->losses - (qp_info->state == NVME_PEER_QP_QUIESCED);
 	geometry->qid = qp_info->qid;
 	geometry->nsid = ns->nsid;
 	geometry->lba_shift = log2_of(ns->block_size);
@@ -118,13 +143,13 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 		return result;
 	if (ns->metadata_size)
 		return refuse_metadata(ns);
-	if (!sized_is_known(geometry, size, sizeof(built)))
-		return failure_tell(CALL_GEOMETRY, -E2BIG, "geometry");
-	sized_copy(&built, sizeof(built), geometry, size);
+	if (!struct_tail_is_zero(geometry, size, sizeof(built)))
+		return failure_set(CALL_GEOMETRY, -E2BIG, "geometry");
+	struct_copy(&built, sizeof(built), geometry, size);
 	fill_in(info, qp_info, ns, view, doorbell_pages, &built);
 	result = check(&built);
 	if (!result)
-		sized_copy(geometry, size, &built, sizeof(built));
+		struct_copy(geometry, size, &built, sizeof(built));
 	return result;
 }
 

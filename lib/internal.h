@@ -1,31 +1,39 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * What the rooms of libnvmepeer share: the objects behind the public handles,
- * structures whose size is the caller's, and the record of the last failure from
- * which explain.c makes sentences.
+ * Shared by the source files of libnvmepeer: the objects behind the public
+ * pointers, structures that come with their size, and the record of the last
+ * failure, which explain.c puts into words.
  */
 #ifndef NVMEPEER_INTERNAL_H
 #define NVMEPEER_INTERNAL_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <nvmepeer.h>
 
-/* Everything not named in libnvmepeer.map is local to the library. */
+#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
+
 #define NODE_NAME_MAX 64
 
+/** struct left_buffer - a buffer of a closed CPU peer whose import has not ended yet */
+struct left_buffer {
+	struct left_buffer *next;
+	uint32_t handle;
+};
+
+/* @lock guards @left; the rest is constant after open. */
 struct nvmepeer {
 	int fd;
 	char node[NODE_NAME_MAX];
+	pthread_mutex_t lock;
+	struct left_buffer *left;
 };
 
-/*
- * A queue pair may outlive the handle that made it, so it keeps what an
- * explanation needs from there.
- */
+/* A queue pair may outlive its controller, so it has a name of its own for errors. */
 struct nvmepeer_qp {
 	int fd;
 	char name[NODE_NAME_MAX];
@@ -37,7 +45,12 @@ struct nvmepeer_ns {
 	struct nvmepeer_ns_info info;
 };
 
-/** enum call - the calls whose failures are told apart */
+/**
+ * enum call - the calls that have explanations of their own
+ *
+ * Those that carry a structure of <linux/nvme_peer.h> are named after it: errors.awk
+ * derives the name.
+ */
 enum call {
 	CALL_NONE,
 	CALL_OPEN,
@@ -54,6 +67,7 @@ enum call {
 	CALL_QP_REARM,
 	CALL_QP_EXPORT,
 	CALL_QP_MAP,
+	CALL_EVENT,
 	CALL_GEOMETRY,
 	CALL_CPU_PEER,
 	CALL_NS_OPEN,
@@ -61,23 +75,25 @@ enum call {
 	CALL_WRITE,
 	CALL_FLUSH,
 	CALL_URING,
+	CALL_COMMAND,		/* completion of nvmepeer_prep_command() */
+	CALL_URING_IO,		/* completion of nvmepeer_prep_buf_rw() */
+	CALL_URING_IO_VEC,
 	CALL_ERRORS,
-	CALL_QP_EVENTS,
-	CALL_OTHER,		/* of a library that stands on this one */
+	CALL_OTHER,		/* recorded by nvmepeer_fail() */
 	CALL_COUNT,
 };
 
 /**
- * struct failure - what is remembered of the last failed call of a thread
- * @call: which
- * @error: positive errno, 0 if @status tells
- * @status: NVMe status, 0 if @error tells
- * @subject: node or file it was called on
- * @request: the arguments, as @call says
- * @info: limits of the controller at that moment; size is 0 if not known
- * @route: way to the dma-buf in question; size is 0 if not asked
- * @size: bytes of a caller's structure that is too short
- * @least: bytes that it must have, 0 if that is not what failed
+ * struct failure - record of a failed call
+ * @call: the call
+ * @error: positive errno, or 0 if it failed with @status
+ * @status: NVMe status, or 0 if it failed with @error
+ * @subject: node or file
+ * @request: arguments, by @call
+ * @info: limits of the controller at that moment; its size is 0 if unknown
+ * @route: route to the dma-buf in question; its size is 0 if unknown
+ * @size: size of the caller's structure, if it was too small
+ * @least: size that it must have; 0 if the size is not the cause
  */
 struct failure {
 	enum call call;
@@ -93,7 +109,7 @@ struct failure {
 		struct nvme_peer_qp_export export;
 		struct nvme_passthru_cmd command;
 		int device_status;	/* enum nvmepeer_error */
-		struct nvmepeer_explanation told;	/* by the other library */
+		struct nvmepeer_explanation explanation;	/* CALL_OTHER */
 	} request;
 	struct nvme_peer_info info;
 	struct nvme_peer_route route;
@@ -102,107 +118,88 @@ struct failure {
 };
 
 /**
- * failure_init() - begin a record of a failure
- * @failure: all of it is set, to be added to and then noted
- * @call: which call
+ * failure_init() - begin a record
+ * @failure: all fields are set
+ * @call: the call
  * @result: negative errno or positive NVMe status
  * @subject: node or file
  */
 void failure_init(struct failure *failure, enum call call, int result, const char *subject);
 
-/** failure_note() - make it what nvmepeer_explain() gives here. Returns its result. */
-int failure_note(const struct failure *failure);
+/** failure_record() - store the record where nvmepeer_explain() finds it. Returns its result. */
+int failure_record(const struct failure *failure);
 
-/** failure_tell() - failure_init() and failure_note() for one without more to say. */
-int failure_tell(enum call call, int result, const char *subject);
+/** failure_set() - failure_init() and failure_record() in one. */
+int failure_set(enum call call, int result, const char *subject);
 
-/** failure_result() - the negative errno or positive status that the call returned. */
+/** failure_result() - the negative errno or positive status of a record. */
 int failure_result(const struct failure *failure);
 
 /**
- * failure_last() - a copy of the last record
- * @errors: of those noted there, NULL: of this thread's
- * @failure: receives it; its call is CALL_NONE if there is none
+ * failure_last() - copy the last record
+ * @errors: where to look, or NULL for the place that this thread uses
+ * @failure: receives the copy; its call is CALL_NONE if nothing has failed
  */
 void failure_last(struct nvmepeer_errors *errors, struct failure *failure);
 
-/* Bytes of a structure up to a field and with it: what its first version had. */
-#define BYTES_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+/**
+ * explain_error() - set limit and help for an errno
+ * @call: call that returned it
+ * @error: positive errno
+ * @explanation: limit and help are set
+ */
+void explain_error(enum call call, int error, struct nvmepeer_explanation *explanation);
 
-/* Of a structure with explanations, in its first version. */
-enum { EXPLANATION_LEAST = BYTES_TO(struct nvmepeer_explanation, help) };
+/** meaning_of_error() - the text for an errno in <linux/nvme_peer.h>, or NULL. */
+const char *meaning_of_error(enum call call, int error);
 
 /**
- * sized_check() - is a caller's structure as long as its first version was?
- * @call: which call it is an argument of
+ * meaning_of_device_result() - explain a result of the device library
+ * @result: enum nvmepeer_error
+ * @explanation: error, limit and help are set
+ *
+ * Returns false if the result is unknown.
+ */
+bool meaning_of_device_result(int result, struct nvmepeer_explanation *explanation);
+
+/** explain_status() - set the limit to the words for an NVMe status. */
+void explain_status(int status, struct nvmepeer_explanation *explanation);
+
+/* Size of a structure in its first version, which ended with @field. */
+#define SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
+
+enum { EXPLANATION_LEAST = SIZE_THROUGH(struct nvmepeer_explanation, help) };
+
+/**
+ * struct_size_check() - check the size of a caller's structure
+ * @call: call that takes it
  * @subject: node or file
- * @size: its bytes
- * @least: of the first version
+ * @size: its size
+ * @least: its size in the first version
  *
- * Returns 0, or -EINVAL with a failure record.
+ * Returns 0, or -EINVAL with a failure recorded.
  */
-int sized_check(enum call call, const char *subject, size_t size, size_t least);
+int struct_size_check(enum call call, const char *subject, size_t size, size_t least);
 
-/**
- * sized_request() - a caller's structure, made ready for the kernel
- * @request: begins with a size word, which is set; the rest stays
- *
- * As sized_check().
- */
-int sized_request(enum call call, const char *subject, void *request, size_t size,
-		  size_t least);
+/** struct_size_in() - as struct_size_check(), and set the size word of a request. */
+int struct_size_in(enum call call, const char *subject, void *request, size_t size, size_t least);
 
-/** sized_answer() - sized_request() for one that the kernel only answers in: zeroed. */
-int sized_answer(enum call call, const char *subject, void *answer, size_t size, size_t least);
+/** struct_size_out() - as struct_size_in(), for a structure of output: zeroes the rest. */
+int struct_size_out(enum call call, const char *subject, void *answer, size_t size, size_t least);
 
-/**
- * sized_copy() - what two versions of a structure have in common
- * @to: the rest of it is zeroed
- * @to_size: bytes of @to
- * @from: the rest of it is not looked at
- * @from_size: bytes of @from
- */
-void sized_copy(void *to, size_t to_size, const void *from, size_t from_size);
+/** struct_copy() - copy what two versions of a structure share; zero the rest of @to. */
+void struct_copy(void *to, size_t to_size, const void *from, size_t from_size);
 
-/** sized_is_known() - is all of @from beyond the @known bytes of ours zero? */
-bool sized_is_known(const void *from, size_t size, size_t known);
+/** struct_tail_is_zero() - check that @from is zero beyond the first @known bytes. */
+bool struct_tail_is_zero(const void *from, size_t size, size_t known);
 
 /** peer_ioctl() - ioctl() that returns its result or a negative errno. */
 int peer_ioctl(int fd, unsigned long command, void *argument);
 
-/** peer_info() - NVME_PEER_INFO without a failure record. */
+/** peer_info() - NVME_PEER_INFO that records no failure. */
 int peer_info(int fd, struct nvme_peer_info *info);
 
-/** node_open() - open "name" or "/dev/name", path to @node. Negative errno. */
+/** node_open() - open "name" or "/dev/name" and store the path. Returns a descriptor or -errno. */
 int node_open(const char *name, char node[NODE_NAME_MAX]);
-
-struct nvmepeer_cpu_peer;
-struct nvmepeer_gathering;
-
-/** gathering_new() - the threads that will use a queue pair. 0 or -ENOMEM. */
-int gathering_new(struct nvmepeer_gathering **gathering);
-void gathering_free(struct nvmepeer_gathering *gathering);
-
-/**
- * gathering_go_in() - before a call of the device library on the queue pair
- *
- * Returns how many losses there were, for gathering_recover().
- */
-unsigned int gathering_go_in(struct nvmepeer_gathering *gathering);
-
-/** gathering_come_out() - after it. */
-void gathering_come_out(struct nvmepeer_gathering *gathering);
-
-/**
- * gathering_recover() - after a call that ended with NVMEPEER_E_LOST
- * @losses: as gathering_go_in() returned it before that call
- * @recover: called with @peer and @timeout_ms by one thread for each loss, when none is
- *	in a call; returns 0 if the queue pair is back
- *
- * Returns whether it is back.
- */
-bool gathering_recover(struct nvmepeer_gathering *gathering, unsigned int losses,
-		       int (*recover)(struct nvmepeer_cpu_peer *peer, int timeout_ms),
-		       struct nvmepeer_cpu_peer *peer, int timeout_ms);
 
 #endif /* NVMEPEER_INTERNAL_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Names of the ABI's numbers, PCI addresses, NVMe statuses, and a route in one
- * sentence.
+ * Names of the numbers of the ABI, of NVMe statuses and of PCI addresses, and the
+ * description of a route.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "internal.h"
+#include "nvme.h"
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define NAME(table, index) \
 	((size_t)(index) < ARRAY_SIZE(table) && (table)[index] ? (table)[index] : "unknown")
 
@@ -38,7 +38,8 @@ static const char *const modes[] = {
 
 static const char *const domains[] = {
 	[NVME_PEER_DOMAIN_PHYSICAL] = "physical",
-	[NVME_PEER_DOMAIN_TRANSLATED] = "translated",
+	[NVME_PEER_DOMAIN_STRICT] = "translated",
+	[NVME_PEER_DOMAIN_LAZY] = "translated-lazily",
 };
 
 static const char *const verdicts[] = {
@@ -63,9 +64,10 @@ static const char *const reasons[] = {
 	[NVME_PEER_REASON_HOST_MEMORY] = "host-memory",
 	[NVME_PEER_REASON_UNKNOWN_MEMORY] = "unknown-memory",
 	[NVME_PEER_REASON_EXPORTER_REFUSED] = "exporter-refused",
+	[NVME_PEER_REASON_ACS_BLOCKED] = "acs-blocked",
 };
 
-static_assert(ARRAY_SIZE(reasons) == NVME_PEER_REASON_EXPORTER_REFUSED + 1,
+static_assert(ARRAY_SIZE(reasons) == NVME_PEER_REASON_ACS_BLOCKED + 1,
 	      "each reason has a name");
 
 static const char *const exports[] = {
@@ -73,7 +75,7 @@ static const char *const exports[] = {
 	[NVME_PEER_EXPORT_CQ] = "completion ring",
 	[NVME_PEER_EXPORT_DOORBELL] = "doorbell page",
 	[NVME_PEER_EXPORT_STATUS] = "status page",
-	[NVME_PEER_EXPORT_REQUEST] = "request page",
+	[NVME_PEER_EXPORT_CONTROL] = "control page",
 };
 
 const char *nvmepeer_state_name(enum nvme_peer_ctrl_state state)
@@ -111,50 +113,112 @@ const char *nvmepeer_export_name(enum nvme_peer_export what)
 	return NAME(exports, what);
 }
 
-/* Status code type and status code: base specification 2.0, 3.3.3.2.1. */
-static const struct {
-	int status;
-	const char *text;
-} statuses[] = {
-	{ 0x000, "success" },
-	{ 0x001, "invalid command opcode" },
-	{ 0x002, "invalid field in command" },
-	{ 0x004, "data transfer error" },
-	{ 0x005, "aborted: power loss" },
-	{ 0x006, "internal error" },
-	{ 0x007, "aborted: abort requested" },
-	{ 0x008, "aborted: submission queue deleted" },
-	{ 0x00b, "invalid namespace or format" },
-	{ 0x00c, "command sequence error" },
-	{ 0x013, "invalid PRP offset" },
-	{ 0x080, "LBA out of range" },
-	{ 0x081, "capacity exceeded" },
-	{ 0x082, "namespace not ready" },
-	{ 0x100, "completion queue invalid" },
-	{ 0x101, "invalid queue identifier" },
-	{ 0x102, "invalid queue size" },
-	{ 0x10c, "invalid queue deletion" },
-	{ 0x182, "attempted write to read only range" },
-	{ 0x280, "write fault" },
-	{ 0x281, "unrecovered read error" },
-	{ 0x282, "end-to-end guard check error" },
-	{ 0x285, "compare failure" },
-	{ 0x286, "access denied" },
-};
+/* Without a default, so that the compiler reports a status that is missing here. */
+static const char *known_status_text(enum nvme_status status)
+{
+	switch (status) {
+	case NVME_SC_SUCCESS:
+		return "success";
+	case NVME_SC_INVALID_OPCODE:
+		return "invalid command opcode";
+	case NVME_SC_INVALID_FIELD:
+		return "invalid field in command";
+	case NVME_SC_DATA_TRANSFER:
+		return "data transfer error";
+	case NVME_SC_POWER_LOSS:
+		return "aborted: power loss";
+	case NVME_SC_INTERNAL:
+		return "internal error";
+	case NVME_SC_ABORTED:
+		return "aborted: abort requested";
+	case NVME_SC_SQ_DELETED:
+		return "aborted: submission queue deleted";
+	case NVME_SC_INVALID_NAMESPACE:
+		return "invalid namespace or format";
+	case NVME_SC_SEQUENCE:
+		return "command sequence error";
+	case NVME_SC_SGL_LENGTH:
+		return "data SGL length invalid";
+	case NVME_SC_SGL_TYPE:
+		return "SGL descriptor type invalid";
+	case NVME_SC_PRP_OFFSET:
+		return "invalid PRP offset";
+	case NVME_SC_INTERRUPTED:
+		return "command interrupted";
+	case NVME_SC_LBA_RANGE:
+		return "LBA out of range";
+	case NVME_SC_CAPACITY:
+		return "capacity exceeded";
+	case NVME_SC_NOT_READY:
+		return "namespace not ready";
+	case NVME_SC_RESERVATION:
+		return "reservation conflict";
+	case NVME_SC_CQ_INVALID:
+		return "completion queue invalid";
+	case NVME_SC_QID_INVALID:
+		return "invalid queue identifier";
+	case NVME_SC_QUEUE_SIZE:
+		return "invalid queue size";
+	case NVME_SC_EVENT_LIMIT:
+		return "asynchronous event request limit exceeded";
+	case NVME_SC_VECTOR:
+		return "invalid interrupt vector";
+	case NVME_SC_INVALID_FORMAT:
+		return "invalid format";
+	case NVME_SC_QUEUE_DELETION:
+		return "invalid queue deletion";
+	case NVME_SC_NS_CAPACITY:
+		return "namespace insufficient capacity";
+	case NVME_SC_NS_IDENTIFIER:
+		return "namespace identifier unavailable";
+	case NVME_SC_NS_ATTACHED:
+		return "namespace already attached";
+	case NVME_SC_NS_NOT_ATTACHED:
+		return "namespace not attached";
+	case NVME_SC_CONTROLLER_LIST:
+		return "controller list invalid";
+	case NVME_SC_ATTRIBUTES:
+		return "conflicting attributes";
+	case NVME_SC_PROTECTION:
+		return "invalid protection information";
+	case NVME_SC_READ_ONLY:
+		return "attempted write to read only range";
+	case NVME_SC_COMMAND_SIZE:
+		return "command size limit exceeded";
+	case NVME_SC_WRITE_FAULT:
+		return "write fault";
+	case NVME_SC_READ_ERROR:
+		return "unrecovered read error";
+	case NVME_SC_GUARD_CHECK:
+		return "end-to-end guard check error";
+	case NVME_SC_APPTAG_CHECK:
+		return "end-to-end application tag check error";
+	case NVME_SC_REFTAG_CHECK:
+		return "end-to-end reference tag check error";
+	case NVME_SC_COMPARE_FAILED:
+		return "compare failure";
+	case NVME_SC_ACCESS_DENIED:
+		return "access denied";
+	case NVME_SC_UNWRITTEN:
+		return "deallocated or unwritten logical block";
+	case NVME_SC_HOST_PATH:
+		return "host path error";
+	}
+	return NULL;
+}
 
 const char *nvmepeer_status_text(int status)
 {
 	static _Thread_local char unknown[32];
-	size_t i;
+	const char *text = known_status_text((enum nvme_status)(status & NVME_STATUS_MASK));
 
-	for (i = 0; i < ARRAY_SIZE(statuses); i++)
-		if (statuses[i].status == (status & 0x7ff))
-			return statuses[i].text;
+	if (text)
+		return text;
 	snprintf(unknown, sizeof(unknown), "status 0x%x", (unsigned int)status);
 	return unknown;
 }
 
-/* Hexadecimal number of at most @digits digits, then @end; NULL if it is not. */
+/* Parses at most @digits hexadecimal digits and @end. Returns the rest, or NULL. */
 static const char *parse_part(const char *text, int digits, char end,
 			      uint32_t *value)
 {
@@ -203,103 +267,109 @@ const char *nvmepeer_pci_format(struct nvme_peer_pci_address pci_address,
 	return text;
 }
 
-/* Text that is put together, in room that may be too small for it. */
-struct sentence {
+/* Text that is built in a buffer, truncated if the buffer is too small. */
+struct text_buffer {
 	char *text;
-	size_t room;
+	size_t size;
 	int length;
 };
 
 __attribute__((format(printf, 2, 3)))
-static void say(struct sentence *sentence, const char *format, ...)
+static void append(struct text_buffer *text_buffer, const char *format, ...)
 {
-	size_t used = (size_t)sentence->length;
+	size_t used = (size_t)text_buffer->length;
 	va_list arguments;
 
 	va_start(arguments, format);
-	sentence->length += used < sentence->room ?
-		vsnprintf(sentence->text + used, sentence->room - used, format, arguments) :
+	text_buffer->length += used < text_buffer->size ?
+		vsnprintf(text_buffer->text + used, text_buffer->size - used, format, arguments) :
 		vsnprintf(NULL, 0, format, arguments);
 	va_end(arguments);
 }
 
-static void say_reason(struct sentence *sentence, uint32_t reason, const char *peer)
+static void append_reason(struct text_buffer *text_buffer, uint32_t reason, const char *peer)
 {
 	switch (reason) {
 	case NVME_PEER_REASON_NONE:
-		say(sentence, "no device is known at the other end");
+		append(text_buffer, "the other device is unknown");
 		break;
 	case NVME_PEER_REASON_COMMON_SWITCH:
-		say(sentence, "one PCIe switch joins the controller and %s; nothing redirects requests between them",
-		    peer);
+		append(text_buffer, "the controller and %s are below one PCIe switch, and no ACS bit redirects requests between them",
+		       peer);
 		break;
 	case NVME_PEER_REASON_HOST_BRIDGE_KNOWN:
-		say(sentence, "the way between the controller and %s leads through a host bridge that is known to forward between its root ports",
-		    peer);
+		append(text_buffer, "the route between the controller and %s passes a host bridge that is known to forward between its root ports",
+		       peer);
 		break;
 	case NVME_PEER_REASON_HOST_BRIDGE_ALLOWED:
-		say(sentence, "the way between the controller and %s leads through a host bridge that the administrator vouches for (allow_host_bridge)",
-		    peer);
+		append(text_buffer, "the route between the controller and %s passes a host bridge that the administrator allows (allow_host_bridge)",
+		       peer);
 		break;
 	case NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN:
-		say(sentence, "the way between the controller and %s leads through a host bridge of which nobody knows that it forwards between its root ports",
-		    peer);
+		append(text_buffer, "the route between the controller and %s passes a host bridge that is not known to forward between its root ports",
+		       peer);
 		break;
 	case NVME_PEER_REASON_DIFFERENT_DOMAINS:
-		say(sentence, "%s is in another PCI domain than the controller, and nobody knows that their host bridges forward to each other",
-		    peer);
+		append(text_buffer, "%s is in a PCI domain other than the controller's, and their host bridges are not known to forward to each other",
+		       peer);
 		break;
 	case NVME_PEER_REASON_SAME_FUNCTION:
-		say(sentence, "%s is the controller itself", peer);
+		append(text_buffer, "%s is the controller itself", peer);
 		break;
 	case NVME_PEER_REASON_HOST_MEMORY:
-		say(sentence, "the memory is host RAM");
+		append(text_buffer, "the memory is host RAM");
 		break;
 	case NVME_PEER_REASON_UNKNOWN_MEMORY:
-		say(sentence, "the memory belongs to no PCI device and is not host RAM");
+		append(text_buffer, "the memory belongs to no PCI device and is not host RAM");
 		break;
 	case NVME_PEER_REASON_EXPORTER_REFUSED:
-		say(sentence, "the exporter does not let the controller have the memory, and does not say why");
+		append(text_buffer, "the exporter refuses the memory to the controller without a reason");
+		break;
+	case NVME_PEER_REASON_ACS_BLOCKED:
+		append(text_buffer, "a port between the controller and %s discards the requests",
+		       peer);
 		break;
 	default:
-		say(sentence, "reason %u, which this library does not know", reason);
+		append(text_buffer, "reason %u, unknown to this library", reason);
 	}
 }
 
-static void say_blocker(struct sentence *sentence, const struct nvme_peer_route_blocker *blocker)
+static void append_blocker(struct text_buffer *text_buffer,
+			   const struct nvme_peer_route_blocker *blocker)
 {
 	char address[NVMEPEER_PCI_TEXT];
 
-	say(sentence, "%s", nvmepeer_pci_format(blocker->address, address));
+	append(text_buffer, "%s", nvmepeer_pci_format(blocker->address, address));
 	if (blocker->acs)
-		say(sentence, " (ACS%s%s%s)", blocker->acs & PCI_ACS_RR ? " RequestRedirect" : "",
-		    blocker->acs & PCI_ACS_CR ? " CompletionRedirect" : "",
-		    blocker->acs & PCI_ACS_EC ? " EgressControl" : "");
+		append(text_buffer, " (ACS%s%s%s%s)", blocker->acs & PCI_ACS_TB ? " TranslationBlocking" : "",
+		       blocker->acs & PCI_ACS_RR ? " RequestRedirect" : "",
+		       blocker->acs & PCI_ACS_CR ? " CompletionRedirect" : "",
+		       blocker->acs & PCI_ACS_EC ? " EgressControl" : "");
 }
 
-static void say_blockers(struct sentence *sentence, const struct nvme_peer_path *path)
+static void append_blockers(struct text_buffer *text_buffer, const struct nvme_peer_path *path)
 {
 	uint32_t i;
 
 	for (i = 0; i < path->blocker_count && i < NVME_PEER_ROUTE_BLOCKERS; i++) {
-		say(sentence, i ? ", " : "; in the way: ");
-		say_blocker(sentence, &path->blockers[i]);
+		append(text_buffer, i ? ", " : "; blocked by ");
+		append_blocker(text_buffer, &path->blockers[i]);
 	}
 	if (path->blocker_count > i)
-		say(sentence, " and %u more", path->blocker_count - i);
+		append(text_buffer, " and %u more", path->blocker_count - i);
 }
 
 int nvmepeer_route_describe(const struct nvme_peer_route *route,
 			    const struct nvme_peer_path *path, char *text, size_t length)
 {
-	struct sentence sentence = { .text = text, .room = length };
+	struct text_buffer buffer = { .text = text, .size = length };
 	char peer[NVMEPEER_PCI_TEXT];
 
 	if (length)
 		text[0] = '\0';
-	say_reason(&sentence, path->reason, nvmepeer_pci_format(route->pci_address, peer));
+	append_reason(&buffer, path->reason, nvmepeer_pci_format(route->pci_address, peer));
 	if (path->verdict == NVME_PEER_ROUTE_HOST_BRIDGE_WRITES)
-		say(&sentence, ", for writes but not for reads");
-	say_blockers(&sentence, path);
-	return sentence.length;
+		append(&buffer, ", for writes but not for reads");
+	append_blockers(&buffer, path);
+	return buffer.length;
 }

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Namespaces: I/O by the CPU, one command at a time, through the standard
- * passthrough ioctls of the generic node.
+ * Namespaces: I/O of the CPU, one command at a time, with the standard passthrough
+ * ioctls of the generic node.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
-
-/* Opcodes: NVM command set specification 1.0, figure 15; base 2.0, figure 138. */
-enum {
-	OPCODE_FLUSH = 0x00,
-	OPCODE_WRITE = 0x01,
-	OPCODE_READ = 0x02,
-	OPCODE_IDENTIFY = 0x06,
-};
+#include "nvme.h"
 
 /* Identify Namespace data structure (NVM command set 4.1.5.1), offsets. */
 enum {
@@ -35,10 +28,7 @@ static uint64_t little_endian(const uint8_t *bytes, int count)
 	return value;
 }
 
-/*
- * The format index is split where more than 16 formats exist: FLBAS bits 6:5
- * above bits 3:0.
- */
+/* With more than 16 formats, FLBAS bits 6:5 extend the format index in bits 3:0. */
 static int parse_format(const uint8_t *identify, struct nvmepeer_ns_info *info)
 {
 	unsigned int flbas = identify[ID_NS_FLBAS];
@@ -50,14 +40,14 @@ static int parse_format(const uint8_t *identify, struct nvmepeer_ns_info *info)
 	if (index > identify[ID_NS_NLBAF])
 		return -EPROTO;
 	format = identify + ID_NS_LBAF0 + 4 * (size_t)index;
-	/* LBADS: a block has 512 bytes at least; 1 MiB is more than any has. */
+	/* LBADS: a block has at least 512 bytes; more than 1 MiB is not plausible. */
 	if (format[2] < 9 || format[2] > 20)
 		return -EPROTO;
 	info->block_size = 1u << format[2];
 	info->metadata_size = (uint32_t)little_endian(format, 2);
 	/*
-	 * A read would want its room behind each block's data or in a buffer of its own,
-	 * or a command that leaves it to the controller: neither is made yet.
+	 * Metadata would need memory behind each block's data or in a separate buffer, or
+	 * PRACT in the command.  None of them is implemented.
 	 */
 	if (info->metadata_size)
 		return -EOPNOTSUPP;
@@ -69,7 +59,7 @@ static int read_format(int fd, struct nvmepeer_ns_info *info)
 {
 	_Alignas(4096) uint8_t identify[IDENTIFY_LENGTH] = { 0 };
 	struct nvme_passthru_cmd command = {
-		.opcode = OPCODE_IDENTIFY,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.addr = (uintptr_t)identify,
 		.data_len = sizeof(identify),
 	};
@@ -108,7 +98,7 @@ close:
 free:
 	free(opened);
 failed:
-	return failure_tell(CALL_NS_OPEN, result, node);
+	return failure_set(CALL_NS_OPEN, result, node);
 }
 
 void nvmepeer_ns_close(struct nvmepeer_ns *ns)
@@ -136,7 +126,7 @@ static int command_failed(struct nvmepeer_ns *ns, enum call call, int result,
 
 	failure_init(&failure, call, result, ns->node);
 	failure.request.command = *command;
-	return failure_note(&failure);
+	return failure_record(&failure);
 }
 
 static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,
@@ -148,7 +138,7 @@ static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,
 		.addr = (uintptr_t)data,
 		.cdw10 = (uint32_t)lba,
 		.cdw11 = (uint32_t)(lba >> 32),
-		.cdw12 = blocks - 1,	/* NLB counts from 0 */
+		.cdw12 = blocks - 1,	/* NLB is zero-based */
 	};
 	int result;
 
@@ -162,20 +152,20 @@ static int transfer(struct nvmepeer_ns *ns, enum call call, uint8_t opcode,
 int nvmepeer_ns_read(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		     void *data)
 {
-	return transfer(ns, CALL_READ, OPCODE_READ, lba, blocks, data);
+	return transfer(ns, CALL_READ, NVMEPEER_OP_READ, lba, blocks, data);
 }
 
 int nvmepeer_ns_write(struct nvmepeer_ns *ns, uint64_t lba, uint32_t blocks,
 		      const void *data)
 {
-	return transfer(ns, CALL_WRITE, OPCODE_WRITE, lba, blocks,
+	return transfer(ns, CALL_WRITE, NVMEPEER_OP_WRITE, lba, blocks,
 			(void *)(uintptr_t)data);
 }
 
 int nvmepeer_ns_flush(struct nvmepeer_ns *ns)
 {
 	struct nvme_passthru_cmd command = {
-		.opcode = OPCODE_FLUSH,
+		.opcode = NVMEPEER_OP_FLUSH,
 		.nsid = ns->info.nsid,
 	};
 	int result = peer_ioctl(ns->fd, NVME_IOCTL_IO_CMD, &command);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Queue pairs: create, look at, export, map.
+ * Queue pairs: create, query, re-arm, export, map.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "internal.h"
 
-/* The limits that refuse a queue pair change with use: ask for them at once. */
+/* The limits that refuse a queue pair change over time: query them now. */
 static int create_failed(struct nvmepeer *ctrl, int result,
 			 const struct nvme_peer_qp_create *request)
 {
@@ -20,30 +20,30 @@ static int create_failed(struct nvmepeer *ctrl, int result,
 	failure.request.create = *request;
 	if (peer_info(ctrl->fd, &failure.info) < 0)
 		failure.info.size = 0;
-	return failure_note(&failure);
+	return failure_record(&failure);
 }
 
 int nvmepeer_qp_create(struct nvmepeer *ctrl,
 		       struct nvme_peer_qp_create *request, size_t size,
 		       struct nvmepeer_qp **qp)
 {
-	struct nvme_peer_qp_create asked;
+	struct nvme_peer_qp_create original;
 	struct nvmepeer_qp *created;
-	int result = sized_request(CALL_QP_CREATE, ctrl->node, request, size,
-				   BYTES_TO(struct nvme_peer_qp_create, reserved));
+	int result = struct_size_in(CALL_QP_CREATE, ctrl->node, request, size,
+				    SIZE_THROUGH(struct nvme_peer_qp_create, reserved));
 
 	if (result)
 		return result;
 	if (!request->cq_entries)
 		request->cq_entries = request->sq_entries;
-	sized_copy(&asked, sizeof(asked), request, size);
+	struct_copy(&original, sizeof(original), request, size);
 	created = calloc(1, sizeof(*created));
 	if (!created)
-		return create_failed(ctrl, -ENOMEM, &asked);
+		return create_failed(ctrl, -ENOMEM, &original);
 	result = peer_ioctl(ctrl->fd, NVME_PEER_QP_CREATE, request);
 	if (result < 0) {
 		free(created);
-		return create_failed(ctrl, result, &asked);
+		return create_failed(ctrl, result, &original);
 	}
 	created->fd = request->qp_fd;
 	request->qp_fd = -1;
@@ -63,23 +63,23 @@ static int get_info(int fd, struct nvme_peer_qp_info *info)
 int nvmepeer_qp_from_fd(int fd, struct nvmepeer_qp **qp)
 {
 	struct nvme_peer_qp_info info;
-	struct nvmepeer_qp *taken;
+	struct nvmepeer_qp *adopted;
 	int result;
 
 	result = get_info(fd, &info);
 	if (result < 0)
 		goto failed;
 	result = -ENOMEM;
-	taken = calloc(1, sizeof(*taken));
-	if (!taken)
+	adopted = calloc(1, sizeof(*adopted));
+	if (!adopted)
 		goto failed;
-	taken->fd = fd;
-	snprintf(taken->name, sizeof(taken->name), "queue pair %u", info.qid);
-	*qp = taken;
+	adopted->fd = fd;
+	snprintf(adopted->name, sizeof(adopted->name), "queue pair %u", info.qid);
+	*qp = adopted;
 	return 0;
 
 failed:
-	return failure_tell(CALL_QP_FROM_FD, result, "file descriptor");
+	return failure_set(CALL_QP_FROM_FD, result, "file descriptor");
 }
 
 void nvmepeer_qp_destroy(struct nvmepeer_qp *qp)
@@ -97,13 +97,13 @@ int nvmepeer_qp_fd(const struct nvmepeer_qp *qp)
 
 int nvmepeer_qp_info(struct nvmepeer_qp *qp, struct nvme_peer_qp_info *info, size_t size)
 {
-	int result = sized_answer(CALL_QP_INFO, qp->name, info, size,
-				  BYTES_TO(struct nvme_peer_qp_info, cpu_doorbell_writes));
+	int result = struct_size_out(CALL_QP_INFO, qp->name, info, size,
+				     SIZE_THROUGH(struct nvme_peer_qp_info, cpu_doorbell_writes));
 
 	if (result)
 		return result;
 	result = peer_ioctl(qp->fd, NVME_PEER_QP_INFO, info);
-	return result < 0 ? failure_tell(CALL_QP_INFO, result, qp->name) : result;
+	return result < 0 ? failure_set(CALL_QP_INFO, result, qp->name) : result;
 }
 
 int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation)
@@ -115,7 +115,7 @@ int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generat
 	if (result >= 0)
 		result = get_info(qp->fd, &info);
 	if (result < 0)
-		return failure_tell(CALL_QP_REARM, result, qp->name);
+		return failure_set(CALL_QP_REARM, result, qp->name);
 	*generation = info.generation;
 	return 0;
 }
@@ -127,24 +127,24 @@ static int export_failed(struct nvmepeer_qp *qp, enum call call, int result,
 
 	failure_init(&failure, call, result, qp->name);
 	failure.request.export = *request;
-	failure_note(&failure);
+	failure_record(&failure);
 	return result;
 }
 
 static int export(struct nvmepeer_qp *qp, enum nvme_peer_export what, uint32_t flags,
 		  struct nvmepeer_export *exported)
 {
-	const struct nvme_peer_qp_export asked = {
-		.size = sizeof(asked),
+	const struct nvme_peer_qp_export original = {
+		.size = sizeof(original),
 		.flags = flags,
 		.what = what,
 	};
-	struct nvme_peer_qp_export request = asked;
+	struct nvme_peer_qp_export request = original;
 	int result;
 
 	result = peer_ioctl(qp->fd, NVME_PEER_QP_EXPORT, &request);
 	if (result < 0)
-		return export_failed(qp, CALL_QP_EXPORT, result, &asked);
+		return export_failed(qp, CALL_QP_EXPORT, result, &original);
 	exported->fd = request.fd;
 	exported->offset = request.offset;
 	exported->length = request.length;
@@ -155,22 +155,22 @@ int nvmepeer_qp_export(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 		       uint32_t flags, struct nvmepeer_export *exported, size_t size)
 {
 	struct nvmepeer_export made;
-	int result = sized_check(CALL_QP_EXPORT, qp->name, size,
-				 BYTES_TO(struct nvmepeer_export, length));
+	int result = struct_size_check(CALL_QP_EXPORT, qp->name, size,
+				       SIZE_THROUGH(struct nvmepeer_export, length));
 
 	if (!result)
 		result = export(qp, what, flags, &made);
 	if (!result)
-		sized_copy(exported, size, &made, sizeof(made));
+		struct_copy(exported, size, &made, sizeof(made));
 	return result;
 }
 
 /**
- * struct nvmepeer_mapping - part of a queue pair in this process' memory
+ * struct nvmepeer_mapping - part of a queue pair, mapped into this process
  * @base: start of the mapping, page aligned
  * @mapped: bytes mapped at @base
- * @address: the object itself
- * @length: bytes of the object
+ * @address: the object
+ * @length: size of the object in bytes
  */
 struct nvmepeer_mapping {
 	void *base;
@@ -180,9 +180,9 @@ struct nvmepeer_mapping {
 };
 
 /*
- * A store to the status page would be taken for the kernel's word.  A load of a
- * doorbell has no meaning either, but no page table can allow stores alone, and
- * drivers of GPUs register what their process may read and write.
+ * The status page is read-only: only the kernel writes it.  Doorbells should be
+ * write-only, but no page table can express that, and GPU drivers register only memory
+ * that the process may read and write.
  */
 static int protection(enum nvme_peer_export what)
 {
@@ -203,7 +203,7 @@ static int map(struct nvmepeer_qp *qp, enum nvme_peer_export what,
 	mapping->mapped = (exported.offset + exported.length + page - 1) / page * page;
 	mapping->base = mmap(NULL, mapping->mapped, protection(what), MAP_SHARED, exported.fd, 0);
 	result = mapping->base == MAP_FAILED ? -errno : 0;
-	/* The mapping holds the dma-buf. */
+	/* The mapping holds a reference to the dma-buf. */
 	close(exported.fd);
 	if (result < 0)
 		return export_failed(qp, CALL_QP_MAP, result, &request);

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The command line of nvme-peer: the exit statuses, the options of all
- * subcommands, and what these do with their arguments.
+ * The command line of nvme-peer: exit statuses, options of all subcommands, and
+ * arguments.
  */
 #ifndef ARGUMENTS_H
 #define ARGUMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
-	EXIT_REFUSED = 1,	/* the answer is no, or the call failed */
+	EXIT_REFUSED = 1,	/* the result is negative, or a call failed */
 	EXIT_USAGE = 2,
 };
 
-/* Options that only some subcommands take, as bits of a set. */
+/* Options that only some subcommands take, as bits. */
 enum {
 	OPTION_FD = 1 << 0,
 	OPTION_HOST = 1 << 1,
@@ -33,15 +34,26 @@ enum {
 	OPTION_POLLED = 1 << 14,
 	OPTION_RANGES = 1 << 15,
 	OPTION_WRITE = 1 << 16,
+	OPTION_SWEEP = 1 << 17,
+	OPTION_VERBOSE = 1 << 18,
+};
+
+/* Output formats, as bits. All commands that take -o have the first two. */
+enum {
+	FORMAT_TABLE = 1 << 0,
+	FORMAT_JSON = 1 << 1,
+	FORMAT_FIO = 1 << 2,
+	FORMAT_SVG = 1 << 3,
+	FORMAT_DOT = 1 << 4,
 };
 
 /**
  * struct options - the options of one command line
- * @given: OPTION_* that were there
- * @json: -o json
+ * @given: OPTION_* that were given
+ * @format: FORMAT_* of -o
  * @fd: of --fd
  * @host_bytes: of --host
- * @count: of --count; without it, no end
+ * @count: of --count; UINT64_MAX without it
  * @entries: of --entries
  * @size: of --size
  * @seconds: of --seconds
@@ -50,7 +62,7 @@ enum {
  */
 struct options {
 	unsigned int given;
-	bool json;
+	unsigned int format;
 	int fd;
 	uint64_t host_bytes;
 	uint64_t count;
@@ -62,22 +74,28 @@ struct options {
 };
 
 /**
- * parse_options() - take the options off a command line, wherever they stand
- * @argc: of the line with its program; out: of what is left
- * @argv: permuted: what is left comes first
- * @options: receives them
+ * parse_options() - parse the options of a command line, at any position
+ * @argc: in: number of arguments with the program; out: without program and options
+ * @argv: permuted: the remaining arguments come first
+ * @options: receives the options
  *
- * Returns 0, or EXIT_USAGE after it said what is wrong.
+ * Returns 0, or EXIT_USAGE after an error message.
  */
 int parse_options(int *argc, char **argv, struct options *options);
 
-/* option_name() - the name of one of a set of OPTION_*, for a complaint. */
+/* option_name() - the name of the first of a set of OPTION_*, for an error message. */
 const char *option_name(unsigned int set);
 
-/* usage_error() - say what is wrong with the command line. EXIT_USAGE. */
+/* option_help() - print a line for each of a set of OPTION_*, and those of all commands. */
+void option_help(unsigned int set, unsigned int formats, FILE *out);
+
+/* format_name() - the name of a FORMAT_*. */
+const char *format_name(unsigned int format);
+
+/* usage_error() - print a usage error. Returns EXIT_USAGE. */
 int usage_error(const char *what, const char *argument);
 
-/* parse_number() - decimal or 0x; true if @text is nothing but a number. */
+/* parse_number() - decimal or 0x; true if @text is a number up to @most and nothing else. */
 bool parse_number(const char *text, uint64_t most, uint64_t *value);
 
 #endif /* ARGUMENTS_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer bench: reads or writes of the CPU at random places, many at once, with the data
- * in this process's memory or with --into in an imported buffer, a GPU's say.
+ * nvme-peer bench: reads or writes of the CPU at random offsets, several in flight, with
+ * the data in memory of this process or, with --into, in an imported buffer such as GPU
+ * memory.
  *
- * Both go to the same queues by io_uring, and both have their memory registered before:
- * what differs is where the data lies, and by which of the calls.
+ * Both variants use io_uring, the same queues, and memory that was registered before.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,13 +12,15 @@
 #include <nvmepeer_cuda.h>
 #include <nvmepeer_uring.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "latency.h"
+#include "bench.h"
 #include "nvme-peer.h"
 #include "units.h"
 
@@ -28,34 +30,33 @@ enum {
 	DEFAULT_SECONDS = 5,
 	MOST_ENTRIES = 4096,
 	GPU_PAGE = 65536,
-	RATE_TEXT = UNITS_TEXT + 4,
 };
 
 /**
  * struct bench - one run
  * @ctrl: controller
  * @ns: namespace
- * @disk: the namespace's disk while it is written to, nobody else's; or -1
- * @ring: with all commands
- * @opcode: what they do
- * @into: data lies in an imported buffer
+ * @disk: the disk of the namespace, opened exclusively for writes, or -1
+ * @ring: ring of all commands
+ * @opcode: read or write
+ * @into: data is in an imported buffer
  * @imported: that buffer
- * @host: its memory, if it is ours
- * @cuda: the GPU whose memory it is, or NULL
- * @gpu: its memory there
- * @memory: of the process; room for each transfer, as in a buffer
- * @entries: commands at the same time
- * @ranges: transfers of each; more than one make a list
- * @lists: those, one for each entry
+ * @host: its memory, if the program has allocated it
+ * @cuda: the GPU that has its memory, or NULL
+ * @gpu: its memory on the GPU
+ * @memory: memory of the process, one slot per transfer as in a buffer
+ * @entries: most commands in flight
+ * @ranges: transfers per command; more than one make a list
+ * @lists: the lists, one per entry
  * @size: bytes of a transfer
- * @blocks: the same in blocks
- * @seconds: how long it goes on
+ * @blocks: blocks of a transfer
+ * @seconds: duration
  * @random: state of the generator of addresses
- * @begun: when each command was prepared, nanoseconds
- * @in_flight: commands whose end was not seen
- * @failed: first status or errno of a command that was not carried out
- * @took: nanoseconds that all took
- * @latency: of those commands that were
+ * @begun: time when each command was prepared, nanoseconds
+ * @in_flight: commands that have not completed
+ * @failed: first status or errno of a failed command
+ * @run: the current measurement
+ * @result: all measurements
  */
 struct bench {
 	struct nvmepeer *ctrl;
@@ -79,8 +80,8 @@ struct bench {
 	uint64_t begun[MOST_ENTRIES];
 	unsigned int in_flight;
 	int failed;
-	uint64_t took;
-	struct latency latency;
+	struct bench_run *run;
+	struct bench_result result;
 };
 
 static uint64_t now_ns(void)
@@ -93,15 +94,15 @@ static uint64_t now_ns(void)
 
 /* ---- Memory ------------------------------------------------------------- */
 
-static size_t room(const struct bench *bench)
+static size_t data_bytes(const struct bench *bench)
 {
 	return (size_t)bench->entries * bench->ranges * bench->size;
 }
 
-/* A GPU's memory comes in whole pages, as all memory that is imported. */
+/* GPU memory is allocated and imported in whole pages. */
 static int open_gpu(struct bench *bench, int number, int *fd)
 {
-	size_t length = (room(bench) + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE;
+	size_t length = (data_bytes(bench) + GPU_PAGE - 1) / GPU_PAGE * GPU_PAGE;
 	int result = nvmepeer_cuda_open(number, &bench->cuda);
 
 	if (!result)
@@ -111,7 +112,7 @@ static int open_gpu(struct bench *bench, int number, int *fd)
 
 static int open_host(struct bench *bench, int *fd)
 {
-	int result = nvmepeer_hostmem_alloc(room(bench), &bench->host);
+	int result = nvmepeer_hostmem_alloc(data_bytes(bench), &bench->host);
 
 	if (!result)
 		*fd = nvmepeer_hostmem_fd(bench->host);
@@ -134,10 +135,10 @@ static int open_buffer(struct bench *bench, const struct options *options)
 	return result;
 }
 
-/* Pages, so that no data shares one with what the program uses. */
+/* Whole pages, so that no data shares a page with other memory of the program. */
 static int open_memory(struct bench *bench)
 {
-	struct iovec all = { .iov_len = room(bench) };
+	struct iovec all = { .iov_len = data_bytes(bench) };
 
 	all.iov_base = mmap(NULL, all.iov_len, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -156,7 +157,7 @@ static void close_memory(struct bench *bench)
 		nvmepeer_cuda_free(bench->cuda, bench->gpu);
 	nvmepeer_cuda_close(bench->cuda);
 	if (bench->memory)
-		munmap(bench->memory, room(bench));
+		munmap(bench->memory, data_bytes(bench));
 }
 
 /* ---- Reading and writing ------------------------------------------------ */
@@ -198,12 +199,12 @@ static void prepare_one(struct bench *bench, struct io_uring_sqe *sqe, uint64_t 
 	}
 }
 
-/* Command number @number of those that are at the same time, somewhere else. */
+/* Prepare command @number of those in flight, at another random offset. */
 static void prepare(struct bench *bench, uint64_t number)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&bench->ring);
 
-	/* The ring has an entry for each. */
+	/* The ring has an entry for each command in flight. */
 	if (!sqe)
 		abort();
 	if (bench->ranges > 1)
@@ -215,7 +216,7 @@ static void prepare(struct bench *bench, uint64_t number)
 	bench->in_flight++;
 }
 
-/* Counts what has ended, and until @end prepares as many again. */
+/* Reap completions, and until @end prepare as many commands again. */
 static void reap(struct bench *bench, uint64_t end)
 {
 	uint64_t now = now_ns(), ended[MOST_ENTRIES];
@@ -226,7 +227,7 @@ static void reap(struct bench *bench, uint64_t end)
 		if (cqe->res)
 			bench->failed = bench->failed ? bench->failed : cqe->res;
 		else
-			latency_add(&bench->latency, now - bench->begun[cqe->user_data]);
+			latency_add(&bench->run->latency, now - bench->begun[cqe->user_data]);
 		ended[count++] = cqe->user_data;
 	}
 	io_uring_cq_advance(&bench->ring, count);
@@ -235,13 +236,41 @@ static void reap(struct bench *bench, uint64_t end)
 		prepare(bench, ended[i]);
 }
 
-static void go_on_for_a_time(struct bench *bench)
+static uint64_t nanoseconds_of(struct timeval time)
+{
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_usec * 1000;
+}
+
+static void add_processor_time(struct bench_run *run, int sign)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	run->user += (uint64_t)sign * nanoseconds_of(usage.ru_utime);
+	run->system += (uint64_t)sign * nanoseconds_of(usage.ru_stime);
+}
+
+/* Once a second, if the user sees it. The line is removed at the end. */
+static void show_progress(const struct bench *bench, uint64_t took)
+{
+	char count[UNITS_TEXT], time[UNITS_TEXT];
+
+	fprintf(stderr, "\rdepth %u: %llu of %llu s, %s %s, p99 %s\033[K", bench->run->depth,
+		(unsigned long long)(took / 1000000000u), (unsigned long long)bench->seconds,
+		units_count(bench->run->latency.total * bench->ranges, count),
+		bench->opcode == NVMEPEER_OP_WRITE ? "writes" : "reads",
+		units_time(latency_percentile(&bench->run->latency, 990000), time));
+}
+
+static void run_for_seconds(struct bench *bench)
 {
 	uint64_t begin = now_ns(), end = begin + bench->seconds * 1000000000u;
+	uint64_t shown = begin;
+	bool shows = isatty(STDERR_FILENO);
 	unsigned int i;
 	int result;
 
-	for (i = 0; i < bench->entries; i++)
+	for (i = 0; i < bench->run->depth; i++)
 		prepare(bench, i);
 	while (bench->in_flight) {
 		result = io_uring_submit_and_wait(&bench->ring, 1);
@@ -250,65 +279,26 @@ static void go_on_for_a_time(struct bench *bench)
 			break;
 		}
 		reap(bench, end);
+		if (shows && now_ns() - shown >= 1000000000u) {
+			shown += 1000000000u;
+			show_progress(bench, shown - begin);
+		}
 	}
-	bench->took = now_ns() - begin;
+	bench->run->took = now_ns() - begin;
+	if (shows)
+		fputs("\r\033[K", stderr);
 }
 
-/* ---- What came of it ---------------------------------------------------- */
-
-static const char *rate(uint64_t bytes, char text[RATE_TEXT])
+static void measure(struct bench *bench, uint32_t depth)
 {
-	char amount[UNITS_TEXT];
-
-	snprintf(text, RATE_TEXT, "(%s/s)", units_disk(bytes, amount));
-	return text;
+	bench->run = &bench->result.runs[bench->result.count++];
+	bench->run->depth = depth;
+	add_processor_time(bench->run, -1);
+	run_for_seconds(bench);
+	add_processor_time(bench->run, 1);
 }
 
-static uint64_t by_second(const struct bench *bench, uint64_t amount)
-{
-	return (uint64_t)((double)amount * 1e9 / (double)bench->took);
-}
-
-static void report_latency(struct report *report, const struct latency *latency)
-{
-	static const struct {
-		const char *name;
-		uint32_t millionths;
-	} parts[] = {
-		{ "p50", 500000 }, { "p90", 900000 }, { "p99", 990000 }, { "p999", 999000 },
-		{ "max", 1000000 },
-	};
-	size_t i;
-
-	report_object(report, "latency");
-	report_number(report, "mean", latency_mean(latency), "ns");
-	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		report_number(report, parts[i].name,
-			      latency_percentile(latency, parts[i].millionths), "ns");
-	report_object_end(report);
-}
-
-static void report_run(struct report *report, const struct bench *bench)
-{
-	uint64_t count = bench->latency.total * bench->ranges;
-	uint64_t bytes = by_second(bench, count * bench->size);
-	bool writes = bench->opcode == NVMEPEER_OPCODE_WRITE;
-	char text[RATE_TEXT];
-
-	report_text(report, "memory", bench->into ? "imported" : "own");
-	if (bench->into)
-		report_text(report, "verdict", nvmepeer_verdict_name(bench->imported.verdict));
-	report_number(report, "size", bench->size, "bytes");
-	report_number(report, "entries", bench->entries, "at the same time");
-	if (bench->ranges > 1)
-		report_number(report, "ranges", bench->ranges, "in each");
-	report_number(report, "nanoseconds", bench->took, NULL);
-	report_number(report, writes ? "writes" : "reads", count, NULL);
-	report_number(report, writes ? "writes_per_second" : "reads_per_second",
-		      by_second(bench, count), NULL);
-	report_number(report, "bytes_per_second", bytes, rate(bytes, text));
-	report_latency(report, &bench->latency);
-}
+/* ---- Results ------------------------------------------------------------ */
 
 static int refused(struct report *report)
 {
@@ -316,21 +306,31 @@ static int refused(struct report *report)
 	return EXIT_REFUSED;
 }
 
-static int run(struct report *report, struct bench *bench)
+/* With --sweep depths 1, 2, 4, ... and at last @entries. */
+static int run(struct report *report, const struct options *options, struct bench *bench)
 {
-	go_on_for_a_time(bench);
+	uint32_t depth = options->given & OPTION_SWEEP ? 1 : bench->entries;
+
+	bench->result.size = bench->size;
+	bench->result.ranges = bench->ranges;
+	if (bench->into)
+		bench->result.verdict = nvmepeer_verdict_name(bench->imported.verdict);
+	for (; depth < bench->entries && !bench->failed; depth *= 2)
+		measure(bench, depth);
+	if (!bench->failed)
+		measure(bench, bench->entries);
 	if (!bench->failed) {
-		report_run(report, bench);
+		bench_report(report, options, &bench->result);
 		return 0;
 	}
 	fprintf(stderr, "nvme-peer: a %s: %s\n",
-		bench->opcode == NVMEPEER_OPCODE_WRITE ? "write" : "read",
+		bench->opcode == NVMEPEER_OP_WRITE ? "write" : "read",
 		bench->failed > 0 ? nvmepeer_status_text(bench->failed) :
 				    strerror(-bench->failed));
 	return EXIT_REFUSED;
 }
 
-/* ---- Is it to be done? -------------------------------------------------- */
+/* ---- Checks ------------------------------------------------------------- */
 
 static int check_size(struct report *report, struct bench *bench)
 {
@@ -341,7 +341,7 @@ static int check_size(struct report *report, struct bench *bench)
 		return refused(report);
 	if (!bench->size || bench->size % ns->block_size || bench->size > info.max_transfer ||
 	    bench->size / ns->block_size > ns->blocks) {
-		fprintf(stderr, "nvme-peer: --size: a multiple of %u bytes, at most %u\n",
+		fprintf(stderr, "nvme-peer: --size must be a multiple of %u bytes, at most %u\n",
 			ns->block_size, info.max_transfer);
 		return EXIT_USAGE;
 	}
@@ -349,15 +349,15 @@ static int check_size(struct report *report, struct bench *bench)
 	return 0;
 }
 
-/* The kernel would refuse the first that does not fit. */
-static int check_room(const struct bench *bench)
+/* The kernel would refuse the first command beyond the buffer. */
+static int check_length(const struct bench *bench)
 {
-	uint64_t wanted = room(bench);
+	uint64_t needed = data_bytes(bench);
 
-	if (!bench->into || bench->imported.length >= wanted)
+	if (!bench->into || bench->imported.length >= needed)
 		return 0;
-	fprintf(stderr, "nvme-peer: the dma-buf has %llu bytes; so many at once want %llu\n",
-		(unsigned long long)bench->imported.length, (unsigned long long)wanted);
+	fprintf(stderr, "nvme-peer: the dma-buf has %llu bytes, but the commands in flight need %llu\n",
+		(unsigned long long)bench->imported.length, (unsigned long long)needed);
 	return EXIT_REFUSED;
 }
 
@@ -372,15 +372,15 @@ static int run_in_memory(struct report *report, const struct options *options,
 		fprintf(stderr, "nvme-peer: memory: %s\n", strerror(-result));
 		status = EXIT_REFUSED;
 	} else {
-		status = check_room(bench);
+		status = check_length(bench);
 		if (!status)
-			status = run(report, bench);
+			status = run(report, options, bench);
 	}
 	close_memory(bench);
 	return status;
 }
 
-/* One that polls finds what ends on a queue without interrupts, where there is one. */
+/* A polled ring uses a queue without interrupts, if the module has one. */
 static int open_ring(struct report *report, const struct options *options, struct bench *bench)
 {
 	int result;
@@ -391,7 +391,7 @@ static int open_ring(struct report *report, const struct options *options, struc
 				     IORING_SETUP_CQE32 | IORING_SETUP_IOPOLL);
 	if (!result)
 		return 0;
-	fprintf(stderr, "nvme-peer: a ring that polls: %s\n", strerror(-result));
+	fprintf(stderr, "nvme-peer: polled ring: %s\n", strerror(-result));
 	return EXIT_REFUSED;
 }
 
@@ -408,25 +408,25 @@ static int run_on_ring(struct report *report, const struct options *options, str
 	return status;
 }
 
-/* The name of the namespace's disk: as its own node's, nvmepXnY for ngpXnY. */
+/* The disk of a namespace node: nvmepXnY for ngpXnY. */
 static int disk_of(const struct nvmepeer_ns *ns, char path[PATH_MAX])
 {
 	unsigned int controller, namespace;
-	char link[64], folder[PATH_MAX];
+	char link[64], directory[PATH_MAX];
 	struct stat node;
 
 	if (fstat(nvmepeer_ns_fd(ns), &node))
 		return -errno;
 	snprintf(link, sizeof(link), "/sys/dev/char/%u:%u", major(node.st_rdev), minor(node.st_rdev));
-	if (!realpath(link, folder) ||
-	    sscanf(strrchr(folder, '/'), "/ngp%un%u", &controller, &namespace) != 2)
+	if (!realpath(link, directory) ||
+	    sscanf(strrchr(directory, '/'), "/ngp%un%u", &controller, &namespace) != 2)
 		return -ENOENT;
 	snprintf(path, PATH_MAX, "/dev/nvmep%un%u", controller, namespace);
 	return 0;
 }
 
-/* What is written destroys what was there: nobody else may use the disk meanwhile. */
-static int take_disk(struct bench *bench)
+/* Writes destroy the contents: open the disk exclusively. */
+static int open_disk(struct bench *bench)
 {
 	char path[PATH_MAX] = "the disk";
 	int result = disk_of(bench->ns, path);
@@ -438,14 +438,14 @@ static int take_disk(struct bench *bench)
 	if (!result)
 		return 0;
 	fprintf(stderr, "nvme-peer: %s: %s; nothing was written\n", path,
-		result == -EBUSY ? "somebody uses it" : strerror(-result));
+		result == -EBUSY ? "in use" : strerror(-result));
 	return EXIT_REFUSED;
 }
 
 static int run_on_namespace(struct report *report, const struct options *options,
 			    struct bench *bench)
 {
-	int status = bench->opcode == NVMEPEER_OPCODE_WRITE ? take_disk(bench) : 0;
+	int status = bench->opcode == NVMEPEER_OP_WRITE ? open_disk(bench) : 0;
 
 	if (!status)
 		status = run_on_ring(report, options, bench);
@@ -468,7 +468,7 @@ static int run_on_nodes(struct report *report, const struct options *options, ch
 	return status;
 }
 
-/* Options that do not go together. */
+/* Options that exclude each other. */
 static int check_options(const struct options *options)
 {
 	unsigned int given = options->given;
@@ -477,13 +477,15 @@ static int check_options(const struct options *options)
 		return usage_error("bench takes --fd, --cuda and --ranges with --into", NULL);
 	if (given & OPTION_FD && given & OPTION_CUDA)
 		return usage_error("bench takes --fd or --cuda", NULL);
+	if (options->format == FORMAT_SVG && !(given & OPTION_SWEEP))
+		return usage_error("bench plots (-o svg) the depths of --sweep", NULL);
 	if (given & OPTION_WRITE && !(given & OPTION_FORCE))
-		return usage_error("bench --write destroys what is on the disk, and takes --force for that",
+		return usage_error("bench --write destroys the contents of the disk and requires --force",
 				   NULL);
 	return 0;
 }
 
-/* How many commands, of how much, and for how long. */
+/* Number and size of commands, and the duration. */
 static int check_numbers(struct bench *bench)
 {
 	if (!bench->entries || bench->entries > MOST_ENTRIES)
@@ -493,7 +495,7 @@ static int check_numbers(struct bench *bench)
 	bench->lists = calloc((size_t)bench->entries * bench->ranges, sizeof(*bench->lists));
 	if (bench->lists)
 		return 0;
-	fprintf(stderr, "nvme-peer: no memory is left\n");
+	fprintf(stderr, "nvme-peer: out of memory\n");
 	return EXIT_REFUSED;
 }
 
@@ -501,14 +503,19 @@ int command_bench(struct report *report, const struct options *options, int argc
 {
 	struct bench bench = {
 		.disk = -1,
-		.opcode = options->given & OPTION_WRITE ? NVMEPEER_OPCODE_WRITE :
-							  NVMEPEER_OPCODE_READ,
+		.opcode = options->given & OPTION_WRITE ? NVMEPEER_OP_WRITE :
+							  NVMEPEER_OP_READ,
 		.into = options->given & OPTION_INTO,
 		.entries = options->given & OPTION_ENTRIES ? options->entries : DEFAULT_ENTRIES,
 		.ranges = options->given & OPTION_RANGES ? options->ranges : 1,
 		.size = options->given & OPTION_SIZE ? options->size : DEFAULT_SIZE,
 		.seconds = options->given & OPTION_SECONDS ? options->seconds : DEFAULT_SECONDS,
 		.random = 1,
+		.result = {
+			.name = argc == 2 ? argv[1] : "",
+			.writes = options->given & OPTION_WRITE,
+			.polled = options->given & OPTION_POLLED,
+		},
 	};
 	int status;
 

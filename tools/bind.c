@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer bind, unbind: whose a controller is.
+ * nvme-peer bind, unbind: bind controllers to nvme-peer, or release them to the driver that
+ * the kernel chooses.
  *
- * By driver_override, the only way that nvme-peer binds.  A rule of udev keeps
- * the choice: it sets the override as soon as udev sees the function, and runs
- * bind, as the kernel may have given the function to its own driver before, at
- * boot and when the bus is scanned again.
+ * nvme-peer binds only with driver_override.  With --persist a udev rule sets the
+ * override when the function appears, and runs bind, because at boot or after a rescan
+ * of the bus the kernel's nvme driver may have bound the function first.
  */
 #include <spawn.h>
 #include <stdlib.h>
@@ -17,37 +17,60 @@
 #include "nvme-peer.h"
 #include "pci.h"
 #include "sysfs.h"
-#include "users.h"
+#include "disk_users.h"
 
 #define DRIVER "nvme-peer"
 #define FUNCTION "/sys/bus/pci/devices/"
+#define DEBUG "/sys/kernel/debug/nvme-peer"
 #define DRIVERS "/sys/bus/pci/drivers/"
+#define PROBE "/sys/bus/pci/drivers_probe"
 #define RULES "/etc/udev/rules.d/60-nvme-peer-"
 
-/* Bytes of the longest rule. */
+/* Size of the longest rule. */
 enum { RULE = 4096 + 512 };
 
 /* ---- Writes -------------------------------------------------------------- */
 
 /**
  * struct change - the writes of one bind or unbind
- * @report: answer
- * @dry_run: show them, write nothing
- * @status: EXIT_REFUSED once one has failed
+ * @report: output
+ * @dry_run: show the writes only
+ * @verbose: show them, on standard error
+ * @status: EXIT_REFUSED once a write has failed
  */
 struct change {
 	struct report *report;
 	bool dry_run;
+	bool verbose;
 	int status;
 };
 
-static void complain(struct change *change, const char *path, int error)
+static struct change begin_change(struct report *report, const struct options *options)
+{
+	return (struct change){
+		.report = report,
+		.dry_run = options->given & OPTION_DRY_RUN,
+		.verbose = options->given & OPTION_VERBOSE,
+	};
+}
+
+static void report_error(struct change *change, const char *path, int error)
 {
 	fprintf(stderr, "nvme-peer: %s: %s\n", path, strerror(-error));
 	change->status = EXIT_REFUSED;
 }
 
-/* After a failure nothing more is written. */
+/* Returns true if the write is to be made. */
+static bool show_write(const struct change *change, const char *line)
+{
+	if (change->dry_run)
+		report_text(change->report, NULL, line);
+	else if (change->verbose)
+		fprintf(stderr, "%s\n", line);
+	return !change->dry_run;
+}
+
+/* Does nothing after a failure. */
 static void change_file(struct change *change, const char *path, const char *text)
 {
 	char line[RULE + SYSFS_PATH];
@@ -55,15 +78,13 @@ static void change_file(struct change *change, const char *path, const char *tex
 
 	if (change->status)
 		return;
-	if (change->dry_run) {
-		snprintf(line, sizeof(line), text[strcspn(text, "\n ")] ? "echo '%.*s' > %s" : "echo %.*s > %s",
-			 (int)strcspn(text, "\n"), text, path);
-		report_text(change->report, NULL, line);
+	snprintf(line, sizeof(line), text[strcspn(text, "\n ")] ? "echo '%.*s' > %s" : "echo %.*s > %s",
+		 (int)strcspn(text, "\n"), text, path);
+	if (!show_write(change, line))
 		return;
-	}
 	error = sysfs_write(text, "%s", path);
 	if (error)
-		complain(change, path, error);
+		report_error(change, path, error);
 }
 
 static void remove_file(struct change *change, const char *path)
@@ -73,14 +94,12 @@ static void remove_file(struct change *change, const char *path)
 
 	if (change->status || !sysfs_exists("%s", path))
 		return;
-	if (change->dry_run) {
-		snprintf(line, sizeof(line), "rm %s", path);
-		report_text(change->report, NULL, line);
+	snprintf(line, sizeof(line), "rm %s", path);
+	if (!show_write(change, line))
 		return;
-	}
 	error = sysfs_remove("%s", path);
 	if (error)
-		complain(change, path, error);
+		report_error(change, path, error);
 }
 
 static void set_override(struct change *change, const struct pci_function *function,
@@ -92,7 +111,7 @@ static void set_override(struct change *change, const struct pci_function *funct
 	change_file(change, path, driver);
 }
 
-static void leave_driver(struct change *change, const struct pci_function *function)
+static void unbind_driver(struct change *change, const struct pci_function *function)
 {
 	char path[SYSFS_PATH];
 
@@ -102,24 +121,25 @@ static void leave_driver(struct change *change, const struct pci_function *funct
 	change_file(change, path, function->address);
 }
 
-/* What a driver that refuses a function says of it is in the kernel's log alone. */
-static void find_driver(struct change *change, const struct pci_function *function)
+/* The write succeeds even if the driver refuses the function; only the kernel log has the cause. */
+static void probe_driver(struct change *change, const struct pci_function *function)
 {
-	if (!change->dry_run && !change->status)
-		sysfs_write(function->address, "/sys/bus/pci/drivers_probe");
-	else
-		change_file(change, "/sys/bus/pci/drivers_probe", function->address);
+	char line[SYSFS_PATH];
+
+	snprintf(line, sizeof(line), "echo %s > " PROBE, function->address);
+	if (!change->status && show_write(change, line))
+		sysfs_write(function->address, PROBE);
 }
 
-/* ---- The rule that keeps it ---------------------------------------------- */
+/* ---- The udev rule ------------------------------------------------------- */
 
 static void rule_path(const struct pci_function *function, char path[SYSFS_PATH])
 {
 	snprintf(path, SYSFS_PATH, RULES "%s.rules", function->address);
 }
 
-/* udev looks for other rules every few seconds; the function may come sooner. */
-static void tell_udev(struct change *change)
+/* udev checks for new rules every few seconds; the function may appear earlier. */
+static void reload_udev(struct change *change)
 {
 	char *const command[] = { "udevadm", "control", "--reload", NULL };
 	int status;
@@ -127,13 +147,11 @@ static void tell_udev(struct change *change)
 
 	if (change->status || !sysfs_exists("/run/udev/control"))
 		return;
-	if (change->dry_run) {
-		report_text(change->report, NULL, "udevadm control --reload");
+	if (!show_write(change, "udevadm control --reload"))
 		return;
-	}
 	if (posix_spawnp(&child, command[0], NULL, NULL, command, environ) ||
 	    waitpid(child, &status, 0) < 0 || status)
-		fprintf(stderr, "nvme-peer: udev could not be told of the rule, and finds it within seconds\n");
+		fprintf(stderr, "nvme-peer: udevadm control --reload failed; udev reads the rule within seconds\n");
 }
 
 static void write_rule(struct change *change, const struct pci_function *function)
@@ -149,7 +167,7 @@ static void write_rule(struct change *change, const struct pci_function *functio
 		 "RUN+=\"%s bind %s\"\n",
 		 function->address, program, function->address);
 	change_file(change, path, rule);
-	tell_udev(change);
+	reload_udev(change);
 }
 
 static void remove_rule(struct change *change, const struct pci_function *function)
@@ -158,10 +176,10 @@ static void remove_rule(struct change *change, const struct pci_function *functi
 
 	rule_path(function, path);
 	remove_file(change, path);
-	tell_udev(change);
+	reload_udev(change);
 }
 
-/* ---- What is in the way -------------------------------------------------- */
+/* ---- Refusals ------------------------------------------------------------ */
 
 static int refuse(const struct pci_function *function, const char *why, const char *cure)
 {
@@ -173,36 +191,46 @@ static int refuse_used(const struct pci_function *function, const struct options
 {
 	bool force = options->given & OPTION_FORCE;
 	struct node_pairs pairs = { 0 };
-	struct users users;
-	bool used;
+	struct disk_users users;
+	bool used, stop;
 	size_t i;
 
-	users_find(function, &users);
+	disk_users_find(function, &users);
 	if (!strcmp(function->driver, DRIVER))
 		node_pairs(function->node, &pairs);
 	for (i = 0; i < users.count; i++)
 		fprintf(stderr, "nvme-peer: %s: %s%s\n", function->address, users.texts[i],
-			force ? ", and loses it" : "");
+			force ? ", which ends with I/O errors" : "");
 	if (pairs.used)
 		fprintf(stderr, "nvme-peer: %s: peers have %u queue pairs%s\n", function->address,
-			pairs.used, force ? ", and lose them" : "");
-	used = users.count || pairs.used;
-	users_free(&users);
+			pairs.used, force ? ", which end" : "");
+	if (pairs.quarantined)
+		fprintf(stderr,
+			"nvme-peer: %s: processes or devices may store to the doorbells of %u quarantined "
+			"queue IDs%s; " DEBUG "/%s/quarantine lists them\n",
+			function->address, pairs.quarantined,
+			force ? ", which the next driver may use" : "", function->node);
+	stop = users.count || pairs.used;
+	used = stop || pairs.quarantined;
+	disk_users_free(&users);
 	if (!used || force)
 		return 0;
-	fprintf(stderr, "  help:  unmount, swapoff, stop or close it first; nothing was changed\n");
+	if (stop)
+		fprintf(stderr, "  help:  unmount, swapoff, stop or close it first; nothing was changed\n");
+	else
+		fprintf(stderr, "  help:  end these processes, or close the dma-bufs of the doorbells; nothing was changed\n");
 	return EXIT_REFUSED;
 }
 
 /* ---- bind ---------------------------------------------------------------- */
 
-/* Give it back where nvme-peer did not take it. */
-static int give_up(struct change *change, const struct pci_function *function)
+/* Without an override the kernel chooses a driver, which need not be the previous one. */
+static int clear_driver(struct change *change, const struct pci_function *function)
 {
 	set_override(change, function, "\n");
-	find_driver(change, function);
-	return refuse(function, "the driver did not take it, the one before has it again",
-		      "the kernel's log (dmesg) says why");
+	probe_driver(change, function);
+	return refuse(function, "nvme-peer refused it; the kernel may have bound another driver",
+		      "see the kernel log (dmesg)");
 }
 
 static int show_owner(struct report *report, const char *address)
@@ -228,7 +256,7 @@ static int show_owner(struct report *report, const char *address)
 static int bind_function(struct report *report, const struct options *options,
 			 const struct pci_function *function)
 {
-	struct change change = { .report = report, .dry_run = options->given & OPTION_DRY_RUN };
+	struct change change = begin_change(report, options);
 	bool bound = !strcmp(function->driver, DRIVER);
 
 	if (!bound && !sysfs_exists(DRIVERS DRIVER))
@@ -237,14 +265,14 @@ static int bind_function(struct report *report, const struct options *options,
 		return EXIT_REFUSED;
 	if (!bound) {
 		set_override(&change, function, DRIVER);
-		leave_driver(&change, function);
-		find_driver(&change, function);
+		unbind_driver(&change, function);
+		probe_driver(&change, function);
 	}
 	if (options->given & OPTION_PERSIST)
 		write_rule(&change, function);
 	if (change.dry_run || change.status)
 		return change.status;
-	return show_owner(report, function->address) ? give_up(&change, function) : 0;
+	return show_owner(report, function->address) ? clear_driver(&change, function) : 0;
 }
 
 /* ---- unbind -------------------------------------------------------------- */
@@ -252,18 +280,18 @@ static int bind_function(struct report *report, const struct options *options,
 static int unbind_function(struct report *report, const struct options *options,
 			   const struct pci_function *function)
 {
-	struct change change = { .report = report, .dry_run = options->given & OPTION_DRY_RUN };
+	struct change change = begin_change(report, options);
 
 	if (strcmp(function->driver, DRIVER) != 0)
-		return refuse(function, "nvme-peer does not have it",
-			      "nvme-peer list shows the controllers that it has");
+		return refuse(function, "not bound to nvme-peer",
+			      "nvme-peer list shows the bound controllers");
 	if (refuse_used(function, options))
 		return EXIT_REFUSED;
 	if (options->given & OPTION_PERSIST)
 		remove_rule(&change, function);
 	set_override(&change, function, "\n");
-	leave_driver(&change, function);
-	find_driver(&change, function);
+	unbind_driver(&change, function);
+	probe_driver(&change, function);
 	if (change.dry_run || change.status)
 		return change.status;
 	show_owner(report, function->address);
@@ -274,7 +302,7 @@ static int unbind_function(struct report *report, const struct options *options,
 
 static int each_function(struct report *report, const struct options *options, int count,
 			 char **names,
-			 int (*do_it)(struct report *report, const struct options *options,
+			 int (*apply)(struct report *report, const struct options *options,
 				      const struct pci_function *function))
 {
 	const struct pci_function *function;
@@ -282,13 +310,13 @@ static int each_function(struct report *report, const struct options *options, i
 	int i, status = 0;
 
 	if (!count)
-		return usage_error("bind and unbind take PCI addresses or controllers' nodes", NULL);
+		return usage_error("bind and unbind take PCI addresses or controller nodes", NULL);
 	pci_scan(&pci);
 	report_list(report, options->given & OPTION_DRY_RUN ? "writes" : "controllers");
 	for (i = 0; i < count; i++) {
 		function = pci_find(&pci, names[i]);
 		if (function && function->kind == PCI_CONTROLLER) {
-			status |= do_it(report, options, function);
+			status |= apply(report, options, function);
 			continue;
 		}
 		fprintf(stderr, "nvme-peer: %s: no NVMe controller has this address or node\n", names[i]);

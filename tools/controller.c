@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer info, route, import-check: questions to a controller.
+ * nvme-peer info, route, import-check: queries of a controller.
  */
 #include <nvmepeer.h>
 
@@ -21,8 +21,8 @@ static const struct {
 } features[] = {
 	{ NVME_PEER_FEATURE_DIRECT, "direct mode" },
 	{ NVME_PEER_FEATURE_BUF_RINGS, "rings in imported buffers" },
-	{ NVME_PEER_FEATURE_BUF_IO, "the CPU's own I/O into imported buffers" },
-	{ NVME_PEER_FEATURE_BUF_IO_VEC, "the same by lists of ranges" },
+	{ NVME_PEER_FEATURE_BUF_IO, "I/O of the CPU with imported buffers" },
+	{ NVME_PEER_FEATURE_BUF_IO_VEC, "I/O of the CPU with lists of ranges" },
 };
 
 static void report_features(struct report *report, uint64_t set)
@@ -61,24 +61,25 @@ static void report_controller(struct report *report, const struct nvme_peer_info
 	report_version(report, info->version);
 	report_features(report, info->features);
 	report_text(report, "dma_domain", nvmepeer_domain_name(info->domain));
+	report_bool(report, "msi_isolated", info->domain_flags & NVME_PEER_DOMAIN_ISOLATED_MSI);
 	report_number(report, "namespaces", info->namespaces, NULL);
 }
 
 static void report_limits(struct report *report, const struct nvme_peer_info *info)
 {
-	report_number(report, "max_entries", info->max_entries, "entries a ring");
+	report_number(report, "max_entries", info->max_entries, "entries per ring");
 	report_bool(report, "contiguous_rings", info->contiguous_rings);
-	report_number(report, "max_transfer", info->max_transfer, "bytes a command");
-	report_number(report, "page_size", info->page_size, "bytes");
+	report_bytes(report, "max_transfer", info->max_transfer);
+	report_bytes(report, "page_size", info->page_size);
 	report_number(report, "doorbell_stride", info->doorbell_stride, "bytes");
 	report_bool(report, "sgl", info->sgls & 3);
-	report_number(report, "cmb_size", info->cmb_size, "bytes");
+	report_bytes(report, "cmb_size", info->cmb_size);
 	report_number(report, "qids_total", info->qids_total, "I/O queue pairs granted");
 	report_number(report, "qids_cpu", info->qids_cpu, "used by the CPU");
-	report_number(report, "qids_peer_max", info->qids_peer_max, "for peers at most");
-	report_number(report, "qids_peer_free", info->qids_peer_free, "of them free now");
+	report_number(report, "qids_peer_max", info->qids_peer_max, "limit for peers");
+	report_number(report, "qids_peer_free", info->qids_peer_free, "free for peers");
 	report_number(report, "qids_quarantined", info->qids_quarantined,
-		      "kept: their doorbells are still open or mapped elsewhere");
+		      "quarantined: their doorbells are open or mapped by another process");
 }
 
 static int report_node(struct report *report, const char *node)
@@ -113,7 +114,7 @@ static void report_blockers(struct report *report, const struct nvme_peer_path *
 {
 	uint32_t i;
 
-	report_number(report, "blocker_count", path->blocker_count, "ports in the way");
+	report_number(report, "blocker_count", path->blocker_count, "blocking ports");
 	report_list(report, "blockers");
 	for (i = 0; i < path->blocker_count && i < NVME_PEER_ROUTE_BLOCKERS; i++) {
 		report_object(report, NULL);
@@ -147,7 +148,7 @@ static void report_route(struct report *report, const struct nvme_peer_route *ro
 }
 
 /* The other end is a PCI function or a dma-buf. */
-static int ask_route(struct nvmepeer *ctrl, const struct options *options, const char *argument,
+static int get_route(struct nvmepeer *ctrl, const struct options *options, const char *argument,
 		     struct nvme_peer_route *route)
 {
 	struct nvme_peer_pci_address address;
@@ -169,7 +170,7 @@ int command_route(struct report *report, const struct options *options, int argc
 		return usage_error("route takes a node and a PCI address, or --fd N", NULL);
 	if (nvmepeer_open(argv[0], &ctrl))
 		return refused(report);
-	result = ask_route(ctrl, options, argv[1], &route);
+	result = get_route(ctrl, options, argv[1], &route);
 	nvmepeer_close(ctrl);
 	if (result == EXIT_USAGE)
 		return result;
@@ -183,7 +184,7 @@ int command_route(struct report *report, const struct options *options, int argc
 
 static void report_buffer(struct report *report, const struct nvme_peer_buf_import *buffer)
 {
-	report_number(report, "length", buffer->length, "bytes");
+	report_bytes(report, "length", buffer->length);
 	report_number(report, "segments", buffer->segments, "ranges of DMA addresses");
 	report_text(report, "verdict", nvmepeer_verdict_name(buffer->verdict));
 	report_text(report, "reason", nvmepeer_reason_name(buffer->reason));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer doctor: what this machine lacks, each with its cure.
+ * nvme-peer doctor: checks of the machine, each with a cure.
  *
- * Here are the checks of the caller's own process; those of the kernel and of the
- * devices are rooms of their own.
+ * This file has the checks of the calling process, doctor_kernel.c and doctor_devices.c
+ * have the others.
  */
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "sysfs.h"
 #include "units.h"
 
-/* Below this, what registers buffers of the usual sizes fails. */
+/* Below this limit the registration of buffers of common sizes fails. */
 #define LEAST_MEMLOCK (64ULL << 20)
 
 /* ---- The caller ---------------------------------------------------------- */
@@ -44,11 +44,11 @@ static bool has_capability(unsigned int capability)
 static void check_capabilities(struct doctor *doctor)
 {
 	if (has_capability(CAP_SYS_RAWIO))
-		doctor_say(doctor, DOCTOR_OK, "rights", NULL, "CAP_SYS_RAWIO is there");
+		doctor_report(doctor, DOCTOR_OK, "rights", NULL, "CAP_SYS_RAWIO present");
 	else
-		doctor_say(doctor, DOCTOR_WARN, "rights",
-			   "run as root, or setcap cap_sys_rawio+ep PROGRAM",
-			   "without CAP_SYS_RAWIO there are no queue pairs");
+		doctor_report(doctor, DOCTOR_WARN, "rights",
+			      "run as root, or setcap cap_sys_rawio+ep PROGRAM",
+			      "no CAP_SYS_RAWIO: queue pairs cannot be created");
 }
 
 static void check_memlock(struct doctor *doctor)
@@ -60,12 +60,12 @@ static void check_memlock(struct doctor *doctor)
 	proc_line(text, "/proc/self/limits", "Max locked memory");
 	bytes = strtoull(text, &end, 10);
 	if (end == text || bytes >= LEAST_MEMLOCK || has_capability(CAP_IPC_LOCK))
-		doctor_say(doctor, DOCTOR_OK, "memlock", NULL, "memory can be locked");
+		doctor_report(doctor, DOCTOR_OK, "memlock", NULL, "memory can be locked");
 	else
-		doctor_say(doctor, DOCTOR_WARN, "memlock",
-			   "ulimit -l unlimited, or memlock in /etc/security/limits.conf",
-			   "only %s can be locked: registered buffers of io_uring count",
-			   units_memory(bytes, limit));
+		doctor_report(doctor, DOCTOR_WARN, "memlock",
+			      "ulimit -l unlimited, or memlock in /etc/security/limits.conf",
+			      "only %s can be locked, which limits registered buffers of io_uring",
+			      units_memory(bytes, limit));
 }
 
 int command_doctor(struct report *report, const struct options *options, int argc, char **argv)
@@ -84,6 +84,7 @@ int command_doctor(struct report *report, const struct options *options, int arg
 	check_memlock(&doctor);
 	if (report->json)
 		report_list_end(report);
+	doctor_end(&doctor);
 	pci_free(&doctor.pci);
-	return doctor.worst == DOCTOR_FAIL ? EXIT_REFUSED : 0;
+	return doctor.counts[DOCTOR_FAIL] ? EXIT_REFUSED : 0;
 }

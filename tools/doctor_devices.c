@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Checks of nvme-peer doctor: the IOMMU, the GPUs with their drivers, BARs and
- * ways, and who has the disks.
+ * Checks of nvme-peer doctor: the IOMMU, the GPUs with their drivers, BARs and routes, and
+ * the users of the disks.
  */
 #include <string.h>
 
 #include "doctor.h"
 #include "sysfs.h"
 #include "units.h"
-#include "users.h"
-#include "way.h"
+#include "disk_users.h"
+#include "route.h"
 
-/* What a GPU shows of its memory where the firmware leaves it as it was made. */
+/* Size of the BAR of a GPU without Resizable BAR. */
 #define SMALL_BAR (256ULL << 20)
 
-/* Calls @check for each function of a kind; how many there were. */
+/* Calls @check for each function of a kind. Returns their number. */
 static size_t each(struct doctor *doctor, enum pci_kind kind,
 		   void (*check)(struct doctor *doctor, const struct pci_function *function))
 {
@@ -34,19 +34,19 @@ static size_t each(struct doctor *doctor, enum pci_kind kind,
 static void check_domain(struct doctor *doctor, const struct pci_function *controller)
 {
 	if (controller->group < 0)
-		doctor_say(doctor, DOCTOR_WARN, "iommu",
-			   "turn VT-d or AMD-Vi on in the firmware; Intel: kernel command line intel_iommu=on",
-			   "%s: none, so whoever has a queue pair has power over all memory",
-			   controller->address);
+		doctor_report(doctor, DOCTOR_WARN, "iommu",
+			      "turn VT-d or AMD-Vi on in the firmware; Intel: kernel command line intel_iommu=on",
+			      "%s: none: a queue pair gives access to all memory",
+			      controller->address);
 	else if (!strncmp(controller->domain, "DMA", 3))
-		doctor_say(doctor, DOCTOR_OK, "iommu", NULL, "%s: translates, %s", controller->address,
-			   controller->domain);
+		doctor_report(doctor, DOCTOR_OK, "iommu", NULL, "%s: translates, %s", controller->address,
+			      controller->domain);
 	else
-		doctor_say(doctor, DOCTOR_WARN, "iommu",
-			   "kernel command line iommu.passthrough=0, without iommu=pt",
-			   "%s: %s, so whoever has a queue pair has power over all memory",
-			   controller->address,
-			   controller->domain[0] ? controller->domain : "its domain is not known");
+		doctor_report(doctor, DOCTOR_WARN, "iommu",
+			      "kernel command line iommu.passthrough=0, without iommu=pt",
+			      "%s: %s: a queue pair gives access to all memory",
+			      controller->address,
+			      controller->domain[0] ? controller->domain : "domain unknown");
 }
 
 /* ---- GPUs ---------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static bool file_has(const char *path, const char *word)
 	return found;
 }
 
-/* The version stands behind the flavour: "... for x86_64  580.65.06  Release ...". */
+/* The version follows the flavour: "... for x86_64  580.65.06  Release ...". */
 static void read_nvidia_version(char version[32])
 {
 	char line[SYSFS_TEXT], *word, *rest = line;
@@ -84,17 +84,18 @@ static void check_nvidia(struct doctor *doctor, const struct pci_function *gpu)
 
 	read_nvidia_version(version);
 	if (file_has("/proc/driver/nvidia/version", "Open Kernel Module"))
-		doctor_say(doctor, DOCTOR_OK, "gpu", NULL, "%s: nvidia %s, open flavour", gpu->address,
-			   version);
+		doctor_report(doctor, DOCTOR_OK, "gpu", NULL, "%s: nvidia %s, open flavour", gpu->address,
+			      version);
 	else
-		doctor_say(doctor, DOCTOR_FAIL, "gpu", "install the open flavour of the kernel module",
-			   "%s: nvidia %s, proprietary flavour, exports no memory", gpu->address, version);
+		doctor_report(doctor, DOCTOR_FAIL, "gpu", "install the open flavour of the kernel module",
+			      "%s: nvidia %s, proprietary flavour, which "
+			      "exports no memory", gpu->address, version);
 	if (file_has("/proc/driver/nvidia/params", "PeerMappingOverride=1"))
-		doctor_say(doctor, DOCTOR_OK, "doorbells", NULL, "PeerMappingOverride=1");
+		doctor_report(doctor, DOCTOR_OK, "doorbells", NULL, "PeerMappingOverride=1");
 	else
-		doctor_say(doctor, DOCTOR_WARN, "doorbells",
-			   "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1\" in /etc/modprobe.d",
-			   "only with CAP_SYS_ADMIN does nvidia let CUDA map them");
+		doctor_report(doctor, DOCTOR_WARN, "doorbells",
+			      "options nvidia NVreg_RegistryDwords=\"PeerMappingOverride=1\" in /etc/modprobe.d",
+			      "nvidia allows CUDA to map them only with CAP_SYS_ADMIN");
 }
 
 static void check_gpu_driver(struct doctor *doctor, const struct pci_function *gpu)
@@ -104,17 +105,17 @@ static void check_gpu_driver(struct doctor *doctor, const struct pci_function *g
 
 	for (i = 0; i < sizeof(without_export) / sizeof(without_export[0]); i++)
 		if (!strcmp(gpu->driver, without_export[i])) {
-			doctor_say(doctor, DOCTOR_WARN, "gpu", "nvidia's open module and amdgpu export it",
-				   "%s: %s exports no device memory to peers", gpu->address, gpu->driver);
+			doctor_report(doctor, DOCTOR_WARN, "gpu", "use nvidia's open module or amdgpu",
+				      "%s: %s exports no device memory to peers", gpu->address, gpu->driver);
 			return;
 		}
 	if (!strcmp(gpu->driver, "nvidia"))
 		check_nvidia(doctor, gpu);
 	else if (gpu->driver[0])
-		doctor_say(doctor, DOCTOR_OK, "gpu", NULL, "%s: %s", gpu->address, gpu->driver);
+		doctor_report(doctor, DOCTOR_OK, "gpu", NULL, "%s: %s", gpu->address, gpu->driver);
 	else
-		doctor_say(doctor, DOCTOR_WARN, "gpu", "load its driver", "%s: no driver has it",
-			   gpu->address);
+		doctor_report(doctor, DOCTOR_WARN, "gpu", "load its driver", "%s: no driver is bound",
+			      gpu->address);
 }
 
 static void check_bar(struct doctor *doctor, const struct pci_function *gpu)
@@ -124,84 +125,101 @@ static void check_bar(struct doctor *doctor, const struct pci_function *gpu)
 
 	units_memory(bytes, size);
 	if (bytes > SMALL_BAR)
-		doctor_say(doctor, DOCTOR_OK, "bar", NULL, "%s: %s", gpu->address, size);
+		doctor_report(doctor, DOCTOR_OK, "bar", NULL, "%s: %s", gpu->address, size);
 	else
-		doctor_say(doctor, DOCTOR_WARN, "bar",
-			   "turn Above 4G Decoding and Resizable BAR on in the firmware",
-			   "%s: no more than %s of its memory can be reached", gpu->address, size);
+		doctor_report(doctor, DOCTOR_WARN, "bar",
+			      "turn Above 4G Decoding and Resizable BAR on in the firmware",
+			      "%s: only %s of its memory can be reached", gpu->address, size);
 }
 
-/* ---- Ways ---------------------------------------------------------------- */
+/* ---- Routes -------------------------------------------------------------- */
 
-/* An open way is better than a question, and that better than none. */
-static int rank(const struct way *way)
+/* An open route ranks above an unknown one, and that above none. */
+static int rank(const struct route *route)
 {
-	return way_is_open(way) ? 2 : !way->asked;
+	return route_is_open(route) ? 2 : !route->from_module;
 }
 
-/* The best way between @gpu and any controller; false without controllers. */
-static bool find_best(struct doctor *doctor, const struct pci_function *gpu, struct way *best)
+/* The best route between @gpu and any controller. Returns false without controllers. */
+static bool find_best(struct doctor *doctor, const struct pci_function *gpu, struct route *best)
 {
 	const struct pci *pci = &doctor->pci;
 	bool found = false;
-	struct way way;
+	struct route route;
 	size_t i;
 
 	for (i = 0; i < pci->count; i++) {
 		if (pci->functions[i].kind != PCI_CONTROLLER)
 			continue;
-		way_find(&way, gpu, &pci->functions[i]);
-		if (!found || rank(&way) > rank(best))
-			*best = way;
+		route_find(&route, gpu, &pci->functions[i]);
+		if (!found || rank(&route) > rank(best))
+			*best = route;
 		found = true;
 	}
 	return found;
 }
 
-static void check_way(struct doctor *doctor, const struct pci_function *gpu)
+static void check_route(struct doctor *doctor, const struct pci_function *gpu)
 {
 	static const enum doctor_level levels[] = { DOCTOR_FAIL, DOCTOR_WARN, DOCTOR_OK };
-	char verdict[WAY_VERDICT];
-	struct way best;
+	char verdict[ROUTE_VERDICT];
+	struct route best;
 
 	if (!find_best(doctor, gpu, &best))
 		return;
-	doctor_say(doctor, levels[rank(&best)], "way",
-		   way_is_open(&best) ? NULL : "nvme-peer topo shows what to type",
-		   "%s and %s: %s, %s", gpu->address, best.controller->address,
-		   way_verdict(&best, verdict), way_reason(&best));
+	doctor_report(doctor, levels[rank(&best)], "route",
+		      route_is_open(&best) ? NULL : "nvme-peer topo shows the commands",
+		      "%s and %s: %s, %s", gpu->address, best.controller->address,
+		      route_verdict(&best, verdict), route_reason(&best));
 }
 
 /* ---- Disks --------------------------------------------------------------- */
 
+static bool is_bound(const struct pci_function *function)
+{
+	return !strcmp(function->driver, "nvme-peer");
+}
+
+/* One bound controller is enough: do not propose to bind another. */
+static bool any_is_bound(const struct pci *pci)
+{
+	size_t i = 0;
+
+	while (i < pci->count && !is_bound(&pci->functions[i]))
+		i++;
+	return i < pci->count;
+}
+
 static void check_disk(struct doctor *doctor, const struct pci_function *controller)
 {
 	char cure[64];
-	struct users users;
+	struct disk_users users;
 
-	users_find(controller, &users);
-	if (!strcmp(controller->driver, "nvme-peer")) {
-		doctor_say(doctor, DOCTOR_OK, "disk", NULL, "%s: nvme-peer has it, as %s",
-			   controller->address, controller->node);
+	disk_users_find(controller, &users);
+	if (is_bound(controller)) {
+		doctor_report(doctor, DOCTOR_OK, "disk", NULL, "%s: bound to nvme-peer, as %s",
+			      controller->address, controller->node);
 	} else if (users.count) {
-		doctor_say(doctor, DOCTOR_WARN, "disk", "unmount, swapoff, stop or close what uses it",
-			   "%s: %s%s", controller->address, users.texts[0],
-			   users.count > 1 ? ", and more" : "");
+		doctor_report(doctor, DOCTOR_WARN, "disk", "unmount, swapoff, stop or close what uses it",
+			      "%s: %s%s", controller->address, users.texts[0],
+			      users.count > 1 ? ", and more" : "");
 	} else {
 		snprintf(cure, sizeof(cure), "nvme-peer bind %s", controller->address);
-		doctor_say(doctor, DOCTOR_OK, "disk", cure, "%s: %s has it, and nobody uses it",
-			   controller->address, controller->driver[0] ? controller->driver : "no driver");
+		doctor_report(doctor, DOCTOR_OK, "disk", any_is_bound(&doctor->pci) ? NULL : cure,
+			      "%s: bound to %s, not in use",
+			      controller->address, controller->driver[0] ? controller->driver : "no driver");
 	}
-	users_free(&users);
+	disk_users_free(&users);
 }
 
 void doctor_devices(struct doctor *doctor)
 {
 	each(doctor, PCI_CONTROLLER, check_domain);
 	if (!each(doctor, PCI_GPU, check_gpu_driver))
-		doctor_say(doctor, DOCTOR_WARN, "gpu", NULL, "there is none: only the CPU can be a peer");
+		doctor_report(doctor, DOCTOR_WARN, "gpu", NULL, "no GPU found: only the CPU can be a peer");
 	each(doctor, PCI_GPU, check_bar);
-	each(doctor, PCI_GPU, check_way);
+	each(doctor, PCI_GPU, check_route);
 	if (!each(doctor, PCI_CONTROLLER, check_disk))
-		doctor_say(doctor, DOCTOR_FAIL, "disk", NULL, "there is no NVMe controller");
+		doctor_report(doctor, DOCTOR_FAIL, "disk", "insert an NVMe SSD, or enable its slot in the firmware",
+			      "no NVMe controller found");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Checks of nvme-peer doctor: the kernel, what it was built with, what it lets
- * itself be told, and the module.
+ * Checks of nvme-peer doctor: version and configuration of the kernel, lockdown,
+ * signatures, and the module.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,23 +22,23 @@ static void check_version(struct doctor *doctor, const char *release)
 	unsigned int major = 0, minor = 0;
 
 	if (sscanf(release, "%u.%u", &major, &minor) != 2)
-		doctor_say(doctor, DOCTOR_WARN, "kernel", NULL, "its version is not known");
+		doctor_report(doctor, DOCTOR_WARN, "kernel", NULL, "version unknown");
 	else if (major > OLDEST_MAJOR || (major == OLDEST_MAJOR && minor >= OLDEST_MINOR))
-		doctor_say(doctor, DOCTOR_OK, "kernel", NULL, "%s", release);
+		doctor_report(doctor, DOCTOR_OK, "kernel", NULL, "%s", release);
 	else
-		doctor_say(doctor, DOCTOR_FAIL, "kernel", "boot Linux 6.1 or newer",
-			   "%s is too old", release);
+		doctor_report(doctor, DOCTOR_FAIL, "kernel", "boot Linux 6.1 or newer",
+			      "%s is too old", release);
 }
 
 /**
- * struct want - an option of the kernel that something needs
- * @option: its name; a second one does as well
- * @other: that one, or NULL
- * @level: how bad it is without
- * @lack: what does not work then
- * @cure: what to do
+ * struct required - a required option of the kernel
+ * @option: its name
+ * @other: an alternative, or NULL
+ * @level: severity if it is off
+ * @lack: consequence if it is off
+ * @cure: the fix
  */
-struct want {
+struct required {
 	const char *option;
 	const char *other;
 	enum doctor_level level;
@@ -46,18 +46,18 @@ struct want {
 	const char *cure;
 };
 
-static const struct want wants[] = {
+static const struct required required[] = {
 	{ "CONFIG_DMA_SHARED_BUFFER", NULL, DOCTOR_FAIL, "no memory can be imported or exported",
-	  "boot a kernel with CONFIG_DMA_SHARED_BUFFER=y, as any with a graphics driver has it" },
+	  "boot a kernel with CONFIG_DMA_SHARED_BUFFER=y, which every graphics driver selects" },
 	{ "CONFIG_PCI_P2PDMA", NULL, DOCTOR_WARN,
-	  "the module judges ways itself, but amdgpu exports no device memory",
+	  "the module determines routes itself, but amdgpu exports no device memory",
 	  "with its GPUs, boot a kernel with CONFIG_PCI_P2PDMA=y" },
 	{ "CONFIG_UDMABUF", "CONFIG_DMABUF_HEAPS_SYSTEM", DOCTOR_WARN,
 	  "host memory cannot be imported: nvme-peer qp check and CPU peers do not work",
 	  "boot a kernel with CONFIG_UDMABUF=y" },
 };
 
-enum { WANTS = sizeof(wants) / sizeof(wants[0]) };
+enum { REQUIRED = sizeof(required) / sizeof(required[0]) };
 
 static bool turns_on(const char *line, const char *option)
 {
@@ -67,7 +67,7 @@ static bool turns_on(const char *line, const char *option)
 	       (!strncmp(line + length, "=y", 2) || !strncmp(line + length, "=m", 2));
 }
 
-/* The shell finds the root by itself, so that no path has to be quoted. */
+/* The shell expands the root, so that no path has to be quoted. */
 static FILE *open_packed(bool *packed)
 {
 	*packed = sysfs_exists("/proc/config.gz");
@@ -84,25 +84,25 @@ static FILE *open_config(const char *release, bool *packed)
 	return file ? file : open_packed(packed);
 }
 
-static void read_config(FILE *config, bool on[WANTS])
+static void read_config(FILE *config, bool on[REQUIRED])
 {
 	char line[512];
 	size_t i;
 
 	while (fgets(line, sizeof(line), config))
-		for (i = 0; i < WANTS; i++)
-			on[i] |= turns_on(line, wants[i].option) || turns_on(line, wants[i].other);
+		for (i = 0; i < REQUIRED; i++)
+			on[i] |= turns_on(line, required[i].option) || turns_on(line, required[i].other);
 }
 
 static void check_config(struct doctor *doctor, const char *release)
 {
-	bool on[WANTS] = { false }, packed;
+	bool on[REQUIRED] = { false }, packed;
 	FILE *config = open_config(release, &packed);
 	size_t i;
 
 	if (!config) {
-		doctor_say(doctor, DOCTOR_WARN, "config", "modprobe configs",
-			   "neither /boot/config-%s nor /proc/config.gz is there", release);
+		doctor_report(doctor, DOCTOR_WARN, "config", "modprobe configs",
+			      "neither /boot/config-%s nor /proc/config.gz exists", release);
 		return;
 	}
 	read_config(config, on);
@@ -110,22 +110,22 @@ static void check_config(struct doctor *doctor, const char *release)
 		pclose(config);
 	else
 		fclose(config);
-	for (i = 0; i < WANTS; i++)
+	for (i = 0; i < REQUIRED; i++)
 		if (on[i])
-			doctor_say(doctor, DOCTOR_OK, "config", NULL, "%s", wants[i].option);
+			doctor_report(doctor, DOCTOR_OK, "config", NULL, "%s", required[i].option);
 		else
-			doctor_say(doctor, wants[i].level, "config", wants[i].cure, "%s is off: %s",
-				   wants[i].option, wants[i].lack);
+			doctor_report(doctor, required[i].level, "config", required[i].cure, "%s is off: %s",
+				      required[i].option, required[i].lack);
 }
 
-/* ---- What the kernel lets itself be told --------------------------------- */
+/* ---- Lockdown and signatures --------------------------------------------- */
 
 static bool module_is_loaded(void)
 {
 	return sysfs_exists("/sys/module/nvme_peer");
 }
 
-/* The word in brackets; "" where there is no lockdown. */
+/* The level in brackets; "" without lockdown. */
 static void read_lockdown(char level[SYSFS_TEXT])
 {
 	char text[SYSFS_TEXT];
@@ -137,41 +137,26 @@ static void read_lockdown(char level[SYSFS_TEXT])
 		 word ? word + 1 : "");
 }
 
-/* Locked down, queue pairs are only for controllers whose addresses are translated. */
-static bool all_translated(const struct pci *pci)
-{
-	size_t i;
-
-	for (i = 0; i < pci->count; i++)
-		if (pci->functions[i].kind == PCI_CONTROLLER &&
-		    strncmp(pci->functions[i].domain, "DMA", 3) != 0)
-			return false;
-	return true;
-}
-
 static void check_lockdown(struct doctor *doctor)
 {
 	char level[SYSFS_TEXT];
 
 	read_lockdown(level);
 	if (!level[0] || !strcmp(level, "none"))
-		doctor_say(doctor, DOCTOR_OK, "lockdown", NULL, "off");
-	else if (all_translated(&doctor->pci))
-		doctor_say(doctor, DOCTOR_OK, "lockdown", NULL,
-			   "%s, and an IOMMU translates for each controller", level);
+		doctor_report(doctor, DOCTOR_OK, "lockdown", NULL, "off");
 	else
-		doctor_say(doctor, DOCTOR_FAIL, "lockdown",
-			   "turn the IOMMU on with translation (iommu.passthrough=0), or Secure Boot off",
-			   "%s: no queue pairs where no IOMMU translates for the controller", level);
+		doctor_report(doctor, DOCTOR_FAIL, "lockdown",
+			      "turn Secure Boot off, or remove lockdown= from the kernel command line",
+			      "%s: the kernel refuses queue pairs", level);
 }
 
-/* What the firmware has told of Secure Boot. */
+/* Secure Boot, as reported by the firmware. */
 enum secure_boot { SECURE_BOOT_OFF, SECURE_BOOT_ON, SECURE_BOOT_UNKNOWN };
 
 static const char *const secure_boot_words[] = { "off", "on", "unknown" };
 
-/* A file system that is not mounted leaves an empty folder. */
-static bool sees_variables(void)
+/* The directory is empty if efivarfs is not mounted. */
+static bool has_efi_variables(void)
 {
 	struct dirent **names;
 	int count = sysfs_list(&names, EFI_VARIABLES);
@@ -180,39 +165,39 @@ static bool sees_variables(void)
 	return count > 0;
 }
 
-/* A firmware that is no UEFI knows nothing of it, nor does one without that variable. */
+/* Off without UEFI, and if the firmware does not have the variable. */
 static enum secure_boot read_secure_boot(void)
 {
 	unsigned char variable[5] = { 0 };
 
-	/* Four bytes of attributes come before the value. */
+	/* Four bytes of attributes precede the value. */
 	if (sysfs_bytes(variable, sizeof(variable), SECURE_BOOT) == sizeof(variable))
 		return variable[4] == 1 ? SECURE_BOOT_ON : SECURE_BOOT_OFF;
 	if (!sysfs_exists("/sys/firmware/efi"))
 		return SECURE_BOOT_OFF;
-	return sees_variables() && !sysfs_exists(SECURE_BOOT) ? SECURE_BOOT_OFF : SECURE_BOOT_UNKNOWN;
+	return has_efi_variables() && !sysfs_exists(SECURE_BOOT) ? SECURE_BOOT_OFF : SECURE_BOOT_UNKNOWN;
 }
 
-/* Kernels that do not call the firmware, as real-time ones, have no place to mount it at. */
+/* Kernels without EFI runtime services, such as real-time ones, lack the directory. */
 static const char *cure_of_unknown(void)
 {
 	if (!sysfs_exists(EFI_VARIABLES))
-		return "boot with efi=runtime, or look into the firmware's set-up";
-	return sees_variables() ? "look into the firmware's set-up" :
+		return "boot with efi=runtime, or check the setup of the firmware";
+	return has_efi_variables() ? "check the setup of the firmware" :
 				  "mount -t efivarfs none " EFI_VARIABLES;
 }
 
 static void check_unloaded(struct doctor *doctor, enum secure_boot secure, bool enforced)
 {
 	if (enforced || secure == SECURE_BOOT_ON)
-		doctor_say(doctor, DOCTOR_WARN, "signature",
-			   "sign nvme_peer.ko (scripts/sign-file) with a key that mokutil --import has enrolled",
-			   "Secure Boot is %s%s: modules without a known signature may not be loaded",
-			   secure_boot_words[secure],
-			   secure == SECURE_BOOT_ON ? "" : ", but signatures are enforced");
+		doctor_report(doctor, DOCTOR_WARN, "signature",
+			      "sign nvme_peer.ko (scripts/sign-file) with a key that mokutil --import has enrolled",
+			      "Secure Boot is %s%s: modules without a known signature may not be loaded",
+			      secure_boot_words[secure],
+			      secure == SECURE_BOOT_ON ? "" : ", but signatures are enforced");
 	else
-		doctor_say(doctor, DOCTOR_WARN, "signature", cure_of_unknown(),
-			   "Secure Boot is unknown, the firmware's variables cannot be read: if it is on, modules need a signature");
+		doctor_report(doctor, DOCTOR_WARN, "signature", cure_of_unknown(),
+			      "Secure Boot is unknown, as EFI variables cannot be read: if it is on, modules need a signature");
 }
 
 static void check_signature(struct doctor *doctor)
@@ -222,10 +207,10 @@ static void check_signature(struct doctor *doctor)
 
 	sysfs_read(enforced, "/sys/module/module/parameters/sig_enforce");
 	if (secure == SECURE_BOOT_OFF && enforced[0] != 'Y')
-		doctor_say(doctor, DOCTOR_OK, "signature", NULL, "Secure Boot is off, modules need none");
+		doctor_report(doctor, DOCTOR_OK, "signature", NULL, "Secure Boot is off, modules need no signature");
 	else if (module_is_loaded())
-		doctor_say(doctor, DOCTOR_OK, "signature", NULL, "Secure Boot is %s, the module is loaded",
-			   secure_boot_words[secure]);
+		doctor_report(doctor, DOCTOR_OK, "signature", NULL, "Secure Boot is %s, the module is loaded",
+			      secure_boot_words[secure]);
 	else
 		check_unloaded(doctor, secure, enforced[0] == 'Y');
 }
@@ -235,13 +220,13 @@ static void check_module(struct doctor *doctor)
 	char taint[SYSFS_TEXT];
 
 	if (!module_is_loaded()) {
-		doctor_say(doctor, DOCTOR_FAIL, "module", "modprobe nvme_peer",
-			   "nvme_peer is not loaded");
+		doctor_report(doctor, DOCTOR_FAIL, "module", "modprobe nvme_peer",
+			      "nvme_peer is not loaded");
 		return;
 	}
 	sysfs_read(taint, "/sys/module/nvme_peer/taint");
-	doctor_say(doctor, DOCTOR_OK, "module", NULL, "nvme_peer is loaded%s%s",
-		   taint[0] ? ", the kernel is tainted by it: " : "", taint);
+	doctor_report(doctor, DOCTOR_OK, "module", NULL, "nvme_peer is loaded%s%s",
+		      taint[0] ? ", taints the kernel: " : "", taint);
 }
 
 void doctor_kernel(struct doctor *doctor)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer events: what happens to the queue pairs of all controllers, from the
- * kernel's uevents.  Unlike the records of a queue pair's file, nobody misses
- * what is seen here.
+ * nvme-peer events: events of the queue pairs of all controllers, from uevents of the
+ * kernel.  Reading them does not consume the events of a queue pair file.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -17,7 +16,7 @@
 
 enum { KERNEL_GROUP = 1, LONGEST_EVENT = 8192 };
 
-/* The value of @key in an event of @length bytes, which ends in a NUL; or NULL. */
+/* The value of @key in an event of @length bytes that ends with a NUL, or NULL. */
 static const char *value_of(const char *event, size_t length, const char *key)
 {
 	size_t key_length = strlen(key), at;
@@ -28,12 +27,12 @@ static const char *value_of(const char *event, size_t length, const char *key)
 	return NULL;
 }
 
-static void report_count(struct report *report, const char *name, const char *text)
+static void report_value(struct report *report, const char *name, const char *text)
 {
 	report_number(report, name, text ? strtoull(text, NULL, 10) : 0, NULL);
 }
 
-/* False if it is none of ours. */
+/* Returns false for an event of another driver. */
 static bool report_event(struct report *report, const char *event, size_t length)
 {
 	const char *what = value_of(event, length, "NVME_PEER_EVENT");
@@ -44,8 +43,8 @@ static bool report_event(struct report *report, const char *event, size_t length
 	report_object(report, NULL);
 	report_text(report, "node", node);
 	report_text(report, "event", what);
-	report_count(report, "generation", value_of(event, length, "NVME_PEER_GENERATION"));
-	report_count(report, "queue_pairs", value_of(event, length, "NVME_PEER_QUEUE_PAIRS"));
+	report_value(report, "generation", value_of(event, length, "NVME_PEER_GENERATION"));
+	report_value(report, "queue_pairs", value_of(event, length, "NVME_PEER_QUEUE_PAIRS"));
 	report_object_end(report);
 	fflush(report->out);
 	return true;
@@ -66,7 +65,7 @@ static int listen_to_kernel(void)
 	return -error;
 }
 
-/* Events until @count were seen. */
+/* Report @count events. */
 static int follow(struct report *report, int listener, uint64_t count)
 {
 	char event[LONGEST_EVENT + 1];
@@ -75,7 +74,7 @@ static int follow(struct report *report, int listener, uint64_t count)
 	while (count) {
 		length = recv(listener, event, LONGEST_EVENT, 0);
 		if (length < 0 && errno == ENOBUFS) {
-			fputs("nvme-peer: too many events at once, some were lost\n", stderr);
+			fputs("nvme-peer: the kernel dropped events (ENOBUFS)\n", stderr);
 			continue;
 		}
 		if (length < 0)
@@ -91,7 +90,7 @@ int command_events(struct report *report, const struct options *options, int arg
 	int listener, result;
 
 	if (argc)
-		return usage_error("events takes no argument but --count N", argv[0]);
+		return usage_error("events takes only --count N", argv[0]);
 	listener = listen_to_kernel();
 	result = listener;
 	if (listener >= 0) {
@@ -102,6 +101,6 @@ int command_events(struct report *report, const struct options *options, int arg
 	}
 	if (!result)
 		return 0;
-	fprintf(stderr, "nvme-peer: events of the kernel: %s\n", strerror(-result));
+	fprintf(stderr, "nvme-peer: uevents: %s\n", strerror(-result));
 	return EXIT_REFUSED;
 }

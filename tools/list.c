@@ -2,8 +2,8 @@
 /*
  * nvme-peer list: the controllers bound to nvme-peer and their namespaces.
  *
- * From sysfs, which anybody may read; only the count of peers' queue pairs is
- * asked from the controller's node.
+ * Read from sysfs, which needs no rights; only the number of queue pairs of peers comes
+ * from the controller node.
  */
 #include <string.h>
 
@@ -20,10 +20,10 @@ enum { NAME = 40, SECTOR = 512 };
 /* ---- Namespaces ---------------------------------------------------------- */
 
 /**
- * struct disk - a namespace's disk
+ * struct disk - the disk of a namespace
  * @name: nvmep0n1
  * @nsid: namespace identifier
- * @bytes: its size
+ * @bytes: size of the namespace
  * @block_size: bytes of a logical block
  */
 struct disk {
@@ -41,8 +41,9 @@ static void read_disk(struct disk *disk, const char *node, const char *name)
 	disk->block_size = sysfs_number(0, CLASS "/%s/%s/queue/logical_block_size", node, name);
 }
 
-/* A disk is a child of its controller whose name begins as the controller's does. */
-static void each_disk(const char *node, void (*show)(const struct disk *disk, void *where), void *where)
+/* Disks are the children of a controller whose names begin with its name. */
+static void each_disk(const char *node, void (*show)(const struct disk *disk, void *context),
+		      void *context)
 {
 	struct dirent **names;
 	struct disk disk;
@@ -53,14 +54,14 @@ static void each_disk(const char *node, void (*show)(const struct disk *disk, vo
 		if (strncmp(names[i]->d_name, node, strlen(node)) != 0)
 			continue;
 		read_disk(&disk, node, names[i]->d_name);
-		show(&disk, where);
+		show(&disk, context);
 	}
 	sysfs_list_free(names, count);
 }
 
-static void report_disk(const struct disk *disk, void *where)
+static void report_disk(const struct disk *disk, void *context)
 {
-	struct report *report = where;
+	struct report *report = context;
 
 	report_object(report, NULL);
 	report_text(report, "name", disk->name);
@@ -70,10 +71,10 @@ static void report_disk(const struct disk *disk, void *where)
 	report_object_end(report);
 }
 
-/* "n1 1.92 TB" behind what is there. */
-static void append_disk(const struct disk *disk, void *where)
+/* Append "n1 1.92 TB". */
+static void append_disk(const struct disk *disk, void *context)
 {
-	char *text = where, size[UNITS_TEXT];
+	char *text = context, size[UNITS_TEXT];
 	size_t length = strlen(text);
 
 	snprintf(text + length, SYSFS_TEXT - length, "%s%s %s", length ? ", " : "",
@@ -154,21 +155,22 @@ int command_list(struct report *report, const struct options *options, int argc,
 	struct node_pairs pairs;
 	int count, i;
 
+	(void)options;
 	if (argc)
 		return usage_error("list takes no argument", argv[0]);
 	count = sysfs_list(&names, CLASS);
-	if (options->json)
+	if (report->json)
 		report_list(report, "controllers");
 	else
 		add_heading(&table);
 	for (i = 0; i < count; i++) {
 		node_pairs(names[i]->d_name, &pairs);
-		if (options->json)
+		if (report->json)
 			report_controller(report, names[i]->d_name, &pairs);
 		else
 			add_row(&table, names[i]->d_name, &pairs);
 	}
-	if (options->json)
+	if (report->json)
 		report_list_end(report);
 	else
 		table_print(&table, report->out);

@@ -1,80 +1,129 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer: give controllers to the driver, see what can reach what, and ask a
- * controller what it can do, what it is doing and why it refused something.
+ * nvme-peer: bind controllers, show routes between devices, and query controllers and
+ * queue pairs.
  */
 #include <nvmepeer.h>
 #include <string.h>
 
 #include "nvme-peer.h"
 
+#define BINDING (OPTION_DRY_RUN | OPTION_FORCE | OPTION_PERSIST)
+#define BENCH                                                                                         \
+	(OPTION_INTO | OPTION_FD | OPTION_CUDA | OPTION_RANGES | OPTION_POLLED | OPTION_WRITE |       \
+	 OPTION_FORCE | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS | OPTION_SWEEP)
+
+enum { TEXT = FORMAT_TABLE, BOTH = FORMAT_TABLE | FORMAT_JSON };
+
 static const struct command {
 	const char *name;
 	int (*run)(struct report *report, const struct options *options, int argc, char **argv);
 	unsigned int options;
+	unsigned int formats;
 	const char *arguments;
 	const char *purpose;
 } commands[] = {
-	{ "list", command_list, 0, "", "controllers bound to nvme-peer" },
-	{ "bind", command_bind, OPTION_DRY_RUN | OPTION_FORCE | OPTION_PERSIST,
-	  "DEVICE... [--dry-run] [--force] [--persist]",
-	  "give NVMe controllers that nobody uses to nvme-peer; --persist: also at each boot" },
-	{ "unbind", command_unbind, OPTION_DRY_RUN | OPTION_FORCE | OPTION_PERSIST,
-	  "DEVICE... [--dry-run] [--force] [--persist]",
-	  "give them back to the driver they had; --persist: also at the next boot" },
-	{ "topo", command_topo, 0, "[PCI-ADDRESS...]",
-	  "bridges between GPUs, or other functions, and controllers, and what is in the way" },
-	{ "doctor", command_doctor, 0, "", "what this machine lacks, and the cure" },
-	{ "info", command_info, 0, "NODE", "limits, facts and state of a controller" },
-	{ "smart", command_smart, 0, "NODE", "the controller's own counters and health" },
-	{ "stat", command_stat, 0, "NODE [SECONDS]",
-	  "what the kernel counts of queues and disks: since they are there, or by the second" },
-	{ "top", command_top, OPTION_COUNT, "NODE [--count N]", "the same each second, until interrupted" },
-	{ "reset", command_reset, 0, "NODE", "reset the controller; queue pairs are to be re-armed" },
-	{ "route", command_route, OPTION_FD, "NODE PCI-ADDRESS | NODE --fd N",
-	  "can the controller and a device, or a dma-buf, reach each other?" },
-	{ "import-check", command_import_check, OPTION_FD | OPTION_HOST | OPTION_REQUIRE_DEVICE,
-	  "NODE --fd N | NODE --host BYTES  [--require-device]",
-	  "import a dma-buf for a moment and say where it lies" },
-	{ "events", command_events, OPTION_COUNT, "[--count N]",
-	  "what happens to the queue pairs of all controllers, as it happens" },
-	{ "bench", command_bench,
-	  OPTION_INTO | OPTION_FD | OPTION_CUDA | OPTION_RANGES | OPTION_POLLED | OPTION_WRITE |
-	  OPTION_FORCE | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS,
-	  "NODE NAMESPACE [--into [--fd N | --cuda N] [--ranges N]] [--polled] [--write --force] [--size BYTES] [--entries N] [--seconds N]",
-	  "how fast the CPU reads or writes, with its own memory or an imported buffer" },
-	{ "qp", command_qp, OPTION_ENTRIES, "list | status PID FD | check NODE NAMESPACE [--entries N]",
-	  "queue pairs of all processes; one of them; try one with the CPU as the peer" },
+	{ "list", command_list, 0, BOTH, "", "controllers bound to nvme-peer" },
+	{ "bind", command_bind, BINDING, BOTH, "DEVICE...", "bind unused NVMe controllers to nvme-peer" },
+	{ "unbind", command_unbind, BINDING, BOTH, "DEVICE...",
+	  "bind them to the driver that the kernel chooses" },
+	{ "topo", command_topo, 0, BOTH | FORMAT_SVG | FORMAT_DOT, "[PCI-ADDRESS...]",
+	  "bridges and routes between GPUs and controllers, and what blocks them" },
+	{ "doctor", command_doctor, 0, BOTH, "", "check this machine: problems and their cures" },
+	{ "info", command_info, 0, BOTH, "NODE", "limits, properties and state of a controller" },
+	{ "smart", command_smart, 0, BOTH, "NODE", "counters and health of a controller (SMART)" },
+	{ "stat", command_stat, 0, BOTH, "NODE [SECONDS]",
+	  "counters of queues and disks: totals, or rates over SECONDS" },
+	{ "top", command_top, OPTION_COUNT, TEXT, "NODE",
+	  "rates of each second by queue, disk and tenant, until interrupted" },
+	{ "metrics", command_metrics, 0, TEXT, "[NODE...]",
+	  "state and counters as OpenMetrics text, for a node exporter" },
+	{ "reset", command_reset, 0, BOTH, "NODE",
+	  "reset a controller; its queue pairs have to be re-armed" },
+	{ "route", command_route, OPTION_FD, BOTH, "NODE [PCI-ADDRESS]",
+	  "route between a controller and a device or a dma-buf" },
+	{ "import-check", command_import_check, OPTION_FD | OPTION_HOST | OPTION_REQUIRE_DEVICE, BOTH,
+	  "NODE", "import a dma-buf, show its placement, and release it" },
+	{ "events", command_events, OPTION_COUNT, BOTH, "",
+	  "events of the queue pairs of all controllers as they occur" },
+	{ "bench", command_bench, BENCH, BOTH | FORMAT_FIO | FORMAT_SVG, "NODE NAMESPACE",
+	  "rate and latency of reads or writes of the CPU" },
+	{ "qp", command_qp, OPTION_ENTRIES, BOTH, "list | status PID FD | check NODE NAMESPACE",
+	  "queue pairs of all processes; one of them; test one with the CPU as the peer" },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command *find_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < COMMANDS; i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
 
 static void print_usage(FILE *out)
 {
 	size_t i;
 
-	fputs("usage: nvme-peer COMMAND ... [-o table|json]\n\n", out);
+	fputs("usage: nvme-peer COMMAND [ARGUMENT...] [OPTION...]\n\n", out);
 	for (i = 0; i < COMMANDS; i++)
-		fprintf(out, "  %s %s\n      %s\n", commands[i].name,
-			commands[i].arguments, commands[i].purpose);
-	fputs("\nDEVICE is a PCI address or a controller's node, /dev/nvmeX or /dev/nvmepX;\n"
-	      "NODE is /dev/nvmepX.  Both may leave out /dev/.\n"
-	      "Exit status: 0 yes, 1 no or failed, 2 usage.\n", out);
+		fprintf(out, "  %-13s %s\n", commands[i].name, commands[i].purpose);
+	fputs("\n  -h, --help     this text, or that of a command: nvme-peer COMMAND --help\n"
+	      "  --version      version of the command\n\n"
+	      "DEVICE is a PCI address or a controller's node, /dev/nvmeX or /dev/nvmepX; NODE is\n"
+	      "/dev/nvmepX, NAMESPACE is /dev/ngpXnY.  /dev/ may be omitted.\n"
+	      "Exit status: 0 success, 1 refused or failed, 2 usage.\n", out);
+}
+
+static void print_help(const struct command *command, FILE *out)
+{
+	fprintf(out, "usage: nvme-peer %s%s%s [OPTION...]\n\n%s\n\n", command->name,
+		command->arguments[0] ? " " : "", command->arguments, command->purpose);
+	option_help(command->options, command->formats, out);
+}
+
+/* "help", "help COMMAND", "COMMAND --help". */
+static int help(const char *name)
+{
+	const struct command *command = name ? find_command(name) : NULL;
+
+	if (name && !command)
+		return usage_error("unknown command", name);
+	if (command)
+		print_help(command, stdout);
+	else
+		print_usage(stdout);
+	return 0;
+}
+
+static int check_options(const struct command *command, const struct options *options)
+{
+	unsigned int foreign = options->given & ~(command->options | OPTION_VERBOSE);
+
+	if (foreign)
+		fprintf(stderr, "nvme-peer: %s takes no --%s; see nvme-peer help %s\n", command->name,
+			option_name(foreign), command->name);
+	else if (!(options->format & command->formats))
+		fprintf(stderr, "nvme-peer: %s takes no -o %s; see nvme-peer help %s\n", command->name,
+			format_name(options->format), command->name);
+	else
+		return 0;
+	return EXIT_USAGE;
 }
 
 static int run_command(const struct command *command, const struct options *options, int argc,
 		       char **argv)
 {
-	unsigned int foreign = options->given & ~command->options;
+	int status = check_options(command, options);
 	struct report report;
-	int status;
 
-	if (foreign) {
-		fprintf(stderr, "nvme-peer: %s takes no --%s; see nvme-peer --help\n", command->name,
-			option_name(foreign));
-		return EXIT_USAGE;
-	}
-	report_begin(&report, stdout, options->json);
+	if (status)
+		return status;
+	report_begin(&report, stdout, options->format & (FORMAT_JSON | FORMAT_FIO));
+	report.verbose = options->given & OPTION_VERBOSE;
 	status = command->run(&report, options, argc, argv);
 	report_end(&report);
 	if (fflush(stdout) || ferror(stdout)) {
@@ -86,16 +135,16 @@ static int run_command(const struct command *command, const struct options *opti
 
 int main(int argc, char **argv)
 {
+	const struct command *command;
 	struct options options;
-	size_t i;
 
 	if (parse_options(&argc, argv, &options))
 		return EXIT_USAGE;
-	if (options.given & OPTION_HELP || (argc && !strcmp(argv[0], "help"))) {
-		print_usage(stdout);
-		return 0;
-	}
-	if (options.given & OPTION_VERSION) {
+	if (argc && !strcmp(argv[0], "help"))
+		return help(argv[1]);
+	if (options.given & OPTION_HELP)
+		return help(argv[0]);
+	if (options.given & OPTION_VERSION || (argc && !strcmp(argv[0], "version"))) {
 		printf("nvme-peer %s\n", nvmepeer_version());
 		return 0;
 	}
@@ -103,8 +152,7 @@ int main(int argc, char **argv)
 		print_usage(stderr);
 		return EXIT_USAGE;
 	}
-	for (i = 0; i < COMMANDS; i++)
-		if (!strcmp(argv[0], commands[i].name))
-			return run_command(&commands[i], &options, argc - 1, argv + 1);
-	return usage_error("no such command", argv[0]);
+	command = find_command(argv[0]);
+	return command ? run_command(command, &options, argc - 1, argv + 1) :
+			 usage_error("unknown command", argv[0]);
 }

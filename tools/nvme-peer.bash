@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
-# Completion of nvme-peer(1) for bash.
+# Completion of nvme-peer(1) for bash. Commands and options are those of nvme-peer help.
 
 _nvme_peer() {
-	local word=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD command='' before i
+	local word=${COMP_WORDS[COMP_CWORD]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD command='' before i help names
 	# Addresses have colons, at which readline breaks words.
 	! declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref -n : -c word -w words -i cword
 	before=${words[cword - 1]}
@@ -14,43 +14,31 @@ _nvme_peer() {
 		*) command=${words[i]}; break ;;
 		esac
 	done
+	[[ $command == help ]] || help=$(PATH=$PATH:/usr/local/sbin:/usr/sbin "${words[0]}" help $command 2>/dev/null)
 	case $before in
 	-o | --output-format)
-		mapfile -t COMPREPLY < <(compgen -W 'table json' -- "$word")
+		names=$(sed -n 's/,//g; s/^ *\(table.*\)/\1/p' <<<"$help")
+		mapfile -t COMPREPLY < <(compgen -W "${names:-table json}" -- "$word")
 		return
 		;;
-	--fd | --host | --count | --entries | --size | --seconds | --cuda | --ranges) return ;;
+	--*) ! grep -q "^  $before [A-Z]" <<<"$help" || return ;;
 	esac
-	local options='--output-format' names=''
 	case $command in
-	'')
-		options+=' --help --version'
-		names='list bind unbind topo doctor info smart stat top reset route import-check events bench qp'
-		;;
-	bind | unbind)
-		options+=' --dry-run --force --persist'
-		names=$(cd /sys/bus/pci/devices 2>/dev/null && grep -l '^0x010802' -- */class | cut -d/ -f1)
-		;;
+	'') names="$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' <<<"$help") help" ;;
+	help) names=$("${words[0]}" help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p') ;;
+	bind | unbind) names=$(cd /sys/bus/pci/devices 2>/dev/null && grep -l '^0x010802' -- */class | cut -d/ -f1) ;;
 	topo) names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *) ;;
-	info | smart | stat | top | reset | import-check | route) names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *) ;;&
-	top) options+=' --count' ;;
-	import-check) options+=' --fd --host --require-device' ;;
-	route)
-		options+=' --fd'
-		((cword == i + 1)) || names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *)
-		;;
-	events) options+=' --count' ;;
-	bench)
-		options+=' --into --fd --cuda --ranges --polled --write --force --size --entries --seconds'
-		names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *)
-		((cword == i + 1)) || names=$(cd /dev && compgen -G 'ngp*')
-		;;
-	qp)
-		options+=' --entries'
-		names='list status check'
-		;;
+	qp) names='list status check' ;;
+	list | doctor | events) ;;
+	*) names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *) ;;
 	esac
-	[[ $word != -* ]] || names=$options
+	case $command in
+	route) ((cword == i + 1)) || names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *) ;;
+	bench) ((cword == i + 1)) || names=$(cd /dev && compgen -G 'ngp*') ;;
+	esac
+	if [[ $word == -* ]]; then
+		names=$(grep -o -- '--[a-z-]*' <<<"$help" | awk '!seen[$0]++')
+	fi
 	mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
 	! declare -F __ltrim_colon_completions >/dev/null || __ltrim_colon_completions "$word"
 }

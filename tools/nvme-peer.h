@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The subcommands of nvme-peer.  Each gets the options of the line and what
- * stands behind its name, and returns the exit status: 0, EXIT_REFUSED or
- * EXIT_USAGE (arguments.h).
+ * The subcommands of nvme-peer.  Each gets the options and the arguments after its name
+ * and returns the exit status: 0, EXIT_REFUSED or EXIT_USAGE (arguments.h).
  */
 #ifndef NVME_PEER_H
 #define NVME_PEER_H
@@ -19,6 +18,7 @@ int command_info(struct report *report, const struct options *options, int argc,
 int command_smart(struct report *report, const struct options *options, int argc, char **argv);
 int command_stat(struct report *report, const struct options *options, int argc, char **argv);
 int command_top(struct report *report, const struct options *options, int argc, char **argv);
+int command_metrics(struct report *report, const struct options *options, int argc, char **argv);
 int command_reset(struct report *report, const struct options *options, int argc, char **argv);
 int command_route(struct report *report, const struct options *options, int argc, char **argv);
 int command_import_check(struct report *report, const struct options *options, int argc,

@@ -26,7 +26,7 @@ enum {
 /**
  * struct config - a copy of a configuration space
  * @bytes: little endian
- * @length: as much as the caller of this program may read
+ * @length: bytes that this process may read
  */
 struct config {
 	uint8_t bytes[PCI_CFG_SPACE_EXP_SIZE];
@@ -44,7 +44,7 @@ static void read_type(struct pci_function *function, const struct config *config
 	size_t at = word_at(config, PCI_CAPABILITY_LIST) & 0xfc;
 	int steps;
 
-	/* A list that is damaged may be a circle. */
+	/* Limit the steps: a damaged list may have a cycle. */
 	for (steps = 0; at && steps < 48; steps++) {
 		if ((word_at(config, at) & 0xff) == PCI_CAP_ID_EXP) {
 			function->type = (word_at(config, at + PCI_EXP_FLAGS) & PCI_EXP_FLAGS_TYPE) >> 4;
@@ -120,7 +120,7 @@ static void read_group(struct pci_function *function)
 	snprintf(function->domain, PCI_NAME, "%.*s", PCI_NAME - 1, type);
 }
 
-/* A controller's node is a child of its function, in the driver's class. */
+/* The node of a controller is a child of its function, in the class of the driver. */
 static void read_node(struct pci_function *function)
 {
 	static const char *const classes[] = { "nvme-peer", "nvme" };
@@ -164,20 +164,20 @@ static const struct pci_function *at_address(const struct pci *pci, const char *
 	return NULL;
 }
 
-/* The folder of a function lies in that of the bridge above it, up to its root bus. */
-static void read_place(const struct pci *pci, struct pci_function *function)
+/* The directory of a function is in that of the bridge above it, up to its root bus. */
+static void read_upstream(const struct pci *pci, struct pci_function *function)
 {
-	char place[SYSFS_PATH], *last;
+	char directory[SYSFS_PATH], *last;
 
-	if (!sysfs_real(place, FUNCTIONS "/%s", function->address))
+	if (!sysfs_real(directory, FUNCTIONS "/%s", function->address))
 		return;
-	last = strrchr(place, '/');
+	last = strrchr(directory, '/');
 	*last = 0;
-	last = strrchr(place, '/');
+	last = strrchr(directory, '/');
 	function->upstream = last ? at_address(pci, last + 1) : NULL;
 	while (last && strncmp(last, "/pci", 4) != 0) {
 		*last = 0;
-		last = strrchr(place, '/');
+		last = strrchr(directory, '/');
 	}
 	if (last)
 		snprintf(function->root, sizeof(function->root), "%.*s",
@@ -196,7 +196,7 @@ void pci_scan(struct pci *pci)
 	for (i = 0; (size_t)i < pci->count; i++)
 		read_function(&pci->functions[i], names[i]->d_name);
 	for (at = 0; at < pci->count; at++)
-		read_place(pci, &pci->functions[at]);
+		read_upstream(pci, &pci->functions[at]);
 	sysfs_list_free(names, count);
 }
 
@@ -223,7 +223,7 @@ const struct pci_function *pci_find(const struct pci *pci, const char *name)
 	return NULL;
 }
 
-/* ---- In words ------------------------------------------------------------ */
+/* ---- Text ---------------------------------------------------------------- */
 
 const char *pci_describe(const struct pci_function *function)
 {
@@ -274,7 +274,7 @@ uint64_t pci_largest_bar(const struct pci_function *function)
 	uint64_t first, last, largest = 0;
 	int region;
 
-	/* The first six regions are BARs, then come the ROM and a bridge's windows. */
+	/* The first six regions are BARs; the ROM and the windows of a bridge follow. */
 	for (region = 0; file && region < PCI_STD_NUM_BARS; region++) {
 		if (fscanf(file, "%" SCNx64 " %" SCNx64 " %*x", &first, &last) != 2)
 			break;

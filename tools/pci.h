@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The PCI functions of the machine, as sysfs and their configuration space tell.
+ * The PCI functions of the machine, from sysfs and configuration space.
  */
 #ifndef PCI_H
 #define PCI_H
@@ -13,9 +13,9 @@
 enum { PCI_NAME = 40 };
 
 /**
- * enum pci_kind - what a function is to us
+ * enum pci_kind - kinds of functions
  * @PCI_OTHER: none of these
- * @PCI_BRIDGE: has functions below it
+ * @PCI_BRIDGE: bridge
  * @PCI_GPU: display or 3D controller, or processing accelerator
  * @PCI_CONTROLLER: NVMe controller
  */
@@ -24,21 +24,21 @@ enum pci_kind { PCI_OTHER, PCI_BRIDGE, PCI_GPU, PCI_CONTROLLER };
 /**
  * struct pci_function - one function
  * @address: 0000:01:00.0
- * @root: the folder of its root bus, pci0000:00
+ * @root: directory of its root bus, pci0000:00
  * @upstream: bridge above it; NULL on a root bus
- * @kind: what it is to us
- * @vendor: identifier
- * @device: identifier
- * @type: PCI_EXP_TYPE_*, or -1 if it is no PCIe function or nobody lets us see
+ * @kind: kind
+ * @vendor: vendor ID
+ * @device: device ID
+ * @type: PCI_EXP_TYPE_*, or -1 if it is not a PCIe function or not readable
  * @has_acs: it has Access Control Services
- * @sees_acs: its extended configuration space could be read: root only
+ * @sees_acs: its extended configuration space could be read, which requires root
  * @acs: ACS control register, 0 without one
- * @driver: bound to it, or ""
- * @node: name of its node, if it is a controller that has one, or ""
- * @group: IOMMU group, -1 without
+ * @driver: bound driver, or ""
+ * @node: node of a controller, or ""
+ * @group: IOMMU group, or -1
  * @domain: type of the group's domain, DMA-FQ, identity, ... or ""
- * @speed: of its link, or ""
- * @width: of its link, or ""
+ * @speed: link speed, or ""
+ * @width: link width, or ""
  */
 struct pci_function {
 	char address[NVMEPEER_PCI_TEXT];
@@ -60,29 +60,29 @@ struct pci_function {
 };
 
 /**
- * struct pci - all of them
- * @functions: in the order of their addresses; owned
- * @count: of them
+ * struct pci - all functions
+ * @functions: sorted by address; owned
+ * @count: number of functions
  */
 struct pci {
 	struct pci_function *functions;
 	size_t count;
 };
 
-/* pci_scan() - look at all functions; free with pci_free(). */
+/* pci_scan() - read all functions, to be freed with pci_free(). */
 void pci_scan(struct pci *pci);
 void pci_free(struct pci *pci);
 
-/* pci_find() - by address, 01:00.0 for short; or by a controller's node. NULL if none. */
+/* pci_find() - find by address (also 01:00.0) or by controller node. Returns NULL if none. */
 const struct pci_function *pci_find(const struct pci *pci, const char *name);
 
-/* pci_describe() - what it is in a word or two. */
+/* pci_describe() - the kind of a function in a word or two. */
 const char *pci_describe(const struct pci_function *function);
 
 /* pci_acs_text() - "RR CR", "none on", "no ACS" or "?"; returns @text. */
 const char *pci_acs_text(const struct pci_function *function, char text[PCI_NAME]);
 
-/* pci_largest_bar() - bytes of the largest memory region of a function. */
+/* pci_largest_bar() - size of the largest memory BAR of a function. */
 uint64_t pci_largest_bar(const struct pci_function *function);
 
 #endif /* PCI_H */

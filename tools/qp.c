@@ -1,26 +1,16 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer qp: the queue pairs of all processes, and a try with the CPU as
- * the peer.
+ * nvme-peer qp: the queue pairs of all processes, and a test with the CPU as the peer.
  *
- * A queue pair is a file.  There is no other list of them than the files that
- * processes hold, so list looks there, which needs the right to look into those
- * processes (root).
+ * list searches the open files of the processes, which requires access to them (root).
  */
-#include <ctype.h>
-#include <dirent.h>
-#include <errno.h>
 #include <nvmepeer_peer.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "arguments.h"
 #include "nvme-peer.h"
-
-#define QP_FILE "anon_inode:[nvme-peer-qp]"
+#include "qp_files.h"
 
 static int refused(struct report *report)
 {
@@ -28,60 +18,9 @@ static int refused(struct report *report)
 	return EXIT_REFUSED;
 }
 
-/* ---- Looking at the queue pairs of other processes ---------------------- */
+/* ---- Queue pairs of other processes ------------------------------------- */
 
-/* A copy of descriptor @fd of process @pid, or a negative errno. */
-static int copy_descriptor(int pid, int fd)
-{
-	int process, copy;
-
-	process = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (process < 0)
-		return -errno;
-	copy = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
-	if (copy < 0)
-		copy = -errno;
-	close(process);
-	return copy;
-}
-
-static void report_command_name(struct report *report, int pid)
-{
-	char path[32], name[64] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	if (fgets(name, sizeof(name), file))
-		name[strcspn(name, "\n")] = 0;
-	fclose(file);
-	report_text(report, "command", name);
-}
-
-/* The kernel says in fdinfo which controller the queue pair belongs to. */
-static void report_fdinfo(struct report *report, int fd)
-{
-	static const char key[] = "controller:";
-	char path[40], line[128];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	while (fgets(line, sizeof(line), file)) {
-		if (strncmp(line, key, strlen(key)) != 0)
-			continue;
-		line[strcspn(line, "\n")] = 0;
-		report_text(report, "controller",
-			    line + strlen(key) + strspn(line + strlen(key), " \t"));
-	}
-	fclose(file);
-}
-
-/* Where a ring lies: in a function, or in host memory. */
+/* The placement of a ring: a PCI function, or host memory. */
 static void report_memory(struct report *report, const char *name,
 			  struct nvme_peer_pci_address owner)
 {
@@ -90,13 +29,30 @@ static void report_memory(struct report *report, const char *name,
 	report_text(report, name, owner.valid ? nvmepeer_pci_format(owner, text) : "host");
 }
 
+static const char *reason_name(uint32_t reason)
+{
+	static const char *const names[] = {
+		[NVME_PEER_QP_REASON_NONE] = "none",
+		[NVME_PEER_QP_REASON_RESET] = "reset",
+		[NVME_PEER_QP_REASON_REQUEST] = "peer-request",
+		[NVME_PEER_QP_REASON_NO_QUEUE] = "no-queue",
+		[NVME_PEER_QP_REASON_BUFFER] = "buffer-invalidated",
+		[NVME_PEER_QP_REASON_NAMESPACE] = "namespace-changed",
+		[NVME_PEER_QP_REASON_CTRL] = "controller-failed",
+		[NVME_PEER_QP_REASON_UNBOUND] = "unbound",
+		[NVME_PEER_QP_REASON_CLOSED] = "closed",
+	};
+
+	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "unknown";
+}
+
 static void report_info(struct report *report, const struct nvme_peer_qp_info *info)
 {
 	report_number(report, "qid", info->qid, NULL);
 	report_text(report, "state", nvmepeer_qp_state_name(info->state));
-	report_number(report, "reason", info->reason, "errno, 0 while live");
+	report_text(report, "reason", reason_name(info->reason));
 	report_number(report, "generation", info->generation, NULL);
-	report_number(report, "losses", info->losses, "times it lost its entries");
+	report_number(report, "losses", info->losses, "losses of its entries so far");
 	report_text(report, "mode", nvmepeer_mode_name(info->mode));
 	report_number(report, "sq_entries", info->sq_entries, NULL);
 	report_number(report, "cq_entries", info->cq_entries, NULL);
@@ -108,89 +64,60 @@ static void report_info(struct report *report, const struct nvme_peer_qp_info *i
 	report_number(report, "mmaps", info->mmaps, "user mappings");
 }
 
-/* Members of one queue pair, into the object or list that is open. */
+/* Add the members of one queue pair to the current object. */
 static int report_qp(struct report *report, int pid, int fd)
 {
-	struct nvme_peer_qp_info info;
-	struct nvmepeer_qp *qp;
-	int copy, result;
+	struct qp_file file;
+	int result = qp_file_read(pid, fd, &file);
 
-	copy = copy_descriptor(pid, fd);
-	if (copy < 0) {
+	if (result < 0) {
 		fprintf(stderr, "nvme-peer: descriptor %d of process %d: %s\n", fd, pid,
-			strerror(-copy));
+			strerror(-result));
 		return EXIT_REFUSED;
 	}
-	if (nvmepeer_qp_from_fd(copy, &qp)) {
-		close(copy);
+	if (result)
 		return refused(report);
-	}
 	report_number(report, "pid", (uint64_t)pid, NULL);
 	report_number(report, "fd", (uint64_t)fd, NULL);
-	report_command_name(report, pid);
-	report_fdinfo(report, copy);
-	result = nvmepeer_qp_info(qp, &info, sizeof(info));
-	if (!result)
-		report_info(report, &info);
-	nvmepeer_qp_destroy(qp);
-	return result ? refused(report) : 0;
+	report_text(report, "command", file.command);
+	report_text(report, "controller", file.controller);
+	report_info(report, &file.info);
+	return 0;
 }
 
-static bool is_queue_pair(const char *directory, const char *name)
+/**
+ * struct listing - output of qp list
+ * @report: output
+ * @status: EXIT_REFUSED if one of them could not be read
+ */
+struct listing {
+	struct report *report;
+	int status;
+};
+
+static void list_qp(int pid, int fd, void *context)
 {
-	char path[300], target[64];
-	ssize_t length;
+	struct listing *listing = context;
 
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	length = readlink(path, target, sizeof(target) - 1);
-	if (length < 0)
-		return false;
-	target[length] = 0;
-	return !strcmp(target, QP_FILE);
-}
-
-static int report_process(struct report *report, int pid)
-{
-	char directory[32];
-	struct dirent *entry;
-	int status = 0;
-	DIR *files;
-
-	snprintf(directory, sizeof(directory), "/proc/%d/fd", pid);
-	files = opendir(directory);
-	if (!files)
-		return 0;	/* it has ended, or is not ours to look into */
-	while ((entry = readdir(files))) {
-		if (!is_queue_pair(directory, entry->d_name))
-			continue;
-		report_object(report, NULL);
-		status |= report_qp(report, pid, atoi(entry->d_name));
-		report_object_end(report);
-	}
-	closedir(files);
-	return status;
+	report_object(listing->report, NULL);
+	listing->status |= report_qp(listing->report, pid, fd);
+	report_object_end(listing->report);
 }
 
 static int qp_list(struct report *report, int argc, char **argv)
 {
-	struct dirent *entry;
-	int status = 0;
-	DIR *processes;
+	struct listing listing = { .report = report };
+	int result;
 
 	if (argc)
 		return usage_error("qp list takes no argument", argv[0]);
-	processes = opendir("/proc");
-	if (!processes) {
-		perror("nvme-peer: /proc");
-		return EXIT_REFUSED;
-	}
 	report_list(report, "queue_pairs");
-	while ((entry = readdir(processes)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			status |= report_process(report, atoi(entry->d_name));
+	result = qp_files_each(list_qp, &listing);
 	report_list_end(report);
-	closedir(processes);
-	return status;
+	if (!result)
+		return listing.status;
+	fprintf(stderr, "nvme-peer: /proc: %s\n", strerror(-result));
+	return EXIT_REFUSED;
 }
 
 static int qp_status(struct report *report, int argc, char **argv)
@@ -207,7 +134,7 @@ static int qp_status(struct report *report, int argc, char **argv)
 
 enum { CHECK_ENTRIES = 64, CHECK_COMMANDS = 64 };
 
-/* Read the first block again and again; the disk is not written. */
+/* Read the first blocks; the disk is not written. */
 static int read_blocks(struct report *report, const struct nvmepeer_cpu_peer *peer,
 		       const struct nvmepeer_ns_info *ns)
 {
@@ -224,8 +151,9 @@ static int read_blocks(struct report *report, const struct nvmepeer_cpu_peer *pe
 	nanoseconds = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000u +
 		      (uint64_t)to.tv_nsec - (uint64_t)from.tv_nsec;
 	if (!status) {
-		report_number(report, "reads", CHECK_COMMANDS, "of one block");
-		report_number(report, "nanoseconds_per_read", nanoseconds / CHECK_COMMANDS, NULL);
+		report_number(report, "reads", CHECK_COMMANDS, "(one block each)");
+		report_microseconds(report, "nanoseconds_per_read", "time_per_read",
+				    nanoseconds / CHECK_COMMANDS);
 		return 0;
 	}
 	if (status > 0)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "units.h"
 
 static void write_string(FILE *out, const char *text)
 {
@@ -22,7 +23,7 @@ static void write_string(FILE *out, const char *text)
 	fputc('"', out);
 }
 
-/* What stands before every value: separator, indentation, name. */
+/* Separator, indentation and name of a value. */
 static void begin_value(struct report *report, const char *name)
 {
 	if (report->json && !report->empty)
@@ -66,7 +67,7 @@ static void close_group(struct report *report, char bracket)
 	report->empty = false;
 }
 
-/* Text has no outermost object: its members start at the left margin. */
+/* Text has no outermost object: members start at the left margin. */
 void report_begin(struct report *report, FILE *out, bool json)
 {
 	report->out = out;
@@ -87,7 +88,7 @@ void report_end(struct report *report)
 
 void report_object(struct report *report, const char *name)
 {
-	/* A blank line keeps the members of a list apart. */
+	/* A blank line separates the members of a list. */
 	if (!report->json && !name && !report->empty)
 		fputc('\n', report->out);
 	open_group(report, name, '{');
@@ -117,6 +118,56 @@ void report_number(struct report *report, const char *name, uint64_t value,
 	fprintf(report->out, "%" PRIu64, value);
 	if (unit && !report->json)
 		fprintf(report->out, " %s", unit);
+	end_value(report);
+}
+
+void report_rounded(struct report *report, const char *name, uint64_t value, const char *unit,
+		    const char *label, const char *text)
+{
+	if (report->json) {
+		report_number(report, name, value, NULL);
+		return;
+	}
+	begin_value(report, label ? label : name);
+	fputs(text, report->out);
+	if (report->verbose)
+		fprintf(report->out, " (%" PRIu64 "%s%s)", value, *unit ? " " : "", unit);
+	end_value(report);
+}
+
+void report_bytes(struct report *report, const char *name, uint64_t value)
+{
+	char text[UNITS_TEXT];
+
+	report_rounded(report, name, value, "bytes", NULL, units_memory(value, text));
+}
+
+void report_duration(struct report *report, const char *name, const char *label, uint64_t ns)
+{
+	char text[UNITS_TEXT];
+
+	report_rounded(report, name, ns, "ns", label, units_time(ns, text));
+}
+
+void report_microseconds(struct report *report, const char *name, const char *label, uint64_t ns)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.1f us", (double)ns / 1000);
+	report_rounded(report, name, ns, "ns", label, text);
+}
+
+void report_count(struct report *report, const char *name, uint64_t value)
+{
+	char text[UNITS_TEXT];
+
+	report_rounded(report, name, value, "", NULL, units_count(value, text));
+}
+
+void report_real(struct report *report, const char *name, double value)
+{
+	begin_value(report, name);
+	fprintf(report->out, "%f", value);
 	end_value(report);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer reset: the controller begins anew, and with it its queue pairs, which
- * their owners re-arm.
+ * nvme-peer reset: reset a controller.  Its queue pairs are quiesced until their owners
+ * re-arm them.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Files of the kernel and of the system, below a root; see sysfs.h.
+ * Files of the kernel and the system below a configurable root; see sysfs.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,23 +14,23 @@
 
 static const char *root(void)
 {
-	const char *folder = getenv("NVME_PEER_SYSROOT");
+	const char *directory = getenv("NVME_PEER_SYSROOT");
 
-	return folder ? folder : "";
+	return directory ? directory : "";
 }
 
-/* A path that does not fit leads nowhere. */
+/* A path that does not fit becomes empty, so that open() fails. */
 static void make_path(char path[SYSFS_PATH], const char *format, va_list arguments)
 {
 	int length = snprintf(path, SYSFS_PATH, "%s", root());
 
 	if (length >= SYSFS_PATH ||
 	    vsnprintf(path + length, (size_t)(SYSFS_PATH - length), format, arguments) >=
-		    SYSFS_PATH - length)
+	    SYSFS_PATH - length)
 		path[0] = 0;
 }
 
-/* The path of the caller's format in @path, a char[SYSFS_PATH]. */
+/* Format the path of the calling function into @path, a char[SYSFS_PATH]. */
 #define MAKE_PATH(path, format)						\
 	do {								\
 		va_list arguments;					\

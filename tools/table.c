@@ -8,7 +8,7 @@
 
 #include "table.h"
 
-/* Without memory for a cell there is nothing to show and nothing to go on with. */
+/* Out of memory for a cell: abort. */
 static void *or_abort(void *memory)
 {
 	if (memory)

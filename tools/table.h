@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * A table for people: cells are put one after the other, row by row, and printed
- * when it is known how wide each column is.
+ * A table: cells are added row by row and printed with columns of equal width.
  */
 #ifndef TABLE_H
 #define TABLE_H
@@ -10,10 +9,10 @@
 #include <stdio.h>
 
 /**
- * struct table - rows of one width
- * @columns: of a row
- * @cells: of all rows, the first of which is the heading; owned
- * @count: of them
+ * struct table - table in progress
+ * @columns: number of columns
+ * @cells: cells of all rows, the heading first; owned
+ * @count: number of cells
  */
 struct table {
 	size_t columns;
@@ -21,7 +20,7 @@ struct table {
 	size_t count;
 };
 
-/* table_cell() - the next cell; an empty one shows as "-". */
+/* table_cell() - add a cell; an empty cell is printed as "-". */
 void table_cell(struct table *table, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Bytes in a unit that leaves three digits or so; see units.h.
+ * Numbers in a unit that leaves about three digits; see units.h.
  */
 #include <stdio.h>
 
@@ -33,4 +33,34 @@ const char *units_disk(uint64_t bytes, char text[UNITS_TEXT])
 const char *units_memory(uint64_t bytes, char text[UNITS_TEXT])
 {
 	return in_units(bytes, 1024, "i", text);
+}
+
+const char *units_count(uint64_t count, char text[UNITS_TEXT])
+{
+	static const char prefixes[] = "kMGTPE";
+	double value = (double)count;
+	size_t i;
+
+	for (i = 0; value >= 1000 && prefixes[i]; i++)
+		value /= 1000;
+	if (i)
+		snprintf(text, UNITS_TEXT, "%.*f%c", value < 10 ? 2 : value < 100, value, prefixes[i - 1]);
+	else
+		snprintf(text, UNITS_TEXT, "%u", (unsigned int)count);
+	return text;
+}
+
+const char *units_time(uint64_t nanoseconds, char text[UNITS_TEXT])
+{
+	double value = (double)nanoseconds;
+
+	if (nanoseconds < 1000)
+		snprintf(text, UNITS_TEXT, "%u ns", (unsigned int)nanoseconds);
+	else if (nanoseconds < 1000000)
+		snprintf(text, UNITS_TEXT, "%.1f us", value / 1e3);
+	else if (nanoseconds < 1000000000)
+		snprintf(text, UNITS_TEXT, "%.1f ms", value / 1e6);
+	else
+		snprintf(text, UNITS_TEXT, "%.2f s", value / 1e9);
+	return text;
 }

@@ -1,30 +1,39 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_device/batch.h: transfers in two halves.  A warp or a block sends the
- * commands of a transfer and goes on; the same or another warp waits for all of
- * them later, by the one batch that names them.
+ * nvmepeer_device/batch.h: asynchronous transfers.  A warp or a block submits
+ * the commands of a transfer and continues; the same or another warp waits for
+ * all of them later, by their batch.
  *
- * Lanes of a warp part ways without being asked to, so which of them act
- * together is not left to the moment: the calls of a warp are told, by a group
- * made once where all are together: nvmepeer_group_full() for all lanes of a
- * warp, nvmepeer_group_join() for those that are active.
+ * Lanes of a warp may diverge at any time, so the calls of a warp do not depend
+ * on which lanes happen to be active: they take a group that was made once,
+ * where the lanes were together.  nvmepeer_group_full() is all lanes of a warp,
+ * nvmepeer_group_join() the active ones.
  */
 #ifndef NVMEPEER_DEVICE_BATCH_H
 #define NVMEPEER_DEVICE_BATCH_H
 
+#include "block.h"
+#include "calls.h"
+#include "command.h"
+#include "compiler.h"
+#include "nvme.h"
+#include "platform.h"
+#include "queue.h"
+#include "wait.h"
+
 /**
  * struct nvmepeer_batch - commands that are waited for together
- * @tokens: room for @most tokens
- * @most: how many commands the batch can name; nvmepeer_batch_commands() says
- *	how many a transfer needs
- * @count: how many it names now
- * @status: the first bad status seen so far
+ * @tokens: array of @most tokens
+ * @most: maximum number of commands; nvmepeer_batch_commands() returns how many
+ *	a transfer needs
+ * @count: number of commands now
+ * @status: the worst status so far
  *
- * The caller sets @tokens and @most; both the batch and its tokens lie in memory
- * that senders and waiters share: of the block, or of the device.  A batch is
- * its senders' from the beginning of a submit to its end, then its waiters'
- * until it is waited for or polled to the end; whoever hands it from one to the
- * other puts a barrier, or a release and an acquire, between.
+ * The caller sets @tokens and @most.  The batch and its tokens lie in memory
+ * that submitters and waiters share: of the block, or of the device.  The
+ * submitters own a batch from the beginning of a submit to its end; then the
+ * waiters own it until they have waited for it or polled it to the end.  A
+ * transfer of ownership needs a barrier, or a release and an acquire.
  */
 struct nvmepeer_batch {
 	struct nvmepeer_token *tokens;
@@ -33,24 +42,30 @@ struct nvmepeer_batch {
 	int status;
 };
 
-/* How many commands a transfer is cut into; 0xffffffff if they are that many or more. */
-NVMEPEER_FN uint32_t nvmepeer_batch_commands(const struct nvmepeer_queue *queue,
-					     const struct nvmepeer_transfer *transfer)
+/*
+ * Number of commands that a transfer is split into; 0xffffffff if there are
+ * that many or more.
+ */
+NVP_FN uint32_t nvmepeer_batch_commands(const struct nvmepeer_queue *queue,
+					const struct nvmepeer_transfer *transfer)
 {
-	uint64_t most = nvmepeer_most_blocks(queue, transfer->buffer);
+	uint64_t most = nvp_max_blocks(queue, transfer->buffer);
 	uint64_t count = (transfer->blocks + most - 1) / most;
 
 	return count < 0xffffffffu ? (uint32_t)count : 0xffffffffu;
 }
 
-/* Sends every @step-th command of a transfer, from the @index-th on.  First bad status. */
-NVMEPEER_FN int nvmepeer_batch_send(const struct nvmepeer_queue *queue,
-				    const struct nvmepeer_transfer *transfer,
-				    const struct nvmepeer_batch *batch, uint32_t count,
-				    uint32_t index, uint32_t step)
+/*
+ * Submit every @step-th command of a transfer, starting with number @index.
+ * Ends when the queue stays full or is lost.  Returns the worst status.
+ */
+NVP_FN int nvp_batch_send(const struct nvmepeer_queue *queue,
+			  const struct nvmepeer_transfer *transfer,
+			  const struct nvmepeer_batch *batch, uint32_t count,
+			  uint32_t index, uint32_t step)
 {
-	uint32_t most = nvmepeer_most_blocks(queue, transfer->buffer);
-	int first = NVMEPEER_OK;
+	uint32_t most = nvp_max_blocks(queue, transfer->buffer);
+	int worst = NVMEPEER_OK, status = NVMEPEER_OK;
 
 	for (uint32_t i = index; i < count; i += step) {
 		uint64_t at = (uint64_t)i * most, left = transfer->blocks - at;
@@ -59,32 +74,36 @@ NVMEPEER_FN int nvmepeer_batch_send(const struct nvmepeer_queue *queue,
 			transfer->lba + at, transfer->buffer,
 			transfer->offset + (at << queue->lba_shift), transfer->control,
 		};
-		struct nvmepeer_token token;
-		int status = nvmepeer_submit(queue, &command, &token, queue->timeout_ns);
+		struct nvmepeer_token token = { NVMEPEER_NO_CID, 0 };
 
+		if (!nvp_ends(status))
+			status = nvmepeer_submit(queue, &command, &token, queue->timeout_ns);
 		if (status)
 			token.cid = NVMEPEER_NO_CID;
 		batch->tokens[i] = token;
-		first = first ? first : status;
+		worst = nvp_worse(worst, status);
 	}
-	return first;
+	return worst;
 }
 
-/* What is left of a limit that began at @start. */
-NVMEPEER_FN uint64_t nvmepeer_time_left(uint64_t start, uint64_t timeout_ns)
+/* Time left of a timeout that began at @start. */
+NVP_FN uint64_t nvp_time_left(uint64_t start, uint64_t timeout_ns)
 {
 	uint64_t gone = nvmepeer_now_ns() - start;
 
 	return gone < timeout_ns ? timeout_ns - gone : 0;
 }
 
-/* Waits for every @step-th command of a batch, from the @index-th on.  First bad status. */
-NVMEPEER_FN int nvmepeer_batch_take(const struct nvmepeer_queue *queue,
-				    const struct nvmepeer_batch *batch, uint32_t index,
-				    uint32_t step, uint64_t timeout_ns)
+/*
+ * Wait for every @step-th command of a batch, starting with number @index.
+ * Returns the worst status.
+ */
+NVP_FN int nvp_batch_wait(const struct nvmepeer_queue *queue,
+			  const struct nvmepeer_batch *batch, uint32_t index,
+			  uint32_t step, uint64_t timeout_ns)
 {
 	uint64_t start = nvmepeer_now_ns();
-	int first = NVMEPEER_OK;
+	int worst = NVMEPEER_OK;
 
 	for (uint32_t i = index; i < batch->count; i += step) {
 		int status;
@@ -92,112 +111,118 @@ NVMEPEER_FN int nvmepeer_batch_take(const struct nvmepeer_queue *queue,
 		if (batch->tokens[i].cid == NVMEPEER_NO_CID)
 			continue;
 		status = nvmepeer_wait(queue, batch->tokens[i], NULL,
-				       nvmepeer_time_left(start, timeout_ns));
+				       nvp_time_left(start, timeout_ns));
 		batch->tokens[i].cid = NVMEPEER_NO_CID;
-		first = first ? first : status;
+		worst = nvp_worse(worst, status);
 	}
-	return first;
+	return worst;
 }
 
-/* The first bad status among the lanes of a group, or 0.  Collective; orders memory. */
-NVMEPEER_FN int nvmepeer_group_status(struct nvmepeer_group group, int status)
+/*
+ * The batch has completed: returns its status and makes it reusable.
+ * Collective.
+ */
+NVP_FN int nvp_batch_finish(struct nvmepeer_group group, struct nvmepeer_batch *batch,
+			    int status)
 {
-	nvmepeer_mask bad;
-
-	nvmepeer_group_sync(group);
-	bad = nvmepeer_group_ballot(group, status != NVMEPEER_OK);
-	if (!bad)
-		return NVMEPEER_OK;
-	return (int)nvmepeer_group_copy32(group, (uint32_t)status, nvmepeer_mask_first(bad));
-}
-
-/* The batch has been waited for: its status, and it may be sent again.  Collective. */
-NVMEPEER_FN int nvmepeer_batch_finish(struct nvmepeer_group group, struct nvmepeer_batch *batch,
-				      int status)
-{
-	if (batch->status)
-		status = batch->status;
-	nvmepeer_group_sync(group);
+	status = nvp_worse(batch->status, status);
+	nvp_group_sync(group);
 	if (group.lane == group.leader) {
 		batch->count = 0;
 		batch->status = NVMEPEER_OK;
 	}
-	nvmepeer_group_sync(group);
+	nvp_group_sync(group);
 	return status;
 }
 
 /**
- * nvmepeer_warp_submit - send the commands of a transfer by a warp
+ * nvmepeer_warp_submit - submit the commands of a transfer by a warp
  * @queue: the queue pair
  * @group: the lanes that call together
- * @transfer: the same for every lane; its buffer must stay as it is until the
- *	batch has been waited for
+ * @transfer: the same for every lane.  Its struct nvmepeer_buffer and a table of
+ *	DMA addresses are read before the return; the data memory belongs to the
+ *	controller until the batch has been waited for
  * @batch: the same for every lane, with nothing in flight
  *
- * Waits for room in the queue, but for no completion.  Returns to all lanes 0,
- * NVMEPEER_E_TOO_LARGE if the batch cannot name so many commands (then none was
- * sent), or the status of a command that was not sent.  Others may have been
- * sent: the batch is waited for in any case.  Results are kept for
- * nvmepeer_geometry.cids commands of a queue pair.
+ * Waits for room in the queue, at most nvmepeer_geometry.timeout_ns for each
+ * command that then is submitted, but for no completion; after
+ * NVMEPEER_E_FULL the rest is not submitted.  Returns to all lanes 0,
+ * NVMEPEER_E_TOO_LARGE if the batch has too few tokens (nothing is submitted
+ * then), or the worst status of a command that was not submitted. Other commands may
+ * have been submitted, so the batch must be waited for in any case.  Results
+ * are kept for nvmepeer_geometry.cids commands of a queue pair.
  */
-NVMEPEER_FN int nvmepeer_warp_submit(const struct nvmepeer_queue *queue,
-				     struct nvmepeer_group group,
-				     const struct nvmepeer_transfer *transfer,
-				     struct nvmepeer_batch *batch)
+NVP_FN int nvmepeer_warp_submit(const struct nvmepeer_queue *queue,
+				struct nvmepeer_group group,
+				const struct nvmepeer_transfer *transfer,
+				struct nvmepeer_batch *batch)
 {
 	uint32_t count = nvmepeer_batch_commands(queue, transfer);
 	bool fits = count <= batch->most;
 	int status = NVMEPEER_E_TOO_LARGE;
 
-	nvmepeer_group_sync(group);
+	nvp_group_sync(group);
 	if (fits)
-		status = nvmepeer_batch_send(queue, transfer, batch, count,
-					     nvmepeer_rank(group.mask, group.lane),
-					     nvmepeer_mask_count(group.mask));
-	status = nvmepeer_group_status(group, status);
+		status = nvp_batch_send(queue, transfer, batch, count,
+					nvp_rank(group.mask, group.lane),
+					nvp_mask_count(group.mask));
+	status = nvp_group_status(group, status);
 	if (group.lane == group.leader) {
 		batch->count = fits ? count : 0;
 		batch->status = status;
 	}
-	nvmepeer_group_sync(group);
+	nvp_group_sync(group);
 	return status;
 }
 
 /**
  * nvmepeer_warp_wait - wait for a batch by a warp
- * @queue: the queue pair that it was sent to
+ * @queue: the queue pair that it was submitted to
  * @group: the lanes that call together
- * @batch: the same for every lane, sent by whomever
+ * @batch: the same for every lane; any threads may have submitted it
  * @timeout_ns: how long to wait for all of it
  *
- * Returns to all lanes 0 or the first bad status, of sending or of a command.
- * When it returns 0 each of them may use all the data, and so may whoever they
- * meet at a barrier.
+ * Returns to all lanes 0 or the worst status, of a submission or of a command.
+ * After a return of 0 each lane may use all the data, and so may threads that pass
+ * a barrier with them.
  */
-NVMEPEER_FN int nvmepeer_warp_wait(const struct nvmepeer_queue *queue,
-				   struct nvmepeer_group group, struct nvmepeer_batch *batch,
-				   uint64_t timeout_ns)
+NVP_FN int nvmepeer_warp_wait(const struct nvmepeer_queue *queue,
+			      struct nvmepeer_group group, struct nvmepeer_batch *batch,
+			      uint64_t timeout_ns)
 {
 	int status;
 
-	nvmepeer_group_sync(group);
-	status = nvmepeer_batch_take(queue, batch, nvmepeer_rank(group.mask, group.lane),
-				     nvmepeer_mask_count(group.mask), timeout_ns);
-	return nvmepeer_batch_finish(group, batch, nvmepeer_group_status(group, status));
+	nvp_group_sync(group);
+	status = nvp_batch_wait(queue, batch, nvp_rank(group.mask, group.lane),
+				nvp_mask_count(group.mask), timeout_ns);
+	return nvp_batch_finish(group, batch, nvp_group_status(group, status));
 }
 
-/* Looks once for this lane's share of a batch.  NVMEPEER_AGAIN if some is missing. */
-NVMEPEER_FN int nvmepeer_batch_look(const struct nvmepeer_queue *queue,
-				    struct nvmepeer_group group,
-				    const struct nvmepeer_batch *batch, int *first)
+/* Has the result of a command been delivered?  Costs a load, reaps nothing. */
+NVP_FN bool nvp_token_done(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
 {
-	uint32_t step = nvmepeer_mask_count(group.mask);
+	return token.cid / 32 > queue->cid_words_mask ||
+	       (nvp_load64(&queue->results[token.cid]) & NVP_RESULT_DONE);
+}
+
+/*
+ * Poll this lane's commands of a batch once.  Returns NVMEPEER_AGAIN if one has
+ * not completed.  The first that has not is polled in full, which reaps; of the
+ * ones behind it only the result word is read, since a full poll costs three
+ * atomics.  A token that is invalid gets its full poll when it is the first.
+ */
+NVP_FN int nvp_batch_poll(const struct nvmepeer_queue *queue,
+			  struct nvmepeer_group group,
+			  const struct nvmepeer_batch *batch, int *worst)
+{
+	uint32_t step = nvp_mask_count(group.mask);
 	int again = NVMEPEER_OK;
 
-	for (uint32_t i = nvmepeer_rank(group.mask, group.lane); i < batch->count; i += step) {
+	for (uint32_t i = nvp_rank(group.mask, group.lane); i < batch->count; i += step) {
 		int status;
 
-		if (batch->tokens[i].cid == NVMEPEER_NO_CID)
+		if (batch->tokens[i].cid == NVMEPEER_NO_CID ||
+		    (again && !nvp_token_done(queue, batch->tokens[i])))
 			continue;
 		status = nvmepeer_poll(queue, batch->tokens[i], NULL);
 		if (status == NVMEPEER_AGAIN) {
@@ -205,87 +230,94 @@ NVMEPEER_FN int nvmepeer_batch_look(const struct nvmepeer_queue *queue,
 			continue;
 		}
 		batch->tokens[i].cid = NVMEPEER_NO_CID;
-		*first = *first ? *first : status;
+		*worst = nvp_worse(*worst, status);
 	}
 	return again;
 }
 
 /**
- * nvmepeer_warp_poll - look once whether a batch has completed
+ * nvmepeer_warp_poll - check once whether a batch has completed
  *
- * As nvmepeer_warp_wait(), but returns NVMEPEER_AGAIN at once if any of it has
- * not; then the batch stays good.  Does not look at the status page: see
- * nvmepeer_check().
+ * Like nvmepeer_warp_wait(), but returns NVMEPEER_AGAIN at once if a command
+ * has not completed; the batch then stays valid.  Of all polls of a queue pair
+ * that find nothing, every 256th checks the status page; nvmepeer_check()
+ * always does.
  */
-NVMEPEER_FN int nvmepeer_warp_poll(const struct nvmepeer_queue *queue,
-				   struct nvmepeer_group group, struct nvmepeer_batch *batch)
+NVP_FN int nvmepeer_warp_poll(const struct nvmepeer_queue *queue,
+			      struct nvmepeer_group group, struct nvmepeer_batch *batch)
 {
-	int again, first = NVMEPEER_OK;
+	int again, worst = NVMEPEER_OK;
 
-	nvmepeer_group_sync(group);
-	again = nvmepeer_batch_look(queue, group, batch, &first);
-	again = nvmepeer_group_status(group, again);
-	first = nvmepeer_group_status(group, first);
+	nvp_group_sync(group);
+	again = nvp_batch_poll(queue, group, batch, &worst);
+	again = nvp_group_status(group, again);
+	worst = nvp_group_status(group, worst);
 	if (!again)
-		return nvmepeer_batch_finish(group, batch, first);
-	if (group.lane == group.leader && first && !batch->status)
-		batch->status = first;
-	nvmepeer_group_sync(group);
+		return nvp_batch_finish(group, batch, worst);
+	if (group.lane == group.leader && worst)
+		batch->status = nvp_worse(batch->status, worst);
+	nvp_group_sync(group);
 	return again;
 }
 
-/* The worst status of a block's threads, through the batch.  Collective; a barrier. */
-NVMEPEER_FN int nvmepeer_block_status(struct nvmepeer_batch *batch, int status)
+/*
+ * The worst status of a block's threads, by way of the batch.  Collective; a
+ * barrier.
+ */
+NVP_FN int nvp_block_status(struct nvmepeer_batch *batch, int status)
 {
-	nvmepeer_block_sync();
+	nvp_block_sync();
 	if (status)
-		nvmepeer_block_max((uint32_t *)&batch->status, (uint32_t)status);
-	nvmepeer_block_sync();
+		nvp_block_max((uint32_t *)&batch->status, (uint32_t)status);
+	nvp_block_sync();
 	status = batch->status;
-	nvmepeer_block_sync();
+	nvp_block_sync();
 	return status;
 }
 
 /**
  * nvmepeer_block_submit - nvmepeer_warp_submit() by a block
  *
- * All threads of the block call together.
+ * All threads of the block call together.  Has no barrier before it submits:
+ * before a write, the threads that stored the data must pass a barrier.
+ * Returns the worst status of the threads.
  */
-NVMEPEER_FN int nvmepeer_block_submit(const struct nvmepeer_queue *queue,
-				      const struct nvmepeer_transfer *transfer,
-				      struct nvmepeer_batch *batch)
+NVP_FN int nvmepeer_block_submit(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_transfer *transfer,
+				 struct nvmepeer_batch *batch)
 {
 	uint32_t count = nvmepeer_batch_commands(queue, transfer);
 	bool fits = count <= batch->most;
 	int status = NVMEPEER_E_TOO_LARGE;
 
-	if (!nvmepeer_block_thread()) {
+	if (!nvp_block_thread()) {
 		batch->count = fits ? count : 0;
 		batch->status = NVMEPEER_OK;
 	}
 	if (fits)
-		status = nvmepeer_batch_send(queue, transfer, batch, count,
-					     nvmepeer_block_thread(), nvmepeer_block_threads());
-	return nvmepeer_block_status(batch, status);
+		status = nvp_batch_send(queue, transfer, batch, count,
+					nvp_block_thread(), nvp_block_threads());
+	return nvp_block_status(batch, status);
 }
 
 /**
  * nvmepeer_block_wait - nvmepeer_warp_wait() by a block
  *
  * All threads of the block call together; on return each may use all the data.
+ * Returns 0 or the worst status, of a submission or of a command.
  */
-NVMEPEER_FN int nvmepeer_block_wait(const struct nvmepeer_queue *queue,
-				    struct nvmepeer_batch *batch, uint64_t timeout_ns)
+NVP_FN int nvmepeer_block_wait(const struct nvmepeer_queue *queue,
+			       struct nvmepeer_batch *batch, uint64_t timeout_ns)
 {
-	int status = nvmepeer_batch_take(queue, batch, nvmepeer_block_thread(),
-					 nvmepeer_block_threads(), timeout_ns);
+	int status = nvp_batch_wait(queue, batch, nvp_block_thread(),
+				    nvp_block_threads(), timeout_ns);
 
-	status = nvmepeer_block_status(batch, status);
-	if (!nvmepeer_block_thread()) {
+	status = nvp_block_status(batch, status);
+	if (!nvp_block_thread()) {
 		batch->count = 0;
 		batch->status = NVMEPEER_OK;
 	}
-	nvmepeer_block_sync();
+	nvp_block_sync();
 	return status;
 }
 

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * nvmepeer_device/block.h: transfers of any length by the lanes of a warp or
- * the threads of a block together, cut into commands of the largest size.
+ * the threads of a block, split into commands of the maximum size.
  */
 #ifndef NVMEPEER_DEVICE_BLOCK_H
 #define NVMEPEER_DEVICE_BLOCK_H
+
+#include "calls.h"
+#include "command.h"
+#include "compiler.h"
+#include "nvme.h"
+#include "platform.h"
+#include "queue.h"
+#include "wait.h"
 
 /* A transfer of any length; fields as in struct nvmepeer_command. */
 struct nvmepeer_transfer {
@@ -17,19 +25,19 @@ struct nvmepeer_transfer {
 };
 
 /*
- * Most blocks of one command that may start anywhere in a page: the limit, or
- * the pages that the list can name, in whole pages, so that all commands of a
- * transfer start where the first one does.  At least one block: whether that
- * can be sent is nvmepeer_command_check()'s to say.
+ * Maximum blocks of a command that may start anywhere in a page: max_transfer,
+ * or the pages that a PRP list can describe, in whole pages, so that all
+ * commands of a transfer have the same offset in a page as the first.  At least
+ * one block; nvp_command_check() decides whether that can be submitted.
  */
-NVMEPEER_FN uint32_t nvmepeer_most_blocks(const struct nvmepeer_queue *queue,
-					  const struct nvmepeer_buffer *buffer)
+NVP_FN uint32_t nvp_max_blocks(const struct nvmepeer_queue *queue,
+			       const struct nvmepeer_buffer *buffer)
 {
-	uint64_t page = nvmepeer_page(queue);
-	uint64_t listed = (uint64_t)nvmepeer_list_entries(queue) << queue->page_shift;
+	uint64_t page = nvp_page_bytes(queue);
+	uint64_t listed = (uint64_t)nvp_list_entries(queue) << queue->page_shift;
 	uint64_t bytes = queue->max_transfer, blocks;
 
-	if (!nvmepeer_takes_sgl(queue, buffer) && bytes > listed)
+	if (!nvp_use_sgl(queue, buffer) && bytes > listed)
 		bytes = listed;
 	if (bytes > page)
 		bytes &= ~(page - 1);
@@ -40,18 +48,18 @@ NVMEPEER_FN uint32_t nvmepeer_most_blocks(const struct nvmepeer_queue *queue,
 }
 
 /*
- * Does every @step-th command of a transfer, from the @index-th on; ends at one
- * that could not be sent or did not complete.  Returns its status, or else the
- * first that is not 0.
+ * Execute every @step-th command of a transfer, starting with number @index;
+ * stops after a command that could not be submitted or did not complete.
+ * Returns the worst status.
  */
-NVMEPEER_FN int nvmepeer_transfer_share(const struct nvmepeer_queue *queue,
-					const struct nvmepeer_transfer *transfer,
-					uint32_t index, uint32_t step)
+NVP_FN int nvp_transfer_strided(const struct nvmepeer_queue *queue,
+				const struct nvmepeer_transfer *transfer,
+				uint32_t index, uint32_t step)
 {
-	uint32_t most = nvmepeer_most_blocks(queue, transfer->buffer);
-	int first = NVMEPEER_OK;
+	uint32_t most = nvp_max_blocks(queue, transfer->buffer);
+	int worst = NVMEPEER_OK;
 
-	for (uint64_t at = (uint64_t)index * most; at < transfer->blocks && first >= 0;
+	for (uint64_t at = (uint64_t)index * most; at < transfer->blocks && worst >= 0;
 	     at += (uint64_t)step * most) {
 		uint64_t left = transfer->blocks - at;
 		struct nvmepeer_command command = {
@@ -61,10 +69,9 @@ NVMEPEER_FN int nvmepeer_transfer_share(const struct nvmepeer_queue *queue,
 		};
 		int status = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 
-		if (!first || status < 0)
-			first = status;
+		worst = nvp_worse(worst, status);
 	}
-	return first;
+	return worst;
 }
 
 /**
@@ -72,50 +79,46 @@ NVMEPEER_FN int nvmepeer_transfer_share(const struct nvmepeer_queue *queue,
  * @queue: the queue pair
  * @transfer: the same for every lane
  *
- * All lanes that are active call together.  Returns to all of them 0, or the
- * status of a command that failed.
+ * All active lanes call together.  Returns to all of them 0, or the worst status
+ * of a command.
  */
-NVMEPEER_FN int nvmepeer_warp_transfer(const struct nvmepeer_queue *queue,
-				       const struct nvmepeer_transfer *transfer)
+NVP_FN int nvmepeer_warp_transfer(const struct nvmepeer_queue *queue,
+				  const struct nvmepeer_transfer *transfer)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	int status = nvmepeer_transfer_share(queue, transfer,
-					     nvmepeer_rank(group.mask, group.lane),
-					     nvmepeer_mask_count(group.mask));
-	nvmepeer_mask bad;
+	int status = nvp_transfer_strided(queue, transfer,
+					  nvp_rank(group.mask, group.lane),
+					  nvp_mask_count(group.mask));
 
-	nvmepeer_group_sync(group);
-	bad = nvmepeer_group_ballot(group, status != NVMEPEER_OK);
-	if (!bad)
-		return NVMEPEER_OK;
-	return (int)nvmepeer_group_copy32(group, (uint32_t)status, nvmepeer_mask_first(bad));
+	return nvp_group_status(group, status);
 }
 
 /**
  * nvmepeer_block_transfer - read or write any number of blocks by a block
  * @queue: the queue pair
  * @transfer: the same for every thread
- * @shared: a word in memory that the block shares
+ * @shared: a word in shared memory of the block
  *
  * All threads of the block call together.  Returns to all of them 0, or the
- * status of a command that failed.  On return each thread may use all the data.
+ * worst status of a command.  After the return each thread may use all
+ * the data.
  */
-NVMEPEER_FN int nvmepeer_block_transfer(const struct nvmepeer_queue *queue,
-					const struct nvmepeer_transfer *transfer,
-					uint32_t *shared)
+NVP_FN int nvmepeer_block_transfer(const struct nvmepeer_queue *queue,
+				   const struct nvmepeer_transfer *transfer,
+				   uint32_t *shared)
 {
 	int status;
 
-	if (!nvmepeer_block_thread())
+	if (!nvp_block_thread())
 		*shared = 0;
-	nvmepeer_block_sync();
-	status = nvmepeer_transfer_share(queue, transfer, nvmepeer_block_thread(),
-					 nvmepeer_block_threads());
+	nvp_block_sync();
+	status = nvp_transfer_strided(queue, transfer, nvp_block_thread(),
+				      nvp_block_threads());
 	if (status)
-		nvmepeer_block_max(shared, (uint32_t)status);
-	nvmepeer_block_sync();
+		nvp_block_max(shared, (uint32_t)status);
+	nvp_block_sync();
 	status = (int)*shared;
-	nvmepeer_block_sync();
+	nvp_block_sync();
 	return status;
 }
 

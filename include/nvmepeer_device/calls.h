@@ -1,218 +1,238 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_device/calls.h: the calls at thread scope.  Any thread may make any
- * call at any time; lanes of a warp that happen to call together share one
- * trip to the queue.
+ * nvmepeer_device/calls.h: the calls of one thread.  Any thread may make any
+ * call at any time.  Lanes of a warp that happen to call together are combined
+ * into one submission and one wait.
  */
 #ifndef NVMEPEER_DEVICE_CALLS_H
 #define NVMEPEER_DEVICE_CALLS_H
 
-/* What became of a lane's command, by value for the same reason as requests. */
-struct nvmepeer_outcome {
+#include "command.h"
+#include "compiler.h"
+#include "complete.h"
+#include "nvme.h"
+#include "opcodes.h"
+#include "platform.h"
+#include "queue.h"
+#include "send.h"
+#include "wait.h"
+
+/*
+ * The outcome of a lane's command, by value for the same reason as struct
+ * nvp_submission.
+ */
+struct nvp_outcome {
 	int status;
 	uint32_t result;
 	struct nvmepeer_token token;
 };
 
 /*
- * Sends the lanes' requests that are not bad, and lets their tokens name them.
- * Collective.
+ * Submit the lanes' commands that passed the checks, and register their tokens
+ * as owners of the CIDs. Collective.
  */
-NVMEPEER_FN struct nvmepeer_outcome nvmepeer_submit_group(struct nvmepeer_group group,
-							  const struct nvmepeer_queue *queue,
-							  struct nvmepeer_request request,
-							  uint64_t timeout_ns)
+NVP_FN struct nvp_outcome nvp_submit_group(struct nvmepeer_group group,
+					   const struct nvmepeer_queue *queue,
+					   struct nvp_submission submission,
+					   uint64_t timeout_ns)
 {
-	struct nvmepeer_sent sent = nvmepeer_send_group(queue, group, !request.bad, &request,
-							timeout_ns);
-	struct nvmepeer_outcome outcome = { sent.status, 0, sent.token };
+	struct nvp_sent sent = nvp_send_group(queue, group, !submission.bad, &submission,
+					      timeout_ns);
+	struct nvp_outcome outcome = { sent.status, 0, sent.token };
 
-	if (request.bad)
-		outcome.status = request.bad;
+	if (submission.bad)
+		outcome.status = submission.bad;
 	if (outcome.status)
 		outcome.token.cid = NVMEPEER_NO_CID;
 	else
-		nvmepeer_store32(&queue->owners[sent.token.cid],
-				 sent.token.ticket | NVMEPEER_OWNED);
+		nvp_store32(&queue->owners[sent.token.cid],
+			    sent.token.ticket | NVP_OWNED);
 	return outcome;
 }
 
-NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_submit_some(struct nvmepeer_group group,
-							      const struct nvmepeer_queue *queue,
-							      struct nvmepeer_request request,
-							      uint64_t timeout_ns)
+NVP_NOINLINE_FN struct nvp_outcome nvp_submit_partial(struct nvmepeer_group group,
+						      const struct nvmepeer_queue *queue,
+						      struct nvp_submission submission,
+						      uint64_t timeout_ns)
 {
-	return nvmepeer_submit_group(group, queue, request, timeout_ns);
+	return nvp_submit_group(group, queue, submission, timeout_ns);
 }
 
-/* Sends a request and names it. */
-NVMEPEER_FN int nvmepeer_submit_request(const struct nvmepeer_queue *queue,
-					struct nvmepeer_request request,
-					struct nvmepeer_token *token, uint64_t timeout_ns)
+/* Submit one command of the calling thread. */
+NVP_FN int nvp_submit_one(const struct nvmepeer_queue *queue,
+			  struct nvp_submission submission,
+			  struct nvmepeer_token *token, uint64_t timeout_ns)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_outcome outcome;
+	struct nvp_outcome outcome;
 
-	outcome = NVMEPEER_BY_GROUP(group, nvmepeer_submit_group, nvmepeer_submit_some, queue,
-				    request, timeout_ns);
+	outcome = NVP_BY_GROUP(group, nvp_submit_group, nvp_submit_partial, queue,
+			       submission, timeout_ns);
 	*token = outcome.token;
 	return outcome.status;
 }
 
 /**
- * nvmepeer_submit - send one command and do not wait for it
+ * nvmepeer_submit - submit a command without waiting for its completion
  * @queue: the queue pair
- * @command: what to do; its buffer must stay as it is until the result is taken
- * @token: out: names the command
+ * @command: the command.  The command, its struct nvmepeer_buffer and a table of
+ *	DMA addresses are read before the return; the data memory belongs to the
+ *	controller until the result has been taken
+ * @token: out: identifies the command
  * @timeout_ns: how long to wait for room in the queue
  *
- * The command is on its way when the call returns: no flush is needed.
- * Returns 0, NVMEPEER_E_FULL, _E_LOST, _E_RANGE, _E_TOO_LARGE, _E_ALIGN or
- * _E_NO_LIST.  A token must be given to nvmepeer_wait(), or to nvmepeer_poll()
- * until that returns something else than NVMEPEER_AGAIN: results are kept for
- * nvmepeer_geometry.cids commands.  Lanes that call together return together.
+ * The doorbell has been rung, or another group is going to ring it, when the
+ * call returns: no flush is needed.  Returns 0, NVMEPEER_E_FULL, _E_LOST,
+ * _E_RANGE, _E_TOO_LARGE, _E_ALIGN, _E_NO_LIST or _E_OPCODE.  Every token must be passed
+ * to nvmepeer_wait(), or to nvmepeer_poll() until that returns anything but
+ * NVMEPEER_AGAIN: results are kept for nvmepeer_geometry.cids commands.  Lanes
+ * that call together return together.
  */
-NVMEPEER_FN int nvmepeer_submit(const struct nvmepeer_queue *queue,
-				const struct nvmepeer_command *command,
-				struct nvmepeer_token *token, uint64_t timeout_ns)
+NVP_FN int nvmepeer_submit(const struct nvmepeer_queue *queue,
+			   const struct nvmepeer_command *command,
+			   struct nvmepeer_token *token, uint64_t timeout_ns)
 {
-	return nvmepeer_submit_request(queue, nvmepeer_request_of(queue, command), token,
-				       timeout_ns);
-}
-
-/* nvmepeer_submit_raw - as nvmepeer_submit(), with an entry made by the caller; its cid is set. */
-NVMEPEER_FN int nvmepeer_submit_raw(const struct nvmepeer_queue *queue,
-				    const struct nvmepeer_sqe *entry,
-				    struct nvmepeer_token *token, uint64_t timeout_ns)
-{
-	struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, entry, 0, 0 };
-
-	return nvmepeer_submit_request(queue, request, token, timeout_ns);
+	return nvp_submit_one(queue, nvp_submission_of(queue, command), token,
+			      timeout_ns);
 }
 
 /*
- * Is @token that of a command in flight?  Then it is this thread's, and names
- * nothing any more, until nvmepeer_unclaim() gives it back.
+ * nvmepeer_submit_raw - nvmepeer_submit() with an entry of the caller; the
+ * library sets its CID.
  */
-NVMEPEER_FN bool nvmepeer_claim(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
+NVP_FN int nvmepeer_submit_raw(const struct nvmepeer_queue *queue,
+			       const struct nvmepeer_sqe *entry,
+			       struct nvmepeer_token *token, uint64_t timeout_ns)
 {
-	uint32_t owner = token.ticket | NVMEPEER_OWNED;
+	struct nvp_submission submission = { { 0, 0, 0, NULL, 0, 0 }, entry, 0, 0 };
+
+	return nvp_submit_one(queue, submission, token, timeout_ns);
+}
+
+/*
+ * Is @token that of a command in flight?  The calling thread then owns it, and
+ * no other thread can use it until nvp_release_token() gives it back.
+ */
+NVP_FN bool nvp_claim_token(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
+{
+	uint32_t owner = token.ticket | NVP_OWNED;
 
 	return token.cid / 32 <= queue->cid_words_mask &&
-	       nvmepeer_compare_exchange32(&queue->owners[token.cid], owner, 0) == owner;
+	       nvp_compare_exchange32(&queue->owners[token.cid], owner, 0) == owner;
 }
 
-NVMEPEER_FN void nvmepeer_unclaim(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
+NVP_FN void nvp_release_token(const struct nvmepeer_queue *queue, struct nvmepeer_token token)
 {
-	nvmepeer_store32(&queue->owners[token.cid], token.ticket | NVMEPEER_OWNED);
+	nvp_store32(&queue->owners[token.cid], token.ticket | NVP_OWNED);
 }
 
-/* Waits for the lanes' tokens.  Collective. */
-NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_token(struct nvmepeer_group group,
-							const struct nvmepeer_queue *queue,
-							struct nvmepeer_token token,
-							uint64_t timeout_ns)
+/* Wait for the lanes' tokens.  Collective. */
+NVP_FN struct nvp_outcome nvp_wait_token(struct nvmepeer_group group,
+					 const struct nvmepeer_queue *queue,
+					 struct nvmepeer_token token,
+					 uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
-	bool good = nvmepeer_claim(queue, token);
-	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
-	struct nvmepeer_outcome outcome = { 0, 0, token };
+	struct nvp_deadline deadline = nvp_deadline_start(group, timeout_ns);
+	bool good = nvp_claim_token(queue, token);
+	struct nvp_waiter waiting = { good, false, token.cid, token.ticket, 0 };
+	struct nvp_outcome outcome = { 0, 0, token };
 
-	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
-					     nvmepeer_guess_head(queue, group), &deadline);
+	outcome.status = nvp_wait_group(queue, group, &waiting,
+					nvp_load_head(queue, group), &deadline);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	if (!good)
 		outcome.status = NVMEPEER_E_TOKEN;
 	return outcome;
 }
 
-NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_wait_some(struct nvmepeer_group group,
-							    const struct nvmepeer_queue *queue,
-							    struct nvmepeer_token token,
-							    uint64_t timeout_ns)
+NVP_NOINLINE_FN struct nvp_outcome nvp_wait_partial(struct nvmepeer_group group,
+						    const struct nvmepeer_queue *queue,
+						    struct nvmepeer_token token,
+						    uint64_t timeout_ns)
 {
-	return nvmepeer_wait_token(group, queue, token, timeout_ns);
+	return nvp_wait_token(group, queue, token, timeout_ns);
 }
 
 /**
  * nvmepeer_wait - wait for a command
- * @queue: the queue pair that it was sent to
- * @token: from nvmepeer_submit(); spent when the call returns, and one
- *	thread's at a time
+ * @queue: the queue pair that it was submitted to
+ * @token: from nvmepeer_submit(); invalid after the call; only one thread may
+ *	use it at a time
  * @result: out: dword 0 of the completion entry; may be NULL
  * @timeout_ns: how long to wait
  *
- * Returns 0, the NVMe status, NVMEPEER_E_TIMEOUT, _E_LOST or _E_TOKEN.  Data
- * read by the command may be read by the calling thread when it returns 0.
- * Lanes that call together each have their own limit and status, and return
- * together: after the last one's.  A token that is spent, or from before a
- * reset, ends with NVMEPEER_E_TOKEN and changes nothing.
+ * Returns 0, the NVMe status, NVMEPEER_E_TIMEOUT, _E_LOST or _E_TOKEN.  After a
+ * return of 0 the calling thread may read the data that the command has read.
+ * Lanes that call together each have their own timeout and status, and return
+ * together, when the last one is done.  A token that was used before, or that
+ * predates a re-arm, returns NVMEPEER_E_TOKEN and changes nothing.
  */
-NVMEPEER_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
-			      uint32_t *result, uint64_t timeout_ns)
+NVP_FN int nvmepeer_wait(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
+			 uint32_t *result, uint64_t timeout_ns)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_outcome outcome;
+	struct nvp_outcome outcome;
 
-	outcome = NVMEPEER_BY_GROUP(group, nvmepeer_wait_token, nvmepeer_wait_some, queue, token,
-				    timeout_ns);
+	outcome = NVP_BY_GROUP(group, nvp_wait_token, nvp_wait_partial, queue, token,
+			       timeout_ns);
 	if (result)
 		*result = outcome.result;
-	return nvmepeer_returned(outcome.status);
+	return nvp_return_status(outcome.status);
 }
 
 /*
- * A poll of the group has found nothing.  Collective.  Polls add up in the queue pair,
- * however few each caller makes, and one of so many looks after it, as a wait does.
- * Is the queue pair lost?
+ * Count a poll of the group that found nothing.  Collective.  Polls are counted
+ * in the queue pair, so that one of NVP_POLLS_PER_CLOCK checks the status page,
+ * as in a wait, however few each caller makes.  Returns whether the queue pair
+ * is lost.
  */
-NVMEPEER_FN bool nvmepeer_count_poll(const struct nvmepeer_queue *queue,
-				     struct nvmepeer_group group)
+NVP_FN bool nvp_count_poll(const struct nvmepeer_queue *queue,
+			   struct nvmepeer_group group)
 {
 	uint32_t seen, lost = 0;
 
 	if (group.lane == group.leader) {
-		seen = nvmepeer_add32(&queue->state->lost, NVMEPEER_ONE_POLL);
-		lost = seen & NVMEPEER_LOST;
-		if ((seen / NVMEPEER_ONE_POLL + 1) % NVMEPEER_LOOKS_A_CLOCK == 0)
-			lost = nvmepeer_look_after(queue);
+		seen = nvp_add32(&queue->state->lost, NVP_ONE_POLL);
+		lost = seen & NVP_LOST;
+		if ((seen / NVP_ONE_POLL + 1) % NVP_POLLS_PER_CLOCK == 0)
+			lost = nvp_check_status(queue);
 	}
-	return nvmepeer_group_copy32(group, lost, group.leader);
+	return nvp_group_copy32(group, lost, group.leader);
 }
 
-/* Looks once for the lanes' tokens.  Collective. */
-NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_poll_token(struct nvmepeer_group group,
-							     const struct nvmepeer_queue *queue,
-							     struct nvmepeer_token token)
+/* Poll the lanes' tokens once.  Collective. */
+NVP_NOINLINE_FN struct nvp_outcome nvp_poll_token(struct nvmepeer_group group,
+						  const struct nvmepeer_queue *queue,
+						  struct nvmepeer_token token)
 {
-	bool good = nvmepeer_claim(queue, token);
-	struct nvmepeer_waiting waiting = { good, false, token.cid, token.ticket, 0 };
-	struct nvmepeer_outcome outcome = { 0, 0, token };
-	uint32_t head = nvmepeer_guess_head(queue, group);
+	bool good = nvp_claim_token(queue, token);
+	struct nvp_waiter waiting = { good, false, token.cid, token.ticket, 0 };
+	struct nvp_outcome outcome = { 0, 0, token };
+	uint32_t head = nvp_load_head(queue, group);
 	bool lost = false;
 
-	if (nvmepeer_group_ballot(group, good))
-		nvmepeer_look(queue, group, &waiting, &head);
-	nvmepeer_retire(queue, group, &waiting, good && !waiting.waits);
-	if (nvmepeer_group_ballot(group, waiting.waits))
-		lost = nvmepeer_count_poll(queue, group);
+	if (nvp_group_ballot(group, good))
+		nvp_poll_group(queue, group, &waiting, &head);
+	nvp_retire(queue, group, &waiting, good && !waiting.waits);
+	if (nvp_group_ballot(group, waiting.waits))
+		lost = nvp_count_poll(queue, group);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	outcome.status = (int)(waiting.result & 0x7fff);
 	if (!good) {
 		outcome.status = NVMEPEER_E_TOKEN;
 	} else if (waiting.waits) {
-		nvmepeer_unclaim(queue, token);
+		nvp_release_token(queue, token);
 		outcome.status = lost ? NVMEPEER_E_LOST : NVMEPEER_AGAIN;
 	}
 	return outcome;
 }
 
 /* nvmepeer_poll(), with the status as the controller wrote it. */
-NVMEPEER_FN int nvmepeer_poll_status(const struct nvmepeer_queue *queue,
-				     struct nvmepeer_token token, uint32_t *result)
+NVP_FN int nvp_poll_status(const struct nvmepeer_queue *queue,
+			   struct nvmepeer_token token, uint32_t *result)
 {
-	struct nvmepeer_outcome outcome = nvmepeer_poll_token(nvmepeer_group_join(queue), queue,
-							      token);
+	struct nvp_outcome outcome = nvp_poll_token(nvmepeer_group_join(queue), queue,
+						    token);
 
 	if (result && outcome.status >= 0)
 		*result = outcome.result;
@@ -220,31 +240,32 @@ NVMEPEER_FN int nvmepeer_poll_status(const struct nvmepeer_queue *queue,
 }
 
 /**
- * nvmepeer_poll - look once whether a command has completed
+ * nvmepeer_poll - check once whether a command has completed
  *
- * As nvmepeer_wait(), but returns NVMEPEER_AGAIN at once if it has not; then
- * the token stays good.  Of all polls of a queue pair that find nothing every
- * 256th looks at the status page; nvmepeer_check() does at once.
+ * Like nvmepeer_wait(), but returns NVMEPEER_AGAIN at once if it has not
+ * completed; the token then stays valid.  Of all polls of a queue pair that
+ * find nothing, every 256th checks the status page; nvmepeer_check() always
+ * does.
  */
-NVMEPEER_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
-			      uint32_t *result)
+NVP_FN int nvmepeer_poll(const struct nvmepeer_queue *queue, struct nvmepeer_token token,
+			 uint32_t *result)
 {
-	return nvmepeer_returned(nvmepeer_poll_status(queue, token, result));
+	return nvp_return_status(nvp_poll_status(queue, token, result));
 }
 
-/* Waits for the lanes' commands that were @sent.  Collective. */
-NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_sent(struct nvmepeer_group group,
-						       const struct nvmepeer_queue *queue,
-						       struct nvmepeer_sent sent,
-						       uint64_t timeout_ns)
+/* Wait for the lanes' commands that were @sent.  Collective. */
+NVP_FN struct nvp_outcome nvp_wait_sent(struct nvmepeer_group group,
+					const struct nvmepeer_queue *queue,
+					struct nvp_sent sent,
+					uint64_t timeout_ns)
 {
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, timeout_ns);
-	struct nvmepeer_waiting waiting = { !sent.status, false, sent.token.cid,
+	struct nvp_deadline deadline = nvp_deadline_start(group, timeout_ns);
+	struct nvp_waiter waiting = { !sent.status, false, sent.token.cid,
 					    sent.token.ticket, 0 };
-	struct nvmepeer_outcome outcome = { 0, 0, sent.token };
+	struct nvp_outcome outcome = { 0, 0, sent.token };
 
-	outcome.status = nvmepeer_wait_group(queue, group, &waiting,
-					     nvmepeer_same_head(group, sent.head), &deadline);
+	outcome.status = nvp_wait_group(queue, group, &waiting,
+					nvp_broadcast_head(group, sent.head), &deadline);
 	outcome.result = (uint32_t)(waiting.result >> 32);
 	if (sent.status)
 		outcome.status = sent.status;
@@ -252,32 +273,32 @@ NVMEPEER_FN struct nvmepeer_outcome nvmepeer_wait_sent(struct nvmepeer_group gro
 }
 
 /*
- * Sends the lanes' commands and waits for them; where there are too few cids in turns,
- * each of which ends what it has sent.  @tried: just now there was no room for all of
- * them at once.  Collective.
+ * Submit the lanes' commands and wait for them.  If CIDs run out, do so in
+ * rounds; each round completes what it has submitted.  @tried: there was no
+ * room for all of them just before.  Collective.
  */
-NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_turns(struct nvmepeer_group group,
-								const struct nvmepeer_queue *queue,
-								struct nvmepeer_request request,
-								uint64_t timeout_ns, bool tried)
+NVP_NOINLINE_FN struct nvp_outcome nvp_execute_rounds(struct nvmepeer_group group,
+						      const struct nvmepeer_queue *queue,
+						      struct nvp_submission submission,
+						      uint64_t timeout_ns, bool tried)
 {
-	struct nvmepeer_outcome outcome = { request.bad ? request.bad : NVMEPEER_AGAIN, 0,
+	struct nvp_outcome outcome = { submission.bad ? submission.bad : NVMEPEER_AGAIN, 0,
 					    { NVMEPEER_NO_CID, 0 } };
 	uint64_t room_ns = timeout_ns;
 	nvmepeer_mask again;
 
 	do {
 		bool mine = outcome.status == NVMEPEER_AGAIN;
-		struct nvmepeer_outcome turn;
-		struct nvmepeer_sent sent;
+		struct nvp_outcome turn;
+		struct nvp_sent sent;
 
-		if (tried || !nvmepeer_send_at_once(queue, group, mine, &request, &sent))
-			sent = nvmepeer_send_rounds(queue, group, nvmepeer_group_ballot(group, mine),
-						    request, room_ns, true);
+		if (tried || !nvp_send_all(queue, group, mine, &submission, &sent))
+			sent = nvp_send_rounds(queue, group, nvp_group_ballot(group, mine),
+					       submission, room_ns, true);
 		if (!mine)
 			sent.status = NVMEPEER_AGAIN;
-		again = nvmepeer_group_ballot(group, mine && sent.status == NVMEPEER_AGAIN);
-		turn = nvmepeer_wait_sent(group, queue, sent, timeout_ns);
+		again = nvp_group_ballot(group, mine && sent.status == NVMEPEER_AGAIN);
+		turn = nvp_wait_sent(group, queue, sent, timeout_ns);
 		if (mine)
 			outcome = turn;
 		if (outcome.status == NVMEPEER_AGAIN) {
@@ -291,83 +312,84 @@ NVMEPEER_SLOW_FN struct nvmepeer_outcome nvmepeer_execute_turns(struct nvmepeer_
 	return outcome;
 }
 
-/* The same for groups between one and all lanes.  Collective. */
-NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_some(struct nvmepeer_group group,
-							  const struct nvmepeer_queue *queue,
-							  struct nvmepeer_request request,
-							  uint64_t timeout_ns)
+/* The same for partial groups.  Collective. */
+NVP_FN struct nvp_outcome nvp_execute_partial(struct nvmepeer_group group,
+					      const struct nvmepeer_queue *queue,
+					      struct nvp_submission submission,
+					      uint64_t timeout_ns)
 {
-	return nvmepeer_execute_turns(group, queue, request, timeout_ns, false);
+	return nvp_execute_rounds(group, queue, submission, timeout_ns, false);
 }
 
-/* The same in the usual case, in which there is room for all lanes at once.  Collective. */
-NVMEPEER_FN struct nvmepeer_outcome nvmepeer_execute_group(struct nvmepeer_group group,
-							   const struct nvmepeer_queue *queue,
-							   struct nvmepeer_request request,
-							   uint64_t timeout_ns)
+/* The same in the common case, with room for all lanes at once.  Collective. */
+NVP_FN struct nvp_outcome nvp_execute_group(struct nvmepeer_group group,
+					    const struct nvmepeer_queue *queue,
+					    struct nvp_submission submission,
+					    uint64_t timeout_ns)
 {
-	struct nvmepeer_sent sent;
+	struct nvp_sent sent;
 
-	if (!nvmepeer_send_at_once(queue, group, !request.bad, &request, &sent))
-		return nvmepeer_execute_turns(group, queue, request, timeout_ns, true);
-	if (request.bad)
-		sent.status = request.bad;
-	return nvmepeer_wait_sent(group, queue, sent, timeout_ns);
+	if (!nvp_send_all(queue, group, !submission.bad, &submission, &sent))
+		return nvp_execute_rounds(group, queue, submission, timeout_ns, true);
+	if (submission.bad)
+		sent.status = submission.bad;
+	return nvp_wait_sent(group, queue, sent, timeout_ns);
 }
 
 /**
- * nvmepeer_execute - send a command and wait for it
+ * nvmepeer_execute - submit a command and wait for it
  *
- * nvmepeer_submit() and nvmepeer_wait() in one; each waits @timeout_ns at most.  Where
- * there are fewer cids than threads in calls, lanes that call together take turns.
+ * nvmepeer_submit() and nvmepeer_wait() in one; each waits for @timeout_ns at
+ * most.  If there are fewer CIDs than threads in calls, lanes that call
+ * together take turns.
  */
-NVMEPEER_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
-				 const struct nvmepeer_command *command,
-				 uint32_t *result, uint64_t timeout_ns)
+NVP_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
+			    const struct nvmepeer_command *command,
+			    uint32_t *result, uint64_t timeout_ns)
 {
-	struct nvmepeer_request request = nvmepeer_request_of(queue, command);
+	struct nvp_submission submission = nvp_submission_of(queue, command);
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_outcome outcome;
+	struct nvp_outcome outcome;
 
-	outcome = NVMEPEER_BY_GROUP(group, nvmepeer_execute_group, nvmepeer_execute_some, queue,
-				    request, timeout_ns);
+	outcome = NVP_BY_GROUP(group, nvp_execute_group, nvp_execute_partial, queue,
+			       submission, timeout_ns);
 	if (result)
 		*result = outcome.result;
-	return nvmepeer_returned(outcome.status);
+	return nvp_return_status(outcome.status);
 }
 
 /**
  * nvmepeer_read - read logical blocks
  * @queue: the queue pair
- * @buffer: where the data goes
+ * @buffer: memory that receives the data
  * @offset: byte offset in @buffer
  * @lba: first logical block
- * @blocks: how many
+ * @blocks: number of blocks
  *
  * Waits for the completion, at most nvmepeer_geometry.timeout_ns.  Returns 0,
  * the NVMe status or a negative enum nvmepeer_error.
  */
-NVMEPEER_FN int nvmepeer_read(const struct nvmepeer_queue *queue,
-			      const struct nvmepeer_buffer *buffer, uint64_t offset,
-			      uint64_t lba, uint32_t blocks)
+NVP_FN int nvmepeer_read(const struct nvmepeer_queue *queue,
+			 const struct nvmepeer_buffer *buffer, uint64_t offset,
+			 uint64_t lba, uint32_t blocks)
 {
 	struct nvmepeer_command command = { NVMEPEER_OP_READ, blocks, lba, buffer, offset, 0 };
 
 	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 }
 
-/* nvmepeer_write - write logical blocks; as nvmepeer_read(). */
-NVMEPEER_FN int nvmepeer_write(const struct nvmepeer_queue *queue,
-			       const struct nvmepeer_buffer *buffer, uint64_t offset,
-			       uint64_t lba, uint32_t blocks)
+/* nvmepeer_write - write logical blocks; like nvmepeer_read(). */
+NVP_FN int nvmepeer_write(const struct nvmepeer_queue *queue,
+			  const struct nvmepeer_buffer *buffer, uint64_t offset,
+			  uint64_t lba, uint32_t blocks)
 {
 	struct nvmepeer_command command = { NVMEPEER_OP_WRITE, blocks, lba, buffer, offset, 0 };
 
 	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 }
 
-/* nvmepeer_flush - make what was written durable. */
-NVMEPEER_FN int nvmepeer_flush(const struct nvmepeer_queue *queue)
+/* nvmepeer_flush - make completed writes durable. */
+NVP_FN int nvmepeer_flush(const struct nvmepeer_queue *queue)
 {
 	struct nvmepeer_command command = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
 
@@ -375,9 +397,9 @@ NVMEPEER_FN int nvmepeer_flush(const struct nvmepeer_queue *queue)
 }
 
 /* nvmepeer_compare - compare blocks with @buffer: 0 if equal, status 0x285 if not. */
-NVMEPEER_FN int nvmepeer_compare(const struct nvmepeer_queue *queue,
-				 const struct nvmepeer_buffer *buffer, uint64_t offset,
-				 uint64_t lba, uint32_t blocks)
+NVP_FN int nvmepeer_compare(const struct nvmepeer_queue *queue,
+			    const struct nvmepeer_buffer *buffer, uint64_t offset,
+			    uint64_t lba, uint32_t blocks)
 {
 	struct nvmepeer_command command = { NVMEPEER_OP_COMPARE, blocks, lba, buffer, offset, 0 };
 
@@ -385,10 +407,11 @@ NVMEPEER_FN int nvmepeer_compare(const struct nvmepeer_queue *queue,
 }
 
 /* nvmepeer_write_zeroes - @control: 0 or NVMEPEER_CONTROL_DEALLOCATE. */
-NVMEPEER_FN int nvmepeer_write_zeroes(const struct nvmepeer_queue *queue, uint64_t lba,
-				      uint32_t blocks, uint32_t control)
+NVP_FN int nvmepeer_write_zeroes(const struct nvmepeer_queue *queue, uint64_t lba,
+				 uint32_t blocks, uint32_t control)
 {
-	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, blocks, lba, NULL, 0, control };
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, blocks, lba, NULL, 0,
+					    control };
 
 	return nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 }
@@ -396,12 +419,12 @@ NVMEPEER_FN int nvmepeer_write_zeroes(const struct nvmepeer_queue *queue, uint64
 /**
  * nvmepeer_zone_append - append blocks to a zone
  * @zone: first logical block of the zone
- * @written: out: where the controller put the data, blocks from @zone on; the
- *	zone must have fewer than 2^32 blocks
+ * @written: out: where the controller put the data, in blocks from @zone on;
+ *	the zone must have fewer than 2^32 blocks
  */
-NVMEPEER_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
-				     const struct nvmepeer_buffer *buffer, uint64_t offset,
-				     uint64_t zone, uint32_t blocks, uint32_t *written)
+NVP_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
+				const struct nvmepeer_buffer *buffer, uint64_t offset,
+				uint64_t zone, uint32_t blocks, uint32_t *written)
 {
 	struct nvmepeer_command command = { NVMEPEER_OP_ZONE_APPEND, blocks, zone, buffer,
 					    offset, 0 };
@@ -414,26 +437,31 @@ NVMEPEER_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
 
 /**
  * nvmepeer_wait_any - wait for one of several commands
- * @tokens: tokens of this queue pair; the one found is spent and marked so,
- *	spent ones are passed over
- * @count: how many
- * @which: out: index of the one found
+ * @tokens: tokens of this queue pair; the one that completes is marked as used,
+ *	and tokens so marked are skipped
+ * @count: number of tokens
+ * @which: out: index of the token that completed
  * @result: out: dword 0 of its completion entry; may be NULL
  * @timeout_ns: how long to wait
  *
- * Returns the status of the one found (NVMEPEER_E_LOST, if that says that the queue was
- * deleted), or NVMEPEER_E_TIMEOUT or _E_LOST with no token spent, or NVMEPEER_E_TOKEN if
- * all are or the one at @which is none.
+ * Returns the status of the command that completed (NVMEPEER_E_LOST if it was
+ * aborted because its queue was deleted), NVMEPEER_E_TIMEOUT or _E_LOST with no
+ * token used, or NVMEPEER_E_TOKEN if all are used or the one at @which is
+ * invalid.
  */
-NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
-				  struct nvmepeer_token *tokens, uint32_t count,
-				  uint32_t *which, uint32_t *result, uint64_t timeout_ns)
+NVP_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
+			     struct nvmepeer_token *tokens, uint32_t count,
+			     uint32_t *which, uint32_t *result, uint64_t timeout_ns)
 {
 	struct nvmepeer_group self = nvmepeer_group_self();
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(self, timeout_ns);
+	struct nvp_deadline deadline = nvp_deadline_start(self, timeout_ns);
+	int error;
 
 	do {
 		uint32_t alive = 0;
+
+		/* Of an earlier round: this one is the last. */
+		error = deadline.error;
 
 		for (uint32_t i = 0; i < count; i++) {
 			int status;
@@ -441,44 +469,56 @@ NVMEPEER_FN int nvmepeer_wait_any(const struct nvmepeer_queue *queue,
 			if (tokens[i].cid == NVMEPEER_NO_CID)
 				continue;
 			alive++;
-			/* Lost without an entry of its own: others may have one. */
-			status = nvmepeer_poll_status(queue, tokens[i], result);
+			/*
+			 * Lost without an entry of its own: another token may
+			 * have one.
+			 */
+			status = nvp_poll_status(queue, tokens[i], result);
 			if (status == NVMEPEER_AGAIN || status == NVMEPEER_E_LOST)
 				continue;
 			tokens[i].cid = NVMEPEER_NO_CID;
 			*which = i;
-			return nvmepeer_returned(status);
+			return nvp_return_status(status);
 		}
 		if (!alive)
 			return NVMEPEER_E_TOKEN;
-	} while (!nvmepeer_deadline_check(queue, self, &deadline, true, 1));
-	return deadline.error;
+		nvp_deadline_check(queue, self, &deadline, true, 1);
+	} while (!error);
+	return error;
 }
 
 /**
- * nvmepeer_serve - take completions for others until told to stop
+ * nvmepeer_serve - reap completions for other threads
  * @queue: the queue pair
- * @stop: in the device's memory; not 0 ends the service
+ * @stop: word in the device's memory; the call returns when it is not 0
  *
- * For warps with nothing else to do: the waiters then find their results
- * waiting.  Never needed for progress.  A loss of the queue pair ends it, too.
+ * For warps with nothing else to do: other threads then find their results in
+ * the result words.  Never needed for progress.  Also returns if the queue pair
+ * is lost.
  */
-NVMEPEER_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32_t *stop)
+NVP_FN void nvmepeer_serve(const struct nvmepeer_queue *queue, const uint32_t *stop)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvmepeer_deadline deadline = nvmepeer_deadline_after(group, ~(uint64_t)0);
-	uint32_t head = nvmepeer_guess_head(queue, group), taken = 0;
+	struct nvp_deadline deadline = nvp_deadline_start(group, ~(uint64_t)0);
+	uint32_t head = nvp_load_head(queue, group), taken = 0;
 	uint64_t none = 0;
 
-	while (!nvmepeer_group_copy32(group, nvmepeer_load32(stop), group.leader) &&
-	       !nvmepeer_deadline_check(queue, group, &deadline, !taken, 100))
-		taken = nvmepeer_take(queue, group, false, NVMEPEER_NO_CID, &none, &head);
+	while (!nvp_group_copy32(group, nvp_load32(stop), group.leader) &&
+	       !nvp_deadline_check(queue, group, &deadline, !taken, 100))
+		taken = nvp_reap(queue, group, false, NVMEPEER_NO_CID, &none, &head);
 }
 
-/* Looks once whether the queue pair is still there: 0 or NVMEPEER_E_LOST. */
-NVMEPEER_FN int nvmepeer_check(const struct nvmepeer_queue *queue)
+/*
+ * Check the layout of the queue and the status page now: 0, NVMEPEER_E_LAYOUT or
+ * NVMEPEER_E_LOST.
+ */
+NVP_FN int nvmepeer_check(const struct nvmepeer_queue *queue)
 {
-	return nvmepeer_look_after(queue) ? NVMEPEER_E_LOST : NVMEPEER_OK;
+	int error = nvmepeer_queue_check_layout(queue);
+
+	if (error)
+		return error;
+	return nvp_check_status(queue) ? NVMEPEER_E_LOST : NVMEPEER_OK;
 }
 
 #endif /* NVMEPEER_DEVICE_CALLS_H */

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_device/nvme.h: what of the NVMe protocol a peer needs (base
- * specification 2.0, NVM and ZNS command sets), and the statuses of this
- * library.
+ * nvmepeer_device/nvme.h: the statuses of this library, and the parts of the
+ * NVMe protocol that it needs (base specification 2.0, NVM and ZNS command
+ * sets).
  */
 #ifndef NVMEPEER_DEVICE_NVME_H
 #define NVMEPEER_DEVICE_NVME_H
 
-/* Opcodes of I/O commands. */
-enum {
-	NVMEPEER_OP_FLUSH = 0x00,
-	NVMEPEER_OP_WRITE = 0x01,
-	NVMEPEER_OP_READ = 0x02,
-	NVMEPEER_OP_COMPARE = 0x05,
-	NVMEPEER_OP_WRITE_ZEROES = 0x08,
-	NVMEPEER_OP_ZONE_APPEND = 0x7d,
-};
+#include "platform.h"
 
 /* Bits for nvmepeer_command.control, as in the upper half of command dword 12. */
 #define NVMEPEER_CONTROL_DEALLOCATE		(1u << 25)	/* write zeroes only */
@@ -25,59 +17,108 @@ enum {
 /*
  * What a call returns: 0, or the status field of the completion entry without
  * its phase tag (Status Code Type << 8 | Status Code, with More and Do Not
- * Retry above: 1 to 0x7fff), or one of these.  After a timeout the controller
- * may still write the data of the command: leave its buffer alone until
- * nvmepeer_abandoned() says that none is left or the queue pair is gone.
+ * Retry above: 1 to 0x7fff), or one of these.
+ *
+ * After NVMEPEER_E_TIMEOUT the controller may still access the buffer.  After
+ * nvmepeer_wait(), _execute() and the calls made of them: until
+ * nvmepeer_abandoned() returns 0.  After nvmepeer_wait_any() and
+ * nvmepeer_flag_wait(): until the tokens or the batch have been waited for.
+ * After an exclusive call, or after NVMEPEER_E_LOST: until the queue pair is no
+ * longer LIVE; nvmepeer_abandoned() does not cover these.  On a queue pair that is
+ * lost it does not return to 0: while waiting for it call nvmepeer_check(), too.
+ *
+ * Of several commands the worst status is returned: the greatest as an unsigned
+ * number.  NVMEPEER_E_TIMEOUT and _E_LOST, after which the controller may still
+ * access the buffer, so come before other errors, and those before statuses of
+ * the controller.  The worst status may hide the other of these two: after either
+ * follow the rules of both, for each queue pair of a set.
  */
 enum nvmepeer_error {
 	NVMEPEER_OK = 0,
-	NVMEPEER_AGAIN = -1,		/* not complete yet; only from poll */
-	NVMEPEER_E_TIMEOUT = -2,	/* sent, no completion in time */
-	NVMEPEER_E_FULL = -3,		/* not sent: no room in the queue in time */
-	NVMEPEER_E_LOST = -4,		/* queue pair reset, failed or gone; see the status page */
-	NVMEPEER_E_RANGE = -5,		/* not sent: outside the buffer */
-	NVMEPEER_E_TOO_LARGE = -6,	/* not sent: above the limit of one command */
-	NVMEPEER_E_ALIGN = -7,		/* not sent: data must start at a multiple of 4 bytes, pieces of 16 */
-	NVMEPEER_E_NO_LIST = -8,	/* not sent: needs a PRP list and the queue pair has no memory for them */
-	NVMEPEER_E_ENTRIES = -9,	/* init: ring entries not a power of two in 2..32768, or CQ shorter than SQ */
-	NVMEPEER_E_CIDS = -10,		/* init: cids not a power of two in 32..65536, or fewer than entries */
-	NVMEPEER_E_ADDRESS = -11,	/* init: an address is 0 or misaligned */
-	NVMEPEER_E_GEOMETRY = -12,	/* init: version, page or block size, or list area make no sense */
-	NVMEPEER_E_TOKEN = -13,		/* not a token of a command in flight; nothing was changed */
-	NVMEPEER_E_PLACEMENT = -14,	/* init: completions may overtake data and nothing can be read back */
-	NVMEPEER_E_METADATA = -15,	/* init: the namespace's blocks carry metadata */
-	NVMEPEER_E_BUSY = -16,		/* solo_open: somebody else uses the queue pair */
+	NVMEPEER_AGAIN = -1,		/* not complete yet; from a poll or a flag test */
+	NVMEPEER_E_TIMEOUT = -2,	/* submitted, no completion in time */
+	/* queue pair no longer LIVE; the status page may report that a little later */
+	NVMEPEER_E_LOST = -3,
+	NVMEPEER_E_FULL = -4,		/* not submitted: the queue stayed full */
+	NVMEPEER_E_RANGE = -5,		/* not submitted: outside the buffer */
+	/* not submitted: no blocks, or above the limit of a command, batch or gather */
+	NVMEPEER_E_TOO_LARGE = -6,
+	/* not submitted: misaligned; data: 4 bytes, gather: 16 bytes, scatter: controller pages */
+	NVMEPEER_E_ALIGN = -7,
+	/* not submitted: needs a PRP list and the queue pair has no list memory */
+	NVMEPEER_E_NO_LIST = -8,
+	/* init: ring entries are no power of two; SQ: 2..32768, CQ: at least the SQ, up to 65536 */
+	NVMEPEER_E_ENTRIES = -9,
+	/* init: cids is no power of two in 32..65536, or less than sq_entries */
+	NVMEPEER_E_CIDS = -10,
+	/* init: an address is 0 or misaligned; quiesce: the geometry has no control page */
+	NVMEPEER_E_ADDRESS = -11,
+	/* init: invalid version, page size, block size, max_transfer or lists; gather: unit size */
+	NVMEPEER_E_GEOMETRY = -12,
+	/* not the token of a command in flight, or nothing is in flight; nothing was changed */
+	NVMEPEER_E_TOKEN = -13,
+	/* init: completions may overtake data that the peer cannot read back over a bus */
+	NVMEPEER_E_PLACEMENT = -14,
+	NVMEPEER_E_METADATA = -15,	/* init: the namespace has metadata */
+	/* exclusive: the queue pair was in use at open */
+	NVMEPEER_E_BUSY = -16,
+	/* the queue was made by code with another version of the library */
+	NVMEPEER_E_LAYOUT = -17,
+	/* not submitted: nvmepeer_submit_raw() takes commands with this opcode */
+	NVMEPEER_E_OPCODE = -18,
 };
 
-/* Completion entry: dword 3 holds cid, phase tag and status (base 4.2.4). */
-NVMEPEER_HOST_FN uint32_t nvmepeer_cqe_cid(const uint32_t entry[4])
+/* The worse of two statuses.  Shared words take the same one by nvp_block_max(). */
+NVP_HOST_FN int nvp_worse(int one, int other)
+{
+	return (uint32_t)other > (uint32_t)one ? other : one;
+}
+
+/*
+ * After this status a call that submits several commands submits no more: each
+ * would wait for another timeout, or use memory that the controller may still
+ * access.
+ */
+NVP_HOST_FN bool nvp_ends(int status)
+{
+	return status == NVMEPEER_E_TIMEOUT || status == NVMEPEER_E_LOST ||
+	       status == NVMEPEER_E_FULL;
+}
+
+/* Completion entry: dword 3 holds CID, phase tag and status (base 4.2.4). */
+NVP_HOST_FN uint32_t nvp_cqe_cid(const uint32_t entry[4])
 {
 	return entry[3] & 0xffff;
 }
 
-NVMEPEER_HOST_FN uint32_t nvmepeer_cqe_phase(const uint32_t entry[4])
+NVP_HOST_FN uint32_t nvp_cqe_phase(const uint32_t entry[4])
 {
 	return entry[3] >> 16 & 1;
 }
 
-NVMEPEER_HOST_FN uint32_t nvmepeer_cqe_status(const uint32_t entry[4])
+NVP_HOST_FN uint32_t nvp_cqe_status(const uint32_t entry[4])
 {
 	return entry[3] >> 17;
 }
 
-/* Status of a command that was ended as its submission queue was deleted (base 4.2.3). */
-#define NVMEPEER_SC_QUEUE_DELETED 0x008
+/*
+ * Status of a command that was aborted as its submission queue was deleted
+ * (base 4.2.3).
+ */
+#define NVP_SC_QUEUE_DELETED 0x008
 
 /*
- * What a call returns that came to @status: a controller that a queue was taken from
- * may say so of its commands, which are lost like those that it says nothing of.
+ * The return value of a call for @status.  A controller may complete commands
+ * with "Aborted due to SQ Deletion" when the kernel deletes the queue.  Those
+ * commands are lost like the ones it never completes, so the caller gets
+ * NVMEPEER_E_LOST for both.
  */
-NVMEPEER_HOST_FN int nvmepeer_returned(int status)
+NVP_HOST_FN int nvp_return_status(int status)
 {
-	return (status & 0x7ff) == NVMEPEER_SC_QUEUE_DELETED ? (int)NVMEPEER_E_LOST : status;
+	return (status & 0x7ff) == NVP_SC_QUEUE_DELETED ? (int)NVMEPEER_E_LOST : status;
 }
 
-/* A submission entry as four 16-byte stores (base 4.2.3). */
+/* A submission queue entry, stored by four 16-byte stores (base 4.2.3). */
 struct nvmepeer_sqe {
 	uint32_t dword[16];
 };

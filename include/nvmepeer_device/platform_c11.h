@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_device/platform_c11.h: the platform of ordinary C threads.  One
- * lane per thread.  Accesses are atomic with the order that the fences of
- * platform.h would give, so that ThreadSanitizer sees every edge; on x86 and
- * arm64 that costs nothing beside them.
+ * nvmepeer_device/platform_c11.h: the platform of C threads.  One lane per
+ * thread.  Accesses have the order that the fences of platform.h would give, so
+ * that ThreadSanitizer sees every happens-before edge; on x86 and arm64 that
+ * adds no cost to the fences.
  */
 #ifndef NVMEPEER_DEVICE_PLATFORM_C11_H
 #define NVMEPEER_DEVICE_PLATFORM_C11_H
+
+#include "platform.h"
 
 #ifndef __GNUC__
 #error "needs the __atomic builtins of gcc or clang, or NVMEPEER_PLATFORM_HEADER"
@@ -15,10 +17,10 @@
 #include <sched.h>
 #include <time.h>
 
-#ifndef NVMEPEER_PLATFORM_BUS
-#define NVMEPEER_PLATFORM_BUS
+#ifndef NVP_PLATFORM_BUS
+#define NVP_PLATFORM_BUS
 
-NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
+NVP_FN void nvp_sq_store(uint64_t address, const uint32_t value[4])
 {
 	uint32_t *entry = (uint32_t *)(uintptr_t)address;
 
@@ -26,8 +28,11 @@ NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
 		__atomic_store_n(&entry[i], value[i], __ATOMIC_RELAXED);
 }
 
-/* The controller writes an entry's phase tag last or all at once. */
-NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
+/*
+ * The controller writes the phase tag of an entry last, or the whole entry at
+ * once.
+ */
+NVP_FN void nvp_cq_load(uint64_t address, uint32_t value[4])
 {
 	const uint32_t *entry = (const uint32_t *)(uintptr_t)address;
 
@@ -35,141 +40,144 @@ NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 		value[i] = __atomic_load_n(&entry[i], __ATOMIC_ACQUIRE);
 }
 
-NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value)
 {
 	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
+NVP_FN uint32_t nvp_status_load(uint64_t address)
 {
 	return __atomic_load_n((const uint32_t *)(uintptr_t)address, __ATOMIC_ACQUIRE);
 }
 
-NVMEPEER_FN void nvmepeer_list_store(uint64_t address, uint64_t value)
+NVP_FN void nvp_list_store(uint64_t address, uint64_t value)
 {
 	__atomic_store_n((uint64_t *)(uintptr_t)address, value, __ATOMIC_RELAXED);
 }
 
-NVMEPEER_FN void nvmepeer_fence_publish(void)
+NVP_FN void nvp_fence_publish(void)
 {
 #ifndef __SANITIZE_THREAD__
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }
 
-NVMEPEER_FN void nvmepeer_fence_consume(void)
+NVP_FN void nvp_fence_consume(void)
 {
 #ifndef __SANITIZE_THREAD__
 	__atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
 }
-#endif /* NVMEPEER_PLATFORM_BUS */
+#endif /* NVP_PLATFORM_BUS */
 
-#ifndef NVMEPEER_PLATFORM_ATOMICS
-#define NVMEPEER_PLATFORM_ATOMICS
+#ifndef NVP_PLATFORM_ATOMICS
+#define NVP_PLATFORM_ATOMICS
 
-NVMEPEER_FN uint32_t nvmepeer_load32(const uint32_t *p)
+NVP_FN uint32_t nvp_load32(const uint32_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-NVMEPEER_FN uint64_t nvmepeer_load64(const uint64_t *p)
+NVP_FN uint64_t nvp_load64(const uint64_t *p)
 {
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-NVMEPEER_FN void nvmepeer_store32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_store32(uint32_t *p, uint32_t value)
 {
 	__atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 
-NVMEPEER_FN void nvmepeer_store64(uint64_t *p, uint64_t value)
+NVP_FN void nvp_store64(uint64_t *p, uint64_t value)
 {
 	__atomic_store_n(p, value, __ATOMIC_RELEASE);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_add32(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_add32(uint32_t *p, uint32_t value)
 {
 	return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL);
 }
 
-NVMEPEER_FN uint64_t nvmepeer_add64(uint64_t *p, uint64_t value)
+NVP_FN uint64_t nvp_add64(uint64_t *p, uint64_t value)
 {
 	return __atomic_fetch_add(p, value, __ATOMIC_ACQ_REL);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_exchange32(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_exchange32(uint32_t *p, uint32_t value)
 {
 	return __atomic_exchange_n(p, value, __ATOMIC_ACQ_REL);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_or32(uint32_t *p, uint32_t value)
 {
 	return __atomic_fetch_or(p, value, __ATOMIC_ACQ_REL);
 }
 
-NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_post_add32(uint32_t *p, uint32_t value)
 {
-	nvmepeer_add32(p, value);
+	nvp_add32(p, value);
 }
 
-NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_post_or32(uint32_t *p, uint32_t value)
 {
-	nvmepeer_or32(p, value);
+	nvp_or32(p, value);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
+NVP_FN uint32_t nvp_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	__atomic_compare_exchange_n(p, &old, value, false, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	return old;
 }
 
-NVMEPEER_FN void nvmepeer_fence_device(void)
+NVP_FN void nvp_fence_device(void)
 {
 #ifndef __SANITIZE_THREAD__
 	__atomic_thread_fence(__ATOMIC_ACQ_REL);
 #endif
 }
 
-NVMEPEER_FN void nvmepeer_fence_claimed(void)
+NVP_FN void nvp_fence_device_acquire(void)
 {
 #ifndef __SANITIZE_THREAD__
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 #endif
 }
-#endif /* NVMEPEER_PLATFORM_ATOMICS */
+#endif /* NVP_PLATFORM_ATOMICS */
 
-#ifndef NVMEPEER_PLATFORM_TIME
-#define NVMEPEER_PLATFORM_TIME
+#ifndef NVP_PLATFORM_TIME
+#define NVP_PLATFORM_TIME
 
 /*
- * -std=c11 hides clock_gettime(), which is POSIX's, and has no clock that never
- * goes back: so it is declared here, under a name that <time.h> does not have.
+ * -std=c11 hides the POSIX function clock_gettime(), and C11 has no monotonic
+ * clock.  Declare the function under a name that <time.h> does not have.
  */
-extern int nvmepeer_clock_gettime(int clock, struct timespec *now) __asm__("clock_gettime");
-enum { NVMEPEER_CLOCK_MONOTONIC = 1 };
+extern int nvp_clock_gettime(int clock, struct timespec *now) __asm__("clock_gettime");
+enum { NVP_CLOCK_MONOTONIC = 1 };
 
-NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
+NVP_FN uint64_t nvmepeer_now_ns(void)
 {
 	struct timespec now;
 
-	nvmepeer_clock_gettime(NVMEPEER_CLOCK_MONOTONIC, &now);
+	nvp_clock_gettime(NVP_CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Threads may outnumber processors: let another one run. */
-NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
+/* Threads may outnumber processors: yield to another one. */
+NVP_FN void nvp_pause(uint32_t ns)
 {
 	(void)ns;
 	sched_yield();
 }
-#endif /* NVMEPEER_PLATFORM_TIME */
+#endif /* NVP_PLATFORM_TIME */
 
-#ifndef NVMEPEER_PLATFORM_LANES
-#define NVMEPEER_PLATFORM_LANES
+#ifndef NVP_PLATFORM_LANES
+#define NVP_PLATFORM_LANES
 
-/* More only for code that is made for wide groups and has one lane all the same. */
+/*
+ * More lanes only for code that is compiled for wide groups and runs with one
+ * lane.
+ */
 #ifndef NVMEPEER_LANES
 #define NVMEPEER_LANES 1
 #endif
@@ -180,100 +188,100 @@ typedef uint64_t nvmepeer_mask;
 typedef uint32_t nvmepeer_mask;
 #endif
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_active(void)
+NVP_FN nvmepeer_mask nvp_lanes_active(void)
 {
 	return 1;
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_match(nvmepeer_mask mask, uint64_t value)
+NVP_FN nvmepeer_mask nvp_lanes_match(nvmepeer_mask mask, uint64_t value)
 {
 	(void)value;
 	return mask;
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_ballot(nvmepeer_mask mask, int predicate)
+NVP_FN nvmepeer_mask nvp_lanes_ballot(nvmepeer_mask mask, int predicate)
 {
 	return predicate ? mask : 0;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lanes_copy32(nvmepeer_mask mask, uint32_t value, uint32_t lane)
+NVP_FN uint32_t nvp_lanes_copy32(nvmepeer_mask mask, uint32_t value, uint32_t lane)
 {
 	(void)mask;
 	(void)lane;
 	return value;
 }
 
-NVMEPEER_FN uint64_t nvmepeer_lanes_copy64(nvmepeer_mask mask, uint64_t value, uint32_t lane)
+NVP_FN uint64_t nvp_lanes_copy64(nvmepeer_mask mask, uint64_t value, uint32_t lane)
 {
 	(void)mask;
 	(void)lane;
 	return value;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lanes_or32(nvmepeer_mask mask, uint32_t value)
+NVP_FN uint32_t nvp_lanes_or32(nvmepeer_mask mask, uint32_t value)
 {
 	(void)mask;
 	return value;
 }
 
-NVMEPEER_FN void nvmepeer_lanes_sync(nvmepeer_mask mask)
+NVP_FN void nvp_lanes_sync(nvmepeer_mask mask)
 {
 	(void)mask;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lane(void)
+NVP_FN uint32_t nvp_lane(void)
 {
 	return 0;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_mask_count(nvmepeer_mask mask)
+NVP_FN uint32_t nvp_mask_count(nvmepeer_mask mask)
 {
 	return (uint32_t)__builtin_popcountll(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_mask_first(nvmepeer_mask mask)
+NVP_FN uint32_t nvp_mask_first(nvmepeer_mask mask)
 {
 	return (uint32_t)__builtin_ctzll(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)
+NVP_FN uint32_t nvp_count_bits(uint32_t bits)
 {
 	return (uint32_t)__builtin_popcount(bits);
 }
 
-/* Position of the lowest set bit; there is one. */
-NVMEPEER_FN uint32_t nvmepeer_first_bit(uint32_t bits)
+/* Position of the lowest set bit; @bits is not 0. */
+NVP_FN uint32_t nvp_first_bit(uint32_t bits)
 {
 	return (uint32_t)__builtin_ctz(bits);
 }
 
-/* Threads have stacks far apart. */
-NVMEPEER_FN uint32_t nvmepeer_home(void)
+/* The stacks of threads are far apart. */
+NVP_FN uint32_t nvp_start_hash(void)
 {
 	uint64_t frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
 
 	return (uint32_t)((frame >> 12) * 0x9e3779b97f4a7c15u >> 40);
 }
-#endif /* NVMEPEER_PLATFORM_LANES */
+#endif /* NVP_PLATFORM_LANES */
 
-#ifndef NVMEPEER_PLATFORM_BLOCK
-#define NVMEPEER_PLATFORM_BLOCK
+#ifndef NVP_PLATFORM_BLOCK
+#define NVP_PLATFORM_BLOCK
 
-NVMEPEER_FN uint32_t nvmepeer_block_thread(void)
+NVP_FN uint32_t nvp_block_thread(void)
 {
 	return 0;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_block_threads(void)
+NVP_FN uint32_t nvp_block_threads(void)
 {
 	return 1;
 }
 
-NVMEPEER_FN void nvmepeer_block_sync(void)
+NVP_FN void nvp_block_sync(void)
 {
 }
 
-NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
+NVP_FN uint64_t nvp_block_cas(uint64_t *p, uint64_t old, uint64_t value)
 {
 	uint64_t found = *p;
 
@@ -282,7 +290,7 @@ NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t va
 	return found;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_block_max(uint32_t *p, uint32_t value)
 {
 	uint32_t found = *p;
 
@@ -290,6 +298,6 @@ NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
 		*p = value;
 	return found;
 }
-#endif /* NVMEPEER_PLATFORM_BLOCK */
+#endif /* NVP_PLATFORM_BLOCK */
 
 #endif /* NVMEPEER_DEVICE_PLATFORM_C11_H */

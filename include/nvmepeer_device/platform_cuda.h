@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
  * nvmepeer_device/platform_cuda.h: the platform of CUDA device code (sm_70 and
- * up).  Book-keeping is read and written at the L2 cache, the point where the
- * warps of one GPU meet, by relaxed accesses of gpu scope; rings and doorbells
- * by relaxed accesses of system scope, which the PTX memory model orders with
- * the fences below against devices and CPUs.
+ * up).  Relaxed accesses of gpu scope read and write the shared state in the L2
+ * cache, the point of coherence of the warps of a GPU. Relaxed accesses of
+ * system scope read and write rings and doorbells; the PTX memory model orders
+ * them with the fences below against devices and CPUs.
  */
 #ifndef NVMEPEER_DEVICE_PLATFORM_CUDA_H
 #define NVMEPEER_DEVICE_PLATFORM_CUDA_H
 
-#ifndef NVMEPEER_PLATFORM_BUS
-#define NVMEPEER_PLATFORM_BUS
+#include "platform.h"
 
-NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
+#ifndef NVP_PLATFORM_BUS
+#define NVP_PLATFORM_BUS
+
+NVP_FN void nvp_sq_store(uint64_t address, const uint32_t value[4])
 {
 	asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};"
 		     : : "l"(address), "r"(value[0]), "r"(value[1]), "r"(value[2]),
@@ -20,12 +22,13 @@ NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
 }
 
 /*
- * The b128 type makes the 16 bytes one access; a vector of four would be four.
- * But ptxas (13.0) loads only the words that are used, each by itself, and then
- * the phase tag can be newer than the result: torn once in 10^4 commands under
- * load.  So all words are used, for a prefetch that hardly ever comes.
+ * The b128 type makes the 16 bytes one access; a vector of four words would be
+ * four.  But ptxas (13.0) loads only the words that are used, each by itself,
+ * and then the phase tag can be newer than the result: one torn entry in 10^4
+ * commands was seen under load.  The prefetch, practically never executed, uses
+ * all words.
  */
-NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
+NVP_FN void nvp_cq_load(uint64_t address, uint32_t value[4])
 {
 	uint64_t low, high;
 
@@ -43,13 +46,13 @@ NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 }
 
 /* mmio: exactly one store of exactly this size reaches the register. */
-NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value)
 {
 	asm volatile("st.mmio.relaxed.sys.global.u32 [%0], %1;"
 		     : : "l"(address), "r"(value) : "memory");
 }
 
-NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
+NVP_FN uint32_t nvp_status_load(uint64_t address)
 {
 	uint32_t value;
 
@@ -58,19 +61,22 @@ NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
 	return value;
 }
 
-NVMEPEER_FN void nvmepeer_list_store(uint64_t address, uint64_t value)
+NVP_FN void nvp_list_store(uint64_t address, uint64_t value)
 {
 	asm volatile("st.relaxed.sys.global.u64 [%0], %1;"
 		     : : "l"(address), "l"(value) : "memory");
 }
 
-NVMEPEER_FN void nvmepeer_fence_publish(void)
+NVP_FN void nvp_fence_publish(void)
 {
 	asm volatile("fence.acq_rel.sys;" : : : "memory");
 }
 
-/* An acquire alone costs 2 ns on an H200, a release 510: it asks the whole way. */
-NVMEPEER_FN void nvmepeer_fence_consume(void)
+/*
+ * An acquire costs 2 ns on an H200; a release costs 510 ns, since it waits for
+ * earlier stores to reach the system.
+ */
+NVP_FN void nvp_fence_consume(void)
 {
 #if __CUDA_ARCH__ >= 900
 	asm volatile("fence.acquire.sys;" : : : "memory");
@@ -78,12 +84,12 @@ NVMEPEER_FN void nvmepeer_fence_consume(void)
 	asm volatile("fence.acq_rel.sys;" : : : "memory");
 #endif
 }
-#endif /* NVMEPEER_PLATFORM_BUS */
+#endif /* NVP_PLATFORM_BUS */
 
-#ifndef NVMEPEER_PLATFORM_ATOMICS
-#define NVMEPEER_PLATFORM_ATOMICS
+#ifndef NVP_PLATFORM_ATOMICS
+#define NVP_PLATFORM_ATOMICS
 
-NVMEPEER_FN uint32_t nvmepeer_load32(const uint32_t *p)
+NVP_FN uint32_t nvp_load32(const uint32_t *p)
 {
 	uint32_t value;
 
@@ -92,7 +98,7 @@ NVMEPEER_FN uint32_t nvmepeer_load32(const uint32_t *p)
 	return value;
 }
 
-NVMEPEER_FN uint64_t nvmepeer_load64(const uint64_t *p)
+NVP_FN uint64_t nvp_load64(const uint64_t *p)
 {
 	uint64_t value;
 
@@ -101,18 +107,18 @@ NVMEPEER_FN uint64_t nvmepeer_load64(const uint64_t *p)
 	return value;
 }
 
-NVMEPEER_FN void nvmepeer_store32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_store32(uint32_t *p, uint32_t value)
 {
 	asm volatile("st.relaxed.gpu.global.u32 [%0], %1;"
 		     : : "l"(p), "r"(value) : "memory");
 }
 
 /*
- * Result words are most of the memory that a group touches.  Beside computation that streams
- * through the L2 cache they would be written back, and fetched again, each time: so they are
- * to leave the cache last.
+ * Result words are most of the memory that a group accesses.  Computation that
+ * streams through the L2 cache would evict them, and each command would write
+ * them back and fetch them again: make them the last to be evicted.
  */
-NVMEPEER_FN void nvmepeer_store64(uint64_t *p, uint64_t value)
+NVP_FN void nvp_store64(uint64_t *p, uint64_t value)
 {
 #if __CUDA_ARCH__ >= 800
 	asm volatile("{\n\t.reg .b64 last;\n\t"
@@ -125,7 +131,7 @@ NVMEPEER_FN void nvmepeer_store64(uint64_t *p, uint64_t value)
 #endif
 }
 
-NVMEPEER_FN uint32_t nvmepeer_add32(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_add32(uint32_t *p, uint32_t value)
 {
 	uint32_t old;
 
@@ -134,7 +140,7 @@ NVMEPEER_FN uint32_t nvmepeer_add32(uint32_t *p, uint32_t value)
 	return old;
 }
 
-NVMEPEER_FN uint64_t nvmepeer_add64(uint64_t *p, uint64_t value)
+NVP_FN uint64_t nvp_add64(uint64_t *p, uint64_t value)
 {
 	uint64_t old;
 
@@ -143,7 +149,7 @@ NVMEPEER_FN uint64_t nvmepeer_add64(uint64_t *p, uint64_t value)
 	return old;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_exchange32(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_exchange32(uint32_t *p, uint32_t value)
 {
 	uint32_t old;
 
@@ -152,7 +158,7 @@ NVMEPEER_FN uint32_t nvmepeer_exchange32(uint32_t *p, uint32_t value)
 	return old;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_or32(uint32_t *p, uint32_t value)
 {
 	uint32_t old;
 
@@ -161,20 +167,23 @@ NVMEPEER_FN uint32_t nvmepeer_or32(uint32_t *p, uint32_t value)
 	return old;
 }
 
-/* ptxas (13.0) gives an atomic a place for its result even where nobody wants it. */
-NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+/*
+ * ptxas (13.0) allocates a register for the result of an atomic even if it is
+ * unused.
+ */
+NVP_FN void nvp_post_add32(uint32_t *p, uint32_t value)
 {
 	asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;"
 		     : : "l"(p), "r"(value) : "memory");
 }
 
-NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_post_or32(uint32_t *p, uint32_t value)
 {
 	asm volatile("red.relaxed.gpu.global.or.b32 [%0], %1;"
 		     : : "l"(p), "r"(value) : "memory");
 }
 
-NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
+NVP_FN uint32_t nvp_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	uint32_t found;
 
@@ -183,12 +192,12 @@ NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint
 	return found;
 }
 
-NVMEPEER_FN void nvmepeer_fence_device(void)
+NVP_FN void nvp_fence_device(void)
 {
 	asm volatile("fence.acq_rel.gpu;" : : : "memory");
 }
 
-NVMEPEER_FN void nvmepeer_fence_claimed(void)
+NVP_FN void nvp_fence_device_acquire(void)
 {
 #if __CUDA_ARCH__ >= 900
 	asm volatile("fence.acquire.gpu;" : : : "memory");
@@ -196,12 +205,12 @@ NVMEPEER_FN void nvmepeer_fence_claimed(void)
 	asm volatile("fence.acq_rel.gpu;" : : : "memory");
 #endif
 }
-#endif /* NVMEPEER_PLATFORM_ATOMICS */
+#endif /* NVP_PLATFORM_ATOMICS */
 
-#ifndef NVMEPEER_PLATFORM_TIME
-#define NVMEPEER_PLATFORM_TIME
+#ifndef NVP_PLATFORM_TIME
+#define NVP_PLATFORM_TIME
 
-NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
+NVP_FN uint64_t nvmepeer_now_ns(void)
 {
 	uint64_t now;
 
@@ -209,46 +218,46 @@ NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
 	return now;
 }
 
-NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
+NVP_FN void nvp_pause(uint32_t ns)
 {
 	if (ns)
 		__nanosleep(ns);
 }
-#endif /* NVMEPEER_PLATFORM_TIME */
+#endif /* NVP_PLATFORM_TIME */
 
-#ifndef NVMEPEER_PLATFORM_LANES
-#define NVMEPEER_PLATFORM_LANES
+#ifndef NVP_PLATFORM_LANES
+#define NVP_PLATFORM_LANES
 
 #define NVMEPEER_LANES 32
 
 typedef uint32_t nvmepeer_mask;
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_active(void)
+NVP_FN nvmepeer_mask nvp_lanes_active(void)
 {
 	return __activemask();
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_match(nvmepeer_mask mask, uint64_t value)
+NVP_FN nvmepeer_mask nvp_lanes_match(nvmepeer_mask mask, uint64_t value)
 {
 	return __match_any_sync(mask, (unsigned long long)value);
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_ballot(nvmepeer_mask mask, int predicate)
+NVP_FN nvmepeer_mask nvp_lanes_ballot(nvmepeer_mask mask, int predicate)
 {
 	return __ballot_sync(mask, predicate);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lanes_copy32(nvmepeer_mask mask, uint32_t value, uint32_t lane)
+NVP_FN uint32_t nvp_lanes_copy32(nvmepeer_mask mask, uint32_t value, uint32_t lane)
 {
 	return __shfl_sync(mask, value, (int)lane);
 }
 
-NVMEPEER_FN uint64_t nvmepeer_lanes_copy64(nvmepeer_mask mask, uint64_t value, uint32_t lane)
+NVP_FN uint64_t nvp_lanes_copy64(nvmepeer_mask mask, uint64_t value, uint32_t lane)
 {
 	return __shfl_sync(mask, (unsigned long long)value, (int)lane);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lanes_or32(nvmepeer_mask mask, uint32_t value)
+NVP_FN uint32_t nvp_lanes_or32(nvmepeer_mask mask, uint32_t value)
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 	return __reduce_or_sync(mask, value);
@@ -261,12 +270,12 @@ NVMEPEER_FN uint32_t nvmepeer_lanes_or32(nvmepeer_mask mask, uint32_t value)
 #endif
 }
 
-NVMEPEER_FN void nvmepeer_lanes_sync(nvmepeer_mask mask)
+NVP_FN void nvp_lanes_sync(nvmepeer_mask mask)
 {
 	__syncwarp(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lane(void)
+NVP_FN uint32_t nvp_lane(void)
 {
 	uint32_t lane;
 
@@ -274,29 +283,32 @@ NVMEPEER_FN uint32_t nvmepeer_lane(void)
 	return lane;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_mask_count(nvmepeer_mask mask)
+NVP_FN uint32_t nvp_mask_count(nvmepeer_mask mask)
 {
 	return (uint32_t)__popc(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_mask_first(nvmepeer_mask mask)
+NVP_FN uint32_t nvp_mask_first(nvmepeer_mask mask)
 {
 	return (uint32_t)__ffs((int)mask) - 1;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)
+NVP_FN uint32_t nvp_count_bits(uint32_t bits)
 {
 	return (uint32_t)__popc(bits);
 }
 
-/* Position of the lowest set bit; there is one. */
-NVMEPEER_FN uint32_t nvmepeer_first_bit(uint32_t bits)
+/* Position of the lowest set bit; @bits is not 0. */
+NVP_FN uint32_t nvp_first_bit(uint32_t bits)
 {
 	return (uint32_t)__ffs((int)bits) - 1;
 }
 
-/* Where the warp runs now: a hint that may change, but costs two instructions. */
-NVMEPEER_FN uint32_t nvmepeer_home(void)
+/*
+ * The SM and warp slot that the warp runs in: a hint that may change, but costs
+ * two instructions.
+ */
+NVP_FN uint32_t nvp_start_hash(void)
 {
 	uint32_t processor, warp;
 
@@ -304,36 +316,36 @@ NVMEPEER_FN uint32_t nvmepeer_home(void)
 	asm("mov.u32 %0, %%warpid;" : "=r"(warp));
 	return processor * 64 + warp;
 }
-#endif /* NVMEPEER_PLATFORM_LANES */
+#endif /* NVP_PLATFORM_LANES */
 
-#ifndef NVMEPEER_PLATFORM_BLOCK
-#define NVMEPEER_PLATFORM_BLOCK
+#ifndef NVP_PLATFORM_BLOCK
+#define NVP_PLATFORM_BLOCK
 
-NVMEPEER_FN uint32_t nvmepeer_block_thread(void)
+NVP_FN uint32_t nvp_block_thread(void)
 {
 	return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_block_threads(void)
+NVP_FN uint32_t nvp_block_threads(void)
 {
 	return blockDim.x * blockDim.y * blockDim.z;
 }
 
-NVMEPEER_FN void nvmepeer_block_sync(void)
+NVP_FN void nvp_block_sync(void)
 {
 	__syncthreads();
 }
 
-NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
+NVP_FN uint64_t nvp_block_cas(uint64_t *p, uint64_t old, uint64_t value)
 {
 	return atomicCAS((unsigned long long *)p, (unsigned long long)old,
 			 (unsigned long long)value);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_block_max(uint32_t *p, uint32_t value)
 {
 	return atomicMax(p, value);
 }
-#endif /* NVMEPEER_PLATFORM_BLOCK */
+#endif /* NVP_PLATFORM_BLOCK */
 
 #endif /* NVMEPEER_DEVICE_PLATFORM_CUDA_H */

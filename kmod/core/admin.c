@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The admin queue, and commands of the driver's own.
+ * The admin queue, and the driver's own admin commands.
  *
- * The queue is a blk-mq queue with one hardware context, which brings tags,
- * timeouts and the mapping of user pages for passthrough.  While the
- * controller is stopped, everything that is sent fails at once: nobody who
- * holds a lock may be left waiting for a controller that comes back only after
- * that lock was free.
+ * It is a blk-mq queue with one hardware context, for its tags, timeouts and
+ * the mapping of user pages for passthrough.  While the controller is stopped,
+ * every command fails at once.  Holding them up would be a deadlock: a sender
+ * may hold a lock that the reset needs.
  */
 #include <linux/blk-mq.h>
 #include <linux/slab.h>
@@ -15,14 +14,14 @@
 #include "compat.h"
 #include "ctrl.h"
 #include "data.h"
-#include "params.h"
+#include "module.h"
 #include "queue.h"
 #include "request.h"
-#include "timeout.h"
+#include "reset.h"
 
 /* --- the queue ----------------------------------------------------------- */
 
-/* May this command be sent now? */
+/* Is the command allowed in the present state and generation? */
 static bool nvmep_admin_allowed(struct nvmep_ctrl *ctrl,
 				const struct nvmep_request *req)
 {
@@ -48,7 +47,7 @@ static blk_status_t nvmep_admin_queue_rq(struct blk_mq_hw_ctx *hctx,
 			req->flags |= NVMEP_REQUEST_CANCELLED;
 		return BLK_STS_IOERR;
 	}
-	return nvmep_request_issue(queue, bd->rq, true);
+	return nvmep_request_submit(queue, bd->rq, true);
 }
 
 static void nvmep_admin_complete(struct request *rq)
@@ -78,7 +77,7 @@ static const struct blk_mq_ops nvmep_admin_mq_ops = {
 /**
  * nvmep_admin_init() - allocate the admin queue
  * @ctrl: controller, mapped
- * @complete: takes each completion entry
+ * @complete: callback for each completion entry
  *
  * Return: 0 or a negative error code.
  */
@@ -103,6 +102,7 @@ int nvmep_admin_init(struct nvmep_ctrl *ctrl, nvmep_complete_fn *complete)
 	tags->ops = &nvmep_admin_mq_ops;
 	tags->nr_hw_queues = 1;
 	tags->queue_depth = NVMEP_ADMIN_TAGS;
+	tags->reserved_tags = NVMEP_ADMIN_RESERVED;
 	tags->numa_node = dev_to_node(ctrl->dev);
 	tags->cmd_size = sizeof(struct nvmep_request);
 	tags->timeout = nvmep_admin_timeout * HZ;
@@ -110,15 +110,15 @@ int nvmep_admin_init(struct nvmep_ctrl *ctrl, nvmep_complete_fn *complete)
 	ret = blk_mq_alloc_tag_set(tags);
 	if (ret)
 		goto err_queue;
-	ctrl->admin_requests = nvmep_alloc_queue(tags, &limits, ctrl);
-	if (IS_ERR(ctrl->admin_requests)) {
-		ret = PTR_ERR(ctrl->admin_requests);
+	ctrl->admin_q = nvmep_alloc_queue(tags, &limits, ctrl);
+	if (IS_ERR(ctrl->admin_q)) {
+		ret = PTR_ERR(ctrl->admin_q);
 		goto err_tags;
 	}
 	return 0;
 
 err_tags:
-	ctrl->admin_requests = NULL;
+	ctrl->admin_q = NULL;
 	blk_mq_free_tag_set(tags);
 err_queue:
 	nvmep_queue_free(ctrl->admin);
@@ -128,13 +128,14 @@ err_queue:
 
 /**
  * nvmep_admin_exit() - free the admin queue
- * @ctrl: stopped controller without open sysfs or debugfs files
+ * @ctrl: stopped controller, its sysfs and debugfs files are removed
  *
- * The request queue itself stays until the last open file has let go.
+ * Open files may still hold references to the request queue, which is freed
+ * with the controller object.
  */
 void nvmep_admin_exit(struct nvmep_ctrl *ctrl)
 {
-	blk_mq_destroy_queue(ctrl->admin_requests);
+	blk_mq_destroy_queue(ctrl->admin_q);
 	blk_mq_free_tag_set(&ctrl->admin_tags);
 	nvmep_queue_free_irq(ctrl->admin);
 	nvmep_queue_free(ctrl->admin);
@@ -144,11 +145,11 @@ void nvmep_admin_exit(struct nvmep_ctrl *ctrl)
 /* --- commands ------------------------------------------------------------ */
 
 /**
- * nvmep_admin_execute() - send an admin command and wait
- * @ctrl: controller
- * @command: the command; its result is filled on success
+ * nvmep_admin_execute() - submit an admin command and wait
+ * @ctrl: controller; enable_lock is not held
+ * @command: the command; its result is set on success
  *
- * Return: 0; the NVMe status, positive; -EINTR if the controller was stopped
+ * Return: 0; a positive NVMe status; -EINTR if the controller was stopped
  * meanwhile; another negative error code.
  */
 int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
@@ -158,7 +159,8 @@ int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
 	struct request *rq;
 	int ret;
 
-	rq = nvmep_request_alloc(ctrl->admin_requests, &command->sqe, 0, 0);
+	rq = nvmep_request_alloc(ctrl->admin_q, &command->sqe, 0,
+				 BLK_MQ_REQ_RESERVED);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	rq->timeout = nvmep_admin_timeout * HZ;
@@ -182,43 +184,45 @@ out:
 /**
  * nvmep_identify() - Identify command
  * @ctrl: controller
- * @cns: what to identify
- * @nsid: namespace, 0 where it does not matter
- * @buffer: NVME_IDENTIFY_SIZE bytes
+ * @cns: CNS, the data structure to return
+ * @nsid: namespace, 0 if @cns needs none
+ * @buffer: NVME_IDENTIFY_DATA_SIZE bytes
  *
  * Return: as nvmep_admin_execute().
  */
 int nvmep_identify(struct nvmep_ctrl *ctrl, u8 cns, u32 nsid, void *buffer)
 {
 	struct nvmep_admin_command command = {
-		.sqe.opcode = NVME_ADMIN_IDENTIFY,
-		.sqe.nsid = cpu_to_le32(nsid),
-		.sqe.cdw10 = cpu_to_le32(cns),
+		.sqe.common.opcode = nvme_admin_identify,
+		.sqe.common.nsid = cpu_to_le32(nsid),
+		.sqe.common.cdw10 = cpu_to_le32(cns),
 		.buffer = buffer,
-		.length = NVME_IDENTIFY_SIZE,
+		.length = NVME_IDENTIFY_DATA_SIZE,
 	};
 
 	return nvmep_admin_execute(ctrl, &command);
 }
 
 /**
- * nvmep_get_log() - Get Log Page command, from the start of a page
+ * nvmep_get_log() - Get Log Page command, from offset 0
  * @ctrl: controller
  * @page: log page identifier
+ * @csi: command set, for a page that each has
  * @buffer: for the page
- * @length: bytes of it, a multiple of 4
+ * @length: bytes to read, a multiple of 4
  *
  * Return: as nvmep_admin_execute().
  */
-int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, void *buffer,
+int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, u8 csi, void *buffer,
 		  unsigned int length)
 {
 	u32 dwords = length / sizeof(u32) - 1;
 	struct nvmep_admin_command command = {
-		.sqe.opcode = NVME_ADMIN_GET_LOG_PAGE,
-		.sqe.nsid = cpu_to_le32(NVME_NSID_ALL),
-		.sqe.cdw10 = cpu_to_le32(page | (dwords & 0xffff) << 16),
-		.sqe.cdw11 = cpu_to_le32(dwords >> 16),
+		.sqe.common.opcode = nvme_admin_get_log_page,
+		.sqe.common.nsid = cpu_to_le32(NVME_NSID_ALL),
+		.sqe.common.cdw10 = cpu_to_le32(page | (dwords & 0xffff) << 16),
+		.sqe.common.cdw11 = cpu_to_le32(dwords >> 16),
+		.sqe.common.cdw14 = cpu_to_le32((u32)csi << 24),
 		.buffer = buffer,
 		.length = length,
 	};
@@ -239,9 +243,9 @@ int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
 		      u32 *result)
 {
 	struct nvmep_admin_command command = {
-		.sqe.opcode = NVME_ADMIN_SET_FEATURES,
-		.sqe.cdw10 = cpu_to_le32(feature),
-		.sqe.cdw11 = cpu_to_le32(dword11),
+		.sqe.common.opcode = nvme_admin_set_features,
+		.sqe.common.cdw10 = cpu_to_le32(feature),
+		.sqe.common.cdw11 = cpu_to_le32(dword11),
 	};
 	int ret = nvmep_admin_execute(ctrl, &command);
 

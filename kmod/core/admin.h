@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Admin commands: sending one and waiting, and those that every controller
- * needs.
+ * Admin queue and the driver's own admin commands.
  */
 #ifndef _NVMEP_ADMIN_H
 #define _NVMEP_ADMIN_H
@@ -12,24 +11,29 @@
 struct nvmep_ctrl;
 
 /*
- * The admin queue has room for 31 commands: 30 tags for the block layer and
- * one identifier outside of them, for the event request that never times out.
+ * The admin queue holds 31 commands: 30 tags of blk-mq, and one CID outside of
+ * the tags for the AER, which has no timeout.
+ *
+ * Some tags are reserved for the driver's own commands.  A user command may hold
+ * its tag for any time, in a page fault of its buffer; without the reservation,
+ * resets and shutdown would wait for it.
  */
 #define NVMEP_ADMIN_ENTRIES	32
 #define NVMEP_ADMIN_TAGS	30
+#define NVMEP_ADMIN_RESERVED	6
 #define NVMEP_EVENT_CID		NVMEP_ADMIN_TAGS
 
 /**
  * struct nvmep_admin_command - an admin command of the driver's own
  * @sqe: in: the command, without CID and data pointers
- * @buffer: in: kernel memory (kmalloc) for its data, or NULL
+ * @buffer: in: kmalloc() memory for its data, or NULL
  * @length: in: bytes of @buffer
- * @bound: in: send it only while the controller is in @generation
+ * @bound: in: fail the command unless the controller is in @generation
  * @generation: in: see @bound
  * @result: out: dwords 0 and 1 of the completion
  */
 struct nvmep_admin_command {
-	struct nvme_sqe sqe;
+	struct nvme_command sqe;
 	void *buffer;
 	unsigned int length;
 	bool bound;
@@ -43,7 +47,7 @@ void nvmep_admin_exit(struct nvmep_ctrl *ctrl);
 int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
 			struct nvmep_admin_command *command);
 int nvmep_identify(struct nvmep_ctrl *ctrl, u8 cns, u32 nsid, void *buffer);
-int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, void *buffer,
+int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, u8 csi, void *buffer,
 		  unsigned int length);
 int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
 		      u32 *result);

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The controller object, its state, and the request for a reset, which is a change
- * of state.
+ * The controller object, its lifetime and its state.  A reset is requested by a
+ * change of state.
  */
 #include <linux/idr.h>
 #include <linux/slab.h>
 
 #include "ctrl.h"
+#include "module.h"
 #include "qids.h"
 #include "quirks.h"
 #include "trace.h"
-#include "workqueue.h"
 
 static DEFINE_IDA(nvmep_instances);
 
-/* --- the object ---------------------------------------------------------- */
+/* --- lifetime ------------------------------------------------------------ */
 
 static void nvmep_ctrl_release(struct device *device)
 {
@@ -24,8 +24,8 @@ static void nvmep_ctrl_release(struct device *device)
 	ctrl->peer_ops->exit(ctrl);
 	ctrl->cpu_ops->exit(ctrl);
 	nvmep_qids_exit(ctrl);
-	if (ctrl->admin_requests)
-		blk_put_queue(ctrl->admin_requests);
+	if (ctrl->admin_q)
+		blk_put_queue(ctrl->admin_q);
 	kfree(ctrl->effects);
 	kfree(ctrl->id);
 	ida_free(&nvmep_instances, ctrl->instance);
@@ -34,12 +34,12 @@ static void nvmep_ctrl_release(struct device *device)
 }
 
 /**
- * nvmep_ctrl_alloc() - make a controller object
+ * nvmep_ctrl_alloc() - allocate a controller object
  * @pdev: its PCI function
- * @cpu_ops: what the floor of the CPU wants to be told
- * @peer_ops: what the floor of the peers wants to be told
+ * @cpu_ops: callbacks into the cpu layer
+ * @peer_ops: callbacks into the peer layer
  *
- * Return: the object with one reference, in state NEW, or an error pointer.
+ * Return: the object in state NEW with one reference, or an error pointer.
  */
 struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
 				    const struct nvmep_cpu_ops *cpu_ops,
@@ -66,7 +66,7 @@ struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
 	spin_lock_init(&ctrl->state_lock);
 	init_waitqueue_head(&ctrl->state_wait);
 	mutex_init(&ctrl->enable_lock);
-	mutex_init(&ctrl->tell_lock);
+	mutex_init(&ctrl->notify_lock);
 	device_initialize(&ctrl->device);
 	ctrl->device.parent = ctrl->dev;
 	ctrl->device.release = nvmep_ctrl_release;
@@ -100,7 +100,7 @@ void nvmep_ctrl_put(struct nvmep_ctrl *ctrl)
 	put_device(&ctrl->device);
 }
 
-/* --- its state ----------------------------------------------------------- */
+/* --- state --------------------------------------------------------------- */
 
 static const char *const nvmep_state_names[] = {
 	[NVMEP_CTRL_NEW] = "new",
@@ -110,7 +110,7 @@ static const char *const nvmep_state_names[] = {
 	[NVMEP_CTRL_DEAD] = "dead",
 };
 
-/* Bit n of entry s: state s may be entered from state n. */
+/* Bit n of entry s: the change from state n to state s is allowed. */
 static const u8 nvmep_state_from[] = {
 	[NVMEP_CTRL_LIVE] = BIT(NVMEP_CTRL_NEW) | BIT(NVMEP_CTRL_RESETTING),
 	[NVMEP_CTRL_RESETTING] = BIT(NVMEP_CTRL_LIVE),
@@ -122,10 +122,10 @@ static const u8 nvmep_state_from[] = {
 };
 
 /**
- * nvmep_ctrl_state() - the state now
+ * nvmep_ctrl_state() - current state
  * @ctrl: controller
  *
- * Return: the state; it may have changed when the caller looks at it.
+ * Return: the state, which may change at any time.
  */
 enum nvmep_ctrl_state nvmep_ctrl_state(const struct nvmep_ctrl *ctrl)
 {
@@ -133,7 +133,7 @@ enum nvmep_ctrl_state nvmep_ctrl_state(const struct nvmep_ctrl *ctrl)
 }
 
 /**
- * nvmep_ctrl_state_name() - a state in words
+ * nvmep_ctrl_state_name() - name of a state
  * @state: state
  *
  * Return: its name in lower case.
@@ -143,12 +143,21 @@ const char *nvmep_ctrl_state_name(enum nvmep_ctrl_state state)
 	return nvmep_state_names[state];
 }
 
-static bool nvmep_ctrl_set_state_locked(struct nvmep_ctrl *ctrl,
-					enum nvmep_ctrl_state state)
+/**
+ * nvmep_ctrl_set_state_locked() - change the state
+ * @ctrl: controller; state_lock is held
+ * @state: new state
+ *
+ * Return: as nvmep_ctrl_set_state().
+ */
+bool nvmep_ctrl_set_state_locked(struct nvmep_ctrl *ctrl,
+				 enum nvmep_ctrl_state state)
 {
 	lockdep_assert_held(&ctrl->state_lock);
 
 	if (!(nvmep_state_from[state] & BIT(ctrl->state)))
+		return false;
+	if (state == NVMEP_CTRL_LIVE && ctrl->holds)
 		return false;
 	WRITE_ONCE(ctrl->state, state);
 	if (state == NVMEP_CTRL_RESETTING)
@@ -164,8 +173,9 @@ static bool nvmep_ctrl_set_state_locked(struct nvmep_ctrl *ctrl,
  * @ctrl: controller
  * @state: new state
  *
- * Return: false if @state cannot be entered from the present one.  True makes
- * the caller responsible for what has to follow.
+ * Return: true if the state was changed, and the caller must do the work of the
+ * new state; false if @state cannot be entered from the present one, or is LIVE
+ * and there is a hold.
  */
 bool nvmep_ctrl_set_state(struct nvmep_ctrl *ctrl, enum nvmep_ctrl_state state)
 {
@@ -179,11 +189,11 @@ bool nvmep_ctrl_set_state(struct nvmep_ctrl *ctrl, enum nvmep_ctrl_state state)
 }
 
 /**
- * nvmep_ctrl_begin_reset() - change the state to RESETTING and start reset work
+ * nvmep_ctrl_begin_reset() - change the state to RESETTING and queue reset work
  * @ctrl: controller
  *
- * Both under one lock, so that removal, which changes the state first, can wait
- * for all reset work there will ever be.
+ * The lock covers both steps: removal changes the state to DELETING first, and
+ * after that no reset work can be queued that its flush_work() would miss.
  *
  * Return: false if the controller is not LIVE.
  */
@@ -204,8 +214,8 @@ bool nvmep_ctrl_begin_reset(struct nvmep_ctrl *ctrl)
  * nvmep_ctrl_reset() - reset the controller, do not wait
  * @ctrl: controller
  *
- * Return: 0; -EBUSY if it is being reset already; -ENODEV if it is going away
- * or was given up.
+ * Return: 0; -EBUSY if a reset is under way; -ENODEV if the controller is being
+ * removed or has failed.
  */
 int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl)
 {
@@ -215,25 +225,25 @@ int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl)
 }
 
 /**
- * nvmep_ctrl_generation() - how often the controller has stopped
+ * nvmep_ctrl_generation() - number of times that the controller was stopped
  * @ctrl: controller
  *
- * Return: the generation.  If it differs from the one that a queue was created
- * in, the controller does not touch that queue's memory any more.
+ * Return: the generation.  If it differs from the generation that a queue was
+ * created in, the controller does no more DMA to that queue's memory.
  */
 u32 nvmep_ctrl_generation(const struct nvmep_ctrl *ctrl)
 {
-	/* Pairs with the release in nvmep_ctrl_stop_locked(). */
+	/* Pairs with smp_store_release() in nvmep_ctrl_stop_locked(). */
 	return smp_load_acquire(&ctrl->generation);
 }
 
 /**
- * nvmep_ctrl_namespaces() - count namespaces
+ * nvmep_ctrl_namespace_count() - number of namespaces in the list
  * @ctrl: controller
  *
- * Return: namespaces that have nodes.
+ * Return: the number.
  */
-unsigned int nvmep_ctrl_namespaces(struct nvmep_ctrl *ctrl)
+unsigned int nvmep_ctrl_namespace_count(struct nvmep_ctrl *ctrl)
 {
 	return READ_ONCE(ctrl->namespace_count);
 }

@@ -1,33 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The controller: what it is, its state, and what it tells the floors above.
+ * The controller: its object, its state and its locks.
  *
- * One function, nvmep_ctrl_set_state(), changes the state.  The generation is
- * the other half of it: it moves exactly when the controller is known to have
- * stopped all DMA (CC.EN = 0 and CSTS.RDY = 0, or bus mastering off), so
- * memory that belonged to a queue of an older generation may be freed.
+ * Only nvmep_ctrl_set_state_locked() changes the state.
+ * The generation complements it: the generation is incremented exactly when the
+ * controller has stopped all DMA (CC.EN = 0 and CSTS.RDY = 0, or bus mastering
+ * off), so memory that belongs to a queue of an older generation may be freed.
  *
- * What lies where: ctrl.c changes the object and its state, registers.c the
- * controller itself; stop.c, start.c and reset.c are the orders in which both
- * are done.  Each has its header.
+ * ctrl.c	the object, its lifetime, its state
+ * registers.c	BAR0: map it, read what it reports
+ * enable.c	the CC.EN / CSTS.RDY handshake, shutdown, subsystem reset
+ * stop.c	stop the controller once a generation; process context, sleeps
+ * holds.c	reasons for which a stopped controller must not be started now
+ * identify.c	limits and features, at each start
+ * io_queues.c	the CPU's I/O queues, at each start
+ * reset.c	the order of start, stop, function reset and shutdown
  *
- * The controller knows neither the CPU's floor nor the peers'.  What it has to
- * tell them goes through two tables, struct nvmep_cpu_ops and struct
- * nvmep_peer_ops, which main.c hands over; what they keep for a controller
- * hangs on @cpu and @peers.
+ * The core layer calls neither the cpu nor the peer layer.  main.c registers
+ * their callbacks, struct nvmep_cpu_ops and struct nvmep_peer_ops; each layer
+ * keeps its state of a controller behind @cpu and @peers.
  *
- * Locks, outermost first:
+ * Lock order, outermost first:
  *
  *	device_lock(dev)	the driver core's: probe, remove, PCI callbacks
- *	(scan_lock of the CPU's floor)
- *	tell_lock		one peer_ops callback about a stop at a time
- *	(locks of the peers' floor, taken inside those callbacks)
- *	enable_lock		the controller is enabled or disabled
- *	(namespaces_lock of the CPU's floor, taken inside its callbacks)
- *	state_lock, qids.lock, the queues' locks: spinlocks, innermost
+ *	(scan_lock of the cpu layer)
+ *	notify_lock		serialises the peer_ops callbacks about a stop
+ *	(locks of the peer layer, taken inside those callbacks)
+ *	enable_lock		serialises enabling and disabling the controller
+ *	(namespaces_lock of the cpu layer, taken inside its callbacks)
+ *	quarantine->lock, the queues' locks, state_lock inside cq_lock:
+ *	spinlocks, innermost
  *
- * Nobody waits for an admin command under enable_lock: if that command times
- * out, its timeout must take enable_lock to stop the controller.
+ * Waiting for an admin command under enable_lock is a deadlock: the timeout
+ * handler of that command must take enable_lock to stop the controller.
  */
 #ifndef _NVMEP_CTRL_H
 #define _NVMEP_CTRL_H
@@ -41,16 +46,16 @@
 #include <linux/wait.h>
 #include <linux/workqueue.h>
 
-#include "failure.h"
 #include "nvme.h"
 #include "qids.h"
+#include "request.h"
 
 struct dma_pool;
 struct nvmep_cpu;
 struct nvmep_ctrl;
 struct nvmep_peers;
 struct nvmep_queue;
-struct nvmep_span;
+struct nvmep_dma_range;
 
 enum nvmep_ctrl_state {
 	NVMEP_CTRL_NEW,
@@ -61,18 +66,20 @@ enum nvmep_ctrl_state {
 };
 
 /**
- * struct nvmep_cpu_ops - what the floor of the CPU is told
- * @init: the controller object is new: make ctrl->cpu.  Returns 0 or -ENOMEM
- * @exit: its last reference is gone: free ctrl->cpu, which may be NULL
- * @quiesce: no I/O is dispatched after this, and nobody is dispatching; under
- *	enable_lock, so no admin command may be waited for
- * @unquiesce: I/O is dispatched again; perhaps under enable_lock
- * @drain: the controller is to be shut down and still works: I/O under way is
- *	finished, within some seconds, and none is dispatched after this
- * @fail: the controller will not come back: I/O fails at once from now on, and
- *	the disks' holders are told
- * @scan: namespaces may have come or gone: look for them, but do not wait.  Any
- *	context that may take a spinlock
+ * struct nvmep_cpu_ops - callbacks into the cpu layer, registered by main
+ * @init: allocate ctrl->cpu of a new controller object.  Returns 0 or -ENOMEM
+ * @exit: free ctrl->cpu, which may be NULL: the last reference is gone
+ * @quiesce: stop dispatch of I/O; on return no thread is dispatching.  Called
+ *	under enable_lock, so it must not wait for an admin command
+ * @unquiesce: resume dispatch of I/O, unless the controller is RESETTING: its
+ *	I/O may be drained.  May be called under enable_lock
+ * @drain: admit no new I/O, wait some seconds for I/O in flight, then quiesce.
+ *	Before shutdown, or a reset for another queue split
+ * @fail: the controller will not come back: fail all I/O at once from now on
+ *	and mark the disks dead
+ * @scan: queue a scan for namespaces and do not wait.  Any context that may
+ *	take a spinlock.  A scan that fails is retried; one that succeeds ends
+ *	with peer_ops->allow_rearm()
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -85,156 +92,175 @@ struct nvmep_cpu_ops {
 };
 
 /**
- * struct nvmep_peer_ops - what the floor of the peers is told
- * @init: the controller has started: make ctrl->peers.  Returns 0 or -ENOMEM
- * @exit: its last reference is gone: free ctrl->peers, which may be NULL
- * @prepare: memory decoding may go off, or has gone off: take the doorbells away
- *	from whoever maps them, and admit nobody new.  The controller is about
- *	to be stopped, and no queue pair can be created any more.  Process
- *	context; the bus waits, so it must wait neither for importers nor for
- *	anybody's memory
+ * struct nvmep_peer_ops - callbacks into the peer layer, registered by main
+ * @init: allocate ctrl->peers of a controller that has started.  Returns 0 or
+ *	-ENOMEM
+ * @exit: free ctrl->peers, which may be NULL: the last reference is gone
+ * @revoke_doorbells: revoke the doorbells from all processes that map them, and
+ *	refuse new mappings: memory decoding may go off or is off already.
+ *	Called in a state in which no queue pair becomes LIVE, before or after
+ *	the stop, also for a controller that has failed.  Process context.  The
+ *	recovery of a bus waits for it, so it must wait neither for importers
+ *	nor for memory
  * @stopped: the controller has stopped all DMA and lost every I/O queue; the
- *	generation has moved.  Process context, no admin command may be sent,
- *	must not wait for importers
- * @outdated: a namespace went, came or changed: queue pairs that exist must not come
- *	back after the stop that follows.  Process context
- * @restarted: the controller is live with no queue of an older generation on it, and
- *	its namespaces were looked at in the given one.  May be called again
- * @given_up: after the last @stopped: the controller will not come back
- * @remove: the driver is being unbound.  Called before the CPU's queues go,
- *	whether the controller runs or has stopped.  On return no queue pair is
- *	left on it and no importer is mapped
- * @busy: are there queue pairs that the controller may act for?  Suspend is refused
- *	while there are
- * @open: somebody opened the controller's node.  Returns what @ioctl and
- *	@release are called with, or an ERR_PTR
- * @release: that node was closed
- * @ioctl: a peer ioctl on it.  Returns 0 or a negative error code
- * @span: a command of the CPU is to move @length bytes, not 0, at @offset of the buffer
- *	that the node's user names by @handle; @dir is the data's way.  Does not sleep.
- *	Returns 0, @span, and a reference of its users for percpu_ref_put(); or a
- *	negative error code, see struct nvme_peer_uring_io
+ *	generation is incremented.  Process context.  Must not send admin
+ *	commands and must not wait for importers
+ * @namespaces_changed: a namespace was removed, replaced or reformatted:
+ *	existing queue pairs must not come back after the stop that follows, and
+ *	none is created or re-armed before @allow_rearm.  Process context
+ * @allow_rearm: owners may create and re-arm queue pairs: a scan that began in
+ *	LIVE state in the given generation has succeeded.  No effect if the
+ *	generation has changed.  Called at the end of every such scan, so
+ *	perhaps more than once a generation
+ * @ctrl_failed: after the last @stopped: the controller will not come back
+ * @remove: the driver is being unbound, the controller is running or stopped,
+ *	and the CPU's queues still exist.  On return the controller has no queue
+ *	pair of a peer and no importer is mapped
+ * @busy: does a queue pair that the controller may act for exist whose owner
+ *	has not allowed suspend?  Suspend is refused then
+ * @open: the controller's node was opened.  Returns the context of @ioctl and
+ *	@release, or an ERR_PTR
+ * @release: that file was closed
+ * @ioctl: a peer ioctl on that file.  Returns 0 or a negative error code
+ * @range: look up the DMA addresses of @length bytes, not 0, at @offset of the
+ *	imported buffer @handle, for a command of the CPU that transfers data in
+ *	direction @dir.  Does not sleep.  Returns 0 and fills @range, with a
+ *	reference that the caller drops by percpu_ref_put(); or a negative error
+ *	code, see struct nvme_peer_uring_io
  */
 struct nvmep_peer_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
 	void (*exit)(struct nvmep_ctrl *ctrl);
-	void (*prepare)(struct nvmep_ctrl *ctrl);
+	void (*revoke_doorbells)(struct nvmep_ctrl *ctrl);
 	void (*stopped)(struct nvmep_ctrl *ctrl);
-	void (*outdated)(struct nvmep_ctrl *ctrl);
-	void (*restarted)(struct nvmep_ctrl *ctrl, u32 generation);
-	void (*given_up)(struct nvmep_ctrl *ctrl);
+	void (*namespaces_changed)(struct nvmep_ctrl *ctrl);
+	void (*allow_rearm)(struct nvmep_ctrl *ctrl, u32 generation);
+	void (*ctrl_failed)(struct nvmep_ctrl *ctrl);
 	void (*remove)(struct nvmep_ctrl *ctrl);
 	bool (*busy)(struct nvmep_ctrl *ctrl);
 	void *(*open)(struct nvmep_ctrl *ctrl);
 	void (*release)(void *context);
 	long (*ioctl)(void *context, unsigned int cmd, void __user *arg);
-	int (*span)(void *context, u32 handle, u64 offset, u32 length,
-		    enum dma_data_direction dir, struct nvmep_span *span);
+	int (*range)(void *context, u32 handle, u64 offset, u32 length,
+		     enum dma_data_direction dir,
+		     struct nvmep_dma_range *range);
 };
 
 /* nvmep_ctrl.flags */
-#define NVMEP_CTRL_ENABLED		0	/* CC.EN = 1; changes under enable_lock */
-#define NVMEP_CTRL_STARTING		1	/* start sends commands of its own */
-#define NVMEP_CTRL_EVENT_REQUESTED	2	/* an event request is under way */
-#define NVMEP_CTRL_PAUSED		3	/* it activates firmware; event work only */
+#define NVMEP_CTRL_ENABLED		0	/* CC.EN = 1; see enable_lock */
+#define NVMEP_CTRL_EVENT_REQUESTED	1	/* an AER is in flight */
+#define NVMEP_CTRL_PAUSED		2	/* firmware activation runs */
+#define NVMEP_CTRL_LOCK_WANTED		3	/* reset work: device lock */
 
 /*
  * One controller.
  *
- * Lives as long as anybody holds a reference (nvmep_ctrl_get()), which may be
- * long after the driver was unbound: open files and dma-bufs keep it.  Members
- * that are "const while bound" are gone after that; the state is then
- * NVMEP_CTRL_DEAD or NVMEP_CTRL_DELETING.
+ * References (nvmep_ctrl_get()) of open files and dma-bufs may keep the object
+ * long after the driver was unbound.  Members that are "const while bound" are
+ * invalid then; the state is NVMEP_CTRL_DEAD or NVMEP_CTRL_DELETING.
  */
 struct nvmep_ctrl {
 	struct pci_dev *pdev;		/* const, referenced */
-	struct device *dev;		/* const: &pdev->dev, all DMA is done with it */
+	struct device *dev;		/* const: &pdev->dev, for all DMA */
 	int instance;			/* const: X of /dev/nvmepX */
 	unsigned int quirks;		/* const: NVMEP_QUIRK_* */
 	void __iomem *bar;		/* const while bound: mapping of BAR0 */
 	resource_size_t bar_len;	/* const while bound */
 
-	u64 cap;			/* const after the first enable */
-	u32 vs;				/* const after the first enable */
+	u64 cap;			/* written by each enable */
+	u32 vs;				/* const */
 	u32 doorbell_stride;		/* const: bytes */
-	u32 max_entries;		/* const: CAP.MQES + 1, as the controller says */
+	u32 max_entries;		/* const: CAP.MQES + 1; 64 by quirk */
 	u32 page_size;			/* const: CC.MPS in bytes */
-	u32 max_transfer;		/* const: bytes */
-	u32 sgls;			/* const */
+	u32 max_transfer;		/* bytes; written by each start */
+	u32 sgls;			/* SGLS; written by each start */
 	u64 cmb_size;			/* const: bytes of CMB, 0 for none */
-	struct nvme_id_ctrl *id;	/* identify data; const after probe but for
-					 * the firmware revision
+	struct nvme_id_ctrl *id;	/* const; each start writes what it
+					 * points to: Identify Controller
 					 */
-	u32 max_write_zeroes;		/* const: bytes, 0 for no support */
-	u32 max_discard;		/* const: blocks, 0 for no support */
-	u16 max_discard_ranges;		/* const */
+	/* Written by each start, with the same values; READ_ONCE(). */
+	u32 max_write_zeroes;		/* bytes, 0 for no support */
+	u32 max_discard;		/* blocks, 0 for no support */
+	u16 max_discard_ranges;
 
 	const struct nvmep_cpu_ops *cpu_ops;	/* const */
-	struct nvmep_cpu *cpu;		/* const after probe: what that floor keeps */
+	struct nvmep_cpu *cpu;		/* const after probe */
 	const struct nvmep_peer_ops *peer_ops;	/* const */
-	struct nvmep_peers *peers;	/* const after probe: what that floor keeps */
+	struct nvmep_peers *peers;	/* const after probe */
 
-	spinlock_t state_lock;		/* serialises changes of state */
+	spinlock_t state_lock;		/* guards changes of state and holds */
 	enum nvmep_ctrl_state state;	/* read with READ_ONCE() */
-	u32 generation;			/* changes under enable_lock */
-	wait_queue_head_t state_wait;	/* woken when either changes */
-	unsigned long flags;		/* NVMEP_CTRL_* bits */
-	u32 freezes;			/* odd while the link is; error recovery's */
+	u32 generation;			/* changes under enable_lock; read by
+					 * nvmep_ctrl_generation()
+					 */
+	wait_queue_head_t state_wait;	/* state, generation, holds or
+					 * NVMEP_CTRL_LOCK_WANTED has changed
+					 */
+	unsigned long flags;		/* NVMEP_CTRL_* bits, atomic */
+	unsigned int holds;		/* NVMEP_HOLD_*: these three change */
+	u32 holds_taken;		/* under state_lock and are read with */
+	unsigned long link_deadline;	/* READ_ONCE(); holds.c, jiffies */
 
-	struct mutex enable_lock;	/* the controller is enabled or disabled */
-	struct mutex tell_lock;		/* guards told_generation */
-	u32 told_generation;		/* last stop that peer_ops heard of */
-	struct work_struct reset_work;
-	struct delayed_work recovery_work;	/* after an error on the bus */
-	struct delayed_work event_work;	/* async event: get the log, then ask again */
-	u32 event;			/* result of the last async event */
-	u32 doorbell_errors;		/* events that told of one; event work only */
+	struct mutex enable_lock;	/* NVMEP_CTRL_ENABLED, generation */
+	struct mutex notify_lock;	/* guards notified_generation */
+	u32 notified_generation;	/* of the last peer_ops->stopped() */
+	struct work_struct reset_work;	/* RESETTING without holds */
+	struct delayed_work link_work;	/* while the link is held */
+	struct delayed_work async_event_work;	/* handles @event, sends AER */
+	u32 event;			/* result of last AER; READ_ONCE() */
+	u32 doorbell_errors;		/* events about doorbells; event work */
+	u32 other_events;		/* without an action; event work */
 
-	struct nvmep_qids qids;
+	struct nvmep_qids qids;		/* has a lock of its own */
 	struct nvmep_queue *admin;	/* const while bound */
-	struct nvmep_queue **queues;	/* const while bound: cpu_queues of them */
+	struct nvmep_queue **queues;	/* const while bound, @cpu_queues */
 	unsigned int cpu_queues;	/* const while bound */
-	unsigned int polled_queues;	/* const while bound: the last of them */
-	unsigned int cpu_queues_live;	/* the first of them are on the controller; a
-					 * start says how many
+	unsigned int polled_queues;	/* const while bound: last of @queues */
+	unsigned int cpu_queues_live;	/* the first of @queues exist on the
+					 * controller; changes during a start
 					 */
-	unsigned int cpu_share;		/* identifiers that the CPU keeps; 0: nobody has
-					 * said, so half of them.  Changes while RESETTING
+	unsigned int cpu_qids;		/* queue IDs reserved for the CPU, 0
+					 * for the default; changes while
+					 * RESETTING
 					 */
-	unsigned int vectors;		/* const while bound: granted interrupt vectors */
-	unsigned int dma_attributes;	/* const while bound: to map single segments with */
-	struct dma_pool *prp_pool;	/* const while bound: pages of PRP lists */
-	struct dma_pool *prp_small_pool;	/* const while bound: short PRP lists */
+	unsigned int vectors;		/* const while bound: IRQ vectors */
+	unsigned int dma_attributes;	/* const while bound: single segments */
+	struct dma_pool *prp_pool;	/* const while bound: PRP list pages */
+	struct dma_pool *prp_small_pool;	/* as prp_pool: short lists */
 
-	struct blk_mq_tag_set admin_tags;
-	struct request_queue *admin_requests;	/* const, referenced */
-	struct blk_mq_tag_set io_tags;
-	atomic_t aborts;		/* Abort commands that may still be sent */
+	struct blk_mq_tag_set admin_tags;	/* const while bound */
+	struct request_queue *admin_q;	/* const, referenced */
+	struct blk_mq_tag_set io_tags;	/* const while bound */
+	atomic_t aborts;		/* Aborts that ACL still allows */
 	struct nvmep_failures failures;	/* of admin commands */
-	atomic_long_t resets;		/* times it was RESETTING, since told a number */
+	atomic_long_t resets;		/* resets so far; sysfs may set it */
 
-	unsigned int namespace_count;	/* the CPU's floor counts, anybody reads */
-	struct nvme_effects_log *effects;	/* const, NULL where not offered */
+	unsigned int namespace_count;	/* written by cpu layer; READ_ONCE() */
+	struct nvme_effects_log *effects;	/* set once by a start, const
+						 * then; NULL if unsupported
+						 */
 
 	struct device device;		/* the class device nvmepX */
-	struct cdev cdev;
+	struct cdev cdev;		/* const while bound */
 	struct dentry *debugfs;		/* const while bound */
 };
 
-/* The life of the object. */
+/* Lifetime. */
 struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
 				    const struct nvmep_cpu_ops *cpu_ops,
 				    const struct nvmep_peer_ops *peer_ops);
 struct nvmep_ctrl *nvmep_ctrl_get(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_put(struct nvmep_ctrl *ctrl);
 
-/* Its state. */
+/* State. */
 enum nvmep_ctrl_state nvmep_ctrl_state(const struct nvmep_ctrl *ctrl);
 const char *nvmep_ctrl_state_name(enum nvmep_ctrl_state state);
+bool nvmep_ctrl_set_state_locked(struct nvmep_ctrl *ctrl,
+				 enum nvmep_ctrl_state state);
 bool nvmep_ctrl_set_state(struct nvmep_ctrl *ctrl, enum nvmep_ctrl_state state);
 bool nvmep_ctrl_begin_reset(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl);
 u32 nvmep_ctrl_generation(const struct nvmep_ctrl *ctrl);
-unsigned int nvmep_ctrl_namespaces(struct nvmep_ctrl *ctrl);
+unsigned int nvmep_ctrl_namespace_count(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_CTRL_H */

@@ -1,46 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Data pointers: turns the pages of a request into PRP entries, or one piece of many
- * pages into an SGL descriptor.
+ * DMA mapping of the data of requests.
  *
- * The first entry may start anywhere in a page, every other one is a page
- * (base specification 4.1.1); the queues' virtual boundary makes the block
- * layer build requests that fit.  With two entries the second lies in the
- * command; with more, the command points to a list, and the last entry of a
- * full list page points to the next page.  Most lists are short, and come from a
- * pool of their own.
+ * A single segment, the common case, is mapped by itself.  Several segments are
+ * linked into one contiguous IOVA range where an IOMMU and the kernel allow it;
+ * else they are mapped as a scatter list.  Ranges of imported buffers are
+ * mapped already.  prp_sgl.c then builds the command's data pointers.
  */
 #include <linux/dma-mapping.h>
-#include <linux/dmapool.h>
 
 #include "compat.h"
 #include "ctrl.h"
 #include "data.h"
+#include "prp_sgl.h"
 #include "request.h"
 
 /**
- * nvmep_data_init() - make room for PRP lists
+ * nvmep_data_init() - choose DMA attributes and create the pools of PRP lists
  * @ctrl: controller
  *
  * Return: 0 or -ENOMEM.
  */
 int nvmep_data_init(struct nvmep_ctrl *ctrl)
 {
-	size_t small = NVMEP_PRPS_PER_SMALL_LIST * sizeof(__le64);
-
 	ctrl->dma_attributes = DMA_ATTR_NO_WARN;
-	/* Without an IOMMU the direct mapping of the kernel says where things are. */
+	/* With an IOMMU only: the direct mapping needs no such attribute. */
 	if (dma_get_merge_boundary(ctrl->dev))
 		ctrl->dma_attributes |= NVMEP_DMA_IN_PLACE;
-	ctrl->prp_pool = dma_pool_create("nvmep prp", ctrl->dev,
-					 NVMEP_PRPS_PER_LIST * sizeof(__le64),
-					 ctrl->page_size, 0);
-	ctrl->prp_small_pool = dma_pool_create("nvmep prp small", ctrl->dev,
-					       small, small, 0);
-	if (ctrl->prp_pool && ctrl->prp_small_pool)
-		return 0;
-	nvmep_data_exit(ctrl);
-	return -ENOMEM;
+	return nvmep_prp_pools_create(ctrl);
 }
 
 /**
@@ -49,16 +36,15 @@ int nvmep_data_init(struct nvmep_ctrl *ctrl)
  */
 void nvmep_data_exit(struct nvmep_ctrl *ctrl)
 {
-	dma_pool_destroy(ctrl->prp_small_pool);
-	dma_pool_destroy(ctrl->prp_pool);
+	nvmep_prp_pools_destroy(ctrl);
 }
 
 /**
- * nvmep_transfer_limit() - most bytes of one command, whatever the controller takes
+ * nvmep_transfer_limit() - the host's limit on the data of one command
  * @ctrl: controller, its DMA mask is set
  *
- * Bounce buffers (swiotlb=force, confidential guests) are shorter than what PRP
- * lists describe; a longer request could never be mapped.
+ * Bounce buffers (swiotlb=force, confidential guests) may be shorter than what
+ * PRP lists can describe; a longer request could never be mapped.
  *
  * Return: bytes.
  */
@@ -68,209 +54,7 @@ u32 nvmep_transfer_limit(const struct nvmep_ctrl *ctrl)
 		     dma_max_mapping_size(ctrl->dev));
 }
 
-/*
- * A place in what was mapped: in a scatter list, in an array of segments, or in a piece
- * of its own, which has neither.
- */
-struct nvmep_cursor {
-	struct scatterlist *sg;
-	const struct nvmep_segment *segment;
-	dma_addr_t address;
-	unsigned int left;
-};
-
-static void nvmep_cursor_init(struct nvmep_cursor *cursor,
-			      struct scatterlist *sg)
-{
-	*cursor = (struct nvmep_cursor){
-		.sg = sg,
-		.address = sg_dma_address(sg),
-		.left = sg_dma_len(sg),
-	};
-}
-
-/* At byte @skip of a segment, of which no command needs more than it can move. */
-static void nvmep_cursor_enter(struct nvmep_cursor *cursor,
-			       const struct nvmep_segment *segment, u64 skip)
-{
-	*cursor = (struct nvmep_cursor){
-		.segment = segment,
-		.address = segment->dma + skip,
-		.left = min_t(u64, segment->length - skip, NVMEP_MAX_TRANSFER),
-	};
-}
-
-/* False where nothing follows.  Segments follow as far as the command reaches. */
-static bool nvmep_cursor_next(struct nvmep_cursor *cursor)
-{
-	if (cursor->segment) {
-		nvmep_cursor_enter(cursor, cursor->segment + 1, 0);
-		return true;
-	}
-	if (cursor->sg)
-		cursor->sg = sg_next(cursor->sg);
-	if (!cursor->sg)
-		return false;
-	nvmep_cursor_init(cursor, cursor->sg);
-	return true;
-}
-
-/*
- * False where the list ends, or where a piece ends or starts in mid-page: PRP
- * entries cannot say that.
- */
-static bool nvmep_cursor_advance(struct nvmep_cursor *cursor,
-				 unsigned int bytes, u32 page_size)
-{
-	if (bytes > cursor->left)
-		return false;
-	if (bytes < cursor->left) {
-		cursor->address += bytes;
-		cursor->left -= bytes;
-	} else if (!nvmep_cursor_next(cursor)) {
-		return false;
-	}
-	return IS_ALIGNED(cursor->address, page_size);
-}
-
-static struct dma_pool *nvmep_list_pool(struct nvmep_ctrl *ctrl,
-					const struct nvmep_data *data)
-{
-	return data->list_small ? ctrl->prp_small_pool : ctrl->prp_pool;
-}
-
-static __le64 *nvmep_list_add(struct nvmep_ctrl *ctrl, struct nvmep_data *data,
-			      dma_addr_t *dma)
-{
-	__le64 *list;
-
-	if (WARN_ON_ONCE(data->list_count == NVMEP_MAX_LISTS))
-		return NULL;
-	list = dma_pool_alloc(nvmep_list_pool(ctrl, data), GFP_ATOMIC, dma);
-	if (list)
-		data->lists[data->list_count++] = list;
-	return list;
-}
-
-static void nvmep_lists_free(struct nvmep_ctrl *ctrl, struct nvmep_data *data)
-{
-	struct dma_pool *pool = nvmep_list_pool(ctrl, data);
-	dma_addr_t dma = data->list_dma, next = 0;
-	unsigned int i;
-
-	for (i = 0; i < data->list_count; i++) {
-		/* A small list is alone, and has no such entry. */
-		if (i + 1 < data->list_count)
-			next = le64_to_cpu(data->lists[i][NVMEP_PRPS_PER_LIST - 1]);
-		dma_pool_free(pool, data->lists[i], dma);
-		dma = next;
-	}
-	data->list_count = 0;
-}
-
-/* Describes the @bytes from @cursor on, a page each. */
-static blk_status_t nvmep_build_lists(struct nvmep_ctrl *ctrl,
-				      struct nvmep_data *data,
-				      struct nvmep_cursor *cursor,
-				      unsigned int bytes)
-{
-	unsigned int entry = 0, step;
-	__le64 *list, *full;
-	dma_addr_t dma;
-
-	data->list_small = bytes <= NVMEP_PRPS_PER_SMALL_LIST * ctrl->page_size;
-	list = nvmep_list_add(ctrl, data, &data->list_dma);
-	if (!list)
-		return BLK_STS_RESOURCE;
-	for (;;) {
-		if (entry == NVMEP_PRPS_PER_LIST) {
-			full = list;
-			list = nvmep_list_add(ctrl, data, &dma);
-			if (!list)
-				return BLK_STS_RESOURCE;
-			list[0] = full[NVMEP_PRPS_PER_LIST - 1];
-			full[NVMEP_PRPS_PER_LIST - 1] = cpu_to_le64(dma);
-			entry = 1;
-		}
-		list[entry++] = cpu_to_le64(cursor->address);
-		step = min(bytes, ctrl->page_size);
-		bytes -= step;
-		if (!bytes)
-			return BLK_STS_OK;
-		if (!nvmep_cursor_advance(cursor, step, ctrl->page_size))
-			return BLK_STS_IOERR;
-	}
-}
-
-/* Two PRP entries, or one, say where a piece is that no more pages have a part of. */
-static bool nvmep_build_piece(const struct nvmep_ctrl *ctrl,
-			      struct nvmep_request *req, dma_addr_t address,
-			      unsigned int bytes)
-{
-	unsigned int first = ctrl->page_size - (address & (ctrl->page_size - 1));
-
-	if (bytes > first + ctrl->page_size)
-		return false;
-	req->sqe.flags = 0;
-	req->sqe.prp1 = cpu_to_le64(address);
-	req->sqe.prp2 = bytes > first ? cpu_to_le64(address + first) : 0;
-	return true;
-}
-
-/*
- * One piece that a PRP list would be needed for: a data block descriptor (base
- * specification 4.1.2.1) says it in the command itself.  The length is in the low half
- * of where the second PRP entry would be, and the type, 0, in its upmost byte.
- */
-static void nvmep_build_sgl(struct nvmep_request *req, dma_addr_t address,
-			    unsigned int bytes)
-{
-	req->sqe.flags = NVME_SQE_SGL;
-	req->sqe.prp1 = cpu_to_le64(address);
-	req->sqe.prp2 = cpu_to_le64(bytes);
-}
-
-/* Admin commands have PRP entries only. */
-static bool nvmep_sgl_better(const struct nvmep_ctrl *ctrl,
-			     const struct request *rq,
-			     const struct nvmep_cursor *cursor,
-			     unsigned int bytes)
-{
-	return bytes > 2 * ctrl->page_size && cursor->left >= bytes &&
-	       ctrl->sgls & NVME_CTRL_SGLS_MASK &&
-	       rq->q != ctrl->admin_requests;
-}
-
-/* Describes the @bytes from @cursor on in the command, and in lists. */
-static blk_status_t nvmep_build_prps(struct nvmep_ctrl *ctrl,
-				     struct nvmep_request *req,
-				     struct nvmep_cursor *cursor,
-				     unsigned int bytes)
-{
-	struct nvmep_data *data = &req->data;
-	blk_status_t status;
-	unsigned int first;
-
-	req->sqe.flags = 0;
-	req->sqe.prp1 = cpu_to_le64(cursor->address);
-	req->sqe.prp2 = 0;
-	first = ctrl->page_size - (cursor->address & (ctrl->page_size - 1));
-	if (bytes <= first)
-		return BLK_STS_OK;
-
-	bytes -= first;
-	if (!nvmep_cursor_advance(cursor, first, ctrl->page_size))
-		return BLK_STS_IOERR;
-	if (bytes <= ctrl->page_size) {
-		req->sqe.prp2 = cpu_to_le64(cursor->address);
-		return BLK_STS_OK;
-	}
-	status = nvmep_build_lists(ctrl, data, cursor, bytes);
-	req->sqe.prp2 = cpu_to_le64(data->list_dma);
-	return status;
-}
-
-static void nvmep_unmap_table(struct nvmep_ctrl *ctrl, struct request *rq)
+static void nvmep_unmap_sg_table(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
 
@@ -281,7 +65,10 @@ static void nvmep_unmap_table(struct nvmep_ctrl *ctrl, struct request *rq)
 	data->entries = 0;
 }
 
-/* What an IOMMU mapped is always given back. */
+/*
+ * NVMEP_DMA_IN_PLACE is set only behind an IOMMU, whose mappings must always be
+ * undone.
+ */
 static void nvmep_unmap_segment(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
@@ -298,7 +85,7 @@ static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 	struct nvmep_data *data = &nvmep_request(rq)->data;
 
 	if (data->list_count)
-		nvmep_lists_free(ctrl, data);
+		nvmep_prp_lists_free(ctrl, data);
 	if (data->length) {
 		nvmep_unmap_segment(ctrl, rq);
 	} else if (data->linked) {
@@ -306,21 +93,21 @@ static void nvmep_unmap_pages(struct nvmep_ctrl *ctrl, struct request *rq)
 				rq_dma_dir(rq));
 		data->linked = 0;
 	} else if (data->entries) {
-		nvmep_unmap_table(ctrl, rq);
+		nvmep_unmap_sg_table(ctrl, rq);
 	}
 }
 
 /**
- * struct nvmep_filler - several segments, on their way to where they are mapped from
+ * struct nvmep_filler - collects segments, into an IOVA range or a scatter list
  * @ctrl: controller
  * @direction: of the DMA
- * @iova: what they are linked into, or NULL
- * @linked: bytes that were
- * @start: physical address of what is to be linked next
- * @last: without @iova, entry of the scatter list that was filled last, NULL for none
- * @next: entry to fill, NULL where the list ends
- * @end: physical address behind that, or behind @last
- * @entries: that were filled
+ * @iova: IOVA range that segments are linked into, or NULL for a scatter list
+ * @linked: bytes linked into @iova so far
+ * @start: physical address of the run that will be linked next
+ * @last: scatter list entry that was filled last, NULL for none
+ * @next: scatter list entry to fill, NULL at the end
+ * @end: physical address after the pending run, or after @last
+ * @entries: scatter list entries filled
  */
 struct nvmep_filler {
 	struct nvmep_ctrl *ctrl;
@@ -346,8 +133,8 @@ static blk_status_t nvmep_link_pending(struct nvmep_filler *filler)
 }
 
 /*
- * Segments may continue each other in mid-page, as those of merged requests do, and are
- * linked as one then: what is linked meets at pages.
+ * Segments of merged requests may be adjacent in mid-page.  They are linked as
+ * one run, because runs may meet at page boundaries only.
  */
 static blk_status_t nvmep_link_segment(struct nvmep_filler *filler,
 				       phys_addr_t address, unsigned int length)
@@ -364,12 +151,12 @@ static blk_status_t nvmep_link_segment(struct nvmep_filler *filler,
 }
 
 /*
- * What continues the entry before becomes part of it, but not over a multiple of 4 GiB, a
- * device's segment boundary.
+ * A segment adjacent to the previous entry is merged into it, but not across a
+ * multiple of 4 GiB, the device's segment boundary.
  */
-static blk_status_t nvmep_list_segment(struct nvmep_filler *filler,
-				       phys_addr_t address,
-				       const struct bio_vec *segment)
+static blk_status_t nvmep_add_segment(struct nvmep_filler *filler,
+				      phys_addr_t address,
+				      const struct bio_vec *segment)
 {
 	if (filler->last && address == filler->end && lower_32_bits(address)) {
 		filler->last->length += segment->bv_len;
@@ -398,34 +185,34 @@ static blk_status_t nvmep_fill_segment(struct nvmep_filler *filler,
 
 	return filler->iova ?
 	       nvmep_link_segment(filler, address, segment->bv_len) :
-	       nvmep_list_segment(filler, address, segment);
+	       nvmep_add_segment(filler, address, segment);
 }
 
-/* Piece @i of those of a command, of which @left bytes are still to come. */
-static struct bio_vec nvmep_piece(const struct nvmep_pieces *pieces,
-				  unsigned int i, unsigned int left)
+/* Segment @i of a command, clamped to the @left bytes that remain. */
+static struct bio_vec nvmep_bvec_at(const struct nvmep_bvecs *bvecs,
+				    unsigned int i, unsigned int left)
 {
-	struct bio_vec piece = pieces->vec[i];
+	struct bio_vec bvec = bvecs->vec[i];
 
 	if (!i) {
-		piece.bv_offset += pieces->skip;
-		piece.bv_len -= pieces->skip;
+		bvec.bv_offset += bvecs->skip;
+		bvec.bv_len -= bvecs->skip;
 	}
-	piece.bv_len = min(piece.bv_len, left);
-	return piece;
+	bvec.bv_len = min(bvec.bv_len, left);
+	return bvec;
 }
 
-static blk_status_t nvmep_fill_pieces(struct nvmep_filler *filler,
-				      const struct nvmep_pieces *pieces)
+static blk_status_t nvmep_fill_bvecs(struct nvmep_filler *filler,
+				     const struct nvmep_bvecs *bvecs)
 {
-	unsigned int i, left = pieces->length;
+	unsigned int i, left = bvecs->length;
 	blk_status_t status = BLK_STS_OK;
-	struct bio_vec piece;
+	struct bio_vec bvec;
 
-	for (i = 0; i < pieces->count && !status; i++) {
-		piece = nvmep_piece(pieces, i, left);
-		status = nvmep_fill_segment(filler, &piece);
-		left -= piece.bv_len;
+	for (i = 0; i < bvecs->count && !status; i++) {
+		bvec = nvmep_bvec_at(bvecs, i, left);
+		status = nvmep_fill_segment(filler, &bvec);
+		left -= bvec.bv_len;
 	}
 	return status;
 }
@@ -449,15 +236,15 @@ static blk_status_t nvmep_fill(struct nvmep_filler *filler, struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 
-	if (req->flags & NVMEP_REQUEST_PIECES)
-		return nvmep_fill_pieces(filler, &req->data.pieces);
+	if (req->flags & NVMEP_REQUEST_BVECS)
+		return nvmep_fill_bvecs(filler, &req->data.bvecs);
 	return nvmep_fill_bios(filler, rq);
 }
 
-/* All segments into one range of addresses. */
+/* Links all segments into one IOVA range. */
 static blk_status_t nvmep_map_linked(struct nvmep_ctrl *ctrl,
 				     struct request *rq, unsigned int bytes,
-				     struct nvmep_cursor *cursor)
+				     struct nvmep_dma_iter *iter)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
 	struct nvmep_filler filler = {
@@ -477,14 +264,15 @@ static blk_status_t nvmep_map_linked(struct nvmep_ctrl *ctrl,
 		return status;
 	}
 	data->linked = bytes;
-	*cursor = (struct nvmep_cursor){
+	*iter = (struct nvmep_dma_iter){
 		.address = data->iova.addr,
 		.left = bytes,
 	};
 	return BLK_STS_OK;
 }
 
-static blk_status_t nvmep_map_table(struct nvmep_ctrl *ctrl, struct request *rq)
+static blk_status_t nvmep_map_sg_table(struct nvmep_ctrl *ctrl,
+				       struct request *rq)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
 	struct nvmep_filler filler = { .next = data->table.sgl };
@@ -500,9 +288,9 @@ static blk_status_t nvmep_map_table(struct nvmep_ctrl *ctrl, struct request *rq)
 	return BLK_STS_OK;
 }
 
-static blk_status_t nvmep_map_listed(struct nvmep_ctrl *ctrl,
-				     struct request *rq, unsigned int segments,
-				     struct nvmep_cursor *cursor)
+static blk_status_t nvmep_map_sg(struct nvmep_ctrl *ctrl,
+				 struct request *rq, unsigned int segments,
+				 struct nvmep_dma_iter *iter)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
 	blk_status_t status;
@@ -512,43 +300,37 @@ static blk_status_t nvmep_map_listed(struct nvmep_ctrl *ctrl,
 				   data->inline_segments,
 				   NVMEP_INLINE_SEGMENTS))
 		return BLK_STS_RESOURCE;
-	status = nvmep_map_table(ctrl, rq);
+	status = nvmep_map_sg_table(ctrl, rq);
 	if (status)
 		sg_free_table_chained(&data->table, NVMEP_INLINE_SEGMENTS);
 	else
-		nvmep_cursor_init(cursor, data->table.sgl);
+		nvmep_dma_iter_sg(iter, data->table.sgl);
 	return status;
 }
 
-/* Describes what was mapped, the @bytes from @cursor on, in the way that suits it. */
-static blk_status_t nvmep_build_pointers(struct nvmep_ctrl *ctrl,
-					 struct request *rq,
-					 struct nvmep_cursor *cursor,
-					 unsigned int bytes)
+/* Sets the command's data pointers; on error the data is unmapped again. */
+static blk_status_t nvmep_describe(struct nvmep_ctrl *ctrl, struct request *rq,
+				   struct nvmep_dma_iter *iter,
+				   unsigned int bytes)
 {
-	blk_status_t status;
+	blk_status_t status = nvmep_build_pointers(ctrl, rq, iter, bytes);
 
-	if (nvmep_sgl_better(ctrl, rq, cursor, bytes)) {
-		nvmep_build_sgl(nvmep_request(rq), cursor->address, bytes);
-		return BLK_STS_OK;
-	}
-	status = nvmep_build_prps(ctrl, nvmep_request(rq), cursor, bytes);
 	if (status)
 		nvmep_unmap_pages(ctrl, rq);
 	return status;
 }
 
-/* The single segment that was mapped, and is longer than two pages. */
-static noinline blk_status_t nvmep_build_long(struct nvmep_ctrl *ctrl,
-					      struct request *rq)
+/* A single segment of more than two pages. */
+static noinline blk_status_t nvmep_describe_long(struct nvmep_ctrl *ctrl,
+						 struct request *rq)
 {
 	const struct nvmep_data *data = &nvmep_request(rq)->data;
-	struct nvmep_cursor cursor = {
+	struct nvmep_dma_iter iter = {
 		.address = data->address,
 		.left = data->length,
 	};
 
-	return nvmep_build_pointers(ctrl, rq, &cursor, data->length);
+	return nvmep_describe(ctrl, rq, &iter, data->length);
 }
 
 static __always_inline bool nvmep_map_segment_by(struct nvmep_ctrl *ctrl,
@@ -564,16 +346,20 @@ static __always_inline bool nvmep_map_segment_by(struct nvmep_ctrl *ctrl,
 	return !dma_mapping_error(ctrl->dev, data->address);
 }
 
-/* Not in place where the device must not see the rest of a page, or is not coherent. */
-static noinline bool nvmep_map_elsewhere(struct nvmep_ctrl *ctrl,
-					 struct request *rq,
-					 const struct bio_vec *segment)
+/*
+ * NVMEP_DMA_IN_PLACE fails if the segment needs a bounce buffer (an untrusted
+ * device must not reach the rest of a page) or the device is not coherent: map
+ * without it.
+ */
+static noinline bool nvmep_map_segment_bounced(struct nvmep_ctrl *ctrl,
+					       struct request *rq,
+					       const struct bio_vec *segment)
 {
 	return ctrl->dma_attributes & NVMEP_DMA_IN_PLACE &&
 	       nvmep_map_segment_by(ctrl, rq, segment, DMA_ATTR_NO_WARN);
 }
 
-/* Most requests: a single segment needs no scatter list, and small ones no PRP list. */
+/* The common case: a single segment, and if it is short, no PRP list. */
 static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
 				      struct request *rq,
 				      const struct bio_vec *segment)
@@ -582,15 +368,15 @@ static blk_status_t nvmep_map_segment(struct nvmep_ctrl *ctrl,
 	struct nvmep_data *data = &req->data;
 
 	if (!nvmep_map_segment_by(ctrl, rq, segment, ctrl->dma_attributes) &&
-	    !nvmep_map_elsewhere(ctrl, rq, segment))
+	    !nvmep_map_segment_bounced(ctrl, rq, segment))
 		return BLK_STS_RESOURCE;
 	data->length = segment->bv_len;
-	if (nvmep_build_piece(ctrl, req, data->address, data->length))
+	if (nvmep_set_prps(ctrl, req, data->address, data->length))
 		return BLK_STS_OK;
-	return nvmep_build_long(ctrl, rq);
+	return nvmep_describe_long(ctrl, rq);
 }
 
-/* So many segments, the @bytes from @first on; apart, as most requests have one. */
+/* Several segments, @bytes in all; noinline: keep the common case short. */
 static noinline blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
 						struct request *rq,
 						unsigned int segments,
@@ -598,17 +384,17 @@ static noinline blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
 						unsigned int bytes)
 {
 	struct nvmep_data *data = &nvmep_request(rq)->data;
-	struct nvmep_cursor cursor;
+	struct nvmep_dma_iter iter;
 	blk_status_t status;
 
 	if (nvmep_iova_alloc(ctrl->dev, &data->iova,
 			     nvmep_segment_address(first), bytes))
-		status = nvmep_map_linked(ctrl, rq, bytes, &cursor);
+		status = nvmep_map_linked(ctrl, rq, bytes, &iter);
 	else
-		status = nvmep_map_listed(ctrl, rq, segments, &cursor);
+		status = nvmep_map_sg(ctrl, rq, segments, &iter);
 	if (status)
 		return status;
-	return nvmep_build_pointers(ctrl, rq, &cursor, bytes);
+	return nvmep_describe(ctrl, rq, &iter, bytes);
 }
 
 static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
@@ -622,27 +408,28 @@ static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
 				  blk_rq_payload_bytes(rq));
 }
 
-static blk_status_t nvmep_map_pieces(struct nvmep_ctrl *ctrl,
-				     struct request *rq)
+static blk_status_t nvmep_map_bvecs(struct nvmep_ctrl *ctrl,
+				    struct request *rq)
 {
-	const struct nvmep_pieces *pieces = &nvmep_request(rq)->data.pieces;
-	struct bio_vec first = nvmep_piece(pieces, 0, pieces->length);
+	const struct nvmep_bvecs *bvecs = &nvmep_request(rq)->data.bvecs;
+	struct bio_vec first = nvmep_bvec_at(bvecs, 0, bvecs->length);
 
-	if (pieces->count == 1)
+	if (bvecs->count == 1)
 		return nvmep_map_segment(ctrl, rq, &first);
-	return nvmep_map_segments(ctrl, rq, pieces->count, &first,
-				  pieces->length);
+	return nvmep_map_segments(ctrl, rq, bvecs->count, &first,
+				  bvecs->length);
 }
 
-/* Mapped already, and for longer than this command. */
-static blk_status_t nvmep_map_span(struct nvmep_ctrl *ctrl, struct request *rq)
+/* A range of an imported buffer, which is mapped already. */
+static blk_status_t nvmep_map_dma_range(struct nvmep_ctrl *ctrl,
+					struct request *rq)
 {
-	const struct nvmep_span *span = &nvmep_request(rq)->data.span;
-	struct nvmep_cursor cursor;
+	const struct nvmep_dma_range *range = &nvmep_request(rq)->data.range;
+	struct nvmep_dma_iter iter;
 
-	nvmep_cursor_enter(&cursor, span->segment,
-			   span->offset - span->segment->offset);
-	return nvmep_build_pointers(ctrl, rq, &cursor, span->length);
+	nvmep_dma_iter_segment(&iter, range->segment,
+			       range->offset - range->segment->offset);
+	return nvmep_describe(ctrl, rq, &iter, range->length);
 }
 
 static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
@@ -656,17 +443,17 @@ static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
 					    rq_dma_dir(rq));
 	if (dma_mapping_error(ctrl->dev, data->metadata_dma))
 		return BLK_STS_RESOURCE;
-	req->sqe.mptr = cpu_to_le64(data->metadata_dma);
+	req->sqe.common.metadata = cpu_to_le64(data->metadata_dma);
 	return BLK_STS_OK;
 }
 
 /**
- * nvmep_data_map() - make a request's data reachable for the controller
+ * nvmep_data_map() - map a request's data and set its command's data pointers
  * @ctrl: controller
- * @rq: request; its command gets the data pointers
+ * @rq: request
  *
- * Return: BLK_STS_OK; BLK_STS_RESOURCE where trying again later helps;
- * BLK_STS_IOERR for a request that PRP entries cannot describe.
+ * Return: BLK_STS_OK; BLK_STS_RESOURCE if a retry may succeed; BLK_STS_IOERR
+ * for data that PRP entries cannot describe.
  */
 blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
 {
@@ -675,10 +462,10 @@ blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
 
 	if (segments)
 		status = nvmep_map_pages(ctrl, rq, segments);
-	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_PIECES)
-		status = nvmep_map_pieces(ctrl, rq);
-	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_SPAN)
-		status = nvmep_map_span(ctrl, rq);
+	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_BVECS)
+		status = nvmep_map_bvecs(ctrl, rq);
+	else if (nvmep_request(rq)->flags & NVMEP_REQUEST_DMA_RANGE)
+		status = nvmep_map_dma_range(ctrl, rq);
 	if (status || !nvmep_request(rq)->data.metadata_length)
 		return status;
 	status = nvmep_map_metadata(ctrl, rq);
@@ -689,8 +476,9 @@ blk_status_t nvmep_data_map(struct nvmep_ctrl *ctrl, struct request *rq)
 
 /**
  * nvmep_data_unmap() - undo nvmep_data_map()
- * @ctrl: controller, which must be done with the request
- * @rq: request
+ * @ctrl: controller
+ * @rq: request that has completed or was cancelled: no DMA to its data is
+ *	possible
  */
 void nvmep_data_unmap(struct nvmep_ctrl *ctrl, struct request *rq)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where the data of a command lies, as the controller sees it.
+ * DMA mapping of the data of commands.
  */
 #ifndef _NVMEP_DATA_H
 #define _NVMEP_DATA_H
@@ -15,23 +15,25 @@ struct nvmep_ctrl;
 struct percpu_ref;
 struct request;
 
-/* Most bytes of one command: what PRP lists of this many pages describe. */
+/* Limit of one command: NVMEP_MAX_LISTS pages of PRP lists must describe it. */
 #define NVMEP_MAX_TRANSFER		SZ_8M
 #define NVMEP_PRPS_PER_LIST		512
 #define NVMEP_PRPS_PER_SMALL_LIST	32
 #define NVMEP_MAX_LISTS			5
 #define NVMEP_INLINE_SEGMENTS		2
-#define NVMEP_OWN_PIECES		2
+#define NVMEP_INLINE_BVECS		2
 
-/* What PRP entries can describe: pieces that meet at pages and start at dwords. */
+/*
+ * Limits of PRP entries: segments meet at page boundaries and start at dwords.
+ */
 #define NVMEP_DATA_BOUNDARY		(SZ_4K - 1)
 #define NVMEP_DATA_ALIGNMENT		3
 
 /**
- * struct nvmep_segment - a contiguous range of DMA addresses
- * @offset: of its first byte in what it is a segment of
+ * struct nvmep_segment - one contiguous run of an imported buffer's addresses
+ * @offset: of its first byte in the buffer
  * @length: bytes
- * @dma: address of its first byte in the controller's domain
+ * @dma: DMA address of its first byte, in the controller's domain
  */
 struct nvmep_segment {
 	u64 offset;
@@ -40,15 +42,15 @@ struct nvmep_segment {
 };
 
 /**
- * struct nvmep_span - memory of a peer's that one command moves, mapped already
- * @segment: the one that it begins in; more follow in the array as far as it reaches.
- *	Whole controller pages each
- * @offset: of its first byte, counted as @segment->offset is
+ * struct nvmep_dma_range - range of an imported buffer, the data of one command
+ * @segment: segment of its first byte; those that follow in the array cover the
+ *	rest.  Each consists of whole controller pages
+ * @offset: of its first byte in the buffer
  * @length: bytes
- * @users: keeps all of it mapped: a reference of it is the command's, until the
- *	controller is done with it
+ * @users: keeps the buffer mapped; the command holds a reference until it has
+ *	completed or was cancelled
  */
-struct nvmep_span {
+struct nvmep_dma_range {
 	const struct nvmep_segment *segment;
 	u64 offset;
 	u32 length;
@@ -56,44 +58,48 @@ struct nvmep_span {
 };
 
 /**
- * struct nvmep_pieces - memory that one command moves, described without a bio
- * @vec: the piece that it begins in; more follow in the array as far as it reaches.
- *	Each but the first begins at a page, each but the last ends at one
- * @skip: bytes of that piece before it
+ * struct nvmep_bvecs - pinned pages, the data of one command without a bio
+ * @vec: first segment; each but the first starts and each but the last ends at
+ *	a page boundary
+ * @skip: offset of the data in the first segment, bytes
  * @length: bytes
- * @count: pieces
- * @own: room for @vec, for who has no array that lives as long as the command
+ * @count: segments
+ * @own: storage for @vec of a caller whose own array is freed before the
+ *	command has ended
  *
- * Who made the request keeps the memory in place until the command has ended.
+ * The caller keeps the pages pinned until the command has ended.
  */
-struct nvmep_pieces {
+struct nvmep_bvecs {
 	const struct bio_vec *vec;
 	u32 skip;
 	u32 length;
 	u32 count;
-	struct bio_vec own[NVMEP_OWN_PIECES];
+	struct bio_vec own[NVMEP_INLINE_BVECS];
 };
 
 /**
- * struct nvmep_data - where the data of a command lies, as the controller sees
- * @length: bytes of a single segment that was mapped, 0 for none
- * @attributes: that the single segment was mapped with
- * @linked: bytes of several segments that were mapped into @iova, 0 for none
- * @entries: of @table that were mapped, 0 for none
- * @address: of the single segment
- * @iova: one range of addresses for several segments
- * @table: else a scatter list of them, chained behind @inline_segments
- * @lists: PRP lists, each chained to the next by its last entry
- * @list_dma: address of the first
- * @list_count: how many
- * @list_small: the only one is of the pool of small lists
- * @metadata: kernel buffer of the metadata, of passthrough commands only
+ * struct nvmep_data - the data of a command and how it was mapped
+ * @length: bytes of the single segment that was mapped, 0 for none
+ * @attributes: DMA attributes of that mapping
+ * @linked: bytes of the segments that were linked into @iova, 0 for none
+ * @entries: entries of @table that were mapped, 0 for none
+ * @address: DMA address of the single segment
+ * @iova: one contiguous IOVA range for several segments
+ * @table: scatter list of several segments where @iova is not available
+ * @lists: PRP lists, each linked to the next by its last entry
+ * @list_dma: DMA address of the first of @lists
+ * @list_count: number of @lists
+ * @list_small: the only list is from the pool of small lists
+ * @metadata: kernel buffer of the metadata; passthrough commands only
  * @metadata_length: bytes, 0 for none
- * @metadata_dma: address of @metadata while the command is under way
- * @inline_segments: enough for most small commands
- * @span: the data of a command with %NVMEP_REQUEST_SPAN, which has none of the above
- *	but lists
- * @pieces: the data of a command with %NVMEP_REQUEST_PIECES
+ * @metadata_dma: DMA address of @metadata while the command is in flight
+ * @inline_segments: first chunk of @table, enough for small commands
+ * @range: with %NVMEP_REQUEST_DMA_RANGE; of the members above only PRP lists
+ *	are in use
+ * @bvecs: with %NVMEP_REQUEST_BVECS
+ *
+ * At most one of @length, @linked and @entries is not 0: it selects how to
+ * unmap.  Part of struct nvmep_request and owned as that is.
  */
 struct nvmep_data {
 	unsigned int length;
@@ -112,8 +118,8 @@ struct nvmep_data {
 	dma_addr_t metadata_dma;
 	struct scatterlist inline_segments[NVMEP_INLINE_SEGMENTS];
 	union {
-		struct nvmep_span span;
-		struct nvmep_pieces pieces;
+		struct nvmep_dma_range range;
+		struct nvmep_bvecs bvecs;
 	};
 };
 

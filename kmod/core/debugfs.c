@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * debugfs: what the controller and its queues did, so that a test can prove who
- * did the work.  The peers' floor adds files of its own to each directory.
+ * debugfs: state and counters of a controller and its queues.  Tests read them,
+ * for instance to prove that the CPU wrote no doorbell of a peer.  The peer
+ * layer adds files to each controller's directory.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -45,7 +46,7 @@ static void nvmep_show_queue(struct seq_file *seq, struct nvmep_queue *queue)
 		   READ_ONCE(queue->lost_interrupts));
 }
 
-/* One line a queue, and one for each queue pair of a peer. */
+/* One line for each queue of the CPU and each queue pair of a peer. */
 static int queues_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;
@@ -71,7 +72,7 @@ static int objects_show(struct seq_file *seq, void *unused)
 
 	nvmep_qid_usage(ctrl, &usage);
 	seq_printf(seq, "namespaces %u\nqids_total %u\nqids_cpu %u\nqids_peer_max %u\nqids_peer_free %u\nqids_quarantined %u\n",
-		   nvmep_ctrl_namespaces(ctrl), usage.total, usage.cpu,
+		   nvmep_ctrl_namespace_count(ctrl), usage.total, usage.cpu,
 		   usage.peer_max, usage.peer_free, usage.quarantined);
 	return 0;
 }
@@ -85,8 +86,17 @@ static int quarantine_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(quarantine);
 
+/* Also of controllers that were unbound. */
+static int quarantines_show(struct seq_file *seq, void *unused)
+{
+	seq_puts(seq, "bar0 qid doorbell_dma_bufs processes\n");
+	nvmep_quarantines_show(seq);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(quarantines);
+
 /**
- * nvmep_debugfs_add() - make the directory of a controller
+ * nvmep_debugfs_add() - create the directory of a controller
  * @ctrl: controller that has started
  */
 void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
@@ -106,8 +116,8 @@ void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
 }
 
 /**
- * nvmep_debugfs_remove() - take it away; waits for readers
- * @ctrl: controller whose queues still exist
+ * nvmep_debugfs_remove() - remove the directory; waits for readers
+ * @ctrl: controller; its queues are freed after this
  */
 void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
 {
@@ -116,18 +126,20 @@ void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
 }
 
 /**
- * nvmep_debugfs_init() - make the module's directory
+ * nvmep_debugfs_init() - create the module's directory
  *
- * Return: it, or an error pointer, which debugfs takes for a directory.
+ * Return: the directory, or an error pointer, which debugfs accepts as parent.
  */
 struct dentry *nvmep_debugfs_init(void)
 {
 	nvmep_debugfs_root = debugfs_create_dir("nvme-peer", NULL);
+	debugfs_create_file("quarantine", 0400, nvmep_debugfs_root, NULL,
+			    &quarantines_fops);
 	return nvmep_debugfs_root;
 }
 
 /**
- * nvmep_debugfs_exit() - undo nvmep_debugfs_init()
+ * nvmep_debugfs_exit() - remove the module's directory
  */
 void nvmep_debugfs_exit(void)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* debugfs: nvme-peer/ of the module and nvme-peer/nvmepX/ of each controller. */
+/*
+ * debugfs: nvme-peer/ of the module and nvme-peer/nvmepX/ of each controller.
+ */
 #ifndef _NVMEP_DEBUGFS_H
 #define _NVMEP_DEBUGFS_H
 

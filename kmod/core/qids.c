@@ -1,27 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The pool of queue identifiers.  The CPU and the peers take theirs from the same
- * pool, the peers no more than their share.
+ * The pool of queue identifiers, from which the CPU and peers allocate.  Peers
+ * have a limit.
  *
- * Quarantine: a peer that was late stores a tail to the doorbell of a queue pair
- * that has ended.  Nothing in the PCI function tells whose store it is, so that
- * doorbell must not be somebody else's by then.  An identifier whose queue pair has
- * ended is handed out again only when
+ * Quarantine.  A peer may store to the doorbell of its queue pair after the
+ * queue pair was released.  The controller cannot distinguish such a stale
+ * store from one of the identifier's next owner, whose queue it would corrupt.
+ * So a released identifier is reused only when
  *
- *  - no dma-buf of its doorbells is open: VMAs and importers hold the dma-buf; and
- *  - every process that mapped them is gone, or is the one that asks.  A GPU driver
- *    that looked the page up in a VMA (cuMemHostRegister() of IOMEMORY) goes on
- *    without the VMA, and tells nobody; what it holds goes with the files of the
- *    process.  A store that is late hits the one who made it, then.
+ *  - no dma-buf of its doorbells is open: VMAs and importers hold a reference
+ *    to the dma-buf; and
+ *  - every process that has mapped its doorbells has exited, or is the caller.
+ *    A GPU driver that found the page through a VMA (cuMemHostRegister() with
+ *    IOMEMORY) keeps its mapping without the VMA; the files of the process
+ *    release it.  A stale store then affects only the process that made it.
  *
- * What the kernel cannot see is a registration that outlives the process because
- * another one has inherited the GPU driver's file.  Against that, and as nothing is
- * lost by it, peers get the identifier that has been free for the longest time.
+ * The kernel cannot see a mapping that outlives the process because another
+ * process has inherited the file of the GPU driver.  Against that, peers get
+ * the identifier that was released the longest time ago, which costs nothing.
  *
- * The CPU never takes an identifier that was a peer's.  Resets change nothing of all
- * this: a mapping of BAR0 outlives them.
+ * Within one binding, the CPU never uses an identifier that was a peer's.
+ * Neither a reset nor unbinding ends the quarantine: a mapping of BAR0 outlives
+ * both.  A late store hits an address, so the quarantine belongs to the physical
+ * range of BAR0.  It lives as long as the module; one that has become empty is
+ * freed when its last controller or a later one goes or comes.  Only the module
+ * can keep it: another driver of the controller is not protected.
  */
 #include <linux/bitmap.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/pci.h>
 #include <linux/pid.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
@@ -31,108 +39,61 @@
 #include "ctrl.h"
 #include "qids.h"
 
+/* Maximum number of processes that may store to the doorbells of one queue. */
+#define NVMEP_MAX_MAPPERS	64
+
 /**
- * struct nvmep_qid_writer - a process that has mapped the doorbells of a queue pair
- * @next: another one
- * @process: its thread group, referenced
+ * struct nvmep_qid_mapper - a process that has mapped a queue pair's doorbells
+ * @next: next one, or NULL
+ * @process: its thread group; holds a reference
  *
- * Guarded by nvmep_qids.lock.
+ * Guarded by &nvmep_quarantine.lock.
  */
-struct nvmep_qid_writer {
-	struct nvmep_qid_writer *next;
+struct nvmep_qid_mapper {
+	struct nvmep_qid_mapper *next;
 	struct pid *process;
 };
 
-/* --- the pool ------------------------------------------------------------ */
-
 /**
- * nvmep_qids_init() - make an empty pool
- * @ctrl: controller
- * @capacity: identifiers that its doorbell registers have room for, with 0
- *
- * Nothing can be allocated until nvmep_qids_grant().
- *
- * Return: 0 or -ENOMEM.
+ * struct nvmep_quarantine - processes and importers that may store to the
+ *	doorbells of a BAR0
+ * @node: nvmep_quarantines_lock: in nvmep_quarantines
+ * @users: nvmep_quarantines_lock: controllers with this BAR0, with those that
+ *	were unbound and have open files or dma-bufs
+ * @start: const: physical address of BAR0
+ * @length: const: bytes of BAR0
+ * @stride: const: of the doorbells, bytes
+ * @lock: guards @freed, @qids and the pools of @users
+ * @freed: number of releases so far, orders &nvmep_qid.freed
+ * @capacity: const: entries of @qids
+ * @qids: by queue identifier
  */
-int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
+struct nvmep_quarantine {
+	struct list_head node;
+	unsigned int users;
+	phys_addr_t start;
+	resource_size_t length;
+	u32 stride;
+	spinlock_t lock;	/* innermost; see ctrl.h */
+	u64 freed;
+	unsigned int capacity;
+	struct nvmep_qid qids[];
+};
 
-	spin_lock_init(&qids->lock);
-	qids->capacity = capacity;
-	qids->used = bitmap_zalloc(capacity, GFP_KERNEL);
-	qids->peer = bitmap_zalloc(capacity, GFP_KERNEL);
-	qids->qids = kvcalloc(capacity, sizeof(*qids->qids), GFP_KERNEL);
-	qids->doorbells = kvcalloc(capacity, sizeof(*qids->doorbells),
-				   GFP_KERNEL);
-	if (!qids->used || !qids->peer || !qids->qids || !qids->doorbells) {
-		nvmep_qids_exit(ctrl);
-		return -ENOMEM;
-	}
-	__set_bit(0, qids->used);
-	return 0;
+static DEFINE_MUTEX(nvmep_quarantines_lock);	/* outer of quarantine->lock */
+static LIST_HEAD(nvmep_quarantines);
+
+static void nvmep_qid_mapper_free(struct nvmep_qid_mapper **link)
+{
+	struct nvmep_qid_mapper *mapper = *link;
+
+	*link = mapper->next;
+	put_pid(mapper->process);
+	kfree(mapper);
 }
 
-static void nvmep_qid_writer_free(struct nvmep_qid_writer **link)
-{
-	struct nvmep_qid_writer *writer = *link;
-
-	*link = writer->next;
-	put_pid(writer->process);
-	kfree(writer);
-}
-
-static void nvmep_qids_free_writers(struct nvmep_qids *qids)
-{
-	unsigned int qid;
-
-	for (qid = 0; qids->qids && qid < qids->capacity; qid++)
-		while (qids->qids[qid].writers)
-			nvmep_qid_writer_free(&qids->qids[qid].writers);
-}
-
-/**
- * nvmep_qids_exit() - free the pool
- * @ctrl: controller, whose last reference goes
- */
-void nvmep_qids_exit(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	nvmep_qids_free_writers(qids);
-	bitmap_free(qids->used);
-	bitmap_free(qids->peer);
-	kvfree(qids->qids);
-	kvfree(qids->doorbells);
-	qids->used = NULL;
-	qids->peer = NULL;
-	qids->qids = NULL;
-	qids->doorbells = NULL;
-}
-
-/**
- * nvmep_qids_grant() - the controller said how many queues it has
- * @ctrl: controller
- * @granted: queue pairs, without the admin queue
- * @peer_max: most that peers may have
- *
- * Identifiers that are in use stay so, whatever the controller says now.
- */
-void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
-		      unsigned int peer_max)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	spin_lock(&qids->lock);
-	WRITE_ONCE(qids->total, min(granted, qids->capacity - 1));
-	qids->peer_max = min(peer_max, qids->total);
-	spin_unlock(&qids->lock);
-}
-
-/* --- quarantine ---------------------------------------------------------- */
-
-/* Its last thread has exited, files and all; maybe nobody has waited for it. */
-static bool nvmep_process_gone(struct pid *process)
+/* Has its last thread exited and closed its files?  It may be a zombie. */
+static bool nvmep_process_exited(struct pid *process)
 {
 	struct task_struct *task;
 	bool gone;
@@ -145,15 +106,19 @@ static bool nvmep_process_gone(struct pid *process)
 	return gone;
 }
 
-/* Processes that may store to its doorbells; others than the caller, if @others. */
-static unsigned int nvmep_qid_writers(struct nvmep_qid *entry, bool others)
+/*
+ * Number of processes that may store to its doorbells; if @others, without the
+ * calling process.  Frees the entries of those that have exited.
+ */
+static unsigned int nvmep_qid_count_mappers(struct nvmep_qid *entry,
+					    bool others)
 {
-	struct nvmep_qid_writer **link = &entry->writers;
+	struct nvmep_qid_mapper **link = &entry->mappers;
 	unsigned int count = 0;
 
 	while (*link) {
-		if (nvmep_process_gone((*link)->process)) {
-			nvmep_qid_writer_free(link);
+		if (nvmep_process_exited((*link)->process)) {
+			nvmep_qid_mapper_free(link);
 			continue;
 		}
 		count += !others || (*link)->process != task_tgid(current);
@@ -162,163 +127,423 @@ static unsigned int nvmep_qid_writers(struct nvmep_qid *entry, bool others)
 	return count;
 }
 
-/* Nobody's, but somebody other than the caller may still store to its doorbells. */
-static bool nvmep_qid_quarantined(struct nvmep_qids *qids, unsigned int qid)
+/* --- quarantines by BAR0 ------------------------------------------------- */
+
+/*
+ * May an importer or a process store to its doorbells; if @others, a process
+ * other than the caller?
+ */
+static bool nvmep_qid_reachable(struct nvmep_qid *entry, bool others)
 {
-	struct nvmep_qid *entry = &qids->qids[qid];
-
-	lockdep_assert_held(&qids->lock);
-
-	return !test_bit(qid, qids->used) &&
-	       (entry->exports || nvmep_qid_writers(entry, true));
+	return entry->exports || nvmep_qid_count_mappers(entry, others);
 }
 
-static unsigned int nvmep_qids_count_quarantined(struct nvmep_qids *qids)
+/* Number of identifiers whose doorbells a peer may store to. */
+static unsigned int nvmep_quarantine_count(struct nvmep_quarantine *quarantine)
 {
 	unsigned int qid, count = 0;
 
-	for (qid = 1; qid <= qids->total; qid++)
+	spin_lock(&quarantine->lock);
+	for (qid = 0; qid < quarantine->capacity; qid++)
+		count += nvmep_qid_reachable(&quarantine->qids[qid], false);
+	spin_unlock(&quarantine->lock);
+	return count;
+}
+
+/*
+ * In a new binding the CPU may use each identifier again whose doorbells no
+ * peer may store to.
+ */
+static void nvmep_quarantine_rebind(struct nvmep_quarantine *quarantine)
+{
+	unsigned int qid;
+
+	spin_lock(&quarantine->lock);
+	for (qid = 0; qid < quarantine->capacity; qid++)
+		if (!nvmep_qid_reachable(&quarantine->qids[qid], false))
+			quarantine->qids[qid].freed = 0;
+	spin_unlock(&quarantine->lock);
+}
+
+static void nvmep_quarantine_free(struct nvmep_quarantine *quarantine)
+{
+	unsigned int qid;
+
+	list_del(&quarantine->node);
+	for (qid = 0; qid < quarantine->capacity; qid++)
+		while (quarantine->qids[qid].mappers)
+			nvmep_qid_mapper_free(&quarantine->qids[qid].mappers);
+	kvfree(quarantine);
+}
+
+static bool nvmep_quarantine_overlaps(const struct nvmep_quarantine *a,
+				      const struct nvmep_quarantine *b)
+{
+	return a->start < b->start + b->length &&
+	       b->start < a->start + a->length;
+}
+
+static bool nvmep_quarantine_same(const struct nvmep_quarantine *a,
+				  const struct nvmep_quarantine *b)
+{
+	return a->start == b->start && a->length == b->length &&
+	       a->stride == b->stride && a->capacity == b->capacity;
+}
+
+/*
+ * The quarantine of an earlier binding, or @fresh.  -EBUSY if BAR0 overlaps one
+ * in which the same address belongs to another identifier.
+ */
+static struct nvmep_quarantine *
+nvmep_quarantine_find(struct nvmep_quarantine *fresh)
+{
+	struct nvmep_quarantine *old, *next;
+
+	lockdep_assert_held(&nvmep_quarantines_lock);
+
+	list_for_each_entry_safe(old, next, &nvmep_quarantines, node) {
+		unsigned int held = nvmep_quarantine_count(old);
+
+		if (nvmep_quarantine_same(old, fresh)) {
+			nvmep_quarantine_rebind(old);
+			return old;
+		}
+		if (!held && !old->users)
+			nvmep_quarantine_free(old);
+		else if (held && nvmep_quarantine_overlaps(old, fresh))
+			return ERR_PTR(-EBUSY);
+	}
+	list_add(&fresh->node, &nvmep_quarantines);
+	return fresh;
+}
+
+static struct nvmep_quarantine *
+nvmep_quarantine_get(const struct nvmep_ctrl *ctrl, unsigned int capacity)
+{
+	struct nvmep_quarantine *fresh, *found;
+
+	fresh = kvzalloc(struct_size(fresh, qids, capacity), GFP_KERNEL);
+	if (!fresh)
+		return ERR_PTR(-ENOMEM);
+	spin_lock_init(&fresh->lock);
+	fresh->start = pci_resource_start(ctrl->pdev, 0);
+	fresh->length = ctrl->bar_len;
+	fresh->stride = ctrl->doorbell_stride;
+	fresh->capacity = capacity;
+
+	mutex_lock(&nvmep_quarantines_lock);
+	found = nvmep_quarantine_find(fresh);
+	if (!IS_ERR(found))
+		found->users++;
+	mutex_unlock(&nvmep_quarantines_lock);
+	if (found != fresh)
+		kvfree(fresh);
+	return found;
+}
+
+/* One that is not empty stays for the next binding. */
+static void nvmep_quarantine_put(struct nvmep_quarantine *quarantine)
+{
+	mutex_lock(&nvmep_quarantines_lock);
+	if (!--quarantine->users && !nvmep_quarantine_count(quarantine))
+		nvmep_quarantine_free(quarantine);
+	mutex_unlock(&nvmep_quarantines_lock);
+}
+
+/**
+ * nvmep_quarantines_exit() - free all quarantines: the module is unloaded
+ */
+void nvmep_quarantines_exit(void)
+{
+	struct nvmep_quarantine *quarantine, *next;
+
+	list_for_each_entry_safe(quarantine, next, &nvmep_quarantines, node)
+		nvmep_quarantine_free(quarantine);
+}
+
+/* --- the pool ------------------------------------------------------------ */
+
+/**
+ * nvmep_qids_init() - initialise an empty pool
+ * @ctrl: controller
+ * @capacity: queue pairs, with the admin queue, whose doorbells fit into BAR0
+ *
+ * Allocations fail until nvmep_qids_grant() is called.
+ *
+ * Return: 0; -ENOMEM; -EBUSY, logged, if a peer may store to the doorbells of
+ * another controller that had an overlapping BAR0.
+ */
+int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	struct nvmep_quarantine *quarantine;
+
+	qids->capacity = capacity;
+	qids->used = bitmap_zalloc(capacity, GFP_KERNEL);
+	qids->peer = bitmap_zalloc(capacity, GFP_KERNEL);
+	qids->doorbells = kvcalloc(capacity, sizeof(*qids->doorbells),
+				   GFP_KERNEL);
+	if (!qids->used || !qids->peer || !qids->doorbells) {
+		nvmep_qids_exit(ctrl);
+		return -ENOMEM;
+	}
+	quarantine = nvmep_quarantine_get(ctrl, capacity);
+	if (IS_ERR(quarantine)) {
+		nvmep_qids_exit(ctrl);
+		if (PTR_ERR(quarantine) == -EBUSY)
+			dev_err(ctrl->dev,
+				"a peer may store to BAR0 as to that of a controller that was here before: end the processes that mapped doorbells\n");
+		return PTR_ERR(quarantine);
+	}
+	qids->quarantine = quarantine;
+	__set_bit(0, qids->used);
+	return 0;
+}
+
+/**
+ * nvmep_qids_exit() - free the pool
+ * @ctrl: controller without references
+ */
+void nvmep_qids_exit(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	if (qids->quarantine)
+		nvmep_quarantine_put(qids->quarantine);
+	bitmap_free(qids->used);
+	bitmap_free(qids->peer);
+	kvfree(qids->doorbells);
+	qids->used = NULL;
+	qids->peer = NULL;
+	qids->quarantine = NULL;
+	qids->doorbells = NULL;
+}
+
+/**
+ * nvmep_qids_grant() - set the number of queues that the controller grants
+ * @ctrl: controller
+ * @granted: queue pairs, without the admin queue
+ * @peer_max: limit of peers
+ *
+ * Identifiers above @granted that are in use stay in use.
+ */
+void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
+		      unsigned int peer_max)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	spin_lock(&qids->quarantine->lock);
+	WRITE_ONCE(qids->total, min(granted, qids->capacity - 1));
+	qids->peer_max = min(peer_max, qids->total);
+	spin_unlock(&qids->quarantine->lock);
+}
+
+/* --- quarantine ---------------------------------------------------------- */
+
+/*
+ * Not in use, but a process other than the caller may store to its doorbells.
+ */
+static bool nvmep_qid_quarantined(struct nvmep_qids *qids, unsigned int qid)
+{
+	lockdep_assert_held(&qids->quarantine->lock);
+
+	return !test_bit(qid, qids->used) &&
+	       nvmep_qid_reachable(&qids->quarantine->qids[qid], true);
+}
+
+static unsigned int nvmep_qids_count_quarantined(struct nvmep_qids *qids,
+						 unsigned int limit)
+{
+	unsigned int qid, count = 0;
+
+	for (qid = 1; qid < limit; qid++)
 		count += nvmep_qid_quarantined(qids, qid);
 	return count;
 }
 
 /**
- * nvmep_qid_export() - a dma-buf of its doorbells is made
+ * nvmep_qid_export() - count a new dma-buf of an identifier's doorbells
  * @ctrl: controller
- * @qid: of a queue pair that has not ended, or of which there is another dma-buf
+ * @qid: in use, or with an open dma-buf already
  */
 void nvmep_qid_export(struct nvmep_ctrl *ctrl, u16 qid)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 
-	spin_lock(&qids->lock);
-	qids->qids[qid].exports++;
-	spin_unlock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
+	qids->quarantine->qids[qid].exports++;
+	spin_unlock(&qids->quarantine->lock);
 }
 
 /**
- * nvmep_qid_unexport() - undo nvmep_qid_export(): the dma-buf is released
+ * nvmep_qid_unexport() - undo nvmep_qid_export() when the dma-buf is released
  * @ctrl: controller
- * @qid: whose doorbells
+ * @qid: queue identifier
  */
 void nvmep_qid_unexport(struct nvmep_ctrl *ctrl, u16 qid)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 
-	spin_lock(&qids->lock);
-	WARN_ON_ONCE(!qids->qids[qid].exports--);
-	qids->qids[qid].freed = ++qids->freed;
-	spin_unlock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
+	WARN_ON_ONCE(!qids->quarantine->qids[qid].exports--);
+	qids->quarantine->qids[qid].freed = ++qids->quarantine->freed;
+	spin_unlock(&qids->quarantine->lock);
 }
 
-static bool nvmep_qid_has_writer(const struct nvmep_qid *entry,
+static bool nvmep_qid_has_mapper(const struct nvmep_qid *entry,
 				 const struct pid *process)
 {
-	const struct nvmep_qid_writer *writer = entry->writers;
+	const struct nvmep_qid_mapper *mapper = entry->mappers;
 
-	while (writer && writer->process != process)
-		writer = writer->next;
-	return writer;
+	while (mapper && mapper->process != process)
+		mapper = mapper->next;
+	return mapper;
 }
 
 /**
- * nvmep_qid_add_writer() - the calling process is about to map its doorbells
+ * nvmep_qid_add_mapper() - record that the calling process maps the doorbells
  * @ctrl: controller
- * @qid: whose doorbells; a dma-buf of them is open
+ * @qid: queue identifier; a dma-buf of its doorbells is open
  *
- * Return: 0 or -ENOMEM.
+ * Must be called before the mapping exists.
+ *
+ * Return: 0; -ENOMEM; -ENOSPC if too many processes have mapped them.
  */
-int nvmep_qid_add_writer(struct nvmep_ctrl *ctrl, u16 qid)
+int nvmep_qid_add_mapper(struct nvmep_ctrl *ctrl, u16 qid)
 {
-	struct nvmep_qid_writer *writer = kmalloc(sizeof(*writer), GFP_KERNEL);
 	struct nvmep_qids *qids = &ctrl->qids;
-	struct nvmep_qid *entry = &qids->qids[qid];
+	struct nvmep_qid *entry = &qids->quarantine->qids[qid];
+	struct nvmep_qid_mapper *mapper;
+	int err = 0;
 
-	if (!writer)
+	mapper = kmalloc(sizeof(*mapper), GFP_KERNEL_ACCOUNT);
+	if (!mapper)
 		return -ENOMEM;
-	spin_lock(&qids->lock);
-	if (!nvmep_qid_has_writer(entry, task_tgid(current))) {
-		writer->process = get_pid(task_tgid(current));
-		writer->next = entry->writers;
-		entry->writers = writer;
-		writer = NULL;
+	spin_lock(&qids->quarantine->lock);
+	if (nvmep_qid_count_mappers(entry, true) >= NVMEP_MAX_MAPPERS) {
+		err = -ENOSPC;
+	} else if (!nvmep_qid_has_mapper(entry, task_tgid(current))) {
+		mapper->process = get_pid(task_tgid(current));
+		mapper->next = entry->mappers;
+		entry->mappers = mapper;
+		mapper = NULL;
 	}
-	spin_unlock(&qids->lock);
-	kfree(writer);
-	return 0;
+	spin_unlock(&qids->quarantine->lock);
+	kfree(mapper);
+	return err;
 }
 
 static void nvmep_show_quarantined(struct seq_file *seq, unsigned int qid,
 				   const struct nvmep_qid *entry)
 {
-	const struct nvmep_qid_writer *writer;
+	const struct nvmep_qid_mapper *mapper;
 
 	seq_printf(seq, "%u %u", qid, entry->exports);
-	for (writer = entry->writers; writer; writer = writer->next)
-		seq_printf(seq, " %d", pid_vnr(writer->process));
+	for (mapper = entry->mappers; mapper; mapper = mapper->next)
+		seq_printf(seq, " %d", pid_vnr(mapper->process));
 	seq_putc(seq, '\n');
 }
 
 /**
- * nvmep_qids_show_quarantine() - who keeps which identifiers
+ * nvmep_qids_show_quarantine() - list the identifiers in quarantine
  * @ctrl: controller
- * @seq: where to: a line for each identifier, with the dma-bufs of its doorbells
- *	that are open and the processes that mapped them
+ * @seq: output: for each identifier a line with the number of open dma-bufs of
+ *	its doorbells and the IDs of the processes that have mapped them
  */
 void nvmep_qids_show_quarantine(struct nvmep_ctrl *ctrl, struct seq_file *seq)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 	unsigned int qid;
 
-	spin_lock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
 	for (qid = 1; qid < qids->capacity; qid++)
 		if (!test_bit(qid, qids->used) &&
-		    (qids->qids[qid].exports ||
-		     nvmep_qid_writers(&qids->qids[qid], false)))
-			nvmep_show_quarantined(seq, qid, &qids->qids[qid]);
-	spin_unlock(&qids->lock);
+		    nvmep_qid_reachable(&qids->quarantine->qids[qid], false))
+			nvmep_show_quarantined(seq, qid, &qids->quarantine->qids[qid]);
+	spin_unlock(&qids->quarantine->lock);
 }
 
-/* --- taking and giving back ---------------------------------------------- */
-
-/* Free, and never was a peer's. */
-static bool nvmep_qid_untouched(struct nvmep_qids *qids, unsigned int qid)
+/**
+ * nvmep_quarantines_show() - list the quarantine of all controllers
+ * @seq: output: for each identifier a line with the physical address of BAR0,
+ *	then as nvmep_qids_show_quarantine()
+ *
+ * Also of controllers that are not bound.  Identifiers in use are listed too.
+ */
+void nvmep_quarantines_show(struct seq_file *seq)
 {
-	return !test_bit(qid, qids->used) && !qids->qids[qid].freed &&
+	struct nvmep_quarantine *quarantine;
+	unsigned int qid;
+
+	mutex_lock(&nvmep_quarantines_lock);
+	list_for_each_entry(quarantine, &nvmep_quarantines, node) {
+		spin_lock(&quarantine->lock);
+		for (qid = 1; qid < quarantine->capacity; qid++) {
+			if (!nvmep_qid_reachable(&quarantine->qids[qid], false))
+				continue;
+			seq_printf(seq, "%pa ", &quarantine->start);
+			nvmep_show_quarantined(seq, qid, &quarantine->qids[qid]);
+		}
+		spin_unlock(&quarantine->lock);
+	}
+	mutex_unlock(&nvmep_quarantines_lock);
+}
+
+/**
+ * nvmep_qids_warn_quarantine() - warn of late stores to doorbells
+ * @ctrl: controller that is being unbound; no peer has a queue pair
+ */
+void nvmep_qids_warn_quarantine(struct nvmep_ctrl *ctrl)
+{
+	unsigned int count = nvmep_quarantine_count(ctrl->qids.quarantine);
+
+	if (count)
+		dev_warn(ctrl->dev,
+			 "unbind: processes or importers may still store to the doorbells of %u queue IDs: end them before another driver is bound (debugfs: nvme-peer/quarantine)\n",
+			 count);
+}
+
+/* --- allocation ---------------------------------------------------------- */
+
+/* Is it free, and was it never a peer's? */
+static bool nvmep_qid_free_for_cpu(struct nvmep_qids *qids, unsigned int qid)
+{
+	return !test_bit(qid, qids->used) && !qids->quarantine->qids[qid].freed &&
 	       !nvmep_qid_quarantined(qids, qid);
 }
 
-/* The lowest that never was a peer's, or 0. */
+/* The lowest free identifier that never was a peer's, or 0. */
 static unsigned int nvmep_qid_find_cpu(struct nvmep_qids *qids)
 {
 	unsigned int qid;
 
 	for (qid = 1; qid <= qids->total; qid++)
-		if (nvmep_qid_untouched(qids, qid))
+		if (nvmep_qid_free_for_cpu(qids, qid))
 			return qid;
 	return 0;
 }
 
-/* Should a peer rather have @a than @b? */
-static bool nvmep_qid_better(struct nvmep_qids *qids, unsigned int a,
-			     unsigned int b)
+/* Is @a a better choice than @b for a peer? */
+static bool nvmep_qid_preferred(struct nvmep_qids *qids, unsigned int a,
+				unsigned int b)
 {
-	/* One that is the caller's own by a mapping of his comes last. */
-	bool own_a = qids->qids[a].writers, own_b = qids->qids[b].writers;
+	const struct nvmep_qid *entry = qids->quarantine->qids;
+	/* Identifiers that the calling process itself has mapped come last. */
+	bool own_a = entry[a].mappers, own_b = entry[b].mappers;
 
 	if (own_a != own_b)
 		return own_b;
-	return qids->qids[a].freed < qids->qids[b].freed;
+	return entry[a].freed < entry[b].freed;
 }
 
-/* The one that has been free for the longest time, or 0. */
+/* The identifier that was released the longest time ago, or 0. */
 static unsigned int nvmep_qid_find_peer(struct nvmep_qids *qids)
 {
 	unsigned int qid, found = 0;
 
 	for_each_clear_bit(qid, qids->used, qids->total + 1)
 		if (!nvmep_qid_quarantined(qids, qid) &&
-		    (!found || nvmep_qid_better(qids, qid, found)))
+		    (!found || nvmep_qid_preferred(qids, qid, found)))
 			found = qid;
 	return found;
 }
@@ -327,9 +552,9 @@ static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
 {
 	unsigned int qid;
 
-	lockdep_assert_held(&qids->lock);
+	lockdep_assert_held(&qids->quarantine->lock);
 
-	if (owner == NVMEP_QID_PEER && qids->peers_barred)
+	if (owner == NVMEP_QID_PEER && qids->peers_blocked)
 		return -EBUSY;
 	if (owner == NVMEP_QID_PEER && qids->peer_count >= qids->peer_max)
 		return -ENOSPC;
@@ -339,19 +564,20 @@ static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
 }
 
 /**
- * nvmep_qid_alloc() - take a free queue identifier
+ * nvmep_qid_alloc() - allocate a queue identifier
  * @ctrl: controller
- * @owner: who wants it; for a peer, it is the calling process's
+ * @owner: kind of queue; a peer's belongs to the calling process
  *
- * Return: the identifier; -ENOSPC if none is free, or only such are as somebody
- * may still store to, or the peers' share is used up; -EBUSY while peers are barred.
+ * Return: the identifier; -ENOSPC if none is free, all free ones are in
+ * quarantine, or peers have reached their limit; -EBUSY after
+ * nvmep_qids_block_peers().
  */
 int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 	int qid;
 
-	spin_lock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
 	qid = nvmep_qid_find(qids, owner);
 	if (qid > 0) {
 		__set_bit(qid, qids->used);
@@ -361,86 +587,88 @@ int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 		__set_bit(qid, qids->peer);
 		qids->peer_count++;
 	}
-	spin_unlock(&qids->lock);
+	spin_unlock(&qids->quarantine->lock);
 	return qid;
 }
 
 /**
- * nvmep_qid_free() - give a queue identifier back
+ * nvmep_qid_free() - release a queue identifier
  * @ctrl: controller
- * @qid: from nvmep_qid_alloc(); no queue of that name is left on the controller.
- *	Who may still store to its doorbells keeps it from others
+ * @qid: from nvmep_qid_alloc(); the controller has no queue with it any more
+ *
+ * A peer's stays in quarantine while a process may store to its doorbells.
  */
 void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 
-	spin_lock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
 	WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used));
 	if (__test_and_clear_bit(qid, qids->peer)) {
 		qids->peer_count--;
-		qids->qids[qid].freed = ++qids->freed;
+		qids->quarantine->qids[qid].freed = ++qids->quarantine->freed;
 	}
-	spin_unlock(&qids->lock);
+	spin_unlock(&qids->quarantine->lock);
 }
 
 /**
- * nvmep_qids_bar_peers() - peers have no queue pair, and get none for a while
+ * nvmep_qids_block_peers() - refuse identifiers to peers, if they have none
  * @ctrl: controller
  *
- * One caller at a time, who ends it with nvmep_qids_admit_peers().
+ * Callers hold effects_lock of the cpu layer: the flag does not nest.  After
+ * success each one calls nvmep_qids_unblock_peers().
  *
- * Return: 0, or -EBUSY if they have one.
+ * Return: 0, or -EBUSY if a peer has a queue pair.
  */
-int nvmep_qids_bar_peers(struct nvmep_ctrl *ctrl)
+int nvmep_qids_block_peers(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 	int ret = -EBUSY;
 
-	spin_lock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
 	if (!qids->peer_count) {
-		qids->peers_barred = true;
+		qids->peers_blocked = true;
 		ret = 0;
 	}
-	spin_unlock(&qids->lock);
+	spin_unlock(&qids->quarantine->lock);
 	return ret;
 }
 
 /**
- * nvmep_qids_admit_peers() - undo nvmep_qids_bar_peers()
+ * nvmep_qids_unblock_peers() - undo nvmep_qids_block_peers()
  * @ctrl: controller
  */
-void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl)
+void nvmep_qids_unblock_peers(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 
-	spin_lock(&qids->lock);
-	qids->peers_barred = false;
-	spin_unlock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
+	qids->peers_blocked = false;
+	spin_unlock(&qids->quarantine->lock);
 }
 
 /**
- * nvmep_qids_for_cpu() - how many could be the CPU's
+ * nvmep_qids_for_cpu() - number of identifiers that the CPU could use
  * @ctrl: controller
  *
- * Return: those that it has, and those that no peer ever had.
+ * Return: those in use by the CPU plus the free ones that never were a peer's.
  */
 unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 	unsigned int qid, count = 0;
 
-	spin_lock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
 	for (qid = 1; qid <= qids->total; qid++)
-		count += nvmep_qid_untouched(qids, qid) ||
+		count += nvmep_qid_free_for_cpu(qids, qid) ||
 			 (test_bit(qid, qids->used) &&
 			  !test_bit(qid, qids->peer));
-	spin_unlock(&qids->lock);
+	spin_unlock(&qids->quarantine->lock);
 	return count;
 }
 
 /**
- * nvmep_qid_usage() - how the pool stands
+ * nvmep_qid_usage() - statistics of the pool
  * @ctrl: controller
  * @usage: filled
  */
@@ -449,9 +677,11 @@ void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
 	struct nvmep_qids *qids = &ctrl->qids;
 	unsigned int free, share;
 
-	spin_lock(&qids->lock);
-	usage->quarantined = nvmep_qids_count_quarantined(qids);
-	free = qids->total + 1 - usage->quarantined -
+	spin_lock(&qids->quarantine->lock);
+	/* IDs that the controller no longer grants may be quarantined, too. */
+	usage->quarantined = nvmep_qids_count_quarantined(qids, qids->capacity);
+	free = qids->total + 1 -
+	       nvmep_qids_count_quarantined(qids, qids->total + 1) -
 	       bitmap_weight(qids->used, qids->total + 1);
 	share = qids->peer_max - min(qids->peer_max, qids->peer_count);
 	usage->total = qids->total;
@@ -459,16 +689,16 @@ void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
 		     qids->peer_count;
 	usage->peer_max = qids->peer_max;
 	usage->peer_free = min(free, share);
-	spin_unlock(&qids->lock);
+	spin_unlock(&qids->quarantine->lock);
 }
 
 /**
- * nvmep_qid_granted() - may there be a queue of this name on the controller?
+ * nvmep_qid_granted() - may a queue with this identifier be created?
  * @ctrl: controller
  * @qid: identifier
  *
  * Return: false if the controller grants fewer queues now than when @qid was
- * taken.
+ * allocated.
  */
 bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid)
 {
@@ -476,19 +706,19 @@ bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid)
 }
 
 /**
- * nvmep_qid_next_peer() - walk the identifiers that peers have
+ * nvmep_qid_next_peer() - iterate over the identifiers in use by peers
  * @ctrl: controller
  * @qid: 0 to start, else the last one returned
  *
- * Return: the next one, 0 if there is none.
+ * Return: the next one, or 0 at the end.
  */
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 	unsigned long next;
 
-	spin_lock(&qids->lock);
+	spin_lock(&qids->quarantine->lock);
 	next = find_next_bit(qids->peer, qids->capacity, qid + 1);
-	spin_unlock(&qids->lock);
+	spin_unlock(&qids->quarantine->lock);
 	return next < qids->capacity ? next : 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The pool of queue identifiers of one controller, which the CPU and the peers
- * share.
+ * The pool of queue identifiers of one controller, for the CPU and for peers.
  */
 #ifndef _NVMEP_QIDS_H
 #define _NVMEP_QIDS_H
@@ -11,13 +10,14 @@
 #include <linux/types.h>
 
 struct nvmep_ctrl;
-struct nvmep_qid_writer;
+struct nvmep_qid_mapper;
+struct nvmep_quarantine;
 struct seq_file;
 
 /**
- * enum nvmep_qid_owner - who a queue identifier is taken for
- * @NVMEP_QID_CPU: the kernel's own queues
- * @NVMEP_QID_PEER: a peer queue pair; counts against the peers' share
+ * enum nvmep_qid_owner - kind of queue that an identifier is allocated for
+ * @NVMEP_QID_CPU: a queue of the CPU
+ * @NVMEP_QID_PEER: a peer queue pair; counts against &nvmep_qids.peer_max
  */
 enum nvmep_qid_owner {
 	NVMEP_QID_CPU,
@@ -25,13 +25,13 @@ enum nvmep_qid_owner {
 };
 
 /**
- * struct nvmep_qid_usage - how the pool of queue identifiers stands
+ * struct nvmep_qid_usage - statistics of the pool of queue identifiers
  * @total: granted by the controller
- * @cpu: taken by the kernel
- * @peer_max: most that peers may have
- * @peer_free: of those, free for the caller now
- * @quarantined: nobody's, but somebody other than the caller may still store to
- *	their doorbells
+ * @cpu: in use by the CPU
+ * @peer_max: limit of peers
+ * @peer_free: of those, available to the calling process now
+ * @quarantined: not in use, but a process other than the caller may still store
+ *	to their doorbells
  */
 struct nvmep_qid_usage {
 	unsigned int total;
@@ -42,11 +42,12 @@ struct nvmep_qid_usage {
 };
 
 /**
- * struct nvmep_doorbell_count - writes of the CPU to a queue pair's doorbells
- * @sq: to the tail doorbell; changes under the lock of the submitting queue
- * @cq: to the head doorbell; likewise
+ * struct nvmep_doorbell_count - number of doorbell writes by the CPU
+ * @sq: to the tail doorbell; guarded by &nvmep_queue.sq_lock
+ * @cq: to the head doorbell; guarded by &nvmep_queue.cq_lock
  *
- * Each write is counted: queues of different processors share no cache line here.
+ * Read with READ_ONCE().  Aligned, so that queues of different CPUs do not
+ * share a cache line.
  */
 struct nvmep_doorbell_count {
 	u64 sq;
@@ -54,60 +55,61 @@ struct nvmep_doorbell_count {
 } ____cacheline_aligned_in_smp;
 
 /**
- * struct nvmep_qid - an identifier that is or was a peer's
- * @freed: nvmep_qids.freed when its doorbells were last let go of; 0 for one that
- *	never was a peer's
- * @exports: dma-bufs of its doorbells that are open
- * @writers: processes that have mapped them, see struct nvmep_qid_writer
+ * struct nvmep_qid - history of an identifier that is or was a peer's
+ * @freed: &nvmep_quarantine.freed when it or a dma-buf of its doorbells was last
+ *	released; 0 if it never was a peer's
+ * @exports: open dma-bufs of its doorbells
+ * @mappers: processes that have mapped its doorbells, see struct
+ *	nvmep_qid_mapper
  *
- * Guarded by nvmep_qids.lock.
+ * Guarded by &nvmep_quarantine.lock.
  */
 struct nvmep_qid {
 	u64 freed;
 	unsigned int exports;
-	struct nvmep_qid_writer *writers;
+	struct nvmep_qid_mapper *mappers;
 };
 
 /**
  * struct nvmep_qids - the pool of queue identifiers of one controller
- * @lock: guards all of this but @doorbells
- * @used: bit n: identifier n is taken; bit 0, the admin queue, always is
- * @peer: bit n: it is taken for a peer
- * @qids: one for every identifier
- * @freed: times that doorbells were let go of
- * @doorbells: one for every identifier, see struct nvmep_doorbell_count
- * @total: identifiers 1 to @total may be given out
- * @capacity: const: bits in @used and @peer; @total never exceeds it
- * @peer_count: identifiers that peers have
- * @peer_max: most that they may have
- * @peers_barred: they get none now, see nvmep_qids_bar_peers()
+ * @quarantine: const, reference: of the physical range of BAR0.  Its lock guards
+ *	all members but @doorbells and @capacity
+ * @used: bit n: identifier n is in use; bit 0, the admin queue, is always set
+ * @peer: bit n: it is in use by a peer
+ * @doorbells: array of @capacity, see struct nvmep_doorbell_count for its locks
+ * @total: identifiers 1 to @total may be allocated; read racily by READ_ONCE()
+ * @capacity: const: bits in @used and @peer; @total is below it
+ * @peer_count: identifiers in use by peers
+ * @peer_max: limit of @peer_count
+ * @peers_blocked: peers get no identifier now, see nvmep_qids_block_peers()
  */
 struct nvmep_qids {
-	spinlock_t lock;	/* see above */
+	struct nvmep_quarantine *quarantine;
 	unsigned long *used;
 	unsigned long *peer;
-	struct nvmep_qid *qids;
-	u64 freed;
 	struct nvmep_doorbell_count *doorbells;
 	unsigned int total;
 	unsigned int capacity;
 	unsigned int peer_count;
 	unsigned int peer_max;
-	bool peers_barred;
+	bool peers_blocked;
 };
 
 int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity);
 void nvmep_qids_exit(struct nvmep_ctrl *ctrl);
+void nvmep_quarantines_exit(void);
 void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
 		      unsigned int peer_max);
 int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner);
 void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid);
 void nvmep_qid_export(struct nvmep_ctrl *ctrl, u16 qid);
 void nvmep_qid_unexport(struct nvmep_ctrl *ctrl, u16 qid);
-int nvmep_qid_add_writer(struct nvmep_ctrl *ctrl, u16 qid);
+int nvmep_qid_add_mapper(struct nvmep_ctrl *ctrl, u16 qid);
+void nvmep_qids_warn_quarantine(struct nvmep_ctrl *ctrl);
+void nvmep_quarantines_show(struct seq_file *seq);
 void nvmep_qids_show_quarantine(struct nvmep_ctrl *ctrl, struct seq_file *seq);
-int nvmep_qids_bar_peers(struct nvmep_ctrl *ctrl);
-void nvmep_qids_admit_peers(struct nvmep_ctrl *ctrl);
+int nvmep_qids_block_peers(struct nvmep_ctrl *ctrl);
+void nvmep_qids_unblock_peers(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl);
 void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
 bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queues of the CPU: rings, doorbells, interrupts.
+ * Queue pairs of the CPU: rings, doorbells, interrupts.
  *
- * A ring of n entries holds n - 1 commands; the CPU's tag sets are sized so
- * that a submission ring never overflows.  Whoever stops a queue first makes
- * sure that nobody is about to submit to it (see nvmep_ctrl_stop()).
+ * A ring of n entries holds n - 1 commands; the tag sets are sized so that a
+ * submission ring never overflows.  Dispatch must be quiesced before a queue is
+ * disabled (see nvmep_ctrl_stop_locked()).
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -17,29 +17,28 @@
 /* --- doorbells ----------------------------------------------------------- */
 
 /**
- * nvmep_doorbell_offset() - where a doorbell register lies
+ * nvmep_doorbell_offset() - offset of a doorbell register in BAR0
  * @ctrl: controller
  * @qid: queue identifier
- * @cq: head doorbell of the completion queue rather than tail doorbell of the
- *	submission queue
+ * @cq: true: CQ head doorbell; false: SQ tail doorbell
  *
- * Return: byte offset in BAR0; NVMe over PCIe transport 3.1.2.
+ * Return: bytes; NVMe over PCIe transport 3.1.2.
  */
 resource_size_t nvmep_doorbell_offset(const struct nvmep_ctrl *ctrl, u16 qid,
 				      bool cq)
 {
-	return NVME_REG_DOORBELLS +
+	return NVME_REG_DBS +
 	       (2 * (resource_size_t)qid + cq) * ctrl->doorbell_stride;
 }
 
 /**
- * nvmep_doorbell_writes() - how often the CPU wrote a queue pair's doorbells
+ * nvmep_doorbell_writes() - number of doorbell writes by the CPU
  * @ctrl: controller
  * @qid: queue identifier
  *
- * Counts from nvmep_qid_alloc() on.  0 for ever where a peer rings itself.
+ * Tests read it to prove that the CPU did not write a peer's doorbells.
  *
- * Return: writes to both doorbells.
+ * Return: writes to both doorbells since nvmep_qid_alloc().
  */
 u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid)
 {
@@ -48,15 +47,15 @@ u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid)
 	return READ_ONCE(count->sq) + READ_ONCE(count->cq);
 }
 
-/* The only write to doorbells in the whole driver. */
-static void nvmep_ring_doorbell(void __iomem *doorbell, u16 value, u64 *count)
+/* The only function of the driver that writes doorbells. */
+static void nvmep_write_doorbell(void __iomem *doorbell, u16 value, u64 *count)
 {
 	WRITE_ONCE(*count, *count + 1);
 	writel(value, doorbell);
 }
 
-/* The queue has an identifier, or another one. */
-static void nvmep_queue_find_doorbells(struct nvmep_queue *queue)
+/* Called after @qid has changed. */
+static void nvmep_queue_set_doorbells(struct nvmep_queue *queue)
 {
 	struct nvmep_ctrl *ctrl = queue->ctrl;
 
@@ -70,20 +69,20 @@ static void nvmep_queue_find_doorbells(struct nvmep_queue *queue)
 /* --- submission ---------------------------------------------------------- */
 
 /*
- * What a command costs here: one locked instruction and one plain store for the lock,
- * 64 bytes written to the ring, the tail.  What a batch costs once: the doorbell, which
- * is one MMIO write, and the store fence that writel() brings.
+ * Cost of a command: one locked instruction and one plain store for the lock,
+ * 64 bytes written to the ring, the tail.  Cost of a batch: one doorbell write
+ * (MMIO) with the store fence of writel().
  */
 
-static void nvmep_queue_ring_locked(struct nvmep_queue *queue)
+static void nvmep_queue_write_doorbell_locked(struct nvmep_queue *queue)
 {
 	lockdep_assert_held(&queue->sq_lock);
 
-	if (queue->sq_tail == queue->sq_rung)
+	if (queue->sq_tail == queue->last_sq_tail)
 		return;
-	nvmep_ring_doorbell(queue->sq_doorbell, queue->sq_tail,
-			    &queue->doorbells->sq);
-	queue->sq_rung = queue->sq_tail;
+	nvmep_write_doorbell(queue->sq_doorbell, queue->sq_tail,
+			     &queue->doorbells->sq);
+	queue->last_sq_tail = queue->sq_tail;
 }
 
 static u16 nvmep_queue_next(const struct nvmep_queue *queue, u16 index)
@@ -92,10 +91,10 @@ static u16 nvmep_queue_next(const struct nvmep_queue *queue, u16 index)
 }
 
 /**
- * nvmep_queue_fill_begin() - put commands into the submission ring, one after another
- * @queue: queue that the controller serves: who stops it waits for us first
+ * nvmep_queue_fill_begin() - begin to write a batch of commands to the SQ
+ * @queue: enabled queue; it stays enabled, as a stop waits for dispatch first
  *
- * Until nvmep_queue_fill_end() nobody else can.
+ * Returns with sq_lock held; nvmep_queue_fill_end() drops it.
  */
 void nvmep_queue_fill_begin(struct nvmep_queue *queue)
 	__acquires(&queue->sq_lock)
@@ -105,42 +104,43 @@ void nvmep_queue_fill_begin(struct nvmep_queue *queue)
 }
 
 /**
- * nvmep_queue_fill() - put a command into the submission ring
- * @queue: queue between nvmep_queue_fill_begin() and nvmep_queue_fill_end()
+ * nvmep_queue_fill() - write one command to the SQ
+ * @queue: queue; sq_lock is held
  * @sqe: complete command
  */
-void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_sqe *sqe)
+void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_command *sqe)
 {
 	lockdep_assert_held(&queue->sq_lock);
 
 	queue->sq[queue->sq_tail] = *sqe;
 	queue->sq_tail = nvmep_queue_next(queue, queue->sq_tail);
-	/* One more and the tail would look as if nothing was new. */
-	if (unlikely(nvmep_queue_next(queue, queue->sq_tail) == queue->sq_rung))
-		nvmep_queue_ring_locked(queue);
+	/* One more entry, and a full ring would look empty. */
+	if (unlikely(nvmep_queue_next(queue, queue->sq_tail) ==
+		     queue->last_sq_tail))
+		nvmep_queue_write_doorbell_locked(queue);
 }
 
 /**
- * nvmep_queue_fill_end() - tell the controller, and undo nvmep_queue_fill_begin()
- * @queue: queue
+ * nvmep_queue_fill_end() - write the SQ doorbell and drop sq_lock
+ * @queue: queue after nvmep_queue_fill_begin()
  */
 void nvmep_queue_fill_end(struct nvmep_queue *queue)
 	__releases(&queue->sq_lock)
 {
-	nvmep_queue_ring_locked(queue);
+	nvmep_queue_write_doorbell_locked(queue);
 	spin_unlock(&queue->sq_lock);
 }
 
 /**
- * nvmep_queue_submit() - put a command into the submission ring
+ * nvmep_queue_submit() - submit one command
  * @queue: queue
  * @sqe: complete command
- * @ring: tell the controller now; else nvmep_queue_ring() has to follow
+ * @ring: write the doorbell now; else nvmep_queue_write_doorbell() must follow
  *
- * Return: false if the controller does not serve the queue; nothing was done.
+ * Return: false if the queue is disabled; nothing was done.
  */
-bool nvmep_queue_submit(struct nvmep_queue *queue, const struct nvme_sqe *sqe,
-			bool ring)
+bool nvmep_queue_submit(struct nvmep_queue *queue,
+			const struct nvme_command *sqe, bool ring)
 {
 	bool enabled;
 
@@ -149,28 +149,30 @@ bool nvmep_queue_submit(struct nvmep_queue *queue, const struct nvme_sqe *sqe,
 	if (enabled) {
 		nvmep_queue_fill(queue, sqe);
 		if (ring)
-			nvmep_queue_ring_locked(queue);
+			nvmep_queue_write_doorbell_locked(queue);
 	}
 	spin_unlock(&queue->sq_lock);
 	return enabled;
 }
 
 /**
- * nvmep_queue_ring() - tell the controller about commands that it was not told
+ * nvmep_queue_write_doorbell() - write the SQ doorbell
  * @queue: queue
+ *
+ * For commands that were submitted without it.
  */
-void nvmep_queue_ring(struct nvmep_queue *queue)
+void nvmep_queue_write_doorbell(struct nvmep_queue *queue)
 {
 	spin_lock(&queue->sq_lock);
 	if (nvmep_queue_enabled(queue))
-		nvmep_queue_ring_locked(queue);
+		nvmep_queue_write_doorbell_locked(queue);
 	spin_unlock(&queue->sq_lock);
 }
 
 /* --- completion ---------------------------------------------------------- */
 
-/* A guess, unless cq_lock is held. */
-static bool nvmep_queue_pending(struct nvmep_queue *queue)
+/* Is there a new entry?  Racy unless cq_lock is held. */
+static bool nvmep_queue_has_cqe(struct nvmep_queue *queue)
 {
 	u16 head = READ_ONCE(queue->cq_head);
 	u16 status = le16_to_cpu(READ_ONCE(queue->cq[head].status));
@@ -179,19 +181,20 @@ static bool nvmep_queue_pending(struct nvmep_queue *queue)
 }
 
 /*
- * Consumes what has arrived and returns how many entries that was.  An entry costs two
- * loads of the ring with a load fence between them; all of them together one MMIO write.
+ * Consumes all new entries and returns their number.  Cost of an entry: two
+ * loads from the ring and a load fence between them.  Cost of a batch: one MMIO
+ * write.
  */
 static unsigned int nvmep_queue_reap(struct nvmep_queue *queue,
 				     struct io_comp_batch *batch)
 {
-	const struct nvme_cqe *cqe;
+	const struct nvme_completion *cqe;
 	unsigned int found = 0;
 
 	lockdep_assert_held(&queue->cq_lock);
 
-	while (nvmep_queue_pending(queue)) {
-		/* The rest of the entry may be read only after its phase tag. */
+	while (nvmep_queue_has_cqe(queue)) {
+		/* Read the phase tag before the rest of the entry. */
 		dma_rmb();
 		cqe = &queue->cq[queue->cq_head];
 		trace_nvmep_complete(queue->ctrl->instance, queue->qid, cqe);
@@ -204,12 +207,12 @@ static unsigned int nvmep_queue_reap(struct nvmep_queue *queue,
 	}
 	queue->completions += found;
 	if (found && nvmep_queue_enabled(queue))
-		nvmep_ring_doorbell(queue->cq_doorbell, queue->cq_head,
-				    &queue->doorbells->cq);
+		nvmep_write_doorbell(queue->cq_doorbell, queue->cq_head,
+				     &queue->doorbells->cq);
 	return found;
 }
 
-/* What reaping left for when no lock is held. */
+/* Completes the batch that reaping filled; no lock is held. */
 static void nvmep_batch_end(struct io_comp_batch *batch)
 {
 	if (batch->complete)
@@ -217,10 +220,10 @@ static void nvmep_batch_end(struct io_comp_batch *batch)
 }
 
 /**
- * nvmep_queue_poll() - look for completions that no interrupt announced
- * @queue: queue
+ * nvmep_queue_poll() - reap completions without waiting for an interrupt
+ * @queue: queue, perhaps disabled
  *
- * Return: how many there were.
+ * Return: number of completions.
  */
 unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
 {
@@ -237,35 +240,38 @@ unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
 }
 
 /**
- * nvmep_queues_poll_unannounced() - look for completions for those who should
+ * nvmep_poll_polled_queues() - reap all polled queues
  * @ctrl: controller, bound
  *
- * Who polls a queue may never do so again.  Who waits for what is on it calls this.
+ * The task that submitted to a polled queue may have stopped polling.  A caller
+ * that waits for its commands calls this repeatedly, or it waits forever.
  */
-void nvmep_queues_poll_unannounced(struct nvmep_ctrl *ctrl)
+void nvmep_poll_polled_queues(struct nvmep_ctrl *ctrl)
 {
 	unsigned int i;
 
-	for (i = ctrl->cpu_queues - ctrl->polled_queues; i < ctrl->cpu_queues; i++)
+	for (i = ctrl->cpu_queues - ctrl->polled_queues; i < ctrl->cpu_queues;
+	     i++)
 		nvmep_queue_poll(ctrl->queues[i]);
 }
 
 /**
- * nvmep_queue_look() - look for completions of a polled queue
+ * nvmep_queue_poll_batch() - poll a polled queue on behalf of blk-mq
  * @queue: polled queue, perhaps disabled
- * @batch: what ended, for the caller to end holding no lock
+ * @batch: completed requests are added; the caller completes them, holding no
+ *	lock
  *
- * Where there is nothing it costs a load.
+ * Costs one load if there is no completion.
  *
- * Return: how many there were.
+ * Return: number of completions.
  */
-unsigned int nvmep_queue_look(struct nvmep_queue *queue,
-			      struct io_comp_batch *batch)
+unsigned int nvmep_queue_poll_batch(struct nvmep_queue *queue,
+				    struct io_comp_batch *batch)
 {
 	unsigned long flags;
 	unsigned int found;
 
-	if (!nvmep_queue_pending(queue))
+	if (!nvmep_queue_has_cqe(queue))
 		return 0;
 	spin_lock_irqsave(&queue->cq_lock, flags);
 	found = nvmep_queue_reap(queue, batch);
@@ -273,7 +279,7 @@ unsigned int nvmep_queue_look(struct nvmep_queue *queue,
 	return found;
 }
 
-static irqreturn_t nvmep_queue_interrupt(int irq, void *data)
+static irqreturn_t nvmep_queue_irq(int irq, void *data)
 {
 	struct nvmep_queue *queue = data;
 	DEFINE_IO_COMP_BATCH(batch);
@@ -282,22 +288,24 @@ static irqreturn_t nvmep_queue_interrupt(int irq, void *data)
 	spin_lock(&queue->cq_lock);
 	found = nvmep_queue_reap(queue, &batch);
 	spin_unlock(&queue->cq_lock);
-	/* nvmep_queue_disable() waits for this too: it is over when that returns. */
+	/*
+	 * synchronize_irq() in nvmep_queue_disable() waits for the batch too.
+	 */
 	nvmep_batch_end(&batch);
-	/* The line may be shared: with another queue or another device. */
+	/* The interrupt may be shared with another queue or another device. */
 	return found ? IRQ_HANDLED : IRQ_NONE;
 }
 
-/* --- life of a queue ----------------------------------------------------- */
+/* --- lifetime ------------------------------------------------------------ */
 
 /**
  * nvmep_queue_alloc() - allocate the rings of a CPU queue
  * @ctrl: controller
  * @qid: queue identifier
- * @entries: of either ring
- * @complete: takes each completion entry, in interrupt context
- * @tag_set: where the tags of its commands will be
- * @tag_index: which of them
+ * @entries: of each ring
+ * @complete: callback for each completion entry; under cq_lock, interrupts off
+ * @tag_set: tag set of its commands, which may be allocated later
+ * @tag_index: index of its tags in @tag_set
  *
  * Return: the queue, disabled, or NULL.
  */
@@ -316,7 +324,10 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
 	queue->tag_index = tag_index;
 	queue->qid = qid;
 	queue->entries = entries;
-	/* Zeros are no completions, for who looks before nvmep_queue_reset(). */
+	/*
+	 * Zeroed entries are not new, even to a poll before
+	 * nvmep_queue_reset().
+	 */
 	queue->cq_phase = 1;
 	spin_lock_init(&queue->sq_lock);
 	spin_lock_init(&queue->cq_lock);
@@ -355,17 +366,17 @@ void nvmep_queue_free(struct nvmep_queue *queue)
 }
 
 /**
- * nvmep_queue_reset() - start the rings afresh
- * @queue: disabled queue that the controller does not know
+ * nvmep_queue_reset() - clear the rings before the queue is created
+ * @queue: disabled queue that does not exist on the controller
  *
- * Completion entries of an earlier life would carry a valid phase tag, so the
- * ring is cleared before the controller learns its address.
+ * Entries of an older generation could carry a valid phase tag, so the
+ * completion ring must be zero before the controller gets its address.
  */
 void nvmep_queue_reset(struct nvmep_queue *queue)
 {
 	unsigned long flags;
 
-	nvmep_queue_find_doorbells(queue);
+	nvmep_queue_set_doorbells(queue);
 	spin_lock_irqsave(&queue->cq_lock, flags);
 	memset(queue->cq, 0, queue->entries * sizeof(*queue->cq));
 	WRITE_ONCE(queue->cq_head, 0);
@@ -374,13 +385,13 @@ void nvmep_queue_reset(struct nvmep_queue *queue)
 
 	spin_lock(&queue->sq_lock);
 	queue->sq_tail = 0;
-	queue->sq_rung = 0;
+	queue->last_sq_tail = 0;
 	spin_unlock(&queue->sq_lock);
 }
 
 /**
- * nvmep_queue_enable() - the controller serves the queue from now on
- * @queue: queue after nvmep_queue_reset()
+ * nvmep_queue_enable() - allow submission to a queue
+ * @queue: queue that was created on the controller
  */
 void nvmep_queue_enable(struct nvmep_queue *queue)
 {
@@ -390,8 +401,11 @@ void nvmep_queue_enable(struct nvmep_queue *queue)
 }
 
 /**
- * nvmep_queue_disable() - no submission and no doorbell after this
+ * nvmep_queue_disable() - refuse submission to a queue
  * @queue: queue
+ *
+ * On return no command can be submitted, and its interrupt handler has
+ * finished.
  */
 void nvmep_queue_disable(struct nvmep_queue *queue)
 {
@@ -404,7 +418,7 @@ void nvmep_queue_disable(struct nvmep_queue *queue)
 }
 
 /**
- * nvmep_queue_request_irq() - have completions announced
+ * nvmep_queue_request_irq() - register the interrupt handler of a queue
  * @queue: queue
  * @vector: index of the interrupt vector
  *
@@ -415,7 +429,7 @@ int nvmep_queue_request_irq(struct nvmep_queue *queue, unsigned int vector)
 	int ret;
 
 	queue->vector = vector;
-	ret = pci_request_irq(queue->ctrl->pdev, vector, nvmep_queue_interrupt,
+	ret = pci_request_irq(queue->ctrl->pdev, vector, nvmep_queue_irq,
 			      NULL, queue, "%s", queue->name);
 	queue->irq_requested = !ret;
 	return ret;

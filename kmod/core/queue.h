@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A queue of the CPU's, admin or I/O: its rings, its doorbells, its interrupt.
+ * A queue pair of the CPU, admin or I/O: its rings, its doorbells, its
+ * interrupt.
  */
 #ifndef _NVMEP_QUEUE_H
 #define _NVMEP_QUEUE_H
@@ -12,50 +13,51 @@
 #include "nvme.h"
 
 struct nvmep_ctrl;
-
 struct nvmep_queue;
 
 /*
- * What becomes of an entry is for whoever made the queue to say.  What can wait until
- * no lock is held goes into the batch.
+ * Per-queue completion callback, called with cq_lock held.  It may add the
+ * request to the batch, which is completed after the lock was dropped.
  */
 typedef void nvmep_complete_fn(struct nvmep_queue *queue,
-			       const struct nvme_cqe *cqe,
+			       const struct nvme_completion *cqe,
 			       struct io_comp_batch *batch);
 
 /* nvmep_queue.flags */
-#define NVMEP_QUEUE_ENABLED	0	/* the controller serves it */
+#define NVMEP_QUEUE_ENABLED	0	/* changes under sq_lock */
 
 /**
  * struct nvmep_queue - a queue pair that the CPU uses: admin (qid 0) or I/O
  * @ctrl: const
- * @complete: const: takes an entry that has arrived; @cq_lock is held
- * @tag_set: const: where the tags of its commands are, for @complete
- * @tag_index: const: which of its tags
- * @uses: by tag: the count in its next CID; whoever has the tag
- * @qid: changes while the controller does not know the queue; 0 for an I/O queue
- *	that no identifier is left for
- * @entries: const: of either ring
- * @polled: const: nothing announces completions
+ * @complete: const: callback for each completion entry
+ * @tag_set: const: tag set of the queue's commands
+ * @tag_index: const: index of the queue's tags in @tag_set
+ * @uses: by tag: use count, part of the next CID; owned by the holder of the
+ *	tag
+ * @qid: changes while the queue is disabled; 0 for an I/O queue without a queue
+ *	ID
+ * @entries: const: of each ring
+ * @polled: const: IEN = 0, completions raise no interrupt
  * @vector: const: index of the interrupt vector, -1 for a polled queue
- * @irq_requested: the interrupt handler is registered; probe and remove only
- * @flags: NVMEP_QUEUE_* bits
- * @sq: const: submission ring
- * @cq: const: completion ring
- * @sq_dma: const: address of @sq
- * @cq_dma: const: address of @cq
- * @sq_doorbell: register of @sq; changes with @qid, as the next two do
- * @cq_doorbell: register of @cq
- * @doorbells: counts what is written to them
- * @sq_lock: guards @sq, @sq_tail and @sq_rung
- * @sq_tail: next entry to fill
- * @sq_rung: tail that the controller was told
- * @cq_lock: guards everything below
- * @cq_head: next entry to consume
- * @cq_phase: phase tag of a new entry at @cq_head
- * @completions: entries consumed so far
- * @lost_interrupts: completions that only a timeout found
- * @name: const: of the interrupt
+ * @irq_requested: interrupt handler is registered; probe and remove only
+ * @flags: NVMEP_QUEUE_* bits, atomic
+ * @sq: const: submission ring; entries are written under @sq_lock
+ * @cq: const: completion ring; entries are consumed under @cq_lock
+ * @sq_dma: const: DMA address of @sq
+ * @cq_dma: const: DMA address of @cq
+ * @sq_doorbell: tail doorbell; written under @sq_lock, changes with @qid
+ * @cq_doorbell: head doorbell; written under @cq_lock, changes with @qid
+ * @doorbells: counts of doorbell writes; changes with @qid
+ * @sq_lock: guards submission: @sq_tail and @last_sq_tail
+ * @sq_tail: next entry to write
+ * @last_sq_tail: last tail written to the doorbell
+ * @cq_lock: guards completion: the members below but @name
+ * @cq_head: next entry to consume; read without the lock by READ_ONCE()
+ * @cq_phase: phase tag of a new entry at @cq_head; as @cq_head
+ * @completions: entries consumed
+ * @lost_interrupts: completions found by polling a queue that has an interrupt:
+ *	by the timeout handler or during a stop
+ * @name: const: name of the interrupt
  */
 struct nvmep_queue {
 	struct nvmep_ctrl *ctrl;
@@ -70,8 +72,8 @@ struct nvmep_queue {
 	bool irq_requested;
 	unsigned long flags;
 
-	struct nvme_sqe *sq;
-	struct nvme_cqe *cq;
+	struct nvme_command *sq;
+	struct nvme_completion *cq;
 	dma_addr_t sq_dma;
 	dma_addr_t cq_dma;
 	void __iomem *sq_doorbell;
@@ -80,7 +82,7 @@ struct nvmep_queue {
 
 	spinlock_t sq_lock ____cacheline_aligned_in_smp;
 	u16 sq_tail;
-	u16 sq_rung;
+	u16 last_sq_tail;
 
 	spinlock_t cq_lock ____cacheline_aligned_in_smp;
 	u16 cq_head;
@@ -91,7 +93,7 @@ struct nvmep_queue {
 	char name[24];
 };
 
-/* Doorbells, of peers' queue pairs too. */
+/* Doorbells, also those of peers' queue pairs. */
 resource_size_t nvmep_doorbell_offset(const struct nvmep_ctrl *ctrl, u16 qid,
 				      bool cq);
 u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid);
@@ -106,16 +108,17 @@ void nvmep_queue_free_irq(struct nvmep_queue *queue);
 void nvmep_queue_reset(struct nvmep_queue *queue);
 void nvmep_queue_enable(struct nvmep_queue *queue);
 void nvmep_queue_disable(struct nvmep_queue *queue);
-bool nvmep_queue_submit(struct nvmep_queue *queue, const struct nvme_sqe *sqe,
-			bool ring);
+bool nvmep_queue_submit(struct nvmep_queue *queue,
+			const struct nvme_command *sqe, bool ring);
 void nvmep_queue_fill_begin(struct nvmep_queue *queue);
-void nvmep_queue_fill(struct nvmep_queue *queue, const struct nvme_sqe *sqe);
+void nvmep_queue_fill(struct nvmep_queue *queue,
+		      const struct nvme_command *sqe);
 void nvmep_queue_fill_end(struct nvmep_queue *queue);
-void nvmep_queue_ring(struct nvmep_queue *queue);
+void nvmep_queue_write_doorbell(struct nvmep_queue *queue);
 unsigned int nvmep_queue_poll(struct nvmep_queue *queue);
-void nvmep_queues_poll_unannounced(struct nvmep_ctrl *ctrl);
-unsigned int nvmep_queue_look(struct nvmep_queue *queue,
-			      struct io_comp_batch *batch);
+void nvmep_poll_polled_queues(struct nvmep_ctrl *ctrl);
+unsigned int nvmep_queue_poll_batch(struct nvmep_queue *queue,
+				    struct io_comp_batch *batch);
 
 static inline bool nvmep_queue_enabled(const struct nvmep_queue *queue)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Disks that need other treatment than the specification says.  The first list is
- * short on purpose: what is here was reported for datacenter disks against
- * other drivers and would stop ours from working.  The second has to be as long as
- * that of the kernel's own driver: by it namespaces keep their names.
+ * Controllers that deviate from the specification.  The first list is short on
+ * purpose: datacenter disks whose deviation was reported against other drivers
+ * and would break this one.  The second must match the in-tree driver's list,
+ * so that namespaces get the same identifiers from both drivers.
  */
 #include <linux/log2.h>
 #include <linux/pci.h>
@@ -11,14 +11,17 @@
 #include "quirks.h"
 
 static const struct pci_device_id nvmep_quirks[] = {
-	/* HGST and Memblaze lose CSTS reads that come too soon after CC.EN. */
+	/*
+	 * HGST and Memblaze fail if CSTS is read too soon after a write to
+	 * CC.EN.
+	 */
 	{ PCI_DEVICE(0x1c58, 0x0003),
 	  .driver_data = NVMEP_QUIRK_DELAY_BEFORE_READY },
 	{ PCI_DEVICE(0x1c58, 0x0023),
 	  .driver_data = NVMEP_QUIRK_DELAY_BEFORE_READY },
 	{ PCI_DEVICE(0x1c5f, 0x0540),
 	  .driver_data = NVMEP_QUIRK_DELAY_BEFORE_READY },
-	/* Samsung PM1725 and PM1725a; the first says MQES = 0. */
+	/* Samsung PM1725 and PM1725a; the first reports MQES = 0. */
 	{ PCI_DEVICE(0x144d, 0xa821),
 	  .driver_data = NVMEP_QUIRK_DELAY_BEFORE_READY |
 			 NVMEP_QUIRK_SMALL_QUEUES },
@@ -33,7 +36,11 @@ static const struct pci_device_id nvmep_quirks[] = {
 	{ PCI_VDEVICE(INTEL, 0x0a53), .driver_data = NVMEP_QUIRK_STRIPE },
 	{ PCI_VDEVICE(INTEL, 0x0a54), .driver_data = NVMEP_QUIRK_STRIPE },
 	{ PCI_VDEVICE(INTEL, 0x0a55), .driver_data = NVMEP_QUIRK_STRIPE },
-	/* Amazon's controllers drop the upper 16 bits of an address. */
+	/* QEMU before its own device ID; old versions claim VS 1.1. */
+	{ PCI_VDEVICE(INTEL, 0x5845),
+	  .driver_data = NVMEP_QUIRK_IDENTIFY_CNS |
+			 NVMEP_QUIRK_NO_WRITE_ZEROES },
+	/* Amazon controllers ignore the upper 16 bits of an address. */
 	{ PCI_DEVICE(0x1d0f, 0x0061), .driver_data = NVMEP_QUIRK_DMA_48 },
 	{ PCI_DEVICE(0x1d0f, 0x0065), .driver_data = NVMEP_QUIRK_DMA_48 },
 	{ PCI_DEVICE(0x1d0f, 0x8061), .driver_data = NVMEP_QUIRK_DMA_48 },
@@ -43,18 +50,18 @@ static const struct pci_device_id nvmep_quirks[] = {
 	{ }
 };
 
-/* NGUID, EUI64 and UUID that are not unique, or not the same each time. */
+/* NGUID, EUI64 or UUID are not unique or change. */
 static const struct pci_device_id nvmep_bogus_nids[] = {
-	/* QEMU's, of old and new. */
+	/* QEMU, old and new device ID. */
 	{ PCI_VDEVICE(INTEL, 0x5845) },
 	{ PCI_VDEVICE(REDHAT, 0x0010) },
 	/* Intel P4500 and P4600. */
 	{ PCI_VDEVICE(INTEL, 0x0a54) },
-	/* Realtek's controllers: ADATA, Team Group. */
+	/* Realtek controllers: ADATA, Team Group. */
 	{ PCI_DEVICE(0x10ec, 0x5762) },
 	{ PCI_DEVICE(0x10ec, 0x5763) },
 	{ PCI_DEVICE(0x10ec, 0x5765) },
-	/* Silicon Motion's. */
+	/* Silicon Motion. */
 	{ PCI_DEVICE(0x126f, 0x2262) },
 	{ PCI_DEVICE(0x126f, 0x2263) },
 	/* Micron. */
@@ -74,10 +81,10 @@ static const struct pci_device_id nvmep_bogus_nids[] = {
 	{ PCI_DEVICE(0x1d97, 0x1d97) },
 	{ PCI_DEVICE(0x1d97, 0x2263) },
 	{ PCI_DEVICE(0x1d97, 0x2269) },
-	/* Innogrit's controllers: Acer, ADATA. */
+	/* Innogrit controllers: Acer, ADATA. */
 	{ PCI_DEVICE(0x1dbe, 0x5216) },
 	{ PCI_DEVICE(0x1dbe, 0x5236) },
-	/* Maxio's controllers. */
+	/* Maxio controllers. */
 	{ PCI_DEVICE(0x1e4b, 0x1001) },
 	{ PCI_DEVICE(0x1e4b, 0x1002) },
 	{ PCI_DEVICE(0x1e4b, 0x1202) },
@@ -91,7 +98,7 @@ static const struct pci_device_id nvmep_bogus_nids[] = {
 };
 
 /**
- * nvmep_quirks_find() - what is special about a controller
+ * nvmep_quirks_find() - quirks of a controller
  * @pdev: its PCI function
  *
  * Return: NVMEP_QUIRK_* bits.
@@ -106,7 +113,7 @@ unsigned int nvmep_quirks_find(struct pci_dev *pdev)
 	return quirks;
 }
 
-/* The kernel's own driver's, but for small_queues, which it has none for. */
+/* The in-tree driver's names; it has none for small_queues. */
 static const char *const nvmep_quirk_names[] = {
 	[ilog2(NVMEP_QUIRK_DELAY_BEFORE_READY)] = "delay_before_chk_rdy",
 	[ilog2(NVMEP_QUIRK_SMALL_QUEUES)] = "small_queues",
@@ -114,11 +121,12 @@ static const char *const nvmep_quirk_names[] = {
 	[ilog2(NVMEP_QUIRK_NO_WRITE_ZEROES)] = "disable_write_zeroes",
 	[ilog2(NVMEP_QUIRK_DMA_48)] = "dma_address_bits_48",
 	[ilog2(NVMEP_QUIRK_BOGUS_NID)] = "bogus_nid",
+	[ilog2(NVMEP_QUIRK_IDENTIFY_CNS)] = "identify_cns",
 };
 
 /**
- * nvmep_quirk_name() - what a quirk is called
- * @bit: number of one of NVMEP_QUIRK_*
+ * nvmep_quirk_name() - name of a quirk
+ * @bit: bit number of the quirk
  *
  * Return: its name.
  */

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The life of a command that the CPU sends: built elsewhere, issued, finished
- * by its completion entry or by cancellation, tried again or ended.
+ * Commands of the CPU: submission, completion or cancellation, retry, end.
+ * Their callers build them.
  */
 #include <linux/blk-mq.h>
+#include <linux/module.h>
 
 #include "compat.h"
 #include "ctrl.h"
 #include "data.h"
-#include "failure.h"
 #include "queue.h"
 #include "request.h"
 #include "trace.h"
 
-#define NVMEP_MAX_RETRIES	5
+/* Limit of the delay of a retry while the controller is to stop. */
+#define NVMEP_STOP_RETRY_MS	1000U
 
-/* The next command identifier of a tag, which is the caller's. */
+static unsigned char max_retries = 5;
+module_param(max_retries, byte, 0644);
+MODULE_PARM_DESC(max_retries,
+		 "retries of a command of the block layer that failed with a status that permits them");
+
+/* The next CID of a tag; the caller holds the tag. */
 static u16 nvmep_request_next_cid(struct nvmep_queue *queue, unsigned int tag)
 {
 	u8 use = queue->uses[tag]++;
@@ -24,26 +30,27 @@ static u16 nvmep_request_next_cid(struct nvmep_queue *queue, unsigned int tag)
 }
 
 /**
- * nvmep_request_alloc() - a request that carries a ready command
- * @queue: request queue, of the controller's admin queue or of a namespace
+ * nvmep_request_alloc() - allocate a passthrough request for a command
+ * @queue: request queue of the admin queue or of a namespace
  * @sqe: command without CID and data pointers
- * @more: REQ_POLLED, where somebody will poll for it, or 0
+ * @more: REQ_POLLED if the caller polls for the completion, or 0
  * @flags: for blk_mq_alloc_request()
  *
- * The command is never sent twice.
+ * The command is never retried.
  *
  * Return: the request or an error pointer.
  */
 struct request *nvmep_request_alloc(struct request_queue *queue,
-				    const struct nvme_sqe *sqe,
+				    const struct nvme_command *sqe,
 				    blk_opf_t more, blk_mq_req_flags_t flags)
 {
-	blk_opf_t op = sqe->opcode & NVME_OPCODE_TO_CTRL ? REQ_OP_DRV_OUT :
-							   REQ_OP_DRV_IN;
+	blk_opf_t op = sqe->common.opcode & NVMEP_OPCODE_TO_CTRL ?
+		       REQ_OP_DRV_OUT : REQ_OP_DRV_IN;
 	struct nvmep_request *req;
 	struct request *rq;
 
-	rq = blk_mq_alloc_request(queue, op | REQ_FAILFAST_DRIVER | more, flags);
+	rq = blk_mq_alloc_request(queue, op | REQ_FAILFAST_DRIVER | more,
+				  flags);
 	if (IS_ERR(rq))
 		return rq;
 	req = nvmep_request(rq);
@@ -51,17 +58,19 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 	req->result = 0;
 	req->status = 0;
 	req->flags = 0;
-	nvmep_request_first(rq);
+	nvmep_request_init(rq);
 	return rq;
 }
 
 /*
- * The data could not be mapped.  To try again helps where others give back what they
- * hold; where the device must not reach it, and nothing lies between, nobody does.
+ * The data could not be mapped for DMA.  BLK_STS_RESOURCE makes blk-mq retry,
+ * which helps if other requests will unmap theirs.  It would retry forever for
+ * memory that cannot be mapped at all, so give up after the time that a command
+ * may take.
  */
-static noinline blk_status_t nvmep_request_unmapped(struct nvmep_queue *queue,
-						    struct request *rq,
-						    blk_status_t status)
+static noinline blk_status_t nvmep_request_map_failed(struct nvmep_queue *queue,
+						      struct request *rq,
+						      blk_status_t status)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 	unsigned int patience = rq->timeout ?: READ_ONCE(rq->q->rq_timeout);
@@ -75,19 +84,20 @@ static noinline blk_status_t nvmep_request_unmapped(struct nvmep_queue *queue,
 	dev_err_ratelimited(queue->ctrl->dev,
 			    "queue %u: no room to map data for %u ms, command %#x given up; an untrusted device needs bounce buffers (swiotlb=)\n",
 			    queue->qid, jiffies_to_msecs(patience),
-			    req->sqe.opcode);
+			    req->sqe.common.opcode);
 	return BLK_STS_IOERR;
 }
 
 /**
- * nvmep_request_prepare() - make a built command ready for the submission ring
- * @queue: hardware queue that the controller serves
- * @rq: request with a complete command but for CID and data pointers
+ * nvmep_request_prepare() - map a request's data and start it
+ * @queue: enabled hardware queue
+ * @rq: request whose command is complete except for CID and data pointers
  *
- * On success it is under way, and has to be submitted before dispatch ends.
+ * On success the request counts as in flight: the caller must submit its
+ * command before dispatch ends.
  *
- * Return: BLK_STS_OK, or the errors of nvmep_data_map(); BLK_STS_IOERR where there was
- * no room to map its data for as long as a command may take.
+ * Return: BLK_STS_OK, or an error of nvmep_data_map(); BLK_STS_IOERR if its
+ * data could not be mapped within the timeout of a command.
  */
 blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 				   struct request *rq)
@@ -97,20 +107,22 @@ blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 
 	status = nvmep_data_map(queue->ctrl, rq);
 	if (unlikely(status))
-		return nvmep_request_unmapped(queue, rq, status);
+		return nvmep_request_map_failed(queue, rq, status);
 	WRITE_ONCE(req->cid, nvmep_request_next_cid(queue, rq->tag));
-	req->sqe.cid = cpu_to_le16(req->cid);
+	req->sqe.common.command_id = nvmep_command_id(req->cid);
+	/* A stop waits for dispatch, so the generation does not change here. */
+	WRITE_ONCE(req->generation, queue->ctrl->generation);
 	blk_mq_start_request(rq);
 	trace_nvmep_submit(queue->ctrl->instance, queue->qid, &req->sqe);
 	return BLK_STS_OK;
 }
 
 /**
- * nvmep_request_submit_list() - hand prepared commands to the controller, all at once
+ * nvmep_request_submit_list() - submit a batch of prepared requests
  * @queue: hardware queue of all of them
  * @list: the requests; empty on return
  *
- * One lock and one doorbell, however many they are.
+ * Takes the lock once and writes the doorbell once.
  */
 void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list)
 {
@@ -123,39 +135,99 @@ void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list)
 }
 
 /**
- * nvmep_request_issue() - hand a built command to the controller
- * @queue: hardware queue that the controller serves
- * @rq: request with a complete command but for CID and data pointers
- * @ring: tell the controller at once
+ * nvmep_request_submit() - map, start and submit one request
+ * @queue: enabled hardware queue
+ * @rq: request whose command is complete except for CID and data pointers
+ * @ring: write the doorbell; else nvmep_queue_write_doorbell() must follow
  *
  * Return: as nvmep_request_prepare().
  */
-blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
-				 bool ring)
+blk_status_t nvmep_request_submit(struct nvmep_queue *queue, struct request *rq,
+				  bool ring)
 {
 	blk_status_t status = nvmep_request_prepare(queue, rq);
 
 	if (status)
 		return status;
-	/* Cannot fail: who stops the queue waits for us first. */
+	/*
+	 * The queue is enabled: a stop waits for dispatch before it disables
+	 * it.
+	 */
 	WARN_ON_ONCE(!nvmep_queue_submit(queue, &nvmep_request(rq)->sqe, ring));
 	return BLK_STS_OK;
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- failed commands ----------------------------------------------------- */
 
-/* The outcome is known of a request that was started and is not completed. */
-static void nvmep_request_finish(struct request *rq, u16 status, u64 result)
+/*
+ * Failed block I/O is counted.  Passthrough of user space is counted and logged
+ * only while log_passthru is set; the driver's own commands never are.
+ */
+
+static void nvmep_count_retry(struct nvmep_failures *failures)
+{
+	atomic_long_inc(&failures->retries);
+}
+
+static void nvmep_log_passthru_error(struct request *rq)
+{
+	const struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+	const struct nvmep_request *req = nvmep_request(rq);
+	const struct nvme_common_command *sqe = &req->sqe.common;
+
+	dev_err_ratelimited(queue->ctrl->dev,
+			    "%s: passthrough opcode %#x failed, status %#x (sct %#x / sc %#x)%s cdw10=%#x cdw11=%#x cdw12=%#x cdw13=%#x cdw14=%#x cdw15=%#x\n",
+			    rq->q->disk ? rq->q->disk->disk_name :
+					  dev_name(&queue->ctrl->device),
+			    sqe->opcode, req->status,
+			    NVME_SCT(req->status),
+			    req->status & NVME_SC_MASK,
+			    req->status & NVME_STATUS_DNR ? " DNR" : "",
+			    le32_to_cpu(sqe->cdw10), le32_to_cpu(sqe->cdw11),
+			    le32_to_cpu(sqe->cdw12), le32_to_cpu(sqe->cdw13),
+			    le32_to_cpu(sqe->cdw14), le32_to_cpu(sqe->cdw15));
+}
+
+/*
+ * The driver's own admin commands do not count: it uses some to probe for
+ * support.
+ */
+static bool nvmep_error_counts(const struct nvmep_failures *failures,
+			       struct request *rq)
+{
+	if (!blk_rq_is_passthrough(rq))
+		return true;
+	return nvmep_request(rq)->flags & NVMEP_REQUEST_USER &&
+	       READ_ONCE(failures->log_passthru);
+}
+
+static void nvmep_count_error(struct nvmep_failures *failures,
+			      struct request *rq)
+{
+	if (likely(!nvmep_request(rq)->status) ||
+	    !nvmep_error_counts(failures, rq))
+		return;
+	atomic_long_inc(&failures->errors);
+	if (blk_rq_is_passthrough(rq))
+		nvmep_log_passthru_error(rq);
+}
+
+/* --- completion ---------------------------------------------------------- */
+
+/* Sets the outcome of a request in flight. */
+static void nvmep_request_set_result(struct request *rq, u16 status, u64 result)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 
 	req->status = status;
 	req->result = result;
-	/* From here on the same entry, seen again, names nothing. */
+	/*
+	 * A duplicate of the completion entry matches no request from here on.
+	 */
 	WRITE_ONCE(req->cid, NVMEP_CID_NONE);
 }
 
-/* Requests of one hardware queue that succeeded: their data first, then all at once. */
+/* Ends a batch of successful requests of one hardware queue. */
 static void nvmep_request_end_batch(struct io_comp_batch *batch)
 {
 	struct request *rq;
@@ -169,8 +241,9 @@ static void nvmep_request_end_batch(struct io_comp_batch *batch)
 }
 
 /*
- * Ends a request here and now, on another processor, or with its batch.  What failed may
- * be sent again, and what has a payload of ours must give that back: not in a batch.
+ * Completes a request: on another CPU, in a batch, or at once.  A request that
+ * failed may be retried, and one with a special payload must free it, so
+ * neither goes into a batch.
  */
 static void nvmep_request_complete(struct request *rq,
 				   struct io_comp_batch *batch)
@@ -182,12 +255,14 @@ static void nvmep_request_complete(struct request *rq,
 		rq->q->mq_ops->complete(rq);
 }
 
-/* The request that a completion entry names, NULL if it is not under way. */
-static struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
+/* The request in flight with this CID, or NULL. */
+static struct request *nvmep_request_of_cid(struct blk_mq_tags *tags, u16 cid)
 {
 	struct request *rq;
 
-	/* A queue that the controller does not grant any more has none. */
+	/*
+	 * blk-mq has freed the tags if the controller grants fewer queues now.
+	 */
 	if (!tags)
 		return NULL;
 	rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
@@ -198,57 +273,62 @@ static struct request *nvmep_request_find(struct blk_mq_tags *tags, u16 cid)
 }
 
 /**
- * nvmep_request_entry() - a completion entry ends the request that it names
- * @queue: where it arrived; nvmep_queue.complete of queues with requests
+ * nvmep_request_handle_cqe() - complete the request of a completion entry
+ * @queue: queue of the entry; this is its &nvmep_queue.complete; cq_lock is
+ *	held
  * @cqe: the entry
- * @batch: the request may be left in it, with what ends it: for who called, holding no
- *	lock
+ * @batch: the request may be added; the caller completes the batch after it has
+ *	dropped the lock
  */
-void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
-			 struct io_comp_batch *batch)
+void nvmep_request_handle_cqe(struct nvmep_queue *queue,
+			      const struct nvme_completion *cqe,
+			      struct io_comp_batch *batch)
 {
 	struct blk_mq_tags *tags = queue->tag_set->tags[queue->tag_index];
-	u16 cid = le16_to_cpu(READ_ONCE(cqe->cid));
-	struct request *rq = nvmep_request_find(tags, cid);
+	u16 cid = nvmep_cid(READ_ONCE(cqe->command_id));
+	struct request *rq = nvmep_request_of_cid(tags, cid);
 
 	if (!rq) {
 		dev_warn_ratelimited(queue->ctrl->dev,
-				     "queue %u completed command %#x, which is not under way\n",
+				     "queue %u: completion of CID %#x, which is not in flight: ignored\n",
 				     queue->qid, cid);
 		return;
 	}
-	/* io-timeout-fail: pretend that the controller never answered. */
+	/* Fault injection (io-timeout-fail) drops the completion. */
 	if (unlikely(blk_should_fake_timeout(rq->q)))
 		return;
-	nvmep_request_finish(rq, le16_to_cpu(cqe->status) >> 1,
-			     le64_to_cpu(cqe->result));
+	nvmep_request_set_result(rq, le16_to_cpu(cqe->status) >> 1,
+				 le64_to_cpu(cqe->result.u64));
 	nvmep_request_complete(rq, batch);
 }
 
 static blk_status_t nvmep_blk_status(u16 status)
 {
-	switch (status & NVME_STATUS_MASK) {
+	switch (status & NVME_SCT_SC_MASK) {
 	case NVME_SC_SUCCESS:
 		return BLK_STS_OK;
-	case NVME_SC_CAPACITY_EXCEEDED:
+	case NVME_SC_CAP_EXCEEDED:
 		return BLK_STS_NOSPC;
 	case NVME_SC_LBA_RANGE:
-	case NVME_SC_NAMESPACE_NOT_READY:
+	case NVME_SC_CMD_INTERRUPTED:
+	case NVME_SC_NS_NOT_READY:
 		return BLK_STS_TARGET;
+	case NVME_SC_BAD_ATTRIBUTES:
 	case NVME_SC_INVALID_OPCODE:
 	case NVME_SC_INVALID_FIELD:
-	case NVME_SC_INVALID_NAMESPACE:
-	case NVME_SC_ONCS_UNSUPPORTED:
+	case NVME_SC_INVALID_NS:
 		return BLK_STS_NOTSUPP;
 	case NVME_SC_WRITE_FAULT:
 	case NVME_SC_READ_ERROR:
 	case NVME_SC_COMPARE_FAILED:
-	case NVME_SC_UNWRITTEN:
+	case NVME_SC_UNWRITTEN_BLOCK:
+	case NVME_SC_ACCESS_DENIED:
 	case NVME_SC_READ_ONLY:
 		return BLK_STS_MEDIUM;
 	case NVME_SC_GUARD_CHECK:
 	case NVME_SC_APPTAG_CHECK:
 	case NVME_SC_REFTAG_CHECK:
+	case NVME_SC_INVALID_PI:
 		return BLK_STS_PROTECTION;
 	case NVME_SC_RESERVATION_CONFLICT:
 		return NVMEP_BLK_STS_RESV_CONFLICT;
@@ -264,64 +344,92 @@ static bool nvmep_request_retryable(struct request *rq)
 	struct nvmep_request *req = nvmep_request(rq);
 
 	return req->status && !(req->status & NVME_STATUS_DNR) &&
-	       !blk_noretry_request(rq) && req->retries < NVMEP_MAX_RETRIES;
+	       !blk_noretry_request(rq) && !blk_queue_dying(rq->q) &&
+	       req->retries < READ_ONCE(max_retries);
+}
+
+/*
+ * The delay that the controller asks for (CRD), in milliseconds, no longer than
+ * the timeout of I/O.  Before a stop, which waits for it, it is shorter: without
+ * any delay all retries would fail.
+ */
+static unsigned long nvmep_retry_delay(struct request *rq)
+{
+	const struct nvmep_queue *queue = rq->mq_hctx->driver_data;
+	const struct nvme_id_ctrl *id = queue->ctrl->id;
+	/* Of each value of CRD, in 100 ms; base specification 5.1.13.2.1. */
+	const __le16 delays[] = { 0, id->crdt1, id->crdt2, id->crdt3 };
+	u16 status = nvmep_request(rq)->status;
+	unsigned int limit = jiffies_to_msecs(READ_ONCE(rq->q->rq_timeout));
+	unsigned int delay;
+
+	delay = le16_to_cpu(delays[(status & NVME_STATUS_CRD) >> 11]) * 100;
+	if (nvmep_ctrl_state(queue->ctrl) != NVMEP_CTRL_LIVE)
+		limit = min(limit, NVMEP_STOP_RETRY_MS);
+	return min(delay, limit);
 }
 
 /**
- * nvmep_request_end() - try a command again, or end it
- * @rq: request that the controller is done with, its data unmapped
- * @failures: of its request queue
+ * nvmep_request_end() - retry a command, or end its request
+ * @rq: completed request, its data unmapped
+ * @failures: counters of its request queue
  */
 void nvmep_request_end(struct request *rq, struct nvmep_failures *failures)
 {
 	struct nvmep_request *req = nvmep_request(rq);
+	unsigned long delay;
 
 	if (nvmep_request_retryable(rq)) {
+		delay = nvmep_retry_delay(rq);
 		req->retries++;
 		req->unmapped = 0;
-		nvmep_failure_retried(failures);
+		nvmep_count_retry(failures);
 		blk_mq_requeue_request(rq, false);
-		blk_mq_delay_kick_requeue_list(rq->q, 0);
+		blk_mq_delay_kick_requeue_list(rq->q, delay);
 		return;
 	}
-	/* Before the end: the queue, and what is kept of it, may go with its last request. */
-	nvmep_failure_ended(failures, rq);
+	/*
+	 * Count first: the end of the last request may free the queue and
+	 * @failures.
+	 */
+	nvmep_count_error(failures, rq);
 	blk_mq_end_request(rq, nvmep_blk_status(req->status));
 }
 
-static bool nvmep_cancel(struct request *rq, void *unused)
+static bool nvmep_request_cancel(struct request *rq, void *unused)
 {
-	/* Neither one that waits in a queue nor one that completed already. */
+	/* Skip requests that were not dispatched or have completed. */
 	if (!blk_mq_request_started(rq) || blk_mq_request_completed(rq))
 		return true;
 	nvmep_request(rq)->flags |= NVMEP_REQUEST_CANCELLED;
-	nvmep_request_finish(rq, NVME_SC_HOST_ABORTED, 0);
+	nvmep_request_set_result(rq, NVME_SC_HOST_ABORTED_CMD, 0);
 	blk_mq_complete_request(rq);
 	return true;
 }
 
 /**
- * nvmep_request_cancel_all() - end every command that is under way
- * @tags: of the controller's admin queue or of its I/O queues
+ * nvmep_request_cancel_all() - cancel every command in flight
+ * @tags: tag set of the admin queue or of the I/O queues
  *
- * The controller must have stopped.  Commands that may be repeated go back to
- * their queue, the others fail.
+ * The controller must have stopped: else it could still access their memory.
+ * Retryable requests are requeued, the others fail.
  */
 void nvmep_request_cancel_all(struct blk_mq_tag_set *tags)
 {
 	if (!tags->tags)
 		return;
-	blk_mq_tagset_busy_iter(tags, nvmep_cancel, NULL);
+	blk_mq_tagset_busy_iter(tags, nvmep_request_cancel, NULL);
 	blk_mq_tagset_wait_completed_request(tags);
 }
 
 /**
- * nvmep_request_status() - the outcome of a command for whoever sent it
- * @rq: request that ended
- * @status: what the block layer says about it
+ * nvmep_request_status() - outcome of a passthrough command
+ * @rq: request that has ended
+ * @status: the block layer's status of it
  *
- * Return: 0; the NVMe status, positive; -EINTR if the controller was stopped
- * under it; another negative code if it was never sent.
+ * Return: 0; a positive NVMe status; -EINTR if the controller was stopped, or
+ * refused a command of the driver because it is stopped or in another
+ * generation; another negative code if it was not submitted for other reasons.
  */
 int nvmep_request_status(struct request *rq, blk_status_t status)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A command on its way: the part of a blk-mq request that is ours, for I/O and
- * admin queues alike.
+ * Commands of the CPU: the driver's part of a blk-mq request, for admin and I/O
+ * queues.
  */
 #ifndef _NVMEP_REQUEST_H
 #define _NVMEP_REQUEST_H
@@ -12,41 +12,45 @@
 #include "data.h"
 #include "nvme.h"
 
-struct nvmep_failures;
 struct nvmep_queue;
 
 /*
- * A command identifier is the tag, with a count in the upper bits that moves
- * with each use: an entry that arrives twice or too late names no request.  The
- * count is the tag's and not the request's, since below an I/O scheduler any
- * request may have any tag.
+ * A command identifier (CID) is the tag and, in the upper bits, a count that
+ * changes with each use of the tag: a completion entry that arrives twice or
+ * too late matches no request.  The count belongs to the tag and not to the
+ * request, because an I/O scheduler assigns requests to tags in any order.
  */
 #define NVMEP_CID_TAG_BITS		12
 #define NVMEP_CID_TAG_MASK		(BIT(NVMEP_CID_TAG_BITS) - 1)
-#define NVMEP_CID_NONE			0xffff	/* of no tag */
+#define NVMEP_CID_NONE			0xffff	/* matches no tag */
 
 /* nvmep_request.flags */
-#define NVMEP_REQUEST_USER	BIT(0)	/* admin: only while the controller is LIVE */
-#define NVMEP_REQUEST_BOUND	BIT(1)	/* admin: only in @generation */
-#define NVMEP_REQUEST_CANCELLED	BIT(2)	/* the controller was stopped under it */
+#define NVMEP_REQUEST_USER	BIT(0)	/* of user space; admin: needs LIVE */
+#define NVMEP_REQUEST_BOUND	BIT(1)	/* admin: needs @generation */
+#define NVMEP_REQUEST_CANCELLED	BIT(2)	/* the controller was stopped */
 #define NVMEP_REQUEST_ABORTED	BIT(3)	/* an Abort command was sent for it */
-#define NVMEP_REQUEST_SPAN	BIT(4)	/* its data is @data.span */
-#define NVMEP_REQUEST_PIECES	BIT(5)	/* its data is @data.pieces */
+#define NVMEP_REQUEST_DMA_RANGE	BIT(4)	/* its data is @data.range */
+#define NVMEP_REQUEST_BVECS	BIT(5)	/* its data is @data.bvecs */
 
 /**
  * struct nvmep_request - blk_mq_rq_to_pdu() of every request
- * @sqe: the command; the CID and data pointers are filled when it is queued
+ * @sqe: the command; CID and data pointers are set when it is dispatched
  * @result: dwords 0 and 1 of the completion
- * @status: NVMe status, 0 for success, as of now
+ * @status: NVMe status, 0 for success
  * @flags: NVMEP_REQUEST_*
- * @retries: times the command was sent again
- * @cid: under way, NVMEP_CID_NONE when its end is known
- * @generation: see %NVMEP_REQUEST_BOUND
- * @unmapped: jiffies since which it was tried in vain to map the data; 0: it was not
- * @data: the data
+ * @retries: number of retries so far
+ * @cid: CID while in flight, else NVMEP_CID_NONE; read racily by the completion
+ *	handler, so accessed with READ_ONCE() and WRITE_ONCE()
+ * @generation: generation of the controller that the command was sent in; before
+ *	that, see %NVMEP_REQUEST_BOUND.  Read racily by the timeout handler
+ * @unmapped: jiffies of the first failure to map the data, 0 for none
+ * @data: where the data is and how it was mapped
+ *
+ * Owned by the context that has the request: dispatch, then the completion or
+ * cancellation of it, which blk-mq serialises.
  */
 struct nvmep_request {
-	struct nvme_sqe sqe;
+	struct nvme_command sqe;
 	u64 result;
 	u16 status;
 	u8 flags;
@@ -57,13 +61,28 @@ struct nvmep_request {
 	struct nvmep_data data;
 };
 
+/**
+ * struct nvmep_failures - counters of failed commands of one request queue
+ * @errors: commands that ended with an error; passthrough commands of user
+ *	space count only while @log_passthru is set
+ * @retries: retries of commands
+ * @log_passthru: log each failed passthrough command; READ_ONCE()
+ *
+ * sysfs attributes read and set each of them.
+ */
+struct nvmep_failures {
+	atomic_long_t errors;
+	atomic_long_t retries;
+	bool log_passthru;
+};
+
 static inline struct nvmep_request *nvmep_request(struct request *rq)
 {
 	return blk_mq_rq_to_pdu(rq);
 }
 
-/* Before the first attempt: what counts over several of them. */
-static inline void nvmep_request_first(struct request *rq)
+/* Called before the first dispatch: state that lasts over retries. */
+static inline void nvmep_request_init(struct request *rq)
 {
 	struct nvmep_request *req = nvmep_request(rq);
 
@@ -74,15 +93,16 @@ static inline void nvmep_request_first(struct request *rq)
 }
 
 struct request *nvmep_request_alloc(struct request_queue *queue,
-				    const struct nvme_sqe *sqe,
+				    const struct nvme_command *sqe,
 				    blk_opf_t more, blk_mq_req_flags_t flags);
 blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 				   struct request *rq);
 void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list);
-blk_status_t nvmep_request_issue(struct nvmep_queue *queue, struct request *rq,
-				 bool ring);
-void nvmep_request_entry(struct nvmep_queue *queue, const struct nvme_cqe *cqe,
-			 struct io_comp_batch *batch);
+blk_status_t nvmep_request_submit(struct nvmep_queue *queue, struct request *rq,
+				  bool ring);
+void nvmep_request_handle_cqe(struct nvmep_queue *queue,
+			      const struct nvme_completion *cqe,
+			      struct io_comp_batch *batch);
 void nvmep_request_end(struct request *rq, struct nvmep_failures *failures);
 void nvmep_request_cancel_all(struct blk_mq_tag_set *tags);
 int nvmep_request_status(struct request *rq, blk_status_t status);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stopping a controller: no dispatch, no queues, no DMA; then the generation moves and
- * what was under way is cancelled.
+ * Stop a controller: quiesce dispatch, disable the queues, end all DMA,
+ * increment the generation, cancel the commands in flight.  Process context,
+ * sleeps.
  *
- * A stop may come from anywhere: reset work, a timeout, an error on the bus, a queue
- * that could not be deleted; enable_lock makes it happen once.
+ * Reset work, the timeout handler, an error of the link and a queue that could
+ * not be deleted may race to stop the controller.  enable_lock serialises them,
+ * and NVMEP_CTRL_ENABLED makes all but the first do nothing.
  */
 #include <linux/blk-mq.h>
 
@@ -12,7 +14,7 @@
 #include "queue.h"
 #include "registers.h"
 #include "request.h"
-#include "stop.h"
+#include "reset.h"
 
 static void nvmep_queues_disable(struct nvmep_ctrl *ctrl)
 {
@@ -32,17 +34,27 @@ static void nvmep_queues_poll(struct nvmep_ctrl *ctrl)
 		nvmep_queue_poll(ctrl->queues[i]);
 }
 
+/* A controller that will never be started again fails its I/O. */
+static void nvmep_unquiesce_ended(struct nvmep_ctrl *ctrl)
+{
+	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
+		ctrl->cpu_ops->unquiesce(ctrl);
+}
+
 /**
- * nvmep_ctrl_stop_locked() - stop the controller and end what it was doing
+ * nvmep_ctrl_stop_locked() - stop the controller and cancel its commands
  * @ctrl: controller; enable_lock is held
- * @shutdown: have it flush its caches first
+ * @shutdown: flush the controller's caches first (CC.SHN)
  *
- * Does nothing if it is stopped already.  Dispatch is held up before the queues
- * are disabled, so nobody submits to a queue that has gone; the generation
- * moves when the controller has stopped and before anything is cancelled, so a
- * command that fails for this reason finds the new generation.  Namespaces stay
- * quiesced, unless nobody will ever start the controller again; the admin queue
- * does not, it refuses instead.
+ * Does nothing if the controller is stopped already.
+ *
+ * Ordering: dispatch is quiesced before the queues are disabled, so no thread
+ * submits to a queue that the controller has lost.  The generation is
+ * incremented after DMA has ended and before commands are cancelled, so the
+ * sender of a cancelled command finds the new generation.
+ *
+ * I/O queues stay quiesced, unless the controller will never be started again.
+ * The admin queue is unquiesced and fails every command until the next start.
  */
 void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown)
 {
@@ -51,46 +63,57 @@ void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown)
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
 		return;
 	ctrl->cpu_ops->quiesce(ctrl);
-	blk_mq_quiesce_queue(ctrl->admin_requests);
+	blk_mq_quiesce_queue(ctrl->admin_q);
 	nvmep_queues_disable(ctrl);
 
-	nvmep_ctrl_quench(ctrl, shutdown);
+	nvmep_ctrl_disable(ctrl, shutdown);
 	clear_bit(NVMEP_CTRL_ENABLED, &ctrl->flags);
 	clear_bit(NVMEP_CTRL_EVENT_REQUESTED, &ctrl->flags);
-	/* Pairs with nvmep_ctrl_generation(): DMA has ended for who sees it. */
+	/*
+	 * Pairs with smp_load_acquire() in nvmep_ctrl_generation(): a reader of
+	 * the new generation may free memory that the controller had access to.
+	 */
 	smp_store_release(&ctrl->generation, ctrl->generation + 1);
 	wake_up_all(&ctrl->state_wait);
 
 	nvmep_queues_poll(ctrl);
 	nvmep_request_cancel_all(&ctrl->admin_tags);
 	nvmep_request_cancel_all(&ctrl->io_tags);
-	blk_mq_unquiesce_queue(ctrl->admin_requests);
-	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
-		ctrl->cpu_ops->unquiesce(ctrl);
+	blk_mq_unquiesce_queue(ctrl->admin_q);
+	nvmep_unquiesce_ended(ctrl);
 }
 
 /**
  * nvmep_ctrl_stop() - stop the controller now
  * @ctrl: controller
- * @shutdown: have it flush its caches first
+ * @shutdown: flush the controller's caches (CC.SHN), even if it was stopped
+ *	before, unless it has failed
+ *
+ * I/O of a controller that will never be started again fails from here on, also
+ * if an earlier stop or a drain has left it quiesced.
  */
 void nvmep_ctrl_stop(struct nvmep_ctrl *ctrl, bool shutdown)
 {
 	mutex_lock(&ctrl->enable_lock);
-	nvmep_ctrl_stop_locked(ctrl, shutdown);
+	if (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
+		nvmep_ctrl_stop_locked(ctrl, shutdown);
+	else if (shutdown && nvmep_ctrl_state(ctrl) != NVMEP_CTRL_DEAD)
+		nvmep_ctrl_flush(ctrl);
+	nvmep_unquiesce_ended(ctrl);
 	mutex_unlock(&ctrl->enable_lock);
 }
 
 /**
- * nvmep_ctrl_fence() - make sure that a generation is over
+ * nvmep_ctrl_ensure_stopped() - stop the controller if it is in @generation
  * @ctrl: controller
- * @generation: the generation
+ * @generation: generation of the caller's queue or command
  *
- * On return the controller does not touch memory of that generation's queues.
- * If it had to be stopped for it, it is being reset.  The caller may hold locks
- * of the peer rooms: their callbacks run from reset work.
+ * On return the controller does no more DMA to memory of queues of @generation.
+ * If the controller was LIVE, a reset is queued; otherwise the path that
+ * changed the state continues.  The caller may hold locks of the peer layer:
+ * peer_ops callbacks are called from reset work, not from here.
  */
-void nvmep_ctrl_fence(struct nvmep_ctrl *ctrl, u32 generation)
+void nvmep_ctrl_ensure_stopped(struct nvmep_ctrl *ctrl, u32 generation)
 {
 	mutex_lock(&ctrl->enable_lock);
 	if (ctrl->generation == generation) {
@@ -101,17 +124,17 @@ void nvmep_ctrl_fence(struct nvmep_ctrl *ctrl, u32 generation)
 }
 
 /**
- * nvmep_ctrl_tell_stopped() - tell the peer rooms about a stop, once
- * @ctrl: controller
+ * nvmep_ctrl_notify_stopped() - call peer_ops->stopped(), once per generation
+ * @ctrl: controller that was stopped
  */
-void nvmep_ctrl_tell_stopped(struct nvmep_ctrl *ctrl)
+void nvmep_ctrl_notify_stopped(struct nvmep_ctrl *ctrl)
 {
 	u32 generation = nvmep_ctrl_generation(ctrl);
 
-	mutex_lock(&ctrl->tell_lock);
-	if (ctrl->told_generation != generation) {
-		ctrl->told_generation = generation;
+	mutex_lock(&ctrl->notify_lock);
+	if (ctrl->notified_generation != generation) {
+		ctrl->notified_generation = generation;
 		ctrl->peer_ops->stopped(ctrl);
 	}
-	mutex_unlock(&ctrl->tell_lock);
+	mutex_unlock(&ctrl->notify_lock);
 }

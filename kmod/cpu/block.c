@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Block layer requests become commands of the NVM command set.
+ * Block I/O: requests as commands of the NVM command set, and the blk-mq
+ * callbacks.
  */
 #include <linux/blk-mq.h>
 #include <linux/mempool.h>
@@ -12,12 +13,10 @@
 #include "core/data.h"
 #include "core/queue.h"
 #include "core/request.h"
-#include "core/timeout.h"
+#include "core/reset.h"
 #include "cpu.h"
-#include "moved.h"
+#include "module.h"
 #include "namespace.h"
-#include "params.h"
-#include "rw.h"
 
 /* --- commands ------------------------------------------------------------ */
 
@@ -35,17 +34,17 @@ static blk_status_t nvmep_build_rw(const struct nvmep_ns *ns,
 				   struct request *rq, u8 opcode)
 {
 	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
-	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
+	struct nvme_command *sqe = &nvmep_request(rq)->sqe;
 	u16 control;
 
-	sqe->opcode = opcode;
+	sqe->common.opcode = opcode;
 	control = nvmep_rw_protect(sqe, ns, first);
 	if (rq->cmd_flags & REQ_FUA)
 		control |= NVME_RW_FUA;
 	if (rq->cmd_flags & (REQ_FAILFAST_DEV | REQ_RAHEAD))
-		control |= NVME_RW_LIMITED_RETRY;
+		control |= NVME_RW_LR;
 	if (rq->cmd_flags & REQ_RAHEAD)
-		sqe->cdw13 = cpu_to_le32(NVME_RW_DSM_PREFETCH);
+		sqe->common.cdw13 = cpu_to_le32(NVME_RW_DSM_FREQ_PREFETCH);
 	nvmep_rw_range(sqe, first, nvmep_blocks(ns, rq), control);
 	return BLK_STS_OK;
 }
@@ -54,13 +53,14 @@ static blk_status_t nvmep_build_write_zeroes(const struct nvmep_ns *ns,
 					     struct request *rq)
 {
 	u64 first = nvmep_first_block(ns, blk_rq_pos(rq));
-	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
+	struct nvme_command *sqe = &nvmep_request(rq)->sqe;
 	u16 control;
 
-	sqe->opcode = NVME_CMD_WRITE_ZEROES;
-	control = nvmep_rw_protect(sqe, ns, first);
+	sqe->common.opcode = nvme_cmd_write_zeroes;
+	/* The controller has no protection information to check, only to make. */
+	control = nvmep_rw_protect(sqe, ns, first) & NVME_RW_PRINFO_PRACT;
 	if (ns->zeroes_deallocate && !(rq->cmd_flags & REQ_NOUNMAP))
-		control |= NVME_WRITE_ZEROES_DEALLOCATE;
+		control |= NVME_WZ_DEAC;
 	nvmep_rw_range(sqe, first, nvmep_blocks(ns, rq), control);
 	return BLK_STS_OK;
 }
@@ -69,12 +69,12 @@ static void nvmep_fill_range(struct nvme_dsm_range *range,
 			     const struct nvmep_ns *ns, sector_t sector,
 			     unsigned int bytes)
 {
-	range->attributes = 0;
-	range->blocks = cpu_to_le32(bytes >> ns->block_shift);
+	range->cattr = 0;
+	range->nlb = cpu_to_le32(bytes >> ns->block_shift);
 	range->slba = cpu_to_le64(nvmep_first_block(ns, sector));
 }
 
-/* One range for each bio; returns how many were needed. */
+/* One range for each bio.  Returns the number needed, even above @limit. */
 static unsigned int nvmep_fill_ranges(struct nvme_dsm_range *ranges,
 				      const struct nvmep_ns *ns,
 				      struct request *rq, unsigned int limit)
@@ -100,7 +100,7 @@ static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
 					struct request *rq)
 {
 	unsigned int segments = blk_rq_nr_discard_segments(rq);
-	struct nvme_sqe *sqe = &nvmep_request(rq)->sqe;
+	struct nvme_command *sqe = &nvmep_request(rq)->sqe;
 	struct page *page;
 
 	page = mempool_alloc(ns->ctrl->cpu->range_pool, GFP_ATOMIC);
@@ -112,9 +112,9 @@ static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
 		mempool_free(page, ns->ctrl->cpu->range_pool);
 		return BLK_STS_IOERR;
 	}
-	sqe->opcode = NVME_CMD_DATASET_MANAGEMENT;
-	sqe->cdw10 = cpu_to_le32(segments - 1);
-	sqe->cdw11 = cpu_to_le32(NVME_DSM_DEALLOCATE);
+	sqe->common.opcode = nvme_cmd_dsm;
+	sqe->common.cdw10 = cpu_to_le32(segments - 1);
+	sqe->common.cdw11 = cpu_to_le32(NVME_DSMGMT_AD);
 	rq->special_vec.bv_page = page;
 	rq->special_vec.bv_offset = 0;
 	rq->special_vec.bv_len = segments * sizeof(struct nvme_dsm_range);
@@ -122,7 +122,7 @@ static blk_status_t nvmep_build_discard(const struct nvmep_ns *ns,
 	return BLK_STS_OK;
 }
 
-/* Frees what building a command allocated. */
+/* Frees the page of ranges, if the command has one. */
 static void nvmep_command_cleanup(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	if (!(rq->rq_flags & RQF_SPECIAL_PAYLOAD))
@@ -136,15 +136,17 @@ static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
 	struct nvmep_request *req = nvmep_request(rq);
 
 	if (!(rq->rq_flags & RQF_DONTPREP))
-		nvmep_request_first(rq);
+		nvmep_request_init(rq);
 	req->flags = 0;
 	req->status = 0;
-	req->sqe = (struct nvme_sqe){ .nsid = cpu_to_le32(ns->nsid) };
+	req->sqe = (struct nvme_command){
+		.common.nsid = cpu_to_le32(ns->nsid),
+	};
 }
 
 /*
- * Requests that were made before the format changed, and waited meanwhile, come
- * after it.  A part of a block cannot be moved.
+ * A request may have been queued before the format changed.  It fails unless it
+ * consists of whole blocks of the new format.
  */
 static bool nvmep_command_fits(const struct nvmep_ns *ns, struct request *rq)
 {
@@ -152,19 +154,19 @@ static bool nvmep_command_fits(const struct nvmep_ns *ns, struct request *rq)
 
 	if (ns->format != NVMEP_NS_FORMAT_BLOCKS)
 		return false;
-	/* A flush has no place. */
+	/* A flush has no range. */
 	if (!blk_rq_bytes(rq))
 		return true;
 	return !((blk_rq_pos(rq) << SECTOR_SHIFT | blk_rq_bytes(rq)) & mask);
 }
 
-/* Rare ones, apart: they would cost the others registers. */
+/* Not inlined: reads and writes would have to save more registers. */
 static noinline blk_status_t nvmep_build_other(const struct nvmep_ns *ns,
 					       struct request *rq)
 {
 	switch (req_op(rq)) {
 	case REQ_OP_FLUSH:
-		nvmep_request(rq)->sqe.opcode = NVME_CMD_FLUSH;
+		nvmep_request(rq)->sqe.common.opcode = nvme_cmd_flush;
 		return BLK_STS_OK;
 	case REQ_OP_DISCARD:
 		return nvmep_build_discard(ns, rq);
@@ -178,7 +180,7 @@ static noinline blk_status_t nvmep_build_other(const struct nvmep_ns *ns,
 static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 					struct request *rq)
 {
-	/* Passthrough comes with its command, whose length was checked. */
+	/* A passthrough request already has its command, which was checked. */
 	if (blk_rq_is_passthrough(rq))
 		return ns->format == NVMEP_NS_FORMAT_UNKNOWN ? BLK_STS_IOERR :
 							       BLK_STS_OK;
@@ -187,25 +189,77 @@ static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 		return BLK_STS_IOERR;
 	switch (req_op(rq)) {
 	case REQ_OP_READ:
-		return nvmep_build_rw(ns, rq, NVME_CMD_READ);
+		return nvmep_build_rw(ns, rq, nvme_cmd_read);
 	case REQ_OP_WRITE:
-		return nvmep_build_rw(ns, rq, NVME_CMD_WRITE);
+		return nvmep_build_rw(ns, rq, nvme_cmd_write);
 	default:
 		return nvmep_build_other(ns, rq);
 	}
 }
 
+/* --- requeue list ------------------------------------------------------- */
+
+/*
+ * A controller may grant fewer queues after a reset, while the block layer
+ * still has requests for the queues that are gone.  Their bios wait in the
+ * requeue list until nvmep_block_update_hw_queues() has removed these queues.
+ *
+ * Passthrough requests and the block layer's own flushes have no bios to submit
+ * again: they fail, and the submitter decides about a retry.
+ *
+ * Returns BLK_STS_OK, and the request has ended, or BLK_STS_IOERR.
+ */
+static blk_status_t nvmep_requeue_add(struct nvmep_ctrl *ctrl,
+				      struct request *rq)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	unsigned long flags;
+
+	if (blk_rq_is_passthrough(rq) || !rq->bio) {
+		nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
+		return BLK_STS_IOERR;
+	}
+	blk_mq_start_request(rq);
+	spin_lock_irqsave(&cpu->requeue_lock, flags);
+	blk_steal_bios(&cpu->requeue_list, rq);
+	spin_unlock_irqrestore(&cpu->requeue_lock, flags);
+	blk_mq_end_request(rq, BLK_STS_OK);
+	return BLK_STS_OK;
+}
+
+/**
+ * nvmep_requeue_submit() - submit the bios of the requeue list again
+ * @ctrl: controller whose hardware queues were updated, or whose I/O fails
+ *
+ * Sleeps until tags are free.
+ */
+void nvmep_requeue_submit(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	struct bio_list list;
+	struct bio *bio;
+
+	spin_lock_irq(&cpu->requeue_lock);
+	list = cpu->requeue_list;
+	bio_list_init(&cpu->requeue_list);
+	spin_unlock_irq(&cpu->requeue_lock);
+	while ((bio = bio_list_pop(&list)))
+		submit_bio_noacct(bio);
+}
+
 /* --- blk-mq callbacks ---------------------------------------------------- */
 
 /*
- * The queue is not enabled.  While a controller is reset nothing is dispatched, so this
- * one has gone: see nvmep_block_adapt(); or all have, with the controller.
+ * A reset quiesces all request queues before it disables the hardware queues.
+ * So a request is dispatched to a disabled queue only if the controller no
+ * longer grants that queue after a reset, or if the controller is DELETING or
+ * DEAD.
  */
-static blk_status_t nvmep_not_ready(struct nvmep_ctrl *ctrl,
-				    struct request *rq)
+static blk_status_t nvmep_handle_disabled_queue(struct nvmep_ctrl *ctrl,
+						struct request *rq)
 {
 	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
-		return nvmep_moved_add(ctrl, rq);
+		return nvmep_requeue_add(ctrl, rq);
 	nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
 	return BLK_STS_IOERR;
 }
@@ -219,25 +273,25 @@ static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
 	blk_status_t status;
 
 	if (unlikely(!nvmep_queue_enabled(queue)))
-		return nvmep_not_ready(queue->ctrl, rq);
+		return nvmep_handle_disabled_queue(queue->ctrl, rq);
 	status = nvmep_command_build(ns, rq);
 	if (unlikely(status))
 		return status;
-	status = nvmep_request_issue(queue, rq, bd->last);
+	status = nvmep_request_submit(queue, rq, bd->last);
 	if (unlikely(status))
 		nvmep_command_cleanup(queue->ctrl, rq);
 	return status;
 }
 
 /*
- * Makes a request of a list ready.  What is not goes the way of single ones, which tells
- * the block layer why.
+ * Prepares a request of a list.  On failure the block layer dispatches it
+ * alone, with nvmep_queue_rq(), which can return an error.
  */
 static bool nvmep_queue_prepare(struct nvmep_queue *queue, struct request *rq)
 {
 	if (unlikely(!nvmep_queue_enabled(queue)))
 		return false;
-	/* The block layer does this for single ones. */
+	/* blk-mq sets this for requests that it dispatches alone. */
 	rq->mq_hctx->tags->rqs[rq->tag] = rq;
 	if (unlikely(nvmep_command_build(rq->q->queuedata, rq)))
 		return false;
@@ -247,14 +301,14 @@ static bool nvmep_queue_prepare(struct nvmep_queue *queue, struct request *rq)
 	return false;
 }
 
-/* Requests of one disk, perhaps for several queues; those left in the list come singly. */
-static void nvmep_queue_rqs(NVMEP_RQ_LIST_PARAM)
+/* Requests of one disk for several queues; blk-mq dispatches the rest alone. */
+static void nvmep_queue_rqs(struct rq_list *list)
 {
-	struct rq_list list = nvmep_rq_list_take(rqs), ready = { }, left = { };
+	struct rq_list ready = { }, left = { };
 	struct nvmep_queue *queue = NULL, *next;
 	struct request *rq;
 
-	while ((rq = nvmep_rq_list_pop(&list))) {
+	while ((rq = nvmep_rq_list_pop(list))) {
 		next = rq->mq_hctx->driver_data;
 		if (queue && next != queue && ready.head)
 			nvmep_request_submit_list(queue, &ready);
@@ -264,8 +318,10 @@ static void nvmep_queue_rqs(NVMEP_RQ_LIST_PARAM)
 	}
 	if (ready.head)
 		nvmep_request_submit_list(queue, &ready);
-	*rqs = nvmep_rq_list_give(left);
+	*list = left;
 }
+
+NVMEP_QUEUE_RQS_FN(nvmep_queue_rqs);
 
 static void nvmep_complete_rq(struct request *rq)
 {
@@ -279,12 +335,12 @@ static void nvmep_complete_rq(struct request *rq)
 
 static void nvmep_commit_rqs(struct blk_mq_hw_ctx *hctx)
 {
-	nvmep_queue_ring(hctx->driver_data);
+	nvmep_queue_write_doorbell(hctx->driver_data);
 }
 
 static int nvmep_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
 {
-	return nvmep_queue_look(hctx->driver_data, batch);
+	return nvmep_queue_poll_batch(hctx->driver_data, batch);
 }
 
 static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
@@ -296,7 +352,7 @@ static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
 	return 0;
 }
 
-/* Gives polled queues, the last ones, to requests that are polled for. */
+/* The last queues are polled queues, without an interrupt vector. */
 static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 				     struct blk_mq_tag_set *tags)
 {
@@ -305,7 +361,7 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 
 	if (tags->nr_maps <= HCTX_TYPE_POLL)
 		return 0;
-	/* The controller may grant fewer now, and these go first. */
+	/* If the controller grants fewer queues, polled queues go first. */
 	polled = tags->nr_hw_queues - min(tags->nr_hw_queues, others);
 	tags->map[HCTX_TYPE_READ].nr_queues = 0;
 	map->nr_queues = polled;
@@ -323,8 +379,9 @@ static void nvmep_map_queues(struct blk_mq_tag_set *tags)
 
 	map->nr_queues = tags->nr_hw_queues - polled;
 	/*
-	 * Vector 0 is the admin queue's; the others follow the CPUs.  Those of queues that
-	 * are not used now have CPUs of their own, which are spread over the others.
+	 * Vector 0 is the admin queue's; the others are spread over the CPUs.
+	 * With fewer queues than vectors, the vectors' affinity would leave
+	 * some CPUs without a queue.
 	 */
 	if (ctrl->vectors == map->nr_queues + 1)
 		nvmep_map_hw_queues(map, ctrl->pdev, 1);
@@ -334,7 +391,7 @@ static void nvmep_map_queues(struct blk_mq_tag_set *tags)
 
 static const struct blk_mq_ops nvmep_mq_ops = {
 	.queue_rq = nvmep_queue_rq,
-	.queue_rqs = nvmep_queue_rqs,
+	.queue_rqs = nvmep_queue_rqs_fn,
 	.commit_rqs = nvmep_commit_rqs,
 	.complete = nvmep_complete_rq,
 	.poll = nvmep_poll,
@@ -343,12 +400,7 @@ static const struct blk_mq_ops nvmep_mq_ops = {
 	.timeout = nvmep_timeout,
 };
 
-/**
- * nvmep_block_init() - allocate what block I/O needs
- * @ctrl: controller whose CPU queues are allocated
- *
- * Return: 0 or a negative error code.
- */
+/* Allocates the tag set; the controller's CPU queues are allocated before. */
 int nvmep_block_init(struct nvmep_ctrl *ctrl)
 {
 	struct blk_mq_tag_set *tags = &ctrl->io_tags;
@@ -360,7 +412,7 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	tags->ops = &nvmep_mq_ops;
 	tags->nr_hw_queues = ctrl->cpu_queues_live;
 	tags->nr_maps = ctrl->polled_queues ? HCTX_MAX_TYPES : 1;
-	/* One entry of a ring always stays empty. */
+	/* A full ring has one empty entry. */
 	tags->queue_depth = ctrl->queues[0]->entries - 1;
 	tags->numa_node = dev_to_node(ctrl->dev);
 	tags->cmd_size = sizeof(struct nvmep_request);
@@ -374,64 +426,65 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 }
 
 /*
- * Until no I/O is under way.  The locks of the tag set's update, which follows, are
- * held over I/O only by those who add and remove disks, under scan_lock too.
+ * The update of the tag set, which follows, takes locks that are held while
+ * waiting for I/O only by additions and removals of disks.  scan_lock excludes
+ * those, so the frozen queues cannot deadlock with them.
  */
-static void nvmep_block_drain(struct nvmep_ctrl *ctrl)
+static void nvmep_block_freeze(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_ns *ns;
 
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		nvmep_freeze_start_unseen(ns->queue);
+		nvmep_freeze_queue_start_non_owner(ns->queue);
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		blk_mq_freeze_queue_wait(ns->queue);
+		nvmep_freeze_wait(ctrl, ns->queue);
 }
 
-static void nvmep_block_refill(struct nvmep_ctrl *ctrl)
+static void nvmep_block_unfreeze(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_ns *ns;
 
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		nvmep_unfreeze_unseen(ns->queue);
+		nvmep_unfreeze_queue_non_owner(ns->queue);
 }
 
 /**
- * nvmep_block_adapt() - have I/O use the queues that the controller has now
+ * nvmep_block_update_hw_queues() - adapt the tag set to the granted queues
  * @ctrl: controller; scan_lock is held
  *
- * After a reset they may be fewer or more.  Waits for I/O under way; what finds
- * its queue gone comes back with nvmep_moved_submit().
+ * A reset may change their number.  Freezes the request queues; requests for a
+ * queue that is gone enter the requeue list meanwhile.
  *
- * Return: false if it has to be tried again, as somebody else was at it.
+ * Return: false if enable_lock was contended; try again.
  */
-bool nvmep_block_adapt(struct nvmep_ctrl *ctrl)
+bool nvmep_block_update_hw_queues(struct nvmep_ctrl *ctrl)
 {
 	struct blk_mq_tag_set *tags = &ctrl->io_tags;
 	unsigned int memflags;
-	bool alone;
+	bool locked;
 
 	lockdep_assert_held(&ctrl->cpu->scan_lock);
 
 	if (tags->nr_hw_queues == READ_ONCE(ctrl->cpu_queues_live))
 		return true;
-	/* Memory must not wait for I/O that waits for us. */
+	/* Reclaim must not issue I/O to a frozen queue: it would deadlock. */
 	memflags = memalloc_noio_save();
-	nvmep_block_drain(ctrl);
-	/* A stop goes through all tags; it is not waited for with queues frozen. */
-	alone = mutex_trylock(&ctrl->enable_lock);
-	if (alone) {
+	nvmep_block_freeze(ctrl);
+	/*
+	 * A stop of the controller iterates over all tags under enable_lock.
+	 * Waiting for it with frozen queues would deadlock, so only try.
+	 */
+	locked = mutex_trylock(&ctrl->enable_lock);
+	if (locked) {
 		blk_mq_update_nr_hw_queues(tags, ctrl->cpu_queues_live);
 		mutex_unlock(&ctrl->enable_lock);
 	}
-	nvmep_block_refill(ctrl);
+	nvmep_block_unfreeze(ctrl);
 	memalloc_noio_restore(memflags);
-	return alone;
+	return locked;
 }
 
-/**
- * nvmep_block_exit() - undo nvmep_block_init()
- * @ctrl: controller without namespaces
- */
+/* Undoes nvmep_block_init(); all namespaces are removed before. */
 void nvmep_block_exit(struct nvmep_ctrl *ctrl)
 {
 	blk_mq_free_tag_set(&ctrl->io_tags);

@@ -1,15 +1,282 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The floor of the CPU, put together: what it keeps for a controller, and what the
- * controller may tell it.
+ * Per-controller state of this layer, and operations on all namespaces at once.
+ *
+ * Quiesced: nothing is dispatched and new I/O waits in its request queue,
+ * because the controller is being stopped or reset.
+ * Frozen (blk-mq): no I/O is in flight and none can start, because an exclusive
+ * command (CSE) is executed.
  */
+#include <linux/blk-mq.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
+#include "block.h"
+#include "compat.h"
+#include "core/admin.h"
 #include "core/ctrl.h"
+#include "core/holds.h"
+#include "core/queue.h"
 #include "cpu.h"
-#include "freeze.h"
-#include "node.h"
+#include "identify.h"
+#include "module.h"
+#include "namespace.h"
 #include "scan.h"
+
+/* How long a shutdown waits for I/O in flight, in jiffies. */
+#define NVMEP_DRAIN_TIMEOUT	(5 * HZ)
+
+/* How often waits for I/O in flight poll for completions, in jiffies. */
+#define NVMEP_POLL_INTERVAL	(HZ / 10)
+
+/* Limit of resets that may interrupt the read of one format. */
+#define NVMEP_REREAD_TRIES	3
+
+/* --- waits for I/O -------------------------------------------------------- */
+
+/*
+ * Waits a little until a frozen queue has no requests.  The task that submitted
+ * to a polled queue may have stopped polling.
+ */
+static bool nvmep_freeze_wait_slice(struct nvmep_ctrl *ctrl,
+				    struct request_queue *queue)
+{
+	if (blk_mq_freeze_queue_wait_timeout(queue, NVMEP_POLL_INTERVAL))
+		return true;
+	nvmep_poll_polled_queues(ctrl);
+	return false;
+}
+
+/**
+ * nvmep_freeze_wait() - wait until a frozen queue has no requests
+ * @ctrl: controller
+ * @queue: request queue of a namespace, after blk_freeze_queue_start()
+ */
+void nvmep_freeze_wait(struct nvmep_ctrl *ctrl, struct request_queue *queue)
+{
+	/* Ends the delay of a retry, at the cost of one of its retries. */
+	blk_mq_kick_requeue_list(queue);
+	while (!nvmep_freeze_wait_slice(ctrl, queue))
+		;
+}
+
+static void nvmep_poll_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(to_delayed_work(work),
+					     struct nvmep_cpu, poll_work);
+
+	nvmep_poll_polled_queues(cpu->ctrl);
+	nvmep_poll_work_start(cpu->ctrl);
+}
+
+/**
+ * nvmep_poll_work_start() - poll polled queues until nvmep_poll_work_stop()
+ * @ctrl: controller, bound
+ *
+ * For waits inside the block layer, see nvmep_freeze_wait_slice().
+ */
+void nvmep_poll_work_start(struct nvmep_ctrl *ctrl)
+{
+	queue_delayed_work(nvmep_wq, &ctrl->cpu->poll_work,
+			   NVMEP_POLL_INTERVAL);
+}
+
+void nvmep_poll_work_stop(struct nvmep_ctrl *ctrl)
+{
+	cancel_delayed_work_sync(&ctrl->cpu->poll_work);
+}
+
+/* --- quiesce -------------------------------------------------------------- */
+
+/* The queues share a tag set: one wait covers all of them. */
+static void nvmep_namespaces_quiesce_locked(struct nvmep_ctrl *ctrl)
+{
+	struct list_head *namespaces = &ctrl->cpu->namespaces;
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->namespaces_lock);
+
+	if (!ctrl->cpu->quiesced && !list_empty(namespaces)) {
+		list_for_each_entry(ns, namespaces, entry)
+			blk_mq_quiesce_queue_nowait(ns->queue);
+		ns = list_first_entry(namespaces, struct nvmep_ns, entry);
+		nvmep_wait_quiesce_done(ns->queue);
+	}
+	ctrl->cpu->quiesced = true;
+}
+
+/*
+ * Returns when no dispatch is running.  Also applies to namespaces that are
+ * added later.
+ */
+static void nvmep_namespaces_quiesce(struct nvmep_ctrl *ctrl)
+{
+	mutex_lock(&ctrl->cpu->namespaces_lock);
+	nvmep_namespaces_quiesce_locked(ctrl);
+	mutex_unlock(&ctrl->cpu->namespaces_lock);
+}
+
+static void nvmep_namespaces_unquiesce_locked(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->namespaces_lock);
+
+	if (ctrl->cpu->quiesced)
+		list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+			blk_mq_unquiesce_queue(ns->queue);
+	ctrl->cpu->quiesced = false;
+}
+
+/*
+ * A drain follows a change of the state and holds the lock, so it is not undone
+ * by a caller that found the controller LIVE before.
+ */
+static void nvmep_namespaces_unquiesce(struct nvmep_ctrl *ctrl)
+{
+	mutex_lock(&ctrl->cpu->namespaces_lock);
+	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
+		nvmep_namespaces_unquiesce_locked(ctrl);
+	mutex_unlock(&ctrl->cpu->namespaces_lock);
+}
+
+/*
+ * Error recovery of the PCI core waits for the lock that a drain holds, and
+ * without a link no I/O completes.
+ */
+static bool nvmep_drain_ends(const struct nvmep_ctrl *ctrl,
+			     unsigned long deadline)
+{
+	return READ_ONCE(ctrl->holds) & NVMEP_HOLDS_OF_LINK ||
+	       time_after_eq(jiffies, deadline);
+}
+
+/*
+ * Completes I/O in flight before a shutdown.  Waits up to NVMEP_DRAIN_TIMEOUT
+ * for all namespaces together, and leaves them quiesced.
+ */
+static void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl)
+{
+	unsigned long deadline = jiffies + NVMEP_DRAIN_TIMEOUT;
+	struct list_head *namespaces = &ctrl->cpu->namespaces;
+	struct nvmep_ns *ns;
+
+	mutex_lock(&ctrl->cpu->namespaces_lock);
+	list_for_each_entry(ns, namespaces, entry) {
+		blk_freeze_queue_start(ns->queue);
+		blk_mq_kick_requeue_list(ns->queue);
+	}
+	list_for_each_entry(ns, namespaces, entry)
+		while (!nvmep_drain_ends(ctrl, deadline) &&
+		       !nvmep_freeze_wait_slice(ctrl, ns->queue))
+			;
+	nvmep_namespaces_quiesce_locked(ctrl);
+	list_for_each_entry(ns, namespaces, entry)
+		nvmep_unfreeze_queue(ns->queue);
+	mutex_unlock(&ctrl->cpu->namespaces_lock);
+}
+
+/*
+ * The controller is DELETING or DEAD and will not come back.  Unquiesced,
+ * queued and new I/O fails at once.  Marking a disk dead notifies its holders,
+ * and waits for its I/O: so bios of the requeue list are submitted before, to
+ * fail, as no other queue will appear for them.
+ */
+static void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	nvmep_namespaces_unquiesce(ctrl);
+	nvmep_requeue_submit(ctrl);
+	mutex_lock(&ctrl->cpu->namespaces_lock);
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		nvmep_ns_mark_dead(ns);
+	mutex_unlock(&ctrl->cpu->namespaces_lock);
+}
+
+/* --- freeze --------------------------------------------------------------- */
+
+/**
+ * nvmep_namespaces_freeze() - freeze the request queues of all namespaces
+ * @ctrl: controller; scan_lock is held until nvmep_namespaces_unfreeze()
+ *
+ * Does not hold namespaces_lock while it waits.  This would deadlock: the
+ * timeout handler of a hung command takes that lock to stop the controller.
+ */
+void nvmep_namespaces_freeze(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
+
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		blk_freeze_queue_start(ns->queue);
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		nvmep_freeze_wait(ctrl, ns->queue);
+}
+
+/*
+ * Identify, sent again after a reset that interrupts it: I/O waits for the
+ * format, and would fail without it.  A reset ends, so this wait does too.
+ */
+static int nvmep_reread_identify(struct nvmep_ctrl *ctrl, u32 nsid,
+				 struct nvme_id_ns *id)
+{
+	int tries = NVMEP_REREAD_TRIES, ret;
+
+	do {
+		wait_event(ctrl->state_wait,
+			   nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING);
+		ret = nvmep_identify(ctrl, NVME_ID_CNS_NS, nsid, id);
+	} while (ret == -EINTR && --tries &&
+		 nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING);
+	return ret;
+}
+
+/**
+ * nvmep_namespaces_reread() - read the format of each namespace again
+ * @ctrl: controller with frozen namespaces; scan_lock is held
+ *
+ * Commands are built from the format, so it must be current before I/O
+ * continues.  The caller starts a scan, which updates limits and capacity:
+ * while those are out of date, the controller rejects I/O beyond them.
+ *
+ * Waits for a reset under way; the caller holds no lock that a reset takes.
+ */
+void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
+{
+	unsigned int memflags;
+	struct nvme_id_ns *id;
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
+
+	/* Reclaim must not issue I/O to a frozen queue: it would deadlock. */
+	memflags = memalloc_noio_save();
+	id = kmalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry) {
+		if (!nvmep_has_blocks(&ns->ids))
+			continue;
+		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
+		if (id && !nvmep_reread_identify(ctrl, ns->nsid, id) &&
+		    nvmep_format_valid(id))
+			nvmep_ns_set_format(ns, id);
+	}
+	kfree(id);
+	memalloc_noio_restore(memflags);
+}
+
+void nvmep_namespaces_unfreeze(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
+
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		nvmep_unfreeze_queue(ns->queue);
+}
+
+/* --- operations for the core ---------------------------------------------- */
 
 static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 {
@@ -22,14 +289,15 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 		return -ENOMEM;
 	}
 	cpu->ctrl = ctrl;
-	cpu->ns_ops = &nvmep_node_ns_ops;
 	mutex_init(&cpu->namespaces_lock);
 	INIT_LIST_HEAD(&cpu->namespaces);
 	mutex_init(&cpu->effects_lock);
 	mutex_init(&cpu->scan_lock);
 	INIT_WORK(&cpu->scan_work, nvmep_scan_work);
-	spin_lock_init(&cpu->moved_lock);
-	bio_list_init(&cpu->moved);
+	INIT_DELAYED_WORK(&cpu->scan_retry_work, nvmep_scan_retry_work);
+	INIT_DELAYED_WORK(&cpu->poll_work, nvmep_poll_work);
+	spin_lock_init(&cpu->requeue_lock);
+	bio_list_init(&cpu->requeue_list);
 	ctrl->cpu = cpu;
 	return 0;
 }

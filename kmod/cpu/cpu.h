@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the CPU's floor keeps for a controller.
+ * Per-controller state of this layer: namespaces, block I/O and passthrough.
  *
- * Lock order: effects_lock -> scan_lock -> (tell_lock, the peers' locks,
+ * Lock order: effects_lock -> scan_lock -> (notify_lock, the peers' locks,
  * enable_lock) -> namespaces_lock.
  */
 #ifndef _NVMEP_CPU_H
@@ -19,31 +19,44 @@
 
 struct nvmep_cpu_ops;
 struct nvmep_ctrl;
-struct nvmep_ns_ops;
+struct request_queue;
 
 /**
- * struct nvmep_cpu - a controller as the CPU sees it
- * @ctrl: const: whose it is; this lives as long
- * @ns_ops: const: what makes nodes for namespaces
- * @range_pool: const while bound: pages of ranges to deallocate
- * @namespaces_lock: guards each single change of @namespaces, and @quiesced; held
- *	for short times only
- * @namespaces: changes under @scan_lock and @namespaces_lock; who reads it under
- *	@namespaces_srcu keeps those on it, and the controller's queues
- * @namespaces_srcu: see @namespaces
- * @quiesced: @namespaces_lock: no I/O is dispatched
- * @effects_lock: one at a time who bars peers: a command that others' commands are sent
- *	for, see nvmep_user_execute_alone(), or nvmep_share_change()
- * @scan_lock: a scan, or a command that must be alone
- * @scans: @scan_lock: how many there were
- * @scan_work: looks for namespaces
- * @moved_lock: guards @moved
- * @moved: I/O of queues that the controller does not grant any more; goes to the
- *	others with the next scan
+ * struct nvmep_cpu - per-controller state of this layer
+ * @ctrl: const: the controller, which outlives this structure
+ * @range_pool: const while bound: pages for Dataset Management ranges
+ * @namespaces_lock: guards @quiesced and each change of @namespaces.  Taken by
+ *	a stop of the controller, so no holder may wait for I/O without a
+ *	timeout
+ * @namespaces: changes under @scan_lock and @namespaces_lock; read under
+ *	either, or under @namespaces_srcu: a namespace found there, and the
+ *	controller's queues, stay allocated until the reader is done, even if it
+ *	is unlinked meanwhile
+ * @namespaces_srcu: removal of a namespace waits for its readers
+ * @quiesced: guarded by @namespaces_lock: no I/O is dispatched
+ * @effects_lock: serializes operations that block peers:
+ *	nvmep_user_execute_peers_blocked() and nvmep_queue_split_set()
+ * @scan_lock: serializes scans, exclusive commands and removal of namespaces
+ * @scans: guarded by @scan_lock: sequence number of the last scan
+ * @scan_generation: guarded by @scan_lock: generation in which the current scan
+ *	began
+ * @scan_again: guarded by @scan_lock: the current scan has to be retried, as it
+ *	could not identify or add a namespace
+ * @scan_duplicate: guarded by @scan_lock: the current scan found a namespace
+ *	with the identifiers of another one
+ * @scan_unverified: guarded by @scan_lock: the current scan could not identify
+ *	a known namespace, so its format may have changed
+ * @scan_failures: guarded by @scan_lock: failed scans since the last complete
+ *	one
+ * @scan_work: runs nvmep_scan_work()
+ * @scan_retry_work: queues @scan_work after a scan that failed
+ * @poll_work: polls polled queues while namespaces are removed
+ * @requeue_lock: guards @requeue_list
+ * @requeue_list: bios whose hardware queue the controller no longer grants; the
+ *	next scan submits them again
  */
 struct nvmep_cpu {
 	struct nvmep_ctrl *ctrl;
-	const struct nvmep_ns_ops *ns_ops;
 	mempool_t *range_pool;
 
 	struct mutex namespaces_lock;	/* @namespaces, @quiesced */
@@ -51,15 +64,31 @@ struct nvmep_cpu {
 	struct srcu_struct namespaces_srcu;
 	bool quiesced;
 
-	struct mutex effects_lock;	/* see above */
-	struct mutex scan_lock;		/* @scans, and who comes and goes */
+	struct mutex effects_lock;	/* operations that block peers */
+	struct mutex scan_lock;		/* @scans to @scan_failures */
 	u64 scans;
+	u32 scan_generation;
+	bool scan_again;
+	bool scan_duplicate;
+	bool scan_unverified;
+	unsigned int scan_failures;
 	struct work_struct scan_work;
+	struct delayed_work scan_retry_work;
+	struct delayed_work poll_work;
 
-	spinlock_t moved_lock;		/* @moved */
-	struct bio_list moved;
+	spinlock_t requeue_lock;	/* @requeue_list */
+	struct bio_list requeue_list;
 };
 
 extern const struct nvmep_cpu_ops nvmep_cpu_ops;
+
+void nvmep_freeze_wait(struct nvmep_ctrl *ctrl, struct request_queue *queue);
+void nvmep_poll_work_start(struct nvmep_ctrl *ctrl);
+void nvmep_poll_work_stop(struct nvmep_ctrl *ctrl);
+
+/* For exclusive commands (CSE), see nvmep_effects_begin(). */
+void nvmep_namespaces_freeze(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl);
+void nvmep_namespaces_unfreeze(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_CPU_H */

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The life of a namespace: its disk, its place on the list, its end.
+ * Lifetime of a namespace: allocation, disk, link in the list, removal.
  *
- * Namespaces come and go under scan_lock.  Who holds scan_lock may walk the
- * list; who must not wait for a scan takes namespaces_lock, which guards each
- * single change of the list and is held for short times only.  Who must not wait at
- * all reads the list under namespaces_srcu, for which an end of a namespace waits.
+ * Namespaces are added and removed under scan_lock.  The list may be walked
+ * - under scan_lock;
+ * - under namespaces_lock, by code that must not wait for a scan; or
+ * - under namespaces_srcu, by I/O submission and polling.  Removal waits for
+ *   such readers after it has unlinked the namespace.
  */
 #include <linux/blk-mq.h>
 #include <linux/rculist.h>
@@ -14,31 +15,39 @@
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/data.h"
+#include "core/reset.h"
 #include "cpu.h"
-#include "format.h"
-#include "limits.h"
+#include "identify.h"
 #include "namespace.h"
-#include "ns_sysfs.h"
+#include "node.h"
+#include "sysfs.h"
 
-/* --- what Identify says -------------------------------------------------- */
+/* Jiffies between reads of the blocks in use, as in the in-tree driver. */
+#define NVMEP_NUSE_INTERVAL	(5 * HZ)
 
-static bool nvmep_ns_is_as_before(const struct nvmep_ns *ns,
-				  const struct nvme_id_ns *id,
-				  const struct nvmep_limits *limits)
+/* --- update -------------------------------------------------------------- */
+
+static bool nvmep_ns_unchanged(const struct nvmep_ns *ns,
+			       const struct nvme_id_ns *id,
+			       const struct nvmep_limits *limits)
 {
 	return ns->format != NVMEP_NS_FORMAT_UNKNOWN &&
 	       nvmep_ns_has_format(ns, id) &&
 	       !memcmp(limits, &ns->limits, sizeof(*limits));
 }
 
-/* Waits for commands under way, and new ones wait for those. */
-static int nvmep_ns_change(struct nvmep_ns *ns, const struct nvme_id_ns *id,
-			   const struct nvmep_limits *limits)
+/*
+ * Freezes the queue: no command may be in flight while format and limits
+ * change.
+ */
+static int nvmep_ns_apply(struct nvmep_ns *ns, const struct nvme_id_ns *id,
+			  const struct nvmep_limits *limits)
 {
 	struct nvmep_limits_update update;
 	int ret;
 
 	nvmep_limits_begin(&update, ns->queue);
+	nvmep_freeze_wait(ns->ctrl, ns->queue);
 	ret = nvmep_limits_commit(&update, ns->queue, limits);
 	if (!ret)
 		ns->limits = *limits;
@@ -48,13 +57,13 @@ static int nvmep_ns_change(struct nvmep_ns *ns, const struct nvme_id_ns *id,
 }
 
 /**
- * nvmep_ns_update() - take over what Identify Namespace says
- * @ns: namespace; scan_lock is held, or nobody knows it yet
- * @id: Identify Namespace, all 0 for another command set than NVM
+ * nvmep_ns_update() - apply Identify Namespace data
+ * @ns: namespace; scan_lock is held, or it is not linked yet
+ * @id: Identify Namespace data, all 0 for a command set without blocks
  *
- * No command is under way while format and limits change; where neither does,
- * nobody waits.  Limits that cannot be changed leave requests that do not fit,
- * which are refused one by one; commands built for another format would move the
+ * Freezes the request queue if the format or the limits differ.  The format is
+ * applied even if the block layer rejects the limits: requests that do not fit
+ * it fail one by one, whereas commands built for the old format would move the
  * wrong amount of data.
  *
  * Return: 0, or a negative error code if the old limits stay.
@@ -65,29 +74,114 @@ int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	int ret = 0;
 
 	nvmep_ns_limits(&limits, ns->ctrl, id);
-	if (!nvmep_ns_is_as_before(ns, id, &limits))
-		ret = nvmep_ns_change(ns, id, &limits);
+	if (!nvmep_ns_unchanged(ns, id, &limits))
+		ret = nvmep_ns_apply(ns, id, &limits);
 	/*
-	 * Uevents wait for memory, which may wait for this disk: not while it is
-	 * frozen.  What is sent past the new end meanwhile the controller refuses.
+	 * Not while the queue is frozen: the uevent allocates memory, and
+	 * reclaim may issue I/O to this disk.  Until then the controller
+	 * rejects I/O beyond its new end.
 	 */
-	set_capacity_and_notify(ns->disk, nvmep_ns_sectors(id));
-	set_disk_ro(ns->disk, id->nsattr & NVME_NS_ATTR_READ_ONLY);
+	set_capacity_and_notify(ns->disk,
+				ns->ids.csi ? 0 : nvmep_ns_sectors(id));
+	WRITE_ONCE(ns->nuse, le64_to_cpu(id->nuse));
+	set_disk_ro(ns->disk, id->nsattr & NVME_NS_ATTR_RO);
 	return ret;
 }
 
-/* --- its life ------------------------------------------------------------ */
+/* --- identity ------------------------------------------------------------ */
 
-/**
- * nvmep_ns_free_disk() - the last reference to a namespace's disk is gone
- * @disk: the disk; free_disk of @fops in struct nvmep_ns_ops
+/*
+ * Namespaces with a disk, of all controllers.  Links in /dev/disk/by-id, device
+ * mapper and file systems take disks of the same identity for one disk, so
+ * duplicates are handled as in-tree.  The lock nests in scan_lock.
  */
+static DEFINE_MUTEX(nvmep_identity_lock);
+static LIST_HEAD(nvmep_identities);
+
+/* Does it claim that other controllers of its subsystem may access it? */
+static bool nvmep_ns_is_shared(const struct nvmep_ctrl *ctrl,
+			       const struct nvme_id_ns *id)
+{
+	return ctrl->id->cmic & NVME_CTRL_CMIC_MULTI_CTRL &&
+	       id->nmic & NVME_NS_NMIC_SHARED;
+}
+
+static bool nvmep_same_subsystem(const struct nvmep_ctrl *a,
+				 const struct nvmep_ctrl *b)
+{
+	return a->id->subnqn[0] &&
+	       !memcmp(a->id->subnqn, b->id->subnqn, sizeof(a->id->subnqn));
+}
+
+/*
+ * Two paths to a shared namespace are two disks, as there is no multipath.  A
+ * duplicate in one controller is refused, and one that claims to be shared.  If
+ * another disk merely has the same identifiers, this one is used without.
+ */
+static int nvmep_ns_handle_duplicate(struct nvmep_ns *ns,
+				     const struct nvmep_ns *other, bool shared)
+{
+	bool same = ns->ctrl == other->ctrl;
+
+	if (!same && shared && nvmep_same_subsystem(ns->ctrl, other->ctrl)) {
+		dev_warn(ns->ctrl->dev,
+			 "namespace %u: shared with %s, multipath is not supported\n",
+			 ns->nsid, other->disk->disk_name);
+		return 0;
+	}
+	if (same || shared) {
+		dev_err(ns->ctrl->dev,
+			"namespace %u: same identifiers as %s, ignoring the namespace\n",
+			ns->nsid, other->disk->disk_name);
+		return -EEXIST;
+	}
+	dev_err(ns->ctrl->dev,
+		"namespace %u: same identifiers as %s, ignoring the identifiers\n",
+		ns->nsid, other->disk->disk_name);
+	ns->ids = (struct nvmep_identifiers){ .csi = ns->ids.csi };
+	return 0;
+}
+
+/* A namespace of another controller too, which stays while it is listed. */
+static int nvmep_ns_claim_identity(struct nvmep_ns *ns, bool shared)
+{
+	struct nvmep_ns *other;
+	int ret = 0;
+
+	mutex_lock(&nvmep_identity_lock);
+	list_for_each_entry(other, &nvmep_identities, identity) {
+		if (!nvmep_identifiers_clash(&ns->ids, &other->ids))
+			continue;
+		ret = nvmep_ns_handle_duplicate(ns, other, shared);
+		if (ret)
+			break;
+	}
+	if (!ret)
+		list_add_tail(&ns->identity, &nvmep_identities);
+	mutex_unlock(&nvmep_identity_lock);
+	return ret;
+}
+
+static void nvmep_ns_release_identity(struct nvmep_ns *ns)
+{
+	mutex_lock(&nvmep_identity_lock);
+	list_del(&ns->identity);
+	mutex_unlock(&nvmep_identity_lock);
+}
+
+/* --- lifetime ----------------------------------------------------------- */
+
+static void nvmep_ns_free(struct nvmep_ns *ns)
+{
+	nvmep_ctrl_put(ns->ctrl);
+	kfree(ns->effects);
+	kfree(ns);
+}
+
+/* free_disk() of nvmep_bdev_ops: the last reference to the disk was dropped. */
 void nvmep_ns_free_disk(struct gendisk *disk)
 {
-	struct nvmep_ns *ns = disk->private_data;
-
-	nvmep_ctrl_put(ns->ctrl);
-	kfree(ns);
+	nvmep_ns_free(disk->private_data);
 }
 
 static struct nvmep_ns *nvmep_ns_alloc(struct nvmep_ctrl *ctrl, u32 nsid)
@@ -100,12 +194,14 @@ static struct nvmep_ns *nvmep_ns_alloc(struct nvmep_ctrl *ctrl, u32 nsid)
 	ns->ctrl = ctrl;
 	ns->nsid = nsid;
 	ns->block_shift = SECTOR_SHIFT;
+	ratelimit_state_init(&ns->nuse_limit, NVMEP_NUSE_INTERVAL, 1);
+	ratelimit_set_flags(&ns->nuse_limit, RATELIMIT_MSG_ON_RELEASE);
 	disk = nvmep_alloc_disk(&ctrl->io_tags, NVMEP_DATA_BOUNDARY, ns);
 	if (IS_ERR(disk)) {
 		kfree(ns);
 		return NULL;
 	}
-	disk->fops = ctrl->cpu->ns_ops->fops;
+	disk->fops = &nvmep_bdev_ops;
 	disk->private_data = ns;
 	snprintf(disk->disk_name, sizeof(disk->disk_name), "nvmep%dn%u",
 		 ctrl->instance, nsid);
@@ -116,14 +212,13 @@ static struct nvmep_ns *nvmep_ns_alloc(struct nvmep_ctrl *ctrl, u32 nsid)
 }
 
 /* Frees a namespace whose disk was never added. */
-static void nvmep_ns_abort(struct nvmep_ns *ns)
+static void nvmep_ns_free_unadded(struct nvmep_ns *ns)
 {
 	put_disk(ns->disk);
-	nvmep_ctrl_put(ns->ctrl);
-	kfree(ns);
+	nvmep_ns_free(ns);
 }
 
-/* From here on a stop of the controller quiesces it with the others. */
+/* From here on a stop of the controller quiesces the namespace. */
 static void nvmep_ns_link(struct nvmep_ns *ns)
 {
 	struct nvmep_ctrl *ctrl = ns->ctrl;
@@ -149,109 +244,129 @@ static void nvmep_ns_unlink(struct nvmep_ns *ns)
 	synchronize_srcu(&ctrl->cpu->namespaces_srcu);
 }
 
-/* What has no block device worth the name says why. */
-static void nvmep_ns_tell_use(struct nvmep_ns *ns, const struct nvme_id_ns *id)
+/* Logs why the disk has no capacity. */
+static void nvmep_ns_log_passthrough_only(struct nvmep_ns *ns,
+					  const struct nvme_id_ns *id)
 {
 	if (ns->ids.csi)
 		dev_info(ns->ctrl->dev,
-			 "namespace %u: command set %u: passthrough only\n",
+			 "namespace %u: command set %u, passthrough only\n",
 			 ns->nsid, ns->ids.csi);
 	else if (!nvmep_format_usable(id))
 		dev_warn(ns->ctrl->dev,
-			 "namespace %u: blocks of %u+%u bytes: passthrough only\n",
+			 "namespace %u: unsupported LBA format %u+%u, passthrough only\n",
 			 ns->nsid, 1U << ns->block_shift, ns->metadata_size);
 }
 
 /**
- * nvmep_ns_add() - a namespace has come
+ * nvmep_ns_add() - add a namespace
  * @ctrl: controller; scan_lock is held
- * @nsid: its identifier
+ * @nsid: namespace identifier
  * @scan: number of the scan that found it
- * @id: Identify Namespace, all 0 for another command set than NVM
- * @ids: who it is
+ * @id: Identify Namespace data, all 0 for a command set without blocks
+ * @ids: globally unique identifiers and command set
  *
- * A failure is logged; the next scan tries again.
+ * Return: 0; or a negative error code, logged: the next scan tries again.
  */
-void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
-		  const struct nvme_id_ns *id,
-		  const struct nvmep_identifiers *ids)
+int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+		 const struct nvme_id_ns *id,
+		 const struct nvmep_identifiers *ids)
 {
 	struct nvmep_ns *ns = nvmep_ns_alloc(ctrl, nsid);
+	int ret = -ENOMEM;
 
 	if (!ns)
-		return;
+		goto err;
 	ns->scan = scan;
 	ns->ids = *ids;
-	if (nvmep_ns_update(ns, id))
-		goto err_abort;
-	nvmep_ns_tell_use(ns, id);
+	ns->reported = *ids;
+	/* Of the NVM command set: ctrl->effects. */
+	ret = ids->csi == NVME_CSI_ZNS ?
+	      nvmep_read_effects(ctrl, ids->csi, &ns->effects) : 0;
+	if (!ret)
+		ret = nvmep_ns_update(ns, id);
+	if (ret)
+		goto err_free;
+	nvmep_ns_log_passthrough_only(ns, id);
+	ret = nvmep_ns_claim_identity(ns, nvmep_ns_is_shared(ctrl, id));
+	if (ret)
+		goto err_free;
 	nvmep_ns_link(ns);
-	if (device_add_disk(&ctrl->device, ns->disk, nvmep_ns_groups))
+	ret = device_add_disk(&ctrl->device, ns->disk, nvmep_ns_groups);
+	if (ret)
 		goto err_unlink;
-	if (ctrl->cpu->ns_ops->add_node(ns))
-		dev_warn(ctrl->dev, "namespace %u has no character device\n",
+	if (nvmep_node_add_ns(ns))
+		dev_warn(ctrl->dev,
+			 "namespace %u: no character device, block device only\n",
 			 nsid);
-	return;
+	return 0;
 
 err_unlink:
 	nvmep_ns_unlink(ns);
-err_abort:
-	dev_err(ctrl->dev, "namespace %u could not be added\n", nsid);
-	nvmep_ns_abort(ns);
+	nvmep_ns_release_identity(ns);
+err_free:
+	nvmep_ns_free_unadded(ns);
+err:
+	dev_err(ctrl->dev,
+		"namespace %u: not added (%d), the next scan retries\n",
+		nsid, ret);
+	return ret;
 }
 
 /**
- * nvmep_ns_remove() - a namespace has gone
+ * nvmep_ns_remove() - remove a namespace
  * @ns: namespace; scan_lock is held
  *
- * It stays on the list until its disk is gone: if the controller stops while
- * del_gendisk() waits for I/O, that I/O has to be started again or failed with
- * all the other namespaces'.
+ * The namespace stays linked until its disk is deleted.  del_gendisk() waits
+ * for I/O, and if the controller stops meanwhile, only linked namespaces are
+ * unquiesced or failed: unlinking first would deadlock.
  */
 void nvmep_ns_remove(struct nvmep_ns *ns)
 {
-	ns->ctrl->cpu->ns_ops->remove_node(ns);
+	nvmep_node_remove_ns(ns);
+	/* Do not wait for the delay of a retry. */
+	blk_mq_kick_requeue_list(ns->queue);
 	del_gendisk(ns->disk);
+	nvmep_ns_release_identity(ns);
 	nvmep_ns_unlink(ns);
 	put_disk(ns->disk);
 }
 
 /**
- * nvmep_ns_mark_dead() - nothing is read or written any more
+ * nvmep_ns_mark_dead() - fail new I/O to a namespace
  * @ns: namespace
  *
- * Who holds the disk is told, and it has no bytes: nobody begins to write what cannot be
- * written out.  Kernels before 6.2 leave the latter to the driver.
+ * Notifies the holders of the disk and sets its capacity to 0, so that no new
+ * page cache gets dirty that could not be written back.  Kernels before 6.2
+ * leave the capacity to the driver.
  */
 void nvmep_ns_mark_dead(struct nvmep_ns *ns)
 {
-	blk_mark_disk_dead(ns->disk);
+	/* The holders are waited for, and they may wait for a retry. */
+	blk_mq_kick_requeue_list(ns->queue);
+	nvmep_mark_disk_dead(ns->disk);
 	set_capacity(ns->disk, 0);
 }
 
 /**
- * nvmep_ns_lose() - a namespace is not there any more, or is another one now
+ * nvmep_ns_remove_dead() - remove a namespace that the controller no longer has
  * @ns: namespace; scan_lock is held
  *
- * What was meant for it goes nowhere: neither what waits in its queue nor what
- * the page cache still holds.
+ * Its identifier may belong to another namespace by now.  Queued requests and
+ * dirty page cache fail rather than reach that one.
  */
-void nvmep_ns_lose(struct nvmep_ns *ns)
+void nvmep_ns_remove_dead(struct nvmep_ns *ns)
 {
 	blk_mq_quiesce_queue(ns->queue);
 	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 	blk_mq_unquiesce_queue(ns->queue);
 	nvmep_ns_mark_dead(ns);
+	/* Marking the disk dead has begun to freeze its queue. */
+	nvmep_freeze_wait(ns->ctrl, ns->queue);
 	nvmep_ns_remove(ns);
 }
 
-/**
- * nvmep_ns_find() - a namespace by its identifier
- * @ctrl: controller; scan_lock is held, or namespaces_srcu
- * @nsid: identifier
- *
- * Return: the namespace, or NULL.
- */
+/* Under scan_lock or namespaces_srcu.  NULL if there is none. */
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
@@ -266,11 +381,14 @@ struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
 }
 
 /**
- * nvmep_ns_get_only() - the namespace of a controller that has one
+ * nvmep_ns_get_only() - get a reference to the only namespace of a controller
  * @ctrl: controller; scan_lock is not held
  *
- * Return: the namespace, to be given to nvmep_ns_put(), though it may go meanwhile; or an
- * error pointer: -ENOTTY if there is none, -EINVAL if there are several, -EINTR.
+ * The reference keeps the structure allocated, but does not prevent removal.
+ * Drop it with nvmep_ns_put().
+ *
+ * Return: the namespace; or an error pointer: -ENOTTY if there is none, -EINVAL
+ * if there are several, -EINTR for a fatal signal.
  */
 struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl)
 {
@@ -291,10 +409,6 @@ struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl)
 	return ns;
 }
 
-/**
- * nvmep_ns_put() - undo nvmep_ns_get_only()
- * @ns: namespace, freed if it has gone
- */
 void nvmep_ns_put(struct nvmep_ns *ns)
 {
 	put_device(disk_to_dev(ns->disk));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A namespace, with a block device /dev/nvmepXnY and a
- * generic character device /dev/ngpXnY.
+ * A namespace, with a block device /dev/nvmepXnY and a generic character device
+ * /dev/ngpXnY.
  */
 #ifndef _NVMEP_NAMESPACE_H
 #define _NVMEP_NAMESPACE_H
@@ -10,20 +10,17 @@
 #include <linux/cdev.h>
 #include <linux/device.h>
 #include <linux/list.h>
+#include <linux/ratelimit.h>
 
 #include "compat.h"
-#include "core/failure.h"
-#include "identifiers.h"
+#include "core/request.h"
+#include "identify.h"
 
 struct nvme_id_ns;
 struct nvmep_ctrl;
 
-/**
- * enum nvmep_protection - protection information that the controller handles
- * @NVMEP_PROTECTION_NONE: none
- * @NVMEP_PROTECTION_TYPE1: reference tag is the block address
- * @NVMEP_PROTECTION_TYPE2: likewise
- * @NVMEP_PROTECTION_TYPE3: no reference tag
+/*
+ * Type of protection information (PI); types 1 and 2 check the reference tag.
  */
 enum nvmep_protection {
 	NVMEP_PROTECTION_NONE,
@@ -33,10 +30,10 @@ enum nvmep_protection {
 };
 
 /**
- * enum nvmep_ns_format - what a namespace's blocks are good for
- * @NVMEP_NS_FORMAT_UNKNOWN: they changed and could not be looked at: nothing
- * @NVMEP_NS_FORMAT_PASSTHROUGH: commands of user space
- * @NVMEP_NS_FORMAT_BLOCKS: those, and the block layer
+ * enum nvmep_ns_format - which I/O the format of a namespace permits
+ * @NVMEP_NS_FORMAT_UNKNOWN: none: the format changed and could not be read
+ * @NVMEP_NS_FORMAT_PASSTHROUGH: passthrough only
+ * @NVMEP_NS_FORMAT_BLOCKS: passthrough and block I/O
  */
 enum nvmep_ns_format {
 	NVMEP_NS_FORMAT_UNKNOWN,
@@ -46,25 +43,37 @@ enum nvmep_ns_format {
 
 /**
  * struct nvmep_ns - one namespace
- * @ctrl: const, referenced
- * @nsid: const: namespace identifier, also the Y of its nodes
+ * @ctrl: const; holds a reference
+ * @nsid: const: namespace identifier, the Y in the names of its device nodes
  * @disk: const: the block device; its last reference frees this structure
- * @queue: const: @disk's
- * @entry: in cpu->namespaces
- * @scan: number of the scan that saw it last; scan work only
- * @limits: what @queue was told, all 0 before; changes under scan_lock
- * @format: changes while @queue is frozen or quiesced
- * @block_shift: log2 of bytes in a block; likewise
- * @metadata_size: bytes of metadata with each block; likewise
- * @extended: metadata lies behind each block's data; likewise
- * @protection: likewise
- * @zeroes_deallocate: Write Zeroes may deallocate and blocks still read as
- *	zero; likewise
- * @ids: const: who it is
- * @failures: of its commands
- * @device: class device ngpXnY; has a reference to @disk
- * @cdev: of @device
- * @has_node: @cdev and @device were added; changes under scan_lock
+ * @queue: const: request queue of @disk
+ * @entry: link in cpu->namespaces, guarded as that list is
+ * @scan: guarded by scan_lock: number of the last scan that found it
+ * @limits: guarded by scan_lock: limits applied to @queue, all 0 before the
+ *	first time
+ * @format: written while @queue is frozen or quiesced, read on dispatch
+ * @block_shift: log2 of the LBA data size in bytes.  It and the four fields
+ *	below are written while @queue is frozen, so they are stable while a
+ *	request is held
+ * @metadata_size: bytes of metadata for each block
+ * @extended: metadata follows the data of each block (extended LBA)
+ * @protection: type of PI that the controller can insert and strip (PRACT)
+ * @zeroes_deallocate: Write Zeroes may deallocate, and deallocated blocks read
+ *	as zero
+ * @ids: const after the disk was added: globally unique identifiers and command
+ *	set
+ * @reported: const: @ids as the controller reports them.  @ids has none if
+ *	they are not unique
+ * @identity: link in the list of all namespaces with a disk, guarded by its
+ *	lock
+ * @effects: const: Commands Supported and Effects of a zoned namespace, NULL if
+ *	unsupported; of an NVM namespace: that of @ctrl
+ * @nuse: blocks in use when they were last read; READ_ONCE(), WRITE_ONCE()
+ * @nuse_limit: how often readers may have them read; has a lock of its own
+ * @failures: error and retry counters; see struct nvmep_failures for access
+ * @device: class device ngpXnY; holds a reference to @disk
+ * @cdev: character device of @device
+ * @has_node: guarded by scan_lock: @cdev and @device were added
  */
 struct nvmep_ns {
 	struct nvmep_ctrl *ctrl;
@@ -83,6 +92,11 @@ struct nvmep_ns {
 	bool zeroes_deallocate;
 
 	struct nvmep_identifiers ids;
+	struct nvmep_identifiers reported;
+	struct list_head identity;
+	struct nvme_effects_log *effects;
+	u64 nuse;
+	struct ratelimit_state nuse_limit;
 	struct nvmep_failures failures;
 
 	struct device device;
@@ -90,26 +104,13 @@ struct nvmep_ns {
 	bool has_node;
 };
 
-/**
- * struct nvmep_ns_ops - what a namespace needs of those who give it to users
- * @fops: of its disk; their free_disk is nvmep_ns_free_disk()
- * @add_node: its disk was added: make its character device.  Returns 0 or a
- *	negative error code
- * @remove_node: take the character device away, if there is one
- */
-struct nvmep_ns_ops {
-	const struct block_device_operations *fops;
-	int (*add_node)(struct nvmep_ns *ns);
-	void (*remove_node)(struct nvmep_ns *ns);
-};
-
-void nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
-		  const struct nvme_id_ns *id,
-		  const struct nvmep_identifiers *ids);
+int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+		 const struct nvme_id_ns *id,
+		 const struct nvmep_identifiers *ids);
 int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id);
 void nvmep_ns_remove(struct nvmep_ns *ns);
 void nvmep_ns_mark_dead(struct nvmep_ns *ns);
-void nvmep_ns_lose(struct nvmep_ns *ns);
+void nvmep_ns_remove_dead(struct nvmep_ns *ns);
 void nvmep_ns_free_disk(struct gendisk *disk);
 struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl);
 void nvmep_ns_put(struct nvmep_ns *ns);

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Nodes: the character devices of controllers and namespaces, and what can be asked
- * of a namespace's block device.
+ * Character device nodes of controllers and namespaces, and the ioctls of block
+ * devices.
  *
- * An open file keeps the object behind its node alive, not the device: after
- * the driver was unbound, every operation finds the request queue dying or the
- * state changed and says so.
+ * An open file holds a reference to the controller or namespace structure, but
+ * does not keep the driver bound.  After unbind each operation fails, because
+ * the request queue is dying or the controller is DELETING or DEAD.
  */
 #include <linux/blkdev.h>
 #include <linux/cdev.h>
 #include <linux/fs.h>
 #include <linux/idr.h>
 #include <linux/nvme_peer.h>
+#include <linux/poll.h>
 
-#include "command.h"
+#include "buffer_io.h"
 #include "compat.h"
 #include "core/ctrl.h"
-#include "ctrl_sysfs.h"
 #include "namespace.h"
 #include "node.h"
 #include "passthru.h"
-#include "ranges.h"
-#include "transfer.h"
+#include "sysfs.h"
 #include "uring.h"
 
 #define NVMEP_MINORS	BIT(MINORBITS)
@@ -46,7 +45,7 @@ static int nvmep_ctrl_open(struct inode *inode, struct file *file)
 	void *peer;
 	int ret;
 
-	/* Probe makes the node before the last steps that cannot fail. */
+	/* Probe adds the node before its last steps, which cannot fail. */
 	ret = wait_event_interruptible(ctrl->state_wait,
 				       nvmep_ctrl_state(ctrl) != NVMEP_CTRL_NEW);
 	if (ret)
@@ -97,7 +96,7 @@ static int nvmep_ctrl_uring_cmd(struct io_uring_cmd *ioucmd,
 	return nvmep_uring_cmd(&from, ioucmd, issue_flags);
 }
 
-/* Admin commands are announced by interrupts. */
+/* Only I/O commands can be polled; admin commands complete by interrupt. */
 static int nvmep_ctrl_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
 				       struct io_comp_batch *batch,
 				       unsigned int flags)
@@ -109,22 +108,31 @@ static int nvmep_ctrl_uring_cmd_iopoll(struct io_uring_cmd *ioucmd,
 				     batch);
 }
 
+/* For a caller that got EAGAIN while the controller was being reset. */
+static __poll_t nvmep_ctrl_poll(struct file *file, poll_table *wait)
+{
+	struct nvmep_ctrl *ctrl = nvmep_file_ctrl(file);
+	enum nvmep_ctrl_state state;
+
+	poll_wait(file, &ctrl->state_wait, wait);
+	state = nvmep_ctrl_state(ctrl);
+	if (state >= NVMEP_CTRL_DELETING)
+		return EPOLLHUP;
+	return state == NVMEP_CTRL_LIVE ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
 static const struct file_operations nvmep_ctrl_fops = {
 	.owner = THIS_MODULE,
 	.open = nvmep_ctrl_open,
 	.release = nvmep_ctrl_file_release,
 	.unlocked_ioctl = nvmep_ctrl_ioctl,
+	.poll = nvmep_ctrl_poll,
 	.compat_ioctl = compat_ptr_ioctl,
 	.uring_cmd = nvmep_ctrl_uring_cmd,
 	.uring_cmd_iopoll = nvmep_ctrl_uring_cmd_iopoll,
 };
 
-/**
- * nvmep_node_add_ctrl() - make /dev/nvmepX
- * @ctrl: controller
- *
- * Return: 0 or a negative error code.
- */
+/* Adds /dev/nvmepX. */
 int nvmep_node_add_ctrl(struct nvmep_ctrl *ctrl)
 {
 	int ret;
@@ -140,9 +148,9 @@ int nvmep_node_add_ctrl(struct nvmep_ctrl *ctrl)
 	return cdev_device_add(&ctrl->cdev, &ctrl->device);
 }
 
-/**
- * nvmep_node_remove_ctrl() - take /dev/nvmepX away; open files stay
- * @ctrl: controller without namespaces
+/*
+ * Removes /dev/nvmepX; open files stay valid.  All namespaces are removed
+ * before.
  */
 void nvmep_node_remove_ctrl(struct nvmep_ctrl *ctrl)
 {
@@ -210,12 +218,12 @@ static void nvmep_ns_device_release(struct device *device)
 	struct nvmep_ns *ns = container_of(device, struct nvmep_ns, device);
 
 	ida_free(&nvmep_ns_minors, MINOR(device->devt));
-	/* May free @ns: see struct nvmep_ns. */
+	/* May free @ns, with the last reference to its disk. */
 	put_device(disk_to_dev(ns->disk));
 }
 
-/* Makes /dev/ngpXnY. */
-static int nvmep_node_add_ns(struct nvmep_ns *ns)
+/* Adds /dev/ngpXnY, under scan_lock. */
+int nvmep_node_add_ns(struct nvmep_ns *ns)
 {
 	int minor, ret;
 
@@ -240,8 +248,10 @@ static int nvmep_node_add_ns(struct nvmep_ns *ns)
 	return ret;
 }
 
-/* Takes /dev/ngpXnY away, if there is one; open files stay. */
-static void nvmep_node_remove_ns(struct nvmep_ns *ns)
+/*
+ * Removes /dev/ngpXnY, if it was added, under scan_lock; open files stay valid.
+ */
+void nvmep_node_remove_ns(struct nvmep_ns *ns)
 {
 	if (!ns->has_node)
 		return;
@@ -250,7 +260,7 @@ static void nvmep_node_remove_ns(struct nvmep_ns *ns)
 	put_device(&ns->device);
 }
 
-/* --- the disk of a namespace --------------------------------------------- */
+/* --- block devices -------------------------------------------------------- */
 
 static int nvmep_block_ioctl(struct block_device *bdev, nvmep_blk_mode_t mode,
 			     unsigned int cmd, unsigned long arg)
@@ -265,33 +275,23 @@ static int nvmep_block_ioctl(struct block_device *bdev, nvmep_blk_mode_t mode,
 	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);
 }
 
-static const struct block_device_operations nvmep_block_ops = {
+const struct block_device_operations nvmep_bdev_ops = {
 	.owner = THIS_MODULE,
 	.ioctl = nvmep_block_ioctl,
 	.compat_ioctl = blkdev_compat_ptr_ioctl,
 	.free_disk = nvmep_ns_free_disk,
 };
 
-const struct nvmep_ns_ops nvmep_node_ns_ops = {
-	.fops = &nvmep_block_ops,
-	.add_node = nvmep_node_add_ns,
-	.remove_node = nvmep_node_remove_ns,
-};
-
 /* --- module -------------------------------------------------------------- */
 
-/* What the kernel's own driver says of a controller on PCI Express. */
+/* As the in-tree driver reports a controller on PCI Express. */
 static int nvmep_ctrl_uevent(nvmep_uevent_device *dev,
 			     struct kobj_uevent_env *env)
 {
 	return add_uevent_var(env, "NVME_TRTYPE=pcie");
 }
 
-/**
- * nvmep_nodes_init() - register the classes and device numbers
- *
- * Return: 0 or a negative error code.
- */
+/* Registers the classes and the device number regions. */
 int nvmep_nodes_init(void)
 {
 	int ret;
@@ -326,9 +326,6 @@ err_ctrl_devt:
 	return ret;
 }
 
-/**
- * nvmep_nodes_exit() - undo nvmep_nodes_init()
- */
 void nvmep_nodes_exit(void)
 {
 	class_destroy(nvmep_ns_class);

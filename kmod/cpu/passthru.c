@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * NVMe passthrough by ioctl.
- *
- * The numbers, structures and return values are those of linux/nvme_ioctl.h: 0,
- * a negative error code, or the command's NVMe status as a positive number.
+ * NVMe passthrough by ioctl, with the ABI of linux/nvme_ioctl.h: an ioctl
+ * returns 0, a negative error code, or the NVMe status of the command as a
+ * positive number.
  */
 #include <linux/blk-mq.h>
 #include <linux/capability.h>
 #include <linux/nvme_ioctl.h>
 #include <linux/uaccess.h>
 
-#include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/qids.h"
@@ -18,38 +16,37 @@
 #include "core/request.h"
 #include "core/reset.h"
 #include "cpu.h"
-#include "effects.h"
-#include "length.h"
-#include "metadata.h"
+#include "module.h"
 #include "namespace.h"
-#include "params.h"
 #include "passthru.h"
-#include "permission.h"
 #include "scan.h"
+#include "user_command.h"
+#include "user_data.h"
 
 /* --- one command --------------------------------------------------------- */
 
 /*
- * How long a command may take, jiffies.  One that takes longer is aborted, or has the
- * controller reset under everybody: users cannot make that come early.
+ * Timeout of a command in jiffies.  A command that times out is aborted, and
+ * the controller may be reset, which affects all users; until then scans,
+ * Format and unbind wait for it.  So without CAP_SYS_ADMIN it is the default.
  */
 static unsigned int nvmep_user_timeout(const struct request_queue *queue,
 				       const struct nvmep_user_command *command)
 {
-	unsigned int ours = command->admin ? nvmep_admin_timeout * HZ :
-					     READ_ONCE(queue->rq_timeout);
+	unsigned int usual = command->admin ? nvmep_admin_timeout * HZ :
+					      READ_ONCE(queue->rq_timeout);
 	unsigned int wanted;
 
 	if (!command->timeout_ms)
-		return ours;
+		return usual;
 	wanted = max(msecs_to_jiffies(command->timeout_ms), 1UL);
-	return wanted >= ours || capable(CAP_SYS_ADMIN) ? wanted : ours;
+	return wanted == usual || capable(CAP_SYS_ADMIN) ? wanted : usual;
 }
 
 /**
- * nvmep_user_request() - a request for a command of user space, without data
- * @from: where it came in
- * @command: the command, checked
+ * nvmep_user_request() - allocate a request without data for a command
+ * @from: device node
+ * @command: command that passed nvmep_command_check()
  * @more: as in nvmep_request_alloc()
  * @flags: for blk_mq_alloc_request()
  *
@@ -60,7 +57,7 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 				   blk_opf_t more, blk_mq_req_flags_t flags)
 {
 	struct request_queue *queue = command->admin ?
-		from->ctrl->admin_requests : from->ns->queue;
+		from->ctrl->admin_q : from->ns->queue;
 	struct request *rq = nvmep_request_alloc(queue, &command->sqe, more,
 						 flags);
 
@@ -72,12 +69,12 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 }
 
 /**
- * nvmep_user_mapped() - check that a command keeps to the data that was mapped
- * @from: node
+ * nvmep_user_mapped() - check the length of the mapped data against the command
+ * @from: device node
  * @command: command
  * @rq: its request, with the data mapped
  *
- * Return: 0, or as nvmep_command_check_length(); the data is unmapped then.
+ * Return: 0; or as nvmep_command_check_length(), and the data is unmapped.
  */
 int nvmep_user_mapped(const struct nvmep_passthru *from,
 		      const struct nvmep_user_command *command,
@@ -92,12 +89,12 @@ int nvmep_user_mapped(const struct nvmep_passthru *from,
 }
 
 /**
- * nvmep_user_map() - map a command's data from the caller's memory
- * @from: node
+ * nvmep_user_map() - map the data of a command from user memory to a bio
+ * @from: device node
  * @command: command
  * @rq: its request
  *
- * Return: 0 or a negative error code; nothing is mapped then.
+ * Return: 0; or a negative error code, with nothing mapped.
  */
 int nvmep_user_map(const struct nvmep_passthru *from,
 		   const struct nvmep_user_command *command,
@@ -115,9 +112,10 @@ int nvmep_user_map(const struct nvmep_passthru *from,
 }
 
 /*
- * Sends a request, and frees it as soon as it ended.  A reset waits until ended requests
- * are freed, so whoever has one must not wait for what comes after the reset: neither
- * for a look at namespaces nor for memory of the caller's, which may be on this disk.
+ * Executes a request and frees it as soon as it has ended.  A reset waits until
+ * ended requests are freed, so waiting with one for anything that needs the
+ * reset would deadlock: for a namespace scan, or for a page fault of the
+ * caller's memory, which may be swapped to this disk.
  */
 static int nvmep_user_run(const struct nvmep_passthru *from, struct request *rq,
 			  u32 effects, u64 *result)
@@ -150,7 +148,7 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 	ret = nvmep_user_map(from, command, rq);
 	if (ret)
 		goto err_request;
-	metadata = nvmep_user_metadata_add(from, rq, command);
+	metadata = nvmep_user_metadata_add(rq, command);
 	if (IS_ERR(metadata)) {
 		ret = PTR_ERR(metadata);
 		goto err_map;
@@ -167,36 +165,40 @@ err_request:
 }
 
 /*
- * A command that others' commands are sent for, while it has its tag, goes one
- * at a time: many of them would take all tags and wait for each other.
+ * For the effects of nvmep_effects_need_peers_blocked().  One command at a
+ * time: nvmep_effects_begin() waits with the command's tag for a scan, which
+ * issues admin commands.  Several could hold all admin tags and deadlock.
  */
-static int nvmep_user_execute_alone(const struct nvmep_passthru *from,
-				    const struct nvmep_user_command *command,
-				    u64 *result)
+static int
+nvmep_user_execute_peers_blocked(const struct nvmep_passthru *from,
+				 const struct nvmep_user_command *command,
+				 u64 *result)
 {
 	struct nvmep_ctrl *ctrl = from->ctrl;
 	int ret;
 
 	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
 		return -EINTR;
-	ret = nvmep_qids_bar_peers(ctrl);
+	ret = nvmep_qids_block_peers(ctrl);
 	if (ret) {
 		dev_warn_ratelimited(ctrl->dev,
-				     "opcode %#x refused, it may change what peers use: close the peers' queue pairs first\n",
-				     command->sqe.opcode);
+				     "admin opcode %#x refused, it may change namespaces that peers use: close all peer queue pairs first\n",
+				     command->sqe.common.opcode);
 	} else {
 		ret = nvmep_user_execute_one(from, command, result);
-		nvmep_qids_admit_peers(ctrl);
+		nvmep_qids_unblock_peers(ctrl);
 	}
 	mutex_unlock(&ctrl->cpu->effects_lock);
 	return ret;
 }
 
 /**
- * nvmep_user_execute() - send a command of user space and wait
- * @from: where it came in
- * @command: the command; filled with its effects
+ * nvmep_user_execute() - check and execute a passthrough command
+ * @from: device node
+ * @command: command; filled with its effects
  * @result: dwords 0 and 1 of the completion
+ *
+ * Sleeps until the command has ended.
  *
  * Return: 0; the NVMe status, positive; -EBUSY for a command that may change
  * namespaces while peers have queue pairs; another negative error code.
@@ -209,17 +211,16 @@ int nvmep_user_execute(const struct nvmep_passthru *from,
 	ret = nvmep_command_check(from, command);
 	if (ret)
 		return ret;
-	if (command->admin && nvmep_effects_disturb(command->effects))
-		return nvmep_user_execute_alone(from, command, result);
+	nvmep_command_fit(command);
+	if (command->admin &&
+	    nvmep_effects_need_peers_blocked(command->effects))
+		return nvmep_user_execute_peers_blocked(from, command, result);
 	return nvmep_user_execute_one(from, command, result);
 }
 
-/* --- the structures of the ABI ------------------------------------------- */
+/* --- ioctls --------------------------------------------------------------- */
 
-/*
- * The structures with a 32-bit and a 64-bit result are the same up to the
- * result.
- */
+/* The structures with a 32-bit and a 64-bit result differ only in it. */
 #define NVMEP_COMMON_SIZE	offsetof(struct nvme_passthru_cmd, result)
 
 static_assert(offsetof(struct nvme_passthru_cmd, timeout_ms) ==
@@ -237,16 +238,16 @@ static int nvmep_copy_command(struct nvmep_user_command *command,
 	if (user.flags)
 		return -EINVAL;
 	*command = (struct nvmep_user_command){
-		.sqe.opcode = user.opcode,
-		.sqe.nsid = cpu_to_le32(user.nsid),
-		.sqe.cdw2 = cpu_to_le32(user.cdw2),
-		.sqe.cdw3 = cpu_to_le32(user.cdw3),
-		.sqe.cdw10 = cpu_to_le32(user.cdw10),
-		.sqe.cdw11 = cpu_to_le32(user.cdw11),
-		.sqe.cdw12 = cpu_to_le32(user.cdw12),
-		.sqe.cdw13 = cpu_to_le32(user.cdw13),
-		.sqe.cdw14 = cpu_to_le32(user.cdw14),
-		.sqe.cdw15 = cpu_to_le32(user.cdw15),
+		.sqe.common.opcode = user.opcode,
+		.sqe.common.nsid = cpu_to_le32(user.nsid),
+		.sqe.common.cdw2[0] = cpu_to_le32(user.cdw2),
+		.sqe.common.cdw2[1] = cpu_to_le32(user.cdw3),
+		.sqe.common.cdw10 = cpu_to_le32(user.cdw10),
+		.sqe.common.cdw11 = cpu_to_le32(user.cdw11),
+		.sqe.common.cdw12 = cpu_to_le32(user.cdw12),
+		.sqe.common.cdw13 = cpu_to_le32(user.cdw13),
+		.sqe.common.cdw14 = cpu_to_le32(user.cdw14),
+		.sqe.common.cdw15 = cpu_to_le32(user.cdw15),
 		.address = user.addr,
 		.length = user.data_len,
 		.metadata = user.metadata,
@@ -293,8 +294,9 @@ static int nvmep_ioctl_command64(const struct nvmep_passthru *from, bool admin,
 }
 
 /*
- * The lengths that the oldest form does not say.  Protection information that the
- * controller makes and strips has no place to come from or go to.
+ * NVME_IOCTL_SUBMIT_IO has no lengths: derive them from the format.  With PRACT
+ * there is no metadata to transfer.  The format may change until a request is
+ * allocated, so nvmep_command_check_length() checks the lengths again.
  */
 static int nvmep_submit_lengths(const struct nvmep_ns *ns,
 				const struct nvme_user_io *user,
@@ -316,7 +318,14 @@ static int nvmep_submit_lengths(const struct nvmep_ns *ns,
 	return 0;
 }
 
-/* The oldest form: a read, write or compare of the NVM command set without its lengths. */
+/*
+ * NVME_IOCTL_SUBMIT_IO of a 32-bit program: on some architectures the structure
+ * ends without the padding, which is not read.
+ */
+#define NVMEP_USER_IO_SIZE	offsetofend(struct nvme_user_io, appmask)
+#define NVMEP_IOCTL_SUBMIT_IO32	_IOC(_IOC_WRITE, 'N', 0x42, NVMEP_USER_IO_SIZE)
+
+/* NVME_IOCTL_SUBMIT_IO: Read, Write or Compare of blocks. */
 static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 			      struct nvme_user_io __user *arg)
 {
@@ -325,23 +334,24 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 	u64 result;
 	int ret;
 
-	if (copy_from_user(&user, arg, sizeof(user)))
+	if (copy_from_user(&user, arg, NVMEP_USER_IO_SIZE))
 		return -EFAULT;
 	if (user.flags)
 		return -EINVAL;
-	if (from->ns->ids.csi ||
-	    (user.opcode != NVME_CMD_READ && user.opcode != NVME_CMD_WRITE &&
-	     user.opcode != NVME_CMD_COMPARE))
+	if (!nvmep_has_blocks(&from->ns->ids) ||
+	    (user.opcode != nvme_cmd_read && user.opcode != nvme_cmd_write &&
+	     user.opcode != nvme_cmd_compare))
 		return -EINVAL;
-	command.sqe.opcode = user.opcode;
-	command.sqe.nsid = cpu_to_le32(from->ns->nsid);
-	command.sqe.cdw10 = cpu_to_le32(lower_32_bits(user.slba));
-	command.sqe.cdw11 = cpu_to_le32(upper_32_bits(user.slba));
-	command.sqe.cdw12 = cpu_to_le32((u32)user.control << 16 |
-					user.nblocks);
-	command.sqe.cdw13 = cpu_to_le32(user.dsmgmt);
-	command.sqe.cdw14 = cpu_to_le32(user.reftag);
-	command.sqe.cdw15 = cpu_to_le32((u32)user.appmask << 16 | user.apptag);
+	command.sqe.common.opcode = user.opcode;
+	command.sqe.common.nsid = cpu_to_le32(from->ns->nsid);
+	command.sqe.common.cdw10 = cpu_to_le32(lower_32_bits(user.slba));
+	command.sqe.common.cdw11 = cpu_to_le32(upper_32_bits(user.slba));
+	command.sqe.common.cdw12 = cpu_to_le32((u32)user.control << 16 |
+					       user.nblocks);
+	command.sqe.common.cdw13 = cpu_to_le32(user.dsmgmt);
+	command.sqe.common.cdw14 = cpu_to_le32(user.reftag);
+	command.sqe.common.cdw15 = cpu_to_le32((u32)user.appmask << 16 |
+					       user.apptag);
 	command.address = user.addr;
 	ret = nvmep_submit_lengths(from->ns, &user, &command);
 	return ret ?: nvmep_user_execute(from, &command, &result);
@@ -349,19 +359,20 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 
 static int nvmep_ioctl_subsystem_reset(struct nvmep_ctrl *ctrl)
 {
-	if (!NVME_CAP_NSSRS(ctrl->cap))
+	if (!NVME_CAP_NSSRC(ctrl->cap))
 		return -ENOTTY;
 	return nvmep_ctrl_reset_subsystem(ctrl);
 }
 
-/* What only the controller's node and only the administrator can do. */
+/* Ioctls of the controller's device node that need CAP_SYS_ADMIN. */
 static int nvmep_ioctl_manage(struct nvmep_ctrl *ctrl, unsigned int cmd)
 {
 	if (!capable(CAP_SYS_ADMIN))
 		return -EACCES;
 	switch (cmd) {
 	case NVME_IOCTL_RESET:
-		dev_warn(ctrl->dev, "resetting on request\n");
+		dev_warn(ctrl->dev,
+			 "resetting the controller, as requested by ioctl\n");
 		return nvmep_ctrl_reset_sync(ctrl);
 	case NVME_IOCTL_SUBSYS_RESET:
 		return nvmep_ioctl_subsystem_reset(ctrl);
@@ -371,7 +382,7 @@ static int nvmep_ioctl_manage(struct nvmep_ctrl *ctrl, unsigned int cmd)
 	}
 }
 
-/* By the controller's node, from the times before namespaces had nodes of their own. */
+/* Deprecated: an I/O command by the controller's device node, as in-tree. */
 static int nvmep_ioctl_only_ns(struct nvmep_passthru from,
 			       struct nvme_passthru_cmd __user *arg)
 {
@@ -380,7 +391,7 @@ static int nvmep_ioctl_only_ns(struct nvmep_passthru from,
 	from.ns = nvmep_ns_get_only(from.ctrl);
 	if (from.ns == ERR_PTR(-EINVAL))
 		dev_info_ratelimited(from.ctrl->dev,
-				     "I/O command refused, there are several namespaces: send it by one's own node\n");
+				     "I/O command refused, the controller has several namespaces: use the device node of one\n");
 	if (IS_ERR(from.ns))
 		return PTR_ERR(from.ns);
 	ret = nvmep_ioctl_command(&from, false, arg);
@@ -395,6 +406,7 @@ static int nvmep_ns_ioctl_command(const struct nvmep_passthru *from,
 	case NVME_IOCTL_ID:
 		return from->ns->nsid;
 	case NVME_IOCTL_SUBMIT_IO:
+	case NVMEP_IOCTL_SUBMIT_IO32:
 		return nvmep_ioctl_submit(from, arg);
 	case NVME_IOCTL_IO64_CMD:
 		return nvmep_ioctl_command64(from, false, false, arg);
@@ -405,14 +417,7 @@ static int nvmep_ns_ioctl_command(const struct nvmep_passthru *from,
 	}
 }
 
-/**
- * nvmep_passthru_ioctl() - the ioctls of linux/nvme_ioctl.h
- * @from: the node
- * @cmd: ioctl number
- * @arg: its argument
- *
- * Return: as the ABI has it; -ENOTTY for other numbers.
- */
+/* The ioctls of linux/nvme_ioctl.h; -ENOTTY for all others. */
 int nvmep_passthru_ioctl(const struct nvmep_passthru *from, unsigned int cmd,
 			 void __user *arg)
 {

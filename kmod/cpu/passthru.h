@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The standard NVMe passthrough ABI of linux/nvme_ioctl.h, by ioctl, and the steps of a
- * command that io_uring takes too.
+ * NVMe passthrough: the ABI of linux/nvme_ioctl.h, and what ioctl and io_uring
+ * share.
  */
 #ifndef _NVMEP_PASSTHRU_H
 #define _NVMEP_PASSTHRU_H
@@ -9,9 +9,51 @@
 #include <linux/blk-mq.h>
 #include <linux/types.h>
 
-struct nvmep_passthru;
-struct nvmep_user_command;
+#include "nvme.h"
+
+struct nvmep_ctrl;
+struct nvmep_ns;
 struct request;
+
+/**
+ * struct nvmep_passthru - the device node by which a command was submitted
+ * @ctrl: controller
+ * @ns: namespace of the device node, NULL for the controller's
+ * @write: the file is open for writing
+ * @partition: the device node is a partition
+ *
+ * The open file holds references to @ctrl and @ns.
+ */
+struct nvmep_passthru {
+	struct nvmep_ctrl *ctrl;
+	struct nvmep_ns *ns;
+	bool write;
+	bool partition;
+};
+
+/**
+ * struct nvmep_user_command - a passthrough command, from ioctl or io_uring
+ * @sqe: the command, without CID and data pointers
+ * @address: user address of the data, or of the iovec array
+ * @length: bytes of data, or entries of the iovec array
+ * @metadata: user address of the metadata
+ * @metadata_length: bytes of metadata
+ * @timeout_ms: 0 for the default
+ * @effects: NVME_CMD_EFFECTS_*, filled by nvmep_command_check()
+ * @vector: @address is a struct iovec array
+ * @admin: for the admin queue
+ */
+struct nvmep_user_command {
+	struct nvme_command sqe;
+	u64 address;
+	u32 length;
+	u64 metadata;
+	u32 metadata_length;
+	u32 timeout_ms;
+	u32 effects;
+	bool vector;
+	bool admin;
+};
 
 int nvmep_passthru_ioctl(const struct nvmep_passthru *from, unsigned int cmd,
 			 void __user *arg);

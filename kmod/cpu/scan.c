@@ -1,116 +1,166 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Scanning: which namespaces the controller has, and what became of those that were
- * known.
+ * Namespace scanning: add new namespaces, update known ones, remove those that
+ * are gone.
  */
+#include <linux/jiffies.h>
+#include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "block.h"
 #include "core/admin.h"
 #include "core/ctrl.h"
 #include "core/qids.h"
-#include "core/stop.h"
-#include "block.h"
+#include "core/reset.h"
 #include "cpu.h"
-#include "format.h"
-#include "moved.h"
+#include "identify.h"
+#include "module.h"
 #include "namespace.h"
 #include "scan.h"
-#include "workqueue.h"
 
-/* Is this an error that says nothing about the namespace, only about now? */
-static bool nvmep_status_transient(int ret)
-{
-	return ret > 0 && !(ret & NVME_STATUS_DNR) &&
-	       (ret & NVME_STATUS_MASK) != NVME_SC_INVALID_NAMESPACE;
-}
+/* A failed scan is retried after this delay, which doubles up to the limit. */
+#define NVMEP_SCAN_RETRY_DELAY	HZ
+#define NVMEP_SCAN_MAX_DOUBLINGS	6U
 
 /*
- * Peers' lengths and lists are made for the namespaces that were there: with other
- * blocks their DMA goes anywhere, with another namespace it is not theirs.
+ * Peers sized their buffers and PRP lists for the old namespace.  With another
+ * block size their commands would move data beyond the buffers; in another
+ * namespace they would access data that is not theirs.  So existing queue pairs
+ * are marked as not to be re-armed, and a reset stops them.
  */
 static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
 				  const char *what)
 {
-	/* First: pairs of a later start are none that we saw. */
-	u32 generation = nvmep_ctrl_generation(ctrl);
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
 
+	/* First: a queue pair that is not found here is not created. */
+	ctrl->peer_ops->namespaces_changed(ctrl);
 	if (!nvmep_qid_next_peer(ctrl, 0))
 		return;
-	ctrl->peer_ops->outdated(ctrl);
 	dev_warn(ctrl->dev,
-		 "namespace %u %s: resetting, which stops the peers' queue pairs\n",
+		 "namespace %u: %s, resetting the controller to fail its peer queue pairs\n",
 		 nsid, what);
-	nvmep_ctrl_fence(ctrl, generation);
+	/*
+	 * One stop for all changes that a scan finds.  No queue pair becomes
+	 * LIVE in a later generation before a scan of that generation, and
+	 * another stop would make the restart fail.
+	 */
+	nvmep_ctrl_ensure_stopped(ctrl, ctrl->cpu->scan_generation);
 }
 
-static void nvmep_scan_lost(struct nvmep_ns *ns, const char *what)
+static void nvmep_scan_remove(struct nvmep_ns *ns, const char *what)
 {
+	struct nvmep_cpu *cpu = ns->ctrl->cpu;
+
 	nvmep_scan_stop_peers(ns->ctrl, ns->nsid, what);
-	nvmep_ns_lose(ns);
+	nvmep_ns_remove_dead(ns);
+	/* A duplicate may have been one of this namespace: scan again. */
+	cpu->scan_again |= cpu->scan_duplicate;
 }
 
-static void nvmep_scan_known(struct nvmep_ns *ns, const struct nvme_id_ns *id)
+static void nvmep_scan_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 {
 	if (!nvmep_ns_has_format(ns, id))
-		nvmep_scan_stop_peers(ns->ctrl, ns->nsid, "has other blocks");
+		nvmep_scan_stop_peers(ns->ctrl, ns->nsid, "format changed");
 	if (nvmep_ns_update(ns, id))
-		dev_warn(ns->ctrl->dev, "namespace %u keeps its old limits\n",
+		dev_warn(ns->ctrl->dev,
+			 "namespace %u: new queue limits rejected, keeping the old ones\n",
 			 ns->nsid);
 }
 
-/* A namespace is there, @ns if it was known. */
+static void nvmep_scan_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+			   const struct nvme_id_ns *id,
+			   const struct nvmep_identifiers *ids)
+{
+	int ret = nvmep_ns_add(ctrl, nsid, scan, id, ids);
+
+	ctrl->cpu->scan_again |= ret == -ENOMEM;
+	ctrl->cpu->scan_duplicate |= ret == -EEXIST;
+}
+
+/* @ns: the namespace with this identifier before the scan, or NULL. */
 static void nvmep_scan_found(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 			     struct nvmep_ns *ns, const struct nvme_id_ns *id,
 			     const struct nvmep_identifiers *ids)
 {
-	if (ns && !nvmep_identifiers_equal(&ns->ids, ids)) {
-		dev_warn(ctrl->dev, "namespace %u is another one now\n", nsid);
-		nvmep_scan_lost(ns, "was replaced");
+	if (ns && !nvmep_identifiers_equal(&ns->reported, ids)) {
+		dev_warn(ctrl->dev,
+			 "namespace %u: identifiers changed, replacing its disk\n",
+			 nsid);
+		nvmep_scan_remove(ns, "identifiers changed");
 		ns = NULL;
 	}
 	if (!ns) {
-		nvmep_ns_add(ctrl, nsid, scan, id, ids);
+		nvmep_scan_add(ctrl, nsid, scan, id, ids);
 		return;
 	}
 	ns->scan = scan;
-	nvmep_scan_known(ns, id);
+	nvmep_scan_update(ns, id);
 }
 
-/* Gone since the list was made, or nonsense. */
-static bool nvmep_scan_served(struct nvmep_ctrl *ctrl, u32 nsid,
-			      const struct nvme_id_ns *id,
-			      const struct nvmep_identifiers *ids)
+/* False if it was deleted after the list was read, or its format is invalid. */
+static bool nvmep_scan_supported(struct nvmep_ctrl *ctrl, u32 nsid,
+				 const struct nvme_id_ns *id,
+				 const struct nvmep_identifiers *ids)
 {
-	if (ids->csi)
+	if (!nvmep_has_blocks(ids))
 		return true;
 	if (!id->ncap)
 		return false;
-	if (nvmep_format_possible(id))
+	if (nvmep_format_valid(id))
 		return true;
 	dev_warn_ratelimited(ctrl->dev,
-			     "namespace %u: blocks of more than 2 GiB: not served\n",
+			     "namespace %u: block size above 2 GiB, ignoring it\n",
 			     nsid);
 	return false;
 }
 
 /*
- * Asks a namespace who and what it is.  Of one of another command set than NVM, which need
- * not have blocks, @id stays as it is.  Returns as nvmep_identify().
+ * Reads the identifiers and the Identify Namespace data.  @id is not written
+ * for a command set without blocks.  @ns: as in nvmep_scan_found().
+ * Returns as nvmep_identify().
  */
-static int nvmep_scan_ask(struct nvmep_ctrl *ctrl, u32 nsid,
-			  struct nvme_id_ns *id, struct nvmep_identifiers *ids)
+static int nvmep_scan_identify(struct nvmep_ctrl *ctrl, u32 nsid,
+			       const struct nvmep_ns *ns, struct nvme_id_ns *id,
+			       struct nvmep_identifiers *ids)
 {
-	int ret = nvmep_identifiers_read(ids, ctrl, nsid);
+	/* Not for ever: the controller may not have the list any more. */
+	bool trust = ns && ctrl->cpu->scan_failures < NVMEP_SCAN_MAX_DOUBLINGS;
+	int ret = nvmep_identifiers_read(ids, ctrl, nsid,
+					 trust ? &ns->reported : NULL);
 
-	if (ret || ids->csi)
+	if (ret || !nvmep_has_blocks(ids))
 		return ret;
-	ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE, nsid, id);
+	ret = nvmep_identify(ctrl, NVME_ID_CNS_NS, nsid, id);
 	if (!ret)
 		nvmep_identifiers_add(ids, ctrl, id);
 	return ret;
 }
 
-/* Adds or updates one namespace.  Returns 0 or why the scan must end. */
+/*
+ * Identify has failed with an NVMe status.  Without Do Not Retry it may succeed
+ * later: a known namespace is kept as it is, and the scan is retried.
+ */
+static void nvmep_scan_unidentified(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
+				    struct nvmep_ns *ns, int status)
+{
+	/* It was deleted after the list was read. */
+	if ((status & NVME_SCT_SC_MASK) == NVME_SC_INVALID_NS)
+		return;
+	dev_warn_ratelimited(ctrl->dev,
+			     "namespace %u: Identify failed, status %#x, %s\n",
+			     nsid, status, status & NVME_STATUS_DNR ?
+			     "ignoring the namespace" : "trying again");
+	if (status & NVME_STATUS_DNR)
+		return;
+	ctrl->cpu->scan_again = true;
+	if (!ns)
+		return;
+	ns->scan = scan;
+	ctrl->cpu->scan_unverified = true;
+}
+
+/* Adds or updates one namespace.  A negative error code aborts the scan. */
 static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 {
 	struct nvmep_ns *ns = nvmep_ns_find(ctrl, nsid);
@@ -118,14 +168,13 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	struct nvme_id_ns *id;
 	int ret;
 
-	id = kzalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
+	id = kzalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
 	if (!id)
 		return -ENOMEM;
-	ret = nvmep_scan_ask(ctrl, nsid, id, &ids);
-	/* What cannot be asked now counts as it was; the next scan tries again. */
-	if (ns && nvmep_status_transient(ret))
-		ns->scan = scan;
-	if (!ret && nvmep_scan_served(ctrl, nsid, id, &ids))
+	ret = nvmep_scan_identify(ctrl, nsid, ns, id, &ids);
+	if (ret > 0)
+		nvmep_scan_unidentified(ctrl, nsid, scan, ns, ret);
+	if (!ret && nvmep_scan_supported(ctrl, nsid, id, &ids))
 		nvmep_scan_found(ctrl, nsid, scan, ns, id, &ids);
 	kfree(id);
 	return min(ret, 0);
@@ -148,16 +197,16 @@ static int nvmep_scan_list(struct nvmep_ctrl *ctrl, __le32 *list, u64 scan)
 	int ret, i;
 
 	for (;;) {
-		ret = nvmep_identify(ctrl, NVME_IDENTIFY_NAMESPACE_LIST, last,
+		ret = nvmep_identify(ctrl, NVME_ID_CNS_NS_ACTIVE_LIST, last,
 				     list);
 		if (ret)
 			return ret;
-		for (i = 0; i < NVME_NAMESPACE_LIST_LENGTH; i++) {
+		for (i = 0; i < NVMEP_NAMESPACE_LIST_LENGTH; i++) {
 			u32 nsid = le32_to_cpu(list[i]);
 
 			if (!nsid)
 				return 0;
-			/* One that does not ascend need not end either. */
+			/* A list that does not ascend might never end. */
 			if (nsid <= last)
 				return -EPROTO;
 			last = nsid;
@@ -168,91 +217,159 @@ static int nvmep_scan_list(struct nvmep_ctrl *ctrl, __le32 *list, u64 scan)
 	}
 }
 
-static void nvmep_scan_sweep(struct nvmep_ctrl *ctrl, u64 scan)
+/*
+ * A namespace that has got another NSID was a duplicate of the one that is
+ * removed here: the next scan adds it.
+ */
+static void nvmep_scan_remove_missing(struct nvmep_ctrl *ctrl, u64 scan)
 {
 	struct nvmep_ns *ns, *next;
 
 	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
 		if (ns->scan != scan)
-			nvmep_scan_lost(ns, "has gone");
+			nvmep_scan_remove(ns, "no longer reported");
 }
 
 static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
 {
 	u64 scan = ++ctrl->cpu->scans;
-	int ret;
+	int ret = NVME_SC_INVALID_FIELD;
 
-	ret = nvmep_scan_list(ctrl, list, scan);
+	/* Controllers of version 1.0 have no list. */
+	if (nvmep_cns_allowed(ctrl, NVME_ID_CNS_NS_ACTIVE_LIST))
+		ret = nvmep_scan_list(ctrl, list, scan);
 	if (ret > 0)
 		ret = nvmep_scan_sequential(ctrl, scan);
-	/* What an interrupted scan did not see may still be there. */
+	/* A scan that failed did not see all namespaces: remove none. */
 	if (!ret)
-		nvmep_scan_sweep(ctrl, scan);
+		nvmep_scan_remove_missing(ctrl, scan);
 	return ret;
 }
 
+/* Under the lock: removal changes the state, then cancels the work. */
+static bool nvmep_scan_allowed(struct nvmep_ctrl *ctrl)
+{
+	lockdep_assert_held(&ctrl->state_lock);
+
+	return ctrl->state == NVMEP_CTRL_LIVE;
+}
+
 /**
- * nvmep_scan() - look for namespaces, do not wait
- * @ctrl: controller; nothing happens unless it is LIVE
+ * nvmep_scan() - queue a scan for namespaces
+ * @ctrl: controller; no scan is queued unless it is LIVE
+ *
+ * Does not sleep.
  */
 void nvmep_scan(struct nvmep_ctrl *ctrl)
 {
 	unsigned long flags;
 
-	/* Under the lock, so that nothing is queued behind a removal. */
 	spin_lock_irqsave(&ctrl->state_lock, flags);
-	if (ctrl->state == NVMEP_CTRL_LIVE)
+	if (nvmep_scan_allowed(ctrl))
 		queue_work(nvmep_wq, &ctrl->cpu->scan_work);
 	spin_unlock_irqrestore(&ctrl->state_lock, flags);
 }
 
-/**
- * nvmep_scan_work() - the work behind nvmep_scan()
- * @work: scan_work of the CPU's floor
+void nvmep_scan_retry_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(to_delayed_work(work),
+					     struct nvmep_cpu, scan_retry_work);
+
+	nvmep_scan(cpu->ctrl);
+}
+
+/* Logs a failed scan and queues a retry. */
+static void nvmep_scan_retry(struct nvmep_ctrl *ctrl, int ret)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	unsigned int doublings;
+
+	lockdep_assert_held(&cpu->scan_lock);
+
+	doublings = min(cpu->scan_failures, NVMEP_SCAN_MAX_DOUBLINGS);
+	cpu->scan_failures++;
+	if (ret && is_power_of_2(cpu->scan_failures))
+		dev_err(ctrl->dev,
+			"namespace scan failed: %d, keeping the known namespaces, trying again\n",
+			ret);
+	spin_lock_irq(&ctrl->state_lock);
+	if (nvmep_scan_allowed(ctrl))
+		queue_delayed_work(nvmep_wq, &cpu->scan_retry_work,
+				   NVMEP_SCAN_RETRY_DELAY << doublings);
+	spin_unlock_irq(&ctrl->state_lock);
+}
+
+/* Returns 0 if it compared every known namespace with the controller's. */
+static int nvmep_scan_locked(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	int ret = -ENOMEM;
+	__le32 *list;
+
+	lockdep_assert_held(&cpu->scan_lock);
+
+	if (!nvmep_block_update_hw_queues(ctrl))
+		nvmep_scan(ctrl);
+	nvmep_requeue_submit(ctrl);
+	cpu->scan_again = false;
+	cpu->scan_duplicate = false;
+	cpu->scan_unverified = false;
+	list = kmalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
+	if (list)
+		ret = nvmep_scan_all(ctrl, list);
+	kfree(list);
+	if (!ret && cpu->scan_unverified)
+		ret = -EAGAIN;
+	/* -EINTR: the controller was stopped; a restart scans again. */
+	if (ret == -EINTR)
+		return ret;
+	if (ret || cpu->scan_again)
+		nvmep_scan_retry(ctrl, ret);
+	else
+		cpu->scan_failures = 0;
+	return ret;
+}
+
+/*
+ * Owners of queue pairs may re-arm them after a scan that succeeded.  That has
+ * no effect if the generation has changed.
  */
 void nvmep_scan_work(struct work_struct *work)
 {
 	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu, scan_work);
 	struct nvmep_ctrl *ctrl = cpu->ctrl;
 	u32 generation = nvmep_ctrl_generation(ctrl);
-	__le32 *list;
 	int ret;
 
-	/* In this order: a stop after the question moves the generation. */
+	/* Read the generation before the state: a later stop increments it. */
 	smp_rmb();
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
 		return;
-	list = kmalloc(NVME_IDENTIFY_SIZE, GFP_KERNEL);
-	if (!list)
-		return;
 	mutex_lock(&cpu->scan_lock);
-	if (!nvmep_block_adapt(ctrl))
-		nvmep_scan(ctrl);
-	nvmep_moved_submit(ctrl);
-	ret = nvmep_scan_all(ctrl, list);
+	cpu->scan_generation = generation;
+	ret = nvmep_scan_locked(ctrl);
 	mutex_unlock(&cpu->scan_lock);
-	/* A stop in between ends in another scan or in removal. */
-	if (ret && ret != -EINTR)
-		dev_err(ctrl->dev, "scan for namespaces failed: %d\n", ret);
-	/* What could not be asked counts as it was. */
-	ctrl->peer_ops->restarted(ctrl, generation);
-	kfree(list);
+	if (!ret)
+		nvmep_ctrl_allow_rearm(ctrl, generation);
 }
 
 /**
- * nvmep_namespaces_remove() - take all namespaces away
- * @ctrl: controller in a state that no scan starts in
+ * nvmep_namespaces_remove() - remove all namespaces
+ * @ctrl: controller in a state in which no scan is queued
  *
- * I/O that can still be done is done, if the controller runs.
+ * Waits for I/O, which completes if the controller runs and fails otherwise.
  */
 void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_ns *ns, *next;
 
+	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
-	nvmep_moved_submit(ctrl);
+	nvmep_poll_work_start(ctrl);
+	nvmep_requeue_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);
 	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
 		nvmep_ns_remove(ns);
 	mutex_unlock(&ctrl->cpu->scan_lock);
+	nvmep_poll_work_stop(ctrl);
 }

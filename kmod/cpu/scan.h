@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Looking for namespaces.
+ * Scanning for namespaces.
  */
 #ifndef _NVMEP_SCAN_H
 #define _NVMEP_SCAN_H
@@ -10,6 +10,7 @@ struct work_struct;
 
 void nvmep_scan(struct nvmep_ctrl *ctrl);
 void nvmep_scan_work(struct work_struct *work);
+void nvmep_scan_retry_work(struct work_struct *work);
 void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl);
 
 #endif /* _NVMEP_SCAN_H */

@@ -2,43 +2,42 @@
 /*
  * NVMe passthrough by io_uring.
  *
- * The command lies in shared memory until it is copied: each field is read
- * once.  Completions are handed to the task, where its memory can be written; where
- * that is gone, to a worker of the kernel, which writes nothing.
- * A ring that polls has its commands on a polled queue where there is one; else they are
- * announced by interrupts, which it does not mind.
+ * The submission entry lies in memory shared with user space, so each field is
+ * read once.  A completion is finished as task work of the submitter, which can
+ * write to its user memory.  If that task has exited, a kernel worker finishes
+ * it and copies nothing.  Commands of a ring with IORING_SETUP_IOPOLL go to a
+ * polled queue if there is one; otherwise they complete by interrupt.
  */
 #include <linux/blk-mq.h>
 #include <linux/nvme_ioctl.h>
 #include <linux/uio.h>
 
-#include "command.h"
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/data.h"
 #include "core/queue.h"
 #include "core/request.h"
-#include "effects.h"
-#include "length.h"
-#include "metadata.h"
 #include "namespace.h"
 #include "passthru.h"
-#include "permission.h"
 #include "scan.h"
 #include "uring.h"
-#include "usermem.h"
+#include "user_command.h"
+#include "user_data.h"
 
 /**
- * struct nvmep_uring - what we keep in an io_uring command
- * @bio: user pages of the command, where the block layer holds them
- * @metadata: its metadata, or NULL
- * @pages: user pages that we hold; a command that has such has none of the above
+ * struct nvmep_uring - driver data of an io_uring command
+ * @bio: data mapped by the block layer, or NULL
+ * @metadata: kernel copy of the metadata, or NULL
+ * @pages: user pages pinned by the driver; then @bio and @metadata are not used
  * @result: dwords 0 and 1 of the completion
  * @status: as nvmep_request_status()
- * @polled: index of the polled queue it is on, or %NVMEP_URING_NOT_POLLED
- * @held: how many there are in @pages
+ * @polled: index of the polled queue, or %NVMEP_URING_NOT_POLLED
+ * @pinned: number of pages in @pages
  * @reads: data goes to user space
- * @scan: the command may have changed what namespaces there are
+ * @scan: the command may have changed namespaces
+ *
+ * Owned by the submitter until the request is issued, then by its completion.
+ * A polling task reads @polled meanwhile, which is written before.
  */
 struct nvmep_uring {
 	union {
@@ -51,12 +50,12 @@ struct nvmep_uring {
 	u64 result;
 	s32 status;
 	u16 polled;
-	u8 held;
+	u8 pinned;
 	u8 reads : 1;
 	u8 scan : 1;
 };
 
-static_assert(NVMEP_MOST_HELD <= U8_MAX);
+static_assert(NVMEP_MAX_PINNED_PAGES <= U8_MAX);
 static_assert(sizeof(struct nvmep_uring) <=
 	      sizeof_field(struct io_uring_cmd, pdu));
 
@@ -65,13 +64,13 @@ static struct nvmep_uring *nvmep_uring(struct io_uring_cmd *ioucmd)
 	return (struct nvmep_uring *)ioucmd->pdu;
 }
 
-/* Gives back what held the memory of a command; the outcome is that of its metadata. */
+/* Unpins or unmaps the data and copies metadata back. */
 static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
 {
 	int ret = 0;
 
-	if (uring->held) {
-		nvmep_user_unhold(&uring->pages, uring->held, uring->reads);
+	if (uring->pinned) {
+		nvmep_user_unpin(&uring->pages, uring->pinned, uring->reads);
 		return 0;
 	}
 	if (uring->bio)
@@ -82,7 +81,19 @@ static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
 	return ret;
 }
 
-/* In the task whose memory it is. */
+/*
+ * Returning data to user memory may sleep: for a page fault, or for the lock of
+ * a page that is written to this disk.
+ */
+static bool nvmep_uring_finish_sleeps(const struct nvmep_uring *uring)
+{
+	if (uring->pinned)
+		return uring->reads &&
+		       nvmep_user_unpin_sleeps(&uring->pages, uring->pinned);
+	return uring->bio || uring->metadata;
+}
+
+/* Runs in the submitting task, or in a kernel worker if it has exited. */
 static void nvmep_uring_finish(struct io_uring_cmd *ioucmd,
 			       unsigned int issue_flags)
 {
@@ -93,12 +104,11 @@ static void nvmep_uring_finish(struct io_uring_cmd *ioucmd,
 			 issue_flags);
 }
 
-static void nvmep_uring_task_work(NVMEP_URING_TW_PARAMS)
-{
-	nvmep_uring_finish(NVMEP_URING_TW_CMD, NVMEP_URING_TW_FLAGS);
-}
+NVMEP_URING_TW_FN(nvmep_uring_finish);
 
-static enum rq_end_io_ret nvmep_uring_end_io(NVMEP_END_IO_PARAMS)
+static enum rq_end_io_ret
+nvmep_uring_end_io(struct request *rq, blk_status_t error,
+		   const struct io_comp_batch *batch)
 {
 	struct io_uring_cmd *ioucmd = rq->end_io_data;
 	struct nvmep_queue *queue = rq->mq_hctx->driver_data;
@@ -108,28 +118,35 @@ static enum rq_end_io_ret nvmep_uring_end_io(NVMEP_END_IO_PARAMS)
 	uring->result = nvmep_request(rq)->result;
 	if (uring->scan)
 		nvmep_scan(queue->ctrl);
-	/* Whoever polls finds commands of other rings too. */
-	if (nvmep_uring_polls(ioucmd, NVMEP_END_IO_BATCH))
+	/*
+	 * Polling also finds completions of other rings: not finished here.
+	 * Nor is one that sleeps: this request and those after it in the batch
+	 * are not freed yet, which a reset waits for.
+	 */
+	if (nvmep_uring_polls(ioucmd, batch) &&
+	    !nvmep_uring_finish_sleeps(uring))
 		nvmep_uring_finish(ioucmd, 0);
 	else
-		nvmep_uring_complete_in_task(ioucmd, nvmep_uring_task_work);
+		nvmep_uring_complete_in_task(ioucmd, nvmep_uring_finish_fn);
 	return RQ_END_IO_FREE;
 }
+
+NVMEP_END_IO_FN(nvmep_uring_end_io);
 
 static void nvmep_uring_parse(struct nvmep_user_command *command,
 			      const struct nvme_uring_cmd *user)
 {
 	*command = (struct nvmep_user_command){
-		.sqe.opcode = READ_ONCE(user->opcode),
-		.sqe.nsid = cpu_to_le32(READ_ONCE(user->nsid)),
-		.sqe.cdw2 = cpu_to_le32(READ_ONCE(user->cdw2)),
-		.sqe.cdw3 = cpu_to_le32(READ_ONCE(user->cdw3)),
-		.sqe.cdw10 = cpu_to_le32(READ_ONCE(user->cdw10)),
-		.sqe.cdw11 = cpu_to_le32(READ_ONCE(user->cdw11)),
-		.sqe.cdw12 = cpu_to_le32(READ_ONCE(user->cdw12)),
-		.sqe.cdw13 = cpu_to_le32(READ_ONCE(user->cdw13)),
-		.sqe.cdw14 = cpu_to_le32(READ_ONCE(user->cdw14)),
-		.sqe.cdw15 = cpu_to_le32(READ_ONCE(user->cdw15)),
+		.sqe.common.opcode = READ_ONCE(user->opcode),
+		.sqe.common.nsid = cpu_to_le32(READ_ONCE(user->nsid)),
+		.sqe.common.cdw2[0] = cpu_to_le32(READ_ONCE(user->cdw2)),
+		.sqe.common.cdw2[1] = cpu_to_le32(READ_ONCE(user->cdw3)),
+		.sqe.common.cdw10 = cpu_to_le32(READ_ONCE(user->cdw10)),
+		.sqe.common.cdw11 = cpu_to_le32(READ_ONCE(user->cdw11)),
+		.sqe.common.cdw12 = cpu_to_le32(READ_ONCE(user->cdw12)),
+		.sqe.common.cdw13 = cpu_to_le32(READ_ONCE(user->cdw13)),
+		.sqe.common.cdw14 = cpu_to_le32(READ_ONCE(user->cdw14)),
+		.sqe.common.cdw15 = cpu_to_le32(READ_ONCE(user->cdw15)),
 		.address = READ_ONCE(user->addr),
 		.length = READ_ONCE(user->data_len),
 		.metadata = READ_ONCE(user->metadata),
@@ -163,7 +180,7 @@ static int nvmep_uring_map_fixed(const struct nvmep_passthru *from,
 
 	if (ret < 0)
 		return ret;
-	if (nvmep_user_registered(from, rq, &iter))
+	if (nvmep_user_map_registered(from, rq, &iter))
 		return nvmep_command_check_length(from, command, iter.count);
 	ret = blk_rq_map_user_iov(rq->q, rq, NULL, &iter, GFP_KERNEL);
 	return ret ? ret : nvmep_user_mapped(from, command, rq);
@@ -175,17 +192,16 @@ static int nvmep_uring_map_user(const struct nvmep_passthru *from,
 {
 	int ret;
 
-	uring->held = nvmep_user_hold(from, command, rq, &uring->pages);
-	if (!uring->held)
+	uring->pinned = nvmep_user_pin(from, command, rq, &uring->pages);
+	if (!uring->pinned)
 		return nvmep_user_map(from, command, rq);
 	ret = nvmep_command_check_length(from, command, command->length);
 	if (ret)
-		nvmep_user_unhold(&uring->pages, uring->held, false);
+		nvmep_user_unpin(&uring->pages, uring->pinned, false);
 	return ret;
 }
 
-static int nvmep_uring_map_metadata(const struct nvmep_passthru *from,
-				    const struct nvmep_user_command *command,
+static int nvmep_uring_map_metadata(const struct nvmep_user_command *command,
 				    struct request *rq,
 				    struct nvmep_uring *uring)
 {
@@ -194,7 +210,7 @@ static int nvmep_uring_map_metadata(const struct nvmep_passthru *from,
 	uring->metadata = NULL;
 	if (!command->metadata)
 		return 0;
-	metadata = nvmep_user_metadata_add(from, rq, command);
+	metadata = nvmep_user_metadata_add(rq, command);
 	if (IS_ERR(metadata)) {
 		blk_rq_unmap_user(rq->bio);
 		return PTR_ERR(metadata);
@@ -203,7 +219,7 @@ static int nvmep_uring_map_metadata(const struct nvmep_passthru *from,
 	return 0;
 }
 
-/* Memory for the command: on success nvmep_uring_unmap() is to follow. */
+/* Maps data and metadata, which the completion unmaps. */
 static int nvmep_uring_map(const struct nvmep_passthru *from,
 			   const struct nvmep_user_command *command,
 			   struct request *rq, struct io_uring_cmd *ioucmd,
@@ -212,7 +228,7 @@ static int nvmep_uring_map(const struct nvmep_passthru *from,
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
 	int ret;
 
-	uring->held = 0;
+	uring->pinned = 0;
 	uring->reads = rq_data_dir(rq) == READ;
 	if (!command->address || !command->length)
 		ret = nvmep_user_mapped(from, command, rq);
@@ -221,18 +237,19 @@ static int nvmep_uring_map(const struct nvmep_passthru *from,
 					    issue_flags);
 	else
 		ret = nvmep_uring_map_user(from, command, rq, uring);
-	if (ret || uring->held)
+	if (ret || uring->pinned)
 		return ret;
 	uring->bio = rq->bio;
-	return nvmep_uring_map_metadata(from, command, rq, uring);
+	return nvmep_uring_map_metadata(command, rq, uring);
 }
 
 /**
- * nvmep_uring_polled() - does the ring poll, and has the namespace a queue for that?
- * @from: the node and the namespace
- * @issue_flags: how the command is issued
+ * nvmep_uring_polled() - check whether a command is to be polled
+ * @from: device node and namespace
+ * @issue_flags: IO_URING_F_*
  *
- * Return: REQ_POLLED or 0, for nvmep_user_request().
+ * Return: REQ_POLLED if the ring polls and there are polled queues, else 0; for
+ * nvmep_user_request().
  */
 blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
 			     unsigned int issue_flags)
@@ -244,24 +261,19 @@ blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
 	       tags->map[HCTX_TYPE_POLL].nr_queues ? REQ_POLLED : 0;
 }
 
-/**
- * nvmep_uring_queue() - what to poll for a command
- * @rq: its request
- *
- * Return: index of the polled queue that it goes to, or %NVMEP_URING_NOT_POLLED.
- */
-u16 nvmep_uring_queue(const struct request *rq)
+/* Index of the polled queue of a request, or NVMEP_URING_NOT_POLLED. */
+u16 nvmep_uring_polled_queue(const struct request *rq)
 {
 	return rq->mq_hctx->type == HCTX_TYPE_POLL ? rq->mq_hctx->queue_num :
 						     NVMEP_URING_NOT_POLLED;
 }
 
 /**
- * nvmep_uring_send() - send a request whose end will be told
+ * nvmep_uring_send() - issue a request with an end_io callback
  * @rq: request, complete
  *
- * A request that is alone would be put into a list and looked for there; a plug hands
- * it over directly, as it does many.
+ * With a plug, blk-mq passes requests to queue_rqs() directly.  Without one it
+ * inserts even a single request into a software queue, which costs more.
  */
 void nvmep_uring_send(struct request *rq)
 {
@@ -297,19 +309,19 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 		blk_mq_free_request(rq);
 		return ret;
 	}
-	uring->polled = nvmep_uring_queue(rq);
-	uring->scan = nvmep_effects_change(command->effects);
+	uring->polled = nvmep_uring_polled_queue(rq);
+	uring->scan = nvmep_effects_change_ns(command->effects);
 	rq->end_io_data = ioucmd;
-	rq->end_io = nvmep_uring_end_io;
+	rq->end_io = nvmep_uring_end_io_fn;
 	nvmep_uring_send(rq);
 	return -EIOCBQUEUED;
 }
 
-/* A command that has to be alone runs in a worker, and waits there. */
-static int nvmep_uring_alone(const struct nvmep_passthru *from,
-			     struct nvmep_user_command *command,
-			     struct io_uring_cmd *ioucmd,
-			     unsigned int issue_flags)
+/* Executing a command with peers blocked sleeps: only in an io_uring worker. */
+static int nvmep_uring_execute(const struct nvmep_passthru *from,
+			       struct nvmep_user_command *command,
+			       struct io_uring_cmd *ioucmd,
+			       unsigned int issue_flags)
 {
 	u64 result = 0;
 	int ret;
@@ -323,7 +335,7 @@ static int nvmep_uring_alone(const struct nvmep_passthru *from,
 	return -EIOCBQUEUED;
 }
 
-/* Is the operation one of the node's, and in what form? */
+/* False if the device node does not have this operation. */
 static bool nvmep_uring_operation(const struct nvmep_passthru *from,
 				  u32 operation,
 				  struct nvmep_user_command *command)
@@ -347,12 +359,12 @@ static bool nvmep_uring_operation(const struct nvmep_passthru *from,
 }
 
 /**
- * nvmep_uring_cmd() - NVME_URING_CMD_*
- * @from: the node
+ * nvmep_uring_cmd() - submit NVME_URING_CMD_*
+ * @from: device node
  * @ioucmd: io_uring command
- * @issue_flags: how it is issued
+ * @issue_flags: IO_URING_F_*
  *
- * May be called again for the same command after -EAGAIN.
+ * io_uring calls it again for the same command after -EAGAIN.
  *
  * Return: -EIOCBQUEUED or another negative error code.
  */
@@ -374,22 +386,24 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 	ret = nvmep_command_check(from, &command);
 	if (ret)
 		return ret;
-	if (command.admin && nvmep_effects_disturb(command.effects))
-		return nvmep_uring_alone(from, &command, ioucmd, issue_flags);
+	nvmep_command_fit(&command);
+	if (command.admin && nvmep_effects_need_peers_blocked(command.effects))
+		return nvmep_uring_execute(from, &command, ioucmd, issue_flags);
 	return nvmep_uring_submit(from, &command, ioucmd, issue_flags);
 }
 
 /**
- * nvmep_uring_cmd_iopoll() - a polling ring asks for completions
- * @from: the node
- * @ioucmd: io_uring command that was queued
- * @batch: of completions
+ * nvmep_uring_cmd_iopoll() - poll for completions on the queue of a command
+ * @from: device node
+ * @ioucmd: io_uring command that was issued
+ * @batch: completion batch
  *
- * The request may have ended, and its namespace gone, since the ring looked: what is
- * polled is found without it.  While its request queue can be entered, the controller's
- * queues are there.
+ * Races with the completion of the command and with removal of the namespace,
+ * so it uses neither the request nor its hardware context.  A reference to
+ * q_usage_counter keeps the controller's queues allocated.
  *
- * Return: how many were found, of whatever ring; 0 where an interrupt will tell.
+ * Return: number of completions found, of any ring; 0 if the command is not
+ * polled.
  */
 int nvmep_uring_cmd_iopoll(const struct nvmep_passthru *from,
 			   struct io_uring_cmd *ioucmd,
@@ -401,7 +415,7 @@ int nvmep_uring_cmd_iopoll(const struct nvmep_passthru *from,
 	if (index == NVMEP_URING_NOT_POLLED ||
 	    !percpu_ref_tryget(&from->ns->queue->q_usage_counter))
 		return 0;
-	found = nvmep_queue_look(from->ctrl->queues[index], batch);
+	found = nvmep_queue_poll_batch(from->ctrl->queues[index], batch);
 	percpu_ref_put(&from->ns->queue->q_usage_counter);
 	return found;
 }

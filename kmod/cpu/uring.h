@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The standard NVMe passthrough ABI by io_uring.
+ * NVMe passthrough by io_uring, and what other io_uring commands share with it.
  */
 #ifndef _NVMEP_URING_H
 #define _NVMEP_URING_H
@@ -17,7 +17,7 @@ struct request;
 
 blk_opf_t nvmep_uring_polled(const struct nvmep_passthru *from,
 			     unsigned int issue_flags);
-u16 nvmep_uring_queue(const struct request *rq);
+u16 nvmep_uring_polled_queue(const struct request *rq);
 void nvmep_uring_send(struct request *rq);
 int nvmep_uring_cmd(const struct nvmep_passthru *from,
 		    struct io_uring_cmd *ioucmd, unsigned int issue_flags);

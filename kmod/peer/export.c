@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Exporting parts of a queue pair as dma-bufs: their life, who may use them,
- * and how many do.
+ * The dma-bufs of a queue pair: lifetime, access control, accounting.
  *
- * There are kinds of memory, each with its own rules and a table of callbacks:
- * host pages (export_host.c), which nobody has to be kept from, and doorbells
- * (export_doorbell.c), which are taken away from everybody.  After the end of a
- * queue pair old users of host pages stay and new ones are refused, except on
- * the status page, which is there to tell about the end.
+ * Each kind of memory has a table of operations.  Host pages (host_pages.c)
+ * need no revocation; doorbells (export_doorbell.c) do.  After the end of a
+ * queue pair existing users of host pages stay and new ones are refused.  The
+ * status page accepts new users even then, because it reports the end.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -15,26 +13,50 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "core/ctrl.h"
 #include "export.h"
-#include "peers.h"
-#include "take.h"
+#include "module.h"
+#include "peer.h"
+#include "qp.h"
 
-/* Most dma-bufs of one queue pair that are open at a time. */
+/* Maximum number of open dma-bufs of one queue pair. */
 #define NVMEP_MAX_EXPORTS	64
 
-/* May somebody start to use this dma-buf? */
-static bool nvmep_export_open(const struct nvmep_export *export)
+/* Interval of a revocation work's attempts to take a lock. */
+#define NVMEP_RETRY_MS		10
+
+/**
+ * nvmep_exports_admit() - are new dma-bufs, and new users of them, allowed?
+ * @exports: the dma-bufs of a queue pair
+ *
+ * Without the lock the answer may be outdated.
+ *
+ * Return: 0; -ENODEV if the queue pair has ended; -EAGAIN while its doorbells
+ * are withdrawn.
+ */
+int nvmep_exports_admit(const struct nvmep_exports *exports)
 {
-	return export->ops->stays_open || !READ_ONCE(export->exports->closed);
+	if (READ_ONCE(exports->ended))
+		return -ENODEV;
+	return READ_ONCE(exports->withdrawn) ? -EAGAIN : 0;
+}
+
+/* Are new users of this dma-buf allowed? */
+static int nvmep_export_admit(const struct nvmep_export *export)
+{
+	return export->ops->stays_open ? 0 :
+	       nvmep_exports_admit(export->exports);
 }
 
 static void nvmep_export_count(const struct nvmep_export *export,
 			       enum nvmep_object kind, int change)
 {
-	nvmep_objects_add(&export->exports->ctrl->peers->objects, kind, change);
+	nvmep_leak_count(&export->exports->ctrl->peers->leak_counters, kind,
+			 change);
 }
 
 /* --- devices ------------------------------------------------------------- */
@@ -43,11 +65,9 @@ static int nvmep_export_attach(struct dma_buf *dmabuf,
 			       struct dma_buf_attachment *attach)
 {
 	struct nvmep_export *export = dmabuf->priv;
-	int err = 0;
+	int err = nvmep_export_admit(export);
 
-	if (!nvmep_export_open(export))
-		return -ENODEV;
-	if (export->ops->attach)
+	if (!err && export->ops->attach)
 		err = export->ops->attach(export, attach);
 	if (err)
 		return err;
@@ -67,13 +87,13 @@ static void nvmep_export_detach(struct dma_buf *dmabuf,
 	nvmep_export_count(export, NVMEP_OBJECT_IMPORTERS, -1);
 }
 
-/* Nothing moves, so there is nothing to hold in place. */
+/* The memory never moves: pinning only checks that new users are allowed. */
 static int nvmep_export_pin(struct dma_buf_attachment *attach)
 {
 	struct nvmep_export *export = attach->dmabuf->priv;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
-	return nvmep_export_open(export) ? 0 : -ENODEV;
+	return nvmep_export_admit(export);
 }
 
 static void nvmep_export_unpin(struct dma_buf_attachment *attach)
@@ -81,7 +101,7 @@ static void nvmep_export_unpin(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 }
 
-/* Many importers ask for both directions, whatever they want. */
+/* Many importers request both directions even if they only read. */
 static enum dma_data_direction
 nvmep_export_direction(const struct nvmep_export *export,
 		       enum dma_data_direction dir)
@@ -93,12 +113,13 @@ static struct sg_table *nvmep_export_map(struct dma_buf_attachment *attach,
 					 enum dma_data_direction dir)
 {
 	struct nvmep_export *export = attach->dmabuf->priv;
+	int err = nvmep_export_admit(export);
 	struct sg_table *sgt;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 
-	if (!nvmep_export_open(export))
-		return ERR_PTR(-ENODEV);
+	if (err)
+		return ERR_PTR(err);
 	if (export->ops->read_only && dir == DMA_FROM_DEVICE)
 		return ERR_PTR(-EACCES);
 	sgt = export->ops->map(export, attach,
@@ -108,7 +129,7 @@ static struct sg_table *nvmep_export_map(struct dma_buf_attachment *attach,
 	return sgt;
 }
 
-/* Counted before, because whoever waits for the last one may look at once. */
+/* Count first: a waiter for the last mapping may run as soon as it is gone. */
 static void nvmep_export_unmap(struct dma_buf_attachment *attach,
 			       struct sg_table *sgt,
 			       enum dma_data_direction dir)
@@ -123,9 +144,9 @@ static void nvmep_export_unmap(struct dma_buf_attachment *attach,
 /* --- processes ----------------------------------------------------------- */
 
 /**
- * nvmep_export_count_mmap() - VMAs of a dma-buf came or went
+ * nvmep_export_count_mmap() - count created or removed VMAs of a dma-buf
  * @export: the dma-buf
- * @change: how many, negative if they went
+ * @change: number of VMAs, negative if they were removed
  */
 void nvmep_export_count_mmap(struct nvmep_export *export, int change)
 {
@@ -135,27 +156,83 @@ void nvmep_export_count_mmap(struct nvmep_export *export, int change)
 
 /*
  * The dma-buf core has checked that the VMA lies inside the dma-buf.  A shared
- * mapping of a file that is not open for writing has no VM_SHARED.
+ * mapping of a file that is not open for writing has no VM_SHARED: test
+ * VM_MAYSHARE.
  */
 static int nvmep_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct nvmep_export *export = dmabuf->priv;
+	int err = nvmep_export_admit(export);
 
 	if (!(vma->vm_flags & VM_MAYSHARE))
 		return -EINVAL;
-	if (!nvmep_export_open(export))
-		return -ENODEV;
+	if (err)
+		return err;
 	return export->ops->mmap(export, vma);
+}
+
+/* --- revocation works ---------------------------------------------------- */
+
+/**
+ * nvmep_export_queue_work() - queue a work that revokes a dma-buf
+ * @export: the dma-buf, which the work holds; the caller holds exports->lock
+ * @work: part of @export, not queued.  Calls nvmep_export_work_done() last
+ *
+ * What revocation needs may be held for any time: the reservation lock and the
+ * mmap locks of processes.  Its works try again, and callers wait for them with
+ * a time limit, so that no holder delays a reset or another queue pair.
+ */
+void nvmep_export_queue_work(struct nvmep_export *export,
+			     struct delayed_work *work)
+{
+	struct nvmep_exports *exports = export->exports;
+
+	lockdep_assert_held(&exports->lock);
+
+	get_dma_buf(export->dmabuf);
+	atomic_inc(&exports->works);
+	atomic_inc(&exports->ctrl->peers->works);
+	WARN_ON(!queue_delayed_work(nvmep_revoke_wq, work, 0));
+}
+
+/**
+ * nvmep_export_retry_work() - run a revocation work again, a little later
+ * @work: the running work
+ */
+void nvmep_export_retry_work(struct delayed_work *work)
+{
+	queue_delayed_work(nvmep_revoke_wq, work,
+			   msecs_to_jiffies(NVMEP_RETRY_MS));
+}
+
+/**
+ * nvmep_export_work_done() - the last call of a revocation work
+ * @export: the dma-buf; drops the reference of the work
+ */
+void nvmep_export_work_done(struct nvmep_export *export)
+{
+	struct nvmep_exports *exports = export->exports;
+	struct nvmep_peers *peers = exports->ctrl->peers;
+
+	mutex_lock(&peers->lock);
+	if (atomic_dec_and_test(&exports->works)) {
+		nvmep_recover_doorbells_revoked(exports);
+		wake_up_var(&exports->works);
+	}
+	if (atomic_dec_and_test(&peers->works))
+		wake_up_var(&peers->works);
+	mutex_unlock(&peers->lock);
+	dma_buf_put(export->dmabuf);
 }
 
 /* --- the dma-bufs of a queue pair ---------------------------------------- */
 
 /**
- * nvmep_exports_init() - no dma-bufs yet
- * @exports: the dma-bufs of a queue pair, zeroed
- * @ctrl: the controller, which @owner holds
- * @owner: the queue pair
- * @release: frees it
+ * nvmep_exports_init() - initialize the dma-bufs of a queue pair
+ * @exports: zeroed
+ * @ctrl: the controller, held by @owner
+ * @owner: reference count of the queue pair
+ * @release: frees @owner
  */
 void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 			struct kref *owner, void (*release)(struct kref *owner))
@@ -168,110 +245,120 @@ void nvmep_exports_init(struct nvmep_exports *exports, struct nvmep_ctrl *ctrl,
 }
 
 /**
- * nvmep_exports_close() - admit nobody new
- * @exports: the dma-bufs of a queue pair
+ * nvmep_exports_close() - refuse new dma-bufs and new users for good
+ * @exports: the dma-bufs of a queue pair that ends
  */
 void nvmep_exports_close(struct nvmep_exports *exports)
 {
 	mutex_lock(&exports->lock);
-	WRITE_ONCE(exports->closed, true);
+	WRITE_ONCE(exports->ended, true);
 	mutex_unlock(&exports->lock);
-}
-
-/*
- * One that did not come as far as *@step, which it does now.  One that is being
- * released has no user left.
- */
-static void *nvmep_export_take(struct list_head *node, const void *step)
-{
-	enum nvmep_export_revoked next = *(const enum nvmep_export_revoked *)step;
-	struct nvmep_export *export = list_entry(node, struct nvmep_export,
-						 node);
-
-	if (!export->ops->revoke || export->revoked >= next)
-		return NULL;
-	export->revoked = next;
-	return nvmep_get_file_active(&export->dmabuf->file) ? export : NULL;
-}
-
-/* The next dma-buf that has not come as far as @step, with a reference. */
-static struct nvmep_export *nvmep_export_next(struct nvmep_exports *exports,
-					      enum nvmep_export_revoked step)
-{
-	return nvmep_take_first(&exports->lock, &exports->list,
-				nvmep_export_take, &step);
+	/* Pairs with smp_mb() after the insertion of a PTE. */
+	smp_mb();
 }
 
 /**
- * nvmep_exports_withdraw() - zap and invalidate doorbells, and do not wait
- * @exports: the dma-bufs of a queue pair that is about to be lost
- *
- * Importers are told, not waited for; admits nobody new.  An mmap() that is
- * being set up right now is missed; nvmep_exports_revoke() waits for it.
+ * nvmep_exports_withdraw() - refuse new dma-bufs and new users for now
+ * @exports: the dma-bufs of a queue pair that may be re-armed
  */
 void nvmep_exports_withdraw(struct nvmep_exports *exports)
 {
-	struct nvmep_export *export;
-
-	nvmep_exports_close(exports);
-	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_WITHDRAWN))) {
-		export->ops->withdraw(export);
-		dma_buf_put(export->dmabuf);
-	}
-}
-
-/**
- * nvmep_exports_reopen() - undo nvmep_exports_withdraw(), which has returned
- * @exports: the dma-bufs of a queue pair that comes back
- *
- * Processes get their mappings back when they touch them, importers when they
- * map again.
- */
-void nvmep_exports_reopen(struct nvmep_exports *exports)
-{
-	struct nvmep_export *export;
-
 	mutex_lock(&exports->lock);
-	list_for_each_entry(export, &exports->list, node)
-		if (export->revoked == NVMEP_EXPORT_WITHDRAWN)
-			export->revoked = NVMEP_EXPORT_OPEN;
-	WRITE_ONCE(exports->closed, false);
+	WRITE_ONCE(exports->withdrawn, true);
 	mutex_unlock(&exports->lock);
+	/* Pairs with smp_mb() after the insertion of a PTE. */
+	smp_mb();
+}
+
+/*
+ * Advances the revocation of a dma-buf to @step and takes a reference.  Fails
+ * if it is there already, or if it is being released and so has no user.
+ */
+static bool nvmep_export_advance(struct nvmep_export *export,
+				 enum nvmep_revoke_step step)
+{
+	lockdep_assert_held(&export->exports->lock);
+
+	if (!export->ops->revoke || export->step >= step)
+		return false;
+	export->step = step;
+	return nvmep_get_file_active(&export->dmabuf->file);
 }
 
 /**
- * nvmep_exports_revoke() - take away from everybody what could do harm
- * @exports: closed; the controller has deleted the queues
+ * nvmep_exports_revoke() - start to revoke all doorbells, without waiting
+ * @exports: the dma-bufs of a queue pair, withdrawn or ended
  *
- * Those who have to let go are told, not waited for.
+ * Works zap PTEs and invalidate importers: see nvmep_exports_wait().
  */
 void nvmep_exports_revoke(struct nvmep_exports *exports)
 {
 	struct nvmep_export *export;
 
-	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_REVOKED))) {
+	mutex_lock(&exports->lock);
+	list_for_each_entry(export, &exports->list, node) {
+		if (!nvmep_export_advance(export, NVMEP_EXPORT_REVOKED))
+			continue;
 		export->ops->revoke(export);
+		/* The works hold it. */
 		dma_buf_put(export->dmabuf);
 	}
+	mutex_unlock(&exports->lock);
 }
 
 /**
- * nvmep_exports_settle() - wait for those who were told to let go
- * @exports: revoked
- * @deadline: in jiffies; the same for all that are revoked together, so that the
- *	wait is bounded, however many they are
+ * nvmep_exports_restore_doorbells() - undo nvmep_exports_revoke()
+ * @exports: the dma-bufs of a queue pair that is being re-armed; all works have
+ *	ended
+ *
+ * A process faults its mapping in at the next access.  An importer maps again.
  */
-void nvmep_exports_settle(struct nvmep_exports *exports, unsigned long deadline)
+void nvmep_exports_restore_doorbells(struct nvmep_exports *exports)
 {
 	struct nvmep_export *export;
 
-	while ((export = nvmep_export_next(exports, NVMEP_EXPORT_SETTLED))) {
-		export->ops->settle(export, deadline);
+	mutex_lock(&exports->lock);
+	list_for_each_entry(export, &exports->list, node)
+		export->step = NVMEP_EXPORT_OPEN;
+	WRITE_ONCE(exports->withdrawn, false);
+	mutex_unlock(&exports->lock);
+}
+
+/* The next dma-buf that was not waited for, with a reference, or NULL. */
+static struct nvmep_export *nvmep_export_next_wait(struct nvmep_exports *exports)
+{
+	struct nvmep_export *export, *found = NULL;
+
+	mutex_lock(&exports->lock);
+	list_for_each_entry(export, &exports->list, node) {
+		if (!nvmep_export_advance(export, NVMEP_EXPORT_WAITED))
+			continue;
+		found = export;
+		break;
+	}
+	mutex_unlock(&exports->lock);
+	return found;
+}
+
+/**
+ * nvmep_exports_wait() - wait for the works, and for importers to unmap
+ * @exports: after nvmep_exports_revoke()
+ * @deadline: in jiffies.  Dma-bufs that are revoked together share it, so that
+ *	their number does not extend the wait
+ */
+void nvmep_exports_wait(struct nvmep_exports *exports, unsigned long deadline)
+{
+	struct nvmep_export *export;
+
+	wait_var_event_timeout(&exports->works, !atomic_read(&exports->works),
+			       nvmep_time_left(deadline));
+	while ((export = nvmep_export_next_wait(exports))) {
+		export->ops->wait(export, deadline);
 		dma_buf_put(export->dmabuf);
 	}
 }
 
-/* --- creation and end of a dma-buf --------------------------------------- */
+/* --- creation and release of a dma-buf ----------------------------------- */
 
 static void nvmep_export_free(struct nvmep_export *export)
 {
@@ -285,7 +372,7 @@ static void nvmep_export_free(struct nvmep_export *export)
 	kref_put(exports->owner, exports->release);
 }
 
-/* May run long after the controller was unbound. */
+/* May run long after the driver was unbound. */
 static void nvmep_export_release(struct dma_buf *dmabuf)
 {
 	struct nvmep_export *export = dmabuf->priv;
@@ -320,33 +407,35 @@ static void nvmep_export_init(struct nvmep_export *export,
 	nvmep_export_count(export, NVMEP_OBJECT_EXPORTS, 1);
 }
 
-/* Puts it on the list, unless the end came first. */
+/* Adds a dma-buf to the list, unless the queue pair has ended. */
 static int nvmep_export_list(struct nvmep_export *export)
 {
 	struct nvmep_exports *exports = export->exports;
-	int err = 0;
+	int err;
 
 	mutex_lock(&exports->lock);
-	if (exports->closed)
+	err = nvmep_exports_admit(exports);
+	if (err == -ENODEV)
 		err = -ESHUTDOWN;
-	else if (atomic_read(&exports->count) > NVMEP_MAX_EXPORTS)
-		err = -ENOSPC;
-	else
+	else if (!err && atomic_read(&exports->count) > NVMEP_MAX_EXPORTS)
+		err = -EDQUOT;
+	if (!err)
 		list_add_tail(&export->node, &exports->list);
 	mutex_unlock(&exports->lock);
 	return err;
 }
 
 /**
- * nvmep_export_publish() - make a dma-buf
- * @export: first member of a kmalloc()ed structure, whose other members are
- *	set.  It belongs to the dma-buf from now on and is freed after an error
+ * nvmep_export_publish() - create a dma-buf
+ * @export: first member of a kmalloc()ed structure whose other members are set.
+ *	Ownership goes to the dma-buf; freed on error
  * @exports: the dma-bufs of the queue pair, which the caller holds
- * @ops: of its kind
- * @bytes: whole pages
+ * @ops: operations of its kind
+ * @bytes: a multiple of the page size
  *
- * Return: the dma-buf with its only reference, or an ERR_PTR: ESHUTDOWN if the
- * queue pair has ended, ENOSPC if too many are open, ENOMEM.
+ * Return: the dma-buf with its only reference, or an ERR_PTR: -ESHUTDOWN if the
+ * queue pair has ended, -EAGAIN while its doorbells are withdrawn, -EDQUOT if
+ * too many dma-bufs are open, -ENOMEM.
  */
 struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 				     struct nvmep_exports *exports,

@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dma-bufs of doorbells, which are registers of the controller.  They are
- * revoked:
+ * Doorbells: which pages of BAR0 hold them, and their dma-bufs.
  *
- *  1. exports->closed: no new dma-buf, attachment, mapping or mmap
+ * Doorbells are registers of the controller and are revoked, in this order:
+ *
+ *  1. exports->ended or withdrawn: refuse new dma-bufs, attachments, mappings
+ *     and mmap()
  *  2. (qp.c) Delete SQ, Delete CQ: from here on a write has no effect
- *  3. mmaps in progress are waited for, then all PTEs are zapped; a later
- *     access is SIGBUS, unless exports->closed was taken back meanwhile
- *  4. importers are told
- *  5. their mappings and fences are waited for, all against one deadline
+ *  3. work: zap all PTEs, until no mmap() from before is in progress.  A later
+ *     access is SIGBUS, or faults the PTE in again if exports->withdrawn was
+ *     cleared by a re-arm
+ *  4. work: invalidate importers
+ *  5. wait for both works and for the mappings and fences of importers, all
+ *     with one deadline.  After it, a holder of a lock that a work needs
+ *     counts as a static importer
  *
- * An importer must admit being told; one that cannot (it attached statically)
- * is let in only with NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until
- * it detaches, which is harmless as long as the BAR is decoded and the queue
- * identifier is nobody else's: see core/qids.c, which is told of every dma-buf and
- * of every process that maps one.
+ * Where memory decoding may go off, 3 and 4 follow 1 (withdrawn) at once, with a
+ * short wait for the works and none for importers: nvmep_qp_revoke_doorbells().
  *
- * PTEs of doorbells are all installed by mmap(): NVIDIA's driver looks them up
- * without faulting.  The price is a race that drivers which insert on fault do
- * not have: a VMA that is being set up has PTEs before the address space of the
- * file knows it, so unmap_mapping_range() would miss it.  See
- * nvmep_doorbell_settle_mmaps().
+ * An importer must support revocation.  A static importer is accepted only with
+ * NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until it detaches.  That
+ * is harmless while the BAR is decoded and the queue ID is not reused.
+ * core/qids.c quarantines the queue ID: it counts every doorbell dma-buf and
+ * every process that maps one.
+ *
+ * mmap() installs all PTEs at once, because NVIDIA's driver walks the page
+ * table without faulting.  This opens a race that drivers which insert PTEs on
+ * fault do not have: a VMA that is being set up has PTEs before it is linked
+ * into the address space of the file, so unmap_mapping_range() misses it.
+ * nvmep_doorbell_settle_mmaps() closes it.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -31,25 +39,93 @@
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/qids.h"
-#include "doorbell.h"
+#include "core/queue.h"
 #include "export.h"
-#include "export_doorbell.h"
-#include "peers.h"
+#include "peer.h"
 #include "route.h"
-#include "take.h"
+
+/* --- doorbell pages ------------------------------------------------------ */
+
+static bool nvmep_ranges_overlap(u64 start_a, u64 length_a, u64 start_b,
+				 u64 length_b)
+{
+	return start_a < start_b + length_b && start_b < start_a + length_a;
+}
+
+/*
+ * Some controllers have the MSI-X structures in BAR0.  A peer that can write
+ * them can raise any interrupt on any CPU.
+ */
+static bool nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
+{
+	u32 table;
+	u32 pba;
+	u16 flags;
+	u32 vectors;
+
+	if (!pdev->msix_cap)
+		return false;
+	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &flags);
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
+	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_PBA, &pba);
+	vectors = (flags & PCI_MSIX_FLAGS_QSIZE) + 1;
+
+	if ((table & PCI_MSIX_TABLE_BIR) == 0 &&
+	    nvmep_ranges_overlap(start, length, table & PCI_MSIX_TABLE_OFFSET,
+				 (u64)vectors * PCI_MSIX_ENTRY_SIZE))
+		return true;
+	return (pba & PCI_MSIX_PBA_BIR) == 0 &&
+	       nvmep_ranges_overlap(start, length, pba & PCI_MSIX_PBA_OFFSET,
+				    ALIGN(vectors, 64) / 8);
+}
+
+/**
+ * nvmep_doorbell_init() - find the pages of a queue pair's doorbells
+ * @doorbell: out
+ * @ctrl: the controller
+ * @qid: queue ID
+ *
+ * Whole pages only.  The first page of BAR0 holds the controller registers and
+ * is never exported: with large pages there may be no exportable doorbell.
+ */
+void nvmep_doorbell_init(struct nvmep_doorbell *doorbell,
+			 const struct nvmep_ctrl *ctrl, u16 qid)
+{
+	struct pci_dev *pdev = ctrl->pdev;
+	resource_size_t tail = nvmep_doorbell_offset(ctrl, qid, false);
+	resource_size_t head = nvmep_doorbell_offset(ctrl, qid, true);
+
+	doorbell->qid = qid;
+	doorbell->start = ALIGN_DOWN(tail, PAGE_SIZE);
+	doorbell->length = ALIGN(head + sizeof(u32), PAGE_SIZE) -
+			   doorbell->start;
+	doorbell->offset = tail - doorbell->start;
+	doorbell->exportable =
+		doorbell->start >= PAGE_SIZE &&
+		PAGE_ALIGNED(pci_resource_start(pdev, 0)) &&
+		doorbell->start + doorbell->length <= pci_resource_len(pdev, 0) &&
+		!nvmep_holds_msix(pdev, doorbell->start, doorbell->length);
+}
+
+/* --- the dma-buf --------------------------------------------------------- */
 
 /**
  * struct nvmep_doorbell_export - a dma-buf of doorbells
- * @export: what all dma-bufs have
- * @doorbell: const: the pages; belongs to the queue pair, which @export holds
- * @allow_static: const: admit importers that cannot be told to let go
- * @mmaps: exports->lock: struct nvmep_mmap
- * @maps: mappings of importers that can be told to let go
- * @static_maps: mappings of others
+ * @export: common part
+ * @doorbell: const: the pages; part of the queue pair, which @export holds
+ * @allow_static: const: accept importers without revocation
+ * @mmaps: exports->lock: list of struct nvmep_mmap
+ * @maps: number of mappings of revocable importers
+ * @static_maps: number of mappings of static importers
+ * @zap_work: takes the doorbells from processes; runs again while one of them
+ *	holds its mmap lock
+ * @invalidate_work: takes them from importers; runs again while another driver
+ *	holds the reservation lock
  */
 struct nvmep_doorbell_export {
 	struct nvmep_export export;
@@ -58,27 +134,32 @@ struct nvmep_doorbell_export {
 	struct list_head mmaps;
 	atomic_t maps;
 	atomic_t static_maps;
+	struct delayed_work zap_work;
+	struct delayed_work invalidate_work;
 };
 
 /**
  * struct nvmep_importer - a device attached to doorbells
- * @verdict: const: how it reaches them
- * @provider: const: maps them for it; NULL where we do that ourselves
- * @told: const: it can be told to let go
+ * @verdict: const: path from the device to the doorbells
+ * @provider: const: P2PDMA provider that maps for it; NULL: this file maps
+ * @revocable: const: supports revocation
  */
 struct nvmep_importer {
 	enum nvme_peer_route_verdict verdict;
 	struct p2pdma_provider *provider;
-	bool told;
+	bool revocable;
 };
 
 /**
- * struct nvmep_mmap - one mmap() of a doorbell
- * @doorbells: const; held by the VMAs' file
- * @mm: const, its structure is held
- * @vmas: exports->lock: VMAs that it was split into
- * @settled: exports->lock: revocation has waited for it
+ * struct nvmep_mmap - the mappings of doorbells in one address space
+ * @doorbells: const; held by the files of the VMAs
+ * @mm: const; holds the structure, not the address space
+ * @vmas: exports->lock: number of VMAs, and of mmap()s in progress
+ * @settled: exports->lock: a revocation has seen that the last mmap() has ended
  * @node: exports->lock: in @doorbells->mmaps
+ *
+ * One for each address space.  core/qids.c limits the number of processes; one
+ * that calls execve() while a clone keeps the old address space has several.
  */
 struct nvmep_mmap {
 	struct nvmep_doorbell_export *doorbells;
@@ -109,9 +190,10 @@ nvmep_doorbells_phys(const struct nvmep_doorbell_export *doorbells)
 
 /* --- attaching ----------------------------------------------------------- */
 
-static int nvmep_doorbell_admit(struct nvmep_doorbell_export *doorbells,
-				struct dma_buf_attachment *attach,
-				struct nvmep_importer *importer)
+static int
+nvmep_doorbell_check_importer(struct nvmep_doorbell_export *doorbells,
+			      struct dma_buf_attachment *attach,
+			      struct nvmep_importer *importer)
 {
 	struct nvmep_ctrl *ctrl = nvmep_doorbells_ctrl(doorbells);
 	struct nvme_peer_path path;
@@ -125,19 +207,19 @@ static int nvmep_doorbell_admit(struct nvmep_doorbell_export *doorbells,
 	nvmep_route_find(to_pci_dev(attach->dev), ctrl->pdev, &path);
 	if (path.verdict == NVME_PEER_ROUTE_NONE) {
 		dev_info_ratelimited(ctrl->dev,
-				     "%s cannot reach the doorbells: %s\n",
+				     "refusing doorbells for %s: no path: %s\n",
 				     dev_name(attach->dev),
 				     nvmep_route_reason_text(path.reason));
 		return -EXDEV;
 	}
 	importer->verdict = path.verdict;
 	/*
-	 * The kernel maps only what it vouches for itself: it knows nothing of
-	 * allow_host_bridge.
+	 * The provider maps only paths that pci_p2pdma_distance() accepts.  It
+	 * does not know of the module parameter allow_host_bridge.
 	 */
 	if (nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0)
 		importer->provider = ctrl->peers->provider;
-	importer->told = nvmep_dma_buf_attach_revocable(attach);
+	importer->revocable = nvmep_dma_buf_attach_revocable(attach);
 	return 0;
 }
 
@@ -149,8 +231,8 @@ static int nvmep_doorbell_attach(struct nvmep_export *export,
 
 	if (!importer)
 		return -ENOMEM;
-	err = nvmep_doorbell_admit(nvmep_to_doorbells(export), attach,
-				   importer);
+	err = nvmep_doorbell_check_importer(nvmep_to_doorbells(export), attach,
+					    importer);
 	if (err) {
 		kfree(importer);
 		return err;
@@ -186,13 +268,13 @@ static int nvmep_doorbell_dma(const struct nvmep_doorbell_export *doorbells,
 }
 
 /*
- * A table without pages: there are none behind a register.  With no original
- * entries, whoever looks for pages finds an empty table.
+ * A table without pages: registers have no struct page.  orig_nents is 0, so
+ * that an importer that iterates over pages finds an empty table.
  */
 static struct sg_table *
-nvmep_doorbell_map_self(const struct nvmep_doorbell_export *doorbells,
-			struct dma_buf_attachment *attach,
-			enum dma_data_direction dir)
+nvmep_doorbell_map_direct(const struct nvmep_doorbell_export *doorbells,
+			  struct dma_buf_attachment *attach,
+			  enum dma_data_direction dir)
 {
 	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
 	dma_addr_t dma;
@@ -220,20 +302,20 @@ free_sgt:
 }
 
 static struct sg_table *
-nvmep_doorbell_map_any(const struct nvmep_doorbell_export *doorbells,
+nvmep_doorbell_map_sgt(const struct nvmep_doorbell_export *doorbells,
 		       struct dma_buf_attachment *attach,
 		       enum dma_data_direction dir)
 {
 	const struct nvmep_importer *importer = attach->priv;
 
 	if (!importer->provider)
-		return nvmep_doorbell_map_self(doorbells, attach, dir);
+		return nvmep_doorbell_map_direct(doorbells, attach, dir);
 	return nvmep_p2p_map(attach, importer->provider,
 			     nvmep_doorbells_phys(doorbells),
 			     doorbells->doorbell->length, dir);
 }
 
-static void nvmep_doorbell_unmap_any(struct dma_buf_attachment *attach,
+static void nvmep_doorbell_unmap_sgt(struct dma_buf_attachment *attach,
 				     struct sg_table *sgt,
 				     enum dma_data_direction dir)
 {
@@ -252,13 +334,13 @@ static void nvmep_doorbell_unmap_any(struct dma_buf_attachment *attach,
 	kfree(sgt);
 }
 
-/* The count of mappings that this importer's belong to. */
+/* The counter for mappings of this importer. */
 static atomic_t *nvmep_doorbell_maps(struct nvmep_doorbell_export *doorbells,
 				     struct dma_buf_attachment *attach)
 {
 	const struct nvmep_importer *importer = attach->priv;
 
-	return importer->told ? &doorbells->maps : &doorbells->static_maps;
+	return importer->revocable ? &doorbells->maps : &doorbells->static_maps;
 }
 
 static struct sg_table *nvmep_doorbell_map(struct nvmep_export *export,
@@ -266,7 +348,7 @@ static struct sg_table *nvmep_doorbell_map(struct nvmep_export *export,
 					   enum dma_data_direction dir)
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
-	struct sg_table *sgt = nvmep_doorbell_map_any(doorbells, attach, dir);
+	struct sg_table *sgt = nvmep_doorbell_map_sgt(doorbells, attach, dir);
 
 	if (!IS_ERR(sgt))
 		atomic_inc(nvmep_doorbell_maps(doorbells, attach));
@@ -278,9 +360,10 @@ static void nvmep_doorbell_unmap(struct nvmep_export *export,
 				 struct sg_table *sgt,
 				 enum dma_data_direction dir)
 {
-	atomic_t *maps = nvmep_doorbell_maps(nvmep_to_doorbells(export), attach);
+	atomic_t *maps = nvmep_doorbell_maps(nvmep_to_doorbells(export),
+					     attach);
 
-	nvmep_doorbell_unmap_any(attach, sgt, dir);
+	nvmep_doorbell_unmap_sgt(attach, sgt, dir);
 	if (atomic_dec_and_test(maps))
 		wake_up_var(maps);
 }
@@ -298,7 +381,7 @@ static void nvmep_doorbell_vm_open(struct vm_area_struct *vma)
 	nvmep_export_count_mmap(&map->doorbells->export, 1);
 }
 
-/* Drops one VMA; the last one takes the mapping's record with it. */
+/* Drops one VMA; the last one frees the structure. */
 static void nvmep_mmap_put(struct nvmep_mmap *map)
 {
 	struct nvmep_exports *exports = map->doorbells->export.exports;
@@ -323,7 +406,9 @@ static void nvmep_doorbell_vm_close(struct vm_area_struct *vma)
 	nvmep_mmap_put(map);
 }
 
-/* The only way into a page table; nvmep_doorbell_mmap() has set the protection. */
+/*
+ * The only place that inserts PTEs; nvmep_doorbell_mmap() sets the protection.
+ */
 static vm_fault_t
 nvmep_doorbell_insert_page(const struct nvmep_doorbell_export *doorbells,
 			   struct vm_area_struct *vma, unsigned long address,
@@ -335,23 +420,36 @@ nvmep_doorbell_insert_page(const struct nvmep_doorbell_export *doorbells,
 }
 
 /*
- * Every PTE is there from the start, so a fault means that it was zapped: for
- * good, or until the queue pair came back.  Under the lock: who closes after us
- * zaps after us, too.
+ * Did a revocation begin before the calling thread had inserted PTEs?  Returns
+ * an error of nvmep_exports_admit().
+ */
+static int nvmep_revoked_meanwhile(const struct nvmep_exports *exports)
+{
+	/* Pairs with smp_mb() in nvmep_exports_close() and _withdraw(). */
+	smp_mb();
+	return nvmep_exports_admit(exports);
+}
+
+/*
+ * mmap() has installed every PTE.  A fault means that revocation zapped it: for
+ * good, or until re-arm.  No lock: the insertion allocates page tables, and the
+ * reset work must not wait for that.
  */
 static vm_fault_t nvmep_doorbell_vm_fault(struct vm_fault *vmf)
 {
 	struct nvmep_mmap *map = vmf->vma->vm_private_data;
 	struct nvmep_exports *exports = map->doorbells->export.exports;
-	vm_fault_t ret = VM_FAULT_SIGBUS;
+	unsigned long address = vmf->address & PAGE_MASK;
+	vm_fault_t ret;
 
-	mutex_lock(&exports->lock);
-	if (!exports->closed)
-		ret = nvmep_doorbell_insert_page(map->doorbells, vmf->vma,
-						 vmf->address & PAGE_MASK,
-						 vmf->pgoff);
-	mutex_unlock(&exports->lock);
-	return ret;
+	if (nvmep_exports_admit(exports))
+		return VM_FAULT_SIGBUS;
+	ret = nvmep_doorbell_insert_page(map->doorbells, vmf->vma, address,
+					 vmf->pgoff);
+	if (!nvmep_revoked_meanwhile(exports))
+		return ret;
+	nvmep_zap_range(vmf->vma, address, PAGE_SIZE);
+	return VM_FAULT_SIGBUS;
 }
 
 static const struct vm_operations_struct nvmep_doorbell_vm_ops = {
@@ -360,35 +458,63 @@ static const struct vm_operations_struct nvmep_doorbell_vm_ops = {
 	.fault = nvmep_doorbell_vm_fault,
 };
 
-/* Records an mmap() before its first PTE, or refuses it. */
+static struct nvmep_mmap *
+nvmep_mmap_find(const struct nvmep_doorbell_export *doorbells,
+		const struct mm_struct *mm)
+{
+	struct nvmep_mmap *map;
+
+	lockdep_assert_held(&doorbells->export.exports->lock);
+
+	list_for_each_entry(map, &doorbells->mmaps, node)
+		if (map->mm == mm)
+			return map;
+	return NULL;
+}
+
+/* Counts an mmap() in the entry of its address space, or in @fresh. */
+static struct nvmep_mmap *
+nvmep_mmap_count(struct nvmep_doorbell_export *doorbells, struct mm_struct *mm,
+		 struct nvmep_mmap *fresh)
+{
+	struct nvmep_mmap *map = nvmep_mmap_find(doorbells, mm);
+
+	if (!map) {
+		map = fresh;
+		map->doorbells = doorbells;
+		map->mm = mm;
+		mmgrab(mm);
+		list_add_tail(&map->node, &doorbells->mmaps);
+	}
+	map->vmas++;
+	map->settled = false;
+	return map;
+}
+
+/* Registers an mmap() before its first PTE, or refuses it. */
 static struct nvmep_mmap *
 nvmep_mmap_begin(struct nvmep_doorbell_export *doorbells, struct mm_struct *mm)
 {
 	struct nvmep_exports *exports = doorbells->export.exports;
-	struct nvmep_mmap *map = kzalloc(sizeof(*map), GFP_KERNEL);
+	struct nvmep_mmap *fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	struct nvmep_mmap *map;
+	int err;
 
-	if (!map)
+	if (!fresh)
 		return ERR_PTR(-ENOMEM);
-	map->doorbells = doorbells;
-	map->mm = mm;
-	map->vmas = 1;
-
 	mutex_lock(&exports->lock);
-	if (exports->closed) {
-		mutex_unlock(&exports->lock);
-		kfree(map);
-		return ERR_PTR(-ENODEV);
-	}
-	mmgrab(mm);
-	list_add_tail(&map->node, &doorbells->mmaps);
+	err = nvmep_exports_admit(exports);
+	map = err ? ERR_PTR(err) : nvmep_mmap_count(doorbells, mm, fresh);
 	mutex_unlock(&exports->lock);
+	if (map != fresh)
+		kfree(fresh);
 	return map;
 }
 
 /*
- * Installs every PTE at once.  Not by io_remap_pfn_range(): for a whole VMA that
- * has x86 keep a record of the range's memory type until 6.12, and a process
- * that exits while its mapping is being zapped races for it and warns.
+ * Installs every PTE at once.  io_remap_pfn_range() of a whole VMA makes x86
+ * track the memory type of the range until 6.12; a process that exits while its
+ * mapping is being zapped then races with the untracking and the kernel warns.
  */
 static int nvmep_doorbell_insert(const struct nvmep_doorbell_export *doorbells,
 				 struct vm_area_struct *vma)
@@ -404,8 +530,8 @@ static int nvmep_doorbell_insert(const struct nvmep_doorbell_export *doorbells,
 }
 
 /*
- * VM_DONTCOPY: a child shall not inherit power over the controller by a fork()
- * that its parent made for something else.
+ * VM_DONTCOPY: a child must not inherit control over the controller through an
+ * unrelated fork().
  */
 static int nvmep_doorbell_mmap(struct nvmep_export *export,
 			       struct vm_area_struct *vma)
@@ -414,7 +540,7 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 	struct nvmep_mmap *map;
 	int err;
 
-	err = nvmep_qid_add_writer(nvmep_doorbells_ctrl(doorbells),
+	err = nvmep_qid_add_mapper(nvmep_doorbells_ctrl(doorbells),
 				   doorbells->doorbell->qid);
 	if (err)
 		return err;
@@ -424,10 +550,13 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 
 	nvmep_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND |
 				VM_DONTDUMP | VM_DONTCOPY);
-	/* Registers are not encrypted memory. */
+	/* Registers are never encrypted memory. */
 	vma->vm_page_prot =
 		pgprot_decrypted(pgprot_noncached(vma->vm_page_prot));
 	err = nvmep_doorbell_insert(doorbells, vma);
+	/* The unwinding of mmap() zaps the PTEs. */
+	if (!err)
+		err = nvmep_revoked_meanwhile(export->exports);
 	if (err) {
 		nvmep_mmap_put(map);
 		return err;
@@ -440,70 +569,84 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 
 /* --- revoking ------------------------------------------------------------ */
 
-/* An address space with an mmap() that was not waited for yet. */
-static void *nvmep_mmap_take(struct list_head *node, const void *unused)
-{
-	struct nvmep_mmap *map = list_entry(node, struct nvmep_mmap, node);
-
-	if (map->settled)
-		return NULL;
-	map->settled = true;
-	/* An address space without users takes its PTEs with it. */
-	return mmget_not_zero(map->mm) ? map->mm : NULL;
-}
-
 /*
- * An mmap() that came before exports->closed was set may still be under way:
- * its PTEs are there, its VMA is not yet where unmap_mapping_range() looks.
- * mmap() holds the mmap lock until the VMA is linked, so taking that lock once
- * waits for it.
+ * An mmap() from before the flag was set may still be in progress: its PTEs
+ * exist, but unmap_mapping_range() does not find its VMA.  mmap() holds
+ * the mmap lock until the VMA is linked, so having that lock once proves that
+ * it has ended.
+ *
+ * Returns false if a process holds its mmap lock: a later call settles it.
  */
-static void nvmep_doorbell_settle_mmaps(struct nvmep_doorbell_export *doorbells)
+static bool nvmep_doorbell_settle_mmaps(struct nvmep_doorbell_export *doorbells)
 {
 	struct mutex *lock = &doorbells->export.exports->lock;
-	struct mm_struct *mm;
+	struct nvmep_mmap *map;
+	bool all = true;
 
-	while ((mm = nvmep_take_first(lock, &doorbells->mmaps, nvmep_mmap_take,
-				      NULL))) {
-		mmap_read_lock(mm);
-		mmap_read_unlock(mm);
-		mmput(mm);
+	mutex_lock(lock);
+	list_for_each_entry(map, &doorbells->mmaps, node) {
+		if (!map->settled && mmap_read_trylock(map->mm)) {
+			mmap_read_unlock(map->mm);
+			map->settled = true;
+		}
+		all &= map->settled;
 	}
+	mutex_unlock(lock);
+	return all;
 }
 
 /*
- * exports->closed is set, and whoever maps after us has seen that: a mapping is
- * made under the reservation lock, which is taken here.
+ * Blocks on no lock that a process or another driver may hold for ever: such
+ * works would use up the workqueue.
  */
-static void nvmep_doorbell_withdraw(struct nvmep_export *export)
+static void nvmep_doorbell_zap_work(struct work_struct *work)
 {
-	struct dma_buf *dmabuf = export->dmabuf;
+	struct nvmep_doorbell_export *doorbells =
+		container_of(to_delayed_work(work),
+			     struct nvmep_doorbell_export, zap_work);
+	bool settled = nvmep_doorbell_settle_mmaps(doorbells);
 
-	unmap_mapping_range(dmabuf->file->f_mapping, 0, 0, 1);
-	dma_resv_lock(dmabuf->resv, NULL);
+	unmap_mapping_range(doorbells->export.dmabuf->file->f_mapping, 0, 0, 1);
+	if (settled)
+		nvmep_export_work_done(&doorbells->export);
+	else
+		nvmep_export_retry_work(&doorbells->zap_work);
+}
+
+/*
+ * The flag is set.  An importer maps under the reservation lock, which is taken
+ * here: a later mapping sees it.
+ */
+static void nvmep_doorbell_invalidate_work(struct work_struct *work)
+{
+	struct nvmep_doorbell_export *doorbells =
+		container_of(to_delayed_work(work),
+			     struct nvmep_doorbell_export, invalidate_work);
+	struct dma_buf *dmabuf = doorbells->export.dmabuf;
+
+	if (!dma_resv_trylock(dmabuf->resv)) {
+		nvmep_export_retry_work(&doorbells->invalidate_work);
+		return;
+	}
 	nvmep_dma_buf_invalidate(dmabuf);
 	dma_resv_unlock(dmabuf->resv);
+	nvmep_export_work_done(&doorbells->export);
 }
 
 static void nvmep_doorbell_revoke(struct nvmep_export *export)
 {
-	nvmep_doorbell_settle_mmaps(nvmep_to_doorbells(export));
-	nvmep_doorbell_withdraw(export);
-}
+	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
 
-/* Jiffies from now to @deadline, 0 once it is over. */
-static long nvmep_time_left(unsigned long deadline)
-{
-	return max_t(long, deadline - jiffies, 0);
+	nvmep_export_queue_work(export, &doorbells->zap_work);
+	nvmep_export_queue_work(export, &doorbells->invalidate_work);
 }
 
 /*
- * Mappings first: they are what counts, and a fence that never signals must not
- * use up their time.  Without the reservation lock, which importers need to
- * unmap.
+ * Mappings first: a fence that never signals must not use up the time for them.
+ * Without the reservation lock, which importers take to unmap.
  */
-static void nvmep_doorbell_settle(struct nvmep_export *export,
-				  unsigned long deadline)
+static void nvmep_doorbell_wait(struct nvmep_export *export,
+				unsigned long deadline)
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
 	bool clean;
@@ -515,15 +658,17 @@ static void nvmep_doorbell_settle(struct nvmep_export *export,
 				       DMA_RESV_USAGE_BOOKKEEP, false,
 				       nvmep_time_left(deadline)) > 0;
 	clean &= !atomic_read(&doorbells->static_maps);
+	clean &= !atomic_read(&export->exports->works);
 	if (!clean)
 		dev_warn(export->exports->ctrl->dev,
-			 "queue pair %u: an importer still maps its doorbells; the queues are deleted, the identifier stays taken until it lets go\n",
+			 "queue pair %u: an importer still maps its doorbells: queues deleted, queue ID quarantined until it unmaps\n",
 			 doorbells->doorbell->qid);
 }
 
 static void nvmep_doorbell_release(struct nvmep_export *export)
 {
-	const struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
+	const struct nvmep_doorbell_export *doorbells =
+		nvmep_to_doorbells(export);
 
 	nvmep_qid_unexport(nvmep_doorbells_ctrl(doorbells),
 			   doorbells->doorbell->qid);
@@ -535,19 +680,18 @@ static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
 	.map = nvmep_doorbell_map,
 	.unmap = nvmep_doorbell_unmap,
 	.mmap = nvmep_doorbell_mmap,
-	.withdraw = nvmep_doorbell_withdraw,
 	.revoke = nvmep_doorbell_revoke,
-	.settle = nvmep_doorbell_settle,
+	.wait = nvmep_doorbell_wait,
 	.release = nvmep_doorbell_release,
 };
 
 /**
- * nvmep_export_doorbell() - make a dma-buf of doorbells
+ * nvmep_export_doorbell() - export doorbells as a dma-buf
  * @exports: the dma-bufs of their queue pair, which the caller holds
- * @doorbell: where they are; exportable
- * @allow_static: admit importers that cannot be told to let go
+ * @doorbell: the doorbells; exportable
+ * @allow_static: accept importers without revocation
  *
- * Return: as nvmep_export_publish().
+ * Return: see nvmep_export_publish().
  */
 struct dma_buf *nvmep_export_doorbell(struct nvmep_exports *exports,
 				      const struct nvmep_doorbell *doorbell,
@@ -561,6 +705,9 @@ struct dma_buf *nvmep_export_doorbell(struct nvmep_exports *exports,
 	doorbells->doorbell = doorbell;
 	doorbells->allow_static = allow_static;
 	INIT_LIST_HEAD(&doorbells->mmaps);
+	INIT_DELAYED_WORK(&doorbells->zap_work, nvmep_doorbell_zap_work);
+	INIT_DELAYED_WORK(&doorbells->invalidate_work,
+			  nvmep_doorbell_invalidate_work);
 	nvmep_qid_export(exports->ctrl, doorbell->qid);
 	return nvmep_export_publish(&doorbells->export, exports,
 				    &nvmep_doorbell_export_ops,

@@ -1,35 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Importing GPU memory.
+ * Buffers: dma-bufs imported for the controller.
  *
- * The attachment is made with the NVMe function's own device, so that the
- * exporter maps the memory into the controller's DMA domain, and is dynamic
- * with peer2peer allowed, because that is what GPU drivers want to see before
- * they hand out video memory.  It is pinned: user space learns the addresses,
- * so they cannot change under it.
+ * The attachment uses the NVMe function's own device, so the exporter maps the
+ * memory into the controller's DMA domain.  It is dynamic with peer2peer
+ * allowed: GPU drivers require that to export video memory.  The memory is
+ * pinned, because user space gets its DMA addresses.
  *
- * Who only asks where the memory lies pins nothing.  Attaching tells little: an
- * exporter may refuse then, or take back peer2peer and so announce host RAM, but
- * many do so only when they map, and in whose BAR the memory lies and whether in
- * one at all nothing but a mapping shows.  So it is mapped, and unmapped before
- * the reservation lock is dropped: nobody is told to let go of what is not held.
- * An exporter may still move the memory to where a peer reaches it, as for any
- * mapping; it is free to move it back.
+ * NVME_PEER_ROUTE pins nothing.  Attaching does not show the placement: an
+ * exporter may refuse, or clear peer2peer to announce host RAM, but many do so
+ * only when they map.  So the memory is mapped, read, and unmapped.  Reading
+ * takes long, so it is done without the reservation lock.  An invalidation in
+ * between needs no action: the mapping stays valid until it is unmapped, there
+ * is no DMA, and the result is where the memory was.  As with any mapping, the
+ * exporter may move the memory to where the controller reaches it, and may move
+ * it back later.
  *
- * When the exporter wants its memory back it calls us under the reservation
- * lock, where no admin command may be sent.  The callback only flags the buffer
- * and queues work; the work calls whoever imported the buffer, who stops every
- * queue pair that could reach the memory and then has it unmapped.
+ * An exporter invalidates a buffer under the reservation lock, where no admin
+ * command may be sent (the reset that the command may need would deadlock).
+ * The callback sets a flag and queues work.  The work calls on_invalidate,
+ * which stops the queue pairs that may access the memory and then unmaps it.
  *
- * Commands of the CPU on its own queues may move data of a buffer, too.  Each counts as
- * a user of it until the controller is done with it, and unmapping, whoever asks for
- * it, admits no more of them and waits for the last.  They end sooner or later: what
- * never comes back is stopped by its timeout.
+ * Commands of the CPU on its own queues may move data of a buffer as well.
+ * Each holds a reference in buf->users until the controller has completed it.
+ * Unmapping refuses new ones and waits for the last.  The wait is bounded: the
+ * timeout handler ends a command that does not complete.
+ *
+ * Imported host memory counts as locked memory of the importing user
+ * (RLIMIT_MEMLOCK).  The limit of device memory is that of its driver.
  */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
@@ -37,41 +47,194 @@
 #include "core/ctrl.h"
 #include "core/queue.h"
 #include "import.h"
-#include "peers.h"
+#include "peer.h"
+#include "route.h"
 
-/* How long an exporter may take to move its memory before the first use. */
+/* Timeout for the exporter's fences: it may be moving the memory. */
 #define NVMEP_FENCE_TIMEOUT	(10 * HZ)
 
-/* How often a wait for commands looks at queues that nothing announces. */
+/*
+ * Poll interval for CPU queues without interrupts while waiting for commands.
+ */
 #define NVMEP_USERS_POLL	(HZ / 100 + 1)
 
+/* --- segments of a mapping ----------------------------------------------- */
+
+/*
+ * Coalesces the DMA addresses of bytes @first to @end of the mapping.  Called
+ * twice: first without a list, to count the segments.
+ */
+static int nvmep_segments_fill(struct nvmep_segments *segments,
+			       struct sg_table *sgt, u64 first, u64 end)
+{
+	struct nvmep_segment now = { };
+	struct scatterlist *sg;
+	u64 begin, stop, at = 0;
+	dma_addr_t dma;
+	int i, err = 0;
+
+	segments->count = 0;
+	for_each_sgtable_dma_sg(sgt, sg, i) {
+		err = nvmep_walk_resched();
+		if (err)
+			break;
+		begin = max(at, first);
+		dma = sg_dma_address(sg) + (begin - at);
+		at += sg_dma_len(sg);
+		stop = min(at, end);
+		if (begin >= stop)
+			continue;
+		if (now.length && dma == now.dma + now.length) {
+			now.length += stop - begin;
+		} else {
+			now.offset += now.length;
+			now.dma = dma;
+			now.length = stop - begin;
+			segments->count++;
+		}
+		if (segments->list)
+			segments->list[segments->count - 1] = now;
+	}
+	segments->length = now.offset + now.length;
+	return err;
+}
+
+/* PRPs and rings need whole controller pages. */
+static bool nvmep_segments_aligned(const struct nvmep_segments *segments,
+				   u32 page_size)
+{
+	u32 i;
+
+	for (i = 0; i < segments->count; i++)
+		if (!IS_ALIGNED(segments->list[i].dma, page_size) ||
+		    !IS_ALIGNED(segments->list[i].length, page_size))
+			return false;
+	return true;
+}
+
+/*
+ * There is no DMA sync between commands of a peer, so a bounce buffer cannot
+ * work, and neither can a device that does not snoop the caches of the CPU.
+ * Behind an IOMMU whole pages never bounce.
+ */
+static bool nvmep_segments_need_sync(const struct nvmep_segments *segments,
+				     struct device *dev)
+{
+	u32 i;
+
+	if (!dev_is_dma_coherent(dev))
+		return true;
+	if (nvmep_route_translated(dev))
+		return false;
+	for (i = 0; i < segments->count; i++)
+		if (dma_need_sync(dev, segments->list[i].dma))
+			return true;
+	return false;
+}
+
 /**
- * nvmep_buf_invalid() - tell whether the exporter wants its memory back
+ * nvmep_segments_read() - read the DMA addresses of a range of a mapping
+ * @segments: out; nvmep_segments_free() it, also after an error
+ * @ctrl: the controller that the memory is mapped for
+ * @sgt: the mapping
+ * @offset: start of the range in the mapping, in bytes
+ * @length: bytes of the range, 0: to the end of the mapping.  An overflowing
+ *	range is shorter than @length and therefore refused
+ *
+ * Return: 0; -EINVAL if the range is empty or not a multiple of controller
+ * pages; -ERANGE if it exceeds the mapping; -EOPNOTSUPP if DMA would bounce;
+ * -ENOMEM; -EINTR after a fatal signal.
+ */
+int nvmep_segments_read(struct nvmep_segments *segments,
+			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,
+			u64 offset, u64 length)
+{
+	u64 end = length ? offset + length : U64_MAX;
+	int err;
+
+	err = nvmep_segments_fill(segments, sgt, offset, end);
+	if (err)
+		return err;
+	if ((offset && !segments->count) ||
+	    (length && segments->length != length))
+		return -ERANGE;
+	if (!segments->count)
+		return -EINVAL;
+	segments->list = kvcalloc(segments->count, sizeof(*segments->list),
+				  GFP_KERNEL_ACCOUNT);
+	if (!segments->list)
+		return -ENOMEM;
+	err = nvmep_segments_fill(segments, sgt, offset, end);
+	if (err)
+		return err;
+	if (!nvmep_segments_aligned(segments, ctrl->page_size))
+		return -EINVAL;
+	return nvmep_segments_need_sync(segments, ctrl->dev) ? -EOPNOTSUPP : 0;
+}
+
+/**
+ * nvmep_segments_free() - free the list
+ * @segments: the segments, may be empty
+ */
+void nvmep_segments_free(struct nvmep_segments *segments)
+{
+	kvfree(segments->list);
+}
+
+/**
+ * nvmep_segments_find() - find the segment that holds a byte
+ * @segments: the segments
+ * @offset: offset of the byte, less than @segments->length
+ *
+ * Return: the segment.
+ */
+const struct nvmep_segment *
+nvmep_segments_find(const struct nvmep_segments *segments, u64 offset)
+{
+	u32 low = 0;
+	u32 high = segments->count;
+
+	while (high - low > 1) {
+		u32 middle = low + (high - low) / 2;
+
+		if (segments->list[middle].offset <= offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &segments->list[low];
+}
+
+/* --- buffers ------------------------------------------------------------- */
+
+/**
+ * nvmep_buf_invalid() - has the exporter invalidated the buffer?
  * @buf: the buffer
  *
- * Return: true if it does; it stays so.
+ * Return: true if it has; it stays so.
  */
 bool nvmep_buf_invalid(const struct nvmep_buf *buf)
 {
 	return READ_ONCE(buf->invalid);
 }
 
-/* --- commands of the CPU --------------------------------------------------- */
+/* --- commands of the CPU ------------------------------------------------- */
 
 /**
- * nvmep_buf_admits() - was a buffer imported for this?
+ * nvmep_buf_dir_allowed() - was the buffer imported for this DMA direction?
  * @buf: the buffer
- * @dir: what the controller is to do with it
+ * @dir: DMA direction of the controller
  *
  * Return: true if it was.
  */
-bool nvmep_buf_admits(const struct nvmep_buf *buf, enum dma_data_direction dir)
+bool nvmep_buf_dir_allowed(const struct nvmep_buf *buf,
+			   enum dma_data_direction dir)
 {
 	return buf->dir == DMA_BIDIRECTIONAL || buf->dir == dir;
 }
 
-/* No command begins any more: because of whom? */
-static int nvmep_buf_closed(const struct nvmep_buf *buf)
+/* The error for a command on a buffer that accepts no new commands. */
+static int nvmep_buf_dead_errno(const struct nvmep_buf *buf)
 {
 	if (nvmep_buf_invalid(buf))
 		return -ESTALE;
@@ -79,31 +242,36 @@ static int nvmep_buf_closed(const struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_buf_span() - a command of the CPU is to move data of a buffer
+ * nvmep_buf_range() - get a range of a buffer for a command of the CPU
  * @buf: the buffer; under rcu_read_lock()
- * @offset: byte of it where the data begins
+ * @offset: start of the range in the buffer, in bytes
  * @length: bytes, not 0
- * @dir: what the controller does with it
- * @span: out, with a reference of its users
+ * @dir: DMA direction of the controller
+ * @range: out, with a reference to @buf->users
  *
- * Return: 0, EACCES if it was not imported for that, ERANGE if it ends too early,
- * ESTALE if the exporter has asked for it back, ESHUTDOWN if the driver is being
- * unbound, ENOENT if its handle was released.
+ * Return: 0; -EACCES if it was not imported for @dir; -ERANGE if the range
+ * exceeds the buffer; -ESTALE if the exporter has invalidated it; -ESHUTDOWN if
+ * the driver is being unbound; -ENOENT if its handle was released.
  */
-int nvmep_buf_span(struct nvmep_buf *buf, u64 offset, u32 length,
-		   enum dma_data_direction dir, struct nvmep_span *span)
+int nvmep_buf_range(struct nvmep_buf *buf, u64 offset, u32 length,
+		    enum dma_data_direction dir, struct nvmep_dma_range *range)
 {
-	if (!nvmep_buf_admits(buf, dir))
+	if (!nvmep_buf_dir_allowed(buf, dir))
 		return -EACCES;
 	if (length > buf->segments.length ||
 	    offset > buf->segments.length - length)
 		return -ERANGE;
 	if (!percpu_ref_tryget_live(&buf->users))
-		return nvmep_buf_closed(buf);
-	/* One does it, and so before any kill that it would have to wait for. */
-	if (unlikely(!READ_ONCE(buf->used)) && !xchg(&buf->used, true))
+		return nvmep_buf_dead_errno(buf);
+	/*
+	 * Only the xchg() winner switches to percpu mode, so no switch back to
+	 * atomic mode can be in progress that it would have to sleep for under
+	 * RCU.  If the ref was killed meanwhile, the call does nothing.
+	 */
+	if (unlikely(!READ_ONCE(buf->users_percpu)) &&
+	    !xchg(&buf->users_percpu, true))
 		percpu_ref_switch_to_percpu(&buf->users);
-	*span = (struct nvmep_span){
+	*range = (struct nvmep_dma_range){
 		.segment = nvmep_segments_find(&buf->segments, offset),
 		.offset = offset,
 		.length = length,
@@ -112,14 +280,14 @@ int nvmep_buf_span(struct nvmep_buf *buf, u64 offset, u32 length,
 	return 0;
 }
 
-static void nvmep_buf_unused(struct percpu_ref *users)
+static void nvmep_buf_users_gone(struct percpu_ref *users)
 {
 	struct nvmep_buf *buf = container_of(users, struct nvmep_buf, users);
 
-	complete_all(&buf->idle);
+	complete_all(&buf->users_idle);
 }
 
-static void nvmep_buf_close(struct nvmep_buf *buf)
+static void nvmep_buf_kill_users(struct nvmep_buf *buf)
 {
 	dma_resv_assert_held(buf->dmabuf->resv);
 
@@ -127,30 +295,35 @@ static void nvmep_buf_close(struct nvmep_buf *buf)
 		percpu_ref_kill(&buf->users);
 }
 
-/* From here on the controller moves no data of it for the CPU. */
-static void nvmep_buf_drain(struct nvmep_buf *buf)
+/* On return no command of the CPU moves data of the buffer. */
+static void nvmep_buf_drain_users(struct nvmep_buf *buf)
 {
 	dma_resv_lock(buf->dmabuf->resv, NULL);
-	nvmep_buf_close(buf);
+	nvmep_buf_kill_users(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
-	while (!wait_for_completion_timeout(&buf->idle, NVMEP_USERS_POLL))
-		nvmep_queues_poll_unannounced(buf->ctrl);
+	while (!wait_for_completion_timeout(&buf->users_idle, NVMEP_USERS_POLL))
+		nvmep_poll_polled_queues(buf->ctrl);
 }
 
-/* --- the exporter ---------------------------------------------------------- */
+/* --- the exporter -------------------------------------------------------- */
 
-/* Under the reservation lock of an exporter: flag, queue, go. */
+/*
+ * Called by the exporter under its reservation lock: flag, queue work, return.
+ */
 static void nvmep_buf_invalidate(struct dma_buf_attachment *attach)
 {
 	struct nvmep_buf *buf = attach->importer_priv;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
 
-	/* Some exporters place the memory, and say so, while it is pinned. */
-	if (!buf->sgt || buf->invalid)
+	/*
+	 * Some exporters move the memory while pinning it and report that here.
+	 * nvmep_buf_locate() passes no callback.
+	 */
+	if (!buf->sgt || buf->invalid || !buf->on_invalidate)
 		return;
 	WRITE_ONCE(buf->invalid, true);
-	nvmep_buf_close(buf);
+	nvmep_buf_kill_users(buf);
 	queue_work(buf->ctrl->peers->invalidate_wq,
 		   &buf->invalidate_work);
 }
@@ -161,20 +334,20 @@ static const struct dma_buf_attach_ops nvmep_buf_attach_ops = {
 };
 
 /*
- * Exporters refuse a peer in several ways, one of which is no error code for
- * user space.
+ * Exporters refuse a peer with several error codes, one of which is not valid
+ * for user space.
  */
 static int nvmep_exporter_error(struct nvmep_ctrl *ctrl, int err)
 {
 	if (err != -EOPNOTSUPP && err != -ENOTSUPP && err != -EINVAL)
 		return err;
 	dev_info_ratelimited(ctrl->dev,
-			     "the exporter does not let this controller reach its dma-buf (error %d)\n",
+			     "import refused: the exporter does not map its dma-buf for this controller (error %d)\n",
 			     err);
 	return -EXDEV;
 }
 
-/* Long segments do not fit into a bounce buffer: mapping them fails already. */
+/* With swiotlb, mapping a long segment fails before it could bounce. */
 static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 {
 	if (!nvmep_route_translated(ctrl->dev) &&
@@ -184,9 +357,10 @@ static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 }
 
 /*
- * From here until nvmep_buf_detach() the exporter may use the controller's device
- * for DMA, and unbinding waits for it.  Either unbinding sees the count or this sees
- * that it has begun, so none begins any more once it has stopped to wait.
+ * From here until nvmep_buf_detach() the exporter may use the controller's
+ * device for DMA, and unbinding waits for it.  The barriers pair: either
+ * unbinding sees the count, or this sees @removed.  So no mapping starts after
+ * unbinding has stopped waiting.
  */
 static int nvmep_buf_begin_map(struct nvmep_buf *buf)
 {
@@ -194,7 +368,7 @@ static int nvmep_buf_begin_map(struct nvmep_buf *buf)
 
 	buf->counted = true;
 	atomic_inc(&peers->mapped);
-	/* Pairs with the one in nvmep_bufs_detach_all(). */
+	/* Pairs with smp_mb() in nvmep_bufs_detach_all(). */
 	smp_mb__after_atomic();
 	return READ_ONCE(peers->removed) ? -ESHUTDOWN : 0;
 }
@@ -208,7 +382,7 @@ static void nvmep_buf_end_map(struct nvmep_buf *buf)
 	buf->counted = false;
 }
 
-static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
+static int nvmep_buf_map_locked(struct nvmep_buf *buf)
 {
 	struct sg_table *sgt;
 	int err;
@@ -222,8 +396,7 @@ static int nvmep_buf_map_locked(struct nvmep_buf *buf, u64 length)
 	if (IS_ERR(sgt))
 		return nvmep_map_error(buf->ctrl, PTR_ERR(sgt));
 	buf->sgt = sgt;
-	return nvmep_segments_read(&buf->segments, buf->ctrl, sgt, buf->offset,
-				   length);
+	return 0;
 }
 
 static int nvmep_buf_pin_locked(struct nvmep_buf *buf, u64 length)
@@ -233,7 +406,12 @@ static int nvmep_buf_pin_locked(struct nvmep_buf *buf, u64 length)
 	if (err)
 		return nvmep_exporter_error(buf->ctrl, err);
 	buf->pinned = true;
-	return nvmep_buf_map_locked(buf, length);
+	err = nvmep_buf_map_locked(buf);
+	if (err)
+		return err;
+	/* After the unlock an invalidation may unmap the table. */
+	return nvmep_segments_read(&buf->segments, buf->ctrl, buf->sgt,
+				   buf->offset, length);
 }
 
 static int nvmep_buf_map(struct nvmep_buf *buf, u64 length)
@@ -269,21 +447,38 @@ static void nvmep_buf_unmap_locked(struct nvmep_buf *buf)
 	buf->pinned = false;
 }
 
+/* Pinning locks all of a dma-buf. */
+static unsigned long nvmep_buf_locked_pages(const struct nvmep_buf *buf)
+{
+	return PAGE_ALIGN(buf->dmabuf->size) >> PAGE_SHIFT;
+}
+
+/* Under buf->lock, or without other users. */
+static void nvmep_buf_uncharge(struct nvmep_buf *buf)
+{
+	if (!buf->user)
+		return;
+	atomic_long_sub(nvmep_buf_locked_pages(buf), &buf->user->locked_vm);
+	free_uid(buf->user);
+	buf->user = NULL;
+}
+
 static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
 {
 	lockdep_assert_held(&buf->lock);
 
-	nvmep_buf_drain(buf);
+	nvmep_buf_drain_users(buf);
 	dma_resv_lock(buf->dmabuf->resv, NULL);
 	nvmep_buf_unmap_locked(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
+	nvmep_buf_uncharge(buf);
 }
 
 /**
- * nvmep_buf_unmap() - give the exporter its memory back
- * @buf: the buffer; no queue pair accesses it any more, or its user answers for that
+ * nvmep_buf_unmap() - unmap and unpin the exporter's memory
+ * @buf: the buffer; no queue pair accesses it, or the owner is responsible
  *
- * Waits for commands of the CPU that move data of it.
+ * Waits for commands of the CPU that use it.
  */
 void nvmep_buf_unmap(struct nvmep_buf *buf)
 {
@@ -298,14 +493,14 @@ static void nvmep_buf_invalidate_work(struct work_struct *work)
 	struct nvmep_buf *buf =
 		container_of(work, struct nvmep_buf, invalidate_work);
 
-	buf->reclaim(buf);
+	buf->on_invalidate(buf);
 }
 
 /**
- * nvmep_buf_detach() - let go of the exporter's memory for good
- * @buf: the buffer; no queue pair uses it any more
+ * nvmep_buf_detach() - unmap the buffer and detach from the dma-buf
+ * @buf: the buffer; no queue pair accesses it
  *
- * Waits for commands of the CPU that move data of it.
+ * Waits for commands of the CPU that use it.
  */
 void nvmep_buf_detach(struct nvmep_buf *buf)
 {
@@ -318,11 +513,13 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 	}
 	mutex_unlock(&buf->lock);
 
-	/* With the attachment gone nobody queues it again. */
+	/*
+	 * Without an attachment there is no callback that could queue the work.
+	 */
 	cancel_work_sync(&buf->invalidate_work);
 }
 
-/* The count of users is for all who may have found the buffer, as the buffer is. */
+/* A lookup under RCU may still use @users: free it with the buffer. */
 static void nvmep_buf_free_rcu(struct rcu_head *rcu)
 {
 	struct nvmep_buf *buf = container_of(rcu, struct nvmep_buf, rcu);
@@ -337,8 +534,9 @@ static void nvmep_buf_free(struct kref *ref)
 	struct nvmep_ctrl *ctrl = buf->ctrl;
 
 	nvmep_buf_detach(buf);
+	nvmep_buf_uncharge(buf);
 	dma_buf_put(buf->dmabuf);
-	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_BUFS, -1);
+	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_BUFS, -1);
 	nvmep_segments_free(&buf->segments);
 	call_rcu(&buf->rcu, nvmep_buf_free_rcu);
 	nvmep_ctrl_put(ctrl);
@@ -369,9 +567,10 @@ static const enum dma_data_direction nvmep_access_direction[] = {
 	[NVME_PEER_ACCESS_BOTH] = DMA_BIDIRECTIONAL,
 	[NVME_PEER_ACCESS_READ] = DMA_TO_DEVICE,
 	[NVME_PEER_ACCESS_WRITE] = DMA_FROM_DEVICE,
+	[NVME_PEER_ACCESS_READ | NVME_PEER_ACCESS_WRITE] = DMA_BIDIRECTIONAL,
 };
 
-/* A reference to the dma-buf, if whoever holds the file may do that with it. */
+/* A reference to the dma-buf, if the mode of its file allows @access. */
 static struct dma_buf *nvmep_dma_buf_get(int fd, enum nvme_peer_access access)
 {
 	struct dma_buf *dmabuf = dma_buf_get(fd);
@@ -383,30 +582,29 @@ static struct dma_buf *nvmep_dma_buf_get(int fd, enum nvme_peer_access access)
 	return ERR_PTR(-EACCES);
 }
 
-/* One without anything in it. */
-static struct nvmep_buf *nvmep_buf_new(void)
+/* A buffer without controller and dma-buf. */
+static struct nvmep_buf *nvmep_buf_alloc_empty(void)
 {
-	struct nvmep_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL);
+	struct nvmep_buf *buf = kzalloc(sizeof(*buf), GFP_KERNEL_ACCOUNT);
 
 	if (!buf)
 		return NULL;
-	if (percpu_ref_init(&buf->users, nvmep_buf_unused,
-			    PERCPU_REF_INIT_ATOMIC, GFP_KERNEL)) {
+	if (percpu_ref_init(&buf->users, nvmep_buf_users_gone,
+			    PERCPU_REF_INIT_ATOMIC, GFP_KERNEL_ACCOUNT)) {
 		kfree(buf);
 		return NULL;
 	}
 	kref_init(&buf->ref);
-	init_completion(&buf->idle);
+	init_completion(&buf->users_idle);
 	mutex_init(&buf->lock);
 	INIT_LIST_HEAD(&buf->node);
-	INIT_LIST_HEAD(&buf->kept);
 	INIT_WORK(&buf->invalidate_work, nvmep_buf_invalidate_work);
 	return buf;
 }
 
-static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
-					 const struct nvme_peer_buf_import *cmd,
-					 void (*reclaim)(struct nvmep_buf *buf))
+static struct nvmep_buf *
+nvmep_buf_alloc(struct nvmep_ctrl *ctrl, const struct nvme_peer_buf_import *cmd,
+		void (*on_invalidate)(struct nvmep_buf *buf))
 {
 	struct dma_buf *dmabuf = nvmep_dma_buf_get(cmd->dmabuf_fd, cmd->access);
 	struct nvmep_buf *buf;
@@ -414,7 +612,7 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
 	if (IS_ERR(dmabuf))
 		return ERR_CAST(dmabuf);
 
-	buf = nvmep_buf_new();
+	buf = nvmep_buf_alloc_empty();
 	if (!buf) {
 		dma_buf_put(dmabuf);
 		return ERR_PTR(-ENOMEM);
@@ -423,14 +621,15 @@ static struct nvmep_buf *nvmep_buf_alloc(struct nvmep_ctrl *ctrl,
 	buf->dmabuf = dmabuf;
 	buf->offset = cmd->offset;
 	buf->dir = nvmep_access_direction[cmd->access];
-	buf->reclaim = reclaim;
-	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_BUFS, 1);
+	buf->on_invalidate = on_invalidate;
+	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_BUFS, 1);
 	return buf;
 }
 
-static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
-					  const struct nvme_peer_buf_import *cmd,
-					  void (*reclaim)(struct nvmep_buf *buf))
+static struct nvmep_buf *
+nvmep_buf_attach(struct nvmep_ctrl *ctrl,
+		 const struct nvme_peer_buf_import *cmd,
+		 void (*on_invalidate)(struct nvmep_buf *buf))
 {
 	struct dma_buf_attachment *attach;
 	struct nvmep_buf *buf;
@@ -438,7 +637,7 @@ static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 
 	if (READ_ONCE(ctrl->peers->removed))
 		return ERR_PTR(-ESHUTDOWN);
-	buf = nvmep_buf_alloc(ctrl, cmd, reclaim);
+	buf = nvmep_buf_alloc(ctrl, cmd, on_invalidate);
 	if (IS_ERR(buf))
 		return buf;
 	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
@@ -453,33 +652,36 @@ static struct nvmep_buf *nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 }
 
 /**
- * nvmep_buf_import() - attach to a dma-buf, map it and find out where it lies
+ * nvmep_buf_import() - attach to a dma-buf, map it and find its placement
  * @ctrl: the controller to map it for
- * @cmd: the dma-buf, and what of it, already checked
- * @reclaim: for when the exporter wants it back, see struct nvmep_buf
+ * @cmd: dma-buf and range, validated
+ * @on_invalidate: see struct nvmep_buf
  *
- * The verdict is in the buffer; a NONE is the caller's to refuse.  The exporter may
- * take any time, so nobody who is waited for calls this: neither the gate nor another
- * lock of ours is held.
+ * The caller refuses a placement that is out of reach.  The exporter may block
+ * for any time: called without ioctl_rwsem or another lock of this module.
  *
- * Return: the buffer without a handle, or an ERR_PTR: EBADF or EINVAL for what
- * is no dma-buf, EACCES for one that is open for reading only, ERANGE if it ends too
- * early, EXDEV if the exporter does not admit the controller,
- * EOPNOTSUPP if the controller's DMA to it bounces, EINTR for a process that was
- * killed, ESHUTDOWN if the driver is being unbound, else what the exporter said.
+ * Return: the buffer without a handle, or an ERR_PTR: -EBADF or -EINVAL if the
+ * file is not a dma-buf, -EINVAL if the range is empty or not aligned to
+ * controller pages, -EACCES if the file is open for reading only and
+ * cmd->access is not NVME_PEER_ACCESS_READ, -ERANGE if the range exceeds the
+ * dma-buf, -EXDEV if the exporter refuses the controller, -EOPNOTSUPP if DMA
+ * would bounce, -ETIMEDOUT if the exporter's fences are not signalled in time,
+ * -ESTALE if the exporter has invalidated the buffer, -EINTR if a signal
+ * interrupted the call, -ESHUTDOWN if the driver is being unbound, -ENOMEM, else
+ * the exporter's error.
  */
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
-				   void (*reclaim)(struct nvmep_buf *buf))
+				   void (*on_invalidate)(struct nvmep_buf *buf))
 {
-	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, cmd, reclaim);
+	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, cmd, on_invalidate);
 	int err;
 
 	if (IS_ERR(buf))
 		return buf;
 	err = nvmep_buf_map(buf, cmd->length);
 	if (!err)
-		err = nvmep_place_find(&buf->place, ctrl, &buf->segments);
+		err = nvmep_placement_find(&buf->placement, buf);
 	if (err) {
 		nvmep_buf_put(buf);
 		return ERR_PTR(err);
@@ -488,16 +690,48 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 }
 
 /**
- * nvmep_buf_locate() - find out where a dma-buf lies, without pinning it
- * @ctrl: the controller that asks
- * @fd: the dma-buf
- * @place: out: true for the moment
+ * nvmep_buf_charge() - count a new buffer as locked memory of the calling user
+ * @buf: the buffer; host memory counts, memory of a device does not
  *
- * Called as nvmep_buf_import().
+ * In the counter that io_uring charges for registered buffers, until the buffer
+ * is unmapped.  No limit applies to a caller with CAP_IPC_LOCK, and nothing is
+ * counted.
  *
- * Return: 0, or an error as that.
+ * Return: 0, or -ENOBUFS if it exceeds RLIMIT_MEMLOCK.
  */
-int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place)
+int nvmep_buf_charge(struct nvmep_buf *buf)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long pages = nvmep_buf_locked_pages(buf);
+	struct user_struct *user = current_user();
+	long locked = atomic_long_read(&user->locked_vm);
+
+	if (buf->placement.path.reason != NVME_PEER_REASON_HOST_MEMORY ||
+	    ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
+		return 0;
+	do {
+		if (locked + pages > limit)
+			return -ENOBUFS;
+	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &locked,
+					  locked + pages));
+	mutex_lock(&buf->lock);
+	buf->user = get_uid(user);
+	mutex_unlock(&buf->lock);
+	return 0;
+}
+
+/**
+ * nvmep_buf_locate() - find the placement of a dma-buf without pinning it
+ * @ctrl: the controller
+ * @fd: the dma-buf
+ * @placement: out: the current placement
+ *
+ * Called without locks, as nvmep_buf_import().
+ *
+ * Return: 0, or an error of nvmep_buf_import().
+ */
+int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd,
+		     struct nvmep_placement *placement)
 {
 	const struct nvme_peer_buf_import cmd = {
 		.dmabuf_fd = fd,
@@ -510,12 +744,13 @@ int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place)
 		return PTR_ERR(buf);
 	err = dma_resv_lock_interruptible(buf->dmabuf->resv, NULL);
 	if (!err) {
-		err = nvmep_buf_map_locked(buf, 0);
-		if (!err)
-			err = nvmep_place_find(place, ctrl, &buf->segments);
-		nvmep_buf_unmap_locked(buf);
+		err = nvmep_buf_map_locked(buf);
 		dma_resv_unlock(buf->dmabuf->resv);
 	}
+	if (!err)
+		err = nvmep_segments_read(&buf->segments, ctrl, buf->sgt, 0, 0);
+	if (!err)
+		err = nvmep_placement_find(placement, buf);
 	nvmep_buf_put(buf);
 	return err;
 }

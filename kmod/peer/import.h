@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Buffers: the memory of others, imported as a dma-buf and mapped for one
- * controller.
+ * Buffers: dma-bufs that are imported and mapped for one controller.
  */
 #ifndef _NVMEP_IMPORT_H
 #define _NVMEP_IMPORT_H
@@ -13,57 +12,77 @@
 #include <linux/mutex.h>
 #include <linux/percpu-refcount.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
 #include <linux/nvme_peer.h>
 
-#include "place.h"
-#include "segments.h"
+#include "core/data.h"
+#include "route.h"
 
 struct dma_buf;
 struct dma_buf_attachment;
 struct nvmep_ctrl;
 struct nvmep_peer_file;
 struct sg_table;
+struct user_struct;
+
+/**
+ * struct nvmep_segments - the DMA addresses of a mapped range, by offset
+ * @list: segments; each is a multiple of the controller page
+ * @count: number of segments
+ * @length: bytes of the range
+ *
+ * Const after nvmep_segments_read().
+ */
+struct nvmep_segments {
+	struct nvmep_segment *list;
+	u32 count;
+	u64 length;
+};
 
 /**
  * struct nvmep_buf - an imported dma-buf
- * @ref: one for the handle, one for every call that uses it
- * @rcu: frees it, since the handle is looked up without a lock
+ * @ref: one for the handle, one for each call that uses it
+ * @rcu: frees it after a grace period: handles are looked up without a lock
  * @ctrl: const, reference
  * @dmabuf: const, reference
- * @offset: const: of its first byte in @dmabuf
- * @dir: const: what the controller does with it
- * @reclaim: const: the exporter wants the memory back.  Takes the controller
- *	off it, then calls nvmep_buf_unmap().  Called by @invalidate_work, at
- *	most once and without any lock
- * @segments: const once imported; meaningless once @invalid
- * @place: const once imported
- * @lock: guards @attach and @counted; taken before the reservation lock
- * @attach: NULL once detached
- * @counted: in peers->mapped
+ * @offset: const: start of the imported range in @dmabuf
+ * @dir: const: DMA direction of the controller
+ * @on_invalidate: const: the exporter has invalidated the buffer.  Ends the
+ *	controller's access, then calls nvmep_buf_unmap().  @invalidate_work
+ *	calls it at most once, without a lock
+ * @segments: const after the import; stale once @invalid is set
+ * @placement: const after the import
+ * @user: @lock: charged for the locked memory, reference; NULL if nothing is
+ *	charged
+ * @lock: guards @user, @attach and @counted; taken before the reservation lock.  Held
+ *	to unmap, and to look up what the DMA addresses translate to
+ * @attach: @lock: NULL once detached.  Set by the import, before the buffer is
+ *	shared
+ * @counted: @lock: counted in peers->mapped.  Set as @attach
  * @sgt: reservation lock: NULL while not mapped
  * @pinned: reservation lock
- * @invalid: set under the reservation lock, never cleared: the exporter wants
- *	the memory back.  Whoever sees it clear under peers->lock and puts a
- *	queue pair on the list there is found by @invalidate_work
- * @users: one for each command of the CPU that moves data of it; none begins once it
- *	is killed, under the reservation lock, and unmapping waits for the last.
- *	Atomic until the first command, so that what has none goes at once
- * @used: there was a command: @users counts for each processor
- * @idle: @users is killed and 0
- * @invalidate_work: takes the controller away from the memory
- * @file: const once reserved: the open controller node that it belongs to; gone
- *	once @kept is used
- * @handle: const once reserved
- * @exposed: peers->lock: its addresses were given to user space, so any queue
- *	pair of the controller may be told to access it
- * @rings: peers->lock: rings of queue pairs that lie in it
+ * @invalid: set under the reservation lock, never cleared: the exporter has
+ *	invalidated the buffer.  Code that sees it clear under peers->lock and
+ *	adds a queue pair to the list there does not race: @invalidate_work
+ *	finds that queue pair
+ * @users: one reference for each command of the CPU that moves its data.
+ *	Killed under the reservation lock; unmapping waits for the last one.  In
+ *	atomic mode until the first command, so that unmapping an unused buffer
+ *	waits for no grace period
+ * @users_percpu: @users was switched to percpu mode
+ * @users_idle: @users is killed and 0
+ * @invalidate_work: calls @on_invalidate
+ * @file: const after nvmep_buf_reserve(): the open controller node that owns
+ *	the handle; dangling once the buffer is detached
+ * @handle: const after nvmep_buf_reserve()
+ * @exposed: peers->lock: user space has its DMA addresses: any queue pair of
+ *	its node may access it
+ * @rings: peers->lock: number of rings of queue pairs in it
  * @node: peers->lock: in peers->bufs
- * @kept: peers->lock: in peers->kept
- * @keep_until: peers->lock: queue pairs with a lower birth may access it; set
- *	when it is put on @kept
  */
 struct nvmep_buf {
 	struct kref ref;
@@ -72,9 +91,10 @@ struct nvmep_buf {
 	struct dma_buf *dmabuf;
 	u64 offset;
 	enum dma_data_direction dir;
-	void (*reclaim)(struct nvmep_buf *buf);
+	void (*on_invalidate)(struct nvmep_buf *buf);
 	struct nvmep_segments segments;
-	struct nvmep_place place;
+	struct nvmep_placement placement;
+	struct user_struct *user;
 
 	struct mutex lock;	/* @attach, @counted */
 	struct dma_buf_attachment *attach;
@@ -83,31 +103,53 @@ struct nvmep_buf {
 	bool pinned;
 	bool invalid;
 	struct percpu_ref users;
-	bool used;
-	struct completion idle;
+	bool users_percpu;
+	struct completion users_idle;
 	struct work_struct invalidate_work;
 
-	/* What peer_file.c keeps of it. */
+	/* Owned by peer_file.c. */
 	struct nvmep_peer_file *file;
 	u32 handle;
 	bool exposed;
 	unsigned int rings;
 	struct list_head node;
-	struct list_head kept;
-	u64 keep_until;
 };
+
+/**
+ * nvmep_walk_resched() - reschedule during a walk of unbounded length
+ *
+ * Only a fatal signal ends the walk: any other would restart the import from
+ * the beginning.
+ *
+ * Return: 0, or -EINTR after a fatal signal.
+ */
+static inline int nvmep_walk_resched(void)
+{
+	cond_resched();
+	return fatal_signal_pending(current) ? -EINTR : 0;
+}
+
+int nvmep_segments_read(struct nvmep_segments *segments,
+			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,
+			u64 offset, u64 length);
+void nvmep_segments_free(struct nvmep_segments *segments);
+const struct nvmep_segment *
+nvmep_segments_find(const struct nvmep_segments *segments, u64 offset);
 
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
-				   void (*reclaim)(struct nvmep_buf *buf));
-int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd, struct nvmep_place *place);
+				   void (*on_invalidate)(struct nvmep_buf *buf));
+int nvmep_buf_charge(struct nvmep_buf *buf);
+int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd,
+		     struct nvmep_placement *placement);
 struct nvmep_buf *nvmep_buf_get(struct nvmep_buf *buf);
 void nvmep_buf_put(struct nvmep_buf *buf);
 void nvmep_buf_unmap(struct nvmep_buf *buf);
 void nvmep_buf_detach(struct nvmep_buf *buf);
 bool nvmep_buf_invalid(const struct nvmep_buf *buf);
-bool nvmep_buf_admits(const struct nvmep_buf *buf, enum dma_data_direction dir);
-int nvmep_buf_span(struct nvmep_buf *buf, u64 offset, u32 length,
-		   enum dma_data_direction dir, struct nvmep_span *span);
+bool nvmep_buf_dir_allowed(const struct nvmep_buf *buf,
+			   enum dma_data_direction dir);
+int nvmep_buf_range(struct nvmep_buf *buf, u64 offset, u32 length,
+		    enum dma_data_direction dir, struct nvmep_dma_range *range);
 
 #endif /* _NVMEP_IMPORT_H */

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ioctls whose structures begin with their size.
+ * Dispatch of ioctls whose structures begin with their size.
  *
- * One table for each kind of file maps an ioctl to its structure's size and its
- * handler.  A handler gets a kernel copy of the structure, checks flags and
- * reserved fields first, and does its work.  The answer is copied out as the last
- * step that can fail: what was made becomes reachable for user space after it,
- * or is undone if it fails, so a failed call changes nothing.
+ * A table for each kind of file maps an ioctl to the size of its structure and
+ * its handlers.  .execute gets a kernel copy of the structure, validates flags
+ * and reserved fields and does the work.  .respond copies the result out.  The
+ * copy is the last step that can fail: objects become visible to user space
+ * after it, or are undone if it fails.  So a failed call changes nothing, with
+ * two exceptions: NVME_PEER_BUF_TABLE may have exposed the buffer and written
+ * addresses, and NVME_PEER_QP_REARM may have cleared rings and restored
+ * doorbells.
  *
- * The work runs under the read side of peers->gate.  Unbinding takes the write
- * side once: after that nothing is in progress and nothing new begins, and
- * whatever is on the lists can be taken down.  So what a handler leaves for its
- * answer is on the lists by then.  User memory is touched and exporters are called
- * without the gate: a page may come late or never, as may an exporter's answer, and
- * nobody else shall wait for that.
+ * .execute runs under the read side of peers->ioctl_rwsem.  Unbinding sets
+ * peers->removed and takes the write side once.  After that no handler runs and
+ * none starts, so unbinding can release all objects on the lists; an object
+ * that .execute leaves to .respond must be on a list by then.
+ *
+ * User memory is accessed and exporters are called without peers->ioctl_rwsem:
+ * a page fault or an exporter may block forever, and unbinding must not wait
+ * for it.
  */
 #include <linux/file.h>
 #include <linux/minmax.h>
@@ -22,13 +27,13 @@
 #include <linux/nvme_peer.h>
 
 #include "ioctl.h"
-#include "peers.h"
+#include "peer.h"
 
 /**
- * nvmep_ucmd_respond() - copy the structure back
+ * nvmep_ucmd_respond() - copy the structure to user space
  * @ucmd: the ioctl in progress
  *
- * Return: 0 or EFAULT.
+ * Return: 0 or -EFAULT.
  */
 int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd)
 {
@@ -39,12 +44,12 @@ int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd)
 }
 
 /**
- * nvmep_ucmd_respond_file() - copy the structure back, then install a file
+ * nvmep_ucmd_respond_file() - copy the structure out, then install a file
  * @ucmd: the ioctl in progress
- * @fd: from get_unused_fd_flags(); named in the structure
- * @filp: goes to @fd, or is closed together with it if the copy fails
+ * @fd: from get_unused_fd_flags(); reported in the structure
+ * @filp: installed at @fd; if the copy fails, both are released
  *
- * Return: 0 or EFAULT.
+ * Return: 0 or -EFAULT.
  */
 int nvmep_ucmd_respond_file(struct nvmep_ucmd *ucmd, int fd, struct file *filp)
 {
@@ -72,29 +77,29 @@ static const struct nvmep_ioctl *nvmep_ioctl_find(const struct nvmep_ioctl *tabl
 }
 
 /**
- * nvmep_gate_enter() - begin something that unbinding waits for
+ * nvmep_ioctl_begin() - start work that unbinding waits for
  * @peers: of the controller
  *
- * Return: 0, and nvmep_gate_leave() has to follow; or ESHUTDOWN.
+ * Return: 0, then nvmep_ioctl_end() must follow; or -ESHUTDOWN.
  */
-int nvmep_gate_enter(struct nvmep_peers *peers)
+int nvmep_ioctl_begin(struct nvmep_peers *peers)
 {
-	/* Nobody queues behind unbinding, the only writer, while that waits. */
-	if (down_read_trylock(&peers->gate)) {
+	/* The only writer is unbinding: fail instead of waiting for it. */
+	if (down_read_trylock(&peers->ioctl_rwsem)) {
 		if (!peers->removed)
 			return 0;
-		up_read(&peers->gate);
+		up_read(&peers->ioctl_rwsem);
 	}
 	return -ESHUTDOWN;
 }
 
 /**
- * nvmep_gate_leave() - end it
+ * nvmep_ioctl_end() - end of work that unbinding waits for
  * @peers: of the controller
  */
-void nvmep_gate_leave(struct nvmep_peers *peers)
+void nvmep_ioctl_end(struct nvmep_peers *peers)
 {
-	up_read(&peers->gate);
+	up_read(&peers->ioctl_rwsem);
 }
 
 static int nvmep_ioctl_execute(struct nvmep_peers *peers,
@@ -103,28 +108,28 @@ static int nvmep_ioctl_execute(struct nvmep_peers *peers,
 {
 	int err;
 
-	if (ioctl->ungated)
+	if (ioctl->no_rwsem)
 		return ioctl->execute(ucmd);
-	err = nvmep_gate_enter(peers);
+	err = nvmep_ioctl_begin(peers);
 	if (err)
 		return err;
 	err = ioctl->execute(ucmd);
-	nvmep_gate_leave(peers);
+	nvmep_ioctl_end(peers);
 	return err;
 }
 
 /**
- * nvmep_ioctl_dispatch() - find an ioctl, fetch its structure, do it
+ * nvmep_ioctl_dispatch() - run an ioctl
  * @peers: of the controller
- * @table: the ioctls of this kind of file
- * @count: of them
+ * @table: ioctls of this kind of file
+ * @count: entries of @table
  * @number: the ioctl
- * @user: its structure
- * @context: for the handler
+ * @user: the caller's structure
+ * @context: private data of the file, for the handler
  *
- * Return: 0 or an error: ENOTTY for an unknown one, EINVAL for a structure that
- * is too short, E2BIG for one with something behind what we know, ESHUTDOWN while
- * the driver is being unbound and after that.
+ * Return: 0 or an error: -ENOTTY for an unknown ioctl, -EINVAL for a structure
+ * that is too short, -E2BIG for an unknown tail that is not zero, -ESHUTDOWN if
+ * the driver is being unbound or was unbound.
  */
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
@@ -163,7 +168,7 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 	if (err)
 		return err;
 	err = nvmep_ioctl_execute(peers, ioctl, &ucmd);
-	if (err || !ioctl->answer)
+	if (err || !ioctl->respond)
 		return err;
-	return ioctl->answer(&ucmd);
+	return ioctl->respond(&ucmd);
 }

@@ -12,13 +12,13 @@ struct file;
 struct nvmep_peers;
 
 /**
- * struct nvmep_ucmd - one ioctl in progress
+ * struct nvmep_ucmd - an ioctl in progress
  * @user: the caller's structure
- * @user_size: its size as the caller knows it
- * @cmd: our copy, as long as we know it
+ * @user_size: size of the caller's structure
+ * @cmd: kernel copy of the structure, zero beyond @user_size
  * @cmd_size: bytes of @cmd
- * @context: what the file descriptor stands for
- * @made: what the handler has made or found, for its answer
+ * @context: private data of the open file
+ * @result: object that .execute created or found, for .respond
  */
 struct nvmep_ucmd {
 	void __user *user;
@@ -26,45 +26,46 @@ struct nvmep_ucmd {
 	void *cmd;
 	u32 cmd_size;
 	void *context;
-	void *made;
+	void *result;
 };
 
 /**
- * struct nvmep_ioctl - one line of an ioctl table
+ * struct nvmep_ioctl - entry of an ioctl table
  * @number: the ioctl
- * @size: bytes of its structure as we know it
- * @min_size: bytes of it as first published
- * @ungated: works on a controller that is gone, too, or calls into other drivers,
- *	for which nobody shall wait, and sees to unbinding itself
- * @execute: does it; called under peers->gate for reading, unless @ungated.
- *	Touches no user memory
- * @answer: called without the gate after @execute returned 0: copies out, then
- *	makes what was made reachable, or undoes it.  NULL if there is no answer
+ * @size: bytes of its structure
+ * @min_size: bytes of the first published version of its structure
+ * @no_rwsem: the ioctl works without a controller, or calls into other drivers;
+ *	it handles unbinding itself
+ * @execute: run the ioctl, under peers->ioctl_rwsem for reading unless
+ *	@no_rwsem.  Must not access user memory
+ * @respond: called without peers->ioctl_rwsem after @execute returned 0: copy
+ *	the result out, then publish what was created, or undo it.  May be NULL
  */
 struct nvmep_ioctl {
 	unsigned int number;
 	u16 size;
 	u16 min_size;
-	bool ungated;
+	bool no_rwsem;
 	int (*execute)(struct nvmep_ucmd *ucmd);
-	int (*answer)(struct nvmep_ucmd *ucmd);
+	int (*respond)(struct nvmep_ucmd *ucmd);
 };
 
-#define NVMEP_IOCTL(_number, _struct, _last, _ungated, _execute, _answer)	\
+#define NVMEP_IOCTL(_number, _struct, _last, _no_rwsem, _execute, _respond)	\
 	{								\
 		.number = (_number),					\
 		.size = sizeof(struct _struct),				\
 		.min_size = offsetofend(struct _struct, _last),		\
-		.ungated = (_ungated),					\
+		.no_rwsem = (_no_rwsem),				\
 		.execute = (_execute),					\
-		.answer = (_answer),					\
+		.respond = (_respond),					\
 	}
 
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
 			  unsigned int number, void __user *user, void *context);
-int nvmep_gate_enter(struct nvmep_peers *peers);
-void nvmep_gate_leave(struct nvmep_peers *peers);
+long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg);
+int nvmep_ioctl_begin(struct nvmep_peers *peers);
+void nvmep_ioctl_end(struct nvmep_peers *peers);
 int nvmep_ucmd_respond(struct nvmep_ucmd *ucmd);
 int nvmep_ucmd_respond_file(struct nvmep_ucmd *ucmd, int fd, struct file *filp);
 

@@ -1,37 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Open controller nodes, and the handles by which their users name buffers.
+ * Open controller nodes and their buffer handles.
  *
- * A node's buffers belong to it, not to who made them: they stay until the node
- * is closed and the queue pairs that were made through it have ended.
+ * Buffers belong to the open file that imported them.  They stay mapped until
+ * NVME_PEER_BUF_RELEASE, an invalidation, or until the controller node and all
+ * queue pair files created through it are closed: queue pairs keep their node,
+ * nodes keep their buffers.
  *
- * A buffer whose addresses were told is exposed: a command of any queue pair of
- * the controller may point into it, through whichever node that was made.  So
- * its handle cannot be released while one is alive, and the close of its node
- * keeps it until all that were alive then are off the controller.
+ * A buffer is exposed once user space has its DMA addresses: a command of any
+ * queue pair of its node may use them.  The handle of an exposed buffer cannot
+ * be released while such a queue pair is active.  Once the exporter has
+ * invalidated an exposed buffer, peers hold stale addresses: the node creates
+ * no queue pair until the handle is released.
  */
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
 #include "core/ctrl.h"
 #include "import.h"
+#include "peer.h"
 #include "peer_file.h"
-#include "peers.h"
-#include "take.h"
+#include "qp.h"
 
-/* Most buffers of one open controller node. */
+/* Maximum number of buffers of one open file. */
 #define NVMEP_MAX_BUFS		4096
 
-/* After this long an exporter that maps something is named as what is waited for. */
+/* Interval of warnings while unbinding waits for an exporter. */
 #define NVMEP_EXPORTER_TIMEOUT	(10 * HZ)
 
-/* --- the open node ------------------------------------------------------- */
+/* --- the open file ------------------------------------------------------- */
 
 /**
- * nvmep_peer_file_open() - somebody opened the controller node
+ * nvmep_peer_file_open() - allocate the state of an open controller node
  * @ctrl: the controller
  *
- * Return: the open node with the reference of its file, or an ERR_PTR.
+ * Return: the state with the reference of the file, or an ERR_PTR.
  */
 struct nvmep_peer_file *nvmep_peer_file_open(struct nvmep_ctrl *ctrl)
 {
@@ -43,37 +46,35 @@ struct nvmep_peer_file *nvmep_peer_file_open(struct nvmep_ctrl *ctrl)
 	kref_init(&file->ref);
 	file->ctrl = nvmep_ctrl_get(ctrl);
 	xa_init_flags(&file->bufs, XA_FLAGS_ALLOC1);
-	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_FILES, 1);
+	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_FILES, 1);
 	return file;
 }
 
-/* A buffer that has no handle any more and is on no list. */
-static void nvmep_buf_forget(struct nvmep_buf *buf)
+/* Drops a buffer without handle that is on no list. */
+static void nvmep_buf_detach_put(struct nvmep_buf *buf)
 {
-	/* Who still looks at it may wait for user memory; the exporter may not. */
+	/*
+	 * Detach now: another reference may be held over a wait for user
+	 * memory.
+	 */
 	nvmep_buf_detach(buf);
 	nvmep_buf_put(buf);
 }
 
-/* Neither its node nor a queue pair of that is left: no ring is in it. */
+/*
+ * The file and all its queue pairs are gone, so no ring is in the buffer and no
+ * command may carry its addresses.
+ */
 static void nvmep_buf_orphan(struct nvmep_buf *buf)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
-	bool keep;
 
 	mutex_lock(&peers->lock);
 	WARN_ON(buf->rings);
-	keep = buf->exposed && !list_empty(&peers->alive);
-	if (keep) {
-		buf->keep_until = peers->births;
-		list_add_tail(&buf->kept, &peers->kept);
-	} else {
-		list_del_init(&buf->node);
-	}
+	list_del_init(&buf->node);
 	mutex_unlock(&peers->lock);
 
-	if (!keep)
-		nvmep_buf_forget(buf);
+	nvmep_buf_detach_put(buf);
 }
 
 static void nvmep_peer_file_free(struct kref *ref)
@@ -87,14 +88,14 @@ static void nvmep_peer_file_free(struct kref *ref)
 	xa_for_each(&file->bufs, handle, buf)
 		nvmep_buf_orphan(buf);
 	xa_destroy(&file->bufs);
-	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_FILES, -1);
+	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_FILES, -1);
 	kfree(file);
 	nvmep_ctrl_put(ctrl);
 }
 
 /**
- * nvmep_peer_file_get() - hold the buffers of an open controller node
- * @file: the node
+ * nvmep_peer_file_get() - take a reference, which keeps the buffers
+ * @file: the open file
  *
  * Return: @file.
  */
@@ -105,26 +106,46 @@ struct nvmep_peer_file *nvmep_peer_file_get(struct nvmep_peer_file *file)
 }
 
 /**
- * nvmep_peer_file_put() - let go of them
- * @file: the node
+ * nvmep_peer_file_put() - drop a reference
+ * @file: the open file
  */
 void nvmep_peer_file_put(struct nvmep_peer_file *file)
 {
 	kref_put(&file->ref, nvmep_peer_file_free);
 }
 
+/**
+ * nvmep_peer_file_stale() - do peers hold addresses of invalidated buffers?
+ * @file: the open file; the caller holds peers->lock
+ *
+ * Return: true if an exposed buffer was invalidated and has its handle.
+ */
+bool nvmep_peer_file_stale(struct nvmep_peer_file *file)
+{
+	struct nvmep_buf *buf;
+	unsigned long handle;
+
+	lockdep_assert_held(&file->ctrl->peers->lock);
+
+	xa_for_each(&file->bufs, handle, buf)
+		if (buf->exposed && nvmep_buf_invalid(buf))
+			return true;
+	return false;
+}
+
 /* --- handles ------------------------------------------------------------- */
 
 /**
- * nvmep_buf_reserve() - set a handle aside for a buffer
- * @file: the open controller node to which it belongs from now on
+ * nvmep_buf_reserve() - reserve a handle for a buffer
+ * @file: the open file that owns the buffer from now on
  * @buf: the buffer; its reference goes to the handle on success
  *
- * Unbinding finds the buffer from here on, nobody who names the handle does.
- * nvmep_buf_publish() or nvmep_buf_unreserve() has to follow.
+ * Unbinding finds the buffer from here on, a lookup does not.
+ * nvmep_buf_publish() or nvmep_buf_unreserve() must follow.
  *
- * Return: 0, ENOSPC if the file has too many, ENOMEM, ESTALE if the exporter
- * asked for it back meanwhile, ESHUTDOWN if the driver is being unbound.
+ * Return: 0, -EDQUOT if the file has too many buffers, -ENOMEM, -ESTALE if the
+ * exporter has invalidated the buffer, -ESHUTDOWN if the driver is being
+ * unbound.
  */
 int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 {
@@ -134,7 +155,10 @@ int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 	if (nvmep_buf_invalid(buf))
 		return -ESTALE;
 
-	/* The reset work wants this lock: memory must not wait for I/O. */
+	/*
+	 * The reset work takes this lock: do not reclaim memory through this
+	 * disk.
+	 */
 	mutex_lock(&peers->lock);
 	if (peers->removed)
 		err = -ESHUTDOWN;
@@ -146,13 +170,13 @@ int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 		list_add_tail(&buf->node, &peers->bufs);
 	}
 	mutex_unlock(&peers->lock);
-	return err == -EBUSY ? -ENOSPC : err;
+	return err == -EBUSY ? -EDQUOT : err;
 }
 
 /**
- * nvmep_buf_publish() - let a buffer be found by its handle
+ * nvmep_buf_publish() - make a buffer visible to lookups
  * @buf: the buffer, reserved.  Another thread may guess the handle and release
- *	it: it is not the caller's any more
+ *	it as soon as it is stored: the caller must not use @buf after this
  */
 void nvmep_buf_publish(struct nvmep_buf *buf)
 {
@@ -160,15 +184,15 @@ void nvmep_buf_publish(struct nvmep_buf *buf)
 	void *old;
 
 	mutex_lock(lock);
-	/* The place is there, so no memory is needed. */
+	/* The entry is reserved: no allocation is needed. */
 	old = xa_store(&buf->file->bufs, buf->handle, buf, GFP_NOWAIT);
 	mutex_unlock(lock);
 	WARN_ON(old);
 }
 
 /**
- * nvmep_buf_unreserve() - nobody learns the handle: give both up
- * @buf: the buffer, reserved; the handle's reference goes
+ * nvmep_buf_unreserve() - give up a reserved handle and the buffer
+ * @buf: the buffer, reserved; drops the reference of the handle
  */
 void nvmep_buf_unreserve(struct nvmep_buf *buf)
 {
@@ -183,7 +207,7 @@ void nvmep_buf_unreserve(struct nvmep_buf *buf)
 
 /**
  * nvmep_buf_lookup() - find a buffer by its handle
- * @file: the open controller node
+ * @file: the open file
  * @handle: the handle
  *
  * Return: the buffer with a reference, or NULL.
@@ -202,12 +226,12 @@ struct nvmep_buf *nvmep_buf_lookup(struct nvmep_peer_file *file, u32 handle)
 }
 
 /**
- * nvmep_buf_release() - take a handle away
- * @file: the open controller node
+ * nvmep_buf_release() - release a handle and detach the buffer
+ * @file: the open file
  * @handle: the handle
  *
- * Return: 0, ENOENT, or EBUSY while a ring lies in the buffer, or its addresses
- * were told and a queue pair is alive that may use them.
+ * Return: 0, -ENOENT, or -EBUSY if a ring is in the buffer, or if it is exposed
+ * and a queue pair of the file is active.
  */
 int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 {
@@ -220,7 +244,7 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	if (!buf) {
 		err = -ENOENT;
 	} else if (buf->rings ||
-		   (buf->exposed && !list_empty(&peers->alive))) {
+		   (buf->exposed && nvmep_qp_node_active(file))) {
 		err = -EBUSY;
 	} else {
 		xa_erase(&file->bufs, handle);
@@ -229,20 +253,20 @@ int nvmep_buf_release(struct nvmep_peer_file *file, u32 handle)
 	mutex_unlock(&peers->lock);
 
 	if (!err)
-		nvmep_buf_forget(buf);
+		nvmep_buf_detach_put(buf);
 	return err;
 }
 
 /**
- * nvmep_buf_claim() - note that a ring is going to lie in a buffer
- * @file: the open controller node
+ * nvmep_buf_claim() - claim a buffer for a ring
+ * @file: the open file; the caller holds peers->lock
  * @handle: the buffer's handle
- * @dir: what the controller does with the ring
+ * @dir: DMA direction of the ring
  *
- * Until nvmep_buf_unclaim() the handle cannot be released.
+ * The handle cannot be released until nvmep_buf_unclaim().
  *
- * Return: the buffer, or an ERR_PTR: ENOENT, ESTALE, EACCES if it was not imported
- * for that.
+ * Return: the buffer, or an ERR_PTR: -ENOENT, -ESTALE, -EACCES if the buffer
+ * was not imported for @dir.
  */
 struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
 				  enum dma_data_direction dir)
@@ -256,15 +280,15 @@ struct nvmep_buf *nvmep_buf_claim(struct nvmep_peer_file *file, u32 handle,
 		return ERR_PTR(-ENOENT);
 	if (nvmep_buf_invalid(buf))
 		return ERR_PTR(-ESTALE);
-	if (!nvmep_buf_admits(buf, dir))
+	if (!nvmep_buf_dir_allowed(buf, dir))
 		return ERR_PTR(-EACCES);
 	buf->rings++;
 	return buf;
 }
 
 /**
- * nvmep_buf_unclaim() - the ring is gone
- * @buf: the buffer
+ * nvmep_buf_unclaim() - drop the claim of a ring
+ * @buf: the buffer; the caller holds peers->lock
  */
 void nvmep_buf_unclaim(struct nvmep_buf *buf)
 {
@@ -274,12 +298,13 @@ void nvmep_buf_unclaim(struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_buf_expose() - the buffer's addresses are about to reach user space
+ * nvmep_buf_expose() - mark a buffer as exposed
  * @buf: the buffer
  *
- * From here on any queue pair of the controller may access it.
+ * Call before its DMA addresses reach user space: from here on an invalidation
+ * stops all queue pairs of the node.
  *
- * Return: 0, ESTALE if the exporter has asked for it back, ENOENT if its handle
+ * Return: 0, -ESTALE if the exporter has invalidated it, -ENOENT if its handle
  * was released meanwhile.
  */
 int nvmep_buf_expose(struct nvmep_buf *buf)
@@ -299,21 +324,21 @@ int nvmep_buf_expose(struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_handle_span() - a command of the CPU is to move data of a buffer
- * @file: the open controller node
+ * nvmep_handle_range() - get a range of a buffer for a command of the CPU
+ * @file: the open file
  * @handle: the buffer's handle
- * @offset: byte of it where the data begins
+ * @offset: start of the range in the buffer, in bytes
  * @length: bytes, not 0
- * @dir: what the controller does with it
- * @span: out
+ * @dir: DMA direction of the controller
+ * @range: out
  *
- * Takes no lock that others wait for: each command of the hot path comes here.
+ * Hot path: takes no lock, only RCU.
  *
- * Return: as nvmep_buf_span(); ENOENT for a handle that is none.
+ * Return: 0, -ENOENT for an unknown handle, or an error of nvmep_buf_range().
  */
-int nvmep_handle_span(struct nvmep_peer_file *file, u32 handle, u64 offset,
-		      u32 length, enum dma_data_direction dir,
-		      struct nvmep_span *span)
+int nvmep_handle_range(struct nvmep_peer_file *file, u32 handle, u64 offset,
+		       u32 length, enum dma_data_direction dir,
+		       struct nvmep_dma_range *range)
 {
 	int err = -ENOENT;
 	struct nvmep_buf *buf;
@@ -321,75 +346,51 @@ int nvmep_handle_span(struct nvmep_peer_file *file, u32 handle, u64 offset,
 	rcu_read_lock();
 	buf = xa_load(&file->bufs, handle);
 	if (buf)
-		err = nvmep_buf_span(buf, offset, length, dir, span);
+		err = nvmep_buf_range(buf, offset, length, dir, range);
 	rcu_read_unlock();
 	return err;
 }
 
-/* --- buffers whose node is closed ----------------------------------------- */
+/* --- unbinding ----------------------------------------------------------- */
 
-/* The first one that no queue pair can reach which was alive at the close. */
-static void *nvmep_buf_take_kept(struct list_head *node, const void *context)
+static struct nvmep_buf *nvmep_buf_next(struct nvmep_peers *peers)
 {
-	struct nvmep_buf *buf = list_entry(node, struct nvmep_buf, kept);
-	const struct nvmep_peers *peers = context;
+	struct nvmep_buf *buf;
 
-	if (!list_empty(&peers->alive) &&
-	    list_first_entry(&peers->alive, struct nvmep_life, node)->birth <
-	    buf->keep_until)
-		return NULL;
-	list_del_init(&buf->kept);
-	list_del_init(&buf->node);
+	mutex_lock(&peers->lock);
+	buf = list_first_entry_or_null(&peers->bufs, struct nvmep_buf, node);
+	if (buf) {
+		list_del_init(&buf->node);
+		nvmep_buf_get(buf);
+	}
+	mutex_unlock(&peers->lock);
 	return buf;
 }
 
 /**
- * nvmep_bufs_release_kept() - let go of buffers that waited for queue pairs
- * @peers: one of its queue pairs has ended
- */
-void nvmep_bufs_release_kept(struct nvmep_peers *peers)
-{
-	struct nvmep_buf *buf;
-
-	while ((buf = nvmep_take_first(&peers->lock, &peers->kept,
-				       nvmep_buf_take_kept, peers)))
-		nvmep_buf_forget(buf);
-}
-
-/* --- unbinding ----------------------------------------------------------- */
-
-static void *nvmep_buf_take(struct list_head *node, const void *unused)
-{
-	struct nvmep_buf *buf = list_entry(node, struct nvmep_buf, node);
-
-	list_del_init(&buf->node);
-	return nvmep_buf_get(buf);
-}
-
-/**
- * nvmep_bufs_detach_all() - take every buffer away from its exporter
- * @ctrl: removed: no new buffers can come, and no queue pair uses one
+ * nvmep_bufs_detach_all() - detach all buffers from their exporters
+ * @ctrl: removed: no new buffer can be reserved, and no queue pair uses one
  *
  * A buffer that is being imported is not on the list yet, and one whose last
- * reference is just being dropped not any more.  Waits for those that an exporter has
- * mapped or is just mapping, as that is DMA by the device that is taken away; not
- * for an exporter that was called before that, which will find that it is too late.
+ * reference is being dropped is not on it any more.  Waits until no exporter
+ * maps or has mapped memory for the device, because that is DMA of a device
+ * that is going away.  Does not wait for an exporter that attaches or pins:
+ * nvmep_buf_map_locked() refuses to map after it.
  */
 void nvmep_bufs_detach_all(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	struct nvmep_buf *buf;
 
-	while ((buf = nvmep_take_first(&peers->lock, &peers->bufs,
-				       nvmep_buf_take, NULL))) {
+	while ((buf = nvmep_buf_next(peers))) {
 		nvmep_buf_detach(buf);
 		nvmep_buf_put(buf);
 	}
-	/* Pairs with the one in nvmep_buf_begin_map(). */
+	/* Pairs with smp_mb__after_atomic() in nvmep_buf_begin_map(). */
 	smp_mb();
 	while (!wait_var_event_timeout(&peers->mapped,
 				       !atomic_read(&peers->mapped),
 				       NVMEP_EXPORTER_TIMEOUT))
 		dev_warn(ctrl->dev,
-			 "an exporter does not come back from mapping its memory: unbinding waits for it\n");
+			 "unbind: waiting for an exporter that has a buffer mapped or is mapping it\n");
 }

@@ -1,50 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer queue pairs: how one begins, and the several ways in which it ends.
+ * Peer queue pairs: states, creation and the five ways down.
  *
- * A queue pair ends when its file is closed, when the exporter of a buffer
- * that it may access wants the memory back, and when the controller is
- * unbound.  All three go the same way, by two verbs, each of which happens
- * once:
+ *  quiesce: LIVE to QUIESCED.  The controller was reset and has lost the
+ *	queues, or they are deleted because a peer requested recovery.  Entries
+ *	in flight are lost.  The owner may re-arm the queue pair (recover.c).
+ *  fail: re-arm is not possible any more.
+ *  stop: for good.  Refuse new dma-bufs and new users of them; Delete SQ, then
+ *	Delete CQ, unless the controller has already stopped; report GONE; unmap
+ *	the rings.
+ *  revoke: stop, then take the doorbells from the peers: zap PTEs, invalidate
+ *	importers, wait for their fences and mappings with a timeout, free the
+ *	queue ID.
+ *  release: revoke, then drop the reference of the file.
  *
- *  stop: it leaves the controller.  No new dma-bufs or users of them; Delete
- *	SQ, Delete CQ (or the controller is known to have stopped); the status
- *	page says GONE; rings unmapped.
- *  revoke: the peers leave it.  It is stopped if it was not; then they lose the
- *	doorbells: PTEs zapped, importers told, their fences and mappings waited
- *	for.
+ * Three events revoke a queue pair: its file is closed, the exporter of a
+ * buffer that it may access invalidates that buffer, or the driver is unbound.
  *
- * A controller reset is different: the controller has already lost the queues,
- * nobody can be waited for, and the file is still its owner's.  The queue pair
- * becomes QUIESCED or FAILED (recover.c) and keeps its identifier until it is
- * closed, so that no other queue pair can be hit by a late doorbell.
+ * A queue pair that is quiesced or failed keeps its queue ID until it is
+ * revoked, so that a late doorbell write cannot reach another queue pair.
  *
- * Reasons in the status page: EIO, the controller was reset; ETIMEDOUT, a peer
- * waited in vain; ENOSPC, the controller grants fewer queues than before; ESTALE,
- * an exporter took memory back or a namespace is another one; ENODEV, the
- * controller is gone; ESHUTDOWN, the file was closed.
+ * The status page reports why: enum nvme_peer_qp_reason.
  */
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 
 #include "core/ctrl.h"
-#include "core/pair.h"
 #include "core/qids.h"
-#include "hostmem.h"
+#include "core/queue_pair.h"
+#include "host_pages.h"
 #include "import.h"
+#include "module.h"
+#include "peer.h"
 #include "peer_file.h"
-#include "peers.h"
 #include "qp.h"
-#include "take.h"
+#include "route.h"
 #include "trace.h"
 
 #define NVMEP_SQ_ENTRY_SIZE	64
 #define NVMEP_CQ_ENTRY_SIZE	16
 
-/* How long the users of doorbells may take to let go of them. */
+/* Timeout for importers to unmap the doorbells. */
 #define NVMEP_REVOKE_TIMEOUT	(5 * HZ)
+
+/* The same in a reset, which I/O waits for. */
+#define NVMEP_WITHDRAW_TIMEOUT	(HZ / 10)
 
 /* --- state --------------------------------------------------------------- */
 
@@ -52,16 +55,17 @@ static const enum nvme_peer_qp_state nvmep_qp_user_states[] = {
 	[NVMEP_QP_NEW] = NVME_PEER_QP_QUIESCED,
 	[NVMEP_QP_LIVE] = NVME_PEER_QP_LIVE,
 	[NVMEP_QP_QUIESCED] = NVME_PEER_QP_QUIESCED,
+	[NVMEP_QP_REARMING] = NVME_PEER_QP_QUIESCED,
 	[NVMEP_QP_FAILED] = NVME_PEER_QP_FAILED,
 	[NVMEP_QP_STOPPED] = NVME_PEER_QP_GONE,
 	[NVMEP_QP_REVOKED] = NVME_PEER_QP_GONE,
 };
 
 /**
- * nvmep_qp_user_state() - what user space calls its state
+ * nvmep_qp_user_state() - state as reported to user space
  * @qp: the queue pair
  *
- * Return: the state; it may have changed when the caller looks at it.
+ * Return: the state; it may change at any time.
  */
 enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp)
 {
@@ -69,14 +73,27 @@ enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp)
 }
 
 /**
- * nvmep_qp_usable() - tell whether it works or may work again
+ * nvmep_qp_usable() - is it LIVE, or may it become LIVE?
  * @qp: the queue pair
  *
  * Return: false once it has failed or was stopped.
  */
 bool nvmep_qp_usable(const struct nvmep_qp *qp)
 {
-	return READ_ONCE(qp->state) <= NVMEP_QP_QUIESCED;
+	return READ_ONCE(qp->state) < NVMEP_QP_FAILED;
+}
+
+/**
+ * nvmep_qp_rearmable() - is it off the controller, and may it become LIVE?
+ * @qp: the queue pair
+ *
+ * Return: true if it is QUIESCED or a re-arm is in progress.
+ */
+bool nvmep_qp_rearmable(const struct nvmep_qp *qp)
+{
+	enum nvmep_qp_state state = READ_ONCE(qp->state);
+
+	return state == NVMEP_QP_QUIESCED || state == NVMEP_QP_REARMING;
 }
 
 static struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
@@ -84,16 +101,27 @@ static struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
 	return page_address(qp->status_page->pages[0]);
 }
 
-static void nvmep_store_le32(__u32 *field, u32 value)
+/**
+ * nvmep_qp_control() - the control page
+ * @qp: the queue pair
+ *
+ * Return: the page, which peers may write at any time.
+ */
+struct nvme_peer_control *nvmep_qp_control(const struct nvmep_qp *qp)
 {
-	WRITE_ONCE(*field, (__force __u32)cpu_to_le32(value));
+	return page_address(qp->control_page->pages[0]);
+}
+
+static void nvmep_store_le32(__le32 *field, u32 value)
+{
+	WRITE_ONCE(*field, cpu_to_le32(value));
 }
 
 /**
- * nvmep_qp_write_status() - tell the peers
- * @qp: the queue pair; peers->lock is held
+ * nvmep_qp_write_status() - update the status page
+ * @qp: the queue pair; the caller holds peers->lock
  *
- * Peers read the page at any time: the state is written last.
+ * Peers may read the page at any time: write the state last.
  */
 void nvmep_qp_write_status(struct nvmep_qp *qp)
 {
@@ -103,6 +131,7 @@ void nvmep_qp_write_status(struct nvmep_qp *qp)
 
 	nvmep_store_le32(&status->generation, nvmep_ctrl_generation(qp->ctrl));
 	nvmep_store_le32(&status->reason, qp->reason);
+	nvmep_store_le32(&status->losses, qp->losses);
 	dma_wmb();
 	nvmep_store_le32(&status->state, nvmep_qp_user_state(qp));
 }
@@ -110,19 +139,41 @@ void nvmep_qp_write_status(struct nvmep_qp *qp)
 static void nvmep_qp_init_status(struct nvmep_qp *qp)
 {
 	struct nvme_peer_status *status = nvmep_qp_status(qp);
+	struct nvme_peer_control *control = nvmep_qp_control(qp);
 
+	nvmep_store_le32(&control->version, 1);
 	nvmep_store_le32(&status->magic, NVME_PEER_STATUS_MAGIC);
 	nvmep_store_le32(&status->version, 1);
 	nvmep_store_le32(&status->qid, qp->qid);
 	nvmep_store_le32(&status->size, PAGE_SIZE);
 }
 
+static void nvmep_qp_events_init(struct nvmep_qp_events *events)
+{
+	mutex_init(&events->reader);
+	spin_lock_init(&events->lock);
+}
+
+/* Adds an event and overwrites the oldest one if the ring is full. */
+static void nvmep_qp_events_add(struct nvmep_qp_events *events,
+				const struct nvme_peer_event *event)
+{
+	spin_lock(&events->lock);
+	if (events->next - events->first == NVMEP_MAX_EVENTS) {
+		events->first++;
+		events->lost++;
+	}
+	events->ring[events->next++ % NVMEP_MAX_EVENTS] = *event;
+	events->ended = event->state == NVME_PEER_QP_GONE;
+	spin_unlock(&events->lock);
+}
+
 /**
- * nvmep_qp_record() - keep for its owner what happened
- * @qp: the queue pair, its state as it is then; peers->lock is held
- * @type: what
+ * nvmep_qp_add_event() - add an event with the current state
+ * @qp: the queue pair; the caller holds peers->lock and wakes the waiters
+ * @type: type of the event
  */
-void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type)
+void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type)
 {
 	const struct nvme_peer_event event = {
 		.size = sizeof(event),
@@ -134,50 +185,98 @@ void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type)
 	};
 
 	lockdep_assert_held(&qp->ctrl->peers->lock);
-	nvmep_records_add(&qp->records, &event);
+	nvmep_qp_events_add(&qp->events, &event);
 }
 
-/**
- * nvmep_qp_set_state() - the only writer of the state and its reason
- * @qp: the queue pair; peers->lock is held
- * @state: the new state
- * @reason: why it is not LIVE, a positive errno, else 0
+/*
+ * Within 100 ms a failed controller is detected, and a request for recovery is
+ * seen; the deletion of the queues begins as soon as no other thread holds the
+ * lock of the queue pair.  Poll twice in that time.
  */
-void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
-			u32 reason)
+#define NVMEP_HEALTH_POLL_MS	50
+
+/**
+ * nvmep_health_poll_start() - schedule the next health poll
+ * @peers: of the controller
+ */
+void nvmep_health_poll_start(struct nvmep_peers *peers)
 {
-	struct nvmep_peers *peers = qp->ctrl->peers;
-	int live = (state == NVMEP_QP_LIVE) - (qp->state == NVMEP_QP_LIVE);
-	/* Creation is no news to who asked for it. */
-	bool news = qp->state != NVMEP_QP_NEW &&
-		    nvmep_qp_user_states[state] != nvmep_qp_user_state(qp);
+	queue_delayed_work(nvmep_health_wq, &peers->health_poll,
+			   msecs_to_jiffies(NVMEP_HEALTH_POLL_MS));
+}
+
+/*
+ * The work requeues itself while there are live queue pairs.  A 0 to 1
+ * transition after its check queues it again, so no poll is lost.
+ */
+static void nvmep_health_poll_count(struct nvmep_peers *peers, int change)
+{
+	bool first = !peers->live && change > 0;
 
 	lockdep_assert_held(&peers->lock);
 
+	WRITE_ONCE(peers->live, peers->live + change);
+	if (first)
+		nvmep_health_poll_start(peers);
+}
+
+/* For each state, those that may follow it. */
+static const u8 nvmep_qp_next_states[] = {
+	[NVMEP_QP_NEW] = BIT(NVMEP_QP_LIVE) | BIT(NVMEP_QP_STOPPED),
+	[NVMEP_QP_LIVE] = BIT(NVMEP_QP_QUIESCED) | BIT(NVMEP_QP_FAILED) |
+			  BIT(NVMEP_QP_STOPPED),
+	[NVMEP_QP_QUIESCED] = BIT(NVMEP_QP_REARMING) | BIT(NVMEP_QP_FAILED) |
+			      BIT(NVMEP_QP_STOPPED),
+	[NVMEP_QP_REARMING] = BIT(NVMEP_QP_LIVE) | BIT(NVMEP_QP_QUIESCED) |
+			      BIT(NVMEP_QP_FAILED) | BIT(NVMEP_QP_STOPPED),
+	[NVMEP_QP_FAILED] = BIT(NVMEP_QP_STOPPED),
+	[NVMEP_QP_STOPPED] = BIT(NVMEP_QP_REVOKED),
+	[NVMEP_QP_REVOKED] = 0,
+};
+
+/**
+ * nvmep_qp_set_state() - change state and reason; the only writer of both
+ * @qp: the queue pair; the caller holds peers->lock
+ * @state: the new state.  A transition that the table does not allow is
+ *	refused with a warning
+ * @reason: why it is not LIVE
+ */
+void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
+			enum nvme_peer_qp_reason reason)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	int live = (state == NVMEP_QP_LIVE) - (qp->state == NVMEP_QP_LIVE);
+	bool changed = nvmep_qp_user_states[state] != nvmep_qp_user_state(qp);
+	/* The creating ioctl reports the first change itself. */
+	bool report = changed && qp->state != NVMEP_QP_NEW;
+
+	lockdep_assert_held(&peers->lock);
+
+	if (WARN_ON_ONCE(!(nvmep_qp_next_states[qp->state] & BIT(state))))
+		return;
 	if (live)
-		nvmep_watch_count(&peers->watch, live);
+		nvmep_health_poll_count(peers, live);
 	if (live < 0)
 		qp->losses++;
 	WRITE_ONCE(qp->state, state);
 	qp->reason = reason;
-	if (state >= NVMEP_QP_FAILED)
-		list_del_init(&qp->life.node);
-	/* One that failed early has none. */
-	if (qp->status_page)
+	/* NULL if creation failed before its allocation. */
+	if (changed && qp->status_page)
 		nvmep_qp_write_status(qp);
-	trace_nvmep_qp_state(qp->ctrl->instance, qp->qid,
-			     nvmep_qp_user_state(qp), reason);
-	if (news)
-		nvmep_qp_record(qp, NVME_PEER_EVENT_STATE);
+	if (changed)
+		trace_nvmep_qp_state(qp->ctrl->instance, qp->qid,
+				     nvmep_qp_user_state(qp), reason);
+	if (report)
+		nvmep_qp_add_event(qp, NVME_PEER_EVENT_STATE);
 }
 
 /**
- * nvmep_qp_wake() - its state has changed: wake who waits for that
+ * nvmep_qp_wake() - wake pollers and readers after a change of state
  * @qp: the queue pair
  */
 void nvmep_qp_wake(struct nvmep_qp *qp)
 {
-	wake_up_interruptible_poll(&qp->waiters, EPOLLPRI | EPOLLHUP);
+	wake_up_interruptible_poll(&qp->waiters, EPOLLIN | EPOLLPRI | EPOLLHUP);
 }
 
 /* --- memory -------------------------------------------------------------- */
@@ -198,8 +297,8 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->sq.host);
 	nvmep_host_pages_free(qp->cq.host);
 	nvmep_host_pages_free(qp->status_page);
-	nvmep_host_pages_free(qp->request_page);
-	nvmep_objects_add(&ctrl->peers->objects, NVMEP_OBJECT_QPS, -1);
+	nvmep_host_pages_free(qp->control_page);
+	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
 }
@@ -225,9 +324,9 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->owner = nvmep_peer_file_get(owner);
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
-	INIT_LIST_HEAD(&qp->life.node);
 	qp->mode = cmd->mode;
 	qp->allow_sleep = cmd->flags & NVME_PEER_QP_ALLOW_SLEEP;
+	qp->no_static = cmd->flags & NVME_PEER_QP_NO_STATIC;
 	qp->sq_entries = cmd->sq_entries;
 	qp->cq_entries = cmd->cq_entries;
 	qp->sq.bytes = (size_t)cmd->sq_entries * NVMEP_SQ_ENTRY_SIZE;
@@ -236,63 +335,89 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->cq.offset = cmd->cq_offset;
 	mutex_init(&qp->lock);
 	init_waitqueue_head(&qp->waiters);
-	nvmep_records_init(&qp->records);
+	nvmep_qp_events_init(&qp->events);
+	nvmep_recover_init(qp);
 	nvmep_exports_init(&qp->exports, qp->ctrl, &qp->ref, nvmep_qp_free);
-	nvmep_objects_add(&qp->ctrl->peers->objects, NVMEP_OBJECT_QPS, 1);
+	nvmep_leak_count(&qp->ctrl->peers->leak_counters, NVMEP_OBJECT_QPS, 1);
 	return qp;
 }
 
-/* --- the end ------------------------------------------------------------- */
+/* --- end: quiesce, fail, stop, revoke, release --------------------------- */
 
-static void nvmep_qp_unclaim(struct nvmep_ring *ring)
+static void nvmep_qp_unclaim_ring(struct nvmep_ring *ring)
 {
 	if (ring->buf)
 		nvmep_buf_unclaim(ring->buf);
 	ring->buf = NULL;
 }
 
-static void nvmep_qp_set_stopped(struct nvmep_qp *qp, int reason)
+/**
+ * nvmep_qp_delete_queues() - end the controller's access to the rings
+ * @qp: the queue pair
+ *
+ * nvmep_queue_pair_delete() returns only when the controller cannot access the
+ * rings or the data of commands.  The generation changes after a stop, which
+ * has the same effect: nothing is sent for queues of an earlier one.
+ */
+void nvmep_qp_delete_queues(struct nvmep_qp *qp)
+{
+	lockdep_assert_held(&qp->lock);
+
+	if (qp->on_controller &&
+	    nvmep_ctrl_generation(qp->ctrl) == qp->created)
+		nvmep_queue_pair_delete(qp->ctrl, qp->qid, qp->created);
+	qp->on_controller = false;
+}
+
+/**
+ * nvmep_qp_fail() - refuse re-arm of a queue pair that is not LIVE
+ * @qp: the queue pair; the caller holds peers->lock
+ * @reason: for the status page
+ */
+void nvmep_qp_fail(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
+{
+	nvmep_qp_set_state(qp, NVMEP_QP_FAILED, reason);
+	nvmep_qp_wake(qp);
+}
+
+static void nvmep_qp_set_stopped(struct nvmep_qp *qp,
+				 enum nvme_peer_qp_reason reason)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 
 	mutex_lock(&peers->lock);
 	nvmep_qp_set_state(qp, NVMEP_QP_STOPPED, reason);
-	nvmep_qp_unclaim(&qp->sq);
-	nvmep_qp_unclaim(&qp->cq);
+	nvmep_qp_unclaim_ring(&qp->sq);
+	nvmep_qp_unclaim_ring(&qp->cq);
 	mutex_unlock(&peers->lock);
 	nvmep_qp_wake(qp);
 }
 
-/*
- * nvmep_queue_pair_delete() comes back only when the controller cannot touch
- * the rings or any data of theirs, so everything below it is safe.  One that
- * is not LIVE never was on the controller, or went with an earlier stop of it.
- */
-static void nvmep_qp_stop_locked(struct nvmep_qp *qp, int reason)
+/* Unmapping is safe after the deletion, whatever the state is. */
+static void nvmep_qp_stop_locked(struct nvmep_qp *qp,
+				 enum nvme_peer_qp_reason reason)
 {
-	enum nvmep_qp_state state = READ_ONCE(qp->state);
-
 	lockdep_assert_held(&qp->lock);
 
-	if (state >= NVMEP_QP_STOPPED)
+	if (READ_ONCE(qp->state) >= NVMEP_QP_STOPPED)
 		return;
 	nvmep_exports_close(&qp->exports);
-	if (state == NVMEP_QP_LIVE)
-		nvmep_queue_pair_delete(qp->ctrl, qp->qid, qp->generation);
+	nvmep_qp_delete_queues(qp);
 	nvmep_qp_set_stopped(qp, reason);
 	nvmep_ring_unmap(&qp->sq, qp->ctrl);
 	nvmep_ring_unmap(&qp->cq, qp->ctrl);
 }
 
-static void nvmep_qp_stop(struct nvmep_qp *qp, int reason)
+static void nvmep_qp_stop(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
 {
 	mutex_lock(&qp->lock);
 	nvmep_qp_stop_locked(qp, reason);
 	mutex_unlock(&qp->lock);
 }
 
-/* It leaves the controller, and the peers are told to leave it. */
-static void nvmep_qp_tell(struct nvmep_qp *qp, int reason)
+/* Stops a queue pair and starts to revoke its doorbells, without waiting. */
+static void nvmep_qp_revoke_start(struct nvmep_qp *qp,
+				  enum nvme_peer_qp_reason reason)
 {
 	mutex_lock(&qp->lock);
 	nvmep_qp_stop_locked(qp, reason);
@@ -309,7 +434,7 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp, unsigned long deadline)
 	if (READ_ONCE(qp->state) == NVMEP_QP_REVOKED)
 		return;
 	nvmep_exports_revoke(&qp->exports);
-	nvmep_exports_settle(&qp->exports, deadline);
+	nvmep_exports_wait(&qp->exports, deadline);
 	nvmep_qp_release_qid(qp);
 
 	mutex_lock(&peers->lock);
@@ -318,11 +443,12 @@ static void nvmep_qp_revoke_locked(struct nvmep_qp *qp, unsigned long deadline)
 }
 
 /*
- * On return the controller and the peers are off it.  @reason, a positive
- * errno, is for the status page; the first one counts.  @deadline, in jiffies, is
- * for those who have to let go.
+ * On return neither the controller nor the peers use the queue pair, or
+ * @deadline (jiffies) has passed for an importer.  The reason of the first stop
+ * counts.
  */
-static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason,
+static void nvmep_qp_revoke(struct nvmep_qp *qp,
+			    enum nvme_peer_qp_reason reason,
 			    unsigned long deadline)
 {
 	mutex_lock(&qp->lock);
@@ -332,7 +458,7 @@ static void nvmep_qp_revoke(struct nvmep_qp *qp, int reason,
 }
 
 /**
- * nvmep_qp_release() - revoke a queue pair and give up its file's reference
+ * nvmep_qp_release() - revoke a queue pair and drop the reference of its file
  * @qp: the queue pair
  */
 void nvmep_qp_release(struct nvmep_qp *qp)
@@ -340,148 +466,198 @@ void nvmep_qp_release(struct nvmep_qp *qp)
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	struct nvmep_peer_file *owner = qp->owner;
 
-	nvmep_qp_tell(qp, ESHUTDOWN);
-	nvmep_qp_revoke(qp, ESHUTDOWN, jiffies + NVMEP_REVOKE_TIMEOUT);
+	nvmep_qp_revoke_start(qp, NVME_PEER_QP_REASON_CLOSED);
+	nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_CLOSED,
+			jiffies + NVMEP_REVOKE_TIMEOUT);
 
 	mutex_lock(&peers->lock);
 	list_del_init(&qp->node);
 	mutex_unlock(&peers->lock);
 
-	/* Its commands are over: now the buffers may go. */
+	/* No command is in flight any more: the buffers may be unmapped. */
 	nvmep_peer_file_put(owner);
-	nvmep_bufs_release_kept(peers);
 	nvmep_qp_put(qp);
 }
 
-static bool nvmep_qp_uses(const struct nvmep_qp *qp, const struct nvmep_buf *buf)
+/**
+ * nvmep_qp_node_active() - may a queue pair of an open node access its buffers?
+ * @file: the open node; the caller holds peers->lock
+ *
+ * Return: true if one is being created, LIVE or QUIESCED.
+ */
+bool nvmep_qp_node_active(const struct nvmep_peer_file *file)
+{
+	struct nvmep_peers *peers = file->ctrl->peers;
+	struct nvmep_qp *qp;
+
+	lockdep_assert_held(&peers->lock);
+
+	list_for_each_entry(qp, &peers->qps, node)
+		if (qp->owner == file && nvmep_qp_usable(qp))
+			return true;
+	return false;
+}
+
+/*
+ * Commands may carry the addresses of all exposed buffers of the queue pair's
+ * node.  An address of another node's buffer is a fault of the peer, which
+ * strict translation catches after the unmapping; without it the access would
+ * reach memory.
+ */
+static bool nvmep_qp_uses(const struct nvmep_qp *qp,
+			  const struct nvmep_buf *buf)
 {
 	if (qp->sq.buf == buf || qp->cq.buf == buf)
 		return true;
-	return buf->exposed;
+	return buf->exposed && (qp->owner == buf->file ||
+				!nvmep_route_strict(qp->ctrl->dev));
 }
 
-static void *nvmep_qp_take_user(struct list_head *node, const void *buf)
-{
-	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
-
-	if (qp->state >= NVMEP_QP_STOPPED || !nvmep_qp_uses(qp, buf))
-		return NULL;
-	kref_get(&qp->ref);
-	return qp;
-}
-
-/**
- * nvmep_qp_stop_users() - take the controller away from a buffer
- * @buf: the buffer, marked invalid
- *
- * On return no command of a queue pair that may know the buffer is on the
- * controller.  The queue pairs still have to be revoked.
- */
-void nvmep_qp_stop_users(const struct nvmep_buf *buf)
+/* A queue pair that may access @buf and is not stopped, with a reference. */
+static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
+	struct nvmep_qp *qp, *found = NULL;
+
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		if (qp->state >= NVMEP_QP_STOPPED || !nvmep_qp_uses(qp, buf))
+			continue;
+		kref_get(&qp->ref);
+		found = qp;
+		break;
+	}
+	mutex_unlock(&peers->lock);
+	return found;
+}
+
+/*
+ * Ends DMA of queue pairs to a buffer that is marked invalid.  On return no
+ * queue pair that may access it has a command on the controller.  The stopped
+ * queue pairs still have to be revoked.
+ */
+static void nvmep_qp_stop_users(const struct nvmep_buf *buf)
+{
 	struct nvmep_qp *qp;
 
-	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
-				      nvmep_qp_take_user, buf))) {
-		nvmep_qp_stop(qp, ESTALE);
+	while ((qp = nvmep_qp_next_user(buf))) {
+		nvmep_qp_stop(qp, NVME_PEER_QP_REASON_BUFFER);
 		nvmep_qp_put(qp);
 	}
 }
 
-/* One that has come as far as *@from, but was not revoked. */
-static void *nvmep_qp_take_from(struct list_head *node, const void *from)
+/*
+ * A queue pair whose state is @from or later and that is not revoked, with a
+ * reference.  With @start, skips those that a bulk revoke has visited and marks
+ * the one that it returns.
+ */
+static struct nvmep_qp *nvmep_qp_next_from(struct nvmep_peers *peers,
+					   enum nvmep_qp_state from, bool start)
 {
-	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
+	struct nvmep_qp *qp, *found = NULL;
 
-	if (qp->state < *(const enum nvmep_qp_state *)from ||
-	    qp->state == NVMEP_QP_REVOKED)
-		return NULL;
-	kref_get(&qp->ref);
-	return qp;
-}
-
-static void *nvmep_qp_take_untold(struct list_head *node, const void *from)
-{
-	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
-
-	if (qp->exports.told)
-		return NULL;
-	qp->exports.told = nvmep_qp_take_from(node, from);
-	return qp->exports.told ? qp : NULL;
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		if (qp->state < from || qp->state == NVMEP_QP_REVOKED ||
+		    (start && qp->exports.revoke_started))
+			continue;
+		if (start)
+			qp->exports.revoke_started = true;
+		kref_get(&qp->ref);
+		found = qp;
+		break;
+	}
+	mutex_unlock(&peers->lock);
+	return found;
 }
 
 /*
- * The peers of all are told before those of one are waited for: one deadline, and
- * who never lets go of one queue pair does not keep another from being revoked.
+ * Starts all revocations before it waits for the first: all share one deadline,
+ * and an importer that does not unmap delays the revocation of no other queue
+ * pair.
  */
 static void nvmep_qp_revoke_from(struct nvmep_ctrl *ctrl,
-				 enum nvmep_qp_state from, int reason)
+				 enum nvmep_qp_state from,
+				 enum nvme_peer_qp_reason reason)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	unsigned long deadline;
 	struct nvmep_qp *qp;
 
-	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
-				      nvmep_qp_take_untold, &from))) {
-		nvmep_qp_tell(qp, reason);
+	while ((qp = nvmep_qp_next_from(peers, from, true))) {
+		nvmep_qp_revoke_start(qp, reason);
 		nvmep_qp_put(qp);
 	}
 	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
-	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
-				      nvmep_qp_take_from, &from))) {
+	while ((qp = nvmep_qp_next_from(peers, from, false))) {
 		nvmep_qp_revoke(qp, reason, deadline);
 		nvmep_qp_put(qp);
 	}
 }
 
-/**
- * nvmep_qp_revoke_stopped() - finish what nvmep_qp_stop_users() began
- * @ctrl: the controller
- */
-void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl)
+/* Finishes what nvmep_qp_stop_users() began. */
+static void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl)
 {
-	nvmep_qp_revoke_from(ctrl, NVMEP_QP_STOPPED, ESTALE);
+	nvmep_qp_revoke_from(ctrl, NVMEP_QP_STOPPED,
+			     NVME_PEER_QP_REASON_BUFFER);
 }
 
 /**
- * nvmep_qp_revoke_all() - revoke every queue pair of a controller
- * @ctrl: the controller; no new ones can come
- * @reason: for the status page
+ * nvmep_qp_revoke_all() - revoke all queue pairs of a controller
+ * @ctrl: the controller; no new queue pair can be created
  */
-void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl, int reason)
+void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl)
 {
-	nvmep_qp_revoke_from(ctrl, NVMEP_QP_NEW, reason);
-}
-
-static void *nvmep_qp_take_withdrawn(struct list_head *node, const void *unused)
-{
-	struct nvmep_qp *qp = list_entry(node, struct nvmep_qp, node);
-
-	if (qp->exports.withdrawn)
-		return NULL;
-	qp->exports.withdrawn = true;
-	kref_get(&qp->ref);
-	return qp;
+	nvmep_qp_revoke_from(ctrl, NVMEP_QP_NEW, NVME_PEER_QP_REASON_UNBOUND);
 }
 
 /**
- * nvmep_qp_withdraw_all() - take the doorbells from everybody, without waiting
- * @ctrl: the controller, which is about to be stopped; no new ones can come
+ * nvmep_qp_buf_invalidated() - end all access to a buffer
+ * @buf: the buffer, marked invalid by its exporter
+ *
+ * Stops the queue pairs with a ring in the buffer.  If user space has the DMA
+ * addresses of the buffer, stops all queue pairs of its node, and without
+ * strict translation all of the controller: any command in flight may use such
+ * an address, and only deleting the queue ends it.
+ *
+ * Revokes the doorbells after unmapping the buffer.  The reverse order may
+ * deadlock: the exporter that waits for its memory may be the importer that has
+ * the doorbells mapped.
  */
-void nvmep_qp_withdraw_all(struct nvmep_ctrl *ctrl)
+void nvmep_qp_buf_invalidated(struct nvmep_buf *buf)
+{
+	nvmep_qp_stop_users(buf);
+	nvmep_buf_unmap(buf);
+	nvmep_qp_revoke_stopped(buf->ctrl);
+}
+
+/**
+ * nvmep_qp_revoke_doorbells() - revoke all doorbells, with a short wait
+ * @ctrl: the controller, in a state in which no queue pair becomes LIVE
+ *
+ * For memory decoding that may go off.  Re-arm restores the doorbells.  Waits
+ * for the works only: 5 s at most for a controller that is being removed, else
+ * 100 ms, because I/O or the recovery of a bus waits too.  Works that have not
+ * ended by then go on.
+ */
+void nvmep_qp_revoke_doorbells(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
 	struct nvmep_qp *qp;
 
-	while ((qp = nvmep_take_first(&peers->lock, &peers->qps,
-				      nvmep_qp_take_withdrawn, NULL))) {
+	mutex_lock(&peers->lock);
+	list_for_each_entry(qp, &peers->qps, node) {
+		qp->exports.doorbells_revoked = true;
 		nvmep_exports_withdraw(&qp->exports);
-		nvmep_qp_put(qp);
+		nvmep_exports_revoke(&qp->exports);
 	}
+	mutex_unlock(&peers->lock);
+	wait_var_event_timeout(&peers->works, !atomic_read(&peers->works),
+			       nvmep_ctrl_state(ctrl) == NVMEP_CTRL_DELETING ?
+			       NVMEP_REVOKE_TIMEOUT : NVMEP_WITHDRAW_TIMEOUT);
 }
 
-/* --- the beginning ------------------------------------------------------- */
+/* --- creation ------------------------------------------------------------ */
 
 static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 			       const struct nvme_peer_qp_create *cmd)
@@ -496,7 +672,7 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	page = nvmep_host_pages_alloc(qp->ctrl, PAGE_SIZE);
 	if (IS_ERR(page))
 		return PTR_ERR(page);
-	qp->request_page = page;
+	qp->control_page = page;
 
 	if (!cmd->sq_handle) {
 		err = nvmep_ring_init_host(&qp->sq, qp->ctrl);
@@ -508,7 +684,7 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	return 0;
 }
 
-static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
+static int nvmep_qp_claim_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 			       u32 handle)
 {
 	struct nvmep_buf *buf;
@@ -527,7 +703,8 @@ static int nvmep_qp_place_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 	return err;
 }
 
-static bool nvmep_qp_overlaps(const struct nvmep_qp *a, const struct nvmep_qp *b)
+static bool nvmep_qp_overlaps(const struct nvmep_qp *a,
+			      const struct nvmep_qp *b)
 {
 	return nvmep_rings_overlap(&a->sq, &b->sq) ||
 	       nvmep_rings_overlap(&a->sq, &b->cq) ||
@@ -536,12 +713,13 @@ static bool nvmep_qp_overlaps(const struct nvmep_qp *a, const struct nvmep_qp *b
 }
 
 /*
- * Places the rings that lie in buffers and puts the queue pair on the list,
- * both in one go: an exporter that takes a buffer back either is seen here, or
- * finds the queue pair on the list.
+ * Checks the exposed buffers of the node, claims the buffers of rings and adds
+ * the queue pair to the list under one lock.  So an invalidation either is seen
+ * here or finds the queue pair on the list, and stops it once creation or
+ * re-arm drops its lock.
  */
-static int nvmep_qp_place(struct nvmep_qp *qp,
-			  const struct nvme_peer_qp_create *cmd)
+static int nvmep_qp_claim_rings(struct nvmep_qp *qp,
+				const struct nvme_peer_qp_create *cmd)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	struct nvmep_qp *other;
@@ -549,10 +727,12 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 
 	lockdep_assert_held(&peers->lock);
 
-	err = nvmep_qp_place_ring(qp, &qp->sq, cmd->sq_handle);
+	if (nvmep_peer_file_stale(qp->owner))
+		return -ESTALE;
+	err = nvmep_qp_claim_ring(qp, &qp->sq, cmd->sq_handle);
 	if (err)
 		return err;
-	err = nvmep_qp_place_ring(qp, &qp->cq, cmd->cq_handle);
+	err = nvmep_qp_claim_ring(qp, &qp->cq, cmd->cq_handle);
 	if (err)
 		return err;
 
@@ -562,12 +742,10 @@ static int nvmep_qp_place(struct nvmep_qp *qp,
 		if (nvmep_qp_overlaps(qp, other))
 			return -EEXIST;
 	list_add_tail(&qp->node, &peers->qps);
-	qp->life.birth = peers->births++;
-	list_add_tail(&qp->life.node, &peers->alive);
 	return 0;
 }
 
-static int nvmep_qp_take_qid(struct nvmep_qp *qp)
+static int nvmep_qp_alloc_qid(struct nvmep_qp *qp)
 {
 	int qid = nvmep_qid_alloc(qp->ctrl, NVMEP_QID_PEER);
 
@@ -580,31 +758,13 @@ static int nvmep_qp_take_qid(struct nvmep_qp *qp)
 	return 0;
 }
 
-/*
- * Makes it live, unless the controller was reset since: the reset moves the
- * generation first and looks for live queue pairs then.
- */
-static int nvmep_qp_go_live(struct nvmep_qp *qp, u32 generation)
-{
-	struct nvmep_peers *peers = qp->ctrl->peers;
-	bool live;
-
-	mutex_lock(&peers->lock);
-	live = nvmep_ctrl_generation(qp->ctrl) == generation;
-	if (live) {
-		qp->generation = generation;
-		nvmep_qp_set_state(qp, NVMEP_QP_LIVE, 0);
-	}
-	mutex_unlock(&peers->lock);
-	return live ? 0 : -EAGAIN;
-}
-
 /**
- * nvmep_qp_start() - create its queues on the controller and make it LIVE
- * @qp: NEW or QUIESCED, its completion ring zero; its lock is held
+ * nvmep_qp_start() - create the queues on the controller and make the pair LIVE
+ * @qp: NEW or REARMING, with a zeroed completion ring; the caller holds its
+ *	lock
  *
- * Return: 0, or as nvmep_queue_pair_create(); nothing of it is on the controller
- * then.
+ * Return: 0, or an error of nvmep_queue_pair_create() or
+ * nvmep_recover_go_live(); the controller then has neither queue.
  */
 int nvmep_qp_start(struct nvmep_qp *qp)
 {
@@ -618,16 +778,26 @@ int nvmep_qp_start(struct nvmep_qp *qp)
 		.cq_contiguous = !qp->cq.list,
 		.vector = -1,
 	};
-	u32 generation;
 	int err;
 
 	lockdep_assert_held(&qp->lock);
 
-	err = nvmep_queue_pair_create(qp->ctrl, &params, &generation);
-	return err ? err : nvmep_qp_go_live(qp, generation);
+	/* Not in a later one, whose namespaces may differ. */
+	qp->created = READ_ONCE(qp->ctrl->peers->ready);
+	qp->on_controller = true;
+	err = nvmep_queue_pair_create(qp->ctrl, &params, qp->created);
+	/* A creation that fails leaves neither queue. */
+	if (err) {
+		qp->on_controller = false;
+		return err;
+	}
+	err = nvmep_recover_go_live(qp);
+	if (err)
+		nvmep_qp_delete_queues(qp);
+	return err;
 }
 
-static int nvmep_qp_begin(struct nvmep_qp *qp,
+static int nvmep_qp_setup(struct nvmep_qp *qp,
 			  const struct nvme_peer_qp_create *cmd)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
@@ -638,12 +808,12 @@ static int nvmep_qp_begin(struct nvmep_qp *qp,
 	err = nvmep_qp_alloc_host(qp, cmd);
 	if (err)
 		return err;
-	err = nvmep_qp_take_qid(qp);
+	err = nvmep_qp_alloc_qid(qp);
 	if (err)
 		return err;
 
 	mutex_lock(&peers->lock);
-	err = nvmep_qp_place(qp, cmd);
+	err = nvmep_qp_claim_rings(qp, cmd);
 	mutex_unlock(&peers->lock);
 	if (err)
 		return err;
@@ -657,15 +827,15 @@ static int nvmep_qp_begin(struct nvmep_qp *qp,
 }
 
 /**
- * nvmep_qp_create() - make a queue pair on the controller
+ * nvmep_qp_create() - create a queue pair
  * @owner: the open controller node
- * @cmd: what user space asked for, already checked
+ * @cmd: parameters, validated
  *
- * Its lock is held all along, so whoever wants to end it waits until it is
- * there.
+ * Holds the lock of the queue pair throughout, so that an invalidation or an
+ * unbind that finds it on the list waits for the end of its creation.
  *
- * Return: the live queue pair with the reference for its file, or an ERR_PTR
- * as struct nvme_peer_qp_create says.
+ * Return: the LIVE queue pair with the reference for its file, or an ERR_PTR,
+ * see struct nvme_peer_qp_create.
  */
 struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 				 const struct nvme_peer_qp_create *cmd)
@@ -677,7 +847,7 @@ struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 		return ERR_PTR(-ENOMEM);
 
 	mutex_lock(&qp->lock);
-	err = nvmep_qp_begin(qp, cmd);
+	err = nvmep_qp_setup(qp, cmd);
 	mutex_unlock(&qp->lock);
 	if (!err)
 		return qp;

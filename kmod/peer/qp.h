@@ -8,41 +8,68 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include <linux/nvme_peer.h>
 
-#include "doorbell.h"
 #include "export.h"
-#include "peers.h"
-#include "record.h"
+#include "peer.h"
 #include "ring.h"
 
+struct file;
 struct nvmep_buf;
 struct nvmep_ctrl;
 struct nvmep_host_pages;
 struct nvmep_peer_file;
 
+/* Unread events of a queue pair; a new one overwrites the oldest. */
+#define NVMEP_MAX_EVENTS	16
+
 /**
- * enum nvmep_qp_state - a queue pair from its beginning to its end
- * @NVMEP_QP_NEW: being made.  User space: QUIESCED
- * @NVMEP_QP_LIVE: the controller serves it, or was stopped a moment ago.  User
- *	space: LIVE
- * @NVMEP_QP_QUIESCED: the controller was stopped and has lost it, or had it
- *	taken away; it can come back.  User space: QUIESCED
- * @NVMEP_QP_FAILED: likewise, and it cannot come back.  User space: FAILED
- * @NVMEP_QP_STOPPED: deleted: the controller does not know it any more and does
- *	not touch its rings or the data of its commands.  User space: GONE
- * @NVMEP_QP_REVOKED: the peers were cut off from its doorbells, too.  User
- *	space: GONE
+ * struct nvmep_qp_events - the latest events of one queue pair
+ * @reader: serializes readers.  Held over the copy to user space, so that an
+ *	event goes to one reader and a failed copy loses none
+ * @lock: guards the members below; nests inside @reader
+ * @first: number of the oldest unread event, counted from creation
+ * @next: number of the next event
+ * @lost: events that were overwritten since the last read
+ * @ended: the queue pair is GONE: no event follows
+ * @ring: event n is in entry n modulo NVMEP_MAX_EVENTS
+ */
+struct nvmep_qp_events {
+	struct mutex reader;	/* one reader at a time */
+	spinlock_t lock;	/* the members below */
+	u32 first;
+	u32 next;
+	u32 lost;
+	bool ended;
+	struct nvme_peer_event ring[NVMEP_MAX_EVENTS];
+};
+
+/**
+ * enum nvmep_qp_state - life cycle of a queue pair
+ * @NVMEP_QP_NEW: being created.  Reported as QUIESCED
+ * @NVMEP_QP_LIVE: the controller processes its commands, or was stopped and
+ *	nvmep_recover_stopped() did not run yet.  Reported as LIVE
+ * @NVMEP_QP_QUIESCED: the controller has lost or deleted the queues; the owner
+ *	may re-arm them.  Reported as QUIESCED
+ * @NVMEP_QP_REARMING: a re-arm is in progress.  Reported as QUIESCED
+ * @NVMEP_QP_FAILED: as QUIESCED, but re-arm is not possible.  Reported as
+ *	FAILED
+ * @NVMEP_QP_STOPPED: stopped for good: the controller accesses neither the
+ *	rings nor the data of commands.  Reported as GONE
+ * @NVMEP_QP_REVOKED: and the doorbells are revoked.  Reported as GONE
  *
- * It only grows, but for the change from QUIESCED to LIVE.
+ * nvmep_qp_set_state() has the table of transitions.
  */
 enum nvmep_qp_state {
 	NVMEP_QP_NEW,
 	NVMEP_QP_LIVE,
 	NVMEP_QP_QUIESCED,
+	NVMEP_QP_REARMING,
 	NVMEP_QP_FAILED,
 	NVMEP_QP_STOPPED,
 	NVMEP_QP_REVOKED,
@@ -50,37 +77,45 @@ enum nvmep_qp_state {
 
 /**
  * struct nvmep_qp - a peer queue pair
- * @ref: one for its file, one for each dma-buf made of it
+ * @ref: one for its file, one for each of its dma-bufs
  * @ctrl: const, reference
- * @owner: const, reference until the file is released: the open controller
- *	node whose buffers its commands may use
- * @node: peers->lock: in peers->qps from before the controller knows of it
- *	until its file is released
- * @life: peers->lock: whether the controller may act for it
+ * @owner: const, reference until the file is released: the open controller node
+ *	whose buffers its commands may use.  It keeps them
+ * @node: peers->lock: in peers->qps from before the queues are created until
+ *	the file is released
  * @mode: const
- * @allow_sleep: const: sleep may cost it what a reset does
+ * @allow_sleep: const: system suspend may quiesce it
+ * @no_static: const: doorbells are not exported to static importers
  * @sq_entries: const
  * @cq_entries: const
  * @qid: const after creation
- * @generation: peers->lock and @lock: of the controller when it became LIVE; only
- *	one of them is needed to read it
- * @doorbell: const after creation: where in BAR0 its doorbells are
+ * @generation: written under peers->lock and @lock, read under either: of the
+ *	controller when the queue pair became LIVE
+ * @doorbell: const after creation: position of its doorbells in BAR0
  * @sq: submission ring, see struct nvmep_ring
  * @cq: completion ring
- * @status_page: const: one host page, struct nvme_peer_status, which is written
- *	under peers->lock
- * @request_page: const: one host page, struct nvme_peer_request, which peers write
- * @lock: serialises creation, return and the end of the queue pair; held over admin
- *	commands and over the wait for importers, so the reset work must never
- *	take it
- * @qid_held: @lock: @qid belongs to it, until it is revoked
- * @state: written under peers->lock, and but for changes to QUIESCED and FAILED
- *	under @lock, too.  Read with READ_ONCE() without peers->lock
- * @reason: peers->lock: why it is not live, a positive errno
+ * @status_page: const: one host page, struct nvme_peer_status.  The kernel
+ *	writes it under peers->lock
+ * @control_page: const: one host page, struct nvme_peer_control.  Peers write
+ *	it
+ * @lock: serializes creation, re-arm and the end.  Held over admin commands and
+ *	over the wait for importers: the reset work must not take it
+ * @qid_held: @lock: @qid belongs to this queue pair, until it is revoked
+ * @on_controller: @lock: the controller may access the rings: from before
+ *	Create CQ until the queues are deleted or are known to be lost in a stop.
+ *	Memory is unmapped only if this is clear
+ * @created: @lock: with @on_controller: generation in which the queues exist
+ * @state: written under peers->lock, and under @lock as well except for changes
+ *	to QUIESCED and FAILED.  READ_ONCE() without peers->lock
+ * @reason: peers->lock: why it is not LIVE
  * @losses: peers->lock: how often it stopped being LIVE
- * @outdated: peers->lock: it must not come back after the stop that follows
+ * @fail_on_stop: peers->lock: it must not be re-armed after the next stop of
+ *	the controller.  It is not set while the state is QUIESCED
+ * @request_work: handles a peer's request for recovery, with a reference
+ * @request_losses: peers->lock: @losses when @request_work was queued.  A
+ *	request from before a later loss has no effect
  * @waiters: pollers and readers of the file
- * @records: what happened to it, see struct nvmep_records
+ * @events: events for the owner, see struct nvmep_qp_events
  * @exports: its dma-bufs
  */
 struct nvmep_qp {
@@ -88,10 +123,10 @@ struct nvmep_qp {
 	struct nvmep_ctrl *ctrl;
 	struct nvmep_peer_file *owner;
 	struct list_head node;
-	struct nvmep_life life;
 
 	enum nvme_peer_mode mode;
 	bool allow_sleep;
+	bool no_static;
 	u32 sq_entries;
 	u32 cq_entries;
 	u16 qid;
@@ -100,17 +135,21 @@ struct nvmep_qp {
 	struct nvmep_ring sq;
 	struct nvmep_ring cq;
 	struct nvmep_host_pages *status_page;
-	struct nvmep_host_pages *request_page;
+	struct nvmep_host_pages *control_page;
 
-	struct mutex lock;	/* beginning, return and end */
+	struct mutex lock;	/* creation, re-arm and end */
 	bool qid_held;
+	bool on_controller;
+	u32 created;
 
 	enum nvmep_qp_state state;
-	u32 reason;
+	enum nvme_peer_qp_reason reason;
 	u32 losses;
-	bool outdated;
+	bool fail_on_stop;
+	struct work_struct request_work;
+	u32 request_losses;
 	wait_queue_head_t waiters;
-	struct nvmep_records records;
+	struct nvmep_qp_events events;
 
 	struct nvmep_exports exports;
 };
@@ -118,20 +157,43 @@ struct nvmep_qp {
 struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 				 const struct nvme_peer_qp_create *cmd);
 void nvmep_qp_release(struct nvmep_qp *qp);
-void nvmep_qp_stop_users(const struct nvmep_buf *buf);
-void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl);
-void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl, int reason);
-void nvmep_qp_withdraw_all(struct nvmep_ctrl *ctrl);
+bool nvmep_qp_node_active(const struct nvmep_peer_file *file);
+void nvmep_qp_buf_invalidated(struct nvmep_buf *buf);
+void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl);
+void nvmep_qp_revoke_doorbells(struct nvmep_ctrl *ctrl);
 enum nvme_peer_qp_state nvmep_qp_user_state(const struct nvmep_qp *qp);
 bool nvmep_qp_usable(const struct nvmep_qp *qp);
+bool nvmep_qp_rearmable(const struct nvmep_qp *qp);
 
-/* For recovery. */
+/* For recover.c and qp_file.c. */
 void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
-			u32 reason);
-void nvmep_qp_record(struct nvmep_qp *qp, enum nvme_peer_event_type type);
+			enum nvme_peer_qp_reason reason);
+void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type);
 void nvmep_qp_write_status(struct nvmep_qp *qp);
 void nvmep_qp_wake(struct nvmep_qp *qp);
 int nvmep_qp_start(struct nvmep_qp *qp);
+void nvmep_qp_delete_queues(struct nvmep_qp *qp);
+void nvmep_qp_fail(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason);
+struct nvme_peer_control *nvmep_qp_control(const struct nvmep_qp *qp);
 void nvmep_qp_put(struct nvmep_qp *qp);
+
+void nvmep_health_poll_start(struct nvmep_peers *peers);
+
+/* recover.c */
+void nvmep_recover_stopped(struct nvmep_ctrl *ctrl);
+void nvmep_recover_namespaces_changed(struct nvmep_ctrl *ctrl);
+void nvmep_recover_allow_rearm(struct nvmep_ctrl *ctrl, u32 generation);
+void nvmep_recover_ctrl_failed(struct nvmep_ctrl *ctrl);
+int nvmep_recover_wait_scanned(struct nvmep_ctrl *ctrl);
+void nvmep_recover_doorbells_revoked(struct nvmep_exports *exports);
+void nvmep_recover_init(struct nvmep_qp *qp);
+int nvmep_recover_go_live(struct nvmep_qp *qp);
+int nvmep_recover_rearm(struct nvmep_qp *qp, u32 losses);
+void nvmep_recover_uevents_init(struct nvmep_peers *peers);
+void nvmep_health_poll_init(struct nvmep_peers *peers);
+void nvmep_health_poll_stop(struct nvmep_peers *peers);
+
+/* qp_file.c */
+struct file *nvmep_qp_file(struct nvmep_qp *qp);
 
 #endif /* _NVMEP_QP_H */

@@ -1,25 +1,125 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The file of a queue pair: what its owner can ask, wait for and export.
+ * The file of a queue pair: events, exports, ioctls, poll().
+ *
+ * Events are kept in a ring of NVMEP_MAX_EVENTS entries.  A new event
+ * overwrites the oldest one, and the next read reports how many were lost.  The
+ * state itself is in the status page and in NVME_PEER_QP_INFO.
  */
 #include <linux/anon_inodes.h>
 #include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/seq_file.h>
+#include <linux/uaccess.h>
 
 #include "core/ctrl.h"
 #include "core/queue.h"
-#include "export_doorbell.h"
-#include "export_host.h"
+#include "export.h"
+#include "host_pages.h"
 #include "ioctl.h"
 #include "qp.h"
-#include "qp_file.h"
-#include "recover.h"
 
-/* --- what of it can be exported ------------------------------------------ */
+/* --- events -------------------------------------------------------------- */
+
+static bool nvmep_qp_events_pending(struct nvmep_qp_events *events)
+{
+	bool wait;
+
+	spin_lock(&events->lock);
+	wait = events->first != events->next;
+	spin_unlock(&events->lock);
+	return wait;
+}
+
+/* Has the last event been added?  It may have been read already. */
+static bool nvmep_qp_events_ended(struct nvmep_qp_events *events)
+{
+	bool ended;
+
+	spin_lock(&events->lock);
+	ended = events->ended;
+	spin_unlock(&events->lock);
+	return ended;
+}
+
+/*
+ * Copies the oldest event without consuming it.  Returns 1, 0 if there is none
+ * and none will follow, or -EAGAIN.
+ */
+static int nvmep_qp_events_peek(struct nvmep_qp_events *events,
+				struct nvme_peer_event *event, u32 *number)
+{
+	int ret = 1;
+
+	spin_lock(&events->lock);
+	if (events->first != events->next) {
+		*number = events->first;
+		*event = events->ring[*number % NVMEP_MAX_EVENTS];
+		event->lost = events->lost;
+	} else {
+		ret = events->ended ? 0 : -EAGAIN;
+	}
+	spin_unlock(&events->lock);
+	return ret;
+}
+
+/*
+ * Consumes an event after its delivery.  If it was overwritten in between, it
+ * was counted as lost: undo that.
+ */
+static void nvmep_qp_events_pop(struct nvmep_qp_events *events,
+				const struct nvme_peer_event *event, u32 number)
+{
+	spin_lock(&events->lock);
+	if (events->first == number)
+		events->first++;
+	else
+		events->lost--;
+	events->lost -= event->lost;
+	spin_unlock(&events->lock);
+}
+
+/*
+ * Copies events to user space.  Returns the bytes of the events that were
+ * consumed; 0 if none is left and none will follow; -EAGAIN if there is none;
+ * -EINVAL if @size is below NVME_PEER_EVENT_LEAST; -EFAULT; -ERESTARTSYS if a
+ * signal interrupted the wait for another reader.  A reader that was compiled
+ * for shorter events gets the beginning of one.
+ */
+static ssize_t nvmep_qp_events_read(struct nvmep_qp_events *events,
+				    char __user *user, size_t size)
+{
+	struct nvme_peer_event event;
+	ssize_t done = 0;
+	u32 number;
+	int ret;
+
+	if (size < NVME_PEER_EVENT_LEAST)
+		return -EINVAL;
+
+	if (mutex_lock_interruptible(&events->reader))
+		return -ERESTARTSYS;
+	do {
+		ret = nvmep_qp_events_peek(events, &event, &number);
+		if (ret <= 0)
+			break;
+		event.size = min(size - done, sizeof(event));
+		if (copy_to_user(user + done, &event, event.size)) {
+			ret = -EFAULT;
+			break;
+		}
+		nvmep_qp_events_pop(events, &event, number);
+		done += event.size;
+	} while (size - done >= sizeof(event));
+	mutex_unlock(&events->reader);
+	return done ? done : ret;
+}
+
+/* --- exports ------------------------------------------------------------- */
 
 static int nvmep_qp_export_check(const struct nvmep_qp *qp,
 				 enum nvme_peer_export what)
@@ -30,9 +130,9 @@ static int nvmep_qp_export_check(const struct nvmep_qp *qp,
 	case NVME_PEER_EXPORT_CQ:
 		return qp->cq.host ? 0 : -ENODATA;
 	case NVME_PEER_EXPORT_DOORBELL:
-		return qp->doorbell.exportable ? 0 : -ENXIO;
+		return qp->doorbell.exportable ? 0 : -EOPNOTSUPP;
 	case NVME_PEER_EXPORT_STATUS:
-	case NVME_PEER_EXPORT_REQUEST:
+	case NVME_PEER_EXPORT_CONTROL:
 		return 0;
 	}
 	return -EINVAL;
@@ -48,7 +148,7 @@ static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
 		return ERR_PTR(err);
 	if (!nvmep_qp_usable(qp))
 		return ERR_PTR(-ESHUTDOWN);
-	if (READ_ONCE(qp->state) == NVMEP_QP_QUIESCED)
+	if (nvmep_qp_rearmable(qp))
 		return ERR_PTR(-EAGAIN);
 
 	switch (what) {
@@ -59,14 +159,14 @@ static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
 	case NVME_PEER_EXPORT_DOORBELL:
 		return nvmep_export_doorbell(&qp->exports, &qp->doorbell,
 					     allow_static);
-	case NVME_PEER_EXPORT_REQUEST:
-		return nvmep_export_ring(&qp->exports, qp->request_page);
+	case NVME_PEER_EXPORT_CONTROL:
+		return nvmep_export_ring(&qp->exports, qp->control_page);
 	default:
 		return nvmep_export_status(&qp->exports, qp->status_page);
 	}
 }
 
-/* Where in its dma-buf the object lies, and how many bytes it has. */
+/* Offset and length of the object in its dma-buf. */
 static void nvmep_qp_export_geometry(const struct nvmep_qp *qp,
 				     enum nvme_peer_export what, __u64 *offset,
 				     __u64 *length)
@@ -84,7 +184,7 @@ static void nvmep_qp_export_geometry(const struct nvmep_qp *qp,
 		*length = qp->ctrl->doorbell_stride + sizeof(u32);
 		break;
 	case NVME_PEER_EXPORT_STATUS:
-	case NVME_PEER_EXPORT_REQUEST:
+	case NVME_PEER_EXPORT_CONTROL:
 		*length = PAGE_SIZE;
 		break;
 	}
@@ -99,9 +199,11 @@ static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
 	struct nvmep_qp *qp = ucmd->context;
 	struct dma_buf *dmabuf;
 
-	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC ||
+	if (cmd->flags & ~NVME_PEER_EXPORT_ALLOW_STATIC || cmd->reserved ||
 	    (allow_static && cmd->what != NVME_PEER_EXPORT_DOORBELL))
 		return -EINVAL;
+	if (allow_static && qp->no_static)
+		return -EACCES;
 
 	dmabuf = nvmep_qp_export(qp, cmd->what, allow_static);
 	if (IS_ERR(dmabuf))
@@ -113,15 +215,16 @@ static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
 		return cmd->fd;
 	}
 	nvmep_qp_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
-	ucmd->made = dmabuf->file;
+	cmd->kind = NVME_PEER_KIND_REGISTER;
+	ucmd->result = dmabuf->file;
 	return 0;
 }
 
-static int nvmep_qp_answer_export(struct nvmep_ucmd *ucmd)
+static int nvmep_qp_respond_export(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_qp_export *cmd = ucmd->cmd;
 
-	return nvmep_ucmd_respond_file(ucmd, cmd->fd, ucmd->made);
+	return nvmep_ucmd_respond_file(ucmd, cmd->fd, ucmd->result);
 }
 
 static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
@@ -164,8 +267,8 @@ static int nvmep_qp_ioctl_rearm(struct nvmep_ucmd *ucmd)
 }
 
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
-	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, length, false,
-		    nvmep_qp_ioctl_export, nvmep_qp_answer_export),
+	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, reserved, false,
+		    nvmep_qp_ioctl_export, nvmep_qp_respond_export),
 	NVMEP_IOCTL(NVME_PEER_QP_INFO, nvme_peer_qp_info, cpu_doorbell_writes,
 		    true, nvmep_qp_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
@@ -188,10 +291,10 @@ static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 	__poll_t mask = 0;
 
 	poll_wait(filp, &qp->waiters, wait);
-	if (nvmep_records_wait(&qp->records))
-		mask |= EPOLLPRI;
-	/* Not before its record can be read. */
-	if (nvmep_records_ended(&qp->records))
+	if (nvmep_qp_events_pending(&qp->events))
+		mask |= EPOLLIN | EPOLLRDNORM | EPOLLPRI;
+	/* Not before the event that reports the end can be read. */
+	if (nvmep_qp_events_ended(&qp->events))
 		mask |= EPOLLHUP;
 	return mask;
 }
@@ -204,19 +307,19 @@ static ssize_t nvmep_qp_file_read(struct file *filp, char __user *user,
 	int err;
 
 	for (;;) {
-		read = nvmep_records_read(&qp->records, user, size);
+		read = nvmep_qp_events_read(&qp->events, user, size);
 		if (read != -EAGAIN || filp->f_flags & O_NONBLOCK)
 			return read;
-		/* Another reader may have taken the last record. */
+		/* Another reader may have consumed the event: check again. */
 		err = wait_event_interruptible(qp->waiters,
-					       nvmep_records_wait(&qp->records) ||
-					       nvmep_records_ended(&qp->records));
+					       nvmep_qp_events_pending(&qp->events) ||
+					       nvmep_qp_events_ended(&qp->events));
 		if (err)
 			return err;
 	}
 }
 
-/* For a tool that goes through /proc/PID/fdinfo. */
+/* For tools that read /proc/PID/fdinfo. */
 static void nvmep_qp_file_fdinfo(struct seq_file *seq, struct file *filp)
 {
 	struct nvmep_qp *qp = filp->private_data;
@@ -243,7 +346,7 @@ static const struct file_operations nvmep_qp_fops = {
 };
 
 /**
- * nvmep_qp_file() - make the file of a queue pair
+ * nvmep_qp_file() - create the file of a queue pair
  * @qp: from nvmep_qp_create(); its reference goes to the file on success
  *
  * Return: the file, or an ERR_PTR.

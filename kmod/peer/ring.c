@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rings: the memory of a submission or completion queue, as the controller is
- * told of it.
+ * Rings: the memory of a submission or completion queue, mapped for the
+ * controller.
  *
- * A ring in host memory is used by the controller and the peer at once and
- * nobody calls a sync function in between, so a mapping that would bounce is
- * refused.  One in a buffer is described by the buffer's segments; nothing of
- * it is mapped again.
+ * The controller and the peer access a ring in host memory at the same time
+ * without DMA sync, so a mapping that bounces is refused.  A ring in a buffer
+ * uses the DMA addresses of the buffer; it is not mapped again.
  *
- * The queue pair takes the controller's mapping away when the controller has
- * deleted the queues; host pages stay for the dma-bufs made of them, which hold
- * the queue pair.
+ * The queue pair unmaps its rings after the controller has deleted the queues.
+ * Host pages stay for their dma-bufs, which hold the queue pair.
  */
 #include <linux/dma-mapping.h>
 #include <linux/mm.h>
 
 #include "core/ctrl.h"
-#include "hostmem.h"
+#include "core/prp_sgl.h"
+#include "host_pages.h"
 #include "import.h"
 #include "ring.h"
 
 /**
- * nvmep_ring_init_host() - make a ring of host memory
- * @ring: its @bytes are set, the rest is zero
- * @ctrl: the controller that it is mapped for
+ * nvmep_ring_init_host() - allocate and map a ring in host memory
+ * @ring: @bytes is set, the rest is zero
+ * @ctrl: the controller
  *
- * Return: 0, ENOMEM, or EOPNOTSUPP where the controller's DMA would bounce.
+ * Return: 0, -ENOMEM, or -EOPNOTSUPP if DMA would bounce.
  */
 int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 {
@@ -42,7 +41,7 @@ int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 	if (dma_mapping_error(ctrl->dev, ring->dma))
 		return -ENOMEM;
 	ring->mapped = true;
-	if (nvmep_dma_bounces(ctrl->dev, ring->dma, host->pages[0]))
+	if (nvmep_dma_needs_sync(ctrl->dev, ring->dma, host->pages[0]))
 		return -EOPNOTSUPP;
 	return 0;
 }
@@ -54,16 +53,16 @@ static bool nvmep_ring_contiguous(const struct nvmep_ring *ring,
 }
 
 /**
- * nvmep_ring_init_buf() - make a ring of a range of an imported buffer
- * @ring: its @bytes and @offset are set, the rest is zero
+ * nvmep_ring_init_buf() - place a ring in an imported buffer
+ * @ring: @bytes and @offset are set, the rest is zero
  * @ctrl: the controller
- * @buf: the buffer; nvmep_buf_claim() was called for this ring
+ * @buf: the buffer, claimed for this ring by nvmep_buf_claim()
  *
- * nvmep_ring_make_list() has to follow.
+ * nvmep_ring_make_list() must follow.
  *
- * Return: 0; EINVAL for an offset that is not aligned to a controller page;
- * ERANGE if the ring does not fit; EMSGSIZE if it is not contiguous and the
- * controller wants it so (CAP.CQR).
+ * Return: 0; -EINVAL if the offset is not aligned to a controller page; -ERANGE
+ * if the ring exceeds the buffer; -EMSGSIZE if it is not contiguous and the
+ * controller requires that (CAP.CQR).
  */
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 			struct nvmep_buf *buf)
@@ -78,53 +77,26 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 		return -ERANGE;
 
 	segment = nvmep_segments_find(&buf->segments, ring->offset);
-	if (NVME_CAP_CQR(ctrl->cap) && !nvmep_ring_contiguous(ring, segment))
+	if (NVMEP_CAP_CQR(ctrl->cap) && !nvmep_ring_contiguous(ring, segment))
 		return -EMSGSIZE;
 
 	ring->dma = segment->dma + (ring->offset - segment->offset);
 	ring->buf = buf;
-	ring->owner = buf->place.owner;
+	ring->owner = buf->placement.owner;
 	return 0;
 }
 
-/*
- * Fills a PRP list (NVMe base specification 4.3.1): an address for every
- * controller page, but the last entry of a page of the list points to the next
- * one if more than one address is left.
- */
-static void nvmep_ring_fill_list(struct nvmep_ring *ring,
-				 const struct nvmep_ctrl *ctrl, u32 pages)
-{
-	const struct nvmep_segment *segment;
-	u32 per_page = ctrl->page_size / sizeof(*ring->list);
-	u64 offset = ring->offset;
-	u32 slot = 0;
-
-	for (; pages; pages--, slot++, offset += ctrl->page_size) {
-		if (slot % per_page == per_page - 1 && pages > 1) {
-			ring->list[slot] = cpu_to_le64(ring->dma + (slot + 1) *
-						       sizeof(*ring->list));
-			slot++;
-		}
-		segment = nvmep_segments_find(&ring->buf->segments, offset);
-		ring->list[slot] = cpu_to_le64(segment->dma +
-					       (offset - segment->offset));
-	}
-}
-
 /**
- * nvmep_ring_make_list() - describe a ring that lies in several segments
- * @ring: placed; nothing is done to one that is contiguous
+ * nvmep_ring_make_list() - allocate the PRP list of a ring that needs one
+ * @ring: the ring; nothing is done if it is contiguous
  * @ctrl: the controller
  *
- * Return: 0 or ENOMEM.
+ * Return: 0 or -ENOMEM.
  */
 int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 {
-	u32 per_page = ctrl->page_size / sizeof(*ring->list);
 	u32 pages = DIV_ROUND_UP(ring->bytes, ctrl->page_size);
 	const struct nvmep_segment *segment;
-	u32 lists;
 
 	if (!ring->buf)
 		return 0;
@@ -132,22 +104,21 @@ int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 	if (nvmep_ring_contiguous(ring, segment))
 		return 0;
 
-	/* Each list page but the last gives one entry to the chain. */
-	lists = DIV_ROUND_UP(pages - 1, per_page - 1);
-	ring->list_bytes = (size_t)lists * ctrl->page_size;
+	ring->list_bytes = nvmep_prp_list_bytes(ctrl, pages);
 	ring->list = dma_alloc_coherent(ctrl->dev, ring->list_bytes, &ring->dma,
 					GFP_KERNEL);
 	if (!ring->list)
 		return -ENOMEM;
-	nvmep_ring_fill_list(ring, ctrl, pages);
+	nvmep_prp_list_fill(ctrl, ring->list, ring->dma, segment, ring->offset,
+			    pages);
 	return 0;
 }
 
 /**
- * nvmep_ring_clear() - forget the entries of a ring in host memory
- * @ring: the ring, of a queue that is not on the controller
+ * nvmep_ring_clear() - zero a ring in host memory
+ * @ring: the ring of a queue that is not on the controller
  *
- * Nothing happens to one in a buffer, whose owner clears it.
+ * Does nothing for a ring in a buffer: its owner clears it.
  */
 void nvmep_ring_clear(const struct nvmep_ring *ring)
 {
@@ -156,12 +127,11 @@ void nvmep_ring_clear(const struct nvmep_ring *ring)
 }
 
 /**
- * nvmep_ring_unmap() - take a ring away from the controller
- * @ring: the ring; may be empty or half made
- * @ctrl: the controller, which has deleted the queue or has been stopped
+ * nvmep_ring_unmap() - unmap a ring from the controller
+ * @ring: the ring; may be empty or partly set up
+ * @ctrl: the controller, which has deleted the queue or was stopped
  *
- * Host pages stay until nvmep_host_pages_free(); a buffer is the caller's to
- * unclaim.
+ * Host pages stay until nvmep_host_pages_free(); the caller unclaims a buffer.
  */
 void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 {
@@ -178,16 +148,16 @@ void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 }
 
 /**
- * nvmep_rings_overlap() - tell whether two rings share memory
- * @a: one ring
- * @b: another; both are placed
+ * nvmep_rings_overlap() - do two rings share memory?
+ * @a: a ring
+ * @b: another ring
  *
- * Two imports of one dma-buf may be the same memory, so the place in the dma-buf
- * counts, not the handle.
+ * Compares dma-bufs and not handles: one dma-buf may be imported twice.
  *
  * Return: true if they do.
  */
-bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b)
+bool nvmep_rings_overlap(const struct nvmep_ring *a,
+			 const struct nvmep_ring *b)
 {
 	u64 a_start, b_start;
 

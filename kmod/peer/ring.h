@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory of a submission or completion queue: host pages of our own, or a
- * range of an imported buffer.
+ * The memory of a submission or completion queue: host pages, or a range of an
+ * imported buffer.
  */
 #ifndef _NVMEP_RING_H
 #define _NVMEP_RING_H
@@ -15,20 +15,21 @@ struct nvmep_ctrl;
 struct nvmep_host_pages;
 
 /**
- * struct nvmep_ring - where the controller finds a queue
- * @bytes: const: entries times entry size, as the controller uses it
- * @dma: const while mapped: address in the controller's domain, of the ring or
- *	of @list
- * @host: the pages, NULL for a ring in @buf
+ * struct nvmep_ring - a ring as the controller accesses it
+ * @bytes: const: number of entries times entry size
+ * @dma: const once the ring is set up: DMA address of the ring, or of @list if
+ *	there is one
+ * @host: host pages, NULL for a ring in a buffer
  * @mapped: @host is mapped for the controller
- * @buf: peers->lock: the buffer while it is claimed, NULL for a ring in host
- *	memory
- * @owner: const once placed: the function that @buf lies in, if it lies in one
- * @offset: const: of the ring in @buf
- * @list: PRP list of a ring in several segments, NULL for one in one
- * @list_bytes: of it
+ * @buf: written under peers->lock and the queue pair's lock, read under either:
+ *	the claimed buffer; NULL for a ring in host memory, and once the queue
+ *	pair is stopped
+ * @owner: const after nvmep_ring_init_buf(): PCI function that holds @buf
+ * @offset: const: offset of the ring in @buf
+ * @list: PRP list of a ring with several segments, else NULL
+ * @list_bytes: bytes of @list
  *
- * Belongs to a queue pair, whose lock guards what is not const.
+ * Part of a queue pair, whose lock guards the members without another rule.
  */
 struct nvmep_ring {
 	size_t bytes;
@@ -48,6 +49,7 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 int nvmep_ring_make_list(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
 void nvmep_ring_clear(const struct nvmep_ring *ring);
 void nvmep_ring_unmap(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl);
-bool nvmep_rings_overlap(const struct nvmep_ring *a, const struct nvmep_ring *b);
+bool nvmep_rings_overlap(const struct nvmep_ring *a,
+			 const struct nvmep_ring *b);
 
 #endif /* _NVMEP_RING_H */

@@ -1,46 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How requests get from one PCI function to another: one verdict with its reason,
- * and every port that is in the way.
+ * Paths of requests between PCI functions, and the placement of mapped memory.
  *
- * The kernel knows this too (pci_p2pdma_distance_many()), but a kernel built
- * without CONFIG_PCI_P2PDMA answers "no" to everything, and none says which
- * ports are in the way.  So the walk is done here, on every kernel: upstream
- * from both functions to the first bridge that they share, looking at the ACS
- * control bits that redirect requests (PCIe base specification 6.12).  A
- * debugfs file of the controller puts both answers side by side.
+ * A path has one verdict with a reason, and lists every port that blocks a
+ * shorter path.
  *
- *  - Below a shared switch with no redirecting port in between, requests that
- *    carry a PCI bus address turn around inside the switch.
- *  - Otherwise they pass the root complex, which must be known to forward
- *    between its ports: nothing in the configuration space tells, so this is a
- *    list, and the administrator's word.  Some forward writes only.
+ * The kernel answers a similar question (pci_p2pdma_distance_many()), but not
+ * without CONFIG_PCI_P2PDMA, and it never reports which ports block.  This file
+ * therefore walks upstream from both functions to the first bridge that they
+ * share, on every kernel, and checks the ACS control bits that redirect or
+ * block requests (PCIe base specification 6.12).  A debugfs file of the
+ * controller lists both answers for comparison.
  *
- * The walk takes no lock: a function that somebody holds a reference to keeps
- * the bridges above it.
+ *  - Below a common bridge without a redirecting port, requests that carry a
+ *    PCI bus address are routed inside the switch.
+ *  - Otherwise they pass the root complex, which must forward between its
+ *    ports.  The configuration space does not report that: there is a list of
+ *    known host bridges, and a module parameter.  Some forward writes only.
+ *
+ * The walk takes no lock: a reference to a function keeps the bridges above it.
  */
 #include <linux/iommu.h>
+#include <linux/ioport.h>
+#include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/pci.h>
 #include <linux/pci-p2pdma.h>
+#include <linux/pci.h>
 
+#include "compat.h"
+#include "core/ctrl.h"
+#include "import.h"
 #include "route.h"
 
 #ifdef CONFIG_X86
 #include <asm/processor.h>
 #endif
 
-/* Request redirect, completion redirect, egress control. */
+/*
+ * Request redirect, completion redirect, egress control: as in the kernel, each
+ * makes requests leave the switch.
+ */
 #define NVMEP_ACS_REDIRECT	(PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
 
 #define NVMEP_AMD_FAMILY_ZEN	0x17
 #define NVMEP_VENDOR_GOOGLE	0x1ae0
 
 /**
- * enum nvmep_trust - what the administrator says of host bridges
- * @NVMEP_TRUST_NONE: nothing
- * @NVMEP_TRUST_ALL: they forward between their root ports
- * @NVMEP_TRUST_WRITES: they do so with writes, but not with reads
+ * enum nvmep_trust - which host bridges forward, by module parameter
+ * @NVMEP_TRUST_NONE: only known ones
+ * @NVMEP_TRUST_ALL: all forward between their root ports
+ * @NVMEP_TRUST_WRITES: all forward writes between their root ports, not reads
  */
 enum nvmep_trust {
 	NVMEP_TRUST_NONE,
@@ -84,7 +93,7 @@ static const struct kernel_param_ops nvmep_trust_ops = {
 module_param_cb(allow_host_bridge, &nvmep_trust_ops, NULL, 0644);
 __MODULE_PARM_TYPE(allow_host_bridge, "bool or 'writes'");
 MODULE_PARM_DESC(allow_host_bridge,
-		 "Trust every host bridge to forward requests between its root ports (default: only known ones); 'writes': to forward writes, but not reads");
+		 "Trust all host bridges to forward requests between their root ports (default: only known ones); 'writes': to forward writes only");
 
 /*
  * Host bridges that forward between root ports, by the first function of the
@@ -118,14 +127,14 @@ static const struct nvmep_host_bridge {
 	{ PCI_VENDOR_ID_INTEL, 0x4944, 0x4944, false },
 	{ PCI_VENDOR_ID_INTEL, 0x4946, 0x4946, false },
 	{ PCI_VENDOR_ID_INTEL, 0x4948, 0x4948, false },
-	/* Every processor of Google's */
+	/* All processors of Google */
 	{ NVMEP_VENDOR_GOOGLE, 0x0000, 0xffff, false },
-	/* Processors of NVIDIA's: the root ports */
+	/* Processors of NVIDIA: the root ports */
 	{ PCI_VENDOR_ID_NVIDIA, 0x2f95, 0x2f98, false },
 };
 
 /**
- * nvmep_pci_address() - a function's address as user space sees it
+ * nvmep_pci_address() - address of a function for user space
  * @pdev: the function
  *
  * Return: the address, valid.
@@ -140,8 +149,8 @@ struct nvme_peer_pci_address nvmep_pci_address(const struct pci_dev *pdev)
 }
 
 /**
- * nvmep_pci_get() - the function at an address
- * @address: as nvmep_pci_address() gives it
+ * nvmep_pci_get() - find the function at an address
+ * @address: the address
  *
  * Return: the function with a reference, NULL if there is none.
  */
@@ -155,9 +164,9 @@ struct pci_dev *nvmep_pci_get(const struct nvme_peer_pci_address *address)
 }
 
 /**
- * nvmep_route_without_device() - the route to what lies in no PCI function
- * @path: set to it
- * @reason: what is known instead; host memory is reached by every device
+ * nvmep_route_without_device() - path to memory that is in no PCI function
+ * @path: out
+ * @reason: why; host memory is reached by every device
  */
 void nvmep_route_without_device(struct nvme_peer_path *path,
 				enum nvme_peer_route_reason reason)
@@ -170,43 +179,106 @@ void nvmep_route_without_device(struct nvme_peer_path *path,
 }
 
 /**
- * nvmep_route_kernel_distance() - what the kernel's own code says of a route
- * @provider: its memory or registers are meant
- * @client: sends the requests
+ * nvmep_route_kernel_distance() - the kernel's own verdict on a path
+ * @provider: function whose memory or registers are accessed
+ * @client: initiator
  *
- * The kernel notes the answer and maps by it until it is asked again.
+ * The kernel caches the answer and uses it for later mappings.
  *
- * Return: hops; negative for no route, and always without CONFIG_PCI_P2PDMA.
+ * Return: number of hops; negative if there is no path, and always without
+ * CONFIG_PCI_P2PDMA.
  */
 int nvmep_route_kernel_distance(struct pci_dev *provider, struct device *client)
 {
 	return pci_p2pdma_distance_many(provider, &client, 1, false);
 }
 
+/*
+ * Type of the device's IOMMU domain; an administrator may change it any time.
+ * The domain lives as long as the binding of the device's driver, so the caller
+ * is this driver, for its controller, or the driver maps memory now.
+ */
+static unsigned int nvmep_domain_type(struct device *dev)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
+
+	return domain ? READ_ONCE(domain->type) : IOMMU_DOMAIN_IDENTITY;
+}
+
 /**
- * nvmep_route_translated() - does an IOMMU translate this device's addresses?
- * @dev: the device
+ * nvmep_route_translated() - does an IOMMU translate the device's addresses?
+ * @dev: the device; its driver stays bound
+ *
+ * Only a domain of the DMA API translates for a bound driver.  Other types map
+ * all memory or none, or are managed by an architecture.
  *
  * Return: false if its DMA addresses are physical or PCI bus addresses.
  */
 bool nvmep_route_translated(struct device *dev)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
-
-	return domain && domain->type != IOMMU_DOMAIN_IDENTITY;
+	return nvmep_domain_type(dev) & __IOMMU_DOMAIN_DMA_API;
 }
 
-static u16 nvmep_acs_redirect(struct pci_dev *pdev)
+/**
+ * nvmep_route_strict() - does an unmapped DMA address of the device fault?
+ * @dev: the device; its driver stays bound
+ *
+ * Return: false if its addresses are not translated, or if they may work for a
+ * while after unmapping (a lazy IOTLB flush).
+ */
+bool nvmep_route_strict(struct device *dev)
+{
+	return nvmep_domain_type(dev) == IOMMU_DOMAIN_DMA;
+}
+
+/**
+ * nvmep_route_domain() - kind of the device's DMA addresses now
+ * @dev: the device; its driver stays bound
+ *
+ * An administrator may turn a strict domain into a lazy one at any time.
+ *
+ * Return: the kind.
+ */
+enum nvme_peer_domain nvmep_route_domain(struct device *dev)
+{
+	if (!nvmep_route_translated(dev))
+		return NVME_PEER_DOMAIN_PHYSICAL;
+	return nvmep_route_strict(dev) ? NVME_PEER_DOMAIN_STRICT :
+					 NVME_PEER_DOMAIN_LAZY;
+}
+
+static u16 nvmep_acs_control(struct pci_dev *pdev)
 {
 	int position = pci_find_ext_capability(pdev, PCI_EXT_CAP_ID_ACS);
 	u16 control = 0;
 
 	if (position)
 		pci_read_config_word(pdev, position + PCI_ACS_CTRL, &control);
-	return control & NVMEP_ACS_REDIRECT;
+	return control;
 }
 
-/* The first bridge upstream of both, or one of them if it is above the other. */
+/*
+ * Bits by which @port discards requests of @initiator.  Egress control discards
+ * what it does not redirect; its vector may exempt the target, but the kernel
+ * does not evaluate it either.  It applies to addresses of other ports only, not
+ * to addresses that an IOMMU translates.  Translation blocking discards all
+ * requests with an address that the initiator has translated (ATS).
+ *
+ * The initiator may be any function, also one whose driver comes or goes now.
+ */
+static u16 nvmep_acs_block(struct pci_dev *port, struct pci_dev *initiator)
+{
+	u16 control = nvmep_acs_control(port);
+	u16 block = 0;
+
+	if (!(control & PCI_ACS_RR) && !nvmep_uses_iommu(&initiator->dev))
+		block |= control & PCI_ACS_EC;
+	if (nvmep_ats_enabled(initiator))
+		block |= control & PCI_ACS_TB;
+	return block;
+}
+
+/* First bridge upstream of both, or one of them if it is above the other. */
 static struct pci_dev *nvmep_common_upstream(struct pci_dev *a,
 					     struct pci_dev *b)
 {
@@ -220,7 +292,7 @@ static struct pci_dev *nvmep_common_upstream(struct pci_dev *a,
 	return NULL;
 }
 
-/* One more port in the way; all are counted, the first are named. */
+/* Adds a blocking port.  All are counted, the first are listed. */
 static void nvmep_path_block(struct nvme_peer_path *path, struct pci_dev *port,
 			     u16 acs)
 {
@@ -233,24 +305,37 @@ static void nvmep_path_block(struct nvme_peer_path *path, struct pci_dev *port,
 	path->blocker_count++;
 }
 
-/*
- * Looks at every function from @pdev up to, but without, @common: requests
- * pass the ports below @common on their way, its own upstream side they do
- * not.
- */
-static void nvmep_path_redirects(struct nvme_peer_path *path,
-				 struct pci_dev *pdev, struct pci_dev *common)
+/* Adds the redirecting functions from @pdev up to, but excluding, @end. */
+static void nvmep_path_find_redirects(struct nvme_peer_path *path,
+				      struct pci_dev *pdev, struct pci_dev *end)
 {
 	u16 acs;
 
-	for (; pdev != common; pdev = pci_upstream_bridge(pdev)) {
-		acs = nvmep_acs_redirect(pdev);
+	for (; pdev != end; pdev = pci_upstream_bridge(pdev)) {
+		acs = nvmep_acs_control(pdev) & NVMEP_ACS_REDIRECT;
 		if (acs)
 			nvmep_path_block(path, pdev, acs);
 	}
 }
 
-/* Every AMD processor since Zen forwards between its root ports. */
+/* Does a port from @initiator up to @common, or to the root, discard requests? */
+static bool nvmep_path_is_blocked(struct nvme_peer_path *path,
+				  struct pci_dev *initiator,
+				  struct pci_dev *common)
+{
+	struct pci_dev *end = common ? pci_upstream_bridge(common) : NULL;
+	struct pci_dev *port;
+	u16 acs;
+
+	for (port = initiator; port != end; port = pci_upstream_bridge(port)) {
+		acs = nvmep_acs_block(port, initiator);
+		if (acs)
+			nvmep_path_block(path, port, acs);
+	}
+	return path->blocker_count;
+}
+
+/* All AMD processors since Zen forward between their root ports. */
 static bool nvmep_cpu_forwards(void)
 {
 #ifdef CONFIG_X86
@@ -261,14 +346,14 @@ static bool nvmep_cpu_forwards(void)
 #endif
 }
 
-/* Takes the first function only; the walk holds the lock of the list. */
-static int nvmep_note_first(struct pci_dev *first, void *noted)
+/* Evaluates the first function only.  pci_walk_bus() holds the bus lock. */
+static int nvmep_match_host_bridge(struct pci_dev *first, void *noted)
 {
 	u16 vendor = first->vendor;
 	u16 device = first->device;
 	size_t i;
 
-	/* Where there is no host bridge at 00.0, a root port says what it is. */
+	/* Without a host bridge at 00.0, the first root port identifies it. */
 	if (first->devfn != PCI_DEVFN(0, 0) &&
 	    pci_pcie_type(first) != PCI_EXP_TYPE_ROOT_PORT)
 		return 1;
@@ -281,12 +366,13 @@ static int nvmep_note_first(struct pci_dev *first, void *noted)
 	return 1;
 }
 
-static const struct nvmep_host_bridge *nvmep_host_bridge_lookup(struct pci_dev *pdev)
+static const struct nvmep_host_bridge *
+nvmep_host_bridge_lookup(struct pci_dev *pdev)
 {
 	const struct nvmep_host_bridge *found = NULL;
 
-	pci_walk_bus(pci_find_host_bridge(pdev->bus)->bus, nvmep_note_first,
-		     &found);
+	pci_walk_bus(pci_find_host_bridge(pdev->bus)->bus,
+		     nvmep_match_host_bridge, &found);
 	return found;
 }
 
@@ -306,7 +392,7 @@ static bool nvmep_host_known(struct pci_dev *a, struct pci_dev *b)
 	return !bridge_a->same_bridge_only && !bridge_b->same_bridge_only;
 }
 
-/* The function that stands for the host bridge above @pdev: its root port. */
+/* The root port above @pdev: it represents the host bridge. */
 static struct pci_dev *nvmep_root_port(struct pci_dev *pdev)
 {
 	while (pci_upstream_bridge(pdev))
@@ -314,7 +400,7 @@ static struct pci_dev *nvmep_root_port(struct pci_dev *pdev)
 	return pdev;
 }
 
-/* Nobody vouches for what lies between the two root ports. */
+/* Forwarding between the two root ports is not known to work. */
 static void nvmep_path_block_host(struct nvme_peer_path *path,
 				  struct pci_dev *initiator,
 				  struct pci_dev *target)
@@ -331,7 +417,7 @@ static void nvmep_path_block_host(struct nvme_peer_path *path,
 		nvmep_path_block(path, in, 0);
 }
 
-/* Verdict and reason for the way through the root complex. */
+/* Sets verdict and reason of a path through the root complex. */
 static void nvmep_path_through_host(struct nvme_peer_path *path,
 				    struct pci_dev *initiator,
 				    struct pci_dev *target)
@@ -355,13 +441,13 @@ static void nvmep_path_through_host(struct nvme_peer_path *path,
 }
 
 /**
- * nvmep_route_through_host() - the route if requests pass the root complex
- * @initiator: sends the requests
- * @target: its memory is meant
+ * nvmep_route_through_host() - the path if requests pass the root complex
+ * @initiator: function that sends the requests
+ * @target: function that is accessed
  * @path: out
  *
- * For a DMA address that an IOMMU translates: a switch does not know such an
- * address as its own and sends the request up, whatever its ACS bits say.
+ * For a DMA address that an IOMMU translates.  A switch does not decode such an
+ * address and routes the request upstream, whatever its ACS bits are.
  */
 void nvmep_route_through_host(struct pci_dev *initiator, struct pci_dev *target,
 			      struct nvme_peer_path *path)
@@ -371,13 +457,14 @@ void nvmep_route_through_host(struct pci_dev *initiator, struct pci_dev *target,
 }
 
 /**
- * nvmep_route_find() - the best route from one function to another
- * @initiator: sends the requests
- * @target: its memory is meant
+ * nvmep_route_find() - the best path from one function to another
+ * @initiator: function that sends the requests
+ * @target: function that is accessed
  * @path: out
  *
- * A port that redirects requests counts whichever way they go, as it does for
- * the kernel: what the bits of the receiver's ports redirect are the answers.
+ * Redirecting ports of both sides block, as in the kernel: the ports above the
+ * target redirect completions.  So does the common bridge itself, which may be
+ * the root port above both functions.
  */
 void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
 		      struct nvme_peer_path *path)
@@ -392,9 +479,14 @@ void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
 		return;
 
 	common = nvmep_common_upstream(initiator, target);
+	if (nvmep_path_is_blocked(path, initiator, common)) {
+		path->reason = NVME_PEER_REASON_ACS_BLOCKED;
+		return;
+	}
 	if (common) {
-		nvmep_path_redirects(path, initiator, common);
-		nvmep_path_redirects(path, target, common);
+		nvmep_path_find_redirects(path, initiator,
+					  pci_upstream_bridge(common));
+		nvmep_path_find_redirects(path, target, common);
 		if (!path->blocker_count) {
 			path->verdict = NVME_PEER_ROUTE_BUS_ADDR;
 			path->reason = NVME_PEER_REASON_COMMON_SWITCH;
@@ -405,33 +497,294 @@ void nvmep_route_find(struct pci_dev *initiator, struct pci_dev *target,
 }
 
 /**
- * nvmep_route_reason_text() - a reason in words, for the log
+ * nvmep_route_reason_text() - text of a reason, for log messages
  * @reason: the reason
  *
- * Return: text that follows "no route: " or stands alone.
+ * Return: a phrase.
  */
 const char *nvmep_route_reason_text(enum nvme_peer_route_reason reason)
 {
 	static const char * const texts[] = {
-		[NVME_PEER_REASON_NONE] = "no device to ask for",
+		[NVME_PEER_REASON_NONE] = "peer device unknown",
 		[NVME_PEER_REASON_COMMON_SWITCH] = "common switch",
 		[NVME_PEER_REASON_HOST_BRIDGE_KNOWN] = "known host bridge",
 		[NVME_PEER_REASON_HOST_BRIDGE_ALLOWED] =
 			"host bridge allowed by the administrator",
 		[NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN] =
-			"nobody vouches for the host bridge (allow_host_bridge=1 does)",
+			"host bridge not known to forward (allow_host_bridge=1 trusts it)",
 		[NVME_PEER_REASON_DIFFERENT_DOMAINS] = "different PCI domains",
-		[NVME_PEER_REASON_SAME_FUNCTION] = "both ends are one function",
+		[NVME_PEER_REASON_SAME_FUNCTION] = "both ends are the same function",
 		[NVME_PEER_REASON_HOST_MEMORY] = "host memory",
 		[NVME_PEER_REASON_UNKNOWN_MEMORY] =
-			"the memory belongs to no PCI function",
+			"the memory is in no BAR and not in RAM",
 		[NVME_PEER_REASON_EXPORTER_REFUSED] =
-			"the exporter does not let the controller have it",
+			"the exporter does not map it for the controller",
+		[NVME_PEER_REASON_ACS_BLOCKED] =
+			"a port discards the requests (ACS control bits)",
 	};
 
-	static_assert(ARRAY_SIZE(texts) == NVME_PEER_REASON_EXPORTER_REFUSED + 1);
+	static_assert(ARRAY_SIZE(texts) == NVME_PEER_REASON_ACS_BLOCKED + 1);
 
 	if (reason >= ARRAY_SIZE(texts))
 		return "unknown";
 	return texts[reason];
+}
+
+/* --- placement of a mapping ---------------------------------------------- */
+
+/*
+ * Some exporters pin to host RAM without reporting it, so the placement is read
+ * from the mapping: each DMA address is converted to a physical address and
+ * that to the PCI function whose BAR contains it, or to RAM.
+ */
+
+static bool nvmep_is_ram(phys_addr_t address)
+{
+	return region_intersects(address, 1, IORESOURCE_SYSTEM_RAM,
+				 IORES_DESC_NONE) == REGION_INTERSECTS;
+}
+
+static phys_addr_t nvmep_bus_to_phys(struct pci_dev *pdev, dma_addr_t address)
+{
+	struct pci_bus_region region = { .start = address, .end = address };
+	struct resource resource = { .flags = IORESOURCE_MEM };
+
+	pcibios_bus_to_resource(pdev->bus, &resource, &region);
+	return resource.start;
+}
+
+/**
+ * struct nvmep_phys_range - a range of physical addresses with one owner
+ * @owner: function with the BAR that contains it, with a reference; NULL if
+ *	none
+ * @ram: the range is host RAM
+ * @translated: the DMA address is translated by the controller's IOMMU domain
+ * @first: first physical address
+ * @last: last physical address
+ */
+struct nvmep_phys_range {
+	struct pci_dev *owner;
+	bool ram;
+	bool translated;
+	phys_addr_t first;
+	phys_addr_t last;
+};
+
+/*
+ * The physical address of a DMA address.  One without a translation in the
+ * domain is a PCI bus address: exporters use those below a common switch, and
+ * the IOVA allocator reserves the PCI windows.
+ */
+static phys_addr_t nvmep_dma_to_phys(const struct nvmep_ctrl *ctrl,
+				     dma_addr_t address, bool *translated)
+{
+	phys_addr_t phys = 0;
+
+	if (nvmep_route_translated(ctrl->dev))
+		phys = iommu_iova_to_phys(iommu_get_domain_for_dev(ctrl->dev),
+					  address);
+	*translated = phys != 0;
+	return *translated ? phys : nvmep_bus_to_phys(ctrl->pdev, address);
+}
+
+/*
+ * Finds the function with a memory BAR that contains @phys; takes a reference.
+ */
+static void nvmep_phys_range_bar(struct nvmep_phys_range *range,
+				 phys_addr_t phys)
+{
+	struct pci_dev *pdev = NULL;
+	int bar;
+
+	for_each_pci_dev(pdev) {
+		for (bar = 0; bar < PCI_STD_NUM_BARS; bar++) {
+			if (!(pci_resource_flags(pdev, bar) & IORESOURCE_MEM) ||
+			    phys < pci_resource_start(pdev, bar) ||
+			    phys > pci_resource_end(pdev, bar))
+				continue;
+			range->owner = pdev;
+			range->first = pci_resource_start(pdev, bar);
+			range->last = pci_resource_end(pdev, bar);
+			return;
+		}
+	}
+}
+
+static void nvmep_phys_range_find(struct nvmep_phys_range *range,
+				  phys_addr_t phys,
+				  bool translated)
+{
+	memset(range, 0, sizeof(*range));
+	range->translated = translated;
+	range->first = ALIGN_DOWN(phys, PAGE_SIZE);
+	range->last = range->first + PAGE_SIZE - 1;
+	range->ram = nvmep_is_ram(phys);
+	if (!range->ram)
+		nvmep_phys_range_bar(range, phys);
+}
+
+/*
+ * Does the page at @phys have the same owner as @range?  Updates the bounds of
+ * @range to those of the last lookup.
+ */
+static bool nvmep_phys_range_holds(struct nvmep_phys_range *range,
+				   phys_addr_t phys,
+				   bool translated)
+{
+	struct nvmep_phys_range here;
+	bool same;
+
+	if (translated != range->translated)
+		return false;
+	if (phys >= range->first && phys <= range->last)
+		return true;
+
+	nvmep_phys_range_find(&here, phys, translated);
+	same = here.owner == range->owner && here.ram == range->ram;
+	range->first = here.first;
+	range->last = here.last;
+	pci_dev_put(here.owner);
+	return same;
+}
+
+/*
+ * Bytes from @dma on that one look-up covers, for an address that an IOMMU
+ * translates to @phys.  A large page whose first and last page translate to one
+ * aligned range is taken to be contiguous: the kernel maps it by one entry.
+ */
+static u64 nvmep_translated_step(const struct nvmep_ctrl *ctrl,
+				 struct nvmep_phys_range *range,
+				 dma_addr_t dma, phys_addr_t phys, u64 left)
+{
+	const u64 last = PMD_SIZE - PAGE_SIZE;
+	bool translated;
+	bool large;
+
+	large = left >= PMD_SIZE && IS_ALIGNED(dma | phys, PMD_SIZE) &&
+		nvmep_dma_to_phys(ctrl, dma + last, &translated) == phys + last &&
+		nvmep_phys_range_holds(range, phys + last, translated);
+	return large ? PMD_SIZE : PAGE_SIZE;
+}
+
+/*
+ * Walks a segment: behind an IOMMU by pages, because translation makes
+ * scattered memory look contiguous; else in steps of physically contiguous
+ * ranges.  Returns 1 if all of it has the owner of @range, 0 if not, -EINTR, or
+ * -ESTALE if the exporter invalidated the buffer meanwhile.
+ */
+static int nvmep_segment_holds(const struct nvmep_buf *buf,
+			       const struct nvmep_segment *segment,
+			       struct nvmep_phys_range *range)
+{
+	const struct nvmep_ctrl *ctrl = buf->ctrl;
+	phys_addr_t phys;
+	bool translated;
+	u64 done = 0;
+	int err;
+
+	while (done < segment->length) {
+		phys = nvmep_dma_to_phys(ctrl, segment->dma + done,
+					 &translated);
+		if (!nvmep_phys_range_holds(range, phys, translated))
+			return 0;
+		if (translated)
+			done += nvmep_translated_step(ctrl, range,
+						      segment->dma + done, phys,
+						      segment->length - done);
+		else
+			done += range->last - phys + 1;
+		err = nvmep_walk_resched();
+		if (err)
+			return err;
+		if (nvmep_buf_invalid(buf))
+			return -ESTALE;
+	}
+	return 1;
+}
+
+/*
+ * Finds the owner of all memory of a buffer; @range holds it then.  Returns as
+ * nvmep_segment_holds().
+ */
+static int nvmep_memory_find(const struct nvmep_buf *buf,
+			     struct nvmep_phys_range *range)
+{
+	const struct nvmep_segments *segments = &buf->segments;
+	phys_addr_t phys;
+	bool translated;
+	int holds = 1;
+	u32 i;
+
+	/* Unmapping takes this lock: it does not free the IOMMU's tables now. */
+	lockdep_assert_held(&buf->lock);
+
+	if (nvmep_buf_invalid(buf))
+		return -ESTALE;
+	phys = nvmep_dma_to_phys(buf->ctrl, segments->list[0].dma, &translated);
+	nvmep_phys_range_find(range, phys, translated);
+	for (i = 0; i < segments->count && holds > 0; i++)
+		holds = nvmep_segment_holds(buf, &segments->list[i], range);
+	if (holds <= 0)
+		pci_dev_put(range->owner);
+	return holds;
+}
+
+/*
+ * The exporter chose the path when it mapped the memory; it need not be the
+ * best one.  A translated address passes the root complex.  An untranslated one
+ * must be routed by a switch below it.
+ */
+static void nvmep_placement_device(struct nvmep_placement *placement,
+				   const struct nvmep_ctrl *ctrl,
+				   const struct nvmep_phys_range *range)
+{
+	struct nvme_peer_path *path = &placement->path;
+
+	placement->owner = nvmep_pci_address(range->owner);
+	nvmep_route_find(ctrl->pdev, range->owner, path);
+
+	if (range->translated && range->owner != ctrl->pdev)
+		nvmep_route_through_host(ctrl->pdev, range->owner, path);
+	else if (nvmep_route_translated(ctrl->dev) &&
+		 path->verdict != NVME_PEER_ROUTE_BUS_ADDR)
+		path->verdict = NVME_PEER_ROUTE_NONE;
+}
+
+/**
+ * nvmep_placement_find() - where does a buffer lie, and is it in reach?
+ * @placement: out
+ * @buf: the buffer, mapped and not empty
+ *
+ * An invalidation meanwhile ends the walk; the buffer stays mapped during it.
+ *
+ * Return: 0; -EINTR after a fatal signal; -ESTALE if the exporter has
+ * invalidated the buffer.
+ */
+int nvmep_placement_find(struct nvmep_placement *placement,
+			 struct nvmep_buf *buf)
+{
+	struct nvmep_phys_range range;
+	int holds;
+
+	mutex_lock(&buf->lock);
+	holds = nvmep_memory_find(buf, &range);
+	mutex_unlock(&buf->lock);
+	if (holds < 0)
+		return holds;
+
+	*placement = (struct nvmep_placement) { };
+	/* Segments with several owners have no single answer. */
+	if (!holds) {
+		nvmep_route_without_device(&placement->path,
+					   NVME_PEER_REASON_UNKNOWN_MEMORY);
+		return 0;
+	}
+	if (range.owner)
+		nvmep_placement_device(placement, buf->ctrl, &range);
+	else
+		nvmep_route_without_device(&placement->path, range.ram ?
+					   NVME_PEER_REASON_HOST_MEMORY :
+					   NVME_PEER_REASON_UNKNOWN_MEMORY);
+	pci_dev_put(range.owner);
+	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * buffer.c: GPU memory as commands name it: the caller's own as data, and the
+ * buffer.c: describe GPU memory for commands: the caller's memory as data, the
  * glue's for PRP lists.
  */
 #include <errno.h>
@@ -11,7 +11,10 @@
 
 static const char opening[] = "nvmepeer_cuda_buffer_open";
 
-/* The table of DMA addresses of memory that is not one range, into GPU memory. */
+/*
+ * Copy the table of DMA addresses to GPU memory, for memory of more than one
+ * segment.
+ */
 static int upload_table(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t handle,
 			uint64_t offset, uint32_t count, uint64_t table)
 {
@@ -19,13 +22,13 @@ static int upload_table(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint3
 	int result;
 
 	if (!addresses)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	result = nvmepeer_buf_table(ctrl, handle, offset, addresses, count);
 	if (result == (int)count)
 		result = cuda_upload(cuda, table, addresses, 8 * (size_t)count);
 	else if (result >= 0)
-		result = cuda_fail(opening, -ERANGE, "the buffer ends early", "",
-				   "%d of %u DMA addresses were given", result, count);
+		result = cuda_fail(opening, -ERANGE, "the table of DMA addresses is too short", "",
+				   "the driver returned %d of %u DMA addresses", result, count);
 	free(addresses);
 	return result;
 }
@@ -50,13 +53,13 @@ int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t ha
 			    (uint32_t)(cuda_table_bytes(bytes, info.page_size) / 8), table);
 }
 
-/* The whole pages that the caller's memory touches. */
-struct span {
+/* The host pages that the caller's memory touches. */
+struct page_range {
 	uint64_t start, bytes, in_first;
 	uint32_t page;
 };
 
-static int find_span(struct nvmepeer *ctrl, uint64_t address, size_t bytes, struct span *span)
+static int find_pages(struct nvmepeer *ctrl, uint64_t address, size_t bytes, struct page_range *range)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct nvme_peer_info info;
@@ -65,84 +68,126 @@ static int find_span(struct nvmepeer *ctrl, uint64_t address, size_t bytes, stru
 	if (error)
 		return error;
 	if (!bytes || address % 4)
-		return cuda_fail(opening, -EINVAL, "the memory cannot hold data",
-				 "give a multiple of 4 as the address, and some bytes",
+		return cuda_fail(opening, -EINVAL, "invalid range of memory",
+				 "pass an address that is a multiple of 4, and a length above 0",
 				 "%zu bytes at %#llx", bytes, (unsigned long long)address);
 	page = page < info.page_size ? info.page_size : page;
-	span->page = info.page_size;
-	span->start = address / page * page;
-	span->bytes = cuda_round_up(address + bytes, page) - span->start;
-	span->in_first = address - span->start;
+	range->page = info.page_size;
+	range->start = address / page * page;
+	range->bytes = cuda_round_up(address + bytes, page) - range->start;
+	range->in_first = address - range->start;
 	return 0;
 }
 
-/* The buffer begins where the caller's memory does, not where its pages do. */
-static int cut_front(struct nvmepeer_buffer *buffer, const struct span *span, size_t bytes)
+/*
+ * Memory of several segments has a table of pages, which begins with a whole one.
+ * Checked before the addresses are read: those expose the buffer, and while it is
+ * exposed a failed open could not end its import.
+ */
+static int check_start(const struct page_range *range, uint32_t segments)
+{
+	if (segments == 1 || range->in_first % range->page == 0)
+		return 0;
+	return cuda_fail(opening, -EINVAL, "the memory starts inside a controller page",
+			 "pass memory that starts at a multiple of the controller page, or that is contiguous",
+			 "it starts %llu bytes into a page of %u and has %u segments of DMA addresses",
+			 (unsigned long long)(range->in_first % range->page), range->page, segments);
+}
+
+/* The buffer starts at the caller's address, which may be inside a page. */
+static void cut_front(struct nvmepeer_buffer *buffer, const struct page_range *range, size_t bytes)
 {
 	buffer->length = bytes;
-	if (!buffer->pages) {
-		buffer->dma += span->in_first;
-		return 0;
-	}
-	if (span->in_first % span->page)
-		return cuda_fail(opening, -EINVAL, "the memory starts inside a controller page",
-				 "give memory that starts at a multiple of the controller page, or is contiguous",
-				 "it starts %llu bytes into a page of %u and is not one range of DMA addresses",
-				 (unsigned long long)(span->in_first % span->page), span->page);
-	buffer->pages += span->in_first / span->page * 8;
-	return 0;
+	if (buffer->pages)
+		buffer->pages += range->in_first / range->page * 8;
+	else
+		buffer->dma += range->in_first;
 }
 
-static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct span *span, size_t bytes)
+/* The table of DMA addresses, and the buffer. */
+static size_t own_bytes(const struct page_range *range)
 {
-	uint64_t table = cuda_table_bytes(span->bytes, span->page);
-	int error = cuda_import(opened->cuda, opened->ctrl, span->start, span->bytes,
-				&opened->handle);
+	return cuda_table_bytes(range->bytes, range->page) + sizeof(struct nvmepeer_buffer);
+}
+
+static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct page_range *range, size_t bytes)
+{
+	uint64_t table = cuda_table_bytes(range->bytes, range->page);
+	uint32_t segments;
+	int error = cuda_import(opened->cuda, opened->ctrl, range->start, range->bytes,
+				&opened->handle, &segments);
 
 	if (!error)
-		error = cuda_alloc(opened->cuda, table + sizeof(opened->buffer), &opened->memory);
+		error = check_start(range, segments);
 	if (!error)
-		error = cuda_describe(opened->cuda, opened->ctrl, opened->handle, 0, span->bytes,
+		error = cuda_alloc(opened->cuda, own_bytes(range), &opened->memory);
+	if (!error)
+		error = cuda_describe(opened->cuda, opened->ctrl, opened->handle, 0, range->bytes,
 				      opened->memory, &opened->buffer);
-	if (!error)
-		error = cut_front(&opened->buffer, span, bytes);
 	if (error)
 		return error;
+	cut_front(&opened->buffer, range, bytes);
 	opened->device = (const struct nvmepeer_buffer *)(uintptr_t)(opened->memory + table);
 	return cuda_upload(opened->cuda, opened->memory + table, &opened->buffer,
 			   sizeof(opened->buffer));
+}
+
+/*
+ * Undo a failed open and keep its explanation; waits for no kernel.  The import
+ * of a buffer that has been exposed may stay until the controller's node is
+ * closed: only copies to a GPU that has failed come after that.  The caller's
+ * memory stays the caller's, and the glue's own is never imported.
+ */
+static void undo(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
+{
+	struct nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	cuda_release(opened->ctrl, &opened->handle);
+	if (opened->memory)
+		cuda_keep(opened->cuda, opened->memory, own_bytes(range));
+	free(opened);
+	nvmepeer_fail(&why, sizeof(why));
 }
 
 int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer,
 			      size_t bytes, struct nvmepeer_cuda_buffer **buffer)
 {
 	struct nvmepeer_cuda_buffer *opened = calloc(1, sizeof(*opened));
-	struct span span = { .page = 4096 };	/* of a controller, at least */
+	struct page_range range = { .page = 4096 };	/* minimum controller page */
 	int error;
 
 	if (!opened)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	opened->ctrl = ctrl;
 	opened->cuda = cuda;
-	error = find_span(ctrl, (uintptr_t)pointer, bytes, &span);
+	error = find_pages(ctrl, (uintptr_t)pointer, bytes, &range);
 	if (!error)
-		error = open_parts(opened, &span, bytes);
-	if (error)
-		nvmepeer_cuda_buffer_close(opened);
-	else
+		error = open_parts(opened, &range, bytes);
+	if (!error)
 		*buffer = opened;
+	else
+		undo(opened, &range);
 	return error;
 }
 
-void nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer)
+/*
+ * The controller may access the memory until its import is released, so an
+ * import that cannot be released stays open.
+ */
+int nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer)
 {
+	int error;
+
 	if (!buffer)
-		return;
-	if (buffer->handle)
-		nvmepeer_buf_release(buffer->ctrl, buffer->handle);
+		return 0;
+	error = cuda_release(buffer->ctrl, &buffer->handle);
+	if (error)
+		return error;
 	if (buffer->memory)
 		cuda_free(buffer->cuda, buffer->memory);
 	free(buffer);
+	return 0;
 }
 
 const struct nvmepeer_buffer *nvmepeer_cuda_buffer_host(const struct nvmepeer_cuda_buffer *buffer)

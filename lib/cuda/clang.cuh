@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * clang.cuh: the words of CUDA that the device library uses, for clang without a CUDA
- * toolkit: device.cu becomes bitcode of LLVM by the compiler of a distribution.
- * Assembly where the names of the compiler's own builtins are not those of every
- * LLVM that may read the bitcode.
+ * clang.cuh: the CUDA keywords and intrinsics that the device library uses, for
+ * clang without a CUDA toolkit: a distribution's compiler turns device.cu into
+ * LLVM bitcode.  Uses assembly where the compiler's builtins have names that
+ * not every LLVM which reads the bitcode has.
  */
 #ifndef NVMEPEER_LIB_CUDA_CLANG_CUH
 #define NVMEPEER_LIB_CUDA_CLANG_CUH
@@ -12,7 +12,10 @@
 #define __device__ __attribute__((device))
 #define __host__ __attribute__((host))
 #define __forceinline__ inline __attribute__((always_inline))
-/* Nothing is called: code generators of today stumble over structures passed by value. */
+/*
+ * Inline everything: current code generators fail on structures passed by
+ * value.
+ */
 #define __noinline__ __attribute__((always_inline))
 #define CLANG_FN static __device__ __forceinline__
 

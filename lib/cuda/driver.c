@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * driver.c: libcuda, loaded at run time, and the few calls of it that a peer
- * needs.  Types and numbers are those of the CUDA driver ABI, which is stable.
+ * driver.c: libcuda, loaded at run time, and the calls of it that a peer needs.
+ * Types and numbers are those of the CUDA driver ABI, which is stable.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,9 +34,11 @@ enum {
 	POINTER_RDMA_CAPABLE = 15,
 	MEMORY_TYPE_DEVICE = 2,
 	RANGE_DMA_BUF_FD = 1,
+	STREAM_NON_BLOCKING = 1,
+	CAPTURE_MODE_RELAXED = 2,
 };
 
-/* One entry point of libcuda; all return a CUresult. */
+/* Entry points of libcuda; each returns a CUresult. */
 struct driver {
 	int (*cuInit)(unsigned int flags);
 	int (*cuDeviceGet)(int *device, int number);
@@ -47,9 +49,13 @@ struct driver {
 	int (*cuCtxPopCurrent)(void **context);
 	int (*cuMemAlloc)(uint64_t *address, size_t bytes);
 	int (*cuMemFree)(uint64_t address);
-	int (*cuMemsetD8)(uint64_t address, unsigned char value, size_t bytes);
-	int (*cuMemcpyHtoD)(uint64_t to, const void *from, size_t bytes);
-	int (*cuMemcpyDtoH)(void *to, uint64_t from, size_t bytes);
+	int (*cuStreamCreate)(void **stream, unsigned int flags);
+	int (*cuStreamDestroy)(void *stream);
+	int (*cuStreamSynchronize)(void *stream);
+	int (*cuThreadExchangeStreamCaptureMode)(int *mode);
+	int (*cuMemsetD8Async)(uint64_t address, unsigned char value, size_t bytes, void *stream);
+	int (*cuMemcpyHtoDAsync)(uint64_t to, const void *from, size_t bytes, void *stream);
+	int (*cuMemcpyDtoHAsync)(void *to, uint64_t from, size_t bytes, void *stream);
 	int (*cuMemHostRegister)(void *start, size_t bytes, unsigned int flags);
 	int (*cuMemHostUnregister)(void *start);
 	int (*cuMemHostGetDevicePointer)(uint64_t *address, void *start, unsigned int flags);
@@ -60,9 +66,31 @@ struct driver {
 	int (*cuGetErrorName)(int error, const char **name);
 };
 
-/*
- * All set by open and never changed; calls push and pop the context on their
- * own thread, so no lock is needed.
+/* GPU memory of a failed call, for a later allocation. */
+struct kept {
+	struct kept *next;
+	uint64_t address;
+	size_t bytes;
+};
+
+/**
+ * struct nvmepeer_cuda - one GPU
+ * @library: libcuda
+ * @driver: its entry points
+ * @number: the caller's device number
+ * @device: CUdevice
+ * @context: primary context of the device
+ * @stream: non-blocking stream of all copies and memsets.  The legacy stream
+ *	would wait for the kernels of all blocking streams, so that a persistent
+ *	kernel blocks it for good, and other non-blocking streams do not wait
+ *	for it
+ *
+ * @lock: guards @kept
+ * @kept: memory of failed calls.  They do not free it, since cuMemFree waits for
+ *	all kernels, for a persistent one for ever
+ *
+ * nvmepeer_cuda_open() sets all fields but @kept and nothing changes them.  Calls
+ * push and pop the context on their own thread, so no other lock is needed.
  */
 struct nvmepeer_cuda {
 	void *library;
@@ -70,6 +98,9 @@ struct nvmepeer_cuda {
 	int number;
 	int device;
 	void *context;
+	void *stream;
+	pthread_mutex_t lock;
+	struct kept *kept;
 };
 
 static const char opening[] = "nvmepeer_cuda_open";
@@ -89,6 +120,11 @@ int cuda_fail(const char *call, int error, const char *what, const char *help,
 	vsnprintf(explanation.limit, sizeof(explanation.limit), limit, arguments);
 	va_end(arguments);
 	return nvmepeer_fail(&explanation, sizeof(explanation));
+}
+
+int cuda_number(const struct nvmepeer_cuda *cuda)
+{
+	return cuda->number;
 }
 
 static const char *name_of(const struct nvmepeer_cuda *cuda, int error)
@@ -114,9 +150,13 @@ static const struct {
 	ENTRY("cuCtxPopCurrent_v2", cuCtxPopCurrent),
 	ENTRY("cuMemAlloc_v2", cuMemAlloc),
 	ENTRY("cuMemFree_v2", cuMemFree),
-	ENTRY("cuMemsetD8_v2", cuMemsetD8),
-	ENTRY("cuMemcpyHtoD_v2", cuMemcpyHtoD),
-	ENTRY("cuMemcpyDtoH_v2", cuMemcpyDtoH),
+	ENTRY("cuStreamCreate", cuStreamCreate),
+	ENTRY("cuStreamDestroy_v2", cuStreamDestroy),
+	ENTRY("cuStreamSynchronize", cuStreamSynchronize),
+	ENTRY("cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode),
+	ENTRY("cuMemsetD8Async", cuMemsetD8Async),
+	ENTRY("cuMemcpyHtoDAsync_v2", cuMemcpyHtoDAsync),
+	ENTRY("cuMemcpyDtoHAsync_v2", cuMemcpyDtoHAsync),
 	ENTRY("cuMemHostRegister_v2", cuMemHostRegister),
 	ENTRY("cuMemHostUnregister", cuMemHostUnregister),
 	ENTRY("cuMemHostGetDevicePointer_v2", cuMemHostGetDevicePointer),
@@ -133,7 +173,7 @@ static int load(struct nvmepeer_cuda *cuda)
 	name = name ? name : "libcuda.so.1";
 	cuda->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!cuda->library)
-		return cuda_fail(opening, -ENOENT, "libcuda was not loaded",
+		return cuda_fail(opening, -ENOENT, "cannot load libcuda",
 				 "install NVIDIA's driver, or set NVMEPEER_LIBCUDA", "%s: %s", name,
 				 dlerror());
 	for (size_t i = 0; i < sizeof(entry_points) / sizeof(entry_points[0]); i++) {
@@ -153,22 +193,71 @@ static int take_device(struct nvmepeer_cuda *cuda)
 	int error = cuda->driver.cuInit(0);
 
 	if (error)
-		return cuda_fail(opening, -ENODEV, "CUDA does not start",
-				 "load NVIDIA's driver, and see that /dev/nvidia* is accessible",
+		return cuda_fail(opening, -ENODEV, "cannot initialise CUDA",
+				 "load NVIDIA's driver, and check that /dev/nvidia* is accessible",
 				 "cuInit: %s", name_of(cuda, error));
 	error = cuda->driver.cuDeviceGet(&cuda->device, cuda->number);
 	if (error)
-		return cuda_fail(opening, -ENODEV, "there is no such GPU",
+		return cuda_fail(opening, -ENODEV, "no such GPU",
 				 "nvidia-smi -L lists them; CUDA_VISIBLE_DEVICES hides some",
-				 "there is no CUDA device %d: %s", cuda->number,
+				 "no CUDA device %d: %s", cuda->number,
 				 name_of(cuda, error));
 	error = cuda->driver.cuDevicePrimaryCtxRetain(&cuda->context, cuda->device);
 	if (error)
-		return cuda_fail(opening, -ENODEV, "the GPU gives no context",
-				 "see whether another process has it in exclusive mode",
+		return cuda_fail(opening, -ENODEV, "cannot retain the GPU's primary context",
+				 "check whether the GPU is in exclusive mode and used by another process",
 				 "cuDevicePrimaryCtxRetain of device %d: %s", cuda->number,
 				 name_of(cuda, error));
 	return 0;
+}
+
+/*
+ * The context and the stream capture mode of a thread, to be restored by
+ * leave().
+ */
+struct entered {
+	int capture_mode;
+};
+
+static void leave(struct nvmepeer_cuda *cuda, struct entered *entered)
+{
+	void *context;
+
+	cuda->driver.cuThreadExchangeStreamCaptureMode(&entered->capture_mode);
+	cuda->driver.cuCtxPopCurrent(&context);
+}
+
+/*
+ * Make the GPU's context current on this thread until leave().  No call of the
+ * glue takes part in a stream capture, so none may invalidate one: in the
+ * relaxed mode libcuda permits allocations while any thread captures.
+ */
+static int enter(struct nvmepeer_cuda *cuda, struct entered *entered)
+{
+	int error = cuda->driver.cuCtxPushCurrent(cuda->context);
+
+	if (error)
+		return cuda_fail(allocating, -EIO, "cannot make the GPU's context current", "",
+				 "cuCtxPushCurrent: %s", name_of(cuda, error));
+	entered->capture_mode = CAPTURE_MODE_RELAXED;
+	cuda->driver.cuThreadExchangeStreamCaptureMode(&entered->capture_mode);
+	return 0;
+}
+
+static int make_stream(struct nvmepeer_cuda *cuda)
+{
+	struct entered entered;
+	int error = enter(cuda, &entered);
+
+	if (error)
+		return error;
+	error = cuda->driver.cuStreamCreate(&cuda->stream, STREAM_NON_BLOCKING);
+	leave(cuda, &entered);
+	if (!error)
+		return 0;
+	cuda->stream = NULL;
+	return cuda_fail(opening, -EIO, "cannot create a stream", "", "cuStreamCreate: %s",
+			 name_of(cuda, error));
 }
 
 int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **opened)
@@ -177,11 +266,14 @@ int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **opened)
 	int error;
 
 	if (!cuda)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	cuda->number = device;
+	pthread_mutex_init(&cuda->lock, NULL);
 	error = load(cuda);
 	if (!error)
 		error = take_device(cuda);
+	if (!error)
+		error = make_stream(cuda);
 	if (error) {
 		nvmepeer_cuda_close(cuda);
 		return error;
@@ -192,92 +284,145 @@ int nvmepeer_cuda_open(int device, struct nvmepeer_cuda **opened)
 
 void nvmepeer_cuda_close(struct nvmepeer_cuda *cuda)
 {
+	struct entered entered;
+	struct kept *kept;
+
 	if (!cuda)
 		return;
+	while ((kept = cuda->kept)) {
+		cuda->kept = kept->next;
+		cuda_free(cuda, kept->address);
+		free(kept);
+	}
+	if (cuda->stream && !enter(cuda, &entered)) {
+		cuda->driver.cuStreamDestroy(cuda->stream);
+		leave(cuda, &entered);
+	}
 	if (cuda->context)
 		cuda->driver.cuDevicePrimaryCtxRelease(cuda->device);
 	if (cuda->library)
 		dlclose(cuda->library);
+	pthread_mutex_destroy(&cuda->lock);
 	free(cuda);
 }
 
-static void leave(struct nvmepeer_cuda *cuda)
+/* Wait for what @refused == 0 says has been added to the stream. */
+static int finish(struct nvmepeer_cuda *cuda, int refused)
 {
-	void *context;
-
-	cuda->driver.cuCtxPopCurrent(&context);
+	return refused ? refused : cuda->driver.cuStreamSynchronize(cuda->stream);
 }
 
-/* Makes the GPU's context this thread's until leave(). */
-static int enter(struct nvmepeer_cuda *cuda)
+static int clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes)
 {
-	int error = cuda->driver.cuCtxPushCurrent(cuda->context);
+	return finish(cuda, cuda->driver.cuMemsetD8Async(address, 0, bytes, cuda->stream));
+}
 
-	return error ? cuda_fail(allocating, -EIO, "the GPU's context is gone", "",
-				 "cuCtxPushCurrent: %s", name_of(cuda, error)) : 0;
+void cuda_keep(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes)
+{
+	struct kept *kept = malloc(sizeof(*kept));
+
+	if (!kept) {
+		cuda_free(cuda, address);
+		return;
+	}
+	kept->address = address;
+	kept->bytes = bytes;
+	pthread_mutex_lock(&cuda->lock);
+	kept->next = cuda->kept;
+	cuda->kept = kept;
+	pthread_mutex_unlock(&cuda->lock);
+}
+
+/* Memory of a failed call that suffices and would not waste more than half, or 0. */
+static uint64_t take_kept(struct nvmepeer_cuda *cuda, size_t bytes)
+{
+	struct kept **at = &cuda->kept, *kept;
+	uint64_t address = 0;
+
+	pthread_mutex_lock(&cuda->lock);
+	while (*at && ((*at)->bytes < bytes || (*at)->bytes / 2 > bytes))
+		at = &(*at)->next;
+	kept = *at;
+	if (kept) {
+		*at = kept->next;
+		address = kept->address;
+	}
+	pthread_mutex_unlock(&cuda->lock);
+	free(kept);
+	return address;
 }
 
 int cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, uint64_t *address)
 {
-	int error = enter(cuda);
+	struct entered entered;
+	int error = enter(cuda, &entered);
 	uint64_t memory;
 
 	if (error)
 		return error;
-	error = cuda->driver.cuMemAlloc(&memory, bytes);
+	memory = take_kept(cuda, bytes);
+	error = memory ? 0 : cuda->driver.cuMemAlloc(&memory, bytes);
 	if (error) {
-		error = cuda_fail(allocating, -ENOMEM, "no GPU memory was given",
-				  "ask for fewer entries or queue pairs", "cuMemAlloc of %zu bytes: %s",
+		error = cuda_fail(allocating, -ENOMEM, "cannot allocate GPU memory",
+				  "use fewer entries or queue pairs", "cuMemAlloc of %zu bytes: %s",
 				  bytes, name_of(cuda, error));
 		goto out;
 	}
-	error = cuda->driver.cuMemsetD8(memory, 0, bytes);
+	error = clear(cuda, memory, bytes);
 	if (error) {
 		cuda->driver.cuMemFree(memory);
-		error = cuda_fail(allocating, -EIO, "GPU memory was not cleared", "",
-				  "cuMemsetD8: %s", name_of(cuda, error));
+		error = cuda_fail(allocating, -EIO, "cannot clear GPU memory", "",
+				  "cuMemsetD8Async: %s", name_of(cuda, error));
 		goto out;
 	}
 	*address = memory;
 out:
-	leave(cuda);
+	leave(cuda, &entered);
 	return error;
 }
 
 void cuda_free(struct nvmepeer_cuda *cuda, uint64_t address)
 {
-	if (enter(cuda))
+	struct entered entered;
+
+	if (enter(cuda, &entered))
 		return;
 	cuda->driver.cuMemFree(address);
-	leave(cuda);
+	leave(cuda, &entered);
 }
 
-/* What CUDA says of the memory at @address; @otherwise if it does not know it. */
-static int pointer_says(struct nvmepeer_cuda *cuda, int attribute, uint64_t address, int otherwise)
+/*
+ * A pointer attribute of the memory at @address, or @otherwise if CUDA has no
+ * such memory.
+ */
+static int pointer_attribute(struct nvmepeer_cuda *cuda, int attribute, uint64_t address, int otherwise)
 {
 	int value = 0;
 
 	return cuda->driver.cuPointerGetAttribute(&value, attribute, address) ? otherwise : value;
 }
 
-/* Memory of another kind than can be exported, by name.  In the context. */
+/*
+ * Refuse memory that cannot be exported, with its kind as the reason.  Called
+ * with the context current.
+ */
 static int check_memory(struct nvmepeer_cuda *cuda, uint64_t address)
 {
-	static const char what[] = "the memory cannot be the controller's";
-	int owner = pointer_says(cuda, POINTER_DEVICE_ORDINAL, address, cuda->number);
+	static const char what[] = "the memory cannot be exported to the controller";
+	int owner = pointer_attribute(cuda, POINTER_DEVICE_ORDINAL, address, cuda->number);
 
-	if (pointer_says(cuda, POINTER_MEMORY_TYPE, address, 0) != MEMORY_TYPE_DEVICE)
+	if (pointer_attribute(cuda, POINTER_MEMORY_TYPE, address, 0) != MEMORY_TYPE_DEVICE)
 		return cuda_fail(exporting, -EINVAL, what,
-				 "give memory from cudaMalloc() or cuMemCreate(); for host memory see nvmepeer_hostmem_alloc()",
-				 "%#llx is no device memory of CUDA", (unsigned long long)address);
-	if (pointer_says(cuda, POINTER_IS_MANAGED, address, 0) & 1)
-		return cuda_fail(exporting, -EINVAL, what, "give memory from cudaMalloc() or cuMemCreate()",
+				 "pass memory from cudaMalloc() or cuMemCreate(); for host memory see nvmepeer_hostmem_alloc()",
+				 "%#llx is not CUDA device memory", (unsigned long long)address);
+	if (pointer_attribute(cuda, POINTER_IS_MANAGED, address, 0) & 1)
+		return cuda_fail(exporting, -EINVAL, what, "pass memory from cudaMalloc() or cuMemCreate()",
 				 "%#llx is managed memory, which moves between host and GPU",
 				 (unsigned long long)address);
 	if (owner != cuda->number)
 		return cuda_fail(exporting, -EINVAL, what,
-				 "open that GPU, and queue pairs for it: data beside another GPU's rings may come after its completion",
-				 "%#llx is memory of CUDA device %d, and device %d was opened",
+				 "open that GPU and queue pairs for it: a completion in another GPU's memory may overtake the data",
+				 "%#llx is memory of CUDA device %d, but device %d was opened",
 				 (unsigned long long)address, owner, cuda->number);
 	return 0;
 }
@@ -288,16 +433,16 @@ static int export_refused(struct nvmepeer_cuda *cuda, int error, uint64_t addres
 
 	cuda->driver.cuDeviceGetAttribute(&supported, ATTRIBUTE_DMA_BUF_SUPPORTED, cuda->device);
 	if (!supported)
-		return cuda_fail(exporting, -EOPNOTSUPP, "GPU memory cannot become a dma-buf",
-				 "this needs NVIDIA's open kernel module (nvidia-open), a kernel from 5.12 on and a data-centre or Turing or newer GPU",
+		return cuda_fail(exporting, -EOPNOTSUPP, "cannot export GPU memory as a dma-buf",
+				 "use NVIDIA's open kernel module (nvidia-open), Linux 5.12 or newer, and a data-centre GPU or one of Turing or newer",
 				 "cuMemGetHandleForAddressRange: %s", name_of(cuda, error));
-	if (!(pointer_says(cuda, POINTER_RDMA_CAPABLE, address, 1) & 1))
-		return cuda_fail(exporting, -EOPNOTSUPP, "GPU memory did not become a dma-buf",
+	if (!(pointer_attribute(cuda, POINTER_RDMA_CAPABLE, address, 1) & 1))
+		return cuda_fail(exporting, -EOPNOTSUPP, "cannot export this GPU memory as a dma-buf",
 				 "allocate it with CUmemAllocationProp.allocFlags.gpuDirectRDMACapable = 1",
 				 "%#llx was not allocated for access by other devices",
 				 (unsigned long long)address);
-	return cuda_fail(exporting, -EINVAL, "GPU memory did not become a dma-buf",
-			 "give a range of whole pages of the host that is allocated from end to end",
+	return cuda_fail(exporting, -EINVAL, "cannot export this GPU memory as a dma-buf",
+			 "pass a range of whole host pages that is allocated from end to end",
 			 "cuMemGetHandleForAddressRange of %zu bytes at %#llx: %s", bytes,
 			 (unsigned long long)address, name_of(cuda, error));
 }
@@ -305,25 +450,26 @@ static int export_refused(struct nvmepeer_cuda *cuda, int error, uint64_t addres
 int cuda_export(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes, int *fd)
 {
 	unsigned int synchronous = 1;
-	int refused, error = enter(cuda);
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
 
 	if (error)
 		return error;
 	error = check_memory(cuda, address);
 	if (error)
 		goto out;
-	/* Copies and controller writes of one range must not overtake each other. */
+	/* Copies and controller writes of one range must be ordered. */
 	cuda->driver.cuPointerSetAttribute(&synchronous, POINTER_SYNC_MEMOPS, address);
 	refused = cuda->driver.cuMemGetHandleForAddressRange(fd, address, bytes, RANGE_DMA_BUF_FD, 0);
 	if (refused)
 		error = export_refused(cuda, refused, address, bytes);
 out:
-	leave(cuda);
+	leave(cuda, &entered);
 	return error;
 }
 
 int cuda_import(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint64_t address,
-		size_t bytes, uint32_t *handle)
+		size_t bytes, uint32_t *handle, uint32_t *segments)
 {
 	struct nvme_peer_buf_import buffer;
 	int fd, error;
@@ -334,9 +480,22 @@ int cuda_import(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint64_t addr
 	error = nvmepeer_buf_import(ctrl, fd, NVME_PEER_BUF_REQUIRE_DEVICE, &buffer,
 				    sizeof(buffer));
 	close(fd);
-	if (!error)
-		*handle = buffer.handle;
-	return error;
+	if (error)
+		return error;
+	*handle = buffer.handle;
+	*segments = buffer.segments;
+	return 0;
+}
+
+int cuda_release(struct nvmepeer *ctrl, uint32_t *handle)
+{
+	int error = *handle ? nvmepeer_buf_release(ctrl, *handle) : 0;
+
+	/* -ENOENT: the controller has no such buffer any more. */
+	if (error && error != -ENOENT)
+		return error;
+	*handle = 0;
+	return 0;
 }
 
 int cuda_keeps_order(struct nvmepeer_cuda *cuda)
@@ -347,14 +506,20 @@ int cuda_keeps_order(struct nvmepeer_cuda *cuda)
 
 	if (!error && ordering >= WRITES_ORDERING_OWNER)
 		return 0;
-	/* What would flush them is a call of the host, which a kernel cannot make. */
+	/*
+	 * Only a call of the host could flush the writes, and a kernel cannot
+	 * make one.
+	 */
 	return cuda_fail(opening_queues, -EOPNOTSUPP, "completions could overtake their data",
-			 "use a GPU or platform where it is at least OWNER (100): data-centre GPUs behind PCIe are",
-			 "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING of device %d is %s%d: kernels need not see what the controller writes in the order it writes",
-			 cuda->number, error ? "not known: error " : "", error ? error : ordering);
+			 "use a GPU and platform that report at least OWNER (100), as data-centre GPUs behind PCIe do",
+			 "CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING of device %d is %s%d: kernels may see the controller's writes in another order",
+			 cuda->number, error ? "unknown: error " : "", error ? error : ordering);
 }
 
-/* The capabilities that count, from /proc/self/status; all if it cannot be read. */
+/*
+ * Effective capabilities from /proc/self/status; all of them if it cannot be
+ * read.
+ */
 static unsigned long long effective_capabilities(void)
 {
 	unsigned long long capabilities = ~0ull;
@@ -370,7 +535,7 @@ static unsigned long long effective_capabilities(void)
 	return capabilities;
 }
 
-/* Does the nvidia module tell its parameters, and not that one? */
+/* Does the nvidia module list its parameters, without PeerMappingOverride=1? */
 static bool override_is_off(void)
 {
 	const char *path = getenv("NVMEPEER_NVIDIA_PARAMS");
@@ -395,14 +560,18 @@ int cuda_may_register(void)
 
 	if (effective_capabilities() >> CAP_SYS_ADMIN_BIT & 1 || !override_is_off())
 		return 0;
-	return cuda_fail(opening_queues, -EPERM, "the GPU may not reach the doorbells", registers_help,
-			 "NVIDIA's driver maps registers of other devices only for CAP_SYS_ADMIN, which this process does not have");
+	return cuda_fail(opening_queues, -EPERM, "the process may not map doorbells into the GPU",
+			 registers_help,
+			 "NVIDIA's driver maps registers of other devices for CAP_SYS_ADMIN only, which this process lacks");
 }
 
-/* What a refused registration of doorbell pages can mean (the driver does not say). */
+/*
+ * The driver gives no reason when it refuses doorbell pages: derive it from the
+ * error.
+ */
 static int registers_refused(const struct nvmepeer_cuda *cuda, int error)
 {
-	static const char what[] = "the GPU did not get the doorbells";
+	static const char what[] = "cannot map the doorbells into the GPU";
 	const char *name = name_of(cuda, error);
 
 	switch (error) {
@@ -411,17 +580,17 @@ static int registers_refused(const struct nvmepeer_cuda *cuda, int error)
 				 "cuMemHostRegister(IOMEMORY): %s", name);
 	case CUDA_INVALID_VALUE:
 		return cuda_fail(opening_queues, -EFAULT, what,
-				 "use NVIDIA's open kernel module, driver 570.133.07 or newer: kernels from 6.12 on have only follow_pfnmap_start(), which is GPL-only",
-				 "cuMemHostRegister(IOMEMORY): %s: the driver found no registers behind the mapping",
+				 "use NVIDIA's open kernel module, driver 570.133.07 or newer: Linux 6.12 and newer only export follow_pfnmap_start(), to GPL modules",
+				 "cuMemHostRegister(IOMEMORY): %s: the driver cannot resolve the mapping to registers",
 				 name);
 	case CUDA_OPERATING_SYSTEM:
 		return cuda_fail(opening_queues, -EFAULT, what,
-				 "see the kernel log; NVreg_DmaRemapPeerMmio=0 is for machines without a translating IOMMU",
+				 "check the kernel log; NVreg_DmaRemapPeerMmio=0 is only for machines without a translating IOMMU",
 				 "cuMemHostRegister(IOMEMORY): %s: dma_map_resource() refused the doorbells for the GPU",
 				 name);
 	case CUDA_NOT_SUPPORTED:
 		return cuda_fail(opening_queues, -EOPNOTSUPP, what,
-				 "a virtual machine must pass both devices through",
+				 "in a virtual machine, pass both devices through",
 				 "cuMemHostRegister(IOMEMORY): %s: this kernel or GPU cannot map registers of other devices",
 				 name);
 	default:
@@ -432,11 +601,11 @@ static int registers_refused(const struct nvmepeer_cuda *cuda, int error)
 
 static int pages_refused(const struct nvmepeer_cuda *cuda, int error, size_t bytes)
 {
-	return cuda_fail(opening_queues, -EFAULT, "the GPU did not get a page of the queue pair",
+	return cuda_fail(opening_queues, -EFAULT, "cannot map a page of the queue pair into the GPU",
 			 error == CUDA_ALREADY_REGISTERED ?
-			 "unregister it first: somebody in this process has registered the page" :
-			 "see what the nvidia module said in the kernel log",
-			 "cuMemHostRegister of %zu bytes: %s: the driver pins ordinary pages", bytes,
+			 "unregister it first: this process has registered the page already" :
+			 "check the messages of the nvidia module in the kernel log",
+			 "cuMemHostRegister of %zu bytes: %s: the driver cannot pin the page", bytes,
 			 name_of(cuda, error));
 }
 
@@ -448,7 +617,8 @@ int cuda_register(struct nvmepeer_cuda *cuda, enum cuda_memory memory, void *sta
 		[CUDA_MEMORY_READ_WRITE] = 0,
 		[CUDA_MEMORY_REGISTERS] = REGISTER_IOMEMORY,
 	};
-	int refused, error = enter(cuda);
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
 
 	if (error)
 		return error;
@@ -462,54 +632,59 @@ int cuda_register(struct nvmepeer_cuda *cuda, enum cuda_memory memory, void *sta
 	refused = cuda->driver.cuMemHostGetDevicePointer(address, start, 0);
 	if (refused) {
 		cuda->driver.cuMemHostUnregister(start);
-		error = cuda_fail(opening_queues, -EIO, "the GPU has no address for mapped pages", "",
+		error = cuda_fail(opening_queues, -EIO, "cannot get the GPU address of mapped pages", "",
 				  "cuMemHostGetDevicePointer: %s", name_of(cuda, refused));
 	}
 out:
-	leave(cuda);
+	leave(cuda, &entered);
 	return error;
 }
 
 void cuda_unregister(struct nvmepeer_cuda *cuda, void *start)
 {
-	if (enter(cuda))
+	struct entered entered;
+
+	if (enter(cuda, &entered))
 		return;
 	cuda->driver.cuMemHostUnregister(start);
-	leave(cuda);
+	leave(cuda, &entered);
 }
 
 int cuda_upload(struct nvmepeer_cuda *cuda, uint64_t address, const void *from, size_t bytes)
 {
-	int refused, error = enter(cuda);
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
 
 	if (error)
 		return error;
-	refused = cuda->driver.cuMemcpyHtoD(address, from, bytes);
-	leave(cuda);
+	refused = finish(cuda, cuda->driver.cuMemcpyHtoDAsync(address, from, bytes, cuda->stream));
+	leave(cuda, &entered);
 	return refused ? cuda_fail(allocating, -EIO, "a copy to the GPU failed", "",
-				   "cuMemcpyHtoD of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
+				   "cuMemcpyHtoDAsync of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
 }
 
 int cuda_download(struct nvmepeer_cuda *cuda, void *to, uint64_t address, size_t bytes)
 {
-	int refused, error = enter(cuda);
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
 
 	if (error)
 		return error;
-	refused = cuda->driver.cuMemcpyDtoH(to, address, bytes);
-	leave(cuda);
+	refused = finish(cuda, cuda->driver.cuMemcpyDtoHAsync(to, address, bytes, cuda->stream));
+	leave(cuda, &entered);
 	return refused ? cuda_fail(allocating, -EIO, "a copy from the GPU failed", "",
-				   "cuMemcpyDtoH of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
+				   "cuMemcpyDtoHAsync of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
 }
 
 int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes)
 {
-	int refused, error = enter(cuda);
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
 
 	if (error)
 		return error;
-	refused = cuda->driver.cuMemsetD8(address, 0, bytes);
-	leave(cuda);
-	return refused ? cuda_fail(allocating, -EIO, "GPU memory was not cleared", "",
-				   "cuMemsetD8 of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
+	refused = clear(cuda, address, bytes);
+	leave(cuda, &entered);
+	return refused ? cuda_fail(allocating, -EIO, "cannot clear GPU memory", "",
+				   "cuMemsetD8Async of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
 }

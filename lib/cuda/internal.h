@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
-/* internal.h: what the rooms of the CUDA glue share: libcuda, and failures. */
+/*
+ * internal.h: shared by the source files of the CUDA glue: libcuda, and
+ * failures.
+ */
 #ifndef NVMEPEER_CUDA_INTERNAL_H
 #define NVMEPEER_CUDA_INTERNAL_H
+
+#include <pthread.h>
 
 #include <nvmepeer_cuda.h>
 
 /**
  * struct nvmepeer_cuda_queues - queue pairs of one controller for one GPU
- * @queues: @count handles, here
- * @device: the same handles in GPU memory
- * @count: how many
- * @ctrl: controller, the caller's
- * @cuda: GPU, the caller's
- * @parts: what each queue pair holds
- * @memory: GPU address of rings, lists, book-keeping and handles
- * @handle: of that memory
+ * @queues: @count device queues, in host memory
+ * @device: the same in GPU memory
+ * @count: number of queue pairs
+ * @ctrl: controller, owned by the caller
+ * @cuda: GPU, owned by the caller
+ * @parts: resources of each queue pair
+ * @memory: GPU address of rings, PRP lists, shared state and device queues
+ * @bytes: of that memory
+ * @handle: its buffer handle
+ * @lock: held by a re-arm; guards what it changes in @parts
  *
- * Stays as it was opened, but for what re-arming changes in @parts.
+ * Constant after open, except for what a re-arm changes in @parts.
  */
 struct nvmepeer_cuda_queues {
 	struct nvmepeer_queue *queues;
@@ -26,17 +33,20 @@ struct nvmepeer_cuda_queues {
 	struct nvmepeer_cuda *cuda;
 	struct nvmepeer_cuda_part *parts;
 	uint64_t memory;
+	uint64_t bytes;
 	uint32_t handle;
+	pthread_mutex_t lock;
 };
 
 /**
  * struct nvmepeer_cuda_buffer - GPU memory as the data of one controller
  * @buffer: for device code
  * @device: the same in GPU memory
- * @ctrl: controller, the caller's
- * @cuda: GPU, the caller's
- * @memory: GPU address of the glue's own part: the table of addresses and @device
- * @handle: of the caller's memory
+ * @ctrl: controller, owned by the caller
+ * @cuda: GPU, owned by the caller
+ * @memory: GPU address of the glue's own memory: the table of DMA addresses and
+ *	@device
+ * @handle: buffer handle of the caller's memory
  */
 struct nvmepeer_cuda_buffer {
 	struct nvmepeer_buffer buffer;
@@ -48,52 +58,77 @@ struct nvmepeer_cuda_buffer {
 };
 
 /**
- * cuda_fail() - note a failure for nvmepeer_explain()
+ * cuda_fail() - record a failure for nvmepeer_explain()
  * @call: the public function
  * @error: negative errno
  * @what: what was refused
- * @help: what would help, or ""
- * @limit: what refused it, as printf() takes it
+ * @help: the fix, or ""
+ * @limit: the limit, a format as for printf()
  *
  * Returns @error.
  */
 int cuda_fail(const char *call, int error, const char *what, const char *help,
 	      const char *limit, ...) __attribute__((format(printf, 5, 6)));
 
-/** enum cuda_memory - what cuda_register() is given */
+/** enum cuda_memory - kind of the pages for cuda_register() */
 enum cuda_memory {
-	CUDA_MEMORY_READ_ONLY,	/* ordinary pages mapped for reading: the status page */
-	CUDA_MEMORY_READ_WRITE,	/* and for writing, too: the request page */
+	CUDA_MEMORY_READ_ONLY,	/* RAM mapped read-only: the status page */
+	CUDA_MEMORY_READ_WRITE,	/* RAM mapped for reading and writing: the control page */
 	CUDA_MEMORY_REGISTERS,	/* doorbell pages of a BAR, mapped for reading and writing */
 };
 
-/* Memory of the GPU in a unit that may become a dma-buf by itself. */
+/* Granularity of GPU memory that can be exported as a dma-buf by itself. */
 enum { CUDA_ALLOCATION_UNIT = 2 << 20 };
+
+/** cuda_number() - CUDA's device number of the GPU. */
+int cuda_number(const struct nvmepeer_cuda *cuda);
 
 /** cuda_alloc() - zeroed GPU memory. -ENOMEM, -EIO. */
 int cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, uint64_t *address);
 void cuda_free(struct nvmepeer_cuda *cuda, uint64_t address);
 
 /**
+ * cuda_keep() - give up memory without waiting for kernels, as cuda_free() does
+ *
+ * It serves a later cuda_alloc() of half its size or more, and is freed with the
+ * GPU.
+ */
+void cuda_keep(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes);
+
+/**
  * cuda_export() - GPU memory as a dma-buf
  * @address: multiple of the host's page size
- * @bytes: likewise
- * @fd: receives the dma-buf, to be closed by the caller
+ * @bytes: multiple of the host's page size
+ * @fd: receives the dma-buf, which the caller closes
  *
- * -EOPNOTSUPP: no dma-bufs of such memory.  -EINVAL: not memory of this GPU.
+ * -EOPNOTSUPP: such memory cannot be exported.  -EINVAL: not memory of this
+ * GPU.
  */
 int cuda_export(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes, int *fd);
 
 /**
- * cuda_import() - GPU memory as a buffer of a controller
- * @handle: receives the controller's handle
+ * cuda_import() - import GPU memory into a controller
+ * @handle: receives the buffer handle
+ * @segments: receives the number of segments of DMA addresses
  *
- * As cuda_export(), and what nvmepeer_buf_import() returns.
+ * Errors as of cuda_export() and nvmepeer_buf_import().
  */
 int cuda_import(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint64_t address,
-		size_t bytes, uint32_t *handle);
+		size_t bytes, uint32_t *handle, uint32_t *segments);
 
-/** cuda_register() - let the GPU reach mapped pages. -EPERM, -EFAULT, -EOPNOTSUPP. */
+/**
+ * cuda_release() - end the import of a buffer
+ * @handle: buffer handle, or 0; set to 0 on success
+ *
+ * After an error, -EBUSY above all, the controller may still access the memory:
+ * it must not be freed.
+ */
+int cuda_release(struct nvmepeer *ctrl, uint32_t *handle);
+
+/**
+ * cuda_register() - map host or BAR pages into the GPU. -EPERM, -EFAULT,
+ * -EOPNOTSUPP.
+ */
 int cuda_register(struct nvmepeer_cuda *cuda, enum cuda_memory memory, void *start, size_t bytes,
 		  uint64_t *address);
 void cuda_unregister(struct nvmepeer_cuda *cuda, void *start);
@@ -104,29 +139,37 @@ int cuda_upload(struct nvmepeer_cuda *cuda, uint64_t address, const void *from, 
 /** cuda_download() - copy @bytes from GPU memory and wait. -EIO. */
 int cuda_download(struct nvmepeer_cuda *cuda, void *to, uint64_t address, size_t bytes);
 
-/** cuda_clear() - zero GPU memory, before any copy that is asked for later. -EIO. */
+/** cuda_clear() - zero GPU memory and wait. -EIO. */
 int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes);
 
-/** cuda_keeps_order() - 0 if kernels see the controller's writes in order; -EOPNOTSUPP. */
+/**
+ * cuda_keeps_order() - 0 if kernels see the controller's writes in order, else
+ * -EOPNOTSUPP.
+ */
 int cuda_keeps_order(struct nvmepeer_cuda *cuda);
 
-/** cuda_may_register() - 0 if the driver can be asked for registers; -EPERM. */
+/**
+ * cuda_may_register() - 0 if the process may register BAR pages, else -EPERM.
+ */
 int cuda_may_register(void);
 
 /**
- * cuda_describe() - imported memory as commands name it
+ * cuda_describe() - describe imported memory for commands
  * @offset: multiple of the controller page
- * @bytes: how many
- * @table: GPU memory for cuda_table_bytes() bytes, used if the memory is not one
- *	range of DMA addresses
- * @buffer: receives it
+ * @bytes: length
+ * @table: GPU memory of cuda_table_bytes() bytes, used if the memory is more
+ *	than one segment
+ * @buffer: receives the description
  *
- * -ENOMEM, -ERANGE, -EIO, and what nvmepeer_buf_table() returns.
+ * -ENOMEM, -ERANGE, -EIO, and the errors of nvmepeer_buf_table().
  */
 int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t handle,
 		  uint64_t offset, uint64_t bytes, uint64_t table, struct nvmepeer_buffer *buffer);
 
-/* Bytes of a table of the DMA addresses of memory, controller page by page. */
+/*
+ * Bytes of the table of DMA addresses of @bytes bytes, one entry for each
+ * controller page.
+ */
 static inline uint64_t cuda_table_bytes(uint64_t bytes, uint32_t page_size)
 {
 	return 8 * ((bytes + page_size - 1) / page_size);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-/*
- * memory.c: GPU memory by itself: made, and lent to a controller as a dma-buf.
- */
+/* memory.c: allocate GPU memory and export it as a dma-buf. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -13,7 +11,7 @@ int nvmepeer_cuda_alloc(struct nvmepeer_cuda *cuda, size_t bytes, void **pointer
 	int error;
 
 	if (!bytes)
-		return cuda_fail("nvmepeer_cuda_alloc", -EINVAL, "no memory is asked for", "", "0 bytes");
+		return cuda_fail("nvmepeer_cuda_alloc", -EINVAL, "invalid length", "pass a length above 0", "0 bytes");
 	error = cuda_alloc(cuda, cuda_round_up(bytes, CUDA_ALLOCATION_UNIT), &address);
 	if (!error)
 		*pointer = (void *)(uintptr_t)address;
@@ -32,9 +30,9 @@ int nvmepeer_cuda_dmabuf(struct nvmepeer_cuda *cuda, void *pointer, size_t bytes
 	uint64_t address = (uintptr_t)pointer;
 
 	if (!bytes || address % page || bytes % page)
-		return cuda_fail("nvmepeer_cuda_dmabuf", -EINVAL, "the memory is not of whole pages",
-				 "give a multiple of the host's page size as address and as length",
-				 "%zu bytes at %#llx, and pages of %zu", bytes,
+		return cuda_fail("nvmepeer_cuda_dmabuf", -EINVAL, "the range has partial pages",
+				 "pass an address and a length that are multiples of the host's page size",
+				 "%zu bytes at %#llx; the page size is %zu", bytes,
 				 (unsigned long long)address, page);
 	return cuda_export(cuda, address, bytes, fd);
 }

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * queues.c: queue pairs whose rings, PRP lists and book-keeping lie in the
- * memory of a GPU, made ready for its kernels, and ready again after a loss.
+ * queues.c: create queue pairs whose rings, PRP lists and shared state are in
+ * GPU memory, and re-arm them after a loss.
  */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "../recovery.h"
 #include "internal.h"
+
+#undef nvmepeer_cuda_queues_open
 
 enum { GPU_PAGE = 64 << 10 };
 
@@ -18,15 +22,16 @@ static const char opening[] = "nvmepeer_cuda_queues_open";
 static const char rearming[] = "nvmepeer_cuda_queues_rearm";
 
 /*
- * Where the parts lie; offsets in bytes.  @sq to @table are repeated for each
- * queue pair, @each bytes apart; the handles follow behind all of them.
+ * Layout of the GPU memory; offsets in bytes.  @sq to @table are repeated for
+ * each queue pair, @each bytes apart; the device queues follow after all of
+ * them.
  */
 struct layout {
-	uint64_t sq, cq, lists, state, table, each, handles, end;
+	uint64_t sq, cq, lists, state, table, each, queues, end;
 };
 
-/* Pages of a queue pair that kernels of the GPU touch. */
-enum page { DOORBELL, STATUS, REQUEST, PAGES };
+/* Pages of a queue pair that GPU kernels access. */
+enum page { DOORBELL, STATUS, CONTROL, PAGES };
 
 static const struct {
 	enum nvme_peer_export what;
@@ -34,13 +39,14 @@ static const struct {
 } kinds[PAGES] = {
 	[DOORBELL] = { NVME_PEER_EXPORT_DOORBELL, CUDA_MEMORY_REGISTERS },
 	[STATUS] = { NVME_PEER_EXPORT_STATUS, CUDA_MEMORY_READ_ONLY },
-	[REQUEST] = { NVME_PEER_EXPORT_REQUEST, CUDA_MEMORY_READ_WRITE },
+	[CONTROL] = { NVME_PEER_EXPORT_CONTROL, CUDA_MEMORY_READ_WRITE },
 };
 
 /*
- * What one queue pair holds of the kernel and of the GPU.  The first @registered of
- * the @pages are registered with the GPU.  @stale: the book-keeping does not fit the
- * rings, as a re-arm did not get to the end.
+ * Resources of one queue pair.  The first @registered of the @pages are
+ * registered with the GPU.  @stale: the shared state does not match the rings,
+ * because a re-arm failed halfway.  @result: of the last re-arm.  The lock of the
+ * queue pairs guards @stale and @result; the rest is constant after open.
  */
 struct nvmepeer_cuda_part {
 	struct nvmepeer_qp *qp;
@@ -48,9 +54,10 @@ struct nvmepeer_cuda_part {
 	struct nvmepeer_geometry geometry;
 	int registered;
 	bool stale;
+	int result;
 };
 
-/* A list names every page that a command may touch, but for the first. */
+/* A PRP list describes every page that a command may touch except the first. */
 static uint32_t list_bytes(const struct nvme_peer_info *info)
 {
 	uint32_t bytes = 8;
@@ -58,6 +65,20 @@ static uint32_t list_bytes(const struct nvme_peer_info *info)
 	while (bytes < info->max_transfer / info->page_size * 8 + 8)
 		bytes *= 2;
 	return bytes;
+}
+
+/* The part of the geometry that is the same for all queue pairs. */
+static struct nvmepeer_geometry geometry_of(const struct nvmepeer_cuda_queues_options *options)
+{
+	struct nvmepeer_geometry geometry = {
+		.sq_entries = options->entries,
+		.cq_entries = options->cq_entries ? options->cq_entries : options->entries,
+		.cids = options->cids,
+		.list_bytes = options->list_bytes,
+		.timeout_ns = options->timeout_ns,
+	};
+
+	return geometry;
 }
 
 static struct layout layout_of(const struct nvmepeer_geometry *geometry, uint32_t page_size,
@@ -72,8 +93,8 @@ static struct layout layout_of(const struct nvmepeer_geometry *geometry, uint32_
 	layout.state = layout.lists + cuda_round_up(lists, GPU_PAGE);
 	layout.table = layout.state + cuda_round_up(nvmepeer_state_bytes(geometry), 128);
 	layout.each = cuda_round_up(layout.table + cuda_table_bytes(lists, page_size), GPU_PAGE);
-	layout.handles = count * layout.each;
-	layout.end = cuda_round_up(layout.handles + count * sizeof(struct nvmepeer_queue),
+	layout.queues = count * layout.each;
+	layout.end = cuda_round_up(layout.queues + count * sizeof(struct nvmepeer_queue),
 				   CUDA_ALLOCATION_UNIT);
 	return layout;
 }
@@ -94,14 +115,17 @@ static int create_qp(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_p
 	return nvmepeer_qp_create(queues->ctrl, &request, sizeof(request), &part->qp);
 }
 
-/* Bytes from where a mapping begins to what it is made for. */
+/* Offset of the exported page in its mapping. */
 static uint64_t offset_in(const struct nvmepeer_mapping *page)
 {
 	return (uint64_t)((char *)nvmepeer_mapping_address(page) -
 			  (char *)nvmepeer_mapping_base(page));
 }
 
-/* Maps the pages here and registers them with the GPU, which sees them at @address. */
+/*
+ * Map the pages in this process and register them with the GPU, which accesses
+ * them at @address.
+ */
 static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
 		     uint64_t address[PAGES])
 {
@@ -117,7 +141,7 @@ static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part
 		if (error)
 			return error;
 		part->registered++;
-		/* What a doorbell's offset is, the geometry says. */
+		/* nvmepeer_qp_geometry() adds the offset of the doorbell. */
 		if (i != DOORBELL)
 			address[i] += offset_in(part->pages[i]);
 	}
@@ -125,41 +149,42 @@ static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part
 }
 
 /*
- * The state holds no address, so it is made here and copied.  After a loss it begins
- * from what the GPU has, so that no token from before names a command from after.
+ * Build the shared state in host memory, since it has no addresses in it, and
+ * copy it.  After a loss start from the state in GPU memory, so that no stale
+ * token matches a new command.
  */
 static int make_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry,
-		      struct nvmepeer_state *state, const uint32_t *generation)
+		      struct nvmepeer_state *state, const uint32_t *losses)
 {
 	struct nvmepeer_geometry here = *geometry;
 	struct nvmepeer_queue queue = { 0 };
 	int error;
 
 	here.state = (uintptr_t)state;
-	/* The check that this makes has been made. */
+	/* Cannot fail: the geometry has been checked. */
 	nvmepeer_queue_open(&queue, &here);
-	if (!generation) {
+	if (!losses) {
 		nvmepeer_queue_reset(&queue);
 		return 0;
 	}
 	error = cuda_download(cuda, state, geometry->state, sizeof(*state));
 	if (!error)
-		nvmepeer_queue_rearm(&queue, *generation);
+		nvmepeer_queue_rearm(&queue, *losses);
 	return error;
 }
 
 static int upload_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry,
-			const uint32_t *generation)
+			const uint32_t *losses)
 {
 	uint64_t bytes = cuda_round_up(nvmepeer_state_bytes(geometry), 128);
 	void *state = aligned_alloc(128, bytes);
 	int error;
 
 	if (!state)
-		return cuda_fail(generation ? rearming : opening, -ENOMEM, "no memory is left", "",
-				 "out of memory");
+		return cuda_fail(losses ? rearming : opening, -ENOMEM, "out of memory", "",
+				 "the host has no free memory");
 	memset(state, 0, bytes);
-	error = make_state(cuda, geometry, state, generation);
+	error = make_state(cuda, geometry, state, losses);
 	if (!error)
 		error = cuda_upload(cuda, geometry->state, state, bytes);
 	free(state);
@@ -177,12 +202,12 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 
 	geometry.sq = base + layout->sq;
 	geometry.cq = base + layout->cq;
-	geometry.list_area = base + layout->lists;
+	geometry.list_area = geometry.list_bytes ? base + layout->lists : 0;
 	geometry.state = base + layout->state;
 	error = create_qp(queues, part, &geometry);
 	if (!error)
 		error = map_pages(queues->cuda, part, pages);
-	if (!error)
+	if (!error && geometry.list_bytes)
 		error = cuda_describe(queues->cuda, queues->ctrl, queues->handle,
 				      offset + layout->lists,
 				      (uint64_t)nvmepeer_cids(&geometry) * geometry.list_bytes,
@@ -190,8 +215,8 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 	if (error)
 		return error;
 	geometry.status = pages[STATUS];
-	geometry.request = pages[REQUEST];
-	/* Refuses a ring that came to lie elsewhere than the data will. */
+	geometry.control = pages[CONTROL];
+	/* Refuses rings that are in another memory than the data will be. */
 	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, pages[DOORBELL], &geometry,
 				     sizeof(geometry));
 	if (error)
@@ -202,43 +227,108 @@ static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 }
 
 static int open_parts(struct nvmepeer_cuda_queues *queues, const struct nvmepeer_ns_info *ns,
-		      uint32_t entries)
+		      const struct nvmepeer_cuda_queues_options *options)
 {
-	struct nvmepeer_geometry wanted = { .sq_entries = entries, .cq_entries = entries };
+	struct nvmepeer_geometry wanted = geometry_of(options);
 	struct layout layout;
 	struct nvme_peer_info info;
+	uint32_t segments;
 	int error = nvmepeer_info(queues->ctrl, &info, sizeof(info));
 
 	if (error)
 		return error;
-	wanted.list_bytes = list_bytes(&info);
+	if (!wanted.list_bytes)
+		wanted.list_bytes = list_bytes(&info);
+	else if (wanted.list_bytes == NVMEPEER_CUDA_NO_LISTS)
+		wanted.list_bytes = 0;
 	layout = layout_of(&wanted, info.page_size, queues->count);
+	queues->bytes = layout.end;
 	error = cuda_alloc(queues->cuda, layout.end, &queues->memory);
 	if (!error)
 		error = cuda_import(queues->cuda, queues->ctrl, queues->memory, layout.end,
-				    &queues->handle);
+				    &queues->handle, &segments);
 	for (uint32_t i = 0; !error && i < queues->count; i++)
 		error = open_queue(queues, i, ns, &layout, &wanted);
 	if (error)
 		return error;
 	queues->device = (const struct nvmepeer_queue *)(uintptr_t)(queues->memory +
-								    layout.handles);
-	return cuda_upload(queues->cuda, queues->memory + layout.handles, queues->queues,
+								    layout.queues);
+	return cuda_upload(queues->cuda, queues->memory + layout.queues, queues->queues,
 			   queues->count * sizeof(struct nvmepeer_queue));
 }
 
-/* What can be refused before anything is made. */
-static int check_first(struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count)
+/* Checks that need no resources. */
+static int check_first(struct nvmepeer_cuda *cuda,
+		       const struct nvmepeer_cuda_queues_options *options)
 {
+	uint32_t entries = options->entries, count = options->count;
+	struct nvmepeer_geometry geometry = geometry_of(options);
 	int error;
 
 	if (!count || entries < 2 || entries > 32768 || entries & (entries - 1))
-		return cuda_fail(opening, -EINVAL, "no such queue pairs",
-				 "ask for one queue pair or more, of a power of two of entries",
-				 "%u queue pairs of %u entries asked; a ring has 2 to 32768, a power of two",
+		return cuda_fail(opening, -EINVAL, "invalid number of queue pairs or entries",
+				 "pass one queue pair or more, and a number of entries that is a power of two",
+				 "%u queue pairs of %u entries; a ring has 2 to 32768, a power of two",
 				 count, entries);
+	if (options->reserved)
+		return cuda_fail(opening, -EINVAL, "a reserved option is set", "set reserved to 0",
+				 "reserved is %#x", options->reserved);
+	if (nvp_check_rings(&geometry))
+		return cuda_fail(opening, -EINVAL, "invalid completion ring or number of CIDs",
+				 "pass 0, or powers of two: cq_entries from entries to 65536, cids from 32 and entries to 65536",
+				 "%u entries of the completion ring and %u CIDs for %u entries",
+				 geometry.cq_entries, options->cids, entries);
 	error = cuda_may_register();
 	return error ? error : cuda_keeps_order(cuda);
+}
+
+static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part)
+{
+	for (int i = 0; i < PAGES; i++) {
+		if (i < part->registered)
+			cuda_unregister(cuda, nvmepeer_mapping_base(part->pages[i]));
+		nvmepeer_unmap(part->pages[i]);
+	}
+	nvmepeer_qp_destroy(part->qp);
+	memset(part, 0, sizeof(*part));
+}
+
+/*
+ * Destroy the queue pairs before their memory is freed.  The GPU keeps its
+ * mapping of the doorbells until they are unregistered; no kernel may run by
+ * now.
+ */
+static void close_parts(struct nvmepeer_cuda_queues *queues)
+{
+	for (uint32_t i = 0; queues->parts && i < queues->count; i++)
+		close_part(queues->cuda, &queues->parts[i]);
+}
+
+static void free_queues(struct nvmepeer_cuda_queues *queues)
+{
+	pthread_mutex_destroy(&queues->lock);
+	free(queues->parts);
+	free(queues->queues);
+	free(queues);
+}
+
+/*
+ * Undo a failed open and keep its explanation.  If other queue pairs of the
+ * controller's node keep the import from being released, the controller may still
+ * access the GPU memory, which stays allocated.  Otherwise it is kept: other kernels
+ * may run, and cuda_free() would wait for them.
+ */
+static void undo(struct nvmepeer_cuda_queues *queues)
+{
+	struct nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	close_parts(queues);
+	cuda_release(queues->ctrl, &queues->handle);
+	if (queues->memory && !queues->handle)
+		cuda_keep(queues->cuda, queues->memory, queues->bytes);
+	free_queues(queues);
+	nvmepeer_fail(&why, sizeof(why));
 }
 
 static struct nvmepeer_cuda_queues *new_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
@@ -251,121 +341,237 @@ static struct nvmepeer_cuda_queues *new_queues(struct nvmepeer *ctrl, struct nvm
 	queues->ctrl = ctrl;
 	queues->cuda = cuda;
 	queues->count = count;
+	pthread_mutex_init(&queues->lock, NULL);
 	queues->parts = calloc(count, sizeof(*queues->parts));
 	queues->queues = calloc(count, sizeof(*queues->queues));
 	if (queues->parts && queues->queues)
 		return queues;
-	nvmepeer_cuda_queues_close(queues);
+	free_queues(queues);
 	return NULL;
+}
+
+/*
+ * Copy the options of a program that was compiled with another version of the
+ * header.  Check the layout first: all else depends on it.
+ */
+static int take_options(const struct nvmepeer_cuda_queues_options *options,
+			struct nvmepeer_cuda_queues_options *taken)
+{
+	const unsigned char *bytes = (const unsigned char *)options;
+	size_t least = offsetof(struct nvmepeer_cuda_queues_options, entries) + sizeof(uint32_t);
+
+	if (options->size < least)
+		return cuda_fail(opening, -EINVAL, "invalid size of the options",
+				 "set size to the size of the structure", "%u bytes; the minimum is %zu",
+				 options->size, least);
+	if (options->layout != NVMEPEER_LAYOUT)
+		return cuda_fail(opening, -EPROTO, "the kernels have another layout of the device queue",
+				 "compile the program with the header of the installed library",
+				 "layout %#x of the program, %#x of the library",
+				 options->layout, NVMEPEER_LAYOUT);
+	for (size_t i = sizeof(*taken); i < options->size; i++)
+		if (bytes[i])
+			return cuda_fail(opening, -E2BIG, "unknown option",
+					 "update the library, or leave newer options 0",
+					 "byte %zu of the options is not 0", i);
+	memset(taken, 0, sizeof(*taken));
+	memcpy(taken, options, options->size < sizeof(*taken) ? options->size : sizeof(*taken));
+	return 0;
+}
+
+int nvmepeer_cuda_queues_open_with(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
+				   struct nvmepeer_cuda *cuda,
+				   const struct nvmepeer_cuda_queues_options *options,
+				   struct nvmepeer_cuda_queues **queues)
+{
+	struct nvmepeer_cuda_queues_options taken;
+	struct nvmepeer_cuda_queues *opened;
+	int error = take_options(options, &taken);
+
+	if (!error)
+		error = check_first(cuda, &taken);
+	if (error)
+		return error;
+	opened = new_queues(ctrl, cuda, taken.count);
+	if (!opened)
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
+	error = open_parts(opened, ns, &taken);
+	if (error)
+		undo(opened);
+	else
+		*queues = opened;
+	return error;
 }
 
 int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
 			      struct nvmepeer_cuda_queues **queues)
 {
-	struct nvmepeer_cuda_queues *opened;
+	return nvmepeer_cuda_queues_open_checked(ctrl, ns, cuda, entries, count, queues);
+}
+
+static int no_such_queue(const char *call, const struct nvmepeer_cuda_queues *queues,
+			 uint32_t index)
+{
+	return cuda_fail(call, -EINVAL, "no such queue pair",
+			 "pass an index below nvmepeer_cuda_queues_count()",
+			 "index %u of %u queue pairs", index, queues->count);
+}
+
+static struct nvme_peer_control *control_of(const struct nvmepeer_cuda_part *part)
+{
+	return nvmepeer_mapping_address(part->pages[CONTROL]);
+}
+
+/*
+ * Can kernels use a queue pair that is LIVE?  If not, the queues must leave the
+ * controller before a re-arm, since commands may be in flight.
+ */
+static int check_live(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
+		      const struct nvme_peer_qp_info *info, bool *usable)
+{
+	struct nvmepeer_state state;
 	int error;
 
-	error = check_first(cuda, entries, count);
+	*usable = false;
+	if (is_quiescing(control_of(part), info->losses))
+		return 0;
+	*usable = part->stale;
+	if (part->stale)
+		return 0;
+	error = cuda_download(cuda, &state, part->geometry.state, sizeof(state));
 	if (error)
 		return error;
-	opened = new_queues(ctrl, cuda, count);
-	if (!opened)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
-	error = open_parts(opened, ns, entries);
-	if (error)
-		nvmepeer_cuda_queues_close(opened);
-	else
-		*queues = opened;
-	return error;
+	*usable = is_usable(&state);
+	if (!*usable)
+		request_quiesce(control_of(part), info->losses);
+	return 0;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* The kernel clears no memory of others: that is done before it is asked. */
+/*
+ * The driver does not clear GPU memory.  Zero the completion ring before the
+ * re-arm, and the submission ring, so that a doorbell write with an old tail
+ * finds no old command.  The queues must be off the controller by now: a
+ * completion that arrived after the clearing would count as a new one.
+ */
 static int rearm_qp(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
-		    uint32_t losses, uint32_t *generation)
+		    uint32_t losses)
 {
 	const struct nvmepeer_geometry *geometry = &part->geometry;
+	uint32_t generation;
 	int error = cuda_clear(cuda, geometry->cq, 16 * (uint64_t)geometry->cq_entries);
 
+	if (!error)
+		error = cuda_clear(cuda, geometry->sq, 64 * (uint64_t)geometry->sq_entries);
 	part->stale = true;
-	return error ? error : nvmepeer_qp_rearm(part->qp, losses, generation);
+	return error ? error : nvmepeer_qp_rearm(part->qp, losses, &generation);
+}
+
+static int too_late(const struct nvmepeer_cuda_part *part)
+{
+	return cuda_fail(rearming, -ETIMEDOUT, "the queue pair was not re-armed in time",
+			 "call again, or read the state of the controller by \"nvme-peer doctor\"",
+			 "queue pair %u did not become ready within the timeout", part->geometry.qid);
 }
 
 static int rearm_when_ready(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
-			    int64_t end, uint32_t *generation)
+			    int64_t end, uint32_t *losses)
 {
 	struct nvme_peer_qp_info info;
 	int error;
 
 	for (;;) {
+		bool usable = false;
+
 		error = nvmepeer_qp_info(part->qp, &info, sizeof(info));
 		if (error)
 			return error;
-		*generation = info.generation;
-		if (info.state == NVME_PEER_QP_LIVE)
-			return 0;
-		error = rearm_qp(cuda, part, info.losses, generation);
-		if (error != -EAGAIN && error != -ESTALE)
-			return error;
+		*losses = info.losses;
+		if (info.state == NVME_PEER_QP_LIVE) {
+			error = check_live(cuda, part, &info, &usable);
+			if (error || usable)
+				return error;
+		} else {
+			error = rearm_qp(cuda, part, info.losses);
+			if (error != -EAGAIN && error != -ESTALE)
+				return error;
+		}
 		if (now_ms() >= end)
-			return -ETIMEDOUT;
+			return too_late(part);
 		poll(NULL, 0, 2);
 	}
 }
 
+static int rearm_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part, int64_t end)
+{
+	uint32_t losses;
+	int error = rearm_when_ready(cuda, part, end, &losses);
+
+	if (!error && part->stale)
+		error = upload_state(cuda, &part->geometry, &losses);
+	if (!error)
+		part->stale = false;
+	return error;
+}
+
+/* A queue pair that cannot come back does not keep the others from it. */
 int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms)
 {
 	int64_t end = now_ms() + timeout_ms;
 	int error = 0;
 
-	for (uint32_t i = 0; !error && i < queues->count; i++) {
+	pthread_mutex_lock(&queues->lock);
+	for (uint32_t i = 0; i < queues->count; i++) {
 		struct nvmepeer_cuda_part *part = &queues->parts[i];
-		uint32_t generation;
 
-		error = rearm_when_ready(queues->cuda, part, end, &generation);
-		if (!error && part->stale)
-			error = upload_state(queues->cuda, &part->geometry, &generation);
-		if (!error)
-			part->stale = false;
+		part->result = rearm_part(queues->cuda, part, end);
+		/* The last error is the one that nvmepeer_explain() returns. */
+		error = part->result ? part->result : error;
 	}
+	pthread_mutex_unlock(&queues->lock);
 	return error;
 }
 
-static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part)
+int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t index)
 {
-	for (int i = 0; i < PAGES; i++) {
-		if (i < part->registered)
-			cuda_unregister(cuda, nvmepeer_mapping_base(part->pages[i]));
-		nvmepeer_unmap(part->pages[i]);
-	}
-	nvmepeer_qp_destroy(part->qp);
+	struct nvme_peer_qp_info info;
+	int error;
+
+	if (index >= queues->count)
+		return no_such_queue("nvmepeer_cuda_queues_quiesce", queues, index);
+	pthread_mutex_lock(&queues->lock);
+	error = nvmepeer_qp_info(queues->parts[index].qp, &info, sizeof(info));
+	if (!error && info.state == NVME_PEER_QP_LIVE)
+		request_quiesce(control_of(&queues->parts[index]), info.losses);
+	pthread_mutex_unlock(&queues->lock);
+	return error;
 }
 
-/*
- * The queue pairs go before the memory they lie in.  The GPU keeps its mapping
- * of the doorbells until they are unregistered; no kernel may run by now.
- */
-void nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues)
+int nvmepeer_cuda_queues_result(struct nvmepeer_cuda_queues *queues, uint32_t index)
 {
+	int result;
+
+	if (index >= queues->count)
+		return no_such_queue("nvmepeer_cuda_queues_result", queues, index);
+	pthread_mutex_lock(&queues->lock);
+	result = queues->parts[index].result;
+	pthread_mutex_unlock(&queues->lock);
+	return result;
+}
+
+int nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues)
+{
+	int error;
+
 	if (!queues)
-		return;
-	for (uint32_t i = 0; queues->parts && i < queues->count; i++)
-		close_part(queues->cuda, &queues->parts[i]);
-	if (queues->handle)
-		nvmepeer_buf_release(queues->ctrl, queues->handle);
-	if (queues->memory)
-		cuda_free(queues->cuda, queues->memory);
-	free(queues->parts);
-	free(queues->queues);
-	free(queues);
+		return 0;
+	close_parts(queues);
+	error = cuda_release(queues->ctrl, &queues->handle);
+	if (error)
+		return error;
+	cuda_free(queues->cuda, queues->memory);
+	free_queues(queues);
+	return 0;
 }
 
 const struct nvmepeer_queue *nvmepeer_cuda_queues_host(const struct nvmepeer_cuda_queues *queues)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * set.c: the queue pairs and buffers of several controllers, side by side in GPU
- * memory as device code wants a set.
+ * set.c: put the queue pairs and buffers of several controllers into one array
+ * in GPU memory, as device code expects a set.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static const char opening[] = "nvmepeer_cuda_set_open";
 /**
  * struct nvmepeer_cuda_set - queue pairs of several controllers as one
  * @set: for device code
- * @cuda: GPU, the caller's
- * @memory: GPU address of the handles and buffers
+ * @cuda: GPU, owned by the caller
+ * @memory: GPU address of the device queues and buffers
  */
 struct nvmepeer_cuda_set {
 	struct nvmepeer_set set;
@@ -23,24 +23,44 @@ struct nvmepeer_cuda_set {
 	uint64_t memory;
 };
 
-static int check(struct nvmepeer_cuda_queues *const *queues,
+static const char what[] = "the controllers cannot form a set";
+
+/* A completion in one GPU may overtake data in another. */
+static int check_gpu(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_queues *queues,
+		     const struct nvmepeer_cuda_buffer *buffer, uint32_t controller)
+{
+	int rings = cuda_number(queues->cuda), data = cuda_number(buffer->cuda);
+
+	if (rings == cuda_number(cuda) && data == rings)
+		return 0;
+	return cuda_fail(opening, -EINVAL, what,
+			 "open queue pairs, buffers and the set for one GPU",
+			 "the set is for CUDA device %d, but controller %u has queue pairs for device %d and data on device %d",
+			 cuda_number(cuda), controller, rings, data);
+}
+
+static int check(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_queues *const *queues,
 		 struct nvmepeer_cuda_buffer *const *buffers, uint32_t controllers)
 {
-	static const char what[] = "the controllers do not make a set";
+	int error = 0;
 
 	if (!controllers)
-		return cuda_fail(opening, -EINVAL, what, "name one controller or more",
-				 "no controller is given");
+		return cuda_fail(opening, -EINVAL, what, "pass at least one controller",
+				 "no controller");
+	for (uint32_t i = 0; !error && i < controllers; i++)
+		error = check_gpu(cuda, queues[i], buffers[i], i);
+	if (error)
+		return error;
 	for (uint32_t i = 1; i < controllers; i++) {
 		if (queues[i]->count != queues[0]->count)
 			return cuda_fail(opening, -EINVAL, what,
-					 "open as many queue pairs on each",
+					 "open the same number of queue pairs on each",
 					 "controller 0 has %u queue pairs and controller %u has %u",
 					 queues[0]->count, i, queues[i]->count);
 		if (queues[i]->queues[0].lba_shift != queues[0]->queues[0].lba_shift)
 			return cuda_fail(opening, -EINVAL, what,
-					 "format the namespaces alike",
-					 "controller 0 has blocks of %u bytes and controller %u of %u",
+					 "format the namespaces with the same block size",
+					 "controller 0 has blocks of %u bytes and controller %u has blocks of %u",
 					 1u << queues[0]->queues[0].lba_shift, i,
 					 1u << queues[i]->queues[0].lba_shift);
 		if (buffers[i]->buffer.length != buffers[0]->buffer.length)
@@ -53,7 +73,7 @@ static int check(struct nvmepeer_cuda_queues *const *queues,
 	return 0;
 }
 
-/* All handles, then all buffers, as they are to lie in GPU memory. */
+/* All device queues, then all buffers, in the layout of GPU memory. */
 static void *arrange(struct nvmepeer_cuda_queues *const *queues,
 		     struct nvmepeer_cuda_buffer *const *buffers, uint32_t controllers)
 {
@@ -70,7 +90,7 @@ static void *arrange(struct nvmepeer_cuda_queues *const *queues,
 	return image;
 }
 
-/* The handles and buffers into GPU memory, and where they are. */
+/* Copy the device queues and buffers to GPU memory and set their addresses. */
 static int open_parts(struct nvmepeer_cuda_set *set, struct nvmepeer_cuda_queues *const *queues,
 		      struct nvmepeer_cuda_buffer *const *buffers, uint32_t controllers)
 {
@@ -80,7 +100,7 @@ static int open_parts(struct nvmepeer_cuda_set *set, struct nvmepeer_cuda_queues
 	int error;
 
 	if (!image)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	error = cuda_alloc(set->cuda, bytes, &set->memory);
 	if (!error)
 		error = cuda_upload(set->cuda, set->memory, image, bytes);
@@ -100,16 +120,21 @@ int nvmepeer_cuda_set_open(struct nvmepeer_cuda *cuda,
 			   uint32_t stripe_shift, uint32_t flags, struct nvmepeer_cuda_set **set)
 {
 	struct nvmepeer_cuda_set *opened;
-	int error = check(queues, buffers, controllers);
+	int error = check(cuda, queues, buffers, controllers);
 
+	if (!error && (stripe_shift > 63 || flags & ~(uint32_t)NVMEPEER_SET_HASH))
+		error = cuda_fail(opening, -EINVAL, "invalid stripes or flags",
+				  "pass log2 of the blocks of a stripe, up to 63, and NVMEPEER_SET_HASH or 0",
+				  "stripes of 2^%u blocks, flags %#x", stripe_shift, flags);
 	if (error)
 		return error;
 	opened = calloc(1, sizeof(*opened));
 	if (!opened)
-		return cuda_fail(opening, -ENOMEM, "no memory is left", "", "out of memory");
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	opened->cuda = cuda;
 	opened->set.stripe_shift = stripe_shift;
 	opened->set.flags = flags;
+	opened->set.layout = NVMEPEER_LAYOUT;
 	error = open_parts(opened, queues, buffers, controllers);
 	if (error)
 		nvmepeer_cuda_set_close(opened);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * A kernel made of one structure; see fake.h.
+ * A fake kernel; see fake.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 struct fake fake;
 
-/* Descriptors that no real file has, so that a mix-up shows. */
+/* Descriptors that real files do not have, so that a mix-up is detected. */
 enum { FIRST_FD = 1000 };
 static int next_fd = FIRST_FD;
 
@@ -73,14 +73,23 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-static void answer_table(const struct nvme_peer_buf_table *table)
+/* The buffer has 1 GiB; its addresses continue elsewhere from page @table_break on. */
+static void answer_table(struct nvme_peer_buf_table *table)
 {
-	__u64 *addresses = (__u64 *)(uintptr_t)table->addresses;
-	unsigned int page, first = (unsigned int)(table->offset / 4096);
+	struct nvme_peer_buf_range *ranges = (void *)(uintptr_t)table->ranges;
+	__u64 gap = 4096ull * fake.table_break, at = table->offset;
+	__u32 count = 0;
 
-	for (page = first; page < first + table->count; page++)
-		addresses[page - first] = 0x10000000ull + 4096ull * page +
-			(fake.table_break && page >= fake.table_break ? 0x100000 : 0);
+	if (at < gap && table->count) {
+		ranges[count].address = 0x10000000ull + at;
+		ranges[count++].length = gap - at;
+		at = gap;
+	}
+	if (count < table->count) {
+		ranges[count].address = 0x10000000ull + at + (gap ? 0x100000 : 0);
+		ranges[count++].length = (1ull << 30) - at;
+	}
+	table->count = count;
 }
 
 /* As the kernel does: what the caller has room for, and 0 behind what is known. */
@@ -93,7 +102,7 @@ static void answer_sized(void *argument, const void *known, size_t known_size)
 	*(__u32 *)argument = size;
 }
 
-/* Likewise: something is asked for that is not known here. */
+/* Returns whether the request uses an unknown field. */
 static bool asks_more(const void *argument, size_t known_size)
 {
 	const unsigned char *bytes = argument;
@@ -146,9 +155,15 @@ static int answer_peer(unsigned long command, void *argument)
 	case NVME_PEER_BUF_IMPORT:
 		out.import->handle = 7;
 		out.import->length = 65536;
+		out.import->segments = fake.table_break ? 2 : 1;
 		fake.buffers++;
 		return 0;
 	case NVME_PEER_BUF_RELEASE:
+		if (fake.release_refusals) {
+			fake.release_refusals--;
+			errno = EBUSY;
+			return -1;
+		}
 		fake.buffers--;
 		return 0;
 	case NVME_PEER_QP_CREATE:
@@ -156,13 +171,21 @@ static int answer_peer(unsigned long command, void *argument)
 		out.create->qp_fd = new_file();
 		return 0;
 	case NVME_PEER_QP_INFO:
+		if (fake.on_qp_info)
+			fake.on_qp_info();
 		answer_sized(argument, &fake.qp_info, sizeof(fake.qp_info));
 		return 0;
 	case NVME_PEER_QP_REARM:
+		if (fake.rearm_refusals) {
+			fake.rearm_refusals--;
+			errno = ESHUTDOWN;
+			return -1;
+		}
 		fake.qp_info.generation++;
 		fake.losses = out.rearm->losses;
 		return 0;
 	case NVME_PEER_BUF_TABLE:
+		fake.tables++;
 		answer_table(argument);
 		return 0;
 	case NVME_PEER_QP_EXPORT:
@@ -193,7 +216,7 @@ static int answer(unsigned long command, void *argument)
 	}
 }
 
-/* Bytes that the library passes; the peer structures tell it themselves. */
+/* Bytes that the library passes; the peer structures carry their size. */
 static size_t argument_size(unsigned long command, const void *argument)
 {
 	if (!argument)
@@ -220,7 +243,7 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 	size = argument_size(command, argument);
 	if (size && size <= sizeof(fake.request))
 		memcpy(fake.request, argument, size);
-	if (command != fake.fail_command)
+	if (command != fake.fail_command && !(fake.no_info && command == NVME_PEER_INFO))
 		return answer(command, argument);
 	if (fake.fail_status)
 		return fake.fail_status;
@@ -233,6 +256,10 @@ void *__wrap_mmap(void *address, size_t length, int protection, int flags,
 {
 	if (fd < FIRST_FD)
 		return __real_mmap(address, length, protection, flags, fd, offset);
+	if (fake.map_error) {
+		errno = fake.map_error;
+		return MAP_FAILED;
+	}
 	fake.map_length = length;
 	fake.map_protection = protection;
 	return __real_mmap(address, length, protection,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * A kernel made of one structure: the linker sends the library's open, ioctl,
- * close and mmap here.
+ * A fake kernel: the linker redirects open, ioctl, close and mmap of the library here.
  */
 #ifndef NVMEPEER_TESTS_FAKE_H
 #define NVMEPEER_TESTS_FAKE_H
@@ -13,7 +12,7 @@
 #include <nvmepeer.h>
 
 /**
- * struct fake - what the kernel is to answer and what it was asked
+ * struct fake - configured answers and recorded requests
  * @open_error: errno of open(), 0 to succeed
  * @fail_command: ioctl number that fails
  * @fail_error: with this errno
@@ -21,16 +20,22 @@
  * @info: answer of NVME_PEER_INFO
  * @route: answer of NVME_PEER_ROUTE
  * @identify: answer of Identify
- * @table_break: page of the buffer whose address does not follow the one before
+ * @table_break: page of the buffer whose address is not contiguous with the previous one
  * @qp_info: answer of NVME_PEER_QP_INFO
  * @losses: of the last NVME_PEER_QP_REARM
+ * @on_qp_info: called before NVME_PEER_QP_INFO is answered, if not NULL
+ * @tables: calls of NVME_PEER_BUF_TABLE
+ * @release_refusals: so many calls of NVME_PEER_BUF_RELEASE fail with EBUSY
+ * @rearm_refusals: so many calls of NVME_PEER_QP_REARM fail with ESHUTDOWN
  * @calls: ioctls so far
- * @open_files: files open now
- * @buffers: buffers imported now
+ * @open_files: open files
+ * @buffers: imported buffers
  * @path: path of the last open()
  * @request: copy of the last ioctl's argument, as the library passed it
  * @map_length: of the last mmap()
  * @map_protection: of the last mmap()
+ * @no_info: NVME_PEER_INFO fails, too
+ * @map_error: errno of mmap(), 0 to succeed
  */
 struct fake {
 	int open_error;
@@ -51,6 +56,13 @@ struct fake {
 	_Alignas(8) unsigned char request[256];
 	size_t map_length;
 	int map_protection;
+	bool no_info;
+	int map_error;
+	/* Behind the fields that the tests in Rust and Python know. */
+	unsigned int rearm_refusals;
+	void (*on_qp_info)(void);
+	unsigned int tables;
+	unsigned int release_refusals;
 };
 
 extern struct fake fake;
@@ -58,11 +70,11 @@ extern struct fake fake;
 /** fake_reset() - a live controller that grants everything. */
 void fake_reset(void);
 
-/* For tests, which have the kernel's harness. */
+/* For tests with kselftest_harness.h. */
 #define MENTIONS(text, part) ASSERT_NE(strstr(text, part), NULL) \
 	TH_LOG("\"%s\" does not mention \"%s\"", text, part)
 
-/* As compiled with a header of the future: what is known, and one field more. */
+/* A structure of a newer header: the known fields, and one more. */
 #define NEWER(type) struct { type known; uint64_t more; }
 
 #endif /* NVMEPEER_TESTS_FAKE_H */

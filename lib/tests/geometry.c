@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * Unit tests of libnvmepeer without a kernel: what a peer is told of a queue pair, its
- * geometry, from what the kernel and the caller say.
+ * Unit tests of libnvmepeer without a kernel: the geometry of a queue pair.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "kselftest_harness.h"
@@ -12,7 +12,7 @@
 
 #include "fake.h"
 
-/* Whose memory rings lie in. */
+/* Function that has the rings. */
 static const struct nvme_peer_pci_address gpu = { 0, 0x0300, 1 };
 
 FIXTURE(geometry)
@@ -54,13 +54,14 @@ static int geometry_of(FIXTURE_DATA(geometry) * self, uint32_t view)
 TEST_F(geometry, is_completed)
 {
 	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
+	fake.qp_info.losses = 4;
 	ASSERT_EQ(geometry_of(self, 0), 0);
 	EXPECT_EQ(self->geometry.sq, 0x10000);
 	EXPECT_EQ(self->geometry.sq_doorbell, 0x50028);
 	EXPECT_EQ(self->geometry.cq_doorbell, 0x5002c);
 	EXPECT_EQ(self->geometry.sq_entries, 64);
 	EXPECT_EQ(self->geometry.cq_entries, 128);
-	EXPECT_EQ(self->geometry.generation, 9);
+	EXPECT_EQ(self->geometry.generation, 4);
 	EXPECT_EQ(self->geometry.qid, 5);
 	EXPECT_EQ(self->geometry.nsid, 3);
 	EXPECT_EQ(self->geometry.lba_shift, 12);
@@ -72,7 +73,7 @@ TEST_F(geometry, is_completed)
 	EXPECT_EQ(self->geometry.flags, NVMEPEER_SGL);
 }
 
-TEST_F(geometry, tells_where_things_lie)
+TEST_F(geometry, has_flags_for_placement)
 {
 	enum { apart = NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE };
 	static const struct {
@@ -100,7 +101,68 @@ TEST_F(geometry, tells_where_things_lie)
 	}
 }
 
-TEST_F(geometry, that_the_device_library_would_refuse)
+/* PCIe does not order a completion in one device after data in another. */
+TEST_F(geometry, data_in_another_device_is_refused)
+{
+	const struct nvme_peer_pci_address host = { 0, 0, 0 }, other = { 0, 0x0400, 1 },
+					   domain = { 1, 0x0300, 1 };
+	const uint32_t elsewhere = NVMEPEER_VIEW_DATA_IN_DEVICE | NVMEPEER_VIEW_DATA_ELSEWHERE;
+	struct nvmepeer_explanation explanation;
+
+	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
+	EXPECT_EQ(nvmepeer_data_view(&fake.qp_info, &gpu), NVMEPEER_VIEW_DATA_IN_DEVICE);
+	EXPECT_EQ(nvmepeer_data_view(&fake.qp_info, &host), NVMEPEER_VIEW_DATA_IN_HOST);
+	EXPECT_EQ(nvmepeer_data_view(&fake.qp_info, &other), elsewhere);
+	EXPECT_EQ(nvmepeer_data_view(&fake.qp_info, &domain), elsewhere);
+	ASSERT_EQ(geometry_of(self, 0), 0);
+	EXPECT_EQ(geometry_of(self, nvmepeer_data_view(&fake.qp_info, &other)), -EINVAL);
+	nvmepeer_explain(&explanation, sizeof(explanation));
+	MENTIONS(explanation.help, "same memory as the data");
+	/* The CPU reads over a bus from either device, which flushes the data. */
+	ASSERT_EQ(geometry_of(self, NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_ELSEWHERE), 0);
+	EXPECT_TRUE(self->geometry.flags & NVMEPEER_CQ_APART_FROM_DATA);
+	fake.qp_info.cq_pci_address = host;
+	EXPECT_EQ(nvmepeer_data_view(&fake.qp_info, &other), NVMEPEER_VIEW_DATA_IN_DEVICE);
+}
+
+/* The combined view of several buffers is as strict as each of them. */
+TEST_F(geometry, data_in_several_memories)
+{
+	enum { REFUSED = 1u << 31, APART = NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE };
+	static const struct nvme_peer_pci_address host = { 0, 0, 0 }, other = { 0, 0x0400, 1 };
+	static const struct {
+		const struct nvme_peer_pci_address *cq, *data[2];
+		uint32_t peer, flags;
+	} cases[] = {
+		/* A GPU as the peer. */
+		{ &host, { &host, &gpu }, 0, REFUSED },
+		{ &gpu, { &gpu, &gpu }, 0, 0 },
+		{ &gpu, { &gpu, &host }, 0, APART },
+		{ &gpu, { &host, &other }, 0, REFUSED },
+		{ &gpu, { &gpu, &other }, 0, REFUSED },
+		/* The CPU. */
+		{ &host, { &host, &gpu }, NVMEPEER_VIEW_CPU, APART },
+		{ &gpu, { &gpu, &host }, NVMEPEER_VIEW_CPU, REFUSED },
+		{ &gpu, { &gpu, &other }, NVMEPEER_VIEW_CPU, APART },
+		{ &gpu, { &host, &other }, NVMEPEER_VIEW_CPU, REFUSED },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t view = cases[i].peer;
+
+		fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = *cases[i].cq;
+		for (int part = 0; part < 2; part++)
+			view |= nvmepeer_data_view(&fake.qp_info, cases[i].data[part]);
+		if (cases[i].flags == REFUSED) {
+			EXPECT_EQ(geometry_of(self, view), -EINVAL) TH_LOG("case %zu", i);
+			continue;
+		}
+		ASSERT_EQ(geometry_of(self, view), 0) TH_LOG("case %zu", i);
+		EXPECT_EQ(self->geometry.flags & APART, cases[i].flags) TH_LOG("case %zu", i);
+	}
+}
+
+TEST_F(geometry, is_checked_like_the_device_library)
 {
 	struct nvmepeer_explanation explanation;
 
@@ -119,7 +181,7 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 	self->geometry.state = 0x30001;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
 	nvmepeer_explain(&explanation, sizeof(explanation));
-	MENTIONS(explanation.limit, "aligned to 128");
+	MENTIONS(explanation.help, "aligned to 128");
 	self->geometry.state = 0x30000;
 	self->ns.block_size = 0;
 	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
@@ -127,7 +189,7 @@ TEST_F(geometry, that_the_device_library_would_refuse)
 	MENTIONS(explanation.limit, "block size");
 }
 
-TEST_F(geometry, is_built_from_what_was_said_before)
+TEST_F(geometry, is_built_without_system_calls)
 {
 	struct nvmepeer_geometry built = self->geometry;
 	struct nvmepeer_explanation explanation;
@@ -152,8 +214,8 @@ TEST_F(geometry, is_built_from_what_was_said_before)
 	MENTIONS(explanation.limit, "power of two");
 }
 
-/* One whose format a caller found out itself. */
-TEST_F(geometry, has_no_room_for_metadata)
+/* The caller has filled in the format itself. */
+TEST_F(geometry, refuses_metadata)
 {
 	struct nvmepeer_explanation explanation;
 
@@ -164,7 +226,97 @@ TEST_F(geometry, has_no_room_for_metadata)
 	MENTIONS(explanation.limit, "metadata");
 }
 
-TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
+/* A queue opened before the re-arm sees the loss; one of now has the losses of now. */
+TEST_F(geometry, generation_of_a_quiesced_queue_pair_is_that_before_the_loss)
+{
+	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
+	fake.qp_info.losses = 4;
+	fake.qp_info.state = NVME_PEER_QP_QUIESCED;
+	ASSERT_EQ(geometry_of(self, 0), 0);
+	EXPECT_EQ(self->geometry.generation, 3);
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	ASSERT_EQ(geometry_of(self, 0), 0);
+	EXPECT_EQ(self->geometry.generation, 4);
+}
+
+static const struct nvmepeer_queue *recovered;
+
+/* The kernel takes a request to quiesce the queue pair. */
+static void quiesce_on_request(void)
+{
+	uint32_t *request = (uint32_t *)(uintptr_t)recovered->control;
+
+	if (*request) {
+		fake.qp_info.state = NVME_PEER_QP_QUIESCED;
+		fake.qp_info.losses++;
+	}
+	*request = 0;
+}
+
+/* A CPU peer that is LIVE for the kernel and cannot be used. */
+static struct nvmepeer_cpu_peer *unusable_peer(FIXTURE_DATA(geometry) *self)
+{
+	struct nvmepeer_cpu_peer *peer;
+
+	if (nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer))
+		return NULL;
+	recovered = nvmepeer_cpu_peer_queue(peer);
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	fake.on_qp_info = quiesce_on_request;
+	return peer;
+}
+
+/* Marked lost by an exclusive owner that timed out. */
+TEST_F(geometry, cpu_peer_that_is_marked_lost_is_recovered)
+{
+	struct nvmepeer_cpu_peer *peer = unusable_peer(self);
+
+	ASSERT_NE(peer, NULL);
+	nvp_mark_lost(recovered);
+	fake.on_qp_info = NULL;
+	EXPECT_EQ(nvmepeer_cpu_peer_recover(peer, 0), -ETIMEDOUT);
+	fake.on_qp_info = quiesce_on_request;
+	EXPECT_EQ(nvmepeer_cpu_peer_recover(peer, 1000), 0);
+	EXPECT_FALSE(nvp_known_lost(recovered));
+	EXPECT_EQ(recovered->state->generation, fake.qp_info.losses);
+	nvmepeer_cpu_peer_close(peer);
+}
+
+TEST_F(geometry, cpu_peer_that_stayed_exclusive_is_recovered)
+{
+	struct nvmepeer_cpu_peer *peer = unusable_peer(self);
+	struct nvmepeer_exclusive exclusive;
+
+	ASSERT_NE(peer, NULL);
+	exclusive = nvmepeer_exclusive_open(recovered);
+	EXPECT_EQ(exclusive.broken, 0);
+	EXPECT_EQ(nvmepeer_cpu_peer_recover(peer, 1000), 0);
+	exclusive = nvmepeer_exclusive_open(recovered);
+	EXPECT_EQ(exclusive.broken, 0);
+	nvmepeer_cpu_peer_close(peer);
+}
+
+/* The kernel has taken a request and deletes the queues; the queue pair is still LIVE. */
+TEST_F(geometry, cpu_peer_that_is_being_quiesced_is_recovered)
+{
+	struct nvmepeer_cpu_peer *peer = unusable_peer(self);
+
+	ASSERT_NE(peer, NULL);
+	fake.on_qp_info = NULL;
+	ASSERT_EQ(nvmepeer_queue_quiesce(recovered), 0);
+	*(uint32_t *)(uintptr_t)recovered->control = 0;
+	EXPECT_EQ(nvmepeer_cpu_peer_recover(peer, 20), -ETIMEDOUT);
+	fake.qp_info.state = NVME_PEER_QP_QUIESCED;
+	fake.qp_info.losses++;
+	EXPECT_EQ(nvmepeer_cpu_peer_recover(peer, 20), 0);
+	EXPECT_EQ(recovered->state->generation, fake.qp_info.losses);
+	/* A request from before the loss does not count. */
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	EXPECT_EQ(nvmepeer_cpu_peer_recover(peer, 20), 0);
+	nvmepeer_cpu_peer_close(peer);
+}
+
+TEST_F(geometry, failed_cpu_peer_leaks_nothing)
 {
 	static const unsigned long commands[] = {
 		NVME_PEER_INFO, NVME_PEER_QP_CREATE, NVME_PEER_QP_EXPORT,
@@ -191,6 +343,52 @@ TEST_F(geometry, cpu_peer_leaves_nothing_behind_when_it_fails)
 	EXPECT_EQ(fake.open_files, files);
 }
 
+/* Other queue pairs of the node keep the memory of a closed peer imported. */
+TEST_F(geometry, closed_cpu_peer_is_released_later)
+{
+	struct nvmepeer_cpu_peer *peers[2];
+
+	ASSERT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peers[0]), 0);
+	ASSERT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peers[1]), 0);
+	EXPECT_EQ(fake.buffers, 2);
+	fake.release_refusals = 1;
+	nvmepeer_cpu_peer_close(peers[0]);
+	EXPECT_EQ(fake.buffers, 2);
+	nvmepeer_cpu_peer_close(peers[1]);
+	EXPECT_EQ(fake.buffers, 0);
+	ASSERT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peers[0]), 0);
+	fake.release_refusals = 1;
+	nvmepeer_cpu_peer_close(peers[0]);
+	EXPECT_EQ(fake.buffers, 1);
+	ASSERT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peers[0]), 0);
+	EXPECT_EQ(fake.buffers, 1);
+	/* One that the controller's close releases. */
+	fake.release_refusals = 1;
+	nvmepeer_cpu_peer_close(peers[0]);
+}
+
+/* The close of what was open before the failure does not replace it. */
+TEST_F(geometry, failed_cpu_peer_is_explained)
+{
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_cpu_peer *peer;
+
+	fake.fail_command = NVME_PEER_BUF_TABLE;
+	fake.fail_error = EPERM;
+	fake.release_refusals = 1;
+	EXPECT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer), -EPERM);
+	nvmepeer_explain(&explanation, sizeof(explanation));
+	EXPECT_EQ(explanation.error, EPERM);
+	EXPECT_STREQ(explanation.call, "nvmepeer_buf_table");
+	fake.fail_command = NVME_PEER_BUF_IMPORT;
+	fake.fail_error = ENOBUFS;
+	EXPECT_EQ(nvmepeer_cpu_peer_open(self->ctrl, &self->ns, 64, 65536, &peer), -ENOBUFS);
+	EXPECT_EQ(fake.buffers, 0);
+	nvmepeer_explain(&explanation, sizeof(explanation));
+	MENTIONS(explanation.limit, "RLIMIT_MEMLOCK");
+	MENTIONS(explanation.help, "ulimit -l");
+}
+
 TEST_F(geometry, ring_entry_of_a_transfer)
 {
 	struct io_uring_sqe entry[2];
@@ -201,7 +399,7 @@ TEST_F(geometry, ring_entry_of_a_transfer)
 	fake.identify[130] = 12;
 	ASSERT_EQ(nvmepeer_ns_open("ngp0n1", &ns), 0);
 	memset(entry, 0xff, sizeof(entry));
-	nvmepeer_prep_rw(entry, ns, NVMEPEER_OPCODE_WRITE, 0x123456789ull, 8, data);
+	nvmepeer_prep_rw(entry, ns, NVMEPEER_OP_WRITE, 0x123456789ull, 8, data);
 	EXPECT_EQ(entry->opcode, IORING_OP_URING_CMD);
 	EXPECT_EQ(entry->fd, nvmepeer_ns_fd(ns));
 	EXPECT_EQ(entry->cmd_op, NVME_URING_CMD_IO);
@@ -219,7 +417,7 @@ TEST_F(geometry, ring_entry_of_a_transfer)
 TEST_F(geometry, fits_old_and_new_callers)
 {
 	NEWER(struct nvmepeer_geometry) newer = { self->geometry, 0 };
-	struct nvmepeer_geometry as_it_was = self->geometry;
+	struct nvmepeer_geometry before = self->geometry;
 
 	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
 	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000, &newer.known,
@@ -231,11 +429,11 @@ TEST_F(geometry, fits_old_and_new_callers)
 				       sizeof(newer)), -E2BIG);
 	EXPECT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, 0, 0x50000,
 				       &self->geometry, sizeof(self->geometry) - 1), -EINVAL);
-	EXPECT_EQ(memcmp(&self->geometry, &as_it_was, sizeof(as_it_was)), 0);
+	EXPECT_EQ(memcmp(&self->geometry, &before, sizeof(before)), 0);
 }
 
-/* What a caller hands over as facts says itself how long it is. */
-TEST_F(geometry, of_facts_that_are_too_short)
+/* Input structures carry their sizes. */
+TEST_F(geometry, refuses_short_input)
 {
 	struct nvme_peer_qp_info qp_info = fake.qp_info;
 	struct nvme_peer_info info = fake.info;

@@ -5,7 +5,7 @@
 # manual page with its prototype.
 #
 # usage: symbols.sh LIBRARY HEADER...
-#        symbols.sh --pin LIBRARY       write the list anew, for a reader to judge
+#        symbols.sh --pin LIBRARY       rewrite the list; review its diff
 #
 # A program finds a symbol by name and version: a line may be added to the list, and
 # none may change or go while the number behind ".so." stays.
@@ -28,8 +28,8 @@ prototypes() {
 	local header
 	for header in "${headers[@]}"; do
 		"${CC:-cc}" -fpreprocessed -dD -E -P -x c "$top/include/$header.h"
-	done | grep -v '^#' | tr '\n' ' ' | tr ';}' '\n' | grep -v '[{=]' | grep '[a-zA-Z0-9_*] *nvmepeer_[a-z0-9_]*(' |
-		sed 's/extern "C"//' | tr -d ' \t' | sort -u
+	done | grep -v '^#' | tr '\n' ' ' | sed 's/extern "C" {/;/g' | tr ';}' '\n' | grep -v '[{=]' | grep '[a-zA-Z0-9_*] *nvmepeer_[a-z0-9_]*(' |
+		tr -d ' \t' | sort -u
 }
 
 declared() {

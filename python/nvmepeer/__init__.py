@@ -4,10 +4,9 @@
     with nvmepeer.Controller("nvmep0") as controller, nvmepeer.Namespace("ngp0n1") as namespace:
         print(controller.info().qids_peer_free, namespace.read(0, 1)[:16])
 
-Every refusal is an Error that says what was refused, which limit refused it and what
-would help.  It is an ordinary value: it may be kept, and given to another thread or an
-event loop.  Objects are context managers; each keeps alive what it needs.  Manual page
-nvmepeer(7) explains the terms.
+A failed call raises Error with the request, the limit and the fix.  An Error may be passed
+to another thread or an event loop.  Objects are context managers; each holds references to
+the objects that it depends on.  Manual page nvmepeer(7) explains the terms.
 """
 from .abi import (
     Access, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info,

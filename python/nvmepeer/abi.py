@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """Structures and numbers of <linux/nvme_peer.h> and <nvmepeer.h>.
 
-A class names its fields once, with the type that a program sees and the one that C has.
+A class declares each field once, with its Python type and its C type.
 """
 import ctypes
 import enum
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=type[ctypes.Structure])
 
 
 def _laid_out(structure: T) -> T:
-    """A class of annotations becomes the structure that they say."""
+    """Make a ctypes structure from the annotations of a class."""
     fields = []
     for name, hint in typing.get_type_hints(structure, include_extras=True).items():
         if not name.startswith("_"):
@@ -40,7 +40,8 @@ class Domain(enum.IntEnum):
     """enum nvme_peer_domain: whether an IOMMU translates for the controller"""
 
     PHYSICAL = 0
-    TRANSLATED = 1
+    STRICT = 1
+    LAZY = 2
 
 
 class Verdict(enum.IntEnum):
@@ -66,10 +67,11 @@ class RouteReason(enum.IntEnum):
     HOST_MEMORY = 7
     UNKNOWN_MEMORY = 8
     EXPORTER_REFUSED = 9
+    ACS_BLOCKED = 10
 
 
 class Access(enum.IntEnum):
-    """enum nvme_peer_access: what the controller does with memory"""
+    """enum nvme_peer_access: accesses of the controller to memory"""
 
     BOTH = 0
     READ = 1
@@ -77,13 +79,13 @@ class Access(enum.IntEnum):
 
 
 class Export(enum.IntEnum):
-    """enum nvme_peer_export: what of a queue pair becomes a dma-buf"""
+    """enum nvme_peer_export: exportable parts of a queue pair"""
 
     SQ = 0
     CQ = 1
     DOORBELL = 2
     STATUS = 3
-    REQUEST = 4
+    CONTROL = 4
 
 
 class QueuePairState(enum.IntEnum):
@@ -103,11 +105,11 @@ class EventType(enum.IntEnum):
 
 
 class DeviceError(enum.IntEnum):
-    """enum nvmepeer_error: what a transfer by a queue pair may end with"""
+    """enum nvmepeer_error: results of a transfer by a queue pair"""
 
     TIMEOUT = -2
-    FULL = -3
-    LOST = -4
+    LOST = -3
+    FULL = -4
     RANGE = -5
     TOO_LARGE = -6
     ALIGN = -7
@@ -136,7 +138,7 @@ class PciAddress(ctypes.Structure):
 
 @_laid_out
 class Info(ctypes.Structure):
-    """struct nvme_peer_info: limits, facts and state of a controller"""
+    """struct nvme_peer_info: limits, properties and state of a controller"""
 
     size: U32
     flags: U32
@@ -160,11 +162,13 @@ class Info(ctypes.Structure):
     contiguous_rings: U32
     qids_quarantined: U32
     cmb_size: U64
+    domain_flags: U32
+    reserved: U32
 
 
 @_laid_out
 class RouteBlocker(ctypes.Structure):
-    """struct nvme_peer_route_blocker: a port in the way"""
+    """struct nvme_peer_route_blocker: a port that blocks a route"""
 
     address: PciAddress
     acs: U32
@@ -178,6 +182,7 @@ class Path(ctypes.Structure):
     reason: U32
     blocker_count: U32
     blockers: Annotated[ctypes.Array[RouteBlocker], RouteBlocker * ROUTE_BLOCKERS]
+    reserved: Annotated[ctypes.Array[ctypes.c_uint32], ctypes.c_uint32 * 7]
 
 
 @_laid_out
@@ -227,7 +232,7 @@ class QueuePairCreate(ctypes.Structure):
     qp_fd: S32
     qid: U32
     generation: U32
-    reserved: Annotated[ctypes.Array[ctypes.c_uint32], ctypes.c_uint32 * 13]
+    reserved: U32
 
 
 @_laid_out
@@ -257,7 +262,7 @@ class QueuePairInfo(ctypes.Structure):
 
 @_laid_out
 class Event(ctypes.Structure):
-    """struct nvme_peer_event: a record of what happened to a queue pair"""
+    """struct nvme_peer_event: an event of a queue pair"""
 
     size: U32
     type: U32
@@ -266,6 +271,8 @@ class Event(ctypes.Structure):
     state: U32
     reason: U32
     lost: U32
+    object: U64
+    detail: U64
 
 
 @_laid_out
@@ -302,7 +309,7 @@ class Explanation(ctypes.Structure):
 
 @_laid_out
 class DeviceBuffer(ctypes.Structure):
-    """struct nvmepeer_buffer: memory as the device library has it"""
+    """struct nvmepeer_buffer: memory for the device library"""
 
     length: U64
     dma: U64

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
-"""The C library: its functions with their types, and its refusals as exceptions.
+"""The C library: its functions with their types, and its failures as exceptions.
 
 NVMEPEER_LIBRARY in the environment names another library to load.
 """
@@ -12,7 +12,7 @@ from . import abi
 
 _handle, _receives = c_void_p, POINTER(c_void_p)
 
-# What each function takes; they return an int, but for those of _returns.
+# Argument types of each function; they return an int, except those in _returns.
 _takes: dict[str, list[Any]] = {
     "open": [c_char_p, _receives],
     "close": [_handle],
@@ -85,12 +85,12 @@ _library = _load()
 
 
 class Error(Exception):
-    """A refusal.
+    """A failed call.
 
-    errno: of the kernel or the library, 0 if status tells
-    status: of the controller's NVMe completion, 0 if errno tells
-    call: what refused it
-    what, limit, help: sentences; the last two may be empty
+    errno: positive errno, or 0 if the call failed with status
+    status: NVMe status, or 0 if the call failed with errno
+    call: name of the C function
+    what, limit, help: the request, the limit and the fix; the last two may be empty
     """
 
     def __init__(self, call: str, errno: int, status: int, what: str, limit: str, help: str) -> None:
@@ -103,10 +103,10 @@ class Error(Exception):
 
 
 class TransferError(Error):
-    """A transfer by a queue pair of the CPU's own that did not go well.
+    """A failed transfer of a CpuPeer.
 
-    device: why, None if status tells.  After DeviceError.LOST a write may have been
-    executed or not.
+    device: the result of the device library, or None if the transfer failed with status.
+    After DeviceError.LOST a write may or may not have been executed.
     """
 
     def __init__(self, call: str, result: int, what: str) -> None:
@@ -121,7 +121,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 
 def try_call(name: str, *arguments: Any) -> int:
-    """The same for one that says by a number whether it was refused; a count, or Error."""
+    """Call nvmepeer_@name and raise Error if it fails; returns its result."""
     result = call(name, *arguments)
     if result < 0 or (result > 0 and name.startswith("ns_")):
         raise explain()
@@ -129,7 +129,7 @@ def try_call(name: str, *arguments: Any) -> int:
 
 
 def explain() -> Error:
-    """The last refusal of this thread."""
+    """The last failure of this thread."""
     why = abi.Explanation()
     call("explain", ctypes.byref(why), ctypes.sizeof(why))
     texts = [text.decode() for text in (why.what, why.limit, why.help)]
@@ -137,7 +137,7 @@ def explain() -> Error:
 
 
 def status_text(status: int) -> str:
-    """An NVMe status in words."""
+    """The text of an NVMe status."""
     return str(call("status_text", status).decode())
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """Controllers, namespaces, memory and queue pairs.
 
-Each holds one thing of the C library's.  After close(), or the end of a with block, any
-use is a ValueError; the thing itself goes when nothing stands on it any more.
+Each wraps one object of the C library.  After close(), or the end of a with block, any use
+raises ValueError; the C object is closed when no other object depends on it.
 """
 import ctypes
 import os
@@ -17,8 +17,8 @@ ReadableBuffer = Union[bytes, bytearray, memoryview]
 
 
 class _Resource:
-    """What the C library holds.  It goes when nobody keeps it any more: not the object that
-    a program closed, not what was made of it, not a view of its memory."""
+    """An object of the C library.  It is closed when the last reference is dropped: by the
+    Python object, by objects that depend on it, and by views of its memory."""
 
     def __init__(self, close: str, handle: int, keeps: Any) -> None:
         self.handle, self._keeps = handle, keeps
@@ -29,7 +29,7 @@ class _Resource:
 
 
 class _Object:
-    """What is opened by one function of C's and closed by another, @_close."""
+    """An object that one C function opens and another one, @_close, closes."""
 
     _close: str
 
@@ -49,7 +49,7 @@ class _Object:
         return self._held().handle
 
     def close(self) -> None:
-        """Give it back, as soon as nothing stands on it; what is closed stays so."""
+        """Drop the reference; a closed object stays closed."""
         self._resource = None
 
     def __enter__(self) -> Self:
@@ -61,7 +61,7 @@ class _Object:
 
 
 class _Memory(_Object):
-    """One with memory in this process, which stays while a view of it is held."""
+    """An object with memory in this process, which stays mapped while a view of it exists."""
 
     def _view(self, address: int, length: int) -> memoryview:
         room = type("_Room", (ctypes.c_ubyte * length,), {}).from_address(address)
@@ -79,12 +79,12 @@ class HostMemory(_Memory):
 
     @property
     def memory(self) -> memoryview:
-        """A view of all of it."""
+        """A view of the whole memory."""
         return self._view(call("hostmem_address", self._open()),
                           call("hostmem_length", self._open()))
 
     def fileno(self) -> int:
-        """The dma-buf; it stays the library's."""
+        """The dma-buf, owned by this object."""
         return int(call("hostmem_fd", self._open()))
 
 
@@ -98,18 +98,18 @@ class Controller(_Object):
         self.node = node
 
     def fileno(self) -> int:
-        """The descriptor; it stays the library's."""
+        """The descriptor, owned by this object."""
         return int(call("fd", self._open()))
 
     def info(self) -> abi.Info:
-        """Limits, facts and state as of now."""
+        """Current limits, properties and state."""
         info = abi.Info()
         try_call("info", self._open(), byref(info), sizeof(info))
         return info
 
     def route(self, other: Union[str, int]) -> abi.Route:
-        """Can it and a PCI function ("0000:01:00.0") or the memory of a dma-buf (a
-        descriptor) reach each other?  Verdict.NONE is an answer, not an Error."""
+        """Route to a PCI function ("0000:01:00.0") or to the memory of a dma-buf (a
+        descriptor).  Verdict.NONE does not raise Error."""
         route, address = abi.Route(), abi.PciAddress()
         if isinstance(other, int):
             try_call("route_dmabuf", self._open(), other, byref(route), sizeof(route))
@@ -122,7 +122,7 @@ class Controller(_Object):
     def import_dmabuf(self, dmabuf_fd: int, *, require_device: bool = False,
                       access: abi.Access = abi.Access.BOTH, offset: int = 0,
                       length: int = 0) -> "Buffer":
-        """Memory of a dma-buf, or a part of it, for rings and data."""
+        """Import a dma-buf, or a range of it, for rings and data."""
         flags = abi.BUF_REQUIRE_DEVICE if require_device else 0
         made = abi.BufferImport(flags=flags, dmabuf_fd=dmabuf_fd, access=access, offset=offset,
                                 length=length)
@@ -132,7 +132,7 @@ class Controller(_Object):
     def create_queue_pair(self, entries: int, *, sq: Optional["Buffer"] = None,
                           sq_offset: int = 0, cq: Optional["Buffer"] = None, cq_offset: int = 0,
                           cq_entries: int = 0) -> "QueuePair":
-        """Rings in those buffers, or in host memory."""
+        """Create a queue pair with rings in buffers or in host memory."""
         request = abi.QueuePairCreate(sq_entries=entries, cq_entries=cq_entries,
                                       sq_handle=sq.info.handle if sq else 0,
                                       cq_handle=cq.info.handle if cq else 0,
@@ -163,7 +163,7 @@ class Buffer:
         return list(table[:filled])
 
     def release(self) -> None:
-        """The controller lets go of it; Error while a queue pair may use it."""
+        """Release the buffer; raises Error while a queue pair may use it."""
         try_call("buf_release", self._open(), self.info.handle)
         self._controller = None
 
@@ -177,7 +177,7 @@ class Buffer:
 
 
 class Exported(NamedTuple):
-    """Part of a queue pair as a dma-buf, which the caller closes: where it begins, its bytes."""
+    """An exported part of a queue pair: dma-buf, to be closed by the caller, offset, length."""
 
     fd: int
     offset: int
@@ -187,44 +187,44 @@ class Exported(NamedTuple):
 class QueuePair(_Object):
     """A queue pair, from Controller.create_queue_pair() or QueuePair.from_fd().
 
-    Its file can be waited for: readable (POLLPRI) while an event waits, POLLHUP once the
-    queue pair is gone.  So a loss reaches select, selectors and event loops.
+    Its file works with select, selectors and event loops: POLLPRI while an event is pending,
+    POLLHUP once the queue pair is gone.
     """
 
     _close = "qp_destroy"
 
     @classmethod
     def from_fd(cls, fd: int) -> Self:
-        """Take over a queue pair file that came from elsewhere."""
+        """Adopt a queue pair file of another process."""
         return cls("qp_from_fd", fd)
 
     def fileno(self) -> int:
-        """The queue pair file; it stays the library's."""
+        """The queue pair file, owned by this object."""
         return int(call("qp_fd", self._open()))
 
     def info(self) -> abi.QueuePairInfo:
-        """Geometry, state and counters as of now."""
+        """Current geometry, state and counters."""
         info = abi.QueuePairInfo()
         try_call("qp_info", self._open(), byref(info), sizeof(info))
         return info
 
     def export(self, what: abi.Export, *, allow_static: bool = False) -> Exported:
-        """A ring, the doorbells or a page as a dma-buf."""
+        """Export a ring, the doorbells or a page as a dma-buf."""
         made = abi.ExportMade()
         flags = abi.EXPORT_ALLOW_STATIC if allow_static else 0
         try_call("qp_export", self._open(), what, flags, byref(made), sizeof(made))
         return Exported(made.fd, made.offset, made.length)
 
     def rearm(self, losses: int) -> int:
-        """Make a QUIESCED queue pair live again: the new generation."""
+        """Re-arm a QUIESCED queue pair. Returns the new generation."""
         generation = c_uint32()
         try_call("qp_rearm", self._open(), losses, byref(generation))
         return generation.value
 
     def read_events(self) -> list[abi.Event]:
-        """The records that wait; none: the queue pair is gone.
+        """Read pending events; an empty list means that the queue pair is gone.
 
-        Waits for one, unless the file is non-blocking: BlockingIOError.
+        Waits for an event; raises BlockingIOError if the file is non-blocking.
         """
         data, events = os.read(self.fileno(), 4096), []
         while data:
@@ -245,17 +245,17 @@ class Namespace(_Object):
             call("ns_info", self._open()).contents)
 
     def fileno(self) -> int:
-        """The descriptor; it stays the library's."""
+        """The descriptor, owned by this object."""
         return int(call("ns_fd", self._open()))
 
     def read(self, lba: int, blocks: int) -> bytes:
-        """One command."""
+        """Read blocks with one command."""
         data = ctypes.create_string_buffer(blocks * self.info.block_size)
         try_call("ns_read", self._open(), lba, blocks, data)
         return data.raw
 
     def write(self, lba: int, data: ReadableBuffer) -> None:
-        """One command; whole blocks."""
+        """Write whole blocks with one command."""
         blocks, rest = divmod(len(data), self.info.block_size)
         if rest:
             raise ValueError(f"{len(data)} bytes are no whole blocks of {self.info.block_size}")
@@ -263,15 +263,15 @@ class Namespace(_Object):
         try_call("ns_write", self._open(), lba, blocks, copy)
 
     def flush(self) -> None:
-        """What was written becomes durable."""
+        """Make completed writes durable."""
         try_call("ns_flush", self._open())
 
 
 class CpuPeer(_Memory):
-    """A queue pair of this process's own: reads and writes without a system call each.
+    """A queue pair with this process as its peer: transfers without system calls.
 
-    Transfers move blocks between the disk and memory, from any thread.  After a loss the
-    library brings the queue pair back and reads again by itself.
+    Any thread may transfer blocks between the disk and memory.  After a loss the library
+    re-arms the queue pair and repeats reads.
     """
 
     _close = "cpu_peer_close"
@@ -283,16 +283,16 @@ class CpuPeer(_Memory):
 
     @property
     def memory(self) -> memoryview:
-        """A view of all of the data memory."""
+        """A view of the data memory."""
         return self._view(call("cpu_peer_address", self._open()),
                           call("cpu_peer_data", self._open()).contents.length)
 
     def read(self, offset: int, lba: int, blocks: int, timeout_ms: int = 30000) -> None:
-        """Blocks from @lba on to memory[offset:]; @timeout_ms: to come back after a loss."""
+        """Read blocks into memory[offset:]; @timeout_ms limits the recovery after a loss."""
         self._transfer("cpu_peer_read", offset, lba, blocks, timeout_ms)
 
     def write(self, offset: int, lba: int, blocks: int, timeout_ms: int = 30000) -> None:
-        """The other direction, once: a write that was lost is not made again."""
+        """Write blocks from memory[offset:]; a lost write is not repeated."""
         self._transfer("cpu_peer_write", offset, lba, blocks, timeout_ms)
 
     def _transfer(self, name: str, offset: int, lba: int, blocks: int, timeout_ms: int) -> None:

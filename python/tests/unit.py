@@ -60,7 +60,7 @@ class Fake(ctypes.Structure):
 
 
 class Pinned(unittest.TestCase):
-    def test_structures_are_those_of_c(self) -> None:
+    def test_structures_match_c(self) -> None:
         for name, structure in STRUCTURES.items():
             expected = []
             for line in pinned()[f"struct {name}"][:-1]:
@@ -72,7 +72,7 @@ class Pinned(unittest.TestCase):
             self.assertEqual(fields, expected, name)
             self.assertEqual(f"{ctypes.sizeof(structure)} bytes", pinned()[f"struct {name}"][-1])
 
-    def test_every_name_of_an_enum_has_its_number(self) -> None:
+    def test_enums_match_c(self) -> None:
         for name, kind in ENUMS.items():
             lines = [line.split() for line in pinned()[f"enum {name}"]]
             self.assertEqual([int(number, 0) for number, _ in lines], [int(one) for one in kind], name)
@@ -85,11 +85,11 @@ class Pinned(unittest.TestCase):
         self.assertEqual(abi.EXPORT_ALLOW_STATIC, numbers["NVME_PEER_EXPORT_ALLOW_STATIC"])
         self.assertEqual(abi.ROUTE_BLOCKERS, numbers["NVME_PEER_ROUTE_BLOCKERS"])
 
-    def test_version_is_that_of_the_library(self) -> None:
+    def test_version_matches_library(self) -> None:
         with open(f"{os.path.dirname(__file__)}/../pyproject.toml", "rb") as file:
             self.assertEqual(tomllib.load(file)["project"]["version"], nvmepeer.version())
 
-    def test_all_is_typed(self) -> None:
+    def test_public_names_are_typed(self) -> None:
         for name in nvmepeer.__all__:
             one = getattr(nvmepeer, name)
             if inspect.isclass(one) and not issubclass(one, (enum.Enum, ctypes.Structure, tuple)):
@@ -118,12 +118,12 @@ class Objects(unittest.TestCase):
         self.fake.fail_command = numbers.get(command) or int(command, 0)
         self.fake.fail_error, self.fake.fail_status = number, status
 
-    def test_a_controller_tells_its_facts(self) -> None:
+    def test_controller_info(self) -> None:
         info = self.controller.info()
         self.assertEqual((info.state, info.max_entries), (nvmepeer.ControllerState.LIVE, 1024))
         self.assertGreaterEqual(self.controller.fileno(), 1000)
 
-    def test_a_refusal_is_an_error_with_all_that_the_library_says(self) -> None:
+    def test_error_has_explanation(self) -> None:
         self.refuse("NVME_PEER_BUF_IMPORT", errno.ENXIO)
         with self.assertRaises(nvmepeer.Error) as raised:
             self.controller.import_dmabuf(42, require_device=True)
@@ -133,12 +133,12 @@ class Objects(unittest.TestCase):
         self.assertIn(error.help, str(error))
         self.assertIn("/dev/nvmep0", error.what)
 
-    def test_a_node_that_is_not_there(self) -> None:
+    def test_open_missing_node(self) -> None:
         self.fake.open_error = errno.ENOENT
         with self.assertRaisesRegex(nvmepeer.Error, "nvme-peer bind"):
             nvmepeer.Controller("nvmep9")
 
-    def test_a_status_of_the_controller(self) -> None:
+    def test_error_has_nvme_status(self) -> None:
         with nvmepeer.Namespace("ngp0n1") as namespace:
             self.refuse("0xc0484e43", 0, 0x4080)    # NVME_IOCTL_IO_CMD
             with self.assertRaises(nvmepeer.Error) as raised:
@@ -146,7 +146,7 @@ class Objects(unittest.TestCase):
         self.assertEqual((raised.exception.errno, raised.exception.status), (0, 0x4080))
         self.assertIn("LBA out of range", raised.exception.limit)
 
-    def test_a_namespace_has_whole_blocks(self) -> None:
+    def test_namespace_io_needs_whole_blocks(self) -> None:
         with nvmepeer.Namespace("ngp0n1") as namespace:
             self.assertEqual((namespace.info.nsid, namespace.info.block_size, namespace.info.blocks),
                              (3, 512, 0x1000))
@@ -156,14 +156,14 @@ class Objects(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "100 bytes are no whole blocks"):
                 namespace.write(0, bytes(100))
 
-    def test_what_is_closed_is_not_used(self) -> None:
+    def test_use_after_close_is_refused(self) -> None:
         namespace = nvmepeer.Namespace("ngp0n1")
         namespace.close()
         namespace.close()
         with self.assertRaisesRegex(ValueError, "Namespace is closed"):
             namespace.read(0, 1)
 
-    def test_memory_stays_while_a_view_of_it_is_held(self) -> None:
+    def test_view_keeps_memory(self) -> None:
         before = self.open_files()
         memory = nvmepeer.HostMemory(5000)
         self.assertEqual(len(memory.memory), 8192)
@@ -176,7 +176,7 @@ class Objects(unittest.TestCase):
         del part
         self.assertEqual(self.open_files(), before)
 
-    def test_a_controller_stays_while_a_buffer_stands_on_it(self) -> None:
+    def test_buffer_keeps_controller(self) -> None:
         controller = nvmepeer.Controller("nvmep1")
         buffer = controller.import_dmabuf(42)
         before = self.open_files()
@@ -185,7 +185,7 @@ class Objects(unittest.TestCase):
         buffer.release()
         self.assertEqual(self.open_files(), before - 1)
 
-    def test_a_controller_stays_while_a_peer_stands_on_it(self) -> None:
+    def test_cpu_peer_keeps_controller(self) -> None:
         controller = nvmepeer.Controller("nvmep1")
         with nvmepeer.Namespace("ngp0n1") as namespace:
             peer = nvmepeer.CpuPeer(controller, namespace, 64, 65536)
@@ -217,7 +217,7 @@ class Objects(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "released"):
             buffer.addresses()
 
-    def test_the_cpu_as_the_peer(self) -> None:
+    def test_cpu_peer(self) -> None:
         with nvmepeer.Namespace("ngp0n1") as namespace, \
                 nvmepeer.CpuPeer(self.controller, namespace, 64, 65536) as peer:
             self.assertEqual(len(peer.memory), 65536)

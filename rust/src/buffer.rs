@@ -10,27 +10,27 @@ use crate::sys;
 use crate::value::{facts, numbers, FromC};
 
 numbers! {
-    /// What the controller does with memory.  Where an IOMMU translates, it holds it to that.
+    /// Accesses of the controller to memory.  An IOMMU that translates enforces them.
     Access {
-        /// Reads and writes it.
+        /// Reads and writes.
         Both = NVME_PEER_ACCESS_BOTH,
-        /// Only reads it: data of write commands, submission rings.
+        /// Reads only: data of write commands, submission rings.
         Read = NVME_PEER_ACCESS_READ,
-        /// Only writes it: data of read commands, completion rings.
+        /// Writes only: data of read commands, completion rings.
         Write = NVME_PEER_ACCESS_WRITE,
     }
 }
 
-/// Which part of a dma-buf is imported, and what for; by default all of it, for anything.
+/// The range of a dma-buf to import, and the accesses; by default all of it for reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Import {
     /// Refuse host RAM.
     pub require_device: bool,
-    /// What the controller does with it.
+    /// Accesses of the controller.
     pub access: Access,
     /// First byte, a multiple of [`Info::page_size`](crate::Info::page_size).
     pub offset: u64,
-    /// Bytes, a multiple of the same; 0: all from `offset` on.
+    /// Bytes, a multiple of the page size; 0: all from `offset` on.
     pub length: u64,
 }
 
@@ -41,19 +41,19 @@ impl Default for Import {
 }
 
 facts! {
-    /// Where an imported buffer lies.
+    /// Placement of an imported buffer.
     BufferInfo of nvme_peer_buf_import {
-        /// Its name in C's calls on the same open controller; never 0.
+        /// Buffer handle in calls on the same open controller; never 0.
         handle: u32,
         /// Bytes.
         length: u64,
-        /// Contiguous ranges of DMA addresses.
+        /// Contiguous runs of DMA addresses.
         segments: u32,
         /// How the controller reaches it.
         verdict: Verdict,
-        /// Why so.
+        /// Reason for the verdict.
         reason: Reason,
-        /// The function whose memory it is, none for host RAM.
+        /// The PCI function that has the memory, none for host RAM.
         pci_address: Option<PciAddress>,
     }
 }
@@ -61,8 +61,8 @@ facts! {
 /// Memory that a controller reads and writes, from [`Controller::import`].  Any number of
 /// threads may use it at once.
 ///
-/// Dropped, it is released.  Where the kernel refuses that, for which see [`Buffer::release`],
-/// it is released when the controller is closed and the queue pairs have ended.
+/// Drop releases it.  If the kernel refuses the release (see [`Buffer::release`]), the buffer
+/// is released when the controller is closed and its queue pairs are gone.
 pub struct Buffer<'c> {
     controller: &'c Controller,
     info: BufferInfo,
@@ -88,7 +88,7 @@ impl<'c> Buffer<'c> {
         Ok(Self { controller, info: FromC::from_c(made) })
     }
 
-    /// Where it lies.
+    /// Placement and size.
     pub fn info(&self) -> &BufferInfo {
         &self.info
     }
@@ -102,14 +102,14 @@ impl<'c> Buffer<'c> {
     ///
     /// # Errors
     ///
-    /// `ERANGE`: `offset` lies outside.  `EINVAL`: it is no multiple of a page.  `ESTALE`: the
-    /// exporter has taken the memory back.
+    /// `ERANGE`: `offset` is outside the buffer.  `EINVAL`: it is not a multiple of a page.
+    /// `ESTALE`: the exporter has invalidated the memory.
     pub fn addresses(&self, offset: u64, count: u32) -> Result<Vec<u64>, Error> {
-        // Controller pages are no smaller than that.
+        // A controller page has at least 4096 bytes.
         let most = self.info.length.div_ceil(4096);
         let count = u32::try_from(most).map_or(count, |most| count.min(most));
         let mut table = vec![0; count as usize];
-        // SAFETY: there is room for so many.
+        // SAFETY: the table has `count` elements.
         let filled = counted(unsafe {
             sys::nvmepeer_buf_table(
                 self.controller.raw(),
@@ -123,11 +123,11 @@ impl<'c> Buffer<'c> {
         Ok(table)
     }
 
-    /// DMA address of byte `offset`, if the `length` bytes from there on are in one piece.
+    /// DMA address of byte `offset`, if the `length` bytes from there on are one segment.
     ///
     /// # Errors
     ///
-    /// `EMSGSIZE`: they are not.  Otherwise as [`Buffer::addresses`].
+    /// `EMSGSIZE`: they are several segments.  Otherwise as [`Buffer::addresses`].
     pub fn contiguous(&self, offset: u64, length: u64) -> Result<u64, Error> {
         let mut dma = 0;
         // SAFETY: the number is ours.
@@ -143,22 +143,22 @@ impl<'c> Buffer<'c> {
         Ok(dma)
     }
 
-    fn give_back(&self) -> Result<(), Error> {
+    fn try_release(&self) -> Result<(), Error> {
         // SAFETY: the controller is open.
         done(unsafe { sys::nvmepeer_buf_release(self.controller.raw(), self.info.handle) })
     }
 
-    /// The controller lets go of it.
+    /// Release the buffer.
     ///
     /// # Errors
     ///
-    /// `EBUSY`, with the buffer, which is still good: a ring of C's making lies in it; or
-    /// [`Buffer::addresses`] has told where it is, and a queue pair of the controller,
-    /// anybody's, is alive.
+    /// `EBUSY`, with the buffer, which remains valid: it contains a ring that C code created; or
+    /// [`Buffer::addresses`] returned its addresses, and a queue pair that was created through
+    /// the same controller is active.
     pub fn release(self) -> Result<(), (Self, Error)> {
-        match self.give_back() {
+        match self.try_release() {
             Ok(()) => {
-                // It must not be released twice: its handle may be another's by then.
+                // Do not release twice: the handle may be reused for another buffer.
                 let _ = ManuallyDrop::new(self);
                 Ok(())
             }
@@ -169,7 +169,7 @@ impl<'c> Buffer<'c> {
 
 impl Drop for Buffer<'_> {
     fn drop(&mut self) {
-        // Refused, it is what the controller's close gives back.
-        let _ = self.give_back();
+        // If this fails, the close of the controller releases the buffer.
+        let _ = self.try_release();
     }
 }

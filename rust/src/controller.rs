@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! Controllers, on which buffers and queue pairs stand.
+//! Controllers.
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use crate::buffer::{Buffer, Import};
@@ -13,26 +13,28 @@ use crate::value::{facts, numbers, FromC};
 numbers! {
     /// State of a controller.
     ControllerState named by nvmepeer_state_name {
-        /// It has not come up yet.
+        /// Not enabled yet.
         New = NVME_PEER_CTRL_NEW,
-        /// It works.
+        /// In operation.
         Live = NVME_PEER_CTRL_LIVE,
         /// It is being reset.
         Resetting = NVME_PEER_CTRL_RESETTING,
-        /// The driver is leaving it.
+        /// The driver is being unbound.
         Deleting = NVME_PEER_CTRL_DELETING,
-        /// It was given up.
+        /// The driver failed the controller.
         Dead = NVME_PEER_CTRL_DEAD,
     }
 }
 
 numbers! {
-    /// What the controller's DMA addresses are.
+    /// The address space of the controller's DMA addresses.
     Domain named by nvmepeer_domain_name {
         /// Physical addresses.
         Physical = NVME_PEER_DOMAIN_PHYSICAL,
-        /// Those of an IOMMU that translates for it.
-        Translated = NVME_PEER_DOMAIN_TRANSLATED,
+        /// Addresses that an IOMMU translates; they fault as soon as memory is unmapped.
+        Strict = NVME_PEER_DOMAIN_STRICT,
+        /// The same, but an address may work for some time after its memory was unmapped.
+        Lazy = NVME_PEER_DOMAIN_LAZY,
     }
 }
 
@@ -111,7 +113,7 @@ facts! {
         pci_address: Option<PciAddress>,
         /// Whether a ring must be one contiguous range of DMA addresses.
         contiguous_rings: bool,
-        /// Identifiers of queue pairs that have ended and to whose doorbells somebody may
+        /// Identifiers of queue pairs that have ended and whose doorbells a process may
         /// still store.
         qids_quarantined: u32,
         /// Bytes of controller memory buffer, 0 for none.
@@ -129,10 +131,10 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// `ENOTTY`: the node is not one of nvme-peer's; what `open(2)` says.
+    /// `ENOTTY`: not a node of nvme-peer.  Otherwise the error of `open(2)`.
     pub fn open(node: &str) -> Result<Self, Error> {
         let node = node_name(node)?;
-        // SAFETY: the name ends with NUL, and the two functions belong together.
+        // SAFETY: the name ends with NUL, and `nvmepeer_close` closes it.
         let handle = unsafe {
             Handle::new(sys::nvmepeer_close, |receives| sys::nvmepeer_open(node.as_ptr(), receives))
         }?;
@@ -145,11 +147,11 @@ impl Controller {
 
     /// The path of the node.
     pub fn node(&self) -> &str {
-        // SAFETY: the text is the controller's, and stays as long.
+        // SAFETY: the text lives as long as the controller.
         unsafe { crate::value::text(sys::nvmepeer_node(self.raw())) }
     }
 
-    /// Limits, facts and state as of now.
+    /// Current limits, properties and state.
     ///
     /// # Errors
     ///
@@ -157,13 +159,13 @@ impl Controller {
     pub fn info(&self) -> Result<Info, Error> {
         // SAFETY: numbers only.
         let mut info: sys::nvme_peer_info = unsafe { core::mem::zeroed() };
-        // SAFETY: the structure is ours and of this size.
+        // SAFETY: the pointer is to a structure of this size.
         done(unsafe { sys::nvmepeer_info(self.raw(), &mut info, size_of_val(&info)) })?;
         Ok(FromC::from_c(info))
     }
 
-    /// Can the controller reach the memory of a dma-buf?  [`Verdict::None`](crate::Verdict) is
-    /// an answer, not an error; nothing is imported.
+    /// Check whether the controller can reach the memory of a dma-buf.  If not, the verdict is
+    /// [`Verdict::None`](crate::Verdict), which is not an error.  Nothing is imported.
     ///
     /// # Errors
     ///
@@ -174,7 +176,7 @@ impl Controller {
         Route::ask(|route, size| unsafe { sys::nvmepeer_route_dmabuf(self.raw(), fd, route, size) })
     }
 
-    /// Can the controller and a PCI function reach each other?
+    /// Check whether the controller and a PCI function can reach each other.
     ///
     /// # Errors
     ///
@@ -186,14 +188,14 @@ impl Controller {
         })
     }
 
-    /// Make the memory of a dma-buf, or a part of it, known to the controller, for rings and
-    /// data.  The descriptor may be closed afterwards.
+    /// Import a dma-buf or a range of it for rings and data.  The descriptor may be closed
+    /// afterwards.
     ///
     /// # Errors
     ///
-    /// `EXDEV`: the controller cannot reach it.  `ENXIO`: host RAM, where device memory was
-    /// asked for.  `EINVAL`: no dma-buf, or alignment.  `ERANGE`: the dma-buf ends before the
-    /// part does.  `EACCES`: it is open for reading only.
+    /// `EXDEV`: the controller cannot reach it.  `ENXIO`: host RAM, but the caller requires
+    /// device memory.  `EINVAL`: not a dma-buf, or alignment.  `ERANGE`: the range exceeds the
+    /// dma-buf.  `EACCES`: the dma-buf is read-only.
     pub fn import(&self, dmabuf: impl AsFd, part: Import) -> Result<Buffer<'_>, Error> {
         Buffer::import(self, dmabuf.as_fd(), part)
     }
@@ -202,7 +204,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// `EPERM`: no right to.  `ENOSPC`: no identifier is free.  `EINVAL`, `ERANGE`, `EMSGSIZE`,
+    /// `EPERM`: no permission.  `ENOSPC`: no identifier is free.  `EINVAL`, `ERANGE`, `EMSGSIZE`,
     /// `EEXIST`: of the rings.  [`Error::Argument`]: a buffer of another controller.
     /// `EAGAIN`: the controller is being reset.
     pub fn create_queue_pair<'c>(&'c self, rings: &Rings<'c>) -> Result<QueuePair<'c>, Error> {
@@ -211,7 +213,7 @@ impl Controller {
 }
 
 impl AsRawFd for Controller {
-    /// The descriptor of the node; it stays the library's.
+    /// The descriptor of the node, which the library owns.
     fn as_raw_fd(&self) -> RawFd {
         // SAFETY: it is open.
         unsafe { sys::nvmepeer_fd(self.raw()) }
@@ -219,7 +221,7 @@ impl AsRawFd for Controller {
 }
 
 impl AsFd for Controller {
-    /// The descriptor of the node; it stays the library's.
+    /// The descriptor of the node, which the library owns.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.descriptor(self.as_raw_fd())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! The CPU as a peer.
+//! Queue pairs whose peer is the CPU.
 use core::time::Duration;
 
 use crate::controller::Controller;
@@ -10,24 +10,25 @@ use crate::namespace::Namespace;
 use crate::queue_pair::milliseconds;
 use crate::sys;
 
-/// A queue pair of this process's own: reads and writes without a system call each.
+/// A queue pair driven by this process: reads and writes need no system call.
 ///
-/// Transfers move blocks between the disk and [`CpuPeer::memory`], from any number of threads
-/// at once.  After a loss the library brings the queue pair back and reads again by itself.
+/// Transfers move blocks between the disk and [`CpuPeer::memory`].  Threads may call
+/// concurrently.  After a loss the library re-arms the queue pair and retries reads.
 pub struct CpuPeer<'c> {
     handle: Handle<'c, sys::nvmepeer_cpu_peer>,
 }
 
 impl<'c> CpuPeer<'c> {
-    /// A good time to wait for a controller after a loss.
+    /// Recommended limit for the recovery of a controller after a loss.
     pub const RECOVERY: Duration = Duration::from_secs(30);
 
-    /// Make one: rings of `entries`, a power of two, and `data_bytes` of memory, rounded up to
-    /// controller pages.  `namespace` is one of the controller's.  Needs `CAP_SYS_RAWIO`.
+    /// Create a queue pair with rings of `entries`, a power of two, and `data_bytes` of memory,
+    /// rounded up to controller pages.  `namespace` must belong to `controller`.  Requires
+    /// `CAP_SYS_RAWIO`.
     ///
     /// # Errors
     ///
-    /// As of [`HostMemory::new`](crate::HostMemory::new), [`Controller::import`] and
+    /// The errors of [`HostMemory::new`](crate::HostMemory::new), [`Controller::import`] and
     /// [`Controller::create_queue_pair`].
     pub fn new(
         controller: &'c Controller,
@@ -36,8 +37,8 @@ impl<'c> CpuPeer<'c> {
         data_bytes: usize,
     ) -> Result<Self, Error> {
         let format = namespace.format();
-        // SAFETY: the structure is the namespace's; the two functions belong together, and
-        // the controller outlives what is made.
+        // SAFETY: `namespace` keeps the format valid, the close function matches the open
+        // function, and the controller outlives the handle.
         let handle = unsafe {
             Handle::new(sys::nvmepeer_cpu_peer_close, |receives| {
                 sys::nvmepeer_cpu_peer_open(controller.raw(), format, entries, data_bytes, receives)
@@ -48,8 +49,8 @@ impl<'c> CpuPeer<'c> {
 
     /// The data memory.
     pub fn memory(&self) -> Memory<'_> {
-        // SAFETY: mapped until this is closed, which the borrow keeps it from; nobody else in
-        // this process knows the address.
+        // SAFETY: the memory is mapped until the handle is closed, which the borrow prevents;
+        // no other code in this process has its address.
         unsafe {
             let data = sys::nvmepeer_cpu_peer_data(self.handle.raw());
             let address = sys::nvmepeer_cpu_peer_address(self.handle.raw());
@@ -57,8 +58,8 @@ impl<'c> CpuPeer<'c> {
         }
     }
 
-    /// `blocks` blocks from `lba` on, to byte `offset` of the memory; `recovery`: how long to
-    /// wait for the controller after each loss.
+    /// Read `blocks` blocks, beginning at block `lba`, to byte `offset` of the memory.
+    /// `recovery` limits the wait for the controller after each loss.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl<'c> CpuPeer<'c> {
         blocks: u32,
         recovery: Duration,
     ) -> Result<(), Error> {
-        // SAFETY: the library keeps to its memory.
+        // SAFETY: the library checks the range against the size of its memory.
         let result = unsafe {
             sys::nvmepeer_cpu_peer_read(
                 self.handle.raw(),
@@ -83,12 +84,14 @@ impl<'c> CpuPeer<'c> {
         transferred("nvmepeer_cpu_peer_read", result)
     }
 
-    /// The other direction, once: a write that was lost is not made again.
+    /// Write `blocks` blocks from byte `offset` of the memory, beginning at block `lba`.  A write
+    /// is not retried after a loss.
     ///
     /// # Errors
     ///
-    /// As [`CpuPeer::read`].  After [`DeviceError::Lost`](crate::DeviceError::Lost) the write
-    /// may have been executed or not; the queue pair is back, if it comes back.
+    /// The errors of [`CpuPeer::read`].  After [`DeviceError::Lost`](crate::DeviceError::Lost)
+    /// the write may or may not have been executed, and the queue pair is re-armed if the
+    /// controller recovered in time.
     pub fn write(
         &self,
         offset: u64,
@@ -96,7 +99,7 @@ impl<'c> CpuPeer<'c> {
         blocks: u32,
         recovery: Duration,
     ) -> Result<(), Error> {
-        // SAFETY: as above.
+        // SAFETY: the library checks the range against the size of its memory.
         let result = unsafe {
             sys::nvmepeer_cpu_peer_write(
                 self.handle.raw(),

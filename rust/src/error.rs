@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! Refusals, with all that the library says of them.
+//! Errors with the explanation of the library.
 use core::ffi::c_int;
 use core::fmt;
 use std::io;
@@ -7,17 +7,17 @@ use std::io;
 use crate::sys;
 use crate::value::{text, text_in};
 
-/// What the library says of a refusal.  Sentences without newline; the last two may be empty.
+/// Explanation of a failed call.  Sentences without newline; the last two may be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// Name of C's call, such as `nvmepeer_buf_import`.
+    /// Name of the C function, such as `nvmepeer_buf_import`.
     pub call: String,
-    /// What was refused.
+    /// The request.
     pub what: String,
-    /// The rule or limit that refused it, with the numbers.
+    /// The rule or limit that it violates, with the numbers.
     pub limit: String,
-    /// What would help.
+    /// The fix.
     pub help: String,
 }
 
@@ -33,26 +33,26 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Why a transfer by a queue pair of this process's own did not go well.
+/// Reason why a transfer through a queue pair of this process failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// Sent, and no completion in time: the controller may still write the data.
+    /// Submitted, but not completed in time: the controller may still write the data.
     Timeout,
-    /// Not sent: no room in the queue in time.
+    /// Not submitted: the queue did not have a free entry in time.
     Full,
-    /// The queue pair was lost and did not come back; of a write: it may have been executed
+    /// The queue pair was lost and not recovered; a write may have been executed
     /// or not.
     Lost,
-    /// Not sent: outside the data memory.
+    /// Not submitted: outside the data memory.
     Range,
-    /// Not sent: above the limit of one command.
+    /// Not submitted: above the limit of one command.
     TooLarge,
-    /// Not sent: data begins at a multiple of 4 bytes.
+    /// Not submitted: the data is not 4-byte aligned.
     Align,
-    /// Not sent: it needs a list of pages, for which there is no memory.
+    /// Not submitted: it needs a PRP list, for which there is no memory.
     NoList,
-    /// Another of C's `enum nvmepeer_error`.
+    /// Another value of the C `enum nvmepeer_error`.
     Other(i32),
 }
 
@@ -71,37 +71,37 @@ impl DeviceError {
     }
 }
 
-/// A refusal.  To print it gives what was refused, by which limit, and what would help.
+/// A failed call.  Its text has the request, the limit and the fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The kernel or the library refused.
     Refused {
-        /// Positive number of the operating system; [`Error::kind`] has it by name.
+        /// Positive errno; [`Error::kind`] maps it to a kind.
         errno: i32,
-        /// What the library says.
+        /// Explanation of the library.
         why: Box<Explanation>,
     },
     /// The controller completed a command with an error.
     Status {
         /// Status field of the completion without its phase tag; [`status_text`] has it in words.
         status: u16,
-        /// What the library says.
+        /// Explanation of the library.
         why: Box<Explanation>,
     },
-    /// A transfer by a queue pair of this process's own did not go well.
+    /// A transfer through a queue pair of this process failed.
     Transfer {
-        /// What became of it.
+        /// Reason.
         error: DeviceError,
-        /// What the library says.
+        /// Explanation of the library.
         why: Box<Explanation>,
     },
-    /// What the caller gave cannot be asked for at all; the text says why.
+    /// An argument that the library cannot represent; the text has the reason.
     Argument(String),
 }
 
 impl Error {
-    /// Number of the operating system, if one tells.
+    /// The errno, if the call failed with one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Self::Refused { errno, .. } => Some(*errno),
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// The nearest of the standard library's kinds: `WouldBlock` for `EAGAIN`, and so on.
+    /// The nearest kind of the standard library: `WouldBlock` for `EAGAIN`, and so on.
     pub fn kind(&self) -> io::ErrorKind {
         match self {
             Self::Refused { errno, .. } => io::Error::from_raw_os_error(*errno).kind(),
@@ -121,7 +121,7 @@ impl Error {
         }
     }
 
-    /// What the library says, unless the refusal is this crate's own.
+    /// Explanation of the library; none if this crate refused the arguments.
     pub fn explanation(&self) -> Option<&Explanation> {
         match self {
             Self::Refused { why, .. } | Self::Status { why, .. } | Self::Transfer { why, .. } => {
@@ -151,13 +151,13 @@ impl From<Error> for io::Error {
     }
 }
 
-/// An NVMe status in words; `"status 0x..."` for one that is not known.
+/// An NVMe status as text; `"status 0x..."` if it has no name.
 pub fn status_text(status: u16) -> String {
     // SAFETY: the text is a literal or the thread's own, and copied before it can change.
     unsafe { text(sys::nvmepeer_status_text(status.into())) }.to_owned()
 }
 
-/// The explanation that `fill`, one of the library's calls, gives.
+/// The explanation that `fill`, a call of the library, stores.
 fn explained(
     fill: impl FnOnce(*mut sys::nvmepeer_explanation, usize) -> c_int,
 ) -> Box<Explanation> {
@@ -166,16 +166,16 @@ fn explained(
     fill(&mut why, size_of::<sys::nvmepeer_explanation>());
     let call = match why.call.is_null() {
         true => String::new(),
-        // SAFETY: a literal of the library's.
+        // SAFETY: a literal of the library.
         false => unsafe { text(why.call) }.to_owned(),
     };
     let [what, limit, help] = [&why.what[..], &why.limit[..], &why.help[..]].map(text_in);
     Box::new(Explanation { call, what, limit, help })
 }
 
-/// What the call that has just failed in this thread returned, as an error.
+/// The error of the last call of this thread, which returned `result`.
 fn last_refusal(result: c_int) -> Error {
-    // SAFETY: the structure is ours and of this size.
+    // SAFETY: the pointer is to a structure of this size.
     let why = explained(|why, size| unsafe { sys::nvmepeer_explain(why, size) });
     match u16::try_from(result) {
         Ok(status) => Error::Status { status, why },
@@ -188,12 +188,12 @@ pub(crate) fn counted(result: c_int) -> Result<usize, Error> {
     usize::try_from(result).map_err(|_| last_refusal(result))
 }
 
-/// One that returns 0 or a negative errno.
+/// A call that returns 0 or a negative errno.
 pub(crate) fn done(result: c_int) -> Result<(), Error> {
     counted(result).map(|_| ())
 }
 
-/// One that carries a command: 0, a positive status, or a negative errno.
+/// A call that executes a command: 0, a positive status, or a negative errno.
 pub(crate) fn completed(result: c_int) -> Result<(), Error> {
     match result {
         0 => Ok(()),
@@ -201,12 +201,12 @@ pub(crate) fn completed(result: c_int) -> Result<(), Error> {
     }
 }
 
-/// One of the device library's: 0, a positive status, or one of its own numbers.
+/// A call of the device library: 0, a positive status, or an `enum nvmepeer_error`.
 pub(crate) fn transferred(call: &str, result: c_int) -> Result<(), Error> {
     if result == 0 {
         return Ok(());
     }
-    // SAFETY: the structure is ours and of this size.
+    // SAFETY: the pointer is to a structure of this size.
     let mut why = explained(|why, size| unsafe {
         sys::nvmepeer_explain_result(sys::NVMEPEER_RESULT_DEVICE, result, why, size)
     });

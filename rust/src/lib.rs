@@ -17,16 +17,16 @@
 //! # Conventions
 //!
 //! - Sizes and offsets are bytes unless a name says blocks or entries.
-//! - Every refusal is an [`Error`] that says what was refused, which limit refused it and what
-//!   would help.  It is an ordinary value: it may be kept, and given to another thread.
-//! - All objects are [`Send`] and [`Sync`]: the C library lets several threads use an object at
-//!   once.  Dropping one gives back what it holds.
-//! - What stands on a controller borrows it, and a queue pair borrows the buffers that its rings
-//!   lie in: the compiler refuses a program in which one of them would go first.
-//! - Nothing here needs `unsafe` of its caller.  Memory that a device writes is never a
-//!   `&[u8]`, see [`Memory`].  [`sys`] has the C library as it is.
+//! - A failed call returns an [`Error`] with the request, the limit and the fix.  The program may
+//!   keep it and move it to another thread.
+//! - All objects are [`Send`] and [`Sync`]: several threads may use an object of the C library at
+//!   once.  Drop releases the resources of an object.
+//! - Buffers and queue pairs borrow their controller, and a queue pair borrows the buffers that
+//!   contain its rings: the compiler refuses a program that drops the borrowed object first.
+//! - No function requires `unsafe` of its caller.  Memory that a device writes is never a
+//!   `&[u8]`, see [`Memory`].  [`sys`] has the bindings of the C library.
 //!
-//! What stands on a controller does not outlive it:
+//! A queue pair cannot outlive its controller:
 //!
 //! ```compile_fail,E0505
 //! # fn test(dmabuf: std::os::fd::BorrowedFd) -> Result<(), nvmepeer::Error> {
@@ -38,7 +38,7 @@
 //! # }
 //! ```
 //!
-//! nor is a buffer released under the rings that lie in it:
+//! A buffer cannot be released while it contains a ring:
 //!
 //! ```compile_fail,E0505
 //! # fn test(controller: nvmepeer::Controller, dmabuf: std::os::fd::BorrowedFd) -> Result<(), nvmepeer::Error> {
@@ -76,13 +76,13 @@ pub use queue_pair::{
 };
 pub use route::{Blocker, Path, PciAddress, Reason, Route, Verdict};
 
-/// Version of the C library that is loaded, as text: `"0.1"`.
+/// Version of the C library that is loaded, as text: `"0.9.0"`.
 pub fn version() -> &'static str {
     // SAFETY: the library returns a literal.
     unsafe { value::text(sys::nvmepeer_version()) }
 }
 
-/// The same as a number that grows: major << 16 | minor << 8 | patch.
+/// The same as an increasing number: major << 16 | minor << 8 | patch.
 pub fn version_number() -> u32 {
     // SAFETY: takes nothing and returns a number.
     unsafe { sys::nvmepeer_version_number() }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! Memory that devices read and write while this process looks at it.
+//! Memory that devices and this process access concurrently.
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
@@ -9,9 +9,9 @@ use crate::sys;
 
 /// A view of memory that a device, or another thread, may write at any time.
 ///
-/// So it is never a slice of bytes: what is in it is copied, or looked at byte by byte.  A copy
-/// is not made at once: who copies while a transfer to the same bytes is on its way gets parts
-/// of old and new.  All of it may be done from any thread.
+/// Because of that it is not a slice of bytes: callers copy the contents or access single atomic
+/// bytes.  A copy is not atomic: if it races with a transfer to the same bytes, it returns a
+/// mixture of old and new data.  Any thread may use it.
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     bytes: &'a [AtomicU8],
@@ -21,42 +21,42 @@ impl<'a> Memory<'a> {
     /// # Safety
     ///
     /// `length` bytes from `address` on are mapped for reading and writing for `'a`, and this
-    /// process's program has no other kind of reference to them.
+    /// process has no references to them other than to atomics.
     pub(crate) unsafe fn new(address: *mut u8, length: usize) -> Self {
-        // SAFETY: as above, and an atomic byte may be anything that a byte may be.
+        // SAFETY: as above; an atomic byte has the layout of a byte, and any value is valid.
         let bytes = unsafe { core::slice::from_raw_parts(address as *const AtomicU8, length) };
         Self { bytes }
     }
 
-    /// Bytes.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the length is 0.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// All of it, to be looked at and changed byte by byte.
+    /// All of it, as atomic bytes.
     pub fn bytes(&self) -> &'a [AtomicU8] {
         self.bytes
     }
 
-    /// The part of `length` bytes from `offset` on.
+    /// The range of `length` bytes from `offset` on.
     ///
     /// # Panics
     ///
-    /// If it does not lie within.
+    /// If the range exceeds this memory.
     pub fn part(&self, offset: usize, length: usize) -> Memory<'a> {
         Memory { bytes: &self.bytes[offset..][..length] }
     }
 
-    /// Copy all of it to `data`, which is as long.
+    /// Copy all of it to `data`.
     ///
     /// # Panics
     ///
-    /// If `data` is not as long.
+    /// If the lengths differ.
     pub fn copy_to(&self, data: &mut [u8]) {
         assert_eq!(data.len(), self.len(), "lengths of a copy");
         for (to, from) in data.iter_mut().zip(self.bytes) {
@@ -64,11 +64,11 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Copy `data`, which is as long, over all of it.
+    /// Overwrite all of it with `data`.
     ///
     /// # Panics
     ///
-    /// If `data` is not as long.
+    /// If the lengths differ.
     pub fn copy_from(&self, data: &[u8]) {
         assert_eq!(data.len(), self.len(), "lengths of a copy");
         for (to, from) in self.bytes.iter().zip(data) {
@@ -86,21 +86,21 @@ impl<'a> Memory<'a> {
 
 /// Host memory that is also a dma-buf, for [`Controller::import`](crate::Controller::import).
 ///
-/// What was imported stays the controller's after this is dropped.  Any number of threads may
-/// use it at once.
+/// An imported buffer remains valid after this is dropped.  Any number of threads may use it at
+/// once.
 pub struct HostMemory {
     handle: Handle<'static, sys::nvmepeer_hostmem>,
 }
 
 impl HostMemory {
-    /// Get `length` bytes, rounded up to whole pages, zeroed.
+    /// Allocate `length` bytes, rounded up to whole pages, zeroed.
     ///
     /// # Errors
     ///
-    /// `ENOSYS`: the kernel has neither `/dev/udmabuf` nor `/dev/dma_heap/system`; what they
-    /// say.
+    /// `ENOSYS`: the kernel has neither `/dev/udmabuf` nor `/dev/dma_heap/system`.  Otherwise the
+    /// error of that device.
     pub fn new(length: usize) -> Result<Self, Error> {
-        // SAFETY: the two functions belong together.
+        // SAFETY: the second function frees what the first one allocates.
         let handle = unsafe {
             Handle::new(sys::nvmepeer_hostmem_free, |receives| {
                 sys::nvmepeer_hostmem_alloc(length, receives)
@@ -111,8 +111,8 @@ impl HostMemory {
 
     /// All of it, in this process.
     pub fn memory(&self) -> Memory<'_> {
-        // SAFETY: mapped until it is freed, which the borrow keeps it from; nobody else in
-        // this process knows the address.
+        // SAFETY: mapped until it is freed, which the borrow prevents; no other code in this
+        // process has the address.
         unsafe {
             let address = sys::nvmepeer_hostmem_address(self.handle.raw());
             let length = sys::nvmepeer_hostmem_length(self.handle.raw());
@@ -122,7 +122,7 @@ impl HostMemory {
 }
 
 impl AsRawFd for HostMemory {
-    /// The dma-buf; it stays the library's.
+    /// The dma-buf, which the library owns.
     fn as_raw_fd(&self) -> RawFd {
         // SAFETY: it is open.
         unsafe { sys::nvmepeer_hostmem_fd(self.handle.raw()) }
@@ -130,7 +130,7 @@ impl AsRawFd for HostMemory {
 }
 
 impl AsFd for HostMemory {
-    /// The dma-buf; it stays the library's.
+    /// The dma-buf, which the library owns.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.descriptor(self.as_raw_fd())
     }

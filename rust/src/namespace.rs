@@ -12,17 +12,17 @@ facts! {
     NamespaceInfo of nvmepeer_ns_info {
         /// Namespace identifier.
         nsid: u32,
-        /// Bytes of a logical block's data.
+        /// Bytes of data in a logical block.
         block_size: u32,
-        /// Bytes of metadata that go with each block: 0, others are not served.
+        /// Bytes of metadata of each block; always 0, as other namespaces are refused.
         metadata_size: u32,
-        /// Size of the namespace.
+        /// Size of the namespace in logical blocks.
         blocks: u64,
     }
 }
 
-/// A namespace node, for I/O by the CPU.  Calls are one command each, and wait for it; any
-/// number of threads may make them at once.
+/// A namespace node, for I/O by the CPU.  Each call submits one command and waits for its
+/// completion.  Threads may call concurrently.
 pub struct Namespace {
     handle: Handle<'static, sys::nvmepeer_ns>,
     info: NamespaceInfo,
@@ -33,83 +33,84 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// `EOPNOTSUPP`: its blocks carry metadata; what `open(2)` says.
+    /// `EOPNOTSUPP`: its blocks have metadata.  Also the errors of `open(2)`.
     pub fn open(node: &str) -> Result<Self, Error> {
         let node = node_name(node)?;
-        // SAFETY: the name ends with NUL, and the two functions belong together.
+        // SAFETY: the name ends with NUL, and the close function matches the open function.
         let handle = unsafe {
             Handle::new(sys::nvmepeer_ns_close, |receives| {
                 sys::nvmepeer_ns_open(node.as_ptr(), receives)
             })
         }?;
-        // SAFETY: the structure is the namespace's, and nobody changes it.
+        // SAFETY: the structure is valid and constant while the namespace is open.
         let info = FromC::from_c(unsafe { *sys::nvmepeer_ns_info(handle.raw()) });
         Ok(Self { handle, info })
     }
 
-    /// The same as C has it; it lives as long as the namespace.
+    /// The format as the C structure, valid as long as the namespace.
     pub(crate) fn format(&self) -> *const sys::nvmepeer_ns_info {
-        // SAFETY: it is open.
+        // SAFETY: the handle is open.
         unsafe { sys::nvmepeer_ns_info(self.handle.raw()) }
     }
 
-    /// Its format, as read when it was opened.
+    /// The format, as read when the namespace was opened.
     pub fn info(&self) -> &NamespaceInfo {
         &self.info
     }
 
-    /// Read `blocks` blocks from `lba` on.
+    /// Read `blocks` blocks, beginning at block `lba`.
     ///
     /// # Errors
     ///
-    /// As [`Namespace::read_into`].
+    /// The errors of [`Namespace::read_into`].
     pub fn read(&self, lba: u64, blocks: u32) -> Result<Vec<u8>, Error> {
-        // One more than any command takes is refused, too, and needs no memory without end.
+        // Limits the allocation: the library refuses 65537 blocks, as no command holds them.
         let blocks = blocks.min(0x10001) as usize;
         let mut data = vec![0; blocks * self.info.block_size as usize];
         self.read_into(lba, &mut data)?;
         Ok(data)
     }
 
-    /// Fill `data`, whole blocks, with what begins at block `lba`.
+    /// Fill `data`, a multiple of the block size, from block `lba` onwards.
     ///
     /// # Errors
     ///
-    /// [`Error::Argument`]: no whole blocks.  `EINVAL`: none, more than 65536, more than
-    /// the controller's `max_transfer`, or memory that is not 4-byte aligned.
-    /// [`Error::Status`]: the controller's.
+    /// [`Error::Argument`]: the length is not a multiple of the block size.  `EINVAL`: 0
+    /// blocks, more than 65536, more than the controller's `max_transfer`, or memory that is
+    /// not 4-byte aligned.  [`Error::Status`]: the status of the completion.
     pub fn read_into(&self, lba: u64, data: &mut [u8]) -> Result<(), Error> {
         let blocks = self.whole_blocks(data)?;
-        // SAFETY: there is room for so many blocks.
+        // SAFETY: `data` holds this many blocks.
         completed(unsafe {
             sys::nvmepeer_ns_read(self.handle.raw(), lba, blocks, data.as_mut_ptr().cast())
         })
     }
 
-    /// Write `data`, whole blocks, from block `lba` on.
+    /// Write `data`, a multiple of the block size, from block `lba` onwards.
     ///
     /// # Errors
     ///
-    /// As [`Namespace::read_into`].
+    /// The errors of [`Namespace::read_into`].
     pub fn write(&self, lba: u64, data: &[u8]) -> Result<(), Error> {
         let blocks = self.whole_blocks(data)?;
-        // SAFETY: so many blocks are there.
+        // SAFETY: `data` holds this many blocks.
         completed(unsafe {
             sys::nvmepeer_ns_write(self.handle.raw(), lba, blocks, data.as_ptr().cast())
         })
     }
 
-    /// What was written becomes durable.
+    /// Make all completed writes durable.
     ///
     /// # Errors
     ///
-    /// [`Error::Status`]: the controller's.
+    /// [`Error::Status`]: the status of the completion.
     pub fn flush(&self) -> Result<(), Error> {
-        // SAFETY: it is open.
+        // SAFETY: the handle is open.
         completed(unsafe { sys::nvmepeer_ns_flush(self.handle.raw()) })
     }
 
-    /// How many blocks `data` is; too many for a command become 0, which the library refuses.
+    /// Length of `data` in blocks.  A length above `u32::MAX` becomes 0, which the library
+    /// refuses.
     fn whole_blocks(&self, data: &[u8]) -> Result<u32, Error> {
         let (length, size) = (data.len(), self.info.block_size as usize);
         if length % size != 0 {
@@ -120,15 +121,15 @@ impl Namespace {
 }
 
 impl AsRawFd for Namespace {
-    /// The descriptor; it stays the library's.
+    /// The file descriptor, which the library owns.
     fn as_raw_fd(&self) -> RawFd {
-        // SAFETY: it is open.
+        // SAFETY: the handle is open.
         unsafe { sys::nvmepeer_ns_fd(self.handle.raw()) }
     }
 }
 
 impl AsFd for Namespace {
-    /// The descriptor; it stays the library's.
+    /// The file descriptor, which the library owns.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.descriptor(self.as_raw_fd())
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! Queue pairs: what a peer gets, and what happens to them.
+//! Queue pairs: creation, exports, events, re-arm.
 use core::ffi::{c_int, c_short, c_ulong};
 use core::time::Duration;
 use std::io;
@@ -16,39 +16,39 @@ use crate::value::{facts, numbers, FromC};
 numbers! {
     /// State of a queue pair.
     QueuePairState named by nvmepeer_qp_state_name {
-        /// The controller serves it.
+        /// The controller executes its commands.
         Live = NVME_PEER_QP_LIVE,
-        /// Its entries are lost; it waits for [`QueuePair::rearm`].
+        /// Its entries are lost; [`QueuePair::rearm`] makes it live again.
         Quiesced = NVME_PEER_QP_QUIESCED,
-        /// Likewise, but it cannot come back.
+        /// As `Quiesced`, but it cannot be re-armed.
         Failed = NVME_PEER_QP_FAILED,
-        /// Its controller or one of its rings went away.
+        /// The controller or the memory of a ring was removed.
         Gone = NVME_PEER_QP_GONE,
     }
 }
 
 numbers! {
-    /// What of a queue pair becomes a dma-buf.
+    /// The objects of a queue pair that can be exported as a dma-buf.
     Export named by nvmepeer_export_name {
-        /// The submission ring, if it lies in host memory.
+        /// The submission ring, if it is in host memory.
         Sq = NVME_PEER_EXPORT_SQ,
-        /// The completion ring, if it lies in host memory.
+        /// The completion ring, if it is in host memory.
         Cq = NVME_PEER_EXPORT_CQ,
         /// The pages of registers that hold its doorbells; a peer must only write them.
         Doorbell = NVME_PEER_EXPORT_DOORBELL,
-        /// The status page, for reading only.
+        /// The status page, read-only.
         Status = NVME_PEER_EXPORT_STATUS,
-        /// The page by which a peer asks for a reset.
-        Request = NVME_PEER_EXPORT_REQUEST,
+        /// The control page: a peer requests recovery by writing to it.
+        Control = NVME_PEER_EXPORT_CONTROL,
     }
 }
 
 numbers! {
-    /// What a record tells.
+    /// Type of an event.
     EventType {
         /// The state of the queue pair changed.
         State = NVME_PEER_EVENT_STATE,
-        /// The queue pair is QUIESCED, and the controller ready for [`QueuePair::rearm`].
+        /// The queue pair is QUIESCED, and the controller is ready for [`QueuePair::rearm`].
         Ready = NVME_PEER_EVENT_READY,
     }
 }
@@ -72,19 +72,19 @@ facts! {
         doorbell_offset: u32,
         /// Bytes of the exported doorbell pages.
         doorbell_length: u32,
-        /// Dma-bufs of it that are open.
+        /// Its open dma-bufs.
         exports: u32,
         /// Devices attached to them.
         importers: u32,
         /// User mappings of them.
         mmaps: u32,
-        /// Why it is not live.
+        /// Reason why it is not live: `enum nvme_peer_qp_reason`, 0 while it is.
         reason: u32,
-        /// How often it stopped being live, for [`QueuePair::rearm`].
+        /// Number of losses, for [`QueuePair::rearm`].
         losses: u32,
-        /// The function in whose memory the submission ring lies, none for host memory.
+        /// The PCI function that has the submission ring in its memory, none for host memory.
         sq_pci_address: Option<PciAddress>,
-        /// As well for the completion ring.
+        /// The same for the completion ring.
         cq_pci_address: Option<PciAddress>,
         /// Writes of the CPU to its doorbells.
         cpu_doorbell_writes: u64,
@@ -92,24 +92,28 @@ facts! {
 }
 
 facts! {
-    /// A record of what happened to a queue pair.
+    /// An event of a queue pair.
     Event of nvme_peer_event {
-        /// What it tells.
+        /// Type of the event.
         type_: EventType,
         /// Nanoseconds of `CLOCK_MONOTONIC`.
         time: u64,
-        /// Generation of the controller then.
+        /// Generation of the controller at that time.
         generation: u32,
-        /// State of the queue pair then.
+        /// State of the queue pair at that time.
         state: QueuePairState,
-        /// Why it was not live.
+        /// Reason why it was not live: `enum nvme_peer_qp_reason`.
         reason: u32,
-        /// Records that nobody read in time, between the one before and this one.
+        /// Events dropped before this one because they were not read in time.
         lost: u32,
+        /// What the event is about, by its type.
+        object: u64,
+        /// More about it, by its type.
+        detail: u64,
     }
 }
 
-/// Part of a queue pair as a dma-buf.
+/// An object of a queue pair, exported as a dma-buf.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Exported {
@@ -121,7 +125,7 @@ pub struct Exported {
     pub length: u64,
 }
 
-/// Where the rings of a queue pair are to lie: in host memory, unless in a buffer.
+/// Size and placement of the rings of a queue pair: host memory by default, or a buffer.
 #[derive(Clone, Copy)]
 pub struct Rings<'b> {
     sq_entries: u32,
@@ -132,27 +136,27 @@ pub struct Rings<'b> {
 }
 
 impl<'b> Rings<'b> {
-    /// Two rings of so many entries.
+    /// Two rings of `entries` entries in host memory.
     pub fn new(entries: u32) -> Self {
         Self { sq_entries: entries, cq_entries: entries, sq: None, cq: None, allow_sleep: false }
     }
 
-    /// A longer completion ring.
+    /// Set the number of entries of the completion ring.
     pub fn cq_entries(self, entries: u32) -> Self {
         Self { cq_entries: entries, ..self }
     }
 
-    /// The submission ring lies in `buffer`, from byte `offset` on, page aligned.
+    /// Place the submission ring in `buffer` at byte `offset`, which is page aligned.
     pub fn sq_in(self, buffer: &'b Buffer<'_>, offset: u64) -> Self {
         Self { sq: Some((buffer, offset)), ..self }
     }
 
-    /// The completion ring lies there; that memory has to be zero.
+    /// Place the completion ring in `buffer` at byte `offset`; that memory must be zero.
     pub fn cq_in(self, buffer: &'b Buffer<'_>, offset: u64) -> Self {
         Self { cq: Some((buffer, offset)), ..self }
     }
 
-    /// The machine may go to sleep; the queue pair is QUIESCED when it wakes.
+    /// Allow system sleep; the queue pair is QUIESCED after resume.
     pub fn allow_sleep(self) -> Self {
         Self { allow_sleep: true, ..self }
     }
@@ -169,8 +173,8 @@ impl<'b> Rings<'b> {
     }
 }
 
-/// Handle and offset of a ring.  A handle says nothing on another controller, or something
-/// else.
+/// Handle and offset of a ring.  A handle is valid only on the controller that imported the
+/// buffer.
 fn place(ring: Option<(&Buffer<'_>, u64)>, controller: &Controller) -> Result<(u32, u64), Error> {
     match ring {
         None => Ok((0, 0)),
@@ -185,9 +189,9 @@ fn place(ring: Option<(&Buffer<'_>, u64)>, controller: &Controller) -> Result<(u
 /// A queue pair, from [`Controller::create_queue_pair`] or [`QueuePair::from_fd`].  Any number
 /// of threads may use it at once.
 ///
-/// Its file can be waited for, by [`QueuePair::wait`] or in an event loop: `POLLPRI` while an
-/// event waits, `POLLHUP` once the queue pair is gone.  Dropped, it goes when the last copy of
-/// its file is closed.
+/// Its file can be polled, by [`QueuePair::wait`] or in an event loop: `POLLPRI` while an
+/// event can be read, `POLLHUP` once the queue pair is gone.  Drop closes the file; the close of
+/// the last copy destroys the queue pair.
 pub struct QueuePair<'c> {
     handle: Handle<'c, sys::nvmepeer_qp>,
 }
@@ -196,7 +200,7 @@ impl<'c> QueuePair<'c> {
     pub(crate) fn create(controller: &'c Controller, rings: &Rings<'c>) -> Result<Self, Error> {
         let mut request = rings.request(controller)?;
         let size = size_of_val(&request);
-        // SAFETY: the structure is ours and of this size; the two functions belong together.
+        // SAFETY: `request` has this size; the second function destroys what the first creates.
         let handle = unsafe {
             Handle::new(sys::nvmepeer_qp_destroy, |receives| {
                 sys::nvmepeer_qp_create(controller.raw(), &mut request, size, receives)
@@ -205,109 +209,110 @@ impl<'c> QueuePair<'c> {
         Ok(Self { handle })
     }
 
-    /// Geometry, state and counters as of now.
+    /// Current geometry, state and counters.
     ///
     /// # Errors
     ///
-    /// What the kernel says of the file.
+    /// The error of the ioctl.
     pub fn info(&self) -> Result<QueuePairInfo, Error> {
         // SAFETY: numbers only.
         let mut info: sys::nvme_peer_qp_info = unsafe { core::mem::zeroed() };
-        // SAFETY: the structure is ours and of this size.
+        // SAFETY: the pointer is to a structure of this size.
         done(unsafe { sys::nvmepeer_qp_info(self.handle.raw(), &mut info, size_of_val(&info)) })?;
         Ok(FromC::from_c(info))
     }
 
-    /// A ring, the doorbells or a page as a dma-buf.  `allow_static`, for doorbells only:
-    /// admit importers that cannot be told to let go.
+    /// Export a ring, the doorbells or a page as a dma-buf.  `allow_static`, for doorbells only:
+    /// accept importers that do not support invalidation.
     ///
     /// # Errors
     ///
-    /// `ENODATA`: the ring lies in a buffer, whose owner exports it.  `ESHUTDOWN`, `EAGAIN`:
-    /// it is not live.  `ENXIO`: the page of doorbells holds what must not be exported.
+    /// `ENODATA`: the ring is in a buffer, which its owner exports.  `ESHUTDOWN`, `EAGAIN`: the
+    /// queue pair is not live.  `EOPNOTSUPP`: the page of the doorbells also has registers that must
+    /// not be exported.
     pub fn export(&self, what: Export, allow_static: bool) -> Result<Exported, Error> {
         let flags = if allow_static { sys::NVME_PEER_EXPORT_ALLOW_STATIC } else { 0 };
         let mut made = sys::nvmepeer_export { fd: -1, offset: 0, length: 0 };
         let size = size_of_val(&made);
-        // SAFETY: the structure is ours and of this size.
+        // SAFETY: the pointer is to a structure of this size.
         done(unsafe {
             sys::nvmepeer_qp_export(self.handle.raw(), what.into(), flags, &mut made, size)
         })?;
-        // SAFETY: it was just opened for us.
+        // SAFETY: the call opened it and passed on the ownership.
         let fd = unsafe { OwnedFd::from_raw_fd(made.fd) };
         Ok(Exported { fd, offset: made.offset, length: made.length })
     }
 
-    /// Make a QUIESCED queue pair live again, whose peers have all seen the loss and use no old
-    /// entry; `losses` are [`QueuePairInfo::losses`] when the caller began to deal with it.
-    /// A completion ring in a buffer has to be zero.  Returns the new generation.
+    /// Make a QUIESCED queue pair live again.  All its peers must have seen the loss and use no
+    /// old entry.  `losses` is the value of [`QueuePairInfo::losses`] when the caller began to
+    /// handle the loss.  A completion ring in a buffer must be zero.  Returns the new generation.
     ///
     /// # Errors
     ///
     /// `EAGAIN`: the controller is not ready, see [`EventType::Ready`].  `EALREADY`: it is
-    /// live.  `ESTALE`: it was lost again.  `ESHUTDOWN`: it cannot come back.  `EIO`: the
-    /// controller refused; it may be tried again.
+    /// live.  `ESTALE`: another loss happened.  `ESHUTDOWN`: it cannot be re-armed.  `EIO`: the
+    /// controller refused; the caller may retry.
     pub fn rearm(&self, losses: u32) -> Result<u32, Error> {
         let mut generation = 0;
-        // SAFETY: the number is ours.
+        // SAFETY: the pointer is to a local variable.
         done(unsafe { sys::nvmepeer_qp_rearm(self.handle.raw(), losses, &mut generation) })?;
         Ok(generation)
     }
 
-    /// The records that wait, oldest first; none: the queue pair is gone.  Waits for one,
-    /// unless the file is non-blocking.
+    /// Read the pending events, oldest first; an empty list: the queue pair is gone.  Blocks until
+    /// there is an event, unless the file is non-blocking.
     ///
     /// # Errors
     ///
-    /// `EAGAIN`: the file is non-blocking, and none waits.
+    /// `EAGAIN`: the file is non-blocking, and no event is pending.
     pub fn read_events(&self) -> Result<Vec<Event>, Error> {
-        const ROOM: usize = 32;
+        const MOST: usize = 32;
         // SAFETY: numbers only.
-        let mut records: [sys::nvme_peer_event; ROOM] = unsafe { core::mem::zeroed() };
-        // SAFETY: there is room for so many of this size.
+        let mut events: [sys::nvme_peer_event; MOST] = unsafe { core::mem::zeroed() };
+        // SAFETY: the array has `MOST` elements of this size.
         let filled = counted(unsafe {
             sys::nvmepeer_qp_events(
                 self.handle.raw(),
-                records.as_mut_ptr(),
+                events.as_mut_ptr(),
                 size_of::<sys::nvme_peer_event>(),
-                ROOM as u32,
+                MOST as u32,
             )
         })?;
-        Ok(records[..filled].iter().copied().map(FromC::from_c).collect())
+        Ok(events[..filled].iter().copied().map(FromC::from_c).collect())
     }
 
-    /// Wait until a record can be read, or the queue pair is gone; whether it is so within
-    /// `timeout`.  For whoever has no event loop.
+    /// Wait up to `timeout` until an event can be read or the queue pair is gone; returns false on
+    /// a timeout.  For programs without an event loop.
     ///
     /// # Errors
     ///
-    /// What `poll(2)` says; a signal is none, and ends the wait early.
+    /// The error of `poll(2)`.  A signal ends the wait early, which returns false.
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         wait_for(self.as_raw_fd(), milliseconds(timeout))
     }
 }
 
 impl QueuePair<'static> {
-    /// Take over a queue pair file that came from elsewhere, for example over a socket.
+    /// Take ownership of a queue pair file, for example one received over a socket.
     ///
     /// # Errors
     ///
-    /// What it is, if it is no queue pair file; then it is closed.
+    /// `fd` is not a queue pair file; it is closed.
     pub fn from_fd(fd: OwnedFd) -> Result<Self, Error> {
-        // SAFETY: the descriptor is open; the two functions belong together.
+        // SAFETY: the descriptor is open; the second function closes what the first takes over.
         let handle = unsafe {
             Handle::new(sys::nvmepeer_qp_destroy, |receives| {
                 sys::nvmepeer_qp_from_fd(fd.as_raw_fd(), receives)
             })
         }?;
-        // It is the library's now.
+        // The library owns it now.
         let _ = fd.into_raw_fd();
         Ok(Self { handle })
     }
 }
 
 impl AsRawFd for QueuePair<'_> {
-    /// The queue pair file; it stays the library's.
+    /// The queue pair file, which the library owns.
     fn as_raw_fd(&self) -> RawFd {
         // SAFETY: it is open.
         unsafe { sys::nvmepeer_qp_fd(self.handle.raw()) }
@@ -315,13 +320,13 @@ impl AsRawFd for QueuePair<'_> {
 }
 
 impl AsFd for QueuePair<'_> {
-    /// The queue pair file; it stays the library's.
+    /// The queue pair file, which the library owns.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.handle.descriptor(self.as_raw_fd())
     }
 }
 
-/// As C counts time to wait.
+/// A timeout for poll(2).
 pub(crate) fn milliseconds(time: Duration) -> c_int {
     c_int::try_from(time.as_millis()).unwrap_or(c_int::MAX)
 }
@@ -342,7 +347,7 @@ extern "C" {
 
 fn wait_for(fd: RawFd, timeout: c_int) -> io::Result<bool> {
     let mut waits = PollFd { fd, events: POLLPRI, revents: 0 };
-    // SAFETY: it is one, and ours.
+    // SAFETY: the pointer is to one element.
     match unsafe { poll(&mut waits, 1, timeout) } {
         0 => Ok(false),
         ready if ready > 0 => Ok(true),

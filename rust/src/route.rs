@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! How devices reach each other.
+//! Routes of peer-to-peer requests between devices.
 use core::ffi::{c_char, c_int};
 use core::fmt;
 use core::str::FromStr;
@@ -10,15 +10,15 @@ use crate::sys;
 use crate::value::{numbers, text_in, FromC};
 
 numbers! {
-    /// How requests get from one device to another.
+    /// The path of requests between two devices.
     Verdict named by nvmepeer_verdict_name {
-        /// They do not, or nobody promises that they do.
+        /// Requests do not arrive, or are not known to arrive.
         None = NVME_PEER_ROUTE_NONE,
         /// Inside a PCIe switch, by PCI bus address.
         BusAddr = NVME_PEER_ROUTE_BUS_ADDR,
-        /// Through the root complex, by a DMA address.
+        /// Through the root complex, by DMA address.
         HostBridge = NVME_PEER_ROUTE_HOST_BRIDGE,
-        /// The memory is host RAM, which any device reaches.
+        /// The memory is host RAM, which every device can access.
         System = NVME_PEER_ROUTE_SYSTEM,
         /// As [`Verdict::HostBridge`], but only writes arrive.
         HostBridgeWrites = NVME_PEER_ROUTE_HOST_BRIDGE_WRITES,
@@ -26,32 +26,34 @@ numbers! {
 }
 
 numbers! {
-    /// Why a verdict is what it is.
+    /// The reason for a verdict.
     Reason named by nvmepeer_reason_name {
-        /// Nothing to tell: there is no device to ask for.
+        /// No reason: the peer device is not known.
         None = NVME_PEER_REASON_NONE,
-        /// A switch joins both, and no ACS bit redirects requests upstream.
+        /// Both functions are below one switch, and no ACS bit redirects requests upstream.
         CommonSwitch = NVME_PEER_REASON_COMMON_SWITCH,
         /// Through a host bridge that is known to forward between its root ports.
         HostBridgeKnown = NVME_PEER_REASON_HOST_BRIDGE_KNOWN,
-        /// Through a host bridge that the administrator vouches for.
+        /// Through a host bridge that the administrator has allowed.
         HostBridgeAllowed = NVME_PEER_REASON_HOST_BRIDGE_ALLOWED,
-        /// Through a host bridge that nobody vouches for.
+        /// Through a host bridge that is not known to forward requests.
         HostBridgeUnknown = NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN,
-        /// As well, and they are in different PCI domains.
+        /// As [`Reason::HostBridgeUnknown`], and the functions are in different PCI domains.
         DifferentDomains = NVME_PEER_REASON_DIFFERENT_DOMAINS,
         /// Both ends are one PCI function.
         SameFunction = NVME_PEER_REASON_SAME_FUNCTION,
         /// The memory is host RAM.
         HostMemory = NVME_PEER_REASON_HOST_MEMORY,
-        /// The address belongs to no PCI device and is not host RAM.
+        /// The memory is neither in a BAR nor host RAM.
         UnknownMemory = NVME_PEER_REASON_UNKNOWN_MEMORY,
-        /// The exporter of the memory does not let the controller have it.
+        /// The exporter does not map the memory for the controller and reports no reason.
         ExporterRefused = NVME_PEER_REASON_EXPORTER_REFUSED,
+        /// A port discards the requests, by its ACS control bits.
+        AcsBlocked = NVME_PEER_REASON_ACS_BLOCKED,
     }
 }
 
-/// A PCI function.  It is read from and printed as `0000:01:00.0`.
+/// Address of a PCI function.  Parsed from and printed as `0000:01:00.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PciAddress {
     /// PCI domain.
@@ -76,7 +78,7 @@ impl FromC<sys::nvme_peer_pci_address> for Option<PciAddress> {
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text: [c_char; sys::NVMEPEER_PCI_TEXT as usize] = [0; 24];
-        // SAFETY: there is as much room as the function's prototype says.
+        // SAFETY: the buffer has the size that the function requires, NVMEPEER_PCI_TEXT.
         unsafe { sys::nvmepeer_pci_format(self.to_c(), text.as_mut_ptr()) };
         f.pad(&text_in(&text))
     }
@@ -85,7 +87,7 @@ impl fmt::Display for PciAddress {
 impl FromStr for PciAddress {
     type Err = Error;
 
-    /// `"0000:01:00.0"` or `"01:00.0"`.
+    /// Parse `"0000:01:00.0"` or `"01:00.0"`.
     fn from_str(text: &str) -> Result<Self, Error> {
         let none = || Error::Argument(format!("{text} is no PCI address such as 0000:01:00.0"));
         let name = CString::new(text).map_err(|_| none())?;
@@ -98,28 +100,28 @@ impl FromStr for PciAddress {
     }
 }
 
-/// A port that is in the way.
+/// A port that blocks peer-to-peer requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Blocker {
-    /// Of the port, or of an endpoint that redirects requests itself.
+    /// The port's address, or that of an endpoint that redirects requests itself.
     pub address: Option<PciAddress>,
-    /// Its ACS control bits that send requests up to the root complex; 0 for a root port
-    /// whose host bridge nobody vouches for.
+    /// Its ACS control bits that redirect requests to the root complex.  0 for a root port
+    /// whose host bridge is not known to forward requests.
     pub acs: u32,
 }
 
-/// One direction of a route.  To print it gives a sentence.
+/// One direction of a route.  `Display` prints a sentence that describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Path {
-    /// Whether requests get there, and how.
+    /// Whether requests arrive, and by which path.
     pub verdict: Verdict,
-    /// Why.
+    /// The reason for the verdict.
     pub reason: Reason,
-    /// Ports in the way; more than there are [`Path::blockers`] if those are 6.
+    /// Number of blocking ports.  [`Path::blockers`] holds at most 6 of them.
     pub blocker_count: u32,
-    /// The ports: those with ACS bits first.
+    /// The blocking ports, those with ACS bits first.
     pub blockers: Vec<Blocker>,
     sentence: String,
 }
@@ -130,11 +132,11 @@ impl fmt::Display for Path {
     }
 }
 
-/// Whether a controller and a peer, or memory, reach each other.
+/// The route between a controller and a peer or memory, in both directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Route {
-    /// The function at the other end; none where the memory belongs to none.
+    /// The peer's PCI function, or the function that owns the memory, if any.
     pub peer: Option<PciAddress>,
     /// From the controller to the memory.
     pub data: Path,
@@ -142,11 +144,11 @@ pub struct Route {
     pub doorbell: Path,
 }
 
-/// The sentence of the library's on `path`, which is one of the two of `route`.
+/// The library's description of `path`, which is one of the two paths of `route`.
 fn sentence(route: &sys::nvme_peer_route, path: &sys::nvme_peer_path) -> String {
     let mut text: Vec<c_char> = vec![0; 512];
     loop {
-        // SAFETY: both are ours, and there is so much room.
+        // SAFETY: both references are valid, and the buffer has the given length.
         let needed =
             unsafe { sys::nvmepeer_route_describe(route, path, text.as_mut_ptr(), text.len()) };
         match usize::try_from(needed) {
@@ -157,7 +159,7 @@ fn sentence(route: &sys::nvme_peer_route, path: &sys::nvme_peer_path) -> String 
 }
 
 fn path(route: &sys::nvme_peer_route, path: &sys::nvme_peer_path) -> Path {
-    let told = path.blockers.len().min(path.blocker_count as usize);
+    let filled = path.blockers.len().min(path.blocker_count as usize);
     let blocker = |blocker: &sys::nvme_peer_route_blocker| Blocker {
         address: FromC::from_c(blocker.address),
         acs: blocker.acs,
@@ -166,17 +168,17 @@ fn path(route: &sys::nvme_peer_route, path: &sys::nvme_peer_path) -> Path {
         verdict: FromC::from_c(path.verdict),
         reason: FromC::from_c(path.reason),
         blocker_count: path.blocker_count,
-        blockers: path.blockers[..told].iter().map(blocker).collect(),
+        blockers: path.blockers[..filled].iter().map(blocker).collect(),
         sentence: sentence(route, path),
     }
 }
 
 impl Route {
-    /// What `ask`, one of the library's calls, says.
+    /// The route that `ask`, a call of the library, fills in.
     pub(crate) fn ask(
         ask: impl FnOnce(*mut sys::nvme_peer_route, usize) -> c_int,
     ) -> Result<Self, Error> {
-        // SAFETY: numbers only.
+        // SAFETY: the structure holds only integers, for which zero is valid.
         let mut route: sys::nvme_peer_route = unsafe { core::mem::zeroed() };
         crate::error::done(ask(&mut route, size_of::<sys::nvme_peer_route>()))?;
         Ok(Self {

@@ -3,6 +3,7 @@
 // Written by bindgen from those headers (make -C rust bindings), and never by hand.
 
 pub const NVME_PEER_TYPE: u32 = 187;
+pub const NVME_PEER_DOMAIN_ISOLATED_MSI: u32 = 1;
 pub const NVME_PEER_FEATURE_DIRECT: u32 = 1;
 pub const NVME_PEER_FEATURE_BUF_RINGS: u32 = 2;
 pub const NVME_PEER_FEATURE_BUF_IO: u32 = 4;
@@ -11,17 +12,20 @@ pub const NVME_PEER_ROUTE_BLOCKERS: u32 = 6;
 pub const NVME_PEER_ROUTE_BY_ADDRESS: u32 = 1;
 pub const NVME_PEER_BUF_REQUIRE_DEVICE: u32 = 1;
 pub const NVME_PEER_QP_ALLOW_SLEEP: u32 = 1;
+pub const NVME_PEER_QP_NO_STATIC: u32 = 2;
 pub const NVME_PEER_EXPORT_ALLOW_STATIC: u32 = 1;
+pub const NVME_PEER_EVENT_LEAST: u32 = 32;
 pub const NVME_PEER_STATUS_MAGIC: u32 = 1885696110;
 pub const NVME_PEER_IO_FUA: u32 = 1;
 pub const NVME_PEER_IO_RANGES: u32 = 32;
-pub const NVMEPEER_VERSION: &[u8; 4] = b"0.1\0";
-pub const NVMEPEER_VERSION_NUMBER: u32 = 256;
+pub const NVMEPEER_VERSION: &[u8; 6] = b"0.9.0\0";
+pub const NVMEPEER_VERSION_NUMBER: u32 = 2304;
 pub type __u8 = ::core::ffi::c_uchar;
 pub type __u16 = ::core::ffi::c_ushort;
 pub type __s32 = ::core::ffi::c_int;
 pub type __u32 = ::core::ffi::c_uint;
 pub type __u64 = ::core::ffi::c_ulonglong;
+pub type __le32 = __u32;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct nvme_passthru_cmd {
@@ -105,18 +109,18 @@ const _: () = {
         "Offset of field: nvme_passthru_cmd::result",
     ][::core::mem::offset_of!(nvme_passthru_cmd, result) - 68usize];
 };
-pub const NVME_PEER_CMD_INFO: _bindgen_ty_7 = 0;
-pub const NVME_PEER_CMD_ROUTE: _bindgen_ty_7 = 1;
-pub const NVME_PEER_CMD_BUF_IMPORT: _bindgen_ty_7 = 2;
-pub const NVME_PEER_CMD_BUF_RELEASE: _bindgen_ty_7 = 3;
-pub const NVME_PEER_CMD_BUF_TABLE: _bindgen_ty_7 = 4;
-pub const NVME_PEER_CMD_QP_CREATE: _bindgen_ty_7 = 5;
-pub const NVME_PEER_CMD_QP_EXPORT: _bindgen_ty_7 = 16;
-pub const NVME_PEER_CMD_QP_INFO: _bindgen_ty_7 = 17;
-pub const NVME_PEER_CMD_QP_REARM: _bindgen_ty_7 = 18;
-pub const NVME_PEER_CMD_URING_IO: _bindgen_ty_7 = 32;
-pub const NVME_PEER_CMD_URING_IO_VEC: _bindgen_ty_7 = 33;
-pub type _bindgen_ty_7 = ::core::ffi::c_uint;
+pub const NVME_PEER_CMD_INFO: _bindgen_ty_6 = 0;
+pub const NVME_PEER_CMD_ROUTE: _bindgen_ty_6 = 1;
+pub const NVME_PEER_CMD_BUF_IMPORT: _bindgen_ty_6 = 2;
+pub const NVME_PEER_CMD_BUF_RELEASE: _bindgen_ty_6 = 3;
+pub const NVME_PEER_CMD_BUF_TABLE: _bindgen_ty_6 = 4;
+pub const NVME_PEER_CMD_QP_CREATE: _bindgen_ty_6 = 5;
+pub const NVME_PEER_CMD_QP_EXPORT: _bindgen_ty_6 = 16;
+pub const NVME_PEER_CMD_QP_INFO: _bindgen_ty_6 = 17;
+pub const NVME_PEER_CMD_QP_REARM: _bindgen_ty_6 = 18;
+pub const NVME_PEER_CMD_URING_IO: _bindgen_ty_6 = 32;
+pub const NVME_PEER_CMD_URING_IO_VEC: _bindgen_ty_6 = 33;
+pub type _bindgen_ty_6 = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct nvme_peer_pci_address {
@@ -145,7 +149,8 @@ const _: () = {
 pub const NVME_PEER_MODE_DIRECT: nvme_peer_mode = 0;
 pub type nvme_peer_mode = ::core::ffi::c_uint;
 pub const NVME_PEER_DOMAIN_PHYSICAL: nvme_peer_domain = 0;
-pub const NVME_PEER_DOMAIN_TRANSLATED: nvme_peer_domain = 1;
+pub const NVME_PEER_DOMAIN_STRICT: nvme_peer_domain = 1;
+pub const NVME_PEER_DOMAIN_LAZY: nvme_peer_domain = 2;
 pub type nvme_peer_domain = ::core::ffi::c_uint;
 pub const NVME_PEER_CTRL_NEW: nvme_peer_ctrl_state = 0;
 pub const NVME_PEER_CTRL_LIVE: nvme_peer_ctrl_state = 1;
@@ -178,10 +183,12 @@ pub struct nvme_peer_info {
     pub contiguous_rings: __u32,
     pub qids_quarantined: __u32,
     pub cmb_size: __u64,
+    pub domain_flags: __u32,
+    pub reserved: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvme_peer_info"][::core::mem::size_of::<nvme_peer_info>() - 104usize];
+    ["Size of nvme_peer_info"][::core::mem::size_of::<nvme_peer_info>() - 112usize];
     ["Alignment of nvme_peer_info"][::core::mem::align_of::<nvme_peer_info>() - 8usize];
     [
         "Offset of field: nvme_peer_info::size",
@@ -249,6 +256,12 @@ const _: () = {
     [
         "Offset of field: nvme_peer_info::cmb_size",
     ][::core::mem::offset_of!(nvme_peer_info, cmb_size) - 96usize];
+    [
+        "Offset of field: nvme_peer_info::domain_flags",
+    ][::core::mem::offset_of!(nvme_peer_info, domain_flags) - 104usize];
+    [
+        "Offset of field: nvme_peer_info::reserved",
+    ][::core::mem::offset_of!(nvme_peer_info, reserved) - 108usize];
 };
 pub const NVME_PEER_ROUTE_NONE: nvme_peer_route_verdict = 0;
 pub const NVME_PEER_ROUTE_BUS_ADDR: nvme_peer_route_verdict = 1;
@@ -266,6 +279,7 @@ pub const NVME_PEER_REASON_SAME_FUNCTION: nvme_peer_route_reason = 6;
 pub const NVME_PEER_REASON_HOST_MEMORY: nvme_peer_route_reason = 7;
 pub const NVME_PEER_REASON_UNKNOWN_MEMORY: nvme_peer_route_reason = 8;
 pub const NVME_PEER_REASON_EXPORTER_REFUSED: nvme_peer_route_reason = 9;
+pub const NVME_PEER_REASON_ACS_BLOCKED: nvme_peer_route_reason = 10;
 pub type nvme_peer_route_reason = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -295,10 +309,11 @@ pub struct nvme_peer_path {
     pub reason: __u32,
     pub blocker_count: __u32,
     pub blockers: [nvme_peer_route_blocker; 6usize],
+    pub reserved: [__u32; 7usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvme_peer_path"][::core::mem::size_of::<nvme_peer_path>() - 84usize];
+    ["Size of nvme_peer_path"][::core::mem::size_of::<nvme_peer_path>() - 112usize];
     ["Alignment of nvme_peer_path"][::core::mem::align_of::<nvme_peer_path>() - 4usize];
     [
         "Offset of field: nvme_peer_path::verdict",
@@ -312,6 +327,9 @@ const _: () = {
     [
         "Offset of field: nvme_peer_path::blockers",
     ][::core::mem::offset_of!(nvme_peer_path, blockers) - 12usize];
+    [
+        "Offset of field: nvme_peer_path::reserved",
+    ][::core::mem::offset_of!(nvme_peer_path, reserved) - 84usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -325,7 +343,7 @@ pub struct nvme_peer_route {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvme_peer_route"][::core::mem::size_of::<nvme_peer_route>() - 188usize];
+    ["Size of nvme_peer_route"][::core::mem::size_of::<nvme_peer_route>() - 244usize];
     [
         "Alignment of nvme_peer_route",
     ][::core::mem::align_of::<nvme_peer_route>() - 4usize];
@@ -346,7 +364,7 @@ const _: () = {
     ][::core::mem::offset_of!(nvme_peer_route, data) - 20usize];
     [
         "Offset of field: nvme_peer_route::doorbell",
-    ][::core::mem::offset_of!(nvme_peer_route, doorbell) - 104usize];
+    ][::core::mem::offset_of!(nvme_peer_route, doorbell) - 132usize];
 };
 pub const NVME_PEER_ACCESS_BOTH: nvme_peer_access = 0;
 pub const NVME_PEER_ACCESS_READ: nvme_peer_access = 1;
@@ -444,13 +462,34 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_buf_range {
+    pub address: __u64,
+    pub length: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_buf_range",
+    ][::core::mem::size_of::<nvme_peer_buf_range>() - 16usize];
+    [
+        "Alignment of nvme_peer_buf_range",
+    ][::core::mem::align_of::<nvme_peer_buf_range>() - 8usize];
+    [
+        "Offset of field: nvme_peer_buf_range::address",
+    ][::core::mem::offset_of!(nvme_peer_buf_range, address) - 0usize];
+    [
+        "Offset of field: nvme_peer_buf_range::length",
+    ][::core::mem::offset_of!(nvme_peer_buf_range, length) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct nvme_peer_buf_table {
     pub size: __u32,
     pub flags: __u32,
     pub handle: __u32,
     pub count: __u32,
     pub offset: __u64,
-    pub addresses: __u64,
+    pub ranges: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -476,8 +515,8 @@ const _: () = {
         "Offset of field: nvme_peer_buf_table::offset",
     ][::core::mem::offset_of!(nvme_peer_buf_table, offset) - 16usize];
     [
-        "Offset of field: nvme_peer_buf_table::addresses",
-    ][::core::mem::offset_of!(nvme_peer_buf_table, addresses) - 24usize];
+        "Offset of field: nvme_peer_buf_table::ranges",
+    ][::core::mem::offset_of!(nvme_peer_buf_table, ranges) - 24usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -495,13 +534,13 @@ pub struct nvme_peer_qp_create {
     pub qp_fd: __s32,
     pub qid: __u32,
     pub generation: __u32,
-    pub reserved: [__u32; 13usize],
+    pub reserved: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of nvme_peer_qp_create",
-    ][::core::mem::size_of::<nvme_peer_qp_create>() - 112usize];
+    ][::core::mem::size_of::<nvme_peer_qp_create>() - 64usize];
     [
         "Alignment of nvme_peer_qp_create",
     ][::core::mem::align_of::<nvme_peer_qp_create>() - 8usize];
@@ -552,8 +591,11 @@ pub const NVME_PEER_EXPORT_SQ: nvme_peer_export = 0;
 pub const NVME_PEER_EXPORT_CQ: nvme_peer_export = 1;
 pub const NVME_PEER_EXPORT_DOORBELL: nvme_peer_export = 2;
 pub const NVME_PEER_EXPORT_STATUS: nvme_peer_export = 3;
-pub const NVME_PEER_EXPORT_REQUEST: nvme_peer_export = 4;
+pub const NVME_PEER_EXPORT_CONTROL: nvme_peer_export = 4;
 pub type nvme_peer_export = ::core::ffi::c_uint;
+pub const NVME_PEER_KIND_REGISTER: nvme_peer_kind = 0;
+pub const NVME_PEER_KIND_MEMORY: nvme_peer_kind = 1;
+pub type nvme_peer_kind = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct nvme_peer_qp_export {
@@ -563,12 +605,14 @@ pub struct nvme_peer_qp_export {
     pub fd: __s32,
     pub offset: __u64,
     pub length: __u64,
+    pub kind: __u32,
+    pub reserved: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of nvme_peer_qp_export",
-    ][::core::mem::size_of::<nvme_peer_qp_export>() - 32usize];
+    ][::core::mem::size_of::<nvme_peer_qp_export>() - 40usize];
     [
         "Alignment of nvme_peer_qp_export",
     ][::core::mem::align_of::<nvme_peer_qp_export>() - 8usize];
@@ -590,12 +634,28 @@ const _: () = {
     [
         "Offset of field: nvme_peer_qp_export::length",
     ][::core::mem::offset_of!(nvme_peer_qp_export, length) - 24usize];
+    [
+        "Offset of field: nvme_peer_qp_export::kind",
+    ][::core::mem::offset_of!(nvme_peer_qp_export, kind) - 32usize];
+    [
+        "Offset of field: nvme_peer_qp_export::reserved",
+    ][::core::mem::offset_of!(nvme_peer_qp_export, reserved) - 36usize];
 };
 pub const NVME_PEER_QP_LIVE: nvme_peer_qp_state = 1;
 pub const NVME_PEER_QP_QUIESCED: nvme_peer_qp_state = 2;
 pub const NVME_PEER_QP_FAILED: nvme_peer_qp_state = 3;
 pub const NVME_PEER_QP_GONE: nvme_peer_qp_state = 4;
 pub type nvme_peer_qp_state = ::core::ffi::c_uint;
+pub const NVME_PEER_QP_REASON_NONE: nvme_peer_qp_reason = 0;
+pub const NVME_PEER_QP_REASON_RESET: nvme_peer_qp_reason = 1;
+pub const NVME_PEER_QP_REASON_REQUEST: nvme_peer_qp_reason = 2;
+pub const NVME_PEER_QP_REASON_NO_QUEUE: nvme_peer_qp_reason = 3;
+pub const NVME_PEER_QP_REASON_BUFFER: nvme_peer_qp_reason = 4;
+pub const NVME_PEER_QP_REASON_NAMESPACE: nvme_peer_qp_reason = 5;
+pub const NVME_PEER_QP_REASON_CTRL: nvme_peer_qp_reason = 6;
+pub const NVME_PEER_QP_REASON_UNBOUND: nvme_peer_qp_reason = 7;
+pub const NVME_PEER_QP_REASON_CLOSED: nvme_peer_qp_reason = 8;
+pub type nvme_peer_qp_reason = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct nvme_peer_qp_info {
@@ -725,10 +785,12 @@ pub struct nvme_peer_event {
     pub state: __u32,
     pub reason: __u32,
     pub lost: __u32,
+    pub object: __u64,
+    pub detail: __u64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvme_peer_event"][::core::mem::size_of::<nvme_peer_event>() - 32usize];
+    ["Size of nvme_peer_event"][::core::mem::size_of::<nvme_peer_event>() - 48usize];
     [
         "Alignment of nvme_peer_event",
     ][::core::mem::align_of::<nvme_peer_event>() - 8usize];
@@ -753,22 +815,30 @@ const _: () = {
     [
         "Offset of field: nvme_peer_event::lost",
     ][::core::mem::offset_of!(nvme_peer_event, lost) - 28usize];
+    [
+        "Offset of field: nvme_peer_event::object",
+    ][::core::mem::offset_of!(nvme_peer_event, object) - 32usize];
+    [
+        "Offset of field: nvme_peer_event::detail",
+    ][::core::mem::offset_of!(nvme_peer_event, detail) - 40usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct nvme_peer_status {
-    pub magic: __u32,
-    pub version: __u32,
-    pub state: __u32,
-    pub generation: __u32,
-    pub qid: __u32,
-    pub reason: __u32,
-    pub size: __u32,
-    pub reserved: __u32,
+    pub magic: __le32,
+    pub version: __le32,
+    pub state: __le32,
+    pub generation: __le32,
+    pub qid: __le32,
+    pub reason: __le32,
+    pub size: __le32,
+    pub losses: __le32,
+    pub poller_asleep: __le32,
+    pub window_seq: __le32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvme_peer_status"][::core::mem::size_of::<nvme_peer_status>() - 32usize];
+    ["Size of nvme_peer_status"][::core::mem::size_of::<nvme_peer_status>() - 40usize];
     [
         "Alignment of nvme_peer_status",
     ][::core::mem::align_of::<nvme_peer_status>() - 4usize];
@@ -794,23 +864,41 @@ const _: () = {
         "Offset of field: nvme_peer_status::size",
     ][::core::mem::offset_of!(nvme_peer_status, size) - 24usize];
     [
-        "Offset of field: nvme_peer_status::reserved",
-    ][::core::mem::offset_of!(nvme_peer_status, reserved) - 28usize];
+        "Offset of field: nvme_peer_status::losses",
+    ][::core::mem::offset_of!(nvme_peer_status, losses) - 28usize];
+    [
+        "Offset of field: nvme_peer_status::poller_asleep",
+    ][::core::mem::offset_of!(nvme_peer_status, poller_asleep) - 32usize];
+    [
+        "Offset of field: nvme_peer_status::window_seq",
+    ][::core::mem::offset_of!(nvme_peer_status, window_seq) - 36usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
-pub struct nvme_peer_request {
-    pub quiesce: __u32,
+pub struct nvme_peer_control {
+    pub quiesce: __le32,
+    pub seq: __le32,
+    pub ack: __le32,
+    pub version: __le32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvme_peer_request"][::core::mem::size_of::<nvme_peer_request>() - 4usize];
+    ["Size of nvme_peer_control"][::core::mem::size_of::<nvme_peer_control>() - 16usize];
     [
-        "Alignment of nvme_peer_request",
-    ][::core::mem::align_of::<nvme_peer_request>() - 4usize];
+        "Alignment of nvme_peer_control",
+    ][::core::mem::align_of::<nvme_peer_control>() - 4usize];
     [
-        "Offset of field: nvme_peer_request::quiesce",
-    ][::core::mem::offset_of!(nvme_peer_request, quiesce) - 0usize];
+        "Offset of field: nvme_peer_control::quiesce",
+    ][::core::mem::offset_of!(nvme_peer_control, quiesce) - 0usize];
+    [
+        "Offset of field: nvme_peer_control::seq",
+    ][::core::mem::offset_of!(nvme_peer_control, seq) - 4usize];
+    [
+        "Offset of field: nvme_peer_control::ack",
+    ][::core::mem::offset_of!(nvme_peer_control, ack) - 8usize];
+    [
+        "Offset of field: nvme_peer_control::version",
+    ][::core::mem::offset_of!(nvme_peer_control, version) - 12usize];
 };
 pub const NVME_PEER_IO_WRITE: nvme_peer_io_opcode = 1;
 pub const NVME_PEER_IO_READ: nvme_peer_io_opcode = 2;
@@ -926,8 +1014,8 @@ const _: () = {
         "Offset of field: nvme_peer_uring_io_vec::reserved",
     ][::core::mem::offset_of!(nvme_peer_uring_io_vec, reserved) - 24usize];
 };
-pub const NVMEPEER_PCI_TEXT: _bindgen_ty_8 = 24;
-pub type _bindgen_ty_8 = ::core::ffi::c_uint;
+pub const NVMEPEER_PCI_TEXT: _bindgen_ty_7 = 24;
+pub type _bindgen_ty_7 = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct nvmepeer {
@@ -1364,8 +1452,8 @@ extern "C" {
 pub const NVMEPEER_OK: nvmepeer_error = 0;
 pub const NVMEPEER_AGAIN: nvmepeer_error = -1;
 pub const NVMEPEER_E_TIMEOUT: nvmepeer_error = -2;
-pub const NVMEPEER_E_FULL: nvmepeer_error = -3;
-pub const NVMEPEER_E_LOST: nvmepeer_error = -4;
+pub const NVMEPEER_E_LOST: nvmepeer_error = -3;
+pub const NVMEPEER_E_FULL: nvmepeer_error = -4;
 pub const NVMEPEER_E_RANGE: nvmepeer_error = -5;
 pub const NVMEPEER_E_TOO_LARGE: nvmepeer_error = -6;
 pub const NVMEPEER_E_ALIGN: nvmepeer_error = -7;
@@ -1378,6 +1466,8 @@ pub const NVMEPEER_E_TOKEN: nvmepeer_error = -13;
 pub const NVMEPEER_E_PLACEMENT: nvmepeer_error = -14;
 pub const NVMEPEER_E_METADATA: nvmepeer_error = -15;
 pub const NVMEPEER_E_BUSY: nvmepeer_error = -16;
+pub const NVMEPEER_E_LAYOUT: nvmepeer_error = -17;
+pub const NVMEPEER_E_OPCODE: nvmepeer_error = -18;
 pub type nvmepeer_error = ::core::ffi::c_int;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1412,7 +1502,7 @@ pub struct nvmepeer_geometry {
     pub sq_doorbell: u64,
     pub cq_doorbell: u64,
     pub status: u64,
-    pub request: u64,
+    pub control: u64,
     pub state: u64,
     pub list_area: u64,
     pub list_memory: nvmepeer_buffer,
@@ -1461,8 +1551,8 @@ const _: () = {
         "Offset of field: nvmepeer_geometry::status",
     ][::core::mem::offset_of!(nvmepeer_geometry, status) - 40usize];
     [
-        "Offset of field: nvmepeer_geometry::request",
-    ][::core::mem::offset_of!(nvmepeer_geometry, request) - 48usize];
+        "Offset of field: nvmepeer_geometry::control",
+    ][::core::mem::offset_of!(nvmepeer_geometry, control) - 48usize];
     [
         "Offset of field: nvmepeer_geometry::state",
     ][::core::mem::offset_of!(nvmepeer_geometry, state) - 56usize];
@@ -1525,9 +1615,10 @@ pub struct nvmepeer_state {
     pub abandoned: u32,
     pub protocol_errors: u32,
     pub generation: u32,
-    pub bell: u32,
-    pub bell_rung: u32,
-    pub pad1: [u8; 100usize],
+    pub doorbell_offer: u32,
+    pub tail_rung: u32,
+    pub layout: u32,
+    pub pad1: [u8; 96usize],
     pub head: u32,
     pub pad2: [u8; 60usize],
     pub head_rung: u32,
@@ -1559,14 +1650,17 @@ const _: () = {
         "Offset of field: nvmepeer_state::generation",
     ][::core::mem::offset_of!(nvmepeer_state, generation) - 144usize];
     [
-        "Offset of field: nvmepeer_state::bell",
-    ][::core::mem::offset_of!(nvmepeer_state, bell) - 148usize];
+        "Offset of field: nvmepeer_state::doorbell_offer",
+    ][::core::mem::offset_of!(nvmepeer_state, doorbell_offer) - 148usize];
     [
-        "Offset of field: nvmepeer_state::bell_rung",
-    ][::core::mem::offset_of!(nvmepeer_state, bell_rung) - 152usize];
+        "Offset of field: nvmepeer_state::tail_rung",
+    ][::core::mem::offset_of!(nvmepeer_state, tail_rung) - 152usize];
+    [
+        "Offset of field: nvmepeer_state::layout",
+    ][::core::mem::offset_of!(nvmepeer_state, layout) - 156usize];
     [
         "Offset of field: nvmepeer_state::pad1",
-    ][::core::mem::offset_of!(nvmepeer_state, pad1) - 156usize];
+    ][::core::mem::offset_of!(nvmepeer_state, pad1) - 160usize];
     [
         "Offset of field: nvmepeer_state::head",
     ][::core::mem::offset_of!(nvmepeer_state, head) - 256usize];
@@ -1602,7 +1696,7 @@ pub struct nvmepeer_queue {
     pub max_transfer: u32,
     pub timeout_ns: u64,
     pub status: u64,
-    pub request: u64,
+    pub control: u64,
     pub readback: u64,
     pub list_area: u64,
     pub list_memory: nvmepeer_buffer,
@@ -1610,10 +1704,12 @@ pub struct nvmepeer_queue {
     pub cq_shift: u32,
     pub generation: u32,
     pub qid: u32,
+    pub layout: u32,
+    pub reserved: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of nvmepeer_queue"][::core::mem::size_of::<nvmepeer_queue>() - 184usize];
+    ["Size of nvmepeer_queue"][::core::mem::size_of::<nvmepeer_queue>() - 192usize];
     ["Alignment of nvmepeer_queue"][::core::mem::align_of::<nvmepeer_queue>() - 8usize];
     [
         "Offset of field: nvmepeer_queue::sq",
@@ -1673,8 +1769,8 @@ const _: () = {
         "Offset of field: nvmepeer_queue::status",
     ][::core::mem::offset_of!(nvmepeer_queue, status) - 112usize];
     [
-        "Offset of field: nvmepeer_queue::request",
-    ][::core::mem::offset_of!(nvmepeer_queue, request) - 120usize];
+        "Offset of field: nvmepeer_queue::control",
+    ][::core::mem::offset_of!(nvmepeer_queue, control) - 120usize];
     [
         "Offset of field: nvmepeer_queue::readback",
     ][::core::mem::offset_of!(nvmepeer_queue, readback) - 128usize];
@@ -1696,10 +1792,24 @@ const _: () = {
     [
         "Offset of field: nvmepeer_queue::qid",
     ][::core::mem::offset_of!(nvmepeer_queue, qid) - 180usize];
+    [
+        "Offset of field: nvmepeer_queue::layout",
+    ][::core::mem::offset_of!(nvmepeer_queue, layout) - 184usize];
+    [
+        "Offset of field: nvmepeer_queue::reserved",
+    ][::core::mem::offset_of!(nvmepeer_queue, reserved) - 188usize];
 };
 pub const NVMEPEER_VIEW_CPU: nvmepeer_view = 1;
 pub const NVMEPEER_VIEW_DATA_IN_HOST: nvmepeer_view = 2;
+pub const NVMEPEER_VIEW_DATA_ELSEWHERE: nvmepeer_view = 4;
+pub const NVMEPEER_VIEW_DATA_IN_DEVICE: nvmepeer_view = 8;
 pub type nvmepeer_view = ::core::ffi::c_uint;
+extern "C" {
+    pub fn nvmepeer_data_view(
+        qp_info: *const nvme_peer_qp_info,
+        data: *const nvme_peer_pci_address,
+    ) -> u32;
+}
 extern "C" {
     pub fn nvmepeer_geometry_build(
         info: *const nvme_peer_info,

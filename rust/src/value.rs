@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! From C's structures and numbers to those that a program sees.
+//! Conversion of C structures and numbers to Rust types.
 use core::ffi::{c_char, CStr};
 
-/// What a field of C's becomes.
+/// Conversion from the type of a C field.
 pub(crate) trait FromC<T> {
     fn from_c(value: T) -> Self;
 }
@@ -25,24 +25,24 @@ impl FromC<u32> for bool {
     }
 }
 
-/// A text of the library's.
+/// A string that the library owns.
 ///
 /// # Safety
 ///
-/// It ends with NUL, and stays and does not change for `'a`.
+/// It must end with NUL, and be valid and constant for `'a`.
 pub(crate) unsafe fn text<'a>(text: *const c_char) -> &'a str {
-    // SAFETY: as above.
+    // SAFETY: the caller ensures that the string is valid for `'a`.
     unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
 }
 
-/// A text in an array of C's.
+/// The string in a C array, up to its NUL.
 pub(crate) fn text_in(array: &[c_char]) -> String {
     let bytes: Vec<u8> = array.iter().take_while(|&&c| c != 0).map(|&c| c as u8).collect();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// An enum of C's: its numbers by name, and those that a later kernel may say.  With the
-/// library's function for the names, it can be printed.
+/// Defines the Rust enum of a C enum, with `Other` for values of later kernels.  Given the
+/// library's function for the names, it implements `Display`.
 macro_rules! numbers {
     ($(#[$about:meta])* $name:ident $(named by $text:ident)? { $($(#[$one_about:meta])* $one:ident = $number:ident,)* }) => {
         $(#[$about])*
@@ -50,7 +50,7 @@ macro_rules! numbers {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$one_about])* $one,)*
-            /// A number that this version does not know.
+            /// A number that this version of the crate does not define.
             Other(u32),
         }
 
@@ -82,7 +82,8 @@ macro_rules! numbers {
 }
 pub(crate) use numbers;
 
-/// A structure of C's that the library fills in: the fields that a program sees.
+/// Defines the Rust structure of a C structure that the library fills in, with its public
+/// fields.
 macro_rules! facts {
     ($(#[$about:meta])* $name:ident of $c:ident { $($(#[$field_about:meta])* $field:ident: $kind:ty,)* }) => {
         $(#[$about])*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! The crate on a real controller, which NVMEPEER_NODE names: nvmep0.
+//! Tests of the crate with a controller: NVMEPEER_NODE is its node, for example nvmep0.
 use std::time::{Duration, Instant};
 
 use nvmepeer::{Controller, Error, EventType, QueuePair, QueuePairState, Rings};
@@ -19,7 +19,7 @@ fn rearmed(queue_pair: &QueuePair<'_>, losses: u32) -> Result<u32, Error> {
 }
 
 #[test]
-fn a_loss_is_told_and_the_queue_pair_comes_back() -> Result<(), Box<dyn std::error::Error>> {
+fn reset_sends_event_and_rearm_restores_queue_pair() -> Result<(), Box<dyn std::error::Error>> {
     let node = std::env::var("NVMEPEER_NODE")?;
     let controller = Controller::open(&node)?;
     let queue_pair = controller.create_queue_pair(&Rings::new(16))?;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-//! Unit tests of the crate, in front of a kernel made of one structure (lib/tests/fake.c), and
-//! its structures and numbers against the pinned ones of C, which ABI names: files as
-//! selftests/abi/dump writes them.
+//! Unit tests of the crate with a fake kernel (lib/tests/fake.c).  They also compare its
+//! structures and numbers with the pinned C ABI: the environment variable ABI has the names of
+//! files that selftests/abi/dump wrote.
 //!
-//! The kernel is everybody's: one test at a time.
+//! All tests share the fake kernel, so a mutex serializes them.
 use core::ffi::{c_int, c_uchar, c_uint, c_ulong};
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -15,7 +15,7 @@ use nvmepeer::{
     Import, Namespace, PciAddress, QueuePair, QueuePairState, Reason, Rings, Verdict,
 };
 
-/// `struct fake` of lib/tests/fake.h, as far as it is used here.
+/// The beginning of `struct fake` of lib/tests/fake.h.
 #[repr(C)]
 struct Fake {
     open_error: c_int,
@@ -47,7 +47,7 @@ const ENOENT: i32 = 2;
 const EAGAIN: i32 = 11;
 const EBADF: i32 = 9;
 
-/// The kernel, to be changed and looked at by one test.
+/// Exclusive access to the fake kernel.
 struct Kernel(#[allow(dead_code)] MutexGuard<'static, ()>);
 
 impl Kernel {
@@ -55,14 +55,14 @@ impl Kernel {
     fn new() -> Self {
         static ONE: Mutex<()> = Mutex::new(());
         let kernel = Self(ONE.lock().unwrap_or_else(PoisonError::into_inner));
-        // SAFETY: nobody else has it now.
+        // SAFETY: the mutex is held.
         unsafe { fake_reset() };
         kernel.change(|it| (it.identify[1], it.identify[130]) = (0x10, 9));
         kernel
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Fake) -> T) -> T {
-        // SAFETY: nobody else has it now, and the library is not called meanwhile.
+        // SAFETY: the mutex is held, and the library is not called meanwhile.
         change(unsafe { &mut *core::ptr::addr_of_mut!(fake) })
     }
 
@@ -72,10 +72,10 @@ impl Kernel {
         });
     }
 
-    /// The last call's structure, as the kernel got it.
-    fn asked<T: Copy>(&self) -> T {
+    /// The structure that the last call passed to the kernel.
+    fn last_request<T: Copy>(&self) -> T {
         assert!(size_of::<T>() <= 256);
-        // SAFETY: there are as many bytes, and they are numbers.
+        // SAFETY: the array has at least as many bytes, and any bytes are a valid `T`.
         self.change(|it| unsafe { *it.request.as_ptr().cast::<T>() })
     }
 
@@ -88,9 +88,9 @@ impl Kernel {
     }
 }
 
-/// A descriptor of somebody's; this kernel does not look.
+/// A descriptor number; the fake kernel accepts any.
 fn dmabuf() -> BorrowedFd<'static> {
-    // SAFETY: nothing is done with it.
+    // SAFETY: no system call uses it.
     unsafe { BorrowedFd::borrow_raw(42) }
 }
 
@@ -117,12 +117,12 @@ fn pinned_number(name: &str) -> u64 {
     u64::from_str_radix(number.trim_start_matches("0x"), 16).expect(number)
 }
 
-/// What bindgen has the compiler assert: "STRUCTURE FIELD" and "STRUCTURE" to bytes.
+/// The layout that sys.rs asserts: "STRUCTURE FIELD" to its offset, "STRUCTURE" to its size.
 fn asserted() -> HashMap<String, String> {
     let text = include_str!("../src/sys.rs").split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut asserted, mut name) = (HashMap::new(), String::new());
     for part in text.split('"') {
-        // A text, and after the next quote what it is about: remember the one for the other.
+        // The message has the name; the expression after its closing quote has the number.
         match part.split_once(" - ") {
             Some((_, rest)) => {
                 let bytes = rest.split("usize").next().unwrap_or_default();
@@ -137,7 +137,7 @@ fn asserted() -> HashMap<String, String> {
     asserted
 }
 
-/// How Rust names a field of C's, `const char * call` or `__u32 reserved[2]`.
+/// The Rust name of a C field, `const char * call` or `__u32 reserved[2]`.
 fn field_name(declaration: &str) -> String {
     let name = declaration.rsplit(' ').next().unwrap_or_default();
     match name.split('[').next() {
@@ -147,12 +147,12 @@ fn field_name(declaration: &str) -> String {
 }
 
 #[test]
-fn structures_are_those_of_c() {
+fn structures_match_c() {
     let asserted = asserted();
     let mut compared = 0;
     for (headline, entries) in pinned() {
         let Some(name) = headline.strip_prefix("struct ") else { continue };
-        // What only the device library has is not bound.
+        // Structures of the device library have no bindings.
         let Some(bytes) = asserted.get(name) else {
             assert_eq!(name, "nvmepeer_set");
             continue;
@@ -169,7 +169,7 @@ fn structures_are_those_of_c() {
     assert!(compared > 150, "{compared} fields");
 }
 
-/// Each number of an enum of C's has a name here, and no other has.
+/// The Rust enum has exactly the numbers of the C enum.
 fn assert_enum<T: Copy + std::fmt::Debug + Into<u32>>(name: &str, ours: &[T]) {
     let entries = &pinned()[&format!("enum {name}")];
     assert_eq!(entries.len(), ours.len(), "{name}");
@@ -183,12 +183,12 @@ fn assert_enum<T: Copy + std::fmt::Debug + Into<u32>>(name: &str, ours: &[T]) {
 }
 
 #[test]
-fn every_name_of_an_enum_has_its_number() {
+fn enums_match_c() {
     use nvmepeer::{Domain, EventType};
     type State = ControllerState;
     let states = [State::New, State::Live, State::Resetting, State::Deleting, State::Dead];
     assert_enum("nvme_peer_ctrl_state", &states);
-    assert_enum("nvme_peer_domain", &[Domain::Physical, Domain::Translated]);
+    assert_enum("nvme_peer_domain", &[Domain::Physical, Domain::Strict, Domain::Lazy]);
     assert_enum("nvme_peer_access", &[Access::Both, Access::Read, Access::Write]);
     assert_enum("nvme_peer_event_type", &[EventType::State, EventType::Ready]);
     assert_enum(
@@ -214,11 +214,12 @@ fn every_name_of_an_enum_has_its_number() {
             Reason::HostMemory,
             Reason::UnknownMemory,
             Reason::ExporterRefused,
+            Reason::AcsBlocked,
         ],
     );
     assert_enum(
         "nvme_peer_export",
-        &[Export::Sq, Export::Cq, Export::Doorbell, Export::Status, Export::Request],
+        &[Export::Sq, Export::Cq, Export::Doorbell, Export::Status, Export::Control],
     );
     assert_enum(
         "nvme_peer_qp_state",
@@ -232,14 +233,14 @@ fn every_name_of_an_enum_has_its_number() {
 }
 
 #[test]
-fn version_is_that_of_the_library() {
-    let version = format!("\nversion = \"{}.0\"\n", nvmepeer::version());
+fn version_matches_library() {
+    let version = format!("\nversion = \"{}\"\n", nvmepeer::version());
     assert!(include_str!("../Cargo.toml").contains(&version), "{version}");
     assert_eq!(nvmepeer::version_number(), sys::NVMEPEER_VERSION_NUMBER);
 }
 
 #[test]
-fn objects_may_be_used_from_any_thread() {
+fn objects_are_send_and_sync() {
     fn any<T: Send + Sync>() {}
     any::<Controller>();
     any::<nvmepeer::Buffer<'_>>();
@@ -252,7 +253,7 @@ fn objects_may_be_used_from_any_thread() {
 }
 
 #[test]
-fn a_controller_tells_its_facts() -> Result<(), Error> {
+fn controller_info() -> Result<(), Error> {
     let kernel = Kernel::new();
     let controller = Controller::open("nvmep0")?;
     kernel.change(|it| {
@@ -274,7 +275,7 @@ fn a_controller_tells_its_facts() -> Result<(), Error> {
 }
 
 #[test]
-fn a_refusal_is_an_error_with_all_that_the_library_says() -> Result<(), Error> {
+fn error_has_explanation() -> Result<(), Error> {
     let kernel = Kernel::new();
     let controller = Controller::open("nvmep0")?;
     kernel.refuse(pinned_number("NVME_PEER_BUF_IMPORT"), ENXIO, 0);
@@ -289,7 +290,7 @@ fn a_refusal_is_an_error_with_all_that_the_library_says() -> Result<(), Error> {
 }
 
 #[test]
-fn a_node_that_is_not_there() {
+fn open_missing_node() {
     let kernel = Kernel::new();
     kernel.change(|it| it.open_error = ENOENT);
     let error = Controller::open("nvmep9").map(|_| ()).unwrap_err();
@@ -301,7 +302,7 @@ fn a_node_that_is_not_there() {
 }
 
 #[test]
-fn a_status_of_the_controller() -> Result<(), Error> {
+fn error_has_nvme_status() -> Result<(), Error> {
     let kernel = Kernel::new();
     let namespace = Namespace::open("ngp0n1")?;
     kernel.refuse(IO_CMD, 0, 0x4080);
@@ -316,7 +317,7 @@ fn a_status_of_the_controller() -> Result<(), Error> {
 }
 
 #[test]
-fn a_namespace_has_whole_blocks() -> Result<(), Error> {
+fn namespace_io_needs_whole_blocks() -> Result<(), Error> {
     let _kernel = Kernel::new();
     let namespace = Namespace::open("ngp0n1")?;
     let info = namespace.info();
@@ -333,7 +334,7 @@ fn a_namespace_has_whole_blocks() -> Result<(), Error> {
 }
 
 #[test]
-fn what_is_dropped_is_given_back() -> Result<(), Error> {
+fn drop_closes_objects() -> Result<(), Error> {
     let kernel = Kernel::new();
     let memory = HostMemory::new(5000)?;
     assert_eq!((memory.memory().len(), memory.memory().to_vec()), (8192, vec![0; 8192]));
@@ -348,7 +349,7 @@ fn what_is_dropped_is_given_back() -> Result<(), Error> {
         let _queue_pair = controller.create_queue_pair(&Rings::new(64))?;
         let _peer = CpuPeer::new(&controller, &namespace, 64, 65536)?;
         let _buffer = controller.import(dmabuf(), Import::default())?;
-        // The peer's own is a queue pair, memory and a buffer.
+        // The CPU peer has a queue pair, memory and a buffer.
         assert_eq!((kernel.files(), kernel.buffers()), (before - 1 + 5, 2));
     }
     assert_eq!((kernel.files(), kernel.buffers()), (before - 1, 0));
@@ -357,7 +358,7 @@ fn what_is_dropped_is_given_back() -> Result<(), Error> {
 
 #[test]
 #[should_panic(expected = "range end index")]
-fn memory_ends_where_it_ends() {
+fn memory_range_is_checked() {
     let _kernel = Kernel::new();
     let memory = HostMemory::new(4096).expect("memory");
     memory.memory().part(4000, 97);
@@ -397,21 +398,21 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     assert_eq!(buffer.contiguous(8192, 4096)?, 0x1000_2000);
     let rings = Rings::new(64).cq_entries(128).sq_in(&buffer, 8192).cq_in(&buffer, 4096);
     let queue_pair = controller.create_queue_pair(&rings.allow_sleep())?;
-    let asked: sys::nvme_peer_qp_create = kernel.asked();
-    assert_eq!((asked.sq_entries, asked.sq_handle, asked.sq_offset), (64, 7, 8192));
-    assert_eq!((asked.cq_entries, asked.cq_handle, asked.cq_offset), (128, 7, 4096));
-    assert_eq!(asked.flags, sys::NVME_PEER_QP_ALLOW_SLEEP);
+    let request: sys::nvme_peer_qp_create = kernel.last_request();
+    assert_eq!((request.sq_entries, request.sq_handle, request.sq_offset), (64, 7, 8192));
+    assert_eq!((request.cq_entries, request.cq_handle, request.cq_offset), (128, 7, 4096));
+    assert_eq!(request.flags, sys::NVME_PEER_QP_ALLOW_SLEEP);
     let info = queue_pair.info()?;
     assert_eq!((info.qid, info.generation, info.cq_entries), (5, 9, 128));
     assert_eq!(queue_pair.rearm(3)?, 10);
     assert_eq!(kernel.change(|it| it.losses), 3);
     let exported = queue_pair.export(Export::Doorbell, false)?;
     assert_eq!((exported.offset, exported.length), (0x28, 8));
-    // Not one that this process has.
+    // This process does not have these descriptors: do not close them.
     std::mem::forget(exported);
     std::mem::forget(queue_pair.export(Export::Doorbell, true)?);
-    let asked: sys::nvme_peer_qp_export = kernel.asked();
-    assert_eq!((asked.what, asked.flags), (sys::NVME_PEER_EXPORT_DOORBELL, 1));
+    let request: sys::nvme_peer_qp_export = kernel.last_request();
+    assert_eq!((request.what, request.flags), (sys::NVME_PEER_EXPORT_DOORBELL, 1));
     let other = Controller::open("nvmep1")?;
     let error = other.create_queue_pair(&rings).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("/dev/nvmep1"), "{error}");
@@ -421,9 +422,9 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
 }
 
 #[test]
-fn a_file_from_elsewhere_is_taken_over() -> Result<(), Error> {
+fn queue_pair_from_fd() -> Result<(), Error> {
     let kernel = Kernel::new();
-    // SAFETY: a number that no file of this process has, and that this kernel closes.
+    // SAFETY: no file of this process has this number; the fake kernel closes it.
     let file = unsafe { OwnedFd::from_raw_fd(2000) };
     let before = kernel.files();
     let queue_pair = QueuePair::from_fd(file)?;
@@ -431,7 +432,7 @@ fn a_file_from_elsewhere_is_taken_over() -> Result<(), Error> {
     assert_eq!(kernel.files(), before);
     drop(queue_pair);
     assert_eq!(kernel.files(), before - 1);
-    // One that is refused was never the library's: whoever gave it closes it.
+    // The library does not own a refused descriptor: the caller closes it.
     let other = OwnedFd::from(std::fs::File::open("/dev/null").expect("/dev/null"));
     assert_eq!(QueuePair::from_fd(other).map(|_| ()).unwrap_err().errno(), Some(EBADF));
     assert_eq!(kernel.files(), before - 1);
@@ -439,19 +440,19 @@ fn a_file_from_elsewhere_is_taken_over() -> Result<(), Error> {
 }
 
 #[test]
-fn a_part_is_imported_as_it_was_asked_for() -> Result<(), Error> {
+fn import_passes_range_and_access() -> Result<(), Error> {
     let kernel = Kernel::new();
     let controller = Controller::open("nvmep0")?;
     let part = Import { require_device: true, access: Access::Write, offset: 4096, length: 8192 };
     controller.import(dmabuf(), part).map(std::mem::forget)?;
-    let asked: sys::nvme_peer_buf_import = kernel.asked();
-    assert_eq!((asked.dmabuf_fd, asked.flags), (42, sys::NVME_PEER_BUF_REQUIRE_DEVICE));
-    assert_eq!((asked.access, asked.offset), (sys::NVME_PEER_ACCESS_WRITE, 4096));
+    let request: sys::nvme_peer_buf_import = kernel.last_request();
+    assert_eq!((request.dmabuf_fd, request.flags), (42, sys::NVME_PEER_BUF_REQUIRE_DEVICE));
+    assert_eq!((request.access, request.offset), (sys::NVME_PEER_ACCESS_WRITE, 4096));
     Ok(())
 }
 
 #[test]
-fn a_buffer_is_released_once() -> Result<(), Error> {
+fn buffer_is_released_once() -> Result<(), Error> {
     let kernel = Kernel::new();
     let controller = Controller::open("nvmep0")?;
     let buffer = controller.import(dmabuf(), Import::default())?;
@@ -465,7 +466,7 @@ fn a_buffer_is_released_once() -> Result<(), Error> {
 }
 
 #[test]
-fn the_cpu_as_the_peer() -> Result<(), Error> {
+fn cpu_peer() -> Result<(), Error> {
     let _kernel = Kernel::new();
     let controller = Controller::open("nvmep0")?;
     let namespace = Namespace::open("ngp0n1")?;

@@ -9,53 +9,41 @@
 #include "queue.h"
 #include "registers.h"
 
-#define FEATURE_QUEUES	0x07
-#define FEATURE_EVENTS	0x0b
-/* CNS, base 5.1.13.1, of what depends on namespaces. */
-#define IDENTIFY_NAMESPACE		0x00
-#define IDENTIFY_ACTIVE			0x02
-#define IDENTIFY_DESCRIPTORS		0x03
-#define IDENTIFY_ALLOCATED		0x10
-#define IDENTIFY_ALLOCATED_NAMESPACE	0x11
-#define IDENTIFY_ATTACHED_CONTROLLERS	0x12
-#define IDENTIFY_CONTROLLERS		0x13
 #define LOG_MAX		(64U << 10)
-#define LOG_ERRORS	0x01
-#define LOG_HEALTH	0x02
-#define LOG_EFFECTS	0x05
 
-/* What tests may have changed, with what a namespace that a host has made has of its own. */
+/* The page of words, with the fields of a namespace that the host has created. */
 static void identify_kept(struct bad *ctrl, uint32_t cns, uint32_t nsid, uint8_t *page)
 {
 	pthread_mutex_lock(&ctrl->lock);
 	memcpy(page, ctrl->identify[cns], BAD_PAGE);
 	pthread_mutex_unlock(&ctrl->lock);
-	if (cns == IDENTIFY_NAMESPACE || cns == IDENTIFY_DESCRIPTORS)
-		bad_namespace_own(ctrl, nsid, cns == IDENTIFY_DESCRIPTORS, page);
+	if (cns == NVME_CNS_NAMESPACE || cns == NVME_CNS_DESCRIPTORS)
+		bad_namespace_own(ctrl, nsid, cns == NVME_CNS_DESCRIPTORS, page);
 }
 
-/* Of a namespace that is not there, or for IDENTIFY_NAMESPACE not active: zeros. */
+/* Zeroes for an unallocated namespace, and with NVME_CNS_NAMESPACE for an inactive one. */
 static bool identify_page(struct bad *ctrl, uint32_t cns, uint32_t nsid, uint8_t *page)
 {
 	switch (cns) {
-	case IDENTIFY_ACTIVE:
-	case IDENTIFY_ALLOCATED:
-		bad_namespace_list(ctrl, nsid, cns == IDENTIFY_ALLOCATED, (uint32_t *)page);
+	case NVME_CNS_ACTIVE_NAMESPACES:
+	case NVME_CNS_ALLOCATED_NAMESPACES:
+		bad_namespace_list(ctrl, nsid, cns == NVME_CNS_ALLOCATED_NAMESPACES,
+				   (uint32_t *)page);
 		return true;
-	case IDENTIFY_NAMESPACE:
+	case NVME_CNS_NAMESPACE:
 		if (bad_namespace_active(ctrl, nsid))
-			identify_kept(ctrl, IDENTIFY_NAMESPACE, nsid, page);
+			identify_kept(ctrl, NVME_CNS_NAMESPACE, nsid, page);
 		return true;
-	case IDENTIFY_ALLOCATED_NAMESPACE:
+	case NVME_CNS_ALLOCATED_NAMESPACE:
 		if (bad_namespace_allocated(ctrl, nsid))
-			identify_kept(ctrl, IDENTIFY_NAMESPACE, nsid, page);
+			identify_kept(ctrl, NVME_CNS_NAMESPACE, nsid, page);
 		return true;
-	case IDENTIFY_ATTACHED_CONTROLLERS:
-	case IDENTIFY_CONTROLLERS:
-		/* One: 0, and it is this one. */
+	case NVME_CNS_ATTACHED_CONTROLLERS:
+	case NVME_CNS_CONTROLLERS:
+		/* One controller, with ID 0. */
 		page[0] = 1;
 		return true;
-	case 4:
+	case NVME_CNS_NVM_SETS:
 		return false;
 	default:
 		if (cns >= sizeof(ctrl->identify) / sizeof(ctrl->identify[0]))
@@ -72,11 +60,11 @@ static uint16_t identify(struct bad *ctrl, const struct bad_command *command)
 
 	if ((cns < 32 && bad_word(ctrl, BADCTRL_REFUSED) & 1U << cns) ||
 	    !identify_page(ctrl, cns, command->nsid, page))
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	return bad_to_host(ctrl, command, page, sizeof(page));
 }
 
-/* Error Information, base 5.1.12.1.2: one error, of no command, in one queue. */
+/* Error Information, base 5.1.12.1.2: one error of one queue, without a command. */
 static void log_error(struct bad *ctrl, uint8_t *log)
 {
 	uint64_t count = 1;
@@ -96,48 +84,64 @@ static void log_health(struct bad *ctrl, uint8_t *log)
 	memcpy(log + 80, &writes, sizeof(writes));
 }
 
-/* Commands Supported and Effects, base 5.16.1.6: those of admin commands come first. */
+/* Commands Supported and Effects, base 5.16.1.6: admin commands are first. */
 static void log_effects(struct bad *ctrl, uint8_t *log)
 {
+	memcpy(log, ctrl->admin_effects, sizeof(ctrl->admin_effects));
 	memcpy(log + sizeof(ctrl->effects), ctrl->effects, sizeof(ctrl->effects));
 }
 
-/* In all other logs nothing was ever logged. */
+/* All other logs are empty. */
 static uint16_t get_log_page(struct bad *ctrl, const struct bad_command *command)
 {
 	uint64_t dwords = (command->cdw10 >> 16 | (uint64_t)(command->cdw11 & 0xffff) << 16) + 1;
 	static uint8_t log[LOG_MAX];
 
 	if (dwords * 4 > LOG_MAX)
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	memset(log, 0, sizeof(log));
-	if ((command->cdw10 & 0xff) == LOG_HEALTH)
+	if ((command->cdw10 & 0xff) == NVME_LOG_HEALTH)
 		log_health(ctrl, log);
-	if ((command->cdw10 & 0xff) == LOG_ERRORS)
+	if ((command->cdw10 & 0xff) == NVME_LOG_ERRORS)
 		log_error(ctrl, log);
-	if ((command->cdw10 & 0xff) == LOG_EFFECTS)
+	if ((command->cdw10 & 0xff) == NVME_LOG_EFFECTS &&
+	    command->cdw14 >> 24 == bad_word(ctrl, BADCTRL_EFFECTS_SET))
 		log_effects(ctrl, log);
 	return bad_to_host(ctrl, command, log, dwords * 4);
 }
 
+static uint16_t set_host_behavior(struct bad *ctrl, const struct bad_command *command)
+{
+	uint8_t data[512];
+	uint16_t status = bad_from_host(ctrl, command, data, sizeof(data));
+
+	pthread_mutex_lock(&ctrl->lock);
+	memcpy(&ctrl->words[BADCTRL_BEHAVIOR / 4], data, sizeof(uint32_t));
+	pthread_mutex_unlock(&ctrl->lock);
+	return status;
+}
+
 static uint16_t features(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
+	if (command->opcode == NVME_ADMIN_SET_FEATURES &&
+	    (command->cdw10 & 0xff) == NVME_FEATURE_HOST_BEHAVIOR)
+		return set_host_behavior(ctrl, command);
 	switch (command->cdw10 & 0xff) {
-	case FEATURE_QUEUES:
+	case NVME_FEATURE_QUEUES:
 		*result = (bad_granted(ctrl, true) - 1) << 16 | (bad_granted(ctrl, false) - 1);
 		return 0;
-	case FEATURE_EVENTS:
+	case NVME_FEATURE_EVENTS:
 		return 0;
 	default:
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	}
 }
 
-/* The queue's commands end with it. */
+/* Also completes the commands of the queue. */
 static uint16_t delete_sq(struct bad *ctrl, uint16_t qid)
 {
 	if (bad_queue_exists(ctrl, qid))
-		bad_held_finish(ctrl, qid, true, STATUS_SQ_DELETED);
+		bad_held_finish(ctrl, qid, true, NVME_SC_SQ_DELETED);
 	return bad_delete_sq(ctrl, qid);
 }
 
@@ -145,7 +149,7 @@ static uint16_t abort_command(struct bad *ctrl, const struct bad_command *comman
 {
 	uint16_t sqid = (uint16_t)command->cdw10, cid = (uint16_t)(command->cdw10 >> 16);
 
-	/* Bit 0: it was not aborted. */
+	/* Bit 0: not aborted. */
 	*result = !bad_held_abort(ctrl, sqid, cid);
 	return 0;
 }
@@ -153,7 +157,7 @@ static uint16_t abort_command(struct bad *ctrl, const struct bad_command *comman
 static uint16_t event_request(struct bad *ctrl, const struct bad_command *command)
 {
 	if (ctrl->request_count == BAD_REQUESTS_MAX)
-		return STATUS_TOO_MANY_EVENTS;
+		return NVME_STATUS_DNR | NVME_SC_EVENT_LIMIT;
 	ctrl->requests[ctrl->request_count++] = command->cid;
 	return BAD_PENDING;
 }
@@ -198,33 +202,33 @@ static uint16_t format(struct bad *ctrl)
 uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	switch (command->opcode) {
-	case ADMIN_DELETE_SQ:
+	case NVME_ADMIN_DELETE_SQ:
 		return delete_sq(ctrl, (uint16_t)command->cdw10);
-	case ADMIN_CREATE_SQ:
+	case NVME_ADMIN_CREATE_SQ:
 		return bad_create_sq(ctrl, command);
-	case ADMIN_GET_LOG_PAGE:
+	case NVME_ADMIN_GET_LOG_PAGE:
 		return get_log_page(ctrl, command);
-	case ADMIN_DELETE_CQ:
+	case NVME_ADMIN_DELETE_CQ:
 		return bad_delete_cq(ctrl, (uint16_t)command->cdw10);
-	case ADMIN_CREATE_CQ:
+	case NVME_ADMIN_CREATE_CQ:
 		return bad_create_cq(ctrl, command);
-	case ADMIN_IDENTIFY:
+	case NVME_ADMIN_IDENTIFY:
 		return identify(ctrl, command);
-	case ADMIN_ABORT:
+	case NVME_ADMIN_ABORT:
 		return abort_command(ctrl, command, result);
-	case ADMIN_SET_FEATURES:
-	case ADMIN_GET_FEATURES:
+	case NVME_ADMIN_SET_FEATURES:
+	case NVME_ADMIN_GET_FEATURES:
 		return features(ctrl, command, result);
-	case ADMIN_ASYNC_EVENT:
+	case NVME_ADMIN_ASYNC_EVENT:
 		return event_request(ctrl, command);
-	case ADMIN_NAMESPACE_MANAGE:
+	case NVME_ADMIN_NAMESPACE_MANAGE:
 		return bad_namespace_manage(ctrl, command, result);
-	case ADMIN_NAMESPACE_ATTACH:
+	case NVME_ADMIN_NAMESPACE_ATTACH:
 		return bad_namespace_attach(ctrl, command);
-	case ADMIN_FORMAT:
-	case ADMIN_SANITIZE:
+	case NVME_ADMIN_FORMAT:
+	case NVME_ADMIN_SANITIZE:
 		return format(ctrl);
 	default:
-		return STATUS_OPCODE;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_OPCODE;
 	}
 }

@@ -5,12 +5,12 @@
 
 #include "controller.h"
 
-/* Does a command; the status, or BAD_PENDING. */
+/* Execute a command. Returns the status or BAD_PENDING. */
 uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t *result);
 
-/* As many events as there are requests and events. */
+/* Complete requests as long as there are requests and events. */
 void bad_events_send(struct bad *ctrl);
-/* Forgets the requests. */
+/* Discard the requests. */
 void bad_events_drop(struct bad *ctrl);
 
 #endif /* BADCTRL_ADMIN_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How badctrl misbehaves: written by tests, obeyed by the device.
+ * Interface between tests and badctrl, the fault-injecting controller.
  *
- * Two vendor registers in PCI config space, which a test reaches while a driver
- * is bound, are a window on 32-bit words: write a word's address to the first,
- * then the word is the second.
+ * Two vendor registers in PCI config space, which is accessible while a driver is
+ * bound, are a window to 32-bit words: write the address of a word to the first
+ * register, then access the word by the second.
  */
 #ifndef BADCTRL_H
 #define BADCTRL_H
@@ -15,43 +15,45 @@
 #define BADCTRL_BAR_BYTES	0x4000
 
 /*
- * With --share DIRECTORY, BAR0 is the file BADCTRL_SHARED_BAR in there: who maps its
- * second page rings doorbells without a message.  At BADCTRL_TOKEN, in the same page
- * and behind the doorbells, lie 8 random bytes, the same for a reader of the bus: so a
- * bus address is known to be that page.  The file BADCTRL_SHARED_MEMORY, if there is
- * one at the start, is the memory BAR of another function.
+ * With --share DIRECTORY, BAR0 is the file BADCTRL_SHARED_BAR in that directory. A
+ * process that maps its second page rings doorbells without a vfio-user message.
+ * BADCTRL_TOKEN, behind the doorbells in the same page, has 8 random bytes, which are
+ * also readable on the bus, to identify the page by a bus address. The file
+ * BADCTRL_SHARED_MEMORY, if it exists at the start, is the memory BAR of another function.
  */
 #define BADCTRL_SHARED_BAR	"controller"
 #define BADCTRL_SHARED_MEMORY	"memory"
 #define BADCTRL_DOORBELLS	0x1000
 #define BADCTRL_TOKEN		0x1ff8
 
-/* The window, offsets in config space. */
+/* The window: offsets in config space. */
 #define BADCTRL_CONFIG_ADDRESS	0xc0
 #define BADCTRL_CONFIG_DATA	0xc4
 
-/* Words 0 to 0xff: see enum badctrl_word. */
+/* Words 0 to 0xff: enum badctrl_word. */
 #define BADCTRL_WORDS		0x100
-/* The data of Identify, by CNS: 0, 1, 3, 5 and 6. */
+/* Identify data, by CNS: 0, 1, 3, 5 and 6. */
 #define BADCTRL_IDENTIFY(cns)	(0x10000 + ((cns) << 12))
-/* Registers of NVMe that are constant to a driver: CAP, VS, CMBSZ, CRTO. */
+/* Read-only NVMe registers: CAP, VS, CMBSZ, CRTO. */
 #define BADCTRL_REGISTERS	0x20000
-/* Read: of an I/O queue pair, since it was created; enum badctrl_queue_count. */
+/* Read-only counters of an I/O queue pair since its creation; enum badctrl_queue_count. */
 #define BADCTRL_QUEUE_COUNT(sqid, count)	(0x30000 + 8 * (sqid) + 4 * (count))
-/* What the log of commands and effects says of an I/O command. */
+/* The entry of an I/O command in the log Commands Supported and Effects. */
 #define BADCTRL_EFFECTS(opcode)	(0x40000 + 4 * (opcode))
 #define BADCTRL_OPCODES		0x100
+/* The entry of an admin command. */
+#define BADCTRL_ADMIN_EFFECTS(opcode)	(0x41000 + 4 * (opcode))
 
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
 #define BADCTRL_NAMESPACE_BYTES	(16U << 20)	/* without --disk-mb */
-#define BADCTRL_QUEUES		130	/* so many that half are 64 pairs of a GPU */
+#define BADCTRL_QUEUES		130	/* half of them suffice for 64 queue pairs of a GPU */
 
 /**
- * enum badctrl_queue_count - what is counted of a queue pair
- * @BADCTRL_FETCHED: commands
- * @BADCTRL_MESSAGES: doorbell writes that came by message: from a CPU, or from a device
- *	that rings through QEMU
+ * enum badctrl_queue_count - counters of a queue pair
+ * @BADCTRL_FETCHED: fetched commands
+ * @BADCTRL_MESSAGES: doorbell writes by vfio-user message: from a CPU, or from a device by
+ *	way of QEMU
  */
 enum badctrl_queue_count {
 	BADCTRL_FETCHED = 0,
@@ -60,48 +62,50 @@ enum badctrl_queue_count {
 };
 
 /*
- * A bus address that no driver is given: far above those below 4 GiB, which come first,
- * and below all others, which are handed out from the top.  lib/results.sh knows it too.
+ * A bus address that is never mapped: IOVAs below 4 GiB are allocated first, and then
+ * others from the top. lib/results.sh contains it as well.
  */
 #define BADCTRL_NOWHERE		0x40dead0000ULL
 
-/* Of word BADCTRL_ACTIVE: the list of namespaces names the first, over and over. */
+/* In word BADCTRL_ACTIVE: the namespace list repeats the first namespace without end. */
 #define BADCTRL_ACTIVE_ENDLESS	(1U << 31)
 
 /**
  * enum badctrl_word - addresses of words
- * @BADCTRL_DEFAULTS: writing it undoes what was written to all the others, and
- *	to the namespaces
+ * @BADCTRL_DEFAULTS: a write resets all words and the namespaces
  * @BADCTRL_MODE: enum badctrl_mode
- * @BADCTRL_EARLY: read: doorbells that were rung while it was not ready
- * @BADCTRL_GRANT: submission queues that Set Features grants; completion queues in the
- *	upper 16 bits, 0 for as many
- * @BADCTRL_ACTIVE: bit n: there is a namespace n + 1
- * @BADCTRL_EVENT: writing it sends an asynchronous event, dword 0
- * @BADCTRL_RELEASE: writing it completes the commands that are held
- * @BADCTRL_HELD: read: how many those are
- * @BADCTRL_FAULTS: read: accesses to memory that failed while it was allowed to
- * @BADCTRL_RANGES: read: most ranges that a Dataset Management had
- * @BADCTRL_LATE: 1: commands held when it stops are not only carried out, as
- *	they always are, but completed too
+ * @BADCTRL_EARLY: read: doorbells that were rung while the controller was not ready
+ * @BADCTRL_GRANT: number of submission queues that Set Features grants; that of completion
+ *	queues in the upper 16 bits, 0 for the same number
+ * @BADCTRL_ACTIVE: bit n: namespace n + 1 is active
+ * @BADCTRL_EVENT: a write sends an asynchronous event with this dword 0
+ * @BADCTRL_RELEASE: a write completes all held commands
+ * @BADCTRL_HELD: read: number of held commands
+ * @BADCTRL_FAULTS: read: failed memory accesses while bus mastering was enabled
+ * @BADCTRL_RANGES: read: the largest number of ranges of a Dataset Management command
+ * @BADCTRL_LATE: 1: commands that are held when the controller stops are completed and not
+ *	only executed
  * @BADCTRL_LISTS: read: pages of PRP lists that described queues
- * @BADCTRL_REFUSED: bit n: Identify refuses CNS n
- * @BADCTRL_PAUSED: 1: CSTS.PP, and no command is fetched, until 0 is written
- *	or it stops
+ * @BADCTRL_REFUSED: bit n: Identify fails for CNS n
+ * @BADCTRL_PAUSED: 1: CSTS.PP is set and no command is fetched, until 0 is written or the
+ *	controller stops
  * @BADCTRL_RUNG: read: tail doorbells that were rung while it was paused
- * @BADCTRL_STORM: dword 0 of an event that is sent for every request that
- *	nothing else is sent for, 0 for none
- * @BADCTRL_ERROR_QUEUE: submission queue that the error log names
- * @BADCTRL_LOOKS: read: how often CSTS was read
- * @BADCTRL_POWER_CUT: writing 1 takes back what was written since the last flush or
- *	shutdown, and without FUA; reads 0 when that is done
- * @BADCTRL_CURED: 1: a reset of the function makes the mode BADCTRL_WORKS
- * @BADCTRL_RESETS: read: resets of the function
+ * @BADCTRL_STORM: dword 0 of an event that completes every request without another event,
+ *	0 for none
+ * @BADCTRL_ERROR_QUEUE: submission queue in the error log
+ * @BADCTRL_LOOKS: read: number of reads of CSTS
+ * @BADCTRL_POWER_CUT: writing 1 reverts all writes since the last flush or shutdown, except
+ *	those with FUA; reads 0 when that is done
+ * @BADCTRL_CURED: 1: a function reset sets the mode to BADCTRL_WORKS
+ * @BADCTRL_RESETS: read: function resets
  * @BADCTRL_SUBSYSTEM_RESETS: read: NVM subsystem resets
- * @BADCTRL_STRAYS: read: writes to BADCTRL_NOWHERE that were refused
+ * @BADCTRL_STRAYS: read: refused writes to BADCTRL_NOWHERE
+ * @BADCTRL_SAME_UUID: 1: all namespaces have the same UUID
+ * @BADCTRL_BEHAVIOR: read: the first bytes of the last Host Behavior Support
+ * @BADCTRL_EFFECTS_SET: command set of the effects log; the log of others is empty
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
- * Reset of the function or of NVMe changes no other of them; power-on does.
+ * A function reset or controller reset changes no other word; power-on resets all.
  */
 enum badctrl_word {
 	BADCTRL_DEFAULTS = 0x00,
@@ -127,21 +131,26 @@ enum badctrl_word {
 	BADCTRL_RESETS = 0x50,
 	BADCTRL_SUBSYSTEM_RESETS = 0x54,
 	BADCTRL_STRAYS = 0x58,
+	BADCTRL_SAME_UUID = 0x5c,
+	BADCTRL_BEHAVIOR = 0x60,
+	BADCTRL_EFFECTS_SET = 0x64,
 	BADCTRL_RULE = 0x80,
 };
 
 /**
- * enum badctrl_mode - what it does wrong before it comes up
- * @BADCTRL_NEVER_READY: CSTS.RDY does not follow CC.EN; so it is at power-on
- * @BADCTRL_FATAL: enabling it ends in CSTS.CFS
- * @BADCTRL_SILENT: becomes ready and answers no command
- * @BADCTRL_NEVER_STOPS: as before, and stays ready when it is disabled
+ * enum badctrl_mode - faults when the controller is enabled or disabled
+ * @BADCTRL_NEVER_READY: CSTS.RDY does not follow CC.EN; the mode at power-on
+ * @BADCTRL_FATAL: enabling sets CSTS.CFS
+ * @BADCTRL_SILENT: becomes ready and completes no command
+ * @BADCTRL_NEVER_STOPS: like BADCTRL_SILENT, and stays ready when it is disabled
  * @BADCTRL_GONE: every register reads all ones
- * @BADCTRL_NO_QUEUE: CAP.MQES is 0, which the specification does not allow
+ * @BADCTRL_NO_QUEUE: CAP.MQES is 0, which the specification forbids
  * @BADCTRL_HUGE_PAGES: CAP.MPSMIN is larger than a page of the host
- * @BADCTRL_WORKS: comes up and does what it should, but for the rules
- * @BADCTRL_UNSTOPPABLE: as before, but when it is disabled it stays ready and
- *	carries out the commands that are held, again and again
+ * @BADCTRL_WORKS: no fault, except for those of rules
+ * @BADCTRL_ABSENT: like BADCTRL_GONE, and config space reads all ones too, except for the
+ *	words
+ * @BADCTRL_UNSTOPPABLE: like BADCTRL_WORKS, but when it is disabled it stays ready and
+ *	executes the held commands repeatedly
  */
 enum badctrl_mode {
 	BADCTRL_NEVER_READY = 0,
@@ -153,18 +162,19 @@ enum badctrl_mode {
 	BADCTRL_HUGE_PAGES = 6,
 	BADCTRL_WORKS = 7,
 	BADCTRL_UNSTOPPABLE = 8,
+	BADCTRL_ABSENT = 9,
 };
 
 /*
- * A rule: commands that match do not end as they should.
+ * A rule injects a fault into commands that match.
  *
  * MATCH	opcode, with BADCTRL_ON_IO for I/O queues, with BADCTRL_ON_QUEUE() for one
- *	of them; BADCTRL_ANY for all
+ *		of them; BADCTRL_ANY for all
  * ACTION	enum badctrl_action, its argument in the upper 16 bits
- * TIMES	how often it still applies; 0: not at all
- * HITS		how often it did; writing TIMES does not clear it
+ * TIMES	remaining number of commands; 0: the rule is off
+ * HITS		number of commands so far; writing TIMES does not clear it
  *
- * The first rule that matches applies.
+ * The first matching rule applies.
  */
 #define BADCTRL_RULE_WORD(rule, word)	(BADCTRL_RULE + 16 * (rule) + 4 * (word))
 #define BADCTRL_RULE_MATCH	0
@@ -178,26 +188,26 @@ enum badctrl_mode {
 #define BADCTRL_EVERY		0xffffffffU
 
 /**
- * enum badctrl_action - what becomes of a command
- * @BADCTRL_COUNT: nothing special
- * @BADCTRL_HOLD: no completion until BADCTRL_RELEASE, an Abort, Delete SQ
- * @BADCTRL_STATUS: not carried out, ends with the argument as its status
- * @BADCTRL_WRONG_ID: a completion whose identifier differs in the argument's
- *	bits; the command itself is held
+ * enum badctrl_action - the fault of a matching command
+ * @BADCTRL_COUNT: none, the command is counted
+ * @BADCTRL_HOLD: no completion until BADCTRL_RELEASE, Abort or Delete SQ
+ * @BADCTRL_STATUS: not executed, completed with the argument as status
+ * @BADCTRL_WRONG_ID: a completion whose CID differs in the argument's bits; the command
+ *	itself is held
  * @BADCTRL_TWICE: completed twice
  * @BADCTRL_QUIET: completed without an interrupt
- * @BADCTRL_CRASH: CSTS.CFS, and nothing more is done
- * @BADCTRL_VANISH: BADCTRL_GONE from now on
- * @BADCTRL_LIE: success without doing it
- * @BADCTRL_TEAR: success, though only the first half was written
- * @BADCTRL_STALE: the last command that its queue completed is completed once more, with
- *	the argument as its status; the command itself is held
- * @BADCTRL_PIECES: carried out if it is an I/O command; its completion is written in
- *	pieces, a while apart, the phase tag last
- * @BADCTRL_TORN: likewise, but the phase tag first and the rest a while later, which no
- *	controller may do; until then the identifier differs in the argument's bits
+ * @BADCTRL_CRASH: CSTS.CFS is set, and no command is executed any more
+ * @BADCTRL_VANISH: the mode becomes BADCTRL_GONE
+ * @BADCTRL_LIE: success without execution
+ * @BADCTRL_TEAR: success, but only the first half is written
+ * @BADCTRL_STALE: the last completed command of the queue is completed again, with the
+ *	argument as status; the command itself is held
+ * @BADCTRL_PIECES: an I/O command is executed; its completion is written in delayed pieces,
+ *	the phase tag last
+ * @BADCTRL_TORN: like BADCTRL_PIECES, but the phase tag is first, which no controller may
+ *	do; until the rest follows, the CID differs in the argument's bits
  * @BADCTRL_STRAY: writes to BADCTRL_NOWHERE instead, and ends with Data Transfer Error if
- *	that was refused, else with success
+ *	the write was refused, otherwise with success
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,

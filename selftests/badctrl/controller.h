@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The controller behind badctrl's registers.  Its rooms, each with a header of
- * its own and using only those below it:
+ * The controller behind badctrl's registers. Its source files, each with a header and
+ * using only those below it:
  *
  *	main.c		the command line, the socket
- *	worker.c	follows CC, goes round the queues
- *	poller.c	goes round some I/O queues, while all is as it should be
- *	rule.c		what becomes of a command
+ *	worker.c	follows CC, serves the queues
+ *	poller.c	serves I/O queues while no fault is injected
+ *	rule.c		executes a command, or injects a fault
  *	admin.c		admin commands, asynchronous events
- *	namespaces.c	which there are; making and attaching them
+ *	namespaces.c	Namespace Management and Attachment
  *	held.c		commands that are not completed yet
  *	io.c		I/O commands
  *	queue.c		rings
  *	memory.c	the guest's memory
  *	registers.c	BAR0, and the words that tests write
- *	identify.c	what an ordinary controller says
+ *	identify.c	default Identify data
  *
- * Two threads: the one that serves QEMU stores registers and words and never
- * waits; the worker does everything else, as only it may reach memory of the
- * guest.  @lock lies between the two and is never held over an access to
- * memory, which the serving thread may have to answer.
+ * There are two threads: the thread that serves QEMU stores registers and words and never
+ * blocks; the worker does everything else, as only it may access memory of the guest.
+ * @lock synchronizes them. It must not be held over an access to memory, which the serving
+ * thread may have to complete.
  *
- * With --pollers there are more: while nothing is to be got wrong (@plain) they do the
- * I/O commands, each of its own queues, and the worker what is left.  A poller holds its
- * turn while it does something; the worker holds all of them when it does.
+ * --pollers adds threads that execute I/O commands while no fault is injected (@plain), each
+ * those of its own queues; the worker does the rest. A poller holds its turn while it serves
+ * queues; the worker holds those of all pollers while it does.
  *
- * It runs on little-endian hosts, as the guest is one.
+ * Hosts and guests are little-endian.
  */
 #ifndef BADCTRL_CONTROLLER_H
 #define BADCTRL_CONTROLLER_H
@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "badctrl.h"
+#include "nvme.h"
 #include "vfio_user.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as they are");
@@ -44,7 +45,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define BAD_PAGE	4096U
 #define BAD_VECTORS	4U
 #define BAD_HELD_MAX	256U
-#define BAD_POLLERS_MAX	12U	/* no more threads than the map of memory has shards */
+#define BAD_POLLERS_MAX	12U	/* at most one thread for each shard of the memory map */
 #define BAD_EVENTS_MAX	8U
 #define BAD_REQUESTS_MAX	4U	/* Async Event Requests, AERL + 1 */
 
@@ -70,47 +71,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define CSTS_PAUSED	(1U << 5)
 #define NSSR_RESET	0x4e564d65U
 
-/* Status codes, base 4.2.3, those that are final with Do Not Retry. */
-#define STATUS_DNR		0x4000
-#define STATUS_OPCODE		(STATUS_DNR | 0x001)
-#define STATUS_FIELD		(STATUS_DNR | 0x002)
-#define STATUS_TRANSFER		(STATUS_DNR | 0x004)
-#define STATUS_ABORTED		0x007
-#define STATUS_SQ_DELETED	0x008
-#define STATUS_NAMESPACE	(STATUS_DNR | 0x00b)
-#define STATUS_SGL_LENGTH	(STATUS_DNR | 0x00f)
-#define STATUS_SGL_TYPE		(STATUS_DNR | 0x011)
-#define STATUS_PRP_OFFSET	(STATUS_DNR | 0x013)
-#define STATUS_RANGE		(STATUS_DNR | 0x080)
-#define STATUS_NO_CQ		(STATUS_DNR | 0x100)
-#define STATUS_QID		(STATUS_DNR | 0x101)
-#define STATUS_QUEUE_SIZE	(STATUS_DNR | 0x102)
-#define STATUS_TOO_MANY_EVENTS	(STATUS_DNR | 0x105)
-#define STATUS_VECTOR		(STATUS_DNR | 0x108)
-#define STATUS_QUEUE_IN_USE	(STATUS_DNR | 0x10c)
-#define STATUS_REFTAG		(STATUS_DNR | 0x284)
-#define STATUS_COMPARE		(STATUS_DNR | 0x285)
-/* Not a status: the command goes on. */
+/* Not a status: the command is not completed yet. */
 #define BAD_PENDING		0xffff
 
-enum {
-	ADMIN_DELETE_SQ = 0x00,
-	ADMIN_CREATE_SQ = 0x01,
-	ADMIN_GET_LOG_PAGE = 0x02,
-	ADMIN_DELETE_CQ = 0x04,
-	ADMIN_CREATE_CQ = 0x05,
-	ADMIN_IDENTIFY = 0x06,
-	ADMIN_ABORT = 0x08,
-	ADMIN_SET_FEATURES = 0x09,
-	ADMIN_GET_FEATURES = 0x0a,
-	ADMIN_ASYNC_EVENT = 0x0c,
-	ADMIN_NAMESPACE_MANAGE = 0x0d,
-	ADMIN_NAMESPACE_ATTACH = 0x15,
-	ADMIN_FORMAT = 0x80,
-	ADMIN_SANITIZE = 0x84,
-};
-
-/* Of the flags of a command: its data is described by an SGL. */
+/* Command flag: the data is described by an SGL. */
 #define COMMAND_SGL		0x40
 
 /* Submission queue entry, base 3.3.3.1. */
@@ -133,9 +97,9 @@ struct bad_command {
 
 /**
  * struct bad_ring - memory of a queue
- * @address: of a contiguous one
- * @pages: of one that a PRP list describes, else NULL
- * @entries: of it
+ * @address: address of a contiguous ring
+ * @pages: pages of a ring that a PRP list describes, otherwise NULL
+ * @entries: number of entries
  */
 struct bad_ring {
 	uint64_t address;
@@ -143,13 +107,13 @@ struct bad_ring {
 	uint32_t entries;
 };
 
-/* A line of its own each: queues have different pollers. */
+/* A separate cache line each, as queues have different pollers. */
 struct bad_sq {
 	_Alignas(64) bool exists;
 	struct bad_ring ring;
 	uint32_t head;
 	uint16_t cqid;
-	uint16_t completed;	/* the identifier of the last command that was */
+	uint16_t completed;	/* CID of the last completed command */
 };
 
 struct bad_cq {
@@ -161,16 +125,16 @@ struct bad_cq {
 	uint16_t vector;
 };
 
-/* enum badctrl_queue_count, as those who read the window of words see it. */
+/* In the layout of the window, see enum badctrl_queue_count. */
 struct bad_counts {
 	_Alignas(64) _Atomic uint32_t of[BADCTRL_QUEUE_COUNTS];
 };
 
 /**
- * struct bad_poller - a thread that does I/O commands
- * @turn: held while it looks at queues or does something; before @ctrl->lock
+ * struct bad_poller - a thread that executes I/O commands
+ * @turn: held while it serves queues; taken before @ctrl->lock
  * @ctrl: constant
- * @number: constant; its queues are those whose completion queue is this, modulo pollers
+ * @number: constant; it serves the queues whose CQID modulo the pollers is this
  * @thread: constant
  */
 struct bad_poller {
@@ -180,7 +144,7 @@ struct bad_poller {
 	pthread_t thread;
 };
 
-/* A command without completion. */
+/* A command that is not completed yet. */
 struct bad_held {
 	uint16_t sqid;
 	struct bad_command command;
@@ -189,42 +153,43 @@ struct bad_held {
 /**
  * struct bad - the controller
  * @vfu: constant
- * @lock: guards what is above @sqs; the worker owns the rest
- * @wake: @work was set
- * @work: there is something for the worker to look at
- * @leaving: worker and pollers are to end
- * @restart: the function was reset since the worker looked
- * @fell: CC.EN was cleared since the worker looked, whatever it is now
- * @serving: enabled and able to do commands
- * @goes: commands are fetched now; bad_settle()'s, read without the lock, as are the two
- *	that follow
- * @plain: and all of them do what they should
- * @changes: of words and of what it identifies itself with
- * @polled: doorbells may be rung without a message: the worker looks for itself; constant
- * @registers: of BAR0, BADCTRL_BAR_BYTES; doorbells in there may change at any time
- * @token: at BADCTRL_TOKEN of them; constant
+ * @lock: protects all fields above @sqs; the worker owns the others
+ * @wake: signals that @work was set
+ * @work: the worker has something to do
+ * @leaving: worker and pollers have to end
+ * @restart: the function was reset since the worker last checked
+ * @fell: CC.EN was cleared since the worker last checked, even if it is set again
+ * @serving: enabled and able to execute commands
+ * @goes: commands are fetched; set by bad_settle(), read without the lock like the next two
+ * @plain: and no fault is injected
+ * @changes: counts changes of words and Identify data
+ * @polled: doorbells may be rung without a message, so the worker polls; constant
+ * @registers: BAR0, BADCTRL_BAR_BYTES; its doorbells may change at any time
+ * @token: the bytes at BADCTRL_TOKEN; constant
  * @words: by enum badctrl_word, divided by 4
  * @window: address of the word that config space shows
  * @identify: data by CNS
- * @created: blocks of namespaces that a host has made, 0 for others; the worker's to write
- * @events: asynchronous events not yet sent
- * @event_count: of them
- * @release: complete what is held
- * @effects: of I/O commands
- * @counts: of queue pairs; by whoever counts
- * @last_sq: the highest submission queue that there is
- * @enabled: as far as the worker has followed CC.EN
- * @held: commands
- * @held_count: of them
- * @requests: identifiers of Async Event Requests
- * @request_count: of them
- * @reads: read commands that were carried out, and @writes; by whoever does them
- * @namespace_bytes: of each namespace; constant
- * @disk: the namespaces, one after the other
- * @saved: what a power cut would bring back of it, see cache.h
- * @dirty: by page of @disk: @saved has it
+ * @created: blocks of namespaces that the host has created, 0 for others; written by the
+ *	worker
+ * @events: asynchronous events that are not sent yet
+ * @event_count: number of @events
+ * @release: complete the held commands
+ * @effects: entries of I/O commands in the effects log
+ * @admin_effects: entries of admin commands
+ * @counts: counters of queue pairs; atomic
+ * @last_sq: the highest existing submission queue
+ * @enabled: the state of CC.EN that the worker has handled
+ * @held: held commands
+ * @held_count: number of @held
+ * @requests: CIDs of Asynchronous Event Requests
+ * @request_count: number of @requests
+ * @reads: executed read commands, like @writes; atomic
+ * @namespace_bytes: size of each namespace; constant
+ * @disk: the data of all namespaces
+ * @saved: old data of @disk that a power cut restores, see cache.h
+ * @dirty: by page of @disk: @saved has its old data
  * @pollers: threads
- * @poller_count: of them; constant
+ * @poller_count: number of @pollers; constant
  */
 struct bad {
 	struct vfu *vfu;
@@ -246,6 +211,7 @@ struct bad {
 	uint8_t identify[7][BAD_PAGE];
 	uint64_t created[BADCTRL_NAMESPACE_MAX];
 	uint32_t effects[BADCTRL_OPCODES];
+	uint32_t admin_effects[BADCTRL_OPCODES];
 	uint32_t events[BAD_EVENTS_MAX];
 	unsigned int event_count;
 	bool release;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Commands of badctrl's that are held: by a rule, until something ends them. */
+/* Commands that a rule holds, until they are completed or dropped. */
 #include <string.h>
 
 #include "held.h"
@@ -41,8 +41,8 @@ bool bad_held_take(struct bad *ctrl, struct bad_held *held)
 }
 
 /*
- * As a controller may: whatever it was told to do reaches memory until it has
- * said that it stopped.  Admin commands are not begun so late.
+ * A controller may access memory for its commands until CSTS.RDY is 0, so held I/O commands
+ * are executed when it stops. Admin commands are not.
  */
 void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status)
 {
@@ -80,7 +80,7 @@ bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid)
 		if (ctrl->held[i].sqid != sqid || ctrl->held[i].command.cid != cid)
 			continue;
 		held_remove(ctrl, i);
-		bad_queue_complete(ctrl, sqid, cid, STATUS_ABORTED, 0, false);
+		bad_queue_complete(ctrl, sqid, cid, NVME_SC_ABORTED, 0, false);
 		return true;
 	}
 	return false;

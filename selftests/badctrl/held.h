@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Commands of badctrl that were fetched and are not completed yet. */
+/* Commands that were fetched and are not completed yet. */
 #ifndef BADCTRL_HELD_H
 #define BADCTRL_HELD_H
 
@@ -7,16 +7,16 @@
 
 void bad_held_add(struct bad *ctrl, uint16_t sqid, const struct bad_command *command);
 
-/* Takes the oldest off the list; false if there is none. */
+/* Remove the oldest from the list; false if there is none. */
 bool bad_held_take(struct bad *ctrl, struct bad_held *held);
 
-/* Carries out what is held; @sqid: of this queue only, or -1. */
+/* Execute the held commands of queue @sqid, -1 for all queues. */
 void bad_held_finish(struct bad *ctrl, int sqid, bool complete, uint16_t status);
-/* Carries out what is held, and keeps it. */
+/* Execute the held commands and keep them. */
 void bad_held_repeat(struct bad *ctrl);
 bool bad_held_abort(struct bad *ctrl, uint16_t sqid, uint16_t cid);
 
-/* Lock held: forgets them all. */
+/* Discard all; called with the lock held. */
 void bad_held_drop(struct bad *ctrl);
 
 #endif /* BADCTRL_HELD_H */

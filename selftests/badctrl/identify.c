@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What badctrl says about itself unless a test wrote something else. */
+/* Default Identify data, which tests may overwrite. */
 #include <string.h>
 
 #include "identify.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * badctrl's I/O commands, on memory.  Blocks are as Identify Namespace says at
- * that moment.  Metadata is not kept: protection information has to be the
- * controller's business (PRACT), and other metadata reads as one byte throughout.
+ * I/O commands, on a disk in memory. The block size is that of the current Identify Namespace
+ * data. Metadata is not stored: protection information has to be generated and stripped by the
+ * controller (PRACT), and other metadata reads as one repeated byte.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +12,10 @@
 #include "memory.h"
 #include "registers.h"
 
-enum {
-	IO_FLUSH = 0x00,
-	IO_WRITE = 0x01,
-	IO_READ = 0x02,
-	IO_COMPARE = 0x05,
-	IO_WRITE_ZEROES = 0x08,
-	IO_DATASET = 0x09,
-};
-
 #define RW_FUA		(1U << 30)
 #define RW_PRACT	(1U << 29)
 #define RW_CHECK_REF	(1U << 26)
+#define RW_CHECK	(7U << 26)
 #define DATASET_DEALLOCATE	(1U << 2)
 #define DATASET_RANGES	256U
 #define METADATA_BYTE	0x6d
@@ -38,16 +30,16 @@ struct bad_range {
 /**
  * struct bad_blocks - namespaces and their format
  * @active: word BADCTRL_ACTIVE
- * @shift: logarithm of a block's bytes
+ * @shift: binary logarithm of the block size
  * @protection: type of protection information, 0 for none
- * @metadata: bytes of a block
- * @count: blocks
- * @created: blocks of those that a host has made, 0 for others
- * @most: bytes of a command, 0 for no limit
- * @most_zeroes: of Write Zeroes; likewise
- * @most_range: blocks of one range to deallocate, 0 for no limit
- * @most_ranges: of all of a command's; likewise
- * @torn: only half of what is written arrives
+ * @metadata: metadata bytes of a block
+ * @count: number of blocks
+ * @created: number of blocks of namespaces that the host has created, 0 for others
+ * @most: maximum bytes of a command, 0 for no limit
+ * @most_zeroes: maximum bytes of Write Zeroes, 0 for no limit
+ * @most_range: maximum blocks of one range to deallocate, 0 for no limit
+ * @most_ranges: maximum blocks of all ranges of a command, 0 for no limit
+ * @torn: only the first half of the data is written
  */
 struct bad_blocks {
 	uint32_t active;
@@ -63,7 +55,7 @@ struct bad_blocks {
 	bool torn;
 };
 
-/* Limits without data; of CNS 6, NVM command set 4.1.5.3.  Lock held. */
+/* Limits of CNS 6, NVM command set 4.1.5.3. Called with the lock held. */
 static void limits_now(struct bad *ctrl, struct bad_blocks *blocks)
 {
 	const uint8_t *page = ctrl->identify[6];
@@ -73,7 +65,7 @@ static void limits_now(struct bad *ctrl, struct bad_blocks *blocks)
 	memcpy(&blocks->most_ranges, page + 8, sizeof(blocks->most_ranges));
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static void read_format(struct bad *ctrl, struct bad_blocks *blocks)
 {
 	const uint8_t *page = ctrl->identify[0], *lbaf = page + 128 + 4 * (page[26] & 0xf);
@@ -92,7 +84,7 @@ static void read_format(struct bad *ctrl, struct bad_blocks *blocks)
 		blocks->count = ctrl->namespace_bytes >> blocks->shift;
 }
 
-/* Each thread keeps what it read last, until anything changes. */
+/* Each thread caches the format until @changes differs. */
 static void format_now(struct bad *ctrl, struct bad_blocks *blocks)
 {
 	static _Thread_local struct bad_blocks seen;
@@ -112,7 +104,7 @@ static uint8_t *namespace_at(const struct bad *ctrl, uint32_t nsid)
 	return ctrl->disk + (size_t)(nsid - 1) * ctrl->namespace_bytes;
 }
 
-/* Where the blocks lie, or NULL if there are none such. */
+/* The data of the blocks, or NULL if they do not exist. */
 static uint8_t *blocks_at(struct bad *ctrl, uint32_t nsid, const struct bad_blocks *blocks,
 			  uint64_t first, uint64_t count)
 {
@@ -121,22 +113,36 @@ static uint8_t *blocks_at(struct bad *ctrl, uint32_t nsid, const struct bad_bloc
 	return namespace_at(ctrl, nsid) + (first << blocks->shift);
 }
 
-/* The host leaves protection to us, and says which reference tag it expects. */
+static uint16_t check_zeroes(const struct bad_command *command, const struct bad_blocks *blocks)
+{
+	if (command->cdw12 & RW_CHECK)
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
+	if (blocks->protection != 3 && command->cdw14 != command->cdw10)
+		return NVME_STATUS_DNR | NVME_SC_REFTAG_CHECK;
+	return 0;
+}
+
+/*
+ * PRACT has to be set, and the initial reference tag has to match. Write Zeroes may not ask for a
+ * check.
+ */
 static uint16_t check_protection(const struct bad_command *command,
 				 const struct bad_blocks *blocks)
 {
 	if (!blocks->metadata || !blocks->protection)
 		return 0;
 	if (!(command->cdw12 & RW_PRACT))
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
+	if (command->opcode == NVMEPEER_OP_WRITE_ZEROES)
+		return check_zeroes(command, blocks);
 	if (blocks->protection == 3)
-		return command->cdw12 & RW_CHECK_REF ? STATUS_FIELD : 0;
+		return command->cdw12 & RW_CHECK_REF ? NVME_STATUS_DNR | NVME_SC_INVALID_FIELD : 0;
 	if (!(command->cdw12 & RW_CHECK_REF) || command->cdw14 != command->cdw10)
-		return STATUS_REFTAG;
+		return NVME_STATUS_DNR | NVME_SC_REFTAG_CHECK;
 	return 0;
 }
 
-/* Metadata that is not the controller's own, in a buffer of its own. */
+/* Metadata in a separate buffer, without protection information. */
 static uint16_t metadata_to_host(struct bad *ctrl, const struct bad_command *command,
 				 const struct bad_blocks *blocks, uint64_t count)
 {
@@ -145,7 +151,7 @@ static uint16_t metadata_to_host(struct bad *ctrl, const struct bad_command *com
 	if (!blocks->metadata || blocks->protection)
 		return 0;
 	if (count > sizeof(bytes) / blocks->metadata)
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	memset(bytes, METADATA_BYTE, count * blocks->metadata);
 	return bad_write(ctrl, command->mptr, bytes, count * blocks->metadata);
 }
@@ -154,19 +160,19 @@ static uint16_t compare(struct bad *ctrl, const struct bad_command *command, con
 			size_t length)
 {
 	uint8_t *bytes = malloc(length);
-	uint16_t status = STATUS_TRANSFER;
+	uint16_t status = NVME_STATUS_DNR | NVME_SC_DATA_TRANSFER;
 
 	if (bytes)
 		status = bad_from_host(ctrl, command, bytes, length);
 	if (!status && memcmp(bytes, at, length))
-		status = STATUS_COMPARE;
+		status = NVME_STATUS_DNR | NVME_SC_COMPARE_FAILED;
 	free(bytes);
 	return status;
 }
 
 static bool too_long(const struct bad_blocks *blocks, uint8_t opcode, size_t length)
 {
-	uint64_t most = opcode == IO_WRITE_ZEROES ? blocks->most_zeroes : blocks->most;
+	uint64_t most = opcode == NVMEPEER_OP_WRITE_ZEROES ? blocks->most_zeroes : blocks->most;
 
 	return most && length > most;
 }
@@ -177,7 +183,7 @@ static uint16_t write_blocks(struct bad *ctrl, const struct bad_command *command
 	uint16_t status = 0;
 
 	bad_cache_keep(ctrl, at, length);
-	if (command->opcode == IO_WRITE)
+	if (command->opcode == NVMEPEER_OP_WRITE)
 		status = bad_from_host(ctrl, command, at, length);
 	else
 		memset(at, 0, length);
@@ -196,20 +202,20 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 	uint16_t status = check_protection(command, blocks);
 
 	if (!at)
-		return STATUS_RANGE;
+		return NVME_STATUS_DNR | NVME_SC_LBA_RANGE;
 	if (status)
 		return status;
 	if (too_long(blocks, command->opcode, length))
-		return STATUS_FIELD;
-	if (command->opcode == IO_READ)
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
+	if (command->opcode == NVMEPEER_OP_READ)
 		atomic_fetch_add_explicit(&ctrl->reads, 1, memory_order_relaxed);
-	if (command->opcode == IO_WRITE)
+	if (command->opcode == NVMEPEER_OP_WRITE)
 		atomic_fetch_add_explicit(&ctrl->writes, 1, memory_order_relaxed);
 	switch (command->opcode) {
-	case IO_WRITE:
-	case IO_WRITE_ZEROES:
+	case NVMEPEER_OP_WRITE:
+	case NVMEPEER_OP_WRITE_ZEROES:
 		return write_blocks(ctrl, command, at, blocks->torn ? length / 2 : length);
-	case IO_READ:
+	case NVMEPEER_OP_READ:
 		status = bad_to_host(ctrl, command, at, length);
 		return status ? status : metadata_to_host(ctrl, command, blocks, count);
 	default:
@@ -233,7 +239,7 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 	if (ctrl->words[BADCTRL_RANGES / 4] < count)
 		ctrl->words[BADCTRL_RANGES / 4] = count;
 	pthread_mutex_unlock(&ctrl->lock);
-	/* Success, though what goes beyond a limit stays as it was. */
+	/* Succeeds, but ranges beyond a limit are not deallocated. */
 	for (i = 0; i < count; i++) {
 		total += ranges[i].blocks;
 		if ((blocks->most_range && ranges[i].blocks > blocks->most_range) ||
@@ -241,7 +247,7 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 			continue;
 		at = blocks_at(ctrl, command->nsid, blocks, ranges[i].first, ranges[i].blocks);
 		if (!at)
-			return STATUS_RANGE;
+			return NVME_STATUS_DNR | NVME_SC_LBA_RANGE;
 		if (!(command->cdw11 & DATASET_DEALLOCATE))
 			continue;
 		bad_cache_keep(ctrl, at, (size_t)ranges[i].blocks << blocks->shift);
@@ -257,23 +263,23 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 	format_now(ctrl, &blocks);
 	if (!command->nsid || command->nsid > BADCTRL_NAMESPACE_MAX ||
 	    !(blocks.active & 1U << (command->nsid - 1)))
-		return STATUS_NAMESPACE;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_NAMESPACE;
 	blocks.torn = torn;
 	if (blocks.created[command->nsid - 1])
 		blocks.count = blocks.created[command->nsid - 1];
 	switch (command->opcode) {
-	case IO_FLUSH:
+	case NVMEPEER_OP_FLUSH:
 		bad_cache_flush(ctrl, namespace_at(ctrl, command->nsid), ctrl->namespace_bytes);
 		return 0;
-	case IO_WRITE:
-	case IO_READ:
-	case IO_COMPARE:
-	case IO_WRITE_ZEROES:
+	case NVMEPEER_OP_WRITE:
+	case NVMEPEER_OP_READ:
+	case NVMEPEER_OP_COMPARE:
+	case NVMEPEER_OP_WRITE_ZEROES:
 		return read_or_write(ctrl, command, &blocks);
-	case IO_DATASET:
+	case NVMEPEER_OP_DATASET_MANAGEMENT:
 		return dataset(ctrl, command, &blocks);
 	default:
-		return STATUS_OPCODE;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_OPCODE;
 	}
 }
 

@@ -5,9 +5,9 @@
 
 #include "controller.h"
 
-/* Does a command; its status. */
+/* Execute a command. Returns its status. */
 uint16_t bad_io(struct bad *ctrl, const struct bad_command *command);
-/* The same, but of what is written the second half stays as it was. */
+/* Execute a command, but write only the first half of its data. */
 void bad_io_torn(struct bad *ctrl, const struct bad_command *command);
 
 #endif /* BADCTRL_IO_H */

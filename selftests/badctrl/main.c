@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * badctrl: an NVMe controller that misbehaves on command, for tests of
- * nvme-peer in virtual machines.
+ * badctrl: a fault-injecting NVMe controller for tests of nvme-peer in virtual machines.
  *
  *	badctrl --socket PATH [--share DIRECTORY] [--disk-mb N] [--pollers N]
  *
- * A PCI function to QEMU's vfio-user-pci.  How it fails is set by words in its
- * config space (badctrl.h); at power-on it does not even become ready.  With --share its
- * doorbells are a file's, too, and it looks at them all the time, with --pollers by
- * several threads.
+ * It is a PCI function for QEMU's vfio-user-pci. Words in its config space select the faults
+ * (badctrl.h); at power-on it does not become ready. With --share its doorbells are in a file
+ * that other processes map, and it polls them, with --pollers by several threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +80,7 @@ static bool make_disk(struct bad *ctrl)
 	return ctrl->disk && ctrl->saved && ctrl->dirty;
 }
 
-/* BAR0 as a file that others map, or as memory of our own. */
+/* BAR0 in a shared file or in private memory. */
 static bool make_registers(struct bad *ctrl, int folder)
 {
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
@@ -100,7 +98,7 @@ static bool make_registers(struct bad *ctrl, int folder)
 	       getrandom(&ctrl->token, sizeof(ctrl->token), 0) == sizeof(ctrl->token);
 }
 
-/* The descriptor stays open, as a neighbour's has to. */
+/* The descriptor stays open, as the neighbour needs it. */
 static bool meet_neighbour(struct bad *ctrl, int folder)
 {
 	int fd = folder < 0 ? -1 : openat(folder, BADCTRL_SHARED_MEMORY, O_RDWR | O_CLOEXEC);

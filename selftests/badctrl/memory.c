@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The guest's memory as badctrl reaches it: plain addresses, PRPs and an SGL descriptor. */
+/* Access to the guest's memory by addresses, PRPs and an SGL descriptor. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -10,15 +10,15 @@
 #define IDENTIFY_SGLS	536
 #define SGLS_SUPPORTED	3
 
-/* Most commands have no more: no memory is asked for. */
+/* Most commands have fewer pages, which need no allocation. */
 #define FEW_PAGES	33U
 
-/* An access that fails while it is allowed means that memory was taken away too early. */
+/* Count a failed access with bus mastering enabled: the memory was unmapped too early. */
 static uint16_t bad_accessed(struct bad *ctrl, int ret)
 {
 	if (ret == -EFAULT)
 		bad_count(ctrl, BADCTRL_FAULTS, 1);
-	return ret ? STATUS_TRANSFER : 0;
+	return ret ? NVME_STATUS_DNR | NVME_SC_DATA_TRANSFER : 0;
 }
 
 uint16_t bad_read(struct bad *ctrl, uint64_t address, void *data, size_t length)
@@ -31,7 +31,7 @@ uint16_t bad_write(struct bad *ctrl, uint64_t address, const void *data, size_t 
 	return bad_accessed(ctrl, vfu_dma_write(ctrl->vfu, address, data, length, 0));
 }
 
-/* An error that trying again may mend, so that nobody loses more by it than time. */
+/* A transient status, so that the host retries the command and no data is lost. */
 uint16_t bad_stray(struct bad *ctrl)
 {
 	static const uint8_t bytes[64];
@@ -39,10 +39,10 @@ uint16_t bad_stray(struct bad *ctrl)
 	if (!vfu_dma_write(ctrl->vfu, BADCTRL_NOWHERE, bytes, sizeof(bytes), 0))
 		return 0;
 	bad_count(ctrl, BADCTRL_STRAYS, 1);
-	return STATUS_TRANSFER & ~STATUS_DNR;
+	return NVME_SC_DATA_TRANSFER;
 }
 
-/* The last entry of a page of the list leads to the next one, if more are left. */
+/* The last entry of a list page is the address of the next page, if more entries follow. */
 uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
 		      uint32_t *lists)
 {
@@ -63,7 +63,7 @@ uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t
 	return status;
 }
 
-/* What it says of itself holds, whoever made it say so. */
+/* Follows the Identify data, which a test may have changed. */
 static bool bad_takes_sgls(struct bad *ctrl)
 {
 	bool takes;
@@ -75,8 +75,8 @@ static bool bad_takes_sgls(struct bad *ctrl)
 }
 
 /*
- * One SGL data block descriptor, base 4.1.2.1: address, length and, in the upmost byte, its
- * type. As pages, whose first may have an offset.
+ * Convert one SGL data block descriptor, base 4.1.2.1 (address, length, and the type in the
+ * highest byte), to pages, the first of which may have an offset.
  */
 static uint16_t bad_block(struct bad *ctrl, const struct bad_command *command, uint64_t *pages,
 			  uint32_t count, size_t length)
@@ -85,18 +85,18 @@ static uint16_t bad_block(struct bad *ctrl, const struct bad_command *command, u
 	uint32_t i;
 
 	if (!bad_takes_sgls(ctrl))
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	if (command->prp2 >> 56)
-		return STATUS_SGL_TYPE;
+		return NVME_STATUS_DNR | NVME_SC_SGL_TYPE;
 	if ((uint32_t)command->prp2 < length)
-		return STATUS_SGL_LENGTH;
+		return NVME_STATUS_DNR | NVME_SC_SGL_LENGTH;
 	pages[0] = command->prp1;
 	for (i = 1; i < count; i++)
 		pages[i] = first + (uint64_t)i * BAD_PAGE;
 	return 0;
 }
 
-/* PRP 1 and what PRP 2 says, as pages; the first may have an offset. */
+/* Convert PRP 1 and PRP 2 to pages, the first of which may have an offset. */
 static uint16_t bad_prps(struct bad *ctrl, const struct bad_command *command, uint64_t *pages,
 			 uint32_t count)
 {
@@ -110,7 +110,7 @@ static uint16_t bad_prps(struct bad *ctrl, const struct bad_command *command, ui
 		status = bad_prp_list(ctrl, command->prp2, pages + 1, count - 1, &lists);
 	for (i = 1; i < count && !status; i++)
 		if (pages[i] % BAD_PAGE)
-			status = STATUS_PRP_OFFSET;
+			status = NVME_STATUS_DNR | NVME_SC_PRP_OFFSET;
 	return status;
 }
 
@@ -124,7 +124,7 @@ static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, ui
 	uint16_t status;
 
 	if (!pages)
-		return STATUS_TRANSFER;
+		return NVME_STATUS_DNR | NVME_SC_DATA_TRANSFER;
 	status = command->flags & COMMAND_SGL ?
 		 bad_block(ctrl, command, pages, count, length) :
 		 bad_prps(ctrl, command, pages, count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * badctrl's namespaces: those that word BADCTRL_ACTIVE names, of the size that Identify
- * Namespace says, until a host deletes them and makes others.  It may do so if a test has set
- * the bit of Namespace Management in Identify Controller, and TNVMCAP: the bytes to share out.
+ * Namespaces: those of word BADCTRL_ACTIVE, with the size in the Identify Namespace data, until
+ * the host deletes them and creates others. For that a test has to set the Namespace Management
+ * bit and TNVMCAP, the capacity, in the Identify Controller data.
  */
 #include <string.h>
 
@@ -10,20 +10,14 @@
 #include "namespaces.h"
 #include "registers.h"
 
-#define ALL_NAMESPACES		0xffffffffU
 #define BLOCK_BYTES		512U
+#define CREATED_UUID		0x80
 #define OACS_MANAGEMENT		(1U << 3)
 #define SELECT(command)		((command)->cdw10 & 0xf)
 /* Attribute changed: notice, namespace attributes, Changed Namespace List. */
 #define EVENT_CHANGED		0x040002U
 
 /* Status codes of both commands, base 4.2.3.2. */
-#define STATUS_FORMAT		(STATUS_DNR | 0x10a)
-#define STATUS_CAPACITY		(STATUS_DNR | 0x115)
-#define STATUS_IDENTIFIERS	(STATUS_DNR | 0x116)
-#define STATUS_ATTACHED		(STATUS_DNR | 0x118)
-#define STATUS_NOT_ATTACHED	(STATUS_DNR | 0x11a)
-#define STATUS_CONTROLLERS	(STATUS_DNR | 0x11c)
 
 static bool is_one(uint32_t nsid)
 {
@@ -56,14 +50,17 @@ void bad_namespace_list(struct bad *ctrl, uint32_t after, bool allocated, uint32
 			*list++ = nsid;
 }
 
-/* NSZE, NCAP and NUSE; or the end of the UUID, which is another for each. */
+/*
+ * Set NSZE, NCAP and NUSE of a namespace that the host has created, or the end of the UUID, which
+ * differs for each namespace.
+ */
 void bad_namespace_own(struct bad *ctrl, uint32_t nsid, bool descriptors, uint8_t *page)
 {
 	uint64_t blocks = is_one(nsid) ? ctrl->created[nsid - 1] : 0;
 	unsigned int i;
 
-	if (blocks && descriptors)
-		page[19] ^= (uint8_t)nsid;
+	if (descriptors && !bad_word(ctrl, BADCTRL_SAME_UUID))
+		page[19] ^= (uint8_t)(nsid - 1) | (blocks ? CREATED_UUID : 0);
 	for (i = 0; blocks && !descriptors && i < 3; i++)
 		memcpy(page + i * sizeof(blocks), &blocks, sizeof(blocks));
 }
@@ -78,7 +75,7 @@ static bool managed(struct bad *ctrl)
 	return can;
 }
 
-/* Both at once, and with an event, as other hosts would be told; 0 blocks: it is gone. */
+/* Change size and attachment, and send the event that other hosts get; 0 blocks: deleted. */
 static void change(struct bad *ctrl, uint32_t nsid, uint64_t blocks, bool active)
 {
 	uint32_t *word = &ctrl->words[BADCTRL_ACTIVE / 4], bit = 1U << (nsid - 1);
@@ -92,7 +89,7 @@ static void change(struct bad *ctrl, uint32_t nsid, uint64_t blocks, bool active
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* Of those that were there before any was created, as many as Identify Namespace says. */
+/* Namespaces that were not created by the host have the size in the Identify data. */
 static uint64_t blocks_of(struct bad *ctrl, uint32_t nsid)
 {
 	uint64_t blocks = ctrl->created[nsid - 1];
@@ -104,7 +101,7 @@ static uint64_t blocks_of(struct bad *ctrl, uint32_t nsid)
 	return blocks;
 }
 
-/* Blocks that nobody has. */
+/* Unallocated blocks. */
 static uint64_t blocks_left(struct bad *ctrl)
 {
 	uint64_t total, used = 0;
@@ -129,7 +126,7 @@ static uint32_t free_identifier(struct bad *ctrl)
 	return is_one(nsid) ? nsid : 0;
 }
 
-/* The host gives the fields that Identify Namespace will have; the first format only. */
+/* The host passes the Identify Namespace fields; only the first format is supported. */
 static uint16_t create(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	uint32_t nsid = free_identifier(ctrl);
@@ -142,13 +139,13 @@ static uint16_t create(struct bad *ctrl, const struct bad_command *command, uint
 		return status;
 	memcpy(size, page, sizeof(size));
 	if (page[26] || page[29])
-		return STATUS_FORMAT;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FORMAT;
 	if (!size[0] || size[0] != size[1])
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	if (!nsid)
-		return STATUS_IDENTIFIERS;
+		return NVME_STATUS_DNR | NVME_SC_NS_IDENTIFIER;
 	if (size[1] > blocks_left(ctrl) || size[0] > ctrl->namespace_bytes / BLOCK_BYTES)
-		return STATUS_CAPACITY;
+		return NVME_STATUS_DNR | NVME_SC_NS_CAPACITY;
 	change(ctrl, nsid, size[0], false);
 	*result = nsid;
 	return 0;
@@ -158,9 +155,9 @@ static uint16_t delete(struct bad *ctrl, uint32_t nsid)
 {
 	uint32_t each;
 
-	if (nsid != ALL_NAMESPACES) {
+	if (nsid != NVME_ALL_NAMESPACES) {
 		if (!bad_namespace_allocated(ctrl, nsid))
-			return STATUS_NAMESPACE;
+			return NVME_STATUS_DNR | NVME_SC_INVALID_NAMESPACE;
 		change(ctrl, nsid, 0, false);
 		return 0;
 	}
@@ -173,18 +170,18 @@ uint16_t bad_namespace_manage(struct bad *ctrl, const struct bad_command *comman
 			      uint32_t *result)
 {
 	if (!managed(ctrl))
-		return STATUS_OPCODE;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_OPCODE;
 	switch (SELECT(command)) {
 	case 0:
 		return create(ctrl, command, result);
 	case 1:
 		return delete(ctrl, command->nsid);
 	default:
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	}
 }
 
-/* The list names one controller: 0, as Identify Controller has it. */
+/* The list has to name one controller, ID 0. */
 uint16_t bad_namespace_attach(struct bad *ctrl, const struct bad_command *command)
 {
 	bool attach = !SELECT(command);
@@ -192,16 +189,16 @@ uint16_t bad_namespace_attach(struct bad *ctrl, const struct bad_command *comman
 	uint16_t status;
 
 	if (!managed(ctrl))
-		return STATUS_OPCODE;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_OPCODE;
 	status = bad_from_host(ctrl, command, list, sizeof(list));
 	if (status)
 		return status;
 	if (!bad_namespace_allocated(ctrl, command->nsid))
-		return STATUS_NAMESPACE;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_NAMESPACE;
 	if (list[0] != 1 || list[1])
-		return STATUS_CONTROLLERS;
+		return NVME_STATUS_DNR | NVME_SC_CONTROLLER_LIST;
 	if (attach == bad_namespace_active(ctrl, command->nsid))
-		return attach ? STATUS_ATTACHED : STATUS_NOT_ATTACHED;
+		return NVME_STATUS_DNR | (attach ? NVME_SC_NS_ATTACHED : NVME_SC_NS_NOT_ATTACHED);
 	change(ctrl, command->nsid, blocks_of(ctrl, command->nsid), attach);
 	return 0;
 }

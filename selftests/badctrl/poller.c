@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads that do I/O commands, each those of its own queues, as long as all commands do
- * what they should: what is to be got wrong, and all that concerns more than one queue,
- * is the worker's.
+ * Threads that execute I/O commands, each those of its own queues, while no fault is injected.
+ * The worker injects faults and does all that concerns several queues.
  */
 #include <sched.h>
 #include <time.h>
@@ -11,11 +10,11 @@
 #include "poller.h"
 #include "queue.h"
 
-/* Looks in vain before it lets others run, and before there are pauses. */
+/* Number of polls without a command before the thread yields, and before it sleeps. */
 #define EAGER_LOOKS	4000
 #define IDLE_LOOKS	20000
 
-/* Whether a command is plain is asked after it was rung for: who said otherwise did so before. */
+/* Read @plain after the doorbell: a test writes a rule before the command is submitted. */
 static bool take(struct bad *ctrl, uint16_t sqid, struct bad_command *command)
 {
 	return bad_queue_rung(ctrl, sqid) && atomic_load(&ctrl->plain) &&
@@ -32,7 +31,7 @@ static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 	return done;
 }
 
-/* Queues that share a completion queue share a poller. */
+/* Queues with the same completion queue have the same poller. */
 static bool is_mine(const struct bad_poller *poller, uint16_t sqid)
 {
 	const struct bad_sq *sq = &poller->ctrl->sqs[sqid];

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Threads that do I/O commands while nothing is to be got wrong. */
+/* Threads that execute I/O commands while no fault is injected. */
 #ifndef BADCTRL_POLLER_H
 #define BADCTRL_POLLER_H
 
 #include "controller.h"
 
-/* Commands of one queue before the next one's. */
+/* Maximum number of commands of a queue before the next queue is served. */
 #define QUEUE_TURN	32
 
-/* As many as poller_count says: 0 or an errno; they end when @leaving is set. */
+/* Start @poller_count threads, which end when @leaving is set. Returns 0 or an errno. */
 int bad_pollers_start(struct bad *ctrl);
 void bad_pollers_join(struct bad *ctrl);
 
-/* Between the two no poller does anything; not with the lock. */
+/* No poller runs between halt and go_on. Called without the lock. */
 void bad_pollers_halt(struct bad *ctrl);
 void bad_pollers_go_on(struct bad *ctrl);
 

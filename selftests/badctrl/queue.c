@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* badctrl's queues: rings that are contiguous or described by a PRP list. */
+/* Queues, contiguous or described by a PRP list. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,7 +24,7 @@ struct bad_completion {
 	uint16_t status;
 };
 
-/* Between the pieces of an entry. */
+/* Delay between the pieces of an entry. */
 static const struct timespec pause = { .tv_nsec = 5000000 };
 
 static uint64_t entry_address(const struct bad_ring *ring, uint32_t index, uint32_t size)
@@ -50,9 +50,9 @@ static void clear_counts(struct bad *ctrl, uint16_t qid)
 		atomic_store(&ctrl->counts[qid].of[i], 0);
 }
 
-/* --- life ----------------------------------------------------------------- */
+/* --- creation and deletion ------------------------------------------------ */
 
-/* Lock held: AQA, ASQ and ACQ. */
+/* Called with the lock held, which protects AQA, ASQ and ACQ. */
 void bad_queues_start(struct bad *ctrl)
 {
 	uint32_t attributes = bad_load32(ctrl, REG_AQA);
@@ -85,7 +85,7 @@ void bad_queues_stop(struct bad *ctrl)
 	ctrl->last_sq = 0;
 }
 
-/* What Create SQ and Create CQ have in common. */
+/* The common part of Create SQ and Create CQ. */
 static uint16_t create_ring(struct bad *ctrl, const struct bad_command *command, uint32_t size,
 			    struct bad_ring *ring)
 {
@@ -98,16 +98,16 @@ static uint16_t create_ring(struct bad *ctrl, const struct bad_command *command,
 	cap = bad_load64(ctrl, REG_CAP);
 	pthread_mutex_unlock(&ctrl->lock);
 	if (entries < 2 || entries - 1 > (cap & 0xffff))
-		return STATUS_QUEUE_SIZE;
+		return NVME_STATUS_DNR | NVME_SC_QUEUE_SIZE;
 	if (!contiguous && cap >> 16 & 1)
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	*ring = (struct bad_ring){ .address = command->prp1, .entries = entries };
 	if (contiguous)
 		return 0;
 	pages = (entries * size + BAD_PAGE - 1) / BAD_PAGE;
 	ring->pages = calloc(pages, sizeof(*ring->pages));
 	if (!ring->pages)
-		return STATUS_FIELD;
+		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	status = bad_prp_list(ctrl, command->prp1, ring->pages, pages, &lists);
 	bad_count(ctrl, BADCTRL_LISTS, lists);
 	if (status)
@@ -138,13 +138,13 @@ uint16_t bad_create_cq(struct bad *ctrl, const struct bad_command *command)
 	};
 
 	if (!valid_qid(ctrl, qid, true) || ctrl->cqs[qid].exists)
-		return STATUS_QID;
+		return NVME_STATUS_DNR | NVME_SC_QID_INVALID;
 	if (vector >= BAD_VECTORS)
-		return STATUS_VECTOR;
+		return NVME_STATUS_DNR | NVME_SC_VECTOR;
 	status = create_ring(ctrl, command, CQ_ENTRY, &cq.ring);
 	if (status)
 		return status;
-	/* A new queue starts at 0, whatever an earlier one left. */
+	/* A new queue starts at 0, regardless of an earlier one. */
 	bad_doorbell_clear(ctrl, qid, true);
 	ctrl->cqs[qid] = cq;
 	return 0;
@@ -156,9 +156,9 @@ uint16_t bad_create_sq(struct bad *ctrl, const struct bad_command *command)
 	struct bad_sq sq = { .exists = true, .cqid = cqid };
 
 	if (!valid_qid(ctrl, qid, false) || ctrl->sqs[qid].exists)
-		return STATUS_QID;
+		return NVME_STATUS_DNR | NVME_SC_QID_INVALID;
 	if (!valid_qid(ctrl, cqid, true) || !ctrl->cqs[cqid].exists)
-		return STATUS_NO_CQ;
+		return NVME_STATUS_DNR | NVME_SC_CQ_INVALID;
 	status = create_ring(ctrl, command, SQ_ENTRY, &sq.ring);
 	if (status)
 		return status;
@@ -177,7 +177,7 @@ bool bad_queue_exists(const struct bad *ctrl, uint16_t sqid)
 uint16_t bad_delete_sq(struct bad *ctrl, uint16_t qid)
 {
 	if (!bad_queue_exists(ctrl, qid))
-		return STATUS_QID;
+		return NVME_STATUS_DNR | NVME_SC_QID_INVALID;
 	ring_drop(&ctrl->sqs[qid].ring);
 	ctrl->sqs[qid].exists = false;
 	while (ctrl->last_sq && !ctrl->sqs[ctrl->last_sq].exists)
@@ -190,10 +190,10 @@ uint16_t bad_delete_cq(struct bad *ctrl, uint16_t qid)
 	unsigned int i;
 
 	if (!qid || qid > BADCTRL_QUEUES || !ctrl->cqs[qid].exists)
-		return STATUS_QID;
+		return NVME_STATUS_DNR | NVME_SC_QID_INVALID;
 	for (i = 1; i <= BADCTRL_QUEUES; i++)
 		if (ctrl->sqs[i].exists && ctrl->sqs[i].cqid == qid)
-			return STATUS_QUEUE_IN_USE;
+			return NVME_STATUS_DNR | NVME_SC_QUEUE_DELETION;
 	ring_drop(&ctrl->cqs[qid].ring);
 	ctrl->cqs[qid].exists = false;
 	return 0;
@@ -238,7 +238,7 @@ static uint64_t next_entry(const struct bad_cq *cq)
 	return entry_address(&cq->ring, cq->tail, CQ_ENTRY);
 }
 
-/* Where it lies is next_entry(). */
+/* next_entry() returns its address. */
 static struct bad_completion make_entry(const struct bad *ctrl, uint16_t sqid, uint16_t cid,
 					uint16_t status, uint32_t result)
 {
@@ -279,7 +279,7 @@ void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t 
 
 	if (!cq->exists)
 		return;
-	/* The half with the phase tag last. */
+	/* The half with the phase tag is written last. */
 	bad_write(ctrl, address, &entry.result, 8);
 	bad_write(ctrl, address + 8, &entry.sq_head, 8);
 	entry_written(ctrl, sqid, cid);
@@ -287,7 +287,7 @@ void bad_queue_complete(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t 
 		interrupt(ctrl, cq);
 }
 
-/* Each piece announced, as if interrupts overtook what they announce. */
+/* An interrupt follows each piece, as if it overtook the rest of the entry. */
 void bad_queue_complete_slowly(struct bad *ctrl, uint16_t sqid, uint16_t cid, uint16_t status)
 {
 	struct bad_cq *cq = &ctrl->cqs[ctrl->sqs[sqid].cqid];

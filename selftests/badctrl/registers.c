@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * badctrl's BAR0 and the words behind its config space.  What has to be done
- * about a register is left to the worker.
+ * BAR0 and the words behind config space. The worker acts on changes of registers.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -12,7 +11,7 @@
 
 #define CAP_ENTRIES	1023ULL		/* MQES, 0-based */
 #define CAP_CONTIGUOUS	(1ULL << 16)	/* CQR */
-#define CAP_TIMEOUT	(2ULL << 24)	/* TO, half seconds: a busy host is slow */
+#define CAP_TIMEOUT	(2ULL << 24)	/* TO, units of 500 ms: a loaded host is slow */
 #define CAP_SUBSYSTEM	(1ULL << 36)	/* NSSRS */
 #define CAP_NVM		(1ULL << 37)	/* CSS */
 #define CAP_MPSMIN_64K	4U		/* in the upper half */
@@ -65,11 +64,19 @@ static bool any_rule(const struct bad *ctrl)
 	return false;
 }
 
+/* Do the registers read all ones? Called with the lock held. */
+static bool bad_gone(const struct bad *ctrl)
+{
+	uint32_t mode = ctrl->words[BADCTRL_MODE / 4];
+
+	return mode == BADCTRL_GONE || mode == BADCTRL_ABSENT;
+}
+
 void bad_settle(struct bad *ctrl)
 {
 	const uint32_t *words = ctrl->words;
 	bool goes = ctrl->serving && !ctrl->restart && bad_load32(ctrl, REG_CC) & CC_ENABLE &&
-		    words[BADCTRL_MODE / 4] != BADCTRL_GONE && !words[BADCTRL_PAUSED / 4];
+		    !bad_gone(ctrl) && !words[BADCTRL_PAUSED / 4];
 
 	atomic_store(&ctrl->goes, goes);
 	goes = goes && words[BADCTRL_MODE / 4] == BADCTRL_WORKS && !words[BADCTRL_HELD / 4] &&
@@ -92,7 +99,7 @@ static void bar_read(void *context, unsigned int bar, uint64_t offset, void *dat
 	(void)bar;
 	pthread_mutex_lock(&ctrl->lock);
 	ctrl->words[BADCTRL_LOOKS / 4] += offset == REG_CSTS;
-	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
+	if (bad_gone(ctrl))
 		memset(data, 0xff, count);
 	else
 		memcpy(data, ctrl->registers + offset, count);
@@ -100,8 +107,8 @@ static void bar_read(void *context, unsigned int bar, uint64_t offset, void *dat
 }
 
 /*
- * One queue's, which nobody may have to hold the lock for: whoever shares the page stores
- * them without it.
+ * Read the doorbell of a queue without the lock: processes that map the page store doorbells
+ * without it as well.
  */
 uint32_t bad_doorbell(const struct bad *ctrl, uint16_t qid, bool cq)
 {
@@ -117,7 +124,7 @@ void bad_doorbell_clear(struct bad *ctrl, uint16_t qid, bool cq)
 	__atomic_store_n(&doorbells[2 * qid + cq], 0, __ATOMIC_RELEASE);
 }
 
-/* CC, AQA, ASQ and ACQ, CMBMSC, doorbells; the others do not keep what is written. */
+/* CC, AQA, ASQ, ACQ, CMBMSC and doorbells; other registers are read-only. */
 static bool writable(uint64_t offset)
 {
 	return (offset >= REG_CC && offset < REG_CSTS) || (offset >= REG_AQA && offset < 0x38) ||
@@ -125,7 +132,7 @@ static bool writable(uint64_t offset)
 	       (offset >= DOORBELLS && offset != BADCTRL_TOKEN && offset != BADCTRL_TOKEN + 4);
 }
 
-/* Doorbells go tail, head, tail, head; lock held. */
+/* Tail and head doorbells alternate. Called with the lock held. */
 static void count_doorbell(struct bad *ctrl, uint64_t offset)
 {
 	uint64_t qid = (offset - DOORBELLS) / 8;
@@ -138,7 +145,7 @@ static void count_doorbell(struct bad *ctrl, uint64_t offset)
 		ctrl->words[BADCTRL_RUNG / 4]++;
 }
 
-/* The registers that a driver writes, and CSTS; lock held. */
+/* Reset the writable registers and CSTS. Called with the lock held. */
 static void bad_reset_registers(struct bad *ctrl)
 {
 	memset(ctrl->registers + REG_CC, 0, REG_CSTS + 4 - REG_CC);
@@ -151,7 +158,7 @@ static void bad_reset_registers(struct bad *ctrl)
 	ctrl->restart = true;
 }
 
-/* Lock held; the controller says so until its driver takes note. */
+/* CSTS.NSSRO stays set until the driver clears it. Called with the lock held. */
 static void bad_reset_subsystem(struct bad *ctrl)
 {
 	bad_reset_registers(ctrl);
@@ -159,7 +166,7 @@ static void bad_reset_subsystem(struct bad *ctrl)
 	bad_store32(ctrl, REG_CSTS, CSTS_SUBSYSTEM_RESET);
 }
 
-/* A doorbell that a poller sees, whoever stored it. */
+/* A doorbell that a poller reads, whether stored by a message or not. */
 static bool bad_polled(struct bad *ctrl, uint64_t offset)
 {
 	return ctrl->poller_count && offset >= DOORBELLS + 8 && atomic_load(&ctrl->plain);
@@ -174,7 +181,7 @@ static void bar_write(void *context, unsigned int bar, uint64_t offset, const vo
 
 	(void)bar;
 	pthread_mutex_lock(&ctrl->lock);
-	if (ctrl->words[BADCTRL_MODE / 4] == BADCTRL_GONE)
+	if (bad_gone(ctrl))
 		goto out;
 	if (offset >= DOORBELLS)
 		count_doorbell(ctrl, offset);
@@ -196,7 +203,7 @@ out:
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* Lock held. */
+/* Called with the lock held. */
 static void bad_reset_function(struct bad *ctrl)
 {
 	ctrl->words[BADCTRL_RESETS / 4]++;
@@ -204,7 +211,7 @@ static void bad_reset_function(struct bad *ctrl)
 		ctrl->words[BADCTRL_MODE / 4] = BADCTRL_WORKS;
 }
 
-/* What tests said survives a function reset: the driver may try one to get it going. */
+/* Words survive a function reset, as the driver may use one for recovery. */
 static void bad_reset(void *context, enum vfu_reset why)
 {
 	struct bad *ctrl = context;
@@ -222,7 +229,7 @@ static void bad_reset(void *context, enum vfu_reset why)
 
 /* --- words ---------------------------------------------------------------- */
 
-/* Lock held, or nobody else there yet. */
+/* Called with the lock held, or before other threads exist. */
 void bad_defaults(struct bad *ctrl)
 {
 	uint64_t cap = CAP_ENTRIES | CAP_CONTIGUOUS | CAP_TIMEOUT | CAP_SUBSYSTEM |
@@ -230,6 +237,7 @@ void bad_defaults(struct bad *ctrl)
 
 	memset(ctrl->words, 0, sizeof(ctrl->words));
 	memset(ctrl->effects, 0, sizeof(ctrl->effects));
+	memset(ctrl->admin_effects, 0, sizeof(ctrl->admin_effects));
 	memset(ctrl->created, 0, sizeof(ctrl->created));
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
 	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
@@ -243,7 +251,7 @@ void bad_defaults(struct bad *ctrl)
 	atomic_fetch_add(&ctrl->changes, 1);
 }
 
-/* Where a word lies, or NULL. */
+/* The address of a word, or NULL. */
 static void *bad_word_at(struct bad *ctrl, uint32_t address)
 {
 	if (address % 4)
@@ -256,6 +264,8 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		return ctrl->registers + (address - BADCTRL_REGISTERS);
 	if (address >= BADCTRL_EFFECTS(0) && address < BADCTRL_EFFECTS(BADCTRL_OPCODES))
 		return &ctrl->effects[(address - BADCTRL_EFFECTS(0)) / 4];
+	if (address >= BADCTRL_ADMIN_EFFECTS(0) && address < BADCTRL_ADMIN_EFFECTS(BADCTRL_OPCODES))
+		return &ctrl->admin_effects[(address - BADCTRL_ADMIN_EFFECTS(0)) / 4];
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
 	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0)) {
 		address -= BADCTRL_QUEUE_COUNT(0, 0);
@@ -345,6 +355,11 @@ static uint32_t vendor_read(void *context, unsigned int number)
 	return value;
 }
 
+static bool bad_absent(void *context)
+{
+	return bad_word(context, BADCTRL_MODE) == BADCTRL_ABSENT;
+}
+
 const struct vfu_device bad_device = {
 	.vendor_id = BADCTRL_VENDOR,
 	.device_id = BADCTRL_DEVICE,
@@ -356,4 +371,5 @@ const struct vfu_device bad_device = {
 	.reset = bad_reset,
 	.vendor_read = vendor_read,
 	.vendor_write = vendor_write,
+	.absent = bad_absent,
 };

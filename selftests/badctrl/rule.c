@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What becomes of a command of badctrl's: the rules that tests write. */
+/* Execution of commands, with the faults that the rules of tests inject. */
 #include "admin.h"
 #include "held.h"
 #include "io.h"
@@ -21,7 +21,7 @@ static bool rule_matches(const uint32_t *rule, uint16_t sqid, uint8_t opcode)
 	return match & BADCTRL_ANY || (match & 0xff) == opcode;
 }
 
-/* The first rule that applies, used up by one. */
+/* Find the first matching rule, and decrement its TIMES. */
 static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid, uint8_t opcode,
 				     uint16_t *argument)
 {
@@ -45,7 +45,7 @@ static enum badctrl_action rule_find(struct bad *ctrl, uint16_t sqid, uint8_t op
 	return action;
 }
 
-/* --- ends ----------------------------------------------------------------- */
+/* --- execution ------------------------------------------------------------ */
 
 static uint16_t command_do(struct bad *ctrl, uint16_t sqid, const struct bad_command *command,
 			   uint32_t *result)
@@ -72,7 +72,7 @@ void bad_command_release(struct bad *ctrl)
 		command_finish(ctrl, held.sqid, &held.command, false);
 }
 
-/* --- all together ---------------------------------------------------------- */
+/* --- faults ---------------------------------------------------------------- */
 
 static void crash(struct bad *ctrl, bool vanish)
 {
@@ -86,7 +86,7 @@ static void crash(struct bad *ctrl, bool vanish)
 	pthread_mutex_unlock(&ctrl->lock);
 }
 
-/* It is done, or not, and its completion entry is not what it should be. */
+/* Complete a command, executed or not, with a faulty completion entry. */
 static void complete_wrongly(struct bad *ctrl, uint16_t sqid, const struct bad_command *command,
 			     enum badctrl_action action, uint16_t argument)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What becomes of a command of badctrl. */
+/* Execution of commands, with the faults that rules inject. */
 #ifndef BADCTRL_RULE_H
 #define BADCTRL_RULE_H
 
@@ -7,7 +7,7 @@
 
 void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_command *command);
 
-/* Commands that are held end as they should. */
+/* Complete the held commands normally. */
 void bad_command_release(struct bad *ctrl);
 
 #endif /* BADCTRL_RULE_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The thread that is badctrl: follows CC, then goes round the queues until
- * nothing new was rung.
+ * The worker thread: follows changes of CC, then serves the queues until no doorbell has
+ * changed.
  */
 #include <time.h>
 
@@ -14,10 +14,10 @@
 #include "rule.h"
 #include "worker.h"
 
-/* How often to look in vain before there are pauses. */
+/* Number of polls without a doorbell before the worker sleeps between polls. */
 #define IDLE_LOOKS	20000
 
-/* --- CC and CSTS, all with the lock held ------------------------------------ */
+/* --- CC and CSTS, called with the lock held --------------------------------- */
 
 static void start(struct bad *ctrl)
 {
@@ -49,7 +49,7 @@ static void drop_queues(struct bad *ctrl)
 	bad_events_drop(ctrl);
 }
 
-/* Until CSTS.RDY is 0 it may write to memory, so here it does. */
+/* The controller may write to memory until CSTS.RDY is 0, so it does. */
 static void stop(struct bad *ctrl)
 {
 	uint32_t mode = ctrl->words[BADCTRL_MODE / 4];
@@ -62,7 +62,7 @@ static void stop(struct bad *ctrl)
 	pthread_mutex_unlock(&ctrl->lock);
 	bad_held_finish(ctrl, -1, late, 0);
 	pthread_mutex_lock(&ctrl->lock);
-	if (mode == BADCTRL_NEVER_STOPS || mode == BADCTRL_GONE)
+	if (mode == BADCTRL_NEVER_STOPS || mode == BADCTRL_GONE || mode == BADCTRL_ABSENT)
 		return;
 	drop_queues(ctrl);
 	ctrl->enabled = false;
@@ -70,7 +70,7 @@ static void stop(struct bad *ctrl)
 	bad_store32(ctrl, REG_CSTS, 0);
 }
 
-/* A driver that has nothing to wait for enables it again before the worker wakes. */
+/* A driver may clear and set CC.EN before the worker wakes up. */
 static void follow_enable(struct bad *ctrl)
 {
 	if (ctrl->enabled && (ctrl->fell || !(bad_load32(ctrl, REG_CC) & CC_ENABLE))) {
@@ -106,7 +106,7 @@ static void cut_power(struct bad *ctrl)
 
 /* --- queues ----------------------------------------------------------------- */
 
-/* False if the queue may have more: others come first. */
+/* Returns false if the queue may have more commands, as other queues are served first. */
 static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 {
 	struct bad_command command;
@@ -121,7 +121,7 @@ static bool serve_queue(struct bad *ctrl, uint16_t sqid)
 	return false;
 }
 
-/* Those behind it have pollers. */
+/* Queues behind it have pollers. */
 static uint16_t last_queue(struct bad *ctrl)
 {
 	return ctrl->poller_count && atomic_load(&ctrl->plain) ? 0 : ctrl->last_sq;
@@ -147,14 +147,14 @@ static void serve(struct bad *ctrl, bool release)
 	bad_events_send(ctrl);
 }
 
-/* Was it told to stop, and does not? */
+/* Returns whether it ignores a disable. */
 static bool stubborn(struct bad *ctrl)
 {
 	return ctrl->words[BADCTRL_MODE / 4] == BADCTRL_UNSTOPPABLE && ctrl->enabled &&
 	       !(bad_load32(ctrl, REG_CC) & CC_ENABLE) && ctrl->held_count;
 }
 
-/* Over and over again: only if it is kept from memory can nothing go wrong. */
+/* Repeat the held commands: only disabled bus mastering prevents their memory accesses. */
 static void insist(struct bad *ctrl)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
@@ -175,7 +175,7 @@ static bool any_rung(struct bad *ctrl)
 	return false;
 }
 
-/* Who rings without a message wakes nobody: look, and less often while nothing comes. */
+/* A doorbell rung without a message wakes no thread: poll, less often while idle. */
 static void look(struct bad *ctrl, unsigned int *idle)
 {
 	const struct timespec pause = { .tv_nsec = 20000 };
@@ -192,7 +192,7 @@ static void look(struct bad *ctrl, unsigned int *idle)
 	pthread_mutex_lock(&ctrl->lock);
 }
 
-/* Lock held, but not throughout. */
+/* Called with the lock held, which it releases temporarily. */
 static void work(struct bad *ctrl)
 {
 	bool serving, release = false;

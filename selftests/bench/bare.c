@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stand-in GPU and the controller process without a guest and without the module:
- * this program makes the queue pairs itself and has the same programs run on them.  What
- * it measures is what the module's queue pairs are compared with (selftests/cuda/card.sh):
+ * The software GPU and the controller process without a guest and without the module: this
+ * program creates the queue pairs and runs the same programs on them. Its results are the
+ * reference for queue pairs of the module (selftests/cuda/card.sh):
  *
  *	bare GPU_SOCKET CONTROLLER_SOCKET SHARED_DIRECTORY ROUNDS SECONDS THREADS...
  *
- * A line "# bare: {...}" for each number of pairs and threads, "# bare latency: {...}"
- * for a command at a time by a GPU thread, by call, solo and by hand, and "# turn: {...}"
- * for the controller's own turn-round: the same command by a thread of the CPU that stores
- * doorbells and looks at the completion ring as the GPU's does.  ROUNDS of all of them.
+ * Prints "# bare: {...}" for each number of pairs and threads, "# bare latency: {...}" for single
+ * commands of a GPU thread (shared API, exclusive API, without the library), and "# turn: {...}"
+ * for the latency of the controller alone: the same command by a CPU thread that stores doorbells
+ * and polls the completion ring. All measurements are repeated ROUNDS times.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +26,7 @@
 #include <softgpu_programs.h>
 
 #include "client.h"
+#include "nvme.h"
 
 #define PAGE		4096U
 #define PAIRS		16U
@@ -65,17 +66,14 @@
 #define PART_DATA	0x1100000U
 #define DATA_BYTES	(4U << 20)
 
-/* Registers of NVMe and commands of it that are needed here. */
+/* NVMe registers and commands. */
 #define REG_CC		0x14
 #define REG_CSTS	0x1c
 #define REG_AQA		0x24
 #define REG_ASQ		0x28
 #define REG_ACQ		0x30
 #define CC_ON		0x00460001U	/* entries of 64 and 16 bytes, enable */
-#define CREATE_SQ	0x01
-#define CREATE_CQ	0x05
 #define CONTIGUOUS	1U
-#define IO_READ		2U
 
 struct entry {
 	uint32_t dword[16];
@@ -83,11 +81,11 @@ struct entry {
 
 /**
  * struct ring - the CPU's end of a queue pair
- * @sq: in RAM
- * @cq: likewise
- * @entries: of each
+ * @sq: submission ring, in RAM
+ * @cq: completion ring, in RAM
+ * @entries: entries of each ring
  * @qid: identifier
- * @index: of the next command
+ * @index: index of the next command
  */
 struct ring {
 	struct entry *sq;
@@ -113,7 +111,7 @@ static uint64_t now_ns(void)
 
 /* --- The controller ------------------------------------------------------------ */
 
-/* One command and its completion, a look after the other: the status field, or -ETIMEDOUT. */
+/* Execute a command by polling. Returns the status field or -ETIMEDOUT. */
 static int command(struct ring *ring, const struct entry *entry)
 {
 	uint32_t slot = ring->index % ring->entries, phase = ring->index / ring->entries % 2 ^ 1;
@@ -139,7 +137,7 @@ static struct ring admin;
 
 static int create(uint32_t qid, uint32_t entries, uint64_t sq, uint64_t cq)
 {
-	struct entry make = { { CREATE_CQ } };
+	struct entry make = { { NVME_ADMIN_CREATE_CQ } };
 	int ret;
 
 	make.dword[6] = (uint32_t)cq;
@@ -147,7 +145,7 @@ static int create(uint32_t qid, uint32_t entries, uint64_t sq, uint64_t cq)
 	make.dword[10] = (entries - 1) << 16 | qid;
 	make.dword[11] = CONTIGUOUS;
 	ret = command(&admin, &make);
-	make.dword[0] = CREATE_SQ;
+	make.dword[0] = NVME_ADMIN_CREATE_SQ;
 	make.dword[6] = (uint32_t)sq;
 	make.dword[7] = (uint32_t)(sq >> 32);
 	make.dword[11] = CONTIGUOUS | qid << 16;
@@ -189,7 +187,7 @@ static int start_controller(void)
 
 /* --- The GPU --------------------------------------------------------------------- */
 
-/* What the GPU asks for by message: whether a page is the controller's doorbells. */
+/* Reads of the GPU by message, to identify the doorbell page of the controller. */
 static int read_bar(uint64_t address, void *data, size_t length)
 {
 	uint64_t offset = address - BAR_BUS;
@@ -232,7 +230,7 @@ static int start_job(unsigned int slot, uint32_t program, uint32_t threads,
 	       client_write(&gpu, 0, SOFTGPU_REG_SLOT(slot) + SOFTGPU_SLOT_CONTROL, &start, 4);
 }
 
-/* The device answers in between what its job asks the bus. */
+/* Serve bus reads of the device until its job ends. */
 static int end_job(unsigned int slot)
 {
 	uint32_t busy = 1;
@@ -261,21 +259,21 @@ static int run_job(uint32_t program, uint32_t threads, const struct softgpu_io *
 
 /* --- Queue pairs ------------------------------------------------------------------ */
 
-/* Everything lies in the GPU's memory, as with the module where rings are there. */
+/* Everything is in GPU memory, like with the module when rings are there. */
 static void describe(unsigned int pair)
 {
 	uint64_t part = PARTS + (uint64_t)pair * PART_BYTES, va = hbm_va + part;
 	uint64_t doorbell = mmu_va + 8ULL * (pair + 1);
-	const uint32_t live = NVMEPEER_STATE_LIVE, generation = 1;
+	const uint32_t live = NVP_STATE_LIVE, generation = 1;
 	struct softgpu_io *io = &ios[pair];
 
-	memcpy(hbm + part + PART_STATUS + NVMEPEER_STATUS_STATE, &live, 4);
-	memcpy(hbm + part + PART_STATUS + NVMEPEER_STATUS_GENERATION, &generation, 4);
+	memcpy(hbm + part + PART_STATUS + NVP_STATUS_STATE, &live, 4);
+	memcpy(hbm + part + PART_STATUS + NVP_STATUS_LOSSES, &generation, 4);
 	io->queue = (struct nvmepeer_geometry){
 		.version = NVMEPEER_GEOMETRY_VERSION,
 		.sq = va + PART_SQ, .cq = va + PART_CQ,
 		.sq_doorbell = doorbell, .cq_doorbell = doorbell + 4,
-		.status = va + PART_STATUS, .request = va + PART_REQUEST,
+		.status = va + PART_STATUS, .control = va + PART_REQUEST,
 		.state = va + PART_STATE, .list_area = va + PART_LISTS,
 		.list_memory = { .length = PART_DATA - PART_LISTS,
 				 .dma = HBM_BUS + part + PART_LISTS },
@@ -308,7 +306,7 @@ static int open_pairs(void)
 	return ret;
 }
 
-/* What is to be measured is right: one pair writes, and all of them, in one job, compare. */
+/* Verify data before measuring: one pair writes, and all of them compare in one job. */
 static int verify(void)
 {
 	struct softgpu_io io = ios[0];
@@ -354,7 +352,7 @@ static int compare(const void *left, const void *right)
 	return (a > b) - (a < b);
 }
 
-static void tell(const char *what, const char *by, uint64_t *samples)
+static void print_latency(const char *what, const char *by, uint64_t *samples)
 {
 	qsort(samples, SAMPLES, sizeof(*samples), compare);
 	printf("# %s: {\"by\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
@@ -375,7 +373,7 @@ static int latency(uint32_t program, const char *what)
 	io.sample_count = SAMPLES;
 	ret = run_job(program, 1, &io);
 	if (!ret)
-		tell("bare latency", what, (uint64_t *)(hbm + where));
+		print_latency("bare latency", what, (uint64_t *)(hbm + where));
 	return ret;
 }
 
@@ -388,11 +386,11 @@ static int open_own(void)
 	return create(own.qid, OWN_ENTRIES, RAM_BUS + OWN_SQ, RAM_BUS + OWN_CQ);
 }
 
-/* A thread of the CPU in place of the GPU's. */
+/* A CPU thread instead of a GPU thread. */
 static int turn_round(void)
 {
 	static uint64_t samples[SAMPLES];
-	struct entry read = { { IO_READ, 1 } };
+	struct entry read = { { NVMEPEER_OP_READ, 1 } };
 	unsigned int i;
 	int ret = 0;
 
@@ -405,7 +403,7 @@ static int turn_round(void)
 		samples[i] = now_ns() - samples[i];
 	}
 	if (!ret)
-		tell("turn", "cpu", samples);
+		print_latency("turn", "cpu", samples);
 	return ret;
 }
 
@@ -423,7 +421,7 @@ static void *map_file(int fd, uint64_t *bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Both reach the same memory at the same addresses. */
+/* Both devices map the same memory at the same addresses. */
 static int share(const char *folder)
 {
 	int directory = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -460,7 +458,7 @@ static int measure(int count, char **threads, uint64_t duration_ns)
 	for (i = 0; i < count; i++)
 		for (pairs = 1; pairs <= PAIRS && !ret; pairs *= 4)
 			ret = rate(pairs, (uint32_t)strtoul(threads[i], NULL, 10), duration_ns);
-	return ret ?: latency(SOFTGPU_LATENCY, "call") ?: latency(SOFTGPU_SOLO, "solo") ?:
+	return ret ?: latency(SOFTGPU_LATENCY, "call") ?: latency(SOFTGPU_EXCLUSIVE, "exclusive") ?:
 	       latency(SOFTGPU_EXCHANGE, "hand") ?: turn_round();
 }
 

@@ -16,7 +16,7 @@
 #define COMMAND_OFFSET	4U
 #define BUS_MASTER	6U	/* and memory space */
 
-/* Payloads, as the server reads them. */
+/* Payloads of messages. */
 struct client_map {
 	uint32_t argsz;
 	uint32_t flags;
@@ -78,7 +78,7 @@ static int receive(int from, struct answer *answer)
 	return length ? receive_bytes(from, answer->payload, length) : 0;
 }
 
-/* Of the requests of a device only reads are expected. */
+/* The only expected requests of a device are reads. */
 static int answer_device(const struct client *client, const struct answer *asked)
 {
 	struct answer reply = { .header = asked->header };

@@ -1,16 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What an I/O costs the processor with our driver and with the kernel's own, by turns on
-# the same controller, in a guest whose clock counts instructions (selftests/bench/run).
+# CPU cost of an I/O, alternately with two drivers on the same controller, in a guest whose clock
+# counts instructions (selftests/bench/run).
 #
 # usage: cpu.sh [--rates] TURNS DRIVER[+PAIRS[busy]][@MEMORY],DRIVER[+PAIRS[busy]][@MEMORY] CASE...
 #
-# With --rates fio says how many I/Os a second there were, in any guest (fio.sh).
-# With PAIRS, so many queue pairs of peers exist meanwhile, which nobody uses, or, as "8busy",
-# which all read as fast as they can.  With MEMORY, gpu or host, data lies in an imported buffer
-# of it.
+# With --rates fio measures I/Os a second, in any guest (fio.sh). With PAIRS, so many queue pairs
+# of peers exist meanwhile, idle, or with "8busy" reading as fast as they can. With MEMORY, gpu or
+# host, the data is in an imported buffer of that memory.
 #
-# Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn: what cpu_cost says, or
+# Prints "FIRST|SECOND CASE NANOSECONDS INTERRUPTS" for each turn, the output of cpu_cost, or
 # "FIRST|SECOND CASE RATE IOPS".
 set -euo pipefail
 . /selftests/lib/bind.sh
@@ -24,7 +23,7 @@ turns=$1
 IFS=, read -r -a drivers <<<"$2"
 shift 2
 
-# nodes DRIVER: sets generic, block and the controller's node, if they are there.
+# nodes DRIVER: set the generic, block and controller nodes, if they exist.
 nodes() {
 	local prefix=nvme letters=ng folder=nvme controller number
 	[[ $1 == nvme ]] || prefix=nvmep letters=ngp folder=nvme-peer
@@ -36,7 +35,7 @@ nodes() {
 	return 1
 }
 
-# with_pairs PAIRS COMMAND...: while the controller has them.
+# with_pairs PAIRS COMMAND...: run COMMAND while the queue pairs exist.
 with_pairs() {
 	local input=/run/hold said=/run/held hold holder=(/build/user/watch_cost "$node" --hold "$1")
 	[[ $1 != *busy ]] || holder=(/build/user/peer_load "${1%busy}")
@@ -57,16 +56,16 @@ cost() {
 	[[ ! $1 =~ \+([0-9]+(busy)?) ]] || having=(with_pairs "${BASH_REMATCH[1]}")
 	np_bind np0 "$driver"
 	np_until 200 nodes "$driver"
-	# The block layer chooses by the number of queues.
+	# The block layer selects the scheduler by the number of queues.
 	echo none >"/sys/block/${block##*/}/queue/scheduler"
-	# A batch takes longer beside peers, and each driver is to wait as long.
+	# A batch takes longer beside peers, so both drivers get the longer wait.
 	[[ ${drivers[*]} != *busy* || $measure != *cpu_cost ]] || least=(--least 8000)
 	[[ $1 != *@* ]] || into=(--into "${1#*@}" "$node")
 	"${having[@]}" "$measure" "${least[@]}" "${into[@]}" "$generic" "$block" "${@:2}"
 	np_unbind np0
 }
 
-# Nobody takes it before its turn.
+# Unbound before its turn.
 echo none >"/sys/bus/pci/devices/$(np_address np0)/driver_override"
 modprobe nvme poll_queues=1
 echo 1 >/sys/module/nvme_peer/parameters/poll_queues

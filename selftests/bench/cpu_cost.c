@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What an I/O costs the processor, in a guest with one of them whose clock counts
- * instructions (selftests/run --icount).
+ * CPU cost of an I/O, in a guest with one processor whose clock counts instructions
+ * (selftests/run --icount).
  *
  * usage: cpu_cost [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...
  *
- * Prints "CASE NANOSECONDS INTERRUPTS", both for one I/O.  A batch is submitted with one
- * system call and taken with another.  In between the processor is kept busy, turn by
- * turn of a loop, until the device is done; what that took is known to the instruction
- * and taken off.  So nothing is left of how fast the machine below is: it decides neither
- * how many I/Os one interrupt announces nor who waits for whom.  Where something else
- * came in between, as the timer's interrupt, a batch costs more and never less: the
- * lower quartile of many leaves it out.  Where others keep the controller busy, a batch takes
- * longer, and more falls into that time: --least has all wait as long.
+ * Prints "CASE NANOSECONDS INTERRUPTS", both for one I/O. A batch is submitted by one system call
+ * and reaped by another. Between both the processor runs turns of a loop until the device is
+ * done; the cost of the loop is known exactly and subtracted. So the result does not depend on the
+ * speed of the host: neither on the number of I/Os for each interrupt nor on waiting. Other
+ * activity, such as the timer interrupt, only adds to the cost of a batch: the result is the lower
+ * quartile of many. If peers keep the controller busy, a batch takes longer and has more such
+ * activity: --least sets the same minimum wait for all cases.
  *
- * With --into the data of passthrough cases lies in a buffer that was imported with that
- * controller, of the stand-in GPU or of the host, and goes by NVME_PEER_URING_CMD_IO.
+ * With --into the data of passthrough cases is in a buffer that was imported by that controller,
+ * of the software GPU or of the host, and NVME_PEER_URING_CMD_IO is used.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <liburing.h>
+#include <nvmepeer_device/opcodes.h>
 #include <nvmepeer_uring.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,30 +35,30 @@
 
 #define BLOCK		512U
 #define MOST_BATCH	32U
-#define MOST_BYTES	(MOST_BATCH * 4096U)	/* of a batch */
+#define MOST_BYTES	(MOST_BATCH * 4096U)	/* maximum bytes of a batch */
 
 #define PAGE		4096U
 #define HUGE_PAGE	(1U << 21)
-#define SPAN		(1ULL << 30)	/* of the disk that is used */
+#define SPAN		(1ULL << 30)	/* used part of the disk */
 #define WARM_BATCHES	16U
 #define BATCHES		200U
 
-/* Of the loop that waits for the device: one turn, and how many at least and at most. */
+/* The waiting loop: steps of a turn, and the minimum and maximum number of turns. */
 #define TURN_STEPS	500U		/* a microsecond */
 #define LEAST_TURNS	200U
 #define MOST_TURNS	100000U
-#define LATE_TURNS	50U		/* the last of a batch is done when the first is, or soon */
+#define LATE_TURNS	50U		/* time between the first and the last completion of a batch */
 
 /**
- * struct kind - a way to do I/O
- * @name: as the command line says it
- * @block: on the block device; else by passthrough
+ * struct kind - a kind of I/O
+ * @name: name on the command line
+ * @block: on the block device; otherwise passthrough
  * @fixed: from a registered buffer
- * @write: a write rather than a read
- * @poll: completions are polled for
- * @whole: the buffer is one piece of memory; else each page lies elsewhere
- * @bytes: of one I/O
- * @batch: I/Os that are submitted together
+ * @write: writes instead of reads
+ * @poll: poll for completions
+ * @whole: the buffer is physically contiguous; otherwise no two pages are
+ * @bytes: size of an I/O
+ * @batch: I/Os of a batch
  */
 struct kind {
 	const char *name;
@@ -89,12 +89,12 @@ static const struct kind kinds[] = {
 };
 
 /**
- * struct place - where I/O goes, by the command line
- * @generic: node of the namespace
- * @block: the same as a disk
- * @memory: "gpu", "host", or NULL: data lies in memory of this process
- * @controller: node that the first two are imported with
- * @least: turns to wait for a batch, as @LEAST_TURNS
+ * struct place - arguments of the command line
+ * @generic: generic node of the namespace
+ * @block: block device of the namespace
+ * @memory: "gpu", "host", or NULL for memory of this process
+ * @controller: node for imports
+ * @least: minimum turns for a batch, like @LEAST_TURNS
  */
 struct place {
 	const char *generic;
@@ -105,17 +105,17 @@ struct place {
 };
 
 /**
- * struct job - a kind of I/O under way
+ * struct job - a running measurement
  * @kind: const
  * @fd: const: the node
- * @lent: controller that the data's buffer was imported with, or NULL
- * @host: its memory, where it is the host's
- * @handle: of it
- * @ring: of this job alone
+ * @lent: controller that has imported the buffer, or NULL
+ * @host: host memory of the imported buffer
+ * @handle: handle of the imported buffer
+ * @ring: io_uring of this job
  * @memory: const: mapping of two huge pages
- * @buffer: in it: @kind->batch times @kind->bytes
- * @random: state of the generator of addresses
- * @least: const: as the command line says
+ * @buffer: @kind->batch times @kind->bytes in @memory
+ * @random: state of the address generator
+ * @least: const: minimum turns for a batch
  */
 struct job {
 	const struct kind *kind;
@@ -136,7 +136,7 @@ static void die(const char *what, int error)
 	exit(1);
 }
 
-/* --- what it cost -------------------------------------------------------- */
+/* --- clock and interrupts ------------------------------------------------ */
 
 static uint64_t now_ns(void)
 {
@@ -183,7 +183,7 @@ static void prepare_pass(const struct job *job, struct io_uring_sqe *sqe, char *
 			 uint64_t address)
 {
 	struct nvme_uring_cmd cmd = {
-		.opcode = job->kind->write ? 1 : 2,
+		.opcode = job->kind->write ? NVMEPEER_OP_WRITE : NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)buffer,
 		.data_len = job->kind->bytes,
@@ -199,7 +199,7 @@ static void prepare_pass(const struct job *job, struct io_uring_sqe *sqe, char *
 	memcpy(sqe->cmd, &cmd, sizeof(cmd));
 }
 
-/* Filled in like the other, so that what is compared is the kernel's part. */
+/* Same cost in user space as for the other kinds, so that the kernel's part is compared. */
 static void prepare_into(const struct job *job, struct io_uring_sqe *sqe, char *buffer,
 			 uint64_t address)
 {
@@ -260,7 +260,7 @@ static void take_batch(struct job *job)
 	}
 }
 
-/* One turn of waiting; whatever happens meanwhile, it is as many instructions. */
+/* One turn of waiting, always the same number of instructions. */
 static void __attribute__((noinline)) turn(void)
 {
 	unsigned int i;
@@ -269,21 +269,21 @@ static void __attribute__((noinline)) turn(void)
 		__asm__ volatile("");
 }
 
-/* Has a completion arrived that the kernel keeps for the next system call? */
+/* Returns whether a completion waits for the next system call. */
 static bool arrived(const struct job *job)
 {
 	return IO_URING_READ_ONCE(*job->ring.sq.kflags) & IORING_SQ_TASKRUN;
 }
 
 /*
- * Turns until the batch is done, or @most if nothing tells.  One code for all callers: a turn
- * must be as long where its length is measured.
+ * Run turns until the batch is done, at most @most. Not inlined: a turn must have the same length
+ * for all callers, as one of them measures it.
  */
 static unsigned int __attribute__((noinline)) wait_turns(const struct job *job, unsigned int most)
 {
 	unsigned int turns = 0;
 
-	/* No caller has a loop of its own, with what it says put in. */
+	/* Prevent specialized copies of the loop for a caller. */
 	__asm__ volatile("" : "+r"(most));
 
 	do
@@ -294,7 +294,7 @@ static unsigned int __attribute__((noinline)) wait_turns(const struct job *job, 
 	return turns;
 }
 
-/* Nanoseconds of a turn: the least of many, as nothing makes it less. */
+/* Nanoseconds of a turn: the minimum of many. */
 static double turn_ns(const struct job *job)
 {
 	double least = 0;
@@ -314,7 +314,7 @@ static double turn_ns(const struct job *job)
 /* Nanoseconds of a batch, without the wait. */
 static double run_batch(struct job *job, double turn_length)
 {
-	/* A poll is told of nothing before it looks. */
+	/* With polling, no completion arrives before the system call. */
 	unsigned int turns, most = job->kind->poll ? 2 * job->least : MOST_TURNS;
 	uint64_t before = now_ns();
 
@@ -325,8 +325,8 @@ static double run_batch(struct job *job, double turn_length)
 }
 
 /*
- * How many pieces an I/O has is no accident: the kernel gives pages out in the order of
- * their use, and here neighbours are not used one after the other.
+ * Make the number of segments of an I/O deterministic: the kernel allocates pages in the order of
+ * their first use, and here neighbours are not used successively.
  */
 static void make_buffer(struct job *job)
 {
@@ -344,7 +344,7 @@ static void make_buffer(struct job *job)
 		job->buffer[i * 7 % (MOST_BYTES / PAGE) * PAGE] = 1;
 }
 
-/* Memory of the stand-in GPU, as a dma-buf. */
+/* Allocate memory of the software GPU as a dma-buf. */
 static int gpu_memory(void)
 {
 	struct softgpu_alloc alloc = { .size = MOST_BYTES };

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# I/Os a second by fio, in a guest, of the driver that the nodes are of (cpu.sh --rates).
+# I/Os a second by fio, in a guest, with the driver of the nodes (cpu.sh --rates).
 #
 # usage: fio.sh GENERIC-NODE BLOCK-NODE CASE...
 #
@@ -18,12 +18,12 @@ many=(--rw=randread --bs=4k --iodepth=32)
 write=(--rw=randwrite --bs=4k --iodepth=32)
 stream=(--rw=read --bs=128k --iodepth=8)
 
-# batch N: so many are submitted and taken together, from buffers that are registered.
+# batch N: options for batches of N I/Os from registered buffers.
 batch() {
 	echo "--iodepth_batch_submit=$1 --iodepth_batch_complete_min=$1 --fixedbufs --registerfiles"
 }
 
-# options_of CASE: what fio is told for it.
+# options_of CASE: options of fio.
 options_of() {
 	case $1 in
 	pass-1) echo "${pass[@]}" "${one[@]}" ;;

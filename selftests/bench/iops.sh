@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# How many reads a second the CPU has carried out into imported buffers, of the host's memory
-# and of the stand-in GPU's, against as many into memory of its own with fixed buffers: by turns,
-# in one guest, on one controller. Of QEMU's controller np0 the stand-in's memory is written to by
-# messages between two programs: what that costs is not the driver's, and grows with the data.
-# With "--gpu fake" badctrl has the memory of both, and copies into either alike.
+# Reads a second into imported buffers of host memory and of the software GPU, compared to reads
+# into fixed buffers: alternately, in one guest, on one controller. QEMU's controller np0 writes to
+# memory of the software GPU by messages between two processes, a cost that grows with the data and
+# is not the driver's. With "--gpu fake" badctrl maps both kinds of memory and copies at equal cost.
 #
 # usage: selftests/run --cell 7/off/root [--gpu fake] -- /selftests/bench/iops.sh [TURNS [SECONDS]]
 #
-# Prints for each case the medians, the ratios to fixed buffers, and how far the turns lie apart.
+# Prints for each case the medians, the ratios to fixed buffers, and the spread of the turns.
 set -euo pipefail
 . /selftests/lib/bind.sh
 
@@ -38,7 +37,7 @@ cases = {
     "4 KiB, 32 at the same time": ["--entries", "32"],
     "128 KiB, 8 at the same time": ["--entries", "8", "--size", "131072"],
 }
-# Name, and the options of each way; a list is for buffers only.
+# Name and options of each method; a range list needs buffers.
 runs = [(name, {"fixed": options, **{way: [*options, *more] for way, more in into.items()}})
         for name, options in cases.items()]
 runs.append(("4 KiB, 32 by one list", {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs of the stand-in GPU on np0, each of which reads as fast as the controller lets
- * it, for others that measure meanwhile (selftests/bench/cpu.sh).
+ * Load for measurements (selftests/bench/cpu.sh): queue pairs of the software GPU on np0, each of
+ * which reads as fast as the controller allows.
  *
  * usage: peer_load PAIRS
  *
- * Says "held" when all of them read, has them read until its input ends, and then on how many
- * queue pairs there were how many reads a second, and the least and the most on one of them.
+ * Prints "held" when all of them read, and waits for the end of its input. Then it prints the
+ * number of queue pairs, the reads a second, and the minimum and maximum of one queue pair.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int fail(const char *what, int ret)
 	return 1;
 }
 
-/* Without an end: until it is stopped. */
+/* Start an endless job. */
 static int start(const struct np_ctrl *ctrl, struct np_gpu_qp *qp)
 {
 	int ret = np_gpu_qp_open(qp, ctrl, ENTRIES, 0);
@@ -38,7 +38,7 @@ static int start(const struct np_ctrl *ctrl, struct np_gpu_qp *qp)
 	return np_gpu_start(qp->gpu, SOFTGPU_RATE, 1, &qp->io, sizeof(qp->io));
 }
 
-/* Reads a second, negative if not all of them went well. */
+/* Reads a second, negative after an error. */
 static double stop(struct np_gpu_qp *qp, int job)
 {
 	struct softgpu_result result;

@@ -1,14 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the CPU gets of a controller whose medium is the bottleneck, beside queue pairs of peers
-# that read all the time with as many commands under way as the CPU, and what they get: as shares
-# of what each would have if all had the same.
+# Shares of the CPU and of queue pairs of peers in a controller whose medium is the bottleneck,
+# relative to equal shares. All read continuously with the same number of commands in flight.
 #
 # usage: selftests/run --no-shadow --medium-rate 4000 --cell 7/off/root -- /selftests/bench/share.sh [PAIRS [TURNS]]
 #
-# One command after the other is served in the order in which they come, and all queues have 32
-# under way: who gets less has let its queue run dry. Prints the medians of the turns; exit status
-# 1 if the CPU or a queue pair has less than 95 % of its share.
+# Commands are served in order, and all queues have 32 in flight: a smaller share means that the
+# queue ran empty. Prints the medians of the turns; exit status 1 if the CPU or a queue pair gets
+# less than 95 % of its share.
 set -euo pipefail
 . /selftests/lib/bind.sh
 
@@ -22,7 +21,7 @@ import json, statistics, subprocess, sys
 
 node, namespace, pairs, turns = *sys.argv[1:3], int(sys.argv[3]), int(sys.argv[4])
 BAR = 0.95
-# Of the CPU; so long that what the peers read before it begins does not count.
+# Duration of the CPU's reads, long enough to neglect reads of the peers before it.
 SECONDS = 8
 
 
@@ -33,7 +32,7 @@ def cpu():
 
 
 def beside():
-    """Reads a second of the CPU and, meanwhile, of all pairs, of the least and of the most of them."""
+    """Reads a second of the CPU and of all pairs, with the minimum and maximum of the pairs."""
     with subprocess.Popen(["peer_load", str(pairs)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as load:
         if load.stdout.readline() != "held\n":
             sys.exit("share: the peers do not read")

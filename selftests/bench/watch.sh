@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What the watch over a controller costs the processor, in a guest whose clock counts
-# instructions: selftests/run --icount -- /selftests/bench/watch.sh
+# CPU cost of the health poll of a controller, in a guest whose clock counts instructions:
+# selftests/run --icount -- /selftests/bench/watch.sh
 #
-# Prints what watch_cost says: queue pairs, instructions a second, spread.
+# Prints the output of watch_cost: queue pairs, instructions a second, spread.
 set -euo pipefail
 . /selftests/lib/bind.sh
 

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the watch over a controller costs the processor while queue pairs of peers are
- * live, in a guest with one processor whose clock counts instructions (selftests/run
- * --icount).
+ * CPU cost of the health poll of a controller while queue pairs of peers are live, in a guest
+ * with one processor whose clock counts instructions (selftests/run --icount).
  *
  * usage: watch_cost CONTROLLER-NODE PAIRS...
  *        watch_cost CONTROLLER-NODE --hold PAIRS
  *
- * The processor runs a loop of known length, by turns with so many queue pairs and with
- * none.  What a turn takes beyond the loop is everything else that the kernel did; by how
- * much that is more with queue pairs than without is what they cost, though nobody uses
- * them.  Prints "PAIRS INSTRUCTIONS SPREAD", both a second: the median of that, and how
- * far turns without any queue pair lie apart, half of them.
+ * The processor runs a loop of known length, alternately with that many queue pairs and with
+ * none. The time beyond the loop is that of all other activity of the kernel, and the difference
+ * with and without idle queue pairs is their cost. Prints "PAIRS INSTRUCTIONS SPREAD", both a
+ * second: the median, and the interquartile range of turns without queue pairs.
  *
- * --hold: says "held" when they are there, and has them until its input ends: for others
- * that measure (selftests/bench/cpu.sh).
+ * --hold: prints "held" when the queue pairs exist, and keeps them until the end of its input, for
+ * other measurements (selftests/bench/cpu.sh).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +29,7 @@
 #define MOST_PAIRS	64U
 #define ENTRIES		16U
 #define TURNS		15U
-#define STEPS		200000000U	/* of the loop in a turn, at least 2 instructions each */
+#define STEPS		200000000U	/* steps of the loop in a turn, at least 2 instructions each */
 #define INSTRUCTION_NS	2.0
 
 static void die(const char *what)
@@ -56,7 +54,7 @@ static void __attribute__((noinline)) loop(unsigned int steps)
 		__asm__ volatile("");
 }
 
-/* The least that a step takes: nothing came in between. */
+/* The minimum time of a step, without other activity. */
 static double step_ns(void)
 {
 	const unsigned int steps = 10000;
@@ -74,7 +72,7 @@ static double step_ns(void)
 	return least;
 }
 
-/* Instructions a second that were not the loop's. */
+/* Instructions a second outside the loop. */
 static double turn(double step)
 {
 	double before = now_ns(), took;
@@ -108,7 +106,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Each turn with them beside one without: what else the guest does changes slowly. */
+/* Alternate turns with and without, as other activity of the guest changes slowly. */
 static void measure(int node, unsigned int pairs, double step)
 {
 	double without[TURNS], more[TURNS];
@@ -129,7 +127,7 @@ static void measure(int node, unsigned int pairs, double step)
 	fflush(stdout);
 }
 
-/* They go with this process. */
+/* They end with this process. */
 static void hold(int node, unsigned int pairs)
 {
 	int files[MOST_PAIRS];
@@ -141,7 +139,7 @@ static void hold(int node, unsigned int pairs)
 		;
 }
 
-/* How many @word says. */
+/* The number in @word. */
 static unsigned int pairs_of(const char *word)
 {
 	unsigned long pairs = strtoul(word, NULL, 10);

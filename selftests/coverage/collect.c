@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * In a guest of the debug kernel: save which lines and conditions of nvme_peer.ko ran
- * since the last time, and begin anew.
+ * In a guest of the debug kernel: save the line and condition coverage of nvme_peer.ko since the
+ * last call, and reset it.
  *
  * usage: collect DIRECTORY [lines]
  *
- * Into DIRECTORY/1, /2 and so on, the next that there is not; with "lines" into
- * DIRECTORY/1-lines.  When a module goes, the kernel adds what it counted to what it
- * counts of the next one of that name.  That is right for lines, but the bits that say
- * which sides a condition took do not add up: after more than one module only the
- * lines are good.
+ * The results go to DIRECTORY/1, /2 and so on, the first that does not exist; with "lines" to
+ * DIRECTORY/1-lines. When a module is removed, the kernel adds its counts to those of the next
+ * module of that name. This is right for lines, but not for the bits of conditions: after several
+ * loads of the module only line counts are valid.
  *
- * A program and not a script, which would start two others for each file: half a
- * minute in a guest that is emulated.
+ * A program and not a script, which would start two processes for each file and take half a
+ * minute in an emulated guest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +27,7 @@
 
 static char run[256];
 
-/* The file has no size until it is read. */
+/* The file reports no size before it is read. */
 static int copy(const char *from, const char *to)
 {
 	static char bytes[1 << 16];
@@ -44,20 +43,28 @@ static int copy(const char *from, const char *to)
 	return close(out) || length;
 }
 
-/* The kernel names them by where the objects lay when they were built. */
+/*
+ * The kernel names files by the paths of the objects at build time. Directories may have files of
+ * the same name: kmod/core/ctrl.gcda becomes core-ctrl.gcda.
+ */
 static int save(const char *path, const struct stat *status, int type, struct FTW *at)
 {
-	const char *name = path + at->base, *end = strrchr(name, '.');
-	char to[512];
+	const char *name = strstr(path, "/kmod/"), *end = strrchr(path, '.');
+	char to[512], *slash;
+	int begin;
 
 	(void)status;
-	if (type != FTW_F || !strstr(path, "/kmod/") || !end || strcmp(end, ".gcda"))
+	(void)at;
+	if (type != FTW_F || !name || !end || strcmp(end, ".gcda"))
 		return 0;
-	snprintf(to, sizeof(to), "%s/%s", run, name);
+	begin = strlen(run) + 1;
+	snprintf(to, sizeof(to), "%s/%s", run, name + strlen("/kmod/"));
+	while ((slash = strchr(to + begin, '/')))
+		*slash = '-';
 	return copy(path, to);
 }
 
-/* The next that there is not. */
+/* Create the first directory that does not exist. */
 static int make_run(const char *directory, const char *kind)
 {
 	int number;

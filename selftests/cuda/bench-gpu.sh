@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# bench-gpu.sh: builds, checks and measures the device library on the CUDA GPU
-# of this machine.  No NVMe controller is needed: null controllers on other SMs
-# or on host threads complete the commands, so that the library's own cost
-# stands alone.
+# bench-gpu.sh: build, check and measure the device library on the CUDA GPU of
+# this machine.  No NVMe controller is needed: null controllers on other SMs or
+# on host threads complete the commands, so that the figures are the cost of the
+# library only.
 #
 # usage: bench-gpu.sh [--out FILE] [--quick] [--no-build]
 #
@@ -44,7 +44,7 @@ if [ "$build" = 1 ]; then
 	make -s -j "$processors" -C "$here" OUT="$programs" all
 fi
 
-# run SECONDS PROGRAM ARGUMENT...: a program's lines go to the results.
+# run SECONDS PROGRAM ARGUMENT...: append the output of a program to the results.
 run() {
 	local limit=$1 program=$2 status=0
 	shift 2
@@ -55,18 +55,18 @@ run() {
 	fi
 }
 
-say "floors: loads, stores, fences, round trips"
+say "hardware: loads, stores, fences, round trips"
 timeout -k 5 60 "$programs/micro" >>"$results" || failed=1
 
-say "data, checked"
+say "data integrity"
 data_status=0
 timeout -k 5 120 "$programs/data" >"$programs/data.ktap" || data_status=$?
 grep -E '^(not )?ok|^#' "$programs/data.ktap" >&2 || true
 [ "$data_status" = 0 ] || failed=1
 
 say "one thread"
-# Host threads are disturbed more often than SMs: more runs for the same medians.
-for mode in bell raw shared solo; do
+# Host threads are preempted more often than SMs: stable medians need more runs.
+for mode in doorbell raw shared exclusive; do
 	run 30 bench-1 name="one_$mode" mode=$mode sms=1 threads=1 queues=1
 	run 30 bench-1 name="host_one_$mode" mode=$mode sms=1 threads=1 queues=1 \
 		place=host ctrl=host ctrlthreads=1 repeat=15
@@ -74,7 +74,7 @@ done
 
 say "one thread against the exchange by hand, ten times"
 for number in 0 1 2 3 4 5 6 7 8 9; do
-	for mode in raw solo; do
+	for mode in raw exclusive; do
 		run 30 bench-1 name="qd1_${mode}_$number" mode=$mode sms=1 threads=1 queues=1 \
 			place=host ctrl=host ctrlthreads=1 repeat=15
 	done
@@ -87,16 +87,16 @@ run 30 bench-1024 name=sm4_q32 sms=4 queues=32 ctrlsms=32
 run 30 bench-2048 name=sm1_full sms=1 threads=2048 queues=64 ctrlsms=64
 run 30 bench-2048 name=sm2_full sms=2 threads=2048 queues=128
 run 30 bench-2048 name=sm4_q32_full sms=4 threads=2048 queues=32 ctrlsms=32
-run 30 bench-1024 name=sm1_solo mode=solo sms=1 queues=32 ctrlsms=32
-run 30 bench-1024 name=sm2_solo mode=solo sms=2 queues=64 ctrlsms=64
+run 30 bench-1024 name=sm1_exclusive mode=exclusive sms=1 queues=32 ctrlsms=32
+run 30 bench-1024 name=sm2_exclusive mode=exclusive sms=2 queues=64 ctrlsms=64
 run 30 bench-1024 name=sm2_checked mode=checked sms=2 queues=64 ctrlsms=64
 
-say "tails of latency"
+say "tail latency"
 run 30 bench-1024 name=tail_1 mode=latency sms=1 queues=32 ctrlsms=32
 run 30 bench-1024 name=tail_4 mode=latency sms=4 queues=32 ctrlsms=32
 run 30 bench-1024 name=tail_64 mode=latency sms=64 queues=128 depth=4096
 
-say "computation on all SMs, I/O beside it"
+say "computation on all SMs with concurrent I/O"
 run 120 beside ctrlthreads="$host_threads"
 
 say "rings and doorbells in host memory"
@@ -104,7 +104,7 @@ run 30 bench-1024 name=host_sm16 sms=16 queues=128 place=host ctrl=host ctrlthre
 run 30 bench-1024 name=host_sm8 sms=8 queues=128 place=host ctrl=host ctrlthreads="$host_threads"
 run 30 bench-1024 name=host_sm16_q32 sms=16 queues=32 place=host ctrl=host ctrlthreads="$host_threads"
 run 30 bench-1024 name=host_sm16_gpu sms=16 queues=128 place=host
-run 30 bench-1024 name=host_sm4_solo mode=solo sms=4 queues=128 place=host ctrl=host \
+run 30 bench-1024 name=host_sm4_exclusive mode=exclusive sms=4 queues=128 place=host ctrl=host \
 	ctrlthreads="$host_threads"
 
 say "scaling"
@@ -117,7 +117,7 @@ done
 run 30 bench-2048 name=threads_128K sms=64 threads=2048 queues=128 depth=4096
 run 30 bench-2048 name=threads_256K sms=128 threads=2048 queues=128 depth=4096 ctrlsms=4
 run 60 bench-1024 name=threads_120K_q8 sms=120 queues=8 ctrlsms=8
-# 800 threads on 512 cids, each queue pair.
+# 800 threads on 512 CIDs for each queue pair.
 run 60 bench-1024 name=threads_50K_few_cids mode=checked sms=50 queues=64 depth=128
 
 say "10^10 commands, every result checked"
@@ -127,7 +127,7 @@ run 120 bench-1024 name=ten_billion mode=checked sms=64 queues=128 total=1000000
 repeat=$saved
 
 # Warp instructions of the client's SM, polls included, for a group of 32 commands.
-# With host controllers no other SM does anything; the rest of them waits.
+# With host controllers the other SMs are idle.
 instructions() {
 	local mode=$1 log
 	command -v ncu >/dev/null || return 0
@@ -147,7 +147,7 @@ instructions() {
 
 say "instructions"
 instructions shared
-instructions solo
+instructions exclusive
 
 gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1)
 {
@@ -157,7 +157,7 @@ gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/nu
 	echo "]}"
 } >"$out"
 
-# The table: figure, spread, bar.  Values by name, from the lines of JSON.
+# The table: figure, spread, limit.  Values by name, from the lines of JSON.
 awk -v failed="$failed" '
 function field(line, key,    at) {
 	if (!match(line, "\"" key "\":[^,}]*")) return ""
@@ -215,38 +215,38 @@ END {
 	tail("call on 1 SM, 32 queues, median", "tail_1")
 	tail("call on 4 SMs, 32 queues, median", "tail_4")
 	tail("call on 64 SMs, 128 queues, median", "tail_64")
-	beside("time of FMA beside solo reads on all SMs, ratio", "fma_solo", 1.005, 300)
+	beside("FMA with exclusive reads on all SMs, time ratio", "fma_exclusive", 1.005, 300)
 	beside("  beside shared calls", "fma_shared", 1.01, 0)
 	beside("  beside reads into HBM", "fma_data", 0, 0)
-	beside("FMA without a stall beside solo reads, ratio", "fma8_solo", 1.005, 0)
+	beside("FMA without stalls with exclusive reads, time ratio", "fma8_exclusive", 1.005, 0)
 	beside("  beside shared calls", "fma8_shared", 1.01, 0)
 	beside("  beside reads into HBM", "fma8_data", 0, 0)
-	beside("HBM streaming beside solo reads, ratio", "stream_solo", 1.02, 300)
+	beside("HBM streaming with exclusive reads, time ratio", "stream_exclusive", 1.02, 300)
 	beside("  beside shared calls", "stream_shared", 1.03, 0)
 	beside("  beside reads into HBM", "stream_data", 0, 0)
 	rated("  2048 threads an SM, 1 SM", "sm1_full", 0)
 	rated("  2048 threads an SM, 2 SMs", "sm2_full", 0)
 	rated("  2048 threads an SM, 4 SMs, 32 queues", "sm4_q32_full", 0)
-	rated("  solo, 1 SM", "sm1_solo", 0)
-	rated("  solo, 2 SMs", "sm2_solo", 0)
+	rated("  exclusive, 1 SM", "sm1_exclusive", 0)
+	rated("  exclusive, 2 SMs", "sm2_exclusive", 0)
 	rated("rings and doorbell in host memory, 16 SMs", "host_sm16", 100)
 	rated("  8 SMs", "host_sm8", 0)
 	rated("  controllers on the GPU", "host_sm16_gpu", 0)
-	rated("  solo, 4 SMs", "host_sm4_solo", 0)
-	timed("null controller alone (doorbell to entry)", us["one_bell"], "", 0)
+	rated("  exclusive, 4 SMs", "host_sm4_exclusive", 0)
+	timed("null controller only (doorbell to entry)", us["one_doorbell"], "", 0)
 	timed("  entry, fence, doorbell by hand", us["one_raw"], "", 0)
-	timed("one thread above the null controller", us["one_shared"] - us["one_bell"], "<= 2", 2)
-	timed("  solo", us["one_solo"] - us["one_bell"], "", 0)
+	timed("one thread above the null controller", us["one_shared"] - us["one_doorbell"], "<= 2", 2)
+	timed("  exclusive", us["one_exclusive"] - us["one_doorbell"], "", 0)
 	timed("host-thread controller, exchange by hand", us["host_one_raw"], "", 0)
-	timed("  library, solo", us["host_one_solo"], "", 0)
+	timed("  library, exclusive", us["host_one_exclusive"], "", 0)
 	timed("  library, shared", us["host_one_shared"], "", 0)
-	timed("  solo over exchange by hand, ratio", us["host_one_solo"] / us["host_one_raw"], "<= 1.15", 1.15)
+	timed("  exclusive over exchange by hand, ratio", us["host_one_exclusive"] / us["host_one_raw"], "<= 1.15", 1.15)
 	for (q = 0; q < 10; q++)
-		within += us["qd1_raw_" q] && us["qd1_solo_" q] / us["qd1_raw_" q] <= 1.15
-	row("  the same, runs of 10 within 1.15", within, "", "", ">= 9",
+		within += us["qd1_raw_" q] && us["qd1_exclusive_" q] / us["qd1_raw_" q] <= 1.15
+	row("  same, runs of 10 within 1.15", within, "", "", ">= 9",
 	    within >= 9 ? "met" : "MISSED")
 	timed("  bare word there and back", ns["ping"] / 1000, "", 0)
-	timed("  solo over bare word, ratio", us["host_one_solo"] / (ns["ping"] / 1000), "", 0)
+	timed("  exclusive over bare word, ratio", us["host_one_exclusive"] / (ns["ping"] / 1000), "", 0)
 	for (q = 1; q <= 128; q *= 2) rated("16 SMs, " q " queues", "queues_" q, 0)
 	for (t = 1; t <= 256; t *= 2) rated(t " K threads, 128 queues", "threads_" t "K", 0)
 	rated("120 K threads, 8 queues of 1024", "threads_120K_q8", 0)
@@ -255,7 +255,7 @@ END {
 	printf "registers of the client kernel: %s unlimited, %s (1024 threads an SM), %s (2048)\n",
 	       regs["one_shared"], regs["sm1"], regs["sm1_full"]
 	if ("shared" in warp)
-		printf "warp instructions for 32 commands, polls included: %s, solo %s\n",
-		       warp["shared"], warp["solo"]
+		printf "warp instructions for 32 commands, polls included: %s, exclusive %s\n",
+		       warp["shared"], warp["exclusive"]
 	exit failed ? 2 : missed ? 1 : 0
 }' "$results"

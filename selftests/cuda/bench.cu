@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench.cu: what the device library costs.  Client threads on some SMs send 4
- * KiB reads one after another and wait for each; null controllers complete
+ * bench.cu: the cost of the device library.  Client threads on some SMs submit
+ * 4 KiB reads one after another and wait for each; null controllers complete
  * them, on other SMs or on host threads.  One process runs one case several
  * times and prints one line of JSON.
  *
  * usage: bench [name=value ...]
  *	name=TEXT sms=N threads=N per SM queues=N depth=N place=hbm|host
  *	ctrl=gpu|host ctrlsms=N ctrlthreads=N ms=N repeat=N total=COMMANDS
- *	mode=shared|call|checked|latency|solo|raw|bell
+ *	mode=shared|call|checked|latency|exclusive|raw|doorbell
  */
 #include <algorithm>
 #include <cinttypes>
@@ -36,8 +36,8 @@
 	} while (0)
 
 /*
- * Durations of calls in cycles, in buckets 3 % wide: 32 for each power of two
- * from 64 on.
+ * Histogram of the cycles of calls, with buckets 3 % wide: 32 for each power of
+ * two from 64 on.
  */
 enum { MAX_QUEUES = 128, BLOCK = BENCH_BLOCK, BUCKETS = 26 * 32 };
 
@@ -60,8 +60,8 @@ struct run_state {
 	unsigned long long start_ns;
 	unsigned long long end_ns;
 	unsigned long long commands;
-	unsigned long long cycles, cycles_ns;	/* of one thread, for the clock's rate */
-	uint32_t longest;			/* call, in cycles */
+	unsigned long long cycles, cycles_ns;	/* of one thread, for the clock rate */
+	uint32_t longest;			/* longest call, in cycles */
 	uint32_t calls[BUCKETS];
 };
 
@@ -84,9 +84,9 @@ static __device__ __forceinline__ uint32_t smid(void)
 }
 
 /*
- * No block starts, and none goes home, before all are there: one that left
- * early could make room for another on its own SM, and leave an SM without.
- * Returns which of its SM's blocks this one is.
+ * A barrier at the start and at the end of all blocks: a block that ended early
+ * would make room for another on its own SM, and an SM would stay without one.
+ * Returns the index of this block on its SM.
  */
 static __device__ uint32_t start_line(run_state *state)
 {
@@ -103,15 +103,15 @@ static __device__ uint32_t start_line(run_state *state)
 	return place;
 }
 
-/* What a client's threads do. */
+/* Calls of a client's threads. */
 enum mode {
 	MODE_SHARED,		/* nvmepeer_read() */
 	MODE_CALL,		/* nvmepeer_call_read(), which is not inlined */
 	MODE_CHECKED,		/* nvmepeer_execute(), the result is the LBA */
 	MODE_LATENCY,		/* nvmepeer_read(), each call's cycles are counted */
-	MODE_SOLO,		/* nvmepeer_solo_read() */
+	MODE_EXCLUSIVE,		/* nvmepeer_exclusive_read() */
 	MODE_RAW,		/* entry, fence, doorbell, poll, doorbell; no library; one thread */
-	MODE_BELL,		/* doorbell and poll only: what the controller takes; one thread */
+	MODE_DOORBELL,		/* doorbell and poll only: the controller's share; one thread */
 };
 
 template <int MODE>
@@ -129,11 +129,11 @@ static __device__ __forceinline__ uint32_t raw_exchange(const nvmepeer_queue *qu
 			store16(slot + 16 * j, pieces[j]);
 		asm volatile("fence.acq_rel.sys;" : : : "memory");
 	}
-	nvmepeer_doorbell_store(queue->sq_doorbell, (i + 1) & queue->sq_mask);
+	nvp_doorbell_store(queue->sq_doorbell, (i + 1) & queue->sq_mask);
 	do {
 		entry = load16(queue->cq + (i & queue->cq_mask) * 16ull);
 	} while ((entry.w >> 16 & 1) != phase);
-	nvmepeer_doorbell_store(queue->cq_doorbell, (i + 1) & queue->cq_mask);
+	nvp_doorbell_store(queue->cq_doorbell, (i + 1) & queue->cq_mask);
 	return entry.w >> 17;
 }
 
@@ -144,13 +144,13 @@ static __device__ __forceinline__ uint32_t bucket_of(uint32_t cycles)
 	return (power - 6) * 32 + (cycles >> (power - 5) & 31);
 }
 
-/* Cycles that are not below those of @bucket. */
+/* The lower limit of @bucket in cycles. */
 static double bucket_cycles(uint32_t bucket)
 {
 	return (33.0 + bucket % 32) / 32 * (double)(64ull << bucket / 32);
 }
 
-/* A call with its duration counted. */
+/* A call with its duration recorded. */
 static __device__ __forceinline__ uint32_t timed_read(const run_setup &setup, run_state *state,
 						      const nvmepeer_queue *queue,
 						      uint32_t thread, uint32_t lba)
@@ -171,10 +171,10 @@ static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
 						       uint32_t thread)
 {
 	uint32_t seed = thread * 2654435761u + 1, bad = 0;
-	nvmepeer_solo solo;
+	nvmepeer_exclusive exclusive;
 
-	if (MODE == MODE_SOLO)
-		solo = nvmepeer_solo_open(queue);
+	if (MODE == MODE_EXCLUSIVE)
+		exclusive = nvmepeer_exclusive_open(queue);
 	for (uint32_t i = 0; i < setup.iterations; i++) {
 		uint32_t lba, result;
 
@@ -194,9 +194,9 @@ static __device__ __forceinline__ uint32_t client_loop(const run_setup &setup,
 
 			bad += nvmepeer_execute(queue, &command, &result, queue->timeout_ns) != 0;
 			bad += result != lba;
-		} else if (MODE == MODE_SOLO) {
-			bad += nvmepeer_solo_read(&solo, &setup.buffer, (uint64_t)thread * 4096,
-						  lba, 8) != 0;
+		} else if (MODE == MODE_EXCLUSIVE) {
+			bad += nvmepeer_exclusive_read(&exclusive, &setup.buffer, (uint64_t)thread * 4096,
+						       lba, 8) != 0;
 		} else {
 			bad += raw_exchange<MODE>(queue, i, lba) != 0;
 		}
@@ -211,7 +211,7 @@ static __device__ void client(const run_setup &setup, run_state *state, uint32_t
 	unsigned long long ns = nvmepeer_now_ns();
 	long long cycles = clock64();
 #if BENCH_BLOCK < 1024
-	/* Built for a thread alone: its handle is a kernel parameter. */
+	/* Built for a single thread: its device queue is a kernel parameter. */
 	const nvmepeer_queue *queue = &setup.first;
 #else
 	const nvmepeer_queue *queue = &const_queues[thread / 32 % setup.queues];
@@ -234,9 +234,9 @@ static __device__ void client(const run_setup &setup, run_state *state, uint32_t
 }
 
 /*
- * One block on every place of every SM.  A block's SM says what it is: the
- * first SMs are clients, the next ones have one block of controllers each, the
- * rest goes home.
+ * Blocks on every SM.  A block's SM determines its role: the first SMs are
+ * clients, the next ones run one block of controllers each, the rest ends at
+ * once.
  */
 template <int MODE>
 __global__ void __launch_bounds__(BLOCK, BENCH_BLOCKS_PER_SM)
@@ -306,9 +306,9 @@ static run_kernel kernel_of(const std::string &mode)
 	if (mode == "call") return run<MODE_CALL>;
 	if (mode == "checked") return run<MODE_CHECKED>;
 	if (mode == "latency") return run<MODE_LATENCY>;
-	if (mode == "solo") return run<MODE_SOLO>;
+	if (mode == "exclusive") return run<MODE_EXCLUSIVE>;
 	if (mode == "raw") return run<MODE_RAW>;
-	if (mode == "bell") return run<MODE_BELL>;
+	if (mode == "doorbell") return run<MODE_DOORBELL>;
 	fprintf(stderr, "unknown mode %s\n", mode.c_str());
 	exit(2);
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * beside.cu: what computation loses when one warp of every SM does I/O beside
- * it.  31 warps of each SM compute and one reads; rings and doorbells lie in
- * host memory, host threads are the controllers.  Runs with and without I/O
- * take turns; the figure is the ratio of the medians of their times.
+ * beside.cu: the slowdown of computation when one warp of every SM does I/O.
+ * 31 warps of each SM compute and one reads; rings and doorbells are in host
+ * memory, host threads are the controllers.  Runs with and without I/O
+ * alternate; the result is the ratio of the medians of their times.
  *
  * usage: beside [repeat=N] [ctrlthreads=N]
  *
- * One line of JSON for each kind of work (fma: bound by arithmetic, two chains of
- * it a thread; fma8: eight chains, whose warps never stall and leave others few
- * turns; stream: bound by the bandwidth of HBM) and of I/O: solo and shared, 4 KiB reads of which no data
- * moves; data, 64 KiB reads that a copy engine moves into HBM, each checked.
+ * Prints one line of JSON for each kind of work (fma: bound by arithmetic, two
+ * dependency chains a thread; fma8: eight chains, whose warps never stall and
+ * leave few issue slots to others; stream: bound by the bandwidth of HBM) and
+ * of I/O (exclusive and shared: 4 KiB reads that transfer no data; data: 64 KiB
+ * reads that a copy engine transfers into HBM, each checked).
  */
 #include <algorithm>
 #include <cinttypes>
@@ -39,7 +40,7 @@
 
 enum { MAX_QUEUES = 160, DEPTH = 256, THREADS = 1024, LANES = 32, DATA_BYTES = 64 << 10 };
 enum work { WORK_FMA, WORK_FMA8, WORK_STREAM, WORKS };
-enum io { IO_NONE, IO_SOLO, IO_SHARED, IO_DATA };
+enum io { IO_NONE, IO_EXCLUSIVE, IO_SHARED, IO_DATA };
 
 /* In device memory; zero before each run. */
 struct run_state {
@@ -49,9 +50,9 @@ struct run_state {
 };
 
 struct run_setup {
-	uint64_t iterations;		/* of a thread that computes */
+	uint64_t iterations;		/* of a computing thread */
 	const uint4 *stream;
-	uint64_t pieces;		/* of 16 bytes, in @stream */
+	uint64_t pieces;		/* segments of 16 bytes in @stream */
 	nvmepeer_buffer buffer;
 };
 
@@ -95,7 +96,10 @@ static __device__ float compute_stream(const run_setup &setup)
 	return __uint_as_float(sum);
 }
 
-/* Reads until the computation of this SM is over.  Returns the commands of this lane. */
+/*
+ * Read until the computation of this SM has finished.  Returns the commands of
+ * this lane.
+ */
 template <int IO>
 static __device__ uint32_t do_io(const run_setup &setup, const volatile uint32_t *computing,
 				 uint32_t *bad)
@@ -104,10 +108,10 @@ static __device__ uint32_t do_io(const run_setup &setup, const volatile uint32_t
 	const uint32_t thread = blockIdx.x * LANES + threadIdx.x;
 	const uint32_t bytes = IO == IO_DATA ? DATA_BYTES : 4096, blocks = bytes >> 9;
 	uint32_t seed = thread * 2654435761u + 1, count = 0;
-	nvmepeer_solo solo;
+	nvmepeer_exclusive exclusive;
 
 	if (IO != IO_SHARED)
-		solo = nvmepeer_solo_open(queue);
+		exclusive = nvmepeer_exclusive_open(queue);
 	do {
 		uint64_t offset = (uint64_t)thread * bytes, lba;
 
@@ -116,14 +120,14 @@ static __device__ uint32_t do_io(const run_setup &setup, const volatile uint32_t
 		if (IO == IO_SHARED)
 			*bad += nvmepeer_read(queue, &setup.buffer, offset, lba, blocks) != 0;
 		else
-			*bad += nvmepeer_solo_read(&solo, &setup.buffer, offset, lba, blocks) != 0;
+			*bad += nvmepeer_exclusive_read(&exclusive, &setup.buffer, offset, lba, blocks) != 0;
 		if (IO == IO_DATA)
 			*bad += *(const volatile uint64_t *)(setup.buffer.dma + offset) != lba;
 		count++;
 		__syncwarp();
 	} while (*computing);
 	if (IO != IO_SHARED)
-		nvmepeer_solo_close(&solo);
+		nvmepeer_exclusive_close(&exclusive);
 	return count;
 }
 
@@ -174,16 +178,16 @@ __global__ void reset_queues(uint32_t count)
 using run_kernel = void (*)(run_setup, run_state *);
 
 static const run_kernel kernels[WORKS][4] = {
-	{ run<WORK_FMA, IO_NONE>, run<WORK_FMA, IO_SOLO>, run<WORK_FMA, IO_SHARED>,
+	{ run<WORK_FMA, IO_NONE>, run<WORK_FMA, IO_EXCLUSIVE>, run<WORK_FMA, IO_SHARED>,
 	  run<WORK_FMA, IO_DATA> },
-	{ run<WORK_FMA8, IO_NONE>, run<WORK_FMA8, IO_SOLO>, run<WORK_FMA8, IO_SHARED>,
+	{ run<WORK_FMA8, IO_NONE>, run<WORK_FMA8, IO_EXCLUSIVE>, run<WORK_FMA8, IO_SHARED>,
 	  run<WORK_FMA8, IO_DATA> },
-	{ run<WORK_STREAM, IO_NONE>, run<WORK_STREAM, IO_SOLO>, run<WORK_STREAM, IO_SHARED>,
+	{ run<WORK_STREAM, IO_NONE>, run<WORK_STREAM, IO_EXCLUSIVE>, run<WORK_STREAM, IO_SHARED>,
 	  run<WORK_STREAM, IO_DATA> },
 };
 
 static const char *const work_names[] = { "fma", "fma8", "stream" };
-static const char *const io_names[] = { "none", "solo", "shared", "data" };
+static const char *const io_names[] = { "none", "exclusive", "shared", "data" };
 
 struct rig {
 	uint32_t sms, threads, repeat;
@@ -243,8 +247,8 @@ void rig::build()
 }
 
 /*
- * A controller that moves data: the copies of all commands it finds are on
- * their way together, and complete when they have arrived.
+ * A controller that transfers data: it copies the data of all commands that it
+ * finds at the same time and completes them when it has arrived.
  */
 static void data_serve(const rig *rig, uint32_t index, volatile uint32_t *stop)
 {
@@ -344,7 +348,7 @@ static void measure(rig &rig, int work, int io)
 	fflush(stdout);
 }
 
-/* How much work takes about 20 ms. */
+/* The amount of work that takes about 20 ms. */
 static void calibrate(rig &rig)
 {
 	uint64_t none;
@@ -381,7 +385,7 @@ int main(int argc, char **argv)
 	rig.build();
 	calibrate(rig);
 	for (int work = 0; work < WORKS; work++)
-		for (int io = IO_SOLO; io <= IO_DATA; io++)
+		for (int io = IO_EXCLUSIVE; io <= IO_DATA; io++)
 			measure(rig, work, io);
 	return 0;
 }

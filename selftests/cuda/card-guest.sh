@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# In the guest of card.sh: the tests, then the demonstration, each with its output.
+# In the guest of card.sh: run the tests, then the demonstration, with their output.
 #
-# usage: card-guest.sh SECONDS ROUNDS COMMANDS SOAK_SECONDS PART...      as card.sh says
+# usage: card-guest.sh SECONDS ROUNDS COMMANDS SOAK_SECONDS PART...      see card.sh
 # prints "card: NAME STATUS" after each
 set -u
 
@@ -13,7 +13,7 @@ shift 4
 run() {
 	case $1 in
 	gpu_card_soak) /build/user/tests/gpu_card_soak "$commands" "$soak" ;;
-	# Its pairs have gone with the tests; the controller is at its defaults.
+	# The queue pairs of the tests are gone; the controller has its defaults.
 	demo) /selftests/demo/demo.sh "$seconds" ;;
 	*) "/build/user/tests/$1" ;;
 	esac

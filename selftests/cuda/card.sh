@@ -1,22 +1,22 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A real GPU drives the real module: a guest with the module, whose stand-in GPU has its
-# programs run on this machine's GPU, and whose controller is a process that shares its
-# doorbells. Without a GPU the same by a stand-in for libcuda, and shorter.
+# Test the module with a real GPU: in a guest with the module, the software GPU executes its
+# programs on this machine's GPU, and the controller is a process that shares the doorbells.
+# Without a GPU a fake libcuda is used, and the test is shorter.
 #
 # usage: selftests/cuda/card.sh [OPTION...]
 #        selftests/cuda/card.sh --bundle FILE.tar.xz
 #   --engine cuda|fake   default: cuda where there is a GPU
-#   --rounds N           each way of taking a queue pair away from running threads; default 20, fake: 2
-#   --commands N         verified in a row, at most; default 100000000, fake: 20000
-#   --soak SECONDS       these end then in any case; default 100, fake: 20
+#   --rounds N           of each cause of a loss under running threads; default 20, fake: 2
+#   --commands N         consecutive verified commands, at most; default 100000000, fake: 20000
+#   --soak SECONDS       time limit of these commands; default 100, fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
 #   --parts "NAME..."    only these: glue bare gpu_card gpu_card_rate gpu_card_pairs
-#                        gpu_card_gather gpu_card_soak demo; glue is what the driver here
-#                        grants, bare is without guest and module, for comparison
+#                        gpu_card_gather gpu_card_soak demo; glue checks this machine's
+#                        driver, bare runs without guest and module, for comparison
 #
-# A machine with a GPU that can fetch nothing is given the bundle, made elsewhere with
-# CUDA's compiler: unpack it and run this file in there. Results: build/card/card.json.
+# For a machine with a GPU and without network access, create the bundle elsewhere with
+# CUDA's compiler, unpack it there and run this file in it. Results: build/card/card.json.
 set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
 . "$(dirname "$0")/../lib/cell.sh"
@@ -36,7 +36,7 @@ while (($#)); do
 	shift
 done
 
-# What a bundle unpacked to is its own cache.
+# An unpacked bundle is its own cache.
 if [[ -f $np_source/cache/.bundle ]]; then
 	export NVME_PEER_CACHE=$np_source/cache
 fi
@@ -47,7 +47,7 @@ build() {
 	make -s -C "$np_source" user
 }
 
-# Only for a GPU, and only CUDA's compiler can.
+# Only for a GPU; needs CUDA's compiler.
 build_kernel() {
 	"$np_source/selftests/setup/in-tree" make -s -C "$np_source/selftests/softgpu" \
 		OUT="$np_source/build/user" cubin
@@ -63,7 +63,7 @@ if [[ ! $engine ]]; then
 	engine=fake
 	[[ ! -e /dev/nvidiactl ]] || engine=cuda
 fi
-# With a stand-in the demonstration, which takes its time, shows no more than the tests.
+# With the fake libcuda the demonstration is slow and covers no more than the tests.
 if [[ $engine == cuda ]]; then
 	: "${seconds:=20}" "${rounds:=20}" "${commands:=100000000}" "${soak:=100}"
 	bare=(3 0.3 1 64 1024)
@@ -82,7 +82,7 @@ results=$np_source/build/card
 log=$results/card.log
 mkdir -p "$results"
 status=0
-# The same devices and the same kernels, without QEMU. In a shell of its own, which ends them.
+# The same devices and kernels without QEMU, in a subshell that stops them.
 run_bare() (
 	gpu_engine=$engine socket_folder='' share_folder='' device_pids=()
 	trap stop_processes EXIT
@@ -97,7 +97,7 @@ run_bare() (
 	echo "card: bare $status"
 )
 
-# What lib/cuda asks of libcuda, which is this machine's or a stand-in.
+# The requests of lib/cuda to libcuda, the machine's or the fake one.
 run_glue() {
 	local status=0 wrapper=(env)
 	if [[ $engine == fake ]]; then
@@ -109,7 +109,7 @@ run_glue() {
 	echo "card: glue $status"
 }
 
-wants() {
+selected() {
 	[[ " ${parts[*]} " == *" $1 "* ]]
 }
 
@@ -119,14 +119,14 @@ run_guest() {
 }
 
 : >"$log"
-# Before and after, as a machine that others use, too, is not always as fast.
-! wants glue || run_glue >>"$log" 2>&1 </dev/null || status=$?
-! wants bare || run_bare >>"$log" 2>&1 </dev/null || status=$?
+# Before and after: the speed of a shared machine varies.
+! selected glue || run_glue >>"$log" 2>&1 </dev/null || status=$?
+! selected bare || run_bare >>"$log" 2>&1 </dev/null || status=$?
 read -ra in_guest <<<"$(printf '%s\n' "${parts[@]}" | grep -vxE 'glue|bare' | paste -sd ' ')"
 ((!${#in_guest[@]})) || run_guest "${in_guest[@]}" >>"$log" 2>&1 </dev/null || status=$?
-! wants bare || [[ $engine == fake ]] || run_bare >>"$log" 2>&1 </dev/null || status=$?
+! selected bare || [[ $engine == fake ]] || run_bare >>"$log" 2>&1 </dev/null || status=$?
 
-# lines WORD: what the programs said as JSON, as the members of an array.
+# lines WORD: the JSON output of the programs, as the members of an array.
 lines() {
 	sed -n "s/^# $1: \({.*}\)\r*\$/    \1/p" "$log" | paste -sd, | sed 's/},/},\n/g'
 }
@@ -135,16 +135,16 @@ verdict() {
 	sed -n "s/^card: $1 \([0-9]*\)\r*\$/\1/p" "$log"
 }
 
-# medians: for each key of "key number" a line.
+# medians: a line with the median for each key of "key number" lines.
 medians() {
 	sort -k1,1 -k2,2g | awk '
-		function tell() { if (count) print key, numbers[int((count + 1) / 2)] }
-		$1 != key { tell(); key = $1; count = 0 }
+		function print_median() { if (count) print key, numbers[int((count + 1) / 2)] }
+		$1 != key { print_median(); key = $1; count = 0 }
 		{ numbers[++count] = $2 }
-		END { tell() }'
+		END { print_median() }'
 }
 
-# values WHAT KEYS NUMBER: "key number" a line, of what the programs said as JSON.
+# values WHAT KEYS NUMBER: "key number" lines from the JSON output of the programs.
 values() {
 	tr -d '\r' <"$log" | awk -v what="# $1: " -v keys="$2" -v number="$3" '
 		function value(name, text) {
@@ -163,10 +163,10 @@ values() {
 		}'
 }
 
-# What the module's queue pairs reach of what those without guest and module do, where
-# rings lie in the GPU's memory; a thread's command over the controller's turn-round, which
-# a thread of the GPU that does it by hand sees; and what fio keeps beside a GPU, also
-# over what it keeps on a controller that the GPU leaves alone. Of medians.
+# Ratios of medians: the rate of the module's queue pairs to that without guest and module,
+# with rings in GPU memory; the latency of a thread's command to the controller's turn-round
+# time as a GPU thread without the library measures it; and the rate of fio with a busy GPU,
+# also relative to fio on a controller that the GPU does not use.
 ratios() {
 	local of
 	{
@@ -178,15 +178,15 @@ ratios() {
 			values beside rings $of | medians | sed "s/^/$of /"
 		done
 	} | awk '
-		function tell(of, at, ratio) {
+		function print_ratio(of, at, ratio) {
 			printf "    {\"of\": \"%s\", \"at\": \"%s\", \"ratio\": %.3f}\n", of, at, ratio
 		}
 		$1 == "bare" { before[$2] = $3 }
-		$1 == "rate" && before[$2] { tell("rate, pairs/threads", $2, $3 / before[$2]) }
-		$1 == "latency" && before["hand"] { tell("latency over turn-round", $2, $3 / before["hand"]) }
+		$1 == "rate" && before[$2] { print_ratio("rate, pairs/threads", $2, $3 / before[$2]) }
+		$1 == "latency" && before["hand"] { print_ratio("latency over turn-round", $2, $3 / before["hand"]) }
 		$1 == "alone" || $1 == "other_alone" { before[$1 $2] = $3 }
-		$1 == "beside" { kept[$2] = $3 / before["alone" $2]; tell("fio beside over alone", $2, kept[$2]) }
-		$1 == "other_beside" { tell("fio, over another controller", $2, kept[$2] / ($3 / before["other_alone" $2])) }' | sed '$!s/$/,/'
+		$1 == "beside" { kept[$2] = $3 / before["alone" $2]; print_ratio("fio beside over alone", $2, kept[$2]) }
+		$1 == "other_beside" { print_ratio("fio, over another controller", $2, kept[$2] / ($3 / before["other_alone" $2])) }' | sed '$!s/$/,/'
 }
 
 name=none
@@ -256,6 +256,6 @@ ratios | sed -n 's/.*"of": "\([^"]*\)", "at": "\([^"]*\)", "ratio": \([0-9.e+-]*
 grep -E '^# turn|^# beside|^# gather|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
 if ((status)); then
 	tail -n 40 "$log"
-	np_die "card: failed; all of it is in $log"
+	np_die "card: failed; the log is $log"
 fi
 np_say "card: PASS with ${engine}, results in $results/card.json"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * controller.cuh: null controllers for measurements: they fetch entries and
- * complete them at once, and move no data.  On the GPU a warp serves a queue
- * pair, on SMs where no client runs; on the host a thread serves several.
+ * controller.cuh: null controllers for measurements.  They fetch entries and
+ * complete them at once, without a data transfer.  On the GPU a warp serves a
+ * queue pair, on SMs without clients; on the host a thread serves several.
  *
- * They keep the protocol: entries are read only behind the tail doorbell, a
- * completion ring is never overrun, and each entry is looked at (opcode,
- * namespace, cid) before it is completed with status 0 and its LBA as result.
+ * They follow the protocol: entries are only read up to the tail doorbell, the
+ * completion ring never overflows, and each entry is checked (opcode,
+ * namespace, CID) before it is completed with status 0 and its LBA as result.
  */
 #ifndef SELFTESTS_CUDA_CONTROLLER_CUH
 #define SELFTESTS_CUDA_CONTROLLER_CUH
@@ -24,15 +24,15 @@ struct null_queue {
 	uint32_t reserved;
 };
 
-/* What a controller saw; one per queue pair. */
+/* Counters of a controller; one per queue pair. */
 struct null_count {
 	uint64_t commands;
-	uint64_t batches;		/* tail doorbells that brought something */
+	uint64_t batches;		/* tail doorbells with new entries */
 	uint64_t head_doorbells;
 	uint64_t bad_entries;
 };
 
-/* A 16-byte access in one piece. */
+/* A single 16-byte access. */
 static __device__ __forceinline__ uint4 load16(uint64_t address)
 {
 	uint64_t low, high;
@@ -60,7 +60,7 @@ static __device__ __forceinline__ uint64_t load_doorbells(uint64_t address)
 	return value;
 }
 
-/* Completes @count entries from @fetch on, a few a lane at once. */
+/* Complete @count entries from @fetch on, a few a lane at once. */
 static __device__ __forceinline__ uint32_t null_complete(const null_queue &queue, uint32_t lane,
 							 uint32_t fetch, uint32_t posted,
 							 uint32_t shift, uint32_t count)
@@ -94,7 +94,10 @@ static __device__ __forceinline__ uint32_t null_complete(const null_queue &queue
 	return bad;
 }
 
-/* Serves one queue pair with one warp until @stop is not 0 and it is idle. */
+/*
+ * Serve one queue pair by one warp until @stop is not 0 and the queue pair is
+ * idle.
+ */
 static __device__ void null_serve(const null_queue queue, null_count *total,
 				  const volatile uint32_t *stop)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * data.cu: data, checked.  GPU threads read and write blocks of software
+ * data.cu: data integrity.  GPU threads read and write blocks of software
  * controllers on host threads, which complete out of order; every word of every
- * block tells its address and the round that wrote it.  One of them stops ending
- * commands: its queue pair is given up, lost and armed again.  Rings, doorbells and
- * data lie in host memory, which is what a host thread can reach.
+ * block contains its address and the round that wrote it.  One controller stops
+ * completing commands: its queue pair is quiesced, lost and re-armed.  Rings,
+ * doorbells and data are in host memory, which host threads can access.
  *
- * KTAP on standard output.
+ * Prints KTAP.
  */
 #include <cstdio>
 #include <cstdlib>
@@ -37,7 +37,7 @@ enum {
 	LIST_BYTES = 256, CIDS = 4 * ENTRIES,
 };
 
-/* What word @index of logical block @lba holds after @round. */
+/* Value of word @index of logical block @lba after @round. */
 __host__ __device__ static inline uint64_t pattern(uint64_t lba, uint32_t index, uint32_t round)
 {
 	uint64_t x = lba * 0x9e3779b97f4a7c15ull + index + ((uint64_t)round << 40);
@@ -49,11 +49,11 @@ __host__ __device__ static inline uint64_t pattern(uint64_t lba, uint32_t index,
 struct rig {
 	nvmepeer_queue *queues;
 	nvmepeer_buffer buffer;
-	uint8_t *memory;		/* of the buffer, for both sides */
+	uint8_t *memory;		/* of the buffer, for the GPU and the host */
 	uint32_t *bad;
 };
 
-/* Counts words of @blocks blocks that are not those of @lba. */
+/* Count words of @blocks blocks that differ from those of @lba. */
 static __device__ uint32_t wrong_words(const uint8_t *memory, uint64_t lba, uint32_t blocks,
 				       uint32_t round)
 {
@@ -112,7 +112,10 @@ __global__ void write_and_read(rig rig, uint32_t rounds)
 		atomicAdd(rig.bad, bad);
 }
 
-/* Long reads by PRP list, off page boundaries, several in flight, as they come. */
+/*
+ * Long reads by PRP list, not page aligned, several in flight, waited for as
+ * they complete.
+ */
 __global__ void read_long(rig rig, uint32_t rounds)
 {
 	uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, seed = thread + 1, bad = 0;
@@ -141,8 +144,8 @@ __global__ void read_long(rig rig, uint32_t rounds)
 		atomicAdd(rig.bad, bad);
 }
 
-/* A whole block of threads reads 4 MiB, and gathers pieces of 256 bytes. */
-__global__ void __launch_bounds__(512) read_together(rig rig, const nvmepeer_piece *pieces, uint32_t count)
+/* A block of threads reads 4 MiB, and gathers ranges of 256 bytes. */
+__global__ void __launch_bounds__(512) read_together(rig rig, const nvmepeer_gather_range *pieces, uint32_t count)
 {
 	__shared__ nvmepeer_gather_table table;
 	__shared__ uint32_t shared;
@@ -167,7 +170,7 @@ __global__ void __launch_bounds__(512) read_together(rig rig, const nvmepeer_pie
 
 enum { HALVES = 6, HALF_BLOCKS = 300, MOST = 4 };
 
-/* What the warps of a block share in read_halves(). */
+/* Shared memory of the warps of a block in read_halves(). */
 struct halves {
 	nvmepeer_token tokens[HALVES][MOST];
 	nvmepeer_batch batches[HALVES];
@@ -199,7 +202,9 @@ static __device__ void bulk_copy(halves *shared, const uint8_t *from)
 #endif
 }
 
-/* One warp sends and raises flags, the others look at flags and check the data. */
+/*
+ * One warp submits and raises flags, the others poll flags and check the data.
+ */
 static __device__ uint32_t halves_by_flags(const rig &rig, const nvmepeer_queue *queue,
 					   halves *shared, uint64_t base, uint32_t round)
 {
@@ -232,13 +237,16 @@ static __device__ uint32_t halves_by_flags(const rig &rig, const nvmepeer_queue 
 	return wrong;
 }
 
-/* A block sends one transfer over pages in reverse order and waits for it; one piece by TMA. */
+/*
+ * A block submits one transfer over pages in reverse order and waits for it;
+ * one segment by TMA.
+ */
 static __device__ uint32_t halves_by_pages(const rig &rig, const nvmepeer_queue *queue,
 					   halves *shared, uint64_t base, uint32_t round)
 {
 	uint32_t numbers[16], wrong = 0;
 	nvmepeer_buffer scattered;
-	nvmepeer_parts parts = { &rig.buffer, numbers, 16, 12 };
+	nvmepeer_page_list parts = { &rig.buffer, numbers, 16, 12 };
 	nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, blockIdx.x * 4000 + round * 8ull, 128,
 				       &scattered, 0 };
 	uint64_t *table = shared->table;
@@ -265,7 +273,7 @@ static __device__ uint32_t halves_by_pages(const rig &rig, const nvmepeer_queue 
 	return wrong;
 }
 
-/* A warp reads ahead. */
+/* Prefetch by a warp. */
 static __device__ uint32_t halves_ahead(const rig &rig, const nvmepeer_queue *queue,
 					halves *shared, uint64_t base)
 {
@@ -288,7 +296,7 @@ static __device__ uint32_t halves_ahead(const rig &rig, const nvmepeer_queue *qu
 	return wrong + (nvmepeer_prefetch_stop(&ahead, 5000000000ull) != 0);
 }
 
-/* Transfers in halves, flags in shared memory, page lists, reading ahead. */
+/* Asynchronous transfers, flags in shared memory, page lists, prefetch. */
 __global__ void __launch_bounds__(128) read_halves(rig rig, uint32_t rounds)
 {
 	__shared__ halves shared;
@@ -313,7 +321,10 @@ __global__ void __launch_bounds__(128) read_halves(rig rig, uint32_t rounds)
 		atomicAdd(rig.bad, wrong);
 }
 
-/* Reads of a queue pair that ends none: one thread gives it up, all lose what they sent. */
+/*
+ * Reads of a queue pair that completes none: one thread quiesces it, all reads
+ * are lost.
+ */
 __global__ void lose(rig rig)
 {
 	const nvmepeer_queue *queue = &rig.queues[0];
@@ -326,19 +337,19 @@ __global__ void lose(rig rig)
 		bad += nvmepeer_wait(queue, token, NULL, 5000000000ull) != NVMEPEER_E_LOST;
 	} else {
 		bad += nvmepeer_wait(queue, token, NULL, 100000000) != NVMEPEER_E_TIMEOUT;
-		bad += nvmepeer_queue_give_up(queue) != 0;
+		bad += nvmepeer_queue_quiesce(queue) != 0;
 		while (nvmepeer_read(queue, &rig.buffer, 0, 0, 8) != NVMEPEER_E_LOST)
 			;
 	}
-	/* Nothing is sent to a queue pair that is lost. */
+	/* A lost queue pair accepts no commands. */
 	bad += nvmepeer_read(queue, &rig.buffer, threadIdx.x * 4096ull, 0, 8) != NVMEPEER_E_LOST;
 	if (bad)
 		atomicAdd(rig.bad, bad);
 }
 
-__global__ void rearm(rig rig, uint32_t generation)
+__global__ void rearm(rig rig, uint32_t losses)
 {
-	nvmepeer_queue_rearm(&rig.queues[0], generation);
+	nvmepeer_queue_rearm(&rig.queues[0], losses);
 }
 
 __global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries, uint32_t *bad)
@@ -348,9 +359,9 @@ __global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries
 }
 
 static std::vector<data_controller *> controllers;
-/* The pages of the first queue pair. */
+/* Status and control page of the first queue pair. */
 static volatile nvme_peer_status *status;
-static volatile nvme_peer_request *request;
+static volatile nvme_peer_control *control_page;
 
 static void *host_memory(size_t bytes)
 {
@@ -394,10 +405,10 @@ static nvmepeer_geometry make_geometry(const data_rings &rings)
 static void add_pages(nvmepeer_geometry *geometry)
 {
 	status = (nvme_peer_status *)host_memory(4096);
-	request = (nvme_peer_request *)host_memory(4096);
+	control_page = (nvme_peer_control *)host_memory(4096);
 	status->state = NVME_PEER_QP_LIVE;
 	geometry->status = (uintptr_t)status;
-	geometry->request = (uintptr_t)request;
+	geometry->control = (uintptr_t)control_page;
 }
 
 static rig make_rig(void)
@@ -436,8 +447,8 @@ static rig make_rig(void)
 	return rig;
 }
 
-/* Did everything since the last call go well? */
-static bool went_well(const rig &rig)
+/* Did everything since the last call succeed? */
+static bool succeeded(const rig &rig)
 {
 	uint32_t bad;
 
@@ -450,9 +461,9 @@ static bool went_well(const rig &rig)
 	return !bad;
 }
 
-static nvmepeer_piece *make_pieces(uint32_t count)
+static nvmepeer_gather_range *make_pieces(uint32_t count)
 {
-	nvmepeer_piece *pieces = (nvmepeer_piece *)host_memory(count * sizeof(*pieces));
+	nvmepeer_gather_range *pieces = (nvmepeer_gather_range *)host_memory(count * sizeof(*pieces));
 	uint8_t *to = (uint8_t *)host_memory(count * 256);
 	uint32_t seed = 1;
 
@@ -464,21 +475,24 @@ static nvmepeer_piece *make_pieces(uint32_t count)
 	return pieces;
 }
 
-/* What the kernel does, for one queue pair: answers who asks; 0 if nobody does. */
+/*
+ * The part of the kernel, for one queue pair: handles a request to quiesce; 0
+ * if there is none.
+ */
 static bool take_off(void)
 {
 	auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
 
-	while (!request->quiesce)
+	while (!control_page->quiesce)
 		if (std::chrono::steady_clock::now() > end)
 			return false;
-	request->quiesce = 0;
+	control_page->quiesce = 0;
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	status->state = NVME_PEER_QP_QUIESCED;
 	return true;
 }
 
-/* Counts the faults and the commands that the controller saw before. */
+/* Count the errors and the commands that the controller has seen so far. */
 static void arm_again(const rig &rig, uint64_t *faults, uint64_t *commands)
 {
 	uint64_t served;
@@ -486,21 +500,21 @@ static void arm_again(const rig &rig, uint64_t *faults, uint64_t *commands)
 	*faults += data_controller_stop(controllers[0], &served);
 	*commands += served;
 	data_controller_again(controllers[0]);
-	status->generation = status->generation + 1;
+	status->losses = status->losses + 1;
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	status->state = NVME_PEER_QP_LIVE;
 	data_controller_start(controllers[0]);
-	rearm<<<1, 1>>>(rig, status->generation);
+	rearm<<<1, 1>>>(rig, status->losses);
 }
 
-static bool gives_up(const rig &rig)
+static bool quiesce_works(const rig &rig)
 {
 	bool asked;
 
 	data_controller_mute(controllers[0]);
 	lose<<<1, 128>>>(rig);
 	asked = take_off();
-	return went_well(rig) && asked;
+	return succeeded(rig) && asked;
 }
 
 int main(void)
@@ -510,21 +524,21 @@ int main(void)
 
 	ktap_start();
 	rig = make_rig();
-	ktap_check(went_well(rig), "queue pairs initialised on the GPU");
+	ktap_check(succeeded(rig), "queue pairs initialised on the GPU");
 	read_random<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 40);
-	ktap_check(went_well(rig), "4 KiB random reads by 4096 threads");
+	ktap_check(succeeded(rig), "4 KiB random reads by 4096 threads");
 	read_long<<<8, 64>>>(rig, 8);
-	ktap_check(went_well(rig), "96 KiB reads by PRP list, two in flight a thread");
+	ktap_check(succeeded(rig), "96 KiB reads by PRP list, two in flight per thread");
 	read_together<<<1, 512>>>(rig, make_pieces(4000), 4000);
-	ktap_check(went_well(rig), "4 MiB by a block, and 4000 pieces of 256 bytes gathered");
+	ktap_check(succeeded(rig), "4 MiB read by a block, and 4000 ranges of 256 bytes gathered");
 	read_halves<<<16, 128>>>(rig, 10);
-	ktap_check(went_well(rig), "transfers in halves, flags, page lists with TMA, reading ahead");
+	ktap_check(succeeded(rig), "asynchronous transfers, flags, page lists with TMA, prefetch");
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
-	ktap_check(went_well(rig), "writes of 1 to 8 blocks, read back");
-	ktap_check(gives_up(rig), "a queue pair given up: all that was sent is lost, once");
+	ktap_check(succeeded(rig), "writes of 1 to 8 blocks, read back");
+	ktap_check(quiesce_works(rig), "quiesced queue pair: every command is lost once");
 	arm_again(rig, &faults, &commands);
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
-	ktap_check(went_well(rig), "armed again: writes, read back");
+	ktap_check(succeeded(rig), "re-armed: writes, read back");
 	for (auto controller : controllers) {
 		uint64_t served;
 
@@ -532,6 +546,6 @@ int main(void)
 		commands += served;
 	}
 	printf("# %llu commands\n", (unsigned long long)commands);
-	ktap_check(!faults, "the controllers saw no fault");
+	ktap_check(!faults, "the controllers detected no error");
 	return ktap_end();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * data_host.c: the host side of data.cu: strict software controllers with a
- * disk in memory, a thread each.
+ * disk in memory, one thread each.
  */
 #include <pthread.h>
 #include <stdlib.h>

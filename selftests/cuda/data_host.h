@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* data_host.h: what data.cu sees of its software controllers. */
+/* data_host.h: interface of the software controllers of data.cu. */
 #ifndef SELFTESTS_CUDA_DATA_HOST_H
 #define SELFTESTS_CUDA_DATA_HOST_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 struct data_controller;
 
-/* Memory of a controller that the GPU must be able to reach. */
+/* Memory of a controller that the GPU must be able to access. */
 struct data_rings {
 	void *sq;
 	void *cq;
@@ -22,11 +22,11 @@ struct data_rings {
 struct data_controller *data_controller_new(struct data_rings *rings, uint32_t entries,
 					    uint64_t blocks);
 void data_controller_start(struct data_controller *data);
-/* Fetches commands from now on, and ends none, until it was stopped and is begun again. */
+/* From now on fetch commands and complete none, until a stop and a restart. */
 void data_controller_mute(struct data_controller *data);
-/* One that was stopped is as new, but for its disk. */
+/* A restart resets everything but the disk. */
 void data_controller_again(struct data_controller *data);
-/* Returns the faults that the controller saw. */
+/* Returns the number of errors that the controller has detected. */
 uint64_t data_controller_stop(struct data_controller *data, uint64_t *commands);
 
 #ifdef __cplusplus

@@ -16,7 +16,7 @@ struct host_queue {
 	uint32_t fetch, posted, acknowledged, last_head, shift;
 };
 
-/* Completes what is ready; returns how many. */
+/* Complete the entries that are ready; returns their number. */
 static inline uint32_t host_step(const null_queue &queue, host_queue &now, null_count &count)
 {
 	const uint32_t mask = queue.entries - 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * micro.cu: the physical floor: what loads, stores, atomics, fences and round
- * trips cost on this GPU, one thread, nanoseconds.
+ * micro.cu: the lower bounds of the hardware: the cost of loads, stores,
+ * atomics, fences and round trips on this GPU, by one thread, in nanoseconds.
  */
 #include <algorithm>
 #include <cstdio>
@@ -106,7 +106,7 @@ __global__ void ping(uint32_t *hbm, uint32_t *host, unsigned long long *ns)
 	put32(host, 0xffffffff);
 }
 
-/* The same, with four loads on their way at a time, evenly apart. */
+/* The same, with four loads in flight, evenly spaced. */
 template <int LOADS, int GAP>
 __global__ void ping_many(uint32_t *hbm, uint32_t *host, unsigned long long *ns)
 {

@@ -4,9 +4,9 @@ by the bitcode.
 
 usage: python.py TOP FATBIN BITCODE
 
-A null controller runs as a kernel of its own; kernels of all three then read through
-it.  KTAP on standard output; what is not installed is skipped.  Where somebody waits
-for ever, the program ends after LIMIT_S and says who.
+A null controller runs as a kernel of its own; kernels of all three read from it.  Prints
+KTAP; packages that are not installed are skipped.  On a deadlock the program ends after
+LIMIT_S with the stacks of all threads.
 """
 import faulthandler
 import sys
@@ -54,13 +54,13 @@ extern "C" __global__ void read_blocks(const nvmepeer_queue *queue, const nvmepe
 
 
 class Results:
-	"""KTAP, each line as soon as it is known."""
+	"""KTAP, each line at once."""
 
 	def __init__(self):
 		self.number = self.failed = 0
 		print("KTAP version 1", flush=True)
 
-	def tell(self, name, good):
+	def report(self, name, good):
 		self.number += 1
 		self.failed += not good
 		print(f"{'ok' if good else 'not ok'} {self.number} {name}", flush=True)
@@ -81,29 +81,29 @@ def main():
 	base = (raw.data.ptr + 4095) // 4096 * 4096
 	queue, null, rings, state = base, base + 4096, base + 65536, base + 65536 * 4
 	count, stop = base + 8192, base + 12288
-	# struct nvmepeer_buffer: bytes, DMA address, no list of pages.
+	# struct nvmepeer_buffer: bytes, DMA address, no table of pages.
 	data, nothing = (cupy.array([length, 1 << 40, 0], cupy.uint64) for length in (1 << 40, 0))
 	status = cupy.full(1024, -99, cupy.int32)
 	kernels["init"]((1,), (1,), (queue, null, rings, state, status))
 	cupy.cuda.Device().synchronize()
-	results.tell("the header compiles by NVRTC and opens a queue pair", int(status[0]) == 0)
+	results.report("the header compiles by NVRTC and opens a queue pair", int(status[0]) == 0)
 	readers = (("CuPy, a call that is not inlined", cupy_reader(kernels["read_blocks"])),
 		   ("Numba, the fatbin", numba_reader(fatbin)),
 		   ("Triton, the bitcode", triton_reader(bitcode)))
 	side, work = cupy.cuda.Stream(non_blocking=True), cupy.cuda.Stream(non_blocking=True)
-	# A kernel's first launch loads it and may want more local memory, for which the
-	# driver waits until all others have ended: not beside a controller.
+	# The first launch of a kernel loads it and may need more local memory, for which the
+	# driver waits until all other kernels have ended: it must precede the controller.
 	for name, read in readers:
 		if read:
 			found = read(queue, nothing.data.ptr, status, work)
-			results.tell(f"{name}: a buffer of no bytes is refused", (found == E_RANGE).all())
+			results.report(f"{name}: an empty buffer is refused", (found == E_RANGE).all())
 	status.fill(-99)
 	cupy.cuda.Device().synchronize()
 	kernels["serve"]((1,), (32,), (null, count, stop), stream=side)
 	for name, read in readers:
 		if read:
 			found = read(queue, data.data.ptr, status, work)
-			results.tell(f"{name}: 1024 reads", not found.any())
+			results.report(f"{name}: 1024 reads", not found.any())
 	flag = cupy.cuda.MemoryPointer(cupy.cuda.UnownedMemory(stop, 4, raw), 0)
 	flag.memset_async(1, 4, work)
 	side.synchronize()
@@ -111,7 +111,7 @@ def main():
 
 
 def cupy_reader(kernel):
-	"""A function that launches the kernel and returns what each read came to."""
+	"""A function that launches the kernel and returns the status of each read."""
 
 	def launch(queue, data, status, stream):
 		with stream:
@@ -126,7 +126,7 @@ def numba_reader(fatbin):
 	"""The same with Numba; None without it."""
 	import numpy
 
-	# numba-cuda asks for it; numpy 2.4 no longer has it.
+	# numba-cuda uses it; numpy 2.4 has removed it.
 	if not hasattr(numpy, "row_stack"):
 		numpy.row_stack = numpy.vstack
 	try:
@@ -162,7 +162,7 @@ def triton_reader(bitcode):
 	from triton_kernel import read_blocks
 
 	class Pointer:
-		"""What Triton wants of an array."""
+		"""The interface that Triton needs of an array."""
 
 		dtype = "int32"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * registers.cu: a kernel for each call of the device library that does nothing
- * else, so that ptxas tells what the call needs.  registers.sh makes the table.
+ * else, so that ptxas reports the registers of the call.  registers.sh prints
+ * the table.
  */
 #include <nvmepeer_device.h>
 
@@ -36,12 +37,12 @@ KERNEL k_poll(const nvmepeer_queue *queue, const nvmepeer_token *token, int *sta
 	status[threadIdx.x] = nvmepeer_poll(queue, token[threadIdx.x], NULL);
 }
 
-KERNEL k_solo_read(const nvmepeer_queue *queue, const nvmepeer_buffer *buffer, int *status)
+KERNEL k_exclusive_read(const nvmepeer_queue *queue, const nvmepeer_buffer *buffer, int *status)
 {
-	nvmepeer_solo solo = nvmepeer_solo_open(queue);
+	nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(queue);
 
-	status[threadIdx.x] = nvmepeer_solo_read(&solo, buffer, threadIdx.x * 4096ull, threadIdx.x, 8);
-	nvmepeer_solo_close(&solo);
+	status[threadIdx.x] = nvmepeer_exclusive_read(&exclusive, buffer, threadIdx.x * 4096ull, threadIdx.x, 8);
+	nvmepeer_exclusive_close(&exclusive);
 }
 
 KERNEL k_warp_submit(const nvmepeer_queue *queue, const nvmepeer_transfer *transfer,
@@ -66,7 +67,7 @@ KERNEL k_flag_wait(const nvmepeer_flag *flag, int *status)
 }
 
 KERNEL k_block_gather(const nvmepeer_queue *queue, const nvmepeer_staging *staging,
-		      const nvmepeer_piece *pieces, int *status)
+		      const nvmepeer_gather_range *pieces, int *status)
 {
 	__shared__ nvmepeer_gather_table table;
 

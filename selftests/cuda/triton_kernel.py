@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A kernel of Triton's that reads blocks: python.py launches it.
+"""A Triton kernel that reads blocks; python.py launches it.
 
-Triton wants its kernels in a file of their own.
+Triton requires kernels in a source file of their own.
 """
 import triton
 import triton.language as tl

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The CPU's half of the pattern rounds, through io_uring on a ring of
- * libnvmepeer, and the controller's own count of commands.
+ * The CPU's half of the pattern rounds, through io_uring on a ring of libnvmepeer, and
+ * the controller's own count of commands.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,21 +9,22 @@
 
 #include <nvmepeer_uring.h>
 
+#include "../../lib/nvme.h"
 #include "../softgpu/softgpu_programs.h"
-#include "complain.h"
+#include "report.h"
 #include "cpu.h"
 
 enum {
 	CPU_DEPTH = 64,			/* of the ring */
 	TRANSFER_DEPTH = 8,		/* of pattern rounds */
-	TRANSFER_BYTES = 32768,		/* of one of their commands */
-	PIECE_BYTES = 1 << 20,		/* moved, then looked at */
+	TRANSFER_BYTES = 32768,		/* of each of their commands */
+	PIECE_BYTES = 1 << 20,		/* transferred, then verified */
 	RATE_BYTES = 4096,
 };
 
 /**
  * struct cpu - the CPU as an initiator; used by one thread at a time
- * @ring: with nothing in flight between calls
+ * @ring: has nothing in flight between calls
  * @buffer: PIECE_BYTES
  */
 struct cpu {
@@ -60,7 +61,7 @@ free_buffer:
 	free(cpu->buffer);
 free:
 	free(cpu);
-	complain(true, "the CPU cannot do I/O");
+	report_error(true, "the CPU cannot do I/O");
 	return NULL;
 }
 
@@ -102,7 +103,7 @@ static bool transfer(struct cpu *cpu, enum nvmepeer_opcode opcode, uint64_t lba,
 
 	if (nvmepeer_uring_rw(&cpu->ring, cpu->ns, opcode, lba, blocks, step,
 			      cpu->buffer, TRANSFER_DEPTH)) {
-		complain(true, "CPU I/O at block %llu", (unsigned long long)lba);
+		report_error(true, "CPU I/O at block %llu", (unsigned long long)lba);
 		tally->errors++;
 		return false;
 	}
@@ -111,7 +112,7 @@ static bool transfer(struct cpu *cpu, enum nvmepeer_opcode opcode, uint64_t lba,
 	return true;
 }
 
-/* Regions are multiples of a piece: gpu.c makes them so. */
+/* Regions are multiples of PIECE_BYTES: gpu.c aligns them. */
 bool cpu_write(struct cpu *cpu, const struct region *region, uint64_t seed,
 	       struct tally *tally)
 {
@@ -119,7 +120,7 @@ bool cpu_write(struct cpu *cpu, const struct region *region, uint64_t seed,
 
 	for (lba = region->first; lba < region->first + region->blocks; lba += piece) {
 		fill_pattern(cpu, lba, piece, seed);
-		if (!transfer(cpu, NVMEPEER_OPCODE_WRITE, lba, piece, tally))
+		if (!transfer(cpu, NVMEPEER_OP_WRITE, lba, piece, tally))
 			return false;
 	}
 	return true;
@@ -131,14 +132,14 @@ bool cpu_verify(struct cpu *cpu, const struct region *region, uint64_t seed,
 	uint64_t piece = PIECE_BYTES / cpu->block_size, lba, wrong;
 
 	for (lba = region->first; lba < region->first + region->blocks; lba += piece) {
-		/* What the transfer does not write must not look right. */
+		/* Stale data of an earlier transfer must not pass the comparison. */
 		memset(cpu->buffer, 0, PIECE_BYTES);
-		if (!transfer(cpu, NVMEPEER_OPCODE_READ, lba, piece, tally))
+		if (!transfer(cpu, NVMEPEER_OP_READ, lba, piece, tally))
 			return false;
 		wrong = count_wrong(cpu, lba, piece, seed);
 		if (wrong) {
-			complain(false, "%llu wrong words from block %llu on, written by the GPU",
-				 (unsigned long long)wrong, (unsigned long long)lba);
+			report_error(false, "%llu wrong words from block %llu on, written by the GPU",
+				     (unsigned long long)wrong, (unsigned long long)lba);
 			tally->errors++;
 			return false;
 		}
@@ -157,7 +158,7 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* xorshift64: the order of reads needs no better. */
+/* xorshift64 suffices for the order of reads. */
 static uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -179,7 +180,7 @@ static unsigned int reap(struct cpu *cpu, bool *failed)
 	return count;
 }
 
-/* One more read.  Two may share a buffer: nobody looks at the data here. */
+/* Submit one more read. Reads may share a buffer: their data is not compared. */
 static bool submit_random(struct cpu *cpu, const struct region *region, uint64_t *random)
 {
 	uint32_t blocks = RATE_BYTES / cpu->block_size;
@@ -188,7 +189,7 @@ static bool submit_random(struct cpu *cpu, const struct region *region, uint64_t
 
 	if (!sqe)
 		return false;
-	nvmepeer_prep_rw(sqe, cpu->ns, NVMEPEER_OPCODE_READ,
+	nvmepeer_prep_rw(sqe, cpu->ns, NVMEPEER_OP_READ,
 			 region->first + place % (region->blocks / blocks) * blocks, blocks,
 			 (char *)cpu->buffer + place % CPU_DEPTH * RATE_BYTES);
 	return true;
@@ -216,22 +217,22 @@ bool cpu_rate(struct cpu *cpu, const struct region *region, unsigned int depth,
 	return !failed;
 }
 
-/* ---- What the controller counted ---------------------------------------- */
+/* ---- The controller's counters -------------------------------------------- */
 
 bool cpu_smart_reads(struct cpu *cpu, uint64_t *reads)
 {
 	/* SMART / Health log (base specification 5.16.1.3): bytes 79:64. */
 	_Alignas(8) uint8_t log[512];
 	struct nvme_passthru_cmd command = {
-		.opcode = 0x02,
-		.nsid = 0xffffffff,
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
+		.nsid = NVME_ALL_NAMESPACES,
 		.addr = (uintptr_t)log,
 		.data_len = sizeof(log),
-		.cdw10 = 0x02 | (sizeof(log) / 4 - 1) << 16,
+		.cdw10 = NVME_LOG_HEALTH | (sizeof(log) / 4 - 1) << 16,
 	};
 
 	if (nvmepeer_admin(cpu->ctrl, &command)) {
-		complain(true, "SMART log");
+		report_error(true, "SMART log");
 		return false;
 	}
 	memcpy(reads, log + 64, sizeof(*reads));

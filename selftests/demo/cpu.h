@@ -10,7 +10,7 @@ struct cpu;
 struct cpu *cpu_open(const struct demo *demo);
 void cpu_close(struct cpu *cpu);
 
-/* Write the pattern to a region, or read it and count words that are wrong. */
+/* Write the pattern to a region, or read it and count wrong words. */
 bool cpu_write(struct cpu *cpu, const struct region *region, uint64_t seed,
 	       struct tally *tally);
 bool cpu_verify(struct cpu *cpu, const struct region *region, uint64_t seed,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The demonstration: fio, ext4 and the stand-in GPU on one controller at once,
- * with live progress, then two rates, the proof that the CPU had no hand in
- * the GPU's I/O, a table and a verdict.  See demo.h; demo.sh prepares the disk.
+ * The demonstration: fio, ext4 and the software GPU use one controller at once, with live
+ * progress; then two rates, the proof that the CPU took no part in the GPU's I/O, a table
+ * and a verdict. See demo.h; demo.sh prepares the disk.
  *
  * usage: demo CONTROLLER NAMESPACE FIO-PART EXT4-PART GPU-PART TREE STOP-FILE SECONDS
  */
@@ -17,7 +17,7 @@
 
 #include <nvmepeer.h>
 
-#include "complain.h"
+#include "report.h"
 #include "cpu.h"
 #include "filesystem.h"
 #include "fio.h"
@@ -33,23 +33,23 @@ enum {
 	RATE_DEPTH = 32,
 	RATE_SECONDS = 1,
 	RATE_TURNS = 5,
-	BEGIN_SECONDS = 60,	/* for all to do their first I/O */
-	LINGER_SECONDS = 120,	/* for all to end after the time */
-	PARTS = 3,		/* of the time, in each of which all must do I/O */
+	BEGIN_SECONDS = 60,	/* limit for the first I/O of all initiators */
+	LINGER_SECONDS = 120,	/* limit for the end of all initiators */
+	PARTS = 3,		/* of the time; all initiators must do I/O in each part */
 };
 
 static const char *const names[INITIATORS] = {
 	[FIO] = "fio, io_uring passthrough",
 	[EXT4] = "ext4, block device",
-	[GPU] = "stand-in GPU, own queue pair",
+	[GPU] = "software GPU, own queue pair",
 	[CPU] = "CPU, the GPU's counterpart",
 };
 
 /**
  * struct show - the whole run
- * @together: seconds since all three had done their first I/O and none had ended
- * @busy: in each part of that time, seconds in which an initiator did I/O
- * @ext4_before: the block layer's count when the run began
+ * @together: seconds in which all three initiators were active
+ * @busy: seconds with I/O of an initiator, for each part of that time
+ * @ext4_before: the block layer's counters at the start
  */
 struct show {
 	struct demo demo;
@@ -71,7 +71,7 @@ static bool read_number(const char *device, const char *attribute, uint64_t *val
 	snprintf(path, sizeof(path), "/sys/class/block/%s/%s", device, attribute);
 	file = fopen(path, "re");
 	if (!file) {
-		complain(false, "no partition %s", device);
+		report_error(false, "no partition %s", device);
 		return false;
 	}
 	found = fscanf(file, "%" SCNu64, value);
@@ -96,7 +96,7 @@ static bool find_regions(struct demo *demo)
 	struct nvmepeer_ns *ns;
 
 	if (nvmepeer_ns_open(demo->namespace_node, &ns)) {
-		complain(true, "namespace");
+		report_error(true, "namespace");
 		return false;
 	}
 	demo->block_size = nvmepeer_ns_info(ns)->block_size;
@@ -108,8 +108,8 @@ static bool find_regions(struct demo *demo)
 /* ---- All at once -------------------------------------------------------- */
 
 /*
- * fio runs for a fixed time, so it comes last.  The others take a while: a file
- * system is mounted and synced, a queue pair made.
+ * fio runs for a fixed time, so it starts last. The others take a while to start: a file
+ * system is mounted and synced, a queue pair created.
  */
 static void *run_fio(void *argument)
 {
@@ -140,7 +140,7 @@ static void *run_gpu(void *argument)
 	return NULL;
 }
 
-/* The file system's I/Os are the block layer's, so they are read, not counted. */
+/* The file system's I/Os are those of the block layer's counters. */
 static void sample_filesystem(struct show *show)
 {
 	struct block_count now;
@@ -192,7 +192,7 @@ static bool all_began(const struct show *show)
 	       show->tallies[GPU].ios;
 }
 
-/* All three have run for another while, until @seconds after they had begun. */
+/* Account for the time since the last call, up to @seconds after all three started. */
 static void note_time(struct show *show, unsigned int seconds, uint64_t before[THREADS])
 {
 	unsigned int part = show->together * PARTS / show->demo.seconds;
@@ -254,12 +254,12 @@ static bool run_all(struct show *show)
 	block_count(show->demo.ext4_partition, &show->ext4_before);
 	for (i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, run[i], show)) {
-			complain(false, "cannot start a thread");
+			report_error(false, "cannot start a thread");
 			return false;
 		}
 	watch(show);
 	if (!all_ended(show)) {
-		complain(false, "an initiator hangs");
+		report_error(false, "an initiator hangs");
 		return false;
 	}
 	for (i = 0; i < THREADS; i++)
@@ -270,10 +270,10 @@ static bool run_all(struct show *show)
 /* ---- Rates, alone on the controller ------------------------------------- */
 
 /**
- * struct rates - GPU and CPU in turns, at the same depth
+ * struct rates - GPU and CPU in turns, at the same queue depth
  *
- * In turns, so that whatever else the machine does hits both; the median of
- * the turns is shown.
+ * In turns, so that other load on the machine affects both; the median of the turns is
+ * shown.
  *
  * @controller_reads: read commands that the controller counted in the GPU's turns
  */
@@ -340,7 +340,7 @@ static bool show_rates(const struct rates *rates)
 
 	printf("\nRandom 4 KiB reads, %d in flight, alone on the controller, median of %d turns:\n",
 	       RATE_DEPTH, RATE_TURNS);
-	gpu = show_rate("stand-in GPU", rates->gpu);
+	gpu = show_rate("software GPU", rates->gpu);
 	cpu = show_rate("CPU, io_uring", rates->cpu);
 	if (gpu <= 0 || cpu <= 0)
 		return false;
@@ -373,7 +373,7 @@ static bool show_proof(const struct gpu_proof *proof, const struct rates *rates)
 	for (turn = 0; turn < RATE_TURNS; turn++)
 		gpu_reads += rates->gpu[turn].commands;
 
-	printf("\nNo CPU touched the GPU's I/O:\n");
+	printf("\nThe CPU took no part in the GPU's I/O:\n");
 	good &= claim(proof->rings_in_gpu, "both rings lie in GPU memory");
 	good &= claim(proof->data_in_gpu, "all data lies in GPU memory");
 	good &= claim(proof->gpu_doorbells && !proof->lost_doorbells &&
@@ -413,7 +413,7 @@ static void show_table(const struct show *show)
 	}
 }
 
-/* An initiator did I/O, all along, checked it, and nothing went wrong. */
+/* An initiator did I/O in every part of the time, verified it, and had no error. */
 static bool judge_initiator(const struct show *show, int i)
 {
 	const struct tally *tally = &show->tallies[i];
@@ -421,11 +421,11 @@ static bool judge_initiator(const struct show *show, int i)
 	int part;
 
 	if (!good)
-		complain(false, "%s: errors, or nothing done", names[i]);
+		report_error(false, "%s: errors, or nothing done", names[i]);
 	for (part = 0; part < PARTS && i < THREADS; part++) {
 		if (show->busy[i][part])
 			continue;
-		complain(false, "%s: no I/O in part %d of the time", names[i], part + 1);
+		report_error(false, "%s: no I/O in part %d of the time", names[i], part + 1);
 		good = false;
 	}
 	return good;
@@ -437,8 +437,8 @@ static bool judge(const struct show *show)
 	int i;
 
 	if (show->together < show->demo.seconds) {
-		complain(false, "all three ran together for %u of %u seconds only",
-			 show->together, show->demo.seconds);
+		report_error(false, "all three ran together for %u of %u seconds only",
+			     show->together, show->demo.seconds);
 		return false;
 	}
 	for (i = 0; i < INITIATORS; i++)
@@ -458,7 +458,7 @@ static bool perform(struct show *show)
 	if (!show->gpu)
 		return false;
 	if (!run_all(show))
-		return false;	/* threads may be left that use everything */
+		return false;	/* other threads may still use these objects */
 	good = measure(show, &rates);
 	good &= gpu_proof(show->gpu, &proof);
 	gpu_close(show->gpu);

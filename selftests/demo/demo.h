@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The demonstration: three initiators on one controller at once, fio through
- * io_uring passthrough, ext4 on the block device, and the stand-in GPU through
- * a queue pair of its own.
+ * The demonstration: three initiators on one controller at once, fio through io_uring
+ * passthrough, ext4 on the block device, and the software GPU through a queue pair of its
+ * own.
  *
- * Each initiator has a thread, a part of the disk and a tally; main looks at
- * the tallies every second.  The rooms, each with a header of its own and using
- * only those below it:
+ * Each initiator has a thread, a part of the disk and a tally; main samples the tallies
+ * every second. Source files, each with a header of its own; a file calls only files
+ * below it:
  *
  *	demo.c		all at once, rates, table, verdict
  *	fio.c filesystem.c gpu.c	the initiators
  *	cpu.c		the GPU's counterpart
- *	complain.c	what went wrong
+ *	report.c	error reports
  */
 #ifndef DEMO_H
 #define DEMO_H
@@ -23,11 +23,11 @@
 #define SECTOR 512	/* unit of /sys/class/block/.../{start,size,stat} */
 
 /**
- * struct tally - what an initiator has done so far
+ * struct tally - progress of an initiator
  * @ios: commands completed
- * @bytes: moved by them
- * @verified: bytes that were compared with what they should be, and were right
- * @errors: commands that failed and comparisons that did not hold
+ * @bytes: transferred by them
+ * @verified: bytes that were compared and right
+ * @errors: failed commands and comparisons
  * @ended: the thread has ended
  *
  * Written by the initiator's thread, read by main at any time.
@@ -47,11 +47,11 @@ struct region {
 };
 
 /**
- * struct demo - what all initiators share; constant while they run, but for @stop
+ * struct demo - shared by all initiators; constant while they run, except for @stop
  * @controller: node, "nvmep0"
  * @namespace_node: "ngp0n1"
  * @fio_partition: "nvmep0n1p1" and so on
- * @stop_file: made when @stop is set, for initiators that are other programs
+ * @stop_file: created when @stop is set, for initiators that are other programs
  * @seconds: how long all three run together at least
  * @tree: directory that is copied into the file system
  * @block_size: bytes of a logical block

@@ -1,10 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The demonstration, inside the guest: give one controller to nvme-peer, divide
-# its disk into three parts, and let fio, ext4 and the stand-in GPU work on them
-# at once.
+# The demonstration, inside the guest: bind one controller to nvme-peer, divide its disk into three
+# partitions, and let fio, ext4 and the software GPU use them at once.
 #
-# usage: demo.sh [SECONDS]       how long all three run together at least, default 20
+# usage: demo.sh [SECONDS] how long all three run together at least, default 20
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 seconds=${1:-20}
 program=${DEMO_PROGRAM:-/build/user/demo}
 
-# wait_for FILE: devices appear a moment after their cause.
+# wait_for FILE: devices appear asynchronously.
 wait_for() {
 	local tries
 	for ((tries = 0; tries < 100; tries++)); do
@@ -25,8 +24,8 @@ wait_for() {
 
 modprobe nvme_peer
 modprobe softgpu_drv
-# With a GPU that shares memory, the controller that does so too: told to work, and to
-# grant more queues than it has told by itself.
+# With a GPU that shares memory, use badctrl, which shares memory too: without faults, and with more
+# queues than it grants by default.
 disk=np0
 if [[ -f /host/engine ]]; then
 	disk=badctrl
@@ -42,7 +41,7 @@ wait_for "/dev/$block"
 wait_for "/dev/$namespace"
 wait_for /dev/softgpu0
 
-echo "controller /dev/$controller at $(np_address "$disk"), stand-in GPU at $(np_address softgpu), Linux $(uname -r)"
+echo "controller /dev/$controller at $(np_address "$disk"), software GPU at $(np_address softgpu), Linux $(uname -r)"
 sfdisk --quiet --wipe always "/dev/$block" <<'PARTS'
 label: gpt
 size=256MiB, name=fio
@@ -52,8 +51,8 @@ PARTS
 wait_for "/dev/${block}p3"
 mkfs.ext4 -q -F "/dev/${block}p2"
 
-# Many small files and some larger ones.  They lie in memory, so that the disk
-# is read for the other side of the comparison only.
+# Many small files and some larger ones. They are in memory, so that the disk is read for the other
+# side of the comparison only.
 tree=$(mktemp -d)
 cp -a /usr/share/zoneinfo/America /usr/bin/bash /usr/bin/fio "$tree"
 

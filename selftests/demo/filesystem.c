@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Initiator 2: ext4 on a partition of the block device.  filesystem.sh copies
- * a tree in, drops the caches and compares; here its rounds are counted, and
- * the I/Os that the block layer did for them.
+ * Initiator 2: ext4 on a partition of the block device. filesystem.sh copies a tree,
+ * drops the caches and compares; this counts its rounds and the block layer's I/Os.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
+#include "report.h"
 #include "filesystem.h"
 
 /* Documentation/block/stat.rst of the kernel: reads, merges, sectors, ms, writes, ... */
@@ -35,7 +34,7 @@ bool block_count(const char *device, struct block_count *count)
 	return true;
 }
 
-/* "round NUMBER BYTES": one round's bytes were compared and equal. */
+/* "round NUMBER BYTES": the bytes of one round were compared and equal. */
 static void count_line(const char *line, struct tally *tally)
 {
 	uint64_t bytes;
@@ -44,7 +43,7 @@ static void count_line(const char *line, struct tally *tally)
 		tally->verified += bytes;
 		return;
 	}
-	complain(false, "ext4: %s", line);
+	report_error(false, "ext4: %s", line);
 	tally->errors++;
 }
 
@@ -57,7 +56,7 @@ void filesystem_run(const struct demo *demo, struct tally *tally)
 		 demo->ext4_partition, demo->tree, demo->stop_file);
 	script = popen(command, "re");
 	if (!script) {
-		complain(false, "cannot start filesystem.sh");
+		report_error(false, "cannot start filesystem.sh");
 		tally->errors++;
 		return;
 	}
@@ -66,7 +65,7 @@ void filesystem_run(const struct demo *demo, struct tally *tally)
 		count_line(line, tally);
 	}
 	if (pclose(script)) {
-		complain(false, "filesystem.sh failed");
+		report_error(false, "filesystem.sh failed");
 		tally->errors++;
 	}
 }

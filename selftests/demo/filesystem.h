@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* ext4, an initiator that is other programs. */
+/* ext4, an initiator in other programs. */
 #ifndef DEMO_FILESYSTEM_H
 #define DEMO_FILESYSTEM_H
 
 #include "demo.h"
 
-/* Counts into @tally, and goes on until it is told to stop. */
+/* Counts into @tally until @demo->stop is set. */
 void filesystem_run(const struct demo *demo, struct tally *tally);
 
 /* The block layer's own count of I/Os and bytes of a partition or disk. */

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Copy a tree into a file system, drop what the page cache holds, compare; again
-# and again until it is told to stop. Started by the demonstration.
+# Copy a tree into a file system, drop the page cache and compare, repeatedly until the stop file
+# exists. Started by the demonstration.
 #
 # usage: filesystem.sh PARTITION TREE STOP-FILE
-# prints "round NUMBER BYTES" for each comparison that held, anything else is an error
+# prints "round NUMBER BYTES" for each successful comparison; other output is an error
 set -euo pipefail
 
 partition=$1 tree=$2 stop=$3

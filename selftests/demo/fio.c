@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Initiator 1: fio, as it comes from the distribution, writing to a part of
- * the generic namespace node through io_uring passthrough and reading back and
- * checking everything that it wrote.
+ * Initiator 1: unmodified fio, which writes to a part of the generic namespace node
+ * through io_uring passthrough and verifies all that it wrote.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "complain.h"
+#include "report.h"
 #include "fio.h"
 
 enum {
 	FIO_BLOCK = 4096,
-	/* It tells of its first I/O only when a second has passed. */
+	/* fio reports its first I/O after a second. */
 	FIO_MARGIN = 4,
 };
 
@@ -40,13 +39,13 @@ static bool parse_terse(char *line, uint64_t fields[TERSE_FIELDS])
 	return fields[0] == 3;
 }
 
-/* fio prints the sums so far, not what came since the last line. */
+/* fio prints totals, not differences to the last line. */
 static void count_line(char *line, struct tally *tally)
 {
 	uint64_t fields[TERSE_FIELDS], read, written;
 
 	if (!parse_terse(line, fields)) {
-		complain(false, "fio: %s", line);
+		report_error(false, "fio: %s", line);
 		return;
 	}
 	read = fields[TERSE_READ_KIB] * 1024;
@@ -74,7 +73,7 @@ void fio_run(const struct demo *demo, struct tally *tally)
 		 demo->seconds + FIO_MARGIN);
 	fio = popen(command, "re");
 	if (!fio) {
-		complain(false, "cannot start fio");
+		report_error(false, "cannot start fio");
 		tally->errors++;
 		return;
 	}
@@ -83,7 +82,7 @@ void fio_run(const struct demo *demo, struct tally *tally)
 		count_line(line, tally);
 	}
 	if (pclose(fio)) {
-		complain(false, "fio failed");
+		report_error(false, "fio failed");
 		tally->errors++;
 	}
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* fio, an initiator that is another program. */
+/* fio, an initiator in another program. */
 #ifndef DEMO_FIO_H
 #define DEMO_FIO_H
 
 #include "demo.h"
 
 /*
- * Counts into @tally.  It ends by itself, a little after demo->seconds of I/O:
- * it cannot be stopped and still say whether all was well.
+ * Counts into @tally. Ends by itself, a little after @demo->seconds of I/O: a stopped fio
+ * cannot report whether all data was right.
  */
 void fio_run(const struct demo *demo, struct tally *tally);
 

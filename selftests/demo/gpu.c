@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Initiator 3: the stand-in GPU, through a queue pair of its own.
+ * Initiator 3: the software GPU, through a queue pair of its own.
  *
- * Rings, book-keeping, PRP lists and data lie in the GPU's memory.  The GPU
- * rings the controller's doorbells through the dma-buf of the doorbell page.
- * Nothing of that is ever mapped into this process: what is done here is to
- * start programs and to read their results.
+ * Rings, bookkeeping, PRP lists and data lie in GPU memory. The GPU writes the
+ * controller's doorbells through the dma-buf of the doorbell page. None of that is mapped
+ * into this process, which only starts programs and reads their results.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 
 #include "../softgpu/softgpu_drv.h"
 #include "../softgpu/softgpu_programs.h"
-#include "complain.h"
+#include "report.h"
 #include "cpu.h"
 #include "gpu.h"
 
@@ -27,18 +26,18 @@ enum {
 	ENTRIES = 64,
 	LIST_BYTES = 256,		/* PRP list of a command: 32 pages */
 	DATA_BYTES = 4 << 20,
-	COMMAND_BYTES = 32768,		/* of pattern rounds */
+	COMMAND_BYTES = 32768,		/* of each command of pattern rounds */
 	ROUND_BYTES = 2 << 20,		/* of each direction */
 	RATE_BYTES = 4096,
-	JOB_SECONDS = 60,		/* no job may take longer */
+	JOB_SECONDS = 60,		/* limit of a job */
 	PAGE = 4096,
 };
 
 /**
- * struct memory - GPU memory that the controller knows
+ * struct memory - GPU memory that is imported to the controller
  * @fd: its dma-buf
- * @address: as the GPU sees it
- * @imported: as the controller sees it
+ * @address: GPU address
+ * @imported: the controller's import
  */
 struct memory {
 	int fd;
@@ -47,14 +46,14 @@ struct memory {
 };
 
 /**
- * struct gpu - the stand-in GPU and its queue pair; used by one thread at a time
+ * struct gpu - the software GPU and its queue pair; used by one thread at a time
  * @fd: its driver
  * @pci_address: of the GPU
- * @control: rings, book-keeping, PRP lists
+ * @control: rings, bookkeeping, PRP lists
  * @data: data of commands
  * @io: parameters of the next program
  * @doorbells: of all programs so far
- * @before: the device's counters when the queue pair was made
+ * @before: the device's counters when the queue pair was created
  */
 struct gpu {
 	int fd;
@@ -74,7 +73,7 @@ static bool gpu_call(struct gpu *gpu, unsigned long command, void *argument, con
 {
 	if (!ioctl(gpu->fd, command, argument))
 		return true;
-	complain(false, "GPU: %s: %s", what, strerror(errno));
+	report_error(false, "GPU: %s: %s", what, strerror(errno));
 	return false;
 }
 
@@ -91,7 +90,7 @@ static bool get_memory(struct gpu *gpu, uint64_t bytes, struct memory *memory)
 	if (!nvmepeer_buf_import(gpu->ctrl, alloc.fd, NVME_PEER_BUF_REQUIRE_DEVICE,
 				 &memory->imported, sizeof(memory->imported)))
 		return true;
-	complain(true, "the controller does not take GPU memory");
+	report_error(true, "the controller cannot import GPU memory");
 	return false;
 }
 
@@ -100,14 +99,14 @@ static bool address_of(struct gpu *gpu, const struct memory *memory, uint64_t of
 {
 	if (!nvmepeer_buf_contiguous(gpu->ctrl, memory->imported.handle, offset, length, dma))
 		return true;
-	complain(true, "GPU memory as the controller sees it");
+	report_error(true, "DMA addresses of GPU memory");
 	return false;
 }
 
 /**
  * struct layout - offsets in the control memory
  *
- * Each starts on a page: rings must, the others may.
+ * Each starts at a page, as rings must.
  */
 struct layout {
 	uint64_t sq;
@@ -137,7 +136,7 @@ static void plan(struct layout *layout, struct nvmepeer_geometry *geometry)
 
 /* ---- The queue pair ----------------------------------------------------- */
 
-/* Export a part of the queue pair and put it into the GPU's address space. */
+/* Export a part of the queue pair and map it for the GPU. */
 static bool give_to_gpu(struct gpu *gpu, enum nvme_peer_export what, uint32_t flags,
 			struct nvmepeer_export *exported, uint64_t *address)
 {
@@ -145,7 +144,7 @@ static bool give_to_gpu(struct gpu *gpu, enum nvme_peer_export what, uint32_t fl
 	bool given;
 
 	if (nvmepeer_qp_export(gpu->qp, what, 0, exported, sizeof(*exported))) {
-		complain(true, "export");
+		report_error(true, "export");
 		return false;
 	}
 	import.fd = exported->fd;
@@ -168,11 +167,11 @@ static bool create_queue_pair(struct gpu *gpu, const struct layout *layout)
 
 	if (!nvmepeer_qp_create(gpu->ctrl, &request, sizeof(request), &gpu->qp))
 		return true;
-	complain(true, "queue pair");
+	report_error(true, "queue pair");
 	return false;
 }
 
-/* Everything as the GPU sees it, and the data as the controller sees it. */
+/* All addresses as the GPU sees them, data addresses as the controller sees them. */
 static bool describe(struct gpu *gpu, const struct layout *layout)
 {
 	struct nvmepeer_geometry *geometry = &gpu->io.queue;
@@ -199,7 +198,7 @@ static bool describe(struct gpu *gpu, const struct layout *layout)
 	if (!nvmepeer_qp_geometry(gpu->ctrl, gpu->qp, nvmepeer_ns_info(gpu->ns), 0,
 				  doorbells, geometry, sizeof(*geometry)))
 		return true;
-	complain(true, "geometry");
+	report_error(true, "geometry");
 	return false;
 }
 
@@ -209,11 +208,11 @@ static bool went_well(const struct softgpu_result *result, uint32_t program)
 {
 	if (result->status == SOFTGPU_OK && !result->errors && !result->mismatches)
 		return true;
-	complain(false, "GPU program %u: status %u, error %d, %llu failed, %llu wrong words, first at %llu",
-		 program, result->status, result->error,
-		 (unsigned long long)result->errors,
-		 (unsigned long long)result->mismatches,
-		 (unsigned long long)result->where);
+	report_error(false, "GPU program %u: status %u, error %d, %llu failed, %llu wrong words, first at %llu",
+		     program, result->status, result->error,
+		     (unsigned long long)result->errors,
+		     (unsigned long long)result->mismatches,
+		     (unsigned long long)result->where);
 	return false;
 }
 
@@ -246,7 +245,7 @@ static bool open_driver(struct gpu *gpu)
 
 	gpu->fd = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
 	if (gpu->fd < 0) {
-		complain(false, "/dev/softgpu0: %s", strerror(errno));
+		report_error(false, "/dev/softgpu0: %s", strerror(errno));
 		return false;
 	}
 	if (!gpu_call(gpu, SOFTGPU_INFO, &info, "info") ||
@@ -266,7 +265,7 @@ static bool open_parts(struct gpu *gpu, const struct demo *demo)
 		return false;
 	if (nvmepeer_open(demo->controller, &gpu->ctrl) ||
 	    nvmepeer_ns_open(demo->namespace_node, &gpu->ns)) {
-		complain(true, "the GPU's controller");
+		report_error(true, "the GPU's controller");
 		return false;
 	}
 	plan(&layout, &gpu->io.queue);
@@ -297,7 +296,7 @@ static void close_file(int fd)
 		close(fd);
 }
 
-/* The queue pair goes first, so that the controller lets go of the memory. */
+/* Close the queue pair first: it holds the controller's imports. */
 void gpu_close(struct gpu *gpu)
 {
 	nvmepeer_qp_destroy(gpu->qp);
@@ -334,9 +333,9 @@ static bool pattern_job(struct gpu *gpu, uint32_t program, const struct region *
 }
 
 /*
- * The first half of the region goes from the GPU to the CPU, the second from
- * the CPU to the GPU.  Every round has its own seed and its own place, so that
- * nothing old passes for new.
+ * The first half of the region is written by the GPU and read by the CPU, the second half
+ * in the opposite direction. Every round has its own seed and place, so that stale data
+ * is detected.
  */
 static bool round_trip(struct gpu *gpu, struct cpu *cpu_side, const struct demo *demo,
 		       uint64_t number, struct tally *tally, struct tally *cpu)
@@ -409,7 +408,7 @@ bool gpu_proof(struct gpu *gpu, struct gpu_proof *proof)
 	struct softgpu_info info;
 
 	if (nvmepeer_qp_info(gpu->qp, &qp, sizeof(qp))) {
-		complain(true, "queue pair");
+		report_error(true, "queue pair");
 		return false;
 	}
 	if (!gpu_call(gpu, SOFTGPU_COUNTERS, &after, "counters") ||

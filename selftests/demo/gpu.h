@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The stand-in GPU, an initiator with a queue pair of its own. */
+/* The software GPU, an initiator with a queue pair of its own. */
 #ifndef DEMO_GPU_H
 #define DEMO_GPU_H
 
@@ -8,16 +8,16 @@
 struct gpu;
 
 /**
- * struct gpu_proof - who touched the GPU's queue pair and memory
+ * struct gpu_proof - accesses to the GPU's queue pair and memory
  * @gpu_doorbells: doorbell writes that the GPU's programs counted
- * @bus_doorbells: posted 4-byte writes that the device put on the bus meanwhile
- * @shared: its stores go to a page that the controller shares, and no message carries them
+ * @bus_doorbells: posted 4-byte writes that the device sent meanwhile
+ * @shared: its stores go to a page that the controller shares, without messages
  * @lost_doorbells: of them, those that did not arrive
- * @cpu_doorbells: writes of the kernel to these doorbells
+ * @cpu_doorbells: the kernel's writes to these doorbells
  * @cpu_doorbell_maps: user mappings of the doorbell page
  * @cpu_memory_maps: times that GPU memory was mapped for the CPU
- * @rings_in_gpu: both rings lie in device memory, as the kernel sees it
- * @data_in_gpu: so does the data
+ * @rings_in_gpu: both rings lie in device memory, as the kernel reports
+ * @data_in_gpu: the data lies in device memory
  */
 struct gpu_proof {
 	uint64_t gpu_doorbells;
@@ -31,7 +31,7 @@ struct gpu_proof {
 	bool data_in_gpu;
 };
 
-/* NULL after complaining. */
+/* NULL after an error was reported. */
 struct gpu *gpu_open(const struct demo *demo);
 void gpu_close(struct gpu *gpu);
 

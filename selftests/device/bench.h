@@ -47,7 +47,7 @@ static inline void bench_geometry(struct bench *bench)
 	geometry->state = (uintptr_t)bench_memory(128, 64 << 10);
 }
 
-/* Makes rings, controller and geometry; the caller opens the queue. */
+/* Create rings, controller and geometry; the caller opens the queue. */
 static inline struct bench *bench_new(uint32_t entries, uint32_t cq_entries)
 {
 	struct bench *bench = calloc(1, sizeof(*bench));

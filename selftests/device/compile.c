@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * compile.c: uses every call of the device library once, so that a compiler
- * that takes this file takes the header.  C11, CUDA or HIP.
+ * compile.c: uses every call of the device library once, so that compiling it
+ * checks the header.  C11, CUDA or HIP.
  */
 #if defined(__HIP__) && !defined(__device__)
 #include "hip_shim.h"
@@ -17,21 +17,22 @@ ENTRY void use_calls(const struct nvmepeer_queue *queue, const struct nvmepeer_b
 ENTRY void use_init(struct nvmepeer_queue *queue, const struct nvmepeer_geometry *geometry,
 		    int *status, const uint32_t *stop);
 ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_table *table,
-		     const struct nvmepeer_staging *staging, const struct nvmepeer_piece *pieces,
+		     const struct nvmepeer_staging *staging,
+		     const struct nvmepeer_gather_range *ranges,
 		     const struct nvmepeer_transfer *transfer, int *status);
 ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
 		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status);
-ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_parts *parts,
+ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_page_list *list,
 		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status);
-ENTRY void use_outline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
-		       struct nvmepeer_token *token, int *status);
+ENTRY void use_noinline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
+			struct nvmepeer_token *token, int *status);
 #endif
 
 ENTRY void use_calls(const struct nvmepeer_queue *queue, const struct nvmepeer_buffer *buffer,
 		     int *status)
 {
 	struct nvmepeer_command command = { NVMEPEER_OP_READ, 8, 0, buffer, 0, 0 };
-	struct nvmepeer_solo solo = nvmepeer_solo_open(queue);
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(queue);
 	struct nvmepeer_sqe entry = { { 0 } };
 	struct nvmepeer_token token[2];
 	uint32_t which = 0, result = 0;
@@ -47,9 +48,9 @@ ENTRY void use_calls(const struct nvmepeer_queue *queue, const struct nvmepeer_b
 	*status |= nvmepeer_wait_any(queue, token, 2, &which, &result, 1000);
 	*status |= nvmepeer_poll(queue, token[0], &result);
 	*status |= nvmepeer_wait(queue, token[0], &result, 1000);
-	*status |= nvmepeer_solo_read(&solo, buffer, 0, 0, 8);
-	*status |= nvmepeer_solo_write(&solo, buffer, 0, 0, 8);
-	nvmepeer_solo_close(&solo);
+	*status |= nvmepeer_exclusive_read(&exclusive, buffer, 0, 0, 8);
+	*status |= nvmepeer_exclusive_write(&exclusive, buffer, 0, 0, 8);
+	nvmepeer_exclusive_close(&exclusive);
 }
 
 ENTRY void use_init(struct nvmepeer_queue *queue, const struct nvmepeer_geometry *geometry,
@@ -63,17 +64,19 @@ ENTRY void use_init(struct nvmepeer_queue *queue, const struct nvmepeer_geometry
 }
 
 ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_table *table,
-		     const struct nvmepeer_staging *staging, const struct nvmepeer_piece *pieces,
+		     const struct nvmepeer_staging *staging,
+		     const struct nvmepeer_gather_range *ranges,
 		     const struct nvmepeer_transfer *transfer, int *status)
 {
-	struct nvmepeer_set_staging set_staging = { 0, staging->address, staging->unit_shift };
+	struct nvmepeer_set_staging set_staging = { 0, staging->address, staging->unit_shift,
+						    staging->blocks };
 
 	*status = nvmepeer_set_read(set, 0, 0, 8);
 	*status |= nvmepeer_set_write(set, 0, 0, 8);
 	*status |= nvmepeer_warp_transfer(set->queues, transfer);
 	*status |= nvmepeer_block_transfer(set->queues, transfer, &table->left);
-	*status |= nvmepeer_set_gather(set, table, &set_staging, pieces, 10);
-	*status |= nvmepeer_block_gather(set->queues, table, staging, pieces, 10);
+	*status |= nvmepeer_block_set_gather(set, table, &set_staging, ranges, 10);
+	*status |= nvmepeer_block_gather(set->queues, table, staging, ranges, 10);
 }
 
 ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
@@ -93,15 +96,15 @@ ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_
 	nvmepeer_fence_bulk();
 }
 
-ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_parts *parts,
+ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_page_list *list,
 		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status)
 {
 	struct nvmepeer_prefetch mine = *ahead;
 	struct nvmepeer_buffer scattered;
 	uint64_t offset;
 
-	*status = nvmepeer_scatter(queue, parts, table, &scattered);
-	*status |= nvmepeer_warp_scatter(queue, mine.group, parts, table, &scattered);
+	*status = nvmepeer_scatter(queue, list, table, &scattered);
+	*status |= nvmepeer_warp_scatter(queue, mine.group, list, table, &scattered);
 	*status |= nvmepeer_read(queue, &scattered, 0, 0, 8);
 	nvmepeer_prefetch_start(&mine);
 	*status |= nvmepeer_prefetch_next(&mine, &offset, 1000);
@@ -109,8 +112,8 @@ ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_p
 	*status |= nvmepeer_prefetch_stop(&mine, 1000);
 }
 
-ENTRY void use_outline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
-		       struct nvmepeer_token *token, int *status)
+ENTRY void use_noinline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
+			struct nvmepeer_token *token, int *status)
 {
 	*status = nvmepeer_call_read(queue, command->buffer, 0, 0, 8);
 	*status |= nvmepeer_call_write(queue, command->buffer, 0, 0, 8);

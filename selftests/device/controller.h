@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * controller.h: an NVMe controller in software, one queue pair at a time, for
- * tests of the device library on the CPU.  It is strict: whatever the library
- * must never do (a cid twice in flight, a doorbell that stands still, goes
- * back or out of range, an entry that is not whole) is counted in @errors.
+ * controller.h: an NVMe controller in software with one queue pair, for tests
+ * of the device library on the CPU.  It is strict: @errors counts everything
+ * that the library must never do (a CID twice in flight, a doorbell that does
+ * not move, goes backwards or out of range, a torn entry).
  *
- * DMA addresses of lists are addresses of this process, those of data too, but
- * for what @iova says is added to them.  One thread steps a controller;
- * doorbells, rings and data are shared with the threads of the library.  A
- * machine with memory of its own defines CONTROLLER_MEMORY and answers for the
- * accesses to them.
+ * DMA addresses of lists and data are addresses of this process, with @iova
+ * added to those of data.  One thread steps a controller; doorbells, rings and
+ * data are shared with the threads of the library.  A machine with a memory
+ * model of its own defines CONTROLLER_MEMORY and implements these accesses.
  */
 #ifndef SELFTESTS_DEVICE_CONTROLLER_H
 #define SELFTESTS_DEVICE_CONTROLLER_H
@@ -22,12 +21,12 @@
 
 enum { CONTROLLER_BLOCK = 512, CONTROLLER_PAGE = 4096 };
 
-/* How completions are ordered. */
+/* Order of completions. */
 enum controller_order { CONTROLLER_IN_ORDER, CONTROLLER_SHUFFLED };
 
 /*
- * Register values as the peer stores them; only the peer writes them.  @beside is
- * a word that can be read back over the way of the data.
+ * Registers as the peer stores them; only the peer writes them.  @beside is a
+ * word that can be read back on the path of the data.
  */
 struct controller_doorbells {
 	uint32_t tail;
@@ -36,8 +35,8 @@ struct controller_doorbells {
 };
 
 /*
- * Fields below @doorbells belong to the thread that steps the controller.
- * @fetched entries wait in @held until they are completed.
+ * The thread that steps the controller owns the fields below @doorbells.
+ * @fetched entries are in @held until they are completed.
  */
 struct controller {
 	struct controller_doorbells *doorbells;
@@ -48,7 +47,7 @@ struct controller {
 	uint8_t *disk;
 	uint64_t disk_blocks;
 	enum controller_order order;
-	uint64_t iova;			/* where data memory begins for this controller */
+	uint64_t iova;			/* DMA address offset of data memory */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
 	bool mute;			/* fetches and never completes */
 	uint32_t refusal;		/* status of all commands, none of which is executed; or 0 */
@@ -56,7 +55,7 @@ struct controller {
 	uint32_t last_head;
 	uint32_t fetch;			/* next entry to fetch */
 	uint32_t posted;		/* completion entries so far */
-	uint32_t acknowledged;		/* of them, taken according to the head doorbell */
+	uint32_t acknowledged;		/* entries consumed according to the head doorbell */
 	uint32_t held_count;
 	uint32_t seed;
 	uint64_t completed;
@@ -70,7 +69,7 @@ struct controller {
 
 #ifndef CONTROLLER_MEMORY
 
-/* The next value that was stored to a register; false if there is none. */
+/* The next value stored to a register; false if there is none. */
 static inline bool controller_register(const uint32_t *address, uint32_t last, uint32_t *value)
 {
 	*value = __atomic_load_n(address, __ATOMIC_ACQUIRE);
@@ -85,7 +84,7 @@ static inline void controller_read(const void *from, void *to, uint32_t bytes)
 		((uint32_t *)to)[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
 }
 
-/* A completion entry; the phase tag goes out last. */
+/* Store a completion entry, its phase tag last. */
 static inline void controller_write(void *to, const uint32_t entry[4])
 {
 	uint32_t *slot = (uint32_t *)to;
@@ -150,7 +149,7 @@ static inline void controller_exit(struct controller *controller)
 	free(controller->held);
 }
 
-/* A controller that was reset: rings and registers are zero, the disk is as it was. */
+/* Reset the controller: rings and registers are zero, the disk is unchanged. */
 static inline void controller_again(struct controller *controller)
 {
 	struct controller fresh = { 0 };
@@ -182,7 +181,9 @@ static inline uint32_t controller_checksum(const uint32_t entry[16])
 	return sum;
 }
 
-/* The head doorbell was rung; it must move, and not too far. */
+/*
+ * The head doorbell was rung; it must advance, and not past the posted entries.
+ */
 static inline void controller_head(struct controller *controller, uint32_t head)
 {
 	uint32_t step = (head - controller->last_head) & (controller->cq_entries - 1);
@@ -221,7 +222,7 @@ static inline void controller_look(struct controller *controller)
 		controller_head(controller, value);
 }
 
-/* Fetches one entry of the submission ring. */
+/* Fetch one entry of the submission ring. */
 static inline void controller_fetch(struct controller *controller)
 {
 	uint32_t *entry = controller->held[controller->held_count++];
@@ -273,7 +274,7 @@ static inline uint8_t *controller_data(const struct controller *controller,
 	return (uint8_t *)(uintptr_t)(at - controller->iova);
 }
 
-/* Runs one command; returns its status field. */
+/* Execute one command and return its status field. */
 static inline uint32_t controller_execute(struct controller *controller, const uint32_t entry[16])
 {
 	uint64_t lba = entry[10] | (uint64_t)entry[11] << 32;
@@ -309,7 +310,7 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 	return 0;
 }
 
-/* Posts one completion. */
+/* Post one completion. */
 static inline void controller_post(struct controller *controller, uint32_t which)
 {
 	uint32_t *entry = controller->held[which];
@@ -327,7 +328,10 @@ static inline void controller_post(struct controller *controller, uint32_t which
 	controller_write(controller->cq + 16 * (size_t)index, answer);
 }
 
-/* In order the oldest is wanted: shift instead of swapping in the last. */
+/*
+ * In-order completion needs the oldest entry: shift instead of swapping in the
+ * last.
+ */
 static inline void controller_post_oldest(struct controller *controller)
 {
 	uint32_t rest = controller->held_count - 1;
@@ -342,7 +346,7 @@ static inline void controller_post_oldest(struct controller *controller)
 	}
 }
 
-/* One step: fetches what was announced, completes something.  False if idle. */
+/* One step: fetch what was announced, complete a command.  False if idle. */
 static inline bool controller_step(struct controller *controller)
 {
 	bool busy = false;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * fibre_platform.h: the device library's platform on the machine of fibres.h
- * with the memory of weak.h.  Accesses and fences have exactly the order and
- * scope that platform.h promises and no more, as those of CUDA.  Every access
- * is a place where another lane may run, and is counted.
+ * with the memory of weak.h. Accesses and fences have exactly the order and
+ * scope that platform.h requires, as those of CUDA.  Every access may switch to
+ * another lane, and is counted.
  *
- * With FIBRE_HIP or FIBRE_C11 memory is touched by platform_hip.h or
- * platform_c11.h instead, whose builtins are answered here.
+ * With FIBRE_HIP or FIBRE_C11 platform_hip.h or platform_c11.h accesses memory
+ * instead, with builtins that are implemented here.
  */
 #ifndef SELFTESTS_DEVICE_FIBRE_PLATFORM_H
 #define SELFTESTS_DEVICE_FIBRE_PLATFORM_H
@@ -14,13 +14,12 @@
 #include "weak.h"
 
 /*
- * Where data does not come the way of completions: a word that is read over the
- * way of the data, behind it, so that what is read is the newest.  NULL: all
- * comes one way.
+ * If data and completions use different paths: a word that is read on the path
+ * of the data and, behind it, always has the newest value.  NULL: one path.
  */
 static uint32_t *fibre_readback;
 
-/* One load or store of a word, of whatever type. */
+/* One load or store of a word of any type. */
 static inline uint64_t fibre_load(const void *address, uint32_t bytes, int order,
 				  enum weak_scope scope)
 {
@@ -46,7 +45,9 @@ static inline void fibre_store(void *address, uint32_t bytes, uint64_t value, in
 
 enum fibre_change { FIBRE_ADD, FIBRE_OR, FIBRE_EXCHANGE, FIBRE_COMPARE };
 
-/* An atomic; returns the old value.  @expected counts for FIBRE_COMPARE only. */
+/*
+ * An atomic; returns the old value.  @expected is used by FIBRE_COMPARE only.
+ */
 static inline uint64_t fibre_atomic(enum fibre_change change, void *address, uint32_t bytes,
 				    uint64_t value, uint64_t expected, int order,
 				    enum weak_scope scope)
@@ -70,23 +71,23 @@ static inline uint64_t fibre_atomic(enum fibre_change change, void *address, uin
 
 #if !defined(FIBRE_HIP) && !defined(FIBRE_C11)
 
-/* An atomic whose old value nobody sees, so that nothing is learnt by it either. */
+/* An atomic without a result, which therefore acquires nothing. */
 static inline void fibre_post(enum fibre_change change, uint32_t *p, uint32_t value)
 {
 	uint32_t old;
 
 	machine_step();
 	machine.counts.atomics++;
-	old = (uint32_t)weak.messages[weak.places[weak_place(p, 4)].newest].value[0];
+	old = (uint32_t)weak.messages[weak.locations[weak_location(p, 4)].newest].value[0];
 	weak_change(p, 4, change == FIBRE_ADD ? old + value : old | value, __ATOMIC_RELAXED,
 		    WEAK_DEVICE);
 }
 
-/* How controllers touch rings: entries go as a whole, 16 bytes a time. */
+/* Accesses of controllers to rings: entries are accessed 16 bytes at a time. */
 enum { FIBRE_PIECE = 16 };
 
-#define NVMEPEER_PLATFORM_BUS
-NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
+#define NVP_PLATFORM_BUS
+NVP_FN void nvp_sq_store(uint64_t address, const uint32_t value[4])
 {
 	uint64_t pair[2];
 
@@ -96,7 +97,7 @@ NVMEPEER_FN void nvmepeer_sq_store(uint64_t address, const uint32_t value[4])
 	weak_store((void *)(uintptr_t)address, 16, pair, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
-NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
+NVP_FN void nvp_cq_load(uint64_t address, uint32_t value[4])
 {
 	uint64_t pair[2];
 
@@ -106,91 +107,91 @@ NVMEPEER_FN void nvmepeer_cq_load(uint64_t address, uint32_t value[4])
 	memcpy(value, pair, 16);
 }
 
-NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value)
 {
 	machine.counts.doorbells++;
 	fibre_current()->rings++;
 	fibre_store((void *)(uintptr_t)address, 4, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
+NVP_FN uint32_t nvp_status_load(uint64_t address)
 {
 	return (uint32_t)fibre_load((const void *)(uintptr_t)address, 4, __ATOMIC_ACQUIRE,
 				    WEAK_SYSTEM);
 }
 
-NVMEPEER_FN void nvmepeer_list_store(uint64_t address, uint64_t value)
+NVP_FN void nvp_list_store(uint64_t address, uint64_t value)
 {
 	fibre_store((void *)(uintptr_t)address, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
-NVMEPEER_FN void nvmepeer_fence_publish(void)
+NVP_FN void nvp_fence_publish(void)
 {
 	machine.counts.fences_publish++;
 	weak_fence(__ATOMIC_ACQ_REL, WEAK_SYSTEM);
 }
 
-NVMEPEER_FN void nvmepeer_fence_consume(void)
+NVP_FN void nvp_fence_consume(void)
 {
 	machine.counts.fences_consume++;
 	weak_fence(__ATOMIC_ACQUIRE, WEAK_SYSTEM);
 }
 
-#define NVMEPEER_PLATFORM_ATOMICS
-NVMEPEER_FN uint32_t nvmepeer_load32(const uint32_t *p)
+#define NVP_PLATFORM_ATOMICS
+NVP_FN uint32_t nvp_load32(const uint32_t *p)
 {
 	return (uint32_t)fibre_load(p, 4, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
-NVMEPEER_FN uint64_t nvmepeer_load64(const uint64_t *p)
+NVP_FN uint64_t nvp_load64(const uint64_t *p)
 {
 	return fibre_load(p, 8, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
-NVMEPEER_FN void nvmepeer_store32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_store32(uint32_t *p, uint32_t value)
 {
 	fibre_store(p, 4, value, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
-NVMEPEER_FN void nvmepeer_store64(uint64_t *p, uint64_t value)
+NVP_FN void nvp_store64(uint64_t *p, uint64_t value)
 {
 	fibre_store(p, 8, value, __ATOMIC_RELAXED, WEAK_DEVICE);
 }
 
 #define FIBRE_ATOMIC(name, type, change)					\
-NVMEPEER_FN type name(type *p, type value)					\
+NVP_FN type name(type *p, type value)					\
 {										\
 	return (type)fibre_atomic(change, p, sizeof(*p), value, 0,		\
 				  __ATOMIC_RELAXED, WEAK_DEVICE);		\
 }
-FIBRE_ATOMIC(nvmepeer_add32, uint32_t, FIBRE_ADD)
-FIBRE_ATOMIC(nvmepeer_add64, uint64_t, FIBRE_ADD)
-FIBRE_ATOMIC(nvmepeer_exchange32, uint32_t, FIBRE_EXCHANGE)
-FIBRE_ATOMIC(nvmepeer_or32, uint32_t, FIBRE_OR)
+FIBRE_ATOMIC(nvp_add32, uint32_t, FIBRE_ADD)
+FIBRE_ATOMIC(nvp_add64, uint64_t, FIBRE_ADD)
+FIBRE_ATOMIC(nvp_exchange32, uint32_t, FIBRE_EXCHANGE)
+FIBRE_ATOMIC(nvp_or32, uint32_t, FIBRE_OR)
 
-NVMEPEER_FN void nvmepeer_post_add32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_post_add32(uint32_t *p, uint32_t value)
 {
 	fibre_post(FIBRE_ADD, p, value);
 }
 
-NVMEPEER_FN void nvmepeer_post_or32(uint32_t *p, uint32_t value)
+NVP_FN void nvp_post_or32(uint32_t *p, uint32_t value)
 {
 	fibre_post(FIBRE_OR, p, value);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
+NVP_FN uint32_t nvp_compare_exchange32(uint32_t *p, uint32_t old, uint32_t value)
 {
 	return (uint32_t)fibre_atomic(FIBRE_COMPARE, p, 4, value, old, __ATOMIC_RELAXED,
 				      WEAK_DEVICE);
 }
 
-NVMEPEER_FN void nvmepeer_fence_device(void)
+NVP_FN void nvp_fence_device(void)
 {
 	machine.counts.fences_device++;
 	weak_fence(__ATOMIC_ACQ_REL, WEAK_DEVICE);
 }
 
-NVMEPEER_FN void nvmepeer_fence_claimed(void)
+NVP_FN void nvp_fence_device_acquire(void)
 {
 	machine.counts.fences_claimed++;
 	weak_fence(__ATOMIC_ACQUIRE, WEAK_DEVICE);
@@ -198,7 +199,7 @@ NVMEPEER_FN void nvmepeer_fence_claimed(void)
 
 #elif defined(FIBRE_HIP)
 
-/* Entries go by halves, as platform_hip.h reads them. */
+/* Entries are accessed by halves, as in platform_hip.h. */
 enum { FIBRE_PIECE = 8 };
 
 #define __HIP_MEMORY_SCOPE_SYSTEM WEAK_SYSTEM
@@ -216,13 +217,13 @@ enum { FIBRE_PIECE = 8 };
 #define __hip_atomic_compare_exchange_strong(p, old, value, order, failed, scope)	\
 	((void)(failed), *(old) = (__typeof__(*(p)))fibre_atomic(FIBRE_COMPARE, p,	\
 		sizeof(*(p)), value, *(old), order, scope))
-/* "": the system. */
+/* "": system scope */
 #define __builtin_amdgcn_fence(order, scope)						\
 	weak_fence(order, (scope)[0] ? WEAK_DEVICE : WEAK_SYSTEM)
 
 #else
 
-/* Entries go by words. */
+/* Entries are accessed by words. */
 enum { FIBRE_PIECE = 4 };
 
 #define __atomic_load_n(p, order)							\
@@ -243,19 +244,19 @@ enum { FIBRE_PIECE = 4 };
 
 #endif
 
-#define NVMEPEER_PLATFORM_TIME
-NVMEPEER_FN uint64_t nvmepeer_now_ns(void)
+#define NVP_PLATFORM_TIME
+NVP_FN uint64_t nvmepeer_now_ns(void)
 {
 	return machine.now_ns;
 }
 
-NVMEPEER_FN void nvmepeer_pause(uint32_t ns)
+NVP_FN void nvp_pause(uint32_t ns)
 {
 	(void)ns;
 	machine_rest();
 }
 
-#define NVMEPEER_PLATFORM_LANES
+#define NVP_PLATFORM_LANES
 #ifndef NVMEPEER_LANES
 #define NVMEPEER_LANES 8
 #endif
@@ -266,7 +267,10 @@ typedef uint64_t nvmepeer_mask;
 typedef uint32_t nvmepeer_mask;
 #endif
 
-/* Lanes are together where they came the same way: the calls on their stacks tell. */
+/*
+ * Lanes are converged if they took the same path: compare the call sites on
+ * their stacks.
+ */
 static __attribute__((noinline, unused)) uint64_t fibre_site(void)
 {
 	const char *stack = fibre_stacks[machine.current];
@@ -280,12 +284,12 @@ static __attribute__((noinline, unused)) uint64_t fibre_site(void)
 	return site;
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_active(void)
+NVP_FN nvmepeer_mask nvp_lanes_active(void)
 {
 	return (nvmepeer_mask)machine_join(fibre_site());
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_match(nvmepeer_mask mask, uint64_t value)
+NVP_FN nvmepeer_mask nvp_lanes_match(nvmepeer_mask mask, uint64_t value)
 {
 	nvmepeer_mask same = 0;
 
@@ -296,7 +300,7 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_match(nvmepeer_mask mask, uint64_t valu
 	return same;
 }
 
-NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_ballot(nvmepeer_mask mask, int predicate)
+NVP_FN nvmepeer_mask nvp_lanes_ballot(nvmepeer_mask mask, int predicate)
 {
 	nvmepeer_mask set = 0;
 
@@ -307,8 +311,8 @@ NVMEPEER_FN nvmepeer_mask nvmepeer_lanes_ballot(nvmepeer_mask mask, int predicat
 	return set;
 }
 
-/* A lane outside the mask has nothing to give: catch it. */
-NVMEPEER_FN uint64_t nvmepeer_lanes_copy64(nvmepeer_mask mask, uint64_t value, uint32_t lane)
+/* A lane outside the mask has no value: report the error. */
+NVP_FN uint64_t nvp_lanes_copy64(nvmepeer_mask mask, uint64_t value, uint32_t lane)
 {
 	machine_meet(mask, value);
 	if (!(mask >> lane & 1))
@@ -316,12 +320,12 @@ NVMEPEER_FN uint64_t nvmepeer_lanes_copy64(nvmepeer_mask mask, uint64_t value, u
 	return fibre_current()->others[lane];
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lanes_copy32(nvmepeer_mask mask, uint32_t value, uint32_t lane)
+NVP_FN uint32_t nvp_lanes_copy32(nvmepeer_mask mask, uint32_t value, uint32_t lane)
 {
-	return (uint32_t)nvmepeer_lanes_copy64(mask, value, lane);
+	return (uint32_t)nvp_lanes_copy64(mask, value, lane);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lanes_or32(nvmepeer_mask mask, uint32_t value)
+NVP_FN uint32_t nvp_lanes_or32(nvmepeer_mask mask, uint32_t value)
 {
 	uint32_t all = 0;
 
@@ -331,74 +335,74 @@ NVMEPEER_FN uint32_t nvmepeer_lanes_or32(nvmepeer_mask mask, uint32_t value)
 	return all;
 }
 
-/* The only meeting that orders memory. */
-NVMEPEER_FN void nvmepeer_lanes_sync(nvmepeer_mask mask)
+/* The only barrier of lanes that orders memory. */
+NVP_FN void nvp_lanes_sync(nvmepeer_mask mask)
 {
 	weak_meet(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_lane(void)
+NVP_FN uint32_t nvp_lane(void)
 {
 	return fibre_current()->lane;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_mask_count(nvmepeer_mask mask)
+NVP_FN uint32_t nvp_mask_count(nvmepeer_mask mask)
 {
 	return (uint32_t)__builtin_popcountll(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_mask_first(nvmepeer_mask mask)
+NVP_FN uint32_t nvp_mask_first(nvmepeer_mask mask)
 {
 	return (uint32_t)__builtin_ctzll(mask);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_count_bits(uint32_t bits)
+NVP_FN uint32_t nvp_count_bits(uint32_t bits)
 {
 	return (uint32_t)__builtin_popcount(bits);
 }
 
-/* Position of the lowest set bit; there is one. */
-NVMEPEER_FN uint32_t nvmepeer_first_bit(uint32_t bits)
+/* Position of the lowest set bit; @bits is not 0. */
+NVP_FN uint32_t nvp_first_bit(uint32_t bits)
 {
 	return (uint32_t)__builtin_ctz(bits);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_home(void)
+NVP_FN uint32_t nvp_start_hash(void)
 {
 	return fibre_current()->warp;
 }
 
-#define NVMEPEER_PLATFORM_FLAG
-NVMEPEER_FN void nvmepeer_flag_store(uint32_t *flag, uint32_t value)
+#define NVP_PLATFORM_FLAG
+NVP_FN void nvp_flag_store(uint32_t *flag, uint32_t value)
 {
 	fibre_store(flag, 4, value, __ATOMIC_RELEASE, WEAK_DEVICE);
 }
 
-NVMEPEER_FN uint32_t nvmepeer_flag_load(const uint32_t *flag)
+NVP_FN uint32_t nvp_flag_load(const uint32_t *flag)
 {
 	return (uint32_t)fibre_load(flag, 4, __ATOMIC_ACQUIRE, WEAK_DEVICE);
 }
 
-#define NVMEPEER_PLATFORM_BLOCK
+#define NVP_PLATFORM_BLOCK
 static uint32_t fibre_block_warps = 1;	/* warps of a block, in a row */
 
-NVMEPEER_FN uint32_t nvmepeer_block_thread(void)
+NVP_FN uint32_t nvp_block_thread(void)
 {
 	return fibre_current()->warp % fibre_block_warps * NVMEPEER_LANES + fibre_current()->lane;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_block_threads(void)
+NVP_FN uint32_t nvp_block_threads(void)
 {
 	return fibre_block_warps * NVMEPEER_LANES;
 }
 
-NVMEPEER_FN void nvmepeer_block_sync(void)
+NVP_FN void nvp_block_sync(void)
 {
 	weak_barrier();
 }
 
-/* Memory that a block shares is also touched by plain accesses: it has no delays. */
-NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t value)
+/* Plain accesses use shared memory of a block, too: it has no delays. */
+NVP_FN uint64_t nvp_block_cas(uint64_t *p, uint64_t old, uint64_t value)
 {
 	uint64_t found;
 
@@ -409,7 +413,7 @@ NVMEPEER_FN uint64_t nvmepeer_block_claim(uint64_t *p, uint64_t old, uint64_t va
 	return found;
 }
 
-NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
+NVP_FN uint32_t nvp_block_max(uint32_t *p, uint32_t value)
 {
 	uint32_t found;
 
@@ -420,7 +424,7 @@ NVMEPEER_FN uint32_t nvmepeer_block_max(uint32_t *p, uint32_t value)
 	return found;
 }
 
-/* How a controller of controller.h reaches memory: all by the system, in order. */
+/* Accesses of a controller of controller.h: system scope, in order. */
 #define CONTROLLER_MEMORY
 
 static inline bool controller_register(const uint32_t *address, uint32_t last, uint32_t *value)
@@ -441,7 +445,9 @@ static inline void controller_read(const void *from, void *to, uint32_t bytes)
 	}
 }
 
-/* A completion entry, behind everything that the controller wrote before. */
+/*
+ * Store a completion entry, after everything that the controller wrote before.
+ */
 static inline void controller_write(void *to, const uint32_t entry[4])
 {
 	for (uint32_t at = 0; at < 16; at += FIBRE_PIECE) {
@@ -461,7 +467,7 @@ static inline uint64_t controller_read_list(const uint64_t *from)
 	return value[0];
 }
 
-/* Data: the first eight bytes of a piece stand for all of them. */
+/* Data: the first eight bytes of a segment represent all of it. */
 static inline void controller_fetch_data(void *to, const void *from, uint64_t bytes)
 {
 	uint64_t value[2];
@@ -471,10 +477,13 @@ static inline void controller_fetch_data(void *to, const void *from, uint64_t by
 	memcpy(to, value, 8);
 }
 
-/* On a way of its own: completions do not tell of it, only what is read back does. */
+/*
+ * On a path of its own: completions do not order it, only the word that is read
+ * back.
+ */
 static inline void fibre_store_apart(void *to, const uint64_t value[2])
 {
-	uint32_t data = weak_place(to, 8), back = weak_place(fibre_readback, 4);
+	uint32_t data = weak_location(to, 8), back = weak_location(fibre_readback, 4);
 	uint32_t seen = weak_self()->seen[data];
 
 	weak_store(to, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
@@ -496,7 +505,7 @@ static inline void controller_store_data(void *to, const void *from, uint64_t by
 		weak_store(to, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 }
 
-/* A word of data as a lane of a test touches it. */
+/* A word of data, accessed by a lane of a test. */
 static inline __attribute__((unused)) void lane_store(uint64_t *to, uint64_t value)
 {
 	fibre_store(to, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
@@ -508,12 +517,15 @@ static inline __attribute__((unused)) uint64_t lane_load(const uint64_t *from)
 }
 
 #ifdef FIBRE_HIP
-/* Its doorbell is stored past the caches by a plain store, which is made here. */
-#define nvmepeer_doorbell_store hip_doorbell_store
+/*
+ * platform_hip.h stores the doorbell past the caches by a plain store, which is
+ * implemented here.
+ */
+#define nvp_doorbell_store hip_doorbell_store
 #include <nvmepeer_device/platform_hip.h>
-#undef nvmepeer_doorbell_store
+#undef nvp_doorbell_store
 
-NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value)
 {
 	uint32_t instead;
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * fibres.h: a machine with lanes, warps and blocks for the device library, all
- * of it in one thread, so that a test decides who runs next at every access.
+ * fibres.h: a machine with lanes, warps and blocks for the device library, in
+ * one thread, so that a test decides at every access which fibre runs next.
  *
  * A fibre is a lane or a controller.  Before each access to shared memory a
- * fibre asks machine_step(), where another may be chosen to run.  Choices come
- * from a random generator, or from a list that a model checker works through.
- * Either way the same seed or list gives the same run.  What an access sees is
- * up to weak.h.
+ * fibre calls machine_step(), which may switch to another.  Choices come from a
+ * random generator, or from a list that a model checker enumerates; the same
+ * seed or list gives the same run.  weak.h decides what an access reads.
  */
 #ifndef SELFTESTS_DEVICE_FIBRES_H
 #define SELFTESTS_DEVICE_FIBRES_H
@@ -27,7 +26,7 @@ enum {
 	FIBRE_STACK = 64 << 10,
 };
 
-/* What a fibre waits for.  One that is stopped never runs again. */
+/* What a fibre waits for.  A stopped fibre never runs again. */
 enum fibre_state {
 	FIBRE_RUNS, FIBRE_RESTS, FIBRE_JOINS, FIBRE_MEETS, FIBRE_BARRIER, FIBRE_STOPPED,
 	FIBRE_ENDED
@@ -42,19 +41,19 @@ struct fibre {
 	uint32_t warp;
 	uint32_t lane;
 	uint32_t block;
-	uint64_t site;		/* where it joins others */
-	uint64_t mask;		/* of the meeting it waits at or has come from */
-	uint64_t given;		/* what it brought to the meeting */
-	uint64_t others[MAX_LANES];	/* what all brought */
+	uint64_t site;		/* call site of the barrier */
+	uint64_t mask;		/* lanes of the barrier that it waits at or has left */
+	uint64_t given;		/* its value at the barrier */
+	uint64_t others[MAX_LANES];	/* the values of all lanes */
 	uint64_t steps;		/* accesses so far */
-	uint64_t rings;		/* doorbells that it has stored */
+	uint64_t rings;		/* doorbells that it has rung */
 	uint64_t stop_at;	/* stops for ever before this access; 0: never */
-	uint64_t delay_at;	/* rests @delay times before this access; 0: never */
+	uint64_t delay_at;	/* pauses @delay times before this access; 0: never */
 	uint32_t delay;
-	uint32_t delay_step;	/* and again so many accesses later; 0: only once */
+	uint32_t delay_step;	/* and again this many accesses later; 0: only once */
 };
 
-/* Counts of what a program did; a test of costs looks at them. */
+/* Counters of a program's accesses, for tests of costs. */
 struct machine_counts {
 	uint64_t atomics, loads, stores, entry_stores, doorbells, cq_loads;
 	uint64_t fences_publish, fences_consume, fences_device, fences_claimed;
@@ -67,11 +66,11 @@ struct machine {
 	uint32_t fibre_count;
 	uint32_t alive;			/* neither ended nor stopped */
 	uint32_t current;
-	uint32_t rested;		/* last fibre that rested, for turns */
+	uint32_t rested;		/* last fibre that paused, for round robin */
 	bool random;
-	bool whole_warps;		/* lanes always join all together */
+	bool whole_warps;		/* all lanes of a warp always join */
 	uint32_t seed;
-	uint32_t deviations;		/* model checker: still allowed */
+	uint32_t deviations;		/* model checker: deviations left */
 	uint64_t steps, step_limit;
 	bool stuck;
 	uint16_t choice[MAX_CHOICES], choices[MAX_CHOICES];
@@ -91,7 +90,7 @@ static inline uint32_t machine_random(void)
 	return machine.seed;
 }
 
-/* One of @count ways to go on; 0 is the natural one. */
+/* One of @count choices; 0 is the default. */
 static inline uint32_t machine_choose(uint32_t count)
 {
 	uint32_t at = machine.choice_at;
@@ -112,8 +111,8 @@ static inline uint32_t machine_choose(uint32_t count)
 }
 
 /*
- * One of @count ways, where any but 0 is out of the ordinary: a model checker
- * allows a run only a few of those.
+ * One of @count choices, of which all but 0 are deviations: a model checker
+ * allows only a few of those in a run.
  */
 static inline uint32_t machine_deviate(uint32_t count)
 {
@@ -149,7 +148,7 @@ static inline void fibre_go_home(void)
 		_longjmp(machine.home, 1);
 }
 
-/* Lets a meeting happen if all have come.  True if it did. */
+/* Complete a barrier if all lanes have arrived.  Returns true if it did. */
 static inline bool meeting_try(struct fibre *fibre)
 {
 	struct fibre *all[MAX_LANES];
@@ -176,10 +175,10 @@ static inline bool meeting_try(struct fibre *fibre)
 }
 
 /*
- * Lets lanes that stand at the same join go on together: all of a warp, or
- * some.  @nobody_else: no other lane can come.
+ * Let lanes at the same call site continue together: all of a warp, or some.
+ * @no_other_lane: no other lane can arrive.
  */
-static inline bool join_try(const struct fibre *first, bool nobody_else)
+static inline bool join_try(const struct fibre *first, bool no_other_lane)
 {
 	uint32_t warp = first->warp;
 	uint64_t site = first->site, waiting = 0, living = 0, mask;
@@ -194,7 +193,7 @@ static inline bool join_try(const struct fibre *first, bool nobody_else)
 			waiting |= (uint64_t)1 << fibre->lane;
 	}
 	mask = waiting;
-	if (!waiting || (machine.whole_warps && waiting != living && !nobody_else))
+	if (!waiting || (machine.whole_warps && waiting != living && !no_other_lane))
 		return false;
 	if (!machine.whole_warps && machine.random)
 		mask &= (machine_random() | machine_random()) |
@@ -224,9 +223,9 @@ static inline uint32_t next_of(enum fibre_state state, uint32_t after)
 }
 
 /*
- * Fibres that may run, for a choice among them.  At random any; for a model
- * checker one of each warp, as the order of lanes between meetings only
- * permutes what they do alone.
+ * The fibres that may run next.  At random any; for a model checker one of each
+ * warp, since the order of lanes between barriers only permutes what they do
+ * alone.
  */
 static inline uint32_t runnable_fibres(uint32_t list[MAX_FIBRES])
 {
@@ -244,7 +243,10 @@ static inline uint32_t runnable_fibres(uint32_t list[MAX_FIBRES])
 	return count;
 }
 
-/* For a model checker: another lane of the same warp goes on without a choice. */
+/*
+ * For a model checker: continue with another lane of the same warp, without a
+ * choice.
+ */
 static inline uint32_t runnable_sibling(void)
 {
 	for (uint32_t i = 0; i < machine.fibre_count; i++)
@@ -254,12 +256,12 @@ static inline uint32_t runnable_sibling(void)
 	return MAX_FIBRES;
 }
 
-/* The current fibre cannot go on: somebody else, or all of it is over. */
+/* The current fibre is blocked: run another one, or end the run. */
 static inline void machine_give_way(void)
 {
 	uint32_t runnable[MAX_FIBRES], count = runnable_fibres(runnable), to;
 
-	/* A meeting may have let it go on after all. */
+	/* A barrier may have unblocked it after all. */
 	if (fibre_current()->state == FIBRE_RUNS)
 		return;
 	to = runnable_sibling();
@@ -287,7 +289,7 @@ static inline void machine_give_way(void)
 	fibre_switch(to);
 }
 
-/* One that rests may come back early. */
+/* A paused fibre may resume early. */
 static inline void machine_wake(void)
 {
 	uint32_t which = next_of(FIBRE_RESTS, machine_random() % machine.fibre_count);
@@ -296,7 +298,7 @@ static inline void machine_wake(void)
 		machine.fibres[which].state = FIBRE_RUNS;
 }
 
-/* The current fibre never runs again, and so none of its warp. */
+/* The current fibre never runs again, and neither does its warp. */
 static inline void machine_stop(void)
 {
 	for (uint32_t i = 0; i < machine.fibre_count; i++) {
@@ -311,7 +313,7 @@ static inline void machine_stop(void)
 		machine_give_way();
 }
 
-/* A wait: everybody else has a turn first. */
+/* A pause: every other fibre gets a turn first. */
 static inline void machine_rest(void)
 {
 	fibre_current()->state = FIBRE_RESTS;
@@ -320,7 +322,7 @@ static inline void machine_rest(void)
 	machine_give_way();
 }
 
-/* Before every access: may another fibre run first? */
+/* Called before every access: may another fibre run first? */
 static inline void machine_step(void)
 {
 	uint32_t others[MAX_FIBRES], count;
@@ -351,7 +353,7 @@ static inline void machine_step(void)
 		fibre_switch(others[count - 1]);
 }
 
-/* Lanes meet at the same instruction only: @site names it. */
+/* Lanes only join at the same instruction, identified by @site. */
 static inline uint64_t machine_join(uint64_t site)
 {
 	struct fibre *fibre = fibre_current();
@@ -364,7 +366,10 @@ static inline uint64_t machine_join(uint64_t site)
 	return fibre->mask;
 }
 
-/* Brings a value to the other lanes of @mask; theirs are in others[] after. */
+/*
+ * Exchange values with the other lanes of @mask; others[] has all of them
+ * afterwards.
+ */
 static inline void machine_meet(uint64_t mask, uint64_t value)
 {
 	struct fibre *fibre = fibre_current();
@@ -379,8 +384,8 @@ static inline void machine_meet(uint64_t mask, uint64_t value)
 }
 
 /*
- * Waits for all living fibres of the block.  Each brings a value; the last to
- * come gets all of them combined, and what it returns is everybody's.
+ * A barrier of all living fibres of the block.  Each passes a value; the last
+ * to arrive combines all of them, and every fibre gets the result.
  */
 static inline uint64_t machine_barrier(uint64_t value, uint64_t (*combine)(uint64_t, uint64_t))
 {
@@ -422,7 +427,7 @@ static void fibre_start(void)
 		machine_give_way();
 }
 
-/* Everything else in @machine is the test's to set after this. */
+/* A test sets all other fields of @machine after this. */
 static inline void machine_reset(void)
 {
 	machine.fibre_count = machine.alive = machine.current = machine.rested = 0;
@@ -431,14 +436,17 @@ static inline void machine_reset(void)
 	machine.stuck = false;
 	machine.random = false;
 	machine.choice_at = 0;
-	/* What a test does while the machine stands still is done by the first. */
+	/*
+	 * Accesses of the test while the machine does not run count as the
+	 * first fibre's.
+	 */
 	machine.fibres[0].stop_at = machine.fibres[0].delay_at = 0;
 	machine.fibres[0].outside = false;
 	machine.deviations = 0;
 	memset(&machine.counts, 0, sizeof(machine.counts));
 }
 
-/* Runs the new fibre up to its first jump, so that others can jump to it. */
+/* Run the new fibre up to its first jump, so that others can jump to it. */
 static inline void fibre_prepare(struct fibre *fibre, uint32_t index)
 {
 	static ucontext_t context;
@@ -475,7 +483,7 @@ static inline struct fibre *machine_add(void (*main)(void *), void *argument, ui
 	return fibre;
 }
 
-/* Adds one that is not on the device. */
+/* Add a fibre that is not on the device. */
 static inline struct fibre *machine_add_outside(void (*main)(void *), void *argument)
 {
 	struct fibre *fibre = machine_add(main, argument, 31, 0);
@@ -484,7 +492,7 @@ static inline struct fibre *machine_add_outside(void (*main)(void *), void *argu
 	return fibre;
 }
 
-/* Runs until every fibre has ended or stopped.  False if they got stuck. */
+/* Run until every fibre has ended or stopped.  Returns false on a deadlock. */
 static inline bool machine_run(void)
 {
 	machine.current = 0;
@@ -493,9 +501,7 @@ static inline bool machine_run(void)
 	return !machine.stuck && !machine.alive;
 }
 
-/*
- * The next list of choices, depth first.  False when all have been tried.
- */
+/* The next list of choices, depth first.  False after the last. */
 static inline bool machine_next_schedule(void)
 {
 	while (machine.choice_count) {

@@ -22,13 +22,16 @@ static inline void ktap_check(bool good, const char *name)
 		ktap_failures++;
 }
 
-/* Is the case wanted?  The first argument of a program, if any, names the only one. */
+/*
+ * Is the case selected?  The first argument of a program, if any, selects a
+ * single case.
+ */
 static inline bool ktap_wants(int argc, char **argv, const char *name)
 {
 	return argc < 2 || !strcmp(argv[1], name);
 }
 
-/* Prints the plan; returns the exit status: nothing checked is nothing proved. */
+/* Print the plan and return the exit status.  A run without a check fails. */
 static inline int ktap_end(void)
 {
 	printf("1..%u\n", ktap_count);

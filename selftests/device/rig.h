@@ -8,14 +8,14 @@
 
 #include "bench.h"
 
-/* Long enough to be never over in a test that expects no timeout. */
+/* Long enough never to expire in a test that expects no timeout. */
 #define RIG_LONG 1000000000u
 
 static struct bench *bench;
-static uint32_t lanes_left;	/* that have not ended */
-static uint32_t bad, done;	/* results that were wrong; commands */
+static uint32_t lanes_left;	/* lanes that have not ended */
+static uint32_t bad, done;	/* wrong results; commands */
 
-/* Steps the controller as long as anybody may want something. */
+/* Step the controller while lanes may submit. */
 static inline void rig_controller(void *argument)
 {
 	struct bench *mine = argument;
@@ -26,7 +26,7 @@ static inline void rig_controller(void *argument)
 	}
 }
 
-/* An entry that tells torn from whole, and whose result is its own. */
+/* An entry with a checksum that detects tearing, and a result of its own. */
 static inline void rig_entry(struct nvmepeer_sqe *entry, uint32_t number, uint32_t round)
 {
 	memset(entry, 0, sizeof(*entry));
@@ -38,8 +38,9 @@ static inline void rig_entry(struct nvmepeer_sqe *entry, uint32_t number, uint32
 }
 
 /*
- * Makes the shared state while the machine stands still; then fibres are added.
- * Stores may stay unseen for @late steps; @seed decides everything else.
+ * Initialise the shared state before the machine runs; fibres are added after
+ * that.  Stores may stay invisible for @late steps; @seed determines everything
+ * else.
  */
 static inline bool rig_begin(uint32_t seed, uint32_t late)
 {
@@ -66,7 +67,7 @@ static inline void rig_add_warps(uint32_t warps, uint32_t lanes, void (*main)(vo
 	lanes_left += warps * lanes;
 }
 
-/* Cids that are free. */
+/* Free CIDs. */
 static inline uint32_t rig_free_cids(void)
 {
 	uint32_t count = 0;
@@ -76,20 +77,22 @@ static inline uint32_t rig_free_cids(void)
 	return count;
 }
 
-/* Abandoned commands, as nobody on the device may see it: without delay. */
+/* Abandoned commands in the newest state, which fibres may not see yet. */
 static inline uint32_t rig_abandoned(void)
 {
 	nvmepeer_abandoned(&bench->queue);
 	return bench->queue.state->abandoned;
 }
 
-/* Nobody uses the queue pair: everything that was taken has been given back. */
+/*
+ * The queue pair is idle: all credits, CIDs and ownership have been returned.
+ */
 static inline const char *rig_books(void)
 {
 	const struct nvmepeer_state *state = bench->queue.state;
 
 	if ((uint32_t)state->tail)
-		return "somebody is inside or waits for the bell";
+		return "a slot is unwritten or a group waits for the doorbells";
 	if (state->credits != bench->queue.sq_mask)
 		return "credits are missing";
 	if (state->abandoned)
@@ -101,11 +104,11 @@ static inline const char *rig_books(void)
 	return NULL;
 }
 
-/* How a run ended: NULL, or what is wrong. */
+/* The result of a run: NULL, or the defect. */
 static inline const char *rig_end(bool whole)
 {
 	if (!whole)
-		return "somebody waits for ever";
+		return "deadlock";
 	if (bench->controller.errors)
 		return bench->controller.error;
 	if (bad)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-block.c: the calls of blocks on a machine of fibres: two blocks of
- * two warps share queue pairs, transfer in one and in two halves, gather, and do
- * the same from a set of two controllers; every byte is checked.
+ * unit-device-block.c: the calls of blocks on a machine of fibres: two blocks
+ * of two warps share queue pairs, make synchronous and asynchronous transfers,
+ * gather, and do the same with a set of two controllers; every byte is checked.
  *
  * Usage: unit-device-block [CASE [SEED]]; all cases and seeds, or one.
  */
@@ -20,22 +20,22 @@ enum {
 	DISK = 2048, IOVA = 1 << 30,
 };
 
-/* What a block shares; touched by plain accesses, as shared memory is. */
+/* Shared memory of a block; plain accesses. */
 struct block {
 	struct nvmepeer_gather_table table;
 	struct nvmepeer_batch batches[2];
 	struct nvmepeer_token tokens[2][MOST];
-	struct nvmepeer_piece pieces[PIECES];
+	struct nvmepeer_gather_range pieces[PIECES];
 	uint32_t word;
 };
 
-/* bench, which is rig.h's, is the first of them. */
+/* bench, of rig.h, is the first of them. */
 static struct bench *benches[QUEUES];
 static struct nvmepeer_queue queues[QUEUES];
 static struct nvmepeer_buffer buffers[CONTROLLERS];
 static struct nvmepeer_set set;
 static struct block blocks[BLOCKS];
-static uint8_t *memory;			/* half of it each block's */
+static uint8_t *memory;			/* one half for each block */
 static uint8_t got[BLOCKS][PIECES * PIECE] __attribute__((aligned(64)));
 
 static void controllers_main(void *argument)
@@ -64,13 +64,13 @@ static uint64_t my_offset(void)
 	return (uint64_t)my_block() * (MEMORY / BLOCKS);
 }
 
-/* Block @lba of the set, or of its first controller alone. */
+/* Block @lba of the set, or of its first controller only. */
 static const uint8_t *on_disk(bool of_set, uint64_t lba)
 {
-	struct nvmepeer_place place = { 0, lba };
+	struct nvp_location place = { 0, lba };
 
 	if (of_set)
-		place = nvmepeer_set_place(&set, lba);
+		place = nvp_set_locate(&set, lba);
 	return benches[place.controller * EACH]->controller.disk + place.lba * SECTOR;
 }
 
@@ -82,11 +82,11 @@ static bool holds(bool of_set, uint64_t offset, uint64_t lba, uint32_t count)
 	return true;
 }
 
-/* Nobody of the block goes on before all have checked. */
+/* A barrier: no thread of the block continues before all have checked. */
 static void checked(void)
 {
 	done++;
-	nvmepeer_block_sync();
+	nvp_block_sync();
 }
 
 static void thread_transfers(void)
@@ -105,18 +105,27 @@ static void thread_transfers(void)
 	checked();
 }
 
-/* A warp by itself, while the other one does the same elsewhere. */
+/* One warp, while the other does the same elsewhere. */
 static void thread_transfers_by_warp(void)
 {
-	uint32_t warp = nvmepeer_block_thread() / LANES;
+	uint32_t warp = nvp_block_thread() / LANES;
 	struct nvmepeer_transfer transfer = {
 		NVMEPEER_OP_READ, 0, 9 + 300 * (2 * my_block() + warp), 70, buffers,
 		my_offset() + warp * (MEMORY / 4),
 	};
+	struct nvmepeer_buffer small = { 4096, buffers[0].dma, 0 };
 
 	expect(!nvmepeer_warp_transfer(&queues[0], &transfer), "transfer by a warp");
-	nvmepeer_lanes_sync(NVMEPEER_FULL_MASK);
+	nvp_lanes_sync(NVP_FULL_MASK);
 	expect(holds(false, transfer.offset, transfer.lba, 70), "data of a warp");
+	checked();
+	/* The first commands cannot be read, those of later lanes do not fit the buffer. */
+	transfer.buffer = &small;
+	transfer.lba = DISK;
+	transfer.offset = 0;
+	nvp_lanes_sync(NVP_FULL_MASK);
+	expect(nvmepeer_warp_transfer(&queues[0], &transfer) == NVMEPEER_E_RANGE,
+	       "worst status of a warp");
 	checked();
 }
 
@@ -143,26 +152,29 @@ static void thread_halves(void)
 	       "bad status of a half");
 	first.blocks = MOST * 8 + 1;
 	expect(nvmepeer_block_submit(&queues[0], &first, &block->batches[0]) ==
-	       NVMEPEER_E_TOO_LARGE, "more commands than the batch can name");
+	       NVMEPEER_E_TOO_LARGE, "more commands than the batch has tokens");
 	expect(nvmepeer_block_wait(&queues[0], &block->batches[0], RIG_LONG) ==
 	       NVMEPEER_E_TOO_LARGE, "none was sent");
 	checked();
 }
 
-/* Pieces of all lengths, some in the same unit and some across two: more than one round. */
+/*
+ * Ranges of all lengths, some in the same unit and some across two: more than
+ * one round.
+ */
 static void make_pieces(struct block *block, uint32_t number)
 {
 	for (uint32_t i = 0; i < PIECES; i++) {
 		uint64_t from = (i * 7919ull + number * 31) % 6000 * 16 * (1 + i % 8);
 
-		block->pieces[i] = (struct nvmepeer_piece){
+		block->pieces[i] = (struct nvmepeer_gather_range){
 			from, (uintptr_t)&got[number][i * PIECE], 16 + i % 60 * 16, 0
 		};
 	}
 	memset(got[number], 0x5a, sizeof(got[number]));
 }
 
-static bool piece_is_right(bool of_set, const struct nvmepeer_piece *piece)
+static bool piece_is_right(bool of_set, const struct nvmepeer_gather_range *piece)
 {
 	const uint8_t *to = (const uint8_t *)(uintptr_t)piece->to;
 
@@ -177,13 +189,14 @@ static bool piece_is_right(bool of_set, const struct nvmepeer_piece *piece)
 
 static int gather(bool of_set, struct block *block, uint32_t count)
 {
-	struct nvmepeer_staging staging = { buffers, (uintptr_t)memory, UNIT_SHIFT };
+	struct nvmepeer_staging staging = { buffers, (uintptr_t)memory, UNIT_SHIFT, 0 };
 	struct nvmepeer_set_staging of_all = { my_offset(), (uintptr_t)memory + my_offset(),
-					       UNIT_SHIFT };
+					       UNIT_SHIFT, 0 };
 	struct nvmepeer_buffer mine = { MEMORY / BLOCKS, buffers[0].dma + my_offset(), 0 };
 
 	if (of_set)
-		return nvmepeer_set_gather(&set, &block->table, &of_all, block->pieces, count);
+		return nvmepeer_block_set_gather(&set, &block->table, &of_all, block->pieces,
+						 count);
 	staging.buffer = &mine;
 	staging.address += my_offset();
 	return nvmepeer_block_gather(&queues[0], &block->table, &staging, block->pieces, count);
@@ -192,23 +205,23 @@ static int gather(bool of_set, struct block *block, uint32_t count)
 static void gathers(bool of_set)
 {
 	struct block *block = &blocks[my_block()];
-	struct nvmepeer_piece *piece = &block->pieces[PIECES / 2];
+	struct nvmepeer_gather_range *piece = &block->pieces[PIECES / 2];
 
 	expect(!gather(of_set, block, PIECES), "gather");
-	for (uint32_t i = nvmepeer_block_thread(); i < PIECES; i++)
+	for (uint32_t i = nvp_block_thread(); i < PIECES; i++)
 		expect(piece_is_right(of_set, &block->pieces[i]), "a piece");
 	checked();
-	if (!nvmepeer_block_thread())
+	if (!nvp_block_thread())
 		piece->bytes = 24;
-	nvmepeer_block_sync();
+	nvp_block_sync();
 	expect(gather(of_set, block, PIECES) == NVMEPEER_E_ALIGN, "a piece that is odd");
 	checked();
-	if (!nvmepeer_block_thread()) {
+	if (!nvp_block_thread()) {
 		piece->bytes = 16;
 		piece->from = (uint64_t)CONTROLLERS * DISK * SECTOR;
 	}
-	nvmepeer_block_sync();
-	expect(gather(of_set, block, PIECES) == 0x4080, "a piece that cannot be read");
+	nvp_block_sync();
+	expect(gather(of_set, block, PIECES) == 0x4080, "a range that cannot be read");
 	checked();
 }
 
@@ -225,7 +238,7 @@ static void thread_gathers_from_set(void)
 /* Each thread for itself, across stripes. */
 static void thread_reads_set(void)
 {
-	uint32_t number = my_block() * THREADS + nvmepeer_block_thread();
+	uint32_t number = my_block() * THREADS + nvp_block_thread();
 	uint64_t offset = (uint64_t)number * 16384, lba = 5 + 37 * (uint64_t)number;
 
 	expect(!nvmepeer_set_read(&set, offset, lba, 20), "read of a set");
@@ -259,7 +272,7 @@ static void make_set(uint32_t entries, uint32_t seed)
 		controller->iova = (uint64_t)(i / EACH) * IOVA;
 		benches[i]->geometry.max_transfer = 4096;
 		benches[i]->geometry.cids = 64;
-		/* Queue pairs of one controller see one disk. */
+		/* Queue pairs of one controller access one disk. */
 		if (i % EACH) {
 			free(controller->disk);
 			controller->disk = benches[i - 1]->controller.disk;
@@ -275,7 +288,7 @@ static void make_set(uint32_t entries, uint32_t seed)
 			MEMORY, (uintptr_t)memory + (uint64_t)i * IOVA, 0
 		};
 	set = (struct nvmepeer_set){ queues, buffers, CONTROLLERS, EACH, STRIPE_SHIFT,
-				     NVMEPEER_SET_HASH };
+				     NVMEPEER_SET_HASH, NVMEPEER_LAYOUT, 0 };
 	bench = benches[0];
 }
 
@@ -324,7 +337,7 @@ static const char *run(void (*thread)(void), uint32_t seed)
 	machine.step_limit = 4000 * 1000;
 	add_blocks(thread);
 	if (!machine_run() || !done || done % (BLOCKS * THREADS))
-		wrong = "somebody waits for ever";
+		wrong = "deadlock";
 	for (int i = 0; i < QUEUES && !wrong; i++) {
 		bench = benches[i];
 		wrong = rig_end(true);
@@ -341,7 +354,7 @@ struct block_case {
 static const struct block_case cases[] = {
 	{ "transfer", "transfers by blocks", thread_transfers },
 	{ "warps", "transfers by the warps of blocks", thread_transfers_by_warp },
-	{ "halves", "transfers by blocks in two halves, two at once", thread_halves },
+	{ "halves", "asynchronous transfers by blocks, two in flight", thread_halves },
 	{ "gather", "gather by blocks, in rounds", thread_gathers },
 	{ "set", "threads read and write a set of two controllers", thread_reads_set },
 	{ "set-gather", "gather from a set of two controllers", thread_gathers_from_set },

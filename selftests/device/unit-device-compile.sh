@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# unit-device-compile: the device library's header under every compiler: C11 and
-# C++17 by gcc and clang, HIP by clang, CUDA by nvcc, which is no package of Debian's
-# and may be missing. What nvcc makes of the load of a completion entry is looked at,
-# and what it keeps in memory for a loop of calls.
+# unit-device-compile: the headers of the device library under every compiler: C11 and
+# C++17 by gcc and clang, HIP by clang, CUDA by nvcc. Debian has no package of nvcc, and
+# its tests are skipped without it. Two of them inspect the code that nvcc generates for
+# the load of a completion entry, and what it spills in a loop of calls.
 # timeout: 900
 set -euo pipefail
 
@@ -13,8 +13,8 @@ names=()
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# check NAME TOOL COMMAND...: one test; a TOOL that need not be there is nvcc, and then
-# the test is skipped. They run at the same time and are told in order.
+# check NAME TOOL COMMAND...: one test, skipped if TOOL is nvcc and missing. The tests run
+# in parallel and are reported in order.
 check() {
 	local name=$1 tool=$2 status=0
 	shift 2
@@ -29,8 +29,8 @@ check() {
 	} &
 }
 
-# Print what came of test NUMBER; 1 if it failed.
-tell() {
+# report NUMBER: print the result of a test; 1 if it failed.
+report() {
 	local name=${names[$1 - 1]}
 	if [[ -f $work/$1.skip ]]; then
 		echo "ok $1 $name # SKIP $(<"$work/$1.skip")"
@@ -43,11 +43,11 @@ tell() {
 	fi
 }
 
-# count_loads CUBIN: how often a completion entry is read in one load, and in all.
-# An instruction has 16 bytes. 0x181 in its low 9 bits is a global load; bits 75..73
-# say how wide it is (6: 128 bits), those above for whom it is strong (1f5, 1f6: the
-# system). Each read of an entry has a prefetch that never comes: CCTL (0x18f) with
-# 8001 in bits 91..72.
+# count_loads CUBIN: the number of 128-bit loads of completion entries, and of all loads.
+# An instruction has 16 bytes. 0x181 in its low 9 bits is a global load; bits 75..73 are
+# the width (6: 128 bits), the bits above the scope of a strong access (1f5, 1f6: system).
+# Each load of an entry has a prefetch that is never executed: CCTL (0x18f) with 8001 in
+# bits 91..72.
 # shellcheck disable=SC2317 # called by name
 count_loads() {
 	local name offset size
@@ -60,7 +60,7 @@ count_loads() {
 		END { print whole + 0, all + 0 }'
 }
 
-# cuda ARCHITECTURE SOURCE INCLUDE: compile it, and see all entries read in one load.
+# cuda ARCHITECTURE SOURCE INCLUDE: compile it; every entry must be read by one load.
 # shellcheck disable=SC2317 # called by name
 cuda() {
 	local cubin=$work/$1-$BASHPID.cubin whole all
@@ -70,9 +70,9 @@ cuda() {
 	((all > 0 && whole == all))
 }
 
-# Where not all words of an entry are used, the assembler loads only some.
+# If the code does not use all words of an entry, the assembler loads only some.
 # shellcheck disable=SC2317 # called by name
-pieces_are_noticed() {
+torn_loads() {
 	cp -r ../../include/nvmepeer_device* "$work/"
 	sed -i 's/xor\.b64 mix, %0, %1;/mov.b64 mix, %1;/' "$work/nvmepeer_device/platform_cuda.h"
 	cat >"$work/phase.cu" <<-'SOURCE'
@@ -81,27 +81,27 @@ pieces_are_noticed() {
 	{
 		uint32_t entry[4];
 
-		nvmepeer_cq_load(address, entry);
-		*out = nvmepeer_cqe_phase(entry);
+		nvp_cq_load(address, entry);
+		*out = nvp_cqe_phase(entry);
 	}
 	SOURCE
 	cuda sm_90 "$work/phase.cu" ../../include && ! cuda sm_90 "$work/phase.cu" "$work"
 }
 
-# spilled INCLUDE: bytes that a loop of calls with 64 registers keeps in memory.
+# spilled INCLUDE: bytes that a loop of calls with 64 registers spills.
 # shellcheck disable=SC2317 # called by name
 spilled() {
 	nvcc -arch=sm_90 -Xptxas -v -I"$1" -cubin -o "$work/loop-$BASHPID.cubin" "$work/loop.cu" 2>&1 |
 		awk '/properties for reads/ { own = 1 } own && /spill/ { print $5 + $9; exit }'
 }
 
-# What a lane may leave open is not kept from one round to the next.
+# An uninitialised entry would be carried from one round to the next.
 # shellcheck disable=SC2317 # called by name
-open_ends() {
+uninitialised() {
 	local now without
 	mkdir "$work/open"
 	cp -r ../../include/nvmepeer_device* "$work/open/"
-	sed -i 's/ = nvmepeer_no_entry();/;/' "$work/open/nvmepeer_device/send.h"
+	sed -i 's/ = nvp_empty_entry();/;/' "$work/open/nvmepeer_device/send.h"
 	cat >"$work/loop.cu" <<-'SOURCE'
 	#include <nvmepeer_device.h>
 	extern "C" __global__ void __launch_bounds__(1024)
@@ -112,27 +112,108 @@ open_ends() {
 	}
 	SOURCE
 	now=$(spilled ../../include) without=$(spilled "$work/open")
-	echo "$now bytes, $without where entries begin as nothing"
+	echo "$now bytes, $without where entries are not initialised"
 	((now < without))
 }
 
-# Bitcode of the calls: a module without flags of its own, from which a code generator
-# makes all of them.
+# Bitcode of the calls: a module without module flags, for which a code generator must
+# generate all calls.
 # shellcheck disable=SC2317 # called by name
 bitcode() {
-	local name built=$work/bitcode/lib/nvmepeer_device.bc nvptx=(clang -target nvptx64-nvidia-cuda)
-	make -s -C ../../lib/cuda OUT="$work/bitcode" "$built" || return 1
-	"${nvptx[@]}" -x ir -S -emit-llvm -o "$work/calls.ll" "$built" || return 1
-	"${nvptx[@]}" -Xclang -target-feature -Xclang +ptx75 -Xclang -target-cpu -Xclang sm_80 \
-		-x ir -S -o "$work/calls.ptx" "$built" || return 1
-	for name in nvmepeer_{device,numba}_{read,write,give_up,queue}; do
-		grep -q "^\.visible \.func .* $name(" "$work/calls.ptx" || { echo "no $name"; return 1; }
+	local name file=$1 architecture=$2 fence=$3
+	local built=$work/$file/lib/$file.bc nvptx=(clang -target nvptx64-nvidia-cuda)
+	make -s -C ../../lib/cuda OUT="$work/$file" "$built" || return 1
+	"${nvptx[@]}" -x ir -S -emit-llvm -o "$work/$file.ll" "$built" || return 1
+	"${nvptx[@]}" -Xclang -target-feature -Xclang +ptx75 -Xclang -target-cpu -Xclang "$architecture" \
+		-x ir -S -o "$work/$file.ptx" "$built" || return 1
+	for name in nvmepeer_{device,numba}_{read,write,quiesce,check,queue}; do
+		grep -q "^\.visible \.func .* $name(" "$work/$file.ptx" || { echo "no $name"; return 1; }
 	done
-	! grep -n 'llvm\.module\.flags' "$work/calls.ll"
+	grep -q "fence\.$fence\.sys" "$work/$file.ptx" || { echo "no fence.$fence.sys"; return 1; }
+	! grep -n 'llvm\.module\.flags' "$work/$file.ll"
+}
+
+# The same calls on the CPU: a queue of another layout is refused before it is used.
+# shellcheck disable=SC2317 # called by name
+calls_refuse() {
+	cat >"$work/calls.cc" <<-'EOF'
+		#include <cstdio>
+		#include <initializer_list>
+		#include "lib/cuda/device.cu"
+		int main()
+		{
+			alignas(128) static nvmepeer_state state[8];
+			nvmepeer_queue queues[2] = {};
+			uint64_t first = (uint64_t)(uintptr_t)queues, second = first + sizeof(queues[0]), other;
+			int bad = 0, status = 0;
+
+			for (nvmepeer_queue &queue : queues) {
+				queue.layout = NVMEPEER_LAYOUT;
+				queue.state = state;
+				queue.timeout_ns = 1000000;
+			}
+			state->layout = NVMEPEER_LAYOUT;
+			bad += nvmepeer_device_queue(first, 1) != second;
+			bad += nvmepeer_device_check(second) != NVMEPEER_OK;
+			bad += nvmepeer_device_quiesce(second) != NVMEPEER_E_ADDRESS;
+			queues[0].layout += 8u << 12;
+			queues[0].sq_doorbell = 1;
+			other = nvmepeer_device_queue(first, 1);
+			bad += other != 0;
+			for (uint64_t queue : { first, other }) {
+				bad += nvmepeer_device_read(queue, 8, 0, 0, 1) != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_write(queue, 8, 0, 0, 1) != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_quiesce(queue) != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_numba_check(&status, queue) || status != NVMEPEER_E_LAYOUT;
+			}
+			std::printf("%d wrong\n", bad);
+			return bad != 0;
+		}
+	EOF
+	g++ -std=c++17 -O1 -D__device__= -D__noinline__= -D__forceinline__=inline -I../../include -I../.. \
+		-include cstdint -o "$work/calls" "$work/calls.cc" && "$work/calls"
+}
+
+# alone COMPILER...: each header by itself. platform_cuda.h and platform_hip.h need the
+# compilers of their platforms.
+# shellcheck disable=SC2317 # called by name
+alone() {
+	local header status=0
+	for header in ../../include/nvmepeer_device/*.h; do
+		case $header in
+		*/platform_cuda.h) continue ;;
+		*/platform_hip.h) [[ " $* " == *" hip "* ]] || continue ;;
+		esac
+		echo "#include <nvmepeer_device/${header##*/}>" |
+			"$@" "${common[@]}" -fsyntax-only - || { echo "$header"; status=1; }
+	done
+	return "$status"
+}
+
+# Names without the mark of private names are the interface.
+# shellcheck disable=SC2317 # called by name
+interface() {
+	./api | diff -u api.list -
+}
+
+# A thread of a block of three dimensions is numbered by all three: the kernel needs its
+# place in x, y and z (amdhsa_system_vgpr_workitem_id 2).
+# shellcheck disable=SC2317 # called by name
+hip_block() {
+	cat >"$work/block.hip" <<-'EOF'
+		#include "hip_shim.h"
+		#include <nvmepeer_device.h>
+		__global__ void number(uint32_t *out)
+		{
+			out[nvp_block_thread()] = nvp_block_threads();
+		}
+	EOF
+	clang "${common[@]}" -I. -x hip --cuda-device-only -nogpulib -nogpuinc -O2 -S -o "$work/block.s" \
+		--offload-arch=gfx90a "$work/block.hip" && grep 'amdhsa_system_vgpr_workitem_id 2' "$work/block.s"
 }
 
 common=(-I../../include -Wall -Wextra -Wpedantic -Werror)
-# How many waves fit a compute unit is the compiler's to say, not to refuse.
+# The compiler only warns if fewer waves fit a compute unit than it tried for.
 hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S -o /dev/null)
 
 echo "KTAP version 1"
@@ -141,17 +222,25 @@ check "C11 and GNU, gcc" gcc gcc -std=gnu11 -D_GNU_SOURCE "${common[@]}" -O2 -c 
 check "C11, clang" clang clang -std=c11 "${common[@]}" -O2 -c compile.c -o /dev/null
 check "C++17, g++" g++ g++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o /dev/null
 check "C++17, clang" clang clang++ -x c++ -std=c++17 "${common[@]}" -O2 -c compile.c -o /dev/null
+check "each header alone, C11, gcc" gcc alone gcc -std=c11 -x c
+check "each header alone, C++17, g++" g++ alone g++ -std=c++17 -x c++
+check "each header alone, HIP, clang" clang alone clang -x hip --cuda-device-only --offload-arch=gfx90a \
+	-nogpulib -nogpuinc -include hip_shim.h
+check "interface as in api.list" diff interface
 check "HIP gfx90a, wave of 64, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx90a compile.c
 check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --offload-arch=gfx1030 compile.c
-check "bitcode of the calls, clang" clang bitcode
+check "HIP: threads of a block of three dimensions, clang" clang hip_block
+check "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
+check "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire
+check "calls with C names refuse queues of another layout, g++" g++ calls_refuse
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
 check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
-check "a completion entry that is read in pieces is noticed" nvcc pieces_are_noticed
-check "CUDA, 64 registers: no entry is kept from call to call" nvcc open_ends
+check "CUDA: a torn load of a completion entry is detected" nvcc torn_loads
+check "CUDA, 64 registers: no entry is carried from call to call" nvcc uninitialised
 wait
 failures=0
 for ((number = 1; number <= ${#names[@]}; number++)); do
-	tell "$number" || failures=$((failures + 1))
+	report "$number" || failures=$((failures + 1))
 done
 echo "1..${#names[@]}"
 exit $((failures != 0))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-edges.c: the device library at the edges of what may be: a
- * controller that completes what it was never given, a ring that is full,
- * tokens that are spent, a waiter that nobody helps, a status page of every kind.
- * One lane, unless the table says otherwise, and memory without delays.
+ * unit-device-edges.c: corner cases of the device library: a controller that
+ * completes commands it never got, a full ring, used tokens, a waiter without
+ * help from other groups, every kind of status page.  One lane, unless the
+ * table says otherwise, and memory without delays.
  *
  * Usage: unit-device-edges [CASE]
  */
@@ -26,7 +26,7 @@ static void edge_main(void *argument)
 	lanes_left--;
 }
 
-static uint64_t mute_until;	/* the controller answers from then on; 0: it is not told */
+static uint64_t mute_until;	/* the controller completes nothing before this; 0: always */
 
 static void controller_main(void *argument)
 {
@@ -39,7 +39,7 @@ static void controller_main(void *argument)
 	}
 }
 
-/* Runs @test in @lanes fibres of a warp beside a controller. */
+/* Run @test in @lanes fibres of a warp together with a controller. */
 static bool run_edge(bool (*test)(void), uint32_t lanes)
 {
 	edge = test;
@@ -67,7 +67,10 @@ static bool submit(struct nvmepeer_token *token, uint64_t timeout_ns)
 	return !nvmepeer_submit(&bench->queue, &flush, token, timeout_ns);
 }
 
-/* All is taken and nobody sends: the controller still learns what was taken. */
+/*
+ * All entries are consumed and no group submits: the head doorbell is rung
+ * nevertheless.
+ */
 static bool head_due(void)
 {
 	struct nvmepeer_token token[12];
@@ -83,7 +86,7 @@ static bool head_due(void)
 	return bench->controller.posted == 12 && bench->controller.acknowledged >= 12 - 4;
 }
 
-/* As many commands fit as the ring has slots, but one. */
+/* The ring holds one command less than it has slots. */
 static bool credits(void)
 {
 	struct nvmepeer_token token;
@@ -95,7 +98,7 @@ static bool credits(void)
 	return !submit(&token, SHORT) && bench->controller.last_tail == 15;
 }
 
-/* An entry of a command that cannot be is counted, and nothing is written. */
+/* An entry with an impossible CID is counted, and nothing is written. */
 static bool cid_range(void)
 {
 	const uint32_t entry[4] = { 0, 0, 0, 0xfff0 | 1 << 16 };
@@ -123,7 +126,10 @@ static bool far_alone(void)
 	return !nvmepeer_wait(&bench->queue, token, NULL, 20 * SHORT);
 }
 
-/* The ring is full of commands that nobody waits for: who wants room makes it. */
+/*
+ * The ring is full of commands that no thread waits for: a submitter makes
+ * room.
+ */
 static bool room(void)
 {
 	struct nvmepeer_token token;
@@ -134,7 +140,7 @@ static bool room(void)
 	return true;
 }
 
-/* A token names one command, once, and none of a time before a reset. */
+/* A token is valid for one command, once, and never across a re-arm. */
 static bool tokens(void)
 {
 	struct nvmepeer_token token, next;
@@ -145,7 +151,7 @@ static bool tokens(void)
 	    nvmepeer_wait(queue, token, NULL, SHORT) != NVMEPEER_E_TOKEN ||
 	    nvmepeer_poll(queue, token, NULL) != NVMEPEER_E_TOKEN)
 		return false;
-	/* Until the cid is used again: then the old token still names nothing. */
+	/* Also after the CID has been reused: the old token stays invalid. */
 	do {
 		if (!submit(&next, SHORT))
 			return false;
@@ -157,8 +163,8 @@ static bool tokens(void)
 	return nvmepeer_wait(queue, token, NULL, SHORT) == NVMEPEER_E_TOKEN;
 }
 
-/* The same after the queue pair was made again. */
-static bool tokens_again(void)
+/* The same after a re-arm. */
+static bool stale_tokens(void)
 {
 	struct nvmepeer_token token, next;
 	const struct nvmepeer_queue *queue = &bench->queue;
@@ -175,7 +181,7 @@ static bool tokens_again(void)
 	       !nvmepeer_wait(queue, next, NULL, RIG_LONG);
 }
 
-/* Polls @token until something else than NVMEPEER_AGAIN comes, @most times. */
+/* Poll @token until the status is not NVMEPEER_AGAIN, @most times. */
 static int poll_for(struct nvmepeer_token token, uint32_t most)
 {
 	int status = NVMEPEER_AGAIN;
@@ -185,14 +191,17 @@ static int poll_for(struct nvmepeer_token token, uint32_t most)
 	return status;
 }
 
-/* The host says that the queue pair has begun anew. */
+/* The host reports another loss of the queue pair. */
 static void lose(void)
 {
-	fibre_store(&status_page[NVMEPEER_STATUS_GENERATION / 4], 4, 4, __ATOMIC_RELEASE,
+	fibre_store(&status_page[NVP_STATUS_LOSSES / 4], 4, 4, __ATOMIC_RELEASE,
 		    WEAK_SYSTEM);
 }
 
-/* The queue pair is lost while somebody polls who never waits, and nobody else is there. */
+/*
+ * The queue pair is lost while one thread polls without waiting, and no other
+ * calls.
+ */
 static bool poll_until_lost(void)
 {
 	struct nvmepeer_token token;
@@ -201,16 +210,16 @@ static bool poll_until_lost(void)
 	if (!submit(&token, SHORT) || poll_for(token, 600) != NVMEPEER_AGAIN)
 		return false;
 	lose();
-	/* Each of the next is told at once. */
+	/* Every later poll reports it at once. */
 	return poll_for(token, 256) == NVMEPEER_E_LOST && poll_for(token, 1) == NVMEPEER_E_LOST &&
 	       !submit(&token, SHORT);
 }
 
-/* With a queue pair that is live, and that @test may lose. */
+/* Run @test with a LIVE queue pair, which it may lose. */
 static bool run_live(bool (*test)(void))
 {
-	status_page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
-	status_page[NVMEPEER_STATUS_GENERATION / 4] = 3;
+	status_page[NVP_STATUS_STATE / 4] = NVP_STATE_LIVE;
+	status_page[NVP_STATUS_LOSSES / 4] = 3;
 	bench->geometry.status = (uintptr_t)status_page;
 	bench->geometry.generation = 3;
 	return run_edge(test, 1);
@@ -221,14 +230,14 @@ static bool polls(void)
 	return run_live(poll_until_lost);
 }
 
-/* Who serves is never told to stop. */
+/* The word @stop of nvmepeer_serve() is never set. */
 static bool serve_until_lost(void)
 {
 	static const uint32_t never;
 
 	lose();
 	nvmepeer_serve(&bench->queue, &never);
-	return nvmepeer_known_lost(&bench->queue);
+	return nvp_known_lost(&bench->queue);
 }
 
 static bool serves(void)
@@ -236,33 +245,33 @@ static bool serves(void)
 	return run_live(serve_until_lost);
 }
 
-static bool solo_until_lost(void)
+static bool exclusive_until_lost(void)
 {
-	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
 	struct nvmepeer_command flush = flush_command();
 	struct nvmepeer_token token;
 
 	bench->controller.mute = true;
 	lose();
-	if (nvmepeer_solo_execute(&solo, &flush, NULL, ~(uint64_t)0) != NVMEPEER_E_LOST)
+	if (nvmepeer_exclusive_execute(&exclusive, &flush, NULL, ~(uint64_t)0) != NVMEPEER_E_LOST)
 		return false;
-	/* Others are told, and so is this one. */
-	return nvmepeer_known_lost(&bench->queue) && !submit(&token, SHORT) &&
-	       nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_LOST;
+	/* Other threads detect it, and so does this one. */
+	return nvp_known_lost(&bench->queue) && !submit(&token, SHORT) &&
+	       nvmepeer_exclusive_execute(&exclusive, &flush, NULL, SHORT) == NVMEPEER_E_LOST;
 }
 
-static bool solo_lost(void)
+static bool exclusive_lost(void)
 {
-	return run_live(solo_until_lost);
+	return run_live(exclusive_until_lost);
 }
 
-/* What every call there is returns for a command that ends with @refusal. */
+/* The status of every call for a command that completes with @refusal. */
 static bool all_return(uint32_t refusal, int expected)
 {
 	const struct nvmepeer_queue *queue = &bench->queue;
 	struct nvmepeer_command flush = flush_command();
 	struct nvmepeer_token token, any[2] = { { NVMEPEER_NO_CID, 0 }, { NVMEPEER_NO_CID, 0 } };
-	struct nvmepeer_solo solo;
+	struct nvmepeer_exclusive exclusive;
 	uint32_t which = 0;
 	bool right;
 
@@ -272,15 +281,20 @@ static bool all_return(uint32_t refusal, int expected)
 	right = submit(&token, SHORT) && poll_for(token, 600) == expected && right;
 	right = submit(&any[1], SHORT) &&
 		nvmepeer_wait_any(queue, any, 2, &which, NULL, RIG_LONG) == expected && right;
-	/* It was found, and is spent. */
+	/* It completed, and its token is used. */
 	right = which == 1 && any[1].cid == NVMEPEER_NO_CID && right;
-	solo = nvmepeer_solo_open(queue);
-	right = nvmepeer_solo_execute(&solo, &flush, NULL, RIG_LONG) == expected && right;
-	nvmepeer_solo_close(&solo);
+	exclusive = nvmepeer_exclusive_open(queue);
+	right = nvmepeer_exclusive_execute(&exclusive, &flush, NULL, RIG_LONG) == expected && right;
+	/* After a loss every later call returns the same. */
+	right = (expected == NVMEPEER_E_LOST) == (exclusive.broken == NVMEPEER_E_LOST) && right;
+	exclusive.broken = NVMEPEER_OK;
+	nvmepeer_exclusive_close(&exclusive);
 	return right;
 }
 
-/* A queue that is taken from the controller may end its commands with a status. */
+/*
+ * A controller may complete commands with a status when their queue is deleted.
+ */
 static bool deleted(void)
 {
 	return all_return(0x0008, NVMEPEER_E_LOST) && all_return(0x7808, NVMEPEER_E_LOST) &&
@@ -291,13 +305,13 @@ static int check_with(uint32_t state, uint32_t generation)
 {
 	machine_reset();
 	weak_reset(0, 1);
-	status_page[NVMEPEER_STATUS_STATE / 4] = state;
-	status_page[NVMEPEER_STATUS_GENERATION / 4] = generation;
+	status_page[NVP_STATUS_STATE / 4] = state;
+	status_page[NVP_STATUS_LOSSES / 4] = generation;
 	nvmepeer_queue_reset(&bench->queue);
 	return nvmepeer_check(&bench->queue);
 }
 
-/* The machine stands still. */
+/* The machine does not run. */
 static bool status_pages(void)
 {
 	bench->geometry.status = (uintptr_t)status_page;
@@ -305,27 +319,28 @@ static bool status_pages(void)
 	if (!rig_begin(1, 0))
 		return false;
 	machine_add(edge_main, NULL, 0, 0);
-	return check_with(NVMEPEER_STATE_LIVE, 3) == NVMEPEER_OK &&
-	       check_with(NVMEPEER_STATE_LIVE, 4) == NVMEPEER_E_LOST &&
-	       check_with(NVMEPEER_STATE_LIVE + 1, 3) == NVMEPEER_E_LOST &&
+	return check_with(NVP_STATE_LIVE, 3) == NVMEPEER_OK &&
+	       check_with(NVP_STATE_LIVE, 4) == NVMEPEER_E_LOST &&
+	       check_with(NVP_STATE_LIVE + 1, 3) == NVMEPEER_E_LOST &&
 	       check_with(0, 3) == NVMEPEER_E_LOST;
 }
 
-/* Whom nobody has told where to ask is told so; and no word of a page is elsewhere. */
-static bool nobody_to_ask(void)
+/* Without a control page the call fails; a misaligned page is refused. */
+static bool no_control_page(void)
 {
 	struct nvmepeer_geometry geometry = bench->geometry;
 	struct nvmepeer_queue queue;
 
-	geometry.request = (uintptr_t)status_page + 2;
+	/* Both words of a request are one store. */
+	geometry.control = (uintptr_t)status_page + 4;
 	if (nvmepeer_queue_open(&queue, &geometry) != NVMEPEER_E_ADDRESS)
 		return false;
-	geometry.request = 0;
+	geometry.control = 0;
 	return !nvmepeer_queue_open(&queue, &geometry) &&
-	       nvmepeer_queue_give_up(&queue) == NVMEPEER_E_ADDRESS;
+	       nvmepeer_queue_quiesce(&queue) == NVMEPEER_E_ADDRESS;
 }
 
-/* Nobody answers, then somebody does: what was abandoned is found again. */
+/* Nothing completes, then everything does: abandoned commands are reclaimed. */
 static bool timeouts(void)
 {
 	struct nvmepeer_token token;
@@ -341,8 +356,8 @@ static bool timeouts(void)
 	       nvmepeer_abandoned(&bench->queue) == 0 && !rig_books();
 }
 
-/* No limit is as long as one that the clock cannot reach. */
-static bool for_ever(void)
+/* A timeout beyond the range of the clock never expires. */
+static bool unlimited(void)
 {
 	struct nvmepeer_token token;
 
@@ -357,72 +372,73 @@ static bool for_ever(void)
 	       machine.now_ns >= mute_until;
 }
 
-/* The same by who has the queue pair for itself, and without an answer at all. */
-static bool solo_for_ever(void)
+/* The same for an exclusive owner, and without any completion. */
+static bool exclusive_unlimited(void)
 {
-	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
 	struct nvmepeer_command flush = flush_command();
 
 	machine.now_ns = 1000;
 	bench->controller.mute = true;
 	mute_until = machine.now_ns + SHORT;
-	return !nvmepeer_solo_execute(&solo, &flush, NULL, ~(uint64_t)0) &&
+	return !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, ~(uint64_t)0) &&
 	       machine.now_ns >= mute_until;
 }
 
-static bool solo_timeout(void)
+static bool exclusive_timeout(void)
 {
-	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
 	struct nvmepeer_command flush = flush_command();
 
 	bench->controller.mute = true;
-	return nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT &&
-	       nvmepeer_solo_execute(&solo, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT;
+	return nvmepeer_exclusive_execute(&exclusive, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT &&
+	       nvmepeer_exclusive_execute(&exclusive, &flush, NULL, SHORT) == NVMEPEER_E_TIMEOUT;
 }
 
 /*
- * The controller was not told of an entry that was taken, and has no room for one of as
- * many as go at once.
+ * The head doorbell does not include an entry that was consumed, so that the
+ * controller has no room for a completion of each command submitted together.
  */
-static bool solo_behind(void)
+static bool exclusive_behind(void)
 {
 	struct nvmepeer_command flush = flush_command();
-	nvmepeer_mask all = nvmepeer_lanes_active();
-	struct nvmepeer_solo solo;
+	nvmepeer_mask all = nvp_lanes_active();
+	struct nvmepeer_exclusive exclusive;
 
-	if (nvmepeer_lane() == 0 && nvmepeer_flush(&bench->queue))
+	if (nvp_lane() == 0 && nvmepeer_flush(&bench->queue))
 		return false;
-	nvmepeer_lanes_sync(all);
-	solo = nvmepeer_solo_open(&bench->queue);
-	return !nvmepeer_solo_execute(&solo, &flush, NULL, RIG_LONG);
+	nvp_lanes_sync(all);
+	exclusive = nvmepeer_exclusive_open(&bench->queue);
+	return !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, RIG_LONG);
 }
 
 struct edge_case {
 	const char *name, *what;
 	bool (*run)(void);
 	uint32_t entries;
-	uint32_t lanes;		/* of one warp; 0: the machine stands still */
+	uint32_t lanes;		/* lanes of one warp; 0: the machine does not run */
 };
 
 static const struct edge_case cases[] = {
-	{ "head-due", "the head doorbell is rung although nobody sends", head_due, 16, 1 },
-	{ "credits", "as many commands as slots, but one", credits, 16, 1 },
-	{ "cid-range", "a completion of a cid that cannot be", cid_range, 16, 1 },
-	{ "far", "a waiter far from its turn whom nobody helps", far_alone, 128, 1 },
-	{ "room", "a full ring whose completions nobody waits for", room, 16, 1 },
-	{ "token", "spent tokens name nothing", tokens, 16, 1 },
-	{ "token-again", "nor do tokens of a time before", tokens_again, 16, 1 },
-	{ "polls", "a loss is seen by who only polls", polls, 16, 0 },
-	{ "serve", "it ends the service", serves, 16, 0 },
-	{ "solo-lost", "and the wait of who is solo", solo_lost, 16, 0 },
-	{ "deleted", "a status that says that the queue was deleted is a loss", deleted, 16, 1 },
-	{ "status", "state and generation of the status page", status_pages, 16, 0 },
-	{ "request", "giving up without a request page", nobody_to_ask, 16, 1 },
-	{ "for-ever", "a wait without a limit", for_ever, 16, 1 },
-	{ "solo-for-ever", "the same solo", solo_for_ever, 16, 1 },
-	{ "solo-behind", "all slots by who is solo, behind an entry that nobody told of", solo_behind, 8, 8 },
-	{ "solo-timeout", "a wait with a limit, solo", solo_timeout, 16, 1 },
-	{ "timeout", "a command that completes after its owner has left", timeouts, 16, 1 },
+	{ "head-due", "the head doorbell is rung without a submission", head_due, 16, 1 },
+	{ "credits", "one command less than slots fits", credits, 16, 1 },
+	{ "cid-range", "a completion with an invalid CID", cid_range, 16, 1 },
+	{ "far", "a waiter far from its turn makes progress alone", far_alone, 128, 1 },
+	{ "room", "submit reaps a full ring", room, 16, 1 },
+	{ "token", "used tokens are invalid", tokens, 16, 1 },
+	{ "token-again", "tokens from before a re-arm are invalid", stale_tokens, 16, 1 },
+	{ "polls", "polls detect a loss", polls, 16, 0 },
+	{ "serve", "a loss ends nvmepeer_serve()", serves, 16, 0 },
+	{ "exclusive-lost", "a loss ends an exclusive wait", exclusive_lost, 16, 0 },
+	{ "deleted", "the status of a deleted queue is a loss", deleted, 16, 1 },
+	{ "status", "state and losses of the status page", status_pages, 16, 0 },
+	{ "control", "quiesce without a control page", no_control_page, 16, 1 },
+	{ "for-ever", "a wait without a timeout", unlimited, 16, 1 },
+	{ "exclusive-for-ever", "an exclusive wait without a timeout", exclusive_unlimited, 16, 1 },
+	{ "exclusive-behind", "an exclusive group fills all slots after an unreported entry",
+	  exclusive_behind, 8, 8 },
+	{ "exclusive-timeout", "an exclusive wait with a timeout", exclusive_timeout, 16, 1 },
+	{ "timeout", "a command that completes after its timeout", timeouts, 16, 1 },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-lanes.c: lanes that call together with limits of their own: the
- * patient ones get what comes after the others' time was over, whichever lane
- * leads.
+ * unit-device-lanes.c: lanes that call together with different timeouts: lanes
+ * with long timeouts get completions that arrive after the others' timeouts,
+ * whichever lane leads.
  */
 #define NVMEPEER_LANES 4
 #define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
@@ -11,12 +11,12 @@
 #include "bench.h"
 #include "ktap.h"
 
-/* Nothing completes before @LATE; who waits @SHORT gives up before it. */
+/* Nothing completes before @LATE; a wait of @SHORT times out before it. */
 enum { LANES = NVMEPEER_LANES, SHORT_NS = 20000, LATE_NS = 2000000 };
 
 static const uint64_t long_ns = 10000000000u;
 static struct bench *bench;
-static uint32_t impatient;		/* lanes, a bit each */
+static uint32_t impatient;		/* lanes with a short timeout, a bit each */
 static int status[LANES];
 static uint32_t lanes_left;
 
@@ -35,7 +35,10 @@ static uint64_t patience(uint32_t lane)
 	return impatient >> lane & 1 ? SHORT_NS : long_ns;
 }
 
-/* Impatient with one half of a command; compiled once, as all of it is inlined. */
+/*
+ * A short timeout for one half of a command; compiled once, since all of it is
+ * inlined.
+ */
 static bool waits_long, submits_long;
 
 static void lane_splits(void *argument)
@@ -61,30 +64,30 @@ static void lane_executes(void *argument)
 	lanes_left--;
 }
 
-static void lane_solo(void *argument)
+static void lane_exclusive(void *argument)
 {
 	uint32_t lane = (uint32_t)(uintptr_t)argument;
 	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
-	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
 
-	status[lane] = nvmepeer_solo_execute(&solo, &flush, NULL, patience(lane));
-	nvmepeer_solo_close(&solo);
+	status[lane] = nvmepeer_exclusive_execute(&exclusive, &flush, NULL, patience(lane));
+	nvmepeer_exclusive_close(&exclusive);
 	lanes_left--;
 }
 
-/* The ring has room for one command, which somebody else has sent. */
+/* The ring has room for one command, which another thread has submitted. */
 static void occupy(void)
 {
 	struct nvmepeer_sqe flush = { { 0xffu << 16 } };
 
-	nvmepeer_write_entry(&bench->queue, 0, &flush);
-	bench->queue.state->tail = (uint64_t)1 << NVMEPEER_TICKET_SHIFT;
+	nvp_write_entry(&bench->queue, 0, &flush);
+	bench->queue.state->tail = (uint64_t)1 << NVP_TICKET_SHIFT;
 	bench->queue.state->credits = 0;
 	weak_reset(0, 1);
-	nvmepeer_doorbell_store(bench->queue.sq_doorbell, 1);
+	nvp_doorbell_store(bench->queue.sq_doorbell, 1);
 }
 
-/* @expected: what the impatient lanes get; the others 0. */
+/* @expected: the status of the lanes with short timeouts; the others get 0. */
 static bool each_its_own(void (*main)(void *), uint32_t entries, uint32_t lanes, int expected)
 {
 	bool good = true;
@@ -124,14 +127,14 @@ static bool each_its_own(void (*main)(void *), uint32_t entries, uint32_t lanes,
 int main(void)
 {
 	ktap_start();
-	ktap_check(each_its_own(lane_splits, 16, 1, NVMEPEER_E_TIMEOUT), "wait, the leader gives up");
-	ktap_check(each_its_own(lane_splits, 16, 6, NVMEPEER_E_TIMEOUT), "wait, others give up");
+	ktap_check(each_its_own(lane_splits, 16, 1, NVMEPEER_E_TIMEOUT), "wait: timeout of the leader");
+	ktap_check(each_its_own(lane_splits, 16, 6, NVMEPEER_E_TIMEOUT), "wait: timeout of other lanes");
 	ktap_check(each_its_own(lane_executes, 16, 1, NVMEPEER_E_TIMEOUT),
-		   "execute, the leader gives up");
+		   "execute: timeout of the leader");
 	ktap_check(each_its_own(lane_executes, 16, 10, NVMEPEER_E_TIMEOUT),
 		   "execute, others give up");
-	ktap_check(each_its_own(lane_splits, 2, 1, NVMEPEER_E_FULL), "submit, the leader gives up");
-	ktap_check(each_its_own(lane_splits, 2, 8, NVMEPEER_E_FULL), "submit, another gives up");
-	ktap_check(each_its_own(lane_solo, 16, 1, 0), "solo lanes wait together, as long as the last");
+	ktap_check(each_its_own(lane_splits, 2, 1, NVMEPEER_E_FULL), "submit: timeout of the leader");
+	ktap_check(each_its_own(lane_splits, 2, 8, NVMEPEER_E_FULL), "submit: timeout of another lane");
+	ktap_check(each_its_own(lane_exclusive, 16, 1, 0), "exclusive lanes wait together, for the longest timeout");
 	return ktap_end();
 }

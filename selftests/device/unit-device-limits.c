@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-limits.c: what the device library does when something does not
- * come: lanes whose patience differs, threads that never run again, a queue pair
- * that is lost while commands are abandoned and swept up, and one that is given up.
+ * unit-device-limits.c: the device library when something does not happen:
+ * lanes with different timeouts, threads that are never scheduled again, a
+ * queue pair that is lost while commands are abandoned and reclaimed, and one
+ * that is quiesced.
  *
  * Usage: unit-device-limits [CASE [SEED]]; all cases and seeds, or one.
  */
@@ -14,17 +15,17 @@
 
 enum {
 	LANES = NVMEPEER_LANES,
-	PATIENCE = 40000,	/* ns of the machine's clock */
+	PATIENCE = 40000,	/* timeout in ns of the machine's clock */
 	SILENCE = 40 * PATIENCE,
-	SLACK = 30 * PATIENCE,	/* by which a wait may be longer: the clock is read rarely */
+	SLACK = 30 * PATIENCE,	/* a wait may be longer by this: the clock is read rarely */
 };
 
 static uint32_t only_seed;
-static uint32_t filled;		/* slots of the queue */
-static uint64_t silent_until;	/* the controller answers from then on */
-static uint64_t longest;	/* the longest call, beyond its patience */
+static uint32_t filled;		/* slots in use */
+static uint64_t silent_until;	/* the controller completes nothing before this */
+static uint64_t longest;	/* the longest call, beyond its timeout */
 
-/* How much longer than @patience a call has taken that began at @began. */
+/* The time by which a call that began at @began exceeded @patience. */
 static void clock_call(uint64_t began, uint64_t patience)
 {
 	uint64_t took = machine.now_ns - began;
@@ -44,7 +45,10 @@ static void slow_controller(void *argument)
 	}
 }
 
-/* Half of the lanes cannot wait until the controller answers, half can. */
+/*
+ * The timeout of half of the lanes expires before the controller completes,
+ * that of the others does not.
+ */
 static uint64_t patience_of(uint32_t number)
 {
 	return number % 2 ? RIG_LONG : PATIENCE;
@@ -56,8 +60,8 @@ static void judge(uint32_t number, int status)
 		bad++;
 }
 
-/* Somebody must take what completes late. */
-static void sweep_up(uint32_t number)
+/* A lane must reap late completions. */
+static void reap_late(uint32_t number)
 {
 	if (number != 1)
 		return;
@@ -79,7 +83,7 @@ static void lane_waits_as_long(void *argument)
 		bad++;
 	judge(number, nvmepeer_wait(&bench->queue, token, NULL, patience_of(number)));
 	done++;
-	sweep_up(number);
+	reap_late(number);
 	lanes_left--;
 }
 
@@ -90,11 +94,11 @@ static void lane_executes_as_long(void *argument)
 
 	judge(number, nvmepeer_execute(&bench->queue, &flush, NULL, patience_of(number)));
 	done++;
-	sweep_up(number);
+	reap_late(number);
 	lanes_left--;
 }
 
-/* One lane fills the queue with commands that nobody answers until much later. */
+/* One lane fills the queue with commands that complete much later. */
 static void lane_submits_as_long(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -150,39 +154,39 @@ static const char *patient_submits(uint32_t seed)
 
 /* --- more lanes than cids --- */
 
-enum { CROWD_WARPS = 16, CROWD_ROUNDS = 3 };
+enum { MANY_WARPS = 16, CROWD_ROUNDS = 3 };
 
 /* Each command has a result of its own. */
-static void lane_in_a_crowd(void *argument)
+static void lane_of_many(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 
 	for (uint32_t round = 0; round < CROWD_ROUNDS; round++, done++) {
-		struct nvmepeer_request request = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, 0 };
-		struct nvmepeer_outcome outcome;
+		struct nvp_submission request = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, 0 };
+		struct nvp_outcome outcome;
 		struct nvmepeer_sqe entry;
 
 		rig_entry(&entry, number, round);
 		request.entry = &entry;
-		outcome = NVMEPEER_BY_GROUP(nvmepeer_group_join(&bench->queue),
-					    nvmepeer_execute_group, nvmepeer_execute_some,
-					    &bench->queue, request, RIG_LONG);
+		outcome = NVP_BY_GROUP(nvmepeer_group_join(&bench->queue),
+				       nvp_execute_group, nvp_execute_partial,
+				       &bench->queue, request, RIG_LONG);
 		if (outcome.status || outcome.result != entry.dword[13])
 			bad++;
 	}
 	lanes_left--;
 }
 
-static const char *crowd(uint32_t seed)
+static const char *many_lanes(uint32_t seed)
 {
 	bool good;
 
 	lanes_left = 0;
 	bench->geometry.cids = 32;
 	good = rig_begin(seed, 1000);
-	rig_add_warps(CROWD_WARPS, LANES, lane_in_a_crowd);
+	rig_add_warps(MANY_WARPS, LANES, lane_of_many);
 	machine_add_outside(rig_controller, bench);
-	good = machine_run() && good && done == CROWD_WARPS * LANES * CROWD_ROUNDS;
+	good = machine_run() && good && done == MANY_WARPS * LANES * CROWD_ROUNDS;
 	return rig_end(good);
 }
 
@@ -201,7 +205,7 @@ static void lane_among_refused(void *argument)
 	lanes_left--;
 }
 
-/* Fewer lanes than a warp has: a group between one and all. */
+/* Fewer lanes than a warp has: a partial group. */
 static const char *refused(uint32_t seed)
 {
 	uint32_t lanes = seed % 2 ? LANES : LANES - 3;
@@ -216,7 +220,7 @@ static const char *refused(uint32_t seed)
 	return rig_end(good);
 }
 
-static uint64_t answer_ns;		/* the controller takes for each command after the first */
+static uint64_t answer_ns;		/* time of the controller for each command after the first */
 static uint32_t executed, timed_out;	/* lanes */
 
 static void one_by_one(void *argument)
@@ -234,7 +238,9 @@ static void one_by_one(void *argument)
 	}
 }
 
-/* Of a group with one cid: who waits for room has no more time than it said. */
+/*
+ * A group with one CID: a lane that waits for room does not exceed its timeout.
+ */
 static void lane_of_one_cid(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -247,7 +253,7 @@ static void lane_of_one_cid(void *argument)
 	timed_out += status == NVMEPEER_E_TIMEOUT;
 	if (status && status != NVMEPEER_E_TIMEOUT && status != NVMEPEER_E_FULL)
 		bad++;
-	sweep_up(number);
+	reap_late(number);
 	lanes_left--;
 }
 
@@ -269,28 +275,28 @@ static const char *run_one_cid(uint32_t seed, uint64_t answer, uint32_t succeed,
 	bench->queue.free_cids[0] |= ~1u;
 	bench->queue.free_cids[1] = ~0u;
 	if (longest > SLACK)
-		return "a call took much longer than it may";
+		return "a call exceeded its timeout";
 	if (executed != succeed || timed_out != fail)
-		return "other commands were executed than there was time for";
+		return "wrong number of executed commands";
 	return rig_end(good);
 }
 
-/* The first is answered in time, and the second sent in time. */
+/* The first completes in time, and the second is submitted in time. */
 static const char *one_cid(uint32_t seed)
 {
 	return run_one_cid(seed, SILENCE / 5 * 3, 2, 0);
 }
 
-static const char *one_cid_in_vain(uint32_t seed)
+static const char *one_cid_timeout(uint32_t seed)
 {
 	return run_one_cid(seed, 3 * SILENCE, 0, 1);
 }
 
-/* --- threads that never run again --- */
+/* --- threads that are never scheduled again --- */
 
-static uint32_t harmed;		/* calls of the others that did not succeed */
+static uint32_t harmed;		/* calls of other threads that failed */
 
-/* One of the others: its calls end, and do not harm anybody. */
+/* Another thread: its calls end, without effects on the rest. */
 static void lane_goes_on(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -315,7 +321,7 @@ static void lane_goes_on(void *argument)
 	lanes_left--;
 }
 
-/* The one that stops has been through every part of the library before it ends. */
+/* The thread that stops has used every part of the library before. */
 static void lane_stops(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -331,44 +337,47 @@ static void lane_stops(void *argument)
 	}
 }
 
-/* One that has the queue pair for itself, once it is idle. */
-static void lane_stops_solo(void *argument)
+/* A thread that owns the queue pair exclusively, once it is idle. */
+static void lane_stops_exclusive(void *argument)
 {
 	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
 
 	(void)argument;
 	for (uint32_t round = 0; round < 2; round++) {
-		struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+		struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
 
 		for (uint32_t i = 0; i < 2; i++)
-			nvmepeer_solo_execute(&solo, &flush, NULL, PATIENCE);
-		nvmepeer_solo_close(&solo);
+			nvmepeer_exclusive_execute(&exclusive, &flush, NULL, PATIENCE);
+		nvmepeer_exclusive_close(&exclusive);
 	}
 }
 
-/* What the thread that stopped holds: the windows of Documentation/device-library.rst. */
+/*
+ * What the stopped thread holds: the windows of
+ * Documentation/device-library.rst.
+ */
 enum window { HOLDS_OWN, HOLDS_RESERVED, HOLDS_SLOTS, HOLDS_BELL, HOLDS_TAKEN, HOLDS_SWEPT,
 	      HOLDS_QUEUE, WINDOWS };
 
 static const char *const window_names[WINDOWS] = {
-	"its own", "credits and cids", "slots", "the bell", "results", "abandoned cids",
+	"its own", "credits and CIDs", "slots", "the doorbells", "results", "abandoned CIDs",
 	"the queue pair",
 };
 
 static enum window what_is_held(void)
 {
 	const struct nvmepeer_state *state = bench->queue.state;
-	uint32_t on_their_way = ((uint32_t)(state->tail >> NVMEPEER_TICKET_SHIFT) -
-				 state->head) & NVMEPEER_HEAD_MASK;
+	uint32_t on_their_way = ((uint32_t)(state->tail >> NVP_TICKET_SHIFT) -
+				 state->head) & NVP_HEAD_MASK;
 	uint32_t marked = 0;
 
 	for (uint32_t word = 0; word <= bench->queue.cid_words_mask; word++)
 		marked += (uint32_t)__builtin_popcount(bench->queue.abandoned_cids[word]);
-	if (state->tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
+	if (state->tail >> NVP_UNWRITTEN_SHIFT & NVP_UNWRITTEN_MASK)
 		return HOLDS_SLOTS;
-	if (state->tail & NVMEPEER_WAITING_MASK)
+	if (state->tail & NVP_WAITING_MASK)
 		return HOLDS_BELL;
-	if ((int32_t)state->credits < NVMEPEER_SOLO_CREDITS / 2)
+	if ((int32_t)state->credits < NVP_EXCLUSIVE_CREDITS / 2)
 		return HOLDS_QUEUE;
 	if (harmed)
 		return HOLDS_TAKEN;
@@ -377,7 +386,10 @@ static enum window what_is_held(void)
 	return state->credits + on_their_way < bench->queue.sq_mask ? HOLDS_RESERVED : HOLDS_OWN;
 }
 
-/* How many calls of the others may fail where a group of @lanes stopped. */
+/*
+ * Number of calls of other threads that may fail after a group of @lanes
+ * stopped.
+ */
 static uint32_t harm_allowed(enum window held, uint32_t lanes)
 {
 	if (held == HOLDS_SLOTS || held == HOLDS_BELL || held == HOLDS_QUEUE)
@@ -395,10 +407,12 @@ struct victim {
 static const struct victim victims[] = {
 	{ "a lane", lane_stops, 1, 1 },
 	{ "a warp", lane_stops, LANES, 2 },
-	{ "a lane that is solo", lane_stops_solo, 1, 1 },
+	{ "an exclusive lane", lane_stops_exclusive, 1, 1 },
 };
 
-/* Stops the first warp before its @at-th access.  @whole: it ended before that. */
+/*
+ * Stop the first warp before its @at-th access.  @whole: it ended before that.
+ */
 static const char *run_stopped(const struct victim *victim, uint32_t seed, uint64_t at,
 			       bool *whole)
 {
@@ -413,28 +427,31 @@ static const char *run_stopped(const struct victim *victim, uint32_t seed, uint6
 	machine.fibres[0].stop_at = at;
 	for (uint32_t warp = 1; warp < 3; warp++)
 		machine_add(lane_goes_on, (void *)(uintptr_t)(warp * LANES), warp, 0);
-	/* The controller stops with the others, not with the one that stopped. */
+	/*
+	 * The controller stops with the other threads, not with the stopped
+	 * one.
+	 */
 	lanes_left = 2;
 	silent_until = 0;
 	machine_add_outside(rig_controller, bench);
 	good = machine_run() && good && done == 8;
 	*whole = machine.fibres[0].state == FIBRE_ENDED;
 	if (!good)
-		return "somebody waits for ever";
+		return "deadlock";
 	if (bad || bench->controller.errors)
 		return bad ? "a result is wrong" : bench->controller.error;
 	if (longest > SLACK)
-		return "a call took much longer than it may";
+		return "a call exceeded its timeout";
 	return NULL;
 }
 
-/* Counts in @seen what is held, wherever it stops. */
+/* Count in @seen what is held, for every access. */
 static const char *stop_everywhere(const struct victim *victim, uint32_t seed,
 				   uint32_t seen[WINDOWS])
 {
 	bool whole = false;
 
-	/* Who is solo sends commands, not entries of its own. */
+	/* An exclusive owner submits commands, not raw entries. */
 	bench->controller.checked_entries = victim->main == lane_stops;
 	for (uint64_t at = 1; !whole; at += victim->step) {
 		const char *wrong;
@@ -444,9 +461,9 @@ static const char *stop_everywhere(const struct victim *victim, uint32_t seed,
 		wrong = run_stopped(victim, seed, at, &whole);
 		held = what_is_held();
 		if (!wrong && !whole && harmed > harm_allowed(held, victim->lanes))
-			wrong = "more calls of others failed than may";
+			wrong = "too many failed calls of other threads";
 		if (wrong) {
-			printf("# %s stopped before access %llu holds %s: %u harmed\n", victim->name,
+			printf("# %s stopped before access %llu holds %s: %u failed calls\n", victim->name,
 			       (unsigned long long)at, window_names[held], harmed);
 			return wrong;
 		}
@@ -457,14 +474,14 @@ static const char *stop_everywhere(const struct victim *victim, uint32_t seed,
 	return NULL;
 }
 
-static uint32_t places[WINDOWS];	/* to stop, by what is held there */
+static uint32_t stops_at[WINDOWS];	/* accesses to stop at, by what is held there */
 
 static const char *stopped(uint32_t seed)
 {
 	const char *wrong = NULL;
 
 	for (size_t i = 0; !wrong && i < sizeof(victims) / sizeof(victims[0]); i++)
-		wrong = stop_everywhere(&victims[i], seed, places);
+		wrong = stop_everywhere(&victims[i], seed, stops_at);
 	return wrong;
 }
 
@@ -474,8 +491,8 @@ static bool all_windows(void)
 	bool all = true;
 
 	for (enum window held = HOLDS_OWN; held < WINDOWS; held++) {
-		printf("# at %u places it holds %s\n", places[held], window_names[held]);
-		all = all && places[held];
+		printf("# at %u accesses it holds %s\n", stops_at[held], window_names[held]);
+		all = all && stops_at[held];
 	}
 	return all;
 }
@@ -483,10 +500,10 @@ static bool all_windows(void)
 /* --- a queue pair that is lost --- */
 
 static uint32_t *status_page;
-static uint32_t have_lost;	/* lanes that know */
-static uint64_t rung;		/* doorbells until all knew */
+static uint32_t lanes_lost;	/* lanes that have detected the loss */
+static uint64_t rung;		/* doorbells until all lanes had detected the loss */
 
-/* The kernel: says at some moment that the queue pair is gone. */
+/* The kernel: reports at some time that the queue pair is not LIVE. */
 static void kernel_main(void *argument)
 {
 	uint32_t generation = (uint32_t)(uintptr_t)argument;
@@ -494,14 +511,17 @@ static void kernel_main(void *argument)
 	for (uint32_t wait = machine_random() % 64; wait; wait--)
 		machine_rest();
 	if (generation)
-		fibre_store(&status_page[NVMEPEER_STATUS_GENERATION / 4], 4, generation,
+		fibre_store(&status_page[NVP_STATUS_LOSSES / 4], 4, generation,
 			    __ATOMIC_RELEASE, WEAK_SYSTEM);
 	else
-		fibre_store(&status_page[NVMEPEER_STATUS_STATE / 4], 4, NVMEPEER_STATE_LIVE + 1,
+		fibre_store(&status_page[NVP_STATUS_STATE / 4], 4, NVP_STATE_LIVE + 1,
 			    __ATOMIC_RELEASE, WEAK_SYSTEM);
 }
 
-/* A command until the loss; warps differ in patience, some sweep in between. */
+/*
+ * Commands until the loss; warps have different timeouts, some reclaim in
+ * between.
+ */
 static int one_command(uint32_t number, uint32_t round, uint64_t patience)
 {
 	struct nvmepeer_sqe entry;
@@ -535,10 +555,10 @@ static void lane_loses(void *argument)
 		if (status == NVMEPEER_E_LOST || nvmepeer_check(&bench->queue) == NVMEPEER_E_LOST)
 			break;
 	}
-	have_lost++;
-	while (have_lost < 4 * LANES)
+	lanes_lost++;
+	while (lanes_lost < 4 * LANES)
 		machine_rest();
-	/* Those who knew first may have gone on already. */
+	/* Lanes that detected the loss first may have continued already. */
 	if (rung > machine.counts.doorbells)
 		rung = machine.counts.doorbells;
 	rig_entry(&entry, number, 0xffff);
@@ -557,7 +577,7 @@ static void lane_begins_again(void *argument)
 	lanes_left--;
 }
 
-/* The kernel has made the queue pair again. */
+/* The kernel has created the queue pair again. */
 static const char *run_again(uint32_t seed)
 {
 	controller_again(&bench->controller);
@@ -566,8 +586,8 @@ static const char *run_again(uint32_t seed)
 	lanes_left = 0;
 	machine_reset();
 	weak_reset(0, 1);
-	status_page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
-	status_page[NVMEPEER_STATUS_GENERATION / 4] = 7;
+	status_page[NVP_STATUS_STATE / 4] = NVP_STATE_LIVE;
+	status_page[NVP_STATUS_LOSSES / 4] = 7;
 	nvmepeer_queue_rearm(&bench->queue, 7);
 	machine_reset();
 	weak_reset(1000, 3);
@@ -584,9 +604,9 @@ static const char *lost(uint32_t seed)
 
 	memset(page, 0, sizeof(page));
 	status_page = page;
-	page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	page[NVP_STATUS_STATE / 4] = NVP_STATE_LIVE;
 	bench->geometry.status = (uintptr_t)page;
-	lanes_left = have_lost = 0;
+	lanes_left = lanes_lost = 0;
 	rung = ~(uint64_t)0;
 	good = rig_begin(seed, 1000);
 	rig_add_warps(4, LANES, lane_loses);
@@ -595,32 +615,40 @@ static const char *lost(uint32_t seed)
 	good = machine_run() && good;
 	bench->geometry.status = 0;
 	if (!good)
-		return "somebody waits for ever";
+		return "deadlock";
 	if (bad)
 		return "a status is wrong";
 	if (machine.counts.doorbells != rung)
-		return "a doorbell was rung after all knew";
+		return "a doorbell was rung after all lanes had detected the loss";
 	if (bench->controller.errors)
 		return bench->controller.error;
 	return run_again(seed);
 }
 
-/* --- a queue pair that is given up --- */
+/* --- a queue pair that is quiesced --- */
 
-static uint32_t request_page[4];
+static uint32_t control_page[8] __attribute__((aligned(8)));
+static uint32_t request_number;
 
-/* The kernel: waits to be asked, takes the queue pair off the controller, says so. */
+/* The kernel: waits for the request, deletes the queue pair, reports that. */
 static void kernel_listens(void *argument)
 {
+	uint64_t request;
+
 	(void)argument;
-	while (!fibre_load(&request_page[1], 4, __ATOMIC_ACQUIRE, WEAK_SYSTEM))
+	do {
 		machine_rest();
-	fibre_store(&request_page[1], 4, 0, __ATOMIC_RELAXED, WEAK_SYSTEM);
-	fibre_store(&status_page[NVMEPEER_STATUS_STATE / 4], 4, NVMEPEER_STATE_LIVE + 1,
+		request = fibre_load(&control_page[2], 8, __ATOMIC_ACQUIRE, WEAK_SYSTEM);
+	} while (!(uint32_t)request);
+	request_number = (uint32_t)(request >> 32);
+	fibre_store(&control_page[2], 8, 0, __ATOMIC_RELAXED, WEAK_SYSTEM);
+	fibre_store(&status_page[NVP_STATUS_STATE / 4], 4, NVP_STATE_LIVE + 1,
 		    __ATOMIC_RELEASE, WEAK_SYSTEM);
 }
 
-/* A command that nobody answers; how the wait for it, or for room, ends. */
+/*
+ * A command that never completes; the status of the wait for it, or for room.
+ */
 static int one_in_vain(uint32_t number, uint64_t patience)
 {
 	struct nvmepeer_sqe entry;
@@ -632,20 +660,23 @@ static int one_in_vain(uint32_t number, uint64_t patience)
 	return status ? status : nvmepeer_wait(&bench->queue, token, NULL, patience);
 }
 
-/* One warp has less patience than the others, and one of its lanes does something. */
+/*
+ * One warp has a shorter timeout than the others, and one of its lanes requests
+ * recovery.
+ */
 static void lane_gives_up(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 
 	if (number / LANES == 1) {
-		bool asks = number % LANES == 0;
+		bool quiesces = number % LANES == 0;
 		int status = one_in_vain(number, PATIENCE);
 
-		/* The others may still wait when it is done. */
+		/* Other lanes may still wait when it is done. */
 		if (status != NVMEPEER_E_TIMEOUT && status != NVMEPEER_E_FULL &&
-		    (asks || status != NVMEPEER_E_LOST))
+		    (quiesces || status != NVMEPEER_E_LOST))
 			bad++;
-		if (asks && nvmepeer_queue_give_up(&bench->queue))
+		if (quiesces && nvmepeer_queue_quiesce(&bench->queue))
 			bad++;
 	}
 	if (one_in_vain(number, RIG_LONG) != NVMEPEER_E_LOST)
@@ -659,11 +690,12 @@ static const char *given_up(uint32_t seed)
 	bool good;
 
 	memset(page, 0, sizeof(page));
-	memset(request_page, 0, sizeof(request_page));
+	memset(control_page, 0, sizeof(control_page));
 	status_page = page;
-	page[NVMEPEER_STATUS_STATE / 4] = NVMEPEER_STATE_LIVE;
+	page[NVP_STATUS_STATE / 4] = NVP_STATE_LIVE;
+	page[NVP_STATUS_LOSSES / 4] = bench->geometry.generation = 6;
 	bench->geometry.status = (uintptr_t)page;
-	bench->geometry.request = (uintptr_t)&request_page[1];
+	bench->geometry.control = (uintptr_t)&control_page[2];
 	bench->controller.mute = true;
 	lanes_left = 0;
 	good = rig_begin(seed, 1000);
@@ -671,14 +703,16 @@ static const char *given_up(uint32_t seed)
 	machine_add_outside(rig_controller, bench);
 	machine_add_outside(kernel_listens, NULL);
 	good = machine_run() && good;
-	bench->geometry.status = bench->geometry.request = 0;
+	bench->geometry.status = bench->geometry.control = 0;
 	if (!good)
-		return "somebody waits for ever";
+		return "deadlock";
 	if (bad)
 		return "a status is wrong";
-	for (uint32_t i = 0; i < 4; i++)
-		if (request_page[i])
-			return "something else was stored than the request";
+	if (request_number != 7)
+		return "the request has the number of another loss";
+	for (uint32_t i = 0; i < 8; i++)
+		if (control_page[i])
+			return "wrong store to the control page";
 	if (bench->controller.errors)
 		return bench->controller.error;
 	return run_again(seed);
@@ -688,24 +722,25 @@ struct limit_case {
 	const char *name, *what;
 	const char *(*run)(uint32_t seed);
 	uint32_t entries, seeds;
-	bool checked;		/* entries of its own, which tell torn from whole */
+	bool checked;		/* raw entries with a checksum, which detects tearing */
 };
 
 static const struct limit_case cases[] = {
-	{ "patience-wait", "lanes of a warp wait as long as each of them may", patient_waits, 16,
+	{ "patience-wait", "lanes of a warp keep their own timeouts in wait", patient_waits, 16,
 	  8, false },
-	{ "patience-execute", "the same where they send and wait in one", patient_executes, 16, 8,
+	{ "patience-execute", "lanes of a warp keep their own timeouts in execute", patient_executes, 16, 8,
 	  false },
-	{ "patience-submit", "the same where the queue is full", patient_submits, LANES, 8, false },
-	{ "crowd", "more lanes than cids, all in calls", crowd, 8, 8, true },
-	{ "refused", "lanes whose commands are refused, among others", refused, 64, 4, false },
-	{ "one-cid", "lanes that wait for each other's cid, and for how long", one_cid, 16, 8,
+	{ "patience-submit", "lanes of a warp keep their own timeouts in submit",
+	  patient_submits, LANES, 8, false },
+	{ "contended", "more lanes in calls than CIDs", many_lanes, 8, 8, true },
+	{ "refused", "lanes with refused commands among others", refused, 64, 4, false },
+	{ "one-cid", "lanes that wait for each other's CID", one_cid, 16, 8,
 	  false },
-	{ "one-cid-in-vain", "the same where nothing is answered", one_cid_in_vain, 16, 8, false },
-	{ "stopped", "a thread that never runs again, wherever it stops", stopped, 16, 5, true },
-	{ "lost", "loss, abandoned commands and sweeps at once, and a new beginning", lost, 16,
+	{ "one-cid-timeout", "lanes that wait for a CID without completions", one_cid_timeout, 16, 8, false },
+	{ "stopped", "a thread that is never scheduled again, at any access", stopped, 16, 5, true },
+	{ "lost", "loss, abandoned commands, reclaim and re-arm", lost, 16,
 	  12, true },
-	{ "give-up", "one lane gives the queue pair up, all waits end, and a new beginning",
+	{ "quiesce", "one lane quiesces the queue pair: all waits end, and re-arm",
 	  given_up, 16, 8, true },
 };
 

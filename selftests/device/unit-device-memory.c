@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-memory.c: the weak memory that the other tests stand on.  Short
- * programs whose outcomes the models of C11 and PTX allow or forbid: what is
- * allowed must be seen under some seed, what is forbidden under none.
+ * unit-device-memory.c: the weak memory that the other tests depend on.  Litmus
+ * tests whose outcomes the memory models of C11 and PTX allow or forbid: an
+ * allowed outcome must occur under some seed, a forbidden one under none.
  */
 #define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
 #include <nvmepeer_device.h>
@@ -12,14 +12,14 @@
 
 enum { SEEDS = 3000 };
 
-static uint32_t x, y, bell;
+static uint32_t x, y, passed;
 static uint64_t saw[4];
 
 #define LOAD(p) ((uint32_t)fibre_load(p, 4, __ATOMIC_RELAXED, WEAK_SYSTEM))
 #define STORE(p, value) fibre_store(p, 4, value, __ATOMIC_RELAXED, WEAK_SYSTEM)
 
-static int fence_scope;		/* of the writer's fence; -1: none */
-static int reader_scope;	/* of the reader's */
+static int fence_scope;		/* scope of the writer's fence; -1: none */
+static int reader_scope;	/* scope of the reader's fence */
 
 static void fence_of(int order, int scope)
 {
@@ -44,13 +44,13 @@ static void reads_message(void *argument)
 	saw[1] = LOAD(&x);
 }
 
-/* A third passes it on by a read-modify-write. */
+/* A third fibre passes it on by a read-modify-write. */
 static void passes_on(void *argument)
 {
 	(void)argument;
-	while (!nvmepeer_add32(&bell, 0))
+	while (!nvp_add32(&passed, 0))
 		machine_rest();
-	nvmepeer_add32(&bell, 1);
+	nvp_add32(&passed, 1);
 }
 
 static void writes_and_adds(void *argument)
@@ -58,13 +58,13 @@ static void writes_and_adds(void *argument)
 	(void)argument;
 	STORE(&x, 1);
 	fence_of(__ATOMIC_RELEASE, fence_scope);
-	nvmepeer_add32(&bell, 1);
+	nvp_add32(&passed, 1);
 }
 
 static void reads_behind_two(void *argument)
 {
 	(void)argument;
-	saw[0] = nvmepeer_load32(&bell) == 2;
+	saw[0] = nvp_load32(&passed) == 2;
 	fence_of(__ATOMIC_ACQUIRE, reader_scope);
 	saw[1] = LOAD(&x);
 }
@@ -86,7 +86,7 @@ static void stores_y(void *argument)
 	saw[1] = !LOAD(&x);
 }
 
-/* Two words stored in opposite order: each of them may keep the first store. */
+/* Two words stored in opposite order: both may keep the first store. */
 static void stores_1_2(void *argument)
 {
 	(void)argument;
@@ -103,7 +103,7 @@ static void stores_2_1(void *argument)
 	STORE(&x, 2);
 }
 
-/* One word twice: nobody sees it go back. */
+/* Two loads of one word: the second is never older. */
 static void counts(void *argument)
 {
 	(void)argument;
@@ -118,11 +118,11 @@ static void reads_twice(void *argument)
 	saw[1] = LOAD(&x);
 }
 
-/* One store and one load, each of the device or of the system. */
+/* One store and one load, each at device or system scope. */
 static void stores_near(void *argument)
 {
 	(void)argument;
-	nvmepeer_store32(&x, 1);
+	nvp_store32(&x, 1);
 }
 
 static void stores_far(void *argument)
@@ -134,7 +134,7 @@ static void stores_far(void *argument)
 static void reads_near(void *argument)
 {
 	(void)argument;
-	saw[0] = nvmepeer_load32(&x);
+	saw[0] = nvp_load32(&x);
 }
 
 static void reads_far(void *argument)
@@ -143,15 +143,15 @@ static void reads_far(void *argument)
 	saw[0] = LOAD(&x);
 }
 
-/* Lanes that meet. */
+/* Lanes at a barrier. */
 static void meets(void *argument)
 {
 	if (!argument)
 		STORE(&x, 1);
 	if (fence_scope < 0)
-		nvmepeer_lanes_ballot(3, 1);
+		nvp_lanes_ballot(3, 1);
 	else
-		nvmepeer_lanes_sync(3);
+		nvp_lanes_sync(3);
 	if (argument) {
 		saw[0] = 1;
 		saw[1] = LOAD(&x);
@@ -195,15 +195,15 @@ struct litmus {
 
 static const struct litmus litmus[] = {
 	{ "message: no fences", { writes_message, reads_message }, passed_late, -1, -1, 0, 0, 1 },
-	{ "message: writer's fence alone", { writes_message, reads_message }, passed_late,
+	{ "message: writer's fence only", { writes_message, reads_message }, passed_late,
 	  WEAK_DEVICE, -1, 0, 0, 1 },
-	{ "message: reader's fence alone", { writes_message, reads_message }, passed_late,
+	{ "message: reader's fence only", { writes_message, reads_message }, passed_late,
 	  -1, WEAK_SYSTEM, 0, 0, 1 },
-	{ "message: both of the device", { writes_message, reads_message }, passed_late,
+	{ "message: both device fences", { writes_message, reads_message }, passed_late,
 	  WEAK_DEVICE, WEAK_DEVICE, 0, 0, 0 },
-	{ "message to a controller: fence of the device", { writes_message, reads_message },
+	{ "message to a controller: device fence", { writes_message, reads_message },
 	  passed_late, WEAK_DEVICE, WEAK_SYSTEM, 1, 0, 1 },
-	{ "message to a controller: fence of the system", { writes_message, reads_message },
+	{ "message to a controller: system fence", { writes_message, reads_message },
 	  passed_late, WEAK_SYSTEM, WEAK_SYSTEM, 1, 0, 0 },
 	{ "message through an add: no fence", { writes_and_adds, passes_on, reads_behind_two },
 	  passed_late, -1, WEAK_DEVICE, 0, 0, 1 },
@@ -211,27 +211,27 @@ static const struct litmus litmus[] = {
 	  { writes_and_adds, passes_on, reads_behind_two }, passed_late,
 	  WEAK_DEVICE, WEAK_DEVICE, 0, 0, 0 },
 	{ "store buffering", { stores_x, stores_y }, both, -1, -1, 0, 0, 1 },
-	{ "store buffering: strongest fences", { stores_x, stores_y }, both,
+	{ "store buffering: sequentially consistent fences", { stores_x, stores_y }, both,
 	  WEAK_DEVICE, -1, 0, 0, 0 },
 	{ "opposite stores", { stores_1_2, stores_2_1 }, kept_first, -1, -1, 0, 0, 1 },
-	{ "one word never goes back", { counts, reads_twice }, went_back, -1, -1, 0, 0, 0 },
-	{ "store of the device: seen by the device", { stores_near, reads_near }, seen_at_all,
+	{ "coherence of one word", { counts, reads_twice }, went_back, -1, -1, 0, 0, 0 },
+	{ "device store: visible to the device", { stores_near, reads_near }, seen_at_all,
 	  -1, -1, 0, 0, 1 },
-	{ "store of the device: seen by a controller", { stores_near, reads_far }, seen_at_all,
+	{ "device store: visible to a controller", { stores_near, reads_far }, seen_at_all,
 	  -1, -1, 1, 0, 0 },
-	{ "store of the system: seen by a controller", { stores_far, reads_far }, seen_at_all,
+	{ "system store: visible to a controller", { stores_far, reads_far }, seen_at_all,
 	  -1, -1, 1, 0, 1 },
-	{ "load of the device: sees a controller's store", { reads_near, stores_far }, seen_at_all,
+	{ "device load: reads a controller's store", { reads_near, stores_far }, seen_at_all,
 	  -1, -1, 1, 0, 0 },
-	{ "load of the system: sees a controller's store", { reads_far, stores_far }, seen_at_all,
+	{ "system load: reads a controller's store", { reads_far, stores_far }, seen_at_all,
 	  -1, -1, 1, 0, 1 },
-	{ "lanes that vote are not ordered", { meets, meets }, passed_late, -1, -1, 0, 1, 1 },
-	{ "lanes that synchronise are", { meets, meets }, passed_late, 0, -1, 0, 1, 0 },
+	{ "a ballot does not order memory", { meets, meets }, passed_late, -1, -1, 0, 1, 1 },
+	{ "a barrier of lanes orders memory", { meets, meets }, passed_late, 0, -1, 0, 1, 0 },
 };
 
 static bool run_once(const struct litmus *test, uint32_t seed)
 {
-	x = y = bell = 0;
+	x = y = passed = 0;
 	memset(saw, 0, sizeof(saw));
 	fence_scope = test->writer;
 	reader_scope = test->reader;

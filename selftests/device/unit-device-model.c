@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * unit-device-model.c: every schedule of a few lanes and a controller on small
- * rings, up to a number of preemptions: no command is lost, doubled or torn,
- * and nobody waits for ever.  The code that is checked is the library itself,
- * not a model of it.
+ * rings, up to a number of preemptions: no command is lost, duplicated or torn,
+ * and no lane deadlocks.  The code checked is the library itself, not a model
+ * of it.
  *
- * A schedule is where a running lane is interrupted and by whom, who goes on
- * when one must wait, which loads see the oldest store that they may, and which
- * stores go before others.  Few such deviations find nearly all ordering faults;
- * runs with more of them, and longer ones, are covered by unit-device-simt.
+ * A schedule determines where a running lane is preempted and by which fibre,
+ * which fibre runs when one blocks, which loads read the oldest permitted
+ * store, and which stores are inserted before others.  Few such deviations find
+ * nearly all ordering bugs; unit-device-simt covers longer runs with more of
+ * them.
  */
 #define NVMEPEER_LANES 2
 #define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
@@ -49,11 +50,11 @@ static void lane_main(void *argument)
 	lanes_left--;
 }
 
-/* What is checked: @warps of @lanes, each lane @rounds commands. */
+/* A model: @warps of @lanes, each lane @rounds commands. */
 struct model {
 	const char *name;
 	uint32_t entries, warps, lanes, rounds, deviations;
-	uint64_t schedules;		/* at most */
+	uint64_t schedules;		/* limit */
 };
 
 static bool run_schedule(const struct model *model)
@@ -80,7 +81,7 @@ static bool run_schedule(const struct model *model)
 	       controller->completed == (uint64_t)model->warps * model->lanes * rounds;
 }
 
-/* All schedules in turn.  Returns how many, or 0 if one failed. */
+/* Run all schedules.  Returns their number, or 0 if one failed. */
 static uint64_t explore(const struct model *model, bool *complete)
 {
 	uint64_t count = 0;
@@ -111,8 +112,8 @@ static uint64_t explore(const struct model *model, bool *complete)
 }
 
 static const struct model models[] = {
-	{ "2 lanes alone, 2 entries, 2 commands each", 2, 2, 1, 2, 2, 2000000 },
-	{ "3 lanes alone, 4 entries, 1 command each", 4, 3, 1, 1, 2, 2000000 },
+	{ "2 single lanes, 2 entries, 2 commands each", 2, 2, 1, 2, 2, 2000000 },
+	{ "3 single lanes, 4 entries, 1 command each", 4, 3, 1, 1, 2, 2000000 },
 	{ "2 warps of 2 lanes, 4 entries, 1 command each", 4, 2, 2, 1, 2, 2000000 },
 	{ "2 warps of 2 lanes, 2 entries, 1 command each", 2, 2, 2, 1, 1, 2000000 },
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-set.c: a set of two controllers with two queue pairs each, gathered
- * from by a block, and the two halves of a block: C11 threads, every byte checked.
+ * unit-device-set.c: a set of two controllers with two queue pairs each:
+ * gathers and asynchronous transfers of a block, by C threads; every byte is
+ * checked.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -35,17 +36,17 @@ static void *controllers_main(void *argument)
 	return NULL;
 }
 
-/* What byte @at of the set holds. */
+/* Expected value of byte @at of the set. */
 static uint8_t pattern(uint64_t at)
 {
 	return (uint8_t)(at * 2654435761u >> 13);
 }
 
-/* Each block of the set is put where the set says it lies. */
+/* Store each block of the set where the set maps it. */
 static void fill_disks(void)
 {
 	for (uint64_t lba = 0; lba < 8192; lba++) {
-		struct nvmepeer_place place = nvmepeer_set_place(&set, lba);
+		struct nvp_location place = nvp_set_locate(&set, lba);
 
 		for (int i = 0; i < EACH; i++) {
 			uint8_t *block = benches[place.controller][i]->controller.disk +
@@ -71,7 +72,7 @@ static void make_set(void)
 	for (int i = 0; i < CONTROLLERS; i++)
 		buffers[i] = (struct nvmepeer_buffer){ BYTES, (uintptr_t)memory, 0 };
 	set = (struct nvmepeer_set){ queues, buffers, CONTROLLERS, EACH, STRIPE_SHIFT,
-				     NVMEPEER_SET_HASH };
+				     NVMEPEER_SET_HASH, NVMEPEER_LAYOUT, 0 };
 	fill_disks();
 }
 
@@ -81,25 +82,25 @@ static uint64_t completed(int controller)
 	       benches[controller][1]->controller.completed;
 }
 
-/* Pieces from both controllers, some across units; a unit is read once. */
+/* Ranges from both controllers, some across units; a unit is read once. */
 static bool gathers(void)
 {
 	static struct nvmepeer_gather_table table;
-	struct nvmepeer_set_staging staging = { 65536, (uintptr_t)memory + 65536, UNIT_SHIFT };
-	struct nvmepeer_piece pieces[PIECES];
+	struct nvmepeer_set_staging staging = { 65536, (uintptr_t)memory + 65536, UNIT_SHIFT, 0 };
+	struct nvmepeer_gather_range pieces[PIECES];
 	uint8_t *got = bench_memory(64, PIECES * PIECE);
 	uint64_t before = completed(0) + completed(1);
 	bool good;
 
 	for (uint32_t i = 0; i < PIECES; i++)
-		pieces[i] = (struct nvmepeer_piece){
+		pieces[i] = (struct nvmepeer_gather_range){
 			(i * 7919ull % 6000) * 16, (uintptr_t)got + i * PIECE, 256 + i % 16 * 16, 0
 		};
-	good = !nvmepeer_set_gather(&set, &table, &staging, pieces, PIECES);
+	good = !nvmepeer_block_set_gather(&set, &table, &staging, pieces, PIECES);
 	for (uint32_t i = 0; good && i < PIECES; i++)
 		for (uint32_t at = 0; good && at < pieces[i].bytes; at++)
 			good = got[i * PIECE + at] == pattern(pieces[i].from + at);
-	printf("# %llu reads, %llu and %llu a controller\n",
+	printf("# %llu reads, %llu and %llu per controller\n",
 	       (unsigned long long)(completed(0) + completed(1) - before),
 	       (unsigned long long)completed(0), (unsigned long long)completed(1));
 	free(got);
@@ -110,15 +111,15 @@ static bool gathers(void)
 static bool gathers_in_rounds(void)
 {
 	static struct nvmepeer_gather_table table;
-	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT };
-	struct nvmepeer_piece pieces[PIECES];
+	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT, 0 };
+	struct nvmepeer_gather_range pieces[PIECES];
 	uint8_t *got = bench_memory(64, PIECES * PIECE);
 	bool good;
 
 	for (uint32_t i = 0; i < PIECES; i++)
-		pieces[i] = (struct nvmepeer_piece){ i * 4096ull * 3, (uintptr_t)got + i * PIECE,
+		pieces[i] = (struct nvmepeer_gather_range){ i * 4096ull * 3, (uintptr_t)got + i * PIECE,
 						     PIECE, 0 };
-	good = !nvmepeer_set_gather(&set, &table, &staging, pieces, PIECES);
+	good = !nvmepeer_block_set_gather(&set, &table, &staging, pieces, PIECES);
 	for (uint32_t i = 0; good && i < PIECES; i++)
 		for (uint32_t at = 0; good && at < PIECE; at++)
 			good = got[i * PIECE + at] == pattern(pieces[i].from + at);
@@ -126,18 +127,19 @@ static bool gathers_in_rounds(void)
 	return good;
 }
 
-/* A piece of several units, which lie on both controllers. */
+/* A range of several units, which are on both controllers. */
 static bool gathers_long(void)
 {
 	static struct nvmepeer_gather_table table;
-	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT };
-	struct nvmepeer_piece piece = { 4000, 0, 5 << UNIT_SHIFT, 0 };
+	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT, 0 };
+	struct nvmepeer_gather_range piece = { 4000, 0, 5 << UNIT_SHIFT, 0 };
 	uint8_t *got = bench_memory(64, 6 << UNIT_SHIFT);
 	bool good;
 
 	piece.to = (uintptr_t)got;
 	got[piece.bytes] = 0x5a;
-	good = !nvmepeer_set_gather(&set, &table, &staging, &piece, 1) && got[piece.bytes] == 0x5a;
+	good = !nvmepeer_block_set_gather(&set, &table, &staging, &piece, 1) &&
+	       got[piece.bytes] == 0x5a;
 	for (uint32_t at = 0; good && at < piece.bytes; at++)
 		good = got[at] == pattern(piece.from + at);
 	free(got);
@@ -147,22 +149,23 @@ static bool gathers_long(void)
 static bool gather_refuses(void)
 {
 	static struct nvmepeer_gather_table table;
-	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT };
-	struct nvmepeer_piece piece = { 8, (uintptr_t)memory, 16, 0 };
+	struct nvmepeer_set_staging staging = { 0, (uintptr_t)memory, UNIT_SHIFT, 0 };
+	struct nvmepeer_gather_range piece = { 8, (uintptr_t)memory, 16, 0 };
 	uint64_t before = completed(0) + completed(1);
 	bool good;
 
-	good = nvmepeer_set_gather(&set, &table, &staging, &piece, 1) == NVMEPEER_E_ALIGN;
+	good = nvmepeer_block_set_gather(&set, &table, &staging, &piece, 1) == NVMEPEER_E_ALIGN;
 	piece.from = 0;
 	piece.bytes = (NVMEPEER_GATHER_UNITS << UNIT_SHIFT) + 16;
-	good = nvmepeer_set_gather(&set, &table, &staging, &piece, 1) == NVMEPEER_E_TOO_LARGE && good;
+	good = good &&
+	       nvmepeer_block_set_gather(&set, &table, &staging, &piece, 1) == NVMEPEER_E_TOO_LARGE;
 	good = completed(0) + completed(1) == before && good;
 	piece.from = (uint64_t)2 * 16384 * 512;
 	piece.bytes = 16;
-	return nvmepeer_set_gather(&set, &table, &staging, &piece, 1) == 0x4080 && good;
+	return nvmepeer_block_set_gather(&set, &table, &staging, &piece, 1) == 0x4080 && good;
 }
 
-/* Two batches of a block in flight at once; each says its own. */
+/* Two batches of a block in flight, each with a status of its own. */
 static bool block_halves(void)
 {
 	const struct nvmepeer_queue *queue = &queues[0];
@@ -189,10 +192,10 @@ static bool block_halves(void)
 	       !nvmepeer_block_wait(&small, &batch[0], 1);
 }
 
-/* Long enough for a machine that stands still for a moment. */
+/* Long enough for a machine that stalls for a moment. */
 #define LIMIT_NS 1000000000ull
 
-/* A whole stream against the clock: no limit is longer than it says. */
+/* A stream with timeouts: none is longer than specified. */
 static bool limits_hold(void)
 {
 	const struct nvmepeer_queue *queue = &queues[0];
@@ -210,8 +213,25 @@ static bool limits_hold(void)
 	if (status || nvmepeer_warp_wait(&small, nvmepeer_group_join(&small), &batch, LIMIT_NS) !=
 	    NVMEPEER_E_TIMEOUT)
 		return false;
-	/* Eight commands, one limit: not eight limits. */
+	/* Eight commands share one timeout. */
 	return nvmepeer_now_ns() - start < 4 * LIMIT_NS;
+}
+
+/* A set that code with another layout has made, or a queue pair of it. */
+static bool set_is_checked(void)
+{
+	struct nvmepeer_set mine = set;
+	struct nvmepeer_queue *last = &queues[set.controllers * set.queues_each - 1];
+	bool good;
+
+	mine.layout = NVMEPEER_LAYOUT - (8 << 12);
+	good = nvmepeer_set_check(&mine) == NVMEPEER_E_LAYOUT;
+	mine.layout = NVMEPEER_LAYOUT;
+	good = good && !nvmepeer_set_check(&mine) && !nvmepeer_set_check(&set);
+	last->layout++;
+	good = good && nvmepeer_set_check(&mine) == NVMEPEER_E_LAYOUT;
+	last->layout--;
+	return good;
 }
 
 int main(void)
@@ -223,10 +243,11 @@ int main(void)
 	pthread_create(&thread, NULL, controllers_main, NULL);
 	ktap_check(gathers(), "set: gather from two controllers, each unit once");
 	ktap_check(gathers_in_rounds(), "set: gather of more units than the table holds");
-	ktap_check(gathers_long(), "set: gather of a piece of several units");
-	ktap_check(gather_refuses(), "set: pieces that may not be read, and a read that fails");
+	ktap_check(gathers_long(), "set: gather of a range of several units");
+	ktap_check(gather_refuses(), "set: invalid ranges, and a read that fails");
 	ktap_check(block_halves(), "block: two batches in flight, each with its own status");
-	ktap_check(limits_hold(), "batch: one limit for all its commands");
+	ktap_check(set_is_checked(), "set: the layout of the set and of each queue pair is checked");
+	ktap_check(limits_hold(), "batch: one timeout for all its commands");
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	return ktap_end();

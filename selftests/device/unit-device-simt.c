@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-simt.c: the device library on warps of lanes that stop and go at
- * random, whose lanes come together in any combination, on memory that is as
- * weak as the models allow.
+ * unit-device-simt.c: the device library on warps of lanes that are scheduled
+ * at random and converge in any combination, on memory that is as weak as the
+ * models allow.
  *
- * Usage: unit-device-simt [CASE [SEED [COUNT]]]; all cases, or one from a seed on.
- * Built several times: with 8 lanes and accesses as CUDA has them, with 64 lanes
- * and those of platform_hip.h (FIBRE_HIP), and with those of platform_c11.h
- * (FIBRE_C11), where entries are read in pieces.
+ * Usage: unit-device-simt [CASE [SEED [COUNT]]]; all cases, or one from a seed
+ * on.
+ *
+ * Built several times: with 8 lanes and the accesses of CUDA, with 64 lanes and
+ * those of platform_hip.h (FIBRE_HIP), and with those of platform_c11.h
+ * (FIBRE_C11), which loads entries word by word.
  */
 #define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
 #include <nvmepeer_device.h>
@@ -15,7 +17,7 @@
 #include "rig.h"
 #include "ktap.h"
 
-/* Large waves and accesses that each release something take fewer rounds. */
+/* Large waves, and accesses that are releases each, need fewer rounds. */
 #if NVMEPEER_LANES > 32
 enum { ROUNDS_LESS = 3, SEEDS_LESS = 5 };
 #elif defined(FIBRE_C11)
@@ -28,11 +30,11 @@ enum {
 	LANES = NVMEPEER_LANES,
 	WARPS = LANES > 8 ? 2 : 4,
 	BLOCK_WORDS = CONTROLLER_BLOCK / 8,
-	CROWD = 6,
+	BURST = 6,
 };
 
 static uint32_t rounds;
-static uint64_t most_rings;	/* doorbells that one call has rung */
+static uint64_t most_rings;	/* maximum number of doorbells rung by one call */
 static struct nvmepeer_buffer buffer;
 static uint64_t *data;		/* a block for each lane */
 
@@ -55,7 +57,7 @@ static void lane_waits(void *argument)
 	lanes_left--;
 }
 
-/* Several in flight, taken as they come. */
+/* Several in flight, waited for as they complete. */
 static void lane_splits(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -78,25 +80,28 @@ static void lane_splits(void *argument)
 	lanes_left--;
 }
 
-/* A crowd: many commands at once, so that whoever rings finds others waiting. */
-static void lane_crowds(void *argument)
+/*
+ * Contention: many commands at once, so that the doorbell owner finds other
+ * groups waiting.
+ */
+static void lane_contends(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 
-	for (uint32_t round = 0; round < rounds; round++, done += CROWD) {
-		struct nvmepeer_token token[CROWD];
-		struct nvmepeer_sqe entry[CROWD];
+	for (uint32_t round = 0; round < rounds; round++, done += BURST) {
+		struct nvmepeer_token token[BURST];
+		struct nvmepeer_sqe entry[BURST];
 
-		for (uint32_t i = 0; i < CROWD; i++) {
+		for (uint32_t i = 0; i < BURST; i++) {
 			uint64_t rings = fibre_current()->rings;
 
-			rig_entry(&entry[i], number, CROWD * round + i);
+			rig_entry(&entry[i], number, BURST * round + i);
 			if (nvmepeer_submit_raw(&bench->queue, &entry[i], &token[i], RIG_LONG))
 				bad++;
 			rings = fibre_current()->rings - rings;
 			most_rings = rings > most_rings ? rings : most_rings;
 		}
-		for (uint32_t i = 0; i < CROWD; i++) {
+		for (uint32_t i = 0; i < BURST; i++) {
 			uint32_t result = 0;
 
 			if (nvmepeer_wait(&bench->queue, token[i], &result, RIG_LONG) ||
@@ -107,7 +112,7 @@ static void lane_crowds(void *argument)
 	lanes_left--;
 }
 
-/* Data goes to the disk and comes back. */
+/* Data is written to the disk and read back. */
 static void lane_data(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -128,7 +133,10 @@ static void lane_data(void *argument)
 	lanes_left--;
 }
 
-/* Impatient lanes: their commands are abandoned, complete later and are swept up. */
+/*
+ * Lanes with short timeouts: their commands are abandoned, complete later and
+ * are reclaimed.
+ */
 static void lane_impatient(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -148,21 +156,26 @@ static void lane_impatient(void *argument)
 			     result != entry.dword[13])
 			bad++;
 	}
-	/* Somebody has to take what completes after its owner has left. */
+	/*
+	 * A lane must reap completions that arrive after their owner has left.
+	 */
 	while (number == 0 && (lanes_left > 1 || rig_abandoned()))
 		if (nvmepeer_flush(&bench->queue))
 			bad++;
 	lanes_left--;
 }
 
-/* A warp has the queue for itself; every third time it gives it back in between. */
-static void lane_solo(void *argument)
+/*
+ * A warp owns the queue pair exclusively; every third time it releases it in
+ * between.
+ */
+static void lane_exclusive(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 	uint64_t *word = data + (size_t)number * BLOCK_WORDS;
 	uint64_t offset = (uint64_t)number * CONTROLLER_BLOCK;
-	struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
-	nvmepeer_mask all = solo.group.mask;
+	struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
+	nvmepeer_mask all = exclusive.group.mask;
 
 	for (uint32_t round = 0; round < rounds; round++, done++) {
 		struct nvmepeer_command write = { NVMEPEER_OP_WRITE, 1, number, &buffer, offset, 0 };
@@ -170,22 +183,22 @@ static void lane_solo(void *argument)
 		bool sends = (number + round) % 3;
 
 		lane_store(word, round);
-		if (nvmepeer_solo_execute(&solo, sends ? &write : NULL, NULL, RIG_LONG))
+		if (nvmepeer_exclusive_execute(&exclusive, sends ? &write : NULL, NULL, RIG_LONG))
 			bad++;
 		lane_store(word, ~(uint64_t)round);
-		if (nvmepeer_solo_execute(&solo, sends ? &read : NULL, NULL, RIG_LONG) ||
+		if (nvmepeer_exclusive_execute(&exclusive, sends ? &read : NULL, NULL, RIG_LONG) ||
 		    lane_load(word) != (sends ? round : ~(uint64_t)round))
 			bad++;
 		if (round % 3 != 2)
 			continue;
-		nvmepeer_solo_close(&solo);
-		nvmepeer_lanes_sync(all);
+		nvmepeer_exclusive_close(&exclusive);
+		nvp_lanes_sync(all);
 		if (nvmepeer_flush(&bench->queue))
 			bad++;
-		nvmepeer_lanes_sync(all);
-		solo = nvmepeer_solo_open(&bench->queue);
+		nvp_lanes_sync(all);
+		exclusive = nvmepeer_exclusive_open(&bench->queue);
 	}
-	nvmepeer_solo_close(&solo);
+	nvmepeer_exclusive_close(&exclusive);
 	lanes_left--;
 }
 
@@ -198,7 +211,10 @@ struct shape {
 
 static void make_bench(const struct shape *shape, uint32_t seed)
 {
-	/* A large wave on a small ring takes more rounds than there is time for. */
+	/*
+	 * A large wave on a small ring needs more rounds than the timeout
+	 * allows.
+	 */
 	uint32_t least = LANES > 32 ? 4 * LANES : 0;
 
 	bench = bench_new(shape->entries < least ? least : shape->entries,
@@ -206,7 +222,7 @@ static void make_bench(const struct shape *shape, uint32_t seed)
 	bench->controller.order = shape->order;
 	bench->controller.seed = seed;
 	bench->controller.checked_entries = shape->main == lane_waits || shape->main == lane_splits ||
-					    shape->main == lane_crowds;
+					    shape->main == lane_contends;
 	bench->geometry.flags = shape->flags;
 	bench->geometry.cids = 32 * (1 + seed % 2);
 	while (bench->geometry.cids < bench->geometry.sq_entries ||
@@ -232,10 +248,12 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	rounds = shape->rounds / ROUNDS_LESS;
 	lanes_left = 0;
 	good = rig_begin(seed, seed % 4 ? 1000 : 100);
-	/* Many lanes alone, who find somebody ringing: the bell is offered and taken. */
-	if (shape->main == lane_crowds)
+	/*
+	 * Many single lanes that find an owner: ownership is offered and taken.
+	 */
+	if (shape->main == lane_contends)
 		machine.whole_warps = false;
-	machine.whole_warps |= shape->main == lane_solo || LANES > 32;
+	machine.whole_warps |= shape->main == lane_exclusive || LANES > 32;
 	rig_add_warps(shape->warps, shape->lanes, shape->main);
 	machine_add_outside(rig_controller, bench);
 	good = machine_run() && good && done;
@@ -257,8 +275,10 @@ static const struct shape shapes[] = {
 	  6, 20, CONTROLLER_SHUFFLED },
 	{ "in-order", lane_waits, 64, 128, 0, WARPS, LANES, 6, 20, CONTROLLER_IN_ORDER },
 #if !defined(FIBRE_HIP) && !defined(FIBRE_C11)
-	/* Its rings in pieces are more words than weak.h has views for. */
-	{ "bell", lane_crowds, 256, 256, 0, WARPS, LANES, 3, 20, CONTROLLER_IN_ORDER },
+	/*
+	 * Rings accessed word by word are more words than weak.h has views for.
+	 */
+	{ "doorbell", lane_contends, 256, 256, 0, WARPS, LANES, 3, 20, CONTROLLER_IN_ORDER },
 #endif
 	{ "split-small", lane_splits, 8, 16, 0, WARPS, LANES, 3, 20, CONTROLLER_SHUFFLED },
 	{ "split", lane_splits, 128, 128, 0, WARPS, LANES, 3, 20, CONTROLLER_SHUFFLED },
@@ -266,12 +286,12 @@ static const struct shape shapes[] = {
 	{ "data-apart", lane_data, 16, 16, APART, WARPS, LANES, 4, 20,
 	  CONTROLLER_SHUFFLED },
 	{ "impatient", lane_impatient, 8, 8, 0, WARPS, LANES, 6, 20, CONTROLLER_SHUFFLED },
-	{ "solo-small", lane_solo, 4, 4, 0, 1, LANES, 9, 20, CONTROLLER_SHUFFLED },
-	{ "solo", lane_solo, 64, 64, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE, 1, LANES, 9, 20,
+	{ "exclusive-small", lane_exclusive, 4, 4, 0, 1, LANES, 9, 20, CONTROLLER_SHUFFLED },
+	{ "exclusive", lane_exclusive, 64, 64, NVMEPEER_SQ_REMOTE | NVMEPEER_CQ_REMOTE, 1, LANES, 9, 20,
 	  CONTROLLER_SHUFFLED },
-	{ "solo-apart", lane_solo, 16, 16, APART, 1, LANES, 9, 20,
+	{ "exclusive-apart", lane_exclusive, 16, 16, APART, 1, LANES, 9, 20,
 	  CONTROLLER_SHUFFLED },
-	{ "alone", lane_solo, 4, 4, APART, 1, 1, 20, 20, CONTROLLER_SHUFFLED },
+	{ "uncontended", lane_exclusive, 4, 4, APART, 1, 1, 20, 20, CONTROLLER_SHUFFLED },
 };
 
 int main(int argc, char **argv)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-sound.c: what the device library promises whatever others do at
- * the worst moment: bounded waits, tokens that match, nothing stored after a
- * loss, data behind its completion.  One thread; hooks are the others.
+ * unit-device-sound.c: guarantees of the device library at the worst
+ * interleavings: bounded waits, matching tokens, no store after a loss, data
+ * ordered before its completion.  One thread; hooks act for the others.
  */
-#define NVMEPEER_FN static inline __attribute__((unused))
+#define NVP_FN static inline __attribute__((unused))
 #define NVMEPEER_GATHER_SLOTS 64
 #define NVMEPEER_PLATFORM_HEADER "hook_platform.h"
 #include <nvmepeer_device.h>
@@ -12,7 +12,7 @@
 #include "bench.h"
 #include "ktap.h"
 
-enum { ENTRIES = 8, BYTES = 8 << 20, LIVE = NVMEPEER_STATE_LIVE };
+enum { ENTRIES = 8, BYTES = 8 << 20, LIVE = NVP_STATE_LIVE };
 
 static struct bench *bench;
 static const struct nvmepeer_queue *queue;
@@ -21,19 +21,19 @@ static struct nvmepeer_buffer buffer;
 static uint8_t *memory;
 static uint32_t page[1024];		/* status page */
 
-/* The usual hook: the controller works while the library rests or looks. */
+/* The default hook: the controller works while the library pauses or polls. */
 static void controller_works(enum hook_event event, uint64_t address)
 {
 	(void)address;
-	if (event == HOOK_PAUSE || event == HOOK_LOOK)
+	if (event == HOOK_PAUSE || event == HOOK_POLL)
 		controller_step(&bench->controller);
 }
 
 static void begin(uint32_t flags)
 {
 	bench = bench_new(ENTRIES, ENTRIES);
-	page[NVMEPEER_STATUS_STATE / 4] = LIVE;
-	page[NVMEPEER_STATUS_GENERATION / 4] = 0;
+	page[NVP_STATUS_STATE / 4] = LIVE;
+	page[NVP_STATUS_LOSSES / 4] = 0;
 	bench->geometry.status = (uintptr_t)page;
 	bench->geometry.readback = (uintptr_t)page;
 	bench->geometry.flags = flags;
@@ -67,7 +67,10 @@ static int submit_numbered(uint32_t number, struct nvmepeer_token *token)
 	return nvmepeer_submit_raw(queue, &entry, token, 1000000);
 }
 
-/* Others' completions come faster than they can be taken, for a long while. */
+/*
+ * Completions of other groups arrive faster than they can be reaped, for a long
+ * time.
+ */
 static uint32_t fed;
 
 static void feed(enum hook_event event, uint64_t address)
@@ -75,7 +78,7 @@ static void feed(enum hook_event event, uint64_t address)
 	uint32_t *slot = (uint32_t *)(uintptr_t)address;
 	uint32_t index = state->head;
 
-	if (event != HOOK_LOOK || fed++ > 1000000)
+	if (event != HOOK_POLL || fed++ > 1000000)
 		return;
 	slot[3] = 31 | (uint32_t)((index / ENTRIES & 1) ^ 1) << 16;
 }
@@ -91,11 +94,41 @@ static bool others_completions(void)
 	good = !submit_numbered(1, &token);
 	hooks.at = feed;
 	good = nvmepeer_wait(queue, token, NULL, 100000) == NVMEPEER_E_TIMEOUT && good;
-	printf("# a wait of 10000 looks ended after %u\n", fed);
+	printf("# a wait of 10000 polls ended after %u\n", fed);
 	return end(good && fed < 20000);
 }
 
-/* Takers' results are given to nobody here: a submitter must see its time pass. */
+/*
+ * The thread is stopped between its last poll and the read of the clock, which
+ * a look at the status page follows; its command completes meanwhile.
+ */
+static void complete_after_poll(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event == HOOK_STATUS)
+		controller_step(&bench->controller);
+}
+
+static bool stopped_before_clock(void)
+{
+	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
+	struct nvmepeer_exclusive exclusive;
+	struct nvmepeer_token token;
+	uint32_t which;
+	bool good;
+
+	begin(0);
+	hooks.at = complete_after_poll;
+	good = !submit_numbered(1, &token) && !nvmepeer_wait(queue, token, NULL, 0);
+	good = good && !submit_numbered(2, &token) &&
+	       !nvmepeer_wait_any(queue, &token, 1, &which, NULL, 0);
+	exclusive = nvmepeer_exclusive_open(queue);
+	good = good && !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, 0);
+	nvmepeer_exclusive_close(&exclusive);
+	return end(good && !nvmepeer_abandoned(queue));
+}
+
+/* Credits are not returned here: a submitter must detect its timeout. */
 static bool full_queue_of_others(void)
 {
 	struct nvmepeer_token token;
@@ -113,24 +146,27 @@ static bool full_queue_of_others(void)
 	return end(good && fed < 20000);
 }
 
-/* Each time the doorbell rings another group publishes; some may take the bell. */
+/*
+ * Each time the doorbell rings another group publishes; some may take
+ * ownership.
+ */
 static uint32_t arrivals, limit;
-static bool takes_bell;
+static bool takes_offer;
 
 static void publish_another(enum hook_event event, uint64_t address)
 {
 	(void)address;
 	if (event == HOOK_TAIL_DOORBELL && arrivals < limit) {
 		arrivals++;
-		state->tail += ((uint64_t)1 << NVMEPEER_TICKET_SHIFT) + 1;
+		state->tail += ((uint64_t)1 << NVP_TICKET_SHIFT) + 1;
 	}
 #ifndef BEFORE
-	if (event == HOOK_PAUSE && takes_bell && state->tail & NVMEPEER_TAIL_OFFERED)
-		state->bell = 0;
+	if (event == HOOK_PAUSE && takes_offer && state->tail & NVP_TAIL_OFFERED)
+		state->doorbell_offer = 0;
 #endif
 }
 
-static bool ringer_is_relieved(void)
+static bool owner_is_relieved(void)
 {
 	struct nvmepeer_token token;
 	bool good;
@@ -138,15 +174,18 @@ static bool ringer_is_relieved(void)
 	begin(0);
 	arrivals = 0;
 	limit = 1000;
-	takes_bell = true;
+	takes_offer = true;
 	hooks.at = publish_another;
 	good = !submit_numbered(1, &token);
-	printf("# rang %u times for others\n", arrivals);
+	printf("# rang %u times for other groups\n", arrivals);
 	return end(good && arrivals < 10);
 }
 
-/* Nobody takes the bell: all that came is rung for in the end, nothing twice. */
-static bool bell_not_taken(void)
+/*
+ * No group takes the offer: all entries are rung for in the end, no value
+ * twice.
+ */
+static bool offer_not_taken(void)
 {
 	struct nvmepeer_token token;
 	bool good;
@@ -154,7 +193,7 @@ static bool bell_not_taken(void)
 	begin(0);
 	arrivals = 0;
 	limit = 50;
-	takes_bell = false;
+	takes_offer = false;
 	hooks.at = publish_another;
 	good = !submit_numbered(1, &token);
 	good = good && bench->controller.doorbells->tail == (limit + 1) % ENTRIES &&
@@ -164,79 +203,90 @@ static bool bell_not_taken(void)
 }
 
 #ifndef BEFORE
-/* The bell is on offer: the next to publish takes it, the one after does not. */
-static bool bell_is_taken_once(void)
+/*
+ * Ownership is on offer: the next group to publish takes it, the one after does
+ * not.
+ */
+static bool offer_taken_once(void)
 {
 	struct nvmepeer_token token;
 	bool good;
 
 	begin(0);
 	hooks.at = NULL;
-	/* Ticket 1 waits for the bell of somebody who has gone away. */
-	state->tail = (uint64_t)1 << NVMEPEER_TICKET_SHIFT | NVMEPEER_TAIL_OFFERED | 1;
-	state->bell_rung = 0;
-	state->bell = 1;
+	/* Ticket 1 waits for an owner that never runs again. */
+	state->tail = (uint64_t)1 << NVP_TICKET_SHIFT | NVP_TAIL_OFFERED | 1;
+	state->tail_rung = 0;
+	state->doorbell_offer = 1;
 	good = !submit_numbered(1, &token) && bench->controller.doorbells->tail == 2 &&
-	       !(uint32_t)state->tail && !state->bell;
-	/* Somebody else has taken it already. */
-	state->tail |= NVMEPEER_TAIL_OFFERED | 1;
+	       !(uint32_t)state->tail && !state->doorbell_offer;
+	/* Another group has taken it already. */
+	state->tail |= NVP_TAIL_OFFERED | 1;
 	hook_forget();
 	good = good && !submit_numbered(2, &token) && !hook_count(HOOK_TAIL_DOORBELL);
 	return end(good);
 }
 
-/* While the bell lies free another takes it, rings, and offers it in turn. */
+/*
+ * During an offer another group takes ownership, rings, and offers it in turn.
+ */
 static bool handed_on;
 
 static void take_and_offer(enum hook_event event, uint64_t address)
 {
-	/* Two groups each time, so that the one who is due after them is fewer. */
+	/* Two groups each time, so that the owner that follows has fewer. */
 	publish_another(event, address);
 	publish_another(event, address);
 	if (event != HOOK_PAUSE || handed_on)
 		return;
 	handed_on = true;
-	nvmepeer_take_bell(queue);
-	/* Somebody's head is due: all tail doorbells have been rung. */
-	state->tail += NVMEPEER_TAIL_OFFERED + 1;
-	state->bell = 1;
+	nvp_take_doorbell(queue);
+	/*
+	 * The head doorbell of a group is due: all tail doorbells have been
+	 * rung.
+	 */
+	state->tail += NVP_TAIL_OFFERED + 1;
+	state->doorbell_offer = 1;
 }
 
-static bool bell_comes_back(void)
+static bool ownership_returns(void)
 {
 	struct nvmepeer_token token;
 	bool good;
 
 	begin(0);
 	arrivals = 0;
-	limit = 2 * NVMEPEER_RINGS_IN_A_ROW;
-	takes_bell = handed_on = false;
+	limit = 2 * NVP_RINGS_IN_A_ROW;
+	takes_offer = handed_on = false;
 	hooks.at = take_and_offer;
 	good = !submit_numbered(1, &token);
 	return end(good && handed_on && hook_count(HOOK_TAIL_DOORBELL) ==
-		   NVMEPEER_RINGS_IN_A_ROW + 1 &&
+		   NVP_RINGS_IN_A_ROW + 1 &&
 		   !(uint32_t)state->tail);
 }
 #endif
 
-/* Another takes a slot before the head doorbell is due, and publishes while it is rung. */
-static uint32_t inside_stage;
+/*
+ * Another group takes a slot before the head doorbell is due, and publishes
+ * while it is rung.
+ */
+static uint32_t unwritten_stage;
 
 static void publish_beside_head(enum hook_event event, uint64_t address)
 {
 	(void)address;
-	if (event == HOOK_TAIL && inside_stage == 0) {
-		inside_stage++;
-		state->tail += ((uint64_t)1 << NVMEPEER_TICKET_SHIFT) +
-			       ((uint64_t)1 << NVMEPEER_INSIDE_SHIFT);
-	} else if (event == HOOK_HEAD_DOORBELL && inside_stage == 1) {
-		inside_stage++;
-		state->tail += 1 - ((uint64_t)1 << NVMEPEER_INSIDE_SHIFT);
+	if (event == HOOK_TAIL && unwritten_stage == 0) {
+		unwritten_stage++;
+		state->tail += ((uint64_t)1 << NVP_TICKET_SHIFT) +
+			       ((uint64_t)1 << NVP_UNWRITTEN_SHIFT);
+	} else if (event == HOOK_HEAD_DOORBELL && unwritten_stage == 1) {
+		unwritten_stage++;
+		state->tail += 1 - ((uint64_t)1 << NVP_UNWRITTEN_SHIFT);
 	}
 }
 
-/* It found somebody ringing, and relies on that one. */
-static bool head_rings_for_those_inside(void)
+/* It saw an owner and depends on that one. */
+static bool head_rings_for_unwritten(void)
 {
 	struct nvmepeer_token token[2];
 	bool good = true;
@@ -246,15 +296,15 @@ static bool head_rings_for_those_inside(void)
 		good = good && !submit_numbered(i, &token[i]);
 	hooks.at = NULL;
 	controller_step(&bench->controller);
-	inside_stage = 0;
+	unwritten_stage = 0;
 	hooks.at = publish_beside_head;
 	for (uint32_t i = 0; i < 2; i++)
 		good = good && !nvmepeer_wait(queue, token[i], NULL, 1000000);
-	return end(good && inside_stage == 2 && bench->controller.doorbells->tail == 3 &&
+	return end(good && unwritten_stage == 2 && bench->controller.doorbells->tail == 3 &&
 		   !(uint32_t)state->tail);
 }
 
-static bool spent_token(void)
+static bool used_token(void)
 {
 	struct nvmepeer_token first, second;
 	uint32_t result = 0;
@@ -272,10 +322,10 @@ static bool spent_token(void)
 
 static void lose(void)
 {
-	page[NVMEPEER_STATUS_GENERATION / 4]++;
+	page[NVP_STATUS_LOSSES / 4]++;
 }
 
-static bool token_of_before_reset(void)
+static bool stale_token(void)
 {
 	struct nvmepeer_token first, second;
 	struct controller *controller;
@@ -290,7 +340,7 @@ static bool token_of_before_reset(void)
 	good = good && nvmepeer_wait(queue, first, NULL, 1000000000) == NVMEPEER_E_LOST;
 	memset(controller->cq, 0, 16 * ENTRIES);
 	controller->doorbells->tail = controller->doorbells->head = 0;
-	nvmepeer_queue_rearm(queue, page[NVMEPEER_STATUS_GENERATION / 4]);
+	nvmepeer_queue_rearm(queue, page[NVP_STATUS_LOSSES / 4]);
 	hooks.at = controller_works;
 	good = good && !submit_numbered(2, &second) && second.cid == first.cid;
 	good = good && nvmepeer_wait(queue, first, NULL, 1000000) == NVMEPEER_E_TOKEN;
@@ -312,14 +362,17 @@ static bool nothing_after_loss(void)
 	lose();
 	good = nvmepeer_check(queue) == NVMEPEER_E_LOST;
 	hook_forget();
-	/* More often than any count in the tail word would bear. */
+	/* More often than any counter in the tail word could hold. */
 	for (uint32_t i = 0; i < 40000; i++)
 		good = good && submit_numbered(i, &token) == NVMEPEER_E_LOST;
 	good = good && nvmepeer_read(queue, &buffer, 0, 0, 64) == NVMEPEER_E_LOST;
 	return end(good && !stores());
 }
 
-/* The queue pair is lost while an entry is on its way: who is to ring sees it. */
+/*
+ * The queue pair is lost while an entry is being written: the owner that would
+ * ring detects that.
+ */
 static void lose_at_fence(enum hook_event event, uint64_t address)
 {
 	(void)address;
@@ -329,7 +382,7 @@ static void lose_at_fence(enum hook_event event, uint64_t address)
 	nvmepeer_check(queue);
 }
 
-static bool ringer_sees_loss(void)
+static bool owner_sees_loss(void)
 {
 	struct nvmepeer_token token;
 
@@ -368,14 +421,14 @@ static bool placements(void)
 	return end(good);
 }
 
-static bool gather_pieces(void)
+static bool gather_ranges(void)
 {
 	static struct nvmepeer_gather_table table;
-	struct nvmepeer_staging staging = { &buffer, (uintptr_t)memory, 12 };
+	struct nvmepeer_staging staging = { &buffer, (uintptr_t)memory, 12, 0 };
 	uint8_t *got = bench_memory(64, 128 << 10);
-	struct nvmepeer_piece odd = { 0, (uintptr_t)got, 24, 0 };
-	struct nvmepeer_piece lengthy = { 4000, (uintptr_t)got, 5 * 4096, 0 };
-	struct nvmepeer_piece too_long = { 4080, (uintptr_t)got, 16 * 4096, 0 };
+	struct nvmepeer_gather_range odd = { 0, (uintptr_t)got, 24, 0 };
+	struct nvmepeer_gather_range lengthy = { 4000, (uintptr_t)got, 5 * 4096, 0 };
+	struct nvmepeer_gather_range too_long = { 4080, (uintptr_t)got, 16 * 4096, 0 };
 	bool good;
 
 	begin(0);
@@ -395,7 +448,10 @@ static bool gather_pieces(void)
 	return end(good);
 }
 
-/* At an offset inside a page, with lists of two pages, of which one entry is a link. */
+/*
+ * At an offset inside a page, with lists of two pages, of which one entry is a
+ * link.
+ */
 static bool long_transfer(void)
 {
 	struct nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 9000, &buffer, 512 };
@@ -408,7 +464,9 @@ static bool long_transfer(void)
 	return end(good);
 }
 
-/* Blocks of 16 KiB and nowhere to put a list.  Hangs where it does not fail. */
+/*
+ * Blocks of 16 KiB without memory for PRP lists.  Hangs where it does not fail.
+ */
 static bool large_blocks(void)
 {
 	struct nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 64, &buffer, 0 };
@@ -418,19 +476,19 @@ static bool large_blocks(void)
 	bench->queue.lba_shift = 14;
 	bench->queue.list_area = 0;
 	good = nvmepeer_warp_transfer(queue, &transfer) == NVMEPEER_E_NO_LIST;
-	/* Two pages need none. */
+	/* Two pages need no list. */
 	bench->queue.lba_shift = 13;
 	transfer.blocks = 3;
 	good = good && !nvmepeer_warp_transfer(queue, &transfer);
 	return end(good);
 }
 
-/* Nobody waits for the doorbell while lists are built. */
+/* No slot is unwritten while PRP lists are written. */
 static bool holds_slots;
 
 static void look_for_slots(enum hook_event event, uint64_t address)
 {
-	if (event == HOOK_LIST && state->tail >> NVMEPEER_INSIDE_SHIFT & NVMEPEER_INSIDE_MASK)
+	if (event == HOOK_LIST && state->tail >> NVP_UNWRITTEN_SHIFT & NVP_UNWRITTEN_MASK)
 		holds_slots = true;
 	controller_works(event, address);
 }
@@ -444,36 +502,37 @@ static bool lists_before_slots(void)
 		   !holds_slots);
 }
 
-static bool solo_of_busy(void)
+static bool exclusive_of_busy(void)
 {
 	struct nvmepeer_command flush = { 0 };
-	struct nvmepeer_solo busy, solo;
+	struct nvmepeer_exclusive busy, exclusive;
 	struct nvmepeer_token token;
 	bool good;
 
 	begin(0);
 	good = !submit_numbered(1, &token);
-	busy = nvmepeer_solo_open(queue);
-	good = good && nvmepeer_solo_execute(&busy, &flush, NULL, 1000) == -16;
-	nvmepeer_solo_close(&busy);
+	busy = nvmepeer_exclusive_open(queue);
+	good = good && nvmepeer_exclusive_execute(&busy, &flush, NULL, 1000) == -16;
+	nvmepeer_exclusive_close(&busy);
 	good = good && !nvmepeer_wait(queue, token, NULL, 1000000);
-	solo = nvmepeer_solo_open(queue);
-	busy = nvmepeer_solo_open(queue);
-	good = good && nvmepeer_solo_execute(&busy, &flush, NULL, 1000) == -16 &&
-	       !nvmepeer_solo_execute(&solo, &flush, NULL, 1000000) &&
+	exclusive = nvmepeer_exclusive_open(queue);
+	busy = nvmepeer_exclusive_open(queue);
+	good = good && nvmepeer_exclusive_execute(&busy, &flush, NULL, 1000) == -16 &&
+	       !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, 1000000) &&
 	       submit_numbered(2, &token) == NVMEPEER_E_FULL;
-	nvmepeer_solo_close(&busy);
-	nvmepeer_solo_close(&solo);
+	nvmepeer_exclusive_close(&busy);
+	nvmepeer_exclusive_close(&exclusive);
 	good = good && !submit_numbered(3, &token) && !nvmepeer_wait(queue, token, NULL, 1000000);
 	return end(good);
 }
 
-/* A loss that others see while the queue pair is solo is not forgotten. */
+/* A loss that other groups detect during exclusive use is preserved. */
 /*
- * All commands have completed, others have taken them and all credits are back, but the
- * one that rang for them is not done: it would go on ringing beside the solo group.
+ * All commands have completed, other groups have reaped them and all credits
+ * are back, but the doorbell owner is not done: it would ring in parallel with
+ * the exclusive group.
  */
-static int solo_status;
+static int exclusive_status;
 
 static void open_while_ringing(enum hook_event event, uint64_t address)
 {
@@ -482,43 +541,76 @@ static void open_while_ringing(enum hook_event event, uint64_t address)
 	uint64_t none = 0;
 
 	(void)address;
-	if (event != HOOK_DEVICE || solo_status || !hook_count(HOOK_TAIL_DOORBELL))
+	if (event != HOOK_DEVICE || exclusive_status || !hook_count(HOOK_TAIL_DOORBELL))
 		return;
 	controller_step(&bench->controller);
-	if (nvmepeer_take(queue, self, false, NVMEPEER_NO_CID, &none, &head) &&
-	    state->credits == nvmepeer_most_in_flight(queue))
-		solo_status = nvmepeer_solo_open(queue).broken ? NVMEPEER_E_BUSY : 1;
+	if (nvp_reap(queue, self, false, NVMEPEER_NO_CID, &none, &head) &&
+	    state->credits == nvp_max_in_flight(queue))
+		exclusive_status = nvmepeer_exclusive_open(queue).broken ? NVMEPEER_E_BUSY : 1;
 }
 
-static bool solo_while_ringing(void)
+static bool exclusive_while_ringing(void)
 {
 	struct nvmepeer_token token;
 
 	begin(0);
-	solo_status = 0;
+	exclusive_status = 0;
 	hooks.at = open_while_ringing;
-	return end(!submit_numbered(1, &token) && solo_status == NVMEPEER_E_BUSY &&
-		   !(state->head & NVMEPEER_HEAD_SOLO));
+	return end(!submit_numbered(1, &token) && exclusive_status == NVMEPEER_E_BUSY &&
+		   !(state->head & NVP_HEAD_EXCLUSIVE));
 }
 
-static bool solo_of_lost(void)
+static bool exclusive_of_lost(void)
 {
 	struct nvmepeer_command flush = { 0 };
 	struct nvmepeer_token token;
-	struct nvmepeer_solo solo;
+	struct nvmepeer_exclusive exclusive;
 	bool good;
 
 	begin(0);
-	solo = nvmepeer_solo_open(queue);
-	good = !nvmepeer_solo_execute(&solo, &flush, NULL, 1000000);
+	exclusive = nvmepeer_exclusive_open(queue);
+	good = !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, 1000000);
 	lose();
 	good = good && nvmepeer_check(queue) == NVMEPEER_E_LOST;
-	nvmepeer_solo_close(&solo);
+	nvmepeer_exclusive_close(&exclusive);
 	hook_forget();
 	return end(submit_numbered(1, &token) == NVMEPEER_E_LOST && good && !stores());
 }
 
-/* 48 lanes get credits and cids without rounds. */
+/*
+ * The owner kept its handle over a re-arm, after @status, and closes it then, or
+ * closes it twice: the state is that of others.
+ */
+static bool closed_late(int status, bool rearmed, bool owned)
+{
+	struct nvmepeer_command flush = { 0 };
+	struct nvmepeer_exclusive exclusive, next = { 0 };
+	struct nvmepeer_state before;
+	bool good;
+
+	begin(0);
+	exclusive = nvmepeer_exclusive_open(queue);
+	good = !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, 1000000);
+	exclusive.broken = status;
+	if (rearmed)
+		nvmepeer_queue_rearm(queue, 1);
+	else
+		nvmepeer_exclusive_close(&exclusive);
+	if (owned)
+		next = nvmepeer_exclusive_open(queue);
+	before = *state;
+	nvmepeer_exclusive_close(&exclusive);
+	return end(good && !next.broken && !memcmp(&before, state, sizeof(before)));
+}
+
+static bool exclusive_closed_late(void)
+{
+	return closed_late(0, true, false) && closed_late(0, true, true) &&
+	       closed_late(NVMEPEER_E_TIMEOUT, true, false) &&
+	       closed_late(NVMEPEER_E_LOST, true, true) && closed_late(0, false, false);
+}
+
+/* 48 lanes get credits and CIDs without rounds. */
 static bool wide_group(void)
 {
 	uint32_t before, free_bits = 0;
@@ -533,22 +625,22 @@ static bool wide_group(void)
 #ifdef BEFORE
 	uint32_t word;
 
-	good = nvmepeer_reserve_all(queue, 48, &word);
+	good = nvp_reserve_all(queue, 48, &word);
 #else
-	struct nvmepeer_reserved taken = nvmepeer_reserve_all(queue, 48, nvmepeer_ask(queue, 48));
+	struct nvp_cid_bits taken = nvp_reserve_all(queue, 48, nvp_reserve_start(queue, 48));
 	uint64_t seen = 0;
 
 	good = taken.bits;
 	for (uint32_t rank = 0; good && rank < 48; rank++)
-		seen |= (uint64_t)1 << nvmepeer_reserved_cid(taken, rank);
+		seen |= (uint64_t)1 << nvp_cid_of_rank(taken, rank);
 	good = good && __builtin_popcountll(seen) == 48 && !(seen & 15);
 #endif
 	for (uint32_t word = 0; word < 2; word++)
-		free_bits += nvmepeer_count_bits(queue->free_cids[word]);
+		free_bits += nvp_count_bits(queue->free_cids[word]);
 	return end(good && before - free_bits == 48 && state->credits == 16);
 }
 
-/* Another group publishes while this one has the bell. */
+/* Another group publishes while this one owns the doorbells. */
 static bool came;
 
 static void publish_while_ringing(enum hook_event event, uint64_t address)
@@ -557,10 +649,13 @@ static void publish_while_ringing(enum hook_event event, uint64_t address)
 	if (event != HOOK_DEVICE || came)
 		return;
 	came = true;
-	state->tail += ((uint64_t)1 << NVMEPEER_TICKET_SHIFT) + 1;
+	state->tail += ((uint64_t)1 << NVP_TICKET_SHIFT) + 1;
 }
 
-/* Between the add that shows others' entries and the doorbell: a fence of the system. */
+/*
+ * A system fence between the add that shows entries of other groups and the
+ * doorbell.
+ */
 static bool release_for_others(void)
 {
 	struct nvmepeer_token token;
@@ -579,8 +674,8 @@ static bool release_for_others(void)
 	return end(good);
 }
 
-/* A group that is alone does not pay for that. */
-static bool alone_pays_once(void)
+/* An uncontended group does not need that fence. */
+static bool uncontended_one_fence(void)
 {
 	struct nvmepeer_token token;
 
@@ -589,7 +684,10 @@ static bool alone_pays_once(void)
 	return end(!submit_numbered(1, &token) && hook_count(HOOK_PUBLISH) == 1);
 }
 
-/* Between the exchange of the head and the add that makes others ring for it. */
+/*
+ * Between the exchange of the head and the add that makes another owner ring
+ * for it.
+ */
 static bool release_of_head(void)
 {
 	struct nvmepeer_token token;
@@ -623,30 +721,32 @@ int main(void)
 	memory = bench_memory(4096, BYTES);
 	buffer = (struct nvmepeer_buffer){ BYTES, (uintptr_t)memory, 0 };
 	ktap_start();
-	ktap_check(others_completions(), "a waiter of others' completions looks at its clock");
-	ktap_check(full_queue_of_others(), "a submitter that makes room for others does too");
-	ktap_check(ringer_is_relieved(), "who rings for others gives the bell away");
-	ktap_check(bell_not_taken(), "a bell that nobody takes is rung on, each value once");
+	ktap_check(others_completions(), "a timeout expires while completions of other groups arrive");
+	ktap_check(stopped_before_clock(), "a command that completes before the clock is read is not timed out");
+	ktap_check(full_queue_of_others(), "a submit timeout expires while other groups take the room");
+	ktap_check(owner_is_relieved(), "doorbell ownership is handed over after rings for other groups");
+	ktap_check(offer_not_taken(), "without a taker the owner continues to ring, each value once");
 #ifndef BEFORE
-	ktap_check(bell_is_taken_once(), "a bell on offer is taken, by one");
-	ktap_check(bell_comes_back(), "a bell that others rang is not rung twice");
+	ktap_check(offer_taken_once(), "one group takes offered doorbell ownership");
+	ktap_check(ownership_returns(), "a value that another owner has rung is not rung twice");
 #endif
-	ktap_check(head_rings_for_those_inside(), "who rings for the head rings for those inside");
-	ktap_check(spent_token(), "a spent token takes nobody's completion");
-	ktap_check(token_of_before_reset(), "nor does a token from before a reset");
-	ktap_check(nothing_after_loss(), "nothing is stored once the queue pair is lost");
-	ktap_check(ringer_sees_loss(), "not even by who is about to ring");
-	ktap_check(placements(), "data that cannot be read back is refused");
-	ktap_check(gather_pieces(), "gather: odd pieces refused, long ones whole");
+	ktap_check(head_rings_for_unwritten(), "a head doorbell owner also rings for slots that were unwritten");
+	ktap_check(used_token(), "a used token completes no other command");
+	ktap_check(stale_token(), "a token from before a re-arm completes no command");
+	ktap_check(nothing_after_loss(), "no store after the queue pair is lost");
+	ktap_check(owner_sees_loss(), "no doorbell after a loss by the next owner");
+	ktap_check(placements(), "placement without readback is refused");
+	ktap_check(gather_ranges(), "gather: invalid ranges refused, long ranges complete");
 	ktap_check(long_transfer(), "transfer from inside a page");
-	ktap_check(lists_before_slots(), "lists are built before slots are taken");
-	ktap_check(solo_of_busy(), "solo of a busy queue pair is refused");
-	ktap_check(solo_while_ringing(), "so is one whose bell somebody has");
-	ktap_check(solo_of_lost(), "a loss outlives solo use");
-	ktap_check(wide_group(), "48 lanes reserve in one go");
-	ktap_check(release_for_others(), "a fence of the system before others' doorbell");
-	ktap_check(alone_pays_once(), "one fence of the system for a group alone");
-	ktap_check(release_of_head(), "a fence between head and tail");
+	ktap_check(lists_before_slots(), "PRP lists are written before slots are taken");
+	ktap_check(exclusive_of_busy(), "exclusive use of a busy queue pair is refused");
+	ktap_check(exclusive_while_ringing(), "exclusive use is refused while a group owns the doorbells");
+	ktap_check(exclusive_of_lost(), "a loss is preserved across exclusive use");
+	ktap_check(exclusive_closed_late(), "a handle of before a re-arm changes nothing");
+	ktap_check(wide_group(), "48 lanes reserve together");
+	ktap_check(release_for_others(), "system fence before the doorbell for other groups");
+	ktap_check(uncontended_one_fence(), "one system fence for an uncontended group");
+	ktap_check(release_of_head(), "fence between head and tail");
 	ktap_check(large_blocks(), "blocks larger than a page without a list");
 	free(memory);
 	return ktap_end();

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-split.c: transfers in two halves, flags, reading ahead and page
- * lists on warps of lanes that stop and go at random: sent by one warp and
- * waited for by another, completed in any order, every byte checked.
+ * unit-device-split.c: asynchronous transfers, completion flags, prefetch and
+ * page lists on warps of lanes that are scheduled at random: submitted by one
+ * warp and waited for by another, completed in any order; every byte is
+ * checked.
  */
 #define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
 #include <nvmepeer_device.h>
@@ -10,7 +11,7 @@
 #include "rig.h"
 #include "ktap.h"
 
-/* Of each call of the library one copy is enough, and takes less time to compile. */
+/* One copy of each call of the library is enough and compiles faster. */
 #define ONCE static __attribute__((noinline))
 
 enum {
@@ -18,14 +19,17 @@ enum {
 	UNITS = 14, WINDOW = 3, UNIT_BLOCKS = 5, PARTS = 6, LIMIT = 1000000000,
 };
 
-/* All warps of a run; book-keeping of the test needs no care: one thread runs all. */
+/*
+ * All warps of a run.  The test's own state needs no atomics: one thread runs
+ * all fibres.
+ */
 static struct nvmepeer_token tokens[BATCHES][MOST];
 static struct nvmepeer_batch batches[BATCHES];
 static struct nvmepeer_flag flags[BATCHES];
 static struct nvmepeer_buffer memory;
 static uint8_t *bytes;
 static uint32_t handed[BATCHES], most_in_flight;
-static uint64_t command_bytes;		/* of the longest command */
+static uint64_t command_bytes;		/* bytes of the longest command */
 
 static void controller_main(void *argument)
 {
@@ -46,8 +50,9 @@ static void expect(bool good, const char *what)
 }
 
 /*
- * The first word of each piece that the controller stores at once, as this lane
- * sees it; the rest as it is.  Pieces end with a command, and with a page.
+ * The first word of each segment that the controller stores at once, as this
+ * lane reads it; the rest as it is.  Segments end with a command and with a
+ * page.
  */
 static bool holds(uint64_t offset, uint64_t lba, uint32_t blocks)
 {
@@ -66,7 +71,7 @@ static bool holds(uint64_t offset, uint64_t lba, uint32_t blocks)
 	return !memcmp(bytes + offset, disk, end);
 }
 
-/* The warp's lanes as one, fixed from the beginning. */
+/* The group of all lanes of the warp, made at the beginning. */
 static struct nvmepeer_group whole_warp(void)
 {
 	return nvmepeer_group_full();
@@ -115,21 +120,24 @@ static struct nvmepeer_transfer read_of(uint32_t number)
 	return transfer;
 }
 
-/* A batch goes from its senders to its waiters with a release and an acquire. */
+/*
+ * A batch passes from its submitters to its waiters by a release and an
+ * acquire.
+ */
 static void hand(uint32_t which)
 {
-	nvmepeer_fence_device();
-	nvmepeer_add32(&handed[which], 1);
+	nvp_fence_device();
+	nvp_add32(&handed[which], 1);
 }
 
 static void receive(uint32_t which)
 {
-	while (nvmepeer_load32(&handed[which]) < LANES)
+	while (nvp_load32(&handed[which]) < LANES)
 		machine_rest();
-	nvmepeer_fence_claimed();
+	nvp_fence_device_acquire();
 }
 
-/* Warp 0 sends; it waits for the last batch itself. */
+/* Warp 0 submits; it waits for the last batch itself. */
 static void lane_sends(void *argument)
 {
 	struct nvmepeer_group warp = whole_warp();
@@ -149,7 +157,7 @@ static void lane_sends(void *argument)
 	lanes_left--;
 }
 
-/* Another warp waits for what was handed to it. */
+/* Another warp waits for the batches that were passed to it. */
 static void lane_waits(void *argument)
 {
 	uint32_t which = (uint32_t)(uintptr_t)argument;
@@ -163,7 +171,7 @@ static void lane_waits(void *argument)
 	lanes_left--;
 }
 
-/* Another looks again and again. */
+/* Another warp polls. */
 static void lane_polls(void *argument)
 {
 	uint32_t which = (uint32_t)(uintptr_t)argument;
@@ -183,7 +191,7 @@ static void lane_polls(void *argument)
 	lanes_left--;
 }
 
-/* Warp 0 sends all and delivers; the others look at flags only. */
+/* Warp 0 submits all batches and delivers; the other warps poll flags only. */
 static void lane_delivers(void *argument)
 {
 	struct nvmepeer_group warp = whole_warp();
@@ -216,7 +224,7 @@ static void lane_computes(void *argument)
 	lanes_left--;
 }
 
-/* A stream of units through a window, in a given order or one after the other. */
+/* A stream of units through a window, in a given order or consecutive. */
 ONCE void read_stream(const uint64_t *lbas)
 {
 	struct nvmepeer_prefetch ahead = {
@@ -232,9 +240,9 @@ ONCE void read_stream(const uint64_t *lbas)
 		expect(!next_unit(&ahead, &offset), "next unit");
 		expect(holds(offset, lba, UNIT_BLOCKS), "data of a unit");
 		expect(ahead.sent - ahead.released <= WINDOW, "window");
-		nvmepeer_group_sync(ahead.group);
+		nvp_group_sync(ahead.group);
 		if (unit == 3)
-			continue;	/* keeps one: the window is smaller by it for a while */
+			continue;	/* keeps one unit: the window is smaller for a while */
 		if (unit == 4)
 			nvmepeer_prefetch_release(&ahead);
 		nvmepeer_prefetch_release(&ahead);
@@ -252,7 +260,10 @@ static void lane_streams(void *argument)
 	lanes_left--;
 }
 
-/* Ends a stream early: what is in flight is waited for, and the queue is free again. */
+/*
+ * Stop a stream early: all commands in flight are waited for, and the queue is
+ * idle again.
+ */
 static void lane_stops(void *argument)
 {
 	struct nvmepeer_prefetch ahead = {
@@ -270,10 +281,10 @@ static void lane_stops(void *argument)
 	lanes_left--;
 }
 
-/* One read over pages in any order, by a warp and by each lane for itself. */
+/* One read into pages in any order, by a warp and by each lane for itself. */
 static void lane_scatters(void *argument)
 {
-	static uint64_t together[PARTS * 2], alone[LANES][PARTS * 2];
+	static uint64_t together[PARTS * 2], single[LANES][PARTS * 2];
 	static const uint32_t numbers[LANES + 1][PARTS] = {
 		{ 20, 3, 9, 4, 0, 11 }, { 40, 32, 34, 44, 46, 41 }, { 48, 49, 50, 60, 59, 58 },
 		{ 61, 62, 63, 64, 65, 66 }, { 80, 79, 78, 77, 76, 75 }, { 90, 91, 95, 94, 93, 92 },
@@ -281,11 +292,11 @@ static void lane_scatters(void *argument)
 		{ 126, 125, 124, 123, 122, 121 },
 	};
 	uint32_t lane = (uint32_t)(uintptr_t)argument;
-	struct nvmepeer_parts parts = { &memory, numbers[lane + 1], PARTS, 13 };
+	struct nvmepeer_page_list parts = { &memory, numbers[lane + 1], PARTS, 13 };
 	struct nvmepeer_buffer scattered = { 0, 0, 0 };
 	uint32_t blocks = PARTS * 8192 / BLOCK;
 
-	expect(!nvmepeer_scatter(&bench->queue, &parts, alone[lane], &scattered), "scatter");
+	expect(!nvmepeer_scatter(&bench->queue, &parts, single[lane], &scattered), "scatter");
 	expect(!read_blocks(&scattered, 0, 64 * lane, blocks), "scattered read");
 	for (uint32_t i = 0; i < PARTS; i++)
 		expect(holds((uint64_t)numbers[lane + 1][i] << 13, 64 * lane + 16 * i, 16),
@@ -297,17 +308,19 @@ static void lane_scatters(void *argument)
 		expect(!read_blocks(&scattered, 8192, 700, blocks - 16) &&
 		       holds(3 << 13, 700, 16) && holds(11 << 13, 700 + 64, 16), "its read");
 	parts.numbers = numbers[1];
-	parts.part_shift = 11;
-	expect(nvmepeer_scatter(&bench->queue, &parts, alone[lane], &scattered) == NVMEPEER_E_ALIGN,
+	parts.page_shift = 11;
+	expect(nvmepeer_scatter(&bench->queue, &parts, single[lane], &scattered) == NVMEPEER_E_ALIGN,
 	       "parts below a page");
-	parts.part_shift = 15;
-	expect(nvmepeer_scatter(&bench->queue, &parts, alone[lane], &scattered) == NVMEPEER_E_RANGE,
+	parts.page_shift = 15;
+	expect(nvmepeer_scatter(&bench->queue, &parts, single[lane], &scattered) == NVMEPEER_E_RANGE,
 	       "parts outside");
 	done++;
 	lanes_left--;
 }
 
-/* What a batch says when something goes wrong, and that it is free afterwards. */
+/*
+ * The status of a batch after an error, and that it can be reused afterwards.
+ */
 static void lane_fails(void *argument)
 {
 	struct nvmepeer_group warp = whole_warp();
@@ -321,7 +334,10 @@ static void lane_fails(void *argument)
 	       NVMEPEER_E_TOO_LARGE, "too many commands");
 	expect(wait_for(warp, &batches[0]) == NVMEPEER_E_TOO_LARGE,
 	       "none was sent");
-	/* The lanes' first commands are outside; the second ones, from block 0 on, are not. */
+	/*
+	 * The lanes' first commands are out of range; the second ones, from
+	 * block 0 on, are not.
+	 */
 	outside.lba = 0 - (uint64_t)LANES * 4;
 	outside.blocks = LANES * 8;
 	expect(!submit(warp, &outside, &batches[0]) && wait_for(warp, &batches[0]) == 0x4080,
@@ -341,7 +357,9 @@ static void lane_fails(void *argument)
 	lanes_left--;
 }
 
-/* A controller that never answers: flags are raised all the same, in time. */
+/*
+ * A controller that completes nothing: flags are raised nevertheless, in time.
+ */
 static void lane_gives_up(void *argument)
 {
 	struct nvmepeer_group warp = whole_warp();
@@ -352,26 +370,36 @@ static void lane_gives_up(void *argument)
 	expect(!submit(warp, &transfer, &batches[0]), "submit");
 	expect(nvmepeer_flag_test(&flags[0]) == NVMEPEER_AGAIN, "flag is down");
 	expect(deliver(warp, &delivery, 1, 300000) ==
-	       NVMEPEER_E_TIMEOUT, "deliver in vain");
-	nvmepeer_group_sync(warp);
-	expect(nvmepeer_flag_wait(&flags[0], 1) == NVMEPEER_E_TIMEOUT, "flag tells");
+	       NVMEPEER_E_TIMEOUT, "deliver times out");
+	nvp_group_sync(warp);
+	expect(nvmepeer_flag_wait(&flags[0], 1) == NVMEPEER_E_TIMEOUT, "flag has the status");
 	expect(nvmepeer_flag_wait(&flags[1], 20000) == NVMEPEER_E_TIMEOUT, "no flag in time");
 	done++;
 	lanes_left--;
 }
 
-/* What each lane has written is there for all that have met. */
+/* The worst status of three lanes, of which the first and the last have others. */
+static int worst_of_three(uint32_t lane)
+{
+	int status = lane == 1 ? 0x4080 : lane == 2 ? NVMEPEER_E_LOST :
+		     lane == LANES - 1 ? NVMEPEER_E_FULL : NVMEPEER_OK;
+
+	return nvp_group_status(whole_warp(), status);
+}
+
+/* Stores of each lane are visible to all lanes after the barrier. */
 static void lane_meets(void *argument)
 {
 	uint32_t lane = (uint32_t)(uintptr_t)argument;
 
 	for (uint64_t round = 1; round < 20; round++) {
 		lane_store((uint64_t *)bytes + lane, round);
-		expect(!nvmepeer_group_status(whole_warp(), NVMEPEER_OK), "all are well");
+		expect(!nvp_group_status(whole_warp(), NVMEPEER_OK), "all are well");
 		expect(lane_load((uint64_t *)bytes + (lane + round) % LANES) == round,
 		       "what another lane wrote");
-		nvmepeer_group_sync(whole_warp());
+		nvp_group_sync(whole_warp());
 	}
+	expect(worst_of_three(lane) == NVMEPEER_E_LOST, "worst status of the lanes");
 	done++;
 	lanes_left--;
 }
@@ -379,22 +407,22 @@ static void lane_meets(void *argument)
 struct shape {
 	const char *name;
 	void (*warp[WARPS])(void *);
-	bool by_lane;		/* a lane is told its number, not a batch */
+	bool by_lane;		/* the argument is a lane number, not a batch */
 	bool mute;
 };
 
 static const struct shape shapes[] = {
-	{ "sent by one warp, waited for and polled by others",
+	{ "submitted by one warp, waited for and polled by others",
 	  { lane_sends, lane_waits, lane_polls }, false, false },
-	{ "flags in shared memory, raised by a warp that waits for all",
+	{ "flags in shared memory, raised by one warp",
 	  { lane_delivers, lane_computes, lane_computes }, false, false },
-	{ "reading ahead in a row", { lane_streams }, false, false },
-	{ "reading ahead by a list", { lane_streams }, true, false },
-	{ "reading ahead, stopped early", { lane_stops }, false, false },
+	{ "prefetch of consecutive units", { lane_streams }, false, false },
+	{ "prefetch by a list", { lane_streams }, true, false },
+	{ "prefetch stopped early", { lane_stops }, false, false },
 	{ "one read over a list of pages", { lane_scatters }, true, false },
-	{ "lanes that ask for a status have met", { lane_meets }, true, false },
+	{ "group status orders memory", { lane_meets }, true, false },
 	{ "bad statuses of batches", { lane_fails }, false, false },
-	{ "flags when nobody answers", { lane_gives_up }, false, true },
+	{ "flags without completions", { lane_gives_up }, false, true },
 };
 
 static void add_warps(const struct shape *shape)
@@ -403,7 +431,7 @@ static void add_warps(const struct shape *shape)
 		for (uint32_t lane = 0; lane < LANES; lane++, lanes_left++) {
 			uintptr_t argument = shape->by_lane ? lane : warp;
 
-			/* A list is asked for by any argument but NULL. */
+			/* Any argument but NULL selects a list. */
 			if (shape->warp[warp] == lane_streams)
 				argument = shape->by_lane;
 			machine_add(shape->warp[warp], (void *)argument, warp, lane);
@@ -437,7 +465,7 @@ static bool run_once(const struct shape *shape, uint32_t entries, uint32_t seed)
 	bool good;
 
 	prepare(entries, seed);
-	/* Commands of 4 blocks cut transfers in several; pages need longer ones. */
+	/* Commands of 4 blocks split transfers; pages need longer ones. */
 	command_bytes = shape->warp[0] == lane_scatters ? 65536 : 4 * BLOCK;
 	bench->geometry.max_transfer = (uint32_t)command_bytes;
 	bench->controller.mute = shape->mute;

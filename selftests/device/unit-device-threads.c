@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-threads.c: the device library under ordinary threads, against a
- * strict software controller.  Also built with ThreadSanitizer.
+ * unit-device-threads.c: the device library with C threads and a strict
+ * software controller.  Also built with ThreadSanitizer.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -36,7 +36,10 @@ struct worker {
 	uint32_t bad;
 };
 
-/* Sends checked raw entries; the result must be its own dword 13. */
+/*
+ * Submit raw entries with a checksum; the result must be the entry's own dword
+ * 13.
+ */
 static void *raw_main(void *argument)
 {
 	struct worker *worker = argument;
@@ -76,7 +79,7 @@ static uint32_t run_workers(struct bench *bench, void *(*main)(void *))
 	return bad;
 }
 
-/* Every result comes once, whole and to its owner, for any ring size. */
+/* Every result arrives once, not torn and at its owner, for any ring size. */
 static bool many_threads(uint32_t entries, uint32_t cq_entries, enum controller_order order)
 {
 	struct rig rig = { .bench = bench_new(entries, cq_entries) };

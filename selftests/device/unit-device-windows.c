@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-device-windows.c: moments that hardly ever come by themselves.  What has
- * to be there for one is set up by hand, and then many seeds go through it.
+ * unit-device-windows.c: races that hardly ever occur by themselves.  The
+ * preconditions of each are set up by hand, and then many seeds run through it.
  *
  * Usage: unit-device-windows [CASE [SEED]]; all cases and seeds, or one.
  */
@@ -13,7 +13,7 @@
 
 enum { SENDERS = 28, FEW = 5, ROUNDS = 12, OPENED = 3 };
 
-/* The machine stands still: shared state may be written by hand. */
+/* The machine does not run: shared state may be written directly. */
 static bool begin_still(uint32_t seed, uint32_t late)
 {
 	bool good = rig_begin(seed, late);
@@ -32,34 +32,35 @@ static void begin_running(uint32_t seed, uint32_t late)
 	lanes_left = 0;
 }
 
-/* --- a bell that is taken by somebody who saw it offered long ago --- */
+/* --- doorbell ownership taken long after its offer was seen --- */
 
 /*
- * Before a run: lane 0 has the bell, rang for nobody yet, and had offered the
- * bell once.  Lane 1 saw that when it published, and then slept.
+ * Before a run: lane 0 owns the doorbells, has not rung for any group yet, and
+ * had offered ownership once. Lane 1 saw that when it published, and was then
+ * delayed.
  */
 static bool rings;
-static uint32_t sent;		/* commands of each sender */
-static uint32_t taken;		/* times that it woke while the bell lay there */
+static uint32_t sent;		/* commands of each lane */
+static uint32_t taken;		/* times that it resumed during an offer */
 
-static void lane_has_bell(void *argument)
+static void lane_owns_doorbell(void *argument)
 {
 	(void)argument;
-	nvmepeer_ring_on(&bench->queue, nvmepeer_load64(&bench->queue.state->tail), 0);
+	nvp_ring_more(&bench->queue, nvp_load64(&bench->queue.state->tail), 0);
 	rings = false;
 	lanes_left--;
 }
 
-/* It is no load of the lane's that tells when to wake, so it learns nothing by it. */
+/* The wake-up is no load of the lane and acquires nothing. */
 static void lane_wakes_late(void *argument)
 {
-	const volatile uint32_t *bell = &bench->queue.state->bell;
+	const volatile uint32_t *offer = &bench->queue.state->doorbell_offer;
 
 	(void)argument;
-	while (rings && !*bell)
+	while (rings && !*offer)
 		machine_step();
-	taken += *bell;
-	nvmepeer_take_bell(&bench->queue);
+	taken += *offer;
+	nvp_take_doorbell(&bench->queue);
 	lanes_left--;
 }
 
@@ -78,7 +79,10 @@ static void lane_sends(void *argument)
 	lanes_left--;
 }
 
-/* The entries of lanes 0 and 1, written and published; both wait for the doorbell. */
+/*
+ * The entries of lanes 0 and 1, written and published; both wait for the
+ * doorbell.
+ */
 static void two_published(void)
 {
 	struct nvmepeer_state *state = bench->queue.state;
@@ -91,12 +95,12 @@ static void two_published(void)
 		memcpy(bench->controller.sq + 64 * cid, &entry, 64);
 	}
 	bench->queue.free_cids[0] &= ~3u;
-	state->tail = (uint64_t)2 << NVMEPEER_TICKET_SHIFT | 2;
+	state->tail = (uint64_t)2 << NVP_TICKET_SHIFT | 2;
 	state->credits -= 2;
 }
 
-/* Lane 1 is @beside. */
-static const char *run_bell(uint32_t seed, void (*beside)(void *))
+/* Lane 1 runs @beside. */
+static const char *run_offer(uint32_t seed, void (*beside)(void *))
 {
 	uint32_t all = 2 + SENDERS * sent;
 
@@ -105,7 +109,7 @@ static const char *run_bell(uint32_t seed, void (*beside)(void *))
 	bench->controller.checked_entries = false;
 	two_published();
 	begin_running(seed, 1000);
-	machine_add(lane_has_bell, NULL, 0, 0);
+	machine_add(lane_owns_doorbell, NULL, 0, 0);
 	machine_add(beside, NULL, 1, 0);
 	for (uint32_t warp = 2; warp < 2 + SENDERS; warp++)
 		machine_add(lane_sends, (void *)(uintptr_t)warp, warp, 0);
@@ -113,8 +117,8 @@ static const char *run_bell(uint32_t seed, void (*beside)(void *))
 	lanes_left = 2 + SENDERS;
 	machine_add_outside(rig_controller, bench);
 	if (!machine_run())
-		return "somebody waits for ever";
-	/* What was rung has arrived by now. */
+		return "deadlock";
+	/* All doorbells have arrived by now. */
 	machine.random = false;
 	controller_look(&bench->controller);
 	if (bench->controller.errors)
@@ -122,17 +126,17 @@ static const char *run_bell(uint32_t seed, void (*beside)(void *))
 	if (bad || done != SENDERS * sent)
 		return "a command was not sent";
 	if ((uint32_t)bench->queue.state->tail)
-		return "somebody is inside or waits for the bell";
-	return bench->controller.last_tail == all ? NULL : "an entry was not rung for";
+		return "a slot is unwritten or a group waits for the doorbells";
+	return bench->controller.last_tail == all ? NULL : "the doorbell misses an entry";
 }
 
 static const char *late_taker(uint32_t seed)
 {
 	sent = 2;
-	return run_bell(seed, lane_wakes_late);
+	return run_offer(seed, lane_wakes_late);
 }
 
-/* --- a bell that comes back to who offered it, but from somebody else --- */
+/* --- an offer of another group in place of one's own --- */
 
 static void lane_idle(void *argument)
 {
@@ -141,18 +145,18 @@ static void lane_idle(void *argument)
 }
 
 /*
- * So many commands that the bell is taken, and offered by who took it, before the
- * first who offered it looks again: what lies there then is not that one's offer.
+ * Enough commands that another group takes ownership and offers it again before
+ * the first owner checks: the offer that it then finds is not its own.
  */
 static const char *late_offerer(uint32_t seed)
 {
 	sent = 6;
-	return run_bell(seed, lane_idle);
+	return run_offer(seed, lane_idle);
 }
 
-/* --- a cid that is used again at once --- */
+/* --- a CID that is reused at once --- */
 
-/* So few cids are free that each is the next command's as soon as it is given back. */
+/* So few CIDs are free that each is reused as soon as it is returned. */
 static void lane_waits(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -171,7 +175,10 @@ static void lane_waits(void *argument)
 	lanes_left--;
 }
 
-/* Some do not wait: what they leave behind is swept up by others, and used again. */
+/*
+ * Some lanes do not wait: other lanes reclaim their abandoned CIDs and reuse
+ * them.
+ */
 static void lane_leaves(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
@@ -205,7 +212,7 @@ static const char *run_few(uint32_t seed, void (*main)(void *))
 	rig_add_warps(4, 2, main);
 	machine_add_outside(rig_controller, bench);
 	if (!machine_run())
-		return "somebody waits for ever";
+		return "deadlock";
 	if (bench->controller.errors)
 		return bench->controller.error;
 	return bad || done != 8 * ROUNDS ? "a result is wrong" : NULL;
@@ -221,30 +228,33 @@ static const char *few_abandoned(uint32_t seed)
 	return run_few(seed, lane_leaves);
 }
 
-/* --- a queue pair that is one's own, and everybody's again --- */
+/* --- a queue pair that is exclusive and shared in turns --- */
 
-static void lane_solo(void *argument)
+static void lane_exclusive(void *argument)
 {
 	struct nvmepeer_command flush = { NVMEPEER_OP_FLUSH, 0, 0, NULL, 0, 0 };
 
 	(void)argument;
 	for (uint32_t opened = 0; opened < OPENED; ) {
-		struct nvmepeer_solo solo = nvmepeer_solo_open(&bench->queue);
+		struct nvmepeer_exclusive exclusive = nvmepeer_exclusive_open(&bench->queue);
 
-		for (uint32_t i = 0; i < 5 && solo.broken != NVMEPEER_E_BUSY; i++) {
-			if (nvmepeer_solo_execute(&solo, &flush, NULL, RIG_LONG))
+		for (uint32_t i = 0; i < 5 && exclusive.broken != NVMEPEER_E_BUSY; i++) {
+			if (nvmepeer_exclusive_execute(&exclusive, &flush, NULL, RIG_LONG))
 				bad++;
 			done++;
 		}
-		opened += solo.broken != NVMEPEER_E_BUSY;
-		nvmepeer_solo_close(&solo);
+		opened += exclusive.broken != NVMEPEER_E_BUSY;
+		nvmepeer_exclusive_close(&exclusive);
 		machine_rest();
 	}
 	lanes_left--;
 }
 
-/* Finds the queue pair full while it is somebody's own, and takes nothing that is not its. */
-static void lane_beside_solo(void *argument)
+/*
+ * Finds the queue pair full during exclusive use, and reaps no entry of the
+ * owner.
+ */
+static void lane_beside_exclusive(void *argument)
 {
 	uint32_t number = (uint32_t)(uintptr_t)argument;
 
@@ -267,36 +277,36 @@ static void lane_beside_solo(void *argument)
 	lanes_left--;
 }
 
-/* One lane, if any, is held up for long before its @at-th access. */
-static const char *run_solo(uint32_t seed, uint32_t delayed, uint64_t at, bool *whole)
+/* One lane, if any, is delayed for long before its @at-th access. */
+static const char *run_exclusive(uint32_t seed, uint32_t delayed, uint64_t at, bool *whole)
 {
 	if (!begin_still(seed, 0))
 		return "init";
 	bench->controller.checked_entries = false;
 	begin_running(seed, 4000);
 	machine.whole_warps = seed % 2;
-	rig_add_warps(2, 2, lane_solo);
+	rig_add_warps(2, 2, lane_exclusive);
 	for (uint32_t warp = 2; warp < 5; warp++, lanes_left++)
-		machine_add(lane_beside_solo, (void *)(uintptr_t)warp, warp, 0);
+		machine_add(lane_beside_exclusive, (void *)(uintptr_t)warp, warp, 0);
 	machine.fibres[delayed].delay_at = at;
 	machine.fibres[delayed].delay = 300;
 	machine_add_outside(rig_controller, bench);
 	*whole = !machine_run();
 	if (*whole || done != 4 * OPENED * 5)
-		return "somebody waits for ever";
+		return "deadlock";
 	*whole = machine.fibres[delayed].steps < at;
 	return rig_end(true);
 }
 
-static const char *solo_shared(uint32_t seed)
+static const char *exclusive_shared(uint32_t seed)
 {
 	bool whole;
 
-	return run_solo(seed, 0, 0, &whole);
+	return run_exclusive(seed, 0, 0, &whole);
 }
 
 /* A lane of each kind, before each of its accesses in turn. */
-static const char *solo_delayed(uint32_t seed)
+static const char *exclusive_delayed(uint32_t seed)
 {
 	const char *wrong = NULL;
 
@@ -304,7 +314,7 @@ static const char *solo_delayed(uint32_t seed)
 		bool whole = false;
 
 		for (uint64_t at = 1; !wrong && !whole; at++) {
-			wrong = run_solo(seed, delayed, at, &whole);
+			wrong = run_exclusive(seed, delayed, at, &whole);
 			if (wrong)
 				printf("# lane %u before access %llu\n", delayed,
 				       (unsigned long long)at);
@@ -315,13 +325,16 @@ static const char *solo_delayed(uint32_t seed)
 	return wrong;
 }
 
-/* --- somebody who is slow, on small rings --- */
+/* --- a slow lane, on small rings --- */
 
 static const char *ring_delayed(uint32_t seed)
 {
 	const char *wrong = NULL;
 
-	/* Two or three commands of the lane, and more than one stop where it rings for others. */
+	/*
+	 * Two or three commands of the lane, and more than one access at which
+	 * it rings for other groups.
+	 */
 	for (uint64_t at = 1; !wrong && at <= 60; at++) {
 		if (!begin_still(seed, 0))
 			return "init";
@@ -348,15 +361,16 @@ struct window {
 };
 
 static const struct window windows[] = {
-	{ "late-taker", "a bell taken by who saw it offered long ago", late_taker, 64, 600 },
-	{ "late-offerer", "a bell that was taken and offered again meanwhile", late_offerer, 256,
+	{ "late-taker", "doorbell ownership taken long after its offer was seen", late_taker, 64, 600 },
+	{ "late-offerer", "doorbell ownership taken and offered again meanwhile", late_offerer, 256,
 	  400 },
-	{ "few-cids", "cids that are used again at once", few_cids, 16, 150 },
-	{ "few-abandoned", "abandoned cids that are used again at once", few_abandoned, 16, 180 },
-	{ "solo-shared", "a queue pair that is one's own and everybody's in turns", solo_shared,
+	{ "few-cids", "CIDs that are reused at once", few_cids, 16, 150 },
+	{ "few-abandoned", "abandoned CIDs that are reused at once", few_abandoned, 16, 180 },
+	{ "exclusive-shared", "a queue pair that is exclusive and shared in turns", exclusive_shared,
 	  4, 60 },
-	{ "solo-delayed", "the same where one lane is held up anywhere", solo_delayed, 4, 2 },
-	{ "ring-delayed", "one lane of three held up anywhere, on small rings", ring_delayed,
+	{ "exclusive-delayed", "exclusive and shared in turns, one lane delayed at any access",
+	  exclusive_delayed, 4, 2 },
+	{ "ring-delayed", "one lane of three delayed at any access, small rings", ring_delayed,
 	  2, 24 },
 };
 
@@ -379,7 +393,7 @@ static bool run_window(const struct window *window, uint32_t only)
 			return false;
 	}
 	if (window->run == late_taker)
-		printf("# the bell lay there %u times\n", taken);
+		printf("# the offer was open %u times\n", taken);
 	return window->run != late_taker || taken || only;
 }
 

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * weak.h: the memory of the machine of fibres.h, as weak as the memory models
- * of C11 and PTX allow but for loads that see the future.
+ * of C11 and PTX allow, except for loads that read from the future
+ * (out-of-thin-air values).
  *
- * A place is a word that is only touched as a whole.  It keeps every store to
- * it, in the order that all agree on (coherence).  A fibre may see any store
- * that is not older than what it knows of the place; a store may go before
- * others that its fibre does not know of.  A read-modify-write sees the newest.
+ * A location is a word that is only accessed as a whole.  It keeps every store
+ * to it, in coherence order.  A fibre may read any store that is not older than
+ * its view of the location; a store may be inserted before stores that its
+ * fibre has not seen.  A read-modify-write reads the newest store.
  *
- * What a fibre knows is a view: for each place, the oldest store it may still
- * see.  A release fence attaches the view of its fibre to the stores that
- * follow; an acquire fence takes over the views of the stores that were loaded
- * before.  Both only between fibres that the scope of the fences and of the
- * accesses includes: a controller is reached by nothing less than the system.
+ * A view has, for each location, the oldest store that a fibre may still read.
+ * A release fence attaches the fibre's view to the stores that follow; an
+ * acquire fence merges the views of the stores that were loaded before.  Both
+ * apply only between fibres that the scopes of the fences and of the accesses
+ * include: a controller is only included in the scope of the system.
  *
- * What a controller stores crosses a bus and arrives in one place, so it arrives
- * for all at the same time; the models do not say so, but the rings live on it:
- * an entry two rounds old has the phase tag of a new one.
+ * Stores of a controller cross a bus and reach one memory, so that they become
+ * visible to all fibres at the same time.  The models do not guarantee that,
+ * but the rings depend on it: an entry two passes old has the phase tag of a
+ * new one.
  *
- * Sooner or later everything is seen: a load may overlook a store only for
- * @weak.late steps.  But where the scope of the load or of the store does not
- * include the other fibre the models promise nothing, and it is never seen.
+ * Stores become visible eventually: a load may miss a store for @weak.late
+ * steps at most.  If the scope of the load or of the store does not include the
+ * other fibre, the models guarantee nothing, and the store never becomes
+ * visible.
  */
 #ifndef SELFTESTS_DEVICE_WEAK_H
 #define SELFTESTS_DEVICE_WEAK_H
@@ -30,14 +33,17 @@
 enum weak_scope { WEAK_DEVICE, WEAK_SYSTEM, WEAK_SCOPES };
 
 enum {
-	WEAK_PLACES = 1 << 14,
-	WEAK_HASH = 4 * WEAK_PLACES,
+	WEAK_LOCATIONS = 1 << 14,
+	WEAK_HASH = 4 * WEAK_LOCATIONS,
 	WEAK_MESSAGES = 1 << 20,
 	WEAK_VIEW_WORDS = 1 << 25,
-	WEAK_GAP = 1 << 12,	/* between two stores, for others to go in between */
+	WEAK_GAP = 1 << 12,	/* gap between two stores, for insertions */
 };
 
-/* Oldest store of each place that may still be seen; places above @count: any. */
+/*
+ * The oldest store of each location that may still be read; for locations above
+ * @count: any.
+ */
 struct weak_view {
 	uint32_t count;
 	uint32_t seen[];
@@ -45,48 +51,53 @@ struct weak_view {
 
 struct weak_message {
 	uint64_t value[2];
-	uint32_t at;		/* in the order of the place */
-	uint32_t older;		/* message before it, or 0 */
+	uint32_t at;		/* in coherence order */
+	uint32_t older;		/* the store before it, or 0 */
 	uint32_t writer;
-	uint32_t step;		/* when it was stored */
-	bool outside;		/* by a controller */
-	bool glued;		/* a read-modify-write: nothing goes between it and the older one */
+	uint32_t step;		/* step of the store */
+	bool outside;		/* stored by a controller */
+	bool glued;		/* a read-modify-write: no store may be inserted between it and the older one */
 	enum weak_scope scope;
 	const struct weak_view *view[WEAK_SCOPES];
 };
 
-struct weak_place {
+struct weak_location {
 	uintptr_t address;
 	uint32_t bytes;
 	uint32_t newest;
-	uint32_t arrived;	/* order of a controller's last store that anybody has seen */
-	uint32_t taken;		/* order of the last store that a controller has seen */
+	uint32_t arrived;	/* order of the controller's last store that any fibre has read */
+	uint32_t taken;		/* order of the last store that a controller has read */
 };
 
-/* What a fibre knows, what it has loaded and not yet acquired, what it releases. */
+/*
+ * Views of a fibre: current, loaded and not yet acquired, and to be released.
+ */
 struct weak_fibre {
-	uint32_t seen[WEAK_PLACES];
-	uint32_t pending[WEAK_SCOPES][WEAK_PLACES];
+	uint32_t seen[WEAK_LOCATIONS];
+	uint32_t pending[WEAK_SCOPES][WEAK_LOCATIONS];
 	const struct weak_view *released[WEAK_SCOPES];
 };
 
 struct weak {
-	uint32_t late;		/* steps a store may stay unseen; 0: never, sequential consistency */
-	uint32_t odds;		/* a load goes one store back once in so many times */
+	uint32_t late;		/* steps that a store may stay invisible; 0: none, sequential consistency */
+	uint32_t odds;		/* a load reads one store further back once in this many times */
 	uint32_t place_count;
 	uint32_t message_count;
 	uint32_t view_words;
-	struct weak_place places[WEAK_PLACES];
+	struct weak_location locations[WEAK_LOCATIONS];
 	uint16_t hash[WEAK_HASH];
 	struct weak_message messages[WEAK_MESSAGES];
 	uint32_t views[WEAK_VIEW_WORDS];
-	uint32_t strongest[WEAK_PLACES];	/* what fences of the strongest order agree on */
+	uint32_t strongest[WEAK_LOCATIONS];	/* view on which sequentially consistent fences agree */
 	struct weak_fibre fibres[MAX_FIBRES];
 };
 
 static struct weak weak;
 
-/* Forgets everything: memory is what it is.  After machine_reset(). */
+/*
+ * Reset the model to the current contents of memory.  Called after
+ * machine_reset().
+ */
 static inline void weak_reset(uint32_t late, uint32_t odds)
 {
 	for (uint32_t i = 0; i < MAX_FIBRES; i++) {
@@ -112,13 +123,13 @@ static inline void weak_full(const char *what)
 	abort();
 }
 
-static inline uint64_t weak_word(const struct weak_place *place, uint32_t half)
+static inline uint64_t weak_word(const struct weak_location *location, uint32_t half)
 {
-	uint32_t bytes = place->bytes < 8 ? place->bytes : 8;
+	uint32_t bytes = location->bytes < 8 ? location->bytes : 8;
 	uint64_t value = 0;
 
-	if (8 * half < place->bytes)
-		memcpy(&value, (const char *)place->address + 8 * (size_t)half, bytes);
+	if (8 * half < location->bytes)
+		memcpy(&value, (const char *)location->address + 8 * (size_t)half, bytes);
 	return value;
 }
 
@@ -132,28 +143,30 @@ static inline uint32_t weak_new_message(void)
 	return message;
 }
 
-/* The place at @address; its first store is what memory holds now. */
-static inline uint32_t weak_place(const void *address, uint32_t bytes)
+/*
+ * The location at @address; its first store is the current contents of memory.
+ */
+static inline uint32_t weak_location(const void *address, uint32_t bytes)
 {
 	uint64_t key = ((uint64_t)(uintptr_t)address >> 2) * 0x9e3779b97f4a7c15u;
-	struct weak_place *place;
+	struct weak_location *location;
 	uint32_t at = key >> 48;
 
 	for (; weak.hash[at]; at = (at + 1) % WEAK_HASH) {
-		place = &weak.places[weak.hash[at] - 1];
-		if (place->address != (uintptr_t)address)
+		location = &weak.locations[weak.hash[at] - 1];
+		if (location->address != (uintptr_t)address)
 			continue;
-		if (place->bytes != bytes)
+		if (location->bytes != bytes)
 			weak_full("sizes of a word");
 		return weak.hash[at] - 1u;
 	}
-	if (weak.place_count == WEAK_PLACES)
+	if (weak.place_count == WEAK_LOCATIONS)
 		weak_full("words");
 	weak.hash[at] = (uint16_t)(weak.place_count + 1);
-	place = &weak.places[weak.place_count];
-	*place = (struct weak_place){ (uintptr_t)address, bytes, weak_new_message(), 0, 0 };
-	weak.messages[place->newest].value[0] = weak_word(place, 0);
-	weak.messages[place->newest].value[1] = weak_word(place, 1);
+	location = &weak.locations[weak.place_count];
+	*location = (struct weak_location){ (uintptr_t)address, bytes, weak_new_message(), 0, 0 };
+	weak.messages[location->newest].value[0] = weak_word(location, 0);
+	weak.messages[location->newest].value[1] = weak_word(location, 1);
 	return weak.place_count++;
 }
 
@@ -202,21 +215,24 @@ static inline const struct weak_view *weak_union(const struct weak_view *a,
 	return view;
 }
 
-/* May @message still be overlooked? */
+/* May a load still miss @message? */
 static inline bool weak_is_late(const struct weak_message *message)
 {
 	return message->older && (uint64_t)message->step + weak.late > machine.steps;
 }
 
-/* What it takes for the current fibre and the writer of a message to be ordered. */
+/*
+ * The scope that is needed to order the current fibre and the writer of a
+ * store.
+ */
 static inline enum weak_scope weak_between(const struct weak_message *message)
 {
 	return message->outside || fibre_current()->outside ? WEAK_SYSTEM : WEAK_DEVICE;
 }
 
 /*
- * Is it promised that a load of @scope by the current fibre ever sees @message?  What
- * was there at the beginning is seen by all.
+ * Is a load of @scope by the current fibre guaranteed to see @message
+ * eventually?  All fibres see the initial contents.
  */
 static inline bool weak_reaches(const struct weak_message *message, enum weak_scope scope)
 {
@@ -225,11 +241,14 @@ static inline bool weak_reaches(const struct weak_message *message, enum weak_sc
 	return !message->older || (scope >= between && message->scope >= between);
 }
 
-/* Which store of a place a load of the current fibre sees, not older than @floor. */
-static inline const struct weak_message *weak_pick(const struct weak_place *place, uint32_t floor,
+/*
+ * The store of a location that a load of the current fibre reads, not older
+ * than @floor.
+ */
+static inline const struct weak_message *weak_pick(const struct weak_location *location, uint32_t floor,
 						   enum weak_scope scope)
 {
-	const struct weak_message *message = &weak.messages[place->newest];
+	const struct weak_message *message = &weak.messages[location->newest];
 
 	while (!weak_reaches(message, scope))
 		message = &weak.messages[message->older];
@@ -245,7 +264,7 @@ static inline const struct weak_message *weak_pick(const struct weak_place *plac
 	return message;
 }
 
-/* The current fibre has seen @message. */
+/* The current fibre has read @message. */
 static inline void weak_see(uint32_t where, const struct weak_message *message, int order,
 			    enum weak_scope scope)
 {
@@ -254,11 +273,14 @@ static inline void weak_see(uint32_t where, const struct weak_message *message, 
 
 	if (self->seen[where] < message->at)
 		self->seen[where] = message->at;
-	if (message->outside && weak.places[where].arrived < message->at)
-		weak.places[where].arrived = message->at;
-	/* What a controller has read has arrived: nothing goes before it any more. */
-	if (fibre_current()->outside && weak.places[where].taken < message->at)
-		weak.places[where].taken = message->at;
+	if (message->outside && weak.locations[where].arrived < message->at)
+		weak.locations[where].arrived = message->at;
+	/*
+	 * A store that a controller has read has arrived: no store is inserted
+	 * before it any more.
+	 */
+	if (fibre_current()->outside && weak.locations[where].taken < message->at)
+		weak.locations[where].taken = message->at;
 	if (scope < between || message->scope < between)
 		return;
 	if (order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST)
@@ -267,7 +289,10 @@ static inline void weak_see(uint32_t where, const struct weak_message *message, 
 		weak_join(self->pending[between], message->view[between]);
 }
 
-/* The view that a store of the current fibre carries for fibres @between away. */
+/*
+ * The view that a store of the current fibre carries for fibres at distance
+ * @between.
+ */
 static inline const struct weak_view *weak_carry(int order, enum weak_scope scope,
 						 enum weak_scope between)
 {
@@ -277,22 +302,22 @@ static inline const struct weak_view *weak_carry(int order, enum weak_scope scop
 	return weak_self()->released[between];
 }
 
-/* Adds a store to a place, before @newer or as the newest (@newer is 0). */
+/* Add a store to a location, before @newer or as the newest (@newer is 0). */
 static inline struct weak_message *weak_add(uint32_t where, uint32_t newer, int order,
 					    enum weak_scope scope)
 {
-	struct weak_place *place = &weak.places[where];
+	struct weak_location *location = &weak.locations[where];
 	uint32_t index = weak_new_message();
 	struct weak_message *message = &weak.messages[index];
 
-	message->older = newer ? weak.messages[newer].older : place->newest;
+	message->older = newer ? weak.messages[newer].older : location->newest;
 	message->at = weak.messages[message->older].at;
 	if (newer) {
 		message->at += (weak.messages[newer].at - message->at) / 2;
 		weak.messages[newer].older = index;
 	} else {
 		message->at += WEAK_GAP;
-		place->newest = index;
+		location->newest = index;
 	}
 	message->writer = machine.current;
 	message->outside = fibre_current()->outside;
@@ -304,17 +329,20 @@ static inline struct weak_message *weak_add(uint32_t where, uint32_t newer, int 
 	return message;
 }
 
-/* Before which store of a place a store of the current fibre goes; 0: none. */
+/*
+ * The store of a location before which a store of the current fibre is
+ * inserted; 0: none.
+ */
 static inline uint32_t weak_slot(uint32_t where)
 {
-	const struct weak_place *place = &weak.places[where];
-	uint32_t floor = weak_self()->seen[where], newer = 0, at = place->newest;
+	const struct weak_location *location = &weak.locations[where];
+	uint32_t floor = weak_self()->seen[where], newer = 0, at = location->newest;
 
-	/* What a controller stores arrives in order. */
+	/* Stores of a controller arrive in order. */
 	if (fibre_current()->outside)
 		return 0;
-	if (floor < place->taken)
-		floor = place->taken;
+	if (floor < location->taken)
+		floor = location->taken;
 	while (weak.messages[at].at > floor) {
 		const struct weak_message *message = &weak.messages[at];
 		const struct weak_message *older = &weak.messages[message->older];
@@ -333,11 +361,11 @@ static inline uint32_t weak_slot(uint32_t where)
 static inline void weak_load(const void *address, uint32_t bytes, uint64_t value[2], int order,
 			     enum weak_scope scope)
 {
-	uint32_t where = weak_place(address, bytes), floor = weak_self()->seen[where];
-	const struct weak_place *place = &weak.places[where];
+	uint32_t where = weak_location(address, bytes), floor = weak_self()->seen[where];
+	const struct weak_location *location = &weak.locations[where];
 	const struct weak_message *message;
 
-	message = weak_pick(place, floor < place->arrived ? place->arrived : floor, scope);
+	message = weak_pick(location, floor < location->arrived ? location->arrived : floor, scope);
 	weak_see(where, message, order, scope);
 	value[0] = message->value[0];
 	value[1] = message->value[1];
@@ -347,7 +375,7 @@ static inline void weak_load(const void *address, uint32_t bytes, uint64_t value
 static inline void weak_store(void *address, uint32_t bytes, const uint64_t value[2], int order,
 			      enum weak_scope scope)
 {
-	uint32_t where = weak_place(address, bytes), newer = weak_slot(where);
+	uint32_t where = weak_location(address, bytes), newer = weak_slot(where);
 	struct weak_message *message = weak_add(where, newer, order, scope);
 
 	message->value[0] = value[0];
@@ -357,25 +385,28 @@ static inline void weak_store(void *address, uint32_t bytes, const uint64_t valu
 }
 
 /*
- * Begins a read-modify-write of 4 or 8 bytes: the old value is returned, and the
- * caller says by weak_change() what it becomes, if it does.
+ * Begin a read-modify-write of 4 or 8 bytes: returns the old value.  The caller
+ * passes the new value to weak_change(), if there is one.
  */
 static inline uint64_t weak_newest(const void *address, uint32_t bytes, int order,
 				   enum weak_scope scope)
 {
-	uint32_t where = weak_place(address, bytes);
-	const struct weak_message *message = &weak.messages[weak.places[where].newest];
+	uint32_t where = weak_location(address, bytes);
+	const struct weak_message *message = &weak.messages[weak.locations[where].newest];
 
 	weak_see(where, message, order, scope);
 	return message->value[0];
 }
 
-/* It carries on what the store that it changes released. */
+/*
+ * A read-modify-write continues the release sequence of the store that it
+ * replaces.
+ */
 static inline void weak_change(void *address, uint32_t bytes, uint64_t value, int order,
 			       enum weak_scope scope)
 {
-	uint32_t where = weak_place(address, bytes);
-	const struct weak_message *old = &weak.messages[weak.places[where].newest];
+	uint32_t where = weak_location(address, bytes);
+	const struct weak_message *old = &weak.messages[weak.locations[where].newest];
 	struct weak_message *message = weak_add(where, 0, order, scope);
 
 	message->glued = true;
@@ -403,7 +434,7 @@ static inline void weak_fence(int order, enum weak_scope scope)
 		}
 	if (order == __ATOMIC_ACQUIRE)
 		return;
-	/* Often nothing is new since the last one. */
+	/* Often nothing has changed since the last fence. */
 	view = self->released[scope];
 	if (!view || view->count != weak.place_count ||
 	    memcmp(view->seen, self->seen, 4 * view->count))
@@ -413,27 +444,27 @@ static inline void weak_fence(int order, enum weak_scope scope)
 }
 
 /*
- * A register of a controller: acts on every store to it, one after the other.
- * True if there is a next one.
+ * A register of a controller acts on every store to it, in order.  Returns true
+ * if there is a next one.
  */
 static inline bool weak_register(const uint32_t *address, uint32_t *value)
 {
-	uint32_t where = weak_place(address, 4), next = 0;
-	struct weak_place *place = &weak.places[where];
+	uint32_t where = weak_location(address, 4), next = 0;
+	struct weak_location *location = &weak.locations[where];
 
-	for (uint32_t at = place->newest; weak.messages[at].at > place->taken;
+	for (uint32_t at = location->newest; weak.messages[at].at > location->taken;
 	     at = weak.messages[at].older)
 		if (weak_reaches(&weak.messages[at], WEAK_SYSTEM))
 			next = at;
 	if (!next || (weak_is_late(&weak.messages[next]) && machine.random && machine_random() % 2))
 		return false;
-	place->taken = weak.messages[next].at;
+	location->taken = weak.messages[next].at;
 	weak_see(where, &weak.messages[next], __ATOMIC_ACQUIRE, WEAK_SYSTEM);
 	*value = (uint32_t)weak.messages[next].value[0];
 	return true;
 }
 
-/* All lanes of @mask meet and know afterwards what each of them knew. */
+/* A barrier of all lanes of @mask, which merges their views. */
 static inline void weak_meet(uint64_t mask)
 {
 	struct fibre *fibre = fibre_current();

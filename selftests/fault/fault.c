@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Injected failures: where the kernel is told to make the n-th allocation or
- * user copy of the module fail, and what is left behind; see fault.h.
+ * Fault injection: make the n-th allocation or user copy of the module fail, and find
+ * leaks; see fault.h.
  */
 #include "fault.h"
 
@@ -33,7 +33,7 @@ static int set(const char *kind, const char *name, const char *value)
 	return np_write_file(path, value);
 }
 
-/* Lowest and highest address of functions whose line in kallsyms has @part in it. */
+/* Lowest and highest address of functions whose line in kallsyms contains @part. */
 static int text_range(const char *part, unsigned long *first, unsigned long *last)
 {
 	FILE *symbols = fopen("/proc/kallsyms", "re");
@@ -57,7 +57,7 @@ static int text_range(const char *part, unsigned long *first, unsigned long *las
 	return *last ? 0 : -ENOENT;
 }
 
-/* The last function ends somewhere in the page after its first byte. */
+/* The last function ends in the page after its first byte. */
 static int set_range(const char *kind, const char *which, const char *part)
 {
 	unsigned long first = 0, last = 0;
@@ -87,7 +87,7 @@ int fault_set_reach(enum fault_reach reach)
 	return ret;
 }
 
-/* Below the module, but not in DMA_API_DEBUG: it would switch itself off for good. */
+/* Below the module, but not in DMA-API debugging, which would disable itself for good. */
 static int restrict_to_module(const char *kind)
 {
 	set_range(kind, "reject", " debug_dma_");
@@ -106,8 +106,8 @@ int fault_any_module(void)
 }
 
 /*
- * All slab caches but one: the kernel itself warns when an interrupt is given back
- * whose entry in /proc could not be made.
+ * All slab caches but one: the kernel warns when an interrupt is freed whose /proc entry
+ * could not be created.
  */
 static void choose_caches(void)
 {
@@ -138,7 +138,7 @@ int fault_setup(void)
 			return ret;
 		set(kinds[i], "verbose", "0");
 		set(kinds[i], "probability", "0");
-		/* Not every kind has these. */
+		/* Not every kind has these files. */
 		set(kinds[i], "ignore-gfp-wait", "N");
 		set(kinds[i], "ignore-gfp-highmem", "N");
 		set(kinds[i], "min-order", "0");
@@ -155,7 +155,7 @@ static int write_nth(const char *path, unsigned int n)
 	return np_write_file(path, text);
 }
 
-/* 0 there means that the counter, which was not 0, ran out. */
+/* 0 means that the counter, which was not 0, has expired. */
 static bool ran_out(const char *path)
 {
 	char text[16] = "";
@@ -163,7 +163,7 @@ static bool ran_out(const char *path)
 	return !np_read_file(path, text, sizeof(text)) && !strtoul(text, NULL, 10);
 }
 
-/* Worker threads armed by fault_arm(): others may have come since. */
+/* Worker threads armed by fault_arm(): more may have been created since. */
 static pid_t workers[MAX_WORKERS];
 static unsigned int worker_count;
 
@@ -245,7 +245,7 @@ int fault_dma_mappings(bool print)
 	return count;
 }
 
-/* Reports begin with "unreferenced object" and go on with an indented trace. */
+/* Reports begin with "unreferenced object" and continue with an indented trace. */
 int fault_leaks(void)
 {
 	bool ours = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Make the n-th allocation or user copy of the module fail, and see afterwards
- * that nothing is left behind. Needs a kernel with fault injection.
+ * Make the n-th allocation or user copy of the module fail, and check that nothing is
+ * left behind. Needs a kernel with fault injection.
  */
 #ifndef FAULT_H
 #define FAULT_H
@@ -11,7 +11,7 @@
 #include "nptest.h"
 
 /**
- * enum fault_where - in whose context the module is to fail
+ * enum fault_where - the context in which the module fails
  * @FAULT_CALLER: in the calling thread
  * @FAULT_WORKERS: in the kernel's worker threads
  */
@@ -21,11 +21,11 @@ enum fault_where {
 };
 
 /**
- * enum fault_reach - how far below a function of the module failures are injected,
- *	in calls
- * @FAULT_NEAR: what the module itself asks for
- * @FAULT_FAR: also what others ask for on its behalf, but not so deep that other
- *	people's interpreters (ACPI's) are meant
+ * enum fault_reach - how deep below a function of the module failures are injected, in
+ * calls
+ * @FAULT_NEAR: the module's own allocations
+ * @FAULT_FAR: also allocations by functions that it calls, but not so deep that ACPI's
+ *	interpreter is affected
  */
 enum fault_reach {
 	FAULT_NEAR = 7,
@@ -33,24 +33,24 @@ enum fault_reach {
 };
 
 /*
- * Let allocations fail whatever their flags, but only below functions of
- * nvme_peer.ko, and far. -EOPNOTSUPP: this kernel cannot inject failures.
+ * Let allocations fail whatever their flags, but only below functions of nvme_peer.ko,
+ * with FAULT_FAR. -EOPNOTSUPP: this kernel has no fault injection.
  */
 int fault_setup(void);
 int fault_set_reach(enum fault_reach reach);
 
-/* After fault_setup(): below any module, for one that is not there yet. */
+/* After fault_setup(): below any module, for a module that is not loaded yet. */
 int fault_any_module(void);
 
-/* From here on the @n-th chance to fail, counted from 1, is taken. */
+/* Inject a failure at the @n-th opportunity from now on, counted from 1. */
 int fault_arm(enum fault_where where, unsigned int n);
-/* No more failures. Returns whether one was injected since fault_arm(). */
+/* Stop injecting. Returns whether a failure was injected since fault_arm(). */
 bool fault_disarm(enum fault_where where);
 
-/* DMA mappings that nvme-peer holds, as DMA_API_DEBUG counts them, or -errno. */
+/* nvme-peer's DMA mappings, as counted by DMA-API debugging, or -errno. */
 int fault_dma_mappings(bool print);
 
-/* Leaks of nvme_peer.ko that kmemleak finds, -EOPNOTSUPP if it is off. */
+/* Leaks of nvme_peer.ko that kmemleak reports, -EOPNOTSUPP if it is disabled. */
 int fault_leaks(void);
 
 #endif /* FAULT_H */

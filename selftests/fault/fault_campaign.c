@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Random faults of all kinds, one after the other, on two controllers under load from
- * peers and the CPU. After each: what was acknowledged is on the disk, what was not is
- * old or new and no mix of them, every queue pair that can come back has, and nobody
- * else noticed anything.
+ * peers and the CPU. After each fault: acknowledged writes are on the disk; other writes
+ * left old or new data but no mix; every queue pair that can be re-armed is; and nothing
+ * else is affected.
  *
  * usage: fault_campaign [--seed N] [--faults N] [--first N] [--only PART-OF-A-KIND]
  *
@@ -24,15 +24,15 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "kind.h"
+#include "fault_kind.h"
 #include "kselftest.h"
 
 #define UNDER_LOAD	2U
-/* Commands that each load has to end well after a fault. */
+/* Commands that each load must complete after a fault. */
 #define ENOUGH		4U
 /* Slots, links and timeouts are slow, and a busy machine more so. */
 #define PATIENCE_MS	60000
-#define NOTICE_US	100000	/* within which the watch promises to tell a peer */
+#define NOTICE_US	100000	/* the health poll reports a fault to peers within this time */
 #define WITNESS_EVERY	50U
 #define KINDS_MOST	96U
 #define PLANTED		3U
@@ -46,10 +46,10 @@ static struct {
 } options = { .seed = 1, .faults = 200, .only = "" };
 
 /**
- * struct tally - how often a kind was done, and what it took
+ * struct tally - how often a kind was injected, and how long recovery took
  * @times: by controller
- * @ms: until all was well again, the sum
- * @longest_ms: the longest of them
+ * @ms: total time until all loads had recovered
+ * @longest_ms: the longest recovery
  */
 struct tally {
 	unsigned int times[UNDER_LOAD];
@@ -57,26 +57,26 @@ struct tally {
 	int64_t longest_ms;
 };
 
-/* What a load had done before a fault. */
+/* A load's counters before a fault. */
 struct mark {
 	unsigned int done;
 	unsigned int losses;
 };
 
 /**
- * struct campaign - all of it
- * @bad: the controller that misbehaves, and the first that does not
- * @idle: the second that does not
- * @under_load: both that faults are done to
- * @witness: the third
- * @generation: of the third
+ * struct campaign - state of the campaign
+ * @bad: badctrl, and the first controller without faults of its own
+ * @idle: the second one
+ * @under_load: the two controllers with load
+ * @witness: the third controller
+ * @generation: of the third controller
  * @marks: by controller and load
- * @kinds: all, by number
- * @kind_count: of them
- * @weights: their sum
+ * @kinds: all kinds, by number
+ * @kind_count: their number
+ * @weights: sum of their weights
  * @tallies: by kind
- * @notices: of the watch, in microseconds
- * @notice_count: of them
+ * @notices: detection times of the health poll, in microseconds
+ * @notice_count: their number
  */
 struct campaign {
 	struct np_bad bad;
@@ -93,7 +93,7 @@ struct campaign {
 	unsigned int notice_count;
 };
 
-/* --- what is to be done ----------------------------------------------------------- */
+/* --- choice of a fault ------------------------------------------------------------- */
 
 static void add_kinds(struct campaign *campaign, const struct kind *kinds, unsigned int count)
 {
@@ -108,7 +108,10 @@ static void add_kinds(struct campaign *campaign, const struct kind *kinds, unsig
 		}
 }
 
-/* From the seed and its number alone (splitmix64): it can be done without those before it. */
+/*
+ * Depends on the seed and the number only (splitmix64), so a fault can be repeated
+ * without those before it.
+ */
 static void seed_fault(struct fault *fault, unsigned int number)
 {
 	uint64_t mixed = ((uint64_t)options.seed << 32 | number) * 0x9e3779b97f4a7c15ULL;
@@ -151,16 +154,18 @@ static unsigned int choose(struct campaign *campaign, struct fault *fault, unsig
 	return kind;
 }
 
-/* --- what came of it --------------------------------------------------------------- */
+/* --- results ----------------------------------------------------------------------- */
 
 static enum fate fate_of(const struct fault *fault, const struct target *target,
 			 const struct load *load)
 {
 	if (target != fault->target && !fault->kind->both)
 		return FATE_SPARED;
-	if (!load->way->peer)
+	if (!load->method->peer)
 		return fault->kind->cpu;
-	return load == fault->victim ? fault->kind->victim : fault->kind->others;
+	if (load == fault->victim)
+		return fault->kind->victim;
+	return fault->kind->by_node && target->strict ? fault->kind->confined : fault->kind->others;
 }
 
 static void mark_all(struct campaign *campaign)
@@ -177,7 +182,7 @@ static void mark_all(struct campaign *campaign)
 	}
 }
 
-/* Until more than @before were counted; NULL or what is wrong. */
+/* Wait until @count exceeds @before; returns NULL or the error. */
 static const char *wait_above(struct load *load, atomic_uint *count, unsigned int before,
 			      const char *otherwise)
 {
@@ -187,7 +192,7 @@ static const char *wait_above(struct load *load, atomic_uint *count, unsigned in
 		if (atomic_load(&load->error))
 			return load->error;
 		if (atomic_load(&load->ended))
-			return "ended, and should not have";
+			return "ended, but should not have";
 		if (np_now_ms() > end)
 			return otherwise;
 		np_sleep_ms(1);
@@ -203,22 +208,22 @@ static const char *wait_ended(struct load *load)
 		if (atomic_load(&load->error))
 			return load->error;
 		if (np_now_ms() > end)
-			return "should have ended, and goes on";
+			return "should have ended, but runs";
 		np_sleep_ms(1);
 	}
 	return NULL;
 }
 
-/* As often as the fault explains, and no more. */
+/* The number of losses must be what the fault explains. */
 static const char *judge_losses(const struct load *load, const struct kind *kind, enum fate fate,
 				const struct mark *mark)
 {
 	unsigned int losses = atomic_load(&load->losses) - mark->losses;
 
 	if (fate == FATE_SPARED && losses)
-		return "was lost, and should not have been";
+		return "was lost, but should not have been";
 	if (fate == FATE_LOST && losses > 1U + kind->again)
-		return "was lost more often than once";
+		return "was lost more than once";
 	return NULL;
 }
 
@@ -230,7 +235,7 @@ static const char *judge_load(struct load *load, const struct kind *kind, enum f
 	if (fate == FATE_ENDED)
 		return wait_ended(load);
 	if (fate == FATE_LOST)
-		wrong = wait_above(load, &load->losses, mark->losses, "was not lost, or is not back");
+		wrong = wait_above(load, &load->losses, mark->losses, "was not lost, or was not re-armed");
 	wrong = wrong ?: wait_above(load, &load->done, atomic_load(&load->done) + ENOUGH,
 				    "stands still");
 	return wrong ?: judge_losses(load, kind, fate, mark);
@@ -249,7 +254,7 @@ static bool judge_target(struct campaign *campaign, const struct fault *fault, u
 				   &campaign->marks[on][i]);
 		if (!wrong)
 			continue;
-		ksft_print_msg("%s, load %u (%s): %s (%s)\n", target->serial, i, load->way->name,
+		ksft_print_msg("%s, load %u (%s): %s (%s)\n", target->serial, i, load->method->name,
 			       wrong, strerror(-load->code));
 		return false;
 	}
@@ -266,7 +271,7 @@ static bool judge(struct campaign *campaign, const struct fault *fault)
 	return good;
 }
 
-/* The last of its peers to see it counts. */
+/* The time of the last peer that saw the fault. */
 static void note_notice(struct campaign *campaign, const struct fault *fault)
 {
 	int64_t last = 0, noticed;
@@ -277,7 +282,7 @@ static void note_notice(struct campaign *campaign, const struct fault *fault)
 		if (noticed > last)
 			last = noticed;
 	}
-	campaign->notices[campaign->notice_count++] = last - fault->bitten;
+	campaign->notices[campaign->notice_count++] = last - fault->not_before;
 }
 
 static bool witnesses_intact(struct campaign *campaign)
@@ -288,7 +293,7 @@ static bool witnesses_intact(struct campaign *campaign)
 	for (i = 0; i < UNDER_LOAD; i++)
 		good &= target_intact(&campaign->under_load[i]);
 	if (!good)
-		ksft_print_msg("a region that nobody has any business in has changed\n");
+		ksft_print_msg("a region that must not change has changed\n");
 	return good;
 }
 
@@ -329,7 +334,7 @@ static int bring_back(struct fault *fault)
 	return fault->kind->cpu == FATE_ENDED ? target_revive(fault->target) : renew_ended(fault);
 }
 
-/* In the kernel's log too, for whoever looks for the cause of what it says. */
+/* The kernel log gets a line too, to find the cause of messages. */
 static void announce(const struct fault *fault, unsigned int number)
 {
 	char text[128];
@@ -347,7 +352,7 @@ static int strike(struct campaign *campaign, struct fault *fault)
 	let_end(fault);
 	if (fault->kind->hurry)
 		np_write_file(ADMIN_TIMEOUT, "2");
-	fault->bitten = load_now();
+	fault->not_before = load_now();
 	return fault->kind->strike(fault);
 }
 
@@ -363,7 +368,7 @@ static bool do_fault(struct campaign *campaign, unsigned int number)
 	announce(&fault, number);
 	ret = strike(campaign, &fault);
 	if (ret)
-		ksft_print_msg("it cannot be done: %s\n", strerror(-ret));
+		ksft_print_msg("it cannot be injected: %s\n", strerror(-ret));
 	good = judge(campaign, &fault) && !ret;
 	if (fault.kind->hurry)
 		np_write_file(ADMIN_TIMEOUT, "60");
@@ -378,7 +383,7 @@ static bool do_fault(struct campaign *campaign, unsigned int number)
 		note_notice(campaign, &fault);
 	ret = bring_back(&fault);
 	if (ret)
-		ksft_print_msg("what has ended does not begin again: %s\n", strerror(-ret));
+		ksft_print_msg("a load that ended does not restart: %s\n", strerror(-ret));
 	return !ret;
 }
 
@@ -435,8 +440,8 @@ static void report_loads(const struct campaign *campaign)
 			done += atomic_load(&load->done);
 		}
 	}
-	ksft_print_msg("%llu commands, %llu queue pairs lost and back\n", done, losses);
-	ksft_print_msg("%llu blocks judged, %llu of them old or new, %llu lost, %llu corrupt\n",
+	ksft_print_msg("%llu commands, %llu queue pairs lost and re-armed\n", done, losses);
+	ksft_print_msg("%llu blocks verified, %llu of them old or new, %llu lost, %llu corrupt\n",
 		       judged, either, lost, corrupt);
 }
 
@@ -447,7 +452,7 @@ static int earlier(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Of those that selftests/setup/debug-kernel builds: too slow to keep promises in time. */
+/* The kernels of selftests/setup/debug-kernel are too slow for the time limits. */
 static bool slow_kernel(void)
 {
 	struct utsname system;
@@ -463,40 +468,41 @@ static void report_notices(struct campaign *campaign)
 	qsort(campaign->notices, count, sizeof(*notices), earlier);
 	for (i = 0; i < count; i++)
 		late += notices[i] > NOTICE_US;
-	ksft_print_msg("%u seen by the watch: a quarter after %lld us, half after %lld us, all after %lld us; %u later than %u us\n",
+	ksft_print_msg("%u detected by the health poll: a quarter after %lld us, half after %lld us, all after %lld us; %u later than %u us\n",
 		       count, (long long)notices[count / 4], (long long)notices[count / 2],
 		       (long long)notices[count - 1], late, NOTICE_US);
 }
 
 /*
- * A guest on a busy machine stands still for longer than the kernel promises, now and
- * then: the best quarter has to be in time, and how many were not is told.
+ * A guest on a busy machine sometimes stands still for longer than the limit, so the best
+ * quarter must be in time; the number of late ones is printed.
  */
 static void judge_notices(struct campaign *campaign)
 {
-	const char *what = "the watch tells peers in time";
+	const char *what = "the health poll reports faults in time";
 
 	if (campaign->notice_count)
 		report_notices(campaign);
 	if (!campaign->notice_count || slow_kernel())
-		ksft_test_result_skip("%s: nothing to judge by\n", what);
+		ksft_test_result_skip("%s: no samples\n", what);
 	else
 		ksft_test_result(campaign->notices[campaign->notice_count / 4] <= NOTICE_US,
 				 "%s\n", what);
 }
 
-/* --- planted mistakes ----------------------------------------------------------------- */
+/* --- planted errors ----------------------------------------------------------------- */
 
 /*
- * The controller says that it wrote what it did not, or not all of it: is that found? It
- * does so each time, as a block that is written again has what it must.
+ * The controller reports success for a write that it did not execute, or not completely:
+ * is that detected? Every write is affected, because a block that is written again is
+ * right again.
  */
 static bool finds(struct campaign *campaign, struct load *load, uint32_t match, uint32_t action)
 {
 	struct np_bad *bad = &campaign->bad;
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
-	if (np_bad_rule(bad, 0, match | NP_CMD_WRITE, action, 0, BADCTRL_EVERY) ||
+	if (np_bad_rule(bad, 0, match | NVMEPEER_OP_WRITE, action, 0, BADCTRL_EVERY) ||
 	    load_start(load))
 		return false;
 	while (!np_bad_hits(bad, 0) && np_now_ms() < end)
@@ -511,15 +517,15 @@ static void find_planted(struct campaign *campaign)
 	struct target *target = &campaign->under_load[0];
 	struct load *cpu = &target->loads[TARGET_PEERS];
 
-	ksft_print_msg("from here on mistakes are planted\n");
+	ksft_print_msg("from here on errors are planted\n");
 	ksft_test_result(finds(campaign, &target->loads[0],
 			       BADCTRL_ON_QUEUE(target->loads[0].qid), BADCTRL_LIE),
-			 "a write of a peer that got lost is found\n");
+			 "a lost write of a peer is detected\n");
 	ksft_test_result(finds(campaign, &target->loads[1],
 			       BADCTRL_ON_QUEUE(target->loads[1].qid), BADCTRL_TEAR),
-			 "a torn write of a peer is found\n");
+			 "a torn write of a peer is detected\n");
 	ksft_test_result(finds(campaign, cpu, BADCTRL_ON_IO, BADCTRL_LIE),
-			 "a write of the CPU that got lost is found\n");
+			 "a lost write of the CPU is detected\n");
 }
 
 static void skip_planted(void)
@@ -527,7 +533,7 @@ static void skip_planted(void)
 	unsigned int i;
 
 	for (i = 0; i < PLANTED; i++)
-		ksft_test_result_skip("planted mistakes: there are others\n");
+		ksft_test_result_skip("planted errors: there are others\n");
 }
 
 /* --- beginning and end ------------------------------------------------------------------ */
@@ -553,11 +559,11 @@ static int open_all(struct campaign *campaign)
 	campaign->notices = calloc(options.faults, sizeof(*campaign->notices));
 	if (!campaign->notices)
 		return -ENOMEM;
-	/* Timeouts of the disk that is to come; admin commands keep theirs. */
-	return ret ?: np_bad_hurry() ?: np_write_file(ADMIN_TIMEOUT, "60") ?: start_all(campaign);
+	/* Timeouts of disks that are bound later; admin commands keep theirs. */
+	return ret ?: np_bad_short_timeouts() ?: np_write_file(ADMIN_TIMEOUT, "60") ?: start_all(campaign);
 }
 
-/* The last look at everything. */
+/* The final check of everything. */
 static bool end_all(struct campaign *campaign)
 {
 	struct nvme_peer_info info;
@@ -640,13 +646,13 @@ int main(int argc, char **argv)
 
 	ksft_print_header();
 	parse_options(argc, argv);
-	add_kinds(&campaign, misbehaviours, misbehaviour_count);
-	add_kinds(&campaign, interferences, interference_count);
+	add_kinds(&campaign, controller_faults, misbehaviour_count);
+	add_kinds(&campaign, external_faults, interference_count);
 	if (!campaign.kind_count)
 		ksft_exit_fail_msg("there is no kind '%s'\n", options.only);
 	ret = open_all(&campaign);
 	if (ret == -ENOENT)
-		ksft_exit_skip("no misbehaving controller in this guest\n");
+		ksft_exit_skip("no badctrl in this guest\n");
 	if (ret)
 		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
 	ksft_set_plan(3 + PLANTED);

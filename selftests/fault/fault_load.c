@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module loaded with its first allocation failing, then its second, and so on
- * until nothing fails: a load that fails leaves nothing behind, and the next one
- * succeeds.
+ * Load the module with its first allocation failing, then its second, and so on until no
+ * failure is injected: a failed load leaves nothing behind, and the next one succeeds.
  *
  * kernels: debug
  * iommu: on
@@ -17,29 +16,29 @@
 
 #define MOST_FAILURES	1000U
 
-/* 0, or why the @n-th failure was not met as it should be. */
+/* NULL, or what is wrong after the @n-th failure. */
 static const char *load_round(unsigned int n, bool *fired, int *error)
 {
 	if (fault_arm(FAULT_CALLER, n))
-		return "cannot be made to fail";
+		return "no failure can be injected";
 	*error = np_module_load("");
 	*fired = fault_disarm(FAULT_CALLER);
 	if (*error && !*fired)
-		return "fails without a cause";
-	/* EINVAL: the driver core's word for links in sysfs that it had no memory for. */
+		return "fails without an injected failure";
+	/* EINVAL: the driver core's errno for sysfs links that it could not allocate. */
 	if (*error && *error != -ENOMEM && *error != -EINVAL)
-		return "fails with another error than ENOMEM";
+		return "fails with another errno than ENOMEM";
 	if (*error)
-		return np_module_traces() ? "leaves something behind" : NULL;
-	/* debugfs may be short of memory, and nobody else. */
-	if (np_module_traces() < NP_MODULE_TRACES - *fired)
-		return "succeeds, but not everything is there";
+		return np_module_registrations() ? "leaves something behind" : NULL;
+	/* Only a debugfs allocation may fail without failing the load. */
+	if (np_module_registrations() < NP_MODULE_REGISTRATIONS - *fired)
+		return "succeeds, but not everything is registered";
 	if (np_module_unload(NP_TIMEOUT_MS))
 		return "cannot be unloaded";
-	return np_module_traces() ? "leaves something behind when unloaded" : NULL;
+	return np_module_registrations() ? "leaves something behind when unloaded" : NULL;
 }
 
-static bool sweep(void)
+static bool fail_each(void)
 {
 	unsigned int n, failed = 0, survived = 0;
 	const char *wrong = NULL;
@@ -67,12 +66,12 @@ static bool works(void)
 	ret = np_module_load("") ?: np_ctrl_open(&ctrl, "np0");
 	if (ret)
 		return false;
-	ret = np_qp_try(ctrl.fd, NP_TIMEOUT_MS);
+	ret = np_qp_check(ctrl.fd, NP_TIMEOUT_MS);
 	np_ctrl_close(&ctrl);
 	return !ret;
 }
 
-/* What is loaded is the module, not the controllers that other tests gave it. */
+/* Only the module's load is tested, so no controller is bound by it. */
 static void disown_all(void)
 {
 	static const char *const names[] = { "np0", "np1", "badctrl" };
@@ -80,8 +79,8 @@ static void disown_all(void)
 	unsigned int i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (!np_place(names[i], address))
-			np_disown(address);
+		if (!np_function_address(names[i], address))
+			np_clear_driver_override(address);
 }
 
 int main(void)
@@ -97,7 +96,7 @@ int main(void)
 		ksft_exit_fail_msg("cannot set up: %s\n", strerror(-ret));
 	disown_all();
 	ksft_set_plan(2);
-	ksft_test_result(sweep(), "load\n");
+	ksft_test_result(fail_each(), "load\n");
 	ksft_test_result(works(), "load without failures\n");
 	ksft_finished();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Every path through the module with its first allocation or user copy failing,
- * then its second, and so on until it passes. After each: the right error,
- * nothing left behind, and a device that works.
+ * Every path through the module with its first allocation or user copy failing, then its
+ * second, and so on until the path succeeds. After each failure: the right errno, nothing
+ * left behind, and a device that works.
  *
  * usage: fault_nth [--all] [PART-OF-A-NAME]
  *
@@ -26,7 +26,7 @@ static bool every_failure;
 static const char mappings_left[] = "DMA mappings are left";
 
 /**
- * struct baseline - what there is when nothing is going on
+ * struct baseline - objects and mappings of an idle device
  * @objects: of the controller
  * @mappings: DMA mappings
  */
@@ -35,7 +35,7 @@ struct baseline {
 	int mappings;
 };
 
-/* After everything was used once: pools keep the pages that they grew by. */
+/* Taken after everything was used once, because pools keep pages that they grew by. */
 static int take_baseline(struct stage *stage, struct baseline *baseline)
 {
 	int ret = stage_check(stage);
@@ -44,7 +44,7 @@ static int take_baseline(struct stage *stage, struct baseline *baseline)
 	return ret ?: np_objects(&stage->ctrl, baseline->objects);
 }
 
-/* Scans that an open or a reset started may still be going on. */
+/* Scans that an open or a reset started may still run. */
 static bool mappings_settle(int before)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -57,10 +57,10 @@ static bool mappings_settle(int before)
 	return true;
 }
 
-/* What stands out of line after a failure, or NULL. */
+/* What differs from the baseline after a failure, or NULL. */
 static const char *left_behind(struct stage *stage, const struct baseline *baseline)
 {
-	if (np_objects_settle(&stage->ctrl, baseline->objects, NP_TIMEOUT_MS))
+	if (np_objects_wait(&stage->ctrl, baseline->objects, NP_TIMEOUT_MS))
 		return "objects are left";
 	if (!mappings_settle(baseline->mappings)) {
 		ksft_print_msg("%d DMA mappings before, now:\n", baseline->mappings);
@@ -72,13 +72,13 @@ static const char *left_behind(struct stage *stage, const struct baseline *basel
 	return NULL;
 }
 
-/* The errors that a user may see when memory is short or a pointer is bad. */
+/* Errors that a user may see if an allocation or a user copy fails. */
 static bool is_honest(int error)
 {
 	return error == -ENOMEM || error == -EFAULT;
 }
 
-/* A controller that is not live any more is bound anew, which must help. */
+/* Bind a controller that is not live any more again, which must help. */
 static int revive(struct stage *stage)
 {
 	struct nvme_peer_info info;
@@ -93,8 +93,8 @@ static int revive(struct stage *stage)
 }
 
 /*
- * One round: @fired says whether the @n-th chance to fail came at all. Without
- * a @baseline nothing is compared with it.
+ * One round: @fired reports whether the @n-th opportunity was reached. Without a
+ * @baseline nothing is compared.
  */
 static const char *one_round(struct stage *stage, const struct scenario *scenario, unsigned int n,
 			     const struct baseline *baseline, bool *fired, int *error)
@@ -105,31 +105,31 @@ static const char *one_round(struct stage *stage, const struct scenario *scenari
 		wrong = "cannot be prepared";
 	if (!wrong) {
 		if (fault_arm(scenario->where, n))
-			return "cannot be made to fail";
+			return "no failure can be injected";
 		*error = scenario->act(stage);
 		*fired = fault_disarm(scenario->where);
 		if (*error && !*fired)
-			wrong = "fails without a cause";
+			wrong = "fails without an injected failure";
 		else if (*error && scenario->must_succeed)
-			wrong = "fails, and nobody could be told";
+			wrong = "fails, but has no way to report it";
 		else if (*error && !scenario->may_die && !is_honest(*error))
-			wrong = "fails with another error than ENOMEM or EFAULT";
+			wrong = "fails with another errno than ENOMEM or EFAULT";
 	}
 	stage_clear(stage);
 	if (scenario->may_die && revive(stage))
-		return "the controller cannot be revived";
+		return "the controller cannot be bound again";
 	if (wrong || !baseline)
 		return wrong;
 	return left_behind(stage, baseline);
 }
 
-/* All of the first failures, and every seventh of the later ones where they cost much. */
+/* All of the first failures, and every seventh later one if rounds are slow. */
 static unsigned int next(const struct scenario *scenario, unsigned int n)
 {
 	return n + (scenario->costly && !every_failure && n >= 8 ? 7 : 1);
 }
 
-static bool sweep(struct stage *stage, const struct scenario *scenario)
+static bool fail_each(struct stage *stage, const struct scenario *scenario)
 {
 	struct baseline baseline;
 	unsigned int n, rounds = 0, injected = 0, survived = 0;
@@ -139,10 +139,10 @@ static bool sweep(struct stage *stage, const struct scenario *scenario)
 	int error = 0;
 
 	if (fault_set_reach(scenario->near ? FAULT_NEAR : FAULT_FAR)) {
-		ksft_print_msg("%s: its failures cannot be chosen\n", scenario->name);
+		ksft_print_msg("%s: its failures cannot be injected\n", scenario->name);
 		return false;
 	}
-	/* Once without failures: what is allocated on first use is not left behind. */
+	/* Once without failures, so that allocations on first use are in the baseline. */
 	wrong = one_round(stage, scenario, ~0U, NULL, &fired, &error);
 	if (!wrong && take_baseline(stage, &baseline))
 		wrong = "the device does not work";
@@ -157,7 +157,7 @@ static bool sweep(struct stage *stage, const struct scenario *scenario)
 		wrong = one_round(stage, scenario, n, &baseline, &fired, &error);
 		/*
 		 * A pool keeps a page when more commands than ever need one at once. That
-		 * happens once; what a failure leaves behind it leaves each time.
+		 * happens once, whereas a leak happens each time.
 		 */
 		if (wrong == mappings_left && !take_baseline(stage, &baseline))
 			wrong = one_round(stage, scenario, n, &baseline, &fired, &error);
@@ -201,13 +201,13 @@ int main(int argc, char **argv)
 			ksft_test_result_skip("%s\n", scenarios[i].name);
 			continue;
 		}
-		ksft_test_result(sweep(&stage, &scenarios[i]), "%s\n", scenarios[i].name);
+		ksft_test_result(fail_each(&stage, &scenarios[i]), "%s\n", scenarios[i].name);
 	}
 	ret = fault_leaks();
 	if (ret < 0)
-		ksft_test_result_skip("kmemleak is off\n");
+		ksft_test_result_skip("kmemleak is disabled\n");
 	else
-		ksft_test_result(!ret, "kmemleak finds nothing\n");
+		ksft_test_result(!ret, "kmemleak reports nothing\n");
 	stage_close(&stage);
 	ksft_finished();
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What has to be on a region of a disk, and the judgement of what is: see ledger.h. */
+/*
+ * The expected contents of a region of a disk, and the check of the actual contents: see
+ * ledger.h.
+ */
 #include "ledger.h"
 
 #include <string.h>
@@ -40,7 +43,10 @@ static void occupy(struct ledger *ledger, uint32_t block, uint32_t blocks, bool 
 		ledger->busy[block + blocks] = busy;
 }
 
-/* Of one block: where it is, whose, by which write; as words, so that a mix shows. */
+/*
+ * A block contains its place, its region and its write in every word, so that torn writes
+ * show.
+ */
 static void fill(const struct ledger *ledger, uint32_t block, uint32_t write, uint64_t *words)
 {
 	np_pattern(words, NP_BLOCK, ledger_place(ledger, block) + ((uint64_t)ledger->salt << 40),
@@ -110,7 +116,7 @@ static bool judge(struct ledger *ledger, uint32_t block, const uint64_t *words)
 		ledger->lost++;
 	else
 		ledger->corrupt++;
-	printf("# block %u at %#llx: write %u where %u was done and %u begun, %s\n", block,
+	printf("# block %u at %#llx: has write %u, last completed %u, last begun %u, %s\n", block,
 	       (unsigned long long)ledger_place(ledger, block), found, ledger->done[block],
 	       ledger->begun[block], found ? "lost" : "corrupt");
 	return false;

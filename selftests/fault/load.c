@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Load that verifies itself and outlives faults, and that of the CPU: see load.h. */
+/* Load that verifies its data and survives faults, and the CPU's load: see load.h. */
 #include "load.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ bool load_choose(struct load *load, uint32_t *block, uint32_t *blocks, bool *wri
 
 /* --- the block device --------------------------------------------------------- */
 
-/* A disk that may end, and does, is no mistake. */
+/* An error of a disk that may end is expected. */
 static void disk_failed(struct load *load, const char *error, int code)
 {
 	if (atomic_load(&load->mortal))
@@ -102,7 +102,7 @@ void load_came_back(struct load *load, int ret, void *bytes)
 	if (ret && atomic_load(&load->mortal)) {
 		atomic_store(&load->ended, true);
 	} else if (ret) {
-		load_fail(load, "the queue pair does not come back", ret);
+		load_fail(load, "the queue pair cannot be re-armed", ret);
 	} else {
 		atomic_store(&load->strays, 0);
 		atomic_store(&load->give_up, false);
@@ -121,7 +121,7 @@ static void *run(void *argument)
 		return NULL;
 	}
 	judge_by_disk(load, bytes);
-	load->way->run(load, bytes);
+	load->method->run(load, bytes);
 	if (!atomic_load(&load->error) && !atomic_load(&load->ended))
 		judge_by_disk(load, bytes);
 	free(bytes);
@@ -130,10 +130,10 @@ static void *run(void *argument)
 
 /* --- from open to close ------------------------------------------------------------ */
 
-void load_init(struct load *load, const struct load_way *way, uint32_t nsid, uint64_t place,
+void load_init(struct load *load, const struct load_method *method, uint32_t nsid, uint64_t place,
 	       uint32_t seed)
 {
-	*load = (struct load){ .way = way, .nsid = nsid, .disk = -1, .dmabuf = -1 };
+	*load = (struct load){ .method = method, .nsid = nsid, .disk = -1, .dmabuf = -1 };
 	ledger_init(&load->ledger, place, seed);
 	load->random[0] = (unsigned short)seed;
 	load->random[1] = (unsigned short)(seed >> 16);
@@ -146,7 +146,7 @@ int load_open(struct load *load, const struct np_ctrl *ctrl)
 
 	snprintf(path, sizeof(path), "/dev/nvmep%%dn%u", load->nsid);
 	load->disk = np_open_node(ctrl, path, O_RDWR | O_DIRECT);
-	return load->disk < 0 ? load->disk : load->way->open(load, ctrl);
+	return load->disk < 0 ? load->disk : load->method->open(load, ctrl);
 }
 
 int load_fill(struct load *load)
@@ -193,7 +193,7 @@ void load_end(struct load *load)
 void load_close(struct load *load)
 {
 	if (load->own)
-		load->way->close(load);
+		load->method->close(load);
 	load->own = NULL;
 	if (load->disk >= 0)
 		close(load->disk);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A load of the CPU's, through the block device: see load.h. */
+/* The CPU's load, through the block device: see load.h. */
 #include "load.h"
 
 static void disk_run(struct load *load, void *bytes)
@@ -19,7 +19,7 @@ static void disk_run(struct load *load, void *bytes)
 	}
 }
 
-/* It needs nothing besides the block device. */
+/* Needs nothing besides the block device. */
 static int disk_open(struct load *load, const struct np_ctrl *ctrl)
 {
 	(void)load;
@@ -32,7 +32,7 @@ static void disk_close(struct load *load)
 	(void)load;
 }
 
-const struct load_way load_by_disk = {
+const struct load_method load_by_disk = {
 	.name = "CPU",
 	.open = disk_open,
 	.run = disk_run,

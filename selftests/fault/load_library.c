@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A load of a peer that calls the user library, as a program would: each loss is one
- * status, and one call brings the queue pair back; see load.h.
+ * Load of a peer that uses the user library as a program would: each loss is one status,
+ * and one call re-arms the queue pair; see load.h.
  */
 #include "load.h"
 
@@ -16,11 +16,11 @@
 #define SUBMIT_NS	1000000000ULL
 
 /**
- * struct command - a command of the peer's
+ * struct command - a command of the peer
  * @block: of the region, the first
  * @blocks: how many
  * @write: or a read
- * @used: it is under way
+ * @used: it is in flight
  * @token: of the library
  */
 struct command {
@@ -33,7 +33,7 @@ struct command {
 
 /**
  * struct program - the peer
- * @load: whose it is
+ * @load: the load
  * @ctrl: the controller
  * @ns: its first namespace
  * @peer: the queue pair
@@ -91,7 +91,7 @@ static int submit(struct program *program, struct command *command)
 	return send(program, command);
 }
 
-/* Its status; one below 0 will not be known. */
+/* Its status; a negative one means that the result is unknown. */
 static void end(struct program *program, struct command *command, int status)
 {
 	struct ledger *ledger = &program->load->ledger;
@@ -106,7 +106,7 @@ static void end(struct program *program, struct command *command, int status)
 		atomic_fetch_add(&program->load->done, 1);
 }
 
-/* All that is under way is looked at once: 0, or what the library says of the queue pair. */
+/* Polls all commands in flight: 0, or the library's status of the queue pair. */
 static int reap(struct program *program)
 {
 	struct command *command;
@@ -138,7 +138,7 @@ static int exchange(void *argument)
 	return status ? status : reap(program);
 }
 
-/* --- loss and return -------------------------------------------------------------- */
+/* --- loss and re-arm -------------------------------------------------------------- */
 
 static uint32_t state_of(struct program *program)
 {
@@ -149,8 +149,8 @@ static uint32_t state_of(struct program *program)
 	return info.state;
 }
 
-/* A doorbell is taken away before the queue pair is said to be lost. */
-static void wait_lost(struct program *program)
+/* A doorbell is revoked before the status page reports the loss. */
+static void wait_for_loss(struct program *program)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
@@ -158,7 +158,7 @@ static void wait_lost(struct program *program)
 		np_sleep_ms(1);
 }
 
-/* Again where the controller refused. */
+/* Retries if the controller refused. */
 static int rearm(struct program *program)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -176,7 +176,7 @@ static void recover(struct program *program, void *bytes)
 	uint32_t i;
 
 	atomic_store(&load->noticed, load_now());
-	wait_lost(program);
+	wait_for_loss(program);
 	for (i = 0; i < LOAD_DEPTH; i++)
 		if (program->commands[i].used)
 			end(program, &program->commands[i], NVMEPEER_E_LOST);
@@ -192,24 +192,24 @@ static void serve(struct program *program, void *bytes)
 
 	while (load_runs(load)) {
 		program->ended = 0;
-		/* The library's stores to a doorbell that is away raise SIGBUS. */
-		status = np_guard(exchange, program);
+		/* The library's stores to a revoked doorbell raise SIGBUS. */
+		status = np_catch_fault(exchange, program);
 		if (program->ended)
 			since = np_now_ms();
 		if (status == NVMEPEER_E_LOST || status == -EFAULT) {
 			recover(program, bytes);
 			since = np_now_ms();
 		} else if (status) {
-			load_fail(load, "the library does not take a command", status);
+			load_fail(load, "the library refuses a command", status);
 		} else if (np_now_ms() > since + NP_TIMEOUT_MS) {
-			load_fail(load, "no command ends, and the library does not say why", -ETIMEDOUT);
+			load_fail(load, "no command ends, and the library reports no reason", -ETIMEDOUT);
 		} else if (!program->ended) {
 			np_sleep_ms(1);
 		}
 	}
 }
 
-/* Nothing is wrong any more: all that is under way ends. */
+/* There is no fault any more: all commands in flight complete. */
 static void drain(struct program *program)
 {
 	uint32_t i;
@@ -223,7 +223,7 @@ static void drain(struct program *program)
 				       NP_TIMEOUT_MS * 1000000ULL);
 		end(program, &program->commands[i], status);
 		if (status)
-			load_fail(program->load, "a command does not end well", -EIO);
+			load_fail(program->load, "a command does not succeed", -EIO);
 	}
 }
 
@@ -243,7 +243,7 @@ static void judge_by_library(struct program *program)
 	}
 }
 
-/* --- the way ----------------------------------------------------------------------- */
+/* --- method ----------------------------------------------------------------------- */
 
 static void library_run(struct load *load, void *bytes)
 {
@@ -256,7 +256,7 @@ static void library_run(struct load *load, void *bytes)
 	judge_by_library(program);
 }
 
-/* A namespace's own node comes after its disk. */
+/* A namespace's generic node is created after its disk. */
 static int wait_node(const struct np_ctrl *ctrl, uint32_t nsid)
 {
 	char format[32];
@@ -306,7 +306,7 @@ static void library_close(struct load *load)
 	free(program);
 }
 
-const struct load_way load_by_library = {
+const struct load_method load_by_library = {
 	.name = "peer by the library",
 	.peer = true,
 	.open = library_open,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A load of a peer that writes its submission ring and reads its completion ring itself,
- * and so sees every entry that a controller writes: see load.h.
+ * Load of a peer that writes its submission ring and reads its completion ring itself, so
+ * that it sees every entry that the controller writes: see load.h.
  */
 #include "load.h"
 
@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 /**
- * struct command - a command of the peer's
+ * struct command - a command of the peer
  * @block: of the region, the first
  * @blocks: how many
  * @cid: of the entry
- * @opcode: NP_CMD_READ or NP_CMD_WRITE
- * @used: it is under way
+ * @opcode: NVMEPEER_OP_READ or NVMEPEER_OP_WRITE
+ * @used: it is in flight
  */
 struct command {
 	uint32_t block;
@@ -29,10 +29,10 @@ struct command {
 
 /**
  * struct rings - the peer
- * @load: whose it is
- * @node: of the controller, by which @qp and @buffer were made
+ * @load: the load
+ * @node: controller file through which @qp and @buffer were created
  * @qp: the queue pair
- * @request: its request page
+ * @request: its control page
  * @buffer: data, a page for each command
  * @commands: by page of @buffer
  * @next_cid: of the next command
@@ -63,7 +63,7 @@ static void submit(struct rings *rings, struct command *command)
 
 	if (!load_choose(rings->load, &command->block, &command->blocks, &write))
 		return;
-	command->opcode = write ? NP_CMD_WRITE : NP_CMD_READ;
+	command->opcode = write ? NVMEPEER_OP_WRITE : NVMEPEER_OP_READ;
 	command->cid = rings->next_cid++;
 	command->used = true;
 	if (write) {
@@ -78,13 +78,13 @@ static void submit(struct rings *rings, struct command *command)
 	np_qp_put(&rings->qp, &entry);
 }
 
-/* Its status, or -1: it will not be known. */
+/* Its status, or -1 if the result is unknown. */
 static void end(struct rings *rings, struct command *command, int status)
 {
 	struct ledger *ledger = &rings->load->ledger;
 
 	command->used = false;
-	if (command->opcode == NP_CMD_WRITE)
+	if (command->opcode == NVMEPEER_OP_WRITE)
 		ledger_written(ledger, command->block, command->blocks, !status);
 	else if (!ledger_have_read(ledger, command->block, command->blocks,
 				   status ? NULL : page_of(rings, command)))
@@ -93,11 +93,11 @@ static void end(struct rings *rings, struct command *command, int status)
 		atomic_fetch_add(&rings->load->done, 1);
 }
 
-/* A completion of no command: a fault may have announced it. */
+/* A completion with an unknown CID: a fault may permit it. */
 static void stray(struct rings *rings)
 {
 	if (!atomic_load(&rings->load->strays))
-		load_fail(rings->load, "a completion of no command", -EBADMSG);
+		load_fail(rings->load, "a completion with an unknown CID", -EBADMSG);
 	else
 		atomic_fetch_sub(&rings->load->strays, 1);
 }
@@ -124,7 +124,7 @@ static uint32_t under_way(const struct rings *rings)
 	return count;
 }
 
-/* Returns how many completions there were. */
+/* Returns the number of completions. */
 static unsigned int reap(struct rings *rings)
 {
 	unsigned int count = 0;
@@ -138,7 +138,7 @@ static unsigned int reap(struct rings *rings)
 	return count;
 }
 
-/* --- loss and return -------------------------------------------------------------- */
+/* --- loss and re-arm -------------------------------------------------------------- */
 
 static bool lost(const struct rings *rings)
 {
@@ -148,7 +148,7 @@ static bool lost(const struct rings *rings)
 	       status->generation != rings->qp.create.generation;
 }
 
-/* All that was under way is, and it may or may not have been done. */
+/* The results of all commands in flight are unknown. */
 static void abandon(struct rings *rings)
 {
 	uint32_t i;
@@ -159,7 +159,7 @@ static void abandon(struct rings *rings)
 }
 
 /* Its state, once that is not LIVE any more. */
-static uint32_t wait_lost(const struct rings *rings)
+static uint32_t wait_for_loss(const struct rings *rings)
 {
 	const volatile struct nvme_peer_status *status = rings->qp.status.at;
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -169,7 +169,10 @@ static uint32_t wait_lost(const struct rings *rings)
 	return status->state;
 }
 
-/* Again where the controller refused, or was lost meanwhile: -ETIMEDOUT if that has no end. */
+/*
+ * Retries if the controller refused, or the queue pair was lost again: -ETIMEDOUT in the
+ * end.
+ */
 static int rearm(struct rings *rings)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -188,7 +191,7 @@ static void recover(struct rings *rings, void *bytes)
 	struct load *load = rings->load;
 
 	atomic_store(&load->noticed, load_now());
-	if (wait_lost(rings) == NVME_PEER_QP_LIVE)
+	if (wait_for_loss(rings) == NVME_PEER_QP_LIVE)
 		load_fail(load, "a queue pair of another generation is live", -EIO);
 	abandon(rings);
 	load_wait_released(load);
@@ -197,11 +200,11 @@ static void recover(struct rings *rings, void *bytes)
 
 static void ask_for_help(struct rings *rings)
 {
-	struct nvme_peer_request *request = rings->request.at;
+	struct nvme_peer_control *request = rings->request.at;
 
 	np_store(&request->quiesce, 1);
-	if (wait_lost(rings) == NVME_PEER_QP_LIVE)
-		load_fail(rings->load, "nobody helps a peer that asks", -ETIMEDOUT);
+	if (wait_for_loss(rings) == NVME_PEER_QP_LIVE)
+		load_fail(rings->load, "a requested recovery does not happen", -ETIMEDOUT);
 }
 
 static void fill(struct rings *rings)
@@ -213,11 +216,11 @@ static void fill(struct rings *rings)
 			submit(rings, &rings->commands[i]);
 }
 
-/* A doorbell that is away is a loss, which the status page tells soon. */
+/* A revoked doorbell is a loss, which the status page reports soon. */
 static unsigned int exchange(struct rings *rings)
 {
 	fill(rings);
-	np_qp_ring(&rings->qp);
+	np_qp_ring_doorbell(&rings->qp);
 	return reap(rings);
 }
 
@@ -237,12 +240,12 @@ static void serve(struct rings *rings, void *bytes)
 		} else if (np_now_ms() < since + NP_TIMEOUT_MS) {
 			np_sleep_ms(1);
 		} else {
-			load_fail(load, "no command ends, and nobody says why", -ETIMEDOUT);
+			load_fail(load, "no command ends, and the status page reports no reason", -ETIMEDOUT);
 		}
 	}
 }
 
-/* Nothing is wrong any more: all that is under way ends. */
+/* There is no fault any more: all commands in flight complete. */
 static void drain(struct rings *rings)
 {
 	struct load *load = rings->load;
@@ -262,7 +265,7 @@ static int read_blocks(struct rings *rings, uint32_t block)
 {
 	struct np_command entry;
 
-	np_command_rw(&entry, &rings->buffer, NP_CMD_READ,
+	np_command_rw(&entry, &rings->buffer, NVMEPEER_OP_READ,
 		      ledger_place(&rings->load->ledger, block), 0, LEDGER_MOST * NP_BLOCK);
 	entry.cid = rings->next_cid++;
 	return np_qp_run(&rings->qp, &entry, NP_TIMEOUT_MS);
@@ -281,7 +284,7 @@ static void judge_by_peer(struct rings *rings)
 	}
 }
 
-/* --- the way ----------------------------------------------------------------------- */
+/* --- method ----------------------------------------------------------------------- */
 
 static void rings_run(struct load *load, void *bytes)
 {
@@ -300,7 +303,7 @@ static int open_pair(struct rings *rings, const struct np_ctrl *ctrl)
 	if (rings->node < 0)
 		return rings->node;
 	return np_qp_open(&rings->qp, rings->node, LOAD_ENTRIES) ?:
-	       np_export_open(&rings->request, rings->qp.fd, NVME_PEER_EXPORT_REQUEST, 0) ?:
+	       np_export_open(&rings->request, rings->qp.fd, NVME_PEER_EXPORT_CONTROL, 0) ?:
 	       np_buffer_open(&rings->buffer, rings->node, LOAD_DEPTH + 1, 0);
 }
 
@@ -332,7 +335,7 @@ static void rings_close(struct load *load)
 	free(rings);
 }
 
-const struct load_way load_by_rings = {
+const struct load_method load_by_rings = {
 	.name = "peer by its rings",
 	.peer = true,
 	.open = rings_open,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The paths through the module that are made to fail: see scenario.h. */
+/* The paths through the module in which failures are injected: see scenario.h. */
 #include "scenario.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define PAGES		16U
 #define NEIGHBOUR	"np1"
 
-/* Which descriptor is which. */
+/* Slots of descriptors. */
 enum {
 	QP = 0,
 	BUFFER,
@@ -73,10 +73,10 @@ void stage_close(struct stage *stage)
 static int identify(struct stage *stage)
 {
 	struct nvme_admin_cmd cmd = {
-		.opcode = 0x06,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.addr = (uintptr_t)stage->bytes,
 		.data_len = NP_PAGE,
-		.cdw10 = 1,
+		.cdw10 = NVME_CNS_CONTROLLER,
 	};
 
 	return np_admin(stage->ctrl.fd, &cmd);
@@ -84,10 +84,10 @@ static int identify(struct stage *stage)
 
 int stage_check(struct stage *stage)
 {
-	return identify(stage) ?: np_qp_try(stage->ctrl.fd, NP_TIMEOUT_MS);
+	return identify(stage) ?: np_qp_check(stage->ctrl.fd, NP_TIMEOUT_MS);
 }
 
-/* Keep a descriptor on the stage: 0, or the error that it is. */
+/* Keep a descriptor on the stage: 0, or the errno that it is. */
 static int keep(struct stage *stage, int slot, int fd)
 {
 	if (fd < 0)
@@ -152,7 +152,7 @@ static int get_info(struct stage *stage)
 static int neighbour(struct nvme_peer_pci_address *address)
 {
 	char text[16];
-	int ret = np_place(NEIGHBOUR, text);
+	int ret = np_function_address(NEIGHBOUR, text);
 
 	*address = np_parse_address(text);
 	return ret;
@@ -187,7 +187,7 @@ static int make_scattered(struct stage *stage)
 	return keep(stage, BUFFER, np_test_export(PAGES, NVMEP_TEST_SCATTERED));
 }
 
-/* Memory of the stand-in GPU. */
+/* Memory of the software GPU. */
 static int make_device_buffer(struct stage *stage)
 {
 	struct softgpu_alloc alloc = { .size = PAGES * NP_PAGE };
@@ -230,7 +230,7 @@ static int get_table(struct stage *stage)
 		.size = sizeof(table),
 		.handle = stage->handles[0],
 		.count = PAGES,
-		.addresses = (uintptr_t)stage->bytes,
+		.ranges = (uintptr_t)stage->bytes,
 	};
 
 	return np_ioctl(stage->ctrl.fd, NVME_PEER_BUF_TABLE, &table);
@@ -250,16 +250,15 @@ static int release_buffer(struct stage *stage)
 static int create_qp(struct stage *stage);
 
 /*
- * A buffer whose addresses were told through a node of its own, and a queue pair that
- * may use them.
+ * A buffer that was exposed through a node of its own, and a queue pair that may use it.
  */
-static int make_told(struct stage *stage)
+static int make_exposed(struct stage *stage)
 {
 	struct nvme_peer_buf_import import;
 	struct nvme_peer_buf_table table = {
 		.size = sizeof(table),
 		.count = PAGES,
-		.addresses = (uintptr_t)stage->bytes,
+		.ranges = (uintptr_t)stage->bytes,
 	};
 	int ret = open_controller(stage) ?: make_buffer(stage);
 
@@ -271,7 +270,7 @@ static int make_told(struct stage *stage)
 
 static int make_told_and_closed(struct stage *stage)
 {
-	return make_told(stage) ?: close_controller(stage);
+	return make_exposed(stage) ?: close_controller(stage);
 }
 
 static int create_qp(struct stage *stage)
@@ -393,7 +392,7 @@ static int map_status(struct stage *stage)
 	return map(stage, PROT_READ);
 }
 
-/* Another driver imports what was exported. */
+/* Another driver imports an export. */
 static int attach(struct stage *stage)
 {
 	struct nvmep_test_attach attach = { .dmabuf_fd = stage->files[EXPORT] };
@@ -425,14 +424,14 @@ static int make_busy(struct stage *stage)
 	return make_doorbell_and_importer(stage) ?: map_doorbell(stage) ?: attach(stage);
 }
 
-/* A reset has cost it its queues, and the controller is ready to have them again. */
+/* A reset has quiesced the queue pair, and the controller is ready for its re-arm. */
 static int make_quiesced(struct stage *stage)
 {
 	struct nvme_peer_info info;
 
 	return make_doorbell(stage) ?:
 	       np_ioctl(stage->ctrl.fd, NVME_IOCTL_RESET, NULL) ?:
-	       np_ctrl_settle(stage->ctrl.fd, &info, NP_TIMEOUT_MS);
+	       np_ctrl_wait_live(stage->ctrl.fd, &info, NP_TIMEOUT_MS);
 }
 
 static int rearm(struct stage *stage)
@@ -447,7 +446,7 @@ static int make_qp_to_move(struct stage *stage)
 	return make_qp_in_buffer(stage) ?: open_importer(stage);
 }
 
-/* The exporter takes back the memory that holds the rings. */
+/* The exporter invalidates the memory that holds the rings. */
 static int move_rings(struct stage *stage)
 {
 	struct nvmep_test_move move = { .fd = stage->files[BUFFER] };
@@ -460,7 +459,7 @@ static int move_rings(struct stage *stage)
 static int read_ioctl(struct stage *stage)
 {
 	struct nvme_passthru_cmd64 cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)stage->bytes,
 		.data_len = STAGE_BYTES / 2,
@@ -477,7 +476,7 @@ static int read_vector(struct stage *stage)
 		{ stage->bytes + 2 * NP_PAGE, NP_PAGE },
 	};
 	struct nvme_passthru_cmd64 cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)parts,
 		.vec_cnt = 2,
@@ -507,7 +506,7 @@ static int submit(struct io_uring *ring, const struct nvme_uring_cmd *cmd, int f
 		return ret;
 	ret = cqe->res;
 	io_uring_cqe_seen(ring, cqe);
-	/* A status of the controller would be no answer to a failed allocation. */
+	/* A controller status would not be an errno for a failed allocation. */
 	return ret > 0 ? -EREMOTEIO : ret;
 }
 
@@ -528,7 +527,7 @@ static int run_uring(struct stage *stage, const struct nvme_uring_cmd *cmd)
 static int read_uring(struct stage *stage)
 {
 	struct nvme_uring_cmd cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)stage->bytes,
 		.data_len = 8 * NP_PAGE,
@@ -541,7 +540,7 @@ static int read_uring(struct stage *stage)
 static int read_uring_metadata(struct stage *stage)
 {
 	struct nvme_uring_cmd cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 2,
 		.addr = (uintptr_t)stage->bytes,
 		.data_len = NP_PAGE,
@@ -558,7 +557,7 @@ static int read_disk(struct stage *stage)
 	return np_disk_read(stage->files[NODE], stage->bytes, STAGE_BYTES, 0);
 }
 
-/* The neighbour has a namespace with metadata. */
+/* np1 has a namespace with metadata. */
 static int open_metadata(struct stage *stage)
 {
 	struct np_ctrl ctrl;
@@ -574,7 +573,7 @@ static int open_metadata(struct stage *stage)
 static int read_metadata(struct stage *stage)
 {
 	struct nvme_passthru_cmd cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 2,
 		.addr = (uintptr_t)stage->bytes,
 		.data_len = NP_PAGE,
@@ -593,7 +592,7 @@ static int discard_disk(struct stage *stage)
 	return ioctl(stage->files[NODE], BLKDISCARD, range) ? -errno : 0;
 }
 
-/* A controller that has not yet had a transfer has no memory for lists. */
+/* A controller without any transfer so far has no memory for lists. */
 static int bind_anew(struct stage *stage)
 {
 	np_ctrl_close(&stage->ctrl);
@@ -627,7 +626,7 @@ static int reset(struct stage *stage)
 	return wait_settled(stage) ?: ret;
 }
 
-/* By the PCI core, which has the driver take the doorbells away before. */
+/* By the PCI core, which has the driver revoke the doorbells before. */
 static int reset_function(struct stage *stage)
 {
 	char path[64];
@@ -659,7 +658,7 @@ const struct scenario scenarios[] = {
 	{ "open of the block device", FAULT_CALLER, NULL, open_block },
 	{ "close of the controller", FAULT_CALLER, prepare_second_open, close_controller,
 	  .must_succeed = true },
-	{ "close of a controller whose addresses were told", FAULT_CALLER, make_told,
+	{ "close of a controller with exposed addresses", FAULT_CALLER, make_exposed,
 	  close_controller, .must_succeed = true },
 	{ "INFO", FAULT_CALLER, NULL, get_info },
 	{ "blocks in use", FAULT_CALLER, NULL, read_blocks_in_use },
@@ -675,7 +674,7 @@ const struct scenario scenarios[] = {
 	{ "QP_CREATE in a buffer", FAULT_CALLER, make_imported, create_qp_in_buffer },
 	{ "QP_INFO", FAULT_CALLER, create_qp, get_qp_info },
 	{ "close of a queue pair", FAULT_CALLER, make_sq, close_qp, .must_succeed = true },
-	{ "close of a queue pair that was told addresses", FAULT_CALLER, make_told_and_closed,
+	{ "close of a queue pair with exposed addresses", FAULT_CALLER, make_told_and_closed,
 	  close_qp, .must_succeed = true },
 	{ "QP_EXPORT of a ring", FAULT_CALLER, create_qp, export_sq },
 	{ "QP_EXPORT of the doorbells", FAULT_CALLER, create_qp, export_doorbell },
@@ -685,9 +684,9 @@ const struct scenario scenarios[] = {
 	{ "mmap of the status", FAULT_CALLER, make_status, map_status },
 	{ "attach to the doorbells", FAULT_CALLER, make_doorbell_and_importer, attach },
 	{ "attach to a ring", FAULT_CALLER, make_sq_and_importer, attach },
-	{ "exporter takes its memory back", FAULT_CALLER, make_qp_to_move, move_rings },
-	{ "exporter takes its memory back (workers)", FAULT_WORKERS, make_qp_to_move, move_rings },
-	{ "queue pair armed again", FAULT_CALLER, make_quiesced, rearm },
+	{ "exporter invalidates its memory", FAULT_CALLER, make_qp_to_move, move_rings },
+	{ "exporter invalidates its memory (workers)", FAULT_WORKERS, make_qp_to_move, move_rings },
+	{ "re-arm of a queue pair", FAULT_CALLER, make_quiesced, rearm },
 	{ "admin command", FAULT_CALLER, NULL, identify },
 	{ "I/O command", FAULT_CALLER, open_generic, read_ioctl },
 	{ "vectored I/O command", FAULT_CALLER, open_generic, read_vector },
@@ -700,7 +699,7 @@ const struct scenario scenarios[] = {
 	{ "rescan", FAULT_CALLER, NULL, rescan },
 	{ "reset", FAULT_CALLER, make_busy, reset, .may_die = true },
 	{ "reset (workers)", FAULT_WORKERS, make_busy, reset, .may_die = true },
-	{ "reset of the function", FAULT_CALLER, make_busy, reset_function, .may_die = true,
+	{ "function reset", FAULT_CALLER, make_busy, reset_function, .may_die = true,
 	  .costly = true },
 	{ "unbind", FAULT_CALLER, make_busy, unbind_controller, .must_succeed = true,
 	  .may_die = true },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is done to the module while something in it fails, one user-visible
- * path each: prepare, act, undo.
+ * Paths of the module, each visible to users, in which failures are injected: prepare,
+ * act, undo.
  */
 #ifndef SCENARIO_H
 #define SCENARIO_H
@@ -13,11 +13,11 @@
 /**
  * struct stage - what scenarios act on
  * @ctrl: np0, bound and open when a scenario begins and ends
- * @files: descriptors for the scenario, -1 where unused; undo closes them all
+ * @files: descriptors for the scenario, -1 where unused; undo closes them
  * @handles: buffers imported on @ctrl, 0 where unused; undo releases them
- * @map: a mapping that undo takes away, or NULL
+ * @map: a mapping that undo removes, or NULL
  * @map_length: of @map
- * @bytes: page aligned memory for data
+ * @bytes: page-aligned memory for data
  */
 struct stage {
 	struct np_ctrl ctrl;
@@ -32,15 +32,16 @@ struct stage {
 
 /**
  * struct scenario - one path through the module
- * @name: as the user knows it
- * @where: in whose context failures are injected
- * @prepare: makes what @act needs, without failures; may be NULL
- * @act: the path: 0 or a negative errno. May leave files, handles and a
- *	mapping on the stage for undo
- * @must_succeed: a path that has no way to report failure, so must not fail
- * @may_die: the controller may end up dead; bound anew, it must work
- * @near: only failures of what the module itself asks for
- * @costly: a round takes seconds: only some of the later failures, unless all are asked for
+ * @name: as printed
+ * @where: the context in which failures are injected
+ * @prepare: creates what @act needs, without failures; may be NULL
+ * @act: the path: 0 or a negative errno. May leave files, handles and a mapping on the
+ *	stage for undo
+ * @must_succeed: the path cannot report a failure, so it must not fail
+ * @may_die: the controller may be DEAD afterwards; it must work after a new bind
+ * @near: only failures of the module's own allocations
+ * @costly: a round takes seconds: only some of the later failures, unless all are
+ *	requested
  */
 struct scenario {
 	const char *name;
@@ -58,7 +59,7 @@ extern const unsigned int scenario_count;
 
 /* An empty stage around an open controller. */
 int stage_open(struct stage *stage);
-/* Close, release and unmap whatever @act and @prepare left. */
+/* Close, release and unmap what @act and @prepare left. */
 void stage_clear(struct stage *stage);
 void stage_close(struct stage *stage);
 /* A command of the CPU and a queue pair of a peer still work. */

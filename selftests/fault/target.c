@@ -4,12 +4,12 @@
 
 #include <unistd.h>
 
-/* Far from each other: a write that goes astray does not hit a region in use. */
+/* Regions are far apart, so that a write to a wrong place does not hit another region. */
 #define REGION_STEP	(4 * (uint64_t)LOAD_BYTES)
 #define REGIONS		NP_AREA(2) / 16
 #define BAD_NAMESPACES	2U
 
-static const struct load_way *way_of(unsigned int load)
+static const struct load_method *method_of(unsigned int load)
 {
 	if (load < TARGET_RINGS)
 		return &load_by_rings;
@@ -22,7 +22,7 @@ static void init_loads(struct target *target, uint32_t witness_nsid, uint32_t se
 	unsigned int i;
 
 	for (i = 0; i < target->count; i++, place += REGION_STEP)
-		load_init(&target->loads[i], way_of(i), 1, place, seed + i);
+		load_init(&target->loads[i], method_of(i), 1, place, seed + i);
 	load_init(&target->witness, &load_by_disk, witness_nsid, place, seed + i);
 }
 
@@ -31,7 +31,7 @@ static int open_load(struct target *target, struct load *load)
 	return load_open(load, target->ctrl);
 }
 
-/* Each of all loads, then the witness if @witness, until one returns an error. */
+/* Call for each load, then for the witness if @witness, until one returns an error. */
 static int for_all(struct target *target, bool witness,
 		   int (*action)(struct target *target, struct load *load))
 {
@@ -84,8 +84,9 @@ int target_mend(struct target *target)
 }
 
 /*
- * Its words and disk stay when it is unbound. As many queues as there can be: an
- * identifier that this process has used is for no other one, as long as it lives.
+ * badctrl keeps its words and disk when it is unbound. It grants as many queues as
+ * possible, because a queue ID that this process used is quarantined for others while the
+ * process lives.
  */
 static int bind_bad(struct np_bad *bad)
 {
@@ -98,7 +99,7 @@ static int bind_bad(struct np_bad *bad)
 static int bind_good(struct target *target)
 {
 	np_ctrl_close(target->ctrl);
-	/* One that is dead is still bound. */
+	/* A DEAD controller is still bound. */
 	np_unbind(target->ctrl->address);
 	return np_ctrl_open(target->ctrl, target->serial);
 }
@@ -106,8 +107,12 @@ static int bind_good(struct target *target)
 int target_start(struct target *target, uint32_t witness_nsid, uint32_t seed)
 {
 	int ret = target->bad ? bind_bad(target->bad) : 0;
+	struct nvme_peer_info info;
 
 	init_loads(target, witness_nsid, seed);
+	ret = ret ?: np_info(target->ctrl->fd, &info);
+	if (!ret)
+		target->strict = info.domain == NVME_PEER_DOMAIN_STRICT;
 	return ret ?: for_all(target, true, open_load) ?: for_all(target, true, fill_load) ?:
 	       for_all(target, false, start_load);
 }

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A controller under load: peers and the CPU on its first namespace, each in a region
- * of its own, and a region that is written once and that nobody has any business in.
+ * A controller under load: peers and the CPU on its first namespace, each in a region of
+ * its own, and a witness region that is written once and must not change.
  */
 #ifndef TARGET_H
 #define TARGET_H
 
-#include "badknob.h"
+#include "npbad.h"
 #include "load.h"
 
-#define TARGET_RINGS	2U	/* peers that write their rings themselves */
+#define TARGET_RINGS	2U	/* peers that access their rings themselves */
 #define TARGET_PEERS	(TARGET_RINGS + 1)
 #define TARGET_LOADS	(TARGET_PEERS + 1)
 
 /**
  * struct target - the controller
- * @serial: as np_ctrl_open() wants it
+ * @serial: as for np_ctrl_open()
  * @ctrl: its node
- * @bad: the same if it is one that misbehaves, else NULL
+ * @strict: an IOMMU domain confines it, without delay
+ * @bad: the same controller if it is badctrl, else NULL
  * @loads: peers first, that of the library after the others, the CPU last
- * @count: of @loads, 0 for one that is only looked at
- * @witness: what must stay as it is
+ * @count: of @loads, 0 for a controller without load
+ * @witness: the region that must not change
  */
 struct target {
 	const char *serial;
 	struct np_ctrl *ctrl;
+	bool strict;
 	struct np_bad *bad;
 	struct load loads[TARGET_LOADS];
 	unsigned int count;
@@ -33,17 +35,17 @@ struct target {
 
 /* @ctrl is open, or opened and bound if @bad; fills all regions and starts the loads. */
 int target_start(struct target *target, uint32_t witness_nsid, uint32_t seed);
-/* Ends, closes and opens @load again; what was on the disk has to be there. */
+/* Ends, closes and opens @load again, and verifies the contents of its region. */
 int target_renew(struct target *target, struct load *load);
-/* The same for all, when the controller was given up, unbound or pulled. */
+/* The same for all loads, when the controller was failed, unbound or unplugged. */
 int target_revive(struct target *target);
-/* False: somebody wrote to what nobody has any business in. */
+/* False: the witness region has changed. */
 bool target_intact(struct target *target);
 /* Ends all loads. */
 void target_end(struct target *target);
 void target_close(struct target *target);
 
-/* Forgets what a fault left in a controller that misbehaves. */
+/* Clears the faults injected into badctrl. */
 int target_mend(struct target *target);
 
 #endif /* TARGET_H */

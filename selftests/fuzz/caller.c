@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Capabilities are a thread's own, and the kernel looks at those of the thread that
- * calls: one process has callers of all kinds, which share their files.  See caller.h.
+ * Capabilities belong to a thread, and the kernel checks those of the calling thread: one
+ * process has callers with different rights, which share their files. See caller.h.
  */
 #include "caller.h"
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Resets, rescans, unbinds and binds while everything else goes on: see chaos.h. */
+/*
+ * Resets, rescans, unbinds and binds concurrently with the fuzzer's calls: see chaos.h.
+ */
 #include "chaos.h"
 #include "random.h"
 
@@ -26,7 +28,7 @@ static void rebind(struct fuzz_thread *thread)
 {
 	char address[16];
 
-	if (np_place(fuzz_one_in(thread, 2) ? "np0" : "np1", address))
+	if (np_function_address(fuzz_one_in(thread, 2) ? "np0" : "np1", address))
 		return;
 	np_unbind(address);
 	np_sleep_ms((int)fuzz_below(thread, 50));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What happens to the controller meanwhile. */
+/* Concurrent resets, rescans, unbinds and binds of the controller. */
 #ifndef FUZZ_CHAOS_H
 #define FUZZ_CHAOS_H
 

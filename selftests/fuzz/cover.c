@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Coverage by KCOV, of modules that were built for it: see cover.h. */
+/* KCOV coverage, of modules that were built for it: see cover.h. */
 #include "cover.h"
 
 #include <fcntl.h>
@@ -17,16 +17,16 @@
 #define ENTRIES		(64UL << 10)
 
 /**
- * struct fuzz_cover - the recorder of one thread
+ * struct fuzz_cover - the coverage of one thread
  * @fd: open kcov
- * @area: number of places, then the places
+ * @area: number of entries, then the program counters
  */
 struct fuzz_cover {
 	int fd;
 	unsigned long *area;
 };
 
-/* One bit for each place, hashed: all threads set them. */
+/* One bit for each hashed program counter, shared by all threads. */
 #define SEEN_BITS	18
 static atomic_uchar seen[1 << SEEN_BITS];
 static atomic_uint total;

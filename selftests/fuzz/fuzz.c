@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Run the fuzzer: with and without rights, by one thread and by several while
- * the controller is reset and unbound. What must come of it: no splat in the
- * kernel's log (the runner looks), no right that was not there and none that was
- * there refused (permit.h), no error that is none, nothing left behind, a device that
- * works.
+ * Run the fuzzer with and without rights, in one thread and in several while the
+ * controller is reset and unbound. Requirements: no kernel splat (checked by the runner),
+ * permissions as permit.h says, no kernel-internal errno, nothing left behind, and a
+ * device that works.
  *
  * usage: fuzz [--calls N] [--seed N] [--corpus FILE] [--save FILE] [--program WORDS]
  *
- * A call with a wrong answer is told with the program that it is the last of, for
- * --program, which runs nothing else.
+ * A call with a wrong result is reported with the program that ends with it. --program
+ * repeats that program and runs nothing else.
  *
  * kernels: debug kcsan
  * iommu: on
@@ -34,7 +33,7 @@
 #include "judge.h"
 #include "pool.h"
 #include "program.h"
-#include "sent.h"
+#include "trace_check.h"
 #include "nptest.h"
 #include "kselftest.h"
 
@@ -49,13 +48,13 @@ static struct {
 } options = { .calls = 100000, .seed = 1, .corpus = "/selftests/fuzz/corpus" };
 
 /**
- * struct round - one way to run it
+ * struct round - one configuration of the fuzzer
  * @name: in reports
  * @share: of all calls, in percent
  * @threads: that make calls
- * @root: all with all rights; else each thread with those of its own, on nodes that
- *	somebody passed on who had them all
- * @chaos: reset, unbind and bind meanwhile
+ * @root: all threads have all rights; otherwise each has its own, on nodes that a
+ *	privileged process opened
+ * @chaos: reset, unbind and bind concurrently
  */
 struct round {
 	const char *name;
@@ -72,7 +71,7 @@ static const struct round rounds[] = {
 	{ "four threads without rights or with one", 10, 4, false, false },
 };
 
-/* What np0 declares of I/O commands. */
+/* np0's effects log for I/O commands. */
 static uint32_t effects[NP_OPCODES];
 
 static const struct np_caller root = { .admin = true, .rawio = true, .root = true };
@@ -82,7 +81,7 @@ static const struct np_caller callers[] = { { 0 }, { .admin = true }, { 0 }, { .
 
 /**
  * struct worker - one thread that makes calls
- * @calls: how many it is to make
+ * @calls: how many it has to make
  */
 struct worker {
 	pthread_t id;
@@ -97,7 +96,7 @@ static void *work(void *argument)
 	struct fuzz_program program;
 
 	if (!worker->thread.caller.root && fuzz_caller_become(&worker->thread.caller))
-		fuzz_violation(&worker->thread, "capset", "has other rights than it should", 0);
+		fuzz_violation(&worker->thread, "capset", "has other rights than expected", 0);
 	while (worker->thread.calls < worker->calls) {
 		if (options.program.length)
 			program = options.program;
@@ -112,7 +111,7 @@ static void *work(void *argument)
 	return NULL;
 }
 
-/* A page with nothing behind it. */
+/* A page that is followed by unmapped memory. */
 static uint8_t *last_page(void)
 {
 	uint8_t *pages = mmap(NULL, 2 * NP_PAGE, PROT_READ | PROT_WRITE,
@@ -124,8 +123,8 @@ static uint8_t *last_page(void)
 }
 
 /*
- * Nodes that somebody with rights opened and passed on, in part for reading only. A
- * partition is for those who may not send commands through it. Returns np0's instance.
+ * Nodes that a privileged process opened and passed on, some of them read-only. A
+ * partition is for callers that may not send commands through it. Returns np0's instance.
  */
 static int open_nodes(const struct round *round)
 {
@@ -172,7 +171,7 @@ static void set_up(struct worker *worker, const struct round *round, unsigned in
 	worker->calls = options.calls * round->share / 100 / round->threads;
 }
 
-/* All threads to their end: how many calls they made. */
+/* Join all threads: how many calls they made. */
 static unsigned long run_threads(struct worker *workers, unsigned int count)
 {
 	unsigned long made = 0;
@@ -187,17 +186,20 @@ static unsigned long run_threads(struct worker *workers, unsigned int count)
 	return made;
 }
 
-/* A model that had nothing to say about rights has not been asked. */
+/* A model of permissions that was never applied has proved nothing. */
 static int count_violations(struct fuzz_judge *judge)
 {
 	if (!options.program.length && (!judge->allowed || !judge->refused)) {
-		ksft_print_msg("%s: no call was judged\n", judge->round);
+		ksft_print_msg("%s: no result was checked\n", judge->round);
 		return 255;
 	}
 	return judge->violations > 254 ? 254 : (int)judge->violations;
 }
 
-/* In a process of its own, so that its end closes what is left. Returns violations. */
+/*
+ * In a process of its own, whose exit closes what is left. Returns the number of
+ * violations.
+ */
 static int run_round(const struct round *round)
 {
 	struct fuzz_judge judge = { .round = round->name, .effects = effects };
@@ -223,16 +225,16 @@ static int run_round(const struct round *round)
 		pthread_join(chaos_id, NULL);
 	if (options.save && round->root && !round->chaos)
 		fuzz_corpus_save(options.save);
-	ksft_print_msg("%s: %lu calls in %lld s, %u of them to be refused, %u not, %u places reached, %u programs kept, %u events\n",
+	ksft_print_msg("%s: %lu calls in %lld s, %u of them to be refused, %u not, %u program counters reached, %u programs kept, %u events\n",
 		       round->name, made, (long long)(np_now_ms() - began) / 1000, judge.refused,
 		       judge.allowed, fuzz_cover_total(), fuzz_corpus_size(), chaos.events);
-	/* Half of the resources are closed one by one, the rest by the end of the process. */
+	/* Half of the rounds close their resources one by one, the others by exiting. */
 	if (options.seed & 1)
 		fuzz_drop_all();
 	return count_violations(&judge);
 }
 
-/* 0, or what came of it: a signal makes it 128 and more. */
+/* Exit status of the round; a signal makes it 128 or more. */
 static int run_round_apart(const struct round *round)
 {
 	int status;
@@ -249,7 +251,7 @@ static int run_round_apart(const struct round *round)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The partition of np0's disk comes or goes. */
+/* Add or remove the partition of np0's disk. */
 static int change_partition(int (*change)(int disk))
 {
 	struct np_ctrl ctrl;
@@ -277,18 +279,18 @@ static int run_round_on_parts(const struct round *round)
 	return ret ?: err;
 }
 
-/* Where the kernel traces, what was refused must not have been sent either. */
+/* If the kernel traces submissions, refused commands must not have been submitted. */
 static int run_round_watched(const struct round *round)
 {
-	int watched = fuzz_sent_watch();
+	int watched = fuzz_trace_begin();
 	int ret = run_round_on_parts(round);
 	int sent;
 
 	if (watched == -ENOENT)
 		return ret;
-	sent = fuzz_sent_count();
+	sent = fuzz_trace_end();
 	if (sent)
-		ksft_print_msg("%s: %d commands were sent that were to be refused\n", round->name,
+		ksft_print_msg("%s: %d refused commands were submitted\n", round->name,
 			       sent);
 	return ret ?: watched ?: sent;
 }
@@ -301,9 +303,9 @@ static int check_device(const char *before)
 	ret = np_ctrl_open(&ctrl, "np0");
 	if (ret)
 		return ret;
-	ret = np_qp_try(ctrl.fd, SETTLE_MS);
+	ret = np_qp_check(ctrl.fd, SETTLE_MS);
 	np_ctrl_close(&ctrl);
-	return ret ?: np_module_objects_settle(before, SETTLE_MS);
+	return ret ?: np_module_objects_wait(before, SETTLE_MS);
 }
 
 static void parse_options(int argc, char **argv)

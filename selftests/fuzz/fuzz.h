@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A fuzzer that knows the interfaces: it makes calls that are nearly right, in
- * orders that nobody means, from several threads, while the controller is reset
- * and unbound under them.
+ * A fuzzer with knowledge of the interfaces: it makes nearly valid calls in unusual
+ * orders, from several threads, while the controller is reset and unbound.
  *
- * A *program* is a short row of calls, each an operation and the seed of all its
- * choices. The same program makes the same calls. One that reached code which no
- * other did is kept and varied.
+ * A *program* is a short sequence of calls, each an operation and the seed of all its
+ * choices. The same program makes the same calls. A program that reaches new code is kept
+ * and varied.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -21,7 +20,9 @@
 struct fuzz_judge;
 struct fuzz_program;
 
-/** enum fuzz_kind - what a resource is */
+/**
+ * enum fuzz_kind - kinds of resources
+ */
 enum fuzz_kind {
 	FUZZ_CONTROLLER,	/* open /dev/nvmepX */
 	FUZZ_GENERIC,		/* open /dev/ngpXnY */
@@ -31,16 +32,16 @@ enum fuzz_kind {
 	FUZZ_EXPORT,		/* dma-buf of a queue pair */
 	FUZZ_BUFFER,		/* dma-buf of another driver */
 	FUZZ_IMPORTER,		/* open /dev/nvmep_test, may be attached */
-	FUZZ_HANDLE,		/* handle of an imported buffer */
+	FUZZ_HANDLE,		/* buffer handle */
 	FUZZ_MAP,		/* mapping of an export */
 	FUZZ_KINDS
 };
 
 /**
- * struct fuzz_resource - something that earlier calls made and later calls use
+ * struct fuzz_resource - an object of an earlier call, used by later ones
  * @kind: what it is
  * @fd: its descriptor; of a handle, the controller's
- * @held: of one that is held, the same file by a descriptor that is the holder's own
+ * @held: of a held resource, the holder's own descriptor of the same file
  * @what: of an export, its enum nvme_peer_export; of a handle, the handle
  * @map: of a mapping
  * @length: of a mapping or export
@@ -57,15 +58,15 @@ struct fuzz_resource {
 };
 
 /**
- * struct fuzz_thread - one thread's own state
+ * struct fuzz_thread - state of a thread
  * @random: state of the generator; set from a call's seed
- * @page: memory whose end is followed by nothing: arguments end there at times
- * @caller: the rights that it has
+ * @page: memory that is followed by unmapped memory, for arguments at its end
+ * @caller: the thread's rights
  * @instance: of np0, as the round began
  * @judge: shared
- * @program: what it runs now
- * @at: the call of that which is being made
- * @calls: that it made before
+ * @program: the program that is running
+ * @at: index of its present call
+ * @calls: number of calls before it
  */
 struct fuzz_thread {
 	uint64_t random;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Compare answers with what they have to be: see judge.h. */
+/* Compare results with the expected ones: see judge.h. */
 #include "judge.h"
 #include "program.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The first few say enough. */
-#define MOST_TOLD	10
+/* The first few violations suffice. */
+#define MAX_REPORTED	10
 
-/* The calls up to this one, in the words that a corpus has them in. */
-static void tell_program(const struct fuzz_thread *thread, char *text, size_t size)
+/* The calls up to this one, in the format of a corpus. */
+static void format_program(const struct fuzz_thread *thread, char *text, size_t size)
 {
 	size_t length = 0;
 	unsigned int i;
@@ -27,26 +27,29 @@ void fuzz_violation(struct fuzz_thread *thread, const char *call, const char *wr
 	const struct np_caller *caller = &thread->caller;
 	char text[FUZZ_PROGRAM_TEXT];
 
-	if (atomic_fetch_add(&thread->judge->violations, 1) >= MOST_TOLD)
+	if (atomic_fetch_add(&thread->judge->violations, 1) >= MAX_REPORTED)
 		return;
-	tell_program(thread, text, sizeof(text));
+	format_program(thread, text, sizeof(text));
 	printf("# violation: %s: call %lu of a thread %s CAP_SYS_ADMIN, %s CAP_SYS_RAWIO: %s: %s (%d)\n"
-	       "# again: --program '%s'\n",
+	       "# repeat: --program '%s'\n",
 	       thread->judge->round, thread->calls, caller->admin ? "with" : "without",
 	       caller->rawio ? "with" : "without", call, wrong, answer, text);
 }
 
-/* Errors from 512 on are the kernel's own: ERESTARTSYS, ENOIOCTLCMD, ENOTSUPP and so on. */
+/*
+ * From 512 on errnos are internal to the kernel: ERESTARTSYS, ENOIOCTLCMD, ENOTSUPP and
+ * so on.
+ */
 void fuzz_result(struct fuzz_thread *thread, const char *call, int answer)
 {
 	if (answer <= -512)
-		fuzz_violation(thread, call, "an error of the kernel's own", answer);
+		fuzz_violation(thread, call, "a kernel-internal errno", answer);
 }
 
 void fuzz_judge(struct fuzz_thread *thread, const char *call, struct np_permit permit, bool exact,
 		int answer)
 {
-	const char *wrong = np_permit_broken(&permit, exact, answer);
+	const char *wrong = np_permit_violation(&permit, exact, answer);
 
 	atomic_fetch_add(permit.allowed ? &thread->judge->allowed : &thread->judge->refused, 1);
 	if (wrong)

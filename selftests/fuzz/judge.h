@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What is right and wrong in answers to the fuzzer's calls; who is wrong is named. */
+/* Check the results of the fuzzer's calls, and report wrong ones. */
 #ifndef FUZZ_JUDGE_H
 #define FUZZ_JUDGE_H
 
@@ -7,11 +7,11 @@
 #include "permit.h"
 
 /**
- * struct fuzz_judge - of all threads of a round
+ * struct fuzz_judge - shared by all threads of a round
  * @round: its name
- * @effects: what the controller declares of I/O commands
- * @violations: calls with a wrong answer
- * @allowed: calls that nobody may refuse for want of a right
+ * @effects: the effects log for I/O commands
+ * @violations: calls with a wrong result
+ * @allowed: calls that must not be refused for a missing permission
  * @refused: calls that must be refused
  */
 struct fuzz_judge {
@@ -22,13 +22,13 @@ struct fuzz_judge {
 	atomic_uint refused;
 };
 
-/* A wrong answer: which call it was, and the program that makes it again. */
+/* Report a wrong result: the call, and the program that repeats it. */
 void fuzz_violation(struct fuzz_thread *thread, const char *call, const char *wrong, int answer);
-/* Of any call: an errno that user space must never see is a violation. */
+/* For any call: a kernel-internal errno is a violation. */
 void fuzz_result(struct fuzz_thread *thread, const char *call, int answer);
 /*
- * Of one whose rights are known.  @exact: nothing but rights can be in its way; if
- * something else is wrong with it too, it may be refused for that.
+ * For a call with a known permission. @exact: the call can fail for missing permissions
+ * only; otherwise it may be refused for other errors.
  */
 void fuzz_judge(struct fuzz_thread *thread, const char *call, struct np_permit permit, bool exact,
 		int answer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Mappings of what queue pairs export: made, split, moved, written and taken away. */
+/* Mappings of exports: create, split, move, write and remove them. */
 #include "operations.h"
 #include "pool.h"
 #include "random.h"
@@ -43,7 +43,7 @@ static void unmap(struct fuzz_thread *thread)
 		fuzz_drop(&mapping);
 }
 
-/* Take away a part in the middle, or put it elsewhere: the rest must stay right. */
+/* Unmap or move a part in the middle: the rest must stay valid. */
 static void reshape(struct fuzz_thread *thread)
 {
 	struct fuzz_resource mapping;
@@ -55,7 +55,7 @@ static void reshape(struct fuzz_thread *thread)
 	switch (fuzz_below(thread, 4)) {
 	case 0:
 		munmap(mapping.map, NP_PAGE);
-		/* Somebody else's mapping may be there by now. */
+		/* Another thread's mapping may be there by now. */
 		mapping.map = (uint8_t *)mapping.map + NP_PAGE;
 		mapping.length -= NP_PAGE;
 		break;
@@ -80,8 +80,8 @@ static void reshape(struct fuzz_thread *thread)
 }
 
 /*
- * What a peer may write without power over memory: commands that transfer
- * nothing, and any value to its own doorbells.
+ * What a peer may write without access to memory: commands without data transfer, and any
+ * value to its own doorbells.
  */
 static void store(struct fuzz_thread *thread)
 {

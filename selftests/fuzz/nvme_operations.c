@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The standard interface: ioctl and io_uring passthrough with commands that do no
- * harm beyond the disk, and the block device. Which pointers and lengths come with them
- * is what is tried, and whether those get through, and no others, which the caller may send.
+ * The standard interface: ioctl and io_uring passthrough with commands that change no
+ * more than the disk, and the block device. Varied are pointers and lengths, and whether
+ * exactly the permitted commands are accepted.
  */
 #include "judge.h"
 #include "operations.h"
 #include "pool.h"
 #include "random.h"
-#include "sent.h"
+#include "trace_check.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -24,9 +24,12 @@
 #include "nptest.h"
 
 #define DATA_BYTES	(64U * 1024)
-/* More than any command transfers: what is too long must not reach our own memory. */
+/*
+ * More than any command transfers: an excessive length must not reach the fuzzer's own
+ * memory.
+ */
 #define NOTHING_BYTES	(64UL << 20)
-/* Most commands of a ring. */
+/* Limit of commands in a ring. */
 #define BATCH		6U
 
 static __thread uint8_t *data;
@@ -48,22 +51,22 @@ static uint8_t *some_data(struct fuzz_thread *thread)
 	return data + (fuzz_one_in(thread, 4) ? fuzz_below(thread, 4096) : 0);
 }
 
-/* Commands that do no harm, and what is none. */
+/* Harmless commands, and invalid ones. */
 static const uint8_t usual_admin[] = {
-	NP_ADMIN_IDENTIFY, NP_ADMIN_IDENTIFY, NP_ADMIN_GET_LOG, NP_ADMIN_GET_FEATURES,
-	NP_ADMIN_KEEP_ALIVE, NP_CMD_FABRICS,
+	NVME_ADMIN_IDENTIFY, NVME_ADMIN_IDENTIFY, NVME_ADMIN_GET_LOG_PAGE, NVME_ADMIN_GET_FEATURES,
+	NVME_ADMIN_KEEP_ALIVE, NVME_IO_FABRICS,
 };
 
 static const uint8_t usual_io[] = {
-	NP_CMD_FLUSH, NP_CMD_WRITE, NP_CMD_READ, NP_CMD_READ, NP_CMD_COMPARE,
-	NP_CMD_WRITE_ZEROES, NP_CMD_VERIFY, NP_CMD_FABRICS,
+	NVMEPEER_OP_FLUSH, NVMEPEER_OP_WRITE, NVMEPEER_OP_READ, NVMEPEER_OP_READ,
+	NVMEPEER_OP_COMPARE, NVMEPEER_OP_WRITE_ZEROES, NVME_IO_VERIFY, NVME_IO_FABRICS,
 };
 
-/* Queues, features, events, shadow doorbells: not even root's. */
+/* Queues, features, events, shadow doorbells: refused to root too. */
 static const uint8_t drivers_admin[] = {
-	NP_ADMIN_DELETE_SQ, NP_ADMIN_CREATE_SQ, NP_ADMIN_DELETE_CQ, NP_ADMIN_CREATE_CQ,
-	NP_ADMIN_SET_FEATURES, NP_ADMIN_SET_FEATURES, NP_ADMIN_ASYNC_EVENT,
-	NP_ADMIN_DOORBELL_BUFFER,
+	NVME_ADMIN_DELETE_SQ, NVME_ADMIN_CREATE_SQ, NVME_ADMIN_DELETE_CQ, NVME_ADMIN_CREATE_CQ,
+	NVME_ADMIN_SET_FEATURES, NVME_ADMIN_SET_FEATURES, NVME_ADMIN_ASYNC_EVENT,
+	NVME_ADMIN_DOORBELL_BUFFER,
 };
 
 static uint8_t some_opcode(struct fuzz_thread *thread, bool admin)
@@ -89,13 +92,13 @@ static struct nvme_passthru_cmd64 some_command(struct fuzz_thread *thread, bool 
 	struct nvme_passthru_cmd64 command = { .nsid = 1, .cdw10 = 1 };
 
 	command.opcode = some_opcode(thread, admin);
-	/* Of what to identify the length is known, and features are not changed but refused. */
-	if (command.opcode == NP_ADMIN_IDENTIFY || command.opcode == NP_ADMIN_SET_FEATURES)
+	/* The data length of Identify is known, and Set Features is refused. */
+	if (command.opcode == NVME_ADMIN_IDENTIFY || command.opcode == NVME_ADMIN_SET_FEATURES)
 		command.cdw10 = fuzz_below(thread, 0x18);
 	command.addr = (uintptr_t)some_data(thread);
 	command.data_len = admin ? 4096 : some_length(thread);
 	if (!admin) {
-		/* Beyond the first half of the disk, which other tests use. */
+		/* In the second half of the disk, which other tests do not use. */
 		command.cdw10 = 0x200000 + fuzz_below(thread, 0x100000);
 		command.cdw12 = command.data_len / NP_BLOCK - 1;
 	}
@@ -132,7 +135,10 @@ static struct np_permit permit_of(const struct fuzz_thread *thread,
 	return np_permit_command(&thread->caller, &sending);
 }
 
-/* May @command go to @file? If not it is marked. */
+/*
+ * The permission to send @command through @file. A command that must be refused is
+ * marked.
+ */
 static struct np_permit ask_permit(const struct fuzz_thread *thread,
 				   const struct fuzz_resource *file, bool admin,
 				   struct nvme_passthru_cmd64 *command)
@@ -144,20 +150,20 @@ static struct np_permit ask_permit(const struct fuzz_thread *thread,
 	return permit;
 }
 
-/* Which commands root may send is root's business: one that may do harm is not tried. */
+/* Root may send harmful commands, so those are not tried. */
 static bool is_tried(struct np_permit permit, const struct nvme_passthru_cmd64 *command, bool admin)
 {
 	return !permit.allowed || memchr(admin ? usual_admin : usual_io, command->opcode,
 					 admin ? sizeof(usual_admin) : sizeof(usual_io));
 }
 
-/* Is nothing wrong with a command that is seen before rights are? */
+/* Has the command no error that is checked before permissions? */
 static bool is_exact(const struct nvme_passthru_cmd64 *command, bool admin)
 {
 	return !command->flags && (admin || command->nsid == 1);
 }
 
-/* The ioctl, and what is to be said of its answer. */
+/* Make the ioctl and check its result. */
 static void submit(struct fuzz_thread *thread, const struct fuzz_resource *file, const char *name,
 		   unsigned long cmd, bool admin, struct nvme_passthru_cmd64 *command)
 {
@@ -172,7 +178,7 @@ static void submit(struct fuzz_thread *thread, const struct fuzz_resource *file,
 		   np_ioctl(file->held, cmd, placed));
 }
 
-/* Any node takes admin commands. */
+/* Any node accepts admin commands. */
 static enum fuzz_kind some_node(struct fuzz_thread *thread)
 {
 	return (enum fuzz_kind)fuzz_below(thread, FUZZ_QP);
@@ -183,7 +189,7 @@ static void admin_command(struct fuzz_thread *thread)
 	struct nvme_passthru_cmd64 command = some_command(thread, true);
 	struct fuzz_resource file;
 
-	/* Fields of the 32-bit structure are a prefix of the other. */
+	/* The 32-bit structure is a prefix of the 64-bit one. */
 	if (!fuzz_hold(thread, some_node(thread), &file))
 		return;
 	submit(thread, &file, "admin command",
@@ -193,19 +199,29 @@ static void admin_command(struct fuzz_thread *thread)
 }
 
 /*
- * Commands after which namespaces are others: what they do is kept small (the format
- * that there is, no namespace that there is), so that the rest has a disk to try.
+ * Commands after which namespaces are rescanned. They change little (the present format,
+ * nonexistent namespaces), so that the other operations keep a disk.
  */
 static void change_namespaces(struct fuzz_thread *thread)
 {
 	static const struct nvme_passthru_cmd64 commands[] = {
-		{ .opcode = 0x80, .nsid = 1 },			/* Format NVM */
-		/* All namespaces, to a format that none has: some have metadata. */
-		{ .opcode = 0x80, .nsid = 0xffffffff, .cdw10 = 0xf },
-		{ .opcode = 0x84 },				/* Sanitize, no action */
-		{ .opcode = 0x84, .cdw10 = 1 },			/* Exit Failure Mode */
-		{ .opcode = 0x0d, .nsid = 0x55, .cdw10 = 1 },	/* Namespace Management: delete */
-		{ .opcode = 0x15, .nsid = 0x55, .cdw10 = 1, .data_len = 4096 },	/* Attachment */
+		{ .opcode = NVME_ADMIN_FORMAT, .nsid = 1 },
+		/*
+		 * All namespaces, to a format that none of them has, because some have
+		 * metadata.
+		 */
+		{ .opcode = NVME_ADMIN_FORMAT, .nsid = NVME_ALL_NAMESPACES, .cdw10 = 0xf },
+		{ .opcode = NVME_ADMIN_SANITIZE },		/* no action */
+		{ .opcode = NVME_ADMIN_SANITIZE, .cdw10 = 1 },	/* Exit Failure Mode */
+		/* Delete a namespace. */
+		{ .opcode = NVME_ADMIN_NAMESPACE_MANAGE, .nsid = 0x55, .cdw10 = 1 },
+		/* Detach it from the controllers of a list. */
+		{
+			.opcode = NVME_ADMIN_NAMESPACE_ATTACH,
+			.nsid = 0x55,
+			.cdw10 = 1,
+			.data_len = 4096,
+		},
 	};
 	struct nvme_passthru_cmd64 command = commands[fuzz_below(thread, 6)];
 	struct fuzz_resource file;
@@ -223,7 +239,7 @@ static void change_namespaces(struct fuzz_thread *thread)
 	fuzz_let_go(&file);
 }
 
-/* Where there is no partition one in six finds none. */
+/* If there is no partition, one call in six finds no node. */
 static enum fuzz_kind some_namespace(struct fuzz_thread *thread)
 {
 	static const enum fuzz_kind kinds[] = {
@@ -238,7 +254,9 @@ static void io_command(struct fuzz_thread *thread)
 	static const unsigned long cmds[] = {
 		NVME_IOCTL_IO_CMD, NVME_IOCTL_IO64_CMD, NVME_IOCTL_IO64_CMD_VEC,
 	};
-	/* What a count beyond these finds is empty, not whatever follows in our memory. */
+	/*
+	 * An out-of-range count must find empty vectors, not other memory of the fuzzer.
+	 */
 	static __thread struct iovec parts[IOV_MAX];
 	struct nvme_passthru_cmd64 command = some_command(thread, false);
 	unsigned long cmd = cmds[fuzz_below(thread, 3)];
@@ -258,11 +276,11 @@ static void io_command(struct fuzz_thread *thread)
 	fuzz_let_go(&file);
 }
 
-/* The driver looks at these before it asks who sends them. */
+/* The driver checks these before permissions. */
 static bool submit_is_right(const struct nvme_user_io *io)
 {
-	return !io->flags && (io->opcode == NP_CMD_WRITE || io->opcode == NP_CMD_READ ||
-			      io->opcode == NP_CMD_COMPARE);
+	return !io->flags && (io->opcode == NVMEPEER_OP_WRITE || io->opcode == NVMEPEER_OP_READ ||
+			      io->opcode == NVMEPEER_OP_COMPARE);
 }
 
 static void submit_io(struct fuzz_thread *thread)
@@ -279,7 +297,7 @@ static void submit_io(struct fuzz_thread *thread)
 	if (!fuzz_hold(thread, some_namespace(thread), &file))
 		return;
 	fuzz_mangle(thread, &io, sizeof(io));
-	/* Not to an address near by, where our own memory is. */
+	/* Not to an address near by, where the fuzzer's own memory is. */
 	io.addr = (uintptr_t)some_data(thread);
 	io.metadata = (uintptr_t)some_data(thread);
 	io.slba |= 0x200000;
@@ -301,11 +319,11 @@ static void identifiers(struct fuzz_thread *thread)
 }
 
 /**
- * struct batch - commands that one ring takes at once
- * @file: where they go
+ * struct batch - commands that are submitted together
+ * @file: the node
  * @admin: they are admin commands
- * @count: of them
- * @permits: of each; completions name them by number
+ * @count: number of commands
+ * @permits: of each; user_data of a completion is the index
  * @exact: of each
  */
 struct batch {
@@ -316,7 +334,7 @@ struct batch {
 	bool exact[BATCH];
 };
 
-/* Something may be wrong with it that io_uring or the driver sees before rights. */
+/* Introduce an error that io_uring or the driver checks before permissions. */
 static bool mangle_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe)
 {
 	struct io_uring_sqe right = *sqe;
@@ -330,7 +348,7 @@ static bool mangle_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe)
 	return memcmp(&right, sqe, sizeof(right));
 }
 
-/* The next command of @batch: false if it is one that is not to be sent. */
+/* The next command of @batch: false if it must not be sent. */
 static bool fill_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe, struct batch *batch)
 {
 	static const uint32_t cmds[] = {
@@ -349,7 +367,7 @@ static bool fill_entry(struct fuzz_thread *thread, struct io_uring_sqe *sqe, str
 	sqe->user_data = number;
 	sqe->cmd_op = batch->admin ? cmds[3 + fuzz_below(thread, 2)] : cmds[fuzz_below(thread, 3)];
 	batch->exact[number] = !mangle_entry(thread, sqe) && is_exact(&command, batch->admin);
-	/* The first bytes are the same in both. */
+	/* The first bytes are the same in both structures. */
 	memcpy(sqe->cmd, &command, sizeof(struct nvme_uring_cmd));
 	batch->count++;
 	return true;
@@ -383,7 +401,10 @@ static void fill_ring(struct fuzz_thread *thread, struct io_uring *ring, struct 
 	}
 }
 
-/* What a ring of that form can take; the driver refuses others before it asks who calls. */
+/*
+ * Is the ring of a form that the command supports? The driver checks that before
+ * permissions.
+ */
 static bool ring_is_right(const struct io_uring *ring)
 {
 	return ring->flags & IORING_SETUP_SQE128 && ring->flags & IORING_SETUP_CQE32;
@@ -404,7 +425,7 @@ static void reap(struct fuzz_thread *thread, struct io_uring *ring, const struct
 	}
 }
 
-/* A few commands at once, then the ring goes, whether or not they are done. */
+/* Submit a few commands, then close the ring, whether or not they have completed. */
 static void uring(struct fuzz_thread *thread)
 {
 	uint32_t flags = ring_flags(thread);

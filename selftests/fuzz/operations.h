@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The tables of operations; the last entry of each has no name. */
+/* The tables of operations; each ends with an entry without a name. */
 #ifndef FUZZ_OPERATIONS_H
 #define FUZZ_OPERATIONS_H
 
@@ -8,8 +8,8 @@
 /**
  * struct fuzz_operation - one kind of call
  * @name: in reports
- * @weight: how often, against the others
- * @root: makes no sense for others
+ * @weight: how often, relative to others
+ * @root: useful for privileged callers only
  * @run: makes the call; all choices come from @thread
  */
 struct fuzz_operation {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The peer interface: every ioctl, nearly right. */
+/* The peer interface: every ioctl, nearly valid. */
 #include "judge.h"
 #include "operations.h"
 #include "pool.h"
@@ -19,13 +19,13 @@
 #define MOST_PAGES	40
 
 /*
- * Call with @argument spoiled, misplaced or of another size: 0 or -errno. What
- * the kernel writes back is in @argument if it was not misplaced.
+ * Call with @argument corrupted, misplaced or of another size: 0 or -errno. The result is
+ * in @argument unless it was misplaced.
  */
 static int call(struct fuzz_thread *thread, const char *name, int fd, unsigned long cmd,
 		void *argument, uint32_t size)
 {
-	/* Room behind for a structure that says it is longer. */
+	/* Room for a structure with a larger size field. */
 	uint8_t bytes[512] = { 0 };
 	void *placed;
 	bool right;
@@ -56,7 +56,7 @@ static uint32_t some_handle(struct fuzz_thread *thread)
 	return handle.what;
 }
 
-/* A dma-buf of any origin, ours included, or what is none. */
+/* A dma-buf of any exporter, including nvme-peer, or another file. */
 static int some_dmabuf(struct fuzz_thread *thread)
 {
 	static const enum fuzz_kind kinds[] = {
@@ -110,7 +110,7 @@ static void import(struct fuzz_thread *thread)
 	if (fuzz_one_in(thread, 4))
 		argument.flags = NVME_PEER_BUF_REQUIRE_DEVICE;
 	if (fuzz_one_in(thread, 3))
-		argument.access = fuzz_below(thread, 3);
+		argument.access = fuzz_below(thread, 4);
 	if (fuzz_one_in(thread, 3))
 		argument.offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
 	if (fuzz_one_in(thread, 3))
@@ -135,25 +135,27 @@ static void release(struct fuzz_thread *thread)
 
 static void table(struct fuzz_thread *thread)
 {
-	uint64_t addresses[MOST_PAGES] = { 0 };
+	struct nvme_peer_buf_range ranges[MOST_PAGES] = { 0 };
 	struct nvme_peer_buf_table argument = { .size = sizeof(argument) };
 	struct np_permit permit = np_permit_ioctl(&thread->caller, NVME_PEER_BUF_TABLE);
 	struct fuzz_resource file;
 
-	/* Who is refused is so before the handle is looked at. */
+	/* A missing permission is reported before the handle is looked up. */
 	if (!fuzz_hold(thread, permit.allowed ? FUZZ_HANDLE : FUZZ_CONTROLLER, &file))
 		return;
 	argument.handle = file.what;
 	argument.count = fuzz_below(thread, MOST_PAGES);
 	argument.offset = (uint64_t)fuzz_below(thread, 4) * NP_PAGE;
-	argument.addresses = (uintptr_t)fuzz_place(thread, addresses, sizeof(addresses));
-	/* A larger count than there is room for would let the kernel write over this stack. */
+	argument.ranges = (uintptr_t)fuzz_place(thread, ranges, sizeof(ranges));
+	/* A count larger than the array would let the kernel overwrite the stack. */
 	fuzz_judge(thread, "BUF_TABLE", permit, true,
 		   np_ioctl(file.held, NVME_PEER_BUF_TABLE, &argument));
 	fuzz_let_go(&file);
 }
 
-/* Who may not have a ring asks for a good one: nothing else is to be in the way. */
+/*
+ * A caller that must be refused passes valid ring sizes, so that no other error applies.
+ */
 static uint32_t ring_entries(struct fuzz_thread *thread)
 {
 	return thread->caller.rawio && fuzz_one_in(thread, 4) ? (uint32_t)fuzz_interesting(thread) :
@@ -215,7 +217,7 @@ static void qp_info(struct fuzz_thread *thread)
 		call(thread, "QP_INFO", qp.fd, NVME_PEER_QP_INFO, &argument, sizeof(argument));
 }
 
-/* Records of what the other operations did to it. */
+/* Events that the other operations caused. */
 static void qp_read(struct fuzz_thread *thread)
 {
 	struct nvme_peer_event events[3] = { 0 };
@@ -227,11 +229,13 @@ static void qp_read(struct fuzz_thread *thread)
 	ret = read(qp.fd, fuzz_place(thread, events, sizeof(events)),
 		   fuzz_below(thread, sizeof(events) + 1));
 	fuzz_result(thread, "QP read", ret < 0 ? -errno : 0);
-	if (ret > 0 && ret % (ssize_t)sizeof(events[0]))
-		fuzz_violation(thread, "QP read", "part of a record", (int)ret);
+	/* A short read gets the beginning of one event. */
+	if (ret > 0 && (ret < NVME_PEER_EVENT_LEAST ||
+			(ret > (ssize_t)sizeof(events[0]) && ret % (ssize_t)sizeof(events[0]))))
+		fuzz_violation(thread, "QP read", "part of an event", (int)ret);
 }
 
-/* Of any loss, most often the last one. */
+/* After any loss, most often the last one. */
 static void qp_rearm(struct fuzz_thread *thread)
 {
 	struct nvme_peer_qp_info now = { .size = sizeof(now) };
@@ -244,13 +248,13 @@ static void qp_rearm(struct fuzz_thread *thread)
 	call(thread, "QP_REARM", qp.fd, NVME_PEER_QP_REARM, &argument, sizeof(argument));
 }
 
-/* A peer gives up on its commands. */
+/* A peer requests recovery. */
 static void qp_give_up(struct fuzz_thread *thread)
 {
 	struct nvme_peer_qp_export argument = {
-		.size = sizeof(argument), .what = NVME_PEER_EXPORT_REQUEST,
+		.size = sizeof(argument), .what = NVME_PEER_EXPORT_CONTROL,
 	};
-	struct nvme_peer_request *request;
+	struct nvme_peer_control *request;
 	struct fuzz_resource qp;
 
 	if (!fuzz_pick(thread, FUZZ_QP, &qp) || np_ioctl(qp.fd, NVME_PEER_QP_EXPORT, &argument))
@@ -263,7 +267,7 @@ static void qp_give_up(struct fuzz_thread *thread)
 	munmap(request, NP_PAGE);
 }
 
-/* Any number of our types, on any file, with any argument. */
+/* Any ioctl number of the module's types, on any file, with any argument. */
 static void any_ioctl(struct fuzz_thread *thread)
 {
 	struct fuzz_resource resource;
@@ -273,7 +277,7 @@ static void any_ioctl(struct fuzz_thread *thread)
 
 	if (!fuzz_hold(thread, (enum fuzz_kind)fuzz_below(thread, FUZZ_HANDLE), &resource))
 		return;
-	/* Sizes that are right more often than chance has it; addresses that are none. */
+	/* Valid sizes more often than by chance; invalid addresses. */
 	for (i = 0; i < 32; i++)
 		bytes[i] = fuzz_interesting(thread) & ~0xffff00000000ULL;
 	bytes[0] = fuzz_below(thread, 256);
@@ -339,7 +343,7 @@ static void make_device_buffer(struct fuzz_thread *thread)
 	close(gpu);
 }
 
-/* Another driver attaches to what is exported, or lets go. */
+/* Another driver attaches to an export, or detaches. */
 static void attach(struct fuzz_thread *thread)
 {
 	static const uint32_t flags[] = {
@@ -354,8 +358,11 @@ static void attach(struct fuzz_thread *thread)
 	struct fuzz_resource importer = { .kind = FUZZ_IMPORTER };
 	char address[16];
 
-	/* Of a device that keeps its driver: mappings of one that loses it would be our fault. */
-	if (np_place("softgpu", address))
+	/*
+	 * A device that keeps its driver: mappings of an unbound device would be a bug of
+	 * the fuzzer.
+	 */
+	if (np_function_address("softgpu", address))
 		return;
 	argument.pci_address = np_parse_address(address);
 	argument.dmabuf_fd = some_dmabuf(thread);
@@ -374,7 +381,7 @@ static void detach(struct fuzz_thread *thread)
 		np_ioctl(importer.fd, NVMEP_TEST_DETACH, NULL);
 }
 
-/* The exporter of a buffer wants it back. */
+/* The exporter of a buffer invalidates it. */
 static void move(struct fuzz_thread *thread)
 {
 	struct fuzz_resource buffer, importer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Resources that calls make and other calls use: see pool.h. */
+/* Resources that calls create and other calls use: see pool.h. */
 #include "pool.h"
 #include "random.h"
 
@@ -10,15 +10,18 @@
 
 #include "nptest.h"
 
-/* Few, so that threads meet on the same ones and they soon get closed again. */
+/* Few, so that threads use the same ones and close them soon. */
 #define POOL	24
 
-/* Guarded by lock. Entries 0 to count - 1 of each kind are there. */
+/* Guarded by lock. Entries 0 to count - 1 of each kind are valid. */
 static struct fuzz_resource pool[FUZZ_KINDS][POOL];
 static unsigned int counts[FUZZ_KINDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A copy of one of that kind. Another thread may close it meanwhile: that is the point. */
+/*
+ * Copy a resource of that kind. Another thread may close it concurrently, which is
+ * intended.
+ */
 bool fuzz_pick(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource)
 {
 	uint64_t choice = fuzz_random(thread);
@@ -38,7 +41,7 @@ bool fuzz_hold(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_reso
 
 	resource->held = -1;
 	pthread_mutex_lock(&lock);
-	/* What is in the pool is open: only who took it out closes it. */
+	/* Resources in the pool are open: only the thread that took one out closes it. */
 	if (counts[kind]) {
 		*resource = pool[kind][choice % counts[kind]];
 		resource->held = fcntl(resource->fd, F_DUPFD_CLOEXEC, 0);
@@ -60,7 +63,7 @@ static struct fuzz_resource take_locked(enum fuzz_kind kind, unsigned int i)
 	return resource;
 }
 
-/* One of that kind for this thread alone: only its taker may close or unmap it. */
+/* Remove a resource of that kind from the pool: only the caller may close or unmap it. */
 bool fuzz_take(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_resource *resource)
 {
 	uint64_t choice = fuzz_random(thread);
@@ -74,7 +77,7 @@ bool fuzz_take(struct fuzz_thread *thread, enum fuzz_kind kind, struct fuzz_reso
 	return found;
 }
 
-/* Without nodes the rest would try nothing. */
+/* Without nodes the other operations would do nothing. */
 bool fuzz_is_lasting(const struct fuzz_thread *thread, enum fuzz_kind kind)
 {
 	return !thread->caller.root && (kind < FUZZ_QP || kind == FUZZ_BUFFER);
@@ -118,7 +121,7 @@ void fuzz_add_fd(struct fuzz_thread *thread, enum fuzz_kind kind, int fd)
 		fuzz_add(thread, &resource);
 }
 
-/* No thread runs any more. */
+/* No other thread runs any more. */
 void fuzz_drop_all(void)
 {
 	int kind;

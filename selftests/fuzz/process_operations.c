@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Files and mappings that change hands: through a socket, and by fork(). */
+/* Files and mappings that are passed on: through a socket, and by fork(). */
 #include "judge.h"
 #include "operations.h"
 #include "pool.h"
@@ -13,7 +13,7 @@
 
 #include "nptest.h"
 
-/* Descriptors in flight wait here; a pair that is closed takes them with it. */
+/* Descriptors in flight are queued here; closing the pair drops them. */
 static __thread int ends[2] = { -1, -1 };
 
 static bool open_socket(void)
@@ -30,8 +30,7 @@ static void close_socket(void)
 }
 
 /*
- * Into the socket, with what it is beside it, and at times not closed here; out
- * of it again later, or never.
+ * Send a file through the socket and close it here at times; receive it later, or never.
  */
 static void pass(struct fuzz_thread *thread)
 {
@@ -57,8 +56,8 @@ static void pass(struct fuzz_thread *thread)
 }
 
 /*
- * A child has all files and mappings once more, uses one of each and leaves them
- * to its end. The first word of what it touches costs nothing: see store().
+ * The child has all files and mappings too, uses one of each and exits with them. A store
+ * of 0 to the first word is harmless: see store().
  */
 static void child(const struct fuzz_resource *mapping, const struct fuzz_resource *qp)
 {
@@ -77,7 +76,7 @@ static void fork_child(struct fuzz_thread *thread)
 	bool mapped;
 	pid_t pid;
 
-	/* It costs as much as a hundred other calls. */
+	/* fork() is as expensive as a hundred other calls. */
 	if (!fuzz_one_in(thread, 4))
 		return;
 	mapped = fuzz_take(thread, FUZZ_MAP, &mapping);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Rows of calls, and those of them that are worth keeping: see program.h. */
+/* Sequences of calls, and the corpus of those worth keeping: see program.h. */
 #include "operations.h"
 #include "program.h"
 #include "random.h"
@@ -38,7 +38,7 @@ void fuzz_operations_init(void)
 	add_operations(fuzz_nvme_operations);
 	add_operations(fuzz_process_operations);
 	add_operations(fuzz_rights_operations);
-	/* Programs of a corpus name operations by number: what is new comes last. */
+	/* A corpus names operations by number, so new tables are added at the end. */
 	add_operations(fuzz_transfer_operations);
 }
 
@@ -52,7 +52,7 @@ static struct fuzz_call choose_call(struct fuzz_thread *thread)
 	return call;
 }
 
-/* Some calls of a kept program anew. */
+/* Replace some calls of a kept program. */
 static void vary(struct fuzz_thread *thread, struct fuzz_program *program)
 {
 	unsigned int changes = 1 + fuzz_below(thread, 3), at;
@@ -107,7 +107,10 @@ void fuzz_program_run(struct fuzz_thread *thread, const struct fuzz_program *pro
 void fuzz_corpus_add(const struct fuzz_program *program)
 {
 	pthread_mutex_lock(&lock);
-	/* Once full, the oldest half of what was found stays, the rest goes round. */
+	/*
+	 * A full corpus keeps the oldest half of its entries and replaces the others in
+	 * turn.
+	 */
 	if (corpus_count < CORPUS)
 		corpus[corpus_count++] = *program;
 	else
@@ -150,7 +153,7 @@ int fuzz_corpus_load(const char *path)
 	return 0;
 }
 
-/* Of all that was found, as many as a reader bears, the oldest and the newest. */
+/* A readable number of programs, the oldest and the newest ones. */
 int fuzz_corpus_save(const char *path)
 {
 	unsigned int step = 1 + corpus_count / SAVED, i, j;

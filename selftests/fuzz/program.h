@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Which calls the fuzzer makes, in which order. */
+/* The sequences of calls that the fuzzer makes. */
 #ifndef FUZZ_PROGRAM_H
 #define FUZZ_PROGRAM_H
 
@@ -8,7 +8,10 @@
 #include <inttypes.h>
 
 #define FUZZ_PROGRAM		12
-/* A call in the words of a corpus: a space or nothing, OPERATION:SEED; room for a program. */
+/*
+ * A call in the format of a corpus: a space or nothing, OPERATION:SEED. The size of a
+ * buffer for a program.
+ */
 #define FUZZ_CALL_FORMAT	"%s%u:%" PRIx64
 #define FUZZ_PROGRAM_TEXT	(FUZZ_PROGRAM * 24 + 1)
 
@@ -23,7 +26,7 @@ struct fuzz_program {
 };
 
 void fuzz_operations_init(void);
-/* Of the words of a corpus, which @text loses: false if there is no call among them. */
+/* Parse the words of a corpus, modifying @text: false if it contains no call. */
 bool fuzz_program_parse(char *text, struct fuzz_program *program);
 void fuzz_program_choose(struct fuzz_thread *thread, struct fuzz_program *program);
 void fuzz_program_run(struct fuzz_thread *thread, const struct fuzz_program *program);

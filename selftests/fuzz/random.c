@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Choices, and arguments that are a little wrong: see random.h. */
+/* Random choices, and slightly invalid arguments: see random.h. */
 #include "random.h"
 
 #include <string.h>
 #include <unistd.h>
 
-/* splitmix64: any seed will do, 0 included. */
+/* splitmix64: any seed is valid, including 0. */
 uint64_t fuzz_random(struct fuzz_thread *thread)
 {
 	uint64_t mixed = thread->random += 0x9e3779b97f4a7c15;
@@ -30,7 +30,7 @@ uint32_t fuzz_instance(struct fuzz_thread *thread)
 	return fuzz_one_in(thread, 2) ? thread->instance : fuzz_below(thread, 3);
 }
 
-/* Where comparisons, shifts and sums go wrong. */
+/* Limits of comparisons, shifts and sums. */
 uint64_t fuzz_interesting(struct fuzz_thread *thread)
 {
 	static const uint64_t values[] = {
@@ -53,7 +53,7 @@ void fuzz_mangle(struct fuzz_thread *thread, void *bytes, size_t length)
 	uint64_t value;
 	uint32_t count;
 
-	/* Half of the calls stay right, or nothing would ever be created. */
+	/* Half of the calls stay valid, otherwise no object would be created. */
 	if (!fields || fuzz_one_in(thread, 2))
 		return;
 	for (count = 1 + fuzz_below(thread, 2); count; count--) {

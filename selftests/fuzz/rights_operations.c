@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What only somebody with rights can do, tried by those who have none. */
+/* Privileged operations, tried by callers without the rights. */
 #include "judge.h"
 #include "operations.h"
 #include "pool.h"
@@ -13,7 +13,7 @@
 
 #include "nptest.h"
 
-/* A file of the module's that may be there, opened and left alone. */
+/* Open and close a file of the module that may exist. */
 static void open_file(struct fuzz_thread *thread)
 {
 	const struct np_opening *opening = &np_openings[fuzz_below(thread, NP_OPENINGS)];
@@ -34,7 +34,7 @@ static void open_file(struct fuzz_thread *thread)
 		fuzz_judge(thread, opening->path, np_permit_open(&thread->caller, opening), true, fd);
 }
 
-/* Who has the right resets the controller elsewhere: see chaos.h. */
+/* Privileged callers reset the controller elsewhere: see chaos.h. */
 static void manage(struct fuzz_thread *thread)
 {
 	static const unsigned long cmds[] = {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Reads and writes whose data lies in an imported buffer, single and by lists: of whatever
- * handle, in rings of every form, with their buffer released under them; and sent only for
- * who may.
+ * Reads and writes with data in an imported buffer, single and by lists: with any handle,
+ * in rings of every form, with concurrent release of the buffer; submitted only for
+ * callers with the permission.
  */
 #include "judge.h"
 #include "operations.h"
 #include "pool.h"
 #include "random.h"
-#include "sent.h"
+#include "trace_check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,22 +17,23 @@
 
 #include "nptest.h"
 
-/* Beyond the first half of the disk, which other tests use. */
+/* In the second half of the disk, which other tests do not use. */
 #define FIRST_BLOCK	0x200000U
 
 #define RANGES		NVME_PEER_IO_RANGES
 
 /**
- * struct transfer - some equal commands, and what is known of them
- * @io: the command; of a list, what it has in common with one
+ * struct transfer - equal commands and their expected result
+ * @io: the command; of a list, the common part
  * @vec: the command with a list
- * @list: that
- * @name: which of both it is
- * @operation: likewise, NVME_PEER_URING_CMD_*
- * @file: the node that it goes to
- * @handle: buffer that this thread has imported for it, for reading and writing; or 0
- * @right: nothing but rights can be in its way before they are asked for
- * @permit: may it be sent?
+ * @list: of @vec
+ * @name: in reports
+ * @operation: NVME_PEER_URING_CMD_*
+ * @file: the node
+ * @handle: buffer that this thread has imported for the command, for reading and writing;
+ *	or 0
+ * @right: the command has no error that is checked before permissions
+ * @permit: the permission
  */
 struct transfer {
 	struct nvme_peer_uring_io io;
@@ -63,7 +64,7 @@ static void release_own(struct transfer *transfer)
 	transfer->handle = 0;
 }
 
-/* Also one of another open file, which means nothing here. */
+/* Also a handle of another open file, which is invalid here. */
 static uint32_t some_handle(struct fuzz_thread *thread, const struct transfer *transfer)
 {
 	struct fuzz_resource handle;
@@ -119,7 +120,10 @@ static struct nvme_peer_io_range some_range(struct fuzz_thread *thread,
 	};
 }
 
-/* Wherever the list is read, what lies there is for the second half of the disk, or for nobody. */
+/*
+ * Wherever the kernel reads the list, its ranges are in the second half of the disk or
+ * invalid.
+ */
 static void aim_list(struct transfer *transfer)
 {
 	uint32_t i;
@@ -163,8 +167,8 @@ static void fill_list(struct fuzz_thread *thread, struct transfer *transfer)
 }
 
 /*
- * Which namespace there is comes before rights.  After them a buffer's own may be missing:
- * what somebody else has imported, it is not known for what.
+ * Namespace errors are checked before permissions. The buffer's own access rights are
+ * checked after them, and are not known for buffers that other threads imported.
  */
 static void judge(struct fuzz_thread *thread, const struct transfer *transfer, bool ring_is_right,
 		  int answer)
@@ -178,7 +182,7 @@ static void judge(struct fuzz_thread *thread, const struct transfer *transfer, b
 			   transfer->right && ring_is_right, answer);
 }
 
-/* A worker sends some of them, who may wait. */
+/* With IOSQE_ASYNC some are submitted by a worker, which may block. */
 static void put(struct fuzz_thread *thread, struct io_uring *ring, const struct transfer *transfer)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring), spare[2] = { 0 };
@@ -209,7 +213,7 @@ static void reap(struct fuzz_thread *thread, struct io_uring *ring, const struct
 	}
 }
 
-/* At times the buffer goes, or the ring, whether or not they are done. */
+/* At times the buffer or the ring is closed before the commands have completed. */
 static void run(struct fuzz_thread *thread, struct transfer *transfer)
 {
 	uint32_t count = 1 + fuzz_below(thread, 4);

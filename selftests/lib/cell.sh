@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# One cell of the matrix: start our devices and a guest, follow them, clean up.
+# One cell of the matrix: start the emulated devices and a guest, follow its output, clean up.
 # Sourced by selftests/run.
 
 cell_memory=2G
-# Who runs the stand-in GPU's programs on blocks, of run_cell's caller: its own threads (""), or
-# CUDA ("cuda"), or a stand-in for that ("fake"); with these it shares memory with badctrl.
+# The engine of the software GPU's programs on blocks, set by the caller of run_cell: its own
+# threads (""), CUDA ("cuda") or a fake libcuda ("fake"). With the latter two it shares memory
+# with badctrl.
 gpu_engine=''
-# A folder with what another system has that is to boot (see --machine), or "".
+# The folder of another system to boot (see --machine), or "".
 guest_machine=''
-# A folder that the guest is given besides, or "".
+# A folder to copy into the guest (see --add), or "".
 guest_added=''
 guest_slots=3
-# What a guest may take to come up, and what a test may take over its own limit
-# (which ends its process) before the guest is taken for hung.
+# Time limit of the boot, and the time after a test's own timeout (which kills the test)
+# when the guest counts as hung.
 boot_seconds=240 hang_seconds=30
-# What looking for leaks in all of a guest's memory, twice, may take at its end.
+# Time limit of the two kmemleak scans at the end of a guest.
 leaks_seconds=900
 
 ## The machine
 
-# KVM needs a processor that has it; a /dev/kvm that opens is not enough.
+# An accessible /dev/kvm does not imply that KVM works: the processor has to support it.
 accelerator() {
 	if grep -qwE 'vmx|svm' /proc/cpuinfo && [[ -w /dev/kvm ]] &&
 		"$np_source/selftests/setup/in-tree" qemu-system-x86_64 -machine none -accel kvm \
@@ -30,9 +31,9 @@ accelerator() {
 	fi
 }
 
-# With its clock counting instructions, 2 ns each, a guest measures what no other load of
-# the machine changes. While it idles, the clock goes on as ours does: else it would jump
-# to the next timer again and again until a device has answered.
+# With a clock that counts instructions, 2 ns each, measurements do not depend on the load of
+# the host. While the guest is idle, the clock follows that of the host (sleep=on): otherwise it
+# would jump from timer to timer until a device completes.
 processor_options() {
 	if [[ ${np_icount:-no} == yes ]]; then
 		echo "-smp 1 -accel tcg,thread=single -icount shift=1,sleep=on"
@@ -41,41 +42,40 @@ processor_options() {
 	fi
 }
 
-# machine_options IOMMU TOPOLOGY: RAM is a shared memfd, as the stand-in GPU maps it.
-# EPYC, as Linux has that processor's host bridge on its peer-to-peer list; "stranger"
-# is one that is not on it.
+# machine_options IOMMU TOPOLOGY: RAM is a shared memfd, as the software GPU maps it. Linux
+# has the host bridge of EPYC on its peer-to-peer list, and not that of "max", the processor of
+# topology unknown-bridge.
 machine_options() {
 	local processor=EPYC more=''
-	[[ $2 != stranger ]] || processor=max
-	# Room for memory above 4 GiB, for which the kernel sets bounce buffers aside.
+	[[ $2 != unknown-bridge ]] || processor=max
+	# Address space above 4 GiB makes the kernel allocate bounce buffers.
 	[[ $2 != external ]] || more=,slots=1,maxmem=8G
 	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory$more"
 	echo "-cpu $processor $(processor_options) -nodefaults -display none -no-reboot"
-	# Slots are ACPI's, which asks before one is emptied, but here PCI Express's own: then
-	# links report that they are up.
+	# Native PCI Express hot-plug instead of ACPI's, so that links report that they are up.
 	[[ $2 != switch ]] || echo "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
 	if [[ $1 == off || $1 == bounce ]]; then
 		echo "-machine q35,memory-backend=mem"
 	else
 		echo "-machine q35,memory-backend=mem,kernel-irqchip=split"
-		# Without caching-mode QEMU cannot tell the stand-in GPU of new mappings.
+		# Without caching-mode QEMU does not forward new mappings to the software GPU.
 		echo "-device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on"
 	fi
 }
 
-# Fixed addresses: tests and the kernel's command line name the ports. After a reset the
-# kernel waits until a fast link reports that it is up, which QEMU's never do: an error
-# that has the link reset is survived below rp1 only.
+# The addresses are fixed, as tests and the kernel's command line name the ports. After a link
+# reset the kernel waits until a fast link reports that it is up, which QEMU's links never do:
+# recovery from an error that resets the link works below rp1 only.
 root_ports() {
 	echo "-device pcie-root-port,id=rp1,bus=pcie.0,addr=0x3,chassis=1,slot=1,x-speed=2_5,x-width=1"
 	echo "-device pcie-root-port,id=rp2,bus=pcie.0,addr=0x4,chassis=2,slot=2"
 	echo "-device pcie-root-port,id=rp3,bus=pcie.0,addr=0x5,chassis=3,slot=3"
 	echo "-device pcie-root-port,id=rp4,bus=pcie.0,addr=0x6,chassis=4,slot=4"
-	# Nothing is in it before a test plugs it in. Controllers with virtual functions belong
-	# to a subsystem, which cannot be plugged.
+	# Empty until a test plugs a device. A controller with virtual functions belongs to a
+	# subsystem, which cannot be hot-plugged.
 	echo "-device pcie-root-port,id=rp5,bus=pcie.0,addr=0x7,chassis=5,slot=5"
 	echo "-device nvme-subsys,id=subsystem"
-	# Empty as well, and it leads out of the machine: the kernel does not trust what is in it.
+	# Empty, and an external-facing port: the kernel does not trust devices below it.
 	echo "-device pcie-root-port,id=rp6,bus=pcie.0,addr=0x8,chassis=6,slot=6"
 }
 
@@ -84,11 +84,11 @@ vfio_user_device() {
 		"$1" "$2" "$socket_folder/$1"
 }
 
-# QEMU's switches have no ACS, its root ports do. So "switch" is the path that
-# stays below one upstream port, "switch-acs" the one that must go up and be redirected.
-# In "stranger" the second controller shares a switch with the stand-in GPU, behind
-# another one: a path of many ports, for tests that let them redirect. In "external" the
-# first controller's port leads out of the machine, and the kernel does not trust it.
+# QEMU's root ports have ACS, its switches have not. So in "switch" the path stays below one
+# upstream port, and in "switch-acs" it is redirected to the root. In topology unknown-bridge the second
+# controller is behind two switches and shares the first with the software GPU: a path of many
+# ports, for tests of ACS redirection. In "external" the port of the first controller is
+# external-facing, so the kernel does not trust the controller.
 topology_options() {
 	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3 external=(8.0)
 	local medium=file=$run/np0.img,format=raw,cache=unsafe,discard=unmap
@@ -96,7 +96,7 @@ topology_options() {
 	[[ $topology != external ]] || external+=(3.0)
 	"$np_source/selftests/lib/external_port.py" "$run/external.aml" "${external[@]}"
 	echo "-acpitable file=$run/external.aml"
-	if [[ $topology == stranger ]]; then
+	if [[ $topology == unknown-bridge ]]; then
 		gpu_bus=ds1 other_bus=ds3
 		echo "-device x3130-upstream,id=us,bus=rp2"
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
@@ -113,11 +113,11 @@ topology_options() {
 	[[ ${np_data:-yes} == yes ]] || medium=driver=null-co,size=2G
 	echo "-drive if=none,id=d0,$medium${np_medium_rate:+,throttling.iops-total=$np_medium_rate}"
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
-	# Data in GPU memory goes through bounce buffers of QEMU's. Out of them, a command
-	# waits, and QEMU hangs for good if its queue is deleted meanwhile.
+	# QEMU copies data in GPU memory through bounce buffers. A command waits if none is free,
+	# and QEMU hangs if its queue is deleted meanwhile.
 	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456${np_shadow:+,dbcs=$np_shadow}"
-	# The second controller takes the longest commands that QEMU can, and has a namespace
-	# that we do not serve: one with metadata.
+	# The second controller has QEMU's largest MDTS, and a namespace with metadata, which
+	# nvme-peer does not support as a disk.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"
 	echo "-device nvme,id=np1,serial=np1,bus=$other_bus,mdts=9"
 	echo "-device nvme-ns,bus=np1,nsid=1,drive=d1,eui64=0x1122334455667788 -device nvme-ns,bus=np1,nsid=2,drive=d2,ms=8"
@@ -125,7 +125,7 @@ topology_options() {
 	vfio_user_device badctrl rp4
 }
 
-# Virtio stays outside the IOMMU: the test bed is not what is tested.
+# Virtio devices of the test bed bypass the IOMMU.
 test_bed_options() {
 	local run=$1 kernel=$2
 	echo "-drive if=none,id=root,file=$(readlink -f "${guest_machine:-$np_cache/guest}/root.erofs"),format=raw,readonly=on"
@@ -142,23 +142,23 @@ test_bed_options() {
 	echo "-chardev pipe,id=monitor,path=$run/monitor -mon chardev=monitor"
 }
 
-# Allocations cost twice as much, and the end a minute: in make check a cell where
-# everything is made, exported, mapped and taken away once, in check-long all tests.
-looks_for_leaks() {
+# kmemleak doubles the cost of allocations and adds a minute at the end. make check enables it in
+# one short cell that creates, exports, maps and revokes everything once, check-long in a full one.
+scans_for_leaks() {
 	[[ $1 == debug/off/switch || $1 == debug/off/root ]]
 }
 
-# end_seconds CELL: what a guest may take between its last test and its end.
+# end_seconds CELL: time limit between the last test and the end of the guest.
 end_seconds() {
-	if looks_for_leaks "$1"; then
+	if scans_for_leaks "$1"; then
 		echo "$leaks_seconds"
 	else
 		echo "$boot_seconds"
 	fi
 }
 
-# The watchdogs are there for deadlocks, not for a loaded machine that emulates. On
-# such a one the kernel's test of its timer interrupt fails now and then, with a panic.
+# The watchdogs have long timeouts, as emulation on a loaded host is slow. There the kernel's
+# check of its timer interrupt occasionally fails with a panic (no_timer_check).
 kernel_command_line() {
 	local kernel=$1 iommu=$2 topology=$3
 	local words="console=ttyS0 loglevel=5 panic=-1 oops=panic nokaslr mitigations=off audit=0 sysrq_always_enabled"
@@ -166,7 +166,7 @@ kernel_command_line() {
 	words+=" np_topology=$topology"
 	case $topology in
 	switch) words+=" np_places=np0=00:03.0,softgpu=00:03.0,np1=00:05.0,badctrl=00:06.0" ;;
-	stranger) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:04.0,badctrl=00:06.0" ;;
+	unknown-bridge) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:04.0,badctrl=00:06.0" ;;
 	*) words+=" np_places=np0=00:03.0,softgpu=00:04.0,np1=00:05.0,badctrl=00:06.0" ;;
 	esac
 	case $iommu in
@@ -174,25 +174,25 @@ kernel_command_line() {
 	pt) words+=" intel_iommu=on iommu=pt" ;;
 	bounce) words+=" swiotlb=force" ;;
 	off)
-		# As on kernels of other makers, pages are given out as they are.
+		# Pages are not zeroed, like in kernels of other distributions.
 		words+=" init_on_alloc=0"
 		[[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0"
 		;;
 	esac
-	! looks_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
+	! scans_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
 	echo "$words"
 }
 
 ## The run's own folder
 
-# A copy, so that nobody's next build changes files under a running guest.
+# A copy, so that a build does not change files of a running guest.
 make_run_folder() {
 	local run=$1 kernel=$2 version
 	version=$(<"$np_cache/kernels/$kernel/version")
 	mkdir -p "$run"/{build,out,"modules/updates"}
 	mkfifo "$run"/monitor.{in,out}
 	cp -a "$np_source/selftests" "$run/"
-	# These as well: a test jumps into the kernel once more.
+	# Also the kernel: a test boots it by kexec.
 	cp "$np_cache/kernels/$kernel"/{vmlinuz,initramfs} "$run/"
 	mkdir -p "$run/build/$kernel"
 	[[ ! -d $np_source/build/user ]] ||
@@ -209,14 +209,14 @@ make_run_folder() {
 	index_modules "$run" "$kernel" "$version"
 }
 
-# What was installed in another system, and its build of our module instead of the tests'.
+# Files that were installed in another system, with that system's build of the module.
 take_machine() {
 	cp "$guest_machine/added.tar" "$1/"
 	rm -f "$1/modules/updates/nvme_peer.ko"
 	cp "$guest_machine"/nvme_peer.ko* "$1/modules/updates/"
 }
 
-# depmod over the kernel's modules and ours together.
+# depmod over the kernel's modules and those of the tests.
 index_modules() {
 	local run=$1 kernel=$2 version=$3 root=$1/depmod from=$np_cache/kernels/$2/lib/modules/$3
 	mkdir -p "$root/lib/modules"
@@ -231,10 +231,10 @@ index_modules() {
 
 ## Processes
 
-# Guests of all callers on this machine: more of them than cores, as some only wait.
+# Limit the guests of all callers on this machine. More guests than cores, as guests often wait.
 take_guest_slot() {
 	local slot waited=no
-	# Where a bundle was unpacked, set-up has made nothing.
+	# An unpacked bundle has no scratch directory.
 	mkdir -p "$np_scratch"
 	while true; do
 		for ((slot = 0; slot < guest_slots; slot++)); do
@@ -248,10 +248,9 @@ take_guest_slot() {
 	done
 }
 
-# own_processors guest|devices: the command that keeps another one on them. Where there are
-# enough, devices have theirs and the guest its own, as it is with hardware: what the CPU
-# gets of a controller then says nothing of who polls beside it. Threads of a core stay
-# together.
+# own_processors guest|devices: the command that pins another one to its processors. With enough
+# of them, guest and devices have separate ones, as with hardware, so that polling threads of
+# the devices do not slow the guest down. Threads of a core stay together.
 own_processors() {
 	local all guest=4
 	[[ $gpu_engine ]] || return 0
@@ -264,8 +263,8 @@ own_processors() {
 	(IFS=,; echo taskset --cpu-list "${all[*]}")
 }
 
-# start_device RUN PROGRAM [ARG...]: one of our devices in a process of its own.
-# Each listens in the run's socket folder and is ended with the guest.
+# start_device RUN PROGRAM [ARG...]: start an emulated device in its own process. It listens
+# in the run's socket folder and ends with the guest.
 start_device() {
 	local run=$1 name=$2 tries pid
 	local socket=$socket_folder/$name
@@ -291,7 +290,7 @@ stop_processes() {
 	rm -rf "$socket_folder" "$share_folder"
 }
 
-# start_devices RUN: the GPU first, as the controller wants to know its memory.
+# start_devices RUN: the GPU first, as the controller maps its memory.
 start_devices() {
 	local run=$1 memory=(--hbm-mb 64) shared=() in_tree=$np_source/selftests/setup/in-tree
 	local pin device_wrapper=("$in_tree")
@@ -299,13 +298,13 @@ start_devices() {
 	if [[ $gpu_engine ]]; then
 		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
 		memory=(--hbm-mb 1024 --share "$share_folder")
-		# A third of the processors polls; of few, the guest wants some.
+		# A third of the processors polls; with few processors one.
 		shared=(--share "$share_folder" --disk-mb 1100 --pollers $((1 + ($(nproc) > 3 ? $(nproc) / 3 : 0))))
 		echo "$gpu_engine" >"$run/engine"
 	fi
 	case $gpu_engine in
 	cuda)
-		# NVIDIA's libcuda is this machine's, not the tree's.
+		# NVIDIA's libcuda is installed on the host, not in the tree.
 		device_wrapper=("${pin[@]}" env)
 		memory+=(--engine cuda)
 		;;
@@ -319,8 +318,8 @@ start_devices() {
 	start_device "$run" badctrl "${shared[@]}"
 }
 
-# start_guest CELL RUN SECONDS [WORD...]: QEMU under a hard limit; its second
-# serial port is what guest_output reads.
+# start_guest CELL RUN SECONDS [WORD...]: start QEMU with a time limit. follow_guest reads its
+# second serial port.
 start_guest() {
 	local kernel iommu topology run=$2 seconds=$3 options pin
 	IFS=/ read -r kernel iommu topology <<<"$1"
@@ -341,9 +340,9 @@ start_guest() {
 
 ## A cell from beginning to end
 
-# follow_guest CELL RUN: lines for us begin with "@np", all others are a
-# command's output. Remembers the test that is running, to blame it for a crash.
-# 1 if the guest was silent for longer than it may, 3 if it is to boot once more.
+# follow_guest CELL RUN: lines for the runner begin with "@np", all others are output of a
+# command. Records the running test, to name it after a crash. Returns 1 if the guest hangs, 3 if
+# it should be booted again.
 follow_guest() {
 	local line word name status milliseconds limit=$boot_seconds
 	running=boot
@@ -359,7 +358,7 @@ follow_guest() {
 		fi
 		read -r word name status milliseconds <<<"${line#@np }"
 		case $word in
-		# A kernel that a test has started boots, too.
+		# Also reported by a kernel that a test has booted.
 		booted) ! may_boot_again || [[ -z $(complaints_in "$2/console.log") ]] || return 3 ;;
 		up) np_say "$(printf '%-16s up    kernel %s, %s s after power on' "$1" "$(<"$np_cache/kernels/${1%%/*}/version")" "$name")" ;;
 		begin)
@@ -380,43 +379,43 @@ follow_guest() {
 	done
 }
 
-# Nothing of ours has run in this kernel yet, and this was its first boot.
+# Only on the first attempt, and before the module was loaded.
 may_boot_again() {
 	[[ $running == boot && $boot == first ]]
 }
 
-# A hung guest cannot be asked, but its kernel still takes keys: which tasks wait, and where?
-# One that takes no keys has processors, which are somewhere. Returns what follow_guest does.
+# Have the kernel of a hung guest list blocked tasks by SysRq, and record the instruction
+# pointers in case it does not respond. Returns the status of follow_guest.
 judge_hung_guest() {
 	local places
 	printf '%s\n' 'info registers -a' 'sendkey alt-sysrq-w' >"$2/monitor.in"
 	timeout 3 cat "$2/monitor.out" >"$2/registers.log"
 	places=$(grep -oE '[RE]IP=[0-9a-f]+' "$2/registers.log" | paste -sd ' ')
-	places="the guest hangs in '$running' at ${places:-places unknown}"
+	places="the guest hangs in '$running' at ${places:-unknown addresses}"
 	! may_boot_again || { np_say "$1: note: $places"; return 3; }
-	np_say "$1 NOT OK: $places; tasks that wait are in its console.log"
+	np_say "$1 NOT OK: $places; blocked tasks are in its console.log"
 	return 1
 }
 
-# guest_session CELL RUN SECONDS WORD...: 0 if the guest came to its own end.
+# guest_session CELL RUN SECONDS WORD...: 0 if the guest powered off by itself.
 guest_session() {
 	local cell=$1 run=$2 seconds=$3 status=0
-	# Not local: this is a shell of its own, and stop_processes is its last act.
+	# Not local: stop_processes uses them when this subshell exits.
 	socket_folder='' share_folder='' device_pids=()
 	trap stop_processes EXIT
-	# A second signal, which whoever ends a whole process group sends, must not end the
-	# shell before it has ended the guest.
+	# Ignore further signals, for example those to the whole process group, until the guest
+	# has been stopped.
 	trap 'trap "" INT TERM HUP; exit 130' INT TERM HUP
 	take_guest_slot "$cell"
 	make_run_folder "$run" "${cell%%/*}"
-	# In /tmp: a socket's path has to be short.
+	# In /tmp, as the path of a socket is limited in length.
 	socket_folder=$(mktemp -d /tmp/nvme-peer.XXXXXX)
 	start_devices "$run"
 	start_guest "$cell" "$run" "$seconds" "${@:4}"
 	follow_guest "$cell" "$run" || return
 	wait "$guest_pid" || status=$?
 	guest_pid=''
-	# isa-debug-exit makes 2 * value + 1 of what the guest wrote; 0 means reset or panic.
+	# isa-debug-exit returns 2 * value + 1; 0 means reset or panic.
 	((status == 1)) || explain_end "$cell" "$status" "$run"
 }
 
@@ -433,33 +432,32 @@ explain_end() {
 	return 1
 }
 
-# run_cell CELL PLAN SECONDS WORD...: boot, run the plan, judge the kernel's log.
-# Leaves all that was printed in the cell's log folder, in one rename: callers
-# that run the same cell at the same time see one result or the other.
+# run_cell CELL PLAN SECONDS WORD...: boot, run the plan, check the kernel log. The output is
+# renamed into the cell's log folder as a whole: of two concurrent runs of a cell one result
+# remains.
 run_cell() {
 	local cell=$1 plan=$2 run log status boot
 	log=$(log_folder "$cell")
-	# A kernel that complains before it has started anything of ours, and KASAN then is
-	# silent for the rest, or that gets no further: an emulated machine has such boots. It
-	# gets a second one.
+	# An emulated machine occasionally hangs or reports an error before the module is loaded;
+	# KASAN is silent after its first report. Such a guest is booted again, once.
 	for boot in first last; do
 		run=$(new_run_folder "$cell")
 		printf '%s\n' "$plan" >"$run/plan"
 		[[ ! ${guest_command:-} ]] || printf '%s\n' "$guest_command" >"$run/command"
-		# In the background, so that a signal to this shell can be passed on. Errexit is
-		# on in there (so no caller may say 'run_cell ... ||', which would switch it off
-		# for good) and off from here: what follows has to be done whatever failed.
+		# In the background, so that this shell can forward a signal. The subshell needs
+		# errexit, which 'run_cell ... ||' in a caller would disable. Here it is off: the
+		# clean-up below must always run.
 		set +e
 		(set -e; guest_session "$cell" "$run" "${@:3}") &
 		trap 'kill $! 2>/dev/null' TERM
 		wait $!
 		status=$?
 		((status == 3)) || break
-		np_say "$cell: the kernel hung or complained before it had started anything of ours; once more"
+		np_say "$cell: the kernel hung or reported an error before the module was loaded; booting again"
 		complaints_in "$run/console.log"
 		rm -rf "$run"
 	done
-	((status == 0)) || echo "0 1 0 $cell guest: did not come to its end" >>"$run/out/results"
+	((status == 0)) || echo "0 1 0 $cell guest: did not power off" >>"$run/out/results"
 	[[ ! -f $run/console.log ]] || report_kernel_log "$cell" "$run/console.log" "$run/out/results" || status=1
 	mv "$run"/*.log "$run/out/" 2>/dev/null
 	cat "$run/out/results" >>"$np_results" 2>/dev/null
@@ -486,10 +484,10 @@ log_folder() {
 run_test_cell() {
 	local cell=$1 plan=$2 seconds began=$SECONDS
 	if [[ -z $plan ]]; then
-		np_say "$cell: no test is meant for this cell"
+		np_say "$cell: no test runs in this cell"
 		return
 	fi
-	# The sum of the tests' own limits, and time to boot and to end.
+	# The timeouts of all tests, and time to boot and to end.
 	seconds=$(awk -v more="$((boot_seconds + $(end_seconds "$cell")))" '{ seconds += $2 + 6 } END { print seconds + more }' <<<"$plan")
 	set +e
 	run_cell "$cell" "$plan" "$seconds"
@@ -497,11 +495,11 @@ run_test_cell() {
 	np_say "$(printf '%-16s %s tests in %d s' "$cell" "$(wc -l <<<"$plan")" $((SECONDS - began)))"
 }
 
-# run_command_cell CELL COMMAND...: as it prints, and with its exit status.
+# run_command_cell CELL COMMAND...: run COMMAND with its output and exit status.
 run_command_cell() {
 	local cell=$1 guest_command
 	shift
-	# The plan holds words, a command may hold anything.
+	# The plan consists of words, a command may contain any character.
 	guest_command=$(printf '%q ' "$@")
 	run_cell "$cell" "command 540 /bin/bash /host/command" 600 np_stream
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# In a guest: what a disk was given, an example of the library's finds again. Sourced.
+# Run an example of the library in a guest, and compare the block that it reads. Sourced.
 
-# "data" is what is written, and "block" what was found last.
+# "data" has the written data, and "block" what the example read.
 example_work=$(mktemp -d)
 head -c 4096 /dev/urandom >"$example_work/data"
 
@@ -10,7 +10,7 @@ example_writes() {
 	dd if="$example_work/data" of="/dev/${1}n1" bs=4096 oflag=direct conv=fsync status=none
 }
 
-# example_reads NODE COMMAND...: an example prints the first block, of whatever size that is.
+# example_reads NODE COMMAND...: the example prints the first block, of any block size.
 example_reads() {
 	"${@:2}" "$1" "ngp${1#nvmep}n1" >"$example_work/block" && [[ -s $example_work/block ]] &&
 		cmp -n "$(stat -c %s "$example_work/block")" "$example_work/data" "$example_work/block"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""An ACPI table that says of root ports of QEMU's q35 that they lead out of the machine.
+"""Write an ACPI table that marks root ports of QEMU's q35 as external-facing.
 
 usage: external_port.py FILE DEVICE.FUNCTION...
 
-What is behind such a port Linux does not trust: it may not see what shares a page with its data.
-ACPI 6.5, 6.2.5 (_DSD), 5.2.6 and 20.2 (what a table is made of); the property is "ExternalFacingPort"
-of the bridge, under the identifier of device properties.
+Linux does not trust devices below such a port: its DMA bounces data that shares a page with other data.
+See ACPI 6.5, 6.2.5 (_DSD), 5.2.6 and 20.2 (encoding of a table). The property "ExternalFacingPort" of
+the bridge is under the UUID of device properties.
 """
 import struct
 import sys
@@ -18,7 +18,7 @@ ROOT, MANY_NAMES = ord("\\"), 0x2f
 
 
 def sized(opcode, content):
-    """An object with its length, which counts itself (20.2.4); two bytes of it do for 4 KiB."""
+    """An object with its length, which includes the two length bytes (20.2.4); less than 4 KiB."""
     length = len(content) + 2
     return bytes([opcode, 0x40 | length & 0xf, length >> 4]) + content
 
@@ -27,8 +27,8 @@ def package(*elements):
     return sized(PACKAGE, bytes([len(elements)]) + b"".join(elements))
 
 
-def leads_out(port):
-    """The property, in the scope of the port as QEMU names it: S and its device and function."""
+def external_facing(port):
+    """The property in the scope of the port, which QEMU names S and its device and function."""
     device, function = (int(number, 16) for number in port.split("."))
     path = bytes([ROOT, MANY_NAMES, 3]) + b"_SB_" + b"PCI0" + b"S%02X_" % (device << 3 | function)
     properties = package(package(bytes([STRING]) + b"ExternalFacingPort\0", bytes([BYTE, 1])))
@@ -37,7 +37,7 @@ def leads_out(port):
 
 
 def table(ports):
-    content = b"".join(map(leads_out, ports))
+    content = b"".join(map(external_facing, ports))
     head = struct.pack("<4sIBB6s8sI4sI", b"SSDT", 36 + len(content), 2, 0, b"NVMEPR", b"EXTERNAL", 1, b"NVMP", 1)
     checksum = -sum(head + content) & 0xff
     return head[:9] + bytes([checksum]) + head[10:] + content

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# KTAP for tests written in shell. Sourced.
+# KTAP output of shell tests. Sourced.
 #
 #   . /selftests/lib/ktap.sh
-#   ktap_check "what is true" COMMAND [ARG...]      passes if COMMAND returns 0
-#   ktap_is "what is true" GOT EXPECTED             passes if they are the same
-#   ktap_skip "what was not tried" "why"
-#   ktap_end                                        last; exits 0 or 1
+#   ktap_check NAME COMMAND [ARG...]      passes if COMMAND returns 0
+#   ktap_is NAME GOT EXPECTED             passes if they are equal
+#   ktap_skip NAME REASON
+#   ktap_end                              must be last; exits 0 or 1
 
 ktap_count=0
 ktap_failed=0
 echo "TAP version 13"
 
-# Output of a command is shown only where it failed, as comment lines.
+# The output of a command is printed only if it failed, as comment lines.
 ktap_check() {
 	local name=$1 output status=0
 	shift

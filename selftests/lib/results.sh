@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Read what tests printed (KTAP) and what the kernel logged; say it in one line each.
-# Sourced by selftests/run and selftests/check.
+# Parse the KTAP output of tests and the kernel log. Sourced by selftests/run and
+# selftests/check.
 #
-# A results file holds one line for each test: "PASSED FAILED SKIPPED CELL NAME", and
-# what a failed one said. $np_results is the one of the whole run.
+# A results file has one line for each test: "PASSED FAILED SKIPPED CELL NAME", with the
+# message of a failed one. $np_results is that of the whole run.
 
-# What no test may make the kernel say.
+# Messages of the kernel that fail a run.
 kernel_complaints='BUG:|WARNING:|Oops|KASAN|KFENCE|UBSAN|possible circular locking|inconsistent lock state|INFO: task .* blocked for more|rcu.*stall|DMAR: \[DMA|DMAR: DRHD: handling fault|DMA-API:|unreferenced object|general protection fault|Call Trace'
-# Said by every emulated machine, whatever runs on it.
+# Messages of every emulated machine.
 harmless='DMAR: \[Firmware Bug\]|Firmware Bug|WARNING: .*mitigation'
 
-# count_ktap FILE STATUS: "passed failed skipped" of one test program. Only the
-# outermost level counts. A program that dies, or says less than it planned,
-# has failed once more, whatever it printed.
+# count_ktap FILE STATUS: "passed failed skipped" of one test program. Only the outermost
+# level counts. A program that dies or reports less than it planned counts as one more
+# failure.
 count_ktap() {
 	awk -v status="$2" '
 		/^1\.\.[0-9]+/ { split($0, plan, /\.\.|[^0-9.]/); planned = plan[2] }
@@ -33,7 +33,7 @@ count_ktap() {
 		}' "$1"
 }
 
-# what_failed KTAP-FILE STATUS: the lines that say it best.
+# what_failed KTAP-FILE STATUS: the lines that describe the failure.
 what_failed() {
 	case $2 in
 	0) ;;
@@ -41,13 +41,13 @@ what_failed() {
 	*) echo "exit status $2" ;;
 	esac
 	awk '
-		# A test may be named after an error.
+		# The name of a test may contain these words.
 		/^# +(RUN|OK|FAIL) / || /^# Totals/ { next }
 		/^not ok/ || /^# .*(Expected|Assert|fail|error)/ { if (++said <= 20) print }
 		END { exit !said }' "$1" || tail -n 10 "$1"
 }
 
-# log_name CELL: of the folder with its logs; another machine's is not the cell's.
+# log_name CELL: the name of its log folder, which differs for another machine (--machine).
 log_name() {
 	echo "${guest_machine:+${guest_machine##*/}-}${1//\//-}"
 }
@@ -70,16 +70,16 @@ report_test() {
 	echo "$passed $failed $skipped $1 $2$what" >>"$6"
 }
 
-# complaints_in LOG: what the kernel complained of, with the test that was running.
+# complaints_in LOG: complaints of the kernel, with the test that was running.
 complaints_in() {
 	awk -v bad="$kernel_complaints" -v harmless="$harmless" '
-		# The kernel has races of its own; its reports name both functions.
+		# Data races of other kernel code: a report names both functions.
 		/BUG: KCSAN: / && !/nvmep_/ { next }
-		# A test says which mistakes it makes on purpose, and looks at the reports itself.
+		# A test announces the defects that it plants, and checks the reports itself.
 		/np-test: planted begin/ { planted = $NF }
 		/np-test: planted end/ { planted = "" }
-		# One that may come while others work hides nothing else: its address is
-		# BADCTRL_NOWHERE, and each fault is told in two lines.
+		# A planted DMA fault must not hide other reports, as other tests may run: its
+		# address is BADCTRL_NOWHERE, and each fault is reported in two lines.
 		planted == "dma-fault" && /DMAR: DRHD: handling fault|DMAR: .* fault addr 0x40dead/ { next }
 		planted && planted != "dma-fault" { next }
 		/np-test: begin/ { test = $NF }
@@ -87,7 +87,7 @@ complaints_in() {
 		$0 ~ bad && $0 !~ harmless { print "          [" test "] " $0 }' "$1"
 }
 
-# report_kernel_log CELL LOG RESULTS-FILE: a complaint fails the cell, and is shown.
+# report_kernel_log CELL LOG RESULTS-FILE: print complaints; fail if there are any.
 report_kernel_log() {
 	local complaints
 	complaints=$(complaints_in "$2")
@@ -99,14 +99,14 @@ report_kernel_log() {
 	fi
 }
 
-# summarize RESULTS-FILE: what failed, once more and last; the closing line; the exit status.
+# summarize RESULTS-FILE: list the failures, print the totals, and fail if there are failures.
 summarize() {
 	awk '
 		$2 { line = $0; sub(/^[0-9]+ [0-9]+ [0-9]+ /, "failed: ", line); print line }
 		{ p += $1; f += $2; s += $3 }
 		END {
 			printf "%d passed, %d failed, %d skipped\n", p, f, s
-			# A run in which nothing ran has proved nothing.
+			# A run without any test fails.
 			exit f || !p
 		}' "$1"
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# A udev of their own for tests in a guest, which has none running. Sourced.
+# Run udev for a test, as guests run none. Sourced.
 
-# With our rules.
+# With the rules of nvme-peer.
 udev_start() {
 	mkdir -p /etc/udev/rules.d
 	cp /build/user/60-nvme-peer.rules /usr/lib/udev/rules.d/ || return

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# What every gate shares. Sourced by the scripts in gates/, never run.
+# Helpers of all gates. Sourced by the scripts in gates/, never run.
 #
-# A gate is called with the root of a tree and looks at the parts of it that it
-# understands (kmod/, lib/, selftests/, ...). It prints findings, one a line with
-# file and line number, and exits 1 if there are any. The same gate is called
-# with planted/NAME, a tree of mistakes, to show that it still finds something.
+# A gate is called with the root of a tree and checks the parts that concern it (kmod/,
+# lib/, selftests/, ...). It prints findings, one a line with file and line number, and
+# exits 1 if there are any. lint/run also calls it with planted/NAME, a tree of defects
+# that it has to find.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../setup/common.sh"
 
@@ -18,7 +18,7 @@ gate_in_tree() {
 	"$np_source/selftests/setup/in-tree" "$@"
 }
 
-# gate_files DIR... -- PATTERN...: files below those directories, planted ones left out.
+# gate_files DIR... -- PATTERN...: files below those directories, without planted ones.
 gate_files() {
 	local dirs=() names=() first=yes
 	while [[ $1 != -- ]]; do
@@ -35,15 +35,16 @@ gate_files() {
 	find "${dirs[@]}" -path '*/planted/*' -prune -o -type f \( "${names[@]}" \) -print | sort
 }
 
-# Directories with a module, as Kbuild sees one.
+# Directories with a Kbuild file of a module.
 gate_modules() {
 	gate_files kmod selftests/modules selftests/softgpu -- Kbuild | xargs -r dirname
 }
 
-# gate_copy_modules DIR: the sources of all modules, where Kbuild may write beside them.
+# gate_copy_modules DIR: copy the sources of all modules to DIR, as Kbuild writes beside them.
 gate_copy_modules() {
 	local into=$1 file
 	mkdir -p "$into"
+	install -m 644 "$np_source/VERSION" "$into/"
 	gate_files kmod include selftests/modules selftests/softgpu -- '*.[ch]' '*.mk' Kbuild |
 		while read -r file; do
 			cmp -s "$file" "$into/$file" || install -D -m 644 "$file" "$into/$file"
@@ -53,7 +54,7 @@ gate_copy_modules() {
 	done
 }
 
-# gate_report: findings on stdin to stdout; fails if there are any.
+# gate_report: copy findings from stdin to stdout; fail if there are any.
 gate_report() {
 	local found=0 line
 	while IFS= read -r line; do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What Linux's own peer-to-peer code says of two functions, so that a test
- * can hold nvme-peer's verdict against it.
+ * The PCI P2PDMA distance of two functions as Linux computes it, to be compared
+ * with nvme-peer's verdict.
  */
 #include <linux/pci.h>
 #include <linux/pci-p2pdma.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An exporter of host RAM, for kernels without udmabuf and for what udmabuf
- * cannot do: move on request, and lie in several segments for certain.
+ * An exporter of host memory, for kernels without udmabuf and for what udmabuf
+ * cannot do: move on request, and have several segments.
  */
 #include <linux/completion.h>
 #include <linux/dma-buf.h>
@@ -18,30 +18,35 @@
 #define TEST_EXPORT_PAGES	1024U
 #define TEST_EXPORT_TIMES	65536U
 
-/* DMA-API debugging warns when more mappings than it can count share a cache line. */
+/*
+ * DMA-API debugging warns if more mappings share a cache line than it can
+ * count.
+ */
 #define TEST_MOST_MAPS		6U
 
 #define TEST_LONGEST_HANG	(30 * HZ)
 
 /*
- * A scattered page is the first of a block of two, and the device maps both:
- * whoever hands out addresses, the next page's cannot follow on.
+ * A scattered page is the first of a block of two pages, and the device maps
+ * both, so no IOVA allocator can make the addresses of two scattered pages
+ * adjacent.
  */
 #define TEST_SCATTER_ORDER	1U
 #define TEST_SCATTER_SIZE	(PAGE_SIZE << TEST_SCATTER_ORDER)
 
 /**
- * struct test_buffer - memory behind one dma-buf
+ * struct test_buffer - memory of one dma-buf
  * @scattered: const: no two pages have adjacent addresses
  * @flags: const: NVMEP_TEST_*
  * @go: ends a hang
  * @page_count: const
- * @times: const: how often a mapping names the pages, 0 like 1
+ * @times: const: how often a mapping names the pages, 0 means 1
  * @maps: mappings held, under the dma-buf's reservation lock
  * @direction: of the last of them, under that lock
  * @pins: times that it was pinned, under that lock
  * @mappings: times that it was mapped, under that lock
- * @arrival: signals when the memory is there, NULL: it is; set once
+ * @arrival: signals when the memory has been moved, NULL if it is in place; set
+ *	once
  * @pages: const
  */
 struct test_buffer {
@@ -69,7 +74,9 @@ static void test_buffer_free(struct test_buffer *buffer)
 	kvfree(buffer);
 }
 
-/* One physically contiguous block, so that it is one segment without IOMMU. */
+/*
+ * One physically contiguous block, so that it is one segment without an IOMMU.
+ */
 static int test_fill_contiguous(struct test_buffer *buffer)
 {
 	unsigned int i, order = get_order(buffer->page_count << PAGE_SHIFT);
@@ -176,7 +183,9 @@ static int test_map_scattered(const struct test_buffer *buffer,
 	return 0;
 }
 
-/* Is the memory one block, which a mapping maps once and names in many entries? */
+/*
+ * Is the memory one block, which a mapping maps once and names in many entries?
+ */
 static bool test_is_block(const struct test_buffer *buffer)
 {
 	return buffer->times || buffer->flags & NVMEP_TEST_PIECES;
@@ -187,7 +196,9 @@ static size_t test_block_bytes(const struct test_buffer *buffer)
 	return (size_t)buffer->page_count << PAGE_SHIFT;
 }
 
-/* The entries of @sgt name all of the block, again and again, or its pages in a row. */
+/*
+ * The entries of @sgt name the whole block repeatedly, or its pages in order.
+ */
 static int test_map_block(const struct test_buffer *buffer, struct device *dev,
 			  struct sg_table *sgt, enum dma_data_direction dir)
 {
@@ -237,7 +248,7 @@ static int test_buffer_table(const struct test_buffer *buffer,
 {
 	if (buffer->times)
 		return test_repeated_table(buffer, sgt);
-	/* A segment of one page each also where pages are neighbours. */
+	/* Segments of one page each, also where pages are adjacent. */
 	return sg_alloc_table_from_pages_segment(sgt,
 			(struct page **)buffer->pages, buffer->page_count, 0,
 			(unsigned long)buffer->page_count << PAGE_SHIFT,
@@ -381,13 +392,16 @@ static const struct dma_buf_ops *test_export_ops(u32 flags)
 	return flags & NVMEP_TEST_NO_PIN ? &test_fixed_ops : &test_moving_ops;
 }
 
-/* Importers find the memory on its way, where that was asked for. */
+/*
+ * Attach a fence to the memory, if that was requested: importers have to wait
+ * for it.
+ */
 static int test_send(struct dma_buf *dmabuf)
 {
 	struct test_buffer *buffer = dmabuf->priv;
 	struct dma_fence *arrival;
 
-	if (!(buffer->flags & NVMEP_TEST_ON_THE_WAY))
+	if (!(buffer->flags & NVMEP_TEST_MOVING))
 		return 0;
 	arrival = test_fence_add(dmabuf, DMA_RESV_USAGE_KERNEL);
 	if (IS_ERR(arrival))
@@ -440,7 +454,10 @@ int test_export(struct nvmep_test_export *export)
 	return 0;
 }
 
-/* Tell the importers of @move->fd to let go, or only count what they hold. */
+/*
+ * Invalidate the importers of @move->fd if @notify; report the mappings that
+ * are left.
+ */
 int test_move(struct nvmep_test_move *move, bool notify)
 {
 	struct dma_buf *dmabuf = dma_buf_get(move->fd);
@@ -458,7 +475,10 @@ int test_move(struct nvmep_test_move *move, bool notify)
 	dma_resv_lock(dmabuf->resv, NULL);
 	if (notify)
 		nvmep_dma_buf_invalidate(dmabuf);
-	/* An importer that unmapped in its callback did too much under our lock. */
+	/*
+	 * An importer must not unmap in its callback, which runs under the
+	 * reservation lock.
+	 */
 	move->maps = buffer->maps;
 	move->direction = buffer->direction;
 	move->pins = buffer->pins;
@@ -469,7 +489,9 @@ out:
 	return ret;
 }
 
-/* Nobody can take the reservation lock during a hang. */
+/*
+ * The reservation lock cannot be taken during a hang, so this does not take it.
+ */
 int test_let_go(const struct nvmep_test_move *move)
 {
 	struct dma_buf *dmabuf = dma_buf_get(move->fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A fence in a dma-buf's reservation, signalled when a test says so: a device of ours is
- * at work on the memory, or the memory is on its way to where it is going to be used.
+ * A fence in a dma-buf's reservation, signalled on request of a test: a device
+ * is still using the memory, or the memory is being moved.
  */
 #include <linux/dma-buf.h>
 #include <linux/slab.h>
@@ -9,8 +9,8 @@
 #include "test.h"
 
 /**
- * struct test_fence - a fence of ours; dma-bufs may keep it longer than who made it
- * @base: what everybody sees
+ * struct test_fence - a fence; dma-bufs may keep it longer than its creator
+ * @base: the fence
  * @lock: of @base
  */
 struct test_fence {
@@ -40,7 +40,7 @@ static struct dma_fence *test_fence_new(void)
 	return &fence->base;
 }
 
-/* A new fence in the reservation of @dmabuf, as whoever waits for @usage sees it. */
+/* Add a new fence to the reservation of @dmabuf for waiters of @usage. */
 struct dma_fence *test_fence_add(struct dma_buf *dmabuf,
 				 enum dma_resv_usage usage)
 {
@@ -61,7 +61,7 @@ struct dma_fence *test_fence_add(struct dma_buf *dmabuf,
 	return ERR_PTR(ret);
 }
 
-/* Signals it, if nobody has, and lets go of it. */
+/* Signal it unless that was done, and drop the reference. */
 void test_fence_end(struct dma_fence *fence)
 {
 	if (!fence)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An importer of dma-bufs: dynamic like amdgpu, static like NVIDIA's driver,
- * or stubborn, which is dynamic but does not let go when told to.  One that is slow
- * does so late, one that is fenced says that its device is still at work.
+ * An importer of dma-bufs: dynamic like amdgpu, static like NVIDIA's driver, or
+ * stubborn, which is dynamic but does not unmap when it is invalidated. A slow
+ * importer unmaps late; a fenced one has a fence that says that its device is
+ * still active.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -17,14 +18,15 @@
  * @dmabuf: const: referenced
  * @pdev: const: the device that is attached, referenced
  * @attachment: const
- * @stubborn: const: do not unmap when told to
+ * @stubborn: const: do not unmap when invalidated
  * @direction: const: what it is mapped for
  * @sgt: the mapping, NULL for none; under the dma-buf's reservation lock
  * @invalidations: under the dma-buf's reservation lock
- * @slow_ms: const: how long after that it unmaps
- * @unmap_work: unmaps outside the exporter's callback, as its lock is held there
+ * @slow_ms: const: delay from the invalidation to the unmap
+ * @unmap_work: unmaps outside the exporter's callback, as its lock is held
+ *	there
  * @fence: const: in the dma-buf's reservation, NULL for none
- * @fence_work: signals it
+ * @fence_work: signals @fence
  */
 struct test_importer {
 	struct dma_buf *dmabuf;
@@ -49,7 +51,7 @@ static void test_fence_work(struct work_struct *work)
 	dma_fence_signal(importer->fence);
 }
 
-/* Its device is at work from now on. */
+/* The device is active from now on. */
 static int test_importer_fence(struct test_importer *importer, u32 ms)
 {
 	struct dma_fence *fence = test_fence_add(importer->dmabuf,
@@ -121,7 +123,7 @@ test_attach_as(struct test_importer *importer, u32 flags)
 				      importer);
 }
 
-/* Once the reservation lock is dropped, the exporter may take the table away. */
+/* The exporter may free the table once the reservation lock is dropped. */
 static int test_importer_map_locked(struct test_importer *importer,
 				    struct nvmep_test_attach *result)
 {
@@ -246,7 +248,9 @@ void test_detach(struct test_file *file)
 	file->importer = NULL;
 	test_importer_fence_end(importer);
 	test_importer_unmap(importer);
-	/* Nobody calls test_invalidate() any more once this returns. */
+	/*
+	 * test_invalidate() is not called any more once the lock was held here.
+	 */
 	dma_resv_lock(importer->dmabuf->resv, NULL);
 	importer->stubborn = true;
 	dma_resv_unlock(importer->dmabuf->resv);

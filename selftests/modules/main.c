@@ -2,9 +2,9 @@
 /*
  * nvmep_test_pin: does to the objects of nvme-peer what GPU drivers do.
  *
- * A guest has no GPU driver that pins, walks or imports the way NVIDIA's open
- * driver and amdgpu do.  This module makes those kernel calls, one at a time,
- * on request of a test, and tells what came of it.  For tests only.
+ * A guest has no GPU driver that pins, walks or imports as NVIDIA's open driver
+ * and amdgpu do. This module makes those kernel calls, one at a time, on
+ * request of a test, and reports the results. For tests only.
  */
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
@@ -14,7 +14,7 @@
 
 #include "test.h"
 
-/* Room for the argument of any call. */
+/* Large enough for the argument of any call. */
 union test_argument {
 	struct nvmep_test_range range;
 	struct nvmep_test_poke poke;
@@ -24,10 +24,12 @@ union test_argument {
 	struct nvmep_test_export export;
 	struct nvmep_test_move move;
 	struct nvmep_test_distance distance;
-	struct nvmep_test_pretend pretend;
-	struct nvmep_test_watch watch;
+	struct nvmep_test_fake_pci fake;
+	struct nvmep_test_watchpoint watchpoint;
 	struct nvmep_test_stores stores;
+	struct nvmep_test_error error;
 	struct nvmep_test_stall stall;
+	struct nvmep_test_hold hold;
 	struct nvme_peer_pci_address pci_address;
 };
 
@@ -38,7 +40,7 @@ static int test_open(struct inode *inode, struct file *filp)
 	if (!file)
 		return -ENOMEM;
 	mutex_init(&file->lock);
-	INIT_LIST_HEAD(&file->pretended);
+	INIT_LIST_HEAD(&file->fakes);
 	filp->private_data = file;
 	return nonseekable_open(inode, filp);
 }
@@ -50,8 +52,8 @@ static int test_release(struct inode *inode, struct file *filp)
 	mutex_lock(&file->lock);
 	test_detach(file);
 	test_unpin(file);
-	test_pretend_end(file);
-	test_unwatch(file);
+	test_fake_end(file);
+	test_watchpoint_end(file);
 	test_stall_end(file);
 	test_sleep_end(file);
 	mutex_unlock(&file->lock);
@@ -93,18 +95,20 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_distance(&argument->distance);
 	case NVMEP_TEST_SHUTDOWN:
 		return test_shutdown(&argument->pci_address);
+	case NVMEP_TEST_ERROR:
+		return test_error(&argument->error);
 	case NVMEP_TEST_SLEEP:
 		return test_sleep(file, &argument->pci_address);
 	case NVMEP_TEST_DOMAIN:
-		return test_domain(file, &argument->pretend);
+		return test_domain(file, &argument->fake);
 	case NVMEP_TEST_RENAME:
-		return test_rename(file, &argument->pretend);
+		return test_rename(file, &argument->fake);
 	case NVMEP_TEST_ACS:
-		return test_acs(file, &argument->pretend);
+		return test_acs(file, &argument->fake);
 	case NVMEP_TEST_MSIX:
-		return test_msix(file, &argument->pretend);
-	case NVMEP_TEST_WATCH:
-		return test_watch(file, &argument->watch);
+		return test_msix(file, &argument->fake);
+	case NVMEP_TEST_WATCHPOINT:
+		return test_watchpoint(file, &argument->watchpoint);
 	case NVMEP_TEST_SEEN:
 		return test_stores(file, &argument->stores);
 	case NVMEP_TEST_STALL:
@@ -114,6 +118,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 	case NVMEP_TEST_GO:
 		test_stall_end(file);
 		return 0;
+	case NVMEP_TEST_HOLD:
+		return test_hold(&argument->hold);
 	default:
 		return -ENOTTY;
 	}
@@ -156,5 +162,5 @@ static struct miscdevice test_device = {
 
 module_misc_device(test_device);
 NVMEP_IMPORT_NS_DMA_BUF();
-MODULE_DESCRIPTION("Plays a GPU driver towards nvme-peer, for tests");
+MODULE_DESCRIPTION("Acts as a GPU driver towards nvme-peer, for tests");
 MODULE_LICENSE("GPL");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * User interface of nvmep_test_pin.ko, /dev/nvmep_test: what foreign drivers
- * do to the objects that nvme-peer hands out, one step at a time.
+ * User interface of nvmep_test_pin.ko, /dev/nvmep_test: what other drivers do
+ * to the objects of nvme-peer, one step at a time.
  *
- * One open file plays one driver: it holds at most one pinned range and at
- * most one attachment.  Closing it lets go of both.
+ * One open file acts as one driver: it holds at most one pinned range and at
+ * most one attachment. Closing it releases both.
  */
 #ifndef _NVMEP_TEST_H
 #define _NVMEP_TEST_H
@@ -68,18 +68,19 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_WALK		_IOWR('T', 3, struct nvmep_test_walk)
 
 /* nvmep_test_attach.flags */
-#define NVMEP_TEST_STATIC	(1U << 0)	/* dma_buf_attach(), cannot be told to let go */
-#define NVMEP_TEST_STUBBORN	(1U << 1)	/* told to let go, does not */
+#define NVMEP_TEST_STATIC	(1U << 0)	/* dma_buf_attach(), cannot be invalidated */
+#define NVMEP_TEST_STUBBORN	(1U << 1)	/* does not unmap when invalidated */
 #define NVMEP_TEST_NO_P2P	(1U << 2)	/* dynamic, without allow_peer2peer */
 #define NVMEP_TEST_ONLY_WRITE	(1U << 3)	/* the device is to write, not to read */
-#define NVMEP_TEST_FENCED	(1U << 4)	/* at work on it until a fence signals */
-#define NVMEP_TEST_SLOW		(1U << 5)	/* told to let go, takes its time */
-#define NVMEP_TEST_UNMAPPED	(1U << 6)	/* NVMEP_TEST_MAP maps it */
+#define NVMEP_TEST_FENCED	(1U << 4)	/* device active until a fence signals */
+#define NVMEP_TEST_SLOW		(1U << 5)	/* unmaps late when invalidated */
+#define NVMEP_TEST_UNMAPPED	(1U << 6)	/* mapped by NVMEP_TEST_MAP */
 
 #define NVMEP_TEST_NEVER	0xffffffffU	/* nvmep_test_attach.fence_ms: not before DETACH */
 
 /**
- * struct nvmep_test_attach - attach a device to a dma-buf and map it, or map it later
+ * struct nvmep_test_attach - attach a device to a dma-buf and map it, or map it
+ * later
  * @dmabuf_fd: in
  * @flags: in: NVMEP_TEST_*
  * @pci_address: in: the device
@@ -87,7 +88,7 @@ struct nvmep_test_walk {
  * @fence_ms: in: NVMEP_TEST_FENCED: when the fence signals, or NVMEP_TEST_NEVER
  * @slow_ms: in: NVMEP_TEST_SLOW
  * @address: out: DMA address of the first one
- * @length: out: bytes of all
+ * @length: out: total bytes
  */
 struct nvmep_test_attach {
 	__s32 dmabuf_fd;
@@ -102,12 +103,15 @@ struct nvmep_test_attach {
 
 #define NVMEP_TEST_ATTACH	_IOWR('T', 4, struct nvmep_test_attach)
 #define NVMEP_TEST_DETACH	_IO('T', 5)
-/* Map what was attached without; only what is out is used.  EBUSY: it is mapped. */
+/*
+ * Map an attachment made with NVMEP_TEST_UNMAPPED; uses the out members only.
+ * EBUSY: it is mapped.
+ */
 #define NVMEP_TEST_MAP		_IOWR('T', 23, struct nvmep_test_attach)
 
 /**
  * struct nvmep_test_importer - state of the attachment
- * @invalidations: out: times the exporter asked to let go
+ * @invalidations: out: times that the exporter invalidated it
  * @mapped: out: 1 while the mapping is held
  */
 struct nvmep_test_importer {
@@ -120,22 +124,23 @@ struct nvmep_test_importer {
 /* nvmep_test_export.flags */
 #define NVMEP_TEST_SCATTERED	(1U << 0)	/* no two pages have adjacent DMA addresses */
 #define NVMEP_TEST_NO_PIN	(1U << 1)	/* exporter without pin, never moves */
-#define NVMEP_TEST_REFUSE	(1U << 2)	/* exporter that lets nobody attach */
-#define NVMEP_TEST_HANG_PIN	(1U << 3)	/* does not come back from pin before LET_GO */
-#define NVMEP_TEST_HANG_MAP	(1U << 4)	/* the same with map; 30 s at most, both */
+#define NVMEP_TEST_REFUSE	(1U << 2)	/* exporter that refuses attachments */
+#define NVMEP_TEST_HANG_PIN	(1U << 3)	/* pin blocks until LET_GO, 30 s at most */
+#define NVMEP_TEST_HANG_MAP	(1U << 4)	/* map blocks until LET_GO, 30 s at most */
 #define NVMEP_TEST_PARTLY	(1U << 5)	/* scattered, last page in the device's BAR */
-#define NVMEP_TEST_ON_THE_WAY	(1U << 6)	/* not there before LET_GO: a fence says so */
+#define NVMEP_TEST_MOVING	(1U << 6)	/* fence signals at LET_GO: being moved */
 #define NVMEP_TEST_PIECES	(1U << 7)	/* one block, mapped page by page */
-#define NVMEP_TEST_ODD_START	(1U << 8)	/* pieces of whole pages that begin inside one */
-#define NVMEP_TEST_ODD_END	(1U << 9)	/* pieces that end inside one */
+#define NVMEP_TEST_ODD_START	(1U << 8)	/* entries of whole pages, unaligned start */
+#define NVMEP_TEST_ODD_END	(1U << 9)	/* entries with an unaligned end */
 
 /**
- * struct nvmep_test_export - a dma-buf of host RAM
+ * struct nvmep_test_export - a dma-buf of host memory
  * @pages: in: 1 to 1024
  * @flags: in: NVMEP_TEST_*
  * @fd: out: the dma-buf, may be mapped
- * @times: in: 0, or 2 to 65536: a device's mapping names the memory so many times, as
- *	if the dma-buf were so much longer; not with NVMEP_TEST_SCATTERED or _PIECES
+ * @times: in: 0, or 2 to 65536: a device's mapping names the memory so many
+ *	times, as if the dma-buf were that much longer; not with
+ *	NVMEP_TEST_SCATTERED or _PIECES
  */
 struct nvmep_test_export {
 	__u32 pages;
@@ -147,9 +152,9 @@ struct nvmep_test_export {
 #define NVMEP_TEST_EXPORT	_IOWR('T', 7, struct nvmep_test_export)
 
 /**
- * struct nvmep_test_move - ask the importers of a dma-buf of ours to let go
+ * struct nvmep_test_move - invalidate the importers of a dma-buf of nvmep_test
  * @fd: in: from NVMEP_TEST_EXPORT
- * @maps: out: mappings that were held when their callbacks had returned
+ * @maps: out: mappings that were held when the callbacks had returned
  * @direction: out: of the last mapping, the kernel's enum dma_data_direction
  * @pins: out: times that it was pinned so far
  * @mappings: out: times that it was mapped so far
@@ -163,17 +168,17 @@ struct nvmep_test_move {
 };
 
 #define NVMEP_TEST_MOVE		_IOWR('T', 8, struct nvmep_test_move)
-/* Count the mappings, ask nobody. */
+/* Count the mappings without invalidating them. */
 #define NVMEP_TEST_MAPS		_IOWR('T', 9, struct nvmep_test_move)
 
-/* End a hang or the way of a dma-buf of ours, @maps is ignored. */
+/* End a hang or the move of a dma-buf; @maps is ignored. */
 #define NVMEP_TEST_LET_GO	_IOW('T', 16, struct nvmep_test_move)
 
 /**
- * struct nvmep_test_distance - what Linux's own PCI P2PDMA code says
- * @provider: in: PCI address of the function whose memory it is
- * @client: in: PCI address of the function that is to reach it
- * @distance: out: negative if it cannot be reached
+ * struct nvmep_test_distance - the distance by Linux's PCI P2PDMA code
+ * @provider: in: PCI address of the function that has the memory
+ * @client: in: PCI address of the function that is to access it
+ * @distance: out: negative if there is no path
  * @reserved: ignored
  *
  * EOPNOTSUPP: the kernel has no CONFIG_PCI_P2PDMA.
@@ -188,67 +193,69 @@ struct nvmep_test_distance {
 #define NVMEP_TEST_DISTANCE	_IOWR('T', 10, struct nvmep_test_distance)
 
 /*
- * Call a function's driver as power off, reboot and kexec do.  The argument is the
- * function's PCI address.
+ * Call a function's driver as power off, reboot and kexec do. The argument is
+ * the function's PCI address.
  */
 #define NVMEP_TEST_SHUTDOWN	_IOW('T', 11, struct nvme_peer_pci_address)
 /*
- * Of all PCI functions only this one, and the ports above it, sleep when the machine
- * does, until the file is closed: a guest that sleeps as a whole is without its file
- * systems then.  EOPNOTSUPP: this kernel does not sleep.
+ * Of all PCI functions only this one, and the ports above it, are suspended
+ * with the machine, until the file is closed: a guest that suspends all
+ * functions loses access to its file systems. EOPNOTSUPP: the kernel cannot
+ * suspend.
  */
 #define NVMEP_TEST_SLEEP	_IOW('T', 12, struct nvme_peer_pci_address)
 
 /**
- * struct nvmep_test_pretend - let a function seem to be another one
+ * struct nvmep_test_fake_pci - change what drivers see of a PCI function
  * @pci_address: in: the function
  * @vendor: in: vendor ID
  * @device: in: device ID
  * @acs: in: with NVMEP_TEST_ACS: ACS control bits
- * @reserved: ignored
- * @msix_table: in: with NVMEP_TEST_MSIX: offset and BAR of the table, as in config space
+ * @ats: in: with NVMEP_TEST_ACS: 1 if the function uses ATS
+ * @msix_table: in: with NVMEP_TEST_MSIX: offset and BAR of the table, as in
+ *	config space
  * @msix_pba: in: the same of the pending bits
  *
- * For drivers only; until the file is closed.
+ * The hardware is unchanged; until the file is closed.
  */
-struct nvmep_test_pretend {
+struct nvmep_test_fake_pci {
 	struct nvme_peer_pci_address pci_address;
 	__u16 vendor;
 	__u16 device;
 	__u16 acs;
-	__u16 reserved;
+	__u16 ats;
 	__u32 msix_table;
 	__u32 msix_pba;
 };
 
-/* A PCI domain with one function in it, a root port without a bus below it. */
-#define NVMEP_TEST_DOMAIN	_IOW('T', 13, struct nvmep_test_pretend)
-/* Other IDs for a function that is there. */
-#define NVMEP_TEST_RENAME	_IOW('T', 14, struct nvmep_test_pretend)
-/* A function seems to have ACS control bits set. */
-#define NVMEP_TEST_ACS		_IOW('T', 15, struct nvmep_test_pretend)
-/* The MSI-X structures of a function that has some seem to lie elsewhere. */
-#define NVMEP_TEST_MSIX		_IOW('T', 17, struct nvmep_test_pretend)
+/* Create a PCI domain with one function, a root port without a bus below it. */
+#define NVMEP_TEST_DOMAIN	_IOW('T', 13, struct nvmep_test_fake_pci)
+/* Change the IDs of an existing function. */
+#define NVMEP_TEST_RENAME	_IOW('T', 14, struct nvmep_test_fake_pci)
+/* Make a function appear to have ACS control bits set, and to use ATS. */
+#define NVMEP_TEST_ACS		_IOW('T', 15, struct nvmep_test_fake_pci)
+/* Make the MSI-X structures of a function appear to lie elsewhere. */
+#define NVMEP_TEST_MSIX		_IOW('T', 17, struct nvmep_test_fake_pci)
 
 /**
- * struct nvmep_test_watch - watch a word in a page that a driver writes
+ * struct nvmep_test_watchpoint - watch a word in a page that a driver writes
  * @address: where the caller has mapped it, a multiple of 4
  */
-struct nvmep_test_watch {
+struct nvmep_test_watchpoint {
 	__u64 address;
 };
 
 /* Until the file is closed, once for a file. */
-#define NVMEP_TEST_WATCH	_IOW('T', 18, struct nvmep_test_watch)
+#define NVMEP_TEST_WATCHPOINT	_IOW('T', 18, struct nvmep_test_watchpoint)
 
 #define NVMEP_TEST_STORES	8
-#define NVMEP_TEST_WORDS	8
+#define NVMEP_TEST_WORDS	16
 
 /**
- * struct nvmep_test_stores - what the page held when the word was stored to
+ * struct nvmep_test_stores - the page's contents when the word was stored to
  * @count: out: times that it was stored to
  * @reserved: ignored
- * @seen: out: how the page began then, for the first of them
+ * @seen: out: the first words of the page, for the first stores
  */
 struct nvmep_test_stores {
 	__u32 count;
@@ -261,21 +268,55 @@ struct nvmep_test_stores {
 #define NVMEP_TEST_FUNCTION	64
 
 /**
- * struct nvmep_test_stall - hold up the next of the caller's threads that comes by
- * @function: of the kernel; it is held up where that begins
- * @after: once such a thread has come by this one; empty: at once
- * @anybody: not only the caller's, the kernel's own ones too
+ * struct nvmep_test_stall - stall the next matching thread
+ * @function: kernel function at whose start it is stalled
+ * @after: only once such a thread has entered this function; empty: at once
+ * @any_thread: any thread, including kernel threads, not only the caller's process
  */
 struct nvmep_test_stall {
 	char function[NVMEP_TEST_FUNCTION];
 	char after[NVMEP_TEST_FUNCTION];
-	__u32 anybody;
+	__u32 any_thread;
 };
 
-/* Until NVMEP_TEST_GO, 3 s at most; the thread's processor waits, too. */
+/* Until NVMEP_TEST_GO, 3 s at most; the thread's CPU is blocked too. */
 #define NVMEP_TEST_STALL	_IOW('T', 20, struct nvmep_test_stall)
-/* Is it? EAGAIN: nobody has come yet; ETIMEDOUT: it was, for too long. */
+/* Is a thread stalled? EAGAIN: not yet; ETIMEDOUT: it was, for too long. */
 #define NVMEP_TEST_STALLED	_IO('T', 21)
 #define NVMEP_TEST_GO		_IO('T', 22)
+
+/* nvmep_test_error.step */
+#define NVMEP_TEST_ERROR_FROZEN		0
+#define NVMEP_TEST_ERROR_PERMANENT	1
+#define NVMEP_TEST_ERROR_SLOT_RESET	2
+#define NVMEP_TEST_ERROR_RESUME		3
+#define NVMEP_TEST_CHANNEL_FROZEN	4
+#define NVMEP_TEST_CHANNEL_NORMAL	5
+
+/**
+ * struct nvmep_test_error - call an error handler of a function's driver
+ * @pci_address: in: the function
+ * @step: in: NVMEP_TEST_ERROR_*: the link is not reset, and the state of the
+ *	channel does not change; NVMEP_TEST_CHANNEL_*: only that state changes
+ */
+struct nvmep_test_error {
+	struct nvme_peer_pci_address pci_address;
+	__u32 step;
+};
+
+#define NVMEP_TEST_ERROR	_IOW('T', 24, struct nvmep_test_error)
+
+/**
+ * struct nvmep_test_hold - hold a lock in the calling thread
+ * @dmabuf_fd: in: hold the reservation lock of this dma-buf; -1: hold the
+ *	caller's mmap lock for writing
+ * @ms: in: for how long; a signal ends it
+ */
+struct nvmep_test_hold {
+	__s32 dmabuf_fd;
+	__u32 ms;
+};
+
+#define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
 
 #endif /* _NVMEP_TEST_H */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * nvmep_test_planted: makes mistakes on request, so that a test can see that
- * the guards of the debug kernels find them.  For tests only.
+ * nvmep_test_planted: triggers bugs on request, so that a test can check that
+ * the debug kernels' checkers report them. For tests only.
  *
- * The name of a mistake is written to the debugfs file nvmep_test_planted.
- * Each is made once and does no harm beyond the guard's report; a leak is there
- * until "leak-undone" is written, lest it be taken for somebody else's.
+ * The name of a bug is written to the debugfs file nvmep_test_planted. Each is
+ * triggered once and has no effect beyond the report; a leak stays until
+ * "leak-undone" is written, so that it is not taken for a real one.
  */
 #include <linux/debugfs.h>
 #include <linux/delay.h>
@@ -28,7 +28,7 @@ static DEFINE_MUTEX(planted_first);
 static DEFINE_MUTEX(planted_second);
 static DEFINE_SPINLOCK(planted_spinlock);
 
-/* Unknown to compilers and checkers: what follows must get as far as the kernel. */
+/* Hidden from compilers and static checkers: the bug must reach the kernel. */
 static void *planted_memory(void)
 {
 	static const u8 zeroes[PLANTED_BYTES];
@@ -99,7 +99,7 @@ static int planted_timer(void)
 		return -ENOMEM;
 	timer_setup(timer, planted_timer_function, 0);
 	mod_timer(timer, jiffies + 3600 * HZ);
-	/* Object debugging says so and stops the timer. */
+	/* Object debugging reports it and stops the timer. */
 	kvfree(timer);
 	return 0;
 }
@@ -125,7 +125,10 @@ out:
 	return ret;
 }
 
-/* Addresses with all bits turned over, which no search takes for pointers. */
+/*
+ * Addresses with all bits inverted, which kmemleak's scan does not take for
+ * pointers.
+ */
 static unsigned long planted_leaks[PLANTED_LEAKS];
 
 static int planted_leak_undone(void)
@@ -146,7 +149,10 @@ static int planted_leak(void)
 	void *memory;
 
 	planted_leak_undone();
-	/* Many: pointers to the latest live on in the allocator's own caches. */
+	/*
+	 * Many, because pointers to the latest objects stay in the allocator's
+	 * own caches.
+	 */
 	for (i = 0; i < PLANTED_LEAKS; i++) {
 		memory = planted_memory();
 		if (!memory)
@@ -242,5 +248,5 @@ static void __exit planted_exit(void)
 
 module_init(planted_init);
 module_exit(planted_exit);
-MODULE_DESCRIPTION("Makes mistakes that a debug kernel has to find, for tests");
+MODULE_DESCRIPTION("Triggers bugs that a debug kernel has to report, for tests");
 MODULE_LICENSE("GPL");

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How CUDA takes hold of memory that nvme-peer mapped into a process.
+ * How CUDA registers memory that nvme-peer mapped into a process.
  *
- * cuMemHostRegister() first tries to pin the pages for long; that must work
- * for rings.  With IOMEMORY it takes page frames from the page table without
- * faulting, and wants one VMA, VM_IO or VM_PFNMAP, and frames that follow each
- * other; that must work for doorbells.
+ * cuMemHostRegister() first tries to pin the pages long term, which must work
+ * for rings. With IOMEMORY it takes page frames from the page table without
+ * faulting, and requires one VMA, VM_IO or VM_PFNMAP, and contiguous frames;
+ * that must work for doorbells.
  */
 #include <linux/highmem.h>
 #include <linux/mm.h>
@@ -83,7 +83,7 @@ int test_poke(struct test_file *file, struct nvmep_test_poke *poke)
 	return 0;
 }
 
-/* The page frame behind @address if the page table has it; nothing faults. */
+/* The page frame of @address if it is in the page table; does not fault. */
 static int test_lookup_frame(struct vm_area_struct *vma, unsigned long address,
 			     unsigned long *frame)
 {
@@ -118,7 +118,7 @@ static u32 test_vma_facts(const struct vm_area_struct *vma,
 	return found;
 }
 
-/* Page frames of @walk's range that are in the page table already. */
+/* Page frames of @walk's range that are in the page table. */
 static void test_walk_frames(struct vm_area_struct *vma,
 			     struct nvmep_test_walk *walk)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A guest that sleeps is without the file systems that it runs from, as drivers of the
- * test bed cannot.  So of its PCI functions all but one are left out when it does.
+ * A suspended guest has no access to its file systems, because the drivers of
+ * its virtual disks cannot suspend. So all PCI functions but one are left out
+ * of the suspend.
  */
 #include <linux/device.h>
 #include <linux/pci.h>
 
 #include "test.h"
 
-/* Is @port a port above @pdev, or @pdev? */
+/* Is @port @pdev or a port above it? */
 static bool test_is_above(const struct pci_dev *port, struct pci_dev *pdev)
 {
 	while (pdev && pdev != port)
@@ -16,7 +17,7 @@ static bool test_is_above(const struct pci_dev *port, struct pci_dev *pdev)
 	return pdev;
 }
 
-/* With all that is below it. */
+/* With all devices below it. */
 static int test_leave_out(struct device *dev, void *out)
 {
 	dev_pm_syscore_device(dev, *(const bool *)out);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Holds a caller up where a driver must not be overtaken: the next one, of a process or of all, at
- * the beginning of a function of the kernel.  A race that is lost once in a million
- * times is lost every time.
+ * Stalls a thread at a place where a driver must handle a race: the next
+ * thread, of a process or of all, that enters a kernel function. A race that
+ * would be lost once in a million times is lost every time.
  *
- * Its processor waits with it, so a guest needs another one, and there is an end to it.
+ * The thread's CPU is blocked too, so a guest needs a second one, and the stall
+ * has a limit.
  */
 #include <linux/atomic.h>
 #include <linux/kprobes.h>
@@ -24,12 +25,12 @@ enum test_stall_state {
 };
 
 /**
- * struct test_stall - a function at which somebody is held up
- * @probe: const: there
- * @before: const: at the function that has to come first, if one has
- * @what: const: whom, and where
- * @tgid: const: whose, 0 for anybody
- * @state: enum test_stall_state; each comes once, in this order
+ * struct test_stall - a function at which a thread is stalled
+ * @probe: const: at the function
+ * @before: const: at the function that has to be entered first, if any
+ * @what: const: which thread, and where
+ * @tgid: const: its process, 0 for any
+ * @state: enum test_stall_state; each is entered once, in this order
  */
 struct test_stall {
 	struct kprobe probe;
@@ -39,7 +40,7 @@ struct test_stall {
 	atomic_t state;
 };
 
-/* Is this the one that is waited for?  Then the next state is @next. */
+/* Is this the expected thread? Then the next state is @next. */
 static bool test_stall_comes(struct test_stall *stall,
 			     enum test_stall_state state,
 			     enum test_stall_state next)
@@ -109,7 +110,7 @@ int test_stall(struct test_file *file, const struct nvmep_test_stall *what)
 	if (!stall)
 		return -ENOMEM;
 	stall->what = *what;
-	stall->tgid = what->anybody ? 0 : current->tgid;
+	stall->tgid = what->any_thread ? 0 : current->tgid;
 	ret = test_stall_register(stall);
 	if (ret) {
 		kfree(stall);
@@ -119,7 +120,7 @@ int test_stall(struct test_file *file, const struct nvmep_test_stall *what)
 	return 0;
 }
 
-/* Whoever is held up goes on. */
+/* A stalled thread continues. */
 void test_stall_end(struct test_file *file)
 {
 	struct test_stall *stall = file->stall;
@@ -135,7 +136,7 @@ void test_stall_end(struct test_file *file)
 	kfree(stall);
 }
 
-/* EAGAIN: nobody has come yet; ETIMEDOUT: it has been let go. */
+/* EAGAIN: no thread has entered yet; ETIMEDOUT: it was stalled for too long. */
 int test_stalled(struct test_file *file)
 {
 	lockdep_assert_held(&file->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the files of nvmep_test_pin.ko share. */
+/* Declarations shared by the source files of nvmep_test_pin.ko. */
 #ifndef _NVMEP_TEST_MODULE_H
 #define _NVMEP_TEST_MODULE_H
 
@@ -17,26 +17,26 @@ struct page;
 struct pci_dev;
 struct test_importer;
 struct test_stall;
-struct test_watch;
+struct test_watchpoint;
 
 /**
- * struct test_file - one open file, plays one foreign driver
+ * struct test_file - one open file, acts as one foreign driver
  * @lock: guards the members below; serialises all calls on the file
  * @pages: pinned pages, NULL for none
  * @page_count: how many
  * @importer: the attachment, NULL for none
- * @pretended: struct test_pretend, what is undone when the file is closed
- * @watch: the word that is watched, NULL for none
- * @stall: where somebody is held up, NULL for nowhere
- * @sleeper: the only PCI function that sleeps, referenced; NULL: all do
+ * @fakes: struct test_fake, reverted when the file is closed
+ * @watchpoint: the word that is watched, NULL for none
+ * @stall: the function at which a thread is stalled, NULL for none
+ * @sleeper: the only PCI function that is suspended, referenced; NULL: all are
  */
 struct test_file {
 	struct mutex lock;	/* guards the rest */
 	struct page **pages;
 	unsigned long page_count;
 	struct test_importer *importer;
-	struct list_head pretended;
-	struct test_watch *watch;
+	struct list_head fakes;
+	struct test_watchpoint *watchpoint;
 	struct test_stall *stall;
 	struct pci_dev *sleeper;
 };
@@ -59,24 +59,27 @@ void test_fence_end(struct dma_fence *fence);
 struct pci_dev *test_find_function(const struct nvme_peer_pci_address *pci_address);
 int test_distance(struct nvmep_test_distance *distance);
 int test_shutdown(const struct nvme_peer_pci_address *pci_address);
+int test_error(const struct nvmep_test_error *what);
 
 int test_sleep(struct test_file *file,
 	       const struct nvme_peer_pci_address *pci_address);
 void test_sleep_end(struct test_file *file);
 
-int test_watch(struct test_file *file, const struct nvmep_test_watch *what);
-void test_unwatch(struct test_file *file);
+int test_watchpoint(struct test_file *file, const struct nvmep_test_watchpoint *what);
+void test_watchpoint_end(struct test_file *file);
 int test_stores(struct test_file *file, struct nvmep_test_stores *stores);
 
 int test_stall(struct test_file *file, const struct nvmep_test_stall *what);
 void test_stall_end(struct test_file *file);
 int test_stalled(struct test_file *file);
 
-int test_domain(struct test_file *file, const struct nvmep_test_pretend *what);
-int test_rename(struct test_file *file, const struct nvmep_test_pretend *what);
-int test_acs(struct test_file *file, const struct nvmep_test_pretend *what);
-int test_msix(struct test_file *file, const struct nvmep_test_pretend *what);
-void test_pretend_end(struct test_file *file);
+int test_hold(const struct nvmep_test_hold *hold);
+
+int test_domain(struct test_file *file, const struct nvmep_test_fake_pci *what);
+int test_rename(struct test_file *file, const struct nvmep_test_fake_pci *what);
+int test_acs(struct test_file *file, const struct nvmep_test_fake_pci *what);
+int test_msix(struct test_file *file, const struct nvmep_test_fake_pci *what);
+void test_fake_end(struct test_file *file);
 
 int test_export(struct nvmep_test_export *export);
 int test_move(struct nvmep_test_move *move, bool notify);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run nvme-cli's own tests, in the folder "tests" here, unmodified and one after the other.
+"""Run nvme-cli's own tests in the folder "tests", unmodified and in order.
 
 usage: own_tests.py VERDICTS [keep-namespace]
 
@@ -23,7 +23,7 @@ def load():
 
 
 def keep_namespace():
-    """No test makes a namespace for itself before it begins and after it ended."""
+    """Prevent tests from recreating namespaces before and after each test."""
     import nvme_test
 
     def use_what_is_there(test):
@@ -33,7 +33,7 @@ def keep_namespace():
 
 
 def verdict_of(test):
-    """Run it; what failed is shown."""
+    """Run it and print failures."""
     result = unittest.TestResult()
     terminal = sys.stdout, sys.stderr
     try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Fresh Debian trees, and scripts in layers over them that go with the run. Sourced by run and
-# first-hour, each of which begins in here once more, in a mount namespace of its own.
+# Fresh Debian trees, and scripts in temporary layers over them. Sourced by run and first-hour,
+# which restart here in a private mount namespace.
 #
-# A release's base is made once and kept below CACHE/packages, downloads of what is installed
-# in it in CACHE/packages/RELEASE.debs.
+# The base of a release is made once and kept below CACHE/packages, with downloads of packages in
+# CACHE/packages/RELEASE.debs.
 
 base_key=$(np_key base-1)
 
@@ -19,7 +19,7 @@ make_base() {
 	np_publish "$work" "$np_cache/packages/$release" "$base_key"
 }
 
-# As long as the calling shell lives, nobody else uses the release's trees and downloads.
+# Lock the trees and downloads of the release until the calling shell exits.
 need_base() {
 	mkdir -p "$np_cache/packages" "$np_scratch"
 	exec {release_lock}>"$np_cache/packages/$1.lock"
@@ -27,9 +27,9 @@ need_base() {
 	np_fresh "$np_cache/packages/$1" "$base_key" || stage "base-$1" make_base "$1"
 }
 
-# in_root ROOT RELEASE SCRIPT [ARG...]: run a script of this folder in a tree, where /source is
-# ours, /packages what was built (build/packages/$np_packages, or RELEASE), and the archive can
-# be reached.
+# in_root ROOT RELEASE SCRIPT [ARG...]: run a script of this directory in a tree, where /source is
+# the source tree and /packages has the results (build/packages/$np_packages, or RELEASE). The
+# archive is accessible.
 in_root() {
 	unshare --mount --propagation private "$0" --in-root "$@"
 }
@@ -62,13 +62,13 @@ enter_root() {
 	mount --bind "$np_source" "$root/source"
 	mount --bind "$packages" "$root/packages"
 	mount --bind "$np_cache/packages/$release.debs" "$root/var/cache/apt/archives"
-	# CUDA's compiler is no package of Debian's: where this machine has it, the tree has it.
+	# CUDA's compiler is not in Debian, so mount that of the host, if there is one.
 	if [[ -x /usr/local/cuda/bin/nvcc ]]; then
 		mkdir -p "$root/usr/local/cuda"
 		mount --bind "$(readlink -e /usr/local/cuda)" "$root/usr/local/cuda"
 	fi
 	cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-	# No service starts in a tree without an init.
+	# Do not start services.
 	printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 	chmod +x "$root/usr/sbin/policy-rc.d"
 	exec chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * libFuzzer: the library against a kernel and a controller that answer anything.
- * The kernel is that of the library's unit test; see lib/tests/fake.h.
+ * libFuzzer: the library with arbitrary results of the kernel and the controller. The fake kernel
+ * is that of the library's unit test, see lib/tests/fake.h.
  */
 #include <nvmepeer.h>
 #include <stdint.h>

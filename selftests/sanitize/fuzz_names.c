@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* libFuzzer: what the library reads and prints of addresses, routes and names. */
+/* libFuzzer: parsing and formatting of addresses, routes and names. */
 #include <nvmepeer.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An address that was understood must come back from its own text. */
+/* A parsed address must be the same after formatting and parsing. */
 static void addresses(const char *text)
 {
 	struct nvme_peer_pci_address address, again;
@@ -20,7 +20,7 @@ static void addresses(const char *text)
 		abort();
 }
 
-/* Short memory must never be written beyond. */
+/* Formatting must not write past the end of a short buffer. */
 static void routes(const uint8_t *data, size_t size)
 {
 	struct nvme_peer_route route = { 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* libFuzzer: the nvme-peer command with any arguments, on a kernel of the unit test's. */
+/* libFuzzer: the nvme-peer command with any arguments, on the fake kernel of the unit test. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int nvme_peer_main(int argc, char **argv);
 
-/* Arguments are separated by line ends, as no argument would have one. */
+/* Arguments are separated by line feeds. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const words[] = {
 		"list", "info", "route", "import-check", "qp", "help", "bind", "unbind", "topo", "doctor",
-		"smart", "reset", "stat",
+		"smart", "reset", "stat", "metrics",
 	};
 	char *arguments[16] = { (char *)"nvme-peer" };
 	char text[512] = "", *rest = text;
@@ -24,10 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size < sizeof(text) ? size : sizeof(text) - 1);
 	while (count < 15 && rest)
 		arguments[count++] = strsep(&rest, "\n");
-	/* The words that lead anywhere are not found by chance. */
+	/* Insert known words, which random input would not contain. */
 	if (size && data[0] < sizeof(words) / sizeof(words[0]))
 		arguments[1] = (char *)words[data[0]];
-	/* Not this machine's disks. */
+	/* Do not access the disks of the host. */
 	setenv("NVME_PEER_SYSROOT", "/nonexistent", 1);
 	fake_reset();
 	nvme_peer_main(count, arguments);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* libFuzzer: messages of a client that has lost its mind, to the stand-in GPU's transport. */
+/* libFuzzer: arbitrary messages of a client to the vfio-user server. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		vfu_destroy(vfu);
 		return 0;
 	}
-	/* Less than a socket holds, so that nobody needs to read the answers. */
+	/* Fits into the socket buffer, so that no thread has to read the replies. */
 	if (size > 65536)
 		size = 65536;
 	if (write(pair[0], data, size) != (ssize_t)size)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Find and fetch Debian packages without touching the machine's own apt.
+# Find and fetch Debian packages without changing the apt state of the host.
 # Sourced by setup.sh.
 
-# The archive this machine already uses: whatever mirror or proxy its owner chose.
+# Use the archive that the host is configured for, including a mirror or proxy.
 read_mirrors() {
 	local site release
 	mirror='' security=''
@@ -15,16 +15,16 @@ read_mirrors() {
 	done < <(apt-get indextargets --format '$(SITE) $(RELEASE)' 'Created-By: Packages' 'Origin: Debian')
 }
 
-# On a new machine apt has no lists yet, and knows of no archive without them.
+# A new machine has no package lists, and then apt-get indextargets is empty.
 find_mirrors() {
 	read_mirrors
 	[[ ! $mirror ]] || return 0
 	stage apt-update apt-get update -qq
 	read_mirrors
 	[[ $mirror ]] && return
-	# Without a network it has ended well, too.
+	# apt-get update succeeds without a network as well.
 	cat "$np_scratch/apt-update.log" >&2
-	np_die "apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
+	np_die "apt has no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
 }
 
 sources_of() {
@@ -37,8 +37,7 @@ sources_of() {
 	done
 }
 
-# apt with its own lists, so that the machine's own apt is never touched.
-# One view per Debian release: newest kernel of bookworm is not that of trixie.
+# apt with separate lists, one view for each Debian release: their newest kernels differ.
 private_apt() {
 	local view=$np_cache/apt/$1 tool=$2
 	shift 2
@@ -49,7 +48,7 @@ private_apt() {
 		-o Acquire::Retries=3 -o Acquire::Languages=none "$@"
 }
 
-# apt-get update ends well if it got nothing; a security archive may be missing, the suite not.
+# apt-get update succeeds without any list, so check the result. A security archive is optional.
 make_apt_view() {
 	local name=$1 view=$np_cache/apt/$1 kernels
 	shift
@@ -57,7 +56,7 @@ make_apt_view() {
 	sources_of "$@" >"$view/sources.list"
 	private_apt "$name" apt-get update
 	kernels=$(private_apt "$name" apt-cache pkgnames linux-headers-)
-	[[ $kernels ]] || np_die "no kernels in $1 of $mirror: see above what apt-get update said"
+	[[ $kernels ]] || np_die "no kernels in $1 of $mirror: see the output of apt-get update above"
 }
 
 apt_views() {
@@ -67,8 +66,7 @@ apt_views() {
 	touch "$np_cache/apt/.updated"
 }
 
-# The lists as of today, but no sooner than something has to be fetched: a set-up
-# that is complete needs no network.
+# Update old lists, only when a package has to be fetched: a complete set-up needs no network.
 use_lists() {
 	local age=999999
 	[[ ! -f $np_cache/apt/.updated ]] || age=$((EPOCHSECONDS - $(stat -c %Y "$np_cache/apt/.updated")))
@@ -79,7 +77,7 @@ use_lists() {
 	fi
 }
 
-# fetch VIEW PACKAGE...: the packages' files, named on stdout; downloaded once.
+# fetch VIEW PACKAGE...: download the packages once, and print their files.
 fetch() {
 	local view=$1 package file
 	shift

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# What guests boot from: one root file system image for all of them, and a small
-# initramfs for each kernel; and an image of tools. Sourced by setup.sh and bundle.
+# Boot images of guests: one root file system image, a small initramfs for each kernel, and an
+# image of tools. Sourced by setup.sh and bundle.
 
-# Only for build tools, emulator, checkers and what has an image of its own, so not in the
-# guests' image. It may be made after all of them were added to the tree.
+# Excluded from the guests' image: build tools, the emulator, checkers, and the tools of the
+# other image. They may already be in the tree when the image is made.
 guest_excludes=(
 	usr/src usr/include usr/lib/gcc usr/libexec/gcc usr/lib/llvm-* usr/lib/linux-kbuild-*
 	usr/share/qemu usr/share/seabios usr/lib/x86_64-linux-gnu/qemu usr/share/python3
@@ -17,9 +17,9 @@ guest_excludes=(
 
 guest_modules=(virtio_pci virtio_blk 9pnet_virtio 9p erofs overlay)
 
-# Uncompressed, for the same reason as the modules. Read-only: the guest lays a
-# tmpfs over it, so no test can leave something behind for the next one. Source
-# tree and cache appear in the tree as mount points only.
+# Uncompressed, as decompression is slow under emulation. Read-only: the guest mounts a tmpfs
+# over it, so that no test changes it for the next guest. Source tree and cache are excluded,
+# as they are mount points in the tree.
 make_guest_image() {
 	local work=$np_scratch/guest excludes=() pattern path
 	rm -rf "$work"
@@ -34,13 +34,13 @@ make_guest_image() {
 	np_publish "$work" "$np_cache/guest" "$image_key"
 }
 
-# libraries FILE...: that these files of the tree load, with the loader.
+# libraries FILE...: libraries of these files of the tree, and the loader.
 libraries() {
 	"$in_tree" sh -c 'cd / && for file; do ldd "$file" 2>/dev/null; done' sh "$@" |
 		grep -oE '/[^ ]+\.so[^ ]*' | sed 's,^/,,; s,^lib,usr/lib,' | sort -u
 }
 
-# The tools and all that they load, at their own paths, for PATH and LD_LIBRARY_PATH.
+# The tools and their libraries at their own paths, for PATH and LD_LIBRARY_PATH.
 make_tools_image() {
 	local work=$np_scratch/tools
 	rm -rf "$work"
@@ -59,7 +59,7 @@ make_initramfs() {
 	mkdir -p "$work"/{bin,modules,dev,proc,sys,lower,overlay,root}
 	cp "$np_tree/usr/bin/busybox" "$work/bin/"
 	cp "$np_source/selftests/guest/init" "$work/init"
-	# Dependencies first, in the order that modprobe would load them.
+	# In the order of modprobe, dependencies first.
 	for module in "${guest_modules[@]}"; do
 		"$in_tree" modprobe -d "$directory" -S "$version" --show-depends "$module"
 	done | awk '$1 == "insmod" && !seen[$2]++ {print $2}' >"$work/paths"

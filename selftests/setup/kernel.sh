@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Debian's kernels, unpacked and never installed, and files of their source.
-# Sourced by setup.sh.
+# Debian's kernels, unpacked but not installed, and files of their source. Sourced by setup.sh.
 
-# Here and below, nobody stops reading a pipe in the middle: who writes to it would die
-# of that now and then, and pipefail make a failure of it.
+# No reader of a pipe in this file exits early: SIGPIPE would end the writer, and pipefail
+# would report a failure.
 has_package() {
 	local said
 	said=$(private_apt "$1" apt-cache show "$2" 2>/dev/null) || return
 	[[ $'\n'$said == *$'\nFilename:'* ]]
 }
 
-# image_packages VIEW VERSION: the packages that hold vmlinuz and modules. Debian
-# ships them as one package, or split in two; either may exist only unsigned.
+# image_packages VIEW VERSION: the packages with vmlinuz and modules. Debian ships one package
+# or two; some exist only unsigned.
 image_packages() {
 	local view=$1 version=$2 package
 	if has_package "$view" "linux-modules-$version"; then
@@ -25,8 +24,8 @@ image_packages() {
 	return 1
 }
 
-# Newest version of which the archive has headers, modules and image; it keeps
-# some of these longer than others.
+# The newest version with headers, modules and image. The archive may lack one of them, as it
+# removes them at different times.
 newest_version() {
 	local view=$1 series=$2 version versions
 	versions=$(private_apt "$view" apt-cache pkgnames "linux-headers-$series." |
@@ -48,14 +47,14 @@ view_of() {
 	esac
 }
 
-# The headers' own parts, without the compiler: those are in the tree already.
+# The header packages without the compiler, which is in the tree.
 header_packages() {
 	private_apt "$1" apt-cache depends "linux-headers-$2" |
 		sed -n 's/^ *Depends: \(linux-\(headers\|kbuild\)-.*\)/\1/p'
 	echo "linux-headers-$2"
 }
 
-# unpack DIRECTORY: what fetch names, none of it installed.
+# unpack DIRECTORY: unpack the packages on stdin, without installing them.
 unpack() {
 	local package
 	while read -r package; do
@@ -63,8 +62,7 @@ unpack() {
 	done
 }
 
-# Guests need few modules. They are stored uncompressed, as a guest under
-# emulation would spend its first seconds in the decompressor.
+# Guests need few modules, uncompressed, as decompression under emulation takes seconds.
 keep_modules() {
 	local modules=$1 version=$2 kept=$1.kept directory
 	mkdir "$kept"
@@ -102,7 +100,7 @@ make_kernel() {
 	np_publish "$work" "$np_cache/kernels/$kernel" "$kernel_key"
 }
 
-# Out of one long xz stream, so only once and only what is used.
+# Unpacking the xz stream takes long, so do it once and keep only the files in use.
 make_sources() {
 	local version package work=$np_scratch/sources
 	version=$(newest_version backports 7)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Rust, in a folder of its own: nothing else needs it, and with it the tree that guests are
-# made of would be twice as large. Sourced by setup.sh.
+# Rust, in a separate directory: it would double the size of the tree that guests are made
+# of. Sourced by setup.sh.
 
 rust_packages=(rustc cargo rustfmt rust-clippy bindgen)
 rust_programs=(rustc cargo rustdoc rustfmt cargo-fmt cargo-clippy clippy-driver bindgen)
 
-# What the packages need and the tree has not; libclang is the checkers', without its headers.
+# Packages and dependencies that the tree lacks. libclang is in the tree for the checkers; its
+# headers are not needed.
 fetch_rust() {
 	mkdir -p "$1/partial"
 	"$in_tree" apt-get update -qq
@@ -14,7 +15,7 @@ fetch_rust() {
 	rm -f "$1"/libclang*-dev_*.deb
 }
 
-# A program as PATH has it: with the libraries that came with it, and no home but that.
+# A wrapper for PATH: use the libraries of this directory and a CARGO_HOME in it.
 rust_program() {
 	cat <<-PROGRAM
 	#!/bin/sh
@@ -40,7 +41,7 @@ make_rust() {
 	np_publish "$work" "$np_cache/rust" "$rust_key"
 }
 
-# Behind the checkers: what they bring is not fetched again.
+# After the checkers, whose packages are not fetched again.
 need_rust() {
 	rust_key=$(np_key rust-1 "$tree_identity" "${lint_packages[@]}" "${rust_packages[@]}")
 	np_fresh "$np_cache/rust" "$rust_key" || stage rust make_rust

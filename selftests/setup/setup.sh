@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Build everything the tests need, from a bare Debian 12 machine, as root:
+# Set up the test environment on a bare Debian 12 machine, as root:
 #
 #   CACHE/trixie        a Debian tree: compilers, QEMU, fio, nvme-cli, ...
 #   CACHE/kernels/K     vmlinuz, modules and initramfs of kernel K; its headers go into the tree
 #   CACHE/linux-source  test harness and checkers of the newest kernel's source
 #   CACHE/guest         the guests' root file system image
-#   CACHE/tools         an image of programs that few tests need
+#   CACHE/tools         an image of programs for a few tests
 #   CACHE/rust          Rust's compiler, with --lint
 #
 # usage: setup.sh [--refresh] [--lint] [--tree-only] [--no-sources] [KERNEL...]
@@ -16,9 +16,9 @@
 #   --lint       also the checkers that `make lint` runs, and Rust
 #   --refresh    look for newer packages
 #
-# Each result carries the key of what it was made from and is renamed into place
-# when it is whole; a second run does nothing, a killed one goes on where it was.
-# Package versions are found here and never pinned, as the archive drops old ones.
+# Each result has a key of its inputs and is renamed into place when it is complete. A second
+# run does nothing, and after an interrupted one the next continues. Package versions are not
+# pinned, as the archive removes old ones.
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 . "$np_source/selftests/setup/stage.sh"
@@ -45,7 +45,7 @@ done
 ((${#kernels[@]})) || kernels=("${np_all_kernels[@]}")
 ((EUID == 0)) || np_die "set-up needs root: it makes a Debian tree and mounts"
 
-# Is DIR the finished result of KEY, and good enough for this call?
+# have DIR KEY: succeeds if DIR is the finished result of KEY and no refresh is requested.
 have() {
 	[[ $refresh == no ]] && np_fresh "$1" "$2"
 }
@@ -57,7 +57,7 @@ need_tree() {
 		have_host_tools >/dev/null || stage host-tools install_host_tools
 		stage trixie-tree make_tree
 	fi
-	# What was made from this very tree, not from one like it.
+	# Identifies this instance of the tree, for keys of results that were made from it.
 	tree_identity=$(stat -c %W.%i "$np_tree")
 }
 
@@ -106,12 +106,12 @@ need_tools() {
 }
 
 need_lint() {
-	# Checkers are only for `make lint` and `make check`: a demonstration does not wait for them.
+	# Checkers are for make lint and make check only, so the demonstration does not install them.
 	need_packages checkers .lint-key "$(np_key lint-1 "$tree_identity" "${lint_packages[@]}")" "${lint_packages[@]}"
 	need_packages documents .documents-key "$(np_key documents-1 "$tree_identity" "${document_packages[@]}")" "${document_packages[@]}"
 }
 
-# What setup/bundle packed is whole, but for the image, and nothing more can be fetched.
+# An unpacked bundle lacks only the image, and cannot fetch anything.
 finish_bundle() {
 	image_key=bundle
 	np_fresh "$np_cache/guest" "$image_key" || stage guest-image make_guest_image
@@ -136,9 +136,9 @@ if [[ $tree_only == no ]]; then
 		need_kernel "$kernel"
 		need_guest "$kernel"
 	done
-	# Behind the guests' image, which is made without them.
+	# After the guests' image, which does not contain them.
 	[[ $sources == no ]] || need_tools
 fi
 [[ $lint == no ]] || { need_lint; need_rust; }
-# Only a set-up that took time is worth a line.
+# Silent if everything was up to date.
 ((SECONDS < 3)) || np_say "set-up: complete after $SECONDS s, in $np_cache"

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# The stages of set-up: each is seen to begin and to end, and none fails without a word.
-# Sourced by setup.sh.
+# Stages of set-up, with a message at their begin, end and failure. Sourced by setup.sh.
 
-# Whoever ends set-up by errexit is named, and so is a command that says nothing itself.
+# Print the command that ended set-up by errexit, as it may have printed nothing.
 set -o errtrace
 name_failure() {
 	np_say "set-up: '$BASH_COMMAND' failed, ${BASH_SOURCE[1]##*/} line ${BASH_LINENO[0]}" >&2
 }
 trap name_failure ERR
 
-# Show a stage by its name, then how long it took; its own output goes to a log
-# that is shown only when the stage fails.
+# stage NAME COMMAND...: run a stage and print its name and time. Its output goes to a log,
+# which is printed only on failure.
 stage() {
 	local name=$1 log=$np_scratch/$1.log began=$SECONDS
 	shift
 	np_say "set-up: $name ..."
-	# Not 'if ! (...)': that would switch off errexit inside the stage.
+	# Not 'if ! (...)', which would disable errexit inside the stage.
 	set +e
 	trap - ERR
 	(set -e; trap name_failure ERR; "$@") >"$log" 2>&1 </dev/null

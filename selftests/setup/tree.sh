@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# The Debian tree: build root, emulator, and the guests' user land. Sourced by setup.sh.
+# The Debian tree: build root, emulator, and user space of the guests. Sourced by setup.sh.
 
-# Compilers (one per generation of kernel headers), what their tools load at run
-# time, QEMU, and what the guests run.
+# Compilers (one for each generation of kernel headers) with run-time libraries of their tools,
+# QEMU, and programs for guests.
 tree_packages=(
 	gcc gcc-12 gcc-14 libc6-dev binutils make pkgconf perl python3-minimal libpython3-stdlib
 	libelf1t64 libssl3t64 zlib1g liburing-dev linux-libc-dev sparse
@@ -11,23 +11,23 @@ tree_packages=(
 )
 lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell)
 
-# What reads Documentation/.
+# For Documentation/.
 document_packages=(python3-sphinx)
 
-# What only guests run, added to a tree that is there, so that all that was made from it
-# stays. Of udev without its tables of names, seven times the rest.
+# For guests only, added to an existing tree, so that results made from it stay valid. udev
+# without its hardware database, which is seven times as large as the rest.
 guest_packages=(udev)
 guest_package_options=(-o 'DPkg::Options::=--path-exclude=/usr/lib/udev/hwdb.d/*')
 
-# What guests look at our events with, in an image beside theirs: with LLVM it is as large
-# again, and the demonstration need not wait for it.
+# Tracing tools for guests, in a separate image: with LLVM they would double the size, and the
+# demonstration does not need them.
 tool_packages=(linux-perf bpftrace)
 tool_files=(usr/bin/perf usr/bin/bpftrace)
 
-# Left out of every package: nobody reads manuals in a guest.
+# Excluded from every package.
 tree_excludes=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/usr/share/info/*')
 
-# All that set-up needs of the machine itself and a minimal one lacks.
+# Packages of the host that set-up needs and a minimal installation lacks.
 host_packages=(mmdebstrap xz-utils)
 
 have_host_tools() {
@@ -68,7 +68,7 @@ make_tree() {
 	np_publish "$work" "$np_tree" "$tree_key"
 }
 
-# add_packages KEY-FILE KEY ARG...: to the tree, by apt-get install.
+# add_packages KEY-FILE KEY ARG...: apt-get install in the tree.
 add_packages() {
 	"$in_tree" apt-get update -qq
 	"$in_tree" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${@:3}"
@@ -76,7 +76,7 @@ add_packages() {
 	echo "$2" >"$np_tree/$1"
 }
 
-# need_packages STAGE KEY-FILE KEY ARG...: what the tree has of this key is not added again.
+# need_packages STAGE KEY-FILE KEY ARG...: add packages, unless the tree has those of this key.
 need_packages() {
 	if [[ ! -f $np_tree/$2 || $(<"$np_tree/$2") != "$3" ]]; then
 		stage "$1" add_packages "${@:2}"

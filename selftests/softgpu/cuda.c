@@ -47,10 +47,10 @@ struct driver {
 /**
  * struct cuda - a GPU and the kernel on it; constant once it is open
  * @driver: libcuda
- * @context: of the GPU
+ * @context: context of the GPU
  * @kernel: all programs
- * @streams: one for the kernel of each job, and as many for copies beside it
- * @stream_count: of the former
+ * @streams: one for the kernel of each job, and one for concurrent copies
+ * @stream_count: number of jobs
  */
 struct cuda {
 	struct driver driver;
@@ -84,7 +84,7 @@ static const struct {
 	ENTRY("cuGetErrorName", cuGetErrorName),
 };
 
-/* 0, or -EIO and a word about @what. */
+/* Returns 0, or -EIO after a message about @what. */
 static int judge(const struct cuda *cuda, int error, const char *what)
 {
 	const char *name = NULL;
@@ -103,9 +103,9 @@ static int load(struct driver *driver)
 	void *library, *symbol;
 	size_t i;
 
-	/* A kernel that runs must not have to wait for another one to be loaded. */
+	/* Load kernels early, so that a running kernel does not wait for the load of another. */
 	setenv("CUDA_MODULE_LOADING", "EAGER", 1);
-	/* Nor for one that happens to share its way to the GPU. */
+	/* Separate hardware queues, so that it does not wait for another kernel's. */
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 	library = dlopen(name ? name : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
@@ -159,7 +159,7 @@ static int make_streams(struct cuda *cuda, unsigned int count)
 	return ret;
 }
 
-/* The first launch takes memory, which waits for kernels that run: so before any does. */
+/* The first launch allocates memory, which waits for running kernels, so do it first. */
 static int warm_up(struct cuda *cuda)
 {
 	struct kernel_job nothing = { .threads = 0 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Engines: each slot has a thread that waits for jobs and runs them, with as
- * many more threads as the job wants.
+ * Engines: each slot has a thread that waits for jobs and runs them, with further threads if the
+ * job has several.
  *
- * A program ends by returning or by escaping: a fault, an abort or a reset
- * leaves it where it stands, like a kernel on a GPU whose context is lost.  So
- * programs hold no lock and own no memory.
+ * A program returns, or escapes at any point after a fault, an abort or a reset, like a kernel of
+ * a GPU whose context is lost. So programs must not hold locks or own memory.
  */
 #include <errno.h>
 #include <signal.h>
@@ -19,7 +18,7 @@
 
 /* --- Lanes --------------------------------------------------------------- */
 
-/* The first bad end is the job's; nobody goes on after a fault. */
+/* The first failure is the status of the job; all lanes end after a fault. */
 static void lane_report(struct lane *lane, enum softgpu_status status)
 {
 	uint32_t running = SOFTGPU_RUNNING;
@@ -47,8 +46,8 @@ static void *lane_main(void *argument)
 }
 
 /*
- * A program that follows a bad pointer in its parameters hits memory that is
- * not there: a fault like any other.
+ * A program that dereferences an invalid pointer of its parameters accesses unmapped memory,
+ * which is a fault.
  */
 static void on_bad_access(int signal_number, siginfo_t *info, void *context)
 {
@@ -64,7 +63,7 @@ static void on_bad_access(int signal_number, siginfo_t *info, void *context)
 
 /* --- Jobs ---------------------------------------------------------------- */
 
-/* Copy what the guest asked for; it may change its mind in HBM meanwhile. */
+/* Copy the job, as the guest may change it in HBM meanwhile. */
 static enum softgpu_status job_load(struct slot *slot)
 {
 	struct gpu *gpu = slot->gpu;
@@ -88,7 +87,7 @@ static enum softgpu_status job_load(struct slot *slot)
 	return program->prepare ? program->prepare(slot) : SOFTGPU_RUNNING;
 }
 
-/* Run all lanes, the first of them here. */
+/* Run all lanes, the first one in this thread. */
 static void job_run_lanes(struct slot *slot)
 {
 	pthread_t threads[SOFTGPU_MAX_THREADS];
@@ -142,7 +141,7 @@ static void job_run(struct slot *slot)
 
 /* --- Slots --------------------------------------------------------------- */
 
-/* The slot is free before the guest hears of it; no start comes in between. */
+/* Free the slot before the guest gets the result, so that a start does not fail. */
 static void slot_finish(struct slot *slot)
 {
 	struct gpu *gpu = slot->gpu;

@@ -17,7 +17,7 @@ void engines_exit(struct gpu *gpu);
 void slot_control(struct slot *slot, uint32_t control);
 bool slot_busy(struct slot *slot);
 
-/* Abort all jobs and wait until they have ended, at most a second. */
+/* Abort all jobs and wait for their end, at most one second. */
 void engines_abort(struct gpu *gpu);
 
 #endif /* SOFTGPU_ENGINE_H */

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The objects of softgpu.  Its rooms, each with a header of its own and using
- * only those below it:
+ * The state of softgpu. Its source files, each with a header and using only those below it:
  *
  *	main.c		the command line, HBM, the socket
  *	registers.c	BAR0, resets
  *	engine.c	jobs and the threads that run them
- *	offload.c	jobs that a GPU of NVIDIA's runs, and cuda.c, its driver
+ *	offload.c	jobs on an NVIDIA GPU; cuda.c calls its driver
  *	programs_io.c	programs on blocks, over the device library
  *	programs_memory.c	programs on memory
- *	platform.c	what the device library asks of the machine
+ *	platform.c	platform functions of the device library
  *	memory.c	GPU addresses: HBM, page table, DMA, faults
- *	lane.c		what a thread of a job may do to itself
+ *	lane.c		escape, wait and counters of a thread of a job
  *
- * The engine knows no program: main.c tells it how to find one.
+ * The engine does not depend on programs: main.c passes the function that finds one.
  */
 #ifndef SOFTGPU_GPU_H
 #define SOFTGPU_GPU_H
@@ -33,7 +32,7 @@ struct offload;
 struct program;
 struct slot;
 
-/* What programs call when a wait goes on: 0 to go on, then less and less often. */
+/* State of a waiting loop with growing delays; initially 0. */
 struct backoff {
 	unsigned int rounds;
 };
@@ -42,13 +41,13 @@ struct backoff {
  * struct lane - a thread of a job
  * @slot: constant
  * @index: constant: number of this thread in the job
- * @escape: where a fault or an abort leaves the program
- * @escape_status: enum softgpu_status, why
- * @view: the gpu->view that the access under way began in, 0 for none
+ * @escape: target of longjmp() after a fault or an abort
+ * @escape_status: enum softgpu_status, the reason
+ * @view: the gpu->view in which the current access began, 0 without an access
  * @polling: slows down loops that load the same completion entry
  * @polled: address and last dword of that entry
  *
- * Only the thread itself, @view excepted.
+ * Only the thread itself accesses it, except for @view.
  */
 struct lane {
 	struct slot *slot;
@@ -62,31 +61,31 @@ struct lane {
 
 enum slot_state {
 	SLOT_IDLE,
-	SLOT_QUEUED,	/* started by the guest, not yet seen by the engine */
+	SLOT_QUEUED,	/* started by the guest, not yet taken by the engine */
 	SLOT_RUNNING,
 	SLOT_EXIT,	/* the process ends */
 };
 
 /**
- * struct slot - a place for a job and the engine thread that runs it
+ * struct slot - a job slot and its engine thread
  * @gpu: constant
  * @number: constant
  * @engine: constant
- * @lock: guards @state
- * @changed: @state changed
+ * @lock: protects @state
+ * @changed: signals a change of @state
  * @state: enum slot_state
  * @job_offset: register, offset of the job in HBM
- * @stop: the program should come to its end
- * @abort: the program must not go on
- * @job: the job in HBM; its result is written by all lanes, atomically
- * @program: copy of what the guest asked for, as are @threads and @parameters
+ * @stop: the program should end normally
+ * @abort: the program must end at once
+ * @job: the job in HBM; all lanes update its result atomically
+ * @program: copied from the job, like @threads and @parameters
  * @threads: lanes in use
  * @parameters: structure of the program
  * @queue: opened by programs on blocks before the lanes start
- * @status: enum softgpu_status; the first lane that ends badly sets it
- * @issued: commands that the lanes have begun, where their number is limited
- * @start_ns: when the job began
- * @lanes: one per thread
+ * @status: enum softgpu_status, set by the first lane that fails
+ * @issued: commands of all lanes, if their number is limited
+ * @start_ns: start time of the job
+ * @lanes: one for each thread
  */
 struct slot {
 	struct gpu *gpu;
@@ -116,7 +115,7 @@ struct slot {
 /**
  * struct gpu - the device
  * @vfu: constant
- * @hbm: constant: HBM; a GPU address in HBM is also the address here
+ * @hbm: constant: HBM; a GPU address in HBM is also the address in this process
  * @hbm_bytes: constant
  * @hbm_fd: constant
  * @table: register
@@ -126,15 +125,15 @@ struct slot {
  * @int_enable: register
  * @view: counts invalidations, never 0; see memory.c
  * @invalidator: constant: thread that waits for the end of older views
- * @invalidate_lock: guards @settled, @exiting and changes of @view
- * @invalidate_changed: @view or @exiting changed
- * @settled: nothing of older views than this is under way any more
+ * @invalidate_lock: protects @settled, @exiting and changes of @view
+ * @invalidate_changed: signals a change of @view or @exiting
+ * @settled: all accesses in views older than this have ended
  * @exiting: the invalidator should end
- * @jobs: counter, as are @faults, @fault_address, @resets, @invalidations
- * @most_threads: constant: of a job
- * @offload: constant: CUDA runs jobs on blocks; NULL: CPUs run all
+ * @jobs: counter, like @faults, @fault_address, @resets, @invalidations
+ * @most_threads: constant: maximum threads of a job
+ * @offload: constant: CUDA runs jobs on blocks; NULL: the CPU runs all jobs
  * @offload_run: constant, with @offload: see offload.h
- * @find_program: constant: NULL if there is no program of that number
+ * @find_program: constant: returns NULL for an unknown program
  * @slots: jobs
  */
 struct gpu {
@@ -165,7 +164,7 @@ struct gpu {
 	struct slot slots[SOFTGPU_MAX_SLOTS];
 };
 
-/* GPU addresses are addresses of this process, far from everything else. */
+/* GPU addresses are addresses of this process, far from its other mappings. */
 #define GPU_HBM_VA	0x200000000000ULL
 #define GPU_MMU_VA	0x210000000000ULL
 

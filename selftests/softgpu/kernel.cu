@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The programs on blocks as a kernel of CUDA, over the device library as it is.  Without
- * CUDA's compiler it is plain C for the stand-in of libcuda (tests/fake_libcuda.c).
+ * The programs on blocks as a CUDA kernel, over the unchanged device library. Without CUDA's
+ * compiler it is plain C for the fake libcuda (tests/fake_libcuda.c).
  *
- * A queue pair is lost when its status page says so, or when the engine does: the guest
- * takes memory away from a GPU, not from a queue pair.  That is why loads of the status
- * page come through here, and nothing else does but doorbells, which are counted.
+ * A queue pair is lost if its status page or the engine reports it, as the guest unmaps memory of
+ * a GPU and not of a queue pair. So this file replaces loads of the status page, and stores of
+ * doorbells to count them; all other platform functions are those of the library.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#define nvmepeer_status_load bus_status_load
-#define nvmepeer_doorbell_store bus_doorbell_store
+#define nvp_status_load bus_status_load
+#define nvp_doorbell_store bus_doorbell_store
 #include <nvmepeer_device/platform.h>
-#undef nvmepeer_status_load
-#undef nvmepeer_doorbell_store
+#undef nvp_status_load
+#undef nvp_doorbell_store
 
 struct kernel_state;
 
@@ -25,7 +25,7 @@ struct kernel_state;
 #define PROGRAM_FN static __device__
 
 /* One for each block. */
-NVMEPEER_FN struct kernel_state **current_state(void)
+NVP_FN struct kernel_state **current_state(void)
 {
 	static __shared__ struct kernel_state *state;
 
@@ -36,7 +36,7 @@ NVMEPEER_FN struct kernel_state **current_state(void)
 #define ARGUMENT const
 #define PROGRAM_FN static
 
-NVMEPEER_FN struct kernel_state **current_state(void)
+NVP_FN struct kernel_state **current_state(void)
 {
 	static _Thread_local struct kernel_state *state;
 
@@ -44,33 +44,33 @@ NVMEPEER_FN struct kernel_state **current_state(void)
 }
 #endif
 
-NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address);
-NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value);
+NVP_FN uint32_t nvp_status_load(uint64_t address);
+NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value);
 
 #include "kernel.h"
 
-/* 0 is no state of a queue pair that lives. */
-NVMEPEER_FN uint32_t nvmepeer_status_load(uint64_t address)
+/* 0 is not the state of a live queue pair. */
+NVP_FN uint32_t nvp_status_load(uint64_t address)
 {
 	if (bus_status_load((uintptr_t)&(*current_state())->control->revoked))
 		return 0;
 	return bus_status_load(address);
 }
 
-NVMEPEER_FN void nvmepeer_doorbell_store(uint64_t address, uint32_t value)
+NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value)
 {
 	bus_doorbell_store(address, value);
-	nvmepeer_add64((uint64_t *)&(*current_state())->result.doorbells, 1);
+	nvp_add64((uint64_t *)&(*current_state())->result.doorbells, 1);
 }
 
-/* --- What the programs ask for ----------------------------------------------- */
+/* --- Functions for the programs ---------------------------------------------- */
 
-/* A thread asks what the engine says once in so many commands, as that takes its time. */
+/* A thread reads the engine's flags once in so many commands, as the access is slow. */
 #define ASK_EVERY	64U
 
 /*
- * @all: lanes of the warp that run the program, @together: those of them in the round of
- * the loop, see programs_lanes.h
+ * @all: lanes of the warp that run the program; @together: lanes in the current round of the
+ * loop, see programs_lanes.h
  */
 struct lane {
 	const struct kernel_job *slot;
@@ -81,22 +81,22 @@ struct lane {
 };
 
 #define lane_add(lane, field, by)						\
-	nvmepeer_add64((uint64_t *)&(lane)->slot->state->result.field, by)
+	nvp_add64((uint64_t *)&(lane)->slot->state->result.field, by)
 
 PROGRAM_FN uint64_t now_ns(void)
 {
 	return nvmepeer_now_ns();
 }
 
-/* An abort takes the queue pair away, and every call ends by itself. */
+/* An abort marks the queue pair as lost, which ends every call. */
 PROGRAM_FN void lane_check(struct lane *lane)
 {
 	(void)lane;
 }
 
 /*
- * Where the controller works on, waits are too short for anybody to look at the status
- * page: so who is told that the queue pair is lost says so to all.
+ * While the controller keeps completing commands, waits are too short to reach a read of the
+ * status page: the lane that detects the loss marks the queue pair for all lanes.
  */
 PROGRAM_FN bool lane_stopped(struct lane *lane)
 {
@@ -105,27 +105,27 @@ PROGRAM_FN bool lane_stopped(struct lane *lane)
 	if (lane->asked++ % ASK_EVERY)
 		return false;
 	if (bus_status_load((uintptr_t)&control->revoked))
-		nvmepeer_mark_lost(&lane->slot->queue);
+		nvp_mark_lost(&lane->slot->queue);
 	if (!bus_status_load((uintptr_t)&control->stop))
 		return false;
-	/* Whoever asks next hears it, too. */
+	/* The next check of the flags has to see it as well. */
 	lane->asked = 0;
 	return true;
 }
 
 PROGRAM_FN uint64_t lane_reads(const struct lane *lane)
 {
-	return nvmepeer_load64((const uint64_t *)&lane->slot->state->result.reads);
+	return nvp_load64((const uint64_t *)&lane->slot->state->result.reads);
 }
 
 PROGRAM_FN uint64_t lane_age_ns(const struct lane *lane)
 {
-	return now_ns() - nvmepeer_load64(&lane->slot->state->start_ns);
+	return now_ns() - nvp_load64(&lane->slot->state->start_ns);
 }
 
 PROGRAM_FN uint64_t lane_issue(struct lane *lane)
 {
-	return nvmepeer_add64(&lane->slot->state->issued, 1);
+	return nvp_add64(&lane->slot->state->issued, 1);
 }
 
 #ifdef __CUDACC__
@@ -142,7 +142,7 @@ PROGRAM_FN bool claim(void *where, uint64_t old, uint64_t value)
 	return atomicCAS((word *)where, (word)old, (word)value) == old;
 }
 
-/* The lanes of this warp that the job has threads for. */
+/* The lanes of this warp that are threads of the job. */
 PROGRAM_FN uint32_t warp_mask(const struct kernel_job *job)
 {
 	uint32_t warp = threadIdx.x & ~31U, before = blockIdx.x * blockDim.x + warp, lanes;
@@ -158,7 +158,7 @@ PROGRAM_FN uint32_t thread_index(void)
 	return blockIdx.x * blockDim.x + threadIdx.x;
 }
 #else
-/* Set by who runs the kernel. */
+/* Set by the code that runs the kernel. */
 extern uint32_t (*softgpu_thread_index)(void);
 uint32_t (*softgpu_thread_index)(void);
 
@@ -184,10 +184,10 @@ PROGRAM_FN void note_took(struct softgpu_result *result, uint64_t ns)
 	uint64_t seen = result->latency_max_ns;
 
 	while (seen < ns && !claim(&result->latency_max_ns, seen, ns))
-		seen = nvmepeer_load64((const uint64_t *)&result->latency_max_ns);
+		seen = nvp_load64((const uint64_t *)&result->latency_max_ns);
 	seen = result->latency_min_ns;
 	while (seen > ns && !claim(&result->latency_min_ns, seen, ns))
-		seen = nvmepeer_load64((const uint64_t *)&result->latency_min_ns);
+		seen = nvp_load64((const uint64_t *)&result->latency_min_ns);
 }
 #endif
 
@@ -229,8 +229,8 @@ PROGRAM_FN enum softgpu_status run(struct lane *lane)
 		return run_random(lane);
 	case SOFTGPU_LATENCY:
 		return run_latency(lane);
-	case SOFTGPU_SOLO:
-		return run_solo(lane);
+	case SOFTGPU_EXCLUSIVE:
+		return run_exclusive(lane);
 	case SOFTGPU_EXCHANGE:
 		return run_exchange(lane);
 	case SOFTGPU_RATE:
@@ -247,8 +247,8 @@ PROGRAM_FN enum softgpu_status run(struct lane *lane)
 }
 
 /*
- * One of several queue pairs.  Where a pair has whole warps they take turns, as not all
- * blocks of a large job may run at once, and each pair is to have some that do.
+ * Select one of several queue pairs. Warps are assigned to the pairs in turn, as not all blocks
+ * of a large job run at the same time, and each pair needs running ones.
  */
 PROGRAM_FN void take_pair(struct lane *lane, const struct kernel_job *job)
 {
@@ -273,7 +273,7 @@ KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
 	enum softgpu_status status;
 
 	*current_state() = job.state;
-	nvmepeer_block_sync();
+	nvp_block_sync();
 	lane.all = warp_mask(&job);
 	if (lane.index >= job.threads)
 		return;
@@ -282,5 +282,5 @@ KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
 	claim(&job.state->start_ns, 0, now_ns());
 	status = run(&lane);
 	if (status != SOFTGPU_OK)
-		nvmepeer_compare_exchange32(&job.state->status, SOFTGPU_RUNNING, status);
+		nvp_compare_exchange32(&job.state->status, SOFTGPU_RUNNING, status);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the CUDA engine of softgpu (offload.c) and its kernel (kernel.cu) agree on.  The
- * kernel is one function for all programs, so that a job never waits for the memory that
- * a larger one would need.
+ * Interface between the CUDA engine of softgpu (offload.c) and its kernel (kernel.cu). The kernel
+ * is one function for all programs, so that no job waits for an allocation of local memory for a
+ * larger one.
  */
 #ifndef SOFTGPU_KERNEL_H
 #define SOFTGPU_KERNEL_H
@@ -13,11 +13,11 @@
 #define KERNEL_BLOCK	128U	/* threads of a block */
 
 /**
- * struct kernel_control - what the engine tells a job that runs, in the CPU's memory
- * @stop: come to the end
- * @revoked: the queue pair is lost, whatever its status page says
+ * struct kernel_control - flags of the engine for a running job, in host memory
+ * @stop: end normally
+ * @revoked: the queue pair is lost, regardless of its status page
  *
- * A copy into the GPU's memory may wait for the kernel that it is meant for.
+ * Not in GPU memory, as a copy to it may wait for the end of the kernel.
  */
 struct kernel_control {
 	uint32_t stop;
@@ -25,12 +25,12 @@ struct kernel_control {
 };
 
 /**
- * struct kernel_state - what the threads of a job share, in the GPU's own memory
- * @control: in the CPU's memory; constant
- * @result: as the guest will see it, but for latency_min_ns: all ones before the first
- * @start_ns: when the first thread began, by the GPU's clock
- * @issued: commands that were begun, where their number is limited
- * @status: enum softgpu_status: the first bad end of a thread
+ * struct kernel_state - shared state of the threads of a job, in GPU memory
+ * @control: flags in host memory; constant
+ * @result: the result of the guest, except for latency_min_ns: all ones before the first
+ * @start_ns: start of the first thread, by the GPU's clock
+ * @issued: submitted commands, if their number is limited
+ * @status: enum softgpu_status: the first failure of a thread
  */
 struct kernel_state {
 	const struct kernel_control *control;
@@ -42,13 +42,13 @@ struct kernel_state {
 };
 
 /**
- * struct kernel_job - argument of the kernel, and of several queue pairs that of each
- * @parameters: as the guest gave them
- * @queue: with addresses as the GPU reaches them
- * @state: in the GPU's memory
+ * struct kernel_job - argument of the kernel, or the description of one of several queue pairs
+ * @parameters: parameters of the guest
+ * @queue: the queue pair, with addresses of the GPU
+ * @state: state in GPU memory
  * @program: enum softgpu_program
- * @threads: that run it, on this queue pair or, in the argument, on all
- * @pairs: argument: in the GPU's memory, of each queue pair; NULL: there is but this one
+ * @threads: threads of this queue pair; in the argument, of all queue pairs
+ * @pairs: in the argument: descriptions of all queue pairs in GPU memory; NULL for a single one
  */
 struct kernel_job {
 	struct {

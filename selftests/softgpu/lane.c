@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A lane, which is a thread of a job: how it leaves its program, waits and
- * counts, wherever it stands.
+ * A lane is a thread of a job: escape from its program, waiting, and counters.
  */
 #include <sched.h>
 #include <time.h>

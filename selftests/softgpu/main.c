@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * softgpu: a stand-in for a GPU, for tests of nvme-peer in virtual machines.
+ * softgpu: a software GPU for tests of nvme-peer in virtual machines.
  *
  *	softgpu --socket PATH [--hbm-mb N] [--once] [--share DIRECTORY] [--engine cuda]
  *
- * A PCI function to QEMU's vfio-user-pci: memory of its own in a BAR, bus
- * mastering, an interrupt, and engines that run programs made from the device
- * library that real GPUs run (softgpu_regs.h).
+ * A PCI function for QEMU's vfio-user-pci: memory in a BAR, bus mastering, an interrupt, and
+ * engines that run programs over the device library, like real GPUs (softgpu_regs.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +29,7 @@
 #include "programs_memory.h"
 #include "registers.h"
 
-/* Address space for HBM and for what goes through the page table. */
+/* Address space of HBM and of the page table. */
 #define ADDRESS_SPACE	(GPU_MMU_VA - GPU_HBM_VA + (1ULL << 40))
 
 struct options {
@@ -103,9 +102,8 @@ static int open_shared(const char *share)
 }
 
 /*
- * HBM lies at its GPU address.  The rest of GPU address space is reserved and
- * inaccessible, so that a program that takes such an address for a pointer
- * faults instead of hitting something.
+ * HBM is mapped at its GPU address. The rest of the GPU address space is reserved and
+ * inaccessible, so that a program that dereferences such an address faults.
  */
 static int make_hbm(struct gpu *gpu, const char *share)
 {
@@ -126,7 +124,7 @@ static int make_hbm(struct gpu *gpu, const char *share)
 	return 0;
 }
 
-/* The kernel lies beside the program, wherever that is. */
+/* The kernel is in the directory of the program. */
 static int start_offload(struct gpu *gpu, const struct options *options)
 {
 	char path[PATH_MAX];
@@ -174,9 +172,9 @@ int main(int argc, char **argv)
 	int ret;
 
 	parse(argc, argv, &options);
-	/* A runner that dies must not leave its devices behind. */
+	/* End with the runner, even if it is killed. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* Waits of programs are shorter than the default slack. */
+	/* Programs wait for shorter times than the default slack. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	gpu.hbm_bytes = options.hbm_bytes;
 	gpu.most_threads = SOFTGPU_MAX_THREADS;

@@ -3,12 +3,11 @@
  * GPU addresses: HBM directly, everything else through the page table to HBM
  * or to the bus.
  *
- * Invalidation.  The driver clears page table entries and then writes
- * SOFTGPU_REG_INVALIDATE, which starts a new view.  A lane notes the view
- * before it looks into the page table and takes the note back after its access.
- * Either the invalidator sees the note of the old view, and waits, or the lane
- * sees the cleared entry.  Posted writes outlive the note, so the invalidator
- * pushes them out before the driver may take the memory behind the entry away.
+ * Invalidation: the driver clears page table entries and then writes SOFTGPU_REG_INVALIDATE,
+ * which starts a new view. A lane stores the current view before it reads the page table, and
+ * clears it after its access. Either the invalidator sees the stored old view and waits, or the
+ * lane sees the cleared entry. Posted writes may be pending after that, so the invalidator
+ * flushes them before the driver may reuse the memory behind the entry.
  */
 #include <errno.h>
 
@@ -29,7 +28,7 @@ _Noreturn void lane_fault(struct lane *lane, uint64_t address)
 {
 	struct gpu *gpu = lane->slot->gpu;
 
-	/* A fault because of an abort or a reset is none. */
+	/* Do not report a fault after an abort or a reset. */
 	lane_check(lane);
 	atomic_store(&gpu->fault_address, address);
 	atomic_fetch_add(&gpu->faults, 1);
@@ -42,7 +41,7 @@ _Noreturn void lane_fault(struct lane *lane, uint64_t address)
 void memory_view_enter(struct lane *lane)
 {
 	atomic_store(&lane->view, atomic_load(&lane->slot->gpu->view));
-	/* The note is visible before the page table is looked at. */
+	/* Store the view before the load of the page table entry. */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -142,7 +141,7 @@ void memory_exit(struct gpu *gpu)
 
 /* --- Translation --------------------------------------------------------- */
 
-/* The page table entry of @address, 0 if there is none. */
+/* The page table entry of @address, or 0. */
 static uint64_t table_entry(const struct gpu *gpu, uint64_t address)
 {
 	uint64_t index = (address - GPU_MMU_VA) / SOFTGPU_PAGE;
@@ -174,10 +173,10 @@ uint64_t memory_entry(const struct gpu *gpu, uint64_t address, bool write)
 /* --- Accesses ------------------------------------------------------------ */
 
 /**
- * struct access - an access by a lane, and how much of it is left
+ * struct access - an access by a lane, and its progress
  * @address: next GPU address
  * @data: next byte in this process
- * @length: bytes left
+ * @length: remaining bytes
  * @write: a store
  * @flags: VFU_DMA_MESSAGE
  */
@@ -217,7 +216,7 @@ static int access_bus(struct lane *lane, const struct access *access,
 	return vfu_dma_read(vfu, address, access->data, length, access->flags);
 }
 
-/* What of @access lies in its first page. */
+/* Execute the part of @access in its first page. */
 static int access_page(struct lane *lane, const struct access *access,
 		       size_t length)
 {

@@ -9,9 +9,8 @@
 void *gpu_hbm(const struct gpu *gpu, uint64_t address, uint64_t length);
 
 /*
- * Access any GPU address.  What cannot be done is a fault: these return only
- * when it was done.  Aligned accesses of 4 and 8 bytes are whole.  @flags:
- * VFU_DMA_MESSAGE.
+ * Access any GPU address. A failed access is a fault, and does not return. Aligned accesses of 4
+ * and 8 bytes are not torn. @flags: VFU_DMA_MESSAGE.
  */
 void lane_read(struct lane *lane, uint64_t address, void *data, size_t length,
 	       unsigned int flags);
@@ -19,14 +18,14 @@ void lane_write(struct lane *lane, uint64_t address, const void *data,
 		size_t length, unsigned int flags);
 
 /*
- * The page table entry of @address if it allows the access, else 0.  Who keeps what an
- * entry led to does so between memory_view_enter() and memory_view_leave().
+ * The page table entry of @address if it allows the access, otherwise 0. The memory behind the
+ * entry may be used between memory_view_enter() and memory_view_leave() only.
  */
 uint64_t memory_entry(const struct gpu *gpu, uint64_t address, bool write);
 void memory_view_enter(struct lane *lane);
 void memory_view_leave(struct lane *lane);
 
-/* A posted store of 4 bytes, as doorbells want it. */
+/* A posted store of 4 bytes, for doorbells. */
 void lane_post(struct lane *lane, uint64_t address, uint32_t value);
 
 /* Count a fault at @address and leave the program. */
@@ -37,8 +36,8 @@ int memory_start(struct gpu *gpu);
 void memory_exit(struct gpu *gpu);
 
 /*
- * From now on the page table is used as it is.  memory_invalidating() as long
- * as anything that used it as it was is under way.
+ * Later accesses use the current page table. memory_invalidating() returns true until all
+ * accesses that used an older one have ended.
  */
 void memory_invalidate(struct gpu *gpu);
 bool memory_invalidating(struct gpu *gpu);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Jobs on a GPU of NVIDIA's, see offload.h.
+ * Jobs on an NVIDIA GPU, see offload.h.
  *
- * HBM, the guest's memory and the controller's doorbells are files of this machine.
- * They are mapped and registered once each, whole: what a job is given are addresses in
- * there.  That alone would let a job go on using what the guest has taken back, so each
- * job keeps a list of its places.  Two things end a place: the driver changes the page
- * table and asks for a new view (memory.c), or the client takes bus addresses away
- * (offload_unmapped()).  Either waits until no kernel uses the place any more; a kernel
- * that does finds its queue pair lost and comes to its end by itself.
+ * HBM, the guest's memory and the controller's doorbells are files of the host. Each is mapped
+ * and registered once as a whole, and jobs get addresses in these mappings. As such a mapping
+ * outlives an unmap by the guest, each job has a list of places, the memory that it uses. A place
+ * ends if the driver changes the page table and starts a new view (memory.c), or if the client
+ * unmaps bus addresses (offload_unmapped()). Both wait until no kernel uses the place: a running
+ * kernel sees its queue pair as lost and ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,34 +28,34 @@
 
 #define PLACES		(8U * SOFTGPU_MOST_PAIRS)
 #define WINDOWS		4U
-/* Threads of a job: as many as an H200 has places for, and half. */
+/* Maximum threads of a job. */
 #define MOST_THREADS	65536U
-/* The client gives up after 5 s. */
+/* Less than the timeout of the client, 5 s. */
 #define UNMAP_SECONDS	4
 #define LOOK_NS		20000
-/* Looks between two copies of a running job's result. */
+/* Polls of a running job between two copies of its result. */
 #define LOOKS_A_COPY	500
 
-/* What of GPU addresses a job uses, and where it leads. */
+/* GPU addresses that a job uses, and the memory behind them. */
 struct place {
 	uint64_t address;
 	uint64_t length;
 	bool write;
 	uint64_t entry;		/* page table entry of its first page */
-	char *memory;		/* of @address, as CPU and GPU reach it */
+	char *memory;		/* its mapping for CPU and GPU */
 };
 
 /**
- * struct task - a slot's job as CUDA runs it
- * @places: outside HBM
- * @place_count: of them, 0 when none are used any more
- * @revoked: one of them is no longer the job's
- * @running: the kernel may use them
- * @state: constant: struct kernel_state, in the GPU's memory
- * @pairs: constant: struct kernel_job of each queue pair, in the GPU's memory
- * @jobs: what is copied there
- * @staged: what is copied to and from @state
- * @control: read by the kernel
+ * struct task - the job of a slot on CUDA
+ * @places: used memory outside HBM
+ * @place_count: entries of @places, 0 when the kernel has ended
+ * @revoked: a place was unmapped
+ * @running: the kernel may use the places
+ * @state: constant: struct kernel_state in GPU memory
+ * @pairs: constant: struct kernel_job of each queue pair, in GPU memory
+ * @jobs: source of @pairs
+ * @staged: copy of @state
+ * @control: flags that the kernel reads
  */
 struct task {
 	struct place places[PLACES];
@@ -81,15 +80,15 @@ struct window {
 /**
  * struct offload - CUDA as softgpu's engine
  * @cuda: constant
- * @mirror: constant: memory of the GPU as long as HBM; a queue pair's book-keeping lies
- *	there, at the offset that it has in HBM
+ * @mirror: constant: GPU memory of the size of HBM, for the state of queue pairs, at the same
+ *	offset as in HBM
  * @share: constant: directory that the controller shares, -1 for none
- * @lock: guards @tasks, but for what only the slot's engine changes, and @windows
- * @ended: a task has no places any more
- * @tasks: of slots
- * @windows: the guest's memory
- * @window_count: of them
- * @doorbells: the controller's doorbell page, NULL until it was needed
+ * @lock: protects @windows and @tasks, except for fields that only the slot's engine changes
+ * @ended: signals that a task has no places any more
+ * @tasks: one for each slot
+ * @windows: mappings of the guest's memory
+ * @window_count: entries of @windows
+ * @doorbells: the controller's doorbell page, NULL before its first use
  */
 struct offload {
 	struct cuda *cuda;
@@ -103,7 +102,7 @@ struct offload {
 	char *doorbells;
 };
 
-/* --- Memory that CUDA reaches ------------------------------------------------- */
+/* --- Memory for CUDA --------------------------------------------------------- */
 
 static char *map_registered(struct offload *offload, int fd, uint64_t offset, uint64_t bytes)
 {
@@ -117,7 +116,7 @@ static char *map_registered(struct offload *offload, int fd, uint64_t offset, ui
 	return NULL;
 }
 
-/* @lock held. */
+/* Called with @lock held. */
 static struct window *find_window(struct offload *offload, const struct vfu_place *place)
 {
 	struct window *window;
@@ -141,7 +140,7 @@ static struct window *find_window(struct offload *offload, const struct vfu_plac
 	return window;
 }
 
-/* Memory of the guest at a bus address, @lock held; NULL if it is none. */
+/* Memory of the guest at a bus address, or NULL; called with @lock held. */
 static char *guest_memory(struct gpu *gpu, uint64_t bus, uint64_t length, bool write)
 {
 	const struct window *window;
@@ -156,7 +155,7 @@ static char *guest_memory(struct gpu *gpu, uint64_t bus, uint64_t length, bool w
 	return window->memory + place.offset;
 }
 
-/* @lock held. */
+/* Called with @lock held. */
 static char *map_doorbells(struct offload *offload)
 {
 	int fd;
@@ -172,8 +171,8 @@ static char *map_doorbells(struct offload *offload)
 }
 
 /*
- * A page of the bus is the page that the controller shares if both show its token.  Asks
- * the client, so without @lock: the client's thread may be waiting for that.
+ * A bus page is the doorbell page that the controller shares if both have the same token. Called
+ * without @lock, as this sends a request to the client, whose thread may wait for @lock.
  */
 static bool is_doorbells(struct gpu *gpu, uint64_t bus)
 {
@@ -191,7 +190,7 @@ static uint64_t place_bus(const struct place *place)
 	return (place->entry & SOFTGPU_PTE_ADDRESS) + place->address % SOFTGPU_PAGE;
 }
 
-/* Does the page table lead where it did, for each page and in one piece? */
+/* Returns whether the page table still maps each page of the place to the same memory. */
 static bool place_holds(const struct gpu *gpu, const struct place *place)
 {
 	uint64_t page = place->address / SOFTGPU_PAGE * SOFTGPU_PAGE, entry = place->entry;
@@ -204,7 +203,7 @@ static bool place_holds(const struct gpu *gpu, const struct place *place)
 	return true;
 }
 
-/* @lock held. */
+/* Called with @lock held. */
 static char *place_memory(struct gpu *gpu, const struct place *place)
 {
 	uint64_t bus = place_bus(place);
@@ -219,7 +218,7 @@ static char *place_memory(struct gpu *gpu, const struct place *place)
 	return memory && place->write ? memory + bus % SOFTGPU_PAGE : NULL;
 }
 
-/* From here on whoever takes the place away finds it. */
+/* Add a place, which an unmap finds from now on. */
 static struct place *place_add(struct slot *slot, const struct place *found)
 {
 	struct offload *offload = slot->gpu->offload;
@@ -243,7 +242,7 @@ static bool is_shared_page(const struct offload *offload, const struct place *pl
 	       place->memory < offload->doorbells + SOFTGPU_PAGE;
 }
 
-/* Make a GPU address of a job's parameters one that CUDA reaches; 0 stays 0. */
+/* Translate a GPU address in the parameters of a job to an address for CUDA; 0 stays 0. */
 static bool resolve(struct slot *slot, uint64_t *address, uint64_t length, bool write)
 {
 	struct gpu *gpu = slot->gpu;
@@ -274,7 +273,7 @@ static bool resolve_queue(struct slot *slot, struct nvmepeer_geometry *geometry)
 	    !resolve(slot, &geometry->sq_doorbell, 4, true) ||
 	    !resolve(slot, &geometry->cq_doorbell, 4, true) ||
 	    !resolve(slot, &geometry->status, 64, false) ||
-	    !resolve(slot, &geometry->request, 4, true) ||
+	    !resolve(slot, &geometry->control, 8, true) ||
 	    !resolve(slot, &geometry->readback, 8, false) ||
 	    !resolve(slot, &geometry->list_area, geometry->list_memory.length, true))
 		return false;
@@ -284,7 +283,7 @@ static bool resolve_queue(struct slot *slot, struct nvmepeer_geometry *geometry)
 
 /* --- A job -------------------------------------------------------------------- */
 
-/* Who takes places away waits from here on, and has no need to before. */
+/* From here on an unmap of the places waits for the kernel. */
 static bool may_run(struct slot *slot)
 {
 	struct offload *offload = slot->gpu->offload;
@@ -298,7 +297,7 @@ static bool may_run(struct slot *slot)
 	return may;
 }
 
-/* What the kernel is told of several queue pairs, in its own memory. */
+/* Copy the descriptions of several queue pairs to GPU memory. */
 static int give_pairs(struct slot *slot, struct kernel_job *job, uint32_t pairs)
 {
 	struct offload *offload = slot->gpu->offload;
@@ -330,7 +329,7 @@ static int begin(struct slot *slot, uint32_t pairs)
 	       cuda_launch(offload->cuda, slot->number, &job);
 }
 
-/* Bring what the threads counted to where the guest looks. */
+/* Copy the counters of the threads to the result of the guest. */
 static enum softgpu_status fetch(struct slot *slot)
 {
 	struct offload *offload = slot->gpu->offload;
@@ -347,7 +346,7 @@ static enum softgpu_status fetch(struct slot *slot)
 	return state->status;
 }
 
-/* After the page table has changed: is what the job uses still the job's? */
+/* After a change of the page table, revoke the job if one of its places has changed. */
 static void look_at_view(struct slot *slot)
 {
 	struct gpu *gpu = slot->gpu;
@@ -397,7 +396,7 @@ static void follow(struct slot *slot)
 	}
 }
 
-/* Nothing runs any more: who waits for the places may have them. */
+/* The kernel has ended: remove the places, and wake waiting unmaps. */
 static bool drop_places(struct slot *slot)
 {
 	struct offload *offload = slot->gpu->offload;
@@ -435,7 +434,7 @@ static enum softgpu_status prepare(struct slot *slot, uint32_t pair, uint32_t pa
 	return nvmepeer_queue_open(&job->queue, &geometry) ? SOFTGPU_INVALID : SOFTGPU_OK;
 }
 
-/* Likewise, all of them. */
+/* Prepare all queue pairs. */
 static enum softgpu_status prepare_all(struct slot *slot, uint32_t pairs)
 {
 	const struct softgpu_io *io = &slot->parameters.io;
@@ -478,9 +477,9 @@ bool offload_run(struct slot *slot, enum softgpu_status *status)
 	return true;
 }
 
-/* --- The client takes memory away ---------------------------------------------- */
+/* --- Unmaps by the client ------------------------------------------------------- */
 
-/* @lock held; a task with such a place is revoked.  Does its kernel use it still? */
+/* Revoke a task with such a place; returns whether its kernel still runs. @lock is held. */
 static bool in_the_way(struct task *task, uint64_t address, uint64_t size)
 {
 	const struct place *place;
@@ -544,7 +543,7 @@ static int make_tasks(struct offload *offload)
 
 int offload_start(struct gpu *gpu, const char *kernel, const char *share)
 {
-	/* Pages of its own: CUDA registers them. */
+	/* Separate pages, as CUDA registers them. */
 	static _Alignas(SOFTGPU_PAGE) struct offload the_offload = {
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.ended = PTHREAD_COND_INITIALIZER,

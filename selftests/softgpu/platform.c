@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the device library asks of the machine, see softgpu_platform.h: accesses
- * of the lane that runs in this thread.
+ * Platform functions of the device library, see softgpu_platform.h: accesses by the lane of the
+ * current thread.
  */
 #include "lane.h"
 #include "memory.h"
@@ -15,7 +15,7 @@ void softgpu_sq_store(uint64_t address, const uint32_t value[4])
 	lane_write(lane, address + 8, value + 2, 8, 0);
 }
 
-/* The half with the phase tag first, so that no torn entry passes. */
+/* Load the half with the phase tag first, so that a torn entry is not accepted. */
 void softgpu_cq_load(uint64_t address, uint32_t value[4])
 {
 	struct lane *lane = current_lane;

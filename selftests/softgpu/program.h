@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* A program, as the engine runs it. */
+/* Interface between the engine and programs. */
 #ifndef SOFTGPU_PROGRAM_H
 #define SOFTGPU_PROGRAM_H
 

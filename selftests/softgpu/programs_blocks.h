@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Programs on blocks: ordinary C over the device library, run by several threads on one
- * queue pair.  Compiled twice: for lanes of the CPU (programs_io.c) and as a kernel of
- * CUDA (kernel.cu).
+ * Programs on blocks: C code over the device library, run by several threads on one queue pair.
+ * It is compiled twice: for lanes of the CPU (programs_io.c) and as a CUDA kernel (kernel.cu).
  *
- * The range is cut into units of softgpu_io.blocks blocks; unit n belongs to
- * thread n modulo threads, so that no two threads write the same block.
+ * The range consists of units of softgpu_io.blocks blocks; unit n belongs to thread n modulo
+ * threads, so that no two threads write the same block.
  *
- * Who includes this has said what PROGRAM_FN is, and a struct lane with @index and @slot,
- * in which lie @parameters, @queue and @threads.  It answers for
+ * The including file defines PROGRAM_FN and a struct lane with @index and @slot, which has
+ * @parameters, @queue and @threads, and these functions:
  *
  *	uint64_t now_ns(void);
  *	void lane_check(lane);			leave if the job was aborted
  *	void lane_note(lane, error, where, value);	the first error or mismatch
- *	lane_add(lane, field, by);		count into the job's result
- *	void lane_took(lane, ns);		how long a command took
- *	uint64_t lane_reads(lane);		commands that read, so far
- *	bool lane_stopped(lane);		the program should come to its end
- *	uint64_t lane_age_ns(lane);		since the job began
- *	uint64_t lane_issue(lane);		number of the command that is begun now
+ *	lane_add(lane, field, by);		add to a field of the job's result
+ *	void lane_took(lane, ns);		record the latency of a command
+ *	uint64_t lane_reads(lane);		number of read commands so far
+ *	bool lane_stopped(lane);		the program should end
+ *	uint64_t lane_age_ns(lane);		time since the job began
+ *	uint64_t lane_issue(lane);		number of the next command
  */
 #ifndef SOFTGPU_PROGRAMS_BLOCKS_H
 #define SOFTGPU_PROGRAMS_BLOCKS_H
 
 #include "programs_lanes.h"
 
-/* Units of one thread whose contents MIXED keeps track of. */
+/* Maximum units of one thread that MIXED records. */
 #define MIXED_UNITS	1024U
 
-/* What data memory holds before a read; no pattern word looks like it. */
+/* Contents of data memory before a read, unlike any pattern word. */
 #define POISON		0xa5a5a5a5a5a5a5a5ULL
 
-/* Words that a lane loads before it looks at the first of them. */
+/* Words that a lane loads before it compares the first. */
 #define WORDS_AHEAD	8U
 
 #define MAX_DEPTH	256U
 
 /**
- * struct unit - a piece of the range
+ * struct unit - blocks of one command
  * @lba: first block
- * @blocks: of it
+ * @blocks: number of blocks
  */
 struct unit {
 	uint64_t lba;
@@ -97,7 +96,7 @@ PROGRAM_FN uint64_t unit_bytes(const struct lane *lane, struct unit unit)
 	return (uint64_t)unit.blocks << lane->slot->queue.lba_shift;
 }
 
-/* xorshift64*: good enough to pick blocks, and the same in every run. */
+/* xorshift64*: selects blocks, the same in every run. */
 PROGRAM_FN uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state >> 12;
@@ -113,7 +112,7 @@ PROGRAM_FN uint64_t random_start(const struct lane *lane)
 
 /* --- Data ---------------------------------------------------------------- */
 
-/* Where the lane's data begins in the data memory. */
+/* Offset of the lane's data in the data memory. */
 PROGRAM_FN uint64_t data_offset(const struct lane *lane)
 {
 	return lane->index * share(lane);
@@ -136,7 +135,7 @@ PROGRAM_FN struct walk data_walk(const struct lane *lane, struct unit unit, uint
 	return walk;
 }
 
-/* What belongs into a word of a walk. */
+/* The expected value of a word. */
 PROGRAM_FN uint64_t pattern_at(const struct lane *lane, const struct walk *walk, uint64_t word)
 {
 	uint32_t shift = lane->slot->queue.lba_shift - 3;
@@ -153,7 +152,7 @@ PROGRAM_FN void walk_store(const struct lane *lane, const struct walk *walk)
 		walk->words[word] = walk->poison ? POISON : pattern_at(lane, walk, word);
 }
 
-/* Before a command: what a write takes, or what no read brings.  All lanes of a round. */
+/* Before a command: store the pattern to write, or poison. All lanes of a round call it. */
 PROGRAM_FN void data_prepare(struct lane *lane, struct unit unit, uint64_t seed, bool write)
 {
 	struct walk own = data_walk(lane, unit, seed), walk;
@@ -167,7 +166,7 @@ PROGRAM_FN void data_prepare(struct lane *lane, struct unit unit, uint64_t seed,
 	lanes_settle(lane);
 }
 
-/* How many of the words from @word on are wrong; all are under way before one is looked at. */
+/* The number of wrong words from @word on; all are loaded before the first comparison. */
 PROGRAM_FN uint32_t words_wrong(struct lane *lane, const struct walk *walk, uint64_t word)
 {
 	uint64_t seen[WORDS_AHEAD], bad = 0, where = 0, at;
@@ -201,7 +200,7 @@ PROGRAM_FN uint32_t walk_wrong(struct lane *lane, const struct walk *walk)
 	return wrong;
 }
 
-/* Is what a lane that @looks has read right?  All lanes of a round. */
+/* Compare the data of lanes with @looks. All lanes of a round call it. */
 PROGRAM_FN enum softgpu_status data_check(struct lane *lane, struct unit unit, uint64_t seed,
 					  bool looks)
 {
@@ -245,10 +244,10 @@ PROGRAM_FN void count_command(struct lane *lane, bool write, uint64_t bytes)
 }
 
 /*
- * Move a unit between its blocks and the lane's data, and wait.  Not a copy for each
- * program: CUDA's compiler (13.0) ends in a fault at times when it has as many.
+ * Transfer a unit between its blocks and the lane's data, and wait. Not inlined into each
+ * program: CUDA's compiler (13.0) occasionally crashes with so many copies.
  */
-NVMEPEER_SLOW_FN enum softgpu_status transfer(struct lane *lane, struct unit unit, bool write)
+NVP_NOINLINE_FN enum softgpu_status transfer(struct lane *lane, struct unit unit, bool write)
 {
 	const struct nvmepeer_queue *queue = &lane->slot->queue;
 	struct nvmepeer_command command = {
@@ -271,11 +270,11 @@ NVMEPEER_SLOW_FN enum softgpu_status transfer(struct lane *lane, struct unit uni
 }
 
 /*
- * Write a unit's pattern, or read it and compare.  The poison makes sure that the data
- * came with this command.  All lanes of a round.
+ * Write the pattern of a unit, or read and compare it. The poison proves that this command has
+ * transferred the data. All lanes of a round call it.
  */
-NVMEPEER_SLOW_FN enum softgpu_status move_pattern(struct lane *lane, struct unit unit,
-						  uint64_t seed, bool write)
+NVP_NOINLINE_FN enum softgpu_status move_pattern(struct lane *lane, struct unit unit,
+						 uint64_t seed, bool write)
 {
 	enum softgpu_status status, right;
 
@@ -311,7 +310,7 @@ PROGRAM_FN enum softgpu_status run_write(struct lane *lane)
 	return status;
 }
 
-/* Goes on after wrong data, so that all of it is counted. */
+/* Continues after wrong data, to count all of it. */
 PROGRAM_FN enum softgpu_status run_verify(struct lane *lane)
 {
 	enum softgpu_status status = SOFTGPU_OK;
@@ -345,7 +344,7 @@ PROGRAM_FN enum softgpu_status run_copy(struct lane *lane)
 	return status;
 }
 
-/* Whether a random program has had enough; else takes one command. */
+/* Returns whether a random program has reached its limits; otherwise counts a command. */
 PROGRAM_FN bool finished(struct lane *lane)
 {
 	const struct softgpu_io *io = parameters(lane);
@@ -355,13 +354,13 @@ PROGRAM_FN bool finished(struct lane *lane)
 	return io->commands && lane_issue(lane) >= io->commands;
 }
 
-/* The most that one command moves. */
+/* The maximum blocks of a command. */
 PROGRAM_FN uint32_t most_blocks(const struct softgpu_io *io)
 {
 	return io->most_blocks ? io->most_blocks : io->blocks;
 }
 
-/* Of the sizes from the smallest to the largest one, where that fits into the range. */
+/* Select a random size that fits into the range. */
 PROGRAM_FN void resize_unit(const struct softgpu_io *io, struct unit *unit, uint64_t random)
 {
 	uint64_t left = io->first_lba + io->lba_count - unit->lba;
@@ -395,13 +394,13 @@ PROGRAM_FN enum softgpu_status run_random(struct lane *lane)
 	return status;
 }
 
-/* The pattern of the @version-th write of a unit. */
+/* The seed of the @version-th write of a unit. */
 PROGRAM_FN uint64_t version_seed(const struct lane *lane, uint8_t version)
 {
 	return parameters(lane)->seed + version * 0x632be59bd9b4e019u;
 }
 
-/* Write all units that are kept track of as version 0. */
+/* Write all recorded units with version 0. */
 PROGRAM_FN enum softgpu_status mixed_write_all(struct lane *lane, uint64_t units)
 {
 	enum softgpu_status status = SOFTGPU_OK;
@@ -438,8 +437,8 @@ PROGRAM_FN enum softgpu_status mixed_step(struct lane *lane, uint64_t units, uin
 }
 
 /*
- * Each write of a unit has a pattern of its own, so that a lost write shows in
- * the next read.  At the end the range holds the pattern of version 0.
+ * Each write of a unit has a different pattern, so that the next read detects a lost write. At the
+ * end the range has the pattern of version 0.
  */
 PROGRAM_FN enum softgpu_status run_mixed(struct lane *lane)
 {
@@ -459,12 +458,12 @@ PROGRAM_FN enum softgpu_status run_mixed(struct lane *lane)
 }
 
 /**
- * struct flight - commands of a lane that are under way, oldest first
- * @tokens: a ring of @depth
- * @units: what they read
+ * struct flight - commands of a lane in flight, oldest first
+ * @tokens: a ring of @depth tokens
+ * @units: the units that they read
  * @oldest: index in the ring
- * @count: under way
- * @depth: most at once
+ * @count: commands in flight
+ * @depth: maximum of @count
  */
 struct flight {
 	struct nvmepeer_token tokens[MAX_DEPTH];
@@ -516,7 +515,7 @@ PROGRAM_FN enum softgpu_status flight_take(struct lane *lane,
 	return SOFTGPU_OK;
 }
 
-/* Waits until the next command of a thread that is not as fast as it can. */
+/* Wait for the time of the next command of a paced thread. */
 PROGRAM_FN void keep_pace(struct lane *lane, uint64_t *next)
 {
 	uint32_t pace = parameters(lane)->pace_ns;
@@ -524,7 +523,7 @@ PROGRAM_FN void keep_pace(struct lane *lane, uint64_t *next)
 	if (!pace)
 		return;
 	while (now_ns() < *next && !lane_stopped(lane))
-		nvmepeer_pause(500);
+		nvp_pause(500);
 	*next = now_ns() + pace;
 }
 
@@ -548,7 +547,7 @@ PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 		if (status == SOFTGPU_OK)
 			status = flight_add(lane, &flight, unit);
 	}
-	/* Also after an error: nothing may be under way when the job ends. */
+	/* Also after an error, as no command may be in flight when the job ends. */
 	lanes_begin(lane);
 	while (lanes_meet(lane, flight.count))
 		if (flight_take(lane, &flight) != SOFTGPU_OK)
@@ -556,18 +555,18 @@ PROGRAM_FN enum softgpu_status run_rate(struct lane *lane)
 	return status;
 }
 
-/* The unit's pages, each into its place. */
+/* Read each page of the unit to its page in data memory. */
 PROGRAM_FN enum softgpu_status gather(struct lane *lane, struct unit unit)
 {
 	const struct nvmepeer_queue *queue = &lane->slot->queue;
 	const struct softgpu_io *io = parameters(lane);
 	uint32_t shift = io->page_shift - queue->lba_shift;
-	const struct nvmepeer_parts parts = {
+	const struct nvmepeer_page_list parts = {
 		.buffer = &io->data,
 		.numbers = (const uint32_t *)(uintptr_t)io->page_table +
 			   ((unit.lba - io->first_lba) >> shift),
 		.count = unit.blocks >> shift,
-		.part_shift = io->page_shift,
+		.page_shift = io->page_shift,
 	};
 	uint64_t table[SOFTGPU_GATHER_PAGES];
 	struct nvmepeer_buffer places;

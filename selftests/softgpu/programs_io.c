@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Programs on blocks, for lanes of the CPU: what is checked before they start, and the
- * table of them.
+ * Programs on blocks for lanes of the CPU: checks of their parameters, and the table of programs.
  */
 #include <string.h>
 
@@ -56,7 +55,7 @@ static uint64_t lane_issue(struct lane *lane)
 
 /* --- Checks before the lanes start ---------------------------------------- */
 
-/* DMA addresses of a buffer's pages lie in HBM, all of them. */
+/* All DMA addresses of the buffer's pages have to be in HBM. */
 static bool buffer_valid(const struct gpu *gpu,
 			 const struct nvmepeer_buffer *buffer,
 			 uint32_t page_shift)
@@ -85,7 +84,7 @@ static enum softgpu_status prepare_queue(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
-/* Several queue pairs want CUDA. */
+/* Several queue pairs need CUDA. */
 static bool pairs_valid(const struct slot *slot)
 {
 	uint32_t pairs = slot->parameters.io.pairs;
@@ -93,7 +92,7 @@ static bool pairs_valid(const struct slot *slot)
 	return pairs < 2 || (slot->gpu->offload && slot->threads % pairs == 0);
 }
 
-/* Data memory of a thread, where each queue pair has an equal part of them. */
+/* Data memory of a thread; each queue pair has the same number of threads. */
 static uint64_t least_share(const struct slot *slot)
 {
 	const struct softgpu_io *io = &slot->parameters.io;
@@ -128,7 +127,7 @@ static enum softgpu_status prepare_data(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
-/* A word for each page of the range, and places for all of a command. */
+/* The page table needs a word for each page of the range. */
 static enum softgpu_status prepare_gather(struct slot *slot)
 {
 	const struct softgpu_io *io = &slot->parameters.io;
@@ -145,8 +144,8 @@ static enum softgpu_status prepare_gather(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
-/* Who has a queue pair for itself is one thread. */
-static enum softgpu_status prepare_solo(struct slot *slot)
+/* Only one thread can use a queue pair exclusively. */
+static enum softgpu_status prepare_exclusive(struct slot *slot)
 {
 	return slot->threads == 1 ? prepare_data(slot) : SOFTGPU_INVALID;
 }
@@ -154,7 +153,7 @@ static enum softgpu_status prepare_solo(struct slot *slot)
 static enum softgpu_status prepare_exchange(struct slot *slot)
 {
 	const struct softgpu_io *io = &slot->parameters.io;
-	enum softgpu_status status = prepare_solo(slot);
+	enum softgpu_status status = prepare_exclusive(slot);
 
 	if (status != SOFTGPU_RUNNING)
 		return status;
@@ -170,7 +169,7 @@ static const struct program programs[] = {
 	[SOFTGPU_MIXED] = { prepare_data, run_mixed },
 	[SOFTGPU_RANDOM] = { prepare_data, run_random },
 	[SOFTGPU_LATENCY] = { prepare_data, run_latency },
-	[SOFTGPU_SOLO] = { prepare_solo, run_solo },
+	[SOFTGPU_EXCLUSIVE] = { prepare_exclusive, run_exclusive },
 	[SOFTGPU_EXCHANGE] = { prepare_exchange, run_exchange },
 	[SOFTGPU_RATE] = { prepare_data, run_rate },
 	[SOFTGPU_COPY] = { prepare_data, run_copy },

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lanes of a warp that do a program together: they begin each round of a loop at the same
- * time, so that their calls of the device library share one trip to the queue, and go
- * over each other's data side by side, as what lies behind a bus is read and written by
- * whole lines only.  On a CPU a lane is alone.
+ * Lanes of a warp run a program together: they begin each round of a loop at the same time, so
+ * that their calls of the device library share one access to the queue. They also process each
+ * other's data together, as memory behind a bus is accessed in whole lines. On a CPU a lane is
+ * alone.
  *
- * A program calls lanes_begin() before a loop and lanes_meet() before each round of it.
- * In a round all lanes that met come to all the calls below, whatever became of them.
+ * A program calls lanes_begin() before a loop and lanes_meet() before each round. In a round all
+ * lanes that met must execute all calls below, even after a failure.
  */
 #ifndef SOFTGPU_PROGRAMS_LANES_H
 #define SOFTGPU_PROGRAMS_LANES_H
 
 /**
  * struct walk - data of a lane
- * @words: of it
- * @count: how many; 0: none of its data is looked at
+ * @words: the data
+ * @count: number of words; 0: the data is not processed
  * @lba: block of the first word
- * @seed: of its pattern
- * @poison: store what no pattern has, not the pattern
- * @first: word that this lane begins with
- * @step: words between those of this lane
+ * @seed: seed of the pattern
+ * @poison: store poison instead of the pattern
+ * @first: first word for this lane
+ * @step: distance of the words for this lane
  */
 struct walk {
 	uint64_t *words;
@@ -49,10 +49,10 @@ PROGRAM_FN uint32_t lanes_together(const struct lane *lane)
 	return __popc(lane->together);
 }
 
-/* The lane that is @number-th of those together. */
+/* The @number-th lane of the round. */
 PROGRAM_FN int lanes_number(const struct lane *lane, uint32_t number)
 {
-	return (int)nvmepeer_select_bit(lane->together, number);
+	return (int)nvp_select_bit(lane->together, number);
 }
 
 PROGRAM_FN uint64_t lanes_copy(const struct lane *lane, uint64_t value, int from)
@@ -60,7 +60,7 @@ PROGRAM_FN uint64_t lanes_copy(const struct lane *lane, uint64_t value, int from
 	return __shfl_sync(lane->together, (unsigned long long)value, from);
 }
 
-/* This lane's part of the walk over the data of the @number-th, which is described in @own. */
+/* This lane's part of the data of the @number-th lane, which is described in its @own. */
 PROGRAM_FN struct walk lanes_walk(const struct lane *lane, const struct walk *own, uint32_t number)
 {
 	int from = lanes_number(lane, number);
@@ -76,7 +76,7 @@ PROGRAM_FN struct walk lanes_walk(const struct lane *lane, const struct walk *ow
 	return walk;
 }
 
-/* What lanes found in the @number-th's data, for that lane; @mine is what it has so far. */
+/* Add what all lanes found in the data of the @number-th lane to its @mine. */
 PROGRAM_FN uint64_t lanes_found(const struct lane *lane, uint32_t number, uint32_t found,
 				uint64_t mine)
 {
@@ -85,7 +85,7 @@ PROGRAM_FN uint64_t lanes_found(const struct lane *lane, uint32_t number, uint32
 	return lanes_number(lane, number) == (int)(threadIdx.x % 32) ? sum : mine;
 }
 
-/* What the lanes have stored is stored before what any of them does then. */
+/* Order stores of all lanes before later accesses of any of them. */
 PROGRAM_FN void lanes_settle(const struct lane *lane)
 {
 	__syncwarp(lane->together);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Programs on memory: whatever a GPU address names is stored to, loaded from,
- * filled, checked, copied and polled.
+ * Programs on memory: store, load, fill, check, copy and poll any GPU address.
  */
 #include "lane.h"
 #include "memory.h"
 #include "programs_memory.h"
 
-/* Bytes that FILL, CHECK and MEMCPY move at once. */
+/* Bytes of a single access of FILL, CHECK and MEMCPY. */
 #define PIECE	4096U
 
 static const struct softgpu_memory *parameters(const struct lane *lane)
@@ -110,9 +109,8 @@ static enum softgpu_status run_hammer(struct lane *lane)
 }
 
 /*
- * The pieces of a range that belong to a lane: every threads-th one.  Returns
- * the length of the piece at *@offset, 0 behind the last, and moves *@offset on
- * from the piece before.
+ * Iterate over the pieces of a range that belong to a lane, every threads-th one. Advances *@offset
+ * to the next piece and returns its length, 0 after the last one.
  */
 static uint64_t next_piece(const struct lane *lane, uint64_t *offset,
 			   bool first)
@@ -143,7 +141,7 @@ static enum softgpu_status run_fill(struct lane *lane)
 	return SOFTGPU_OK;
 }
 
-/* Compare a piece; returns words that are wrong. */
+/* Compare a piece; returns the number of wrong words. */
 static uint64_t check_piece(struct lane *lane, const uint64_t *words,
 			    uint64_t offset, uint64_t length)
 {

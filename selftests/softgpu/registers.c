@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * BAR0 of softgpu, and what a reset does to it.  All of this runs in the thread
- * that serves the client, so nothing here waits for a job but a reset.
+ * BAR0 of softgpu, and resets. All functions run in the thread that serves the client, so only
+ * a reset may wait for a job.
  */
 #include <string.h>
 
@@ -164,7 +164,7 @@ static void write_register(struct gpu *gpu, uint64_t offset, uint64_t value)
 	}
 }
 
-/* Only whole registers: an access of another size reads and changes nothing. */
+/* Only accesses to whole registers have an effect. */
 static bool is_register(unsigned int bar, uint64_t offset, uint32_t count)
 {
 	return bar == 0 && (count == 4 || count == 8) && offset % count == 0;
@@ -199,7 +199,7 @@ static void bar_write(void *context, unsigned int bar, uint64_t offset,
 	}
 }
 
-/* HBM keeps its contents, as on a real card after a function level reset. */
+/* HBM keeps its contents, like that of a real GPU after a function level reset. */
 static void reset(void *context, enum vfu_reset why)
 {
 	struct gpu *gpu = context;

@@ -5,7 +5,7 @@
 
 #include "gpu.h"
 
-/* What the device is, for vfu_create(). */
+/* Fill the description for vfu_create(). */
 void gpu_describe(const struct gpu *gpu, struct vfu_device *device);
 
 #endif /* SOFTGPU_REGISTERS_H */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * User interface of softgpu_drv.ko, the driver of the stand-in GPU:
- * /dev/softgpuN.  It plays what a GPU driver does towards nvme-peer: gives out
- * GPU memory as dma-bufs, takes others' dma-bufs into GPU address space, runs
- * programs.
+ * User interface of softgpu_drv.ko, the driver of the software GPU: /dev/softgpuN. It does what
+ * a GPU driver does for nvme-peer: it exports GPU memory as dma-bufs, imports dma-bufs into GPU
+ * address space, and runs programs.
  *
- * Handles and jobs belong to the open file and go with it: jobs are aborted,
- * imports let go.  Memory belongs to its dma-buf.  Every call fails with ENODEV
- * once the device is gone.  Unknown flags fail with EINVAL.
+ * Handles and jobs belong to the open file: closing it aborts jobs and releases imports. Memory
+ * belongs to its dma-buf. Every call fails with ENODEV after the device was removed. Unknown
+ * flags fail with EINVAL.
  */
 #ifndef SOFTGPU_DRV_H
 #define SOFTGPU_DRV_H
@@ -24,12 +23,12 @@
  * @hbm_va: GPU address of HBM
  * @mmu_va: GPU address of the first page that goes through the page table
  * @pci_address: domain << 16 | bus << 8 | device << 3 | function
- * @buffers: dma-bufs of this device that live
+ * @buffers: existing dma-bufs of this device
  * @imports: imports of all files
  * @jobs: running jobs of all files
- * @invalidations: times that an exporter told an import to let go
- * @interrupts: interrupts taken
- * @cpu_maps: times that the CPU mapped a dma-buf of this device, or a page of one
+ * @invalidations: invalidations of imports by their exporters
+ * @interrupts: handled interrupts
+ * @cpu_maps: CPU mappings of dma-bufs of this device, or of their pages
  */
 struct softgpu_info {
 	__u64 hbm_bytes;
@@ -48,7 +47,7 @@ struct softgpu_info {
 #define SOFTGPU_INFO		_IOR('g', 0, struct softgpu_info)
 
 /* softgpu_alloc.flags */
-#define SOFTGPU_ALLOC_SYSTEM	(1U << 0)	/* host memory instead of HBM, and nobody says so */
+#define SOFTGPU_ALLOC_SYSTEM	(1U << 0)	/* host memory instead of HBM, not visible to importers */
 #define SOFTGPU_ALLOC_SCATTERED	(1U << 1)	/* HBM in several separate pieces */
 
 /**
@@ -56,9 +55,9 @@ struct softgpu_info {
  * @size: in: bytes; out: rounded up to pages
  * @flags: in: SOFTGPU_ALLOC_*
  * @fd: out: the dma-buf, close-on-exec; may be mapped, shared
- * @address: out: GPU address of it
+ * @address: out: GPU address
  *
- * Zeroed.  ENOSPC: no room.
+ * The memory is zeroed. ENOSPC: not enough memory.
  */
 struct softgpu_alloc {
 	__u64 size;
@@ -70,17 +69,16 @@ struct softgpu_alloc {
 #define SOFTGPU_ALLOC		_IOWR('g', 1, struct softgpu_alloc)
 
 /* softgpu_move.flags */
-#define SOFTGPU_MOVE_FORCE	(1U << 0)	/* although it is pinned, as a dying GPU would */
+#define SOFTGPU_MOVE_FORCE	(1U << 0)	/* even if it is pinned, like a failing GPU */
 
 /**
- * struct softgpu_move - ioctl(SOFTGPU_MOVE): put HBM memory somewhere else in HBM
+ * struct softgpu_move - ioctl(SOFTGPU_MOVE): move memory inside HBM
  * @fd: in: dma-buf from SOFTGPU_ALLOC
  * @flags: in: SOFTGPU_MOVE_*
  * @address: out: new GPU address
  *
- * Importers are told to let go and waited for.  EBUSY: pinned.  ETIMEDOUT: an
- * importer did not let go in 10 s; nothing moved.  EINVAL: not HBM of this
- * device in one piece.
+ * Importers are invalidated and waited for. EBUSY: pinned. ETIMEDOUT: an importer did not unmap
+ * it within 10 s, and it was not moved. EINVAL: not contiguous HBM of this device.
  */
 struct softgpu_move {
 	__s32 fd;
@@ -91,15 +89,15 @@ struct softgpu_move {
 #define SOFTGPU_MOVE		_IOWR('g', 2, struct softgpu_move)
 
 /* softgpu_import.flags */
-#define SOFTGPU_IMPORT_STATIC	(1U << 0)	/* dma_buf_attach(): cannot be told to let go */
-#define SOFTGPU_IMPORT_READ_ONLY (1U << 1)	/* programs must not write it */
+#define SOFTGPU_IMPORT_STATIC	(1U << 0)	/* dma_buf_attach(): without invalidation */
+#define SOFTGPU_IMPORT_READ_ONLY (1U << 1)	/* for reading only */
 
 /**
  * struct softgpu_import - ioctl(SOFTGPU_IMPORT): a dma-buf into GPU address space
  * @fd: in: the dma-buf
  * @flags: in: SOFTGPU_IMPORT_*
- * @handle: out: names it on this file; never 0
- * @segments: out: contiguous ranges of DMA addresses
+ * @handle: out: handle on this file; never 0
+ * @segments: out: number of contiguous DMA address ranges
  * @address: out: GPU address
  * @length: out: bytes
  */
@@ -117,8 +115,8 @@ struct softgpu_import {
 /**
  * struct softgpu_import_info - ioctl(SOFTGPU_IMPORT_INFO)
  * @handle: in
- * @mapped: out: 0 while it is let go; the address faults then
- * @invalidations: out: times that the exporter told it to let go
+ * @mapped: out: 0 after an invalidation, when accesses to the address fault
+ * @invalidations: out: number of invalidations by the exporter
  */
 struct softgpu_import_info {
 	__u32 handle;
@@ -142,11 +140,11 @@ struct softgpu_release {
  * @threads: in: 1 to SOFTGPU_MAX_THREADS
  * @parameters: in: user pointer to the program's parameters
  * @length: in: bytes of them, up to SOFTGPU_PARAMETER_BYTES
- * @job: out: names the job until it is waited for; never 0
+ * @job: out: handle of the job until SOFTGPU_WAIT returns its result; never 0
  *
- * Imports of this file that were let go are mapped again first, at the same
- * address, as drivers do when they validate a submission; one that its exporter
- * refuses stays away.  EBUSY: SOFTGPU_MAX_SLOTS jobs run or wait to be waited for.
+ * Invalidated imports of this file are first mapped again at the same address, as drivers do
+ * when they validate a submission. An import that its exporter refuses stays unmapped. EBUSY:
+ * SOFTGPU_MAX_SLOTS jobs run or wait for SOFTGPU_WAIT.
  */
 struct softgpu_start {
 	__u32 program;
@@ -161,11 +159,11 @@ struct softgpu_start {
 /**
  * struct softgpu_wait - ioctl(SOFTGPU_WAIT), ioctl(SOFTGPU_PROGRESS)
  * @job: in
- * @timeout_ms: in: SOFTGPU_WAIT: how long; 0 looks once
- * @result: out: as of now
+ * @timeout_ms: in: SOFTGPU_WAIT: timeout; 0 does not wait
+ * @result: out: the current result
  *
- * WAIT takes the job away once it has ended: ETIMEDOUT if it has not.  PROGRESS
- * only looks.  ENOENT: no such job.  EIO: the device died under it.
+ * WAIT releases the job if it has ended, otherwise it fails with ETIMEDOUT. PROGRESS returns the
+ * current result only. ENOENT: no such job. EIO: the device was reset or removed.
  */
 struct softgpu_wait {
 	__u32 job;
@@ -179,7 +177,7 @@ struct softgpu_wait {
 /* softgpu_stop.flags */
 #define SOFTGPU_STOP_ABORT	(1U << 0)	/* at once, as after a fault */
 
-/** struct softgpu_stop - ioctl(SOFTGPU_STOP): end a job; wait for it afterwards */
+/** struct softgpu_stop - ioctl(SOFTGPU_STOP): end a job; SOFTGPU_WAIT waits for its end */
 struct softgpu_stop {
 	__u32 job;
 	__u32 flags;
@@ -187,7 +185,7 @@ struct softgpu_stop {
 
 #define SOFTGPU_STOP		_IOW('g', 9, struct softgpu_stop)
 
-/* What went over the bus so far, read from the device. */
+/* Bus transactions so far, read from the device. */
 #define SOFTGPU_COUNTERS	_IOR('g', 10, struct softgpu_counters)
 
 #endif /* SOFTGPU_DRV_H */

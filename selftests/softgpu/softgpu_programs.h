@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The programs of softgpu and their parameters, for those who start them.
- * Programs are built into the device; a job names one.
+ * The programs of softgpu and their parameters. Programs are built into the device; a job names
+ * one.
  */
 #ifndef SOFTGPU_PROGRAMS_H
 #define SOFTGPU_PROGRAMS_H
@@ -13,7 +13,7 @@
 #include "softgpu_regs.h"
 
 /**
- * enum softgpu_program - what a job runs
+ * enum softgpu_program - program of a job
  * @SOFTGPU_NOP: nothing
  *
  * On blocks, struct softgpu_io, through the device library:
@@ -25,27 +25,27 @@
  *	thread uses at most 1024 times @blocks blocks of the range
  * @SOFTGPU_RANDOM: read random parts of the range, which hold the pattern, and
  *	compare
- * @SOFTGPU_LATENCY: read random parts, one at a time, and note how long each took
- * @SOFTGPU_SOLO: likewise, by one thread that has the queue pair for itself
- * @SOFTGPU_EXCHANGE: likewise, and by hand: an entry, a doorbell, looks at the completion
- *	ring, a doorbell.  @blocks are at most a page, and @data is one range
- * @SOFTGPU_RATE: read random parts, @depth of them in flight per thread; the
- *	data is not looked at
+ * @SOFTGPU_LATENCY: read random parts, one at a time, and record the latency of each
+ * @SOFTGPU_EXCLUSIVE: like LATENCY, by one thread with exclusive use of the queue pair
+ * @SOFTGPU_EXCHANGE: like EXCLUSIVE, without the library: write an entry, ring, poll for the
+ *	completion, ring. @blocks are at most a page, and @data is one range
+ * @SOFTGPU_RATE: read random parts, @depth of them in flight for each thread; the data is not
+ *	compared
  * @SOFTGPU_COPY: read every block of the range, write it at @target_lba
  * @SOFTGPU_FLUSH: one flush command
- * @SOFTGPU_GATHER: read the range by commands of @blocks, the pages of each into the places
- *	in data memory that @page_table says, as a paged cache is filled
+ * @SOFTGPU_GATHER: read the range by commands of @blocks, each page to the page of data memory
+ *	that @page_table names, like a paged cache
  * @SOFTGPU_QUEUE_REARM: use the queue pair again after a loss; @queue.generation
  *	is the new one
  *
- * On memory, struct softgpu_memory; @address is anything a GPU address can name:
+ * On memory, struct softgpu_memory; @address is any GPU address:
  * @SOFTGPU_STORE: store @value
  * @SOFTGPU_LOAD: load into softgpu_result.value
  * @SOFTGPU_FILL: store the pattern of @seed over @length bytes
  * @SOFTGPU_CHECK: compare @length bytes with the pattern of @seed
  * @SOFTGPU_MEMCPY: copy @length bytes from @source
  * @SOFTGPU_POLL: load until (value & @mask) == @value
- * @SOFTGPU_HAMMER: store @value again and again
+ * @SOFTGPU_HAMMER: store @value repeatedly
  */
 enum softgpu_program {
 	SOFTGPU_NOP = 0,
@@ -61,7 +61,7 @@ enum softgpu_program {
 	SOFTGPU_FLUSH = 24,
 	SOFTGPU_QUEUE_REARM = 25,
 	SOFTGPU_GATHER = 26,
-	SOFTGPU_SOLO = 27,
+	SOFTGPU_EXCLUSIVE = 27,
 	SOFTGPU_EXCHANGE = 28,
 
 	SOFTGPU_STORE = 32,
@@ -75,38 +75,38 @@ enum softgpu_program {
 
 /**
  * struct softgpu_io - parameters of programs on blocks
- * @queue: the queue pair; its addresses are GPU addresses.  state and
- *	list_memory.pages must lie in one piece of HBM, as must data.pages
- * @data: data memory as the controller sees it
- * @data_address: the same memory as the GPU sees it, in one piece of HBM.  Each
- *	thread takes an equal part of it
- * @first_lba: the range
- * @lba_count: the range, in blocks
- * @target_lba: SOFTGPU_COPY: where the copy begins
- * @seed: of the pattern, and of what is random
+ * @queue: the queue pair, with GPU addresses. state and list_memory.pages must be contiguous
+ *	in HBM, and data.pages as well
+ * @data: data memory, with addresses of the controller
+ * @data_address: GPU address of the data memory, contiguous in HBM. Each thread uses an equal
+ *	part of it
+ * @first_lba: first block of the range
+ * @lba_count: blocks of the range
+ * @target_lba: SOFTGPU_COPY: first block of the copy
+ * @seed: seed of the pattern and of random numbers
  * @commands: random programs: commands of all threads together; 0: no limit
  * @duration_ns: random programs: end after that; 0: no limit
- * @samples: LATENCY, SOLO and EXCHANGE: GPU address in HBM of uint64_t[@sample_count] for
+ * @samples: LATENCY, EXCLUSIVE and EXCHANGE: GPU address in HBM of uint64_t[@sample_count] for
  *	the nanoseconds that each command took, or 0
  * @sample_count: see @samples
- * @blocks: of one command; the last one of a range may be shorter
- * @depth: SOFTGPU_RATE: commands in flight per thread, 1 to 256, by nvmepeer_submit(): of
- *	all threads no more than cids.  0: one, by nvmepeer_execute(), where threads may be more
+ * @blocks: blocks of a command; the last one of a range may be shorter
+ * @depth: SOFTGPU_RATE: commands in flight for each thread, 1 to 256, by nvmepeer_submit(); the
+ *	total must not exceed the CIDs. 0: one, by nvmepeer_execute(), without that limit
  * @read_percent: SOFTGPU_MIXED
  * @most_blocks: SOFTGPU_RANDOM and SOFTGPU_RATE: not 0: commands differ in size, by powers
  *	of two from @blocks to this
- * @more: @pairs > 1: GPU address in HBM of struct softgpu_io[@pairs - 1], one for each
- *	further queue pair
- * @pairs: queue pairs that the job uses, as a kernel of a GPU may: its threads are divided
- *	among them equally; 0 is 1, and more want CUDA, and at most SOFTGPU_MOST_PAIRS
- * @page_table: SOFTGPU_GATHER: GPU address in HBM of a uint32_t for each page of the range:
- *	which page of the data memory it belongs to
- * @page_shift: SOFTGPU_GATHER: log2 of the bytes of such a page: a controller page or more,
- *	and of a command at most SOFTGPU_GATHER_PAGES controller pages
+ * @more: @pairs > 1: GPU address in HBM of struct softgpu_io[@pairs - 1], one for each further
+ *	queue pair
+ * @pairs: number of queue pairs, up to SOFTGPU_MOST_PAIRS; the threads are divided equally among
+ *	them. 0 is 1; more than one needs CUDA
+ * @page_table: SOFTGPU_GATHER: GPU address in HBM of a uint32_t for each page of the range, the
+ *	number of its page in the data memory
+ * @page_shift: SOFTGPU_GATHER: log2 of the page size, at least a controller page; a command has
+ *	at most SOFTGPU_GATHER_PAGES controller pages
  * @reserved: 0
- * @pace_ns: SOFTGPU_RATE: least time from a command of a thread to its next; 0: none
+ * @pace_ns: SOFTGPU_RATE: minimum time between two commands of a thread; 0: none
  *
- * A random program without any limit runs until it is stopped.
+ * A random program without limits runs until it is stopped.
  */
 struct softgpu_io {
 	struct nvmepeer_geometry queue;
@@ -138,7 +138,7 @@ struct softgpu_io {
 
 /* softgpu_memory.flags */
 #define SOFTGPU_MEMORY_POSTED	(1U << 0)	/* STORE, HAMMER: as a doorbell, width 4 */
-#define SOFTGPU_MEMORY_MESSAGE	(1U << 1)	/* DMA by message even where guest memory is mapped */
+#define SOFTGPU_MEMORY_MESSAGE	(1U << 1)	/* DMA by message even if guest memory is mapped */
 
 /**
  * struct softgpu_memory - parameters of programs on memory
@@ -153,7 +153,7 @@ struct softgpu_io {
  * @width: STORE, LOAD, POLL, HAMMER: 1, 2, 4 or 8 bytes, and @address aligned to it
  * @flags: SOFTGPU_MEMORY_*
  *
- * Threads share the work of FILL, CHECK and MEMCPY; the others want one thread.
+ * The threads share the work of FILL, CHECK and MEMCPY; other programs need one thread.
  */
 struct softgpu_memory {
 	uint64_t address;
@@ -168,19 +168,18 @@ struct softgpu_memory {
 };
 
 /**
- * softgpu_pattern() - the 8-byte word that belongs somewhere
- * @seed: of the run
+ * softgpu_pattern() - the expected 8-byte word
+ * @seed: seed of the run
  * @block: logical block; for memory, 0
  * @word: index of the 8-byte word in the block or the memory
  *
- * Words of different blocks, places and seeds differ, so that a block that was
- * not written, written elsewhere or written before does not pass for the right
- * one.
+ * Words of different blocks, indices and seeds differ, so that a block that was not written, or
+ * was written with other data, is detected.
  *
  * Return: the word.
  */
-NVMEPEER_HOST_FN uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
-					  uint64_t word)
+NVP_HOST_FN uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
+				     uint64_t word)
 {
 	uint64_t x = seed + block * 0x9e3779b97f4a7c15u +
 		     (word + 1) * 0xd1b54a32d192ed03u;

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The hardware interface of softgpu, the stand-in GPU: what its process
- * (selftests/softgpu) and its driver (selftests/softgpu/drv) agree on.
+ * The hardware interface of softgpu, the software GPU, between its process (selftests/softgpu)
+ * and its driver (selftests/softgpu/drv).
  *
  * BAR0, 64 KiB: registers below.  BAR2: the memory, "HBM".  One MSI: a job
  * ended.  All numbers are little endian.
  *
- * Addresses that programs use are GPU virtual addresses.  Those from
- * SOFTGPU_REG_HBM_VA on are HBM itself, byte for byte.  Those from
- * SOFTGPU_REG_MMU_VA on go through a page table, an array of 64-bit entries in
- * HBM, one for each 4 KiB.  An access that nothing answers for is a fault and
- * ends the job.
+ * Programs use GPU virtual addresses. Those from SOFTGPU_REG_HBM_VA on are linear in HBM. Those
+ * from SOFTGPU_REG_MMU_VA on are translated by a page table, an array of 64-bit entries in HBM,
+ * one for each 4 KiB. An access to an unmapped address is a fault and ends the job.
  */
 #ifndef SOFTGPU_REGS_H
 #define SOFTGPU_REGS_H
@@ -24,25 +22,24 @@
 #define SOFTGPU_REGISTER_BYTES	(64U << 10)
 #define SOFTGPU_PAGE		4096U
 
-/* Registers; those of 64 bits take one access of 8 bytes. */
+/* Registers. 64-bit registers need a single access of 8 bytes. */
 #define SOFTGPU_REG_ID		0x000	/* 32 R: SOFTGPU_ID */
 #define SOFTGPU_REG_VERSION	0x004	/* 32 R: SOFTGPU_VERSION */
 #define SOFTGPU_REG_HBM_BYTES	0x008	/* 64 R */
 #define SOFTGPU_REG_HBM_VA	0x010	/* 64 R: GPU address of HBM */
 #define SOFTGPU_REG_MMU_VA	0x018	/* 64 R: GPU address of the first page */
-#define SOFTGPU_REG_SLOTS	0x020	/* 32 R: jobs at once */
-#define SOFTGPU_REG_THREADS	0x024	/* 32 R: most threads of a job */
+#define SOFTGPU_REG_SLOTS	0x020	/* 32 R: concurrent jobs */
+#define SOFTGPU_REG_THREADS	0x024	/* 32 R: maximum threads of a job */
 #define SOFTGPU_REG_TABLE	0x028	/* 64 RW: page table, offset in HBM */
-#define SOFTGPU_REG_TABLE_PAGES	0x030	/* 64 RW: entries of it; 0: no MMU */
+#define SOFTGPU_REG_TABLE_PAGES	0x030	/* 64 RW: entries of the table; 0: no MMU */
 /*
- * Write: accesses that began before use the page table as it was; from then on
- * it is used as it is.  Read: not 0 while such accesses, or their posted
- * writes, are under way.
+ * Write: later accesses use the current page table. Read: not 0 while earlier accesses, or their
+ * posted writes, are in progress.
  */
 #define SOFTGPU_REG_INVALIDATE	0x038	/* 32 RW */
 /*
- * DMA address of 4 readable bytes: reading them pushes posted writes out before
- * a job reports its end; 0: do not.
+ * DMA address of 4 readable bytes. A read of them flushes posted writes before a job reports its
+ * end; 0: no flush.
  */
 #define SOFTGPU_REG_FLUSH	0x040	/* 64 RW */
 #define SOFTGPU_REG_INT_STATUS	0x048	/* 32 R, 1 clears: bit per slot, its job ended */
@@ -61,8 +58,8 @@
 #define SOFTGPU_MAX_THREADS	64U	/* on CPUs; see SOFTGPU_REG_THREADS */
 
 #define SOFTGPU_CONTROL_START	1U	/* run the job at SOFTGPU_SLOT_JOB */
-#define SOFTGPU_CONTROL_STOP	2U	/* end soon, in good order */
-#define SOFTGPU_CONTROL_ABORT	3U	/* end now, as after a fault */
+#define SOFTGPU_CONTROL_STOP	2U	/* end normally */
+#define SOFTGPU_CONTROL_ABORT	3U	/* end at once, like after a fault */
 
 /* Page table entries: an address of 4 KiB units and these bits. */
 #define SOFTGPU_PTE_VALID	(1ULL << 0)
@@ -72,21 +69,21 @@
 
 /**
  * struct softgpu_counters - since the process started
- * @jobs: jobs that were started
- * @interrupts: MSI sent
- * @faults: accesses that nothing answered for
- * @fault_address: GPU address of the last one
+ * @jobs: started jobs
+ * @interrupts: sent MSIs
+ * @faults: accesses to unmapped addresses
+ * @fault_address: GPU address of the last fault
  * @doorbells: posted 4-byte writes
  * @posted_failed: posted writes that failed at their destination
  * @mapped_reads: DMA reads of guest memory through its mapping
- * @mapped_writes: DMA writes likewise
+ * @mapped_writes: DMA writes of guest memory through its mapping
  * @message_reads: DMA reads by message
- * @message_writes: DMA writes by message that were waited for
- * @dma_bytes_read: by both kinds
- * @dma_bytes_written: by both kinds, posted ones too
- * @dma_refused: DMA that bus mastering or the IOMMU's map did not allow
- * @dma_failed: DMA by message that failed
- * @resets: of any kind
+ * @message_writes: DMA writes by message with a reply
+ * @dma_bytes_read: bytes of all DMA reads
+ * @dma_bytes_written: bytes of all DMA writes, including posted ones
+ * @dma_refused: DMA that bus mastering or the DMA map did not allow
+ * @dma_failed: failed DMA by message
+ * @resets: resets of any kind
  * @invalidations: writes of SOFTGPU_REG_INVALIDATE
  */
 struct softgpu_counters {
@@ -109,14 +106,14 @@ struct softgpu_counters {
 };
 
 /**
- * enum softgpu_status - how a job ended
+ * enum softgpu_status - status of a job
  * @SOFTGPU_RUNNING: it has not ended
- * @SOFTGPU_OK: it did what it should
- * @SOFTGPU_FAILED: an I/O failed, data was wrong or a wait was in vain; the
- *	other fields of struct softgpu_result tell
- * @SOFTGPU_FAULT: it touched an address that nothing answers for
+ * @SOFTGPU_OK: success
+ * @SOFTGPU_FAILED: an I/O failed, data was wrong, or a poll timed out; see the other fields of
+ *	struct softgpu_result
+ * @SOFTGPU_FAULT: an access to an unmapped address
  * @SOFTGPU_ABORTED: aborted, or the device was reset
- * @SOFTGPU_INVALID: no such program, or senseless parameters
+ * @SOFTGPU_INVALID: no such program, or invalid parameters
  */
 enum softgpu_status {
 	SOFTGPU_RUNNING = 0,
@@ -128,27 +125,27 @@ enum softgpu_status {
 };
 
 /**
- * struct softgpu_result - what a job did; kept current while it runs
+ * struct softgpu_result - result of a job, updated while it runs
  * @status: enum softgpu_status
  * @error: the first error: a positive NVMe status or a negative
  *	enum nvmepeer_error
  * @elapsed_ns: from start to end
- * @commands: begun; each ends once, and is counted in @reads, @writes or @errors
- * @reads: commands that read, completed well
- * @writes: commands that wrote, completed well
- * @bytes_read: by them; for programs on memory, bytes looked at
- * @bytes_written: by them; for programs on memory, bytes stored
- * @errors: commands that failed
- * @mismatches: 8-byte words that were not what they should be
+ * @commands: submitted commands; each is then counted in @reads, @writes or @errors
+ * @reads: successful read commands
+ * @writes: successful write commands
+ * @bytes_read: bytes of @reads; for programs on memory, loaded bytes
+ * @bytes_written: bytes of @writes; for programs on memory, stored bytes
+ * @errors: failed commands
+ * @mismatches: wrong 8-byte words
  * @where: block or GPU address of the first mismatch, error or fault; all ones
  *	if there was none
- * @value: what a load or a poll found; the wrong word after a mismatch
+ * @value: the value of a load or a poll; the wrong word after a mismatch
  * @latency_ns: sum over completed commands, for programs that wait for each
- * @latency_min_ns: of them
- * @latency_max_ns: of them
+ * @latency_min_ns: minimum latency of a command
+ * @latency_max_ns: maximum latency of a command
  * @doorbells: posted 4-byte writes of this job
  * @remote_reads: loads and reads outside HBM
- * @remote_writes: stores and writes outside HBM, posted ones too
+ * @remote_writes: stores and writes outside HBM, including posted ones
  */
 struct softgpu_result {
 	__u32 status;
@@ -176,7 +173,7 @@ struct softgpu_result {
 /**
  * struct softgpu_job - a job, in HBM, aligned to 64 bytes
  * @program: enum softgpu_program
- * @threads: how many run it, 1 to SOFTGPU_MAX_THREADS
+ * @threads: number of threads, 1 to SOFTGPU_MAX_THREADS
  * @reserved: 0
  * @parameters: structure of the program, see softgpu_programs.h
  * @result: written by the device

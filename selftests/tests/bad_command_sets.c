@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Namespaces of other command sets than NVM: a node for passthrough, and nothing that is
- * made for blocks.
+ * Namespaces of command sets other than NVM: they have a generic node for passthrough and
+ * no block device. Unprivileged users may send commands whose data length is known: those to
+ * zoned namespaces.
  *
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug
  * iommu: on
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,27 +17,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
-#include "lent.h"
+#include "imported.h"
 
 #define REG_CAP_HIGH	(BADCTRL_REGISTERS + 0x04)
 #define REG_CC		(BADCTRL_REGISTERS + 0x14)
-/* CAP.CSS: there are other sets than NVM; CC.CSS: all of them are wanted. */
+/* CAP.CSS: other I/O command sets are supported; CC.CSS: all of them are selected. */
 #define CAP_OTHER_SETS	(1U << 11)
 #define CC_SETS(cc)	((cc) >> 4 & 7)
 #define CC_ALL_SETS	6
 
-/* Byte of Identify Controller, and its bit for the log of commands and effects. */
+/*
+ * Offset of LPA in Identify Controller, and its bit for the Commands Supported and
+ * Effects log.
+ */
 #define CTRL_LPA	261
 #define LPA_EFFECTS	2
-/* Types of descriptors, base specification 5.1.13.2.4; where the command set comes first. */
+/*
+ * Types of namespace identification descriptors (base specification 5.1.13.2.4). The
+ * command set identifier comes first.
+ */
 #define DESCRIPTOR_EUI64	1
 #define DESCRIPTOR_NGUID	2
 #define DESCRIPTOR_SET	4
 #define AT_SET		4
 #define AT_NEXT		5
 #define KEY_VALUE	1
+#define SET_UNKNOWN	3
 
 FIXTURE(bad_command_sets)
 {
@@ -46,7 +55,7 @@ FIXTURE(bad_command_sets)
 FIXTURE_SETUP(bad_command_sets)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 }
 
@@ -58,7 +67,7 @@ FIXTURE_TEARDOWN(bad_command_sets)
 	free(self->bytes);
 }
 
-/* One descriptor: type, length, and a value of which the first byte is not 0. */
+/* One descriptor: type, length, and a value whose first byte is not 0. */
 static int describe(struct np_bad *bad, uint32_t at, uint8_t type, uint8_t length, uint8_t value)
 {
 	const uint8_t head[] = { type, length, 0, 0, value };
@@ -66,23 +75,30 @@ static int describe(struct np_bad *bad, uint32_t at, uint8_t type, uint8_t lengt
 	uint32_t i;
 
 	for (i = 0; i < 4U + length && !ret; i++)
-		ret = np_bad_identify(bad, 3, at + i, i < sizeof(head) ? head[i] : 0);
+		ret = np_bad_identify(bad, NVME_CNS_DESCRIPTORS, at + i,
+				      i < sizeof(head) ? head[i] : 0);
 	return ret;
 }
 
-/* All that is known of the namespace: it is not asked for what the NVM command set has. */
+/*
+ * The namespace is identified by descriptors only: Identify Namespace of the NVM command
+ * set is not sent.
+ */
 static int bind_with(struct np_bad *bad, uint8_t type, uint8_t length)
 {
 	uint32_t cap = np_bad_get(bad, REG_CAP_HIGH);
 
 	return np_bad_set(bad, REG_CAP_HIGH, cap | CAP_OTHER_SETS) ?:
-	       np_bad_set(bad, BADCTRL_REFUSED, 1U << 0) ?:
+	       np_bad_set(bad, BADCTRL_REFUSED, 1U << NVME_CNS_NAMESPACE) ?:
 	       describe(bad, 0, DESCRIPTOR_SET, 1, KEY_VALUE) ?:
 	       describe(bad, AT_NEXT, type, length, 0x99) ?:
-	       np_bad_identify(bad, 3, AT_NEXT + 4 + length + 1, 0) ?: np_bad_bind(bad, 1);
+	       np_bad_identify(bad, NVME_CNS_DESCRIPTORS, AT_NEXT + 4 + length + 1, 0) ?:
+	       np_bad_bind(bad, 1);
 }
 
-/* An attribute of the namespace, with its line's end; empty where there is none. */
+/*
+ * An attribute of the namespace with its newline; empty if the attribute does not exist.
+ */
 static const char *attribute(struct np_bad *bad, const char *name)
 {
 	static char text[512];
@@ -92,7 +108,7 @@ static const char *attribute(struct np_bad *bad, const char *name)
 	return np_read_file(path, text, sizeof(text)) ? "" : text;
 }
 
-TEST_F(bad_command_sets, have_a_node_and_no_blocks)
+TEST_F(bad_command_sets, generic_node_without_block_device)
 {
 	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_NGUID, 16));
 	EXPECT_EQ(CC_ALL_SETS, CC_SETS(np_bad_get(&self->bad, REG_CC)));
@@ -103,38 +119,41 @@ TEST_F(bad_command_sets, have_a_node_and_no_blocks)
 	EXPECT_LE(0, self->bad.generic);
 }
 
-TEST_F(bad_command_sets, have_the_name_that_they_have)
+TEST_F(bad_command_sets, identifier_from_descriptor_list)
 {
 	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_EUI64, 8));
 	EXPECT_STREQ("eui.9900000000000000\n", attribute(&self->bad, "wwid"));
 }
 
-/* Who knows NVM only is not told of more. */
-TEST_F(bad_command_sets, are_chosen_where_there_are_some)
+/* CC.CSS selects the NVM command set alone if the controller offers no other. */
+TEST_F(bad_command_sets, cc_css_is_nvm_without_other_sets)
 {
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(0, CC_SETS(np_bad_get(&self->bad, REG_CC)));
 	EXPECT_STREQ("0\n", attribute(&self->bad, "csi"));
 }
 
-/* One of another command set is another namespace. */
-TEST_F(bad_command_sets, do_not_change)
+/* A namespace ID that changes its command set is a new namespace. */
+TEST_F(bad_command_sets, changed_command_set_is_new_namespace)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
 	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_NGUID, 16));
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 3, AT_SET, KEY_VALUE + 1));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_DESCRIPTORS, AT_SET, SET_UNKNOWN));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
-	while (strcmp("2\n", attribute(&self->bad, "csi")) && np_now_ms() < end)
+	while (strcmp("3\n", attribute(&self->bad, "csi")) && np_now_ms() < end)
 		np_sleep_ms(20);
-	EXPECT_STREQ("2\n", attribute(&self->bad, "csi"));
+	EXPECT_STREQ("3\n", attribute(&self->bad, "csi"));
 }
 
-/* The opcode of a read, with what would be a length there. */
+/*
+ * A command with the opcode of a read; its dword 12 would be a length in the NVM command
+ * set.
+ */
 static int retrieve(struct np_bad *bad, uint8_t *bytes)
 {
 	struct nvme_passthru_cmd cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)bytes,
 		.data_len = NP_BLOCK,
@@ -144,7 +163,7 @@ static int retrieve(struct np_bad *bad, uint8_t *bytes)
 	return np_ioctl(bad->generic, NVME_IOCTL_IO_CMD, &cmd);
 }
 
-/* 0 if it is refused for want of a right. */
+/* Returns 0 if the command is refused with EACCES. */
 static int retrieve_without_capabilities(struct np_bad *bad, uint8_t *bytes)
 {
 	pid_t child = fork();
@@ -155,13 +174,16 @@ static int retrieve_without_capabilities(struct np_bad *bad, uint8_t *bytes)
 	return child < 0 || waitpid(child, &status, 0) != child ? -1 : status;
 }
 
-/* Nobody knows how long their data are but, perhaps, the administrator. */
-TEST_F(bad_command_sets, have_commands_for_the_administrator)
+/*
+ * The driver has no data length for these commands, so they need CAP_SYS_ADMIN.
+ */
+TEST_F(bad_command_sets, unknown_commands_need_cap_sys_admin)
 {
-	struct nvme_user_io io = { .opcode = NP_CMD_READ, .addr = (uintptr_t)self->bytes };
+	struct nvme_user_io io = { .opcode = NVMEPEER_OP_READ, .addr = (uintptr_t)self->bytes };
 
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 1, CTRL_LPA, LPA_EFFECTS));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NP_CMD_READ), NP_EFFECT_SUPPORTED));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_LPA, LPA_EFFECTS));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EFFECTS(NVMEPEER_OP_READ),
+				NP_EFFECT_SUPPORTED));
 	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_NGUID, 16));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_LIE, 0, BADCTRL_EVERY));
 	EXPECT_EQ(0, retrieve(&self->bad, self->bytes));
@@ -170,32 +192,153 @@ TEST_F(bad_command_sets, have_commands_for_the_administrator)
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 }
 
-/* What reads and writes buffers knows opcodes of the NVM command set. */
-TEST_F(bad_command_sets, do_not_reach_buffers)
+/* --- zoned --------------------------------------------------------------------------- */
+
+#define SET_ZONED	2
+#define IO_ZONE_SEND	0x79
+#define IO_ZONE_RECEIVE	0x7a
+#define IO_ZONE_APPEND	0x7d
+#define ZONE_EXTENSION	0x10	/* action of Zone Management Send that has data */
+
+static int bind_zoned(struct np_bad *bad)
 {
-	struct nvme_peer_uring_io_vec vec = { .opcode = NP_CMD_READ, .nsid = 1, .count = 1 };
+	static const uint8_t opcodes[] = {
+		NVMEPEER_OP_READ, NVMEPEER_OP_WRITE, IO_ZONE_SEND, IO_ZONE_RECEIVE, IO_ZONE_APPEND,
+		NVME_IO_VENDOR,
+	};
+	uint32_t cap = np_bad_get(bad, REG_CAP_HIGH);
+	int ret = np_bad_set(bad, REG_CAP_HIGH, cap | CAP_OTHER_SETS) ?:
+		  np_bad_identify(bad, NVME_CNS_CONTROLLER, CTRL_LPA, LPA_EFFECTS) ?:
+		  np_bad_set(bad, BADCTRL_EFFECTS_SET, SET_ZONED) ?:
+		  describe(bad, 0, DESCRIPTOR_SET, 1, SET_ZONED) ?:
+		  describe(bad, AT_NEXT, DESCRIPTOR_NGUID, 16, 0x99);
+	size_t i;
+
+	for (i = 0; i < sizeof(opcodes) && !ret; i++)
+		ret = np_bad_set(bad, BADCTRL_EFFECTS(opcodes[i]), NP_EFFECT_SUPPORTED) ?:
+		      np_bad_rule(bad, (unsigned int)i, BADCTRL_ON_IO | opcodes[i], BADCTRL_LIE, 0,
+				  BADCTRL_EVERY);
+	return ret ?: np_bad_bind(bad, 1);
+}
+
+struct zoned_case {
+	bool read_only;
+	uint8_t opcode;
+	uint32_t length;
+	uint32_t dword12;
+	uint32_t dword13;
+	int result;
+};
+
+static int send_zoned(int fd, const struct zoned_case *test, uint8_t *bytes)
+{
+	struct nvme_passthru_cmd cmd = {
+		.opcode = test->opcode,
+		.nsid = 1,
+		.addr = (uintptr_t)bytes,
+		.data_len = test->length,
+		.cdw12 = test->dword12,
+		.cdw13 = test->dword13,
+	};
+
+	return np_ioctl(fd, NVME_IOCTL_IO_CMD, &cmd);
+}
+
+/* In a child process: 0, or the number of the case with the wrong result. */
+static int send_zoned_without_capabilities(struct np_bad *bad, int read_only, uint8_t *bytes)
+{
+	static const struct zoned_case table[] = {
+		{ false, NVMEPEER_OP_READ, NP_BLOCK, 0, 0, 0 },
+		{ false, NVMEPEER_OP_READ, NP_BLOCK, 1, 0, -EINVAL },
+		{ false, NVMEPEER_OP_WRITE, NP_BLOCK, 0, 0, 0 },
+		{ true, NVMEPEER_OP_WRITE, NP_BLOCK, 0, 0, -EACCES },
+		{ true, IO_ZONE_RECEIVE, NP_PAGE, NP_PAGE / 4 - 1, 0, 0 },
+		{ true, IO_ZONE_RECEIVE, NP_PAGE, NP_PAGE / 4, 0, -EINVAL },
+		{ false, IO_ZONE_APPEND, NP_BLOCK, 0, 0, 0 },
+		{ false, IO_ZONE_APPEND, NP_BLOCK, 1, 0, -EINVAL },
+		{ true, IO_ZONE_APPEND, NP_BLOCK, 0, 0, -EACCES },
+		{ false, IO_ZONE_SEND, 0, 0, 1, 0 },
+		{ true, IO_ZONE_SEND, 0, 0, 1, -EACCES },
+		{ false, IO_ZONE_SEND, NP_BLOCK, 0, ZONE_EXTENSION, -EACCES },
+		{ false, NVME_IO_VENDOR, 0, 0, 0, -EACCES },
+		{ false, NVMEPEER_OP_FLUSH, 0, 0, 0, -EACCES },	/* not declared */
+	};
+	size_t i;
+
+	if (np_drop_capabilities())
+		return 100;
+	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (send_zoned(table[i].read_only ? read_only : bad->generic, &table[i], bytes) !=
+		    table[i].result)
+			return (int)i + 1;
+	return 0;
+}
+
+/* The effects log of the zoned command set permits commands, whose lengths are checked. */
+TEST_F(bad_command_sets, unprivileged_commands_to_zoned_namespace)
+{
+	int read_only, status;
+	pid_t child;
+
+	ASSERT_EQ(0, bind_zoned(&self->bad));
+	EXPECT_STREQ("2\n", attribute(&self->bad, "csi"));
+	EXPECT_STREQ("0\n", attribute(&self->bad, "size"));
+	read_only = np_open_node(&self->bad.ctrl, "/dev/ngp%dn1", O_RDONLY);
+	ASSERT_LE(0, read_only);
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(send_zoned_without_capabilities(&self->bad, read_only, self->bytes));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(read_only);
+}
+
+/* A log that the controller refuses permits nothing; SUBMIT_IO uses the format. */
+TEST_F(bad_command_sets, zoned_namespace_without_effects_log)
+{
+	struct nvme_user_io io = { .opcode = NVMEPEER_OP_READ, .addr = (uintptr_t)self->bytes };
+	pid_t child;
+	int status;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 7, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INVALID_FIELD, BADCTRL_EVERY));
+	ASSERT_EQ(0, bind_zoned(&self->bad));
+	EXPECT_EQ(0, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(np_drop_capabilities() || retrieve(&self->bad, self->bytes) != -EACCES);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+/* Buffer I/O implements the opcodes of the NVM command set only. */
+TEST_F(bad_command_sets, buffer_io_is_refused)
+{
+	struct nvme_peer_uring_io_vec vec = { .opcode = NVMEPEER_OP_READ, .nsid = 1, .count = 1 };
 	struct nvme_peer_io_range range = { .blocks = 1 };
 	struct nvme_peer_uring_io io;
 	struct io_uring ring;
-	struct np_lent lent;
+	struct np_imported buf;
 
 	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_NGUID, 16));
-	ASSERT_EQ(0, np_lend(&lent, self->bad.ctrl.fd, 1, 0));
+	ASSERT_EQ(0, np_imported_open(&buf, self->bad.ctrl.fd, 1, 0));
 	ASSERT_EQ(0, io_uring_queue_init(2, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
-	io = np_transfer(NP_CMD_READ, &lent, 0, NP_PAGE);
-	EXPECT_EQ(-EOPNOTSUPP, np_transfer_once(&ring, self->bad.ctrl.fd, &io));
-	range.handle = lent.handle;
+	io = np_transfer(NVMEPEER_OP_READ, &buf, 0, NP_PAGE);
+	EXPECT_EQ(-EOPNOTSUPP, np_transfer_run(&ring, self->bad.ctrl.fd, &io));
+	range.handle = buf.handle;
 	vec.ranges = (uintptr_t)&range;
 	np_ranges_queue(&ring, self->bad.ctrl.fd, &vec);
-	EXPECT_EQ(-EOPNOTSUPP, np_transfer_collect(&ring, NULL));
+	EXPECT_EQ(-EOPNOTSUPP, np_transfer_wait(&ring, NULL));
 	io_uring_queue_exit(&ring);
-	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, lent.handle));
-	np_take_back(&lent);
+	EXPECT_EQ(0, np_release(self->bad.ctrl.fd, buf.handle));
+	np_imported_close(&buf);
 }
 
 static void *format(void *bad)
 {
-	struct nvme_admin_cmd cmd = { .opcode = NP_ADMIN_FORMAT, .nsid = 1 };
+	struct nvme_admin_cmd cmd = { .opcode = NVME_ADMIN_FORMAT, .nsid = 1 };
 
 	return (void *)(intptr_t)np_admin(((struct np_bad *)bad)->ctrl.fd, &cmd);
 }
@@ -207,15 +350,18 @@ static void *retrieve_nothing(void *bad)
 	return (void *)(intptr_t)retrieve(bad, bytes);
 }
 
-/* A Format leaves nothing behind that they would have to be built anew for. */
-TEST_F(bad_command_sets, have_commands_that_outlast_a_format)
+/*
+ * A Format changes nothing that a command of another command set depends on: the command
+ * is sent once the Format has ended.
+ */
+TEST_F(bad_command_sets, command_waits_for_format)
 {
 	pthread_t formatting, waiting;
 	void *formatted, *retrieved;
 
 	ASSERT_EQ(0, bind_with(&self->bad, DESCRIPTOR_NGUID, 16));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_LIE, 0, BADCTRL_EVERY));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_FORMAT, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_FORMAT, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&formatting, NULL, format, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	ASSERT_EQ(0, pthread_create(&waiting, NULL, retrieve_nothing, &self->bad));

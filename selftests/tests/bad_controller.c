@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Binding a controller that cannot be brought up: the probe fails in bounded
- * time, leaves nothing behind and does not disturb another controller.
+ * Bind a controller that cannot be started: the probe fails in bounded time, leaves
+ * nothing behind and does not disturb the other controller.
  *
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -12,19 +12,19 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define PCI_COMMAND		4
 #define PCI_COMMAND_MASTER	4
-#define CAP_HIGH		4	/* DSTRD in its lowest bits */
+#define CAP_HIGH		4	/* CAP.DSTRD is in its lowest bits */
 
 FIXTURE(bad_controller)
 {
 	struct np_bad bad;
 };
 
-/* A rule whose action is 0 does nothing. @stride: CAP.DSTRD */
+/* @stride: CAP.DSTRD. A rule whose action is 0 does nothing. */
 FIXTURE_VARIANT(bad_controller)
 {
 	uint32_t mode;
@@ -55,7 +55,10 @@ FIXTURE_VARIANT_ADD(bad_controller, huge_pages)
 	.mode = BADCTRL_HUGE_PAGES, .error = -ENODEV,
 };
 
-/* Doorbells so far apart that BAR0 has none, or those of the admin queue only. */
+/*
+ * A doorbell stride so large that BAR0 holds no doorbell, or those of the admin queue
+ * only.
+ */
 FIXTURE_VARIANT_ADD(bad_controller, no_doorbells)
 {
 	.mode = BADCTRL_WORKS, .stride = 15, .error = -ENODEV,
@@ -72,25 +75,25 @@ FIXTURE_VARIANT_ADD(bad_controller, no_doorbells_for_io)
 		.mode = BADCTRL_WORKS, .match = opcode, .action = what, .error = errno,	\
 	}
 
-IT_WORKS_BUT(refuses_identify, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, -EIO);
-IT_WORKS_BUT(ignores_identify, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, -ETIMEDOUT);
-IT_WORKS_BUT(refuses_features, NP_ADMIN_SET_FEATURES, BADCTRL_STATUS, -EIO);
-IT_WORKS_BUT(ignores_features, NP_ADMIN_SET_FEATURES, BADCTRL_HOLD, -ETIMEDOUT);
-IT_WORKS_BUT(refuses_queues, NP_ADMIN_CREATE_CQ, BADCTRL_STATUS, -EIO);
-IT_WORKS_BUT(ignores_queues, NP_ADMIN_CREATE_SQ, BADCTRL_HOLD, -ETIMEDOUT);
-IT_WORKS_BUT(vanishes, NP_ADMIN_CREATE_SQ, BADCTRL_VANISH, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_identify, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_identify, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_features, NVME_ADMIN_SET_FEATURES, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_features, NVME_ADMIN_SET_FEATURES, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(refuses_queues, NVME_ADMIN_CREATE_CQ, BADCTRL_STATUS, -EIO);
+IT_WORKS_BUT(ignores_queues, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, -ETIMEDOUT);
+IT_WORKS_BUT(vanishes, NVME_ADMIN_CREATE_SQ, BADCTRL_VANISH, -ETIMEDOUT);
 
 FIXTURE_SETUP(bad_controller)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_hurry());
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, variant->mode));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS + CAP_HIGH,
 				np_bad_get(&self->bad, BADCTRL_REGISTERS + CAP_HIGH) |
 				variant->stride));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, variant->match, variant->action,
-				 NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
 }
 
 FIXTURE_TEARDOWN(bad_controller)
@@ -99,7 +102,7 @@ FIXTURE_TEARDOWN(bad_controller)
 		EXPECT_EQ(0, np_bad_close(&self->bad));
 }
 
-TEST_F(bad_controller, is_refused_and_left_alone)
+TEST_F(bad_controller, probe_fails_and_leaves_nothing)
 {
 	int64_t start = np_now_ms();
 	uint16_t command;
@@ -107,12 +110,14 @@ TEST_F(bad_controller, is_refused_and_left_alone)
 	EXPECT_EQ(variant->error, np_bind(self->bad.address));
 	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
 	EXPECT_FALSE(np_bound(self->bad.address));
-	/* Nothing may be asked of a controller that is not ready. */
+	/* No command may be submitted before CSTS.RDY is set. */
 	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_EARLY));
-	/* Who did not prove that it stopped must not reach memory any more. */
+	/*
+	 * A controller that did not report CSTS.RDY = 0 must have bus mastering disabled.
+	 */
 	ASSERT_EQ(2, pread(self->bad.config, &command, sizeof(command), PCI_COMMAND));
 	EXPECT_EQ(0, command & PCI_COMMAND_MASTER);
-	/* It got well. */
+	/* The controller works again and can be bound. */
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 	EXPECT_EQ(0, np_bad_bind(&self->bad, 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Asynchronous events: namespaces come and go, a controller that has an
- * internal error is reset, one that activates firmware is left alone meanwhile,
- * and whatever an event says, the next one arrives.
+ * Asynchronous events: namespaces are added and removed, a controller with a persistent
+ * internal error is reset, I/O is paused while firmware is activated, and after each
+ * event the next one is received.
  *
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -10,27 +10,33 @@
  * timeout: 120
  */
 #include <errno.h>
+#include <linux/netlink.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
-/* Dword 0: type, information, log page; base specification 5.1.2. */
+/* Dword 0 of the completion: type, information, log page (base specification 5.1.2). */
 #define EVENT(type, info, log)	((type) | (info) << 8 | (log) << 16)
-#define EVENT_ERROR_DOORBELL	EVENT(0, 0, 1)
-#define EVENT_ERROR_PERSISTENT	EVENT(0, 3, 1)
-#define EVENT_ERROR_TRANSIENT	EVENT(0, 4, 1)
-#define EVENT_SMART		EVENT(1, 1, 2)
-#define EVENT_FIRMWARE		EVENT(2, 1, 3)
+#define EVENT_ERROR_DOORBELL	EVENT(0, 0, NVME_LOG_ERRORS)
+#define EVENT_ERROR_PERSISTENT	EVENT(0, 3, NVME_LOG_ERRORS)
+#define EVENT_ERROR_TRANSIENT	EVENT(0, 4, NVME_LOG_ERRORS)
+#define EVENT_SMART		EVENT(1, 1, NVME_LOG_HEALTH)
+#define EVENT_VENDOR		EVENT(7, 1, 0xc0)
+#define EVENT_FIRMWARE		EVENT(2, 1, NVME_LOG_FIRMWARE)
 #define EVENT_UNKNOWN_NOTICE	EVENT(2, 0x55, 0xc0)
 #define EVENT_UNKNOWN		EVENT(5, 0x55, 0xc0)
 
-#define CTRL_MTFA		270	/* in Identify Controller, units of 100 ms */
+#define WORK_PROCESSORS		"/sys/devices/virtual/workqueue/cpumask"
+#define CTRL_FR			64	/* byte offset in Identify Controller */
+#define CTRL_MTFA		270	/* byte offset in Identify Controller, in units of 100 ms */
 
 FIXTURE(bad_events)
 {
@@ -41,8 +47,8 @@ FIXTURE(bad_events)
 FIXTURE_SETUP(bad_events)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_hurry());
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	self->generation = np_bad_generation(&self->bad);
 }
@@ -61,7 +67,9 @@ static bool node_exists(struct np_bad *bad, unsigned int nsid)
 	return !access(path, F_OK);
 }
 
-/* Namespaces are @active now and the controller says so: it is noticed. */
+/*
+ * Set the active namespaces to @active and wait until the driver has processed the event.
+ */
 static int change_namespaces(struct np_bad *bad, uint32_t active)
 {
 	return np_bad_set(bad, BADCTRL_ACTIVE, active) ?:
@@ -69,7 +77,7 @@ static int change_namespaces(struct np_bad *bad, uint32_t active)
 	       np_bad_wait_namespaces(bad, (unsigned int)__builtin_popcount(active));
 }
 
-TEST_F(bad_events, namespaces_come_and_go)
+TEST_F(bad_events, namespace_event_adds_and_removes)
 {
 	int i;
 
@@ -85,8 +93,10 @@ TEST_F(bad_events, namespaces_come_and_go)
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
-/* Its holder sees errors, not another namespace's data. */
-TEST_F(bad_events, a_namespace_in_use_goes)
+/*
+ * The open file of a removed namespace returns errors, not the data of another namespace.
+ */
+TEST_F(bad_events, removed_namespace_in_use_fails_io)
 {
 	uint8_t *bytes;
 
@@ -114,7 +124,7 @@ static void *read_in_background(void *argument)
 	return NULL;
 }
 
-TEST_F(bad_events, a_namespace_goes_under_a_command)
+TEST_F(bad_events, namespace_removed_under_command)
 {
 	struct reader reader = { .bad = &self->bad };
 	pthread_t thread;
@@ -130,44 +140,91 @@ TEST_F(bad_events, a_namespace_goes_under_a_command)
 	free(reader.bytes);
 }
 
-/* An event is reported once its log page was read, and another request is sent. */
-TEST_F(bad_events, others_are_only_reported)
+/* Uevents of the kernel from now on. */
+static int uevents_open(void)
 {
-	static const uint32_t events[] = {
-		EVENT_FIRMWARE, EVENT_UNKNOWN_NOTICE, EVENT_UNKNOWN, EVENT_SMART,
-		EVENT_ERROR_TRANSIENT,
-	};
-	uint32_t i, count = sizeof(events) / sizeof(events[0]);
-	uint32_t hits = BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS);
+	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	int uevents = socket(AF_NETLINK, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			     NETLINK_KOBJECT_UEVENT);
 
-	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_COUNT, 0, BADCTRL_EVERY);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	if (uevents >= 0 && bind(uevents, (struct sockaddr *)&address, sizeof(address))) {
+		close(uevents);
+		return -errno;
+	}
+	return uevents;
+}
+
+/* Pending uevents with the line @text. */
+static unsigned int uevents_count(int uevents, const char *text)
+{
+	char message[8192];
+	unsigned int count = 0;
+	ssize_t length, at;
+
+	while ((length = recv(uevents, message, sizeof(message) - 1, 0)) > 0) {
+		message[length] = '\0';
+		for (at = 0; at < length; at += strlen(message + at) + 1)
+			count += !strcmp(message + at, text);
+	}
+	return count;
+}
+
+/*
+ * Another Asynchronous Event Request is sent after each event. The driver reads the log pages of
+ * notices and errors, so that the controller sends further ones; the others are left to user
+ * space, to which the uevent reports them.
+ */
+TEST_F(bad_events, other_events_are_reported)
+{
+	static const struct {
+		uint32_t event;
+		bool reads;
+		bool uevent;
+	} events[] = {
+		{ EVENT_FIRMWARE, true, false }, { EVENT_UNKNOWN_NOTICE, true, false },
+		{ EVENT_UNKNOWN, false, false }, { EVENT_SMART, false, true },
+		{ EVENT_VENDOR, false, true }, { EVENT_ERROR_TRANSIENT, true, true },
+	};
+	uint32_t i, reads = 0, count = sizeof(events) / sizeof(events[0]);
+	uint32_t requests = BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS);
+	int uevents = uevents_open();
+	char text[32];
+
+	ASSERT_LE(0, uevents);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	for (i = 0; i < count; i++) {
-		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, events[i]));
-		ASSERT_EQ(0, np_bad_wait_word(&self->bad, hits, i + 1));
+		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, events[i].event));
+		ASSERT_EQ(0, np_bad_wait_word(&self->bad, requests, i + 1));
+		reads += events[i].reads;
+		EXPECT_EQ(reads, np_bad_hits(&self->bad, 0));
+		snprintf(text, sizeof(text), "NVME_AEN=0x%06x", events[i].event);
+		EXPECT_EQ(events[i].uevent, uevents_count(uevents, text) == 1) {
+			TH_LOG("%s", text);
+		}
 	}
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
-	EXPECT_EQ(count + 1, np_bad_hits(&self->bad, 0));
-	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS),
-				      count + 1));
+	EXPECT_EQ(reads + 1, np_bad_hits(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, requests, count + 1));
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	close(uevents);
 }
 
 /* --- firmware --------------------------------------------------------------- */
 
-/* It takes no commands for the sake of new firmware, and says so. */
+/* The controller sets CSTS.PP: it processes no commands while it activates firmware. */
 static void begin_activation(struct __test_metadata *_metadata, struct np_bad *bad,
 			     uint8_t longest)
 {
 	int log = np_log_open();
 
 	ASSERT_LE(0, log);
-	ASSERT_EQ(0, np_bad_identify(bad, 1, CTRL_MTFA, longest));
+	ASSERT_EQ(0, np_bad_identify(bad, NVME_CNS_CONTROLLER, CTRL_MTFA, longest));
 	ASSERT_EQ(0, np_ioctl(bad->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	ASSERT_EQ(0, np_bad_wait_namespaces(bad, 1));
-	/* The event request is the last command of a start. */
-	np_bad_rule(bad, 7, NP_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
-	ASSERT_EQ(0, np_bad_ask(bad, 0));
+	/* The Asynchronous Event Request is the last command of a start. */
+	np_bad_rule(bad, 7, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	ASSERT_EQ(0, np_bad_identify_ctrl(bad, 0));
 	np_sleep_ms(500);
 	ASSERT_EQ(0, np_bad_set(bad, BADCTRL_PAUSED, 1));
 	ASSERT_EQ(0, np_bad_set(bad, BADCTRL_EVENT, EVENT_FIRMWARE));
@@ -175,31 +232,43 @@ static void begin_activation(struct __test_metadata *_metadata, struct np_bad *b
 	close(log);
 }
 
-/* Longer than commands may take; I/O waits, and nobody loses patience. */
-TEST_F(bad_events, io_waits_while_firmware_is_activated)
+/* Its first character. */
+static char firmware_revision(struct np_bad *bad)
+{
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/firmware_rev",
+		 bad->ctrl.instance);
+	return np_read_file(path, text, sizeof(text)) ? '\0' : text[0];
+}
+
+/* Activation takes longer than the I/O timeout; I/O waits and does not time out. */
+TEST_F(bad_events, io_waits_for_firmware_activation)
 {
 	struct reader reader = { .bad = &self->bad };
 	pthread_t thread;
 
 	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
-	ASSERT_EQ(0, np_bad_hurry());
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	begin_activation(_metadata, &self->bad, 255);
 	self->generation = np_bad_generation(&self->bad);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
 	np_sleep_ms(6000);
 	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RUNG));
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_PAUSED));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_FR, '9'));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, reader.result);
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
-	/* The log was read and another request was sent. */
+	/* The log page was read and another request was sent. */
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	EXPECT_EQ('9', firmware_revision(&self->bad));
 	free(reader.bytes);
 }
 
-/* What was under way before waits too. */
-TEST_F(bad_events, a_command_outlives_the_activation_of_firmware)
+/* A command that was in flight before the activation does not time out either. */
+TEST_F(bad_events, inflight_command_survives_firmware_activation)
 {
 	struct reader reader = { .bad = &self->bad };
 	pthread_t thread;
@@ -209,15 +278,15 @@ TEST_F(bad_events, a_command_outlives_the_activation_of_firmware)
 	begin_activation(_metadata, &self->bad, 255);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 0));
 	ASSERT_EQ(0, change_namespaces(&self->bad, 3));
-	ASSERT_EQ(0, np_bad_hurry());
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	self->generation = np_bad_generation(&self->bad);
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_PAUSED, 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_FIRMWARE));
-	/* The disks that came may still be read from until the event is heard. */
+	/* The new disks may still be read until the next event is processed. */
 	np_sleep_ms(1000);
 	rung = np_bad_get(&self->bad, BADCTRL_RUNG);
 	np_sleep_ms(5000);
@@ -231,8 +300,8 @@ TEST_F(bad_events, a_command_outlives_the_activation_of_firmware)
 	free(reader.bytes);
 }
 
-/* It said that it takes one second at most, and does not come back. */
-TEST_F(bad_events, firmware_that_takes_too_long_leads_to_a_reset)
+/* MTFA is one second, and the controller does not return to service. */
+TEST_F(bad_events, late_firmware_activation_resets)
 {
 	uint8_t *bytes;
 
@@ -245,14 +314,14 @@ TEST_F(bad_events, firmware_that_takes_too_long_leads_to_a_reset)
 	free(bytes);
 }
 
-TEST_F(bad_events, it_can_be_unbound_while_firmware_is_activated)
+TEST_F(bad_events, unbind_during_firmware_activation)
 {
 	struct reader reader = { .bad = &self->bad };
 	int64_t start = np_now_ms();
 	pthread_t thread;
 
 	ASSERT_EQ(0, posix_memalign(&reader.bytes, NP_PAGE, NP_PAGE));
-	ASSERT_EQ(0, np_bad_hurry());
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	begin_activation(_metadata, &self->bad, 255);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_in_background, &reader));
 	np_sleep_ms(500);
@@ -260,6 +329,45 @@ TEST_F(bad_events, it_can_be_unbound_while_firmware_is_activated)
 	pthread_join(thread, NULL);
 	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
 	free(reader.bytes);
+}
+
+static void *unbind_thread(void *argument)
+{
+	struct np_bad *bad = argument;
+
+	return (void *)(intptr_t)np_unbind(bad->address);
+}
+
+/*
+ * The uevent of an event names the device node, so unbind removes that after the uevent. Without
+ * namespaces, as the stalled thread delays the removal of disks.
+ */
+TEST_F(bad_events, unbind_waits_for_uevent)
+{
+	struct nvmep_test_stall sender = {
+		.function = "kobject_uevent_env",
+		.after = "nvmep_get_log",
+		.any_thread = 1,
+	};
+	pthread_t thread;
+	char path[64];
+	void *ret;
+	int stall;
+
+	EXPECT_EQ(0, change_namespaces(&self->bad, 0));
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d", self->bad.ctrl.instance);
+	ASSERT_EQ(0, np_write_file(WORK_PROCESSORS, "2") ?: np_run_on(0));
+	stall = np_stall(&sender);
+	ASSERT_LE(0, stall);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_ERROR_TRANSIENT));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, &self->bad));
+	np_sleep_ms(1000);
+	EXPECT_EQ(0, access(path, F_OK));
+	EXPECT_EQ(0, close(stall));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
+	EXPECT_EQ(0, np_write_file(WORK_PROCESSORS, "3"));
 }
 
 /* --- storms ----------------------------------------------------------------- */
@@ -282,42 +390,69 @@ static unsigned int count_lines(int log, const char *text, const char *also, boo
 }
 
 /*
- * A peer that stores nonsense to its doorbell has the controller say so for each
- * request: it is told once in a while, with the queue, and nothing spins.
+ * A storm of events led to few commands that hit rule 0, and to few lines of the log: it reports
+ * each doubling of their number. One line has @also.
  */
-TEST_F(bad_events, a_storm_of_doorbell_errors_is_no_flood)
+static void expect_limited(struct __test_metadata *_metadata, struct np_bad *bad, int log,
+			   const char *text, const char *also)
 {
-	uint32_t hits;
-	bool named = false;
+	uint32_t hits = np_bad_hits(bad, 0);
 	unsigned int lines, most;
-	int log;
+	bool named = false;
 
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ERROR_QUEUE, 5));
-	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_COUNT, 0, BADCTRL_EVERY);
-	log = np_log_open();
-	ASSERT_LE(0, log);
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, EVENT_ERROR_DOORBELL));
-	np_sleep_ms(5000);
-	/* Others still get through. */
-	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
-	hits = np_bad_hits(&self->bad, 0);
 	EXPECT_LE(2, hits);
 	EXPECT_GE(20, hits);
-	lines = count_lines(log, "doorbell", "queue 5", &named);
-	/* Each time that there were twice as many. */
+	lines = count_lines(log, text, also, &named);
 	for (most = 1; hits > 1; hits /= 2)
 		most++;
 	EXPECT_LE(1, lines);
 	EXPECT_GE(most, lines);
 	EXPECT_TRUE(named);
+}
+
+/*
+ * A peer that stores invalid values to its doorbell causes an event for each request. The
+ * log is rate limited and names the queue, and the driver does not spin.
+ */
+TEST_F(bad_events, doorbell_error_storm_is_rate_limited)
+{
+	int log;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ERROR_QUEUE, 5));
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	log = np_log_open();
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, EVENT_ERROR_DOORBELL));
+	np_sleep_ms(5000);
+	/* Other events are still processed. */
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	expect_limited(_metadata, &self->bad, log, "doorbell", "queue 5");
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, 0));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	close(log);
+}
+
+/* A critical warning that persists, of a controller that does not mask the event. */
+TEST_F(bad_events, health_event_storm_is_rate_limited)
+{
+	int log;
+
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	log = np_log_open();
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, EVENT_SMART));
+	/* The storm begins with the request that answers this event. */
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+	np_sleep_ms(4000);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_STORM, 0));
+	expect_limited(_metadata, &self->bad, log, "AEN: ", "log page 0x2");
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 	close(log);
 }
 
 /* --- errors and failures ------------------------------------------------------ */
 
-TEST_F(bad_events, an_internal_error_that_stays_leads_to_a_reset)
+TEST_F(bad_events, persistent_internal_error_resets)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 
@@ -328,31 +463,34 @@ TEST_F(bad_events, an_internal_error_that_stays_leads_to_a_reset)
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 }
 
-/* Its log page cannot be read: what it said counts all the same. */
-TEST_F(bad_events, the_log_page_may_fail)
+/* The log page cannot be read: the event itself is still handled. */
+TEST_F(bad_events, log_page_fails)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
 }
 
-/* Nobody reads it: a reset, after which the namespaces are looked at anyway. */
-TEST_F(bad_events, the_log_page_may_hang)
+/*
+ * Get Log Page times out: the controller is reset, and the namespaces are scanned after
+ * the reset.
+ */
+TEST_F(bad_events, log_page_timeout_resets_and_rescans)
 {
-	ASSERT_EQ(0, np_bad_hurry());
-	np_bad_rule(&self->bad, 0, NP_ADMIN_GET_LOG, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(0, change_namespaces(&self->bad, 1));
 }
 
-/* The scan is cut short between the two commands for a new namespace. */
-TEST_F(bad_events, a_namespace_comes_while_the_controller_fails)
+/* The scan is interrupted between the two Identify commands of a new namespace. */
+TEST_F(bad_events, namespace_added_while_controller_fails)
 {
-	ASSERT_EQ(0, np_bad_hurry());
-	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 3);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 3);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
@@ -369,15 +507,15 @@ static int rescan(struct np_bad *bad, unsigned int rule)
 	       np_bad_wait_word(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_HITS), 1);
 }
 
-/* A namespace that could not be identified for once is still the same. */
-TEST_F(bad_events, a_namespace_in_use_survives_a_transient_error)
+/* A namespace whose Identify failed once is kept. */
+TEST_F(bad_events, transient_identify_error_keeps_namespace)
 {
 	uint8_t *bytes;
 
 	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
-	/* After the list and its descriptors. */
-	np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 2);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
+	/* Fails the Identify that follows the list and the descriptors. */
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 2);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
 	EXPECT_EQ(0, rescan(&self->bad, 1));
 	np_sleep_ms(200);
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
@@ -385,23 +523,23 @@ TEST_F(bad_events, a_namespace_in_use_survives_a_transient_error)
 	free(bytes);
 }
 
-/* --- a controller that wants no such requests --------------------------------- */
+/* --- a controller that refuses the request -------------------------------------- */
 
-TEST_F(bad_events, the_request_may_be_refused)
+TEST_F(bad_events, async_event_request_refused)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_ASYNC_EVENT, BADCTRL_STATUS, NP_STATUS_DNR | 1,
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_ASYNC_EVENT, BADCTRL_STATUS, NVME_STATUS_DNR | 1,
 		    BADCTRL_EVERY);
-	/* The second Set Features after a reset configures events. */
-	np_bad_rule(&self->bad, 1, NP_ADMIN_SET_FEATURES, BADCTRL_COUNT, 0, 1);
-	np_bad_rule(&self->bad, 2, NP_ADMIN_SET_FEATURES, BADCTRL_STATUS, NP_STATUS_DNR | 2, 1);
+	/* The second Set Features after a reset configures asynchronous events. */
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_SET_FEATURES, BADCTRL_COUNT, 0, 1);
+	np_bad_rule(&self->bad, 2, NVME_ADMIN_SET_FEATURES, BADCTRL_STATUS, NVME_STATUS_DNR | 2, 1);
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
-	/* Longer than what can wait is made to wait. */
+	/* Longer than the delay of a postponed scan. */
 	np_sleep_ms(2500);
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 2));
-	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));
 }
 
 TEST_HARNESS_MAIN

@@ -1,44 +1,51 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Metadata of passthrough commands: only where a namespace has it, no more than its
- * blocks have, and never into the memory of another process than the one that asked.
+ * Metadata of passthrough commands: accepted only if the namespace has metadata, at most
+ * that of the blocks, and never copied into the memory of another process than the
+ * submitter, nor while a request is held.
  *
  * kernels: 6.1 7 debug
  * iommu: on
  * timeout: 180
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <liburing.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
-/* Bytes of Identify Namespace. */
+/* Byte offsets in Identify Namespace. */
 #define NS_PROTECTION	29
 #define NS_FORMAT	128
 
 #define PER_BLOCK	64U
-/* What badctrl has for metadata. */
+/* Value of all metadata bytes that badctrl returns. */
 #define METADATA_BYTE	0x6d
 #define VICTIM_BYTE	0x11
 #define LONGEST		(1U << 20)
-/* The same address in every process that matters here. */
+/* Mapped at the same address in every process of this test. */
 #define TARGET		((uint8_t *)0x200000000000)
 #define CPUS		2
 
 #define CMD_VENDOR	0x82
-#define STATUS_OPCODE	0x001
+#define POLL_QUEUES	"/sys/module/nvme_peer/parameters/poll_queues"
 
-/* Read and write, control half word (NVM command set 3.3). */
+/* Read and write, control field (NVM command set 3.3). */
 #define CONTROL_PRACT	(1U << 13)
 #define CONTROL_CHECK_REF	(1U << 10)
 
@@ -70,7 +77,7 @@ static uint32_t bytes_changed(const uint8_t *bytes, uint32_t from)
 FIXTURE_SETUP(bad_metadata)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 }
 
@@ -79,14 +86,15 @@ FIXTURE_TEARDOWN(bad_metadata)
 	if (!self->bad.address[0])
 		return;
 	munmap(TARGET, LONGEST);
+	EXPECT_EQ(0, np_write_file(POLL_QUEUES, "0"));
 	EXPECT_EQ(0, np_bad_close(&self->bad));
 	free(self->bytes);
 }
 
 static int set_format(struct np_bad *bad, uint8_t metadata, uint8_t protection)
 {
-	return np_bad_identify(bad, 0, NS_FORMAT, metadata) ?:
-	       np_bad_identify(bad, 0, NS_PROTECTION, protection);
+	return np_bad_identify(bad, NVME_CNS_NAMESPACE, NS_FORMAT, metadata) ?:
+	       np_bad_identify(bad, NVME_CNS_NAMESPACE, NS_PROTECTION, protection);
 }
 
 static struct nvme_uring_cmd command(uint8_t opcode, void *bytes, uint32_t length)
@@ -116,9 +124,9 @@ static int run(int generic, const struct nvme_uring_cmd *cmd)
 	return np_ioctl(generic, NVME_IOCTL_IO_CMD, &ioctl);
 }
 
-/* --- whose memory ------------------------------------------------------------- */
+/* --- address space of the copy --------------------------------------------------- */
 
-/* Runs until it is killed, with its own page tables on its processor. */
+/* Runs until it is killed, with its own page tables loaded on its CPU. */
 static void *stay(void *argument)
 {
 	cpu_set_t set;
@@ -131,12 +139,11 @@ static void *stay(void *argument)
 	return NULL;
 }
 
-static int submit(struct io_uring *ring, int generic, const struct nvme_uring_cmd *cmd)
+static int submit_by(struct io_uring *ring, unsigned int flags, int generic,
+		     const struct nvme_uring_cmd *cmd)
 {
-	unsigned int flags = IORING_SETUP_SQE128 | IORING_SETUP_CQE32 |
-			     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
 	struct io_uring_sqe *sqe;
-	int ret = io_uring_queue_init(4, ring, flags);
+	int ret = io_uring_queue_init(4, ring, flags | IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
 
 	if (ret)
 		return ret;
@@ -152,9 +159,15 @@ static int submit(struct io_uring *ring, int generic, const struct nvme_uring_cm
 	return ret < 0 ? ret : 0;
 }
 
+static int submit(struct io_uring *ring, int generic, const struct nvme_uring_cmd *cmd)
+{
+	return submit_by(ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, generic,
+			 cmd);
+}
+
 /*
- * The process that asks.  Tells by @out how the command stands, 1: under way, and
- * gives up its ring where @closes.
+ * The process that submits. Reports through @out that the command is in flight (1), and
+ * closes its ring if @closes.
  */
 static void ask(int generic, const struct nvme_uring_cmd *cmd, bool closes, int out)
 {
@@ -175,8 +188,8 @@ static void ask(int generic, const struct nvme_uring_cmd *cmd, bool closes, int 
 }
 
 /*
- * A command whose owner gives it up while the controller holds it, and then it
- * completes.  How it stood, and how many bytes of ours changed.
+ * A command whose submitter exits or closes the ring while the controller holds it, and
+ * which then completes. Returns its state and how many bytes of this process changed.
  */
 static int orphan(struct np_bad *bad, const struct nvme_uring_cmd *cmd, bool closes,
 		  uint32_t *changed)
@@ -217,9 +230,9 @@ static int orphan(struct np_bad *bad, const struct nvme_uring_cmd *cmd, bool clo
 	return ret;
 }
 
-TEST_F(bad_metadata, of_a_closed_ring_goes_nowhere)
+TEST_F(bad_metadata, closed_ring_gets_no_metadata)
 {
-	struct nvme_uring_cmd read = command(NP_CMD_READ, self->bytes, PER_BLOCK);
+	struct nvme_uring_cmd read = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK);
 	uint32_t changed;
 
 	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
@@ -229,9 +242,9 @@ TEST_F(bad_metadata, of_a_closed_ring_goes_nowhere)
 	EXPECT_EQ(0, changed);
 }
 
-TEST_F(bad_metadata, of_a_killed_process_goes_nowhere)
+TEST_F(bad_metadata, killed_process_gets_no_metadata)
 {
-	struct nvme_uring_cmd read = command(NP_CMD_READ, self->bytes, PER_BLOCK);
+	struct nvme_uring_cmd read = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK);
 	uint32_t changed;
 
 	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
@@ -241,15 +254,145 @@ TEST_F(bad_metadata, of_a_killed_process_goes_nowhere)
 	EXPECT_EQ(0, changed);
 }
 
-/* --- how much ----------------------------------------------------------------- */
+/* --- memory that is not there ------------------------------------------------------ */
 
-/* A flush has none, a namespace without has none, and an admin command neither. */
-TEST_F(bad_metadata, where_there_is_none_is_refused)
+/* A file that reports accesses to pages of @at that are not there yet. */
+static int watch_pages(uint8_t *at)
 {
-	struct nvme_uring_cmd flush = command(NP_CMD_FLUSH, NULL, LONGEST);
-	struct nvme_uring_cmd read = command(NP_CMD_READ, self->bytes, PER_BLOCK);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (uintptr_t)at, .len = LONGEST },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	return ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &range) ? -errno : fd;
+}
+
+static bool wait_for_fault(int fd)
+{
+	struct pollfd file = { .fd = fd, .events = POLLIN };
+
+	return poll(&file, 1, NP_TIMEOUT_MS) == 1;
+}
+
+static int give_page(int fd, uint8_t *at)
+{
+	struct uffdio_zeropage page = { .range = { .start = (uintptr_t)at, .len = NP_PAGE } };
+
+	return ioctl(fd, UFFDIO_ZEROPAGE, &page) ? -errno : 0;
+}
+
+struct poller {
+	struct np_bad *bad;
+	struct nvme_uring_cmd cmd;
+	int result;
+};
+
+static void *poll_for_completion(void *argument)
+{
+	struct poller *poller = argument;
+	struct io_uring_cqe *cqe;
+	struct io_uring ring;
+
+	poller->result = submit_by(&ring, IORING_SETUP_IOPOLL, poller->bad->generic, &poller->cmd);
+	if (!poller->result)
+		poller->result = io_uring_wait_cqe(&ring, &cqe) ?: cqe->res;
+	io_uring_queue_exit(&ring);
+	return NULL;
+}
+
+static int watch_target(void)
+{
+	if (map_target() != TARGET || madvise(TARGET, LONGEST, MADV_DONTNEED))
+		return -errno;
+	return watch_pages(TARGET);
+}
+
+/*
+ * A reset ends while a completion waits for a page of its submitter, which may be swapped to
+ * this disk.
+ */
+static void reset_beside_fault(struct __test_metadata *_metadata, struct np_bad *bad,
+			       struct poller *poller, int pages)
+{
+	struct timespec end;
+	pthread_t polls, resets;
+	void *result = NULL;
+	int late;
+
+	ASSERT_EQ(0, pthread_create(&polls, NULL, poll_for_completion, poller));
+	EXPECT_TRUE(wait_for_fault(pages));
+	ASSERT_EQ(0, pthread_create(&resets, NULL, np_bad_reset_thread, bad));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 5;
+	late = pthread_timedjoin_np(resets, &result, &end);
+	EXPECT_EQ(0, late);
+	EXPECT_EQ(0, give_page(pages, TARGET));
+	pthread_join(polls, NULL);
+	if (late)
+		pthread_join(resets, &result);
+	EXPECT_EQ(NULL, result);
+	EXPECT_EQ(0, poller->result);
+	close(pages);
+}
+
+TEST_F(bad_metadata, reset_beside_fault_of_polled_metadata)
+{
+	struct poller poller = {
+		.bad = &self->bad,
+		.cmd = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK),
+	};
+	int pages = watch_target();
+
+	if (pages == -ENOSYS)
+		SKIP(return, "no userfaultfd in this kernel");
+	ASSERT_LE(0, pages);
+	ASSERT_EQ(0, np_write_file(POLL_QUEUES, "1"));
+	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	reset_beside_fault(_metadata, &self->bad, &poller, pages);
+	EXPECT_EQ(METADATA_BYTE, TARGET[0]);
+	EXPECT_EQ(METADATA_BYTE, TARGET[PER_BLOCK - 1]);
+}
+
+/* The block layer copies data whose address is odd. */
+TEST_F(bad_metadata, reset_beside_fault_of_polled_data)
+{
+	struct poller poller = {
+		.bad = &self->bad,
+		.cmd = {
+			.opcode = NVMEPEER_OP_READ,
+			.nsid = 1,
+			.addr = (uintptr_t)TARGET + 1,
+			.data_len = NP_BLOCK,
+		},
+	};
+	int pages = watch_target();
+
+	if (pages == -ENOSYS)
+		SKIP(return, "no userfaultfd in this kernel");
+	ASSERT_LE(0, pages);
+	ASSERT_EQ(0, np_write_file(POLL_QUEUES, "1"));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	memset(self->bytes, 0x77, NP_PAGE);
+	ASSERT_EQ(0, np_disk_write(self->bad.disk, self->bytes, NP_BLOCK, 0));
+	reset_beside_fault(_metadata, &self->bad, &poller, pages);
+	EXPECT_EQ(0x77, TARGET[1]);
+	EXPECT_EQ(0x77, TARGET[NP_BLOCK]);
+}
+
+/* --- length --------------------------------------------------------------------- */
+
+/* A flush, an admin command, and a namespace without metadata have none. */
+TEST_F(bad_metadata, refused_without_metadata_format)
+{
+	struct nvme_uring_cmd flush = command(NVMEPEER_OP_FLUSH, NULL, LONGEST);
+	struct nvme_uring_cmd read = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK);
 	struct nvme_admin_cmd identify = {
-		.opcode = NP_ADMIN_IDENTIFY,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.addr = (uintptr_t)self->bytes,
 		.data_len = NP_PAGE,
 		.cdw10 = 1,
@@ -259,7 +402,7 @@ TEST_F(bad_metadata, where_there_is_none_is_refused)
 	uint32_t changed;
 
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, BADCTRL_ON_IO | NP_CMD_FLUSH, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_FLUSH, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(-EINVAL, orphan(&self->bad, &flush, true, &changed));
 	EXPECT_EQ(0, changed);
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
@@ -267,45 +410,55 @@ TEST_F(bad_metadata, where_there_is_none_is_refused)
 	EXPECT_EQ(-EINVAL, run(self->bad.generic, &flush));
 	EXPECT_EQ(-EINVAL, run(self->bad.generic, &read));
 	EXPECT_EQ(-EINVAL, np_admin(self->bad.ctrl.fd, &identify));
-	/* Where there is some, a flush has none still. */
+	/* A flush has none in a namespace with metadata either. */
 	ASSERT_EQ(0, np_bad_unbind(&self->bad));
 	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(-EINVAL, run(self->bad.generic, &flush));
 }
 
-TEST_F(bad_metadata, is_no_longer_than_that_of_the_blocks)
+/* Longer metadata than the blocks have is refused, of any command that has metadata. */
+TEST_F(bad_metadata, length_is_that_of_the_blocks)
 {
-	struct nvme_uring_cmd read = command(NP_CMD_READ, self->bytes, LONGEST);
+	static const uint8_t opcodes[] = {
+		NVMEPEER_OP_READ, NVMEPEER_OP_WRITE, NVMEPEER_OP_COMPARE,
+	};
+	struct nvme_uring_cmd read = command(NVMEPEER_OP_READ, self->bytes, PER_BLOCK);
+	struct nvme_uring_cmd longer;
 	uint8_t *target = map_target();
 	uint32_t i;
 
 	ASSERT_EQ(TARGET, target);
 	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	for (i = 0; i < sizeof(opcodes); i++) {
+		longer = command(opcodes[i], self->bytes, PER_BLOCK + 1);
+		EXPECT_EQ(-EINVAL, run(self->bad.generic, &longer));
+	}
+	EXPECT_EQ(0, bytes_changed(target, 0));
 	ASSERT_EQ(0, run(self->bad.generic, &read));
 	for (i = 0; i < PER_BLOCK; i++)
 		EXPECT_EQ(METADATA_BYTE, target[i]);
 	EXPECT_EQ(0, bytes_changed(target, PER_BLOCK));
 }
 
-/* Of a command that we know nothing about, as much as we copy. */
-TEST_F(bad_metadata, of_unknown_commands_has_an_end)
+/* For a command of unknown layout the limit is the size of the driver's bounce buffer. */
+TEST_F(bad_metadata, length_limit_for_unknown_commands)
 {
 	struct nvme_uring_cmd vendor = command(CMD_VENDOR, NULL, LONGEST);
 
 	ASSERT_EQ(TARGET, map_target());
 	ASSERT_EQ(0, set_format(&self->bad, PER_BLOCK, 0));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
-	EXPECT_EQ(NP_STATUS_DNR | STATUS_OPCODE, run(self->bad.generic, &vendor));
+	EXPECT_EQ(NVME_STATUS_DNR | NVME_SC_INVALID_OPCODE, run(self->bad.generic, &vendor));
 	vendor.metadata_len++;
 	EXPECT_EQ(-EINVAL, run(self->bad.generic, &vendor));
 }
 
-/* By io_uring, which is another way to the same copy. */
-TEST_F(bad_metadata, that_cannot_be_read_is_refused)
+/* io_uring takes another path to the same copy. */
+TEST_F(bad_metadata, unreadable_metadata_is_refused)
 {
-	struct nvme_uring_cmd write = command(NP_CMD_WRITE, self->bytes, PER_BLOCK);
+	struct nvme_uring_cmd write = command(NVMEPEER_OP_WRITE, self->bytes, PER_BLOCK);
 	struct io_uring_cqe *cqe;
 	struct io_uring ring;
 
@@ -321,11 +474,14 @@ TEST_F(bad_metadata, that_cannot_be_read_is_refused)
 
 /* --- protection information ---------------------------------------------------- */
 
-/* The controller makes and strips it: there is none to give. */
-TEST_F(bad_metadata, that_the_controller_makes_is_not_asked_for)
+/*
+ * With PRACT the controller generates and strips the protection information, so the
+ * command has no metadata.
+ */
+TEST_F(bad_metadata, pract_needs_no_metadata)
 {
 	struct nvme_user_io io = {
-		.opcode = NP_CMD_WRITE,
+		.opcode = NVMEPEER_OP_WRITE,
 		.control = CONTROL_PRACT | CONTROL_CHECK_REF,
 		.nblocks = 1,
 		.addr = (uintptr_t)self->bytes,
@@ -340,7 +496,7 @@ TEST_F(bad_metadata, that_the_controller_makes_is_not_asked_for)
 	memcpy(self->bytes, pattern, sizeof(pattern));
 	EXPECT_EQ(0, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
 	memset(self->bytes, 0, NP_PAGE);
-	io.opcode = NP_CMD_READ;
+	io.opcode = NVMEPEER_OP_READ;
 	EXPECT_EQ(0, np_ioctl(self->bad.generic, NVME_IOCTL_SUBMIT_IO, &io));
 	EXPECT_EQ(0, memcmp(pattern, self->bytes, sizeof(pattern)));
 	io.metadata = (uintptr_t)self->bytes;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Namespaces that change: not by a command of ours while peers have queue pairs, whose
- * lengths and lists are made for the blocks they knew; and if it happens behind our
- * back, pairs are stopped, and another namespace is another disk.
+ * Namespaces that change. Commands that change them are refused while peers have queue
+ * pairs, because peers compute lengths and lists for the block size that they were given.
+ * If a namespace changes without such a command, peer queue pairs are stopped; a
+ * namespace with other identifiers is a new disk.
  *
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug
@@ -10,28 +11,25 @@
  * timeout: 300
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
 
-#define ADMIN_NS_MANAGE	0x0d
-#define ADMIN_NS_ATTACH	0x15
-#define ADMIN_FORMAT	0x80
-#define ADMIN_SANITIZE	0x84
 
-/* Dword 0 of an event: namespaces changed; base specification 5.1.2. */
-
-/* Bytes of Identify Namespace. */
+/* Byte offsets in Identify Namespace. */
 #define NS_BLOCKS	0
 #define NS_FEATURES	24
 #define FEATURE_OPTIMAL_IO	(1U << 4)
@@ -41,7 +39,7 @@
 #define NS_NGUID	104
 #define NS_EUI64	120
 #define NS_FORMAT	128
-/* Of the descriptor list: its first one's UUID. */
+/* Byte offset in the descriptor list: the UUID of its first descriptor. */
 #define DESCRIPTORS_UUID	4
 #define BLOCK_SHIFT	9U
 
@@ -55,7 +53,7 @@ FIXTURE(bad_namespaces)
 FIXTURE_SETUP(bad_namespaces)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	self->generation = np_bad_generation(&self->bad);
@@ -69,7 +67,7 @@ FIXTURE_TEARDOWN(bad_namespaces)
 	free(self->bytes);
 }
 
-/* --- by a command ----------------------------------------------------------------- */
+/* --- changed by a command -------------------------------------------------------- */
 
 static int admin(struct np_bad *bad, uint8_t opcode)
 {
@@ -106,10 +104,11 @@ static int admin_by_uring(struct np_bad *bad, uint8_t opcode)
 	return ret;
 }
 
-TEST_F(bad_namespaces, are_not_changed_under_peers)
+TEST_F(bad_namespaces, change_refused_with_peers)
 {
 	static const uint8_t opcodes[] = {
-		ADMIN_FORMAT, ADMIN_SANITIZE, ADMIN_NS_MANAGE, ADMIN_NS_ATTACH,
+		NVME_ADMIN_FORMAT, NVME_ADMIN_SANITIZE,
+		NVME_ADMIN_NAMESPACE_MANAGE, NVME_ADMIN_NAMESPACE_ATTACH,
 	};
 	int log = np_log_open();
 	struct np_qp qp;
@@ -123,10 +122,10 @@ TEST_F(bad_namespaces, are_not_changed_under_peers)
 		EXPECT_EQ(-EBUSY, admin_by_uring(&self->bad, opcodes[i]));
 		EXPECT_EQ(0, np_bad_hits(&self->bad, i));
 	}
-	/* What helps is said. */
-	EXPECT_EQ(0, np_log_wait(log, "close the peers' queue pairs", NP_TIMEOUT_MS));
+	/* The log names the cure. */
+	EXPECT_EQ(0, np_log_wait(log, "close all peer queue pairs", NP_TIMEOUT_MS));
 	close(log);
-	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));
 	np_qp_close(&qp);
 	for (i = 0; i < sizeof(opcodes); i++) {
 		EXPECT_EQ(0, admin(&self->bad, opcodes[i]));
@@ -138,31 +137,31 @@ TEST_F(bad_namespaces, are_not_changed_under_peers)
 
 static void *format(void *argument)
 {
-	return (void *)(intptr_t)admin(argument, ADMIN_FORMAT);
+	return (void *)(intptr_t)admin(argument, NVME_ADMIN_FORMAT);
 }
 
-/* The other way round: who comes during a command finds the door closed. */
-TEST_F(bad_namespaces, that_change_take_no_peers)
+/* The reverse: queue pair creation is refused while such a command is in flight. */
+TEST_F(bad_namespaces, peers_refused_during_change)
 {
 	struct nvme_peer_qp_create create;
 	pthread_t thread;
 	void *result;
 
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, ADMIN_FORMAT, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_FORMAT, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, format, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(-EBUSY, np_qp_create(self->bad.ctrl.fd, ENTRIES, &create));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(thread, &result);
 	EXPECT_EQ(NULL, result);
-	EXPECT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
 }
 
 /*
- * The look at namespaces that follows a command meets a reset, which ends the question that
- * is under way; the one about the next namespace waits for the reset, and may.
+ * The scan after a command meets a reset. The reset cancels the Identify in flight; the
+ * Identify of the next namespace waits for the reset and succeeds.
  */
-TEST_F_TIMEOUT(bad_namespaces, are_looked_at_during_a_reset, 60)
+TEST_F_TIMEOUT(bad_namespaces, rescan_during_reset, 60)
 {
 	pthread_t thread;
 	void *result;
@@ -170,35 +169,101 @@ TEST_F_TIMEOUT(bad_namespaces, are_looked_at_during_a_reset, 60)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, format, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	pthread_join(thread, &result);
 	EXPECT_EQ(NULL, result);
 	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
-	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));
 }
 
-/* --- from outside ----------------------------------------------------------------- */
+/**
+ * struct steady - a thread that reads the first page of a namespace
+ * @disk: block device
+ * @stop: ends the thread
+ * @reads: so far
+ * @ret: its first error, or 0
+ */
+struct steady {
+	int disk;
+	atomic_bool stop;
+	atomic_uint reads;
+	int ret;
+	pthread_t thread;
+};
+
+static void *read_steadily(void *argument)
+{
+	struct steady *reader = argument;
+	void *bytes;
+
+	if (posix_memalign(&bytes, NP_PAGE, NP_PAGE))
+		abort();
+	while (!atomic_load(&reader->stop) && !reader->ret) {
+		reader->ret = np_disk_read(reader->disk, bytes, NP_PAGE, 0);
+		reader->reads++;
+	}
+	free(bytes);
+	return NULL;
+}
+
+/* A reset interrupts Format of one namespace: I/O to both waits and fails on neither. */
+TEST_F_TIMEOUT(bad_namespaces, reset_during_format_fails_no_io, 60)
+{
+	struct steady readers[2] = { };
+	pthread_t thread;
+	void *result;
+	int i;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_FORMAT, BADCTRL_HOLD, 0, 1));
+	for (i = 0; i < 2; i++) {
+		readers[i].disk = np_open_node(&self->bad.ctrl, i ? "/dev/nvmep%dn2" : "/dev/nvmep%dn1",
+					       O_RDONLY | O_DIRECT);
+		ASSERT_LE(0, readers[i].disk);
+		ASSERT_EQ(0, pthread_create(&readers[i].thread, NULL, read_steadily, &readers[i]));
+	}
+	while (!readers[0].reads || !readers[1].reads)
+		np_sleep_ms(1);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, format, &self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	pthread_join(thread, &result);
+	np_sleep_ms(500);
+	for (i = 0; i < 2; i++) {
+		atomic_store(&readers[i].stop, true);
+		pthread_join(readers[i].thread, NULL);
+		EXPECT_EQ(0, readers[i].ret) {
+			TH_LOG("namespace %d", i + 1);
+		}
+		close(readers[i].disk);
+	}
+	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
+}
+
+/* --- changed from outside -------------------------------------------------------- */
 
 static int set_bytes(struct np_bad *bad, uint32_t offset, uint64_t value, unsigned int size)
 {
 	int ret = 0;
 
 	for (; size-- && !ret; value >>= 8)
-		ret = np_bad_identify(bad, 0, offset++, (uint8_t)value);
+		ret = np_bad_identify(bad, NVME_CNS_NAMESPACE, offset++, (uint8_t)value);
 	return ret;
 }
 
-/* The controller says that something changed; returns when it was looked at. */
-static int tell(struct np_bad *bad)
+/* Send a namespace event and return when the driver has scanned. */
+static int send_event(struct np_bad *bad)
 {
-	int ret = np_bad_rule(bad, 7, NP_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	int ret = np_bad_rule(bad, 7, NVME_ADMIN_ASYNC_EVENT, BADCTRL_COUNT, 0, BADCTRL_EVERY);
 
 	ret = ret ?: np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
-	/* It asks for the next one after it has begun to look. */
+	/* The driver requests the next event after it has begun the scan. */
 	ret = ret ?: np_bad_wait_word(bad, BADCTRL_RULE_WORD(7, BADCTRL_RULE_HITS), 1);
 	np_sleep_ms(500);
 	return ret;
@@ -216,19 +281,19 @@ static int wait_stopped(const struct nvme_peer_status *status)
 	return 0;
 }
 
-/* Pairs were stopped once, and new ones work on what there is now. */
+/* Queue pairs were stopped once, and new ones work with the present format. */
 static void expect_stopped(struct __test_metadata *_metadata, FIXTURE_DATA(bad_namespaces) *self,
 			   struct np_qp *qp)
 {
 	EXPECT_EQ(0, wait_stopped(qp->status.at));
 	np_qp_close(qp);
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
 	np_sleep_ms(500);
 	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
 }
 
-TEST_F(bad_namespaces, with_other_blocks_stop_peers)
+TEST_F(bad_namespaces, block_size_change_stops_peers)
 {
 	struct np_qp qp;
 	int size;
@@ -236,15 +301,107 @@ TEST_F(bad_namespaces, with_other_blocks_stop_peers)
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 12 << 16, 4));
 	ASSERT_EQ(0, set_bytes(&self->bad, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> 12, 8));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	expect_stopped(_metadata, self, &qp);
 	ASSERT_EQ(0, ioctl(self->bad.disk, BLKSSZGET, &size));
 	EXPECT_EQ(4096, size);
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }
 
-/* The same bytes of data in each block, and yet not what commands were built for. */
-TEST_F(bad_namespaces, with_other_metadata_stop_peers)
+/**
+ * struct creation - a thread that creates a queue pair
+ * @ctrl_fd: controller
+ * @create: the queue pair
+ * @ret: result
+ */
+struct creation {
+	int ctrl_fd;
+	struct nvme_peer_qp_create create;
+	int ret;
+	pthread_t thread;
+};
+
+static void *create_pair(void *argument)
+{
+	struct creation *creation = argument;
+
+	creation->ret = np_qp_create(creation->ctrl_fd, ENTRIES, &creation->create);
+	return NULL;
+}
+
+static void *create_pair_on_cpu_1(void *argument)
+{
+	/* A stall blocks the CPU. */
+	return np_run_on(1) ? argument : create_pair(argument);
+}
+
+/* A creation whose queues exist when a scan finds the change: it is not LIVE even once. */
+TEST_F_TIMEOUT(bad_namespaces, changed_format_ends_creation, 60)
+{
+	struct nvmep_test_stall live = { .function = "nvmep_recover_go_live" };
+	struct creation creation = { .ctrl_fd = self->bad.ctrl.fd };
+	int log = np_log_open(), stall = np_stall(&live);
+	void *failed;
+
+	ASSERT_LE(0, log);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_run_on(0));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 12 << 16, 4));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> 12, 8));
+	ASSERT_EQ(0, pthread_create(&creation.thread, NULL, create_pair_on_cpu_1, &creation));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	EXPECT_EQ(0, np_log_wait(log, "format changed", 2000));
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_STALLED, NULL));
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_GO, NULL));
+	pthread_join(creation.thread, &failed);
+	EXPECT_EQ(NULL, failed);
+	EXPECT_EQ(-EAGAIN, creation.ret);
+	close(stall);
+	close(log);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+}
+
+/*
+ * A scan has found another block size and goes on with the next namespace. A creation that
+ * begins now waits for its end; no queue pair existed, so there is no reset.
+ */
+TEST_F(bad_namespaces, changed_format_delays_new_peers)
+{
+	struct creation creation = { .ctrl_fd = self->bad.ctrl.fd };
+	int64_t end;
+	int size = 0;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 12 << 16, 4));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> 12, 8));
+	/* The list, and the descriptors and the data of namespace 1. */
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 3));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	for (end = np_now_ms() + NP_TIMEOUT_MS; size != 4096 && np_now_ms() < end; np_sleep_ms(1))
+		ASSERT_EQ(0, ioctl(self->bad.disk, BLKSSZGET, &size));
+	ASSERT_EQ(4096, size);
+
+	ASSERT_EQ(0, pthread_create(&creation.thread, NULL, create_pair, &creation));
+	np_sleep_ms(300);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(creation.thread, NULL));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(creation.thread, NULL);
+	EXPECT_EQ(0, creation.ret);
+	close(creation.create.qp_fd);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+}
+
+/*
+ * The data size of a block is unchanged, but commands were built for another metadata
+ * size.
+ */
+TEST_F(bad_namespaces, metadata_change_stops_peers)
 {
 	static const struct {
 		const char *what;
@@ -252,9 +409,9 @@ TEST_F(bad_namespaces, with_other_metadata_stop_peers)
 		uint64_t value;
 		unsigned int size;
 	} changes[] = {
-		{ "there is some", NS_FORMAT, BLOCK_SHIFT << 16 | 8, 4 },
-		{ "it follows its block", NS_FORMATTED, 0x10, 1 },
-		{ "it is protection information", NS_PROTECTION, 1, 1 },
+		{ "metadata size changed", NS_FORMAT, BLOCK_SHIFT << 16 | 8, 4 },
+		{ "metadata is interleaved", NS_FORMATTED, 0x10, 1 },
+		{ "protection information enabled", NS_PROTECTION, 1, 1 },
 	};
 	struct np_qp qp;
 	size_t i;
@@ -264,13 +421,13 @@ TEST_F(bad_namespaces, with_other_metadata_stop_peers)
 		ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
 		ASSERT_EQ(0, set_bytes(&self->bad, changes[i].offset, changes[i].value,
 				       changes[i].size));
-		ASSERT_EQ(0, tell(&self->bad));
+		ASSERT_EQ(0, send_event(&self->bad));
 		expect_stopped(_metadata, self, &qp);
 		self->generation++;
 	}
 }
 
-TEST_F(bad_namespaces, that_go_stop_peers)
+TEST_F(bad_namespaces, removal_stops_peers)
 {
 	struct np_qp qp;
 
@@ -283,16 +440,36 @@ TEST_F(bad_namespaces, that_go_stop_peers)
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 }
 
-/* The blocks are as they were. */
-TEST_F(bad_namespaces, with_other_limits_have_them)
+/* The restart after the first stop is not interrupted by another one. */
+TEST_F(bad_namespaces, two_removals_stop_controller_once)
+{
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
+	EXPECT_EQ(0, wait_stopped(qp.status.at));
+	np_qp_close(&qp);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	np_sleep_ms(500);
+	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
+}
+
+/* The block format is unchanged. */
+TEST_F(bad_namespaces, limit_change_is_applied)
 {
 	unsigned int size;
 
 	ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
 	EXPECT_EQ(0, size);
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 0, NS_FEATURES, FEATURE_OPTIMAL_IO));
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 0, NS_NOWS, 15));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_FEATURES,
+				     FEATURE_OPTIMAL_IO));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_NOWS, 15));
+	ASSERT_EQ(0, send_event(&self->bad));
 	ASSERT_EQ(0, ioctl(self->bad.disk, BLKIOOPT, &size));
 	EXPECT_EQ(16U << BLOCK_SHIFT, size);
 }
@@ -304,18 +481,18 @@ static void *read_block(void *argument)
 	return (void *)(intptr_t)np_bad_read(argument, bytes, 0);
 }
 
-/* A command may take its time, and nobody has to wait for it because of a look. */
-TEST_F(bad_namespaces, that_stay_are_looked_at_beside_commands)
+/* A command may take long, and the scan must not wait for it. */
+TEST_F(bad_namespaces, rescan_does_not_block_commands)
 {
 	pthread_t thread;
 	void *result;
 
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, ADMIN_NS_ATTACH, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_NAMESPACE_ATTACH, BADCTRL_LIE, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_block, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	/* Ends when namespaces have been looked at. */
-	EXPECT_EQ(0, admin(&self->bad, ADMIN_NS_ATTACH));
+	/* Returns when the namespaces have been scanned. */
+	EXPECT_EQ(0, admin(&self->bad, NVME_ADMIN_NAMESPACE_ATTACH));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_HELD));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
@@ -323,22 +500,22 @@ TEST_F(bad_namespaces, that_stay_are_looked_at_beside_commands)
 	EXPECT_EQ(NULL, result);
 }
 
-TEST_F(bad_namespaces, that_stay_or_come_leave_peers_alone)
+TEST_F(bad_namespaces, unchanged_or_new_namespace_keeps_peers)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct np_qp qp;
 
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
 	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
 	np_qp_close(&qp);
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
-/* --- another one under the same number ---------------------------------------------- */
+/* --- another namespace with the same ID ------------------------------------------- */
 
 static unsigned long long sequence(struct np_bad *bad)
 {
@@ -360,7 +537,7 @@ static unsigned long long wait_new_disk(struct np_bad *bad, unsigned long long o
 	return now;
 }
 
-/* What was open belongs to the namespace that is gone. */
+/* Open files belong to the removed namespace. */
 static void expect_replaced(struct __test_metadata *_metadata, FIXTURE_DATA(bad_namespaces) *self,
 			    unsigned int cns, uint32_t offset)
 {
@@ -368,10 +545,10 @@ static void expect_replaced(struct __test_metadata *_metadata, FIXTURE_DATA(bad_
 
 	ASSERT_NE(0, before);
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(before, sequence(&self->bad));
 	ASSERT_EQ(0, np_bad_identify(&self->bad, cns, offset, 0x77));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_NE(before, wait_new_disk(&self->bad, before));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
 	EXPECT_GT(0, np_bad_read_disk(&self->bad, self->bytes));
@@ -379,70 +556,210 @@ static void expect_replaced(struct __test_metadata *_metadata, FIXTURE_DATA(bad_
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
-TEST_F(bad_namespaces, with_another_nguid_are_others)
+TEST_F(bad_namespaces, other_nguid_is_new_namespace)
 {
 	expect_replaced(_metadata, self, 0, NS_NGUID + 15);
 }
 
-TEST_F(bad_namespaces, with_another_eui64_are_others)
+TEST_F(bad_namespaces, other_eui64_is_new_namespace)
 {
 	expect_replaced(_metadata, self, 0, NS_EUI64);
 }
 
-TEST_F(bad_namespaces, with_another_uuid_are_others)
+TEST_F(bad_namespaces, other_uuid_is_new_namespace)
 {
 	expect_replaced(_metadata, self, 3, DESCRIPTORS_UUID);
 }
 
-TEST_F(bad_namespaces, that_are_others_stop_peers)
+/* Two disks of one identity would be taken for one. */
+TEST_F(bad_namespaces, duplicate_identity_is_refused)
+{
+	char text[96];
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 7));
+	ASSERT_EQ(0, send_event(&self->bad));
+	snprintf(text, sizeof(text), "namespace 3: same identifiers as nvmep%dn1, ignoring",
+		 self->bad.ctrl.instance);
+	EXPECT_EQ(0, np_log_wait(log, text, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+	/* Without the duplicates. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 0));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 3));
+	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+	close(log);
+}
+
+TEST_F(bad_namespaces, replaced_namespace_stops_peers)
 {
 	struct np_qp qp;
 
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 0, NS_NGUID, 0x77));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_NGUID, 0x77));
+	ASSERT_EQ(0, send_event(&self->bad));
 	expect_stopped(_metadata, self, &qp);
 }
 
-/* The controller answers @count times who it is, then once that something went wrong inside. */
+/*
+ * The controller completes @count Identify commands, then fails one with Internal Error.
+ */
 static int fail_identify(struct np_bad *bad, uint32_t count)
 {
-	return np_bad_rule(bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, count) ?:
-	       np_bad_rule(bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_STATUS, NP_STATUS_INTERNAL, 1);
+	return np_bad_rule(bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, count) ?:
+	       np_bad_rule(bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
 }
 
-/* A Format whose blocks cannot be asked for: nothing is sent until the next look. */
-TEST_F(bad_namespaces, that_cannot_say_their_format_are_asked_again)
+/* A Format after which Identify fails: I/O is refused until the next scan. */
+TEST_F(bad_namespaces, identify_retried_after_format)
 {
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
 	ASSERT_EQ(0, fail_identify(&self->bad, 0));
-	EXPECT_EQ(0, admin(&self->bad, ADMIN_FORMAT));
+	EXPECT_EQ(0, admin(&self->bad, NVME_ADMIN_FORMAT));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }
 
-/* After the list its descriptors are asked for. */
-TEST_F(bad_namespaces, that_cannot_say_who_they_are_come_later)
+/* The descriptors are read after the list. The driver scans again without an event. */
+TEST_F(bad_namespaces, transient_error_of_first_scan_is_retried)
 {
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
 	ASSERT_EQ(0, fail_identify(&self->bad, 1));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
-	EXPECT_EQ(0, sequence(&self->bad));
-	ASSERT_EQ(0, tell(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 1: Identify failed, status 0x6", NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+	close(log);
 }
 
-TEST_F(bad_namespaces, that_cannot_say_so_now_are_still_the_same)
+/* Some controllers refuse the descriptor list without Do Not Retry: it is optional. */
+TEST_F(bad_namespaces, refused_descriptor_list_is_tolerated)
+{
+	char path[128], text[64];
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 0));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, 0));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+				 NVME_SC_INVALID_FIELD, 1));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+	/* Found by the first scan, so without the identifier of the list. */
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/uuid", self->bad.ctrl.instance);
+	EXPECT_EQ(-ENOENT, np_read_file(path, text, sizeof(text)));
+}
+
+/* An error of the list is not another identity: the disk stays, and the scan is repeated. */
+TEST_F(bad_namespaces, refused_descriptor_list_keeps_disk)
+{
+	static const uint16_t statuses[] = {
+		NVME_SC_INVALID_FIELD, NVME_STATUS_DNR | NVME_SC_INTERNAL,
+	};
+	unsigned long long before = sequence(&self->bad);
+	size_t i;
+
+	ASSERT_NE(0, before);
+	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		/* The namespace list, then the descriptors. */
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1));
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+					 statuses[i], 1));
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0,
+					 BADCTRL_EVERY));
+		ASSERT_EQ(0, send_event(&self->bad));
+		EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+		EXPECT_EQ(before, sequence(&self->bad));
+		EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
+		EXPECT_EQ(0, np_bad_wait_word(&self->bad,
+					      BADCTRL_RULE_WORD(2, BADCTRL_RULE_HITS), 3));
+		np_sleep_ms(100);
+		EXPECT_EQ(before, sequence(&self->bad));
+	}
+}
+
+/* The scan that finds the new NSID still has the disk of the old one. */
+TEST_F(bad_namespaces, namespace_with_new_nsid_is_added)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 2));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 1));
+	EXPECT_EQ(0, sequence(&self->bad));
+}
+
+/* --- peers wait for a scan -------------------------------------------------------- */
+
+/* The controller is reset and its namespace list cannot be read. */
+static void reset_and_fail_scan(struct __test_metadata *_metadata,
+				FIXTURE_DATA(bad_namespaces) *self)
+{
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, BADCTRL_ACTIVE_ENDLESS | 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, np_log_wait(log, "namespace scan failed", NP_TIMEOUT_MS));
+	close(log);
+}
+
+/* A failed scan has not compared the namespaces with those that peers were given. */
+TEST_F_TIMEOUT(bad_namespaces, failed_scan_holds_peers_back, 60)
+{
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_info info;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	reset_and_fail_scan(_metadata, self);
+	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
+	EXPECT_EQ(-EAGAIN, np_qp_rearm_loss(&qp, info.losses));
+	EXPECT_EQ(-EAGAIN, np_qp_create(self->bad.ctrl.fd, ENTRIES, &create));
+	/* The scan is retried without an event. */
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
+	EXPECT_EQ(0, np_qp_rearm(&qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
+	np_qp_close(&qp);
+	EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+}
+
+/* A queue pair that waits for re-arm when a scan finds another block size. */
+TEST_F_TIMEOUT(bad_namespaces, block_size_change_fails_quiesced_peers, 60)
+{
+	struct nvme_peer_qp_info info;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	reset_and_fail_scan(_metadata, self);
+	EXPECT_EQ(0, np_qp_wait_state(&qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 12 << 16, 4));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> 12, 8));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
+	EXPECT_EQ(0, wait_stopped(qp.status.at));
+	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
+	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, info.reason);
+	EXPECT_EQ(-ESHUTDOWN, np_qp_rearm_loss(&qp, info.losses));
+	np_qp_close(&qp);
+}
+
+TEST_F(bad_namespaces, identify_error_keeps_namespace)
 {
 	unsigned long long before = sequence(&self->bad);
 
 	ASSERT_EQ(0, fail_identify(&self->bad, 1));
-	ASSERT_EQ(0, tell(&self->bad));
+	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(before, sequence(&self->bad));
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));

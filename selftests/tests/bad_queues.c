@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A controller that refuses or ignores the creation and deletion of queues:
- * nothing of a queue pair is left on it, if need be by a reset, and no call
- * comes back while the controller may still write to rings.
+ * A controller that refuses or ignores the creation and deletion of queues: a queue pair
+ * leaves nothing on the controller, if need be after a reset, and no call returns while
+ * the controller may still write to rings.
  *
  * kernels: 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -18,12 +18,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define STATUS_QID	0x101
-#define REFUSED		(NP_STATUS_DNR | STATUS_QID)
+#define REFUSED		(NVME_STATUS_DNR | NVME_SC_QID_INVALID)
 
 FIXTURE(bad_queues)
 {
@@ -39,8 +38,8 @@ FIXTURE_SETUP(bad_queues)
 {
 	self->other.fd = -1;
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_hurry());
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
@@ -53,24 +52,24 @@ FIXTURE_TEARDOWN(bad_queues)
 {
 	if (!self->bad.address[0])
 		return;
-	EXPECT_EQ(0, np_objects_settle(&self->bad.ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->bad.ctrl, self->before, NP_TIMEOUT_MS));
 	np_qp_close(&self->other);
 	np_buffer_close(&self->buffer);
 	EXPECT_EQ(0, np_bad_close(&self->bad));
 }
 
-/* The controller had to be reset, @resets times, and another queue pair knows. */
+/* The controller was reset @resets times, and another queue pair saw it. */
 static void expect_resets(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
 			  int resets)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 
 	EXPECT_EQ(self->generation + resets,
 		  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(resets ? NVME_PEER_QP_QUIESCED : NVME_PEER_QP_LIVE, self->status->state);
-	EXPECT_EQ(resets ? EIO : 0, self->status->reason);
-	/* And it serves new ones. */
-	ASSERT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(resets ? NVME_PEER_QP_REASON_RESET : 0, self->status->reason);
+	/* New queue pairs can be created. */
+	ASSERT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
 	if (!resets)
 		EXPECT_EQ(0, np_qp_run(&self->other, &flush, NP_TIMEOUT_MS));
 }
@@ -84,50 +83,50 @@ static int create(FIXTURE_DATA(bad_queues) *self)
 	return np_qp_create(self->bad.ctrl.fd, ENTRIES, &create);
 }
 
-TEST_F(bad_queues, a_completion_queue_may_be_refused)
+TEST_F(bad_queues, create_cq_refused)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_STATUS, REFUSED, 1);
 	EXPECT_EQ(-EIO, create(self));
 	expect_resets(_metadata, self, 0);
 }
 
-TEST_F(bad_queues, a_submission_queue_may_be_refused)
+TEST_F(bad_queues, create_sq_refused)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_SQ, BADCTRL_STATUS, REFUSED, 1);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_DELETE_CQ, BADCTRL_COUNT, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_DELETE_CQ, BADCTRL_COUNT, 0, 1);
 	EXPECT_EQ(-EIO, create(self));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	expect_resets(_metadata, self, 0);
 }
 
-TEST_F(bad_queues, a_completion_queue_that_stays_is_fenced)
+TEST_F(bad_queues, undeletable_cq_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_SQ, BADCTRL_STATUS, REFUSED, 1);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_DELETE_CQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_DELETE_CQ, BADCTRL_STATUS, REFUSED, 1);
 	EXPECT_EQ(-EIO, create(self));
 	expect_resets(_metadata, self, 1);
 }
 
-TEST_F(bad_queues, creation_without_answer_is_fenced)
+TEST_F(bad_queues, create_cq_timeout_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(-EAGAIN, create(self));
 	expect_resets(_metadata, self, 1);
 }
 
-TEST_F(bad_queues, creation_half_answered_is_fenced)
+TEST_F(bad_queues, create_sq_timeout_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1);
 	EXPECT_EQ(-EAGAIN, create(self));
 	expect_resets(_metadata, self, 1);
 }
 
-/* Admin commands of the driver's own are looked for without an interrupt too. */
-TEST_F(bad_queues, creation_answered_without_interrupt_succeeds)
+/* The driver polls the admin queue if an interrupt does not arrive. */
+TEST_F(bad_queues, create_without_interrupt_succeeds)
 {
 	struct np_qp qp;
 
-	np_bad_rule(&self->bad, 0, NP_ADMIN_CREATE_CQ, BADCTRL_QUIET, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_QUIET, 0, 1);
 	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
 	np_qp_close(&qp);
 	expect_resets(_metadata, self, 0);
@@ -136,9 +135,9 @@ TEST_F(bad_queues, creation_answered_without_interrupt_succeeds)
 /* --- deletion --------------------------------------------------------------- */
 
 /*
- * A queue pair with a command that the controller sits on: it carries it out
- * when its queue is deleted or it stops, so both must be over when close()
- * returns, and the page must be there until then.
+ * A queue pair with a command that the controller holds. The controller executes the
+ * command when its queue is deleted or the controller stops. Both must have ended when
+ * close() returns, and the data page must stay mapped until then.
  */
 static void open_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
 		      struct np_qp *qp)
@@ -148,9 +147,9 @@ static void open_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues
 	memset(self->buffer.bytes, 0xee, NP_PAGE);
 	np_bad_rule(&self->bad, 7, NP_IO_READ, BADCTRL_HOLD, 0, 1);
 	ASSERT_EQ(0, np_qp_open(qp, self->bad.ctrl.fd, ENTRIES));
-	np_command_rw(&command, &self->buffer, NP_CMD_READ, 0, 0, NP_PAGE);
+	np_command_rw(&command, &self->buffer, NVMEPEER_OP_READ, 0, 0, NP_PAGE);
 	np_qp_put(qp, &command);
-	ASSERT_EQ(0, np_qp_ring(qp));
+	ASSERT_EQ(0, np_qp_ring_doorbell(qp));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	EXPECT_EQ(0xee, self->buffer.bytes[0]);
 }
@@ -171,37 +170,37 @@ TEST_F(bad_queues, deletion_ends_commands)
 	expect_resets(_metadata, self, 0);
 }
 
-TEST_F(bad_queues, a_submission_queue_that_stays_is_fenced)
+TEST_F(bad_queues, undeletable_sq_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_STATUS, REFUSED, 1);
 	close_busy(_metadata, self);
 	expect_resets(_metadata, self, 1);
 }
 
-TEST_F(bad_queues, deletion_of_the_submission_queue_without_answer_is_fenced)
+TEST_F(bad_queues, delete_sq_timeout_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
 	close_busy(_metadata, self);
 	expect_resets(_metadata, self, 1);
 }
 
-TEST_F(bad_queues, deletion_of_the_completion_queue_refused_is_fenced)
+TEST_F(bad_queues, delete_cq_refused_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_CQ, BADCTRL_STATUS, REFUSED, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_CQ, BADCTRL_STATUS, REFUSED, 1);
 	close_busy(_metadata, self);
 	expect_resets(_metadata, self, 1);
 }
 
-/* It says that the submission queue is gone, then that somebody still uses it. */
-TEST_F(bad_queues, a_deletion_that_was_a_lie_is_fenced)
+/* Delete SQ reports success, but Delete CQ reports that the SQ still exists. */
+TEST_F(bad_queues, false_delete_sq_success_resets)
 {
-	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_LIE, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_LIE, 0, 1);
 	close_busy(_metadata, self);
 	expect_resets(_metadata, self, 1);
 }
 
-/* An exporter gets its memory back when the controller has stopped, not sooner. */
-TEST_F(bad_queues, memory_goes_back_after_a_deletion_without_answer)
+/* The exporter's memory is unmapped when the controller has stopped, not earlier. */
+TEST_F(bad_queues, memory_unmapped_after_delete_timeout_reset)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
 	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
@@ -210,9 +209,12 @@ TEST_F(bad_queues, memory_goes_back_after_a_deletion_without_answer)
 
 	ASSERT_LE(0, test);
 	open_busy(_metadata, self, &qp);
-	np_bad_rule(&self->bad, 0, NP_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1);
 	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MOVE, &move));
-	/* The exporter holds its lock there: no admin command was waited for. */
+	/*
+	 * The exporter holds the reservation lock here, so no admin command was waited
+	 * for.
+	 */
 	EXPECT_NE(0, np_bad_get(&self->bad, BADCTRL_HELD));
 	do {
 		ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MAPS, &move));
@@ -225,9 +227,12 @@ TEST_F(bad_queues, memory_goes_back_after_a_deletion_without_answer)
 	close(test);
 	EXPECT_EQ(self->generation + 1,
 		  np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	/* The other queue pair may have known the addresses too: it went the same way. */
+	/*
+	 * The other queue pair may have used the exposed addresses too, so it ends as
+	 * well.
+	 */
 	EXPECT_EQ(NVME_PEER_QP_GONE, self->status->state);
-	EXPECT_EQ(ESTALE, self->status->reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, self->status->reason);
 	EXPECT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }
 
@@ -250,8 +255,11 @@ static uint32_t queues_granted(struct np_bad *bad)
 	return info.qids_total;
 }
 
-/* One is the CPU's; of two, one is for peers, as long as no lost one has it. */
-TEST_F(bad_queues, fewer_are_granted_after_a_reset)
+/*
+ * One queue is for the CPU. Of two, one is for peers, unless a quiesced queue pair
+ * reserves it.
+ */
+TEST_F(bad_queues, fewer_queues_after_reset)
 {
 	struct nvme_peer_info info;
 
@@ -264,8 +272,8 @@ TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 	reset_with(_metadata, self, 2);
 	EXPECT_EQ(-ENOSPC, create(self));
 	np_qp_close(&self->other);
-	EXPECT_EQ(0, np_qp_try(self->bad.ctrl.fd, NP_TIMEOUT_MS));
-	/* A queue pair takes one of each kind. */
+	EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	/* A queue pair needs one SQ and one CQ. */
 	reset_with(_metadata, self, 4 << 16 | 8);
 	EXPECT_EQ(4, queues_granted(&self->bad));
 	reset_with(_metadata, self, 8 << 16 | 4);
@@ -276,8 +284,8 @@ TEST_F(bad_queues, fewer_are_granted_after_a_reset)
 	expect_resets(_metadata, self, 0);
 }
 
-/* A peer may store to the doorbell of its queue when that is nobody's any more. */
-TEST_F(bad_queues, the_cpu_takes_no_identifier_that_was_a_peers)
+/* A peer may store to the doorbell of its queue after the queue was deleted. */
+TEST_F(bad_queues, cpu_gets_no_peer_queue_id)
 {
 	struct nvme_peer_qp_create create;
 	char path[96], text[4096];
@@ -285,12 +293,12 @@ TEST_F(bad_queues, the_cpu_takes_no_identifier_that_was_a_peers)
 
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
 	if (info.qids_cpu < 2)
-		SKIP(return, "the CPU has one queue, and nobody can grant less");
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	np_qp_close(&self->other);
 	reset_with(_metadata, self, 2);
 	ASSERT_EQ(0, np_qp_create(self->bad.ctrl.fd, ENTRIES, &create));
 	close(create.qp_fd);
-	/* What was the CPU's second one. */
+	/* The queue ID was the CPU's second one. */
 	EXPECT_EQ(2, create.qid);
 	reset_with(_metadata, self, 8);
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
@@ -311,7 +319,7 @@ struct cpu_reader {
 	pthread_t thread;
 };
 
-/* Each CPU of the guest has a queue of its own, if the controller grants as many. */
+/* Each CPU of the guest has a queue of its own if the controller grants as many. */
 static void *read_on_cpu(void *argument)
 {
 	struct cpu_reader *reader = argument;
@@ -344,15 +352,15 @@ static void join_readers(struct __test_metadata *_metadata, struct cpu_reader *r
 	}
 }
 
-/* The CPUs' own queues become fewer, and more again, under I/O: none is lost. */
-TEST_F(bad_queues, the_cpus_share_one_that_is_left)
+/* The number of CPU queues shrinks and grows again under I/O without losing a request. */
+TEST_F(bad_queues, cpus_share_last_queue)
 {
 	struct cpu_reader readers[2];
 	struct nvme_peer_info info;
 
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
 	if (info.qids_cpu < 2)
-		SKIP(return, "the CPU has one queue, and nobody can grant less");
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2);
 	start_readers(_metadata, &self->bad, readers);
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
@@ -361,7 +369,7 @@ TEST_F(bad_queues, the_cpus_share_one_that_is_left)
 	start_readers(_metadata, &self->bad, readers);
 	join_readers(_metadata, readers);
 	np_qp_close(&self->other);
-	/* Under I/O that is on its only queue. */
+	/* With I/O in flight on the only queue. */
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2);
 	start_readers(_metadata, &self->bad, readers);
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
@@ -375,12 +383,12 @@ TEST_F(bad_queues, the_cpus_share_one_that_is_left)
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 }
 
-/* A passthrough read on a CPU of its own. */
+/* A passthrough read bound to one CPU. */
 static void *pass_on_cpu(void *argument)
 {
 	struct cpu_reader *reader = argument;
 	struct nvme_passthru_cmd cmd = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)reader->bytes,
 		.data_len = NP_BLOCK,
@@ -392,8 +400,8 @@ static void *pass_on_cpu(void *argument)
 	return NULL;
 }
 
-/* What waits for a queue that does not come back is not moved: its sender may repeat it. */
-TEST_F(bad_queues, a_command_of_a_user_is_not_moved_to_another)
+/* A passthrough command that waits for a removed queue fails; its submitter may retry. */
+TEST_F(bad_queues, passthrough_not_moved_to_other_queue)
 {
 	struct cpu_reader readers[2];
 	struct nvme_peer_info info;
@@ -403,9 +411,9 @@ TEST_F(bad_queues, a_command_of_a_user_is_not_moved_to_another)
 
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
 	if (info.qids_cpu < 2)
-		SKIP(return, "the CPU has one queue, and nobody can grant less");
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	for (i = 0; i < 2; i++) {
@@ -422,15 +430,18 @@ TEST_F(bad_queues, a_command_of_a_user_is_not_moved_to_another)
 		pthread_join(readers[i].thread, NULL);
 		free(readers[i].bytes);
 	}
-	EXPECT_EQ(NP_STATUS_HOST_PATH, readers[0].result + readers[1].result);
+	EXPECT_EQ(NVME_SC_HOST_PATH, readers[0].result + readers[1].result);
 	self->generation++;
 	np_qp_close(&self->other);
 	reset_with(_metadata, self, 8);
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 }
 
-/* It is reset, given up or unbound before the CPU's I/O has found another queue. */
-TEST_F(bad_queues, io_without_a_queue_ends_with_the_controller)
+/*
+ * The controller is reset, failed or unbound before the CPU's I/O was moved to another
+ * queue.
+ */
+TEST_F(bad_queues, io_without_queue_fails_with_controller)
 {
 	struct cpu_reader readers[2];
 	struct nvme_peer_info info;
@@ -438,13 +449,13 @@ TEST_F(bad_queues, io_without_a_queue_ends_with_the_controller)
 
 	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
 	if (info.qids_cpu < 2)
-		SKIP(return, "the CPU has one queue, and nobody can grant less");
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
 	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY);
-	np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY);
 	start_readers(_metadata, &self->bad, readers);
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
 	reset_with(_metadata, self, 1);
-	/* One waits for the other to end, which it does not: the scan waits too. */
+	/* A command that does not complete blocks the other one, and the scan. */
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
 	np_qp_close(&self->other);
 	EXPECT_EQ(0, np_unbind(self->bad.address));
@@ -461,7 +472,7 @@ TEST_F(bad_queues, io_without_a_queue_ends_with_the_controller)
 	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }
 
-/* --- what the administrator says --------------------------------------------- */
+/* --- cpu_queues attribute -------------------------------------------------------- */
 
 static int keep(FIXTURE_DATA(bad_queues) *self, const char *count)
 {
@@ -472,7 +483,7 @@ static int keep(FIXTURE_DATA(bad_queues) *self, const char *count)
 	return np_write_file(path, count);
 }
 
-/* What the attribute and INFO say of the CPU's share; it uses @used of it. */
+/* The attribute and INFO report the CPU's limit; @used queues exist. */
 static void expect_share(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
 			 uint32_t share, uint32_t used)
 {
@@ -496,7 +507,10 @@ static void *keep_one(void *argument)
 	return keep(self, "1") ? argument : NULL;
 }
 
-/* What is under way ends as if nothing was: the controller starts anew when that is done. */
+/*
+ * Commands in flight complete normally, then the controller is restarted with the new
+ * number.
+ */
 static void shrink_under_load(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self)
 {
 	struct cpu_reader reader = { .bad = &self->bad };
@@ -520,7 +534,7 @@ static void shrink_under_load(struct __test_metadata *_metadata, FIXTURE_DATA(ba
 	self->generation++;
 }
 
-TEST_F(bad_queues, the_cpu_keeps_as_many_as_the_administrator_says)
+TEST_F(bad_queues, cpu_queues_attribute_shrinks)
 {
 	struct nvme_peer_qp_create qps[7];
 	struct cpu_reader readers[2];
@@ -550,17 +564,17 @@ TEST_F(bad_queues, the_cpu_keeps_as_many_as_the_administrator_says)
 	EXPECT_EQ(-EBUSY, keep(self, "2"));
 	for (i = 0; i < 7; i++)
 		close(qps[i].qp_fd);
-	/* What was the CPU's second one is not its any more. */
+	/* The second queue ID no longer belongs to the CPU. */
 	EXPECT_EQ(-ENOSPC, keep(self, "2"));
 	expect_share(_metadata, self, 1, 1);
-	/* Resets keep to it. */
+	/* Resets keep the setting. */
 	reset_with(_metadata, self, 4);
 	expect_share(_metadata, self, 1, 1);
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }
 
-/* From both processors: one of them has that queue, at last. */
+/* Submits from both CPUs until one of them uses the queue. */
 static bool comes_to_use(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
 			 uint16_t sqid)
 {
@@ -576,8 +590,8 @@ static bool comes_to_use(struct __test_metadata *_metadata, FIXTURE_DATA(bad_que
 	return false;
 }
 
-/* Bound with too few for each processor to have one: it gets more than it began with. */
-TEST_F(bad_queues, the_cpu_gets_more_than_it_began_with)
+/* Bound with fewer queues than CPUs, the CPU gets more queues later. */
+TEST_F(bad_queues, cpu_queues_attribute_grows)
 {
 	struct nvme_peer_info info;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rings that lie in several segments, on a controller that takes PRP lists for
- * them (CAP.CQR = 0): the list leads to every page, over several pages of list
- * too, and data gets through.
+ * Rings of several segments, on a controller that takes PRP lists for them (CAP.CQR = 0):
+ * the list has an entry for every page, also where it spans several pages, and data is
+ * transferred.
  *
  * timeout: 60
  */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define CAP_LOW		BADCTRL_REGISTERS
@@ -68,7 +68,7 @@ FIXTURE_SETUP(bad_rings)
 		.fd = -1, .phase = 1, .sq.fd = -1, .cq.fd = -1, .doorbell.fd = -1, .status.fd = -1,
 	};
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 	/* MQES 65535, CQR 0. */
 	ASSERT_EQ(0, np_bad_set(&self->bad, CAP_LOW,
 				(np_bad_get(&self->bad, CAP_LOW) & ~CAP_CONTIGUOUS) | 0xffff));
@@ -107,7 +107,7 @@ static int open_qp(FIXTURE_DATA(bad_rings) *self, uint32_t entries)
 	return 0;
 }
 
-TEST_F(bad_rings, carry_data)
+TEST_F(bad_rings, data_through_prp_list_rings)
 {
 	uint8_t bytes[NP_PAGE];
 	struct np_command command;
@@ -117,21 +117,21 @@ TEST_F(bad_rings, carry_data)
 	EXPECT_EQ(variant->lists, np_bad_get(&self->bad, BADCTRL_LISTS));
 	np_pattern(self->data.bytes, size, 0, 1);
 	memcpy(bytes, self->data.bytes, sizeof(bytes));
-	np_command_rw(&command, &self->data, NP_CMD_WRITE, 0, 0, size);
+	np_command_rw(&command, &self->data, NVMEPEER_OP_WRITE, 0, 0, size);
 	ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	memset(self->data.bytes, 0xee, size);
-	np_command_rw(&command, &self->data, NP_CMD_READ, 0, 0, size);
+	np_command_rw(&command, &self->data, NVMEPEER_OP_READ, 0, 0, size);
 	ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, memcmp(bytes, self->data.bytes, sizeof(bytes)));
-	/* And the CPU finds the same. */
+	/* The CPU reads the same data. */
 	EXPECT_EQ(0, np_disk_read(self->bad.disk, self->data.bytes + NP_PAGE, NP_PAGE, 0));
 	EXPECT_EQ(0, memcmp(bytes, self->data.bytes + NP_PAGE, sizeof(bytes)));
 }
 
-/* @count flushes, the doorbells rung once for all. */
+/* @count flushes with one doorbell write. */
 static int flush(struct np_qp *qp, uint32_t first, uint32_t count)
 {
-	struct np_command command = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command command = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct np_completion *entry;
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	uint32_t i;
@@ -140,7 +140,7 @@ static int flush(struct np_qp *qp, uint32_t first, uint32_t count)
 		command.cid = (uint16_t)(first + i);
 		np_qp_put(qp, &command);
 	}
-	if (np_qp_ring(qp))
+	if (np_qp_ring_doorbell(qp))
 		return -EFAULT;
 	for (i = 0; i < count; i++) {
 		entry = (struct np_completion *)qp->cq.at + qp->head;
@@ -159,8 +159,8 @@ static int flush(struct np_qp *qp, uint32_t first, uint32_t count)
 	return np_store(qp->head_doorbell, qp->head);
 }
 
-/* Round once and a bit: every entry of every page was used. */
-TEST_F(bad_rings, wrap)
+/* More than one round, so every entry of every page is used. */
+TEST_F(bad_rings, rings_wrap)
 {
 	uint32_t done, count = variant->entries / 4;
 
@@ -170,7 +170,7 @@ TEST_F(bad_rings, wrap)
 	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_FAULTS));
 }
 
-TEST_F(bad_rings, go_with_the_reset)
+TEST_F(bad_rings, reset_frees_prp_list_rings)
 {
 	ASSERT_EQ(0, open_qp(self, variant->entries));
 	EXPECT_EQ(-EBUSY, np_release(self->bad.ctrl.fd, self->rings.handle));

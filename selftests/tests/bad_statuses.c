@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What becomes of a command's status: the block layer's error, another try
- * where the controller allows one, the bare status for passthrough; and what is kept of
- * those that failed.
+ * Status handling: the block layer's error, retries where the controller allows them, the
+ * raw status for passthrough; and the counters and log lines of failed commands.
  *
  * iommu: on
  */
@@ -10,12 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define MAX_RETRIES	5
+#define RETRIES_PARAMETER	"/sys/module/nvme_peer/parameters/max_retries"
+
+/* Delays of retries in Identify Controller, in 100 ms; CRD of a status names one. */
+#define CTRL_CRDT	128
+#define CRD_SHIFT	11
+#define HOST_ACRE	1	/* in Host Behavior Support */
 
 FIXTURE(bad_statuses)
 {
@@ -26,7 +32,7 @@ FIXTURE(bad_statuses)
 FIXTURE_SETUP(bad_statuses)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 }
@@ -39,45 +45,48 @@ FIXTURE_TEARDOWN(bad_statuses)
 	free(self->bytes);
 }
 
-/* Of one read that ends with @status, as often as it is tried. */
+/* The result of one read that ends with @status each time it is tried. */
 static int outcome(struct np_bad *bad, void *bytes, uint16_t status, uint32_t times)
 {
 	return np_bad_rule(bad, 0, NP_IO_READ, BADCTRL_STATUS, status, times) ?:
 	       np_bad_read_disk(bad, bytes);
 }
 
-TEST_F(bad_statuses, become_errors_of_the_disk)
+TEST_F(bad_statuses, status_maps_to_block_error)
 {
 	static const struct {
 		uint16_t status;
 		int error;
 	} table[] = {
-		{ 0x001, -EOPNOTSUPP },	/* Invalid Opcode */
-		{ 0x002, -EOPNOTSUPP },	/* Invalid Field */
-		{ 0x006, -EIO },	/* Internal Error */
-		{ 0x00b, -EOPNOTSUPP },	/* Invalid Namespace */
-		{ 0x080, -EREMOTEIO },	/* LBA out of Range */
-		{ 0x081, -ENOSPC },	/* Capacity Exceeded */
-		{ 0x082, -EREMOTEIO },	/* Namespace Not Ready */
-		{ 0x083, -EBADE },	/* Reservation Conflict */
-		{ 0x180, -EIO },	/* Conflicting Attributes */
-		{ 0x182, -ENODATA },	/* Write to Read Only Range */
-		{ 0x183, -EOPNOTSUPP },	/* fused or simple copy not supported */
-		{ 0x280, -ENODATA },	/* Write Fault */
-		{ 0x281, -ENODATA },	/* Unrecovered Read Error */
-		{ 0x282, -EILSEQ },	/* Guard Check */
-		{ 0x283, -EILSEQ },	/* Application Tag Check */
-		{ 0x284, -EILSEQ },	/* Reference Tag Check */
-		{ 0x285, -ENODATA },	/* Compare Failure */
-		{ 0x287, -ENODATA },	/* Deallocated or Unwritten Block */
-		{ 0x370, -ENOLINK },	/* Host Path Error */
+		{ NVME_SC_INVALID_OPCODE, -EOPNOTSUPP },
+		{ NVME_SC_INVALID_FIELD, -EOPNOTSUPP },
+		{ NVME_SC_INTERNAL, -EIO },
+		{ NVME_SC_INTERRUPTED, -EREMOTEIO },
+		{ NVME_SC_INVALID_NAMESPACE, -EOPNOTSUPP },
+		{ NVME_SC_LBA_RANGE, -EREMOTEIO },
+		{ NVME_SC_CAPACITY, -ENOSPC },
+		{ NVME_SC_NOT_READY, -EREMOTEIO },
+		{ NVME_SC_RESERVATION, -EBADE },
+		{ NVME_SC_ATTRIBUTES, -EOPNOTSUPP },
+		{ NVME_SC_PROTECTION, -EILSEQ },
+		{ NVME_SC_READ_ONLY, -ENODATA },
+		{ NVME_SC_COMMAND_SIZE, -EIO },
+		{ NVME_SC_ACCESS_DENIED, -ENODATA },
+		{ NVME_SC_WRITE_FAULT, -ENODATA },
+		{ NVME_SC_READ_ERROR, -ENODATA },
+		{ NVME_SC_GUARD_CHECK, -EILSEQ },
+		{ NVME_SC_APPTAG_CHECK, -EILSEQ },
+		{ NVME_SC_REFTAG_CHECK, -EILSEQ },
+		{ NVME_SC_COMPARE_FAILED, -ENODATA },
+		{ NVME_SC_UNWRITTEN, -ENODATA },
+		{ NVME_SC_HOST_PATH, -ENOLINK },
 		{ 0x700, -EIO },	/* vendor specific */
 	};
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		EXPECT_EQ(table[i].error, outcome(&self->bad, self->bytes,
-						  table[i].status | NP_STATUS_DNR, 1)) {
+						  table[i].status | NVME_STATUS_DNR, 1)) {
 			TH_LOG("status %#x", table[i].status);
 		}
 		EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
@@ -85,32 +94,132 @@ TEST_F(bad_statuses, become_errors_of_the_disk)
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }
 
-TEST_F(bad_statuses, lead_to_another_try)
+TEST_F(bad_statuses, retryable_status_is_retried)
 {
-	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NP_STATUS_INTERNAL, MAX_RETRIES));
+	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL, MAX_RETRIES));
 	EXPECT_EQ(MAX_RETRIES, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(0, self->bytes[0]);
 }
 
-TEST_F(bad_statuses, lead_to_so_many_tries_only)
+TEST_F(bad_statuses, retries_are_limited)
 {
-	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NP_STATUS_INTERNAL, BADCTRL_EVERY));
+	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL, BADCTRL_EVERY));
 	EXPECT_EQ(MAX_RETRIES + 1, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_write_file(RETRIES_PARAMETER, "1"));
+	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL, BADCTRL_EVERY));
+	EXPECT_EQ(2, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_write_file(RETRIES_PARAMETER, "5"));
 }
 
-/* Whoever sends a command himself decides what to make of the answer. */
-TEST_F(bad_statuses, reach_passthrough_as_they_are)
+/*
+ * A retry waits as long as the controller asks for, which it does only of hosts that say
+ * that they do (ACRE).
+ */
+TEST_F(bad_statuses, retries_wait_if_asked)
 {
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS, NP_STATUS_INTERNAL,
-				 BADCTRL_EVERY));
-	EXPECT_EQ(NP_STATUS_INTERNAL, np_bad_read(&self->bad, self->bytes, 0));
-	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_STATUS,
-				 NP_STATUS_DNR | 0x2, 1));
-	EXPECT_EQ(NP_STATUS_DNR | 0x2, np_bad_ask(&self->bad, 0));
+	int64_t start;
+	int i;
+
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_BEHAVIOR));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_CRDT + 2 * i,
+					     (uint8_t)(3 * (i + 1))));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(HOST_ACRE, np_bad_get(&self->bad, BADCTRL_BEHAVIOR));
+	for (i = 0; i <= 3; i++) {
+		start = np_now_ms();
+		EXPECT_EQ(0, outcome(&self->bad, self->bytes,
+				     (uint16_t)(NVME_SC_INTERNAL | i << CRD_SHIFT), 1));
+		EXPECT_LE(300 * i, np_now_ms() - start);
+		EXPECT_GT(300 * (i + 1), np_now_ms() - start);
+		EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	}
 }
 
-/* --- what is kept of failures ------------------------------------------------------- */
+/* A child reads, and waits for the delay of a retry. */
+static void read_with_delay(struct __test_metadata *_metadata, FIXTURE_DATA(bad_statuses) *self,
+			    pid_t *child)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS,
+				 NVME_SC_INTERNAL | 1 << CRD_SHIFT, 1));
+	*child = fork();
+	ASSERT_LE(0, *child);
+	if (!*child)
+		_exit(np_bad_read_disk(&self->bad, self->bytes) ? 1 : 0);
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	np_sleep_ms(200);
+}
+
+/* Unbind does not wait for the delay of a retry. */
+TEST_F(bad_statuses, unbind_ends_delay_of_retry)
+{
+	int64_t start;
+	pid_t child;
+	int i;
+
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_CRDT + i, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	read_with_delay(_metadata, self, &child);
+	start = np_now_ms();
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	EXPECT_GT(10000, np_now_ms() - start);
+	waitpid(child, NULL, 0);
+}
+
+/* Nor does Format, which waits for I/O in flight. */
+TEST_F(bad_statuses, format_ends_delay_of_retry)
+{
+	struct nvme_admin_cmd format = { .opcode = NVME_ADMIN_FORMAT, .nsid = 1 };
+	int64_t start;
+	pid_t child;
+	int status;
+
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_CRDT, 200));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_FORMAT, BADCTRL_LIE, 0, 1));
+	read_with_delay(_metadata, self, &child);
+	start = np_now_ms();
+	EXPECT_EQ(0, np_admin(self->bad.ctrl.fd, &format));
+	EXPECT_GT(10000, np_now_ms() - start);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+}
+
+/* To the timeout of I/O, 2 s here; the controller asks for 20 s. */
+TEST_F(bad_statuses, delay_of_retry_is_limited)
+{
+	int64_t start;
+
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_CRDT, 200));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	start = np_now_ms();
+	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL | 1 << CRD_SHIFT, 1));
+	EXPECT_LE(2000, np_now_ms() - start);
+	EXPECT_GT(10000, np_now_ms() - start);
+}
+
+/*
+ * A passthrough caller handles the status itself, so it is neither retried nor
+ * translated.
+ */
+TEST_F(bad_statuses, passthrough_gets_raw_status)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS, NVME_SC_INTERNAL,
+				 BADCTRL_EVERY));
+	EXPECT_EQ(NVME_SC_INTERNAL, np_bad_read(&self->bad, self->bytes, 0));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INVALID_FIELD, 1));
+	EXPECT_EQ(NVME_STATUS_DNR | NVME_SC_INVALID_FIELD, np_bad_identify_ctrl(&self->bad, 0));
+}
+
+/* --- counters and log --------------------------------------------------------------- */
 
 static const char *path_of(struct np_bad *bad, bool disk, const char *name)
 {
@@ -131,31 +240,31 @@ static long count_of(struct np_bad *bad, bool disk, const char *name)
 	return np_read_file(path_of(bad, disk, name), text, sizeof(text)) ? -1 : atol(text);
 }
 
-/* Of the disk, and of admin commands. */
+/* Counters of the disk and of admin commands. */
 #define RETRIES(bad)	count_of(bad, true, "diag/command_retries_count")
 #define ERRORS(bad)	count_of(bad, true, "diag/command_error_count")
 #define ADMIN_ERRORS(bad)	count_of(bad, false, "diag/command_error_count")
 
-TEST_F(bad_statuses, are_counted)
+TEST_F(bad_statuses, errors_and_retries_are_counted)
 {
 	EXPECT_EQ(0, RETRIES(&self->bad));
 	EXPECT_EQ(0, ERRORS(&self->bad));
-	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NP_STATUS_INTERNAL, MAX_RETRIES));
+	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL, MAX_RETRIES));
 	EXPECT_EQ(MAX_RETRIES, RETRIES(&self->bad));
 	EXPECT_EQ(0, ERRORS(&self->bad));
-	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
+	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(MAX_RETRIES, RETRIES(&self->bad));
 	EXPECT_EQ(1, ERRORS(&self->bad));
 	EXPECT_EQ(0, ADMIN_ERRORS(&self->bad));
 }
 
-TEST_F(bad_statuses, are_counted_from_any_number)
+TEST_F(bad_statuses, counters_can_be_set)
 {
 	const char *path = path_of(&self->bad, true, "diag/command_error_count");
 
 	ASSERT_EQ(0, np_write_file(path, "41\n"));
 	EXPECT_EQ(-EINVAL, np_write_file(path, "many"));
-	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
+	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(42, ERRORS(&self->bad));
 }
 
@@ -168,8 +277,8 @@ TEST_F(bad_statuses, resets_are_counted)
 	EXPECT_EQ(0, count_of(&self->bad, false, "diag/reset_count"));
 }
 
-/* The log was told of a passthrough command of @node with @opcode, which has ended. */
-static bool told_of(int log, struct np_bad *bad, const char *node, unsigned int opcode)
+/* The log has a line for a failed passthrough command of @node with @opcode. */
+static bool log_has_error(int log, struct np_bad *bad, const char *node, unsigned int opcode)
 {
 	char text[128];
 
@@ -186,19 +295,22 @@ static bool is_switched(struct np_bad *bad, bool disk, const char *state)
 	       !strcmp(text, state);
 }
 
-/* Whoever sends a command knows of its end: others are told where they asked for it. */
-TEST_F(bad_statuses, of_passthrough_are_logged_on_request)
+/*
+ * The caller already gets the status; the log line is written only if the attribute
+ * enables it.
+ */
+TEST_F(bad_statuses, passthrough_errors_logged_if_enabled)
 {
 	static const char *const nodes[] = { "", "n1" };
-	const uint8_t opcodes[] = { NP_ADMIN_IDENTIFY, NP_CMD_READ };
+	const uint8_t opcodes[] = { NVME_ADMIN_IDENTIFY, NVMEPEER_OP_READ };
 	int logs[] = { np_log_open(), np_log_open() }, on, disk;
 
 	ASSERT_LE(0, logs[0]);
 	ASSERT_LE(0, logs[1]);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS,
-				 NP_STATUS_DNR | NP_STATUS_INTERNAL, BADCTRL_EVERY));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_IDENTIFY, BADCTRL_STATUS,
-				 NP_STATUS_DNR | NP_STATUS_INTERNAL, BADCTRL_EVERY));
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, BADCTRL_EVERY));
 	for (on = 0; on <= 3; on++) {
 		for (disk = 0; disk <= 1; disk++) {
 			const char *path = path_of(&self->bad, disk, "passthru_err_log_enabled");
@@ -207,14 +319,14 @@ TEST_F(bad_statuses, of_passthrough_are_logged_on_request)
 			EXPECT_TRUE(is_switched(&self->bad, disk,
 						on >> disk & 1 ? "on\n" : "off\n"));
 		}
-		EXPECT_EQ(NP_STATUS_DNR | NP_STATUS_INTERNAL,
+		EXPECT_EQ(NVME_STATUS_DNR | NVME_SC_INTERNAL,
 			  np_bad_read(&self->bad, self->bytes, 0));
-		EXPECT_EQ(NP_STATUS_DNR | NP_STATUS_INTERNAL, np_bad_ask(&self->bad, 0));
+		EXPECT_EQ(NVME_STATUS_DNR | NVME_SC_INTERNAL, np_bad_identify_ctrl(&self->bad, 0));
 		for (disk = 0; disk <= 1; disk++)
-			EXPECT_EQ(on >> disk & 1, told_of(logs[disk], &self->bad, nodes[disk],
-							  opcodes[disk]));
+			EXPECT_EQ(on >> disk & 1, log_has_error(logs[disk], &self->bad, nodes[disk],
+								opcodes[disk]));
 	}
-	/* Each was on twice, and off twice. */
+	/* Each command was sent twice with the attribute on and twice with it off. */
 	EXPECT_EQ(2, ERRORS(&self->bad));
 	EXPECT_EQ(2, ADMIN_ERRORS(&self->bad));
 	EXPECT_EQ(-EINVAL, np_write_file(path_of(&self->bad, true, "passthru_err_log_enabled"),
@@ -223,14 +335,14 @@ TEST_F(bad_statuses, of_passthrough_are_logged_on_request)
 	close(logs[1]);
 }
 
-/* The driver asks to know, and takes a refusal for an answer. */
-TEST_F(bad_statuses, of_the_drivers_own_commands_are_nobodys_concern)
+/* The driver handles a refusal of its own Identify. */
+TEST_F(bad_statuses, internal_command_errors_not_counted)
 {
 	char text[64];
 
 	ASSERT_EQ(0, np_write_file(path_of(&self->bad, false, "passthru_err_log_enabled"), "on"));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_STATUS,
-				 NP_STATUS_DNR | NP_STATUS_INTERNAL, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(-EIO, np_read_file(path_of(&self->bad, true, "nuse"), text, sizeof(text)));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(0, ADMIN_ERRORS(&self->bad));
@@ -238,14 +350,14 @@ TEST_F(bad_statuses, of_the_drivers_own_commands_are_nobodys_concern)
 
 /* --- data -------------------------------------------------------------------------- */
 
-/* Data of a command that failed for once is not what the retry returns. */
-TEST_F(bad_statuses, a_write_is_tried_again_too)
+/* A retry does not return the data of the failed attempt. */
+TEST_F(bad_statuses, write_is_retried)
 {
 	uint8_t *back = self->bytes + NP_BLOCK;
 
 	memset(self->bytes, 0x5a, NP_BLOCK);
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, BADCTRL_ON_IO | NP_CMD_WRITE, BADCTRL_STATUS,
-				 NP_STATUS_INTERNAL, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, BADCTRL_ON_IO | NVMEPEER_OP_WRITE, BADCTRL_STATUS,
+				 NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(0, np_disk_write(self->bad.disk, self->bytes, NP_BLOCK, NP_BLOCK));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
 	EXPECT_EQ(0, np_disk_read(self->bad.disk, back, NP_BLOCK, NP_BLOCK));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Commands that are not answered: aborted once, then the controller is fenced
- * and started again; whoever waited gets an answer, peers are told, and the data
- * pages stay the controller's until it has stopped.
+ * Commands that are not completed: they are aborted once, then the controller is stopped
+ * and restarted. Callers get an error, peers are notified, and data pages stay mapped
+ * until the controller has stopped.
  *
  * kernels: 6.1 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -11,19 +11,23 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define CTRL_ACL	258		/* in Identify Controller */
+#define CTRL_ACL	258		/* byte offset in Identify Controller */
 
 FIXTURE(bad_timeouts)
 {
@@ -38,8 +42,8 @@ FIXTURE_SETUP(bad_timeouts)
 {
 	self->qp.fd = -1;
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
-	ASSERT_EQ(0, np_bad_hurry());
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
@@ -57,26 +61,26 @@ FIXTURE_TEARDOWN(bad_timeouts)
 	free(self->bytes);
 }
 
-/* Is a queue pair as a reset leaves it? */
+/* Is the queue pair in the state after a reset? */
 static bool quiesced(const struct nvme_peer_status *status, uint32_t generation)
 {
-	return status->state == NVME_PEER_QP_QUIESCED && status->reason == EIO &&
+	return status->state == NVME_PEER_QP_QUIESCED && status->reason == NVME_PEER_QP_REASON_RESET &&
 	       status->generation == generation;
 }
 
-TEST_F(bad_timeouts, an_aborted_command_ends_with_the_status_of_the_controller)
+TEST_F(bad_timeouts, aborted_command_returns_its_status)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
-	EXPECT_EQ(NP_STATUS_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	EXPECT_EQ(NVME_SC_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
-	/* Nothing else happened: no reset. */
+	/* The controller was not reset. */
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, self->status->state);
 }
 
-TEST_F(bad_timeouts, an_aborted_command_of_the_disk_is_tried_again)
+TEST_F(bad_timeouts, aborted_block_request_is_retried)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
@@ -84,17 +88,20 @@ TEST_F(bad_timeouts, an_aborted_command_of_the_disk_is_tried_again)
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-TEST_F(bad_timeouts, an_answer_to_another_command_does_not_count)
+TEST_F(bad_timeouts, completion_with_wrong_cid_is_ignored)
 {
-	/* First a tag in use with another count, then a tag beyond all. */
+	/*
+	 * First a CID with a used tag and another generation count, then a CID beyond all
+	 * tags.
+	 */
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_WRONG_ID, 0x1000, 1));
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_WRONG_ID, 0xc00, 1));
-	EXPECT_EQ(NP_STATUS_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+	EXPECT_EQ(NVME_SC_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-TEST_F(bad_timeouts, a_second_answer_does_not_count)
+TEST_F(bad_timeouts, duplicate_completion_is_ignored)
 {
 	int i;
 
@@ -104,7 +111,7 @@ TEST_F(bad_timeouts, a_second_answer_does_not_count)
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-/* Sum of the last column of debugfs' queues. */
+/* Sum of the last column of the debugfs file "queues". */
 static unsigned int lost_interrupts(struct np_bad *bad)
 {
 	unsigned int sum = 0, lost;
@@ -120,7 +127,7 @@ static unsigned int lost_interrupts(struct np_bad *bad)
 	return sum;
 }
 
-/* The count follows the completion. */
+/* The counter is updated after the completion. */
 static int wait_lost_interrupts(struct np_bad *bad, unsigned int count)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -133,26 +140,29 @@ static int wait_lost_interrupts(struct np_bad *bad, unsigned int count)
 	return 0;
 }
 
-/* It has to be there when the time is over, also where the controller's process had to wait. */
-TEST_F(bad_timeouts, a_completion_without_interrupt_is_found)
+/*
+ * The completion must be found when the timeout expires, also if badctrl's process was
+ * delayed.
+ */
+TEST_F(bad_timeouts, lost_interrupt_is_detected)
 {
 	EXPECT_EQ(0, lost_interrupts(&self->bad));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_QUIET, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 4 * NP_SHORT_MS));
 	EXPECT_EQ(0, wait_lost_interrupts(&self->bad, 1));
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-/* --- the fence ------------------------------------------------------------- */
+/* --- stop ----------------------------------------------------------------------- */
 
-/* The page that the read was to fill is filled before the controller stops. */
-TEST_F(bad_timeouts, a_refused_abort_leads_to_a_reset)
+/* The data page of the read is written before the controller stops. */
+TEST_F(bad_timeouts, refused_abort_resets)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_STATUS,
-				 NP_STATUS_INTERNAL, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS,
+				 NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
@@ -160,10 +170,10 @@ TEST_F(bad_timeouts, a_refused_abort_leads_to_a_reset)
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, 0));
 }
 
-TEST_F(bad_timeouts, an_abort_without_answer_leads_to_a_reset)
+TEST_F(bad_timeouts, abort_timeout_resets)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_HOLD, 0, 1));
 	EXPECT_EQ(-EINTR, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
@@ -183,18 +193,21 @@ static void *read_in_background(void *argument)
 	return NULL;
 }
 
-/* It takes one Abort at a time, and does not answer that: the other waits for the reset. */
-TEST_F(bad_timeouts, aborts_are_as_many_as_the_controller_takes)
+/*
+ * ACL allows one Abort at a time, and the controller does not complete it: the other
+ * command waits for the reset.
+ */
+TEST_F(bad_timeouts, aborts_limited_by_acl)
 {
 	struct reader readers[2] = { { .bad = &self->bad }, { .bad = &self->bad } };
 	pthread_t threads[2];
 	int i;
 
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 1, CTRL_ACL, 0));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_ACL, 0));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY));
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, read_in_background, &readers[i]));
 	for (i = 0; i < 2; i++) {
@@ -205,44 +218,44 @@ TEST_F(bad_timeouts, aborts_are_as_many_as_the_controller_takes)
 	EXPECT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-/* What it has answered it can be asked again. */
-TEST_F(bad_timeouts, aborts_do_not_run_out)
+/* Each completed Abort frees its slot of the limit. */
+TEST_F(bad_timeouts, abort_limit_is_returned)
 {
 	int i;
 
-	ASSERT_EQ(0, np_bad_identify(&self->bad, 1, CTRL_ACL, 0));
+	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_CONTROLLER, CTRL_ACL, 0));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 2));
 	for (i = 0; i < 2; i++)
-		EXPECT_EQ(NP_STATUS_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
+		EXPECT_EQ(NVME_SC_ABORTED, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-TEST_F(bad_timeouts, what_completes_while_it_stops_counts)
+TEST_F(bad_timeouts, completion_during_disable_counts)
 {
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_LATE, 1));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_STATUS,
-				 NP_STATUS_INTERNAL, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS,
+				 NVME_SC_INTERNAL, 1));
 	EXPECT_EQ(0, np_bad_read(&self->bad, self->bytes, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
-TEST_F(bad_timeouts, an_admin_command_without_answer_leads_to_a_reset)
+TEST_F(bad_timeouts, admin_timeout_resets)
 {
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
-	EXPECT_EQ(-EINTR, np_bad_ask(&self->bad, NP_SHORT_MS));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(-EINTR, np_bad_identify_ctrl(&self->bad, NP_SHORT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
-	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));
 }
 
-TEST_F(bad_timeouts, a_fatal_status_leads_to_a_reset)
+TEST_F(bad_timeouts, fatal_status_resets)
 {
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_CRASH, 0, 1));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
-	/* Sent again after the reset. */
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	/* Retried after the reset. */
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 	EXPECT_EQ(0, self->bytes[0]);
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
@@ -250,8 +263,11 @@ TEST_F(bad_timeouts, a_fatal_status_leads_to_a_reset)
 	EXPECT_TRUE(quiesced(self->status, self->generation + 1));
 }
 
-/* Without queue pairs of peers nobody looks before a command's time is over. */
-TEST_F(bad_timeouts, a_failed_controller_is_not_asked_to_abort)
+/*
+ * Without peer queue pairs there is no health poll, so CSTS is read when a command times
+ * out.
+ */
+TEST_F(bad_timeouts, no_abort_on_failed_controller)
 {
 	int log = np_log_open();
 
@@ -267,22 +283,116 @@ TEST_F(bad_timeouts, a_failed_controller_is_not_asked_to_abort)
 	close(log);
 }
 
-/* Whom it answers while it starts is the driver. */
-TEST_F(bad_timeouts, a_user_does_not_get_into_a_start)
+/* Only the driver's own commands are accepted during a start. */
+TEST_F(bad_timeouts, user_command_refused_during_start)
 {
 	pthread_t thread;
 
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	EXPECT_EQ(NP_STATUS_HOST_PATH, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(NVME_SC_HOST_PATH, np_bad_identify_ctrl(&self->bad, 0));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	pthread_join(thread, NULL);
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	EXPECT_EQ(0, np_bad_ask(&self->bad, 0));
+	EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));
 }
 
-/* --- the end ----------------------------------------------------------------- */
+/* --- admin tags ----------------------------------------------------------------- */
+
+/* More than the admin queue has tags. */
+#define FAULTERS	40
+
+static int identify_to(struct np_bad *bad, void *data)
+{
+	struct nvme_admin_cmd identify = {
+		.opcode = NVME_ADMIN_IDENTIFY,
+		.cdw10 = NVME_CNS_CONTROLLER,
+		.addr = (uintptr_t)data,
+		.data_len = NP_PAGE,
+	};
+
+	return np_admin(bad->ctrl.fd, &identify);
+}
+
+struct faulter {
+	struct np_bad *bad;
+	void *page;
+};
+
+static void *identify_to_missing_page(void *argument)
+{
+	struct faulter *faulter = argument;
+
+	identify_to(faulter->bad, faulter->page);
+	return NULL;
+}
+
+/* Page faults in @pages block until the returned file is closed. */
+static int block_faults(void *pages, size_t length)
+{
+	int faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (uintptr_t)pages, .len = length },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	if (faults < 0)
+		return -errno;
+	if (ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &range))
+		return -errno;
+	return faults;
+}
+
+/* Commands whose buffers are in a page fault hold their tags. */
+TEST_F(bad_timeouts, faulting_user_commands_do_not_block_reset)
+{
+	struct faulter faulters[FAULTERS];
+	pthread_t threads[FAULTERS], reset;
+	struct timespec end;
+	struct uffd_msg fault;
+	uint8_t *pages;
+	int faults, i, blocked = 0;
+	int64_t limit;
+
+	pages = mmap(NULL, FAULTERS * NP_PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, pages);
+	faults = block_faults(pages, FAULTERS * NP_PAGE);
+	if (faults == -ENOSYS)
+		SKIP(return, "a kernel without userfaultfd");
+	ASSERT_LE(0, faults);
+	for (i = 0; i < FAULTERS; i++) {
+		faulters[i] = (struct faulter){ &self->bad, pages + i * NP_PAGE };
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, identify_to_missing_page,
+					    &faulters[i]));
+	}
+	/* The others wait for tags. */
+	limit = np_now_ms() + 3000;
+	while (blocked < FAULTERS && np_now_ms() < limit) {
+		if (read(faults, &fault, sizeof(fault)) == sizeof(fault))
+			blocked++;
+		else
+			np_sleep_ms(10);
+	}
+	EXPECT_LT(10, blocked);
+	EXPECT_GT(FAULTERS, blocked);
+	ASSERT_EQ(0, pthread_create(&reset, NULL, np_bad_reset_thread, &self->bad));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 8;
+	EXPECT_EQ(0, pthread_timedjoin_np(reset, NULL, &end)) {
+		TH_LOG("the reset waits for %d commands in page faults", blocked);
+	}
+	EXPECT_EQ(self->generation + 1, np_bad_generation(&self->bad));
+	close(faults);
+	for (i = 0; i < FAULTERS; i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	munmap(pages, FAULTERS * NP_PAGE);
+}
+
+/* --- shutdown ------------------------------------------------------------------- */
 
 #define NAMESPACES	4
 
@@ -296,7 +406,7 @@ static void *read_last(void *argument)
 {
 	struct last *last = argument;
 	struct nvme_passthru_cmd command = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = last->nsid,
 		.addr = (uintptr_t)last->bytes,
 		.data_len = NP_BLOCK,
@@ -317,8 +427,8 @@ static int shut_down(const struct np_bad *bad)
 	return ret;
 }
 
-/* Five seconds for what hangs, not for each namespace in which something does. */
-TEST_F_TIMEOUT(bad_timeouts, a_shutdown_waits_once, 90)
+/* Five seconds for all hanging commands, not for each namespace. */
+TEST_F_TIMEOUT(bad_timeouts, shutdown_has_one_deadline, 90)
 {
 	struct last last[NAMESPACES];
 	pthread_t threads[NAMESPACES];
@@ -329,7 +439,7 @@ TEST_F_TIMEOUT(bad_timeouts, a_shutdown_waits_once, 90)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, (1U << NAMESPACES) - 1));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
 	ASSERT_EQ(0, np_bad_wait_namespaces(&self->bad, NAMESPACES));
-	/* When a namespace has this node, nobody looks for partitions on it any more. */
+	/* When the namespace has this node, the partition scan has ended. */
 	for (i = 0; i < NAMESPACES; i++) {
 		last[i].nsid = i + 1;
 		snprintf(node, sizeof(node), "/dev/ngp%%dn%u", i + 1);
@@ -343,7 +453,7 @@ TEST_F_TIMEOUT(bad_timeouts, a_shutdown_waits_once, 90)
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, NAMESPACES));
 	start = np_now_ms();
 	EXPECT_EQ(0, shut_down(&self->bad));
-	/* It does wait, and what comes after takes some time too. */
+	/* Shutdown does wait, and the steps after it take some time too. */
 	EXPECT_LE(4900, np_now_ms() - start);
 	EXPECT_GT(10000, np_now_ms() - start);
 	for (i = 0; i < NAMESPACES; i++) {
@@ -353,7 +463,7 @@ TEST_F_TIMEOUT(bad_timeouts, a_shutdown_waits_once, 90)
 	}
 }
 
-/* --- who says how long ------------------------------------------------------- */
+/* --- timeout settings ----------------------------------------------------------- */
 
 static void *read_disk_in_background(void *argument)
 {
@@ -371,8 +481,11 @@ static void *read_patiently(void *argument)
 	return NULL;
 }
 
-/* The parameter is for disks that are yet to come, 2 s here; each has an attribute then. */
-TEST_F_TIMEOUT(bad_timeouts, a_disk_has_its_own, 60)
+/*
+ * The module parameter sets the default of new disks, 2 s here; each disk then has its
+ * own attribute.
+ */
+TEST_F_TIMEOUT(bad_timeouts, io_timeout_is_per_disk, 60)
 {
 	void *(*const reads[])(void *) = { read_disk_in_background, read_patiently };
 	struct reader *reader;
@@ -383,7 +496,7 @@ TEST_F_TIMEOUT(bad_timeouts, a_disk_has_its_own, 60)
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/io_timeout",
 		 self->bad.ctrl.instance);
 	ASSERT_EQ(0, np_write_file(path, "60000"));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NP_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, posix_memalign((void **)&reader, NP_PAGE, sizeof(*reader)));
 	reader->bad = &self->bad;
 	for (i = 0; i < 2; i++) {
@@ -400,28 +513,61 @@ TEST_F_TIMEOUT(bad_timeouts, a_disk_has_its_own, 60)
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
-/* In a process of its own: 0 if the command was answered. */
+/* In a child process: 0 if the timeout expired, and the controller was reset. */
+static int ask_patiently_without_capabilities(struct np_bad *bad)
+{
+	if (np_drop_capabilities())
+		return 1;
+	return np_bad_identify_ctrl(bad, 600000) == -EINTR ? 0 : 2;
+}
+
+/* Otherwise an unprivileged user could hold up Format, scans and unbind. */
+TEST_F(bad_timeouts, unprivileged_timeout_is_not_longer)
+{
+	int64_t start = np_now_ms();
+	int status;
+	pid_t child;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(ask_patiently_without_capabilities(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	while (np_bad_get(&self->bad, BADCTRL_HELD) && np_now_ms() - start < 10000)
+		np_sleep_ms(50);
+	EXPECT_GT(10000, np_now_ms() - start);
+	np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+}
+
+/* In a child process: 0 if the command was completed. */
 static int ask_without_capabilities(struct np_bad *bad)
 {
 	if (np_drop_capabilities())
 		return 1;
-	return np_bad_ask(bad, 1) ? 2 : 0;
+	return np_bad_identify_ctrl(bad, 1) ? 2 : 0;
 }
 
-/* Else a user who may only look could reset a controller that serves peers. */
-TEST_F(bad_timeouts, a_user_cannot_make_it_short)
+/* Otherwise an unprivileged user could reset a controller that serves peers. */
+TEST_F(bad_timeouts, unprivileged_timeout_is_ignored)
 {
 	int status;
 	pid_t child;
 
 	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	child = fork();
 	ASSERT_LE(0, child);
 	if (!child)
 		_exit(ask_without_capabilities(&self->bad));
 	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
-	/* Time runs out a second late, as the kernel looks no more often. */
+	/*
+	 * The block layer checks timeouts once a second, so they expire up to a second
+	 * late.
+	 */
 	np_sleep_ms(4000);
 	np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
 	ASSERT_EQ(child, waitpid(child, &status, 0));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Giving controllers to the driver and taking them away: under I/O of the CPU
- * and of a peer at once, and functions that are no NVMe controller at all.
+ * Bind and unbind controllers under I/O of the CPU and of a peer, and refuse functions
+ * that are not NVMe controllers.
  *
  * timeout: 120
  */
@@ -17,7 +17,7 @@
 #include "nptest.h"
 #include "kselftest_harness.h"
 
-/* A kernel full of guards does as many as fit the time, and ten at least. */
+/* Debug kernels do as many rounds as fit the time, at least ten. */
 #define ROUNDS		50
 #define LEAST_ROUNDS	10
 #define ROUNDS_MS	20000
@@ -25,13 +25,13 @@
 #define PAGES		9U
 
 /**
- * struct load - I/O that goes on while its controller comes and goes
- * @ctrl: whose disk
+ * struct load - I/O that continues while its controller is bound and unbound
+ * @ctrl: the controller
  * @stop: set to end both threads
- * @cpu_ios: reads of the CPU that were right
- * @peer_ios: reads of the peer that were right
+ * @cpu_ios: correct reads by the CPU
+ * @peer_ios: correct reads by the peer
  * @wrong: reads that succeeded with wrong data
- * @expected: what the disk holds at NP_AREA(5)
+ * @expected: contents of the disk at NP_AREA(5)
  */
 struct load {
 	const struct np_ctrl *ctrl;
@@ -42,7 +42,7 @@ struct load {
 	uint8_t expected[NP_PAGE];
 };
 
-/* Each time the controller is bound its nodes may have another number. */
+/* The nodes may get another number with each bind. */
 static int open_once(const char *format, const char *address, int flags)
 {
 	int instance = np_instance(address);
@@ -54,7 +54,7 @@ static int open_once(const char *format, const char *address, int flags)
 	return open(path, flags | O_CLOEXEC);
 }
 
-/* Open, read until it fails, and again. */
+/* Open, read until an error, and repeat. */
 static void *cpu_load(void *argument)
 {
 	struct load *load = argument;
@@ -88,9 +88,9 @@ static void peer_reads(struct load *load, struct np_qp *qp, struct np_buffer *bu
 
 	while (!atomic_load(&load->stop) && status->state == NVME_PEER_QP_LIVE) {
 		memset(buffer->bytes, 0, NP_PAGE);
-		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(5), 0, NP_PAGE);
+		np_command_rw(&command, buffer, NVMEPEER_OP_READ, NP_AREA(5), 0, NP_PAGE);
 		np_qp_put(qp, &command);
-		if (np_qp_ring(qp) || np_qp_reap(qp, NULL, 200))
+		if (np_qp_ring_doorbell(qp) || np_qp_reap(qp, NULL, 200))
 			return;
 		if (memcmp(buffer->bytes, load->expected, NP_PAGE))
 			load->wrong++;
@@ -138,7 +138,7 @@ static int prepare_disk(const struct np_ctrl *ctrl, struct load *load)
 	return ret;
 }
 
-/* One round: bound until both loads got something done, then unbound. */
+/* One round: bind, wait until both loads have made progress, unbind. */
 static int bind_round(const struct np_ctrl *ctrl, struct load *load)
 {
 	unsigned int cpu = load->cpu_ios, peer = load->peer_ios;
@@ -171,11 +171,11 @@ FIXTURE_SETUP(bind)
 FIXTURE_TEARDOWN(bind)
 {
 	EXPECT_EQ(0, np_bind(self->ctrl.address));
-	EXPECT_EQ(0, np_module_objects_settle(self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_module_objects_wait(self->before, NP_TIMEOUT_MS));
 }
 
-/* The runner has the tighter limit; it knows that the debug kernel is slow. */
-TEST_F_TIMEOUT(bind, many_times_under_io, 440)
+/* The runner's limit is shorter and adapted to the kernel. */
+TEST_F_TIMEOUT(bind, repeated_bind_under_io, 440)
 {
 	int64_t enough = np_now_ms() + ROUNDS_MS;
 	static struct load load;
@@ -203,29 +203,29 @@ TEST_F_TIMEOUT(bind, many_times_under_io, 440)
 }
 
 /*
- * driver_override lets an administrator name any function; the class decides.
- * The stand-in GPU has registers in BAR0 where a controller has them.
+ * driver_override lets an administrator name any function; the driver checks the class.
+ * The software GPU has registers in BAR0 where an NVMe controller has its own.
  */
 TEST_F(bind, refuses_what_is_not_nvme)
 {
 	char address[16];
 
-	if (np_place("softgpu", address))
-		SKIP(return, "no stand-in GPU in this guest");
+	if (np_function_address("softgpu", address))
+		SKIP(return, "no software GPU in this guest");
 	np_unbind(address);
 	EXPECT_EQ(-ENODEV, np_bind(address));
 	EXPECT_FALSE(np_bound(address));
-	EXPECT_EQ(0, np_disown(address));
+	EXPECT_EQ(0, np_clear_driver_override(address));
 	EXPECT_EQ(0, np_write_file("/sys/bus/pci/drivers_probe", address));
 }
 
-/* Without driver_override nothing is bound, also not by an explicit request. */
-TEST_F(bind, takes_only_what_was_named)
+/* Without driver_override nothing is bound, not even by a write to the bind file. */
+TEST_F(bind, binds_only_with_driver_override)
 {
 	const char *address = self->ctrl.address;
 
 	ASSERT_EQ(0, np_unbind(address));
-	ASSERT_EQ(0, np_disown(address));
+	ASSERT_EQ(0, np_clear_driver_override(address));
 	EXPECT_EQ(-ENODEV, np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address));
 	np_write_file("/sys/bus/pci/drivers_probe", address);
 	EXPECT_FALSE(np_bound(address));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A kernel that copies all DMA through bounce buffers (swiotlb=force), as guests with
- * encrypted memory do: the CPU's commands move every byte, none is too long to be
- * mapped, and peers are refused, who would poll copies that nobody keeps up to date.
+ * A kernel that bounces all DMA (swiotlb=force), as confidential guests do: the CPU's
+ * commands work and are not longer than a bounce buffer; peer queue pairs are refused,
+ * because peers would access buffers that are never synchronised.
  *
  * iommu: bounce
  */
@@ -17,8 +17,6 @@
 #include "kselftest_harness.h"
 
 #define HUGE_BYTES	(2U << 20)
-#define ADMIN_GET_LOG	0x02
-#define LOG_ERRORS	0x01
 
 FIXTURE(bounce)
 {
@@ -29,7 +27,7 @@ FIXTURE(bounce)
 	uint8_t *back;
 };
 
-/* Physically contiguous if the kernel has such a page: one long segment. */
+/* Physically contiguous if the kernel has such a page, so that it is one long segment. */
 static uint8_t *contiguous(void)
 {
 	uint8_t *bytes;
@@ -41,7 +39,7 @@ static uint8_t *contiguous(void)
 	return bytes;
 }
 
-/* np1 would take 2 MiB at once. */
+/* np1 would accept transfers of 2 MiB. */
 FIXTURE_SETUP(bounce)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
@@ -59,11 +57,11 @@ FIXTURE_TEARDOWN(bounce)
 	free(self->bytes);
 	free(self->back);
 	close(self->block);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-TEST_F(bounce, the_disk_keeps_what_is_written)
+TEST_F(bounce, block_io_through_bounce_buffers)
 {
 	static const struct {
 		uint32_t offset;
@@ -89,21 +87,21 @@ TEST_F(bounce, the_disk_keeps_what_is_written)
 	}
 }
 
-/* What cannot be mapped must not be tried for ever. */
-TEST_F(bounce, a_command_is_no_longer_than_a_bounce_buffer)
+/* A request that cannot be mapped must not be retried for ever. */
+TEST_F(bounce, command_size_limited_by_bounce_buffer)
 {
 	uint32_t most = self->ctrl.info.max_transfer;
 	struct nvme_passthru_cmd64 read = {
-		.opcode = NP_CMD_READ,
+		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)self->back,
 		.cdw10 = NP_AREA(1) / NP_BLOCK,
 	};
 	struct nvme_admin_cmd get_log = {
-		.opcode = ADMIN_GET_LOG,
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
 		.addr = (uintptr_t)self->back,
 		.data_len = HUGE_BYTES,
-		.cdw10 = (HUGE_BYTES / 4 - 1) << 16 | LOG_ERRORS,
+		.cdw10 = (HUGE_BYTES / 4 - 1) << 16 | NVME_LOG_ERRORS,
 		.cdw11 = (HUGE_BYTES / 4 - 1) >> 16,
 	};
 	int generic = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDWR);

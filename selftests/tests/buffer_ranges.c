@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * NVME_PEER_URING_CMD_IO_VEC: many ranges in one command.  Each moves what it names and
- * nothing else, one completion tells of all, and of a list that is refused nothing is
- * carried out, whether or not who sends it may wait.
+ * NVME_PEER_URING_CMD_IO_VEC: many ranges in one command. Each range transfers exactly
+ * its bytes, one completion reports all ranges, and if the list is refused no range is
+ * transferred, whether the submitter may block or not.
  *
  * kernels: 7 debug
  * long-kernels: 6.1 6.12 7 debug
@@ -19,18 +19,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
-#include "lent.h"
+#include "imported.h"
 
 #define RANGES		NVME_PEER_IO_RANGES
 #define PAGES		64U
 #define BYTES		(PAGES * NP_PAGE)
-/* On the disk a range begins every so many bytes. */
+/* Distance of ranges on the disk, in bytes. */
 #define STRIDE		(5 * NP_PAGE)
 #define SPAN		(RANGES * STRIDE)
-#define STATUS_RANGE	0x80
-/* So long nothing happens that must not happen. */
+/* Time in which something must not happen. */
 #define WHILE_MS	300
 
 FIXTURE(buffer_ranges)
@@ -38,24 +37,27 @@ FIXTURE(buffer_ranges)
 	struct np_ctrl ctrl;
 	int block;
 	struct io_uring ring;
-	struct np_lent lent[2];
+	struct np_imported buf[2];
 	uint8_t *disk;
 	struct nvme_peer_io_range list[RANGES];
 	struct nvme_peer_uring_io_vec vec;
 	char before[NP_OBJECTS];
 };
 
-/* Of 512 bytes to two pages and a bit, from odd places, in either buffer by turns. */
-static void fill_list(struct nvme_peer_io_range list[RANGES], const struct np_lent lent[2])
+/*
+ * Ranges of 512 bytes to two pages and more, at unaligned offsets, alternating between
+ * the two buffers.
+ */
+static void fill_list(struct nvme_peer_io_range list[RANGES], const struct np_imported buf[2])
 {
 	uint32_t i;
 
 	for (i = 0; i < RANGES; i++)
 		list[i] = (struct nvme_peer_io_range){
-			.handle = lent[i % 2].handle,
-			/* The last first. */
+			.handle = buf[i % 2].handle,
+			/* In reverse order. */
 			.offset = (RANGES / 2 - 1 - i / 2) * 4 * NP_PAGE + i * 4,
-			.lba = (NP_LENT_AREA + i * STRIDE) / NP_BLOCK,
+			.lba = (NP_IMPORTED_AREA + i * STRIDE) / NP_BLOCK,
 			.blocks = 1 + i * 17 / RANGES,
 		};
 }
@@ -81,14 +83,14 @@ FIXTURE_SETUP(buffer_ranges)
 	ASSERT_LE(0, self->block);
 	ASSERT_EQ(0, io_uring_queue_init(4, &self->ring, IORING_SETUP_SQE128));
 	ASSERT_EQ(0, posix_memalign((void **)&self->disk, NP_PAGE, SPAN));
-	np_pattern(self->disk, SPAN, NP_LENT_AREA, 1);
-	ASSERT_EQ(0, np_disk_write(self->block, self->disk, SPAN, NP_LENT_AREA));
+	np_pattern(self->disk, SPAN, NP_IMPORTED_AREA, 1);
+	ASSERT_EQ(0, np_disk_write(self->block, self->disk, SPAN, NP_IMPORTED_AREA));
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, np_lend(&self->lent[i], self->ctrl.fd, PAGES,
-				     i ? NVMEP_TEST_SCATTERED : 0));
-		memset(self->lent[i].bytes, NP_POISON, BYTES);
+		ASSERT_EQ(0, np_imported_open(&self->buf[i], self->ctrl.fd, PAGES,
+					      i ? NVMEP_TEST_SCATTERED : 0));
+		memset(self->buf[i].bytes, NP_POISON, BYTES);
 	}
-	fill_list(self->list, self->lent);
+	fill_list(self->list, self->buf);
 	self->vec = list_of(self->list, RANGES, NVME_PEER_IO_READ);
 }
 
@@ -98,30 +100,30 @@ FIXTURE_TEARDOWN(buffer_ranges)
 
 	io_uring_queue_exit(&self->ring);
 	for (i = 0; i < 2; i++) {
-		np_release(self->ctrl.fd, self->lent[i].handle);
-		EXPECT_EQ(0, np_maps_of(self->lent[i].fd, NULL));
-		np_take_back(&self->lent[i]);
+		np_release(self->ctrl.fd, self->buf[i].handle);
+		EXPECT_EQ(0, np_dmabuf_maps(self->buf[i].fd, NULL));
+		np_imported_close(&self->buf[i]);
 	}
 	free(self->disk);
 	close(self->block);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-TEST_F(buffer_ranges, is_announced)
+TEST_F(buffer_ranges, feature_bit_is_reported)
 {
 	EXPECT_NE(0, self->ctrl.info.features & NVME_PEER_FEATURE_BUF_IO_VEC);
 }
 
-/* @flags: IOSQE_*; with IOSQE_ASYNC a worker sends it, who may wait. */
+/* @flags: IOSQE_*. With IOSQE_ASYNC an io-wq worker submits, which may block. */
 static int send_list(struct io_uring *ring, int fd, const struct nvme_peer_uring_io_vec *vec,
 		     unsigned int flags)
 {
 	np_ranges_queue(ring, fd, vec)->flags = flags;
-	return np_transfer_collect(ring, NULL);
+	return np_transfer_wait(ring, NULL);
 }
 
-/* What the buffers hold after the list was read; @image has BYTES for each. */
+/* The contents of the buffers after the list was read; @image has BYTES for each. */
 static void expected(const FIXTURE_DATA(buffer_ranges) *self, uint8_t *image)
 {
 	uint32_t i;
@@ -132,31 +134,31 @@ static void expected(const FIXTURE_DATA(buffer_ranges) *self, uint8_t *image)
 		       self->list[i].blocks * NP_BLOCK);
 }
 
-/* Those bytes and no others. */
+/* Exactly the named bytes changed. */
 static void check_read(struct __test_metadata *_metadata, const FIXTURE_DATA(buffer_ranges) *self)
 {
 	uint8_t *image = malloc(2 * BYTES);
 
 	ASSERT_NE(NULL, image);
 	expected(self, image);
-	EXPECT_EQ(0, memcmp(image, self->lent[0].bytes, BYTES));
-	EXPECT_EQ(0, memcmp(image + BYTES, self->lent[1].bytes, BYTES));
+	EXPECT_EQ(0, memcmp(image, self->buf[0].bytes, BYTES));
+	EXPECT_EQ(0, memcmp(image + BYTES, self->buf[1].bytes, BYTES));
 	free(image);
 }
 
-TEST_F(buffer_ranges, reads_what_it_names)
+TEST_F(buffer_ranges, reads_named_ranges_only)
 {
 	ASSERT_EQ(0, send_list(&self->ring, self->ctrl.fd, &self->vec, 0));
 	check_read(_metadata, self);
 }
 
-TEST_F(buffer_ranges, reads_what_it_names_by_who_waits)
+TEST_F(buffer_ranges, reads_from_blocking_context)
 {
 	ASSERT_EQ(0, send_list(&self->ring, self->ctrl.fd, &self->vec, IOSQE_ASYNC));
 	check_read(_metadata, self);
 }
 
-TEST_F(buffer_ranges, reads_by_a_ring_that_polls)
+TEST_F(buffer_ranges, reads_on_iopoll_ring)
 {
 	struct io_uring ring;
 
@@ -166,27 +168,27 @@ TEST_F(buffer_ranges, reads_by_a_ring_that_polls)
 	io_uring_queue_exit(&ring);
 }
 
-/* Out of both buffers, and the disk between the ranges stays as it was. */
-TEST_F(buffer_ranges, writes_what_it_names)
+/* From both buffers; the disk between the ranges is unchanged. */
+TEST_F(buffer_ranges, writes_named_ranges_only)
 {
 	uint8_t *back;
 	uint32_t i;
 
 	ASSERT_EQ(0, posix_memalign((void **)&back, NP_PAGE, SPAN));
 	for (i = 0; i < 2; i++)
-		np_pattern(self->lent[i].bytes, BYTES, NP_LENT_AREA, 2 + i);
+		np_pattern(self->buf[i].bytes, BYTES, NP_IMPORTED_AREA, 2 + i);
 	self->vec.opcode = NVME_PEER_IO_WRITE;
 	ASSERT_EQ(0, send_list(&self->ring, self->ctrl.fd, &self->vec, 0));
 	for (i = 0; i < RANGES; i++)
-		memcpy(self->disk + i * STRIDE, self->lent[i % 2].bytes + self->list[i].offset,
+		memcpy(self->disk + i * STRIDE, self->buf[i % 2].bytes + self->list[i].offset,
 		       self->list[i].blocks * NP_BLOCK);
-	ASSERT_EQ(0, np_disk_read(self->block, back, SPAN, NP_LENT_AREA));
+	ASSERT_EQ(0, np_disk_read(self->block, back, SPAN, NP_IMPORTED_AREA));
 	EXPECT_EQ(0, memcmp(back, self->disk, SPAN));
 	free(back);
 }
 
-/* The kernel has read the list when submission returns. */
-TEST_F(buffer_ranges, has_read_the_list_when_it_returns)
+/* The list may be changed as soon as submission returns. */
+TEST_F(buffer_ranges, list_is_copied_at_submission)
 {
 	struct nvme_peer_io_range list[RANGES];
 
@@ -195,18 +197,21 @@ TEST_F(buffer_ranges, has_read_the_list_when_it_returns)
 	np_ranges_queue(&self->ring, self->ctrl.fd, &self->vec);
 	ASSERT_EQ(1, io_uring_submit(&self->ring));
 	memset(list, 0xff, sizeof(list));
-	ASSERT_EQ(0, np_transfer_collect(&self->ring, NULL));
+	ASSERT_EQ(0, np_transfer_wait(&self->ring, NULL));
 	check_read(_metadata, self);
 }
 
-/* --- what is refused ------------------------------------------------------- */
+/* --- refused commands ------------------------------------------------------ */
 
 static bool untouched(const FIXTURE_DATA(buffer_ranges) *self)
 {
-	return np_all_poison(self->lent[0].bytes, BYTES) && np_all_poison(self->lent[1].bytes, BYTES);
+	return np_all_poison(self->buf[0].bytes, BYTES) && np_all_poison(self->buf[1].bytes, BYTES);
 }
 
-/* By who may not wait, and by who may; and nothing of it is carried out. */
+/*
+ * The list is refused in non-blocking and in blocking context, and no range is
+ * transferred.
+ */
 #define REFUSED(error, ...) do {								\
 	struct nvme_peer_uring_io_vec vec = self->vec;						\
 	struct nvme_peer_io_range last = self->list[RANGES - 1];				\
@@ -216,20 +221,20 @@ static bool untouched(const FIXTURE_DATA(buffer_ranges) *self)
 		TH_LOG("%s", #__VA_ARGS__);							\
 	}											\
 	EXPECT_EQ(error, send_list(&self->ring, self->ctrl.fd, &vec, IOSQE_ASYNC)) {		\
-		TH_LOG("%s, by who waits", #__VA_ARGS__);					\
+		TH_LOG("%s, from a worker", #__VA_ARGS__);					\
 	}											\
-	fill_list(self->list, self->lent);							\
+	fill_list(self->list, self->buf);							\
 } while (0)
 
-TEST_F(buffer_ranges, refuses_what_it_does_not_understand)
+TEST_F(buffer_ranges, refuses_unknown_fields)
 {
 	size_t i;
 
 	REFUSED(-EINVAL, vec.flags = 2);
 	REFUSED(-EINVAL, vec.flags = 1U << 31);
 	REFUSED(-EINVAL, vec.opcode = 0);
-	REFUSED(-EINVAL, vec.opcode = NP_CMD_COMPARE);
-	REFUSED(-EINVAL, vec.opcode = 0x100 | NP_CMD_READ);
+	REFUSED(-EINVAL, vec.opcode = NVMEPEER_OP_COMPARE);
+	REFUSED(-EINVAL, vec.opcode = 0x100 | NVMEPEER_OP_READ);
 	for (i = 0; i < sizeof(self->vec.reserved) / sizeof(uint32_t); i++)
 		REFUSED(-EINVAL, vec.reserved[i] = 1);
 	REFUSED(-EINVAL, vec.count = 0);
@@ -243,8 +248,8 @@ TEST_F(buffer_ranges, refuses_what_it_does_not_understand)
 	EXPECT_TRUE(untouched(self));
 }
 
-/* All but the last could be carried out. */
-TEST_F(buffer_ranges, refuses_all_for_one)
+/* All ranges but the last are valid. */
+TEST_F(buffer_ranges, one_bad_range_refuses_all)
 {
 	REFUSED(-ENOENT, last.handle = 0);
 	REFUSED(-ENOENT, last.handle = 0xffffffff);
@@ -255,41 +260,41 @@ TEST_F(buffer_ranges, refuses_all_for_one)
 	EXPECT_TRUE(untouched(self));
 }
 
-TEST_F(buffer_ranges, refuses_all_for_a_buffer_that_was_imported_for_less)
+TEST_F(buffer_ranges, one_wrong_direction_refuses_all)
 {
-	struct np_lent out;
+	struct np_imported out;
 
-	ASSERT_EQ(0, np_lend_for(&out, self->ctrl.fd, 4, 0, NVME_PEER_ACCESS_READ));
+	ASSERT_EQ(0, np_imported_open_for(&out, self->ctrl.fd, 4, 0, NVME_PEER_ACCESS_READ));
 	REFUSED(-EACCES, last.handle = out.handle, last.offset = 0);
 	EXPECT_TRUE(untouched(self));
 	EXPECT_EQ(0, np_release(self->ctrl.fd, out.handle));
-	EXPECT_EQ(0, np_maps_of(out.fd, NULL));
-	np_take_back(&out);
+	EXPECT_EQ(0, np_dmabuf_maps(out.fd, NULL));
+	np_imported_close(&out);
 }
 
-TEST_F(buffer_ranges, refuses_other_forms)
+TEST_F(buffer_ranges, refuses_fixed_buffers_and_small_sqe)
 {
 	struct iovec registered = { self->disk, SPAN };
 	struct io_uring_sqe *sqe;
 	struct io_uring small;
 
-	/* Older kernels look for it themselves. */
+	/* Older kernels look the registered buffer up themselves. */
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &registered, 1));
 	np_ranges_queue(&self->ring, self->ctrl.fd, &self->vec)->uring_cmd_flags =
 		IORING_URING_CMD_FIXED;
-	EXPECT_EQ(-EINVAL, np_transfer_collect(&self->ring, NULL));
+	EXPECT_EQ(-EINVAL, np_transfer_wait(&self->ring, NULL));
 	ASSERT_EQ(0, io_uring_queue_init(4, &small, 0));
-	sqe = np_next_entry(&small);
+	sqe = np_get_sqe(&small);
 	memset(sqe, 0, sizeof(*sqe));
 	sqe->opcode = IORING_OP_URING_CMD;
 	sqe->fd = self->ctrl.fd;
 	sqe->cmd_op = NVME_PEER_URING_CMD_IO_VEC;
-	EXPECT_EQ(-EOPNOTSUPP, np_transfer_collect(&small, NULL));
+	EXPECT_EQ(-EOPNOTSUPP, np_transfer_wait(&small, NULL));
 	io_uring_queue_exit(&small);
 	EXPECT_TRUE(untouched(self));
 }
 
-/* A read and a write through a node that is open for reading, without rights. */
+/* A read and a write without capabilities, through a node that is open for reading. */
 static int try_without_rights(int fd, struct nvme_peer_uring_io_vec *vec)
 {
 	struct io_uring ring;
@@ -302,35 +307,36 @@ static int try_without_rights(int fd, struct nvme_peer_uring_io_vec *vec)
 	return result | (send_list(&ring, fd, vec, 0) == -EACCES ? 0 : 4);
 }
 
-TEST_F(buffer_ranges, asks_for_rights)
+TEST_F(buffer_ranges, checks_write_permission)
 {
 	int status, fd = np_open_node(&self->ctrl, "/dev/nvmep%d", O_RDONLY);
-	struct np_lent lent[2];
+	struct np_imported buf[2];
 	pid_t child;
 
 	ASSERT_LE(0, fd);
-	ASSERT_EQ(0, np_lend(&lent[0], fd, PAGES, 0));
-	lent[1] = lent[0];
-	fill_list(self->list, lent);
+	ASSERT_EQ(0, np_imported_open(&buf[0], fd, PAGES, 0));
+	buf[1] = buf[0];
+	fill_list(self->list, buf);
 	child = fork();
 	if (!child)
 		_exit(try_without_rights(fd, &self->vec));
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
-	np_take_back(&lent[0]);
+	np_imported_close(&buf[0]);
 	close(fd);
 }
 
-/* Which of them failed is not told; the others are carried out. */
-TEST_F(buffer_ranges, gives_the_status_of_one)
+/* The completion does not report which range failed; the other ranges are transferred. */
+TEST_F(buffer_ranges, returns_one_failed_status)
 {
 	self->list[5].lba = 1ULL << 40;
-	EXPECT_EQ(STATUS_RANGE, send_list(&self->ring, self->ctrl.fd, &self->vec, 0) & 0x7ff);
+	EXPECT_EQ(NVME_SC_LBA_RANGE,
+		  send_list(&self->ring, self->ctrl.fd, &self->vec, 0) & NVME_STATUS_MASK);
 	self->list[5].blocks = 0;
 	check_read(_metadata, self);
 }
 
-/* --- who comes while it goes ------------------------------------------------ */
+/* --- race with the first user ---------------------------------------------- */
 
 struct first_user {
 	struct io_uring *ring;
@@ -344,14 +350,17 @@ static void *use_first(void *context)
 	struct first_user *user = context;
 
 	np_run_on(1);
-	user->result = np_transfer_once(user->ring, user->ctrl_fd, &user->io);
+	user->result = np_transfer_run(user->ring, user->ctrl_fd, &user->io);
 	return NULL;
 }
 
-/* Who has found a buffer by its handle has not counted in yet, and may still want to. */
-TEST_F(buffer_ranges, keeps_its_count_of_users_for_who_is_about_to_count_in)
+/*
+ * A submitter that has found the buffer under RCU takes its reference later, after the
+ * count of users has dropped to zero.
+ */
+TEST_F(buffer_ranges, users_ref_survives_rcu_race)
 {
-	struct nvmep_test_stall before_counting = { .function = "nvmep_buf_span" };
+	struct nvmep_test_stall before_counting = { .function = "nvmep_buf_range" };
 	struct nvmep_test_stall no_count = {
 		.function = "percpu_ref_exit",
 		.after = "nvmep_buf_release",
@@ -359,7 +368,7 @@ TEST_F(buffer_ranges, keeps_its_count_of_users_for_who_is_about_to_count_in)
 	struct first_user user = {
 		.ring = &self->ring,
 		.ctrl_fd = self->ctrl.fd,
-		.io = np_transfer(NVME_PEER_IO_READ, &self->lent[0], 0, NP_PAGE),
+		.io = np_transfer(NVME_PEER_IO_READ, &self->buf[0], 0, NP_PAGE),
 	};
 	int stall = np_stall(&before_counting), freed = np_stall(&no_count);
 	pthread_t thread;
@@ -369,7 +378,7 @@ TEST_F(buffer_ranges, keeps_its_count_of_users_for_who_is_about_to_count_in)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, use_first, &user));
 	ASSERT_EQ(0, np_run_on(0));
 	EXPECT_EQ(0, np_wait_stalled(stall));
-	EXPECT_EQ(0, np_release(self->ctrl.fd, self->lent[0].handle));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buf[0].handle));
 	EXPECT_EQ(-EAGAIN, np_ioctl(freed, NVMEP_TEST_STALLED, NULL));
 	EXPECT_EQ(0, np_wait_stalled(stall));
 	close(stall);
@@ -378,13 +387,13 @@ TEST_F(buffer_ranges, keeps_its_count_of_users_for_who_is_about_to_count_in)
 	close(freed);
 }
 
-/* --- what is in flight ----------------------------------------------------- */
+/* --- in flight ------------------------------------------------------------- */
 
 FIXTURE(ranges_in_flight)
 {
 	struct np_bad bad;
 	struct io_uring ring;
-	struct np_lent lent;
+	struct np_imported buf;
 	uint8_t *disk;
 	struct nvme_peer_io_range list[RANGES];
 	struct nvme_peer_uring_io_vec vec;
@@ -393,17 +402,19 @@ FIXTURE(ranges_in_flight)
 FIXTURE_SETUP(ranges_in_flight)
 {
 	if (np_bad_open(&self->bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 }
 
-/* A page of a list that reads the beginning of the disk, the last page first. */
+/*
+ * The list reads the beginning of the disk, one page for each range, the last page first.
+ */
 static void fill_pages(FIXTURE_DATA(ranges_in_flight) *self)
 {
 	uint32_t i;
 
 	for (i = 0; i < RANGES; i++)
 		self->list[i] = (struct nvme_peer_io_range){
-			.handle = self->lent.handle,
+			.handle = self->buf.handle,
 			.offset = (RANGES - 1 - i) * NP_PAGE,
 			.lba = i * (NP_PAGE / NP_BLOCK),
 			.blocks = NP_PAGE / NP_BLOCK,
@@ -413,14 +424,14 @@ static void fill_pages(FIXTURE_DATA(ranges_in_flight) *self)
 
 static int set_up(FIXTURE_DATA(ranges_in_flight) *self)
 {
-	int ret = np_bad_bind(&self->bad, 1) ?: np_lend(&self->lent, self->bad.ctrl.fd, RANGES, 0) ?:
+	int ret = np_bad_bind(&self->bad, 1) ?: np_imported_open(&self->buf, self->bad.ctrl.fd, RANGES, 0) ?:
 		  io_uring_queue_init(4, &self->ring, IORING_SETUP_SQE128) ?:
 		  -posix_memalign((void **)&self->disk, NP_PAGE, RANGES * NP_PAGE);
 
 	if (ret)
 		return ret;
 	fill_pages(self);
-	memset(self->lent.bytes, NP_POISON, self->lent.length);
+	memset(self->buf.bytes, NP_POISON, self->buf.length);
 	np_pattern(self->disk, RANGES * NP_PAGE, 0, 1);
 	return np_disk_write(self->bad.disk, self->disk, RANGES * NP_PAGE, 0);
 }
@@ -431,12 +442,12 @@ FIXTURE_TEARDOWN(ranges_in_flight)
 		return;
 	io_uring_queue_exit(&self->ring);
 	EXPECT_EQ(0, np_bad_close(&self->bad));
-	EXPECT_EQ(0, np_maps_of(self->lent.fd, NULL));
-	np_take_back(&self->lent);
+	EXPECT_EQ(0, np_dmabuf_maps(self->buf.fd, NULL));
+	np_imported_close(&self->buf);
 	free(self->disk);
 }
 
-/* Submits, and waits until the controller holds @held of its reads. */
+/* Submit, and wait until the controller holds @held of the reads. */
 static int hold(FIXTURE_DATA(ranges_in_flight) *self, uint32_t held, unsigned int flags)
 {
 	int ret = np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, held);
@@ -453,38 +464,38 @@ static void check_pages(struct __test_metadata *_metadata,
 	uint32_t i;
 
 	for (i = 0; i < RANGES; i++)
-		EXPECT_EQ(0, memcmp(self->lent.bytes + (RANGES - 1 - i) * NP_PAGE,
+		EXPECT_EQ(0, memcmp(self->buf.bytes + (RANGES - 1 - i) * NP_PAGE,
 				    self->disk + i * NP_PAGE, NP_PAGE));
 }
 
-/* Its exporter waits for the last of it, and so does who sent it. */
-TEST_F(ranges_in_flight, all_are_waited_for)
+/* The invalidation and the completion wait for the last range. */
+TEST_F(ranges_in_flight, invalidation_waits_for_all_ranges)
 {
 	struct io_uring_cqe *cqe;
 
 	ASSERT_EQ(0, set_up(self));
 	ASSERT_EQ(0, hold(self, 1, 0));
-	EXPECT_EQ(1, np_move(self->lent.fd));
+	EXPECT_EQ(1, np_dmabuf_move(self->buf.fd));
 	np_sleep_ms(WHILE_MS);
 	EXPECT_EQ(-EAGAIN, io_uring_peek_cqe(&self->ring, &cqe));
-	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
+	EXPECT_EQ(1, np_dmabuf_maps(self->buf.fd, NULL));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
-	EXPECT_EQ(0, np_transfer_collect(&self->ring, NULL));
-	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
+	EXPECT_EQ(0, np_transfer_wait(&self->ring, NULL));
+	EXPECT_EQ(0, np_dmabuf_wait_unmapped(self->buf.fd));
 	check_pages(_metadata, self);
 }
 
-TEST_F(ranges_in_flight, a_reset_ends_it)
+TEST_F(ranges_in_flight, reset_cancels_ranges)
 {
 	ASSERT_EQ(0, set_up(self));
 	ASSERT_EQ(0, hold(self, 2, 0));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(-EINTR, np_transfer_collect(&self->ring, NULL));
+	EXPECT_EQ(-EINTR, np_transfer_wait(&self->ring, NULL));
 	ASSERT_EQ(0, send_list(&self->ring, self->bad.ctrl.fd, &self->vec, 0));
 	check_pages(_metadata, self);
 }
 
-/* CAP.MQES: queues of four entries, that is three commands at the same time. */
+/* CAP.MQES: queues of four entries, so three commands in flight. */
 #define CAP_LOW		(BADCTRL_REGISTERS + 0x00)
 #define FEW		3U
 
@@ -497,8 +508,8 @@ static int set_up_few(FIXTURE_DATA(ranges_in_flight) *self)
 
 #define POLL_QUEUES	"/sys/module/nvme_peer/parameters/poll_queues"
 
-/* More ranges than commands at the same time: by interrupts, and polled as far as that goes. */
-TEST_F(ranges_in_flight, goes_through_a_small_queue)
+/* More ranges than the queue has entries, by interrupts, and polled for short lists. */
+TEST_F(ranges_in_flight, more_ranges_than_queue_entries)
 {
 	struct io_uring ring;
 
@@ -508,35 +519,38 @@ TEST_F(ranges_in_flight, goes_through_a_small_queue)
 	ASSERT_EQ(0, send_list(&self->ring, self->bad.ctrl.fd, &self->vec, 0));
 	check_pages(_metadata, self);
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_IOPOLL));
-	memset(self->lent.bytes, NP_POISON, self->lent.length);
+	memset(self->buf.bytes, NP_POISON, self->buf.length);
 	ASSERT_EQ(0, send_list(&ring, self->bad.ctrl.fd, &self->vec, 0));
 	check_pages(_metadata, self);
-	/* So few that they are polled. */
+	/* Few enough to be polled. */
 	self->vec.count = FEW;
-	memset(self->lent.bytes, NP_POISON, self->lent.length);
+	memset(self->buf.bytes, NP_POISON, self->buf.length);
 	ASSERT_EQ(0, send_list(&ring, self->bad.ctrl.fd, &self->vec, 0));
-	EXPECT_EQ(0, memcmp(self->lent.bytes + (RANGES - 1) * NP_PAGE, self->disk, NP_PAGE));
+	EXPECT_EQ(0, memcmp(self->buf.bytes + (RANGES - 1) * NP_PAGE, self->disk, NP_PAGE));
 	io_uring_queue_exit(&ring);
 }
 
-/* What was sent is waited for, what was not is not sent, and the list says why. */
-TEST_F(ranges_in_flight, an_exporter_ends_it_in_the_middle)
+/*
+ * Submitted ranges are waited for, the remaining ones are not submitted, and the
+ * completion reports an error.
+ */
+TEST_F(ranges_in_flight, invalidation_stops_submission_midway)
 {
 	ASSERT_EQ(0, set_up_few(self));
 	ASSERT_EQ(0, hold(self, FEW, 0));
-	EXPECT_EQ(1, np_move(self->lent.fd));
+	EXPECT_EQ(1, np_dmabuf_move(self->buf.fd));
 	np_sleep_ms(WHILE_MS);
-	EXPECT_EQ(1, np_maps_of(self->lent.fd, NULL));
+	EXPECT_EQ(1, np_dmabuf_maps(self->buf.fd, NULL));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
-	EXPECT_EQ(-ESTALE, np_transfer_collect(&self->ring, NULL));
-	EXPECT_EQ(0, np_wait_unmapped(self->lent.fd));
-	EXPECT_EQ(NP_POISON, self->lent.bytes[0]);
-	EXPECT_EQ(0, memcmp(self->lent.bytes + (RANGES - 1) * NP_PAGE, self->disk, NP_PAGE));
+	EXPECT_EQ(-ESTALE, np_transfer_wait(&self->ring, NULL));
+	EXPECT_EQ(0, np_dmabuf_wait_unmapped(self->buf.fd));
+	EXPECT_EQ(NP_POISON, self->buf.bytes[0]);
+	EXPECT_EQ(0, memcmp(self->buf.bytes + (RANGES - 1) * NP_PAGE, self->disk, NP_PAGE));
 }
 
-/* --- by the library -------------------------------------------------------- */
+/* --- library --------------------------------------------------------------- */
 
-TEST_F(buffer_ranges, the_library_says_it_in_one_call)
+TEST_F(buffer_ranges, library_call_submits_ranges)
 {
 	struct nvme_peer_buf_import buffers[2];
 	struct nvmepeer *lib;
@@ -546,13 +560,13 @@ TEST_F(buffer_ranges, the_library_says_it_in_one_call)
 	snprintf(node, sizeof(node), "nvmep%d", self->ctrl.instance);
 	ASSERT_EQ(0, nvmepeer_open(node, &lib));
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, nvmepeer_buf_import(lib, self->lent[i].fd, 0, &buffers[i],
+		ASSERT_EQ(0, nvmepeer_buf_import(lib, self->buf[i].fd, 0, &buffers[i],
 						 sizeof(buffers[i])));
 	for (i = 0; i < RANGES; i++)
 		self->list[i].handle = buffers[i % 2].handle;
-	nvmepeer_prep_buf_vec(np_next_entry(&self->ring), lib, 1, NVMEPEER_OPCODE_READ, self->list,
+	nvmepeer_prep_buf_vec(np_get_sqe(&self->ring), lib, 1, NVMEPEER_OP_READ, self->list,
 			      RANGES);
-	EXPECT_EQ(0, np_transfer_collect(&self->ring, NULL));
+	EXPECT_EQ(0, np_transfer_wait(&self->ring, NULL));
 	check_read(_metadata, self);
 	nvmepeer_close(lib);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A queue pair in a container: whoever has the right to makes it and passes its file and
- * that of the data; inside, in namespaces of its own, without a capability, a node or another
- * file, they are enough to read blocks, to come back after a reset, and nothing else.
+ * A queue pair in a container. A privileged process creates it and passes its file and
+ * that of the data buffer. Inside, in namespaces of its own and without capabilities,
+ * device nodes or other files, they suffice to read blocks and to re-arm after a reset,
+ * and allow nothing else.
  *
  * iommu: on off
  * timeout: 120
@@ -37,14 +38,14 @@
 #define PLACE		NP_AREA(14)
 #define SEED		77U
 
-/* Whose user the container's root is outside. */
+/* User ID outside the container of its root. */
 #define NOBODY_ELSE	"0 100000 1\n"
 
 /**
- * struct gift - what a container gets beside two files
+ * struct gift - what the container receives with the two files
  * @info: of the controller
- * @ns: namespace that it may use
- * @table: DMA addresses of the data's pages
+ * @ns: namespace to use
+ * @table: DMA addresses of the data pages
  */
 struct gift {
 	struct nvme_peer_info info;
@@ -52,7 +53,7 @@ struct gift {
 	uint64_t table[PAGES];
 };
 
-/* Where a container fails is the status that it exits with. */
+/* The exit status of the container is the step that failed. */
 enum step {
 	DONE,
 	NAMESPACES,
@@ -70,16 +71,16 @@ enum step {
 
 enum task { ONCE, OVER_A_RESET, FOR_EVER };
 
-/* --- inside ----------------------------------------------------------------- */
+/* --- inside the container ----------------------------------------------------- */
 
 /**
- * struct guest - a container's side
- * @socket: to who made it
+ * struct guest - state inside the container
+ * @socket: to the process outside
  * @gift: as received
  * @qp: queue pair
- * @pages: what the peer, the CPU, maps of it
- * @queue: handle for the device library
- * @state: its book-keeping
+ * @pages: the CPU's mappings of its exports, as the CPU is the peer
+ * @queue: device queue of the device library
+ * @state: its bookkeeping
  * @data: for the device library
  * @bytes: the same memory, mapped
  */
@@ -94,8 +95,10 @@ struct guest {
 	uint8_t *bytes;
 };
 
-/* The last process of the old namespaces' making, with an empty root and one file. */
-static int go_in(struct guest *guest)
+/*
+ * The last process that belongs to the old namespaces, with an empty root and one file.
+ */
+static int enter_container(struct guest *guest)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("container", "/mnt", "tmpfs", 0, NULL) || chdir("/mnt") || chroot("."))
@@ -116,8 +119,8 @@ static bool has_capabilities(void)
 	return syscall(SYS_capget, &header, data) || data[0].permitted || data[1].permitted;
 }
 
-/* No node can be opened or made, and nobody else be seen. */
-static int look_around(void)
+/* No node can be opened or created, and no other process is visible. */
+static int check_isolation(void)
 {
 	if (getpid() != 1 || !kill(2, 0))
 		return NOT_ALONE;
@@ -144,12 +147,14 @@ static int take_files(struct guest *guest)
 	return guest->bytes == MAP_FAILED ? FILES : DONE;
 }
 
-/* The file of a queue pair makes no queue pair, imports nothing and tells no addresses. */
-static int ask_for_more(struct guest *guest)
+/*
+ * The file of a queue pair cannot create queue pairs, import buffers or report addresses.
+ */
+static int check_refused(struct guest *guest)
 {
 	struct nvme_peer_qp_create create = { .size = sizeof(create), .sq_entries = 2, .cq_entries = 2 };
 	struct nvme_peer_buf_table table = { .size = sizeof(table) };
-	struct nvme_passthru_cmd identify = { .opcode = 6 };
+	struct nvme_passthru_cmd identify = { .opcode = NVME_ADMIN_IDENTIFY };
 	int fd = nvmepeer_qp_fd(guest->qp);
 
 	if (np_ioctl(fd, NVME_PEER_QP_CREATE, &create) != -ENOTTY ||
@@ -181,7 +186,7 @@ static int open_queue(struct guest *guest)
 	geometry.sq = mapped(guest, NVME_PEER_EXPORT_SQ);
 	geometry.cq = mapped(guest, NVME_PEER_EXPORT_CQ);
 	geometry.status = mapped(guest, NVME_PEER_EXPORT_STATUS);
-	geometry.request = mapped(guest, NVME_PEER_EXPORT_REQUEST);
+	geometry.control = mapped(guest, NVME_PEER_EXPORT_CONTROL);
 	if (nvmepeer_geometry_build(&guest->gift.info, &info, &guest->gift.ns,
 				    NVMEPEER_VIEW_CPU | NVMEPEER_VIEW_DATA_IN_HOST,
 				    (uintptr_t)nvmepeer_mapping_base(guest->pages[NVME_PEER_EXPORT_DOORBELL]),
@@ -228,14 +233,14 @@ static int re_arm(struct guest *guest)
 		if (nvmepeer_qp_info(guest->qp, &info, sizeof(info)) ||
 		    nvmepeer_qp_rearm(guest->qp, info.losses, &generation))
 			break;
-		nvmepeer_queue_rearm(&guest->queue, generation);
+		nvmepeer_queue_rearm(&guest->queue, info.losses);
 		return DONE;
 	}
 	return NOT_BACK;
 }
 
-/* Reads until a reset, which who made the container was asked for, ends one. */
-static int come_back(struct guest *guest)
+/* Read until a reset, requested from the process outside, cancels a read. */
+static int rearm_after_reset(struct guest *guest)
 {
 	int status, step;
 
@@ -263,21 +268,24 @@ static int read_for_ever(struct guest *guest)
 
 static int live_in(struct guest *guest, enum task task)
 {
-	int (*const steps[])(struct guest *) = { take_files, ask_for_more, open_queue, read_all };
-	int step = go_in(guest);
+	int (*const steps[])(struct guest *) = { take_files, check_refused, open_queue, read_all };
+	int step = enter_container(guest);
 
 	if (!step)
-		step = look_around();
+		step = check_isolation();
 	for (size_t i = 0; !step && i < ARRAY_SIZE(steps); i++)
 		step = steps[i](guest);
 	if (step || task == ONCE)
 		return step;
-	return task == OVER_A_RESET ? come_back(guest) : read_for_ever(guest);
+	return task == OVER_A_RESET ? rearm_after_reset(guest) : read_for_ever(guest);
 }
 
-/* --- outside ---------------------------------------------------------------- */
+/* --- outside the container ---------------------------------------------------- */
 
-/* Its first process waits for the second, which is alone in there and goes with it. */
+/*
+ * The first process waits for the second one, which is alone in its PID namespace and is
+ * killed with it.
+ */
 static int enter(int socket, enum task task)
 {
 	struct guest guest = { .socket = socket };
@@ -309,7 +317,7 @@ FIXTURE(container)
 	pid_t pid;
 };
 
-/* A queue pair of which the container gets the only file. */
+/* A queue pair whose only file is passed to the container. */
 static int give(FIXTURE_DATA(container) *self)
 {
 	struct nvme_peer_qp_create create = {
@@ -361,7 +369,7 @@ static int start(FIXTURE_DATA(container) *self, enum task task)
 	return err ?: give(self);
 }
 
-/* The step that it came to. */
+/* Returns the last step. */
 static int finish(FIXTURE_DATA(container) *self)
 {
 	int status;
@@ -402,7 +410,7 @@ FIXTURE_SETUP(container)
 	memcpy(self->gift.table, self->buffer.table, sizeof(self->gift.table));
 }
 
-/* The buffer can be released once the queue pair has gone, which nobody here closes. */
+/* The buffer can be released once the queue pair is gone; no process here closes it. */
 static int wait_for_end(const struct np_ctrl *ctrl, uint32_t handle)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -419,17 +427,17 @@ FIXTURE_TEARDOWN(container)
 {
 	EXPECT_EQ(0, wait_for_end(&self->ctrl, self->buffer.handle));
 	np_buffer_close(&self->buffer);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-TEST_F(container, files_are_enough)
+TEST_F(container, two_files_suffice_to_read)
 {
 	ASSERT_EQ(0, start(self, ONCE));
 	EXPECT_EQ(DONE, finish(self));
 }
 
-TEST_F(container, it_comes_back_by_itself)
+TEST_F(container, container_rearms_after_reset)
 {
 	char asked;
 
@@ -439,7 +447,7 @@ TEST_F(container, it_comes_back_by_itself)
 	EXPECT_EQ(DONE, finish(self));
 }
 
-TEST_F(container, who_kills_it_has_all_back)
+TEST_F(container, killed_container_releases_all)
 {
 	char asked;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A queue pair with rings in host memory, whose peer is the CPU: data gets
- * through unchanged both ways, rings wrap, full queues drain, and the kernel
- * never touches the doorbells.
+ * A queue pair with rings in host memory, driven by the CPU as its peer: data is
+ * transferred unchanged in both directions, rings wrap, full queues drain, and the kernel
+ * does not write the doorbells.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,13 +54,13 @@ FIXTURE_TEARDOWN(cpu_peer)
 	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
 	np_buffer_close(&self->buffer);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	free(self->bytes);
 	close(self->disk);
 	np_ctrl_close(&self->ctrl);
 }
 
-/* 512 B, 4 KiB, 128 KiB and the most that one command may carry. */
+/* 512 B, 4 KiB, 128 KiB and the largest size of one command. */
 static uint32_t transfer_size(const struct np_ctrl *ctrl, int i)
 {
 	static const uint32_t sizes[] = { 512, 4096, 128 << 10 };
@@ -71,7 +71,7 @@ static uint32_t transfer_size(const struct np_ctrl *ctrl, int i)
 	return ctrl->info.max_transfer < most ? ctrl->info.max_transfer : most;
 }
 
-TEST_F(cpu_peer, what_the_cpu_wrote_the_peer_reads)
+TEST_F(cpu_peer, peer_reads_cpu_data)
 {
 	struct np_command command;
 	int i;
@@ -82,7 +82,7 @@ TEST_F(cpu_peer, what_the_cpu_wrote_the_peer_reads)
 		np_pattern(self->bytes, size, NP_AREA(1), (uint32_t)i);
 		ASSERT_EQ(0, np_disk_write(self->disk, self->bytes, size, NP_AREA(1)));
 		memset(self->buffer.bytes, 0xee, size);
-		np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1), 0, size);
+		np_command_rw(&command, &self->buffer, NVMEPEER_OP_READ, NP_AREA(1), 0, size);
 		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 		EXPECT_EQ(0, memcmp(self->buffer.bytes, self->bytes, size)) {
 			TH_LOG("%u bytes", size);
@@ -90,7 +90,7 @@ TEST_F(cpu_peer, what_the_cpu_wrote_the_peer_reads)
 	}
 }
 
-TEST_F(cpu_peer, what_the_peer_wrote_the_cpu_reads)
+TEST_F(cpu_peer, cpu_reads_peer_data)
 {
 	struct np_command command;
 	int i;
@@ -99,7 +99,7 @@ TEST_F(cpu_peer, what_the_peer_wrote_the_cpu_reads)
 		uint32_t size = transfer_size(&self->ctrl, i);
 
 		np_pattern(self->buffer.bytes, size, NP_AREA(1), 100 + (uint32_t)i);
-		np_command_rw(&command, &self->buffer, NP_CMD_WRITE, NP_AREA(1), 0, size);
+		np_command_rw(&command, &self->buffer, NVMEPEER_OP_WRITE, NP_AREA(1), 0, size);
 		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 		memset(self->bytes, 0xee, size);
 		ASSERT_EQ(0, np_disk_read(self->disk, self->bytes, size, NP_AREA(1)));
@@ -109,20 +109,20 @@ TEST_F(cpu_peer, what_the_peer_wrote_the_cpu_reads)
 	}
 }
 
-TEST_F(cpu_peer, the_rings_wrap)
+TEST_F(cpu_peer, rings_wrap)
 {
 	uint32_t i, rounds = variant->entries * 2 + 3;
 	struct np_command command;
 
 	for (i = 0; i < rounds; i++) {
-		np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1), 0, NP_BLOCK);
+		np_command_rw(&command, &self->buffer, NVMEPEER_OP_READ, NP_AREA(1), 0, NP_BLOCK);
 		command.cid = (uint16_t)i;
 		ASSERT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 	}
 }
 
-/* One entry stays empty: entries - 1 commands are all that a ring holds. */
-TEST_F(cpu_peer, a_full_queue_completes_each_command_once)
+/* One entry stays empty: a ring holds entries - 1 commands. */
+TEST_F(cpu_peer, full_queue_completes_each_once)
 {
 	uint32_t count = variant->entries - 1, i;
 	uint8_t *seen = calloc(1, count);
@@ -131,12 +131,12 @@ TEST_F(cpu_peer, a_full_queue_completes_each_command_once)
 
 	ASSERT_NE(NULL, seen);
 	for (i = 0; i < count; i++) {
-		np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1) + i * NP_BLOCK, 0,
-			      NP_BLOCK);
+		np_command_rw(&command, &self->buffer, NVMEPEER_OP_READ,
+			      NP_AREA(1) + i * NP_BLOCK, 0, NP_BLOCK);
 		command.cid = (uint16_t)i;
 		np_qp_put(&self->qp, &command);
 	}
-	np_qp_ring(&self->qp);
+	np_qp_ring_doorbell(&self->qp);
 	for (i = 0; i < count; i++) {
 		ASSERT_EQ(0, np_qp_reap(&self->qp, &cid, NP_TIMEOUT_MS));
 		ASSERT_GT(count, cid);
@@ -146,16 +146,17 @@ TEST_F(cpu_peer, a_full_queue_completes_each_command_once)
 	free(seen);
 }
 
-TEST_F(cpu_peer, a_refused_command_has_a_status)
+TEST_F(cpu_peer, failed_command_returns_status)
 {
 	struct np_command command;
 
-	/* LBA out of range, and an opcode that does not exist. */
-	np_command_rw(&command, &self->buffer, NP_CMD_READ, 1ULL << 50, 0, NP_BLOCK);
-	EXPECT_EQ(0x80, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS) & 0x7ff);
+	np_command_rw(&command, &self->buffer, NVMEPEER_OP_READ, 1ULL << 50, 0, NP_BLOCK);
+	EXPECT_EQ(NVME_SC_LBA_RANGE,
+		  np_qp_run(&self->qp, &command, NP_TIMEOUT_MS) & NVME_STATUS_MASK);
 	np_command_rw(&command, &self->buffer, 0x7f, NP_AREA(1), 0, NP_BLOCK);
-	EXPECT_EQ(0x01, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS) & 0x7ff);
-	np_command_rw(&command, &self->buffer, NP_CMD_READ, NP_AREA(1), 0, NP_BLOCK);
+	EXPECT_EQ(NVME_SC_INVALID_OPCODE,
+		  np_qp_run(&self->qp, &command, NP_TIMEOUT_MS) & NVME_STATUS_MASK);
+	np_command_rw(&command, &self->buffer, NVMEPEER_OP_READ, NP_AREA(1), 0, NP_BLOCK);
 	EXPECT_EQ(0, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
 }
 

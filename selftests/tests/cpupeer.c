@@ -2,9 +2,8 @@
 /*
  * Buffers, exports, and a queue pair whose peer is the CPU: see nptest.h.
  *
- * The CPU does here what a GPU does: it writes entries into the mapped ring
- * and stores to the mapped doorbell.  No call into the kernel is made between
- * np_qp_put() and np_qp_reap().
+ * The CPU does what a GPU would do: it writes entries to the mapped ring and stores to
+ * the mapped doorbell. No system call is made between np_qp_put() and np_qp_reap().
  */
 #include "nptest.h"
 
@@ -20,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* --- stores that may fail ------------------------------------------------- */
+/* --- stores that may fault ------------------------------------------------- */
 
 static pthread_once_t store_once = PTHREAD_ONCE_INIT;
 static __thread sigjmp_buf store_failed;
@@ -34,7 +33,10 @@ static void store_signal(int number)
 	raise(number);
 }
 
-/* Not blocked while it runs, so that leaving it by a jump needs no system call. */
+/*
+ * The signal is not blocked in its handler, so that leaving it by siglongjmp() needs no
+ * system call.
+ */
 static void store_prepare(void)
 {
 	struct sigaction catch = { .sa_handler = store_signal, .sa_flags = SA_NODEFER };
@@ -43,7 +45,7 @@ static void store_prepare(void)
 	sigaction(SIGSEGV, &catch, NULL);
 }
 
-int np_guard(int (*call)(void *argument), void *argument)
+int np_catch_fault(int (*call)(void *argument), void *argument)
 {
 	int ret;
 
@@ -75,7 +77,7 @@ int np_store(volatile void *address, uint32_t value)
 {
 	struct store what = { address, value };
 
-	return np_guard(store, &what);
+	return np_catch_fault(store, &what);
 }
 
 static void *store_on_and_on(void *argument)
@@ -152,26 +154,49 @@ int np_release(int ctrl_fd, uint32_t handle)
 	return np_ioctl(ctrl_fd, NVME_PEER_BUF_RELEASE, &release);
 }
 
-static int buffer_table(struct np_buffer *buffer, int ctrl_fd)
+#define RANGES	64U
+
+int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addresses,
+		 uint32_t count, uint32_t *got)
 {
+	struct nvme_peer_buf_range ranges[RANGES];
 	struct nvme_peer_buf_table table = {
 		.size = sizeof(table),
-		.handle = buffer->handle,
-		.count = buffer->pages,
+		.handle = handle,
+		.ranges = (uintptr_t)ranges,
 	};
+	uint32_t i, done = 0;
+	uint64_t at;
+	int ret;
+
+	do {
+		table.count = RANGES;
+		table.offset = offset + (uint64_t)done * NP_PAGE;
+		ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
+		for (i = 0; !ret && i < table.count; i++)
+			for (at = 0; at < ranges[i].length && done < count; at += NP_PAGE)
+				addresses[done++] = ranges[i].address + at;
+	} while (!ret && done < count && table.count == RANGES);
+	*got = done;
+	/* The last full array may have ended with the buffer. */
+	return done && ret == -ERANGE ? 0 : ret;
+}
+
+static int buffer_table(struct np_buffer *buffer, int ctrl_fd)
+{
+	uint32_t got;
 	int ret;
 
 	buffer->table = calloc(buffer->pages, sizeof(*buffer->table));
 	if (!buffer->table)
 		return -ENOMEM;
-	table.addresses = (uintptr_t)buffer->table;
-	ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
+	ret = np_buf_table(ctrl_fd, buffer->handle, 0, buffer->table, buffer->pages, &got);
 	if (ret)
 		return ret;
-	return table.count == buffer->pages ? 0 : -EIO;
+	return got == buffer->pages ? 0 : -EIO;
 }
 
-int np_buffer_adopt(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages)
+int np_buffer_open_dmabuf(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages)
 {
 	struct nvme_peer_buf_import import;
 	void *map;
@@ -195,13 +220,13 @@ int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32
 
 	if (dmabuf < 0)
 		return dmabuf;
-	ret = np_buffer_adopt(buffer, ctrl_fd, dmabuf, pages);
+	ret = np_buffer_open_dmabuf(buffer, ctrl_fd, dmabuf, pages);
 	if (ret)
 		np_buffer_close(buffer);
 	return ret;
 }
 
-/* The import stays until the controller node is closed or np_release(). */
+/* The import stays until the controller file is closed or np_release(). */
 void np_buffer_close(struct np_buffer *buffer)
 {
 	if (buffer->bytes)
@@ -393,21 +418,21 @@ void np_qp_put(struct np_qp *qp, const struct np_command *command)
 	qp->tail = (qp->tail + 1) % qp->create.sq_entries;
 }
 
-int np_qp_ring(struct np_qp *qp)
+int np_qp_ring_doorbell(struct np_qp *qp)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return np_store(qp->tail_doorbell, qp->tail);
 }
 
-int np_qp_fill(struct np_qp *qp, uint32_t count, const struct np_buffer *buffer, uint32_t bytes)
+int np_qp_submit_reads(struct np_qp *qp, uint32_t count, const struct np_buffer *buffer, uint32_t bytes)
 {
 	struct np_command command;
 
 	for (; count; count--) {
-		np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(9), 0, bytes);
+		np_command_rw(&command, buffer, NVMEPEER_OP_READ, NP_AREA(9), 0, bytes);
 		np_qp_put(qp, &command);
 	}
-	return np_qp_ring(qp);
+	return np_qp_ring_doorbell(qp);
 }
 
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms)
@@ -436,15 +461,15 @@ int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms)
 	int status;
 
 	np_qp_put(qp, command);
-	status = np_qp_ring(qp) ?: np_qp_reap(qp, &cid, timeout_ms);
+	status = np_qp_ring_doorbell(qp) ?: np_qp_reap(qp, &cid, timeout_ms);
 	if (status >= 0 && cid != command->cid)
 		return -EBADMSG;
 	return status;
 }
 
-int np_qp_try(int ctrl_fd, int timeout_ms)
+int np_qp_check(int ctrl_fd, int timeout_ms)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct np_qp qp;
 	int ret;
 
@@ -468,6 +493,8 @@ static void be_mapper(int ctrl_fd, int leash, int answer)
 		_exit(1);
 	qid = qp.create.qid;
 	np_qp_close(&qp);
+	/* It keeps nothing of the controller but its record in the quarantine. */
+	close(ctrl_fd);
 	if (write(answer, &qid, sizeof(qid)) != sizeof(qid))
 		_exit(2);
 	_exit(read(leash, &byte, 1) ? 3 : 0);
@@ -504,7 +531,7 @@ void np_mapper_end(struct np_mapper *mapper)
 	mapper->pid = -1;
 }
 
-bool np_qid_comes_up(int ctrl_fd, uint32_t qid)
+bool np_qid_is_reused(int ctrl_fd, uint32_t qid)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_info info;
@@ -512,7 +539,7 @@ bool np_qid_comes_up(int ctrl_fd, uint32_t qid)
 
 	if (np_info(ctrl_fd, &info))
 		return false;
-	/* Once around all that there are, and a little more. */
+	/* More than one round through all queue IDs. */
 	for (i = 0; i < info.qids_total + 2; i++) {
 		if (np_qp_create(ctrl_fd, 16, &create))
 			return false;

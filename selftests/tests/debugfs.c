@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The files below /sys/kernel/debug/nvme-peer say what the ioctls say, and can be
- * read while their controller comes and goes.
+ * The files below /sys/kernel/debug/nvme-peer agree with the ioctls, and can be read
+ * while their controller is bound and unbound.
  *
  * iommu: on off
- * topology: root switch stranger
+ * topology: root switch unknown-bridge
  * timeout: 90
  */
 #include <dirent.h>
@@ -45,7 +45,7 @@ FIXTURE_SETUP(debugfs)
 
 FIXTURE_TEARDOWN(debugfs)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -81,7 +81,7 @@ static unsigned int lines(const char *text)
 	return count;
 }
 
-TEST_F(debugfs, controller_says_what_info_says)
+TEST_F(debugfs, controller_matches_info)
 {
 	char expected[TEXT];
 
@@ -99,12 +99,12 @@ TEST_F(debugfs, controller_says_what_info_says)
 }
 
 /**
- * struct totals - a controller's queues of the CPU, from the file "queues"
+ * struct totals - a controller's CPU queues, from the file "queues"
  * @queues: how many
  * @entries: of the last one
- * @sq: doorbell writes
- * @cq: doorbell writes
- * @completions: entries that were taken
+ * @sq: SQ doorbell writes
+ * @cq: CQ doorbell writes
+ * @completions: consumed CQEs
  */
 struct totals {
 	unsigned int queues;
@@ -132,7 +132,7 @@ static struct totals add_up(const char *text)
 	return totals;
 }
 
-TEST_F(debugfs, queues_count_the_work_of_the_cpu)
+TEST_F(debugfs, queues_count_cpu_io)
 {
 	struct totals before, after;
 	unsigned int i;
@@ -152,7 +152,10 @@ TEST_F(debugfs, queues_count_the_work_of_the_cpu)
 		EXPECT_EQ(0, np_disk_read(disk, bytes, NP_PAGE, NP_AREA(1)));
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queues", self->text));
 	after = add_up(self->text);
-	/* One at a time: each is one doorbell, one completion and one doorbell. */
+	/*
+	 * One command at a time: one SQ doorbell, one completion and one CQ doorbell for
+	 * each.
+	 */
 	EXPECT_EQ(before.completions + READS, after.completions);
 	EXPECT_EQ(before.sq + READS, after.sq);
 	EXPECT_EQ(before.cq + READS, after.cq);
@@ -160,7 +163,7 @@ TEST_F(debugfs, queues_count_the_work_of_the_cpu)
 	free(bytes);
 }
 
-TEST_F(debugfs, quarantine_says_who_keeps_what)
+TEST_F(debugfs, quarantine_lists_holders)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_export export;
@@ -197,7 +200,7 @@ static void expect_queue_pair(struct __test_metadata *_metadata, const char *tex
 	}
 }
 
-TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
+TEST_F(debugfs, queue_pairs_match_qp_info)
 {
 	struct nvmep_test_attach attach = {};
 	struct nvme_peer_qp_create other;
@@ -209,10 +212,10 @@ TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
 
 	test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, test);
-	ASSERT_EQ(0, np_place("np1", address));
+	ASSERT_EQ(0, np_function_address("np1", address));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2 * ENTRIES, &other));
-	/* A ring: whether doorbells can be imported depends on the topology. */
+	/* Attach to a ring, because access to doorbells depends on the topology. */
 	attach.dmabuf_fd = qp.sq.fd;
 	attach.pci_address = np_parse_address(address);
 	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_ATTACH, &attach));
@@ -226,7 +229,7 @@ TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
 	expect_queue_pair(_metadata, self->text, qp.fd);
 	expect_queue_pair(_metadata, self->text, other.qp_fd);
 
-	/* The same numbers, added up. */
+	/* The sum must be the same. */
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &now));
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "objects", self->text));
 	EXPECT_TRUE(has_line(self->text, "queue_pairs 2"));
@@ -238,7 +241,7 @@ TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
 	EXPECT_EQ(self->info.qids_peer_free - 2, now.qids_peer_free);
 	EXPECT_TRUE(has_line(self->text, line));
 
-	/* Nobody but the peer rings its doorbells. */
+	/* Only the peer writes its doorbells. */
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queues", self->text));
 	snprintf(line, sizeof(line), "%u peer - - 0 0 - -", qp.create.qid);
 	EXPECT_TRUE(has_line(self->text, line));
@@ -249,12 +252,12 @@ TEST_F(debugfs, queue_pairs_say_what_qp_info_says)
 	close(other.qp_fd);
 	np_qp_close(&qp);
 	close(test);
-	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, read_debugfs(&self->ctrl, "queue_pairs", self->text));
 	EXPECT_EQ(1, lines(self->text));
 }
 
-/* A bridge has another header type: nothing to reach there. */
+/* A bridge has another header type and no memory to reach. */
 static bool is_endpoint(const char *address)
 {
 	uint8_t type = 0xff;
@@ -271,7 +274,7 @@ static bool is_endpoint(const char *address)
 	return !(type & 0x7f);
 }
 
-/* The kernel's own answer as the file shows it. */
+/* The distance that the kernel reports, in the file's format. */
 static void kernel_distance(int test, const struct np_ctrl *ctrl, const char *address,
 			    char text[16])
 {
@@ -303,12 +306,12 @@ static void check_route(struct __test_metadata *_metadata, int test, const struc
 	EXPECT_TRUE(has_line(routes, line)) {
 		TH_LOG("no line \"%s\" in:\n%s", line, routes);
 	}
-	/* Where Linux has an opinion, it is ours. */
+	/* The verdict agrees with the kernel's distance if there is one. */
 	if (strcmp(distance, "-"))
 		EXPECT_EQ(atoi(distance) >= 0, route.data.verdict != NVME_PEER_ROUTE_NONE);
 }
 
-TEST_F(debugfs, routes_are_those_of_route)
+TEST_F(debugfs, routes_match_ioctl)
 {
 	unsigned int functions = 0;
 	struct dirent *entry;
@@ -334,9 +337,9 @@ TEST_F(debugfs, routes_are_those_of_route)
 }
 
 /**
- * struct browser - a thread that reads every file that is there
+ * struct browser - a thread that reads all files
  * @stop: set to end it
- * @files: read so far
+ * @files: files read so far
  */
 struct browser {
 	atomic_bool stop;
@@ -361,7 +364,7 @@ static void *browse(void *argument)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(debugfs, can_be_read_while_controllers_come_and_go, 300)
+TEST_F_TIMEOUT(debugfs, read_during_bind_and_unbind, 300)
 {
 	struct browser browser = {};
 	char path[128];

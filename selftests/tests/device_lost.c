@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that are pulled out of their slot without a warning, while a peer
- * stores to a doorbell, and while a reset waits for an answer.
+ * Surprise removal: functions are pulled from their slot while a peer stores to a
+ * doorbell, and while a reset waits for a command.
  *
- * The one that misbehaves does not come back: nobody can plug it in again.
+ * badctrl cannot be plugged in again, so this test runs last.
  *
  * iommu: on
  * topology: switch
@@ -23,28 +23,28 @@
 #include <sys/io.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
 #define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
-/* The port rp5, selftests/lib/cell.sh. */
+/* The port rp5 of selftests/lib/cell.sh. */
 #define FREE_PORT	"/sys/bus/pci/devices/0000:00:07.0"
-/* Slots blink for 5 s, and the debug kernel is slow. */
+/* Slots blink for 5 s before they are powered, and the debug kernel is slow. */
 #define SLOT_MS		60000
 
 /* --- slots ---------------------------------------------------------------- */
 
 #define PCI_CAPABILITIES	0x34
 #define PCI_CAP_EXPRESS		0x10
-#define SLOT_CONTROL		0x18	/* in that capability */
-#define SLOT_POWERED_OFF	0x700	/* power controller and its indicator */
+#define SLOT_CONTROL		0x18	/* offset in that capability */
+#define SLOT_POWERED_OFF	0x700	/* power controller off and its indicator */
 
 /**
- * struct slot - a port that something is below
+ * struct slot - a port with a slot
  * @function: its bus, device and function
- * @express: where its PCI Express capability is
- * @control: what Slot Control is while there is power
+ * @express: offset of its PCI Express capability
+ * @control: value of Slot Control with power on
  * @ret: of cut_power()
  */
 struct slot {
@@ -54,7 +54,7 @@ struct slot {
 	int ret;
 };
 
-/* Where a config space has a PCI Express capability, or -ENODEV. */
+/* The offset of the PCI Express capability in a config space, or -ENODEV. */
 static int find_express(int config)
 {
 	uint8_t at = PCI_CAPABILITIES, head[2];
@@ -71,7 +71,7 @@ static int find_express(int config)
 	return -ENODEV;
 }
 
-/* Nobody else runs on @cpu as long as this thread does not sleep. */
+/* Runs as the only task on @cpu while this thread does not sleep. */
 static int take_cpu(int cpu)
 {
 	struct sched_param urgent = { .sched_priority = 99 };
@@ -81,8 +81,8 @@ static int take_cpu(int cpu)
 }
 
 /*
- * Through the ports of PCI's first days, as the kernel keeps everybody from a port's
- * config space while a function below it is reset.
+ * By I/O ports 0xcf8 and 0xcfc, because the kernel blocks access to a port's config space
+ * while a function below it is reset.
  */
 static void write_control(const struct slot *slot, uint16_t control)
 {
@@ -109,7 +109,7 @@ static void *spin(void *argument)
 	return NULL;
 }
 
-/* Power goes and comes back before the kernel's thread for the slot has looked. */
+/* Power is off and on again before the kernel's slot thread runs. */
 static int blink(const struct slot *slot)
 {
 	struct spinner spinner = { };
@@ -139,8 +139,8 @@ static void *cut_power_urgently(void *argument)
 }
 
 /*
- * QEMU takes away what is below a port without power, and nobody was asked.  The
- * kernel takes a slot that it finds without power for one that it emptied itself.
+ * QEMU removes the function below a port without power, without asking the guest. The
+ * kernel assumes that it emptied a slot itself if it finds it without power.
  */
 static int cut_power(struct slot *slot)
 {
@@ -192,7 +192,7 @@ static int wait_below(const char *port, char address[16])
 	return 0;
 }
 
-/* It cannot be bound before it has addresses, which come after its folder. */
+/* The directory in sysfs appears before the function has its BARs. */
 static int bind_new(const char *address)
 {
 	int64_t end = np_now_ms() + SLOT_MS;
@@ -236,8 +236,8 @@ FIXTURE_TEARDOWN(lost)
 {
 }
 
-/* A controller without namespaces comes into the free slot, and goes as it came. */
-TEST_F_TIMEOUT(lost, doorbells_go_with_the_function, 120)
+/* A controller without namespaces is plugged into the free slot and pulled. */
+TEST_F_TIMEOUT(lost, surprise_removal_zaps_doorbells, 120)
 {
 	char address[16], module_before[NP_OBJECTS];
 	struct np_storer storer;
@@ -258,7 +258,7 @@ TEST_F_TIMEOUT(lost, doorbells_go_with_the_function, 120)
 	EXPECT_EQ(0, wait_gone(address));
 	np_qp_close(&qp);
 	np_ctrl_close(&ctrl);
-	EXPECT_EQ(0, np_module_objects_settle(module_before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_module_objects_wait(module_before, NP_TIMEOUT_MS));
 }
 
 static void *reset_function(void *argument)
@@ -270,22 +270,25 @@ static void *reset_function(void *argument)
 	return (void *)(intptr_t)np_write_file(path, "1");
 }
 
-/* Its removal waits for the reset, which waits for an answer: that must end. */
-TEST_F_TIMEOUT(lost, a_reset_ends_when_the_function_has_gone, 120)
+/* Removal waits for the reset, which waits for a command: that wait must end. */
+TEST_F_TIMEOUT(lost, surprise_removal_ends_reset, 120)
 {
 	struct np_bad bad;
 	pthread_t thread;
 
 	if (np_bad_open(&bad) == -ENOENT)
-		SKIP(return, "no misbehaving controller in this guest");
+		SKIP(return, "no badctrl in this guest");
 	ASSERT_EQ(0, find_slot(&self->slot, bad.address));
 	ASSERT_EQ(0, np_write_file(ADMIN_TIMEOUT, "5"));
 	ASSERT_EQ(0, np_bad_bind(&bad, 1));
 	close(bad.disk);
 	close(bad.generic);
-	ASSERT_EQ(0, np_bad_rule(&bad, 0, NP_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reset_function, &bad));
-	/* Nobody gets at its config space, and so at its words, in a reset. */
+	/*
+	 * The config space, and with it badctrl's words, cannot be accessed during a
+	 * reset.
+	 */
 	np_sleep_ms(1000);
 	ASSERT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
 	ASSERT_EQ(0, cut_power(&self->slot));
@@ -293,8 +296,8 @@ TEST_F_TIMEOUT(lost, a_reset_ends_when_the_function_has_gone, 120)
 	ASSERT_EQ(0, wait_gone(bad.address));
 	pthread_join(thread, NULL);
 	np_ctrl_close(&bad.ctrl);
-	EXPECT_EQ(0, np_module_objects_settle(bad.before, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, np_bad_good_works(&bad));
+	EXPECT_EQ(0, np_module_objects_wait(bad.before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_check_good(&bad));
 	np_ctrl_close(&bad.good);
 	close(bad.config);
 	EXPECT_EQ(0, np_write_file(ADMIN_TIMEOUT, "60"));

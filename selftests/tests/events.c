@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the file of a queue pair tells: records of what happened, to wait for and to
- * read, and the reason beside the state.
+ * Events of a queue pair file: poll(), read(), and the reason beside the state.
  *
  * iommu: on
  */
@@ -21,6 +20,7 @@
 
 #define ENTRIES	16U
 #define PAGES	2U
+#define EVENT	(POLLIN | POLLPRI)
 
 FIXTURE(events)
 {
@@ -48,11 +48,11 @@ FIXTURE_TEARDOWN(events)
 	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
 	np_buffer_close(&self->buffer);
 	close(self->test);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-/* What poll() says of everything that it can say, now or soon. */
+/* All bits that poll() reports now or before the timeout. */
 static int polled(int fd, int timeout_ms)
 {
 	struct pollfd file = { .fd = fd, .events = POLLIN | POLLOUT | POLLPRI };
@@ -67,7 +67,7 @@ static ssize_t take(int fd, void *bytes, size_t length)
 	return ret < 0 ? -errno : ret;
 }
 
-/* The exporter of a buffer whose addresses are known wants it back: the pair is GONE. */
+/* The exporter of an exposed buffer invalidates it: the queue pair is GONE. */
 static int take_back(int test, int dmabuf)
 {
 	struct nvmep_test_move move = { .fd = dmabuf };
@@ -94,21 +94,21 @@ static uint64_t monotonic(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-TEST_F(events, nothing_has_happened_to_a_new_queue_pair)
+TEST_F(events, new_queue_pair_has_no_events)
 {
 	struct nvme_peer_qp_info info;
 	struct nvme_peer_event event;
 
 	EXPECT_EQ(0, polled(self->qp.qp_fd, 0));
 	EXPECT_EQ(-EAGAIN, take(self->qp.qp_fd, &event, sizeof(event)));
-	EXPECT_EQ(-EINVAL, take(self->qp.qp_fd, &event, sizeof(event) - 1));
+	EXPECT_EQ(-EINVAL, take(self->qp.qp_fd, &event, NVME_PEER_EVENT_LEAST - 1));
 	EXPECT_EQ(-EINVAL, take(self->qp.qp_fd, &event, 0));
 	ASSERT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
 	EXPECT_EQ(0, info.reason);
 }
 
-TEST_F(events, the_end_is_told_with_its_reason)
+TEST_F(events, gone_event_has_reason)
 {
 	struct nvme_peer_event event[2] = { 0 };
 	struct nvme_peer_qp_info info;
@@ -116,9 +116,9 @@ TEST_F(events, the_end_is_told_with_its_reason)
 	int fd = self->qp.qp_fd;
 
 	ASSERT_EQ(0, take_back(self->test, self->buffer.fd));
-	EXPECT_EQ(POLLPRI | POLLHUP, wait_for(fd, POLLPRI | POLLHUP));
-	/* Nothing is taken by looking, nor by a read that cannot deliver. */
-	EXPECT_EQ(-EINVAL, take(fd, event, sizeof(event[0]) - 1));
+	EXPECT_EQ(EVENT | POLLHUP, wait_for(fd, EVENT | POLLHUP));
+	/* poll() consumes no event, nor does a read() whose buffer is too short. */
+	EXPECT_EQ(-EINVAL, take(fd, event, NVME_PEER_EVENT_LEAST - 1));
 	EXPECT_EQ(-EFAULT, take(fd, (void *)NP_PAGE, sizeof(event)));
 	ASSERT_EQ(sizeof(event[0]), take(fd, event, sizeof(event)));
 	EXPECT_EQ(sizeof(event[0]), event[0].size);
@@ -127,18 +127,18 @@ TEST_F(events, the_end_is_told_with_its_reason)
 	EXPECT_GE(monotonic(), event[0].time);
 	EXPECT_EQ(self->qp.generation, event[0].generation);
 	EXPECT_EQ(NVME_PEER_QP_GONE, event[0].state);
-	EXPECT_EQ(ESTALE, event[0].reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, event[0].reason);
 	EXPECT_EQ(0, event[0].lost);
-	/* There was one, though it took two steps; after it there is nothing to wait for. */
+	/* One event is reported although the end took two steps; nothing follows it. */
 	EXPECT_EQ(POLLHUP, polled(fd, 0));
 	EXPECT_EQ(0, take(fd, event, sizeof(event)));
 	ASSERT_EQ(0, np_qp_info(fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_GONE, info.state);
-	EXPECT_EQ(ESTALE, info.reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, info.reason);
 }
 
-/* A reset is no end of the file: who waits for that must not wake. */
-TEST_F(events, a_reset_is_told_and_is_no_hangup)
+/* A reset must not report POLLHUP: waiters for the end would wake. */
+TEST_F(events, reset_event_without_pollhup)
 {
 	struct nvme_peer_event event[5] = { 0 };
 	struct nvme_peer_qp_info info;
@@ -147,18 +147,18 @@ TEST_F(events, a_reset_is_told_and_is_no_hangup)
 	int fd = self->qp.qp_fd;
 
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(POLLPRI, wait_for(fd, POLLPRI));
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	EXPECT_EQ(EVENT, wait_for(fd, EVENT));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_qp_info(fd, &info));
-	EXPECT_EQ(EIO, info.reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_RESET, info.reason);
 	ASSERT_EQ(0, np_qp_rearm(&pair, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, take_back(self->test, self->buffer.fd));
-	EXPECT_EQ(POLLPRI | POLLHUP, wait_for(fd, POLLPRI | POLLHUP));
-	/* All at once, in their order, and no part of what does not fit. */
+	EXPECT_EQ(EVENT | POLLHUP, wait_for(fd, EVENT | POLLHUP));
+	/* All events at once, in order, and no partial event. */
 	ASSERT_EQ(4 * sizeof(event[0]), take(fd, event, sizeof(event) - 1));
 	EXPECT_EQ(NVME_PEER_EVENT_STATE, event[0].type);
 	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event[0].state);
-	EXPECT_EQ(EIO, event[0].reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_RESET, event[0].reason);
 	EXPECT_EQ(self->qp.generation + 1, event[0].generation);
 	EXPECT_EQ(NVME_PEER_EVENT_READY, event[1].type);
 	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event[1].state);
@@ -167,11 +167,38 @@ TEST_F(events, a_reset_is_told_and_is_no_hangup)
 	EXPECT_EQ(NVME_PEER_QP_LIVE, event[2].state);
 	EXPECT_EQ(0, event[2].reason);
 	EXPECT_EQ(NVME_PEER_QP_GONE, event[3].state);
-	EXPECT_EQ(ESTALE, event[3].reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, event[3].reason);
 	EXPECT_LE(event[2].time, event[3].time);
 }
 
-/* The next uevent that says NVME_PEER_EVENT=@event, soon: its bytes in @text. */
+/* A peer requests recovery: that loss is counted, and re-arm is possible at once. */
+TEST_F(events, peer_request_reports_ready)
+{
+	struct np_qp pair = { .fd = self->qp.qp_fd };
+	struct nvme_peer_event event[3] = { 0 };
+	struct nvme_peer_control *request;
+	struct nvme_peer_qp_info info;
+	struct np_export page;
+
+	ASSERT_EQ(0, np_export_open(&page, pair.fd, NVME_PEER_EXPORT_CONTROL, 0));
+	request = page.at;
+	ASSERT_EQ(0, np_store(&request->quiesce, 1));
+	EXPECT_EQ(EVENT, wait_for(pair.fd, EVENT));
+	np_sleep_ms(200);
+	EXPECT_EQ(2 * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
+	EXPECT_EQ(NVME_PEER_EVENT_STATE, event[0].type);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event[0].state);
+	EXPECT_EQ(NVME_PEER_QP_REASON_REQUEST, event[0].reason);
+	EXPECT_EQ(NVME_PEER_EVENT_READY, event[1].type);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event[1].state);
+	EXPECT_EQ(self->qp.generation, event[1].generation);
+	ASSERT_EQ(0, np_qp_info(pair.fd, &info));
+	EXPECT_EQ(1, info.losses);
+	EXPECT_EQ(0, np_qp_rearm_loss(&pair, 1));
+	np_export_close(&page);
+}
+
+/* The next uevent with NVME_PEER_EVENT=@event within the timeout: its bytes in @text. */
 static int wait_uevent(int fd, const char *event, char *text, size_t length)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -196,8 +223,11 @@ static int wait_uevent(int fd, const char *event, char *text, size_t length)
 	return -ETIMEDOUT;
 }
 
-/* Who watches the controller learns of a loss and of the way back, with how many pairs. */
-TEST_F(events, uevents_tell_of_a_reset)
+/*
+ * A udev listener is notified of the loss and of readiness, with the number of queue
+ * pairs.
+ */
+TEST_F(events, reset_sends_uevents)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK, .nl_groups = 1 };
 	char text[4096], line[64];
@@ -208,7 +238,7 @@ TEST_F(events, uevents_tell_of_a_reset)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&kernel, sizeof(kernel)));
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, wait_uevent(fd, "stopped", text, sizeof(text)));
 	EXPECT_TRUE(strstr(text, "\nNVME_PEER_QUEUE_PAIRS=1\n"));
 	EXPECT_TRUE(strstr(text, "\nSUBSYSTEM=nvme-peer\n"));
@@ -219,10 +249,34 @@ TEST_F(events, uevents_tell_of_a_reset)
 	close(fd);
 }
 
-#define KEPT	16	/* records that the kernel keeps */
+/* A program that was compiled for shorter events gets the beginning of each. */
+TEST_F(events, short_reader_gets_beginning)
+{
+	struct nvme_peer_event event = { .object = 7 };
+	struct nvme_peer_info now;
+	int fd = self->qp.qp_fd;
 
-/* Three for each: quiesced, ready, live.  Who does not read is told how many went. */
-TEST_F(events, the_oldest_go_first)
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	EXPECT_EQ(EVENT, wait_for(fd, EVENT));
+	ASSERT_EQ(NVME_PEER_EVENT_LEAST, take(fd, &event, NVME_PEER_EVENT_LEAST));
+	EXPECT_EQ(NVME_PEER_EVENT_LEAST, event.size);
+	EXPECT_EQ(NVME_PEER_QP_QUIESCED, event.state);
+	EXPECT_EQ(7, event.object);
+	EXPECT_EQ(EVENT, wait_for(fd, EVENT));
+	ASSERT_EQ(sizeof(event) - 1, take(fd, &event, sizeof(event) - 1));
+	EXPECT_EQ(sizeof(event) - 1, event.size);
+	EXPECT_EQ(NVME_PEER_EVENT_READY, event.type);
+	EXPECT_EQ(0, event.object);
+}
+
+#define KEPT	16	/* events that the kernel keeps */
+
+/*
+ * Three events for each reset: quiesced, ready, live. The next event reports how many
+ * were dropped.
+ */
+TEST_F(events, overflow_drops_oldest)
 {
 	struct nvme_peer_event event[KEPT + 1] = { 0 };
 	struct np_qp pair = { .fd = self->qp.qp_fd };
@@ -231,7 +285,7 @@ TEST_F(events, the_oldest_go_first)
 
 	for (i = 0; i < KEPT / 3 + 1; i++) {
 		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
 		ASSERT_EQ(0, np_qp_rearm(&pair, NP_TIMEOUT_MS));
 	}
 	ASSERT_EQ(KEPT * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
@@ -258,8 +312,11 @@ static void *read_one(void *argument)
 	return NULL;
 }
 
-/* Two wait; one gets the only record, the other learns that no more will come. */
-TEST_F(events, readers_wait)
+/*
+ * Two readers wait: one gets the only event, the other returns as no further event can
+ * follow.
+ */
+TEST_F(events, blocking_readers_wake)
 {
 	struct reader reader[2] = { { .fd = self->qp.qp_fd }, { .fd = self->qp.qp_fd } };
 	int i, got = 0;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# examples/read_file: a file's blocks straight into an imported buffer are what read() says,
-# however the file lies on the disk; and what it cannot do it refuses by name. read_file.cu
-# does the same by lists, here with its kernel on the CPU and a stand-in for libcuda.
+# examples/read_file: a file's blocks read directly into an imported buffer equal what read()
+# returns, however the file is laid out; unsupported files are refused by name. read_file.cu does
+# the same by lists, here with its kernel on the CPU and a replacement of libcuda.
 # kernels: 7
 # iommu: on
 # timeout: 120
@@ -33,7 +33,7 @@ reads() {
 	[[ $said =~ ^$1$ ]]
 }
 
-# reads_cuda PATTERN FILE: as reads, for what it says behind where the memory lies.
+# reads_cuda PATTERN FILE: as reads, for the text after the memory's location.
 reads_cuda() {
 	local said
 	said=$(/build/user/examples/read_file_cuda "$2" 2>&1) || { echo "$said"; return 1; }
@@ -41,7 +41,7 @@ reads_cuda() {
 	[[ $said =~ ^'the file goes to host-memory'$'\n'$1$ ]]
 }
 
-# With a hole, in many pieces, and what was never on the disk.
+# A file with a hole, one with many extents, and unwritten blocks.
 cuda_files() {
 	reads_cuda '9437307 bytes by [0-9]+ commands, .*' "$mount/long" &&
 		reads_cuda '153600 bytes by 5 commands, .*' "$mount/pieces" &&
@@ -53,7 +53,7 @@ cuda_sees_another_block() {
 	local said
 	said=$(/build/user/examples/read_file_cuda "$mount/cached" 2>&1) && return 1
 	echo "$said"
-	[[ $said == *'what is on the disk is not what read() says'* ]]
+	[[ $said == *'the data on the disk differs from what read() returns'* ]]
 }
 
 # refuses WORDS FILE
@@ -64,13 +64,13 @@ refuses() {
 	((status == 1)) && [[ $said == *"$1"* ]]
 }
 
-# Longer than the example's buffer, and its end inside a block.
+# Longer than the example's buffer, with its end inside a block.
 long_file() {
 	head -c 9437307 /dev/urandom >"$mount/long" && reads '9437307 bytes by [0-9]+ commands, .*' "$mount/long"
 }
 
-# Without every other of its blocks: so many extents that one question for them does not get
-# all, and the block behind each is not the file's.
+# Every other block is deallocated, so one FIEMAP call does not return all extents, and the block
+# after each extent does not belong to the file.
 file_in_pieces() {
 	local i
 	head -c 300K /dev/urandom >"$mount/pieces" && sync "$mount/pieces" || return
@@ -80,8 +80,8 @@ file_in_pieces() {
 	reads '153600 bytes by 150 commands, the same as read\(\)' "$mount/pieces"
 }
 
-# Two blocks with data; before, between and behind them holes and blocks that nothing
-# was written to, which still hold what others have left there.
+# Two blocks with data. Before, between and after them are holes and unwritten blocks, which still
+# hold stale data of other files.
 file_with_holes() {
 	fallocate -l 2M "$mount/holes" && truncate -s 7M "$mount/holes" &&
 		dd if=/dev/urandom of="$mount/holes" bs=4096 seek=3 count=1 conv=notrunc status=none &&
@@ -89,13 +89,13 @@ file_with_holes() {
 		reads '7340032 bytes by 2 commands, .*' "$mount/holes"
 }
 
-# What was written a moment ago has no block before it is asked for.
+# With delayed allocation, freshly written data has no block until FIEMAP_FLAG_SYNC.
 unwritten_data() {
 	head -c 5000 /dev/urandom >"$mount/new"
 	reads '5000 bytes by 1 commands, .*' "$mount/new"
 }
 
-# Behind the file system's back: read() has it from the page cache.
+# Changed on the disk directly: read() returns the page cache's copy.
 another_block() {
 	local block
 	head -c 4096 /dev/zero >"$mount/cached"
@@ -117,10 +117,10 @@ in_partition() {
 }
 
 inline_data() {
-	fresh "$disk" -I 256 -O inline_data && echo data >"$mount/inline" && refuses "in the file's inode" "$mount/inline"
+	fresh "$disk" -I 256 -O inline_data && echo data >"$mount/inline" && refuses 'is in the inode' "$mount/inline"
 }
 
-# A folder with a key of its own: struct fscrypt_add_key_arg and fscrypt_policy_v2.
+# A directory with a key of its own: struct fscrypt_add_key_arg and fscrypt_policy_v2.
 encrypt() {
 	python3 - "$1" <<-'PYTHON'
 	import fcntl, os, struct, sys
@@ -160,26 +160,26 @@ in_memory() {
 
 ktap_check "mkfs and mount, blocks of 1 KiB" fresh "$disk" -b 1024
 ktap_check "a long file" long_file
-ktap_check "a file in many pieces" file_in_pieces
+ktap_check "a file with many extents" file_in_pieces
 ktap_check "a file with holes" file_with_holes
-ktap_check "data that has no block yet" unwritten_data
+ktap_check "delayed allocation" unwritten_data
 ktap_check "an empty file" eval 'touch "$mount/empty" && reads "0 bytes by 0 commands, .*" "$mount/empty"'
-ktap_check "what is not the same is told" another_block
+ktap_check "a changed block is reported" another_block
 if [[ -e /dev/udmabuf ]]; then
 	export NVMEPEER_LIBCUDA=/build/user/lib/fake-libcuda.so FAKE_CUDA_UDMABUF=1
-	ktap_check "in CUDA: long, in pieces, with holes, empty" cuda_files
-	ktap_check "in CUDA: what is not the same is told" cuda_sees_another_block
+	ktap_check "in CUDA: long, many extents, holes, empty" cuda_files
+	ktap_check "in CUDA: a changed block is reported" cuda_sees_another_block
 	unset NVMEPEER_LIBCUDA FAKE_CUDA_UDMABUF
 else
 	ktap_skip "in CUDA" "the kernel has no udmabuf"
-	ktap_skip "in CUDA: what is not the same is told" "the kernel has no udmabuf"
+	ktap_skip "in CUDA: a changed block is reported" "the kernel has no udmabuf"
 fi
 ktap_check "on a partition" in_partition
-ktap_check "no inline data" inline_data
-ktap_check "no encrypted file" encrypted
-ktap_check "no file with data in the journal" file_in_journal
-ktap_check "no file system with data in the journal" all_in_journal
-ktap_check "no other disk" on_loop_device
-ktap_check "no memory" in_memory
-ktap_check "no folder" refuses 'not a file' "$mount"
+ktap_check "inline data is refused" inline_data
+ktap_check "an encrypted file is refused" encrypted
+ktap_check "a data-journalled file is refused" file_in_journal
+ktap_check "a data-journalling file system is refused" all_in_journal
+ktap_check "another disk is refused" on_loop_device
+ktap_check "tmpfs is refused" in_memory
+ktap_check "a directory is refused" refuses 'not a file' "$mount"
 ktap_end

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Every export kind mapped and imported as GPU drivers do it.
+ * Every export kind, mapped and imported as GPU drivers do it.
  *
- * Rings must let themselves be pinned for long (cuMemHostRegister); doorbells
- * must resolve from the page table without a fault, in one VMA, uncached
- * (cuMemHostRegister with IOMEMORY); who cannot be told to let go of doorbells
- * is refused, unless that was asked for.
+ * Rings must support long-term pinning (cuMemHostRegister). Doorbells must be found in
+ * the page table without a fault, in one VMA, uncached (cuMemHostRegister with IOMEMORY).
+ * A static importer of doorbells, which cannot be invalidated, is refused unless the
+ * export allows it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ FIXTURE_SETUP(export)
 	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->test);
 	self->part.fd = -1;
-	ASSERT_EQ(0, np_place("np1", self->other));
+	ASSERT_EQ(0, np_function_address("np1", self->other));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &self->create));
 }
 
@@ -51,11 +51,11 @@ FIXTURE_TEARDOWN(export)
 	close(self->test);
 	np_export_close(&self->part);
 	close(self->create.qp_fd);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-/* What of a ring a driver pinned is what user space sees in its mapping. */
+/* The pages that a driver pinned are those that user space has mapped. */
 static void check_pin(struct __test_metadata *_metadata, int test, struct np_export *part)
 {
 	struct nvmep_test_range range = {
@@ -88,8 +88,8 @@ TEST_F(export, cq_can_be_pinned)
 	check_pin(_metadata, self->test, &self->part);
 }
 
-/* Pinned pages may outlive the queue pair; they must then be nobody else's. */
-TEST_F(export, pinned_ring_outlives_its_queue_pair)
+/* Pinned pages may outlive the queue pair; they must not be reused then. */
+TEST_F(export, pinned_ring_outlives_queue_pair)
 {
 	struct nvmep_test_range range;
 	struct nvmep_test_poke poke = { .value = 7 };
@@ -100,12 +100,12 @@ TEST_F(export, pinned_ring_outlives_its_queue_pair)
 	close(self->create.qp_fd);
 	self->create.qp_fd = -1;
 	np_export_close(&self->part);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_POKE, &poke));
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_UNPIN, NULL));
 }
 
-TEST_F(export, doorbell_resolves_without_a_fault)
+TEST_F(export, doorbell_maps_without_fault)
 {
 	struct nvmep_test_walk walk = {};
 	char path[128], line[256];
@@ -121,13 +121,13 @@ TEST_F(export, doorbell_resolves_without_a_fault)
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/resource", self->ctrl.address);
 	ASSERT_EQ(0, np_read_file(path, line, sizeof(line)));
 	ASSERT_EQ(1, sscanf(line, "%llx", &bar));
-	/* Page 0 of BAR0 holds CC, and is never given out. */
+	/* Page 0 of BAR0 holds CC and is never exported. */
 	EXPECT_LT(bar >> 12, walk.first_frame);
 	EXPECT_EQ((bar + 0x1000 + 2 * self->create.qid * self->ctrl.info.doorbell_stride) >> 12,
 		  walk.first_frame);
 }
 
-TEST_F(export, doorbell_offset_is_that_of_the_qid)
+TEST_F(export, doorbell_offset_matches_qid)
 {
 	struct nvme_peer_qp_info info;
 	uint32_t stride = self->ctrl.info.doorbell_stride;
@@ -140,7 +140,7 @@ TEST_F(export, doorbell_offset_is_that_of_the_qid)
 	EXPECT_EQ(stride, info.doorbell_stride);
 }
 
-TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
+TEST_F(export, status_page_is_read_only)
 {
 	const struct nvme_peer_status *status;
 
@@ -161,12 +161,15 @@ TEST_F(export, status_page_tells_the_state_and_cannot_be_written)
 	EXPECT_EQ(O_RDONLY, fcntl(self->part.fd, F_GETFL) & O_ACCMODE);
 }
 
-/* --- what else lies in the pages ------------------------------------------------- */
+/* --- other registers in the pages ------------------------------------------------ */
 
-/* A doorbell of a queue pair that is made while the MSI-X structures seem to lie there. */
+/*
+ * Export the doorbell of a queue pair that is created while the MSI-X structures appear
+ * to lie at the given offsets.
+ */
 static int export_beside(const char *ctrl, int ctrl_fd, uint32_t table, uint32_t pba)
 {
-	struct nvmep_test_pretend msix = {
+	struct nvmep_test_fake_pci msix = {
 		.pci_address = np_parse_address(ctrl),
 		.msix_table = table,
 		.msix_pba = pba,
@@ -185,24 +188,30 @@ static int export_beside(const char *ctrl, int ctrl_fd, uint32_t table, uint32_t
 	return ret;
 }
 
-/* Who may write them raises any interrupt; who may read them finds out about others'. */
-TEST_F(export, doorbells_beside_interrupts_are_not_given_away)
+/*
+ * A writer of the MSI-X table can raise any interrupt; a reader of the PBA learns about
+ * other interrupts.
+ */
+TEST_F(export, doorbell_page_with_msix_not_exported)
 {
-	/* The page of the first 512 queue pairs' doorbells, and what lies beside it. */
+	/*
+	 * The page of the first 512 queue pairs' doorbells, and structures in and beside
+	 * it.
+	 */
 	static const struct {
 		uint32_t table, pba;
 		int ret;
 	} cases[] = {
 		{ 0x3000, 0x3800, 0 },
-		{ 0x1000, 0x3800, -ENXIO },
-		{ 0x1ff8, 0x3800, -ENXIO },
-		/* Its end is in the page. */
-		{ 0x0ff8, 0x3800, -ENXIO },
+		{ 0x1000, 0x3800, -EOPNOTSUPP },
+		{ 0x1ff8, 0x3800, -EOPNOTSUPP },
+		/* The end of the table is in the page. */
+		{ 0x0ff8, 0x3800, -EOPNOTSUPP },
 		{ 0x2000, 0x3800, 0 },
-		/* As far into another BAR. */
+		/* At the same offset in another BAR. */
 		{ 0x1000 | 4, 0x3800, 0 },
-		{ 0x3000, 0x1000, -ENXIO },
-		{ 0x3000, 0x1ff8, -ENXIO },
+		{ 0x3000, 0x1000, -EOPNOTSUPP },
+		{ 0x3000, 0x1ff8, -EOPNOTSUPP },
 		{ 0x3000, 0x2000, 0 },
 		{ 0x3000, 0x1000 | 4, 0 },
 	};
@@ -216,8 +225,8 @@ TEST_F(export, doorbells_beside_interrupts_are_not_given_away)
 	}
 }
 
-/* What the kernel gives out next was somebody's: not of the kind that moves. */
-static int leave_something(void)
+/* Fill pages that the kernel allocates next with data: unmovable ones. */
+static int dirty_free_pages(void)
 {
 	size_t size = (size_t)DIRTY_PAGES * NP_PAGE;
 	int dmabuf = np_test_export(DIRTY_PAGES, 0);
@@ -234,7 +243,7 @@ static int leave_something(void)
 	return 0;
 }
 
-/* Bytes that are not 0 from @from on in what @kind is. */
+/* Counts non-zero bytes from @from on in the export of @kind. */
 static uint64_t dirt_in(int qp_fd, uint32_t kind, size_t from)
 {
 	struct np_export part;
@@ -249,21 +258,22 @@ static uint64_t dirt_in(int qp_fd, uint32_t kind, size_t from)
 }
 
 /*
- * An old entry of a completion ring could be taken for one of now, and whatever was in
- * the pages is nobody's here to read.  Without the IOMMU the guests' kernels, too, give
- * out pages as they are.
+ * A stale entry in a completion ring could be taken for a new completion, and stale data
+ * would leak. Without init_on_alloc, and without an IOMMU, kernels hand out pages
+ * unzeroed.
  */
-TEST_F(export, rings_and_pages_begin_empty)
+TEST_F(export, rings_and_pages_are_zeroed)
 {
 	struct nvme_peer_qp_create create;
 	uint32_t i;
 
 	for (i = 0; i < 8; i++) {
-		ASSERT_EQ(0, leave_something());
+		ASSERT_EQ(0, dirty_free_pages());
 		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES << i % 4, &create));
 		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_SQ, 0));
 		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_CQ, 0));
-		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_REQUEST, 0));
+		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_CONTROL,
+				     sizeof(struct nvme_peer_control)));
 		EXPECT_EQ(0, dirt_in(create.qp_fd, NVME_PEER_EXPORT_STATUS,
 				     sizeof(struct nvme_peer_status)));
 		close(create.qp_fd);
@@ -272,7 +282,7 @@ TEST_F(export, rings_and_pages_begin_empty)
 
 /* --- mappings --------------------------------------------------------------------- */
 
-/* A private or a too long mapping would show something that is not the ring. */
+/* A private mapping, or one that is too long, would show other memory than the ring. */
 TEST_F(export, wrong_mappings_are_refused)
 {
 	static const uint32_t kinds[] = {
@@ -294,21 +304,21 @@ TEST_F(export, wrong_mappings_are_refused)
 		}
 		EXPECT_EQ(MAP_FAILED,
 			  mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, out.fd, (off_t)size)) {
-			TH_LOG("kind %zu: behind the end", i);
+			TH_LOG("kind %zu: beyond the end", i);
 		}
 		close(out.fd);
 	}
 }
 
-TEST_F(export, a_mapping_cannot_grow)
+TEST_F(export, mremap_cannot_grow)
 {
 	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
 	EXPECT_EQ(MAP_FAILED, mremap(self->part.map, self->part.size, self->part.size + NP_PAGE,
 				     MREMAP_MAYMOVE));
 }
 
-/* What is moved in the address space is still known, and is taken away there. */
-TEST_F(export, a_mapping_can_be_moved)
+/* mremap() keeps the mapping known, so it is zapped at its new address. */
+TEST_F(export, mremap_moved_mapping_is_zapped)
 {
 	struct nvme_peer_qp_info info;
 	size_t size;
@@ -329,7 +339,7 @@ TEST_F(export, a_mapping_can_be_moved)
 	EXPECT_EQ(-EFAULT, np_store(self->part.at, 0));
 }
 
-/* How a child ends that stores to what its parent has mapped: 0 or a signal. */
+/* How a child exits that stores to its parent's mapping: 0 or a signal. */
 static int store_in_a_child(uint32_t *address)
 {
 	pid_t child = fork();
@@ -344,8 +354,8 @@ static int store_in_a_child(uint32_t *address)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* The parent did not fork to give power over the controller away. */
-TEST_F(export, doorbells_are_not_inherited)
+/* fork() must not give a child access to the controller. */
+TEST_F(export, fork_does_not_copy_doorbells)
 {
 	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
 	EXPECT_EQ(SIGSEGV, store_in_a_child(self->part.at));
@@ -366,8 +376,8 @@ static int attach(int test, int dmabuf, const char *function, uint32_t flags)
 	return np_ioctl(test, NVMEP_TEST_ATTACH, &attach);
 }
 
-/* NVIDIA's driver imports statically; rings are host memory and may be. */
-TEST_F(export, a_static_importer_gets_rings)
+/* NVIDIA's driver imports statically; rings are host memory, for which that is safe. */
+TEST_F(export, static_importer_maps_rings)
 {
 	struct nvmep_test_importer importer;
 
@@ -378,8 +388,8 @@ TEST_F(export, a_static_importer_gets_rings)
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
 }
 
-/* Most importers ask for both directions; what they get is a mapping to read. */
-TEST_F(export, no_device_is_let_in_to_write_the_status_page)
+/* Most importers request both directions; they get a read-only mapping. */
+TEST_F(export, device_write_to_status_page_refused)
 {
 	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_STATUS, 0));
 	EXPECT_EQ(-EACCES, attach(self->test, self->part.fd, self->other,
@@ -387,7 +397,7 @@ TEST_F(export, no_device_is_let_in_to_write_the_status_page)
 	EXPECT_EQ(0, attach(self->test, self->part.fd, self->other, 0));
 }
 
-TEST_F(export, a_static_importer_gets_doorbells_only_where_allowed)
+TEST_F(export, static_doorbell_import_needs_flag)
 {
 	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
 	EXPECT_EQ(-EOPNOTSUPP, attach(self->test, self->part.fd, self->other, NVMEP_TEST_STATIC));
@@ -399,7 +409,7 @@ TEST_F(export, a_static_importer_gets_doorbells_only_where_allowed)
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
 }
 
-TEST_F(export, info_counts_exports_importers_and_mappings)
+TEST_F(export, info_counts_exports_and_mappings)
 {
 	struct nvme_peer_qp_info info;
 

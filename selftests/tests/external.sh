@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A controller behind a port that leads out of the machine: it may see what is its data and not
-# what shares a page with that, so parts of pages are copied elsewhere, each way.
+# A controller below an external-facing port, which the kernel does not trust: it may access its
+# data but not the rest of the pages, so partial pages are bounced in both directions.
 #
 # topology: external
 # kernels: 7
@@ -18,7 +18,7 @@ tracing=/sys/kernel/tracing
 work=$(mktemp -d)
 mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
 
-# What cannot be mapped fails soon.
+# Fail soon if a command cannot be mapped.
 patience=/sys/module/nvme_peer/parameters/admin_timeout
 before=$(<"$patience")
 echo 2 >"$patience"
@@ -29,7 +29,7 @@ leave() {
 	rm -r "$work"
 }
 
-# bounced COMMAND...: what it transfers was copied.
+# bounced COMMAND...: fails unless the transfer was bounced.
 bounced() {
 	local lines
 	echo >"$tracing/trace"
@@ -45,18 +45,18 @@ writes_blocks() {
 	dd if="$work/written" of="$disk" bs=512 oflag=direct status=none
 }
 
-# reads BYTES COUNT: so many at once, so often.
+# reads BYTES COUNT: COUNT reads of BYTES.
 reads() {
 	dd if="$disk" of="$work/read" bs="$1" count="$2" iflag=direct status=none && cmp "$work/written" "$work/read"
 }
 
 trap leave EXIT
-ktap_check "Linux does not trust the controller" np_is_outside np0
+ktap_check "the controller is untrusted" np_is_outside np0
 ktap_check "nvme-peer binds it" np_bind np0
 disk=/dev/$(np_node np0)n1
 np_until 200 test -b "$disk"
 head -c 64K /dev/urandom >"$work/written"
-ktap_check "single blocks are written from elsewhere" bounced writes_blocks
-ktap_check "and read" bounced reads 512 128
-ktap_check "what was written are they, read as pages" reads 64K 1
+ktap_check "writes of single blocks are bounced" bounced writes_blocks
+ktap_check "reads of single blocks are bounced" bounced reads 512 128
+ktap_check "reads of pages return the written blocks" reads 64K 1
 ktap_end

@@ -18,12 +18,11 @@ nodes_are_there() {
 }
 np_until 200 nodes_are_there
 
-# Passthrough is not split: a command must not be larger than the device takes.
+# Passthrough is not split, so a command must not exceed the device's limit.
 read -r most <"/sys/block/${node}n1/queue/max_hw_sectors_kb"
 ((most <= 256)) || most=256
 
-# Written in one order and verified in another, at sizes that one PRP entry, two
-# and a list carry.
+# Written in one order and verified in another, at sizes with one PRP entry, two, and a list.
 run_fio() {
 	local output
 	output=$(timeout -k 5 50 fio --name=verify --output-format=terse --rw=randwrite --bsrange=4k-"${most}k" \
@@ -31,7 +30,7 @@ run_fio() {
 		--do_verify=1 --verify_async=0 --randrepeat=1 "$@" 2>&1)
 	local status=$?
 	echo "$output"
-	# Terse field 6 is KiB read: a run that verified nothing proves nothing.
+	# Terse field 6 is KiB read: a run that verified nothing must fail.
 	((status == 0)) && [[ $(grep -o '^[35];.*' <<<"$output" | cut -d';' -f6) -gt 0 ]]
 }
 

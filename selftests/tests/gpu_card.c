@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A GPU and a controller that share this machine's memory: the GPU's threads load and
- * store rings, status page and doorbells of the queue pairs that the module made, and
- * nobody is on the way but the controller.  What takes a queue pair away from running
- * threads is done CARD_ROUNDS times (of the environment, 2 without it), half of them with
- * rings in the GPU's memory; the longest that calls took is told
- * ("# times: {...}", for selftests/cuda/card.sh).
+ * A GPU and a controller that share this machine's memory: GPU threads access rings,
+ * status page and doorbells of the module's queue pairs directly. Each event that ends a
+ * queue pair under running threads is repeated CARD_ROUNDS times (environment, default
+ * 2), half of them with rings in GPU memory. The longest durations are printed ("# times:
+ * {...}", for selftests/cuda/card.sh).
  *
  * gpu: shared
  * timeout: 300
@@ -20,14 +19,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "gpupeer.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		256U
 #define RANGE		(2U << 20)
 #define QUEUES		32U
-/* From what ends a queue pair to the end of the job, and what that itself may take. */
+/*
+ * Limit from the event that ends a queue pair to the end of the job, and of the event
+ * itself.
+ */
 #define END_MS		20000U
 #define CAUSE_MS	20000
 #define REARM_MS	5000
@@ -35,13 +37,13 @@
 #define CANARY		0xa5
 #define CANARY_BYTES	(16U << 20)
 
-/* A few where few processors do it. */
+/* Fewer threads if the software GPU runs on few CPUs. */
 static uint32_t threads(void)
 {
 	return np_gpu_is_real() ? 256 : 16;
 }
 
-/* Of one variant: the other one does as many. */
+/* Of one variant: the other variant runs as many. */
 static unsigned int rounds(void)
 {
 	const char *all = getenv("CARD_ROUNDS");
@@ -55,10 +57,10 @@ static int counters(int gpu, struct softgpu_counters *now)
 }
 
 /**
- * struct longest - the most milliseconds that something took, over all rounds
- * @cause: what takes the queue pair away, until it returned
- * @end: from its begin until the GPU's last call had returned
- * @again: until the queue pair, or one in its place, was there again
+ * struct longest - the longest durations of all rounds, in milliseconds
+ * @cause: the call that ends the queue pair
+ * @end: from its start until the GPU's last call returned
+ * @again: until the queue pair, or its replacement, was usable
  * @rounds: how many
  */
 struct longest {
@@ -129,7 +131,7 @@ static void tell_longest(const struct longest *longest, const char *what, const 
 	       (long long)longest->again);
 }
 
-/* Each command that was begun has ended, once. */
+/* Each started command has ended exactly once. */
 static bool each_once(const struct softgpu_result *result)
 {
 	return result->commands == result->reads + result->writes + result->errors;
@@ -141,7 +143,7 @@ static uint32_t count(struct np_bad *bad, const struct np_gpu_qp *qp,
 	return np_bad_get(bad, BADCTRL_QUEUE_COUNT(qp->io.queue.qid, what));
 }
 
-/* Every program went well, and what it moved is right on the other side. */
+/* Every program succeeds, and its data is verified on the other side. */
 TEST_F_TIMEOUT(card, both_directions, 120)
 {
 	struct softgpu_result result;
@@ -161,15 +163,15 @@ TEST_F_TIMEOUT(card, both_directions, 120)
 		EXPECT_EQ(RANGE / bytes, result.reads);
 		EXPECT_EQ(0, result.mismatches);
 	}
-	/* Wrong data is seen. */
+	/* Wrong data is detected. */
 	self->qp.io.seed++;
 	ASSERT_EQ(0, run(&self->qp, SOFTGPU_VERIFY, &result));
 	EXPECT_EQ(SOFTGPU_FAILED, result.status);
 	EXPECT_LT(0, result.mismatches);
 }
 
-/* No doorbell came by message, and no CPU of the GPU's moved a byte. */
-TEST_F_TIMEOUT(card, nobody_is_on_the_way, 60)
+/* Doorbells are not sent as messages, and the software GPU's CPU code copies no data. */
+TEST_F_TIMEOUT(card, gpu_reaches_controller_directly, 60)
 {
 	struct nvme_peer_qp_info info;
 	struct softgpu_counters after;
@@ -190,11 +192,14 @@ TEST_F_TIMEOUT(card, nobody_is_on_the_way, 60)
 	EXPECT_EQ(self->before.mapped_reads, after.mapped_reads);
 	EXPECT_EQ(self->before.mapped_writes, after.mapped_writes);
 	EXPECT_EQ(self->before.dma_bytes_written, after.dma_bytes_written);
-	/* What page it rings at is asked for each doorbell of a job, and a job ends with a read. */
+	/*
+	 * The doorbell page is looked up for each doorbell of a job, and a job ends with
+	 * a read.
+	 */
 	EXPECT_GE(3, after.message_reads - self->before.message_reads);
 }
 
-/* Let it run until it has completed something, a program without an end of its own. */
+/* Start an endless program and wait until it has completed commands. */
 static int begin(struct np_gpu_qp *qp)
 {
 	struct softgpu_result result = { 0 };
@@ -211,7 +216,7 @@ static int begin(struct np_gpu_qp *qp)
 	return tries < 200 ? job : -ETIMEDOUT;
 }
 
-/* Memory that was taken back, under who may not write it any more. */
+/* The memory was revoked: its new owner's data must stay unchanged. */
 static bool canary_lives(const uint8_t *bytes, uint64_t length)
 {
 	uint64_t i;
@@ -237,7 +242,10 @@ static int reset_function(const struct np_bad *bad)
 	return np_pci_write(bad->address, "reset", "1");
 }
 
-/* The job ends, each of its calls once; then the queue pair is armed again: 0 or a line. */
+/*
+ * The job ends and each of its calls once; then the queue pair is re-armed. Returns 0 or
+ * the failed line.
+ */
 static int end_and_rearm(struct np_gpu_qp *qp, int job, struct longest *longest, int64_t began,
 			 struct softgpu_result *result)
 {
@@ -254,8 +262,8 @@ static int end_and_rearm(struct np_gpu_qp *qp, int job, struct longest *longest,
 }
 
 /*
- * A reset ends every call, and no byte comes after it; the queue pair is used again, and
- * its data is right.  0, or the line where it failed.
+ * A reset ends every call, and no data is written after it; the queue pair is re-armed
+ * and its data verified. Returns 0 or the failed line.
  */
 static int reset_rounds(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *longest,
 			int (*reset)(const struct np_bad *bad), uint32_t status)
@@ -295,7 +303,7 @@ TEST_F_TIMEOUT(card, reset_under_load, ROUNDS_SECONDS)
 	tell_longest(&self->longest, "kernel reset", variant->name);
 }
 
-/* It takes the doorbells away, too. */
+/* A function reset revokes the doorbells too. */
 TEST_F_TIMEOUT(card, function_reset_under_load, ROUNDS_SECONDS)
 {
 	EXPECT_EQ(0, reset_rounds(&self->bad, &self->qp, &self->longest, reset_function,
@@ -304,14 +312,17 @@ TEST_F_TIMEOUT(card, function_reset_under_load, ROUNDS_SECONDS)
 	tell_longest(&self->longest, "function level reset", variant->name);
 }
 
-/* A queue pair in place of the one that is used up. */
+/* A queue pair that replaces the one that ended. */
 static int open_again(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t rings)
 {
 	np_gpu_qp_close(qp);
 	return np_gpu_qp_open(qp, ctrl, ENTRIES, rings);
 }
 
-/* From its begin until the job has ended as one whose memory went: 0, or the line. */
+/*
+ * From the start of the event until the job has ended with an access error. Returns 0 or
+ * the failed line.
+ */
 static int end_of(struct np_gpu_qp *qp, int job, struct longest *longest, int64_t began,
 		  struct softgpu_result *result)
 {
@@ -323,7 +334,7 @@ static int end_of(struct np_gpu_qp *qp, int job, struct longest *longest, int64_
 
 static int take_ring_back(struct np_gpu_qp *qp, struct longest *longest)
 {
-	/* Imports are numbered as they are made: the rings after the doorbells. */
+	/* Imports are numbered in order: the rings follow the doorbells. */
 	struct softgpu_release release = { .handle = qp->doorbell_handle + 1 };
 	struct softgpu_result result;
 	int job, line;
@@ -343,10 +354,10 @@ static int take_ring_back(struct np_gpu_qp *qp, struct longest *longest)
 }
 
 /*
- * The driver takes the submission ring out of the GPU's address space: when it has, no
- * thread of the GPU stores to it any more, though the queue pair lives.
+ * The driver unmaps the submission ring from the GPU's address space. After that no GPU
+ * thread may store to it, although the queue pair is LIVE.
  */
-TEST_F_TIMEOUT(card, memory_taken_back_under_load, ROUNDS_SECONDS)
+TEST_F_TIMEOUT(card, submission_ring_revoked_under_load, ROUNDS_SECONDS)
 {
 	struct softgpu_result result;
 	unsigned int round;
@@ -354,7 +365,7 @@ TEST_F_TIMEOUT(card, memory_taken_back_under_load, ROUNDS_SECONDS)
 
 	if (!variant->rings)
 		SKIP(return, "the ring is the GPU's own memory");
-	/* The other variant does none. */
+	/* The other variant does no rounds. */
 	for (round = 0; round < 2 * rounds(); round++) {
 		began = np_now_ms();
 		ASSERT_EQ(0, take_ring_back(&self->qp, &self->longest));
@@ -365,10 +376,13 @@ TEST_F_TIMEOUT(card, memory_taken_back_under_load, ROUNDS_SECONDS)
 		longer(&self->longest.again, began);
 		self->longest.rounds++;
 	}
-	tell_longest(&self->longest, "ring taken back", variant->name);
+	tell_longest(&self->longest, "ring revoked", variant->name);
 }
 
-/* What the job's memory is taken away by; its data is not written after that: 0, or the line. */
+/*
+ * An event that revokes the job's memory; its data is not written after that. Returns 0
+ * or the failed line.
+ */
 static int lose(struct np_bad *bad, struct np_gpu_qp *qp, struct longest *longest,
 		int (*cause)(struct np_bad *bad, struct np_gpu_qp *qp))
 {
@@ -422,8 +436,8 @@ static int close_pair(struct np_bad *bad, struct np_gpu_qp *qp)
 	return close(fd);
 }
 
-/* The end of the queue pair takes its memory back under the job that uses it. */
-TEST_F_TIMEOUT(card, queue_pair_goes_under_load, ROUNDS_SECONDS)
+/* The end of the queue pair revokes its memory under the running job. */
+TEST_F_TIMEOUT(card, queue_pair_closed_under_load, ROUNDS_SECONDS)
 {
 	struct softgpu_result result;
 	unsigned int round;
@@ -432,7 +446,7 @@ TEST_F_TIMEOUT(card, queue_pair_goes_under_load, ROUNDS_SECONDS)
 	for (round = 0; round < rounds(); round++) {
 		began = np_now_ms();
 		ASSERT_EQ(0, lose(&self->bad, &self->qp, &self->longest, close_pair));
-		/* What was not mapped is refused. */
+		/* An address that is not mapped is refused. */
 		ASSERT_EQ(0, run(&self->qp, SOFTGPU_RATE, &result));
 		EXPECT_EQ(SOFTGPU_FAULT, result.status);
 		ASSERT_EQ(0, open_again(&self->qp, &self->bad.ctrl, variant->rings));
@@ -443,8 +457,8 @@ TEST_F_TIMEOUT(card, queue_pair_goes_under_load, ROUNDS_SECONDS)
 }
 
 /*
- * With a queue pair in use, whose data is @where of the GPU's memory, and with a file of
- * the controller's of its own, which has imported that.  Never returns.
+ * Runs with a queue pair in use whose data is at @where in GPU memory, and with a
+ * controller file of its own that imported the data. Never returns.
  */
 static void die_under_load(const struct np_ctrl *ctrl, uint32_t rings, volatile uint64_t *where)
 {
@@ -461,7 +475,7 @@ static void die_under_load(const struct np_ctrl *ctrl, uint32_t rings, volatile 
 	raise(SIGKILL);
 }
 
-/* Memory of the GPU around @where, as soon as it is given out again. */
+/* Allocate GPU memory around @where as soon as it is free. */
 static int alloc_around(int gpu, uint64_t where, struct softgpu_alloc *alloc)
 {
 	int tries;
@@ -478,8 +492,8 @@ static int alloc_around(int gpu, uint64_t where, struct softgpu_alloc *alloc)
 }
 
 /*
- * What a process with a queue pair had of the GPU's memory is given out again when it has
- * died, and nothing is written there: 0, or the line.
+ * GPU memory of a process with a queue pair is allocated again after its death, and
+ * nothing is written there. Returns 0 or the failed line.
  */
 static int memory_after_death(uint64_t where)
 {
@@ -501,7 +515,7 @@ static int memory_after_death(uint64_t where)
 	return lives ? 0 : __LINE__;
 }
 
-/* While another queue pair lives, the controller keeps what commands may point into. */
+/* While another queue pair is LIVE, the controller keeps exposed buffers mapped. */
 static int process_dies(struct np_bad *bad, struct np_gpu_qp *qp, uint32_t rings, unsigned int round)
 {
 	volatile uint64_t *where = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
@@ -526,8 +540,8 @@ static int process_dies(struct np_bad *bad, struct np_gpu_qp *qp, uint32_t rings
 	return np_gpu_pattern_check(bad->disk, RANGE, RANGE, 0x6001 + round) ? __LINE__ : 0;
 }
 
-/* Its process dies, and the controller and a new one work on. */
-TEST_F_TIMEOUT(card, process_dies_under_load, ROUNDS_SECONDS)
+/* The process dies; the controller and a new process work on. */
+TEST_F_TIMEOUT(card, process_killed_under_load, ROUNDS_SECONDS)
 {
 	unsigned int round;
 	int64_t began;

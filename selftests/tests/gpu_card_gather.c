@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A GPU that shares memory with the controller fills paged caches with real data, as
- * examples/kv_gather.cu does: programs of this guest lie on the disk one after the other,
- * and each of their pages belongs somewhere else.  The CPU compares every page
- * ("# gather: {...}", for selftests/cuda/card.sh).
+ * A GPU that shares memory with the controller fills paged caches from the disk, as
+ * examples/kv_gather.cu does: files of this guest lie on the disk one after the other,
+ * and each of their pages belongs to a random place in the cache. The CPU compares every
+ * page ("# gather: {...}", for selftests/cuda/card.sh).
  *
  * gpu: shared
  * timeout: 120
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "gpupeer.h"
 #include "kselftest_harness.h"
 
@@ -39,7 +39,7 @@ FIXTURE(gather)
 	uint32_t threads;
 };
 
-/* Returns how many bytes of @room it has filled. */
+/* Returns how many bytes of @room were filled. */
 static size_t read_program(int folder, const char *name, uint8_t *room, size_t bytes)
 {
 	int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -105,7 +105,7 @@ FIXTURE_TEARDOWN(gather)
 	free(self->real);
 }
 
-/* Each page has a place of its own, and none knows which. */
+/* A random permutation. */
 static void shuffle(uint32_t *table, unsigned int seed)
 {
 	uint32_t i, k, page;
@@ -136,7 +136,7 @@ static void prepare(struct np_gpu_qp *qp, const struct np_gpu_memory *tables, un
 	qp->io.page_shift = PAGE_SHIFT;
 }
 
-/* Pages that are not where they belong, or not what they were. */
+/* Counts pages with wrong contents. */
 static unsigned int wrong_pages(const struct np_gpu_qp *qp, const struct np_gpu_memory *tables,
 				unsigned int pair, const uint8_t *real)
 {
@@ -174,7 +174,7 @@ TEST_F_TIMEOUT(gather, programs, 100)
 	EXPECT_EQ(0, wrong);
 	printf("# gather: {\"pairs\": %u, \"pages\": %u, \"page_bytes\": %u, \"wrong\": %u, \"mib_per_second\": %.0f}\n",
 	       self->pairs, self->pairs * CACHE_PAGES, PAGE_BYTES, wrong, rate / (1 << 20));
-	/* A page table that leads out of the cache is refused. */
+	/* A page table entry beyond the cache is refused. */
 	((uint32_t *)self->tables.bytes)[0] = CACHE_PAGES;
 	ASSERT_EQ(0, np_gpu_run(self->qps[0].gpu, SOFTGPU_GATHER, 1, &self->qps[0].io,
 				sizeof(self->qps[0].io), &result));

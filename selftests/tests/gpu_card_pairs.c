@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A kernel of a GPU that shares memory with the controller, on 64 queue pairs at once,
- * whose rings lie in the GPU's memory, in the host's or one here and one there: commands
- * of 4 KiB and of mixed sizes, writes compared by the CPU and reads by the GPU, and how
- * many commands a second that makes ("# rate: {...}", for selftests/cuda/card.sh).
+ * A kernel of a GPU that shares memory with the controller uses 64 queue pairs at once,
+ * with rings in GPU memory, in host memory, or one in each. Commands of 4 KiB and of
+ * mixed sizes; the CPU compares writes and the GPU compares reads. Prints the rate ("#
+ * rate: {...}", for selftests/cuda/card.sh).
  *
  * gpu: shared
  * timeout: 240
@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "gpupeer.h"
 #include "kselftest_harness.h"
 
-#define ENTRIES		128U	/* four times as many cids: fewer than threads on a GPU */
-#define QUEUES		BADCTRL_QUEUES	/* peers are given half */
+#define ENTRIES		128U	/* with four times as many CIDs, still fewer than the GPU has threads */
+#define QUEUES		BADCTRL_QUEUES	/* half of them are for peers */
 #define PAIRS		64U
 #define LARGEST		(128U << 10)
 #define RATE_RANGE	(64U << 20)
@@ -66,7 +66,10 @@ static int run(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_t
 	return job < 0 ? job : np_gpu_wait(qps[0].gpu, job, JOB_MS, result);
 }
 
-/* The GPU writes in commands of each size, each pair its own part; the CPU compares. */
+/*
+ * The GPU writes with commands of each size, each queue pair to its own part; the CPU
+ * compares.
+ */
 TEST_F_TIMEOUT(pairs, writes_of_all_sizes, 120)
 {
 	uint64_t part = np_gpu_is_real() ? 1U << 20 : 2 * LARGEST;
@@ -86,7 +89,7 @@ TEST_F_TIMEOUT(pairs, writes_of_all_sizes, 120)
 	}
 }
 
-/* The CPU writes, and the GPU compares what it reads in commands of all sizes, mixed. */
+/* The CPU writes, and the GPU compares what it reads with commands of mixed sizes. */
 TEST_F_TIMEOUT(pairs, reads_of_mixed_sizes, 120)
 {
 	uint64_t part = np_gpu_is_real() ? 1U << 20 : 2 * LARGEST, commands = np_gpu_is_real() ? 2000 : 20;
@@ -104,15 +107,15 @@ TEST_F_TIMEOUT(pairs, reads_of_mixed_sizes, 120)
 		TH_LOG("error %d at %llx", result.error, (unsigned long long)result.where);
 	EXPECT_EQ(commands * PAIRS, result.reads);
 	EXPECT_EQ(0, result.mismatches);
-	/* Not all of one size. */
+	/* Sizes are mixed. */
 	EXPECT_LT(commands * PAIRS * NP_PAGE, result.bytes_read);
 	EXPECT_GT(commands * PAIRS * LARGEST, result.bytes_read);
-	/* All pairs had some; a stand-in for a GPU has few threads at a time. */
+	/* All queue pairs were used; the software GPU runs few threads at a time. */
 	for (i = 0; i < PAIRS && np_gpu_is_real(); i++)
 		EXPECT_LT(0, np_bad_get(&self->bad,
 					BADCTRL_QUEUE_COUNT(self->qps[i].io.queue.qid,
 							    BADCTRL_FETCHED)));
-	/* Wrong data is seen, whichever pair it comes by. */
+	/* Wrong data is detected on any queue pair. */
 	ASSERT_EQ(0, np_gpu_pattern_write(self->bad.disk, (PAIRS - 1) * part, part, 0xbad));
 	ASSERT_EQ(0, run(self->qps, &self->more, SOFTGPU_RANDOM, 4 * PAIRS, &result));
 	EXPECT_EQ(SOFTGPU_FAILED, result.status);
@@ -129,7 +132,7 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 
 	for (i = 0; i < PAIRS; i++) {
 		np_gpu_range(&qps[i], 0, RATE_RANGE, NP_PAGE, 1);
-		/* Each command by one call: threads are more than cids. */
+		/* One command for each call: there are more threads than CIDs. */
 		qps[i].io.depth = 0;
 		qps[i].io.most_blocks = largest / NP_BLOCK;
 		qps[i].io.duration_ns = np_gpu_is_real() ? 1000000000 : 100000000;
@@ -147,7 +150,7 @@ static int rate(struct np_gpu_qp *qps, const struct np_gpu_memory *more, uint32_
 	return result.reads ? 0 : -1;
 }
 
-/* A thread's part of the data memory is a page, or what the largest command takes. */
+/* A thread's part of the data memory is a page or the size of the largest command. */
 TEST_F_TIMEOUT(pairs, rates, 120)
 {
 	uint32_t most = np_gpu_is_real() ? 65536 : 2 * PAIRS, threads;

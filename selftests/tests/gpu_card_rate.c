@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How fast a GPU that shares memory with the controller does I/O through queue pairs
- * that the module made: pairs, threads, where the rings lie; and what is left to the CPU
- * beside a GPU that takes half of the controller.  A line of JSON for each
- * ("# rate: {...}", "# beside: {...}"), for selftests/cuda/card.sh.
+ * I/O rates of a GPU that shares memory with the controller, by number of queue pairs and
+ * threads and by placement of the rings; and the CPU's rate beside a GPU that uses half
+ * of the controller's rate. Prints a line of JSON for each ("# rate: {...}", "# beside:
+ * {...}"), for selftests/cuda/card.sh.
  *
  * gpu: shared
  * timeout: 600
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "gpupeer.h"
 #include "kselftest_harness.h"
 
@@ -22,8 +22,8 @@
 #define MOST_PAIRS	16U
 #define RANGE		(8U << 20)
 #define SAMPLES		1000U
-#define BESIDE_THREADS	64U	/* of a pair, of as many as there are */
-#define ROUNDS		5	/* of which card.sh takes the median; a stand-in does one */
+#define BESIDE_THREADS	64U	/* of each queue pair */
+#define ROUNDS		5	/* card.sh takes the median; the software GPU does one round */
 
 /* Terse output, version 3: seven fields. */
 #define BEFORE_RATE	"%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];%*[^;];"
@@ -103,7 +103,7 @@ static int start(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads, in
 	return 0;
 }
 
-/* Commands a second of all jobs, 0 if anything failed. */
+/* Commands a second of all jobs, 0 if any failed. */
 static double end(struct np_gpu_qp *qps, unsigned int pairs, const int *jobs)
 {
 	struct softgpu_result result;
@@ -136,7 +136,7 @@ static int tell_rate(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads
 	return rate > 0 ? 0 : -EIO;
 }
 
-TEST_F_TIMEOUT(rate, of_pairs_and_threads, 120)
+TEST_F_TIMEOUT(rate, rate_by_pairs_and_threads, 120)
 {
 	unsigned int pairs, i, round;
 
@@ -174,7 +174,7 @@ static int tell_latency(struct np_gpu_qp *qp, uint32_t program, const char *by,
 }
 
 /* One thread, one command at a time: from the call to the data. */
-TEST_F_TIMEOUT(rate, of_one_at_a_time, 60)
+TEST_F_TIMEOUT(rate, latency_at_depth_1, 60)
 {
 	struct np_gpu_qp *qp = &self->qps[0];
 	unsigned int round;
@@ -185,22 +185,22 @@ TEST_F_TIMEOUT(rate, of_one_at_a_time, 60)
 	qp->io.sample_count = SAMPLES;
 	for (round = 0; round < self->rounds; round++) {
 		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_LATENCY, "call", variant->name));
-		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_SOLO, "solo", variant->name));
+		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCLUSIVE, "exclusive", variant->name));
 		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCHANGE, "hand", variant->name));
 	}
 }
 
-/* What fio reads a second: alone, and beside a GPU. */
+/* fio's reads a second: alone, and beside a GPU. */
 struct pace {
 	double alone;
 	double beside;
 };
 
 /*
- * Reads a second of fio on a controller's disk, 0 if it failed.  On one processor, as
- * emulated ones take long to call each other, and how often they do is chance; and in
- * batches, as an interrupt takes long, too, and a controller that is busy anyway sends
- * more of them than one that has to wake up for a command.
+ * fio's reads a second on a controller's disk, 0 on failure. fio runs on one CPU, because
+ * interprocessor interrupts between emulated CPUs are slow and their number is random;
+ * and in batches, because interrupts are slow too, and a busy controller sends more of
+ * them than one that wakes for each command.
  */
 static double fio(const struct np_ctrl *ctrl)
 {
@@ -219,7 +219,7 @@ static double fio(const struct np_ctrl *ctrl)
 	return pclose(output) ? 0 : rate;
 }
 
-/* Beside a GPU that is kept at @most / 2, on its controller and on the other one. */
+/* Beside a GPU that is limited to @most / 2, on its controller and on the other one. */
 static int fio_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most,
 		      struct pace *same, struct pace *other)
 {
@@ -234,16 +234,16 @@ static int fio_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most,
 	for (i = 0; i < MOST_PAIRS && !ret; i++)
 		ret = np_gpu_stop(self->qps[i].gpu, jobs[i], 0);
 	half = end(self->qps, MOST_PAIRS, jobs);
-	/* No thread may be faster. */
+	/* The limit must hold. */
 	return ret ?: half > 0 && half <= 1.1 * most / 2 ? 0 : -ERANGE;
 }
 
 /*
- * A round of all four.  The controller's processors are this machine's, as the emulated
- * ones that fio runs on are: what that costs shows on the controller that the GPU leaves
- * alone, and is no share of the controller's.
+ * One round of all four cases. The controller's threads and the emulated CPUs share this
+ * machine's CPUs. The cost of that appears on the controller that the GPU does not use,
+ * and is not part of the controller's share.
  */
-static int tell_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most, const char *rings)
+static int report_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most, const char *rings)
 {
 	struct pace same = { .alone = fio(&self->bad.ctrl) }, other = { .alone = fio(&self->other) };
 	int ret = fio_beside(self, threads, most, &same, &other);
@@ -255,8 +255,8 @@ static int tell_beside(FIXTURE_DATA(rate) *self, uint32_t threads, double most, 
 	return 0;
 }
 
-/* The GPU is kept at half of what the controller gives, and the CPU does what it can. */
-TEST_F_TIMEOUT(rate, of_the_cpu_beside, 240)
+/* The GPU is limited to half of the controller's rate, and the CPU takes what it gets. */
+TEST_F_TIMEOUT(rate, cpu_rate_beside_gpu, 240)
 {
 	uint32_t threads = self->real ? BESIDE_THREADS : 1, i;
 	double most;
@@ -265,14 +265,14 @@ TEST_F_TIMEOUT(rate, of_the_cpu_beside, 240)
 		self->qps[i].io.duration_ns = self->duration_ns;
 	most = measure(self->qps, MOST_PAIRS, threads);
 	ASSERT_LT(0, most);
-	/* An emulated processor translates a program when it runs first. */
+	/* Warm up: an emulated CPU translates a program when it first runs. */
 	ASSERT_LT(0, fio(&self->bad.ctrl));
 	for (i = 0; i < MOST_PAIRS; i++) {
 		self->qps[i].io.pace_ns = (uint32_t)(MOST_PAIRS * threads * 1e9 / (most / 2));
 		self->qps[i].io.duration_ns = 0;
 	}
 	for (i = 0; i < self->rounds; i++)
-		ASSERT_EQ(0, tell_beside(self, threads, most, variant->name));
+		ASSERT_EQ(0, report_beside(self, threads, most, variant->name));
 }
 
 TEST_HARNESS_MAIN

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Many verified commands by a GPU that shares memory with the controller, on several queue
- * pairs at once: half of them read what was written before, the others write and read
- * what they wrote; the GPU compares every word.
+ * Many verified commands by a GPU that shares memory with the controller, on several
+ * queue pairs at once. Half of the queue pairs read a prepared range, the others write
+ * and read back; the GPU compares every word.
  *
- * gpu_card_soak [COMMANDS [SECONDS]]: ends when either is reached, and says every ten
- * seconds how far it is.  Only what is wrong or lost is judged: how many it were is told
- * ("# soak: {...}", for selftests/cuda/card.sh).
+ * gpu_card_soak [COMMANDS [SECONDS]]: ends when either is reached, and prints its
+ * progress every ten seconds. Fails on wrong data and lost commands only; the number of
+ * commands is printed ("# soak: {...}", for selftests/cuda/card.sh).
  *
  * gpu: shared
  * long: yes
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "gpupeer.h"
 
 #define ENTRIES		256U
@@ -26,17 +26,17 @@
 #define PAIRS		16U
 #define RANGE		(8U << 20)
 #define SEED		0x50aULL
-#define TELL_MS		10000
-/* From the end of its time to the end of the last job. */
+#define REPORT_MS		10000
+/* Limit from the end of its time to the end of the last job. */
 #define END_MS		30000U
 
 /**
- * struct soak - what all pairs did together
- * @commands: begun
- * @ended: well
- * @wrong: words that were not what they should be
- * @failed: commands
- * @lost: begun, and not ended; or not what the controller has fetched
+ * struct soak - totals of all queue pairs
+ * @commands: started
+ * @ended: succeeded
+ * @wrong: words that differed
+ * @failed: commands that failed
+ * @lost: started and not ended, or not equal to what the controller has fetched
  */
 struct soak {
 	uint64_t commands;
@@ -56,13 +56,13 @@ static int fail(const char *what, int error)
 	return 1;
 }
 
-/* As many as give most on a GPU; a few where few processors do it. */
+/* The best number for a GPU; fewer if the software GPU runs on few CPUs. */
 static uint32_t threads(void)
 {
 	return np_gpu_is_real() ? 128 : 8;
 }
 
-/* What half of the pairs read: written once, by the first. */
+/* The range that half of the queue pairs read, written once by the first one. */
 static int write_range(void)
 {
 	struct softgpu_result result;
@@ -71,7 +71,7 @@ static int write_range(void)
 			  &result) ?: result.status != SOFTGPU_OK;
 }
 
-/* Rings in host memory and in the GPU's, for readers and for writers. */
+/* Rings in host memory and in GPU memory, for readers and for writers. */
 static int open_all(void)
 {
 	unsigned int i;
@@ -108,7 +108,7 @@ static void add(struct soak *soak, const struct softgpu_result *result)
 	soak->failed += result->errors;
 }
 
-/* How far they are now; does any still run? */
+/* Sums up the progress; is any job running? */
 static bool any_runs(struct soak *soak)
 {
 	struct softgpu_result result;
@@ -127,15 +127,15 @@ static bool any_runs(struct soak *soak)
 
 static void follow(int64_t began, int64_t limit_ms)
 {
-	int64_t told = began, now = began;
+	int64_t reported = began, now = began;
 	struct soak soak;
 
 	while (any_runs(&soak) && now - began < limit_ms) {
 		np_sleep_ms(100);
 		now = np_now_ms();
-		if (now - told < TELL_MS)
+		if (now - reported < REPORT_MS)
 			continue;
-		told += TELL_MS;
+		reported += REPORT_MS;
 		printf("# %lld s: %llu commands verified, %llu words wrong, %llu commands failed\n",
 		       (long long)(now - began) / 1000, (unsigned long long)soak.ended,
 		       (unsigned long long)soak.wrong, (unsigned long long)soak.failed);
@@ -143,7 +143,7 @@ static void follow(int64_t began, int64_t limit_ms)
 	}
 }
 
-/* The first one has written the range, too. */
+/* The first queue pair has written the range too. */
 static uint64_t fetched(unsigned int pair)
 {
 	uint64_t count = np_bad_get(&bad, BADCTRL_QUEUE_COUNT(qps[pair].io.queue.qid,
@@ -173,7 +173,7 @@ static int end_all(struct soak *soak)
 	return 0;
 }
 
-static void tell(const struct soak *soak, uint64_t wanted, int64_t took_ms)
+static void report(const struct soak *soak, uint64_t wanted, int64_t took_ms)
 {
 	printf("# soak: {\"wanted\": %llu, \"verified\": %llu, \"wrong\": %llu, \"failed\": %llu, \"lost\": %llu, \"ms\": %lld, \"per_second\": %llu}\n",
 	       (unsigned long long)wanted, (unsigned long long)soak->ended,
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	ret = end_all(&soak);
 	if (ret)
 		return fail("a job does not end", ret);
-	tell(&soak, commands, np_now_ms() - began);
+	report(&soak, commands, np_now_ms() - began);
 	for (i = 0; i < PAIRS; i++)
 		np_gpu_qp_close(&qps[i]);
 	ret = np_bad_close(&bad);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two peer queue pairs and the CPU at work on one controller at once, each in
- * its own part of the disk, each checking what it reads.
+ * Two peer queue pairs and the CPU use one controller at once, each in its own part of
+ * the disk, each verifying what it reads.
  *
  * timeout: 60
  */
@@ -21,7 +21,7 @@
 #define RANGE		(2U << 20)
 
 /**
- * struct cpu_load - writes, reads back and compares until told to stop
+ * struct cpu_load - a thread that writes, reads back and compares until it is stopped
  * @disk: block device, O_DIRECT
  * @rounds: finished
  * @error: first error, -EBADMSG for wrong data

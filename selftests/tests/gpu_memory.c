@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * GPU memory as a buffer: taken where the controller reaches it, refused where
- * it does not, and seen through where it is not what it is said to be.
+ * GPU memory as a buffer: imported if the controller has a route to it, refused
+ * otherwise, and refused if the exporter maps host memory instead.
  *
- * topology: root switch switch-acs stranger
+ * topology: root switch switch-acs unknown-bridge
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpupeer.h"
 #include "kselftest_harness.h"
 
 #define BYTES	(64U << 10)
+#define NOBODY	65534U
 
 FIXTURE(memory)
 {
@@ -31,8 +35,8 @@ FIXTURE_SETUP(memory)
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
 	self->alloc.fd = -1;
 	self->gpu = np_gpu_open();
-	if (self->gpu < 0 || np_place("softgpu", address))
-		SKIP(return, "no stand-in GPU in this guest");
+	if (self->gpu < 0 || np_function_address("softgpu", address))
+		SKIP(return, "no software GPU in this guest");
 	self->route = (struct nvme_peer_route){
 		.size = sizeof(self->route),
 		.flags = NVME_PEER_ROUTE_BY_ADDRESS,
@@ -47,12 +51,15 @@ FIXTURE_TEARDOWN(memory)
 		close(self->alloc.fd);
 	if (self->gpu >= 0)
 		close(self->gpu);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Nobody vouches for a host bridge that Linux does not know, so neither do we. */
-TEST_F(memory, is_taken_where_there_is_a_route)
+/*
+ * Linux does not allow peer-to-peer through an unknown host bridge, and neither does the
+ * driver.
+ */
+TEST_F(memory, import_follows_route)
 {
 	struct nvme_peer_buf_import import;
 	int ret;
@@ -71,21 +78,51 @@ TEST_F(memory, is_taken_where_there_is_a_route)
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 }
 
-/* As amdgpu does where it cannot do peer-to-peer: success, and host memory. */
-TEST_F(memory, is_not_host_memory_in_disguise)
+/*
+ * amdgpu does this where it cannot do peer-to-peer: the mapping succeeds, with host
+ * memory.
+ */
+TEST_F(memory, host_memory_fallback_is_detected)
 {
 	struct nvme_peer_buf_import import;
 
 	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, SOFTGPU_ALLOC_SYSTEM, &self->alloc));
 	EXPECT_EQ(-ENXIO, np_import(self->ctrl.fd, self->alloc.fd, NVME_PEER_BUF_REQUIRE_DEVICE,
 				    &import));
-	/* Who did not ask is told. */
+	/* Without the flag the import succeeds and reports host memory. */
 	ASSERT_EQ(0, np_import(self->ctrl.fd, self->alloc.fd, 0, &import));
 	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, import.verdict);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 }
 
-TEST_F(memory, in_several_pieces_holds_no_ring_across_them)
+/* A user who may lock no memory; in a process of its own. */
+static int import_without_limit(int ctrl_fd, int dmabuf)
+{
+	struct rlimit none = { 0, 0 };
+	struct nvme_peer_buf_import import;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &none) || setresuid(NOBODY, NOBODY, NOBODY))
+		return EXIT_FAILURE;
+	return np_import(ctrl_fd, dmabuf, 0, &import) || np_release(ctrl_fd, import.handle);
+}
+
+/* The GPU's driver limits the use of its memory. */
+TEST_F(memory, device_memory_is_not_locked_memory)
+{
+	int status = -1;
+	pid_t child;
+
+	if (self->route.data.verdict == NVME_PEER_ROUTE_NONE)
+		SKIP(return, "no route to the GPU");
+	ASSERT_EQ(0, np_gpu_alloc(self->gpu, BYTES, 0, &self->alloc));
+	child = fork();
+	if (!child)
+		_exit(import_without_limit(self->ctrl.fd, self->alloc.fd));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+TEST_F(memory, ring_across_segments_is_refused)
 {
 	struct nvme_peer_qp_create create = {
 		.size = sizeof(create),
@@ -105,7 +142,7 @@ TEST_F(memory, in_several_pieces_holds_no_ring_across_them)
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 }
 
-TEST_F(memory, cannot_be_released_while_it_holds_a_ring)
+TEST_F(memory, release_refused_while_ring_in_use)
 {
 	struct nvme_peer_buf_import import;
 	struct nvme_peer_qp_create create = {

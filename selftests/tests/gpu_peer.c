@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stand-in GPU reads what the CPU wrote and writes what the CPU reads,
- * through a queue pair of its own, with rings in its memory and in the host's.
+ * The software GPU reads what the CPU wrote and writes what the CPU reads, through a
+ * queue pair of its own, with rings in GPU memory and in host memory.
  *
  * topology: root switch switch-acs
  * timeout: 90
@@ -56,16 +56,16 @@ FIXTURE_TEARDOWN(gpu)
 		EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
 		EXPECT_EQ(0, info.cpu_doorbell_writes);
 		np_gpu_qp_close(&self->qp);
-		/* The import belongs to the node. */
+		/* The import ends with the controller file. */
 		np_ctrl_close(&self->ctrl);
 		EXPECT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 		close(self->disk);
 	}
 	np_ctrl_close(&self->ctrl);
 }
 
-/* 512 B, 4 KiB, 128 KiB and the most that one command may carry. */
+/* 512 B, 4 KiB, 128 KiB and the largest size of one command. */
 static uint32_t transfer_size(const struct np_ctrl *ctrl, int i)
 {
 	static const uint32_t sizes[] = { 512, 4096, 128 << 10 };
@@ -73,7 +73,7 @@ static uint32_t transfer_size(const struct np_ctrl *ctrl, int i)
 	return i < 3 ? sizes[i] : ctrl->info.max_transfer;
 }
 
-/* Some dozens of commands each, with a short one at the end. */
+/* Some dozens of commands, the last one shorter. */
 static uint64_t range_size(uint32_t size)
 {
 	return size * (size <= NP_PAGE ? 64ULL : 12ULL) + 3 * NP_BLOCK;
@@ -95,7 +95,7 @@ static void run(struct __test_metadata *_metadata, struct np_gpu_qp *qp, uint32_
 	EXPECT_LT(0, result->doorbells);
 }
 
-TEST_F(gpu, reads_what_the_cpu_wrote)
+TEST_F(gpu, reads_cpu_data)
 {
 	struct softgpu_result result;
 	int i;
@@ -114,7 +114,7 @@ TEST_F(gpu, reads_what_the_cpu_wrote)
 	}
 }
 
-TEST_F(gpu, writes_what_the_cpu_reads)
+TEST_F(gpu, cpu_reads_gpu_data)
 {
 	struct softgpu_result result;
 	int i;
@@ -133,7 +133,9 @@ TEST_F(gpu, writes_what_the_cpu_reads)
 	}
 }
 
-/* More commands than the rings hold, read and written by threads that share them. */
+/*
+ * More commands than ring entries, read and written by threads that share the queue pair.
+ */
 TEST_F(gpu, threads_share_a_queue)
 {
 	struct softgpu_result result;
@@ -160,7 +162,10 @@ TEST_F(gpu, copies_and_flushes)
 	ASSERT_EQ(0, np_gpu_run(self->qp.gpu, SOFTGPU_FLUSH, 1, &self->qp.io,
 				sizeof(self->qp.io), &result));
 	EXPECT_EQ(SOFTGPU_OK, result.status);
-	/* The pattern names its block: the copy is not the pattern of where it lies. */
+	/*
+	 * The pattern contains its block number, so the copy differs from the pattern of
+	 * its place.
+	 */
 	bytes = aligned_alloc(NP_PAGE, 2 * COPY_BYTES);
 	ASSERT_NE(NULL, bytes);
 	ASSERT_EQ(0, np_disk_read(self->disk, bytes, 2 * COPY_BYTES, NP_AREA(8)));

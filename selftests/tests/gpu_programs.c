@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stand-in GPU's programs on blocks tell the truth: a wrong word is found
- * where it is, a refused command is reported with its status, limits and
- * samples are what they say.  Other tests and the demo rely on it.
+ * The software GPU's block programs report correctly: a wrong word is located, a failed
+ * command is reported with its status, limits and latency samples are right. Other tests
+ * and the demonstration rely on it.
  *
  * timeout: 60
  */
@@ -54,7 +54,7 @@ static int run(struct np_gpu_qp *qp, uint32_t program, uint32_t threads,
 	return ret ? ret : (int)result->status;
 }
 
-TEST_F(programs, a_wrong_word_is_found)
+TEST_F(programs, wrong_word_is_located)
 {
 	uint64_t block = DISK / NP_BLOCK + 77;
 	struct softgpu_result result;
@@ -72,27 +72,26 @@ TEST_F(programs, a_wrong_word_is_found)
 	EXPECT_EQ(bytes[3], result.value);
 	EXPECT_EQ(0, result.errors);
 	EXPECT_EQ(BYTES, result.bytes_read);
-	/* Another seed is another pattern everywhere. */
+	/* Another seed gives another pattern everywhere. */
 	self->qp.io.seed++;
 	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_VERIFY, 4, &result));
 	EXPECT_EQ(BYTES / 8, result.mismatches);
 	free(bytes);
 }
 
-TEST_F(programs, a_refused_command_is_reported)
+TEST_F(programs, failed_command_is_reported)
 {
 	struct softgpu_result result;
 
 	self->qp.io.first_lba = 1ULL << 40;
 	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_VERIFY, 1, &result));
-	/* LBA Out of Range, with or without Do Not Retry. */
-	EXPECT_EQ(0x80, result.error & 0x7ff);
+	EXPECT_EQ(NVME_SC_LBA_RANGE, result.error & NVME_STATUS_MASK);
 	EXPECT_EQ(BYTES / NP_PAGE, result.errors);
 	EXPECT_EQ(1ULL << 40, result.where);
 	EXPECT_EQ(0, result.reads);
 }
 
-TEST_F(programs, random_reads_check_and_stop)
+TEST_F(programs, random_reads_verify_and_stop)
 {
 	struct softgpu_result result;
 
@@ -109,9 +108,12 @@ TEST_F(programs, random_reads_check_and_stop)
 	EXPECT_EQ(SOFTGPU_FAILED, run(&self->qp, SOFTGPU_RANDOM, 2, &result));
 }
 
-/* As everybody reads, alone, and by hand; what is done alone leaves the queue pair to others. */
+/*
+ * Shared, exclusive and hand-written reads of one command at a time; exclusive use leaves
+ * the queue pair usable for others.
+ */
 static const uint32_t one_at_a_time[] = {
-	SOFTGPU_LATENCY, SOFTGPU_SOLO, SOFTGPU_EXCHANGE, SOFTGPU_SOLO, SOFTGPU_LATENCY,
+	SOFTGPU_LATENCY, SOFTGPU_EXCLUSIVE, SOFTGPU_EXCHANGE, SOFTGPU_EXCLUSIVE, SOFTGPU_LATENCY,
 };
 
 TEST_F(programs, latency_samples)
@@ -142,22 +144,22 @@ TEST_F(programs, latency_samples)
 	}
 }
 
-/* Two threads cannot each have it alone, and a command by hand has no list. */
-TEST_F(programs, alone_is_one_thread)
+/* Two threads cannot both have exclusive use, and a hand-written command has no list. */
+TEST_F(programs, exclusive_mode_needs_one_thread)
 {
 	struct softgpu_result result;
 
 	self->qp.io.commands = SAMPLES;
-	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_SOLO, 2, &result));
+	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_EXCLUSIVE, 2, &result));
 	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_EXCHANGE, 2, &result));
 	self->qp.io.blocks = 2 * NP_PAGE / NP_BLOCK;
 	EXPECT_EQ(SOFTGPU_INVALID, run(&self->qp, SOFTGPU_EXCHANGE, 1, &result));
-	EXPECT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_SOLO, 1, &result));
+	EXPECT_EQ(SOFTGPU_OK, run(&self->qp, SOFTGPU_EXCLUSIVE, 1, &result));
 	EXPECT_EQ(SAMPLES, result.reads);
 }
 
-/* More in flight than the queue holds: each command still completes once. */
-TEST_F(programs, rate_at_depth)
+/* More commands than queue entries: each one completes once. */
+TEST_F(programs, rate_program_keeps_depth)
 {
 	struct softgpu_result result;
 
@@ -171,8 +173,8 @@ TEST_F(programs, rate_at_depth)
 	       (unsigned long long)(result.reads * 1000000000 / result.elapsed_ns));
 }
 
-/* Parameters that point out of GPU memory end the job, not the GPU. */
-TEST_F(programs, bad_parameters)
+/* Parameters outside GPU memory end the job, not the GPU. */
+TEST_F(programs, bad_parameters_end_the_job)
 {
 	struct softgpu_io good = self->qp.io;
 	struct softgpu_result result;

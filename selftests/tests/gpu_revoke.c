@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Taking queue pairs away from a GPU that is using them: by unbind, by moving
- * the GPU memory that holds the rings, by the death of the process.  Jobs end,
- * late doorbells are harmless, GPU memory is not written any more.  After a reset
- * a queue pair comes back.
+ * Revoke queue pairs that a GPU is using: by unbind, by moving the GPU memory that holds
+ * the rings, by killing the process. Jobs end, late doorbell stores are harmless, and GPU
+ * memory is not written any more. After a reset a queue pair is re-armed.
  *
  * timeout: 300
  */
@@ -20,7 +19,7 @@
 #define ENTRIES		64U
 #define POISON		0xc3
 #define RESETS		2
-/* Less than what a command may take by itself. */
+/* Less than the timeout of a command. */
 #define LOST_MS		4000
 
 FIXTURE(gpu_revoke)
@@ -41,7 +40,7 @@ FIXTURE_SETUP(gpu_revoke)
 	self->present = true;
 }
 
-/* Whatever happened, the controller binds again and a new queue pair works. */
+/* The controller can be bound again and a new queue pair works. */
 FIXTURE_TEARDOWN(gpu_revoke)
 {
 	struct softgpu_result result;
@@ -59,12 +58,12 @@ FIXTURE_TEARDOWN(gpu_revoke)
 		np_gpu_qp_close(&self->qp);
 		np_ctrl_close(&self->ctrl);
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		EXPECT_EQ(0, np_module_objects_settle(self->objects, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_module_objects_wait(self->objects, NP_TIMEOUT_MS));
 	}
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Reads, or reads and writes, without end, and waits until they flow. */
+/* Start endless reads, or reads and writes, and wait until commands complete. */
 static int start(struct np_gpu_qp *qp, uint32_t program)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -97,7 +96,7 @@ static bool all_bytes(const uint8_t *byte, size_t length, uint8_t value)
 	return !length;
 }
 
-/* Stores to the doorbell for a while; returns the job. */
+/* Store to the doorbell for a while; returns the job. */
 static int hammer(const struct np_gpu_qp *qp, uint64_t ns)
 {
 	struct softgpu_memory memory = {
@@ -141,7 +140,7 @@ static void check_unbind(struct __test_metadata *_metadata, FIXTURE_DATA(gpu_rev
 	EXPECT_LE(!(flags & NP_GPU_STATIC_DOORBELL), info.invalidations);
 	EXPECT_EQ(NVME_PEER_QP_GONE, ((struct nvme_peer_status *)self->qp.status.at)->state);
 
-	/* Ends by itself: a GPU that lost its queue must not hang. */
+	/* The job ends by itself: a GPU that lost its queue must not hang. */
 	ASSERT_EQ(0, np_gpu_wait(self->qp.gpu, job, 15000, &result));
 	EXPECT_NE(SOFTGPU_OK, result.status);
 	EXPECT_NE(SOFTGPU_ABORTED, result.status);
@@ -162,7 +161,10 @@ TEST_F_TIMEOUT(gpu_revoke, unbind_with_rings_in_host_memory, 60)
 	check_unbind(_metadata, self, NP_GPU_HOST_RINGS);
 }
 
-/* As NVIDIA's driver imports: it goes on storing to the doorbell of a bar that must decode. */
+/*
+ * NVIDIA's driver imports statically and continues to store to the doorbell, so the BAR
+ * must decode.
+ */
 TEST_F_TIMEOUT(gpu_revoke, unbind_with_a_static_importer, 60)
 {
 	check_unbind(_metadata, self, NP_GPU_STATIC_DOORBELL);
@@ -183,8 +185,11 @@ TEST_F_TIMEOUT(gpu_revoke, close_under_reads, 60)
 	check_silence(_metadata, &self->qp);
 }
 
-/* Memory that holds rings is pinned; who moves it by force ends the queue pair first. */
-TEST_F_TIMEOUT(gpu_revoke, moving_the_gpu_memory, 60)
+/*
+ * Memory that holds rings is pinned; an exporter that moves it nevertheless stops the
+ * queue pair first.
+ */
+TEST_F_TIMEOUT(gpu_revoke, gpu_memory_moved, 60)
 {
 	struct softgpu_move move = { .flags = SOFTGPU_MOVE_FORCE };
 	struct nvme_peer_qp_info info;
@@ -202,7 +207,7 @@ TEST_F_TIMEOUT(gpu_revoke, moving_the_gpu_memory, 60)
 	EXPECT_EQ(0, np_gpu_wait(self->qp.gpu, job, 15000, &result));
 }
 
-/* --- a queue pair comes back ------------------------------------------------- */
+/* --- re-arm --------------------------------------------------------------------- */
 
 static int reset_controller(const struct np_ctrl *ctrl)
 {
@@ -234,9 +239,9 @@ static bool doorbell_mapped(const struct np_gpu_qp *qp)
 	return !np_ioctl(qp->gpu, SOFTGPU_IMPORT_INFO, &info) && info.mapped;
 }
 
-/* Every command that was begun ends, once, and soon. */
-static void wait_lost(struct __test_metadata *_metadata, struct np_gpu_qp *qp, int job,
-		      struct softgpu_result *result)
+/* Each started command ends, exactly once, within the limit. */
+static void wait_for_loss(struct __test_metadata *_metadata, struct np_gpu_qp *qp, int job,
+			  struct softgpu_result *result)
 {
 	ASSERT_EQ(0, np_gpu_wait(qp->gpu, job, LOST_MS, result));
 	if (result->status == SOFTGPU_FAULT)
@@ -247,13 +252,16 @@ static void wait_lost(struct __test_metadata *_metadata, struct np_gpu_qp *qp, i
 	EXPECT_EQ(0, result->mismatches);
 }
 
-/* As lost; @faults: stores to a doorbell may have ended the job first. */
+/*
+ * The job ended with lost commands. @faults: a store to a revoked doorbell may have ended
+ * it first.
+ */
 static void check_lost(struct __test_metadata *_metadata, struct np_gpu_qp *qp, int job,
 		       bool faults)
 {
 	struct softgpu_result result;
 
-	wait_lost(_metadata, qp, job, &result);
+	wait_for_loss(_metadata, qp, job, &result);
 	if (faults && result.status == SOFTGPU_FAULT)
 		return;
 	EXPECT_EQ(SOFTGPU_FAILED, result.status);
@@ -282,7 +290,7 @@ static void check_works(struct __test_metadata *_metadata, struct np_gpu_qp *qp)
 static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(gpu_revoke) *self,
 			uint32_t flags, int (*reset)(const struct np_ctrl *ctrl))
 {
-	bool told = reset != reset_controller && !(flags & NP_GPU_STATIC_DOORBELL);
+	bool revoked = reset != reset_controller && !(flags & NP_GPU_STATIC_DOORBELL);
 	struct np_gpu_qp *qp = &self->qp;
 	int i, job;
 
@@ -292,8 +300,8 @@ static void check_reset(struct __test_metadata *_metadata, FIXTURE_DATA(gpu_revo
 		job = start(qp, i % 2 ? SOFTGPU_MIXED : SOFTGPU_RATE);
 		ASSERT_LT(0, job);
 		ASSERT_EQ(0, reset(&self->ctrl));
-		check_lost(_metadata, qp, job, told);
-		EXPECT_EQ(!told, doorbell_mapped(qp));
+		check_lost(_metadata, qp, job, revoked);
+		EXPECT_EQ(!revoked, doorbell_mapped(qp));
 		ASSERT_EQ(0, np_gpu_qp_rearm(qp, NP_TIMEOUT_MS));
 		EXPECT_TRUE(doorbell_mapped(qp));
 		check_works(_metadata, qp);
@@ -310,29 +318,32 @@ TEST_F_TIMEOUT(gpu_revoke, reset_with_rings_in_host_memory, 60)
 	check_reset(_metadata, self, NP_GPU_HOST_RINGS, reset_controller);
 }
 
-/* The GPU's driver maps the doorbells again, where they were. */
-TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_with_rings_in_gpu_memory, 60)
+/* The GPU's driver maps the doorbells again at the same GPU address. */
+TEST_F_TIMEOUT(gpu_revoke, function_reset_with_rings_in_gpu_memory, 60)
 {
 	check_reset(_metadata, self, 0, reset_function);
 }
 
-TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_with_rings_in_host_memory, 60)
+TEST_F_TIMEOUT(gpu_revoke, function_reset_with_rings_in_host_memory, 60)
 {
 	check_reset(_metadata, self, NP_GPU_HOST_RINGS, reset_function);
 }
 
-TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_with_a_static_importer, 60)
+TEST_F_TIMEOUT(gpu_revoke, function_reset_with_a_static_importer, 60)
 {
 	check_reset(_metadata, self, NP_GPU_STATIC_DOORBELL, reset_function);
 }
 
-TEST_F_TIMEOUT(gpu_revoke, reset_of_the_bus_with_rings_in_gpu_memory, 60)
+TEST_F_TIMEOUT(gpu_revoke, bus_reset_with_rings_in_gpu_memory, 60)
 {
 	check_reset(_metadata, self, 0, reset_bus);
 }
 
-/* Two at once, of two files of the GPU; the first to come back does not wait for the other. */
-TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_under_two_queue_pairs, 60)
+/*
+ * Two queue pairs of two GPU files; the first one to be re-armed does not wait for the
+ * other.
+ */
+TEST_F_TIMEOUT(gpu_revoke, function_reset_under_two_queue_pairs, 60)
 {
 	struct np_gpu_qp other, *qps[] = { &self->qp, &other };
 	int jobs[2], i;
@@ -353,8 +364,10 @@ TEST_F_TIMEOUT(gpu_revoke, reset_of_the_function_under_two_queue_pairs, 60)
 	np_gpu_qp_close(&other);
 }
 
-/* As a driver must that has no mapping to renew; refused before the queue pair is back. */
-TEST_F_TIMEOUT(gpu_revoke, doorbells_imported_anew_after_a_reset_of_the_function, 60)
+/*
+ * For drivers that cannot restore a mapping; refused before the queue pair is re-armed.
+ */
+TEST_F_TIMEOUT(gpu_revoke, doorbells_reimported_after_function_reset, 60)
 {
 	struct nvme_peer_qp_export export;
 	struct softgpu_import import;
@@ -366,17 +379,17 @@ TEST_F_TIMEOUT(gpu_revoke, doorbells_imported_anew_after_a_reset_of_the_function
 	ASSERT_EQ(0, reset_function(&self->ctrl));
 	check_lost(_metadata, &self->qp, job, true);
 	EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
-	EXPECT_EQ(-ENODEV, np_gpu_import(self->qp.gpu, self->qp.doorbell_fd, 0, &import));
+	EXPECT_EQ(-EAGAIN, np_gpu_import(self->qp.gpu, self->qp.doorbell_fd, 0, &import));
 	ASSERT_EQ(0, np_gpu_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_gpu_qp_import_doorbell(&self->qp));
 	check_works(_metadata, &self->qp);
 }
 
 /*
- * A GPU's store to the request page takes its queue pair off the controller, which may
- * say so of a command before the status page does.
+ * The GPU stores to the control page, and the driver deletes the queue pair's queues.
+ * Commands may be completed as aborted before the status page changes.
  */
-TEST_F_TIMEOUT(gpu_revoke, giving_up, 60)
+TEST_F_TIMEOUT(gpu_revoke, peer_requests_quiesce, 60)
 {
 	struct softgpu_memory ask = { .value = 1, .width = 4 };
 	struct softgpu_result result;
@@ -385,30 +398,30 @@ TEST_F_TIMEOUT(gpu_revoke, giving_up, 60)
 	ASSERT_EQ(0, np_gpu_qp_open(&self->qp, &self->ctrl, ENTRIES, 0));
 	job = start_reads(&self->qp);
 	ASSERT_LT(0, job);
-	ask.address = self->qp.io.queue.request;
+	ask.address = self->qp.io.queue.control;
 	ASSERT_EQ(0, np_gpu_run(self->qp.gpu, SOFTGPU_STORE, 1, &ask, sizeof(ask), &result));
 	EXPECT_EQ(SOFTGPU_OK, result.status);
-	wait_lost(_metadata, &self->qp, job, &result);
+	wait_for_loss(_metadata, &self->qp, job, &result);
 	EXPECT_EQ(SOFTGPU_FAILED, result.status);
 	EXPECT_EQ(NVMEPEER_E_LOST, result.error);
 	ASSERT_EQ(0, np_gpu_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	check_works(_metadata, &self->qp);
 }
 
-/* --- what a GPU does afterwards ---------------------------------------------- */
+/* --- stale stores -------------------------------------------------------------- */
 
 /*
- * A GPU has registered the page of doorbells, the queue pair is closed and all of it
- * let go of, but the GPU's stores go on.  Here they go through the page of a
- * neighbour, which is the same.  The next owner's commands lie in its ring, not told
- * of: they must stay there.
+ * A GPU registered the doorbell page; the queue pair is closed and everything released,
+ * but the GPU continues to store. Here the stores go through the page of a neighbouring
+ * queue pair, which is the same. Commands that the next owner has in its ring, without
+ * having written its doorbell, must not be executed.
  */
-TEST_F_TIMEOUT(gpu_revoke, stale_stores_move_no_queue_of_the_next_owner, 60)
+TEST_F_TIMEOUT(gpu_revoke, stale_doorbell_does_not_reach_next_owner, 60)
 {
 	struct softgpu_memory store = {
 		.value = 4, .width = 4, .flags = SOFTGPU_MEMORY_POSTED, .duration_ns = 300000000,
 	};
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct nvme_peer_qp_export export;
 	struct nvme_peer_qp_create neighbour;
 	struct softgpu_import import;
@@ -444,7 +457,7 @@ TEST_F_TIMEOUT(gpu_revoke, stale_stores_move_no_queue_of_the_next_owner, 60)
 	close(gpu);
 }
 
-/* Opens everything of its own, so that nobody else holds any of it. */
+/* The child opens everything itself, so that no other process holds a reference. */
 static void be_killed(int ready)
 {
 	static struct np_gpu_qp qp;
@@ -457,7 +470,7 @@ static void be_killed(int ready)
 		pause();
 }
 
-TEST_F_TIMEOUT(gpu_revoke, a_killed_process_leaves_nothing, 60)
+TEST_F_TIMEOUT(gpu_revoke, killed_process_leaves_nothing, 60)
 {
 	int ready[2], status;
 	pid_t child;
@@ -474,7 +487,7 @@ TEST_F_TIMEOUT(gpu_revoke, a_killed_process_leaves_nothing, 60)
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_TRUE(WIFSIGNALED(status));
 	close(ready[0]);
-	EXPECT_EQ(0, np_module_objects_settle(self->objects, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_module_objects_wait(self->objects, NP_TIMEOUT_MS));
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A queue pair whose peer is the stand-in GPU: memory, exports and imports, and
- * the start of programs; see gpupeer.h.
+ * A queue pair whose peer is the software GPU: memory, exports, imports, and the start of
+ * programs; see gpupeer.h.
  */
 #include "gpupeer.h"
 
@@ -57,15 +57,15 @@ const char *np_gpu_unusable(const struct np_ctrl *ctrl)
 	};
 	char address[16];
 
-	if (np_place("softgpu", address) || access("/dev/softgpu0", F_OK))
-		return "no stand-in GPU in this guest";
+	if (np_function_address("softgpu", address) || access("/dev/softgpu0", F_OK))
+		return "no software GPU in this guest";
 	route.pci_address = np_parse_address(address);
 	if (np_ioctl(ctrl->fd, NVME_PEER_ROUTE, &route))
 		return NULL;
-	/* QEMU does not route inside a switch: it takes bus addresses to the IOMMU. */
+	/* QEMU does not route inside a switch: it sends bus addresses to the IOMMU. */
 	if (route.data.verdict == NVME_PEER_ROUTE_BUS_ADDR &&
-	    ctrl->info.domain == NVME_PEER_DOMAIN_TRANSLATED)
-		return "QEMU takes bus addresses to the IOMMU";
+	    ctrl->info.domain != NVME_PEER_DOMAIN_PHYSICAL)
+		return "QEMU sends bus addresses to the IOMMU";
 	return NULL;
 }
 
@@ -136,8 +136,8 @@ int np_gpu_run(int gpu, uint32_t program, uint32_t threads, const void *paramete
 static int memory_import(struct np_gpu_memory *memory, int ctrl_fd)
 {
 	uint32_t count = (uint32_t)(memory->size / NP_PAGE);
-	struct nvme_peer_buf_table table = { .size = sizeof(table), .count = count };
 	struct nvme_peer_buf_import import;
+	uint32_t got;
 	int ret;
 
 	ret = np_import(ctrl_fd, memory->fd, NVME_PEER_BUF_REQUIRE_DEVICE, &import);
@@ -148,10 +148,8 @@ static int memory_import(struct np_gpu_memory *memory, int ctrl_fd)
 	memory->table = calloc(count, sizeof(*memory->table));
 	if (!memory->table)
 		return -ENOMEM;
-	table.handle = import.handle;
-	table.addresses = (uintptr_t)memory->table;
-	ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table);
-	return ret ?: table.count == count ? 0 : -EIO;
+	ret = np_buf_table(ctrl_fd, import.handle, 0, memory->table, count, &got);
+	return ret ?: got == count ? 0 : -EIO;
 }
 
 bool np_gpu_is_real(void)
@@ -240,7 +238,7 @@ static int create(struct np_gpu_qp *qp, int ctrl_fd, const struct layout *at, ui
 	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &qp->create);
 }
 
-/* GPU address of an exported part, which the GPU's driver imports. */
+/* GPU address of an export, which the GPU's driver imports. */
 static int into_gpu(struct np_gpu_qp *qp, const struct nvme_peer_qp_export *out, uint32_t flags,
 		    uint64_t *address, uint32_t *handle)
 {
@@ -301,7 +299,7 @@ static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t fl
 	return ret;
 }
 
-/* Through the page table of the buffer, as a GPU must if it is scattered. */
+/* Through the buffer's page table, because its memory may be scattered. */
 static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
 {
 	struct nvmepeer_buffer whole = { .length = DATA_BYTES };
@@ -317,8 +315,8 @@ static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
 }
 
 /*
- * An emulated controller's data has arrived before it completes a command,
- * wherever the ring lies: nothing is apart, as if rings and data were together.
+ * An emulated controller writes data before it posts the completion, wherever the ring
+ * lies, so data and completions are declared to be together.
  */
 static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const struct layout *at,
 		    uint32_t flags)
@@ -346,13 +344,13 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 	ret = nvmepeer_geometry_build(&ctrl->info, &info, &ns, view,
 				      qp->doorbell_address - info.doorbell_offset, geometry,
 				      sizeof(*geometry));
-	/* PRPs and their lists also where the controller takes SGLs. */
+	/* PRPs and their lists, also if the controller supports SGLs. */
 	geometry->flags &= ~(NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
 	describe_data(qp, at);
 	return ret;
 }
 
-/* The first program after the queue pair was made, or the first after a loss. */
+/* The first program after the creation of the queue pair or after a loss. */
 static int start_queue(struct np_gpu_qp *qp, uint32_t program)
 {
 	struct softgpu_result result;
@@ -393,7 +391,7 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	ret = give_doorbell(qp, flags) ?:
 	      give_rings(qp, &at, flags) ?:
 	      give_part(qp, NVME_PEER_EXPORT_STATUS, &qp->status, &qp->io.queue.status) ?:
-	      give_part(qp, NVME_PEER_EXPORT_REQUEST, &qp->request, &qp->io.queue.request) ?:
+	      give_part(qp, NVME_PEER_EXPORT_CONTROL, &qp->request, &qp->io.queue.control) ?:
 	      describe(qp, ctrl, &at, flags) ?:
 	      start_queue(qp, SOFTGPU_QUEUE_INIT);
 	if (!ret)
@@ -406,15 +404,16 @@ fail:
 int np_gpu_qp_rearm(struct np_gpu_qp *qp, int timeout_ms)
 {
 	struct np_qp same = { .fd = qp->qp_fd };
+	struct nvme_peer_qp_info info;
 	int ret;
 
-	/* The kernel clears what lies in host memory. */
+	/* The driver clears rings in host memory. */
 	if (qp->create.cq_handle)
 		memset(qp->cq, 0, qp->cq_bytes);
-	ret = np_qp_rearm(&same, timeout_ms);
+	ret = np_qp_rearm(&same, timeout_ms) ?: np_qp_info(qp->qp_fd, &info);
 	if (ret)
 		return ret;
-	qp->io.queue.generation = same.create.generation;
+	qp->io.queue.generation = info.losses;
 	return start_queue(qp, SOFTGPU_QUEUE_REARM);
 }
 

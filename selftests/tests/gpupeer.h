@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A queue pair whose peer is the stand-in GPU: rings in its memory or in the
- * host's, data in its memory, doorbells and status page imported by its driver.
+ * A queue pair whose peer is the software GPU: rings in GPU memory or host memory, data
+ * in GPU memory, doorbells and status page imported by its driver.
  */
 #ifndef GPUPEER_H
 #define GPUPEER_H
@@ -13,17 +13,17 @@
 
 /* np_gpu_qp_open() flags */
 #define NP_GPU_HOST_SQ		(1U << 0)	/* submission ring in host memory, else in HBM */
-#define NP_GPU_STATIC_DOORBELL	(1U << 1)	/* GPU driver cannot be told to let go */
-#define NP_GPU_HOST_CQ		(1U << 2)	/* completion ring likewise */
+#define NP_GPU_STATIC_DOORBELL	(1U << 1)	/* the GPU's driver imports statically */
+#define NP_GPU_HOST_CQ		(1U << 2)	/* completion ring in host memory */
 #define NP_GPU_HOST_RINGS	(NP_GPU_HOST_SQ | NP_GPU_HOST_CQ)
 
 /**
- * struct np_gpu_memory - HBM that the controller reaches
+ * struct np_gpu_memory - GPU memory that the controller can access
  * @fd: dma-buf
  * @address: GPU address
  * @size: bytes
  * @bytes: the CPU's mapping of it
- * @handle: as imported by the controller
+ * @handle: buffer handle
  * @segments: of DMA addresses
  * @table: DMA address of each page
  */
@@ -38,20 +38,20 @@ struct np_gpu_memory {
 };
 
 /**
- * struct np_gpu_qp - a queue pair of the stand-in GPU
- * @gpu: open /dev/softgpu0; its handles and jobs go when it is closed
+ * struct np_gpu_qp - a queue pair of the software GPU
+ * @gpu: open /dev/softgpu0; closing it frees its handles and jobs
  * @qp_fd: queue pair file
- * @create: as created
- * @memory: rings, book-keeping and data
- * @cq: where the CPU sees the completion ring
- * @cq_bytes: of it
+ * @create: result of the creation
+ * @memory: rings, bookkeeping and data
+ * @cq: the CPU's mapping of the completion ring
+ * @cq_bytes: its size
  * @ring_maps: host rings
  * @doorbell_fd: dma-buf
  * @doorbell_address: GPU address of the tail doorbell
- * @doorbell_handle: the GPU driver's import
+ * @doorbell_handle: import handle in the GPU's driver
  * @status: the status page, mapped
- * @request: the request page, mapped
- * @io: parameters of programs on blocks, ready but for the range
+ * @request: the control page, mapped
+ * @io: parameters of block programs, complete except for the range
  */
 struct np_gpu_qp {
 	int gpu;
@@ -69,7 +69,7 @@ struct np_gpu_qp {
 	struct softgpu_io io;
 };
 
-/* Why there is no stand-in GPU that could be a peer of @ctrl, or NULL. */
+/* Why @ctrl cannot have a software GPU as a peer, or NULL. */
 const char *np_gpu_unusable(const struct np_ctrl *ctrl);
 int np_gpu_open(void);
 int np_gpu_alloc(int gpu, uint64_t size, uint32_t flags, struct softgpu_alloc *alloc);
@@ -83,39 +83,40 @@ int np_gpu_stop(int gpu, int job, uint32_t flags);
 int np_gpu_run(int gpu, uint32_t program, uint32_t threads, const void *parameters,
 	       size_t length, struct softgpu_result *result);
 
-/* Is it a real one that does the jobs?  What a stand-in is asked for takes no time. */
+/* Does a real GPU run the jobs? The software GPU has no meaningful timing. */
 bool np_gpu_is_real(void);
 
 /*
- * A job on several queue pairs, each with an equal part of its threads; it is qps[0].gpu's.
- * @more: GPU memory for np_gpu_more_bytes(), mapped, not used by another job.
+ * A job on several queue pairs, each with an equal share of its threads; it belongs to
+ * qps[0].gpu.
+ * @more: GPU memory of np_gpu_more_bytes() bytes, mapped, not used by another job.
  */
 uint64_t np_gpu_more_bytes(unsigned int pairs);
 int np_gpu_start_many(struct np_gpu_qp *qps, unsigned int pairs, uint32_t program,
 		      uint32_t threads, const struct np_gpu_memory *more);
-/* Memory of the GPU that the controller does not know of. */
+/* GPU memory that is not imported to the controller. */
 int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size);
 void np_gpu_memory_close(struct np_gpu_memory *memory);
 
-/* A queue pair that may be closed without having been opened. */
+/* Initialises a queue pair so that it may be closed without having been opened. */
 void np_gpu_qp_clear(struct np_gpu_qp *qp);
 /* Creates the queue pair on @ctrl and initialises its state on the GPU. */
 int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t entries,
 		   uint32_t flags);
 /*
- * After a loss, when no program uses the queue pair: clears the completion ring in
- * GPU memory, and has kernel and GPU begin again.
+ * After a loss, when no program uses the queue pair: clears the completion ring in GPU
+ * memory and re-arms in the driver and on the GPU.
  */
 int np_gpu_qp_rearm(struct np_gpu_qp *qp, int timeout_ms);
-/* A new dma-buf and a new import of the doorbells, in place of those it has. */
+/* Replaces the doorbells' dma-buf and import by new ones. */
 int np_gpu_qp_import_doorbell(struct np_gpu_qp *qp);
-/* Queue pair and GPU first; the import in the controller stays until its node is closed. */
+/* Closes queue pair and GPU; the controller's import stays until its node is closed. */
 void np_gpu_qp_close(struct np_gpu_qp *qp);
 /* Parameters for @count bytes of disk at @disk, @bytes per command. */
 void np_gpu_range(struct np_gpu_qp *qp, uint64_t disk, uint64_t count, uint32_t bytes,
 		  uint64_t seed);
 
-/* The GPU's pattern, written or checked by the CPU: -EBADMSG if it differs. */
+/* Write or check the GPU's pattern by the CPU: -EBADMSG if it differs. */
 int np_gpu_pattern_write(int disk_fd, uint64_t disk, uint64_t length, uint64_t seed);
 int np_gpu_pattern_check(int disk_fd, uint64_t disk, uint64_t length, uint64_t seed);
 

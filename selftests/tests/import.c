@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Importing a part of a dma-buf, or one direction of it: the part has its own
- * length, addresses and rings, and the controller uses it as it was imported.
+ * Import a range of a dma-buf, or one direction of it: the range has its own length,
+ * addresses and rings, and the controller's access follows the import.
  *
  * kernels: 6.1 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 
 #define PAGES		8U
 #define ENTRIES		16U
+#define NOBODY		65534U
 
 /* The kernel's enum dma_data_direction. */
 #define DMA_BIDIRECTIONAL	0U
@@ -47,7 +49,7 @@ FIXTURE_SETUP(import)
 
 FIXTURE_TEARDOWN(import)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_buffer_close(&self->whole);
 	close(self->test);
 	np_ctrl_close(&self->ctrl);
@@ -69,16 +71,7 @@ static int import_part(int ctrl_fd, int dmabuf, uint32_t access, uint64_t offset
 
 static int table(int ctrl_fd, uint32_t handle, uint64_t addresses[PAGES], uint32_t *count)
 {
-	struct nvme_peer_buf_table request = {
-		.size = sizeof(request),
-		.handle = handle,
-		.count = PAGES,
-		.addresses = (uintptr_t)addresses,
-	};
-	int ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &request);
-
-	*count = request.count;
-	return ret;
+	return np_buf_table(ctrl_fd, handle, 0, addresses, PAGES, count);
 }
 
 static void check_part(struct __test_metadata *_metadata, int fd, int dmabuf, uint32_t offset,
@@ -97,7 +90,7 @@ static void check_part(struct __test_metadata *_metadata, int fd, int dmabuf, ui
 	EXPECT_EQ(0, np_release(fd, import.handle));
 }
 
-TEST_F(import, a_part_is_as_long_as_was_asked)
+TEST_F(import, range_has_requested_length)
 {
 	int fd = self->ctrl.fd, scattered = self->whole.fd, contiguous = np_test_export(PAGES, 0);
 
@@ -112,8 +105,11 @@ TEST_F(import, a_part_is_as_long_as_was_asked)
 	close(contiguous);
 }
 
-/* Exporters map in pieces what lies in a row; the unit of all is the controller's page. */
-TEST_F(import, pieces)
+/*
+ * An exporter may split contiguous memory into several entries; each must be aligned to
+ * the controller's page size.
+ */
+TEST_F(import, mapping_split_at_odd_boundaries)
 {
 	static const uint32_t odd[] = { NVMEP_TEST_ODD_START, NVMEP_TEST_ODD_END };
 	int fd = self->ctrl.fd, dmabuf = np_test_export(PAGES, NVMEP_TEST_PIECES);
@@ -134,7 +130,7 @@ TEST_F(import, pieces)
 	}
 }
 
-TEST_F(import, parts_that_cannot_be)
+TEST_F(import, invalid_ranges)
 {
 	static const struct {
 		uint64_t offset;
@@ -167,7 +163,7 @@ TEST_F(import, parts_that_cannot_be)
 			       (unsigned long long)cases[i].length);
 		}
 	}
-	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 3, 0, 0, &import));
+	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 4, 0, 0, &import));
 	EXPECT_EQ(-EINVAL, import_part(self->ctrl.fd, self->whole.fd, 0xffffffffU, 0, 0, &import));
 }
 
@@ -186,18 +182,19 @@ TEST_F(import, reserved_fields)
 	}
 }
 
-TEST_F(import, memory_is_mapped_for_what_the_controller_does)
+TEST_F(import, mapping_direction_follows_access)
 {
 	static const uint32_t directions[] = {
 		[NVME_PEER_ACCESS_BOTH] = DMA_BIDIRECTIONAL,
 		[NVME_PEER_ACCESS_READ] = DMA_TO_DEVICE,
 		[NVME_PEER_ACCESS_WRITE] = DMA_FROM_DEVICE,
+		[NVME_PEER_ACCESS_READ | NVME_PEER_ACCESS_WRITE] = DMA_BIDIRECTIONAL,
 	};
 	struct nvmep_test_move maps = { .fd = self->whole.fd };
 	struct nvme_peer_buf_import import;
 	uint32_t access;
 
-	for (access = NVME_PEER_ACCESS_BOTH; access <= NVME_PEER_ACCESS_WRITE; access++) {
+	for (access = 0; access < sizeof(directions) / sizeof(directions[0]); access++) {
 		ASSERT_EQ(0, import_part(self->ctrl.fd, self->whole.fd, access, 0, 0, &import));
 		EXPECT_EQ(access, import.access);
 		ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MAPS, &maps));
@@ -206,8 +203,8 @@ TEST_F(import, memory_is_mapped_for_what_the_controller_does)
 	}
 }
 
-/* Our own status page is one; nobody needs to write it to ask for the way there. */
-TEST_F(import, what_is_open_for_reading_is_only_read)
+/* The status page's dma-buf is read-only; ROUTE does not need write access. */
+TEST_F(import, read_only_dmabuf_is_mapped_for_reading)
 {
 	struct nvme_peer_route route = { .size = sizeof(route) };
 	struct nvme_peer_buf_import import;
@@ -228,8 +225,8 @@ TEST_F(import, what_is_open_for_reading_is_only_read)
 }
 
 /**
- * struct parts - a dma-buf, one page imported for each use
- * @sq: read
+ * struct parts - a dma-buf of which one page is imported for each use
+ * @sq: read by the controller
  * @cq: written
  * @out: read
  * @in: written
@@ -267,7 +264,7 @@ static int create(int ctrl_fd, uint32_t sq_handle, uint64_t sq_offset, uint32_t 
 	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, create);
 }
 
-TEST_F(import, rings_lie_only_in_what_was_imported_for_them)
+TEST_F(import, rings_need_matching_access)
 {
 	int fd = self->ctrl.fd, dmabuf = np_test_export(PAGES, 0);
 	struct nvme_peer_qp_create qp;
@@ -277,7 +274,7 @@ TEST_F(import, rings_lie_only_in_what_was_imported_for_them)
 	ASSERT_EQ(0, import_parts(fd, dmabuf, &parts));
 	EXPECT_EQ(-EACCES, create(fd, parts.cq.handle, 0, 0, &qp));
 	EXPECT_EQ(-EACCES, create(fd, 0, 0, parts.sq.handle, &qp));
-	/* A ring behind the end of its part. */
+	/* A ring beyond the end of the range. */
 	EXPECT_EQ(-ERANGE, create(fd, parts.sq.handle, NP_PAGE, 0, &qp));
 	EXPECT_EQ(0, create(fd, parts.sq.handle, 0, parts.cq.handle, &qp));
 	close(qp.qp_fd);
@@ -285,8 +282,8 @@ TEST_F(import, rings_lie_only_in_what_was_imported_for_them)
 	close(dmabuf);
 }
 
-/* Two parts that name one page name one page. */
-TEST_F(import, rings_overlap_where_their_memory_does)
+/* Two imports of the same page overlap. */
+TEST_F(import, overlap_is_detected_across_imports)
 {
 	int fd = self->ctrl.fd, dmabuf = self->whole.fd;
 	struct nvme_peer_qp_create qp, other;
@@ -298,15 +295,15 @@ TEST_F(import, rings_overlap_where_their_memory_does)
 	ASSERT_EQ(0, create(fd, self->whole.handle, 0, 0, &other));
 	close(other.qp_fd);
 	close(qp.qp_fd);
-	/* And the other way round. */
+	/* In the reverse order. */
 	ASSERT_EQ(0, create(fd, self->whole.handle, 2 * NP_PAGE, 0, &qp));
 	EXPECT_EQ(-EEXIST, create(fd, part.handle, 0, 0, &other));
 	close(qp.qp_fd);
 	EXPECT_EQ(0, np_release(fd, part.handle));
 }
 
-/* A submission ring that fills its pages ends where the next one begins. */
-TEST_F(import, rings_may_lie_side_by_side)
+/* A submission ring that fills its pages ends where the next ring begins. */
+TEST_F(import, adjacent_rings_are_accepted)
 {
 	static const uint64_t places[] = { 1, 2, 0 };
 	int qps[3];
@@ -336,7 +333,7 @@ static uint64_t address_of(int ctrl_fd, uint32_t handle)
 	return table(ctrl_fd, handle, addresses, &count) ? 0 : addresses[0];
 }
 
-/* A queue pair whose rings lie in two parts of @bytes. */
+/* A queue pair whose rings lie in two of the ranges; @bytes is the mapping. */
 static int open_qp(struct np_qp *qp, int ctrl_fd, const struct parts *parts, uint8_t *bytes)
 {
 	struct nvme_peer_qp_info info;
@@ -366,8 +363,8 @@ static struct np_command transfer(uint8_t opcode, uint64_t address)
 	};
 }
 
-/* Under an IOMMU the controller could not do it if a mapping were the other way round. */
-TEST_F(import, the_controller_reads_and_writes_as_imported)
+/* The IOMMU would block an access against the direction of the mapping. */
+TEST_F(import, controller_access_follows_import)
 {
 	int fd = self->ctrl.fd, dmabuf = np_test_export(PAGES, 0);
 	struct np_command command;
@@ -381,9 +378,9 @@ TEST_F(import, the_controller_reads_and_writes_as_imported)
 	ASSERT_EQ(0, import_parts(fd, dmabuf, &parts));
 	ASSERT_EQ(0, open_qp(&qp, fd, &parts, bytes));
 	np_pattern(bytes + 2 * NP_PAGE, NP_PAGE, NP_AREA(11), 5);
-	command = transfer(NP_CMD_WRITE, address_of(fd, parts.out.handle));
+	command = transfer(NVMEPEER_OP_WRITE, address_of(fd, parts.out.handle));
 	EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
-	command = transfer(NP_CMD_READ, address_of(fd, parts.in.handle));
+	command = transfer(NVMEPEER_OP_READ, address_of(fd, parts.in.handle));
 	EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, memcmp(bytes + 2 * NP_PAGE, bytes + 3 * NP_PAGE, NP_PAGE));
 	np_qp_close(&qp);
@@ -392,8 +389,8 @@ TEST_F(import, the_controller_reads_and_writes_as_imported)
 	close(dmabuf);
 }
 
-/* The table of what lies in pieces names each of them. */
-TEST_F(import, each_page_of_scattered_memory_has_its_own_address)
+/* The table has the address of every page of scattered memory. */
+TEST_F(import, table_has_address_of_each_page)
 {
 	uint8_t *bytes = self->whole.bytes, page[NP_PAGE];
 	uint64_t addresses[PAGES];
@@ -407,27 +404,27 @@ TEST_F(import, each_page_of_scattered_memory_has_its_own_address)
 	for (i = 0; i < PAGES; i++) {
 		np_pattern(page, NP_PAGE, NP_AREA(11), i);
 		memcpy(bytes, page, NP_PAGE);
-		command = transfer(NP_CMD_WRITE, addresses[0]);
+		command = transfer(NVMEPEER_OP_WRITE, addresses[0]);
 		ASSERT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
 		memset(bytes, 0, PAGES * NP_PAGE);
-		command = transfer(NP_CMD_READ, addresses[i]);
+		command = transfer(NVMEPEER_OP_READ, addresses[i]);
 		EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
 		EXPECT_EQ(0, memcmp(bytes + i * NP_PAGE, page, NP_PAGE));
 	}
 	np_qp_close(&qp);
 }
 
-/* --- memory that is on its way --------------------------------------------- */
+/* --- memory that is being moved ------------------------------------------------- */
 
-/* As long as an import waits for it, and some more for a slow machine. */
+/* The import's own limit, and a margin for a slow machine. */
 #define ARRIVES_MS	10000
 #define TOO_LATE_MS	25000
 
 /**
  * struct waiting - a thread that imports
- * @ctrl_fd: the controller that it imports for
- * @dmabuf: what it imports
- * @ret: what came of it
+ * @ctrl_fd: controller
+ * @dmabuf: the dma-buf
+ * @ret: result of the import
  */
 struct waiting {
 	int ctrl_fd;
@@ -446,14 +443,14 @@ static void *wait_for_memory(void *argument)
 	return NULL;
 }
 
-/* It is used when it is there and not before, and one that never comes is refused. */
-TEST_F_TIMEOUT(import, memory_that_is_on_its_way_is_waited_for, 90)
+/* The import waits for the exporter's fence, and fails if it does not signal in time. */
+TEST_F_TIMEOUT(import, import_waits_for_move_fence, 90)
 {
 	struct waiting waiting = { .ctrl_fd = self->ctrl.fd };
 	struct nvmep_test_move move;
 	int64_t start;
 
-	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_ON_THE_WAY);
+	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_MOVING);
 	ASSERT_LE(0, waiting.dmabuf);
 	ASSERT_EQ(0, pthread_create(&waiting.thread, NULL, wait_for_memory, &waiting));
 	np_sleep_ms(1000);
@@ -464,7 +461,7 @@ TEST_F_TIMEOUT(import, memory_that_is_on_its_way_is_waited_for, 90)
 	EXPECT_EQ(0, waiting.ret);
 	close(waiting.dmabuf);
 
-	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_ON_THE_WAY);
+	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_MOVING);
 	ASSERT_LE(0, waiting.dmabuf);
 	start = np_now_ms();
 	wait_for_memory(&waiting);
@@ -474,14 +471,156 @@ TEST_F_TIMEOUT(import, memory_that_is_on_its_way_is_waited_for, 90)
 	close(waiting.dmabuf);
 }
 
-/* --- long walks ----------------------------------------------------------- */
+/* --- memory that is taken back during its import --------------------------------- */
+
+static bool wait_unmapped(int test, int dmabuf)
+{
+	struct nvmep_test_move move = { .fd = dmabuf };
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		if (np_ioctl(test, NVMEP_TEST_MAPS, &move))
+			return false;
+		if (!move.maps)
+			return true;
+		np_sleep_ms(10);
+	}
+	return false;
+}
+
+static void *import_on_cpu_1(void *argument)
+{
+	struct waiting *waiting = argument;
+	struct nvme_peer_buf_import import;
+
+	/* A stall blocks the CPU. */
+	waiting->ret = np_run_on(1);
+	if (!waiting->ret)
+		waiting->ret = np_import(waiting->ctrl_fd, waiting->dmabuf, 0, &import);
+	return NULL;
+}
+
+/*
+ * The exporter invalidates a mapping whose placement is being looked up. The mapping
+ * stays until that ends, as it walks the tables of the IOMMU, and the import fails.
+ */
+TEST_F_TIMEOUT(import, mapping_stays_while_its_placement_is_read, 60)
+{
+	struct nvmep_test_stall walk = {
+		.function = "region_intersects",
+		.after = "nvmep_placement_find",
+	};
+	struct waiting waiting = { .ctrl_fd = self->ctrl.fd };
+	struct nvmep_test_move move;
+	int stall;
+
+	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_SCATTERED);
+	ASSERT_LE(0, waiting.dmabuf);
+	move.fd = waiting.dmabuf;
+	stall = np_stall(&walk);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_run_on(0));
+	ASSERT_EQ(0, pthread_create(&waiting.thread, NULL, import_on_cpu_1, &waiting));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
+	np_sleep_ms(300);
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MAPS, &move));
+	EXPECT_EQ(1, move.maps);
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_GO, NULL));
+	pthread_join(waiting.thread, NULL);
+	EXPECT_EQ(-ESTALE, waiting.ret);
+	EXPECT_TRUE(wait_unmapped(self->test, waiting.dmabuf));
+	close(stall);
+	close(waiting.dmabuf);
+}
+
+/* The same while the import waits for the exporter's fence. */
+TEST_F(import, memory_taken_back_before_its_fence_is_not_imported)
+{
+	struct waiting waiting = { .ctrl_fd = self->ctrl.fd };
+	struct nvmep_test_move move;
+
+	waiting.dmabuf = np_test_export(PAGES, NVMEP_TEST_MOVING);
+	ASSERT_LE(0, waiting.dmabuf);
+	move.fd = waiting.dmabuf;
+	ASSERT_EQ(0, pthread_create(&waiting.thread, NULL, wait_for_memory, &waiting));
+	for (move.maps = 0; !move.maps; np_sleep_ms(1))
+		ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MAPS, &move));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
+	EXPECT_TRUE(wait_unmapped(self->test, waiting.dmabuf));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_LET_GO, &move));
+	pthread_join(waiting.thread, NULL);
+	EXPECT_EQ(-ESTALE, waiting.ret);
+	close(waiting.dmabuf);
+}
+
+/* --- locked memory --------------------------------------------------------------- */
+
+/* Limit the calling process's locked memory. */
+static int limit_locked(uint64_t pages)
+{
+	struct rlimit limit = { pages * NP_PAGE, pages * NP_PAGE };
+
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
+}
+
+/*
+ * A user whose limit is that of two imports, in a process of its own. Returns 0, or which
+ * step has failed.
+ */
+static int import_with_limit(int ctrl_fd)
+{
+	struct nvme_peer_buf_import first, second, third;
+	int dmabuf = np_test_export(PAGES, 0);
+
+	if (limit_locked(2 * PAGES) || setresuid(NOBODY, NOBODY, NOBODY))
+		return 1;
+	if (np_import(ctrl_fd, dmabuf, 0, &first) || np_import(ctrl_fd, dmabuf, 0, &second))
+		return 2;
+	if (np_import(ctrl_fd, dmabuf, 0, &third) != -ENOBUFS)
+		return 3;
+	if (np_release(ctrl_fd, second.handle) || np_import(ctrl_fd, dmabuf, 0, &second))
+		return 4;
+	/* Pinning locks all of a dma-buf. */
+	if (np_release(ctrl_fd, second.handle) || limit_locked(2 * PAGES - 1) ||
+	    import_part(ctrl_fd, dmabuf, 0, 0, 1, &second) != -ENOBUFS)
+		return 5;
+	return np_release(ctrl_fd, first.handle) ? 6 : 0;
+}
+
+TEST_F(import, imports_count_as_locked_memory)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (!child)
+		_exit(import_with_limit(self->ctrl.fd));
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status) {
+		TH_LOG("step %d", WEXITSTATUS(status));
+	}
+}
+
+TEST_F(import, locked_memory_is_unlimited_with_ipc_lock)
+{
+	struct nvme_peer_buf_import import;
+	struct rlimit before;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_MEMLOCK, &before));
+	ASSERT_EQ(0, limit_locked(0));
+	EXPECT_EQ(0, np_import(self->ctrl.fd, self->whole.fd, 0, &import));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &before));
+}
+
+/* --- long imports --------------------------------------------------------------- */
 
 #define BLOCK_PAGES	1024U
 #define MOST_TIMES	65536U
-/* An import of this length can be told from the killing of one. */
+/* Long enough to distinguish a complete import from an interrupted one. */
 #define LONG_MS		3000
 
-/* A dma-buf that looks @times as long as it is. */
+/* A dma-buf whose mapping names its pages @times times. */
 static int repeated_export(int test, uint32_t times)
 {
 	struct nvmep_test_export export = { .pages = BLOCK_PAGES, .times = times };
@@ -489,7 +628,7 @@ static int repeated_export(int test, uint32_t times)
 	return np_ioctl(test, NVMEP_TEST_EXPORT, &export) ?: export.fd;
 }
 
-/* Finds one whose import takes long: its dma-buf, and how long in @ms. */
+/* Finds a dma-buf whose import takes long; the duration in @ms. */
 static int long_export(int ctrl_fd, int test, int64_t *ms)
 {
 	struct nvme_peer_buf_import import;
@@ -514,7 +653,7 @@ static int long_export(int ctrl_fd, int test, int64_t *ms)
 	return ret;
 }
 
-/* Kills a process that imports, once it has mapped: how long it took to go, in ms. */
+/* Kills a process during its import; returns how long it took to exit, in ms. */
 static int64_t kill_import(int ctrl_fd, int test, int dmabuf)
 {
 	struct nvmep_test_move maps = { .fd = dmabuf };
@@ -535,14 +674,14 @@ static int64_t kill_import(int ctrl_fd, int test, int dmabuf)
 	return np_now_ms() - start;
 }
 
-/* Gigabytes of somebody's memory are walked page by page. */
-TEST_F_TIMEOUT(import, a_killed_process_does_not_import_on, 120)
+/* An import of gigabytes walks page by page; SIGKILL must end it. */
+TEST_F_TIMEOUT(import, fatal_signal_interrupts_import, 120)
 {
 	int64_t whole, gone;
 	int dmabuf = long_export(self->ctrl.fd, self->test, &whole);
 
 	ASSERT_LE(0, dmabuf);
-	/* On a machine that is so fast nobody waits. */
+	/* Skipped if the machine is so fast that no import takes long. */
 	if (whole < LONG_MS / 4)
 		SKIP(close(dmabuf); return, "no import takes long");
 	gone = kill_import(self->ctrl.fd, self->test, dmabuf);
@@ -551,8 +690,8 @@ TEST_F_TIMEOUT(import, a_killed_process_does_not_import_on, 120)
 		TH_LOG("an import takes %lld ms, and went on for %lld", (long long)whole,
 		       (long long)gone);
 	}
-	/* And nothing of it is left. */
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	/* Nothing is left behind. */
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	close(dmabuf);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The jump into another kernel, with peers and the CPU at work: it finds controllers that
- * have stopped and write nothing, what was acknowledged, and takes them over.
+ * kexec with peers and the CPU active: the next kernel finds controllers that are stopped
+ * and write nothing, and all acknowledged data, and takes them over.
  *
- * The next kernel is told to go on with the tests here (selftests/guest/session), so this
- * runs twice: before the jump, and behind it. What a controller still wrote then, into
- * memory that is another's, the IOMMU would refuse and tell.
+ * The next kernel continues with the tests from here (selftests/guest/session), so this
+ * test runs twice, before and after the jump. The IOMMU would report a write of a
+ * controller after the jump.
  *
  * kernels: 7
  * iommu: on
@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		32U
@@ -30,10 +30,10 @@
 #define DATA_BYTES	(2 * NP_PAGE)
 #define JUMP_SECONDS	200
 
-/* Added to the kernel's command line. */
+/* Added to the kernel command line. */
 #define RESUME		" np_resume=kexec"
 
-/* Of one disk, what the CPU and what its peer wrote. */
+/* Areas of a disk that the CPU and its peer wrote. */
 #define CPU_AREA	NP_AREA(10)
 #define PEER_AREA	NP_AREA(11)
 
@@ -51,7 +51,7 @@ FIXTURE_TEARDOWN(kexec)
 {
 }
 
-/* Load this very kernel; it starts with @line and RESUME. */
+/* Load the running kernel's image; it starts with @line and RESUME. */
 static int load_next_kernel(const char *line)
 {
 	char next[sizeof(((FIXTURE_DATA(kexec) *)0)->line) + sizeof(RESUME)];
@@ -67,7 +67,7 @@ static int load_next_kernel(const char *line)
 	return ret;
 }
 
-/* Returns only if it failed. */
+/* Returns only on failure. */
 static int jump(void)
 {
 	syscall(SYS_reboot, LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_KEXEC, NULL);
@@ -92,7 +92,7 @@ static int write_as_a_peer(struct np_qp *qp, const struct np_buffer *buffer)
 	struct np_command command;
 
 	np_pattern(buffer->bytes, DATA_BYTES, PEER_AREA, SEED);
-	np_command_rw(&command, buffer, NP_CMD_WRITE, PEER_AREA, 0, DATA_BYTES);
+	np_command_rw(&command, buffer, NVMEPEER_OP_WRITE, PEER_AREA, 0, DATA_BYTES);
 	return np_qp_run(qp, &command, NP_TIMEOUT_MS);
 }
 
@@ -107,7 +107,7 @@ static int holds_pattern(int disk, unsigned char *bytes, uint64_t area)
 	return ret;
 }
 
-/* A read of a peer's that does not end by itself. */
+/* A read of a peer that does not complete. */
 static int hold_a_read(struct np_bad *bad, struct np_qp *qp, struct np_buffer *buffer)
 {
 	struct np_command command;
@@ -119,9 +119,9 @@ static int hold_a_read(struct np_bad *bad, struct np_qp *qp, struct np_buffer *b
 	      np_bad_rule(bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY);
 	if (ret)
 		return ret;
-	np_command_rw(&command, buffer, NP_CMD_READ, 0, 0, NP_PAGE);
+	np_command_rw(&command, buffer, NVMEPEER_OP_READ, 0, 0, NP_PAGE);
 	np_qp_put(qp, &command);
-	ret = np_qp_ring(qp);
+	ret = np_qp_ring_doorbell(qp);
 	while (!ret && !np_bad_hits(bad, 0))
 		np_sleep_ms(1);
 	return ret;
@@ -145,17 +145,17 @@ static void before_the_jump(struct __test_metadata *_metadata, const char *line)
 	ASSERT_EQ(0, write_as_a_peer(&qp, &buffer));
 	ASSERT_EQ(0, hold_a_read(&bad, &held_qp, &held_buffer));
 	ASSERT_EQ(0, np_reader_start(&reader, &ctrl));
-	ASSERT_EQ(0, np_qp_fill(&qp, ENTRIES - 1, &buffer, (PAGES - 1) * NP_PAGE));
+	ASSERT_EQ(0, np_qp_submit_reads(&qp, ENTRIES - 1, &buffer, (PAGES - 1) * NP_PAGE));
 	ASSERT_EQ(0, jump());
 }
 
-/* Nobody has bound it since the machine jumped. */
+/* The controller has not been bound since the jump. */
 static void is_stopped(struct __test_metadata *_metadata, const char *name)
 {
 	const volatile uint32_t *registers;
 	char address[16];
 
-	ASSERT_EQ(0, np_place(name, address));
+	ASSERT_EQ(0, np_function_address(name, address));
 	ASSERT_FALSE(np_bound(address));
 	ASSERT_EQ(0, np_pci_write(address, "enable", "1"));
 	registers = np_registers_map(address);
@@ -181,7 +181,7 @@ static void behind_the_jump(struct __test_metadata *_metadata)
 	ASSERT_LE(0, disk);
 	EXPECT_EQ(0, holds_pattern(disk, bytes, CPU_AREA));
 	EXPECT_EQ(0, holds_pattern(disk, bytes, PEER_AREA));
-	EXPECT_EQ(0, np_qp_try(ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_check(ctrl.fd, NP_TIMEOUT_MS));
 	close(disk);
 	np_ctrl_close(&ctrl);
 	ASSERT_EQ(0, np_bad_open(&bad));
@@ -191,7 +191,7 @@ static void behind_the_jump(struct __test_metadata *_metadata)
 	free(bytes);
 }
 
-TEST_F_TIMEOUT(kexec, the_next_kernel_takes_over, JUMP_SECONDS)
+TEST_F_TIMEOUT(kexec, next_kernel_takes_over, JUMP_SECONDS)
 {
 	if (strstr(self->line, RESUME))
 		behind_the_jump(_metadata);

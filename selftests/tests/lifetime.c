@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A queue pair lives as long as its file, however that file travels and
- * however its holder ends; the module lives as long as any object of it.
+ * A queue pair lives as long as its file, also if the file is passed on or its holder is
+ * killed; the module cannot be unloaded while one of its objects exists.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,11 +37,11 @@ FIXTURE_SETUP(lifetime)
 
 FIXTURE_TEARDOWN(lifetime)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Reads that never stop, so that a kill always finds some in flight. */
+/* Endless reads, so that a kill always finds some in flight. */
 static void read_for_ever(int dmabuf, int ready)
 {
 	struct np_command command;
@@ -48,16 +50,16 @@ static void read_for_ever(int dmabuf, int ready)
 	struct np_qp qp;
 	uint32_t i;
 
-	/* Only the open of the node may be shared with the parent, not the file. */
-	if (np_ctrl_open(&ctrl, "np0") || np_buffer_adopt(&buffer, ctrl.fd, dmabuf, PAGES) ||
+	/* The child opens the node itself, so that it does not share the file. */
+	if (np_ctrl_open(&ctrl, "np0") || np_buffer_open_dmabuf(&buffer, ctrl.fd, dmabuf, PAGES) ||
 	    np_qp_open(&qp, ctrl.fd, ENTRIES))
 		_exit(1);
 	for (i = 0; ; i++) {
-		np_command_rw(&command, &buffer, NP_CMD_READ, NP_AREA(2) + i % 64 * NP_PAGE, 0,
+		np_command_rw(&command, &buffer, NVMEPEER_OP_READ, NP_AREA(2) + i % 64 * NP_PAGE, 0,
 			      (PAGES - 1) * NP_PAGE);
 		np_qp_put(&qp, &command);
 		if (i % 16 == 15)
-			np_qp_ring(&qp);
+			np_qp_ring_doorbell(&qp);
 		if (i >= ENTRIES / 2 && np_qp_reap(&qp, NULL, NP_TIMEOUT_MS))
 			_exit(2);
 		if (i == ENTRIES && write(ready, "", 1) != 1)
@@ -65,7 +67,7 @@ static void read_for_ever(int dmabuf, int ready)
 	}
 }
 
-/* All queue identifiers can be created: none is left behind on the controller. */
+/* All queue IDs can be created: none is left behind on the controller. */
 static int fill_queue_ids(const struct np_ctrl *ctrl)
 {
 	struct nvme_peer_qp_create create;
@@ -93,7 +95,7 @@ static int check_poison(const uint8_t *bytes, size_t length)
 	return 0;
 }
 
-TEST_F(lifetime, a_killed_process_leaves_nothing)
+TEST_F(lifetime, killed_process_leaves_nothing)
 {
 	size_t size = (PAGES - 1) * NP_PAGE;
 	int ready[2], status, round, dmabuf;
@@ -117,7 +119,7 @@ TEST_F(lifetime, a_killed_process_leaves_nothing)
 		kill(child, SIGKILL);
 		ASSERT_EQ(child, waitpid(child, &status, 0));
 		EXPECT_EQ(SIGKILL, WIFSIGNALED(status) ? WTERMSIG(status) : -WEXITSTATUS(status));
-		ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 		memset(bytes, POISON, size);
 		np_sleep_ms(100);
 		EXPECT_EQ(0, check_poison(bytes, size));
@@ -127,7 +129,7 @@ TEST_F(lifetime, a_killed_process_leaves_nothing)
 	close(dmabuf);
 }
 
-TEST_F(lifetime, a_forked_child_keeps_the_queue_pair)
+TEST_F(lifetime, forked_child_keeps_queue_pair)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_info info;
@@ -146,7 +148,7 @@ TEST_F(lifetime, a_forked_child_keeps_the_queue_pair)
 		_exit(info.state == NVME_PEER_QP_LIVE ? 0 : 2);
 	}
 	close(create.qp_fd);
-	EXPECT_EQ(-ETIMEDOUT, np_objects_settle(&self->ctrl, self->before, 200));
+	EXPECT_EQ(-ETIMEDOUT, np_objects_wait(&self->ctrl, self->before, 200));
 	EXPECT_EQ(1, write(go[1], "", 1));
 	ASSERT_EQ(child, waitpid(child, &status, 0));
 	EXPECT_EQ(0, status);
@@ -154,7 +156,7 @@ TEST_F(lifetime, a_forked_child_keeps_the_queue_pair)
 	close(go[1]);
 }
 
-TEST_F(lifetime, a_passed_file_keeps_the_queue_pair)
+TEST_F(lifetime, passed_file_keeps_queue_pair)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_info info;
@@ -165,26 +167,26 @@ TEST_F(lifetime, a_passed_file_keeps_the_queue_pair)
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
 	ASSERT_EQ(0, np_send_file(pair[0], "", 1, create.qp_fd));
 	close(create.qp_fd);
-	/* In nobody's descriptor table, only in the socket. */
-	EXPECT_EQ(-ETIMEDOUT, np_objects_settle(&self->ctrl, self->before, 200));
+	/* The file is referenced by the socket only, not by a descriptor table. */
+	EXPECT_EQ(-ETIMEDOUT, np_objects_wait(&self->ctrl, self->before, 200));
 	fd = np_receive_file(pair[1], &byte, 1);
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(0, np_qp_info(fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
 	EXPECT_EQ(create.qid, info.qid);
-	/* Sent again and never received: goes with the socket. */
+	/* Sent again and not received: closing the socket drops it. */
 	ASSERT_EQ(0, np_send_file(pair[0], "", 1, fd));
 	close(fd);
 	close(pair[0]);
 	close(pair[1]);
 }
 
-TEST_F(lifetime, a_queue_pair_outlives_the_node_it_came_from)
+TEST_F(lifetime, queue_pair_outlives_controller_file)
 {
 	struct nvme_peer_qp_info info;
 	struct np_ctrl second;
 	struct np_qp qp;
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 
 	ASSERT_EQ(0, np_ctrl_open(&second, "np0"));
 	ASSERT_EQ(0, np_qp_open(&qp, second.fd, ENTRIES));
@@ -195,8 +197,8 @@ TEST_F(lifetime, a_queue_pair_outlives_the_node_it_came_from)
 	np_qp_close(&qp);
 }
 
-/* The dma-buf is still open, but what it stood for is gone. */
-TEST_F(lifetime, an_export_outlives_its_queue_pair_as_an_empty_shell)
+/* The dma-buf is still open, but its object is gone. */
+TEST_F(lifetime, export_outlives_queue_pair_without_memory)
 {
 	struct np_export ring, doorbell, status;
 	struct nvme_peer_qp_create create;
@@ -214,7 +216,7 @@ TEST_F(lifetime, an_export_outlives_its_queue_pair_as_an_empty_shell)
 	EXPECT_EQ(0, np_store(ring.at, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, doorbell.fd, 0));
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, ring.fd, 0));
-	/* Who comes now can still read what became of it. */
+	/* A new mapping of the status page still works. */
 	page = mmap(NULL, NP_PAGE, PROT_READ, MAP_SHARED, status.fd, 0);
 	ASSERT_NE(MAP_FAILED, page);
 	EXPECT_EQ(NVME_PEER_QP_GONE, page->state);
@@ -235,44 +237,51 @@ static int maps_of(int dmabuf)
 	return ret ? ret : (int)maps.maps;
 }
 
-/* Somebody else's queue pair: commands of his may carry the addresses, too. */
-TEST_F(lifetime, addresses_that_were_told_stay_while_a_queue_pair_lives)
+/* Commands of its own node's queue pairs may carry the exposed addresses. */
+TEST_F(lifetime, exposed_buffer_stays_while_queue_pair_lives)
 {
-	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_create own, elsewhere;
 	struct np_buffer buffer;
 	struct np_ctrl other;
 
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
-	ASSERT_EQ(0, np_qp_create(other.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_qp_create(other.fd, ENTRIES, &elsewhere));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &own));
 	EXPECT_EQ(-EBUSY, np_release(self->ctrl.fd, buffer.handle));
 	EXPECT_EQ(1, maps_of(buffer.fd));
-	close(create.qp_fd);
+	close(own.qp_fd);
+	/* An idle queue pair of another node does not keep it. */
 	EXPECT_EQ(0, np_release(self->ctrl.fd, buffer.handle));
 	EXPECT_EQ(0, maps_of(buffer.fd));
+	close(elsewhere.qp_fd);
 	np_buffer_close(&buffer);
 	np_ctrl_close(&other);
 }
 
-/* The close of the node waits for those that were alive, not for later ones. */
-TEST_F(lifetime, a_closed_node_leaves_its_addresses_to_who_may_use_them)
+/*
+ * The buffers of a closed node stay until its last queue pair is closed, the youngest here,
+ * and not for queue pairs of other nodes.
+ */
+TEST_F(lifetime, closed_file_keeps_exposed_buffer)
 {
-	struct nvme_peer_qp_create before[2], after;
+	struct nvme_peer_qp_create pairs[3], elsewhere;
 	struct np_buffer buffer;
 	struct np_ctrl other;
+	int i;
 
 	ASSERT_EQ(0, np_ctrl_open(&other, "np0"));
 	ASSERT_EQ(0, np_buffer_open(&buffer, other.fd, PAGES, 0));
-	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &before[0]));
-	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &before[1]));
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &elsewhere));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, np_qp_create(other.fd, ENTRIES, &pairs[i]));
 	np_ctrl_close(&other);
-	EXPECT_EQ(1, maps_of(buffer.fd));
-	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &after));
-	close(before[1].qp_fd);
-	EXPECT_EQ(1, maps_of(buffer.fd));
-	close(before[0].qp_fd);
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(1, maps_of(buffer.fd));
+		close(pairs[i].qp_fd);
+	}
 	EXPECT_EQ(0, maps_of(buffer.fd));
-	close(after.qp_fd);
+	close(elsewhere.qp_fd);
 	np_buffer_close(&buffer);
 }
 
@@ -284,8 +293,11 @@ static uint32_t quarantined(const struct np_ctrl *ctrl)
 	return info.qids_quarantined;
 }
 
-/* What has just ended is the last to be handed out: a late store hits nobody. */
-TEST_F(lifetime, an_identifier_rests_as_long_as_it_can)
+/*
+ * A queue ID is reused as late as possible, so that a late doorbell store hits no other
+ * queue.
+ */
+TEST_F(lifetime, queue_id_reuse_is_least_recently_used)
 {
 	struct nvme_peer_qp_create create;
 	uint32_t i, others = self->ctrl.info.qids_total - self->ctrl.info.qids_cpu - 1, first;
@@ -305,27 +317,27 @@ TEST_F(lifetime, an_identifier_rests_as_long_as_it_can)
 	EXPECT_EQ(first, create.qid);
 }
 
-/* Its GPU may have registered the page, of which nobody tells the kernel. */
-TEST_F(lifetime, an_identifier_is_kept_from_others_while_a_mapper_lives)
+/* The mapper's GPU may have registered the page, which the kernel cannot observe. */
+TEST_F(lifetime, queue_id_quarantined_while_mapper_lives)
 {
 	struct nvme_peer_info info;
 	struct np_mapper mapper;
 
 	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
 	EXPECT_EQ(1, quarantined(&self->ctrl));
-	EXPECT_FALSE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
-	/* Its mapping outlives a reset. */
+	EXPECT_FALSE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
+	/* Its mapping survives a reset. */
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	EXPECT_EQ(1, quarantined(&self->ctrl));
-	EXPECT_FALSE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+	EXPECT_FALSE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
 	np_mapper_end(&mapper);
 	EXPECT_EQ(0, quarantined(&self->ctrl));
-	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+	EXPECT_TRUE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
 }
 
-/* One that has exited stores no more, whether or not its parent has looked. */
-TEST_F(lifetime, an_identifier_is_not_kept_for_the_dead)
+/* A process that has exited stores no more, whether or not its parent has reaped it. */
+TEST_F(lifetime, queue_id_freed_when_mapper_exits)
 {
 	struct np_mapper mapper;
 	siginfo_t ended;
@@ -336,12 +348,160 @@ TEST_F(lifetime, an_identifier_is_not_kept_for_the_dead)
 	mapper.leash = -1;
 	ASSERT_EQ(0, waitid(P_PID, mapper.pid, &ended, WEXITED | WNOWAIT));
 	EXPECT_EQ(0, quarantined(&self->ctrl));
-	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, mapper.qid));
+	EXPECT_TRUE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
 	np_mapper_end(&mapper);
 }
 
-/* A late store of one's own hits one's own queue: who maps again and again can. */
-TEST_F_TIMEOUT(lifetime, a_mapper_gets_its_own_identifiers_again, 120)
+static bool is_zombie(pid_t pid)
+{
+	char path[32], text[128] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+		return false;
+	close(fd);
+	return strstr(text, ") Z ");
+}
+
+static void *outlive_main_thread(void *leash)
+{
+	char byte;
+
+	_exit(read((int)(intptr_t)leash, &byte, 1) ? 3 : 0);
+}
+
+/* Map doorbells, close all, and end the main thread only. */
+static void be_headless(int ctrl_fd, int leash)
+{
+	pthread_t thread;
+	struct np_qp qp;
+
+	if (np_qp_open(&qp, ctrl_fd, 16) ||
+	    pthread_create(&thread, NULL, outlive_main_thread, (void *)(intptr_t)leash))
+		_exit(1);
+	np_qp_close(&qp);
+	syscall(SYS_exit, 0);
+}
+
+/* A process whose main thread has exited may store by another thread, or by its GPU. */
+TEST_F(lifetime, queue_id_quarantined_while_any_thread_lives)
+{
+	int leash[2], i;
+	pid_t child;
+
+	ASSERT_EQ(0, pipe(leash));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child) {
+		close(leash[1]);
+		be_headless(self->ctrl.fd, leash[0]);
+	}
+	close(leash[0]);
+	for (i = 0; i < 500 && !is_zombie(child); i++)
+		np_sleep_ms(10);
+	EXPECT_GT(500, i);
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	close(leash[1]);
+	EXPECT_EQ(child, waitpid(child, NULL, 0));
+	EXPECT_EQ(0, quarantined(&self->ctrl));
+}
+
+/* Does the module's list, which outlives a binding, name the process? */
+static bool is_in_quarantine(pid_t pid)
+{
+	char text[NP_OBJECTS], name[16];
+
+	snprintf(name, sizeof(name), " %d\n", pid);
+	return !np_read_file("/sys/kernel/debug/nvme-peer/quarantine", text, sizeof(text)) &&
+	       strstr(text, name);
+}
+
+/* Unbinding does not end a mapping of BAR0, and the next binding has the same addresses. */
+TEST_F_TIMEOUT(lifetime, queue_id_quarantined_across_unbind, 120)
+{
+	char address[sizeof(self->ctrl.address)], command[96];
+	struct np_mapper mapper;
+	int log = np_log_open();
+
+	ASSERT_LE(0, log);
+	strcpy(address, self->ctrl.address);
+	snprintf(command, sizeof(command), "/build/user/nvme-peer unbind %s", address);
+	ASSERT_EQ(0, np_mapper_start(&mapper, self->ctrl.fd));
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	np_ctrl_close(&self->ctrl);
+	EXPECT_NE(0, system(command));
+	EXPECT_TRUE(np_bound(address));
+	ASSERT_EQ(0, np_unbind(address));
+	EXPECT_EQ(0, np_log_wait(log, "doorbells of 1 queue IDs", NP_TIMEOUT_MS));
+	EXPECT_TRUE(is_in_quarantine(mapper.pid));
+	ASSERT_EQ(0, np_bind(address));
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(1, quarantined(&self->ctrl));
+	EXPECT_FALSE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
+	np_mapper_end(&mapper);
+	EXPECT_EQ(0, quarantined(&self->ctrl));
+	EXPECT_TRUE(np_qid_is_reused(self->ctrl.fd, mapper.qid));
+	close(log);
+}
+
+/* A process that maps the doorbells and lives until the leash is closed. */
+static int mmap_in_child(int doorbell, const int leash[2], pid_t *child)
+{
+	int answer[2], ret = -EIO;
+	char byte;
+
+	if (pipe(answer))
+		return -errno;
+	*child = fork();
+	if (!*child) {
+		close(leash[1]);
+		ret = mmap(NULL, NP_PAGE, PROT_WRITE, MAP_SHARED, doorbell, 0) == MAP_FAILED ?
+		      -errno : 0;
+		_exit(write(answer[1], &ret, sizeof(ret)) == sizeof(ret) ?
+		      read(leash[0], &byte, 1) : 1);
+	}
+	close(answer[1]);
+	if (read(answer[0], &ret, sizeof(ret)) != sizeof(ret))
+		ret = -EIO;
+	close(answer[0]);
+	return ret;
+}
+
+/*
+ * The kernel keeps a record of each process that may store: of 64 at a time, and of any
+ * number one after the other.
+ */
+TEST_F_TIMEOUT(lifetime, processes_with_doorbells_are_limited, 120)
+{
+	struct nvme_peer_qp_export doorbell;
+	struct nvme_peer_qp_create create;
+	pid_t children[66];
+	int leash[2], i;
+
+	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &doorbell));
+	ASSERT_EQ(0, pipe(leash));
+	for (i = 0; i < 64; i++)
+		ASSERT_EQ(0, mmap_in_child(doorbell.fd, leash, &children[i]));
+	EXPECT_EQ(-ENOSPC, mmap_in_child(doorbell.fd, leash, &children[i++]));
+	kill(children[0], SIGKILL);
+	EXPECT_EQ(children[0], waitpid(children[0], NULL, 0));
+	EXPECT_EQ(0, mmap_in_child(doorbell.fd, leash, &children[i]));
+	close(leash[0]);
+	close(leash[1]);
+	for (; i; i--)
+		EXPECT_EQ(children[i], waitpid(children[i], NULL, 0));
+	close(doorbell.fd);
+	close(create.qp_fd);
+}
+
+/*
+ * A late store of a process to its own queue is harmless, so a process that maps
+ * repeatedly gets its own IDs.
+ */
+TEST_F_TIMEOUT(lifetime, mapper_reuses_its_own_queue_ids, 120)
 {
 	struct np_qp qp;
 	uint32_t i;
@@ -355,7 +515,7 @@ TEST_F_TIMEOUT(lifetime, a_mapper_gets_its_own_identifiers_again, 120)
 	}
 }
 
-TEST_F(lifetime, an_identifier_is_kept_while_a_dma_buf_of_its_doorbells_is_open)
+TEST_F(lifetime, queue_id_quarantined_while_dmabuf_open)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_export doorbell, ring;
@@ -365,16 +525,16 @@ TEST_F(lifetime, an_identifier_is_kept_while_a_dma_buf_of_its_doorbells_is_open)
 	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_SQ, 0, &ring));
 	close(create.qp_fd);
 	EXPECT_EQ(1, quarantined(&self->ctrl));
-	EXPECT_FALSE(np_qid_comes_up(self->ctrl.fd, create.qid));
+	EXPECT_FALSE(np_qid_is_reused(self->ctrl.fd, create.qid));
 	close(doorbell.fd);
-	/* Rings are memory: they do not matter. */
+	/* Rings are memory and cause no quarantine. */
 	EXPECT_EQ(0, quarantined(&self->ctrl));
-	EXPECT_TRUE(np_qid_comes_up(self->ctrl.fd, create.qid));
+	EXPECT_TRUE(np_qid_is_reused(self->ctrl.fd, create.qid));
 	close(ring.fd);
 }
 
-/* With everything in quarantine there is nothing left, and that is said. */
-TEST_F_TIMEOUT(lifetime, all_identifiers_may_be_in_quarantine, 120)
+/* With all queue IDs in quarantine, creation fails with ENOSPC. */
+TEST_F_TIMEOUT(lifetime, all_queue_ids_quarantined_is_enospc, 120)
 {
 	uint32_t i, count = self->ctrl.info.qids_total - self->ctrl.info.qids_cpu;
 	struct nvme_peer_qp_create create;
@@ -394,12 +554,12 @@ TEST_F_TIMEOUT(lifetime, all_identifiers_may_be_in_quarantine, 120)
 	EXPECT_EQ(count, info.qids_quarantined);
 	for (i = 0; i < count; i++)
 		close(open[i].fd);
-	EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
 	free(open);
 }
 
-/* Last in the file: it takes the controllers away from under other fixtures. */
-TEST_F(lifetime, the_module_stays_while_an_export_is_open)
+/* Last in the file: it unloads the module, which other fixtures use. */
+TEST_F(lifetime, open_export_pins_module)
 {
 	static const uint32_t kinds[] = {
 		NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_DOORBELL, NVME_PEER_EXPORT_STATUS,
@@ -417,7 +577,7 @@ TEST_F(lifetime, the_module_stays_while_an_export_is_open)
 		close(out.fd);
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	}
-	ASSERT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 	ASSERT_EQ(0, np_module_unload(0));
 	ASSERT_EQ(0, system("modprobe nvme_peer"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Passthrough to a namespace with 8 bytes of metadata per block, which the
- * runner gives the second controller: it goes both ways, and a buffer that is
- * too short for what the controller would move is refused.
+ * Passthrough to a namespace with 8 bytes of metadata per block (the second
+ * controller's): metadata is transferred in both directions, and a buffer that is shorter
+ * than the controller's transfer is refused.
  *
  * iommu: on off bounce
  */
@@ -68,28 +68,31 @@ static struct nvme_passthru_cmd rw(uint8_t opcode, void *bytes, void *meta)
 	};
 }
 
-TEST_F(metadata, goes_both_ways_by_ioctl)
+TEST_F(metadata, write_and_read_by_ioctl)
 {
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_WRITE, self->bytes, self->meta);
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, self->meta);
 
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, self->meta_back);
+	cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, LENGTH));
 	EXPECT_EQ(0, memcmp(self->meta, self->meta_back, META_LENGTH));
 }
 
-/* The controller trusts the command, so the driver must not trust the caller. */
-TEST_F(metadata, a_short_buffer_is_refused)
+/*
+ * The controller transfers what the command says, so the driver must check the caller's
+ * length.
+ */
+TEST_F(metadata, short_buffer_is_refused)
 {
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_READ, self->back, self->meta_back);
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
 
 	cmd.metadata_len = META_LENGTH - PER_BLOCK;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, self->meta_back);
+	cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
 	cmd.data_len = LENGTH - NP_BLOCK;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, (void *)8);
+	cmd = rw(NVMEPEER_OP_READ, self->back, (void *)8);
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 }
 
@@ -127,14 +130,14 @@ static int uring_once(struct io_uring *ring, int fd, const struct nvme_passthru_
 	return ret;
 }
 
-TEST_F(metadata, goes_both_ways_by_io_uring)
+TEST_F(metadata, write_and_read_by_io_uring)
 {
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_WRITE, self->bytes, self->meta);
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, self->meta);
 	struct io_uring ring;
 
 	ASSERT_EQ(0, io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32));
 	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, self->meta_back);
+	cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
 	ASSERT_EQ(0, uring_once(&ring, self->generic, &cmd));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, LENGTH));
 	EXPECT_EQ(0, memcmp(self->meta, self->meta_back, META_LENGTH));

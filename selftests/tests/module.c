@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The module leaves when nothing of it is in use, with its controllers still bound
- * if need be, and not before; what it registered goes with it and comes back.
+ * The module can be unloaded while controllers are bound, unless an object of it is in
+ * use; all that it registered is removed and registered again by the next load.
  *
  * iommu: on
  * timeout: 90
@@ -36,14 +36,14 @@ FIXTURE_TEARDOWN(module)
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Each kind of file that keeps the module, one after the other as the only one. */
-TEST_F(module, stays_while_a_controller_is_open)
+/* Each kind of file, one after the other as the only one that pins the module. */
+TEST_F(module, open_controller_pins_module)
 {
 	EXPECT_EQ(-EAGAIN, np_module_unload(0));
 	EXPECT_TRUE(np_bound(self->ctrl.address));
 }
 
-TEST_F(module, stays_while_a_namespace_is_open)
+TEST_F(module, open_namespace_pins_module)
 {
 	static const char * const nodes[] = { "/dev/nvmep%dn1", "/dev/ngp%dn1" };
 	int files[2], i;
@@ -58,7 +58,7 @@ TEST_F(module, stays_while_a_namespace_is_open)
 	}
 }
 
-TEST_F(module, stays_while_a_queue_pair_or_a_part_of_it_is_open)
+TEST_F(module, open_queue_pair_or_export_pins_module)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_qp_export out;
@@ -78,28 +78,28 @@ TEST_F(module, stays_while_a_queue_pair_or_a_part_of_it_is_open)
 	munmap(map, NP_PAGE);
 }
 
-TEST_F_TIMEOUT(module, leaves_bound_controllers_behind, 120)
+TEST_F_TIMEOUT(module, unload_unbinds_controllers, 120)
 {
 	struct nvme_peer_info info;
 	int i;
 
 	for (i = 0; i < ROUNDS; i++) {
-		EXPECT_EQ(NP_MODULE_TRACES, np_module_traces());
+		EXPECT_EQ(NP_MODULE_REGISTRATIONS, np_module_registrations());
 		np_ctrl_close(&self->ctrl);
 		ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 		EXPECT_FALSE(np_bound(self->ctrl.address));
 		EXPECT_EQ(-ENODEV, np_instance(self->ctrl.address));
-		EXPECT_EQ(0, np_module_traces());
+		EXPECT_EQ(0, np_module_registrations());
 		ASSERT_EQ(0, np_module_load(""));
 		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		ASSERT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
 	}
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	EXPECT_EQ(0, info.generation);
 }
 
-/* Parameters that only a load can set. */
-TEST_F_TIMEOUT(module, peer_queues_bounds_what_peers_get, 120)
+/* Parameters that are set at load time only. */
+TEST_F_TIMEOUT(module, peer_queues_parameter_limits_peers, 120)
 {
 	struct nvme_peer_qp_create create;
 	struct nvme_peer_info info;
@@ -120,7 +120,7 @@ TEST_F_TIMEOUT(module, peer_queues_bounds_what_peers_get, 120)
 	close(qp_fd);
 	np_ctrl_close(&self->ctrl);
 
-	/* More than there are: the CPU keeps one. */
+	/* More queues than exist: the CPU keeps one. */
 	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_module_load("peer_queues=100000"));
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));

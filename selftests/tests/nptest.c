@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What every test does with files, functions, the module, its controllers and
- * their disks; see nptest.h.
+ * Helpers of all tests for files, functions, the module, its controllers and their disks;
+ * see nptest.h.
  */
 #include "nptest.h"
 
@@ -85,7 +85,7 @@ int np_read_file(const char *path, char *text, size_t size)
 	return got < 0 ? (int)got : 0;
 }
 
-int np_place(const char *name, char address[16])
+int np_function_address(const char *name, char address[16])
 {
 	char path[64];
 	int ret;
@@ -158,7 +158,7 @@ void np_registers_unmap(const volatile uint32_t *registers)
 		munmap((void *)registers, NP_PAGE);
 }
 
-/* The override stays: it harms nobody and the next bind needs it. */
+/* driver_override stays set: it is harmless and the next bind needs it. */
 int np_bind(const char *address)
 {
 	int ret;
@@ -168,16 +168,19 @@ int np_bind(const char *address)
 	ret = np_pci_write(address, "driver_override", "nvme-peer");
 	if (ret)
 		return ret;
-	/* Not drivers_probe, which hides why a probe failed. */
+	/* Not drivers_probe, which hides the error of the probe. */
 	return np_write_file("/sys/bus/pci/drivers/nvme-peer/bind", address);
 }
 
-int np_disown(const char *address)
+int np_clear_driver_override(const char *address)
 {
 	return np_pci_write(address, "driver_override", "\n");
 }
 
-/* Switching off what scans by itself, which is off, is refused like all else by one that is off. */
+/*
+ * Turning automatic scans off changes nothing, and fails like every write if kmemleak is
+ * disabled.
+ */
 bool np_kmemleak_on(void)
 {
 	return !np_write_file(KMEMLEAK, "scan=off");
@@ -197,7 +200,7 @@ FILE *np_kmemleak_scan(void)
 	return fopen(KMEMLEAK, "re");
 }
 
-/* One descriptor's room beside the bytes. */
+/* Control data for one descriptor beside the bytes. */
 #define FILE_MESSAGE(bytes, control)				\
 	{							\
 		.msg_iov = (bytes),				\
@@ -238,8 +241,8 @@ int np_receive_file(int socket, void *bytes, size_t length)
 }
 
 /*
- * The first time in a test all that ran in the module until now; what is left of this
- * one the kernel adds to what it counts of the next, and the runner saves it with that.
+ * Saves the module's coverage so far when first called in a test. What runs in the rest
+ * of this test is saved with the next one, and by the runner at the end.
  */
 static void save_coverage(void)
 {
@@ -284,7 +287,7 @@ int np_module_load(const char *parameters)
 	return ret;
 }
 
-unsigned int np_module_traces(void)
+unsigned int np_module_registrations(void)
 {
 	static const char * const traces[] = {
 		"/sys/module/nvme_peer", "/sys/bus/pci/drivers/nvme-peer",
@@ -322,7 +325,7 @@ int np_monitor(const char *command)
 	return np_write_file("/dev/ttyS1", line);
 }
 
-int np_pull(const char *address)
+int np_surprise_remove(const char *address)
 {
 	char path[128];
 
@@ -330,7 +333,7 @@ int np_pull(const char *address)
 	return np_write_file(path, "1");
 }
 
-int np_find_again(const char *address)
+int np_rescan(const char *address)
 {
 	char path[128];
 	int ret = np_write_file("/sys/bus/pci/rescan", "1");
@@ -368,7 +371,7 @@ int np_log_wait(int log, const char *text, int timeout_ms)
 	return -ETIMEDOUT;
 }
 
-void np_planted(const char *what, const char *name)
+void np_expected_splat(const char *what, const char *name)
 {
 	char line[64];
 
@@ -384,7 +387,7 @@ int np_bind_all(void)
 	int ret;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		ret = np_place(names[i], address) ?: np_bind(address);
+		ret = np_function_address(names[i], address) ?: np_bind(address);
 		if (ret)
 			return ret;
 	}
@@ -409,7 +412,7 @@ int np_admin(int fd, struct nvme_admin_cmd *cmd)
 	return np_ioctl(fd, NVME_IOCTL_ADMIN_CMD, cmd);
 }
 
-int np_ctrl_settle(int fd, struct nvme_peer_info *info, int timeout_ms)
+int np_ctrl_wait_live(int fd, struct nvme_peer_info *info, int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
 	int ret;
@@ -425,15 +428,15 @@ int np_ctrl_settle(int fd, struct nvme_peer_info *info, int timeout_ms)
 	return -ETIMEDOUT;
 }
 
-/* Identify Controller, CNS 1: bytes 4 to 23 are the serial number. */
+/* Identify Controller: bytes 4 to 23 are the serial number. */
 static bool has_serial(int fd, const char *serial)
 {
 	static uint8_t identify[4096];
 	struct nvme_admin_cmd cmd = {
-		.opcode = 0x06,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.addr = (uintptr_t)identify,
 		.data_len = sizeof(identify),
-		.cdw10 = 1,
+		.cdw10 = NVME_CNS_CONTROLLER,
 	};
 	size_t length = strlen(serial);
 
@@ -578,7 +581,21 @@ int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS])
 	return np_read_file(path, text, NP_OBJECTS);
 }
 
-int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS], int timeout_ms)
+int np_objects_alone(const struct np_ctrl *ctrl, char text[NP_OBJECTS], int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+	int ret;
+
+	do {
+		ret = np_objects(ctrl, text);
+		if (ret || strstr(text, "open_files 1\n"))
+			return ret;
+		np_sleep_ms(5);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+int np_objects_wait(const struct np_ctrl *ctrl, const char before[NP_OBJECTS], int timeout_ms)
 {
 	char path[128];
 
@@ -591,7 +608,7 @@ int np_module_objects(char text[NP_OBJECTS])
 	return np_read_file(DEBUGFS "/objects", text, NP_OBJECTS);
 }
 
-int np_module_objects_settle(const char before[NP_OBJECTS], int timeout_ms)
+int np_module_objects_wait(const char before[NP_OBJECTS], int timeout_ms)
 {
 	return settle(DEBUGFS "/objects", before, timeout_ms);
 }
@@ -648,10 +665,10 @@ int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl)
 	return ret;
 }
 
-int np_reader_goes_on(struct np_reader *reader)
+int np_reader_wait_read(struct np_reader *reader)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
-	/* One may have begun before this call. */
+	/* One read may have started before this call. */
 	unsigned int enough = atomic_load(&reader->reads) + 2;
 
 	while (atomic_load(&reader->reads) < enough) {
@@ -672,7 +689,7 @@ int np_reader_stop(struct np_reader *reader)
 	return reader->error;
 }
 
-/* --- sleep ------------------------------------------------------------------------ */
+/* --- suspend ---------------------------------------------------------------------- */
 
 #define POWER		"/sys/power/"
 #define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
@@ -684,7 +701,7 @@ int np_sleep_begin(const char *address)
 
 	if (test < 0)
 		return -errno;
-	/* As far as the devices' own sleep without interrupts, and back at once. */
+	/* Up to the devices' noirq phase, and back at once. */
 	ret = np_ioctl(test, NVMEP_TEST_SLEEP, &sleeper) ?:
 	      np_write_file(POWER "pm_test", "platform") ?: np_write_file(TEST_DELAY, "0");
 	if (!ret)
@@ -693,7 +710,7 @@ int np_sleep_begin(const char *address)
 	return ret;
 }
 
-int np_fall_asleep(void)
+int np_suspend(void)
 {
 	return np_write_file(POWER "state", "freeze");
 }
@@ -729,6 +746,20 @@ int np_wait_stalled(int test)
 
 	while ((ret = np_ioctl(test, NVMEP_TEST_STALLED, NULL)) == -EAGAIN && np_now_ms() < end)
 		np_sleep_ms(1);
+	return ret;
+}
+
+int np_pci_error(const char *address, uint32_t step)
+{
+	struct nvmep_test_error call = {
+		.pci_address = np_parse_address(address), .step = step,
+	};
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
+
+	if (test < 0)
+		return -errno;
+	ret = np_ioctl(test, NVMEP_TEST_ERROR, &call);
+	close(test);
 	return ret;
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the tests share: finding and binding controllers, counting the module's
- * objects, buffers, and a queue pair whose peer is the CPU.
+ * Helpers of all tests: find and bind controllers, count the module's objects, buffers,
+ * and a queue pair whose peer is the CPU.
  *
- * Functions return 0 or a negative errno and never print; a test says what it
- * expected.  Nothing here is thread safe, except that different queue pairs
- * may be used by different threads.
+ * Functions return 0 or a negative errno and print nothing. They are not thread safe,
+ * except that threads may use different queue pairs.
  */
 #ifndef NPTEST_H
 #define NPTEST_H
@@ -20,18 +19,19 @@
 #include <linux/nvme_ioctl.h>
 #include <linux/nvme_peer.h>
 
+#include "nvme.h"
 #include "nvmep_test.h"
 
 #define NP_PAGE		4096U
 #define NP_BLOCK	512U
 
 /*
- * What has to happen soon may take this long: an emulated guest on a busy machine
- * may stand still for seconds.  Below the harness's own limit of 30 s for a test.
+ * Limit for events that should happen soon: an emulated guest on a busy machine may stand
+ * still for seconds. Shorter than the harness's own limit of 30 s for a test.
  */
 #define NP_TIMEOUT_MS	20000
 
-/* Byte ranges of the disk, so that tests do not write over each other. */
+/* Byte ranges of the disk, so that tests do not overwrite each other's data. */
 #define NP_AREA(n)	((uint64_t)(n) << 24)
 
 /**
@@ -51,35 +51,39 @@ struct np_ctrl {
 /* Files and functions. */
 int np_write_file(const char *path, const char *text);
 int np_read_file(const char *path, char *text, size_t size);
-/* An attribute of a PCI function, "reset" say. */
+/* An attribute of a PCI function, for example "reset". */
 int np_pci_write(const char *address, const char *attribute, const char *text);
 int np_bind(const char *address);
-/* A descriptor through a socket, with @length bytes beside it: 0 or -errno, and it. */
+/*
+ * Pass a descriptor through a socket, with @length bytes beside it; np_receive_file()
+ * returns the descriptor or -errno.
+ */
 int np_send_file(int socket, const void *bytes, size_t length, int fd);
 int np_receive_file(int socket, void *bytes, size_t length);
 
-/* Does kmemleak look at this guest? Asks without a scan, which may take minutes. */
+/* Is kmemleak enabled? Does not start a scan, which may take minutes. */
 bool np_kmemleak_on(void);
 /*
- * What it reports now, or NULL with errno: young objects are not reported, so this
- * waits, and one scan may see a stale pointer, so there are two.
+ * kmemleak's report, or NULL with errno. Waits, as young objects are not reported, and
+ * scans twice, as one scan may find a stale pointer.
  */
 FILE *np_kmemleak_scan(void);
 
-/* Nobody binds it any more by itself, a module that is loaded included. */
-int np_disown(const char *address);
+/* No driver binds the function any more, not even when a module is loaded. */
+int np_clear_driver_override(const char *address);
 int np_unbind(const char *address);
 bool np_bound(const char *address);
 /* Bind np0 and np1. */
 int np_bind_all(void);
-/* Where the runner put a function, "np0", "softgpu" and so on. */
-int np_place(const char *name, char address[16]);
+/* The PCI address of a function of this guest, "np0", "softgpu" and so on. */
+int np_function_address(const char *name, char address[16]);
 struct nvme_peer_pci_address np_parse_address(const char *address);
 bool np_same_address(struct nvme_peer_pci_address a, struct nvme_peer_pci_address b);
 
 /*
- * Controller registers, in dwords (base specification 3.1.4), and bits in them: NULL where
- * the kernel lets nobody look at what a driver has, or nothing answers.
+ * Controller registers, as dword indices (base specification 3.1.4), and bits in them.
+ * NULL if the kernel forbids mapping a bound device's BAR (IO_STRICT_DEVMEM) or the
+ * device does not respond.
  */
 #define NP_REGISTER_CC		(0x14 / 4)
 #define NP_REGISTER_CSTS	(0x1c / 4)
@@ -89,40 +93,42 @@ const volatile uint32_t *np_registers_map(const char *address);
 void np_registers_unmap(const volatile uint32_t *registers);
 
 /*
- * Take the module away, waiting for those who are just closing, or bring it back with
- * @parameters.  -EAGAIN: it is in use.  Its controllers are to be bound again.
+ * Unload the module, waiting for files that are being closed, or load it with
+ * @parameters. -EAGAIN: it is in use. Controllers have to be bound again.
  */
 int np_module_unload(int timeout_ms);
 int np_module_load(const char *parameters);
-/* How much of what the module registers is there: all or nothing. */
-#define NP_MODULE_TRACES	7U
-unsigned int np_module_traces(void);
-/* Is this guest's topology (selftests/run) @name? */
+/* How many of the things that the module registers exist: all or none. */
+#define NP_MODULE_REGISTRATIONS	7U
+unsigned int np_module_registrations(void);
+/* Is @name this guest's topology (see selftests/run)? */
 bool np_topology_is(const char *name);
-/* A line for QEMU's monitor; it is obeyed a little later. */
+/* Send a line to QEMU's monitor, which executes it asynchronously. */
 int np_monitor(const char *command);
-/* Take a function off the bus as if it were pulled, and look for it again. */
-int np_pull(const char *address);
-int np_find_again(const char *address);
+/* Remove a function from the bus as if it were unplugged, and rescan for it. */
+int np_surprise_remove(const char *address);
+int np_rescan(const char *address);
 /*
- * np_fall_asleep() has the machine sleep and wake at once, np_hibernate() freeze for an
- * image that is not written and go on: of its PCI functions only the one at @address,
- * until np_sleep_end() of what np_sleep_begin() returned.  -EOPNOTSUPP: this kernel does
- * not sleep.
+ * np_suspend() suspends and resumes the machine, np_hibernate() freezes and thaws it
+ * without writing an image. Of its PCI functions only the one at @address takes part,
+ * until np_sleep_end() of the file that np_sleep_begin() returned. -EOPNOTSUPP: the
+ * kernel cannot suspend.
  */
 int np_sleep_begin(const char *address);
-int np_fall_asleep(void);
+int np_suspend(void);
 int np_hibernate(void);
 void np_sleep_end(int test);
 
-/* The kernel's log from here on; wait for a line that contains @text: 0 or -ETIMEDOUT. */
+/*
+ * The kernel log from now on, and wait for a line that contains @text: 0 or -ETIMEDOUT.
+ */
 int np_log_open(void);
 int np_log_wait(int log, const char *text, int timeout_ms);
 /*
- * Between "begin" and "end" the runner does not hold against a cell what the kernel says;
- * of the mistake "dma-fault", faults at BADCTRL_NOWHERE only.
+ * Between "begin" and "end" the runner does not fail the cell for what the kernel logs;
+ * for the bug "dma-fault" that holds for faults at BADCTRL_NOWHERE only.
  */
-void np_planted(const char *what, const char *name);
+void np_expected_splat(const char *what, const char *name);
 
 /* Controllers. */
 int np_ctrl_open(struct np_ctrl *ctrl, const char *serial);
@@ -130,35 +136,39 @@ void np_ctrl_close(struct np_ctrl *ctrl);
 int np_info(int fd, struct nvme_peer_info *info);
 int np_ioctl(int fd, unsigned long cmd, void *arg);
 int np_admin(int fd, struct nvme_admin_cmd *cmd);
-/* Wait until the controller is LIVE and fill @info: 0, -ENODEV if it is dead, -ETIMEDOUT. */
-int np_ctrl_settle(int fd, struct nvme_peer_info *info, int timeout_ms);
-/* X of the /dev/nvmepX that the function at @address has now, or -ENODEV. */
+/*
+ * Wait until the controller is LIVE and fill @info: 0, -ENODEV if it is DEAD, -ETIMEDOUT.
+ */
+int np_ctrl_wait_live(int fd, struct nvme_peer_info *info, int timeout_ms);
+/* X of the /dev/nvmepX of the function at @address, or -ENODEV. */
 int np_instance(const char *address);
-/* Open a node of @ctrl, "/dev/nvmep%dn1" say, waiting until it is there. */
+/* Open a node of @ctrl, for example "/dev/nvmep%dn1", waiting until it exists. */
 int np_open_node(const struct np_ctrl *ctrl, const char *format, int flags);
 /*
- * Make the first partition of a disk, which no table on it names, or take it away, which
- * waits for those who are just closing it.
+ * Add the first partition of a disk without writing a partition table, or remove it,
+ * waiting for files that are being closed.
  */
 int np_partition_add(int disk);
 int np_partition_remove(int disk);
 
 /*
- * What a controller, or the whole module, holds: text to compare, one object
- * kind a line.  Closing a
- * file may finish a little later, so np_objects_settle() waits for @before.
+ * The objects of a controller or of the whole module, as text to compare: one kind of
+ * object a line. Closing a file may finish asynchronously, so np_objects_wait() waits for
+ * @before. io_uring closes registered files after the process that registered them has ended:
+ * np_objects_alone() waits until @ctrl is the only open file.
  */
 #define NP_OBJECTS	4096
 int np_objects(const struct np_ctrl *ctrl, char text[NP_OBJECTS]);
+int np_objects_alone(const struct np_ctrl *ctrl, char text[NP_OBJECTS], int timeout_ms);
 int np_module_objects(char text[NP_OBJECTS]);
-int np_objects_settle(const struct np_ctrl *ctrl, const char before[NP_OBJECTS],
-		      int timeout_ms);
-int np_module_objects_settle(const char before[NP_OBJECTS], int timeout_ms);
+int np_objects_wait(const struct np_ctrl *ctrl, const char before[NP_OBJECTS],
+		    int timeout_ms);
+int np_module_objects_wait(const char before[NP_OBJECTS], int timeout_ms);
 
 /**
- * struct np_buffer - host RAM that the controller may read and write
+ * struct np_buffer - host memory that the controller may read and write
  * @fd: dma-buf of nvmep_test
- * @handle: as imported
+ * @handle: buffer handle
  * @pages: how many; the last one is for PRP lists
  * @bytes: the mapping
  * @table: DMA address of each page
@@ -174,22 +184,27 @@ struct np_buffer {
 int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
 int np_release(int ctrl_fd, uint32_t handle);
+/* The DMA address of each of at most @count pages from @offset on; @got: how many. */
+int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addresses,
+		 uint32_t count, uint32_t *got);
 /*
- * Who is described comes to a function of the kernel next and is held up there, for 3
- * seconds or until the file is closed: the file, or -errno.
+ * Stall the next matching thread at the start of a kernel function, for 3 seconds or
+ * until the returned file is closed; -errno on failure.
  */
 int np_stall(const struct nvmep_test_stall *stall);
-/* Waits until somebody is held up by an NVMEP_TEST_STALL of the open file @test. */
+/* Wait until a thread is stalled by NVMEP_TEST_STALL of the open file @test. */
 int np_wait_stalled(int test);
-/* The calling thread runs on @cpu only. */
+/* Bind the calling thread to @cpu. */
 int np_run_on(int cpu);
+/* Calls an error handler of the function's driver: NVMEP_TEST_ERROR_*. */
+int np_pci_error(const char *address, uint32_t step);
 int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags);
-/* The same with a dma-buf of nvmep_test that somebody else opened. */
-int np_buffer_adopt(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages);
+/* The same with a dma-buf of nvmep_test that the caller opened. */
+int np_buffer_open_dmabuf(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uint32_t pages);
 void np_buffer_close(struct np_buffer *buffer);
 
 /**
- * struct np_export - one exported part of a queue pair, mapped
+ * struct np_export - an export of a queue pair, mapped
  * @fd: dma-buf
  * @map: mapping of the whole dma-buf
  * @size: of the mapping
@@ -236,42 +251,16 @@ struct np_completion {
 	uint16_t status;
 };
 
-/* Opcodes of I/O commands (NVM command set specification 3.2), then of admin commands. */
-#define NP_CMD_FLUSH		0x00
-#define NP_CMD_WRITE		0x01
-#define NP_CMD_READ		0x02
-#define NP_CMD_COMPARE		0x05
-#define NP_CMD_WRITE_ZEROES	0x08
-#define NP_CMD_DATASET		0x09
-#define NP_CMD_VERIFY		0x0c
-#define NP_CMD_COPY		0x19
-#define NP_CMD_FABRICS		0x7f
-#define NP_CMD_VENDOR		0x80
 /* Bits of the Commands Supported and Effects log page (base specification, figure 211). */
 #define NP_EFFECT_SUPPORTED	(1U << 0)
 #define NP_EFFECT_CONTENT	(1U << 1)
 #define NP_EFFECT_NS_CAPABILITY	(1U << 2)
-#define NP_EFFECTS_HARMFUL	0x0000fffcU	/* of namespaces, controllers, unknown ones */
-
-#define NP_ADMIN_DELETE_SQ	0x00
-#define NP_ADMIN_CREATE_SQ	0x01
-#define NP_ADMIN_GET_LOG	0x02
-#define NP_ADMIN_DELETE_CQ	0x04
-#define NP_ADMIN_CREATE_CQ	0x05
-#define NP_ADMIN_IDENTIFY	0x06
-#define NP_ADMIN_ABORT		0x08
-#define NP_ADMIN_SET_FEATURES	0x09
-#define NP_ADMIN_GET_FEATURES	0x0a
-#define NP_ADMIN_ASYNC_EVENT	0x0c
-#define NP_ADMIN_KEEP_ALIVE	0x18
-#define NP_ADMIN_DOORBELL_BUFFER	0x7c
-#define NP_ADMIN_FORMAT		0x80
-#define NP_ADMIN_VENDOR		0xc0
+#define NP_EFFECTS_HARMFUL	0x0000fffcU	/* NS and controller capabilities, reserved */
 
 /**
- * struct np_qp - a queue pair with rings in host memory, run by the CPU
+ * struct np_qp - a queue pair with rings in host memory, driven by the CPU
  * @fd: queue pair file
- * @create: as created
+ * @create: result of the creation
  */
 struct np_qp {
 	int fd;
@@ -293,28 +282,33 @@ int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries);
 /* @flags: of NVME_PEER_QP_CREATE */
 int np_qp_open_with(struct np_qp *qp, int ctrl_fd, uint32_t entries, uint32_t flags);
 void np_qp_close(struct np_qp *qp);
-/* Put an entry into the ring; np_qp_ring() tells the controller. */
+/* Write an entry into the ring; np_qp_ring_doorbell() submits it. */
 void np_qp_put(struct np_qp *qp, const struct np_command *command);
-/* 0, or -EFAULT if the doorbell was taken away. */
-int np_qp_ring(struct np_qp *qp);
-/* Next completion: its status without the phase, -ETIMEDOUT or -EFAULT. */
+/* 0, or -EFAULT if the doorbell was revoked. */
+int np_qp_ring_doorbell(struct np_qp *qp);
+/*
+ * Consume the next completion: its status without the phase tag, -ETIMEDOUT or -EFAULT.
+ */
 int np_qp_reap(struct np_qp *qp, uint16_t *cid, int timeout_ms);
-/* One command from start to end: NVMe status, or a negative errno. */
+/* Submit one command and wait: NVMe status, or a negative errno. */
 int np_qp_run(struct np_qp *qp, struct np_command *command, int timeout_ms);
-/* 0 once its status page says @state, or -ETIMEDOUT. */
+/* Wait until its status page reports @state: 0 or -ETIMEDOUT. */
 int np_qp_wait_state(const struct np_qp *qp, uint32_t state, int timeout_ms);
-/* NVME_PEER_QP_REARM for the loss numbered @losses: as the kernel answers at once. */
+/* NVME_PEER_QP_REARM for the loss number @losses, without retries. */
 int np_qp_rearm_loss(struct np_qp *qp, uint32_t losses);
-/* For the last loss, when the controller is ready; the ring starts from entry 0 again. */
+/*
+ * Re-arm after the last loss, waiting until the controller is ready; the ring restarts at
+ * entry 0.
+ */
 int np_qp_rearm(struct np_qp *qp, int timeout_ms);
-/* A flush through a queue pair that is made for it: the same. */
-int np_qp_try(int ctrl_fd, int timeout_ms);
+/* A flush through a new queue pair; returns as np_qp_run(). */
+int np_qp_check(int ctrl_fd, int timeout_ms);
 
 /**
- * struct np_mapper - a process that mapped doorbells, and may store to them for ever
+ * struct np_mapper - a process that mapped doorbells and may store to them at any time
  * @pid: the process
- * @leash: it ends when this is closed
- * @qid: the queue pair, which it has closed, and all that was made of it
+ * @leash: closing it ends the process
+ * @qid: the queue pair, which the process closed with all its exports
  */
 struct np_mapper {
 	pid_t pid;
@@ -322,25 +316,25 @@ struct np_mapper {
 	uint32_t qid;
 };
 
-/* Ended if need be by np_mapper_end(), and with the caller. */
+/* Ended by np_mapper_end() or with the caller. */
 int np_mapper_start(struct np_mapper *mapper, int ctrl_fd);
 void np_mapper_end(struct np_mapper *mapper);
-/* Does somebody who makes queue pairs, one at a time, get the identifier @qid? */
-bool np_qid_comes_up(int ctrl_fd, uint32_t qid);
+/* Does a process that creates queue pairs, one at a time, get the queue ID @qid? */
+bool np_qid_is_reused(int ctrl_fd, uint32_t qid);
 
 /* A read or write of @length bytes at @disk, data at @offset of @buffer. */
 void np_command_rw(struct np_command *command, const struct np_buffer *buffer, uint8_t opcode,
 		   uint64_t disk, uint32_t offset, uint32_t length);
-/* Puts @count reads of @bytes from NP_AREA(9) and rings; who waits for them is the caller's. */
-int np_qp_fill(struct np_qp *qp, uint32_t count, const struct np_buffer *buffer, uint32_t bytes);
-/* Bytes that depend on the place on the disk and on @seed. */
+/* Submit @count reads of @bytes from NP_AREA(9); the caller waits for them. */
+int np_qp_submit_reads(struct np_qp *qp, uint32_t count, const struct np_buffer *buffer, uint32_t bytes);
+/* Fill with bytes that depend on the offset on the disk and on @seed. */
 void np_pattern(void *bytes, uint32_t length, uint64_t disk, uint32_t seed);
-/* Whole transfers on the block device, around the page cache. */
+/* Complete transfers on the block device, bypassing the page cache. */
 int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk);
 int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk);
 
 /**
- * struct np_reader - a thread that reads NP_AREA(9) of a disk until told to stop
+ * struct np_reader - a thread that reads NP_AREA(9) of a disk until it is stopped
  * @disk: block device
  * @stop: set by np_reader_stop()
  * @reads: so far
@@ -354,24 +348,27 @@ struct np_reader {
 	pthread_t thread;
 };
 
-/* Returns when the first read is done. */
+/* Returns after the first read. */
 int np_reader_start(struct np_reader *reader, const struct np_ctrl *ctrl);
-/* The error that ended it before, or 0. */
+/* Returns the error that ended the thread, or 0. */
 int np_reader_stop(struct np_reader *reader);
-/* 0 when it has read once more from beginning to end, or its error, or -ETIMEDOUT. */
-int np_reader_goes_on(struct np_reader *reader);
+/* Wait for a read that starts after the call: 0, the thread's error, or -ETIMEDOUT. */
+int np_reader_wait_read(struct np_reader *reader);
 
-/* What @call returns; -EFAULT if it raises SIGBUS or SIGSEGV, and was left there and then. */
-int np_guard(int (*call)(void *argument), void *argument);
+/*
+ * Returns the result of @call, or -EFAULT if it raises SIGBUS or SIGSEGV, which leaves
+ * @call at that instruction.
+ */
+int np_catch_fault(int (*call)(void *argument), void *argument);
 /* Store @value at @address: -EFAULT if that raises SIGBUS or SIGSEGV. */
 int np_store(volatile void *address, uint32_t value);
 
 /**
- * struct np_storer - a thread that stores 0 at an address until that fails
+ * struct np_storer - a thread that stores 0 at an address until that faults
  * @address: where
  * @stop: set by np_storer_stop()
  * @stores: so far
- * @failed: one raised SIGBUS or SIGSEGV
+ * @failed: a store raised SIGBUS or SIGSEGV
  */
 struct np_storer {
 	volatile void *address;
@@ -381,12 +378,12 @@ struct np_storer {
 	pthread_t thread;
 };
 
-/* Returns when the first store is done. */
+/* Returns after the first store. */
 int np_storer_start(struct np_storer *storer, volatile void *address);
-/* Waits until a store fails: 0 or -ETIMEDOUT. */
+/* Wait until a store faults: 0 or -ETIMEDOUT. */
 int np_storer_wait(struct np_storer *storer, int timeout_ms);
 void np_storer_stop(struct np_storer *storer);
-/* From now on this process has none: 0 or -errno. */
+/* Drop all capabilities of this process: 0 or -errno. */
 int np_drop_capabilities(void);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);

@@ -22,7 +22,7 @@ where=(--start-block=524288 --block-count=7 --data-size=4096)
 cd "$(mktemp -d)" || exit 1
 head -c 4096 /dev/urandom >data
 
-# The output of "$@" has a line that matches the first argument.
+# says PATTERN COMMAND...: a line of the output matches.
 says() {
 	local pattern=$1 output
 	shift

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The standard NVMe ioctls on the controller, generic and block nodes: what
- * nvme-cli and libnvme rely on, and what they get for a wrong call.
+ * The NVMe ioctls on the controller, generic and block nodes: what nvme-cli and libnvme
+ * use, and the errors of invalid calls.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <liburing.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,23 +18,13 @@
 #include "nptest.h"
 #include "kselftest_harness.h"
 
-#define ADMIN_IDENTIFY		0x06
-#define ADMIN_GET_FEATURES	0x0a
-#define FEATURE_QUEUES		0x07
-#define FEATURE_TIMESTAMP	0x0e
-#define FEATURE_HOST		0x16
-/* Who set a controller's clock; what it knows of its host, and whether that knows all formats. */
+/* Origin of the Timestamp feature; Host Behavior Support and its LBA format bit. */
 #define ORIGIN_HOST		1
 #define HOST_BYTES		512
 #define HOST_FORMATS		2
-#define DATASET_MANAGEMENT	0x09
-#define LOG_HEALTH	0x02
 
-/* Status code and its type, without More and Do Not Retry. */
-#define STATUS(ret)		((ret) & 0x7ff)
-#define STATUS_BAD_OPCODE	0x001
-#define STATUS_BAD_FIELD	0x002
-#define STATUS_LBA_RANGE	0x080
+/* Status code and type, without More and Do Not Retry. */
+#define STATUS(ret)		((ret) & NVME_STATUS_MASK)
 
 #define BYTES	(16 * NP_PAGE)
 
@@ -61,7 +54,7 @@ FIXTURE_SETUP(passthru)
 
 FIXTURE_TEARDOWN(passthru)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 2000));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, 2000));
 	free(self->bytes);
 	free(self->back);
 	close(self->generic);
@@ -93,18 +86,21 @@ static struct nvme_passthru_cmd64 rw64(uint8_t opcode, const void *bytes, uint32
 	};
 }
 
-TEST_F(passthru, id_is_the_namespace)
+TEST_F(passthru, ioctl_id_returns_nsid)
 {
 	EXPECT_EQ(1, np_ioctl(self->generic, NVME_IOCTL_ID, NULL));
 	EXPECT_EQ(1, np_ioctl(self->block, NVME_IOCTL_ID, NULL));
 }
 
-/* By the controller's node, whose namespace need not be named if it is the only one. */
-TEST_F(passthru, the_controllers_node_takes_io_for_its_only_namespace)
+/*
+ * I/O through the controller node may leave the namespace ID out if there is only one
+ * namespace.
+ */
+TEST_F(passthru, controller_node_io_to_only_namespace)
 {
-	struct nvme_passthru_cmd write = rw(NP_CMD_WRITE, self->bytes, NP_PAGE);
-	struct nvme_passthru_cmd read = rw(NP_CMD_READ, self->back, NP_PAGE);
-	struct nvme_passthru_cmd64 read64 = rw64(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_passthru_cmd write = rw(NVMEPEER_OP_WRITE, self->bytes, NP_PAGE);
+	struct nvme_passthru_cmd read = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
+	struct nvme_passthru_cmd64 read64 = rw64(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	int log = np_log_open();
 	struct np_ctrl several;
 
@@ -118,13 +114,13 @@ TEST_F(passthru, the_controllers_node_takes_io_for_its_only_namespace)
 	ASSERT_EQ(0, np_ctrl_open(&several, "np1"));
 	read.nsid = 1;
 	EXPECT_EQ(-EINVAL, np_ioctl(several.fd, NVME_IOCTL_IO_CMD, &read));
-	EXPECT_EQ(0, np_log_wait(log, "there are several namespaces", NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_log_wait(log, "the controller has several namespaces", NP_TIMEOUT_MS));
 	np_ctrl_close(&several);
 	close(log);
 }
 
-/* What is done to a controller is done by its own node. */
-TEST_F(passthru, the_node_of_a_namespace_resets_nothing)
+/* A controller is reset through its own node only. */
+TEST_F(passthru, namespace_node_refuses_reset)
 {
 	static const unsigned int requests[] = {
 		NVME_IOCTL_RESET, NVME_IOCTL_SUBSYS_RESET, NVME_IOCTL_RESCAN,
@@ -137,10 +133,10 @@ TEST_F(passthru, the_node_of_a_namespace_resets_nothing)
 	}
 }
 
-TEST_F(passthru, a_list_of_ranges_ends_with_its_buffer)
+TEST_F(passthru, dsm_range_list_fits_buffer)
 {
 	struct nvme_passthru_cmd cmd = {
-		.opcode = DATASET_MANAGEMENT,
+		.opcode = NVMEPEER_OP_DATASET_MANAGEMENT,
 		.nsid = 1,
 		.addr = (uintptr_t)self->bytes,
 		.data_len = 16,
@@ -153,10 +149,10 @@ TEST_F(passthru, a_list_of_ranges_ends_with_its_buffer)
 	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 }
 
-/* A block more than the caller has room for. */
-TEST_F(passthru, blocks_end_with_their_buffer)
+/* One block more than the caller's buffer. */
+TEST_F(passthru, transfer_length_fits_buffer)
 {
-	static const uint8_t opcodes[] = { NP_CMD_READ, NP_CMD_WRITE };
+	static const uint8_t opcodes[] = { NVMEPEER_OP_READ, NVMEPEER_OP_WRITE };
 	struct nvme_passthru_cmd64 cmd64;
 	struct nvme_passthru_cmd cmd;
 	size_t i;
@@ -171,11 +167,14 @@ TEST_F(passthru, blocks_end_with_their_buffer)
 	}
 }
 
-/* The controller writes what a command asks for, however little the caller has room for. */
-TEST_F(passthru, an_admin_answer_fits_its_buffer)
+/*
+ * The controller writes the length that the command asks for, whatever the caller's
+ * buffer size.
+ */
+TEST_F(passthru, admin_data_fits_buffer)
 {
 	struct nvme_admin_cmd cmd = {
-		.opcode = ADMIN_IDENTIFY,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.addr = (uintptr_t)self->back,
 		.data_len = NP_PAGE - NP_BLOCK,
 		.cdw10 = 1,
@@ -184,30 +183,47 @@ TEST_F(passthru, an_admin_answer_fits_its_buffer)
 	EXPECT_EQ(-EINVAL, np_admin(self->ctrl.fd, &cmd));
 	cmd.data_len = NP_PAGE;
 	EXPECT_EQ(0, np_admin(self->ctrl.fd, &cmd));
-	/* 128 dwords of the health log, and one more. */
 	cmd = (struct nvme_admin_cmd){
-		.opcode = NP_ADMIN_GET_LOG,
-		.nsid = 0xffffffff,
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
+		.nsid = NVME_ALL_NAMESPACES,
 		.addr = (uintptr_t)self->back,
 		.data_len = 512,
-		.cdw10 = 128U << 16 | LOG_HEALTH,
+		.cdw10 = 128U << 16 | NVME_LOG_HEALTH,
 	};
-	EXPECT_EQ(-EINVAL, np_admin(self->ctrl.fd, &cmd));
-	cmd.cdw10 = 127U << 16 | LOG_HEALTH;
-	EXPECT_EQ(0, np_admin(self->ctrl.fd, &cmd));
-	/* The number's upper half is in the next dword. */
-	cmd.cdw11 = 1;
+	cmd.data_len = 0;
 	EXPECT_EQ(-EINVAL, np_admin(self->ctrl.fd, &cmd));
 }
 
-/* A command in memory that may only be read has no place for its answer. */
-TEST_F(passthru, an_answer_needs_its_place)
+/* A log page is read as far as it fits. */
+TEST_F(passthru, long_log_page_is_cut)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
+		.nsid = NVME_ALL_NAMESPACES,
+		.addr = (uintptr_t)self->back,
+		.data_len = NP_PAGE,
+		.cdw10 = (NP_PAGE / 4 - 1) << 16 | NVME_LOG_EFFECTS,
+	};
+
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	ASSERT_TRUE(memcmp(self->back, self->back + 4, NP_PAGE - 4));
+	memset(self->bytes, 0xee, NP_PAGE);
+	cmd.addr = (uintptr_t)self->bytes;
+	cmd.data_len = 1024;
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	EXPECT_EQ(0, memcmp(self->bytes, self->back, 1024));
+	memset(self->back, 0xee, NP_PAGE);
+	EXPECT_EQ(0, memcmp(self->bytes + 1024, self->back, NP_PAGE - 1024));
+}
+
+/* A command in read-only memory cannot receive its result. */
+TEST_F(passthru, read_only_result_is_efault)
 {
 	struct nvme_passthru_cmd *cmd = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
 					     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, cmd);
-	*cmd = (struct nvme_passthru_cmd){ .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	*cmd = (struct nvme_passthru_cmd){ .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, cmd));
 	ASSERT_EQ(0, mprotect(cmd, NP_PAGE, PROT_READ));
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, cmd));
@@ -222,36 +238,36 @@ TEST_F(passthru, io_cmd_writes_and_reads)
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		self->bytes[0] = (uint8_t)i;
-		cmd = rw(NP_CMD_WRITE, self->bytes, sizes[i]);
+		cmd = rw(NVMEPEER_OP_WRITE, self->bytes, sizes[i]);
 		ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-		cmd = rw(NP_CMD_READ, self->back, sizes[i]);
+		cmd = rw(NVMEPEER_OP_READ, self->back, sizes[i]);
 		ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_IO_CMD, &cmd));
 		EXPECT_EQ(0, memcmp(self->bytes, self->back, sizes[i]));
 	}
 }
 
-/* Data that starts within a page, as libnvme callers may pass it. */
+/* Data at an offset in a page, which libnvme callers may pass. */
 TEST_F(passthru, io_cmd_takes_an_unaligned_buffer)
 {
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_WRITE, self->bytes + 512, 3 * NP_PAGE);
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes + 512, 3 * NP_PAGE);
 
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, self->back + 4, 3 * NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, self->back + 4, 3 * NP_PAGE);
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	EXPECT_EQ(0, memcmp(self->bytes + 512, self->back + 4, 3 * NP_PAGE));
 }
 
-TEST_F(passthru, io64_cmd_and_its_vectored_form)
+TEST_F(passthru, io64_cmd_and_io64_cmd_vec)
 {
 	struct iovec parts[3] = {
 		{ self->back, NP_PAGE },
 		{ self->back + 3 * NP_PAGE, NP_PAGE },
 		{ self->back + NP_PAGE, NP_PAGE },
 	};
-	struct nvme_passthru_cmd64 cmd = rw64(NP_CMD_WRITE, self->bytes, 3 * NP_PAGE);
+	struct nvme_passthru_cmd64 cmd = rw64(NVMEPEER_OP_WRITE, self->bytes, 3 * NP_PAGE);
 
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD, &cmd));
-	cmd = rw64(NP_CMD_READ, parts, 3 * NP_PAGE);
+	cmd = rw64(NVMEPEER_OP_READ, parts, 3 * NP_PAGE);
 	cmd.vec_cnt = 3;
 	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, NP_PAGE));
@@ -262,36 +278,125 @@ TEST_F(passthru, io64_cmd_and_its_vectored_form)
 TEST_F(passthru, submit_io_on_the_block_device)
 {
 	struct nvme_user_io io = {
-		.opcode = NP_CMD_WRITE,
+		.opcode = NVMEPEER_OP_WRITE,
 		.nblocks = 7,
 		.addr = (uintptr_t)self->bytes,
 		.slba = NP_AREA(6) / NP_BLOCK,
 	};
 
 	ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
-	io.opcode = NP_CMD_READ;
+	io.opcode = NVMEPEER_OP_READ;
 	io.addr = (uintptr_t)self->back;
 	ASSERT_EQ(0, np_ioctl(self->block, NVME_IOCTL_SUBMIT_IO, &io));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, 8 * NP_BLOCK));
 }
 
+/* The structure of 32-bit programs on x86 has no padding at its end. */
+TEST_F(passthru, submit_io_of_32_bit_programs)
+{
+	size_t size = offsetof(struct nvme_user_io, appmask) + sizeof(uint16_t);
+	unsigned long request = _IOC(_IOC_WRITE, 'N', 0x42, size);
+	struct nvme_user_io io = {
+		.opcode = NVMEPEER_OP_READ,
+		.addr = (uintptr_t)self->back,
+		.slba = NP_AREA(6) / NP_BLOCK,
+	};
+	void *end = self->back + BYTES - size;
+
+	memcpy(end, &io, size);
+	EXPECT_EQ(0, np_ioctl(self->block, request, end));
+	EXPECT_EQ(0, np_ioctl(self->generic, request, end));
+	io.flags = 1;
+	memcpy(end, &io, size);
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, request, end));
+}
+
+/* Completed reads and their sectors, from the statistics of the disk. */
+static int count_reads(const struct np_ctrl *ctrl, unsigned long *reads, unsigned long *sectors)
+{
+	char path[64], text[256];
+	int ret;
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/stat", ctrl->instance);
+	ret = np_read_file(path, text, sizeof(text));
+	if (ret)
+		return ret;
+	return sscanf(text, "%lu %*u %lu", reads, sectors) == 2 ? 0 : -EIO;
+}
+
+/* A page read by io_uring, which needs no bio: its result. */
+static int read_by_ring(int generic, void *bytes)
+{
+	struct nvme_uring_cmd cmd = {
+		.opcode = NVMEPEER_OP_READ,
+		.nsid = 1,
+		.addr = (uintptr_t)bytes,
+		.data_len = NP_PAGE,
+		.cdw12 = NP_PAGE / NP_BLOCK - 1,
+	};
+	struct io_uring_cqe *cqe;
+	struct io_uring_sqe *sqe;
+	struct io_uring ring;
+	int ret = io_uring_queue_init(4, &ring, IORING_SETUP_SQE128 | IORING_SETUP_CQE32);
+
+	if (ret)
+		return ret;
+	sqe = io_uring_get_sqe(&ring);
+	ret = -EIO;
+	if (sqe) {
+		memset(sqe, 0, 2 * sizeof(*sqe));
+		sqe->opcode = IORING_OP_URING_CMD;
+		sqe->fd = generic;
+		sqe->cmd_op = NVME_URING_CMD_IO;
+		memcpy(sqe->cmd, &cmd, sizeof(cmd));
+		if (io_uring_submit(&ring) == 1)
+			ret = io_uring_wait_cqe(&ring, &cqe) ?: cqe->res;
+	}
+	io_uring_queue_exit(&ring);
+	return ret;
+}
+
+/* The administrator may choose to have passthrough in the statistics of a disk. */
+TEST_F(passthru, commands_are_counted_if_chosen)
+{
+	unsigned long reads[3], sectors[3];
+	char path[64];
+	int i;
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/iostats_passthrough",
+		 self->ctrl.instance);
+	if (access(path, F_OK))
+		SKIP(return, "this kernel never counts passthrough");
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, count_reads(&self->ctrl, &reads[i], &sectors[i]));
+		ASSERT_EQ(0, np_write_file(path, i ? "0" : "1"));
+		ASSERT_EQ(0, read_by_ring(self->generic, self->back));
+	}
+	EXPECT_EQ(reads[0] + 1, reads[1]);
+	EXPECT_EQ(sectors[0] + NP_PAGE / 512, sectors[1]);
+	EXPECT_EQ(reads[1], reads[2]);
+}
+
 TEST_F(passthru, admin_identify_and_result)
 {
 	struct nvme_admin_cmd cmd = {
-		.opcode = ADMIN_IDENTIFY,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.addr = (uintptr_t)self->back,
 		.data_len = NP_PAGE,
 		.cdw10 = 1,
 	};
 	struct nvme_passthru_cmd64 cmd64 = {
-		.opcode = ADMIN_GET_FEATURES,
-		.cdw10 = FEATURE_QUEUES,
+		.opcode = NVME_ADMIN_GET_FEATURES,
+		.cdw10 = NVME_FEATURE_QUEUES,
 	};
 
 	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
 	EXPECT_EQ(0, memcmp("np0 ", self->back + 4, 4));
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_ADMIN64_CMD, &cmd64));
-	/* Queues, 0-based, submission in the low and completion in the high half. */
+	/*
+	 * Numbers of queues, 0-based, submission in the low and completion in the high
+	 * half.
+	 */
 	EXPECT_LE(self->ctrl.info.qids_total, (cmd64.result & 0xffff) + 1);
 	EXPECT_NE(0, cmd64.result);
 }
@@ -308,19 +413,19 @@ static int feature(int fd, uint8_t opcode, uint8_t number, void *value, uint32_t
 	return np_admin(fd, &cmd);
 }
 
-/* Milliseconds since 1970, by the controller's clock, which the host has set. */
+/* The controller's timestamp in milliseconds since 1970, set by the driver. */
 static int64_t time_of(int fd)
 {
 	uint64_t clock;
 
-	if (feature(fd, ADMIN_GET_FEATURES, FEATURE_TIMESTAMP, &clock, sizeof(clock)) ||
+	if (feature(fd, NVME_ADMIN_GET_FEATURES, NVME_FEATURE_TIMESTAMP, &clock, sizeof(clock)) ||
 	    (clock >> 49 & 7) != ORIGIN_HOST)
 		return -1;
 	return (int64_t)(clock & ((1ULL << 48) - 1));
 }
 
-/* Again after each reset. */
-TEST_F(passthru, the_controller_is_told_of_its_host)
+/* Set again after each reset. */
+TEST_F(passthru, host_features_are_set)
 {
 	uint64_t wrong = 1000;
 	struct timespec now;
@@ -329,31 +434,31 @@ TEST_F(passthru, the_controller_is_told_of_its_host)
 	for (i = 0; i < 2; i++) {
 		clock_gettime(CLOCK_REALTIME, &now);
 		EXPECT_GT(60000, llabs(time_of(self->ctrl.fd) - (int64_t)now.tv_sec * 1000));
-		ASSERT_EQ(0, feature(self->ctrl.fd, ADMIN_GET_FEATURES, FEATURE_HOST, self->back,
-				     HOST_BYTES));
+		ASSERT_EQ(0, feature(self->ctrl.fd, NVME_ADMIN_GET_FEATURES,
+				     NVME_FEATURE_HOST_BEHAVIOR, self->back, HOST_BYTES));
 		EXPECT_EQ(1, self->back[HOST_FORMATS]);
-		ASSERT_EQ(0, feature(self->ctrl.fd, NP_ADMIN_SET_FEATURES, FEATURE_TIMESTAMP,
+		ASSERT_EQ(0, feature(self->ctrl.fd, NVME_ADMIN_SET_FEATURES, NVME_FEATURE_TIMESTAMP,
 				     &wrong, sizeof(wrong)));
 		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	}
 }
 
-/* A command that the controller refuses returns its status, not an errno. */
+/* A command that the controller fails returns its status, not an errno. */
 TEST_F(passthru, nvme_status_is_the_return_value)
 {
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
-	struct nvme_admin_cmd admin = { .opcode = ADMIN_GET_FEATURES, .cdw10 = 0x7f };
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
+	struct nvme_admin_cmd admin = { .opcode = NVME_ADMIN_GET_FEATURES, .cdw10 = 0x7f };
 
 	cmd.cdw11 = 0x1000;
-	EXPECT_EQ(STATUS_LBA_RANGE, STATUS(np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd)));
-	EXPECT_EQ(STATUS_BAD_FIELD, STATUS(np_admin(self->ctrl.fd, &admin)));
+	EXPECT_EQ(NVME_SC_LBA_RANGE, STATUS(np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd)));
+	EXPECT_EQ(NVME_SC_INVALID_FIELD, STATUS(np_admin(self->ctrl.fd, &admin)));
 	admin.opcode = 0x7f;
-	EXPECT_EQ(STATUS_BAD_OPCODE, STATUS(np_admin(self->ctrl.fd, &admin)));
+	EXPECT_EQ(NVME_SC_INVALID_OPCODE, STATUS(np_admin(self->ctrl.fd, &admin)));
 }
 
-TEST_F(passthru, wrong_calls_have_an_errno)
+TEST_F(passthru, invalid_calls_return_errno)
 {
-	struct nvme_passthru_cmd cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	struct nvme_passthru_cmd64 cmd64;
 
 	EXPECT_EQ(-ENOTTY, np_ioctl(self->generic, _IO('N', 0x7f), &cmd));
@@ -362,17 +467,17 @@ TEST_F(passthru, wrong_calls_have_an_errno)
 
 	cmd.flags = 0x40;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	cmd.nsid = 2;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, (void *)8, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, (void *)8, NP_PAGE);
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd64 = rw64(NP_CMD_READ, (void *)8, NP_PAGE);
+	cmd64 = rw64(NVMEPEER_OP_READ, (void *)8, NP_PAGE);
 	cmd64.vec_cnt = 1;
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd64));
 }
 
-TEST_F(passthru, more_than_a_command_can_carry_is_refused)
+TEST_F(passthru, oversized_transfer_is_refused)
 {
 	struct nvme_passthru_cmd cmd;
 	char path[64], text[32];
@@ -385,9 +490,9 @@ TEST_F(passthru, more_than_a_command_can_carry_is_refused)
 	length = (uint32_t)strtoul(text, NULL, 10) * 1024 + NP_PAGE;
 	ASSERT_LE(length, self->ctrl.info.max_transfer + NP_PAGE);
 	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, length));
-	cmd = rw(NP_CMD_READ, bytes, length);
+	cmd = rw(NVMEPEER_OP_READ, bytes, length);
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
-	cmd = rw(NP_CMD_READ, bytes, length - NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, bytes, length - NP_PAGE);
 	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	free(bytes);
 }

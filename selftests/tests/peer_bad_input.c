@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Wrong calls to the peer ABI: each has its own errno, changes nothing and
- * leaves nothing behind.
+ * Invalid calls of the peer ABI: each returns its own errno, changes nothing and leaves
+ * nothing behind.
  *
  * iommu: on off
  * timeout: 300
@@ -29,13 +29,13 @@
 #define NO_HANDLE	0x7fffffffU
 #define UNKNOWN_FLAG	(1U << 31)
 
-/* Every structure of the ABI begins like this. */
+/* Common start of every structure of the ABI. */
 struct header {
 	uint32_t size;
 	uint32_t flags;
 };
 
-/* One ioctl of either file, with a structure that would be accepted. */
+/* An ioctl of either file, with a valid structure. */
 struct call {
 	const char *name;
 	unsigned long number;
@@ -92,12 +92,12 @@ FIXTURE_SETUP(bad_input)
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
 }
 
-/* The queue pair that was there before still is, and nothing came with it. */
+/* The earlier queue pair still exists, and no other object. */
 FIXTURE_TEARDOWN(bad_input)
 {
 	struct nvme_peer_qp_info info;
 
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_info(self->qp.qp_fd, &info));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, info.state);
 	close(self->qp.qp_fd);
@@ -129,11 +129,11 @@ TEST_F(bad_input, unknown_ioctls)
 		if (!known_qp)
 			EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO(NVME_PEER_TYPE, number), &call));
 	}
-	/* The right number with a direction or a size is another ioctl. */
+	/* The right number with another direction or size is another ioctl. */
 	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IOR(NVME_PEER_TYPE, NVME_PEER_CMD_QP_INFO, int),
 				    &call));
 	EXPECT_EQ(-ENOTTY, np_ioctl(self->qp.qp_fd, _IO('N', NVME_PEER_CMD_QP_INFO), &call));
-	/* The letter of the passthrough ioctls is theirs alone. */
+	/* The type of the passthrough ioctls has no peer ioctls. */
 	for (i = 0; i < CALLS; i++) {
 		number = _IOC_NR(calls[i].number);
 		EXPECT_NE('N', _IOC_TYPE(calls[i].number));
@@ -173,8 +173,8 @@ TEST_F(bad_input, wrong_sizes)
 	}
 }
 
-/* A newer program on this kernel: what we do not know is zero. */
-TEST_F(bad_input, longer_structures_with_zeros_are_accepted)
+/* A newer program on this kernel: its unknown fields are zero. */
+TEST_F(bad_input, zero_tail_is_accepted)
 {
 	struct {
 		struct nvme_peer_info info;
@@ -226,7 +226,7 @@ TEST_F(bad_input, bad_pointers)
 		call.header.size = (uint32_t)call.size;
 		fd = fd_for(&call, self->ctrl.fd, self->qp.qp_fd);
 		EXPECT_EQ(-EFAULT, np_ioctl(fd, call.number, NULL));
-		/* The size is readable, the rest is not. */
+		/* The size field is readable, the rest is not. */
 		memcpy(page + NP_PAGE - 4, &call.header.size, 4);
 		EXPECT_EQ(-EFAULT, np_ioctl(fd, call.number, page + NP_PAGE - 4)) {
 			TH_LOG("%s", call.name);
@@ -235,8 +235,8 @@ TEST_F(bad_input, bad_pointers)
 	munmap(page, 2 * NP_PAGE);
 }
 
-/* What a call made is taken back if the answer cannot be delivered. */
-TEST_F(bad_input, answers_that_cannot_be_written)
+/* An object is destroyed again if its result cannot be copied out. */
+TEST_F(bad_input, copy_out_failure_is_undone)
 {
 	struct call *page = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -244,7 +244,7 @@ TEST_F(bad_input, answers_that_cannot_be_written)
 
 	ASSERT_NE(MAP_FAILED, page);
 	for (i = 0; i < CALLS; i++) {
-		/* These have none. */
+		/* These two copy nothing out. */
 		if (calls[i].number == NVME_PEER_BUF_RELEASE ||
 		    calls[i].number == NVME_PEER_QP_REARM)
 			continue;
@@ -268,7 +268,7 @@ TEST_F(bad_input, answers_that_cannot_be_written)
 	munmap(page, NP_PAGE);
 }
 
-TEST_F(bad_input, files_that_are_no_dma_buf)
+TEST_F(bad_input, not_a_dmabuf)
 {
 	struct nvme_peer_buf_import import;
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -283,8 +283,8 @@ TEST_F(bad_input, files_that_are_no_dma_buf)
 	close(file);
 }
 
-/* The controller's own doorbells are memory it cannot be sent to. */
-TEST_F(bad_input, memory_that_is_out_of_reach)
+/* The controller cannot access its own doorbells. */
+TEST_F(bad_input, unreachable_memory)
 {
 	struct nvme_peer_buf_import import;
 	struct nvme_peer_qp_export doorbell;
@@ -294,7 +294,7 @@ TEST_F(bad_input, memory_that_is_out_of_reach)
 	close(doorbell.fd);
 }
 
-/* One field of a good call at a time. */
+/* A valid call with one invalid field. */
 struct create_case {
 	const char *name;
 	int error;
@@ -350,7 +350,7 @@ static int try_create(int fd, struct nvme_peer_qp_create *create)
 	return np_ioctl(fd, NVME_PEER_QP_CREATE, create);
 }
 
-TEST_F(bad_input, queue_pairs_that_cannot_be)
+TEST_F(bad_input, invalid_queue_pairs)
 {
 	struct nvme_peer_qp_create create;
 	size_t i;
@@ -364,23 +364,40 @@ TEST_F(bad_input, queue_pairs_that_cannot_be)
 	}
 }
 
-/* Room for what is to come must be empty until it has come. */
-TEST_F(bad_input, reserved_words_of_a_queue_pair)
+/* Reserved fields must be zero. */
+TEST_F(bad_input, reserved_fields_of_qp_create)
 {
 	struct nvme_peer_qp_create create;
-	size_t i;
+	struct nvme_peer_qp_export out = {
+		.size = sizeof(out),
+		.what = NVME_PEER_EXPORT_STATUS,
+		.reserved = 1,
+	};
 
-	for (i = 0; i < sizeof(create.reserved) / sizeof(create.reserved[0]); i++) {
-		create = good_create();
-		create.reserved[i] = 1U << 31;
-		EXPECT_EQ(-EINVAL, try_create(self->ctrl.fd, &create)) {
-			TH_LOG("word %zu", i);
-		}
-	}
+	create = good_create();
+	create.reserved = 1U << 31;
+	EXPECT_EQ(-EINVAL, try_create(self->ctrl.fd, &create));
+	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.qp_fd, NVME_PEER_QP_EXPORT, &out));
 }
 
-/* A ring in the buffer of eight pages: where it may not lie. */
-TEST_F(bad_input, rings_that_do_not_fit)
+/* The receivers of such a queue pair file cannot give doorbells away for good. */
+TEST_F(bad_input, static_importers_are_refused_by_flag)
+{
+	struct nvme_peer_qp_create create = good_create();
+	struct nvme_peer_qp_export out;
+
+	create.flags = NVME_PEER_QP_NO_STATIC;
+	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));
+	EXPECT_EQ(-EACCES, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL,
+					NVME_PEER_EXPORT_ALLOW_STATIC, &out));
+	ASSERT_EQ(0, np_export_fd(create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
+	EXPECT_EQ(NVME_PEER_KIND_REGISTER, out.kind);
+	close(out.fd);
+	close(create.qp_fd);
+}
+
+/* Invalid places of a ring in a buffer of eight pages. */
+TEST_F(bad_input, rings_out_of_range)
 {
 	uint64_t length = RING_PAGES * NP_PAGE;
 	struct nvme_peer_qp_create create;
@@ -413,7 +430,7 @@ TEST_F(bad_input, rings_that_do_not_fit)
 	}
 }
 
-TEST_F(bad_input, rings_that_overlap)
+TEST_F(bad_input, overlapping_rings)
 {
 	struct nvme_peer_qp_create first = good_create(), second = good_create();
 	struct nvme_peer_qp_create third = good_create();
@@ -426,24 +443,24 @@ TEST_F(bad_input, rings_that_overlap)
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &first));
 	EXPECT_EQ(FD_CLOEXEC, fcntl(first.qp_fd, F_GETFD));
 
-	/* Commands over commands, and over completions. */
+	/* Submission ring over a submission ring, and over a completion ring. */
 	second.sq_handle = self->rings.handle;
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
 	second.sq_offset = NP_PAGE;
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
-	/* Another import of the same memory is the same memory. */
+	/* Another import of the same memory overlaps too. */
 	ASSERT_EQ(0, np_import(self->ctrl.fd, self->dmabuf, 0, &again));
 	second.sq_handle = again.handle;
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &second));
 	second.sq_offset = 2 * NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
 	close(second.qp_fd);
-	/* Completions over commands, and over completions. */
+	/* Completion ring over a submission ring, and over a completion ring. */
 	third.cq_handle = self->rings.handle;
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &third));
 	third.cq_offset = NP_PAGE;
 	EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &third));
-	/* What its owner gave up is free again. */
+	/* Ring memory is free again after the queue pair was closed. */
 	close(first.qp_fd);
 	second.sq_offset = NP_PAGE;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &second));
@@ -465,7 +482,7 @@ TEST_F(bad_input, rings_in_several_segments)
 	create.cq_entries = 2 * ENTRIES;
 	if (self->ctrl.info.contiguous_rings)
 		EXPECT_EQ(-EMSGSIZE, try_create(self->ctrl.fd, &create));
-	/* Within one page it is one segment. */
+	/* A ring within one page is one segment. */
 	create.sq_entries = ENTRIES;
 	ASSERT_EQ(0, try_create(self->ctrl.fd, &create));
 	close(create.qp_fd);
@@ -473,7 +490,7 @@ TEST_F(bad_input, rings_in_several_segments)
 	close(dmabuf);
 }
 
-TEST_F(bad_input, no_queue_identifier_left)
+TEST_F(bad_input, no_queue_id_left)
 {
 	struct nvme_peer_qp_create create, *all;
 	struct nvme_peer_info info;
@@ -482,7 +499,7 @@ TEST_F(bad_input, no_queue_identifier_left)
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	count = info.qids_peer_free;
 	ASSERT_LT(0, count);
-	/* One pool: at most half for peers by default, and the CPU keeps its own. */
+	/* One pool: by default at most half of the queues are for peers. */
 	EXPECT_GE(info.qids_total / 2, info.qids_peer_max);
 	EXPECT_GE(info.qids_total, info.qids_peer_max + info.qids_cpu);
 	EXPECT_LE(1, info.qids_cpu);
@@ -495,7 +512,7 @@ TEST_F(bad_input, no_queue_identifier_left)
 	EXPECT_EQ(0, info.qids_peer_free);
 	close(all[0].qp_fd);
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, 2, &create));
-	/* That one rests, as others do not have to. */
+	/* The ID that was freed last is reused last. */
 	EXPECT_NE(all[0].qid, create.qid);
 	close(create.qp_fd);
 	for (i = 1; i < count; i++)
@@ -542,7 +559,7 @@ static int without_rawio(int ctrl_fd, int qp_fd, uint32_t handle)
 		return 2;
 	if (np_ioctl(ctrl_fd, NVME_PEER_BUF_TABLE, &table) != -EPERM)
 		return 3;
-	/* What the capability does not guard still works. */
+	/* Calls that do not need the capability still work. */
 	return np_qp_info(qp_fd, &info) ? 4 : 0;
 }
 
@@ -560,7 +577,7 @@ TEST_F(bad_input, no_capability)
 	}
 }
 
-TEST_F(bad_input, buffers_in_use_and_released)
+TEST_F(bad_input, release_of_busy_and_stale_buffer)
 {
 	struct nvme_peer_qp_create create = good_create();
 	struct nvme_peer_buf_import import;
@@ -576,7 +593,7 @@ TEST_F(bad_input, buffers_in_use_and_released)
 	EXPECT_EQ(-ENOENT, np_release(self->ctrl.fd, 0));
 }
 
-TEST_F(bad_input, a_reserved_field_of_release)
+TEST_F(bad_input, reserved_fields_of_buf_release)
 {
 	struct nvme_peer_buf_release release = {
 		.size = sizeof(release),
@@ -587,8 +604,8 @@ TEST_F(bad_input, a_reserved_field_of_release)
 	EXPECT_EQ(-EINVAL, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_RELEASE, &release));
 }
 
-/* A handle means nothing on another open of the same node. */
-TEST_F(bad_input, handles_of_another_file)
+/* A handle is invalid in another open file of the same node. */
+TEST_F(bad_input, handle_of_other_file)
 {
 	struct nvme_peer_qp_create create = good_create();
 	struct np_ctrl other;
@@ -600,7 +617,7 @@ TEST_F(bad_input, handles_of_another_file)
 	np_ctrl_close(&other);
 }
 
-/* One page of its own: many mappings of one page would alarm a debug kernel. */
+/* A page of its own: DMA-API debugging warns about many mappings of one page. */
 static int import_a_page(int ctrl_fd, struct nvme_peer_buf_import *import)
 {
 	int dmabuf = np_test_export(1, 0);
@@ -621,20 +638,20 @@ TEST_F_TIMEOUT(bad_input, too_many_buffers, 240)
 
 	while (!(ret = import_a_page(self->ctrl.fd, &import)) && count++ < 10000)
 		last = import.handle;
-	EXPECT_EQ(-ENOSPC, ret);
+	EXPECT_EQ(-EDQUOT, ret);
 	for (; last > self->rings.handle; last--)
 		ASSERT_EQ(0, np_release(self->ctrl.fd, last));
 }
 
-static int get_table(int fd, uint32_t handle, uint64_t offset, uint32_t count, uint64_t *addresses,
-		     uint32_t *got)
+static int get_ranges(int fd, uint32_t handle, uint64_t offset, uint32_t count,
+		      struct nvme_peer_buf_range *ranges, uint32_t *got)
 {
 	struct nvme_peer_buf_table table = {
 		.size = sizeof(table),
 		.handle = handle,
 		.count = count,
 		.offset = offset,
-		.addresses = (uintptr_t)addresses,
+		.ranges = (uintptr_t)ranges,
 	};
 	int ret = np_ioctl(fd, NVME_PEER_BUF_TABLE, &table);
 
@@ -644,35 +661,46 @@ static int get_table(int fd, uint32_t handle, uint64_t offset, uint32_t count, u
 
 TEST_F(bad_input, address_tables)
 {
-	uint64_t addresses[RING_PAGES + 1] = {}, all[RING_PAGES];
-	uint32_t handle = self->rings.handle, got;
+	struct nvme_peer_buf_range ranges[RING_PAGES + 1] = {}, last;
+	uint64_t addresses[RING_PAGES + 1] = {}, all[RING_PAGES], length = 0;
+	uint32_t handle = self->rings.handle, got, i;
 	int fd = self->ctrl.fd;
 
-	EXPECT_EQ(-ENOENT, get_table(fd, NO_HANDLE, 0, 1, addresses, &got));
-	EXPECT_EQ(-EINVAL, get_table(fd, handle, 8, 1, addresses, &got));
-	EXPECT_EQ(-ERANGE, get_table(fd, handle, self->rings.length, 1, addresses, &got));
-	EXPECT_EQ(-ERANGE, get_table(fd, handle, 1ULL << 63, 1, addresses, &got));
-	EXPECT_EQ(-EFAULT, get_table(fd, handle, 0, 1, NULL, &got));
-	EXPECT_EQ(0, addresses[0]);
+	EXPECT_EQ(-ENOENT, get_ranges(fd, NO_HANDLE, 0, 1, ranges, &got));
+	EXPECT_EQ(-EINVAL, get_ranges(fd, handle, 8, 1, ranges, &got));
+	EXPECT_EQ(-ERANGE, get_ranges(fd, handle, self->rings.length, 1, ranges, &got));
+	EXPECT_EQ(-ERANGE, get_ranges(fd, handle, 1ULL << 63, 1, ranges, &got));
+	EXPECT_EQ(-EFAULT, get_ranges(fd, handle, 0, 1, NULL, &got));
+	EXPECT_EQ(0, ranges[0].address);
 
-	ASSERT_EQ(0, get_table(fd, handle, 0, RING_PAGES, all, &got));
+	/* More entries than the buffer has segments. */
+	ASSERT_EQ(0, get_ranges(fd, handle, 0, RING_PAGES + 1, ranges, &got));
+	EXPECT_EQ(self->rings.segments, got);
+	for (i = 0; i < got; i++)
+		length += ranges[i].length;
+	EXPECT_EQ(self->rings.length, length);
+	EXPECT_EQ(0, ranges[got].length);
+	/* A start in the middle of a range. */
+	ASSERT_EQ(0, get_ranges(fd, handle, self->rings.length - NP_PAGE, 2, &last, &got));
+	EXPECT_EQ(1, got);
+	EXPECT_EQ(NP_PAGE, last.length);
+	ASSERT_EQ(0, np_buf_table(fd, handle, 0, all, RING_PAGES, &got));
 	EXPECT_EQ(RING_PAGES, got);
-	/* Room for more than there is, and a start in the middle. */
-	ASSERT_EQ(0, get_table(fd, handle, 3 * NP_PAGE, RING_PAGES + 1, addresses, &got));
+	EXPECT_EQ(all[RING_PAGES - 1], last.address);
+	ASSERT_EQ(0, np_buf_table(fd, handle, 3 * NP_PAGE, addresses, RING_PAGES + 1, &got));
 	EXPECT_EQ(RING_PAGES - 3, got);
 	EXPECT_EQ(0, memcmp(addresses, all + 3, got * sizeof(*all)));
-	EXPECT_EQ(0, addresses[got]);
-	ASSERT_EQ(0, get_table(fd, handle, 0, 0, NULL, &got));
+	ASSERT_EQ(0, get_ranges(fd, handle, 0, 0, NULL, &got));
 	EXPECT_EQ(0, got);
 }
 
-TEST_F(bad_input, exports_that_cannot_be)
+TEST_F(bad_input, invalid_exports)
 {
 	struct nvme_peer_qp_create create = good_create();
 	struct nvme_peer_qp_export export;
 	int qp = self->qp.qp_fd;
 
-	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_REQUEST + 1, 0, &export));
+	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_CONTROL + 1, 0, &export));
 	EXPECT_EQ(-EINVAL, np_export_fd(qp, 0xffffffffU, 0, &export));
 	EXPECT_EQ(-EINVAL, np_export_fd(qp, NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_ALLOW_STATIC,
 					&export));
@@ -699,7 +727,7 @@ TEST_F(bad_input, too_many_exports)
 		ret = np_export_fd(self->qp.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &exports[count]);
 		count += !ret;
 	}
-	EXPECT_EQ(-ENOSPC, ret);
+	EXPECT_EQ(-EDQUOT, ret);
 	EXPECT_EQ(MAX_EXPORTS, count);
 	while (count)
 		close(exports[--count].fd);
@@ -707,7 +735,7 @@ TEST_F(bad_input, too_many_exports)
 	close(exports[0].fd);
 }
 
-TEST_F(bad_input, a_live_queue_pair_has_nothing_to_poll_for)
+TEST_F(bad_input, live_queue_pair_has_no_poll_events)
 {
 	struct pollfd poll_fd = { .fd = self->qp.qp_fd, .events = POLLIN | POLLOUT };
 

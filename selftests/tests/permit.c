@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The rights that the module promises, as tables: see permit.h. */
+/* The permissions that the module implements, as tables: see permit.h. */
 #include "permit.h"
 
 #include <errno.h>
@@ -11,26 +11,31 @@
 
 #define COUNT(array)	(sizeof(array) / sizeof((array)[0]))
 
-#define LOG_EFFECTS		0x05
 
 /* --- commands ------------------------------------------------------------ */
 
-/* Refused to everybody: queues, events and doorbells have one owner, the driver. */
+/* Refused to everyone: the driver owns queues, events and doorbells. */
 static const uint8_t drivers_own[] = {
-	NP_ADMIN_DELETE_SQ, NP_ADMIN_CREATE_SQ, NP_ADMIN_DELETE_CQ, NP_ADMIN_CREATE_CQ,
-	NP_ADMIN_ASYNC_EVENT, NP_ADMIN_DOORBELL_BUFFER,
+	NVME_ADMIN_DELETE_SQ, NVME_ADMIN_CREATE_SQ, NVME_ADMIN_DELETE_CQ, NVME_ADMIN_CREATE_CQ,
+	NVME_ADMIN_ASYNC_EVENT, NVME_ADMIN_DOORBELL_BUFFER,
 };
 
-/* Number of Queues, power states, Host Memory Buffer, Keep Alive, Host Behavior. */
-static const uint8_t drivers_features[] = { 0x07, 0x0c, 0x0d, 0x0f, 0x16 };
+/* Refused to everyone: the driver sets these features. */
+static const uint8_t drivers_features[] = {
+	NVME_FEATURE_QUEUES, NVME_FEATURE_POWER_TRANSITION, NVME_FEATURE_HOST_MEMORY,
+	NVME_FEATURE_KEEP_ALIVE, NVME_FEATURE_HOST_BEHAVIOR,
+};
 
-/* Identify data (CNS) that I/O commands are built from: namespace and controller. */
-static const uint8_t public_data[] = { 0x00, 0x01, 0x05, 0x06, 0x08 };
+/* Identify data (CNS) that is needed to build I/O commands: namespace and controller. */
+static const uint8_t public_data[] = {
+	NVME_CNS_NAMESPACE, NVME_CNS_CONTROLLER, NVME_CNS_NAMESPACE_OF_SET,
+	NVME_CNS_CONTROLLER_OF_SET, NVME_CNS_NAMESPACE_OF_ANY_SET,
+};
 
-/* Commands that say how much memory they move. */
+/* Commands whose data length the driver can compute. */
 static const uint8_t measured[] = {
-	NP_CMD_FLUSH, NP_CMD_WRITE, NP_CMD_READ, NP_CMD_COMPARE, NP_CMD_WRITE_ZEROES,
-	NP_CMD_DATASET, NP_CMD_VERIFY,
+	NVMEPEER_OP_FLUSH, NVMEPEER_OP_WRITE, NVMEPEER_OP_READ, NVMEPEER_OP_COMPARE,
+	NVMEPEER_OP_WRITE_ZEROES, NVMEPEER_OP_DATASET_MANAGEMENT, NVME_IO_VERIFY,
 };
 
 static bool among(const uint8_t *list, size_t count, uint32_t value)
@@ -40,32 +45,36 @@ static bool among(const uint8_t *list, size_t count, uint32_t value)
 
 static bool is_drivers_own(const struct np_sending *sending)
 {
-	if (sending->opcode == NP_ADMIN_SET_FEATURES)
+	if (sending->opcode == NVME_ADMIN_SET_FEATURES)
 		return among(drivers_features, COUNT(drivers_features), sending->dword10 & 0xff);
 	return among(drivers_own, COUNT(drivers_own), sending->opcode);
 }
 
 static bool is_public_data(const struct np_sending *sending)
 {
-	return sending->opcode == NP_ADMIN_IDENTIFY &&
+	return sending->opcode == NVME_ADMIN_IDENTIFY &&
 	       among(public_data, COUNT(public_data), sending->dword10 & 0xff);
 }
 
-/* Only what the controller knows and calls harmless. */
+/* Commands that the effects log lists without harmful effects. */
 static bool is_harmless(const struct np_sending *sending)
 {
 	return sending->effects & NP_EFFECT_SUPPORTED && !(sending->effects & NP_EFFECTS_HARMFUL);
 }
 
-/* Data to the controller, as the lowest bit says, or data that becomes another. */
+/* Commands that change media contents, declared or not. */
+static const uint8_t changing[] = { NVMEPEER_OP_WRITE_ZEROES, NVME_IO_WRITE_UNCORRECTABLE };
+
+/* Host-to-controller data, by the opcode's lowest bit, or a change of media contents. */
 static bool writes(const struct np_sending *sending)
 {
-	return sending->opcode & 1 || sending->effects & NP_EFFECT_CONTENT;
+	return sending->opcode & 1 || sending->effects & NP_EFFECT_CONTENT ||
+	       among(changing, COUNT(changing), sending->opcode);
 }
 
 static bool is_anybodys(const struct np_sending *sending)
 {
-	/* Commands name blocks of the whole disk. */
+	/* Commands address the blocks of the whole disk. */
 	if (sending->partition)
 		return false;
 	if (sending->admin)
@@ -123,14 +132,14 @@ const struct np_opening np_openings[NP_OPENINGS] = {
 struct np_permit np_permit_open(const struct np_caller *caller, const struct np_opening *opening)
 {
 	return (struct np_permit){
-		.allowed = caller->root || opening->anybody,
+		.allowed = caller->root || opening->everyone,
 		.refusal = EACCES,
 	};
 }
 
-/* --- answers ------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------- */
 
-/* Errors of arguments, which may be found before rights are asked for. */
+/* Errors of arguments, which may be checked before permissions. */
 static bool is_argument_error(int answer)
 {
 	switch (-answer) {
@@ -145,26 +154,26 @@ static bool is_argument_error(int answer)
 	}
 }
 
-const char *np_permit_broken(const struct np_permit *permit, bool exact, int answer)
+const char *np_permit_violation(const struct np_permit *permit, bool exact, int answer)
 {
 	if (permit->allowed)
-		return answer == -permit->refusal ? "refused, but the caller has the right" : NULL;
+		return answer == -permit->refusal ? "refused, but the caller has the permission" : NULL;
 	if (answer >= 0)
-		return "done, but the caller has no right to it";
+		return "done, but the caller lacks the permission";
 	if (answer == -permit->refusal || permit->late || (!exact && is_argument_error(answer)))
 		return NULL;
-	return "refused by an error that does not say why";
+	return "refused with an errno that does not mean a missing permission";
 }
 
 int np_read_effects(int ctrl_fd, uint32_t effects[NP_OPCODES])
 {
-	/* Admin commands come first. */
+	/* Entries of admin commands come first. */
 	uint32_t page[NP_PAGE / sizeof(uint32_t)] = { 0 };
 	struct nvme_admin_cmd cmd = {
-		.opcode = NP_ADMIN_GET_LOG,
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
 		.addr = (uintptr_t)page,
 		.data_len = sizeof(page),
-		.cdw10 = (sizeof(page) / sizeof(uint32_t) - 1) << 16 | LOG_EFFECTS,
+		.cdw10 = (sizeof(page) / sizeof(uint32_t) - 1) << 16 | NVME_LOG_EFFECTS,
 	};
 	int ret = np_admin(ctrl_fd, &cmd);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Who may do what: a model of the rights that the module promises, for tests that
- * compare it with what callers are told.
+ * A model of the permissions that the module implements, for tests that compare it with
+ * the results of calls.
  *
- * It follows linux/nvme_peer.h for queue pairs and addresses, and the kernel's own
- * NVMe driver for commands: what that admits without capabilities is admitted here.  It
- * speaks of rights only: that a call is allowed does not say that it works.
+ * It follows linux/nvme_peer.h for queue pairs and addresses, and the in-tree NVMe driver
+ * for commands: what that driver allows without capabilities is allowed here. The model
+ * covers permissions only: an allowed call may fail for other reasons.
  */
 #ifndef PERMIT_H
 #define PERMIT_H
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 /**
- * struct np_caller - who calls
+ * struct np_caller - rights of the calling thread
  * @admin: has CAP_SYS_ADMIN
  * @rawio: has CAP_SYS_RAWIO
  * @root: owns the nodes
@@ -26,13 +26,13 @@ struct np_caller {
 };
 
 /**
- * struct np_sending - a command, and the open file that it is to go through
+ * struct np_sending - a command, and the file that it is sent through
  * @partition: the file is a partition of the namespace
  * @writable: the file is open for writing
  * @admin: for the admin queue
  * @opcode: of the command
  * @dword10: its command dword 10
- * @effects: what the controller declares of an I/O command with that opcode
+ * @effects: the effects log's entry for an I/O command with that opcode
  */
 struct np_sending {
 	bool partition;
@@ -44,10 +44,11 @@ struct np_sending {
 };
 
 /**
- * struct np_permit - what becomes of a call as far as rights go
- * @allowed: it is not refused for want of a right; else it does nothing
- * @late: it is refused once its memory was looked at, so another error may come first
- * @refusal: the error by which this kind of call is refused, of allowed ones too
+ * struct np_permit - the expected result of a call as far as permissions go
+ * @allowed: the call is not refused for a missing permission; otherwise it has no effect
+ * @late: permissions are checked after the caller's memory was read, so another error may
+ *	come first
+ * @refusal: the errno with which this kind of call is refused, also of allowed calls
  */
 struct np_permit {
 	bool allowed;
@@ -56,15 +57,15 @@ struct np_permit {
 };
 
 /**
- * struct np_opening - a file of the module's, and who may open it
+ * struct np_opening - a file of the module and its access rights
  * @path: with %d for the controller's instance
- * @flags: how it is opened
- * @anybody: not only root
+ * @flags: open flags
+ * @everyone: every user may open it, not only root
  */
 struct np_opening {
 	const char *path;
 	int flags;
-	bool anybody;
+	bool everyone;
 };
 
 #define NP_OPENINGS	13U
@@ -77,12 +78,12 @@ struct np_permit np_permit_ioctl(const struct np_caller *caller, unsigned long n
 struct np_permit np_permit_open(const struct np_caller *caller, const struct np_opening *opening);
 
 /*
- * What is wrong with the answer to a call, 0 or more or a negative errno; NULL if
- * nothing is.  @exact: nothing but rights can be in the way of the call.
+ * Describes a result that contradicts @permit, NULL if it does not. @answer: 0 or more,
+ * or a negative errno. @exact: the call can fail for missing permissions only.
  */
-const char *np_permit_broken(const struct np_permit *permit, bool exact, int answer);
+const char *np_permit_violation(const struct np_permit *permit, bool exact, int answer);
 
-/* What the controller declares of I/O commands: Commands Supported and Effects. */
+/* The I/O commands' entries of the Commands Supported and Effects log. */
 #define NP_OPCODES	256U
 int np_read_effects(int ctrl_fd, uint32_t effects[NP_OPCODES]);
 

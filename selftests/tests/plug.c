@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests that the block layer hands over as a list: each goes to the queue that it is
- * for, though its thread moved to another processor, with another queue, meanwhile.
+ * Requests that the block layer submits as a list (plug): each goes to its own hardware
+ * queue, although the thread has moved to another CPU, with another queue, meanwhile.
  *
  * iommu: on
  * timeout: 60
@@ -21,7 +21,7 @@
 #include "nptest.h"
 #include "kselftest_harness.h"
 
-/* So many at once are a list; the first half are written, the others read. */
+/* Enough requests for a list; the first half are writes, the others reads. */
 #define REQUESTS	8
 #define WRITES		(REQUESTS / 2)
 
@@ -50,7 +50,7 @@ FIXTURE_TEARDOWN(plug)
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Page @i of the disk holds this throughout. */
+/* Page @i of the disk has this contents throughout. */
 static uint8_t content(unsigned int i)
 {
 	return (uint8_t)(0xa0 + i);
@@ -77,11 +77,11 @@ static void prepare(FIXTURE_DATA(plug) *self, struct iocb *iocbs)
 }
 
 /**
- * struct mover - takes the first thread of this process to the second processor
+ * struct mover - moves the first thread of this process to the second CPU
  * @tid: that thread
- * @test: what holds it up where it first reads
- * @ready: the mover has left the processor that is held up, too
- * @held: it was held up there
+ * @test: stalls the thread at its first read
+ * @ready: the mover runs on the CPU that is not stalled
+ * @held: the thread was stalled
  */
 struct mover {
 	pid_t tid;
@@ -100,7 +100,7 @@ static void *let_go(void *context)
 	return NULL;
 }
 
-/* Asking for a move waits until it can happen, which is when the thread goes on. */
+/* sched_setaffinity() returns when the thread has moved, which is after the stall. */
 static void *move(void *context)
 {
 	struct mover *mover = context;
@@ -119,7 +119,7 @@ static void *move(void *context)
 	return NULL;
 }
 
-TEST_F(plug, is_divided_among_queues)
+TEST_F(plug, list_is_split_by_queue)
 {
 	struct nvmep_test_stall stall = { .function = "blkdev_read_iter" };
 	struct mover mover = { .tid = (pid_t)syscall(SYS_gettid) };

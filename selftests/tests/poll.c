@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Polled queues: what a ring that polls sends goes to them and is found there without an
- * interrupt, on the block device and by passthrough, all else is announced as ever, and
- * a reset ends what is polled for as it ends the rest.
+ * Polled queues: an IOPOLL ring's commands go to polled queues and are completed without
+ * interrupts, on the block device and by passthrough. Other commands complete by
+ * interrupt. A reset cancels polled commands too, and what waits for I/O polls for it.
  *
  * iommu: on
  * timeout: 60
@@ -14,9 +14,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "nptest.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define PARAMETER	"/sys/module/nvme_peer/parameters/poll_queues"
@@ -33,7 +34,7 @@ FIXTURE(poll)
 	uint8_t *back;
 };
 
-/* Controllers take the parameter when they are bound. */
+/* The parameter is read when a controller is bound. */
 static int bind_with(struct np_ctrl *ctrl, const char *queues)
 {
 	int ret = np_ctrl_open(ctrl, "np0");
@@ -72,7 +73,7 @@ FIXTURE_TEARDOWN(poll)
 /**
  * struct counts - completions so far, from the file "queues"
  * @polled: on queues without a vector
- * @announced: on I/O queues with one
+ * @announced: on I/O queues with a vector
  * @queues: without a vector
  */
 struct counts {
@@ -108,7 +109,7 @@ static struct io_uring_sqe *next_entry(struct io_uring *ring, size_t size)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
-	/* Tests never queue more than the ring holds. */
+	/* Never fails: tests do not queue more than the ring holds. */
 	if (!sqe)
 		abort();
 	memset(sqe, 0, size);
@@ -134,7 +135,7 @@ static void pass(struct io_uring *ring, int fd, uint8_t opcode, uint8_t *bytes, 
 	memcpy(sqe->cmd, &cmd, sizeof(cmd));
 }
 
-/* Takes as many as a batch has, each once: the last error, if one failed. */
+/* Reap a batch of completions, each once; returns the last error, if any. */
 static int take(struct io_uring *ring, int expected)
 {
 	uint8_t seen[ENTRIES] = {};
@@ -192,8 +193,8 @@ TEST_F(poll, passthrough_is_polled)
 
 	EXPECT_EQ(1, before.queues);
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &ring, BIG | IORING_SETUP_IOPOLL));
-	ASSERT_EQ(0, pass_all(&ring, self->generic, NP_CMD_WRITE, self->bytes));
-	ASSERT_EQ(0, pass_all(&ring, self->generic, NP_CMD_READ, self->back));
+	ASSERT_EQ(0, pass_all(&ring, self->generic, NVMEPEER_OP_WRITE, self->bytes));
+	ASSERT_EQ(0, pass_all(&ring, self->generic, NVMEPEER_OP_READ, self->back));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, BYTES));
 	after = count(&self->ctrl);
 	EXPECT_EQ(2 * ENTRIES, after.polled - before.polled);
@@ -211,20 +212,20 @@ TEST_F(poll, block_io_is_polled)
 	ASSERT_EQ(0, block_all(&ring, self->block, false, self->back));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, BYTES));
 	after = count(&self->ctrl);
-	/* Neighbours are merged. */
+	/* Adjacent requests are merged. */
 	EXPECT_LE(2, after.polled - before.polled);
 	EXPECT_EQ(before.announced, after.announced);
 	io_uring_queue_exit(&ring);
 }
 
-TEST_F(poll, others_are_announced)
+TEST_F(poll, unpolled_io_uses_interrupts)
 {
 	struct counts before = count(&self->ctrl), after;
 	struct io_uring ring;
 
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &ring, BIG));
-	ASSERT_EQ(0, pass_all(&ring, self->generic, NP_CMD_WRITE, self->bytes));
-	ASSERT_EQ(0, pass_all(&ring, self->generic, NP_CMD_READ, self->back));
+	ASSERT_EQ(0, pass_all(&ring, self->generic, NVMEPEER_OP_WRITE, self->bytes));
+	ASSERT_EQ(0, pass_all(&ring, self->generic, NVMEPEER_OP_READ, self->back));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, BYTES));
 	after = count(&self->ctrl);
 	EXPECT_EQ(before.polled, after.polled);
@@ -232,7 +233,7 @@ TEST_F(poll, others_are_announced)
 	io_uring_queue_exit(&ring);
 }
 
-/* Two rings poll one queue, and each finds the other's commands as well. */
+/* Two rings poll one queue, and each reaps the other's completions too. */
 TEST_F(poll, rings_share_a_queue)
 {
 	struct io_uring rings[2];
@@ -241,12 +242,12 @@ TEST_F(poll, rings_share_a_queue)
 
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &rings[i], BIG | IORING_SETUP_IOPOLL));
-	ASSERT_EQ(0, pass_all(&rings[0], self->generic, NP_CMD_WRITE, self->bytes));
+	ASSERT_EQ(0, pass_all(&rings[0], self->generic, NVMEPEER_OP_WRITE, self->bytes));
 	for (round = 0; round < ROUNDS; round++) {
 		memset(self->back, 0, BYTES);
 		for (i = 0; i < 2; i++) {
 			for (k = 0; k < ENTRIES; k++)
-				pass(&rings[i], self->generic, NP_CMD_READ, self->back, k);
+				pass(&rings[i], self->generic, NVMEPEER_OP_READ, self->back, k);
 			ASSERT_EQ(ENTRIES, io_uring_submit(&rings[i]));
 		}
 		for (i = 0; i < 2; i++)
@@ -268,8 +269,8 @@ static void *resets(void *argument)
 	return NULL;
 }
 
-/* Passthrough is cut off, or refused; the block device waits. */
-TEST_F(poll, resets_end_what_is_polled_for)
+/* Passthrough is cancelled or refused; the block device waits. */
+TEST_F(poll, reset_cancels_polled_io)
 {
 	struct io_uring ring, small;
 	pthread_t thread;
@@ -278,18 +279,130 @@ TEST_F(poll, resets_end_what_is_polled_for)
 
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &ring, BIG | IORING_SETUP_IOPOLL));
 	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &small, IORING_SETUP_IOPOLL));
-	ASSERT_EQ(0, pass_all(&ring, self->generic, NP_CMD_WRITE, self->bytes));
+	ASSERT_EQ(0, pass_all(&ring, self->generic, NVMEPEER_OP_WRITE, self->bytes));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, resets, &self->ctrl));
 	do {
-		ret = pass_all(&ring, self->generic, NP_CMD_READ, self->back);
+		ret = pass_all(&ring, self->generic, NVMEPEER_OP_READ, self->back);
 		ASSERT_NE(-EBADMSG, ret);
 		ASSERT_EQ(0, block_all(&small, self->block, false, self->back));
 		ASSERT_EQ(0, memcmp(self->bytes, self->back, BYTES));
 	} while (pthread_tryjoin_np(thread, &failed));
 	EXPECT_EQ(NULL, failed);
-	ASSERT_EQ(0, pass_all(&ring, self->generic, NP_CMD_READ, self->back));
+	ASSERT_EQ(0, pass_all(&ring, self->generic, NVMEPEER_OP_READ, self->back));
 	io_uring_queue_exit(&ring);
 	io_uring_queue_exit(&small);
+}
+
+/* --- a submitter that does not poll ------------------------------------------------ */
+
+FIXTURE(unpolled)
+{
+	struct np_bad bad;
+	struct io_uring ring;
+	uint8_t *bytes;
+};
+
+/* The completion entry of a read is in a polled queue. */
+static int leave_completion(FIXTURE_DATA(unpolled) *self)
+{
+	struct nvme_uring_cmd cmd = {
+		.opcode = NVMEPEER_OP_READ,
+		.nsid = 1,
+		.addr = (uintptr_t)self->bytes,
+		.data_len = NP_BLOCK,
+		.timeout_ms = 120000,
+	};
+	struct io_uring_sqe *sqe = next_entry(&self->ring, 2 * sizeof(*sqe));
+
+	sqe->opcode = IORING_OP_URING_CMD;
+	sqe->fd = self->bad.generic;
+	sqe->cmd_op = NVME_URING_CMD_IO;
+	memcpy(sqe->cmd, &cmd, sizeof(cmd));
+	/* Held, so that the submission does not poll it. */
+	return np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1) ?:
+	       (io_uring_submit(&self->ring) == 1 ? 0 : -EIO) ?:
+	       np_bad_wait_word(&self->bad, BADCTRL_HELD, 1) ?:
+	       np_bad_set(&self->bad, BADCTRL_RELEASE, 1);
+}
+
+FIXTURE_SETUP(unpolled)
+{
+	if (np_bad_open(&self->bad) == -ENOENT)
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_write_file(PARAMETER, "1"));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, io_uring_queue_init(ENTRIES, &self->ring, BIG | IORING_SETUP_IOPOLL));
+	ASSERT_EQ(0, leave_completion(self));
+}
+
+FIXTURE_TEARDOWN(unpolled)
+{
+	if (!self->bad.address[0])
+		return;
+	EXPECT_EQ(0, np_write_file(PARAMETER, "0"));
+	EXPECT_EQ(0, np_bad_close(&self->bad));
+	free(self->bytes);
+}
+
+static void expect_ends(struct __test_metadata *_metadata, FIXTURE_DATA(unpolled) *self,
+			void *(*routine)(void *))
+{
+	struct timespec end;
+	pthread_t thread;
+	void *result;
+	int late;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, routine, &self->bad));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	late = pthread_timedjoin_np(thread, &result, &end);
+	EXPECT_EQ(0, late);
+	/* Polls. */
+	io_uring_queue_exit(&self->ring);
+	if (late)
+		pthread_join(thread, &result);
+	EXPECT_EQ(0, (intptr_t)result);
+}
+
+static void *format_thread(void *argument)
+{
+	struct nvme_admin_cmd format = { .opcode = NVME_ADMIN_FORMAT, .nsid = 1 };
+	struct np_bad *bad = argument;
+	int ret = np_bad_rule(bad, 1, NVME_ADMIN_FORMAT, BADCTRL_LIE, 0, 1);
+
+	return (void *)(intptr_t)(ret ?: np_admin(bad->ctrl.fd, &format));
+}
+
+TEST_F(unpolled, format_completes_it)
+{
+	expect_ends(_metadata, self, format_thread);
+}
+
+static void *remove_namespace_thread(void *argument)
+{
+	struct np_bad *bad = argument;
+
+	return (void *)(intptr_t)(np_bad_set(bad, BADCTRL_ACTIVE, 0) ?:
+				  np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES) ?:
+				  np_bad_wait_namespaces(bad, 0));
+}
+
+TEST_F(unpolled, removal_of_namespace_completes_it)
+{
+	expect_ends(_metadata, self, remove_namespace_thread);
+}
+
+static void *unbind_thread(void *argument)
+{
+	struct np_bad *bad = argument;
+
+	return (void *)(intptr_t)np_unbind(bad->address);
+}
+
+TEST_F(unpolled, unbind_completes_it)
+{
+	expect_ends(_metadata, self, unbind_thread);
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The Python package on a real controller: its example reads what was written, into host
-# memory that is a dma-buf, which older kernels do not make.
+# The Python package on a real controller: its example reads what was written, into a udmabuf, which
+# older kernels lack.
 #
 # kernels: 7
 # iommu: on
@@ -16,7 +16,7 @@ np_bind np0 || exit 1
 node=$(np_node np0)
 np_until 200 test -e "/dev/ngp${node#nvmep}n1"
 
-# A loss is an event of the queue pair's file, and the queue pair comes back.
+# A loss is an event of the queue pair's file, and the queue pair is re-armed.
 comes_back() {
 	python3 - "$node" <<-'PYTHON'
 	import errno, select, sys, time
@@ -46,5 +46,5 @@ comes_back() {
 }
 
 ktap_check "the example reads what was written" example_reads_back "$node" python3 /build/user/python/read_block.py
-ktap_check "a loss is told, and the queue pair comes back" comes_back
+ktap_check "a loss is reported and the queue pair re-armed" comes_back
 ktap_end

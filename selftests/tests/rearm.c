@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A reset costs nobody a queue pair: it waits until its owner re-arms it, and
- * then works as before.
+ * A reset quiesces queue pairs; the owner re-arms them, and they work as before.
  *
  * iommu: on off
  * topology: root switch
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -43,17 +43,17 @@ FIXTURE_TEARDOWN(rearm)
 	np_qp_close(&self->qp);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
 	np_buffer_close(&self->buffer);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
 static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
 {
 	return np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) ?:
-	       np_ctrl_settle(ctrl->fd, info, NP_TIMEOUT_MS);
+	       np_ctrl_wait_live(ctrl->fd, info, NP_TIMEOUT_MS);
 }
 
-/* Writes a page of a pattern of its own and reads it back, by @qp. */
+/* Write a page with a pattern through @qp and read it back. */
 static int verify(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
 {
 	struct np_command command;
@@ -62,12 +62,12 @@ static int verify(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
 
 	np_pattern(pattern, NP_PAGE, NP_AREA(4), seed);
 	memcpy(buffer->bytes, pattern, NP_PAGE);
-	np_command_rw(&command, buffer, NP_CMD_WRITE, NP_AREA(4), 0, NP_PAGE);
+	np_command_rw(&command, buffer, NVMEPEER_OP_WRITE, NP_AREA(4), 0, NP_PAGE);
 	status = np_qp_run(qp, &command, NP_TIMEOUT_MS);
 	if (status)
 		return status;
 	memset(buffer->bytes, 0, NP_PAGE);
-	np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(4), 0, NP_PAGE);
+	np_command_rw(&command, buffer, NVMEPEER_OP_READ, NP_AREA(4), 0, NP_PAGE);
 	status = np_qp_run(qp, &command, NP_TIMEOUT_MS);
 	return status ? status : memcmp(buffer->bytes, pattern, NP_PAGE) ? -EIO : 0;
 }
@@ -83,7 +83,7 @@ static int verify_around(struct np_qp *qp, struct np_buffer *buffer, uint32_t se
 	return status;
 }
 
-TEST_F_TIMEOUT(rearm, brings_a_queue_pair_back_with_all_it_had, 120)
+TEST_F_TIMEOUT(rearm, rearm_restores_queue_pair, 120)
 {
 	struct nvme_peer_qp_info first, again;
 	struct nvme_peer_status *status = self->qp.status.at;
@@ -95,7 +95,7 @@ TEST_F_TIMEOUT(rearm, brings_a_queue_pair_back_with_all_it_had, 120)
 		EXPECT_EQ(0, verify_around(&self->qp, &self->buffer, i));
 		ASSERT_EQ(0, reset(&self->ctrl, &now));
 		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
-		EXPECT_EQ(EIO, status->reason);
+		EXPECT_EQ(NVME_PEER_QP_REASON_RESET, status->reason);
 		EXPECT_EQ(now.generation, status->generation);
 		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 		EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
@@ -112,8 +112,8 @@ TEST_F_TIMEOUT(rearm, brings_a_queue_pair_back_with_all_it_had, 120)
 	EXPECT_EQ(first.mmaps, again.mmaps);
 }
 
-/* Peers look nowhere else: also those of one that waits, or that has ended before. */
-TEST_F(rearm, tells_of_every_reset)
+/* The status page counts every reset, also for a queue pair that is quiesced, or gone. */
+TEST_F(rearm, status_page_reports_every_reset)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
 	int i, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
@@ -130,41 +130,56 @@ TEST_F(rearm, tells_of_every_reset)
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
 	EXPECT_EQ(now.generation, status->generation);
 	EXPECT_EQ(NVME_PEER_QP_GONE, status->state);
-	EXPECT_EQ(ESTALE, status->reason);
+	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, status->reason);
 	close(test);
 }
 
 static bool stored(const struct nvmep_test_stores *stores, uint32_t index, uint32_t state,
-		   uint32_t generation, uint32_t reason)
+		   uint32_t generation, uint32_t reason, uint32_t losses)
 {
 	struct nvme_peer_status seen;
 
 	if (index >= stores->count)
 		return false;
 	memcpy(&seen, stores->seen[index], sizeof(seen));
-	return seen.state == state && seen.generation == generation && seen.reason == reason;
+	return seen.state == state && seen.generation == generation && seen.reason == reason &&
+	       seen.losses == losses;
 }
 
-/* Who reads the state first, as a peer does, has a generation and a reason of then. */
-TEST_F(rearm, tells_the_state_last)
+/* A peer reads the state first, so the other fields must be stored before it. */
+TEST_F(rearm, state_is_stored_last)
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
-	struct nvmep_test_watch watch = { .address = (uintptr_t)&status->state };
+	struct nvmep_test_watchpoint watch = { .address = (uintptr_t)&status->state };
 	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	struct nvmep_test_stores stores;
 	struct nvme_peer_info now;
 
-	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_WATCH, &watch));
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_WATCHPOINT, &watch));
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_SEEN, &stores));
 	EXPECT_EQ(2, stores.count);
-	EXPECT_TRUE(stored(&stores, 0, NVME_PEER_QP_QUIESCED, now.generation, EIO));
-	EXPECT_TRUE(stored(&stores, 1, NVME_PEER_QP_LIVE, now.generation, 0));
+	EXPECT_TRUE(stored(&stores, 0, NVME_PEER_QP_QUIESCED, now.generation,
+			   NVME_PEER_QP_REASON_RESET, 1));
+	EXPECT_TRUE(stored(&stores, 1, NVME_PEER_QP_LIVE, now.generation,
+			   NVME_PEER_QP_REASON_NONE, 1));
 	close(test);
 }
 
-/* The doorbells go before decoding does, and the same mapping has them again. */
+static int try_map(const struct np_export *export)
+{
+	void *map = mmap(NULL, export->size, PROT_READ | PROT_WRITE, MAP_SHARED, export->fd, 0);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	return munmap(map, export->size);
+}
+
+/*
+ * Doorbells are revoked before decoding is disabled, and the same mapping works after the
+ * re-arm.
+ */
 static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rearm) *self,
 			    const char *method)
 {
@@ -177,6 +192,7 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 		EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 		EXPECT_EQ(-EFAULT, np_store(self->qp.tail_doorbell, 0));
 		EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
+		EXPECT_EQ(-EAGAIN, try_map(&self->qp.doorbell));
 		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 		EXPECT_EQ(0, verify_around(&self->qp, &self->buffer, i + 1));
 		ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
@@ -185,14 +201,48 @@ static void check_doorbells(struct __test_metadata *_metadata, FIXTURE_DATA(rear
 	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
 }
 
-TEST_F_TIMEOUT(rearm, gives_doorbells_back_after_a_reset_of_the_function, 120)
+TEST_F_TIMEOUT(rearm, rearm_restores_doorbells_after_function_reset, 120)
 {
 	check_doorbells(_metadata, self, "flr");
 }
 
-TEST_F_TIMEOUT(rearm, gives_doorbells_back_after_a_reset_of_the_bus, 120)
+TEST_F_TIMEOUT(rearm, rearm_restores_doorbells_after_bus_reset, 120)
 {
 	check_doorbells(_metadata, self, "bus");
+}
+
+static void *function_reset(void *argument)
+{
+	const struct np_ctrl *ctrl = argument;
+
+	return (void *)(intptr_t)(np_run_on(1) ?: np_pci_write(ctrl->address, "reset", "1"));
+}
+
+/* The queue pair is still LIVE while its doorbells are withdrawn: they will return. */
+TEST_F(rearm, withdrawn_doorbells_can_be_retried)
+{
+	struct nvmep_test_stall lost = { .function = "nvmep_recover_stopped" };
+	const struct nvme_peer_status *status = self->qp.status.at;
+	struct nvme_peer_qp_export out;
+	pthread_t thread;
+	void *result;
+	int stall;
+
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "flr"));
+	ASSERT_EQ(0, np_run_on(0));
+	stall = np_stall(&lost);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, function_reset, &self->ctrl));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
+	EXPECT_EQ(-EAGAIN, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
+	EXPECT_EQ(-EAGAIN, try_map(&self->qp.doorbell));
+	close(stall);
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, try_map(&self->qp.doorbell));
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", "default"));
 }
 
 /* Is the page on the disk as verify() left it? */
@@ -203,13 +253,16 @@ static int disk_has(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
 	int status;
 
 	np_pattern(pattern, NP_PAGE, NP_AREA(4), seed);
-	np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(4), 0, NP_PAGE);
+	np_command_rw(&command, buffer, NVMEPEER_OP_READ, NP_AREA(4), 0, NP_PAGE);
 	status = np_qp_run(qp, &command, NP_TIMEOUT_MS);
 	return status ? status : memcmp(buffer->bytes, pattern, NP_PAGE) ? -EIO : 0;
 }
 
-/* A peer that was late stores the tail it had: its old writes must not be done again. */
-TEST_F(rearm, leaves_nothing_for_an_old_tail_to_execute)
+/*
+ * A late peer stores its old tail: the stale entries, writes among them, must not be
+ * executed.
+ */
+TEST_F(rearm, stale_tail_executes_nothing)
 {
 	struct nvme_peer_info now;
 	struct np_command command;
@@ -218,7 +271,7 @@ TEST_F(rearm, leaves_nothing_for_an_old_tail_to_execute)
 
 	ASSERT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	for (i = 0; i < ENTRIES - 1; i++) {
-		np_command_rw(&command, &self->buffer, NP_CMD_WRITE, NP_AREA(4), 0, NP_PAGE);
+		np_command_rw(&command, &self->buffer, NVMEPEER_OP_WRITE, NP_AREA(4), 0, NP_PAGE);
 		np_qp_put(&self->qp, &command);
 	}
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
@@ -233,26 +286,26 @@ TEST_F(rearm, leaves_nothing_for_an_old_tail_to_execute)
 	np_qp_close(&other);
 }
 
-/* A peer asked for help, and then the controller was reset anyway. */
-TEST_F(rearm, forgets_what_a_peer_asked_for)
+/* A peer requested recovery, and then the controller was reset for another reason. */
+TEST_F(rearm, reset_clears_peer_request)
 {
-	struct nvme_peer_request *request;
+	struct nvme_peer_control *request;
 	struct nvme_peer_info now;
 	struct np_export page;
 
-	ASSERT_EQ(0, np_export_open(&page, self->qp.fd, NVME_PEER_EXPORT_REQUEST, 0));
+	ASSERT_EQ(0, np_export_open(&page, self->qp.fd, NVME_PEER_EXPORT_CONTROL, 0));
 	request = page.at;
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
 	EXPECT_EQ(0, np_store(&request->quiesce, 1));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, *(volatile uint32_t *)&request->quiesce);
-	/* The kernel looks twenty times a second. */
+	/* The driver polls the control page twenty times a second. */
 	EXPECT_EQ(-ETIMEDOUT, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, 300));
 	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
 	np_export_close(&page);
 }
 
-TEST_F(rearm, is_refused_where_there_is_nothing_to_do)
+TEST_F(rearm, rearm_needs_current_loss)
 {
 	struct nvme_peer_qp_rearm rearm = { .size = sizeof(rearm), .flags = 1 };
 	struct nvme_peer_info now;
@@ -263,14 +316,14 @@ TEST_F(rearm, is_refused_where_there_is_nothing_to_do)
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(-EALREADY, np_qp_rearm_loss(&self->qp, 1));
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
-	/* Whoever has dealt with the first loss knows nothing of the second. */
+	/* An owner that handled the first loss has not seen the second. */
 	EXPECT_EQ(-ESTALE, np_qp_rearm_loss(&self->qp, 1));
 	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
 }
 
-/* A buffer stays while a queue pair that may come back knows its addresses. */
-TEST_F(rearm, keeps_buffers_meanwhile)
+/* An exposed buffer stays mapped while a quiesced queue pair may be re-armed. */
+TEST_F(rearm, quiesced_queue_pair_keeps_buffers)
 {
 	struct nvme_peer_info now;
 
@@ -280,8 +333,8 @@ TEST_F(rearm, keeps_buffers_meanwhile)
 	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 1));
 }
 
-/* All that the controller gives, in one reset. */
-TEST_F_TIMEOUT(rearm, brings_many_back, 120)
+/* All queue pairs that the controller supports, with one reset. */
+TEST_F_TIMEOUT(rearm, rearm_of_all_queue_pairs, 120)
 {
 	struct nvme_peer_info info;
 	uint32_t count, i;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program of the user library that loses its controller goes on: its threads see
- * NVMEPEER_E_LOST, one of them recovers the queue pair, and all data is right.
+ * A program of the user library survives the loss of its queue pair: its threads get
+ * NVMEPEER_E_LOST, one of them recovers the queue pair, and all data is verified.
  *
- * Debian's 6.1 has no udmabuf, which the library makes its buffers of.
+ * Debian's 6.1 has no udmabuf, which the library uses for its buffers.
  *
  * kernels: 6.12 7 debug kcsan
  * iommu: on off
@@ -25,13 +25,13 @@
 #define ENTRIES		16U
 #define THREADS		4U
 #define RESETS		5U
-#define BLOCKS		8U	/* of a thread's transfer */
+#define BLOCKS		8U	/* of each thread's transfer */
 
 /**
  * struct program - threads that write and read back through one queue pair
  * @peer: the queue pair
  * @barrier: all threads, before and after the queue pair is recovered
- * @recovered: how often it was lost by then
+ * @recovered: number of recoveries
  * @result: of the last recovery
  * @rounds: verified transfers of all threads
  * @stop: set by the test
@@ -45,7 +45,7 @@ struct program {
 	atomic_bool stop;
 };
 
-/* A thread, and the first thing that was wrong: an NVMe status or errno. */
+/* A thread and its first error: an NVMe status or errno. */
 struct worker {
 	struct program *program;
 	uint32_t index;
@@ -83,11 +83,11 @@ FIXTURE_TEARDOWN(recover)
 	nvmepeer_cpu_peer_close(self->program.peer);
 	nvmepeer_ns_close(self->ns);
 	nvmepeer_close(self->library);
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-/* Writes a pattern of this round and reads it back, each by one command. */
+/* Write a pattern of this round and read it back, each with one command. */
 static int verify(struct worker *worker, uint32_t round)
 {
 	struct nvmepeer_cpu_peer *peer = worker->program->peer;
@@ -111,7 +111,7 @@ static int verify(struct worker *worker, uint32_t round)
 	return memcmp(data, pattern, bytes) ? -EIO : 0;
 }
 
-/* Every thread has come back from its call: one recovers, all go on. */
+/* All threads have returned from their calls: one recovers, then all continue. */
 static int recover(struct program *program)
 {
 	struct nvmepeer_state *state = nvmepeer_cpu_peer_queue(program->peer)->state;
@@ -122,7 +122,10 @@ static int recover(struct program *program)
 		before = state->generation;
 		result = nvmepeer_cpu_peer_recover(program->peer, NP_TIMEOUT_MS);
 		atomic_store(&program->result, result);
-		/* A controller may say so before the kernel module does: the next call is lost, too. */
+		/*
+		 * The controller may complete commands as aborted before the module
+		 * changes the state: the next call is lost too.
+		 */
 		if (state->generation != before)
 			atomic_fetch_add(&program->recovered, 1);
 	}
@@ -139,7 +142,7 @@ static void *work(void *argument)
 	while (!worker->error) {
 		worker->error = verify(worker, round);
 		if (worker->error == NVMEPEER_E_LOST) {
-			/* The test ends with a loss, so that all end together. */
+			/* The test ends with a loss, so that all threads end together. */
 			if (atomic_load(&program->stop)) {
 				worker->error = 0;
 				break;
@@ -165,7 +168,7 @@ static int wait_above(atomic_uint *count, unsigned int before)
 	return 0;
 }
 
-TEST_F_TIMEOUT(recover, a_program_goes_on_after_each_loss, 120)
+TEST_F_TIMEOUT(recover, program_recovers_from_each_loss, 120)
 {
 	struct program *program = &self->program;
 	struct worker workers[THREADS];
@@ -180,7 +183,7 @@ TEST_F_TIMEOUT(recover, a_program_goes_on_after_each_loss, 120)
 		EXPECT_EQ(0, wait_above(&program->rounds, atomic_load(&program->rounds) + THREADS));
 		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 		EXPECT_EQ(0, wait_above(&program->recovered, i));
-		EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	}
 	EXPECT_EQ(0, wait_above(&program->rounds, atomic_load(&program->rounds) + THREADS));
 	atomic_store(&program->stop, true);
@@ -193,8 +196,8 @@ TEST_F_TIMEOUT(recover, a_program_goes_on_after_each_loss, 120)
 	TH_LOG("%u verified transfers", atomic_load(&program->rounds));
 }
 
-/* Nothing was lost: there is nothing to do. */
-TEST_F(recover, a_queue_pair_that_is_live_is_left_alone)
+/* Nothing was lost, so there is nothing to recover. */
+TEST_F(recover, recover_of_live_queue_pair_is_no_op)
 {
 	struct worker worker = { .program = &self->program };
 
@@ -203,8 +206,8 @@ TEST_F(recover, a_queue_pair_that_is_live_is_left_alone)
 	EXPECT_EQ(0, verify(&worker, 2));
 }
 
-/* A token from before names nothing after, whether its command was executed or not. */
-TEST_F(recover, what_was_in_flight_stays_lost)
+/* A token from before the loss stays lost, whether its command was executed or not. */
+TEST_F(recover, old_token_stays_lost_after_recovery)
 {
 	const struct nvmepeer_command command = {
 		.opcode = NVMEPEER_OP_READ,
@@ -225,15 +228,15 @@ TEST_F(recover, what_was_in_flight_stays_lost)
 	EXPECT_EQ(0, verify(&worker, 2));
 }
 
-/* Who has waited long enough asks, and goes on as after a reset. */
-TEST_F(recover, giving_up_ends_in_a_loss)
+/* A caller whose command timed out requests recovery, and continues as after a reset. */
+TEST_F(recover, quiesce_request_reports_loss)
 {
 	struct nvmepeer_cpu_peer *peer = self->program.peer;
 	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
 	struct worker worker = { .program = &self->program };
 	struct nvme_peer_qp_info info;
 
-	ASSERT_EQ(0, nvmepeer_queue_give_up(queue));
+	ASSERT_EQ(0, nvmepeer_queue_quiesce(queue));
 	while (!nvmepeer_qp_info(nvmepeer_cpu_peer_qp(peer), &info, sizeof(info)) &&
 	       info.state == NVME_PEER_QP_LIVE)
 		np_sleep_ms(1);
@@ -242,15 +245,44 @@ TEST_F(recover, giving_up_ends_in_a_loss)
 	EXPECT_EQ(0, verify(&worker, 2));
 }
 
-/* --- calls that outlast a loss -------------------------------------------------- */
+/*
+ * A request and a re-arm by the owner leave the generation unchanged. A peer that has not
+ * noticed sees the loss in the status page, until it takes the new count of losses.
+ */
+TEST_F(recover, status_page_reports_loss_after_rearm)
+{
+	struct nvmepeer_cpu_peer *peer = self->program.peer;
+	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
+	struct nvmepeer_qp *qp = nvmepeer_cpu_peer_qp(peer);
+	struct worker worker = { .program = &self->program };
+	struct nvme_peer_qp_info before, info;
+	uint32_t generation;
+
+	ASSERT_EQ(0, verify(&worker, 1));
+	EXPECT_FALSE(nvp_status_lost(queue));
+	ASSERT_EQ(0, nvmepeer_qp_info(qp, &before, sizeof(before)));
+	ASSERT_EQ(0, nvmepeer_queue_quiesce(queue));
+	while (!nvmepeer_qp_info(qp, &info, sizeof(info)) && info.state == NVME_PEER_QP_LIVE)
+		np_sleep_ms(1);
+	EXPECT_EQ(before.losses + 1, info.losses);
+	ASSERT_EQ(0, nvmepeer_qp_rearm(qp, info.losses, &generation));
+	EXPECT_EQ(before.generation, generation);
+	EXPECT_TRUE(nvp_status_lost(queue));
+	nvmepeer_queue_rearm(queue, info.losses);
+	EXPECT_FALSE(nvp_status_lost(queue));
+	EXPECT_EQ(0, verify(&worker, 2));
+}
+
+/* --- calls that retry after a loss ---------------------------------------------- */
 
 /**
- * struct user - a thread of a program that leaves losses to the library
- * @program: common to all
- * @index: whose part of data and disk it uses
- * @write: it writes, and no other reads there; else it reads what is there
+ * struct user - a thread that leaves the handling of losses to the library
+ * @program: shared by all
+ * @index: its part of data and disk
+ * @write: it writes, in a part that no other thread reads; otherwise it reads prepared
+ *	data
  * @lost: writes that were lost
- * @error: the first thing that was wrong
+ * @error: first error
  */
 struct user {
 	struct program *program;
@@ -298,8 +330,8 @@ static void *use(void *argument)
 	return NULL;
 }
 
-/* Readers notice nothing; a writer is told of each write that was lost. */
-TEST_F_TIMEOUT(recover, reads_outlast_losses_and_writes_do_not, 120)
+/* Reads are retried transparently; a lost write is reported. */
+TEST_F_TIMEOUT(recover, reads_retry_and_writes_report_loss, 120)
 {
 	struct program *program = &self->program;
 	struct nvme_peer_info info;
@@ -315,7 +347,7 @@ TEST_F_TIMEOUT(recover, reads_outlast_losses_and_writes_do_not, 120)
 		EXPECT_EQ(0, wait_above(&program->rounds,
 					atomic_load(&program->rounds) + 4 * THREADS));
 		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-		EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	}
 	EXPECT_EQ(0, wait_above(&program->rounds, atomic_load(&program->rounds) + 4 * THREADS));
 	atomic_store(&program->stop, true);
@@ -326,7 +358,7 @@ TEST_F_TIMEOUT(recover, reads_outlast_losses_and_writes_do_not, 120)
 	EXPECT_LT(0, atomic_load(&users[0].lost));
 }
 
-/* As at a power off; unlike one that is unbound, its doorbells stay where they are. */
+/* As at power off: unlike an unbind, the doorbells stay mapped. */
 static int shut_down(const struct np_ctrl *ctrl)
 {
 	struct nvme_peer_pci_address address = np_parse_address(ctrl->address);
@@ -337,8 +369,8 @@ static int shut_down(const struct np_ctrl *ctrl)
 	return ret;
 }
 
-/* What cannot come back is said, by who recovers and to all others. */
-TEST_F(recover, reads_end_when_the_queue_pair_does_not_come_back)
+/* All callers get an error if the queue pair cannot be re-armed. */
+TEST_F(recover, reads_fail_if_queue_pair_gone)
 {
 	struct program *program = &self->program;
 	struct user users[THREADS];
@@ -360,8 +392,8 @@ TEST_F(recover, reads_end_when_the_queue_pair_does_not_come_back)
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 }
 
-/* A read that has ended is left as it ended. */
-TEST_F(recover, only_what_was_lost_is_read_again)
+/* A read that has completed is not repeated. */
+TEST_F(recover, only_lost_reads_are_retried)
 {
 	struct nvmepeer_cpu_peer *peer = self->program.peer;
 	const struct nvmepeer_queue *queue = nvmepeer_cpu_peer_queue(peer);
@@ -375,17 +407,17 @@ TEST_F(recover, only_what_was_lost_is_read_again)
 		int now = status;
 
 		data[0] ^= 0xff;
-		EXPECT_EQ(status, nvmepeer_read_again(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS,
+		EXPECT_EQ(status, nvmepeer_read_retry(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS,
 						      &now));
 		data[0] ^= 0xff;
 	}
 	status = NVMEPEER_E_LOST;
 	memset(data, 0, NP_BLOCK);
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(NVMEPEER_E_LOST, nvmepeer_read_again(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS,
+	EXPECT_EQ(NVMEPEER_E_LOST, nvmepeer_read_retry(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS,
 						       &status));
 	EXPECT_EQ(0, nvmepeer_cpu_peer_recover(peer, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, nvmepeer_read_again(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS, &status));
+	EXPECT_EQ(0, nvmepeer_read_retry(queue, nvmepeer_cpu_peer_data(peer), 0, lba, BLOCKS, &status));
 	EXPECT_EQ(0, status);
 	EXPECT_NE(0, data[0] | data[1] | data[2] | data[3]);
 }

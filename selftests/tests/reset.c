@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A controller reset is never silent: the generation moves, peer queue pairs
- * are quiesced and say so, and the CPU's own I/O goes on without an error.
+ * A controller reset increments the generation, quiesces peer queue pairs and reports
+ * that in their status pages; the CPU's own I/O continues without an error.
  *
  * iommu: on off
  */
@@ -33,11 +33,11 @@ FIXTURE_SETUP(reset)
 
 FIXTURE_TEARDOWN(reset)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
-/* When it returns, commands are taken again. */
+/* The call returns when commands are accepted again. */
 static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
 {
 	int ret = np_ioctl(ctrl->fd, NVME_IOCTL_RESET, NULL) ?: np_info(ctrl->fd, info);
@@ -45,7 +45,7 @@ static int reset(const struct np_ctrl *ctrl, struct nvme_peer_info *info)
 	return ret ?: info->state == NVME_PEER_CTRL_LIVE ? 0 : -EAGAIN;
 }
 
-TEST_F(reset, moves_the_generation)
+TEST_F(reset, increments_generation)
 {
 	struct nvme_peer_info first, second;
 
@@ -55,7 +55,7 @@ TEST_F(reset, moves_the_generation)
 	EXPECT_EQ(first.qids_peer_free, second.qids_peer_free);
 }
 
-TEST_F(reset, quiesces_queue_pairs_and_tells_their_peers)
+TEST_F(reset, quiesces_queue_pairs)
 {
 	const struct nvme_peer_status *status;
 	struct nvme_peer_qp_export out;
@@ -71,16 +71,16 @@ TEST_F(reset, quiesces_queue_pairs_and_tells_their_peers)
 	EXPECT_NE(0, status->reason);
 	ASSERT_EQ(0, np_qp_info(qp.fd, &info));
 	EXPECT_EQ(status->state, info.state);
-	/* The generation that its entries belonged to is past. */
+	/* The entries belonged to an earlier generation. */
 	EXPECT_EQ(qp.create.generation, info.generation);
 	EXPECT_NE(now.generation, info.generation);
 	EXPECT_EQ(-EAGAIN, np_export_fd(qp.fd, NVME_PEER_EXPORT_SQ, 0, &out));
 	np_qp_close(&qp);
 }
 
-TEST_F(reset, lets_new_queue_pairs_be_made)
+TEST_F(reset, allows_new_queue_pairs)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct nvme_peer_info now;
 	struct np_qp qp;
 	int i;
@@ -94,8 +94,8 @@ TEST_F(reset, lets_new_queue_pairs_be_made)
 	}
 }
 
-/* The controller must not write into rings of a past generation. */
-TEST_F(reset, leaves_the_memory_of_lost_queues_alone)
+/* The controller must not write to rings of an earlier generation. */
+TEST_F(reset, lost_queue_memory_is_not_written)
 {
 	struct np_command command;
 	struct nvme_peer_info now;
@@ -106,14 +106,15 @@ TEST_F(reset, leaves_the_memory_of_lost_queues_alone)
 	ASSERT_EQ(0, np_buffer_open(&buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	for (i = 0; i < ENTRIES - 1; i++) {
-		np_command_rw(&command, &buffer, NP_CMD_READ, NP_AREA(4), 0, (PAGES - 1) * NP_PAGE);
+		np_command_rw(&command, &buffer, NVMEPEER_OP_READ, NP_AREA(4), 0,
+			      (PAGES - 1) * NP_PAGE);
 		np_qp_put(&qp, &command);
 	}
-	np_qp_ring(&qp);
+	np_qp_ring_doorbell(&qp);
 	ASSERT_EQ(0, reset(&self->ctrl, &now));
 	memset(qp.cq.at, 0x77, ENTRIES * sizeof(struct np_completion));
 	memset(buffer.bytes, 0x77, NP_PAGE);
-	/* A late doorbell of a peer that has not looked yet. */
+	/* A late doorbell store of a peer that has not read the status page yet. */
 	np_store(qp.tail_doorbell, 1);
 	np_sleep_ms(200);
 	EXPECT_EQ(0x77, *((uint8_t *)qp.cq.at + ENTRIES * sizeof(struct np_completion) - 1));
@@ -124,7 +125,7 @@ TEST_F(reset, leaves_the_memory_of_lost_queues_alone)
 	np_buffer_close(&buffer);
 }
 
-TEST_F_TIMEOUT(reset, does_not_fail_the_io_of_the_cpu, 60)
+TEST_F_TIMEOUT(reset, cpu_io_survives, 60)
 {
 	struct nvme_peer_info now;
 	struct np_reader reader;
@@ -133,7 +134,7 @@ TEST_F_TIMEOUT(reset, does_not_fail_the_io_of_the_cpu, 60)
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	for (i = 0; i < RESETS; i++) {
 		EXPECT_EQ(0, reset(&self->ctrl, &now));
-		EXPECT_EQ(0, np_reader_goes_on(&reader));
+		EXPECT_EQ(0, np_reader_wait_read(&reader));
 	}
 	EXPECT_EQ(0, np_reader_stop(&reader));
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a reset costs with queue pairs of peers on the controller, against the reset
- * by the kernel's own driver of the same controller in the same guest.  Prints the
- * figures; fails where they are far from what they should be, as a guest beside
- * others is no place for a narrow bound.
+ * The duration of a reset with peer queue pairs on the controller, compared with the
+ * in-tree driver's reset of the same controller in the same guest. Prints the figures.
+ * The bounds are wide, because other guests run on the same machine.
  *
  * kernels: 7
  * long-kernels: 6.1 6.12 7
@@ -25,15 +24,15 @@
 #define IN_TREE		"/sys/bus/pci/drivers/nvme"
 #define ENTRIES		64U
 #define MOST_PAIRS	32U
-/* The drivers take turns, and each sees the machine's good times and its bad. */
+/* The drivers take turns, so that load on the machine affects both. */
 #define TURNS		5
 #define RESETS		3
 #define SAMPLES		(TURNS * RESETS)
-/* What the first reset left to do has ended. */
+/* Let the previous reset's asynchronous work end. */
 #define SETTLE_MS	30
-/* Of the in-tree driver's time: no reset may take more, with all that follows. */
+/* Limit of a reset with all its work, in multiples of the in-tree driver's time. */
 #define MOST_TIMES	3.0
-/* Of the time for one among few: a queue pair among many may not take more. */
+/* Limit of the time per queue pair among many, in multiples of the time among few. */
 #define MOST_GROWTH	5.0
 
 static const uint32_t loads[] = { 0, 1, 8, MOST_PAIRS };
@@ -42,10 +41,10 @@ static const uint32_t loads[] = { 0, 1, 8, MOST_PAIRS };
 #define MANY	3
 
 /**
- * struct samples - microseconds, one of each reset
- * @reset: from the write to reset_controller until it returns
- * @first: from then on until the first queue pair is live again
- * @each: from one queue pair's being live to the next one's, half of them sooner
+ * struct samples - microseconds, one sample for each reset
+ * @reset: the duration of the write to reset_controller
+ * @first: from then until the first queue pair is live again
+ * @each: from one queue pair's return to live to the next one's
  * @all: from the write until all are live
  * @count: of each
  */
@@ -78,7 +77,7 @@ static double median(double *us, uint32_t count)
 	return us[count / 2];
 }
 
-/* The only file that matches @pattern, soon: 0 or -ETIMEDOUT. */
+/* The only file that matches @pattern, within the timeout: 0 or -ETIMEDOUT. */
 static int find(const char *pattern, char path[256])
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
@@ -97,7 +96,7 @@ static int find(const char *pattern, char path[256])
 	return -ETIMEDOUT;
 }
 
-/* The controller's attribute that resets it; both drivers have it. */
+/* The reset_controller attribute, which both drivers have. */
 static int find_reset(const char *address, const char *class, char path[256])
 {
 	char pattern[256];
@@ -116,11 +115,11 @@ static int timed_reset(const char *path, double *us)
 	return ret;
 }
 
-/* --- the kernel's own driver -------------------------------------------------- */
+/* --- in-tree driver ------------------------------------------------------------ */
 
 /*
- * Its disk is looked through for partitions, with its opening locked: a reset under that
- * has been seen to hang the driver of Linux 6.1 for good.
+ * Wait for the partition scan, which holds the disk's open_mutex: a reset during the scan
+ * has been seen to hang the driver of Linux 6.1.
  */
 static int in_tree_settle(const char *address)
 {
@@ -143,7 +142,7 @@ static int in_tree_settle(const char *address)
 	return 0;
 }
 
-/* Only this function: whatever has no driver would be taken as well. */
+/* Bind this function only: drivers_probe would bind all functions without a driver. */
 static int in_tree_bind(const char *address)
 {
 	char state[256], text[16] = "";
@@ -176,7 +175,7 @@ static int in_tree_turn(const char *address, struct samples *samples)
 	return ret ?: np_unbind(address);
 }
 
-/* --- ours --------------------------------------------------------------------- */
+/* --- nvme-peer ----------------------------------------------------------------- */
 
 static int rearm(struct np_qp *qp, uint32_t losses)
 {
@@ -215,7 +214,7 @@ static int one_reset(const char *path, struct np_qp *qps, uint32_t count, uint32
 static int with_pairs(const struct np_ctrl *ctrl, const char *path, uint32_t count,
 		      struct samples *samples)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	static struct np_qp qps[MOST_PAIRS];
 	uint32_t open, i;
 	int ret = 0;
@@ -256,7 +255,7 @@ FIXTURE(reset_time)
 	struct samples ours[LOADS];
 };
 
-/* Binding by name only: the driver would take every function that has none. */
+/* Bind by name only: the in-tree driver would bind every unbound function. */
 FIXTURE_SETUP(reset_time)
 {
 	struct np_ctrl ctrl;
@@ -277,7 +276,7 @@ FIXTURE_TEARDOWN(reset_time)
 	EXPECT_EQ(0, np_bind(self->address));
 }
 
-/* Sorts them: afterwards a median is in the middle. */
+/* Sorts each series, so that its median is in the middle. */
 static void sort(struct samples *samples)
 {
 	median(samples->reset, samples->count);
@@ -299,7 +298,7 @@ static void print(const struct samples *samples, uint32_t pairs, double in_tree)
 	printf("\n");
 }
 
-TEST_F_TIMEOUT(reset_time, is_near_that_of_the_kernels_own_driver, 110)
+TEST_F_TIMEOUT(reset_time, comparable_to_in_tree_driver, 110)
 {
 	double in_tree;
 	uint32_t i;

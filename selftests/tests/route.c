@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How the controller reaches other functions' memory, and they its doorbells: the
- * verdict, its reason and what is in the way, in each topology, and what Linux's own
- * peer-to-peer code thinks; and in whose domain the addresses are that it hands out.
+ * The route between a controller and other functions' memory, and from them to its
+ * doorbells: verdict, reason and blocking port in each topology, compared with Linux's
+ * own p2pdma code; and in which domain the reported addresses are.
  *
- * topology: root switch switch-acs stranger
+ * topology: root switch switch-acs unknown-bridge
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,12 @@
 #define DEVICES			"/sys/bus/pci/devices"
 
 /* ACS control bits (PCI Express base specification 7.7.11.3). */
+#define TRANSLATION_BLOCKING	0x02
 #define REQUEST_REDIRECT	0x04
 #define COMPLETION_REDIRECT	0x08
+#define EGRESS_CONTROL		0x20
 
-/* What nvmep_test puts into a PCI domain that no firmware knows. */
+/* The domain that nvmep_test creates, which is not in any firmware table. */
 #define FAR_AWAY	"10000:00:00.0"
 #define INTEL		0x8086
 #define NVIDIA		0x10de
@@ -46,14 +49,14 @@ FIXTURE_SETUP(route)
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
 	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
 	ASSERT_LE(0, self->test);
-	if (np_place("softgpu", self->gpu))
-		SKIP(return, "no stand-in GPU in this guest");
+	if (np_function_address("softgpu", self->gpu))
+		SKIP(return, "no software GPU in this guest");
 }
 
 FIXTURE_TEARDOWN(route)
 {
 	np_write_file(ALLOW_HOST_BRIDGE, "0");
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, 2000));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, 2000));
 	close(self->test);
 	np_ctrl_close(&self->ctrl);
 }
@@ -82,7 +85,7 @@ static bool is_blocker(const struct nvme_peer_path *path, uint32_t index, const 
 	       np_same_address(path->blockers[index].address, np_parse_address(address));
 }
 
-/* The function @up bridges above @address. */
+/* The bridge @up levels above @address. */
 static void port_above(const char *address, unsigned int up, char port[16])
 {
 	char link[64], path[512], *part;
@@ -100,7 +103,7 @@ static void port_above(const char *address, unsigned int up, char port[16])
 static int pretend(int test, unsigned long call, const char *address, uint16_t vendor,
 		   uint16_t device, uint16_t acs)
 {
-	struct nvmep_test_pretend what = {
+	struct nvmep_test_fake_pci what = {
 		.pci_address = np_parse_address(address),
 		.vendor = vendor,
 		.device = device,
@@ -110,7 +113,7 @@ static int pretend(int test, unsigned long call, const char *address, uint16_t v
 	return np_ioctl(test, call, &what);
 }
 
-/* What Linux says of the way from @client to @provider: 1, 0, or an error. */
+/* Linux's verdict on the path from @client to @provider: 1, 0, or an error. */
 static int linux_reaches(int test, const char *provider, const char *client)
 {
 	struct nvmep_test_distance distance = {
@@ -121,7 +124,7 @@ static int linux_reaches(int test, const char *provider, const char *client)
 	return np_ioctl(test, NVMEP_TEST_DISTANCE, &distance) ?: distance.distance >= 0;
 }
 
-TEST_F(route, to_the_gpu_is_what_the_topology_gives)
+TEST_F(route, verdict_matches_topology)
 {
 	struct nvme_peer_route route;
 	const struct nvme_peer_path *ways[] = { &route.data, &route.doorbell };
@@ -137,7 +140,7 @@ TEST_F(route, to_the_gpu_is_what_the_topology_gives)
 			EXPECT_EQ(NVME_PEER_ROUTE_BUS_ADDR, ways[i]->verdict);
 			EXPECT_EQ(NVME_PEER_REASON_COMMON_SWITCH, ways[i]->reason);
 			EXPECT_EQ(0, ways[i]->blocker_count);
-		} else if (np_topology_is("stranger")) {
+		} else if (np_topology_is("unknown-bridge")) {
 			EXPECT_EQ(NVME_PEER_ROUTE_NONE, ways[i]->verdict);
 			EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN, ways[i]->reason);
 			EXPECT_EQ(2, ways[i]->blocker_count);
@@ -151,12 +154,12 @@ TEST_F(route, to_the_gpu_is_what_the_topology_gives)
 	}
 }
 
-TEST_F(route, an_administrator_may_vouch_for_a_host_bridge)
+TEST_F(route, host_bridge_parameter_allows_route)
 {
 	struct nvme_peer_route route;
 	char text[16];
 
-	if (!np_topology_is("stranger"))
+	if (!np_topology_is("unknown-bridge"))
 		SKIP(return, "the host bridge is known here");
 	EXPECT_EQ(-EINVAL, np_write_file(ALLOW_HOST_BRIDGE, "reads"));
 	ASSERT_EQ(0, np_write_file(ALLOW_HOST_BRIDGE, "1"));
@@ -178,7 +181,7 @@ static int attach(int test, int dmabuf, const char *function)
 	return np_ioctl(test, NVMEP_TEST_ATTACH, &attach);
 }
 
-/* Can the GPU have the doorbells of a queue pair of this controller? */
+/* Can the GPU import the doorbells of a queue pair of this controller? */
 static int lend_doorbells(int test, int ctrl_fd, const char *gpu)
 {
 	struct nvme_peer_qp_create create;
@@ -196,8 +199,8 @@ static int lend_doorbells(int test, int ctrl_fd, const char *gpu)
 	return ret;
 }
 
-/* Doorbells are only written; memory is read by the controller, too. */
-TEST_F(route, a_host_bridge_may_forward_writes_only)
+/* Doorbells need writes only; GPU memory also needs reads by the controller. */
+TEST_F(route, host_bridge_forwards_writes_only)
 {
 	struct nvme_peer_buf_import import;
 	struct nvme_peer_route route;
@@ -205,7 +208,7 @@ TEST_F(route, a_host_bridge_may_forward_writes_only)
 	char text[16];
 	int gpu;
 
-	if (!np_topology_is("stranger"))
+	if (!np_topology_is("unknown-bridge"))
 		SKIP(return, "the host bridge is known here");
 	gpu = np_gpu_open();
 	ASSERT_LE(0, gpu);
@@ -238,16 +241,16 @@ TEST_F(route, a_host_bridge_may_forward_writes_only)
 }
 
 /*
- * A port of the switch that joins the two sends requests up to a host bridge that only
- * the administrator vouches for.  Linux's own code does not map for such a way.
+ * A switch port between both functions redirects requests to a host bridge that only the
+ * administrator allowed. Linux does not map over such a path.
  */
-TEST_F(route, a_host_bridge_that_is_allowed_serves_behind_acs_too)
+TEST_F(route, allowed_host_bridge_works_with_acs_redirect)
 {
 	struct nvme_peer_route route;
 	char port[16], root[16];
 	struct np_ctrl other;
 
-	if (!np_topology_is("stranger"))
+	if (!np_topology_is("unknown-bridge"))
 		SKIP(return, "the host bridge is known here");
 	ASSERT_EQ(0, np_ctrl_open(&other, "np1"));
 	ASSERT_EQ(0, route_to(other.fd, self->gpu, &route));
@@ -276,15 +279,17 @@ TEST_F(route, a_host_bridge_that_is_allowed_serves_behind_acs_too)
 	np_ctrl_close(&other);
 }
 
-/* From the sender up, then from the receiver up; more than there is room for. */
-TEST_F(route, every_port_in_the_way_is_told)
+/*
+ * Ports above the source first, then above the target; more ports than the array holds.
+ */
+TEST_F(route, all_redirecting_ports_are_reported)
 {
 	char ports[6][16];
 	struct nvme_peer_route route;
 	struct np_ctrl other;
 	uint32_t i;
 
-	if (!np_topology_is("stranger"))
+	if (!np_topology_is("unknown-bridge"))
 		SKIP(return, "no path of many ports here");
 	ASSERT_EQ(0, np_ctrl_open(&other, "np1"));
 	for (i = 0; i < 6; i++)
@@ -307,8 +312,126 @@ TEST_F(route, every_port_in_the_way_is_told)
 	np_ctrl_close(&other);
 }
 
-/* Debian's 6.1 and 6.12 have no opinion; where Linux has one, it is ours. */
-TEST_F(route, agrees_with_linux)
+/*
+ * Must egress control of a port on the initiator's side discard requests? Where it also
+ * redirects, or where an IOMMU translates, they reach the root complex.
+ */
+static bool discards(FIXTURE_DATA(route) *self, uint16_t acs)
+{
+	return (acs & (EGRESS_CONTROL | REQUEST_REDIRECT)) == EGRESS_CONTROL &&
+	       self->ctrl.info.domain == NVME_PEER_DOMAIN_PHYSICAL;
+}
+
+static bool is_redirected(const struct nvme_peer_path *path, const char *port, uint16_t acs)
+{
+	return path->verdict == NVME_PEER_ROUTE_HOST_BRIDGE &&
+	       path->reason == NVME_PEER_REASON_HOST_BRIDGE_ALLOWED &&
+	       path->blocker_count == 1 && is_blocker(path, 0, port, acs);
+}
+
+static bool is_discarded(const struct nvme_peer_path *path, const char *port, uint16_t acs)
+{
+	return path->verdict == NVME_PEER_ROUTE_NONE &&
+	       path->reason == NVME_PEER_REASON_ACS_BLOCKED &&
+	       path->blocker_count == 1 && is_blocker(path, 0, port, acs);
+}
+
+/*
+ * Each bit of each port between two functions, of the bridge above both as well: no path
+ * inside the switch, as in Linux. Egress control that does not redirect discards requests of
+ * the initiator below the port.
+ */
+TEST_F(route, each_acs_bit_of_each_port_counts)
+{
+	static const uint16_t bits[] = {
+		REQUEST_REDIRECT, COMPLETION_REDIRECT, EGRESS_CONTROL,
+		EGRESS_CONTROL | REQUEST_REDIRECT, EGRESS_CONTROL | COMPLETION_REDIRECT,
+	};
+	struct nvme_peer_route route;
+	struct np_ctrl other;
+	unsigned int i, bit;
+	uint16_t acs;
+	char port[16];
+	int test;
+
+	if (!np_topology_is("unknown-bridge"))
+		SKIP(return, "no path of many ports here");
+	ASSERT_EQ(0, np_ctrl_open(&other, "np1"));
+	ASSERT_EQ(0, np_write_file(ALLOW_HOST_BRIDGE, "1"));
+	/* 0 to 4 is the controller up to the bridge above both, which is 2 of the GPU. */
+	for (i = 0; i < 7; i++) {
+		port_above(i < 5 ? other.address : self->gpu, i < 5 ? i : i - 5, port);
+		for (bit = 0; bit < sizeof(bits) / sizeof(bits[0]); bit++) {
+			acs = bits[bit];
+			test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+			ASSERT_EQ(0, pretend(test, NVMEP_TEST_ACS, port, 0, 0, acs));
+			EXPECT_NE(1, linux_reaches(test, self->gpu, other.address));
+			ASSERT_EQ(0, route_to(other.fd, self->gpu, &route));
+			EXPECT_TRUE(i < 5 && discards(self, acs) ?
+				    is_discarded(&route.data, port, EGRESS_CONTROL) :
+				    is_redirected(&route.data, port, acs)) {
+				TH_LOG("data, port %u %s, bits %#x", i, port, acs);
+			}
+			EXPECT_TRUE(i >= 4 && discards(self, acs) ?
+				    is_discarded(&route.doorbell, port, EGRESS_CONTROL) :
+				    is_redirected(&route.doorbell, port, acs)) {
+				TH_LOG("doorbell, port %u %s, bits %#x", i, port, acs);
+			}
+			close(test);
+		}
+	}
+	np_ctrl_close(&other);
+}
+
+/*
+ * Egress control of the port above an initiator applies to addresses of other ports, not to
+ * those that an IOMMU translates.
+ */
+TEST_F(route, egress_control_spares_translated_requests)
+{
+	bool translated = self->ctrl.info.domain != NVME_PEER_DOMAIN_PHYSICAL;
+	struct nvme_peer_route route;
+	char port[2][16];
+	int i, test;
+
+	for (i = 0; i < 2; i++) {
+		const struct nvme_peer_path *from[] = { &route.data, &route.doorbell };
+
+		port_above(i ? self->gpu : self->ctrl.address, 1, port[i]);
+		test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		ASSERT_EQ(0, pretend(test, NVMEP_TEST_ACS, port[i], 0, 0, EGRESS_CONTROL));
+		ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
+		EXPECT_EQ(!translated, is_discarded(from[i], port[i], EGRESS_CONTROL)) {
+			TH_LOG("port %s", port[i]);
+		}
+		/* Completions of the other direction's requests are not requests. */
+		EXPECT_NE(NVME_PEER_REASON_ACS_BLOCKED, from[!i]->reason);
+		close(test);
+	}
+}
+
+/* Only an initiator that uses ATS sends what translation blocking discards. */
+TEST_F(route, translation_blocking_discards_ats_requests)
+{
+	struct nvmep_test_fake_pci device = { .ats = 1 };
+	struct nvme_peer_route before, route;
+	char port[16];
+
+	port_above(self->ctrl.address, 1, port);
+	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &before));
+	ASSERT_EQ(0, pretend(self->test, NVMEP_TEST_ACS, port, 0, 0, TRANSLATION_BLOCKING));
+	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
+	EXPECT_EQ(before.data.reason, route.data.reason);
+
+	device.pci_address = np_parse_address(self->ctrl.address);
+	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_ACS, &device));
+	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
+	EXPECT_TRUE(is_discarded(&route.data, port, TRANSLATION_BLOCKING));
+	EXPECT_EQ(before.doorbell.reason, route.doorbell.reason);
+}
+
+/* Debian's 6.1 and 6.12 have no P2PDMA; where the kernel has it, both verdicts agree. */
+TEST_F(route, agrees_with_p2pdma_distance)
 {
 	struct nvme_peer_route route;
 	int ret = linux_reaches(self->test, self->gpu, self->ctrl.address);
@@ -322,7 +445,10 @@ TEST_F(route, agrees_with_linux)
 	}
 }
 
-/* Both say the same of a host bridge with these IDs; @known counts a yes. */
+/*
+ * Do both give the same verdict on a host bridge with these IDs? @known counts positive
+ * ones.
+ */
 static bool same_opinion(FIXTURE_DATA(route) *self, const char *peer, uint16_t vendor,
 			 uint16_t device, unsigned int *known)
 {
@@ -339,8 +465,11 @@ static bool same_opinion(FIXTURE_DATA(route) *self, const char *peer, uint16_t v
 	return theirs == (route.data.verdict != NVME_PEER_ROUTE_NONE);
 }
 
-/* Linux's list of host bridges and ours, by what they say to IDs and their neighbours. */
-TEST_F(route, knows_the_host_bridges_that_linux_knows)
+/*
+ * Compares Linux's list of host bridges with the driver's, by the listed IDs and their
+ * neighbours.
+ */
+TEST_F(route, host_bridge_list_matches_linux)
 {
 	static const struct {
 		uint16_t vendor, first;
@@ -353,8 +482,8 @@ TEST_F(route, knows_the_host_bridges_that_linux_knows)
 	unsigned int i, known = 0;
 	uint16_t device;
 
-	if (!np_topology_is("stranger"))
-		SKIP(return, "the processor vouches here");
+	if (!np_topology_is("unknown-bridge"))
+		SKIP(return, "the processor allows peer-to-peer");
 	if (linux_reaches(self->test, self->gpu, self->ctrl.address) == -EOPNOTSUPP)
 		SKIP(return, "kernel without PCI_P2PDMA");
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -366,12 +495,15 @@ TEST_F(route, knows_the_host_bridges_that_linux_knows)
 			}
 		}
 	}
-	/* Google's count all. */
+	/* All 32 Google IDs are listed. */
 	EXPECT_LT(32 + 20, known);
 }
 
-/* One that is known forwards to another one, or does not; its first port stands for it. */
-TEST_F(route, knows_what_goes_from_one_host_bridge_to_another)
+/*
+ * A listed host bridge does or does not forward to another one; its first root port
+ * identifies it.
+ */
+TEST_F(route, route_between_host_bridges)
 {
 	static const struct {
 		const char *peer;
@@ -385,8 +517,8 @@ TEST_F(route, knows_what_goes_from_one_host_bridge_to_another)
 	unsigned int i, known;
 	int test;
 
-	if (!np_topology_is("stranger"))
-		SKIP(return, "the processor vouches here");
+	if (!np_topology_is("unknown-bridge"))
+		SKIP(return, "the processor allows peer-to-peer");
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		test = self->test;
 		self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
@@ -407,7 +539,10 @@ TEST_F(route, knows_what_goes_from_one_host_bridge_to_another)
 	}
 }
 
-/* As behind Intel's VMD; their lower bits name another function. */
+/*
+ * Domains of Intel's VMD start at 0x10000; their lower 16 bits are those of another
+ * domain.
+ */
 TEST_F(route, domains_have_more_than_16_bits)
 {
 	struct nvme_peer_route route;
@@ -417,7 +552,7 @@ TEST_F(route, domains_have_more_than_16_bits)
 	ASSERT_EQ(0, pretend(self->test, NVMEP_TEST_DOMAIN, FAR_AWAY, INTEL, 0x201d, 0));
 	ASSERT_EQ(0, route_to(self->ctrl.fd, FAR_AWAY, &route));
 	EXPECT_EQ(0x10000, route.pci_address.domain);
-	if (!np_topology_is("stranger")) {
+	if (!np_topology_is("unknown-bridge")) {
 		EXPECT_EQ(NVME_PEER_REASON_HOST_BRIDGE_KNOWN, route.data.reason);
 		return;
 	}
@@ -428,7 +563,7 @@ TEST_F(route, domains_have_more_than_16_bits)
 	EXPECT_TRUE(is_blocker(&route.data, 1, FAR_AWAY, 0));
 }
 
-TEST_F(route, to_itself)
+TEST_F(route, route_to_itself)
 {
 	struct nvme_peer_route route;
 
@@ -437,7 +572,7 @@ TEST_F(route, to_itself)
 	EXPECT_EQ(NVME_PEER_REASON_SAME_FUNCTION, route.doorbell.reason);
 }
 
-TEST_F(route, to_host_memory)
+TEST_F(route, route_to_host_memory)
 {
 	struct nvme_peer_route route;
 	int dmabuf = np_test_export(4, 0);
@@ -452,7 +587,7 @@ TEST_F(route, to_host_memory)
 	close(dmabuf);
 }
 
-TEST_F(route, of_a_refused_dma_buf_is_a_refusal)
+TEST_F(route, route_of_refused_dmabuf_fails)
 {
 	struct nvme_peer_route route;
 	int dmabuf = np_test_export(1, NVMEP_TEST_REFUSE);
@@ -473,8 +608,8 @@ static int count_pins(int test, int dmabuf)
 	return np_ioctl(test, NVMEP_TEST_MAPS, &move) ?: (int)(move.pins << 8 | move.maps);
 }
 
-/* Kernels without CONFIG_DMABUF_MOVE_NOTIFY pin for whoever maps. */
-TEST_F(route, pins_nothing)
+/* Kernels without CONFIG_DMABUF_MOVE_NOTIFY pin for every mapping. */
+TEST_F(route, route_query_does_not_pin)
 {
 	int mapped, asked, dmabuf[2] = { np_test_export(4, 0), np_test_export(4, 0) };
 	struct nvme_peer_buf_import import;
@@ -494,8 +629,58 @@ TEST_F(route, pins_nothing)
 	close(dmabuf[1]);
 }
 
-/* No one answer is true of it, wherever the first of its pages lies. */
-TEST_F(route, memory_in_two_places_is_nowhere)
+struct query {
+	int ctrl_fd;
+	int dmabuf;
+	struct nvme_peer_route route;
+	int result;
+};
+
+static void *query_route(void *argument)
+{
+	struct query *query = argument;
+
+	/* A stall blocks the CPU. */
+	query->result = np_run_on(1);
+	if (!query->result)
+		query->result = route_of(query->ctrl_fd, query->dmabuf, &query->route);
+	return NULL;
+}
+
+/*
+ * Memory of many pages takes long to look up. The exporter can map and move it meanwhile:
+ * its lock is free. The thread that looks it up is stalled for up to 3 s.
+ */
+TEST_F(route, route_query_leaves_exporter_unlocked)
+{
+	struct nvmep_test_stall look_up = { .function = "nvmep_placement_find" };
+	struct query query = { .ctrl_fd = self->ctrl.fd, .dmabuf = np_test_export(4, 0) };
+	struct nvmep_test_move move = { .fd = query.dmabuf };
+	int stall = np_stall(&look_up);
+	pthread_t thread;
+	int64_t start;
+
+	ASSERT_LE(0, query.dmabuf);
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_run_on(0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, query_route, &query));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	start = np_now_ms();
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
+	EXPECT_GT(1000, np_now_ms() - start);
+	EXPECT_EQ(1, move.maps);
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_GO, NULL));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, query.result);
+	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, query.route.data.verdict);
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MAPS, &move));
+	EXPECT_EQ(0, move.maps);
+	close(stall);
+	close(query.dmabuf);
+}
+
+/* No single verdict holds for all pages, wherever the first one lies. */
+TEST_F(route, memory_in_two_places_has_no_route)
 {
 	int dmabuf = np_test_export(4, NVMEP_TEST_SCATTERED | NVMEP_TEST_PARTLY);
 	struct nvme_peer_buf_import import;
@@ -510,7 +695,7 @@ TEST_F(route, memory_in_two_places_is_nowhere)
 	close(dmabuf);
 }
 
-TEST_F(route, wrong_calls)
+TEST_F(route, invalid_calls)
 {
 	struct nvme_peer_route route;
 	int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -528,8 +713,10 @@ TEST_F(route, wrong_calls)
 	close(file);
 }
 
-/* Memory of a foreign exporter that is not device memory, though wanted so. */
-TEST_F(route, host_memory_is_refused_where_device_memory_is_required)
+/*
+ * A foreign exporter's host memory, imported with the flag that requires device memory.
+ */
+TEST_F(route, require_device_refuses_host_memory)
 {
 	struct udmabuf_create create = { .flags = UDMABUF_FLAGS_CLOEXEC, .size = 4 * NP_PAGE };
 	struct nvme_peer_buf_import import;
@@ -559,8 +746,11 @@ TEST_F(route, host_memory_is_refused_where_device_memory_is_required)
 	close(udmabuf);
 }
 
-/* The table's addresses are of the controller's own domain, and no other. */
-TEST_F(route, physical_addresses_show_only_where_they_are_dma_addresses)
+/*
+ * Reported addresses are DMA addresses in the controller's own domain, never physical
+ * ones.
+ */
+TEST_F(route, table_hides_physical_addresses)
 {
 	int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	struct np_buffer buffer;
@@ -572,7 +762,7 @@ TEST_F(route, physical_addresses_show_only_where_they_are_dma_addresses)
 	buffer.bytes[0] = 1;
 	where = (off_t)((uintptr_t)buffer.bytes / NP_PAGE * sizeof(entry));
 	ASSERT_EQ(sizeof(entry), pread(pagemap, &entry, sizeof(entry), where));
-	/* Bits 54 to 0 are the page frame, for those who may know. */
+	/* Bits 54 to 0 are the page frame number, for privileged readers. */
 	entry = (entry & ((1ULL << 55) - 1)) * NP_PAGE;
 	ASSERT_NE(0, entry);
 	EXPECT_EQ(self->ctrl.info.domain == NVME_PEER_DOMAIN_PHYSICAL, buffer.table[0] == entry);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The Rust crate on a real controller, compiled before: its example reads what was written, into
-# host memory that is a dma-buf, which older kernels do not make.
+# The Rust crate on a real controller, built beforehand: its example reads what was written, into a
+# udmabuf, which older kernels lack.
 #
 # kernels: 7
 # iommu: on
@@ -22,5 +22,5 @@ node=$(np_node np0)
 np_until 200 test -e "/dev/ngp${node#nvmep}n1"
 
 ktap_check "the example reads what was written" example_reads_back "$node" "$programs/read_block"
-ktap_check "a loss is told, and the queue pair comes back" env NVMEPEER_NODE="$node" "$programs/device"
+ktap_check "a loss is reported and the queue pair re-armed" env NVMEPEER_NODE="$node" "$programs/device"
 ktap_end

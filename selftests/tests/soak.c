@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A minute of everything at once: peers with shallow and deep queues, rings in
- * GPU and host memory, the CPU, and queue pairs that come and go beside them.
+ * A mixed load for a minute: peers with shallow and deep queues, rings in GPU and host
+ * memory, the CPU, and queue pairs that are created and closed beside them.
  *
  * long: yes
  * timeout: 180
@@ -20,7 +20,7 @@
 #define RANGE		(4U << 20)
 #define CPU_BYTES	(256U << 10)
 
-/* What differs between the peers: entries of the rings, where they lie, sizes, threads. */
+/* Parameters of the peers: ring entries, placement, sizes, threads. */
 static const struct {
 	uint32_t entries;
 	uint32_t flags;
@@ -74,14 +74,17 @@ FIXTURE_TEARDOWN(soak)
 		close(self->disk);
 		np_ctrl_close(&self->ctrl);
 		EXPECT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-		EXPECT_EQ(0, np_module_objects_settle(self->before, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_module_objects_wait(self->before, NP_TIMEOUT_MS));
 	}
 	free(self->out);
 	free(self->in);
 	np_ctrl_close(&self->ctrl);
 }
 
-/* One transfer of the CPU there and back, and one queue pair that comes and goes. */
+/*
+ * One transfer of the CPU in each direction, and one queue pair that is created and
+ * closed.
+ */
 static int one_round(FIXTURE_DATA(soak) *self, uint32_t round)
 {
 	uint64_t disk = NP_AREA(20) + round % 32 * CPU_BYTES;
@@ -94,10 +97,10 @@ static int one_round(FIXTURE_DATA(soak) *self, uint32_t round)
 		return ret;
 	if (memcmp(self->out, self->in, CPU_BYTES))
 		return -EBADMSG;
-	return np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS);
+	return np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS);
 }
 
-TEST_F_TIMEOUT(soak, a_minute_of_everything, 170)
+TEST_F_TIMEOUT(soak, mixed_load_for_a_minute, 170)
 {
 	int64_t end = np_now_ms() + SOAK_MS;
 	struct softgpu_result result;

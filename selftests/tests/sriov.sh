@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Virtual functions: the kernel's own driver has the physical one, makes them and gives them
-# queues; nvme-peer has them, each a controller by itself on one shared disk.
+# SR-IOV: the in-tree driver has the physical function, creates virtual functions and assigns
+# queues; nvme-peer binds the virtual functions, each a controller of its own on one shared disk.
 #
 # kernels: 7
 # iommu: on
@@ -24,7 +24,7 @@ leave() {
 	echo 1 >/sys/bus/pci/drivers_autoprobe
 }
 
-# Its disk keeps what is written in a file that has no name.
+# Its disk is an unlinked file.
 plug() {
 	echo 0 >/sys/bus/pci/drivers_autoprobe
 	np_monitor drive_add 0 if=none,id=shared,file=null-co://,format=raw,snapshot=on,cache=unsafe
@@ -33,7 +33,7 @@ plug() {
 	np_until 400 compgen -G "$slot/0000:*/sriov_numvfs" >/dev/null
 }
 
-# The module makes none, and the kernel says so.
+# The module has no sriov_configure, and the kernel logs that.
 refuses_to_make() {
 	np_bind "$address" && ! echo 1 >"$physical/sriov_numvfs" && np_unbind "$address"
 }
@@ -45,7 +45,7 @@ make_functions() {
 		[[ -e $physical/virtfn0 && -e $physical/virtfn1 ]]
 }
 
-# Six queues, the admin queue among them, and two interrupts each; then they are online.
+# Six queues, including the admin queue, and two interrupts each; then the functions are set online.
 give_queues() {
 	local id kernels
 	kernels=$(basename "$physical"/nvme/nvme*)
@@ -60,7 +60,7 @@ virtual() {
 	basename "$(readlink -f "$physical/virtfn$1")"
 }
 
-# take N: as an operator does.
+# take N: bind virtual function N as an administrator does.
 take() {
 	nvme-peer bind "$(virtual "$1")" && np_until 400 compgen -G "$physical/virtfn$1/nvme-peer/nvmep*/ngp*n1" >/dev/null
 }
@@ -70,13 +70,13 @@ groups_differ() {
 	(($(readlink -f "$physical"/{,virtfn0/,virtfn1/}iommu_group | sort -u | wc -l) == 3))
 }
 
-# The kernel writes by one, and a queue pair of the other's reads.
+# The CPU writes by one function, and a queue pair of the other one reads.
 crosses() {
 	example_writes "${node[0]}" && example_reads "${node[1]}" python3 /build/user/python/read_block.py
 }
 
-# What one suffers is not the other's: its queue pair stays alive. Both go on, until whoever
-# has the physical function takes the virtual ones.
+# A reset of one function does not affect the other: its queue pair stays LIVE. Both run until the
+# owner of the physical function removes the virtual ones.
 reset_and_taken_away() {
 	python3 - "${node[@]}" "$example_work/data" "$physical/sriov_numvfs" <<-'PYTHON'
 	import sys
@@ -104,18 +104,18 @@ reset_and_taken_away() {
 	PYTHON
 }
 
-ktap_check "a function that has virtual ones" plug
+ktap_check "plug an SR-IOV function" plug
 physical=$(dirname "$slot"/0000:*/sriov_numvfs)
 address=$(basename "$physical")
 trap leave EXIT
-ktap_check "bound to nvme-peer it makes none" refuses_to_make "$address"
-ktap_check "the kernel's own driver makes two" make_functions "$address"
-ktap_check "they get queues" give_queues
+ktap_check "nvme-peer creates no virtual functions" refuses_to_make "$address"
+ktap_check "the in-tree driver creates two" make_functions "$address"
+ktap_check "queues are assigned to them" give_queues
 ktap_check "nvme-peer binds one" take 0
-ktap_check "and the other" take 1
+ktap_check "nvme-peer binds the other one" take 1
 node=("$(np_node "$(virtual 0)")" "$(np_node "$(virtual 1)")")
 ktap_check "each has an IOMMU group of its own" groups_differ
-ktap_check "a queue pair of one reads what the other has written" crosses
-ktap_check "a reset of one is none of the other, and with a function its queue pairs go" reset_and_taken_away
-ktap_check "nothing is left of them" np_until 200 test ! -e "/dev/${node[0]}" -a ! -e "/dev/${node[1]}"
+ktap_check "a queue pair of one reads the other's data" crosses
+ktap_check "reset affects one function, removal ends its queue pairs" reset_and_taken_away
+ktap_check "no nodes are left" np_until 200 test ! -e "/dev/${node[0]}" -a ! -e "/dev/${node[1]}"
 ktap_end

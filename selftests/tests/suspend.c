@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Sleep, as the kernel does it: refused while there is a queue pair whose owner has not
- * agreed to put it back; one that has ended does not count, though its file is open. Who
- * reads and writes the disk does not notice.
+ * Suspend through the kernel's own path. It is refused while a queue pair exists whose
+ * owner has not consented to re-arm it; a queue pair that is GONE does not count, even if
+ * its file is open. Block I/O continues after the resume.
  *
- * The controller sleeps, and with it all that is no PCI function: a guest that slept as
- * a whole would be without its file systems.
+ * The controller is suspended together with all non-PCI devices only: a guest that
+ * suspends all of its PCI functions loses access to its file systems.
  *
  * kernels: 7
  * long-kernels: 6.1 6.12 7
@@ -18,7 +18,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "badknob.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		8U
@@ -46,7 +46,7 @@ FIXTURE_SETUP(suspend)
 	ASSERT_LE(0, self->test);
 }
 
-/* Whatever was refused or done, the controller works. */
+/* The controller works afterwards in every case. */
 FIXTURE_TEARDOWN(suspend)
 {
 	struct nvme_peer_info info;
@@ -54,26 +54,26 @@ FIXTURE_TEARDOWN(suspend)
 	np_sleep_end(self->test);
 	close(self->log);
 	np_qp_close(&self->qp);
-	EXPECT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
 	np_buffer_close(&self->buffer);
 	np_ctrl_close(&self->ctrl);
 }
 
 static int flush(struct np_qp *qp)
 {
-	struct np_command command = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command command = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 
 	return np_qp_run(qp, &command, NP_TIMEOUT_MS);
 }
 
-TEST_F(suspend, is_refused_while_a_queue_pair_lives)
+TEST_F(suspend, refused_with_live_queue_pair)
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct nvme_peer_info info;
 
-	EXPECT_EQ(-EBUSY, np_fall_asleep());
-	EXPECT_EQ(0, np_log_wait(self->log, "peers have queue pairs: not going to sleep",
+	EXPECT_EQ(-EBUSY, np_suspend());
+	EXPECT_EQ(0, np_log_wait(self->log, "suspend refused: peers have queue pairs",
 				 NP_TIMEOUT_MS));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, status->state);
 	EXPECT_EQ(0, flush(&self->qp));
@@ -82,14 +82,14 @@ TEST_F(suspend, is_refused_while_a_queue_pair_lives)
 	EXPECT_EQ(self->before.generation, info.generation);
 }
 
-/* Its owner was promised that it may come back. */
-TEST_F(suspend, is_refused_while_a_queue_pair_waits)
+/* A quiesced queue pair may be re-armed, so it counts. */
+TEST_F(suspend, refused_with_quiesced_queue_pair)
 {
 	struct nvme_peer_info info;
 
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
-	EXPECT_EQ(-EBUSY, np_fall_asleep());
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(-EBUSY, np_suspend());
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, flush(&self->qp));
 }
@@ -99,13 +99,13 @@ static uint64_t disk_word(struct np_qp *qp, const struct np_buffer *buffer, int 
 	struct np_command command;
 
 	memset(buffer->bytes, 0xee, NP_PAGE);
-	np_command_rw(&command, buffer, NP_CMD_READ, NP_AREA(2), 0, NP_PAGE);
+	np_command_rw(&command, buffer, NVMEPEER_OP_READ, NP_AREA(2), 0, NP_PAGE);
 	*ret = np_qp_run(qp, &command, NP_TIMEOUT_MS);
 	return *(uint64_t *)buffer->bytes;
 }
 
-/* Twice; what a reset of the function does to it, and no more. */
-TEST_F(suspend, costs_a_queue_pair_a_loss_if_its_owner_agreed)
+/* Twice; the effect on the queue pair is that of a function reset. */
+TEST_F(suspend, quiesces_consenting_queue_pair)
 {
 	struct nvme_peer_info info;
 	const struct nvme_peer_status *status;
@@ -119,8 +119,8 @@ TEST_F(suspend, costs_a_queue_pair_a_loss_if_its_owner_agreed)
 	before = disk_word(&qp, &self->buffer, &ret);
 	EXPECT_EQ(0, ret);
 	for (i = 1; i <= 2; i++) {
-		ASSERT_EQ(0, np_fall_asleep());
-		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_suspend());
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
 		EXPECT_EQ(self->before.generation + i, status->generation);
 		EXPECT_EQ(-EFAULT, np_store(qp.tail_doorbell, 0));
@@ -131,8 +131,8 @@ TEST_F(suspend, costs_a_queue_pair_a_loss_if_its_owner_agreed)
 	np_qp_close(&qp);
 }
 
-/* As sleep does. */
-TEST_F(suspend, hibernation_asks_the_owners)
+/* Hibernation follows the same rule. */
+TEST_F(suspend, hibernation_needs_consent)
 {
 	struct nvme_peer_info info;
 	const struct nvme_peer_status *status;
@@ -145,7 +145,7 @@ TEST_F(suspend, hibernation_asks_the_owners)
 	ASSERT_EQ(0, np_qp_open_with(&qp, self->ctrl.fd, ENTRIES, NVME_PEER_QP_ALLOW_SLEEP));
 	status = qp.status.at;
 	ASSERT_EQ(0, np_hibernate());
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
 	EXPECT_EQ(self->before.generation + 1, status->generation);
 	ASSERT_EQ(0, np_qp_rearm(&qp, NP_TIMEOUT_MS));
@@ -154,20 +154,20 @@ TEST_F(suspend, hibernation_asks_the_owners)
 	np_qp_close(&qp);
 }
 
-/* Each of them has to. */
-TEST_F(suspend, is_refused_if_one_of_two_owners_agreed)
+/* All owners have to consent. */
+TEST_F(suspend, refused_unless_all_owners_consent)
 {
 	struct np_qp qp;
 
 	ASSERT_EQ(0, np_qp_open_with(&qp, self->ctrl.fd, ENTRIES, NVME_PEER_QP_ALLOW_SLEEP));
-	EXPECT_EQ(-EBUSY, np_fall_asleep());
+	EXPECT_EQ(-EBUSY, np_suspend());
 	EXPECT_EQ(0, flush(&qp));
 	EXPECT_EQ(0, flush(&self->qp));
 	np_qp_close(&qp);
 }
 
-/* Its memory was taken back; nobody has closed its file yet. */
-TEST_F(suspend, is_not_refused_for_one_that_has_ended)
+/* Its memory was invalidated; its file is still open. */
+TEST_F(suspend, gone_queue_pair_does_not_block)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
 	const struct nvme_peer_status *status = self->qp.status.at;
@@ -175,14 +175,17 @@ TEST_F(suspend, is_not_refused_for_one_that_has_ended)
 
 	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MOVE, &move));
 	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, np_fall_asleep());
-	ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_suspend());
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 	EXPECT_EQ(self->before.generation + 1, info.generation);
 	EXPECT_EQ(info.generation, status->generation);
+	/* The peer may still have addresses of the buffer until its handle is released. */
+	EXPECT_EQ(-ESTALE, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
 }
 
-/* Twice: what the first one leaves behind does not spoil the second. */
-TEST_F(suspend, is_not_noticed_by_who_uses_the_disk)
+/* Twice, because the first suspend may leave stale state for the second one. */
+TEST_F(suspend, block_io_continues_after_resume)
 {
 	struct nvme_peer_info info;
 	struct np_reader reader;
@@ -191,18 +194,18 @@ TEST_F(suspend, is_not_noticed_by_who_uses_the_disk)
 	np_qp_close(&self->qp);
 	ASSERT_EQ(0, np_reader_start(&reader, &self->ctrl));
 	for (i = 1; i <= 2; i++) {
-		EXPECT_EQ(0, np_fall_asleep());
-		EXPECT_EQ(0, np_reader_goes_on(&reader));
-		ASSERT_EQ(0, np_ctrl_settle(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_suspend());
+		EXPECT_EQ(0, np_reader_wait_read(&reader));
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
 		EXPECT_EQ(self->before.generation + i, info.generation);
 		EXPECT_EQ(self->before.qids_cpu, info.qids_cpu);
-		EXPECT_EQ(0, np_qp_try(self->ctrl.fd, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
 	}
 	EXPECT_EQ(0, np_reader_stop(&reader));
 }
 
-/* As before power off: it may be the last that it hears. */
-TEST(a_controller_that_sleeps_has_nothing_in_its_cache)
+/* As before a power off: the controller may lose power. */
+TEST(suspend_flushes_cache)
 {
 	uint8_t *bytes;
 	struct np_bad bad;
@@ -216,11 +219,47 @@ TEST(a_controller_that_sleeps_has_nothing_in_its_cache)
 	ASSERT_EQ(0, np_disk_write(bad.disk, bytes, NP_PAGE, 0));
 	test = np_sleep_begin(bad.address);
 	EXPECT_LE(0, test);
-	EXPECT_EQ(0, np_fall_asleep());
+	EXPECT_EQ(0, np_suspend());
 	np_sleep_end(test);
 	EXPECT_EQ(0, np_bad_cut_power(&bad));
 	EXPECT_EQ(0, np_bad_read_disk(&bad, bytes));
 	EXPECT_EQ(0x5a, bytes[0]);
+	EXPECT_EQ(0, np_bad_close(&bad));
+	free(bytes);
+}
+
+/*
+ * The commands of a suspend end even if the controller does not answer them, and its cache
+ * is flushed after it was stopped for that.
+ */
+TEST(unanswered_deletion_does_not_hang)
+{
+	struct nvme_peer_info info;
+	struct np_bad bad;
+	uint8_t *bytes;
+	int64_t start;
+	int test;
+
+	if (np_bad_open(&bad) == -ENOENT)
+		SKIP(return, "no badctrl in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, posix_memalign((void **)&bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, np_bad_bind(&bad, 1));
+	memset(bytes, 0x5b, NP_PAGE);
+	ASSERT_EQ(0, np_disk_write(bad.disk, bytes, NP_PAGE, 0));
+	ASSERT_EQ(0, np_bad_rule(&bad, 0, NVME_ADMIN_DELETE_SQ, BADCTRL_HOLD, 0, 1));
+	test = np_sleep_begin(bad.address);
+	EXPECT_LE(0, test);
+	start = np_now_ms();
+	EXPECT_EQ(0, np_suspend());
+	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
+	np_sleep_end(test);
+	EXPECT_EQ(1, np_bad_hits(&bad, 0));
+	EXPECT_EQ(0, np_ctrl_wait_live(bad.ctrl.fd, &info, NP_TIMEOUT_MS));
+	EXPECT_EQ(1, info.generation);
+	EXPECT_EQ(0, np_bad_cut_power(&bad));
+	EXPECT_EQ(0, np_bad_read_disk(&bad, bytes));
+	EXPECT_EQ(0x5b, bytes[0]);
 	EXPECT_EQ(0, np_bad_close(&bad));
 	free(bytes);
 }

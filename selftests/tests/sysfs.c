@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The attributes of controllers and namespaces: each holds what the controller
- * itself, INFO or PCI says, and the two that can be written do what they say.
+ * Attributes of controllers and namespaces: values equal those of Identify, INFO and PCI,
+ * and the two writable ones work.
  *
  * iommu: on
  */
@@ -20,7 +20,7 @@
 
 #define TEXT		512U
 #define ENTRIES		16U
-/* The administrator without his rights. */
+/* User ID of an unprivileged user. */
 #define NOBODY		65534
 #define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
 
@@ -45,7 +45,7 @@ FIXTURE(sysfs)
 static int identify(int fd, uint32_t cns, uint32_t nsid, uint8_t id[NP_PAGE])
 {
 	struct nvme_admin_cmd cmd = {
-		.opcode = 0x06,
+		.opcode = NVME_ADMIN_IDENTIFY,
 		.nsid = nsid,
 		.addr = (uintptr_t)id,
 		.data_len = NP_PAGE,
@@ -55,17 +55,17 @@ static int identify(int fd, uint32_t cns, uint32_t nsid, uint8_t id[NP_PAGE])
 	return np_admin(fd, &cmd);
 }
 
-/* np1, whose second namespace has metadata and no block device worth the name. */
+/* np1, whose second namespace has metadata and no block device that could be used. */
 FIXTURE_SETUP(sysfs)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np1"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
-	ASSERT_EQ(0, identify(self->ctrl.fd, 1, 0, self->id));
+	ASSERT_EQ(0, identify(self->ctrl.fd, NVME_CNS_CONTROLLER, 0, self->id));
 }
 
 FIXTURE_TEARDOWN(sysfs)
 {
-	EXPECT_EQ(0, np_objects_settle(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
 	np_ctrl_close(&self->ctrl);
 }
 
@@ -74,7 +74,7 @@ static void attribute_path(const struct np_ctrl *ctrl, const char *name, char pa
 	snprintf(path, TEXT, "/sys/class/nvme-peer/nvmep%d/%s", ctrl->instance, name);
 }
 
-/* Without the line's end; "?" and the error where it cannot be read. */
+/* Without the newline; "?" and the errno if it cannot be read. */
 static const char *attribute(const struct np_ctrl *ctrl, const char *name)
 {
 	static char text[TEXT];
@@ -116,7 +116,7 @@ static unsigned int u16_at(const uint8_t *id, unsigned int at)
 	return id[at] | (unsigned int)id[at + 1] << 8;
 }
 
-TEST_F(sysfs, strings_are_those_of_identify)
+TEST_F(sysfs, strings_match_identify)
 {
 	const char *id = (const char *)self->id;
 
@@ -127,20 +127,20 @@ TEST_F(sysfs, strings_are_those_of_identify)
 	EXPECT_EQ(0, strncmp(attribute(&self->ctrl, "serial"), "np1 ", 4));
 }
 
-TEST_F(sysfs, numbers_are_those_of_identify_and_info)
+TEST_F(sysfs, numbers_match_identify_and_info)
 {
 	struct nvme_peer_info info;
 	char node[TEXT], path[TEXT], uevent[TEXT];
 
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
 	EXPECT_STREQ(format("%u", u16_at(self->id, ID_CNTLID)), attribute(&self->ctrl, "cntlid"));
-	/* QEMU's are I/O controllers, and say so. */
+	/* QEMU's controllers report the type I/O controller. */
 	EXPECT_EQ(1, self->id[ID_CNTRLTYPE]);
 	EXPECT_STREQ("io", attribute(&self->ctrl, "cntrltype"));
 	EXPECT_EQ(0, self->id[ID_DCTYPE]);
 	EXPECT_STREQ("none", attribute(&self->ctrl, "dctype"));
 	EXPECT_STREQ("pcie", attribute(&self->ctrl, "transport"));
-	/* As udev is told of it. */
+	/* The uevent has the same value. */
 	attribute_path(&self->ctrl, "uevent", path);
 	ASSERT_EQ(0, np_read_file(path, uevent, sizeof(uevent)));
 	EXPECT_TRUE(strstr(uevent, "\nNVME_TRTYPE=pcie\n"));
@@ -149,7 +149,7 @@ TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 	EXPECT_STREQ(self->ctrl.address, attribute(&self->ctrl, "address"));
 	EXPECT_STREQ(format("%u", info.qids_cpu + 1), attribute(&self->ctrl, "queue_count"));
 	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", self->ctrl.address);
-	/* A kernel without NUMA has no such file, and we no node. */
+	/* A kernel without NUMA has no numa_node file. */
 	if (np_read_file(path, node, sizeof(node)))
 		strcpy(node, "-1");
 	EXPECT_STREQ(format("%d", atoi(node)), attribute(&self->ctrl, "numa_node"));
@@ -158,13 +158,13 @@ TEST_F(sysfs, numbers_are_those_of_identify_and_info)
 	EXPECT_STREQ("1023", attribute(&self->ctrl, "sqsize"));
 }
 
-TEST_F(sysfs, what_the_driver_does_with_it)
+TEST_F(sysfs, driver_attributes)
 {
 	char before[TEXT], limit[TEXT], path[TEXT];
 	unsigned int seconds;
 	int ret;
 
-	/* The names of QEMU's namespaces are those of all its disks. */
+	/* QEMU's namespaces all report the same identifiers. */
 	EXPECT_STREQ("bogus_nid", attribute(&self->ctrl, "quirks"));
 	EXPECT_STREQ("0", attribute(&self->ctrl, "kato"));
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/io_timeout", self->ctrl.instance);
@@ -179,8 +179,8 @@ TEST_F(sysfs, what_the_driver_does_with_it)
 	EXPECT_EQ(0, ret);
 }
 
-/* Each and every attribute can be read, but for those that only act. */
-TEST_F(sysfs, nothing_else_is_there)
+/* Every attribute can be read, except write-only ones. */
+TEST_F(sysfs, no_other_attributes)
 {
 	static const char known[] =
 		" model serial firmware_rev subsysnqn state generation cntlid cntrltype"
@@ -210,7 +210,7 @@ TEST_F(sysfs, nothing_else_is_there)
 	EXPECT_EQ(24, count);
 }
 
-/* Trailing spaces or zeroes are no part of a name. */
+/* Length of a name without trailing spaces or zeroes. */
 static unsigned int trimmed(const uint8_t *bytes, unsigned int length)
 {
 	while (length && (bytes[length - 1] == ' ' || !bytes[length - 1]))
@@ -226,9 +226,9 @@ static char *put_hex(char *text, const uint8_t *bytes, unsigned int length)
 }
 
 /*
- * As the driver in the kernel names a namespace, so that links by name survive a
- * change of driver.  What else QEMU's say of themselves is made up and the same for
- * different disks: bad_identify has those whose identifiers count.
+ * The wwid is built as by the in-tree driver, so that links by name survive a change of
+ * driver. QEMU's other identifiers are equal for different disks: bad_identify tests
+ * valid ones.
  */
 static void expected_wwid(const uint8_t *id, uint32_t nsid, char text[TEXT])
 {
@@ -238,7 +238,7 @@ static void expected_wwid(const uint8_t *id, uint32_t nsid, char text[TEXT])
 	sprintf(text, "-%08x", nsid);
 }
 
-/* An attribute of a namespace, with the line's end; empty where there is none. */
+/* An attribute of a namespace with its newline; empty if it does not exist. */
 static const char *ns_attribute(const struct np_ctrl *ctrl, uint32_t nsid, const char *name)
 {
 	static char text[TEXT];
@@ -262,18 +262,18 @@ static void check_namespace(struct __test_metadata *_metadata, const struct np_c
 	EXPECT_STREQ(format("%s\n", expected), ns_attribute(ctrl, nsid, "wwid"));
 	EXPECT_STREQ(format("%u\n", metadata_bytes), ns_attribute(ctrl, nsid, "metadata_bytes"));
 	EXPECT_STREQ("0\n", ns_attribute(ctrl, nsid, "csi"));
-	ASSERT_EQ(0, identify(ctrl->fd, 0, nsid, namespace));
+	ASSERT_EQ(0, identify(ctrl->fd, NVME_CNS_NAMESPACE, nsid, namespace));
 	memcpy(&used, namespace + ID_NUSE, sizeof(used));
 	EXPECT_LT(0, used);
 	EXPECT_STREQ(format("%llu\n", (unsigned long long)used),
 		     ns_attribute(ctrl, nsid, "nuse"));
-	/* Identifiers that are not believed are not there. */
+	/* Bogus identifiers have no attributes. */
 	EXPECT_STREQ("", ns_attribute(ctrl, nsid, "uuid"));
 	EXPECT_STREQ("", ns_attribute(ctrl, nsid, "nguid"));
 	EXPECT_STREQ("", ns_attribute(ctrl, nsid, "eui"));
 }
 
-TEST_F(sysfs, namespaces_have_number_and_name)
+TEST_F(sysfs, namespace_nsid_and_wwid)
 {
 	struct np_ctrl other;
 	uint8_t id[NP_PAGE];
@@ -289,14 +289,14 @@ TEST_F(sysfs, namespaces_have_number_and_name)
 	node = np_open_node(&other, "/dev/nvmep%dn1", O_RDONLY);
 	ASSERT_LE(0, node);
 	close(node);
-	ASSERT_EQ(0, identify(other.fd, 1, 0, id));
+	ASSERT_EQ(0, identify(other.fd, NVME_CNS_CONTROLLER, 0, id));
 	check_namespace(_metadata, &other, id, 1, 0);
 	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nsid", other.instance);
 	EXPECT_EQ(-EACCES, np_write_file(path, "2"));
 	np_ctrl_close(&other);
 }
 
-TEST_F(sysfs, reset_controller_resets_once_for_each_write)
+TEST_F(sysfs, each_write_resets_once)
 {
 	const struct nvme_peer_status *status;
 	struct nvme_peer_info before, after;
@@ -306,10 +306,10 @@ TEST_F(sysfs, reset_controller_resets_once_for_each_write)
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &before));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 	status = qp.status.at;
-	/* What is written does not matter, as with the driver in the kernel. */
+	/* Any value has the same effect, as with the in-tree driver. */
 	ASSERT_EQ(0, write_attribute(&self->ctrl, "reset_controller", "1"));
 	ASSERT_EQ(0, np_info(self->ctrl.fd, &after));
-	/* The write returns when the controller is back. */
+	/* The write returns when the controller is LIVE again. */
 	EXPECT_EQ(NVME_PEER_CTRL_LIVE, after.state);
 	EXPECT_EQ(before.generation + 1, after.generation);
 	EXPECT_STREQ(format("%u", after.generation), attribute(&self->ctrl, "generation"));
@@ -324,9 +324,9 @@ TEST_F(sysfs, reset_controller_resets_once_for_each_write)
 	EXPECT_EQ(before.generation + 2, after.generation);
 }
 
-TEST_F(sysfs, rescan_controller_changes_nothing_where_nothing_changed)
+TEST_F(sysfs, rescan_without_change_is_no_op)
 {
-	struct np_command flush = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct np_command flush = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct nvme_peer_info before, after;
 	struct np_qp qp;
 
@@ -341,8 +341,8 @@ TEST_F(sysfs, rescan_controller_changes_nothing_where_nothing_changed)
 	EXPECT_EQ(before.namespaces, after.namespaces);
 }
 
-/* sysfs stands above its modes for root, so this needs a user. */
-TEST_F(sysfs, users_may_look_but_not_touch)
+/* Root bypasses file modes, so this needs another user. */
+TEST_F(sysfs, read_only_for_users)
 {
 	char path[TEXT], text[TEXT];
 	struct nvme_peer_info before, after;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# nvme-peer bind and unbind: takes a controller from the kernel's own driver unless
-# somebody uses its disk, gives it back, and takes it again after the bus was scanned.
+# nvme-peer bind and unbind: take a controller from the in-tree driver unless its disk is in use,
+# give it back, and take it again after a rescan of the bus.
 # kernels: 7
 # iommu: off
 # timeout: 120
@@ -20,14 +20,14 @@ driver() {
 	basename "$(readlink "$device/driver")"
 }
 
-# wait_for FILE: a node of the controller, or of its disk.
+# wait_for FILE: a node of the controller or of its disk.
 wait_for() {
 	np_until 400 compgen -G "$1" >/dev/null && return
 	echo "no $1"
 	return 1
 }
 
-# Only this function: whatever has no driver would be taken as well.
+# Bind this function only: drivers_probe would bind all functions without a driver.
 give_to_kernel() {
 	[[ ! -e $device/driver ]] || np_unbind np1 || return
 	echo 0 >/sys/bus/pci/drivers_autoprobe
@@ -36,7 +36,7 @@ give_to_kernel() {
 	wait_for_disk
 }
 
-# Of the first namespace, both in sysfs and in /dev.
+# The first namespace's disk, in sysfs and in /dev.
 disk_is_there() {
 	local nsid
 	nsid=$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid) && [[ -b /dev/$(basename "$(dirname "$nsid")") ]]
@@ -55,7 +55,7 @@ leave() {
 	echo 1 >/sys/bus/pci/drivers_autoprobe
 }
 
-# refuses PATTERN VERB: it says the pattern, and the driver is as before.
+# refuses PATTERN VERB: the command fails with the pattern, and the driver is unchanged.
 refuses() {
 	local pattern=$1 verb=$2 before output status=0
 	before=$(driver)
@@ -70,12 +70,12 @@ bound_to() {
 }
 
 trap leave EXIT
-ktap_check "the kernel's own driver has it" give_to_kernel || exit 1
+ktap_check "bound to the in-tree driver" give_to_kernel || exit 1
 node=/dev/$(basename "$device"/nvme/nvme*)
-# The kernel counts disks in the order in which it found them.
+# The kernel numbers disks in the order in which they are found.
 disk=/dev/$(basename "$(dirname "$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid)")")
 
-# With a mount that is not seen in this name space.
+# The disk is mounted in another mount namespace.
 hidden_mount() {
 	local holder status
 	unshare --mount --propagation private sh -c 'mount "$1" "$2" && echo mounted && read -r end' sh "$disk" "$mount" \
@@ -87,7 +87,7 @@ hidden_mount() {
 	status=$?
 	exec {hold}>&-
 	wait "$holder"
-	# The kernel lets go of it a moment after the last process.
+	# The kernel releases it a moment after the last process.
 	np_until 100 nvme-peer bind "$address" --dry-run >/dev/null 2>&1
 	return "$status"
 }
@@ -95,10 +95,10 @@ hidden_mount() {
 mkfs.ext4 -q -F "$disk" 16M
 mount "$disk" "$mount"
 ktap_check "a mounted disk is refused" refuses "${disk#/dev/} is mounted on $mount" bind
-ktap_check "and its file system works on" dd if=/dev/zero of="$mount/file" bs=4k count=4 conv=fsync status=none
+ktap_check "the mounted file system still works" dd if=/dev/zero of="$mount/file" bs=4k count=4 conv=fsync status=none
 umount "$mount"
 mkfifo "$mount.hold" "$mount.said"
-ktap_check "one that is mounted elsewhere, too" hidden_mount
+ktap_check "a mount in another namespace is refused" hidden_mount
 mkswap -q "$disk" 2>/dev/null
 if swapon "$disk"; then
 	ktap_check "swap is refused" refuses "${disk#/dev/} is swap" bind
@@ -107,7 +107,7 @@ else
 	ktap_skip "swap" "the kernel has none"
 fi
 if modprobe -q dm-mod && dmsetup create np-held --table "0 2048 linear $disk 0"; then
-	ktap_check "what device-mapper holds is refused" refuses "held by dm-[0-9]* (device-mapper np-held)" bind
+	ktap_check "a disk held by device-mapper is refused" refuses "held by dm-[0-9]* (device-mapper np-held)" bind
 	dmsetup remove np-held
 else
 	ktap_skip "device-mapper" "the kernel has none"
@@ -115,21 +115,21 @@ fi
 
 sum=$(head -c 1M "$disk" | sha256sum)
 ktap_check "a dry run" nvme-peer bind "$address" --dry-run
-ktap_check "changes nothing" bound_to nvme '(null)'
+ktap_check "the dry run changes nothing" bound_to nvme '(null)'
 ktap_check "bind by the node" nvme-peer bind "$node"
-ktap_check "nvme-peer has it" bound_to nvme-peer nvme-peer
+ktap_check "bound to nvme-peer" bound_to nvme-peer nvme-peer
 wait_for "/dev/$(np_node np1)n1"
 ours=/dev/$(np_node np1)n1
-ktap_is "the same disk" "$(head -c 1M "$ours" | sha256sum)" "$sum"
+ktap_is "the disk has the same data" "$(head -c 1M "$ours" | sha256sum)" "$sum"
 mkfs.ext4 -q -F "$ours" 16M
 mount "$ours" "$mount"
 ktap_check "unbind refuses a mounted disk" refuses "is mounted on $mount" unbind
 umount "$mount"
 ktap_check "unbind" nvme-peer unbind "$address"
-ktap_check "the kernel's own driver has it again" bound_to nvme '(null)'
-ktap_check "with its disk" wait_for_disk
+ktap_check "bound to the in-tree driver again" bound_to nvme '(null)'
+ktap_check "the disk is back" wait_for_disk
 
-# No udev runs in this test (udev.sh has one): what the rule tells it to run is run here.
+# udev does not run in this test (it does in udev.sh): the rule's command is executed here.
 keep() {
 	mkdir -p /etc/udev/rules.d && nvme-peer bind --persist "$address"
 }
@@ -150,11 +150,11 @@ doctor_says() {
 	echo "$said"
 	grep -q "$1" <<<"$said"
 }
-ktap_check "bind for good" keep
-ktap_check "scanned again, the kernel's own driver takes it" scan_again
-ktap_check "the rule" run_rule
-ktap_check "takes it back" bound_to nvme-peer nvme-peer
-ktap_check "doctor says so" doctor_says "ok *disk *$address: nvme-peer has it"
-ktap_check "unbind for good" nvme-peer unbind --persist "$address"
-ktap_check "removes the rule" test ! -e "/etc/udev/rules.d/60-nvme-peer-$address.rules"
+ktap_check "bind --persist" keep
+ktap_check "after a rescan the in-tree driver binds it" scan_again
+ktap_check "run the udev rule" run_rule
+ktap_check "bound to nvme-peer by the rule" bound_to nvme-peer nvme-peer
+ktap_check "doctor reports the binding" doctor_says "ok *disk *$address: bound to nvme-peer, as "
+ktap_check "unbind --persist" nvme-peer unbind --persist "$address"
+ktap_check "the rule is removed" test ! -e "/etc/udev/rules.d/60-nvme-peer-$address.rules"
 ktap_end

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# nvme-peer topo where the kernel does not know the host bridge: its verdicts are the
-# module's, and what it says to type opens the way.
+# nvme-peer topo below a host bridge that the kernel does not list: its verdicts equal the module's,
+# and the command that it prints enables the route.
 # iommu: off
-# topology: stranger
+# topology: unknown-bridge
 # timeout: 60
 # Functions are called by name through ktap_check.
 # shellcheck disable=SC2317
@@ -20,7 +20,7 @@ before=$(<"$parameter")
 trap 'echo "$before" >"$parameter"' EXIT
 echo 0 >"$parameter"
 
-# verdict NAME: what the matrix says of the stand-in GPU and a controller.
+# verdict NAME: the matrix entry of the software GPU and a controller.
 verdict() {
 	nvme-peer topo -o json | python3 -c '
 import json, sys
@@ -34,16 +34,16 @@ route() {
 		python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["verdict"])'
 }
 
-# The line of its advice that is a command for now.
+# The line of its advice that is a command.
 cure() {
 	nvme-peer topo | sed -n "/^$gpu and $(np_node np0):/,/^\$/s/^    \(echo 1 > .*\)/\1/p"
 }
 
 ktap_is "behind the host bridge" "$(verdict np0)" none
 ktap_is "below one switch" "$(verdict np1)" bus-address
-ktap_is "the module's verdict of the one" "$(verdict np0)" "$(route np0)"
-ktap_is "and of the other" "$(verdict np1)" "$(route np1)"
-ktap_is "what to type" "$(cure)" "echo 1 > $parameter"
+ktap_is "the module's verdict on np0" "$(verdict np0)" "$(route np0)"
+ktap_is "the module's verdict on np1" "$(verdict np1)" "$(route np1)"
+ktap_is "the printed command" "$(cure)" "echo 1 > $parameter"
 sh -c "$(cure)"
-ktap_is "opens the way" "$(verdict np0)" host-bridge
+ktap_is "the command enables the route" "$(verdict np0)" host-bridge
 ktap_end

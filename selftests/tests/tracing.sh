@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The lines of tracing.lines, which the administrator's guide shows: each block while a disk
-# is read. perf and bpftrace come with the image of tools.
+# The commands of tracing.lines, which the administrator's guide shows: each block runs while a disk
+# is read. perf and bpftrace are on the image of tools.
 # kernels: 6.1 7
 # iommu: on
 # timeout: 90
@@ -18,7 +18,7 @@ np_bind np0 || exit 1
 disk=/dev/$(np_node np0)n1
 np_until 200 test -b "$disk"
 
-# tools: have perf and bpftrace found; 1 where the machine has no image of them.
+# tools: mount the image with perf and bpftrace; returns 1 if the machine has none.
 tools() {
 	local image place=/run/np/tools
 	for image in /sys/block/vd*; do
@@ -37,7 +37,7 @@ read_on() {
 	done
 }
 
-# Triggers go in the reverse order, as later ones name earlier ones.
+# Remove triggers in reverse order, because later ones refer to earlier ones.
 leave() {
 	kill "$reader"
 	echo 0 >events/nvme_peer/enable
@@ -50,12 +50,12 @@ leave() {
 	echo >trace
 }
 
-# The lines below a comment that begins so.
+# block WORDS: the lines below the comment that begins with WORDS.
 block() {
 	awk -v words="# $1" 'index($0, words) == 1 { found = 1; next } found && (/^#/ || !NF) { exit } found' "$lines"
 }
 
-# gives WORDS PATTERN...: run the block, and find each pattern in what it prints.
+# gives WORDS PATTERN...: run the block, and find each pattern in its output.
 gives() {
 	local said text pattern
 	text=$(block "$1")
@@ -66,7 +66,7 @@ gives() {
 	done
 }
 
-# with TOOL PATTERN: each line of the last block that begins with the tool.
+# with TOOL PATTERN: each line of the last block that begins with the tool has output that matches.
 with() {
 	local line said
 	while IFS= read -r line; do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Commands as long as QEMU takes them, which fill a page of PRP list: every byte goes
- * where it belongs, wherever in a page the first one lies.
+ * Commands up to QEMU's maximum transfer size, which fill a page of PRP list, at every
+ * kind of offset in a page: all bytes arrive at the right place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #define MOST_BYTES	(MOST_PAGES * NP_PAGE)
 #define ROOM		((size_t)(MOST_PAGES + 2) * NP_PAGE)
 /*
- * The block layer maps so much at once, and joins another such piece only to one that
- * begins with a page: EINVAL for whoever asks for more from mid-page, on any driver.
+ * The block layer maps at most this much at once and joins the next part only if that
+ * starts at a page: a longer request from the middle of a page is EINVAL with any driver.
  */
 #define MOST_JOINED	(256U * NP_PAGE)
 
@@ -30,7 +30,7 @@ FIXTURE(transfer)
 	uint8_t *back;
 };
 
-/* Small pages, so that few of them lie side by side. */
+/* Small pages, so that few of them are contiguous. */
 static uint8_t *scattered(void)
 {
 	uint8_t *bytes = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -80,16 +80,18 @@ static void check_length(struct __test_metadata *_metadata, FIXTURE_DATA(transfe
 {
 	uint32_t i;
 
-	/* Each page says which it is, and a part of it what it was written for. */
+	/*
+	 * Each page contains its number, and each block the request it was written for.
+	 */
 	for (i = 0; i < length; i += NP_BLOCK) {
 		memset(self->bytes + offset + i, (uint8_t)(length / NP_PAGE + i / NP_BLOCK), NP_BLOCK);
 		memcpy(self->bytes + offset + i, &i, sizeof(i));
 	}
-	ASSERT_EQ(0, transfer(self->generic, NP_CMD_WRITE, self->bytes + offset, length)) {
+	ASSERT_EQ(0, transfer(self->generic, NVMEPEER_OP_WRITE, self->bytes + offset, length)) {
 		TH_LOG("%u bytes, offset %u", length, offset);
 	}
 	memset(self->back, 0xee, ROOM);
-	ASSERT_EQ(0, transfer(self->generic, NP_CMD_READ, self->back + offset, length));
+	ASSERT_EQ(0, transfer(self->generic, NVMEPEER_OP_READ, self->back + offset, length));
 	EXPECT_EQ(0, memcmp(self->bytes + offset, self->back + offset, length)) {
 		TH_LOG("%u bytes, offset %u", length, offset);
 	}
@@ -98,8 +100,8 @@ static void check_length(struct __test_metadata *_metadata, FIXTURE_DATA(transfe
 		EXPECT_EQ(0xee, self->back[offset - 1]);
 }
 
-/* One page and two need no list; from there on each page is an entry of it. */
-TEST_F_TIMEOUT(transfer, where_a_list_begins, 120)
+/* One or two pages need no list; from three pages on each one is a list entry. */
+TEST_F_TIMEOUT(transfer, prp_list_boundary, 120)
 {
 	uint32_t pages;
 
@@ -110,17 +112,17 @@ TEST_F_TIMEOUT(transfer, where_a_list_begins, 120)
 	}
 }
 
-/* The first page has its own pointer: the others take 511 of a list's 512 entries. */
-TEST_F_TIMEOUT(transfer, where_a_command_ends, 120)
+/* PRP 1 points to the first page; the others take 511 of a list's 512 entries. */
+TEST_F_TIMEOUT(transfer, maximum_transfer_boundary, 120)
 {
 	check_length(_metadata, self, MOST_BYTES - NP_PAGE, 0);
 	check_length(_metadata, self, MOST_BYTES, 0);
 	check_length(_metadata, self, MOST_JOINED - NP_PAGE, NP_BLOCK);
 	check_length(_metadata, self, MOST_JOINED - NP_PAGE, 7 * NP_BLOCK);
-	EXPECT_GT(0, transfer(self->generic, NP_CMD_READ, self->back, MOST_BYTES + NP_BLOCK));
+	EXPECT_GT(0, transfer(self->generic, NVMEPEER_OP_READ, self->back, MOST_BYTES + NP_BLOCK));
 }
 
-TEST_F_TIMEOUT(transfer, by_the_block_device, 120)
+TEST_F_TIMEOUT(transfer, block_device_transfers, 120)
 {
 	uint32_t length = MOST_BYTES;
 	int disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# udev and nvme-peer: the names by which nvme-cli opens what it has, the same links to disks and
-# the same attributes as with the kernel's own driver, and its choice of driver kept when the bus is scanned again.
+# udev and nvme-peer: aliases under which nvme-cli opens its nodes, the same links to disks and the
+# same attributes as with the in-tree driver, and a choice of driver that survives a rescan of the
+# bus.
 # kernels: 7
 # iommu: off
 # timeout: 180
@@ -16,7 +17,7 @@ PATH=/build/user:$PATH
 address=$(np_address np1)
 device=/sys/bus/pci/devices/$address
 
-# Controllers without a driver are left to nobody: udev loads the kernel's own.
+# Controllers without a driver are set aside: udev loads the in-tree driver, which would bind them.
 spare() {
 	local other
 	for other in np0 badctrl; do
@@ -41,12 +42,12 @@ driver() {
 	basename "$(readlink "$device/driver")"
 }
 
-# settled COMMAND...: it says yes, and then udev has done all it was told of.
+# settled COMMAND...: wait until the command succeeds and udev has processed all its events.
 settled() {
 	np_until 400 "$@" >/dev/null && udevadm settle
 }
 
-# A disk is announced some time after its node is there.
+# A disk's uevent is sent some time after its node exists.
 linked() {
 	local disk
 	disk=$("$1") && [[ /dev/disk/by-path/pci-$address-nvme-1 -ef /dev/$disk ]]
@@ -56,7 +57,7 @@ has_driver() {
 	[[ $(driver) == "$1" ]]
 }
 
-# The node of namespace 1, under the kernel's own driver and under ours.
+# The node of namespace 1, with the in-tree driver and with nvme-peer.
 their_disk() {
 	local nsid
 	nsid=$(grep -lxs 1 "$device"/nvme/nvme*/nvme*n*/nsid) && basename "$(dirname "$nsid")"
@@ -65,8 +66,7 @@ our_disk() {
 	[[ -b /dev/$(np_node np1)n1 ]] && echo "$(np_node np1)n1"
 }
 
-# What udev knows of a disk, and by which links it is found, but for what differs for each
-# device and for our aliases.
+# udev's properties and links of a disk, except those that differ for each device, and the aliases.
 known_of() {
 	udevadm info --query=property --name="$1" | grep -E '^ID_(PATH|PATH_TAG|SERIAL|SERIAL_SHORT|MODEL|WWN|REVISION|NSID)=' | sort
 	udevadm info --query=symlink --name="$1" | tr ' ' '\n' | grep -E '^disk/by-(id|path)/' | sort
@@ -79,13 +79,13 @@ attributes_of() {
 		passthru_err_log_enabled diag/reset_count diag/command_error_count)
 }
 
-# And of a disk.
+# The attributes of a disk.
 disk_attributes_of() {
 	(cd "/sys/block/$1" && grep -s '' nsid wwid csi metadata_bytes nuse passthru_err_log_enabled \
 		diag/command_retries_count diag/command_error_count)
 }
 
-# Of the controller, but for its number.
+# The uevent of a controller, except for its number.
 uevent_of() {
 	grep -vE '^(MAJOR|MINOR|DEVNAME)=' "$1/uevent" | sort
 }
@@ -118,12 +118,12 @@ leads() {
 trap leave EXIT
 ktap_check "udev runs" start_udev || exit 1
 
-ktap_check "the kernel's own driver has the disk" give_to_kernel || exit 1
+ktap_check "bound to the in-tree driver" give_to_kernel || exit 1
 known_of "/dev/$(their_disk)" >/run/np/disk.theirs
 uevent_of "$device"/nvme/nvme* >/run/np/controller.theirs
 attributes_of "$device"/nvme/nvme* >/run/np/attributes.theirs
 disk_attributes_of "$(their_disk)" >/run/np/disk_attributes.theirs
-ktap_is "by path it is namespace 1 of the controller" "$(grep -c "^disk/by-path/pci-$address-nvme-1\$" /run/np/disk.theirs)" 1
+ktap_is "by-path link of namespace 1" "$(grep -c "^disk/by-path/pci-$address-nvme-1\$" /run/np/disk.theirs)" 1
 
 ktap_check "bind" nvme-peer bind "$address"
 settled linked our_disk
@@ -131,17 +131,17 @@ node=$(np_node np1)
 disk=${node}n1
 known_of "/dev/$disk" >/run/np/disk.ours
 uevent_of "$device/nvme-peer/$node" >/run/np/controller.ours
-ktap_check "the same links lead to it" alike disk
+ktap_check "the disk has the same links" alike disk
 attributes_of "$device/nvme-peer/$node" >/run/np/attributes.ours
 disk_attributes_of "$disk" >/run/np/disk_attributes.ours
-ktap_check "the controller announces the same" alike controller
-ktap_check "and says the same of itself" alike attributes
-ktap_check "as the disk does" alike disk_attributes
+ktap_check "the controller has the same uevent" alike controller
+ktap_check "the controller has the same attributes" alike attributes
+ktap_check "the disk has the same attributes" alike disk_attributes
 
 number=$((2000000 + ${node#nvmep}))
 ktap_check "alias of the controller" leads "nvme$number" "$node"
-ktap_check "of its second namespace" leads "nvme${number}n2" "${node}n2"
-ktap_check "of the generic node" leads "ng${number}n1" "ngp${disk#nvmep}"
+ktap_check "alias of its second namespace" leads "nvme${number}n2" "${node}n2"
+ktap_check "alias of the generic node" leads "ng${number}n1" "ngp${disk#nvmep}"
 
 ktap_check "id-ctrl" says '^sn +: np1' nvme id-ctrl "/dev/nvme$number"
 ktap_check "id-ns" says '^nsze +: 0x' nvme id-ns "/dev/nvme${number}n1"
@@ -149,21 +149,21 @@ ktap_check "get-ns-id" says 'namespace-id:2' nvme get-ns-id "/dev/ng${number}n2"
 head -c 4096 /dev/urandom >/tmp/udev.data
 ktap_check "write" nvme write "/dev/ng${number}n1" --start-block=4096 --block-count=7 --data-size=4096 --data=/tmp/udev.data
 dd if="/dev/nvme${number}n1" of=/tmp/udev.back iflag=direct bs=4096 skip=512 count=1 status=none
-ktap_check "is read by the disk" cmp /tmp/udev.data /tmp/udev.back
+ktap_check "the disk reads the written data" cmp /tmp/udev.data /tmp/udev.back
 make_partition() {
 	echo 'start=4096' | sfdisk --quiet --no-reread "/dev/nvme${number}n1" && settled test -e "/dev/nvme${number}n1p1"
 }
 ktap_check "a partition" make_partition
-ktap_check "has an alias" leads "nvme${number}n1p1" "${disk}p1"
-ktap_check "begins with what was written" cmp -n 4096 /tmp/udev.data "/dev/nvme${number}n1p1"
-ktap_check "and has a name by its place" leads "disk/by-path/pci-$address-nvme-1-part1" "${disk}p1"
+ktap_check "the partition has an alias" leads "nvme${number}n1p1" "${disk}p1"
+ktap_check "the partition begins with the written data" cmp -n 4096 /tmp/udev.data "/dev/nvme${number}n1p1"
+ktap_check "the partition has a by-path link" leads "disk/by-path/pci-$address-nvme-1-part1" "${disk}p1"
 
 ktap_check "unbind" nvme-peer unbind "$address"
 settled linked their_disk
 ktap_is "no alias is left" "$(cd /dev && compgen -G 'n[vg]*20000*')" ''
-ktap_check "the name by its place leads to the kernel's disk" leads "disk/by-path/pci-$address-nvme-1" "$(their_disk)"
+ktap_check "the by-path link leads to the in-tree driver's disk" leads "disk/by-path/pci-$address-nvme-1" "$(their_disk)"
 
-# Away from the bus and found again; udev and the kernel's own driver hear of it at once.
+# Remove the function and rescan; udev and the in-tree driver see it at once.
 scan_again() {
 	echo 1 >"$device/remove"
 	settled test ! -e "$device" || return
@@ -171,19 +171,19 @@ scan_again() {
 	settled has_driver "$1"
 	ktap_same "$(driver)" "$1"
 }
-ktap_check "bind for good" nvme-peer bind --persist "$address"
+ktap_check "bind --persist" nvme-peer bind --persist "$address"
 settled linked our_disk
-ktap_check "scanned again, nvme-peer has it" scan_again nvme-peer
+ktap_check "after a rescan nvme-peer binds it" scan_again nvme-peer
 settled linked our_disk
-ktap_check "with its alias" leads "nvme$((2000000 + $(np_node np1 | tr -dc 0-9)))n1" "$(our_disk)"
+ktap_check "the alias exists after the rescan" leads "nvme$((2000000 + $(np_node np1 | tr -dc 0-9)))n1" "$(our_disk)"
 boot() {
 	give_to_kernel || return
 	udevadm trigger --settle --action=add "$device"
 	ktap_same "$(driver)" nvme-peer
 }
-ktap_check "as at boot, taken from the kernel's own driver" boot
-ktap_check "unbind for good" nvme-peer unbind --persist "$address"
+ktap_check "at boot taken from the in-tree driver" boot
+ktap_check "unbind --persist" nvme-peer unbind --persist "$address"
 settled linked their_disk
-ktap_check "scanned again, the kernel's own driver has it" scan_again nvme
+ktap_check "after a rescan the in-tree driver binds it" scan_again nvme
 settled linked their_disk
 ktap_end

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Which archive is taken, and which kernel from it: the newest that is complete, whatever
-# the speed of who writes to a pipe; and that set-up never fails without a word. The
-# archive is made up here.
+# Which archive and which kernel from it set-up takes: the newest one that is complete, however
+# slowly a command writes to its pipe. A failing set-up prints an error. The archive is simulated.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../setup/common.sh"
@@ -10,12 +9,12 @@ here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../setup/kernel.sh"
 . "$here/../lib/ktap.sh"
 
-# What apt-cache says of a package goes on for longer than a pipe holds.
+# apt-cache's output for a package is longer than a pipe's buffer.
 long=$(printf 'Description: %070d\n' {1..3000})
 packages=()
 
-# Stands in for apt: "private_apt VIEW apt-cache pkgnames PREFIX" and "... show PACKAGE"; to
-# "... apt-get update" it says nothing and succeeds, as apt does without a network.
+# Replaces apt: "private_apt VIEW apt-cache pkgnames PREFIX" and "... show PACKAGE"; "... apt-get
+# update" prints nothing and succeeds, as apt does without a network.
 private_apt() {
 	local package
 	for package in "${packages[@]}"; do
@@ -41,7 +40,7 @@ ktap_is "those packages" "$(image_packages view 7.11.1-amd64)" \
 packages=(linux-headers-7.2.9-amd64)
 ktap_is "none" "$(newest)" "nvme-peer: the archive has no complete kernel 7"
 
-## Lists that did not come
+## Lists that were not downloaded
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -52,12 +51,12 @@ view() {
 ktap_is "lists that came" "$(view)" ''
 packages=()
 ktap_is "lists that did not" "$(view)" \
-	"nvme-peer: no kernels in trixie of http://deb.example/debian: see above what apt-get update said"
+	"nvme-peer: no kernels in trixie of http://deb.example/debian: see the output of apt-get update above"
 
 ## The machine's own apt
 
 lists=() updates=''
-# Stands in for the machine's: "apt-get indextargets ..." and "apt-get update -qq".
+# Replaces the machine's: "apt-get indextargets ..." and "apt-get update -qq".
 apt-get() {
 	case $1 in
 	indextargets) ((${#lists[@]} == 0)) || printf '%s\n' "${lists[@]}" ;;
@@ -95,11 +94,11 @@ ktap_is "a machine whose apt has no lists yet" "$(found)" "http://deb.example/de
 after_update=()
 ktap_is "one that has none afterwards says so" "$(find_mirrors 2>&1)" \
 	"W: what apt says
-nvme-peer: apt knows no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
+nvme-peer: apt has no Debian archive: apt-get indextargets is empty after apt-get update; see /etc/apt"
 
 ## Stages
 
-# Set-up as far as one stage: its function is the argument.
+# Set-up up to one stage: its function is the argument.
 set_up() {
 	bash -c 'set -euo pipefail; . "$0/common.sh"; . "$0/stage.sh"; np_scratch=$1
 		quiet() { local one=1; test "$one" = 2; echo never; }

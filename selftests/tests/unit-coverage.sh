@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The judgement of coverage: what it makes of lines that ran, of sides of conditions that
-# were taken, and of those that were not, with and without an excuse.
+# The coverage report: its verdict on lines that ran, on branches that were taken, and on those that
+# were not, with and without an excuse.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
@@ -10,8 +10,8 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# sides WHAT: what gcov says of a line's conditions: as they are, or of those of one
-# decision, in order, "both" or what was "not" taken of each.
+# sides WHAT: gcov's lines about the conditions of a line: "both", or which side was "not" taken, of
+# each condition in order.
 sides() {
 	local what untaken=() number=0
 	for what in "$@"; do
@@ -26,8 +26,8 @@ sides() {
 	((${#untaken[@]} == 0)) || printf '%s\n' "${untaken[@]}"
 }
 
-# One function with an error path, a guard of two conditions before it and a choice;
-# counts of its lines are the first arguments, then come the sides that were not taken.
+# One function with an error path, a guard of two conditions before it, and an if. Its line counts
+# are the first arguments, followed by the branches that were not taken.
 gcov_of() {
 	cat <<EOF
         -:    0:Source:room.c
@@ -43,7 +43,7 @@ $(sides "$7")
 EOF
 }
 
-# verdict STATUS WORDS: the report on $work/*.gcov fails or not, and has WORDS in it.
+# verdict STATUS WORDS: the report on $work/*.gcov exits with STATUS and contains WORDS.
 verdict() {
 	local status=0 said
 	said=$(coverage/judge 70 "${least:-0}" "${chances:-0}" "$work/excused" "$work"/*.gcov 2>&1) || status=1
@@ -103,20 +103,20 @@ judges "the excuse of one condition is none for another" 1 "open_door(): !key: n
 echo "open_door all of it" >"$work/excused"
 judges "a function is excused with all that is in it" 0 "100.0 %      3 of     3 lines   100.0 %      4 of     4 sides"
 gcov_of 1 1 1 1 "${all[@]}" >"$work/1.gcov"
-judges "an excuse for what was taken is told" 1 "excused, but it was taken: open_door"
+judges "an excuse for a taken branch is reported" 1 "excused, but it was taken: open_door"
 echo "open_door:lock it has none" >"$work/excused"
 judges "of a condition, too" 1 "excused, but it was taken: open_door:lock"
 chances=1
 echo "open_door:lock it has none" >"$work/excused"
-judges "or told and allowed, if a run may have one such chance" 0 "excused, but it was taken: open_door:lock"
+judges "one such excuse may be allowed" 0 "excused, but it was taken: open_door:lock"
 chances=''
 echo "open_door:lock chance: a race" >"$work/excused"
 judges "but not if it is left to chance" 0 "0 guards of which tests took one side or none"
 echo "open_window what is not there" >"$work/excused"
-judges "an excuse for nothing is told" 1 "excused, but neither a function nor a condition: open_window"
+judges "an excuse without a target is reported" 1 "excused, but neither a function nor a condition: open_window"
 gcov_of 1 1 '#####' 1 both true both >"$work/1.gcov"
 echo "open_door:goto_err_key the condition is not named" >"$work/excused"
 judges "an excuse that names no condition excuses nothing" 1 "excused, but neither a function nor a condition: open_door:goto_err_key"
-judges "and its error path is told" 1 "room.c:5 open_door(): goto err_key;"
+judges "its error path is reported" 1 "room.c:5 open_door(): goto err_key;"
 
 ktap_end

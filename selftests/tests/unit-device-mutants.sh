@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # timeout: 900
-# The tests of the device library notice when a line of it is wrong: every mutant
-# of device/mutants. And this gate itself: it tells a mutant that survives, a rule
-# that no longer fits, one that does not compile and a test that fails anyway.
+# The tests of the device library detect a wrong line: every mutant of device/mutants is killed. And
+# the gate itself reports a mutant that survives, a rule that no longer matches, one that does not
+# compile, and a test that fails without a mutant.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
@@ -13,7 +13,7 @@ failed=0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# says WORDS RULE: the gate fails on this rule, and says so.
+# says WORDS RULE: the gate fails on this rule, with WORDS.
 says() {
 	local status=0 said
 	printf '%s\n' "$2" >"$work/rules"
@@ -22,38 +22,23 @@ says() {
 	((status)) && [[ $said == *"$1"* ]]
 }
 
-noop='= no-op: nothing is broken
-@ submit.h nvmepeer_ring_head
-- if (head == rung)
-+ if (rung == head)
-? edges room'
-many='= often: the text is there more than once
-@ submit.h nvmepeer_write_entry
-- nvmepeer_sq_store(
-+ (void)(
-? edges room'
-gone='= gone: the text is not there
-@ submit.h nvmepeer_write_entry
-- nvmepeer_sq_load(
-+
-? edges room'
-broken='= broken: no C any more
-@ submit.h nvmepeer_ring_head
-- if (head == rung)
-+ if (
-? edges room'
-unknown='= unknown: no such test
-@ submit.h nvmepeer_ring_head
-- if (head == rung)
-+ if (0)
-? edges no-such-case'
+noop='no-op: nothing is broken
+	nvp_ring_head [edges room]: if rung => rung == head'
+many='often: several places match
+	nvp_write_entry [edges room]: call nvp_sq_store => (void)0'
+gone='gone: no place matches
+	nvp_write_entry [edges room]: drop nvmepeer_sq_load'
+broken='broken: no C any more
+	nvp_ring_head [edges room]: if rung => ('
+unknown='unknown: no such test
+	nvp_ring_head [edges no-such-case]: if rung => 0'
 
 device/mutate >"$work/said" 2>&1 || failed=1
 sed 's/^/# /' "$work/said"
-ktap_check "a mutant that nobody notices is told" says '0 mutants killed, 1 survived' "$noop"
-ktap_check "a rule that fits several times is told" says 'fits 4 times' "$many"
-ktap_check "a rule that does not fit is told" says 'fits 0 times' "$gone"
-ktap_check "a mutant that does not compile is told" says 'does not compile' "$broken"
-ktap_check "a test that fails without a mutant is told" says 'unmutated: unit-device-edges no-such-case fails' "$unknown"
+ktap_check "a surviving mutant is reported" says '0 mutants killed, 1 survived' "$noop"
+ktap_check "a rule with several matches is reported" says 'fits 4 times' "$many"
+ktap_check "a rule without a match is reported" says 'fits 0 times' "$gone"
+ktap_check "a mutant that does not compile is reported" says 'does not compile' "$broken"
+ktap_check "a test that fails without a mutant is reported" says 'unmutated: unit-device-edges no-such-case fails' "$unknown"
 ktap_is "every mutant is noticed" "$failed" 0
 ktap_end

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# What `make install` leaves is enough: installs everything but the module into a
-# folder of its own, and then builds and links each example with nothing but
-# pkg-config.
+# `make install` is complete: installs everything but the module into a directory, then builds and
+# links each example with pkg-config only.
 # timeout: 900
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
@@ -19,7 +18,7 @@ install_all() {
 	make -s -C "$top" OUT="$work/build" install-user DESTDIR="$root" PREFIX=/usr
 }
 
-# flags PACKAGES: what pkg-config says, and that none of it lies in the source tree.
+# flags PACKAGES: pkg-config's flags, none of which may refer to the source tree.
 flags() {
 	local said
 	# shellcheck disable=SC2086 # packages are words
@@ -28,11 +27,11 @@ flags() {
 	echo "$said"
 }
 
-# compile_c OPTION... EXAMPLE: by the line that its comment tells to type.
+# compile_c OPTION... EXAMPLE: with the command of its comment.
 compile_c() {
 	local said line standard=c11
 	said=$(flags libnvmepeer) || return
-	# liburing needs what is not C's own.
+	# liburing needs GNU C.
 	! grep -q '<nvmepeer_uring' "${!#}" || standard=gnu11
 	line=$(sed -n 's/^ \*\tcc [a-z_]*\.c //p' "${!#}")
 	[[ $said && $line ]] || return
@@ -40,7 +39,7 @@ compile_c() {
 	gcc -std=$standard -O2 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$@"
 }
 
-# A program that starts has found its libraries: here there is no controller.
+# A program that starts has found its libraries; there is no controller here.
 build_c() {
 	local said
 	compile_c "$1" || return
@@ -48,8 +47,8 @@ build_c() {
 	[[ $said == *'bind a controller'* || $said == *'bind the controller'* ]] || { echo "$said"; return 1; }
 }
 
-# Level Zero and HIP: toolkits/ stands in where this machine has not their headers, and then
-# nothing is linked.
+# Level Zero and HIP: if this machine lacks the headers, toolkits/ replaces them and nothing is
+# linked.
 compile_level_zero() {
 	compile_c -idirafter "$here/toolkits" -c "$1"
 }
@@ -66,7 +65,7 @@ compile_hip() {
 	grep -q hipLaunchKernel "$work/hip-host.s" && grep -q read_blocks "$work/hip-device.s"
 }
 
-# The glue needs no CUDA to be compiled and linked.
+# The glue compiles and links without CUDA.
 build_glue() {
 	local said
 	said=$(flags libnvmepeer_cuda) || return
@@ -84,7 +83,7 @@ build_glue() {
 	NVMEPEER_LIBCUDA=/nonexistent "$work/example"
 }
 
-# header NAME: by itself, as C and as the C++ of a strict compiler.
+# header NAME: compiles alone, as C and as strict C++.
 header() {
 	local said
 	said=$(flags libnvmepeer_cuda) || return
@@ -95,7 +94,7 @@ header() {
 	g++ -std=c++17 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ "$work/header.c" $said
 }
 
-# A program in C++ links by the names of C.
+# A C++ program links to the C names.
 build_cxx() {
 	local said
 	said=$(flags libnvmepeer) || return
@@ -126,8 +125,8 @@ build_cuda() {
 	nvcc -std=c++17 -arch=sm_90 -Werror all-warnings -o "$work/example" "$1" $said
 }
 
-# A program that declares the calls under their names of C finds all of them, and what
-# links by intermediate code finds that, for both architectures.
+# A program that declares the C names of all calls links, and a link-time optimiser finds the
+# intermediate code, for both architectures.
 link_device() {
 	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin
 	cat >"$work/caller.cu" <<-'CUDA'
@@ -135,11 +134,11 @@ link_device() {
 	extern "C" {
 	__device__ int nvmepeer_device_read(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
 	__device__ int nvmepeer_device_write(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
-	__device__ int nvmepeer_device_give_up(uint64_t);
+	__device__ int nvmepeer_device_quiesce(uint64_t);
 	__device__ uint64_t nvmepeer_device_queue(uint64_t, uint32_t);
 	__device__ int nvmepeer_numba_read(int *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
 	__device__ int nvmepeer_numba_write(int *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
-	__device__ int nvmepeer_numba_give_up(int *, uint64_t);
+	__device__ int nvmepeer_numba_quiesce(int *, uint64_t);
 	__device__ int nvmepeer_numba_queue(uint64_t *, uint64_t, uint32_t);
 	}
 	__global__ void caller(uint64_t queues, uint64_t buffer, int *status)
@@ -148,17 +147,17 @@ link_device() {
 
 		status[0] = nvmepeer_device_read(queue, buffer, 0, 0, 8);
 		status[1] = nvmepeer_device_write(queue, buffer, 0, 0, 8);
-		status[2] = nvmepeer_device_give_up(queue);
+		status[2] = nvmepeer_device_quiesce(queue);
 		nvmepeer_numba_queue(&queue, queues, 2);
 		nvmepeer_numba_read(&status[3], queue, buffer, 0, 0, 8);
 		nvmepeer_numba_write(&status[4], queue, buffer, 0, 0, 8);
-		nvmepeer_numba_give_up(&status[5], queue);
+		nvmepeer_numba_quiesce(&status[5], queue);
 	}
 	CUDA
 	nvcc -arch=sm_90 -rdc=true -cubin -o "$work/caller.cubin" "$work/caller.cu" || return
 	nvlink -arch=sm_90 -o "$work/linked.cubin" "$work/caller.cubin" "$fatbin" || return
-	# Each part has a header: its kind (8: for the linker to optimise), the header's
-	# length, the part's, and the architecture.
+	# Each part has a header: its kind (8: for link-time optimisation), the header's length, the
+	# part's, and the architecture.
 	python3 - "$fatbin" <<-'PYTHON'
 	import struct, sys
 
@@ -171,7 +170,7 @@ link_device() {
 	PYTHON
 }
 
-# jit_link LIBRARY ARCHITECTURE LINKED INPUT...: what programs that link while they run do.
+# jit_link LIBRARY ARCHITECTURE LINKED INPUT...: link as programs do at run time.
 jit_link() {
 	python3 - "$@" <<-'PYTHON'
 	import ctypes, sys
@@ -195,8 +194,8 @@ jit_link() {
 	PYTHON
 }
 
-# The intermediate code becomes one program with the caller's: what is called there is no
-# function by itself any more, as it is where machine code is linked.
+# With intermediate code the call is inlined into the caller's program; with machine code the called
+# function remains.
 link_optimised() {
 	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin architecture
 	for architecture in 80 90; do
@@ -209,16 +208,15 @@ link_optimised() {
 	done
 }
 
-# The Python example finds the installed libraries and hears from them: there is no
-# controller here.
+# The Python example finds the installed libraries and gets their error: there is no controller
+# here.
 run_python() {
 	local said
 	said=$(PYTHONPATH=$top/python PYTHONDONTWRITEBYTECODE=1 python3 "$1" 2>&1) || true
 	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
 }
 
-# The Rust example by the line that its comment tells to type; pkg-config says where the
-# installed library is.
+# The Rust example, built with the command of its comment; pkg-config finds the installed library.
 run_rust() {
 	local said line
 	line=$(sed -n 's|^//!  *\(cargo run .*read_block\).*|\1|p' "$1")
@@ -227,7 +225,7 @@ run_rust() {
 	[[ $said == *'bind a controller'* ]] || { echo "$said"; return 1; }
 }
 
-# Each page opens where man looks, also those that only name another.
+# Each manual page opens, including those that refer to another one.
 pages() {
 	local page target
 	for page in "$root"/usr/share/man/man[137]/*; do
@@ -262,6 +260,8 @@ fi
 ktap_check "manual pages" pages
 ktap_check "the command" test -x "$root/usr/sbin/nvme-peer"
 ktap_check "its completion" test -s "$root/usr/share/bash-completion/completions/nvme-peer"
+ktap_check "its completion for zsh" test -s "$root/usr/share/zsh/site-functions/_nvme-peer"
+ktap_check "its dashboard" test -s "$root/usr/share/nvme-peer/nvme-peer.dashboard.json"
 ktap_check "names that udev adds" test -s "$root/usr/lib/udev/rules.d/60-nvme-peer.rules"
 for example in "$top"/examples/*.cu; do
 	name="examples/${example##*/}, nvcc and pkg-config"

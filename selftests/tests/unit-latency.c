@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How `nvme-peer bench` counts latencies: each number falls into the range that says it, to a
- * sixteenth, and a percentile is the right one of many.
+ * The latency histogram of `nvme-peer bench`: each value falls into a bucket that is
+ * accurate to a sixteenth, and percentiles are right.
  */
 #include "../../tools/latency.c"
 
@@ -15,7 +15,7 @@ static uint64_t alone(uint64_t value)
 	return latency_percentile(&latency, 500000);
 }
 
-TEST(each_number_has_its_range)
+TEST(value_falls_into_its_bucket)
 {
 	uint64_t value;
 	int power;

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The Python package in front of a kernel made of one structure, and its structures and
-# numbers against the pinned ones of C.
+# The Python package on a simulated kernel, and its structures and numbers against C's pinned ABI.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export NVMEPEER_LIBRARY=$PWD/build/user/lib/fake-libnvmepeer.so PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1

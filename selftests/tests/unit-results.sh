@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The runner's own judgement: what it makes of tests that pass, fail, lie, or die,
-# and of what the kernel logs.
+# The runner's verdict on tests that pass, fail, print wrong results or die, and on kernel log
+# lines.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
@@ -18,7 +18,7 @@ counts() {
 	count_ktap "$work/ktap" "$1"
 }
 
-# complains LINE...: does the kernel's log with these lines fail a cell?
+# complains LINE...: do these lines in the kernel log fail a cell?
 complains() {
 	printf '%s\n' "$@" >"$work/console.log"
 	if report_kernel_log cell "$work/console.log" "$work/results" >"$work/said"; then
@@ -68,19 +68,19 @@ ktap_is "a failure is recorded with what it said" "$(<"$work/results")" \
 : >"$work/results"
 ktap_is "nothing having run is a failure" "$(summarize "$work/results" >/dev/null || echo failed)" failed
 
-# campaign TIMES: what a run of fault_campaign prints at its end, less what nobody adds up.
+# campaign TIMES: the last lines of a fault_campaign run, without those that are not summed up.
 campaign() {
 	printf '%s\n' '# fault 3 of seed 7: all ones at bad' \
 		"# all ones                $1 at bad     3 at np0,   200 ms each,    400 ms at most" \
-		'# 5 faults of seed 7' '# 10 commands, 4 queue pairs lost and back' \
-		'# 30 blocks judged, 4 of them old or new, 1 lost, 2 corrupt' 'ok 1 5 faults' \
-		'# 4 seen by the watch: a quarter after 5 us, half after 6 us, all after 7 us; 1 later than 9 us' \
+		'# 5 faults of seed 7' '# 10 commands, 4 queue pairs lost and re-armed' \
+		'# 30 blocks verified, 4 of them old or new, 1 lost, 2 corrupt' 'ok 1 5 faults' \
+		'# 4 detected by the health poll: a quarter after 5 us, half after 6 us, all after 7 us; 1 later than 9 us' \
 		'# Totals: pass:1'
 }
 campaign 2 >"$work/first"
 campaign 2 >"$work/second"
 ktap_is "campaigns are added up" "$(fault/sum "$work/first" "$work/second" | tr -s ' ' | paste -sd '|')" \
-	"all ones 4 at bad 6 at np0, 200 ms each, 400 ms at most|10 faults in 2 runs, seeds 7 7|20 commands, 8 queue pairs lost and back|60 blocks judged, 8 of them old or new, 2 lost, 4 corrupt|8 seen by the watch, 2 of them later than it promises"
+	"all ones 4 at bad 6 at np0, 200 ms each, 400 ms at most|10 faults in 2 runs, seeds 7 7|20 commands, 8 queue pairs lost and re-armed|60 blocks verified, 8 of them old or new, 2 lost, 4 corrupt|8 detected by the health poll, 2 of them too late"
 head -n -1 "$work/first" >"$work/cut"
 ktap_is "a campaign without its end is a failure" "$(fault/sum "$work/first" "$work/cut" >/dev/null || echo failed)" failed
 campaign 1 >"$work/other"

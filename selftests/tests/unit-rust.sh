@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The Rust crate in front of a kernel made of one structure, its structures and numbers against
-# the pinned ones of C, and what its pages show: programs that compile, and that must not.
+# The Rust crate on a simulated kernel, its structures and numbers against C's pinned ABI, and the
+# examples of its documentation: programs that compile, and programs that must not.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . selftests/lib/ktap.sh
@@ -12,8 +12,8 @@ if ! command -v cargo >/dev/null; then
 	ktap_end
 fi
 
-# tell: what Rust's own harness says, test by test; fails unless one ran.
-tell() {
+# results: the results of Rust's own harness, test by test; fails unless one ran.
+results() {
 	awk '
 	/^test .* \.\.\. / {
 		verdict = $NF == "ok" ? "ok" : "not ok"
@@ -30,11 +30,10 @@ unit() {
 		"$built/rust/unit"
 }
 
-# Only with what is not stable yet is a program refused for the error that the page names, and
-# not for any.
+# Only unstable rustdoc checks that a program fails with the error that the page names.
 pages() {
 	RUSTC_BOOTSTRAP=1 CARGO_INCREMENTAL=0 RUSTDOCFLAGS="-L native=$built/lib" cargo --offline test --doc \
 		--manifest-path rust/Cargo.toml --target-dir "$built/.objects/rust-pages"
 }
 
-{ unit && pages; } 2>&1 | tell
+{ unit && pages; } 2>&1 | results

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# nvme-peer on machines that are made up: what list, stat, topo and doctor say of them, to the
-# letter (tool/*.expected), and what bind refuses, and would write.
+# nvme-peer on fake machines (tool/machine.sh): the exact output of list, stat, topo and
+# doctor (tool/*.expected), and what bind refuses and writes.
 #
-# usage: unit-tool.sh [--pin]     --pin writes tool/*.expected anew
+# usage: unit-tool.sh [--pin]     --pin rewrites tool/*.expected
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd -P)
 . "$here/../lib/ktap.sh"
@@ -101,16 +101,16 @@ run() {
 	NVME_PEER_SYSROOT=$machine "$tool" "$@"
 }
 
-# same NAME COMMAND...: its output and exit status are those that are pinned.
+# same NAME COMMAND...: passes if output and exit status are as pinned.
 same() {
 	local expected=$here/tool/$1.expected
 	shift
-	{ "$@" 2>&1; echo "exit status $?"; } | sed "s|$(readlink -f "$tool")|/usr/sbin/nvme-peer|g" >"$work/got"
+	{ "$@" 2>&1; echo "exit status $?"; } | sed "s|$(readlink -f "$tool")|/usr/sbin/nvme-peer|g; s|$work/||g" >"$work/got"
 	[[ $pin != --pin ]] || cp "$work/got" "$expected"
 	diff -u "$expected" "$work/got"
 }
 
-## What can reach what, and what is missing
+## topo and doctor
 
 while read -r name how; do
 	machine_begin "$work/$name"
@@ -125,7 +125,7 @@ done <<-'END'
 	no-iommu no_iommu
 END
 
-# Type what topo says: as setpci(8) would, the bits of a port go.
+# Apply the commands of topo: clear the bits that setpci(8) would clear.
 type_cures() {
 	local address value
 	run topo | sed -n 's/^    setpci -s \([^ ]*\) ECAP_ACS+6.w=0:\(.*\)/\1 \2/p' >"$work/cures"
@@ -137,29 +137,31 @@ type_cures() {
 }
 
 machine=$work/switch-redirect
-ktap_check "what topo says to type opens the way" type_cures
+ktap_check "the commands of topo open the route" type_cures
 
 machine_begin "$work/blind"
 switch 0
 find -L "$machine/sys/bus/pci/devices/" -maxdepth 2 -name config -exec truncate -s 64 {} +
-ktap_check "topo by who may not see ACS bits" same topo-blind run topo
+ktap_check "topo without access to ACS bits" same topo-blind run topo
 
 machine_begin "$work/json"
 switch 0x0c
-ktap_check "topo as JSON, the option behind" same topo-json run topo -o json
-ktap_check "doctor as JSON, the option in front" same doctor-json run -o json doctor
-ktap_check "topo of a function that is none of ours" same topo-given run topo 0000:02:01.0
-ktap_check "topo of a controller itself" same topo-itself run topo /dev/nvme0
-ktap_check "topo of no function" same topo-nothing run topo 0000:77:00.0
+ktap_check "topo as JSON, option after the command" same topo-json run topo -o json
+ktap_check "doctor as JSON, option before the command" same doctor-json run -o json doctor
+ktap_check "topo for dot" same topo-dot run topo -o dot
+ktap_check "topo as SVG" same topo-svg run topo -o svg
+ktap_check "topo of another function" same topo-given run topo 0000:02:01.0
+ktap_check "topo of a controller as the peer" same topo-itself run topo /dev/nvme0
+ktap_check "topo of a missing function" same topo-nothing run topo 0000:77:00.0
 
-# signature WORDS: what doctor says of it, below a heading.
+# signature HEADING: the result of doctor for the signature.
 signature() {
 	echo "== $1"
 	run doctor | awk '/^[^ ]/ { its = $2 == "signature" } its'
 }
 
-# A machine of which ever more is known: no UEFI, one without a place for its variables, with
-# a place where nothing is mounted, one that knows no Secure Boot, off, on.
+# States of Secure Boot: no UEFI, no directory of variables, efivarfs not mounted, no
+# variable for Secure Boot, off, on.
 signatures() {
 	local efi=$machine/sys/firmware/efi variable
 	variable=$efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
@@ -184,7 +186,7 @@ root_ports
 rmdir "$machine/sys/module/nvme_peer"
 ktap_check "doctor of Secure Boot" same doctor-signatures signatures
 
-## Who has what
+## list, stat and top
 
 machine_begin "$work/list"
 machine_function $DISK pci0000:00 0x010802 144d:a824
@@ -199,7 +201,7 @@ done
 ktap_check "list" same list run list
 ktap_check "list as JSON" same list-json run list -o json
 
-# What the kernel would count, and another time without the right to ask.
+# Counters of the kernel; later without access to debugfs.
 debug=$machine/sys/kernel/debug/nvme-peer/nvmep0
 mkdir -p "$debug"
 cat >"$debug/queues" <<-'END'
@@ -212,28 +214,52 @@ echo '  100  0  800  12  50  3  6400  9  0  20  21  0  0  0  0  1  2' >"$machine
 echo '  1  0  8  0  0  0  0  0  0  0  0' >"$machine$place/nvmep0n2/stat"
 ktap_check "stat" same stat run stat nvmep0
 ktap_check "stat as JSON" same stat-json run stat /dev/nvmep0 -o json
-ktap_check "stat over a second in which nothing happens" same stat-still run stat nvmep0 1
-ktap_check "top, once" same top run top nvmep0 --count 1
+ktap_check "stat over an idle second" same stat-still run stat nvmep0 1
+ktap_check "top, one sample" same top run top nvmep0 --count 1
+# With a node, whose ioctls are answered by fake_ioctl.c.
+mkdir -p "$machine$place/diag"
+echo 3 >"$machine$place/generation"
+echo 2 >"$machine$place/diag/reset_count"
+echo 1 >"$machine$place/diag/command_error_count"
+: >"$machine/dev/nvmep0"
+with_node() {
+	LD_PRELOAD=$here/../../build/user/lib/fake-ioctl.so run "$@"
+}
+FAKE_PAIRS=3 FAKE_QUARANTINED=2 ktap_check "list with queue pairs" same list-pairs with_node list
+ktap_check "smart" same smart with_node smart "$machine/dev/nvmep0"
+ktap_check "smart with exact numbers" same smart-verbose with_node smart "$machine/dev/nvmep0" -v
+ktap_check "smart as JSON" same smart-json with_node smart "$machine/dev/nvmep0" -o json
+ktap_check "info" same info with_node info "$machine/dev/nvmep0"
+ktap_check "top with the commands of peers" same top-node with_node top nvmep0 --count 1
+FAKE_PAIRS=3 FAKE_QUARANTINED=2 ktap_check "metrics" same metrics with_node metrics
+ktap_check "metrics without access to the node" same metrics-blind run metrics nvmep0
+ktap_check "metrics of a missing controller" same metrics-nothing run metrics nvmep9
+# Each metric of the dashboard is in the metrics.
+metrics_of() {
+	grep -o 'nvme_peer_[a-z_]*' "$1" | sort -u
+}
+ktap_is "metrics that the dashboard misses" "$(comm -13 <(metrics_of "$here/tool/metrics.expected") \
+	<(metrics_of "$here/../../tools/nvme-peer.dashboard.json"))" ""
 rm "$debug/queues"
 ktap_check "stat without debugfs" same stat-blind run stat nvmep0
-ktap_check "stat of no controller" same stat-nothing run stat nvmep9
-ktap_check "stat for no time" same stat-no-time run stat nvmep0 0
+ktap_check "stat of a missing controller" same stat-nothing run stat nvmep9
+ktap_check "stat over 0 seconds" same stat-no-time run stat nvmep0 0
 
-## What bind refuses and what it would write
+## bind and unbind
 
-# Everything below the machine, as it was: names, links, contents.
+# State of the fake machine: names, links, contents.
 state() {
 	(cd "$machine" && find . -printf '%p %y %l\n' | sort && find . -type f -exec cksum {} + | sort)
 }
 
-# refuses NAME: bind does, with the text that is pinned, and has written nothing.
+# refuses NAME: passes if bind refuses with the pinned output and writes nothing.
 refuses() {
 	local before
 	before=$(state)
 	same "$1" run bind $DISK && [[ $(state) == "$before" ]]
 }
 
-# writes_nothing COMMAND...: it succeeds and the machine is as before.
+# writes_nothing COMMAND...: passes if it succeeds and the machine is unchanged.
 writes_nothing() {
 	local before
 	before=$(state)
@@ -250,82 +276,142 @@ fresh() {
 
 fresh free
 mkdir -p "$machine/run/udev" && : >"$machine/run/udev/control"
-ktap_check "dry run" writes_nothing same bind-dry-run run bind $DISK --dry-run
-ktap_check "dry run by the node, to be kept" writes_nothing same bind-dry-run-persist run bind --persist --dry-run /dev/nvme0
-ktap_check "not the GPU" same bind-gpu run bind $GPU
+ktap_check "bind, dry run" writes_nothing same bind-dry-run run bind $DISK --dry-run
+ktap_check "bind by node, dry run with --persist" writes_nothing same bind-dry-run-persist run bind --persist --dry-run /dev/nvme0
+ktap_check "bind refuses a GPU" same bind-gpu run bind $GPU
 fresh mounted
 mounts 259:1 /home /dev/nvme0n1p1
-ktap_check "not with a partition mounted" refuses bind-mounted
-ktap_check "unless forced" writes_nothing same bind-forced run bind $DISK --force --dry-run
+ktap_check "bind refuses a mounted partition" refuses bind-mounted
+ktap_check "bind --force of a mounted partition" writes_nothing same bind-forced run bind $DISK --force --dry-run
 fresh btrfs
 mounts 0:35 /data /dev/nvme0n1p1
-ktap_check "not where the file system has a number of its own" refuses bind-btrfs
+ktap_check "bind refuses a file system with an anonymous device" refuses bind-btrfs
 fresh swap
 printf 'Filename Type Size Used Priority\n/dev/nvme0n1p1 partition 8 0 -2\n' >"$machine/proc/swaps"
-ktap_check "not swap" refuses bind-swap
+ktap_check "bind refuses swap" refuses bind-swap
 fresh lvm
 mkdir -p "$machine"/sys/devices/virtual/block/dm-0/dm
 ln -s ../../devices/virtual/block/dm-0 "$machine/sys/class/block/dm-0"
 echo vg-root >"$machine/sys/class/block/dm-0/dm/name"
 echo LVM-abcdef >"$machine/sys/class/block/dm-0/dm/uuid"
 ln -s ../../dm-0 "$machine/sys/class/block/nvme0n1p1/holders/dm-0"
-ktap_check "not a volume of LVM" refuses bind-lvm
+ktap_check "bind refuses an LVM volume" refuses bind-lvm
 echo mpath-abcdef >"$machine/sys/class/block/dm-0/dm/uuid"
-ktap_check "not a path of a multipath disk" refuses bind-multipath
+ktap_check "bind refuses a multipath path" refuses bind-multipath
 fresh raid
 mkdir -p "$machine"/sys/devices/virtual/block/md127/md
 ln -s ../../devices/virtual/block/md127 "$machine/sys/class/block/md127"
 echo raid1 >"$machine/sys/class/block/md127/md/level"
 ln -s ../../md127 "$machine/sys/class/block/nvme0n1/holders/md127"
-ktap_check "not a member of a RAID" refuses bind-raid
+ktap_check "bind refuses a RAID member" refuses bind-raid
 fresh head
 subsystem=/sys/devices/virtual/nvme-subsystem/nvme-subsys0
 mkdir -p "$machine$subsystem/nvme0" "$machine/sys/class/nvme-subsystem"
 ln -s ../../devices/virtual/nvme-subsystem/nvme-subsys0 "$machine/sys/class/nvme-subsystem/nvme-subsys0"
 machine_block $subsystem nvme0n7 259:7
 mounts 259:7 /srv /dev/nvme0n7
-ktap_check "not where the disk belongs to a subsystem" refuses bind-subsystem
+ktap_check "bind refuses a mounted disk of a subsystem" refuses bind-subsystem
 fresh unloaded
 rmdir "$machine/sys/bus/pci/drivers/nvme-peer"
-ktap_check "not without the module" refuses bind-unloaded
+ktap_check "bind refuses without the module" refuses bind-unloaded
 fresh bound
 machine_driver $DISK nvme-peer
 ktap_check "unbind, dry run" writes_nothing same unbind-dry-run run unbind $DISK --dry-run
-ktap_check "what is bound stays bound" same bind-again run bind $DISK
-ktap_check "and can be kept" same bind-persist run bind $DISK --persist
-ktap_check "by this rule" same rule cat "$machine/etc/udev/rules.d/60-nvme-peer-$DISK.rules"
-ktap_check "unbind would remove it" writes_nothing same unbind-persist run unbind $DISK --persist --dry-run
+ktap_check "bind of a bound controller" same bind-again run bind $DISK
+ktap_check "bind --persist of a bound controller" same bind-persist run bind $DISK --persist
+ktap_check "the udev rule" same rule cat "$machine/etc/udev/rules.d/60-nvme-peer-$DISK.rules"
+ktap_check "unbind --persist, dry run" writes_nothing same unbind-persist run unbind $DISK --persist --dry-run
+machine_begin "$work/quarantine"
+machine_function $DISK pci0000:00 0x010802 144d:a824
+machine_driver $DISK nvme-peer
+mkdir -p "$machine$(machine_place $DISK)/nvme-peer/nvmep0"
+: >"$machine/dev/nvmep0"
+FAKE_QUARANTINED=2 ktap_check "unbind refuses quarantined queue IDs" writes_nothing same unbind-quarantined with_node unbind $DISK
+FAKE_PAIRS=3 ktap_check "unbind refuses queue pairs" writes_nothing same unbind-pairs with_node unbind $DISK
+FAKE_PAIRS=3 FAKE_QUARANTINED=2 ktap_check "unbind --force" writes_nothing same unbind-forced with_node unbind $DISK --force --dry-run
+ktap_check "unbind without either" writes_nothing same unbind-free with_node unbind $DISK --dry-run
 fresh foreign
-ktap_check "unbind of another driver's" same unbind-foreign run unbind $DISK
+ktap_check "unbind refuses another driver" same unbind-foreign run unbind $DISK
 
-## The line
+## Command line
 
-# What bash offers for a line, the last word of which may be empty.
+PATH=$(dirname "$tool"):$PATH
+
+# Completions of bash for a line, whose last word may be empty.
 offers() {
 	bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _nvme_peer; echo "${COMPREPLY[*]}"' \
 		"$here/../../tools/nvme-peer.bash" "$@"
+}
+
+# The same of zsh.
+zsh_offers() {
+	zsh -fc 'file=$1; shift; words=("$@"); CURRENT=$#
+		_describe() { print -- ${${(P)2}%%:*} }
+		_message() { :; }
+		compadd() { shift; print -- "$@"; }
+		source $file' zsh "$here/../../tools/_nvme-peer" "$@"
 }
 
 commands() {
 	"$tool" --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | paste -sd' '
 }
 
-# Commands and options that the manual page does not name: none.
+options() {
+	"$tool" help ${1:+"$1"} | grep -o -- '--[a-z-]*' | awk '!seen[$0]++' | paste -sd' '
+}
+
+# Commands and options that the manual page does not mention.
 undocumented() {
-	local word page
+	local word page all
 	page=$(sed 's/\\-/-/g; s/\\f[BIR]//g' "$here/../../Documentation/man/nvme-peer.1")
-	for word in $(commands) $("$tool" --help | grep -o -- '--[a-z-]*'); do
+	all=$(commands; for word in $(commands); do options "$word"; done)
+	for word in $all; do
 		grep -qwe "$word" <<<"$page" || echo "$word"
 	done
 }
 
-ktap_is "completion knows each command" "$(offers nvme-peer '')" "$(commands)"
-ktap_is "and its options" "$(offers nvme-peer -o json bind --)" "--output-format --dry-run --force --persist"
-ktap_is "also of bench" "$(offers nvme-peer bench --)" "--output-format --into --fd --cuda --ranges --polled --write --force --size --entries --seconds"
-ktap_is "and formats" "$(offers nvme-peer list -o '')" "table json"
+# completes FUNCTION SHELL: completions of that shell.
+completes() {
+	ktap_is "completion of commands, $2" "$("$1" nvme-peer '')" "$(commands)$3"
+	ktap_is "completion of options, $2" "$("$1" nvme-peer --)" "--help --version"
+	ktap_is "completion of options of bind, $2" "$("$1" nvme-peer -o json bind --)" "$(options bind)"
+	ktap_is "completion of options of bench, $2" "$("$1" nvme-peer bench --)" "$(options bench)"
+	ktap_is "completion of formats, $2" "$("$1" nvme-peer topo -o '')" "table json svg dot"
+	ktap_is "no completion of a number, $2" "$("$1" nvme-peer bench --size '')" ""
+}
 
-ktap_is "the manual page names all of them" "$(undocumented)" ""
+completes offers bash " help"
+if command -v zsh >/dev/null; then
+	completes zsh_offers zsh ""
+else
+	ktap_skip "completion, zsh" "zsh is not installed"
+fi
+ktap_is "options of bind" "$(options bind)" "--dry-run --force --persist --output-format --verbose --help"
+
+# Commands and options of nvme-peer on the page that do not exist.
+unknown() {
+	local line command option
+	grep -oE '(``|^    )nvme-peer [a-z-]+[^`#]*' "$1" | sed 's/^.*nvme-peer //' | while read -r line; do
+		command=${line%% *}
+		[[ " $(commands) " == *" $command "* ]] || { echo "$command" && continue; }
+		while read -r option; do
+			[[ " $(options "$command") " == *" $option "* ]] || echo "$command $option"
+		done < <(grep -oE -- '--[a-z-]+' <<<"$line")
+	done
+}
+
+ktap_is "the page for users of nvme names only what exists" "$(unknown "$here/../../Documentation/from-nvme.rst")" ""
+ktap_is "the manual page mentions all commands and options" "$(undocumented)" ""
 ktap_check "an option of another command" same usage-option run list --force
-ktap_check "a format that is none" same usage-format run list -o yaml
-ktap_check "no command" same usage-command run frobnicate
+ktap_check "an unknown format" same usage-format run list -o yaml
+ktap_check "help" same help run help
+ktap_check "help of a command" same help-bench run help bench
+ktap_check "help by option" same help-bench run bench --help
+ktap_check "help of an unknown command" same help-unknown run help frobnicate
+ktap_is "version" "$(run --version)" "nvme-peer $(<"$here/../../VERSION")"
+ktap_is "version as a command" "$(run version)" "$(run --version)"
+ktap_check "a format of another command" same usage-fio run list -o fio
+ktap_check "bench: a plot needs a sweep" same usage-plot run bench nvmep0 ngp0n1 -o svg
+ktap_check "bind -v shows writes" same bind-verbose run bind -v $DISK
+ktap_check "an unknown command" same usage-command run frobnicate
 ktap_end

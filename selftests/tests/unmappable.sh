@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# A controller that is not given parts of pages: plugged into a port that leads out of the machine,
-# it may not see the rest of them, and this kernel has set no bounce buffers aside. To bind it
-# fails, in the time that a command may take.
+# A controller below an external-facing port of a kernel without bounce buffers: partial pages
+# cannot be mapped for it. Binding it fails, in the time of one command.
 #
 # kernels: 7 debug
 # iommu: on
@@ -29,7 +28,7 @@ plug() {
 	np_until 400 compgen -G "$slot/0000:*/class" >/dev/null
 }
 
-# It takes as long as one command may, and no longer.
+# It takes as long as one command's timeout, and no longer.
 refuses() {
 	local began=$SECONDS
 	! np_bind "$address" && ((SECONDS - began >= 2 && SECONDS - began < 20))

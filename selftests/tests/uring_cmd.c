@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * NVMe commands through io_uring: plain, vectored, fixed buffers, polled, on
- * the generic and the controller node.
+ * NVMe commands through io_uring: plain, vectored, fixed buffers, polled, on the generic
+ * and the controller node.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +77,7 @@ static struct io_uring_sqe *next_entry(struct io_uring *ring, size_t size)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(ring);
 
-	/* Tests never queue more than the ring holds. */
+	/* Never fails: tests do not queue more than the ring holds. */
 	if (!sqe)
 		abort();
 	memset(sqe, 0, size);
@@ -126,10 +126,10 @@ static int once(struct io_uring *ring, int fd, uint32_t op, const struct nvme_ur
 
 TEST_F(uring, writes_and_reads)
 {
-	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes, BYTES);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, BYTES);
 
 	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, BYTES);
+	cmd = rw(NVMEPEER_OP_READ, self->back, BYTES);
 	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back, BYTES));
 }
@@ -137,10 +137,10 @@ TEST_F(uring, writes_and_reads)
 TEST_F(uring, vectored)
 {
 	struct iovec parts[2] = { { self->back + NP_PAGE, NP_PAGE }, { self->back, NP_PAGE } };
-	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes, 2 * NP_PAGE);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, 2 * NP_PAGE);
 
 	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
-	cmd = rw(NP_CMD_READ, parts, 2);
+	cmd = rw(NVMEPEER_OP_READ, parts, 2);
 	cmd.cdw12 = 2 * NP_PAGE / NP_BLOCK - 1;
 	ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd));
 	EXPECT_EQ(0, memcmp(self->bytes, self->back + NP_PAGE, NP_PAGE));
@@ -150,17 +150,17 @@ TEST_F(uring, vectored)
 TEST_F(uring, fixed_buffers)
 {
 	struct iovec fixed[2] = { { self->bytes, BYTES }, { self->back, BYTES } };
-	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes + NP_PAGE, 2 * NP_PAGE);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes + NP_PAGE, 2 * NP_PAGE);
 
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, fixed, 2));
 	queue(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd, IORING_URING_CMD_FIXED, 0, 0);
 	ASSERT_EQ(0, collect(&self->ring, NULL, NULL));
-	cmd = rw(NP_CMD_READ, self->back, 2 * NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, self->back, 2 * NP_PAGE);
 	queue(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd, IORING_URING_CMD_FIXED, 1, 0);
 	ASSERT_EQ(0, collect(&self->ring, NULL, NULL));
 	EXPECT_EQ(0, memcmp(self->bytes + NP_PAGE, self->back, 2 * NP_PAGE));
-	/* Not inside the registered buffer. */
-	cmd = rw(NP_CMD_READ, self->back, 2 * NP_PAGE);
+	/* Outside the registered buffer. */
+	cmd = rw(NVMEPEER_OP_READ, self->back, 2 * NP_PAGE);
 	queue(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd, IORING_URING_CMD_FIXED, 0, 0);
 	EXPECT_EQ(-EFAULT, collect(&self->ring, NULL, NULL));
 }
@@ -172,7 +172,7 @@ static int once_fixed(struct io_uring *ring, int fd, const struct nvme_uring_cmd
 	return collect(ring, NULL, NULL);
 }
 
-/* Did @length bytes from @offset on arrive, and none around them? */
+/* Did exactly the @length bytes from @offset on arrive? */
 static bool arrived_alone(const uint8_t *bytes, const uint8_t *back, size_t offset, size_t length)
 {
 	size_t i;
@@ -183,8 +183,11 @@ static bool arrived_alone(const uint8_t *bytes, const uint8_t *back, size_t offs
 	return true;
 }
 
-/* More than a command moves, and no dwords: whoever holds the memory, it ends alike. */
-TEST_F(uring, lengths_that_are_not_for_us)
+/*
+ * Longer than a transfer, and not a multiple of a dword: the error is the same for
+ * registered and other memory.
+ */
+TEST_F(uring, invalid_lengths_are_refused)
 {
 	size_t most = self->ctrl.info.max_transfer + NP_PAGE;
 	const uint32_t lengths[] = { most, NP_PAGE - 2 };
@@ -196,7 +199,7 @@ TEST_F(uring, lengths_that_are_not_for_us)
 	ASSERT_NE(NULL, fixed.iov_base);
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
-		cmd = rw(NP_CMD_READ, fixed.iov_base, lengths[i]);
+		cmd = rw(NVMEPEER_OP_READ, fixed.iov_base, lengths[i]);
 		plain = once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd);
 		EXPECT_EQ(i ? 0 : -EINVAL, plain);
 		EXPECT_EQ(plain, once_fixed(&self->ring, self->generic, &cmd, 0));
@@ -204,8 +207,11 @@ TEST_F(uring, lengths_that_are_not_for_us)
 	free(fixed.iov_base);
 }
 
-/* In a page, over two and many, at dwords, and where it has to be copied. */
-TEST_F(uring, wherever_it_lies)
+/*
+ * In one page, over two and many, at dword offsets, and at offsets that have to be
+ * bounced.
+ */
+TEST_F(uring, any_offset_in_page)
 {
 	static const struct {
 		uint32_t offset, length;
@@ -220,25 +226,25 @@ TEST_F(uring, wherever_it_lies)
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, fixed, 2));
 	for (i = 0; i < sizeof(places) / sizeof(*places); i++) {
 		uint32_t offset = places[i].offset, length = places[i].length;
-		struct nvme_uring_cmd out = rw(NP_CMD_WRITE, self->bytes + offset, length);
-		struct nvme_uring_cmd in = rw(NP_CMD_READ, self->back + offset, length);
+		struct nvme_uring_cmd out = rw(NVMEPEER_OP_WRITE, self->bytes + offset, length);
+		struct nvme_uring_cmd in = rw(NVMEPEER_OP_READ, self->back + offset, length);
 
 		memset(self->back, 0xee, BYTES);
 		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &out));
 		ASSERT_EQ(0, once_fixed(&self->ring, self->generic, &in, 1));
 		EXPECT_TRUE(arrived_alone(self->bytes, self->back, offset, length))
-			TH_LOG("registered, place %zu", i);
+			TH_LOG("registered, offset %zu", i);
 		np_pattern(self->bytes, BYTES, NP_AREA(7), 8 + i);
 		memset(self->back, 0xee, BYTES);
 		ASSERT_EQ(0, once_fixed(&self->ring, self->generic, &out, 0));
 		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &in));
 		EXPECT_TRUE(arrived_alone(self->bytes, self->back, offset, length))
-			TH_LOG("not registered, place %zu", i);
+			TH_LOG("not registered, offset %zu", i);
 	}
 }
 
-/* Two pages, the second of which is not there, or which are to be read only. */
-TEST_F(uring, not_where_nothing_can_be_written)
+/* Two pages, the second of which is unmapped or read-only. */
+TEST_F(uring, unwritable_memory_is_efault)
 {
 	uint8_t *pages = mmap(NULL, 3 * NP_PAGE, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -248,23 +254,26 @@ TEST_F(uring, not_where_nothing_can_be_written)
 	ASSERT_NE(MAP_FAILED, pages);
 	memset(pages, 0xee, 2 * NP_PAGE);
 	ASSERT_EQ(0, munmap(pages + 2 * NP_PAGE, NP_PAGE));
-	cmd = rw(NP_CMD_READ, pages + NP_PAGE + NP_PAGE / 2, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, pages + NP_PAGE + NP_PAGE / 2, NP_PAGE);
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	ASSERT_EQ(0, mprotect(pages, 2 * NP_PAGE, PROT_READ));
-	cmd = rw(NP_CMD_READ, pages, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, pages, NP_PAGE);
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
-	cmd = rw(NP_CMD_READ, pages + NP_PAGE / 2, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, pages + NP_PAGE / 2, NP_PAGE);
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	for (i = 0; i < 2 * NP_PAGE; i++)
 		ASSERT_EQ(0xee, pages[i]);
 	munmap(pages, 2 * NP_PAGE);
 }
 
-/* Most bytes that are held without the block layer where they begin in mid-page. */
+/*
+ * The longest transfer from the middle of a page that the driver pins without the block
+ * layer.
+ */
 #define HELD	(128 * NP_PAGE)
 #define HUGE	(2U << 20)
 
-/* Memory that is one piece where the kernel has huge pages; it goes with the test. */
+/* Contiguous memory where the kernel has huge pages; freed with the process. */
 static uint8_t *huge_page(void)
 {
 	uint8_t *room = mmap(NULL, 2 * HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -278,7 +287,7 @@ static uint8_t *huge_page(void)
 	return room;
 }
 
-/* The same where some pages follow each other in memory, and some come before those before. */
+/* The same with some pages adjacent in memory and some in reverse order. */
 static uint8_t *mixed_pages(void)
 {
 	static const uint8_t order[] = { 1, 2, 0, 5, 4, 3, 6, 7 };
@@ -292,11 +301,11 @@ static uint8_t *mixed_pages(void)
 	return from ? to : NULL;
 }
 
-/* Do a write from @from and a read into @to bring all @length bytes, and none around them? */
+/* Do a write from @from and a read into @to transfer exactly @length bytes? */
 static bool moves(struct io_uring *ring, int fd, uint8_t *from, uint8_t *to, uint32_t length)
 {
-	struct nvme_uring_cmd out = rw(NP_CMD_WRITE, from, length);
-	struct nvme_uring_cmd in = rw(NP_CMD_READ, to, length);
+	struct nvme_uring_cmd out = rw(NVMEPEER_OP_WRITE, from, length);
+	struct nvme_uring_cmd in = rw(NVMEPEER_OP_READ, to, length);
 
 	np_pattern(from, length, NP_AREA(7), length);
 	to[-1] = 0xee;
@@ -306,7 +315,7 @@ static bool moves(struct io_uring *ring, int fd, uint8_t *from, uint8_t *to, uin
 	       to[-1] == 0xee && to[length] == 0xee;
 }
 
-TEST_F(uring, many_pages_in_one_piece_and_in_many)
+TEST_F(uring, contiguous_and_scattered_pages)
 {
 	static const uint32_t lengths[] = { 3 * NP_PAGE, 33 * NP_PAGE - NP_BLOCK, HELD };
 	static const uint32_t offsets[] = { 4, NP_PAGE, 2 * NP_PAGE - 4 };
@@ -325,7 +334,7 @@ TEST_F(uring, many_pages_in_one_piece_and_in_many)
 	}
 }
 
-/* The kernel's flags of the page that is mapped at @address, 0 if it does not say. */
+/* The kernel's flags of the page at @address, 0 if they are not available. */
 static uint64_t page_flags(const void *address)
 {
 	int map = open("/proc/self/pagemap", O_RDONLY), all = open("/proc/kpageflags", O_RDONLY);
@@ -344,8 +353,8 @@ static bool dirty(const uint8_t *page)
 	return page_flags(page) & 1 << KPF_DIRTY;
 }
 
-/* What a read has changed and nobody wrote back would else be lost with its page. */
-TEST_F(uring, pages_are_dirty_when_they_were_read_into)
+/* A page that a read changed would lose the data if it were reclaimed clean. */
+TEST_F(uring, pages_read_into_are_dirty)
 {
 	static const uint32_t counts[] = { 1, 2, 5, 32 };
 	struct nvme_uring_cmd cmd;
@@ -361,24 +370,24 @@ TEST_F(uring, pages_are_dirty_when_they_were_read_into)
 		madvise(pages, length, MADV_NOHUGEPAGE);
 		memset(pages, 0xee, length);
 		ASSERT_FALSE(dirty(pages));
-		cmd = rw(NP_CMD_WRITE, pages, length);
+		cmd = rw(NVMEPEER_OP_WRITE, pages, length);
 		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 		EXPECT_FALSE(dirty(pages) || dirty(pages + length - NP_PAGE));
-		cmd = rw(NP_CMD_READ, pages, length);
+		cmd = rw(NVMEPEER_OP_READ, pages, length);
 		ASSERT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 		EXPECT_TRUE(dirty(pages) && dirty(pages + length - NP_PAGE));
 		munmap(pages, length);
 	}
 }
 
-/* Pages that the kernel holds for I/O now; nobody else does any on an idle guest. */
+/* Pages that are pinned for I/O now; no other process does I/O on an idle guest. */
 static long pages_held(void)
 {
 	long acquired = 0, released = 0;
 	char line[128];
 	FILE *file;
 
-	/* A look at it folds what each CPU has counted. */
+	/* Reading it folds the per-CPU counters. */
 	np_read_file("/proc/sys/vm/stat_refresh", line, sizeof(line));
 	file = fopen("/proc/vmstat", "re");
 	while (file && fgets(line, sizeof(line), file)) {
@@ -390,8 +399,8 @@ static long pages_held(void)
 	return acquired - released;
 }
 
-/* Also where the command turns out not to be for them, or not all of them are there. */
-TEST_F(uring, pages_are_given_back)
+/* Also if the command is refused, or not all pages can be pinned. */
+TEST_F(uring, pages_are_unpinned)
 {
 	uint8_t *pages = huge_page();
 	struct nvme_uring_cmd cmd;
@@ -400,34 +409,34 @@ TEST_F(uring, pages_are_given_back)
 	ASSERT_NE(NULL, pages);
 	held = pages_held();
 	ASSERT_EQ(0, munmap(pages + HELD, HELD));
-	cmd = rw(NP_CMD_READ, pages + HELD - 8 * NP_PAGE, 8 * NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, pages + HELD - 8 * NP_PAGE, 8 * NP_PAGE);
 	EXPECT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	EXPECT_EQ(held, pages_held());
-	cmd = rw(NP_CMD_READ, pages + HELD - 8 * NP_PAGE, 9 * NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, pages + HELD - 8 * NP_PAGE, 9 * NP_PAGE);
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	EXPECT_EQ(held, pages_held());
-	cmd = rw(NP_CMD_READ, pages, 8 * NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, pages, 8 * NP_PAGE);
 	cmd.cdw12++;
 	EXPECT_EQ(-EINVAL, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 	EXPECT_EQ(held, pages_held());
 }
 
-/* A read into two @parts, of one length, of registered memory. */
+/* A read into two @parts of equal length in registered memory. */
 static int read_into_parts(struct io_uring *ring, int fd, const struct iovec *parts)
 {
-	struct nvme_uring_cmd cmd = rw(NP_CMD_READ, parts, 2);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_READ, parts, 2);
 
 	cmd.cdw12 = 2 * parts->iov_len / NP_BLOCK - 1;
 	queue(ring, fd, NVME_URING_CMD_IO_VEC, &cmd, IORING_URING_CMD_FIXED, 0, 0);
 	return collect(ring, NULL, NULL);
 }
 
-/* Kernels from 6.16 on can; the others say so. */
-TEST_F(uring, pieces_that_do_not_meet_at_pages)
+/* Supported since 6.16; older kernels refuse it. */
+TEST_F(uring, vectored_fixed_with_gaps)
 {
 	struct iovec parts[2] = { { self->back + NP_BLOCK, NP_BLOCK },
 				  { self->back + 3 * NP_PAGE + 1024, NP_BLOCK } };
-	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes, 2 * NP_BLOCK);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, 2 * NP_BLOCK);
 	struct iovec fixed = { self->back, BYTES };
 	int ret;
 
@@ -435,18 +444,18 @@ TEST_F(uring, pieces_that_do_not_meet_at_pages)
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
 	ret = read_into_parts(&self->ring, self->generic, parts);
 	if (ret == -EINVAL)
-		SKIP(return, "kernel without vectors into fixed buffers");
+		SKIP(return, "kernel without vectored fixed buffers");
 	ASSERT_EQ(0, ret);
 	EXPECT_EQ(0, memcmp(self->bytes, parts[0].iov_base, NP_BLOCK));
 	EXPECT_EQ(0, memcmp(self->bytes + NP_BLOCK, parts[1].iov_base, NP_BLOCK));
 }
 
-/* Likewise. */
+/* Supported since 6.16; older kernels refuse it. */
 TEST_F(uring, vectored_into_fixed_buffers)
 {
 	struct iovec parts[2] = { { self->back + NP_PAGE, NP_PAGE }, { self->back, NP_PAGE } };
 	struct iovec outside[2] = { { self->back, NP_PAGE }, { self->bytes, NP_PAGE } };
-	struct nvme_uring_cmd cmd = rw(NP_CMD_WRITE, self->bytes, 2 * NP_PAGE);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_WRITE, self->bytes, 2 * NP_PAGE);
 	struct iovec fixed = { self->back, BYTES };
 	int ret;
 
@@ -454,16 +463,18 @@ TEST_F(uring, vectored_into_fixed_buffers)
 	ASSERT_EQ(0, io_uring_register_buffers(&self->ring, &fixed, 1));
 	ret = read_into_parts(&self->ring, self->generic, parts);
 	if (ret == -EINVAL)
-		SKIP(return, "kernel without vectors into fixed buffers");
+		SKIP(return, "kernel without vectored fixed buffers");
 	ASSERT_EQ(0, ret);
 	EXPECT_EQ(0, memcmp(self->bytes, self->back + NP_PAGE, NP_PAGE));
 	EXPECT_EQ(0, memcmp(self->bytes + NP_PAGE, self->back, NP_PAGE));
 	EXPECT_EQ(-EFAULT, read_into_parts(&self->ring, self->generic, outside));
 }
 
-TEST_F(uring, many_at_once_each_complete_once)
+TEST_F(uring, batch_completes_each_once)
 {
-	/* A page each: memory that two commands write at once is a mistake. */
+	/*
+	 * One page for each command: two commands must not write the same memory at once.
+	 */
 	uint8_t *pages = aligned_alloc(NP_PAGE, ENTRIES * NP_PAGE);
 	uint8_t seen[ENTRIES] = {};
 	struct nvme_uring_cmd cmd;
@@ -472,7 +483,7 @@ TEST_F(uring, many_at_once_each_complete_once)
 
 	ASSERT_NE(NULL, pages);
 	for (i = 0; i < ENTRIES; i++) {
-		cmd = rw(NP_CMD_READ, pages + i * NP_PAGE, NP_PAGE);
+		cmd = rw(NVMEPEER_OP_READ, pages + i * NP_PAGE, NP_PAGE);
 		queue(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd, 0, 0, i);
 	}
 	ASSERT_EQ(ENTRIES, io_uring_submit(&self->ring));
@@ -486,43 +497,46 @@ TEST_F(uring, many_at_once_each_complete_once)
 
 TEST_F(uring, status_and_result)
 {
-	struct nvme_uring_cmd cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	uint64_t result = 0;
 
 	cmd.cdw11 = 0x1000;
-	EXPECT_EQ(0x80, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd) & 0x7ff);
-	/* Get Features, number of queues. */
-	cmd = (struct nvme_uring_cmd){ .opcode = 0x0a, .cdw10 = 7 };
+	EXPECT_EQ(NVME_SC_LBA_RANGE, NVME_STATUS_MASK &
+		  once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	cmd = (struct nvme_uring_cmd){
+		.opcode = NVME_ADMIN_GET_FEATURES,
+		.cdw10 = NVME_FEATURE_QUEUES,
+	};
 	queue(&self->ring, self->ctrl.fd, NVME_URING_CMD_ADMIN, &cmd, 0, 0, 0);
 	ASSERT_EQ(0, collect(&self->ring, &result, NULL));
 	EXPECT_LE(self->ctrl.info.qids_total, (result & 0xffff) + 1);
 }
 
-TEST_F(uring, wrong_commands)
+TEST_F(uring, invalid_commands)
 {
-	struct nvme_uring_cmd cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	struct nvme_uring_cmd cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 
 	EXPECT_EQ(-ENOTTY, once(&self->ring, self->generic, NVME_URING_CMD_ADMIN, &cmd));
 	EXPECT_EQ(-ENOTTY, once(&self->ring, self->ctrl.fd, NVME_URING_CMD_IO, &cmd));
 	cmd.flags = 1;
 	EXPECT_EQ(-EINVAL, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
-	cmd = rw(NP_CMD_READ, self->back, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	cmd.nsid = 2;
 	EXPECT_EQ(-EINVAL, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
-	cmd = rw(NP_CMD_READ, (void *)8, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, (void *)8, NP_PAGE);
 	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
 }
 
-/* As xNVMe has it: a thread of the kernel's submits, and the node is a registered file. */
-TEST(submitted_by_a_thread_of_the_kernels)
+/* As xNVMe does: an SQPOLL thread submits, and the node is a registered file. */
+TEST(sqpoll_submission)
 {
 	struct io_uring_params parameters = {
 		.flags = IORING_SETUP_SQE128 | IORING_SETUP_CQE32 | IORING_SETUP_SQPOLL,
 		.sq_thread_idle = 100,
 	};
 	uint8_t *bytes = aligned_alloc(NP_PAGE, BYTES), *back = aligned_alloc(NP_PAGE, BYTES);
-	struct nvme_uring_cmd commands[2] = { rw(NP_CMD_WRITE, bytes, BYTES),
-					      rw(NP_CMD_READ, back, BYTES) };
+	struct nvme_uring_cmd commands[2] = { rw(NVMEPEER_OP_WRITE, bytes, BYTES),
+					      rw(NVMEPEER_OP_READ, back, BYTES) };
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;
 	struct np_ctrl ctrl;
@@ -552,10 +566,10 @@ TEST(submitted_by_a_thread_of_the_kernels)
 	free(back);
 }
 
-/* NVMe commands do not fit into small entries. */
-TEST(uring_small_entries_are_refused)
+/* NVMe commands need 128-byte SQEs. */
+TEST(small_sqe_is_refused)
 {
-	struct nvme_uring_cmd cmd = { .opcode = NP_CMD_FLUSH, .nsid = 1 };
+	struct nvme_uring_cmd cmd = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
 	struct io_uring_cqe *cqe;
 	struct io_uring_sqe *sqe;
 	struct io_uring ring;

@@ -3,9 +3,9 @@
  * Config space of a vfio-user device: a type 0 header, power management, MSI
  * and PCI Express capabilities.
  *
- * QEMU keeps the addresses in the BARs and the MSI message itself; what it
- * needs from here are the read-only facts.  The bits that act are Bus Master
- * Enable, the power state and Initiate Function Level Reset.
+ * QEMU itself handles BAR addresses and the MSI message and reads only constant fields here.
+ * The bits with an effect are Bus Master Enable, the power state and Initiate Function Level
+ * Reset.
  */
 #include <errno.h>
 #include <string.h>
@@ -38,7 +38,7 @@ enum {
 	CONFIG_EXPRESS = 0x70,
 	EXPRESS_DEVICE_CONTROL = CONFIG_EXPRESS + 8,
 
-	/* Behind all capabilities: what the device makes of it. */
+	/* Behind all capabilities: registers of the device. */
 	CONFIG_VENDOR_REGISTERS = 0xc0,
 };
 
@@ -160,7 +160,7 @@ void vfu_config_reset(struct vfu *vfu)
 	memcpy(vfu->config, vfu->power_on, sizeof(vfu->config));
 }
 
-/* Is this a whole vendor register, and which? */
+/* Returns whether the access is one whole vendor register, and its number. */
 static bool vendor_register(uint64_t offset, uint32_t count, unsigned int *number)
 {
 	if (offset < CONFIG_VENDOR_REGISTERS || offset % 4 || count != 4)
@@ -178,6 +178,10 @@ void vfu_config_read(struct vfu *vfu, uint64_t offset, void *data,
 	if (vfu->device->vendor_read && vendor_register(offset, count, &number)) {
 		value = vfu->device->vendor_read(vfu->context, number);
 		memcpy(data, &value, sizeof(value));
+		return;
+	}
+	if (vfu->device->absent && vfu->device->absent(vfu->context)) {
+		memset(data, 0xff, count);
 		return;
 	}
 	memcpy(data, vfu->config + offset, count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * DMA of a vfio-user device: direct access to what the client shared, and
- * messages for everything else.
+ * DMA of a vfio-user device: direct access to memory that the client has shared, and messages
+ * for everything else.
  */
 #include <errno.h>
 #include <string.h>
@@ -52,9 +52,8 @@ static void dma_advance(struct vfu_dma *dma, size_t length)
 }
 
 /*
- * Do the part of @dma at its start that memory is mapped for; the map is locked.
- * Returns 0 when something was done, the number of bytes that need a message
- * when not, -EACCES.
+ * Execute the first part of @dma if its memory is mapped; called with the map locked. Returns 0
+ * if a part was executed, otherwise the number of bytes that need a message, or -EACCES.
  */
 static ssize_t dma_direct(struct vfu *vfu, struct vfu_dma *dma, bool by_message)
 {
@@ -91,7 +90,7 @@ static ssize_t dma_direct(struct vfu *vfu, struct vfu_dma *dma, bool by_message)
 
 /* --- By message ---------------------------------------------------------- */
 
-/* The next @length bytes of @dma by message. */
+/* Execute the next @length bytes of @dma by message. */
 static int dma_message(struct vfu *vfu, struct vfu_dma *dma, size_t length)
 {
 	struct vfu_dma part = *dma;

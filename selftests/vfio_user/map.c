@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The DMA map of a vfio-user server: which bus addresses the client shared,
- * sorted, and the guest's memory behind them.
+ * The DMA map of a vfio-user server: a sorted list of bus addresses that the client has shared,
+ * and the guest's memory behind them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ struct vfu_shard *vfu_shard(struct vfu *vfu)
 	return &vfu->shards[number];
 }
 
-/* An UNMAP must not starve while programs read guest memory in a loop. */
+/* Prefer writers, as programs that read guest memory in a loop must not starve an UNMAP. */
 void vfu_map_init(struct vfu *vfu)
 {
 	pthread_rwlockattr_t attributes;
@@ -91,7 +91,7 @@ size_t vfu_map_find(const struct vfu *vfu, uint64_t address)
 	return low;
 }
 
-/* Make room for an entry at @index; the map is locked for writing. */
+/* Insert an empty entry at @index; called with the map locked for writing. */
 static int map_make_room(struct vfu *vfu, size_t index)
 {
 	if (vfu->range_count == vfu->range_room) {
@@ -124,7 +124,7 @@ static int map_insert(struct vfu *vfu, const struct vfu_range *range)
 	return ret;
 }
 
-/* Memory that cannot be mapped is no error: messages reach it too. */
+/* Memory that cannot be mapped is accessed by messages. */
 static char *map_memory(const struct vfu_range *range, int fd, uint64_t offset)
 {
 	int protection = (range->flags & VFU_MAP_READ ? PROT_READ : 0) |
@@ -139,8 +139,8 @@ static char *map_memory(const struct vfu_range *range, int fd, uint64_t offset)
 }
 
 /*
- * Which of the files @fd is; the map is locked for writing.  VFU_FILES: there are too
- * many, its memory is not located.
+ * The index of the file @fd, or VFU_FILES if there are too many files: then vfu_locate() does not
+ * find its memory. Called with the map locked for writing.
  */
 static unsigned int map_file(struct vfu *vfu, int fd)
 {
@@ -191,7 +191,7 @@ int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
 	return ret;
 }
 
-/* Split the range at @index, so that one begins at @address. */
+/* Split the range at @index at @address. */
 static int map_split(struct vfu *vfu, size_t index, uint64_t address)
 {
 	uint64_t left = address - vfu->ranges[index].address;
@@ -208,7 +208,7 @@ static int map_split(struct vfu *vfu, size_t index, uint64_t address)
 	return 0;
 }
 
-/* Let the ranges begin and end where a removal does; the map is locked. */
+/* Split ranges at both ends of a removal; called with the map locked. */
 static int map_split_around(struct vfu *vfu, uint64_t address, uint64_t end)
 {
 	uint64_t cuts[] = { address, end };
@@ -242,7 +242,7 @@ static void map_drop(struct vfu *vfu, size_t first, size_t last)
 	vfu->range_count -= last - first;
 }
 
-/* Removing what is not there is no error: QEMU does it for foreign BARs. */
+/* Removing an unknown range succeeds: QEMU does it for BARs of other devices. */
 int vfu_map_remove(struct vfu *vfu, uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size < address ? UINT64_MAX : address + size;
@@ -281,7 +281,7 @@ int vfu_set_neighbour(struct vfu *vfu, int fd)
 	return 0;
 }
 
-/* Is @range part of a file, and may it be used so?  the map is locked. */
+/* Returns whether @range is a part of a file and allows the access; the map is locked. */
 static int map_allows(const struct vfu_range *range, bool write)
 {
 	if (!(range->flags & (write ? VFU_MAP_WRITE : VFU_MAP_READ)))
@@ -289,7 +289,7 @@ static int map_allows(const struct vfu_range *range, bool write)
 	return range->memory && range->file != VFU_FILES ? 0 : -EFAULT;
 }
 
-/* Does @next go on where @range ends, on the bus and in the file? */
+/* Returns whether @next follows @range on the bus and in the file. */
 static bool map_goes_on(const struct vfu_range *range, const struct vfu_range *next)
 {
 	return next->address == vfu_range_end(range) && next->file == range->file &&
@@ -297,8 +297,8 @@ static bool map_goes_on(const struct vfu_range *range, const struct vfu_range *n
 }
 
 /*
- * The range that the bytes begin in, all of them in one piece of a file that may be used:
- * an IOMMU's mapping comes page by page.  the map is locked.
+ * The first range of the bytes, if all of them are contiguous in one file and allow the access.
+ * With an IOMMU each page is a range. Called with the map locked.
  */
 static int map_range_of(const struct vfu *vfu, uint64_t address, size_t length, bool write,
 			const struct vfu_range **found)

@@ -38,7 +38,7 @@ struct vfu_dma_access {
 	uint64_t count;
 };
 
-/* A posted write's reply is expected only if it failed; ids tell them apart. */
+/* IDs with this bit are posted writes, which are replied to only if they failed. */
 #define VFU_POSTED_ID		0x8000U
 
 /* DMA_MAP flags. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Requests of a vfio-user server to its client: reads and writes of the bus by
- * message, those that wait for their answers, and those that nobody waits for.
+ * Requests of a vfio-user server to its client: bus reads and writes by message, with a thread
+ * that waits for the reply or posted.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "request.h"
 #include "socket.h"
 
-/* Posted writes until one waits for its answer. */
+/* Number of posted writes before one waits for its reply. */
 #define POSTED_BURST	64
 
-/* The client is a virtual machine: it may be slow, but not this slow. */
+/* Timeout of a reply. The client is a virtual machine and may be slow. */
 #define ANSWER_SECONDS	10
 
 /* --- Requests that wait -------------------------------------------------- */
 
-/* send_lock is held, so an id is not used twice at once. */
+/* Called with send_lock held, so an ID is not used twice at a time. */
 static void pending_add(struct vfu *vfu, struct vfu_pending *pending)
 {
 	pthread_condattr_t attributes;
@@ -34,7 +34,7 @@ static void pending_add(struct vfu *vfu, struct vfu_pending *pending)
 	pthread_mutex_unlock(&vfu->pending_lock);
 }
 
-/* Take it off the list and let its owner go on; pending_lock is held. */
+/* Remove it from the list and wake its owner; called with pending_lock held. */
 static void pending_finish(struct vfu *vfu, struct vfu_pending *pending,
 			   int result)
 {
@@ -73,7 +73,7 @@ void vfu_pending_cancel(struct vfu *vfu, int result)
 	pthread_mutex_unlock(&vfu->pending_lock);
 }
 
-/* What an answer says of a request; copies a read's data. */
+/* The result of a request from its reply; copies the data of a read. */
 static int answer_result(struct vfu_pending *pending,
 			 const struct vfu_header *header, const char *payload,
 			 size_t length)
@@ -89,7 +89,7 @@ static int answer_result(struct vfu_pending *pending,
 	return 0;
 }
 
-/* Answers that nobody waits for are legal: failed posted writes, late ones. */
+/* A reply may have no waiter: that of a failed posted write, or a late one. */
 void vfu_pending_answer(struct vfu *vfu, const struct vfu_header *header,
 			const void *payload, size_t length)
 {
@@ -110,7 +110,7 @@ void vfu_pending_answer(struct vfu *vfu, const struct vfu_header *header,
 	pthread_mutex_unlock(&vfu->pending_lock);
 }
 
-/* Why no request may be sent now; send_lock is held. */
+/* An error if no request may be sent now; called with send_lock held. */
 static int request_check(const struct vfu *vfu)
 {
 	if (vfu->socket < 0)
@@ -151,7 +151,7 @@ int vfu_request(struct vfu *vfu, const struct vfu_dma *dma)
 	pthread_mutex_unlock(&vfu->send_lock);
 	if (ret == -EACCES || ret == -ENOTCONN)
 		return ret;
-	/* A send that failed has no answer; the connection is broken then. */
+	/* After a failed send there is no reply: the connection is broken. */
 	if (ret)
 		vfu_pending_cancel(vfu, ret);
 	vfu_count(vfu, dma->write ? VFU_MESSAGE_WRITES : VFU_MESSAGE_READS, 1);
@@ -163,7 +163,7 @@ int vfu_request(struct vfu *vfu, const struct vfu_dma *dma)
 
 /* --- Posted writes ------------------------------------------------------- */
 
-/* Whether the next posted write should wait; send_lock is held. */
+/* Returns whether the next posted write has to wait; called with send_lock held. */
 static bool post_should_wait(struct vfu *vfu)
 {
 	if (++vfu->unanswered < POSTED_BURST)

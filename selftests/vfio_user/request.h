@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Requests of ours to the client: DMA by message. */
+/* Requests of the server to the client: DMA by message. */
 #ifndef VFIO_USER_REQUEST_H
 #define VFIO_USER_REQUEST_H
 
@@ -7,11 +7,11 @@
 #include "vfu.h"
 
 /**
- * struct vfu_dma - one access and how much of it is done
+ * struct vfu_dma - an access and its progress
  * @address: next bus address
- * @data: next byte here
- * @length: bytes left
- * @write: to the bus
+ * @data: next byte in this process
+ * @length: remaining bytes
+ * @write: a write to the bus
  */
 struct vfu_dma {
 	uint64_t address;
@@ -20,13 +20,13 @@ struct vfu_dma {
 	bool write;
 };
 
-/* One message that is waited for; data fits into one. */
+/* Send one message and wait for the reply; the data has to fit. */
 int vfu_request(struct vfu *vfu, const struct vfu_dma *dma);
 
-/* Fail everything that waits for an answer. */
+/* Fail all requests that wait for a reply. */
 void vfu_pending_cancel(struct vfu *vfu, int result);
 
-/* An answer to a request of ours. */
+/* Handle the reply to a request of the server. */
 void vfu_pending_answer(struct vfu *vfu, const struct vfu_header *header,
 			const void *payload, size_t length);
 

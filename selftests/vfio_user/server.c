@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A vfio-user server: made, connected, answering the client, interrupting it.
+ * A vfio-user server: creation, connection, requests of the client, interrupts.
  *
- * One thread receives everything.  It answers the client's requests at once,
- * also while other threads wait for the client's answers: the client's virtual
- * CPU holds a lock during its request that the client needs to serve ours.
+ * One thread receives all messages. It replies to the client's requests at once, even while
+ * other threads wait for replies of the client: the client's virtual CPU holds a lock during its
+ * request, which the client needs to serve requests of the server. Otherwise they deadlock.
  */
 #include <endian.h>
 #include <errno.h>
@@ -27,7 +27,7 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "messages are not swapped");
 #define IRQ_MSI		1U
 #define IRQS		5U
 
-/* What the server can take; the version answer must not be longer than QEMU's. */
+/* Capabilities of the server; the reply must not be longer than QEMU's request. */
 static const char capabilities[] =
 	"{\"capabilities\":{\"max_msg_fds\":8,"
 	"\"max_data_xfer_size\":1048576,\"pgsizes\":4096}}";
@@ -103,19 +103,19 @@ struct region_access {
 	uint32_t count;
 };
 
-/* The device stops using what it located in there, before the client hears of it. */
-static void tell_unmapped(struct vfu *vfu, uint64_t address, uint64_t size)
+/* The device stops using located memory before the client gets the reply. */
+static void notify_unmapped(struct vfu *vfu, uint64_t address, uint64_t size)
 {
 	if (vfu->device->unmapped)
 		vfu->device->unmapped(vfu->context, address, size);
 }
 
-/* DMA off, waiters failed, config space and the device back to power-on. */
+/* Disable DMA, fail waiters, and reset config space and the device. */
 static void reset(struct vfu *vfu, enum vfu_reset why)
 {
 	vfu_dma_enable(vfu, false);
 	vfu_pending_cancel(vfu, -ECANCELED);
-	tell_unmapped(vfu, 0, UINT64_MAX);
+	notify_unmapped(vfu, 0, UINT64_MAX);
 	vfu_config_reset(vfu);
 	vfu->device->reset(vfu->context, why);
 }
@@ -157,7 +157,7 @@ static int handle_dma_map(struct vfu *vfu, struct vfu_message *message)
 	return vfu_map_add(vfu, &range, fd, map.offset);
 }
 
-/* The range is gone here before the client may believe it is. */
+/* Remove the range before the reply, after which the client may reuse the memory. */
 static int handle_dma_unmap(struct vfu *vfu, struct vfu_message *message)
 {
 	struct dma_unmap unmap;
@@ -173,7 +173,7 @@ static int handle_dma_unmap(struct vfu *vfu, struct vfu_message *message)
 	}
 	error = vfu_map_remove(vfu, unmap.address, unmap.size);
 	if (!error)
-		tell_unmapped(vfu, unmap.address, unmap.size);
+		notify_unmapped(vfu, unmap.address, unmap.size);
 	return error;
 }
 
@@ -262,7 +262,7 @@ static void clear_vectors(struct vfu *vfu)
 		set_vector(vfu, i, -1);
 }
 
-/* Eventfds arm vectors; a vector without one, or no vector at all, disarms. */
+/* An eventfd arms a vector; without an eventfd, or without vectors, they are disarmed. */
 static int handle_set_irqs(struct vfu *vfu, struct vfu_message *message)
 {
 	struct irq_set set;
@@ -287,7 +287,7 @@ static int handle_set_irqs(struct vfu *vfu, struct vfu_message *message)
 	return 0;
 }
 
-/* Bytes of an accessible region; 0 if there is none of that number. */
+/* Size of an accessible region; 0 if there is none of this number. */
 static uint64_t region_size(const struct vfu *vfu, uint32_t region)
 {
 	if (region == REGION_CONFIG)
@@ -327,10 +327,10 @@ static void enable_dma(struct vfu *vfu, bool enable)
 {
 	vfu_dma_enable(vfu, enable);
 	if (!enable)
-		tell_unmapped(vfu, 0, UINT64_MAX);
+		notify_unmapped(vfu, 0, UINT64_MAX);
 }
 
-/* The bits that act: Function Level Reset, Bus Master Enable, the power state. */
+/* Bits with an effect: Function Level Reset, Bus Master Enable, the power state. */
 static void write_config(struct vfu *vfu, uint64_t offset, const void *data,
 			 uint32_t count)
 {
@@ -367,7 +367,7 @@ static int handle_reset(struct vfu *vfu, struct vfu_message *message)
 
 static const struct {
 	int (*handle)(struct vfu *vfu, struct vfu_message *message);
-	size_t length;		/* of the payload, at least */
+	size_t length;		/* minimum length of the payload */
 } handlers[] = {
 	[VFU_VERSION] = { handle_version, sizeof(struct version) },
 	[VFU_DMA_MAP] = { handle_dma_map, sizeof(struct dma_map) },

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Messages of a vfio-user server over its socket: whole ones are sent and
- * received, and the files that come with them are kept.
+ * Send and receive whole messages over the socket, with their file descriptors.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +22,7 @@ static void attach_fd(struct msghdr *message, char *control, int fd)
 	memcpy(CMSG_DATA(part), &fd, sizeof(fd));
 }
 
-/* Skip @sent bytes of what @message still has to send. */
+/* Skip @sent bytes of the unsent part of @message. */
 static void advance(struct msghdr *message, size_t sent)
 {
 	while (message->msg_iovlen && sent >= message->msg_iov->iov_len) {
@@ -68,7 +67,7 @@ int vfu_send(struct vfu *vfu, const struct vfu_header *header,
 	return 0;
 }
 
-/* Keep the files that came with part of a message; too many are closed. */
+/* Keep the files of a part of a message, and close those above the maximum. */
 static void take_fds(struct vfu_message *message, struct msghdr *received)
 {
 	struct cmsghdr *part;

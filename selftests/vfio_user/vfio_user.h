@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A PCI function in a process of its own: the server side of vfio-user.
+ * The server side of vfio-user: a PCI function in a separate process.
  *
- * QEMU's vfio-user-pci connects to a unix socket and asks the process behind it
- * what a device does: config space, BARs, interrupts.  The process in turn
- * reaches guest memory and other devices' BARs by DMA.  This folder knows the
- * protocol, the DMA map, config space, MSI and resets; what the device is comes
- * from struct vfu_device.
+ * QEMU's vfio-user-pci connects to a unix socket of the process and forwards accesses to config
+ * space and BARs. The process accesses guest memory and BARs of other devices by DMA. This
+ * directory implements the protocol, the DMA map, config space, MSI and resets; struct
+ * vfu_device describes the device.
  *
- * Threads: vfu_serve() runs in one thread, reads all messages and answers them;
- * the callbacks run there and must return soon (QEMU gives up after 5 s, and
- * its whole virtual machine stands still meanwhile).  They must not call
- * vfu_dma_*(), which wait for that same thread.  vfu_dma_*() and
- * vfu_interrupt() may be called from any other thread at any time.
+ * Threads: vfu_serve() runs in one thread, receives all messages and replies to them. The
+ * callbacks run in this thread and must return soon: the whole virtual machine waits, and QEMU
+ * times out after 5 s. They must not call vfu_dma_*(), which wait for the same thread.
+ * vfu_dma_*() and vfu_interrupt() may be called from any other thread.
  *
  * All functions return 0 or a negative errno.
  */
@@ -27,11 +25,11 @@
 #define VFU_MAX_VECTORS		8
 #define VFU_VENDOR_REGISTERS	4
 
-/* Why a device is reset. */
+/* The reason of a reset. */
 enum vfu_reset {
 	VFU_RESET_FUNCTION,	/* function level reset, by config space */
 	VFU_RESET_BUS,		/* power-on, reboot, secondary bus reset */
-	VFU_RESET_CLIENT_GONE,	/* the virtual machine went away */
+	VFU_RESET_CLIENT_GONE,	/* the virtual machine has disconnected */
 };
 
 /**
@@ -39,8 +37,8 @@ enum vfu_reset {
  * @size: bytes, a power of two; 0 for none
  * @is_64bit: a 64-bit BAR, which also takes the next one
  * @prefetchable: reading has no side effects
- * @fd: memory that the guest maps and accesses without telling us; -1: every
- *	access comes to the callbacks
+ * @fd: memory that the guest maps and accesses directly; -1: the callbacks handle every
+ *	access
  */
 struct vfu_bar {
 	uint64_t size;
@@ -50,24 +48,23 @@ struct vfu_bar {
 };
 
 /**
- * struct vfu_device - what a device is and does; constant while served
+ * struct vfu_device - description of a device; constant while it is served
  * @vendor_id: PCI vendor
  * @device_id: PCI device
  * @class_code: base class, subclass, programming interface: 0xccsspp
  * @revision: PCI revision
  * @vectors: MSI vectors, a power of two up to VFU_MAX_VECTORS
  * @bars: base address registers
- * @bar_read: fill @data with @count bytes at @offset of @bar, which lie in it
- * @bar_write: the other way round
- * @reset: back to the state of power-on.  DMA is off already and stays off until
- *	the guest enables bus mastering again; waiting vfu_dma_*() have failed
- * @vendor_read: value of register @number of VFU_VENDOR_REGISTERS that lie in
- *	config space, where a guest reaches them whatever its drivers do; NULL for
- *	a device without
- * @vendor_write: the other way round
- * @unmapped: these bus addresses are no longer what they were, or not ours to use any
- *	more: what vfu_locate() gave for them must not be used once this returns.  NULL
- *	for a device that does not call it
+ * @bar_read: read @count bytes at @offset of @bar into @data; the range is valid
+ * @bar_write: write them
+ * @reset: return to the state of power-on. DMA is already disabled, until the guest enables
+ *	bus mastering again, and pending vfu_dma_*() have failed
+ * @vendor_read: read register @number of VFU_VENDOR_REGISTERS in config space, which is
+ *	accessible while a driver is bound; NULL without such registers
+ * @vendor_write: write it
+ * @absent: does config space read all ones, except for the vendor registers? May be NULL
+ * @unmapped: the mapping of these bus addresses ends: results of vfu_locate() for them must
+ *	not be used after this returns. NULL for a device that does not call vfu_locate()
  */
 struct vfu_device {
 	uint16_t vendor_id;
@@ -83,23 +80,24 @@ struct vfu_device {
 	void (*reset)(void *context, enum vfu_reset why);
 	uint32_t (*vendor_read)(void *context, unsigned int number);
 	void (*vendor_write)(void *context, unsigned int number, uint32_t value);
+	bool (*absent)(void *context);
 	void (*unmapped)(void *context, uint64_t address, uint64_t size);
 };
 
 /**
- * struct vfu_statistics - what went over the bus, since vfu_create()
- * @mapped_reads: DMA reads of guest memory that is mapped here
- * @mapped_writes: DMA writes of such memory
+ * struct vfu_statistics - bus transactions since vfu_create()
+ * @mapped_reads: DMA reads of mapped guest memory
+ * @mapped_writes: DMA writes of mapped guest memory
  * @message_reads: DMA reads by message
- * @message_writes: DMA writes by message, waited for
- * @posted_writes: DMA writes by message, not waited for
- * @posted_failed: those of them that the other side reported as failed
- * @refused: DMA refused here: bus mastering off, or against a mapping's flags
- * @failed: DMA by message that failed
- * @bytes_read: by all reads
- * @bytes_written: by all writes
- * @interrupts: MSI sent
- * @ranges: entries of the DMA map now
+ * @message_writes: DMA writes by message, with a reply
+ * @posted_writes: DMA writes by message, posted
+ * @posted_failed: posted writes that the client reported as failed
+ * @refused: DMA refused by the server: bus mastering is off, or the mapping forbids it
+ * @failed: failed DMA by message
+ * @bytes_read: bytes of all reads
+ * @bytes_written: bytes of all writes
+ * @interrupts: sent MSIs
+ * @ranges: current entries of the DMA map
  */
 struct vfu_statistics {
 	uint64_t mapped_reads;
@@ -117,58 +115,57 @@ struct vfu_statistics {
 };
 
 /* Flags of vfu_dma_read() and vfu_dma_write(). */
-#define VFU_DMA_MESSAGE	(1U << 0)	/* by message even where memory is mapped */
+#define VFU_DMA_MESSAGE	(1U << 0)	/* by message even if memory is mapped */
 
 struct vfu;
 
 /**
- * vfu_create() - make a server
- * @device: what it serves; must live as long as the server
- * @context: handed to the callbacks
+ * vfu_create() - create a server
+ * @device: its device; must exist as long as the server
+ * @context: passed to the callbacks
  *
- * Returns NULL without memory or if @device makes no sense.
+ * Returns NULL if memory is short or @device is invalid.
  */
 struct vfu *vfu_create(const struct vfu_device *device, void *context);
 void vfu_destroy(struct vfu *vfu);
 
 /**
- * vfu_set_neighbour() - share memory with another device's process
+ * vfu_set_neighbour() - access memory of another device's process directly
  * @vfu: server, not yet serving
- * @fd: that device's memory, kept open by the caller
+ * @fd: memory of that device, kept open by the caller
  *
- * The client maps the memory BAR of another vfio-user device here without its file.
- * A mapping without a file and of this size is taken for that BAR, and accessed
- * directly.
+ * The client maps the memory BAR of another vfio-user device without a file. A mapping without
+ * a file and of this size is assumed to be that BAR, and accessed directly.
  */
 int vfu_set_neighbour(struct vfu *vfu, int fd);
 
-/** vfu_listen() - make a listening socket at @path; a stale one is replaced. */
+/** vfu_listen() - create a listening socket at @path, replacing a stale one. */
 int vfu_listen(const char *path);
 
 /**
- * vfu_serve() - serve one client until it leaves
+ * vfu_serve() - serve one client until it disconnects
  * @vfu: server; one vfu_serve() at a time
  * @socket: connected stream socket, closed on return
  *
- * Returns 0 when the client closed the connection, -EPROTO when it sent
- * nonsense, or what the socket said.
+ * Returns 0 if the client closed the connection, -EPROTO after an invalid message, or the error
+ * of the socket.
  */
 int vfu_serve(struct vfu *vfu, int socket);
 
 /**
  * vfu_dma_read(), vfu_dma_write() - access an address of the guest's bus
  * @vfu: server
- * @address: as the guest's driver gave it
+ * @address: bus address, set by the guest's driver
  * @data: source or destination
- * @length: bytes; 1, 2, 4 and 8 aligned ones are one access each
+ * @length: bytes; 1, 2, 4 and 8 aligned bytes are one access
  * @flags: VFU_DMA_MESSAGE or 0
  *
- * Memory that the client shared is accessed directly as the DMA map allows;
- * everything else, other devices' BARs among it, by message and with an answer.
- * A direct access does not wait for posted writes; vfu_dma_flush() does.
+ * Memory that the client has shared is accessed directly if the DMA map allows it. All other
+ * accesses, among them those to BARs of other devices, are messages with a reply. A direct
+ * access does not wait for posted writes; see vfu_dma_flush().
  *
- * -EACCES: bus mastering is off, or the mapping forbids it.  -EFAULT: nothing
- * is there.  -ECANCELED: reset.  -ENOTCONN: no client.  -ETIMEDOUT: no answer.
+ * -EACCES: bus mastering is off, or the mapping forbids it. -EFAULT: nothing is mapped.
+ * -ECANCELED: reset. -ENOTCONN: no client. -ETIMEDOUT: no reply.
  */
 int vfu_dma_read(struct vfu *vfu, uint64_t address, void *data, size_t length,
 		 unsigned int flags);
@@ -176,25 +173,24 @@ int vfu_dma_write(struct vfu *vfu, uint64_t address, const void *data,
 		  size_t length, unsigned int flags);
 
 /**
- * vfu_dma_post() - write by message without waiting, as PCI Express does
+ * vfu_dma_post() - posted write by message, like on PCI Express
  * @vfu: server
- * @address: as above
+ * @address: bus address
  * @data: source
- * @length: 1 to 64 bytes; registers want 4 or 8, aligned
+ * @length: 1 to 64 bytes; registers need 4 or 8 aligned bytes
  *
- * Posted writes arrive in order.  Now and then one waits for its answer all the
- * same, so that a fast writer does not fill the other side's memory.  Failures
- * show in posted_failed only, except -EACCES and -ENOTCONN, found here.
+ * Posted writes arrive in order. Occasionally one waits for its reply, to limit the backlog of
+ * the client. Failures are counted in posted_failed; only -EACCES and -ENOTCONN are returned.
  */
 int vfu_dma_post(struct vfu *vfu, uint64_t address, const void *data,
 		 size_t length);
 
 /**
- * struct vfu_place - where the memory behind a bus address lies
+ * struct vfu_place - location of the memory behind a bus address
  * @fd: the file, to be closed by the caller
- * @device: of the file, as fstat() tells; with @inode it tells files apart
- * @inode: likewise
- * @offset: in the file
+ * @device: st_dev of the file; with @inode it identifies the file
+ * @inode: st_ino of the file
+ * @offset: offset in the file
  */
 struct vfu_place {
 	int fd;
@@ -204,39 +200,39 @@ struct vfu_place {
 };
 
 /**
- * vfu_locate() - find the memory that the client shared, to be used without us
+ * vfu_locate() - find memory that the client has shared, for direct use
  * @vfu: server
- * @address: as the guest's driver gave it
- * @length: bytes, which must lie in one piece of a file
+ * @address: bus address, set by the guest's driver
+ * @length: bytes, which have to be contiguous in one file
  * @write: it will be written
- * @place: receives where they lie
+ * @place: receives the location
  *
- * Good until the device is told by @unmapped.  Errors as vfu_dma_read(); -EFAULT also
- * for memory that came without a file.
+ * The result is valid until the callback @unmapped. Errors as for vfu_dma_read(); -EFAULT also
+ * for memory without a file.
  */
 int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
 	       struct vfu_place *place);
 
 /**
- * vfu_dma_flush() - return when all posted writes have arrived
+ * vfu_dma_flush() - wait until all posted writes have arrived
  * @vfu: server
- * @address: guest memory that may be read for it, 4 bytes
+ * @address: readable guest memory, 4 bytes
  *
  * A read pushes the posted writes before it, as on PCI Express.
  */
 int vfu_dma_flush(struct vfu *vfu, uint64_t address);
 
 /**
- * vfu_copy_whole() - copy to or from memory that others look at
- * @length: 4 or 8 bytes, aligned on both sides, are not torn
+ * vfu_copy_whole() - copy to or from memory with concurrent readers
+ * @length: 4 or 8 bytes, aligned on both sides, are one access
  */
 void vfu_copy_whole(void *to, const void *from, size_t length);
 
 /**
  * vfu_interrupt() - send an MSI
  *
- * It overtakes posted writes; who minds flushes first.  -ENXIO: the guest has
- * not enabled @vector.
+ * The interrupt may overtake posted writes; call vfu_dma_flush() first if that matters.
+ * -ENXIO: the guest has not enabled @vector.
  */
 int vfu_interrupt(struct vfu *vfu, unsigned int vector);
 

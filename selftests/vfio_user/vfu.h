@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The object behind a vfio-user server.  Its rooms, each with a header of its
- * own and using only those below it:
+ * The state of a vfio-user server. Its source files, each with a header and using only those
+ * below it:
  *
- *	server.c	requests of the client, life of a server
+ *	server.c	requests of the client, lifetime of a server
  *	config.c	config space
  *	dma.c		access to the guest's memory, direct where it is mapped
- *	request.c	requests of ours, and those that wait for an answer
+ *	request.c	requests of the server, and waiting for their replies
  *	map.c		the DMA map
  *	socket.c	messages to and from the client
  */
@@ -24,8 +24,8 @@
  * @size: bytes
  * @flags: VFU_MAP_READ, VFU_MAP_WRITE
  * @memory: the guest's memory, NULL if the client gave no file for it
- * @file: which of struct vfu.files @memory lies in
- * @offset: of @memory in the file
+ * @file: index in struct vfu.files
+ * @offset: offset of @memory in the file
  */
 struct vfu_range {
 	uint64_t address;
@@ -36,7 +36,7 @@ struct vfu_range {
 	uint64_t offset;
 };
 
-/* A file that the client gave memory of, kept open for vfu_locate(). */
+/* A file with memory of the client, kept open for vfu_locate(). */
 struct vfu_file {
 	int fd;
 	uint64_t device;
@@ -46,16 +46,16 @@ struct vfu_file {
 #define VFU_FILES	8
 
 /**
- * struct vfu_pending - a request of ours that waits for its answer
+ * struct vfu_pending - a request of the server that waits for its reply
  * @next: list, newest first
  * @answered: signalled when @done is set
- * @data: where a read's bytes go, NULL for a write
- * @length: of @data
+ * @data: destination of a read, NULL for a write
+ * @length: bytes of @data
  * @result: 0 or negative errno
- * @id: of the message
+ * @id: ID of the message
  * @done: @result is valid, and the request is no longer on the list
  *
- * On the waiter's stack; all fields under vfu->pending_lock once on the list.
+ * On the waiter's stack; vfu->pending_lock protects all fields while it is on the list.
  */
 struct vfu_pending {
 	struct vfu_pending *next;
@@ -86,13 +86,13 @@ enum vfu_counter {
 #define VFU_SHARDS	16U
 
 /**
- * struct vfu_shard - what threads that use the guest's memory would contend for
- * @map_lock: read: use a range's memory, by threads of this shard; write, of all
- *	shards: change the map
- * @counters: of the shard's threads
+ * struct vfu_shard - a lock of the map, and counters, for a part of the threads
+ * @map_lock: held for reading by threads of this shard that use memory of a range, for writing
+ *	in all shards to change the map
+ * @counters: counters of the shard's threads
  *
- * Threads are dealt to shards in turn, and a shard has cache lines of its own: a
- * device that polls with several threads accesses memory millions of times a second.
+ * Threads are assigned to shards in turn. A shard has separate cache lines, as a device that
+ * polls with several threads accesses memory millions of times a second.
  */
 struct vfu_shard {
 	_Alignas(64) pthread_rwlock_t map_lock;
@@ -106,26 +106,26 @@ struct vfu_shard {
  * @config: config space; only the serving thread
  * @writable: bits of @config that the guest may write; constant
  * @power_on: @config after a reset; constant
- * @send_lock: one message at a time on @socket; guards @socket, @next_id,
- *	@next_posted_id, @unanswered
- * @socket: the client, -1 for none
- * @next_id: of requests that are answered
- * @next_posted_id: of posted writes
- * @unanswered: posted writes since the last one that was waited for
+ * @send_lock: serializes messages on @socket; protects @socket, @next_id, @next_posted_id,
+ *	@unanswered
+ * @socket: connection to the client, -1 for none
+ * @next_id: next ID of requests with a reply
+ * @next_posted_id: next ID of posted writes
+ * @unanswered: posted writes since the last one that waited for its reply
  * @ranges: the DMA map, sorted by address, without overlaps; see struct vfu_shard
  * @range_count: entries of @ranges
- * @range_room: entries that @ranges has room for
- * @files: of the ranges' memory; under the map's locks as well
- * @file_count: of them
- * @neighbour: memory of the device beside, -1 for none; constant while serving
- * @neighbour_bytes: of it
- * @dma_enabled: the guest lets us master the bus.  Changed under the map's locks
- *	(write) and @send_lock, so either one makes it stable
- * @pending_lock: guards @pending
- * @pending: requests that wait for an answer
- * @vector_lock: guards @vector_fds
- * @vector_fds: an eventfd per MSI vector, -1 for none
- * @shards: see there
+ * @range_room: allocated entries of @ranges
+ * @files: files of the ranges' memory; protected by the map's locks as well
+ * @file_count: entries of @files
+ * @neighbour: memory of the neighbour device, -1 for none; constant while serving
+ * @neighbour_bytes: size of that memory
+ * @dma_enabled: bus mastering is enabled. Changed with the map's locks (write) and @send_lock
+ *	held, so either one suffices to read it
+ * @pending_lock: protects @pending
+ * @pending: requests that wait for a reply
+ * @vector_lock: protects @vector_fds
+ * @vector_fds: an eventfd for each MSI vector, -1 for none
+ * @shards: see struct vfu_shard
  */
 struct vfu {
 	const struct vfu_device *device;
@@ -153,7 +153,7 @@ struct vfu {
 	struct vfu_shard shards[VFU_SHARDS];
 };
 
-/* The calling thread's. */
+/* The shard of the calling thread. */
 struct vfu_shard *vfu_shard(struct vfu *vfu);
 
 static inline void vfu_count(struct vfu *vfu, enum vfu_counter counter,

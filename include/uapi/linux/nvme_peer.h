@@ -3,23 +3,40 @@
  * nvme-peer: I/O queue pairs of an NVMe controller for bus masters other than
  * the CPU.
  *
- * The controller node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
- * NVME_PEER_QP_CREATE; the last one returns a queue pair file, which takes
- * NVME_PEER_QP_EXPORT and NVME_PEER_QP_INFO.  By io_uring the controller node
- * takes NVME_PEER_URING_CMD_IO and NVME_PEER_URING_CMD_IO_VEC.  Closing the last
- * reference to the queue pair file destroys the queue pair.  The standard NVMe
- * passthrough ABI (linux/nvme_ioctl.h) works on the same nodes beside it.
+ * A *peer* is a bus master other than the CPU.  A *ring* is the memory of a
+ * submission queue or a completion queue.  A *generation* counts controller
+ * resets; the entries of a queue pair belong to one generation.
  *
- * Every structure of an ioctl starts with its own size, as user space was compiled
- * with it, and a flags word.  A shorter structure than the one first published is
- * refused with EINVAL; a longer one than the kernel knows is accepted if the
- * unknown tail is zero and refused with E2BIG if not; an unknown flag or a
- * reserved field that is not zero is refused with EINVAL.  A call that fails
- * changes nothing and writes nothing back.
+ * The controller's device node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
+ * NVME_PEER_QP_CREATE.  NVME_PEER_QP_CREATE returns a queue pair file, which
+ * takes NVME_PEER_QP_EXPORT, NVME_PEER_QP_INFO, NVME_PEER_QP_REARM, read() and
+ * poll().  Closing the last reference to a queue pair file destroys the queue
+ * pair.  poll() of the controller node reports EPOLLIN while the controller is
+ * LIVE, and EPOLLHUP once it has failed or the driver was unbound.  The
+ * controller node also takes the io_uring commands
+ * NVME_PEER_URING_CMD_IO and NVME_PEER_URING_CMD_IO_VEC, and the standard NVMe
+ * passthrough ABI (linux/nvme_ioctl.h).
  *
- * Words: a *peer* is a bus master other than the CPU; a *ring* is the memory
- * of a submission or completion queue; a *generation* counts controller
- * resets, and the entries of a queue pair belong to one generation.
+ * Each ioctl structure starts with its size, as user space was compiled with
+ * it, and a word of flags.  A size below that of the first published version is
+ * refused with EINVAL.  A size above the kernel's is accepted if the unknown
+ * tail is zero.  A call that fails changes nothing and writes nothing back.
+ * Two exceptions: NVME_PEER_BUF_TABLE may have exposed the buffer and written
+ * addresses, and NVME_PEER_QP_REARM may have cleared rings and restored
+ * doorbells.
+ *
+ * Each ioctl may fail with these errors as well as with its own:
+ *
+ * Errors:
+ * EFAULT: The structure, or memory that it points to, is not accessible.
+ * EINVAL: The size is too small, a flag is unknown, or a reserved field is not
+ *   zero.
+ * E2BIG: The structure is longer than the kernel's and its tail is not zero, or
+ *   it is longer than a page.
+ * ENOTTY: The file does not take this ioctl.
+ * ENOMEM: Out of memory.
+ * ESHUTDOWN: The driver is being unbound from the controller, or was unbound.
+ *   NVME_PEER_QP_INFO and NVME_PEER_BUF_RELEASE still work then.
  */
 #ifndef _UAPI_LINUX_NVME_PEER_H
 #define _UAPI_LINUX_NVME_PEER_H
@@ -28,9 +45,14 @@
 #include <linux/types.h>
 
 /*
- * Code 0xBB has no other user in Documentation/userspace-api/ioctl/ioctl-number.rst.
- * 00-0F are for the controller node, 10-1F for the queue pair file, 20-2F are io_uring
- * commands for the controller node.
+ * Type 0xBB is not in Documentation/userspace-api/ioctl/ioctl-number.rst.
+ * Numbers 0x00 to 0x0f are ioctls of the controller node, 0x10 to 0x1f ioctls
+ * of the queue pair file, 0x20 to 0x2f io_uring commands of the controller
+ * node.
+ *
+ * Reserved, and ENOTTY until they exist: 0x06 BUF_ALLOC, 0x07 EXTENTS, 0x13
+ * WINDOW_ADD, 0x14 WINDOW_REMOVE, 0x15 WINDOW_INFO, 0x16 BUF_ADD, 0x17
+ * BUF_REMOVE, 0x18 KICK, 0x19 LIMITS, 0x1a STATS, 0x1b SEAL.
  */
 #define NVME_PEER_TYPE	0xBB
 
@@ -49,10 +71,11 @@ enum {
 };
 
 /**
- * struct nvme_peer_pci_address - a PCI function
- * @domain: PCI domain (segment); beyond 0xffff where no firmware knows of it
+ * struct nvme_peer_pci_address - address of a PCI function
+ * @domain: PCI domain (segment).  Domains above 0xffff are virtual: the
+ *	firmware does not list them
  * @function: bus << 8 | device << 3 | function
- * @valid: 1, or 0 for no function; then the rest is 0, too
+ * @valid: 1, or 0 for no function.  If it is 0, the other fields are 0
  */
 struct nvme_peer_pci_address {
 	__u32 domain;
@@ -61,36 +84,46 @@ struct nvme_peer_pci_address {
 };
 
 /**
- * enum nvme_peer_mode - who rings the doorbell and who checks the command
+ * enum nvme_peer_mode - which side writes doorbells and validates commands
  * @NVME_PEER_MODE_DIRECT: the peer writes the controller's doorbell registers
- *	itself and nothing checks its commands.  Needs CAP_SYS_RAWIO: a page of
- *	doorbells is power over the whole controller.  Without an IOMMU that
- *	translates it is power over the whole machine, which a kernel that is
- *	locked down (kernel_lockdown(7)) gives to nobody
+ *	itself and its commands are not validated.  Requires CAP_SYS_RAWIO: a
+ *	doorbell page gives control over the whole controller and its DMA
+ *	domain; without an IOMMU that translates, over the whole machine.  A
+ *	kernel that is locked down (kernel_lockdown(7)) refuses it
+ *
+ * Reserved, and EINVAL until they exist: 1 RELAY, 2 MEDIATED, 3 SERVED.
  */
 enum nvme_peer_mode {
 	NVME_PEER_MODE_DIRECT = 0,
 };
 
 /**
- * enum nvme_peer_domain - how the controller's DMA addresses are made
- * @NVME_PEER_DOMAIN_PHYSICAL: no IOMMU, or one that passes addresses through:
- *	a DMA address is a physical (or PCI bus) address
- * @NVME_PEER_DOMAIN_TRANSLATED: an IOMMU translates; an address of one
- *	device's domain means nothing to another device
+ * enum nvme_peer_domain - kind of the controller's DMA addresses
+ * @NVME_PEER_DOMAIN_PHYSICAL: no IOMMU, or an identity domain: a DMA address is
+ *	a physical address or a PCI bus address
+ * @NVME_PEER_DOMAIN_STRICT: an IOMMU translates: an address of one device's
+ *	domain is meaningless for another device.  An address faults as soon as
+ *	its memory is unmapped
+ * @NVME_PEER_DOMAIN_LAZY: as NVME_PEER_DOMAIN_STRICT, but an address may work
+ *	for some time after its memory was unmapped
  */
 enum nvme_peer_domain {
 	NVME_PEER_DOMAIN_PHYSICAL = 0,
-	NVME_PEER_DOMAIN_TRANSLATED = 1,
+	NVME_PEER_DOMAIN_STRICT = 1,
+	NVME_PEER_DOMAIN_LAZY = 2,
 };
+
+/* nvme_peer_info.domain_flags */
+/* The controller can raise only the interrupts that the kernel gave it. */
+#define NVME_PEER_DOMAIN_ISOLATED_MSI	(1U << 0)
 
 /**
  * enum nvme_peer_ctrl_state - state of the controller
- * @NVME_PEER_CTRL_NEW: being brought up for the first time
- * @NVME_PEER_CTRL_LIVE: takes commands
- * @NVME_PEER_CTRL_RESETTING: being reset; no queue pair is on it
- * @NVME_PEER_CTRL_DELETING: being taken away from the driver
- * @NVME_PEER_CTRL_DEAD: gave up on it; only removal is left
+ * @NVME_PEER_CTRL_NEW: the first start is in progress
+ * @NVME_PEER_CTRL_LIVE: the controller takes commands
+ * @NVME_PEER_CTRL_RESETTING: a reset is in progress; queue pairs are lost
+ * @NVME_PEER_CTRL_DELETING: the driver is being unbound
+ * @NVME_PEER_CTRL_DEAD: the controller has failed; only removal is possible
  */
 enum nvme_peer_ctrl_state {
 	NVME_PEER_CTRL_NEW = 0,
@@ -100,7 +133,10 @@ enum nvme_peer_ctrl_state {
 	NVME_PEER_CTRL_DEAD = 4,
 };
 
-/* nvme_peer_info.features */
+/*
+ * nvme_peer_info.features.  Reserved: bits 4 RELAY, 5 MEDIATED, 6 SERVED, 7
+ * WINDOW, 8 BUF_ALLOC, 9 EXTENTS, 10 KICK.
+ */
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
 #define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
@@ -110,31 +146,37 @@ enum nvme_peer_ctrl_state {
  * struct nvme_peer_info - ioctl(NVME_PEER_INFO), on the controller node
  * @size: sizeof(struct nvme_peer_info)
  * @flags: must be 0
- * @features: out: NVME_PEER_FEATURE_*, what this kernel module can do
+ * @features: out: NVME_PEER_FEATURE_*, features of this kernel module
  * @cap: out: the controller's CAP register (NVMe base specification 3.1.4.1)
  * @version: out: the controller's VS register
  * @state: out: enum nvme_peer_ctrl_state
- * @generation: out: resets so far; see struct nvme_peer_status
+ * @generation: out: number of resets so far; see struct nvme_peer_status
  * @domain: out: enum nvme_peer_domain of the controller
- * @max_entries: out: most entries of a ring (CAP.MQES + 1)
+ * @max_entries: out: maximum number of entries of a ring (CAP.MQES + 1)
  * @doorbell_stride: out: bytes from one doorbell register to the next
  *	(4 << CAP.DSTRD)
  * @page_size: out: bytes of a controller page, the unit of a PRP (CC.MPS)
- * @max_transfer: out: most bytes of one command's data (MDTS), or what the
- *	driver limits it to where the controller sets no limit
- * @sgls: out: Identify Controller SGLS; 0 means PRPs only
- * @namespaces: out: namespaces that have nodes now
- * @qids_total: out: I/O queue pairs that the controller granted
- * @qids_cpu: out: those that the CPU's own queues use
- * @qids_peer_max: out: most that peers may have at once
- * @qids_peer_free: out: those of them that the caller could get now
- * @pci_address: out: the controller's function
+ * @max_transfer: out: maximum data bytes of a command: MDTS, or the driver's
+ *	limit if the controller reports none
+ * @sgls: out: Identify Controller SGLS; 0: PRPs only
+ * @namespaces: out: number of namespaces that have device nodes now
+ * @qids_total: out: number of I/O queue pairs that the controller granted
+ * @qids_cpu: out: number of them that the CPU's own queues use
+ * @qids_peer_max: out: maximum number of peer queue pairs at a time
+ * @qids_peer_free: out: number of them that the caller can create now
+ * @pci_address: out: PCI function of the controller
  * @contiguous_rings: out: 1 if a ring must be one contiguous range of DMA
  *	addresses (CAP.CQR)
- * @qids_quarantined: out: identifiers of queue pairs that have ended, which the
- *	caller cannot get because somebody may still store to their doorbells: a
- *	dma-buf of them is open, or another process that has mapped them lives
- * @cmb_size: out: bytes of controller memory buffer, 0 for none
+ * @qids_quarantined: out: number of queue IDs that are free but that the caller
+ *	cannot get, because a late store may still reach their doorbells: a
+ *	doorbell dma-buf is open, or another process that mapped them is alive
+ * @cmb_size: out: bytes of the controller memory buffer, 0 for none
+ * @domain_flags: out: NVME_PEER_DOMAIN_ISOLATED_MSI or 0
+ * @reserved: out: 0
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
+ * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_info {
 	__u32 size;
@@ -159,20 +201,22 @@ struct nvme_peer_info {
 	__u32 contiguous_rings;
 	__u32 qids_quarantined;
 	__aligned_u64 cmb_size;
+	__u32 domain_flags;
+	__u32 reserved;
 };
 
 #define NVME_PEER_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_INFO)
 
 /**
- * enum nvme_peer_route_verdict - how requests get from one device to another
- * @NVME_PEER_ROUTE_NONE: they do not, or nobody promises that they do
- * @NVME_PEER_ROUTE_BUS_ADDR: inside a PCIe switch, by PCI bus address; the
- *	traffic does not pass the root complex or the IOMMU
- * @NVME_PEER_ROUTE_HOST_BRIDGE: through the root complex, by a DMA address
- * @NVME_PEER_ROUTE_SYSTEM: the memory is host RAM, which any device reaches
+ * enum nvme_peer_route_verdict - path of requests from one device to another
+ * @NVME_PEER_ROUTE_NONE: there is no path, or none that is known to work
+ * @NVME_PEER_ROUTE_BUS_ADDR: inside a PCIe switch, by PCI bus address.
+ *	Requests pass neither the root complex nor the IOMMU
+ * @NVME_PEER_ROUTE_HOST_BRIDGE: through the root complex, by DMA address
+ * @NVME_PEER_ROUTE_SYSTEM: the memory is host RAM, which every device reaches
  * @NVME_PEER_ROUTE_HOST_BRIDGE_WRITES: as NVME_PEER_ROUTE_HOST_BRIDGE, but only
- *	writes arrive: enough for doorbells, and for data that the controller
- *	writes
+ *	writes are forwarded.  That suffices for doorbells and for data that the
+ *	controller writes
  */
 enum nvme_peer_route_verdict {
 	NVME_PEER_ROUTE_NONE = 0,
@@ -183,25 +227,27 @@ enum nvme_peer_route_verdict {
 };
 
 /**
- * enum nvme_peer_route_reason - why the verdict is what it is
- * @NVME_PEER_REASON_NONE: nothing to tell: there is no device to ask for
- * @NVME_PEER_REASON_COMMON_SWITCH: a switch below the root complex joins both
- *	and no ACS bit redirects requests upstream
- * @NVME_PEER_REASON_HOST_BRIDGE_KNOWN: the way leads through a host bridge that
- *	is known to forward between its root ports
- * @NVME_PEER_REASON_HOST_BRIDGE_ALLOWED: the way leads through a host bridge
- *	that the administrator vouches for (module parameter allow_host_bridge)
- * @NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN: the way leads through a host bridge
- *	that nobody vouches for.  Put both behind one switch or load the module
- *	with allow_host_bridge=1
+ * enum nvme_peer_route_reason - reason of a verdict
+ * @NVME_PEER_REASON_NONE: no reason: the peer device is not known
+ * @NVME_PEER_REASON_COMMON_SWITCH: both functions are below one switch, and no
+ *	ACS control bit redirects requests upstream
+ * @NVME_PEER_REASON_HOST_BRIDGE_KNOWN: the path crosses a host bridge that is
+ *	known to forward between its root ports
+ * @NVME_PEER_REASON_HOST_BRIDGE_ALLOWED: the path crosses a host bridge that
+ *	the administrator allowed (module parameter allow_host_bridge)
+ * @NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN: the path crosses a host bridge that is
+ *	not known to forward.  Place both functions below one switch, or load
+ *	the module with allow_host_bridge=1
  * @NVME_PEER_REASON_DIFFERENT_DOMAINS: as NVME_PEER_REASON_HOST_BRIDGE_UNKNOWN,
- *	and they are in different PCI domains
- * @NVME_PEER_REASON_SAME_FUNCTION: both ends are one PCI function
+ *	and the functions are in different PCI domains
+ * @NVME_PEER_REASON_SAME_FUNCTION: both ends are the same PCI function
  * @NVME_PEER_REASON_HOST_MEMORY: the memory is host RAM
- * @NVME_PEER_REASON_UNKNOWN_MEMORY: the address belongs to no PCI device and
- *	is not host RAM
- * @NVME_PEER_REASON_EXPORTER_REFUSED: the exporter of the memory does not let
- *	the controller have it, and does not say why
+ * @NVME_PEER_REASON_UNKNOWN_MEMORY: the memory is neither in a BAR nor host RAM
+ * @NVME_PEER_REASON_EXPORTER_REFUSED: the exporter does not map the memory for
+ *	the controller and reports no reason
+ * @NVME_PEER_REASON_ACS_BLOCKED: a port discards the requests: by ACS egress
+ *	control that does not redirect, or by ACS translation blocking while the
+ *	initiator uses ATS
  */
 enum nvme_peer_route_reason {
 	NVME_PEER_REASON_NONE = 0,
@@ -214,14 +260,15 @@ enum nvme_peer_route_reason {
 	NVME_PEER_REASON_HOST_MEMORY = 7,
 	NVME_PEER_REASON_UNKNOWN_MEMORY = 8,
 	NVME_PEER_REASON_EXPORTER_REFUSED = 9,
+	NVME_PEER_REASON_ACS_BLOCKED = 10,
 };
 
 /**
- * struct nvme_peer_route_blocker - a port that is in the way
- * @address: of the port, or of an endpoint that redirects requests itself
- * @acs: its ACS control bits that send requests up to the root complex
+ * struct nvme_peer_route_blocker - a port that blocks the shorter path
+ * @address: address of the port, or of an endpoint that redirects requests
+ * @acs: ACS control bits of the port that redirect requests to the root complex
  *	(PCI_ACS_RR, PCI_ACS_CR, PCI_ACS_EC of linux/pci_regs.h); 0 for a root
- *	port whose host bridge nobody vouches for
+ *	port of a host bridge that is not known to forward
  */
 struct nvme_peer_route_blocker {
 	struct nvme_peer_pci_address address;
@@ -231,20 +278,23 @@ struct nvme_peer_route_blocker {
 #define NVME_PEER_ROUTE_BLOCKERS	6
 
 /**
- * struct nvme_peer_path - how requests get from one device to another
+ * struct nvme_peer_path - path of requests from one device to another
  * @verdict: enum nvme_peer_route_verdict
  * @reason: enum nvme_peer_route_reason
- * @blocker_count: ports in the way.  If they are more than
- *	NVME_PEER_ROUTE_BLOCKERS, the rest of them is not told
- * @blockers: the ports: those with ACS bits first, from the sender up, then from
- *	the receiver up.  Where the way through the root complex is open, they
- *	are what keeps requests from the shorter way
+ * @blocker_count: number of ports that block a path.  It may exceed
+ *	NVME_PEER_ROUTE_BLOCKERS; @blockers then holds the first of them
+ * @blockers: the ports.  Ports with ACS bits come first, from the initiator
+ *	upstream, then from the target upstream.  If @verdict is a path through
+ *	the root complex, they are the ports that block the path inside the
+ *	switch
+ * @reserved: out: 0.  The structure is embedded and cannot grow
  */
 struct nvme_peer_path {
 	__u32 verdict;
 	__u32 reason;
 	__u32 blocker_count;
 	struct nvme_peer_route_blocker blockers[NVME_PEER_ROUTE_BLOCKERS];
+	__u32 reserved[7];
 };
 
 /* nvme_peer_route.flags */
@@ -254,18 +304,29 @@ struct nvme_peer_path {
  * struct nvme_peer_route - ioctl(NVME_PEER_ROUTE), on the controller node
  * @size: sizeof(struct nvme_peer_route)
  * @flags: NVME_PEER_ROUTE_BY_ADDRESS or 0
- * @dmabuf_fd: in: a dma-buf whose memory the controller is to reach; ignored
- *	with NVME_PEER_ROUTE_BY_ADDRESS
- * @pci_address: in with NVME_PEER_ROUTE_BY_ADDRESS, else out: the PCI function
- *	at the other end, the peer; none where the memory belongs to none
- * @data: out: from the controller to the memory, or to memory of the peer
- * @doorbell: out: from the peer to the controller; NVME_PEER_REASON_NONE if no
- *	peer is known
+ * @dmabuf_fd: in: dma-buf that the controller is to access; ignored with
+ *	NVME_PEER_ROUTE_BY_ADDRESS
+ * @pci_address: in with NVME_PEER_ROUTE_BY_ADDRESS, else out: PCI function of
+ *	the peer; invalid if the memory is in no PCI function
+ * @data: out: path from the controller to the memory, or to the peer's memory
+ * @doorbell: out: path from the peer to the controller; NVME_PEER_REASON_NONE
+ *	if the peer is not known
  *
- * A verdict is an answer, not an error: the call succeeds with
- * NVME_PEER_ROUTE_NONE too.  The memory of a dma-buf is mapped for a moment,
- * and not pinned.  ENODEV: no such PCI function.  EBADF, EINVAL: not a dma-buf;
- * EINVAL also for an address that is none.  EOPNOTSUPP: as NVME_PEER_BUF_IMPORT.
+ * The call succeeds for every verdict, NVME_PEER_ROUTE_NONE included.  It maps
+ * the memory of a dma-buf, reads the addresses and unmaps it; it does not pin
+ * the memory.  An error of the exporter other than a refusal is returned as it
+ * is.
+ *
+ * Errors:
+ * EBADF: @dmabuf_fd is not an open file.
+ * EINVAL: @dmabuf_fd is not a dma-buf, @pci_address is not valid, @flags is
+ *   unknown, or the dma-buf's mapping is empty or not aligned to controller
+ *   pages.
+ * ENODEV: There is no PCI function at @pci_address.
+ * EOPNOTSUPP: DMA of the controller to this memory would use a bounce buffer
+ *   (swiotlb), or the controller does not snoop the caches of the CPU.
+ * EINTR: A signal interrupted the call.
+ * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_route {
 	__u32 size;
@@ -279,10 +340,13 @@ struct nvme_peer_route {
 #define NVME_PEER_ROUTE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_ROUTE)
 
 /**
- * enum nvme_peer_access - what the controller does with memory
- * @NVME_PEER_ACCESS_BOTH: reads and writes it
- * @NVME_PEER_ACCESS_READ: only reads it: data of write commands, submission rings
- * @NVME_PEER_ACCESS_WRITE: only writes it: data of read commands, completion rings
+ * enum nvme_peer_access - flags: DMA directions of a buffer
+ * @NVME_PEER_ACCESS_BOTH: no flag: the controller reads and writes the buffer,
+ *	as with both flags
+ * @NVME_PEER_ACCESS_READ: the controller reads it: data of write commands,
+ *	submission rings
+ * @NVME_PEER_ACCESS_WRITE: the controller writes it: data of read commands,
+ *	completion rings
  */
 enum nvme_peer_access {
 	NVME_PEER_ACCESS_BOTH = 0,
@@ -296,41 +360,70 @@ enum nvme_peer_access {
 /**
  * struct nvme_peer_buf_import - ioctl(NVME_PEER_BUF_IMPORT), controller node
  * @size: sizeof(struct nvme_peer_buf_import)
- * @flags: NVME_PEER_BUF_REQUIRE_DEVICE: the caller means device memory; if
- *	the exporter delivers host RAM instead, the import fails with ENXIO
- * @dmabuf_fd: in: the dma-buf; the buffer keeps its own reference to it
- * @access: in: enum nvme_peer_access.  Where an IOMMU translates it holds the
- *	controller to it
- * @offset: in: byte offset in the dma-buf of the part that is imported, a multiple
- *	of nvme_peer_info.page_size
- * @length: in: bytes of that part, a multiple of the same, or 0 for all from
- *	@offset on; out: bytes
- * @handle: out: names the buffer in other calls on this open file; never 0
- * @segments: out: contiguous ranges of DMA addresses, after coalescing
- * @verdict: out: enum nvme_peer_route_verdict, where it really lies and how
- *	the controller reaches it
+ * @flags: NVME_PEER_BUF_REQUIRE_DEVICE: fail with ENXIO if the exporter
+ *	delivers host RAM instead of device memory
+ * @dmabuf_fd: in: the dma-buf.  The buffer holds a reference to it of its own
+ * @access: in: flags of enum nvme_peer_access.  An IOMMU that translates
+ *	enforces them
+ * @offset: in: byte offset of the imported range in the dma-buf, a multiple of
+ *	nvme_peer_info.page_size
+ * @length: in: bytes of the range, a multiple of the same, or 0 for everything
+ *	from @offset on; out: bytes of the range
+ * @handle: out: buffer handle for other calls on this open file; never 0
+ * @segments: out: number of contiguous segments of DMA addresses
+ * @verdict: out: enum nvme_peer_route_verdict: path from the controller to the
+ *	memory, at its actual placement
  * @reason: out: enum nvme_peer_route_reason
- * @pci_address: out: the function whose memory it is, none for host RAM
+ * @pci_address: out: PCI function that holds the memory, invalid for host RAM
  * @reserved: must be 0
  *
- * All other calls know the part only: their offsets begin where it begins.
+ * Offsets in all other calls are relative to the start of the imported range.
  *
- * The buffer stays mapped for the controller until BUF_RELEASE, the close of
- * the controller node or an invalidation by its exporter.  A buffer is exposed
- * once NVME_PEER_BUF_TABLE has told its addresses: any queue pair of the
- * controller may access it then, whoever made that.  The close of the node keeps
- * an exposed buffer until all queue pairs of the controller that were alive then
- * have ended.  An invalidation first takes away the queue pairs whose rings lie in
- * the buffer, and all of the controller if it is exposed.  All three first let the
- * commands end that NVME_PEER_URING_CMD_IO and _IO_VEC have sent, and admit no new ones.
+ * The buffer stays mapped for the controller until NVME_PEER_BUF_RELEASE, an
+ * invalidation by the exporter, or until the controller node and all queue pair
+ * files created through it are closed.
  *
- * EINVAL: not a dma-buf, @access or alignment.  ERANGE: the dma-buf ends before the
- * part does.  EACCES: the dma-buf is open for reading only and @access is not
- * NVME_PEER_ACCESS_READ.
- * EXDEV: the controller cannot reach the memory; NVME_PEER_ROUTE tells why.
- * ENXIO: see @flags.  EOPNOTSUPP: the controller would see a copy of it
- * (swiotlb), which nobody keeps up to date between commands.  ENOSPC: too many
- * buffers.  ESHUTDOWN: the controller is going away.
+ * NVME_PEER_BUF_TABLE reports the DMA addresses of a buffer and so *exposes*
+ * it: any queue pair created through the same open controller node may access
+ * it from then on.  Queue pairs of other nodes must not: the buffer does not
+ * stay mapped for them.
+ *
+ * An invalidation stops the queue pairs whose rings are in the buffer.  If the
+ * buffer is exposed, it stops all queue pairs of its node, and all of the
+ * controller unless an IOMMU translates the controller's addresses and flushes
+ * them strictly.  The node then creates no queue pair (ESTALE) until the handle
+ * is released, because peers may hold the addresses.
+ *
+ * Release, close and invalidation first wait for commands of
+ * NVME_PEER_URING_CMD_IO and NVME_PEER_URING_CMD_IO_VEC that use the buffer,
+ * and refuse new ones.
+ *
+ * Host RAM counts as locked memory of the importing user, until the buffer is
+ * unmapped: the size of the dma-buf, whatever the range, once for each import.
+ * CAP_IPC_LOCK exempts from the limit (RLIMIT_MEMLOCK).
+ *
+ * An error of the exporter other than a refusal is returned as it is.
+ *
+ * Errors:
+ * EBADF: @dmabuf_fd is not an open file.
+ * EINVAL: @dmabuf_fd is not a dma-buf, @access or @flags is unknown, or the
+ *   range is empty or not aligned to controller pages.
+ * ERANGE: The range exceeds the dma-buf.
+ * EACCES: The dma-buf is open for reading only and @access is not
+ *   NVME_PEER_ACCESS_READ alone.
+ * EXDEV: The controller cannot reach the memory; NVME_PEER_ROUTE reports the
+ *   reason.
+ * ENXIO: The memory is host RAM and NVME_PEER_BUF_REQUIRE_DEVICE is set.
+ * EOPNOTSUPP: DMA of the controller to this memory would use a bounce buffer
+ *   (swiotlb), or the controller does not snoop the caches of the CPU: nothing
+ *   is synchronized between commands.
+ * EDQUOT: The open file has too many buffers.
+ * ENOBUFS: The memory is host RAM, and the user would lock more of it than
+ *   RLIMIT_MEMLOCK allows.
+ * ESTALE: The exporter invalidated the buffer during the import.
+ * ETIMEDOUT: The exporter did not finish moving its memory in time.
+ * EINTR: A signal interrupted the call.
+ * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_buf_import {
 	__u32 size;
@@ -353,12 +446,15 @@ struct nvme_peer_buf_import {
  * struct nvme_peer_buf_release - ioctl(NVME_PEER_BUF_RELEASE), controller node
  * @size: sizeof(struct nvme_peer_buf_release)
  * @flags: must be 0
- * @handle: in: from NVME_PEER_BUF_IMPORT
+ * @handle: in: buffer handle from NVME_PEER_BUF_IMPORT
  * @reserved: must be 0
  *
- * EBUSY: a ring of a queue pair lies in the buffer, or the buffer is exposed
- * (NVME_PEER_BUF_IMPORT) and a queue pair of the controller, anybody's, is alive.
- * ENOENT: no such handle.
+ * Errors:
+ * EINVAL: @flags or @reserved is not 0.
+ * ENOENT: The open file has no buffer with this handle.
+ * EBUSY: A ring of a queue pair is in the buffer, or the buffer is exposed (see
+ *   struct nvme_peer_buf_import) and an active queue pair was created through
+ *   this open file: one that is being created, LIVE or QUIESCED.
  */
 struct nvme_peer_buf_release {
 	__u32 size;
@@ -370,18 +466,41 @@ struct nvme_peer_buf_release {
 #define NVME_PEER_BUF_RELEASE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_RELEASE)
 
 /**
+ * struct nvme_peer_buf_range - contiguous DMA addresses of a buffer
+ * @address: DMA address, in this controller's domain, of the first byte; a
+ *	multiple of nvme_peer_info.page_size
+ * @length: bytes, a multiple of the same
+ */
+struct nvme_peer_buf_range {
+	__aligned_u64 address;
+	__aligned_u64 length;
+};
+
+/**
  * struct nvme_peer_buf_table - ioctl(NVME_PEER_BUF_TABLE), controller node
  * @size: sizeof(struct nvme_peer_buf_table)
  * @flags: must be 0
- * @handle: in: from NVME_PEER_BUF_IMPORT
- * @count: in: addresses that @addresses has room for; out: addresses written
- * @offset: in: byte offset of the first address in the buffer, a multiple of
- *	nvme_peer_info.page_size
- * @addresses: in: user pointer to __u64[@count]: the DMA address, in this
- *	controller's domain, of every controller page from @offset on
+ * @handle: in: buffer handle from NVME_PEER_BUF_IMPORT
+ * @count: in: number of ranges that fit into @ranges; out: number of ranges
+ *	written
+ * @offset: in: byte offset in the buffer at which the first range begins, a
+ *	multiple of nvme_peer_info.page_size
+ * @ranges: in: user pointer to struct nvme_peer_buf_range[@count].  Receives
+ *	the ranges in the order of the buffer, the last one up to its end.  If
+ *	they do not fit, the caller continues at @offset plus their lengths
  *
- * Needs CAP_SYS_RAWIO.  ERANGE: @offset lies outside the buffer.  ESTALE: the
- * exporter has invalidated the buffer.
+ * nvme_peer_buf_import.segments is the number of ranges of the whole buffer.
+ *
+ * The call exposes the buffer: see struct nvme_peer_buf_import.
+ *
+ * Errors:
+ * EPERM: The caller lacks CAP_SYS_RAWIO.
+ * EINVAL: @offset is not aligned to a controller page, or @flags is not 0.
+ * ERANGE: @offset is outside the buffer.
+ * ENOENT: The open file has no buffer with this handle.
+ * ESTALE: The exporter has invalidated the buffer.
+ * EFAULT: @ranges is not writable.
+ * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_buf_table {
 	__u32 size;
@@ -389,52 +508,79 @@ struct nvme_peer_buf_table {
 	__u32 handle;
 	__u32 count;
 	__aligned_u64 offset;
-	__aligned_u64 addresses;
+	__aligned_u64 ranges;
 };
 
 #define NVME_PEER_BUF_TABLE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_TABLE)
 
 /* nvme_peer_qp_create.flags */
 /*
- * The machine may go to sleep, and the queue pair is QUIESCED when it wakes, as after a
- * reset of the function.  Who says so sees to it that nothing is in flight then, or that
- * it may be lost.  While there are queue pairs without this flag, sleep is refused.
+ * The queue pair does not block system suspend.  It is QUIESCED after resume,
+ * as after a function reset.  The caller ensures that no command is in flight
+ * during suspend, or that the loss of commands is acceptable.  Suspend is
+ * refused while there are active queue pairs (being created, LIVE or QUIESCED)
+ * without this flag.
  */
 #define NVME_PEER_QP_ALLOW_SLEEP	(1U << 0)
+/*
+ * Receivers of the queue pair file cannot export doorbells to importers that do
+ * not support revocation: NVME_PEER_EXPORT_ALLOW_STATIC fails with EACCES.
+ */
+#define NVME_PEER_QP_NO_STATIC		(1U << 1)
 
 /**
  * struct nvme_peer_qp_create - ioctl(NVME_PEER_QP_CREATE), controller node
  * @size: sizeof(struct nvme_peer_qp_create)
- * @flags: NVME_PEER_QP_ALLOW_SLEEP or 0
+ * @flags: NVME_PEER_QP_ALLOW_SLEEP, NVME_PEER_QP_NO_STATIC, or 0
  * @mode: in: enum nvme_peer_mode
  * @reserved1: must be 0
  * @sq_entries: in: entries of the submission ring, 2 to
  *	nvme_peer_info.max_entries; one of them always stays empty
- * @cq_entries: in: entries of the completion ring, at least @sq_entries
- * @sq_handle: in: buffer that holds the submission ring, 0 for host memory
- * @cq_handle: in: buffer that holds the completion ring, 0 for host memory
- * @sq_offset: in: byte offset of the ring in @sq_handle, page aligned
- * @cq_offset: in: byte offset of the ring in @cq_handle, page aligned
+ * @cq_entries: in: entries of the completion ring, @sq_entries to
+ *	nvme_peer_info.max_entries
+ * @sq_handle: in: handle of the buffer that holds the submission ring, 0 for
+ *	host memory
+ * @cq_handle: in: handle of the buffer that holds the completion ring, 0 for
+ *	host memory
+ * @sq_offset: in: byte offset of the ring in its buffer, a multiple of
+ *	nvme_peer_info.page_size; 0 for host memory
+ * @cq_offset: in: as @sq_offset, for the completion ring
  * @qp_fd: out: the queue pair file, close-on-exec
- * @qid: out: queue identifier
- * @generation: out: generation that the queue pair belongs to
- * @reserved: must be 0; room for the windows and handles of mediated queue pairs and
- *	for a list of the buffers that the queue pair may use
+ * @qid: out: queue ID
+ * @generation: out: generation of the queue pair
+ * @reserved: must be 0
  *
- * The kernel clears the memory of host rings.  A completion ring in a buffer
- * must be zero before the call; the kernel cannot write it.
+ * Later versions append further controller nodes whose buffers it may use, and
+ * the limits of the modes that are reserved.
  *
- * EPERM: no CAP_SYS_RAWIO, or the kernel is locked down and the controller's domain
- * is NVME_PEER_DOMAIN_PHYSICAL.  EINVAL: entries, alignment, offsets.  ERANGE: a
- * ring does not fit into its buffer.  EMSGSIZE: a ring is longer than the segment
- * that it begins in and the controller wants it in one.  EEXIST: the two rings overlap
- * each other or those of another queue pair.  ENOSPC: no queue identifier is free, or
- * those that are wait for somebody to let go of their doorbells
- * (nvme_peer_info.qids_quarantined).  ENOENT: no such handle.  EACCES: the controller
- * may not read the buffer of the submission ring, or not write that of the completion
- * ring.  ESTALE: the buffer was invalidated.  EAGAIN: the controller is being reset.
- * ESHUTDOWN: it is going away.  EIO: it refused the queue.  EOPNOTSUPP: the controller
- * would see a copy of a ring in host memory (swiotlb).
+ * The kernel clears rings in host memory.  It cannot clear a ring in a buffer:
+ * the caller clears the completion ring before the call.
+ *
+ * Errors:
+ * EPERM: The caller lacks CAP_SYS_RAWIO, or the kernel is locked down.
+ * EINVAL: @mode, the number of entries, an offset, @flags or a reserved field
+ *   is not valid.
+ * ERANGE: A ring does not fit into its buffer.
+ * EMSGSIZE: A ring is not in one contiguous segment and the controller requires
+ *   that (nvme_peer_info.contiguous_rings).
+ * EEXIST: The two rings overlap each other or a ring of another queue pair.
+ * ENOSPC: No queue ID is free for peers, or those that are free are quarantined
+ *   (nvme_peer_info.qids_quarantined).
+ * EBUSY: A command that changes namespaces, such as Format NVM, is in progress.
+ * ENOENT: The open file has no buffer with this handle.
+ * EACCES: The buffer of the submission ring was not imported for reading, or
+ *   that of the completion ring not for writing.
+ * ESTALE: The exporter has invalidated the buffer of a ring, or an exposed
+ *   buffer of the open file whose handle was not released.
+ * EAGAIN: The controller is being reset, or its namespaces are being scanned.
+ *   poll() of the controller node reports EPOLLIN once it is LIVE; the retry
+ *   then waits some seconds for the end of the scan.
+ * EIO: The controller refused to create a queue.
+ * EOPNOTSUPP: DMA of the controller to a ring in host memory would use a bounce
+ *   buffer (swiotlb), or the controller does not snoop the caches of the CPU.
+ * EMFILE, ENFILE: Too many open files.
+ * ESHUTDOWN: The driver is being unbound, was unbound, or the controller has
+ *   failed.
  */
 struct nvme_peer_qp_create {
 	__u32 size;
@@ -450,48 +596,71 @@ struct nvme_peer_qp_create {
 	__s32 qp_fd;
 	__u32 qid;
 	__u32 generation;
-	__u32 reserved[13];
+	__u32 reserved;
 };
 
 #define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
 
 /**
- * enum nvme_peer_export - what of a queue pair becomes a dma-buf
- * @NVME_PEER_EXPORT_SQ: the submission ring, host memory only
- * @NVME_PEER_EXPORT_CQ: the completion ring, host memory only
- * @NVME_PEER_EXPORT_DOORBELL: the page or pages of BAR0 that hold the doorbells
- *	of this queue pair; a peer must only write them
+ * enum nvme_peer_export - object of a queue pair that is exported as a dma-buf
+ * @NVME_PEER_EXPORT_SQ: the submission ring, if it is in host memory
+ * @NVME_PEER_EXPORT_CQ: the completion ring, if it is in host memory
+ * @NVME_PEER_EXPORT_DOORBELL: the page or pages that hold the doorbells of this
+ *	queue pair, of the kind that nvme_peer_qp_export.kind reports.  A peer
+ *	must only write them
  * @NVME_PEER_EXPORT_STATUS: the status page, struct nvme_peer_status.  The
- *	dma-buf is read-only: for processes, and for devices behind an IOMMU
- * @NVME_PEER_EXPORT_REQUEST: the request page, struct nvme_peer_request
+ *	dma-buf is read-only for processes, and for devices behind an IOMMU
+ * @NVME_PEER_EXPORT_CONTROL: the control page, struct nvme_peer_control
  */
 enum nvme_peer_export {
 	NVME_PEER_EXPORT_SQ = 0,
 	NVME_PEER_EXPORT_CQ = 1,
 	NVME_PEER_EXPORT_DOORBELL = 2,
 	NVME_PEER_EXPORT_STATUS = 3,
-	NVME_PEER_EXPORT_REQUEST = 4,
+	NVME_PEER_EXPORT_CONTROL = 4,
+};
+
+/**
+ * enum nvme_peer_kind - what lies behind an exported doorbell
+ * @NVME_PEER_KIND_REGISTER: registers of the controller, in its BAR
+ * @NVME_PEER_KIND_MEMORY: host memory; reserved for other modes
+ */
+enum nvme_peer_kind {
+	NVME_PEER_KIND_REGISTER = 0,
+	NVME_PEER_KIND_MEMORY = 1,
 };
 
 /* nvme_peer_qp_export.flags */
-/* Doorbells: admit importers that cannot be told to let go. */
+/* Doorbells: allow importers that do not support revocation. */
 #define NVME_PEER_EXPORT_ALLOW_STATIC	(1U << 0)
 
 /**
  * struct nvme_peer_qp_export - ioctl(NVME_PEER_QP_EXPORT), queue pair file
  * @size: sizeof(struct nvme_peer_qp_export)
- * @flags: NVME_PEER_EXPORT_ALLOW_STATIC: only with NVME_PEER_EXPORT_DOORBELL
+ * @flags: NVME_PEER_EXPORT_ALLOW_STATIC, only with NVME_PEER_EXPORT_DOORBELL
  * @what: in: enum nvme_peer_export
- * @fd: out: the dma-buf, close-on-exec, for mmap() or import by another driver
- * @offset: out: byte offset in the dma-buf of the ring, of the submission
- *	queue's tail doorbell or of the status
- * @length: out: bytes of that object from @offset on
+ * @fd: out: the dma-buf, close-on-exec, for mmap() or import by another driver.
+ *	64 processes at most may have mapped the doorbells of a queue ID: mmap()
+ *	by another one fails with ENOSPC until one of them has ended
+ * @offset: out: byte offset of the object in the dma-buf: of the ring, of the
+ *	tail doorbell of the submission queue, or of the page
+ * @length: out: bytes of the object from @offset on
+ * @kind: out: enum nvme_peer_kind of NVME_PEER_EXPORT_DOORBELL, else 0
+ * @reserved: must be 0
  *
- * ENODATA: the ring lies in an imported buffer, whose owner exports it.
- * ESHUTDOWN: the queue pair has failed or is gone.  EAGAIN: it is quiesced, re-arm
- * it first.  ENXIO: the doorbell page also holds
- * registers that must not be exported.  ENOSPC: 64 dma-bufs of the queue pair are
- * open.
+ * Errors:
+ * EACCES: NVME_PEER_EXPORT_ALLOW_STATIC is set and the queue pair was created
+ *   with NVME_PEER_QP_NO_STATIC.
+ * EINVAL: @what or @flags is unknown, or NVME_PEER_EXPORT_ALLOW_STATIC is set
+ *   for an object other than doorbells, or @reserved is not 0.
+ * ENODATA: The ring is in an imported buffer, which its owner exports.
+ * EOPNOTSUPP: The doorbell pages also hold registers that must not be exported.
+ * EAGAIN: The queue pair is quiesced: re-arm it first.  Or its doorbells are
+ *   withdrawn for a reset that is about to quiesce it.
+ * EDQUOT: 64 dma-bufs of the queue pair are open.
+ * EMFILE, ENFILE: Too many open files.
+ * ESHUTDOWN: The queue pair has failed or is gone, or the driver is being
+ *   unbound.
  */
 struct nvme_peer_qp_export {
 	__u32 size;
@@ -500,17 +669,22 @@ struct nvme_peer_qp_export {
 	__s32 fd;
 	__aligned_u64 offset;
 	__aligned_u64 length;
+	__u32 kind;
+	__u32 reserved;
 };
 
 #define NVME_PEER_QP_EXPORT	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_EXPORT)
 
 /**
  * enum nvme_peer_qp_state - state of a queue pair
- * @NVME_PEER_QP_LIVE: the controller serves it
- * @NVME_PEER_QP_QUIESCED: its entries are lost, nothing more will complete; it
- *	keeps its identifier, rings and dma-bufs and waits for NVME_PEER_QP_REARM
- * @NVME_PEER_QP_FAILED: likewise, but it cannot come back; close it
- * @NVME_PEER_QP_GONE: its controller or one of its rings went away
+ * @NVME_PEER_QP_LIVE: the controller processes its commands
+ * @NVME_PEER_QP_QUIESCED: the queues are off the controller and their entries
+ *	are lost; nothing completes any more.  The queue pair keeps its queue
+ *	ID, rings and dma-bufs; NVME_PEER_QP_REARM makes it LIVE again
+ * @NVME_PEER_QP_FAILED: as QUIESCED, but it cannot be re-armed; close it
+ * @NVME_PEER_QP_GONE: stopped for good, because the driver was unbound, the
+ *	exporter of a buffer that it may access invalidated that buffer, or its
+ *	file was closed
  */
 enum nvme_peer_qp_state {
 	NVME_PEER_QP_LIVE = 1,
@@ -520,10 +694,37 @@ enum nvme_peer_qp_state {
 };
 
 /**
+ * enum nvme_peer_qp_reason - why a queue pair is not LIVE
+ * @NVME_PEER_QP_REASON_NONE: it is LIVE
+ * @NVME_PEER_QP_REASON_RESET: the controller was reset
+ * @NVME_PEER_QP_REASON_REQUEST: a peer requested recovery in the control page
+ * @NVME_PEER_QP_REASON_NO_QUEUE: the controller grants fewer queues than before
+ *	the reset
+ * @NVME_PEER_QP_REASON_BUFFER: an exporter invalidated a buffer
+ * @NVME_PEER_QP_REASON_NAMESPACE: a namespace changed
+ * @NVME_PEER_QP_REASON_CTRL: the controller has failed
+ * @NVME_PEER_QP_REASON_UNBOUND: the driver was unbound
+ * @NVME_PEER_QP_REASON_CLOSED: the file was closed
+ *
+ * Reserved: 9 RECALLED.
+ */
+enum nvme_peer_qp_reason {
+	NVME_PEER_QP_REASON_NONE = 0,
+	NVME_PEER_QP_REASON_RESET = 1,
+	NVME_PEER_QP_REASON_REQUEST = 2,
+	NVME_PEER_QP_REASON_NO_QUEUE = 3,
+	NVME_PEER_QP_REASON_BUFFER = 4,
+	NVME_PEER_QP_REASON_NAMESPACE = 5,
+	NVME_PEER_QP_REASON_CTRL = 6,
+	NVME_PEER_QP_REASON_UNBOUND = 7,
+	NVME_PEER_QP_REASON_CLOSED = 8,
+};
+
+/**
  * struct nvme_peer_qp_info - ioctl(NVME_PEER_QP_INFO), queue pair file
  * @size: sizeof(struct nvme_peer_qp_info)
  * @flags: must be 0
- * @qid: out: queue identifier
+ * @qid: out: queue ID
  * @state: out: enum nvme_peer_qp_state
  * @generation: out: generation that the queue pair belongs to
  * @mode: out: enum nvme_peer_mode
@@ -531,19 +732,25 @@ enum nvme_peer_qp_state {
  * @cq_entries: out: entries of the completion ring
  * @doorbell_stride: out: bytes from the tail doorbell to the head doorbell
  * @doorbell_offset: out: byte offset of the tail doorbell in the exported
- *	doorbell pages; the head doorbell follows @doorbell_stride later
+ *	doorbell pages; the head doorbell follows after @doorbell_stride bytes
  * @doorbell_length: out: bytes of the exported doorbell pages
- * @exports: out: dma-bufs of this queue pair that are still open
- * @importers: out: devices attached to them
- * @mmaps: out: user mappings of them
- * @reason: out: why @state is not NVME_PEER_QP_LIVE, as in struct nvme_peer_status
- * @losses: out: how often it stopped being LIVE, for NVME_PEER_QP_REARM
- * @sq_pci_address: out: the function in whose memory the submission ring lies,
- *	none for host memory
- * @cq_pci_address: out: as well for the completion ring.  One that does not lie
- *	in the same device as the data gives no order between the two: read back
- *	the data's path before trusting it
- * @cpu_doorbell_writes: out: writes of the CPU to this queue pair's doorbells
+ * @exports: out: number of open dma-bufs of this queue pair
+ * @importers: out: number of devices attached to them
+ * @mmaps: out: number of user mappings of them
+ * @reason: out: enum nvme_peer_qp_reason
+ * @losses: out: number of times that the queue pair stopped being LIVE, for
+ *	NVME_PEER_QP_REARM
+ * @sq_pci_address: out: PCI function that holds the submission ring, invalid
+ *	for host memory
+ * @cq_pci_address: out: PCI function that holds the completion ring, invalid
+ *	for host memory.  PCIe does not order data and completions that are
+ *	written to different devices: read back from the data's device before
+ *	using the data
+ * @cpu_doorbell_writes: out: number of writes of the CPU to the doorbells of
+ *	this queue pair
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
  */
 struct nvme_peer_qp_info {
 	__u32 size;
@@ -573,26 +780,40 @@ struct nvme_peer_qp_info {
  * struct nvme_peer_qp_rearm - ioctl(NVME_PEER_QP_REARM), queue pair file
  * @size: sizeof(struct nvme_peer_qp_rearm)
  * @flags: must be 0
- * @losses: in: nvme_peer_qp_info.losses, as it was when the caller began to deal
- *	with the loss
+ * @losses: in: nvme_peer_qp_info.losses, read before the caller began to handle
+ *	the loss
  * @reserved: must be 0
  *
- * Creates the queues of a QUIESCED queue pair again: same identifier, rings,
- * addresses and dma-bufs, tail and head 0, phase tag 1.  The caller vouches that no
- * peer uses what it knew of the entries before: a doorbell with an old tail would
- * have the controller execute what lies in the ring.  NVME_PEER_QP_INFO has the
- * generation that the queue pair belongs to then.
+ * Creates the queues of a QUIESCED queue pair again, with the same queue ID,
+ * rings, addresses and dma-bufs.  Tail and head are 0 and the phase tag is 1.
  *
- * The kernel clears rings in host memory.  Of rings in buffers, the caller clears
- * the completion ring, and should clear the submission ring, before the call.
- * Doorbells that went because the function was to be reset, or lost its link, are
- * there again: a process's mapping at its next access; an importer's when it maps
- * the dma-buf again.  Those of a reset of the controller alone never went.
+ * The caller guarantees that no peer uses its old tail or head any more: a
+ * doorbell write with an old tail makes the controller execute stale entries of
+ * the ring.  After the call the queue pair is LIVE with these @losses, which the
+ * status page reports too: a peer that compares them with those of before does
+ * not go on.  NVME_PEER_QP_INFO reports the generation, which has changed unless
+ * a peer requested the recovery.
  *
- * EALREADY: it is LIVE.  ESHUTDOWN: it has failed or is gone.  ESTALE: it was lost
- * again, @losses has moved.  EAGAIN: the controller is being reset or its
- * namespaces are being looked at; NVME_PEER_EVENT_READY comes after.  EIO: the
- * controller refused the queues; it is still QUIESCED.
+ * The kernel clears rings in host memory.  The caller clears a completion ring
+ * in a buffer before the call, and should clear a submission ring in a buffer.
+ *
+ * A function reset (also one that ends a failed controller reset), a subsystem
+ * reset, a link failure and suspend revoke the doorbells; re-arm restores them.
+ * A process sees them again at its next access, an importer after it maps the
+ * dma-buf again.  A controller reset alone does not revoke doorbells.  While
+ * they are revoked, mmap() of an exported ring, control page or doorbell page
+ * fails with EAGAIN, and with ENODEV once the queue pair has ended.
+ *
+ * Errors:
+ * EINVAL: @flags or @reserved is not 0.
+ * EALREADY: The queue pair is LIVE.
+ * ESTALE: The queue pair was lost again: its losses differ from @losses.
+ * EAGAIN: The controller is being reset, its namespaces are being scanned, or
+ *   the doorbells are still being revoked.  NVME_PEER_EVENT_READY follows, or
+ *   NVME_PEER_EVENT_STATE if it can no longer be re-armed.
+ * EIO: The controller refused the queues.  The queue pair stays QUIESCED.
+ * ESHUTDOWN: The queue pair has failed or is gone, or the driver is being
+ *   unbound.
  */
 struct nvme_peer_qp_rearm {
 	__u32 size;
@@ -604,31 +825,48 @@ struct nvme_peer_qp_rearm {
 #define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
 
 /**
- * enum nvme_peer_event_type - what a record tells
+ * enum nvme_peer_event_type - type of an event
  * @NVME_PEER_EVENT_STATE: the state of the queue pair changed
- * @NVME_PEER_EVENT_READY: the queue pair is QUIESCED, and the controller is ready for
- *	NVME_PEER_QP_REARM
+ * @NVME_PEER_EVENT_READY: the queue pair is QUIESCED and the controller is
+ *	ready for NVME_PEER_QP_REARM.  Reported once after each loss, that which a
+ *	peer requested included, unless the queue pair ends, and again if the
+ *	controller is reset before the re-arm
+ *
+ * Reserved: 3 WINDOW_RECALL, 4 WINDOW_ENDED, 5 BUFFER_ENDED, 6 OVERRUN.
  */
 enum nvme_peer_event_type {
 	NVME_PEER_EVENT_STATE = 1,
 	NVME_PEER_EVENT_READY = 2,
 };
 
+/* Bytes of the shortest read(): an event up to and including @lost. */
+#define NVME_PEER_EVENT_LEAST	32
+
 /**
- * struct nvme_peer_event - a record of what happened, from read() of a queue pair file
- * @size: bytes from this record to the next; longer than this structure if the kernel
- *	knows more
- * @type: enum nvme_peer_event_type; pass over one that is not known
- * @time: nanoseconds of CLOCK_MONOTONIC
- * @generation: generation of the controller then
- * @state: enum nvme_peer_qp_state then
- * @reason: as in struct nvme_peer_status
- * @lost: records that nobody read in time, between the one before and this one
+ * struct nvme_peer_event - event of a queue pair, from read() of its file
+ * @size: bytes from this event to the next.  A newer kernel may report events
+ *	that are longer than this structure; a read() that is shorter than one
+ *	event gets its beginning
+ * @type: enum nvme_peer_event_type; skip unknown types
+ * @time: time of the event, nanoseconds of CLOCK_MONOTONIC
+ * @generation: generation of the controller at that time
+ * @state: enum nvme_peer_qp_state at that time
+ * @reason: enum nvme_peer_qp_reason at that time
+ * @lost: number of events that were overwritten before this one, since the
+ *	previous event that was read
+ * @object: what the event is about, by @type; 0 for the types above
+ * @detail: more about it, by @type; 0 for the types above
  *
- * read() gives as many whole records as fit and takes them off; it waits for one,
- * unless the file is O_NONBLOCK (EAGAIN).  EINVAL: not even one fits.  It returns 0 once
- * the queue pair is GONE and all was read.  poll() says EPOLLPRI while a record waits,
- * and EPOLLHUP once the queue pair is GONE.
+ * read() consumes as many whole events as fit.  It blocks until there is an
+ * event, unless the file is O_NONBLOCK.  It returns 0 once the queue pair is
+ * GONE and all events are consumed.  poll() reports EPOLLIN and EPOLLPRI while
+ * there is an event to read, and EPOLLHUP once the queue pair is GONE.
+ *
+ * Errors:
+ * EAGAIN: The file is O_NONBLOCK and there is no event.
+ * EINVAL: The size is below NVME_PEER_EVENT_LEAST.
+ * EFAULT: The memory is not writable.
+ * EINTR: A signal interrupted the call.
  */
 struct nvme_peer_event {
 	__u32 size;
@@ -638,6 +876,8 @@ struct nvme_peer_event {
 	__u32 state;
 	__u32 reason;
 	__u32 lost;
+	__aligned_u64 object;
+	__aligned_u64 detail;
 };
 
 #define NVME_PEER_STATUS_MAGIC	0x7065706eU	/* "npep", little endian */
@@ -645,53 +885,70 @@ struct nvme_peer_event {
 /**
  * struct nvme_peer_status - start of the status page, written by the kernel
  * @magic: NVME_PEER_STATUS_MAGIC
- * @version: 1
- * @state: enum nvme_peer_qp_state; written after @generation and @reason
- * @generation: generation of the controller now.  If it differs from the one
- *	in struct nvme_peer_qp_info, every entry in flight is lost
- * @qid: queue identifier
- * @reason: why @state is not NVME_PEER_QP_LIVE, a positive errno
- * @size: bytes of the page, the length that NVME_PEER_QP_EXPORT gives: a page of the
- *	CPU, which on some machines is 64 KiB
- * @reserved: 0
+ * @version: 1.  A new version only adds fields, in bytes that were 0 before: a
+ *	reader ignores what it does not know, and reads a field of a later
+ *	version only if @version is at least that
+ * @state: enum nvme_peer_qp_state; written after @generation, @reason and
+ *	@losses
+ * @generation: current generation of the controller.  If it differs from that
+ *	in struct nvme_peer_qp_info, all entries in flight are lost
+ * @qid: queue ID
+ * @reason: enum nvme_peer_qp_reason
+ * @size: bytes of the page, as NVME_PEER_QP_EXPORT reports them: one page of
+ *	the CPU, which is 64 KiB on some machines.  Not the bytes of the fields
+ * @losses: how often the queue pair stopped being LIVE.  It is LIVE with other
+ *	entries than before if this has changed, even if @generation has not
+ * @poller_asleep: 0; reserved for modes whose doorbells are memory
+ * @window_seq: 0; reserved for modes with windows, whose states will begin at
+ *	byte 256
  *
- * All fields are little endian and each is written by one store, so a peer may
- * read them at any time.  The page lies in host memory and is zero behind this
- * structure.  Nobody but the kernel writes it: what a peer has to say gets a page of its
- * own.
+ * Each field is written by one store, so a peer may read them at any time.  The
+ * page is in host memory and is zero after this structure.  Only the kernel
+ * writes it; peers write the control page.
  */
 struct nvme_peer_status {
-	__u32 magic;
-	__u32 version;
-	__u32 state;
-	__u32 generation;
-	__u32 qid;
-	__u32 reason;
-	__u32 size;
-	__u32 reserved;
+	__le32 magic;
+	__le32 version;
+	__le32 state;
+	__le32 generation;
+	__le32 qid;
+	__le32 reason;
+	__le32 size;
+	__le32 losses;
+	__le32 poller_asleep;
+	__le32 window_seq;
 };
 
 /**
- * struct nvme_peer_request - start of the request page, written by peers
- * @quiesce: not 0: the peer has waited too long for a command and gives all of
- *	the queue pair's up.  Within 100 ms the kernel takes the queue pair off the
- *	controller, resets the controller if that does not work, sets the word to 0
- *	and the queue pair to QUIESCED; its reason is ETIMEDOUT.
- *	NVME_PEER_QP_REARM sets it to 0 too: what was asked before counts no more
+ * struct nvme_peer_control - start of the control page, written by peers
+ * @quiesce: a peer sets it to a value other than 0 if a command timed out.
+ *	Within 100 ms the kernel sets this word to 0 and begins to delete the
+ *	queues.  They are off the controller only when the status page reports
+ *	QUIESCED (NVME_PEER_QP_REASON_REQUEST).  All commands in flight are lost.
+ *	If the controller does not delete the queues, the kernel resets it.
+ *	NVME_PEER_QP_REARM also sets the word to 0, so that a request from
+ *	before the loss has no effect
+ * @seq: a peer may number its request here, before it sets @quiesce
+ * @ack: the kernel copies @seq here when it has consumed a request, or when a
+ *	re-arm follows a loss that answered it
+ * @version: 1, written by the kernel when it creates the queue pair
  *
- * The page lies in host memory.  Whoever asks is not told apart: the queue pair is
- * one owner's.
+ * The page is in host memory.  The kernel does not distinguish the peers of one
+ * queue pair: they have one owner.
  */
-struct nvme_peer_request {
-	__u32 quiesce;
+struct nvme_peer_control {
+	__le32 quiesce;
+	__le32 seq;
+	__le32 ack;
+	__le32 version;
 };
 
 /**
- * enum nvme_peer_io_opcode - what NVME_PEER_URING_CMD_IO does
+ * enum nvme_peer_io_opcode - opcodes of NVME_PEER_URING_CMD_IO
  * @NVME_PEER_IO_WRITE: from the buffer to the namespace
  * @NVME_PEER_IO_READ: from the namespace to the buffer
  *
- * The numbers are those of the NVM command set.
+ * The values are those of the NVM command set.
  */
 enum nvme_peer_io_opcode {
 	NVME_PEER_IO_WRITE = 0x01,
@@ -699,45 +956,55 @@ enum nvme_peer_io_opcode {
 };
 
 /* nvme_peer_uring_io.flags */
-#define NVME_PEER_IO_FUA	(1U << 0)	/* past the controller's volatile cache */
+#define NVME_PEER_IO_FUA	(1U << 0)	/* Force Unit Access */
 
 /**
- * struct nvme_peer_uring_io - io_uring command NVME_PEER_URING_CMD_IO, controller node
+ * struct nvme_peer_uring_io - io_uring command NVME_PEER_URING_CMD_IO,
+ *	controller node
  * @flags: NVME_PEER_IO_FUA or 0
  * @opcode: enum nvme_peer_io_opcode
- * @nsid: namespace
- * @handle: from NVME_PEER_BUF_IMPORT on this open file
- * @offset: byte of the buffer where the data begins, a multiple of 4
- * @lba: first block of the namespace
- * @blocks: how many, 1 or more; their bytes at most nvme_peer_info.max_transfer
+ * @nsid: namespace ID
+ * @handle: buffer handle from NVME_PEER_BUF_IMPORT on this open file
+ * @offset: byte offset of the data in the buffer, a multiple of 4
+ * @lba: first logical block
+ * @blocks: number of logical blocks, at least 1; their bytes must not exceed
+ *	nvme_peer_info.max_transfer
  * @reserved: must be 0
  *
- * The CPU starts a read or write of one command whose data lies in an imported buffer,
- * at the addresses that the import has: nothing is copied, pinned or mapped for it.
- * It goes to the CPU's own queues, beside whatever peers do in the same buffer.
+ * The CPU submits one read or write command on its own queues.  The data is in
+ * an imported buffer, at the DMA addresses of the import: nothing is copied,
+ * pinned or mapped for the command.  Peers may use the buffer at the same time.
  *
- * The ring has entries of 128 bytes (IORING_SETUP_SQE128), and this structure is all
- * of an entry's command: what it does not say, metadata and protection information of
- * the host's own among it, cannot be said.  A namespace whose blocks carry metadata is
- * served where the controller makes and strips it.  A ring with IORING_SETUP_IOPOLL
- * finds its completions on a polled queue, if there is one.
+ * The ring must have entries of 128 bytes (IORING_SETUP_SQE128).  This
+ * structure is the command area of the entry.  It cannot express metadata or
+ * protection information of the host: a namespace with metadata is supported
+ * only if the controller inserts and strips it.  On a ring with
+ * IORING_SETUP_IOPOLL the command completes on a polled queue, if there is one.
  *
- * As with NVMe passthrough the file system's and the block device's cache are neither
- * asked nor told, and rights are asked for in the same way.  They are those of the
- * controller's node: who may open it need not be allowed to open its namespaces'.
+ * As with NVMe passthrough, the command bypasses the caches of the file system
+ * and of the block device.  Permissions are those of NVMe passthrough on the
+ * controller node; access to the namespace's own nodes is not required.
  *
- * The completion says 0; a positive number, the NVMe status; or what was refused.
- * EINVAL: @flags, @opcode, @offset, @reserved, no @blocks, or IORING_URING_CMD_FIXED.
- * EOPNOTSUPP: a ring with small entries, or a namespace of another command set than
- * NVM.  ENODEV: no such namespace, or the controller
- * is gone.  EACCES: a buffer that was imported with NVME_PEER_ACCESS_READ for a read, or
- * with NVME_PEER_ACCESS_WRITE for a write; without CAP_SYS_ADMIN also a write through a
- * node that is open for reading, and what the controller does not declare to be harmless.
- * EMEDIUMTYPE: the blocks carry metadata that needs a place.  EMSGSIZE: longer than
- * nvme_peer_info.max_transfer.  ENOENT: no such handle.  ERANGE: the data ends behind the
- * buffer.  ESTALE: the exporter wants the buffer back.  ESHUTDOWN: the driver is being
- * unbound.  EINTR: the controller was stopped under it, and nobody knows whether it was
- * carried out.
+ * The completion reports 0, a positive NVMe status, or an error:
+ *
+ * Errors:
+ * EINVAL: @flags, @opcode, @offset or @reserved is not valid, @blocks is 0, or
+ *   IORING_URING_CMD_FIXED is set.
+ * EOPNOTSUPP: The ring has entries of 64 bytes, or the namespace is not of the
+ *   NVM command set.
+ * ENODEV: There is no such namespace, or the controller has failed or is gone.
+ * EACCES: The buffer was imported with NVME_PEER_ACCESS_READ and the command
+ *   reads, or with NVME_PEER_ACCESS_WRITE and the command writes.  Without
+ *   CAP_SYS_ADMIN also: a write on a node that is open for reading only, or a
+ *   command whose effects the controller does not report as harmless.
+ * EMEDIUMTYPE: The namespace has metadata that needs a buffer of its own.
+ * EMSGSIZE: The transfer exceeds nvme_peer_info.max_transfer.
+ * ENOENT: The open file has no buffer with this handle.
+ * ERANGE: The data exceeds the buffer.
+ * ESTALE: The exporter has invalidated the buffer.
+ * EINTR: The controller was stopped while the command was in flight.  Whether
+ *   the command was executed is unknown.
+ * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_uring_io {
 	__u32 flags;
@@ -753,15 +1020,17 @@ struct nvme_peer_uring_io {
 /* In io_uring_sqe.cmd_op, with IORING_OP_URING_CMD. */
 #define NVME_PEER_URING_CMD_IO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_URING_IO)
 
-/* Most ranges of a list. */
+/* Maximum number of ranges of one command. */
 #define NVME_PEER_IO_RANGES	32
 
 /**
- * struct nvme_peer_io_range - one of the ranges of NVME_PEER_URING_CMD_IO_VEC
- * @offset: byte of the buffer where its data begins, a multiple of 4
- * @lba: its first block of the namespace
- * @blocks: how many, 1 or more; their bytes at most nvme_peer_info.max_transfer
- * @handle: from NVME_PEER_BUF_IMPORT on this open file; each range may have another
+ * struct nvme_peer_io_range - one range of NVME_PEER_URING_CMD_IO_VEC
+ * @offset: byte offset of its data in the buffer, a multiple of 4
+ * @lba: first logical block
+ * @blocks: number of logical blocks, at least 1; their bytes must not exceed
+ *	nvme_peer_info.max_transfer
+ * @handle: buffer handle from NVME_PEER_BUF_IMPORT on this open file; ranges
+ *	may use different buffers
  */
 struct nvme_peer_io_range {
 	__aligned_u64 offset;
@@ -771,28 +1040,44 @@ struct nvme_peer_io_range {
 };
 
 /**
- * struct nvme_peer_uring_io_vec - io_uring command NVME_PEER_URING_CMD_IO_VEC, controller node
+ * struct nvme_peer_uring_io_vec - io_uring command NVME_PEER_URING_CMD_IO_VEC,
+ *	controller node
  * @flags: NVME_PEER_IO_FUA or 0, for all ranges
  * @opcode: enum nvme_peer_io_opcode, for all ranges
- * @nsid: namespace, for all ranges
- * @count: of the ranges, 1 to NVME_PEER_IO_RANGES
- * @ranges: user pointer to struct nvme_peer_io_range[@count], read while the entry is
- *	submitted: it may change once io_uring_enter() has returned, with
- *	IORING_SETUP_SQPOLL or IOSQE_ASYNC once the command has completed
+ * @nsid: namespace ID, for all ranges
+ * @count: number of ranges, 1 to NVME_PEER_IO_RANGES
+ * @ranges: user pointer to struct nvme_peer_io_range[@count].  The kernel reads
+ *	it during submission: it may change once io_uring_enter() has returned,
+ *	or, with IORING_SETUP_SQPOLL or IOSQE_ASYNC, once the command completed
  * @reserved: must be 0
  *
- * As NVME_PEER_URING_CMD_IO, for each range: as many NVMe commands as ranges, which
- * the controller carries out in any order, and one completion when the last of them has
- * ended.  Ranges that overlap are allowed, and what such writes leave is any of them.
+ * As NVME_PEER_URING_CMD_IO, with one NVMe command for each range.  The
+ * controller executes them in any order.  The io_uring command completes once,
+ * after the last of them.  Ranges may overlap; the result of overlapping writes
+ * is that of any of them.
  *
- * The completion says 0 if all were carried out.  Else what was refused, or how one of those
- * that failed did.  Every range is looked at before any is sent: of a list with one that is
- * refused nothing is carried out.  What changes in that moment, a buffer that is wanted
- * back or a controller that is stopped, may leave a part carried out, as may a failure of
- * the controller's.
+ * The completion reports 0 if all NVMe commands succeeded, else the NVMe status
+ * of one that failed, or an error.  All ranges are validated before the first
+ * is submitted: if one is refused, none is executed.  An invalidation or a
+ * controller reset during submission, or a failure of the controller, may leave
+ * some ranges executed.
  *
- * The errors are those of NVME_PEER_URING_CMD_IO, for any of the ranges, and EINVAL for
- * no range, E2BIG for more than NVME_PEER_IO_RANGES, EFAULT for a list that cannot be read.
+ * Each error of NVME_PEER_URING_CMD_IO may occur for any of the ranges.
+ *
+ * Errors:
+ * EINVAL: As NVME_PEER_URING_CMD_IO, or @count is 0.
+ * E2BIG: @count exceeds NVME_PEER_IO_RANGES.
+ * EFAULT: @ranges is not readable.
+ * EOPNOTSUPP: As NVME_PEER_URING_CMD_IO.
+ * ENODEV: As NVME_PEER_URING_CMD_IO.
+ * EACCES: As NVME_PEER_URING_CMD_IO.
+ * EMEDIUMTYPE: As NVME_PEER_URING_CMD_IO.
+ * EMSGSIZE: As NVME_PEER_URING_CMD_IO.
+ * ENOENT: As NVME_PEER_URING_CMD_IO.
+ * ERANGE: As NVME_PEER_URING_CMD_IO.
+ * ESTALE: As NVME_PEER_URING_CMD_IO.
+ * EINTR: As NVME_PEER_URING_CMD_IO.
+ * ESHUTDOWN: As NVME_PEER_URING_CMD_IO.
  */
 struct nvme_peer_uring_io_vec {
 	__u32 flags;

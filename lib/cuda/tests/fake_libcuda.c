@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fake_libcuda.c: a libcuda without a GPU, for unit-cuda.  FAKE_CUDA_FAIL names
- * a call and the error it gives: "cuMemHostRegister_v2=800".  FAKE_CUDA_UDMABUF has its
- * memory become real dma-bufs, of the host's pages, for tests in a guest.
+ * fake_libcuda.c: a libcuda without a GPU, for unit-cuda.  FAKE_CUDA_FAIL has a
+ * call and the error that it returns: "cuMemHostRegister_v2=800".  With
+ * FAKE_CUDA_UDMABUF its memory becomes real dma-bufs, of host pages, for tests
+ * in a guest.
  */
 #include <fcntl.h>
 #include <linux/udmabuf.h>
@@ -15,12 +16,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the calls leave behind, for the test to look at. */
+/* State left by the calls, for the test to check. */
 unsigned int fake_register_flags;
-int fake_contexts, fake_allocations, fake_registrations;
+int fake_contexts, fake_allocations, fake_registrations, fake_frees;
 uint64_t fake_exported;
 
-/* What they say: writes in order for the GPU itself, memory of device 0. */
+/*
+ * Calls on the legacy stream, and calls that invalidate the capture of another
+ * stream (@fake_capturing).
+ */
+int fake_legacy, fake_capturing, fake_capture_broken, fake_streams;
+
+/* cuThreadExchangeStreamCaptureMode(): 0 global, 1 thread-local, 2 relaxed. */
+static _Thread_local int capture_mode;
+
+/*
+ * Attributes: writes are ordered for the GPU itself, memory belongs to device
+ * 0.
+ */
 int fake_ordering = 100, fake_memory_type = 2, fake_managed, fake_owner, fake_capable = 1;
 
 static int result_of(const char *call)
@@ -31,6 +44,52 @@ static int result_of(const char *call)
 	if (!fail || strncmp(fail, call, length) || fail[length] != '=')
 		return 0;
 	return atoi(fail + length + 1);
+}
+
+/*
+ * A call that libcuda refuses in the global mode while any stream is captured;
+ * the capture is invalid afterwards.
+ */
+static int unsafe(const char *call)
+{
+	if (fake_capturing && capture_mode != 2) {
+		fake_capture_broken++;
+		return 900;
+	}
+	return result_of(call);
+}
+
+/*
+ * Copies and memsets of a stream are executed when the stream is synchronized.
+ * The source of a copy to the GPU is read at the call, as libcuda does for
+ * pageable memory.
+ */
+enum { MOST_OPERATIONS = 64 };
+
+static struct operation {
+	void *to;
+	const void *from;	/* NULL: memset */
+	void *staged;
+	unsigned char value;
+	size_t bytes;
+} operations[MOST_OPERATIONS];
+static int operations_count;
+
+static int enqueue(struct operation operation)
+{
+	if (operations_count == MOST_OPERATIONS)
+		return 999;
+	operations[operations_count++] = operation;
+	return 0;
+}
+
+static void execute(const struct operation *operation)
+{
+	if (operation->from)
+		memcpy(operation->to, operation->from, operation->bytes);
+	else
+		memset(operation->to, operation->value, operation->bytes);
+	free(operation->staged);
 }
 
 #define FAKE(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
@@ -44,7 +103,7 @@ FAKE(cuInit, unsigned int flags)
 FAKE(cuDeviceGet, int *device, int number)
 {
 	*device = number;
-	return number ? 101 : 0;
+	return number > 1 ? 101 : 0;
 }
 
 FAKE(cuDeviceGetAttribute, int *value, int attribute, int device)
@@ -81,14 +140,17 @@ FAKE(cuCtxPopCurrent_v2, void **context)
 	return 0;
 }
 
-/* The one allocation that can become dma-bufs; programs that test that have no other. */
+/*
+ * The one allocation that can become dma-bufs; programs that test that make no
+ * other.
+ */
 static struct {
 	int fd;
 	char *start;
 	size_t bytes;
 } exportable;
 
-/* Memory of a file, which udmabuf wants never to become shorter. */
+/* Memory of a file that udmabuf requires to be sealed against shrinking. */
 static int alloc_exportable(uint64_t *address, size_t bytes)
 {
 	exportable.fd = memfd_create("fake-cuda", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -105,8 +167,10 @@ static int alloc_exportable(uint64_t *address, size_t bytes)
 
 FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 {
-	if (result_of("cuMemAlloc_v2"))
-		return result_of("cuMemAlloc_v2");
+	int refused = unsafe("cuMemAlloc_v2");
+
+	if (refused)
+		return refused;
 	if (getenv("FAKE_CUDA_UDMABUF"))
 		return alloc_exportable(address, bytes);
 	*address = (uintptr_t)aligned_alloc(1 << 16, (bytes + 0xffff) >> 16 << 16);
@@ -116,6 +180,9 @@ FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 
 FAKE(cuMemFree_v2, uint64_t address)
 {
+	fake_frees++;
+	if (unsafe("cuMemFree_v2"))
+		return 900;
 	if (exportable.start == (char *)(uintptr_t)address) {
 		munmap(exportable.start, exportable.bytes);
 		close(exportable.fd);
@@ -126,25 +193,112 @@ FAKE(cuMemFree_v2, uint64_t address)
 	return 0;
 }
 
+FAKE(cuThreadExchangeStreamCaptureMode, int *mode)
+{
+	int before = capture_mode;
+
+	capture_mode = *mode;
+	*mode = before;
+	return 0;
+}
+
+FAKE(cuStreamCreate, void **stream, unsigned int flags)
+{
+	int refused = unsafe("cuStreamCreate");
+
+	/* A blocking stream waits for the legacy stream. */
+	fake_legacy += flags != 1;
+	fake_streams += !refused;
+	*stream = &fake_streams;
+	return refused;
+}
+
+FAKE(cuStreamDestroy_v2, void *stream)
+{
+	fake_streams -= stream == &fake_streams;
+	return 0;
+}
+
+FAKE(cuStreamSynchronize, void *stream)
+{
+	int refused = result_of("cuStreamSynchronize");
+
+	fake_legacy += stream != &fake_streams;
+	for (int i = 0; i < operations_count; i++) {
+		if (refused)
+			free(operations[i].staged);
+		else
+			execute(&operations[i]);
+	}
+	operations_count = 0;
+	return refused;
+}
+
+FAKE(cuMemsetD8Async, uint64_t address, unsigned char value, size_t bytes, void *stream)
+{
+	struct operation operation = { (void *)(uintptr_t)address, NULL, NULL, value, bytes };
+	int refused = result_of("cuMemsetD8Async");
+
+	fake_legacy += stream != &fake_streams;
+	return refused ? refused : enqueue(operation);
+}
+
+FAKE(cuMemcpyHtoDAsync_v2, uint64_t to, const void *from, size_t bytes, void *stream)
+{
+	int refused = result_of("cuMemcpyHtoDAsync_v2");
+	struct operation operation = { (void *)(uintptr_t)to, NULL, NULL, 0, bytes };
+
+	fake_legacy += stream != &fake_streams;
+	if (refused)
+		return refused;
+	operation.staged = malloc(bytes);
+	if (!operation.staged)
+		return 2;
+	memcpy(operation.staged, from, bytes);
+	operation.from = operation.staged;
+	return enqueue(operation);
+}
+
+FAKE(cuMemcpyDtoHAsync_v2, void *to, uint64_t from, size_t bytes, void *stream)
+{
+	struct operation operation = { to, (const void *)(uintptr_t)from, NULL, 0, bytes };
+	int refused = result_of("cuMemcpyDtoHAsync_v2");
+
+	fake_legacy += stream != &fake_streams;
+	return refused ? refused : enqueue(operation);
+}
+
+/*
+ * The synchronous calls use the legacy stream.
+ */
 FAKE(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
 {
-	if (!result_of("cuMemsetD8_v2"))
+	int refused = unsafe("cuMemsetD8_v2");
+
+	fake_legacy++;
+	if (!refused)
 		memset((void *)(uintptr_t)address, value, bytes);
-	return result_of("cuMemsetD8_v2");
+	return refused;
 }
 
 FAKE(cuMemcpyHtoD_v2, uint64_t to, const void *from, size_t bytes)
 {
-	if (!result_of("cuMemcpyHtoD_v2"))
+	int refused = unsafe("cuMemcpyHtoD_v2");
+
+	fake_legacy++;
+	if (!refused)
 		memcpy((void *)(uintptr_t)to, from, bytes);
-	return result_of("cuMemcpyHtoD_v2");
+	return refused;
 }
 
 FAKE(cuMemcpyDtoH_v2, void *to, uint64_t from, size_t bytes)
 {
-	if (!result_of("cuMemcpyDtoH_v2"))
+	int refused = unsafe("cuMemcpyDtoH_v2");
+
+	fake_legacy++;
+	if (!refused)
 		memcpy(to, (void *)(uintptr_t)from, bytes);
-	return result_of("cuMemcpyDtoH_v2");
+	return refused;
 }
 
 FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
@@ -188,7 +342,7 @@ FAKE(cuPointerGetAttribute, void *value, int attribute, uint64_t address)
 }
 
 #ifndef FAKE_OLD
-/* A dma-buf of it, or -1. */
+/* A dma-buf of that memory, or -1. */
 static int export_for_real(uint64_t address, size_t bytes)
 {
 	struct udmabuf_create create = {

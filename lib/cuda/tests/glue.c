@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a real driver of NVIDIA's grants and refuses of that which the CUDA glue asks for
- * (lib/cuda): memory of the GPU as dma-bufs, and the pages of a queue pair for its kernels.
- * Needs no NVMe controller: other mappings stand in for the module's exports, as far as a
- * machine has them.  Each refusal has to come with its explanation.
+ * glue: what NVIDIA's driver grants and refuses of the operations that the CUDA
+ * glue (lib/cuda) requests: GPU memory as dma-bufs, and pages of a queue pair
+ * for kernels of the GPU.  Needs no NVMe controller: other mappings replace the
+ * module's exports, as far as the machine has them.  Each error must come with
+ * its explanation.
  *
  *	glue
  *
- * KTAP, and a line "# glue: {...}" for each thing asked.  Without /dev/nvidiactl libcuda is
- * a stand-in (NVMEPEER_LIBCUDA), which refuses little.
+ * Prints KTAP, and a line "# glue: {...}" for each request.  Without
+ * /dev/nvidiactl libcuda is a fake (NVMEPEER_LIBCUDA), which refuses little.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,9 +34,9 @@
 #define BYTES		(4U << 20)
 #define FILL		0x5a
 
-/* What an answer may be besides 0 and a negative errno. */
+/* Results besides 0 and a negative errno. */
 #define ABSENT		1	/* the machine has no such mapping */
-#define UNKNOWN		2	/* expected: whatever the driver says */
+#define UNKNOWN		2	/* expected: any result of the driver */
 
 enum attribute {
 	GPU_DIRECT_RDMA = 116,
@@ -46,7 +47,7 @@ enum attribute {
 	READ_ONLY_REGISTER = 113,
 };
 
-/* Of CUDA's ABI: CUmemAllocationProp. */
+/* CUDA driver ABI: CUmemAllocationProp. */
 struct allocation {
 	int type;
 	int handle_types;
@@ -67,9 +68,9 @@ struct access {
 };
 
 static struct nvmepeer_cuda *cuda;
-static uint64_t memory;		/* of the GPU, BYTES */
+static uint64_t memory;		/* GPU memory, BYTES long */
 
-/* --- Saying what was seen ------------------------------------------------------- */
+/* --- Results ------------------------------------------------------------------ */
 
 static bool is_real(void)
 {
@@ -81,7 +82,7 @@ static const char *name_of(int result)
 	return result == ABSENT ? "absent" : result ? strerrorname_np(-result) : "granted";
 }
 
-static void tell(const char *name, const char *text)
+static void print_text(const char *name, const char *text)
 {
 	printf(", \"%s\": \"", name);
 	for (; *text; text++)
@@ -89,7 +90,10 @@ static void tell(const char *name, const char *text)
 	printf("\"");
 }
 
-/* A refusal is told as the glue explains it; one without a word is none. */
+/*
+ * An error is printed with the explanation of the glue; an error without one
+ * fails the test.
+ */
 static void check(const char *name, int result, int expected, const char *word)
 {
 	struct nvmepeer_explanation why = { .what = "", .limit = "", .help = "" };
@@ -101,8 +105,8 @@ static void check(const char *name, int result, int expected, const char *word)
 							strstr(why.help, word));
 	}
 	printf("# glue: {\"what\": \"%s\", \"answer\": \"%s\"", name, name_of(result));
-	tell("limit", why.limit);
-	tell("help", why.help);
+	print_text("limit", why.limit);
+	print_text("help", why.help);
 	printf("}\n");
 	ktap_check(good, name);
 }
@@ -131,7 +135,7 @@ static void find(void *library, const char *name, void *where)
 	memcpy(where, &symbol, sizeof(symbol));
 }
 
-/* Memory of these kinds is made in the context that the glue has, too. */
+/* Such memory is allocated in the primary context, which the glue uses too. */
 static void find_driver(void)
 {
 	const char *name = getenv("NVMEPEER_LIBCUDA");
@@ -151,7 +155,7 @@ static void find_driver(void)
 		driver.cuCtxSetCurrent(context);
 }
 
-static void tell_attribute(const char *name, enum attribute attribute)
+static void print_attribute(const char *name, enum attribute attribute)
 {
 	int value = 0;
 
@@ -159,23 +163,23 @@ static void tell_attribute(const char *name, enum attribute attribute)
 		printf("# glue: {\"attribute\": \"%s\", \"value\": %d}\n", name, value);
 }
 
-static void tell_machine(void)
+static void print_machine(void)
 {
 	int version = 0;
 
 	if (driver.cuDriverGetVersion && !driver.cuDriverGetVersion(&version))
 		printf("# glue: {\"attribute\": \"CUDA driver version\", \"value\": %d}\n", version);
-	tell_attribute("GPU_DIRECT_RDMA_SUPPORTED", GPU_DIRECT_RDMA);
-	tell_attribute("GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS", FLUSH_OPTIONS);
-	tell_attribute("GPU_DIRECT_RDMA_WRITES_ORDERING", WRITES_ORDERING);
-	tell_attribute("DMA_BUF_SUPPORTED", DMA_BUF);
-	tell_attribute("HOST_REGISTER_SUPPORTED", HOST_REGISTER);
-	tell_attribute("READ_ONLY_HOST_REGISTER_SUPPORTED", READ_ONLY_REGISTER);
+	print_attribute("GPU_DIRECT_RDMA_SUPPORTED", GPU_DIRECT_RDMA);
+	print_attribute("GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS", FLUSH_OPTIONS);
+	print_attribute("GPU_DIRECT_RDMA_WRITES_ORDERING", WRITES_ORDERING);
+	print_attribute("DMA_BUF_SUPPORTED", DMA_BUF);
+	print_attribute("HOST_REGISTER_SUPPORTED", HOST_REGISTER);
+	print_attribute("READ_ONLY_HOST_REGISTER_SUPPORTED", READ_ONLY_REGISTER);
 }
 
 /* --- Memory of the GPU as a dma-buf --------------------------------------------- */
 
-/* The dma-buf has to be as long as what was asked for. */
+/* The dma-buf must have the requested length. */
 static int export(uint64_t address, size_t bytes)
 {
 	int fd = -1, error = cuda_export(cuda, address, bytes, &fd);
@@ -197,7 +201,7 @@ static int export_managed(void)
 	return export(address, BYTES);
 }
 
-/* Of CUDA's virtual memory management. */
+/* Memory of CUDA's virtual memory management. */
 static int export_virtual(bool capable)
 {
 	struct allocation how = { .type = 1, .location_type = 1, .rdma_capable = capable };
@@ -221,11 +225,11 @@ static void try_exports(void)
 	check("export of 64 KiB inside", export(memory + (1 << 16), 1 << 16), 0, NULL);
 	check("export of a page inside", export(memory + PAGE, PAGE), 0, NULL);
 	check("export from inside a page", export(memory + 512, PAGE), is_real() ? -EINVAL : 0,
-	      "whole pages");
+	      "whole host pages");
 	check("export beyond the end", export(memory, 64 * (size_t)BYTES), is_real() ? -EINVAL : 0,
 	      "allocated from end to end");
 	check("export of host memory", export((uintptr_t)host, BYTES), is_real() ? -EINVAL : 0,
-	      "no device memory");
+	      "not CUDA device memory");
 	check("export of managed memory", export_managed(), -EINVAL, "managed");
 	check("export of virtual memory for RDMA", export_virtual(true), 0, NULL);
 	check("export of virtual memory not for RDMA", export_virtual(false), UNKNOWN, NULL);
@@ -233,7 +237,7 @@ static void try_exports(void)
 
 /* --- Pages for kernels ----------------------------------------------------------- */
 
-/* The pages of a file of the kernel's, as the module's status and request pages are. */
+/* Pages of a kernel file, like the status and control pages of the module. */
 static void *kernel_pages(int protection)
 {
 	struct io_uring_params parameters = { 0 };
@@ -275,7 +279,10 @@ static void *dmabuf_pages(int protection)
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* The first page of the memory of @path, a function's file below /proc/bus/pci. */
+/*
+ * The first page of a memory BAR of @path, a PCI function's file below
+ * /proc/bus/pci.
+ */
 static void *function_registers(const char *path, const char *resource)
 {
 	FILE *file = fopen(resource, "re");
@@ -296,7 +303,7 @@ static void *function_registers(const char *path, const char *resource)
 	return pages == MAP_FAILED ? NULL : pages;
 }
 
-/* Registers of any PCI function that lets itself be mapped; nobody touches them. */
+/* Registers of any PCI function that can be mapped; they are never accessed. */
 static void *registers(void)
 {
 	char path[64], resource[64];
@@ -325,7 +332,7 @@ static int give(enum cuda_memory kind, void *pages, uint64_t *address)
 	return pages ? cuda_register(cuda, kind, pages, PAGE, address) : ABSENT;
 }
 
-/* The GPU clears the page, and the CPU sees it. */
+/* The GPU clears the page, and the CPU must see that. */
 static int give_and_write(void *pages)
 {
 	uint64_t address;
@@ -341,7 +348,10 @@ static int give_and_write(void *pages)
 	return error;
 }
 
-/* The GPU reads what the CPU wrote through another mapping; what it writes does not arrive. */
+/*
+ * The GPU reads what the CPU wrote through another mapping; its own writes must
+ * not arrive.
+ */
 static int give_and_read(void *pages)
 {
 	char seen[PAGE];
@@ -413,7 +423,7 @@ static void try_without_admin(void)
 	check("registers without CAP_SYS_ADMIN", give_registers(registers()), UNKNOWN, NULL);
 }
 
-/* Not even a page may be locked. */
+/* No page may be locked. */
 static void try_without_memlock(void)
 {
 	const struct rlimit none = { 0, 0 };
@@ -432,8 +442,8 @@ static int open_gpu(void)
 }
 
 /*
- * In a process of its own, before this one starts CUDA, which does not outlive fork(). Its
- * results count on from ours.
+ * Runs in a child before the parent initialises CUDA, which does not survive
+ * fork().  The parent continues the count of results.
  */
 static void alone(void (*run)(void))
 {
@@ -467,7 +477,7 @@ int main(void)
 	if (!cuda)
 		return ktap_end();
 	find_driver();
-	tell_machine();
+	print_machine();
 	check("order of writes", cuda_keeps_order(cuda), 0, NULL);
 	check("registers, before they are asked for", cuda_may_register(), 0, NULL);
 	try_exports();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unit-cuda.c: the CUDA glue against a libcuda without a GPU and a kernel made
- * of one structure: what it makes, and that every refusal has its own errno and
- * an explanation that says what to do, and leaves nothing behind.
+ * unit-cuda.c: the CUDA glue with a fake libcuda and a fake kernel: what it
+ * creates, and that every error has its own errno and an explanation with the
+ * fix, and leaks nothing.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ enum { ENTRIES = 64, QUEUES = 3, BYTES = 1 << 20 };
 
 static void *fake_cuda;
 
-/* What stands for the caller's GPU memory. */
+/* Stands in for the caller's GPU memory. */
 static char memory[(1 << 20) + (1 << 16)] __attribute__((aligned(1 << 16)));
 static const struct nvmepeer_ns_info namespace = { sizeof(namespace), 1, 512, 0, 1 << 20 };
 
@@ -42,8 +42,8 @@ static void refuse(const char *call, int error)
 	setenv("FAKE_CUDA_FAIL", text, 1);
 }
 
-/* Is the failure as expected, and explained by the one channel there is? */
-static bool says(int got, int expected, const char *message)
+/* Is the failure as expected, with an explanation? */
+static bool fails_with(int got, int expected, const char *message)
 {
 	struct nvmepeer_explanation why;
 
@@ -58,7 +58,7 @@ static bool says(int got, int expected, const char *message)
 	return false;
 }
 
-/* The lowest number that no file has: a dma-buf left open would hold it. */
+/* The lowest free descriptor: a leaked dma-buf would hold it. */
 static int next_descriptor(void)
 {
 	int fd = fcntl(STDOUT_FILENO, F_DUPFD, 0);
@@ -67,10 +67,28 @@ static int next_descriptor(void)
 	return fd;
 }
 
-/* Has everything been given back? */
+/*
+ * Has a call used the legacy stream, which waits for kernels and which kernels
+ * on non-blocking streams do not wait for, or invalidated another stream's
+ * capture?
+ */
+static bool other_streams_undisturbed(void)
+{
+	if (!*fake_int("fake_legacy") && !*fake_int("fake_capture_broken"))
+		return true;
+	printf("# %d calls on the legacy stream, %d that invalidate a capture\n",
+	       *fake_int("fake_legacy"), *fake_int("fake_capture_broken"));
+	*fake_int("fake_legacy") = *fake_int("fake_capture_broken") = 0;
+	return false;
+}
+
+/* Has everything been released? */
 static bool nothing_left(int files)
 {
 	static int descriptor;
+
+	if (!other_streams_undisturbed())
+		return false;
 
 	descriptor = descriptor ? descriptor : next_descriptor();
 	if (!*fake_int("fake_allocations") && !*fake_int("fake_registrations") &&
@@ -89,19 +107,21 @@ static bool opening(const char *library, const char *old)
 	bool good;
 
 	setenv("NVMEPEER_LIBCUDA", "/nonexistent/libcuda.so.1", 1);
-	good = says(nvmepeer_cuda_open(0, &cuda), -ENOENT, "install NVIDIA's driver");
+	good = fails_with(nvmepeer_cuda_open(0, &cuda), -ENOENT, "install NVIDIA's driver");
 	setenv("NVMEPEER_LIBCUDA", old, 1);
-	good = says(nvmepeer_cuda_open(0, &cuda), -ENOSYS, "cuMemGetHandleForAddressRange") && good;
+	good = fails_with(nvmepeer_cuda_open(0, &cuda), -ENOSYS, "cuMemGetHandleForAddressRange") && good;
 	setenv("NVMEPEER_LIBCUDA", library, 1);
 	refuse("cuInit", 100);
-	good = says(nvmepeer_cuda_open(0, &cuda), -ENODEV, "cuInit") && good;
+	good = fails_with(nvmepeer_cuda_open(0, &cuda), -ENODEV, "cuInit") && good;
 	refuse("cuDevicePrimaryCtxRetain", 46);
-	good = says(nvmepeer_cuda_open(0, &cuda), -ENODEV, "exclusive") && good;
-	return says(nvmepeer_cuda_open(3, &cuda), -ENODEV, "no CUDA device 3") && good;
+	good = fails_with(nvmepeer_cuda_open(0, &cuda), -ENODEV, "exclusive") && good;
+	refuse("cuStreamCreate", 2);
+	good = fails_with(nvmepeer_cuda_open(0, &cuda), -EIO, "cuStreamCreate") && good;
+	return fails_with(nvmepeer_cuda_open(3, &cuda), -ENODEV, "no CUDA device 3") && good;
 }
 
-/* What the controller answers when rings lie in GPU memory. */
-static void answer_as_device(void)
+/* Answers of the controller for rings in GPU memory. */
+static void set_device_answers(void)
 {
 	fake_reset();
 	fake.qp_info.sq_entries = fake.qp_info.cq_entries = ENTRIES;
@@ -119,7 +139,10 @@ static int try_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, uint32_
 	return error;
 }
 
-/* Rings, lists and states of several queue pairs: all in one piece of memory, apart. */
+/*
+ * Rings, PRP lists and states of several queue pairs: in one allocation,
+ * without overlap.
+ */
 static bool queues_are_apart(const struct nvmepeer_cuda_queues *queues)
 {
 	for (uint32_t i = 0; i < queues->count; i++) {
@@ -137,14 +160,14 @@ static bool queues_are_apart(const struct nvmepeer_cuda_queues *queues)
 	return true;
 }
 
-/* Kernels look for losses, and ask for help, at a page of each queue pair. */
-static bool pages_are_known(const struct nvmepeer_cuda_queues *queues)
+/* Each queue pair has a status page and a control page for kernels. */
+static bool pages_are_set(const struct nvmepeer_cuda_queues *queues)
 {
 	for (uint32_t i = 0; i < queues->count; i++) {
 		const struct nvmepeer_queue *queue = &queues->queues[i];
 
-		if (!queue->status || !queue->request || queue->status == queue->request ||
-		    nvmepeer_queue_give_up(queue) || *(uint32_t *)(uintptr_t)queue->request != 1)
+		if (!queue->status || !queue->control || queue->status == queue->control ||
+		    nvmepeer_queue_quiesce(queue) || *(uint32_t *)(uintptr_t)queue->control != 1)
 			return false;
 	}
 	return true;
@@ -155,19 +178,19 @@ static bool opening_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 	struct nvmepeer_cuda_queues *queues;
 	bool good;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues))
-		return says(0, 1, "");
+		return fails_with(0, 1, "");
 	good = nvmepeer_cuda_queues_count(queues) == QUEUES && queues_are_apart(queues) &&
 	       !memcmp(nvmepeer_cuda_queues_device(queues), nvmepeer_cuda_queues_host(queues),
 		       QUEUES * sizeof(struct nvmepeer_queue)) &&
 	       queues->queues[2].state->credits == ENTRIES - 1 &&
 	       !(queues->queues[2].flags & NVMEPEER_CQ_APART_FROM_DATA) &&
 	       fake.open_files == files + QUEUES &&
-	       *fake_int("fake_registrations") == 3 * QUEUES && pages_are_known(queues);
+	       *fake_int("fake_registrations") == 3 * QUEUES && pages_are_set(queues);
 	nvmepeer_cuda_queues_close(queues);
-	fake.table_break = 40;		/* inside the lists */
+	fake.table_break = 40;		/* inside the PRP lists */
 	good = good && !nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues) &&
 	       queues->queues[0].list_memory.pages &&
 	       *(uint64_t *)(uintptr_t)queues->queues[0].list_memory.pages ==
@@ -176,7 +199,19 @@ static bool opening_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 	return good && nothing_left(files);
 }
 
-/* Each step of opening fails once. */
+/*
+ * A failed open keeps its GPU memory, since libcuda waits for all kernels when it
+ * frees some.  The next open of that size takes it.
+ */
+static bool nothing_left_but_kept(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files,
+				  uint32_t count)
+{
+	int kept = *fake_int("fake_allocations");
+
+	return kept <= 1 && !try_queues(ctrl, cuda, ENTRIES, count) && nothing_left(files);
+}
+
+/* Each step of open fails once, and waits for no kernel. */
 static bool queues_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
 	static const struct {
@@ -185,7 +220,7 @@ static bool queues_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 		const char *message;
 	} cases[] = {
 		{ "cuMemAlloc_v2", 2, -ENOMEM, "fewer entries" },
-		{ "cuMemsetD8_v2", 719, -EIO, "cuMemsetD8" },
+		{ "cuMemsetD8Async", 719, -EIO, "cuMemsetD8Async" },
 		{ "cuMemGetHandleForAddressRange", 801, -EOPNOTSUPP, "nvidia-open" },
 		{ "cuMemHostRegister_v2", 800, -EPERM, "CAP_SYS_ADMIN" },
 		{ "cuMemHostRegister_v2", 1, -EFAULT, "570.133.07" },
@@ -193,7 +228,8 @@ static bool queues_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 		{ "cuMemHostRegister_v2", 801, -EOPNOTSUPP, "virtual machine" },
 		{ "cuMemHostRegister_v2", 999, -EIO, "CUDA_ERROR_999" },
 		{ "cuMemHostGetDevicePointer_v2", 1, -EIO, "cuMemHostGetDevicePointer" },
-		{ "cuMemcpyHtoD_v2", 700, -EIO, "cuMemcpyHtoD" },
+		{ "cuMemcpyHtoDAsync_v2", 700, -EIO, "cuMemcpyHtoDAsync" },
+		{ "cuStreamSynchronize", 719, -EIO, "CUDA_ERROR_719" },
 	};
 	static const struct {
 		unsigned long command;
@@ -202,29 +238,34 @@ static bool queues_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 	} kernel[] = {
 		{ NVME_PEER_BUF_IMPORT, ENXIO, "host RAM" },
 		{ NVME_PEER_QP_CREATE, EPERM, "CAP_SYS_RAWIO" },
-		{ NVME_PEER_QP_EXPORT, ENXIO, "other doorbell spacing" },
+		{ NVME_PEER_QP_EXPORT, EOPNOTSUPP, "other doorbell spacing" },
 		{ NVME_PEER_BUF_TABLE, EPERM, "CAP_SYS_RAWIO" },
 	};
+	int frees;
 	bool good = true;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		refuse(cases[i].call, cases[i].cuda);
-		good = says(try_queues(ctrl, cuda, ENTRIES, QUEUES), cases[i].result,
-			    cases[i].message) && nothing_left(files) && good;
+		good = fails_with(try_queues(ctrl, cuda, ENTRIES, QUEUES), cases[i].result,
+			    cases[i].message) && nothing_left_but_kept(ctrl, cuda, files, QUEUES) && good;
 	}
 	for (size_t i = 0; i < sizeof(kernel) / sizeof(kernel[0]); i++) {
 		fake.fail_command = kernel[i].command;
 		fake.fail_error = kernel[i].error;
-		good = says(try_queues(ctrl, cuda, ENTRIES, QUEUES), -kernel[i].error,
-			    kernel[i].message) && nothing_left(files) && good;
+		frees = *fake_int("fake_frees");
+		good = fails_with(try_queues(ctrl, cuda, ENTRIES, QUEUES), -kernel[i].error,
+			    kernel[i].message) && *fake_int("fake_frees") == frees &&
+		       nothing_left_but_kept(ctrl, cuda, files, QUEUES) && good;
 	}
-	good = says(try_queues(ctrl, cuda, 48, 1), -EINVAL, "power of two") && good;
-	return says(try_queues(ctrl, cuda, ENTRIES, 0), -EINVAL, "one queue pair") && good;
+	good = fails_with(try_queues(ctrl, cuda, 48, 1), -EINVAL, "power of two") && good;
+	return fails_with(try_queues(ctrl, cuda, ENTRIES, 0), -EINVAL, "one queue pair") && good;
 }
 
-/* As a device leaves it: calls lost, entries in the completion ring. */
+/*
+ * The state that a device leaves: calls lost, entries in the completion ring.
+ */
 static void lose(const struct nvmepeer_cuda_queues *queues)
 {
 	fake.qp_info.state = NVME_PEER_QP_QUIESCED;
@@ -235,34 +276,37 @@ static void lose(const struct nvmepeer_cuda_queues *queues)
 		memset((void *)(uintptr_t)queue->cq, 0xff, 16 * ENTRIES);
 		queue->state->credits = 3;
 		queue->state->head = 5;
-		queue->state->tail = (uint64_t)7 << NVMEPEER_TICKET_SHIFT;
-		nvmepeer_mark_lost(queue);
+		queue->state->tail = (uint64_t)7 << NVP_TICKET_SHIFT;
+		nvp_mark_lost(queue);
 	}
 }
 
-/* Empty, of generation @generation, and its tickets begin with a new round. */
-static bool begins_anew(const struct nvmepeer_queue *queue, uint32_t generation)
+/*
+ * Empty, after @losses, with tickets that start at a new pass of
+ * the ring.
+ */
+static bool is_rearmed(const struct nvmepeer_queue *queue, uint32_t losses)
 {
 	static const char zero[16 * ENTRIES];
 	const struct nvmepeer_state *state = queue->state;
-	uint32_t ticket = (uint32_t)(state->tail >> NVMEPEER_TICKET_SHIFT);
+	uint32_t ticket = (uint32_t)(state->tail >> NVP_TICKET_SHIFT);
 
 	return !memcmp((void *)(uintptr_t)queue->cq, zero, sizeof(zero)) && !state->lost &&
-	       state->generation == generation && state->credits == ENTRIES - 1 && ticket > 7 &&
+	       state->generation == losses && state->credits == ENTRIES - 1 && ticket > 7 &&
 	       ticket % (2 * ENTRIES) == 0 && state->head == ticket &&
-	       !(state->tail & NVMEPEER_TAIL_LOST);
+	       !(state->tail & NVP_TAIL_LOST);
 }
 
-/* A re-arm that failed on the way is gone through with the next time. */
+/* A re-arm that failed halfway is completed by the next call. */
 static bool rearm_refused(struct nvmepeer_cuda_queues *queues)
 {
 	static const struct {
 		const char *call;
 		const char *message;
 	} cases[] = {
-		{ "cuMemsetD8_v2", "cuMemsetD8" },
-		{ "cuMemcpyDtoH_v2", "cuMemcpyDtoH" },
-		{ "cuMemcpyHtoD_v2", "cuMemcpyHtoD" },
+		{ "cuMemsetD8Async", "cuMemsetD8Async" },
+		{ "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoHAsync" },
+		{ "cuMemcpyHtoDAsync_v2", "cuMemcpyHtoDAsync" },
 	};
 	bool good = true;
 
@@ -270,71 +314,185 @@ static bool rearm_refused(struct nvmepeer_cuda_queues *queues)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		lose(queues);
 		refuse(cases[i].call, 700);
-		good = says(nvmepeer_cuda_queues_rearm(queues, 0), -EIO, cases[i].message) && good;
-		/* The kernel had re-armed it by then, but where the ring was not cleared. */
+		good = fails_with(nvmepeer_cuda_queues_rearm(queues, 0), -EIO, cases[i].message) && good;
+		/*
+		 * The kernel had re-armed it by then, except where the ring was
+		 * not cleared.
+		 */
 		fake.qp_info.state = i ? NVME_PEER_QP_LIVE : NVME_PEER_QP_QUIESCED;
 		good = good && !nvmepeer_cuda_queues_rearm(queues, 0) &&
-		       begins_anew(&queues->queues[0], fake.qp_info.generation);
+		       is_rearmed(&queues->queues[0], fake.qp_info.losses);
 	}
 	lose(queues);
 	fake.fail_command = NVME_PEER_QP_REARM;
 	fake.fail_error = ESHUTDOWN;
-	good = says(nvmepeer_cuda_queues_rearm(queues, 0), -ESHUTDOWN, "") && good;
+	good = fails_with(nvmepeer_cuda_queues_rearm(queues, 0), -ESHUTDOWN, "") && good;
 	fake.fail_command = NVME_PEER_QP_REARM;
 	fake.fail_error = EAGAIN;
-	good = good && nvmepeer_cuda_queues_rearm(queues, 10) == -ETIMEDOUT;
+	good = fails_with(nvmepeer_cuda_queues_rearm(queues, 10), -ETIMEDOUT, "within the timeout") && good;
 	fake.fail_command = 0;
 	queues->count = QUEUES;
 	return good;
 }
 
-/* Lost and back. */
+/*
+ * Each queue pair has a result of its own, and none keeps the others from being
+ * re-armed.
+ */
+static bool rearm_of_each(struct nvmepeer_cuda_queues *queues)
+{
+	bool good;
+
+	lose(queues);
+	fake.rearm_refusals = 1;
+	good = nvmepeer_cuda_queues_rearm(queues, 0) == -ESHUTDOWN &&
+	       nvmepeer_cuda_queues_result(queues, 0) == -ESHUTDOWN;
+	for (uint32_t i = 1; i < QUEUES; i++)
+		good = good && !nvmepeer_cuda_queues_result(queues, i) &&
+		       is_rearmed(&queues->queues[i], fake.qp_info.losses);
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && !nvmepeer_cuda_queues_result(queues, 0);
+	return fails_with(nvmepeer_cuda_queues_result(queues, QUEUES), -EINVAL, "3 of 3") && good;
+}
+
+/*
+ * The kernel's side of a quiesce: it takes the request, the queue pair stays
+ * LIVE while its queues are deleted, and a completion still arrives.
+ */
+static const struct nvmepeer_queue *quiesced;
+static int requests, steps;
+
+static void quiesce_slowly(void)
+{
+	uint32_t *request = (uint32_t *)(uintptr_t)quiesced->control;
+
+	requests += *request;
+	if (*request)
+		steps = 3;
+	*request = 0;
+	if (!steps || --steps)
+		return;
+	memset((void *)(uintptr_t)quiesced->cq, 0xff, 16 * ENTRIES);
+	fake.qp_info.state = NVME_PEER_QP_QUIESCED;
+	fake.qp_info.losses++;
+}
+
+/* Is the queue pair re-armed after one request, and with clean rings? */
+static bool comes_back(struct nvmepeer_cuda_queues *queues, int result)
+{
+	static const char zero[64 * ENTRIES];
+	const struct nvmepeer_queue *queue = &queues->queues[0];
+
+	return !result && requests && fake.losses == fake.qp_info.losses &&
+	       is_rearmed(queue, fake.qp_info.losses) &&
+	       queue->free_cids[0] == 0xffffffff && !queue->owners[3] &&
+	       !memcmp((void *)(uintptr_t)queue->sq, zero, sizeof(zero));
+}
+
+static void use_up(struct nvmepeer_cuda_queues *queues)
+{
+	const struct nvmepeer_queue *queue = &queues->queues[0];
+
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	quiesced = queue;
+	requests = steps = 0;
+	memset((void *)(uintptr_t)queue->sq, 0xff, 64 * ENTRIES);
+	queue->state->tail = (uint64_t)9 << NVP_TICKET_SHIFT;
+	queue->state->head = 5;
+	queue->state->credits = 3;
+	queue->free_cids[0] = 0xff;
+	queue->owners[3] = NVP_OWNED;
+}
+
+/*
+ * A queue pair that the kernel reports as LIVE but that kernels cannot use: an
+ * exclusive owner timed out, tokens were left behind and the host gives up, or
+ * a kernel has requested the quiesce.
+ */
+static bool rearm_of_live(struct nvmepeer_cuda_queues *queues)
+{
+	bool good;
+
+	/* Completes the re-arm that failed last. */
+	good = !nvmepeer_cuda_queues_rearm(queues, 0);
+	queues->count = 1;
+	fake.on_qp_info = quiesce_slowly;
+	use_up(queues);
+	nvp_mark_lost(&queues->queues[0]);
+	good = good && fails_with(nvmepeer_cuda_queues_rearm(queues, 0), -ETIMEDOUT, "within the timeout") &&
+	       comes_back(queues, nvmepeer_cuda_queues_rearm(queues, 1000));
+	use_up(queues);
+	good = good && !nvmepeer_cuda_queues_quiesce(queues, 0) &&
+	       comes_back(queues, nvmepeer_cuda_queues_rearm(queues, 1000));
+	use_up(queues);
+	nvmepeer_queue_quiesce(&queues->queues[0]);
+	nvp_mark_lost(&queues->queues[0]);
+	good = good && comes_back(queues, nvmepeer_cuda_queues_rearm(queues, 1000));
+	/* The kernel has taken the request and is deleting the queues. */
+	use_up(queues);
+	nvmepeer_queue_quiesce(&queues->queues[0]);
+	quiesce_slowly();
+	good = good && steps && comes_back(queues, nvmepeer_cuda_queues_rearm(queues, 1000));
+	/* An exclusive owner has ended without a close. */
+	use_up(queues);
+	queues->queues[0].state->head |= NVP_HEAD_EXCLUSIVE;
+	queues->queues[0].state->credits = (uint32_t)NVP_EXCLUSIVE_CREDITS;
+	good = good && comes_back(queues, nvmepeer_cuda_queues_rearm(queues, 1000));
+	fake.on_qp_info = NULL;
+	queues->count = QUEUES;
+	return fails_with(nvmepeer_cuda_queues_quiesce(queues, QUEUES), -EINVAL, "3 of 3") && good;
+}
+
+/* Re-arm after a loss. */
 static bool rearming_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
 	struct nvmepeer_cuda_queues *queues;
 	struct nvmepeer_state before;
 	bool good = true;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues))
-		return says(0, 1, "");
+		return fails_with(0, 1, "");
 	lose(queues);
 	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && fake.losses == 1;
 	for (uint32_t i = 0; i < QUEUES; i++)
-		good = good && begins_anew(&queues->queues[i], 10 + i);
-	/* What lost nothing is left as it is. */
+		good = good && is_rearmed(&queues->queues[i], fake.qp_info.losses);
+	/* A LIVE queue pair is not changed. */
 	fake.qp_info.state = NVME_PEER_QP_LIVE;
 	queues->queues[1].state->credits = 3;
 	before = *queues->queues[1].state;
 	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) &&
 	       !memcmp(&before, queues->queues[1].state, sizeof(before));
-	good = good && rearm_refused(queues);
+	good = good && rearm_of_each(queues) && rearm_refused(queues) && rearm_of_live(queues);
 	nvmepeer_cuda_queues_close(queues);
 	return good && nothing_left(files);
 }
 
-/* Where data and completions could come in another order, nothing opens. */
-static bool order_is_asked_for(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+/* Without ordering of data and completions, open fails. */
+static bool ordering_required(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
 	bool good;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	*fake_int("fake_ordering") = 0;
-	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP, "WRITES_ORDERING of device 0 is 0");
+	good = fails_with(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP, "WRITES_ORDERING of device 0 is 0");
 	*fake_int("fake_ordering") = 200;
 	good = good && !try_queues(ctrl, cuda, ENTRIES, 1);
 	*fake_int("fake_ordering") = 100;
 	refuse("cuDeviceGetAttribute", 1);
-	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP, "not known") && good;
+	good = fails_with(try_queues(ctrl, cuda, ENTRIES, 1), -EOPNOTSUPP, "unknown: error") && good;
 	fake.qp_info.cq_pci_address.valid = 0;
-	good = says(try_queues(ctrl, cuda, ENTRIES, 1), -EINVAL,
-		    "completions would not lie beside the data") && good;
-	return good && nothing_left(files);
+	good = fails_with(try_queues(ctrl, cuda, ENTRIES, 1), -EINVAL,
+		    "place the completion ring in the same memory") && good;
+	fake.qp_info.cq_pci_address.valid = 1;
+	return good && nothing_left_but_kept(ctrl, cuda, files, 1);
 }
 
-/* In a child without CAP_SYS_ADMIN: refused before anything is made, or let through. */
+/*
+ * In a child without CAP_SYS_ADMIN: refused before anything is created, or
+ * permitted.
+ */
 static int without_admin(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, const char *parameters)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -351,7 +509,7 @@ static int without_admin(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, cons
 		syscall(SYS_capset, &header, data);
 		fake.calls = 0;
 		result = try_queues(ctrl, cuda, ENTRIES, 1);
-		_exit(!result ? 1 : says(result, -EPERM, "PeerMappingOverride=1") && !fake.calls ? 2 : 3);
+		_exit(!result ? 1 : fails_with(result, -EPERM, "PeerMappingOverride=1") && !fake.calls ? 2 : 3);
 	}
 	waitpid(child, &status, 0);
 	unsetenv("NVMEPEER_NVIDIA_PARAMS");
@@ -360,12 +518,87 @@ static int without_admin(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, cons
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static bool rights_come_first(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+static bool privileges_checked_first(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	return without_admin(ctrl, cuda, "RegistryDwords: \"\"\n") == 2 &&
 	       without_admin(ctrl, cuda, "RegistryDwords: \"PeerMappingOverride=1\"\n") == 1;
+}
+
+/* Kernels that were compiled with another layout get no queue pairs. */
+static bool layouts(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+{
+	struct {
+		struct nvmepeer_cuda_queues_options options;
+		uint64_t more;
+	} newer = { { .size = sizeof(newer), .layout = NVMEPEER_LAYOUT + (8 << 12), .count = 1,
+		      .entries = ENTRIES }, 0 };
+	struct nvmepeer_cuda_queues_options *options = &newer.options;
+	struct nvmepeer_cuda_queues *queues;
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	good = fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, options, &queues),
+			  -EPROTO, "of the library") && !fake.calls;
+	options->layout = NVMEPEER_LAYOUT;
+	newer.more = 1;
+	good = fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, options, &queues),
+			  -E2BIG, "is not 0") && good;
+	newer.more = 0;
+	options->size = 8;
+	good = fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, options, &queues),
+			  -EINVAL, "8 bytes") && good;
+	options->size = sizeof(newer);
+	good = good && !nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, options, &queues) &&
+	       !nvmepeer_queue_check_layout(nvmepeer_cuda_queues_host(queues)) &&
+	       !nvmepeer_cuda_queues_close(queues);
+	return good && nothing_left(files);
+}
+
+/* Sizes that the program chooses. */
+static bool options(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_queues_options options = {
+		.size = sizeof(options), .layout = NVMEPEER_LAYOUT, .count = 2, .entries = ENTRIES,
+		.cq_entries = 4 * ENTRIES, .cids = 2 * ENTRIES, .list_bytes = 64,
+		.timeout_ns = 123,
+	};
+	struct nvmepeer_cuda_queues *queues;
+	const struct nvmepeer_queue *queue;
+	bool good;
+
+	set_device_answers();
+	fake.qp_info.cq_entries = 4 * ENTRIES;
+	fake.open_files = files;
+	if (nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues))
+		return fails_with(0, 1, "");
+	queue = &nvmepeer_cuda_queues_host(queues)[1];
+	good = queue->cq_mask == 4 * ENTRIES - 1 && queue->cid_words_mask == 2 * ENTRIES / 32 - 1 &&
+	       queue->list_bytes == 64 && queue->timeout_ns == 123 &&
+	       (uintptr_t)queue->state >= queue->list_area + 64 * 2 * ENTRIES &&
+	       queue->list_area >= queue->cq + 16 * 4 * ENTRIES &&
+	       !nvmepeer_cuda_queues_close(queues);
+	options.list_bytes = NVMEPEER_CUDA_NO_LISTS;
+	good = good && !nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues) &&
+	       !nvmepeer_cuda_queues_host(queues)->list_area && !nvmepeer_cuda_queues_close(queues);
+	options.cids = 48;
+	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
+				  -EINVAL, "48 CIDs");
+	options.cids = 131072;
+	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
+				  -EINVAL, "131072 CIDs");
+	options.cids = 0;
+	options.reserved = 3;
+	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
+				  -EINVAL, "reserved is 0x3");
+	options.reserved = 0;
+	options.list_bytes = 24;
+	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
+				  -EINVAL, "list_bytes");
+	fake.qp_info.cq_entries = ENTRIES;
+	return good && nothing_left_but_kept(ctrl, cuda, files, 1);
 }
 
 static int try_buffer(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *pointer, size_t bytes)
@@ -378,13 +611,13 @@ static int try_buffer(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *p
 	return error;
 }
 
-/* The caller's memory, wherever it begins in its pages. */
+/* The caller's memory at any offset in its pages. */
 static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
 	struct nvmepeer_cuda_buffer *buffer;
 	bool good = true;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	for (uint32_t first = 0; good && first <= 8192 + 512; first += 512) {
 		good = !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + first, BYTES, &buffer) &&
@@ -401,9 +634,80 @@ static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	       ((uint64_t *)(uintptr_t)buffer->buffer.pages)[0] == 0x10000000 &&
 	       ((uint64_t *)(uintptr_t)buffer->buffer.pages)[2] == 0x10102000;
 	nvmepeer_cuda_buffer_close(buffer);
-	good = good && says(try_buffer(ctrl, cuda, memory + 512, BYTES), -EINVAL,
+	good = good && fails_with(try_buffer(ctrl, cuda, memory + 512, BYTES), -EINVAL,
 			    "512 bytes into a page of 4096");
 	return good && nothing_left(files);
+}
+
+/* Does @result report that the import is in use, with everything still there? */
+static bool stays_open(int result, int allocations)
+{
+	return fails_with(result, -EBUSY, "destroy the queue pairs first") && fake.buffers == 1 &&
+	       *fake_int("fake_allocations") == allocations;
+}
+
+/*
+ * The controller keeps its access to an exposed buffer while any queue pair is
+ * active: nothing that it may write is freed, and a later close succeeds.
+ */
+static bool closing_in_use(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_cuda_buffer *buffer;
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	good = !nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &buffer);
+	fake.fail_command = NVME_PEER_BUF_RELEASE;
+	fake.fail_error = EBUSY;
+	good = good && stays_open(nvmepeer_cuda_buffer_close(buffer), 1) &&
+	       !nvmepeer_cuda_buffer_close(buffer) && nothing_left(files);
+	good = good && !nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, QUEUES, &queues);
+	fake.fail_command = NVME_PEER_BUF_RELEASE;
+	fake.fail_error = EBUSY;
+	good = good && stays_open(nvmepeer_cuda_queues_close(queues), 1) &&
+	       fake.open_files == files && !*fake_int("fake_registrations") &&
+	       !nvmepeer_cuda_queues_close(queues);
+	return good && !nvmepeer_cuda_buffer_close(NULL) && !nvmepeer_cuda_queues_close(NULL) &&
+	       nothing_left(files);
+}
+
+/*
+ * A failed open neither exposes the buffer, whose import could not end then, nor
+ * frees GPU memory, for which libcuda waits for all kernels.
+ */
+static bool failed_open_waits_for_nothing(struct nvmepeer *ctrl, int files)
+{
+	struct nvmepeer_cuda_buffer *buffer;
+	struct nvmepeer_cuda *cuda;
+	int frees = *fake_int("fake_frees");
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	if (nvmepeer_cuda_open(0, &cuda))
+		return false;
+	fake.table_break = 2;
+	good = fails_with(try_buffer(ctrl, cuda, memory + 512, BYTES), -EINVAL, "512 bytes into a page") &&
+	       !fake.tables && !fake.buffers;
+	for (int i = 0; i < 3; i++) {
+		fake.fail_command = NVME_PEER_BUF_TABLE;
+		fake.fail_error = EPERM;
+		good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EPERM, "CAP_SYS_RAWIO") && good;
+	}
+	good = good && *fake_int("fake_frees") == frees && *fake_int("fake_allocations") == 1 &&
+	       !nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &buffer) &&
+	       *fake_int("fake_allocations") == 1 && !nvmepeer_cuda_buffer_close(buffer);
+	/* Memory of queues is not wasted on a buffer. */
+	fake.fail_command = NVME_PEER_QP_CREATE;
+	fake.fail_error = EPERM;
+	good = fails_with(try_queues(ctrl, cuda, ENTRIES, QUEUES), -EPERM, "CAP_SYS_RAWIO") && good &&
+	       *fake_int("fake_allocations") == 1 &&
+	       !nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &buffer) &&
+	       *fake_int("fake_allocations") == 2 && !nvmepeer_cuda_buffer_close(buffer);
+	nvmepeer_cuda_close(cuda);
+	return good && !*fake_int("fake_allocations") && !fake.buffers;
 }
 
 static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
@@ -413,46 +717,46 @@ static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 		int value, result;
 		const char *message;
 	} cases[] = {
-		{ "fake_memory_type", 1, -EINVAL, "no device memory of CUDA" },
+		{ "fake_memory_type", 1, -EINVAL, "not CUDA device memory" },
 		{ "fake_managed", 1, -EINVAL, "managed memory" },
 		{ "fake_owner", 1, -EINVAL, "memory of CUDA device 1" },
 	};
 	bool good;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
-	good = says(try_buffer(ctrl, cuda, memory + 2, 4096), -EINVAL, "multiple of 4");
-	good = says(try_buffer(ctrl, cuda, memory, 0), -EINVAL, "some bytes") && good;
+	good = fails_with(try_buffer(ctrl, cuda, memory + 2, 4096), -EINVAL, "multiple of 4");
+	good = fails_with(try_buffer(ctrl, cuda, memory, 0), -EINVAL, "length above 0") && good;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int *fact = fake_int(cases[i].fact), before = *fact;
 
 		*fact = cases[i].value;
-		good = says(try_buffer(ctrl, cuda, memory, BYTES), cases[i].result,
+		good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), cases[i].result,
 			    cases[i].message) && good;
 		*fact = before;
 	}
 	refuse("cuPointerGetAttribute", 1);
-	good = says(try_buffer(ctrl, cuda, memory, BYTES), -EINVAL, "no device memory of CUDA") && good;
+	good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EINVAL, "not CUDA device memory") && good;
 	refuse("cuMemGetHandleForAddressRange", 1);
-	good = says(try_buffer(ctrl, cuda, memory, BYTES), -EINVAL, "from end to end") && good;
+	good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EINVAL, "from end to end") && good;
 	*fake_int("fake_capable") = 0;
 	refuse("cuMemGetHandleForAddressRange", 1);
-	good = says(try_buffer(ctrl, cuda, memory, BYTES), -EOPNOTSUPP, "gpuDirectRDMACapable") && good;
+	good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EOPNOTSUPP, "gpuDirectRDMACapable") && good;
 	*fake_int("fake_capable") = 1;
 	fake.fail_command = NVME_PEER_BUF_IMPORT;
 	fake.fail_error = EXDEV;
-	good = says(try_buffer(ctrl, cuda, memory, BYTES), -EXDEV, "nvme-peer route") && good;
+	good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EXDEV, "nvme-peer route") && good;
 	return good && nothing_left(files);
 }
 
-/* Memory that the CPU's own I/O goes to: made by the glue, or the caller's. */
-static bool lending(struct nvmepeer_cuda *cuda, int files)
+/* Memory for I/O of the CPU: allocated by the glue, or the caller's. */
+static bool dmabuf(struct nvmepeer_cuda *cuda, int files)
 {
 	void *made = NULL;
 	int fd;
 	bool good;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	good = !nvmepeer_cuda_alloc(cuda, 4097, &made) && made && *fake_int("fake_allocations") == 1 &&
 	       ((char *)made)[CUDA_ALLOCATION_UNIT - 1] == 0;
@@ -460,14 +764,14 @@ static bool lending(struct nvmepeer_cuda *cuda, int files)
 	       *(uint64_t *)fake_int("fake_exported") == (uintptr_t)made + 4096 && !close(fd);
 	nvmepeer_cuda_free(cuda, made);
 	nvmepeer_cuda_free(cuda, NULL);
-	good = says(nvmepeer_cuda_alloc(cuda, 0, &made), -EINVAL, "0 bytes") && good;
+	good = fails_with(nvmepeer_cuda_alloc(cuda, 0, &made), -EINVAL, "0 bytes") && good;
 	refuse("cuMemAlloc_v2", 2);
-	good = says(nvmepeer_cuda_alloc(cuda, 1, &made), -ENOMEM, "2097152 bytes") && good;
-	good = says(nvmepeer_cuda_dmabuf(cuda, memory + 512, 4096, &fd), -EINVAL, "page size") && good;
-	good = says(nvmepeer_cuda_dmabuf(cuda, memory, 512, &fd), -EINVAL, "page size") && good;
-	good = says(nvmepeer_cuda_dmabuf(cuda, memory, 0, &fd), -EINVAL, "page size") && good;
+	good = fails_with(nvmepeer_cuda_alloc(cuda, 1, &made), -ENOMEM, "2097152 bytes") && good;
+	good = fails_with(nvmepeer_cuda_dmabuf(cuda, memory + 512, 4096, &fd), -EINVAL, "page size") && good;
+	good = fails_with(nvmepeer_cuda_dmabuf(cuda, memory, 512, &fd), -EINVAL, "page size") && good;
+	good = fails_with(nvmepeer_cuda_dmabuf(cuda, memory, 0, &fd), -EINVAL, "page size") && good;
 	refuse("cuMemGetHandleForAddressRange", 1);
-	good = says(nvmepeer_cuda_dmabuf(cuda, memory, 4096, &fd), -EINVAL, "from end to end") && good;
+	good = fails_with(nvmepeer_cuda_dmabuf(cuda, memory, 4096, &fd), -EINVAL, "from end to end") && good;
 	return good && nothing_left(files);
 }
 
@@ -477,18 +781,22 @@ static bool is_set_of(const struct nvmepeer_set *set, struct nvmepeer_cuda_queue
 	return set->controllers == 2 && set->queues_each == 2 && set->stripe_shift == 3 &&
 	       set->flags == NVMEPEER_SET_HASH && set->queues[0].sq == queues[0]->queues[0].sq &&
 	       set->queues[3].sq == queues[1]->queues[1].sq &&
-	       set->buffers[1].length == buffers[1]->buffer.length;
+	       set->buffers[1].length == buffers[1]->buffer.length &&
+	       nvmepeer_set_check(set) != NVMEPEER_E_LAYOUT;
 }
 
-/* Two controllers as one: handles and buffers side by side, as device code reads them. */
+/*
+ * Two controllers as one: device queues and buffers as device code reads them.
+ */
 static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
 	struct nvmepeer_cuda_queues *queues[2];
 	struct nvmepeer_cuda_buffer *buffers[2];
 	struct nvmepeer_cuda_set *set;
+	struct nvmepeer_cuda *other = NULL;
 	bool good = true;
 
-	answer_as_device();
+	set_device_answers();
 	fake.open_files = files;
 	for (int i = 0; i < 2; i++)
 		good = !nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, 2, &queues[i]) &&
@@ -497,17 +805,29 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 	good = good && !nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, NVMEPEER_SET_HASH, &set) &&
 	       is_set_of(nvmepeer_cuda_set_host(set), queues, buffers);
 	nvmepeer_cuda_set_close(set);
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 64, 0, &set), -EINVAL,
+			    "2^64") &&
+	       fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 2, &set), -EINVAL,
+		    "flags 0x2");
 	queues[1]->count = 1;
-	good = good && says(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
 			    "controller 1 has 1");
 	queues[1]->count = 2;
 	buffers[1]->buffer.length = 512;
-	good = good && says(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
 			    "65536 bytes of data memory and controller 1 has 512") &&
-	       says(nvmepeer_cuda_set_open(cuda, queues, buffers, 0, 3, 0, &set), -EINVAL,
+	       fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 0, 3, 0, &set), -EINVAL,
 		    "no controller");
-	refuse("cuMemcpyHtoD_v2", 700);
-	good = good && says(nvmepeer_cuda_set_open(cuda, queues, buffers, 1, 3, 0, &set), -EIO,
+	good = good && !nvmepeer_cuda_open(1, &other) &&
+	       fails_with(nvmepeer_cuda_set_open(other, queues, buffers, 2, 3, 0, &set), -EINVAL,
+		    "device 1, but controller 0 has queue pairs for device 0");
+	buffers[1]->cuda = other;
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
+			    "controller 1 has queue pairs for device 0 and data on device 1");
+	buffers[1]->cuda = cuda;
+	nvmepeer_cuda_close(other);
+	refuse("cuMemcpyHtoDAsync_v2", 700);
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 1, 3, 0, &set), -EIO,
 			    "cuMemcpyHtoD");
 	for (int i = 0; i < 2; i++) {
 		nvmepeer_cuda_buffer_close(buffers[i]);
@@ -516,7 +836,7 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 	return good && nothing_left(files);
 }
 
-/* How pages are registered: flags of CUDA's driver ABI. */
+/* Registration flags of CUDA's driver ABI. */
 static bool flags(struct nvmepeer_cuda *cuda)
 {
 	static const int expected[] = { 3 | 8, 3, 3 | 4 };
@@ -531,10 +851,10 @@ static bool flags(struct nvmepeer_cuda *cuda)
 		cuda_unregister(cuda, page);
 	}
 	refuse("cuMemHostRegister_v2", 712);
-	good = says(cuda_register(cuda, CUDA_MEMORY_READ_WRITE, page, 4096, &address), -EFAULT,
+	good = fails_with(cuda_register(cuda, CUDA_MEMORY_READ_WRITE, page, 4096, &address), -EFAULT,
 		    "unregister it first") && good;
 	refuse("cuMemHostRegister_v2", 2);
-	good = says(cuda_register(cuda, CUDA_MEMORY_READ_ONLY, page, 4096, &address), -EFAULT,
+	good = fails_with(cuda_register(cuda, CUDA_MEMORY_READ_ONLY, page, 4096, &address), -EFAULT,
 		    "kernel log") && good;
 	return good && !*fake_int("fake_registrations");
 }
@@ -548,30 +868,37 @@ int main(int argc, char **argv)
 	int files;
 
 	(void)argc;
-	here = dirname(argv[0]);	/* cuts it short in place */
+	here = dirname(argv[0]);	/* modifies argv[0] */
 	snprintf(library, sizeof(library), "%s/../lib/fake-libcuda.so", here);
 	snprintf(old, sizeof(old), "%s/../lib/fake-libcuda-old.so", here);
 	fake_reset();
+	fake_cuda = dlopen(library, RTLD_NOW);
+	/* Throughout, another thread captures a stream in the global mode. */
+	*fake_int("fake_capturing") = 1;
 	ktap_start();
-	ktap_check(opening(library, old), "open: no library, old library, no driver, no GPU");
+	ktap_check(opening(library, old) && other_streams_undisturbed(), "open: no library, old library, no driver, no GPU");
 	if (nvmepeer_cuda_open(0, &cuda) || nvmepeer_open("nvmep0", &ctrl)) {
 		ktap_check(false, "open");
 		return ktap_end();
 	}
 	files = fake.open_files;
-	fake_cuda = dlopen(library, RTLD_NOW);
 	nothing_left(files);
-	ktap_check(opening_queues(ctrl, cuda, files), "queues: several, apart, and in GPU memory too");
-	ktap_check(queues_refused(ctrl, cuda, files), "queues: every refusal explained, nothing left");
-	ktap_check(rearming_queues(ctrl, cuda, files), "queues: lost, back, and back after a failure");
-	ktap_check(order_is_asked_for(ctrl, cuda, files), "queues: no promise of order, no queues");
-	ktap_check(rights_come_first(ctrl, cuda, files), "queues: missing rights said before anything is made");
-	ktap_check(opening_buffers(ctrl, cuda, files), "buffer: memory of the caller, at any place");
-	ktap_check(buffers_refused(ctrl, cuda, files), "buffer: every refusal explained, nothing left");
-	ktap_check(lending(cuda, files), "memory: lent by itself, for the CPU's own I/O");
-	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers side by side");
-	ktap_check(flags(cuda), "register: pages to read, to write, registers, and refusals");
+	ktap_check(opening_queues(ctrl, cuda, files), "queues: several do not overlap, with a copy in GPU memory");
+	ktap_check(queues_refused(ctrl, cuda, files), "queues: each error is explained and leaks nothing");
+	ktap_check(rearming_queues(ctrl, cuda, files), "queues: re-arm after a loss, and after a failed re-arm");
+	ktap_check(ordering_required(ctrl, cuda, files), "queues: refused without ordering of writes");
+	ktap_check(privileges_checked_first(ctrl, cuda, files), "queues: missing privileges refused before anything is created");
+	ktap_check(layouts(ctrl, cuda, files), "queues: refused to kernels with another layout");
+	ktap_check(options(ctrl, cuda, files), "queues: rings, CIDs, lists and timeout as requested");
+	ktap_check(opening_buffers(ctrl, cuda, files), "buffer: memory of the caller at any offset in a page");
+	ktap_check(buffers_refused(ctrl, cuda, files), "buffer: each error is explained and leaks nothing");
+	ktap_check(failed_open_waits_for_nothing(ctrl, files), "buffer: a failed open exposes nothing and waits for no kernel");
+	ktap_check(closing_in_use(ctrl, cuda, files), "close: memory that the controller may still access stays open");
+	ktap_check(dmabuf(cuda, files), "memory: exported as a dma-buf for I/O of the CPU");
+	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
+	ktap_check(flags(cuda), "register: flags of read-only, writable and register pages, and errors");
 	nvmepeer_close(ctrl);
 	nvmepeer_cuda_close(cuda);
+	ktap_check(!*fake_int("fake_streams"), "close: no stream is left");
 	return ktap_end();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * GPU memory as dma-bufs, exported as drivers of real GPUs do it: page-less,
- * by dma_map_resource() for each importer, movable, revocable.
+ * Export of GPU memory as dma-bufs, like drivers of real GPUs: without struct page, mapped by
+ * dma_map_resource() for each importer, movable, revocable.
  */
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
@@ -16,7 +16,7 @@
 #define SCATTERED_PIECES	4
 #define FAULT_AROUND		64
 
-/* DMA-API debugging warns when more mappings than it can count share a cache line. */
+/* DMA-API debugging warns if more mappings than this share a cache line. */
 #define SOFTGPU_MOST_MAPS	6
 
 /**
@@ -24,18 +24,18 @@
  * @gpu: const, referenced
  * @dmabuf: const: owns the buffer
  * @size: const: bytes
- * @remapped: const: lies behind the page table
+ * @remapped: const: addressed through the page table
  * @pages: const: host memory, NULL for HBM
- * @page_dma: const: DMA addresses of @pages for our device
+ * @page_dma: const: DMA addresses of @pages for the GPU
  * @node: in softgpu.buffers, under softgpu.lock
- * @revoked: under softgpu.lock: the device is gone and the memory taken away
- * @pieces: HBM; under the reservation lock, as are the following
+ * @revoked: under softgpu.lock: the device was removed and the memory revoked
+ * @pieces: HBM; under the reservation lock, like all following fields
  * @piece_count: entries of @pieces
  * @address: GPU address
- * @gone: nobody may map it any more
- * @moving: nobody may map it for the moment
- * @maps: mappings for importers
- * @pins: by importers
+ * @gone: no new mappings any more
+ * @moving: no new mappings during a move
+ * @maps: mappings of importers
+ * @pins: pins of importers
  * @unmapped: woken when @maps becomes 0
  */
 struct softgpu_buffer {
@@ -158,7 +158,7 @@ static void softgpu_unmap_dma_buf(struct dma_buf_attachment *attach,
 		wake_up_all(&buffer->unmapped);
 }
 
-/* A dynamic importer must know peer-to-peer addresses, as NVIDIA's driver wants. */
+/* A dynamic importer must support peer-to-peer addresses, as NVIDIA's driver requires. */
 static int softgpu_attach(struct dma_buf *dmabuf,
 			  struct dma_buf_attachment *attach)
 {
@@ -190,7 +190,7 @@ static void softgpu_unpin(struct dma_buf_attachment *attach)
 
 /* --- Mappings for the CPU ------------------------------------------------ */
 
-/* Page frame @index of the buffer; the reservation lock is held. */
+/* Page frame @index of the buffer; called with the reservation lock held. */
 static unsigned long softgpu_frame(const struct softgpu_buffer *buffer,
 				   unsigned long index)
 {
@@ -245,7 +245,7 @@ static const struct vm_operations_struct softgpu_vm_ops = {
 	.fault = softgpu_fault,
 };
 
-/* The core has compared the range with the size of the dma-buf. */
+/* The dma-buf core has checked the range. */
 static int softgpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct softgpu_buffer *buffer = dmabuf->priv;
@@ -274,7 +274,7 @@ static void softgpu_free_pieces(struct softgpu_buffer *buffer)
 				 &buffer->pieces[--buffer->piece_count]);
 }
 
-/* @count pieces, with a page that is not ours between any two of them. */
+/* Allocate @count pieces with a gap of one page between any two of them. */
 static int softgpu_get_pieces(struct softgpu_buffer *buffer, unsigned int count)
 {
 	struct softgpu_piece gaps[SCATTERED_PIECES];
@@ -323,7 +323,7 @@ static void softgpu_free_pages(struct softgpu_buffer *buffer)
 	kvfree(buffer->pages);
 }
 
-/* Give our own device up to @count pages less. */
+/* Unmap the first @count pages from the GPU. */
 static void softgpu_unmap_own(struct softgpu_buffer *buffer,
 			      unsigned long count)
 {
@@ -362,7 +362,7 @@ err_free:
 	return -ENOMEM;
 }
 
-/* Let GPU addresses name the pieces or pages. */
+/* Map the pieces or pages at GPU addresses. */
 static int softgpu_remap(struct softgpu_buffer *buffer)
 {
 	struct softgpu *gpu = buffer->gpu;
@@ -417,8 +417,7 @@ static int softgpu_get_memory(struct softgpu_buffer *buffer, u32 flags)
 }
 
 /*
- * Take the memory away from our own device.  The device may be going away, but
- * waits for this.
+ * Unmap the memory from the GPU. The device may be being removed, and waits for this.
  */
 static void softgpu_withdraw(struct softgpu_buffer *buffer)
 {
@@ -498,7 +497,7 @@ static struct softgpu_buffer *softgpu_buffer_new(struct softgpu *gpu, u64 size,
 	return buffer;
 }
 
-/* The dma-buf owns the buffer afterwards; on failure the caller does. */
+/* On success the dma-buf owns the buffer; on failure the caller does. */
 static int softgpu_buffer_export(struct softgpu_buffer *buffer)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
@@ -548,7 +547,7 @@ int softgpu_alloc(struct softgpu_file *file, struct softgpu_alloc *alloc)
 	alloc->address = buffer->address;
 	ret = dma_buf_fd(buffer->dmabuf, O_CLOEXEC);
 	if (ret < 0) {
-		/* Released on the way to user space, not under hw_lock. */
+		/* The release runs on return to user space, not under hw_lock. */
 		dma_buf_put(buffer->dmabuf);
 		return ret;
 	}
@@ -558,7 +557,7 @@ int softgpu_alloc(struct softgpu_file *file, struct softgpu_alloc *alloc)
 
 /* --- Moving and revoking ------------------------------------------------- */
 
-/* Tell importers to let go and wait until they have. */
+/* Invalidate importers and wait until they have unmapped the buffer. */
 static int softgpu_evict(struct softgpu_buffer *buffer)
 {
 	struct dma_resv *resv = buffer->dmabuf->resv;
@@ -574,7 +573,7 @@ static int softgpu_evict(struct softgpu_buffer *buffer)
 	return 0;
 }
 
-/* Whether a move may begin; nobody maps the buffer from then on. */
+/* Begin a move, if it is allowed: no new mappings until its end. */
 static int softgpu_move_begin(struct softgpu_buffer *buffer, u32 flags)
 {
 	int ret = -EBUSY;
@@ -598,7 +597,7 @@ static void softgpu_copy_hbm(struct softgpu *gpu, u64 to, u64 from, u64 length)
 			     gpu->hbm + to + i);
 }
 
-/* Put it to @piece, which becomes its old place. */
+/* Move it to @piece, which receives the old piece. */
 static void softgpu_move_to(struct softgpu_buffer *buffer,
 			    struct softgpu_piece *piece)
 {
@@ -668,7 +667,7 @@ static void softgpu_buffer_revoke(struct softgpu_buffer *buffer)
 	mutex_unlock(&gpu->lock);
 }
 
-/* A buffer that is not revoked, with a reference to its dma-buf; NULL if none. */
+/* A buffer that is not revoked yet, with a reference to its dma-buf, or NULL. */
 static struct softgpu_buffer *softgpu_next_buffer(struct softgpu *gpu)
 {
 	struct softgpu_buffer *buffer, *found = NULL;
@@ -706,6 +705,6 @@ void softgpu_buffers_revoke(struct softgpu *gpu)
 		softgpu_buffer_revoke(buffer);
 		dma_buf_put(buffer->dmabuf);
 	}
-	/* Those that were being released meanwhile. */
+	/* Wait for buffers whose release was in progress. */
 	wait_event(gpu->buffers_wait, softgpu_all_revoked(gpu));
 }

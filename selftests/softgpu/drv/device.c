@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A device of the driver: made, referenced, freed, and its hardware used by
- * those who find it still there.
+ * Lifetime of a device, and access to its hardware until it is removed.
  */
 #include <linux/idr.h>
 #include <linux/slab.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The life of a device, and the use of its hardware. */
+/* Lifetime of a device, and access to its hardware. */
 #ifndef _SOFTGPU_DEVICE_H
 #define _SOFTGPU_DEVICE_H
 
 #include "softgpu.h"
 
 /**
- * softgpu_new() - a device that nothing was asked of yet
+ * softgpu_new() - allocate a device
  * @pdev: its PCI function; referenced
- * @fops: of its node, which the caller registers
+ * @fops: operations of its node, which the caller registers
  *
  * Return: the device with one reference, or an ERR_PTR(): -ENOMEM, -ENOSPC.
  */
@@ -17,10 +17,10 @@ struct softgpu *softgpu_new(struct pci_dev *pdev,
 void softgpu_put(struct softgpu *gpu);
 
 /**
- * softgpu_hw_enter() - begin to use the hardware
+ * softgpu_hw_enter() - begin an access to the hardware
  * @gpu: device
  *
- * Return: true, to be ended by softgpu_hw_leave(); false if it is gone.
+ * Return: true, and softgpu_hw_leave() must follow; false if the device was removed.
  */
 bool softgpu_hw_enter(struct softgpu *gpu);
 void softgpu_hw_leave(struct softgpu *gpu);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dma-bufs of others in GPU address space, imported as amdgpu does it
- * (dynamically, with peer-to-peer addresses and an invalidate callback) or as
- * NVIDIA's driver does (statically).
+ * Import of dma-bufs into GPU address space, like amdgpu (dynamic, with peer-to-peer addresses
+ * and an invalidate callback) or like NVIDIA's driver (static).
  */
 #include <linux/dma-resv.h>
 #include <linux/slab.h>
@@ -14,21 +13,21 @@
 #include "mmu.h"
 
 /**
- * struct softgpu_importer - an attachment and where it lies
- * @ref: of its file's handle, and of who shuts it down
+ * struct softgpu_importer - an attachment and its GPU address
+ * @ref: held by the handle of its file, and during a shutdown
  * @gpu: const
  * @node: in softgpu.imports, under softgpu.lock
- * @shut: under softgpu.lock: the device went and took it along
+ * @shut: under softgpu.lock: shut down by the removal of the device
  * @dmabuf: referenced; NULL once shut down, under @lock
  * @attach: const while @dmabuf is
  * @address: const: GPU address
  * @length: const: bytes
  * @flags: const: SOFTGPU_IMPORT_*
- * @work: lets go after an invalidation
- * @lock: one shutdown or renewal at a time
+ * @work: unmaps after an invalidation
+ * @lock: serializes shutdown and renewal
  * @sgt: the mapping, NULL if there is none; under the reservation lock
- * @stale: under the reservation lock: the exporter wants @sgt back
- * @segments: of it when it was made
+ * @stale: under the reservation lock: the exporter has invalidated @sgt
+ * @segments: segments of @sgt when it was mapped
  * @closing: under the reservation lock: no more work
  * @invalidations: under the reservation lock
  */
@@ -52,8 +51,7 @@ struct softgpu_importer {
 };
 
 /*
- * Take it out of GPU address space, then unmap it.  When the device is gone its
- * bus mastering is off.
+ * Remove it from GPU address space, then unmap it. Bus mastering of a removed device is off.
  */
 static void softgpu_import_unmap(struct softgpu_importer *importer)
 {
@@ -69,7 +67,7 @@ static void softgpu_import_unmap(struct softgpu_importer *importer)
 	importer->stale = false;
 }
 
-/* Whoever starts a job may have mapped it again since the work was queued. */
+/* The start of a job may have mapped it again since the work was queued. */
 static void softgpu_import_work(struct work_struct *work)
 {
 	struct softgpu_importer *importer =
@@ -91,7 +89,7 @@ static void softgpu_invalidate(struct dma_buf_attachment *attach)
 	dma_resv_assert_held(attach->dmabuf->resv);
 	importer->invalidations++;
 	atomic64_inc(&importer->gpu->invalidations);
-	/* An exporter may call while it maps; there is nothing to let go yet. */
+	/* An exporter may call this during the mapping, when there is nothing to unmap yet. */
 	if (!importer->sgt || importer->closing)
 		return;
 	importer->stale = true;
@@ -114,7 +112,7 @@ softgpu_attach_to(struct softgpu_importer *importer)
 				      &softgpu_attach_ops, importer);
 }
 
-/* Fill the page table; the mapping may be shorter or longer than it should. */
+/* Fill the page table; the mapping may be shorter or longer than the dma-buf. */
 static int softgpu_fill(struct softgpu_importer *importer,
 			struct sg_table *sgt)
 {
@@ -137,7 +135,7 @@ static int softgpu_fill(struct softgpu_importer *importer,
 	return done == importer->length ? 0 : -EINVAL;
 }
 
-/* Map it and let GPU addresses name it; the reservation lock is held. */
+/* Map it at its GPU address; called with the reservation lock held. */
 static int softgpu_import_map(struct softgpu_importer *importer)
 {
 	struct sg_table *sgt;
@@ -148,7 +146,7 @@ static int softgpu_import_map(struct softgpu_importer *importer)
 	sgt = dma_buf_map_attachment(importer->attach, DMA_BIDIRECTIONAL);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
-	/* Whoever fills or moves the memory is done with it first. */
+	/* Wait for fences of writers and moves. */
 	waited = dma_resv_wait_timeout(importer->dmabuf->resv,
 				       DMA_RESV_USAGE_KERNEL, true,
 				       SOFTGPU_RELEASE_TIMEOUT);
@@ -167,8 +165,7 @@ static int softgpu_import_map(struct softgpu_importer *importer)
 }
 
 /*
- * Let go for good: by its file, or when the device goes.  The second caller
- * finds nothing left to do.
+ * Unmap and detach it, for its file or the removal of the device. A second call does nothing.
  */
 static void softgpu_importer_shutdown(struct softgpu_importer *importer)
 {
@@ -205,7 +202,7 @@ static void softgpu_importer_free(struct kref *ref)
 	kfree(importer);
 }
 
-/* hw_lock is held, so the device does not go meanwhile. */
+/* Called with hw_lock held, so the device is not removed meanwhile. */
 static struct softgpu_importer *
 softgpu_importer_new(struct softgpu *gpu, struct dma_buf *dmabuf, u32 flags)
 {
@@ -250,7 +247,7 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/* Takes hw_lock: not under it. */
+/* Takes hw_lock, so it must not be called with it held. */
 static void softgpu_importer_destroy(struct softgpu_importer *importer)
 {
 	struct softgpu *gpu = importer->gpu;
@@ -313,7 +310,7 @@ int softgpu_import_info(struct softgpu_file *file,
 	struct softgpu_importer *importer;
 	int ret = -ENOENT;
 
-	/* A release takes the handle away under the same lock first. */
+	/* A release first removes the handle under the same lock. */
 	mutex_lock(&file->gpu->lock);
 	importer = xa_load(&file->imports, info->handle);
 	if (importer) {
@@ -351,7 +348,7 @@ void softgpu_imports_close(struct softgpu_file *file)
 	xa_destroy(&file->imports);
 }
 
-/* Map it again if its exporter took it away; what is refused stays away. */
+/* Map it again after an invalidation; it stays unmapped if the exporter refuses. */
 static void softgpu_importer_renew(struct softgpu_importer *importer)
 {
 	struct softgpu *gpu = importer->gpu;
@@ -369,7 +366,7 @@ static void softgpu_importer_renew(struct softgpu_importer *importer)
 	mutex_unlock(&importer->lock);
 }
 
-/* The file's import of the lowest handle from @handle on, with a reference. */
+/* The import with the lowest handle from @handle on, with a reference. */
 static struct softgpu_importer *softgpu_import_from(struct softgpu_file *file,
 						    unsigned long *handle)
 {
@@ -395,7 +392,7 @@ void softgpu_imports_renew(struct softgpu_file *file)
 	}
 }
 
-/* An importer that is not shut down, with a reference; NULL if none is left. */
+/* An importer that is not shut down, with a reference, or NULL. */
 static struct softgpu_importer *softgpu_next_importer(struct softgpu *gpu)
 {
 	struct softgpu_importer *importer, *found = NULL;
@@ -413,7 +410,7 @@ static struct softgpu_importer *softgpu_next_importer(struct softgpu *gpu)
 	return found;
 }
 
-/* Handles stay until their files let go of them. */
+/* Handles stay until their files release them. */
 void softgpu_imports_shutdown(struct softgpu *gpu)
 {
 	struct softgpu_importer *importer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Others' dma-bufs in GPU address space. */
+/* Import of dma-bufs into GPU address space. */
 #ifndef _SOFTGPU_IMPORT_H
 #define _SOFTGPU_IMPORT_H
 
@@ -11,11 +11,11 @@ int softgpu_import_info(struct softgpu_file *file,
 int softgpu_release(struct softgpu_file *file,
 		    const struct softgpu_release *release);
 
-/* Map again what exporters took away; takes hw_lock itself. */
+/* Map invalidated imports again; takes hw_lock. */
 void softgpu_imports_renew(struct softgpu_file *file);
 void softgpu_imports_close(struct softgpu_file *file);
 
-/* Let go of everything imported by any file; the device is gone. */
+/* Unmap and detach the imports of all files, after the removal of the device. */
 void softgpu_imports_shutdown(struct softgpu *gpu);
 
 #endif /* _SOFTGPU_IMPORT_H */

@@ -9,7 +9,7 @@
 #include "device.h"
 #include "job.h"
 
-/* How long an aborted job may take to end. */
+/* Time limit for the end of an aborted job. */
 #define ABORT_TIMEOUT	(5 * HZ)
 
 static unsigned int slot_number(const struct softgpu *gpu,
@@ -65,7 +65,7 @@ static void slot_start(struct softgpu *gpu, struct softgpu_slot *slot,
 	memcpy_toio(gpu->hbm + slot_job(gpu, slot), job, sizeof(*job));
 	WRITE_ONCE(slot->done, false);
 	slot->lost = false;
-	/* The job lies in HBM before the device is told to look at it. */
+	/* Store the job to HBM before the device is started. */
 	wmb();
 	writeq(slot_job(gpu, slot), slot_register(gpu, slot, SOFTGPU_SLOT_JOB));
 	slot_control(gpu, slot, SOFTGPU_CONTROL_START);
@@ -134,7 +134,7 @@ static bool slot_ended(const struct softgpu_slot *slot)
 	return READ_ONCE(slot->done) || READ_ONCE(slot->lost);
 }
 
-/* What the job did so far; hw_lock and lock are held. */
+/* The current result of a job; called with hw_lock and lock held. */
 static void slot_result(struct softgpu *gpu, const struct softgpu_slot *slot,
 			struct softgpu_result *result)
 {
@@ -144,7 +144,7 @@ static void slot_result(struct softgpu *gpu, const struct softgpu_slot *slot,
 		result->status = SOFTGPU_ABORTED;
 }
 
-/* Look at a job, and take it away if it has ended and @take. */
+/* Read the result of a job, and release the job if it has ended and @take is set. */
 static int job_look(struct softgpu_file *file, struct softgpu_wait *wait,
 		    bool take)
 {
@@ -246,7 +246,7 @@ static bool jobs_ended(struct softgpu_file *file)
 	return true;
 }
 
-/* A slot whose job does not end stays taken: the device may still write it. */
+/* A slot whose job does not end stays in use, as the device may still write to it. */
 void softgpu_jobs_close(struct softgpu_file *file)
 {
 	struct softgpu *gpu = file->gpu;

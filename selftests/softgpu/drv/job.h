@@ -11,7 +11,7 @@ int softgpu_progress(struct softgpu_file *file, struct softgpu_wait *wait);
 int softgpu_stop(struct softgpu_file *file, const struct softgpu_stop *stop);
 void softgpu_jobs_close(struct softgpu_file *file);
 
-/* The device was reset: no job will end any more; hw_lock is held for writing. */
+/* After a reset all jobs are lost; called with hw_lock held for writing. */
 void softgpu_jobs_lost(struct softgpu *gpu);
 
 /* From the interrupt handler: jobs in these slots have ended. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * softgpu_drv: driver of softgpu, the stand-in GPU of nvme-peer's tests.  Does
- * with dma-bufs and peer-to-peer DMA what drivers of real GPUs do.
+ * softgpu_drv: driver of softgpu, the software GPU of nvme-peer's tests. It handles dma-bufs and
+ * peer-to-peer DMA like drivers of real GPUs.
  */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
@@ -30,7 +30,7 @@ static irqreturn_t softgpu_interrupt(int irq, void *data)
 	return IRQ_HANDLED;
 }
 
-/* Bring the registers to life, after power-on or a reset. */
+/* Initialize the registers after power-on or a reset. */
 static void softgpu_hw_start(struct softgpu *gpu)
 {
 	softgpu_mmu_start(gpu);
@@ -38,7 +38,7 @@ static void softgpu_hw_start(struct softgpu *gpu)
 	writel(U16_MAX, gpu->regs + SOFTGPU_REG_INT_ENABLE);
 }
 
-/* No job runs and no DMA is done afterwards; hw_lock is held for writing. */
+/* Stop all jobs and DMA; called with hw_lock held for writing. */
 static void softgpu_hw_stop(struct softgpu *gpu)
 {
 	int tries;
@@ -187,9 +187,8 @@ err_put:
 }
 
 /*
- * Files and dma-bufs may stay open.  The device does no DMA any more before what
- * it imported is let go, and everybody has let go of its memory before its BAR
- * may be given to somebody else.
+ * Files and dma-bufs may stay open. DMA of the device stops before its imports are unmapped, and
+ * importers have unmapped its memory before its BAR can be reused.
  */
 static void softgpu_remove(struct pci_dev *pdev)
 {
@@ -212,7 +211,7 @@ static void softgpu_remove(struct pci_dev *pdev)
 	softgpu_put(gpu);
 }
 
-/* A reset from outside: HBM stays, running jobs are lost. */
+/* A reset by the PCI core: HBM keeps its contents, running jobs are lost. */
 static void softgpu_reset_prepare(struct pci_dev *pdev)
 {
 	struct softgpu *gpu = pci_get_drvdata(pdev);
@@ -252,5 +251,5 @@ static struct pci_driver softgpu_driver = {
 
 module_pci_driver(softgpu_driver);
 NVMEP_IMPORT_NS_DMA_BUF();
-MODULE_DESCRIPTION("Driver of the stand-in GPU of nvme-peer's tests");
+MODULE_DESCRIPTION("Driver of the software GPU of nvme-peer's tests");
 MODULE_LICENSE("GPL");

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * HBM and GPU address space: who has which pages, and the page table.
+ * Allocation of HBM and GPU address space, and the page table.
  *
- * HBM from below is for buffers; its last part holds the page table and the
- * jobs, which nobody allocates.
+ * The page table and the jobs are at the end of HBM, behind the memory for buffers.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -36,7 +35,7 @@ int softgpu_mmu_init(struct softgpu *gpu)
 	return 0;
 }
 
-/* Also after a failed softgpu_mmu_init(), or none. */
+/* May be called after a failed softgpu_mmu_init(), or without one. */
 void softgpu_mmu_exit(struct softgpu *gpu)
 {
 	bitmap_free(gpu->va_map);
@@ -49,7 +48,7 @@ void softgpu_mmu_start(struct softgpu *gpu)
 	writeq(SOFTGPU_TABLE_PAGES, gpu->regs + SOFTGPU_REG_TABLE_PAGES);
 }
 
-/* First of @count free bits in a row, now taken; -ENOSPC. */
+/* Allocate @count contiguous bits. Returns the first one or -ENOSPC. */
 static long softgpu_take(unsigned long *map, unsigned long size,
 			 unsigned long count)
 {
@@ -132,7 +131,7 @@ void softgpu_mmu_map(struct softgpu *gpu, u64 address, u64 target, u64 length,
 	for (offset = 0; offset < length; offset += PAGE_SIZE)
 		writeq((target + offset) | flags | SOFTGPU_PTE_VALID,
 		       softgpu_entry(gpu, address + offset));
-	/* Whoever starts a job that uses it goes through an uncached store. */
+	/* Order the entries before the uncached store that starts a job. */
 	wmb();
 }
 
@@ -145,7 +144,7 @@ void softgpu_mmu_unmap(struct softgpu *gpu, u64 address, u64 length)
 	lockdep_assert_held(&gpu->hw_lock);
 	for (offset = 0; offset < length; offset += PAGE_SIZE)
 		writeq(0, softgpu_entry(gpu, address + offset));
-	/* The entries have left the write combining buffers. */
+	/* Flush the entries from the write-combining buffers. */
 	wmb();
 	writel(1, invalidate);
 	for (tries = 0; tries < 50000; tries++) {

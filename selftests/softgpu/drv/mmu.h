@@ -16,7 +16,7 @@ struct softgpu_piece {
 };
 
 /**
- * softgpu_mmu_init() - divide HBM and get the maps
+ * softgpu_mmu_init() - divide HBM and allocate the maps
  * @gpu: device being probed; undone by softgpu_mmu_exit()
  *
  * Return: 0 or -ENOMEM, -EINVAL if HBM is too small.
@@ -24,11 +24,11 @@ struct softgpu_piece {
 int softgpu_mmu_init(struct softgpu *gpu);
 void softgpu_mmu_exit(struct softgpu *gpu);
 
-/* Tell the device where the page table is; hw_lock is held. */
+/* Set the page table registers; called with hw_lock held. */
 void softgpu_mmu_start(struct softgpu *gpu);
 
 /**
- * softgpu_hbm_alloc() - get HBM
+ * softgpu_hbm_alloc() - allocate HBM
  * @gpu: device
  * @length: bytes, whole pages
  * @piece: receives it
@@ -41,10 +41,10 @@ void softgpu_hbm_free(struct softgpu *gpu, const struct softgpu_piece *piece);
 u64 softgpu_hbm_available(struct softgpu *gpu);
 
 /**
- * softgpu_va_alloc() - get GPU address space behind the page table
+ * softgpu_va_alloc() - allocate GPU address space of the page table
  * @gpu: device
  * @length: bytes, whole pages
- * @address: receives the GPU address; nothing is there yet
+ * @address: receives the GPU address, which is unmapped
  *
  * Return: 0 or -ENOSPC.
  */
@@ -52,7 +52,7 @@ int softgpu_va_alloc(struct softgpu *gpu, u64 length, u64 *address);
 void softgpu_va_free(struct softgpu *gpu, u64 address, u64 length);
 
 /**
- * softgpu_mmu_map() - let GPU addresses name something
+ * softgpu_mmu_map() - map GPU addresses
  * @gpu: device; hw_lock is held
  * @address: GPU address of the first page
  * @target: DMA address or HBM offset
@@ -63,12 +63,12 @@ void softgpu_mmu_map(struct softgpu *gpu, u64 address, u64 target, u64 length,
 		     u64 flags);
 
 /**
- * softgpu_mmu_unmap() - let GPU addresses name nothing any more
+ * softgpu_mmu_unmap() - unmap GPU addresses
  * @gpu: device; hw_lock is held
  * @address: GPU address of the first page
  * @length: bytes, whole pages
  *
- * On return the device does not access any more what they named.
+ * On return the device does not access the former target any more.
  */
 void softgpu_mmu_unmap(struct softgpu *gpu, u64 address, u64 length);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/softgpuN: open, release, and from ioctl numbers to functions.
+ * /dev/softgpuN: open, release, and ioctl dispatch.
  */
 #include <linux/fs.h>
 #include <linux/io-64-nonatomic-lo-hi.h>
@@ -14,7 +14,7 @@
 #include "mmu.h"
 #include "node.h"
 
-/* The node cannot be opened any more once misc_deregister() has returned. */
+/* Not called after misc_deregister() has returned. */
 static int softgpu_open(struct inode *inode, struct file *filp)
 {
 	struct softgpu *gpu = container_of(filp->private_data, struct softgpu,
@@ -30,7 +30,7 @@ static int softgpu_open(struct inode *inode, struct file *filp)
 	return nonseekable_open(inode, filp);
 }
 
-/* Jobs first: they may use what is imported. */
+/* Jobs first, as they may use imports. */
 static int softgpu_close(struct inode *inode, struct file *filp)
 {
 	struct softgpu_file *file = filp->private_data;
@@ -110,7 +110,7 @@ static int call_release(struct softgpu_file *file, void *argument)
 	return softgpu_release(file, argument);
 }
 
-/* Before a job, as a driver does that validates what a submission may use. */
+/* Renew imports before a job, like drivers that validate a submission. */
 static int call_start(struct softgpu_file *file, void *argument)
 {
 	int ret;
@@ -151,7 +151,7 @@ union softgpu_argument {
 	struct softgpu_counters counters;
 };
 
-/* @locks: takes hw_lock itself, where it needs it. */
+/* @locks: the function takes hw_lock itself. */
 static const struct {
 	unsigned int cmd;
 	bool locks;

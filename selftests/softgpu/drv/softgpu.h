@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The objects of softgpu_drv, the driver of the stand-in GPU.  Its rooms, each
- * with a header of its own and using only those below it:
+ * The state of softgpu_drv, the driver of the software GPU. Its source files, each with a header
+ * and using only those below it:
  *
  *	main.c		probe, remove, resets, interrupt
  *	node.c		/dev/softgpuN, ioctl dispatch
- *	import.c	dma-bufs of others in GPU address space
- *	buffer.c	memory that we export as dma-bufs
+ *	import.c	import of dma-bufs into GPU address space
+ *	buffer.c	export of GPU memory as dma-bufs
  *	job.c		jobs
- *	device.c	the life of a device, and the use of its hardware
+ *	device.c	lifetime of a device, and access to its hardware
  *	mmu.c		HBM and address space allocation, page table
  *
  * Lock order: hw_lock, lock, a dma-buf's reservation lock.
@@ -33,15 +33,15 @@
 #define SOFTGPU_TABLE_PAGES	(SZ_512M / SOFTGPU_PAGE)
 #define SOFTGPU_JOB_STRIDE	1024
 
-/* How long importers may take to let go. */
+/* Time limit for importers to unmap a buffer. */
 #define SOFTGPU_RELEASE_TIMEOUT	(10 * HZ)
 
 /**
- * struct softgpu_slot - a job of ours in one of the device's slots
+ * struct softgpu_slot - a job in a slot of the device
  * @owner: file that started it, NULL for a free slot; under softgpu.lock
- * @id: what the file calls it; under softgpu.lock
- * @done: the device has ended it; set by the interrupt handler
- * @lost: the device was reset under it; under softgpu.lock
+ * @id: handle of the job; under softgpu.lock
+ * @done: the job has ended; set by the interrupt handler
+ * @lost: the device was reset during the job; under softgpu.lock
  */
 struct softgpu_slot {
 	struct softgpu_file *owner;
@@ -52,7 +52,7 @@ struct softgpu_slot {
 
 /**
  * struct softgpu - a device
- * @ref: one each of the bound driver, every open file, every dma-buf
+ * @ref: held by the bound driver, every open file and every dma-buf
  * @pdev: const, referenced
  * @misc: const: the node
  * @name: const: of the node
@@ -60,28 +60,28 @@ struct softgpu_slot {
  * @regs: const while not @gone: BAR0
  * @hbm: const while not @gone: BAR2
  * @hbm_phys: const: CPU address of BAR2
- * @hbm_bytes: const: as are the following
+ * @hbm_bytes: const, like the following fields
  * @hbm_va: GPU address of HBM
  * @mmu_va: GPU address of the first page behind the page table
  * @table: offset of the page table in HBM
  * @jobs: offset of the jobs in HBM
- * @flush_page: memory that the device reads to push posted writes out
+ * @flush_page: memory that the device reads to flush posted writes
  * @flush_dma: DMA address of it
- * @workqueue: where imports are let go
- * @hw_lock: read: use the hardware, after a look at @gone; write: reset it or
- *	take it away
+ * @workqueue: for the work of imports
+ * @hw_lock: held for reading to access the hardware, after a check of @gone; for writing to reset
+ *	or remove it
  * @gone: under @hw_lock
- * @lock: guards the fields that follow
- * @hbm_map: a bit per page of HBM in use
- * @va_map: a bit per entry of the page table in use
+ * @lock: protects the following fields
+ * @hbm_map: a bit for each page of HBM, set while allocated
+ * @va_map: a bit for each entry of the page table, set while allocated
  * @buffers: struct softgpu_buffer
  * @buffers_wait: woken when one leaves @buffers
  * @imports: struct softgpu_importer
  * @slots: jobs
  * @next_job: id of the next job
  * @job_wait: woken when a job ends
- * @invalidations: times that exporters told imports to let go
- * @interrupts: taken
+ * @invalidations: invalidations of imports by exporters
+ * @interrupts: handled interrupts
  * @cpu_maps: mappings of buffers by the CPU, and faults of them
  */
 struct softgpu {

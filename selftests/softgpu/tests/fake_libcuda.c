@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A libcuda without a GPU: memory of the GPU is memory of the process, a module is a
- * shared object that a C compiler made of kernel.cu, and a few CPU threads run all
- * threads of a kernel.  What softgpu does about CUDA is the same as on a GPU.
+ * A libcuda without a GPU: GPU memory is memory of the process, a module is a shared object that
+ * a C compiler has made from kernel.cu, and a few CPU threads run all threads of a kernel. The
+ * code of softgpu is the same as with a GPU.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -18,10 +18,10 @@ enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_FOUND = 500, NOT_READY 
 #define CPU_THREADS	8U
 
 /**
- * struct launch - a kernel that runs
+ * struct launch - a running kernel
  * @job: copy of its argument
- * @next: thread that nobody has begun
- * @running: CPU threads at it
+ * @next: next thread to run
+ * @running: CPU threads that run it
  */
 struct launch {
 	void (*kernel)(struct kernel_job job);
@@ -176,6 +176,6 @@ FAKE_CALL(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid
 FAKE_CALL(cuGetErrorName, int error, const char **name)
 {
 	(void)error;
-	*name = "an error of the stand-in";
+	*name = "an error of the fake libcuda";
 	return OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The stand-in GPU itself, in a guest: what every test and the demo take for
- * granted when they use it.
+ * Test of the software GPU itself, which other tests and the demonstration rely on. Runs in a
+ * guest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +106,7 @@ TEST_F(softgpu, memory_is_there)
 	EXPECT_NE(0, self->info.pci_address);
 }
 
-/* The CPU and the GPU see the same bytes, in both directions. */
+/* CPU and GPU access the same bytes, in both directions. */
 TEST_F(softgpu, cpu_and_gpu_share_hbm)
 {
 	struct softgpu_memory memory = { .length = SIZE, .seed = 1 };
@@ -171,7 +171,7 @@ TEST_F(softgpu, dma_to_mapped_host_memory)
 	EXPECT_EQ(after.faults, self->before.faults);
 }
 
-/* Also proves that the shared mapping shows the guest's own bytes. */
+/* Also checks that the shared mapping is the guest's memory. */
 TEST_F(softgpu, dma_by_message)
 {
 	struct softgpu_counters after;
@@ -183,7 +183,7 @@ TEST_F(softgpu, dma_by_message)
 	EXPECT_EQ(after.mapped_writes, self->before.mapped_writes);
 }
 
-/* Posted stores arrive in order, and before the job's end is told. */
+/* Posted stores arrive in order, and before the end of the job is reported. */
 TEST_F(softgpu, posted_stores)
 {
 	struct softgpu_memory memory = {
@@ -223,7 +223,7 @@ TEST_F(softgpu, scattered_memory_is_one_to_programs)
 	close(alloc.fd);
 }
 
-/* An address that nothing answers for ends the job, and nothing else. */
+/* An access to an unmapped address ends the job only. */
 TEST_F(softgpu, a_fault_ends_the_job)
 {
 	struct softgpu_memory memory = { .width = 4 };
@@ -291,7 +291,7 @@ TEST_F(softgpu, bad_jobs_are_refused)
 		  run(self->fd, SOFTGPU_WRITE, 1, &memory, NULL));
 }
 
-/* A job that would run for ever is stopped, aborted, or goes with its file. */
+/* An endless job ends when it is stopped or aborted, or its file is closed. */
 TEST_F(softgpu, endless_jobs_end)
 {
 	struct softgpu_memory memory = { .address = self->info.hbm_va,
@@ -434,7 +434,7 @@ static void on_bus_error(int number)
 	siglongjmp(after_signal, 1);
 }
 
-/* Whether storing to @word ends in SIGBUS. */
+/* Returns whether a store to @word raises SIGBUS. */
 static bool store_fails(volatile uint64_t *word)
 {
 	struct sigaction action = { .sa_handler = on_bus_error }, before;
@@ -449,7 +449,7 @@ static bool store_fails(volatile uint64_t *word)
 	return failed;
 }
 
-/* The driver is unbound under a mapping, a job and an open file. */
+/* The driver is unbound during a job, with a mapping and an open file. */
 TEST_F(softgpu, the_device_goes_away)
 {
 	struct softgpu_memory poll = { .address = self->info.hbm_va,

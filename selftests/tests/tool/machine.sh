@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Made-up machines: what sysfs and procfs would tell, in a folder for NVME_PEER_SYSROOT.
+# Fake machines: sysfs and procfs in a directory for NVME_PEER_SYSROOT.
 # Sourced.
 #
-#   machine_begin FOLDER               an empty machine; the functions below work on it
+#   machine_begin DIRECTORY            an empty machine; the functions below work on it
 #   machine_function ADDRESS ROOT|ABOVE CLASS ID   a PCI function; ROOT is pci0000:00
 #   machine_config ADDRESS TYPE [ACS]  its configuration space: PCIe port type, ACS control
 #   machine_driver ADDRESS NAME        bound to it
 #   machine_group ADDRESS GROUP TYPE   its IOMMU group
-#   machine_disk ADDRESS NODE DISK     a controller's node and its disk, of the kernel's own driver
+#   machine_disk ADDRESS NODE DISK     node and disk of a controller of the kernel's nvme driver
 
 machine_begin() {
 	machine=$1
@@ -20,7 +20,7 @@ machine_begin() {
 	: >"$machine/proc/self/mountinfo"
 }
 
-# machine_place ADDRESS: where it lies below the root.
+# machine_place ADDRESS: its directory below the root.
 machine_place() {
 	local link
 	link=$(readlink "$machine/sys/bus/pci/devices/$1")
@@ -39,14 +39,14 @@ machine_function() {
 	echo '(null)' >"$machine$place/driver_override"
 }
 
-# bytes FILE OFFSET HEX...: as many bytes, little endian words are the caller's.
+# bytes FILE OFFSET HEX...: write bytes; the caller splits little-endian words.
 machine_bytes() {
 	local file=$1 offset=$2
 	shift 2
 	printf '%b' "$(printf '\\x%s' "$@")" | dd of="$file" bs=1 seek=$((offset)) conv=notrunc status=none
 }
 
-# The PCIe capability at 0x40; ACS, if there is any, at 0x140 behind another at 0x100.
+# The PCIe capability is at 0x40; ACS, if present, at 0x140 after another one at 0x100.
 machine_config() {
 	local address=$1 type=$2 acs=${3:-} config
 	config=$machine$(machine_place "$address")/config
@@ -64,7 +64,7 @@ machine_driver() {
 	ln -sfn "$(machine_up "$1")bus/pci/drivers/$2" "$machine$(machine_place "$1")/driver"
 }
 
-# From a function's folder to sys/.
+# From the directory of a function to sys/.
 machine_up() {
 	machine_place "$1" | sed 's|^/sys/||; s|[^/]*|..|g; s|$|/|'
 }

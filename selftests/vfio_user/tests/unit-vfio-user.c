@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The vfio-user server against a client that is not QEMU: every message, what a
- * hostile or hurried client may do, and what must not happen after UNMAP,
- * a reset or bus mastering off.  Runs without a guest.
+ * The vfio-user server with a test client instead of QEMU: every message, invalid and concurrent
+ * requests, and no access to memory after UNMAP, a reset, or with bus mastering off. Runs without
+ * a guest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 #define BAR2_BYTES	(4 * PAGE)
 #define CONFIG		7U
 
-/* Requests that the device sent and the client answers. */
+/* Requests of the device, which the client replies to. */
 struct remote {
 	_Atomic unsigned int reads;
 	_Atomic unsigned int writes;
@@ -53,7 +53,7 @@ FIXTURE(vfu)
 	struct remote remote;
 };
 
-/* What the callbacks saw; one device at a time. */
+/* State of the callbacks; one device at a time. */
 static uint8_t registers[BAR0_BYTES];
 static _Atomic unsigned int resets;
 static _Atomic unsigned int last_reset;
@@ -86,7 +86,7 @@ static void device_reset(void *context, enum vfu_reset why)
 	atomic_fetch_add(&resets, 1);
 }
 
-/* The address that was last told to be gone, and what the CPU sees there then. */
+/* The last unmapped address, and what the CPU reads there then. */
 static _Atomic uint64_t unmapped_address;
 static _Atomic unsigned int unmapped_calls;
 
@@ -171,13 +171,13 @@ static bool receive_message(int socket, struct vfu_header *header,
 }
 
 /**
- * struct request - one request of the client and its answer
+ * struct request - one request of the client and its reply
  * @command: in
  * @send: in: payload, with @length
- * @fds: in: files that go along, with @fd_count
- * @error: out: errno of the answer, -1 if none came
+ * @fds: in: files to send, with @fd_count
+ * @error: out: errno of the reply, -1 without a reply
  * @answer: out: payload, with @answered bytes
- * @fd: out: a file that came along, or -1
+ * @fd: out: a received file, or -1
  */
 struct request {
 	uint16_t command;
@@ -191,7 +191,7 @@ struct request {
 	int fd;
 };
 
-/* The device asks for memory that is not mapped: answer as QEMU does. */
+/* Reply to a request for unmapped memory like QEMU. */
 static void answer_dma(int socket, struct remote *remote,
 		       const struct vfu_header *asked, const uint8_t *payload)
 {
@@ -218,14 +218,14 @@ static void answer_dma(int socket, struct remote *remote,
 		atomic_fetch_add(asked->flags & VFU_FLAG_NO_REPLY ?
 				 &remote->posted : &remote->writes, 1);
 	}
-	/* Even one that wants no answer gets it when it failed. */
+	/* A failed posted write has a reply as well. */
 	if ((asked->flags & VFU_FLAG_NO_REPLY) && !header.error)
 		return;
 	header.size = (uint32_t)(sizeof(header) + length);
 	send_all(socket, &header, data, length, NULL, 0);
 }
 
-/* Send @request, answer what the device asks meanwhile, take the answer. */
+/* Send @request, reply to requests of the device meanwhile, and receive the reply. */
 static void transact(int socket, struct remote *remote, uint16_t id,
 		     struct request *request)
 {
@@ -256,7 +256,7 @@ static void transact(int socket, struct remote *remote, uint16_t id,
 
 #define ask(request)	transact(self->client, &self->remote, ++self->id, request)
 
-/* Answer @count requests of the device. */
+/* Reply to @count requests of the device. */
 static void answer(int socket, struct remote *remote, unsigned int count)
 {
 	struct vfu_header header;
@@ -495,7 +495,7 @@ TEST_F(vfu, config_space)
 	}
 	EXPECT_TRUE(found_msi);
 	EXPECT_TRUE(found_express);
-	/* Unplugging a device with MSI-X ends QEMU. */
+	/* QEMU crashes if a device with MSI-X is unplugged. */
 	EXPECT_FALSE(found_msix);
 	half = 0xffff;
 	EXPECT_EQ(0, write_region(CONFIG, 0, &half, 2));
@@ -525,7 +525,7 @@ TEST_F(vfu, unknown_and_short_messages)
 
 	ask(&request);
 	EXPECT_EQ(ENOTSUP, request.error);
-	/* What an earlier message left behind is not part of a short one. */
+	/* A short message must not contain data of an earlier one. */
 	EXPECT_EQ(0, unmap_memory(RAM_ADDRESS, PAGE));
 	request.command = VFU_DMA_UNMAP;
 	ask(&request);
@@ -737,7 +737,7 @@ TEST_F(vfu, a_mapping_without_a_file)
 	EXPECT_EQ(78, self->remote.value);
 }
 
-/* Unless it is as long as the neighbour's memory: then it is that. */
+/* A mapping of the size of the neighbour's memory is that memory. */
 TEST_F(vfu, memory_of_a_neighbour)
 {
 	uint64_t value = 79, seen = 0;
@@ -797,7 +797,7 @@ TEST_F(vfu, memory_is_located)
 	EXPECT_EQ(-EACCES, locate(4 * PAGE, 8, true, &place));
 	ASSERT_EQ(0, locate(4 * PAGE, 8, false, &place));
 	EXPECT_TRUE(is_file(self->ram_fd, &place));
-	/* Page by page is one piece, if it is one of the file. */
+	/* Pages are contiguous if they are so in the file. */
 	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, PAGE));
 	ASSERT_EQ(0, locate(4 * PAGE, 2 * PAGE, false, &place));
 	EXPECT_EQ(0, place.offset);
@@ -806,7 +806,7 @@ TEST_F(vfu, memory_is_located)
 	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + 5 * PAGE, PAGE));
 	ASSERT_EQ(0, map_memory(RAM_ADDRESS + 5 * PAGE, PAGE, 3, self->ram_fd, 2 * PAGE));
 	EXPECT_EQ(-EFAULT, locate(4 * PAGE, 2 * PAGE, false, &place));
-	/* What is behind a hole is where it was. */
+	/* The mapping behind a hole does not change. */
 	ASSERT_EQ(0, unmap_memory(RAM_ADDRESS + PAGE, PAGE));
 	EXPECT_EQ(-EFAULT, locate(PAGE, 8, false, &place));
 	ASSERT_EQ(0, locate(2 * PAGE, 8, false, &place));
@@ -814,7 +814,7 @@ TEST_F(vfu, memory_is_located)
 	EXPECT_TRUE(is_file(self->ram_fd, &place));
 }
 
-/* Whoever located memory is told before the client is answered. */
+/* The device is notified before the client gets the reply. */
 TEST_F(vfu, the_end_of_a_mapping_is_told)
 {
 	uint16_t control = 0x8000;
@@ -837,8 +837,8 @@ TEST_F(vfu, the_end_of_a_mapping_is_told)
 }
 
 /*
- * The client asks while the device waits for it, and answers only afterwards:
- * QEMU's virtual CPU does that, with the lock that the answer needs.
+ * The client sends a request while the device waits for its reply, and replies only afterwards,
+ * like a virtual CPU of QEMU that holds the lock for the reply. Otherwise both would deadlock.
  */
 TEST_F(vfu, requests_are_answered_while_dma_waits)
 {
@@ -863,7 +863,7 @@ TEST_F(vfu, requests_are_answered_while_dma_waits)
 	EXPECT_EQ(9, asker.value);
 }
 
-/* Answers come in any order. */
+/* Replies arrive in any order. */
 TEST_F(vfu, several_dma_requests_at_once)
 {
 	static const int order[] = { 2, 0, 3, 1 };
@@ -929,7 +929,7 @@ TEST_F(vfu, posted_writes_come_in_order)
 	}
 	pthread_join(thread, NULL);
 	EXPECT_EQ(0, wrong);
-	/* Most of them without an answer, but not all: that bounds the backlog. */
+	/* Most have no reply, but some have, which bounds the backlog. */
 	EXPECT_EQ(1000, self->remote.posted + self->remote.writes);
 	EXPECT_EQ(1000 / 64, self->remote.writes);
 	vfu_statistics(self->vfu, &statistics);
@@ -983,7 +983,7 @@ static void begin_hammer(struct hammer *hammering, struct vfu *vfu)
 		;
 }
 
-/* Whether @word becomes something else than @value soon. */
+/* Returns whether @word soon differs from @value. */
 static bool changes(const uint64_t *word, uint64_t value)
 {
 	unsigned int tries;
@@ -996,7 +996,7 @@ static bool changes(const uint64_t *word, uint64_t value)
 	return false;
 }
 
-/* After the answer to UNMAP the memory is somebody else's. */
+/* After the reply to UNMAP the memory may be reused. */
 TEST_F(vfu, nothing_is_written_after_unmap)
 {
 	struct hammer hammering = { 0 };
@@ -1007,7 +1007,7 @@ TEST_F(vfu, nothing_is_written_after_unmap)
 	ASSERT_EQ(0, map_memory(RAM_ADDRESS, PAGE, 3, self->ram_fd, 0));
 	begin_hammer(&hammering, self->vfu);
 	for (round = 0; round < 20; round++) {
-		/* While it is unmapped the writes come here, as messages. */
+		/* While it is unmapped, writes arrive as messages. */
 		ASSERT_EQ(0, unmap_memory(RAM_ADDRESS, PAGE));
 		*word = ~0ULL;
 		for (i = 0; i < 100; i++)
@@ -1063,7 +1063,7 @@ TEST_F(vfu, parts_of_a_mapping_are_unmapped)
 				     0));
 	EXPECT_EQ(0, map_memory(RAM_ADDRESS + 2 * PAGE, 3 * PAGE, 3,
 				self->ram_fd, 8 * PAGE));
-	/* Nothing there is fine, everything at once too. */
+	/* Unmapping nothing succeeds, and so does unmapping everything. */
 	EXPECT_EQ(0, unmap_memory(0x10000, PAGE));
 	EXPECT_EQ(0, unmap_range(self->client, &self->remote, ++self->id, 0, 0,
 				 2));
@@ -1077,7 +1077,7 @@ TEST_F(vfu, many_mappings)
 	uint64_t value, i, wrong = 0;
 
 	set_bus_master(true);
-	/* In an order that is neither up nor down. */
+	/* In an order that is neither ascending nor descending. */
 	for (i = 0; i < 997; i++)
 		ASSERT_EQ(0, map_memory(RAM_ADDRESS + (i * 31 % 997) * 2 * PAGE,
 					PAGE, 3, self->ram_fd,
@@ -1110,12 +1110,12 @@ TEST_F(vfu, reset_message)
 	EXPECT_EQ(0, read_region(CONFIG, 4, &command, 2));
 	EXPECT_EQ(0, command);
 	EXPECT_EQ(-EACCES, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 8, 0));
-	/* The map is the client's, not the device's: it stays. */
+	/* The map belongs to the client and survives the reset. */
 	set_bus_master(true);
 	EXPECT_EQ(0, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 8, 0));
 }
 
-/* Who waits for an answer that cannot come any more does not wait for ever. */
+/* A reset fails a pending request. */
 TEST_F(vfu, a_reset_ends_waiting)
 {
 	struct asker asker = { .vfu = self->vfu, .address = 0x1000 };
@@ -1130,7 +1130,7 @@ TEST_F(vfu, a_reset_ends_waiting)
 	EXPECT_EQ(0, write_region(CONFIG, 0x78, &control, 2));
 	pthread_join(asker.thread, NULL);
 	EXPECT_EQ(-ECANCELED, asker.result);
-	/* Its answer comes late and finds nobody. */
+	/* The late reply has no waiter. */
 	answer_dma(self->client, &self->remote, &header, payload);
 	EXPECT_EQ(0, read_region(CONFIG, 0x78, &control, 2));
 	EXPECT_EQ(0, control & 0x8000);
@@ -1158,7 +1158,7 @@ TEST_F(vfu, the_client_leaves)
 	vfu_statistics(self->vfu, &statistics);
 	EXPECT_EQ(0, statistics.ranges);
 	EXPECT_NE(0, vfu_dma_read(self->vfu, RAM_ADDRESS, &value, 4, 0));
-	/* Another one may come. */
+	/* Another client may connect. */
 	connect_client(self->vfu, &self->server, &self->client);
 	EXPECT_EQ(0, read_region(CONFIG, 0, &value, 4));
 	EXPECT_EQ(0x67701234, value);

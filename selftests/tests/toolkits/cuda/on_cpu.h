@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * on_cpu.h: as much of the CUDA runtime as examples/read_file.cu uses, in C++ for the CPU:
- * its kernels run one thread after the other, and device memory is the stand-in for
- * libcuda's (NVMEPEER_LIBCUDA), which can become a dma-buf.  Launches are written as calls
+ * its kernels run one thread after the other, and device memory is that of the software
+ * libcuda (NVMEPEER_LIBCUDA), which can become a dma-buf.  Launches are written as calls
  * of on_cpu(): examples/Makefile has them so.
  */
 #ifndef CUDA_ON_CPU_H

@@ -22,12 +22,13 @@ struct dim3 {
 typedef enum { hipSuccess = 0 } hipError_t;
 typedef struct ihipStream_t *hipStream_t;
 typedef enum { hipMemcpyDeviceToHost = 2 } hipMemcpyKind;
+enum { hipDeviceMallocFinegrained = 1 };
 enum { hipHostRegisterMapped = 2, hipHostRegisterIoMemory = 4 };
 
 extern const __device__ __attribute__((weak)) dim3 threadIdx;
 
 extern "C" {
-hipError_t hipMalloc(void **ptr, size_t size);
+hipError_t hipExtMallocWithFlags(void **ptr, size_t sizeBytes, unsigned int flags);
 hipError_t hipMemset(void *dst, int value, size_t sizeBytes);
 hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, hipMemcpyKind kind);
 hipError_t hipDeviceSynchronize(void);

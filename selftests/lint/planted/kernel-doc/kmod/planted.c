@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Comments that the kernel-doc gate must find wanting. */
+/* Malformed kernel-doc comments. */
 
 /**
  * nvmep_planted_one() - a function
@@ -25,7 +25,7 @@ int nvmep_planted_two(int value)
 	return 0;
 }
 
-/* planted: no kernel-doc comment for nvmep_planted_three() */
+/* permitted: nvmep_planted_three */
 int nvmep_planted_three(void)
 {
 	return 0;

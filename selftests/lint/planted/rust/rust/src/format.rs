@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! planted: format.rs:2: rustfmt has it otherwise
+//! planted: format.rs:2: rustfmt formats it differently
 
-/// Not as rustfmt would have it.
+/// Not formatted.
 pub fn spaced(){}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The CPU's I/O queues: their number, their interrupt vectors, and their
+ * creation at each start.
+ *
+ * The first start allocates them for good; a later start may use fewer.
+ */
+#include <linux/cpumask.h>
+#include <linux/interrupt.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "admin.h"
+#include "ctrl.h"
+#include "qids.h"
+#include "queue.h"
+#include "queue_pair.h"
+#include "request.h"
+#include "reset.h"
+
+/* Queue pairs to request; controllers grant fewer. */
+#define NVMEP_WANTED_QUEUES	1024U
+#define NVMEP_IO_ENTRIES	1024U
+
+static int peer_queues = -1;
+module_param(peer_queues, int, 0444);
+MODULE_PARM_DESC(peer_queues,
+		 "queue pairs for peers on each controller; -1: half of those granted");
+
+static unsigned int poll_queues;
+module_param(poll_queues, uint, 0644);
+MODULE_PARM_DESC(poll_queues,
+		 "polled I/O queues of the CPU, on each controller bound from now on");
+
+/* Number of Queues can be set once per enable: request the maximum. */
+static int nvmep_negotiate_queues(struct nvmep_ctrl *ctrl,
+				  unsigned int *granted)
+{
+	u32 wanted = min(NVMEP_WANTED_QUEUES, ctrl->qids.capacity - 1) - 1;
+	u32 result;
+	int ret;
+
+	ret = nvmep_set_feature(ctrl, NVME_FEAT_NUM_QUEUES,
+				wanted << 16 | wanted, &result);
+	if (ret) {
+		dev_err(ctrl->dev, "Set Features, Number of Queues failed (%d)\n",
+			ret);
+		return ret < 0 ? ret : -EIO;
+	}
+	/* Both halves are 0-based. */
+	*granted = min(result & 0xffff, result >> 16) + 1;
+	return 0;
+}
+
+static unsigned int nvmep_peer_qids(const struct nvmep_ctrl *ctrl,
+				    unsigned int granted)
+{
+	unsigned int cpu_qids = READ_ONCE(ctrl->cpu_qids);
+
+	if (cpu_qids)
+		return granted - min(cpu_qids, granted);
+	if (peer_queues < 0)
+		return granted / 2;
+	/* One is always the CPU's. */
+	return min_t(unsigned int, peer_queues, granted - 1);
+}
+
+/* The CPU gets what is not for peers, at least one. */
+static unsigned int nvmep_cpu_qids(const struct nvmep_ctrl *ctrl,
+				   unsigned int granted)
+{
+	return granted - nvmep_peer_qids(ctrl, granted);
+}
+
+/*
+ * Number of queues with interrupts to allocate.  @usable: queue IDs for the CPU,
+ * of which @share are its part at present.  Without polled queues this is
+ * one for each CPU, even if the CPU's part of the queue IDs is smaller now: it
+ * may grow later.  Polled queues are the last in ctrl->queues and are dropped
+ * first when there are fewer queue IDs, so with them only the present part is
+ * allocated.
+ */
+static unsigned int nvmep_max_irq_queues(unsigned int usable,
+					 unsigned int share,
+					 unsigned int polled)
+{
+	return min(polled ? share - polled : usable, num_possible_cpus());
+}
+
+/* Queue IDs that the CPU may use: an earlier binding may have left others. */
+static unsigned int nvmep_usable_qids(struct nvmep_ctrl *ctrl,
+				      unsigned int granted)
+{
+	unsigned int usable = nvmep_qids_for_cpu(ctrl);
+
+	if (usable < granted)
+		dev_warn(ctrl->dev,
+			 "%u of %u queue IDs are quarantined, the CPU cannot use them until the controller is bound again (debugfs: nvme-peer/quarantine)\n",
+			 granted - usable, granted);
+	return usable;
+}
+
+static int nvmep_alloc_vectors(struct nvmep_ctrl *ctrl, unsigned int queues)
+{
+	struct irq_affinity affinity = { .pre_vectors = 1 };
+	int vectors;
+
+	/* The single vector that probe has allocated. */
+	nvmep_queue_free_irq(ctrl->admin);
+	pci_free_irq_vectors(ctrl->pdev);
+	vectors = pci_alloc_irq_vectors_affinity(ctrl->pdev, 1, queues + 1,
+						 PCI_IRQ_ALL_TYPES |
+						 PCI_IRQ_AFFINITY, &affinity);
+	if (vectors < 0)
+		return vectors;
+	ctrl->vectors = vectors;
+	return nvmep_queue_request_irq(ctrl->admin, 0);
+}
+
+static int nvmep_set_vector(struct nvmep_queue *queue, unsigned int vector,
+			    bool polled)
+{
+	if (!polled)
+		return nvmep_queue_request_irq(queue, vector);
+	queue->polled = true;
+	queue->vector = -1;
+	return 0;
+}
+
+static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index,
+			       bool polled)
+{
+	unsigned int vector = ctrl->vectors > 1 ? index + 1 : 0;
+	u16 entries = min(ctrl->max_entries, NVMEP_IO_ENTRIES);
+	struct nvmep_queue *queue;
+	int qid, ret;
+
+	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
+	if (qid < 0)
+		return qid;
+	queue = nvmep_queue_alloc(ctrl, qid, entries, nvmep_request_handle_cqe,
+				  &ctrl->io_tags, index);
+	ret = queue ? nvmep_set_vector(queue, vector, polled) : -ENOMEM;
+	if (ret) {
+		nvmep_queue_free(queue);
+		nvmep_qid_free(ctrl, qid);
+		return ret;
+	}
+	ctrl->queues[index] = queue;
+	return 0;
+}
+
+static void nvmep_release_qid(struct nvmep_ctrl *ctrl,
+			      struct nvmep_queue *queue)
+{
+	if (queue->qid)
+		nvmep_qid_free(ctrl, queue->qid);
+	queue->qid = 0;
+}
+
+/**
+ * nvmep_ctrl_free_queues() - free the CPU's I/O queues
+ * @ctrl: stopped controller without requests in flight
+ */
+void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl)
+{
+	unsigned int count = ctrl->cpu_queues;
+
+	ctrl->cpu_queues = 0;
+	while (count--) {
+		nvmep_queue_free_irq(ctrl->queues[count]);
+		nvmep_release_qid(ctrl, ctrl->queues[count]);
+		nvmep_queue_free(ctrl->queues[count]);
+	}
+	kfree(ctrl->queues);
+	ctrl->queues = NULL;
+}
+
+/*
+ * Called by the first start: the number of queues is the maximum until unbind.
+ */
+static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
+{
+	unsigned int usable = nvmep_usable_qids(ctrl, granted);
+	unsigned int share = min(nvmep_cpu_qids(ctrl, granted), usable);
+	unsigned int count, polled, i;
+	int ret;
+
+	/*
+	 * At least one queue has an interrupt, for requests that are not
+	 * polled.
+	 */
+	polled = min(READ_ONCE(poll_queues), share - 1);
+	count = nvmep_max_irq_queues(usable, share, polled);
+	ret = nvmep_alloc_vectors(ctrl, count);
+	if (ret) {
+		dev_err(ctrl->dev, "allocation of %u interrupt vectors failed (%d)\n",
+			count + 1, ret);
+		return ret;
+	}
+	/*
+	 * If there is one vector only, the admin queue and one I/O queue share
+	 * it.
+	 */
+	count = min(count, max(ctrl->vectors - 1, 1U));
+	ctrl->polled_queues = polled;
+	ctrl->queues = kcalloc(count + polled, sizeof(*ctrl->queues),
+			       GFP_KERNEL);
+	if (!ctrl->queues)
+		return -ENOMEM;
+	for (i = 0; i < count + polled; i++) {
+		ret = nvmep_add_cpu_queue(ctrl, i, i >= count);
+		if (ret)
+			break;
+		ctrl->cpu_queues = i + 1;
+	}
+	if (ret)
+		nvmep_ctrl_free_queues(ctrl);
+	return ret;
+}
+
+static bool nvmep_acquire_qid(struct nvmep_ctrl *ctrl,
+			      struct nvmep_queue *queue)
+{
+	int qid;
+
+	if (queue->qid)
+		return true;
+	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
+	if (qid > 0)
+		queue->qid = qid;
+	return qid > 0;
+}
+
+/*
+ * Assigns queue IDs to the CPU's queues.  The number may differ from that of
+ * the previous start: the controller may grant fewer or more queue pairs after
+ * a reset, and the administrator may have changed the CPU's part
+ * (nvmep_ctrl_set_queue_split()).  The first queues get the IDs, so polled
+ * queues, which are last, are dropped first.  The first queue always gets one:
+ * queue ID 1 is never a peer's.
+ */
+static void nvmep_split_qids(struct nvmep_ctrl *ctrl, unsigned int granted)
+{
+	unsigned int count = min(ctrl->cpu_queues,
+				 nvmep_cpu_qids(ctrl, granted)), i;
+
+	for (i = 0; i < ctrl->cpu_queues; i++)
+		if (i >= count || ctrl->queues[i]->qid > granted)
+			nvmep_release_qid(ctrl, ctrl->queues[i]);
+	for (i = 0; i < count && nvmep_acquire_qid(ctrl, ctrl->queues[i]); i++)
+		;
+	if (i != ctrl->cpu_queues_live && ctrl->cpu_queues_live)
+		dev_warn(ctrl->dev,
+			 "controller grants %u queue pairs, the CPU uses %u now\n",
+			 granted, i);
+	WRITE_ONCE(ctrl->cpu_queues_live, i);
+}
+
+static int nvmep_create_cpu_queue(struct nvmep_ctrl *ctrl,
+				  struct nvmep_queue *queue, u32 generation)
+{
+	struct nvmep_queue_pair_params params = {
+		.qid = queue->qid,
+		.sq_entries = queue->entries,
+		.cq_entries = queue->entries,
+		.sq_dma = queue->sq_dma,
+		.cq_dma = queue->cq_dma,
+		.sq_contiguous = true,
+		.cq_contiguous = true,
+		.vector = queue->vector,
+	};
+	int ret;
+
+	nvmep_queue_reset(queue);
+	ret = nvmep_queue_pair_create_bound(ctrl, &params, generation);
+	if (ret)
+		return ret;
+	/* A stop disables the queues under this lock: not before the enabling. */
+	mutex_lock(&ctrl->enable_lock);
+	if (ctrl->generation == generation)
+		nvmep_queue_enable(queue);
+	else
+		ret = -EINTR;
+	mutex_unlock(&ctrl->enable_lock);
+	return ret;
+}
+
+/**
+ * nvmep_start_queues() - negotiate the number of queues and create the CPU's
+ * @ctrl: identified controller in a start
+ * @generation: generation of this start
+ *
+ * Return: 0 or a negative error code; -EINTR if the controller was stopped.
+ */
+int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
+{
+	unsigned int granted, i;
+	int ret;
+
+	ret = nvmep_negotiate_queues(ctrl, &granted);
+	if (ret)
+		return ret;
+	nvmep_qids_grant(ctrl, granted, nvmep_peer_qids(ctrl, granted));
+	if (!ctrl->queues)
+		ret = nvmep_alloc_queues(ctrl, granted);
+	if (ret)
+		return ret;
+	nvmep_split_qids(ctrl, granted);
+	for (i = 0; i < ctrl->cpu_queues_live && !ret; i++)
+		ret = nvmep_create_cpu_queue(ctrl, ctrl->queues[i], generation);
+	return ret;
+}

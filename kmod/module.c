@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Module parameters, workqueues and trace events that several layers use.  A
+ * parameter of one file only is declared there.
+ */
+#include <linux/module.h>
+
+#include "module.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+/* --- parameters ---------------------------------------------------------- */
+
+unsigned int nvmep_io_timeout = 30;
+module_param_named(io_timeout, nvmep_io_timeout, uint, 0644);
+MODULE_PARM_DESC(io_timeout,
+		 "timeout of I/O commands in seconds, for controllers bound from now on");
+
+unsigned int nvmep_admin_timeout = 60;
+module_param_named(admin_timeout, nvmep_admin_timeout, uint, 0644);
+MODULE_PARM_DESC(admin_timeout,
+		 "timeout of admin commands in seconds; a timeout resets the controller");
+
+/* --- workqueues ---------------------------------------------------------- */
+
+/*
+ * Resets have a workqueue of their own: scans and events wait for a reset,
+ * which would be a deadlock if they could keep its work from running.  So has
+ * the recovery of peer queue pairs, which also waits for resets.  All have a
+ * rescuer: writeback waits for resets, and for scans, which restart I/O that a
+ * reset interrupted.
+ */
+struct workqueue_struct *nvmep_wq;
+struct workqueue_struct *nvmep_reset_wq;
+struct workqueue_struct *nvmep_recovery_wq;
+
+/*
+ * Health polls, apart from works that wait for admin commands: if memory is
+ * short, a workqueue has one thread.  A poll waits only to stop a controller
+ * that has failed.
+ */
+struct workqueue_struct *nvmep_health_wq;
+
+/*
+ * Without a rescuer: mmu notifiers and importers, which its works call, may
+ * wait for memory.  Nothing waits for a work without a time limit.
+ */
+struct workqueue_struct *nvmep_revoke_wq;
+
+/**
+ * nvmep_workqueues_init() - create the workqueues
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int nvmep_workqueues_init(void)
+{
+	nvmep_wq = alloc_workqueue("nvmep", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	nvmep_reset_wq = alloc_workqueue("nvmep-reset",
+					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	nvmep_recovery_wq = alloc_workqueue("nvmep-recovery",
+					    WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	nvmep_health_wq = alloc_workqueue("nvmep-health",
+					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	nvmep_revoke_wq = alloc_workqueue("nvmep-revoke", WQ_UNBOUND, 0);
+	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
+	    nvmep_health_wq && nvmep_revoke_wq)
+		return 0;
+	nvmep_workqueues_exit();
+	return -ENOMEM;
+}
+
+/**
+ * nvmep_workqueues_exit() - destroy the workqueues; waits for all work
+ */
+void nvmep_workqueues_exit(void)
+{
+	struct workqueue_struct *const queues[] = {
+		nvmep_revoke_wq, nvmep_health_wq, nvmep_recovery_wq,
+		nvmep_reset_wq, nvmep_wq,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(queues); i++)
+		if (queues[i])
+			destroy_workqueue(queues[i]);
+}

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-/* What the planted rooms share with each other. */
-extern int planted_parameter;
-extern int planted_lower_data;
-extern int planted_right_data;
-int planted_ground(void);
-int planted_left(void);
-int planted_first(int depth);
-int planted_second(int depth);

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Holds a lock that nvme-peer needs to revoke doorbells, as a process whose
+ * page fault is served by a hung server does, or a driver that moves memory.
+ */
+#include <linux/delay.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+
+#include "test.h"
+
+static void test_hold_mmap(u32 ms)
+{
+	struct mm_struct *mm = current->mm;
+
+	mmap_write_lock(mm);
+	msleep_interruptible(ms);
+	mmap_write_unlock(mm);
+}
+
+static int test_hold_resv(int fd, u32 ms)
+{
+	struct dma_buf *dmabuf = dma_buf_get(fd);
+
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	dma_resv_lock(dmabuf->resv, NULL);
+	msleep_interruptible(ms);
+	dma_resv_unlock(dmabuf->resv);
+	dma_buf_put(dmabuf);
+	return 0;
+}
+
+/* A signal ends it early. */
+int test_hold(const struct nvmep_test_hold *hold)
+{
+	if (hold->dmabuf_fd >= 0)
+		return test_hold_resv(hold->dmabuf_fd, hold->ms);
+	test_hold_mmap(hold->ms);
+	return 0;
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Control of badctrl through its words and rules in config space; see npbad.h. */
+#include "npbad.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define PARAMETERS	"/sys/module/nvme_peer/parameters/"
+
+/* --- words ---------------------------------------------------------------- */
+
+int np_bad_set(struct np_bad *bad, uint32_t word, uint32_t value)
+{
+	if (pwrite(bad->config, &word, sizeof(word), BADCTRL_CONFIG_ADDRESS) != sizeof(word) ||
+	    pwrite(bad->config, &value, sizeof(value), BADCTRL_CONFIG_DATA) != sizeof(value))
+		return -EIO;
+	return 0;
+}
+
+uint32_t np_bad_get(struct np_bad *bad, uint32_t word)
+{
+	uint32_t value;
+
+	if (pwrite(bad->config, &word, sizeof(word), BADCTRL_CONFIG_ADDRESS) != sizeof(word) ||
+	    pread(bad->config, &value, sizeof(value), BADCTRL_CONFIG_DATA) != sizeof(value))
+		return 0xdeadbeef;
+	return value;
+}
+
+int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8_t value)
+{
+	uint32_t word = BADCTRL_IDENTIFY(cns) + offset / 4 * 4, shift = offset % 4 * 8;
+	uint32_t now = np_bad_get(bad, word);
+
+	return np_bad_set(bad, word, (now & ~(0xffU << shift)) | (uint32_t)value << shift);
+}
+
+/* TIMES is written last: it arms the rule. */
+int np_bad_rule(struct np_bad *bad, unsigned int rule, uint32_t match, uint32_t action,
+		uint32_t argument, uint32_t times)
+{
+	return np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_TIMES), 0) ?:
+	       np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_MATCH), match) ?:
+	       np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_ACTION),
+			  argument << 16 | action) ?:
+	       np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_HITS), 0) ?:
+	       np_bad_set(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_TIMES), times);
+}
+
+uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule)
+{
+	return np_bad_get(bad, BADCTRL_RULE_WORD(rule, BADCTRL_RULE_HITS));
+}
+
+int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (np_bad_get(bad, word) < value) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(10);
+	}
+	return 0;
+}
+
+int np_bad_cut_power(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret = np_bad_set(bad, BADCTRL_POWER_CUT, 1);
+
+	while (!ret && np_bad_get(bad, BADCTRL_POWER_CUT)) {
+		if (np_now_ms() > end)
+			return -ETIMEDOUT;
+		np_sleep_ms(1);
+	}
+	return ret;
+}
+
+/* --- the controller --------------------------------------------------------- */
+
+static int set_timeouts(const char *io, const char *admin)
+{
+	return np_write_file(PARAMETERS "io_timeout", io) ?:
+	       np_write_file(PARAMETERS "admin_timeout", admin);
+}
+
+int np_bad_short_timeouts(void)
+{
+	return set_timeouts("2", "2");
+}
+
+int np_bad_open(struct np_bad *bad)
+{
+	char path[128];
+	int ret;
+
+	*bad = (struct np_bad){
+		.config = -1, .ctrl.fd = -1, .disk = -1, .generic = -1, .good.fd = -1,
+	};
+	ret = np_function_address("badctrl", bad->address);
+	if (ret)
+		return ret;
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/config", bad->address);
+	bad->config = open(path, O_RDWR | O_CLOEXEC);
+	if (bad->config < 0)
+		return -errno;
+	/* A test that was killed may have left it bound. */
+	return np_bad_unbind(bad) ?: np_ctrl_open(&bad->good, "np0") ?: np_module_objects(bad->before) ?:
+	       np_bad_set(bad, BADCTRL_DEFAULTS, 1) ?:
+	       np_bad_set(bad, BADCTRL_MODE, BADCTRL_WORKS);
+}
+
+int np_bad_close(struct np_bad *bad)
+{
+	int ret = np_bad_unbind(bad);
+	uint32_t faults = np_bad_get(bad, BADCTRL_FAULTS);
+
+	ret = ret ?: np_module_objects_wait(bad->before, NP_TIMEOUT_MS) ?: np_bad_check_good(bad);
+	/* badctrl counts accesses to memory that was unmapped too early. */
+	if (faults)
+		ret = ret ?: -EFAULT;
+	np_bad_set(bad, BADCTRL_DEFAULTS, 1);
+	set_timeouts("30", "60");
+	np_ctrl_close(&bad->good);
+	close(bad->config);
+	return ret;
+}
+
+int np_bad_wait_namespaces(struct np_bad *bad, unsigned int namespaces)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	struct nvme_peer_info info;
+	int ret;
+
+	do {
+		ret = np_info(bad->ctrl.fd, &info);
+		if (ret || info.namespaces == namespaces)
+			return ret;
+		np_sleep_ms(10);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+/* The character device is created last, after the partition scan. */
+static int open_namespace(struct np_bad *bad)
+{
+	bad->generic = np_open_node(&bad->ctrl, "/dev/ngp%dn1", O_RDWR);
+	if (bad->generic < 0)
+		return bad->generic;
+	bad->disk = np_open_node(&bad->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	return bad->disk < 0 ? bad->disk : 0;
+}
+
+int np_bad_bind(struct np_bad *bad, unsigned int namespaces)
+{
+	int ret = np_bind(bad->address) ?: np_ctrl_open(&bad->ctrl, "bad") ?:
+		  np_bad_wait_namespaces(bad, namespaces);
+
+	if (ret || !namespaces)
+		return ret;
+	return open_namespace(bad);
+}
+
+static void close_file(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+int np_bad_unbind(struct np_bad *bad)
+{
+	close_file(&bad->disk);
+	close_file(&bad->generic);
+	np_ctrl_close(&bad->ctrl);
+	if (!np_bound(bad->address))
+		return 0;
+	return np_unbind(bad->address);
+}
+
+int np_bad_generation(struct np_bad *bad)
+{
+	struct nvme_peer_info info;
+
+	return np_info(bad->ctrl.fd, &info) ?: (int)info.generation;
+}
+
+int np_bad_wait_state(struct np_bad *bad, uint32_t state)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	struct nvme_peer_info info;
+	int ret;
+
+	do {
+		ret = np_info(bad->ctrl.fd, &info);
+		if (ret)
+			return ret;
+		if (info.state == state)
+			return (int)info.generation;
+		np_sleep_ms(10);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+int np_bad_read(struct np_bad *bad, void *data, uint32_t timeout_ms)
+{
+	struct nvme_passthru_cmd command = {
+		.opcode = NVMEPEER_OP_READ,
+		.nsid = 1,
+		.addr = (uintptr_t)data,
+		.data_len = NP_BLOCK,
+		.timeout_ms = timeout_ms,
+	};
+
+	return np_ioctl(bad->generic, NVME_IOCTL_IO_CMD, &command);
+}
+
+int np_bad_read_disk(struct np_bad *bad, void *data)
+{
+	memset(data, 0xee, NP_PAGE);
+	return np_disk_read(bad->disk, data, NP_PAGE, 0);
+}
+
+int np_bad_wait_no_capacity(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	uint64_t bytes;
+
+	do {
+		if (!np_ioctl(bad->disk, BLKGETSIZE64, &bytes) && !bytes)
+			return 0;
+		np_sleep_ms(10);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+static int ask(int fd, uint32_t timeout_ms)
+{
+	static uint8_t data[4096];
+	struct nvme_admin_cmd identify = {
+		.opcode = NVME_ADMIN_IDENTIFY,
+		.cdw10 = NVME_CNS_CONTROLLER,
+		.addr = (uintptr_t)data,
+		.data_len = sizeof(data),
+		.timeout_ms = timeout_ms,
+	};
+
+	return np_admin(fd, &identify);
+}
+
+int np_bad_identify_ctrl(struct np_bad *bad, uint32_t timeout_ms)
+{
+	return ask(bad->ctrl.fd, timeout_ms);
+}
+
+int np_bad_check_good(struct np_bad *bad)
+{
+	return ask(bad->good.fd, 0);
+}
+
+void *np_bad_reset_thread(void *bad)
+{
+	const struct np_bad *which = bad;
+
+	return (void *)(intptr_t)np_ioctl(which->ctrl.fd, NVME_IOCTL_RESET, NULL);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * badctrl (selftests/badctrl), a controller that injects faults on request, bound or not,
+ * beside a controller without faults.
+ */
+#ifndef NPBAD_H
+#define NPBAD_H
+
+#include "../badctrl/badctrl.h"
+#include "nptest.h"
+
+#define NP_IO_READ		(BADCTRL_ON_IO | NVMEPEER_OP_READ)
+#define NP_IO_WRITE		(BADCTRL_ON_IO | NVMEPEER_OP_WRITE)
+#define NP_IO_WRITE_ZEROES	(BADCTRL_ON_IO | NVMEPEER_OP_WRITE_ZEROES)
+#define NP_IO_FLUSH		(BADCTRL_ON_IO | NVMEPEER_OP_FLUSH)
+
+/* For BADCTRL_EVENT: namespace attribute changed (base specification, figure 151). */
+#define EVENT_NAMESPACES	(2U | NVME_LOG_CHANGED_NAMESPACES << 16)
+
+/**
+ * struct np_bad - badctrl, the other controller, and the module's objects before the test
+ * @address: PCI address of badctrl, empty if the guest has none
+ * @config: its config space
+ * @ctrl: its node while it is bound
+ * @disk: its first namespace, opened for direct I/O, -1 for none
+ * @generic: generic node of the same namespace
+ * @good: the other controller
+ * @before: the module's objects before badctrl was bound
+ */
+struct np_bad {
+	char address[16];
+	int config;
+	struct np_ctrl ctrl;
+	int disk;
+	int generic;
+	struct np_ctrl good;
+	char before[NP_OBJECTS];
+};
+
+/* Clears all injected faults. */
+int np_bad_open(struct np_bad *bad);
+/*
+ * Sets the driver's timeouts to 2 s until np_bad_close(). Shorter timeouts would expire
+ * spuriously, as a guest on a busy machine may stand still for a second.
+ */
+int np_bad_short_timeouts(void);
+/*
+ * Unbinds badctrl; fails unless all its objects are gone and the other controller works.
+ */
+int np_bad_close(struct np_bad *bad);
+
+/* Access to the words of badctrl.h. */
+int np_bad_set(struct np_bad *bad, uint32_t word, uint32_t value);
+uint32_t np_bad_get(struct np_bad *bad, uint32_t word);
+/* Sets one byte of an Identify structure. */
+int np_bad_identify(struct np_bad *bad, unsigned int cns, uint32_t offset, uint8_t value);
+int np_bad_rule(struct np_bad *bad, unsigned int rule, uint32_t match, uint32_t action,
+		uint32_t argument, uint32_t times);
+uint32_t np_bad_hits(struct np_bad *bad, unsigned int rule);
+/* Drops data that is not durable, whether badctrl is bound or not. */
+int np_bad_cut_power(struct np_bad *bad);
+
+/* Binds badctrl, waits for @namespaces namespaces and opens the first. */
+int np_bad_bind(struct np_bad *bad, unsigned int namespaces);
+int np_bad_unbind(struct np_bad *bad);
+int np_bad_wait_namespaces(struct np_bad *bad, unsigned int namespaces);
+/* Waits until badctrl is in @state and returns the generation. */
+int np_bad_wait_state(struct np_bad *bad, uint32_t state);
+/* Waits until a word is at least @value. */
+int np_bad_wait_word(struct np_bad *bad, uint32_t word, uint32_t value);
+/*
+ * Read one block of namespace 1, or Identify Controller, by passthrough. Return the NVMe
+ * status or a negative errno. Timeout 0 is the driver's own; commands that are known to
+ * hang get a short one.
+ */
+#define NP_SHORT_MS	500U
+int np_bad_read(struct np_bad *bad, void *data, uint32_t timeout_ms);
+int np_bad_identify_ctrl(struct np_bad *bad, uint32_t timeout_ms);
+/* Reads a page of its disk. */
+int np_bad_read_disk(struct np_bad *bad, void *data);
+/* Waits until its disk has a capacity of 0, as after a failure: 0 or -ETIMEDOUT. */
+int np_bad_wait_no_capacity(struct np_bad *bad);
+int np_bad_generation(struct np_bad *bad);
+/* For pthread_create(): resets badctrl and returns the result of NVME_IOCTL_RESET. */
+void *np_bad_reset_thread(void *bad);
+/* Sends a command to the other controller. */
+int np_bad_check_good(struct np_bad *bad);
+
+#endif /* NPBAD_H */
