@@ -86,14 +86,13 @@ static void draw_tick(FILE *out, const struct axis *axis, double value)
 
 static void draw_ticks(FILE *out, const struct axis *axis)
 {
-	double value, step = round_up(axis->high / 6);
+	double value = axis->logarithmic ? round_up(axis->low) : 0;
+	double step = round_up(axis->high / 6);
 
-	if (!axis->logarithmic)
-		for (value = 0; value <= axis->high; value += step)
-			draw_tick(out, axis, value);
-	else
-		for (value = round_up(axis->low); value <= axis->high; value = round_up(value * 1.01))
-			draw_tick(out, axis, value);
+	while (value <= axis->high) {
+		draw_tick(out, axis, value);
+		value = axis->logarithmic ? round_up(value * 1.01) : value + step;
+	}
 }
 
 static void draw_line(FILE *out, const struct plot *plot, const struct axis *axis, size_t number)

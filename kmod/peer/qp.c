@@ -370,13 +370,14 @@ void nvmep_qp_delete_queues(struct nvmep_qp *qp)
 }
 
 /**
- * nvmep_qp_fail() - refuse re-arm of a queue pair that is not LIVE
+ * nvmep_qp_fail() - end a queue pair that is not LIVE: no re-arm, no dma-bufs
  * @qp: the queue pair; the caller holds peers->lock
  * @reason: for the status page
  */
 void nvmep_qp_fail(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
 {
 	nvmep_qp_set_state(qp, NVMEP_QP_FAILED, reason);
+	nvmep_exports_close(&qp->exports);
 	nvmep_qp_wake(qp);
 }
 

@@ -35,7 +35,7 @@
 
 #define BLOCK		512U
 #define MOST_BATCH	32U
-#define MOST_BYTES	(MOST_BATCH * 4096U)	/* maximum bytes of a batch */
+#define LENT_BYTES	(MOST_BATCH * 4096U)	/* bytes of a buffer of --into */
 
 #define PAGE		4096U
 #define HUGE_PAGE	(1U << 21)
@@ -47,7 +47,9 @@
 #define TURN_STEPS	500U		/* a microsecond */
 #define LEAST_TURNS	200U
 #define MOST_TURNS	100000U
-#define LATE_TURNS	50U		/* time between the first and the last completion of a batch */
+/* Time between the first and the last completion of a batch. */
+#define LATE_TURNS	50U
+#define LATE_BYTES	2048U		/* that a turn more is for */
 
 /**
  * struct kind - a kind of I/O
@@ -57,6 +59,7 @@
  * @write: writes instead of reads
  * @poll: poll for completions
  * @whole: the buffer is physically contiguous; otherwise no two pages are
+ * @sequential: each I/O follows the one before; otherwise at random places
  * @bytes: size of an I/O
  * @batch: I/Os of a batch
  */
@@ -67,6 +70,7 @@ struct kind {
 	bool write;
 	bool poll;
 	bool whole;
+	bool sequential;
 	unsigned int bytes;
 	unsigned int batch;
 };
@@ -84,6 +88,11 @@ static const struct kind kinds[] = {
 	{ .name = "read-32", .block = true, .bytes = 4096, .batch = 32 },
 	{ .name = "write-32", .block = true, .write = true, .bytes = 4096, .batch = 32 },
 	{ .name = "read-128k", .block = true, .bytes = 131072, .batch = 1 },
+	{ .name = "seq-read-128k-8", .block = true, .sequential = true, .bytes = 131072, .batch = 8 },
+	{ .name = "seq-read-128k-32", .block = true, .sequential = true, .bytes = 131072, .batch = 32 },
+	{ .name = "seq-read-1m-8", .block = true, .sequential = true, .bytes = 1048576, .batch = 8 },
+	{ .name = "seq-write-128k-8", .block = true, .sequential = true, .write = true, .bytes = 131072, .batch = 8 },
+	{ .name = "seq-write-1m-8", .block = true, .sequential = true, .write = true, .bytes = 1048576, .batch = 8 },
 	{ .name = "poll-pass-32", .poll = true, .fixed = true, .bytes = 4096, .batch = 32 },
 	{ .name = "poll-read-32", .block = true, .poll = true, .bytes = 4096, .batch = 32 },
 };
@@ -112,9 +121,10 @@ struct place {
  * @host: host memory of the imported buffer
  * @handle: handle of the imported buffer
  * @ring: io_uring of this job
- * @memory: const: mapping of two huge pages
+ * @memory: const: mapping of @buffer and a huge page more
  * @buffer: @kind->batch times @kind->bytes in @memory
  * @random: state of the address generator
+ * @next: address of the next I/O of a sequential kind
  * @least: const: minimum turns for a batch
  */
 struct job {
@@ -127,6 +137,7 @@ struct job {
 	char *memory;
 	char *buffer;
 	uint64_t random;
+	uint64_t next;
 	unsigned int least;
 };
 
@@ -164,8 +175,17 @@ static uint64_t interrupts(void)
 
 /* --- I/O ----------------------------------------------------------------- */
 
+static size_t batch_bytes(const struct kind *kind)
+{
+	return (size_t)kind->batch * kind->bytes;
+}
+
 static uint64_t next_address(struct job *job)
 {
+	if (job->kind->sequential) {
+		job->next += job->kind->bytes;
+		return (job->next - job->kind->bytes) % SPAN;
+	}
 	job->random = job->random * 6364136223846793005ULL + 1442695040888963407ULL;
 	return (job->random >> 20) % (SPAN / job->kind->bytes) * job->kind->bytes;
 }
@@ -289,7 +309,8 @@ static unsigned int __attribute__((noinline)) wait_turns(const struct job *job, 
 	do
 		turn();
 	while (++turns < job->least || (turns < most && !arrived(job)));
-	for (most = turns + LATE_TURNS; turns < most; turns++)
+	most = turns + LATE_TURNS + batch_bytes(job->kind) / LATE_BYTES;
+	for (; turns < most; turns++)
 		turn();
 	return turns;
 }
@@ -330,24 +351,24 @@ static double run_batch(struct job *job, double turn_length)
  */
 static void make_buffer(struct job *job)
 {
-	unsigned int i;
+	size_t i, pages = batch_bytes(job->kind) / PAGE;
 
-	job->memory = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
+	job->memory = mmap(NULL, batch_bytes(job->kind) + 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (job->memory == MAP_FAILED)
 		die("mmap", errno);
-	if (madvise(job->memory, 2 * HUGE_PAGE,
+	if (madvise(job->memory, batch_bytes(job->kind) + 2 * HUGE_PAGE,
 		    job->kind->whole ? MADV_HUGEPAGE : MADV_NOHUGEPAGE))
 		die("madvise", errno);
 	job->buffer = job->memory + HUGE_PAGE - (uintptr_t)job->memory % HUGE_PAGE;
-	for (i = 0; i < MOST_BYTES / PAGE; i++)
-		job->buffer[i * 7 % (MOST_BYTES / PAGE) * PAGE] = 1;
+	for (i = 0; i < pages; i++)
+		job->buffer[i * 7 % pages * PAGE] = 1;
 }
 
 /* Allocate memory of the software GPU as a dma-buf. */
 static int gpu_memory(void)
 {
-	struct softgpu_alloc alloc = { .size = MOST_BYTES };
+	struct softgpu_alloc alloc = { .size = LENT_BYTES };
 	int gpu = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
 
 	if (gpu < 0 || ioctl(gpu, SOFTGPU_ALLOC, &alloc))
@@ -364,7 +385,7 @@ static void lend(struct job *job, const struct place *place)
 
 	ret = nvmepeer_open(place->controller, &job->lent);
 	if (!ret && !flags)
-		ret = nvmepeer_hostmem_alloc(MOST_BYTES, &job->host);
+		ret = nvmepeer_hostmem_alloc(LENT_BYTES, &job->host);
 	if (ret)
 		die(place->controller, -ret);
 	dmabuf = flags ? gpu_memory() : nvmepeer_hostmem_fd(job->host);
@@ -382,6 +403,8 @@ static void open_node(struct job *job, const struct place *place)
 	const char *node = job->kind->block ? place->block : place->generic;
 
 	if (place->memory && !job->kind->block) {
+		if (batch_bytes(job->kind) > LENT_BYTES)
+			die(job->kind->name, E2BIG);
 		lend(job, place);
 		return;
 	}
@@ -392,7 +415,7 @@ static void open_node(struct job *job, const struct place *place)
 
 static void open_job(struct job *job, const struct kind *kind, const struct place *place)
 {
-	struct iovec whole = { .iov_len = MOST_BYTES };
+	struct iovec whole = { .iov_len = batch_bytes(kind) };
 	unsigned int flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 			     IORING_SETUP_TASKRUN_FLAG;
 	int ret;
@@ -416,7 +439,7 @@ static void open_job(struct job *job, const struct kind *kind, const struct plac
 static void close_job(struct job *job)
 {
 	io_uring_queue_exit(&job->ring);
-	munmap(job->memory, 2 * HUGE_PAGE);
+	munmap(job->memory, batch_bytes(job->kind) + 2 * HUGE_PAGE);
 	nvmepeer_hostmem_free(job->host);
 	if (job->lent)
 		nvmepeer_close(job->lent);

@@ -159,7 +159,7 @@ int np_release(int ctrl_fd, uint32_t handle)
 int np_buf_table(int ctrl_fd, uint32_t handle, uint64_t offset, uint64_t *addresses,
 		 uint32_t count, uint32_t *got)
 {
-	struct nvme_peer_buf_range ranges[RANGES];
+	struct nvme_peer_buf_range ranges[RANGES] = {};
 	struct nvme_peer_buf_table table = {
 		.size = sizeof(table),
 		.handle = handle,

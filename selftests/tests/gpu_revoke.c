@@ -20,7 +20,7 @@
 #define POISON		0xc3
 #define RESETS		2
 /* Less than the timeout of a command. */
-#define LOST_MS		4000
+#define LOST_MS		15000
 
 FIXTURE(gpu_revoke)
 {

@@ -17,7 +17,7 @@
 
 #define DATA_BYTES	(4U << 20)
 #define JOB_TIMEOUT_MS	25000
-#define COMMAND_NS	5000000000ULL
+#define COMMAND_NS	20000000000ULL
 
 /* Byte offsets in the memory of a queue pair. */
 struct layout {

@@ -802,7 +802,7 @@ struct nvme_peer_qp_info {
  * A process sees them again at its next access, an importer after it maps the
  * dma-buf again.  A controller reset alone does not revoke doorbells.  While
  * they are revoked, mmap() of an exported ring, control page or doorbell page
- * fails with EAGAIN, and with ENODEV once the queue pair has ended.
+ * fails with EAGAIN, and with ENODEV once the queue pair has failed or is gone.
  *
  * Errors:
  * EINVAL: @flags or @reserved is not 0.
