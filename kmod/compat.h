@@ -121,20 +121,6 @@ static inline struct class *nvmep_class_create(const char *name)
 #define nvmep_uevent_device	struct device
 #endif
 
-/*
- * Takes a reference to *@file unless its count is 0 already.  The caller holds
- * a lock that the file's release takes too, so the file cannot be freed
- * meanwhile.
- */
-static inline bool nvmep_get_file_active(struct file **file)
-{
-#ifdef NVMEP_HAVE_GET_FILE_ACTIVE
-	return get_file_active(file);
-#else
-	return get_file_rcu(*file);
-#endif
-}
-
 static inline void nvmep_vm_flags_set(struct vm_area_struct *vma,
 				      unsigned long flags)
 {

@@ -48,7 +48,8 @@ static void nvmep_link_watch(struct nvmep_ctrl *ctrl)
 	if (!(ctrl->holds & NVMEP_HOLDS_OF_LINK))
 		WRITE_ONCE(ctrl->link_deadline,
 			   jiffies + (unsigned long)recovery_timeout * HZ);
-	queue_delayed_work(nvmep_wq, &ctrl->link_work, nvmep_link_delay());
+	queue_delayed_work(nvmep_health_wq, &ctrl->link_work,
+			   nvmep_link_delay());
 }
 
 static void nvmep_ctrl_add_hold(struct nvmep_ctrl *ctrl, unsigned int hold)
@@ -211,7 +212,8 @@ static void nvmep_link_work(struct work_struct *work)
 		nvmep_ctrl_fail(ctrl, "link did not recover", -EIO);
 		return;
 	}
-	queue_delayed_work(nvmep_wq, &ctrl->link_work, nvmep_link_delay());
+	queue_delayed_work(nvmep_health_wq, &ctrl->link_work,
+			   nvmep_link_delay());
 }
 
 /**

@@ -612,6 +612,22 @@ void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
 }
 
 /**
+ * nvmep_qid_never_used() - keep an identifier out of the history of peers
+ * @ctrl: controller
+ * @qid: of a peer's queue pair that was not created; the controller has no queue
+ *	with it.  nvmep_qid_free() follows
+ */
+void nvmep_qid_never_used(struct nvmep_ctrl *ctrl, u16 qid)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+
+	spin_lock(&qids->quarantine->lock);
+	if (__test_and_clear_bit(qid, qids->peer))
+		qids->peer_count--;
+	spin_unlock(&qids->quarantine->lock);
+}
+
+/**
  * nvmep_qids_block_peers() - refuse identifiers to peers, if they have none
  * @ctrl: controller
  *

@@ -58,6 +58,7 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 	req->result = 0;
 	req->status = 0;
 	req->flags = 0;
+	req->aborted = false;
 	nvmep_request_init(rq);
 	return rq;
 }

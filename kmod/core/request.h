@@ -28,9 +28,8 @@ struct nvmep_queue;
 #define NVMEP_REQUEST_USER	BIT(0)	/* of user space; admin: needs LIVE */
 #define NVMEP_REQUEST_BOUND	BIT(1)	/* admin: needs @generation */
 #define NVMEP_REQUEST_CANCELLED	BIT(2)	/* the controller was stopped */
-#define NVMEP_REQUEST_ABORTED	BIT(3)	/* an Abort command was sent for it */
-#define NVMEP_REQUEST_DMA_RANGE	BIT(4)	/* its data is @data.range */
-#define NVMEP_REQUEST_BVECS	BIT(5)	/* its data is @data.bvecs */
+#define NVMEP_REQUEST_DMA_RANGE	BIT(3)	/* its data is @data.range */
+#define NVMEP_REQUEST_BVECS	BIT(4)	/* its data is @data.bvecs */
 
 /**
  * struct nvmep_request - blk_mq_rq_to_pdu() of every request
@@ -41,6 +40,8 @@ struct nvmep_queue;
  * @retries: number of retries so far
  * @cid: CID while in flight, else NVMEP_CID_NONE; read racily by the completion
  *	handler, so accessed with READ_ONCE() and WRITE_ONCE()
+ * @aborted: an Abort command was sent for it; not in @flags, which a stop may
+ *	change at the same time
  * @generation: generation of the controller that the command was sent in; before
  *	that, see %NVMEP_REQUEST_BOUND.  Read racily by the timeout handler
  * @unmapped: jiffies of the first failure to map the data, 0 for none
@@ -56,6 +57,7 @@ struct nvmep_request {
 	u8 flags;
 	u8 retries;
 	u16 cid;
+	bool aborted;
 	u32 generation;
 	unsigned long unmapped;
 	struct nvmep_data data;

@@ -71,7 +71,7 @@ static void nvmep_abort(struct request *victim)
 	rq->end_io = nvmep_abort_end_io_fn;
 	rq->end_io_data = ctrl;
 	/* Before the Abort, after which the command may end and be sent again. */
-	nvmep_request(victim)->flags |= NVMEP_REQUEST_ABORTED;
+	nvmep_request(victim)->aborted = true;
 	blk_execute_rq_nowait(rq, false);
 	return;
 err:
@@ -89,7 +89,7 @@ static bool nvmep_timeout_live(struct nvmep_queue *queue, struct request *rq)
 			readl(ctrl->bar + NVME_REG_CSTS));
 		return false;
 	}
-	if (!queue->qid || req->flags & NVMEP_REQUEST_ABORTED) {
+	if (!queue->qid || req->aborted) {
 		dev_err(ctrl->dev,
 			"queue %u: timeout of CID %#x (opcode %#x), resetting\n",
 			queue->qid, nvmep_cid(req->sqe.common.command_id),

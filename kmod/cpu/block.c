@@ -138,6 +138,7 @@ static void nvmep_command_init(const struct nvmep_ns *ns, struct request *rq)
 	if (!(rq->rq_flags & RQF_DONTPREP))
 		nvmep_request_init(rq);
 	req->flags = 0;
+	req->aborted = false;
 	req->status = 0;
 	req->sqe = (struct nvme_command){
 		.common.nsid = cpu_to_le32(ns->nsid),

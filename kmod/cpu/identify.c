@@ -185,16 +185,18 @@ static const struct nvme_lbaf *nvmep_format(const struct nvme_id_ns *id)
 }
 
 /**
- * nvmep_format_valid() - check that the size of a block fits 32 bits
+ * nvmep_format_valid() - check that the size of a block is one of NVMe
  * @id: Identify Namespace data
  *
- * The field can hold up to 2^255 bytes.
+ * NVMe has blocks of 512 bytes or more.  The field can hold up to 2^255 bytes.
  *
- * Return: false if it does not fit; then call no other function with this @id.
+ * Return: false if it has no such format; then call no other function with this
+ * @id.
  */
 bool nvmep_format_valid(const struct nvme_id_ns *id)
 {
-	return nvmep_format(id)->ds < 32;
+	return nvmep_format(id)->ds >= SECTOR_SHIFT &&
+	       nvmep_format(id)->ds < 32;
 }
 
 /**
@@ -207,7 +209,7 @@ bool nvmep_format_usable(const struct nvme_id_ns *id)
 {
 	const struct nvme_lbaf *format = nvmep_format(id);
 
-	if (format->ds < SECTOR_SHIFT || format->ds > PAGE_SHIFT)
+	if (format->ds > PAGE_SHIFT)
 		return false;
 	if (!format->ms)
 		return true;

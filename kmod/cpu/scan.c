@@ -110,7 +110,7 @@ static bool nvmep_scan_supported(struct nvmep_ctrl *ctrl, u32 nsid,
 	if (nvmep_format_valid(id))
 		return true;
 	dev_warn_ratelimited(ctrl->dev,
-			     "namespace %u: block size above 2 GiB, ignoring it\n",
+			     "namespace %u: block size below 512 bytes or above 2 GiB, ignoring it\n",
 			     nsid);
 	return false;
 }

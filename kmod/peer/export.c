@@ -7,6 +7,7 @@
  * queue pair existing users of host pages stay and new ones are refused.  The
  * status page accepts new users even then, because it reports the end.
  */
+#include <linux/dcache.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/kref.h>
@@ -189,7 +190,7 @@ void nvmep_export_queue_work(struct nvmep_export *export,
 
 	lockdep_assert_held(&exports->lock);
 
-	get_dma_buf(export->dmabuf);
+	dget(export->dentry);
 	atomic_inc(&exports->works);
 	atomic_inc(&exports->ctrl->peers->works);
 	WARN_ON(!queue_delayed_work(nvmep_revoke_wq, work, 0));
@@ -222,7 +223,7 @@ void nvmep_export_work_done(struct nvmep_export *export)
 	if (atomic_dec_and_test(&peers->works))
 		wake_up_var(&peers->works);
 	mutex_unlock(&peers->lock);
-	dma_buf_put(export->dmabuf);
+	dput(export->dentry);
 }
 
 /* --- the dma-bufs of a queue pair ---------------------------------------- */
@@ -271,8 +272,10 @@ void nvmep_exports_withdraw(struct nvmep_exports *exports)
 }
 
 /*
- * Advances the revocation of a dma-buf to @step and takes a reference.  Fails
- * if it is there already, or if it is being released and so has no user.
+ * Advances the revocation of a dma-buf to @step and takes a reference to its
+ * dentry, whose release takes the dma-buf off the list.  Its file may be gone:
+ * O_PATH files hold the dentry only.  Fails if it is there already, or if it is
+ * being released and so has no user.
  */
 static bool nvmep_export_advance(struct nvmep_export *export,
 				 enum nvmep_revoke_step step)
@@ -282,7 +285,7 @@ static bool nvmep_export_advance(struct nvmep_export *export,
 	if (!export->ops->revoke || export->step >= step)
 		return false;
 	export->step = step;
-	return nvmep_get_file_active(&export->dmabuf->file);
+	return lockref_get_not_dead(&export->dentry->d_lockref);
 }
 
 /**
@@ -301,7 +304,7 @@ void nvmep_exports_revoke(struct nvmep_exports *exports)
 			continue;
 		export->ops->revoke(export);
 		/* The works hold it. */
-		dma_buf_put(export->dmabuf);
+		dput(export->dentry);
 	}
 	mutex_unlock(&exports->lock);
 }
@@ -354,7 +357,7 @@ void nvmep_exports_wait(struct nvmep_exports *exports, unsigned long deadline)
 			       nvmep_time_left(deadline));
 	while ((export = nvmep_export_next_wait(exports))) {
 		export->ops->wait(export, deadline);
-		dma_buf_put(export->dmabuf);
+		dput(export->dentry);
 	}
 }
 
@@ -457,6 +460,7 @@ struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 		return dmabuf;
 	}
 	export->dmabuf = dmabuf;
+	export->dentry = dmabuf->file->f_path.dentry;
 
 	err = nvmep_export_list(export);
 	if (err) {

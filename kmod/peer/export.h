@@ -117,7 +117,8 @@ enum nvmep_revoke_step {
  * struct nvmep_export - a dma-buf; first member of the structure of its kind
  * @exports: const; held through its owner
  * @ops: const
- * @dmabuf: const; it owns this structure
+ * @dmabuf: const; it owns this structure.  Its file may be freed before it
+ * @dentry: const; of @dmabuf, which is released with it
  * @node: exports->lock: in exports->list
  * @step: exports->lock: progress of the revocation
  */
@@ -125,6 +126,7 @@ struct nvmep_export {
 	struct nvmep_exports *exports;
 	const struct nvmep_export_ops *ops;
 	struct dma_buf *dmabuf;
+	struct dentry *dentry;
 	struct list_head node;
 	enum nvmep_revoke_step step;
 };

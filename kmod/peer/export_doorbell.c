@@ -554,10 +554,12 @@ static int nvmep_doorbell_mmap(struct nvmep_export *export,
 	vma->vm_page_prot =
 		pgprot_decrypted(pgprot_noncached(vma->vm_page_prot));
 	err = nvmep_doorbell_insert(doorbells, vma);
-	/* The unwinding of mmap() zaps the PTEs. */
 	if (!err)
 		err = nvmep_revoked_meanwhile(export->exports);
 	if (err) {
+		/* A revocation does not find this VMA without @map. */
+		nvmep_zap_range(vma, vma->vm_start,
+				vma->vm_end - vma->vm_start);
 		nvmep_mmap_put(map);
 		return err;
 	}
@@ -606,7 +608,8 @@ static void nvmep_doorbell_zap_work(struct work_struct *work)
 			     struct nvmep_doorbell_export, zap_work);
 	bool settled = nvmep_doorbell_settle_mmaps(doorbells);
 
-	unmap_mapping_range(doorbells->export.dmabuf->file->f_mapping, 0, 0, 1);
+	unmap_mapping_range(d_inode(doorbells->export.dentry)->i_mapping,
+			    0, 0, 1);
 	if (settled)
 		nvmep_export_work_done(&doorbells->export);
 	else

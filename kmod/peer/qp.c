@@ -502,16 +502,18 @@ bool nvmep_qp_node_active(const struct nvmep_peer_file *file)
 /*
  * Commands may carry the addresses of all exposed buffers of the queue pair's
  * node.  An address of another node's buffer is a fault of the peer, which
- * strict translation catches after the unmapping; without it the access would
- * reach memory.
+ * strict translation catches after the unmapping.  Without it, and by a bus
+ * address, which is not translated, the access would reach memory.
  */
 static bool nvmep_qp_uses(const struct nvmep_qp *qp,
 			  const struct nvmep_buf *buf)
 {
 	if (qp->sq.buf == buf || qp->cq.buf == buf)
 		return true;
-	return buf->exposed && (qp->owner == buf->file ||
-				!nvmep_route_strict(qp->ctrl->dev));
+	return buf->exposed &&
+	       (qp->owner == buf->file ||
+		!nvmep_route_strict(qp->ctrl->dev) ||
+		buf->placement.path.verdict == NVME_PEER_ROUTE_BUS_ADDR);
 }
 
 /* A queue pair that may access @buf and is not stopped, with a reference. */
@@ -849,6 +851,8 @@ struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 
 	mutex_lock(&qp->lock);
 	err = nvmep_qp_setup(qp, cmd);
+	if (err && qp->qid_held)
+		nvmep_qid_never_used(qp->ctrl, qp->qid);
 	mutex_unlock(&qp->lock);
 	if (!err)
 		return qp;

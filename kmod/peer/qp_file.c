@@ -86,12 +86,13 @@ static void nvmep_qp_events_pop(struct nvmep_qp_events *events,
 /*
  * Copies events to user space.  Returns the bytes of the events that were
  * consumed; 0 if none is left and none will follow; -EAGAIN if there is none;
- * -EINVAL if @size is below NVME_PEER_EVENT_LEAST; -EFAULT; -ERESTARTSYS if a
- * signal interrupted the wait for another reader.  A reader that was compiled
- * for shorter events gets the beginning of one.
+ * -EINVAL if @size is below NVME_PEER_EVENT_LEAST; -EFAULT; -EAGAIN while there
+ * is another reader and @wait is false; -ERESTARTSYS if a signal interrupted the
+ * wait for it.  A reader that was compiled for shorter events gets the beginning
+ * of one.
  */
 static ssize_t nvmep_qp_events_read(struct nvmep_qp_events *events,
-				    char __user *user, size_t size)
+				    char __user *user, size_t size, bool wait)
 {
 	struct nvme_peer_event event;
 	ssize_t done = 0;
@@ -101,7 +102,9 @@ static ssize_t nvmep_qp_events_read(struct nvmep_qp_events *events,
 	if (size < NVME_PEER_EVENT_LEAST)
 		return -EINVAL;
 
-	if (mutex_lock_interruptible(&events->reader))
+	if (!wait && !mutex_trylock(&events->reader))
+		return -EAGAIN;
+	if (wait && mutex_lock_interruptible(&events->reader))
 		return -ERESTARTSYS;
 	do {
 		ret = nvmep_qp_events_peek(events, &event, &number);
@@ -302,13 +305,14 @@ static __poll_t nvmep_qp_file_poll(struct file *filp, poll_table *wait)
 static ssize_t nvmep_qp_file_read(struct file *filp, char __user *user,
 				  size_t size, loff_t *unused)
 {
+	bool wait = !(filp->f_flags & O_NONBLOCK);
 	struct nvmep_qp *qp = filp->private_data;
 	ssize_t read;
 	int err;
 
 	for (;;) {
-		read = nvmep_qp_events_read(&qp->events, user, size);
-		if (read != -EAGAIN || filp->f_flags & O_NONBLOCK)
+		read = nvmep_qp_events_read(&qp->events, user, size, wait);
+		if (read != -EAGAIN || !wait)
 			return read;
 		/* Another reader may have consumed the event: check again. */
 		err = wait_event_interruptible(qp->waiters,

@@ -432,6 +432,8 @@ static int nvmep_recover_rearm_locked(struct nvmep_qp *qp, u32 losses)
 	err = nvmep_qp_start(qp);
 	if (err)
 		nvmep_recover_undo_rearm(qp);
+	else
+		nvmep_qp_wake(qp);
 	return err;
 }
 

@@ -75,6 +75,8 @@ struct kind {
 	unsigned int batch;
 };
 
+#define SEQUENTIAL(writes) .block = true, .sequential = true, .write = (writes)
+
 static const struct kind kinds[] = {
 	{ .name = "pass-1", .bytes = 4096, .batch = 1 },
 	{ .name = "pass-32", .bytes = 4096, .batch = 32 },
@@ -88,11 +90,12 @@ static const struct kind kinds[] = {
 	{ .name = "read-32", .block = true, .bytes = 4096, .batch = 32 },
 	{ .name = "write-32", .block = true, .write = true, .bytes = 4096, .batch = 32 },
 	{ .name = "read-128k", .block = true, .bytes = 131072, .batch = 1 },
-	{ .name = "seq-read-128k-8", .block = true, .sequential = true, .bytes = 131072, .batch = 8 },
-	{ .name = "seq-read-128k-32", .block = true, .sequential = true, .bytes = 131072, .batch = 32 },
-	{ .name = "seq-read-1m-8", .block = true, .sequential = true, .bytes = 1048576, .batch = 8 },
-	{ .name = "seq-write-128k-8", .block = true, .sequential = true, .write = true, .bytes = 131072, .batch = 8 },
-	{ .name = "seq-write-1m-8", .block = true, .sequential = true, .write = true, .bytes = 1048576, .batch = 8 },
+	{ .name = "seq-read-128k-8", SEQUENTIAL(false), .bytes = 131072, .batch = 8 },
+	{ .name = "seq-read-128k-8-whole", SEQUENTIAL(false), .whole = true, .bytes = 131072, .batch = 8 },
+	{ .name = "seq-read-128k-32", SEQUENTIAL(false), .bytes = 131072, .batch = 32 },
+	{ .name = "seq-read-1m-8", SEQUENTIAL(false), .bytes = 1048576, .batch = 8 },
+	{ .name = "seq-write-128k-8", SEQUENTIAL(true), .bytes = 131072, .batch = 8 },
+	{ .name = "seq-write-1m-8", SEQUENTIAL(true), .bytes = 1048576, .batch = 8 },
 	{ .name = "poll-pass-32", .poll = true, .fixed = true, .bytes = 4096, .batch = 32 },
 	{ .name = "poll-read-32", .block = true, .poll = true, .bytes = 4096, .batch = 32 },
 };

@@ -556,6 +556,15 @@ TEST_F(bad_queues, cpu_queues_attribute_shrinks)
 
 	shrink_under_load(_metadata, self);
 	expect_share(_metadata, self, 1, 1);
+	/* Creations that fail use up no queue IDs. */
+	np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_CQ, BADCTRL_STATUS, REFUSED, 8);
+	for (i = 0; i < 8; i++)
+		EXPECT_EQ(-EIO, create(self));
+	EXPECT_EQ(0, keep(self, "2"));
+	self->generation++;
+	expect_share(_metadata, self, 2, 2);
+	EXPECT_EQ(0, keep(self, "1"));
+	self->generation++;
 	start_readers(_metadata, &self->bad, readers);
 	join_readers(_metadata, readers);
 	for (i = 0; i < 7; i++)

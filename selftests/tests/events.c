@@ -336,4 +336,27 @@ TEST_F(events, blocking_readers_wake)
 	EXPECT_EQ(1, got);
 }
 
+/* The thread that reads events is often another one than that which re-arms. */
+TEST_F(events, rearm_wakes_readers)
+{
+	struct reader reader = { .fd = self->qp.qp_fd };
+	struct np_qp pair = { .fd = self->qp.qp_fd };
+	struct nvme_peer_event event[3];
+	struct timespec end;
+
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(EVENT, wait_for(pair.fd, EVENT));
+	np_sleep_ms(500);
+	ASSERT_EQ(2 * sizeof(event[0]), take(pair.fd, event, sizeof(event)));
+	ASSERT_EQ(0, fcntl(pair.fd, F_SETFL, 0));
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
+	np_sleep_ms(200);
+	ASSERT_EQ(0, np_qp_rearm(&pair, NP_TIMEOUT_MS));
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 10;
+	ASSERT_EQ(0, pthread_timedjoin_np(reader.thread, NULL, &end));
+	EXPECT_EQ(sizeof(reader.event), reader.ret);
+	EXPECT_EQ(NVME_PEER_QP_LIVE, reader.event.state);
+}
+
 TEST_HARNESS_MAIN

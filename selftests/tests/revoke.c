@@ -189,6 +189,29 @@ TEST_F(revoke, doorbells_fault_and_status_is_gone)
 	EXPECT_EQ(0, np_store(self->qp.sq.at, 0));
 }
 
+/*
+ * An O_PATH file holds the dma-buf, but not its file, which is freed. The debug kernel
+ * reports an access to that.
+ */
+TEST_F(revoke, closed_file_held_by_path)
+{
+	struct nvme_peer_qp_export out;
+	char link[64];
+	int path;
+
+	ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &out));
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", out.fd);
+	path = open(link, O_PATH | O_CLOEXEC);
+	ASSERT_LE(0, path);
+	close(out.fd);
+	/* The file is freed after an RCU grace period. */
+	np_sleep_ms(500);
+	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	close(path);
+}
+
 TEST_F(revoke, open_files_return_eshutdown)
 {
 	struct nvme_peer_qp_create create;

@@ -103,7 +103,8 @@ enum nvme_peer_mode {
  *	a physical address or a PCI bus address
  * @NVME_PEER_DOMAIN_STRICT: an IOMMU translates: an address of one device's
  *	domain is meaningless for another device.  An address faults as soon as
- *	its memory is unmapped
+ *	its memory is unmapped, unless it is a PCI bus address, which is not
+ *	translated
  * @NVME_PEER_DOMAIN_LAZY: as NVME_PEER_DOMAIN_STRICT, but an address may work
  *	for some time after its memory was unmapped
  */

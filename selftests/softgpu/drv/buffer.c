@@ -22,7 +22,8 @@
 /**
  * struct softgpu_buffer - memory and its dma-buf
  * @gpu: const, referenced
- * @dmabuf: const: owns the buffer
+ * @dmabuf: const: owns the buffer; its file may be freed before it
+ * @dentry: const: of @dmabuf, which is released with it
  * @size: const: bytes
  * @remapped: const: addressed through the page table
  * @pages: const: host memory, NULL for HBM
@@ -41,6 +42,7 @@
 struct softgpu_buffer {
 	struct softgpu *gpu;
 	struct dma_buf *dmabuf;
+	struct dentry *dentry;
 	u64 size;
 	bool remapped;
 	struct page **pages;
@@ -262,7 +264,7 @@ static int softgpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 
 static void softgpu_zap(struct softgpu_buffer *buffer)
 {
-	unmap_mapping_range(buffer->dmabuf->file->f_mapping, 0, 0, 1);
+	unmap_mapping_range(d_inode(buffer->dentry)->i_mapping, 0, 0, 1);
 }
 
 /* --- Memory -------------------------------------------------------------- */
@@ -512,6 +514,7 @@ static int softgpu_buffer_export(struct softgpu_buffer *buffer)
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	buffer->dmabuf = dmabuf;
+	buffer->dentry = dmabuf->file->f_path.dentry;
 	kref_get(&gpu->ref);
 	mutex_lock(&gpu->lock);
 	list_add_tail(&buffer->node, &gpu->buffers);
@@ -667,16 +670,17 @@ static void softgpu_buffer_revoke(struct softgpu_buffer *buffer)
 	mutex_unlock(&gpu->lock);
 }
 
-/* A buffer that is not revoked yet, with a reference to its dma-buf, or NULL. */
+/*
+ * A buffer that is not revoked yet, with a reference to the dentry of its dma-buf, or NULL. Its
+ * file may be gone.
+ */
 static struct softgpu_buffer *softgpu_next_buffer(struct softgpu *gpu)
 {
 	struct softgpu_buffer *buffer, *found = NULL;
 
 	mutex_lock(&gpu->lock);
 	list_for_each_entry(buffer, &gpu->buffers, node) {
-		struct file *file = buffer->dmabuf->file;
-
-		if (!buffer->revoked && nvmep_get_file_active(&file)) {
+		if (!buffer->revoked && lockref_get_not_dead(&buffer->dentry->d_lockref)) {
 			found = buffer;
 			break;
 		}
@@ -703,7 +707,7 @@ void softgpu_buffers_revoke(struct softgpu *gpu)
 
 	while ((buffer = softgpu_next_buffer(gpu))) {
 		softgpu_buffer_revoke(buffer);
-		dma_buf_put(buffer->dmabuf);
+		dput(buffer->dentry);
 	}
 	/* Wait for buffers whose release was in progress. */
 	wait_event(gpu->buffers_wait, softgpu_all_revoked(gpu));
