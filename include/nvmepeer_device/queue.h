@@ -39,6 +39,11 @@ enum {
 	 * crosses no bus, and its read flushes nothing.
 	 */
 	NVMEPEER_DATA_REMOTE = 1u << 4,
+	/*
+	 * With NVMEPEER_SGL: the controller supports bit bucket descriptors
+	 * (Identify SGLS bit 16).
+	 */
+	NVMEPEER_SGL_BIT_BUCKET = 1u << 5,
 };
 
 /**

@@ -279,7 +279,7 @@ static __device__ uint32_t halves_ahead(const rig &rig, const nvmepeer_queue *qu
 {
 	nvmepeer_buffer window = { 4 * 40 * 512, rig.buffer.dma + base, 0 };
 	nvmepeer_prefetch ahead = { queue, nvmepeer_group_full(), &window, shared->batches, NULL,
-				    blockIdx.x * 1000, 50, 40, 4, 0, 0, 0 };
+				    blockIdx.x * 1000, 50, 40, 4, 0, 0, 0, NULL };
 	uint32_t wrong = 0;
 
 	nvmepeer_prefetch_start(&ahead);
