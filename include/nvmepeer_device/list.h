@@ -140,6 +140,16 @@ struct nvmepeer_list {
 	uint32_t control;
 };
 
+/**
+ * struct nvmepeer_list_done - how a list on a stream reports its end
+ * @count: incremented when a list has ended
+ * @status: the worst status of that list, written before
+ */
+struct nvmepeer_list_done {
+	uint32_t count;
+	int status;
+};
+
 /* Scratch pages before the first slot: padding of reads, and of writes. */
 enum {
 	NVP_SCRATCH_DISCARD,
@@ -744,16 +754,18 @@ NVP_FN int nvmepeer_warp_list_transfer(const struct nvmepeer_queue *queue,
 
 /**
  * nvmepeer_block_list_transfer - nvmepeer_list_transfer() by a block
- * @queue: the queue pair
+ * @queues: queue pairs of one controller; the warps are distributed over them
+ * @count: number of queue pairs
  * @list: the same for every thread
  * @shared: a word in shared memory of the block
  *
  * All threads of the block call together; the lanes of a warp must be together.
  * After the return each thread may use all statuses and data.
  */
-NVP_FN int nvmepeer_block_list_transfer(const struct nvmepeer_queue *queue,
+NVP_FN int nvmepeer_block_list_transfer(const struct nvmepeer_queue *queues, uint32_t count,
 					const struct nvmepeer_list *list, uint32_t *shared)
 {
+	const struct nvmepeer_queue *queue = &queues[nvp_block_thread() / NVMEPEER_LANES % count];
 	int status;
 
 	if (!nvp_block_thread())

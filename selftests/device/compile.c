@@ -121,7 +121,7 @@ ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_l
 
 	*status = nvmepeer_list_transfer(queue, list);
 	*status |= nvmepeer_warp_list_transfer(queue, group, list);
-	*status |= nvmepeer_block_list_transfer(queue, list, shared);
+	*status |= nvmepeer_block_list_transfer(queue, 1, list, shared);
 	*status |= nvmepeer_warp_list_submit(queue, group, list, batch);
 	*status |= nvmepeer_warp_list_poll(queue, group, list, batch);
 	*status |= nvmepeer_warp_list_wait(queue, group, list, batch, 1000);

@@ -157,6 +157,7 @@ static int poll_until_done(struct nvmepeer_group group)
 static int execute(void)
 {
 	const struct nvmepeer_queue *queue = &bench->queue;
+	struct nvmepeer_queue queues[2] = { bench->queue, bench->queue };
 	struct nvmepeer_group group = nvmepeer_group_full();
 
 	switch (by) {
@@ -165,7 +166,7 @@ static int execute(void)
 	case BY_WARP:
 		return nvmepeer_warp_list_transfer(queue, group, &list);
 	case BY_BLOCK:
-		return nvmepeer_block_list_transfer(queue, &list, &shared);
+		return nvmepeer_block_list_transfer(queues, 2, &list, &shared);
 	case WARP_TWICE:
 		in_flight(nvmepeer_warp_list_submit(queue, group, &list, &batch));
 		return nvmepeer_warp_list_wait(queue, group, &list, &batch, RIG_LONG);
