@@ -90,6 +90,9 @@ static void make_list(uint32_t seed)
 		}
 		if (i && kind != 6 && kind != 9)
 			items[i].lba = items[i - 1].lba + items[i - 1].bytes / BLOCK;
+		/* Behind a gap of one block. */
+		if (i && kind == 6)
+			items[i].lba = items[i - 1].lba + blocks_of(i - 1) + 1;
 		if (items[i].lba > DISK - 2 * SLOT)
 			items[i].lba = i;
 		if (fits && kind == 8)
@@ -222,6 +225,7 @@ static void lane_fails(void *argument)
 		expect(execute() == NVMEPEER_E_RANGE, "worst status");
 	for (uint32_t i = 0; i < list.count; i++)
 		expect(items[i].status == expected[i], "status of an item that fails");
+	expect(items[7].status == -99, "status of an item behind the list");
 	finish_lane();
 }
 
@@ -234,6 +238,8 @@ static void make_bad_list(void)
 		items[i] = (struct nvmepeer_list_item){
 			i, (uint64_t)i * BLOCK, 0, BLOCK, -99, 0,
 		};
+	/* Behind the list: it would continue the last item. */
+	items[7] = (struct nvmepeer_list_item){ 7, 7 * BLOCK, 0, BLOCK, -99, 0 };
 	items[0].lba = DISK;
 	items[1].offset = BYTES;
 	items[2].bytes = BLOCK - 2;

@@ -5,6 +5,8 @@
  * through SGLs and with bit buckets, in contiguous and in scattered memory, with
  * logical blocks of 512 and 4096 bytes.  All of the memory and all of the disk are
  * compared with what they must have.
+ *
+ * Usage: unit-device-pages [LAYOUT|refused]
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -175,17 +177,17 @@ static void padded_run(void)
 }
 
 static const struct layout {
-	const char *name;
+	const char *word, *name;
 	void (*make)(void);
 	bool items_fit;		/* each a command: in two steps, too */
 	uint32_t commands;	/* 0: not checked */
 } layouts[] = {
-	{ "vLLM's paged cache, 64 pieces of a block", vllm, true, 192 },
-	{ "MLA in bf16", mla_bf16, true, 24 },
-	{ "MLA in fp8 and its indexer", mla_fp8, true, 64 },
-	{ "SGLang's page first", page_first, true, 3 },
-	{ "items of any length at any place", odd_items, false, 0 },
-	{ "neighbours of which the last has padding", padded_run, true, 1 },
+	{ "vllm", "vLLM's paged cache, 64 pieces of a block", vllm, true, 192 },
+	{ "bf16", "MLA in bf16", mla_bf16, true, 24 },
+	{ "fp8", "MLA in fp8 and its indexer", mla_fp8, true, 64 },
+	{ "first", "SGLang's page first", page_first, true, 3 },
+	{ "odd", "items of any length at any place", odd_items, false, 0 },
+	{ "run", "neighbours of which the last has padding", padded_run, true, 1 },
 };
 
 /* --- The controller's properties -------------------------------------------- */
@@ -513,15 +515,26 @@ static bool refused_in_two_steps(void)
 	return good;
 }
 
-int main(void)
+/* Does the test run, if @word names it? */
+static bool is_wanted(const char *wanted, const char *word)
 {
+	return !wanted || !strcmp(wanted, word);
+}
+
+int main(int argc, char **argv)
+{
+	const char *wanted = argc > 1 ? argv[1] : NULL;
+
 	make_views();
 	scratch_memory = bench_memory(PAGE, SCRATCH);
 	disk_before = bench_memory(PAGE, DISK);
 	expected = bench_memory(PAGE, DISK > BYTES ? DISK : BYTES);
 	ktap_start();
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-		ktap_check(all_ways(&layouts[i]), layouts[i].name);
+		if (is_wanted(wanted, layouts[i].word))
+			ktap_check(all_ways(&layouts[i]), layouts[i].name);
+	if (!is_wanted(wanted, "refused"))
+		return ktap_end();
 	ktap_check(refused(0), "invalid items and scratch memory, by PRPs");
 	ktap_check(refused(NVMEPEER_SGL), "invalid items and scratch memory, by SGLs");
 	ktap_check(refused_in_two_steps(), "too long for two steps");
