@@ -815,8 +815,6 @@ NVP_FN int nvp_list_submit_part(const struct nvmepeer_queue *queue, struct nvmep
 		       nvp_list_submit_run(queue, list, &run, &token);
 		nvp_list_set_status(list, &run, last ? last : (int)NVMEPEER_AGAIN);
 		worst = nvp_worse(worst, last);
-		if (last)
-			token.cid = NVMEPEER_NO_CID;
 		for (uint32_t i = run.first; i < run.end; i++) {
 			batch->tokens[i] = token;
 			token.cid = NVMEPEER_NO_CID;

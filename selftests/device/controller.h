@@ -47,6 +47,7 @@ struct controller {
 	uint8_t *disk;
 	uint64_t disk_blocks;
 	uint32_t block;			/* bytes of a logical block */
+	bool buckets;			/* takes SGL bit buckets */
 	enum controller_order order;
 	uint64_t iova;			/* DMA address offset of data memory */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
@@ -165,6 +166,7 @@ static inline void controller_again(struct controller *controller)
 	fresh.cq_entries = controller->cq_entries;
 	fresh.disk_blocks = controller->disk_blocks;
 	fresh.block = controller->block;
+	fresh.buckets = controller->buckets;
 	fresh.order = controller->order;
 	fresh.iova = controller->iova;
 	fresh.checked_entries = controller->checked_entries;
@@ -342,12 +344,13 @@ static inline struct controller_piece controller_data(const struct controller *c
 }
 
 /* Transfer one piece; returns the status. */
-static inline uint32_t controller_transfer(int opcode, uint8_t *disk, struct controller_piece piece)
+static inline uint32_t controller_transfer(const struct controller *controller, int opcode,
+					   uint8_t *disk, struct controller_piece piece)
 {
 	uint8_t *data = (uint8_t *)(uintptr_t)piece.address;
 
 	if (!data)
-		return opcode == 0x02 ? 0 : 0x4011;
+		return controller->buckets && opcode == 0x02 ? 0 : 0x4011;
 	if (opcode == 0x01)
 		controller_fetch_data(disk, data, piece.bytes);
 	else if (opcode == 0x02)
@@ -384,7 +387,7 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 		return 0x400f;
 	for (uint64_t at = 0; at < bytes; at += piece.bytes) {
 		piece = controller_data(controller, entry, at, bytes);
-		status = controller_transfer(opcode, disk + at, piece);
+		status = controller_transfer(controller, opcode, disk + at, piece);
 		if (status)
 			return status;
 	}

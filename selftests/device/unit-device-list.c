@@ -16,7 +16,7 @@ enum {
 	BYTES = 1 << 20, MOST = 8, SLOT = 24, PAGE = CONTROLLER_PAGE,
 };
 
-enum way { BY_THREAD, BY_WARP, BY_BLOCK, WARP_TWICE, WARP_POLLS, BLOCK_TWICE };
+enum way { BY_THREAD, BY_WARP, BY_BLOCK, THREAD_TWICE, WARP_TWICE, WARP_POLLS, BLOCK_TWICE };
 
 static uint8_t *bytes[2], *scratch_bytes;
 static struct nvmepeer_memory memories[2], scratch_place;
@@ -45,7 +45,7 @@ static void expect(bool good, const char *what)
 
 static bool in_two_steps(void)
 {
-	return by >= WARP_TWICE;
+	return by >= THREAD_TWICE;
 }
 
 static uint32_t blocks_of(uint32_t index)
@@ -209,20 +209,23 @@ static void lane_reads(void *argument)
 
 static void lane_fails(void *argument)
 {
-	static const int expected[] = { 0x4080, NVMEPEER_E_RANGE, NVMEPEER_E_ALIGN, 0,
+	static const int expected[] = { 0x4080, NVMEPEER_E_ALIGN, NVMEPEER_E_RANGE, 0,
 					NVMEPEER_E_TOO_LARGE, 0, 0 };
+	struct nvmepeer_group group = by == THREAD_TWICE ? nvmepeer_group_self() :
+							   nvmepeer_group_full();
+	int status;
 
 	(void)argument;
 	if (in_two_steps())
-		expect(nvmepeer_warp_list_submit(&bench->queue, nvmepeer_group_full(), &list, &batch) ==
+		expect(nvmepeer_warp_list_submit(&bench->queue, group, &list, &batch) ==
 		       NVMEPEER_E_RANGE, "worst status of the submission");
-	if (in_two_steps() && by == WARP_POLLS)
-		expect(poll_until_done(nvmepeer_group_full()) == NVMEPEER_E_RANGE, "worst status");
+	if (by == WARP_POLLS)
+		status = poll_until_done(group);
 	else if (in_two_steps())
-		expect(nvmepeer_warp_list_wait(&bench->queue, nvmepeer_group_full(), &list, &batch,
-					       RIG_LONG) == NVMEPEER_E_RANGE, "worst status");
+		status = nvmepeer_warp_list_wait(&bench->queue, group, &list, &batch, RIG_LONG);
 	else
-		expect(execute() == NVMEPEER_E_RANGE, "worst status");
+		status = execute();
+	expect(status == NVMEPEER_E_RANGE, "worst status");
 	for (uint32_t i = 0; i < list.count; i++)
 		expect(items[i].status == expected[i], "status of an item that fails");
 	expect(items[7].status == -99, "status of an item behind the list");
@@ -241,12 +244,34 @@ static void make_bad_list(void)
 	/* Behind the list: it would continue the last item. */
 	items[7] = (struct nvmepeer_list_item){ 7, 7 * BLOCK, 0, BLOCK, -99, 0 };
 	items[0].lba = DISK;
-	items[1].offset = BYTES;
-	items[2].bytes = BLOCK - 2;
+	items[1].bytes = BLOCK - 2;
+	items[2].offset = BYTES;
 	items[4].bytes = 0;
 	/* Where the empty item is. */
 	items[5].lba = items[4].lba;
 	items[5].offset = items[4].offset;
+}
+
+/*
+ * The worst status of several commands, not the first or the last: that of the disk's
+ * end, an invalid token, a good one.
+ */
+static void lane_waits_worst(void *argument)
+{
+	struct nvmepeer_group self = nvmepeer_group_self();
+
+	(void)argument;
+	list.count = 3;
+	expect(!nvmepeer_warp_list_submit(&bench->queue, self, &list, &batch), "submission");
+	tokens[1].ticket++;
+	expect(nvmepeer_warp_list_wait(&bench->queue, self, &list, &batch, RIG_LONG) ==
+	       NVMEPEER_E_TOKEN, "worst of a wait");
+	expect(!nvmepeer_warp_list_submit(&bench->queue, self, &list, &batch), "submission");
+	while (bench->controller.completed < 6)
+		nvp_pause(0);
+	expect(poll_until_done(self) == 0x4080, "worst of a poll");
+	expect(items[0].status == 0x4080 && !items[1].status && !items[2].status, "status");
+	finish_lane();
 }
 
 /* One timeout, after which nothing more is submitted. */
@@ -319,6 +344,7 @@ static void prepare(uint32_t seed, bool few)
 						  (uintptr_t)scratch_bytes };
 	scratch = (struct nvmepeer_scratch){ &scratch_place, 0, 0, in_two_steps() ? ITEMS : 2 * LANES };
 	batch = (struct nvmepeer_batch){ tokens, ITEMS, 0, 0 };
+	bench->controller.buckets = true;
 	bench->geometry.flags = seed % 2 ? NVMEPEER_SGL | NVMEPEER_SGL_BIT_BUCKET : 0;
 	bad = done = lanes_left = 0;
 }
@@ -342,6 +368,8 @@ static const struct shape shapes[] = {
 	{ "each item has its own status, by a block", lane_fails, BY_BLOCK, false, false },
 	{ "each item has its own status, in two steps", lane_fails, WARP_TWICE, false, false },
 	{ "each item has its own status, by polls", lane_fails, WARP_POLLS, false, false },
+	{ "each item has its own status, by a thread in two steps", lane_fails, THREAD_TWICE, false, false },
+	{ "the worst status of a list", lane_waits_worst, THREAD_TWICE, false, false },
 	{ "a timeout ends the list", lane_times_out, BY_THREAD, false, true },
 	{ "a full queue ends the submission", lane_has_no_room, BY_THREAD, false, true },
 	{ "a loss ends the list", lane_is_lost, BY_THREAD, false, false },
@@ -374,15 +402,21 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	by = shape->by;
 	prepare(seed, shape->lane == lane_has_no_room);
 	fibre_block_warps = by == BY_BLOCK || by == BLOCK_TWICE ? 2 : 1;
-	if (shape->lane == lane_fails)
+	if (shape->lane == lane_fails) {
 		make_bad_list();
-	else
+	} else if (shape->lane == lane_waits_worst) {
+		make_bad_list();
+		items[1].bytes = BLOCK;
+		items[2].offset = 20 * BLOCK;
+		bench->controller.order = CONTROLLER_IN_ORDER;
+	} else {
 		make_list(seed);
+	}
 	bench->controller.mute = shape->mute;
 	bench->geometry.timeout_ns = shape->mute ? 100000 : RIG_LONG;
 	good = rig_begin(seed, 1000);
 	machine.step_limit = 4000 * 1000;
-	rig_add_warps(fibre_block_warps, by == BY_THREAD ? 1 : LANES, shape->lane);
+	rig_add_warps(fibre_block_warps, by == BY_THREAD || by == THREAD_TWICE ? 1 : LANES, shape->lane);
 	machine_add_outside(controller_main, NULL);
 	good = machine_run() && good && !bad && !bench->controller.errors && done;
 	if (shape->reads && good && !list_is_read()) {

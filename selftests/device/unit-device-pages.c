@@ -133,8 +133,12 @@ static void mla_fp8(void)
 	static const uint32_t numbers[] = { 1, 2, 0, 7 };
 
 	for (uint32_t i = 0; i < 8; i++) {
-		tensors[2 * i] = (struct nvmepeer_list_tensor){ (uint64_t)i * 8 * 41984, 41984, 0, 41984, 0, 0 };
-		tensors[2 * i + 1] = (struct nvmepeer_list_tensor){ 4 << 20 | (uint64_t)i * 8 * 8448, 8448, 1, 8448, 0, 0 };
+		tensors[2 * i] = (struct nvmepeer_list_tensor){
+			(uint64_t)i * 8 * 41984, 41984, 0, 41984, 0, 0,
+		};
+		tensors[2 * i + 1] = (struct nvmepeer_list_tensor){
+			4 << 20 | (uint64_t)i * 8 * 8448, 8448, 1, 8448, 0, 0,
+		};
 	}
 	use_pages(16, numbers, 4);
 }
@@ -215,6 +219,7 @@ static void set_up(const struct way *way, bool scattered)
 	}
 	bench = bench_new(64, 64);
 	bench->controller.block = 1u << block_shift;
+	bench->controller.buckets = way->flags & NVMEPEER_SGL_BIT_BUCKET;
 	bench->controller.disk_blocks = DISK >> block_shift;
 	bench->geometry.lba_shift = block_shift;
 	bench->geometry.flags = way->flags;
@@ -259,7 +264,8 @@ static struct place place_of(uint32_t index)
 		const struct nvmepeer_list_tensor *tensor = &tensors[index % list.tensor_count];
 		const struct nvmepeer_list_page *page = &pages[index / list.tensor_count];
 
-		place = (struct place){ page->lba << block_shift, tensor->offset + tensor->stride * page->page,
+		place = (struct place){ page->lba << block_shift,
+					tensor->offset + tensor->stride * page->page,
 					tensor->bytes, statuses[index] };
 		for (uint32_t i = 0; i < index % list.tensor_count; i++)
 			place.disk += (uint64_t)blocks_of(tensors[i].bytes) << block_shift;
@@ -508,9 +514,11 @@ static bool refused_in_two_steps(void)
 	       nvmepeer_warp_list_wait(&bench->queue, self, &list, &small, 1000) == NVMEPEER_E_TOO_LARGE;
 	items[0].bytes = MOST + 512;
 	list.count = 1;
-	good = good && nvmepeer_warp_list_submit(&bench->queue, self, &list, &batch) == NVMEPEER_E_TOO_LARGE &&
+	good = good &&
+	       nvmepeer_warp_list_submit(&bench->queue, self, &list, &batch) == NVMEPEER_E_TOO_LARGE &&
 	       items[0].status == NVMEPEER_E_TOO_LARGE &&
-	       nvmepeer_warp_list_wait(&bench->queue, self, &list, &batch, 1000) == NVMEPEER_E_TOO_LARGE;
+	       nvmepeer_warp_list_wait(&bench->queue, self, &list, &batch, 1000) ==
+		       NVMEPEER_E_TOO_LARGE;
 	bench_free(bench);
 	return good;
 }

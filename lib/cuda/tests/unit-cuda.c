@@ -972,8 +972,12 @@ static bool graph_replays(struct nvmepeer_cuda_queues *queues, struct nvmepeer_c
 	lose(queues);
 	forget(data);
 	run_stream();
-	good = good && list_done.count == 3 && has_items(data, 0, NVMEPEER_E_LOST) == false &&
+	good = good && list_done.count == 3 &&
 	       list_done.status == NVMEPEER_E_LOST && list_items[3].status == NVMEPEER_E_LOST;
+	launched.layout++;
+	run_stream();
+	good = good && list_done.count == 4 && list_done.status == NVMEPEER_E_LAYOUT;
+	launched.layout--;
 	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && is_rearmed(queue, fake.qp_info.losses);
 	again = disk;
 	controller_again(&again);
@@ -982,7 +986,7 @@ static bool graph_replays(struct nvmepeer_cuda_queues *queues, struct nvmepeer_c
 	pthread_create(thread, NULL, disk_main, NULL);
 	forget(data);
 	run_stream();
-	return good && list_done.count == 4 && has_items(data, LIST_ITEMS, 0);
+	return good && list_done.count == 5 && has_items(data, LIST_ITEMS, 0);
 }
 
 /* Tensors, written to the disk, with a status for each piece. */
