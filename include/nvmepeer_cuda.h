@@ -350,6 +350,107 @@ void nvmepeer_cuda_set_close(struct nvmepeer_cuda_set *set);
 /** nvmepeer_cuda_set_host() - for device code, by value. */
 const struct nvmepeer_set *nvmepeer_cuda_set_host(const struct nvmepeer_cuda_set *set);
 
+/** struct nvmepeer_cuda_lists - queue pairs and data memories of lists on streams. */
+struct nvmepeer_cuda_lists;
+
+/* Scratch memories: as many lists with padding can run at the same time. */
+#define NVMEPEER_CUDA_LIST_SCRATCHES 4u
+
+/**
+ * nvmepeer_cuda_lists_open() - prepare lists on streams
+ * @queues: queue pairs
+ * @buffers: data memories of the same controller and GPU; items name them by number
+ * @count: number of data memories
+ * @lists: receives the object; released by nvmepeer_cuda_lists_close() after
+ *	@queues and before the buffers' memory is freed
+ *
+ * Loads the kernel nvmepeer/nvmepeer_list.fatbin beside the library, or the file
+ * that the environment variable NVMEPEER_LIST_KERNEL names, and allocates scratch
+ * memory in the GPU: 2,050 controller pages.  A loss and a re-arm of @queues change
+ * nothing of it.
+ *
+ * -EINVAL: no buffer, or one of another controller or GPU.  -ENOENT: no kernel.
+ * -EIO: the GPU cannot execute it.  Or an error of nvmepeer_cuda_buffer_open().
+ */
+int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
+			     struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
+			     struct nvmepeer_cuda_lists **lists);
+
+/**
+ * nvmepeer_cuda_lists_close() - release what nvmepeer_cuda_lists_open() has made
+ * @lists: lists of which none is on a stream or in a graph any more, or NULL
+ *
+ * -EBUSY: as nvmepeer_cuda_buffer_close(): close the queue pairs first, then call
+ * again.
+ */
+int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists);
+
+/**
+ * struct nvmepeer_cuda_list - a list on a stream
+ * @size: sizeof(struct nvmepeer_cuda_list)
+ * @count: number of items or pages
+ * @items: the items, with their statuses; or NULL
+ * @tensors: otherwise the tensors of @pages
+ * @pages: the pages
+ * @statuses: a status for each piece of @pages, or NULL
+ * @count_at: if there are fewer than @count, where their number is; or NULL
+ * @done: reports the end: incremented behind the data and the statuses; or NULL.
+ *	The host may poll it without a call of CUDA, and a stream wait for it by
+ *	cuStreamWaitValue32().  Lists with the same @done must follow each other
+ * @tensor_count: number of @tensors
+ * @control: NVMEPEER_CONTROL_*
+ * @scratch: number of the scratch memory, below NVMEPEER_CUDA_LIST_SCRATCHES: lists
+ *	that may run at the same time and have padding have different ones
+ * @reserved: 0
+ *
+ * All pointers are addresses that the GPU can access: GPU memory, or host memory
+ * from cuMemHostAlloc() or registered with CUDA.  What they point to is read when
+ * the stream comes to the list, so that earlier work of the stream may write it, and
+ * stays until the list has ended.  The structure itself is read during the call.
+ */
+struct nvmepeer_cuda_list {
+	uint32_t size;
+	uint32_t count;
+	struct nvmepeer_list_item *items;
+	const struct nvmepeer_list_tensor *tensors;
+	const struct nvmepeer_list_page *pages;
+	int *statuses;
+	const uint32_t *count_at;
+	struct nvmepeer_list_done *done;
+	uint32_t tensor_count;
+	uint32_t control;
+	uint32_t scratch;
+	uint32_t reserved;
+};
+
+/**
+ * nvmepeer_cuda_read_list() - read a list of blocks into memory, on a stream
+ * @lists: queue pairs and data memories
+ * @list: the list
+ * @stream: CUstream or cudaStream_t of the GPU's primary context
+ *
+ * Adds one kernel of one block to the stream and returns.  Later work of the stream
+ * sees the data.  Any number of lists may be in flight.  During a capture the list
+ * becomes a node of the graph, which may be launched any number of times, also
+ * after a loss and nvmepeer_cuda_queues_rearm().
+ *
+ * The list's statuses are those of nvmepeer_list_transfer().  After a timeout or a loss
+ * the controller may still write to the data memory and the scratch memory.
+ *
+ * -EINVAL: the list is invalid.  -E2BIG: it uses a field that the library does not
+ * support.  -EIO: CUDA refuses the launch.
+ */
+int nvmepeer_cuda_read_list(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
+			    void *stream);
+
+/**
+ * nvmepeer_cuda_write_list() - write a list of blocks from memory, on a stream
+ *
+ * Otherwise like nvmepeer_cuda_read_list().
+ */
+int nvmepeer_cuda_write_list(struct nvmepeer_cuda_lists *lists,
+			     const struct nvmepeer_cuda_list *list, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

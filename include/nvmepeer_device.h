@@ -27,9 +27,9 @@
  *	block.h		synchronous transfers of a warp or a block
  *	batch.h		asynchronous transfers of a warp or a block
  *	completion_flag.h flags in shared memory, fence for bulk copies
+ *	list.h		a list of transfers in any order
  *	prefetch.h	read ahead in a window
  *	scatter.h	one command on a list of pages
- *	list.h		a list of transfers in any order
  *	exclusive.h	calls on a queue pair that one group owns
  *	set.h		several queue pairs and controllers as one
  *	gather.h	many small reads by a block
@@ -53,9 +53,9 @@
 #include "nvmepeer_device/block.h"
 #include "nvmepeer_device/batch.h"
 #include "nvmepeer_device/completion_flag.h"
+#include "nvmepeer_device/list.h"
 #include "nvmepeer_device/prefetch.h"
 #include "nvmepeer_device/scatter.h"
-#include "nvmepeer_device/list.h"
 #include "nvmepeer_device/exclusive.h"
 #include "nvmepeer_device/set.h"
 #include "nvmepeer_device/gather.h"

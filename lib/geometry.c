@@ -113,9 +113,11 @@ static void fill_in(const struct nvme_peer_info *info, const struct nvme_peer_qp
 {
 	geometry->version = NVMEPEER_GEOMETRY_VERSION;
 	geometry->flags = placement_flags(qp_info, view);
-	/* SGLS bits 1:0: SGLs for I/O commands (NVM command set 4.1.5.2). */
+	/* SGLS bits 1:0: SGLs for I/O commands; bit 16: bit buckets (base specification 5.1.13.2.1). */
 	if (info->sgls & 3)
 		geometry->flags |= NVMEPEER_SGL;
+	if ((info->sgls & 3) && (info->sgls & 1u << 16))
+		geometry->flags |= NVMEPEER_SGL_BIT_BUCKET;
 	geometry->sq_doorbell = doorbell_pages + qp_info->doorbell_offset;
 	geometry->cq_doorbell = geometry->sq_doorbell + qp_info->doorbell_stride;
 	geometry->sq_entries = qp_info->sq_entries;

@@ -235,6 +235,23 @@ NVP_FN int nvp_batch_poll(const struct nvmepeer_queue *queue,
 	return again;
 }
 
+/*
+ * After a poll of a batch by each lane: returns NVMEPEER_AGAIN, or the status of the
+ * batch, which has ended then.  Collective.
+ */
+NVP_FN int nvp_batch_polled(struct nvmepeer_group group, struct nvmepeer_batch *batch, int again,
+			    int worst)
+{
+	again = nvp_group_status(group, again);
+	worst = nvp_group_status(group, worst);
+	if (!again)
+		return nvp_batch_finish(group, batch, worst);
+	if (group.lane == group.leader && worst)
+		batch->status = nvp_worse(batch->status, worst);
+	nvp_group_sync(group);
+	return again;
+}
+
 /**
  * nvmepeer_warp_poll - check once whether a batch has completed
  *
@@ -250,14 +267,7 @@ NVP_FN int nvmepeer_warp_poll(const struct nvmepeer_queue *queue,
 
 	nvp_group_sync(group);
 	again = nvp_batch_poll(queue, group, batch, &worst);
-	again = nvp_group_status(group, again);
-	worst = nvp_group_status(group, worst);
-	if (!again)
-		return nvp_batch_finish(group, batch, worst);
-	if (group.lane == group.leader && worst)
-		batch->status = nvp_worse(batch->status, worst);
-	nvp_group_sync(group);
-	return again;
+	return nvp_batch_polled(group, batch, again, worst);
 }
 
 /*
@@ -267,10 +277,17 @@ NVP_FN int nvmepeer_warp_poll(const struct nvmepeer_queue *queue,
 NVP_FN int nvp_block_status(struct nvmepeer_batch *batch, int status)
 {
 	nvp_block_sync();
-	if (status)
-		nvp_block_max((uint32_t *)&batch->status, (uint32_t)status);
-	nvp_block_sync();
-	status = batch->status;
+	return nvp_block_worst((uint32_t *)&batch->status, status);
+}
+
+/* All of a block's commands have been waited for: the batch may be used again. */
+NVP_FN int nvp_block_finish(struct nvmepeer_batch *batch, int status)
+{
+	status = nvp_block_status(batch, status);
+	if (!nvp_block_thread()) {
+		batch->count = 0;
+		batch->status = NVMEPEER_OK;
+	}
 	nvp_block_sync();
 	return status;
 }
@@ -312,13 +329,7 @@ NVP_FN int nvmepeer_block_wait(const struct nvmepeer_queue *queue,
 	int status = nvp_batch_wait(queue, batch, nvp_block_thread(),
 				    nvp_block_threads(), timeout_ns);
 
-	status = nvp_block_status(batch, status);
-	if (!nvp_block_thread()) {
-		batch->count = 0;
-		batch->status = NVMEPEER_OK;
-	}
-	nvp_block_sync();
-	return status;
+	return nvp_block_finish(batch, status);
 }
 
 #endif /* NVMEPEER_DEVICE_BATCH_H */

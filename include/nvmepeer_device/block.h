@@ -93,6 +93,20 @@ NVP_FN int nvmepeer_warp_transfer(const struct nvmepeer_queue *queue,
 	return nvp_group_status(group, status);
 }
 
+/*
+ * The worst status of a block's threads, by way of @shared, which was 0 before a
+ * barrier.  Collective; a barrier.
+ */
+NVP_FN int nvp_block_worst(uint32_t *shared, int status)
+{
+	if (status)
+		nvp_block_max(shared, (uint32_t)status);
+	nvp_block_sync();
+	status = (int)*shared;
+	nvp_block_sync();
+	return status;
+}
+
 /**
  * nvmepeer_block_transfer - read or write any number of blocks by a block
  * @queue: the queue pair
@@ -114,12 +128,7 @@ NVP_FN int nvmepeer_block_transfer(const struct nvmepeer_queue *queue,
 	nvp_block_sync();
 	status = nvp_transfer_strided(queue, transfer, nvp_block_thread(),
 				      nvp_block_threads());
-	if (status)
-		nvp_block_max(shared, (uint32_t)status);
-	nvp_block_sync();
-	status = (int)*shared;
-	nvp_block_sync();
-	return status;
+	return nvp_block_worst(shared, status);
 }
 
 #endif /* NVMEPEER_DEVICE_BLOCK_H */

@@ -1,136 +1,712 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_device/list.h: a list of transfers in any order by a thread or by the
- * lanes of a warp, each between blocks and a place in any buffer: for instance
- * the pages of a cache that a kernel has missed.  Each item has a status.  Items
- * that continue the one before, on the disk and in memory, share commands.
+ * nvmepeer_device/list.h: a list of transfers in any order, each between blocks
+ * of the disk and a place in memory: for instance the pages of a cache that a
+ * kernel has missed.  By a thread, the lanes of a warp or the threads of a block,
+ * in one step or two.  Each item has a status.  Items that continue the one
+ * before, on the disk and in memory, share a command.
+ *
+ * Lengths and places are multiples of 4 bytes.  On the disk each item begins with
+ * a logical block; the rest of its last block, the padding, belongs to no item.
+ * No memory beside an item is written: of a read, the padding goes to an SGL bit
+ * bucket if the controller has it and the data memory is contiguous, else to a
+ * scratch page.  Of a write, the padding is zeros.
  */
 #ifndef NVMEPEER_DEVICE_LIST_H
 #define NVMEPEER_DEVICE_LIST_H
 
+#include "batch.h"
 #include "block.h"
+#include "calls.h"
 #include "command.h"
 #include "nvme.h"
+#include "opcodes.h"
 #include "platform.h"
 #include "queue.h"
+#include "send.h"
 #include "wait.h"
+
+/**
+ * struct nvmepeer_memory - data memory of a list
+ * @buffer: as the controller accesses it
+ * @address: the same in the peer's own address space; 0: not accessible, which
+ *	suffices for items of whole blocks and for those that an SGL describes
+ */
+struct nvmepeer_memory {
+	struct nvmepeer_buffer buffer;
+	uint64_t address;
+};
+
+/**
+ * struct nvmepeer_scratch - memory for the padding of items
+ * @memory: memory that is accessible to controller and peer
+ * @offset: byte offset in @memory of nvmepeer_scratch_bytes() bytes, which begin
+ *	on a controller page; the second page is zeroed by the caller
+ * @first: number of the first page that this list may use
+ * @slots: number of pages from @first on.  A call in one step needs one for each
+ *	thread that makes it, a call in two steps one for each item
+ *
+ * Lists whose pages are different may share the memory.  It belongs to the
+ * controller as long as the data memory does.
+ */
+struct nvmepeer_scratch {
+	const struct nvmepeer_memory *memory;
+	uint64_t offset;
+	uint32_t first;
+	uint32_t slots;
+};
 
 /**
  * struct nvmepeer_list_item - one transfer of a list
  * @lba: first logical block
- * @buffer: data memory; items may have different ones
- * @offset: byte offset in @buffer
- * @bytes: length, a multiple of the logical block: a command transfers whole
- *	blocks, and a rest would overwrite what follows in memory
+ * @offset: byte offset in the data memory, a multiple of 4
+ * @memory: number of the data memory in nvmepeer_list.memories
+ * @bytes: length, a multiple of 4
  * @status: out: the worst status of its commands.  Items that share a command share
  *	its status: one that cannot be transferred fails the others of the command,
  *	which may be repeated by themselves
+ * @reserved: not used
  */
 struct nvmepeer_list_item {
 	uint64_t lba;
-	const struct nvmepeer_buffer *buffer;
 	uint64_t offset;
+	uint32_t memory;
 	uint32_t bytes;
 	int status;
+	uint32_t reserved;
+};
+
+/**
+ * struct nvmepeer_list_tensor - an array of pages, for instance the keys of a layer
+ * @offset: byte offset of page 0 in the data memory
+ * @stride: bytes from a page to the next
+ * @memory: number of the data memory in nvmepeer_list.memories
+ * @bytes: length of a page, a multiple of 4
+ * @block: where this tensor's piece of a page begins on the disk, in logical
+ *	blocks from nvmepeer_list_page.lba on; nvmepeer_list_lay_out() sets it
+ * @reserved: not used
+ */
+struct nvmepeer_list_tensor {
+	uint64_t offset;
+	uint64_t stride;
+	uint32_t memory;
+	uint32_t bytes;
+	uint32_t block;
+	uint32_t reserved;
+};
+
+/**
+ * struct nvmepeer_list_page - one page of all tensors of a list
+ * @lba: logical block of the page's pieces
+ * @page: number of the page in each tensor
+ * @reserved: not used
+ */
+struct nvmepeer_list_page {
+	uint64_t lba;
+	uint32_t page;
+	uint32_t reserved;
 };
 
 /**
  * struct nvmepeer_list - transfers in any order
- * @items: the items; overlapping ones are undefined if one of them is written
- * @count: number of items
+ * @memories: the data memories
+ * @items: the items, in the first form of a list; else NULL
+ * @tensors: the tensors, in the second form: each of the @pages has one item for
+ *	each tensor, so that item p * @tensor_count + t is page p of tensor t
+ * @pages: the pages
+ * @statuses: out, in the second form: a status for each item, as
+ *	nvmepeer_list_item.status; or NULL
+ * @scratch: for items with padding; or NULL
+ * @memory_count: number of data memories
+ * @tensor_count: number of tensors
+ * @count: number of items or pages
  * @opcode: NVMEPEER_OP_READ or NVMEPEER_OP_WRITE, for all
  * @control: NVMEPEER_CONTROL_*, for all
+ *
+ * Overlapping items are undefined if one of them is written.  All that is pointed
+ * to lies in memory of the peer, and is read during the call.
  */
 struct nvmepeer_list {
+	const struct nvmepeer_memory *memories;
 	struct nvmepeer_list_item *items;
+	const struct nvmepeer_list_tensor *tensors;
+	const struct nvmepeer_list_page *pages;
+	int *statuses;
+	const struct nvmepeer_scratch *scratch;
+	uint32_t memory_count;
+	uint32_t tensor_count;
 	uint32_t count;
 	uint32_t opcode;
 	uint32_t control;
 };
 
-/* Logical blocks of an item, 0 if it is empty or has a part of one. */
-NVP_FN uint32_t nvp_list_blocks(const struct nvmepeer_queue *queue,
-				const struct nvmepeer_list_item *item)
-{
-	uint32_t part = item->bytes & (((uint32_t)1 << queue->lba_shift) - 1);
+/**
+ * struct nvmepeer_list_done - how a list on a stream reports its end
+ * @count: incremented when a list has ended
+ * @status: the worst status of that list, written before
+ */
+struct nvmepeer_list_done {
+	uint32_t count;
+	int status;
+};
 
-	return part ? 0 : item->bytes >> queue->lba_shift;
-}
-
-/* Does item @index continue the one before, on the disk and in memory? */
-NVP_FN bool nvp_list_continues(const struct nvmepeer_queue *queue,
-			       const struct nvmepeer_list *list, uint32_t index)
-{
-	const struct nvmepeer_list_item *item = &list->items[index], *before = item - 1;
-	uint32_t blocks;
-
-	if (!index || index >= list->count || item->buffer != before->buffer)
-		return false;
-	blocks = nvp_list_blocks(queue, before);
-	return blocks && nvp_list_blocks(queue, item) && item->lba == before->lba + blocks &&
-	       item->offset == before->offset + before->bytes;
-}
-
-/* Transfer the @blocks blocks from item @first on, which are consecutive. */
-NVP_FN int nvp_list_transfer(const struct nvmepeer_queue *queue,
-			     const struct nvmepeer_list *list, uint32_t first, uint64_t blocks)
-{
-	const struct nvmepeer_list_item *item = &list->items[first];
-	struct nvmepeer_transfer transfer = { list->opcode, list->control, item->lba, blocks,
-					      item->buffer, item->offset };
-
-	if (!blocks)
-		return item->bytes ? NVMEPEER_E_ALIGN : NVMEPEER_E_TOO_LARGE;
-	return nvp_transfer_strided(queue, &transfer, 0, 1);
-}
+/* Scratch pages before the first slot: padding of reads, and of writes. */
+enum {
+	NVP_SCRATCH_DISCARD,
+	NVP_SCRATCH_ZEROS,
+	NVP_SCRATCH_SLOTS,
+};
 
 /*
- * Transfer item @first and those that continue it and fit the same command.
- * Nothing is submitted after @last, an earlier status of this thread, if that ends
- * submission: each command would wait for another timeout.  Returns the index
- * behind them; @last is their status then.
+ * A command with padding by PRPs has at most this many controller pages, since
+ * its thread keeps their addresses.  Longer items have a command before it.
  */
-NVP_FN uint32_t nvp_list_command(const struct nvmepeer_queue *queue,
-				 const struct nvmepeer_list *list, uint32_t first, int *last)
+#define NVP_LIST_PAGES 32
+
+/* Bytes of memory for struct nvmepeer_scratch with @slots pages. */
+NVP_HOST_FN uint64_t nvmepeer_scratch_bytes(const struct nvmepeer_queue *queue, uint32_t slots)
 {
-	uint64_t most = nvp_max_blocks(queue, list->items[first].buffer);
-	uint64_t blocks = nvp_list_blocks(queue, &list->items[first]);
-	uint32_t end = first + 1;
+	return ((uint64_t)NVP_SCRATCH_SLOTS + slots) << queue->page_shift;
+}
 
-	for (; nvp_list_continues(queue, list, end); end++) {
-		uint32_t more = nvp_list_blocks(queue, &list->items[end]);
+/**
+ * nvmepeer_list_lay_out - place the pieces of a page one after the other on the
+ * disk, each in whole logical blocks
+ * @lba_shift: log2 of the bytes of a logical block
+ * @tensors: their @block is set
+ * @count: number of tensors
+ *
+ * Returns the logical blocks of a page.
+ */
+NVP_HOST_FN uint32_t nvmepeer_list_lay_out(uint32_t lba_shift,
+					   struct nvmepeer_list_tensor *tensors, uint32_t count)
+{
+	uint32_t block = 0;
 
-		if (blocks + more > most)
-			break;
-		blocks += more;
+	for (uint32_t i = 0; i < count; i++) {
+		tensors[i].block = block;
+		block += (uint32_t)(((uint64_t)tensors[i].bytes + ((uint64_t)1 << lba_shift) - 1) >>
+				    lba_shift);
 	}
-	if (!nvp_ends(*last))
-		*last = nvp_list_transfer(queue, list, first, blocks);
-	else if (*last == NVMEPEER_E_TIMEOUT)
-		*last = NVMEPEER_E_FULL;
-	for (uint32_t i = first; i < end; i++)
-		list->items[i].status = *last;
-	return end;
+	return block;
+}
+
+/* Number of items of a list of either form. */
+NVP_HOST_FN uint64_t nvmepeer_list_items(const struct nvmepeer_list *list)
+{
+	return list->items ? list->count : (uint64_t)list->count * list->tensor_count;
 }
 
 /*
- * Execute the items that continue no other, every @step-th from number @index on,
- * each with those that continue it.  Returns the worst status.
+ * Items @first to @end - 1 of a list, which one command transfers unless the first
+ * is longer than that; of none, @end is 0.
  */
-NVP_FN int nvp_list_strided(const struct nvmepeer_queue *queue,
-			    const struct nvmepeer_list *list, uint32_t index, uint32_t step)
+struct nvp_list_run {
+	uint32_t first;
+	uint32_t end;
+	uint32_t memory;
+	uint64_t lba;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+NVP_FN struct nvp_list_run nvp_list_item_at(const struct nvmepeer_list *list, uint32_t index)
 {
+	struct nvp_list_run run = { index, index + 1, 0, 0, 0, 0 };
+
+	if (list->items) {
+		const struct nvmepeer_list_item *item = &list->items[index];
+
+		run.memory = item->memory;
+		run.lba = item->lba;
+		run.offset = item->offset;
+		run.bytes = item->bytes;
+	} else {
+		const struct nvmepeer_list_page *page = &list->pages[index / list->tensor_count];
+		const struct nvmepeer_list_tensor *tensor =
+			&list->tensors[index % list->tensor_count];
+
+		run.memory = tensor->memory;
+		run.lba = page->lba + tensor->block;
+		run.offset = tensor->offset + page->page * tensor->stride;
+		run.bytes = tensor->bytes;
+	}
+	return run;
+}
+
+NVP_FN uint32_t nvp_block_mask(const struct nvmepeer_queue *queue)
+{
+	return ((uint32_t)1 << queue->lba_shift) - 1;
+}
+
+/* Logical blocks of @bytes bytes, the last of which may be padded. */
+NVP_FN uint64_t nvp_padded_blocks(const struct nvmepeer_queue *queue, uint64_t bytes)
+{
+	return (bytes + nvp_block_mask(queue)) >> queue->lba_shift;
+}
+
+/*
+ * Does @item share a command with @before, the item before it?  A command stays
+ * inside a range of blocks that is aligned to its length, a power of two.  So two
+ * neighbours decide for themselves, and threads that begin anywhere in a list
+ * find the same commands.
+ */
+NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			    const struct nvp_list_run *before, const struct nvp_list_run *item)
+{
+	uint32_t most, shift = 0;
+
+	if (item->memory != before->memory || !item->bytes || !before->bytes ||
+	    (before->bytes & nvp_block_mask(queue)) ||
+	    item->offset != before->offset + before->bytes ||
+	    item->lba != before->lba + (before->bytes >> queue->lba_shift) ||
+	    item->memory >= list->memory_count)
+		return false;
+	most = nvp_max_blocks(queue, &list->memories[item->memory].buffer);
+	while (most >> shift > 1)
+		shift++;
+	return !(((item->lba + nvp_padded_blocks(queue, item->bytes) - 1) ^ before->lba) >> shift);
+}
+
+/* The items from @index on that share a command. */
+NVP_FN struct nvp_list_run nvp_list_run_at(const struct nvmepeer_queue *queue,
+					   const struct nvmepeer_list *list, uint32_t index)
+{
+	struct nvp_list_run run = nvp_list_item_at(list, index), before = run;
+	uint64_t items = nvmepeer_list_items(list);
+
+	while (run.end < items) {
+		struct nvp_list_run item = nvp_list_item_at(list, run.end);
+
+		if (!nvp_list_shares(queue, list, &before, &item))
+			break;
+		run.bytes += item.bytes;
+		run.end++;
+		before = item;
+	}
+	return run;
+}
+
+/* Items of a thread: it transfers the runs that begin there. */
+struct nvp_list_range {
+	uint32_t at;
+	uint32_t end;
+};
+
+/* Part @index of @parts of a list. */
+NVP_FN struct nvp_list_range nvp_list_part(const struct nvmepeer_list *list, uint32_t index,
+					   uint32_t parts)
+{
+	uint64_t items = nvmepeer_list_items(list), each = (items + parts - 1) / parts;
+	uint64_t at = index * each, end = at + each;
+	struct nvp_list_range range;
+
+	range.at = (uint32_t)(at < items ? at : items);
+	range.end = (uint32_t)(end < items ? end : items);
+	return range;
+}
+
+/* The next run of a range. */
+NVP_FN struct nvp_list_run nvp_list_next(const struct nvmepeer_queue *queue,
+					 const struct nvmepeer_list *list,
+					 struct nvp_list_range *range)
+{
+	struct nvp_list_run none = { 0, 0, 0, 0, 0, 0 }, run, before;
+
+	for (; range->at < range->end; range->at++) {
+		run = nvp_list_item_at(list, range->at);
+		if (!range->at)
+			break;
+		before = nvp_list_item_at(list, range->at - 1);
+		if (!nvp_list_shares(queue, list, &before, &run))
+			break;
+	}
+	if (range->at >= range->end)
+		return none;
+	run = nvp_list_run_at(queue, list, range->at);
+	range->at = run.end;
+	return run;
+}
+
+NVP_FN void nvp_list_set_status(const struct nvmepeer_list *list, const struct nvp_list_run *run,
+				int status)
+{
+	for (uint32_t i = run->first; i < run->end; i++) {
+		if (list->items)
+			list->items[i].status = status;
+		else if (list->statuses)
+			list->statuses[i] = status;
+	}
+}
+
+/* Why a run cannot be transferred, or 0. */
+NVP_FN int nvp_list_run_check(const struct nvmepeer_list *list, const struct nvp_list_run *run)
+{
+	const struct nvmepeer_buffer *buffer;
+
+	if (!run->bytes)
+		return NVMEPEER_E_TOO_LARGE;
+	if (run->memory >= list->memory_count)
+		return NVMEPEER_E_RANGE;
+	buffer = &list->memories[run->memory].buffer;
+	if (run->bytes > buffer->length || run->offset > buffer->length - run->bytes)
+		return NVMEPEER_E_RANGE;
+	if (((uint32_t)run->bytes | (uint32_t)run->offset | (uint32_t)buffer->dma) & 3)
+		return NVMEPEER_E_ALIGN;
+	return NVMEPEER_OK;
+}
+
+/* One command of a run: @blocks blocks, of which the items have @bytes bytes. */
+struct nvp_list_piece {
+	const struct nvmepeer_memory *memory;
+	uint64_t lba;
+	uint64_t offset;
+	uint32_t bytes;
+	uint32_t blocks;
+};
+
+/* The command of a run that begins @done blocks behind its begin. */
+NVP_FN struct nvp_list_piece nvp_list_piece_at(const struct nvmepeer_queue *queue,
+					       const struct nvmepeer_list *list,
+					       const struct nvp_list_run *run, uint64_t done)
+{
+	struct nvp_list_piece piece = { &list->memories[run->memory], run->lba + done,
+					run->offset + (done << queue->lba_shift), 0, 0 };
+	uint64_t bytes = run->bytes - (done << queue->lba_shift), left;
+	uint64_t most = nvp_max_blocks(queue, &piece.memory->buffer), limit = most;
+	bool padded = bytes & nvp_block_mask(queue);
+
+	left = nvp_padded_blocks(queue, bytes);
+	if (padded && !nvp_use_sgl(queue, &piece.memory->buffer))
+		limit = (uint64_t)NVP_LIST_PAGES << queue->page_shift >> queue->lba_shift;
+	if (limit > most)
+		limit = most;
+	/* The last block stays for a command that may have padding. */
+	if (left > limit) {
+		left -= padded;
+		left = left < most ? left : most;
+		bytes = left << queue->lba_shift;
+	}
+	piece.blocks = (uint32_t)left;
+	piece.bytes = (uint32_t)bytes;
+	return piece;
+}
+
+NVP_FN bool nvp_list_is_padded(const struct nvmepeer_queue *queue,
+			       const struct nvp_list_piece *piece)
+{
+	return piece->bytes & nvp_block_mask(queue);
+}
+
+/* Byte offset of scratch page @number in its memory. */
+NVP_FN uint64_t nvp_scratch_offset(const struct nvmepeer_queue *queue,
+				   const struct nvmepeer_scratch *scratch, uint32_t number)
+{
+	return scratch->offset + ((uint64_t)number << queue->page_shift);
+}
+
+NVP_FN uint64_t nvp_scratch_dma(const struct nvmepeer_queue *queue,
+				const struct nvmepeer_scratch *scratch, uint32_t number)
+{
+	return nvp_dma(queue, &scratch->memory->buffer,
+		       nvp_scratch_offset(queue, scratch, number));
+}
+
+NVP_FN uint32_t nvp_scratch_slot(const struct nvmepeer_scratch *scratch, uint32_t slot)
+{
+	return NVP_SCRATCH_SLOTS + scratch->first + slot;
+}
+
+/* The scratch page of padding that no slot has. */
+NVP_FN uint32_t nvp_scratch_padding(const struct nvmepeer_list *list)
+{
+	return list->opcode == NVMEPEER_OP_READ ? NVP_SCRATCH_DISCARD : NVP_SCRATCH_ZEROS;
+}
+
+/*
+ * Can a command with padding be built?  It needs a scratch page, which the peer
+ * accesses; with PRPs it needs to access the data memory, too.
+ */
+NVP_FN int nvp_scratch_check(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			     const struct nvp_list_piece *piece, uint32_t slot)
+{
+	const struct nvmepeer_scratch *scratch = list->scratch;
+	uint32_t page = nvp_page_bytes(queue);
+
+	if (!scratch || slot >= scratch->slots || !scratch->memory->address ||
+	    (!piece->memory->address && !nvp_use_sgl(queue, &piece->memory->buffer)))
+		return NVMEPEER_E_ADDRESS;
+	if (nvp_scratch_offset(queue, scratch, nvp_scratch_slot(scratch, slot)) + page >
+	    scratch->memory->buffer.length)
+		return NVMEPEER_E_RANGE;
+	return nvp_scratch_dma(queue, scratch, 0) & (page - 1) ? NVMEPEER_E_ALIGN : NVMEPEER_OK;
+}
+
+/*
+ * The part of a command's data that lies in a scratch page because padding follows
+ * it in the same controller page: @bytes bytes, @in_page bytes from the begin of
+ * that page.
+ */
+struct nvp_list_tail {
+	uint32_t in_page;
+	uint32_t bytes;
+};
+
+NVP_FN struct nvp_list_tail nvp_list_tail_of(const struct nvmepeer_queue *queue,
+					     const struct nvp_list_piece *piece)
+{
+	uint32_t page = nvp_page_bytes(queue), first, end;
+	struct nvp_list_tail tail = { 0, 0 };
+
+	if (!nvp_list_is_padded(queue, piece) || nvp_use_sgl(queue, &piece->memory->buffer))
+		return tail;
+	first = (uint32_t)nvp_dma(queue, &piece->memory->buffer, piece->offset) & (page - 1);
+	end = (first + piece->bytes) & (page - 1);
+	tail.bytes = end < piece->bytes ? end : piece->bytes;
+	tail.in_page = end - tail.bytes;
+	return tail;
+}
+
+/* Words of a copy whose loads are in flight together. */
+enum { NVP_COPY_WORDS = 8 };
+
+/* Copy words by one thread. */
+NVP_FN void nvp_copy_words(uint64_t to, uint64_t from, uint32_t bytes)
+{
+	uint32_t *target = (uint32_t *)(uintptr_t)to, words = bytes / 4, i = 0;
+	const uint32_t *source = (const uint32_t *)(uintptr_t)from;
+	uint32_t word[NVP_COPY_WORDS];
+
+	for (; words - i >= NVP_COPY_WORDS; i += NVP_COPY_WORDS) {
+		for (uint32_t k = 0; k < NVP_COPY_WORDS; k++)
+			word[k] = source[i + k];
+		for (uint32_t k = 0; k < NVP_COPY_WORDS; k++)
+			target[i + k] = word[k];
+	}
+	for (; i < words; i++)
+		target[i] = source[i];
+}
+
+/*
+ * Copy the tail of a command between its scratch page and the data memory.  Before
+ * a write the rest of the scratch page is zeroed, as far as the command reads it.
+ */
+NVP_FN void nvp_list_copy_tail(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			       const struct nvp_list_piece *piece, uint32_t slot)
+{
+	const struct nvmepeer_scratch *scratch = list->scratch;
+	struct nvp_list_tail tail = nvp_list_tail_of(queue, piece);
+	uint64_t page, data;
+
+	if (!tail.bytes)
+		return;
+	page = scratch->memory->address +
+	       nvp_scratch_offset(queue, scratch, nvp_scratch_slot(scratch, slot));
+	data = piece->memory->address + piece->offset + piece->bytes - tail.bytes;
+	if (list->opcode == NVMEPEER_OP_READ) {
+		nvp_copy_words(data, page + tail.in_page, tail.bytes);
+		return;
+	}
+	nvp_copy_words(page + tail.in_page, data, tail.bytes);
+	for (uint32_t at = tail.in_page + tail.bytes; at < nvp_page_bytes(queue); at += 4)
+		*(uint32_t *)(uintptr_t)(page + at) = 0;
+}
+
+/* What a thread keeps for the submission of a command with padding. */
+struct nvp_list_work {
+	struct nvmepeer_buffer buffer;
+	struct nvmepeer_sqe entry;
+	uint64_t pages[NVP_LIST_PAGES + 1];
+};
+
+/*
+ * By PRPs: the controller page where the data ends is a scratch page if padding
+ * follows in it, and those behind it are another one.  Returns the byte offset of
+ * the data in the buffer that the work now has.
+ */
+NVP_FN uint64_t nvp_list_redirect(const struct nvmepeer_queue *queue,
+				  const struct nvmepeer_list *list,
+				  const struct nvp_list_piece *piece, uint32_t slot,
+				  struct nvp_list_work *work)
+{
+	const struct nvmepeer_buffer *buffer = &piece->memory->buffer;
+	const struct nvmepeer_scratch *scratch = list->scratch;
+	uint32_t page = nvp_page_bytes(queue);
+	uint64_t first = nvp_dma(queue, buffer, piece->offset) & (page - 1);
+	uint64_t end = first + piece->bytes, at, index = 0;
+	uint64_t padded = first + ((uint64_t)piece->blocks << queue->lba_shift);
+
+	for (at = 0; at < padded; at += page, index++) {
+		if (at + page <= end)
+			work->pages[index] = nvp_dma(queue, buffer, piece->offset + at - first);
+		else if (at < end)
+			work->pages[index] =
+				nvp_scratch_dma(queue, scratch, nvp_scratch_slot(scratch, slot));
+		else
+			work->pages[index] =
+				nvp_scratch_dma(queue, scratch, nvp_scratch_padding(list));
+	}
+	work->buffer.length = at;
+	work->buffer.dma = 0;
+	work->buffer.pages = (uint64_t)(uintptr_t)work->pages;
+	return first;
+}
+
+/* Types of SGL descriptors, in the upper half (base specification 4.1.2). */
+#define NVP_SGL_BIT_BUCKET ((uint64_t)1 << 60)
+#define NVP_SGL_LAST_SEGMENT 3u
+
+/* Store one SGL descriptor; returns the address of the next. */
+NVP_FN uint64_t nvp_sgl_store(uint64_t at, uint64_t address, uint64_t length_and_type)
+{
+	nvp_list_store(at, address);
+	nvp_list_store(at + 8, length_and_type);
+	return at + 16;
+}
+
+/*
+ * By an SGL: a segment in the scratch page has a descriptor of the data and one or
+ * more of the padding.
+ */
+NVP_FN void nvp_list_segment(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			     const struct nvp_list_piece *piece, uint32_t slot,
+			     struct nvmepeer_sqe *entry)
+{
+	const struct nvmepeer_scratch *scratch = list->scratch;
+	uint32_t number = nvp_scratch_slot(scratch, slot), page = nvp_page_bytes(queue);
+	uint64_t start = scratch->memory->address + nvp_scratch_offset(queue, scratch, number);
+	uint64_t dma = nvp_scratch_dma(queue, scratch, number);
+	uint32_t padding = (piece->blocks << queue->lba_shift) - piece->bytes;
+	uint64_t at = nvp_sgl_store(start, piece->memory->buffer.dma + piece->offset, piece->bytes);
+
+	if (list->opcode == NVMEPEER_OP_READ && (queue->flags & NVMEPEER_SGL_BIT_BUCKET)) {
+		at = nvp_sgl_store(at, 0, NVP_SGL_BIT_BUCKET | padding);
+		padding = 0;
+	}
+	while (padding) {
+		uint32_t bytes = padding < page ? padding : page;
+
+		at = nvp_sgl_store(at, nvp_scratch_dma(queue, scratch, nvp_scratch_padding(list)),
+				   bytes);
+		padding -= bytes;
+	}
+	entry->dword[0] |= 1u << 14;
+	entry->dword[6] = (uint32_t)dma;
+	entry->dword[7] = (uint32_t)(dma >> 32);
+	entry->dword[8] = (uint32_t)(at - start);
+	entry->dword[9] = NVP_SGL_LAST_SEGMENT << 28;
+}
+
+/*
+ * Prepare a command with padding.  Not inlined, since few have any and it would
+ * take registers of the others.
+ */
+NVP_NOINLINE_FN struct nvp_submission nvp_list_pad(const struct nvmepeer_queue *queue,
+						   const struct nvmepeer_list *list,
+						   const struct nvp_list_piece *piece,
+						   uint32_t slot, struct nvp_list_work *work)
+{
+	struct nvmepeer_command command = { list->opcode, piece->blocks, piece->lba,
+					    &piece->memory->buffer, piece->offset, list->control };
+	struct nvp_submission submission = { command, NULL, 0, 0 };
+
+	submission.bad = nvp_scratch_check(queue, list, piece, slot);
+	if (submission.bad)
+		return submission;
+	if (nvp_use_sgl(queue, &piece->memory->buffer)) {
+		nvp_encode(queue, &command, 0, &work->entry);
+		nvp_list_segment(queue, list, piece, slot, &work->entry);
+		submission.entry = &work->entry;
+		return submission;
+	}
+	if (list->opcode != NVMEPEER_OP_READ)
+		nvp_list_copy_tail(queue, list, piece, slot);
+	command.offset = nvp_list_redirect(queue, list, piece, slot, work);
+	command.buffer = &work->buffer;
+	return nvp_submission_of(queue, &command);
+}
+
+/*
+ * Prepare the submission of one command.  @work must stay until it is submitted.
+ */
+NVP_FN struct nvp_submission nvp_list_prepare(const struct nvmepeer_queue *queue,
+					      const struct nvmepeer_list *list,
+					      const struct nvp_list_piece *piece, uint32_t slot,
+					      struct nvp_list_work *work)
+{
+	struct nvmepeer_command command = { list->opcode, piece->blocks, piece->lba,
+					    &piece->memory->buffer, piece->offset, list->control };
+
+	if (nvp_list_is_padded(queue, piece))
+		return nvp_list_pad(queue, list, piece, slot, work);
+	return nvp_submission_of(queue, &command);
+}
+
+/* Submit a prepared command and wait for it. */
+NVP_FN int nvp_list_execute(const struct nvmepeer_queue *queue, struct nvp_submission submission)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+	struct nvp_outcome outcome;
+
+	outcome = NVP_BY_GROUP(group, nvp_execute_group, nvp_execute_partial, queue, submission,
+			       queue->timeout_ns);
+	return nvp_return_status(outcome.status);
+}
+
+/*
+ * Transfer a run, one command after the other, until one could not be submitted or
+ * did not complete.
+ */
+NVP_FN int nvp_list_transfer_run(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_list *list, const struct nvp_list_run *run,
+				 uint32_t slot)
+{
+	uint64_t blocks = nvp_padded_blocks(queue, run->bytes), done = 0;
+	int worst = nvp_list_run_check(list, run);
+
+	while (done < blocks && worst >= 0) {
+		struct nvp_list_piece piece = nvp_list_piece_at(queue, list, run, done);
+		struct nvp_list_work work;
+		int status;
+
+		status = nvp_list_execute(queue, nvp_list_prepare(queue, list, &piece, slot, &work));
+		if (!status && list->opcode == NVMEPEER_OP_READ)
+			nvp_list_copy_tail(queue, list, &piece, slot);
+		worst = nvp_worse(worst, status);
+		done += piece.blocks;
+	}
+	return worst;
+}
+
+/*
+ * After @last, an earlier status of this thread, nothing is submitted: the status
+ * of an item that was not tried.
+ */
+NVP_FN int nvp_list_untried(int last)
+{
+	return last == NVMEPEER_E_LOST ? last : (int)NVMEPEER_E_FULL;
+}
+
+/*
+ * Transfer part @index of @parts of a list.  Collective: the lanes of a group stay
+ * together, so that they share submissions.  Returns the worst status of the lane.
+ */
+NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+				  const struct nvmepeer_list *list, uint32_t index, uint32_t parts)
+{
+	struct nvp_list_range range = nvp_list_part(list, index, parts);
 	int worst = NVMEPEER_OK, last = NVMEPEER_OK;
 
-	for (uint64_t i = index; i < list->count; i += step) {
-		uint32_t at = (uint32_t)i;
+	while (nvp_group_ballot(group, range.at < range.end)) {
+		struct nvp_list_run run = nvp_list_next(queue, list, &range);
 
-		if (nvp_list_continues(queue, list, at))
+		nvp_group_sync(group);
+		if (!run.end)
 			continue;
-		do {
-			at = nvp_list_command(queue, list, at, &last);
-			worst = nvp_worse(worst, last);
-		} while (nvp_list_continues(queue, list, at));
+		last = nvp_ends(last) ? nvp_list_untried(last) :
+		       nvp_list_transfer_run(queue, list, &run, index);
+		nvp_list_set_status(list, &run, last);
+		worst = nvp_worse(worst, last);
 	}
 	return worst;
 }
@@ -144,12 +720,14 @@ NVP_FN int nvp_list_strided(const struct nvmepeer_queue *queue,
  * each command.  Sets the status of each item and returns the worst.  After an
  * item with NVMEPEER_E_TIMEOUT or _E_FULL the thread submits no more: the others
  * get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
- * has a part of a logical block; _E_TOO_LARGE: it is empty.
+ * or the scratch memory is misaligned; _E_TOO_LARGE: the item is empty; _E_RANGE: it
+ * is outside its memory; _E_ADDRESS: it has padding, and there is no scratch page,
+ * or its memory has no address.
  */
 NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_list *list)
 {
-	return nvp_list_strided(queue, list, 0, 1);
+	return nvp_list_transfer_part(queue, nvmepeer_group_self(), list, 0, 1);
 }
 
 /**
@@ -158,9 +736,9 @@ NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,
  * @group: the lanes that call together
  * @list: the same for every lane
  *
- * The lanes share the items: those that continue each other are transferred by
- * one lane, one command after the other.  After the return each lane may use all
- * statuses, and the data of each item whose status is 0.
+ * The lanes share the items: those of one command are transferred by one lane.
+ * After the return each lane may use all statuses, and the data of each item whose
+ * status is 0.
  */
 NVP_FN int nvmepeer_warp_list_transfer(const struct nvmepeer_queue *queue,
 				       struct nvmepeer_group group,
@@ -169,9 +747,259 @@ NVP_FN int nvmepeer_warp_list_transfer(const struct nvmepeer_queue *queue,
 	int status;
 
 	nvp_group_sync(group);
-	status = nvp_list_strided(queue, list, nvp_rank(group.mask, group.lane),
-				  nvp_mask_count(group.mask));
+	status = nvp_list_transfer_part(queue, group, list, nvp_rank(group.mask, group.lane),
+					nvp_mask_count(group.mask));
 	return nvp_group_status(group, status);
+}
+
+/**
+ * nvmepeer_block_list_transfer - nvmepeer_list_transfer() by a block
+ * @queues: queue pairs of one controller; the warps are distributed over them
+ * @count: number of queue pairs
+ * @list: the same for every thread
+ * @shared: a word in shared memory of the block
+ *
+ * All threads of the block call together; the lanes of a warp must be together.
+ * After the return each thread may use all statuses and data.
+ */
+NVP_FN int nvmepeer_block_list_transfer(const struct nvmepeer_queue *queues, uint32_t count,
+					const struct nvmepeer_list *list, uint32_t *shared)
+{
+	const struct nvmepeer_queue *queue = &queues[nvp_block_thread() / NVMEPEER_LANES % count];
+	int status;
+
+	if (!nvp_block_thread())
+		*shared = 0;
+	nvp_block_sync();
+	status = nvp_list_transfer_part(queue, nvmepeer_group_join(queue), list,
+					nvp_block_thread(), nvp_block_threads());
+	return nvp_block_worst(shared, status);
+}
+
+/*
+ * Submit a run: one command, whose token is that of its first item.  In two steps
+ * an item longer than a command is refused.
+ */
+NVP_FN int nvp_list_submit_run(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			       const struct nvp_list_run *run, struct nvmepeer_token *token)
+{
+	int bad = nvp_list_run_check(list, run);
+	struct nvp_list_piece piece;
+	struct nvp_list_work work;
+
+	if (bad)
+		return bad;
+	piece = nvp_list_piece_at(queue, list, run, 0);
+	if (piece.blocks < nvp_padded_blocks(queue, run->bytes))
+		return NVMEPEER_E_TOO_LARGE;
+	return nvp_submit_one(queue, nvp_list_prepare(queue, list, &piece, run->first, &work), token,
+			      queue->timeout_ns);
+}
+
+/* Submit part @index of @parts of a list.  Collective. */
+NVP_FN int nvp_list_submit_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+				const struct nvmepeer_list *list,
+				const struct nvmepeer_batch *batch, uint32_t index, uint32_t parts)
+{
+	struct nvp_list_range range = nvp_list_part(list, index, parts);
+	int worst = NVMEPEER_OK, last = NVMEPEER_OK;
+
+	while (nvp_group_ballot(group, range.at < range.end)) {
+		struct nvp_list_run run = nvp_list_next(queue, list, &range);
+		struct nvmepeer_token token = { NVMEPEER_NO_CID, 0 };
+
+		nvp_group_sync(group);
+		if (!run.end)
+			continue;
+		last = nvp_ends(last) ? nvp_list_untried(last) :
+		       nvp_list_submit_run(queue, list, &run, &token);
+		nvp_list_set_status(list, &run, last ? last : (int)NVMEPEER_AGAIN);
+		worst = nvp_worse(worst, last);
+		for (uint32_t i = run.first; i < run.end; i++) {
+			batch->tokens[i] = token;
+			token.cid = NVMEPEER_NO_CID;
+		}
+	}
+	return worst;
+}
+
+/* Can the batch hold a token for each item? */
+NVP_FN bool nvp_list_fits(const struct nvmepeer_list *list, const struct nvmepeer_batch *batch)
+{
+	return nvmepeer_list_items(list) <= batch->most;
+}
+
+/**
+ * nvmepeer_warp_list_submit - submit the commands of a list by a warp
+ * @queue: the queue pair
+ * @group: the lanes that call together; nvmepeer_group_self() for one thread
+ * @list: the same for every lane.  It and all that it points to stay unchanged
+ *	until the batch has been waited for
+ * @batch: the same for every lane, with nothing in flight; a token for each item
+ *
+ * Like nvmepeer_warp_submit(), which says what may be in flight after a failure.
+ * Items in flight have status NVMEPEER_AGAIN, the others why they are not.
+ * NVMEPEER_E_TOO_LARGE: the batch has too few tokens, an item is empty or needs more
+ * than one command.  An item with padding that PRPs describe needs a second one
+ * beyond 32 controller pages.
+ */
+NVP_FN int nvmepeer_warp_list_submit(const struct nvmepeer_queue *queue,
+				     struct nvmepeer_group group, const struct nvmepeer_list *list,
+				     struct nvmepeer_batch *batch)
+{
+	bool fits = nvp_list_fits(list, batch);
+	int status = NVMEPEER_E_TOO_LARGE;
+
+	nvp_group_sync(group);
+	if (fits)
+		status = nvp_list_submit_part(queue, group, list, batch,
+					      nvp_rank(group.mask, group.lane),
+					      nvp_mask_count(group.mask));
+	status = nvp_group_status(group, status);
+	if (group.lane == group.leader) {
+		batch->count = fits ? (uint32_t)nvmepeer_list_items(list) : 0;
+		batch->status = status;
+	}
+	nvp_group_sync(group);
+	return status;
+}
+
+/* The command of item @index has ended with @status: finish its items. */
+NVP_FN void nvp_list_finish(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			    uint32_t index, int status)
+{
+	struct nvp_list_run run = nvp_list_run_at(queue, list, index);
+	struct nvp_list_piece piece = nvp_list_piece_at(queue, list, &run, 0);
+
+	if (!status && list->opcode == NVMEPEER_OP_READ)
+		nvp_list_copy_tail(queue, list, &piece, index);
+	nvp_list_set_status(list, &run, status);
+}
+
+/* Wait for every @step-th item of a list, from @index on. */
+NVP_FN int nvp_list_wait_part(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			      const struct nvmepeer_batch *batch, uint32_t index, uint32_t step,
+			      uint64_t timeout_ns)
+{
+	uint64_t start = nvmepeer_now_ns();
+	int worst = NVMEPEER_OK;
+
+	for (uint32_t i = index; i < batch->count; i += step) {
+		int status;
+
+		if (batch->tokens[i].cid == NVMEPEER_NO_CID)
+			continue;
+		status = nvmepeer_wait(queue, batch->tokens[i], NULL,
+				       nvp_time_left(start, timeout_ns));
+		batch->tokens[i].cid = NVMEPEER_NO_CID;
+		nvp_list_finish(queue, list, i, status);
+		worst = nvp_worse(worst, status);
+	}
+	return worst;
+}
+
+/**
+ * nvmepeer_warp_list_wait - wait for a list by a warp
+ * @queue: the queue pair that it was submitted to
+ * @group: the lanes that call together
+ * @list: the list
+ * @batch: from nvmepeer_warp_list_submit() or nvmepeer_block_list_submit()
+ * @timeout_ns: how long to wait for all of it
+ *
+ * Like nvmepeer_warp_wait(); sets the status of each item.
+ */
+NVP_FN int nvmepeer_warp_list_wait(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+				   const struct nvmepeer_list *list, struct nvmepeer_batch *batch,
+				   uint64_t timeout_ns)
+{
+	int status;
+
+	nvp_group_sync(group);
+	status = nvp_list_wait_part(queue, list, batch, nvp_rank(group.mask, group.lane),
+				    nvp_mask_count(group.mask), timeout_ns);
+	return nvp_batch_finish(group, batch, nvp_group_status(group, status));
+}
+
+/* Poll this lane's commands of a list once, as nvp_batch_poll(). */
+NVP_FN int nvp_list_poll_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+			      const struct nvmepeer_list *list, const struct nvmepeer_batch *batch,
+			      int *worst)
+{
+	uint32_t step = nvp_mask_count(group.mask);
+	int again = NVMEPEER_OK;
+
+	for (uint32_t i = nvp_rank(group.mask, group.lane); i < batch->count; i += step) {
+		int status;
+
+		if (batch->tokens[i].cid == NVMEPEER_NO_CID ||
+		    (again && !nvp_token_done(queue, batch->tokens[i])))
+			continue;
+		status = nvmepeer_poll(queue, batch->tokens[i], NULL);
+		if (status == NVMEPEER_AGAIN) {
+			again = status;
+			continue;
+		}
+		batch->tokens[i].cid = NVMEPEER_NO_CID;
+		nvp_list_finish(queue, list, i, status);
+		*worst = nvp_worse(*worst, status);
+	}
+	return again;
+}
+
+/**
+ * nvmepeer_warp_list_poll - check once whether a list has completed
+ *
+ * Like nvmepeer_warp_poll().  Items that have completed have their status, and
+ * after a barrier or __syncwarp() each lane may use their data.
+ */
+NVP_FN int nvmepeer_warp_list_poll(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+				   const struct nvmepeer_list *list, struct nvmepeer_batch *batch)
+{
+	int again, worst = NVMEPEER_OK;
+
+	nvp_group_sync(group);
+	again = nvp_list_poll_part(queue, group, list, batch, &worst);
+	return nvp_batch_polled(group, batch, again, worst);
+}
+
+/**
+ * nvmepeer_block_list_submit - nvmepeer_warp_list_submit() by a block
+ *
+ * All threads of the block call together; the lanes of a warp must be together.
+ * Has no barrier before it submits: before a write, the threads that stored the
+ * data must pass a barrier.
+ */
+NVP_FN int nvmepeer_block_list_submit(const struct nvmepeer_queue *queue,
+				      const struct nvmepeer_list *list,
+				      struct nvmepeer_batch *batch)
+{
+	bool fits = nvp_list_fits(list, batch);
+	int status = NVMEPEER_E_TOO_LARGE;
+
+	if (!nvp_block_thread()) {
+		batch->count = fits ? (uint32_t)nvmepeer_list_items(list) : 0;
+		batch->status = NVMEPEER_OK;
+	}
+	if (fits)
+		status = nvp_list_submit_part(queue, nvmepeer_group_join(queue), list, batch,
+					      nvp_block_thread(), nvp_block_threads());
+	return nvp_block_status(batch, status);
+}
+
+/**
+ * nvmepeer_block_list_wait - nvmepeer_warp_list_wait() by a block
+ *
+ * All threads of the block call together; on return each may use all statuses and
+ * data.
+ */
+NVP_FN int nvmepeer_block_list_wait(const struct nvmepeer_queue *queue,
+				    const struct nvmepeer_list *list, struct nvmepeer_batch *batch,
+				    uint64_t timeout_ns)
+{
+	int status = nvp_list_wait_part(queue, list, batch, nvp_block_thread(),
+					nvp_block_threads(), timeout_ns);
+
+	return nvp_block_finish(batch, status);
 }
 
 #endif /* NVMEPEER_DEVICE_LIST_H */

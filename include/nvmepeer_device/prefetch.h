@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * nvmepeer_device/prefetch.h: read ahead by a warp.  Units of blocks become
- * available in the order of use, and never more than a window of them is in
- * flight or in memory.
+ * nvmepeer_device/prefetch.h: read ahead by a warp.  Units of blocks, or items of
+ * a list, become available in the order of use, and never more than a window of
+ * them is in flight or in memory.
  */
 #ifndef NVMEPEER_DEVICE_PREFETCH_H
 #define NVMEPEER_DEVICE_PREFETCH_H
 
 #include "batch.h"
 #include "block.h"
+#include "list.h"
 #include "nvme.h"
 #include "opcodes.h"
 #include "platform.h"
@@ -31,12 +32,16 @@
  * @sent: units submitted so far
  * @taken: units taken so far
  * @released: units released so far
+ * @list: if each unit has a place of its own: unit u is item u of this list, or page
+ *	u of its tensors, and @count of the list is not used.  @buffer, @lbas, @first
+ *	and @unit_blocks are not used then, each batch has a token for each item of a
+ *	unit, and the scratch memory has @window times as many slots.  Else NULL
  *
  * The window times the commands of a unit, summed over the warps that share the
  * queue pair, must stay below nvmepeer_geometry.cids and, so that submissions do
  * not wait, below the entries of the submission ring.
  *
- * The caller sets all but the last three.  Each lane has its own copy with the
+ * The caller sets all but @sent, @taken and @released.  Each lane has its own copy with the
  * same values.
  */
 struct nvmepeer_prefetch {
@@ -52,7 +57,74 @@ struct nvmepeer_prefetch {
 	uint64_t sent;
 	uint64_t taken;
 	uint64_t released;
+	const struct nvmepeer_list *list;
 };
+
+/* Unit @unit of a list as a list, with slots of the scratch memory of its own. */
+NVP_FN struct nvmepeer_list nvp_prefetch_unit(const struct nvmepeer_prefetch *ahead, uint64_t unit,
+					      struct nvmepeer_scratch *scratch)
+{
+	struct nvmepeer_list list = *ahead->list;
+	uint32_t items;
+
+	list.count = 1;
+	items = (uint32_t)nvmepeer_list_items(&list);
+	if (list.items)
+		list.items += unit;
+	else
+		list.pages += unit;
+	if (list.statuses)
+		list.statuses += unit * items;
+	if (list.scratch) {
+		uint32_t skipped = (uint32_t)(unit % ahead->window) * items;
+
+		*scratch = *list.scratch;
+		scratch->first += skipped;
+		scratch->slots = skipped < scratch->slots ? scratch->slots - skipped : 0;
+		list.scratch = scratch;
+	}
+	return list;
+}
+
+/* Submit unit @unit. */
+NVP_FN int nvp_prefetch_send(const struct nvmepeer_prefetch *ahead, uint64_t unit)
+{
+	uint32_t slot = (uint32_t)(unit % ahead->window);
+	struct nvmepeer_transfer transfer = {
+		NVMEPEER_OP_READ, 0,
+		ahead->lbas && !ahead->list ? ahead->lbas[unit] :
+					      ahead->first + unit * ahead->unit_blocks,
+		ahead->unit_blocks, ahead->buffer,
+		(uint64_t)slot * ahead->unit_blocks << ahead->queue->lba_shift,
+	};
+	struct nvmepeer_scratch scratch;
+	struct nvmepeer_list list;
+
+	if (!ahead->list)
+		return nvmepeer_warp_submit(ahead->queue, ahead->group, &transfer,
+					    &ahead->batches[slot]);
+	list = nvp_prefetch_unit(ahead, unit, &scratch);
+	return nvmepeer_warp_list_submit(ahead->queue, ahead->group, &list, &ahead->batches[slot]);
+}
+
+/* Wait for unit @unit; sets @offset to its place. */
+NVP_FN int nvp_prefetch_wait(const struct nvmepeer_prefetch *ahead, uint64_t unit,
+			     uint64_t *offset, uint64_t timeout_ns)
+{
+	uint32_t slot = (uint32_t)(unit % ahead->window);
+	struct nvmepeer_scratch scratch;
+	struct nvmepeer_list list;
+
+	if (!ahead->list) {
+		*offset = (uint64_t)slot * ahead->unit_blocks << ahead->queue->lba_shift;
+		return nvmepeer_warp_wait(ahead->queue, ahead->group, &ahead->batches[slot],
+					  timeout_ns);
+	}
+	list = nvp_prefetch_unit(ahead, unit, &scratch);
+	*offset = nvp_list_item_at(&list, 0).offset;
+	return nvmepeer_warp_list_wait(ahead->queue, ahead->group, &list, &ahead->batches[slot],
+				       timeout_ns);
+}
 
 /*
  * Submit units while the window has room.  Collective.  A bad status stays in
@@ -61,20 +133,9 @@ struct nvmepeer_prefetch {
 NVP_FN void nvp_prefetch_submit(struct nvmepeer_prefetch *ahead)
 {
 	for (; ahead->sent < ahead->units && ahead->sent - ahead->released < ahead->window;
-	     ahead->sent++) {
-		uint32_t slot = (uint32_t)(ahead->sent % ahead->window);
-		struct nvmepeer_transfer transfer = {
-			NVMEPEER_OP_READ, 0,
-			ahead->lbas ? ahead->lbas[ahead->sent] :
-				      ahead->first + ahead->sent * ahead->unit_blocks,
-			ahead->unit_blocks, ahead->buffer,
-			(uint64_t)slot * ahead->unit_blocks << ahead->queue->lba_shift,
-		};
-
-		if (nvp_ends(nvmepeer_warp_submit(ahead->queue, ahead->group, &transfer,
-						  &ahead->batches[slot])))
+	     ahead->sent++)
+		if (nvp_ends(nvp_prefetch_send(ahead, ahead->sent)))
 			ahead->units = ahead->sent + 1;
-	}
 }
 
 /* nvmepeer_prefetch_start - submit the first window of reads.  Collective. */
@@ -89,7 +150,8 @@ NVP_FN void nvmepeer_prefetch_start(struct nvmepeer_prefetch *ahead)
 /**
  * nvmepeer_prefetch_next - take the next unit
  * @ahead: from nvmepeer_prefetch_start()
- * @offset: out: where the unit is in the buffer, until its release
+ * @offset: out: where the unit is in the buffer, until its release; of a list:
+ *	the offset of its first item, which stays there
  * @timeout_ns: how long to wait for it
  *
  * Collective.  Returns 0, the worst status of its commands, or NVMEPEER_E_TOKEN
@@ -102,14 +164,11 @@ NVP_FN void nvmepeer_prefetch_start(struct nvmepeer_prefetch *ahead)
 NVP_FN int nvmepeer_prefetch_next(struct nvmepeer_prefetch *ahead, uint64_t *offset,
 				  uint64_t timeout_ns)
 {
-	uint32_t slot = (uint32_t)(ahead->taken % ahead->window);
 	int status;
 
 	if (ahead->taken == ahead->sent)
 		return NVMEPEER_E_TOKEN;
-	ahead->taken++;
-	*offset = (uint64_t)slot * ahead->unit_blocks << ahead->queue->lba_shift;
-	status = nvmepeer_warp_wait(ahead->queue, ahead->group, &ahead->batches[slot], timeout_ns);
+	status = nvp_prefetch_wait(ahead, ahead->taken++, offset, timeout_ns);
 	if (nvp_ends(status))
 		ahead->units = ahead->sent;
 	return status;

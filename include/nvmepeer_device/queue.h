@@ -39,6 +39,11 @@ enum {
 	 * crosses no bus, and its read flushes nothing.
 	 */
 	NVMEPEER_DATA_REMOTE = 1u << 4,
+	/*
+	 * With NVMEPEER_SGL: the controller supports bit bucket descriptors
+	 * (Identify SGLS bit 16).
+	 */
+	NVMEPEER_SGL_BIT_BUCKET = 1u << 5,
 };
 
 /**
@@ -294,8 +299,8 @@ struct nvmepeer_queue {
  * host library fills structures that kernels compiled with another header would
  * read at other offsets: they would ring doorbells at addresses that are none.
  * Raise the version with every change of either structure that keeps its size, of
- * struct nvmepeer_set or struct nvmepeer_buffer, and of the meaning of a field or
- * of a status.
+ * struct nvmepeer_set, struct nvmepeer_buffer or what struct nvmepeer_cuda_list points
+ * to, and of the meaning of a field or of a status.
  */
 #define NVMEPEER_LAYOUT_VERSION 2u
 #define NVMEPEER_LAYOUT								\

@@ -161,6 +161,7 @@ int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
 		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	opened->ctrl = ctrl;
 	opened->cuda = cuda;
+	opened->address = (uintptr_t)pointer;
 	error = find_pages(ctrl, (uintptr_t)pointer, bytes, &range);
 	if (!error)
 		error = open_parts(opened, &range, bytes);

@@ -16,6 +16,8 @@
 
 enum {
 	CUDA_INVALID_VALUE = 1,
+	CUDA_NO_BINARY_FOR_GPU = 209,
+	CUDA_FILE_NOT_FOUND = 301,
 	CUDA_OPERATING_SYSTEM = 304,
 	CUDA_ALREADY_REGISTERED = 712,
 	CUDA_NOT_PERMITTED = 800,
@@ -63,6 +65,13 @@ struct driver {
 	int (*cuPointerGetAttribute)(void *value, int attribute, uint64_t address);
 	int (*cuMemGetHandleForAddressRange)(void *handle, uint64_t address, size_t bytes,
 					     int type, unsigned long long flags);
+	int (*cuModuleLoad)(void **module, const char *path);
+	int (*cuModuleUnload)(void *module);
+	int (*cuModuleGetFunction)(void **function, void *module, const char *name);
+	int (*cuLaunchKernel)(void *function, unsigned int grid_x, unsigned int grid_y,
+			      unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+			      unsigned int block_z, unsigned int shared_bytes, void *stream,
+			      void **arguments, void **extra);
 	int (*cuGetErrorName)(int error, const char **name);
 };
 
@@ -163,6 +172,10 @@ static const struct {
 	ENTRY("cuPointerSetAttribute", cuPointerSetAttribute),
 	ENTRY("cuPointerGetAttribute", cuPointerGetAttribute),
 	ENTRY("cuMemGetHandleForAddressRange", cuMemGetHandleForAddressRange),
+	ENTRY("cuModuleLoad", cuModuleLoad),
+	ENTRY("cuModuleUnload", cuModuleUnload),
+	ENTRY("cuModuleGetFunction", cuModuleGetFunction),
+	ENTRY("cuLaunchKernel", cuLaunchKernel),
 	ENTRY("cuGetErrorName", cuGetErrorName),
 };
 
@@ -687,4 +700,64 @@ int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes)
 	leave(cuda, &entered);
 	return refused ? cuda_fail(allocating, -EIO, "cannot clear GPU memory", "",
 				   "cuMemsetD8Async of %zu bytes: %s", bytes, name_of(cuda, refused)) : 0;
+}
+
+static const char loading[] = "nvmepeer_cuda_lists_open";
+
+static int load_refused(struct nvmepeer_cuda *cuda, int refused, const char *path)
+{
+	const char *name = name_of(cuda, refused);
+
+	if (refused == CUDA_FILE_NOT_FOUND)
+		return cuda_fail(loading, -ENOENT, "cannot find the kernel of lists",
+				 "install the library with CUDA's compiler in PATH, or set NVMEPEER_LIST_KERNEL",
+				 "cuModuleLoad of %s: %s", path, name);
+	return cuda_fail(loading, -EIO, "cannot load the kernel of lists",
+			 refused == CUDA_NO_BINARY_FOR_GPU ?
+			 "use a GPU of compute capability 8.0 or newer" :
+			 "install the library and its kernel of the same version",
+			 "cuModuleLoad of %s: %s", path, name);
+}
+
+int cuda_load(struct nvmepeer_cuda *cuda, const char *path, const char *name, void **module,
+	      void **kernel)
+{
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
+
+	if (error)
+		return error;
+	refused = cuda->driver.cuModuleLoad(module, path);
+	if (refused)
+		*module = NULL;
+	else
+		refused = cuda->driver.cuModuleGetFunction(kernel, *module, name);
+	leave(cuda, &entered);
+	return refused ? load_refused(cuda, refused, path) : 0;
+}
+
+void cuda_unload(struct nvmepeer_cuda *cuda, void *module)
+{
+	struct entered entered;
+
+	if (enter(cuda, &entered))
+		return;
+	cuda->driver.cuModuleUnload(module);
+	leave(cuda, &entered);
+}
+
+int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsigned int threads,
+		void *stream, void **arguments)
+{
+	struct entered entered;
+	int refused, error = enter(cuda, &entered);
+
+	if (error)
+		return error;
+	refused = cuda->driver.cuLaunchKernel(kernel, 1, 1, 1, threads, 1, 1, 0, stream, arguments,
+					      NULL);
+	leave(cuda, &entered);
+	return refused ? cuda_fail(call, -EIO, "the list was not added to the stream",
+				   "check that the stream belongs to the GPU that was opened",
+				   "cuLaunchKernel: %s", name_of(cuda, refused)) : 0;
 }

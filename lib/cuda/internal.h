@@ -7,6 +7,7 @@
 #define NVMEPEER_CUDA_INTERNAL_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include <nvmepeer_cuda.h>
 
@@ -46,6 +47,7 @@ struct nvmepeer_cuda_queues {
  * @cuda: GPU, owned by the caller
  * @memory: GPU address of the glue's own memory: the table of DMA addresses and
  *	@device
+ * @address: GPU address of the caller's memory
  * @handle: buffer handle of the caller's memory
  */
 struct nvmepeer_cuda_buffer {
@@ -54,7 +56,33 @@ struct nvmepeer_cuda_buffer {
 	struct nvmepeer *ctrl;
 	struct nvmepeer_cuda *cuda;
 	uint64_t memory;
+	uint64_t address;
 	uint32_t handle;
+};
+
+/**
+ * struct nvmepeer_cuda_lists - what lists on streams have in common
+ * @queues: queue pairs, owned by the caller
+ * @count: number of data memories
+ * @module: CUmodule of the kernel
+ * @kernel: CUfunction
+ * @memories: GPU address of the data memories and, behind them, @scratch_buffer, as
+ *	struct nvmepeer_memory
+ * @scratch: GPU address of the scratch memory
+ * @scratch_bytes: of that memory
+ * @scratch_buffer: the same as data memory
+ *
+ * Constant after open.
+ */
+struct nvmepeer_cuda_lists {
+	struct nvmepeer_cuda_queues *queues;
+	uint32_t count;
+	void *module;
+	void *kernel;
+	uint64_t memories;
+	uint64_t scratch;
+	uint64_t scratch_bytes;
+	struct nvmepeer_cuda_buffer *scratch_buffer;
 };
 
 /**
@@ -141,6 +169,24 @@ int cuda_download(struct nvmepeer_cuda *cuda, void *to, uint64_t address, size_t
 
 /** cuda_clear() - zero GPU memory and wait. -EIO. */
 int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes);
+
+/**
+ * cuda_load() - load a kernel from a file. -ENOENT, -EIO.
+ * @module: receives the module, for cuda_unload()
+ * @kernel: receives the kernel
+ */
+int cuda_load(struct nvmepeer_cuda *cuda, const char *path, const char *name, void **module,
+	      void **kernel);
+void cuda_unload(struct nvmepeer_cuda *cuda, void *module);
+
+/**
+ * cuda_launch() - launch one block of a kernel on a stream of the caller. -EIO.
+ * @call: the public function
+ *
+ * Takes part in a capture of the stream.
+ */
+int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsigned int threads,
+		void *stream, void **arguments);
 
 /**
  * cuda_keeps_order() - 0 if kernels see the controller's writes in order, else

@@ -71,6 +71,12 @@ TEST_F(geometry, is_completed)
 	fake.info.sgls = 1;
 	ASSERT_EQ(geometry_of(self, 0), 0);
 	EXPECT_EQ(self->geometry.flags, NVMEPEER_SGL);
+	fake.info.sgls = 1u << 16 | 2;
+	ASSERT_EQ(geometry_of(self, 0), 0);
+	EXPECT_EQ(self->geometry.flags, NVMEPEER_SGL | NVMEPEER_SGL_BIT_BUCKET);
+	fake.info.sgls = 1u << 16;
+	ASSERT_EQ(geometry_of(self, 0), 0);
+	EXPECT_EQ(self->geometry.flags, 0);
 }
 
 TEST_F(geometry, has_flags_for_placement)

@@ -114,6 +114,8 @@ class DeviceError(enum.IntEnum):
     TOO_LARGE = -6
     ALIGN = -7
     NO_LIST = -8
+    ADDRESS = -11
+    LAYOUT = -17
 
 
 BUF_REQUIRE_DEVICE = 1

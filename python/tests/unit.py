@@ -41,11 +41,12 @@ def pinned() -> dict[str, list[str]]:
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for path in sys.argv[1:]:
-        for line in open(path, encoding="ascii"):
-            if line.startswith("\t"):
-                lines.append(line.strip())
-            elif not line.startswith("# "):
-                lines = sections.setdefault(line.strip(), [])
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                if line.startswith("\t"):
+                    lines.append(line.strip())
+                elif not line.startswith("# "):
+                    lines = sections.setdefault(line.strip(), [])
     return sections
 
 
@@ -227,9 +228,10 @@ class Objects(unittest.TestCase):
             self.assertIn("1 blocks at 0", str(raised.exception))
 
 
-def main() -> int:
+def main(name: str) -> int:
+    """Run the tests of a module, with KTAP as output."""
     result = unittest.TestResult()
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[name])
     tests = list(test for group in suite for test in group)
     print("TAP version 13")
     for number, test in enumerate(tests, 1):
@@ -244,4 +246,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__name__))

@@ -18,6 +18,7 @@
 #include <linux/nvme_peer.h>
 #include <nvmepeer_device.h>
 
+#include "../../lib/cuda/list.cu"
 #include "../device/ktap.h"
 #include "data_host.h"
 
@@ -279,7 +280,7 @@ static __device__ uint32_t halves_ahead(const rig &rig, const nvmepeer_queue *qu
 {
 	nvmepeer_buffer window = { 4 * 40 * 512, rig.buffer.dma + base, 0 };
 	nvmepeer_prefetch ahead = { queue, nvmepeer_group_full(), &window, shared->batches, NULL,
-				    blockIdx.x * 1000, 50, 40, 4, 0, 0, 0 };
+				    blockIdx.x * 1000, 50, 40, 4, 0, 0, 0, NULL };
 	uint32_t wrong = 0;
 
 	nvmepeer_prefetch_start(&ahead);
@@ -359,6 +360,8 @@ __global__ void init(nvmepeer_queue *queues, const nvmepeer_geometry *geometries
 }
 
 static std::vector<data_controller *> controllers;
+/* What was on the disks at first. */
+static const uint8_t *first_disk;
 /* Status and control page of the first queue pair. */
 static volatile nvme_peer_status *status;
 static volatile nvme_peer_control *control_page;
@@ -431,6 +434,7 @@ static rig make_rig(void)
 			for (uint64_t word = 0; word < (uint64_t)BLOCKS * 64; word++)
 				((uint64_t *)rings.disk)[word] = pattern(word / 64, word % 64, 0);
 		disk = (uint8_t *)rings.disk;
+		first_disk = disk;
 		data_controller_start(controllers.back());
 	}
 	rig.buffer.length = 256 << 20;
@@ -517,9 +521,204 @@ static bool quiesce_works(const rig &rig)
 	return succeeded(rig) && asked;
 }
 
+/* --- Lists on streams ---------------------------------------------------------- */
+
+enum { LIST_ITEMS = 3000, LIST_STRIDE = 16384 };
+
+/* @items, @count and @seed are in GPU memory, @done in host memory. */
+struct stream_list {
+	nvmepeer_list_item *items;
+	uint32_t *count;
+	uint32_t *seed;
+	nvmepeer_list_done *done;
+	list_parameters parameters;
+};
+
+/* Item @index of a list that a kernel makes: any place and length, multiples of 4. */
+__host__ __device__ static inline nvmepeer_list_item item_of(uint32_t seed, uint32_t index)
+{
+	uint32_t random = (seed * 2654435761u + index) * 2246822519u;
+	nvmepeer_list_item item = {};
+
+	random ^= random >> 15;
+	/* Behind the blocks that write_and_read() writes. */
+	item.lba = 8 * THREADS + random % (BLOCKS - 8 * THREADS - 64);
+	item.bytes = 4 * (1 + (random >> 8) % 2500);
+	item.offset = (uint64_t)index * LIST_STRIDE + 4 * ((random >> 4) % 1000);
+	item.status = -99;
+	return item;
+}
+
+/* As a kernel that chooses the pages to read. */
+__global__ void choose_items(stream_list list)
+{
+	uint32_t seed = *list.seed;
+
+	for (uint32_t i = threadIdx.x; i < LIST_ITEMS; i += blockDim.x)
+		list.items[i] = item_of(seed, i);
+	if (!threadIdx.x)
+		*list.count = LIST_ITEMS - seed;
+}
+
+__global__ void set_seed(stream_list list, uint32_t seed)
+{
+	*list.seed = seed;
+}
+
+/* Behind the list on its stream: the first word of each item is there. */
+__global__ void use_items(stream_list list, rig rig)
+{
+	uint32_t bad = 0;
+
+	for (uint32_t i = threadIdx.x; i < *list.count; i += blockDim.x) {
+		nvmepeer_list_item item = list.items[i];
+		uint32_t word = *(const uint32_t *)(rig.memory + item.offset);
+
+		bad += item.status || word != (uint32_t)pattern(item.lba, 0, 0);
+	}
+	if (bad)
+		atomicAdd(rig.bad, bad);
+}
+
+static stream_list make_stream_list(const rig &rig)
+{
+	const uint64_t scratch_bytes = (2 + LIST_THREADS) * 4096;
+	nvmepeer_memory memories[2] = {}, *device_memories;
+	uint8_t *scratch = (uint8_t *)host_memory(scratch_bytes);
+	stream_list list = {};
+
+	memories[0] = { rig.buffer, (uintptr_t)rig.memory };
+	memories[1] = { { scratch_bytes, (uintptr_t)scratch, 0 }, (uintptr_t)scratch };
+	CHECK(cudaMalloc(&device_memories, sizeof(memories)));
+	CHECK(cudaMemcpy(device_memories, memories, sizeof(memories), cudaMemcpyHostToDevice));
+	CHECK(cudaMalloc(&list.items, LIST_ITEMS * sizeof(*list.items)));
+	CHECK(cudaMalloc(&list.count, 4));
+	CHECK(cudaMalloc(&list.seed, 4));
+	list.done = (nvmepeer_list_done *)host_memory(4096);
+	list.parameters.queues = rig.queues;
+	list.parameters.queue_count = QUEUES;
+	list.parameters.layout = NVMEPEER_LAYOUT;
+	list.parameters.list.memories = device_memories;
+	list.parameters.list.items = list.items;
+	list.parameters.list.memory_count = 1;
+	list.parameters.list.count = LIST_ITEMS;
+	list.parameters.list.opcode = NVMEPEER_OP_READ;
+	list.parameters.scratch = { &device_memories[1], 0, 0, LIST_THREADS };
+	list.parameters.count = list.count;
+	list.parameters.done = list.done;
+	return list;
+}
+
+/* All of the memory is as it must be after the list of @seed, the first @count items. */
+static bool items_are_read(const rig &rig, const uint8_t *disk, uint32_t seed)
+{
+	std::vector<uint8_t> expected((size_t)LIST_ITEMS * LIST_STRIDE, 0x5a);
+
+	for (uint32_t i = 0; i < LIST_ITEMS - seed; i++) {
+		nvmepeer_list_item item = item_of(seed, i);
+
+		memcpy(&expected[item.offset], disk + item.lba * BLOCK_BYTES, item.bytes);
+	}
+	return !memcmp(expected.data(), rig.memory, expected.size());
+}
+
+/* A poll of the host that calls nothing of CUDA. */
+static bool host_sees(const stream_list &list, uint32_t count)
+{
+	auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+
+	while (*(volatile uint32_t *)&list.done->count != count)
+		if (std::chrono::steady_clock::now() > end)
+			return false;
+	return !*(volatile int *)&list.done->status;
+}
+
+typedef int wait_value(cudaStream_t stream, unsigned long long address, uint32_t value, unsigned int flags);
+
+static wait_value *find_wait_value(void)
+{
+	cudaDriverEntryPointQueryResult result;
+	void *found = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &found, 12000, cudaEnableDefault,
+					       &result));
+	return (wait_value *)found;
+}
+
+/* Another stream waits for the word. */
+static bool other_stream_sees(const stream_list &list, const rig &rig, cudaStream_t stream)
+{
+	wait_value *wait = find_wait_value();
+	uint32_t before = list.done->count;
+	cudaStream_t other;
+	bool good;
+
+	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	good = wait && !wait(other, (uintptr_t)&list.done->count, before + 1, 0);
+	use_items<<<1, 256, 0, other>>>(list, rig);
+	choose_items<<<1, 256, 0, stream>>>(list);
+	nvmepeer_list<<<1, LIST_THREADS, 0, stream>>>(list.parameters);
+	CHECK(cudaStreamSynchronize(other));
+	CHECK(cudaStreamDestroy(other));
+	return good;
+}
+
+/* choose, read, use: as a graph, whose list is made by each launch. */
+static cudaGraphExec_t capture(const stream_list &list, const rig &rig, cudaStream_t stream)
+{
+	cudaGraphExec_t launched;
+	cudaGraph_t graph;
+
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+	choose_items<<<1, 256, 0, stream>>>(list);
+	nvmepeer_list<<<1, LIST_THREADS, 0, stream>>>(list.parameters);
+	use_items<<<1, 256, 0, stream>>>(list, rig);
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaGraphInstantiate(&launched, graph, 0));
+	CHECK(cudaGraphDestroy(graph));
+	return launched;
+}
+
+/* Launch the graph with lists of other seeds, and check all bytes. */
+static bool launches(const stream_list &list, const rig &rig, cudaGraphExec_t graph,
+		     cudaStream_t stream, const uint8_t *disk, uint32_t first)
+{
+	bool good = true;
+
+	for (uint32_t seed = first; seed < first + 3; seed++) {
+		uint32_t count = list.done->count;
+
+		memset(rig.memory, 0x5a, (size_t)LIST_ITEMS * LIST_STRIDE);
+		set_seed<<<1, 1, 0, stream>>>(list, seed);
+		CHECK(cudaGraphLaunch(graph, stream));
+		good = host_sees(list, count + 1) && good;
+		CHECK(cudaStreamSynchronize(stream));
+		good = items_are_read(rig, disk, seed) && good;
+	}
+	return good && succeeded(rig);
+}
+
+/* Time of the call, and of a list of whole pages. */
+static void print_times(const stream_list &list, cudaStream_t stream)
+{
+	auto began = std::chrono::steady_clock::now();
+	double enqueue, all;
+
+	for (int i = 0; i < 10; i++)
+		nvmepeer_list<<<1, LIST_THREADS, 0, stream>>>(list.parameters);
+	enqueue = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+	CHECK(cudaStreamSynchronize(stream));
+	all = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+	printf("# list of %d items of 5 KB on average: %.1f us to enqueue, %.0f us to execute\n", LIST_ITEMS,
+	       enqueue / 10 * 1e6, all / 10 * 1e6);
+}
+
 int main(void)
 {
 	uint64_t commands = 0, faults = 0;
+	stream_list list;
+	cudaGraphExec_t graph;
+	cudaStream_t stream;
 	rig rig;
 
 	ktap_start();
@@ -533,10 +732,19 @@ int main(void)
 	ktap_check(succeeded(rig), "4 MiB read by a block, and 4000 ranges of 256 bytes gathered");
 	read_halves<<<16, 128>>>(rig, 10);
 	ktap_check(succeeded(rig), "asynchronous transfers, flags, page lists with TMA, prefetch");
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	list = make_stream_list(rig);
+	graph = capture(list, rig, stream);
+	ktap_check(launches(list, rig, graph, stream, first_disk, 1),
+		   "a list made on the stream, in a graph, polled by the host; every byte");
+	ktap_check(other_stream_sees(list, rig, stream) && succeeded(rig), "a list that another stream waits for");
+	print_times(list, stream);
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
 	ktap_check(succeeded(rig), "writes of 1 to 8 blocks, read back");
 	ktap_check(quiesce_works(rig), "quiesced queue pair: every command is lost once");
 	arm_again(rig, &faults, &commands);
+	CHECK(cudaDeviceSynchronize());
+	ktap_check(launches(list, rig, graph, stream, first_disk, 4), "the graph after the re-arm");
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
 	ktap_check(succeeded(rig), "re-armed: writes, read back");
 	for (auto controller : controllers) {

@@ -24,6 +24,8 @@ ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_
 		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status);
 ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_page_list *list,
 		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status);
+ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+		     struct nvmepeer_batch *batch, uint32_t *shared, int *status);
 ENTRY void use_noinline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
 			struct nvmepeer_token *token, int *status);
 #endif
@@ -110,6 +112,21 @@ ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_p
 	*status |= nvmepeer_prefetch_next(&mine, &offset, 1000);
 	nvmepeer_prefetch_release(&mine);
 	*status |= nvmepeer_prefetch_stop(&mine, 1000);
+}
+
+ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+		     struct nvmepeer_batch *batch, uint32_t *shared, int *status)
+{
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
+
+	*status = nvmepeer_list_transfer(queue, list);
+	*status |= nvmepeer_warp_list_transfer(queue, group, list);
+	*status |= nvmepeer_block_list_transfer(queue, 1, list, shared);
+	*status |= nvmepeer_warp_list_submit(queue, group, list, batch);
+	*status |= nvmepeer_warp_list_poll(queue, group, list, batch);
+	*status |= nvmepeer_warp_list_wait(queue, group, list, batch, 1000);
+	*status |= nvmepeer_block_list_submit(queue, list, batch);
+	*status |= nvmepeer_block_list_wait(queue, list, batch, 1000);
 }
 
 ENTRY void use_noinline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,

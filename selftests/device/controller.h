@@ -46,6 +46,8 @@ struct controller {
 	uint32_t cq_entries;
 	uint8_t *disk;
 	uint64_t disk_blocks;
+	uint32_t block;			/* bytes of a logical block */
+	bool buckets;			/* takes SGL bit buckets */
 	enum controller_order order;
 	uint64_t iova;			/* DMA address offset of data memory */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
@@ -129,6 +131,7 @@ static inline void controller_init(struct controller *controller, uint32_t sq_en
 	controller->sq_entries = sq_entries;
 	controller->cq_entries = cq_entries;
 	controller->disk_blocks = disk_blocks;
+	controller->block = CONTROLLER_BLOCK;
 	controller->seed = 1;
 	controller->sq = aligned_alloc(4096, (64 * sq_entries + 4095) / 4096 * 4096);
 	controller->cq = aligned_alloc(4096, (16 * cq_entries + 4095) / 4096 * 4096);
@@ -162,6 +165,8 @@ static inline void controller_again(struct controller *controller)
 	fresh.sq_entries = controller->sq_entries;
 	fresh.cq_entries = controller->cq_entries;
 	fresh.disk_blocks = controller->disk_blocks;
+	fresh.block = controller->block;
+	fresh.buckets = controller->buckets;
 	fresh.order = controller->order;
 	fresh.iova = controller->iova;
 	fresh.checked_entries = controller->checked_entries;
@@ -266,12 +271,93 @@ static inline uint64_t controller_data_at(const uint32_t entry[16], uint64_t off
 	return controller_read_list(&list[index]) + (offset - first) % CONTROLLER_PAGE;
 }
 
-static inline uint8_t *controller_data(const struct controller *controller,
-				       const uint32_t entry[16], uint64_t offset, uint64_t bytes)
-{
-	uint64_t at = controller_data_at(entry, offset, bytes);
+/* A piece of a command's data: consecutive memory; address 0: a bit bucket. */
+struct controller_piece {
+	uint64_t address;
+	uint64_t bytes;
+};
 
-	return (uint8_t *)(uintptr_t)(at - controller->iova);
+enum { CONTROLLER_SGL_BUCKET = 1, CONTROLLER_SGL_LAST_SEGMENT = 3 };
+
+/*
+ * The data from byte @offset on by an SGL: one data block descriptor, or one
+ * segment of data blocks and bit buckets.  No bytes: the SGL is too short, or has
+ * something else.
+ */
+static inline struct controller_piece controller_sgl_at(const uint32_t entry[16], uint64_t offset)
+{
+	const uint64_t *descriptor = (const uint64_t *)(uintptr_t)(entry[6] | (uint64_t)entry[7] << 32);
+	struct controller_piece piece = { (uintptr_t)descriptor + offset, entry[8] - offset };
+
+	if (!(entry[9] >> 28))
+		return piece;
+	piece.bytes = 0;
+	if (entry[9] >> 28 != CONTROLLER_SGL_LAST_SEGMENT)
+		return piece;
+	for (uint32_t at = 0; at < entry[8]; at += 16, descriptor += 2) {
+		uint64_t length = controller_read_list(&descriptor[1]);
+		uint32_t type = length >> 60;
+
+		length &= 0xffffffff;
+		if (type > CONTROLLER_SGL_BUCKET)
+			break;
+		if (offset >= length) {
+			offset -= length;
+			continue;
+		}
+		piece.address = type ? 0 : controller_read_list(descriptor) + offset;
+		piece.bytes = length - offset;
+		break;
+	}
+	return piece;
+}
+
+/* Bytes that an SGL describes. */
+static inline uint64_t controller_sgl_bytes(const uint32_t entry[16])
+{
+	uint64_t bytes = 0;
+
+	for (struct controller_piece piece; (piece = controller_sgl_at(entry, bytes)).bytes;)
+		bytes += piece.bytes;
+	return bytes;
+}
+
+/* The data from byte @offset on, within a page. */
+static inline struct controller_piece controller_data(const struct controller *controller,
+						      const uint32_t entry[16], uint64_t offset,
+						      uint64_t bytes)
+{
+	struct controller_piece piece = { 0, bytes };
+	uint64_t in_page;
+
+	if (entry[0] >> 14 & 3)
+		piece = controller_sgl_at(entry, offset);
+	else
+		piece.address = controller_data_at(entry, offset, bytes);
+	in_page = CONTROLLER_PAGE - piece.address % CONTROLLER_PAGE;
+	if (piece.address) {
+		piece.address -= controller->iova;
+		piece.bytes = piece.bytes < in_page ? piece.bytes : in_page;
+	}
+	piece.bytes = piece.bytes < bytes - offset ? piece.bytes : bytes - offset;
+	return piece;
+}
+
+/* Transfer one piece; returns the status. */
+static inline uint32_t controller_transfer(const struct controller *controller, int opcode,
+					   uint8_t *disk, struct controller_piece piece)
+{
+	uint8_t *data = (uint8_t *)(uintptr_t)piece.address;
+
+	if (!data)
+		return controller->buckets && opcode == 0x02 ? 0 : 0x4011;
+	if (opcode == 0x01)
+		controller_fetch_data(disk, data, piece.bytes);
+	else if (opcode == 0x02)
+		controller_store_data(data, disk, piece.bytes);
+	else if (memcmp(data, disk, piece.bytes))
+		return 0x0285;
+	return 0;
 }
 
 /* Execute one command and return its status field. */
@@ -279,9 +365,11 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 {
 	uint64_t lba = entry[10] | (uint64_t)entry[11] << 32;
 	uint64_t blocks = (entry[12] & 0xffff) + 1;
-	uint8_t *disk = controller->disk + lba * CONTROLLER_BLOCK;
-	uint64_t bytes = blocks * CONTROLLER_BLOCK;
+	uint8_t *disk = controller->disk + lba * controller->block;
+	uint64_t bytes = blocks * controller->block;
+	struct controller_piece piece;
 	int opcode = entry[0] & 0xff;
+	uint32_t status;
 
 	if (controller->refusal)
 		return controller->refusal;
@@ -295,17 +383,13 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 		memset(disk, 0, bytes);
 		return 0;
 	}
-	for (uint64_t at = 0, piece; at < bytes; at += piece) {
-		uint8_t *data = controller_data(controller, entry, at, bytes);
-
-		piece = CONTROLLER_PAGE - (uintptr_t)data % CONTROLLER_PAGE;
-		piece = piece < bytes - at ? piece : bytes - at;
-		if (opcode == 0x01)
-			controller_fetch_data(disk + at, data, piece);
-		else if (opcode == 0x02)
-			controller_store_data(data, disk + at, piece);
-		else if (memcmp(data, disk + at, piece))
-			return 0x0285;
+	if ((entry[0] >> 14 & 3) && controller_sgl_bytes(entry) != bytes)
+		return 0x400f;
+	for (uint64_t at = 0; at < bytes; at += piece.bytes) {
+		piece = controller_data(controller, entry, at, bytes);
+		status = controller_transfer(controller, opcode, disk + at, piece);
+		if (status)
+			return status;
 	}
 	return 0;
 }

@@ -467,13 +467,15 @@ static inline uint64_t controller_read_list(const uint64_t *from)
 	return value[0];
 }
 
-/* Data: the first eight bytes of a segment represent all of it. */
+/* Data: the first eight bytes of a segment, if it has them, represent all of it. */
 static inline void controller_fetch_data(void *to, const void *from, uint64_t bytes)
 {
 	uint64_t value[2];
 
-	weak_load(from, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 	memcpy(to, from, bytes);
+	if (bytes < 8)
+		return;
+	weak_load(from, 8, value, __ATOMIC_RELAXED, WEAK_SYSTEM);
 	memcpy(to, value, 8);
 }
 
@@ -496,6 +498,10 @@ static inline void controller_store_data(void *to, const void *from, uint64_t by
 {
 	uint64_t value[2] = { 0, 0 };
 
+	if (bytes < 8) {
+		memcpy(to, from, bytes);
+		return;
+	}
 	memcpy((char *)to + 8, (const char *)from + 8, bytes - 8);
 	memcpy(value, from, 8);
 	machine_step();

@@ -447,7 +447,7 @@ static bool prefetch_timeout(struct rig *rig)
 	struct nvmepeer_token tokens[2][2];
 	struct nvmepeer_batch batches[2] = { { tokens[0], 2, 0, 0 }, { tokens[1], 2, 0, 0 } };
 	struct nvmepeer_prefetch ahead = {
-		queue, nvmepeer_group_full(), &rig->in, batches, NULL, 0, 100, 8, 2, 0, 0, 0,
+		queue, nvmepeer_group_full(), &rig->in, batches, NULL, 0, 100, 8, 2, 0, 0, 0, NULL,
 	};
 	uint64_t offset, units;
 	bool good;
@@ -478,6 +478,7 @@ static bool prefetch_ends(bool lost)
 	struct nvmepeer_buffer buffer = { 8 * 512, 0x10000000, 0 };
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, nvmepeer_group_self(), &buffer, batches, NULL, 0, 100, 1, 8, 0, 0, 0,
+		NULL,
 	};
 	int expected = lost ? NVMEPEER_E_LOST : NVMEPEER_E_FULL;
 	uint64_t took, offset, sent;
@@ -576,6 +577,7 @@ static bool worst_wins(struct rig *rig)
 							     { NULL, 0, 0, order[j] } };
 			struct nvmepeer_prefetch ahead = {
 				&rig->bench->queue, self, &rig->in, batches, NULL, 0, 2, 8, 2, 2, 0, 0,
+				NULL,
 			};
 			struct nvmepeer_batch batch = { NULL, 0, 0, order[i] };
 

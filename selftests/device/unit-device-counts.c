@@ -56,6 +56,30 @@ static void lane_exclusive(void *argument)
 	lanes_left--;
 }
 
+/* A list of 32 items: apart, or continuing each other, eight a command. */
+static struct nvmepeer_list_item items[32];
+static struct nvmepeer_memory memory;
+static bool apart;
+
+static void lane_list(void *argument)
+{
+	struct nvmepeer_list list = { .memories = &memory, .items = items, .memory_count = 1,
+				      .count = 32, .opcode = NVMEPEER_OP_READ };
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+
+	memory.buffer = buffer;
+	items[lane] = (struct nvmepeer_list_item){ (apart ? 9 : 1) * lane, 512 * lane, 0, 512, -1, 0 };
+	for (uint32_t round = 0; round < 2; round++) {
+		struct nvmepeer_queue small = bench->queue;
+
+		small.max_transfer = 4096;
+		bad += nvmepeer_warp_list_transfer(&small, nvmepeer_group_full(), &list) != 0;
+		count_second(round);
+	}
+	bad += items[lane].status != 0;
+	lanes_left--;
+}
+
 /* Atomics of a poll of eight commands that have not completed. */
 static uint64_t poll_atomics;
 
@@ -117,6 +141,12 @@ static bool measure(void (*main)(void *), uint32_t lanes, uint32_t entries)
 	return good;
 }
 
+static bool measure_list(bool is_apart)
+{
+	apart = is_apart;
+	return measure(lane_list, 32, 1024);
+}
+
 static bool costs(uint64_t atomics, uint64_t publish, uint64_t device, uint64_t doorbells,
 		  uint64_t entry_stores)
 {
@@ -144,6 +174,10 @@ int main(void)
 		   "32 lanes exclusive: no atomic, 2 doorbells");
 	ktap_check(measure(lane_exclusive, 1, 1024) && costs(0, 1, 0, 2, 4),
 		   "1 lane exclusive: no atomic, 2 doorbells");
+	ktap_check(measure_list(true) && costs(8, 1, 1, 1, 128),
+		   "a list of 32 items by 32 lanes: as 32 commands");
+	ktap_check(measure_list(false) && costs(9, 1, 1, 1, 16),
+		   "a list of 32 neighbours, eight a command: as 4 commands");
 	ktap_check(measure(lane_polls, 1, 1024) && poll_atomics == 2,
 		   "poll of 8 commands in flight: 2 atomics");
 	return ktap_end();

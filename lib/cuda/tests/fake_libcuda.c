@@ -325,6 +325,52 @@ FAKE(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int 
 	return result_of("cuMemHostGetDevicePointer_v2");
 }
 
+/*
+ * Modules and kernels.  A launch is passed to @fake_launched, which the test sets;
+ * it may be part of a capture, so it is not unsafe() as the others are.
+ */
+int fake_modules;
+void (*fake_launched)(void *stream, unsigned int threads, void **arguments);
+
+FAKE(cuModuleLoad, void **module, const char *path)
+{
+	int refused = unsafe("cuModuleLoad");
+
+	(void)path;
+	if (refused)
+		return refused;
+	fake_modules++;
+	*module = &fake_modules;
+	return 0;
+}
+
+FAKE(cuModuleUnload, void *module)
+{
+	fake_modules -= module == &fake_modules;
+	return unsafe("cuModuleUnload");
+}
+
+FAKE(cuModuleGetFunction, void **function, void *module, const char *name)
+{
+	*function = module == &fake_modules && !strcmp(name, "nvmepeer_list") ? &fake_launched : NULL;
+	return *function ? result_of("cuModuleGetFunction") : 500;
+}
+
+FAKE(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
+     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
+     void *stream, void **arguments, void **extra)
+{
+	int refused = result_of("cuLaunchKernel");
+
+	if (refused)
+		return refused;
+	if (function != &fake_launched || grid_x * grid_y * grid_z != 1 || block_y * block_z != 1 ||
+	    shared_bytes || extra)
+		return 1;
+	fake_launched(stream, block_x, arguments);
+	return 0;
+}
+
 FAKE(cuPointerSetAttribute, const void *value, int attribute, uint64_t address)
 {
 	(void)value;

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <linux/capability.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 #include <unistd.h>
 
 #include "../internal.h"
+#include "../list_kernel.h"
+#include "../../../selftests/device/controller.h"
 #include "../../../selftests/device/ktap.h"
 #include "fake.h"
 
@@ -837,6 +841,290 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 }
 
 /* Registration flags of CUDA's driver ABI. */
+/* --- Lists on streams --------------------------------------------------------- */
+
+/* A launch or a node of a graph: the parameters as they were at the call. */
+static struct list_parameters launched;
+static void *launched_on;
+static unsigned int launches;
+
+static void take_launch(void *stream, unsigned int threads, void **arguments)
+{
+	launches += threads == LIST_THREADS;
+	launched_on = stream;
+	launched = *(const struct list_parameters *)arguments[0];
+}
+
+/* The stream comes to the list: execute it on the CPU. */
+static void run_stream(void)
+{
+	uint32_t worst;
+
+	list_run(&launched, &worst);
+}
+
+static struct controller disk;
+static bool disk_stops;
+
+static void *disk_main(void *argument)
+{
+	(void)argument;
+	while (!__atomic_load_n(&disk_stops, __ATOMIC_ACQUIRE))
+		if (!controller_step(&disk))
+			sched_yield();
+	return NULL;
+}
+
+/*
+ * A controller for the first queue pair, whose addresses are those of this process.
+ * The lists' memories are opened after that.
+ */
+static pthread_t start_disk(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *buffer)
+{
+	struct nvmepeer_queue *queue = (struct nvmepeer_queue *)(uintptr_t)queues->device;
+	pthread_t thread;
+
+	free(disk.sq);
+	free(disk.cq);
+	free(disk.doorbells);
+	disk.sq = (uint8_t *)(uintptr_t)queue->sq;
+	disk.cq = (uint8_t *)(uintptr_t)queue->cq;
+	disk.doorbells = (struct controller_doorbells *)(uintptr_t)queue->sq_doorbell;
+	disk.doorbells->tail = disk.doorbells->head = 0;
+	queue->status = 0;
+	queue->list_memory.dma = queue->list_area;
+	buffer->buffer.dma = buffer->address;
+	disk_stops = false;
+	pthread_create(&thread, NULL, disk_main, NULL);
+	return thread;
+}
+
+static void stop_disk(pthread_t thread)
+{
+	__atomic_store_n(&disk_stops, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+enum { LIST_ITEMS = 9, LIST_BYTES = 1300 };
+
+static struct nvmepeer_list_item list_items[LIST_ITEMS];
+static struct nvmepeer_list_done list_done;
+static uint32_t list_count;
+static struct nvmepeer_cuda_list stream_list;
+
+static void make_list(void)
+{
+	for (uint32_t i = 0; i < LIST_ITEMS; i++)
+		list_items[i] = (struct nvmepeer_list_item){ 5 * (LIST_ITEMS - i), 4 + 2000 * i, 0,
+							     LIST_BYTES, -99, 0 };
+	stream_list = (struct nvmepeer_cuda_list){
+		.size = sizeof(stream_list), .count = LIST_ITEMS, .items = list_items,
+		.count_at = &list_count, .done = &list_done, .scratch = 3,
+	};
+}
+
+/* The first @count items are read and the rest of the memory is as before. */
+static bool has_items(const char *data, uint32_t count, int status)
+{
+	static char expected[BYTES];
+
+	memset(expected, 0x5a, sizeof(expected));
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(expected + list_items[i].offset, disk.disk + 512 * list_items[i].lba, LIST_BYTES);
+	for (uint32_t i = 0; i < LIST_ITEMS; i++)
+		if (list_items[i].status != (i < count ? status : -99))
+			return false;
+	return !memcmp(expected, data, sizeof(expected)) && list_done.status == status;
+}
+
+static void forget(char *data)
+{
+	memset(data, 0x5a, BYTES);
+	for (uint32_t i = 0; i < LIST_ITEMS; i++)
+		list_items[i].status = -99;
+}
+
+/*
+ * Launched once and executed several times, as a graph does: items and count are
+ * those of the execution, and after a loss and a re-arm it works again.
+ */
+static bool graph_replays(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_lists *lists,
+			  pthread_t *thread, struct nvmepeer_cuda_buffer *buffer)
+{
+	char *data = (char *)(uintptr_t)buffer->address;
+	const struct nvmepeer_queue *queue = queues->device;
+	struct controller again;
+	bool good;
+
+	make_list();
+	forget(data);
+	good = !nvmepeer_cuda_read_list(lists, &stream_list, &launches) && launched_on == &launches &&
+	       launches == 1 && !list_done.count && has_items(data, 0, 0);
+	list_count = 4;
+	run_stream();
+	good = good && list_done.count == 1 && has_items(data, 4, 0);
+	list_count = LIST_ITEMS + 100;
+	list_items[7].lba = 1;
+	forget(data);
+	run_stream();
+	good = good && list_done.count == 2 && has_items(data, LIST_ITEMS, 0);
+	stop_disk(*thread);
+	lose(queues);
+	forget(data);
+	run_stream();
+	good = good && list_done.count == 3 &&
+	       list_done.status == NVMEPEER_E_LOST && list_items[3].status == NVMEPEER_E_LOST;
+	launched.layout++;
+	run_stream();
+	good = good && list_done.count == 4 && list_done.status == NVMEPEER_E_LAYOUT;
+	launched.layout--;
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && is_rearmed(queue, fake.qp_info.losses);
+	again = disk;
+	controller_again(&again);
+	disk = again;
+	disk_stops = false;
+	pthread_create(thread, NULL, disk_main, NULL);
+	forget(data);
+	run_stream();
+	return good && list_done.count == 5 && has_items(data, LIST_ITEMS, 0);
+}
+
+/* Tensors, written to the disk, with a status for each piece. */
+static bool writes_tensors(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cuda_buffer *buffer)
+{
+	struct nvmepeer_list_tensor tensors[2] = { { 0, 1300, 0, 1300, 0, 0 }, { 90000, 520, 0, 516, 0, 0 } };
+	struct nvmepeer_list_page pages[2] = { { 100, 3, 0 }, { 50, 1, 0 } };
+	char *data = (char *)(uintptr_t)buffer->address;
+	int statuses[4] = { -99, -99, -99, -99 };
+	struct nvmepeer_cuda_list list = {
+		.size = sizeof(list), .count = 2, .tensors = tensors, .pages = pages, .statuses = statuses,
+		.tensor_count = 2,
+	};
+	bool good;
+
+	for (uint32_t i = 0; i < BYTES; i++)
+		data[i] = (char)(i * 2654435761u >> 24);
+	nvmepeer_list_lay_out(9, tensors, 2);
+	good = !nvmepeer_cuda_write_list(lists, &list, NULL);
+	run_stream();
+	return good && !statuses[0] && !statuses[1] && !statuses[2] && !statuses[3] &&
+	       !memcmp(disk.disk + 512 * 100, data + 3 * 1300, 1300) &&
+	       !memcmp(disk.disk + 512 * 103, data + 90000 + 3 * 520, 516) &&
+	       !memcmp(disk.disk + 512 * 50, data + 1300, 1300) &&
+	       !memcmp(disk.disk + 512 * 53, data + 90000 + 520, 516);
+}
+
+static bool lists_refused(struct nvmepeer_cuda_lists *lists)
+{
+	struct {
+		struct nvmepeer_cuda_list list;
+		uint64_t newer;
+	} larger = { .newer = 1 };
+	bool good = true;
+
+	launches = 0;
+	make_list();
+	stream_list.scratch = NVMEPEER_CUDA_LIST_SCRATCHES;
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "scratch") && good;
+	make_list();
+	stream_list.tensors = (void *)&stream_list;
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "tensors") && good;
+	make_list();
+	stream_list.items = NULL;
+	good = fails_with(nvmepeer_cuda_write_list(lists, &stream_list, NULL), -EINVAL, "items are NULL") && good;
+	stream_list.tensors = (void *)&stream_list;
+	stream_list.pages = (void *)&stream_list;
+	good = fails_with(nvmepeer_cuda_write_list(lists, &stream_list, NULL), -EINVAL, "0 tensors") && good;
+	stream_list.tensor_count = 1 << 20;
+	stream_list.count = 1 << 12;
+	good = fails_with(nvmepeer_cuda_write_list(lists, &stream_list, NULL), -EINVAL, "split") && good;
+	make_list();
+	stream_list.reserved = 1;
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "reserved") && good;
+	make_list();
+	stream_list.size = 8;
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "size") && good;
+	make_list();
+	larger.list = stream_list;
+	larger.list.size = sizeof(larger);
+	good = fails_with(nvmepeer_cuda_read_list(lists, &larger.list, NULL), -E2BIG, "update the library") && good;
+	refuse("cuLaunchKernel", 400);
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EIO, "cuLaunchKernel") && good;
+	return good && !launches;
+}
+
+/* Each step of open fails once, leaks nothing and waits for no kernel. */
+static bool lists_open_refused(struct nvmepeer *other, struct nvmepeer_cuda_queues *queues,
+			       struct nvmepeer_cuda_buffer *buffer)
+{
+	static const struct {
+		const char *call;
+		int cuda, result;
+		const char *message;
+	} cases[] = {
+		{ "cuModuleLoad", 301, -ENOENT, "NVMEPEER_LIST_KERNEL" },
+		{ "cuModuleLoad", 209, -EIO, "8.0" },
+		{ "cuModuleGetFunction", 500, -EIO, "same version" },
+		{ "cuMemAlloc_v2", 2, -ENOMEM, "cuMemAlloc" },
+		{ "cuMemGetHandleForAddressRange", 801, -EOPNOTSUPP, "nvidia-open" },
+	};
+	struct nvmepeer *mine = buffer->ctrl;
+	struct nvmepeer_cuda_lists *lists;
+	int frees = *fake_int("fake_frees"), buffers = fake.buffers;
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		refuse(cases[i].call, cases[i].cuda);
+		good = fails_with(nvmepeer_cuda_lists_open(queues, &buffer, 1, &lists), cases[i].result,
+				  cases[i].message) && good;
+	}
+	good = fails_with(nvmepeer_cuda_lists_open(queues, &buffer, 0, &lists), -EINVAL, "one buffer") && good;
+	buffer->ctrl = other;
+	good = fails_with(nvmepeer_cuda_lists_open(queues, &buffer, 1, &lists), -EINVAL, "buffer 0") && good;
+	buffer->ctrl = mine;
+	return good && *fake_int("fake_frees") == frees && fake.buffers == buffers &&
+	       !*fake_int("fake_modules");
+}
+
+static bool lists(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_cuda_buffer *buffer;
+	struct nvmepeer_cuda_lists *opened;
+	struct nvmepeer_memory *memories;
+	pthread_t thread;
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	*(void **)dlsym(fake_cuda, "fake_launched") = (void *)take_launch;
+	controller_init(&disk, ENTRIES, ENTRIES, 4096);
+	for (uint32_t i = 0; i < 4096 * 512; i++)
+		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
+	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, 1, &queues) ||
+	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &buffer))
+		return fails_with(0, 1, "");
+	good = lists_open_refused((struct nvmepeer *)&disk, queues, buffer);
+	thread = start_disk(queues, buffer);
+	if (nvmepeer_cuda_lists_open(queues, &buffer, 1, &opened))
+		return fails_with(0, 1, "");
+	/* The scratch memory, as the controller accesses it. */
+	memories = (struct nvmepeer_memory *)(uintptr_t)opened->memories;
+	memories[1].buffer.dma = memories[1].address;
+	good = graph_replays(queues, opened, &thread, buffer) && good;
+	good = writes_tensors(opened, buffer) && good;
+	stop_disk(thread);
+	good = lists_refused(opened) && !disk.errors && good;
+	free(disk.disk);
+	free(disk.held);
+	nvmepeer_cuda_queues_close(queues);
+	fake.release_refusals = 1;
+	good = fails_with(nvmepeer_cuda_lists_close(opened), -EBUSY, "") && good;
+	good = !nvmepeer_cuda_lists_close(opened) && !*fake_int("fake_modules") && good;
+	nvmepeer_cuda_buffer_close(buffer);
+	return good;
+}
+
 static bool flags(struct nvmepeer_cuda *cuda)
 {
 	static const int expected[] = { 3 | 8, 3, 3 | 4 };
@@ -896,6 +1184,7 @@ int main(int argc, char **argv)
 	ktap_check(closing_in_use(ctrl, cuda, files), "close: memory that the controller may still access stays open");
 	ktap_check(dmabuf(cuda, files), "memory: exported as a dma-buf for I/O of the CPU");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
+	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
 	ktap_check(flags(cuda), "register: flags of read-only, writable and register pages, and errors");
 	nvmepeer_close(ctrl);
 	nvmepeer_cuda_close(cuda);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * list.c: lists of transfers on a stream: the kernel of the library, the data
+ * memories and the scratch memory of its lists.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "list_kernel.h"
+
+static const char opening[] = "nvmepeer_cuda_lists_open";
+static const char reading[] = "nvmepeer_cuda_read_list";
+static const char writing[] = "nvmepeer_cuda_write_list";
+
+static int check_buffers(const struct nvmepeer_cuda_queues *queues,
+			 struct nvmepeer_cuda_buffer *const *buffers, uint32_t count)
+{
+	static const char what[] = "the buffers cannot be the memories of lists";
+
+	if (!count)
+		return cuda_fail(opening, -EINVAL, what, "pass at least one buffer", "no buffer");
+	for (uint32_t i = 0; i < count; i++)
+		if (buffers[i]->ctrl != queues->ctrl || buffers[i]->cuda != queues->cuda)
+			return cuda_fail(opening, -EINVAL, what,
+					 "open queue pairs and buffers with the same struct nvmepeer and struct nvmepeer_cuda",
+					 "buffer %u is of another controller or GPU", i);
+	return 0;
+}
+
+/* The file with the kernel: beside the library, unless the environment names it. */
+static void find_kernel(char *path, size_t bytes)
+{
+	const char *named = getenv("NVMEPEER_LIST_KERNEL"), *end;
+	Dl_info library = { 0 };
+
+	dladdr(opening, &library);
+	end = library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
+	if (named)
+		snprintf(path, bytes, "%s", named);
+	else
+		snprintf(path, bytes, "%.*s/nvmepeer/nvmepeer_list.fatbin",
+			 end ? (int)(end - library.dli_fname) : 1, end ? library.dli_fname : ".");
+}
+
+/* Scratch memory in GPU memory, as a buffer of the controller. */
+static int open_scratch(struct nvmepeer_cuda_lists *lists)
+{
+	const struct nvmepeer_cuda_queues *queues = lists->queues;
+	uint32_t slots = LIST_THREADS * NVMEPEER_CUDA_LIST_SCRATCHES;
+	uint64_t bytes = cuda_round_up(nvmepeer_scratch_bytes(&queues->queues[0], slots),
+				       CUDA_ALLOCATION_UNIT);
+	int error = cuda_alloc(queues->cuda, bytes, &lists->scratch);
+
+	lists->scratch_bytes = bytes;
+	if (error)
+		return error;
+	return nvmepeer_cuda_buffer_open(queues->ctrl, queues->cuda,
+					 (void *)(uintptr_t)lists->scratch, bytes,
+					 &lists->scratch_buffer);
+}
+
+/* The data memories, and behind them the scratch memory, in GPU memory. */
+static int upload_memories(struct nvmepeer_cuda_lists *lists,
+			   struct nvmepeer_cuda_buffer *const *buffers)
+{
+	size_t bytes = (lists->count + 1) * sizeof(struct nvmepeer_memory);
+	struct nvmepeer_memory *memories = calloc(1, bytes);
+	int error;
+
+	if (!memories)
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
+	for (uint32_t i = 0; i <= lists->count; i++) {
+		const struct nvmepeer_cuda_buffer *buffer =
+			i < lists->count ? buffers[i] : lists->scratch_buffer;
+
+		memories[i].buffer = buffer->buffer;
+		memories[i].address = buffer->address;
+	}
+	error = cuda_alloc(lists->queues->cuda, bytes, &lists->memories);
+	if (!error)
+		error = cuda_upload(lists->queues->cuda, lists->memories, memories, bytes);
+	free(memories);
+	return error;
+}
+
+/*
+ * Free all but what the controller may still access.  Of a failed open the memory is
+ * kept, since cuda_free() would wait for the kernels of others.
+ */
+static int release(struct nvmepeer_cuda_lists *lists, bool failed)
+{
+	struct nvmepeer_cuda *cuda = lists->queues->cuda;
+	size_t bytes = (lists->count + 1) * sizeof(struct nvmepeer_memory);
+	int error = nvmepeer_cuda_buffer_close(lists->scratch_buffer);
+
+	if (error)
+		return error;
+	if (lists->module)
+		cuda_unload(cuda, lists->module);
+	if (lists->scratch && failed)
+		cuda_keep(cuda, lists->scratch, lists->scratch_bytes);
+	else if (lists->scratch)
+		cuda_free(cuda, lists->scratch);
+	if (lists->memories && failed)
+		cuda_keep(cuda, lists->memories, bytes);
+	else if (lists->memories)
+		cuda_free(cuda, lists->memories);
+	free(lists);
+	return 0;
+}
+
+int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
+			     struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
+			     struct nvmepeer_cuda_lists **lists)
+{
+	struct nvmepeer_cuda_lists *opened;
+	struct nvmepeer_explanation why;
+	char path[4096];
+	int error = check_buffers(queues, buffers, count);
+
+	if (error)
+		return error;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
+	opened->queues = queues;
+	opened->count = count;
+	find_kernel(path, sizeof(path));
+	error = cuda_load(queues->cuda, path, "nvmepeer_list", &opened->module, &opened->kernel);
+	if (!error)
+		error = open_scratch(opened);
+	if (!error)
+		error = upload_memories(opened, buffers);
+	if (!error) {
+		*lists = opened;
+		return 0;
+	}
+	nvmepeer_explain(&why, sizeof(why));
+	release(opened, true);
+	return nvmepeer_fail(&why, sizeof(why));
+}
+
+int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists)
+{
+	return lists ? release(lists, false) : 0;
+}
+
+static int check_list(const struct nvmepeer_cuda_list *list, const char *call)
+{
+	static const char what[] = "the list is invalid";
+	size_t least = offsetof(struct nvmepeer_cuda_list, reserved) + sizeof(list->reserved);
+
+	if (list->size < least || list->reserved)
+		return cuda_fail(call, -EINVAL, what, "set size to the size of the structure, and reserved to 0",
+				 "%u bytes of at least %zu, reserved is %u", list->size, least,
+				 list->reserved);
+	for (size_t i = sizeof(*list); i < list->size; i++)
+		if (((const unsigned char *)list)[i])
+			return cuda_fail(call, -E2BIG, "unknown field of a list",
+					 "update the library, or leave newer fields 0",
+					 "byte %zu of the list is not 0", i);
+	if (!list->items == !list->tensors || !list->tensors != !list->pages ||
+	    (list->tensors && !list->tensor_count))
+		return cuda_fail(call, -EINVAL, what,
+				 "set items, or tensors and pages and the number of tensors",
+				 "items are %s, tensors are %s, pages are %s, %u tensors",
+				 list->items ? "set" : "NULL", list->tensors ? "set" : "NULL",
+				 list->pages ? "set" : "NULL", list->tensor_count);
+	if (list->tensors && (uint64_t)list->count * list->tensor_count > UINT32_MAX)
+		return cuda_fail(call, -EINVAL, what, "split the list", "%u pages of %u tensors",
+				 list->count, list->tensor_count);
+	if (list->scratch >= NVMEPEER_CUDA_LIST_SCRATCHES)
+		return cuda_fail(call, -EINVAL, what, "pass a number below NVMEPEER_CUDA_LIST_SCRATCHES",
+				 "scratch memory %u of %u", list->scratch, NVMEPEER_CUDA_LIST_SCRATCHES);
+	return 0;
+}
+
+static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
+		  void *stream, uint32_t opcode)
+{
+	const struct nvmepeer_memory *memories = (const void *)(uintptr_t)lists->memories;
+	struct list_parameters parameters = {
+		.queues = lists->queues->device,
+		.queue_count = lists->queues->count,
+		.layout = NVMEPEER_LAYOUT,
+		.list = {
+			.memories = memories,
+			.items = list->items,
+			.tensors = list->tensors,
+			.pages = list->pages,
+			.statuses = list->statuses,
+			.memory_count = lists->count,
+			.tensor_count = list->tensor_count,
+			.count = list->count,
+			.opcode = opcode,
+			.control = list->control,
+		},
+		.scratch = {
+			.memory = &memories[lists->count],
+			.first = list->scratch * LIST_THREADS,
+			.slots = LIST_THREADS,
+		},
+		.count = list->count_at,
+		.done = list->done,
+	};
+	void *arguments[] = { &parameters };
+	const char *call = opcode == NVMEPEER_OP_READ ? reading : writing;
+	int error = check_list(list, call);
+
+	return error ? error : cuda_launch(lists->queues->cuda, call, lists->kernel, LIST_THREADS,
+					   stream, arguments);
+}
+
+int nvmepeer_cuda_read_list(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
+			    void *stream)
+{
+	return launch(lists, list, stream, NVMEPEER_OP_READ);
+}
+
+int nvmepeer_cuda_write_list(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
+			     void *stream)
+{
+	return launch(lists, list, stream, NVMEPEER_OP_WRITE);
+}

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""A CUDA GPU as the peer: lists of blocks, read into tensors on a stream.
+
+    gpu = Gpu(0)
+    queues = Queues(controller, namespace, gpu)
+    lists = Lists(queues, [cache])
+    lists.read(items, done=done)        # on PyTorch's current stream
+
+Needs libnvmepeer_cuda; NVMEPEER_CUDA_LIBRARY in the environment names another library to load.
+Needs no package: a tensor is any object with data_ptr(), __cuda_array_interface__ or __dlpack__.
+Module nvmepeer.pytorch has operators for torch.compile.
+
+A list has items, or tensors and pages, in memory of the GPU or in host memory that CUDA has
+registered.  ITEM, TENSOR and PAGE describe their 32, 32 and 16 bytes: for each a name, an offset
+and a number of bytes.  item(), tensor() and page() make them as integers of 64 bits.
+"""
+import ctypes
+import os
+import sys
+from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from typing import Any, NamedTuple, Optional, Sequence
+
+from . import abi
+from .library import Error, TransferError, explain
+from .objects import Controller, Namespace
+
+NO_LISTS = 0xffffffff
+SCRATCHES = 4
+
+_handle, _receives = c_void_p, POINTER(c_void_p)
+
+
+class _List(ctypes.Structure):
+    """struct nvmepeer_cuda_list"""
+
+    _fields_ = [("size", c_uint32), ("count", c_uint32), ("items", c_uint64), ("tensors", c_uint64),
+                ("pages", c_uint64), ("statuses", c_uint64), ("count_at", c_uint64),
+                ("done", c_uint64), ("tensor_count", c_uint32), ("control", c_uint32),
+                ("scratch", c_uint32), ("reserved", c_uint32)]
+
+
+class _Options(ctypes.Structure):
+    """struct nvmepeer_cuda_queues_options"""
+
+    _fields_ = [("size", c_uint32), ("layout", c_uint32), ("count", c_uint32),
+                ("entries", c_uint32), ("cq_entries", c_uint32), ("cids", c_uint32),
+                ("list_bytes", c_uint32), ("reserved", c_uint32), ("timeout_ns", c_uint64)]
+
+
+_takes: dict[str, list[Any]] = {
+    "open": [c_int, _receives],
+    "close": [_handle],
+    "queues_open": [_handle, POINTER(abi.NamespaceInfo), _handle, c_uint32, c_uint32, _receives],
+    "queues_close": [_handle],
+    "queues_rearm": [_handle, c_int],
+    "queues_result": [_handle, c_uint32],
+    "queues_quiesce": [_handle, c_uint32],
+    "queues_device": [_handle],
+    "buffer_open": [_handle, _handle, c_void_p, c_size_t, _receives],
+    "buffer_close": [_handle],
+    "buffer_device": [_handle],
+    "lists_open": [_handle, _receives, c_uint32, _receives],
+    "lists_close": [_handle],
+    "read_list": [_handle, POINTER(_List), c_void_p],
+    "write_list": [_handle, POINTER(_List), c_void_p],
+}
+_returns: dict[str, Any] = {"close": None, "queues_device": c_void_p, "buffer_device": c_void_p}
+_loaded: Optional[ctypes.CDLL] = None
+
+
+def _library() -> ctypes.CDLL:
+    """The C library, loaded at the first use."""
+    global _loaded
+    if _loaded is None:
+        library = ctypes.CDLL(os.environ.get("NVMEPEER_CUDA_LIBRARY", "libnvmepeer_cuda.so.0"))
+        for name, arguments in _takes.items():
+            function = library[f"nvmepeer_cuda_{name}"]
+            function.argtypes = arguments
+            function.restype = _returns.get(name, c_int)
+            setattr(library, f"nvmepeer_cuda_{name}", function)
+        _loaded = library
+    return _loaded
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    return getattr(_library(), f"nvmepeer_cuda_{name}")(*arguments)
+
+
+def _try(name: str, *arguments: Any) -> None:
+    """Call nvmepeer_cuda_@name and raise Error if it fails."""
+    if _call(name, *arguments) < 0:
+        raise explain()
+
+
+class _DlTensor(ctypes.Structure):
+    """DLTensor of DLPack, which begins the object in a capsule"""
+
+    _fields_ = [("data", c_uint64), ("device_type", c_int), ("device_id", c_int),
+                ("ndim", c_int), ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16),
+                ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+                ("byte_offset", c_uint64)]
+
+
+class Span(NamedTuple):
+    """Memory of a tensor."""
+
+    address: int
+    bytes: int
+
+
+def _from_dlpack(tensor: Any) -> Span:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
+    capsule = tensor.__dlpack__()
+    found = _DlTensor.from_address(pointer(capsule, b"dltensor"))
+    length, dense = found.bits * found.lanes // 8, 1
+    for axis in reversed(range(found.ndim)):
+        if found.strides and found.shape[axis] != 1 and found.strides[axis] != dense:
+            raise ValueError("the tensor is not contiguous")
+        dense *= found.shape[axis]
+    return Span(found.data + found.byte_offset, dense * length)
+
+
+def span_of(tensor: Any) -> Span:
+    """Address and length of a contiguous tensor: of PyTorch, or with the interface of CUDA
+    arrays or DLPack."""
+    if hasattr(tensor, "data_ptr"):
+        if not tensor.is_contiguous():
+            raise ValueError("the tensor is not contiguous")
+        return Span(int(tensor.data_ptr()), int(tensor.numel()) * int(tensor.element_size()))
+    if hasattr(tensor, "__cuda_array_interface__"):
+        array = tensor.__cuda_array_interface__
+        length = int(array["typestr"][2:])
+        for one in array["shape"]:
+            length *= one
+        if array.get("strides") is not None:
+            raise ValueError("the array is not contiguous")
+        return Span(int(array["data"][0]), length)
+    return _from_dlpack(tensor)
+
+
+def item(lba: int, offset: int, bytes: int, memory: int = 0) -> list[int]:
+    """struct nvmepeer_list_item as four integers of 64 bits; the third is the status."""
+    return [lba, offset, memory | bytes << 32, 0]
+
+
+def tensor(offset: int, stride: int, bytes: int, memory: int = 0, block: int = 0) -> list[int]:
+    """struct nvmepeer_list_tensor as four integers of 64 bits."""
+    return [offset, stride, memory | bytes << 32, block]
+
+
+def page(lba: int, number: int) -> list[int]:
+    """struct nvmepeer_list_page as two integers of 64 bits."""
+    return [lba, number]
+
+
+def lay_out(tensors: Sequence[list[int]], block_size: int) -> int:
+    """Place the pieces of a page one after the other on the disk; returns the blocks of a page."""
+    block = 0
+    for one in tensors:
+        one[3] = block
+        block += -(-(one[2] >> 32) // block_size)
+    return block
+
+
+def current_stream() -> int:
+    """PyTorch's current stream if the program uses PyTorch, else the legacy stream."""
+    torch = sys.modules.get("torch")
+    return int(torch.cuda.current_stream().cuda_stream) if torch else 0
+
+
+def check(status: int, what: str = "list") -> None:
+    """Raise TransferError if a status that a list has left is not 0."""
+    if status:
+        raise TransferError("nvmepeer_cuda_read_list", status, what)
+
+
+class _Resource:
+    """An object of the C library, and what must outlive it."""
+
+    def __init__(self, close: str, handle: int, keeps: Any) -> None:
+        self.handle: Optional[int] = handle
+        self._close, self._keeps = close, keeps
+
+    def open(self) -> int:
+        if self.handle is None:
+            raise ValueError("the object is closed")
+        return self.handle
+
+    def close(self) -> None:
+        """Close it; raises Error, and it stays open, while the controller may use it."""
+        if self.handle is None:
+            return
+        if (_call(self._close, self.handle) or 0) < 0:
+            raise explain()
+        self.handle = self._keeps = None
+
+
+class Gpu:
+    """A GPU, by CUDA's device number."""
+
+    def __init__(self, device: int = 0) -> None:
+        handle = c_void_p()
+        _try("open", device, byref(handle))
+        assert handle.value
+        self._resource = _Resource("close", handle.value, None)
+
+    def close(self) -> None:
+        """Close it, after all else."""
+        self._resource.close()
+
+
+class Queues:
+    """Queue pairs of a controller for the kernels of a GPU."""
+
+    def __init__(self, controller: Controller, namespace: Namespace, gpu: Gpu,
+                 entries: int = 1024, count: int = 16) -> None:
+        handle = c_void_p()
+        _try("queues_open", controller._open(), byref(namespace.info), gpu._resource.open(),
+             entries, count, byref(handle))
+        assert handle.value
+        self.controller, self.gpu, self.count = controller, gpu, count
+        self.block_size = int(namespace.info.block_size)
+        self._resource = _Resource("queues_close", handle.value, (controller._held(), gpu))
+
+    @property
+    def device(self) -> int:
+        """GPU address of the array of device queues."""
+        return int(_call("queues_device", self._resource.open()))
+
+    def rearm(self, timeout_ms: int = 30000) -> None:
+        """Re-arm queue pairs after a loss.  No kernel may use them."""
+        _try("queues_rearm", self._resource.open(), timeout_ms)
+
+    def results(self) -> list[Optional[int]]:
+        """For each queue pair None, or the errno of the last re-arm."""
+        found = [int(_call("queues_result", self._resource.open(), i)) for i in range(self.count)]
+        return [-one if one else None for one in found]
+
+    def quiesce(self, index: int) -> None:
+        """Give a queue pair up, whose commands do not complete."""
+        _try("queues_quiesce", self._resource.open(), index)
+
+    def close(self) -> None:
+        """Destroy the queue pairs, before the lists and memories that they use."""
+        self._resource.close()
+
+
+class DeviceMemory:
+    """Memory of a tensor as the data of a controller; holds the tensor."""
+
+    def __init__(self, controller: Controller, gpu: Gpu, tensor: Any) -> None:
+        self.span = span_of(tensor)
+        handle = c_void_p()
+        _try("buffer_open", controller._open(), gpu._resource.open(), self.span.address,
+             self.span.bytes, byref(handle))
+        assert handle.value
+        self._resource = _Resource("buffer_close", handle.value, (controller._held(), gpu, tensor))
+
+    @property
+    def device(self) -> int:
+        """GPU address of its struct nvmepeer_buffer."""
+        return int(_call("buffer_device", self._resource.open()))
+
+    def close(self) -> None:
+        """End the controller's access, after the queue pairs have been closed."""
+        self._resource.close()
+
+
+class Lists:
+    """Lists of blocks on streams, for the memory of tensors.
+
+    Items name the tensors by their number.  The object holds them: their memory is not freed
+    before close().
+    """
+
+    def __init__(self, queues: Queues, tensors: Sequence[Any]) -> None:
+        self.queues = queues
+        self.memories: list[DeviceMemory] = []
+        handle = c_void_p()
+        try:
+            for one in tensors:
+                self.memories.append(DeviceMemory(queues.controller, queues.gpu, one))
+            handles = (c_void_p * len(tensors))(*(one._resource.open() for one in self.memories))
+            _try("lists_open", queues._resource.open(), handles, len(tensors), byref(handle))
+        except Exception:
+            self._close_memories()
+            raise
+        assert handle.value
+        self._resource = _Resource("lists_close", handle.value, queues)
+
+    def _close_memories(self) -> None:
+        """Close what the controller does not use; the rest stays until the node is closed."""
+        for one in self.memories:
+            try:
+                one.close()
+            except Error:
+                _leaked.append(one)
+
+    def _submit(self, name: str, stream: Optional[int], **fields: int) -> None:
+        request = _List(size=ctypes.sizeof(_List), **fields)
+        _try(name, self._resource.open(), byref(request),
+             current_stream() if stream is None else stream)
+
+    def _transfer(self, name: str, items: Any, tensors: Any, pages: Any, statuses: Any,
+                  count: Any, done: Any, scratch: int, stream: Optional[int]) -> None:
+        rows, each = (pages, 16) if items is None else (items, 32)
+        fields = {key: span_of(one).address for key, one in
+                  (("items", items), ("tensors", tensors), ("pages", pages),
+                   ("statuses", statuses), ("count_at", count), ("done", done)) if one is not None}
+        most = span_of(rows).bytes // each if rows is not None else 0
+        tensor_count = span_of(tensors).bytes // 32 if tensors is not None else 0
+        if statuses is not None and span_of(statuses).bytes < 4 * most * tensor_count:
+            raise ValueError("statuses has fewer than one word for each piece")
+        if done is not None and span_of(done).bytes < 8:
+            raise ValueError("done has fewer than two words")
+        self._submit(name, stream, count=most, tensor_count=tensor_count, scratch=scratch, **fields)
+
+    def read(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
+             statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
+             stream: Optional[int] = None) -> None:
+        """Read a list on a stream, by default on the current one.
+
+        items: rows of 32 bytes, see item(); or tensors and pages: see tensor() and page()
+        statuses: a word of 32 bits for each piece of the pages
+        count: a word of 32 bits, the number of items or pages if there are fewer
+        done: two words of 32 bits: a count that is incremented at the end, and the status
+        scratch: lists that may run at the same time have different numbers, below SCRATCHES
+
+        All of them are tensors that must stay until the list has ended.
+        """
+        self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream)
+
+    def write(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
+              statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
+              stream: Optional[int] = None) -> None:
+        """Write a list on a stream; as read()."""
+        self._transfer("write_list", items, tensors, pages, statuses, count, done, scratch, stream)
+
+    def close(self) -> None:
+        """Release the lists and the tensors, after the queue pairs have been closed."""
+        self._resource.close()
+        for one in self.memories:
+            one.close()
+
+
+# Memory that a controller may still access: its tensor must not be freed.
+_leaked: list[DeviceMemory] = []

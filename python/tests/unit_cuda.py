@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""Unit tests of nvmepeer.cuda, in front of a fake kernel and a fake libcuda.
+
+usage: unit_cuda.py ABI...      pinned structures, as selftests/abi/dump writes them
+
+NVMEPEER_LIBRARY and NVMEPEER_CUDA_LIBRARY are the C libraries with lib/tests/fake.c behind
+them, NVMEPEER_LIBCUDA is lib/cuda/tests/fake_libcuda.c.
+"""
+import ctypes
+import inspect
+import os
+import sys
+import types
+import unittest
+from typing import Any
+
+import nvmepeer
+from nvmepeer import cuda, library
+
+import unit
+
+# Offsets in the parameters of the kernel, lib/cuda/list_kernel.h.
+ITEMS, TENSORS, PAGES, STATUSES, MEMORIES, TENSOR_COUNT, COUNT, OPCODE = 24, 32, 40, 48, 64, 68, 72, 76
+LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Tensor:
+    """A tensor of PyTorch, as far as it is used."""
+
+    def __init__(self, count: int, each: int = 8, contiguous: bool = True) -> None:
+        self.memory = ctypes.create_string_buffer(count * each + 65536)
+        self.address = -(-ctypes.addressof(self.memory) // 65536) * 65536
+        self.count, self.each, self.contiguous = count, each, contiguous
+
+    def data_ptr(self) -> int:
+        return self.address
+
+    def numel(self) -> int:
+        return self.count
+
+    def element_size(self) -> int:
+        return self.each
+
+    def is_contiguous(self) -> bool:
+        return self.contiguous
+
+
+class Array:
+    """An array with the interface of CUDA arrays."""
+
+    def __init__(self, strides: Any = None) -> None:
+        self.__cuda_array_interface__ = {"data": (0x5000, False), "typestr": "<f4", "shape": (3, 5),
+                                         "strides": strides}
+
+
+class Exchanged:
+    """A tensor of DLPack: 6 x 4 numbers of 16 bits, 8 bytes into its memory."""
+
+    def __init__(self, strides: Any) -> None:
+        self.shape = (ctypes.c_int64 * 2)(6, 4)
+        self.strides = (ctypes.c_int64 * 2)(*strides) if strides else None
+        self.tensor = cuda._DlTensor(0x7000, 2, 0, 2, 2, 16, 1, self.shape, self.strides, 8)
+
+    def __dlpack__(self) -> Any:
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+class Spans(unittest.TestCase):
+    def test_structures_match_c(self) -> None:
+        for name, structure in (("nvmepeer_cuda_list", cuda._List),
+                                ("nvmepeer_cuda_queues_options", cuda._Options)):
+            lines = [line.split() for line in unit.pinned()[f"struct {name}"]]
+            expected = [(line[-1], int(line[0]), int(line[1])) for line in lines[:-1]]
+            fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
+                      for field in structure._fields_]
+            self.assertEqual(fields, expected)
+            self.assertEqual(str(ctypes.sizeof(structure)), lines[-1][0])
+
+    def test_items_match_c(self) -> None:
+        for name, row in (("item", cuda.item(3, 4, 5, 6)), ("tensor", cuda.tensor(3, 4, 5, 6, 7)),
+                          ("page", cuda.page(3, 4))):
+            data = b"".join(number.to_bytes(8, "little") for number in row)
+            values = {"lba": 3, "offset": {"item": 4, "tensor": 3}.get(name), "stride": 4, "bytes": 5,
+                      "memory": 6, "block": 7, "page": 4, "status": 0, "reserved": 0}
+            for line in unit.pinned()[f"struct nvmepeer_list_{name}"][:-1]:
+                offset, size, *rest = line.split()
+                found = int.from_bytes(data[int(offset):int(offset) + int(size)], "little")
+                self.assertEqual(found, values[rest[-1]], (name, rest[-1]))
+            self.assertEqual(unit.pinned()[f"struct nvmepeer_list_{name}"][-1], f"{len(data)} bytes")
+
+    def test_tensors_of_three_kinds(self) -> None:
+        one = Tensor(10)
+        self.assertEqual(cuda.span_of(one), (one.address, 80))
+        self.assertEqual(cuda.span_of(Array()), (0x5000, 60))
+        self.assertEqual(cuda.span_of(Exchanged(None)), (0x7008, 48))
+        self.assertEqual(cuda.span_of(Exchanged((4, 1))), (0x7008, 48))
+        for bad in (Tensor(10, contiguous=False), Array((40, 8)), Exchanged((8, 1))):
+            self.assertRaises(ValueError, cuda.span_of, bad)
+
+    def test_layout_and_status(self) -> None:
+        tensors = [cuda.tensor(0, 41984, 41984), cuda.tensor(0, 8448, 8448), cuda.tensor(0, 4, 4)]
+        self.assertEqual(cuda.lay_out(tensors, 4096), 15)
+        self.assertEqual([one[3] for one in tensors], [0, 11, 14])
+        cuda.check(0)
+        with self.assertRaises(nvmepeer.TransferError) as raised:
+            cuda.check(-3)
+        self.assertEqual(raised.exception.device, nvmepeer.DeviceError.LOST)
+
+    def test_public_names_are_typed(self) -> None:
+        for _, one in inspect.getmembers(cuda, inspect.isclass):
+            for _, method in inspect.getmembers(one, inspect.isfunction):
+                if method.__module__ == "nvmepeer.cuda" and one is not cuda.Span:
+                    said = inspect.signature(method)
+                    self.assertIsNot(said.return_annotation, inspect.Signature.empty, method)
+                    for parameter in list(said.parameters.values())[1:]:
+                        self.assertIsNot(parameter.annotation, inspect.Parameter.empty, method)
+
+
+class Streams(unittest.TestCase):
+    def setUp(self) -> None:
+        library._library.fake_reset()
+        fake = unit.Fake.in_dll(library._library, "fake")
+        fake.identify[1], fake.identify[130] = 0x10, 9
+        fake.qp_info.cq_entries = 64
+        fake.qp_info.sq_pci_address.valid = fake.qp_info.cq_pci_address.valid = 1
+        self.fake = fake
+        self.launches: list[tuple[int, bytes]] = []
+        self.hook = LAUNCHED(self.launched)
+        libcuda = ctypes.CDLL(os.environ["NVMEPEER_LIBCUDA"])
+        ctypes.c_void_p.in_dll(libcuda, "fake_launched").value = ctypes.cast(self.hook, ctypes.c_void_p).value
+        self.controller, self.gpu = nvmepeer.Controller("nvmep0"), cuda.Gpu(0)
+        with nvmepeer.Namespace("ngp0n1") as namespace:
+            self.queues = cuda.Queues(self.controller, namespace, self.gpu, 64, 2)
+        self.cache = Tensor(1 << 20, 1)
+        self.lists = cuda.Lists(self.queues, [self.cache])
+
+    def launched(self, stream: int, threads: int, arguments: Any) -> None:
+        self.launches.append((stream or 0, ctypes.string_at(arguments[0], 128)))
+
+    def tearDown(self) -> None:
+        self.queues.close()
+        self.lists.close()
+        self.gpu.close()
+
+    def word(self, offset: int, length: int = 4) -> int:
+        return int.from_bytes(self.launches[-1][1][offset:offset + length], "little")
+
+    def test_items(self) -> None:
+        items, done = Tensor(4 * 7), Tensor(2, 4)
+        self.lists.read(items, done=done, stream=5)
+        self.assertEqual(self.launches[-1][0], 5)
+        self.assertEqual((self.word(ITEMS, 8), self.word(TENSORS, 8)), (items.address, 0))
+        self.assertEqual((self.word(COUNT), self.word(OPCODE), self.word(MEMORIES)), (7, 2, 1))
+
+    def test_pages(self) -> None:
+        tensors, pages, statuses = Tensor(4 * 3), Tensor(2 * 5), Tensor(15, 4)
+        self.lists.write(tensors=tensors, pages=pages, statuses=statuses)
+        self.assertEqual((self.word(TENSORS, 8), self.word(PAGES, 8), self.word(STATUSES, 8)),
+                         (tensors.address, pages.address, statuses.address))
+        self.assertEqual((self.word(COUNT), self.word(TENSOR_COUNT), self.word(OPCODE)), (5, 3, 1))
+        self.assertRaises(ValueError, self.lists.read, tensors=tensors, pages=pages, statuses=Tensor(14, 4))
+        self.assertRaises(ValueError, self.lists.read, Tensor(4), done=Tensor(1, 4))
+        with self.assertRaises(nvmepeer.Error) as raised:
+            self.lists.read(tensors=tensors)
+        self.assertIn("pages are NULL", str(raised.exception))
+
+    def test_current_stream(self) -> None:
+        self.assertNotIn("torch", sys.modules)
+        self.assertEqual(cuda.current_stream(), 0)
+        sys.modules["torch"] = torch = types.ModuleType("torch")
+        torch.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
+            current_stream=lambda: types.SimpleNamespace(cuda_stream=77))
+        try:
+            self.lists.read(Tensor(4))
+        finally:
+            del sys.modules["torch"]
+        self.assertEqual(self.launches[-1][0], 77)
+
+    def test_operators(self) -> None:
+        sys.modules["torch"] = torch = types.ModuleType("torch")
+        fakes: dict[str, Any] = {}
+
+        def custom_op(name: str, mutates_args: Any) -> Any:
+            def named(function: Any) -> Any:
+                function.register_fake = lambda fake: fakes.setdefault(name, fake)
+                function.mutates = mutates_args
+                return function
+            return named
+
+        def refuse(good: bool) -> None:
+            if not good:
+                raise RuntimeError
+
+        torch.Tensor, torch._check = Tensor, refuse  # type: ignore[attr-defined]
+        torch.library = types.SimpleNamespace(custom_op=custom_op)  # type: ignore[attr-defined]
+        torch.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
+            current_stream=lambda: types.SimpleNamespace(cuda_stream=78))
+        try:
+            from nvmepeer import pytorch
+            number = pytorch.register(self.lists)
+            tensors, pages, statuses = Tensor(4 * 3), Tensor(2 * 5), Tensor(15, 4)
+            tensors.shape, pages.shape = (3, 4), (5, 2)  # type: ignore[attr-defined]
+            pytorch.read_pages([self.cache], number, tensors, pages, statuses)
+            self.assertEqual((self.launches[-1][0], self.word(OPCODE)), (78, 2))
+            pytorch.write_pages([self.cache], number, tensors, pages, statuses)
+            self.assertEqual(self.word(OPCODE), 1)
+            self.assertEqual(pytorch.read_pages.mutates, ("caches", "statuses"))
+            self.assertEqual(sorted(fakes), ["nvmepeer::read_pages", "nvmepeer::write_pages"])
+            for fake in fakes.values():
+                fake([self.cache], number, tensors, pages, statuses)
+                self.assertRaises(RuntimeError, fake, [self.cache], number, tensors, pages, Tensor(14, 4))
+            self.assertRaises(ValueError, pytorch.read_pages, [], 1, tensors, pages, statuses)
+        finally:
+            del sys.modules["torch"]
+
+    def test_recovery(self) -> None:
+        self.assertEqual(self.queues.results(), [None, None])
+        self.fake.qp_info.state = nvmepeer.QueuePairState.QUIESCED
+        self.fake.qp_info.losses = 3
+        self.queues.rearm(100)
+        self.assertEqual(self.fake.losses, 3)
+        self.assertTrue(self.queues.device)
+        self.assertRaises(nvmepeer.Error, self.queues.quiesce, 2)
+
+    def test_closed(self) -> None:
+        memory = self.lists.memories[0]
+        self.assertTrue(memory.device)
+        self.lists.close()
+        self.assertRaises(ValueError, self.lists.read, Tensor(4))
+        self.assertRaises(ValueError, memory._resource.open)
+
+    def test_failed_open_holds_nothing(self) -> None:
+        os.environ["FAKE_CUDA_FAIL"] = "cuModuleLoad=301"
+        try:
+            with self.assertRaises(nvmepeer.Error) as raised:
+                cuda.Lists(self.queues, [Tensor(4096)])
+            self.assertIn("NVMEPEER_LIST_KERNEL", str(raised.exception))
+        finally:
+            del os.environ["FAKE_CUDA_FAIL"]
+        self.assertEqual(cuda._leaked, [])
+
+
+if __name__ == "__main__":
+    sys.exit(unit.main(__name__))
