@@ -202,7 +202,7 @@ static void lane_reads(void *argument)
 			continue;
 		word = lane_load((const uint64_t *)(bytes[item->memory] + item->offset));
 		expect(!memcmp(&word, bench->controller.disk + item->lba * BLOCK, 8),
-			       "data that a lane sees");
+		       "data that a lane sees");
 	}
 	finish_lane();
 }
