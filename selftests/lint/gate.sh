@@ -10,6 +10,7 @@
 
 gate_root=$(cd "${1:?usage: gates/NAME ROOT}" && pwd -P)
 gate_work=$np_source/build/lint/$(basename "$0")
+gate_marks=$np_cache/lint/$(basename "$0")
 gate_cpus=$(nproc)
 mkdir -p "$gate_work"
 cd "$gate_root" || exit
@@ -51,6 +52,33 @@ gate_copy_modules() {
 		done
 	(cd "$into" && find . -name '*.[ch]' ! -name '*.mod.c') | while read -r file; do
 		[[ -f $gate_root/$file ]] || rm "$into/$file"
+	done
+}
+
+# A file that was clean is checked again only when it or KEY, the checker and its options, has
+# changed. Planted files are always checked.
+gate_mark() {
+	{ printf '%s\n' "$@" && cat "$2"; } | sha256sum | cut -d ' ' -f 1
+}
+
+# gate_unseen KEY FILE...: the files to check.
+gate_unseen() {
+	local key=$1 file
+	shift
+	for file; do
+		[[ $gate_root == "$np_source" && -e $gate_marks/$(gate_mark "$key" "$file") ]] || echo "$file"
+	done
+}
+
+# gate_note KEY FINDINGS FILE...: these files were checked, without an error of the checker.
+gate_note() {
+	local key=$1 findings=$2 file
+	shift 2
+	[[ $gate_root == "$np_source" ]] || return 0
+	mkdir -p "$gate_marks"
+	find "$gate_marks" -type f -mtime +60 -delete
+	for file; do
+		grep -qF "$file:" "$findings" || : >"$gate_marks/$(gate_mark "$key" "$file")"
 	done
 }
 
