@@ -22,6 +22,7 @@
 #include <linux/nvme.h>
 #include <linux/pci.h>
 #include <linux/sched/mm.h>
+#include <linux/workqueue.h>
 #ifdef NVMEP_HAVE_USE_DMA_IOMMU
 #include <linux/iommu-dma.h>
 #endif
@@ -39,10 +40,6 @@
 
 #ifdef NVMEP_HAVE_AER_ENABLE
 #include <linux/aer.h>
-#endif
-
-#ifndef NVMEP_HAVE_MAP_HW_QUEUES
-#include <linux/blk-mq-pci.h>
 #endif
 
 /* Newer kernels take the symbol namespace as a string. */
@@ -141,6 +138,13 @@ static inline void nvmep_zap_range(struct vm_area_struct *vma,
 	zap_vma_ptes(vma, address, size);
 #endif
 }
+
+/* Older kernels bind work to a CPU unless a workqueue is unbound. */
+#ifdef NVMEP_HAVE_WQ_PERCPU
+#define NVMEP_WQ_PERCPU		WQ_PERCPU
+#else
+#define NVMEP_WQ_PERCPU		0
+#endif
 
 /* --- dma-buf ------------------------------------------------------------ */
 
@@ -378,16 +382,6 @@ static void function##_fn(struct request **rqs)				\
 	*rqs = list.head;						\
 }
 #endif
-
-static inline void nvmep_map_hw_queues(struct blk_mq_queue_map *map,
-				       struct pci_dev *pdev, int offset)
-{
-#ifdef NVMEP_HAVE_MAP_HW_QUEUES
-	blk_mq_map_hw_queues(map, &pdev->dev, offset);
-#else
-	blk_mq_pci_map_queues(map, pdev, offset);
-#endif
-}
 
 /* Undoes blk_freeze_queue_start(); does not restore memory allocation flags. */
 static inline void nvmep_unfreeze_queue(struct request_queue *queue)

@@ -17,7 +17,6 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,aer.h,pci_enable_pcie_error_reporting,AER_ENABLE) \
 	$(call nvmep-probe,blk-mq.h,BLK_MQ_F_SHOULD_MERGE,SHOULD_MERGE) \
 	$(call nvmep-probe,blk-mq.h,blk_freeze_queue_start_non_owner,FREEZE_NON_OWNER) \
-	$(call nvmep-probe,blk-mq.h,blk_mq_map_hw_queues,MAP_HW_QUEUES) \
 	$(call nvmep-probe,blk-mq.h,blk_mq_unfreeze_queue_nomemrestore,FREEZE_NOMEM) \
 	$(call nvmep-probe,blk-mq.h,blk_rq_map_kern.struct request .rq,MAP_KERN_RQ) \
 	$(call nvmep-probe,blk-mq.h,blk_mq_wait_quiesce_done.struct blk_mq_tag_set,WAIT_QUIESCE_SET) \
@@ -52,4 +51,5 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,nvme.h,NVME_SCT_SC_MASK,NVME_SCT) \
 	$(call nvmep-probe,nvme.h,NVME_STATUS_DNR,NVME_STATUS_DNR) \
 	$(call nvmep-probe,nvme.h,NVME_WZ_DEAC,NVME_WZ_DEAC) \
-	$(call nvmep-probe,pci-p2pdma.h,pcim_p2pdma_provider,P2PDMA_PROVIDER)
+	$(call nvmep-probe,pci-p2pdma.h,pcim_p2pdma_provider,P2PDMA_PROVIDER) \
+	$(call nvmep-probe,workqueue.h,WQ_PERCPU,WQ_PERCPU)

@@ -382,6 +382,7 @@ static struct pci_driver nvmep_driver = {
 	.remove = nvmep_remove,
 	.shutdown = nvmep_pci_shutdown,
 	.err_handler = &nvmep_error_handlers,
+	.driver.probe_type = PROBE_PREFER_ASYNCHRONOUS,
 	.driver.pm = pm_sleep_ptr(&nvmep_pm_ops),
 };
 

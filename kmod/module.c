@@ -5,6 +5,7 @@
  */
 #include <linux/module.h>
 
+#include "compat.h"
 #include "module.h"
 
 #define CREATE_TRACE_POINTS
@@ -27,18 +28,22 @@ MODULE_PARM_DESC(admin_timeout,
 /*
  * Resets have a workqueue of their own: scans and events wait for a reset,
  * which would be a deadlock if they could keep its work from running.  So has
- * the recovery of peer queue pairs, which also waits for resets.  All have a
- * rescuer: writeback waits for resets, and for scans, which restart I/O that a
- * reset interrupted.
+ * the recovery of peer queue pairs, which also waits for resets, and the
+ * submission of moved I/O, which a scan waits for; its work runs on the CPU
+ * that it is queued on, and waits while a disk is frozen.  A freeze waits for
+ * moved flushes.  All have a rescuer: writeback waits for resets, for moved I/O
+ * and flushes, and for scans.
  */
 struct workqueue_struct *nvmep_wq;
 struct workqueue_struct *nvmep_reset_wq;
 struct workqueue_struct *nvmep_recovery_wq;
+struct workqueue_struct *nvmep_requeue_wq;
+struct workqueue_struct *nvmep_flush_wq;
 
 /*
- * Health polls, apart from works that wait for admin commands: if memory is
- * short, a workqueue has one thread.  A poll waits only to stop a controller
- * that has failed.
+ * Health polls and polls of polled queues, apart from works that wait for
+ * commands: if memory is short, a workqueue has one thread.  A poll waits only
+ * to stop a controller that has failed.
  */
 struct workqueue_struct *nvmep_health_wq;
 
@@ -63,8 +68,13 @@ int nvmep_workqueues_init(void)
 	nvmep_health_wq = alloc_workqueue("nvmep-health",
 					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_revoke_wq = alloc_workqueue("nvmep-revoke", WQ_UNBOUND, 0);
+	nvmep_requeue_wq = alloc_workqueue("nvmep-requeue",
+					   NVMEP_WQ_PERCPU | WQ_MEM_RECLAIM, 0);
+	nvmep_flush_wq = alloc_workqueue("nvmep-flush",
+					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
-	    nvmep_health_wq && nvmep_revoke_wq)
+	    nvmep_health_wq && nvmep_revoke_wq && nvmep_requeue_wq &&
+	    nvmep_flush_wq)
 		return 0;
 	nvmep_workqueues_exit();
 	return -ENOMEM;
@@ -76,8 +86,8 @@ int nvmep_workqueues_init(void)
 void nvmep_workqueues_exit(void)
 {
 	struct workqueue_struct *const queues[] = {
-		nvmep_revoke_wq, nvmep_health_wq, nvmep_recovery_wq,
-		nvmep_reset_wq, nvmep_wq,
+		nvmep_flush_wq, nvmep_requeue_wq, nvmep_revoke_wq,
+		nvmep_health_wq, nvmep_recovery_wq, nvmep_reset_wq, nvmep_wq,
 	};
 	unsigned int i;
 

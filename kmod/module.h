@@ -14,7 +14,9 @@ extern struct workqueue_struct *nvmep_revoke_wq;	/* revocation of doorbells */
 extern struct workqueue_struct *nvmep_wq;	/* scans, events */
 extern struct workqueue_struct *nvmep_reset_wq;	/* resets */
 extern struct workqueue_struct *nvmep_recovery_wq;	/* requests of peers */
-extern struct workqueue_struct *nvmep_health_wq;	/* health polls */
+extern struct workqueue_struct *nvmep_health_wq;	/* polls */
+extern struct workqueue_struct *nvmep_requeue_wq;	/* moved I/O */
+extern struct workqueue_struct *nvmep_flush_wq;	/* moved flushes */
 
 int nvmep_workqueues_init(void);
 void nvmep_workqueues_exit(void);

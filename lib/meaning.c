@@ -58,7 +58,7 @@ static const struct {
 	  "set cids to 0 for a suitable number, or to a power of two from the submission entries to 65536" },
 	{ NVMEPEER_E_ADDRESS, EINVAL,
 	  "set rings and doorbells to addresses of the peer, state to one aligned to 128 bytes, and "
-	  "readback where the completion ring is not in the data's memory" },
+	  "readback where the completion ring is not in the data's memory; give a list scratch memory" },
 	{ NVMEPEER_E_GEOMETRY, EINVAL,
 	  "check list_bytes, which each cid needs, and block size, 512 bytes to 64 KiB" },
 	{ NVMEPEER_E_TOKEN, EBADF, "" },

@@ -151,7 +151,7 @@ struct nvmepeer_list_done {
 };
 
 /* Scratch pages before the first slot: padding of reads, and of writes. */
-enum {
+enum nvp_scratch_page {
 	NVP_SCRATCH_DISCARD,
 	NVP_SCRATCH_ZEROS,
 	NVP_SCRATCH_SLOTS,
@@ -468,7 +468,7 @@ NVP_FN struct nvp_list_tail nvp_list_tail_of(const struct nvmepeer_queue *queue,
 }
 
 /* Words of a copy whose loads are in flight together. */
-enum { NVP_COPY_WORDS = 8 };
+#define NVP_COPY_WORDS 8
 
 /* Copy words by one thread. */
 NVP_FN void nvp_copy_words(uint64_t to, uint64_t from, uint32_t bytes)

@@ -51,10 +51,7 @@ enum nvmepeer_error {
 	NVMEPEER_E_ENTRIES = -9,
 	/* init: cids is no power of two in 32..65536, or less than sq_entries */
 	NVMEPEER_E_CIDS = -10,
-	/*
-	 * init: an address is 0 or misaligned; quiesce: the geometry has no control page;
-	 * list: an item with padding lacks a scratch page or the address of its memory
-	 */
+	/* init: an address is 0 or misaligned; quiesce: no control page; list: no scratch page */
 	NVMEPEER_E_ADDRESS = -11,
 	/* init: invalid version, page size, block size, max_transfer or lists; gather: unit size */
 	NVMEPEER_E_GEOMETRY = -12,

@@ -95,8 +95,8 @@ int nvmep_admin_init(struct nvmep_ctrl *ctrl, nvmep_complete_fn *complete)
 	struct blk_mq_tag_set *tags = &ctrl->admin_tags;
 	int ret;
 
-	ctrl->admin = nvmep_queue_alloc(ctrl, 0, NVMEP_ADMIN_ENTRIES, complete,
-					tags, 0);
+	ctrl->admin = nvmep_queue_alloc(ctrl, NVMEP_ADMIN_ENTRIES, complete,
+					0);
 	if (!ctrl->admin)
 		return -ENOMEM;
 	tags->ops = &nvmep_admin_mq_ops;

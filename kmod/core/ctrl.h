@@ -74,7 +74,7 @@ enum nvmep_ctrl_state {
  * @unquiesce: resume dispatch of I/O, unless the controller is RESETTING: its
  *	I/O may be drained.  May be called under enable_lock
  * @drain: admit no new I/O, wait some seconds for I/O in flight, then quiesce.
- *	Before shutdown, or a reset for another queue split
+ *	Before shutdown
  * @fail: the controller will not come back: fail all I/O at once from now on
  *	and mark the disks dead
  * @scan: queue a scan for namespaces and do not wait.  Any context that may
@@ -213,8 +213,15 @@ struct nvmep_ctrl {
 
 	struct nvmep_qids qids;		/* has a lock of its own */
 	struct nvmep_queue *admin;	/* const while bound */
-	struct nvmep_queue **queues;	/* const while bound, @cpu_queues */
-	unsigned int cpu_queues;	/* const while bound */
+	struct nvmep_queue **queues;	/* const while bound: array of
+					 * @max_cpu_queues
+					 */
+	unsigned int max_cpu_queues;	/* const while bound */
+	unsigned int cpu_queues;	/* the first of @queues are allocated;
+					 * the first start and a change of
+					 * @cpu_qids increase it; read by
+					 * nvmep_ctrl_cpu_queues()
+					 */
 	unsigned int polled_queues;	/* const while bound: last of @queues */
 	unsigned int cpu_queues_live;	/* the first of @queues exist on the
 					 * controller; changes during a start
@@ -262,5 +269,13 @@ bool nvmep_ctrl_begin_reset(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_reset(struct nvmep_ctrl *ctrl);
 u32 nvmep_ctrl_generation(const struct nvmep_ctrl *ctrl);
 unsigned int nvmep_ctrl_namespace_count(struct nvmep_ctrl *ctrl);
+
+/* Number of @queues that are allocated; no lock needed. */
+static inline unsigned int
+nvmep_ctrl_cpu_queues(const struct nvmep_ctrl *ctrl)
+{
+	/* Pairs with smp_store_release() in nvmep_add_cpu_queue(). */
+	return smp_load_acquire(&ctrl->cpu_queues);
+}
 
 #endif /* _NVMEP_CTRL_H */

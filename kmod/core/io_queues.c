@@ -3,7 +3,11 @@
  * The CPU's I/O queues: their number, their interrupt vectors, and their
  * creation at each start.
  *
- * The first start allocates them for good; a later start may use fewer.
+ * The first start decides the number of vectors and the maximum number of
+ * queues.  It allocates the queues that it creates, and a growth of the CPU's
+ * part allocates more before its reset: a reset must not wait for memory.  An
+ * allocated queue keeps its rings and its interrupt handler until unbind; only
+ * a live queue has a queue ID.
  */
 #include <linux/cpumask.h>
 #include <linux/interrupt.h>
@@ -73,12 +77,12 @@ static unsigned int nvmep_cpu_qids(const struct nvmep_ctrl *ctrl,
 }
 
 /*
- * Number of queues with interrupts to allocate.  @usable: queue IDs for the CPU,
- * of which @share are its part at present.  Without polled queues this is
- * one for each CPU, even if the CPU's part of the queue IDs is smaller now: it
- * may grow later.  Polled queues are the last in ctrl->queues and are dropped
- * first when there are fewer queue IDs, so with them only the present part is
- * allocated.
+ * Number of queues with interrupts that may be live at once.  @usable: queue
+ * IDs for the CPU, of which @share are its part at present.  Without polled
+ * queues this is one for each CPU, even if the CPU's part of the queue IDs is
+ * smaller now: it may grow later.  Polled queues are the last in ctrl->queues
+ * and are dropped first when there are fewer queue IDs, so with them only the
+ * present part counts.
  */
 static unsigned int nvmep_max_irq_queues(unsigned int usable,
 					 unsigned int share,
@@ -100,54 +104,84 @@ static unsigned int nvmep_usable_qids(struct nvmep_ctrl *ctrl,
 	return usable;
 }
 
+/*
+ * Not managed vectors: one of those is shut down when the CPUs that the PCI
+ * core chose for it are offline, and the CPUs that a queue serves change with
+ * the number of live queues.  nvmep_queues_set_affinity() sets the affinity.
+ *
+ * The price: a CPU that goes offline, also for suspend, moves its vectors to
+ * other CPUs.  The kernel refuses to take it offline if those have no room; an
+ * x86 CPU has about 200 vectors.  The scan after resume sets the affinity
+ * again.
+ */
 static int nvmep_alloc_vectors(struct nvmep_ctrl *ctrl, unsigned int queues)
 {
-	struct irq_affinity affinity = { .pre_vectors = 1 };
 	int vectors;
 
 	/* The single vector that probe has allocated. */
 	nvmep_queue_free_irq(ctrl->admin);
 	pci_free_irq_vectors(ctrl->pdev);
-	vectors = pci_alloc_irq_vectors_affinity(ctrl->pdev, 1, queues + 1,
-						 PCI_IRQ_ALL_TYPES |
-						 PCI_IRQ_AFFINITY, &affinity);
+	vectors = pci_alloc_irq_vectors(ctrl->pdev, 1, queues + 1,
+					PCI_IRQ_ALL_TYPES);
 	if (vectors < 0)
 		return vectors;
 	ctrl->vectors = vectors;
 	return nvmep_queue_request_irq(ctrl->admin, 0);
 }
 
-static int nvmep_set_vector(struct nvmep_queue *queue, unsigned int vector,
-			    bool polled)
+static int nvmep_cpu_queue_request_irq(struct nvmep_ctrl *ctrl,
+				       struct nvmep_queue *queue)
 {
-	if (!polled)
-		return nvmep_queue_request_irq(queue, vector);
-	queue->polled = true;
-	queue->vector = -1;
-	return 0;
+	if (queue->polled)
+		return 0;
+	return nvmep_queue_request_irq(queue,
+				       ctrl->vectors > 1 ? queue->number : 0);
 }
 
-static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index,
-			       bool polled)
+/*
+ * The queue is complete before it counts: a stop may be iterating over the
+ * queues.
+ */
+static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index)
 {
-	unsigned int vector = ctrl->vectors > 1 ? index + 1 : 0;
 	u16 entries = min(ctrl->max_entries, NVMEP_IO_ENTRIES);
 	struct nvmep_queue *queue;
-	int qid, ret;
+	int ret;
 
-	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
-	if (qid < 0)
-		return qid;
-	queue = nvmep_queue_alloc(ctrl, qid, entries, nvmep_request_handle_cqe,
-				  &ctrl->io_tags, index);
-	ret = queue ? nvmep_set_vector(queue, vector, polled) : -ENOMEM;
+	queue = nvmep_queue_alloc(ctrl, entries, nvmep_request_handle_cqe,
+				  index + 1);
+	if (!queue)
+		return -ENOMEM;
+	queue->polled = index >= ctrl->max_cpu_queues - ctrl->polled_queues;
+	ret = nvmep_cpu_queue_request_irq(ctrl, queue);
 	if (ret) {
 		nvmep_queue_free(queue);
-		nvmep_qid_free(ctrl, qid);
 		return ret;
 	}
 	ctrl->queues[index] = queue;
+	/* Pairs with smp_load_acquire() in nvmep_ctrl_cpu_queues(). */
+	smp_store_release(&ctrl->cpu_queues, index + 1);
 	return 0;
+}
+
+/**
+ * nvmep_ctrl_add_queues() - allocate queues that a later start may create
+ * @ctrl: controller after its first start, or in it; callers are serialised
+ * @count: queue IDs that the CPU is to have
+ *
+ * Queues that are allocated already are kept.  Memory allocation may wait for
+ * I/O.
+ *
+ * Return: 0 or a negative error code; queues may have been allocated.
+ */
+int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count)
+{
+	unsigned int i, wanted = min(count, ctrl->max_cpu_queues);
+	int ret = 0;
+
+	for (i = ctrl->cpu_queues; i < wanted && !ret; i++)
+		ret = nvmep_add_cpu_queue(ctrl, i);
+	return ret;
 }
 
 static void nvmep_release_qid(struct nvmep_ctrl *ctrl,
@@ -167,6 +201,7 @@ void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl)
 	unsigned int count = ctrl->cpu_queues;
 
 	ctrl->cpu_queues = 0;
+	ctrl->max_cpu_queues = 0;
 	while (count--) {
 		nvmep_queue_free_irq(ctrl->queues[count]);
 		nvmep_release_qid(ctrl, ctrl->queues[count]);
@@ -177,13 +212,14 @@ void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl)
 }
 
 /*
- * Called by the first start: the number of queues is the maximum until unbind.
+ * Called by the first start, which decides the number of vectors and the
+ * maximum number of queues until unbind.
  */
-static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
+static int nvmep_plan_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 {
 	unsigned int usable = nvmep_usable_qids(ctrl, granted);
 	unsigned int share = min(nvmep_cpu_qids(ctrl, granted), usable);
-	unsigned int count, polled, i;
+	unsigned int count, polled;
 	int ret;
 
 	/*
@@ -203,58 +239,41 @@ static int nvmep_alloc_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 	 * it.
 	 */
 	count = min(count, max(ctrl->vectors - 1, 1U));
-	ctrl->polled_queues = polled;
 	ctrl->queues = kcalloc(count + polled, sizeof(*ctrl->queues),
 			       GFP_KERNEL);
 	if (!ctrl->queues)
 		return -ENOMEM;
-	for (i = 0; i < count + polled; i++) {
-		ret = nvmep_add_cpu_queue(ctrl, i, i >= count);
-		if (ret)
-			break;
-		ctrl->cpu_queues = i + 1;
-	}
-	if (ret)
-		nvmep_ctrl_free_queues(ctrl);
-	return ret;
+	ctrl->polled_queues = polled;
+	ctrl->max_cpu_queues = count + polled;
+	ret = nvmep_ctrl_add_queues(ctrl, nvmep_cpu_qids(ctrl, granted));
+	if (ret && ctrl->cpu_queues)
+		dev_warn(ctrl->dev,
+			 "allocation of I/O queue %u failed (%d)\n",
+			 ctrl->cpu_queues + 1, ret);
+	return ctrl->cpu_queues ? 0 : ret;
 }
 
-static bool nvmep_acquire_qid(struct nvmep_ctrl *ctrl,
-			      struct nvmep_queue *queue)
+static int nvmep_acquire_qid(struct nvmep_ctrl *ctrl,
+			     struct nvmep_queue *queue)
 {
 	int qid;
 
 	if (queue->qid)
-		return true;
+		return 0;
 	qid = nvmep_qid_alloc(ctrl, NVMEP_QID_CPU);
-	if (qid > 0)
-		queue->qid = qid;
-	return qid > 0;
+	if (qid < 0)
+		return qid;
+	queue->qid = qid;
+	return 0;
 }
 
-/*
- * Assigns queue IDs to the CPU's queues.  The number may differ from that of
- * the previous start: the controller may grant fewer or more queue pairs after
- * a reset, and the administrator may have changed the CPU's part
- * (nvmep_ctrl_set_queue_split()).  The first queues get the IDs, so polled
- * queues, which are last, are dropped first.  The first queue always gets one:
- * queue ID 1 is never a peer's.
- */
-static void nvmep_split_qids(struct nvmep_ctrl *ctrl, unsigned int granted)
+/* Queues from @first on are not on the controller in this generation. */
+static void nvmep_retire_cpu_queues(struct nvmep_ctrl *ctrl, unsigned int first)
 {
-	unsigned int count = min(ctrl->cpu_queues,
-				 nvmep_cpu_qids(ctrl, granted)), i;
+	unsigned int i;
 
-	for (i = 0; i < ctrl->cpu_queues; i++)
-		if (i >= count || ctrl->queues[i]->qid > granted)
-			nvmep_release_qid(ctrl, ctrl->queues[i]);
-	for (i = 0; i < count && nvmep_acquire_qid(ctrl, ctrl->queues[i]); i++)
-		;
-	if (i != ctrl->cpu_queues_live && ctrl->cpu_queues_live)
-		dev_warn(ctrl->dev,
-			 "controller grants %u queue pairs, the CPU uses %u now\n",
-			 granted, i);
-	WRITE_ONCE(ctrl->cpu_queues_live, i);
+	for (i = first; i < nvmep_ctrl_cpu_queues(ctrl); i++)
+		nvmep_release_qid(ctrl, ctrl->queues[i]);
 }
 
 static int nvmep_create_cpu_queue(struct nvmep_ctrl *ctrl,
@@ -286,16 +305,64 @@ static int nvmep_create_cpu_queue(struct nvmep_ctrl *ctrl,
 	return ret;
 }
 
+/* A queue ID above @granted is refused by the controller. */
+static void nvmep_release_ungranted(struct nvmep_ctrl *ctrl,
+				    unsigned int granted)
+{
+	unsigned int i;
+
+	for (i = 0; i < nvmep_ctrl_cpu_queues(ctrl); i++)
+		if (ctrl->queues[i]->qid > granted)
+			nvmep_release_qid(ctrl, ctrl->queues[i]);
+}
+
+/*
+ * Creates up to @count queues and goes on with those that it gets: the
+ * controller may refuse to create one, and queue IDs may be in quarantine.  The
+ * first queues are created, so polled queues, which are last, are dropped
+ * first.  Returns their number, or a negative error code: no queue, or the
+ * controller was stopped.
+ */
+static int nvmep_create_cpu_queues(struct nvmep_ctrl *ctrl, unsigned int count,
+				   u32 generation)
+{
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 0; i < count; i++) {
+		ret = nvmep_acquire_qid(ctrl, ctrl->queues[i]);
+		if (!ret)
+			ret = nvmep_create_cpu_queue(ctrl, ctrl->queues[i],
+						     generation);
+		if (ret)
+			break;
+	}
+	if (nvmep_ctrl_generation(ctrl) != generation)
+		return -EINTR;
+	if (!i)
+		return ret;
+	if (ret)
+		dev_warn(ctrl->dev,
+			 "creation of I/O queue %u failed (%d), the CPU uses %u of %u queues\n",
+			 i + 1, ret, i, count);
+	return i;
+}
+
 /**
  * nvmep_start_queues() - negotiate the number of queues and create the CPU's
  * @ctrl: identified controller in a start
  * @generation: generation of this start
  *
+ * Their number may differ from that of the previous start: the controller may
+ * grant fewer or more queue pairs after a reset, it may refuse to create one,
+ * and the administrator may have changed the CPU's part.  Only the first start
+ * allocates queues.
+ *
  * Return: 0 or a negative error code; -EINTR if the controller was stopped.
  */
 int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
 {
-	unsigned int granted, i;
+	unsigned int granted, before = ctrl->cpu_queues_live;
 	int ret;
 
 	ret = nvmep_negotiate_queues(ctrl, &granted);
@@ -303,11 +370,22 @@ int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation)
 		return ret;
 	nvmep_qids_grant(ctrl, granted, nvmep_peer_qids(ctrl, granted));
 	if (!ctrl->queues)
-		ret = nvmep_alloc_queues(ctrl, granted);
+		ret = nvmep_plan_queues(ctrl, granted);
 	if (ret)
 		return ret;
-	nvmep_split_qids(ctrl, granted);
-	for (i = 0; i < ctrl->cpu_queues_live && !ret; i++)
-		ret = nvmep_create_cpu_queue(ctrl, ctrl->queues[i], generation);
-	return ret;
+	nvmep_retire_cpu_queues(ctrl, nvmep_cpu_qids(ctrl, granted));
+	nvmep_release_ungranted(ctrl, granted);
+	ret = nvmep_create_cpu_queues(ctrl,
+				      min(nvmep_ctrl_cpu_queues(ctrl),
+					  nvmep_cpu_qids(ctrl, granted)),
+				      generation);
+	if (ret < 0)
+		return ret;
+	nvmep_retire_cpu_queues(ctrl, ret);
+	if (before && before != ret)
+		dev_warn(ctrl->dev,
+			 "controller grants %u queue pairs, the CPU uses %u now\n",
+			 granted, ret);
+	WRITE_ONCE(ctrl->cpu_queues_live, ret);
+	return 0;
 }

@@ -156,6 +156,37 @@ bool nvmep_queue_submit(struct nvmep_queue *queue,
 }
 
 /**
+ * nvmep_queue_submit_bound() - submit one command in a given generation
+ * @queue: queue
+ * @sqe: complete command
+ * @generation: generation that the controller must be in
+ *
+ * A stop does not wait for this caller as it does for dispatch.
+ *
+ * Return: false if the queue is disabled, or the controller was stopped
+ * meanwhile; nothing was done.
+ */
+bool nvmep_queue_submit_bound(struct nvmep_queue *queue,
+			      const struct nvme_command *sqe, u32 generation)
+{
+	bool valid;
+
+	spin_lock(&queue->sq_lock);
+	/*
+	 * A stop disables the queue, under this lock, before it increments the
+	 * generation, so the generation of an enabled queue does not change.
+	 */
+	valid = nvmep_queue_enabled(queue) &&
+		nvmep_ctrl_generation(queue->ctrl) == generation;
+	if (valid) {
+		nvmep_queue_fill(queue, sqe);
+		nvmep_queue_write_doorbell_locked(queue);
+	}
+	spin_unlock(&queue->sq_lock);
+	return valid;
+}
+
+/**
  * nvmep_queue_write_doorbell() - write the SQ doorbell
  * @queue: queue
  *
@@ -250,8 +281,8 @@ void nvmep_poll_polled_queues(struct nvmep_ctrl *ctrl)
 {
 	unsigned int i;
 
-	for (i = ctrl->cpu_queues - ctrl->polled_queues; i < ctrl->cpu_queues;
-	     i++)
+	for (i = ctrl->max_cpu_queues - ctrl->polled_queues;
+	     i < nvmep_ctrl_cpu_queues(ctrl); i++)
 		nvmep_queue_poll(ctrl->queues[i]);
 }
 
@@ -301,18 +332,15 @@ static irqreturn_t nvmep_queue_irq(int irq, void *data)
 /**
  * nvmep_queue_alloc() - allocate the rings of a CPU queue
  * @ctrl: controller
- * @qid: queue identifier
  * @entries: of each ring
  * @complete: callback for each completion entry; under cq_lock, interrupts off
- * @tag_set: tag set of its commands, which may be allocated later
- * @tag_index: index of its tags in @tag_set
+ * @number: 0 for the admin queue, else 1 and its index in ctrl->queues
  *
- * Return: the queue, disabled, or NULL.
+ * Return: the queue, disabled and without a queue ID, or NULL.
  */
-struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
-				      u16 entries, nvmep_complete_fn *complete,
-				      struct blk_mq_tag_set *tag_set,
-				      unsigned int tag_index)
+struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 entries,
+				      nvmep_complete_fn *complete,
+				      unsigned int number)
 {
 	struct nvmep_queue *queue = kzalloc(sizeof(*queue), GFP_KERNEL);
 
@@ -320,9 +348,9 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
 		return NULL;
 	queue->ctrl = ctrl;
 	queue->complete = complete;
-	queue->tag_set = tag_set;
-	queue->tag_index = tag_index;
-	queue->qid = qid;
+	queue->number = number;
+	queue->vector = -1;
+	queue->own_cid = NVMEP_CID_NONE;
 	queue->entries = entries;
 	/*
 	 * Zeroed entries are not new, even to a poll before
@@ -331,14 +359,16 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
 	queue->cq_phase = 1;
 	spin_lock_init(&queue->sq_lock);
 	spin_lock_init(&queue->cq_lock);
-	snprintf(queue->name, sizeof(queue->name), "nvmep%dq%u",
-		 ctrl->instance, qid);
+	snprintf(queue->name, sizeof(queue->name), "nvmep%dq%u", ctrl->instance,
+		 number);
 	queue->uses = kcalloc(entries, sizeof(*queue->uses), GFP_KERNEL);
+	queue->requests = kcalloc(entries, sizeof(*queue->requests),
+				  GFP_KERNEL);
 	queue->sq = dma_alloc_coherent(ctrl->dev, entries * sizeof(*queue->sq),
 				       &queue->sq_dma, GFP_KERNEL);
 	queue->cq = dma_alloc_coherent(ctrl->dev, entries * sizeof(*queue->cq),
 				       &queue->cq_dma, GFP_KERNEL);
-	if (!queue->uses || !queue->sq || !queue->cq) {
+	if (!queue->uses || !queue->requests || !queue->sq || !queue->cq) {
 		nvmep_queue_free(queue);
 		return NULL;
 	}
@@ -361,6 +391,7 @@ void nvmep_queue_free(struct nvmep_queue *queue)
 		dma_free_coherent(queue->ctrl->dev,
 				  queue->entries * sizeof(*queue->cq),
 				  queue->cq, queue->cq_dma);
+	kfree(queue->requests);
 	kfree(queue->uses);
 	kfree(queue);
 }
@@ -412,27 +443,47 @@ void nvmep_queue_disable(struct nvmep_queue *queue)
 	spin_lock(&queue->sq_lock);
 	clear_bit(NVMEP_QUEUE_ENABLED, &queue->flags);
 	spin_unlock(&queue->sq_lock);
-	if (queue->irq_requested)
+	if (READ_ONCE(queue->irq_requested))
 		synchronize_irq(pci_irq_vector(queue->ctrl->pdev,
 					       queue->vector));
 }
 
 /**
  * nvmep_queue_request_irq() - register the interrupt handler of a queue
- * @queue: queue
- * @vector: index of the interrupt vector
+ * @queue: disabled queue
+ * @vector: index of the interrupt vector; 0 may be shared by queues or devices
  *
  * Return: 0 or a negative error code.
  */
 int nvmep_queue_request_irq(struct nvmep_queue *queue, unsigned int vector)
 {
+	/* The driver itself balances the vectors of I/O queues. */
+	unsigned long flags = IRQF_SHARED | (vector ? IRQF_NOBALANCING : 0);
 	int ret;
 
 	queue->vector = vector;
-	ret = pci_request_irq(queue->ctrl->pdev, vector, nvmep_queue_irq,
-			      NULL, queue, "%s", queue->name);
-	queue->irq_requested = !ret;
+	ret = request_irq(pci_irq_vector(queue->ctrl->pdev, vector),
+			  nvmep_queue_irq, flags, queue->name, queue);
+	WRITE_ONCE(queue->irq_requested, !ret);
 	return ret;
+}
+
+/**
+ * nvmep_queue_set_affinity() - choose the CPUs that a queue interrupts
+ * @queue: queue
+ * @mask: CPUs, of which one or more were online
+ *
+ * No effect on a queue without a vector of its own.
+ */
+void nvmep_queue_set_affinity(struct nvmep_queue *queue,
+			      const struct cpumask *mask)
+{
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+
+	if (!READ_ONCE(queue->irq_requested) || !queue->vector)
+		return;
+	if (irq_set_affinity(pci_irq_vector(ctrl->pdev, queue->vector), mask))
+		dev_dbg(ctrl->dev, "queue %u: affinity not set\n", queue->qid);
 }
 
 /**
@@ -443,6 +494,6 @@ void nvmep_queue_free_irq(struct nvmep_queue *queue)
 {
 	if (!queue->irq_requested)
 		return;
-	pci_free_irq(queue->ctrl->pdev, queue->vector, queue);
-	queue->irq_requested = false;
+	free_irq(pci_irq_vector(queue->ctrl->pdev, queue->vector), queue);
+	WRITE_ONCE(queue->irq_requested, false);
 }

@@ -30,16 +30,20 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
  * struct nvmep_queue - a queue pair that the CPU uses: admin (qid 0) or I/O
  * @ctrl: const
  * @complete: const: callback for each completion entry
- * @tag_set: const: tag set of the queue's commands
- * @tag_index: const: index of the queue's tags in @tag_set
+ * @number: const: 0: admin; else 1 and the index in ctrl->queues
  * @uses: by tag: use count, part of the next CID; owned by the holder of the
  *	tag
+ * @requests: by tag: the request in flight, or NULL.  Its dispatch sets it, and
+ *	its completion or cancellation clears it under @cq_lock
+ * @own_uses: as @uses, for nvmep_queue_execute()
  * @qid: changes while the queue is disabled; 0 for an I/O queue without a queue
  *	ID
  * @entries: const: of each ring
  * @polled: const: IEN = 0, completions raise no interrupt
- * @vector: const: index of the interrupt vector, -1 for a polled queue
- * @irq_requested: interrupt handler is registered; probe and remove only
+ * @vector: const after the first use: index of the interrupt vector, -1 for a
+ *	polled queue
+ * @irq_requested: interrupt handler is registered: of an I/O queue, from its
+ *	allocation until unbind; a stop reads it with READ_ONCE()
  * @flags: NVMEP_QUEUE_* bits, atomic
  * @sq: const: submission ring; entries are written under @sq_lock
  * @cq: const: completion ring; entries are consumed under @cq_lock
@@ -54,6 +58,8 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
  * @cq_lock: guards completion: the members below but @name
  * @cq_head: next entry to consume; read without the lock by READ_ONCE()
  * @cq_phase: phase tag of a new entry at @cq_head; as @cq_head
+ * @own_cid: CID of the command of nvmep_queue_execute(), or %NVMEP_CID_NONE
+ * @own_status: NVMe status of the last one
  * @completions: entries consumed
  * @lost_interrupts: completions found by polling a queue that has an interrupt:
  *	by the timeout handler or during a stop
@@ -62,9 +68,10 @@ typedef void nvmep_complete_fn(struct nvmep_queue *queue,
 struct nvmep_queue {
 	struct nvmep_ctrl *ctrl;
 	nvmep_complete_fn *complete;
-	struct blk_mq_tag_set *tag_set;
-	unsigned int tag_index;
+	unsigned int number;
 	u8 *uses;
+	struct request **requests;
+	u8 own_uses;
 	u16 qid;
 	u16 entries;
 	bool polled;
@@ -87,6 +94,8 @@ struct nvmep_queue {
 	spinlock_t cq_lock ____cacheline_aligned_in_smp;
 	u16 cq_head;
 	u8 cq_phase;
+	u16 own_cid;
+	u16 own_status;
 	u64 completions;
 	u64 lost_interrupts;
 
@@ -98,16 +107,19 @@ resource_size_t nvmep_doorbell_offset(const struct nvmep_ctrl *ctrl, u16 qid,
 				      bool cq);
 u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid);
 
-struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 qid,
-				      u16 entries, nvmep_complete_fn *complete,
-				      struct blk_mq_tag_set *tag_set,
-				      unsigned int tag_index);
+struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 entries,
+				      nvmep_complete_fn *complete,
+				      unsigned int number);
 void nvmep_queue_free(struct nvmep_queue *queue);
 int nvmep_queue_request_irq(struct nvmep_queue *queue, unsigned int vector);
 void nvmep_queue_free_irq(struct nvmep_queue *queue);
+void nvmep_queue_set_affinity(struct nvmep_queue *queue,
+			      const struct cpumask *mask);
 void nvmep_queue_reset(struct nvmep_queue *queue);
 void nvmep_queue_enable(struct nvmep_queue *queue);
 void nvmep_queue_disable(struct nvmep_queue *queue);
+bool nvmep_queue_submit_bound(struct nvmep_queue *queue,
+			      const struct nvme_command *sqe, u32 generation);
 bool nvmep_queue_submit(struct nvmep_queue *queue,
 			const struct nvme_command *sqe, bool ring);
 void nvmep_queue_fill_begin(struct nvmep_queue *queue);

@@ -11,6 +11,7 @@
 #include "data.h"
 #include "queue.h"
 #include "request.h"
+#include "reset.h"
 #include "trace.h"
 
 /* Limit of the delay of a retry while the controller is to stop. */
@@ -114,6 +115,8 @@ blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 	/* A stop waits for dispatch, so the generation does not change here. */
 	WRITE_ONCE(req->generation, queue->ctrl->generation);
 	blk_mq_start_request(rq);
+	/* Pairs with smp_load_acquire() in nvmep_request_of_cid(). */
+	smp_store_release(&queue->requests[rq->tag], rq);
 	trace_nvmep_submit(queue->ctrl->instance, queue->qid, &req->sqe);
 	return BLK_STS_OK;
 }
@@ -256,21 +259,38 @@ static void nvmep_request_complete(struct request *rq,
 		rq->q->mq_ops->complete(rq);
 }
 
-/* The request in flight with this CID, or NULL. */
-static struct request *nvmep_request_of_cid(struct blk_mq_tags *tags, u16 cid)
+/*
+ * The request in flight with this CID, or NULL.  Not from blk-mq's tags, which
+ * change with the number of hardware queues.
+ */
+static struct request *nvmep_request_of_cid(struct nvmep_queue *queue, u16 cid)
 {
+	unsigned int tag = cid & NVMEP_CID_TAG_MASK;
 	struct request *rq;
 
-	/*
-	 * blk-mq has freed the tags if the controller grants fewer queues now.
-	 */
-	if (!tags)
+	lockdep_assert_held(&queue->cq_lock);
+
+	if (tag >= queue->entries)
 		return NULL;
-	rq = blk_mq_tag_to_rq(tags, cid & NVMEP_CID_TAG_MASK);
-	if (!rq || !blk_mq_request_started(rq) ||
-	    READ_ONCE(nvmep_request(rq)->cid) != cid)
+	/* Pairs with smp_store_release() in nvmep_request_prepare(). */
+	rq = smp_load_acquire(&queue->requests[tag]);
+	if (!rq || READ_ONCE(nvmep_request(rq)->cid) != cid)
 		return NULL;
 	return rq;
+}
+
+/* Is it the command of nvmep_queue_execute()? */
+static bool nvmep_execute_handle_cqe(struct nvmep_queue *queue, u16 cid,
+				     const struct nvme_completion *cqe)
+{
+	lockdep_assert_held(&queue->cq_lock);
+
+	if (cid == NVMEP_CID_NONE || cid != queue->own_cid)
+		return false;
+	queue->own_status = le16_to_cpu(cqe->status) >> 1;
+	WRITE_ONCE(queue->own_cid, NVMEP_CID_NONE);
+	wake_up_all(&queue->ctrl->state_wait);
+	return true;
 }
 
 /**
@@ -285,11 +305,12 @@ void nvmep_request_handle_cqe(struct nvmep_queue *queue,
 			      const struct nvme_completion *cqe,
 			      struct io_comp_batch *batch)
 {
-	struct blk_mq_tags *tags = queue->tag_set->tags[queue->tag_index];
 	u16 cid = nvmep_cid(READ_ONCE(cqe->command_id));
-	struct request *rq = nvmep_request_of_cid(tags, cid);
+	struct request *rq = nvmep_request_of_cid(queue, cid);
 
-	if (!rq) {
+	if (unlikely(!rq)) {
+		if (nvmep_execute_handle_cqe(queue, cid, cqe))
+			return;
 		dev_warn_ratelimited(queue->ctrl->dev,
 				     "queue %u: completion of CID %#x, which is not in flight: ignored\n",
 				     queue->qid, cid);
@@ -298,9 +319,77 @@ void nvmep_request_handle_cqe(struct nvmep_queue *queue,
 	/* Fault injection (io-timeout-fail) drops the completion. */
 	if (unlikely(blk_should_fake_timeout(rq->q)))
 		return;
+	WRITE_ONCE(queue->requests[cid & NVMEP_CID_TAG_MASK], NULL);
 	nvmep_request_set_result(rq, le16_to_cpu(cqe->status) >> 1,
 				 le64_to_cpu(cqe->result.u64));
 	nvmep_request_complete(rq, batch);
+}
+
+static bool nvmep_execute_pending(struct nvmep_queue *queue, u16 cid,
+				  u32 generation)
+{
+	return READ_ONCE(queue->own_cid) == cid &&
+	       nvmep_ctrl_generation(queue->ctrl) == generation;
+}
+
+/* Returns when the controller no longer executes the command. */
+static void nvmep_execute_wait(struct nvmep_queue *queue, u16 cid,
+			       u32 generation, unsigned long timeout)
+{
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+
+	do {
+		wait_event_timeout(ctrl->state_wait,
+				   !nvmep_execute_pending(queue, cid,
+							  generation),
+				   timeout);
+	} while (nvmep_execute_pending(queue, cid, generation) &&
+	       nvmep_timeout_deferred(ctrl));
+	/* Its interrupt may have been lost. */
+	if (READ_ONCE(queue->own_cid) == cid)
+		nvmep_queue_poll(queue);
+	if (READ_ONCE(queue->own_cid) != cid)
+		return;
+	if (nvmep_ctrl_generation(ctrl) == generation)
+		dev_warn(ctrl->dev,
+			 "queue %u: timeout of an internal command, resetting the controller\n",
+			 queue->qid);
+	nvmep_ctrl_ensure_stopped(ctrl, generation);
+}
+
+/**
+ * nvmep_queue_execute() - execute a command without data and without a request
+ * @queue: I/O queue; callers are serialised
+ * @sqe: complete command except for the CID
+ * @timeout: jiffies; after it the controller is reset
+ *
+ * For a command that blk-mq gives no tag: its request queue may be frozen.  The
+ * tag set leaves room for it in the SQ, but not in one of two entries.
+ *
+ * Return: NVMe status, 0 for success; -EINTR if the controller was stopped.
+ */
+int nvmep_queue_execute(struct nvmep_queue *queue, struct nvme_command *sqe,
+			unsigned long timeout)
+{
+	u32 generation = nvmep_ctrl_generation(queue->ctrl);
+	u16 cid = (u16)(queue->own_uses++ << NVMEP_CID_TAG_BITS) |
+		  NVMEP_CID_OWN_TAG;
+	int ret = -EINTR;
+
+	if (queue->entries < 3)
+		return NVME_SC_HOST_PATH_ERROR | NVME_STATUS_DNR;
+	sqe->common.command_id = nvmep_command_id(cid);
+	spin_lock_irq(&queue->cq_lock);
+	WRITE_ONCE(queue->own_cid, cid);
+	spin_unlock_irq(&queue->cq_lock);
+	if (nvmep_queue_submit_bound(queue, sqe, generation))
+		nvmep_execute_wait(queue, cid, generation, timeout);
+	spin_lock_irq(&queue->cq_lock);
+	if (queue->own_cid == NVMEP_CID_NONE)
+		ret = queue->own_status;
+	WRITE_ONCE(queue->own_cid, NVMEP_CID_NONE);
+	spin_unlock_irq(&queue->cq_lock);
+	return ret;
 }
 
 static blk_status_t nvmep_blk_status(u16 status)
@@ -397,30 +486,70 @@ void nvmep_request_end(struct request *rq, struct nvmep_failures *failures)
 	blk_mq_end_request(rq, nvmep_blk_status(req->status));
 }
 
-static bool nvmep_request_cancel(struct request *rq, void *unused)
+/**
+ * nvmep_request_end_executed() - end a request by another command's status
+ * @rq: request that was not dispatched; nvmep_queue_execute() has executed its
+ *	command
+ * @status: NVMe status
+ * @failures: counters of its request queue
+ * @delay: raised to the delay of a retry, in milliseconds, one second at most:
+ *	a freeze may wait for @rq
+ *
+ * Return: false, and it has not ended, if the command has to be tried again.
+ */
+bool nvmep_request_end_executed(struct request *rq, u16 status,
+				struct nvmep_failures *failures,
+				unsigned long *delay)
 {
-	/* Skip requests that were not dispatched or have completed. */
-	if (!blk_mq_request_started(rq) || blk_mq_request_completed(rq))
-		return true;
-	nvmep_request(rq)->flags |= NVMEP_REQUEST_CANCELLED;
-	nvmep_request_set_result(rq, NVME_SC_HOST_ABORTED_CMD, 0);
-	blk_mq_complete_request(rq);
+	struct nvmep_request *req = nvmep_request(rq);
+
+	req->status = status;
+	if (nvmep_request_retryable(rq)) {
+		req->retries++;
+		nvmep_count_retry(failures);
+		*delay = max(*delay, min_t(unsigned long, nvmep_retry_delay(rq),
+					   NVMEP_STOP_RETRY_MS));
+		return false;
+	}
+	nvmep_count_error(failures, rq);
+	blk_mq_end_request(rq, nvmep_blk_status(status));
 	return true;
 }
 
-/**
- * nvmep_request_cancel_all() - cancel every command in flight
- * @tags: tag set of the admin queue or of the I/O queues
- *
- * The controller must have stopped: else it could still access their memory.
- * Retryable requests are requeued, the others fail.
- */
-void nvmep_request_cancel_all(struct blk_mq_tag_set *tags)
+/* @rq was taken from its queue, so no completion entry matches it any more. */
+static void nvmep_request_cancel(struct request *rq)
 {
-	if (!tags->tags)
-		return;
-	blk_mq_tagset_busy_iter(tags, nvmep_request_cancel, NULL);
-	blk_mq_tagset_wait_completed_request(tags);
+	nvmep_request(rq)->flags |= NVMEP_REQUEST_CANCELLED;
+	nvmep_request_set_result(rq, NVME_SC_HOST_ABORTED_CMD, 0);
+	blk_mq_complete_request(rq);
+}
+
+/**
+ * nvmep_queue_cancel() - cancel every command in flight of a queue
+ * @queue: disabled queue of a stopped controller: else the controller could
+ *	still access their memory
+ *
+ * Retryable requests are requeued, the others fail, perhaps on another CPU
+ * after this has returned.  Until then a request keeps its tag, so no command
+ * of the next generation gets it, and a reference to its memory.  Queues are
+ * freed after the removal of the disks, which waits for their requests.
+ *
+ * Does not iterate over blk-mq's tags: their number may be changing, and that
+ * change may wait for these commands.
+ */
+void nvmep_queue_cancel(struct nvmep_queue *queue)
+{
+	struct request *rq;
+	unsigned int tag;
+
+	for (tag = 0; tag < queue->entries; tag++) {
+		spin_lock_irq(&queue->cq_lock);
+		rq = queue->requests[tag];
+		WRITE_ONCE(queue->requests[tag], NULL);
+		spin_unlock_irq(&queue->cq_lock);
+		if (rq)
+			nvmep_request_cancel(rq);
+	}
 }
 
 /**

@@ -23,6 +23,8 @@ struct nvmep_queue;
 #define NVMEP_CID_TAG_BITS		12
 #define NVMEP_CID_TAG_MASK		(BIT(NVMEP_CID_TAG_BITS) - 1)
 #define NVMEP_CID_NONE			0xffff	/* matches no tag */
+/* The tag of nvmep_queue_execute(), above those of blk-mq. */
+#define NVMEP_CID_OWN_TAG		(NVMEP_CID_TAG_MASK - 1)
 
 /* nvmep_request.flags */
 #define NVMEP_REQUEST_USER	BIT(0)	/* of user space; admin: needs LIVE */
@@ -105,8 +107,13 @@ blk_status_t nvmep_request_submit(struct nvmep_queue *queue, struct request *rq,
 void nvmep_request_handle_cqe(struct nvmep_queue *queue,
 			      const struct nvme_completion *cqe,
 			      struct io_comp_batch *batch);
+int nvmep_queue_execute(struct nvmep_queue *queue, struct nvme_command *sqe,
+			unsigned long timeout);
 void nvmep_request_end(struct request *rq, struct nvmep_failures *failures);
-void nvmep_request_cancel_all(struct blk_mq_tag_set *tags);
+bool nvmep_request_end_executed(struct request *rq, u16 status,
+				struct nvmep_failures *failures,
+				unsigned long *delay);
+void nvmep_queue_cancel(struct nvmep_queue *queue);
 int nvmep_request_status(struct request *rq, blk_status_t status);
 
 #endif /* _NVMEP_REQUEST_H */

@@ -445,7 +445,7 @@ static bool nvmep_ctrl_reset_ended(const struct nvmep_ctrl *ctrl,
  * which it was when its reset was requested.  A hold may prolong this wait;
  * each hold ends.
  */
-static int nvmep_ctrl_wait_reset(struct nvmep_ctrl *ctrl, u32 generation)
+static int nvmep_ctrl_wait_live(struct nvmep_ctrl *ctrl, u32 generation)
 {
 	bool back = false;
 	int ret;
@@ -453,9 +453,17 @@ static int nvmep_ctrl_wait_reset(struct nvmep_ctrl *ctrl, u32 generation)
 	ret = wait_event_killable(ctrl->state_wait,
 				  nvmep_ctrl_reset_ended(ctrl, generation,
 							 &back));
+	return !ret && !back ? -EIO : ret;
+}
+
+/* As nvmep_ctrl_wait_live(), and waits for the end of reset work. */
+static int nvmep_ctrl_wait_reset(struct nvmep_ctrl *ctrl, u32 generation)
+{
+	int ret = nvmep_ctrl_wait_live(ctrl, generation);
+
 	/* Its last steps follow the change to LIVE. */
 	flush_work(&ctrl->reset_work);
-	return !ret && !back ? -EIO : ret;
+	return ret;
 }
 
 /**
@@ -498,13 +506,6 @@ static int nvmep_ctrl_begin_plan(struct nvmep_ctrl *ctrl, u32 *generation)
 	return nvmep_ctrl_hold_live(ctrl, NVMEP_HOLD_PLAN);
 }
 
-/* Starts the reset and waits: returns as nvmep_ctrl_wait_reset(). */
-static int nvmep_ctrl_end_plan(struct nvmep_ctrl *ctrl, u32 generation)
-{
-	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_PLAN);
-	return nvmep_ctrl_wait_reset(ctrl, generation);
-}
-
 /**
  * nvmep_ctrl_reset_subsystem() - reset a controller's NVM subsystem and wait
  * @ctrl: controller with CAP.NSSRS; the caller holds no lock that a peer_ops
@@ -529,7 +530,8 @@ int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl)
 	nvmep_ctrl_hold(ctrl, NVMEP_HOLD_ABSENT);
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_notify_stopped(ctrl);
-	return nvmep_ctrl_end_plan(ctrl, generation);
+	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_PLAN);
+	return nvmep_ctrl_wait_reset(ctrl, generation);
 }
 
 /**
@@ -539,7 +541,7 @@ int nvmep_ctrl_reset_subsystem(struct nvmep_ctrl *ctrl)
  * @count: queue IDs for the CPU, 1 or more; the others are for peers
  *
  * Resets the controller, as queues are created and deleted only by a start.
- * I/O in flight is drained first, which takes some seconds at most.
+ * The caller has frozen all request queues.
  *
  * Return: 0 if the controller came back; -EIO if it failed; -ENODEV if it is
  * being removed; -ERESTARTSYS after a fatal signal.
@@ -552,16 +554,13 @@ int nvmep_ctrl_set_queue_split(struct nvmep_ctrl *ctrl, unsigned int count)
 	ret = nvmep_ctrl_begin_plan(ctrl, &generation);
 	if (ret)
 		return ret;
-	ctrl->cpu_ops->drain(ctrl);
 	WRITE_ONCE(ctrl->cpu_qids, count);
+	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_PLAN);
 	/*
-	 * Removal stops a controller that is not LIVE, and so resumes I/O,
-	 * which fails.  If that was before the end of the drain, I/O is
-	 * resumed here.
+	 * Reset work may go on.  Waiting for its end would be a deadlock: if
+	 * the controller fails, it submits I/O, which the caller has frozen.
 	 */
-	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
-		ctrl->cpu_ops->unquiesce(ctrl);
-	return nvmep_ctrl_end_plan(ctrl, generation);
+	return nvmep_ctrl_wait_live(ctrl, generation);
 }
 
 /**

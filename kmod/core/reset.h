@@ -19,6 +19,7 @@ void nvmep_ctrl_reread_firmware(struct nvmep_ctrl *ctrl);
 int nvmep_set_host_features(struct nvmep_ctrl *ctrl);
 
 /* io_queues.c */
+int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count);
 int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation);
 void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl);
 
@@ -29,6 +30,7 @@ void nvmep_ctrl_ensure_stopped(struct nvmep_ctrl *ctrl, u32 generation);
 void nvmep_ctrl_notify_stopped(struct nvmep_ctrl *ctrl);
 
 /* timeout.c */
+bool nvmep_timeout_deferred(const struct nvmep_ctrl *ctrl);
 enum blk_eh_timer_return nvmep_timeout(struct request *rq);
 
 /* reset.c */

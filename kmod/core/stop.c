@@ -21,7 +21,7 @@ static void nvmep_queues_disable(struct nvmep_ctrl *ctrl)
 	unsigned int i;
 
 	nvmep_queue_disable(ctrl->admin);
-	for (i = 0; i < ctrl->cpu_queues; i++)
+	for (i = 0; i < nvmep_ctrl_cpu_queues(ctrl); i++)
 		nvmep_queue_disable(ctrl->queues[i]);
 }
 
@@ -30,8 +30,19 @@ static void nvmep_queues_poll(struct nvmep_ctrl *ctrl)
 	unsigned int i;
 
 	nvmep_queue_poll(ctrl->admin);
-	for (i = 0; i < ctrl->cpu_queues; i++)
+	for (i = 0; i < nvmep_ctrl_cpu_queues(ctrl); i++)
 		nvmep_queue_poll(ctrl->queues[i]);
+}
+
+/* The admin queue has one tag set: on return its commands have ended. */
+static void nvmep_queues_cancel(struct nvmep_ctrl *ctrl)
+{
+	unsigned int i;
+
+	nvmep_queue_cancel(ctrl->admin);
+	blk_mq_tagset_wait_completed_request(&ctrl->admin_tags);
+	for (i = 0; i < nvmep_ctrl_cpu_queues(ctrl); i++)
+		nvmep_queue_cancel(ctrl->queues[i]);
 }
 
 /* A controller that will never be started again fails its I/O. */
@@ -77,8 +88,7 @@ void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown)
 	wake_up_all(&ctrl->state_wait);
 
 	nvmep_queues_poll(ctrl);
-	nvmep_request_cancel_all(&ctrl->admin_tags);
-	nvmep_request_cancel_all(&ctrl->io_tags);
+	nvmep_queues_cancel(ctrl);
 	blk_mq_unquiesce_queue(ctrl->admin_q);
 	nvmep_unquiesce_ended(ctrl);
 }

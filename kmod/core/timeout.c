@@ -118,6 +118,20 @@ static bool nvmep_recovery_expected(const struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_timeout_deferred() - does the timeout of a command have to wait?
+ * @ctrl: controller
+ *
+ * Firmware activation has its own limit: nvmep_firmware_activation().
+ *
+ * Return: true if it does: do not stop the controller now.
+ */
+bool nvmep_timeout_deferred(const struct nvmep_ctrl *ctrl)
+{
+	return nvmep_recovery_expected(ctrl) ||
+	       test_bit(NVMEP_CTRL_PAUSED, &ctrl->flags);
+}
+
+/**
  * nvmep_timeout() - blk-mq's timeout callback, for admin and I/O queues
  * @rq: request in flight
  *
@@ -141,10 +155,7 @@ enum blk_eh_timer_return nvmep_timeout(struct request *rq)
 	/* A stop is about to cancel it. */
 	if (nvmep_ctrl_generation(ctrl) != generation)
 		return BLK_EH_RESET_TIMER;
-	/*
-	 * Firmware activation has its own limit: nvmep_firmware_activation().
-	 */
-	if (test_bit(NVMEP_CTRL_PAUSED, &ctrl->flags))
+	if (nvmep_timeout_deferred(ctrl))
 		return BLK_EH_RESET_TIMER;
 
 	state = nvmep_ctrl_state(ctrl);

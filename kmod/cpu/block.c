@@ -17,6 +17,7 @@
 #include "cpu.h"
 #include "module.h"
 #include "namespace.h"
+#include "queue_map.h"
 
 /* --- commands ------------------------------------------------------------ */
 
@@ -202,30 +203,103 @@ static blk_status_t nvmep_command_build(const struct nvmep_ns *ns,
 
 /*
  * A controller may grant fewer queues after a reset, while the block layer
- * still has requests for the queues that are gone.  Their bios wait in the
- * requeue list until nvmep_block_update_hw_queues() has removed these queues.
+ * still has requests for the queues that are gone.  Until nvmep_queues_update()
+ * has removed these queues, requeue work submits their bios again, on a CPU
+ * that a live queue serves.  It does not wait for the scan, which may itself
+ * wait for one of them: to read the partition table of a new disk.  If no such
+ * CPU is online, bios wait for the next scan, and fail while one runs.
  *
- * Passthrough requests and the block layer's own flushes have no bios to submit
- * again: they fail, and the submitter decides about a retry.
+ * A flush that the block layer has made of several has no bio.  Flush work
+ * sends a Flush of its own and ends the request with that status.
  *
- * Returns BLK_STS_OK, and the request has ended, or BLK_STS_IOERR.
+ * Passthrough requests fail, and the submitter decides about a retry.
  */
-static blk_status_t nvmep_requeue_add(struct nvmep_ctrl *ctrl,
-				      struct request *rq)
+
+/* How often a Flush is tried while the controller is reset, milliseconds. */
+#define NVMEP_FLUSH_RETRY_MS	50UL
+
+static blk_status_t nvmep_requeue_fail(struct request *rq)
+{
+	nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
+	return BLK_STS_IOERR;
+}
+
+/*
+ * Polled queues are the first that are dropped: a moved bio is not polled.  Its
+ * submitter no longer waits for it here, so it may sleep.
+ */
+static void nvmep_requeue_prepare_bio(struct bio *bio)
+{
+	bio->bi_opf &= ~(REQ_POLLED | REQ_NOWAIT);
+	/* io_uring must not poll a hardware context that is gone. */
+	WRITE_ONCE(bio->bi_cookie, BLK_QC_T_NONE);
+}
+
+/* Returns false, and the bios are still those of @rq, if they have to fail. */
+static bool nvmep_requeue_steal_bios(struct nvmep_cpu *cpu, struct request *rq,
+				     int live)
+{
+	unsigned long flags;
+	bool wait;
+
+	spin_lock_irqsave(&cpu->requeue_lock, flags);
+	wait = live >= 0 || !cpu->requeue_scans;
+	if (wait)
+		blk_steal_bios(&cpu->requeue_list, rq);
+	spin_unlock_irqrestore(&cpu->requeue_lock, flags);
+	return wait;
+}
+
+static blk_status_t nvmep_requeue_add_bios(struct nvmep_ctrl *ctrl,
+					   struct request *rq)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	int live = nvmep_queues_live_cpu(ctrl);
+	struct bio *bio;
+
+	blk_mq_start_request(rq);
+	__rq_for_each_bio(bio, rq)
+		nvmep_requeue_prepare_bio(bio);
+	if (!nvmep_requeue_steal_bios(cpu, rq, live))
+		return nvmep_requeue_fail(rq);
+	blk_mq_end_request(rq, BLK_STS_OK);
+	if (live >= 0)
+		queue_work_on(live, nvmep_requeue_wq, &cpu->requeue_work);
+	return BLK_STS_OK;
+}
+
+/* Not started: neither a timeout nor a stop of the controller ends it. */
+static void nvmep_requeue_add_flush(struct nvmep_ctrl *ctrl, struct request *rq)
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
 	unsigned long flags;
 
-	if (blk_rq_is_passthrough(rq) || !rq->bio) {
-		nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
-		return BLK_STS_IOERR;
-	}
-	blk_mq_start_request(rq);
+	if (!(rq->rq_flags & RQF_DONTPREP))
+		nvmep_request_init(rq);
 	spin_lock_irqsave(&cpu->requeue_lock, flags);
-	blk_steal_bios(&cpu->requeue_list, rq);
+	list_add_tail(&rq->queuelist, &cpu->requeue_flushes);
 	spin_unlock_irqrestore(&cpu->requeue_lock, flags);
-	blk_mq_end_request(rq, BLK_STS_OK);
+	queue_delayed_work(nvmep_flush_wq, &cpu->flush_work, 0);
+}
+
+/* Returns BLK_STS_OK, and the request has ended or will, or BLK_STS_IOERR. */
+static blk_status_t nvmep_requeue_add(struct nvmep_ctrl *ctrl,
+				      struct request *rq)
+{
+	if (blk_rq_is_passthrough(rq))
+		return nvmep_requeue_fail(rq);
+	if (rq->bio)
+		return nvmep_requeue_add_bios(ctrl, rq);
+	nvmep_requeue_add_flush(ctrl, rq);
 	return BLK_STS_OK;
+}
+
+static void nvmep_requeue_take(struct nvmep_cpu *cpu, struct bio_list *list)
+{
+	spin_lock_irq(&cpu->requeue_lock);
+	*list = cpu->requeue_list;
+	bio_list_init(&cpu->requeue_list);
+	spin_unlock_irq(&cpu->requeue_lock);
 }
 
 /**
@@ -236,16 +310,120 @@ static blk_status_t nvmep_requeue_add(struct nvmep_ctrl *ctrl,
  */
 void nvmep_requeue_submit(struct nvmep_ctrl *ctrl)
 {
+	struct bio_list list;
+	struct bio *bio;
+
+	nvmep_requeue_take(ctrl->cpu, &list);
+	while ((bio = bio_list_pop(&list)))
+		submit_bio_noacct(bio);
+}
+
+/**
+ * nvmep_requeue_scan_begin() - let no bio wait for the end of a scan
+ * @ctrl: controller; scan_lock is held until nvmep_requeue_scan_end()
+ *
+ * The scan may wait for one of them.  Those that no live queue can serve fail.
+ */
+void nvmep_requeue_scan_begin(struct nvmep_ctrl *ctrl)
+{
 	struct nvmep_cpu *cpu = ctrl->cpu;
 	struct bio_list list;
 	struct bio *bio;
 
+	lockdep_assert_held(&cpu->scan_lock);
+
 	spin_lock_irq(&cpu->requeue_lock);
-	list = cpu->requeue_list;
-	bio_list_init(&cpu->requeue_list);
+	cpu->requeue_scans = true;
 	spin_unlock_irq(&cpu->requeue_lock);
+	if (nvmep_queues_live_cpu(ctrl) >= 0) {
+		nvmep_requeue_submit(ctrl);
+		return;
+	}
+	nvmep_requeue_take(cpu, &list);
 	while ((bio = bio_list_pop(&list)))
-		submit_bio_noacct(bio);
+		bio_io_error(bio);
+}
+
+void nvmep_requeue_scan_end(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+
+	lockdep_assert_held(&cpu->scan_lock);
+
+	spin_lock_irq(&cpu->requeue_lock);
+	cpu->requeue_scans = false;
+	spin_unlock_irq(&cpu->requeue_lock);
+}
+
+/* Runs with a rescuer: memory reclaim may wait for these bios. */
+void nvmep_requeue_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu,
+					     requeue_work);
+
+	nvmep_requeue_submit(cpu->ctrl);
+}
+
+/*
+ * Returns as nvmep_queue_execute(), with a status instead of -EINTR if the
+ * controller will not come back.  The first queue is always live.
+ */
+static int nvmep_flush_send(struct nvmep_ctrl *ctrl,
+			    const struct request *flush)
+{
+	const struct nvmep_ns *ns = flush->q->queuedata;
+	struct nvme_command sqe = {
+		.common.opcode = nvme_cmd_flush,
+		.common.nsid = cpu_to_le32(ns->nsid),
+	};
+	int ret;
+
+	ret = nvmep_queue_execute(ctrl->queues[0], &sqe,
+				  ctrl->io_tags.timeout);
+	if (ret == -EINTR && nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
+		return NVME_SC_HOST_ABORTED_CMD | NVME_STATUS_DNR;
+	return ret;
+}
+
+/* Returns false if it has to be sent again; may increase the delay before. */
+static bool nvmep_flush_done(struct nvmep_ctrl *ctrl, struct request *flush,
+			     unsigned long *delay)
+{
+	struct nvmep_ns *ns = flush->q->queuedata;
+	int ret = nvmep_flush_send(ctrl, flush);
+
+	return ret != -EINTR &&
+	       nvmep_request_end_executed(flush, ret, &ns->failures, delay);
+}
+
+/*
+ * Not part of requeue work, which waits while a request queue is frozen: the
+ * freeze waits for these requests.
+ */
+void nvmep_flush_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(to_delayed_work(work),
+					     struct nvmep_cpu, flush_work);
+	struct request *flush, *next;
+	unsigned long delay = NVMEP_FLUSH_RETRY_MS;
+	LIST_HEAD(flushes);
+	LIST_HEAD(left);
+
+	spin_lock_irq(&cpu->requeue_lock);
+	list_splice_init(&cpu->requeue_flushes, &flushes);
+	spin_unlock_irq(&cpu->requeue_lock);
+	list_for_each_entry_safe(flush, next, &flushes, queuelist) {
+		list_del_init(&flush->queuelist);
+		if (!nvmep_flush_done(cpu->ctrl, flush, &delay))
+			list_add_tail(&flush->queuelist, &left);
+	}
+	if (list_empty(&left))
+		return;
+	spin_lock_irq(&cpu->requeue_lock);
+	list_splice(&left, &cpu->requeue_flushes);
+	spin_unlock_irq(&cpu->requeue_lock);
+	queue_delayed_work(nvmep_flush_wq, &cpu->flush_work,
+			   msecs_to_jiffies(delay));
 }
 
 /* --- blk-mq callbacks ---------------------------------------------------- */
@@ -261,8 +439,7 @@ static blk_status_t nvmep_handle_disabled_queue(struct nvmep_ctrl *ctrl,
 {
 	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
 		return nvmep_requeue_add(ctrl, rq);
-	nvmep_request(rq)->status = NVME_SC_HOST_PATH_ERROR;
-	return BLK_STS_IOERR;
+	return nvmep_requeue_fail(rq);
 }
 
 static blk_status_t nvmep_queue_rq(struct blk_mq_hw_ctx *hctx,
@@ -339,8 +516,11 @@ static void nvmep_commit_rqs(struct blk_mq_hw_ctx *hctx)
 	nvmep_queue_write_doorbell(hctx->driver_data);
 }
 
+/* Some kernels look the context up before they know that it still exists. */
 static int nvmep_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
 {
+	if (unlikely(!hctx))
+		return 0;
 	return nvmep_queue_poll_batch(hctx->driver_data, batch);
 }
 
@@ -351,43 +531,6 @@ static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
 
 	hctx->driver_data = ctrl->queues[index];
 	return 0;
-}
-
-/* The last queues are polled queues, without an interrupt vector. */
-static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
-				     struct blk_mq_tag_set *tags)
-{
-	unsigned int others = ctrl->cpu_queues - ctrl->polled_queues, polled;
-	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_POLL];
-
-	if (tags->nr_maps <= HCTX_TYPE_POLL)
-		return 0;
-	/* If the controller grants fewer queues, polled queues go first. */
-	polled = tags->nr_hw_queues - min(tags->nr_hw_queues, others);
-	tags->map[HCTX_TYPE_READ].nr_queues = 0;
-	map->nr_queues = polled;
-	map->queue_offset = tags->nr_hw_queues - polled;
-	if (polled)
-		blk_mq_map_queues(map);
-	return polled;
-}
-
-static void nvmep_map_queues(struct blk_mq_tag_set *tags)
-{
-	struct nvmep_ctrl *ctrl = tags->driver_data;
-	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_DEFAULT];
-	unsigned int polled = nvmep_map_polled(ctrl, tags);
-
-	map->nr_queues = tags->nr_hw_queues - polled;
-	/*
-	 * Vector 0 is the admin queue's; the others are spread over the CPUs.
-	 * With fewer queues than vectors, the vectors' affinity would leave
-	 * some CPUs without a queue.
-	 */
-	if (ctrl->vectors == map->nr_queues + 1)
-		nvmep_map_hw_queues(map, ctrl->pdev, 1);
-	else
-		blk_mq_map_queues(map);
 }
 
 static const struct blk_mq_ops nvmep_mq_ops = {
@@ -413,76 +556,22 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 	tags->ops = &nvmep_mq_ops;
 	tags->nr_hw_queues = ctrl->cpu_queues_live;
 	tags->nr_maps = ctrl->polled_queues ? HCTX_MAX_TYPES : 1;
-	/* A full ring has one empty entry. */
-	tags->queue_depth = ctrl->queues[0]->entries - 1;
+	/*
+	 * A full ring has one empty entry; one is for nvmep_queue_execute().
+	 */
+	tags->queue_depth = max(ctrl->queues[0]->entries - 2, 1);
 	tags->numa_node = dev_to_node(ctrl->dev);
 	tags->cmd_size = sizeof(struct nvmep_request);
 	tags->flags = NVMEP_BLK_MQ_F_SHOULD_MERGE;
 	tags->timeout = nvmep_io_timeout * HZ;
 	tags->driver_data = ctrl;
 	ret = blk_mq_alloc_tag_set(tags);
-	if (ret)
+	if (ret) {
 		mempool_destroy(ctrl->cpu->range_pool);
-	return ret;
-}
-
-/*
- * The update of the tag set, which follows, takes locks that are held while
- * waiting for I/O only by additions and removals of disks.  scan_lock excludes
- * those, so the frozen queues cannot deadlock with them.
- */
-static void nvmep_block_freeze(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_ns *ns;
-
-	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		nvmep_freeze_queue_start_non_owner(ns->queue);
-	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		nvmep_freeze_wait(ctrl, ns->queue);
-}
-
-static void nvmep_block_unfreeze(struct nvmep_ctrl *ctrl)
-{
-	struct nvmep_ns *ns;
-
-	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		nvmep_unfreeze_queue_non_owner(ns->queue);
-}
-
-/**
- * nvmep_block_update_hw_queues() - adapt the tag set to the granted queues
- * @ctrl: controller; scan_lock is held
- *
- * A reset may change their number.  Freezes the request queues; requests for a
- * queue that is gone enter the requeue list meanwhile.
- *
- * Return: false if enable_lock was contended; try again.
- */
-bool nvmep_block_update_hw_queues(struct nvmep_ctrl *ctrl)
-{
-	struct blk_mq_tag_set *tags = &ctrl->io_tags;
-	unsigned int memflags;
-	bool locked;
-
-	lockdep_assert_held(&ctrl->cpu->scan_lock);
-
-	if (tags->nr_hw_queues == READ_ONCE(ctrl->cpu_queues_live))
-		return true;
-	/* Reclaim must not issue I/O to a frozen queue: it would deadlock. */
-	memflags = memalloc_noio_save();
-	nvmep_block_freeze(ctrl);
-	/*
-	 * A stop of the controller iterates over all tags under enable_lock.
-	 * Waiting for it with frozen queues would deadlock, so only try.
-	 */
-	locked = mutex_trylock(&ctrl->enable_lock);
-	if (locked) {
-		blk_mq_update_nr_hw_queues(tags, ctrl->cpu_queues_live);
-		mutex_unlock(&ctrl->enable_lock);
+		return ret;
 	}
-	nvmep_block_unfreeze(ctrl);
-	memalloc_noio_restore(memflags);
-	return locked;
+	nvmep_queues_set_affinity(ctrl);
+	return 0;
 }
 
 /* Undoes nvmep_block_init(); all namespaces are removed before. */

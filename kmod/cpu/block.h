@@ -12,12 +12,16 @@
 #include "nvme.h"
 
 struct nvmep_ctrl;
+struct work_struct;
 
 int nvmep_block_init(struct nvmep_ctrl *ctrl);
-bool nvmep_block_update_hw_queues(struct nvmep_ctrl *ctrl);
 void nvmep_block_exit(struct nvmep_ctrl *ctrl);
 
 void nvmep_requeue_submit(struct nvmep_ctrl *ctrl);
+void nvmep_requeue_scan_begin(struct nvmep_ctrl *ctrl);
+void nvmep_requeue_scan_end(struct nvmep_ctrl *ctrl);
+void nvmep_requeue_work(struct work_struct *work);
+void nvmep_flush_work(struct work_struct *work);
 
 /* SLBA and NLB; @blocks is 1 to 65536, @control is NVME_RW_* for dword 12. */
 static inline void nvmep_rw_range(struct nvme_command *sqe, u64 first,

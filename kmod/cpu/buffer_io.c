@@ -477,9 +477,18 @@ static int nvmep_ranges_submitted(const struct nvmep_ranges *ranges,
 /* --- submission of a list without sleeping ------------------------------ */
 
 /*
- * Allocates and prepares all requests or none.  On one CPU they get the same
- * hardware queue, which is the only one that io_uring polls for this command.
+ * io_uring polls for a command on the hardware queue of its first request only.
+ * On one CPU all requests get the same, but the block layer may have set some
+ * aside for this task before it migrated.  After -EAGAIN io_uring tries again
+ * where it may sleep, without polling.
  */
+static int nvmep_ranges_check_queue(const struct request *first,
+				    const struct request *rq, blk_opf_t polled)
+{
+	return polled && rq->mq_hctx != first->mq_hctx ? -EAGAIN : 0;
+}
+
+/* Allocates and prepares all requests or none. */
 static int nvmep_ranges_alloc_all(const struct nvmep_ranges *ranges,
 				  blk_opf_t polled,
 				  struct rq_list *allocated)
@@ -492,8 +501,11 @@ static int nvmep_ranges_alloc_all(const struct nvmep_ranges *ranges,
 	for (i = 0; i < ranges->count && !ret; i++) {
 		rq = nvmep_ranges_alloc(ranges, i, polled, BLK_MQ_REQ_NOWAIT);
 		ret = PTR_ERR_OR_ZERO(rq);
-		if (!ret)
+		if (!ret) {
 			nvmep_rq_list_add(allocated, rq);
+			ret = nvmep_ranges_check_queue(allocated->head, rq,
+						       polled);
+		}
 	}
 	migrate_enable();
 	if (!ret)

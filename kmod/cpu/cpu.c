@@ -34,12 +34,17 @@
 
 /* --- waits for I/O -------------------------------------------------------- */
 
-/*
- * Waits a little until a frozen queue has no requests.  The task that submitted
- * to a polled queue may have stopped polling.
+/**
+ * nvmep_freeze_wait_slice() - wait a little for the requests of a frozen queue
+ * @ctrl: controller
+ * @queue: request queue of a namespace, after blk_freeze_queue_start()
+ *
+ * Polls: the task that submitted to a polled queue may have stopped polling.
+ *
+ * Return: false if it has requests.
  */
-static bool nvmep_freeze_wait_slice(struct nvmep_ctrl *ctrl,
-				    struct request_queue *queue)
+bool nvmep_freeze_wait_slice(struct nvmep_ctrl *ctrl,
+			     struct request_queue *queue)
 {
 	if (blk_mq_freeze_queue_wait_timeout(queue, NVMEP_POLL_INTERVAL))
 		return true;
@@ -66,18 +71,21 @@ static void nvmep_poll_work(struct work_struct *work)
 					     struct nvmep_cpu, poll_work);
 
 	nvmep_poll_polled_queues(cpu->ctrl);
-	nvmep_poll_work_start(cpu->ctrl);
+	queue_delayed_work(nvmep_health_wq, &cpu->poll_work,
+			   NVMEP_POLL_INTERVAL);
 }
 
 /**
  * nvmep_poll_work_start() - poll polled queues until nvmep_poll_work_stop()
- * @ctrl: controller, bound
+ * @ctrl: controller, bound; scan_lock is held until nvmep_poll_work_stop()
  *
  * For waits inside the block layer, see nvmep_freeze_wait_slice().
  */
 void nvmep_poll_work_start(struct nvmep_ctrl *ctrl)
 {
-	queue_delayed_work(nvmep_wq, &ctrl->cpu->poll_work,
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
+
+	queue_delayed_work(nvmep_health_wq, &ctrl->cpu->poll_work,
 			   NVMEP_POLL_INTERVAL);
 }
 
@@ -298,6 +306,9 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	INIT_DELAYED_WORK(&cpu->poll_work, nvmep_poll_work);
 	spin_lock_init(&cpu->requeue_lock);
 	bio_list_init(&cpu->requeue_list);
+	INIT_LIST_HEAD(&cpu->requeue_flushes);
+	INIT_WORK(&cpu->requeue_work, nvmep_requeue_work);
+	INIT_DELAYED_WORK(&cpu->flush_work, nvmep_flush_work);
 	ctrl->cpu = cpu;
 	return 0;
 }

@@ -41,7 +41,7 @@ struct request_queue;
  * @scan_generation: guarded by @scan_lock: generation in which the current scan
  *	began
  * @scan_again: guarded by @scan_lock: the current scan has to be retried, as it
- *	could not identify or add a namespace
+ *	could not update the tag set, or identify or add a namespace
  * @scan_duplicate: guarded by @scan_lock: the current scan found a namespace
  *	with the identifiers of another one
  * @scan_unverified: guarded by @scan_lock: the current scan could not identify
@@ -50,10 +50,14 @@ struct request_queue;
  *	one
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
- * @poll_work: polls polled queues while namespaces are removed
- * @requeue_lock: guards @requeue_list
- * @requeue_list: bios whose hardware queue the controller no longer grants; the
- *	next scan submits them again
+ * @poll_work: polls polled queues while the block layer waits for I/O; runs
+ *	only while @scan_lock is held
+ * @requeue_lock: guards @requeue_list, @requeue_flushes and @requeue_scans
+ * @requeue_list: bios whose hardware queue the controller no longer grants
+ * @requeue_flushes: flushes of the block layer for such a queue
+ * @requeue_scans: a scan runs, which may wait for a bio
+ * @requeue_work: runs nvmep_requeue_work()
+ * @flush_work: runs nvmep_flush_work()
  */
 struct nvmep_cpu {
 	struct nvmep_ctrl *ctrl;
@@ -76,12 +80,18 @@ struct nvmep_cpu {
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;
 
-	spinlock_t requeue_lock;	/* @requeue_list */
+	spinlock_t requeue_lock;	/* up to @requeue_scans */
 	struct bio_list requeue_list;
+	struct list_head requeue_flushes;
+	bool requeue_scans;
+	struct work_struct requeue_work;
+	struct delayed_work flush_work;
 };
 
 extern const struct nvmep_cpu_ops nvmep_cpu_ops;
 
+bool nvmep_freeze_wait_slice(struct nvmep_ctrl *ctrl,
+			     struct request_queue *queue);
 void nvmep_freeze_wait(struct nvmep_ctrl *ctrl, struct request_queue *queue);
 void nvmep_poll_work_start(struct nvmep_ctrl *ctrl);
 void nvmep_poll_work_stop(struct nvmep_ctrl *ctrl);

@@ -16,6 +16,7 @@
 #include "identify.h"
 #include "module.h"
 #include "namespace.h"
+#include "queue_map.h"
 #include "scan.h"
 
 /* A failed scan is retried after this delay, which doubles up to the limit. */
@@ -308,16 +309,15 @@ static int nvmep_scan_locked(struct nvmep_ctrl *ctrl)
 
 	lockdep_assert_held(&cpu->scan_lock);
 
-	if (!nvmep_block_update_hw_queues(ctrl))
-		nvmep_scan(ctrl);
-	nvmep_requeue_submit(ctrl);
-	cpu->scan_again = false;
+	cpu->scan_again = !nvmep_queues_update(ctrl);
+	nvmep_requeue_scan_begin(ctrl);
 	cpu->scan_duplicate = false;
 	cpu->scan_unverified = false;
 	list = kmalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
 	if (list)
 		ret = nvmep_scan_all(ctrl, list);
 	kfree(list);
+	nvmep_requeue_scan_end(ctrl);
 	if (!ret && cpu->scan_unverified)
 		ret = -EAGAIN;
 	/* -EINTR: the controller was stopped; a restart scans again. */
@@ -363,13 +363,25 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_ns *ns, *next;
 
+	/*
+	 * First: the scan may wait for one of these bios.  From now on a
+	 * request for a removed queue fails instead of adding its bios.
+	 * Dispatch that began earlier may still add some: it queues work that
+	 * submits them.
+	 */
+	nvmep_requeue_submit(ctrl);
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
-	nvmep_poll_work_start(ctrl);
+	flush_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);
+	nvmep_poll_work_start(ctrl);
 	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
 		nvmep_ns_remove(ns);
-	mutex_unlock(&ctrl->cpu->scan_lock);
 	nvmep_poll_work_stop(ctrl);
+	mutex_unlock(&ctrl->cpu->scan_lock);
+	/* Bios of disks that are gone fail here. */
+	flush_work(&ctrl->cpu->requeue_work);
+	nvmep_requeue_submit(ctrl);
+	flush_delayed_work(&ctrl->cpu->flush_work);
 }

@@ -26,6 +26,7 @@
 #include "cpu.h"
 #include "module.h"
 #include "namespace.h"
+#include "queue_map.h"
 #include "scan.h"
 #include "sysfs.h"
 
@@ -114,7 +115,7 @@ static int nvmep_queue_split_check(struct nvmep_ctrl *ctrl, unsigned int count)
 			 count, usage.total, usage.total);
 		return -ERANGE;
 	}
-	if (min(count, ctrl->cpu_queues) > possible) {
+	if (min(count, ctrl->max_cpu_queues) > possible) {
 		dev_warn(ctrl->dev,
 			 "cpu_queues: %u refused, all but %u queue IDs were or are a peer's: bind the controller again, when the processes that still map their doorbells (debugfs: nvme-peer/quarantine) have ended\n",
 			 count, possible);
@@ -130,15 +131,16 @@ static int nvmep_queue_split_set_peers_blocked(struct nvmep_ctrl *ctrl,
 
 	if (ret || count == nvmep_queue_split(ctrl))
 		return ret;
-	return nvmep_ctrl_set_queue_split(ctrl, count);
+	return nvmep_queues_split(ctrl, count);
 }
 
 /*
  * Sets the number of queues reserved for the CPU, which resets the controller.
  *
  * Returns 0; -ERANGE if @count is not 1 to what the controller grants; -EBUSY
- * while peers have queue pairs; -ENOSPC if the CPU would need queue IDs that
- * were a peer's; -EINTR for a fatal signal; -EIO or -ENODEV if the reset fails.
+ * while peers have queue pairs, or if I/O in flight does not end within 5
+ * seconds; -ENOMEM; -ENOSPC if the CPU would need queue IDs that were a peer's;
+ * -EINTR for a fatal signal; -EIO or -ENODEV if the reset fails.
  */
 static int nvmep_queue_split_set(struct nvmep_ctrl *ctrl, unsigned int count)
 {
@@ -200,7 +202,7 @@ NVMEP_ATTR(dctype, "%s", NVMEP_TYPE(nvmep_discovery_types, ctrl->id->dctype));
 NVMEP_ATTR(address, "%s", pci_name(ctrl->pdev));
 NVMEP_ATTR(numa_node, "%d", dev_to_node(ctrl->dev));
 NVMEP_ATTR(queue_count, "%u", READ_ONCE(ctrl->cpu_queues_live) + 1);
-NVMEP_ATTR(sqsize, "%u", ctrl->io_tags.queue_depth);
+NVMEP_ATTR(sqsize, "%u", ctrl->queues[0]->entries - 1);
 NVMEP_ATTR(io_timeout, "%u", jiffies_to_msecs(ctrl->io_tags.timeout));
 
 static ssize_t transport_show(struct device *dev, struct device_attribute *attr,

@@ -6,6 +6,8 @@
  * completing commands: its queue pair is quiesced, lost and re-armed.  Rings,
  * doorbells and data are in host memory, which host threads can access.
  *
+ * Usage: data [NVMEPEER_LIST.FATBIN]: also execute a list by the kernel in that file.
+ *
  * Prints KTAP.
  */
 #include <cstdio>
@@ -698,7 +700,28 @@ static bool launches(const stream_list &list, const rig &rig, cudaGraphExec_t gr
 	return good && succeeded(rig);
 }
 
-/* Time of the call, and of a list of whole pages. */
+/* The kernel of a file, as the library loads it. */
+static bool file_works(stream_list list, const rig &rig, const char *path, cudaStream_t stream)
+{
+	void *arguments[] = { &list.parameters };
+	uint32_t count = list.done->count;
+	cudaLibrary_t library;
+	cudaKernel_t kernel;
+	bool good;
+
+	CHECK(cudaLibraryLoadFromFile(&library, path, nullptr, nullptr, 0, nullptr, nullptr, 0));
+	CHECK(cudaLibraryGetKernel(&kernel, library, "nvmepeer_list"));
+	memset(rig.memory, 0x5a, (size_t)LIST_ITEMS * LIST_STRIDE);
+	set_seed<<<1, 1, 0, stream>>>(list, 9);
+	choose_items<<<1, 256, 0, stream>>>(list);
+	CHECK(cudaLaunchKernel((const void *)kernel, 1, LIST_THREADS, arguments, 0, stream));
+	good = host_sees(list, count + 1);
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaLibraryUnload(library));
+	return items_are_read(rig, first_disk, 9) && good;
+}
+
+/* Time of the call, and of a list. */
 static void print_times(const stream_list &list, cudaStream_t stream)
 {
 	auto began = std::chrono::steady_clock::now();
@@ -713,7 +736,7 @@ static void print_times(const stream_list &list, cudaStream_t stream)
 	       enqueue / 10 * 1e6, all / 10 * 1e6);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	uint64_t commands = 0, faults = 0;
 	stream_list list;
@@ -739,6 +762,8 @@ int main(void)
 		   "a list made on the stream, in a graph, polled by the host; every byte");
 	ktap_check(other_stream_sees(list, rig, stream) && succeeded(rig), "a list that another stream waits for");
 	print_times(list, stream);
+	if (argc > 1)
+		ktap_check(file_works(list, rig, argv[1], stream), "a list by the kernel of the library's file");
 	write_and_read<<<THREADS / PER_BLOCK, PER_BLOCK>>>(rig, 20);
 	ktap_check(succeeded(rig), "writes of 1 to 8 blocks, read back");
 	ktap_check(quiesce_works(rig), "quiesced queue pair: every command is lost once");

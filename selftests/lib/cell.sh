@@ -37,27 +37,42 @@ accelerator() {
 processor_options() {
 	if [[ ${np_icount:-no} == yes ]]; then
 		echo "-smp 1 -accel tcg,thread=single -icount shift=1,sleep=on"
+	elif [[ $1 == numa ]]; then
+		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator)"
 	else
 		echo "-smp 2 -accel $(accelerator)"
 	fi
 }
 
-# machine_options IOMMU TOPOLOGY: RAM is a shared memfd, as the software GPU maps it. Linux
+# memory_options TOPOLOGY: RAM is a shared memfd, as the software GPU maps it. In topology numa each
+# of two nodes has half of it and half of the processors.
+memory_options() {
+	local more=''
+	# Address space above 4 GiB makes the kernel allocate bounce buffers.
+	[[ $1 != external ]] || more=,slots=1,maxmem=8G
+	echo "-m $cell_memory$more"
+	if [[ $1 == numa ]]; then
+		echo "-object memory-backend-memfd,id=mem0,size=1G,share=on -numa node,nodeid=0,cpus=0-3,memdev=mem0"
+		echo "-object memory-backend-memfd,id=mem1,size=1G,share=on -numa node,nodeid=1,cpus=4-7,memdev=mem1"
+	else
+		echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -machine memory-backend=mem"
+	fi
+}
+
+# machine_options IOMMU TOPOLOGY. Linux
 # has the host bridge of EPYC on its peer-to-peer list, and not that of "max", the processor of
 # topology unknown-bridge.
 machine_options() {
-	local processor=EPYC more=''
+	local processor=EPYC
 	[[ $2 != unknown-bridge ]] || processor=max
-	# Address space above 4 GiB makes the kernel allocate bounce buffers.
-	[[ $2 != external ]] || more=,slots=1,maxmem=8G
-	echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -m $cell_memory$more"
-	echo "-cpu $processor $(processor_options) -nodefaults -display none -no-reboot"
+	memory_options "$2"
+	echo "-cpu $processor $(processor_options "$2") -nodefaults -display none -no-reboot"
 	# Native PCI Express hot-plug instead of ACPI's, so that links report that they are up.
 	[[ $2 != switch ]] || echo "-global ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off"
 	if [[ $1 == off || $1 == bounce ]]; then
-		echo "-machine q35,memory-backend=mem"
+		echo "-machine q35"
 	else
-		echo "-machine q35,memory-backend=mem,kernel-irqchip=split"
+		echo "-machine q35,kernel-irqchip=split"
 		# Without caching-mode QEMU does not forward new mappings to the software GPU.
 		echo "-device intel-iommu,intremap=on,caching-mode=on,device-iotlb=on"
 	fi
@@ -91,7 +106,7 @@ vfio_user_device() {
 # external-facing, so the kernel does not trust the controller.
 topology_options() {
 	local topology=$1 run=$2 nvme_bus=rp1 gpu_bus=rp2 other_bus=rp3 external=(8.0)
-	local medium=file=$run/np0.img,format=raw,cache=unsafe,discard=unmap
+	local medium=file=$run/np0.img,format=raw,cache=unsafe,discard=unmap queues=''
 	root_ports
 	[[ $topology != external ]] || external+=(3.0)
 	"$np_source/selftests/lib/external_port.py" "$run/external.aml" "${external[@]}"
@@ -110,12 +125,14 @@ topology_options() {
 		echo "-device xio3130-downstream,id=ds1,bus=us,chassis=10,slot=10"
 		echo "-device xio3130-downstream,id=ds2,bus=us,chassis=11,slot=11"
 	fi
+	# As many queue pairs as processors: half of them are for peers.
+	[[ $topology != numa ]] || queues=,max_ioqpairs=8
 	[[ ${np_data:-yes} == yes ]] || medium=driver=null-co,size=2G
 	echo "-drive if=none,id=d0,$medium${np_medium_rate:+,throttling.iops-total=$np_medium_rate}"
 	echo "-drive if=none,id=d1,file=$run/np1.img,format=raw,cache=unsafe,discard=unmap"
 	# QEMU copies data in GPU memory through bounce buffers. A command waits if none is free,
 	# and QEMU hangs if its queue is deleted meanwhile.
-	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456${np_shadow:+,dbcs=$np_shadow}"
+	echo "-device nvme,id=np0,drive=d0,serial=np0,bus=$nvme_bus,x-max-bounce-buffer-size=268435456$queues${np_shadow:+,dbcs=$np_shadow}"
 	# The second controller has QEMU's largest MDTS, and a namespace with metadata, which
 	# nvme-peer does not support as a disk.
 	echo "-drive if=none,id=d2,file=$run/np1-metadata.img,format=raw,cache=unsafe,discard=unmap"

@@ -437,6 +437,187 @@ TEST_F(bad_queues, passthrough_not_moved_to_other_queue)
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 }
 
+static void *sync_on_cpu(void *argument)
+{
+	struct cpu_reader *reader = argument;
+
+	reader->result = np_run_on(reader->cpu) ?: fsync(reader->bad->disk) ? -errno : 0;
+	return NULL;
+}
+
+/*
+ * The controller is reset and grants the CPU one queue; CPUs from @first on flush meanwhile.
+ * The queue of CPU 1 is removed. False if the CPU has one queue only.
+ */
+static bool move_flushes(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			 struct cpu_reader *syncs, int first)
+{
+	struct nvme_peer_info info = {};
+	pthread_t thread;
+	void *result;
+	int i;
+
+	EXPECT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		return false;
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	EXPECT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	for (i = first; i < 2; i++) {
+		syncs[i] = (struct cpu_reader){ .bad = &self->bad, .cpu = i };
+		EXPECT_EQ(0, pthread_create(&syncs[i].thread, NULL, sync_on_cpu, &syncs[i]));
+	}
+	np_sleep_ms(200);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, &result);
+	EXPECT_EQ(NULL, result);
+	self->generation++;
+	return true;
+}
+
+/* After a test that has unbound the controller. */
+static void bind_again(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self)
+{
+	np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1);
+	np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS);
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+}
+
+static void expect_flushed(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			   struct cpu_reader *syncs, int first, int result)
+{
+	int i;
+
+	for (i = first; i < 2; i++) {
+		pthread_join(syncs[i].thread, NULL);
+		EXPECT_EQ(result, syncs[i].result);
+	}
+	np_qp_close(&self->other);
+	self->generation = np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE);
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+}
+
+/* A flush that waits for a removed queue is sent to another one. */
+TEST_F(bad_queues, flush_moved_to_other_queue)
+{
+	struct cpu_reader syncs[2];
+
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_COUNT, 0, BADCTRL_EVERY);
+	if (!move_flushes(_metadata, self, syncs, 0))
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	expect_flushed(_metadata, self, syncs, 0, 0);
+	EXPECT_EQ(2, np_bad_hits(&self->bad, 1));
+}
+
+/* A moved flush is retried as others are, and fails if it must not be retried. */
+TEST_F(bad_queues, moved_flush_has_status_of_controller)
+{
+	struct cpu_reader syncs[2];
+
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_STATUS, NVME_SC_INTERNAL, 2);
+	if (!move_flushes(_metadata, self, syncs, 1))
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	expect_flushed(_metadata, self, syncs, 1, 0);
+	EXPECT_EQ(2, np_bad_hits(&self->bad, 1));
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_STATUS,
+		    NVME_STATUS_DNR | NVME_SC_INTERNAL, 1);
+	EXPECT_TRUE(move_flushes(_metadata, self, syncs, 1));
+	expect_flushed(_metadata, self, syncs, 1, -EIO);
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+}
+
+/* The driver resets the controller, and sends the flush again. */
+TEST_F(bad_queues, moved_flush_times_out)
+{
+	struct cpu_reader syncs[2];
+	int generation;
+
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_HOLD, 0, 2);
+	if (!move_flushes(_metadata, self, syncs, 0))
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	generation = self->generation;
+	expect_flushed(_metadata, self, syncs, 0, 0);
+	/* The last reset is that of expect_flushed(). */
+	EXPECT_LT(generation + 1, self->generation);
+}
+
+/* The controller is unbound before the flush has ended. */
+TEST_F(bad_queues, moved_flush_fails_with_controller)
+{
+	struct cpu_reader syncs[2];
+	int i;
+
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_HOLD, 0, BADCTRL_EVERY);
+	np_bad_rule(&self->bad, 2, NVME_ADMIN_ABORT, BADCTRL_HOLD, 0, BADCTRL_EVERY);
+	if (!move_flushes(_metadata, self, syncs, 0))
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
+	np_qp_close(&self->other);
+	EXPECT_EQ(0, np_unbind(self->bad.address));
+	for (i = 0; i < 2; i++) {
+		pthread_join(syncs[i].thread, NULL);
+		EXPECT_EQ(-EIO, syncs[i].result);
+	}
+	bind_again(_metadata, self);
+}
+
+/* A reset interrupts the moved flush. */
+TEST_F(bad_queues, moved_flush_survives_reset)
+{
+	struct cpu_reader syncs[2];
+
+	np_bad_rule(&self->bad, 1, NP_IO_FLUSH, BADCTRL_HOLD, 0, 2);
+	if (!move_flushes(_metadata, self, syncs, 0))
+		SKIP(return, "the CPU has one queue, fewer cannot be granted");
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 2));
+	reset_with(_metadata, self, 1);
+	expect_flushed(_metadata, self, syncs, 0, 0);
+}
+
+static void expect_cpu_queues(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			      uint32_t count)
+{
+	struct cpu_reader readers[2];
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(count, info.qids_cpu);
+	start_readers(_metadata, &self->bad, readers);
+	join_readers(_metadata, readers);
+}
+
+/* If the controller refuses to create a queue, the CPU goes on with those before it. */
+TEST_F(bad_queues, refused_queue_is_done_without)
+{
+	static const uint8_t opcodes[] = { NVME_ADMIN_CREATE_CQ, NVME_ADMIN_CREATE_SQ };
+	uint32_t resets = np_bad_get(&self->bad, BADCTRL_RESETS);
+	struct nvme_peer_info info;
+	unsigned int i;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	if (info.qids_cpu < 2)
+		SKIP(return, "the CPU has one queue");
+	np_qp_close(&self->other);
+	for (i = 0; i < 2; i++) {
+		np_bad_rule(&self->bad, 0, opcodes[i], BADCTRL_COUNT, 0, 1);
+		np_bad_rule(&self->bad, 1, opcodes[i], BADCTRL_STATUS, REFUSED, 1);
+		reset_with(_metadata, self, 8);
+		expect_cpu_queues(_metadata, self, 1);
+		/* As many queue pairs are granted, and the controller has no queue too many. */
+		EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	}
+	reset_with(_metadata, self, 8);
+	/* Peers had the second queue ID meanwhile. */
+	expect_cpu_queues(_metadata, self, info.qids_cpu);
+	EXPECT_EQ(resets, np_bad_get(&self->bad, BADCTRL_RESETS));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+}
+
 /*
  * The controller is reset, failed or unbound before the CPU's I/O was moved to another
  * queue.
@@ -464,12 +645,7 @@ TEST_F(bad_queues, io_without_queue_fails_with_controller)
 		EXPECT_EQ(-EIO, readers[i].result);
 		free(readers[i].bytes);
 	}
-	np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1);
-	np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS);
-	EXPECT_EQ(0, np_bad_unbind(&self->bad));
-	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
-	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+	bind_again(_metadata, self);
 }
 
 /* --- cpu_queues attribute -------------------------------------------------------- */
@@ -579,6 +755,50 @@ TEST_F(bad_queues, cpu_queues_attribute_shrinks)
 	/* Resets keep the setting. */
 	reset_with(_metadata, self, 4);
 	expect_share(_metadata, self, 1, 1);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
+}
+
+/* The attribute is set to @count while a read is in flight that does not end in time. */
+static void expect_busy(struct __test_metadata *_metadata, FIXTURE_DATA(bad_queues) *self,
+			const char *count, uint32_t share, uint32_t used)
+{
+	struct cpu_reader reader = { .bad = &self->bad };
+
+	reader.bytes = aligned_alloc(NP_PAGE, NP_PAGE);
+	ASSERT_NE(NULL, reader.bytes);
+	np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1);
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_on_cpu, &reader));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(-EBUSY, keep(self, count));
+	expect_share(_metadata, self, share, used);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(0, reader.result);
+	free(reader.bytes);
+}
+
+/* If I/O in flight does not end, nothing changes. */
+TEST_F_TIMEOUT(bad_queues, cpu_queues_attribute_waits_for_io, 90)
+{
+	struct nvme_peer_info info;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	np_qp_close(&self->other);
+	np_buffer_close(&self->buffer);
+	EXPECT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/io_timeout", "30"));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	self->generation = np_bad_generation(&self->bad);
+	expect_busy(_metadata, self, "1", 4, info.qids_cpu);
+	EXPECT_EQ(0, keep(self, "1"));
+	self->generation++;
+	expect_busy(_metadata, self, "4", 1, 1);
+	EXPECT_EQ(0, keep(self, "4"));
+	self->generation++;
+	expect_share(_metadata, self, 4, info.qids_cpu);
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->bad.ctrl.fd, 4, 0));
 	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_objects(&self->bad.ctrl, self->before));
 }

@@ -495,7 +495,7 @@ TEST_F(ranges_in_flight, reset_cancels_ranges)
 	check_pages(_metadata, self);
 }
 
-/* CAP.MQES: queues of four entries, so three commands in flight. */
+/* CAP.MQES: of five entries one stays empty and one is for a Flush of the driver. */
 #define CAP_LOW		(BADCTRL_REGISTERS + 0x00)
 #define FEW		3U
 
@@ -503,7 +503,7 @@ static int set_up_few(FIXTURE_DATA(ranges_in_flight) *self)
 {
 	uint32_t cap = np_bad_get(&self->bad, CAP_LOW);
 
-	return np_bad_set(&self->bad, CAP_LOW, (cap & ~0xffffU) | FEW) ?: set_up(self);
+	return np_bad_set(&self->bad, CAP_LOW, (cap & ~0xffffU) | (FEW + 1)) ?: set_up(self);
 }
 
 #define POLL_QUEUES	"/sys/module/nvme_peer/parameters/poll_queues"
