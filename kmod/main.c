@@ -381,6 +381,7 @@ static struct pci_driver nvmep_driver = {
 	.probe = nvmep_probe,
 	.remove = nvmep_remove,
 	.shutdown = nvmep_pci_shutdown,
+	.sriov_configure = pci_sriov_configure_simple,
 	.err_handler = &nvmep_error_handlers,
 	.driver.pm = pm_sleep_ptr(&nvmep_pm_ops),
 };

@@ -34,6 +34,10 @@ enum nvme_admin_opcode {
 enum nvme_io_opcode {
 	NVME_IO_WRITE_UNCORRECTABLE = 0x04,
 	NVME_IO_VERIFY = 0x0c,
+	NVME_IO_RESERVATION_REGISTER = 0x0d,
+	NVME_IO_RESERVATION_REPORT = 0x0e,
+	NVME_IO_RESERVATION_ACQUIRE = 0x11,
+	NVME_IO_RESERVATION_RELEASE = 0x15,
 	NVME_IO_COPY = 0x19,
 	NVME_IO_FABRICS = 0x7f,
 	NVME_IO_VENDOR = 0x80,		/* first vendor specific opcode */
@@ -69,6 +73,7 @@ enum nvme_log_page {
 
 /* Feature identifiers (base 5.27.1). */
 enum nvme_feature {
+	NVME_FEATURE_TEMPERATURE = 0x04,
 	NVME_FEATURE_WRITE_CACHE = 0x06,
 	NVME_FEATURE_QUEUES = 0x07,
 	NVME_FEATURE_EVENTS = 0x0b,
@@ -94,6 +99,7 @@ enum nvme_status {
 	NVME_SC_SGL_LENGTH = 0x00f,
 	NVME_SC_SGL_TYPE = 0x011,
 	NVME_SC_PRP_OFFSET = 0x013,
+	NVME_SC_HOST_IDENTIFIER = 0x018,
 	NVME_SC_INTERRUPTED = 0x021,
 	NVME_SC_LBA_RANGE = 0x080,
 	NVME_SC_CAPACITY = 0x081,

@@ -19,6 +19,7 @@
 
 struct nvmep_cpu_ops;
 struct nvmep_ctrl;
+struct nvmep_hwmon;
 struct request_queue;
 
 /**
@@ -48,6 +49,9 @@ struct request_queue;
  *	a known namespace, so its format may have changed
  * @scan_failures: guarded by @scan_lock: failed scans since the last complete
  *	one
+ * @hwmon_tries: used by @scan_work: attempts to add temperature sensors
+ * @hwmon: used by @scan_work, and by removal after it was cancelled:
+ *	temperature sensors, NULL for none
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
  * @poll_work: polls polled queues while namespaces are removed
@@ -73,6 +77,8 @@ struct nvmep_cpu {
 	bool scan_unverified;
 	unsigned int scan_failures;
 	struct work_struct scan_work;
+	unsigned int hwmon_tries;
+	struct nvmep_hwmon *hwmon;
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;
 

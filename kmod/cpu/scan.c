@@ -13,6 +13,7 @@
 #include "core/qids.h"
 #include "core/reset.h"
 #include "cpu.h"
+#include "hwmon.h"
 #include "identify.h"
 #include "module.h"
 #include "namespace.h"
@@ -349,8 +350,11 @@ void nvmep_scan_work(struct work_struct *work)
 	cpu->scan_generation = generation;
 	ret = nvmep_scan_locked(ctrl);
 	mutex_unlock(&cpu->scan_lock);
-	if (!ret)
-		nvmep_ctrl_allow_rearm(ctrl, generation);
+	if (ret)
+		return;
+	nvmep_ctrl_allow_rearm(ctrl, generation);
+	/* Last: its command may time out. */
+	nvmep_hwmon_add(ctrl);
 }
 
 /**
@@ -365,6 +369,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
+	nvmep_hwmon_remove(ctrl);
 	nvmep_poll_work_start(ctrl);
 	nvmep_requeue_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);

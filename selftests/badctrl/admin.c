@@ -80,6 +80,9 @@ static void log_health(struct bad *ctrl, uint8_t *log)
 {
 	uint64_t reads = atomic_load(&ctrl->reads), writes = atomic_load(&ctrl->writes);
 
+	pthread_mutex_lock(&ctrl->lock);
+	memcpy(log, ctrl->health, sizeof(ctrl->health));
+	pthread_mutex_unlock(&ctrl->lock);
 	memcpy(log + 64, &reads, sizeof(reads));
 	memcpy(log + 80, &writes, sizeof(writes));
 }
@@ -121,6 +124,20 @@ static uint16_t set_host_behavior(struct bad *ctrl, const struct bad_command *co
 	return status;
 }
 
+/* Temperature Threshold, base 5.1.25.1.3. */
+static uint16_t threshold(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
+{
+	uint32_t *kelvin = &ctrl->thresholds[command->cdw11 >> 16 & (BADCTRL_THRESHOLDS - 1)];
+
+	pthread_mutex_lock(&ctrl->lock);
+	if (command->opcode == NVME_ADMIN_SET_FEATURES)
+		*kelvin = command->cdw11 & 0xffff;
+	else
+		*result = *kelvin;
+	pthread_mutex_unlock(&ctrl->lock);
+	return 0;
+}
+
 static uint16_t features(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	if (command->opcode == NVME_ADMIN_SET_FEATURES &&
@@ -132,6 +149,8 @@ static uint16_t features(struct bad *ctrl, const struct bad_command *command, ui
 		return 0;
 	case NVME_FEATURE_EVENTS:
 		return 0;
+	case NVME_FEATURE_TEMPERATURE:
+		return threshold(ctrl, command, result);
 	default:
 		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	}
