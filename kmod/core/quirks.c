@@ -34,7 +34,7 @@ static const struct pci_device_id nvmep_quirks[] = {
 	{ PCI_DEVICE(0x1bb1, 0x0100),
 	  .driver_data = NVMEP_QUIRK_DELAY_BEFORE_READY |
 			 NVMEP_QUIRK_NO_NS_DESC },
-	/* Memblaze PBlaze5, Marvell 88SS1092, Silicon Motion SM2263. */
+	/* Memblaze PBlaze5, Lexar 256 GB, Silicon Motion. */
 	{ PCI_DEVICE(0x1c5f, 0x0555), .driver_data = NVMEP_QUIRK_NO_NS_DESC },
 	{ PCI_DEVICE(0x1b4b, 0x1092), .driver_data = NVMEP_QUIRK_NO_NS_DESC },
 	{ PCI_DEVICE(0x126f, 0x2263), .driver_data = NVMEP_QUIRK_NO_NS_DESC },
@@ -47,7 +47,7 @@ static const struct pci_device_id nvmep_quirks[] = {
 	{ PCI_VDEVICE(INTEL, 0xf1a5),
 	  .driver_data = NVMEP_QUIRK_NO_WRITE_ZEROES |
 			 NVMEP_QUIRK_NO_TEMP_THRESH },
-	/* Kingston A2000, Wodposit. */
+	/* Kingston KC3000, Wodposit. */
 	{ PCI_DEVICE(0x2646, 0x5013),
 	  .driver_data = NVMEP_QUIRK_NO_SENSOR_THRESH },
 	{ PCI_DEVICE(0x1fa0, 0x2283),
@@ -73,10 +73,10 @@ static const struct pci_device_id nvmep_quirks[] = {
 
 /* Write Zeroes fails, is slow, or does not write zeroes. */
 static const struct pci_device_id nvmep_no_write_zeroes[] = {
-	/* Samsung PM981 and PM9B1. */
+	/* Samsung, among them PM9B1. */
 	{ PCI_DEVICE(0x144d, 0xa809) },
 	{ PCI_DEVICE(0x144d, 0xa80b) },
-	/* SanDisk. */
+	/* SanDisk Skyhawk. */
 	{ PCI_DEVICE(0x15b7, 0x2001) },
 	/* Phison E19 and E21. */
 	{ PCI_DEVICE(0x1987, 0x5019) },
@@ -87,7 +87,7 @@ static const struct pci_device_id nvmep_no_write_zeroes[] = {
 	/* Union Memory. */
 	{ PCI_DEVICE(0x1cc4, 0x6302) },
 	{ PCI_DEVICE(0x1cc4, 0x6303) },
-	/* Lexar. */
+	/* SPCC. */
 	{ PCI_DEVICE(0x1d97, 0x2263) },
 	/* Kingston. */
 	{ PCI_DEVICE(0x2646, 0x5016) },

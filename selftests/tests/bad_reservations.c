@@ -229,6 +229,9 @@ TEST_F(bad_reservations, failures_are_reported)
 		{ NVME_SC_HOST_PATH, 0x10000 },
 		{ NVME_SC_INTERNAL, IO_ERROR },
 	};
+	struct keys report;
+	struct held held;
+	uint64_t key;
 	size_t i;
 
 	for (i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -237,6 +240,12 @@ TEST_F(bad_reservations, failures_are_reported)
 					 BADCTRL_STATUS, table[i].status, 1));
 		EXPECT_EQ(table[i].result, register_key(self->disk, 0, OWN, 0));
 	}
+	if (!has_reports(self->disk))
+		return;
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, BADCTRL_ON_IO | NVME_IO_RESERVATION_REPORT,
+				 BADCTRL_STATUS, NVME_SC_INTERNAL, BADCTRL_EVERY));
+	EXPECT_EQ(IO_ERROR, np_ioctl(self->disk, READ_HELD, &held));
+	EXPECT_EQ(IO_ERROR, read_keys(self->disk, &key, 1, &report));
 }
 
 TEST_HARNESS_MAIN

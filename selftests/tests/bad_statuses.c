@@ -359,7 +359,7 @@ TEST_F(bad_statuses, failed_io_is_explained)
 	EXPECT_TRUE(log_explains(bad, self->bytes, NVME_STATUS_DNR | NVME_SC_READ_ERROR,
 				 "Unrecovered Read Error (sct 0x2 / sc 0x81) DNR "));
 	EXPECT_TRUE(log_explains(bad, self->bytes, NVME_SC_RESERVATION | STATUS_MORE,
-				 "Reservation Conflict (sct 0x0 / sc 0x83) MORE \n"));
+				 "Reservation Conflict (sct 0x0 / sc 0x83) MORE "));
 	EXPECT_TRUE(log_explains(bad, self->bytes, NVME_STATUS_DNR | 0x7c0,
 				 "Unknown (sct 0x7 / sc 0xc0) DNR "));
 }
