@@ -349,6 +349,7 @@ static int nvmep_suspend(struct device *dev)
 		return -EBUSY;
 	}
 	before = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_SLEEP);
+	set_bit(NVMEP_CTRL_SLEPT, &ctrl->flags);
 	/* A controller that has failed may still have mapped doorbells. */
 	ctrl->peer_ops->revoke_doorbells(ctrl);
 	if (before >= NVMEP_CTRL_DELETING)

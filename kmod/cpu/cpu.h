@@ -20,6 +20,7 @@
 struct nvmep_cpu_ops;
 struct nvmep_ctrl;
 struct nvmep_hwmon;
+struct opal_dev;
 struct request_queue;
 
 /**
@@ -52,6 +53,8 @@ struct request_queue;
  * @hwmon_tries: used by @scan_work: attempts to add temperature sensors
  * @hwmon: used by @scan_work, and by removal after it was cancelled:
  *	temperature sensors, NULL for none
+ * @opal_asked: used by @scan_work: @opal was set, or there is none
+ * @opal: set once, smp_store_release(), then const; READ_ONCE(): Opal, NULL for none
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
  * @poll_work: polls polled queues while namespaces are removed
@@ -79,6 +82,8 @@ struct nvmep_cpu {
 	struct work_struct scan_work;
 	unsigned int hwmon_tries;
 	struct nvmep_hwmon *hwmon;
+	bool opal_asked;
+	struct opal_dev *opal;
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;
 

@@ -14,6 +14,7 @@
 #include <linux/idr.h>
 #include <linux/nvme_peer.h>
 #include <linux/poll.h>
+#include <linux/sed-opal.h>
 #include <linux/string.h>
 
 #include "buffer_io.h"
@@ -21,6 +22,7 @@
 #include "core/ctrl.h"
 #include "namespace.h"
 #include "node.h"
+#include "opal.h"
 #include "passthru.h"
 #include "reservation.h"
 #include "sysfs.h"
@@ -275,6 +277,8 @@ static int nvmep_block_ioctl(struct block_device *bdev, nvmep_blk_mode_t mode,
 	};
 
 	from.ctrl = from.ns->ctrl;
+	if (is_sed_ioctl(cmd))
+		return nvmep_opal_ioctl(from.ctrl, cmd, (void __user *)arg);
 	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);
 }
 

@@ -17,6 +17,7 @@
 #include "identify.h"
 #include "module.h"
 #include "namespace.h"
+#include "opal.h"
 #include "scan.h"
 
 /* A failed scan is retried after this delay, which doubles up to the limit. */
@@ -353,8 +354,9 @@ void nvmep_scan_work(struct work_struct *work)
 	if (ret)
 		return;
 	nvmep_ctrl_allow_rearm(ctrl, generation);
-	/* Last: its command may time out. */
+	/* Last: their commands may time out. */
 	nvmep_hwmon_add(ctrl);
+	nvmep_opal_add(ctrl);
 }
 
 /**
