@@ -16,11 +16,13 @@
 #include <linux/dma-mapping.h>
 #include <linux/fs.h>
 #include <linux/iommu.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/msi.h>
 #include <linux/nvme.h>
 #include <linux/pci.h>
+#include <linux/pr.h>
 #include <linux/sched/mm.h>
 #include <linux/workqueue.h>
 #ifdef NVMEP_HAVE_USE_DMA_IOMMU
@@ -269,6 +271,54 @@ static inline void nvmep_p2p_unmap(struct dma_buf_attachment *attach,
 #ifndef NVMEP_HAVE_NVME_STATUS_DNR
 #define NVME_STATUS_CRD			0x1800
 #define NVME_STATUS_DNR			0x4000
+#endif
+
+/* --- persistent reservations, block device operations -------------------- */
+
+/* Positive results of &struct pr_ops functions: enum pr_status. */
+#define NVMEP_PR_STS_IOERR		0x2
+#define NVMEP_PR_STS_CONFLICT		0x18
+#define NVMEP_PR_STS_PATH_FAILED	0x10000
+
+/* The members of struct pr_ops that read keys and reservation, where it has them. */
+#ifdef NVMEP_HAVE_PR_READ
+#define NVMEP_PR_READ_OPS(keys, reservation)				\
+	.pr_read_keys = keys, .pr_read_reservation = reservation,
+#else
+#define NVMEP_PR_READ_OPS(keys, reservation)
+
+struct pr_keys {
+	u32 generation;
+	u32 num_keys;
+	u64 keys[];
+};
+
+struct pr_held_reservation {
+	u64 key;
+	u32 generation;
+	enum pr_type type;
+};
+#endif
+
+/*
+ * NVMEP_GETGEO_FN(function) defines function_fn(), the function to set in
+ * &block_device_operations.getgeo.  It calls function(struct gendisk *disk,
+ * struct hd_geometry *geometry).
+ */
+#ifdef NVMEP_HAVE_GETGEO_DISK
+#define NVMEP_GETGEO_FN(function)					\
+static int function##_fn(struct gendisk *disk,				\
+			 struct hd_geometry *geometry)			\
+{									\
+	return function(disk, geometry);				\
+}
+#else
+#define NVMEP_GETGEO_FN(function)					\
+static int function##_fn(struct block_device *bdev,			\
+			 struct hd_geometry *geometry)			\
+{									\
+	return function(bdev->bd_disk, geometry);			\
+}
 #endif
 
 /* --- block layer -------------------------------------------------------- */
@@ -579,6 +629,9 @@ static inline bool nvmep_dma_need_unmap(struct device *dev)
  * @zeroes_deallocate: Write Zeroes can deallocate blocks that then read as zero
  * @write_cache: a volatile write cache is present
  * @fua: FUA writes are supported
+ * @atomic_max: bytes that are written atomically, 0 for none
+ * @atomic_boundary: no atomic write may cross a multiple of it, bytes, 0 for
+ *	none
  * @virt_boundary: mask: segments of a request meet at multiples of it plus 1
  * @dma_alignment: mask of bits that are clear in addresses and lengths
  */
@@ -598,6 +651,8 @@ struct nvmep_limits {
 	bool zeroes_deallocate;
 	bool write_cache;
 	bool fua;
+	unsigned int atomic_max;
+	unsigned int atomic_boundary;
 	unsigned int virt_boundary;
 	unsigned int dma_alignment;
 };
@@ -619,6 +674,24 @@ struct nvmep_limits_update {
 };
 
 #ifdef NVMEP_HAVE_QUEUE_LIMITS
+static inline void nvmep_fill_atomic_limits(struct queue_limits *lim,
+					    const struct nvmep_limits *limits)
+{
+#ifdef NVMEP_HAVE_ATOMIC_WRITES
+	unsigned int max = limits->atomic_max;
+
+	lim->atomic_write_hw_max = max;
+	lim->atomic_write_hw_boundary = limits->atomic_boundary;
+	lim->atomic_write_hw_unit_min = max ? limits->block_size : 0;
+	lim->atomic_write_hw_unit_max = max ? rounddown_pow_of_two(max) : 0;
+#endif
+#ifdef BLK_FEAT_ATOMIC_WRITES
+	lim->features &= ~BLK_FEAT_ATOMIC_WRITES;
+	if (limits->atomic_max)
+		lim->features |= BLK_FEAT_ATOMIC_WRITES;
+#endif
+}
+
 static inline void nvmep_fill_queue_limits(struct queue_limits *lim,
 					   const struct nvmep_limits *limits)
 {
@@ -649,6 +722,7 @@ static inline void nvmep_fill_queue_limits(struct queue_limits *lim,
 		lim->features |= BLK_FEAT_WRITE_CACHE;
 	if (limits->fua)
 		lim->features |= BLK_FEAT_FUA;
+	nvmep_fill_atomic_limits(lim, limits);
 }
 
 static inline struct gendisk *nvmep_alloc_disk(struct blk_mq_tag_set *set,

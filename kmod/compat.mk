@@ -23,6 +23,8 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,blk-mq.h,rq_end_io_fn..struct request .*blk_status_t.$$,END_IO_BATCH) \
 	$(call nvmep-probe,blk_types.h,BLK_STS_RESV_CONFLICT,RESV_CONFLICT) \
 	$(call nvmep-probe,blk_plug.h,struct rq_list .$$,RQ_LIST) \
+	$(call nvmep-probe,blkdev.h,atomic_write_hw_unit_max;,ATOMIC_WRITES) \
+	$(call nvmep-probe,blkdev.h,getgeo..struct gendisk,GETGEO_DISK) \
 	$(call nvmep-probe,blkdev.h,struct rq_list .$$,RQ_LIST) \
 	$(call nvmep-probe,blkdev.h,void.*poll_ctx;,POLL_CTX) \
 	$(call nvmep-probe,blkdev.h,max_hw_wzeroes_unmap_sectors;,WZEROES_UNMAP) \
@@ -52,4 +54,5 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,nvme.h,NVME_STATUS_DNR,NVME_STATUS_DNR) \
 	$(call nvmep-probe,nvme.h,NVME_WZ_DEAC,NVME_WZ_DEAC) \
 	$(call nvmep-probe,pci-p2pdma.h,pcim_p2pdma_provider,P2PDMA_PROVIDER) \
+	$(call nvmep-probe,pr.h,pr_read_keys,PR_READ) \
 	$(call nvmep-probe,workqueue.h,WQ_PERCPU,WQ_PERCPU)

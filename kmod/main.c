@@ -349,6 +349,7 @@ static int nvmep_suspend(struct device *dev)
 		return -EBUSY;
 	}
 	before = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_SLEEP);
+	set_bit(NVMEP_CTRL_SLEPT, &ctrl->flags);
 	/* A controller that has failed may still have mapped doorbells. */
 	ctrl->peer_ops->revoke_doorbells(ctrl);
 	if (before >= NVMEP_CTRL_DELETING)
@@ -381,6 +382,7 @@ static struct pci_driver nvmep_driver = {
 	.probe = nvmep_probe,
 	.remove = nvmep_remove,
 	.shutdown = nvmep_pci_shutdown,
+	.sriov_configure = pci_sriov_configure_simple,
 	.err_handler = &nvmep_error_handlers,
 	.driver.probe_type = PROBE_PREFER_ASYNCHRONOUS,
 	.driver.pm = pm_sleep_ptr(&nvmep_pm_ops),

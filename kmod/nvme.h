@@ -40,6 +40,9 @@ static_assert(sizeof(struct nvme_completion) == 16);
 #define NVMEP_EVENT_ERROR_DOORBELL_VALUE	0x01
 #define NVMEP_EVENT_CONFIG_CRITICAL	0x1f
 
+#define NVMEP_STATUS_MORE	0x2000	/* see the Error Information log page */
+#define NVMEP_SCT_PATH	3		/* status code type: path errors */
+
 /* SQID of an Error Information log entry: error of no queue, base 5.1.12.1.2. */
 #define NVMEP_ERROR_NO_QUEUE	0xffff
 
@@ -49,6 +52,55 @@ static_assert(sizeof(struct nvme_completion) == 16);
 #define NVMEP_NS_DLFEAT_READ_MASK	0x7	/* value read from deallocated blocks */
 #define NVMEP_NS_DLFEAT_READ_ZEROES	1
 #define NVMEP_NS_DLFEAT_DEALLOCATE	BIT(3)	/* Write Zeroes may deallocate */
+
+/* Reservation commands, base 7.2 to 7.5: dword 10. */
+#define NVMEP_RESERVATION_IGNORE_KEY	BIT(3)
+#define NVMEP_RESERVATION_RTYPE_SHIFT	8
+#define NVMEP_REGISTER_KEY		0
+#define NVMEP_REGISTER_REMOVE_KEY	1
+#define NVMEP_REGISTER_REPLACE_KEY	2
+#define NVMEP_REGISTER_PERSIST		GENMASK(31, 30)	/* through power loss */
+#define NVMEP_ACQUIRE			0
+#define NVMEP_ACQUIRE_PREEMPT		1
+#define NVMEP_ACQUIRE_PREEMPT_ABORT	2
+#define NVMEP_RELEASE			0
+#define NVMEP_RELEASE_CLEAR		1
+/* Of Reservation Report: dword 11. */
+#define NVMEP_REPORT_EXTENDED		BIT(0)
+
+/*
+ * Reservation Status data structure: the header, and registrants, which all
+ * have the size of the header.  Those of the extended one are longer.
+ */
+struct nvmep_reservation {
+	__le32 generation;
+	u8 type;
+	__le16 registrants;
+	u8 reserved[17];
+} __packed;
+
+#define NVMEP_REGISTRANT_HOLDS	BIT(0)
+
+struct nvmep_registrant {
+	__le16 cntlid;
+	u8 status;
+	u8 reserved[5];
+	__le64 host;
+	__le64 key;
+};
+
+struct nvmep_registrant_extended {
+	__le16 cntlid;
+	u8 status;
+	u8 reserved[5];
+	__le64 key;
+	u8 host[16];
+	u8 reserved2[32];
+};
+
+static_assert(sizeof(struct nvmep_reservation) == 24);
+static_assert(sizeof(struct nvmep_registrant) == 24);
+static_assert(sizeof(struct nvmep_registrant_extended) == 64);
 
 /*
  * CIDs in queue entries.  linux/nvme.h declares them without a byte order, as a

@@ -143,6 +143,8 @@ static const char *known_status_text(enum nvme_status status)
 		return "SGL descriptor type invalid";
 	case NVME_SC_PRP_OFFSET:
 		return "invalid PRP offset";
+	case NVME_SC_HOST_IDENTIFIER:
+		return "host identifier inconsistent format";
 	case NVME_SC_INTERRUPTED:
 		return "command interrupted";
 	case NVME_SC_LBA_RANGE:

@@ -80,6 +80,8 @@ enum nvmep_ctrl_state {
  * @scan: queue a scan for namespaces and do not wait.  Any context that may
  *	take a spinlock.  A scan that fails is retried; one that succeeds ends
  *	with peer_ops->allow_rearm()
+ * @woke: the controller has started for the first time after sleep, and I/O is
+ *	not resumed yet: unlock what lost power.  May send admin commands
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -89,6 +91,7 @@ struct nvmep_cpu_ops {
 	void (*drain)(struct nvmep_ctrl *ctrl);
 	void (*fail)(struct nvmep_ctrl *ctrl);
 	void (*scan)(struct nvmep_ctrl *ctrl);
+	void (*woke)(struct nvmep_ctrl *ctrl);
 };
 
 /**
@@ -151,6 +154,7 @@ struct nvmep_peer_ops {
 #define NVMEP_CTRL_EVENT_REQUESTED	1	/* an AER is in flight */
 #define NVMEP_CTRL_PAUSED		2	/* firmware activation runs */
 #define NVMEP_CTRL_LOCK_WANTED		3	/* reset work: device lock */
+#define NVMEP_CTRL_SLEPT		4	/* cleared by the next start */
 
 /*
  * One controller.

@@ -40,7 +40,7 @@ static void nvmep_show_queue(struct seq_file *seq, struct nvmep_queue *queue)
 		&ctrl->qids.doorbells[queue->qid];
 
 	seq_printf(seq, "%u %s %u %d %llu %llu %llu %llu\n", queue->qid,
-		   queue->qid ? "io" : "admin", queue->entries, queue->vector,
+		   queue->number ? "io" : "admin", queue->entries, queue->vector,
 		   READ_ONCE(count->sq), READ_ONCE(count->cq),
 		   READ_ONCE(queue->completions),
 		   READ_ONCE(queue->lost_interrupts));

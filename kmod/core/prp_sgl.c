@@ -17,6 +17,7 @@
 #include "ctrl.h"
 #include "data.h"
 #include "prp_sgl.h"
+#include "quirks.h"
 #include "request.h"
 
 /* --- position in mapped memory ------------------------------------------- */
@@ -98,12 +99,13 @@ static bool nvmep_dma_iter_advance(struct nvmep_dma_iter *iter,
 int nvmep_prp_pools_create(struct nvmep_ctrl *ctrl)
 {
 	size_t small = NVMEP_PRPS_PER_SMALL_LIST * sizeof(__le64);
+	size_t align = ctrl->quirks & NVMEP_QUIRK_LISTS_ALIGN_512 ? 512 : small;
 
 	ctrl->prp_pool = dma_pool_create("nvmep prp", ctrl->dev,
 					 NVMEP_PRPS_PER_LIST * sizeof(__le64),
 					 ctrl->page_size, 0);
 	ctrl->prp_small_pool = dma_pool_create("nvmep prp small", ctrl->dev,
-					       small, small, 0);
+					       small, align, 0);
 	if (ctrl->prp_pool && ctrl->prp_small_pool)
 		return 0;
 	nvmep_prp_pools_destroy(ctrl);

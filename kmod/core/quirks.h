@@ -17,6 +17,10 @@ struct pci_dev;
 #define NVMEP_QUIRK_DMA_48		BIT(4)	/* 48-bit DMA addresses only */
 #define NVMEP_QUIRK_BOGUS_NID		BIT(5)	/* identifiers not unique */
 #define NVMEP_QUIRK_IDENTIFY_CNS	BIT(6)	/* VS 1.1 with CNS of 1.0 */
+#define NVMEP_QUIRK_NO_NS_DESC		BIT(7)	/* no list of descriptors */
+#define NVMEP_QUIRK_NO_TEMP_THRESH	BIT(8)	/* thresholds are constant */
+#define NVMEP_QUIRK_NO_SENSOR_THRESH	BIT(9)	/* of the composite one only */
+#define NVMEP_QUIRK_LISTS_ALIGN_512	BIT(10)	/* alignment of PRP lists */
 
 unsigned int nvmep_quirks_find(struct pci_dev *pdev);
 const char *nvmep_quirk_name(unsigned int bit);

@@ -9,6 +9,7 @@
 #include "compat.h"
 #include "ctrl.h"
 #include "data.h"
+#include "error_log.h"
 #include "queue.h"
 #include "request.h"
 #include "reset.h"
@@ -164,32 +165,13 @@ blk_status_t nvmep_request_submit(struct nvmep_queue *queue, struct request *rq,
 /* --- failed commands ----------------------------------------------------- */
 
 /*
- * Failed block I/O is counted.  Passthrough of user space is counted and logged
- * only while log_passthru is set; the driver's own commands never are.
+ * Failed block I/O is counted and logged.  Passthrough of user space is only
+ * while log_passthru is set; the driver's own commands never are.
  */
 
 static void nvmep_count_retry(struct nvmep_failures *failures)
 {
 	atomic_long_inc(&failures->retries);
-}
-
-static void nvmep_log_passthru_error(struct request *rq)
-{
-	const struct nvmep_queue *queue = rq->mq_hctx->driver_data;
-	const struct nvmep_request *req = nvmep_request(rq);
-	const struct nvme_common_command *sqe = &req->sqe.common;
-
-	dev_err_ratelimited(queue->ctrl->dev,
-			    "%s: passthrough opcode %#x failed, status %#x (sct %#x / sc %#x)%s cdw10=%#x cdw11=%#x cdw12=%#x cdw13=%#x cdw14=%#x cdw15=%#x\n",
-			    rq->q->disk ? rq->q->disk->disk_name :
-					  dev_name(&queue->ctrl->device),
-			    sqe->opcode, req->status,
-			    NVME_SCT(req->status),
-			    req->status & NVME_SC_MASK,
-			    req->status & NVME_STATUS_DNR ? " DNR" : "",
-			    le32_to_cpu(sqe->cdw10), le32_to_cpu(sqe->cdw11),
-			    le32_to_cpu(sqe->cdw12), le32_to_cpu(sqe->cdw13),
-			    le32_to_cpu(sqe->cdw14), le32_to_cpu(sqe->cdw15));
 }
 
 /*
@@ -212,8 +194,7 @@ static void nvmep_count_error(struct nvmep_failures *failures,
 	    !nvmep_error_counts(failures, rq))
 		return;
 	atomic_long_inc(&failures->errors);
-	if (blk_rq_is_passthrough(rq))
-		nvmep_log_passthru_error(rq);
+	nvmep_error_log(rq);
 }
 
 /* --- completion ---------------------------------------------------------- */

@@ -431,13 +431,16 @@ void nvmep_flush_work(struct work_struct *work)
 /*
  * A reset quiesces all request queues before it disables the hardware queues.
  * So a request is dispatched to a disabled queue only if the controller no
- * longer grants that queue after a reset, or if the controller is DELETING or
- * DEAD.
+ * longer grants that queue after a reset, or was stopped in state DELETING or
+ * DEAD.  The removal of a disk writes its data back, by the queues that are
+ * left.
  */
 static blk_status_t nvmep_handle_disabled_queue(struct nvmep_ctrl *ctrl,
 						struct request *rq)
 {
-	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING)
+	if (nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING ||
+	    (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags) &&
+	     nvmep_queues_live_cpu(ctrl) >= 0))
 		return nvmep_requeue_add(ctrl, rq);
 	return nvmep_requeue_fail(rq);
 }
@@ -530,6 +533,11 @@ static int nvmep_init_hctx(struct blk_mq_hw_ctx *hctx, void *data,
 	struct nvmep_ctrl *ctrl = data;
 
 	hctx->driver_data = ctrl->queues[index];
+	/*
+	 * Older kernels keep this flag of a context whose CPUs were offline
+	 * when it is used again for other CPUs, and these then wait forever.
+	 */
+	clear_bit(BLK_MQ_S_INACTIVE, &hctx->state);
 	return 0;
 }
 

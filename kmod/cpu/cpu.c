@@ -9,6 +9,7 @@
  */
 #include <linux/blk-mq.h>
 #include <linux/sched/mm.h>
+#include <linux/sed-opal.h>
 #include <linux/slab.h>
 
 #include "block.h"
@@ -21,6 +22,7 @@
 #include "identify.h"
 #include "module.h"
 #include "namespace.h"
+#include "opal.h"
 #include "scan.h"
 
 /* How long a shutdown waits for I/O in flight, in jiffies. */
@@ -317,6 +319,7 @@ static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 {
 	if (!ctrl->cpu)
 		return;
+	free_opal_dev(ctrl->cpu->opal);
 	cleanup_srcu_struct(&ctrl->cpu->namespaces_srcu);
 	kfree(ctrl->cpu);
 }
@@ -329,4 +332,5 @@ const struct nvmep_cpu_ops nvmep_cpu_ops = {
 	.drain = nvmep_namespaces_drain,
 	.fail = nvmep_namespaces_fail,
 	.scan = nvmep_scan,
+	.woke = nvmep_opal_unlock,
 };

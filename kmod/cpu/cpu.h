@@ -19,6 +19,8 @@
 
 struct nvmep_cpu_ops;
 struct nvmep_ctrl;
+struct nvmep_hwmon;
+struct opal_dev;
 struct request_queue;
 
 /**
@@ -41,13 +43,18 @@ struct request_queue;
  * @scan_generation: guarded by @scan_lock: generation in which the current scan
  *	began
  * @scan_again: guarded by @scan_lock: the current scan has to be retried, as it
- *	could not update the tag set, or identify or add a namespace
+ *	could not identify or add a namespace
  * @scan_duplicate: guarded by @scan_lock: the current scan found a namespace
  *	with the identifiers of another one
  * @scan_unverified: guarded by @scan_lock: the current scan could not identify
  *	a known namespace, so its format may have changed
  * @scan_failures: guarded by @scan_lock: failed scans since the last complete
  *	one
+ * @hwmon_tries: used by @scan_work: attempts to add temperature sensors
+ * @hwmon: used by @scan_work, and by removal after it was cancelled:
+ *	temperature sensors, NULL for none
+ * @opal_asked: used by @scan_work: @opal was set, or there is none
+ * @opal: set once, smp_store_release(), then const; READ_ONCE(): Opal, NULL for none
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
  * @poll_work: polls polled queues while the block layer waits for I/O; runs
@@ -77,6 +84,10 @@ struct nvmep_cpu {
 	bool scan_unverified;
 	unsigned int scan_failures;
 	struct work_struct scan_work;
+	unsigned int hwmon_tries;
+	struct nvmep_hwmon *hwmon;
+	bool opal_asked;
+	struct opal_dev *opal;
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;
 

@@ -67,6 +67,8 @@ static bool nvmep_needs_descriptors(const struct nvmep_ctrl *ctrl)
 {
 	if (NVME_CAP_CSS(ctrl->cap) & NVME_CAP_CSS_CSI)
 		return true;
+	if (ctrl->quirks & NVMEP_QUIRK_NO_NS_DESC)
+		return false;
 	return ctrl->vs >= NVME_VS(1, 3, 0) &&
 	       !(ctrl->quirks & NVMEP_QUIRK_BOGUS_NID);
 }
@@ -331,6 +333,32 @@ static void nvmep_optimal_limits(struct nvmep_limits *limits,
 	limits->physical_block_size = rounddown_pow_of_two(atomic);
 }
 
+/*
+ * Atomic writes by request (RWF_ATOMIC); NVM command set 2.1.4.  One block is
+ * always atomic.  AWUPF is not used, as in-tree: some controllers give it for
+ * another block size than that of the namespace.
+ *
+ * The block layer requires that the boundary (NABSPF) is a power of two, that it
+ * is not below the size, and that the chunk size is a multiple of it.
+ */
+static void nvmep_atomic_limits(struct nvmep_limits *limits,
+				const struct nvme_id_ns *id)
+{
+	unsigned int unit = limits->block_size, boundary = 0, size = unit;
+
+	if (id->nabo)
+		return;
+	if (id->nsfeat & NVME_NS_FEAT_ATOMICS && id->nawupf) {
+		size = unit * (le16_to_cpu(id->nawupf) + 1);
+		if (id->nabspf)
+			boundary = unit * (le16_to_cpu(id->nabspf) + 1);
+	}
+	if (boundary && (!is_power_of_2(boundary) || limits->chunk % boundary))
+		return;
+	limits->atomic_boundary = boundary;
+	limits->atomic_max = boundary ? min(size, boundary) : size;
+}
+
 static unsigned int nvmep_chunk_size(const struct nvmep_ctrl *ctrl,
 				     const struct nvme_id_ns *id,
 				     unsigned int unit)
@@ -384,4 +412,6 @@ void nvmep_ns_limits(struct nvmep_limits *limits,
 	limits->virt_boundary = NVMEP_DATA_BOUNDARY;
 	limits->dma_alignment = NVMEP_DATA_ALIGNMENT;
 	nvmep_optimal_limits(limits, ctrl, id);
+	if (nvmep_format_usable(id))
+		nvmep_atomic_limits(limits, id);
 }

@@ -10,16 +10,21 @@
 #include <linux/blkdev.h>
 #include <linux/cdev.h>
 #include <linux/fs.h>
+#include <linux/hdreg.h>
 #include <linux/idr.h>
 #include <linux/nvme_peer.h>
 #include <linux/poll.h>
+#include <linux/sed-opal.h>
+#include <linux/string.h>
 
 #include "buffer_io.h"
 #include "compat.h"
 #include "core/ctrl.h"
 #include "namespace.h"
 #include "node.h"
+#include "opal.h"
 #include "passthru.h"
+#include "reservation.h"
 #include "sysfs.h"
 #include "uring.h"
 
@@ -272,13 +277,49 @@ static int nvmep_block_ioctl(struct block_device *bdev, nvmep_blk_mode_t mode,
 	};
 
 	from.ctrl = from.ns->ctrl;
+	if (is_sed_ioctl(cmd))
+		return nvmep_opal_ioctl(from.ctrl, cmd, (void __user *)arg);
 	return nvmep_passthru_ioctl(&from, cmd, (void __user *)arg);
+}
+
+/* As in-tree: a geometry for partitioning programs, without meaning. */
+static int nvmep_block_getgeo(struct gendisk *disk,
+			      struct hd_geometry *geometry)
+{
+	geometry->heads = 64;
+	geometry->sectors = 32;
+	geometry->cylinders = get_capacity(disk) / (64 * 32);
+	return 0;
+}
+
+NVMEP_GETGEO_FN(nvmep_block_getgeo);
+
+/* Returns the length of the identifier: pNFS servers name a disk by it. */
+static int nvmep_block_unique_id(struct gendisk *disk, u8 id[16],
+				 enum blk_unique_id type)
+{
+	struct nvmep_ns *ns = disk->private_data;
+
+	if (type != BLK_UID_EUI64)
+		return -EINVAL;
+	if (memchr_inv(ns->ids.nguid, 0, sizeof(ns->ids.nguid))) {
+		memcpy(id, ns->ids.nguid, sizeof(ns->ids.nguid));
+		return sizeof(ns->ids.nguid);
+	}
+	if (memchr_inv(ns->ids.eui64, 0, sizeof(ns->ids.eui64))) {
+		memcpy(id, ns->ids.eui64, sizeof(ns->ids.eui64));
+		return sizeof(ns->ids.eui64);
+	}
+	return -EINVAL;
 }
 
 const struct block_device_operations nvmep_bdev_ops = {
 	.owner = THIS_MODULE,
 	.ioctl = nvmep_block_ioctl,
 	.compat_ioctl = blkdev_compat_ptr_ioctl,
+	.getgeo = nvmep_block_getgeo_fn,
+	.get_unique_id = nvmep_block_unique_id,
+	.pr_ops = &nvmep_pr_ops,
 	.free_disk = nvmep_ns_free_disk,
 };
 

@@ -400,8 +400,12 @@ int nvmep_queues_split(struct nvmep_ctrl *ctrl, unsigned int count)
 
 	/* Before I/O is frozen: this allocates memory. */
 	ret = nvmep_ctrl_add_queues(ctrl, count);
-	if (ret)
-		return ret;
+	if (ret) {
+		dev_warn(ctrl->dev,
+			 "cpu_queues: %u refused, allocation of a queue failed (%d): memory or interrupt vectors are short\n",
+			 count, ret);
+		return -ENOMEM;
+	}
 	if (mutex_lock_killable(&ctrl->cpu->scan_lock))
 		return -EINTR;
 	/* Reclaim must not issue I/O to a frozen queue: it would deadlock. */

@@ -13,9 +13,11 @@
 #include "core/qids.h"
 #include "core/reset.h"
 #include "cpu.h"
+#include "hwmon.h"
 #include "identify.h"
 #include "module.h"
 #include "namespace.h"
+#include "opal.h"
 #include "queue_map.h"
 #include "scan.h"
 
@@ -279,6 +281,15 @@ void nvmep_scan_retry_work(struct work_struct *work)
 	nvmep_scan(cpu->ctrl);
 }
 
+static void nvmep_scan_later(struct nvmep_ctrl *ctrl, unsigned int doublings)
+{
+	spin_lock_irq(&ctrl->state_lock);
+	if (nvmep_scan_allowed(ctrl))
+		queue_delayed_work(nvmep_wq, &ctrl->cpu->scan_retry_work,
+				   NVMEP_SCAN_RETRY_DELAY << doublings);
+	spin_unlock_irq(&ctrl->state_lock);
+}
+
 /* Logs a failed scan and queues a retry. */
 static void nvmep_scan_retry(struct nvmep_ctrl *ctrl, int ret)
 {
@@ -293,23 +304,21 @@ static void nvmep_scan_retry(struct nvmep_ctrl *ctrl, int ret)
 		dev_err(ctrl->dev,
 			"namespace scan failed: %d, keeping the known namespaces, trying again\n",
 			ret);
-	spin_lock_irq(&ctrl->state_lock);
-	if (nvmep_scan_allowed(ctrl))
-		queue_delayed_work(nvmep_wq, &cpu->scan_retry_work,
-				   NVMEP_SCAN_RETRY_DELAY << doublings);
-	spin_unlock_irq(&ctrl->state_lock);
+	nvmep_scan_later(ctrl, doublings);
 }
 
 /* Returns 0 if it compared every known namespace with the controller's. */
 static int nvmep_scan_locked(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
+	bool updated;
 	int ret = -ENOMEM;
 	__le32 *list;
 
 	lockdep_assert_held(&cpu->scan_lock);
 
-	cpu->scan_again = !nvmep_queues_update(ctrl);
+	updated = nvmep_queues_update(ctrl);
+	cpu->scan_again = false;
 	nvmep_requeue_scan_begin(ctrl);
 	cpu->scan_duplicate = false;
 	cpu->scan_unverified = false;
@@ -323,10 +332,13 @@ static int nvmep_scan_locked(struct nvmep_ctrl *ctrl)
 	/* -EINTR: the controller was stopped; a restart scans again. */
 	if (ret == -EINTR)
 		return ret;
-	if (ret || cpu->scan_again)
+	if (ret || cpu->scan_again) {
 		nvmep_scan_retry(ctrl, ret);
-	else
-		cpu->scan_failures = 0;
+		return ret;
+	}
+	cpu->scan_failures = 0;
+	if (!updated)
+		nvmep_scan_later(ctrl, 0);
 	return ret;
 }
 
@@ -349,8 +361,12 @@ void nvmep_scan_work(struct work_struct *work)
 	cpu->scan_generation = generation;
 	ret = nvmep_scan_locked(ctrl);
 	mutex_unlock(&cpu->scan_lock);
-	if (!ret)
-		nvmep_ctrl_allow_rearm(ctrl, generation);
+	if (ret)
+		return;
+	nvmep_ctrl_allow_rearm(ctrl, generation);
+	/* Last: their commands may time out. */
+	nvmep_hwmon_add(ctrl);
+	nvmep_opal_add(ctrl);
 }
 
 /**
@@ -363,15 +379,11 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_ns *ns, *next;
 
-	/*
-	 * First: the scan may wait for one of these bios.  From now on a
-	 * request for a removed queue fails instead of adding its bios.
-	 * Dispatch that began earlier may still add some: it queues work that
-	 * submits them.
-	 */
+	/* First: the scan may wait for one of these bios. */
 	nvmep_requeue_submit(ctrl);
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
+	nvmep_hwmon_remove(ctrl);
 	flush_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);

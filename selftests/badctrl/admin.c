@@ -80,6 +80,9 @@ static void log_health(struct bad *ctrl, uint8_t *log)
 {
 	uint64_t reads = atomic_load(&ctrl->reads), writes = atomic_load(&ctrl->writes);
 
+	pthread_mutex_lock(&ctrl->lock);
+	memcpy(log, ctrl->health, sizeof(ctrl->health));
+	pthread_mutex_unlock(&ctrl->lock);
 	memcpy(log + 64, &reads, sizeof(reads));
 	memcpy(log + 80, &writes, sizeof(writes));
 }
@@ -121,6 +124,20 @@ static uint16_t set_host_behavior(struct bad *ctrl, const struct bad_command *co
 	return status;
 }
 
+/* Temperature Threshold, base 5.1.25.1.3. */
+static uint16_t threshold(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
+{
+	uint32_t *kelvin = &ctrl->thresholds[command->cdw11 >> 16 & (BADCTRL_THRESHOLDS - 1)];
+
+	pthread_mutex_lock(&ctrl->lock);
+	if (command->opcode == NVME_ADMIN_SET_FEATURES)
+		*kelvin = command->cdw11 & 0xffff;
+	else
+		*result = *kelvin;
+	pthread_mutex_unlock(&ctrl->lock);
+	return 0;
+}
+
 static uint16_t features(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	if (command->opcode == NVME_ADMIN_SET_FEATURES &&
@@ -132,6 +149,8 @@ static uint16_t features(struct bad *ctrl, const struct bad_command *command, ui
 		return 0;
 	case NVME_FEATURE_EVENTS:
 		return 0;
+	case NVME_FEATURE_TEMPERATURE:
+		return threshold(ctrl, command, result);
 	default:
 		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
 	}
@@ -199,6 +218,27 @@ static uint16_t format(struct bad *ctrl)
 	return 0;
 }
 
+/*
+ * Level 0 Discovery of TCG Storage, of an Opal 2.0 disk that is locked; the other protocols
+ * answer zeroes. All numbers are big-endian.
+ */
+static uint16_t security_receive(struct bad *ctrl, const struct bad_command *command)
+{
+	static const uint8_t discovery[] = {
+		[3] = 48 + 16 + 16 + 20 - 4,			/* bytes that follow */
+		[48] = 0x00, 0x01, 0x10, 12, 0x01,		/* TPer: synchronous */
+		[64] = 0x00, 0x02, 0x10, 12, 0x07,		/* Locking: enabled, locked */
+		[80] = 0x02, 0x03, 0x10, 16, 0x10, 0x00, 0x00, 0x01,	/* Opal 2.0, first ComID */
+		[99] = 0,
+	};
+	uint8_t data[BAD_PAGE] = { 0 };
+	size_t length = command->cdw11 < sizeof(data) ? command->cdw11 : sizeof(data);
+
+	if (command->cdw10 == (1U << 24 | 1U << 8))
+		memcpy(data, discovery, sizeof(discovery));
+	return bad_to_host(ctrl, command, data, length);
+}
+
 uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t *result)
 {
 	switch (command->opcode) {
@@ -225,6 +265,10 @@ uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t
 		return bad_namespace_manage(ctrl, command, result);
 	case NVME_ADMIN_NAMESPACE_ATTACH:
 		return bad_namespace_attach(ctrl, command);
+	case NVME_ADMIN_SECURITY_RECEIVE:
+		return security_receive(ctrl, command);
+	case NVME_ADMIN_SECURITY_SEND:
+		return 0;
 	case NVME_ADMIN_FORMAT:
 	case NVME_ADMIN_SANITIZE:
 		return format(ctrl);

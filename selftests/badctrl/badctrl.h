@@ -44,6 +44,13 @@
 /* The entry of an admin command. */
 #define BADCTRL_ADMIN_EFFECTS(opcode)	(0x41000 + 4 * (opcode))
 
+/* Bytes of the log SMART / Health Information; commands are counted in addition. */
+#define BADCTRL_HEALTH(offset)	(0x50000 + (offset))
+#define BADCTRL_HEALTH_BYTES	512U
+/* Temperature thresholds by bits 21:16 of dword 11: sensor, and bit 4 for the lower one. */
+#define BADCTRL_THRESHOLD(which)	(0x51000 + 4 * (which))
+#define BADCTRL_THRESHOLDS	0x20
+
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
 #define BADCTRL_NAMESPACE_BYTES	(16U << 20)	/* without --disk-mb */
@@ -103,6 +110,11 @@ enum badctrl_queue_count {
  * @BADCTRL_SAME_UUID: 1: all namespaces have the same UUID
  * @BADCTRL_BEHAVIOR: read: the first bytes of the last Host Behavior Support
  * @BADCTRL_EFFECTS_SET: command set of the effects log; the log of others is empty
+ * @BADCTRL_OTHER_KEY: reservation key of another host, 0 for none
+ * @BADCTRL_OTHER_TYPE: type of its reservation, 0 for none
+ * @BADCTRL_PREEMPTED: read: how the other host was preempted, 2 with Abort
+ * @BADCTRL_SHORT_HOST: 1: Host Identifiers of 64 bits, so reports are not extended
+ * @BADCTRL_MORE_HOSTS: number of further registrants, with the keys 0x1000 and up
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * A function reset or controller reset changes no other word; power-on resets all.
@@ -134,6 +146,11 @@ enum badctrl_word {
 	BADCTRL_SAME_UUID = 0x5c,
 	BADCTRL_BEHAVIOR = 0x60,
 	BADCTRL_EFFECTS_SET = 0x64,
+	BADCTRL_OTHER_KEY = 0x68,
+	BADCTRL_OTHER_TYPE = 0x6c,
+	BADCTRL_PREEMPTED = 0x70,
+	BADCTRL_SHORT_HOST = 0x74,
+	BADCTRL_MORE_HOSTS = 0x78,
 	BADCTRL_RULE = 0x80,
 };
 

@@ -9,6 +9,7 @@
  *	rule.c		executes a command, or injects a fault
  *	admin.c		admin commands, asynchronous events
  *	namespaces.c	Namespace Management and Attachment
+ *	reservations.c	reservation commands
  *	held.c		commands that are not completed yet
  *	io.c		I/O commands
  *	queue.c		rings
@@ -151,6 +152,18 @@ struct bad_held {
 };
 
 /**
+ * struct bad_reservation - registration and reservation of the host that sends commands
+ * @key: its reservation key, 0 for none
+ * @type: type of its reservation, 0 for none
+ * @generation: changes of registrations so far
+ */
+struct bad_reservation {
+	uint64_t key;
+	uint32_t type;
+	uint32_t generation;
+};
+
+/**
  * struct bad - the controller
  * @vfu: constant
  * @lock: protects all fields above @sqs; the worker owns the others
@@ -176,6 +189,9 @@ struct bad_held {
  * @release: complete the held commands
  * @effects: entries of I/O commands in the effects log
  * @admin_effects: entries of admin commands
+ * @health: SMART / Health Information log
+ * @thresholds: temperature thresholds, kelvin
+ * @own: reservation of this host
  * @counts: counters of queue pairs; atomic
  * @last_sq: the highest existing submission queue
  * @enabled: the state of CC.EN that the worker has handled
@@ -212,6 +228,9 @@ struct bad {
 	uint64_t created[BADCTRL_NAMESPACE_MAX];
 	uint32_t effects[BADCTRL_OPCODES];
 	uint32_t admin_effects[BADCTRL_OPCODES];
+	uint8_t health[BADCTRL_HEALTH_BYTES];
+	uint32_t thresholds[BADCTRL_THRESHOLDS];
+	struct bad_reservation own;
 	uint32_t events[BAD_EVENTS_MAX];
 	unsigned int event_count;
 	bool release;

@@ -11,6 +11,7 @@
 #include "io.h"
 #include "memory.h"
 #include "registers.h"
+#include "reservations.h"
 
 #define RW_FUA		(1U << 30)
 #define RW_PRACT	(1U << 29)
@@ -207,6 +208,8 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 		return status;
 	if (too_long(blocks, command->opcode, length))
 		return NVME_STATUS_DNR | NVME_SC_INVALID_FIELD;
+	if (command->opcode == NVMEPEER_OP_WRITE && bad_reservation_forbids_writes(ctrl))
+		return NVME_STATUS_DNR | NVME_SC_RESERVATION;
 	if (command->opcode == NVMEPEER_OP_READ)
 		atomic_fetch_add_explicit(&ctrl->reads, 1, memory_order_relaxed);
 	if (command->opcode == NVMEPEER_OP_WRITE)
@@ -278,6 +281,11 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 		return read_or_write(ctrl, command, &blocks);
 	case NVMEPEER_OP_DATASET_MANAGEMENT:
 		return dataset(ctrl, command, &blocks);
+	case NVME_IO_RESERVATION_REGISTER:
+	case NVME_IO_RESERVATION_REPORT:
+	case NVME_IO_RESERVATION_ACQUIRE:
+	case NVME_IO_RESERVATION_RELEASE:
+		return bad_reservation(ctrl, command);
 	default:
 		return NVME_STATUS_DNR | NVME_SC_INVALID_OPCODE;
 	}

@@ -239,6 +239,9 @@ void bad_defaults(struct bad *ctrl)
 	memset(ctrl->effects, 0, sizeof(ctrl->effects));
 	memset(ctrl->admin_effects, 0, sizeof(ctrl->admin_effects));
 	memset(ctrl->created, 0, sizeof(ctrl->created));
+	memset(ctrl->health, 0, sizeof(ctrl->health));
+	memset(ctrl->thresholds, 0, sizeof(ctrl->thresholds));
+	ctrl->own = (struct bad_reservation){ 0 };
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
 	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
 	memset(ctrl->registers + 0x38, 0, REG_CMBMSC - 0x38);
@@ -266,6 +269,10 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		return &ctrl->effects[(address - BADCTRL_EFFECTS(0)) / 4];
 	if (address >= BADCTRL_ADMIN_EFFECTS(0) && address < BADCTRL_ADMIN_EFFECTS(BADCTRL_OPCODES))
 		return &ctrl->admin_effects[(address - BADCTRL_ADMIN_EFFECTS(0)) / 4];
+	if (address >= BADCTRL_HEALTH(0) && address < BADCTRL_HEALTH(BADCTRL_HEALTH_BYTES))
+		return ctrl->health + (address - BADCTRL_HEALTH(0));
+	if (address >= BADCTRL_THRESHOLD(0) && address < BADCTRL_THRESHOLD(BADCTRL_THRESHOLDS))
+		return &ctrl->thresholds[(address - BADCTRL_THRESHOLD(0)) / 4];
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
 	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0)) {
 		address -= BADCTRL_QUEUE_COUNT(0, 0);

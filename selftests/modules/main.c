@@ -30,6 +30,7 @@ union test_argument {
 	struct nvmep_test_error error;
 	struct nvmep_test_stall stall;
 	struct nvmep_test_hold hold;
+	struct nvmep_test_unique_id unique_id;
 	struct nvme_peer_pci_address pci_address;
 };
 
@@ -93,6 +94,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return test_let_go(&argument->move);
 	case NVMEP_TEST_DISTANCE:
 		return test_distance(&argument->distance);
+	case NVMEP_TEST_UNIQUE_ID:
+		return test_unique_id(&argument->unique_id);
 	case NVMEP_TEST_SHUTDOWN:
 		return test_shutdown(&argument->pci_address);
 	case NVMEP_TEST_ERROR:

@@ -319,4 +319,20 @@ struct nvmep_test_hold {
 
 #define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
 
+/**
+ * struct nvmep_test_unique_id - identifier of a disk for users in the kernel
+ * @fd: in: open file of the block device
+ * @type: in: enum blk_unique_id
+ * @length: out: bytes of @id, or a negative error code
+ * @id: out
+ */
+struct nvmep_test_unique_id {
+	__s32 fd;
+	__u32 type;
+	__s32 length;
+	__u8 id[16];
+};
+
+#define NVMEP_TEST_UNIQUE_ID	_IOWR('T', 26, struct nvmep_test_unique_id)
+
 #endif /* _NVMEP_TEST_H */

@@ -75,6 +75,8 @@ int test_stalled(struct test_file *file);
 
 int test_hold(const struct nvmep_test_hold *hold);
 
+int test_unique_id(struct nvmep_test_unique_id *id);
+
 int test_domain(struct test_file *file, const struct nvmep_test_fake_pci *what);
 int test_rename(struct test_file *file, const struct nvmep_test_fake_pci *what);
 int test_acs(struct test_file *file, const struct nvmep_test_fake_pci *what);

@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/blkpg.h>
 #include <linux/fs.h>
 #include <pthread.h>
@@ -17,10 +18,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "npbad.h"
+#include "nvmep_test.h"
 #include "kselftest_harness.h"
 
 /* Byte offsets in Identify Controller and Identify Namespace. */
@@ -29,6 +32,8 @@
 #define CTRL_ATTRIBUTES	96
 #define CTRL_CNTRLTYPE	111
 #define CTRL_LPA	261
+#define CTRL_WCTEMP	266
+#define CTRL_CCTEMP	268
 #define CTRL_NN		516
 #define CTRL_ONCS	520
 #define CTRL_AWUPF	528
@@ -40,6 +45,7 @@
 #define NS_DEALLOCATE	33
 #define NS_NAWUPF	36
 #define NS_NABO		42
+#define NS_NABSPF	44
 #define NS_BOUNDARY	46
 #define NS_NPWG		64
 #define NS_NOWS		72
@@ -56,6 +62,15 @@
 /* ONCS: Timestamp. CTRATT, second byte: extended LBA formats. */
 #define ONCS_TIMESTAMP	(1U << 6)
 #define ATTRIBUTE_FORMATS	(1U << 7)
+/* enum blk_unique_id of the kernel. */
+#define UNIQUE_EUI64	2U
+#define UNIQUE_NAA	3U
+/* Headers of older C libraries lack it. */
+#define NP_RWF_ATOMIC	0x40
+/* Byte offsets in the log SMART / Health Information. */
+#define HEALTH_SENSOR(n)	(200 + 2 * ((n) - 1))
+#define WARNING_TEMPERATURE	2U
+#define QUIRKS		"/sys/module/nvme_peer/parameters/quirks"
 #define LARGE		(64U << 10)
 /* At most this many discards are sent before they must have merged. */
 #define DISCARDS	7
@@ -90,6 +105,7 @@ FIXTURE_TEARDOWN(bad_identify)
 	if (!self->bad.address[0])
 		return;
 	EXPECT_EQ(0, np_bad_close(&self->bad));
+	EXPECT_EQ(0, np_write_file(QUIRKS, "\n"));
 	free(self->bytes);
 	free(self->back);
 }
@@ -130,6 +146,16 @@ static char *controller_attribute(struct np_bad *bad, const char *name)
 
 	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/%s", bad->ctrl.instance, name);
 	return line_of(path);
+}
+
+static int write_atomically(struct np_bad *bad, void *bytes, size_t length, uint64_t disk)
+{
+	struct iovec vector = { .iov_base = bytes, .iov_len = length };
+	ssize_t ret = pwritev2(bad->disk, &vector, 1, (off_t)disk, NP_RWF_ATOMIC);
+
+	if (ret < 0)
+		return -errno;
+	return (size_t)ret == length ? 0 : -EIO;
 }
 
 static unsigned int number(struct np_bad *bad, const char *name)
@@ -216,6 +242,37 @@ TEST_F(bad_identify, wwid_uses_serial_number)
 	EXPECT_STREQ("nvme.1234-626164-6261646374726c-00000001", attribute(&self->bad, "wwid"));
 }
 
+/* For users in the kernel: NGUID, else EUI-64. UUIDs are of no type that they have. */
+TEST_F(bad_identify, unique_id_of_disk)
+{
+	struct nvmep_test_unique_id id = { .type = UNIQUE_EUI64 };
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	id.fd = self->bad.disk;
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_UNIQUE_ID, &id));
+	EXPECT_EQ(-EINVAL, id.length);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_EUI64, 0x3344, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	id.fd = self->bad.disk;
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_UNIQUE_ID, &id));
+	EXPECT_EQ(8, id.length);
+	EXPECT_EQ(0, memcmp(id.id, "\x44\x33\0\0\0\0\0\0", 8));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NGUID, 0x0102, 2));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	id.fd = self->bad.disk;
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_UNIQUE_ID, &id));
+	EXPECT_EQ(16, id.length);
+	EXPECT_EQ(0, memcmp(id.id, "\x02\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16));
+	id.type = UNIQUE_NAA;
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_UNIQUE_ID, &id));
+	EXPECT_EQ(-EINVAL, id.length);
+	close(test);
+}
+
 TEST_F(bad_identify, other_controller_types_are_refused)
 {
 	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_CNTRLTYPE, 3, 1));
@@ -233,6 +290,213 @@ TEST_F(bad_identify, reserved_controller_types)
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_STREQ("reserved", controller_attribute(&self->bad, "cntrltype"));
 	EXPECT_STREQ("reserved", controller_attribute(&self->bad, "dctype"));
+}
+
+/* --- temperature ----------------------------------------------------------------- */
+
+static bool has_hwmon(void)
+{
+	return !access("/sys/class/hwmon", F_OK);
+}
+
+static int hwmon_path(struct np_bad *bad, const char *name, char path[128])
+{
+	char pattern[128];
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	glob_t found;
+	int ret;
+
+	/* The sensors are added after the first scan. */
+	snprintf(pattern, sizeof(pattern), "/sys/class/nvme-peer/nvmep%d/hwmon*/name",
+		 bad->ctrl.instance);
+	while ((ret = glob(pattern, 0, NULL, &found)) && np_now_ms() < end)
+		np_sleep_ms(10);
+	if (ret)
+		return -ENOENT;
+	snprintf(path, 128, "%.*s%s", (int)(strlen(found.gl_pathv[0]) - strlen("name")),
+		 found.gl_pathv[0], name);
+	globfree(&found);
+	return 0;
+}
+
+/* "" if there is no such file, or no hwmon device. */
+static char *sensor(struct np_bad *bad, const char *name)
+{
+	char path[128];
+
+	return hwmon_path(bad, name, path) ? "" : line_of(path);
+}
+
+static int set_sensor(struct np_bad *bad, const char *name, const char *value)
+{
+	char path[128];
+
+	return hwmon_path(bad, name, path) ?: np_write_file(path, value);
+}
+
+static int set_health(struct np_bad *bad, uint8_t warning, unsigned int composite,
+		      unsigned int first, unsigned int last)
+{
+	return np_bad_set(bad, BADCTRL_HEALTH(0), warning | composite << 8) ?:
+	       np_bad_set(bad, BADCTRL_HEALTH(HEALTH_SENSOR(1)), first) ?:
+	       np_bad_set(bad, BADCTRL_HEALTH(HEALTH_SENSOR(7)), last << 16);
+}
+
+TEST_F(bad_identify, temperature_sensors)
+{
+	if (!has_hwmon())
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_WCTEMP, 350, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_CCTEMP, 360, 2));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_THRESHOLD(0), 350));
+	ASSERT_EQ(0, set_health(&self->bad, 0, 323, 300, 0x101));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("nvme", sensor(&self->bad, "name"));
+	EXPECT_STREQ("Composite", sensor(&self->bad, "temp1_label"));
+	EXPECT_STREQ("49850", sensor(&self->bad, "temp1_input"));
+	EXPECT_STREQ("76850", sensor(&self->bad, "temp1_max"));
+	EXPECT_STREQ("86850", sensor(&self->bad, "temp1_crit"));
+	EXPECT_STREQ("0", sensor(&self->bad, "temp1_alarm"));
+	EXPECT_STREQ("Sensor 1", sensor(&self->bad, "temp2_label"));
+	EXPECT_STREQ("26850", sensor(&self->bad, "temp2_input"));
+	EXPECT_STREQ("Sensor 8", sensor(&self->bad, "temp9_label"));
+	EXPECT_STREQ("-16150", sensor(&self->bad, "temp9_input"));
+	/* Sensors that report 0 do not exist; only the composite one has an alarm. */
+	EXPECT_STREQ("", sensor(&self->bad, "temp3_input"));
+	EXPECT_STREQ("", sensor(&self->bad, "temp8_max"));
+	EXPECT_STREQ("", sensor(&self->bad, "temp9_alarm"));
+	EXPECT_STREQ("", sensor(&self->bad, "temp9_crit"));
+	/* Read from the controller at most once a second. */
+	ASSERT_EQ(0, set_health(&self->bad, WARNING_TEMPERATURE, 355, 300, 0x101));
+	np_sleep_ms(1100);
+	EXPECT_STREQ("81850", sensor(&self->bad, "temp1_input"));
+	EXPECT_STREQ("1", sensor(&self->bad, "temp1_alarm"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
+	np_sleep_ms(1100);
+	EXPECT_STREQ("", sensor(&self->bad, "temp1_input"));
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	EXPECT_STREQ("81850", sensor(&self->bad, "temp1_input"));
+}
+
+/* Two reads in a row are one command; a second later the log page is read again. */
+TEST_F(bad_identify, temperature_is_read_once_a_second)
+{
+	unsigned int i;
+
+	if (!has_hwmon())
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("Composite", sensor(&self->bad, "temp1_label"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0,
+				 BADCTRL_EVERY));
+	np_sleep_ms(1100);
+	for (i = 0; i < 100; i++)
+		EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
+	EXPECT_LE(1, np_bad_hits(&self->bad, 0));
+	EXPECT_GT(20, np_bad_hits(&self->bad, 0));
+}
+
+TEST_F(bad_identify, temperature_thresholds)
+{
+	if (!has_hwmon())
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_WCTEMP, 350, 2));
+	ASSERT_EQ(0, set_health(&self->bad, 0, 323, 300, 310));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, set_sensor(&self->bad, "temp1_max", "60000"));
+	EXPECT_EQ(333, np_bad_get(&self->bad, BADCTRL_THRESHOLD(0)));
+	EXPECT_STREQ("59850", sensor(&self->bad, "temp1_max"));
+	ASSERT_EQ(0, set_sensor(&self->bad, "temp9_min", "-300000"));
+	ASSERT_EQ(0, set_sensor(&self->bad, "temp9_max", "99999999"));
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_THRESHOLD(0x18)));
+	EXPECT_EQ(0xffff, np_bad_get(&self->bad, BADCTRL_THRESHOLD(0x08)));
+	/* The alarm is read again after a change of a threshold. */
+	EXPECT_STREQ("0", sensor(&self->bad, "temp1_alarm"));
+	ASSERT_EQ(0, set_health(&self->bad, WARNING_TEMPERATURE, 323, 300, 310));
+	ASSERT_EQ(0, set_sensor(&self->bad, "temp1_max", "40000"));
+	EXPECT_STREQ("1", sensor(&self->bad, "temp1_alarm"));
+	EXPECT_STREQ("", sensor(&self->bad, "temp1_crit"));
+	EXPECT_EQ(-EACCES, set_sensor(&self->bad, "temp1_input", "1"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_SET_FEATURES, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INVALID_FIELD, 1));
+	EXPECT_EQ(-EIO, set_sensor(&self->bad, "temp1_max", "1000"));
+}
+
+/* A controller that refuses the log page is asked once. */
+TEST_F(bad_identify, no_temperature_sensors)
+{
+	char path[128];
+	glob_t found;
+
+	if (!has_hwmon())
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESCAN, NULL));
+	np_sleep_ms(200);
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/hwmon*",
+		 self->bad.ctrl.instance);
+	EXPECT_EQ(GLOB_NOMATCH, glob(path, 0, NULL, &found));
+}
+
+/* --- quirks ---------------------------------------------------------------------- */
+
+TEST_F(bad_identify, quirks_by_parameter)
+{
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_WCTEMP, 350, 2));
+	ASSERT_EQ(0, set_health(&self->bad, 0, 323, 300, 310));
+	ASSERT_EQ(0, np_write_file(QUIRKS, "1234:badc:disable_write_zeroes,no_temp_thresh_change,"
+				   "dmapool_align_512,no_ns_desc_list-1234:badd:small_queues\n"));
+	EXPECT_STREQ("1234:badc:disable_write_zeroes,no_temp_thresh_change,"
+		     "dmapool_align_512,no_ns_desc_list-1234:badd:small_queues", line_of(QUIRKS));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("disable_write_zeroes", controller_attribute(&self->bad, "quirks"));
+	EXPECT_STREQ("0", attribute(&self->bad, "queue/write_zeroes_max_bytes"));
+	if (has_hwmon())
+		EXPECT_EQ(-EACCES, set_sensor(&self->bad, "temp1_max", "1000"));
+	/* Without the list of descriptors there is no UUID. */
+	EXPECT_STREQ("nvme.1234-626164-6261646374726c-00000001", attribute(&self->bad, "wwid"));
+	expect_io(_metadata, self);
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	/* A later entry revokes a quirk; quirks of the table can be revoked as well. */
+	ASSERT_EQ(0, np_write_file(QUIRKS, "1234:badc:bogus_nid,no_secondary_temp_thresh-"
+				   "1234:badc:^bogus_nid"));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("no_secondary_temp_thresh", controller_attribute(&self->bad, "quirks"));
+	EXPECT_STREQ("uuid.babababa-baba-baba-baba-babababababa", attribute(&self->bad, "wwid"));
+	if (!has_hwmon())
+		return;
+	EXPECT_STREQ("26850", sensor(&self->bad, "temp2_input"));
+	EXPECT_STREQ("", sensor(&self->bad, "temp2_max"));
+}
+
+TEST_F(bad_identify, invalid_quirks_are_refused)
+{
+	static const char *const invalid[] = {
+		"1234", "1234:badc", "1234:badc:", "1234:badc:no_such_quirk", "1234:badc:^",
+		"quirk:badc:bogus_nid", "1234:badc:bogus_nid-", "1234:badc:bogus_nid bogus_nid",
+	};
+	char many[600] = "1234:0001:bogus_nid";
+	size_t i;
+
+	ASSERT_EQ(0, np_write_file(QUIRKS, "1234:badc:bogus_nid"));
+	for (i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+		EXPECT_EQ(-EINVAL, np_write_file(QUIRKS, invalid[i])) {
+			TH_LOG("quirks \"%s\"", invalid[i]);
+		}
+	}
+	for (i = 1; i < 16; i++)
+		strcat(many, "-1234:0001:bogus_nid");
+	EXPECT_EQ(0, np_write_file(QUIRKS, many));
+	strcat(many, "-1234:0001:bogus_nid");
+	EXPECT_EQ(-EINVAL, np_write_file(QUIRKS, many));
+	memset(many, ' ', sizeof(many) - 1);
+	EXPECT_EQ(-ENOSPC, np_write_file(QUIRKS, many));
+	EXPECT_EQ(0, strncmp("1234:0001:bogus_nid-", line_of(QUIRKS), 20));
 }
 
 /* --- host features --------------------------------------------------------------- */
@@ -309,11 +573,19 @@ static int set_format(struct np_bad *bad, unsigned int shift, unsigned int metad
 
 TEST_F(bad_identify, blocks_of_4_kib)
 {
+	int log;
+
 	ASSERT_EQ(0, set_format(&self->bad, 12, 0, 0));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
 	EXPECT_EQ(4096, number(&self->bad, "queue/logical_block_size"));
 	EXPECT_EQ(BADCTRL_NAMESPACE_BYTES / 512, number(&self->bad, "size"));
 	expect_io(_metadata, self);
+	log = np_log_open();
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_STATUS, STATUS_UNRECOVERED, 1));
+	EXPECT_EQ(-ENODATA, np_disk_read(self->bad.disk, self->back, NP_PAGE, 2 * NP_PAGE));
+	EXPECT_EQ(0, np_log_wait(log, "n1: Read(0x2) @ LBA 2, 1 blocks, ", NP_TIMEOUT_MS));
+	close(log);
 }
 
 /*
@@ -460,6 +732,70 @@ TEST_F(bad_identify, preferred_sizes_not_power_of_two)
 	EXPECT_EQ(7 * 512, number(&self->bad, "queue/minimum_io_size"));
 	EXPECT_EQ(65536 * 512, number(&self->bad, "queue/optimal_io_size"));
 	expect_io(_metadata, self);
+}
+
+/* The limits of RWF_ATOMIC, and that the controller gets such a write as one command. */
+TEST_F(bad_identify, atomic_write_limits)
+{
+	static const struct {
+		unsigned int nawupf;
+		unsigned int nabspf;
+		unsigned int nabo;
+		unsigned int noiob;
+		unsigned int unit;
+		unsigned int most;
+		unsigned int boundary;
+	} cases[] = {
+		/* Without NAWUPF one block; AWUPF is not used. */
+		{ 0, 0, 0, 0, 512, 512, 0 },
+		{ 15, 0, 0, 0, 8192, 8192, 0 },
+		{ 16, 0, 0, 0, 8192, 17 * 512, 0 },
+		{ 15, 31, 0, 0, 8192, 8192, 16384 },
+		{ 31, 15, 0, 0, 8192, 8192, 8192 },
+		{ 15, 31, 0, 64, 8192, 8192, 16384 },
+		/* A boundary that is no power of two or has an offset, I/O split within it. */
+		{ 15, 30, 0, 0, 0, 0, 0 },
+		{ 15, 31, 1, 0, 0, 0, 0 },
+		{ 15, 31, 0, 8, 0, 0, 0 },
+	};
+	size_t i;
+
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_CONTROLLER, CTRL_AWUPF, 7, 2));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_FEATURES, FEATURE_ATOMICS, 1));
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NAWUPF,
+				       cases[i].nawupf, 2));
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NABSPF,
+				       cases[i].nabspf, 2));
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_NABO, cases[i].nabo, 2));
+		ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_BOUNDARY,
+				       cases[i].noiob, 2));
+		ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+		if (!*attribute(&self->bad, "queue/atomic_write_max_bytes"))
+			SKIP(return, "no atomic writes in this kernel");
+		EXPECT_EQ(cases[i].unit, number(&self->bad, "queue/atomic_write_unit_max_bytes")) {
+			TH_LOG("case %zu", i);
+		}
+		EXPECT_EQ(cases[i].unit ? 512 : 0,
+			  number(&self->bad, "queue/atomic_write_unit_min_bytes"));
+		EXPECT_EQ(cases[i].most, number(&self->bad, "queue/atomic_write_max_bytes")) {
+			TH_LOG("case %zu", i);
+		}
+		EXPECT_EQ(cases[i].boundary,
+			  number(&self->bad, "queue/atomic_write_boundary_bytes")) {
+			TH_LOG("case %zu", i);
+		}
+		ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_WRITE, BADCTRL_COUNT, 0,
+					 BADCTRL_EVERY));
+		EXPECT_EQ(cases[i].unit ? 0 : -EOPNOTSUPP,
+			  write_atomically(&self->bad, self->bytes, cases[i].unit ?: 512, 0));
+		EXPECT_EQ(cases[i].unit ? 1 : 0, np_bad_hits(&self->bad, 0));
+		if (cases[i].unit)
+			EXPECT_EQ(-EINVAL, write_atomically(&self->bad, self->bytes,
+							    2 * cases[i].unit, 0));
+		expect_io(_metadata, self);
+		ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	}
 }
 
 TEST_F(bad_identify, no_preferred_size)

@@ -21,6 +21,7 @@
 /* Delays of retries in Identify Controller, in 100 ms; CRD of a status names one. */
 #define CTRL_CRDT	128
 #define CRD_SHIFT	11
+#define STATUS_MORE	0x2000U
 #define HOST_ACRE	1	/* in Host Behavior Support */
 
 FIXTURE(bad_statuses)
@@ -282,8 +283,8 @@ static bool log_has_error(int log, struct np_bad *bad, const char *node, unsigne
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "nvmep%d%s: passthrough opcode %#x failed, status 0x4006 "
-		 "(sct 0x0 / sc 0x6) DNR", bad->ctrl.instance, node, opcode);
+	snprintf(text, sizeof(text), "nvmep%d%s: %s(%#x), Internal Error (sct 0x0 / sc 0x6) "
+		 "DNR cdw10=", bad->ctrl.instance, node, *node ? "Read" : "Identify", opcode);
 	return !np_log_wait(log, text, 100);
 }
 
@@ -333,6 +334,50 @@ TEST_F(bad_statuses, passthrough_errors_logged_if_enabled)
 					 "perhaps"));
 	close(logs[0]);
 	close(logs[1]);
+}
+
+/* The driver logs ten failed commands in five seconds, so the command is repeated. */
+static bool log_explains(struct np_bad *bad, void *bytes, uint16_t status, const char *text)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int log = np_log_open();
+	char line[192];
+	bool found = false;
+
+	snprintf(line, sizeof(line), "nvmep%dn1: Read(0x2) @ LBA 0, 8 blocks, %s",
+		 bad->ctrl.instance, text);
+	while (!found && np_now_ms() < end && outcome(bad, bytes, status, BADCTRL_EVERY))
+		found = !np_log_wait(log, line, 100);
+	close(log);
+	return found;
+}
+
+TEST_F(bad_statuses, failed_io_is_explained)
+{
+	struct np_bad *bad = &self->bad;
+
+	EXPECT_TRUE(log_explains(bad, self->bytes, NVME_STATUS_DNR | NVME_SC_READ_ERROR,
+				 "Unrecovered Read Error (sct 0x2 / sc 0x81) DNR "));
+	EXPECT_TRUE(log_explains(bad, self->bytes, NVME_SC_RESERVATION | STATUS_MORE,
+				 "Reservation Conflict (sct 0x0 / sc 0x83) MORE "));
+	EXPECT_TRUE(log_explains(bad, self->bytes, NVME_STATUS_DNR | 0x7c0,
+				 "Unknown (sct 0x7 / sc 0xc0) DNR "));
+}
+
+/* One line for the command and none for its retries. */
+TEST_F(bad_statuses, retries_are_not_logged)
+{
+	int log;
+
+	/* Until the limit of the rate has no effect. */
+	np_sleep_ms(5100);
+	log = np_log_open();
+	ASSERT_LE(0, log);
+	EXPECT_EQ(0, outcome(&self->bad, self->bytes, NVME_SC_INTERNAL, MAX_RETRIES));
+	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, "Read(0x2)", 200));
+	EXPECT_EQ(-EIO, outcome(&self->bad, self->bytes, NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
+	EXPECT_EQ(0, np_log_wait(log, "Read(0x2)", 200));
+	close(log);
 }
 
 /* The driver handles a refusal of its own Identify. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #define PARAMETERS	"/sys/module/nvme_peer/parameters/"
+#define SENSORS_MS	500
 
 /* --- words ---------------------------------------------------------------- */
 
@@ -157,14 +159,34 @@ static int open_namespace(struct np_bad *bad)
 	return bad->disk < 0 ? bad->disk : 0;
 }
 
+/*
+ * The last command of the first scan reads the temperatures: rules of a test must not meet it. A
+ * controller that refuses it has no sensors, so this does not wait long.
+ */
+static void wait_sensors(struct np_bad *bad)
+{
+	int64_t end = np_now_ms() + SENSORS_MS;
+	char pattern[128];
+	glob_t found;
+
+	if (access("/sys/class/hwmon", F_OK))
+		return;
+	snprintf(pattern, sizeof(pattern), "/sys/class/nvme-peer/nvmep%d/hwmon*",
+		 bad->ctrl.instance);
+	while (glob(pattern, 0, NULL, &found) && np_now_ms() < end)
+		np_sleep_ms(5);
+	globfree(&found);
+}
+
 int np_bad_bind(struct np_bad *bad, unsigned int namespaces)
 {
 	int ret = np_bind(bad->address) ?: np_ctrl_open(&bad->ctrl, "bad") ?:
 		  np_bad_wait_namespaces(bad, namespaces);
 
-	if (ret || !namespaces)
+	if (ret)
 		return ret;
-	return open_namespace(bad);
+	wait_sensors(bad);
+	return namespaces ? open_namespace(bad) : 0;
 }
 
 static void close_file(int *fd)

@@ -169,6 +169,16 @@ shares_change() {
 		umount "$mount" && e2fsck -fn "$disk"
 }
 
+# With one CPU for each queue, a queue whose CPU is offline gets other CPUs.
+shares_change_while_offline() {
+	local status=0
+	set_share 8 || return
+	echo 0 >/sys/devices/system/cpu/cpu1/online
+	set_share 4 && timeout 60 bash -c "$(declare -p cpus disk); $(declare -f mask all_read); all_read" || status=1
+	echo 1 >/sys/devices/system/cpu/cpu1/online
+	set_share 3 && all_read && set_share 4 && return "$status"
+}
+
 # The partition scan of a new disk is under way.
 share_after_bind() {
 	local began=$SECONDS node
@@ -190,5 +200,6 @@ ktap_check "file system" make_file_system
 ktap_check "cpu_queues changes under fsync" shares_change
 ktap_check "after that each queue serves CPUs of one node" one_node_each
 ktap_check "after that each queue interrupts a CPU that it serves" interrupts_are_near
+ktap_check "cpu_queues changes while a CPU is offline" shares_change_while_offline
 ktap_check "cpu_queues changes right after bind" share_after_bind
 ktap_end

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/fs.h>
+#include <linux/hdreg.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +33,7 @@
 #define ID_FIRMWARE	64
 #define ID_CNTLID	78
 #define ID_CNTRLTYPE	111
+#define ID_CCTEMP	268
 #define ID_SUBNQN	768
 #define ID_DCTYPE	1806
 #define ID_NUSE		16
@@ -177,6 +180,75 @@ TEST_F(sysfs, driver_attributes)
 	ret = np_write_file(ADMIN_TIMEOUT, before);
 	EXPECT_STREQ(format("%u", seconds * 1000), limit);
 	EXPECT_EQ(0, ret);
+}
+
+static int hwmon_of(const struct np_ctrl *ctrl, const char *name, char path[TEXT])
+{
+	char pattern[TEXT];
+	glob_t found;
+
+	attribute_path(ctrl, "hwmon*/", pattern);
+	if (glob(pattern, 0, NULL, &found))
+		return -ENOENT;
+	snprintf(path, TEXT, "%s%s", found.gl_pathv[0], name);
+	globfree(&found);
+	return 0;
+}
+
+/* A value of hwmon, -1 if there is none. */
+static long millidegrees(const struct np_ctrl *ctrl, const char *name)
+{
+	char path[TEXT], text[TEXT];
+
+	return hwmon_of(ctrl, name, path) || np_read_file(path, text, sizeof(text)) ?
+	       -1 : atol(text);
+}
+
+/* A threshold below its temperature makes QEMU's controller warn. */
+TEST_F(sysfs, hwmon_matches_smart)
+{
+	uint8_t health[512];
+	struct nvme_admin_cmd cmd = {
+		.opcode = NVME_ADMIN_GET_LOG_PAGE,
+		.nsid = UINT32_MAX,
+		.addr = (uintptr_t)health,
+		.data_len = sizeof(health),
+		.cdw10 = NVME_LOG_HEALTH | (sizeof(health) / 4 - 1) << 16,
+	};
+	char path[TEXT];
+	long before;
+
+	if (access("/sys/class/hwmon", F_OK))
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	EXPECT_EQ(u16_at(health, 1) * 1000L - 273150, millidegrees(&self->ctrl, "temp1_input"));
+	EXPECT_EQ(u16_at(self->id, ID_CCTEMP) * 1000L - 273150,
+		  millidegrees(&self->ctrl, "temp1_crit"));
+	before = millidegrees(&self->ctrl, "temp1_max");
+	EXPECT_LT(0, before);
+	EXPECT_EQ(0, millidegrees(&self->ctrl, "temp1_alarm"));
+	ASSERT_EQ(0, hwmon_of(&self->ctrl, "temp1_max", path));
+	ASSERT_EQ(0, np_write_file(path, "20000"));
+	EXPECT_EQ(1, millidegrees(&self->ctrl, "temp1_alarm"));
+	ASSERT_EQ(0, np_write_file(path, format("%ld", before)));
+	EXPECT_EQ(before, millidegrees(&self->ctrl, "temp1_max"));
+	EXPECT_EQ(0, millidegrees(&self->ctrl, "temp1_alarm"));
+}
+
+/* The same geometry as the in-tree driver's. */
+TEST_F(sysfs, disk_has_geometry)
+{
+	int disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDONLY);
+	struct hd_geometry geometry;
+	uint64_t bytes;
+
+	ASSERT_LE(0, disk);
+	ASSERT_EQ(0, np_ioctl(disk, BLKGETSIZE64, &bytes));
+	ASSERT_EQ(0, np_ioctl(disk, HDIO_GETGEO, &geometry));
+	EXPECT_EQ(64, geometry.heads);
+	EXPECT_EQ(32, geometry.sectors);
+	EXPECT_EQ((uint16_t)(bytes >> 20), geometry.cylinders);
+	close(disk);
 }
 
 /* Every attribute can be read, except write-only ones. */

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Self-encrypting disks: TCG Opal.  The kernel's sed-opal has the protocol and
+ * keeps the keys to unlock a disk after sleep; this file gives it Security Send
+ * and Security Receive, base specification 5.1.23 and 5.1.24.
+ */
+#include <linux/ioctl.h>
+#include <linux/sed-opal.h>
+
+#include "core/admin.h"
+#include "core/ctrl.h"
+#include "cpu.h"
+#include "opal.h"
+
+/* Returns as nvmep_admin_execute(); @data is the controller. */
+static int nvmep_opal_transfer(void *data, u16 specific, u8 protocol,
+			       void *buffer, size_t length, bool send)
+{
+	struct nvmep_admin_command command = {
+		.sqe.common.opcode = send ? nvme_admin_security_send :
+					    nvme_admin_security_recv,
+		.sqe.common.cdw10 = cpu_to_le32((u32)protocol << 24 |
+						(u32)specific << 8),
+		.sqe.common.cdw11 = cpu_to_le32(length),
+		.buffer = buffer,
+		.length = length,
+	};
+
+	return nvmep_admin_execute(data, &command);
+}
+
+/**
+ * nvmep_opal_add() - find out whether a controller supports Opal, once
+ * @ctrl: controller; called by scan work only
+ */
+void nvmep_opal_add(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+
+	if (cpu->opal_asked ||
+	    !(le16_to_cpu(ctrl->id->oacs) & NVME_CTRL_OACS_SEC_SUPP))
+		return;
+	cpu->opal_asked = true;
+	/* Publish: ioctls may use it from now on.  READ_ONCE() pairs. */
+	smp_store_release(&cpu->opal, init_opal_dev(ctrl, nvmep_opal_transfer));
+}
+
+/**
+ * nvmep_opal_unlock() - unlock a disk that was without power during sleep
+ * @ctrl: started controller, before I/O is resumed
+ *
+ * Unlocks the ranges whose keys the administrator has saved (IOC_OPAL_SAVE).
+ */
+void nvmep_opal_unlock(struct nvmep_ctrl *ctrl)
+{
+	if (opal_unlock_from_suspend(READ_ONCE(ctrl->cpu->opal)))
+		dev_warn(ctrl->dev, "Opal: a range was not unlocked after sleep\n");
+}
+
+/* Returns as sed_ioctl(). */
+int nvmep_opal_ioctl(struct nvmep_ctrl *ctrl, unsigned int cmd,
+		     void __user *arg)
+{
+	return sed_ioctl(READ_ONCE(ctrl->cpu->opal), cmd, arg);
+}
