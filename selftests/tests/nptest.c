@@ -710,6 +710,11 @@ int np_sleep_begin(const char *address)
 	return ret;
 }
 
+int np_sleep_take_cpus(void)
+{
+	return np_write_file(POWER "pm_test", "processors");
+}
+
 int np_suspend(void)
 {
 	return np_write_file(POWER "state", "freeze");

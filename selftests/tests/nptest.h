@@ -112,9 +112,11 @@ int np_rescan(const char *address);
  * np_suspend() suspends and resumes the machine, np_hibernate() freezes and thaws it
  * without writing an image. Of its PCI functions only the one at @address takes part,
  * until np_sleep_end() of the file that np_sleep_begin() returned. -EOPNOTSUPP: the
- * kernel cannot suspend.
+ * kernel cannot suspend. After np_sleep_take_cpus() np_hibernate() takes all CPUs but one
+ * offline, too.
  */
 int np_sleep_begin(const char *address);
+int np_sleep_take_cpus(void);
 int np_suspend(void);
 int np_hibernate(void);
 void np_sleep_end(int test);
