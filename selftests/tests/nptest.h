@@ -387,6 +387,11 @@ int np_storer_wait(struct np_storer *storer, int timeout_ms);
 void np_storer_stop(struct np_storer *storer);
 /* Drop all capabilities of this process: 0 or -errno. */
 int np_drop_capabilities(void);
+/*
+ * Page faults in @length bytes of new anonymous memory block until the returned file is
+ * closed; it reports them. -ENOSYS: a kernel without userfaultfd.
+ */
+int np_block_faults(void *pages, size_t length);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
 
