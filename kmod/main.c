@@ -339,6 +339,7 @@ static int nvmep_suspend(struct device *dev)
 {
 	struct nvmep_ctrl *ctrl = dev_get_drvdata(dev);
 	enum nvmep_ctrl_state before;
+	int ret;
 
 	/*
 	 * A peer's program is not frozen and would use its queue pairs
@@ -348,6 +349,10 @@ static int nvmep_suspend(struct device *dev)
 		dev_warn(dev, "suspend refused: peers have queue pairs\n");
 		return -EBUSY;
 	}
+	/* Before the hold: I/O in flight may need a reset to end. */
+	ret = ctrl->cpu_ops->sleep(ctrl);
+	if (ret)
+		return ret;
 	before = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_SLEEP);
 	set_bit(NVMEP_CTRL_SLEPT, &ctrl->flags);
 	/* A controller that has failed may still have mapped doorbells. */
@@ -369,6 +374,8 @@ static int nvmep_resume(struct device *dev)
 	/* The PCI core has restored config space, perhaps for the last time. */
 	nvmep_ctrl_save_config(ctrl);
 	nvmep_ctrl_unhold(ctrl, NVMEP_HOLD_SLEEP);
+	/* Before the restart, which may fail: new I/O waits while quiesced. */
+	ctrl->cpu_ops->wake(ctrl);
 	return 0;
 }
 

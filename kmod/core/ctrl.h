@@ -80,8 +80,13 @@ enum nvmep_ctrl_state {
  * @scan: queue a scan for namespaces and do not wait.  Any context that may
  *	take a spinlock.  A scan that fails is retried; one that succeeds ends
  *	with peer_ops->allow_rearm()
- * @woke: the controller has started for the first time after sleep, and I/O is
+ * @unlock: the controller has started for the first time after sleep, and I/O is
  *	not resumed yet: unlock what lost power.  May send admin commands
+ * @sleep: admit no new I/O until @wake and wait some seconds for I/O in flight,
+ *	which may need a reset under way.  Returns 0; or -EBUSY, and new I/O is
+ *	admitted again
+ * @wake: end @sleep.  No effect without it, or after @unquiesce of a controller
+ *	that will not come back, which ends it too
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -91,7 +96,9 @@ struct nvmep_cpu_ops {
 	void (*drain)(struct nvmep_ctrl *ctrl);
 	void (*fail)(struct nvmep_ctrl *ctrl);
 	void (*scan)(struct nvmep_ctrl *ctrl);
-	void (*woke)(struct nvmep_ctrl *ctrl);
+	void (*unlock)(struct nvmep_ctrl *ctrl);
+	int (*sleep)(struct nvmep_ctrl *ctrl);
+	void (*wake)(struct nvmep_ctrl *ctrl);
 };
 
 /**

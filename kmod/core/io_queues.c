@@ -51,8 +51,11 @@ static int nvmep_negotiate_queues(struct nvmep_ctrl *ctrl,
 			ret);
 		return ret < 0 ? ret : -EIO;
 	}
-	/* Both halves are 0-based. */
-	*granted = min(result & 0xffff, result >> 16) + 1;
+	/*
+	 * Both halves are 0-based.  A controller may grant more than was
+	 * requested; queues beyond BAR0 have no doorbells.
+	 */
+	*granted = min3(result & 0xffff, result >> 16, wanted) + 1;
 	return 0;
 }
 

@@ -402,7 +402,7 @@ static void nvmep_ctrl_reset_work(struct work_struct *work)
 	nvmep_ctrl_notify_stopped(ctrl);
 	ret = nvmep_ctrl_restart(ctrl, holds_taken);
 	if (!ret && test_and_clear_bit(NVMEP_CTRL_SLEPT, &ctrl->flags))
-		ctrl->cpu_ops->woke(ctrl);
+		ctrl->cpu_ops->unlock(ctrl);
 	if (!ret)
 		ret = nvmep_ctrl_set_live(ctrl);
 	memalloc_noio_restore(memflags);

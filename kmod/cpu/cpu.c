@@ -5,7 +5,7 @@
  * Quiesced: nothing is dispatched and new I/O waits in its request queue,
  * because the controller is being stopped or reset.
  * Frozen (blk-mq): no I/O is in flight and none can start, because an exclusive
- * command (CSE) is executed.
+ * command (CSE) is executed, or for suspend.
  */
 #include <linux/blk-mq.h>
 #include <linux/sched/mm.h>
@@ -25,7 +25,7 @@
 #include "opal.h"
 #include "scan.h"
 
-/* How long a shutdown waits for I/O in flight, in jiffies. */
+/* How long shutdown and suspend wait for I/O in flight, in jiffies. */
 #define NVMEP_DRAIN_TIMEOUT	(5 * HZ)
 
 /* How often waits for I/O in flight poll for completions, in jiffies. */
@@ -138,15 +138,32 @@ static void nvmep_namespaces_unquiesce_locked(struct nvmep_ctrl *ctrl)
 	ctrl->cpu->quiesced = false;
 }
 
+static void nvmep_namespaces_wake_locked(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns;
+
+	lockdep_assert_held(&ctrl->cpu->namespaces_lock);
+
+	if (ctrl->cpu->asleep)
+		list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+			nvmep_unfreeze_queue_non_owner(ns->queue);
+	ctrl->cpu->asleep = false;
+}
+
 /*
  * A drain follows a change of the state and holds the lock, so it is not undone
  * by a caller that found the controller LIVE before.
+ *
+ * A controller that will not come back ends the freeze of suspend as well: its
+ * I/O fails, and work that its failure and its removal wait for may submit I/O.
  */
 static void nvmep_namespaces_unquiesce(struct nvmep_ctrl *ctrl)
 {
 	mutex_lock(&ctrl->cpu->namespaces_lock);
 	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_RESETTING)
 		nvmep_namespaces_unquiesce_locked(ctrl);
+	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
+		nvmep_namespaces_wake_locked(ctrl);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 }
 
@@ -286,6 +303,73 @@ void nvmep_namespaces_unfreeze(struct nvmep_ctrl *ctrl)
 		nvmep_unfreeze_queue(ns->queue);
 }
 
+/* --- suspend --------------------------------------------------------------- */
+
+/* False if the controller will not come back: its I/O fails, which ends it. */
+static bool nvmep_sleep_begin(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	struct nvmep_ns *ns;
+
+	mutex_lock(&cpu->namespaces_lock);
+	cpu->asleep = nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING;
+	if (cpu->asleep)
+		list_for_each_entry(ns, &cpu->namespaces, entry) {
+			nvmep_freeze_queue_start_non_owner(ns->queue);
+			/* Ends the delay of a retry, at the cost of a retry. */
+			blk_mq_kick_requeue_list(ns->queue);
+		}
+	mutex_unlock(&cpu->namespaces_lock);
+	return cpu->asleep;
+}
+
+/*
+ * Not under namespaces_lock: the stop of a reset, with which I/O in flight may
+ * end, takes it.  Nor under scan_lock: a scan may wait for a new disk, which is
+ * frozen.
+ */
+static bool nvmep_sleep_wait(struct nvmep_ctrl *ctrl)
+{
+	unsigned long deadline = jiffies + NVMEP_DRAIN_TIMEOUT;
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	struct nvmep_ns *ns;
+	bool drained, all = true;
+	int index;
+
+	index = srcu_read_lock(&cpu->namespaces_srcu);
+	list_for_each_entry_srcu(ns, &cpu->namespaces, entry,
+				 srcu_read_lock_held(&cpu->namespaces_srcu)) {
+		do
+			drained = nvmep_freeze_wait_slice(ctrl, ns->queue);
+		while (!drained && !nvmep_drain_ends(ctrl, deadline));
+		all &= drained;
+	}
+	srcu_read_unlock(&cpu->namespaces_srcu, index);
+	return all;
+}
+
+static void nvmep_namespaces_wake(struct nvmep_ctrl *ctrl)
+{
+	mutex_lock(&ctrl->cpu->namespaces_lock);
+	nvmep_namespaces_wake_locked(ctrl);
+	mutex_unlock(&ctrl->cpu->namespaces_lock);
+}
+
+/*
+ * The request queues stay frozen, and not only quiesced, until resume.  When a
+ * CPU goes offline, the block layer waits without a limit for each request that
+ * has entered one of its queues, and nothing is dispatched then.
+ */
+static int nvmep_namespaces_sleep(struct nvmep_ctrl *ctrl)
+{
+	if (!nvmep_sleep_begin(ctrl) || nvmep_sleep_wait(ctrl))
+		return 0;
+	nvmep_namespaces_wake(ctrl);
+	dev_warn(ctrl->dev,
+		 "suspend refused: I/O in flight has not ended\n");
+	return -EBUSY;
+}
+
 /* --- operations for the core ---------------------------------------------- */
 
 static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
@@ -332,5 +416,7 @@ const struct nvmep_cpu_ops nvmep_cpu_ops = {
 	.drain = nvmep_namespaces_drain,
 	.fail = nvmep_namespaces_fail,
 	.scan = nvmep_scan,
-	.woke = nvmep_opal_unlock,
+	.unlock = nvmep_opal_unlock,
+	.sleep = nvmep_namespaces_sleep,
+	.wake = nvmep_namespaces_wake,
 };

@@ -27,15 +27,17 @@ struct request_queue;
  * struct nvmep_cpu - per-controller state of this layer
  * @ctrl: const: the controller, which outlives this structure
  * @range_pool: const while bound: pages for Dataset Management ranges
- * @namespaces_lock: guards @quiesced and each change of @namespaces.  Taken by
- *	a stop of the controller, so no holder may wait for I/O without a
- *	timeout
+ * @namespaces_lock: guards @quiesced, @asleep and each change of @namespaces.
+ *	Taken by a stop of the controller, so no holder may wait for I/O without
+ *	a timeout
  * @namespaces: changes under @scan_lock and @namespaces_lock; read under
  *	either, or under @namespaces_srcu: a namespace found there, and the
  *	controller's queues, stay allocated until the reader is done, even if it
  *	is unlinked meanwhile
  * @namespaces_srcu: removal of a namespace waits for its readers
  * @quiesced: guarded by @namespaces_lock: no I/O is dispatched
+ * @asleep: guarded by @namespaces_lock: the request queues are frozen for
+ *	suspend
  * @effects_lock: serializes operations that block peers:
  *	nvmep_user_execute_peers_blocked() and nvmep_queue_split_set()
  * @scan_lock: serializes scans, exclusive commands and removal of namespaces
@@ -70,10 +72,11 @@ struct nvmep_cpu {
 	struct nvmep_ctrl *ctrl;
 	mempool_t *range_pool;
 
-	struct mutex namespaces_lock;	/* @namespaces, @quiesced */
+	struct mutex namespaces_lock;	/* @namespaces to @asleep */
 	struct list_head namespaces;
 	struct srcu_struct namespaces_srcu;
 	bool quiesced;
+	bool asleep;
 
 	struct mutex effects_lock;	/* operations that block peers */
 	struct mutex scan_lock;		/* @scans to @scan_failures */

@@ -218,7 +218,10 @@ static void nvmep_ns_free_unadded(struct nvmep_ns *ns)
 	nvmep_ns_free(ns);
 }
 
-/* From here on a stop of the controller quiesces the namespace. */
+/*
+ * From here on a stop of the controller quiesces the namespace.  During suspend
+ * its partitions are read after resume.
+ */
 static void nvmep_ns_link(struct nvmep_ns *ns)
 {
 	struct nvmep_ctrl *ctrl = ns->ctrl;
@@ -226,6 +229,8 @@ static void nvmep_ns_link(struct nvmep_ns *ns)
 	mutex_lock(&ctrl->cpu->namespaces_lock);
 	if (ctrl->cpu->quiesced)
 		blk_mq_quiesce_queue(ns->queue);
+	if (ctrl->cpu->asleep)
+		nvmep_freeze_queue_start_non_owner(ns->queue);
 	list_add_tail_rcu(&ns->entry, &ctrl->cpu->namespaces);
 	WRITE_ONCE(ctrl->namespace_count, ctrl->namespace_count + 1);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
@@ -240,6 +245,8 @@ static void nvmep_ns_unlink(struct nvmep_ns *ns)
 	WRITE_ONCE(ctrl->namespace_count, ctrl->namespace_count - 1);
 	if (ctrl->cpu->quiesced)
 		blk_mq_unquiesce_queue(ns->queue);
+	if (ctrl->cpu->asleep)
+		nvmep_unfreeze_queue_non_owner(ns->queue);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
 	synchronize_srcu(&ctrl->cpu->namespaces_srcu);
 }

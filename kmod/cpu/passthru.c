@@ -56,8 +56,7 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 				   const struct nvmep_user_command *command,
 				   blk_opf_t more, blk_mq_req_flags_t flags)
 {
-	struct request_queue *queue = command->admin ?
-		from->ctrl->admin_q : from->ns->queue;
+	struct request_queue *queue = nvmep_user_queue(from, command);
 	struct request *rq = nvmep_request_alloc(queue, &command->sqe, more,
 						 flags);
 
@@ -69,99 +68,88 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 }
 
 /**
- * nvmep_user_mapped() - check the length of the mapped data against the command
- * @from: device node
- * @command: command
- * @rq: its request, with the data mapped
- *
- * Return: 0; or as nvmep_command_check_length(), and the data is unmapped.
+ * struct nvmep_user_memory - user memory of a command
+ * @pages: pages of nvmep_user_pin()
+ * @pinned: number of @pages; 0: see @held
+ * @held: other data and metadata, or NULL
  */
-int nvmep_user_mapped(const struct nvmep_passthru *from,
-		      const struct nvmep_user_command *command,
-		      struct request *rq)
-{
-	int ret = nvmep_command_check_length(from, command,
-					     blk_rq_payload_bytes(rq));
+struct nvmep_user_memory {
+	union nvmep_user_pages pages;
+	unsigned int pinned;
+	struct nvmep_user_held *held;
+};
 
-	if (ret)
-		blk_rq_unmap_user(rq->bio);
-	return ret;
+/* Accesses user memory: no request is allocated yet, see user_data.c. */
+static int nvmep_user_hold_memory(const struct nvmep_passthru *from,
+				  const struct nvmep_user_command *command,
+				  struct nvmep_user_memory *memory)
+{
+	memory->held = NULL;
+	memory->pinned = nvmep_user_pin(from, command, &memory->pages);
+	if (!memory->pinned)
+		memory->held = nvmep_user_hold(from, command, false);
+	return PTR_ERR_OR_ZERO(memory->held);
 }
 
-/**
- * nvmep_user_map() - map the data of a command from user memory to a bio
- * @from: device node
- * @command: command
- * @rq: its request
- *
- * Return: 0; or a negative error code, with nothing mapped.
- */
-int nvmep_user_map(const struct nvmep_passthru *from,
-		   const struct nvmep_user_command *command,
-		   struct request *rq)
+static int nvmep_user_attach_memory(const struct nvmep_passthru *from,
+				    const struct nvmep_user_command *command,
+				    struct request *rq,
+				    struct nvmep_user_memory *memory)
 {
-	int ret = 0;
+	if (!memory->pinned)
+		return nvmep_user_attach_held(from, command, rq, memory->held);
+	nvmep_user_attach(command, rq, &memory->pages, memory->pinned);
+	return nvmep_command_check_length(from, command, command->length);
+}
 
-	if (command->address && command->length)
-		ret = blk_rq_map_user_io(rq, NULL,
-					 u64_to_user_ptr(command->address),
-					 command->length, GFP_KERNEL,
-					 command->vector, 0, false,
-					 rq_data_dir(rq));
-	return ret ? ret : nvmep_user_mapped(from, command, rq);
+/* After the request was freed.  @success: as nvmep_user_release(). */
+static int nvmep_user_release_memory(const struct nvmep_user_command *command,
+				     struct nvmep_user_memory *memory,
+				     bool success)
+{
+	bool reads = nvmep_command_reads(command);
+
+	if (!memory->pinned)
+		return nvmep_user_release(memory->held, reads, success);
+	nvmep_user_unpin(&memory->pages, memory->pinned, reads);
+	return 0;
 }
 
 /*
  * Executes a request and frees it as soon as it has ended.  A reset waits until
- * ended requests are freed, so waiting with one for anything that needs the
- * reset would deadlock: for a namespace scan, or for a page fault of the
- * caller's memory, which may be swapped to this disk.
+ * ended requests are freed, so waiting with one for a namespace scan, which
+ * needs the reset, would deadlock.
  */
 static int nvmep_user_run(const struct nvmep_passthru *from, struct request *rq,
 			  u32 effects, u64 *result)
 {
-	struct bio *bio = rq->bio;
-	int ret, unmapped;
+	int ret;
 
 	nvmep_effects_begin(from->ctrl, effects);
 	ret = nvmep_request_status(rq, blk_execute_rq(rq, false));
 	*result = nvmep_request(rq)->result;
 	blk_mq_free_request(rq);
 	nvmep_effects_end(from->ctrl, effects);
-	unmapped = blk_rq_unmap_user(bio);
-	return ret ?: unmapped;
+	return ret;
 }
 
 static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 				  const struct nvmep_user_command *command,
+				  struct nvmep_user_memory *memory,
 				  u64 *result)
 {
-	struct nvmep_user_metadata *metadata;
 	struct request *rq;
-	bool reads;
-	int ret, err;
+	int ret;
 
 	rq = nvmep_user_request(from, command, 0, 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	reads = rq_data_dir(rq) == READ;
-	ret = nvmep_user_map(from, command, rq);
-	if (ret)
-		goto err_request;
-	metadata = nvmep_user_metadata_add(rq, command);
-	if (IS_ERR(metadata)) {
-		ret = PTR_ERR(metadata);
-		goto err_map;
+	ret = nvmep_user_attach_memory(from, command, rq, memory);
+	if (ret) {
+		blk_mq_free_request(rq);
+		return ret;
 	}
-	ret = nvmep_user_run(from, rq, command->effects, result);
-	err = nvmep_user_metadata_finish(metadata, reads && !ret);
-	return ret ?: err;
-
-err_map:
-	blk_rq_unmap_user(rq->bio);
-err_request:
-	blk_mq_free_request(rq);
-	return ret;
+	return nvmep_user_run(from, rq, command->effects, result);
 }
 
 /*
@@ -172,6 +160,7 @@ err_request:
 static int
 nvmep_user_execute_peers_blocked(const struct nvmep_passthru *from,
 				 const struct nvmep_user_command *command,
+				 struct nvmep_user_memory *memory,
 				 u64 *result)
 {
 	struct nvmep_ctrl *ctrl = from->ctrl;
@@ -185,7 +174,7 @@ nvmep_user_execute_peers_blocked(const struct nvmep_passthru *from,
 				     "admin opcode %#x refused, it may change namespaces that peers use: close all peer queue pairs first\n",
 				     command->sqe.common.opcode);
 	} else {
-		ret = nvmep_user_execute_one(from, command, result);
+		ret = nvmep_user_execute_one(from, command, memory, result);
 		nvmep_qids_unblock_peers(ctrl);
 	}
 	mutex_unlock(&ctrl->cpu->effects_lock);
@@ -206,16 +195,24 @@ nvmep_user_execute_peers_blocked(const struct nvmep_passthru *from,
 int nvmep_user_execute(const struct nvmep_passthru *from,
 		       struct nvmep_user_command *command, u64 *result)
 {
-	int ret;
+	struct nvmep_user_memory memory;
+	int ret, err;
 
 	ret = nvmep_command_check(from, command);
 	if (ret)
 		return ret;
 	nvmep_command_fit(command);
+	ret = nvmep_user_hold_memory(from, command, &memory);
+	if (ret)
+		return ret;
 	if (command->admin &&
 	    nvmep_effects_need_peers_blocked(command->effects))
-		return nvmep_user_execute_peers_blocked(from, command, result);
-	return nvmep_user_execute_one(from, command, result);
+		ret = nvmep_user_execute_peers_blocked(from, command, &memory,
+						       result);
+	else
+		ret = nvmep_user_execute_one(from, command, &memory, result);
+	err = nvmep_user_release_memory(command, &memory, !ret);
+	return ret ?: err;
 }
 
 /* --- ioctls --------------------------------------------------------------- */

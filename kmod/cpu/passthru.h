@@ -9,10 +9,10 @@
 #include <linux/blk-mq.h>
 #include <linux/types.h>
 
+#include "core/ctrl.h"
+#include "namespace.h"
 #include "nvme.h"
 
-struct nvmep_ctrl;
-struct nvmep_ns;
 struct request;
 
 /**
@@ -55,6 +55,20 @@ struct nvmep_user_command {
 	bool admin;
 };
 
+/* The request queue of a command. */
+static inline struct request_queue *
+nvmep_user_queue(const struct nvmep_passthru *from,
+		 const struct nvmep_user_command *command)
+{
+	return command->admin ? from->ctrl->admin_q : from->ns->queue;
+}
+
+/* Does its data go to user space? */
+static inline bool nvmep_command_reads(const struct nvmep_user_command *command)
+{
+	return !(command->sqe.common.opcode & NVMEP_OPCODE_TO_CTRL);
+}
+
 int nvmep_passthru_ioctl(const struct nvmep_passthru *from, unsigned int cmd,
 			 void __user *arg);
 struct request *nvmep_user_request(const struct nvmep_passthru *from,
@@ -62,11 +76,5 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
 				   blk_opf_t more, blk_mq_req_flags_t flags);
 int nvmep_user_execute(const struct nvmep_passthru *from,
 		       struct nvmep_user_command *command, u64 *result);
-int nvmep_user_map(const struct nvmep_passthru *from,
-		   const struct nvmep_user_command *command,
-		   struct request *rq);
-int nvmep_user_mapped(const struct nvmep_passthru *from,
-		      const struct nvmep_user_command *command,
-		      struct request *rq);
 
 #endif /* _NVMEP_PASSTHRU_H */

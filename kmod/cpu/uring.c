@@ -26,9 +26,9 @@
 
 /**
  * struct nvmep_uring - driver data of an io_uring command
- * @bio: data mapped by the block layer, or NULL
- * @metadata: kernel copy of the metadata, or NULL
- * @pages: user pages pinned by the driver; then @bio and @metadata are not used
+ * @bio: registered buffer mapped by the block layer, or NULL
+ * @held: other data and metadata, or NULL
+ * @pages: user pages of nvmep_user_pin(); then @bio and @held are not used
  * @result: dwords 0 and 1 of the completion
  * @status: as nvmep_request_status()
  * @polled: index of the polled queue, or %NVMEP_URING_NOT_POLLED
@@ -43,7 +43,7 @@ struct nvmep_uring {
 	union {
 		struct {
 			struct bio *bio;
-			struct nvmep_user_metadata *metadata;
+			struct nvmep_user_held *held;
 		};
 		union nvmep_user_pages pages;
 	};
@@ -64,8 +64,8 @@ static struct nvmep_uring *nvmep_uring(struct io_uring_cmd *ioucmd)
 	return (struct nvmep_uring *)ioucmd->pdu;
 }
 
-/* Unpins or unmaps the data and copies metadata back. */
-static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
+/* Unpins or unmaps the data and copies what was copied back. */
+static int nvmep_uring_unmap(struct nvmep_uring *uring, bool success)
 {
 	int ret = 0;
 
@@ -75,9 +75,9 @@ static int nvmep_uring_unmap(struct nvmep_uring *uring, bool to_user)
 	}
 	if (uring->bio)
 		ret = blk_rq_unmap_user(uring->bio);
-	if (uring->metadata)
-		return nvmep_user_metadata_finish(uring->metadata,
-						  to_user && !ret) ?: ret;
+	if (uring->held)
+		return nvmep_user_release(uring->held, uring->reads,
+					  success && !ret) ?: ret;
 	return ret;
 }
 
@@ -90,7 +90,7 @@ static bool nvmep_uring_finish_sleeps(const struct nvmep_uring *uring)
 	if (uring->pinned)
 		return uring->reads &&
 		       nvmep_user_unpin_sleeps(&uring->pages, uring->pinned);
-	return uring->bio || uring->metadata;
+	return uring->bio || uring->held;
 }
 
 /* Runs in the submitting task, or in a kernel worker if it has exited. */
@@ -98,7 +98,7 @@ static void nvmep_uring_finish(struct io_uring_cmd *ioucmd,
 			       unsigned int issue_flags)
 {
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
-	int err = nvmep_uring_unmap(uring, uring->reads && !uring->status);
+	int err = nvmep_uring_unmap(uring, !uring->status);
 
 	nvmep_uring_done(ioucmd, uring->status ?: err, uring->result,
 			 issue_flags);
@@ -155,11 +155,14 @@ static void nvmep_uring_parse(struct nvmep_user_command *command,
 	};
 }
 
+/* Of a vector, reads the array of struct iovec. */
 static int nvmep_uring_import(const struct nvmep_user_command *command,
-			      int direction, struct iov_iter *iter,
+			      struct iov_iter *iter,
 			      struct io_uring_cmd *ioucmd,
 			      unsigned int issue_flags)
 {
+	int direction = nvmep_command_reads(command) ? READ : WRITE;
+
 	if (command->vector)
 		return nvmep_uring_import_fixed_vec(command->address,
 						    command->length, direction,
@@ -168,79 +171,110 @@ static int nvmep_uring_import(const struct nvmep_user_command *command,
 					direction, iter, ioucmd, issue_flags);
 }
 
-static int nvmep_uring_map_fixed(const struct nvmep_passthru *from,
-				 const struct nvmep_user_command *command,
-				 struct request *rq,
-				 struct io_uring_cmd *ioucmd,
-				 unsigned int issue_flags)
+/* Is its data a registered buffer? */
+static bool nvmep_uring_registered(const struct nvmep_user_command *command,
+				   const struct io_uring_cmd *ioucmd)
 {
-	struct iov_iter iter;
-	int ret = nvmep_uring_import(command, rq_data_dir(rq), &iter, ioucmd,
-				     issue_flags);
-
-	if (ret < 0)
-		return ret;
-	if (nvmep_user_map_registered(from, rq, &iter))
-		return nvmep_command_check_length(from, command, iter.count);
-	ret = blk_rq_map_user_iov(rq->q, rq, NULL, &iter, GFP_KERNEL);
-	return ret ? ret : nvmep_user_mapped(from, command, rq);
+	return ioucmd->flags & IORING_URING_CMD_FIXED && command->address &&
+	       command->length;
 }
 
-static int nvmep_uring_map_user(const struct nvmep_passthru *from,
-				const struct nvmep_user_command *command,
-				struct request *rq, struct nvmep_uring *uring)
+/* Accesses user memory: no request is allocated yet, see user_data.c. */
+static int nvmep_uring_hold(const struct nvmep_passthru *from,
+			    const struct nvmep_user_command *command,
+			    struct iov_iter *iter, struct io_uring_cmd *ioucmd,
+			    unsigned int issue_flags)
 {
-	int ret;
-
-	uring->pinned = nvmep_user_pin(from, command, rq, &uring->pages);
-	if (!uring->pinned)
-		return nvmep_user_map(from, command, rq);
-	ret = nvmep_command_check_length(from, command, command->length);
-	if (ret)
-		nvmep_user_unpin(&uring->pages, uring->pinned, false);
-	return ret;
-}
-
-static int nvmep_uring_map_metadata(const struct nvmep_user_command *command,
-				    struct request *rq,
-				    struct nvmep_uring *uring)
-{
-	struct nvmep_user_metadata *metadata;
-
-	uring->metadata = NULL;
-	if (!command->metadata)
-		return 0;
-	metadata = nvmep_user_metadata_add(rq, command);
-	if (IS_ERR(metadata)) {
-		blk_rq_unmap_user(rq->bio);
-		return PTR_ERR(metadata);
-	}
-	uring->metadata = metadata;
-	return 0;
-}
-
-/* Maps data and metadata, which the completion unmaps. */
-static int nvmep_uring_map(const struct nvmep_passthru *from,
-			   const struct nvmep_user_command *command,
-			   struct request *rq, struct io_uring_cmd *ioucmd,
-			   unsigned int issue_flags)
-{
+	bool registered = nvmep_uring_registered(command, ioucmd);
 	struct nvmep_uring *uring = nvmep_uring(ioucmd);
+	struct nvmep_user_held *held = NULL;
 	int ret;
 
 	uring->pinned = 0;
-	uring->reads = rq_data_dir(rq) == READ;
-	if (!command->address || !command->length)
-		ret = nvmep_user_mapped(from, command, rq);
-	else if (ioucmd->flags & IORING_URING_CMD_FIXED)
-		ret = nvmep_uring_map_fixed(from, command, rq, ioucmd,
-					    issue_flags);
+	if (!registered) {
+		uring->pinned = nvmep_user_pin(from, command, &uring->pages);
+		if (uring->pinned)
+			return 0;
+	}
+	if (!registered || command->metadata)
+		held = nvmep_user_hold(from, command, registered);
+	if (IS_ERR(held))
+		return PTR_ERR(held);
+	uring->bio = NULL;
+	uring->held = held;
+	if (!registered)
+		return 0;
+	ret = nvmep_uring_import(command, iter, ioucmd, issue_flags);
+	if (ret < 0)
+		nvmep_user_release(held, false, false);
+	return min(ret, 0);
+}
+
+/* Undoes nvmep_uring_hold() for a command that was not sent. */
+static void nvmep_uring_drop(struct nvmep_uring *uring)
+{
+	if (uring->pinned)
+		nvmep_user_unpin(&uring->pages, uring->pinned, false);
 	else
-		ret = nvmep_uring_map_user(from, command, rq, uring);
-	if (ret || uring->pinned)
+		nvmep_user_release(uring->held, false, false);
+}
+
+/* A bio, for a registered buffer that PRP entries cannot describe. */
+static int nvmep_uring_attach_bio(const struct nvmep_passthru *from,
+				  const struct nvmep_user_command *command,
+				  struct request *rq,
+				  const struct iov_iter *iter,
+				  struct nvmep_uring *uring)
+{
+	int ret;
+
+	ret = blk_rq_map_user_iov(rq->q, rq, NULL, iter, GFP_KERNEL);
+	if (ret)
 		return ret;
-	uring->bio = rq->bio;
-	return nvmep_uring_map_metadata(command, rq, uring);
+	ret = nvmep_command_check_length(from, command,
+					 blk_rq_payload_bytes(rq));
+	if (ret)
+		blk_rq_unmap_user(rq->bio);
+	else
+		uring->bio = rq->bio;
+	return ret;
+}
+
+static int nvmep_uring_attach_registered(const struct nvmep_passthru *from,
+					 const struct nvmep_user_command *command,
+					 struct request *rq,
+					 const struct iov_iter *iter,
+					 struct nvmep_uring *uring)
+{
+	int ret;
+
+	if (nvmep_user_map_registered(from, rq, iter))
+		ret = nvmep_command_check_length(from, command, iter->count);
+	else
+		ret = nvmep_uring_attach_bio(from, command, rq, iter, uring);
+	if (!ret && uring->held)
+		nvmep_user_attach_metadata(rq, uring->held);
+	return ret;
+}
+
+/* Attaches data and metadata, which the completion returns. */
+static int nvmep_uring_attach(const struct nvmep_passthru *from,
+			      const struct nvmep_user_command *command,
+			      struct request *rq, const struct iov_iter *iter,
+			      struct io_uring_cmd *ioucmd)
+{
+	struct nvmep_uring *uring = nvmep_uring(ioucmd);
+
+	uring->reads = nvmep_command_reads(command);
+	if (uring->pinned) {
+		nvmep_user_attach(command, rq, &uring->pages, uring->pinned);
+		return nvmep_command_check_length(from, command,
+						  command->length);
+	}
+	if (nvmep_uring_registered(command, ioucmd))
+		return nvmep_uring_attach_registered(from, command, rq, iter,
+						     uring);
+	return nvmep_user_attach_held(from, command, rq, uring->held);
 }
 
 /**
@@ -288,12 +322,13 @@ void nvmep_uring_send(struct request *rq)
 	blk_finish_plug(&plug);
 }
 
-static int nvmep_uring_submit(const struct nvmep_passthru *from,
-			      const struct nvmep_user_command *command,
-			      struct io_uring_cmd *ioucmd,
-			      unsigned int issue_flags)
+/* A request with the data and metadata of nvmep_uring_hold(). */
+static struct request *nvmep_uring_request(const struct nvmep_passthru *from,
+					   const struct nvmep_user_command *command,
+					   const struct iov_iter *iter,
+					   struct io_uring_cmd *ioucmd,
+					   unsigned int issue_flags)
 {
-	struct nvmep_uring *uring = nvmep_uring(ioucmd);
 	blk_mq_req_flags_t flags = 0;
 	struct request *rq;
 	int ret;
@@ -303,11 +338,31 @@ static int nvmep_uring_submit(const struct nvmep_passthru *from,
 	rq = nvmep_user_request(from, command,
 				nvmep_uring_polled(from, issue_flags), flags);
 	if (IS_ERR(rq))
-		return PTR_ERR(rq);
-	ret = nvmep_uring_map(from, command, rq, ioucmd, issue_flags);
-	if (ret) {
-		blk_mq_free_request(rq);
+		return rq;
+	ret = nvmep_uring_attach(from, command, rq, iter, ioucmd);
+	if (!ret)
+		return rq;
+	blk_mq_free_request(rq);
+	return ERR_PTR(ret);
+}
+
+static int nvmep_uring_submit(const struct nvmep_passthru *from,
+			      const struct nvmep_user_command *command,
+			      struct io_uring_cmd *ioucmd,
+			      unsigned int issue_flags)
+{
+	struct nvmep_uring *uring = nvmep_uring(ioucmd);
+	struct iov_iter iter;
+	struct request *rq;
+	int ret;
+
+	ret = nvmep_uring_hold(from, command, &iter, ioucmd, issue_flags);
+	if (ret)
 		return ret;
+	rq = nvmep_uring_request(from, command, &iter, ioucmd, issue_flags);
+	if (IS_ERR(rq)) {
+		nvmep_uring_drop(uring);
+		return PTR_ERR(rq);
 	}
 	uring->polled = nvmep_uring_polled_queue(rq);
 	uring->scan = nvmep_effects_change_ns(command->effects);

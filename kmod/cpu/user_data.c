@@ -2,13 +2,19 @@
 /*
  * Data and metadata of passthrough commands.
  *
+ * User memory is accessed only while no request is allocated: a page fault may
+ * take for ever (userfaultfd, FUSE), and a request keeps its queue from being
+ * frozen, for which Format, a reset and removal wait.  So pages are pinned, or
+ * data is copied, before the request is allocated, and copied back after it has
+ * been freed.
+ *
  * For a small command, allocating, splitting and freeing a bio costs as much as
  * all else.  So data that PRP entries can describe is attached to the request
  * without a bio: buffers registered with an io_uring, which the ring keeps
- * pinned, and up to NVMEP_MAX_PINNED_PAGES user pages, which are pinned here.
- * For all other data, and if pinning fails, the caller maps a bio, for which
- * the block layer copies misaligned data and returns the errors.  It does so too
- * while the block layer counts passthrough, which it does by the bio.
+ * pinned, and user pages, which are pinned here: up to NVMEP_MAX_PINNED_PAGES of
+ * a command without metadata by nvmep_user_pin(), others by nvmep_user_hold().
+ * All other data of user memory is copied.  So is all of it while the block
+ * layer counts passthrough, which it does by the bio.
  */
 #include <linux/blk-mq.h>
 #include <linux/bvec.h>
@@ -80,18 +86,18 @@ bool nvmep_user_map_registered(const struct nvmep_passthru *from,
 	return true;
 }
 
-/* Number of pages to pin, or 0 if the caller has to map a bio. */
+/* Number of pages to pin, or 0 for nvmep_user_hold(). */
 static unsigned int nvmep_pages_needed(const struct nvmep_passthru *from,
-				       const struct nvmep_user_command *command,
-				       const struct request *rq)
+				       const struct nvmep_user_command *command)
 {
 	unsigned int offset = offset_in_page(command->address);
 
-	if (command->vector || command->metadata ||
+	if (!command->address || !command->length || command->vector ||
+	    command->metadata ||
 	    (command->address | command->length) & NVMEP_DATA_ALIGNMENT ||
 	    command->length > NVMEP_MAX_PINNED_PAGES * PAGE_SIZE - offset ||
 	    command->length > from->ctrl->max_transfer ||
-	    nvmep_passthrough_counted(rq->q))
+	    nvmep_passthrough_counted(nvmep_user_queue(from, command)))
 		return 0;
 	return DIV_ROUND_UP(offset + command->length, PAGE_SIZE);
 }
@@ -137,50 +143,69 @@ static bool nvmep_pages_pin(u64 address, unsigned int count, bool written,
 /* An array of segments, then an array of the pages that they consist of. */
 static noinline struct bio_vec *nvmep_segments_alloc(unsigned int count)
 {
-	return kmalloc(count * (sizeof(struct bio_vec) + sizeof(struct page *)),
-		       GFP_KERNEL | __GFP_NOWARN);
+	return kvmalloc(count * (sizeof(struct bio_vec) + sizeof(struct page *)),
+			GFP_KERNEL | __GFP_NOWARN);
 }
 
 /**
- * nvmep_user_pin() - pin user pages and attach them to a request
+ * nvmep_user_pin() - pin the user pages of a command
  * @from: device node
- * @command: command with data
- * @rq: its request, without data
- * @pages: filled, for nvmep_user_unpin()
+ * @command: command; no request is allocated for it yet
+ * @pages: filled, for nvmep_user_attach()
  *
- * Return: number of pages pinned; 0 if the caller has to map a bio.
+ * Return: number of pages pinned; 0 if the caller has to use nvmep_user_hold().
  */
 unsigned int nvmep_user_pin(const struct nvmep_passthru *from,
 			    const struct nvmep_user_command *command,
-			    struct request *rq, union nvmep_user_pages *pages)
+			    union nvmep_user_pages *pages)
 {
-	unsigned int count = nvmep_pages_needed(from, command, rq);
-	struct nvmep_request *req = nvmep_request(rq);
-	struct nvmep_bvecs *bvecs = &req->data.bvecs;
-	struct bio_vec *vec = bvecs->own;
-	struct page **array = pages->few;
+	unsigned int count = nvmep_pages_needed(from, command);
 	bool many = count > NVMEP_INLINE_BVECS;
+	struct page **array = pages->few;
+	struct bio_vec *vec = NULL;
 
 	if (many) {
 		vec = nvmep_segments_alloc(count);
 		array = (struct page **)(vec + count);
 	}
-	if (!count || !vec)
+	if (!count || (many && !vec))
 		return 0;
-	if (!nvmep_pages_pin(command->address, count, rq_data_dir(rq) == READ,
-			     array)) {
-		if (many)
-			kfree(vec);
+	if (!nvmep_pages_pin(command->address, count,
+			     nvmep_command_reads(command), array)) {
+		kvfree(vec);
 		return 0;
 	}
-	bvecs->vec = vec;
+	if (many) {
+		pages->many = vec;
+		pages->segments = nvmep_pages_join(vec, array, count);
+	}
+	return count;
+}
+
+/**
+ * nvmep_user_attach() - attach pinned pages to a request
+ * @command: command
+ * @rq: its request, without data
+ * @pages: pages that nvmep_user_pin() pinned
+ * @count: number of pages, as returned
+ */
+void nvmep_user_attach(const struct nvmep_user_command *command,
+		       struct request *rq, union nvmep_user_pages *pages,
+		       unsigned int count)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	struct nvmep_bvecs *bvecs = &req->data.bvecs;
+
 	bvecs->skip = offset_in_page(command->address);
 	bvecs->length = command->length;
-	bvecs->count = nvmep_pages_join(vec, array, count);
-	if (many)
-		pages->many = vec;
+	if (count > NVMEP_INLINE_BVECS) {
+		bvecs->vec = pages->many;
+		bvecs->count = pages->segments;
+	} else {
+		bvecs->vec = bvecs->own;
+		bvecs->count = nvmep_pages_join(bvecs->own, pages->few, count);
+	}
 	req->flags |= NVMEP_REQUEST_BVECS;
-	return count;
 }
 
 static noinline void nvmep_unpin_segments(struct bio_vec *bvecs,
@@ -194,7 +219,7 @@ static noinline void nvmep_unpin_segments(struct bio_vec *bvecs,
 		unpin_user_page_range_dirty_lock(piece->bv_page, pages,
 						 written);
 	}
-	kfree(bvecs);
+	kvfree(bvecs);
 }
 
 /**
@@ -232,103 +257,285 @@ void nvmep_user_unpin(union nvmep_user_pages *pages, unsigned int count,
 		unpin_user_pages_dirty_lock(pages->few, count, written);
 }
 
-/* --- metadata ----------------------------------------------------------- */
+/* --- data and metadata of other commands -------------------------------- */
 
 #define NVMEP_MAX_METADATA	SZ_1M
 
-static void nvmep_user_metadata_free(struct nvmep_user_metadata *metadata)
+/* Reads an array of struct iovec. */
+static int nvmep_held_import(struct nvmep_user_held *held,
+			     const struct nvmep_user_command *command)
 {
-	mmdrop(metadata->mm);
-	kfree(metadata->buffer);
-	kfree(metadata);
-}
+	int direction = nvmep_command_reads(command) ? READ : WRITE, ret;
+	struct iovec *vector = held->few;
 
-static struct nvmep_user_metadata *
-nvmep_user_metadata_alloc(const struct nvmep_user_command *command, u32 length)
-{
-	struct nvmep_user_metadata *metadata;
-
-	metadata = kzalloc(sizeof(*metadata), GFP_KERNEL_ACCOUNT);
-	if (!metadata)
-		return NULL;
-	metadata->buffer = kzalloc(length, GFP_KERNEL_ACCOUNT);
-	if (!metadata->buffer) {
-		kfree(metadata);
-		return NULL;
+	held->count = command->vector ? command->length : 1;
+	if (!command->vector) {
+		held->few[0].iov_base = u64_to_user_ptr(command->address);
+		held->few[0].iov_len = command->length;
+		iov_iter_init(&held->user, direction, held->few, 1,
+			      command->length);
+		return 0;
 	}
-	metadata->mm = current->mm;
-	mmgrab(metadata->mm);
-	metadata->user = u64_to_user_ptr(command->metadata);
-	metadata->length = length;
-	return metadata;
+	ret = import_iovec(direction, u64_to_user_ptr(command->address),
+			   command->length, ARRAY_SIZE(held->few), &vector,
+			   &held->user);
+	if (ret < 0)
+		return ret;
+	held->many = vector;
+	return 0;
 }
 
-/**
- * nvmep_user_metadata_add() - attach a kernel copy of the metadata to a request
- * @rq: request of the command
- * @command: command that passed nvmep_command_check_length()
- *
+static const struct iovec *nvmep_held_vector(const struct nvmep_user_held *held)
+{
+	return held->many ?: held->few;
+}
+
+static unsigned int nvmep_iovec_pages(const struct iovec *vec)
+{
+	return DIV_ROUND_UP(offset_in_page(vec->iov_base) + vec->iov_len,
+			    PAGE_SIZE);
+}
+
+/* Number of pages, or 0 if PRP entries cannot describe them: copy the data. */
+static unsigned int nvmep_held_pages(const struct nvmep_user_held *held)
+{
+	const struct iovec *vector = nvmep_held_vector(held);
+	unsigned int i, pages = 0;
+
+	for (i = 0; i < held->count; i++) {
+		unsigned long start = (unsigned long)vector[i].iov_base;
+		unsigned long end = start + vector[i].iov_len;
+
+		if ((start | end) & NVMEP_DATA_ALIGNMENT || start == end ||
+		    (i && offset_in_page(start)) ||
+		    (i + 1 < held->count && offset_in_page(end)))
+			return 0;
+		pages += nvmep_iovec_pages(&vector[i]);
+	}
+	return pages;
+}
+
+/* All pages or none, of which @array has room. */
+static bool nvmep_held_pin_pages(const struct nvmep_user_held *held,
+				 bool written, struct page **array)
+{
+	const struct iovec *vector = nvmep_held_vector(held);
+	unsigned int i, pages, done = 0;
+
+	for (i = 0; i < held->count; i++) {
+		pages = nvmep_iovec_pages(&vector[i]);
+		if (!nvmep_pages_pin((unsigned long)vector[i].iov_base, pages,
+				     written, array + done)) {
+			unpin_user_pages(array, done);
+			return false;
+		}
+		done += pages;
+	}
+	return true;
+}
+
+static int nvmep_held_pin(struct nvmep_user_held *held, unsigned int pages,
+			  bool written)
+{
+	struct bio_vec *vec = nvmep_segments_alloc(pages);
+	struct page **array = (struct page **)(vec + pages);
+
+	if (!vec)
+		return -ENOMEM;
+	if (!nvmep_held_pin_pages(held, written, array)) {
+		kvfree(vec);
+		return -EFAULT;
+	}
+	held->segment_count = nvmep_pages_join(vec, array, pages);
+	held->segments = vec;
+	held->pages = pages;
+	return 0;
+}
+
+static int nvmep_held_copy(struct nvmep_user_held *held, bool reads)
+{
+	held->copy = kvzalloc(held->length, GFP_KERNEL_ACCOUNT);
+	if (!held->copy)
+		return -ENOMEM;
+	if (!reads &&
+	    !copy_from_iter_full(held->copy, held->length, &held->user))
+		return -EFAULT;
+	return 0;
+}
+
+static int nvmep_hold_data(const struct nvmep_passthru *from,
+			   const struct nvmep_user_command *command,
+			   struct nvmep_user_held *held)
+{
+	struct request_queue *queue = nvmep_user_queue(from, command);
+	bool reads = nvmep_command_reads(command);
+	unsigned int pages = 0;
+	int ret;
+
+	ret = nvmep_held_import(held, command);
+	if (ret)
+		return ret;
+	held->length = iov_iter_count(&held->user);
+	if (!held->length ||
+	    held->length > (u64)queue_max_hw_sectors(queue) << SECTOR_SHIFT)
+		return -EINVAL;
+	if (!nvmep_passthrough_counted(queue))
+		pages = nvmep_held_pages(held);
+	return pages ? nvmep_held_pin(held, pages, reads) :
+		       nvmep_held_copy(held, reads);
+}
+
+/*
  * Metadata must be contiguous for the controller, which user memory rarely is.
  * Mapping user pages as integrity data of a bio would need a disk with an
  * integrity profile, with which the block layer handles metadata of all block
  * I/O too.
- *
- * Return: the copy; NULL if the command has no metadata; an error pointer.
  */
-struct nvmep_user_metadata *
-nvmep_user_metadata_add(struct request *rq,
-			const struct nvmep_user_command *command)
+static int nvmep_hold_metadata(const struct nvmep_user_command *command,
+			       struct nvmep_user_held *held)
 {
 	u32 length = nvmep_command_metadata(command);
-	struct nvmep_user_metadata *metadata;
 
 	if (!length)
-		return NULL;
+		return 0;
 	if (length > NVMEP_MAX_METADATA)
-		return ERR_PTR(-EINVAL);
-	metadata = nvmep_user_metadata_alloc(command, length);
-	if (!metadata)
+		return -EINVAL;
+	held->metadata = kzalloc(length, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!held->metadata)
+		return -ENOMEM;
+	held->user_metadata = u64_to_user_ptr(command->metadata);
+	held->metadata_length = length;
+	if (!nvmep_command_reads(command) &&
+	    copy_from_user(held->metadata, held->user_metadata, length))
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * nvmep_user_hold() - pin or copy the data of a command, copy its metadata
+ * @from: device node
+ * @command: command; no request is allocated for it yet
+ * @registered: its data is a registered buffer: hold the metadata only
+ *
+ * Return: for nvmep_user_release(), or NULL if there is nothing to hold; an
+ * error pointer.
+ */
+struct nvmep_user_held *
+nvmep_user_hold(const struct nvmep_passthru *from,
+		const struct nvmep_user_command *command, bool registered)
+{
+	bool data = command->address && command->length && !registered;
+	struct nvmep_user_held *held;
+	int ret = 0;
+
+	if (!data && !nvmep_command_metadata(command))
+		return NULL;
+	held = kzalloc(sizeof(*held), GFP_KERNEL_ACCOUNT);
+	if (!held)
 		return ERR_PTR(-ENOMEM);
-	if (rq_data_dir(rq) == WRITE &&
-	    copy_from_user(metadata->buffer, metadata->user,
-			   metadata->length)) {
-		nvmep_user_metadata_free(metadata);
-		return ERR_PTR(-EFAULT);
-	}
-	nvmep_request(rq)->data.metadata = metadata->buffer;
-	nvmep_request(rq)->data.metadata_length = metadata->length;
-	return metadata;
+	held->mm = current->mm;
+	mmgrab(held->mm);
+	if (data)
+		ret = nvmep_hold_data(from, command, held);
+	if (!ret)
+		ret = nvmep_hold_metadata(command, held);
+	if (!ret)
+		return held;
+	nvmep_user_release(held, false, false);
+	return ERR_PTR(ret);
+}
+
+/**
+ * nvmep_user_attach_metadata() - attach the copy of the metadata to a request
+ * @rq: request of a command that passed nvmep_command_check_length()
+ * @held: from nvmep_user_hold()
+ */
+void nvmep_user_attach_metadata(struct request *rq,
+				const struct nvmep_user_held *held)
+{
+	struct nvmep_data *data = &nvmep_request(rq)->data;
+
+	data->metadata = held->metadata;
+	data->metadata_length = held->metadata_length;
+}
+
+/**
+ * nvmep_user_attach_held() - attach data and metadata to a request
+ * @from: device node
+ * @command: command
+ * @rq: its request, without data
+ * @held: from nvmep_user_hold() for the command, or NULL
+ *
+ * Return: 0, and the request has to be executed, which frees the bio that it
+ * may have; or a negative error code.
+ */
+int nvmep_user_attach_held(const struct nvmep_passthru *from,
+			   const struct nvmep_user_command *command,
+			   struct request *rq,
+			   const struct nvmep_user_held *held)
+{
+	struct nvmep_request *req = nvmep_request(rq);
+	int ret;
+
+	ret = nvmep_command_check_length(from, command,
+					 held ? held->length : 0);
+	if (ret || !held)
+		return ret;
+	nvmep_user_attach_metadata(rq, held);
+	if (held->copy)
+		return nvmep_rq_map_kern(rq, held->copy, held->length);
+	if (!held->pages)
+		return 0;
+	req->data.bvecs.vec = held->segments;
+	req->data.bvecs.skip =
+		offset_in_page(nvmep_held_vector(held)->iov_base);
+	req->data.bvecs.length = held->length;
+	req->data.bvecs.count = held->segment_count;
+	req->flags |= NVMEP_REQUEST_BVECS;
+	return 0;
 }
 
 /*
  * If the submitter has exited, this runs in a kernel worker, whose page tables
- * are those of any other process: the address must not be used.
+ * are those of any other process: the addresses must not be used.
  */
-static int
-nvmep_user_metadata_copy_back(const struct nvmep_user_metadata *metadata)
+static int nvmep_held_copy_back(struct nvmep_user_held *held, bool metadata)
 {
-	if (current->mm != metadata->mm)
+	if (!held->copy && !metadata)
+		return 0;
+	if (current->mm != held->mm)
 		return -EINTR;
-	return copy_to_user(metadata->user, metadata->buffer,
-			    metadata->length) ? -EFAULT : 0;
+	if (held->copy && copy_to_iter(held->copy, held->length,
+				       &held->user) != held->length)
+		return -EFAULT;
+	return metadata && copy_to_user(held->user_metadata, held->metadata,
+					held->metadata_length) ? -EFAULT : 0;
 }
 
 /**
- * nvmep_user_metadata_finish() - copy metadata back and free the kernel copy
- * @metadata: from nvmep_user_metadata_add(), or NULL
- * @to_user: copy it to user memory: the command succeeded and read
+ * nvmep_user_release() - return data to the user, undo nvmep_user_hold()
+ * @held: from nvmep_user_hold(), or NULL; the request of the command is freed
+ * @reads: the command was sent, and its data goes to user space
+ * @success: the command succeeded, so its metadata does too
+ *
+ * May sleep.
  *
  * Return: 0; -EFAULT; or -EINTR if the submitter has exited.
  */
-int nvmep_user_metadata_finish(struct nvmep_user_metadata *metadata,
-			       bool to_user)
+int nvmep_user_release(struct nvmep_user_held *held, bool reads, bool success)
 {
 	int ret = 0;
 
-	if (!metadata)
+	if (!held)
 		return 0;
-	if (to_user)
-		ret = nvmep_user_metadata_copy_back(metadata);
-	nvmep_user_metadata_free(metadata);
+	if (reads)
+		ret = nvmep_held_copy_back(held, held->metadata && success);
+	if (held->pages)
+		nvmep_unpin_segments(held->segments, held->pages, reads);
+	kvfree(held->copy);
+	kfree(held->metadata);
+	kfree(held->many);
+	mmdrop(held->mm);
+	kfree(held);
 	return ret;
 }

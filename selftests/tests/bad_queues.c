@@ -284,6 +284,25 @@ TEST_F(bad_queues, fewer_queues_after_reset)
 	expect_resets(_metadata, self, 0);
 }
 
+/* As in-tree: some controllers grant the most that the field can hold. */
+TEST_F(bad_queues, grant_beyond_request_is_clamped)
+{
+	struct nvme_peer_info info;
+	uint32_t total;
+
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	np_qp_close(&self->other);
+	reset_with(_metadata, self, 0xffff);
+	total = queues_granted(&self->bad);
+	/* The driver requests 1024. */
+	EXPECT_LT(info.qids_total, total);
+	EXPECT_GE(1024, total);
+	ASSERT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(total / 2, info.qids_peer_max);
+	reset_with(_metadata, self, 8);
+	ASSERT_EQ(0, np_qp_open(&self->other, self->bad.ctrl.fd, ENTRIES));
+}
+
 /* A peer may store to the doorbell of its queue after the queue was deleted. */
 TEST_F(bad_queues, cpu_gets_no_peer_queue_id)
 {

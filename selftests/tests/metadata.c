@@ -94,6 +94,8 @@ TEST_F(metadata, short_buffer_is_refused)
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	cmd = rw(NVMEPEER_OP_READ, self->back, (void *)8);
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NVMEPEER_OP_WRITE, self->bytes, (void *)8);
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 }
 
 static int uring_once(struct io_uring *ring, int fd, const struct nvme_passthru_cmd *cmd)

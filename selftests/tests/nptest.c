@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <linux/userfaultfd.h>
 #include <linux/blkpg.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -33,6 +34,22 @@ int np_drop_capabilities(void)
 	struct __user_cap_data_struct none[2] = { 0 };
 
 	return syscall(SYS_capset, &header, none) ? -errno : 0;
+}
+
+int np_block_faults(void *pages, size_t length)
+{
+	int faults = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { .start = (uintptr_t)pages, .len = length },
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+
+	if (faults < 0)
+		return -errno;
+	if (ioctl(faults, UFFDIO_API, &api) || ioctl(faults, UFFDIO_REGISTER, &range))
+		return -errno;
+	return faults;
 }
 
 int64_t np_now_ms(void)
@@ -708,6 +725,11 @@ int np_sleep_begin(const char *address)
 		return test;
 	close(test);
 	return ret;
+}
+
+int np_sleep_take_cpus(void)
+{
+	return np_write_file(POWER "pm_test", "processors");
 }
 
 int np_suspend(void)

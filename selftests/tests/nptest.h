@@ -112,9 +112,11 @@ int np_rescan(const char *address);
  * np_suspend() suspends and resumes the machine, np_hibernate() freezes and thaws it
  * without writing an image. Of its PCI functions only the one at @address takes part,
  * until np_sleep_end() of the file that np_sleep_begin() returned. -EOPNOTSUPP: the
- * kernel cannot suspend.
+ * kernel cannot suspend. After np_sleep_take_cpus() np_hibernate() takes all CPUs but one
+ * offline, too.
  */
 int np_sleep_begin(const char *address);
+int np_sleep_take_cpus(void);
 int np_suspend(void);
 int np_hibernate(void);
 void np_sleep_end(int test);
@@ -385,6 +387,11 @@ int np_storer_wait(struct np_storer *storer, int timeout_ms);
 void np_storer_stop(struct np_storer *storer);
 /* Drop all capabilities of this process: 0 or -errno. */
 int np_drop_capabilities(void);
+/*
+ * Page faults in @length bytes of new anonymous memory block until the returned file is
+ * closed; it reports them. -ENOSYS: a kernel without userfaultfd.
+ */
+int np_block_faults(void *pages, size_t length);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
 

@@ -275,6 +275,31 @@ TEST_F(passthru, io64_cmd_and_io64_cmd_vec)
 	EXPECT_EQ(0, memcmp(self->bytes + 2 * NP_PAGE, self->back + NP_PAGE, NP_PAGE));
 }
 
+/* Ranges that do not meet at pages, and an empty one. */
+TEST_F(passthru, vector_with_gaps)
+{
+	struct iovec parts[3] = {
+		{ self->bytes + NP_BLOCK, NP_BLOCK },
+		{ self->bytes + 4 * NP_PAGE, NP_PAGE - NP_BLOCK },
+		{ self->bytes, 0 },
+	};
+	struct nvme_passthru_cmd64 cmd = rw64(NVMEPEER_OP_WRITE, parts, NP_PAGE);
+
+	cmd.vec_cnt = 2;
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd));
+	cmd = rw64(NVMEPEER_OP_READ, self->back, NP_PAGE);
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD, &cmd));
+	EXPECT_EQ(0, memcmp(parts[0].iov_base, self->back, NP_BLOCK));
+	EXPECT_EQ(0, memcmp(parts[1].iov_base, self->back + NP_BLOCK, NP_PAGE - NP_BLOCK));
+	parts[0].iov_base = self->back + 2 * NP_PAGE;
+	parts[1].iov_base = self->back + 3 * NP_PAGE + NP_BLOCK;
+	cmd = rw64(NVMEPEER_OP_READ, parts, NP_PAGE);
+	cmd.vec_cnt = 3;
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd));
+	EXPECT_EQ(0, memcmp(self->back, parts[0].iov_base, NP_BLOCK));
+	EXPECT_EQ(0, memcmp(self->back + NP_BLOCK, parts[1].iov_base, NP_PAGE - NP_BLOCK));
+}
+
 TEST_F(passthru, submit_io_on_the_block_device)
 {
 	struct nvme_user_io io = {
@@ -458,6 +483,7 @@ TEST_F(passthru, nvme_status_is_the_return_value)
 
 TEST_F(passthru, invalid_calls_return_errno)
 {
+	struct iovec parts[2] = { { self->back, NP_PAGE }, { (void *)NP_PAGE, NP_PAGE } };
 	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
 	struct nvme_passthru_cmd64 cmd64;
 
@@ -475,6 +501,11 @@ TEST_F(passthru, invalid_calls_return_errno)
 	cmd64 = rw64(NVMEPEER_OP_READ, (void *)8, NP_PAGE);
 	cmd64.vec_cnt = 1;
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd64));
+	cmd64 = rw64(NVMEPEER_OP_READ, parts, 2 * NP_PAGE);
+	cmd64.vec_cnt = 2;
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD_VEC, &cmd64));
+	cmd64 = rw64(NVMEPEER_OP_WRITE, (void *)6, NP_PAGE);
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO64_CMD, &cmd64));
 }
 
 TEST_F(passthru, oversized_transfer_is_refused)

@@ -4,18 +4,25 @@
  * owner has not consented to re-arm it; a queue pair that is GONE does not count, even if
  * its file is open. Block I/O continues after the resume.
  *
+ * No request is allocated while devices are suspended.
+ *
  * The controller is suspended together with all non-PCI devices only: a guest that
  * suspends all of its PCI functions loses access to its file systems.
  *
  * kernels: 7
  * long-kernels: 6.1 6.12 7
  * iommu: off
+ * timeout: 180
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "npbad.h"
@@ -262,6 +269,87 @@ TEST(unanswered_deletion_does_not_hang)
 	EXPECT_EQ(0x5b, bytes[0]);
 	EXPECT_EQ(0, np_bad_close(&bad));
 	free(bytes);
+}
+
+/* --- kernel threads, which are not frozen --------------------------------------------- */
+
+#define TRACE		"/sys/kernel/debug/tracing/"
+#define VM		"/proc/sys/vm/"
+
+/* Dirty pages expire after 3 s, devices are suspended for 5 s. */
+static int begin_writeback_in_sleep(void)
+{
+	return np_write_file(VM "dirty_expire_centisecs", "300") ?:
+	       np_write_file(VM "dirty_writeback_centisecs", "50") ?:
+	       np_write_file("/sys/power/sync_on_suspend", "0") ?:
+	       np_write_file("/sys/power/pm_test", "devices") ?:
+	       np_write_file("/sys/module/suspend/parameters/pm_test_delay", "5") ?:
+	       np_write_file(TRACE "events/power/suspend_resume/enable", "1") ?:
+	       np_write_file(TRACE "events/block/block_getrq/enable", "1") ?:
+	       np_write_file(TRACE "trace", "");
+}
+
+static void end_writeback_in_sleep(void)
+{
+	np_write_file(TRACE "events/enable", "0");
+	np_write_file("/sys/power/sync_on_suspend", "1");
+	np_write_file(VM "dirty_writeback_centisecs", "500");
+	np_write_file(VM "dirty_expire_centisecs", "3000");
+}
+
+/* Requests of @disk that were allocated while devices were suspended, and afterwards. */
+static int count_requests(int disk, unsigned int *asleep, unsigned int *awake)
+{
+	FILE *trace = fopen(TRACE "trace", "re");
+	bool suspended = false, resumed = false;
+	char line[512], device[32];
+	struct stat info;
+
+	if (!trace || fstat(disk, &info))
+		return -errno;
+	*asleep = 0;
+	*awake = 0;
+	snprintf(device, sizeof(device), "block_getrq: %u,%u ", major(info.st_rdev),
+		 minor(info.st_rdev));
+	while (fgets(line, sizeof(line), trace)) {
+		if (strstr(line, "dpm_suspend[") && strstr(line, " end"))
+			suspended = true;
+		else if (strstr(line, "dpm_resume[") && strstr(line, " begin"))
+			resumed = true;
+		else if (suspended && strstr(line, device))
+			++*(resumed ? awake : asleep);
+	}
+	fclose(trace);
+	return suspended && resumed ? 0 : -ENODATA;
+}
+
+#define LIMIT_SECONDS	120
+
+/* A request of writeback would wait in its queue, and the CPU of that queue for it. */
+TEST_F_TIMEOUT(suspend, no_request_is_allocated_during_sleep, LIMIT_SECONDS)
+{
+	unsigned int asleep, awake = 0;
+	struct nvme_peer_info info;
+	uint8_t page[NP_PAGE];
+	int disk, i;
+
+	np_qp_close(&self->qp);
+	disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
+	ASSERT_LE(0, disk);
+	ASSERT_EQ(NP_PAGE, pread(disk, page, NP_PAGE, NP_AREA(9)));
+	ASSERT_EQ(0, begin_writeback_in_sleep());
+	/* The pages are dirty, with the data that they had. */
+	EXPECT_EQ(NP_PAGE, pwrite(disk, page, NP_PAGE, NP_AREA(9)));
+	EXPECT_EQ(0, np_suspend());
+	EXPECT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	for (i = 0; i < 100 && !awake; i++) {
+		np_sleep_ms(100);
+		ASSERT_EQ(0, count_requests(disk, &asleep, &awake));
+	}
+	end_writeback_in_sleep();
+	EXPECT_EQ(0, asleep);
+	EXPECT_LT(0, awake);
+	close(disk);
 }
 
 TEST_HARNESS_MAIN

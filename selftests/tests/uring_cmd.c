@@ -404,6 +404,7 @@ TEST_F(uring, pages_are_unpinned)
 {
 	uint8_t *pages = huge_page();
 	struct nvme_uring_cmd cmd;
+	struct iovec parts[2];
 	long held;
 
 	ASSERT_NE(NULL, pages);
@@ -418,6 +419,15 @@ TEST_F(uring, pages_are_unpinned)
 	cmd = rw(NVMEPEER_OP_READ, pages, 8 * NP_PAGE);
 	cmd.cdw12++;
 	EXPECT_EQ(-EINVAL, once(&self->ring, self->generic, NVME_URING_CMD_IO, &cmd));
+	EXPECT_EQ(held, pages_held());
+	parts[0] = (struct iovec){ pages, 2 * NP_PAGE };
+	parts[1] = (struct iovec){ pages + 4 * NP_PAGE, NP_PAGE };
+	cmd = rw(NVMEPEER_OP_READ, parts, 2);
+	cmd.cdw12 = 3 * NP_PAGE / NP_BLOCK - 1;
+	EXPECT_EQ(0, once(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd));
+	EXPECT_EQ(held, pages_held());
+	parts[1].iov_base = pages + HELD;
+	EXPECT_EQ(-EFAULT, once(&self->ring, self->generic, NVME_URING_CMD_IO_VEC, &cmd));
 	EXPECT_EQ(held, pages_held());
 }
 
