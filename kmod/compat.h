@@ -130,6 +130,16 @@ static inline void nvmep_vm_flags_set(struct vm_area_struct *vma,
 #endif
 }
 
+static inline void nvmep_vm_flags_clear(struct vm_area_struct *vma,
+					unsigned long flags)
+{
+#ifdef NVMEP_HAVE_VM_FLAGS_SET
+	vm_flags_clear(vma, flags);
+#else
+	vma->vm_flags &= ~flags;
+#endif
+}
+
 /* Zaps PTEs of a VM_PFNMAP VMA; the caller holds the mmap lock. */
 static inline void nvmep_zap_range(struct vm_area_struct *vma,
 				   unsigned long address, unsigned long size)
@@ -507,13 +517,14 @@ static inline void nvmep_unfreeze_queue_non_owner(struct request_queue *queue)
 #endif
 }
 
+/* Without I/O: a freeze may wait for the request, and I/O for the freeze. */
 static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 				    unsigned int length)
 {
 #ifdef NVMEP_HAVE_MAP_KERN_RQ
-	return blk_rq_map_kern(rq, buffer, length, GFP_KERNEL);
+	return blk_rq_map_kern(rq, buffer, length, GFP_NOIO);
 #else
-	return blk_rq_map_kern(rq->q, rq, buffer, length, GFP_KERNEL);
+	return blk_rq_map_kern(rq->q, rq, buffer, length, GFP_NOIO);
 #endif
 }
 

@@ -14,9 +14,8 @@ struct nvmep_ctrl;
  * The admin queue holds 31 commands: 30 tags of blk-mq, and one CID outside of
  * the tags for the AER, which has no timeout.
  *
- * Some tags are reserved for the driver's own commands.  A user command may hold
- * its tag for any time, in a page fault of its buffer; without the reservation,
- * resets and shutdown would wait for it.
+ * Some tags are reserved for the driver's own commands: users may have as many
+ * commands in flight as there are tags, each for as long as its timeout.
  */
 #define NVMEP_ADMIN_ENTRIES	32
 #define NVMEP_ADMIN_TAGS	30

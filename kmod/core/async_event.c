@@ -307,10 +307,13 @@ static void nvmep_async_event_work(struct work_struct *work)
 					       struct nvmep_ctrl,
 					       async_event_work);
 	static const struct nvme_error_slot no_log;
+	u32 generation = nvmep_ctrl_generation(ctrl);
 	u32 event = READ_ONCE(ctrl->event);
 	void *log;
 
-	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
+	/* A start has sent another AER, whose event must not be lost. */
+	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE ||
+	    READ_ONCE(ctrl->event_generation) != generation)
 		return;
 	/* First: a command would time out while processing is paused. */
 	if (nvmep_async_event_is_firmware(event) &&
@@ -320,7 +323,8 @@ static void nvmep_async_event_work(struct work_struct *work)
 	nvmep_async_event_handle(ctrl, event, log ?: &no_log);
 	kfree(log);
 	nvmep_async_event_uevent(ctrl, event);
-	nvmep_async_event_submit(ctrl);
+	if (nvmep_ctrl_generation(ctrl) == generation)
+		nvmep_async_event_submit(ctrl);
 }
 
 /* Under the lock: removal changes the state, then cancels the work. */
@@ -347,6 +351,7 @@ static void nvmep_async_event_received(struct nvmep_ctrl *ctrl, u16 status,
 	if (status)
 		return;
 	WRITE_ONCE(ctrl->event, result);
+	WRITE_ONCE(ctrl->event_generation, ctrl->generation);
 	nvmep_async_event_queue(ctrl, nvmep_async_event_deferrable(result) ?
 				NVMEP_EVENT_DELAY : 0);
 }

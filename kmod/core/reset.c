@@ -401,10 +401,12 @@ static void nvmep_ctrl_reset_work(struct work_struct *work)
 	nvmep_ctrl_stop(ctrl, false);
 	nvmep_ctrl_notify_stopped(ctrl);
 	ret = nvmep_ctrl_restart(ctrl, holds_taken);
-	if (!ret && test_and_clear_bit(NVMEP_CTRL_SLEPT, &ctrl->flags))
+	if (!ret && test_bit(NVMEP_CTRL_SLEPT, &ctrl->flags))
 		ctrl->cpu_ops->unlock(ctrl);
 	if (!ret)
 		ret = nvmep_ctrl_set_live(ctrl);
+	if (!ret)
+		clear_bit(NVMEP_CTRL_SLEPT, &ctrl->flags);
 	memalloc_noio_restore(memflags);
 	if (ret && nvmep_ctrl_held_since(ctrl, holds_taken))
 		return;

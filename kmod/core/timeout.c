@@ -48,7 +48,7 @@ NVMEP_END_IO_FN(nvmep_abort_end_io);
 /*
  * Sends an Abort command and does not wait for it.  Nothing is sent, and the
  * timer fires again, if the limit of outstanding Abort commands (ACL) is
- * reached or all admin tags are in use.
+ * reached.  If all admin tags are in use, the next timeout resets.
  */
 static void nvmep_abort(struct request *victim)
 {
@@ -63,6 +63,8 @@ static void nvmep_abort(struct request *victim)
 
 	if (atomic_dec_return(&ctrl->aborts) < 0)
 		goto err;
+	/* Before the Abort, after which the command may end and be sent again. */
+	nvmep_request(victim)->aborted = true;
 	rq = nvmep_request_alloc(ctrl->admin_q, &sqe, 0,
 				 BLK_MQ_REQ_NOWAIT | BLK_MQ_REQ_RESERVED);
 	if (IS_ERR(rq))
@@ -70,8 +72,6 @@ static void nvmep_abort(struct request *victim)
 	rq->timeout = nvmep_admin_timeout * HZ;
 	rq->end_io = nvmep_abort_end_io_fn;
 	rq->end_io_data = ctrl;
-	/* Before the Abort, after which the command may end and be sent again. */
-	nvmep_request(victim)->aborted = true;
 	blk_execute_rq_nowait(rq, false);
 	return;
 err:

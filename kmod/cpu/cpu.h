@@ -56,6 +56,7 @@ struct request_queue;
  * @hwmon: used by @scan_work, and by removal after it was cancelled:
  *	temperature sensors, NULL for none
  * @opal_asked: used by @scan_work: @opal was set, or there is none
+ * @opal_unanswered: a command of Opal failed without a status; READ_ONCE()
  * @opal: set once, smp_store_release(), then const; READ_ONCE(): Opal, NULL for none
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
@@ -90,6 +91,7 @@ struct nvmep_cpu {
 	unsigned int hwmon_tries;
 	struct nvmep_hwmon *hwmon;
 	bool opal_asked;
+	bool opal_unanswered;
 	struct opal_dev *opal;
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;

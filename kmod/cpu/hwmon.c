@@ -26,7 +26,8 @@
  * struct nvmep_hwmon - temperature sensors of a controller
  * @ctrl: const: controller, bound while this exists
  * @device: const: the hwmon device
- * @lock: guards @log and @read; held over the command that reads the log page
+ * @lock: guards @log and @read; held over commands that read, so that readers,
+ *	which any user may be, take one admin tag only
  * @log: the log page that was read last, kmalloc() memory
  * @read: jiffies of that
  */
@@ -85,8 +86,11 @@ static int nvmep_hwmon_get_threshold(struct nvmep_hwmon *hwmon, int channel,
 		.sqe.common.cdw10 = cpu_to_le32(NVME_FEAT_TEMP_THRESH),
 		.sqe.common.cdw11 = cpu_to_le32(dword11),
 	};
-	int ret = nvmep_admin_execute(hwmon->ctrl, &command);
+	int ret;
 
+	mutex_lock(&hwmon->lock);
+	ret = nvmep_admin_execute(hwmon->ctrl, &command);
+	mutex_unlock(&hwmon->lock);
 	if (!ret)
 		*value = kelvin_to_millicelsius(command.result &
 						NVME_TEMP_THRESH_MASK);

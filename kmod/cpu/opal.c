@@ -5,6 +5,7 @@
  * and Security Receive, base specification 5.1.23 and 5.1.24.
  */
 #include <linux/ioctl.h>
+#include <linux/sched/mm.h>
 #include <linux/sed-opal.h>
 
 #include "core/admin.h"
@@ -25,13 +26,20 @@ static int nvmep_opal_transfer(void *data, u16 specific, u8 protocol,
 		.buffer = buffer,
 		.length = length,
 	};
+	struct nvmep_ctrl *ctrl = data;
+	int ret;
 
-	return nvmep_admin_execute(data, &command);
+	ret = nvmep_admin_execute(ctrl, &command);
+	if (ret < 0)
+		WRITE_ONCE(ctrl->cpu->opal_unanswered, true);
+	return ret;
 }
 
 /**
- * nvmep_opal_add() - find out whether a controller supports Opal, once
+ * nvmep_opal_add() - find out whether a controller supports Opal
  * @ctrl: controller; called by scan work only
+ *
+ * Asks once, unless a reset ends the question or memory is short.
  */
 void nvmep_opal_add(struct nvmep_ctrl *ctrl)
 {
@@ -40,9 +48,10 @@ void nvmep_opal_add(struct nvmep_ctrl *ctrl)
 	if (cpu->opal_asked ||
 	    !(le16_to_cpu(ctrl->id->oacs) & NVME_CTRL_OACS_SEC_SUPP))
 		return;
-	cpu->opal_asked = true;
+	WRITE_ONCE(cpu->opal_unanswered, false);
 	/* Publish: ioctls may use it from now on.  READ_ONCE() pairs. */
 	smp_store_release(&cpu->opal, init_opal_dev(ctrl, nvmep_opal_transfer));
+	cpu->opal_asked = cpu->opal || !READ_ONCE(cpu->opal_unanswered);
 }
 
 /**
@@ -61,5 +70,15 @@ void nvmep_opal_unlock(struct nvmep_ctrl *ctrl)
 int nvmep_opal_ioctl(struct nvmep_ctrl *ctrl, unsigned int cmd,
 		     void __user *arg)
 {
-	return sed_ioctl(READ_ONCE(ctrl->cpu->opal), cmd, arg);
+	unsigned int memflags;
+	int ret;
+
+	/*
+	 * Reset work unlocks the disk after sleep, for which it waits for this
+	 * ioctl, and I/O waits for reset work.
+	 */
+	memflags = memalloc_noio_save();
+	ret = sed_ioctl(READ_ONCE(ctrl->cpu->opal), cmd, arg);
+	memalloc_noio_restore(memflags);
+	return ret;
 }

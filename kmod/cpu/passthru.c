@@ -72,11 +72,13 @@ struct request *nvmep_user_request(const struct nvmep_passthru *from,
  * @pages: pages of nvmep_user_pin()
  * @pinned: number of @pages; 0: see @held
  * @held: other data and metadata, or NULL
+ * @sent: the command was sent: the pages or @held may have its data
  */
 struct nvmep_user_memory {
 	union nvmep_user_pages pages;
 	unsigned int pinned;
 	struct nvmep_user_held *held;
+	bool sent;
 };
 
 /* Accesses user memory: no request is allocated yet, see user_data.c. */
@@ -85,6 +87,7 @@ static int nvmep_user_hold_memory(const struct nvmep_passthru *from,
 				  struct nvmep_user_memory *memory)
 {
 	memory->held = NULL;
+	memory->sent = false;
 	memory->pinned = nvmep_user_pin(from, command, &memory->pages);
 	if (!memory->pinned)
 		memory->held = nvmep_user_hold(from, command, false);
@@ -107,7 +110,7 @@ static int nvmep_user_release_memory(const struct nvmep_user_command *command,
 				     struct nvmep_user_memory *memory,
 				     bool success)
 {
-	bool reads = nvmep_command_reads(command);
+	bool reads = memory->sent && nvmep_command_reads(command);
 
 	if (!memory->pinned)
 		return nvmep_user_release(memory->held, reads, success);
@@ -149,6 +152,7 @@ static int nvmep_user_execute_one(const struct nvmep_passthru *from,
 		blk_mq_free_request(rq);
 		return ret;
 	}
+	memory->sent = true;
 	return nvmep_user_run(from, rq, command->effects, result);
 }
 
@@ -245,9 +249,9 @@ static int nvmep_copy_command(struct nvmep_user_command *command,
 		.sqe.common.cdw13 = cpu_to_le32(user.cdw13),
 		.sqe.common.cdw14 = cpu_to_le32(user.cdw14),
 		.sqe.common.cdw15 = cpu_to_le32(user.cdw15),
-		.address = user.addr,
+		.address = nvmep_user_address(user.addr),
 		.length = user.data_len,
-		.metadata = user.metadata,
+		.metadata = nvmep_user_address(user.metadata),
 		.metadata_length = user.metadata_len,
 		.timeout_ms = user.timeout_ms,
 	};
@@ -349,7 +353,8 @@ static int nvmep_ioctl_submit(const struct nvmep_passthru *from,
 	command.sqe.common.cdw14 = cpu_to_le32(user.reftag);
 	command.sqe.common.cdw15 = cpu_to_le32((u32)user.appmask << 16 |
 					       user.apptag);
-	command.address = user.addr;
+	user.metadata = nvmep_user_address(user.metadata);
+	command.address = nvmep_user_address(user.addr);
 	ret = nvmep_submit_lengths(from->ns, &user, &command);
 	return ret ?: nvmep_user_execute(from, &command, &result);
 }

@@ -7,6 +7,7 @@
 #define _NVMEP_PASSTHRU_H
 
 #include <linux/blk-mq.h>
+#include <linux/compat.h>
 #include <linux/types.h>
 
 #include "core/ctrl.h"
@@ -61,6 +62,12 @@ nvmep_user_queue(const struct nvmep_passthru *from,
 		 const struct nvmep_user_command *command)
 {
 	return command->admin ? from->ctrl->admin_q : from->ns->queue;
+}
+
+/* 32-bit programs may extend the sign of an address to 64 bits. */
+static inline u64 nvmep_user_address(u64 address)
+{
+	return in_compat_syscall() ? lower_32_bits(address) : address;
 }
 
 /* Does its data go to user space? */

@@ -147,9 +147,9 @@ static void nvmep_uring_parse(struct nvmep_user_command *command,
 		.sqe.common.cdw13 = cpu_to_le32(READ_ONCE(user->cdw13)),
 		.sqe.common.cdw14 = cpu_to_le32(READ_ONCE(user->cdw14)),
 		.sqe.common.cdw15 = cpu_to_le32(READ_ONCE(user->cdw15)),
-		.address = READ_ONCE(user->addr),
+		.address = nvmep_user_address(READ_ONCE(user->addr)),
 		.length = READ_ONCE(user->data_len),
-		.metadata = READ_ONCE(user->metadata),
+		.metadata = nvmep_user_address(READ_ONCE(user->metadata)),
 		.metadata_length = READ_ONCE(user->metadata_len),
 		.timeout_ms = READ_ONCE(user->timeout_ms),
 	};
@@ -228,7 +228,8 @@ static int nvmep_uring_attach_bio(const struct nvmep_passthru *from,
 {
 	int ret;
 
-	ret = blk_rq_map_user_iov(rq->q, rq, NULL, iter, GFP_KERNEL);
+	/* A freeze may wait for the request, and I/O for the freeze. */
+	ret = blk_rq_map_user_iov(rq->q, rq, NULL, iter, GFP_NOIO);
 	if (ret)
 		return ret;
 	ret = nvmep_command_check_length(from, command,

@@ -291,7 +291,8 @@ static int nvmep_ioctl_buf_table(struct nvmep_ucmd *ucmd)
 }
 
 /*
- * The reference keeps the addresses valid if the handle is released meanwhile.
+ * If the handle is released meanwhile, the reference keeps the list of segments;
+ * the addresses may be unmapped.
  */
 static int nvmep_respond_buf_table(struct nvmep_ucmd *ucmd)
 {

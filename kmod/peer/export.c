@@ -158,7 +158,8 @@ void nvmep_export_count_mmap(struct nvmep_export *export, int change)
 /*
  * The dma-buf core has checked that the VMA lies inside the dma-buf.  A shared
  * mapping of a file that is not open for writing has no VM_SHARED: test
- * VM_MAYSHARE.
+ * VM_MAYSHARE.  An importer's file, which is open for writing, may be mapped by
+ * this function, too.
  */
 static int nvmep_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
@@ -169,6 +170,10 @@ static int nvmep_export_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (err)
 		return err;
+	if (export->ops->read_only && vma->vm_flags & VM_WRITE)
+		return -EACCES;
+	if (export->ops->read_only)
+		nvmep_vm_flags_clear(vma, VM_MAYWRITE);
 	return export->ops->mmap(export, vma);
 }
 

@@ -110,8 +110,7 @@ static void nvmep_recover_set_lost(struct nvmep_qp *qp,
 				   enum nvme_peer_qp_reason reason)
 {
 	if (qp->fail_on_stop)
-		nvmep_qp_set_state(qp, NVMEP_QP_FAILED,
-				   NVME_PEER_QP_REASON_NAMESPACE);
+		nvmep_qp_fail(qp, NVME_PEER_QP_REASON_NAMESPACE);
 	else
 		nvmep_qp_set_state(qp, NVMEP_QP_QUIESCED, reason);
 }
