@@ -169,7 +169,7 @@ static int execute(void)
 	case BY_WARP:
 		return nvmepeer_warp_list_transfer(queue, group, &list);
 	case BY_UNEQUAL:
-		queues[1].max_transfer /= 4;
+		queues[0].max_transfer /= 4;
 		return nvmepeer_block_list_transfer(queues, 2, &list, &shared);
 	case BY_BLOCK:
 		return nvmepeer_block_list_transfer(queues, 2, &list, &shared);
