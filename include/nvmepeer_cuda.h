@@ -369,6 +369,9 @@ struct nvmepeer_cuda_lists;
  * memory in the GPU: 2,050 controller pages.  A loss and a re-arm of @queues change
  * nothing of it.
  *
+ * Loading a kernel waits for all kernels of the GPU: call before a persistent kernel
+ * starts.
+ *
  * -EINVAL: no buffer, or one of another controller or GPU.  -ENOENT: no kernel.
  * -EIO: the GPU cannot execute it.  Or an error of nvmepeer_cuda_buffer_open().
  */
@@ -429,13 +432,15 @@ struct nvmepeer_cuda_list {
  * @list: the list
  * @stream: CUstream or cudaStream_t of the GPU's primary context
  *
- * Adds one kernel of one block to the stream and returns.  Later work of the stream
- * sees the data.  Any number of lists may be in flight.  During a capture the list
+ * Adds one kernel of one block to the stream and returns; of an empty list, which
+ * needs no arrays, only @done is written.  Later work of the stream sees the data.  Any number of lists may be in flight.  During a capture the list
  * becomes a node of the graph, which may be launched any number of times, also
  * after a loss and nvmepeer_cuda_queues_rearm().
  *
  * The list's statuses are those of nvmepeer_list_transfer().  After a timeout or a loss
- * the controller may still write to the data memory and the scratch memory.
+ * the controller may still write to the data memory and the scratch memory.  So after a
+ * timeout the queue pair refuses items with padding, with NVMEPEER_E_FULL, until the
+ * commands have ended: quiesce it, then re-arm it.
  *
  * -EINVAL: the list is invalid.  -E2BIG: it uses a field that the library does not
  * support.  -EIO: CUDA refuses the launch.

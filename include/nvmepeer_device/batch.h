@@ -179,7 +179,8 @@ NVP_FN int nvmepeer_warp_submit(const struct nvmepeer_queue *queue,
  * nvmepeer_warp_wait - wait for a batch by a warp
  * @queue: the queue pair that it was submitted to
  * @group: the lanes that call together
- * @batch: the same for every lane; any threads may have submitted it
+ * @batch: the same for every lane; any threads may have submitted it.  Not of a
+ *	list: nvmepeer_warp_list_wait()
  * @timeout_ns: how long to wait for all of it
  *
  * Returns to all lanes 0 or the worst status, of a submission or of a command.

@@ -47,7 +47,11 @@ struct nvmepeer_memory {
  *	thread that makes it, a call in two steps one for each item
  *
  * Lists whose pages are different may share the memory.  It belongs to the
- * controller as long as the data memory does.
+ * controller as long as the data memory does, and for
+ * NVMEPEER_CQ_APART_FROM_DATA it is data memory.  While a queue pair has abandoned
+ * commands, see nvmepeer_abandoned(), its items with padding are refused with
+ * NVMEPEER_E_FULL, since those commands may still access the pages: quiesce the
+ * queue pair and re-arm it.  Until then use the pages with no other queue pair.
  */
 struct nvmepeer_scratch {
 	const struct nvmepeer_memory *memory;
@@ -245,15 +249,23 @@ NVP_FN uint64_t nvp_padded_blocks(const struct nvmepeer_queue *queue, uint64_t b
 	return (bytes + nvp_block_mask(queue)) >> queue->lba_shift;
 }
 
+/* Maximum blocks of a command with padding by PRPs. */
+NVP_FN uint64_t nvp_list_prp_blocks(const struct nvmepeer_queue *queue)
+{
+	return (uint64_t)NVP_LIST_PAGES << queue->page_shift >> queue->lba_shift;
+}
+
 /*
  * Does @item share a command with @before, the item before it?  A command stays
  * inside a range of blocks that is aligned to its length, a power of two.  So two
  * neighbours decide for themselves, and threads that begin anywhere in a list
- * find the same commands.
+ * find the same commands.  An item with padding by PRPs shares none if commands may
+ * be longer than those with padding, since two steps refuse a second command.
  */
 NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
 			    const struct nvp_list_run *before, const struct nvp_list_run *item)
 {
+	const struct nvmepeer_buffer *buffer;
 	uint32_t most, shift = 0;
 
 	if (item->memory != before->memory || !item->bytes || !before->bytes ||
@@ -262,7 +274,11 @@ NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvm
 	    item->lba != before->lba + (before->bytes >> queue->lba_shift) ||
 	    item->memory >= list->memory_count)
 		return false;
-	most = nvp_max_blocks(queue, &list->memories[item->memory].buffer);
+	buffer = &list->memories[item->memory].buffer;
+	most = nvp_max_blocks(queue, buffer);
+	if ((item->bytes & nvp_block_mask(queue)) && !nvp_use_sgl(queue, buffer) &&
+	    most > nvp_list_prp_blocks(queue))
+		return false;
 	while (most >> shift > 1)
 		shift++;
 	return !(((item->lba + nvp_padded_blocks(queue, item->bytes) - 1) ^ before->lba) >> shift);
@@ -339,6 +355,16 @@ NVP_FN void nvp_list_set_status(const struct nvmepeer_list *list, const struct n
 	}
 }
 
+/* Set the status of the items in part @index of @parts of a list that is refused. */
+NVP_FN void nvp_list_refuse_part(const struct nvmepeer_list *list, uint32_t index, uint32_t parts,
+				 int status)
+{
+	struct nvp_list_range range = nvp_list_part(list, index, parts);
+	struct nvp_list_run run = { range.at, range.end, 0, 0, 0, 0 };
+
+	nvp_list_set_status(list, &run, status);
+}
+
 /* Why a run cannot be transferred, or 0. */
 NVP_FN int nvp_list_run_check(const struct nvmepeer_list *list, const struct nvp_list_run *run)
 {
@@ -378,7 +404,7 @@ NVP_FN struct nvp_list_piece nvp_list_piece_at(const struct nvmepeer_queue *queu
 
 	left = nvp_padded_blocks(queue, bytes);
 	if (padded && !nvp_use_sgl(queue, &piece.memory->buffer))
-		limit = (uint64_t)NVP_LIST_PAGES << queue->page_shift >> queue->lba_shift;
+		limit = nvp_list_prp_blocks(queue);
 	if (limit > most)
 		limit = most;
 	/* The last block stays for a command that may have padding. */
@@ -611,6 +637,9 @@ NVP_NOINLINE_FN struct nvp_submission nvp_list_pad(const struct nvmepeer_queue *
 	struct nvp_submission submission = { command, NULL, 0, 0 };
 
 	submission.bad = nvp_scratch_check(queue, list, piece, slot);
+	/* An abandoned command may still access the slot. */
+	if (!submission.bad && nvp_load32(&queue->state->abandoned) && nvmepeer_abandoned(queue))
+		submission.bad = NVMEPEER_E_FULL;
 	if (submission.bad)
 		return submission;
 	if (nvp_use_sgl(queue, &piece->memory->buffer)) {
@@ -689,16 +718,20 @@ NVP_FN int nvp_list_untried(int last)
 
 /*
  * Transfer part @index of @parts of a list.  Collective: the lanes of a group stay
- * together, so that they share submissions.  Returns the worst status of the lane.
+ * together, so that they share submissions.  All parts must find the same runs, so
+ * the limits of @first decide them.  Returns the worst status of the lane.
  */
 NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
-				  const struct nvmepeer_list *list, uint32_t index, uint32_t parts)
+				  const struct nvmepeer_list *list, uint32_t index, uint32_t parts,
+				  const struct nvmepeer_queue *first)
 {
 	struct nvp_list_range range = nvp_list_part(list, index, parts);
 	int worst = NVMEPEER_OK, last = NVMEPEER_OK;
 
+	if (nvmepeer_list_items(list) > 0xffffffffu)
+		return NVMEPEER_E_TOO_LARGE;
 	while (nvp_group_ballot(group, range.at < range.end)) {
-		struct nvp_list_run run = nvp_list_next(queue, list, &range);
+		struct nvp_list_run run = nvp_list_next(first, list, &range);
 
 		nvp_group_sync(group);
 		if (!run.end)
@@ -722,12 +755,14 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
  * or the scratch memory is misaligned; _E_TOO_LARGE: the item is empty; _E_RANGE: it
  * is outside its memory; _E_ADDRESS: it has padding, and there is no scratch page,
- * or its memory has no address.
+ * or its memory has no address; _E_FULL: also an item with padding after an earlier
+ * timeout, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
+ * refused with _E_TOO_LARGE and no statuses.
  */
 NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_list *list)
 {
-	return nvp_list_transfer_part(queue, nvmepeer_group_self(), list, 0, 1);
+	return nvp_list_transfer_part(queue, nvmepeer_group_self(), list, 0, 1, queue);
 }
 
 /**
@@ -748,7 +783,7 @@ NVP_FN int nvmepeer_warp_list_transfer(const struct nvmepeer_queue *queue,
 
 	nvp_group_sync(group);
 	status = nvp_list_transfer_part(queue, group, list, nvp_rank(group.mask, group.lane),
-					nvp_mask_count(group.mask));
+					nvp_mask_count(group.mask), queue);
 	return nvp_group_status(group, status);
 }
 
@@ -772,7 +807,7 @@ NVP_FN int nvmepeer_block_list_transfer(const struct nvmepeer_queue *queues, uin
 		*shared = 0;
 	nvp_block_sync();
 	status = nvp_list_transfer_part(queue, nvmepeer_group_join(queue), list,
-					nvp_block_thread(), nvp_block_threads());
+					nvp_block_thread(), nvp_block_threads(), queues);
 	return nvp_block_worst(shared, status);
 }
 
@@ -839,9 +874,14 @@ NVP_FN bool nvp_list_fits(const struct nvmepeer_list *list, const struct nvmepee
  *
  * Like nvmepeer_warp_submit(), which says what may be in flight after a failure.
  * Items in flight have status NVMEPEER_AGAIN, the others why they are not.
- * NVMEPEER_E_TOO_LARGE: the batch has too few tokens, an item is empty or needs more
- * than one command.  An item with padding that PRPs describe needs a second one
- * beyond 32 controller pages.
+ * NVMEPEER_E_TOO_LARGE: the batch has too few tokens, of which all items have the
+ * status; or an item is empty or needs more than one command.  An item with padding
+ * that PRPs describe needs a second one beyond 32 controller pages.
+ *
+ * Wait for the batch by nvmepeer_warp_list_wait(), _list_poll() or
+ * nvmepeer_block_list_wait() only: plain calls for batches and
+ * nvmepeer_warp_deliver() set no statuses and leave the tails of items with
+ * padding in the scratch memory.
  */
 NVP_FN int nvmepeer_warp_list_submit(const struct nvmepeer_queue *queue,
 				     struct nvmepeer_group group, const struct nvmepeer_list *list,
@@ -855,6 +895,9 @@ NVP_FN int nvmepeer_warp_list_submit(const struct nvmepeer_queue *queue,
 		status = nvp_list_submit_part(queue, group, list, batch,
 					      nvp_rank(group.mask, group.lane),
 					      nvp_mask_count(group.mask));
+	else
+		nvp_list_refuse_part(list, nvp_rank(group.mask, group.lane),
+				     nvp_mask_count(group.mask), status);
 	status = nvp_group_status(group, status);
 	if (group.lane == group.leader) {
 		batch->count = fits ? (uint32_t)nvmepeer_list_items(list) : 0;
@@ -983,6 +1026,8 @@ NVP_FN int nvmepeer_block_list_submit(const struct nvmepeer_queue *queue,
 	if (fits)
 		status = nvp_list_submit_part(queue, nvmepeer_group_join(queue), list, batch,
 					      nvp_block_thread(), nvp_block_threads());
+	else
+		nvp_list_refuse_part(list, nvp_block_thread(), nvp_block_threads(), status);
 	return nvp_block_status(batch, status);
 }
 

@@ -299,8 +299,10 @@ struct nvmepeer_queue {
  * host library fills structures that kernels compiled with another header would
  * read at other offsets: they would ring doorbells at addresses that are none.
  * Raise the version with every change of either structure that keeps its size, of
- * struct nvmepeer_set, struct nvmepeer_buffer or what struct nvmepeer_cuda_list points
- * to, and of the meaning of a field or of a status.
+ * struct nvmepeer_set, struct nvmepeer_buffer, struct nvmepeer_memory, struct
+ * nvmepeer_list, struct nvmepeer_scratch, the parameters of a kernel of the library or
+ * what struct nvmepeer_cuda_list points to, and of the meaning of a field or of a
+ * status.
  */
 #define NVMEPEER_LAYOUT_VERSION 2u
 #define NVMEPEER_LAYOUT								\

@@ -758,6 +758,6 @@ int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsi
 					      NULL);
 	leave(cuda, &entered);
 	return refused ? cuda_fail(call, -EIO, "the list was not added to the stream",
-				   "check that the stream belongs to the GPU that was opened",
+				   "check that the stream belongs to the GPU that was opened, and that no earlier kernel has failed",
 				   "cuLaunchKernel: %s", name_of(cuda, refused)) : 0;
 }

@@ -62,7 +62,8 @@ struct nvmepeer_cuda_buffer {
 
 /**
  * struct nvmepeer_cuda_lists - what lists on streams have in common
- * @queues: queue pairs, owned by the caller
+ * @cuda: the GPU, owned by the caller
+ * @queues: queue pairs, owned by the caller; closed before the lists are
  * @count: number of data memories
  * @module: CUmodule of the kernel
  * @kernel: CUfunction
@@ -75,6 +76,7 @@ struct nvmepeer_cuda_buffer {
  * Constant after open.
  */
 struct nvmepeer_cuda_lists {
+	struct nvmepeer_cuda *cuda;
 	struct nvmepeer_cuda_queues *queues;
 	uint32_t count;
 	void *module;

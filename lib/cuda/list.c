@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "internal.h"
 #include "list_kernel.h"
@@ -31,19 +32,31 @@ static int check_buffers(const struct nvmepeer_cuda_queues *queues,
 	return 0;
 }
 
-/* The file with the kernel: beside the library, unless the environment names it. */
+/*
+ * The file with the kernel, unless the environment names it: beside the library, or
+ * where it is installed if the program is linked with the static library.  Never
+ * relative to the current directory, since the kernel runs with the rights of the
+ * program.
+ */
 static void find_kernel(char *path, size_t bytes)
 {
-	const char *named = getenv("NVMEPEER_LIST_KERNEL"), *end;
+	static const char file[] = "nvmepeer/nvmepeer_list.fatbin";
+	const char *named = secure_getenv("NVMEPEER_LIST_KERNEL");
 	Dl_info library = { 0 };
+	char *object, *end;
 
-	dladdr(opening, &library);
-	end = library.dli_fname ? strrchr(library.dli_fname, '/') : NULL;
-	if (named)
+	if (named) {
 		snprintf(path, bytes, "%s", named);
-	else
-		snprintf(path, bytes, "%.*s/nvmepeer/nvmepeer_list.fatbin",
-			 end ? (int)(end - library.dli_fname) : 1, end ? library.dli_fname : ".");
+		return;
+	}
+	dladdr(opening, &library);
+	object = library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
+	end = object ? strrchr(object, '/') : NULL;
+	if (end)
+		snprintf(path, bytes, "%.*s/%s", (int)(end - object), object, file);
+	if (!end || access(path, R_OK))
+		snprintf(path, bytes, "%s/%s", NVMEPEER_LIBDIR, file);
+	free(object);
 }
 
 /* Scratch memory in GPU memory, as a buffer of the controller. */
@@ -80,30 +93,31 @@ static int upload_memories(struct nvmepeer_cuda_lists *lists,
 		memories[i].buffer = buffer->buffer;
 		memories[i].address = buffer->address;
 	}
-	error = cuda_alloc(lists->queues->cuda, bytes, &lists->memories);
+	error = cuda_alloc(lists->cuda, bytes, &lists->memories);
 	if (!error)
-		error = cuda_upload(lists->queues->cuda, lists->memories, memories, bytes);
+		error = cuda_upload(lists->cuda, lists->memories, memories, bytes);
 	free(memories);
 	return error;
 }
 
 /*
- * Free all but what the controller may still access.  Of a failed open the memory is
- * kept, since cuda_free() would wait for the kernels of others.
+ * Free all, or nothing if the controller may still access the scratch memory.  Of a
+ * failed open all but that is freed; the memory is kept, since cuda_free() would wait
+ * for the kernels of others.  The queue pairs may have been closed.
  */
 static int release(struct nvmepeer_cuda_lists *lists, bool failed)
 {
-	struct nvmepeer_cuda *cuda = lists->queues->cuda;
+	struct nvmepeer_cuda *cuda = lists->cuda;
 	size_t bytes = (lists->count + 1) * sizeof(struct nvmepeer_memory);
 	int error = nvmepeer_cuda_buffer_close(lists->scratch_buffer);
 
-	if (error)
+	if (error && !failed)
 		return error;
 	if (lists->module)
 		cuda_unload(cuda, lists->module);
-	if (lists->scratch && failed)
+	if (lists->scratch && failed && !error)
 		cuda_keep(cuda, lists->scratch, lists->scratch_bytes);
-	else if (lists->scratch)
+	else if (lists->scratch && !failed)
 		cuda_free(cuda, lists->scratch);
 	if (lists->memories && failed)
 		cuda_keep(cuda, lists->memories, bytes);
@@ -128,6 +142,7 @@ int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
 	if (!opened)
 		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	opened->queues = queues;
+	opened->cuda = queues->cuda;
 	opened->count = count;
 	find_kernel(path, sizeof(path));
 	error = cuda_load(queues->cuda, path, "nvmepeer_list", &opened->module, &opened->kernel);
@@ -163,8 +178,9 @@ static int check_list(const struct nvmepeer_cuda_list *list, const char *call)
 			return cuda_fail(call, -E2BIG, "unknown field of a list",
 					 "update the library, or leave newer fields 0",
 					 "byte %zu of the list is not 0", i);
-	if (!list->items == !list->tensors || !list->tensors != !list->pages ||
-	    (list->tensors && !list->tensor_count))
+	/* An empty list has no arrays, but is reported by list->done. */
+	if (list->count && (!list->items == !list->tensors || !list->tensors != !list->pages ||
+			    (list->tensors && !list->tensor_count)))
 		return cuda_fail(call, -EINVAL, what,
 				 "set items, or tensors and pages and the number of tensors",
 				 "items are %s, tensors are %s, pages are %s, %u tensors",
@@ -187,6 +203,8 @@ static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_
 		.queues = lists->queues->device,
 		.queue_count = lists->queues->count,
 		.layout = NVMEPEER_LAYOUT,
+		.count = list->count_at,
+		.done = list->done,
 		.list = {
 			.memories = memories,
 			.items = list->items,
@@ -204,14 +222,12 @@ static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_
 			.first = list->scratch * LIST_THREADS,
 			.slots = LIST_THREADS,
 		},
-		.count = list->count_at,
-		.done = list->done,
 	};
 	void *arguments[] = { &parameters };
 	const char *call = opcode == NVMEPEER_OP_READ ? reading : writing;
 	int error = check_list(list, call);
 
-	return error ? error : cuda_launch(lists->queues->cuda, call, lists->kernel, LIST_THREADS,
+	return error ? error : cuda_launch(lists->cuda, call, lists->kernel, LIST_THREADS,
 					   stream, arguments);
 }
 

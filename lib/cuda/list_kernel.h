@@ -16,20 +16,23 @@ enum { LIST_THREADS = 512 };
  * @queues: device queues
  * @queue_count: number of them
  * @layout: NVMEPEER_LAYOUT of the host library
- * @list: the list; its scratch is not used
- * @scratch: scratch memory of the list
  * @count: the number of items or pages, if it is less than @list.count; read when
  *	the kernel runs; or NULL
  * @done: written when the list has ended; or NULL
+ * @list: the list; its scratch is not used
+ * @scratch: scratch memory of the list
+ *
+ * A kernel of another version refuses the list and reports it: the fields before
+ * @scratch keep their places, also those inside @list and the status of an item.
  */
 struct list_parameters {
 	const struct nvmepeer_queue *queues;
 	uint32_t queue_count;
 	uint32_t layout;
-	struct nvmepeer_list list;
-	struct nvmepeer_scratch scratch;
 	const uint32_t *count;
 	struct nvmepeer_list_done *done;
+	struct nvmepeer_list list;
+	struct nvmepeer_scratch scratch;
 };
 
 /* A word of the host or another kernel. */
@@ -59,6 +62,13 @@ NVP_FN int list_check(const struct list_parameters *parameters)
 	return nvmepeer_queue_check_layout(&parameters->queues[0]);
 }
 
+/* Set all statuses of a list that is refused.  Collective; a barrier. */
+NVP_FN void list_refuse(const struct nvmepeer_list *list, int status)
+{
+	nvp_list_refuse_part(list, nvp_block_thread(), nvp_block_threads(), status);
+	nvp_block_sync();
+}
+
 /* Execute a list by a block.  @worst: a word of the block's shared memory. */
 NVP_FN void list_run(const struct list_parameters *parameters, uint32_t *worst)
 {
@@ -70,7 +80,9 @@ NVP_FN void list_run(const struct list_parameters *parameters, uint32_t *worst)
 	if (count < list.count)
 		list.count = count;
 	list.scratch = &scratch;
-	if (!status)
+	if (status)
+		list_refuse(&list, status);
+	else
 		status = nvmepeer_block_list_transfer(parameters->queues, parameters->queue_count,
 						      &list, worst);
 	if (parameters->done && !nvp_block_thread())

@@ -4,15 +4,15 @@
     gpu = Gpu(0)
     queues = Queues(controller, namespace, gpu)
     lists = Lists(queues, [cache])
-    lists.read(items, done=done)        # on PyTorch's current stream
+    lists.read(items, done=done)        # on PyTorch's current stream of the GPU
 
 Needs libnvmepeer_cuda; NVMEPEER_CUDA_LIBRARY in the environment names another library to load.
 Needs no package: a tensor is any object with data_ptr(), __cuda_array_interface__ or __dlpack__.
 Module nvmepeer.pytorch has operators for torch.compile.
 
 A list has items, or tensors and pages, in memory of the GPU or in host memory that CUDA has
-registered.  ITEM, TENSOR and PAGE describe their 32, 32 and 16 bytes: for each a name, an offset
-and a number of bytes.  item(), tensor() and page() make them as integers of 64 bits.
+registered; of that, an object other than a tensor of PyTorch is passed as Span(address, bytes).
+They have 32, 32 and 16 bytes: item(), tensor() and page() make them as integers of 64 bits.
 """
 import ctypes
 import os
@@ -24,7 +24,6 @@ from . import abi
 from .library import Error, TransferError, explain
 from .objects import Controller, Namespace
 
-NO_LISTS = 0xffffffff
 SCRATCHES = 4
 
 _handle, _receives = c_void_p, POINTER(c_void_p)
@@ -37,14 +36,6 @@ class _List(ctypes.Structure):
                 ("pages", c_uint64), ("statuses", c_uint64), ("count_at", c_uint64),
                 ("done", c_uint64), ("tensor_count", c_uint32), ("control", c_uint32),
                 ("scratch", c_uint32), ("reserved", c_uint32)]
-
-
-class _Options(ctypes.Structure):
-    """struct nvmepeer_cuda_queues_options"""
-
-    _fields_ = [("size", c_uint32), ("layout", c_uint32), ("count", c_uint32),
-                ("entries", c_uint32), ("cq_entries", c_uint32), ("cids", c_uint32),
-                ("list_bytes", c_uint32), ("reserved", c_uint32), ("timeout_ns", c_uint64)]
 
 
 _takes: dict[str, list[Any]] = {
@@ -108,10 +99,21 @@ class Span(NamedTuple):
     bytes: int
 
 
-def _from_dlpack(tensor: Any) -> Span:
+# Devices of DLPack: memory of CUDA, pinned, and managed.
+_DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
+
+
+def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> Span:
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
-    capsule = tensor.__dlpack__()
+    kind, number = tensor.__dlpack_device__()
+    if kind not in (_DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED):
+        raise ValueError("the tensor is not in memory of CUDA; pass a Span if CUDA has registered it")
+    if kind == _DL_CUDA and device is not None and number != device:
+        raise ValueError(f"the tensor is on GPU {number} instead of {device}")
+    # DLPack has 1 for the legacy stream; memory of the host has none.
+    on = {} if stream is None or kind == _DL_CUDA_HOST else {"stream": stream or 1}
+    capsule = tensor.__dlpack__(**on)
     found = _DlTensor.from_address(pointer(capsule, b"dltensor"))
     length, dense = found.bits * found.lanes // 8, 1
     for axis in reversed(range(found.ndim)):
@@ -121,12 +123,29 @@ def _from_dlpack(tensor: Any) -> Span:
     return Span(found.data + found.byte_offset, dense * length)
 
 
-def span_of(tensor: Any) -> Span:
+def _check_place(tensor: Any, device: Optional[int]) -> None:
+    """Refuse a tensor of PyTorch that the GPU cannot access."""
+    if not tensor.is_cuda:
+        if not tensor.is_pinned():
+            raise ValueError("the tensor is in memory of the host that is not pinned")
+    elif device is not None and tensor.get_device() != device:
+        raise ValueError(f"the tensor is on GPU {tensor.get_device()} instead of {device}")
+
+
+def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = None) -> Span:
     """Address and length of a contiguous tensor: of PyTorch, or with the interface of CUDA
-    arrays or DLPack."""
+    arrays or DLPack; or of a Span.
+
+    device: the GPU that accesses it
+    stream: which waits for the tensor, by DLPack.  Of a CUDA array the caller orders the stream
+    that its interface names.
+    """
+    if isinstance(tensor, Span):
+        return tensor
     if hasattr(tensor, "data_ptr"):
         if not tensor.is_contiguous():
             raise ValueError("the tensor is not contiguous")
+        _check_place(tensor, device)
         return Span(int(tensor.data_ptr()), int(tensor.numel()) * int(tensor.element_size()))
     if hasattr(tensor, "__cuda_array_interface__"):
         array = tensor.__cuda_array_interface__
@@ -136,12 +155,23 @@ def span_of(tensor: Any) -> Span:
         if array.get("strides") is not None:
             raise ValueError("the array is not contiguous")
         return Span(int(array["data"][0]), length)
-    return _from_dlpack(tensor)
+    return _from_dlpack(tensor, device, stream)
 
 
 def item(lba: int, offset: int, bytes: int, memory: int = 0) -> list[int]:
-    """struct nvmepeer_list_item as four integers of 64 bits; the third is the status."""
-    return [lba, offset, memory | bytes << 32, 0]
+    """struct nvmepeer_list_item as four integers of 64 bits; status_of() has the status, which is
+    -1 until a list sets it."""
+    return [lba, offset, memory | bytes << 32, 0xffffffff]
+
+
+def status_of(row: Sequence[Any]) -> int:
+    """The status of an item: the low half of its fourth integer."""
+    return _signed(int(row[3]))
+
+
+def _signed(status: int) -> int:
+    """The low 32 bits as a signed number."""
+    return (status & 0xffffffff ^ 1 << 31) - (1 << 31)
 
 
 def tensor(offset: int, stride: int, bytes: int, memory: int = 0, block: int = 0) -> list[int]:
@@ -163,16 +193,25 @@ def lay_out(tensors: Sequence[list[int]], block_size: int) -> int:
     return block
 
 
-def current_stream() -> int:
-    """PyTorch's current stream if the program uses PyTorch, else the legacy stream."""
+def current_stream(device: Optional[int] = None) -> int:
+    """PyTorch's current stream of a GPU if the program uses PyTorch with CUDA, else the legacy
+    stream."""
     torch = sys.modules.get("torch")
-    return int(torch.cuda.current_stream().cuda_stream) if torch else 0
+    if not torch or not torch.cuda.is_available():
+        return 0
+    return int(torch.cuda.current_stream(device).cuda_stream)
 
 
 def check(status: int, what: str = "list") -> None:
-    """Raise TransferError if a status that a list has left is not 0."""
-    if status:
-        raise TransferError("nvmepeer_cuda_read_list", status, what)
+    """Raise TransferError if a status that a list has left is not 0; of a status in a wider
+    integer the low 32 bits count."""
+    if _signed(int(status)):
+        raise TransferError("list on a stream", _signed(int(status)), what)
+
+
+# Open lists and memories.  The controller may access their tensors, which must not be freed
+# when the program drops its references.
+_open: "set[Any]" = set()
 
 
 class _Resource:
@@ -203,6 +242,7 @@ class Gpu:
         handle = c_void_p()
         _try("open", device, byref(handle))
         assert handle.value
+        self.device = device
         self._resource = _Resource("close", handle.value, None)
 
     def close(self) -> None:
@@ -244,18 +284,20 @@ class Queues:
     def close(self) -> None:
         """Destroy the queue pairs, before the lists and memories that they use."""
         self._resource.close()
+        _close_all(_leaked)
 
 
 class DeviceMemory:
     """Memory of a tensor as the data of a controller; holds the tensor."""
 
     def __init__(self, controller: Controller, gpu: Gpu, tensor: Any) -> None:
-        self.span = span_of(tensor)
+        self.span = span_of(tensor, gpu.device)
         handle = c_void_p()
         _try("buffer_open", controller._open(), gpu._resource.open(), self.span.address,
              self.span.bytes, byref(handle))
         assert handle.value
         self._resource = _Resource("buffer_close", handle.value, (controller._held(), gpu, tensor))
+        _open.add(self)
 
     @property
     def device(self) -> int:
@@ -265,13 +307,14 @@ class DeviceMemory:
     def close(self) -> None:
         """End the controller's access, after the queue pairs have been closed."""
         self._resource.close()
+        _open.discard(self)
 
 
 class Lists:
     """Lists of blocks on streams, for the memory of tensors.
 
-    Items name the tensors by their number.  The object holds them: their memory is not freed
-    before close().
+    Items name the tensors by their number.  The object and the tensors stay until close(), also
+    if the program holds no reference to them.
     """
 
     def __init__(self, queues: Queues, tensors: Sequence[Any]) -> None:
@@ -288,33 +331,30 @@ class Lists:
             raise
         assert handle.value
         self._resource = _Resource("lists_close", handle.value, queues)
+        _open.add(self)
 
     def _close_memories(self) -> None:
-        """Close what the controller does not use; the rest stays until the node is closed."""
-        for one in self.memories:
-            try:
-                one.close()
-            except Error:
-                _leaked.append(one)
-
-    def _submit(self, name: str, stream: Optional[int], **fields: int) -> None:
-        request = _List(size=ctypes.sizeof(_List), **fields)
-        _try(name, self._resource.open(), byref(request),
-             current_stream() if stream is None else stream)
+        """Close what the controller does not use; the rest once queue pairs are closed."""
+        _leaked.extend(self.memories)
+        _close_all(_leaked)
 
     def _transfer(self, name: str, items: Any, tensors: Any, pages: Any, statuses: Any,
                   count: Any, done: Any, scratch: int, stream: Optional[int]) -> None:
-        rows, each = (pages, 16) if items is None else (items, 32)
-        fields = {key: span_of(one).address for key, one in
-                  (("items", items), ("tensors", tensors), ("pages", pages),
-                   ("statuses", statuses), ("count_at", count), ("done", done)) if one is not None}
-        most = span_of(rows).bytes // each if rows is not None else 0
-        tensor_count = span_of(tensors).bytes // 32 if tensors is not None else 0
-        if statuses is not None and span_of(statuses).bytes < 4 * most * tensor_count:
-            raise ValueError("statuses has fewer than one word for each piece")
-        if done is not None and span_of(done).bytes < 8:
-            raise ValueError("done has fewer than two words")
-        self._submit(name, stream, count=most, tensor_count=tensor_count, scratch=scratch, **fields)
+        if (items is None) == (pages is None) or (tensors is None) != (pages is None):
+            raise ValueError("pass items, or tensors and pages")
+        device = self.queues.gpu.device
+        stream = current_stream(device) if stream is None else stream
+        given = (("items", items), ("tensors", tensors), ("pages", pages), ("statuses", statuses),
+                 ("count_at", count), ("done", done))
+        spans = {key: span_of(one, device, stream) for key, one in given if one is not None}
+        most = _rows(spans, "pages" if items is None else "items")
+        tensor_count = 0 if tensors is None else _rows(spans, "tensors")
+        _require(spans, "statuses", 4 * most * tensor_count)
+        _require(spans, "count_at", 4)
+        _require(spans, "done", 8)
+        request = _List(size=ctypes.sizeof(_List), count=most, tensor_count=tensor_count,
+                        scratch=scratch, **{key: one.address for key, one in spans.items()})
+        _try(name, self._resource.open(), byref(request), stream)
 
     def read(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
              statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
@@ -327,7 +367,8 @@ class Lists:
         done: two words of 32 bits: a count that is incremented at the end, and the status
         scratch: lists that may run at the same time have different numbers, below SCRATCHES
 
-        All of them are tensors that must stay until the list has ended.
+        All of them are tensors that must stay until the list has ended.  After a timeout the
+        queue pair refuses items with padding, until Queues.quiesce() and rearm().
         """
         self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream)
 
@@ -342,7 +383,35 @@ class Lists:
         self._resource.close()
         for one in self.memories:
             one.close()
+        _open.discard(self)
 
 
-# Memory that a controller may still access: its tensor must not be freed.
+_ROW_BYTES = {"items": 32, "tensors": 32, "pages": 16}
+
+
+def _rows(spans: dict[str, Span], name: str) -> int:
+    """The rows of an array."""
+    rows, rest = divmod(spans[name].bytes, _ROW_BYTES[name])
+    if rest:
+        raise ValueError(f"{name} has {rest} bytes behind its last row of {_ROW_BYTES[name]}")
+    return rows
+
+
+def _require(spans: dict[str, Span], name: str, bytes: int) -> None:
+    """Refuse an array that is too short."""
+    if name in spans and spans[name].bytes < bytes:
+        raise ValueError(f"{name} has {spans[name].bytes} bytes instead of {bytes}")
+
+
+def _close_all(memories: list[DeviceMemory]) -> None:
+    """Close memories and leave those that a controller may still access."""
+    for one in list(memories):
+        try:
+            one.close()
+            memories.remove(one)
+        except Error:
+            pass
+
+
+# Memories of lists whose opening failed, to be closed once queue pairs are closed.
 _leaked: list[DeviceMemory] = []

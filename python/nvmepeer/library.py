@@ -110,8 +110,8 @@ class TransferError(Error):
     """
 
     def __init__(self, call: str, result: int, what: str) -> None:
-        self.device = abi.DeviceError(result) if result < 0 else None
-        why = self.device.name if self.device else status_text(result)
+        self.device = next((one for one in abi.DeviceError if one == result), None)
+        why = self.device.name if self.device else status_text(result) if result > 0 else f"result {result}"
         super().__init__(call, 0, max(result, 0), what, why, "")
 
 

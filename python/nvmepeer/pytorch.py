@@ -4,51 +4,84 @@
     number = register(lists)
     torch.ops.nvmepeer.read_pages([cache], number, tensors, pages, statuses)
 
-The caches are arguments so that the compiler orders the operator with their other uses.
+@caches are all tensors of the lists, in their order.  They are arguments so that the compiler
+orders the operator with their other uses.  A copy of one is refused when the operator runs,
+since the controller accesses the memory of the tensor that the lists were opened for.
+
+Under torch.compile @statuses must be an input of the graph, and all operators of a graph must share
+it: each has the tensor or a part of it.  The compiler orders operators only by the tensors that they
+set, and removes an operator whose results are not used: a write and a later read of the same blocks
+have no other order.
+
+Operators on streams that run at the same time have different @scratch.
 """
+import itertools
 import weakref
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .cuda import Lists
+from .cuda import Lists, span_of
 
 _lists: "weakref.WeakValueDictionary[int, Lists]" = weakref.WeakValueDictionary()
+_numbers = itertools.count(1)
 
 
 def register(lists: Lists) -> int:
-    """A number by which the operators name @lists, as long as the program holds it."""
-    _lists[id(lists)] = lists
-    return id(lists)
+    """A number by which the operators name @lists, until they are closed."""
+    number = next(_numbers)
+    _lists[number] = lists
+    return number
 
 
-def _find(number: int) -> Lists:
+def _find(number: int, caches: list[Tensor]) -> Lists:
+    """The lists, whose memories must be those of @caches."""
     if number not in _lists:
         raise ValueError(f"{number} is no number from register(), or its lists are gone")
-    return _lists[number]
+    lists = _lists[number]
+    if [span_of(one) for one in caches] != [one.span for one in lists.memories]:
+        raise ValueError("caches are not the tensors of the lists: another number, order or "
+                         "length, or copies that the compiler has made")
+    return lists
 
 
 @torch.library.custom_op("nvmepeer::read_pages", mutates_args=("caches", "statuses"))
 def read_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-               statuses: Tensor) -> None:
-    """Read @pages of all @tensors into @caches, on the current stream."""
-    _find(lists).read(tensors=tensors, pages=pages, statuses=statuses)
+               statuses: Tensor, scratch: int = 0) -> None:
+    """Read @pages of all @tensors into @caches, on the current stream of the lists' GPU."""
+    _find(lists, caches).read(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch)
 
 
 @torch.library.custom_op("nvmepeer::write_pages", mutates_args=("statuses",))
 def write_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-                statuses: Tensor) -> None:
-    """Write @pages of all @tensors from @caches, on the current stream."""
-    _find(lists).write(tensors=tensors, pages=pages, statuses=statuses)
+                statuses: Tensor, scratch: int = 0) -> None:
+    """Write @pages of all @tensors from @caches, on the current stream of the lists' GPU."""
+    _find(lists, caches).write(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch)
+
+
+def _bytes(tensor: Tensor) -> Any:
+    return tensor.numel() * tensor.element_size()
 
 
 @read_pages.register_fake
 def _read_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-                statuses: Tensor) -> None:
-    torch._check(statuses.numel() >= tensors.shape[0] * pages.shape[0])
+                statuses: Tensor, scratch: int = 0) -> None:
+    torch._check(_bytes(statuses) >= 4 * (_bytes(tensors) // 32) * (_bytes(pages) // 16))
 
 
 @write_pages.register_fake
 def _write_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-                 statuses: Tensor) -> None:
-    torch._check(statuses.numel() >= tensors.shape[0] * pages.shape[0])
+                 statuses: Tensor, scratch: int = 0) -> None:
+    torch._check(_bytes(statuses) >= 4 * (_bytes(tensors) // 32) * (_bytes(pages) // 16))
+
+
+def _keep_operators() -> None:
+    """Before functionalization, passes over the graph do not remove the operators."""
+    keep = getattr(getattr(getattr(torch, "fx", None), "node", None), "has_side_effect", None)
+    if keep:
+        keep(torch.ops.nvmepeer.read_pages.default)
+        keep(torch.ops.nvmepeer.write_pages.default)
+
+
+_keep_operators()

@@ -7,11 +7,13 @@ NVMEPEER_LIBRARY and NVMEPEER_CUDA_LIBRARY are the C libraries with lib/tests/fa
 them, NVMEPEER_LIBCUDA is lib/cuda/tests/fake_libcuda.c.
 """
 import ctypes
+import gc
 import inspect
 import os
 import sys
 import types
 import unittest
+import weakref
 from typing import Any
 
 import nvmepeer
@@ -20,7 +22,8 @@ from nvmepeer import cuda, library
 import unit
 
 # Offsets in the parameters of the kernel, lib/cuda/list_kernel.h.
-ITEMS, TENSORS, PAGES, STATUSES, MEMORIES, TENSOR_COUNT, COUNT, OPCODE = 24, 32, 40, 48, 64, 68, 72, 76
+COUNT_AT, ITEMS, TENSORS, PAGES, STATUSES = 16, 40, 48, 56, 64
+MEMORIES, TENSOR_COUNT, COUNT, OPCODE, FIRST = 80, 84, 88, 92, 120
 LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -31,6 +34,9 @@ class Tensor:
         self.memory = ctypes.create_string_buffer(count * each + 65536)
         self.address = -(-ctypes.addressof(self.memory) // 65536) * 65536
         self.count, self.each, self.contiguous = count, each, contiguous
+        self.is_cuda, self.pinned, self.device = True, False, 0
+        if not count:
+            self.address = 0
 
     def data_ptr(self) -> int:
         return self.address
@@ -44,6 +50,12 @@ class Tensor:
     def is_contiguous(self) -> bool:
         return self.contiguous
 
+    def is_pinned(self) -> bool:
+        return self.pinned
+
+    def get_device(self) -> int:
+        return self.device
+
 
 class Array:
     """An array with the interface of CUDA arrays."""
@@ -56,12 +68,17 @@ class Array:
 class Exchanged:
     """A tensor of DLPack: 6 x 4 numbers of 16 bits, 8 bytes into its memory."""
 
-    def __init__(self, strides: Any) -> None:
+    def __init__(self, strides: Any, kind: int = 2, device: int = 0) -> None:
+        self.place, self.stream = (kind, device), None
         self.shape = (ctypes.c_int64 * 2)(6, 4)
         self.strides = (ctypes.c_int64 * 2)(*strides) if strides else None
         self.tensor = cuda._DlTensor(0x7000, 2, 0, 2, 2, 16, 1, self.shape, self.strides, 8)
 
-    def __dlpack__(self) -> Any:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.place
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        self.stream = stream
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
         return make(ctypes.addressof(self.tensor), b"dltensor", None)
@@ -69,8 +86,7 @@ class Exchanged:
 
 class Spans(unittest.TestCase):
     def test_structures_match_c(self) -> None:
-        for name, structure in (("nvmepeer_cuda_list", cuda._List),
-                                ("nvmepeer_cuda_queues_options", cuda._Options)):
+        for name, structure in (("nvmepeer_cuda_list", cuda._List),):
             lines = [line.split() for line in unit.pinned()[f"struct {name}"]]
             expected = [(line[-1], int(line[0]), int(line[1])) for line in lines[:-1]]
             fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
@@ -83,7 +99,7 @@ class Spans(unittest.TestCase):
                           ("page", cuda.page(3, 4))):
             data = b"".join(number.to_bytes(8, "little") for number in row)
             values = {"lba": 3, "offset": {"item": 4, "tensor": 3}.get(name), "stride": 4, "bytes": 5,
-                      "memory": 6, "block": 7, "page": 4, "status": 0, "reserved": 0}
+                      "memory": 6, "block": 7, "page": 4, "status": 0xffffffff, "reserved": 0}
             for line in unit.pinned()[f"struct nvmepeer_list_{name}"][:-1]:
                 offset, size, *rest = line.split()
                 found = int.from_bytes(data[int(offset):int(offset) + int(size)], "little")
@@ -99,6 +115,21 @@ class Spans(unittest.TestCase):
         for bad in (Tensor(10, contiguous=False), Array((40, 8)), Exchanged((8, 1))):
             self.assertRaises(ValueError, cuda.span_of, bad)
 
+    def test_memory_that_the_gpu_cannot_access(self) -> None:
+        pageable, pinned, other = Tensor(10), Tensor(10), Tensor(10)
+        pageable.is_cuda = pinned.is_cuda = False
+        pinned.pinned, other.device = True, 1
+        self.assertEqual(cuda.span_of(pinned, 0).bytes, 80)
+        self.assertEqual(cuda.span_of(cuda.Span(4, 5), 0), (4, 5))
+        for bad in (pageable, other, Exchanged(None, 1), Exchanged(None, 2, 1)):
+            self.assertRaises(ValueError, cuda.span_of, bad, 0)
+
+    def test_stream_of_dlpack(self) -> None:
+        for kind, stream, passed in ((2, 0, 1), (2, 9, 9), (2, None, None), (3, 9, None)):
+            one = Exchanged(None, kind)
+            cuda.span_of(one, 0, stream)
+            self.assertEqual(one.stream, passed)
+
     def test_layout_and_status(self) -> None:
         tensors = [cuda.tensor(0, 41984, 41984), cuda.tensor(0, 8448, 8448), cuda.tensor(0, 4, 4)]
         self.assertEqual(cuda.lay_out(tensors, 4096), 15)
@@ -107,6 +138,15 @@ class Spans(unittest.TestCase):
         with self.assertRaises(nvmepeer.TransferError) as raised:
             cuda.check(-3)
         self.assertEqual(raised.exception.device, nvmepeer.DeviceError.LOST)
+        row = [1, 2, 3, 0xfffffffd]
+        self.assertEqual(cuda.status_of(row), -3)
+        with self.assertRaises(nvmepeer.TransferError) as raised:
+            cuda.check(row[3])
+        self.assertEqual(raised.exception.device, nvmepeer.DeviceError.LOST)
+        with self.assertRaises(nvmepeer.TransferError) as raised:
+            cuda.check(cuda.status_of(cuda.item(0, 0, 4)))
+        self.assertIsNone(raised.exception.device)
+        self.assertIn("-1", str(raised.exception))
 
     def test_public_names_are_typed(self) -> None:
         for _, one in inspect.getmembers(cuda, inspect.isclass):
@@ -162,18 +202,28 @@ class Streams(unittest.TestCase):
         self.assertEqual((self.word(COUNT), self.word(TENSOR_COUNT), self.word(OPCODE)), (5, 3, 1))
         self.assertRaises(ValueError, self.lists.read, tensors=tensors, pages=pages, statuses=Tensor(14, 4))
         self.assertRaises(ValueError, self.lists.read, Tensor(4), done=Tensor(1, 4))
-        with self.assertRaises(nvmepeer.Error) as raised:
-            self.lists.read(tensors=tensors)
-        self.assertIn("pages are NULL", str(raised.exception))
+        self.assertRaises(ValueError, self.lists.read, tensors=tensors)
+        self.assertRaises(ValueError, self.lists.read, Tensor(4), tensors=tensors, pages=pages)
+        self.assertRaises(ValueError, self.lists.read, Tensor(5))
+        self.assertRaises(ValueError, self.lists.read, Tensor(4), count=Tensor(0, 4))
+
+    def test_empty(self) -> None:
+        self.lists.read(Tensor(0), count=Tensor(1, 4))
+        self.assertEqual((self.word(COUNT), self.word(ITEMS, 8)), (0, 0))
+        self.assertNotEqual(self.word(COUNT_AT, 8), 0)
 
     def test_current_stream(self) -> None:
         self.assertNotIn("torch", sys.modules)
         self.assertEqual(cuda.current_stream(), 0)
         sys.modules["torch"] = torch = types.ModuleType("torch")
         torch.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
-            current_stream=lambda: types.SimpleNamespace(cuda_stream=77))
+            is_available=lambda: True,
+            current_stream=lambda device: types.SimpleNamespace(cuda_stream=77 + device))
         try:
             self.lists.read(Tensor(4))
+            self.assertEqual(cuda.current_stream(3), 80)
+            torch.cuda.is_available = lambda: False
+            self.assertEqual(cuda.current_stream(3), 0)
         finally:
             del sys.modules["torch"]
         self.assertEqual(self.launches[-1][0], 77)
@@ -196,16 +246,30 @@ class Streams(unittest.TestCase):
         torch.Tensor, torch._check = Tensor, refuse  # type: ignore[attr-defined]
         torch.library = types.SimpleNamespace(custom_op=custom_op)  # type: ignore[attr-defined]
         torch.cuda = types.SimpleNamespace(  # type: ignore[attr-defined]
-            current_stream=lambda: types.SimpleNamespace(cuda_stream=78))
+            is_available=lambda: True,
+            current_stream=lambda device: types.SimpleNamespace(cuda_stream=78))
+        kept: list[str] = []
+        torch.fx = types.SimpleNamespace(  # type: ignore[attr-defined]
+            node=types.SimpleNamespace(has_side_effect=kept.append))
+        torch.ops = types.SimpleNamespace(nvmepeer=types.SimpleNamespace(  # type: ignore[attr-defined]
+            read_pages=types.SimpleNamespace(default="read"),
+            write_pages=types.SimpleNamespace(default="write")))
         try:
             from nvmepeer import pytorch
             number = pytorch.register(self.lists)
             tensors, pages, statuses = Tensor(4 * 3), Tensor(2 * 5), Tensor(15, 4)
-            tensors.shape, pages.shape = (3, 4), (5, 2)  # type: ignore[attr-defined]
+            self.assertEqual(kept, ["read", "write"])
+            self.assertNotEqual(pytorch.register(self.lists), number)
             pytorch.read_pages([self.cache], number, tensors, pages, statuses)
             self.assertEqual((self.launches[-1][0], self.word(OPCODE)), (78, 2))
-            pytorch.write_pages([self.cache], number, tensors, pages, statuses)
-            self.assertEqual(self.word(OPCODE), 1)
+            pytorch.write_pages([self.cache], number, tensors, pages, statuses, 2)
+            self.assertEqual((self.word(OPCODE), self.word(FIRST)), (1, 1024))
+            # A copy, a view, none, and one more.
+            view = Tensor(1, 1)
+            view.address, view.count = self.cache.address, self.cache.count - 1
+            for caches in ([Tensor(1 << 20, 1)], [view], [], [self.cache] * 2):
+                for operator in (pytorch.read_pages, pytorch.write_pages):
+                    self.assertRaises(ValueError, operator, caches, number, tensors, pages, statuses)
             self.assertEqual(pytorch.read_pages.mutates, ("caches", "statuses"))
             self.assertEqual(sorted(fakes), ["nvmepeer::read_pages", "nvmepeer::write_pages"])
             for fake in fakes.values():
@@ -230,6 +294,22 @@ class Streams(unittest.TestCase):
         self.lists.close()
         self.assertRaises(ValueError, self.lists.read, Tensor(4))
         self.assertRaises(ValueError, memory._resource.open)
+        self.assertFalse(cuda._open)
+
+    def test_dropped_lists_hold_their_tensors(self) -> None:
+        tensor = Tensor(4096)
+        dropped = weakref.ref(tensor)
+        lists = weakref.ref(cuda.Lists(self.queues, [tensor]))
+        del tensor
+        gc.collect()
+        self.assertIsNotNone(dropped())
+        found = lists()
+        assert found
+        self.queues.close()
+        found.close()
+        del found
+        gc.collect()
+        self.assertIsNone(dropped())
 
     def test_failed_open_holds_nothing(self) -> None:
         os.environ["FAKE_CUDA_FAIL"] = "cuModuleLoad=301"

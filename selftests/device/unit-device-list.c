@@ -16,7 +16,7 @@ enum {
 	BYTES = 1 << 20, MOST = 8, SLOT = 24, PAGE = CONTROLLER_PAGE,
 };
 
-enum way { BY_THREAD, BY_WARP, BY_BLOCK, THREAD_TWICE, WARP_TWICE, WARP_POLLS, BLOCK_TWICE };
+enum way { BY_THREAD, BY_WARP, BY_BLOCK, BY_UNEQUAL, THREAD_TWICE, WARP_TWICE, WARP_POLLS, BLOCK_TWICE };
 
 static uint8_t *bytes[2], *scratch_bytes;
 static struct nvmepeer_memory memories[2], scratch_place;
@@ -168,6 +168,9 @@ static int execute(void)
 		return nvmepeer_list_transfer(queue, &list);
 	case BY_WARP:
 		return nvmepeer_warp_list_transfer(queue, group, &list);
+	case BY_UNEQUAL:
+		queues[0].max_transfer /= 4;
+		return nvmepeer_block_list_transfer(queues, 2, &list, &shared);
 	case BY_BLOCK:
 		return nvmepeer_block_list_transfer(queues, 2, &list, &shared);
 	case WARP_TWICE:
@@ -360,6 +363,7 @@ static const struct shape shapes[] = {
 	{ "a list by a warp", lane_reads, BY_WARP, true, false },
 	{ "a list by a thread", lane_reads, BY_THREAD, true, false },
 	{ "a list by a block", lane_reads, BY_BLOCK, true, false },
+	{ "a list by a block whose queue pairs have different limits", lane_reads, BY_UNEQUAL, true, false },
 	{ "a list by a warp in two steps", lane_reads, WARP_TWICE, true, false },
 	{ "a list by a warp that polls", lane_reads, WARP_POLLS, true, false },
 	{ "a list by a block in two steps", lane_reads, BLOCK_TWICE, true, false },
@@ -392,7 +396,7 @@ static bool list_is_read(void)
 		good = good && !memcmp(copy, bytes[buffer], BYTES);
 	}
 	free(copy);
-	return good && bench->controller.completed == commands_needed();
+	return good && (by == BY_UNEQUAL || bench->controller.completed == commands_needed());
 }
 
 static bool run_once(const struct shape *shape, uint32_t seed)
@@ -401,7 +405,7 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 
 	by = shape->by;
 	prepare(seed, shape->lane == lane_has_no_room);
-	fibre_block_warps = by == BY_BLOCK || by == BLOCK_TWICE ? 2 : 1;
+	fibre_block_warps = by == BY_BLOCK || by == BY_UNEQUAL || by == BLOCK_TWICE ? 2 : 1;
 	if (shape->lane == lane_fails) {
 		make_bad_list();
 	} else if (shape->lane == lane_waits_worst) {

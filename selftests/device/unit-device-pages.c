@@ -180,6 +180,15 @@ static void padded_run(void)
 	list = (struct nvmepeer_list){ .items = items, .count = 4 };
 }
 
+/* Neighbours that need more than 32 controller pages, of which the last has padding. */
+static void long_run(void)
+{
+	for (uint32_t i = 0; i < 3; i++)
+		items[i] = (struct nvmepeer_list_item){ i * (65536u >> block_shift), 4096 + i * 65536,
+							0, i < 2 ? 65536 : 65532, -99, 0 };
+	list = (struct nvmepeer_list){ .items = items, .count = 3 };
+}
+
 static const struct layout {
 	const char *word, *name;
 	void (*make)(void);
@@ -192,6 +201,7 @@ static const struct layout {
 	{ "first", "SGLang's page first", page_first, true, 3 },
 	{ "odd", "items of any length at any place", odd_items, false, 0 },
 	{ "run", "neighbours of which the last has padding", padded_run, true, 1 },
+	{ "long", "neighbours beyond 32 pages, of which the last has padding", long_run, true, 1 },
 };
 
 /* --- The controller's properties -------------------------------------------- */
@@ -381,6 +391,14 @@ static const struct call {
 	{ "ahead", ahead, true, false },
 };
 
+/* By PRPs an item with padding has a command of its own. */
+static uint32_t commands_of(const struct layout *layout, const struct way *way, bool scattered)
+{
+	bool last_padded = layout->make == padded_run || layout->make == long_run;
+
+	return layout->commands + (last_padded && (!way->flags || scattered));
+}
+
 static bool transfers(const struct layout *layout, const struct way *way, const struct call *call,
 		      bool scattered)
 {
@@ -396,8 +414,9 @@ static bool transfers(const struct layout *layout, const struct way *way, const 
 	good = !call->transfer() && statuses_are(0) && read_is_right();
 	commands = __atomic_load_n(&bench->controller.completed, __ATOMIC_ACQUIRE) - commands;
 	if (good && layout->commands && call->shares && (way->lists || (way->flags && !scattered)) &&
-	    commands != layout->commands) {
-		printf("# %llu commands instead of %u\n", (unsigned long long)commands, layout->commands);
+	    commands != commands_of(layout, way, scattered)) {
+		printf("# %llu commands instead of %u\n", (unsigned long long)commands,
+		       commands_of(layout, way, scattered));
 		good = false;
 	}
 	adopt(NVMEPEER_OP_WRITE);
@@ -511,6 +530,7 @@ static bool refused_in_two_steps(void)
 	padded_run();
 	adopt(NVMEPEER_OP_READ);
 	good = nvmepeer_warp_list_submit(&bench->queue, self, &list, &small) == NVMEPEER_E_TOO_LARGE &&
+	       statuses_are(NVMEPEER_E_TOO_LARGE) &&
 	       nvmepeer_warp_list_wait(&bench->queue, self, &list, &small, 1000) == NVMEPEER_E_TOO_LARGE;
 	items[0].bytes = MOST + 512;
 	list.count = 1;
@@ -519,6 +539,58 @@ static bool refused_in_two_steps(void)
 	       items[0].status == NVMEPEER_E_TOO_LARGE &&
 	       nvmepeer_warp_list_wait(&bench->queue, self, &list, &batch, 1000) ==
 		       NVMEPEER_E_TOO_LARGE;
+	bench_free(bench);
+	return good;
+}
+
+/* An item without padding, and one with. */
+static int two_items(void)
+{
+	int status;
+
+	one_item(0, 0, 0);
+	items[0] = (struct nvmepeer_list_item){ 5, 0, 0, 512, -99, 0 };
+	items[1] = (struct nvmepeer_list_item){ 9, 8192, 0, 100, -99, 0 };
+	list.count = 2;
+	status = nvmepeer_list_transfer(&bench->queue, &list);
+	return status;
+}
+
+/*
+ * A command with padding has timed out: it may still access its scratch page, which
+ * no other command gets before the re-arm.
+ */
+static bool refused_after_timeout(uint32_t flags)
+{
+	const struct way way = { "", flags, true };
+	pthread_t thread;
+	bool good;
+
+	block_shift = 9;
+	stop = false;
+	set_up(&way, false);
+	bench->queue.timeout_ns = 1000;
+	good = one_item(100, 0, 0) == NVMEPEER_E_TIMEOUT;
+	bench->controller.mute = true;
+	controller_step(&bench->controller);
+	bench->controller.mute = false;
+	bench->controller.held_count = 0;
+	bench->queue.timeout_ns = 20000000000u;
+	pthread_create(&thread, NULL, controller_main, NULL);
+	good = one_item(512, 0, 0) == 0 && good;
+	good = one_item(100, 0, 0) == NVMEPEER_E_FULL && items[0].status == NVMEPEER_E_FULL && good;
+	good = two_items() == NVMEPEER_E_FULL && items[1].status == NVMEPEER_E_FULL &&
+	       !items[0].status && good;
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	controller_again(&bench->controller);
+	nvmepeer_queue_rearm(&bench->queue, 1);
+	stop = false;
+	pthread_create(&thread, NULL, controller_main, NULL);
+	good = one_item(100, 0, 0) == 0 && two_items() == 0 && good;
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	good = good && !bench->controller.errors;
 	bench_free(bench);
 	return good;
 }
@@ -545,6 +617,8 @@ int main(int argc, char **argv)
 		return ktap_end();
 	ktap_check(refused(0), "invalid items and scratch memory, by PRPs");
 	ktap_check(refused(NVMEPEER_SGL), "invalid items and scratch memory, by SGLs");
+	ktap_check(refused_after_timeout(0), "padding after a timeout, by PRPs");
+	ktap_check(refused_after_timeout(NVMEPEER_SGL), "padding after a timeout, by SGLs");
 	ktap_check(refused_in_two_steps(), "too long for two steps");
 	return ktap_end();
 }

@@ -976,7 +976,9 @@ static bool graph_replays(struct nvmepeer_cuda_queues *queues, struct nvmepeer_c
 	       list_done.status == NVMEPEER_E_LOST && list_items[3].status == NVMEPEER_E_LOST;
 	launched.layout++;
 	run_stream();
-	good = good && list_done.count == 4 && list_done.status == NVMEPEER_E_LAYOUT;
+	good = good && list_done.count == 4 && list_done.status == NVMEPEER_E_LAYOUT &&
+	       list_items[0].status == NVMEPEER_E_LAYOUT &&
+	       list_items[LIST_ITEMS - 1].status == NVMEPEER_E_LAYOUT;
 	launched.layout--;
 	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && is_rearmed(queue, fake.qp_info.losses);
 	again = disk;
@@ -1012,6 +1014,18 @@ static bool writes_tensors(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cu
 	       !memcmp(disk.disk + 512 * 103, data + 90000 + 3 * 520, 516) &&
 	       !memcmp(disk.disk + 512 * 50, data + 1300, 1300) &&
 	       !memcmp(disk.disk + 512 * 53, data + 90000 + 520, 516);
+}
+
+/* A list without items has no arrays, and its end is reported. */
+static bool empty_list_ends(struct nvmepeer_cuda_lists *lists)
+{
+	struct nvmepeer_cuda_list list = { .size = sizeof(list), .done = &list_done };
+	bool good;
+
+	list_done = (struct nvmepeer_list_done){ 7, -99 };
+	good = !nvmepeer_cuda_read_list(lists, &list, NULL);
+	run_stream();
+	return good && list_done.count == 8 && !list_done.status;
 }
 
 static bool lists_refused(struct nvmepeer_cuda_lists *lists)
@@ -1112,7 +1126,7 @@ static bool lists(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 	memories = (struct nvmepeer_memory *)(uintptr_t)opened->memories;
 	memories[1].buffer.dma = memories[1].address;
 	good = graph_replays(queues, opened, &thread, buffer) && good;
-	good = writes_tensors(opened, buffer) && good;
+	good = writes_tensors(opened, buffer) && empty_list_ends(opened) && good;
 	stop_disk(thread);
 	good = lists_refused(opened) && !disk.errors && good;
 	free(disk.disk);
