@@ -211,7 +211,8 @@ bool nvmep_format_usable(const struct nvme_id_ns *id)
 {
 	const struct nvme_lbaf *format = nvmep_format(id);
 
-	if (format->ds > PAGE_SHIFT)
+	/* It is 0 for a command set without blocks. */
+	if (format->ds < SECTOR_SHIFT || format->ds > PAGE_SHIFT)
 		return false;
 	if (!format->ms)
 		return true;
