@@ -207,7 +207,7 @@ static long millidegrees(const struct np_ctrl *ctrl, const char *name)
 /* A threshold below its temperature makes QEMU's controller warn. */
 TEST_F(sysfs, hwmon_matches_smart)
 {
-	uint8_t health[512];
+	uint8_t health[512] = { 0 };
 	struct nvme_admin_cmd cmd = {
 		.opcode = NVME_ADMIN_GET_LOG_PAGE,
 		.nsid = UINT32_MAX,
