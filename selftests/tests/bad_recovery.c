@@ -21,7 +21,6 @@
 #include "kselftest_harness.h"
 
 #define ENTRIES		16U
-#define WORK_PROCESSORS	"/sys/devices/virtual/workqueue/cpumask"
 /*
  * The driver detects a fault within 100 ms; a guest on a busy machine may be delayed
  * longer.
@@ -352,7 +351,7 @@ TEST_F(bad_recovery, failed_queue_pair_does_not_become_live)
 
 	ASSERT_LT(0, reset(&self->bad));
 	np_sleep_ms(500);
-	ASSERT_EQ(0, np_write_file(WORK_PROCESSORS, "2") ?: np_run_on(0));
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_CREATE_SQ, BADCTRL_HOLD, 0, 1));
 	stall = np_stall(&scan);
 	ASSERT_LE(0, stall);
@@ -365,7 +364,7 @@ TEST_F(bad_recovery, failed_queue_pair_does_not_become_live)
 	EXPECT_EQ(-ESHUTDOWN, (int)(intptr_t)result);
 	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
 	close(stall);
-	EXPECT_EQ(0, np_write_file(WORK_PROCESSORS, "3"));
+	EXPECT_EQ(0, np_works_anywhere());
 	EXPECT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	EXPECT_EQ(NVME_PEER_QP_FAILED, self->status->state);
 	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, self->status->reason);
@@ -582,7 +581,7 @@ TEST_F(bad_recovery, permanent_failure_prevents_start)
 
 	np_qp_close(&self->qp);
 	self->qp.fd = -1;
-	ASSERT_EQ(0, np_write_file(WORK_PROCESSORS, "2") ?: np_run_on(0));
+	ASSERT_EQ(0, np_works_on(1) ?: np_run_on(0));
 	stall = np_stall(&start);
 	ASSERT_LE(0, stall);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
@@ -595,7 +594,7 @@ TEST_F(bad_recovery, permanent_failure_prevents_start)
 	EXPECT_EQ(-EIO, (intptr_t)ret);
 	np_sleep_ms(500);
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
-	EXPECT_EQ(0, np_write_file(WORK_PROCESSORS, "3"));
+	EXPECT_EQ(0, np_works_anywhere());
 }
 
 TEST_F(bad_recovery, absent_function_fails_after_timeout)

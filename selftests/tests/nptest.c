@@ -793,3 +793,18 @@ int np_run_on(int cpu)
 	CPU_SET(cpu, &set);
 	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
 }
+
+#define WORK_PROCESSORS	"/sys/devices/virtual/workqueue/cpumask"
+
+int np_works_on(int cpu)
+{
+	char mask[16];
+
+	snprintf(mask, sizeof(mask), "%x", 1U << cpu);
+	return np_write_file(WORK_PROCESSORS, mask);
+}
+
+int np_works_anywhere(void)
+{
+	return np_write_file(WORK_PROCESSORS, "3");
+}

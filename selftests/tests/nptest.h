@@ -198,6 +198,12 @@ int np_stall(const struct nvmep_test_stall *stall);
 int np_wait_stalled(int test);
 /* Bind the calling thread to @cpu. */
 int np_run_on(int cpu);
+/*
+ * Works that are bound to no CPU run on @cpu, until np_works_anywhere(). A stalled thread blocks its
+ * CPU: what has to go on meanwhile runs on the other one.
+ */
+int np_works_on(int cpu);
+int np_works_anywhere(void);
 /* Calls an error handler of the function's driver: NVMEP_TEST_ERROR_*. */
 int np_pci_error(const char *address, uint32_t step);
 int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags);
