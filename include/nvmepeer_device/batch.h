@@ -207,10 +207,31 @@ NVP_FN bool nvp_token_done(const struct nvmepeer_queue *queue, struct nvmepeer_t
 }
 
 /*
+ * Poll a command of a batch once.  True if it ends now, with its @status; else
+ * @again becomes NVMEPEER_AGAIN if it has not completed.  The first of a lane
+ * that has not is polled in full, which reaps; of the ones behind it only the
+ * result word is read, since a full poll costs three atomics.  A token that is
+ * invalid gets its full poll when it is the first.
+ */
+NVP_FN bool nvp_batch_poll_one(const struct nvmepeer_queue *queue,
+			       const struct nvmepeer_batch *batch, uint32_t index,
+			       int *again, int *status)
+{
+	if (batch->tokens[index].cid == NVMEPEER_NO_CID ||
+	    (*again && !nvp_token_done(queue, batch->tokens[index])))
+		return false;
+	*status = nvmepeer_poll(queue, batch->tokens[index], NULL);
+	if (*status == NVMEPEER_AGAIN) {
+		*again = NVMEPEER_AGAIN;
+		return false;
+	}
+	batch->tokens[index].cid = NVMEPEER_NO_CID;
+	return true;
+}
+
+/*
  * Poll this lane's commands of a batch once.  Returns NVMEPEER_AGAIN if one has
- * not completed.  The first that has not is polled in full, which reaps; of the
- * ones behind it only the result word is read, since a full poll costs three
- * atomics.  A token that is invalid gets its full poll when it is the first.
+ * not completed.
  */
 NVP_FN int nvp_batch_poll(const struct nvmepeer_queue *queue,
 			  struct nvmepeer_group group,
@@ -222,15 +243,8 @@ NVP_FN int nvp_batch_poll(const struct nvmepeer_queue *queue,
 	for (uint32_t i = nvp_rank(group.mask, group.lane); i < batch->count; i += step) {
 		int status;
 
-		if (batch->tokens[i].cid == NVMEPEER_NO_CID ||
-		    (again && !nvp_token_done(queue, batch->tokens[i])))
+		if (!nvp_batch_poll_one(queue, batch, i, &again, &status))
 			continue;
-		status = nvmepeer_poll(queue, batch->tokens[i], NULL);
-		if (status == NVMEPEER_AGAIN) {
-			again = status;
-			continue;
-		}
-		batch->tokens[i].cid = NVMEPEER_NO_CID;
 		*worst = nvp_worse(*worst, status);
 	}
 	return again;

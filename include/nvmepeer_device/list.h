@@ -974,15 +974,8 @@ NVP_FN int nvp_list_poll_part(const struct nvmepeer_queue *queue, struct nvmepee
 	for (uint32_t i = nvp_rank(group.mask, group.lane); i < batch->count; i += step) {
 		int status;
 
-		if (batch->tokens[i].cid == NVMEPEER_NO_CID ||
-		    (again && !nvp_token_done(queue, batch->tokens[i])))
+		if (!nvp_batch_poll_one(queue, batch, i, &again, &status))
 			continue;
-		status = nvmepeer_poll(queue, batch->tokens[i], NULL);
-		if (status == NVMEPEER_AGAIN) {
-			again = status;
-			continue;
-		}
-		batch->tokens[i].cid = NVMEPEER_NO_CID;
 		nvp_list_finish(queue, list, i, status);
 		*worst = nvp_worse(*worst, status);
 	}
