@@ -404,7 +404,7 @@ void nvmep_flush_work(struct work_struct *work)
 {
 	struct nvmep_cpu *cpu = container_of(to_delayed_work(work),
 					     struct nvmep_cpu, flush_work);
-	struct request *flush, *next;
+	struct request *flush;
 	unsigned long delay = NVMEP_FLUSH_RETRY_MS;
 	LIST_HEAD(flushes);
 	LIST_HEAD(left);
@@ -412,7 +412,8 @@ void nvmep_flush_work(struct work_struct *work)
 	spin_lock_irq(&cpu->requeue_lock);
 	list_splice_init(&cpu->requeue_flushes, &flushes);
 	spin_unlock_irq(&cpu->requeue_lock);
-	list_for_each_entry_safe(flush, next, &flushes, queuelist) {
+	while ((flush = list_first_entry_or_null(&flushes, struct request,
+						 queuelist))) {
 		list_del_init(&flush->queuelist);
 		if (!nvmep_flush_done(cpu->ctrl, flush, &delay))
 			list_add_tail(&flush->queuelist, &left);

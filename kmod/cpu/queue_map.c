@@ -83,6 +83,8 @@ static void nvmep_place_cpus(struct blk_mq_queue_map *map,
 
 	for_each_possible_cpu(cpu)
 		placement.count += nvmep_unplaced(&placement, cpu);
+	if (!placement.count)
+		return;
 	for_each_node(node)
 		for_each_possible_cpu(cpu)
 			if (cpu_to_node(cpu) == node)

@@ -83,6 +83,16 @@ static void nvmep_qp_events_pop(struct nvmep_qp_events *events,
 	spin_unlock(&events->lock);
 }
 
+/* Locks against other readers. */
+static int nvmep_qp_events_lock(struct nvmep_qp_events *events, bool wait)
+{
+	if (!wait)
+		return mutex_trylock(&events->reader) ? 0 : -EAGAIN;
+	if (mutex_lock_interruptible(&events->reader))
+		return -ERESTARTSYS;
+	return 0;
+}
+
 /*
  * Copies events to user space.  Returns the bytes of the events that were
  * consumed; 0 if none is left and none will follow; -EAGAIN if there is none;
@@ -102,10 +112,9 @@ static ssize_t nvmep_qp_events_read(struct nvmep_qp_events *events,
 	if (size < NVME_PEER_EVENT_LEAST)
 		return -EINVAL;
 
-	if (!wait && !mutex_trylock(&events->reader))
-		return -EAGAIN;
-	if (wait && mutex_lock_interruptible(&events->reader))
-		return -ERESTARTSYS;
+	ret = nvmep_qp_events_lock(events, wait);
+	if (ret)
+		return ret;
 	do {
 		ret = nvmep_qp_events_peek(events, &event, &number);
 		if (ret <= 0)

@@ -6,7 +6,7 @@
 # message of a failed one. $np_results is that of the whole run.
 
 # Messages of the kernel that fail a run.
-kernel_complaints='BUG:|WARNING:|Oops|KASAN|KFENCE|UBSAN|possible circular locking|inconsistent lock state|INFO: task .* blocked for more|rcu.*stall|DMAR: \[DMA|DMAR: DRHD: handling fault|DMA-API:|unreferenced object|general protection fault|Call Trace'
+kernel_complaints='BUG:|kernel BUG at|list_(add|del) corruption|WARNING:|Oops|KASAN|KFENCE|UBSAN|possible circular locking|inconsistent lock state|INFO: task .* blocked for more|rcu.*stall|DMAR: \[DMA|DMAR: DRHD: handling fault|DMA-API:|unreferenced object|general protection fault|Call Trace'
 # Messages of every emulated machine.
 harmless='DMAR: \[Firmware Bug\]|Firmware Bug|WARNING: .*mitigation'
 
@@ -75,6 +75,7 @@ complaints_in() {
 	awk -v bad="$kernel_complaints" -v harmless="$harmless" '
 		# Data races of other kernel code: a report names both functions.
 		/BUG: KCSAN: / && !/nvmep_/ { next }
+		{ sub(/\r$/, "") }
 		# A test announces the defects that it plants, and checks the reports itself.
 		/np-test: planted begin/ { planted = $NF }
 		/np-test: planted end/ { planted = "" }
@@ -89,12 +90,17 @@ complaints_in() {
 
 # report_kernel_log CELL LOG RESULTS-FILE: print complaints; fail if there are any.
 report_kernel_log() {
-	local complaints
+	local complaints first context
 	complaints=$(complaints_in "$2")
 	if [[ $complaints ]]; then
-		echo "0 1 0 $1 kernel-log: $(head -n 1 <<<"$complaints" | sed 's/^ *//')" >>"$3"
+		first=$(head -n 1 <<<"$complaints" | sed 's/^ *//')
+		context=$(grep -F -A 60 -m 1 -- "${first#*] }" "$2" | tr -d '\r') || true
+		# The message, where, and the first function of the module.
+		echo "0 1 0 $1 kernel-log: $first$(grep -E -m 2 -o 'RIP: .*|nvmep_[a-z_]+\+.*' <<<"$context" | sed 's/^/ | /' | paste -sd '')" >>"$3"
 		np_say "$1 NOT OK: the kernel complained, $(wc -l <<<"$complaints") lines in build/log/$(log_name "$1")/console.log:"
 		head -n 20 <<<"$complaints"
+		echo "          after the first:"
+		sed 's/^/          /' <<<"$context"
 		return 1
 	fi
 }

@@ -75,7 +75,9 @@ pattern() {
 	yes "0123456789abcde" | head -c 64M || true
 }
 
-# Twice as much data as the group may have in memory: most of it goes to the swap file.
+# Twice as much data as the group may have in memory: most of it goes to the swap file. The limit
+# is memory.high, which waits for reclaim: beyond memory.max, the group's processes are killed when
+# a reset takes longer than the kernel tries to reclaim.
 fill_and_compare() {
 	echo "$BASHPID" >"$group/cgroup.procs"
 	pattern >"$memory/data" && pattern | cmp - "$memory/data" && pattern | cmp - "$memory/data"
@@ -89,7 +91,7 @@ swap_under_resets() {
 		mount -t tmpfs -o size=80M none "$memory" || return
 	mountpoint -q "$groups" || mount -t cgroup2 none "$groups" || return
 	echo +memory >"$groups/cgroup.subtree_control" && mkdir "$group" &&
-		echo 32M >"$group/memory.max" || return
+		echo 32M >"$group/memory.high" || return
 	peer_until_stopped &
 	peer=$!
 	fill_and_compare &
