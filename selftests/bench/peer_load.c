@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpupeer.h"
+#include "gpu_qp.h"
 
 #define MOST_PAIRS	32U
 #define ENTRIES		64U

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "npbad.h"
-#include "gpupeer.h"
+#include "gpu_qp.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		256U

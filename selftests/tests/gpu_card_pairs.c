@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "npbad.h"
-#include "gpupeer.h"
+#include "gpu_qp.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		128U	/* with four times as many CIDs, still fewer than the GPU has threads */

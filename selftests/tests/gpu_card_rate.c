@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "npbad.h"
-#include "gpupeer.h"
+#include "gpu_qp.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		1024U

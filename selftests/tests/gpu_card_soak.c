@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "npbad.h"
-#include "gpupeer.h"
+#include "gpu_qp.h"
 
 #define ENTRIES		256U
 #define QUEUES		40U

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpupeer.h"
+#include "gpu_qp.h"
 #include "kselftest_harness.h"
 
 #define BYTES	(64U << 10)

@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gpupeer.h"
+#include "gpu_qp.h"
 #include "kselftest_harness.h"
 
 #define ALLOW_HOST_BRIDGE	"/sys/module/nvme_peer/parameters/allow_host_bridge"

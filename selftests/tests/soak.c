@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpupeer.h"
+#include "gpu_qp.h"
 #include "kselftest_harness.h"
 
 #define SOAK_MS		60000

@@ -3,8 +3,8 @@
  * A queue pair whose peer is the software GPU: rings in GPU memory or host memory, data
  * in GPU memory, doorbells and status page imported by its driver.
  */
-#ifndef GPUPEER_H
-#define GPUPEER_H
+#ifndef GPU_QP_H
+#define GPU_QP_H
 
 #include <softgpu_drv.h>
 #include <softgpu_programs.h>
@@ -120,4 +120,4 @@ void np_gpu_range(struct np_gpu_qp *qp, uint64_t disk, uint64_t count, uint32_t 
 int np_gpu_pattern_write(int disk_fd, uint64_t disk, uint64_t length, uint64_t seed);
 int np_gpu_pattern_check(int disk_fd, uint64_t disk, uint64_t length, uint64_t seed);
 
-#endif /* GPUPEER_H */
+#endif /* GPU_QP_H */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A queue pair whose peer is the software GPU: memory, exports, imports, and the start of
- * programs; see gpupeer.h.
+ * programs; see gpu_qp.h.
  */
-#include "gpupeer.h"
+#include "gpu_qp.h"
 
 #include <errno.h>
 #include <fcntl.h>
