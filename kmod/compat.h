@@ -517,6 +517,24 @@ static inline void nvmep_unfreeze_queue_non_owner(struct request_queue *queue)
 #endif
 }
 
+/*
+ * Before Linux 6.1.168 blk_mq_destroy_queue() also drops the caller's reference,
+ * which no header shows.  No other reference comes or goes meanwhile.
+ */
+static inline void nvmep_destroy_queue(struct request_queue *queue)
+{
+#ifdef NVMEP_HAVE_QUEUE_KOBJ
+	unsigned int before = kref_read(&queue->kobj.kref) + 1;
+
+	kobject_get(&queue->kobj);
+	blk_mq_destroy_queue(queue);
+	if (kref_read(&queue->kobj.kref) == before)
+		kobject_put(&queue->kobj);
+#else
+	blk_mq_destroy_queue(queue);
+#endif
+}
+
 /* Without I/O: a freeze may wait for the request, and I/O for the freeze. */
 static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
 				    unsigned int length)

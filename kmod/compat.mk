@@ -26,6 +26,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,blkdev.h,atomic_write_hw_unit_max;,ATOMIC_WRITES) \
 	$(call nvmep-probe,blkdev.h,getgeo..struct gendisk,GETGEO_DISK) \
 	$(call nvmep-probe,blkdev.h,struct rq_list .$$,RQ_LIST) \
+	$(call nvmep-probe,blkdev.h,struct kobject kobj;,QUEUE_KOBJ) \
 	$(call nvmep-probe,blkdev.h,void.*poll_ctx;,POLL_CTX) \
 	$(call nvmep-probe,blkdev.h,max_hw_wzeroes_unmap_sectors;,WZEROES_UNMAP) \
 	$(call nvmep-probe,blkdev.h,queue_limits_start_update,QUEUE_LIMITS) \

@@ -135,7 +135,7 @@ err_queue:
  */
 void nvmep_admin_exit(struct nvmep_ctrl *ctrl)
 {
-	blk_mq_destroy_queue(ctrl->admin_q);
+	nvmep_destroy_queue(ctrl->admin_q);
 	blk_mq_free_tag_set(&ctrl->admin_tags);
 	nvmep_queue_free_irq(ctrl->admin);
 	nvmep_queue_free(ctrl->admin);
@@ -170,7 +170,8 @@ int nvmep_admin_execute(struct nvmep_ctrl *ctrl,
 		req->generation = command->generation;
 	}
 	if (command->buffer) {
-		ret = nvmep_rq_map_kern(rq, command->buffer, command->length);
+		ret = nvmep_request_map_buffer(rq, command->buffer,
+					       command->length);
 		if (ret)
 			goto out;
 	}
