@@ -65,6 +65,37 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 	return rq;
 }
 
+/* Most bytes of a buffer that a bio can describe. */
+#define NVMEP_BIO_BYTES		(BIO_MAX_VECS * PAGE_SIZE)
+
+/**
+ * nvmep_request_map_buffer() - attach kernel memory to a request as its data
+ * @rq: request, without data
+ * @buffer: memory of kmalloc() or vmalloc(), at a dword
+ * @length: bytes, a multiple of 4
+ *
+ * Return: 0, and the request has to be executed, which frees the bios; or a
+ * negative error code.
+ */
+int nvmep_request_map_buffer(struct request *rq, void *buffer,
+			     unsigned int length)
+{
+	struct bio *bio;
+	unsigned int bytes;
+	int ret = 0;
+
+	for (; length && !ret; buffer += bytes, length -= bytes) {
+		bytes = min_t(unsigned int, length,
+			      NVMEP_BIO_BYTES - offset_in_page(buffer));
+		ret = nvmep_rq_map_kern(rq, buffer, bytes);
+	}
+	while (ret && (bio = rq->bio)) {
+		rq->bio = bio->bi_next;
+		bio_endio(bio);
+	}
+	return ret;
+}
+
 /*
  * The data could not be mapped for DMA.  BLK_STS_RESOURCE makes blk-mq retry,
  * which helps if other requests will unmap theirs.  It would retry forever for

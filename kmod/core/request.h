@@ -99,6 +99,8 @@ static inline void nvmep_request_init(struct request *rq)
 struct request *nvmep_request_alloc(struct request_queue *queue,
 				    const struct nvme_command *sqe,
 				    blk_opf_t more, blk_mq_req_flags_t flags);
+int nvmep_request_map_buffer(struct request *rq, void *buffer,
+			     unsigned int length);
 blk_status_t nvmep_request_prepare(struct nvmep_queue *queue,
 				   struct request *rq);
 void nvmep_request_submit_list(struct nvmep_queue *queue, struct rq_list *list);

@@ -56,7 +56,7 @@ static int nvmep_pr_execute(struct block_device *bdev, u8 opcode, u32 dword10,
 	rq = nvmep_request_alloc(ns->queue, &sqe, 0, 0);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	ret = nvmep_rq_map_kern(rq, data, length);
+	ret = nvmep_request_map_buffer(rq, data, length);
 	if (!ret)
 		ret = nvmep_request_status(rq, blk_execute_rq(rq, false));
 	blk_mq_free_request(rq);

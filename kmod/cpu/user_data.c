@@ -352,15 +352,41 @@ static int nvmep_held_pin(struct nvmep_user_held *held, unsigned int pages,
 	return 0;
 }
 
-static int nvmep_held_copy(struct nvmep_user_held *held, bool reads)
+static struct page *nvmep_copy_page(const void *address)
 {
-	held->copy = kvzalloc(held->length, GFP_KERNEL_ACCOUNT);
+	return is_vmalloc_addr(address) ? vmalloc_to_page(address) :
+					  virt_to_page(address);
+}
+
+/* Describes the copy by segments: a bio has at most BIO_MAX_VECS pages. */
+static int nvmep_copy_segments(struct nvmep_user_held *held)
+{
+	unsigned int i, pages =
+		DIV_ROUND_UP(offset_in_page(held->copy) + held->length, PAGE_SIZE);
+	struct bio_vec *vec = nvmep_segments_alloc(pages);
+	struct page **array = (struct page **)(vec + pages);
+
+	if (!vec)
+		return -ENOMEM;
+	for (i = 0; i < pages; i++)
+		array[i] = nvmep_copy_page(held->copy + i * PAGE_SIZE);
+	held->segment_count = nvmep_pages_join(vec, array, pages);
+	held->segments = vec;
+	return 0;
+}
+
+/* @counted: the block layer counts passthrough, by the bio. */
+static int nvmep_held_copy(struct nvmep_user_held *held, bool reads,
+			   bool counted)
+{
+	/* PRP entries and SGLs describe dwords. */
+	held->copy = kvzalloc(ALIGN(held->length, 4), GFP_KERNEL_ACCOUNT);
 	if (!held->copy)
 		return -ENOMEM;
 	if (!reads &&
 	    !copy_from_iter_full(held->copy, held->length, &held->user))
 		return -EFAULT;
-	return 0;
+	return counted ? 0 : nvmep_copy_segments(held);
 }
 
 static int nvmep_hold_data(const struct nvmep_passthru *from,
@@ -369,6 +395,7 @@ static int nvmep_hold_data(const struct nvmep_passthru *from,
 {
 	struct request_queue *queue = nvmep_user_queue(from, command);
 	bool reads = nvmep_command_reads(command);
+	bool counted = nvmep_passthrough_counted(queue);
 	unsigned int pages = 0;
 	int ret;
 
@@ -379,10 +406,10 @@ static int nvmep_hold_data(const struct nvmep_passthru *from,
 	if (!held->length ||
 	    held->length > (u64)queue_max_hw_sectors(queue) << SECTOR_SHIFT)
 		return -EINVAL;
-	if (!nvmep_passthrough_counted(queue))
+	if (!counted)
 		pages = nvmep_held_pages(held);
 	return pages ? nvmep_held_pin(held, pages, reads) :
-		       nvmep_held_copy(held, reads);
+		       nvmep_held_copy(held, reads, counted);
 }
 
 /*
@@ -475,6 +502,7 @@ int nvmep_user_attach_held(const struct nvmep_passthru *from,
 			   const struct nvmep_user_held *held)
 {
 	struct nvmep_request *req = nvmep_request(rq);
+	const void *start;
 	int ret;
 
 	ret = nvmep_command_check_length(from, command,
@@ -482,14 +510,15 @@ int nvmep_user_attach_held(const struct nvmep_passthru *from,
 	if (ret || !held)
 		return ret;
 	nvmep_user_attach_metadata(rq, held);
-	if (held->copy)
-		return nvmep_rq_map_kern(rq, held->copy, held->length);
-	if (!held->pages)
+	if (held->copy && !held->segments)
+		return nvmep_request_map_buffer(rq, held->copy,
+						ALIGN(held->length, 4));
+	if (!held->segments)
 		return 0;
+	start = held->copy ?: nvmep_held_vector(held)->iov_base;
 	req->data.bvecs.vec = held->segments;
-	req->data.bvecs.skip =
-		offset_in_page(nvmep_held_vector(held)->iov_base);
-	req->data.bvecs.length = held->length;
+	req->data.bvecs.skip = offset_in_page(start);
+	req->data.bvecs.length = ALIGN(held->length, 4);
 	req->data.bvecs.count = held->segment_count;
 	req->flags |= NVMEP_REQUEST_BVECS;
 	return 0;
@@ -532,6 +561,8 @@ int nvmep_user_release(struct nvmep_user_held *held, bool reads, bool success)
 		ret = nvmep_held_copy_back(held, held->metadata && success);
 	if (held->pages)
 		nvmep_unpin_segments(held->segments, held->pages, reads);
+	else
+		kvfree(held->segments);
 	kvfree(held->copy);
 	kfree(held->metadata);
 	kfree(held->many);

@@ -43,10 +43,10 @@ union nvmep_user_pages {
  * @many: otherwise its ranges, allocated
  * @count: number of ranges
  * @length: bytes of data
- * @copy: kernel copy of the data; or
- * @segments: its pages, pinned
+ * @copy: kernel copy of the data, or NULL
+ * @segments: pages of the copy, unless it is mapped by a bio, or pinned pages
  * @segment_count: number of @segments
- * @pages: number of pages in @segments
+ * @pages: number of pinned pages in @segments
  * @user_metadata: address of the metadata in @mm
  * @metadata_length: bytes of metadata
  * @metadata: kernel copy of the metadata

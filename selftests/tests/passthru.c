@@ -426,6 +426,64 @@ TEST_F(passthru, admin_identify_and_result)
 	EXPECT_NE(0, cmd64.result);
 }
 
+/*
+ * Data that must be copied, with more pages than a bio has: what the controller does
+ * not return is zeros, and nothing is written behind it.
+ */
+TEST_F(passthru, long_copies)
+{
+	static const uint32_t lengths[] = { (1 << 20) + 1, (2 << 20) + 2, (5 << 20) + 3 };
+	struct nvme_admin_cmd cmd = {
+		.opcode = NVME_ADMIN_IDENTIFY,
+		.addr = (uintptr_t)self->back,
+		.data_len = NP_PAGE,
+		.cdw10 = 1,
+	};
+	uint8_t *bytes = malloc((6 << 20));
+	size_t i, at;
+
+	ASSERT_NE(NULL, bytes);
+	ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		memset(bytes, 0x5a, 6 << 20);
+		cmd.addr = (uintptr_t)bytes + 1;
+		cmd.data_len = lengths[i];
+		ASSERT_EQ(0, np_admin(self->ctrl.fd, &cmd)) TH_LOG("%u bytes", lengths[i]);
+		EXPECT_EQ(0, memcmp(bytes + 1, self->back, NP_PAGE));
+		for (at = 1 + NP_PAGE; at < 1 + lengths[i] && !bytes[at]; at++)
+			;
+		EXPECT_EQ(1 + lengths[i], at);
+		EXPECT_EQ(0x5a, bytes[at]);
+		EXPECT_EQ(0x5a, bytes[0]);
+	}
+	free(bytes);
+}
+
+/* Such data by several bios, which the block layer needs to count it. */
+TEST_F(passthru, long_copy_is_counted)
+{
+	uint32_t length = self->ctrl.info.max_transfer;
+	unsigned long reads[2], sectors[2];
+	uint8_t *bytes = malloc(length + 1);
+	struct nvme_passthru_cmd cmd;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/queue/iostats_passthrough",
+		 self->ctrl.instance);
+	if (access(path, F_OK))
+		SKIP(return, "this kernel never counts passthrough");
+	ASSERT_NE(NULL, bytes);
+	ASSERT_EQ(0, np_write_file(path, "1"));
+	ASSERT_EQ(0, count_reads(&self->ctrl, &reads[0], &sectors[0]));
+	cmd = rw(NVMEPEER_OP_READ, bytes + 1, length);
+	EXPECT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd)) TH_LOG("%u bytes", length);
+	EXPECT_EQ(0, count_reads(&self->ctrl, &reads[1], &sectors[1]));
+	ASSERT_EQ(0, np_write_file(path, "0"));
+	EXPECT_EQ(reads[0] + 1, reads[1]);
+	EXPECT_EQ(sectors[0] + length / 512, sectors[1]);
+	free(bytes);
+}
+
 static int feature(int fd, uint8_t opcode, uint8_t number, void *value, uint32_t length)
 {
 	struct nvme_admin_cmd cmd = {
