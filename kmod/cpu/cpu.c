@@ -378,10 +378,10 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 
 	if (!cpu)
 		return -ENOMEM;
-	if (init_srcu_struct(&cpu->namespaces_srcu)) {
-		kfree(cpu);
-		return -ENOMEM;
-	}
+	if (!zalloc_cpumask_var(&cpu->placed, GFP_KERNEL))
+		goto err_cpu;
+	if (init_srcu_struct(&cpu->namespaces_srcu))
+		goto err_placed;
 	cpu->ctrl = ctrl;
 	mutex_init(&cpu->namespaces_lock);
 	INIT_LIST_HEAD(&cpu->namespaces);
@@ -397,6 +397,12 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	INIT_DELAYED_WORK(&cpu->flush_work, nvmep_flush_work);
 	ctrl->cpu = cpu;
 	return 0;
+
+err_placed:
+	free_cpumask_var(cpu->placed);
+err_cpu:
+	kfree(cpu);
+	return -ENOMEM;
 }
 
 static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
@@ -405,6 +411,7 @@ static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 		return;
 	free_opal_dev(ctrl->cpu->opal);
 	cleanup_srcu_struct(&ctrl->cpu->namespaces_srcu);
+	free_cpumask_var(ctrl->cpu->placed);
 	kfree(ctrl->cpu);
 }
 

@@ -27,6 +27,7 @@ struct request_queue;
  * struct nvmep_cpu - per-controller state of this layer
  * @ctrl: const: the controller, which outlives this structure
  * @range_pool: const while bound: pages for Dataset Management ranges
+ * @placed: used by blk_mq_ops.map_queues only, which blk-mq calls one at a time
  * @namespaces_lock: guards @quiesced, @asleep and each change of @namespaces.
  *	Taken by a stop of the controller, so no holder may wait for I/O without
  *	a timeout
@@ -72,6 +73,7 @@ struct request_queue;
 struct nvmep_cpu {
 	struct nvmep_ctrl *ctrl;
 	mempool_t *range_pool;
+	cpumask_var_t placed;
 
 	struct mutex namespaces_lock;	/* @namespaces to @asleep */
 	struct list_head namespaces;

@@ -27,17 +27,17 @@
 
 /* --- map ------------------------------------------------------------------ */
 
-#define NVMEP_CPU_UNPLACED	UINT_MAX
-
 /*
  * CPUs of @cpus that have no queue yet are placed in turn.
  *
+ * @done: CPUs that have a queue
  * @count: number of CPUs to place
  * @placed: of these
  */
 struct nvmep_placement {
 	struct blk_mq_queue_map *map;
 	const struct cpumask *cpus;
+	struct cpumask *done;
 	unsigned int count;
 	unsigned int placed;
 };
@@ -46,7 +46,7 @@ static bool nvmep_unplaced(const struct nvmep_placement *placement,
 			   unsigned int cpu)
 {
 	return cpumask_test_cpu(cpu, placement->cpus) &&
-	       placement->map->mq_map[cpu] == NVMEP_CPU_UNPLACED;
+	       !cpumask_test_cpu(cpu, placement->done);
 }
 
 static void nvmep_place_cpu(struct nvmep_placement *placement, unsigned int cpu)
@@ -59,6 +59,7 @@ static void nvmep_place_cpu(struct nvmep_placement *placement, unsigned int cpu)
 	queue = placement->placed++ * map->nr_queues / placement->count;
 	/* More CPUs if one was added meanwhile. */
 	map->mq_map[cpu] = map->queue_offset + min(queue, map->nr_queues - 1);
+	cpumask_set_cpu(cpu, placement->done);
 }
 
 /* A CPU that was never online may not be among its siblings. */
@@ -75,9 +76,13 @@ static void nvmep_place_core(struct nvmep_placement *placement,
 
 /* In the order of nodes and cores, cut into as many runs as queues. */
 static void nvmep_place_cpus(struct blk_mq_queue_map *map,
-			     const struct cpumask *cpus)
+			     const struct cpumask *cpus, struct cpumask *done)
 {
-	struct nvmep_placement placement = { .map = map, .cpus = cpus };
+	struct nvmep_placement placement = {
+		.map = map,
+		.cpus = cpus,
+		.done = done,
+	};
 	unsigned int cpu;
 	int node;
 
@@ -96,16 +101,20 @@ static void nvmep_place_cpus(struct blk_mq_queue_map *map,
 
 /*
  * Present CPUs are spread over all queues, and so are those that may be added
- * later.
+ * later.  A CPU that goes offline reads the map meanwhile: all that is in it at
+ * any time is the index of a queue.
  */
-static void nvmep_map_cpus(struct blk_mq_queue_map *map)
+static void nvmep_map_cpus(const struct nvmep_ctrl *ctrl,
+			   struct blk_mq_queue_map *map)
 {
+	struct cpumask *done = ctrl->cpu->placed;
 	unsigned int cpu;
 
+	cpumask_clear(done);
 	for_each_possible_cpu(cpu)
-		map->mq_map[cpu] = NVMEP_CPU_UNPLACED;
-	nvmep_place_cpus(map, cpu_present_mask);
-	nvmep_place_cpus(map, cpu_possible_mask);
+		map->mq_map[cpu] = map->queue_offset;
+	nvmep_place_cpus(map, cpu_present_mask, done);
+	nvmep_place_cpus(map, cpu_possible_mask, done);
 }
 
 /* The last queues are polled queues, without an interrupt vector. */
@@ -124,7 +133,7 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 	map->nr_queues = polled;
 	map->queue_offset = tags->nr_hw_queues - polled;
 	if (polled)
-		nvmep_map_cpus(map);
+		nvmep_map_cpus(ctrl, map);
 	return polled;
 }
 
@@ -135,7 +144,7 @@ void nvmep_map_queues(struct blk_mq_tag_set *tags)
 
 	map->nr_queues = tags->nr_hw_queues -
 			 nvmep_map_polled(tags->driver_data, tags);
-	nvmep_map_cpus(map);
+	nvmep_map_cpus(tags->driver_data, map);
 }
 
 /**
