@@ -66,7 +66,14 @@ void nvmep_opal_unlock(struct nvmep_ctrl *ctrl)
 		dev_warn(ctrl->dev, "Opal: a range was not unlocked after sleep\n");
 }
 
-/* Returns as sed_ioctl(). */
+/* Is the disk still to be unlocked after sleep? */
+static bool nvmep_opal_locked(const struct nvmep_ctrl *ctrl)
+{
+	return nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING &&
+	       test_bit(NVMEP_CTRL_SLEPT, &ctrl->flags);
+}
+
+/* Returns as sed_ioctl(), or -ERESTARTSYS after a fatal signal. */
 int nvmep_opal_ioctl(struct nvmep_ctrl *ctrl, unsigned int cmd,
 		     void __user *arg)
 {
@@ -74,9 +81,14 @@ int nvmep_opal_ioctl(struct nvmep_ctrl *ctrl, unsigned int cmd,
 	int ret;
 
 	/*
-	 * Reset work unlocks the disk after sleep, for which it waits for this
-	 * ioctl, and I/O waits for reset work.
+	 * Reset work unlocks the disk after sleep, for which it waits for an
+	 * ioctl, and I/O waits for reset work.  An ioctl may fault in user
+	 * memory under its lock, so none begins before that.  None is under way
+	 * when sleep begins, since tasks are frozen then.
 	 */
+	ret = wait_event_killable(ctrl->state_wait, !nvmep_opal_locked(ctrl));
+	if (ret)
+		return ret;
 	memflags = memalloc_noio_save();
 	ret = sed_ioctl(READ_ONCE(ctrl->cpu->opal), cmd, arg);
 	memalloc_noio_restore(memflags);
