@@ -188,8 +188,10 @@ static int nvmep_scan_sequential(struct nvmep_ctrl *ctrl, u64 scan)
 	u32 nsid, count = le32_to_cpu(ctrl->id->nn);
 	int ret = 0;
 
+	/* The wait of removal must not take as long as all of them. */
 	for (nsid = 1; nsid <= count && !ret; nsid++)
-		ret = nvmep_scan_one(ctrl, nsid, scan);
+		ret = nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING ? -EINTR :
+		      nvmep_scan_one(ctrl, nsid, scan);
 	return ret;
 }
 
@@ -236,12 +238,13 @@ static void nvmep_scan_remove_missing(struct nvmep_ctrl *ctrl, u64 scan)
 static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
 {
 	u64 scan = ++ctrl->cpu->scans;
-	int ret = NVME_SC_INVALID_FIELD;
+	int ret = NVME_STATUS_DNR;
 
 	/* Controllers of version 1.0 have no list. */
 	if (nvmep_cns_allowed(ctrl, NVME_ID_CNS_NS_ACTIVE_LIST))
 		ret = nvmep_scan_list(ctrl, list, scan);
-	if (ret > 0)
+	/* There are many numbers: not after an error that may not last. */
+	if (ret > 0 && ret & NVME_STATUS_DNR)
 		ret = nvmep_scan_sequential(ctrl, scan);
 	/* A scan that failed did not see all namespaces: remove none. */
 	if (!ret)
