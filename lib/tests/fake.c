@@ -17,6 +17,8 @@ struct fake fake;
 /* Descriptors that real files do not have, so that a mix-up is detected. */
 enum { FIRST_FD = 1000 };
 static int next_fd = FIRST_FD;
+/* Of the last status page. */
+static int status_fd;
 
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_close(int fd);
@@ -78,15 +80,16 @@ static void answer_table(struct nvme_peer_buf_table *table)
 {
 	struct nvme_peer_buf_range *ranges = (void *)(uintptr_t)table->ranges;
 	__u64 gap = 4096ull * fake.table_break, at = table->offset;
+	__u64 base = fake.address ? fake.address : 0x10000000;
 	__u32 count = 0;
 
 	if (at < gap && table->count) {
-		ranges[count].address = 0x10000000ull + at;
+		ranges[count].address = base + at;
 		ranges[count++].length = gap - at;
 		at = gap;
 	}
 	if (count < table->count) {
-		ranges[count].address = 0x10000000ull + at + (gap ? 0x100000 : 0);
+		ranges[count].address = base + at + (gap ? 0x100000 : 0);
 		ranges[count++].length = (1ull << 30) - at;
 	}
 	table->count = count;
@@ -190,6 +193,8 @@ static int answer_peer(unsigned long command, void *argument)
 		return 0;
 	case NVME_PEER_QP_EXPORT:
 		out.export->fd = new_file();
+		if (out.export->what == NVME_PEER_EXPORT_STATUS)
+			status_fd = out.export->fd;
 		out.export->offset = out.export->what == NVME_PEER_EXPORT_DOORBELL ? 0x28 : 0;
 		out.export->length = 8;
 		return 0;
@@ -254,6 +259,8 @@ int __wrap_ioctl(int fd, unsigned long command, ...)
 void *__wrap_mmap(void *address, size_t length, int protection, int flags,
 		  int fd, off_t offset)
 {
+	void *page;
+
 	if (fd < FIRST_FD)
 		return __real_mmap(address, length, protection, flags, fd, offset);
 	if (fake.map_error) {
@@ -262,6 +269,9 @@ void *__wrap_mmap(void *address, size_t length, int protection, int flags,
 	}
 	fake.map_length = length;
 	fake.map_protection = protection;
-	return __real_mmap(address, length, protection,
+	page = __real_mmap(address, length, protection | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (fd == status_fd && page != MAP_FAILED)
+		((struct nvme_peer_status *)page)->state = NVME_PEER_QP_LIVE;
+	return page;
 }

@@ -36,6 +36,7 @@
  * @map_protection: of the last mmap()
  * @no_info: NVME_PEER_INFO fails, too
  * @map_error: errno of mmap(), 0 to succeed
+ * @address: DMA address of the buffer, 0 for 0x10000000
  */
 struct fake {
 	int open_error;
@@ -63,6 +64,7 @@ struct fake {
 	void (*on_qp_info)(void);
 	unsigned int tables;
 	unsigned int release_refusals;
+	uint64_t address;
 };
 
 extern struct fake fake;

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Run a program of this folder in Python with a real GPU, a fake kernel and a controller that is a
+# GPU kernel, see disk.py: pytorch.py, lists.py. Needs nvcc, torch, CuPy and liburing.
+#
+# usage: disk.sh PROGRAM [ARGUMENT...]
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd -P)
+out=$top/build/cuda
+library=$out/lib/fake-libnvmepeer_cuda.so
+make -s -C "$top/lib" OUT="$out" "$out/lib/libnvmepeer.a"
+make -s -C "$top/lib/cuda" OUT="$out" "$library" kernel
+gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -shared -fPIC -I"$top/include" -I"$top/include/uapi" \
+	-o "$out/lib/libcuda-disk.so" "$top/selftests/cuda/disk.c" \
+	-Wl,--no-as-needed -L"$out/lib" -l:fake-libnvmepeer_cuda.so -l:libcuda.so.1 -Wl,-rpath,"$out/lib"
+export NVMEPEER_LIBRARY=$library NVMEPEER_CUDA_LIBRARY=$library NVMEPEER_LIBCUDA=$out/lib/libcuda-disk.so
+export NVMEPEER_LIST_KERNEL=$out/lib/nvmepeer/nvmepeer_list.fatbin
+export PYTHONPATH=$top/python:$top/python/tests CUDA_MODULE_LOADING=EAGER
+program=${1:?usage: disk.sh PROGRAM [ARGUMENT...]}
+exec python3 "$top/selftests/cuda/$program" "$top" "${@:2}"
