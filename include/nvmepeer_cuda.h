@@ -433,17 +433,19 @@ struct nvmepeer_cuda_list {
  * @stream: CUstream or cudaStream_t of the GPU's primary context
  *
  * Adds one kernel of one block to the stream and returns; of an empty list, which
- * needs no arrays, only @done is written.  Later work of the stream sees the data.  Any number of lists may be in flight.  During a capture the list
- * becomes a node of the graph, which may be launched any number of times, also
- * after a loss and nvmepeer_cuda_queues_rearm().
+ * needs no arrays, only @done is written.  Later work of the stream sees the data.
+ * Any number of lists may be in flight.  During a capture the list becomes a node of
+ * the graph, which may be launched any number of times, also after a loss and
+ * nvmepeer_cuda_queues_rearm().
  *
  * The list's statuses are those of nvmepeer_list_transfer().  After a timeout or a loss
  * the controller may still write to the data memory and the scratch memory.  So after a
- * timeout the queue pair refuses items with padding, with NVMEPEER_E_FULL, until the
+ * timeout the queue pair refuses items with padding, with NVMEPEER_E_BUSY, until the
  * commands have ended: quiesce it, then re-arm it.
  *
- * -EINVAL: the list is invalid.  -E2BIG: it uses a field that the library does not
- * support.  -EIO: CUDA refuses the launch.
+ * -EINVAL: the list is invalid, or an array is not aligned to its type.  -E2BIG: it
+ * uses a field that the library does not support.  -ESHUTDOWN: the queue pairs are
+ * closed.  -EIO: CUDA refuses the launch.
  */
 int nvmepeer_cuda_read_list(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
 			    void *stream);

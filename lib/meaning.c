@@ -64,7 +64,7 @@ static const struct {
 	{ NVMEPEER_E_TOKEN, EBADF, "" },
 	{ NVMEPEER_E_PLACEMENT, EINVAL, "place the completion ring in the same memory as the data" },
 	{ NVMEPEER_E_METADATA, EOPNOTSUPP, "use a namespace whose format has no metadata" },
-	{ NVMEPEER_E_BUSY, EBUSY, "" },
+	{ NVMEPEER_E_BUSY, EBUSY, "after a timeout: quiesce the queue pair and re-arm it" },
 	{ NVMEPEER_E_LAYOUT, EPROTO, "compile host and device code with the headers of one version" },
 	{ NVMEPEER_E_OPCODE, EOPNOTSUPP, "write the entry, and submit it with nvmepeer_submit_raw()" },
 };

@@ -50,7 +50,7 @@ struct nvmepeer_memory {
  * controller as long as the data memory does, and for
  * NVMEPEER_CQ_APART_FROM_DATA it is data memory.  While a queue pair has abandoned
  * commands, see nvmepeer_abandoned(), its items with padding are refused with
- * NVMEPEER_E_FULL, since those commands may still access the pages: quiesce the
+ * NVMEPEER_E_BUSY, since those commands may still access the pages: quiesce the
  * queue pair and re-arm it.  Until then use the pages with no other queue pair.
  */
 struct nvmepeer_scratch {
@@ -639,7 +639,7 @@ NVP_NOINLINE_FN struct nvp_submission nvp_list_pad(const struct nvmepeer_queue *
 	submission.bad = nvp_scratch_check(queue, list, piece, slot);
 	/* An abandoned command may still access the slot. */
 	if (!submission.bad && nvp_load32(&queue->state->abandoned) && nvmepeer_abandoned(queue))
-		submission.bad = NVMEPEER_E_FULL;
+		submission.bad = NVMEPEER_E_BUSY;
 	if (submission.bad)
 		return submission;
 	if (nvp_use_sgl(queue, &piece->memory->buffer)) {
@@ -755,8 +755,8 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
  * or the scratch memory is misaligned; _E_TOO_LARGE: the item is empty; _E_RANGE: it
  * is outside its memory; _E_ADDRESS: it has padding, and there is no scratch page,
- * or its memory has no address; _E_FULL: also an item with padding after an earlier
- * timeout, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
+ * or its memory has no address; _E_BUSY: it has padding, and an earlier command has
+ * timed out, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
  * refused with _E_TOO_LARGE and no statuses.
  */
 NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,

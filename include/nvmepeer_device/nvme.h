@@ -60,7 +60,7 @@ enum nvmepeer_error {
 	/* init: completions may overtake data that the peer cannot read back over a bus */
 	NVMEPEER_E_PLACEMENT = -14,
 	NVMEPEER_E_METADATA = -15,	/* init: the namespace has metadata */
-	/* exclusive: the queue pair was in use at open */
+	/* exclusive: the queue pair was in use at open; a list: its scratch memory is, after a timeout */
 	NVMEPEER_E_BUSY = -16,
 	/* the queue was made by code with another version of the library */
 	NVMEPEER_E_LAYOUT = -17,

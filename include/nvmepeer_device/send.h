@@ -122,7 +122,9 @@ NVP_FN bool nvp_send_reserved(const struct nvmepeer_queue *queue,
 		nvp_drop_slots(queue, group, count);
 		return false;
 	}
-	token->ticket = slots.first + rank;
+	/* Other lanes may have been sent in an earlier round. */
+	if (sends)
+		token->ticket = slots.first + rank;
 	if (!group.single && NVMEPEER_LANES >= 4 && count == NVMEPEER_LANES &&
 	    (queue->flags & NVMEPEER_SQ_REMOTE))
 		nvp_write_transposed(queue, group.mask, group.lane, token->ticket,

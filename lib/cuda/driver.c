@@ -181,7 +181,8 @@ static const struct {
 
 static int load(struct nvmepeer_cuda *cuda)
 {
-	const char *name = getenv("NVMEPEER_LIBCUDA");
+	/* A privileged program must not load what its user names. */
+	const char *name = secure_getenv("NVMEPEER_LIBCUDA");
 
 	name = name ? name : "libcuda.so.1";
 	cuda->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
@@ -551,7 +552,7 @@ static unsigned long long effective_capabilities(void)
 /* Does the nvidia module list its parameters, without PeerMappingOverride=1? */
 static bool override_is_off(void)
 {
-	const char *path = getenv("NVMEPEER_NVIDIA_PARAMS");
+	const char *path = secure_getenv("NVMEPEER_NVIDIA_PARAMS");
 	FILE *file = fopen(path ? path : "/proc/driver/nvidia/params", "re");
 	bool on = false;
 	char line[512];

@@ -100,6 +100,9 @@ struct nvmepeer_cuda_lists {
 int cuda_fail(const char *call, int error, const char *what, const char *help,
 	      const char *limit, ...) __attribute__((format(printf, 5, 6)));
 
+/** queues_check_open() - 0, or -ESHUTDOWN after a close that was refused */
+int queues_check_open(const struct nvmepeer_cuda_queues *queues, const char *call);
+
 /** enum cuda_memory - kind of the pages for cuda_register() */
 enum cuda_memory {
 	CUDA_MEMORY_READ_ONLY,	/* RAM mapped read-only: the status page */

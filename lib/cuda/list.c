@@ -195,6 +195,31 @@ static int check_list(const struct nvmepeer_cuda_list *list, const char *call)
 	return 0;
 }
 
+/* The kernel accesses them by words of their types. */
+static int check_alignment(const struct nvmepeer_cuda_list *list, const char *call)
+{
+	const struct {
+		const char *name;
+		const void *address;
+		uintptr_t unit;
+	} arrays[] = {
+		{ "items", list->items, 8 },
+		{ "tensors", list->tensors, 8 },
+		{ "pages", list->pages, 8 },
+		{ "statuses", list->statuses, 4 },
+		{ "count_at", list->count_at, 4 },
+		{ "done", list->done, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		if ((uintptr_t)arrays[i].address % arrays[i].unit)
+			return cuda_fail(call, -EINVAL, "an array of the list is misaligned",
+					 "pass an address that is a multiple of the unit",
+					 "%s at %p, in units of %u bytes", arrays[i].name,
+					 arrays[i].address, (unsigned int)arrays[i].unit);
+	return 0;
+}
+
 static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
 		  void *stream, uint32_t opcode)
 {
@@ -227,6 +252,10 @@ static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_
 	const char *call = opcode == NVMEPEER_OP_READ ? reading : writing;
 	int error = check_list(list, call);
 
+	if (!error)
+		error = check_alignment(list, call);
+	if (!error)
+		error = queues_check_open(lists->queues, call);
 	return error ? error : cuda_launch(lists->cuda, call, lists->kernel, LIST_THREADS,
 					   stream, arguments);
 }

@@ -410,6 +410,15 @@ int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_in
 	return nvmepeer_cuda_queues_open_checked(ctrl, ns, cuda, entries, count, queues);
 }
 
+int queues_check_open(const struct nvmepeer_cuda_queues *queues, const char *call)
+{
+	if (queues->parts[0].qp)
+		return 0;
+	return cuda_fail(call, -ESHUTDOWN, "the queue pairs are closed",
+			 "call nvmepeer_cuda_queues_close() again",
+			 "only their memory is left, which the controller may still access");
+}
+
 static int no_such_queue(const char *call, const struct nvmepeer_cuda_queues *queues,
 			 uint32_t index)
 {
@@ -506,7 +515,6 @@ static int rearm_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *par
 {
 	uint32_t losses;
 	int error = rearm_when_ready(cuda, part, end, &losses);
-
 	if (!error && part->stale)
 		error = upload_state(cuda, &part->geometry, &losses);
 	if (!error)
@@ -518,8 +526,10 @@ static int rearm_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *par
 int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms)
 {
 	int64_t end = now_ms() + timeout_ms;
-	int error = 0;
+	int error = queues_check_open(queues, rearming);
 
+	if (error)
+		return error;
 	pthread_mutex_lock(&queues->lock);
 	for (uint32_t i = 0; i < queues->count; i++) {
 		struct nvmepeer_cuda_part *part = &queues->parts[i];
@@ -539,6 +549,9 @@ int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t i
 
 	if (index >= queues->count)
 		return no_such_queue("nvmepeer_cuda_queues_quiesce", queues, index);
+	error = queues_check_open(queues, "nvmepeer_cuda_queues_quiesce");
+	if (error)
+		return error;
 	pthread_mutex_lock(&queues->lock);
 	error = nvmepeer_qp_info(queues->parts[index].qp, &info, sizeof(info));
 	if (!error && info.state == NVME_PEER_QP_LIVE)

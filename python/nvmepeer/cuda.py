@@ -149,6 +149,10 @@ def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = N
         return Span(int(tensor.data_ptr()), int(tensor.numel()) * int(tensor.element_size()))
     if hasattr(tensor, "__cuda_array_interface__"):
         array = tensor.__cuda_array_interface__
+        # CuPy says which GPU it is on; the interface does not.
+        number = getattr(getattr(tensor, "device", None), "id", None)
+        if device is not None and number not in (None, device):
+            raise ValueError(f"the array is on GPU {number} instead of {device}")
         length = int(array["typestr"][2:])
         for one in array["shape"]:
             length *= one
@@ -215,11 +219,16 @@ _open: "set[Any]" = set()
 
 
 class _Resource:
-    """An object of the C library, and what must outlive it."""
+    """An object of the C library, and what must outlive it.
 
-    def __init__(self, close: str, handle: int, keeps: Any) -> None:
+    needs: another one, which cannot be closed before this one
+    """
+
+    def __init__(self, close: str, handle: int, keeps: Any, needs: "Optional[_Resource]" = None) -> None:
         self.handle: Optional[int] = handle
-        self._close, self._keeps = close, keeps
+        self._close, self._keeps, self._needs, self._users = close, keeps, needs, 0
+        if needs:
+            needs._users += 1
 
     def open(self) -> int:
         if self.handle is None:
@@ -230,9 +239,13 @@ class _Resource:
         """Close it; raises Error, and it stays open, while the controller may use it."""
         if self.handle is None:
             return
+        if self._users:
+            raise ValueError("close the queues, memories and lists first")
         if (_call(self._close, self.handle) or 0) < 0:
             raise explain()
         self.handle = self._keeps = None
+        if self._needs:
+            self._needs._users -= 1
 
 
 class Gpu:
@@ -246,7 +259,7 @@ class Gpu:
         self._resource = _Resource("close", handle.value, None)
 
     def close(self) -> None:
-        """Close it, after all else."""
+        """Close it, after all else: raises ValueError before."""
         self._resource.close()
 
 
@@ -261,7 +274,8 @@ class Queues:
         assert handle.value
         self.controller, self.gpu, self.count = controller, gpu, count
         self.block_size = int(namespace.info.block_size)
-        self._resource = _Resource("queues_close", handle.value, (controller._held(), gpu))
+        self._resource = _Resource("queues_close", handle.value, (controller._held(), gpu),
+                                   gpu._resource)
 
     @property
     def device(self) -> int:
@@ -282,7 +296,8 @@ class Queues:
         _try("queues_quiesce", self._resource.open(), index)
 
     def close(self) -> None:
-        """Destroy the queue pairs, before the lists and memories that they use."""
+        """Destroy the queue pairs, before the lists and memories that they use.  No kernel and no
+        list on a stream may use them any more."""
         self._resource.close()
         _close_all(_leaked)
 
@@ -296,7 +311,10 @@ class DeviceMemory:
         _try("buffer_open", controller._open(), gpu._resource.open(), self.span.address,
              self.span.bytes, byref(handle))
         assert handle.value
-        self._resource = _Resource("buffer_close", handle.value, (controller._held(), gpu, tensor))
+        # A tensor of PyTorch can be given other storage.
+        storage = getattr(tensor, "untyped_storage", lambda: None)()
+        self._resource = _Resource("buffer_close", handle.value,
+                                   (controller._held(), gpu, tensor, storage), gpu._resource)
         _open.add(self)
 
     @property
@@ -330,7 +348,7 @@ class Lists:
             self._close_memories()
             raise
         assert handle.value
-        self._resource = _Resource("lists_close", handle.value, queues)
+        self._resource = _Resource("lists_close", handle.value, queues, queues.gpu._resource)
         _open.add(self)
 
     def _close_memories(self) -> None:
@@ -342,6 +360,7 @@ class Lists:
                   count: Any, done: Any, scratch: int, stream: Optional[int]) -> None:
         if (items is None) == (pages is None) or (tensors is None) != (pages is None):
             raise ValueError("pass items, or tensors and pages")
+        self.queues._resource.open()
         device = self.queues.gpu.device
         stream = current_stream(device) if stream is None else stream
         given = (("items", items), ("tensors", tensors), ("pages", pages), ("statuses", statuses),

@@ -543,15 +543,16 @@ static bool refused_in_two_steps(void)
 	return good;
 }
 
-/* An item without padding, and one with. */
-static int two_items(void)
+/* A whole block, padding, a whole block. */
+static int three_items(void)
 {
 	int status;
 
 	one_item(0, 0, 0);
 	items[0] = (struct nvmepeer_list_item){ 5, 0, 0, 512, -99, 0 };
 	items[1] = (struct nvmepeer_list_item){ 9, 8192, 0, 100, -99, 0 };
-	list.count = 2;
+	items[2] = (struct nvmepeer_list_item){ 20, 16384, 0, 512, -99, 0 };
+	list.count = 3;
 	status = nvmepeer_list_transfer(&bench->queue, &list);
 	return status;
 }
@@ -578,16 +579,16 @@ static bool refused_after_timeout(uint32_t flags)
 	bench->queue.timeout_ns = 20000000000u;
 	pthread_create(&thread, NULL, controller_main, NULL);
 	good = one_item(512, 0, 0) == 0 && good;
-	good = one_item(100, 0, 0) == NVMEPEER_E_FULL && items[0].status == NVMEPEER_E_FULL && good;
-	good = two_items() == NVMEPEER_E_FULL && items[1].status == NVMEPEER_E_FULL &&
-	       !items[0].status && good;
+	good = one_item(100, 0, 0) == NVMEPEER_E_BUSY && items[0].status == NVMEPEER_E_BUSY && good;
+	good = three_items() == NVMEPEER_E_BUSY && items[1].status == NVMEPEER_E_BUSY &&
+	       !items[0].status && !items[2].status && good;
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	controller_again(&bench->controller);
 	nvmepeer_queue_rearm(&bench->queue, 1);
 	stop = false;
 	pthread_create(&thread, NULL, controller_main, NULL);
-	good = one_item(100, 0, 0) == 0 && two_items() == 0 && good;
+	good = one_item(100, 0, 0) == 0 && three_items() == 0 && good;
 	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	good = good && !bench->controller.errors;

@@ -671,6 +671,8 @@ static bool closing_in_use(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, in
 	fake.fail_command = NVME_PEER_BUF_RELEASE;
 	fake.fail_error = EBUSY;
 	good = good && stays_open(nvmepeer_cuda_queues_close(queues), 1) &&
+	       fails_with(nvmepeer_cuda_queues_rearm(queues, 1), -ESHUTDOWN, "close() again") &&
+	       fails_with(nvmepeer_cuda_queues_quiesce(queues, 0), -ESHUTDOWN, "close() again") &&
 	       fake.open_files == files && !*fake_int("fake_registrations") &&
 	       !nvmepeer_cuda_queues_close(queues);
 	return good && !nvmepeer_cuda_buffer_close(NULL) && !nvmepeer_cuda_queues_close(NULL) &&
@@ -1062,6 +1064,13 @@ static bool lists_refused(struct nvmepeer_cuda_lists *lists)
 	larger.list = stream_list;
 	larger.list.size = sizeof(larger);
 	good = fails_with(nvmepeer_cuda_read_list(lists, &larger.list, NULL), -E2BIG, "update the library") && good;
+	make_list();
+	stream_list.items = (void *)((char *)stream_list.items + 4);
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "items at") && good;
+	make_list();
+	stream_list.done = (void *)((char *)stream_list.done + 2);
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "done at") && good;
+	make_list();
 	refuse("cuLaunchKernel", 400);
 	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EIO, "cuLaunchKernel") && good;
 	return good && !launches;
