@@ -10,7 +10,7 @@
  *  3. work: zap all PTEs, until no mmap() from before is in progress.  A later
  *     access is SIGBUS, or faults the PTE in again if exports->withdrawn was
  *     cleared by a re-arm
- *  4. work: invalidate importers
+ *  4. another work, beside it: invalidate importers
  *  5. wait for both works and for the mappings and fences of importers, all
  *     with one deadline.  After it, a holder of a lock that a work needs
  *     counts as a static importer
