@@ -191,6 +191,19 @@ static inline bool nvmep_dma_buf_attach_revocable(struct dma_buf_attachment *att
 }
 
 /*
+ * Number of pins up to which an importer with such a callback can be
+ * invalidated.  Older kernels cannot tell importers apart whose callback does
+ * nothing, as they pin the memory themselves, RDMA drivers for one.  For each
+ * mapping the dma-buf core adds a pin there, unless it is built to move mapped
+ * memory.
+ */
+#ifdef NVMEP_HAVE_DMABUF_REVOCABLE
+#define NVMEP_REVOCABLE_PINS	UINT_MAX
+#else
+#define NVMEP_REVOCABLE_PINS	(IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? 0 : 1)
+#endif
+
+/*
  * Maps a range of our BAR into the DMA domain of another device by the kernel's
  * P2PDMA functions.  The provider is NULL on kernels without them; the caller
  * then maps the range itself.

@@ -92,14 +92,23 @@ static void nvmep_export_detach(struct dma_buf *dmabuf,
 static int nvmep_export_pin(struct dma_buf_attachment *attach)
 {
 	struct nvmep_export *export = attach->dmabuf->priv;
+	int err = nvmep_export_admit(export);
 
 	dma_resv_assert_held(attach->dmabuf->resv);
-	return nvmep_export_admit(export);
+
+	if (!err && export->ops->pin)
+		err = export->ops->pin(export, attach);
+	return err;
 }
 
 static void nvmep_export_unpin(struct dma_buf_attachment *attach)
 {
+	struct nvmep_export *export = attach->dmabuf->priv;
+
 	dma_resv_assert_held(attach->dmabuf->resv);
+
+	if (export->ops->unpin)
+		export->ops->unpin(attach);
 }
 
 /* Many importers request both directions even if they only read. */

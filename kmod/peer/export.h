@@ -73,6 +73,9 @@ struct nvmep_exports {
  * @attach: accept a device or return an error; may set attach->priv.  NULL
  *	accepts every device
  * @detach: undo @attach; may be NULL
+ * @pin: accept a pin or return an error; called under the reservation lock.
+ *	NULL accepts every pin
+ * @unpin: undo @pin; called under the reservation lock; may be NULL
  * @map: map for a device; called under the reservation lock
  * @unmap: undo @map; called under the reservation lock
  * @mmap: map for a process.  The VMA is shared and inside the dma-buf
@@ -89,6 +92,9 @@ struct nvmep_export_ops {
 	int (*attach)(struct nvmep_export *export,
 		      struct dma_buf_attachment *attach);
 	void (*detach)(struct dma_buf_attachment *attach);
+	int (*pin)(struct nvmep_export *export,
+		   struct dma_buf_attachment *attach);
+	void (*unpin)(struct dma_buf_attachment *attach);
 	struct sg_table *(*map)(struct nvmep_export *export,
 				struct dma_buf_attachment *attach,
 				enum dma_data_direction dir);

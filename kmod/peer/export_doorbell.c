@@ -19,8 +19,10 @@
  * short wait for the works and none for importers: nvmep_qp_revoke_doorbells().
  *
  * An importer must support revocation.  A static importer is accepted only with
- * NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until it detaches.  That
- * is harmless while the BAR is decoded and the queue ID is not reused.
+ * NVME_PEER_EXPORT_ALLOW_STATIC and keeps its mapping until it detaches.  On
+ * kernels without dma_buf_attach_revocable() one that pins the memory itself,
+ * or maps it more than once at a time, counts as static.  A static mapping is
+ * harmless while the BAR is decoded and the queue ID is not reused.
  * core/qids.c quarantines the queue ID: it counts every doorbell dma-buf and
  * every process that maps one.
  *
@@ -142,12 +144,16 @@ struct nvmep_doorbell_export {
  * struct nvmep_importer - a device attached to doorbells
  * @verdict: const: path from the device to the doorbells
  * @provider: const: P2PDMA provider that maps for it; NULL: this file maps
- * @revocable: const: supports revocation
+ * @revocable: reservation lock: supports revocation; cleared at most once
+ * @pins: reservation lock: number of pins
+ * @maps: reservation lock: number of mappings
  */
 struct nvmep_importer {
 	enum nvme_peer_route_verdict verdict;
 	struct p2pdma_provider *provider;
 	bool revocable;
+	unsigned int pins;
+	unsigned int maps;
 };
 
 /**
@@ -244,6 +250,44 @@ static int nvmep_doorbell_attach(struct nvmep_export *export,
 static void nvmep_doorbell_detach(struct dma_buf_attachment *attach)
 {
 	kfree(attach->priv);
+}
+
+/* --- pinning ------------------------------------------------------------- */
+
+/* Its mappings may exist already: count them as those of a static importer. */
+static void nvmep_doorbell_set_static(struct nvmep_doorbell_export *doorbells,
+				      struct nvmep_importer *importer)
+{
+	importer->revocable = false;
+	atomic_add(importer->maps, &doorbells->static_maps);
+	if (!atomic_sub_return(importer->maps, &doorbells->maps))
+		wake_up_var(&doorbells->maps);
+}
+
+/* One that needs more pins than NVMEP_REVOCABLE_PINS is static. */
+static int nvmep_doorbell_pin(struct nvmep_export *export,
+			      struct dma_buf_attachment *attach)
+{
+	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
+	struct nvmep_importer *importer = attach->priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+
+	if (importer->revocable && importer->pins >= NVMEP_REVOCABLE_PINS) {
+		if (!doorbells->allow_static)
+			return -EOPNOTSUPP;
+		nvmep_doorbell_set_static(doorbells, importer);
+	}
+	importer->pins++;
+	return 0;
+}
+
+static void nvmep_doorbell_unpin(struct dma_buf_attachment *attach)
+{
+	struct nvmep_importer *importer = attach->priv;
+
+	dma_resv_assert_held(attach->dmabuf->resv);
+	importer->pins--;
 }
 
 /* --- mapping for an importer --------------------------------------------- */
@@ -349,9 +393,12 @@ static struct sg_table *nvmep_doorbell_map(struct nvmep_export *export,
 {
 	struct nvmep_doorbell_export *doorbells = nvmep_to_doorbells(export);
 	struct sg_table *sgt = nvmep_doorbell_map_sgt(doorbells, attach, dir);
+	struct nvmep_importer *importer = attach->priv;
 
-	if (!IS_ERR(sgt))
-		atomic_inc(nvmep_doorbell_maps(doorbells, attach));
+	if (IS_ERR(sgt))
+		return sgt;
+	importer->maps++;
+	atomic_inc(nvmep_doorbell_maps(doorbells, attach));
 	return sgt;
 }
 
@@ -362,8 +409,10 @@ static void nvmep_doorbell_unmap(struct nvmep_export *export,
 {
 	atomic_t *maps = nvmep_doorbell_maps(nvmep_to_doorbells(export),
 					     attach);
+	struct nvmep_importer *importer = attach->priv;
 
 	nvmep_doorbell_unmap_sgt(attach, sgt, dir);
+	importer->maps--;
 	if (atomic_dec_and_test(maps))
 		wake_up_var(maps);
 }
@@ -680,6 +729,8 @@ static void nvmep_doorbell_release(struct nvmep_export *export)
 static const struct nvmep_export_ops nvmep_doorbell_export_ops = {
 	.attach = nvmep_doorbell_attach,
 	.detach = nvmep_doorbell_detach,
+	.pin = nvmep_doorbell_pin,
+	.unpin = nvmep_doorbell_unpin,
 	.map = nvmep_doorbell_map,
 	.unmap = nvmep_doorbell_unmap,
 	.mmap = nvmep_doorbell_mmap,

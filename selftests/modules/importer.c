@@ -3,7 +3,7 @@
  * An importer of dma-bufs: dynamic like amdgpu, static like NVIDIA's driver, or
  * stubborn, which is dynamic but does not unmap when it is invalidated. A slow
  * importer unmaps late; a fenced one has a fence that says that its device is
- * still active.
+ * still active. A pinning one pins the memory before it maps it, as RDMA drivers do.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -19,6 +19,7 @@
  * @pdev: const: the device that is attached, referenced
  * @attachment: const
  * @stubborn: const: do not unmap when invalidated
+ * @pins: const: pin the memory while it is mapped
  * @direction: const: what it is mapped for
  * @sgt: the mapping, NULL for none; under the dma-buf's reservation lock
  * @invalidations: under the dma-buf's reservation lock
@@ -33,6 +34,7 @@ struct test_importer {
 	struct pci_dev *pdev;
 	struct dma_buf_attachment *attachment;
 	bool stubborn;
+	bool pins;
 	enum dma_data_direction direction;
 	struct sg_table *sgt;
 	u32 invalidations;
@@ -79,6 +81,8 @@ static void test_importer_unmap(struct test_importer *importer)
 	if (importer->sgt)
 		dma_buf_unmap_attachment(importer->attachment, importer->sgt,
 					 importer->direction);
+	if (importer->sgt && importer->pins)
+		dma_buf_unpin(importer->attachment);
 	importer->sgt = NULL;
 	dma_resv_unlock(importer->dmabuf->resv);
 }
@@ -123,6 +127,19 @@ test_attach_as(struct test_importer *importer, u32 flags)
 				      importer);
 }
 
+static struct sg_table *test_importer_pin_map(struct test_importer *importer)
+{
+	struct sg_table *sgt;
+	int ret = importer->pins ? dma_buf_pin(importer->attachment) : 0;
+
+	if (ret)
+		return ERR_PTR(ret);
+	sgt = dma_buf_map_attachment(importer->attachment, importer->direction);
+	if (IS_ERR(sgt) && importer->pins)
+		dma_buf_unpin(importer->attachment);
+	return sgt;
+}
+
 /* The exporter may free the table once the reservation lock is dropped. */
 static int test_importer_map_locked(struct test_importer *importer,
 				    struct nvmep_test_attach *result)
@@ -132,7 +149,7 @@ static int test_importer_map_locked(struct test_importer *importer,
 	int i;
 
 	dma_resv_assert_held(importer->dmabuf->resv);
-	sgt = dma_buf_map_attachment(importer->attachment, importer->direction);
+	sgt = test_importer_pin_map(importer);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
 	importer->sgt = sgt;
@@ -186,6 +203,7 @@ test_importer_alloc(const struct nvmep_test_attach *attach)
 	}
 	importer->dmabuf = dmabuf;
 	importer->stubborn = attach->flags & NVMEP_TEST_STUBBORN;
+	importer->pins = attach->flags & NVMEP_TEST_PINNED;
 	importer->direction = attach->flags & NVMEP_TEST_ONLY_WRITE ?
 			      DMA_FROM_DEVICE : DMA_BIDIRECTIONAL;
 	if (attach->flags & NVMEP_TEST_SLOW)

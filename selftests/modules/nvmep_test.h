@@ -75,6 +75,7 @@ struct nvmep_test_walk {
 #define NVMEP_TEST_FENCED	(1U << 4)	/* device active until a fence signals */
 #define NVMEP_TEST_SLOW		(1U << 5)	/* unmaps late when invalidated */
 #define NVMEP_TEST_UNMAPPED	(1U << 6)	/* mapped by NVMEP_TEST_MAP */
+#define NVMEP_TEST_PINNED	(1U << 7)	/* pins the memory while it is mapped */
 
 #define NVMEP_TEST_NEVER	0xffffffffU	/* nvmep_test_attach.fence_ms: not before DETACH */
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -407,6 +408,47 @@ TEST_F(export, static_doorbell_import_needs_flag)
 				    NVME_PEER_EXPORT_ALLOW_STATIC));
 	EXPECT_EQ(0, attach(self->test, self->part.fd, self->other, NVMEP_TEST_STATIC));
 	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+}
+
+/* Does the kernel report which importers can be invalidated? */
+static bool reports_revocable(void)
+{
+	FILE *symbols = fopen("/proc/kallsyms", "re");
+	char line[512];
+	bool found = false;
+
+	while (symbols && !found && fgets(line, sizeof(line), symbols))
+		found = strstr(line, " dma_buf_attach_revocable");
+	if (symbols)
+		fclose(symbols);
+	return found;
+}
+
+/*
+ * Older kernels do not report it, and an importer that pins the memory has a callback that
+ * does nothing: it is static, and revocation does not wait for it.
+ */
+TEST_F_TIMEOUT(export, pinned_doorbell_import_needs_flag, 60)
+{
+	bool revocable = reports_revocable();
+	uint32_t flags = NVMEP_TEST_PINNED | NVMEP_TEST_STUBBORN;
+	int64_t start;
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL, 0));
+	EXPECT_EQ(revocable ? 0 : -EOPNOTSUPP,
+		  attach(self->test, self->part.fd, self->other, flags));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+	EXPECT_EQ(0, attach(self->test, self->part.fd, self->other, 0));
+	EXPECT_EQ(0, np_ioctl(self->test, NVMEP_TEST_DETACH, NULL));
+	np_export_close(&self->part);
+
+	ASSERT_EQ(0, np_export_open(&self->part, self->create.qp_fd, NVME_PEER_EXPORT_DOORBELL,
+				    NVME_PEER_EXPORT_ALLOW_STATIC));
+	ASSERT_EQ(0, attach(self->test, self->part.fd, self->other, flags));
+	start = np_now_ms();
+	close(self->create.qp_fd);
+	self->create.qp_fd = -1;
+	EXPECT_EQ(revocable, np_now_ms() - start >= 4000);
 }
 
 TEST_F(export, info_counts_exports_and_mappings)

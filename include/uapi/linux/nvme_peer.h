@@ -632,7 +632,13 @@ enum nvme_peer_kind {
 };
 
 /* nvme_peer_qp_export.flags */
-/* Doorbells: allow importers that do not support revocation. */
+/*
+ * Doorbells: allow importers that do not support revocation.  Kernels without
+ * dma_buf_attach_revocable(), 6.1 and 6.12 among them, do not tell importers
+ * apart that pin the memory for good, RDMA drivers for one.  There each one
+ * counts as such that pins the memory itself, or maps it more than once at a
+ * time.
+ */
 #define NVME_PEER_EXPORT_ALLOW_STATIC	(1U << 0)
 
 /**
