@@ -179,8 +179,8 @@ struct nvmep_doorbell {
 	bool exportable;
 };
 
-void nvmep_doorbell_init(struct nvmep_doorbell *doorbell,
-			 const struct nvmep_ctrl *ctrl, u16 qid);
+int nvmep_doorbell_init(struct nvmep_doorbell *doorbell,
+			const struct nvmep_ctrl *ctrl, u16 qid);
 struct dma_buf *nvmep_export_doorbell(struct nvmep_exports *exports,
 				      const struct nvmep_doorbell *doorbell,
 				      bool allow_static);

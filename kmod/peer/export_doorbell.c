@@ -61,9 +61,11 @@ static bool nvmep_ranges_overlap(u64 start_a, u64 length_a, u64 start_b,
 
 /*
  * Some controllers have the MSI-X structures in BAR0.  A peer that can write
- * them can raise any interrupt on any CPU.
+ * them can raise any interrupt on any CPU.  Returns 1 if they are in the range,
+ * 0 if not, -EAGAIN if config space does not respond, as during a reset of the
+ * function: BAR 7 does not exist, and the bits above the size are reserved.
  */
-static bool nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
+static int nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
 {
 	u32 table;
 	u32 pba;
@@ -71,16 +73,19 @@ static bool nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
 	u32 vectors;
 
 	if (!pdev->msix_cap)
-		return false;
+		return 0;
 	pci_read_config_word(pdev, pdev->msix_cap + PCI_MSIX_FLAGS, &flags);
 	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_TABLE, &table);
 	pci_read_config_dword(pdev, pdev->msix_cap + PCI_MSIX_PBA, &pba);
+	if (PCI_POSSIBLE_ERROR(flags) || PCI_POSSIBLE_ERROR(table) ||
+	    PCI_POSSIBLE_ERROR(pba))
+		return -EAGAIN;
 	vectors = (flags & PCI_MSIX_FLAGS_QSIZE) + 1;
 
 	if ((table & PCI_MSIX_TABLE_BIR) == 0 &&
 	    nvmep_ranges_overlap(start, length, table & PCI_MSIX_TABLE_OFFSET,
 				 (u64)vectors * PCI_MSIX_ENTRY_SIZE))
-		return true;
+		return 1;
 	return (pba & PCI_MSIX_PBA_BIR) == 0 &&
 	       nvmep_ranges_overlap(start, length, pba & PCI_MSIX_PBA_OFFSET,
 				    ALIGN(vectors, 64) / 8);
@@ -94,24 +99,31 @@ static bool nvmep_holds_msix(struct pci_dev *pdev, u64 start, u64 length)
  *
  * Whole pages only.  The first page of BAR0 holds the controller registers and
  * is never exported: with large pages there may be no exportable doorbell.
+ *
+ * Return: 0, or -EAGAIN while config space does not respond.
  */
-void nvmep_doorbell_init(struct nvmep_doorbell *doorbell,
-			 const struct nvmep_ctrl *ctrl, u16 qid)
+int nvmep_doorbell_init(struct nvmep_doorbell *doorbell,
+			const struct nvmep_ctrl *ctrl, u16 qid)
 {
 	struct pci_dev *pdev = ctrl->pdev;
 	resource_size_t tail = nvmep_doorbell_offset(ctrl, qid, false);
 	resource_size_t head = nvmep_doorbell_offset(ctrl, qid, true);
+	int msix;
 
 	doorbell->qid = qid;
 	doorbell->start = ALIGN_DOWN(tail, PAGE_SIZE);
 	doorbell->length = ALIGN(head + sizeof(u32), PAGE_SIZE) -
 			   doorbell->start;
 	doorbell->offset = tail - doorbell->start;
+	msix = nvmep_holds_msix(pdev, doorbell->start, doorbell->length);
+	if (msix < 0)
+		return msix;
 	doorbell->exportable =
 		doorbell->start >= PAGE_SIZE &&
 		PAGE_ALIGNED(pci_resource_start(pdev, 0)) &&
 		doorbell->start + doorbell->length <= pci_resource_len(pdev, 0) &&
-		!nvmep_holds_msix(pdev, doorbell->start, doorbell->length);
+		!msix;
+	return 0;
 }
 
 /* --- the dma-buf --------------------------------------------------------- */

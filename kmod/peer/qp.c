@@ -756,9 +756,8 @@ static int nvmep_qp_alloc_qid(struct nvmep_qp *qp)
 		return qid;
 	qp->qid = qid;
 	qp->qid_held = true;
-	nvmep_doorbell_init(&qp->doorbell, qp->ctrl, qid);
 	nvmep_qp_init_status(qp);
-	return 0;
+	return nvmep_doorbell_init(&qp->doorbell, qp->ctrl, qid);
 }
 
 /**

@@ -226,6 +226,14 @@ TEST_F(export, doorbell_page_with_msix_not_exported)
 	}
 }
 
+/* Config space reads as all ones during a reset: no queue pair exists without its doorbell. */
+TEST_F(export, unreadable_msix_delays_creation)
+{
+	EXPECT_EQ(-EAGAIN, export_beside(self->ctrl.address, self->ctrl.fd, ~0U, 0x3800));
+	EXPECT_EQ(-EAGAIN, export_beside(self->ctrl.address, self->ctrl.fd, 0x3000, ~0U));
+	EXPECT_EQ(0, export_beside(self->ctrl.address, self->ctrl.fd, 0x3000, 0x3800));
+}
+
 /* Fill pages that the kernel allocates next with data: unmovable ones. */
 static int dirty_free_pages(void)
 {

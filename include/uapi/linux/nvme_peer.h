@@ -573,7 +573,8 @@ struct nvme_peer_buf_table {
  *   that of the completion ring not for writing.
  * ESTALE: The exporter has invalidated the buffer of a ring, or an exposed
  *   buffer of the open file whose handle was not released.
- * EAGAIN: The controller is being reset, or its namespaces are being scanned.
+ * EAGAIN: The controller is being reset, its namespaces are being scanned, or
+ *   its config space does not respond, as during a reset of the function.
  *   poll() of the controller node reports EPOLLIN once it is LIVE; the retry
  *   then waits some seconds for the end of the scan.
  * EIO: The controller refused to create a queue.
