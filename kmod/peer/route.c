@@ -247,13 +247,17 @@ enum nvme_peer_domain nvmep_route_domain(struct device *dev)
 					 NVME_PEER_DOMAIN_LAZY;
 }
 
+/*
+ * All ones, so all bits are set, if config space does not respond, as in
+ * D3cold.  The offset is known from the enumeration of the bus.
+ */
 static u16 nvmep_acs_control(struct pci_dev *pdev)
 {
-	int position = pci_find_ext_capability(pdev, PCI_EXT_CAP_ID_ACS);
 	u16 control = 0;
 
-	if (position)
-		pci_read_config_word(pdev, position + PCI_ACS_CTRL, &control);
+	if (pdev->acs_cap)
+		pci_read_config_word(pdev, pdev->acs_cap + PCI_ACS_CTRL,
+				     &control);
 	return control;
 }
 

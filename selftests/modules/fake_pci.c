@@ -215,6 +215,8 @@ int test_acs(struct test_file *file, const struct nvmep_test_fake_pci *what)
 	memcpy(fake->bytes, &header, sizeof(header));
 	memcpy(fake->bytes + PCI_ACS_CAP, &able, sizeof(able));
 	memcpy(fake->bytes + PCI_ACS_CTRL, &what->acs, sizeof(what->acs));
+	if (what->acs == U16_MAX)
+		memset(fake->bytes, 0xff, sizeof(fake->bytes));
 	pdev = fake->pdev;
 	fake->acs_cap = pdev->acs_cap;
 	fake->cfg_size = pdev->cfg_size;

@@ -233,7 +233,10 @@ struct nvmep_test_fake_pci {
 #define NVMEP_TEST_DOMAIN	_IOW('T', 13, struct nvmep_test_fake_pci)
 /* Change the IDs of an existing function. */
 #define NVMEP_TEST_RENAME	_IOW('T', 14, struct nvmep_test_fake_pci)
-/* Make a function appear to have ACS control bits set, and to use ATS. */
+/*
+ * Make a function appear to have ACS control bits set, and to use ATS; 0xffff: its ACS
+ * capability cannot be read any more.
+ */
 #define NVMEP_TEST_ACS		_IOW('T', 15, struct nvmep_test_fake_pci)
 /* Make the MSI-X structures of a function appear to lie elsewhere. */
 #define NVMEP_TEST_MSIX		_IOW('T', 17, struct nvmep_test_fake_pci)

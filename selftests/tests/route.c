@@ -430,6 +430,23 @@ TEST_F(route, translation_blocking_discards_ats_requests)
 	EXPECT_EQ(before.doorbell.reason, route.doorbell.reason);
 }
 
+/* As of a port in D3cold: each bit may be set. */
+TEST_F(route, unreadable_acs_counts_as_set)
+{
+	struct nvmep_test_fake_pci device = { .ats = 1 };
+	struct nvme_peer_route route;
+	char port[16];
+
+	port_above(self->ctrl.address, 1, port);
+	device.pci_address = np_parse_address(self->ctrl.address);
+	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_ACS, &device));
+	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
+	EXPECT_NE(NVME_PEER_REASON_ACS_BLOCKED, route.data.reason);
+	ASSERT_EQ(0, pretend(self->test, NVMEP_TEST_ACS, port, 0, 0, 0xffff));
+	ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
+	EXPECT_TRUE(is_discarded(&route.data, port, TRANSLATION_BLOCKING));
+}
+
 /* Debian's 6.1 and 6.12 have no P2PDMA; where the kernel has it, both verdicts agree. */
 TEST_F(route, agrees_with_p2pdma_distance)
 {

@@ -316,7 +316,8 @@ struct nvme_peer_path {
  * The call succeeds for every verdict, NVME_PEER_ROUTE_NONE included.  It maps
  * the memory of a dma-buf, reads the addresses and unmaps it; it does not pin
  * the memory.  An error of the exporter other than a refusal is returned as it
- * is.
+ * is.  It does not wake functions: ACS control bits of one in D3cold cannot be
+ * read and count as set.
  *
  * Errors:
  * EBADF: @dmabuf_fd is not an open file.
