@@ -88,7 +88,7 @@ static void nvmep_export_detach(struct dma_buf *dmabuf,
 	nvmep_export_count(export, NVMEP_OBJECT_IMPORTERS, -1);
 }
 
-/* The memory never moves: pinning only checks that new users are allowed. */
+/* The memory never moves: pinning only checks that the importer is allowed. */
 static int nvmep_export_pin(struct dma_buf_attachment *attach)
 {
 	struct nvmep_export *export = attach->dmabuf->priv;
@@ -411,6 +411,17 @@ static const struct dma_buf_ops nvmep_dma_buf_ops = {
 	.mmap = nvmep_export_mmap,
 	.release = nvmep_export_release,
 };
+
+/**
+ * nvmep_is_export() - is this a dma-buf of a queue pair?
+ * @dmabuf: any dma-buf
+ *
+ * Return: true if this module has exported it.
+ */
+bool nvmep_is_export(const struct dma_buf *dmabuf)
+{
+	return dmabuf->ops == &nvmep_dma_buf_ops;
+}
 
 static void nvmep_export_init(struct nvmep_export *export,
 			      struct nvmep_exports *exports,

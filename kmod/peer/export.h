@@ -151,6 +151,7 @@ struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 				     struct nvmep_exports *exports,
 				     const struct nvmep_export_ops *ops,
 				     size_t bytes);
+bool nvmep_is_export(const struct dma_buf *dmabuf);
 void nvmep_export_count_mmap(struct nvmep_export *export, int change);
 void nvmep_export_queue_work(struct nvmep_export *export,
 			     struct delayed_work *work);

@@ -15,6 +15,7 @@
 
 #include "core/ctrl.h"
 #include "core/prp_sgl.h"
+#include "export.h"
 #include "host_pages.h"
 #include "import.h"
 #include "ring.h"
@@ -60,9 +61,10 @@ static bool nvmep_ring_contiguous(const struct nvmep_ring *ring,
  *
  * nvmep_ring_make_list() must follow.
  *
- * Return: 0; -EINVAL if the offset is not aligned to a controller page; -ERANGE
- * if the ring exceeds the buffer; -EMSGSIZE if it is not contiguous and the
- * controller requires that (CAP.CQR).
+ * Return: 0; -EEXIST if the memory belongs to another queue pair; -EINVAL if
+ * the offset is not aligned to a controller page; -ERANGE if the ring exceeds
+ * the buffer; -EMSGSIZE if it is not contiguous and the controller requires
+ * that (CAP.CQR).
  */
 int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 			struct nvmep_buf *buf)
@@ -70,6 +72,9 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 	const struct nvmep_segment *segment;
 	u64 end;
 
+	/* A ring of its queue pair would not be found: it is not in a buffer. */
+	if (nvmep_is_export(buf->dmabuf))
+		return -EEXIST;
 	if (!IS_ALIGNED(ring->offset, ctrl->page_size))
 		return -EINVAL;
 	if (check_add_overflow(ring->offset, (u64)ring->bytes, &end) ||

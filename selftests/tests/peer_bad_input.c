@@ -468,6 +468,31 @@ TEST_F(bad_input, overlapping_rings)
 	EXPECT_EQ(0, np_release(self->ctrl.fd, again.handle));
 }
 
+/* Memory of another queue pair is no memory for a ring, whatever its dma-buf is used for. */
+TEST_F(bad_input, rings_in_exports)
+{
+	static const uint32_t kinds[] = {
+		NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_CQ, NVME_PEER_EXPORT_CONTROL,
+	};
+	struct nvme_peer_buf_import import;
+	struct nvme_peer_qp_create create;
+	struct nvme_peer_qp_export out;
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		ASSERT_EQ(0, np_export_fd(self->qp.qp_fd, kinds[i], 0, &out));
+		ASSERT_EQ(0, np_import(self->ctrl.fd, out.fd, 0, &import));
+		create = good_create();
+		create.sq_handle = import.handle;
+		EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &create));
+		create = good_create();
+		create.cq_handle = import.handle;
+		EXPECT_EQ(-EEXIST, try_create(self->ctrl.fd, &create));
+		EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+		close(out.fd);
+	}
+}
+
 TEST_F(bad_input, rings_in_several_segments)
 {
 	int dmabuf = np_test_export(RING_PAGES, NVMEP_TEST_SCATTERED);
