@@ -116,8 +116,9 @@ struct nvmep_cpu_ops {
  *	generation is incremented.  Process context.  Must not send admin
  *	commands and must not wait for importers
  * @namespaces_changed: a namespace was removed, replaced or reformatted:
- *	existing queue pairs must not come back after the stop that follows, and
- *	none is created or re-armed before @allow_rearm.  Process context
+ *	existing queue pairs must not come back, and none is created or re-armed
+ *	before @allow_rearm.  Returns true if the caller must stop the
+ *	controller, which may have queues of a peer.  Process context
  * @allow_rearm: owners may create and re-arm queue pairs: a scan that began in
  *	LIVE state in the given generation has succeeded.  No effect if the
  *	generation has changed.  Called at the end of every such scan, so
@@ -143,7 +144,7 @@ struct nvmep_peer_ops {
 	void (*exit)(struct nvmep_ctrl *ctrl);
 	void (*revoke_doorbells)(struct nvmep_ctrl *ctrl);
 	void (*stopped)(struct nvmep_ctrl *ctrl);
-	void (*namespaces_changed)(struct nvmep_ctrl *ctrl);
+	bool (*namespaces_changed)(struct nvmep_ctrl *ctrl);
 	void (*allow_rearm)(struct nvmep_ctrl *ctrl, u32 generation);
 	void (*ctrl_failed)(struct nvmep_ctrl *ctrl);
 	void (*remove)(struct nvmep_ctrl *ctrl);

@@ -10,7 +10,6 @@
 #include "block.h"
 #include "core/admin.h"
 #include "core/ctrl.h"
-#include "core/qids.h"
 #include "core/reset.h"
 #include "cpu.h"
 #include "hwmon.h"
@@ -36,9 +35,7 @@ static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
 {
 	lockdep_assert_held(&ctrl->cpu->scan_lock);
 
-	/* First: a queue pair that is not found here is not created. */
-	ctrl->peer_ops->namespaces_changed(ctrl);
-	if (!nvmep_qid_next_peer(ctrl, 0))
+	if (!ctrl->peer_ops->namespaces_changed(ctrl))
 		return;
 	dev_warn(ctrl->dev,
 		 "namespace %u: %s, resetting the controller to fail its peer queue pairs\n",

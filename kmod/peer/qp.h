@@ -181,7 +181,7 @@ void nvmep_health_poll_start(struct nvmep_peers *peers);
 
 /* recover.c */
 void nvmep_recover_stopped(struct nvmep_ctrl *ctrl);
-void nvmep_recover_namespaces_changed(struct nvmep_ctrl *ctrl);
+bool nvmep_recover_namespaces_changed(struct nvmep_ctrl *ctrl);
 void nvmep_recover_allow_rearm(struct nvmep_ctrl *ctrl, u32 generation);
 void nvmep_recover_ctrl_failed(struct nvmep_ctrl *ctrl);
 int nvmep_recover_wait_scanned(struct nvmep_ctrl *ctrl);

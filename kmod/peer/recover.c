@@ -149,30 +149,43 @@ void nvmep_recover_stopped(struct nvmep_ctrl *ctrl)
 	mutex_unlock(&peers->lock);
 }
 
+/* May its queues be on the controller, or be created without a new scan? */
+static bool nvmep_recover_needs_stop(const struct nvmep_qp *qp)
+{
+	return qp->state == NVMEP_QP_NEW || qp->state == NVMEP_QP_LIVE ||
+	       qp->state == NVMEP_QP_REARMING;
+}
+
 /**
  * nvmep_recover_namespaces_changed() - refuse re-arm: a namespace changed
- * @ctrl: the controller; the caller stops it next if a peer has a queue ID
+ * @ctrl: the controller
  *
- * No queue pair becomes LIVE before a scan has succeeded.  Called before the
- * caller looks for queue IDs of peers: a creation takes its ID before it reads
- * @ready, so either the caller finds the ID or the creation fails.
+ * No queue pair becomes LIVE before a scan has succeeded.  One that is not on
+ * the list yet reads @ready later, after it has held peers->lock: its creation
+ * fails, or sees the end of the scan.
  *
  * A re-arm in progress fails the queue pair itself, when its queues are off the
  * controller.
+ *
+ * Return: true if the caller has to stop the controller: it may have queues of
+ * a peer.
  */
-void nvmep_recover_namespaces_changed(struct nvmep_ctrl *ctrl)
+bool nvmep_recover_namespaces_changed(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
+	bool stop = false;
 	struct nvmep_qp *qp;
 
 	mutex_lock(&peers->lock);
 	WRITE_ONCE(peers->ready, NVMEP_NEVER_READY);
 	list_for_each_entry(qp, &peers->qps, node) {
 		qp->fail_on_stop = true;
+		stop |= nvmep_recover_needs_stop(qp);
 		if (qp->state == NVMEP_QP_QUIESCED)
 			nvmep_qp_fail(qp, NVME_PEER_QP_REASON_NAMESPACE);
 	}
 	mutex_unlock(&peers->lock);
+	return stop;
 }
 
 /**

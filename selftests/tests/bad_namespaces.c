@@ -308,6 +308,31 @@ TEST_F(bad_namespaces, block_size_change_stops_peers)
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 }
 
+/* A peer has requested recovery: its queues are off the controller, which is not stopped. */
+TEST_F(bad_namespaces, change_ends_quiesced_pair_without_reset)
+{
+	struct nvme_peer_control *control;
+	struct nvme_peer_status *status;
+	struct np_export page;
+	struct np_qp qp;
+
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	status = qp.status.at;
+	ASSERT_EQ(0, np_export_open(&page, qp.fd, NVME_PEER_EXPORT_CONTROL, 0));
+	control = page.at;
+	ASSERT_EQ(0, np_store(&control->quiesce, 1));
+	ASSERT_EQ(0, np_qp_wait_state(&qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_FORMAT, 12 << 16, 4));
+	ASSERT_EQ(0, set_bytes(&self->bad, NS_BLOCKS, BADCTRL_NAMESPACE_BYTES >> 12, 8));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, wait_stopped(status));
+	EXPECT_EQ(NVME_PEER_QP_REASON_NAMESPACE, status->reason);
+	EXPECT_EQ(0, np_qp_check(self->bad.ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	np_export_close(&page);
+	np_qp_close(&qp);
+}
+
 /**
  * struct creation - a thread that creates a queue pair
  * @ctrl_fd: controller
