@@ -48,6 +48,12 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	nvmep_health_poll_stop(peers);
 	flush_work(&peers->uevent_work);
 	nvmep_bufs_detach_all(ctrl);
+	/*
+	 * Not in nvmep_peer_exit(): the last reference may be that of a work
+	 * of a workqueue with a rescuer, which must not wait for this one.
+	 */
+	destroy_workqueue(peers->invalidate_wq);
+	peers->invalidate_wq = NULL;
 	nvmep_qids_warn_quarantine(ctrl);
 }
 
@@ -101,7 +107,9 @@ static void nvmep_peer_exit(struct nvmep_ctrl *ctrl)
 	if (!peers)
 		return;
 	nvmep_leak_counters_exit(&peers->leak_counters);
-	destroy_workqueue(peers->invalidate_wq);
+	/* The driver was not bound. */
+	if (peers->invalidate_wq)
+		destroy_workqueue(peers->invalidate_wq);
 	kfree(peers);
 	ctrl->peers = NULL;
 }

@@ -67,8 +67,9 @@ struct nvmep_uevent {
  * @uevent_first: @lock: number of the oldest unsent uevent
  * @uevent_next: @lock: number of the next uevent
  * @uevent_work: sends the uevents
- * @invalidate_wq: const: runs the invalidation work of buffers and
- *	@uevent_work.  Without a rescuer: nothing that ends a reset waits for it
+ * @invalidate_wq: const until unbinding has detached all buffers, then NULL:
+ *	runs the invalidation work of buffers and @uevent_work.  Without a
+ *	rescuer: nothing that ends a reset waits for it
  * @works: revocation works of all queue pairs that are queued or run
  * @leak_counters: objects by kind
  *
