@@ -101,9 +101,10 @@ static int nvmep_qp_events_lock(struct nvmep_qp_events *events, bool wait)
  * wait for it.  A reader that was compiled for shorter events gets the beginning
  * of one.
  */
-static ssize_t nvmep_qp_events_read(struct nvmep_qp_events *events,
-				    char __user *user, size_t size, bool wait)
+static ssize_t nvmep_qp_events_read(struct nvmep_qp *qp, char __user *user,
+				    size_t size, bool wait)
 {
+	struct nvmep_qp_events *events = &qp->events;
 	struct nvme_peer_event event;
 	ssize_t done = 0;
 	u32 number;
@@ -128,6 +129,9 @@ static ssize_t nvmep_qp_events_read(struct nvmep_qp_events *events,
 		done += event.size;
 	} while (size - done >= sizeof(event));
 	mutex_unlock(&events->reader);
+	/* A reader that may not wait may have been refused meanwhile. */
+	if (nvmep_qp_events_pending(events))
+		nvmep_qp_wake(qp);
 	return done ? done : ret;
 }
 
@@ -320,7 +324,7 @@ static ssize_t nvmep_qp_file_read(struct file *filp, char __user *user,
 	int err;
 
 	for (;;) {
-		read = nvmep_qp_events_read(&qp->events, user, size, wait);
+		read = nvmep_qp_events_read(qp, user, size, wait);
 		if (read != -EAGAIN || !wait)
 			return read;
 		/* Another reader may have consumed the event: check again. */

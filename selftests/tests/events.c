@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -300,6 +301,7 @@ TEST_F(events, overflow_drops_oldest)
 struct reader {
 	pthread_t thread;
 	int fd;
+	void *into;	/* NULL for @event */
 	struct nvme_peer_event event;
 	ssize_t ret;
 };
@@ -308,7 +310,7 @@ static void *read_one(void *argument)
 {
 	struct reader *reader = argument;
 
-	reader->ret = take(reader->fd, &reader->event, sizeof(reader->event));
+	reader->ret = take(reader->fd, reader->into ?: &reader->event, sizeof(reader->event));
 	return NULL;
 }
 
@@ -334,6 +336,45 @@ TEST_F(events, blocking_readers_wake)
 		EXPECT_LE(0, reader[i].ret);
 	}
 	EXPECT_EQ(1, got);
+}
+
+/*
+ * While one reader copies an event, one that may not wait is refused although there is
+ * another event. A new edge follows, for which it waits.
+ */
+TEST_F(events, refused_reader_is_woken)
+{
+	struct epoll_event edge = { .events = EPOLLIN | EPOLLET };
+	struct nvme_peer_event event;
+	struct nvme_peer_info now;
+	struct reader reader = { .fd = self->qp.qp_fd };
+	struct pollfd copying = { .events = POLLIN };
+	int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	reader.into = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+	ASSERT_NE(MAP_FAILED, reader.into);
+	copying.fd = np_block_faults(reader.into, NP_PAGE);
+	if (copying.fd == -ENOSYS)
+		SKIP(return, "a kernel without userfaultfd");
+	ASSERT_LE(0, copying.fd);
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS));
+	np_sleep_ms(500);
+	ASSERT_EQ(0, pthread_create(&reader.thread, NULL, read_one, &reader));
+	ASSERT_EQ(1, poll(&copying, 1, NP_TIMEOUT_MS));
+	EXPECT_EQ(-EAGAIN, take(reader.fd, &event, sizeof(event)));
+	ASSERT_EQ(0, epoll_ctl(epoll, EPOLL_CTL_ADD, reader.fd, &edge));
+	EXPECT_EQ(1, epoll_wait(epoll, &edge, 1, 0));
+	EXPECT_EQ(0, epoll_wait(epoll, &edge, 1, 200));
+	close(copying.fd);
+	pthread_join(reader.thread, NULL);
+	EXPECT_EQ(sizeof(event), reader.ret);
+	EXPECT_EQ(1, epoll_wait(epoll, &edge, 1, 5000));
+	EXPECT_EQ(sizeof(event), take(reader.fd, &event, sizeof(event)));
+	EXPECT_EQ(NVME_PEER_EVENT_READY, event.type);
+	close(epoll);
+	munmap(reader.into, NP_PAGE);
 }
 
 /* The thread that reads events is often another one than that which re-arms. */

@@ -874,7 +874,9 @@ enum nvme_peer_event_type {
  * there is an event to read, and EPOLLHUP once the queue pair is GONE.
  *
  * Errors:
- * EAGAIN: The file is O_NONBLOCK and there is no event.
+ * EAGAIN: The file is O_NONBLOCK, and there is no event or another thread is in
+ *   read().  poll() and edge-triggered epoll report an event that is left when
+ *   that read() ends.
  * EINVAL: The size is below NVME_PEER_EVENT_LEAST.
  * EFAULT: The memory is not writable.
  * EINTR: A signal interrupted the call.
