@@ -15,9 +15,12 @@
  *    IOMEMORY) keeps its mapping without the VMA; the files of the process
  *    release it.  A stale store then affects only the process that made it.
  *
- * The kernel cannot see a mapping that outlives the process because another
- * process has inherited the file of the GPU driver.  Against that, peers get
- * the identifier that was released the longest time ago, which costs nothing.
+ * A process is the thread group that called mmap().  The kernel cannot see a
+ * mapping that outlives it because another process has inherited the file of
+ * the GPU driver, or because another thread group shares its address space
+ * (CLONE_VM without CLONE_THREAD) and had the page registered.  Against that,
+ * peers get the identifier that was released the longest time ago, which costs
+ * nothing.
  *
  * Within one binding, the CPU never uses an identifier that was a peer's.
  * Neither a reset nor unbinding ends the quarantine: a mapping of BAR0 outlives

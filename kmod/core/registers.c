@@ -161,7 +161,9 @@ err:
  * @ctrl: stopped controller
  *
  * Memory decoding stays on: a peer may still hold addresses of doorbells, and
- * its stores must not cause bus errors.
+ * its stores must not cause bus errors.  Without a driver, decoding also
+ * depends on runtime power management of the bridges above: see "quarantine" in
+ * the administration guide.
  */
 void nvmep_ctrl_unmap(struct nvmep_ctrl *ctrl)
 {

@@ -393,8 +393,9 @@ enum nvme_peer_access {
  * An invalidation stops the queue pairs whose rings are in the buffer.  If the
  * buffer is exposed, it stops all queue pairs of its node, and all of the
  * controller unless an IOMMU translates the controller's addresses and flushes
- * them strictly.  The node then creates no queue pair (ESTALE) until the handle
- * is released, because peers may hold the addresses.
+ * them strictly, and the buffer's verdict is not NVME_PEER_ROUTE_BUS_ADDR:
+ * such addresses are not translated.  The node then creates no queue pair
+ * (ESTALE) until the handle is released, because peers may hold the addresses.
  *
  * Release, close and invalidation first wait for commands of
  * NVME_PEER_URING_CMD_IO and NVME_PEER_URING_CMD_IO_VEC that use the buffer,
