@@ -132,6 +132,7 @@ struct nvmep_test_importer {
 #define NVMEP_TEST_PIECES	(1U << 7)	/* one block, mapped page by page */
 #define NVMEP_TEST_ODD_START	(1U << 8)	/* entries of whole pages, unaligned start */
 #define NVMEP_TEST_ODD_END	(1U << 9)	/* entries with an unaligned end */
+#define NVMEP_TEST_READ_ONLY	(1U << 10)	/* open for reading only */
 
 /**
  * struct nvmep_test_export - a dma-buf of host memory

@@ -537,6 +537,28 @@ TEST_F_TIMEOUT(revoke, exporter_hanging_in_map_waited_for_last, 90)
 	EXPECT_EQ(NULL, ret);
 }
 
+/*
+ * Older kernels map the memory of an exporter without a pin callback while the importer
+ * attaches.
+ */
+TEST_F_TIMEOUT(revoke, fixed_exporter_hanging_in_map_waited_for, 90)
+{
+	struct hanging hanging;
+	uint32_t mappings;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_NO_PIN | NVMEP_TEST_HANG_MAP));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, self->ctrl.address));
+	np_sleep_ms(15000);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging, &mappings));
+	EXPECT_EQ(1, mappings);
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
+}
+
 /**
  * struct mapping - a thread that maps doorbells, and one that closes the queue pair
  * @test: stalls the mapping thread before its first page is mapped
