@@ -310,7 +310,8 @@ struct nvmep_test_error {
 /**
  * struct nvmep_test_hold - hold a lock in the calling thread
  * @dmabuf_fd: in: hold the reservation lock of this dma-buf; -1: hold the
- *	caller's mmap lock for writing
+ *	caller's mmap lock for writing; NVMEP_TEST_HOLD_BUSES: hold the kernel's
+ *	lock of PCI buses for reading
  * @ms: in: for how long; a signal ends it
  */
 struct nvmep_test_hold {
@@ -319,6 +320,8 @@ struct nvmep_test_hold {
 };
 
 #define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
+
+#define NVMEP_TEST_HOLD_BUSES	(-2)
 
 /**
  * struct nvmep_test_unique_id - identifier of a disk for users in the kernel
