@@ -141,12 +141,12 @@ struct nvmep_doorbell_export {
 /**
  * struct nvmep_importer - a device attached to doorbells
  * @verdict: const: path from the device to the doorbells
- * @provider: const: P2PDMA provider that maps for it; NULL: this file maps
+ * @by_provider: const: peers->provider maps for it, else this file
  * @revocable: const: supports revocation
  */
 struct nvmep_importer {
 	enum nvme_peer_route_verdict verdict;
-	struct p2pdma_provider *provider;
+	bool by_provider;
 	bool revocable;
 };
 
@@ -217,8 +217,9 @@ nvmep_doorbell_check_importer(struct nvmep_doorbell_export *doorbells,
 	 * The provider maps only paths that pci_p2pdma_distance() accepts.  It
 	 * does not know of the module parameter allow_host_bridge.
 	 */
-	if (nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0)
-		importer->provider = ctrl->peers->provider;
+	importer->by_provider =
+		nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0 &&
+		ctrl->peers->provider;
 	importer->revocable = nvmep_dma_buf_attach_revocable(attach);
 	return 0;
 }
@@ -301,6 +302,30 @@ free_sgt:
 	return ERR_PTR(err);
 }
 
+/*
+ * Unbinding sees the count, or this sees @removed.  The unmapping does not need
+ * the provider.
+ */
+static struct sg_table *
+nvmep_doorbell_map_by_provider(const struct nvmep_doorbell_export *doorbells,
+			       struct dma_buf_attachment *attach,
+			       enum dma_data_direction dir)
+{
+	struct nvmep_peers *peers = nvmep_doorbells_ctrl(doorbells)->peers;
+	struct sg_table *sgt = ERR_PTR(-ENODEV);
+
+	atomic_inc(&peers->provider_users);
+	/* Pairs with smp_mb() in nvmep_provider_wait(). */
+	smp_mb__after_atomic();
+	if (!READ_ONCE(peers->removed))
+		sgt = nvmep_p2p_map(attach, peers->provider,
+				    nvmep_doorbells_phys(doorbells),
+				    doorbells->doorbell->length, dir);
+	if (atomic_dec_and_test(&peers->provider_users))
+		wake_up_var(&peers->provider_users);
+	return sgt;
+}
+
 static struct sg_table *
 nvmep_doorbell_map_sgt(const struct nvmep_doorbell_export *doorbells,
 		       struct dma_buf_attachment *attach,
@@ -308,11 +333,9 @@ nvmep_doorbell_map_sgt(const struct nvmep_doorbell_export *doorbells,
 {
 	const struct nvmep_importer *importer = attach->priv;
 
-	if (!importer->provider)
-		return nvmep_doorbell_map_direct(doorbells, attach, dir);
-	return nvmep_p2p_map(attach, importer->provider,
-			     nvmep_doorbells_phys(doorbells),
-			     doorbells->doorbell->length, dir);
+	return importer->by_provider ?
+	       nvmep_doorbell_map_by_provider(doorbells, attach, dir) :
+	       nvmep_doorbell_map_direct(doorbells, attach, dir);
 }
 
 static void nvmep_doorbell_unmap_sgt(struct dma_buf_attachment *attach,
@@ -321,7 +344,7 @@ static void nvmep_doorbell_unmap_sgt(struct dma_buf_attachment *attach,
 {
 	const struct nvmep_importer *importer = attach->priv;
 
-	if (importer->provider) {
+	if (importer->by_provider) {
 		nvmep_p2p_unmap(attach, sgt, dir);
 		return;
 	}

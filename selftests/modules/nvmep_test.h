@@ -323,6 +323,12 @@ struct nvmep_test_hold {
 
 #define NVMEP_TEST_HOLD_BUSES	(-2)
 
+/*
+ * The next importer that has PCI P2PDMA map memory for it sleeps before, for so
+ * many milliseconds. EOPNOTSUPP: the kernel does not map for importers.
+ */
+#define NVMEP_TEST_SLOW_MAP	_IOW('T', 27, __u32)
+
 /**
  * struct nvmep_test_unique_id - identifier of a disk for users in the kernel
  * @fd: in: open file of the block device
