@@ -393,7 +393,7 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	spin_lock_init(&cpu->requeue_lock);
 	bio_list_init(&cpu->requeue_list);
 	INIT_LIST_HEAD(&cpu->requeue_flushes);
-	INIT_WORK(&cpu->requeue_work, nvmep_requeue_work);
+	INIT_DELAYED_WORK(&cpu->requeue_work, nvmep_requeue_work);
 	INIT_DELAYED_WORK(&cpu->flush_work, nvmep_flush_work);
 	ctrl->cpu = cpu;
 	return 0;

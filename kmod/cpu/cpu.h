@@ -100,7 +100,7 @@ struct nvmep_cpu {
 	struct bio_list requeue_list;
 	struct list_head requeue_flushes;
 	bool requeue_scans;
-	struct work_struct requeue_work;
+	struct delayed_work requeue_work;
 	struct delayed_work flush_work;
 };
 

@@ -384,7 +384,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
 	nvmep_hwmon_remove(ctrl);
-	flush_work(&ctrl->cpu->requeue_work);
+	flush_delayed_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);
 	nvmep_poll_work_start(ctrl);
@@ -393,7 +393,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	nvmep_poll_work_stop(ctrl);
 	mutex_unlock(&ctrl->cpu->scan_lock);
 	/* Bios of disks that are gone fail here. */
-	flush_work(&ctrl->cpu->requeue_work);
+	flush_delayed_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);
 	flush_delayed_work(&ctrl->cpu->flush_work);
 }
