@@ -387,6 +387,7 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	INIT_LIST_HEAD(&cpu->namespaces);
 	mutex_init(&cpu->effects_lock);
 	mutex_init(&cpu->scan_lock);
+	xa_init(&cpu->ignored);
 	INIT_WORK(&cpu->scan_work, nvmep_scan_work);
 	INIT_DELAYED_WORK(&cpu->scan_retry_work, nvmep_scan_retry_work);
 	INIT_DELAYED_WORK(&cpu->poll_work, nvmep_poll_work);
@@ -404,6 +405,7 @@ static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 	if (!ctrl->cpu)
 		return;
 	free_opal_dev(ctrl->cpu->opal);
+	xa_destroy(&ctrl->cpu->ignored);
 	cleanup_srcu_struct(&ctrl->cpu->namespaces_srcu);
 	kfree(ctrl->cpu);
 }
