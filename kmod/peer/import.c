@@ -627,7 +627,7 @@ nvmep_buf_alloc(struct nvmep_ctrl *ctrl, const struct nvme_peer_buf_import *cmd,
 	return buf;
 }
 
-/* The exporter may map the memory already: see nvmep_dma_buf_attach_maps(). */
+/* On older kernels the call may map: see nvmep_dma_buf_attach_maps(). */
 static int nvmep_buf_attach_exporter(struct nvmep_buf *buf)
 {
 	bool maps = nvmep_dma_buf_attach_maps(buf->dmabuf);
