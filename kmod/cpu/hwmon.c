@@ -26,8 +26,8 @@
  * struct nvmep_hwmon - temperature sensors of a controller
  * @ctrl: const: controller, bound while this exists
  * @device: const: the hwmon device
- * @lock: guards @log, @read and @error; held over commands that read, so that readers,
- *	which any user may be, take one admin tag only
+ * @lock: guards @log, @read and @error; held over commands that read, so that
+ *	readers, which any user may be, take one admin tag only
  * @log: the log page that was read last, kmalloc() memory
  * @read: jiffies of the last attempt to read it
  * @error: result of that attempt

@@ -66,7 +66,7 @@ static void nvmep_scan_ignored(struct nvmep_ctrl *ctrl, u32 nsid,
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
 	u32 value = jhash(ids, sizeof(*ids), nvmep_format_key(id));
-	void *hash = xa_mk_value(value);
+	void *hash = xa_mk_value(value & LONG_MAX);
 	void *before = xa_store(&cpu->ignored, nsid, hash, GFP_KERNEL);
 
 	if (xa_is_err(before)) {

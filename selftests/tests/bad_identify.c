@@ -403,6 +403,34 @@ TEST_F(bad_identify, temperature_is_read_once_a_second)
 	EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
 }
 
+static void *temperature_thread(void *bad)
+{
+	char path[128], text[32];
+	int ret = hwmon_path(bad, "temp1_input", path);
+
+	return (void *)(intptr_t)(ret ?: np_read_file(path, text, sizeof(text)));
+}
+
+/* No signal has interrupted the reader; the next one does not get the same error. */
+TEST_F(bad_identify, reset_while_temperature_is_read)
+{
+	pthread_t thread;
+	void *ret;
+
+	if (!has_hwmon())
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("Composite", sensor(&self->bad, "temp1_label"));
+	np_sleep_ms(1100);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, temperature_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	EXPECT_EQ(NULL, np_bad_reset_thread(&self->bad));
+	EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(-EAGAIN, (intptr_t)ret);
+}
+
 TEST_F(bad_identify, temperature_thresholds)
 {
 	if (!has_hwmon())
