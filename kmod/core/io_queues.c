@@ -228,8 +228,10 @@ static int nvmep_plan_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 
 	/*
 	 * At least one queue has an interrupt, for requests that are not
-	 * polled.  In a kdump kernel the block layer has no map of polled
-	 * queues, and would wait for their interrupts.
+	 * polled.  @share is not 0: queue ID 1 is never a peer's, as the CPU
+	 * takes the lowest one before peers can take any.  In a kdump kernel
+	 * the block layer has no map of polled queues, and would wait for their
+	 * interrupts.
 	 */
 	polled = is_kdump_kernel() ? 0 : min(READ_ONCE(poll_queues), share - 1);
 	count = nvmep_max_irq_queues(usable, share, polled);
