@@ -141,12 +141,12 @@ struct nvmep_doorbell_export {
 /**
  * struct nvmep_importer - a device attached to doorbells
  * @verdict: const: path from the device to the doorbells
- * @by_provider: const: peers->provider maps for it, else this file
+ * @provider: const: P2PDMA provider that maps for it; NULL: this file maps
  * @revocable: const: supports revocation
  */
 struct nvmep_importer {
 	enum nvme_peer_route_verdict verdict;
-	bool by_provider;
+	struct p2pdma_provider *provider;
 	bool revocable;
 };
 
@@ -217,9 +217,8 @@ nvmep_doorbell_check_importer(struct nvmep_doorbell_export *doorbells,
 	 * The provider maps only paths that pci_p2pdma_distance() accepts.  It
 	 * does not know of the module parameter allow_host_bridge.
 	 */
-	importer->by_provider =
-		nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0 &&
-		ctrl->peers->provider;
+	if (nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0)
+		importer->provider = ctrl->peers->provider;
 	importer->revocable = nvmep_dma_buf_attach_revocable(attach);
 	return 0;
 }
@@ -333,7 +332,7 @@ nvmep_doorbell_map_sgt(const struct nvmep_doorbell_export *doorbells,
 {
 	const struct nvmep_importer *importer = attach->priv;
 
-	return importer->by_provider ?
+	return importer->provider ?
 	       nvmep_doorbell_map_by_provider(doorbells, attach, dir) :
 	       nvmep_doorbell_map_direct(doorbells, attach, dir);
 }
@@ -344,7 +343,7 @@ static void nvmep_doorbell_unmap_sgt(struct dma_buf_attachment *attach,
 {
 	const struct nvmep_importer *importer = attach->priv;
 
-	if (importer->by_provider) {
+	if (importer->provider) {
 		nvmep_p2p_unmap(attach, sgt, dir);
 		return;
 	}
