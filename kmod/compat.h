@@ -180,6 +180,19 @@ static inline void nvmep_dma_buf_invalidate(struct dma_buf *dmabuf)
 #endif
 }
 
+/*
+ * Does a dynamic attachment to the dma-buf map it at once, in both directions?
+ * Older kernels do that if the exporter cannot move its memory.
+ */
+static inline bool nvmep_dma_buf_attach_maps(const struct dma_buf *dmabuf)
+{
+#ifdef NVMEP_HAVE_DMABUF_ATTACH_DIR
+	return !dmabuf->ops->pin;
+#else
+	return false;
+#endif
+}
+
 /* Does the importer implement invalidation of its mappings? */
 static inline bool nvmep_dma_buf_attach_revocable(struct dma_buf_attachment *attach)
 {

@@ -35,6 +35,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,device/class.h,dev_uevent..const struct device,UEVENT_CONST) \
 	$(call nvmep-probe,dma-buf-mapping.h,dma_buf_phys_vec_to_sgt,DMABUF_PHYS_VEC) \
 	$(call nvmep-probe,dma-buf.h,dma_buf_attach_revocable,DMABUF_REVOCABLE) \
+	$(call nvmep-probe,dma-buf.h,enum dma_data_direction dir;,DMABUF_ATTACH_DIR) \
 	$(call nvmep-probe,dma-buf.h,dma_buf_invalidate_mappings,DMABUF_INVALIDATE) \
 	$(call nvmep-probe,dma-mapping.h,bool dma_iova_try_alloc,DMA_IOVA) \
 	$(call nvmep-probe,dma-mapping.h,bool dma_need_unmap,DMA_NEED_UNMAP) \

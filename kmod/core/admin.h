@@ -51,4 +51,13 @@ int nvmep_get_log(struct nvmep_ctrl *ctrl, u8 page, u8 csi, void *buffer,
 int nvmep_set_feature(struct nvmep_ctrl *ctrl, u8 feature, u32 dword11,
 		      u32 *result);
 
+/* The result of an admin command as an error of a read or write in sysfs. */
+static inline int nvmep_admin_errno(int ret)
+{
+	/* Stopped meanwhile: a reset. */
+	if (ret == -EINTR)
+		return -EAGAIN;
+	return ret > 0 ? -EIO : ret;
+}
+
 #endif /* _NVMEP_ADMIN_H */

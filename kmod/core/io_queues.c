@@ -10,6 +10,7 @@
  * a live queue has a queue ID.
  */
 #include <linux/cpumask.h>
+#include <linux/crash_dump.h>
 #include <linux/interrupt.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -227,9 +228,12 @@ static int nvmep_plan_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 
 	/*
 	 * At least one queue has an interrupt, for requests that are not
-	 * polled.
+	 * polled.  @share is not 0: queue ID 1 is never a peer's, as the CPU
+	 * takes the lowest one before peers can take any.  In a kdump kernel
+	 * the block layer has no map of polled queues, and would wait for their
+	 * interrupts.
 	 */
-	polled = min(READ_ONCE(poll_queues), share - 1);
+	polled = is_kdump_kernel() ? 0 : min(READ_ONCE(poll_queues), share - 1);
 	count = nvmep_max_irq_queues(usable, share, polled);
 	ret = nvmep_alloc_vectors(ctrl, count);
 	if (ret) {

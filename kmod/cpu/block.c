@@ -4,7 +4,9 @@
  * callbacks.
  */
 #include <linux/blk-mq.h>
+#include <linux/cpumask.h>
 #include <linux/mempool.h>
+#include <linux/preempt.h>
 #include <linux/sched/mm.h>
 
 #include "block.h"
@@ -250,6 +252,20 @@ static bool nvmep_requeue_steal_bios(struct nvmep_cpu *cpu, struct request *rq,
 	return wait;
 }
 
+/*
+ * With a delay: a work that is queued while it runs, perhaps by its own
+ * submission, runs on the same CPU again, whose queue may be gone meanwhile.
+ * The timer of an offline CPU would not expire, and with preemption disabled no
+ * CPU goes offline.
+ */
+static void nvmep_requeue_queue(struct nvmep_cpu *cpu, int live)
+{
+	preempt_disable();
+	queue_delayed_work_on(live, nvmep_requeue_wq, &cpu->requeue_work,
+			      cpu_online(live));
+	preempt_enable();
+}
+
 static blk_status_t nvmep_requeue_add_bios(struct nvmep_ctrl *ctrl,
 					   struct request *rq)
 {
@@ -264,7 +280,7 @@ static blk_status_t nvmep_requeue_add_bios(struct nvmep_ctrl *ctrl,
 		return nvmep_requeue_fail(rq);
 	blk_mq_end_request(rq, BLK_STS_OK);
 	if (live >= 0)
-		queue_work_on(live, nvmep_requeue_wq, &cpu->requeue_work);
+		nvmep_requeue_queue(cpu, live);
 	return BLK_STS_OK;
 }
 
@@ -358,8 +374,8 @@ void nvmep_requeue_scan_end(struct nvmep_ctrl *ctrl)
 /* Runs with a rescuer: memory reclaim may wait for these bios. */
 void nvmep_requeue_work(struct work_struct *work)
 {
-	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu,
-					     requeue_work);
+	struct nvmep_cpu *cpu = container_of(to_delayed_work(work),
+					     struct nvmep_cpu, requeue_work);
 
 	nvmep_requeue_submit(cpu->ctrl);
 }

@@ -387,13 +387,14 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	INIT_LIST_HEAD(&cpu->namespaces);
 	mutex_init(&cpu->effects_lock);
 	mutex_init(&cpu->scan_lock);
+	xa_init(&cpu->ignored);
 	INIT_WORK(&cpu->scan_work, nvmep_scan_work);
 	INIT_DELAYED_WORK(&cpu->scan_retry_work, nvmep_scan_retry_work);
 	INIT_DELAYED_WORK(&cpu->poll_work, nvmep_poll_work);
 	spin_lock_init(&cpu->requeue_lock);
 	bio_list_init(&cpu->requeue_list);
 	INIT_LIST_HEAD(&cpu->requeue_flushes);
-	INIT_WORK(&cpu->requeue_work, nvmep_requeue_work);
+	INIT_DELAYED_WORK(&cpu->requeue_work, nvmep_requeue_work);
 	INIT_DELAYED_WORK(&cpu->flush_work, nvmep_flush_work);
 	ctrl->cpu = cpu;
 	return 0;
@@ -410,6 +411,7 @@ static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 	if (!ctrl->cpu)
 		return;
 	free_opal_dev(ctrl->cpu->opal);
+	xa_destroy(&ctrl->cpu->ignored);
 	cleanup_srcu_struct(&ctrl->cpu->namespaces_srcu);
 	free_cpumask_var(ctrl->cpu->placed);
 	kfree(ctrl->cpu);

@@ -16,6 +16,7 @@
 #include <linux/srcu.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 struct nvmep_cpu_ops;
 struct nvmep_ctrl;
@@ -53,6 +54,8 @@ struct request_queue;
  *	a known namespace, so its format may have changed
  * @scan_failures: guarded by @scan_lock: failed scans since the last complete
  *	one
+ * @ignored: changes under @scan_lock: by NSID, a hash of identifiers and format
+ *	of each namespace without a disk
  * @hwmon_tries: used by @scan_work: attempts to add temperature sensors
  * @hwmon: used by @scan_work, and by removal after it was cancelled:
  *	temperature sensors, NULL for none
@@ -82,13 +85,14 @@ struct nvmep_cpu {
 	bool asleep;
 
 	struct mutex effects_lock;	/* operations that block peers */
-	struct mutex scan_lock;		/* @scans to @scan_failures */
+	struct mutex scan_lock;		/* @scans to @ignored */
 	u64 scans;
 	u32 scan_generation;
 	bool scan_again;
 	bool scan_duplicate;
 	bool scan_unverified;
 	unsigned int scan_failures;
+	struct xarray ignored;
 	struct work_struct scan_work;
 	unsigned int hwmon_tries;
 	struct nvmep_hwmon *hwmon;
@@ -102,7 +106,7 @@ struct nvmep_cpu {
 	struct bio_list requeue_list;
 	struct list_head requeue_flushes;
 	bool requeue_scans;
-	struct work_struct requeue_work;
+	struct delayed_work requeue_work;
 	struct delayed_work flush_work;
 };
 

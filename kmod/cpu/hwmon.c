@@ -26,48 +26,46 @@
  * struct nvmep_hwmon - temperature sensors of a controller
  * @ctrl: const: controller, bound while this exists
  * @device: const: the hwmon device
- * @lock: guards @log and @read; held over commands that read, so that readers,
- *	which any user may be, take one admin tag only
+ * @lock: guards @log, @read and @error; held over commands that read, so that
+ *	readers, which any user may be, take one admin tag only
  * @log: the log page that was read last, kmalloc() memory
- * @read: jiffies of that
+ * @read: jiffies of the last attempt to read it
+ * @error: result of that attempt
  */
 struct nvmep_hwmon {
 	struct nvmep_ctrl *ctrl;
 	struct device *device;
-	struct mutex lock;	/* @log, @read */
+	struct mutex lock;	/* @log, @read, @error */
 	struct nvme_smart_log *log;
 	unsigned long read;
+	int error;
 };
 
 /* --- commands ------------------------------------------------------------- */
-
-/* The result of an admin command as an error of a read or write in sysfs. */
-static int nvmep_hwmon_errno(int ret)
-{
-	/* Stopped meanwhile: a reset. */
-	if (ret == -EINTR)
-		return -EAGAIN;
-	return ret > 0 ? -EIO : ret;
-}
 
 static int nvmep_hwmon_read_log(struct nvmep_hwmon *hwmon)
 {
 	int ret = nvmep_get_log(hwmon->ctrl, NVME_LOG_SMART, NVME_CSI_NVM,
 				hwmon->log, sizeof(*hwmon->log));
 
-	if (!ret)
-		hwmon->read = jiffies;
+	hwmon->read = jiffies;
+	hwmon->error = nvmep_admin_errno(ret);
 	return ret;
 }
 
-/* The log page must not be read as often as any user may open the files. */
+/*
+ * The log page must not be read as often as any user may open the files, also
+ * if the controller fails the command.  A reset is over soon.
+ */
 static int nvmep_hwmon_update(struct nvmep_hwmon *hwmon)
 {
 	lockdep_assert_held(&hwmon->lock);
 
-	if (time_before(jiffies, hwmon->read + NVMEP_HWMON_CURRENT))
-		return 0;
-	return nvmep_hwmon_errno(nvmep_hwmon_read_log(hwmon));
+	if (hwmon->error != -EAGAIN &&
+	    time_before(jiffies, hwmon->read + NVMEP_HWMON_CURRENT))
+		return hwmon->error;
+	nvmep_hwmon_read_log(hwmon);
+	return hwmon->error;
 }
 
 /* Dword 11 of the feature Temperature Threshold, base specification 5.1.25.1.3. */
@@ -94,7 +92,7 @@ static int nvmep_hwmon_get_threshold(struct nvmep_hwmon *hwmon, int channel,
 	if (!ret)
 		*value = kelvin_to_millicelsius(command.result &
 						NVME_TEMP_THRESH_MASK);
-	return nvmep_hwmon_errno(ret);
+	return nvmep_admin_errno(ret);
 }
 
 static int nvmep_hwmon_set_threshold(struct nvmep_hwmon *hwmon, int channel,
@@ -111,7 +109,7 @@ static int nvmep_hwmon_set_threshold(struct nvmep_hwmon *hwmon, int channel,
 	mutex_lock(&hwmon->lock);
 	hwmon->read = jiffies - NVMEP_HWMON_CURRENT;
 	mutex_unlock(&hwmon->lock);
-	return nvmep_hwmon_errno(ret);
+	return nvmep_admin_errno(ret);
 }
 
 /* --- hwmon operations ----------------------------------------------------- */

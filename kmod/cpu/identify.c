@@ -250,6 +250,21 @@ nvmep_format_protection(const struct nvme_id_ns *id)
 }
 
 /**
+ * nvmep_format_key() - what nvmep_ns_has_format() compares, as a number
+ * @id: Identify Namespace data
+ *
+ * Return: the number.
+ */
+u32 nvmep_format_key(const struct nvme_id_ns *id)
+{
+	const struct nvme_lbaf *format = nvmep_format(id);
+
+	return format->ds | le16_to_cpu(format->ms) << 8 |
+	       (id->flbas & NVME_NS_FLBAS_META_EXT) << 20 |
+	       nvmep_format_protection(id) << 28;
+}
+
+/**
  * nvmep_ns_has_format() - check whether the format is unchanged
  * @ns: namespace; scan_lock is held
  * @id: current Identify Namespace data

@@ -54,6 +54,7 @@ void nvmep_ns_limits(struct nvmep_limits *limits,
 
 bool nvmep_format_valid(const struct nvme_id_ns *id);
 bool nvmep_format_usable(const struct nvme_id_ns *id);
+u32 nvmep_format_key(const struct nvme_id_ns *id);
 bool nvmep_ns_has_format(const struct nvmep_ns *ns,
 			 const struct nvme_id_ns *id);
 void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id);

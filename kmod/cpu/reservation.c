@@ -211,15 +211,27 @@ static int nvmep_pr_report_read(struct block_device *bdev,
 				report->data, length);
 }
 
-/* Reads a report with room for @room registrants; more are cut off. */
+/* Registrants that a report has room for: their number has 16 bits. */
+static u32 nvmep_pr_most(struct block_device *bdev)
+{
+	size_t bytes = (size_t)queue_max_hw_sectors(bdev_get_queue(bdev)) <<
+		       SECTOR_SHIFT;
+
+	return min_t(size_t, U16_MAX,
+		     bytes / sizeof(struct nvmep_registrant_extended) - 1);
+}
+
+/*
+ * Reads a report with room for @room registrants.  More are cut off, and what
+ * one command cannot transfer.
+ */
 static int nvmep_pr_report_get(struct block_device *bdev,
 			       struct nvmep_pr_report *report, u32 room)
 {
 	size_t length;
 	int ret;
 
-	/* Their number has 16 bits. */
-	report->room = min_t(u32, room, U16_MAX);
+	report->room = min(room, nvmep_pr_most(bdev));
 	length = (report->room + 1) * sizeof(struct nvmep_registrant_extended);
 	report->data = kvzalloc(length, GFP_KERNEL);
 	if (!report->data)
@@ -267,7 +279,7 @@ static int __maybe_unused nvmep_pr_read_keys(struct block_device *bdev,
 	return 0;
 }
 
-/* A type of 0 is no reservation. */
+/* A type of 0 is no reservation, and one that the specification does not have. */
 static int __maybe_unused
 nvmep_pr_read_reservation(struct block_device *bdev,
 			  struct pr_held_reservation *held)
@@ -282,7 +294,8 @@ nvmep_pr_read_reservation(struct block_device *bdev,
 		return ret;
 	header = report.data;
 	held->generation = le32_to_cpu(header->generation);
-	held->type = header->type;
+	held->type = header->type <= PR_EXCLUSIVE_ACCESS_ALL_REGS ?
+		     header->type : 0;
 	held->key = 0;
 	count = min(nvmep_pr_report_count(&report), report.room);
 	while (i < count && !nvmep_pr_report_holder(&report, i))

@@ -3,9 +3,11 @@
  * Namespace scanning: add new namespaces, update known ones, remove those that
  * are gone.
  */
+#include <linux/jhash.h>
 #include <linux/jiffies.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
+#include <linux/xarray.h>
 
 #include "block.h"
 #include "core/admin.h"
@@ -48,6 +50,57 @@ static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
 	nvmep_ctrl_ensure_stopped(ctrl, ctrl->cpu->scan_generation);
 }
 
+/*
+ * Marks an entry of cpu->ignored that the current scan has found.  Peers may
+ * use such a namespace, too: they need no disk.
+ */
+#define NVMEP_IGNORED_FOUND	XA_MARK_0
+
+/* A namespace without a disk, or that had none so far. */
+static void nvmep_scan_ignored(struct nvmep_ctrl *ctrl, u32 nsid,
+			       const struct nvme_id_ns *id,
+			       const struct nvmep_identifiers *ids)
+{
+	struct nvmep_cpu *cpu = ctrl->cpu;
+	u32 value = jhash(ids, sizeof(*ids), nvmep_format_key(id));
+	void *hash = xa_mk_value(value & LONG_MAX);
+	void *before = xa_store(&cpu->ignored, nsid, hash, GFP_KERNEL);
+
+	if (xa_is_err(before)) {
+		cpu->scan_again = true;
+		return;
+	}
+	xa_set_mark(&cpu->ignored, nsid, NVMEP_IGNORED_FOUND);
+	if (before && before != hash)
+		nvmep_scan_stop_peers(ctrl, nsid,
+				      "identifiers or format changed");
+}
+
+static void nvmep_scan_ignored_begin(struct nvmep_ctrl *ctrl)
+{
+	struct xarray *ignored = &ctrl->cpu->ignored;
+	unsigned long nsid;
+	void *hash;
+
+	xa_for_each(ignored, nsid, hash)
+		xa_clear_mark(ignored, nsid, NVMEP_IGNORED_FOUND);
+}
+
+/* After a scan that has seen all namespaces. */
+static void nvmep_scan_ignored_end(struct nvmep_ctrl *ctrl)
+{
+	struct xarray *ignored = &ctrl->cpu->ignored;
+	unsigned long nsid;
+	void *hash;
+
+	xa_for_each(ignored, nsid, hash) {
+		if (xa_get_mark(ignored, nsid, NVMEP_IGNORED_FOUND))
+			continue;
+		xa_erase(ignored, nsid);
+		nvmep_scan_stop_peers(ctrl, nsid, "no longer reported");
+	}
+}
+
 static void nvmep_scan_remove(struct nvmep_ns *ns, const char *what)
 {
 	struct nvmep_cpu *cpu = ns->ctrl->cpu;
@@ -72,8 +125,12 @@ static void nvmep_scan_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 			   const struct nvme_id_ns *id,
 			   const struct nvmep_identifiers *ids)
 {
-	int ret = nvmep_ns_add(ctrl, nsid, scan, id, ids);
+	int ret;
 
+	nvmep_scan_ignored(ctrl, nsid, id, ids);
+	ret = nvmep_ns_add(ctrl, nsid, scan, id, ids);
+	if (!ret)
+		xa_erase(&ctrl->cpu->ignored, nsid);
 	ctrl->cpu->scan_again |= ret == -ENOMEM;
 	ctrl->cpu->scan_duplicate |= ret == -EEXIST;
 }
@@ -112,6 +169,7 @@ static bool nvmep_scan_supported(struct nvmep_ctrl *ctrl, u32 nsid,
 	dev_warn_ratelimited(ctrl->dev,
 			     "namespace %u: block size below 512 bytes or above 2 GiB, ignoring it\n",
 			     nsid);
+	nvmep_scan_ignored(ctrl, nsid, id, ids);
 	return false;
 }
 
@@ -144,6 +202,8 @@ static int nvmep_scan_identify(struct nvmep_ctrl *ctrl, u32 nsid,
 static void nvmep_scan_unidentified(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 				    struct nvmep_ns *ns, int status)
 {
+	struct nvmep_cpu *cpu = ctrl->cpu;
+
 	/* It was deleted after the list was read. */
 	if ((status & NVME_SCT_SC_MASK) == NVME_SC_INVALID_NS)
 		return;
@@ -153,11 +213,13 @@ static void nvmep_scan_unidentified(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 			     "ignoring the namespace" : "trying again");
 	if (status & NVME_STATUS_DNR)
 		return;
-	ctrl->cpu->scan_again = true;
-	if (!ns)
+	cpu->scan_again = true;
+	if (!ns && !xa_load(&cpu->ignored, nsid))
 		return;
-	ns->scan = scan;
-	ctrl->cpu->scan_unverified = true;
+	if (ns)
+		ns->scan = scan;
+	xa_set_mark(&cpu->ignored, nsid, NVMEP_IGNORED_FOUND);
+	cpu->scan_unverified = true;
 }
 
 /* Adds or updates one namespace.  A negative error code aborts the scan. */
@@ -237,6 +299,7 @@ static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
 	u64 scan = ++ctrl->cpu->scans;
 	int ret = NVME_STATUS_DNR;
 
+	nvmep_scan_ignored_begin(ctrl);
 	/* Controllers of version 1.0 have no list. */
 	if (nvmep_cns_allowed(ctrl, NVME_ID_CNS_NS_ACTIVE_LIST))
 		ret = nvmep_scan_list(ctrl, list, scan);
@@ -244,8 +307,10 @@ static int nvmep_scan_all(struct nvmep_ctrl *ctrl, __le32 *list)
 	if (ret > 0 && ret & NVME_STATUS_DNR)
 		ret = nvmep_scan_sequential(ctrl, scan);
 	/* A scan that failed did not see all namespaces: remove none. */
-	if (!ret)
+	if (!ret) {
 		nvmep_scan_remove_missing(ctrl, scan);
+		nvmep_scan_ignored_end(ctrl);
+	}
 	return ret;
 }
 
@@ -384,7 +449,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
 	nvmep_hwmon_remove(ctrl);
-	flush_work(&ctrl->cpu->requeue_work);
+	flush_delayed_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);
 	mutex_lock(&ctrl->cpu->scan_lock);
 	nvmep_poll_work_start(ctrl);
@@ -393,7 +458,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	nvmep_poll_work_stop(ctrl);
 	mutex_unlock(&ctrl->cpu->scan_lock);
 	/* Bios of disks that are gone fail here. */
-	flush_work(&ctrl->cpu->requeue_work);
+	flush_delayed_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);
 	flush_delayed_work(&ctrl->cpu->flush_work);
 }

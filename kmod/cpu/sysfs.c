@@ -434,7 +434,7 @@ static ssize_t nuse_show(struct device *dev, struct device_attribute *attr,
 	int ret = __ratelimit(&ns->nuse_limit) ? nvmep_ns_read_nuse(ns) : 0;
 
 	if (ret)
-		return ret < 0 ? ret : -EIO;
+		return nvmep_admin_errno(ret);
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(ns->nuse));
 }
 static DEVICE_ATTR_RO(nuse);

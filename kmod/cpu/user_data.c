@@ -144,7 +144,7 @@ static bool nvmep_pages_pin(u64 address, unsigned int count, bool written,
 static noinline struct bio_vec *nvmep_segments_alloc(unsigned int count)
 {
 	return kvmalloc(count * (sizeof(struct bio_vec) + sizeof(struct page *)),
-			GFP_KERNEL | __GFP_NOWARN);
+			GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 }
 
 /**

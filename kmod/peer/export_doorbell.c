@@ -357,6 +357,30 @@ free_sgt:
 	return ERR_PTR(err);
 }
 
+/*
+ * Unbinding sees the count, or this sees @removed.  The unmapping does not need
+ * the provider.
+ */
+static struct sg_table *
+nvmep_doorbell_map_by_provider(const struct nvmep_doorbell_export *doorbells,
+			       struct dma_buf_attachment *attach,
+			       enum dma_data_direction dir)
+{
+	struct nvmep_peers *peers = nvmep_doorbells_ctrl(doorbells)->peers;
+	struct sg_table *sgt = ERR_PTR(-ENODEV);
+
+	atomic_inc(&peers->provider_users);
+	/* Pairs with smp_mb() in nvmep_provider_wait(). */
+	smp_mb__after_atomic();
+	if (!READ_ONCE(peers->removed))
+		sgt = nvmep_p2p_map(attach, peers->provider,
+				    nvmep_doorbells_phys(doorbells),
+				    doorbells->doorbell->length, dir);
+	if (atomic_dec_and_test(&peers->provider_users))
+		wake_up_var(&peers->provider_users);
+	return sgt;
+}
+
 static struct sg_table *
 nvmep_doorbell_map_sgt(const struct nvmep_doorbell_export *doorbells,
 		       struct dma_buf_attachment *attach,
@@ -364,11 +388,9 @@ nvmep_doorbell_map_sgt(const struct nvmep_doorbell_export *doorbells,
 {
 	const struct nvmep_importer *importer = attach->priv;
 
-	if (!importer->provider)
-		return nvmep_doorbell_map_direct(doorbells, attach, dir);
-	return nvmep_p2p_map(attach, importer->provider,
-			     nvmep_doorbells_phys(doorbells),
-			     doorbells->doorbell->length, dir);
+	return importer->provider ?
+	       nvmep_doorbell_map_by_provider(doorbells, attach, dir) :
+	       nvmep_doorbell_map_direct(doorbells, attach, dir);
 }
 
 static void nvmep_doorbell_unmap_sgt(struct dma_buf_attachment *attach,

@@ -366,8 +366,9 @@ static int nvmep_buf_begin_map(struct nvmep_buf *buf)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
 
+	if (!buf->counted)
+		atomic_inc(&peers->mapped);
 	buf->counted = true;
-	atomic_inc(&peers->mapped);
 	/* Pairs with smp_mb() in nvmep_bufs_detach_all(). */
 	smp_mb__after_atomic();
 	return READ_ONCE(peers->removed) ? -ESHUTDOWN : 0;
@@ -509,8 +510,8 @@ void nvmep_buf_detach(struct nvmep_buf *buf)
 		nvmep_buf_unmap_attached(buf);
 		dma_buf_detach(buf->dmabuf, buf->attach);
 		buf->attach = NULL;
-		nvmep_buf_end_map(buf);
 	}
+	nvmep_buf_end_map(buf);
 	mutex_unlock(&buf->lock);
 
 	/*
@@ -626,12 +627,29 @@ nvmep_buf_alloc(struct nvmep_ctrl *ctrl, const struct nvme_peer_buf_import *cmd,
 	return buf;
 }
 
+/* On older kernels the call may map: see nvmep_dma_buf_attach_maps(). */
+static int nvmep_buf_attach_exporter(struct nvmep_buf *buf)
+{
+	bool maps = nvmep_dma_buf_attach_maps(buf->dmabuf);
+	struct dma_buf_attachment *attach;
+	int err = maps ? nvmep_buf_begin_map(buf) : 0;
+
+	if (err)
+		return err;
+	attach = dma_buf_dynamic_attach(buf->dmabuf, buf->ctrl->dev,
+					&nvmep_buf_attach_ops, buf);
+	if (IS_ERR(attach))
+		return maps ? nvmep_map_error(buf->ctrl, PTR_ERR(attach)) :
+			      nvmep_exporter_error(buf->ctrl, PTR_ERR(attach));
+	buf->attach = attach;
+	return 0;
+}
+
 static struct nvmep_buf *
 nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 		 const struct nvme_peer_buf_import *cmd,
 		 void (*on_invalidate)(struct nvmep_buf *buf))
 {
-	struct dma_buf_attachment *attach;
 	struct nvmep_buf *buf;
 	int err;
 
@@ -640,15 +658,23 @@ nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 	buf = nvmep_buf_alloc(ctrl, cmd, on_invalidate);
 	if (IS_ERR(buf))
 		return buf;
-	attach = dma_buf_dynamic_attach(buf->dmabuf, ctrl->dev,
-					&nvmep_buf_attach_ops, buf);
-	if (IS_ERR(attach)) {
-		err = nvmep_exporter_error(ctrl, PTR_ERR(attach));
+	err = nvmep_buf_attach_exporter(buf);
+	if (err) {
 		nvmep_buf_put(buf);
 		return ERR_PTR(err);
 	}
-	buf->attach = attach;
 	return buf;
+}
+
+/*
+ * Does the mapping let the controller write memory that the caller may only
+ * read?  Only an IOMMU could prevent that.
+ */
+static bool nvmep_buf_exceeds_mode(const struct nvmep_buf *buf)
+{
+	return !(buf->dmabuf->file->f_mode & FMODE_WRITE) &&
+	       nvmep_dma_buf_attach_maps(buf->dmabuf) &&
+	       nvmep_route_translated(buf->ctrl->dev);
 }
 
 /**
@@ -663,7 +689,8 @@ nvmep_buf_attach(struct nvmep_ctrl *ctrl,
  * Return: the buffer without a handle, or an ERR_PTR: -EBADF or -EINVAL if the
  * file is not a dma-buf, -EINVAL if the range is empty or not aligned to
  * controller pages, -EACCES if the file is open for reading only and
- * cmd->access is not NVME_PEER_ACCESS_READ, -ERANGE if the range exceeds the
+ * cmd->access is not NVME_PEER_ACCESS_READ or the mapping would not be for
+ * reading only, -ERANGE if the range exceeds the
  * dma-buf, -EXDEV if the exporter refuses the controller, -EOPNOTSUPP if DMA
  * would bounce, -ETIMEDOUT if the exporter's fences are not signalled in time,
  * -ESTALE if the exporter has invalidated the buffer, -EINTR if a signal
@@ -679,7 +706,8 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 
 	if (IS_ERR(buf))
 		return buf;
-	err = nvmep_buf_map(buf, cmd->length);
+	err = nvmep_buf_exceeds_mode(buf) ? -EACCES :
+	      nvmep_buf_map(buf, cmd->length);
 	if (!err)
 		err = nvmep_placement_find(&buf->placement, buf);
 	if (err) {

@@ -3,6 +3,7 @@
  * The peers of one controller: the callbacks that the rest of the module uses.
  */
 #include <linux/slab.h>
+#include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
 #include "compat.h"
@@ -35,6 +36,19 @@ static int nvmep_peer_range(void *context, u32 handle, u64 offset, u32 length,
 
 /* --- callbacks of the controller ----------------------------------------- */
 
+/*
+ * The kernel frees the provider after the removal.  An importer that maps now
+ * may wait for memory, and so for I/O of this controller.  That ends: the
+ * controller still runs, or a stop fails its I/O.
+ */
+static void nvmep_provider_wait(struct nvmep_peers *peers)
+{
+	/* Pairs with smp_mb__after_atomic() in export_doorbell.c. */
+	smp_mb();
+	wait_var_event(&peers->provider_users,
+		       !atomic_read(&peers->provider_users));
+}
+
 /* Works for a controller in any state: the deletion of queues checks it. */
 static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 {
@@ -45,6 +59,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	up_write(&peers->ioctl_rwsem);
 
 	nvmep_qp_revoke_all(ctrl);
+	nvmep_provider_wait(peers);
 	nvmep_health_poll_stop(peers);
 	flush_work(&peers->uevent_work);
 	nvmep_bufs_detach_all(ctrl);

@@ -60,7 +60,8 @@ struct nvmep_uevent {
  * @mapped: buffers that an exporter maps or has mapped and that are not
  *	detached
  * @provider: const: the kernel's P2PDMA provider of BAR0, NULL if there is
- *	none; valid until @removed
+ *	none.  The kernel frees it after unbinding
+ * @provider_users: calls that use @provider; none starts after @removed is set
  * @health_poll: runs while @live is not 0
  * @live: written under @lock, read without it: LIVE queue pairs
  * @uevents: @lock: uevent n is in entry n modulo NVMEP_MAX_UEVENTS
@@ -97,6 +98,7 @@ struct nvmep_peers {
 	struct list_head bufs;
 	atomic_t mapped;
 	struct p2pdma_provider *provider;
+	atomic_t provider_users;
 	struct delayed_work health_poll;
 	unsigned int live;
 	struct nvmep_uevent uevents[NVMEP_MAX_UEVENTS];

@@ -374,8 +374,8 @@ static struct nvmep_buf *nvmep_buf_next(struct nvmep_peers *peers)
  * A buffer that is being imported is not on the list yet, and one whose last
  * reference is being dropped is not on it any more.  Waits until no exporter
  * maps or has mapped memory for the device, because that is DMA of a device
- * that is going away.  Does not wait for an exporter that attaches or pins:
- * nvmep_buf_map_locked() refuses to map after it.
+ * that is going away.  Does not wait for an exporter that attaches without
+ * mapping, or pins: nvmep_buf_map_locked() refuses to map after it.
  */
 void nvmep_bufs_detach_all(struct nvmep_ctrl *ctrl)
 {

@@ -350,33 +350,41 @@ static bool nvmep_cpu_forwards(void)
 #endif
 }
 
-/* Evaluates the first function only.  pci_walk_bus() holds the bus lock. */
-static int nvmep_match_host_bridge(struct pci_dev *first, void *noted)
+/* NULL if @first, the first function of a root bus, is in no entry. */
+static const struct nvmep_host_bridge *
+nvmep_match_host_bridge(const struct pci_dev *first)
 {
-	u16 vendor = first->vendor;
-	u16 device = first->device;
 	size_t i;
 
 	/* Without a host bridge at 00.0, the first root port identifies it. */
 	if (first->devfn != PCI_DEVFN(0, 0) &&
 	    pci_pcie_type(first) != PCI_EXP_TYPE_ROOT_PORT)
-		return 1;
+		return NULL;
 	for (i = 0; i < ARRAY_SIZE(nvmep_host_bridges); i++)
-		if (vendor == nvmep_host_bridges[i].vendor &&
-		    device >= nvmep_host_bridges[i].first &&
-		    device <= nvmep_host_bridges[i].last)
-			*(const struct nvmep_host_bridge **)noted =
-				&nvmep_host_bridges[i];
-	return 1;
+		if (first->vendor == nvmep_host_bridges[i].vendor &&
+		    first->device >= nvmep_host_bridges[i].first &&
+		    first->device <= nvmep_host_bridges[i].last)
+			return &nvmep_host_bridges[i];
+	return NULL;
 }
 
+/*
+ * Without pci_bus_sem, and so not by pci_walk_bus(): AER holds it while it waits
+ * for the device lock, with which the driver is unbound, and unbinding waits for
+ * callers.
+ */
 static const struct nvmep_host_bridge *
 nvmep_host_bridge_lookup(struct pci_dev *pdev)
 {
-	const struct nvmep_host_bridge *found = NULL;
+	const struct pci_bus *root = pci_find_host_bridge(pdev->bus)->bus;
+	const struct nvmep_host_bridge *found;
+	struct pci_dev *first = NULL;
 
-	pci_walk_bus(pci_find_host_bridge(pdev->bus)->bus,
-		     nvmep_match_host_bridge, &found);
+	for_each_pci_dev(first)
+		if (first->bus == root)
+			break;
+	found = first ? nvmep_match_host_bridge(first) : NULL;
+	pci_dev_put(first);
 	return found;
 }
 

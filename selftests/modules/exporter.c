@@ -433,7 +433,8 @@ int test_export(struct nvmep_test_export *export)
 	info.size = (size_t)export->pages << PAGE_SHIFT;
 	if (export->times)
 		info.size *= export->times;
-	info.flags = O_RDWR | O_CLOEXEC;
+	info.flags = export->flags & NVMEP_TEST_READ_ONLY ? O_RDONLY : O_RDWR;
+	info.flags |= O_CLOEXEC;
 	info.priv = buffer;
 	dmabuf = dma_buf_export(&info);
 	if (IS_ERR(dmabuf)) {
@@ -500,7 +501,7 @@ int test_let_go(const struct nvmep_test_move *move)
 
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
-	if (dmabuf->ops == &test_moving_ops) {
+	if (dmabuf->ops == &test_moving_ops || dmabuf->ops == &test_fixed_ops) {
 		buffer = dmabuf->priv;
 		complete_all(&buffer->go);
 		if (buffer->arrival)

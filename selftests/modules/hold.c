@@ -2,11 +2,14 @@
 /*
  * Holds a lock that nvme-peer needs to revoke doorbells, as a process whose
  * page fault is served by a hung server does, or a driver that moves memory.
+ * Or one that it must not need to find a route: the recovery from a PCI error
+ * holds it.
  */
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
 #include <linux/mm.h>
+#include <linux/pci.h>
 #include <linux/sched.h>
 
 #include "test.h"
@@ -33,11 +36,29 @@ static int test_hold_resv(int fd, u32 ms)
 	return 0;
 }
 
+static int test_sleep_at_function(struct pci_dev *pdev, void *ms)
+{
+	msleep_interruptible(*(u32 *)ms);
+	return 1;
+}
+
+static int test_hold_buses(u32 ms)
+{
+	struct pci_bus *bus = pci_find_next_bus(NULL);
+
+	if (!bus)
+		return -ENODEV;
+	pci_walk_bus(bus, test_sleep_at_function, &ms);
+	return 0;
+}
+
 /* A signal ends it early. */
 int test_hold(const struct nvmep_test_hold *hold)
 {
 	if (hold->dmabuf_fd >= 0)
 		return test_hold_resv(hold->dmabuf_fd, hold->ms);
+	if (hold->dmabuf_fd == NVMEP_TEST_HOLD_BUSES)
+		return test_hold_buses(hold->ms);
 	test_hold_mmap(hold->ms);
 	return 0;
 }

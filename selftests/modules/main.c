@@ -32,6 +32,7 @@ union test_argument {
 	struct nvmep_test_hold hold;
 	struct nvmep_test_unique_id unique_id;
 	struct nvme_peer_pci_address pci_address;
+	u32 ms;
 };
 
 static int test_open(struct inode *inode, struct file *filp)
@@ -56,6 +57,7 @@ static int test_release(struct inode *inode, struct file *filp)
 	test_fake_end(file);
 	test_watchpoint_end(file);
 	test_stall_end(file);
+	test_slow_map_end(file);
 	test_sleep_end(file);
 	mutex_unlock(&file->lock);
 	mutex_destroy(&file->lock);
@@ -121,6 +123,8 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 	case NVMEP_TEST_GO:
 		test_stall_end(file);
 		return 0;
+	case NVMEP_TEST_SLOW_MAP:
+		return test_slow_map(file, argument->ms);
 	case NVMEP_TEST_HOLD:
 		return test_hold(&argument->hold);
 	default:

@@ -133,6 +133,7 @@ struct nvmep_test_importer {
 #define NVMEP_TEST_PIECES	(1U << 7)	/* one block, mapped page by page */
 #define NVMEP_TEST_ODD_START	(1U << 8)	/* entries of whole pages, unaligned start */
 #define NVMEP_TEST_ODD_END	(1U << 9)	/* entries with an unaligned end */
+#define NVMEP_TEST_READ_ONLY	(1U << 10)	/* open for reading only */
 
 /**
  * struct nvmep_test_export - a dma-buf of host memory
@@ -313,7 +314,8 @@ struct nvmep_test_error {
 /**
  * struct nvmep_test_hold - hold a lock in the calling thread
  * @dmabuf_fd: in: hold the reservation lock of this dma-buf; -1: hold the
- *	caller's mmap lock for writing
+ *	caller's mmap lock for writing; NVMEP_TEST_HOLD_BUSES: hold the kernel's
+ *	lock of PCI buses for reading
  * @ms: in: for how long; a signal ends it
  */
 struct nvmep_test_hold {
@@ -322,6 +324,14 @@ struct nvmep_test_hold {
 };
 
 #define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
+
+#define NVMEP_TEST_HOLD_BUSES	(-2)
+
+/*
+ * The next importer that has PCI P2PDMA map memory for it sleeps before, for so
+ * many milliseconds. EOPNOTSUPP: the kernel does not map for importers.
+ */
+#define NVMEP_TEST_SLOW_MAP	_IOW('T', 27, __u32)
 
 /**
  * struct nvmep_test_unique_id - identifier of a disk for users in the kernel

@@ -16,6 +16,7 @@ struct dma_fence;
 struct page;
 struct pci_dev;
 struct test_importer;
+struct test_slow_map;
 struct test_stall;
 struct test_watchpoint;
 
@@ -28,6 +29,7 @@ struct test_watchpoint;
  * @fakes: struct test_fake, reverted when the file is closed
  * @watchpoint: the word that is watched, NULL for none
  * @stall: the function at which a thread is stalled, NULL for none
+ * @slow_map: delays a mapping, NULL if none
  * @sleeper: the only PCI function that is suspended, referenced; NULL: all are
  */
 struct test_file {
@@ -38,6 +40,7 @@ struct test_file {
 	struct list_head fakes;
 	struct test_watchpoint *watchpoint;
 	struct test_stall *stall;
+	struct test_slow_map *slow_map;
 	struct pci_dev *sleeper;
 };
 
@@ -74,6 +77,9 @@ void test_stall_end(struct test_file *file);
 int test_stalled(struct test_file *file);
 
 int test_hold(const struct nvmep_test_hold *hold);
+
+int test_slow_map(struct test_file *file, u32 ms);
+void test_slow_map_end(struct test_file *file);
 
 int test_unique_id(struct nvmep_test_unique_id *id);
 

@@ -371,12 +371,6 @@ TEST_F(bad_identify, temperature_sensors)
 	np_sleep_ms(1100);
 	EXPECT_STREQ("81850", sensor(&self->bad, "temp1_input"));
 	EXPECT_STREQ("1", sensor(&self->bad, "temp1_alarm"));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS,
-				 NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
-	np_sleep_ms(1100);
-	EXPECT_STREQ("", sensor(&self->bad, "temp1_input"));
-	EXPECT_EQ(1, np_bad_hits(&self->bad, 0));
-	EXPECT_STREQ("81850", sensor(&self->bad, "temp1_input"));
 }
 
 /* Two reads in a row are one command; a second later the log page is read again. */
@@ -395,6 +389,46 @@ TEST_F(bad_identify, temperature_is_read_once_a_second)
 		EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
 	EXPECT_LE(1, np_bad_hits(&self->bad, 0));
 	EXPECT_GT(20, np_bad_hits(&self->bad, 0));
+	/* The same for a command that fails. */
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, BADCTRL_EVERY));
+	np_sleep_ms(1100);
+	for (i = 0; i < 100; i++)
+		EXPECT_STREQ("", sensor(&self->bad, "temp1_input"));
+	EXPECT_LE(1, np_bad_hits(&self->bad, 0));
+	EXPECT_GT(20, np_bad_hits(&self->bad, 0));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_COUNT, 0,
+				 BADCTRL_EVERY));
+	np_sleep_ms(1100);
+	EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
+}
+
+static void *temperature_thread(void *bad)
+{
+	char path[128], text[32];
+	int ret = hwmon_path(bad, "temp1_input", path);
+
+	return (void *)(intptr_t)(ret ?: np_read_file(path, text, sizeof(text)));
+}
+
+/* No signal has interrupted the reader; the next one does not get the same error. */
+TEST_F(bad_identify, reset_while_temperature_is_read)
+{
+	pthread_t thread;
+	void *ret;
+
+	if (!has_hwmon())
+		SKIP(return, "no hwmon in this kernel");
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_STREQ("Composite", sensor(&self->bad, "temp1_label"));
+	np_sleep_ms(1100);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_GET_LOG_PAGE, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, temperature_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	EXPECT_EQ(NULL, np_bad_reset_thread(&self->bad));
+	EXPECT_STREQ("-273150", sensor(&self->bad, "temp1_input"));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(-EAGAIN, (intptr_t)ret);
 }
 
 TEST_F(bad_identify, temperature_thresholds)
@@ -1157,6 +1191,30 @@ TEST_F(bad_identify, blocks_in_use)
 	for (i = 0; i < 10; i++)
 		EXPECT_LT(0, number(&self->bad, "nuse"));
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 0));
+}
+
+static void *nuse_thread(void *bad)
+{
+	const struct np_bad *which = bad;
+	char path[128], text[32];
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/nuse", which->ctrl.instance);
+	return (void *)(intptr_t)np_read_file(path, text, sizeof(text));
+}
+
+/* The reader may try again; no signal has interrupted it. */
+TEST_F(bad_identify, reset_while_blocks_in_use_are_read)
+{
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, nuse_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), 1));
+	EXPECT_EQ(NULL, np_bad_reset_thread(&self->bad));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(-EAGAIN, (intptr_t)ret);
 }
 
 /* A controller that refuses Identify with the command set specific limits. */

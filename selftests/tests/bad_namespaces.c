@@ -619,6 +619,80 @@ TEST_F(bad_namespaces, duplicate_identity_is_refused)
 	close(log);
 }
 
+/*
+ * The controller completes @count Identify commands, then fails one with Internal Error.
+ */
+static int fail_identify(struct np_bad *bad, uint32_t count)
+{
+	return np_bad_rule(bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, count) ?:
+	       np_bad_rule(bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
+}
+
+/* Peers need no disk: a namespace that is refused is compared as well. */
+TEST_F(bad_namespaces, refused_namespace_stops_peers)
+{
+	int log = np_log_open();
+	struct np_qp qp;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	/* Unchanged. */
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
+	np_sleep_ms(500);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
+	ASSERT_EQ(0, send_event(&self->bad));
+	expect_stopped(_metadata, self, &qp);
+	close(log);
+}
+
+/* A refused namespace that gets a disk may be another one. */
+TEST_F(bad_namespaces, accepted_namespace_stops_peers)
+{
+	int log = np_log_open();
+	struct np_qp qp;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 0));
+	ASSERT_EQ(0, send_event(&self->bad));
+	expect_stopped(_metadata, self, &qp);
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 2));
+	close(log);
+}
+
+/* An error of Identify does not show that a refused namespace is gone. */
+TEST_F(bad_namespaces, refused_namespace_is_unidentified)
+{
+	int log = np_log_open();
+	struct np_qp qp;
+
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	/* The list, two commands for namespace 1, then the first for namespace 2. */
+	ASSERT_EQ(0, fail_identify(&self->bad, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: Identify failed", NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
+	np_sleep_ms(500);
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	np_qp_close(&qp);
+	close(log);
+}
+
 TEST_F(bad_namespaces, replaced_namespace_stops_peers)
 {
 	struct np_qp qp;
@@ -627,15 +701,6 @@ TEST_F(bad_namespaces, replaced_namespace_stops_peers)
 	ASSERT_EQ(0, np_bad_identify(&self->bad, NVME_CNS_NAMESPACE, NS_NGUID, 0x77));
 	ASSERT_EQ(0, send_event(&self->bad));
 	expect_stopped(_metadata, self, &qp);
-}
-
-/*
- * The controller completes @count Identify commands, then fails one with Internal Error.
- */
-static int fail_identify(struct np_bad *bad, uint32_t count)
-{
-	return np_bad_rule(bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, count) ?:
-	       np_bad_rule(bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
 }
 
 /* A Format after which Identify fails: I/O is refused until the next scan. */

@@ -36,6 +36,7 @@ struct held {
 #define OWN		0x1234567887654321ULL
 #define OTHER		0x77777777U
 #define HOSTS		20U
+#define ROOM		60000U
 
 FIXTURE(bad_reservations)
 {
@@ -215,6 +216,39 @@ TEST_F(bad_reservations, keys_and_holder_are_reported)
 	expect_report(_metadata, self);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SHORT_HOST, 1));
 	expect_report(_metadata, self);
+}
+
+/* More room for keys than a command of this controller can transfer. */
+TEST_F(bad_reservations, report_fits_into_a_command)
+{
+	uint64_t *keys = calloc(ROOM, sizeof(*keys));
+	struct keys report;
+
+	if (!has_reports(self->disk)) {
+		free(keys);
+		SKIP(return, "no reports in this kernel");
+	}
+	ASSERT_NE(NULL, keys);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_OTHER_KEY, OTHER));
+	EXPECT_EQ(0, read_keys(self->disk, keys, ROOM, &report));
+	EXPECT_EQ(1, report.count);
+	EXPECT_EQ(OTHER, keys[0]);
+	free(keys);
+}
+
+TEST_F(bad_reservations, unknown_type_is_not_reported)
+{
+	struct held held;
+
+	if (!has_reports(self->disk))
+		SKIP(return, "no reports in this kernel");
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_OTHER_KEY, OTHER));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_OTHER_TYPE, PR_EXCLUSIVE_ACCESS_ALL_REGS));
+	ASSERT_EQ(0, np_ioctl(self->disk, READ_HELD, &held));
+	EXPECT_EQ(PR_EXCLUSIVE_ACCESS_ALL_REGS, held.type);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_OTHER_TYPE, PR_EXCLUSIVE_ACCESS_ALL_REGS + 1));
+	ASSERT_EQ(0, np_ioctl(self->disk, READ_HELD, &held));
+	EXPECT_EQ(0, held.type);
 }
 
 TEST_F(bad_reservations, failures_are_reported)

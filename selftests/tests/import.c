@@ -224,6 +224,26 @@ TEST_F(import, read_only_dmabuf_is_mapped_for_reading)
 	np_qp_close(&qp);
 }
 
+/* Older kernels map memory that its exporter cannot move in both directions. */
+TEST_F(import, read_only_dmabuf_is_not_mapped_for_writing)
+{
+	struct nvmep_test_move maps = { .fd = np_test_export(PAGES, NVMEP_TEST_NO_PIN |
+								    NVMEP_TEST_READ_ONLY) };
+	struct nvme_peer_route route = { .size = sizeof(route), .dmabuf_fd = maps.fd };
+	struct nvme_peer_buf_import import;
+	int ret;
+
+	ASSERT_LE(0, maps.fd);
+	ret = import_part(self->ctrl.fd, maps.fd, NVME_PEER_ACCESS_READ, 0, 0, &import);
+	ASSERT_EQ(0, np_ioctl(self->test, NVMEP_TEST_MAPS, &maps));
+	EXPECT_EQ(maps.direction == DMA_TO_DEVICE ? 0 : -EACCES, ret);
+	if (!ret)
+		EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_ROUTE, &route));
+	EXPECT_EQ(NVME_PEER_ROUTE_SYSTEM, route.data.verdict);
+	close(maps.fd);
+}
+
 /**
  * struct parts - a dma-buf of which one page is imported for each use
  * @sq: read by the controller

@@ -537,6 +537,59 @@ TEST_F_TIMEOUT(revoke, exporter_hanging_in_map_waited_for_last, 90)
 	EXPECT_EQ(NULL, ret);
 }
 
+/*
+ * Older kernels map the memory of an exporter without a pin callback while the importer
+ * attaches.
+ */
+TEST_F_TIMEOUT(revoke, fixed_exporter_hanging_in_map_waited_for, 90)
+{
+	struct hanging hanging;
+	uint32_t mappings;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_NO_PIN | NVMEP_TEST_HANG_MAP));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, self->ctrl.address));
+	np_sleep_ms(15000);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging, &mappings));
+	EXPECT_EQ(1, mappings);
+	pthread_join(thread, &ret);
+	EXPECT_EQ(NULL, ret);
+}
+
+static void *map_doorbells_thread(void *test)
+{
+	struct nvmep_test_attach attach = {};
+
+	return (void *)(intptr_t)np_ioctl(*(int *)test, NVMEP_TEST_MAP, &attach);
+}
+
+/* The kernel's description of the doorbells, which such a mapping uses, ends with the driver. */
+TEST_F_TIMEOUT(revoke, mapping_in_progress_is_waited_for, 60)
+{
+	uint32_t ms = 9000;
+	pthread_t thread;
+	int64_t start;
+	void *mapped;
+	int ret;
+
+	ret = np_ioctl(self->importer, NVMEP_TEST_SLOW_MAP, &ms);
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "the kernel does not map doorbells for importers");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, attach(self->importer, self->qp.doorbell.fd, self->other,
+			    NVMEP_TEST_UNMAPPED));
+	start = np_now_ms();
+	ASSERT_EQ(0, pthread_create(&thread, NULL, map_doorbells_thread, &self->importer));
+	np_sleep_ms(200);
+	EXPECT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_LE(ms, np_now_ms() - start);
+	pthread_join(thread, &mapped);
+	EXPECT_EQ(NULL, mapped);
+}
+
 /**
  * struct mapping - a thread that maps doorbells, and one that closes the queue pair
  * @test: stalls the mapping thread before its first page is mapped

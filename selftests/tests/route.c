@@ -580,6 +580,50 @@ TEST_F(route, domains_have_more_than_16_bits)
 	EXPECT_TRUE(is_blocker(&route.data, 1, FAR_AWAY, 0));
 }
 
+static void *hold_buses_thread(void *unused)
+{
+	struct nvmep_test_hold hold = { .dmabuf_fd = NVMEP_TEST_HOLD_BUSES, .ms = 6000 };
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+
+	(void)unused;
+	np_ioctl(test, NVMEP_TEST_HOLD, &hold);
+	close(test);
+	return NULL;
+}
+
+static void *add_domain_thread(void *unused)
+{
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+
+	(void)unused;
+	pretend(test, NVMEP_TEST_DOMAIN, FAR_AWAY, INTEL, 0x201d, 0);
+	close(test);
+	return NULL;
+}
+
+/*
+ * The recovery from a PCI error holds the lock of PCI buses and waits for drivers, and an
+ * unbinding driver waits for the calls of users. A function that is added waits for the lock,
+ * and all later readers for it.
+ */
+TEST_F(route, route_needs_no_lock_of_buses)
+{
+	struct nvme_peer_route route;
+	pthread_t holder, writer;
+	int64_t start;
+
+	ASSERT_EQ(0, pthread_create(&holder, NULL, hold_buses_thread, NULL));
+	np_sleep_ms(500);
+	ASSERT_EQ(0, pthread_create(&writer, NULL, add_domain_thread, NULL));
+	np_sleep_ms(500);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(writer, NULL));
+	start = np_now_ms();
+	EXPECT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
+	EXPECT_GT(3000, np_now_ms() - start);
+	pthread_join(holder, NULL);
+	pthread_join(writer, NULL);
+}
+
 TEST_F(route, route_to_itself)
 {
 	struct nvme_peer_route route;

@@ -366,7 +366,8 @@ enum nvme_peer_access {
  *	delivers host RAM instead of device memory
  * @dmabuf_fd: in: the dma-buf.  The buffer holds a reference to it of its own
  * @access: in: flags of enum nvme_peer_access.  An IOMMU that translates
- *	enforces them
+ *	enforces them, unless the exporter cannot move its memory and the kernel
+ *	is an older one, such as 6.12: it maps such memory in both directions
  * @offset: in: byte offset of the imported range in the dma-buf, a multiple of
  *	nvme_peer_info.page_size
  * @length: in: bytes of the range, a multiple of the same, or 0 for everything
@@ -412,8 +413,9 @@ enum nvme_peer_access {
  * EINVAL: @dmabuf_fd is not a dma-buf, @access or @flags is unknown, or the
  *   range is empty or not aligned to controller pages.
  * ERANGE: The range exceeds the dma-buf.
- * EACCES: The dma-buf is open for reading only and @access is not
- *   NVME_PEER_ACCESS_READ alone.
+ * EACCES: The dma-buf is open for reading only, and @access is not
+ *   NVME_PEER_ACCESS_READ alone, or the kernel would map it in both directions
+ *   (see @access) behind an IOMMU.
  * EXDEV: The controller cannot reach the memory; NVME_PEER_ROUTE reports the
  *   reason.
  * ENXIO: The memory is host RAM and NVME_PEER_BUF_REQUIRE_DEVICE is set.
