@@ -18,6 +18,7 @@
 
 /* State left by the calls, for the test to check. */
 unsigned int fake_register_flags;
+int fake_registers;	/* registrations of registers */
 int fake_contexts, fake_allocations, fake_registrations, fake_frees;
 uint64_t fake_exported;
 
@@ -308,6 +309,7 @@ FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
 	fake_register_flags = flags;
 	if (!result_of("cuMemHostRegister_v2"))
 		fake_registrations++;
+	fake_registers += !!(flags & 4);
 	return result_of("cuMemHostRegister_v2");
 }
 
