@@ -142,8 +142,7 @@ FAKE(cuCtxPopCurrent_v2, void **context)
 }
 
 /*
- * The one allocation that can become dma-bufs; programs that test that make no
- * other.
+ * The one allocation that can become dma-bufs: the first.
  */
 static struct {
 	int fd;
@@ -172,7 +171,7 @@ FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 
 	if (refused)
 		return refused;
-	if (getenv("FAKE_CUDA_UDMABUF"))
+	if (getenv("FAKE_CUDA_UDMABUF") && !exportable.start)
 		return alloc_exportable(address, bytes);
 	*address = (uintptr_t)aligned_alloc(1 << 16, (bytes + 0xffff) >> 16 << 16);
 	fake_allocations++;
