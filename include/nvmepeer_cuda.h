@@ -483,10 +483,10 @@ int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists);
  *	The host may poll it without a call of CUDA, and a stream wait for it by
  *	cuStreamWaitValue32().  Lists with the same @done must follow each other
  * @tensor_count: number of @tensors
- * @control: NVMEPEER_CONTROL_*
+ * @control: lower half of NVMEPEER_CONTROL_*
  * @scratch: number of the scratch memory, below NVMEPEER_CUDA_LIST_SCRATCHES: lists
  *	that may run at the same time and have padding have different ones
- * @reserved: 0
+ * @control_high: upper half of NVMEPEER_CONTROL_*: directive and hints
  *
  * All pointers are addresses that the GPU can access: GPU memory, or host memory
  * from cuMemHostAlloc() or registered with CUDA.  What they point to is read when
@@ -505,7 +505,7 @@ struct nvmepeer_cuda_list {
 	uint32_t tensor_count;
 	uint32_t control;
 	uint32_t scratch;
-	uint32_t reserved;
+	uint32_t control_high;
 };
 
 /**

@@ -24,6 +24,7 @@
  *	command.h	encode a command: PRP entries, PRP lists, SGLs
  *	send.h		submit the commands of a group of lanes
  *	calls.h		calls of one thread
+ *	deallocate.h	deallocate ranges of blocks
  *	block.h		synchronous transfers of a warp or a block
  *	batch.h		asynchronous transfers of a warp or a block
  *	completion_flag.h flags in shared memory, fence for bulk copies
@@ -50,6 +51,7 @@
 #include "nvmepeer_device/command.h"
 #include "nvmepeer_device/send.h"
 #include "nvmepeer_device/calls.h"
+#include "nvmepeer_device/deallocate.h"
 #include "nvmepeer_device/block.h"
 #include "nvmepeer_device/batch.h"
 #include "nvmepeer_device/completion_flag.h"

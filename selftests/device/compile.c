@@ -45,6 +45,7 @@ ENTRY void use_calls(const struct nvmepeer_queue *queue, const struct nvmepeer_b
 	*status |= nvmepeer_flush(queue);
 	*status |= nvmepeer_write_zeroes(queue, 0, 8, NVMEPEER_CONTROL_DEALLOCATE);
 	*status |= nvmepeer_zone_append(queue, buffer, 0, 0, 8, &result);
+	*status |= nvmepeer_deallocate(queue, buffer, 0, 8);
 	*status |= nvmepeer_submit(queue, &command, &token[0], 1000);
 	*status |= nvmepeer_submit_raw(queue, &entry, &token[1], 1000);
 	*status |= nvmepeer_wait_any(queue, token, 2, &which, &result, 1000);
