@@ -420,6 +420,8 @@ struct nvmepeer_cuda_set;
  * @flags: NVMEPEER_SET_HASH or 0
  * @set: receives it; released by nvmepeer_cuda_set_close() before @queues
  *
+ * Its members are NULL: all blocks of each namespace belong to the set.
+ *
  * -EINVAL: the controllers cannot form a set, @stripe_shift is above 63, or a flag
  * is unknown.
  */

@@ -33,6 +33,7 @@
  *	scatter.h	one command on a list of pages
  *	exclusive.h	calls on a queue pair that one group owns
  *	set.h		several queue pairs and controllers as one
+ *	set_batch.h	asynchronous transfers of a set
  *	gather.h	many small reads by a block
  *	set_gather.h	many small reads by a block, from a set
  *	noinline.h	calls of one thread, not inlined
@@ -60,6 +61,7 @@
 #include "nvmepeer_device/scatter.h"
 #include "nvmepeer_device/exclusive.h"
 #include "nvmepeer_device/set.h"
+#include "nvmepeer_device/set_batch.h"
 #include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/set_gather.h"
 #include "nvmepeer_device/noinline.h"

@@ -71,7 +71,7 @@ enum nvmepeer_error {
 	/* queue pair no longer LIVE; the status page may report that a little later */
 	NVMEPEER_E_LOST = -3,
 	NVMEPEER_E_FULL = -4,		/* not submitted: the queue stayed full */
-	NVMEPEER_E_RANGE = -5,		/* not submitted: outside the buffer */
+	NVMEPEER_E_RANGE = -5,		/* not submitted: outside the buffer or the set */
 	/* not submitted: no blocks, or above the limit of a command, batch or gather */
 	NVMEPEER_E_TOO_LARGE = -6,
 	/* not submitted: misaligned; data: 4 bytes, gather: 16 bytes, scatter: controller pages */

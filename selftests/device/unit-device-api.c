@@ -376,9 +376,9 @@ static bool gather_end(struct rig *rig)
 static bool sets(struct rig *rig)
 {
 	struct nvmepeer_set set = { &rig->bench->queue, &rig->in, 3, 1, 3, NVMEPEER_SET_HASH,
-				    NVMEPEER_LAYOUT, 0 };
+				    NVMEPEER_LAYOUT, 0, NULL };
 	static uint8_t seen[3][1024];
-	struct nvmepeer_set one = { &rig->bench->queue, &rig->out, 1, 1, 3, 0, NVMEPEER_LAYOUT, 0 };
+	struct nvmepeer_set one = { &rig->bench->queue, &rig->out, 1, 1, 3, 0, NVMEPEER_LAYOUT, 0, NULL };
 	bool good = true;
 
 	memset(seen, 0, sizeof(seen));
@@ -517,6 +517,7 @@ static bool prefetch_timeout(struct rig *rig)
 	struct nvmepeer_batch batches[2] = { { tokens[0], 2, 0, 0 }, { tokens[1], 2, 0, 0 } };
 	struct nvmepeer_prefetch ahead = {
 		queue, nvmepeer_group_full(), &rig->in, batches, NULL, 0, 100, 8, 2, 0, 0, 0, NULL,
+		NULL, NULL,
 	};
 	uint64_t offset, units;
 	bool good;
@@ -547,7 +548,7 @@ static bool prefetch_ends(bool lost)
 	struct nvmepeer_buffer buffer = { 8 * 512, 0x10000000, 0 };
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, nvmepeer_group_self(), &buffer, batches, NULL, 0, 100, 1, 8, 0, 0, 0,
-		NULL,
+		NULL, NULL, NULL,
 	};
 	int expected = lost ? NVMEPEER_E_LOST : NVMEPEER_E_FULL;
 	uint64_t took, offset, sent;
@@ -646,7 +647,7 @@ static bool worst_wins(struct rig *rig)
 							     { NULL, 0, 0, order[j] } };
 			struct nvmepeer_prefetch ahead = {
 				&rig->bench->queue, self, &rig->in, batches, NULL, 0, 2, 8, 2, 2, 0, 0,
-				NULL,
+				NULL, NULL, NULL,
 			};
 			struct nvmepeer_batch batch = { NULL, 0, 0, order[i] };
 
