@@ -79,8 +79,9 @@ NVP_FN int nvmepeer_set_wait(const struct nvmepeer_set *set, struct nvmepeer_set
  * struct nvmepeer_set_batch - commands of a set that are waited for together
  * @commands: as a batch of a queue pair
  * @queues: array of as many indices of queue pairs, one for each token
- * @statuses: out: array of as many statuses, one for each command; or NULL.  Command
- *	i is piece i of the transfer, see nvmepeer_set_batch_piece()
+ * @statuses: out: array of as many statuses, one for each command, NVMEPEER_AGAIN while
+ *	it is in flight; or NULL.  Command i is piece i of the transfer, see
+ *	nvmepeer_set_batch_piece()
  *
  * The caller sets the arrays and @most of @commands.
  */
@@ -190,7 +191,8 @@ NVP_FN int nvp_set_batch_send(const struct nvmepeer_set *set,
 			token.token.cid = NVMEPEER_NO_CID;
 		batch->commands.tokens[i] = token.token;
 		batch->queues[i] = token.queue;
-		worst = nvp_set_record(batch, i, status, worst);
+		worst = nvp_worse(worst, status);
+		nvp_set_record(batch, i, status ? status : (int)NVMEPEER_AGAIN, worst);
 	}
 	return worst;
 }
