@@ -192,6 +192,86 @@ static inline int nvmepeer_cuda_queues_open_checked(struct nvmepeer *ctrl,
 #define nvmepeer_cuda_queues_open nvmepeer_cuda_queues_open_checked
 
 /**
+ * enum nvmepeer_cuda_role - what a descriptor of a queue pair is
+ * @NVMEPEER_CUDA_SQ: submission ring
+ * @NVMEPEER_CUDA_CQ: completion ring
+ * @NVMEPEER_CUDA_DOORBELL: doorbell registers: NVME_PEER_EXPORT_DOORBELL from the
+ *	start of the file
+ * @NVMEPEER_CUDA_STATUS: status page
+ * @NVMEPEER_CUDA_CONTROL: control page
+ * @NVMEPEER_CUDA_LISTS: PRP lists, if the geometry has any
+ * @NVMEPEER_CUDA_READBACK: the readback word, if the geometry has the flag
+ *	NVMEPEER_CQ_APART_FROM_DATA
+ * @NVMEPEER_CUDA_QUEUE_PAIR: queue pair file, for nvmepeer_cuda_queues_rearm() and
+ *	nvmepeer_cuda_queues_quiesce(); optional, its offset and bytes are not used
+ * @NVMEPEER_CUDA_DOORBELL_MEMORY: in place of NVMEPEER_CUDA_DOORBELL, if the doorbells
+ *	are words in memory, as those of an emulated controller
+ */
+enum nvmepeer_cuda_role {
+	NVMEPEER_CUDA_SQ = 1,
+	NVMEPEER_CUDA_CQ = 2,
+	NVMEPEER_CUDA_DOORBELL = 3,
+	NVMEPEER_CUDA_STATUS = 4,
+	NVMEPEER_CUDA_CONTROL = 5,
+	NVMEPEER_CUDA_LISTS = 6,
+	NVMEPEER_CUDA_READBACK = 7,
+	NVMEPEER_CUDA_QUEUE_PAIR = 8,
+	NVMEPEER_CUDA_DOORBELL_MEMORY = 9,
+};
+
+/* nvmepeer_cuda_file.fd: the part is in GPU memory of this process. */
+#define NVMEPEER_CUDA_GPU_MEMORY (-1)
+
+/**
+ * struct nvmepeer_cuda_file - a part of a queue pair
+ * @fd: a file that mmap() maps: a dma-buf of nvmepeer_qp_export(), memory of a guest.
+ *	For rings and PRP lists also NVMEPEER_CUDA_GPU_MEMORY
+ * @role: enum nvmepeer_cuda_role
+ * @offset: first byte of the part in the file, or its GPU address
+ * @bytes: length of the part
+ */
+struct nvmepeer_cuda_file {
+	int32_t fd;
+	uint32_t role;
+	uint64_t offset;
+	uint64_t bytes;
+};
+
+/**
+ * nvmepeer_cuda_queues_from_fds() - use a queue pair of another process
+ * @cuda: GPU
+ * @layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with
+ * @files: parts of the queue pair, one for each role that the geometry needs; the
+ *	caller closes the descriptors, also after success
+ * @count: number of @files
+ * @geometry: of nvmepeer_geometry_build() with NVMEPEER_VIEW_DESCRIPTORS: it has no
+ *	addresses, except of @list_memory; the doorbells are offsets in their part
+ * @size: of @geometry
+ * @queues: receives one queue pair; released by nvmepeer_cuda_queues_close()
+ *
+ * For a process that may not open the controller: a broker creates the queue pair
+ * and passes what is needed, for example over a UNIX socket.  No node is opened.
+ * The doorbells give control over the whole controller, so a broker passes them to
+ * processes that it trusts with all of its data.
+ *
+ * The rings have been zeroed before the queue pair was created and no command was
+ * submitted since.  The shared state is in GPU memory of this process.
+ *
+ * All checks come before anything is mapped; a failure changes and keeps nothing.
+ * -EPROTO: @layout, or the version of the geometry, is another one.  -E2BIG: the
+ * geometry has a field that the library does not support.  -EINVAL: an unknown or
+ * unused role, a misaligned part, an invalid geometry or GPU memory, or one with
+ * addresses.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
+ * -ENOSPC: a part is too small for the geometry, or ends behind its file.  -EBADF: no
+ * open descriptor.  -ENOMEM; -EPERM, -EOPNOTSUPP, -EFAULT and -EIO as
+ * nvmepeer_cuda_queues_open(); or an error of mmap() or nvmepeer_qp_from_fd().
+ */
+int nvmepeer_cuda_queues_from_fds(struct nvmepeer_cuda *cuda, uint32_t layout,
+				  const struct nvmepeer_cuda_file *files, uint32_t count,
+				  const struct nvmepeer_geometry *geometry, size_t size,
+				  struct nvmepeer_cuda_queues **queues);
+
+/**
  * nvmepeer_cuda_queues_close() - destroy queue pairs and free their memory
  * @queues: queue pairs that no kernel uses any more, or NULL
  *
@@ -242,7 +322,8 @@ uint32_t nvmepeer_cuda_queues_count(const struct nvmepeer_cuda_queues *queues);
  *
  * Returns 0 if all are LIVE, else the error of the last one that is not:
  * -ETIMEDOUT; -ESHUTDOWN: it cannot come back; -EIO: the GPU's memory is not
- * accessible; or an error of nvmepeer_qp_rearm().  May be called again after a
+ * accessible; -EOPNOTSUPP: it came as descriptors without that of its file; or an
+ * error of nvmepeer_qp_rearm().  May be called again after a
  * failure.  Calls of several threads take turns.
  */
 int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms);
@@ -260,7 +341,8 @@ int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_
  * controller may access their memory until the re-arm has succeeded.
  *
  * Returns 0, also if the queue pair is not LIVE, or an error of
- * nvmepeer_qp_info().  -EINVAL: there is no such queue pair.
+ * nvmepeer_qp_info().  -EINVAL: there is no such queue pair.  -EOPNOTSUPP: it came
+ * as descriptors without that of its file.
  */
 int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t index);
 
@@ -338,6 +420,8 @@ struct nvmepeer_cuda_set;
  * @flags: NVMEPEER_SET_HASH or 0
  * @set: receives it; released by nvmepeer_cuda_set_close() before @queues
  *
+ * Its members are NULL: all blocks of each namespace belong to the set.
+ *
  * -EINVAL: the controllers cannot form a set, @stripe_shift is above 63, or a flag
  * is unknown.
  */
@@ -401,10 +485,10 @@ int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists);
  *	The host may poll it without a call of CUDA, and a stream wait for it by
  *	cuStreamWaitValue32().  Lists with the same @done must follow each other
  * @tensor_count: number of @tensors
- * @control: NVMEPEER_CONTROL_*
+ * @control: lower half of NVMEPEER_CONTROL_*
  * @scratch: number of the scratch memory, below NVMEPEER_CUDA_LIST_SCRATCHES: lists
  *	that may run at the same time and have padding have different ones
- * @reserved: 0
+ * @control_high: upper half of NVMEPEER_CONTROL_*: directive and hints
  *
  * All pointers are addresses that the GPU can access: GPU memory, or host memory
  * from cuMemHostAlloc() or registered with CUDA.  What they point to is read when
@@ -423,7 +507,7 @@ struct nvmepeer_cuda_list {
 	uint32_t tensor_count;
 	uint32_t control;
 	uint32_t scratch;
-	uint32_t reserved;
+	uint32_t control_high;
 };
 
 /**

@@ -24,6 +24,7 @@
  *	command.h	encode a command: PRP entries, PRP lists, SGLs
  *	send.h		submit the commands of a group of lanes
  *	calls.h		calls of one thread
+ *	deallocate.h	deallocate ranges of blocks
  *	block.h		synchronous transfers of a warp or a block
  *	batch.h		asynchronous transfers of a warp or a block
  *	completion_flag.h flags in shared memory, fence for bulk copies
@@ -32,6 +33,7 @@
  *	scatter.h	one command on a list of pages
  *	exclusive.h	calls on a queue pair that one group owns
  *	set.h		several queue pairs and controllers as one
+ *	set_batch.h	asynchronous transfers of a set
  *	gather.h	many small reads by a block
  *	set_gather.h	many small reads by a block, from a set
  *	noinline.h	calls of one thread, not inlined
@@ -50,6 +52,7 @@
 #include "nvmepeer_device/command.h"
 #include "nvmepeer_device/send.h"
 #include "nvmepeer_device/calls.h"
+#include "nvmepeer_device/deallocate.h"
 #include "nvmepeer_device/block.h"
 #include "nvmepeer_device/batch.h"
 #include "nvmepeer_device/completion_flag.h"
@@ -58,6 +61,7 @@
 #include "nvmepeer_device/scatter.h"
 #include "nvmepeer_device/exclusive.h"
 #include "nvmepeer_device/set.h"
+#include "nvmepeer_device/set_batch.h"
 #include "nvmepeer_device/gather.h"
 #include "nvmepeer_device/set_gather.h"
 #include "nvmepeer_device/noinline.h"

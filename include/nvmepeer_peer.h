@@ -22,6 +22,11 @@ enum nvmepeer_view {
 	NVMEPEER_VIEW_DATA_ELSEWHERE = 1u << 2,
 	/* data is in memory of a device; the default if no flag says where data is */
 	NVMEPEER_VIEW_DATA_IN_DEVICE = 1u << 3,
+	/*
+	 * the peer is in another process, which receives descriptors: the geometry has no
+	 * addresses, and the doorbells are offsets in the exported doorbell pages
+	 */
+	NVMEPEER_VIEW_DESCRIPTORS = 1u << 4,
 };
 
 /**
@@ -47,7 +52,8 @@ uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
  * @view: NVMEPEER_VIEW_*; 0 is a GPU with its data in its own memory.  Take the part
  *	about the data from nvmepeer_data_view(): a completion in one GPU may overtake
  *	data in another one
- * @doorbell_pages: address of the exported doorbell pages for the peer
+ * @doorbell_pages: address of the exported doorbell pages for the peer; 0 with
+ *	NVMEPEER_VIEW_DESCRIPTORS, for nvmepeer_cuda_queues_from_fds()
  * @geometry: in: the peer's addresses: sq, cq, status, control, state, list_area,
  *	list_memory, readback, and list_bytes, cids and timeout_ns;
  *	out: all other fields

@@ -8,6 +8,7 @@
 #include <nvmepeer_peer.h>
 
 #include "internal.h"
+#include "placeholders.h"
 
 uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
 			    const struct nvme_peer_pci_address *data)
@@ -63,9 +64,11 @@ static uint32_t log2_of(uint32_t value)
 	return value ? (uint32_t)__builtin_ctz(value) : 0;
 }
 
-static int check(const struct nvmepeer_geometry *geometry)
+static int check(const struct nvmepeer_geometry *geometry, uint32_t view)
 {
-	int status = nvmepeer_geometry_check(geometry);
+	struct nvmepeer_geometry placed = view & NVMEPEER_VIEW_DESCRIPTORS ?
+					  with_placeholders(geometry) : *geometry;
+	int status = nvmepeer_geometry_check(&placed);
 	char name[NODE_NAME_MAX];
 	struct failure failure;
 
@@ -149,7 +152,7 @@ int nvmepeer_geometry_build(const struct nvme_peer_info *info,
 		return failure_set(CALL_GEOMETRY, -E2BIG, "geometry");
 	struct_copy(&built, sizeof(built), geometry, size);
 	fill_in(info, qp_info, ns, view, doorbell_pages, &built);
-	result = check(&built);
+	result = check(&built, view);
 	if (!result)
 		struct_copy(geometry, size, &built, sizeof(built));
 	return result;

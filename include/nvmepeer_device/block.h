@@ -17,7 +17,7 @@
 /* A transfer of any length; fields as in struct nvmepeer_command. */
 struct nvmepeer_transfer {
 	uint32_t opcode;
-	uint32_t control;
+	uint64_t control;
 	uint64_t lba;
 	uint64_t blocks;
 	const struct nvmepeer_buffer *buffer;

@@ -14,13 +14,13 @@
 /**
  * struct nvmepeer_command - one command on logical blocks
  * @opcode: NVMEPEER_OP_* except NVMEPEER_OP_DATASET_MANAGEMENT, whose dwords
- *	differ: submit that with nvmepeer_submit_raw(); NVMEPEER_E_OPCODE is
- *	returned for it.  With NVMEPEER_OP_ZONE_APPEND @lba is the first block of the zone
+ *	differ: nvmepeer_deallocate() submits that; NVMEPEER_E_OPCODE is
+ *	returned for it here.  With NVMEPEER_OP_ZONE_APPEND @lba is the first block of the zone
  * @blocks: logical blocks, 1 to 65536; 0 for flush
  * @lba: first logical block
  * @buffer: data memory; not used by flush and write zeroes
  * @offset: byte offset of the data in @buffer
- * @control: NVMEPEER_CONTROL_*
+ * @control: NVMEPEER_CONTROL_*, combined by OR
  */
 struct nvmepeer_command {
 	uint32_t opcode;
@@ -28,7 +28,7 @@ struct nvmepeer_command {
 	uint64_t lba;
 	const struct nvmepeer_buffer *buffer;
 	uint64_t offset;
-	uint32_t control;
+	uint64_t control;
 };
 
 #define NVMEPEER_NO_CID 0xffffffffu
@@ -110,6 +110,19 @@ NVP_FN int nvp_list_check(const struct nvmepeer_queue *queue,
 	return pages - 1 <= nvp_list_entries(queue) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
 }
 
+/* Check the place of @bytes bytes of data of a command. */
+NVP_FN int nvp_data_check(const struct nvmepeer_queue *queue,
+			  const struct nvmepeer_command *command, uint32_t bytes)
+{
+	if (bytes > command->buffer->length || command->offset > command->buffer->length - bytes)
+		return NVMEPEER_E_RANGE;
+	if (((uint32_t)command->offset | (uint32_t)command->buffer->dma) & 3)
+		return NVMEPEER_E_ALIGN;
+	if (bytes <= nvp_page_bytes(queue))
+		return NVMEPEER_OK;
+	return nvp_list_check(queue, command, bytes);
+}
+
 /* Check a command against the limits.  Sets @bytes to the bytes of its data. */
 NVP_FN int nvp_command_check(const struct nvmepeer_queue *queue,
 			     const struct nvmepeer_command *command, uint32_t *bytes)
@@ -126,13 +139,7 @@ NVP_FN int nvp_command_check(const struct nvmepeer_queue *queue,
 	if (command->blocks > queue->max_transfer >> queue->lba_shift)
 		return NVMEPEER_E_TOO_LARGE;
 	*bytes = command->blocks << queue->lba_shift;
-	if (*bytes > command->buffer->length || command->offset > command->buffer->length - *bytes)
-		return NVMEPEER_E_RANGE;
-	if (((uint32_t)command->offset | (uint32_t)command->buffer->dma) & 3)
-		return NVMEPEER_E_ALIGN;
-	if (*bytes <= nvp_page_bytes(queue))
-		return NVMEPEER_OK;
-	return nvp_list_check(queue, command, *bytes);
+	return nvp_data_check(queue, command, *bytes);
 }
 
 /*
@@ -227,7 +234,8 @@ NVP_FN bool nvp_encode(const struct nvmepeer_queue *queue,
 		return list;
 	entry->dword[10] = (uint32_t)command->lba;
 	entry->dword[11] = (uint32_t)(command->lba >> 32);
-	entry->dword[12] = (command->blocks - 1) | command->control;
+	entry->dword[12] = (command->blocks - 1) | (uint32_t)command->control;
+	entry->dword[13] = (uint32_t)(command->control >> 32);
 	return list;
 }
 

@@ -141,7 +141,7 @@ struct nvmepeer_list {
 	uint32_t tensor_count;
 	uint32_t count;
 	uint32_t opcode;
-	uint32_t control;
+	uint64_t control;
 };
 
 /**

@@ -9,10 +9,41 @@
 
 #include "platform.h"
 
-/* Bits for nvmepeer_command.control, as in the upper half of command dword 12. */
+/*
+ * For nvmepeer_command.control: command dword 12 without its lower half, which the
+ * library sets, in bits 31..16, and dword 13 in bits 63..32.  Dwords 14 and 15 are for
+ * metadata only, which the library refuses.
+ */
 #define NVMEPEER_CONTROL_DEALLOCATE		(1u << 25)	/* write zeroes only */
 #define NVMEPEER_CONTROL_FORCE_UNIT_ACCESS	(1u << 30)
 #define NVMEPEER_CONTROL_LIMITED_RETRY		(1u << 31)
+
+/*
+ * A directive of writes and zone appends: its type, up to 15, and what is specific to
+ * it (base specification: directives).  The controller refuses one that is not enabled.
+ */
+#define NVMEPEER_CONTROL_DIRECTIVE(type, specific) \
+	((uint64_t)((specific) & 0xffffu) << 48 | (uint64_t)((type) & 15u) << 20)
+/* Flexible data placement: a placement identifier, of reclaim group and handle. */
+#define NVMEPEER_CONTROL_PLACEMENT(identifier)	NVMEPEER_CONTROL_DIRECTIVE(2u, identifier)
+
+/* Hints of reads and writes about the blocks, combined by OR (NVM: dataset management). */
+#define NVMEPEER_CONTROL_HINTS(hints)		((uint64_t)((hints) & 0xffu) << 32)
+enum nvmepeer_hint {
+	NVMEPEER_HINT_TYPICAL = 1,
+	NVMEPEER_HINT_RARELY_ACCESSED = 2,
+	NVMEPEER_HINT_RARELY_WRITTEN = 3,
+	NVMEPEER_HINT_RARELY_READ = 4,
+	NVMEPEER_HINT_OFTEN_ACCESSED = 5,
+	NVMEPEER_HINT_READ_ONCE = 6,
+	NVMEPEER_HINT_READ_AHEAD = 7,
+	NVMEPEER_HINT_OVERWRITTEN_SOON = 8,
+	NVMEPEER_HINT_LATENCY_IDLE = 1 << 4,
+	NVMEPEER_HINT_LATENCY_NORMAL = 2 << 4,
+	NVMEPEER_HINT_LATENCY_LOW = 3 << 4,
+	NVMEPEER_HINT_SEQUENTIAL = 1 << 6,
+	NVMEPEER_HINT_INCOMPRESSIBLE = 1 << 7,
+};
 
 /*
  * What a call returns: 0, or the status field of the completion entry without
@@ -40,7 +71,7 @@ enum nvmepeer_error {
 	/* queue pair no longer LIVE; the status page may report that a little later */
 	NVMEPEER_E_LOST = -3,
 	NVMEPEER_E_FULL = -4,		/* not submitted: the queue stayed full */
-	NVMEPEER_E_RANGE = -5,		/* not submitted: outside the buffer */
+	NVMEPEER_E_RANGE = -5,		/* not submitted: outside the buffer or the set */
 	/* not submitted: no blocks, or above the limit of a command, batch or gather */
 	NVMEPEER_E_TOO_LARGE = -6,
 	/* not submitted: misaligned; data: 4 bytes, gather: 16 bytes, scatter: controller pages */
@@ -64,7 +95,7 @@ enum nvmepeer_error {
 	NVMEPEER_E_BUSY = -16,
 	/* the queue was made by code with another version of the library */
 	NVMEPEER_E_LAYOUT = -17,
-	/* not submitted: nvmepeer_submit_raw() takes commands with this opcode */
+	/* not submitted: not a command on a range of blocks, see struct nvmepeer_command */
 	NVMEPEER_E_OPCODE = -18,
 };
 

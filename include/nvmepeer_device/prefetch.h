@@ -14,6 +14,8 @@
 #include "opcodes.h"
 #include "platform.h"
 #include "queue.h"
+#include "set.h"
+#include "set_batch.h"
 #include "wait.h"
 
 /**
@@ -36,6 +38,9 @@
  *	u of its tensors, and @count of the list is not used.  @buffer, @lbas, @first
  *	and @unit_blocks are not used then, each batch has a token for each item of a
  *	unit, and the scratch memory has @window times as many slots.  Else NULL
+ * @set: if the units are blocks of a set; @queue, @buffer, @batches and @list are not
+ *	used then, and the window is at the beginning of every buffer of the set.  Else NULL
+ * @set_batches: then @window batches, each for the commands of a unit
  *
  * The window times the commands of a unit, summed over the warps that share the
  * queue pair, must stay below nvmepeer_geometry.cids and, so that submissions do
@@ -58,7 +63,17 @@ struct nvmepeer_prefetch {
 	uint64_t taken;
 	uint64_t released;
 	const struct nvmepeer_list *list;
+	const struct nvmepeer_set *set;
+	struct nvmepeer_set_batch *set_batches;
 };
+
+/* Byte offset of a slot of the window. */
+NVP_FN uint64_t nvp_prefetch_offset(const struct nvmepeer_prefetch *ahead, uint32_t slot)
+{
+	const struct nvmepeer_queue *queue = ahead->set ? ahead->set->queues : ahead->queue;
+
+	return (uint64_t)slot * ahead->unit_blocks << queue->lba_shift;
+}
 
 /* Unit @unit of a list as a list, with slots of the scratch memory of its own. */
 NVP_FN struct nvmepeer_list nvp_prefetch_unit(const struct nvmepeer_prefetch *ahead, uint64_t unit,
@@ -92,14 +107,16 @@ NVP_FN int nvp_prefetch_send(const struct nvmepeer_prefetch *ahead, uint64_t uni
 	uint32_t slot = (uint32_t)(unit % ahead->window);
 	struct nvmepeer_transfer transfer = {
 		NVMEPEER_OP_READ, 0,
-		ahead->lbas && !ahead->list ? ahead->lbas[unit] :
+		ahead->lbas && (ahead->set || !ahead->list) ? ahead->lbas[unit] :
 					      ahead->first + unit * ahead->unit_blocks,
-		ahead->unit_blocks, ahead->buffer,
-		(uint64_t)slot * ahead->unit_blocks << ahead->queue->lba_shift,
+		ahead->unit_blocks, ahead->buffer, nvp_prefetch_offset(ahead, slot),
 	};
 	struct nvmepeer_scratch scratch;
 	struct nvmepeer_list list;
 
+	if (ahead->set)
+		return nvmepeer_warp_set_submit(ahead->set, ahead->group, &transfer,
+						&ahead->set_batches[slot]);
 	if (!ahead->list)
 		return nvmepeer_warp_submit(ahead->queue, ahead->group, &transfer,
 					    &ahead->batches[slot]);
@@ -115,11 +132,14 @@ NVP_FN int nvp_prefetch_wait(const struct nvmepeer_prefetch *ahead, uint64_t uni
 	struct nvmepeer_scratch scratch;
 	struct nvmepeer_list list;
 
-	if (!ahead->list) {
-		*offset = (uint64_t)slot * ahead->unit_blocks << ahead->queue->lba_shift;
+	if (ahead->set || !ahead->list)
+		*offset = nvp_prefetch_offset(ahead, slot);
+	if (ahead->set)
+		return nvmepeer_warp_set_wait(ahead->set, ahead->group, &ahead->set_batches[slot],
+					      timeout_ns);
+	if (!ahead->list)
 		return nvmepeer_warp_wait(ahead->queue, ahead->group, &ahead->batches[slot],
 					  timeout_ns);
-	}
 	list = nvp_prefetch_unit(ahead, unit, &scratch);
 	*offset = nvp_list_item_at(&list, 0).offset;
 	return nvmepeer_warp_list_wait(ahead->queue, ahead->group, &list, &ahead->batches[slot],

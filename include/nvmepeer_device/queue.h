@@ -304,7 +304,7 @@ struct nvmepeer_queue {
  * what struct nvmepeer_cuda_list points to, and of the meaning of a field or of a
  * status.
  */
-#define NVMEPEER_LAYOUT_VERSION 2u
+#define NVMEPEER_LAYOUT_VERSION 4u
 #define NVMEPEER_LAYOUT								\
 	(NVMEPEER_LAYOUT_VERSION << 24 | (uint32_t)sizeof(struct nvmepeer_queue) << 12 | \
 	 (uint32_t)sizeof(struct nvmepeer_state))

@@ -24,6 +24,16 @@ enum {
 };
 
 /**
+ * struct nvmepeer_set_member - the blocks of one controller that belong to a set
+ * @base: first logical block
+ * @blocks: number of logical blocks
+ */
+struct nvmepeer_set_member {
+	uint64_t base;
+	uint64_t blocks;
+};
+
+/**
  * struct nvmepeer_set - queue pairs of several controllers as one
  * @queues: @queues_each queue pairs of the first controller, then of the next
  * @buffers: the data memory as each controller sees it, one per controller
@@ -33,6 +43,7 @@ enum {
  * @flags: NVMEPEER_SET_HASH
  * @layout: NVMEPEER_LAYOUT, for nvmepeer_set_check()
  * @reserved: 0
+ * @members: one per controller, in memory of the peer; or NULL: all blocks of each
  */
 struct nvmepeer_set {
 	const struct nvmepeer_queue *queues;
@@ -43,12 +54,14 @@ struct nvmepeer_set {
 	uint32_t flags;
 	uint32_t layout;
 	uint32_t reserved;
+	const struct nvmepeer_set_member *members;
 };
 
-/* Location of a block of the set. */
+/* Location of a block of the set.  @left: blocks of the member from there on. */
 struct nvp_location {
 	uint32_t controller;
 	uint64_t lba;
+	uint64_t left;
 };
 
 NVP_FN struct nvp_location nvp_set_locate(const struct nvmepeer_set *set, uint64_t lba)
@@ -62,6 +75,13 @@ NVP_FN struct nvp_location nvp_set_locate(const struct nvmepeer_set *set, uint64
 		column = (column + (row * 0x9e3779b97f4a7c15u >> 33)) % set->controllers;
 	location.controller = (uint32_t)column;
 	location.lba = row << set->stripe_shift | (lba & (((uint64_t)1 << set->stripe_shift) - 1));
+	location.left = ~(uint64_t)0;
+	if (set->members) {
+		const struct nvmepeer_set_member *member = &set->members[location.controller];
+
+		location.left = member->blocks > location.lba ? member->blocks - location.lba : 0;
+		location.lba += member->base;
+	}
 	return location;
 }
 
@@ -75,11 +95,16 @@ NVP_FN uint32_t nvp_set_index(uint32_t start, uint32_t queues_each)
 	return (start * 2654435769u >> 16) % queues_each;
 }
 
+/* Index of this warp's queue pair of a controller. */
+NVP_FN uint32_t nvp_set_queue_of(const struct nvmepeer_set *set, uint32_t controller)
+{
+	return controller * set->queues_each + nvp_set_index(nvp_start_hash(), set->queues_each);
+}
+
 NVP_FN const struct nvmepeer_queue *nvp_set_queue(const struct nvmepeer_set *set,
 						  uint32_t controller)
 {
-	return &set->queues[controller * set->queues_each +
-			    nvp_set_index(nvp_start_hash(), set->queues_each)];
+	return &set->queues[nvp_set_queue_of(set, controller)];
 }
 
 /*
@@ -100,7 +125,8 @@ NVP_FN int nvp_set_execute(const struct nvmepeer_set *set, uint32_t opcode,
 		struct nvmepeer_command command = { opcode, here, location.lba,
 						    &set->buffers[location.controller], offset, 0 };
 
-		status = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+		status = here > location.left ? (int)NVMEPEER_E_RANGE :
+			 nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
 		lba += here;
 		blocks -= here;
 		offset += (uint64_t)here << queue->lba_shift;

@@ -441,6 +441,20 @@ static int check_memory(struct nvmepeer_cuda *cuda, uint64_t address)
 	return 0;
 }
 
+int cuda_check_memory(struct nvmepeer_cuda *cuda, uint64_t address, uint64_t bytes)
+{
+	struct entered entered;
+	int error = enter(cuda, &entered);
+
+	if (error)
+		return error;
+	error = check_memory(cuda, address);
+	if (!error)
+		error = check_memory(cuda, address + bytes - 1);
+	leave(cuda, &entered);
+	return error;
+}
+
 static int export_refused(struct nvmepeer_cuda *cuda, int error, uint64_t address, size_t bytes)
 {
 	int supported = 0;

@@ -16,12 +16,14 @@
  * @queues: @count device queues, in host memory
  * @device: the same in GPU memory
  * @count: number of queue pairs
- * @ctrl: controller, owned by the caller
+ * @ctrl: controller, owned by the caller; NULL if they came as descriptors
  * @cuda: GPU, owned by the caller
  * @parts: resources of each queue pair
- * @memory: GPU address of rings, PRP lists, shared state and device queues
+ * @memory: GPU address of rings, PRP lists, shared state and device queues; of the
+ *	latter two only if the queue pairs came as descriptors
  * @bytes: of that memory
  * @handle: its buffer handle
+ * @closed: a close ended the queue pairs, but could not free @memory
  * @lock: held by a re-arm; guards what it changes in @parts
  *
  * Constant after open, except for what a re-arm changes in @parts.
@@ -36,6 +38,7 @@ struct nvmepeer_cuda_queues {
 	uint64_t memory;
 	uint64_t bytes;
 	uint32_t handle;
+	bool closed;
 	pthread_mutex_t lock;
 };
 
@@ -112,6 +115,57 @@ enum cuda_memory {
 
 /* Granularity of GPU memory that can be exported as a dma-buf by itself. */
 enum { CUDA_ALLOCATION_UNIT = 2 << 20 };
+
+/* Roles of descriptors; NVMEPEER_CUDA_DOORBELL_MEMORY has the place of the doorbells. */
+enum { CUDA_ROLES = NVMEPEER_CUDA_QUEUE_PAIR + 1 };
+
+/**
+ * struct cuda_mapping - a part of a queue pair, mapped into this process
+ * @base: start of the mapping, or NULL
+ * @bytes: of the mapping
+ * @address: the part
+ * @registered: with the GPU
+ */
+struct cuda_mapping {
+	void *base;
+	size_t bytes;
+	void *address;
+	bool registered;
+};
+
+/**
+ * cuda_take_geometry() - copy the geometry of another process after checking its version
+ * @layout: NVMEPEER_LAYOUT of the kernels
+ * @size: of @geometry
+ */
+int cuda_take_geometry(uint32_t layout, const struct nvmepeer_geometry *geometry, size_t size,
+		       struct nvmepeer_geometry *taken);
+
+/**
+ * cuda_check_files() - check the parts of a queue pair against its geometry
+ * @files: the parts
+ * @count: number of @files
+ * @geometry: doorbells as offsets, no other addresses but @state
+ *
+ * Changes nothing.
+ */
+int cuda_check_files(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_file *files,
+		     uint32_t count, const struct nvmepeer_geometry *geometry);
+
+/**
+ * cuda_map_files() - map the parts of a queue pair and register them
+ * @files: the parts, checked
+ * @count: number of @files
+ * @mappings: zeroed; released by cuda_unmap_files() also after an error
+ * @geometry: in: as it was checked; out: complete
+ */
+int cuda_map_files(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_file *files,
+		   uint32_t count, struct cuda_mapping mappings[CUDA_ROLES],
+		   struct nvmepeer_geometry *geometry);
+void cuda_unmap_files(struct nvmepeer_cuda *cuda, struct cuda_mapping mappings[CUDA_ROLES]);
+
+/** cuda_check_memory() - 0 if the range is memory of this GPU, else -EINVAL. */
+int cuda_check_memory(struct nvmepeer_cuda *cuda, uint64_t address, uint64_t bytes);
 
 /** cuda_number() - CUDA's device number of the GPU. */
 int cuda_number(const struct nvmepeer_cuda *cuda);

@@ -167,12 +167,11 @@ int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists)
 static int check_list(const struct nvmepeer_cuda_list *list, const char *call)
 {
 	static const char what[] = "the list is invalid";
-	size_t least = offsetof(struct nvmepeer_cuda_list, reserved) + sizeof(list->reserved);
+	size_t least = offsetof(struct nvmepeer_cuda_list, control_high) + sizeof(list->control_high);
 
-	if (list->size < least || list->reserved)
-		return cuda_fail(call, -EINVAL, what, "set size to the size of the structure, and reserved to 0",
-				 "%u bytes of at least %zu, reserved is %u", list->size, least,
-				 list->reserved);
+	if (list->size < least)
+		return cuda_fail(call, -EINVAL, what, "set size to the size of the structure",
+				 "%u bytes of at least %zu", list->size, least);
 	for (size_t i = sizeof(*list); i < list->size; i++)
 		if (((const unsigned char *)list)[i])
 			return cuda_fail(call, -E2BIG, "unknown field of a list",
@@ -240,7 +239,7 @@ static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_
 			.tensor_count = list->tensor_count,
 			.count = list->count,
 			.opcode = opcode,
-			.control = list->control,
+			.control = (uint64_t)list->control_high << 32 | list->control,
 		},
 		.scratch = {
 			.memory = &memories[lists->count],

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
  * queues.c: create queue pairs whose rings, PRP lists and shared state are in
- * GPU memory, and re-arm them after a loss.
+ * GPU memory, take those of another process, and re-arm them after a loss.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../recovery.h"
 #include "internal.h"
@@ -19,6 +21,7 @@
 enum { GPU_PAGE = 64 << 10 };
 
 static const char opening[] = "nvmepeer_cuda_queues_open";
+static const char receiving[] = "nvmepeer_cuda_queues_from_fds";
 static const char rearming[] = "nvmepeer_cuda_queues_rearm";
 
 /*
@@ -30,29 +33,16 @@ struct layout {
 	uint64_t sq, cq, lists, state, table, each, queues, end;
 };
 
-/* Pages of a queue pair that GPU kernels access. */
-enum page { DOORBELL, STATUS, CONTROL, PAGES };
-
-static const struct {
-	enum nvme_peer_export what;
-	enum cuda_memory memory;
-} kinds[PAGES] = {
-	[DOORBELL] = { NVME_PEER_EXPORT_DOORBELL, CUDA_MEMORY_REGISTERS },
-	[STATUS] = { NVME_PEER_EXPORT_STATUS, CUDA_MEMORY_READ_ONLY },
-	[CONTROL] = { NVME_PEER_EXPORT_CONTROL, CUDA_MEMORY_READ_WRITE },
-};
-
 /*
- * Resources of one queue pair.  The first @registered of the @pages are
- * registered with the GPU.  @stale: the shared state does not match the rings,
- * because a re-arm failed halfway.  @result: of the last re-arm.  The lock of the
- * queue pairs guards @stale and @result; the rest is constant after open.
+ * Resources of one queue pair.  @qp: NULL if its file was not among the
+ * descriptors.  @stale: the shared state does not match the rings, because a
+ * re-arm failed halfway.  @result: of the last re-arm.  The lock of the queue
+ * pairs guards @stale and @result; the rest is constant after open.
  */
 struct nvmepeer_cuda_part {
 	struct nvmepeer_qp *qp;
-	struct nvmepeer_mapping *pages[PAGES];
+	struct cuda_mapping mappings[CUDA_ROLES];
 	struct nvmepeer_geometry geometry;
-	int registered;
 	bool stale;
 	int result;
 };
@@ -100,7 +90,7 @@ static struct layout layout_of(const struct nvmepeer_geometry *geometry, uint32_
 }
 
 static int create_qp(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_part *part,
-		     const struct nvmepeer_geometry *geometry)
+		     const struct nvmepeer_geometry *geometry, uint64_t sq, uint64_t cq)
 {
 	struct nvme_peer_qp_create request = {
 		.mode = NVME_PEER_MODE_DIRECT,
@@ -108,44 +98,11 @@ static int create_qp(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_p
 		.cq_entries = geometry->cq_entries,
 		.sq_handle = queues->handle,
 		.cq_handle = queues->handle,
-		.sq_offset = geometry->sq - queues->memory,
-		.cq_offset = geometry->cq - queues->memory,
+		.sq_offset = sq,
+		.cq_offset = cq,
 	};
 
 	return nvmepeer_qp_create(queues->ctrl, &request, sizeof(request), &part->qp);
-}
-
-/* Offset of the exported page in its mapping. */
-static uint64_t offset_in(const struct nvmepeer_mapping *page)
-{
-	return (uint64_t)((char *)nvmepeer_mapping_address(page) -
-			  (char *)nvmepeer_mapping_base(page));
-}
-
-/*
- * Map the pages in this process and register them with the GPU, which accesses
- * them at @address.
- */
-static int map_pages(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part,
-		     uint64_t address[PAGES])
-{
-	int error = 0;
-
-	for (int i = 0; i < PAGES; i++) {
-		error = nvmepeer_qp_map(part->qp, kinds[i].what, &part->pages[i]);
-		if (!error)
-			error = cuda_register(cuda, kinds[i].memory,
-					      nvmepeer_mapping_base(part->pages[i]),
-					      nvmepeer_mapping_mapped(part->pages[i]),
-					      &address[i]);
-		if (error)
-			return error;
-		part->registered++;
-		/* nvmepeer_qp_geometry() adds the offset of the doorbell. */
-		if (i != DOORBELL)
-			address[i] += offset_in(part->pages[i]);
-	}
-	return 0;
 }
 
 /*
@@ -191,39 +148,118 @@ static int upload_state(struct nvmepeer_cuda *cuda, const struct nvmepeer_geomet
 	return error;
 }
 
+/* Make a queue pair of its parts, whose shared state is at @geometry->state. */
+static int attach(struct nvmepeer_cuda_queues *queues, uint32_t index,
+		  const struct nvmepeer_cuda_file *files, uint32_t count,
+		  const struct nvmepeer_geometry *geometry)
+{
+	struct nvmepeer_cuda_part *part = &queues->parts[index];
+	int error;
+
+	part->geometry = *geometry;
+	error = cuda_map_files(queues->cuda, files, count, part->mappings, &part->geometry);
+	if (error)
+		return error;
+	/* Cannot fail: the geometry has been checked. */
+	nvmepeer_queue_open(&queues->queues[index], &part->geometry);
+	return upload_state(queues->cuda, &part->geometry, NULL);
+}
+
+/* Pages of a queue pair that the kernel exports. */
+enum { EXPORTS = 3 };
+
+static const struct {
+	enum nvme_peer_export what;
+	enum nvmepeer_cuda_role role;
+} exports[EXPORTS] = {
+	{ NVME_PEER_EXPORT_DOORBELL, NVMEPEER_CUDA_DOORBELL },
+	{ NVME_PEER_EXPORT_STATUS, NVMEPEER_CUDA_STATUS },
+	{ NVME_PEER_EXPORT_CONTROL, NVMEPEER_CUDA_CONTROL },
+};
+
+/*
+ * The geometry has the offset of the doorbells in their file, so that file is passed
+ * from its start.
+ */
+static int export_pages(struct nvmepeer_qp *qp, struct nvmepeer_cuda_file files[EXPORTS])
+{
+	for (int i = 0; i < EXPORTS; i++) {
+		struct nvmepeer_export exported;
+		int error = nvmepeer_qp_export(qp, exports[i].what, 0, &exported, sizeof(exported));
+
+		if (error)
+			return error;
+		files[i].fd = exported.fd;
+		files[i].role = exports[i].role;
+		files[i].offset = exported.offset;
+		files[i].bytes = exported.length;
+		if (exports[i].role != NVMEPEER_CUDA_DOORBELL)
+			continue;
+		files[i].offset = 0;
+		files[i].bytes += exported.offset;
+	}
+	return 0;
+}
+
+static struct nvmepeer_cuda_file gpu_memory(enum nvmepeer_cuda_role role, uint64_t address,
+					    uint64_t bytes)
+{
+	struct nvmepeer_cuda_file file = { NVMEPEER_CUDA_GPU_MEMORY, role, address, bytes };
+
+	return file;
+}
+
+/* Attach a queue pair whose rings and lists are at @base.  The mappings keep the pages. */
+static int attach_own(struct nvmepeer_cuda_queues *queues, uint32_t index,
+		      const struct layout *layout, uint64_t base,
+		      const struct nvmepeer_geometry *geometry)
+{
+	struct nvmepeer_cuda_file files[EXPORTS + 3] = {
+		{ .fd = -1 }, { .fd = -1 }, { .fd = -1 },
+		gpu_memory(NVMEPEER_CUDA_SQ, base + layout->sq, layout->cq - layout->sq),
+		gpu_memory(NVMEPEER_CUDA_CQ, base + layout->cq, layout->lists - layout->cq),
+		gpu_memory(NVMEPEER_CUDA_LISTS, base + layout->lists, layout->state - layout->lists),
+	};
+	uint32_t count = EXPORTS + (geometry->list_bytes ? 3 : 2);
+	int error = export_pages(queues->parts[index].qp, files);
+
+	if (!error)
+		error = cuda_check_files(queues->cuda, files, count, geometry);
+	if (!error)
+		error = attach(queues, index, files, count, geometry);
+	for (int i = 0; i < EXPORTS; i++)
+		if (files[i].fd >= 0)
+			close(files[i].fd);
+	return error;
+}
+
 static int open_queue(struct nvmepeer_cuda_queues *queues, uint32_t index,
 		      const struct nvmepeer_ns_info *ns, const struct layout *layout,
 		      const struct nvmepeer_geometry *wanted)
 {
 	struct nvmepeer_cuda_part *part = &queues->parts[index];
-	uint64_t offset = index * layout->each, base = queues->memory + offset, pages[PAGES];
+	uint64_t offset = index * layout->each, base = queues->memory + offset;
 	struct nvmepeer_geometry geometry = *wanted;
-	int error;
+	int error = create_qp(queues, part, &geometry, offset + layout->sq, offset + layout->cq);
 
-	geometry.sq = base + layout->sq;
-	geometry.cq = base + layout->cq;
-	geometry.list_area = geometry.list_bytes ? base + layout->lists : 0;
-	geometry.state = base + layout->state;
-	error = create_qp(queues, part, &geometry);
-	if (!error)
-		error = map_pages(queues->cuda, part, pages);
 	if (!error && geometry.list_bytes)
 		error = cuda_describe(queues->cuda, queues->ctrl, queues->handle,
 				      offset + layout->lists,
 				      (uint64_t)nvmepeer_cids(&geometry) * geometry.list_bytes,
 				      base + layout->table, &geometry.list_memory);
-	if (error)
-		return error;
-	geometry.status = pages[STATUS];
-	geometry.control = pages[CONTROL];
 	/* Refuses rings that are in another memory than the data will be. */
-	error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, 0, pages[DOORBELL], &geometry,
-				     sizeof(geometry));
-	if (error)
-		return error;
-	nvmepeer_queue_open(&queues->queues[index], &geometry);
-	part->geometry = geometry;
-	return upload_state(queues->cuda, &geometry, NULL);
+	if (!error)
+		error = nvmepeer_qp_geometry(queues->ctrl, part->qp, ns, NVMEPEER_VIEW_DESCRIPTORS,
+					     0, &geometry, sizeof(geometry));
+	geometry.state = base + layout->state;
+	return error ? error : attach_own(queues, index, layout, base, &geometry);
+}
+
+static int upload_queues(struct nvmepeer_cuda_queues *queues, uint64_t address)
+{
+	queues->device = (const struct nvmepeer_queue *)(uintptr_t)address;
+	return cuda_upload(queues->cuda, address, queues->queues,
+			   queues->count * sizeof(struct nvmepeer_queue));
 }
 
 static int open_parts(struct nvmepeer_cuda_queues *queues, const struct nvmepeer_ns_info *ns,
@@ -249,12 +285,7 @@ static int open_parts(struct nvmepeer_cuda_queues *queues, const struct nvmepeer
 				    &queues->handle, &segments);
 	for (uint32_t i = 0; !error && i < queues->count; i++)
 		error = open_queue(queues, i, ns, &layout, &wanted);
-	if (error)
-		return error;
-	queues->device = (const struct nvmepeer_queue *)(uintptr_t)(queues->memory +
-								    layout.queues);
-	return cuda_upload(queues->cuda, queues->memory + layout.queues, queues->queues,
-			   queues->count * sizeof(struct nvmepeer_queue));
+	return error ? error : upload_queues(queues, queues->memory + layout.queues);
 }
 
 /* Checks that need no resources. */
@@ -284,11 +315,7 @@ static int check_first(struct nvmepeer_cuda *cuda,
 
 static void close_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part)
 {
-	for (int i = 0; i < PAGES; i++) {
-		if (i < part->registered)
-			cuda_unregister(cuda, nvmepeer_mapping_base(part->pages[i]));
-		nvmepeer_unmap(part->pages[i]);
-	}
+	cuda_unmap_files(cuda, part->mappings);
 	nvmepeer_qp_destroy(part->qp);
 	memset(part, 0, sizeof(*part));
 }
@@ -302,6 +329,7 @@ static void close_parts(struct nvmepeer_cuda_queues *queues)
 {
 	for (uint32_t i = 0; queues->parts && i < queues->count; i++)
 		close_part(queues->cuda, &queues->parts[i]);
+	queues->closed = true;
 }
 
 static void free_queues(struct nvmepeer_cuda_queues *queues)
@@ -318,11 +346,14 @@ static void free_queues(struct nvmepeer_cuda_queues *queues)
  * access the GPU memory, which stays allocated.  Otherwise it is kept: other kernels
  * may run, and cuda_free() would wait for them.
  */
-static void undo(struct nvmepeer_cuda_queues *queues)
+static void undo(struct nvmepeer_cuda_queues *queues, const char *call)
 {
 	struct nvmepeer_explanation why;
 
 	nvmepeer_explain(&why, sizeof(why));
+	/* Both calls execute the same code. */
+	if (!strcmp(why.call, opening) || !strcmp(why.call, receiving))
+		why.call = call;
 	close_parts(queues);
 	cuda_release(queues->ctrl, &queues->handle);
 	if (queues->memory && !queues->handle)
@@ -397,7 +428,7 @@ int nvmepeer_cuda_queues_open_with(struct nvmepeer *ctrl, const struct nvmepeer_
 		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	error = open_parts(opened, ns, &taken);
 	if (error)
-		undo(opened);
+		undo(opened, opening);
 	else
 		*queues = opened;
 	return error;
@@ -412,11 +443,75 @@ int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_in
 
 int queues_check_open(const struct nvmepeer_cuda_queues *queues, const char *call)
 {
-	if (queues->parts[0].qp)
+	if (!queues->closed)
 		return 0;
 	return cuda_fail(call, -ESHUTDOWN, "the queue pairs are closed",
 			 "call nvmepeer_cuda_queues_close() again",
 			 "only their memory is left, which the controller may still access");
+}
+
+/* The queue pair file of the caller stays the caller's. */
+static int take_qp(struct nvmepeer_cuda_part *part, const struct nvmepeer_cuda_file *files,
+		   uint32_t count)
+{
+	int fd, error;
+
+	while (count && files[count - 1].role != NVMEPEER_CUDA_QUEUE_PAIR)
+		count--;
+	if (!count)
+		return 0;
+	fd = fcntl(files[count - 1].fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return cuda_fail(receiving, -errno, "cannot duplicate the queue pair file",
+				 "pass the descriptor received", "descriptor %d: %s",
+				 files[count - 1].fd, strerror(errno));
+	error = nvmepeer_qp_from_fd(fd, &part->qp);
+	if (error)
+		close(fd);
+	return error;
+}
+
+/* The shared state and the device queue are in GPU memory of this process. */
+static int receive(struct nvmepeer_cuda_queues *queues, const struct nvmepeer_cuda_file *files,
+		   uint32_t count, struct nvmepeer_geometry *geometry)
+{
+	int error = cuda_check_files(queues->cuda, files, count, geometry);
+	uint64_t state;
+
+	if (!error)
+		error = take_qp(&queues->parts[0], files, count);
+	if (error)
+		return error;
+	state = cuda_round_up(nvmepeer_state_bytes(geometry), 128);
+	queues->bytes = state + sizeof(struct nvmepeer_queue);
+	error = cuda_alloc(queues->cuda, queues->bytes, &queues->memory);
+	if (error)
+		return error;
+	geometry->state = queues->memory;
+	error = attach(queues, 0, files, count, geometry);
+	return error ? error : upload_queues(queues, queues->memory + state);
+}
+
+int nvmepeer_cuda_queues_from_fds(struct nvmepeer_cuda *cuda, uint32_t layout,
+				  const struct nvmepeer_cuda_file *files, uint32_t count,
+				  const struct nvmepeer_geometry *geometry, size_t size,
+				  struct nvmepeer_cuda_queues **queues)
+{
+	struct nvmepeer_cuda_queues *opened;
+	struct nvmepeer_geometry taken;
+	int error = cuda_take_geometry(layout, geometry, size, &taken);
+
+	if (error)
+		return error;
+	opened = new_queues(NULL, cuda, 1);
+	if (!opened)
+		return cuda_fail(receiving, -ENOMEM, "out of memory", "", "the host has no free memory");
+	error = receive(opened, files, count, &taken);
+	if (error)
+		undo(opened, receiving);
+	else
+		*queues = opened;
+	return error;
 }
 
 static int no_such_queue(const char *call, const struct nvmepeer_cuda_queues *queues,
@@ -427,9 +522,16 @@ static int no_such_queue(const char *call, const struct nvmepeer_cuda_queues *qu
 			 "index %u of %u queue pairs", index, queues->count);
 }
 
+static int no_file(const char *call)
+{
+	return cuda_fail(call, -EOPNOTSUPP, "the queue pair has no file in this process",
+			 "let the process that created it re-arm it, or pass NVMEPEER_CUDA_QUEUE_PAIR",
+			 "it came as descriptors without that of its file");
+}
+
 static struct nvme_peer_control *control_of(const struct nvmepeer_cuda_part *part)
 {
-	return nvmepeer_mapping_address(part->pages[CONTROL]);
+	return part->mappings[NVMEPEER_CUDA_CONTROL].address;
 }
 
 /*
@@ -514,7 +616,11 @@ static int rearm_when_ready(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_par
 static int rearm_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *part, int64_t end)
 {
 	uint32_t losses;
-	int error = rearm_when_ready(cuda, part, end, &losses);
+	int error;
+
+	if (!part->qp)
+		return no_file(rearming);
+	error = rearm_when_ready(cuda, part, end, &losses);
 	if (!error && part->stale)
 		error = upload_state(cuda, &part->geometry, &losses);
 	if (!error)
@@ -544,14 +650,17 @@ int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_
 
 int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t index)
 {
+	static const char call[] = "nvmepeer_cuda_queues_quiesce";
 	struct nvme_peer_qp_info info;
 	int error;
 
 	if (index >= queues->count)
-		return no_such_queue("nvmepeer_cuda_queues_quiesce", queues, index);
-	error = queues_check_open(queues, "nvmepeer_cuda_queues_quiesce");
+		return no_such_queue(call, queues, index);
+	error = queues_check_open(queues, call);
 	if (error)
 		return error;
+	if (!queues->parts[index].qp)
+		return no_file(call);
 	pthread_mutex_lock(&queues->lock);
 	error = nvmepeer_qp_info(queues->parts[index].qp, &info, sizeof(info));
 	if (!error && info.state == NVME_PEER_QP_LIVE)

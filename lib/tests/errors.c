@@ -213,7 +213,7 @@ static const struct {
 	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_LOST, -EINTR, "of a peer", "no longer LIVE" },
 	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_TIMEOUT, -ETIMEDOUT, "of a peer", "no completion" },
 	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_BUSY, -EBUSY, "of a peer", "queue pair" },
-	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_OPCODE, -EOPNOTSUPP, "of a peer", "opcode" },
+	{ NVMEPEER_RESULT_DEVICE, NVMEPEER_E_OPCODE, -EOPNOTSUPP, "of a peer", "range of blocks" },
 	{ NVMEPEER_RESULT_DEVICE, 0x4002, 0x4002, "of a peer", "do not retry" },
 };
 

@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "fake.h"
 
@@ -25,6 +28,8 @@ int __wrap_close(int fd);
 int __wrap_ioctl(int fd, unsigned long command, ...);
 void *__wrap_mmap(void *address, size_t length, int protection, int flags,
 		  int fd, off_t offset);
+int __wrap_fcntl(int fd, int command, ...);
+int __wrap_fstat(int fd, struct stat *status);
 int __real_close(int fd);
 void *__real_mmap(void *address, size_t length, int protection, int flags,
 		  int fd, off_t offset);
@@ -72,6 +77,27 @@ int __wrap_close(int fd)
 	if (fd < FIRST_FD)
 		return __real_close(fd);
 	fake.open_files--;
+	return 0;
+}
+
+int __wrap_fcntl(int fd, int command, ...)
+{
+	unsigned long argument;
+	va_list arguments;
+
+	va_start(arguments, command);
+	argument = va_arg(arguments, unsigned long);
+	va_end(arguments);
+	if (fd < FIRST_FD || command != F_DUPFD_CLOEXEC)
+		return (int)syscall(SYS_fcntl, fd, command, argument);
+	return new_file();
+}
+
+int __wrap_fstat(int fd, struct stat *status)
+{
+	if (fd < FIRST_FD)
+		return fstatat(fd, "", status, AT_EMPTY_PATH);
+	memset(status, 0, sizeof(*status));
 	return 0;
 }
 
@@ -196,7 +222,7 @@ static int answer_peer(unsigned long command, void *argument)
 		if (out.export->what == NVME_PEER_EXPORT_STATUS)
 			status_fd = out.export->fd;
 		out.export->offset = out.export->what == NVME_PEER_EXPORT_DOORBELL ? 0x28 : 0;
-		out.export->length = 8;
+		out.export->length = out.export->what == NVME_PEER_EXPORT_DOORBELL ? 8 : 4096;
 		return 0;
 	default:
 		return 0;

@@ -79,6 +79,31 @@ TEST_F(geometry, is_completed)
 	EXPECT_EQ(self->geometry.flags, 0);
 }
 
+/* For a peer in another process: everything but addresses is checked, and none is set. */
+TEST_F(geometry, without_addresses_for_descriptors)
+{
+	memset(&self->geometry, 0, sizeof(self->geometry));
+	self->geometry.list_bytes = 8;
+	self->geometry.list_memory.length = 8 * 4 * 64;
+	fake.qp_info.sq_pci_address = fake.qp_info.cq_pci_address = gpu;
+	EXPECT_EQ(geometry_of(self, 0), -EINVAL);
+	ASSERT_EQ(nvmepeer_qp_geometry(self->ctrl, self->qp, &self->ns, NVMEPEER_VIEW_DESCRIPTORS, 0,
+				       &self->geometry, sizeof(self->geometry)), 0);
+	EXPECT_EQ(self->geometry.sq_doorbell, 0x28);
+	EXPECT_EQ(self->geometry.cq_doorbell, 0x2c);
+	EXPECT_EQ(self->geometry.sq, 0);
+	EXPECT_EQ(self->geometry.state, 0);
+	EXPECT_EQ(self->geometry.list_area, 0);
+	EXPECT_EQ(self->geometry.readback, 0);
+	self->geometry.list_memory.length--;
+	EXPECT_EQ(geometry_of(self, NVMEPEER_VIEW_DESCRIPTORS), -EINVAL);
+	self->geometry.list_memory.length++;
+	/* Completions of host memory and data of the GPU: no word could be read back. */
+	fake.qp_info.cq_pci_address.valid = 0;
+	EXPECT_EQ(geometry_of(self, NVMEPEER_VIEW_DESCRIPTORS), -EINVAL);
+	EXPECT_EQ(geometry_of(self, NVMEPEER_VIEW_DESCRIPTORS | NVMEPEER_VIEW_CPU), 0);
+}
+
 TEST_F(geometry, has_flags_for_placement)
 {
 	enum { apart = NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE };

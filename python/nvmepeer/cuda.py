@@ -35,7 +35,7 @@ class _List(ctypes.Structure):
     _fields_ = [("size", c_uint32), ("count", c_uint32), ("items", c_uint64), ("tensors", c_uint64),
                 ("pages", c_uint64), ("statuses", c_uint64), ("count_at", c_uint64),
                 ("done", c_uint64), ("tensor_count", c_uint32), ("control", c_uint32),
-                ("scratch", c_uint32), ("reserved", c_uint32)]
+                ("scratch", c_uint32), ("control_high", c_uint32)]
 
 
 _takes: dict[str, list[Any]] = {

@@ -1803,6 +1803,7 @@ pub const NVMEPEER_VIEW_CPU: nvmepeer_view = 1;
 pub const NVMEPEER_VIEW_DATA_IN_HOST: nvmepeer_view = 2;
 pub const NVMEPEER_VIEW_DATA_ELSEWHERE: nvmepeer_view = 4;
 pub const NVMEPEER_VIEW_DATA_IN_DEVICE: nvmepeer_view = 8;
+pub const NVMEPEER_VIEW_DESCRIPTORS: nvmepeer_view = 16;
 pub type nvmepeer_view = ::core::ffi::c_uint;
 extern "C" {
     pub fn nvmepeer_data_view(

@@ -45,6 +45,7 @@ ENTRY void use_calls(const struct nvmepeer_queue *queue, const struct nvmepeer_b
 	*status |= nvmepeer_flush(queue);
 	*status |= nvmepeer_write_zeroes(queue, 0, 8, NVMEPEER_CONTROL_DEALLOCATE);
 	*status |= nvmepeer_zone_append(queue, buffer, 0, 0, 8, &result);
+	*status |= nvmepeer_deallocate(queue, buffer, 0, 8);
 	*status |= nvmepeer_submit(queue, &command, &token[0], 1000);
 	*status |= nvmepeer_submit_raw(queue, &entry, &token[1], 1000);
 	*status |= nvmepeer_wait_any(queue, token, 2, &which, &result, 1000);
@@ -73,7 +74,20 @@ ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_tabl
 	struct nvmepeer_set_staging set_staging = { 0, staging->address, staging->unit_shift,
 						    staging->blocks };
 
-	*status = nvmepeer_set_read(set, 0, 0, 8);
+	struct nvmepeer_command command = { NVMEPEER_OP_READ, 8, 0, NULL, 0, 0 };
+	struct nvmepeer_group group = nvmepeer_group_join(set->queues);
+	struct nvmepeer_token tokens[4];
+	uint32_t queues[4];
+	struct nvmepeer_set_batch batch = { { tokens, 4, 0, 0 }, queues, NULL };
+	struct nvmepeer_set_token token;
+
+	*status = nvmepeer_set_submit(set, &command, &token, 1000);
+	*status |= nvmepeer_set_poll(set, token, NULL);
+	*status |= nvmepeer_set_wait(set, token, NULL, 1000);
+	*status |= nvmepeer_warp_set_submit(set, group, transfer, &batch);
+	*status |= nvmepeer_warp_set_poll(set, group, &batch);
+	*status |= nvmepeer_warp_set_wait(set, group, &batch, 1000);
+	*status |= nvmepeer_set_read(set, 0, 0, 8);
 	*status |= nvmepeer_set_write(set, 0, 0, 8);
 	*status |= nvmepeer_warp_transfer(set->queues, transfer);
 	*status |= nvmepeer_block_transfer(set->queues, transfer, &table->left);

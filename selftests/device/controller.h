@@ -52,6 +52,7 @@ struct controller {
 	uint64_t iova;			/* DMA address offset of data memory */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
 	bool mute;			/* fetches and never completes */
+	uint32_t last[16];		/* entry of the last command executed */
 	uint32_t refusal;		/* status of all commands, none of which is executed; or 0 */
 	uint32_t last_tail;
 	uint32_t last_head;
@@ -360,6 +361,29 @@ static inline uint32_t controller_transfer(const struct controller *controller, 
 	return 0;
 }
 
+/* Deallocate ranges of blocks, which then are zero. */
+static inline uint32_t controller_deallocate(struct controller *controller, const uint32_t entry[16])
+{
+	uint64_t bytes = 16 * ((entry[10] & 0xff) + 1), lba;
+	uint32_t range[4];
+
+	for (uint64_t at = 0; at < bytes; at += 16) {
+		/* A range may continue in another page. */
+		for (int i = 0; i < 4; i++) {
+			uint64_t word = controller_data(controller, entry, at + 4 * i, bytes).address;
+
+			controller_fetch_data(&range[i], (void *)(uintptr_t)word, 4);
+		}
+		lba = range[2] | (uint64_t)range[3] << 32;
+		if (lba >= controller->disk_blocks || range[1] > controller->disk_blocks - lba)
+			return 0x4080;
+		if (entry[11] & 4)
+			memset(controller->disk + lba * controller->block, 0,
+			       (size_t)range[1] * controller->block);
+	}
+	return 0;
+}
+
 /* Execute one command and return its status field. */
 static inline uint32_t controller_execute(struct controller *controller, const uint32_t entry[16])
 {
@@ -371,10 +395,13 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 	int opcode = entry[0] & 0xff;
 	uint32_t status;
 
+	memcpy(controller->last, entry, sizeof(controller->last));
 	if (controller->refusal)
 		return controller->refusal;
 	if (opcode == 0x00)
 		return 0;
+	if (opcode == 0x09)
+		return controller_deallocate(controller, entry);
 	if (opcode != 0x01 && opcode != 0x02 && opcode != 0x05 && opcode != 0x08)
 		return 0x4001;
 	if (lba >= controller->disk_blocks || blocks > controller->disk_blocks - lba)

@@ -184,6 +184,75 @@ static bool statuses(struct rig *rig)
 	       !rig->in_memory[511];
 }
 
+/* Directive and hints of a command, and of every command of a transfer. */
+static bool directives(struct rig *rig)
+{
+	const uint64_t control = NVMEPEER_CONTROL_PLACEMENT(0x8003) | NVMEPEER_CONTROL_FORCE_UNIT_ACCESS |
+				 NVMEPEER_CONTROL_HINTS(NVMEPEER_HINT_SEQUENTIAL | NVMEPEER_HINT_READ_ONCE);
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE, 3, 20, &rig->out, 512, control };
+	struct nvmepeer_transfer transfer = { NVMEPEER_OP_WRITE, control, 1, 300, &rig->out, 0 };
+	struct nvmepeer_queue queue = rig->bench->queue;
+	const uint32_t *last = rig->bench->controller.last;
+	uint32_t dword13 = 0;
+	bool good;
+
+	good = !nvmepeer_execute(&queue, &command, &dword13, 1000000000u) && dword13 == 0x80030046 &&
+	       last[12] == (2u | 2u << 20 | 1u << 30) && !last[14] && !last[15];
+	/* Nothing of it stays. */
+	command.control = 0;
+	good = good && !nvmepeer_execute(&queue, &command, &dword13, 1000000000u) && !dword13 &&
+	       last[12] == 2;
+	queue.max_transfer = 65536;
+	good = good && !nvmepeer_warp_transfer(&queue, &transfer) &&
+	       last[12] == (43u | 2u << 20 | 1u << 30) && last[13] == 0x80030046;
+	return good && NVMEPEER_CONTROL_DIRECTIVE(17, 0x10001) == ((uint64_t)1 << 48 | 1 << 20);
+}
+
+/* Is a block of the disk zero, and the next one not? */
+static bool is_deallocated(const struct rig *rig, uint64_t last)
+{
+	const uint8_t *disk = rig->bench->controller.disk;
+
+	return !disk[512 * last] && !disk[512 * last + 511] && disk[512 * (last + 1)] == 0xff;
+}
+
+/* Ranges anywhere in data memory, up to the limits. */
+static bool deallocation(struct rig *rig)
+{
+	struct nvmepeer_queue queue = rig->bench->queue;
+	uint8_t *disk = rig->bench->controller.disk;
+	struct nvmepeer_range range = { 0, 2, 10 };
+	uint64_t served, offset = 4096 * 3 - 1028;	/* ends in the next page */
+	const uint32_t *last = rig->bench->controller.last;
+	struct nvmepeer_token token;
+	bool good;
+
+	memset(disk, 0xff, 512 * 4096);
+	for (uint32_t i = 0; i < 256; i++) {
+		memcpy(rig->out_memory + offset + 16 * i, &range, sizeof(range));
+		range.lba += 5;
+	}
+	good = !nvmepeer_deallocate(&queue, &rig->out, offset, 1) && is_deallocated(rig, 11) &&
+	       disk[512 * 10] == 0 && disk[512 * 9] == 0xff && disk[512 * 15] == 0xff &&
+	       last[10] == 0 && last[11] == 4 && last[1] == queue.nsid && !last[12] && !last[13];
+	good = good && !nvmepeer_submit_deallocate(&queue, &rig->out, offset, 256, &token, 1000000000u) &&
+	       !nvmepeer_wait(&queue, token, NULL, 1000000000u) && is_deallocated(rig, 16) &&
+	       is_deallocated(rig, 10 + 5 * 255 + 1) && last[10] == 255;
+	served = rig->bench->controller.completed;
+	good = good && nvmepeer_deallocate(&queue, &rig->out, offset, 0) == NVMEPEER_E_TOO_LARGE &&
+	       nvmepeer_deallocate(&queue, &rig->out, offset, 257) == NVMEPEER_E_TOO_LARGE &&
+	       nvmepeer_deallocate(&queue, &rig->out, ~0ull - 31, 1) == NVMEPEER_E_RANGE &&
+	       nvmepeer_deallocate(&queue, &rig->out, BYTES + 4096 - 16, 2) == NVMEPEER_E_RANGE &&
+	       nvmepeer_deallocate(&queue, &rig->out, offset + 2, 1) == NVMEPEER_E_ALIGN;
+	queue.max_transfer = 512;
+	good = good && nvmepeer_deallocate(&queue, &rig->out, offset, 33) == NVMEPEER_E_TOO_LARGE &&
+	       rig->bench->controller.completed == served &&
+	       !nvmepeer_deallocate(&queue, &rig->out, offset, 32);
+	range.lba = rig->bench->controller.disk_blocks - 1;
+	memcpy(rig->out_memory, &range, sizeof(range));
+	return good && nvmepeer_deallocate(&queue, &rig->out, 0, 1) == 0x4080;
+}
+
 static int geometry_says(const struct rig *rig, uint32_t entries, uint32_t cq_entries,
 			 uint32_t cids, uint64_t sq_shift)
 {
@@ -307,9 +376,9 @@ static bool gather_end(struct rig *rig)
 static bool sets(struct rig *rig)
 {
 	struct nvmepeer_set set = { &rig->bench->queue, &rig->in, 3, 1, 3, NVMEPEER_SET_HASH,
-				    NVMEPEER_LAYOUT, 0 };
+				    NVMEPEER_LAYOUT, 0, NULL };
 	static uint8_t seen[3][1024];
-	struct nvmepeer_set one = { &rig->bench->queue, &rig->out, 1, 1, 3, 0, NVMEPEER_LAYOUT, 0 };
+	struct nvmepeer_set one = { &rig->bench->queue, &rig->out, 1, 1, 3, 0, NVMEPEER_LAYOUT, 0, NULL };
 	bool good = true;
 
 	memset(seen, 0, sizeof(seen));
@@ -448,6 +517,7 @@ static bool prefetch_timeout(struct rig *rig)
 	struct nvmepeer_batch batches[2] = { { tokens[0], 2, 0, 0 }, { tokens[1], 2, 0, 0 } };
 	struct nvmepeer_prefetch ahead = {
 		queue, nvmepeer_group_full(), &rig->in, batches, NULL, 0, 100, 8, 2, 0, 0, 0, NULL,
+		NULL, NULL,
 	};
 	uint64_t offset, units;
 	bool good;
@@ -478,7 +548,7 @@ static bool prefetch_ends(bool lost)
 	struct nvmepeer_buffer buffer = { 8 * 512, 0x10000000, 0 };
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, nvmepeer_group_self(), &buffer, batches, NULL, 0, 100, 1, 8, 0, 0, 0,
-		NULL,
+		NULL, NULL, NULL,
 	};
 	int expected = lost ? NVMEPEER_E_LOST : NVMEPEER_E_FULL;
 	uint64_t took, offset, sent;
@@ -578,7 +648,7 @@ static bool worst_wins(struct rig *rig)
 							     { NULL, 0, 0, order[j] } };
 			struct nvmepeer_prefetch ahead = {
 				&rig->bench->queue, self, &rig->in, batches, NULL, 0, 2, 8, 2, 2, 0, 0,
-				NULL,
+				NULL, NULL, NULL,
 			};
 			struct nvmepeer_batch batch = { NULL, 0, 0, order[i] };
 
@@ -685,6 +755,8 @@ int main(void)
 	ktap_check(scattered(rig), "buffer of scattered pages");
 	ktap_check(limits(rig), "limits: refused before submission");
 	ktap_check(statuses(rig), "statuses of the controller");
+	ktap_check(directives(rig), "directive and hints of commands and transfers");
+	ktap_check(deallocation(rig), "deallocate: ranges up to the limits");
 	ktap_check(geometries(rig), "invalid geometries, each with its own error");
 	ktap_check(last_cid(rig), "cid 0xffff is not used");
 	ktap_check(transfers(rig), "long transfers by warp and by block");

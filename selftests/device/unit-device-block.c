@@ -67,7 +67,7 @@ static uint64_t my_offset(void)
 /* Block @lba of the set, or of its first controller only. */
 static const uint8_t *on_disk(bool of_set, uint64_t lba)
 {
-	struct nvp_location place = { 0, lba };
+	struct nvp_location place = { 0, lba, 0 };
 
 	if (of_set)
 		place = nvp_set_locate(&set, lba);
@@ -288,7 +288,7 @@ static void make_set(uint32_t entries, uint32_t seed)
 			MEMORY, (uintptr_t)memory + (uint64_t)i * IOVA, 0
 		};
 	set = (struct nvmepeer_set){ queues, buffers, CONTROLLERS, EACH, STRIPE_SHIFT,
-				     NVMEPEER_SET_HASH, NVMEPEER_LAYOUT, 0 };
+				     NVMEPEER_SET_HASH, NVMEPEER_LAYOUT, 0, NULL };
 	bench = benches[0];
 }
 

@@ -229,7 +229,7 @@ ONCE void read_stream(const uint64_t *lbas)
 {
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, whole_warp(), &memory, batches, lbas, 40, UNITS, UNIT_BLOCKS, WINDOW,
-		0, 0, 0, NULL,
+		0, 0, 0, NULL, NULL, NULL,
 	};
 	uint64_t offset = 0;
 
@@ -268,7 +268,7 @@ static void lane_stops(void *argument)
 {
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, whole_warp(), &memory, batches, NULL, 40, UNITS, UNIT_BLOCKS, WINDOW,
-		0, 0, 0, NULL,
+		0, 0, 0, NULL, NULL, NULL,
 	};
 	uint64_t offset = 99;
 

@@ -18,6 +18,7 @@
 
 /* State left by the calls, for the test to check. */
 unsigned int fake_register_flags;
+int fake_registers;	/* registrations of registers */
 int fake_contexts, fake_allocations, fake_registrations, fake_frees;
 uint64_t fake_exported;
 
@@ -141,8 +142,7 @@ FAKE(cuCtxPopCurrent_v2, void **context)
 }
 
 /*
- * The one allocation that can become dma-bufs; programs that test that make no
- * other.
+ * The one allocation that can become dma-bufs: the first.
  */
 static struct {
 	int fd;
@@ -171,7 +171,7 @@ FAKE(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 
 	if (refused)
 		return refused;
-	if (getenv("FAKE_CUDA_UDMABUF"))
+	if (getenv("FAKE_CUDA_UDMABUF") && !exportable.start)
 		return alloc_exportable(address, bytes);
 	*address = (uintptr_t)aligned_alloc(1 << 16, (bytes + 0xffff) >> 16 << 16);
 	fake_allocations++;
@@ -308,6 +308,7 @@ FAKE(cuMemHostRegister_v2, void *start, size_t bytes, unsigned int flags)
 	fake_register_flags = flags;
 	if (!result_of("cuMemHostRegister_v2"))
 		fake_registrations++;
+	fake_registers += !!(flags & 4);
 	return result_of("cuMemHostRegister_v2");
 }
 

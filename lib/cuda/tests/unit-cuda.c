@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1002,7 +1003,8 @@ static bool writes_tensors(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cu
 	int statuses[4] = { -99, -99, -99, -99 };
 	struct nvmepeer_cuda_list list = {
 		.size = sizeof(list), .count = 2, .tensors = tensors, .pages = pages, .statuses = statuses,
-		.tensor_count = 2,
+		.tensor_count = 2, .control = NVMEPEER_CONTROL_PLACEMENT(0) & 0xffffffff,
+		.control_high = NVMEPEER_CONTROL_PLACEMENT(9) >> 32,
 	};
 	bool good;
 
@@ -1012,6 +1014,7 @@ static bool writes_tensors(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cu
 	good = !nvmepeer_cuda_write_list(lists, &list, NULL);
 	run_stream();
 	return good && !statuses[0] && !statuses[1] && !statuses[2] && !statuses[3] &&
+	       (disk.last[12] & 0xfff00000) == 2 << 20 && disk.last[13] == 9 << 16 &&
 	       !memcmp(disk.disk + 512 * 100, data + 3 * 1300, 1300) &&
 	       !memcmp(disk.disk + 512 * 103, data + 90000 + 3 * 520, 516) &&
 	       !memcmp(disk.disk + 512 * 50, data + 1300, 1300) &&
@@ -1054,9 +1057,6 @@ static bool lists_refused(struct nvmepeer_cuda_lists *lists)
 	stream_list.tensor_count = 1 << 20;
 	stream_list.count = 1 << 12;
 	good = fails_with(nvmepeer_cuda_write_list(lists, &stream_list, NULL), -EINVAL, "split") && good;
-	make_list();
-	stream_list.reserved = 1;
-	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "reserved") && good;
 	make_list();
 	stream_list.size = 8;
 	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "size") && good;
@@ -1148,6 +1148,352 @@ static bool lists(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 	return good;
 }
 
+/* --- Queue pairs of another process -------------------------------------------- */
+
+/* A file with all parts of a queue pair, by page, as a guest or a broker passes them. */
+enum { AT_SQ, AT_CQ, AT_DOORBELLS, AT_STATUS, AT_CONTROL, AT_LISTS, AT_DATA = AT_LISTS + 4, AT_END = AT_DATA + 4 };
+enum { FILE_LIST_BYTES = 64, PARTS = 7, IN_PAGE = 256 };	/* the status page starts inside a page */
+
+static int parts_file;
+static char *parts_memory;
+
+static struct nvmepeer_cuda_file part_of(uint32_t role, uint32_t page, uint64_t bytes)
+{
+	return (struct nvmepeer_cuda_file){ parts_file, role, 4096 * (uint64_t)page, bytes };
+}
+
+/* The parts, in another order than that of the roles, and their geometry. */
+static void describe_parts(struct nvmepeer_cuda_file parts[PARTS], struct nvmepeer_geometry *geometry)
+{
+	parts[0] = part_of(NVMEPEER_CUDA_CONTROL, AT_CONTROL, 4096);
+	parts[1] = part_of(NVMEPEER_CUDA_DOORBELL_MEMORY, AT_DOORBELLS, 4096);
+	parts[2] = part_of(NVMEPEER_CUDA_CQ, AT_CQ, 4096);
+	parts[3] = part_of(NVMEPEER_CUDA_LISTS, AT_LISTS, 4096 * 4);
+	parts[4] = part_of(NVMEPEER_CUDA_STATUS, AT_STATUS, 4096 - IN_PAGE);
+	parts[4].offset += IN_PAGE;
+	parts[5] = part_of(NVMEPEER_CUDA_SQ, AT_SQ, 4096);
+	parts[6] = (struct nvmepeer_cuda_file){ 1001, NVMEPEER_CUDA_QUEUE_PAIR, 0, 0 };
+	memset(geometry, 0, sizeof(*geometry));
+	geometry->list_bytes = FILE_LIST_BYTES;
+	geometry->list_memory.length = 4096 * 4;
+	geometry->list_memory.dma = (uintptr_t)parts_memory + 4096 * AT_LISTS;
+	nvmepeer_geometry_build(&fake.info, &fake.qp_info, &namespace, NVMEPEER_VIEW_DESCRIPTORS, 0,
+				geometry, sizeof(*geometry));
+}
+
+/* Mappings of the file, of the test and of a queue pair that leaks some. */
+static int mappings_of_parts(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+	int count = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		count += strstr(line, "unit-cuda-parts") != NULL;
+	fclose(maps);
+	return count;
+}
+
+static int receive(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_file *parts, uint32_t count,
+		   const struct nvmepeer_geometry *geometry, struct nvmepeer_cuda_queues **queues)
+{
+	return nvmepeer_cuda_queues_from_fds(cuda, NVMEPEER_LAYOUT, parts, count, geometry,
+					     sizeof(*geometry), queues);
+}
+
+/* A controller on its own mapping of the file executes what the queue pair submits. */
+static bool parts_work(const struct nvmepeer_queue *queue)
+{
+	struct nvmepeer_buffer data = { 4096 * 4, (uintptr_t)parts_memory + 4096 * AT_DATA, 0 };
+	char *start = parts_memory + 4096 * AT_DATA;
+	pthread_t thread;
+	bool good;
+
+	controller_init(&disk, ENTRIES, ENTRIES, 4096);
+	free(disk.sq);
+	free(disk.cq);
+	free(disk.doorbells);
+	disk.sq = (uint8_t *)parts_memory + 4096 * AT_SQ;
+	disk.cq = (uint8_t *)parts_memory + 4096 * AT_CQ;
+	disk.doorbells = (struct controller_doorbells *)(parts_memory + 4096 * AT_DOORBELLS + 0x28);
+	for (uint32_t i = 0; i < 4096 * 512; i++)
+		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
+	disk_stops = false;
+	pthread_create(&thread, NULL, disk_main, NULL);
+	/* Four pages: through a PRP list. */
+	good = !nvmepeer_read(queue, &data, 0, 40, 32) &&
+	       !memcmp(start, disk.disk + 512 * 40, 4096 * 4);
+	start[700] ^= 1;
+	good = good && !nvmepeer_write(queue, &data, 512, 7, 1) && disk.disk[512 * 7 + 188] == (uint8_t)start[700];
+	stop_disk(thread);
+	free(disk.disk);
+	free(disk.held);
+	return good && !disk.errors;
+}
+
+/* The queue pair of another process is read and written through its descriptors alone. */
+static bool from_fds(struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_file parts[PARTS];
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_geometry geometry;
+	int registers = *fake_int("fake_registers");
+	uint32_t calls;
+	bool good;
+
+	set_device_answers();
+	fake.qp_info.losses = 3;
+	fake.open_files = files;
+	describe_parts(parts, &geometry);
+	calls = fake.calls;
+	memset(parts_memory, 0, 4096 * AT_END);
+	*(uint32_t *)(parts_memory + 4096 * AT_STATUS + IN_PAGE + NVP_STATUS_STATE) = NVP_STATE_LIVE;
+	*(uint32_t *)(parts_memory + 4096 * AT_STATUS + IN_PAGE + NVP_STATUS_LOSSES) = 3;
+	if (receive(cuda, parts, PARTS - 1, &geometry, &queues))
+		return fails_with(0, 1, "");
+	good = parts_work(nvmepeer_cuda_queues_host(queues)) && fake.calls == calls &&
+	       nvmepeer_cuda_queues_count(queues) == 1 && *fake_int("fake_registrations") == 6 &&
+	       *fake_int("fake_registers") == registers &&
+	       !memcmp(nvmepeer_cuda_queues_device(queues), nvmepeer_cuda_queues_host(queues),
+		       sizeof(struct nvmepeer_queue)) &&
+	       !nvmepeer_check(nvmepeer_cuda_queues_host(queues)) &&
+	       !nvmepeer_queue_quiesce(nvmepeer_cuda_queues_host(queues)) &&
+	       *(uint32_t *)(parts_memory + 4096 * AT_CONTROL) == 1;
+	good = fails_with(nvmepeer_cuda_queues_rearm(queues, 0), -EOPNOTSUPP, "NVMEPEER_CUDA_QUEUE_PAIR") && good;
+	good = fails_with(nvmepeer_cuda_queues_quiesce(queues, 0), -EOPNOTSUPP, "created it") && good;
+	good = good && !nvmepeer_cuda_queues_close(queues) && mappings_of_parts() == 1;
+	if (!nothing_left(files) || receive(cuda, parts, PARTS, &geometry, &queues))
+		return false;
+	/* With the file of the queue pair this process re-arms it; of the rings only they are cleared. */
+	fake.qp_info.state = NVME_PEER_QP_QUIESCED;
+	fake.qp_info.losses++;
+	memset(parts_memory, 0xff, 4096 * (AT_CQ + 1));
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) && fake.losses == 4 &&
+	       !parts_memory[0] && !parts_memory[4096 * AT_CQ] && !parts_memory[4096 * AT_CQ + 1023] &&
+	       parts_memory[4096 * AT_CQ + 1024] && queues->queues[0].state->generation == 4;
+	nvmepeer_cuda_queues_close(queues);
+	return good && nothing_left(files) && mappings_of_parts() == 1;
+}
+
+/*
+ * In a child without capabilities: doorbells that are registers are refused, and those in
+ * memory are not.
+ */
+static bool without_capabilities(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_file *parts,
+				 const struct nvmepeer_geometry *geometry)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = { { 0 } };
+	struct nvmepeer_cuda_queues *queues;
+	int status = 0;
+	pid_t child;
+
+	setenv("NVMEPEER_NVIDIA_PARAMS", "/dev/null", 1);
+	fflush(stdout);
+	child = fork();
+	if (!child) {
+		syscall(SYS_capset, &header, data);
+		parts[1].role = NVMEPEER_CUDA_DOORBELL;
+		if (!fails_with(receive(cuda, parts, PARTS, geometry, &queues), -EPERM, "CAP_SYS_ADMIN"))
+			_exit(1);
+		parts[1].role = NVMEPEER_CUDA_DOORBELL_MEMORY;
+		_exit(receive(cuda, parts, PARTS, geometry, &queues) ? 2 : 0);
+	}
+	waitpid(child, &status, 0);
+	unsetenv("NVMEPEER_NVIDIA_PARAMS");
+	return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* Rings and lists in GPU memory of this process; the rest are registers and pages of files. */
+static bool from_fds_in_gpu(struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_file parts[PARTS];
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_geometry geometry;
+	int registers = *fake_int("fake_registers");
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	describe_parts(parts, &geometry);
+	parts[1].role = NVMEPEER_CUDA_DOORBELL;
+	for (int i = 0; i < PARTS; i++) {
+		if (parts[i].role != NVMEPEER_CUDA_SQ && parts[i].role != NVMEPEER_CUDA_CQ &&
+		    parts[i].role != NVMEPEER_CUDA_LISTS)
+			continue;
+		parts[i].fd = NVMEPEER_CUDA_GPU_MEMORY;
+		parts[i].offset += (uintptr_t)memory;
+	}
+	good = !receive(cuda, parts, PARTS - 1, &geometry, &queues) &&
+	       queues->queues[0].sq == (uintptr_t)memory + 4096 * AT_SQ &&
+	       queues->queues[0].cq == (uintptr_t)memory + 4096 * AT_CQ &&
+	       queues->queues[0].list_area == (uintptr_t)memory + 4096 * AT_LISTS &&
+	       *fake_int("fake_registrations") == 3 && *fake_int("fake_registers") == registers + 1 &&
+	       !nvmepeer_cuda_queues_close(queues);
+	*fake_int("fake_owner") = 1;
+	good = fails_with(receive(cuda, parts, PARTS, &geometry, &queues), -EINVAL, "device 1") && good;
+	*fake_int("fake_owner") = 0;
+	*fake_int("fake_ordering") = 0;
+	good = fails_with(receive(cuda, parts, PARTS, &geometry, &queues), -EOPNOTSUPP, "ORDERING") && good;
+	/* Completions in host memory are not written to the GPU. */
+	parts[2] = part_of(NVMEPEER_CUDA_CQ, AT_CQ, 4096);
+	good = good && !receive(cuda, parts, PARTS - 1, &geometry, &queues) &&
+	       !nvmepeer_cuda_queues_close(queues);
+	*fake_int("fake_ordering") = 100;
+	good = without_capabilities(cuda, parts, &geometry) && good;
+	parts[4].fd = NVMEPEER_CUDA_GPU_MEMORY;
+	good = fails_with(receive(cuda, parts, PARTS, &geometry, &queues), -EBADF, "status page") && good;
+	return good && nothing_left(files) && mappings_of_parts() == 1;
+}
+
+/* One wrong value in the parts or in the geometry. */
+static const struct {
+	size_t at;
+	uint64_t value;
+	int result;
+	const char *message;
+	uint32_t bytes;
+	bool of_geometry;
+} wrong_parts[] = {
+#define PART(index, field, value, result, message) { (index) * sizeof(struct nvmepeer_cuda_file) + \
+	offsetof(struct nvmepeer_cuda_file, field), value, result, message, \
+	sizeof(((struct nvmepeer_cuda_file *)0)->field), false }
+#define GEOMETRY(field, value, result, message) { offsetof(struct nvmepeer_geometry, field), value, \
+	result, message, sizeof(((struct nvmepeer_geometry *)0)->field), true }
+	PART(0, role, 0, -EINVAL, "has role 0"),
+	PART(0, role, 10, -EINVAL, "has role 10"),
+	PART(0, role, NVMEPEER_CUDA_SQ, -EEXIST, "descriptors 0 and 5 are both the submission ring"),
+	PART(0, role, NVMEPEER_CUDA_DOORBELL, -EEXIST, "descriptors 0 and 1 are both the doorbells"),
+	PART(0, role, NVMEPEER_CUDA_READBACK, -ENODATA, "control page"),
+	PART(6, role, NVMEPEER_CUDA_READBACK, -EINVAL, "has no readback word"),
+	PART(0, bytes, sizeof(struct nvme_peer_control) - 1, -ENOSPC, "control page has 15 bytes; 16 are"),
+	PART(1, bytes, 0x2c + 3, -ENOSPC, "48 are needed"),
+	PART(2, bytes, 16 * ENTRIES - 1, -ENOSPC, "completion ring has 1023"),
+	PART(3, bytes, 4 * ENTRIES * FILE_LIST_BYTES - 1, -ENOSPC, "PRP lists"),
+	PART(4, bytes, sizeof(struct nvme_peer_status) - 1, -ENOSPC, "status page"),
+	PART(5, bytes, 64 * ENTRIES - 1, -ENOSPC, "submission ring"),
+	PART(5, bytes, 4096 * AT_END + 1, -ENOSPC, "the file has"),
+	PART(3, offset, 4096 * AT_END, -ENOSPC, "the file has"),
+	PART(3, offset, ~0ull & ~7ull, -EINVAL, "for the PRP lists"),
+	PART(3, bytes, ~0ull, -EINVAL, "for the PRP lists"),
+	PART(5, offset, 4096 + 32, -EINVAL, "multiple of 64"),
+	PART(2, offset, 8, -EINVAL, "multiple of 16"),
+	PART(0, offset, 4, -EINVAL, "multiple of 8"),
+	PART(2, fd, 999, -EBADF, "descriptor 999 for the completion ring"),
+	PART(6, fd, 999, -EBADF, "descriptor 999"),
+	GEOMETRY(version, 2, -EPROTO, "version 2 of the geometry, 1 of the library"),
+	GEOMETRY(sq, 4096, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
+	GEOMETRY(readback, 4, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
+	GEOMETRY(state, 128, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
+	GEOMETRY(sq_entries, 48, -EINVAL, "entries"),
+	GEOMETRY(cids, 40, -EINVAL, "set cids to 0"),
+	GEOMETRY(metadata_bytes, 8, -EINVAL, "metadata"),
+	GEOMETRY(flags, NVMEPEER_CQ_APART_FROM_DATA, -EINVAL, "data"),
+	GEOMETRY(flags, NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE, -ENODATA, "readback word"),
+	GEOMETRY(list_bytes, 0, -EINVAL, "has no PRP lists"),
+	GEOMETRY(sq_doorbell, 0x1000, -ENOSPC, "doorbells has 4096 bytes; 4100"),
+};
+
+/* Each wrong value has its error, and nothing is mapped, registered or allocated. */
+static bool from_fds_refused(struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_queues *queues;
+	bool good = true;
+
+	set_device_answers();
+	fake.open_files = files;
+	for (size_t i = 0; i < sizeof(wrong_parts) / sizeof(wrong_parts[0]); i++) {
+		struct {
+			struct nvmepeer_geometry geometry;
+			uint64_t more;
+		} newer = { .more = 0 };
+		struct nvmepeer_cuda_file parts[PARTS];
+		char *object = wrong_parts[i].of_geometry ? (char *)&newer.geometry : (char *)parts;
+
+		describe_parts(parts, &newer.geometry);
+		memcpy(object + wrong_parts[i].at, &wrong_parts[i].value, wrong_parts[i].bytes);
+		good = fails_with(receive(cuda, parts, PARTS, &newer.geometry, &queues),
+				  wrong_parts[i].result, wrong_parts[i].message) &&
+		       nothing_left(files) && mappings_of_parts() == 1 && good;
+		describe_parts(parts, &newer.geometry);
+		good = fails_with(nvmepeer_cuda_queues_from_fds(cuda, NVMEPEER_LAYOUT + 1, parts, PARTS,
+								&newer.geometry, sizeof(newer), &queues),
+				  -EPROTO, "of the library") && good;
+		good = fails_with(nvmepeer_cuda_queues_from_fds(cuda, NVMEPEER_LAYOUT, parts, PARTS,
+								&newer.geometry, 8, &queues),
+				  -EINVAL, "8 bytes") && good;
+		newer.more = 1;
+		good = fails_with(nvmepeer_cuda_queues_from_fds(cuda, NVMEPEER_LAYOUT, parts, PARTS,
+								&newer.geometry, sizeof(newer), &queues),
+				  -E2BIG, "update") && good;
+	}
+	return good && nothing_left(files);
+}
+
+/* Each step after the checks fails once; what was mapped before is released. */
+static bool from_fds_undone(struct nvmepeer_cuda *cuda, int files)
+{
+	static const struct {
+		const char *call;
+		int cuda, result;
+		const char *message;
+	} cases[] = {
+		{ "cuMemAlloc_v2", 2, -ENOMEM, "fewer entries" },
+		{ "cuMemHostRegister_v2", 800, -EPERM, "CAP_SYS_ADMIN" },
+		{ "cuMemHostGetDevicePointer_v2", 1, -EIO, "cuMemHostGetDevicePointer" },
+		{ "cuMemcpyHtoDAsync_v2", 700, -EIO, "cuMemcpyHtoDAsync" },
+	};
+	char path[] = "/tmp/unit-cuda-parts-XXXXXX";
+	struct nvmepeer_cuda_file parts[PARTS];
+	struct nvmepeer_explanation why;
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_geometry geometry;
+	int file, read_only;
+	bool good = true;
+
+	set_device_answers();
+	fake.open_files = files;
+	describe_parts(parts, &geometry);
+	parts[1].role = NVMEPEER_CUDA_DOORBELL;
+	/* The doorbells come first, so that their registration is the one that fails. */
+	parts[PARTS - 1] = parts[0];
+	parts[0] = parts[1];
+	parts[1] = parts[PARTS - 1];
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		refuse(cases[i].call, cases[i].cuda);
+		good = fails_with(receive(cuda, parts, PARTS - 1, &geometry, &queues), cases[i].result,
+				  cases[i].message) && mappings_of_parts() == 1 && good;
+		nvmepeer_explain(&why, sizeof(why));
+		/* The other two fail in what all allocations and copies call. */
+		good = good && (i % 3 == 0 || !strcmp(why.call, "nvmepeer_cuda_queues_from_fds")) &&
+		       *fake_int("fake_allocations") <= 1 &&
+		       !receive(cuda, parts, PARTS - 1, &geometry, &queues) &&
+		       !nvmepeer_cuda_queues_close(queues) && nothing_left(files);
+	}
+	file = mkstemp(path);
+	read_only = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	good = good && !ftruncate(file, 4096 * AT_END);
+	parts[PARTS - 2].fd = read_only;
+	good = fails_with(receive(cuda, parts, PARTS - 1, &geometry, &queues), -EACCES,
+			  "with the rights of the part") && mappings_of_parts() == 1 && good;
+	close(read_only);
+	close(file);
+	unlink(path);
+	parts[PARTS - 2].fd = parts_file;
+	good = good && !receive(cuda, parts, PARTS - 1, &geometry, &queues) &&
+	       !nvmepeer_cuda_queues_close(queues);
+	return good && nothing_left(files);
+}
+
+static bool open_parts_file(void)
+{
+	parts_file = (int)syscall(SYS_memfd_create, "unit-cuda-parts", 1u);
+	if (parts_file < 0 || ftruncate(parts_file, 4096 * AT_END))
+		return false;
+	parts_memory = mmap(NULL, 4096 * AT_END, PROT_READ | PROT_WRITE, MAP_SHARED, parts_file, 0);
+	return parts_memory != MAP_FAILED;
+}
+
 static bool flags(struct nvmepeer_cuda *cuda)
 {
 	static const int expected[] = { 3 | 8, 3, 3 | 4 };
@@ -1192,6 +1538,10 @@ int main(int argc, char **argv)
 		ktap_check(false, "open");
 		return ktap_end();
 	}
+	if (!open_parts_file()) {
+		ktap_check(false, "a file for the parts of a queue pair");
+		return ktap_end();
+	}
 	files = fake.open_files;
 	nothing_left(files);
 	ktap_check(opening_queues(ctrl, cuda, files), "queues: several do not overlap, with a copy in GPU memory");
@@ -1208,6 +1558,10 @@ int main(int argc, char **argv)
 	ktap_check(dmabuf(cuda, files), "memory: exported as a dma-buf for I/O of the CPU");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
 	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
+	ktap_check(from_fds(cuda, files), "descriptors: a controller executes the commands, without a call of the kernel");
+	ktap_check(from_fds_in_gpu(cuda, files), "descriptors: rings and lists in GPU memory");
+	ktap_check(from_fds_refused(cuda, files), "descriptors: each wrong value has its error and changes nothing");
+	ktap_check(from_fds_undone(cuda, files), "descriptors: each failed step is undone");
 	ktap_check(flags(cuda), "register: flags of read-only, writable and register pages, and errors");
 	nvmepeer_close(ctrl);
 	nvmepeer_cuda_close(cuda);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * on_cpu.h: as much of the CUDA runtime as examples/read_file.cu uses, in C++ for the CPU:
- * its kernels run one thread after the other, and device memory is that of the software
+ * on_cpu.h: as much of the CUDA runtime as examples/read_file.cu and worker.cu use, in C++
+ * for the CPU: their kernels run one thread after the other, and device memory is that of the software
  * libcuda (NVMEPEER_LIBCUDA), which can become a dma-buf.  Launches are written as calls
  * of on_cpu(): examples/Makefile has them so.
  */
@@ -66,6 +66,14 @@ static inline cudaError_t cudaFree(void *)
 static inline cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 {
 	memset(memory, value, bytes);
+	return cudaSuccess;
+}
+
+enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
+
+static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind)
+{
+	memcpy(to, from, bytes);
 	return cudaSuccess;
 }
 
