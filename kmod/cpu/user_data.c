@@ -502,7 +502,7 @@ int nvmep_user_attach_held(const struct nvmep_passthru *from,
 			   const struct nvmep_user_held *held)
 {
 	struct nvmep_request *req = nvmep_request(rq);
-	const void *start;
+	unsigned long start;
 	int ret;
 
 	ret = nvmep_command_check_length(from, command,
@@ -515,7 +515,8 @@ int nvmep_user_attach_held(const struct nvmep_passthru *from,
 						ALIGN(held->length, 4));
 	if (!held->segments)
 		return 0;
-	start = held->copy ?: nvmep_held_vector(held)->iov_base;
+	start = held->copy ? (unsigned long)held->copy :
+		(unsigned long)nvmep_held_vector(held)->iov_base;
 	req->data.bvecs.vec = held->segments;
 	req->data.bvecs.skip = offset_in_page(start);
 	req->data.bvecs.length = ALIGN(held->length, 4);

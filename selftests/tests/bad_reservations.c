@@ -221,13 +221,12 @@ TEST_F(bad_reservations, keys_and_holder_are_reported)
 /* More room for keys than a command of this controller can transfer. */
 TEST_F(bad_reservations, report_fits_into_a_command)
 {
-	uint64_t *keys = calloc(ROOM, sizeof(*keys));
 	struct keys report;
+	uint64_t *keys;
 
-	if (!has_reports(self->disk)) {
-		free(keys);
+	if (!has_reports(self->disk))
 		SKIP(return, "no reports in this kernel");
-	}
+	keys = calloc(ROOM, sizeof(*keys));
 	ASSERT_NE(NULL, keys);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_OTHER_KEY, OTHER));
 	EXPECT_EQ(0, read_keys(self->disk, keys, ROOM, &report));

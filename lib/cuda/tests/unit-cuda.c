@@ -1188,7 +1188,9 @@ static int mappings_of_parts(void)
 	char line[512];
 	int count = 0;
 
-	while (maps && fgets(line, sizeof(line), maps))
+	if (!maps)
+		return -1;
+	while (fgets(line, sizeof(line), maps))
 		count += strstr(line, "unit-cuda-parts") != NULL;
 	fclose(maps);
 	return count;
