@@ -245,7 +245,9 @@ struct nvmepeer_cuda_file {
  *	caller closes the descriptors, also after success
  * @count: number of @files
  * @geometry: of nvmepeer_geometry_build() with NVMEPEER_VIEW_DESCRIPTORS: it has no
- *	addresses, except of @list_memory; the doorbells are offsets in their part
+ *	addresses; the doorbells are offsets in their part.  If the PRP lists have
+ *	several segments, the caller sets @list_memory.pages to a table in GPU
+ *	memory of this process
  * @size: of @geometry
  * @queues: receives one queue pair; released by nvmepeer_cuda_queues_close()
  *
@@ -257,11 +259,16 @@ struct nvmepeer_cuda_file {
  * The rings have been zeroed before the queue pair was created and no command was
  * submitted since.  The shared state is in GPU memory of this process.
  *
+ * The queue pair ends when the last of its files is closed, here, in the broker or
+ * elsewhere: nvmepeer_cuda_queues_close() ends only the use by this process.  Until
+ * then the controller may access rings, PRP lists and the data of commands that have
+ * not completed: reuse none of that memory before.
+ *
  * All checks come before anything is mapped; a failure changes and keeps nothing.
  * -EPROTO: @layout, or the version of the geometry, is another one.  -E2BIG: the
  * geometry has a field that the library does not support.  -EINVAL: an unknown or
- * unused role, a misaligned part, an invalid geometry or GPU memory, or one with
- * addresses.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
+ * unused role, a misaligned part, an invalid geometry or GPU memory, one with
+ * addresses, or the file of another queue pair.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
  * -ENOSPC: a part is too small for the geometry, or ends behind its file.  -EBADF: no
  * open descriptor.  -ENOMEM; -EPERM, -EOPNOTSUPP, -EFAULT and -EIO as
  * nvmepeer_cuda_queues_open(); or an error of mmap() or nvmepeer_qp_from_fd().
@@ -275,8 +282,8 @@ int nvmepeer_cuda_queues_from_fds(struct nvmepeer_cuda *cuda, uint32_t layout,
  * nvmepeer_cuda_queues_close() - destroy queue pairs and free their memory
  * @queues: queue pairs that no kernel uses any more, or NULL
  *
- * The queue pairs end in any case.  Their memory is freed once the controller
- * cannot access it.
+ * The queue pairs end in any case, except one of nvmepeer_cuda_queues_from_fds(), see
+ * there.  Their memory is freed once the controller cannot access it.
  *
  * -EBUSY: other queue pairs that were created through the same struct nvmepeer
  * are active and could access the memory.  @queues then stays open, without queue
@@ -528,8 +535,9 @@ struct nvmepeer_cuda_list {
  * commands have ended: quiesce it, then re-arm it.
  *
  * -EINVAL: the list is invalid, or an array is not aligned to its type.  -E2BIG: it
- * uses a field that the library does not support.  -ESHUTDOWN: the queue pairs are
- * closed.  -EIO: CUDA refuses the launch.
+ * uses a field that the library does not support.  -ESHUTDOWN: a close of the queue
+ * pairs has failed; after one that succeeded only nvmepeer_cuda_lists_close() may be
+ * called.  -EIO: CUDA refuses the launch.
  */
 int nvmepeer_cuda_read_list(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
 			    void *stream);

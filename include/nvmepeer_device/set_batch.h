@@ -164,7 +164,7 @@ NVP_FN int nvp_set_record(const struct nvmepeer_set_batch *batch, uint32_t index
 
 /*
  * Submit every @step-th command of a transfer, starting with number @index.  A member
- * that is full gets no more of them, so that it costs one timeout; one that is lost
+ * that is full gets no more of them, so that it costs each lane one timeout; one that is lost
  * refuses them at once.  Returns the worst status.
  */
 NVP_FN int nvp_set_batch_send(const struct nvmepeer_set *set,

@@ -38,7 +38,8 @@ struct nvmepeer_set_staging {
  * @ranges: the same array for every thread
  * @count: number of ranges
  *
- * Otherwise like nvmepeer_block_gather().
+ * Otherwise like nvmepeer_block_gather(); NVMEPEER_E_RANGE from a member that ends before
+ * the unit is the status of a read.
  */
 NVP_FN int nvmepeer_block_set_gather(const struct nvmepeer_set *set,
 				     struct nvmepeer_gather_table *table,

@@ -164,6 +164,21 @@ static int check_part(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry
 	return in_gpu(file) ? check_memory(cuda, file, role) : check_file(file, role);
 }
 
+/* The table of the PRP lists' pages, which is in GPU memory of this process. */
+static int check_list_table(struct nvmepeer_cuda *cuda, const struct nvmepeer_geometry *geometry)
+{
+	uint64_t table = geometry->list_memory.pages, page = 1ull << geometry->page_shift;
+	uint64_t bytes = bytes_needed(geometry, NVMEPEER_CUDA_LISTS);
+
+	if (!bytes || !table)
+		return 0;
+	if (table % sizeof(uint64_t))
+		return cuda_fail(call, -EINVAL, "the table of the PRP lists is misaligned",
+				 "pass a multiple of 8 in list_memory.pages", "address %#llx",
+				 (unsigned long long)table);
+	return cuda_check_memory(cuda, table, (bytes + page - 1) / page * sizeof(uint64_t));
+}
+
 /* Privileges and ordering that the parts require. */
 static int check_gpu(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_file *const *by_role)
 {
@@ -201,6 +216,8 @@ int cuda_check_files(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_file
 	for (uint32_t role = 0; !error && role < CUDA_ROLES; role++)
 		if (kinds[role].name)
 			error = check_part(cuda, geometry, by_role[role], role);
+	if (!error)
+		error = check_list_table(cuda, geometry);
 	return error ? error : check_gpu(cuda, by_role);
 }
 
@@ -324,6 +341,12 @@ int cuda_take_geometry(uint32_t layout, const struct nvmepeer_geometry *geometry
 	if (geometry->sq || geometry->cq || geometry->status || geometry->control ||
 	    geometry->state || geometry->list_area || geometry->readback)
 		return refuse_addresses();
+	if (geometry->sq_doorbell > UINT32_MAX || geometry->cq_doorbell > UINT32_MAX)
+		return cuda_fail(call, -EINVAL, "invalid place of a doorbell",
+				 "pass the offsets in the part of the doorbells",
+				 "offsets %#llx and %#llx of at most 0xffffffff",
+				 (unsigned long long)geometry->sq_doorbell,
+				 (unsigned long long)geometry->cq_doorbell);
 	memcpy(taken, geometry, sizeof(*taken));
 	return 0;
 }

@@ -450,9 +450,25 @@ int queues_check_open(const struct nvmepeer_cuda_queues *queues, const char *cal
 			 "only their memory is left, which the controller may still access");
 }
 
+/* A re-arm of another queue pair would clear the rings of this one. */
+static int check_qp(struct nvmepeer_qp *qp, const struct nvmepeer_geometry *geometry)
+{
+	struct nvme_peer_qp_info info;
+	int error = nvmepeer_qp_info(qp, &info, sizeof(info));
+
+	if (error || (info.qid == geometry->qid && info.sq_entries == geometry->sq_entries &&
+		      info.cq_entries == geometry->cq_entries))
+		return error;
+	return cuda_fail(receiving, -EINVAL, "the file is that of another queue pair",
+			 "pass the file that belongs to the geometry",
+			 "queue pair %u of %u and %u entries; the geometry has %u of %u and %u",
+			 info.qid, info.sq_entries, info.cq_entries, geometry->qid,
+			 geometry->sq_entries, geometry->cq_entries);
+}
+
 /* The queue pair file of the caller stays the caller's. */
 static int take_qp(struct nvmepeer_cuda_part *part, const struct nvmepeer_cuda_file *files,
-		   uint32_t count)
+		   uint32_t count, const struct nvmepeer_geometry *geometry)
 {
 	int fd, error;
 
@@ -468,7 +484,7 @@ static int take_qp(struct nvmepeer_cuda_part *part, const struct nvmepeer_cuda_f
 	error = nvmepeer_qp_from_fd(fd, &part->qp);
 	if (error)
 		close(fd);
-	return error;
+	return error ? error : check_qp(part->qp, geometry);
 }
 
 /* The shared state and the device queue are in GPU memory of this process. */
@@ -479,7 +495,7 @@ static int receive(struct nvmepeer_cuda_queues *queues, const struct nvmepeer_cu
 	uint64_t state;
 
 	if (!error)
-		error = take_qp(&queues->parts[0], files, count);
+		error = take_qp(&queues->parts[0], files, count, geometry);
 	if (error)
 		return error;
 	state = cuda_round_up(nvmepeer_state_bytes(geometry), 128);

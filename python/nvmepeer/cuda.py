@@ -149,8 +149,9 @@ def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = N
         return Span(int(tensor.data_ptr()), int(tensor.numel()) * int(tensor.element_size()))
     if hasattr(tensor, "__cuda_array_interface__"):
         array = tensor.__cuda_array_interface__
-        # CuPy says which GPU it is on; the interface does not.
-        number = getattr(getattr(tensor, "device", None), "id", None)
+        # CuPy says which GPU it is on; the interface does not, and others number their devices.
+        cupy = type(tensor).__module__.partition(".")[0] == "cupy"
+        number = tensor.device.id if cupy else None
         if device is not None and number not in (None, device):
             raise ValueError(f"the array is on GPU {number} instead of {device}")
         length = int(array["typestr"][2:])

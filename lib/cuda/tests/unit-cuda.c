@@ -1394,6 +1394,10 @@ static const struct {
 	GEOMETRY(flags, NVMEPEER_CQ_APART_FROM_DATA | NVMEPEER_DATA_REMOTE, -ENODATA, "readback word"),
 	GEOMETRY(list_bytes, 0, -EINVAL, "has no PRP lists"),
 	GEOMETRY(sq_doorbell, 0x1000, -ENOSPC, "doorbells has 4096 bytes; 4100"),
+	GEOMETRY(sq_doorbell, 0xfffffffffffffffc, -EINVAL, "at most 0xffffffff"),
+	GEOMETRY(cq_doorbell, 0x100000000, -EINVAL, "at most 0xffffffff"),
+	GEOMETRY(list_memory.pages, 0x1004, -EINVAL, "multiple of 8"),
+	GEOMETRY(qid, 6, -EINVAL, "the geometry has 6"),
 };
 
 /* Each wrong value has its error, and nothing is mapped, registered or allocated. */
