@@ -561,14 +561,13 @@ static inline void nvmep_destroy_queue(struct request_queue *queue)
 #endif
 }
 
-/* Without I/O: a freeze may wait for the request, and I/O for the freeze. */
 static inline int nvmep_rq_map_kern(struct request *rq, void *buffer,
-				    unsigned int length)
+				    unsigned int length, gfp_t flags)
 {
 #ifdef NVMEP_HAVE_MAP_KERN_RQ
-	return blk_rq_map_kern(rq, buffer, length, GFP_NOIO);
+	return blk_rq_map_kern(rq, buffer, length, flags);
 #else
-	return blk_rq_map_kern(rq->q, rq, buffer, length, GFP_NOIO);
+	return blk_rq_map_kern(rq->q, rq, buffer, length, flags);
 #endif
 }
 

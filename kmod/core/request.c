@@ -71,7 +71,8 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 /**
  * nvmep_request_map_buffer() - attach kernel memory to a request as its data
  * @rq: request, without data
- * @buffer: memory of kmalloc() or vmalloc(), at a dword
+ * @buffer: memory of kmalloc() or vmalloc(), at a dword; at a page if one bio
+ *	cannot describe it
  * @length: bytes, a multiple of 4
  *
  * Return: 0, and the request has to be executed, which frees the bios; or a
@@ -80,14 +81,17 @@ struct request *nvmep_request_alloc(struct request_queue *queue,
 int nvmep_request_map_buffer(struct request *rq, void *buffer,
 			     unsigned int length)
 {
+	/* Without I/O: a freeze may wait for the request, I/O for the freeze. */
+	gfp_t flags = GFP_NOIO;
 	struct bio *bio;
 	unsigned int bytes;
 	int ret = 0;
 
 	for (; length && !ret; buffer += bytes, length -= bytes) {
-		bytes = min_t(unsigned int, length,
-			      NVMEP_BIO_BYTES - offset_in_page(buffer));
-		ret = nvmep_rq_map_kern(rq, buffer, bytes);
+		bytes = min_t(unsigned int, length, NVMEP_BIO_BYTES);
+		ret = nvmep_rq_map_kern(rq, buffer, bytes, flags);
+		/* The reserve has the first bio: only its end refills it. */
+		flags = GFP_NOWAIT | __GFP_NOWARN;
 	}
 	while (ret && (bio = rq->bio)) {
 		rq->bio = bio->bi_next;

@@ -411,7 +411,7 @@ static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 	if (!ctrl->cpu)
 		return;
 	free_opal_dev(ctrl->cpu->opal);
-	xa_destroy(&ctrl->cpu->ignored);
+	nvmep_scan_exit(ctrl->cpu);
 	cleanup_srcu_struct(&ctrl->cpu->namespaces_srcu);
 	free_cpumask_var(ctrl->cpu->placed);
 	kfree(ctrl->cpu);

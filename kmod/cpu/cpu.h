@@ -54,7 +54,7 @@ struct request_queue;
  *	a known namespace, so its format may have changed
  * @scan_failures: guarded by @scan_lock: failed scans since the last complete
  *	one
- * @ignored: changes under @scan_lock: by NSID, a hash of identifiers and format
+ * @ignored: changes under @scan_lock: by NSID, identifiers and format
  *	of each namespace without a disk
  * @hwmon_tries: used by @scan_work: attempts to add temperature sensors
  * @hwmon: used by @scan_work, and by removal after it was cancelled:

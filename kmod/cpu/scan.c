@@ -3,7 +3,6 @@
  * Namespace scanning: add new namespaces, update known ones, remove those that
  * are gone.
  */
-#include <linux/jhash.h>
 #include <linux/jiffies.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
@@ -56,33 +55,61 @@ static void nvmep_scan_stop_peers(struct nvmep_ctrl *ctrl, u32 nsid,
  */
 #define NVMEP_IGNORED_FOUND	XA_MARK_0
 
+/**
+ * struct nvmep_ignored - entry of cpu->ignored
+ * @ids: identifiers
+ * @format: nvmep_format_key()
+ */
+struct nvmep_ignored {
+	struct nvmep_identifiers ids;
+	u32 format;
+};
+
 /* A namespace without a disk, or that had none so far. */
 static void nvmep_scan_ignored(struct nvmep_ctrl *ctrl, u32 nsid,
 			       const struct nvme_id_ns *id,
 			       const struct nvmep_identifiers *ids)
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
-	u32 value = jhash(ids, sizeof(*ids), nvmep_format_key(id));
-	void *hash = xa_mk_value(value & LONG_MAX);
-	void *before = xa_store(&cpu->ignored, nsid, hash, GFP_KERNEL);
+	struct nvmep_ignored *now = kzalloc(sizeof(*now), GFP_KERNEL);
+	struct nvmep_ignored *before = ERR_PTR(-ENOMEM);
 
-	if (xa_is_err(before)) {
+	if (now) {
+		now->ids = *ids;
+		now->format = nvmep_format_key(id);
+		before = xa_store(&cpu->ignored, nsid, now, GFP_KERNEL);
+	}
+	if (!now || xa_is_err(before)) {
+		kfree(now);
 		cpu->scan_again = true;
 		return;
 	}
 	xa_set_mark(&cpu->ignored, nsid, NVMEP_IGNORED_FOUND);
-	if (before && before != hash)
+	if (before && (before->format != now->format ||
+		       memcmp(&before->ids, &now->ids, sizeof(now->ids))))
 		nvmep_scan_stop_peers(ctrl, nsid,
 				      "identifiers or format changed");
+	kfree(before);
+}
+
+/* nvmep_scan_exit() - free what scans have remembered: no scan runs any more */
+void nvmep_scan_exit(struct nvmep_cpu *cpu)
+{
+	struct nvmep_ignored *entry;
+	unsigned long nsid;
+
+	xa_for_each(&cpu->ignored, nsid, entry)
+		kfree(entry);
+	xa_destroy(&cpu->ignored);
 }
 
 static void nvmep_scan_ignored_begin(struct nvmep_ctrl *ctrl)
 {
 	struct xarray *ignored = &ctrl->cpu->ignored;
+	struct nvmep_ignored *entry;
 	unsigned long nsid;
-	void *hash;
 
-	xa_for_each(ignored, nsid, hash)
+	xa_for_each(ignored, nsid, entry)
 		xa_clear_mark(ignored, nsid, NVMEP_IGNORED_FOUND);
 }
 
@@ -90,13 +117,13 @@ static void nvmep_scan_ignored_begin(struct nvmep_ctrl *ctrl)
 static void nvmep_scan_ignored_end(struct nvmep_ctrl *ctrl)
 {
 	struct xarray *ignored = &ctrl->cpu->ignored;
+	struct nvmep_ignored *entry;
 	unsigned long nsid;
-	void *hash;
 
-	xa_for_each(ignored, nsid, hash) {
+	xa_for_each(ignored, nsid, entry) {
 		if (xa_get_mark(ignored, nsid, NVMEP_IGNORED_FOUND))
 			continue;
-		xa_erase(ignored, nsid);
+		kfree(xa_erase(ignored, nsid));
 		nvmep_scan_stop_peers(ctrl, nsid, "no longer reported");
 	}
 }
@@ -130,7 +157,7 @@ static void nvmep_scan_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 	nvmep_scan_ignored(ctrl, nsid, id, ids);
 	ret = nvmep_ns_add(ctrl, nsid, scan, id, ids);
 	if (!ret)
-		xa_erase(&ctrl->cpu->ignored, nsid);
+		kfree(xa_erase(&ctrl->cpu->ignored, nsid));
 	ctrl->cpu->scan_again |= ret == -ENOMEM;
 	ctrl->cpu->scan_duplicate |= ret == -EEXIST;
 }
@@ -182,10 +209,12 @@ static int nvmep_scan_identify(struct nvmep_ctrl *ctrl, u32 nsid,
 			       const struct nvmep_ns *ns, struct nvme_id_ns *id,
 			       struct nvmep_identifiers *ids)
 {
+	const struct nvmep_ignored *ignored = xa_load(&ctrl->cpu->ignored, nsid);
+	const struct nvmep_identifiers *known = ns ? &ns->reported :
+						ignored ? &ignored->ids : NULL;
 	/* Not for ever: the controller may not have the list any more. */
-	bool trust = ns && ctrl->cpu->scan_failures < NVMEP_SCAN_MAX_DOUBLINGS;
-	int ret = nvmep_identifiers_read(ids, ctrl, nsid,
-					 trust ? &ns->reported : NULL);
+	bool trust = ctrl->cpu->scan_failures < NVMEP_SCAN_MAX_DOUBLINGS;
+	int ret = nvmep_identifiers_read(ids, ctrl, nsid, trust ? known : NULL);
 
 	if (ret || !nvmep_has_blocks(ids))
 		return ret;

@@ -208,6 +208,27 @@ nvmep_doorbells_phys(const struct nvmep_doorbell_export *doorbells)
 
 /* --- attaching ----------------------------------------------------------- */
 
+static void nvmep_provider_put(struct nvmep_peers *peers)
+{
+	if (atomic_dec_and_test(&peers->provider_users))
+		wake_up_var(&peers->provider_users);
+}
+
+/*
+ * P2PDMA's state of the controller is freed after the removal.  Unbinding sees
+ * the count, or this sees @removed.
+ */
+static bool nvmep_provider_get(struct nvmep_peers *peers)
+{
+	atomic_inc(&peers->provider_users);
+	/* Pairs with smp_mb() in nvmep_provider_wait(). */
+	smp_mb__after_atomic();
+	if (!READ_ONCE(peers->removed))
+		return true;
+	nvmep_provider_put(peers);
+	return false;
+}
+
 static int
 nvmep_doorbell_check_importer(struct nvmep_doorbell_export *doorbells,
 			      struct dma_buf_attachment *attach,
@@ -231,12 +252,15 @@ nvmep_doorbell_check_importer(struct nvmep_doorbell_export *doorbells,
 		return -EXDEV;
 	}
 	importer->verdict = path.verdict;
+	if (!nvmep_provider_get(ctrl->peers))
+		return -ENODEV;
 	/*
 	 * The provider maps only paths that pci_p2pdma_distance() accepts.  It
 	 * does not know of the module parameter allow_host_bridge.
 	 */
 	if (nvmep_route_kernel_distance(ctrl->pdev, attach->dev) >= 0)
 		importer->provider = ctrl->peers->provider;
+	nvmep_provider_put(ctrl->peers);
 	importer->revocable = nvmep_dma_buf_attach_revocable(attach);
 	return 0;
 }
@@ -357,27 +381,21 @@ free_sgt:
 	return ERR_PTR(err);
 }
 
-/*
- * Unbinding sees the count, or this sees @removed.  The unmapping does not need
- * the provider.
- */
+/* The unmapping does not need the provider. */
 static struct sg_table *
 nvmep_doorbell_map_by_provider(const struct nvmep_doorbell_export *doorbells,
 			       struct dma_buf_attachment *attach,
 			       enum dma_data_direction dir)
 {
 	struct nvmep_peers *peers = nvmep_doorbells_ctrl(doorbells)->peers;
-	struct sg_table *sgt = ERR_PTR(-ENODEV);
+	struct sg_table *sgt;
 
-	atomic_inc(&peers->provider_users);
-	/* Pairs with smp_mb() in nvmep_provider_wait(). */
-	smp_mb__after_atomic();
-	if (!READ_ONCE(peers->removed))
-		sgt = nvmep_p2p_map(attach, peers->provider,
-				    nvmep_doorbells_phys(doorbells),
-				    doorbells->doorbell->length, dir);
-	if (atomic_dec_and_test(&peers->provider_users))
-		wake_up_var(&peers->provider_users);
+	if (!nvmep_provider_get(peers))
+		return ERR_PTR(-ENODEV);
+	sgt = nvmep_p2p_map(attach, peers->provider,
+			    nvmep_doorbells_phys(doorbells),
+			    doorbells->doorbell->length, dir);
+	nvmep_provider_put(peers);
 	return sgt;
 }
 

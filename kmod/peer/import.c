@@ -350,7 +350,8 @@ static int nvmep_exporter_error(struct nvmep_ctrl *ctrl, int err)
 /* With swiotlb, mapping a long segment fails before it could bounce. */
 static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 {
-	if (!nvmep_route_translated(ctrl->dev) &&
+	if ((err == -EIO || err == -EINVAL || err == -ENOMEM) &&
+	    !nvmep_route_translated(ctrl->dev) &&
 	    dma_max_mapping_size(ctrl->dev) != SIZE_MAX)
 		return -EOPNOTSUPP;
 	return nvmep_exporter_error(ctrl, err);
