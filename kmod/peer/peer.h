@@ -61,7 +61,8 @@ struct nvmep_uevent {
  *	detached
  * @provider: const: the kernel's P2PDMA provider of BAR0, NULL if there is
  *	none.  The kernel frees it after unbinding
- * @provider_users: calls that use @provider or P2PDMA's distance; none starts after @removed is set
+ * @provider_users: calls that use @provider or P2PDMA's distance; none starts
+ *	after @removed is set
  * @health_poll: runs while @live is not 0
  * @live: written under @lock, read without it: LIVE queue pairs
  * @uevents: @lock: uevent n is in entry n modulo NVMEP_MAX_UEVENTS
