@@ -459,6 +459,24 @@ TEST_F(passthru, long_copies)
 	free(bytes);
 }
 
+/* Data to write that must be copied; a copy that cannot be made writes nothing. */
+TEST_F(passthru, copied_write)
+{
+	uint8_t *odd = self->bytes + 1, *mapping;
+	struct nvme_passthru_cmd cmd = rw(NVMEPEER_OP_WRITE, odd, NP_PAGE);
+
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	mapping = mmap(NULL, 2 * NP_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, mapping);
+	ASSERT_EQ(0, munmap(mapping + NP_PAGE, NP_PAGE));
+	cmd = rw(NVMEPEER_OP_WRITE, mapping + 1, NP_PAGE);
+	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	munmap(mapping, NP_PAGE);
+	cmd = rw(NVMEPEER_OP_READ, self->back, NP_PAGE);
+	ASSERT_EQ(0, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	EXPECT_EQ(0, memcmp(odd, self->back, NP_PAGE));
+}
+
 /* Such data by several bios, which the block layer needs to count it. */
 TEST_F(passthru, long_copy_is_counted)
 {
