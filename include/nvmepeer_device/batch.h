@@ -119,6 +119,22 @@ NVP_FN int nvp_batch_wait(const struct nvmepeer_queue *queue,
 }
 
 /*
+ * The batch has been submitted, its first @count tokens, with @status in this lane:
+ * returns the worst of all lanes.  Collective.
+ */
+NVP_FN int nvp_batch_submitted(struct nvmepeer_group group, struct nvmepeer_batch *batch,
+			       uint32_t count, int status)
+{
+	status = nvp_group_status(group, status);
+	if (group.lane == group.leader) {
+		batch->count = count;
+		batch->status = status;
+	}
+	nvp_group_sync(group);
+	return status;
+}
+
+/*
  * The batch has completed: returns its status and makes it reusable.
  * Collective.
  */
@@ -166,13 +182,7 @@ NVP_FN int nvmepeer_warp_submit(const struct nvmepeer_queue *queue,
 		status = nvp_batch_send(queue, transfer, batch, count,
 					nvp_rank(group.mask, group.lane),
 					nvp_mask_count(group.mask));
-	status = nvp_group_status(group, status);
-	if (group.lane == group.leader) {
-		batch->count = fits ? count : 0;
-		batch->status = status;
-	}
-	nvp_group_sync(group);
-	return status;
+	return nvp_batch_submitted(group, batch, fits ? count : 0, status);
 }
 
 /**

@@ -898,13 +898,8 @@ NVP_FN int nvmepeer_warp_list_submit(const struct nvmepeer_queue *queue,
 	else
 		nvp_list_refuse_part(list, nvp_rank(group.mask, group.lane),
 				     nvp_mask_count(group.mask), status);
-	status = nvp_group_status(group, status);
-	if (group.lane == group.leader) {
-		batch->count = fits ? (uint32_t)nvmepeer_list_items(list) : 0;
-		batch->status = status;
-	}
-	nvp_group_sync(group);
-	return status;
+	return nvp_batch_submitted(group, batch, fits ? (uint32_t)nvmepeer_list_items(list) : 0,
+				   status);
 }
 
 /* The command of item @index has ended with @status: finish its items. */

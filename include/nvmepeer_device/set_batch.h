@@ -274,13 +274,7 @@ NVP_FN int nvmepeer_warp_set_submit(const struct nvmepeer_set *set, struct nvmep
 		status = nvp_set_batch_send(set, transfer, batch, count,
 					    nvp_rank(group.mask, group.lane),
 					    nvp_mask_count(group.mask));
-	status = nvp_group_status(group, status);
-	if (group.lane == group.leader) {
-		batch->commands.count = fits ? count : 0;
-		batch->commands.status = status;
-	}
-	nvp_group_sync(group);
-	return status;
+	return nvp_batch_submitted(group, &batch->commands, fits ? count : 0, status);
 }
 
 /*
