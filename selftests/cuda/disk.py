@@ -132,23 +132,6 @@ extern "C" __global__ void __launch_bounds__(1024) serve(const nvmepeer_queue *q
 """
 
 
-class Results:
-	"""KTAP, each line at once."""
-
-	def __init__(self):
-		self.number = self.failed = 0
-		print("KTAP version 1", flush=True)
-
-	def report(self, name, good):
-		self.number += 1
-		self.failed += not good
-		print(f"{'ok' if good else 'not ok'} {self.number} {name}", flush=True)
-
-	def end(self):
-		print(f"1..{self.number}")
-		return self.failed != 0
-
-
 class Disk:
 	"""A medium, a tensor of bytes; and a controller: "with disk.serving(queues):"."""
 

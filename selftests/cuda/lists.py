@@ -16,7 +16,8 @@ import cupy
 import torch
 
 import nvmepeer
-from disk import BLOCK, Disk, Results, reset_fake
+from disk import BLOCK, Disk, reset_fake
+from ktap import Results
 from nvmepeer import cuda
 
 QUEUES, ENTRIES = 16, 256

@@ -13,6 +13,8 @@ import sys
 
 import cupy
 
+from ktap import Results
+
 LIMIT_S = 300
 E_RANGE = -5
 
@@ -51,23 +53,6 @@ extern "C" __global__ void read_blocks(const nvmepeer_queue *queue, const nvmepe
 	status[i] = nvmepeer_call_read(queue, data, i * 4096ull, i, 8);
 }
 """
-
-
-class Results:
-	"""KTAP, each line at once."""
-
-	def __init__(self):
-		self.number = self.failed = 0
-		print("KTAP version 1", flush=True)
-
-	def report(self, name, good):
-		self.number += 1
-		self.failed += not good
-		print(f"{'ok' if good else 'not ok'} {self.number} {name}", flush=True)
-
-	def end(self):
-		print(f"1..{self.number}")
-		return self.failed != 0
 
 
 def main():

@@ -18,7 +18,8 @@ import torch
 
 import nvmepeer
 import nvmepeer.pytorch
-from disk import Disk, Results, reset_fake
+from disk import Disk, reset_fake
+from ktap import Results
 from nvmepeer import cuda
 
 LIMIT_S = 400

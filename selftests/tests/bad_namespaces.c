@@ -628,18 +628,25 @@ static int fail_identify(struct np_bad *bad, uint32_t count)
 	       np_bad_rule(bad, 1, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, NVME_SC_INTERNAL, 1);
 }
 
+/* A queue pair while namespace 2 is refused, as @log shows. */
+static void open_beside_refused(struct __test_metadata *_metadata,
+				FIXTURE_DATA(bad_namespaces) *self, int log, struct np_qp *qp)
+{
+	ASSERT_LE(0, log);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, send_event(&self->bad));
+	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_open(qp, self->bad.ctrl.fd, ENTRIES));
+}
+
 /* Peers need no disk: a namespace that is refused is compared as well. */
 TEST_F(bad_namespaces, refused_namespace_stops_peers)
 {
 	int log = np_log_open();
 	struct np_qp qp;
 
-	ASSERT_LE(0, log);
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
-	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
-	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	open_beside_refused(_metadata, self, log, &qp);
 	/* Unchanged. */
 	ASSERT_EQ(0, send_event(&self->bad));
 	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
@@ -657,12 +664,7 @@ TEST_F(bad_namespaces, accepted_namespace_stops_peers)
 	int log = np_log_open();
 	struct np_qp qp;
 
-	ASSERT_LE(0, log);
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
-	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
-	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	open_beside_refused(_metadata, self, log, &qp);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 0));
 	ASSERT_EQ(0, send_event(&self->bad));
 	expect_stopped(_metadata, self, &qp);
@@ -676,12 +678,7 @@ TEST_F(bad_namespaces, refused_namespace_is_unidentified)
 	int log = np_log_open();
 	struct np_qp qp;
 
-	ASSERT_LE(0, log);
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
-	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
-	ASSERT_EQ(0, send_event(&self->bad));
-	EXPECT_EQ(0, np_log_wait(log, "namespace 2: same identifiers as", NP_TIMEOUT_MS));
-	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	open_beside_refused(_metadata, self, log, &qp);
 	/* The list, two commands for namespace 1, then the first for namespace 2. */
 	ASSERT_EQ(0, fail_identify(&self->bad, 3));
 	ASSERT_EQ(0, send_event(&self->bad));

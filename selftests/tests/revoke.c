@@ -505,6 +505,21 @@ TEST_F_TIMEOUT(revoke, exporter_hanging_in_pin_is_skipped, 90)
 	EXPECT_EQ(0, mappings);
 }
 
+/* The unbind in @unbinding waits for the exporter, and ends after it. */
+static void ends_with_map(struct __test_metadata *_metadata, FIXTURE_DATA(revoke) *self,
+			  struct hanging *hanging, pthread_t unbinding)
+{
+	uint32_t mappings;
+	void *ret;
+
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging->thread, NULL));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(unbinding, NULL));
+	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, hanging, &mappings));
+	EXPECT_EQ(1, mappings);
+	pthread_join(unbinding, &ret);
+	EXPECT_EQ(NULL, ret);
+}
+
 /*
  * An exporter that hangs in its map callback uses the device: it is waited for, after all
  * other steps.
@@ -513,9 +528,7 @@ TEST_F_TIMEOUT(revoke, exporter_hanging_in_map_waited_for_last, 90)
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct hanging hanging;
-	uint32_t mappings;
 	pthread_t thread;
-	void *ret;
 	int i;
 
 	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_HANG_MAP));
@@ -529,12 +542,7 @@ TEST_F_TIMEOUT(revoke, exporter_hanging_in_map_waited_for_last, 90)
 	EXPECT_GT(1000, i);
 	/* The remaining steps take a fraction of this time. */
 	np_sleep_ms(2000);
-	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
-	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
-	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging, &mappings));
-	EXPECT_EQ(1, mappings);
-	pthread_join(thread, &ret);
-	EXPECT_EQ(NULL, ret);
+	ends_with_map(_metadata, self, &hanging, thread);
 }
 
 /*
@@ -544,19 +552,12 @@ TEST_F_TIMEOUT(revoke, exporter_hanging_in_map_waited_for_last, 90)
 TEST_F_TIMEOUT(revoke, fixed_exporter_hanging_in_map_waited_for, 90)
 {
 	struct hanging hanging;
-	uint32_t mappings;
 	pthread_t thread;
-	void *ret;
 
 	ASSERT_EQ(0, hang(&hanging, self->ctrl.fd, NVMEP_TEST_NO_PIN | NVMEP_TEST_HANG_MAP));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, self->ctrl.address));
 	np_sleep_ms(15000);
-	EXPECT_EQ(EBUSY, pthread_tryjoin_np(hanging.thread, NULL));
-	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
-	EXPECT_EQ(-ESHUTDOWN, let_go(self->importer, &hanging, &mappings));
-	EXPECT_EQ(1, mappings);
-	pthread_join(thread, &ret);
-	EXPECT_EQ(NULL, ret);
+	ends_with_map(_metadata, self, &hanging, thread);
 }
 
 static void *map_doorbells_thread(void *test)
