@@ -21,17 +21,39 @@
 #define NVMEP_SHUTDOWN_MIN_MS	5000
 #define NVMEP_SHUTDOWN_MAX_MS	60000
 
+/* Timeout of CSTS.RDY = 0, milliseconds; base specification 3.1.4.1. */
+static unsigned int nvmep_stop_timeout_ms(struct nvmep_ctrl *ctrl)
+{
+	return max(NVME_CAP_TIMEOUT(ctrl->cap) * 500, NVMEP_MIN_READY_MS);
+}
+
 /*
- * Timeout of CSTS.RDY changes, milliseconds; base specification 3.1.4.1,
- * 3.1.4.20.
+ * Timeout of CSTS.RDY = 1, milliseconds; base specification 3.1.4.20.  It may
+ * be hours, so only the wait that a hold ends uses it.
  */
 static unsigned int nvmep_ready_timeout_ms(struct nvmep_ctrl *ctrl)
 {
-	u32 units = NVME_CAP_TIMEOUT(ctrl->cap);
+	unsigned int timeout_ms = nvmep_stop_timeout_ms(ctrl);
 
 	if (ctrl->cap & NVME_CAP_CRMS_CRWMS)
-		units = max(units, readl(ctrl->bar + NVME_REG_CRTO) & 0xffff);
-	return max(units * 500, NVMEP_MIN_READY_MS);
+		timeout_ms = max(timeout_ms,
+				 (readl(ctrl->bar + NVME_REG_CRTO) & 0xffff) *
+				 500);
+	return timeout_ms;
+}
+
+/*
+ * Reads CAP, which may depend on CC.CSS.  Keeps the last value if the
+ * controller does not respond.
+ */
+static int nvmep_read_cap(struct nvmep_ctrl *ctrl)
+{
+	u64 cap = lo_hi_readq(ctrl->bar + NVME_REG_CAP);
+
+	if (cap == U64_MAX)
+		return -ENODEV;
+	ctrl->cap = cap;
+	return 0;
 }
 
 /*
@@ -89,7 +111,7 @@ static int nvmep_disable_by_cc(struct nvmep_ctrl *ctrl)
 	if (ctrl->quirks & NVMEP_QUIRK_DELAY_BEFORE_READY)
 		msleep(NVMEP_READY_DELAY_MS);
 	return nvmep_wait_status(ctrl, NVME_CSTS_RDY, 0,
-				 nvmep_ready_timeout_ms(ctrl), "stop");
+				 nvmep_stop_timeout_ms(ctrl), "stop");
 }
 
 /* Sets CC.SHN and waits for CSTS.SHST: caches are flushed; base 3.6.1. */
@@ -161,8 +183,9 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 	lo_hi_writeq(admin->sq_dma, ctrl->bar + NVME_REG_ASQ);
 	lo_hi_writeq(admin->cq_dma, ctrl->bar + NVME_REG_ACQ);
 	writel(config, ctrl->bar + NVME_REG_CC);
-	/* CAP may depend on CC.CSS, which was just written. */
-	ctrl->cap = lo_hi_readq(ctrl->bar + NVME_REG_CAP);
+	ret = nvmep_read_cap(ctrl);
+	if (ret)
+		return ret;
 	writel(config | NVME_CC_ENABLE, ctrl->bar + NVME_REG_CC);
 	if (ctrl->quirks & NVMEP_QUIRK_DELAY_BEFORE_READY)
 		msleep(NVMEP_READY_DELAY_MS);

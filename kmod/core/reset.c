@@ -172,6 +172,29 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 
 /* --- reset of the function ----------------------------------------------- */
 
+/* A method may reset the bus: no other thread may use the bridge meanwhile. */
+static bool nvmep_function_trylock_once(struct pci_dev *pdev)
+{
+	struct pci_dev *bridge = pci_upstream_bridge(pdev);
+
+	if (bridge && !pci_dev_trylock(bridge))
+		return false;
+	if (pci_dev_trylock(pdev))
+		return true;
+	if (bridge)
+		pci_dev_unlock(bridge);
+	return false;
+}
+
+static void nvmep_function_unlock(struct pci_dev *pdev)
+{
+	struct pci_dev *bridge = pci_upstream_bridge(pdev);
+
+	pci_dev_unlock(pdev);
+	if (bridge)
+		pci_dev_unlock(bridge);
+}
+
 static bool nvmep_function_trylock(struct nvmep_ctrl *ctrl)
 {
 	unsigned long deadline = jiffies +
@@ -179,7 +202,7 @@ static bool nvmep_function_trylock(struct nvmep_ctrl *ctrl)
 
 	while (nvmep_ctrl_state(ctrl) == NVMEP_CTRL_RESETTING &&
 	       !nvmep_ctrl_held(ctrl)) {
-		if (pci_dev_trylock(ctrl->pdev))
+		if (nvmep_function_trylock_once(ctrl->pdev))
 			return true;
 		if (time_after(jiffies, deadline))
 			return false;
@@ -239,6 +262,12 @@ bool nvmep_ctrl_save_config(struct nvmep_ctrl *ctrl)
  */
 bool nvmep_ctrl_restore_config(struct nvmep_ctrl *ctrl)
 {
+	/*
+	 * The copy is valid since probe.  Kernels before 6.19 mark it invalid
+	 * before they call suspend(), which may refuse, and after a thaw, and
+	 * restore nothing then.
+	 */
+	ctrl->pdev->state_saved = true;
 	pci_restore_state(ctrl->pdev);
 	return nvmep_ctrl_save_config(ctrl);
 }
@@ -269,7 +298,7 @@ static int nvmep_ctrl_reset_function(struct nvmep_ctrl *ctrl)
 		return -EBUSY;
 	/* Error recovery, or removal of the function, may have been first. */
 	if (nvmep_ctrl_held(ctrl) || !nvmep_ctrl_present(ctrl)) {
-		pci_dev_unlock(pdev);
+		nvmep_function_unlock(pdev);
 		return -ENODEV;
 	}
 	ctrl->peer_ops->revoke_doorbells(ctrl);
@@ -278,7 +307,7 @@ static int nvmep_ctrl_reset_function(struct nvmep_ctrl *ctrl)
 	if (!nvmep_ctrl_restore_config(ctrl))
 		ret = -ENODEV;
 	pci_clear_master(pdev);
-	pci_dev_unlock(pdev);
+	nvmep_function_unlock(pdev);
 	trace_nvmep_function_reset(ctrl->instance, nvmep_ctrl_generation(ctrl),
 				   ret);
 	return ret;

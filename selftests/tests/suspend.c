@@ -271,6 +271,31 @@ TEST(unanswered_deletion_does_not_hang)
 	free(bytes);
 }
 
+/* A suspend that was refused leaves a copy of config space that a function reset restores. */
+TEST(function_reset_works_after_refused_suspend)
+{
+	struct np_bad bad;
+	struct np_qp qp;
+	int test;
+
+	if (np_bad_open(&bad) == -ENOENT)
+		SKIP(return, "no misbehaving controller in this guest");
+	ASSERT_EQ(0, np_bad_short_timeouts());
+	ASSERT_EQ(0, np_bad_bind(&bad, 1));
+	ASSERT_EQ(0, np_qp_open(&qp, bad.ctrl.fd, ENTRIES));
+	test = np_sleep_begin(bad.address);
+	EXPECT_LE(0, test);
+	EXPECT_EQ(-EBUSY, np_suspend());
+	np_sleep_end(test);
+	np_qp_close(&qp);
+	EXPECT_EQ(0, np_bad_set(&bad, BADCTRL_CURED, 1));
+	EXPECT_EQ(0, np_bad_set(&bad, BADCTRL_MODE, BADCTRL_NEVER_READY));
+	EXPECT_EQ(0, np_ioctl(bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(1, np_bad_get(&bad, BADCTRL_RESETS));
+	EXPECT_EQ(0, np_qp_check(bad.ctrl.fd, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_close(&bad));
+}
+
 /* --- kernel threads, which are not frozen --------------------------------------------- */
 
 #define TRACE		"/sys/kernel/debug/tracing/"
