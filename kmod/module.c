@@ -13,13 +13,29 @@
 
 /* --- parameters ---------------------------------------------------------- */
 
+/* Timeouts in jiffies and milliseconds must fit into 32 bits. */
+#define NVMEP_TIMEOUT_MAX_S	(24 * 60 * 60)
+
+static int nvmep_timeout_set(const char *value,
+			     const struct kernel_param *param)
+{
+	return param_set_uint_minmax(value, param, 1, NVMEP_TIMEOUT_MAX_S);
+}
+
+static const struct kernel_param_ops nvmep_timeout_ops = {
+	.set = nvmep_timeout_set,
+	.get = param_get_uint,
+};
+
 unsigned int nvmep_io_timeout = 30;
-module_param_named(io_timeout, nvmep_io_timeout, uint, 0644);
+module_param_cb(io_timeout, &nvmep_timeout_ops, &nvmep_io_timeout, 0644);
+__MODULE_PARM_TYPE(io_timeout, "uint");
 MODULE_PARM_DESC(io_timeout,
 		 "timeout of I/O commands in seconds, for controllers bound from now on");
 
 unsigned int nvmep_admin_timeout = 60;
-module_param_named(admin_timeout, nvmep_admin_timeout, uint, 0644);
+module_param_cb(admin_timeout, &nvmep_timeout_ops, &nvmep_admin_timeout, 0644);
+__MODULE_PARM_TYPE(admin_timeout, "uint");
 MODULE_PARM_DESC(admin_timeout,
 		 "timeout of admin commands in seconds; a timeout resets the controller");
 

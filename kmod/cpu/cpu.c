@@ -204,21 +204,33 @@ static void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl)
 }
 
 /*
+ * Marking a disk dead notifies its holders, and waits for them: a file system
+ * may wait for I/O to another controller, whose recovery may wait for a caller
+ * of nvmep_namespaces_fail().  So it is work, and takes no lock of a stop.
+ */
+static void nvmep_dead_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu, dead_work);
+	struct nvmep_ns *ns;
+	int index;
+
+	index = srcu_read_lock(&cpu->namespaces_srcu);
+	list_for_each_entry_srcu(ns, &cpu->namespaces, entry,
+				 srcu_read_lock_held(&cpu->namespaces_srcu))
+		nvmep_ns_mark_dead(ns);
+	srcu_read_unlock(&cpu->namespaces_srcu, index);
+}
+
+/*
  * The controller is DELETING or DEAD and will not come back.  Unquiesced,
- * queued and new I/O fails at once.  Marking a disk dead notifies its holders,
- * and waits for its I/O: so bios of the requeue list are submitted before, to
- * fail, as no other queue will appear for them.
+ * queued and new I/O fails at once.  Bios of the requeue list are submitted
+ * before @dead_work waits for them: they fail, as no other queue will appear.
  */
 static void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl)
 {
-	struct nvmep_ns *ns;
-
 	nvmep_namespaces_unquiesce(ctrl);
 	nvmep_requeue_submit(ctrl);
-	mutex_lock(&ctrl->cpu->namespaces_lock);
-	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
-		nvmep_ns_mark_dead(ns);
-	mutex_unlock(&ctrl->cpu->namespaces_lock);
+	queue_work(nvmep_wq, &ctrl->cpu->dead_work);
 }
 
 /* --- freeze --------------------------------------------------------------- */
@@ -385,9 +397,11 @@ static int nvmep_cpu_init(struct nvmep_ctrl *ctrl)
 	cpu->ctrl = ctrl;
 	mutex_init(&cpu->namespaces_lock);
 	INIT_LIST_HEAD(&cpu->namespaces);
+	xa_init(&cpu->by_nsid);
 	mutex_init(&cpu->effects_lock);
 	mutex_init(&cpu->scan_lock);
 	xa_init(&cpu->ignored);
+	INIT_WORK(&cpu->dead_work, nvmep_dead_work);
 	INIT_WORK(&cpu->scan_work, nvmep_scan_work);
 	INIT_DELAYED_WORK(&cpu->scan_retry_work, nvmep_scan_retry_work);
 	INIT_DELAYED_WORK(&cpu->poll_work, nvmep_poll_work);

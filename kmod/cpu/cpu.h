@@ -36,10 +36,13 @@ struct request_queue;
  *	either, or under @namespaces_srcu: a namespace found there, and the
  *	controller's queues, stay allocated until the reader is done, even if it
  *	is unlinked meanwhile
+ * @by_nsid: the namespaces of @namespaces by NSID: changes under @scan_lock,
+ *	read as @namespaces
  * @namespaces_srcu: removal of a namespace waits for its readers
  * @quiesced: guarded by @namespaces_lock: no I/O is dispatched
  * @asleep: guarded by @namespaces_lock: the request queues are frozen for
  *	suspend
+ * @dead_work: marks the disks of a controller dead that has ended
  * @effects_lock: serializes operations that block peers:
  *	nvmep_user_execute_peers_blocked() and nvmep_queue_split_set()
  * @scan_lock: serializes scans, exclusive commands and removal of namespaces
@@ -80,9 +83,11 @@ struct nvmep_cpu {
 
 	struct mutex namespaces_lock;	/* @namespaces to @asleep */
 	struct list_head namespaces;
+	struct xarray by_nsid;
 	struct srcu_struct namespaces_srcu;
 	bool quiesced;
 	bool asleep;
+	struct work_struct dead_work;
 
 	struct mutex effects_lock;	/* operations that block peers */
 	struct mutex scan_lock;		/* @scans to @ignored */

@@ -303,10 +303,13 @@ void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 /* Capacity in sectors, 0 if the block layer cannot use the format. */
 sector_t nvmep_ns_sectors(const struct nvme_id_ns *id)
 {
-	if (!nvmep_format_usable(id))
+	u64 blocks = le64_to_cpu(id->nsze);
+
+	/* The size in bytes must fit into loff_t. */
+	if (!nvmep_format_usable(id) ||
+	    blocks > (u64)LLONG_MAX >> nvmep_format(id)->ds)
 		return 0;
-	return le64_to_cpu(id->nsze) <<
-	       (nvmep_format(id)->ds - SECTOR_SHIFT);
+	return blocks << (nvmep_format(id)->ds - SECTOR_SHIFT);
 }
 
 /* --- limits ------------------------------------------------------------- */

@@ -222,10 +222,13 @@ static void nvmep_ns_free_unadded(struct nvmep_ns *ns)
  * From here on a stop of the controller quiesces the namespace.  During suspend
  * its partitions are read after resume.
  */
-static void nvmep_ns_link(struct nvmep_ns *ns)
+static int nvmep_ns_link(struct nvmep_ns *ns)
 {
 	struct nvmep_ctrl *ctrl = ns->ctrl;
+	int ret = xa_insert(&ctrl->cpu->by_nsid, ns->nsid, ns, GFP_KERNEL);
 
+	if (ret)
+		return ret;
 	mutex_lock(&ctrl->cpu->namespaces_lock);
 	if (ctrl->cpu->quiesced)
 		blk_mq_quiesce_queue(ns->queue);
@@ -234,12 +237,14 @@ static void nvmep_ns_link(struct nvmep_ns *ns)
 	list_add_tail_rcu(&ns->entry, &ctrl->cpu->namespaces);
 	WRITE_ONCE(ctrl->namespace_count, ctrl->namespace_count + 1);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
+	return 0;
 }
 
 static void nvmep_ns_unlink(struct nvmep_ns *ns)
 {
 	struct nvmep_ctrl *ctrl = ns->ctrl;
 
+	xa_erase(&ctrl->cpu->by_nsid, ns->nsid);
 	mutex_lock(&ctrl->cpu->namespaces_lock);
 	list_del_rcu(&ns->entry);
 	WRITE_ONCE(ctrl->namespace_count, ctrl->namespace_count - 1);
@@ -298,7 +303,9 @@ int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 	ret = nvmep_ns_claim_identity(ns, nvmep_ns_is_shared(ctrl, id));
 	if (ret)
 		goto err_free;
-	nvmep_ns_link(ns);
+	ret = nvmep_ns_link(ns);
+	if (ret)
+		goto err_release;
 	ret = device_add_disk(&ctrl->device, ns->disk, nvmep_ns_groups);
 	if (ret)
 		goto err_unlink;
@@ -310,6 +317,7 @@ int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 
 err_unlink:
 	nvmep_ns_unlink(ns);
+err_release:
 	nvmep_ns_release_identity(ns);
 err_free:
 	nvmep_ns_free_unadded(ns);
@@ -376,15 +384,10 @@ void nvmep_ns_remove_dead(struct nvmep_ns *ns)
 /* Under scan_lock or namespaces_srcu.  NULL if there is none. */
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
 {
-	struct nvmep_cpu *cpu = ctrl->cpu;
-	struct nvmep_ns *ns;
-
-	list_for_each_entry_srcu(ns, &cpu->namespaces, entry,
-				 srcu_read_lock_held(&cpu->namespaces_srcu) ||
-				 lockdep_is_held(&cpu->scan_lock))
-		if (ns->nsid == nsid)
-			return ns;
-	return NULL;
+	RCU_LOCKDEP_WARN(!srcu_read_lock_held(&ctrl->cpu->namespaces_srcu) &&
+			 !lockdep_is_held(&ctrl->cpu->scan_lock),
+			 "namespace may be freed");
+	return xa_load(&ctrl->cpu->by_nsid, nsid);
 }
 
 /**

@@ -259,6 +259,9 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	struct nvme_id_ns *id;
 	int ret;
 
+	/* The wait of removal must not take as long as all of them. */
+	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
+		return -EINTR;
 	id = kzalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
 	if (!id)
 		return -ENOMEM;
@@ -276,10 +279,10 @@ static int nvmep_scan_sequential(struct nvmep_ctrl *ctrl, u64 scan)
 	u32 nsid, count = le32_to_cpu(ctrl->id->nn);
 	int ret = 0;
 
-	/* The wait of removal must not take as long as all of them. */
+	/* All ones is no identifier of a namespace, but may be the count. */
+	count = min(count, NVME_NSID_ALL - 1);
 	for (nsid = 1; nsid <= count && !ret; nsid++)
-		ret = nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING ? -EINTR :
-		      nvmep_scan_one(ctrl, nsid, scan);
+		ret = nvmep_scan_one(ctrl, nsid, scan);
 	return ret;
 }
 
@@ -477,6 +480,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	nvmep_requeue_submit(ctrl);
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
+	flush_work(&ctrl->cpu->dead_work);
 	nvmep_hwmon_remove(ctrl);
 	flush_delayed_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);

@@ -25,6 +25,7 @@
 /* User ID of an unprivileged user. */
 #define NOBODY		65534
 #define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
+#define IO_TIMEOUT	"/sys/module/nvme_peer/parameters/io_timeout"
 
 /* Identify Controller and Identify Namespace (base 5.1.13, NVM command set 4.1.5). */
 #define ID_VID		0
@@ -202,6 +203,17 @@ static long millidegrees(const struct np_ctrl *ctrl, const char *name)
 
 	return hwmon_of(ctrl, name, path) || np_read_file(path, text, sizeof(text)) ?
 	       -1 : atol(text);
+}
+
+/* In jiffies and in milliseconds they must fit into 32 bits, and 0 would be none. */
+TEST(timeouts_have_limits)
+{
+	EXPECT_EQ(-EINVAL, np_write_file(ADMIN_TIMEOUT, "0"));
+	EXPECT_EQ(-EINVAL, np_write_file(ADMIN_TIMEOUT, "86401"));
+	EXPECT_EQ(-EINVAL, np_write_file(IO_TIMEOUT, "0"));
+	EXPECT_EQ(-EINVAL, np_write_file(IO_TIMEOUT, "86401"));
+	EXPECT_EQ(0, np_write_file(IO_TIMEOUT, "86400"));
+	EXPECT_EQ(0, np_write_file(IO_TIMEOUT, "30"));
 }
 
 /* A threshold below its temperature makes QEMU's controller warn. */
