@@ -92,6 +92,20 @@ void nvmep_host_pages_free(struct nvmep_host_pages *host)
 }
 
 /**
+ * nvmep_dma_bounces() - may DMA of the device pass through bounce buffers?
+ * @dev: the device
+ *
+ * Mapping fails then for memory that is longer than a bounce buffer.
+ *
+ * Return: true if swiotlb is in use for the device.
+ */
+bool nvmep_dma_bounces(struct device *dev)
+{
+	return !nvmep_route_translated(dev) &&
+	       dma_max_mapping_size(dev) != SIZE_MAX;
+}
+
+/**
  * nvmep_dma_needs_sync() - does DMA to the page need the CPU's help?
  * @dev: the device, for which its driver has just mapped the page
  * @dma: DMA address of the page for @dev

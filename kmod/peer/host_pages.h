@@ -31,6 +31,7 @@ struct nvmep_host_pages {
 struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
 						size_t bytes);
 void nvmep_host_pages_free(struct nvmep_host_pages *host);
+bool nvmep_dma_bounces(struct device *dev);
 bool nvmep_dma_needs_sync(struct device *dev, dma_addr_t dma, struct page *page);
 
 struct dma_buf *nvmep_export_ring(struct nvmep_exports *exports,

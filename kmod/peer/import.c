@@ -7,12 +7,12 @@
  * allowed: GPU drivers require that to export video memory.  The memory is
  * pinned, because user space gets its DMA addresses.
  *
- * NVME_PEER_ROUTE pins nothing.  Attaching does not show the placement: an
+ * NVME_PEER_ROUTE pins nothing, but on older kernels a mapping does
+ * (NVMEP_REVOCABLE_PINS).  Attaching does not show the placement: an
  * exporter may refuse, or clear peer2peer to announce host RAM, but many do so
  * only when they map.  So the memory is mapped, read, and unmapped.  Reading
  * takes long, so it is done without the reservation lock.  An invalidation in
- * between needs no action: the mapping stays valid until it is unmapped, there
- * is no DMA, and the result is where the memory was.  As with any mapping, the
+ * between ends it, as the exporter may wait for the unmapping.  As with any mapping, the
  * exporter may move the memory to where the controller reaches it, and may move
  * it back later.
  *
@@ -46,6 +46,7 @@
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/queue.h"
+#include "host_pages.h"
 #include "import.h"
 #include "peer.h"
 #include "route.h"
@@ -295,12 +296,24 @@ static void nvmep_buf_kill_users(struct nvmep_buf *buf)
 		percpu_ref_kill(&buf->users);
 }
 
-/* On return no command of the CPU moves data of the buffer. */
-static void nvmep_buf_drain_users(struct nvmep_buf *buf)
+/**
+ * nvmep_buf_stop_users() - let no further command of the CPU use a buffer
+ * @buf: the buffer; it will be detached
+ *
+ * A buffer that commands have used needs a grace period to drain.  Before many
+ * buffers are detached this is called for each, so that one serves all.
+ */
+void nvmep_buf_stop_users(struct nvmep_buf *buf)
 {
 	dma_resv_lock(buf->dmabuf->resv, NULL);
 	nvmep_buf_kill_users(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
+}
+
+/* On return no command of the CPU moves data of the buffer. */
+static void nvmep_buf_drain_users(struct nvmep_buf *buf)
+{
+	nvmep_buf_stop_users(buf);
 	while (!wait_for_completion_timeout(&buf->users_idle, NVMEP_USERS_POLL))
 		nvmep_poll_polled_queues(buf->ctrl);
 }
@@ -318,14 +331,15 @@ static void nvmep_buf_invalidate(struct dma_buf_attachment *attach)
 
 	/*
 	 * Some exporters move the memory while pinning it and report that here.
-	 * nvmep_buf_locate() passes no callback.
 	 */
-	if (!buf->sgt || buf->invalid || !buf->on_invalidate)
+	if (!buf->sgt || buf->invalid)
 		return;
 	WRITE_ONCE(buf->invalid, true);
 	nvmep_buf_kill_users(buf);
-	queue_work(buf->ctrl->peers->invalidate_wq,
-		   &buf->invalidate_work);
+	/* nvmep_buf_locate() passes none: its walk ends, and it unmaps. */
+	if (buf->on_invalidate)
+		queue_work(buf->ctrl->peers->invalidate_wq,
+			   &buf->invalidate_work);
 }
 
 static const struct dma_buf_attach_ops nvmep_buf_attach_ops = {
@@ -347,12 +361,10 @@ static int nvmep_exporter_error(struct nvmep_ctrl *ctrl, int err)
 	return -EXDEV;
 }
 
-/* With swiotlb, mapping a long segment fails before it could bounce. */
 static int nvmep_map_error(struct nvmep_ctrl *ctrl, int err)
 {
 	if ((err == -EIO || err == -EINVAL || err == -ENOMEM) &&
-	    !nvmep_route_translated(ctrl->dev) &&
-	    dma_max_mapping_size(ctrl->dev) != SIZE_MAX)
+	    nvmep_dma_bounces(ctrl->dev))
 		return -EOPNOTSUPP;
 	return nvmep_exporter_error(ctrl, err);
 }

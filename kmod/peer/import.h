@@ -82,7 +82,7 @@ struct nvmep_segments {
  * @exposed: peers->lock: user space has its DMA addresses: any queue pair of
  *	its node may access it
  * @rings: peers->lock: number of rings of queue pairs in it
- * @node: peers->lock: in peers->bufs
+ * @node: peers->lock: in peers->bufs, or on a list of nvmep_bufs_detach_all()
  */
 struct nvmep_buf {
 	struct kref ref;
@@ -144,6 +144,7 @@ int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd,
 		     struct nvmep_placement *placement);
 struct nvmep_buf *nvmep_buf_get(struct nvmep_buf *buf);
 void nvmep_buf_put(struct nvmep_buf *buf);
+void nvmep_buf_stop_users(struct nvmep_buf *buf);
 void nvmep_buf_unmap(struct nvmep_buf *buf);
 void nvmep_buf_detach(struct nvmep_buf *buf);
 bool nvmep_buf_invalid(const struct nvmep_buf *buf);

@@ -85,6 +85,9 @@ static void nvmep_peer_file_free(struct kref *ref)
 	struct nvmep_buf *buf;
 	unsigned long handle;
 
+	/* First all: their grace periods pass at the same time. */
+	xa_for_each(&file->bufs, handle, buf)
+		nvmep_buf_stop_users(buf);
 	xa_for_each(&file->bufs, handle, buf)
 		nvmep_buf_orphan(buf);
 	xa_destroy(&file->bufs);
@@ -150,27 +153,27 @@ bool nvmep_peer_file_stale(struct nvmep_peer_file *file)
 int nvmep_buf_reserve(struct nvmep_peer_file *file, struct nvmep_buf *buf)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
+	bool removed;
 	int err;
 
 	if (nvmep_buf_invalid(buf))
 		return -ESTALE;
 
-	/*
-	 * The reset work takes this lock: do not reclaim memory through this
-	 * disk.
-	 */
+	/* Reset work takes peers->lock, so nothing is allocated under it. */
+	err = xa_alloc(&file->bufs, &buf->handle, NULL,
+		       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_KERNEL_ACCOUNT);
+	if (err)
+		return err == -EBUSY ? -EDQUOT : err;
 	mutex_lock(&peers->lock);
-	if (peers->removed)
-		err = -ESHUTDOWN;
-	else
-		err = xa_alloc(&file->bufs, &buf->handle, NULL,
-			       XA_LIMIT(1, NVMEP_MAX_BUFS), GFP_NOIO);
-	if (!err) {
+	removed = peers->removed;
+	if (!removed) {
 		buf->file = file;
 		list_add_tail(&buf->node, &peers->bufs);
 	}
 	mutex_unlock(&peers->lock);
-	return err == -EBUSY ? -EDQUOT : err;
+	if (removed)
+		xa_erase(&file->bufs, buf->handle);
+	return removed ? -ESHUTDOWN : 0;
 }
 
 /**
@@ -353,14 +356,19 @@ int nvmep_handle_range(struct nvmep_peer_file *file, u32 handle, u64 offset,
 
 /* --- unbinding ----------------------------------------------------------- */
 
-static struct nvmep_buf *nvmep_buf_next(struct nvmep_peers *peers)
+/* Takes the first buffer of @from, with a reference, and puts it on @to. */
+static struct nvmep_buf *nvmep_buf_next(struct nvmep_peers *peers,
+					struct list_head *from,
+					struct list_head *to)
 {
 	struct nvmep_buf *buf;
 
 	mutex_lock(&peers->lock);
-	buf = list_first_entry_or_null(&peers->bufs, struct nvmep_buf, node);
+	buf = list_first_entry_or_null(from, struct nvmep_buf, node);
 	if (buf) {
 		list_del_init(&buf->node);
+		if (to)
+			list_add_tail(&buf->node, to);
 		nvmep_buf_get(buf);
 	}
 	mutex_unlock(&peers->lock);
@@ -380,9 +388,15 @@ static struct nvmep_buf *nvmep_buf_next(struct nvmep_peers *peers)
 void nvmep_bufs_detach_all(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = ctrl->peers;
+	LIST_HEAD(stopped);	/* peers->lock, as peers->bufs */
 	struct nvmep_buf *buf;
 
-	while ((buf = nvmep_buf_next(peers))) {
+	/* First all: their grace periods pass at the same time. */
+	while ((buf = nvmep_buf_next(peers, &peers->bufs, &stopped))) {
+		nvmep_buf_stop_users(buf);
+		nvmep_buf_put(buf);
+	}
+	while ((buf = nvmep_buf_next(peers, &stopped, NULL))) {
 		nvmep_buf_detach(buf);
 		nvmep_buf_put(buf);
 	}

@@ -40,7 +40,7 @@ int nvmep_ring_init_host(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl)
 				 (size_t)host->count << PAGE_SHIFT,
 				 DMA_BIDIRECTIONAL);
 	if (dma_mapping_error(ctrl->dev, ring->dma))
-		return -ENOMEM;
+		return nvmep_dma_bounces(ctrl->dev) ? -EOPNOTSUPP : -ENOMEM;
 	ring->mapped = true;
 	if (nvmep_dma_needs_sync(ctrl->dev, ring->dma, host->pages[0]))
 		return -EOPNOTSUPP;

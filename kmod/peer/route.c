@@ -30,6 +30,7 @@
 #include "compat.h"
 #include "core/ctrl.h"
 #include "import.h"
+#include "peer.h"
 #include "route.h"
 
 #ifdef CONFIG_X86
@@ -550,9 +551,9 @@ const char *nvmep_route_reason_text(enum nvme_peer_route_reason reason)
  * that to the PCI function whose BAR contains it, or to RAM.
  */
 
-static bool nvmep_is_ram(phys_addr_t address)
+static bool nvmep_is_ram(phys_addr_t address, u64 length)
 {
-	return region_intersects(address, 1, IORESOURCE_SYSTEM_RAM,
+	return region_intersects(address, length, IORESOURCE_SYSTEM_RAM,
 				 IORES_DESC_NONE) == REGION_INTERSECTS;
 }
 
@@ -622,17 +623,23 @@ static void nvmep_phys_range_bar(struct nvmep_phys_range *range,
 	}
 }
 
+/*
+ * Finds the range around @phys.  Host RAM is looked up at once for @length bytes
+ * that are known to be contiguous, and by page if only part of them is RAM.
+ */
 static void nvmep_phys_range_find(struct nvmep_phys_range *range,
-				  phys_addr_t phys,
+				  phys_addr_t phys, u64 length,
 				  bool translated)
 {
 	memset(range, 0, sizeof(*range));
 	range->translated = translated;
 	range->first = ALIGN_DOWN(phys, PAGE_SIZE);
 	range->last = range->first + PAGE_SIZE - 1;
-	range->ram = nvmep_is_ram(phys);
+	range->ram = nvmep_is_ram(phys, 1);
 	if (!range->ram)
 		nvmep_phys_range_bar(range, phys);
+	else if (nvmep_is_ram(phys, length))
+		range->last = max(range->last, phys + length - 1);
 }
 
 /*
@@ -640,7 +647,7 @@ static void nvmep_phys_range_find(struct nvmep_phys_range *range,
  * @range to those of the last lookup.
  */
 static bool nvmep_phys_range_holds(struct nvmep_phys_range *range,
-				   phys_addr_t phys,
+				   phys_addr_t phys, u64 length,
 				   bool translated)
 {
 	struct nvmep_phys_range here;
@@ -651,7 +658,7 @@ static bool nvmep_phys_range_holds(struct nvmep_phys_range *range,
 	if (phys >= range->first && phys <= range->last)
 		return true;
 
-	nvmep_phys_range_find(&here, phys, translated);
+	nvmep_phys_range_find(&here, phys, length, translated);
 	same = here.owner == range->owner && here.ram == range->ram;
 	range->first = here.first;
 	range->last = here.last;
@@ -674,30 +681,33 @@ static u64 nvmep_translated_step(const struct nvmep_ctrl *ctrl,
 
 	large = left >= PMD_SIZE && IS_ALIGNED(dma | phys, PMD_SIZE) &&
 		nvmep_dma_to_phys(ctrl, dma + last, &translated) == phys + last &&
-		nvmep_phys_range_holds(range, phys + last, translated);
+		nvmep_phys_range_holds(range, phys + last, 1, translated);
 	return large ? PMD_SIZE : PAGE_SIZE;
 }
 
 /*
  * Walks a segment: behind an IOMMU by pages, because translation makes
  * scattered memory look contiguous; else in steps of physically contiguous
- * ranges.  Returns 1 if all of it has the owner of @range, 0 if not, -EINTR, or
- * -ESTALE if the exporter invalidated the buffer meanwhile.
+ * ranges.  Returns 1 if all of it has the owner of @range, 0 if not, -EINTR,
+ * -ESTALE if the exporter invalidated the buffer meanwhile, or -ESHUTDOWN if the
+ * driver is being unbound.
  */
 static int nvmep_segment_holds(const struct nvmep_buf *buf,
 			       const struct nvmep_segment *segment,
 			       struct nvmep_phys_range *range)
 {
 	const struct nvmep_ctrl *ctrl = buf->ctrl;
+	u64 done = 0, contiguous;
 	phys_addr_t phys;
 	bool translated;
-	u64 done = 0;
 	int err;
 
 	while (done < segment->length) {
 		phys = nvmep_dma_to_phys(ctrl, segment->dma + done,
 					 &translated);
-		if (!nvmep_phys_range_holds(range, phys, translated))
+		contiguous = translated ? 1 : segment->length - done;
+		if (!nvmep_phys_range_holds(range, phys, contiguous,
+					    translated))
 			return 0;
 		if (translated)
 			done += nvmep_translated_step(ctrl, range,
@@ -710,6 +720,9 @@ static int nvmep_segment_holds(const struct nvmep_buf *buf,
 			return err;
 		if (nvmep_buf_invalid(buf))
 			return -ESTALE;
+		/* Unbinding waits for this walk. */
+		if (READ_ONCE(ctrl->peers->removed))
+			return -ESHUTDOWN;
 	}
 	return 1;
 }
@@ -733,7 +746,7 @@ static int nvmep_memory_find(const struct nvmep_buf *buf,
 	if (nvmep_buf_invalid(buf))
 		return -ESTALE;
 	phys = nvmep_dma_to_phys(buf->ctrl, segments->list[0].dma, &translated);
-	nvmep_phys_range_find(range, phys, translated);
+	nvmep_phys_range_find(range, phys, 1, translated);
 	for (i = 0; i < segments->count && holds > 0; i++)
 		holds = nvmep_segment_holds(buf, &segments->list[i], range);
 	if (holds <= 0)
@@ -770,7 +783,7 @@ static void nvmep_placement_device(struct nvmep_placement *placement,
  * An invalidation meanwhile ends the walk; the buffer stays mapped during it.
  *
  * Return: 0; -EINTR after a fatal signal; -ESTALE if the exporter has
- * invalidated the buffer.
+ * invalidated the buffer; -ESHUTDOWN if the driver is being unbound.
  */
 int nvmep_placement_find(struct nvmep_placement *placement,
 			 struct nvmep_buf *buf)

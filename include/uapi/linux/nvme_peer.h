@@ -314,8 +314,9 @@ struct nvme_peer_path {
  *	if the peer is not known
  *
  * The call succeeds for every verdict, NVME_PEER_ROUTE_NONE included.  It maps
- * the memory of a dma-buf, reads the addresses and unmaps it; it does not pin
- * the memory.  An error of the exporter other than a refusal is returned as it
+ * the memory of a dma-buf, reads the addresses and unmaps it.  It pins nothing,
+ * but kernels without CONFIG_DMABUF_MOVE_NOTIFY pin the memory while it is
+ * mapped, which may move it.  An error of the exporter other than a refusal is returned as it
  * is.  It does not wake functions: ACS control bits of one in D3cold cannot be
  * read and count as set.
  *
@@ -328,6 +329,7 @@ struct nvme_peer_path {
  * EOPNOTSUPP: DMA of the controller to this memory would use a bounce buffer
  *   (swiotlb), or the controller does not snoop the caches of the CPU.
  * EINTR: A signal interrupted the call.
+ * ESTALE: The exporter moved or revoked the memory during the call.
  * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_route {
@@ -758,8 +760,9 @@ enum nvme_peer_qp_reason {
  *	for host memory
  * @cq_pci_address: out: PCI function that holds the completion ring, invalid
  *	for host memory.  PCIe does not order data and completions that are
- *	written to different devices: read back from the data's device before
- *	using the data
+ *	written to different devices: a peer that reaches the data over a bus
+ *	reads a word of it first.  In the peer's own memory that orders nothing:
+ *	place the completion ring there, too
  * @cpu_doorbell_writes: out: number of writes of the CPU to the doorbells of
  *	this queue pair
  *
