@@ -9,7 +9,7 @@
  * The controller is suspended together with all non-PCI devices only: a guest that
  * suspends all of its PCI functions loses access to its file systems.
  *
- * kernels: 7
+ * kernels: 6.1 7
  * long-kernels: 6.1 6.12 7
  * iommu: off
  * timeout: 180
