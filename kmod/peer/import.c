@@ -12,7 +12,8 @@
  * exporter may refuse, or clear peer2peer to announce host RAM, but many do so
  * only when they map.  So the memory is mapped, read, and unmapped.  Reading
  * takes long, so it is done without the reservation lock.  An invalidation in
- * between ends it, as the exporter may wait for the unmapping.  As with any mapping, the
+ * between needs no action: the mapping stays valid until it is unmapped, there
+ * is no DMA, and the result is where the memory was.  As with any mapping, the
  * exporter may move the memory to where the controller reaches it, and may move
  * it back later.
  *
@@ -331,15 +332,14 @@ static void nvmep_buf_invalidate(struct dma_buf_attachment *attach)
 
 	/*
 	 * Some exporters move the memory while pinning it and report that here.
+	 * nvmep_buf_locate() passes no callback.
 	 */
-	if (!buf->sgt || buf->invalid)
+	if (!buf->sgt || buf->invalid || !buf->on_invalidate)
 		return;
 	WRITE_ONCE(buf->invalid, true);
 	nvmep_buf_kill_users(buf);
-	/* nvmep_buf_locate() passes none: its walk ends, and it unmaps. */
-	if (buf->on_invalidate)
-		queue_work(buf->ctrl->peers->invalidate_wq,
-			   &buf->invalidate_work);
+	queue_work(buf->ctrl->peers->invalidate_wq,
+		   &buf->invalidate_work);
 }
 
 static const struct dma_buf_attach_ops nvmep_buf_attach_ops = {

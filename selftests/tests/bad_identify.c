@@ -605,6 +605,15 @@ static int set_format(struct np_bad *bad, unsigned int shift, unsigned int metad
 	       set_bytes(bad, NVME_CNS_NAMESPACE, NS_PROTECTION, protection, 1);
 }
 
+/* The size in bytes must fit into 63 bits: such a disk has no capacity. */
+TEST_F(bad_identify, size_that_overflows)
+{
+	ASSERT_EQ(0, set_format(&self->bad, 12, 0, 0));
+	ASSERT_EQ(0, set_bytes(&self->bad, NVME_CNS_NAMESPACE, NS_BLOCKS, 1ULL << 51, 8));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	EXPECT_EQ(0, number(&self->bad, "size"));
+}
+
 TEST_F(bad_identify, blocks_of_4_kib)
 {
 	int log;

@@ -329,7 +329,6 @@ struct nvme_peer_path {
  * EOPNOTSUPP: DMA of the controller to this memory would use a bounce buffer
  *   (swiotlb), or the controller does not snoop the caches of the CPU.
  * EINTR: A signal interrupted the call.
- * ESTALE: The exporter moved or revoked the memory during the call.
  * ESHUTDOWN: The driver is being unbound, or was unbound.
  */
 struct nvme_peer_route {
