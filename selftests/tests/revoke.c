@@ -728,7 +728,8 @@ TEST_F_TIMEOUT(revoke, fault_during_revocation_maps_nothing, 60)
 	start = np_now_ms();
 	close(self->qp.fd);
 	self->qp.fd = -1;
-	EXPECT_GT(2000, np_now_ms() - start);
+	/* A close that waits for works that do not end takes 5 s. */
+	EXPECT_GT(4000, np_now_ms() - start);
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_STALLED, NULL));
 	EXPECT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_GO, NULL));
 	pthread_join(thread, &ret);
