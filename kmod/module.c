@@ -64,8 +64,9 @@ struct workqueue_struct *nvmep_flush_wq;
 struct workqueue_struct *nvmep_health_wq;
 
 /*
- * Without a rescuer: mmu notifiers and importers, which its works call, may
- * wait for memory.  Nothing waits for a work without a time limit.
+ * Without a rescuer: mmu notifiers, importers and file systems, which its works
+ * call, may wait for memory.  Only the removal of namespaces waits for a work
+ * without a time limit.
  */
 struct workqueue_struct *nvmep_revoke_wq;
 

@@ -184,8 +184,11 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 	lo_hi_writeq(admin->cq_dma, ctrl->bar + NVME_REG_ACQ);
 	writel(config, ctrl->bar + NVME_REG_CC);
 	ret = nvmep_read_cap(ctrl);
-	if (ret)
+	if (ret) {
+		dev_err(ctrl->dev, "CAP reads all ones before the start\n");
+		pci_clear_master(ctrl->pdev);
 		return ret;
+	}
 	writel(config | NVME_CC_ENABLE, ctrl->bar + NVME_REG_CC);
 	if (ctrl->quirks & NVMEP_QUIRK_DELAY_BEFORE_READY)
 		msleep(NVMEP_READY_DELAY_MS);

@@ -172,10 +172,20 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 
 /* --- reset of the function ----------------------------------------------- */
 
-/* A method may reset the bus: no other thread may use the bridge meanwhile. */
+/*
+ * A method may reset the bus: no other thread may use the bridge meanwhile.  A
+ * function that shares the bus has no such method, and must not wait for the
+ * resets of the others.
+ */
+static struct pci_dev *nvmep_function_bridge(struct pci_dev *pdev)
+{
+	return pdev->is_virtfn || pdev->multifunction ?
+	       NULL : pci_upstream_bridge(pdev);
+}
+
 static bool nvmep_function_trylock_once(struct pci_dev *pdev)
 {
-	struct pci_dev *bridge = pci_upstream_bridge(pdev);
+	struct pci_dev *bridge = nvmep_function_bridge(pdev);
 
 	if (bridge && !pci_dev_trylock(bridge))
 		return false;
@@ -188,7 +198,7 @@ static bool nvmep_function_trylock_once(struct pci_dev *pdev)
 
 static void nvmep_function_unlock(struct pci_dev *pdev)
 {
-	struct pci_dev *bridge = pci_upstream_bridge(pdev);
+	struct pci_dev *bridge = nvmep_function_bridge(pdev);
 
 	pci_dev_unlock(pdev);
 	if (bridge)

@@ -206,7 +206,8 @@ static void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl)
 /*
  * Marking a disk dead notifies its holders, and waits for them: a file system
  * may wait for I/O to another controller, whose recovery may wait for a caller
- * of nvmep_namespaces_fail().  So it is work, and takes no lock of a stop.
+ * of nvmep_namespaces_fail().  So it is work, and takes no lock of a stop.  Its
+ * workqueue has no rescuer, which scans of the other controller might need.
  */
 static void nvmep_dead_work(struct work_struct *work)
 {
@@ -230,7 +231,7 @@ static void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl)
 {
 	nvmep_namespaces_unquiesce(ctrl);
 	nvmep_requeue_submit(ctrl);
-	queue_work(nvmep_wq, &ctrl->cpu->dead_work);
+	queue_work(nvmep_revoke_wq, &ctrl->cpu->dead_work);
 }
 
 /* --- freeze --------------------------------------------------------------- */

@@ -268,6 +268,10 @@ static void nvmep_ns_log_passthrough_only(struct nvmep_ns *ns,
 		dev_warn(ns->ctrl->dev,
 			 "namespace %u: unsupported LBA format %u+%u, passthrough only\n",
 			 ns->nsid, 1U << ns->block_shift, ns->metadata_size);
+	else if (id->nsze && !nvmep_ns_sectors(id))
+		dev_warn(ns->ctrl->dev,
+			 "namespace %u: %llu blocks are more than a disk may have, passthrough only\n",
+			 ns->nsid, le64_to_cpu(id->nsze));
 }
 
 /**
