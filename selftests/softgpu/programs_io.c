@@ -142,7 +142,7 @@ static enum softgpu_status prepare_gather(struct slot *slot)
 
 	if (status)
 		return status;
-	if (!io->blocks || io->pairs > 1 || io->page_shift < 12 || io->page_shift > 31 ||
+	if (!io->blocks || !pairs_valid(slot) || io->page_shift < 12 || io->page_shift > 31 ||
 	    io->page_table % 4 || io->lba_count < io->blocks || bytes > slot->gpu->hbm_bytes ||
 	    !gpu_hbm(slot->gpu, io->page_table, (bytes >> io->page_shift) * 4) ||
 	    !buffer_valid(slot->gpu, &io->data, slot->queue.page_shift))

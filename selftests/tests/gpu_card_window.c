@@ -7,6 +7,7 @@
  * gpu: shared
  * timeout: 240
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,11 @@
 #define RANGE		(4U << 20)
 #define LARGEST		(128U << 10)
 #define PAGES		(RANGE / NP_PAGE)
+/* The rate of a list of pages needs more than the first copies into the data memory. */
+#define LIST		(16 * RANGE)
+#define LIST_SHIFT	14U
+#define LIST_PAGES	(LIST >> LIST_SHIFT)
+#define ROUNDS		5U
 #define SEED		0x3147ULL
 #define JOB_MS		60000U
 #define DELAY_NS	2000000U
@@ -77,7 +83,7 @@ FIXTURE_SETUP(window)
 			  !!(self->qps[i].io.queue.flags & NVMEPEER_SGL));
 	}
 	ASSERT_EQ(0, np_gpu_memory_open(&self->tables, self->qps[0].gpu,
-					MOST_PAIRS * PAGES * sizeof(uint32_t)));
+					MOST_PAIRS * LIST_PAGES * sizeof(uint32_t)));
 	ASSERT_EQ(0, np_gpu_memory_open(&self->more, self->qps[0].gpu,
 					np_gpu_more_bytes(MOST_PAIRS)));
 }
@@ -134,13 +140,13 @@ TEST_F_TIMEOUT(window, all_sizes_both_ways, 200)
 	EXPECT_GE(8, mover(&self->bad, BADCTRL_MOVER_SMS));
 }
 
-/* A random permutation of @count pages. */
-static void shuffle(uint32_t *table, uint32_t count, unsigned int seed)
+/* A random permutation of @count pages, of numbers modulo @places. */
+static void shuffle(uint32_t *table, uint32_t count, uint32_t places, unsigned int seed)
 {
 	uint32_t i, k, page;
 
 	for (i = 0; i < count; i++)
-		table[i] = i;
+		table[i] = i % places;
 	for (i = count - 1; i; i--) {
 		k = (uint32_t)rand_r(&seed) % (i + 1);
 		page = table[i];
@@ -150,33 +156,28 @@ static void shuffle(uint32_t *table, uint32_t count, unsigned int seed)
 }
 
 static void prepare_gather(struct np_gpu_qp *qp, const struct np_gpu_memory *tables,
-			   unsigned int pair, uint32_t shift)
+			   unsigned int pair, uint32_t shift, uint32_t bytes)
 {
-	uint64_t offset = pair * PAGES * sizeof(uint32_t);
+	uint64_t offset = pair * LIST_PAGES * sizeof(uint32_t);
 
-	shuffle((uint32_t *)(tables->bytes + offset), RANGE >> shift, pair + shift);
-	np_gpu_range(qp, 0, RANGE, 65536, SEED);
+	shuffle((uint32_t *)(tables->bytes + offset), bytes >> shift, RANGE >> shift, pair + shift);
+	np_gpu_range(qp, 0, bytes, 65536, SEED);
 	qp->io.page_table = tables->address + offset;
 	qp->io.page_shift = shift;
 }
 
-static int gather_all(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads, double *rate)
+/* On all queue pairs at once; GB/s. */
+static int gather_all(struct np_gpu_qp *qps, unsigned int pairs, uint32_t threads,
+		      const struct np_gpu_memory *more, double *rate)
 {
+	int job = np_gpu_start_many(qps, pairs, SOFTGPU_GATHER, pairs * threads, more);
 	struct softgpu_result result;
-	int jobs[MOST_PAIRS], ret = 0;
-	uint64_t longest = 0;
-	unsigned int i;
+	int ret = job < 0 ? job : np_gpu_wait(qps[0].gpu, job, JOB_MS, &result);
 
-	for (i = 0; i < pairs; i++)
-		jobs[i] = np_gpu_start(qps[i].gpu, SOFTGPU_GATHER, threads, &qps[i].io,
-				       sizeof(qps[i].io));
-	for (i = 0; i < pairs; i++) {
-		ret = ret ?: np_gpu_wait(qps[i].gpu, jobs[i], JOB_MS, &result) ?:
-		      result.status != SOFTGPU_OK;
-		longest = result.elapsed_ns > longest ? result.elapsed_ns : longest;
-	}
-	*rate = (double)pairs * RANGE / (double)longest;
-	return ret;
+	if (ret || result.status != SOFTGPU_OK)
+		return ret ?: -EIO;
+	*rate = (double)result.bytes_read / (double)result.elapsed_ns;
+	return 0;
 }
 
 /* Pages of two sizes to random places: commands with scattered PRPs. The GPU compares. */
@@ -191,10 +192,11 @@ TEST_F_TIMEOUT(window, pages_to_random_places, 200)
 	ASSERT_EQ(SOFTGPU_OK, result.status);
 	for (shift = 12; shift <= 14; shift += 2) {
 		for (i = 0; i < self->pairs; i++)
-			prepare_gather(&self->qps[i], &self->tables, i, shift);
+			prepare_gather(&self->qps[i], &self->tables, i, shift, RANGE);
 		/* The comparison overwrites the pages. */
 		for (round = 0; round < 2; round++) {
-			ASSERT_EQ(0, gather_all(self->qps, self->pairs, self->threads, &rate));
+			ASSERT_EQ(0, gather_all(self->qps, self->pairs, self->threads, &self->more,
+						&rate));
 			for (i = 0; i < self->pairs; i++) {
 				ASSERT_EQ(0, run(&self->qps[i], SOFTGPU_GATHERED, self->threads,
 						 &result));
@@ -287,11 +289,39 @@ TEST_F_TIMEOUT(window, rates, 200)
 		     (double)result.bytes_read / (double)result.elapsed_ns);
 	}
 	for (i = 0; i < self->pairs; i++)
-		prepare_gather(&self->qps[i], &self->tables, i, 14);
-	for (k = 0; k < 5; k++) {
-		ASSERT_EQ(0, gather_all(self->qps, self->pairs, self->threads, &rate));
-		tell(&self->bad, "gather, each job", self->pairs, 16384, rate);
+		prepare_gather(&self->qps[i], &self->tables, i, LIST_SHIFT,
+			       np_gpu_is_real() ? LIST : RANGE);
+	for (k = 0; k < ROUNDS; k++) {
+		ASSERT_EQ(0, gather_all(self->qps, self->pairs, self->threads, &self->more, &rate));
+		tell(&self->bad, "scattered pages of 16 KiB", self->pairs, 65536, rate);
 	}
+}
+
+/* Reads of one thread while the controller takes as long as a disk. */
+TEST_F_TIMEOUT(window, latencies, 200)
+{
+	static const uint32_t delays[] = { 0, 1000, 10000, 70000 };
+	static const uint32_t programs[] = { SOFTGPU_LATENCY, SOFTGPU_EXCLUSIVE, SOFTGPU_EXCHANGE };
+	static const char * const names[] = { "shared", "exclusive", "hand" };
+	struct np_gpu_qp *qp = &self->qps[0];
+	struct softgpu_result result;
+	unsigned int i, k;
+
+	np_gpu_range(qp, 0, RANGE, NP_PAGE, SEED);
+	qp->io.commands = np_gpu_is_real() ? 10000 : 20;
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MOVER(BADCTRL_MOVER_DELAY), delays[i]));
+		for (k = 0; k < ARRAY_SIZE(programs); k++) {
+			ASSERT_EQ(0, run(qp, programs[k], 1, &result));
+			ASSERT_EQ(SOFTGPU_OK, result.status);
+			EXPECT_LE(delays[i], result.latency_min_ns);
+			printf("# window: {\"what\": \"latency\", \"by\": \"%s\", \"delay_ns\": %u, \"mean_ns\": %llu, \"min_ns\": %llu}\n",
+			       names[k], delays[i],
+			       (unsigned long long)(result.latency_ns / result.reads),
+			       (unsigned long long)result.latency_min_ns);
+		}
+	}
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MOVER(BADCTRL_MOVER_DELAY), 0));
 }
 
 TEST_HARNESS_MAIN
