@@ -19,10 +19,14 @@
  * process that maps its second page rings doorbells without a vfio-user message.
  * BADCTRL_TOKEN, behind the doorbells in the same page, has 8 random bytes, which are
  * also readable on the bus, to identify the page by a bus address. The file
- * BADCTRL_SHARED_MEMORY, if it exists at the start, is the memory BAR of another function.
+ * BADCTRL_SHARED_MEMORY, if it exists at the start, is the memory BAR of another function. The
+ * disk is the file BADCTRL_SHARED_DISK, and BADCTRL_SHARED_MOVER, if it exists at the start, takes
+ * moves of data, see mover_ring.h.
  */
 #define BADCTRL_SHARED_BAR	"controller"
 #define BADCTRL_SHARED_MEMORY	"memory"
+#define BADCTRL_SHARED_DISK	"disk"
+#define BADCTRL_SHARED_MOVER	"mover"
 #define BADCTRL_DOORBELLS	0x1000
 #define BADCTRL_TOKEN		0x1ff8
 
@@ -50,6 +54,8 @@
 /* Temperature thresholds by bits 21:16 of dword 11: sensor, and bit 4 for the lower one. */
 #define BADCTRL_THRESHOLD(which)	(0x51000 + 4 * (which))
 #define BADCTRL_THRESHOLDS	0x20
+/* Words of enum badctrl_mover_word. */
+#define BADCTRL_MOVER(word)	(0x52000 + (word))
 
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
@@ -66,6 +72,21 @@ enum badctrl_queue_count {
 	BADCTRL_FETCHED = 0,
 	BADCTRL_MESSAGES = 1,
 	BADCTRL_QUEUE_COUNTS = 2,
+};
+
+/**
+ * enum badctrl_mover_word - how pollers complete commands, and moves of a GPU
+ * @BADCTRL_MOVER_DELAY: minimum nanoseconds between fetch and completion of an I/O command
+ * @BADCTRL_MOVER_RATE: maximum rate of data, MB/s; 0: no limit
+ * @BADCTRL_MOVER_MOVES: read: moves so far, modulo 2^32
+ * @BADCTRL_MOVER_SMS: read: number of SMs that perform moves; 1 for a fake GPU
+ */
+enum badctrl_mover_word {
+	BADCTRL_MOVER_DELAY = 0,
+	BADCTRL_MOVER_RATE = 4,
+	BADCTRL_MOVER_MOVES = 8,
+	BADCTRL_MOVER_SMS = 12,
+	BADCTRL_MOVER_WORDS = 16,
 };
 
 /*

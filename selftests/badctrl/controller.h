@@ -14,6 +14,7 @@
  *	io.c		I/O commands
  *	queue.c		rings
  *	memory.c	the guest's memory
+ *	mover.c		moves of data by a GPU
  *	registers.c	BAR0, and the words that tests write
  *	identify.c	default Identify data
  *
@@ -38,6 +39,7 @@
 #include <stdint.h>
 
 #include "badctrl.h"
+#include "mover_ring.h"
 #include "nvme.h"
 #include "vfio_user.h"
 
@@ -47,6 +49,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as
 #define BAD_VECTORS	4U
 #define BAD_HELD_MAX	256U
 #define BAD_POLLERS_MAX	12U	/* at most one thread for each shard of the memory map */
+#define BAD_FLIGHTS	128U
 #define BAD_EVENTS_MAX	8U
 #define BAD_REQUESTS_MAX	4U	/* Async Event Requests, AERL + 1 */
 
@@ -124,6 +127,7 @@ struct bad_cq {
 	uint16_t phase;
 	bool interrupts;
 	uint16_t vector;
+	uint32_t flying;	/* commands of a poller that will be completed in it */
 };
 
 /* In the layout of the window, see enum badctrl_queue_count. */
@@ -132,17 +136,55 @@ struct bad_counts {
 };
 
 /**
+ * struct bad_moves - moves of a command
+ * @ring: of the thread that executes it
+ * @first: number of its first move
+ * @last: number after its last move; @first if there is none
+ * @pending: @next is not stored yet; then the lock of the ring is held
+ * @next: it may become longer
+ */
+struct bad_moves {
+	unsigned int ring;
+	uint32_t first;
+	uint32_t last;
+	bool pending;
+	struct mover_move next;
+};
+
+/**
+ * struct bad_flight - a command that a poller will complete
+ * @sqid: its queue
+ * @cid: its CID
+ * @status: its status after the moves
+ * @moves: to be done before
+ * @ready_ns: and not before this time
+ * @lost_ns: it fails at this time
+ */
+struct bad_flight {
+	uint16_t sqid;
+	uint16_t cid;
+	uint16_t status;
+	struct bad_moves moves;
+	uint64_t ready_ns;
+	uint64_t lost_ns;
+};
+
+/**
  * struct bad_poller - a thread that executes I/O commands
  * @turn: held while it serves queues; taken before @ctrl->lock
  * @ctrl: constant
  * @number: constant; it serves the queues whose CQID modulo the pollers is this
  * @thread: constant
+ * @flights: commands to complete; none while another thread holds @turn
+ * @flight_count: entries of @flights
  */
 struct bad_poller {
 	_Alignas(64) pthread_mutex_t turn;
 	struct bad *ctrl;
 	unsigned int number;
 	pthread_t thread;
+	struct bad_flight flights[BAD_FLIGHTS];
+	unsigned int flight_count;
 };
 
 /* A command that is not completed yet. */
@@ -206,6 +248,11 @@ struct bad_reservation {
  * @dirty: by page of @disk: @saved has its old data
  * @pollers: threads
  * @poller_count: number of @pollers; constant
+ * @halting: threads that wait for the turns of the pollers
+ * @mover: shared with softgpu, NULL if data is copied by this process only; constant
+ * @mover_locks: one for each ring, see mover.c
+ * @mover_words: by enum badctrl_mover_word, divided by 4
+ * @free_ns: time from which on BADCTRL_MOVER_RATE allows the next command
  */
 struct bad {
 	struct vfu *vfu;
@@ -252,6 +299,11 @@ struct bad {
 	bool *dirty;
 	struct bad_poller pollers[BAD_POLLERS_MAX];
 	unsigned int poller_count;
+	_Atomic unsigned int halting;
+	struct mover_shared *mover;
+	pthread_mutex_t mover_locks[MOVER_RINGS];
+	_Atomic uint32_t mover_words[BADCTRL_MOVER_WORDS / 4];
+	_Atomic uint64_t free_ns;
 };
 
 static inline size_t bad_disk_bytes(const struct bad *ctrl)

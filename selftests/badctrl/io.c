@@ -10,6 +10,7 @@
 #include "cache.h"
 #include "io.h"
 #include "memory.h"
+#include "mover.h"
 #include "registers.h"
 #include "reservations.h"
 
@@ -41,6 +42,7 @@ struct bad_range {
  * @most_range: maximum blocks of one range to deallocate, 0 for no limit
  * @most_ranges: maximum blocks of all ranges of a command, 0 for no limit
  * @torn: only the first half of the data is written
+ * @moves: receives what a GPU moves
  */
 struct bad_blocks {
 	uint32_t active;
@@ -54,6 +56,7 @@ struct bad_blocks {
 	uint32_t most_range;
 	uint64_t most_ranges;
 	bool torn;
+	struct bad_moves *moves;
 };
 
 /* Limits of CNS 6, NVM command set 4.1.5.3. Called with the lock held. */
@@ -179,13 +182,13 @@ static bool too_long(const struct bad_blocks *blocks, uint8_t opcode, size_t len
 }
 
 static uint16_t write_blocks(struct bad *ctrl, const struct bad_command *command, uint8_t *at,
-			     size_t length)
+			     size_t length, struct bad_moves *moves)
 {
 	uint16_t status = 0;
 
 	bad_cache_keep(ctrl, at, length);
 	if (command->opcode == NVMEPEER_OP_WRITE)
-		status = bad_from_host(ctrl, command, at, length);
+		status = bad_transfer(ctrl, command, at, length, false, moves);
 	else
 		memset(at, 0, length);
 	if (command->cdw12 & RW_FUA && !status)
@@ -217,9 +220,10 @@ static uint16_t read_or_write(struct bad *ctrl, const struct bad_command *comman
 	switch (command->opcode) {
 	case NVMEPEER_OP_WRITE:
 	case NVMEPEER_OP_WRITE_ZEROES:
-		return write_blocks(ctrl, command, at, blocks->torn ? length / 2 : length);
+		return write_blocks(ctrl, command, at, blocks->torn ? length / 2 : length,
+				    blocks->moves);
 	case NVMEPEER_OP_READ:
-		status = bad_to_host(ctrl, command, at, length);
+		status = bad_transfer(ctrl, command, at, length, true, blocks->moves);
 		return status ? status : metadata_to_host(ctrl, command, blocks, count);
 	default:
 		return compare(ctrl, command, at, length);
@@ -259,7 +263,8 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 	return 0;
 }
 
-static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool torn)
+static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool torn,
+		   struct bad_moves *moves)
 {
 	struct bad_blocks blocks;
 
@@ -268,6 +273,7 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 	    !(blocks.active & 1U << (command->nsid - 1)))
 		return NVME_STATUS_DNR | NVME_SC_INVALID_NAMESPACE;
 	blocks.torn = torn;
+	blocks.moves = moves;
 	if (blocks.created[command->nsid - 1])
 		blocks.count = blocks.created[command->nsid - 1];
 	switch (command->opcode) {
@@ -291,12 +297,36 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 	}
 }
 
+uint64_t bad_io_bytes(struct bad *ctrl, const struct bad_command *command)
+{
+	struct bad_blocks blocks;
+
+	if (command->opcode != NVMEPEER_OP_READ && command->opcode != NVMEPEER_OP_WRITE)
+		return 0;
+	format_now(ctrl, &blocks);
+	return ((uint64_t)(command->cdw12 & 0xffff) + 1) << blocks.shift;
+}
+
+uint16_t bad_io_begin(struct bad *ctrl, const struct bad_command *command, struct bad_moves *moves)
+{
+	return io(ctrl, command, false, moves);
+}
+
+/* Called by the worker, which has a ring of its own. */
+static uint16_t io_whole(struct bad *ctrl, const struct bad_command *command, bool torn)
+{
+	struct bad_moves moves = { .ring = MOVER_RINGS - 1 };
+	uint16_t status = io(ctrl, command, torn, &moves), moved = bad_moves_wait(ctrl, &moves);
+
+	return status ? status : moved;
+}
+
 uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 {
-	return io(ctrl, command, false);
+	return io_whole(ctrl, command, false);
 }
 
 void bad_io_torn(struct bad *ctrl, const struct bad_command *command)
 {
-	io(ctrl, command, true);
+	io_whole(ctrl, command, true);
 }

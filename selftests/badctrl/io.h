@@ -7,6 +7,10 @@
 
 /* Execute a command. Returns its status. */
 uint16_t bad_io(struct bad *ctrl, const struct bad_command *command);
+/* Bytes of data on the disk, of a read or write. */
+uint64_t bad_io_bytes(struct bad *ctrl, const struct bad_command *command);
+/* The same by a poller: the command has this status when @moves are done. */
+uint16_t bad_io_begin(struct bad *ctrl, const struct bad_command *command, struct bad_moves *moves);
 /* Execute a command, but write only the first half of its data. */
 void bad_io_torn(struct bad *ctrl, const struct bad_command *command);
 

@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "mover.h"
 #include "poller.h"
 #include "registers.h"
 #include "worker.h"
@@ -70,11 +71,25 @@ static void *map(size_t bytes, int flags, int fd)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-static bool make_disk(struct bad *ctrl)
+/* In a file if a GPU moves data. */
+static void *map_disk(const struct bad *ctrl, size_t bytes, int folder)
+{
+	int fd;
+
+	if (!ctrl->mover)
+		return map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	fd = openat(folder, BADCTRL_SHARED_DISK, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+		return NULL;
+	__atomic_store_n(&ctrl->mover->disk_bytes, ctrl->namespace_bytes, __ATOMIC_RELEASE);
+	return map(bytes, MAP_SHARED, fd);
+}
+
+static bool make_disk(struct bad *ctrl, int folder)
 {
 	size_t bytes = bad_disk_bytes(ctrl);
 
-	ctrl->disk = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	ctrl->disk = map_disk(ctrl, bytes, folder);
 	ctrl->saved = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 	ctrl->dirty = calloc(bytes / BAD_PAGE, sizeof(*ctrl->dirty));
 	return ctrl->disk && ctrl->saved && ctrl->dirty;
@@ -117,7 +132,8 @@ static bool make(struct bad *ctrl, const struct options *options)
 	}
 	ctrl->namespace_bytes = options->disk_bytes;
 	ctrl->poller_count = options->pollers;
-	if (!make_disk(ctrl) || !make_registers(ctrl, folder))
+	if (!bad_mover_open(ctrl, folder) || !make_disk(ctrl, folder) ||
+	    !make_registers(ctrl, folder))
 		return false;
 	bad_defaults(ctrl);
 	ctrl->vfu = vfu_create(&bad_device, ctrl);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "memory.h"
+#include "mover.h"
 #include "registers.h"
 
 /* Byte of Identify Controller; base 5.1.13.2.1. */
@@ -114,14 +115,26 @@ static uint16_t bad_prps(struct bad *ctrl, const struct bad_command *command, ui
 	return status;
 }
 
-static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, uint8_t *data,
-			 size_t length, bool to_host)
+/* At most a page. */
+static uint16_t bad_piece(struct bad *ctrl, uint64_t address, uint8_t *data, size_t length,
+			  bool to_host, struct bad_moves *moves)
+{
+	uint16_t status = bad_moves_add(ctrl, moves, address, data, length, to_host);
+
+	if (status)
+		return status == BAD_PENDING ? 0 : status;
+	return to_host ? bad_write(ctrl, address, data, length) :
+			 bad_read(ctrl, address, data, length);
+}
+
+uint16_t bad_transfer(struct bad *ctrl, const struct bad_command *command, uint8_t *data,
+		      size_t length, bool to_host, struct bad_moves *moves)
 {
 	size_t offset = command->prp1 % BAD_PAGE, step;
 	uint32_t count = (uint32_t)((offset + length + BAD_PAGE - 1) / BAD_PAGE), i;
 	uint64_t few[FEW_PAGES] = { 0 };
 	uint64_t *pages = count <= FEW_PAGES ? few : calloc(count, sizeof(*pages));
-	uint16_t status;
+	uint16_t status, ended;
 
 	if (!pages)
 		return NVME_STATUS_DNR | NVME_SC_DATA_TRANSFER;
@@ -131,24 +144,24 @@ static uint16_t bad_copy(struct bad *ctrl, const struct bad_command *command, ui
 	for (i = 0; i < count && !status; i++) {
 		step = BAD_PAGE - pages[i] % BAD_PAGE;
 		step = step < length ? step : length;
-		status = to_host ? bad_write(ctrl, pages[i], data, step) :
-				   bad_read(ctrl, pages[i], data, step);
+		status = bad_piece(ctrl, pages[i], data, step, to_host, moves);
 		data += step;
 		length -= step;
 	}
+	ended = bad_moves_end(ctrl, moves);
 	if (pages != few)
 		free(pages);
-	return status;
+	return status ? status : ended;
 }
 
 uint16_t bad_from_host(struct bad *ctrl, const struct bad_command *command, void *data,
 		       size_t length)
 {
-	return bad_copy(ctrl, command, data, length, false);
+	return bad_transfer(ctrl, command, data, length, false, NULL);
 }
 
 uint16_t bad_to_host(struct bad *ctrl, const struct bad_command *command, const void *data,
 		     size_t length)
 {
-	return bad_copy(ctrl, command, (uint8_t *)data, length, true);
+	return bad_transfer(ctrl, command, (uint8_t *)data, length, true, NULL);
 }

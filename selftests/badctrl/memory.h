@@ -15,7 +15,12 @@ uint16_t bad_stray(struct bad *ctrl);
 uint16_t bad_prp_list(struct bad *ctrl, uint64_t list, uint64_t *pages, uint32_t count,
 		      uint32_t *lists);
 
-/* Transfer the data of a command. */
+/*
+ * Transfer the data of a command. Only bad_transfer(), whose @data is on the disk, may use the
+ * window of a GPU: the transfer ends with @moves.
+ */
+uint16_t bad_transfer(struct bad *ctrl, const struct bad_command *command, uint8_t *data,
+		      size_t length, bool to_host, struct bad_moves *moves);
 uint16_t bad_from_host(struct bad *ctrl, const struct bad_command *command, void *data,
 		       size_t length);
 uint16_t bad_to_host(struct bad *ctrl, const struct bad_command *command, const void *data,

@@ -230,7 +230,8 @@ bool bad_queue_room(struct bad *ctrl, uint16_t sqid)
 	uint16_t cqid = ctrl->sqs[sqid].cqid;
 	const struct bad_cq *cq = &ctrl->cqs[cqid];
 
-	return (cq->tail + 1) % cq->ring.entries != bad_doorbell(ctrl, cqid, true);
+	return (bad_doorbell(ctrl, cqid, true) + cq->ring.entries - cq->tail - 1) % cq->ring.entries >
+	       cq->flying;
 }
 
 static uint64_t next_entry(const struct bad_cq *cq)

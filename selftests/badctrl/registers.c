@@ -7,6 +7,7 @@
 
 #include "cache.h"
 #include "identify.h"
+#include "mover.h"
 #include "registers.h"
 
 #define CAP_ENTRIES	1023ULL		/* MQES, 0-based */
@@ -241,6 +242,7 @@ void bad_defaults(struct bad *ctrl)
 	memset(ctrl->created, 0, sizeof(ctrl->created));
 	memset(ctrl->health, 0, sizeof(ctrl->health));
 	memset(ctrl->thresholds, 0, sizeof(ctrl->thresholds));
+	memset((void *)ctrl->mover_words, 0, sizeof(ctrl->mover_words));
 	ctrl->own = (struct bad_reservation){ 0 };
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
 	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
@@ -273,6 +275,10 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		return ctrl->health + (address - BADCTRL_HEALTH(0));
 	if (address >= BADCTRL_THRESHOLD(0) && address < BADCTRL_THRESHOLD(BADCTRL_THRESHOLDS))
 		return &ctrl->thresholds[(address - BADCTRL_THRESHOLD(0)) / 4];
+	if (address >= BADCTRL_MOVER(0) && address < BADCTRL_MOVER(BADCTRL_MOVER_WORDS)) {
+		ctrl->mover_words[BADCTRL_MOVER_SMS / 4] = bad_mover_sms(ctrl);
+		return (void *)&ctrl->mover_words[(address - BADCTRL_MOVER(0)) / 4];
+	}
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
 	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0)) {
 		address -= BADCTRL_QUEUE_COUNT(0, 0);
@@ -308,7 +314,9 @@ static void bad_write_word(struct bad *ctrl, uint32_t value)
 	switch (ctrl->window) {
 	case BADCTRL_DEFAULTS:
 		bad_defaults(ctrl);
-		madvise(ctrl->disk, bad_disk_bytes(ctrl), MADV_DONTNEED);
+		/* A GPU that moves data has the pages of the disk registered: they stay. */
+		if (!ctrl->mover)
+			madvise(ctrl->disk, bad_disk_bytes(ctrl), MADV_DONTNEED);
 		bad_cache_flush(ctrl, ctrl->disk, bad_disk_bytes(ctrl));
 		break;
 	case BADCTRL_MODE:
@@ -362,6 +370,13 @@ static uint32_t vendor_read(void *context, unsigned int number)
 	return value;
 }
 
+static void unmapped(void *context, uint64_t address, uint64_t size)
+{
+	(void)address;
+	(void)size;
+	bad_mover_settle(context);
+}
+
 static bool bad_absent(void *context)
 {
 	return bad_word(context, BADCTRL_MODE) == BADCTRL_ABSENT;
@@ -379,4 +394,5 @@ const struct vfu_device bad_device = {
 	.vendor_read = vendor_read,
 	.vendor_write = vendor_write,
 	.absent = bad_absent,
+	.unmapped = unmapped,
 };

@@ -12,8 +12,11 @@
 #   --soak SECONDS       time limit of these commands; default 100, fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
 #   --parts "NAME..."    only these: glue bare gpu_card gpu_card_rate gpu_card_pairs
-#                        gpu_card_gather gpu_card_soak demo; glue checks this machine's
-#                        driver, bare runs without guest and module, for comparison
+#                        gpu_card_gather gpu_card_soak demo gpu_card_window; glue checks
+#                        this machine's driver, bare runs without guest and module, for
+#                        comparison. gpu_card_window has its data in memory of the GPU, to
+#                        which a kernel on 8 SMs moves it. It is the last one, as this kernel
+#                        runs until the end of the guest, and others have longer latencies
 #
 # For a machine with a GPU and without network access, create the bundle elsewhere with
 # CUDA's compiler, unpack it there and run this file in it. Results: build/card/card.json.
@@ -21,7 +24,7 @@ set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
 . "$(dirname "$0")/../lib/cell.sh"
 
-engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='glue bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo'
+engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='glue bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo gpu_card_window'
 while (($#)); do
 	case $1 in
 	--engine) engine=${2:?}; shift ;;
@@ -31,7 +34,7 @@ while (($#)); do
 	--soak) soak=${2:?}; shift ;;
 	--parts) parts=${2:?}; shift ;;
 	--bundle) bundle=${2:?}; shift ;;
-	*) sed -n '7,16s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
+	*) sed -n '7,19s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
 	esac
 	shift
 done
@@ -229,6 +232,9 @@ $(lines times)
   "gather": [
 $(lines gather)
   ],
+  "window": [
+$(lines window)
+  ],
   "soak": [
 $(lines soak)
   ]
@@ -253,7 +259,7 @@ ratios | sed -n 's/.*"of": "\([^"]*\)", "at": "\([^"]*\)", "ratio": \([0-9.e+-]*
 	while IFS='|' read -r of at ratio; do
 		printf '%-36s %10s %8s\n' "$of" "$at" "$ratio"
 	done
-grep -E '^# turn|^# beside|^# gather|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
+grep -E '^# turn|^# beside|^# gather|^# window|^# soak|^(not )?ok |^  (yes|NO)|GPU to CPU|^demo:|^card:|NOT OK|BUG|WARNING' "$log" | tr -d '\r' || true
 if ((status)); then
 	tail -n 40 "$log"
 	np_die "card: failed; the log is $log"

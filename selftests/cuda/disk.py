@@ -17,33 +17,11 @@ THREADS = 1024
 
 SERVE = """
 #include <nvmepeer_device.h>
+#include <mover.cuh>
 
-/* The volume of a page from @medium to @memory, 8 words of each lane in flight. */
-template <typename word>
-static __device__ void copy(uint64_t to, uint64_t from, uint32_t bytes, uint32_t lane)
+static __device__ void part_move(uint64_t memory, uint64_t medium, uint32_t bytes, bool read, uint32_t lane)
 {
-	for (uint32_t at = lane * sizeof(word); at < bytes; at += 8 * 32 * sizeof(word)) {
-		word words[8];
-
-#pragma unroll
-		for (uint32_t i = 0; i < 8; i++)
-			if (at + i * 32 * sizeof(word) < bytes)
-				words[i] = __ldcv((const word *)(from + at + i * 32 * sizeof(word)));
-#pragma unroll
-		for (uint32_t i = 0; i < 8; i++)
-			if (at + i * 32 * sizeof(word) < bytes)
-				*(word *)(to + at + i * 32 * sizeof(word)) = words[i];
-	}
-}
-
-static __device__ void move(uint64_t memory, uint64_t medium, uint32_t bytes, bool read, uint32_t lane)
-{
-	uint64_t to = read ? memory : medium, from = read ? medium : memory;
-
-	if (((to | from | bytes) & 15) == 0)
-		copy<uint4>(to, from, bytes, lane);
-	else
-		copy<uint32_t>(to, from, bytes, lane);
+	mover_move(read ? memory : medium, read ? medium : memory, bytes, lane);
 }
 
 static __device__ uint32_t entry_word(uint64_t sq, uint32_t at, uint32_t index)
@@ -60,14 +38,14 @@ static __device__ void transfer(uint32_t word, uint64_t medium, uint32_t bytes, 
 	bool read = (__shfl_sync(~0u, word, 0) & 255) == 2, listed = bytes - first > 4096;
 	uint64_t entry = 0;
 
-	move(prp1, medium, first, read, lane);
+	part_move(prp1, medium, first, read, lane);
 	for (; done < bytes; number++) {
 		uint32_t part = min(bytes - done, 4096u);
 
 		/* 32 entries of the list at once. */
 		if (listed && number % 32 == 0 && (number + lane) * 4096ull < bytes - first)
 			entry = ((const volatile uint64_t *)prp2)[number + lane];
-		move(listed ? __shfl_sync(~0u, entry, number % 32) : prp2, medium + done, part, read, lane);
+		part_move(listed ? __shfl_sync(~0u, entry, number % 32) : prp2, medium + done, part, read, lane);
 		done += part;
 	}
 }
@@ -78,35 +56,21 @@ extern "C" __global__ void __launch_bounds__(1024) serve(const nvmepeer_queue *q
 {
 	const nvmepeer_queue &queue = queues[blockIdx.x];
 	const volatile uint32_t *doorbell = (const volatile uint32_t *)queue.sq_doorbell;
-	__shared__ volatile uint32_t tail, end;
-	__shared__ uint32_t fetched, posted;
+	__shared__ struct mover_block block;
+	__shared__ uint32_t posted;
 	uint32_t lane = threadIdx.x % 32;
 
 	if (!threadIdx.x)
-		tail = end = fetched = posted = 0;
+		block.tail = block.end = block.fetched = posted = 0;
 	__syncthreads();
-	while (!end) {
-		uint32_t at = 0, found = 0, word;
+	while (!block.end) {
+		uint32_t at, word;
 		uint64_t lba;
 		uint32_t count;
 		bool bad;
 
-		if (!lane) {
-			at = *(volatile uint32_t *)&fetched;
-			if (!threadIdx.x) {
-				tail = *doorbell;
-				end = *stop;
-			} else if (at == tail) {
-				__nanosleep(100);
-			} else {
-				found = atomicCAS(&fetched, at, (at + 1) & queue.sq_mask) == at;
-			}
-		}
-		found = __shfl_sync(~0u, found, 0);
-		at = __shfl_sync(~0u, at, 0);
-		if (!found)
+		if (!mover_claim(&block, doorbell, stop, queue.sq_mask, &at))
 			continue;
-		__threadfence_system();
 		word = lane < 16 ? entry_word(queue.sq, at, lane) : 0;
 		lba = __shfl_sync(~0u, word, 10) | (uint64_t)__shfl_sync(~0u, word, 11) << 32;
 		count = (__shfl_sync(~0u, word, 12) & 0xffff) + 1;
@@ -123,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(1024) serve(const nvmepeer_queue *q
 			uint32_t phase = !(slot / (queue.cq_mask + 1) & 1);
 
 			cqe[0] = cqe[1] = 0;
-			cqe[2] = *(volatile uint32_t *)&fetched | queue.qid << 16;
+			cqe[2] = *(volatile uint32_t *)&block.fetched | queue.qid << 16;
 			__threadfence_system();
 			cqe[3] = word >> 16 | phase << 16 | (bad ? 0x80u << 17 : 0);
 		}
@@ -136,7 +100,7 @@ class Disk:
 	"""A medium, a tensor of bytes; and a controller: "with disk.serving(queues):"."""
 
 	def __init__(self, top, medium):
-		options = ("-std=c++17", f"-I{top}/include")
+		options = ("-std=c++17", f"-I{top}/include", f"-I{top}/selftests/cuda")
 		self.kernel = cupy.RawModule(code=SERVE, options=options, backend="nvrtc").get_function("serve")
 		self.medium = medium
 		self.stop = torch.zeros(1, dtype=torch.int32, device="cuda")

@@ -314,7 +314,7 @@ start_devices() {
 	read -ra pin <<<"$(own_processors devices)"
 	if [[ $gpu_engine ]]; then
 		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
-		memory=(--hbm-mb 1024 --share "$share_folder")
+		memory=(--hbm-mb 2048 --share "$share_folder")
 		# A third of the processors polls; with few processors one.
 		shared=(--share "$share_folder" --disk-mb 1100 --pollers $((1 + ($(nproc) > 3 ? $(nproc) / 3 : 0))))
 		echo "$gpu_engine" >"$run/engine"

@@ -18,6 +18,7 @@ enum {
 	REGISTER_PORTABLE = 1,
 	REGISTER_DEVICEMAP = 2,
 	STREAM_NON_BLOCKING = 1,
+	COPY_STREAMS = 8,
 };
 
 /* The entry points of libcuda; all return a CUresult. */
@@ -49,13 +50,16 @@ struct driver {
  * @driver: libcuda
  * @context: context of the GPU
  * @kernel: all programs
- * @streams: one for the kernel of each job, and one for concurrent copies
+ * @mover: the kernel that moves data
+ * @streams: one for the kernel of each job, one for @mover, and those for concurrent copies, which
+ *	jobs share: streams beyond the hardware queues would wait for kernels of others
  * @stream_count: number of jobs
  */
 struct cuda {
 	struct driver driver;
 	void *context;
 	void *kernel;
+	void *mover;
 	void **streams;
 	unsigned int stream_count;
 };
@@ -140,7 +144,9 @@ static int take_device(struct cuda *cuda, const char *kernel)
 		     "no context") ?:
 	       enter(cuda) ?: judge(cuda, driver->cuModuleLoad(&module, kernel), kernel) ?:
 	       judge(cuda, driver->cuModuleGetFunction(&cuda->kernel, module, KERNEL_NAME),
-		     KERNEL_NAME);
+		     KERNEL_NAME) ?:
+	       judge(cuda, driver->cuModuleGetFunction(&cuda->mover, module, KERNEL_MOVER),
+		     KERNEL_MOVER);
 }
 
 static int make_streams(struct cuda *cuda, unsigned int count)
@@ -149,10 +155,10 @@ static int make_streams(struct cuda *cuda, unsigned int count)
 	int ret = 0;
 
 	cuda->stream_count = count;
-	cuda->streams = calloc(2 * (size_t)count, sizeof(*cuda->streams));
+	cuda->streams = calloc(count + 1 + COPY_STREAMS, sizeof(*cuda->streams));
 	if (!cuda->streams)
 		return -ENOMEM;
-	for (i = 0; i < 2 * count && !ret; i++)
+	for (i = 0; i < count + 1 + COPY_STREAMS && !ret; i++)
 		ret = judge(cuda, cuda->driver.cuStreamCreate(&cuda->streams[i],
 							      STREAM_NON_BLOCKING),
 			    "no stream");
@@ -205,7 +211,7 @@ int cuda_alloc(struct cuda *cuda, size_t bytes, uint64_t *address)
 
 static void *copies_of(const struct cuda *cuda, unsigned int stream)
 {
-	return cuda->streams[cuda->stream_count + stream];
+	return cuda->streams[cuda->stream_count + 1 + stream % COPY_STREAMS];
 }
 
 static int wait_for_copy(struct cuda *cuda, unsigned int stream)
@@ -231,18 +237,36 @@ int cuda_download(struct cuda *cuda, unsigned int stream, void *to, uint64_t fro
 	       wait_for_copy(cuda, stream);
 }
 
-int cuda_launch(struct cuda *cuda, unsigned int stream, const struct kernel_job *job)
+static int launch(struct cuda *cuda, void *kernel, unsigned int stream,
+		  const struct kernel_job *job, unsigned int most)
 {
-	unsigned int threads = job->threads < KERNEL_BLOCK ? job->threads : KERNEL_BLOCK;
+	unsigned int threads = job->threads < most ? job->threads : most;
 	unsigned int blocks;
 	void *parameters[] = { (void *)job };
 
 	threads = threads ? threads : 1;
 	blocks = (job->threads + threads - 1) / threads;
 	return enter(cuda) ?:
-	       judge(cuda, cuda->driver.cuLaunchKernel(cuda->kernel, blocks ? blocks : 1, 1, 1,
-						       threads, 1, 1, 0, cuda->streams[stream],
-						       parameters, NULL), "launch");
+	       judge(cuda, cuda->driver.cuLaunchKernel(kernel, blocks ? blocks : 1, 1, 1, threads,
+						       1, 1, 0, cuda->streams[stream], parameters,
+						       NULL), "launch");
+}
+
+int cuda_launch(struct cuda *cuda, unsigned int stream, const struct kernel_job *job)
+{
+	return launch(cuda, cuda->kernel, stream, job, KERNEL_BLOCK);
+}
+
+int cuda_launch_mover(struct cuda *cuda, const struct kernel_job *job)
+{
+	return launch(cuda, cuda->mover, cuda->stream_count, job, MOVER_THREADS);
+}
+
+int cuda_wait_for_mover(struct cuda *cuda)
+{
+	return enter(cuda) ?:
+	       judge(cuda, cuda->driver.cuStreamSynchronize(cuda->streams[cuda->stream_count]),
+		     "mover");
 }
 
 int cuda_running(struct cuda *cuda, unsigned int stream)

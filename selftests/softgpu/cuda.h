@@ -35,6 +35,10 @@ int cuda_download(struct cuda *cuda, unsigned int stream, void *to, uint64_t fro
 
 int cuda_launch(struct cuda *cuda, unsigned int stream, const struct kernel_job *job);
 
+/* The kernel that moves data ends when it is told so. */
+int cuda_launch_mover(struct cuda *cuda, const struct kernel_job *job);
+int cuda_wait_for_mover(struct cuda *cuda);
+
 /* Returns 1 while the kernel of @stream runs, 0 afterwards. */
 int cuda_running(struct cuda *cuda, unsigned int stream);
 

@@ -118,6 +118,7 @@ struct slot {
  * @hbm: constant: HBM; a GPU address in HBM is also the address in this process
  * @hbm_bytes: constant
  * @hbm_fd: constant
+ * @window: constant: SOFTGPU_REG_WINDOW
  * @table: register
  * @table_pages: register
  * @flush: register
@@ -141,6 +142,7 @@ struct gpu {
 	char *hbm;
 	uint64_t hbm_bytes;
 	int hbm_fd;
+	uint64_t window;
 	_Atomic uint64_t table;
 	_Atomic uint64_t table_pages;
 	_Atomic uint64_t flush;

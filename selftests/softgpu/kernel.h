@@ -7,9 +7,12 @@
 #ifndef SOFTGPU_KERNEL_H
 #define SOFTGPU_KERNEL_H
 
+#include <mover_ring.h>
+
 #include "softgpu_programs.h"
 
 #define KERNEL_NAME	"softgpu_kernel"
+#define KERNEL_MOVER	"softgpu_mover"
 #define KERNEL_BLOCK	128U	/* threads of a block */
 
 /**
@@ -42,12 +45,25 @@ struct kernel_state {
 };
 
 /**
- * struct kernel_job - argument of the kernel, or the description of one of several queue pairs
+ * struct kernel_mover - what the kernel that moves data uses
+ * @shared: rings and flags
+ * @disk: address of the disk
+ * @memory: address for offset 0 of the GPU's memory BAR
+ */
+struct kernel_mover {
+	struct mover_shared *shared;
+	uint64_t disk;
+	uint64_t memory;
+};
+
+/**
+ * struct kernel_job - argument of the kernels, or the description of one of several queue pairs
  * @parameters: parameters of the guest
  * @queue: the queue pair, with addresses of the GPU
  * @state: state in GPU memory
  * @program: enum softgpu_program
  * @threads: threads of this queue pair; in the argument, of all queue pairs
+ * @mover: of KERNEL_MOVER, which uses nothing else but @threads
  * @pairs: in the argument: descriptions of all queue pairs in GPU memory; NULL for a single one
  */
 struct kernel_job {
@@ -59,6 +75,7 @@ struct kernel_job {
 	uint32_t program;
 	uint32_t threads;
 	const struct kernel_job *pairs;
+	struct kernel_mover mover;
 };
 
 #endif /* SOFTGPU_KERNEL_H */

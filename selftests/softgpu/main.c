@@ -177,6 +177,8 @@ int main(int argc, char **argv)
 	/* Programs wait for shorter times than the default slack. */
 	prctl(PR_SET_TIMERSLACK, 1000);
 	gpu.hbm_bytes = options.hbm_bytes;
+	/* A GPU has the second half for itself, if the controller can have it move data. */
+	gpu.window = options.cuda && options.share ? gpu.hbm_bytes / 2 : gpu.hbm_bytes;
 	gpu.most_threads = SOFTGPU_MAX_THREADS;
 	ret = make_hbm(&gpu, options.share);
 	if (!ret)

@@ -18,10 +18,18 @@ void *gpu_hbm(const struct gpu *gpu, uint64_t address, uint64_t length)
 {
 	uint64_t offset = address - GPU_HBM_VA;
 
-	if (address < GPU_HBM_VA || offset > gpu->hbm_bytes ||
-	    length > gpu->hbm_bytes - offset)
+	if (address < GPU_HBM_VA || offset > gpu->window ||
+	    length > gpu->window - offset)
 		return NULL;
 	return gpu->hbm + offset;
+}
+
+bool gpu_in_window(const struct gpu *gpu, uint64_t address, uint64_t length)
+{
+	uint64_t offset = address - GPU_HBM_VA;
+
+	return address >= GPU_HBM_VA + gpu->window && offset <= gpu->hbm_bytes &&
+	       length <= gpu->hbm_bytes - offset;
 }
 
 _Noreturn void lane_fault(struct lane *lane, uint64_t address)

@@ -5,8 +5,11 @@
 
 #include "gpu.h"
 
-/* @length bytes of HBM at GPU address @address, NULL if it is not all HBM. */
+/* @length bytes of HBM before the window at GPU address @address, otherwise NULL. */
 void *gpu_hbm(const struct gpu *gpu, uint64_t address, uint64_t length);
+
+/* Whether @length bytes at @address are all in the window. */
+bool gpu_in_window(const struct gpu *gpu, uint64_t address, uint64_t length);
 
 /*
  * Access any GPU address. A failed access is a fault, and does not return. Aligned accesses of 4

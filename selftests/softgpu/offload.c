@@ -80,8 +80,8 @@ struct window {
 /**
  * struct offload - CUDA as softgpu's engine
  * @cuda: constant
- * @mirror: constant: GPU memory of the size of HBM, for the state of queue pairs, at the same
- *	offset as in HBM
+ * @mirror: constant: GPU memory of the size of HBM, for the state of queue pairs and the data in
+ *	the window, at the same offset as in HBM
  * @share: constant: directory that the controller shares, -1 for none
  * @lock: protects @windows and @tasks, except for fields that only the slot's engine changes
  * @ended: signals that a task has no places any more
@@ -89,6 +89,9 @@ struct window {
  * @windows: mappings of the guest's memory
  * @window_count: entries of @windows
  * @doorbells: the controller's doorbell page, NULL before its first use
+ * @mover: constant: shared with the controller, NULL without @share
+ * @disk: the controller's disk, NULL before a job has data in the window
+ * @moving: the kernel that moves data is running
  */
 struct offload {
 	struct cuda *cuda;
@@ -100,20 +103,93 @@ struct offload {
 	struct window windows[WINDOWS];
 	unsigned int window_count;
 	char *doorbells;
+	struct mover_shared *mover;
+	char *disk;
+	bool moving;
 };
 
 /* --- Memory for CUDA --------------------------------------------------------- */
 
+/* Called with @lock held. */
+static int start_mover(struct offload *offload)
+{
+	struct kernel_job job = {
+		.threads = MOVER_RINGS * MOVER_THREADS,
+		.mover = {
+			.shared = offload->mover,
+			.disk = (uintptr_t)offload->disk,
+			.memory = offload->mirror,
+		},
+	};
+	int ret = 0;
+
+	if (!offload->disk || offload->moving)
+		return 0;
+	__atomic_store_n(&offload->mover->stop, 0, __ATOMIC_RELEASE);
+	ret = cuda_launch_mover(offload->cuda, &job);
+	offload->moving = !ret;
+	return ret;
+}
+
+/* A registration may wait for running kernels. Called with @lock held. */
+static void stop_mover(struct offload *offload)
+{
+	if (!offload->moving)
+		return;
+	__atomic_store_n(&offload->mover->stop, 1, __ATOMIC_RELEASE);
+	cuda_wait_for_mover(offload->cuda);
+	offload->moving = false;
+}
+
+/* Called with @lock held, or before any job. */
 static char *map_registered(struct offload *offload, int fd, uint64_t offset, uint64_t bytes)
 {
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	int ret;
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	if (!cuda_register(offload->cuda, memory, bytes))
+	stop_mover(offload);
+	ret = cuda_register(offload->cuda, memory, bytes) ?: start_mover(offload);
+	if (!ret)
 		return memory;
 	munmap(memory, bytes);
 	return NULL;
+}
+
+/* Have the controller's data moved to and from the window; called with @lock held. */
+static int use_window(struct offload *offload)
+{
+	uint64_t bytes = __atomic_load_n(&offload->mover->disk_bytes, __ATOMIC_ACQUIRE);
+	int fd;
+
+	if (offload->disk)
+		return 0;
+	fd = bytes ? openat(offload->share, BADCTRL_SHARED_DISK, O_RDWR | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return -ENOENT;
+	offload->disk = map_registered(offload, fd, 0, bytes);
+	close(fd);
+	return offload->disk ? start_mover(offload) : -EIO;
+}
+
+static int make_mover(struct offload *offload, uint64_t window)
+{
+	uint64_t bytes = (sizeof(*offload->mover) + SOFTGPU_PAGE - 1) / SOFTGPU_PAGE * SOFTGPU_PAGE;
+	int fd;
+
+	if (offload->share < 0)
+		return 0;
+	fd = openat(offload->share, BADCTRL_SHARED_MOVER, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+		    0600);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes))
+		return -errno;
+	offload->mover = (void *)map_registered(offload, fd, 0, bytes);
+	close(fd);
+	if (!offload->mover)
+		return -EIO;
+	offload->mover->window = window;
+	return 0;
 }
 
 /* Called with @lock held. */
@@ -262,6 +338,21 @@ static bool resolve(struct slot *slot, uint64_t *address, uint64_t length, bool 
 	atomic_store(&gpu->fault_address, *address);
 	atomic_fetch_add(&gpu->faults, 1);
 	return false;
+}
+
+/* Data in the window is at the same offset in the GPU's memory. */
+static bool resolve_data(struct slot *slot, struct softgpu_io *io)
+{
+	struct offload *offload = slot->gpu->offload;
+	int ret;
+
+	if (!gpu_in_window(slot->gpu, io->data_address, io->data.length))
+		return true;
+	pthread_mutex_lock(&offload->lock);
+	ret = use_window(offload);
+	pthread_mutex_unlock(&offload->lock);
+	io->data_address += offload->mirror - GPU_HBM_VA;
+	return !ret;
 }
 
 static bool resolve_queue(struct slot *slot, struct nvmepeer_geometry *geometry)
@@ -429,7 +520,7 @@ static enum softgpu_status prepare(struct slot *slot, uint32_t pair, uint32_t pa
 	};
 	if (!geometry.status)
 		return SOFTGPU_INVALID;
-	if (!resolve_queue(slot, &geometry))
+	if (!resolve_queue(slot, &geometry) || !resolve_data(slot, &job->parameters.io))
 		return SOFTGPU_FAULT;
 	return nvmepeer_queue_open(&job->queue, &geometry) ? SOFTGPU_INVALID : SOFTGPU_OK;
 }
@@ -465,7 +556,7 @@ static enum softgpu_status run_kernel(struct slot *slot)
 
 bool offload_run(struct slot *slot, enum softgpu_status *status)
 {
-	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_EXCHANGE)
+	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_GATHERED)
 		return false;
 	memory_view_enter(&slot->lanes[0]);
 	*status = run_kernel(slot);
@@ -558,5 +649,6 @@ int offload_start(struct gpu *gpu, const char *kernel, const char *share)
 	gpu->most_threads = MOST_THREADS;
 	return make_tasks(offload) ?: cuda_register(offload->cuda, offload, sizeof(*offload)) ?:
 	       cuda_alloc(offload->cuda, gpu->hbm_bytes, &offload->mirror) ?:
-	       cuda_register(offload->cuda, gpu->hbm, gpu->hbm_bytes);
+	       cuda_register(offload->cuda, gpu->hbm, gpu->window) ?:
+	       make_mover(offload, gpu->window);
 }

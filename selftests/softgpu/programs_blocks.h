@@ -604,6 +604,38 @@ PROGRAM_FN enum softgpu_status run_gather(struct lane *lane)
 	return status;
 }
 
+/* The words of one page; returns how many were wrong. */
+PROGRAM_FN uint32_t gathered_page(struct lane *lane, uint64_t page)
+{
+	const struct softgpu_io *io = parameters(lane);
+	const uint32_t *table = (const uint32_t *)(uintptr_t)io->page_table;
+	uint64_t place = io->data_address + ((uint64_t)table[page] << io->page_shift);
+	struct walk walk = { 0 };
+	uint32_t wrong;
+
+	walk.words = (uint64_t *)(uintptr_t)place;
+	walk.count = 1ULL << (io->page_shift - 3);
+	walk.lba = io->first_lba + (page << (io->page_shift - lane->slot->queue.lba_shift));
+	walk.seed = io->seed;
+	walk.step = 1;
+	wrong = walk_wrong(lane, &walk);
+	walk.poison = true;
+	walk_store(lane, &walk);
+	return wrong;
+}
+
+PROGRAM_FN enum softgpu_status run_gathered(struct lane *lane)
+{
+	const struct softgpu_io *io = parameters(lane);
+	uint64_t pages = io->lba_count << lane->slot->queue.lba_shift >> io->page_shift, page;
+	uint64_t wrong = 0;
+
+	for (page = lane->index; page < pages; page += lane->slot->threads)
+		wrong += gathered_page(lane, page);
+	lane_add(lane, mismatches, wrong);
+	return wrong ? SOFTGPU_FAILED : SOFTGPU_OK;
+}
+
 PROGRAM_FN enum softgpu_status run_flush(struct lane *lane)
 {
 	int error = nvmepeer_flush(&lane->slot->queue);

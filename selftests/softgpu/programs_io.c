@@ -84,6 +84,12 @@ static enum softgpu_status prepare_queue(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+static bool data_exists(const struct gpu *gpu, const struct softgpu_io *io)
+{
+	return gpu_hbm(gpu, io->data_address, io->data.length) ||
+	       gpu_in_window(gpu, io->data_address, io->data.length);
+}
+
 /* Several queue pairs need CUDA. */
 static bool pairs_valid(const struct slot *slot)
 {
@@ -117,7 +123,7 @@ static enum softgpu_status prepare_data(struct slot *slot)
 	    io->lba_count < io->blocks || depth * bytes > least_share(slot) ||
 	    io->data_address % 8 || io->first_lba + io->lba_count < io->lba_count)
 		return SOFTGPU_INVALID;
-	if (!gpu_hbm(slot->gpu, io->data_address, io->data.length) ||
+	if (!data_exists(slot->gpu, io) ||
 	    !buffer_valid(slot->gpu, &io->data, slot->queue.page_shift))
 		return SOFTGPU_INVALID;
 	if (io->samples &&
@@ -136,11 +142,30 @@ static enum softgpu_status prepare_gather(struct slot *slot)
 
 	if (status)
 		return status;
-	if (!io->blocks || io->pairs > 1 || io->page_shift < 12 || io->page_shift > 31 ||
+	if (!io->blocks || !pairs_valid(slot) || io->page_shift < 12 || io->page_shift > 31 ||
 	    io->page_table % 4 || io->lba_count < io->blocks || bytes > slot->gpu->hbm_bytes ||
 	    !gpu_hbm(slot->gpu, io->page_table, (bytes >> io->page_shift) * 4) ||
 	    !buffer_valid(slot->gpu, &io->data, slot->queue.page_shift))
 		return SOFTGPU_INVALID;
+	return SOFTGPU_RUNNING;
+}
+
+/* Each entry of the page table has to be in the data memory. */
+static enum softgpu_status prepare_gathered(struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	enum softgpu_status status = prepare_gather(slot);
+	const uint32_t *table;
+	uint64_t page;
+
+	if (status != SOFTGPU_RUNNING)
+		return status;
+	table = (const uint32_t *)(uintptr_t)io->page_table;
+	if (!data_exists(slot->gpu, io) || io->data_address % 8)
+		return SOFTGPU_INVALID;
+	for (page = 0; page < io->lba_count << slot->queue.lba_shift >> io->page_shift; page++)
+		if ((uint64_t)table[page] + 1 > io->data.length >> io->page_shift)
+			return SOFTGPU_INVALID;
 	return SOFTGPU_RUNNING;
 }
 
@@ -175,6 +200,7 @@ static const struct program programs[] = {
 	[SOFTGPU_COPY] = { prepare_data, run_copy },
 	[SOFTGPU_FLUSH] = { prepare_queue, run_flush },
 	[SOFTGPU_GATHER] = { prepare_gather, run_gather },
+	[SOFTGPU_GATHERED] = { prepare_gathered, run_gathered },
 	[SOFTGPU_QUEUE_REARM] = { prepare_queue, run_queue_rearm },
 };
 

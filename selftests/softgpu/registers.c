@@ -104,6 +104,8 @@ static uint64_t read_register(struct gpu *gpu, uint64_t offset)
 		return memory_invalidating(gpu);
 	case SOFTGPU_REG_FLUSH:
 		return atomic_load(&gpu->flush);
+	case SOFTGPU_REG_WINDOW:
+		return gpu->window;
 	case SOFTGPU_REG_INT_STATUS:
 		return atomic_load(&gpu->int_status);
 	case SOFTGPU_REG_INT_ENABLE:

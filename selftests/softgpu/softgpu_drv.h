@@ -49,6 +49,7 @@ struct softgpu_info {
 /* softgpu_alloc.flags */
 #define SOFTGPU_ALLOC_SYSTEM	(1U << 0)	/* host memory instead of HBM, not visible to importers */
 #define SOFTGPU_ALLOC_SCATTERED	(1U << 1)	/* HBM in several separate pieces */
+#define SOFTGPU_ALLOC_WINDOW	(1U << 2)	/* HBM in the window, for data of programs on blocks */
 
 /**
  * struct softgpu_alloc - ioctl(SOFTGPU_ALLOC): memory as a dma-buf
@@ -57,7 +58,8 @@ struct softgpu_info {
  * @fd: out: the dma-buf, close-on-exec; may be mapped, shared
  * @address: out: GPU address
  *
- * The memory is zeroed. ENOSPC: not enough memory.
+ * The memory is zeroed, except in the window, which cannot be mapped either (ENXIO). ENOSPC: not
+ * enough memory, or no window.
  */
 struct softgpu_alloc {
 	__u64 size;

@@ -35,6 +35,7 @@
  * @SOFTGPU_FLUSH: one flush command
  * @SOFTGPU_GATHER: read the range by commands of @blocks, each page to the page of data memory
  *	that @page_table names, like a paged cache
+ * @SOFTGPU_GATHERED: compare the pages that GATHER has read with the pattern, and overwrite them
  * @SOFTGPU_QUEUE_REARM: use the queue pair again after a loss; @queue.generation
  *	is the new one
  *
@@ -63,6 +64,7 @@ enum softgpu_program {
 	SOFTGPU_GATHER = 26,
 	SOFTGPU_EXCLUSIVE = 27,
 	SOFTGPU_EXCHANGE = 28,
+	SOFTGPU_GATHERED = 29,
 
 	SOFTGPU_STORE = 32,
 	SOFTGPU_LOAD = 33,
@@ -78,7 +80,7 @@ enum softgpu_program {
  * @queue: the queue pair, with GPU addresses. state and list_memory.pages must be contiguous
  *	in HBM, and data.pages as well
  * @data: data memory, with addresses of the controller
- * @data_address: GPU address of the data memory, contiguous in HBM. Each thread uses an equal
+ * @data_address: GPU address of the data memory, contiguous in HBM or in its window. Each thread uses an equal
  *	part of it
  * @first_lba: first block of the range
  * @lba_count: blocks of the range
@@ -99,9 +101,9 @@ enum softgpu_program {
  *	queue pair
  * @pairs: number of queue pairs, up to SOFTGPU_MOST_PAIRS; the threads are divided equally among
  *	them. 0 is 1; more than one needs CUDA
- * @page_table: SOFTGPU_GATHER: GPU address in HBM of a uint32_t for each page of the range, the
+ * @page_table: SOFTGPU_GATHER and GATHERED: GPU address in HBM of a uint32_t for each page of the range, the
  *	number of its page in the data memory
- * @page_shift: SOFTGPU_GATHER: log2 of the page size, at least a controller page; a command has
+ * @page_shift: SOFTGPU_GATHER and GATHERED: log2 of the page size, at least a controller page; a command has
  *	at most SOFTGPU_GATHER_PAGES controller pages
  * @reserved: 0
  * @pace_ns: SOFTGPU_RATE: minimum time between two commands of a thread; 0: none

@@ -45,6 +45,12 @@
 #define SOFTGPU_REG_INT_STATUS	0x048	/* 32 R, 1 clears: bit per slot, its job ended */
 #define SOFTGPU_REG_INT_ENABLE	0x04c	/* 32 RW */
 #define SOFTGPU_REG_RESET	0x050	/* 32 W: abort all jobs; R: bit per running job */
+/*
+ * The part of HBM from this offset on is a window: for the data of programs on blocks, and for DMA
+ * of the controller to data, an offset is that of memory which no CPU can access. The size of HBM
+ * if there is none.
+ */
+#define SOFTGPU_REG_WINDOW	0x058	/* 64 R */
 #define SOFTGPU_REG_COUNTERS	0x100	/* 64 R each: struct softgpu_counters */
 #define SOFTGPU_REG_SLOT(n)	(0x1000 + 0x40 * (n))
 #define SOFTGPU_SLOT_JOB	0x00	/* 64 RW: struct softgpu_job, offset in HBM */

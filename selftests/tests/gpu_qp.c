@@ -181,12 +181,11 @@ int np_gpu_start_many(struct np_gpu_qp *qps, unsigned int pairs, uint32_t progra
 	return np_gpu_start(qps[0].gpu, program, threads, &io, sizeof(io));
 }
 
-int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size)
+static int memory_alloc(struct np_gpu_memory *memory, int gpu, uint64_t size, uint32_t flags)
 {
 	struct softgpu_alloc alloc;
-	int ret;
+	int ret = np_gpu_alloc(gpu, size, flags, &alloc);
 
-	ret = np_gpu_alloc(gpu, size, 0, &alloc);
 	if (ret)
 		return ret;
 	*memory = (struct np_gpu_memory){
@@ -194,7 +193,16 @@ int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size)
 		.address = alloc.address,
 		.size = alloc.size,
 	};
-	memory->bytes = mmap(NULL, alloc.size, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
+	return 0;
+}
+
+int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size)
+{
+	int ret = memory_alloc(memory, gpu, size, 0);
+
+	if (ret)
+		return ret;
+	memory->bytes = mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
 	if (memory->bytes == MAP_FAILED) {
 		memory->bytes = NULL;
 		return -errno;
@@ -302,16 +310,18 @@ static int give_rings(struct np_gpu_qp *qp, const struct layout *at, uint32_t fl
 /* Through the buffer's page table, because its memory may be scattered. */
 static void describe_data(struct np_gpu_qp *qp, const struct layout *at)
 {
+	const struct np_gpu_memory *memory = qp->window.table ? &qp->window : &qp->memory;
+	uint64_t start = memory == &qp->window ? 0 : at->data;
 	struct nvmepeer_buffer whole = { .length = DATA_BYTES };
 
-	memcpy(qp->memory.bytes + at->pages, qp->memory.table + at->data / NP_PAGE,
+	memcpy(qp->memory.bytes + at->pages, memory->table + start / NP_PAGE,
 	       DATA_BYTES / NP_PAGE * 8);
-	if (qp->memory.segments == 1)
-		whole.dma = qp->memory.table[at->data / NP_PAGE];
+	if (memory->segments == 1)
+		whole.dma = memory->table[start / NP_PAGE];
 	else
 		whole.pages = qp->memory.address + at->pages;
 	qp->io.data = whole;
-	qp->io.data_address = qp->memory.address + at->data;
+	qp->io.data_address = memory->address + start;
 }
 
 /*
@@ -345,7 +355,8 @@ static int describe(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, const stru
 				      qp->doorbell_address - info.doorbell_offset, geometry,
 				      sizeof(*geometry));
 	/* PRPs and their lists, also if the controller supports SGLs. */
-	geometry->flags &= ~(NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
+	geometry->flags &= ~(flags & NP_GPU_SGL ? NVMEPEER_DATA_REMOTE :
+						  NVMEPEER_SGL | NVMEPEER_DATA_REMOTE);
 	describe_data(qp, at);
 	return ret;
 }
@@ -366,6 +377,7 @@ void np_gpu_qp_clear(struct np_gpu_qp *qp)
 		.qp_fd = -1,
 		.doorbell_fd = -1,
 		.memory.fd = -1,
+		.window.fd = -1,
 		.status.fd = -1,
 		.request.fd = -1,
 		.ring_maps = { { .fd = -1 }, { .fd = -1 } },
@@ -385,6 +397,9 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 		return qp->gpu;
 	ret = memory_open(&qp->memory, qp->gpu, ctrl->fd, at.size) ?:
 	      create(qp, ctrl->fd, &at, entries, flags);
+	if (!ret && flags & NP_GPU_WINDOW)
+		ret = memory_alloc(&qp->window, qp->gpu, DATA_BYTES, SOFTGPU_ALLOC_WINDOW) ?:
+		      memory_import(&qp->window, ctrl->fd);
 	if (ret)
 		goto fail;
 	qp->qp_fd = qp->create.qp_fd;
@@ -446,6 +461,7 @@ void np_gpu_qp_close(struct np_gpu_qp *qp)
 	if (qp->doorbell_fd >= 0)
 		close(qp->doorbell_fd);
 	np_gpu_memory_close(&qp->memory);
+	np_gpu_memory_close(&qp->window);
 	np_gpu_qp_clear(qp);
 }
 

@@ -15,6 +15,8 @@
 #define NP_GPU_HOST_SQ		(1U << 0)	/* submission ring in host memory, else in HBM */
 #define NP_GPU_STATIC_DOORBELL	(1U << 1)	/* the GPU's driver imports statically */
 #define NP_GPU_HOST_CQ		(1U << 2)	/* completion ring in host memory */
+#define NP_GPU_WINDOW		(1U << 3)	/* data in the window of GPU memory */
+#define NP_GPU_SGL		(1U << 4)	/* SGLs, if the controller supports them */
 #define NP_GPU_HOST_RINGS	(NP_GPU_HOST_SQ | NP_GPU_HOST_CQ)
 
 /**
@@ -43,6 +45,7 @@ struct np_gpu_memory {
  * @qp_fd: queue pair file
  * @create: result of the creation
  * @memory: rings, bookkeeping and data
+ * @window: data in place of that in @memory; the CPU has no mapping of it
  * @cq: the CPU's mapping of the completion ring
  * @cq_bytes: its size
  * @ring_maps: host rings
@@ -58,6 +61,7 @@ struct np_gpu_qp {
 	int qp_fd;
 	struct nvme_peer_qp_create create;
 	struct np_gpu_memory memory;
+	struct np_gpu_memory window;
 	uint8_t *cq;
 	uint32_t cq_bytes;
 	struct np_export ring_maps[2];

@@ -175,6 +175,7 @@ int vfu_map_add(struct vfu *vfu, const struct vfu_range *range, int fd,
 	if (fd < 0 && vfu->neighbour >= 0 && range->size == vfu->neighbour_bytes) {
 		fd = fcntl(vfu->neighbour, F_DUPFD_CLOEXEC, 0);
 		offset = 0;
+		added.neighbour = true;
 	}
 	if (range->size && vfu_range_end(range) >= range->size) {
 		added.memory = map_memory(range, fd, offset);
@@ -337,6 +338,22 @@ int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
 		if (place->fd < 0)
 			ret = -errno;
 	}
+	vfu_map_read_unlock(vfu);
+	return ret;
+}
+
+int vfu_locate_neighbour(struct vfu *vfu, uint64_t address, size_t length, bool write,
+			 uint64_t *offset)
+{
+	const struct vfu_range *range;
+	int ret;
+
+	vfu_map_read_lock(vfu);
+	ret = map_range_of(vfu, address, length, write, &range);
+	if (!ret && !range->neighbour)
+		ret = -EFAULT;
+	if (!ret)
+		*offset = range->offset + (address - range->address);
 	vfu_map_read_unlock(vfu);
 	return ret;
 }

@@ -214,6 +214,19 @@ int vfu_locate(struct vfu *vfu, uint64_t address, size_t length, bool write,
 	       struct vfu_place *place);
 
 /**
+ * vfu_locate_neighbour() - find memory of the neighbour behind a bus address
+ * @vfu: server
+ * @address: bus address, set by the guest's driver
+ * @length: bytes
+ * @write: it will be written
+ * @offset: receives the offset in the neighbour's memory
+ *
+ * As vfu_locate(). -EFAULT: it is other memory.
+ */
+int vfu_locate_neighbour(struct vfu *vfu, uint64_t address, size_t length, bool write,
+			 uint64_t *offset);
+
+/**
  * vfu_dma_flush() - wait until all posted writes have arrived
  * @vfu: server
  * @address: readable guest memory, 4 bytes

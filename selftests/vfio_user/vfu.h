@@ -26,6 +26,7 @@
  * @memory: the guest's memory, NULL if the client gave no file for it
  * @file: index in struct vfu.files
  * @offset: offset of @memory in the file
+ * @neighbour: memory of the neighbour
  */
 struct vfu_range {
 	uint64_t address;
@@ -34,6 +35,7 @@ struct vfu_range {
 	char *memory;
 	unsigned int file;
 	uint64_t offset;
+	bool neighbour;
 };
 
 /* A file with memory of the client, kept open for vfu_locate(). */

@@ -26,6 +26,7 @@
  * @dentry: const: of @dmabuf, which is released with it
  * @size: const: bytes
  * @remapped: const: addressed through the page table
+ * @window: const: in the window, which the CPU cannot access
  * @pages: const: host memory, NULL for HBM
  * @page_dma: const: DMA addresses of @pages for the GPU
  * @node: in softgpu.buffers, under softgpu.lock
@@ -45,6 +46,7 @@ struct softgpu_buffer {
 	struct dentry *dentry;
 	u64 size;
 	bool remapped;
+	bool window;
 	struct page **pages;
 	dma_addr_t *page_dma;
 	struct list_head node;
@@ -254,6 +256,8 @@ static int softgpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
+	if (buffer->window)
+		return -ENXIO;
 	atomic64_inc(&buffer->gpu->cpu_maps);
 	nvmep_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND |
 			   VM_DONTDUMP | VM_DONTCOPY);
@@ -287,14 +291,14 @@ static int softgpu_get_pieces(struct softgpu_buffer *buffer, unsigned int count)
 	for (i = 0; i < count && !ret; i++) {
 		ret = softgpu_hbm_alloc(buffer->gpu,
 					i == count - 1 ? left : each,
-					&buffer->pieces[i]);
+					buffer->window, &buffer->pieces[i]);
 		if (ret)
 			break;
 		buffer->piece_count++;
 		left -= each;
 		if (i == count - 1)
 			break;
-		ret = softgpu_hbm_alloc(buffer->gpu, PAGE_SIZE, &gaps[i]);
+		ret = softgpu_hbm_alloc(buffer->gpu, PAGE_SIZE, false, &gaps[i]);
 		if (!ret)
 			gap_count++;
 	}
@@ -392,7 +396,8 @@ static int softgpu_get_memory(struct softgpu_buffer *buffer, u32 flags)
 	unsigned int count = 1;
 	int ret;
 
-	buffer->remapped = flags;
+	buffer->window = flags & SOFTGPU_ALLOC_WINDOW;
+	buffer->remapped = flags & ~SOFTGPU_ALLOC_WINDOW;
 	if (flags & SOFTGPU_ALLOC_SYSTEM) {
 		ret = softgpu_get_pages(buffer);
 	} else {
@@ -403,7 +408,8 @@ static int softgpu_get_memory(struct softgpu_buffer *buffer, u32 flags)
 	}
 	if (ret)
 		return ret;
-	softgpu_clear_pieces(buffer);
+	if (!buffer->window)
+		softgpu_clear_pieces(buffer);
 	buffer->address = buffer->gpu->hbm_va + buffer->pieces[0].offset;
 	if (!buffer->remapped)
 		return 0;
@@ -531,7 +537,8 @@ int softgpu_alloc(struct softgpu_file *file, struct softgpu_alloc *alloc)
 
 	lockdep_assert_held(&gpu->hw_lock);
 	if (!size || size < alloc->size || size > SZ_1G ||
-	    alloc->flags & ~(SOFTGPU_ALLOC_SYSTEM | SOFTGPU_ALLOC_SCATTERED))
+	    (alloc->flags & ~(SOFTGPU_ALLOC_SYSTEM | SOFTGPU_ALLOC_SCATTERED) &&
+	     alloc->flags != SOFTGPU_ALLOC_WINDOW))
 		return -EINVAL;
 	buffer = softgpu_buffer_new(gpu, size, alloc->flags);
 	if (IS_ERR(buffer))
@@ -619,9 +626,9 @@ static int softgpu_buffer_move(struct softgpu_buffer *buffer,
 	struct softgpu_piece piece;
 	int ret;
 
-	if (buffer->remapped || move->flags & ~SOFTGPU_MOVE_FORCE)
+	if (buffer->remapped || buffer->window || move->flags & ~SOFTGPU_MOVE_FORCE)
 		return -EINVAL;
-	ret = softgpu_hbm_alloc(buffer->gpu, buffer->size, &piece);
+	ret = softgpu_hbm_alloc(buffer->gpu, buffer->size, false, &piece);
 	if (ret)
 		return ret;
 	ret = softgpu_move_begin(buffer, move->flags);

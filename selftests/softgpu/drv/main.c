@@ -72,6 +72,7 @@ static int softgpu_map_bars(struct softgpu *gpu)
 	}
 	gpu->hbm_phys = pci_resource_start(pdev, 2);
 	gpu->hbm_bytes = pci_resource_len(pdev, 2);
+	gpu->window = readq(gpu->regs + SOFTGPU_REG_WINDOW);
 	gpu->hbm_va = readq(gpu->regs + SOFTGPU_REG_HBM_VA);
 	gpu->mmu_va = readq(gpu->regs + SOFTGPU_REG_MMU_VA);
 	gpu->hbm = ioremap_wc(gpu->hbm_phys, gpu->hbm_bytes);

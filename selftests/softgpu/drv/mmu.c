@@ -2,7 +2,8 @@
 /*
  * Allocation of HBM and GPU address space, and the page table.
  *
- * The page table and the jobs are at the end of HBM, behind the memory for buffers.
+ * The page table and the jobs are at the end of HBM, or before its window, behind the memory for
+ * buffers.
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
@@ -21,13 +22,18 @@ static unsigned long hbm_pages(const struct softgpu *gpu)
 	return gpu->jobs >> PAGE_SHIFT;
 }
 
+static unsigned long all_pages(const struct softgpu *gpu)
+{
+	return gpu->hbm_bytes >> PAGE_SHIFT;
+}
+
 int softgpu_mmu_init(struct softgpu *gpu)
 {
-	if (gpu->hbm_bytes < 2 * (TABLE_BYTES + JOBS_BYTES))
+	if (gpu->window < 2 * (TABLE_BYTES + JOBS_BYTES) || gpu->window > gpu->hbm_bytes)
 		return -EINVAL;
-	gpu->table = gpu->hbm_bytes - TABLE_BYTES;
+	gpu->table = gpu->window - TABLE_BYTES;
 	gpu->jobs = gpu->table - JOBS_BYTES;
-	gpu->hbm_map = bitmap_zalloc(hbm_pages(gpu), GFP_KERNEL);
+	gpu->hbm_map = bitmap_zalloc(all_pages(gpu), GFP_KERNEL);
 	gpu->va_map = bitmap_zalloc(SOFTGPU_TABLE_PAGES, GFP_KERNEL);
 	if (!gpu->hbm_map || !gpu->va_map)
 		return -ENOMEM;
@@ -48,28 +54,30 @@ void softgpu_mmu_start(struct softgpu *gpu)
 	writeq(SOFTGPU_TABLE_PAGES, gpu->regs + SOFTGPU_REG_TABLE_PAGES);
 }
 
-/* Allocate @count contiguous bits. Returns the first one or -ENOSPC. */
-static long softgpu_take(unsigned long *map, unsigned long size,
-			 unsigned long count)
+/* Allocate @count contiguous bits from @start on. Returns the first one or -ENOSPC. */
+static long softgpu_take(unsigned long *map, unsigned long start,
+			 unsigned long size, unsigned long count)
 {
 	unsigned long first;
 
 	if (!count || count > size)
 		return -ENOSPC;
-	first = bitmap_find_next_zero_area(map, size, 0, count, 0);
+	first = bitmap_find_next_zero_area(map, size, start, count, 0);
 	if (first >= size)
 		return -ENOSPC;
 	bitmap_set(map, first, count);
 	return first;
 }
 
-int softgpu_hbm_alloc(struct softgpu *gpu, u64 length,
+int softgpu_hbm_alloc(struct softgpu *gpu, u64 length, bool window,
 		      struct softgpu_piece *piece)
 {
+	unsigned long start = window ? gpu->window >> PAGE_SHIFT : 0;
 	long first;
 
 	mutex_lock(&gpu->lock);
-	first = softgpu_take(gpu->hbm_map, hbm_pages(gpu),
+	first = softgpu_take(gpu->hbm_map, start,
+			     window ? all_pages(gpu) : hbm_pages(gpu),
 			     length >> PAGE_SHIFT);
 	mutex_unlock(&gpu->lock);
 	if (first < 0)
@@ -99,7 +107,7 @@ int softgpu_va_alloc(struct softgpu *gpu, u64 length, u64 *address)
 	long first;
 
 	mutex_lock(&gpu->lock);
-	first = softgpu_take(gpu->va_map, SOFTGPU_TABLE_PAGES,
+	first = softgpu_take(gpu->va_map, 0, SOFTGPU_TABLE_PAGES,
 			     length >> PAGE_SHIFT);
 	mutex_unlock(&gpu->lock);
 	if (first < 0)

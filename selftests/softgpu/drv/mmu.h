@@ -31,11 +31,12 @@ void softgpu_mmu_start(struct softgpu *gpu);
  * softgpu_hbm_alloc() - allocate HBM
  * @gpu: device
  * @length: bytes, whole pages
+ * @window: in the window
  * @piece: receives it
  *
  * Return: 0 or -ENOSPC.  The memory is not cleared.
  */
-int softgpu_hbm_alloc(struct softgpu *gpu, u64 length,
+int softgpu_hbm_alloc(struct softgpu *gpu, u64 length, bool window,
 		      struct softgpu_piece *piece);
 void softgpu_hbm_free(struct softgpu *gpu, const struct softgpu_piece *piece);
 u64 softgpu_hbm_available(struct softgpu *gpu);

@@ -61,6 +61,7 @@ struct softgpu_slot {
  * @hbm: const while not @gone: BAR2
  * @hbm_phys: const: CPU address of BAR2
  * @hbm_bytes: const, like the following fields
+ * @window: offset of the window in HBM, @hbm_bytes for none
  * @hbm_va: GPU address of HBM
  * @mmu_va: GPU address of the first page behind the page table
  * @table: offset of the page table in HBM
@@ -94,6 +95,7 @@ struct softgpu {
 	void __iomem *hbm;
 	phys_addr_t hbm_phys;
 	u64 hbm_bytes;
+	u64 window;
 	u64 hbm_va;
 	u64 mmu_va;
 	u64 table;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../kernel.h"
 
@@ -114,14 +115,18 @@ FAKE_CALL(cuStreamSynchronize, void *stream)
 
 FAKE_CALL(cuMemAlloc_v2, uint64_t *address, size_t bytes)
 {
-	void *memory = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	*address = (uintptr_t)memory;
-	return memory ? OK : OUT_OF_MEMORY;
+	return memory != MAP_FAILED ? OK : OUT_OF_MEMORY;
 }
 
 FAKE_CALL(cuMemsetD8_v2, uint64_t address, unsigned char value, size_t bytes)
 {
+	/* New memory has no pages, and reads as 0. */
+	if (!value)
+		return madvise((void *)(uintptr_t)address, bytes, MADV_DONTNEED) ? INVALID_VALUE : OK;
 	memset((void *)(uintptr_t)address, value, bytes);
 	return OK;
 }
