@@ -189,6 +189,18 @@ int nvmepeer_buf_contiguous(struct nvmepeer *ctrl, uint32_t handle,
 int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem **memory);
 void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory);
 
+
+/**
+ * nvmepeer_buf_alloc() - allocate host memory by the kernel module
+ * @ctrl: controller that the memory is near
+ * @length: bytes, rounded up to whole pages; at most NVME_PEER_BUF_ALLOC_MAX
+ * @memory: receives zeroed memory, to be freed with nvmepeer_hostmem_free()
+ *
+ * As nvmepeer_hostmem_alloc(), but on every kernel, and contiguous if there is as much
+ * contiguous memory: for rings and staging buffers.  @memory may outlive @ctrl.
+ */
+int nvmepeer_buf_alloc(struct nvmepeer *ctrl, size_t length, struct nvmepeer_hostmem **memory);
+
 /** nvmepeer_hostmem_address() - address of the memory in this process. */
 void *nvmepeer_hostmem_address(const struct nvmepeer_hostmem *memory);
 

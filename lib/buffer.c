@@ -231,44 +231,63 @@ struct nvmepeer_hostmem {
 	int dmabuf_fd;
 };
 
-static int hostmem_create(size_t length, struct nvmepeer_hostmem *memory)
+/* Returns a dma-buf of @length bytes, or a negative errno. */
+static int hostmem_create(size_t length)
 {
-	int fd, result;
+	int fd = udmabuf_create(length);
 
-	fd = udmabuf_create(length);
 	if (fd == -ENOENT)
 		fd = heap_create(length);
-	if (fd < 0)
-		return fd == -ENOENT ? -ENOSYS : fd;
-	memory->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (memory->address == MAP_FAILED) {
+	return fd == -ENOENT ? -ENOSYS : fd;
+}
+
+/* Maps a dma-buf, which belongs to @memory on success and is closed otherwise. */
+static int hostmem_adopt(int fd, size_t length, struct nvmepeer_hostmem **memory)
+{
+	struct nvmepeer_hostmem *created = calloc(1, sizeof(*created));
+	int result = -ENOMEM;
+
+	if (!created)
+		goto close;
+	created->address = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (created->address == MAP_FAILED) {
 		result = -errno;
-		close(fd);
-		return result;
+		goto free;
 	}
-	memory->length = length;
-	memory->dmabuf_fd = fd;
+	created->length = length;
+	created->dmabuf_fd = fd;
+	*memory = created;
 	return 0;
+
+free:
+	free(created);
+close:
+	close(fd);
+	return result;
 }
 
 int nvmepeer_hostmem_alloc(size_t length, struct nvmepeer_hostmem **memory)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct nvmepeer_hostmem *created;
 	int result;
 
 	if (!length || length > SIZE_MAX - page)
 		return hostmem_failed(-EINVAL);
-	created = calloc(1, sizeof(*created));
-	if (!created)
-		return hostmem_failed(-ENOMEM);
-	result = hostmem_create((length + page - 1) / page * page, created);
-	if (result) {
-		free(created);
-		return hostmem_failed(result);
-	}
-	*memory = created;
-	return 0;
+	length = (length + page - 1) / page * page;
+	result = hostmem_create(length);
+	if (result >= 0)
+		result = hostmem_adopt(result, length, memory);
+	return result ? hostmem_failed(result) : 0;
+}
+
+int nvmepeer_buf_alloc(struct nvmepeer *ctrl, size_t length, struct nvmepeer_hostmem **memory)
+{
+	struct nvme_peer_buf_alloc request = { .size = sizeof(request), .length = length };
+	int result = peer_ioctl(ctrl->fd, NVME_PEER_BUF_ALLOC, &request);
+
+	if (result >= 0)
+		result = hostmem_adopt(request.fd, (size_t)request.length, memory);
+	return result ? failure_set(CALL_BUF_ALLOC, result, ctrl->node) : 0;
 }
 
 void nvmepeer_hostmem_free(struct nvmepeer_hostmem *memory)

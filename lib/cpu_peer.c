@@ -104,7 +104,7 @@ static int get_memory(struct nvmepeer *ctrl, const struct layout *layout,
 	peer->import = calloc(1, sizeof(*peer->import));
 	if (!peer->import)
 		return -ENOMEM;
-	result = nvmepeer_hostmem_alloc(layout->lists + layout->data, &peer->memory);
+	result = nvmepeer_buf_alloc(ctrl, layout->lists + layout->data, &peer->memory);
 	if (result)
 		return result;
 	release_left(ctrl);

@@ -25,6 +25,7 @@ static const struct {
 	[CALL_BUF_IMPORT] = { "nvmepeer_buf_import", "the dma-buf was not imported" },
 	[CALL_BUF_RELEASE] = { "nvmepeer_buf_release", "the buffer was not released" },
 	[CALL_BUF_TABLE] = { "nvmepeer_buf_table", "the buffer's DMA addresses were not read" },
+	[CALL_BUF_ALLOC] = { "nvmepeer_buf_alloc", "no host memory was allocated" },
 	[CALL_HOSTMEM] = { "nvmepeer_hostmem_alloc", "no dma-buf of host memory was created" },
 	[CALL_QP_CREATE] = { "nvmepeer_qp_create", "the queue pair was not created" },
 	[CALL_QP_FROM_FD] = { "nvmepeer_qp_from_fd", "the file is not usable as a queue pair" },
@@ -49,6 +50,7 @@ static const struct {
 #define NO_METADATA "use a namespace without metadata, or format it: nvme format --lbaf with a format of ms 0"
 #define TRANSFER "the transfer is longer than max_transfer, or the memory is not aligned to 4 bytes"
 #define SPLIT "split the transfer; nvme-peer info shows max_transfer"
+#define MEMLOCK "raise the limit (ulimit -l, LimitMEMLOCK= of a systemd unit), release buffers not in use, or run with CAP_IPC_LOCK"
 #define LOG "see the kernel log for the status that the controller returned"
 #define NO_NODE "the node does not exist"
 #define REPEAT "repeat reads, and writes to blocks that nothing else writes"
@@ -78,9 +80,7 @@ static const struct advice {
 	  "keep the buffer in device memory (large BAR, pinned placement), or import "
 	  "it without NVME_PEER_BUF_REQUIRE_DEVICE" },
 	{ CALL_BUF_IMPORT, EDQUOT, NULL, "import fewer, larger buffers, or release those not in use" },
-	{ CALL_BUF_IMPORT, ENOBUFS, NULL,
-	  "raise the limit (ulimit -l, LimitMEMLOCK= of a systemd unit), release buffers not in use, "
-	  "or run with CAP_IPC_LOCK; memory of a device does not count" },
+	{ CALL_BUF_IMPORT, ENOBUFS, NULL, MEMLOCK "; memory of a device does not count" },
 	{ CALL_BUF_IMPORT, EOPNOTSUPP, NULL, NO_BOUNCE },
 	{ CALL_BUF_RELEASE, EBUSY, NULL,
 	  "destroy the queue pairs first, or close the controller: the kernel "
@@ -90,8 +90,17 @@ static const struct advice {
 	{ CALL_BUF_TABLE, ERANGE, NULL, "stay within the length that the import returned" },
 	{ CALL_BUF_TABLE, EMSGSIZE, "the DMA addresses of the range are not contiguous",
 	  "use the table of addresses page by page, or allocate contiguous memory" },
+	{ CALL_BUF_ALLOC, EINVAL, "the length is 0", "" },
+	{ CALL_BUF_ALLOC, EFBIG, "the length exceeds 1 GiB (NVME_PEER_BUF_ALLOC_MAX)",
+	  "allocate several buffers" },
+	{ CALL_BUF_ALLOC, ENOBUFS, NULL, MEMLOCK },
+	{ CALL_BUF_ALLOC, ENOMEM, NULL,
+	  "allocate less, or raise memory.max of the cgroup (MemoryMax= of a systemd unit)" },
+	{ CALL_BUF_ALLOC, ENOTTY, "the kernel module does not support NVME_PEER_BUF_ALLOC",
+	  "load a module of the library's version" },
 	{ CALL_HOSTMEM, ENOSYS, "the kernel has neither /dev/udmabuf nor /dev/dma_heap/system",
-	  "use a kernel with CONFIG_UDMABUF or CONFIG_DMABUF_HEAPS_SYSTEM, or memory of a device" },
+	  "call nvmepeer_buf_alloc(), or use a kernel with CONFIG_UDMABUF or CONFIG_DMABUF_HEAPS_SYSTEM, "
+	  "or memory of a device" },
 	{ CALL_HOSTMEM, EINVAL, "the size is 0 or above udmabuf's size_limit_mb",
 	  "raise /sys/module/udmabuf/parameters/size_limit_mb, or allocate several buffers" },
 	{ CALL_HOSTMEM, EACCES, "no permission for /dev/udmabuf or /dev/dma_heap/system",

@@ -112,7 +112,7 @@ static int open_gpu(struct bench *bench, int number, int *fd)
 
 static int open_host(struct bench *bench, int *fd)
 {
-	int result = nvmepeer_hostmem_alloc(data_bytes(bench), &bench->host);
+	int result = nvmepeer_buf_alloc(bench->ctrl, data_bytes(bench), &bench->host);
 
 	if (!result)
 		*fd = nvmepeer_hostmem_fd(bench->host);

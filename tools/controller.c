@@ -23,6 +23,7 @@ static const struct {
 	{ NVME_PEER_FEATURE_BUF_RINGS, "rings in imported buffers" },
 	{ NVME_PEER_FEATURE_BUF_IO, "I/O of the CPU with imported buffers" },
 	{ NVME_PEER_FEATURE_BUF_IO_VEC, "I/O of the CPU with lists of ranges" },
+	{ NVME_PEER_FEATURE_BUF_ALLOC, "allocation of host memory" },
 };
 
 static void report_features(struct report *report, uint64_t set)
@@ -207,7 +208,7 @@ static int import_host(struct report *report, struct nvmepeer *ctrl, uint64_t by
 	struct nvmepeer_hostmem *memory;
 	int status;
 
-	if (nvmepeer_hostmem_alloc(bytes, &memory))
+	if (nvmepeer_buf_alloc(ctrl, bytes, &memory))
 		return refused(report);
 	status = import_once(report, ctrl, nvmepeer_hostmem_fd(memory), flags);
 	nvmepeer_hostmem_free(memory);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer ioctls of the controller node: NVME_PEER_INFO to NVME_PEER_QP_CREATE.
+ * Peer ioctls of the controller node: NVME_PEER_INFO to NVME_PEER_BUF_ALLOC.
  */
 #include <linux/capability.h>
+#include <linux/dma-buf.h>
 #include <linux/file.h>
+#include <linux/mm.h>
 #include <linux/pci.h>
 #include <linux/security.h>
 #include <linux/slab.h>
@@ -15,6 +17,7 @@
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/qids.h"
+#include "host_buffer.h"
 #include "import.h"
 #include "ioctl.h"
 #include "peer.h"
@@ -47,7 +50,8 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 		.features = NVME_PEER_FEATURE_DIRECT |
 			    NVME_PEER_FEATURE_BUF_RINGS |
 			    NVME_PEER_FEATURE_BUF_IO |
-			    NVME_PEER_FEATURE_BUF_IO_VEC,
+			    NVME_PEER_FEATURE_BUF_IO_VEC |
+			    NVME_PEER_FEATURE_BUF_ALLOC,
 		.cap = ctrl->cap,
 		.version = ctrl->vs,
 		.state = (u32)nvmep_ctrl_state(ctrl),
@@ -309,6 +313,47 @@ static int nvmep_respond_buf_table(struct nvmep_ucmd *ucmd)
 	return nvmep_ucmd_respond(ucmd);
 }
 
+static int nvmep_buf_alloc_check(const struct nvmep_ctrl *ctrl,
+				 const struct nvme_peer_buf_alloc *cmd)
+{
+	if (cmd->flags || cmd->reserved || !cmd->length)
+		return -EINVAL;
+	if (cmd->length > NVME_PEER_BUF_ALLOC_MAX)
+		return -EFBIG;
+	return READ_ONCE(ctrl->peers->removed) ? -ESHUTDOWN : 0;
+}
+
+/* The memory needs no controller: unbinding does not wait for this. */
+static int nvmep_ioctl_buf_alloc(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_buf_alloc *cmd = ucmd->cmd;
+	struct nvmep_peer_file *file = ucmd->context;
+	struct dma_buf *dmabuf;
+	int err;
+
+	err = nvmep_buf_alloc_check(file->ctrl, cmd);
+	if (err)
+		return err;
+	cmd->length = PAGE_ALIGN(cmd->length);
+	cmd->fd = get_unused_fd_flags(O_CLOEXEC);
+	if (cmd->fd < 0)
+		return cmd->fd;
+	dmabuf = nvmep_host_buffer_create(file->ctrl, cmd->length);
+	if (IS_ERR(dmabuf)) {
+		put_unused_fd(cmd->fd);
+		return PTR_ERR(dmabuf);
+	}
+	ucmd->result = dmabuf->file;
+	return 0;
+}
+
+static int nvmep_respond_buf_alloc(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_buf_alloc *cmd = ucmd->cmd;
+
+	return nvmep_ucmd_respond_file(ucmd, cmd->fd, ucmd->result);
+}
+
 /* --- queue pairs --------------------------------------------------------- */
 
 /*
@@ -407,6 +452,8 @@ static const struct nvmep_ioctl nvmep_peer_ioctls[] = {
 		    nvmep_ioctl_buf_table, nvmep_respond_buf_table),
 	NVMEP_IOCTL(NVME_PEER_QP_CREATE, nvme_peer_qp_create, reserved, false,
 		    nvmep_ioctl_qp_create, nvmep_respond_qp_create),
+	NVMEP_IOCTL(NVME_PEER_BUF_ALLOC, nvme_peer_buf_alloc, reserved, true,
+		    nvmep_ioctl_buf_alloc, nvmep_respond_buf_alloc),
 };
 
 /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The dma-bufs of a queue pair: lifetime, access control, accounting.
+ * The dma-bufs of a queue pair or of a host buffer: lifetime, access control,
+ * accounting.
  *
  * Each kind of memory has a table of operations.  Host pages (host_pages.c)
  * need no revocation; doorbells (export_doorbell.c) do.  After the end of a
@@ -413,14 +414,28 @@ static const struct dma_buf_ops nvmep_dma_buf_ops = {
 };
 
 /**
- * nvmep_is_export() - is this a dma-buf of a queue pair?
+ * nvmep_is_host_buffer() - is this a dma-buf of NVME_PEER_BUF_ALLOC?
  * @dmabuf: any dma-buf
  *
- * Return: true if this module has exported it.
+ * Return: true if it is.
  */
-bool nvmep_is_export(const struct dma_buf *dmabuf)
+bool nvmep_is_host_buffer(const struct dma_buf *dmabuf)
 {
-	return dmabuf->ops == &nvmep_dma_buf_ops;
+	const struct nvmep_export *export = dmabuf->priv;
+
+	return dmabuf->ops == &nvmep_dma_buf_ops && export->ops->host_buffer;
+}
+
+/**
+ * nvmep_is_qp_export() - is this a dma-buf of a queue pair?
+ * @dmabuf: any dma-buf
+ *
+ * Return: true if it is.
+ */
+bool nvmep_is_qp_export(const struct dma_buf *dmabuf)
+{
+	return dmabuf->ops == &nvmep_dma_buf_ops &&
+	       !nvmep_is_host_buffer(dmabuf);
 }
 
 static void nvmep_export_init(struct nvmep_export *export,

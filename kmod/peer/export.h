@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The dma-bufs of a queue pair: the part that all kinds share, and doorbells.
+ * The dma-bufs of a queue pair or of a host buffer: the part that all kinds
+ * share, and doorbells.
  */
 #ifndef _NVMEP_EXPORT_H
 #define _NVMEP_EXPORT_H
@@ -23,9 +24,9 @@ struct sg_table;
 struct vm_area_struct;
 
 /**
- * struct nvmep_exports - the dma-bufs of one queue pair
+ * struct nvmep_exports - the dma-bufs of one queue pair or host buffer
  * @ctrl: const; held by the owner
- * @owner: const: the queue pair, which every dma-buf holds
+ * @owner: const: the queue pair or host buffer, which every dma-buf holds
  * @release: const: frees @owner
  * @lock: guards @list, writes of @withdrawn and @ended, and the step and list of
  *	mmap()s of each dma-buf.  Innermost; held for list operations only,
@@ -68,6 +69,7 @@ struct nvmep_exports {
 /**
  * struct nvmep_export_ops - operations of one kind of dma-buf
  * @stays_open: allow new users after the end of the queue pair
+ * @host_buffer: the memory belongs to no queue pair
  * @read_only: the dma-buf is open for reading only, and devices behind an IOMMU
  *	cannot write it
  * @attach: accept a device or return an error; may set attach->priv.  NULL
@@ -88,6 +90,7 @@ struct nvmep_exports {
  */
 struct nvmep_export_ops {
 	bool stays_open;
+	bool host_buffer;
 	bool read_only;
 	int (*attach)(struct nvmep_export *export,
 		      struct dma_buf_attachment *attach);
@@ -151,7 +154,8 @@ struct dma_buf *nvmep_export_publish(struct nvmep_export *export,
 				     struct nvmep_exports *exports,
 				     const struct nvmep_export_ops *ops,
 				     size_t bytes);
-bool nvmep_is_export(const struct dma_buf *dmabuf);
+bool nvmep_is_qp_export(const struct dma_buf *dmabuf);
+bool nvmep_is_host_buffer(const struct dma_buf *dmabuf);
 void nvmep_export_count_mmap(struct nvmep_export *export, int change);
 void nvmep_export_queue_work(struct nvmep_export *export,
 			     struct delayed_work *work);

@@ -19,18 +19,20 @@
 #include "core/ctrl.h"
 #include "export.h"
 #include "host_pages.h"
+#include "import.h"
 #include "peer.h"
 #include "route.h"
 
 /* Contiguous pages with a reference count each; freed one by one. */
-static struct page *nvmep_alloc_contiguous(int node, unsigned int count)
+static struct page *nvmep_alloc_contiguous(int node, unsigned int count,
+					   gfp_t effort)
 {
 	const gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	unsigned int order = order_base_2(count);
 	struct page *first;
 	unsigned int i;
 
-	first = alloc_pages_node(node, gfp, order);
+	first = alloc_pages_node(node, gfp | effort, order);
 	if (!first)
 		return NULL;
 	split_page(first, order);
@@ -39,8 +41,30 @@ static struct page *nvmep_alloc_contiguous(int node, unsigned int count)
 	return first;
 }
 
+static struct nvmep_host_pages *
+nvmep_host_pages_new(struct nvmep_ctrl *ctrl, unsigned int count)
+{
+	struct nvmep_host_pages *host;
+
+	host = kvzalloc(struct_size(host, pages, count), GFP_KERNEL_ACCOUNT);
+	if (host)
+		host->leak_counters = &ctrl->peers->leak_counters;
+	return host;
+}
+
+/* Appends contiguous pages, which now belong to @host. */
+static void nvmep_host_pages_append(struct nvmep_host_pages *host,
+				    struct page *first, unsigned int count)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++)
+		host->pages[host->count++] = first + i;
+	nvmep_leak_count(host->leak_counters, NVMEP_OBJECT_PAGES, count);
+}
+
 /**
- * nvmep_host_pages_alloc() - allocate zeroed pages that peers may map
+ * nvmep_host_pages_alloc() - allocate zeroed contiguous pages that peers map
  * @ctrl: the controller
  * @bytes: rounded up to whole pages
  *
@@ -50,25 +74,71 @@ struct nvmep_host_pages *nvmep_host_pages_alloc(struct nvmep_ctrl *ctrl,
 						size_t bytes)
 {
 	unsigned int count = PAGE_ALIGN(bytes) >> PAGE_SHIFT;
-	struct nvmep_host_pages *host;
+	struct nvmep_host_pages *host = nvmep_host_pages_new(ctrl, count);
 	struct page *first;
-	unsigned int i;
 
-	host = kvzalloc(struct_size(host, pages, count), GFP_KERNEL_ACCOUNT);
 	if (!host)
 		return ERR_PTR(-ENOMEM);
-
-	first = nvmep_alloc_contiguous(dev_to_node(ctrl->dev), count);
+	first = nvmep_alloc_contiguous(dev_to_node(ctrl->dev), count, 0);
 	if (!first) {
 		kvfree(host);
 		return ERR_PTR(-ENOMEM);
 	}
+	nvmep_host_pages_append(host, first, count);
+	return host;
+}
 
-	host->leak_counters = &ctrl->peers->leak_counters;
-	host->count = count;
-	for (i = 0; i < count; i++)
-		host->pages[i] = first + i;
-	nvmep_leak_count(host->leak_counters, NVMEP_OBJECT_PAGES, count);
+/*
+ * Appends one piece of at most @piece pages, and halves @piece until there is
+ * one.  Fails rather than invoking the OOM killer: the caller chose the size.
+ */
+static int nvmep_host_pages_add_piece(struct nvmep_host_pages *host, int node,
+				      unsigned int *piece)
+{
+	struct page *first;
+
+	for (;;) {
+		first = nvmep_alloc_contiguous(node, *piece, *piece > 1 ?
+					       __GFP_NORETRY :
+					       __GFP_RETRY_MAYFAIL);
+		if (first)
+			break;
+		if (*piece == 1)
+			return -ENOMEM;
+		*piece = DIV_ROUND_UP(*piece, 2);
+	}
+	nvmep_host_pages_append(host, first, *piece);
+	return nvmep_walk_resched();
+}
+
+/**
+ * nvmep_host_pages_alloc_pieces() - allocate zeroed pages in several pieces
+ * @ctrl: the controller
+ * @bytes: a multiple of the page size
+ *
+ * Pieces are as long as free memory allows.
+ *
+ * Return: the pages, or an ERR_PTR: -ENOMEM, -EINTR after a fatal signal.
+ */
+struct nvmep_host_pages *
+nvmep_host_pages_alloc_pieces(struct nvmep_ctrl *ctrl, size_t bytes)
+{
+	unsigned int count = bytes >> PAGE_SHIFT;
+	struct nvmep_host_pages *host = nvmep_host_pages_new(ctrl, count);
+	unsigned int piece = MAX_ORDER_NR_PAGES;
+	int err = 0;
+
+	if (!host)
+		return ERR_PTR(-ENOMEM);
+	while (!err && host->count < count) {
+		piece = min(piece, count - host->count);
+		err = nvmep_host_pages_add_piece(host, dev_to_node(ctrl->dev),
+						 &piece);
+	}
+	if (err) {
+		nvmep_host_pages_free(host);
+		return ERR_PTR(err);
+	}
 	return host;
 }
 
@@ -138,7 +208,7 @@ bool nvmep_dma_needs_sync(struct device *dev, dma_addr_t dma, struct page *page)
 /**
  * struct nvmep_host_export - a dma-buf of host pages
  * @export: common part
- * @pages: const; part of the queue pair, which @export holds
+ * @pages: const; part of the queue pair or host buffer, which @export holds
  */
 struct nvmep_host_export {
 	struct nvmep_export export;
@@ -148,6 +218,24 @@ struct nvmep_host_export {
 static struct nvmep_host_pages *nvmep_export_pages(struct nvmep_export *export)
 {
 	return container_of(export, struct nvmep_host_export, export)->pages;
+}
+
+/* Both sides poll the memory without DMA sync: a bounce buffer cannot work. */
+static bool nvmep_host_needs_sync(struct device *dev, struct sg_table *sgt,
+				  struct page *first)
+{
+	struct scatterlist *sg;
+	int i;
+
+	if (nvmep_dma_needs_sync(dev, sg_dma_address(sgt->sgl), first))
+		return true;
+	/* Behind an IOMMU whole pages never bounce. */
+	if (nvmep_route_translated(dev))
+		return false;
+	for_each_sgtable_dma_sg(sgt, sg, i)
+		if (dma_need_sync(dev, sg_dma_address(sg)))
+			return true;
+	return false;
 }
 
 static struct sg_table *nvmep_host_map(struct nvmep_export *export,
@@ -168,12 +256,7 @@ static struct sg_table *nvmep_host_map(struct nvmep_export *export,
 	err = dma_map_sgtable(attach->dev, sgt, dir, 0);
 	if (err)
 		goto free_table;
-	/*
-	 * Both sides poll the memory without DMA sync: a bounce buffer cannot
-	 * work.
-	 */
-	if (nvmep_dma_needs_sync(attach->dev, sg_dma_address(sgt->sgl),
-				 host->pages[0])) {
+	if (nvmep_host_needs_sync(attach->dev, sgt, host->pages[0])) {
 		err = -EOPNOTSUPP;
 		goto unmap;
 	}
@@ -236,6 +319,13 @@ static const struct nvmep_export_ops nvmep_ring_export_ops = {
 	.mmap = nvmep_host_mmap,
 };
 
+static const struct nvmep_export_ops nvmep_host_buffer_export_ops = {
+	.host_buffer = true,
+	.map = nvmep_host_map,
+	.unmap = nvmep_host_unmap,
+	.mmap = nvmep_host_mmap,
+};
+
 /*
  * Read-only: all peers of a queue pair share the page that the kernel writes.
  */
@@ -258,6 +348,19 @@ static struct dma_buf *nvmep_host_export(struct nvmep_exports *exports,
 	host->pages = pages;
 	return nvmep_export_publish(&host->export, exports, ops,
 				    (size_t)pages->count << PAGE_SHIFT);
+}
+
+/**
+ * nvmep_export_host_buffer() - export host memory of NVME_PEER_BUF_ALLOC
+ * @exports: the dma-bufs of the host buffer, which the caller holds
+ * @pages: the pages
+ *
+ * Return: see nvmep_export_publish().
+ */
+struct dma_buf *nvmep_export_host_buffer(struct nvmep_exports *exports,
+					 struct nvmep_host_pages *pages)
+{
+	return nvmep_host_export(exports, pages, &nvmep_host_buffer_export_ops);
 }
 
 /**

@@ -30,8 +30,6 @@
  * Imported host memory counts as locked memory of the importing user
  * (RLIMIT_MEMLOCK).  The limit of device memory is that of its driver.
  */
-#include <linux/capability.h>
-#include <linux/cred.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-map-ops.h>
 #include <linux/dma-mapping.h>
@@ -40,13 +38,14 @@
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/sched/signal.h>
-#include <linux/sched/user.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
 
 #include "compat.h"
 #include "core/ctrl.h"
 #include "core/queue.h"
+#include "export.h"
+#include "host_buffer.h"
 #include "host_pages.h"
 #include "import.h"
 #include "peer.h"
@@ -470,10 +469,7 @@ static unsigned long nvmep_buf_locked_pages(const struct nvmep_buf *buf)
 /* Under buf->lock, or without other users. */
 static void nvmep_buf_uncharge(struct nvmep_buf *buf)
 {
-	if (!buf->user)
-		return;
-	atomic_long_sub(nvmep_buf_locked_pages(buf), &buf->user->locked_vm);
-	free_uid(buf->user);
+	nvmep_locked_uncharge(buf->user, nvmep_buf_locked_pages(buf));
 	buf->user = NULL;
 }
 
@@ -734,31 +730,22 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
  * nvmep_buf_charge() - count a new buffer as locked memory of the calling user
  * @buf: the buffer; host memory counts, memory of a device does not
  *
- * In the counter that io_uring charges for registered buffers, until the buffer
- * is unmapped.  No limit applies to a caller with CAP_IPC_LOCK, and nothing is
- * counted.
+ * A host buffer is charged to the user that allocated it.  Uncharged when the
+ * buffer is unmapped.
  *
  * Return: 0, or -ENOBUFS if it exceeds RLIMIT_MEMLOCK.
  */
 int nvmep_buf_charge(struct nvmep_buf *buf)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	unsigned long pages = nvmep_buf_locked_pages(buf);
-	struct user_struct *user = current_user();
-	long locked = atomic_long_read(&user->locked_vm);
+	int err;
 
 	if (buf->placement.path.reason != NVME_PEER_REASON_HOST_MEMORY ||
-	    ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
+	    nvmep_is_host_buffer(buf->dmabuf))
 		return 0;
-	do {
-		if (locked + pages > limit)
-			return -ENOBUFS;
-	} while (!atomic_long_try_cmpxchg(&user->locked_vm, &locked,
-					  locked + pages));
 	mutex_lock(&buf->lock);
-	buf->user = get_uid(user);
+	err = nvmep_locked_charge(&buf->user, nvmep_buf_locked_pages(buf));
 	mutex_unlock(&buf->lock);
-	return 0;
+	return err;
 }
 
 /**

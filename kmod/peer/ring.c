@@ -73,7 +73,7 @@ int nvmep_ring_init_buf(struct nvmep_ring *ring, struct nvmep_ctrl *ctrl,
 	u64 end;
 
 	/* A ring of its queue pair would not be found: it is not in a buffer. */
-	if (nvmep_is_export(buf->dmabuf))
+	if (nvmep_is_qp_export(buf->dmabuf))
 		return -EEXIST;
 	if (!IS_ALIGNED(ring->offset, ctrl->page_size))
 		return -EINVAL;

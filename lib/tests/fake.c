@@ -152,6 +152,8 @@ static size_t known_size(unsigned long command)
 		return sizeof(struct nvme_peer_route);
 	case NVME_PEER_BUF_IMPORT:
 		return sizeof(struct nvme_peer_buf_import);
+	case NVME_PEER_BUF_ALLOC:
+		return sizeof(struct nvme_peer_buf_alloc);
 	case NVME_PEER_QP_CREATE:
 		return sizeof(struct nvme_peer_qp_create);
 	case NVME_PEER_QP_INFO:
@@ -165,6 +167,7 @@ static int answer_peer(unsigned long command, void *argument)
 {
 	union {
 		struct nvme_peer_buf_import *import;
+		struct nvme_peer_buf_alloc *alloc;
 		struct nvme_peer_qp_create *create;
 		struct nvme_peer_qp_export *export;
 		const struct nvme_peer_qp_rearm *rearm;
@@ -186,6 +189,10 @@ static int answer_peer(unsigned long command, void *argument)
 		out.import->length = 65536;
 		out.import->segments = fake.table_break ? 2 : 1;
 		fake.buffers++;
+		return 0;
+	case NVME_PEER_BUF_ALLOC:
+		out.alloc->length = (out.alloc->length + 4095) / 4096 * 4096;
+		out.alloc->fd = new_file();
 		return 0;
 	case NVME_PEER_BUF_RELEASE:
 		if (fake.release_refusals) {

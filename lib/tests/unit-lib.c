@@ -586,6 +586,51 @@ TEST(host_memory_without_devices_is_explained)
 	MENTIONS(explanation.help, "CONFIG_UDMABUF");
 }
 
+TEST_F(controller, memory_of_the_module_is_whole_pages)
+{
+	struct nvmepeer_hostmem *memory;
+	int files = fake.open_files;
+
+	ASSERT_EQ(nvmepeer_buf_alloc(self->ctrl, 5000, &memory), 0);
+	EXPECT_EQ(REQUEST(struct nvme_peer_buf_alloc)->length, 5000);
+	memset(nvmepeer_hostmem_address(memory), 0x5a, 8192);
+	EXPECT_GE(nvmepeer_hostmem_fd(memory), 1000);
+	EXPECT_EQ(nvmepeer_hostmem_length(memory), 8192);
+	EXPECT_EQ(fake.open_files, files + 1);
+	nvmepeer_hostmem_free(memory);
+	EXPECT_EQ(fake.open_files, files);
+	/* The dma-buf is closed if it cannot be mapped. */
+	fake.map_error = ENOMEM;
+	EXPECT_EQ(nvmepeer_buf_alloc(self->ctrl, 5000, &memory), -ENOMEM);
+	EXPECT_EQ(fake.open_files, files);
+}
+
+TEST_F(controller, limits_of_allocation_are_explained)
+{
+	static const struct {
+		int error;
+		const char *limit;
+		const char *help;
+	} cases[] = {
+		{ EFBIG, "1 GiB", "several buffers" },
+		{ ENOBUFS, "RLIMIT_MEMLOCK", "ulimit -l" },
+		{ ENOMEM, "cgroup", "memory.max" },
+		{ ENOTTY, "NVME_PEER_BUF_ALLOC", "load a module" },
+	};
+	struct nvmepeer_explanation explanation;
+	struct nvmepeer_hostmem *memory;
+	size_t i;
+
+	fake.fail_command = NVME_PEER_BUF_ALLOC;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake.fail_error = cases[i].error;
+		ASSERT_EQ(nvmepeer_buf_alloc(self->ctrl, 1, &memory), -cases[i].error);
+		nvmepeer_explain(&explanation, sizeof(explanation));
+		MENTIONS(explanation.limit, cases[i].limit);
+		MENTIONS(explanation.help, cases[i].help);
+	}
+}
+
 TEST(closing_null_is_allowed)
 {
 	nvmepeer_close(NULL);

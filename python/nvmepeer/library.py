@@ -24,6 +24,7 @@ _takes: dict[str, list[Any]] = {
     "buf_import_part": [_handle, POINTER(abi.BufferImport), c_size_t],
     "buf_release": [_handle, c_uint32],
     "buf_table": [_handle, c_uint32, c_uint64, POINTER(c_uint64), c_uint32],
+    "buf_alloc": [_handle, c_size_t, _receives],
     "hostmem_alloc": [c_size_t, _receives],
     "hostmem_free": [_handle],
     "hostmem_address": [_handle],

@@ -70,12 +70,15 @@ class _Memory(_Object):
 
 
 class HostMemory(_Memory):
-    """Host memory that is also a dma-buf."""
+    """Host memory that is also a dma-buf, allocated by the module if a controller is given."""
 
     _close = "hostmem_free"
 
-    def __init__(self, length: int) -> None:
-        super().__init__("hostmem_alloc", length)
+    def __init__(self, length: int, controller: "Controller | None" = None) -> None:
+        if controller is None:
+            super().__init__("hostmem_alloc", length)
+        else:
+            super().__init__("buf_alloc", controller._open(), length)
 
     @property
     def memory(self) -> memoryview:

@@ -66,6 +66,11 @@ impl Features {
     pub fn buffer_io_vec(self) -> bool {
         self.has(sys::NVME_PEER_FEATURE_BUF_IO_VEC)
     }
+
+    /// [`HostMemory::near`](crate::HostMemory::near).
+    pub fn buffer_alloc(self) -> bool {
+        self.has(sys::NVME_PEER_FEATURE_BUF_ALLOC)
+    }
 }
 
 impl FromC<u64> for Features {

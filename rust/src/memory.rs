@@ -3,6 +3,7 @@
 use core::sync::atomic::{AtomicU8, Ordering};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
+use crate::controller::Controller;
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::sys;
@@ -104,6 +105,22 @@ impl HostMemory {
         let handle = unsafe {
             Handle::new(sys::nvmepeer_hostmem_free, |receives| {
                 sys::nvmepeer_hostmem_alloc(length, receives)
+            })
+        }?;
+        Ok(Self { handle })
+    }
+
+    /// The same, allocated by the kernel module near `controller`, which it may outlive.
+    ///
+    /// # Errors
+    ///
+    /// `EFBIG`: more than 1 GiB.  `ENOBUFS`: more locked memory than the user may have.
+    pub fn near(controller: &Controller, length: usize) -> Result<Self, Error> {
+        // SAFETY: the controller is open, and the second function frees what the first one
+        // allocates.
+        let handle = unsafe {
+            Handle::new(sys::nvmepeer_hostmem_free, |receives| {
+                sys::nvmepeer_buf_alloc(controller.raw(), length, receives)
             })
         }?;
         Ok(Self { handle })

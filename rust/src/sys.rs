@@ -8,11 +8,13 @@ pub const NVME_PEER_FEATURE_DIRECT: u32 = 1;
 pub const NVME_PEER_FEATURE_BUF_RINGS: u32 = 2;
 pub const NVME_PEER_FEATURE_BUF_IO: u32 = 4;
 pub const NVME_PEER_FEATURE_BUF_IO_VEC: u32 = 8;
+pub const NVME_PEER_FEATURE_BUF_ALLOC: u32 = 256;
 pub const NVME_PEER_ROUTE_BLOCKERS: u32 = 6;
 pub const NVME_PEER_ROUTE_BY_ADDRESS: u32 = 1;
 pub const NVME_PEER_BUF_REQUIRE_DEVICE: u32 = 1;
 pub const NVME_PEER_QP_ALLOW_SLEEP: u32 = 1;
 pub const NVME_PEER_QP_NO_STATIC: u32 = 2;
+pub const NVME_PEER_BUF_ALLOC_MAX: u32 = 1073741824;
 pub const NVME_PEER_EXPORT_ALLOW_STATIC: u32 = 1;
 pub const NVME_PEER_EVENT_LEAST: u32 = 32;
 pub const NVME_PEER_STATUS_MAGIC: u32 = 1885696110;
@@ -115,6 +117,7 @@ pub const NVME_PEER_CMD_BUF_IMPORT: _bindgen_ty_6 = 2;
 pub const NVME_PEER_CMD_BUF_RELEASE: _bindgen_ty_6 = 3;
 pub const NVME_PEER_CMD_BUF_TABLE: _bindgen_ty_6 = 4;
 pub const NVME_PEER_CMD_QP_CREATE: _bindgen_ty_6 = 5;
+pub const NVME_PEER_CMD_BUF_ALLOC: _bindgen_ty_6 = 6;
 pub const NVME_PEER_CMD_QP_EXPORT: _bindgen_ty_6 = 16;
 pub const NVME_PEER_CMD_QP_INFO: _bindgen_ty_6 = 17;
 pub const NVME_PEER_CMD_QP_REARM: _bindgen_ty_6 = 18;
@@ -586,6 +589,39 @@ const _: () = {
     [
         "Offset of field: nvme_peer_qp_create::reserved",
     ][::core::mem::offset_of!(nvme_peer_qp_create, reserved) - 60usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_buf_alloc {
+    pub size: __u32,
+    pub flags: __u32,
+    pub length: __u64,
+    pub fd: __s32,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_buf_alloc",
+    ][::core::mem::size_of::<nvme_peer_buf_alloc>() - 24usize];
+    [
+        "Alignment of nvme_peer_buf_alloc",
+    ][::core::mem::align_of::<nvme_peer_buf_alloc>() - 8usize];
+    [
+        "Offset of field: nvme_peer_buf_alloc::size",
+    ][::core::mem::offset_of!(nvme_peer_buf_alloc, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_buf_alloc::flags",
+    ][::core::mem::offset_of!(nvme_peer_buf_alloc, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_buf_alloc::length",
+    ][::core::mem::offset_of!(nvme_peer_buf_alloc, length) - 8usize];
+    [
+        "Offset of field: nvme_peer_buf_alloc::fd",
+    ][::core::mem::offset_of!(nvme_peer_buf_alloc, fd) - 16usize];
+    [
+        "Offset of field: nvme_peer_buf_alloc::reserved",
+    ][::core::mem::offset_of!(nvme_peer_buf_alloc, reserved) - 20usize];
 };
 pub const NVME_PEER_EXPORT_SQ: nvme_peer_export = 0;
 pub const NVME_PEER_EXPORT_CQ: nvme_peer_export = 1;
@@ -1130,6 +1166,13 @@ extern "C" {
 }
 extern "C" {
     pub fn nvmepeer_hostmem_free(memory: *mut nvmepeer_hostmem);
+}
+extern "C" {
+    pub fn nvmepeer_buf_alloc(
+        ctrl: *mut nvmepeer,
+        length: usize,
+        memory: *mut *mut nvmepeer_hostmem,
+    ) -> ::core::ffi::c_int;
 }
 extern "C" {
     pub fn nvmepeer_hostmem_address(

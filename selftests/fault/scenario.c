@@ -224,6 +224,15 @@ static int make_imported(struct stage *stage)
 	return make_buffer(stage) ?: import_buffer(stage);
 }
 
+/* Several pieces, one of which is no power of two. */
+static int allocate_buffer(struct stage *stage)
+{
+	struct nvme_peer_buf_alloc alloc = { .size = sizeof(alloc), .length = (4 << 20) + 3 * NP_PAGE };
+	int ret = np_ioctl(stage->ctrl.fd, NVME_PEER_BUF_ALLOC, &alloc);
+
+	return ret ?: keep(stage, BUFFER, alloc.fd);
+}
+
 static int get_table(struct stage *stage)
 {
 	struct nvme_peer_buf_table table = {
@@ -668,6 +677,7 @@ const struct scenario scenarios[] = {
 	{ "BUF_IMPORT of host memory", FAULT_CALLER, make_buffer, import_buffer },
 	{ "BUF_IMPORT of scattered memory", FAULT_CALLER, make_scattered, import_buffer },
 	{ "BUF_IMPORT of device memory", FAULT_CALLER, make_device_buffer, import_buffer },
+	{ "BUF_ALLOC", FAULT_CALLER, NULL, allocate_buffer },
 	{ "BUF_TABLE", FAULT_CALLER, make_imported, get_table },
 	{ "BUF_RELEASE", FAULT_CALLER, make_imported, release_buffer },
 	{ "QP_CREATE", FAULT_CALLER, NULL, create_qp },

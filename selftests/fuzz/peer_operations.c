@@ -122,6 +122,28 @@ static void import(struct fuzz_thread *thread)
 	fuzz_add(thread, &handle);
 }
 
+static void allocate(struct fuzz_thread *thread)
+{
+	struct nvme_peer_buf_alloc argument = {
+		.size = sizeof(argument),
+		.length = fuzz_below(thread, MOST_PAGES * NP_PAGE),
+	};
+	struct fuzz_resource ctrl;
+	int ret;
+
+	if (!fuzz_hold(thread, FUZZ_CONTROLLER, &ctrl))
+		return;
+	if (fuzz_one_in(thread, 16))
+		argument.length = NVME_PEER_BUF_ALLOC_MAX + 1ULL;
+	/* A corrupted length could take the memory of all other threads. */
+	ret = np_ioctl(ctrl.held, NVME_PEER_BUF_ALLOC, &argument);
+	fuzz_judge(thread, "BUF_ALLOC", np_permit_ioctl(&thread->caller, NVME_PEER_BUF_ALLOC), true,
+		   ret);
+	if (!ret)
+		fuzz_add_fd(thread, FUZZ_BUFFER, argument.fd);
+	fuzz_let_go(&ctrl);
+}
+
 static void release(struct fuzz_thread *thread)
 {
 	struct nvme_peer_buf_release argument = { .size = sizeof(argument) };
@@ -403,6 +425,7 @@ const struct fuzz_operation fuzz_peer_operations[] = {
 	{ "make buffer", 4, false, make_buffer },
 	{ "make device buffer", 3, false, make_device_buffer },
 	{ "BUF_IMPORT", 10, false, import },
+	{ "BUF_ALLOC", 4, false, allocate },
 	{ "BUF_RELEASE", 5, false, release },
 	{ "BUF_TABLE", 4, false, table },
 	{ "QP_CREATE", 16, false, create },

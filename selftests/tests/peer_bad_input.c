@@ -48,6 +48,7 @@ struct call {
 		struct nvme_peer_buf_import buf_import;
 		struct nvme_peer_buf_release buf_release;
 		struct nvme_peer_buf_table buf_table;
+		struct nvme_peer_buf_alloc buf_alloc;
 		struct nvme_peer_qp_create qp_create;
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
@@ -65,6 +66,7 @@ static const struct call calls[] = {
 	CALL(NVME_PEER_BUF_IMPORT, false, buf_import, .dmabuf_fd = -1),
 	CALL(NVME_PEER_BUF_RELEASE, false, buf_release, .handle = NO_HANDLE),
 	CALL(NVME_PEER_BUF_TABLE, false, buf_table, .handle = NO_HANDLE),
+	CALL(NVME_PEER_BUF_ALLOC, false, buf_alloc, .length = RING_PAGES * NP_PAGE),
 	CALL(NVME_PEER_QP_CREATE, false, qp_create, .sq_entries = ENTRIES, .cq_entries = ENTRIES),
 	CALL(NVME_PEER_QP_EXPORT, true, qp_export, .what = NVME_PEER_EXPORT_SQ),
 	CALL(NVME_PEER_QP_INFO, true, qp_info, 0),

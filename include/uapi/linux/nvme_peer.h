@@ -8,7 +8,7 @@
  * resets; the entries of a queue pair belong to one generation.
  *
  * The controller's device node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
- * NVME_PEER_QP_CREATE.  NVME_PEER_QP_CREATE returns a queue pair file, which
+ * NVME_PEER_BUF_ALLOC.  NVME_PEER_QP_CREATE returns a queue pair file, which
  * takes NVME_PEER_QP_EXPORT, NVME_PEER_QP_INFO, NVME_PEER_QP_REARM, read() and
  * poll().  Closing the last reference to a queue pair file destroys the queue
  * pair.  poll() of the controller node reports EPOLLIN while the controller is
@@ -50,9 +50,9 @@
  * of the queue pair file, 0x20 to 0x2f io_uring commands of the controller
  * node.
  *
- * Reserved, and ENOTTY until they exist: 0x06 BUF_ALLOC, 0x07 EXTENTS, 0x13
- * WINDOW_ADD, 0x14 WINDOW_REMOVE, 0x15 WINDOW_INFO, 0x16 BUF_ADD, 0x17
- * BUF_REMOVE, 0x18 KICK, 0x19 LIMITS, 0x1a STATS, 0x1b SEAL.
+ * Reserved, and ENOTTY until they exist: 0x07 EXTENTS, 0x13 WINDOW_ADD, 0x14
+ * WINDOW_REMOVE, 0x15 WINDOW_INFO, 0x16 BUF_ADD, 0x17 BUF_REMOVE, 0x18 KICK,
+ * 0x19 LIMITS, 0x1a STATS, 0x1b SEAL.
  */
 #define NVME_PEER_TYPE	0xBB
 
@@ -63,6 +63,7 @@ enum {
 	NVME_PEER_CMD_BUF_RELEASE,
 	NVME_PEER_CMD_BUF_TABLE,
 	NVME_PEER_CMD_QP_CREATE,
+	NVME_PEER_CMD_BUF_ALLOC,
 	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
 	NVME_PEER_CMD_QP_REARM,
@@ -136,12 +137,13 @@ enum nvme_peer_ctrl_state {
 
 /*
  * nvme_peer_info.features.  Reserved: bits 4 RELAY, 5 MEDIATED, 6 SERVED, 7
- * WINDOW, 8 BUF_ALLOC, 9 EXTENTS, 10 KICK.
+ * WINDOW, 9 EXTENTS, 10 KICK.
  */
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
 #define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
 #define NVME_PEER_FEATURE_BUF_IO_VEC	(1ULL << 3)	/* NVME_PEER_URING_CMD_IO_VEC */
+#define NVME_PEER_FEATURE_BUF_ALLOC	(1ULL << 8)	/* NVME_PEER_BUF_ALLOC */
 
 /**
  * struct nvme_peer_info - ioctl(NVME_PEER_INFO), on the controller node
@@ -405,7 +407,9 @@ enum nvme_peer_access {
  *
  * Host RAM counts as locked memory of the importing user, until the buffer is
  * unmapped: the size of the dma-buf, whatever the range, once for each import.
- * CAP_IPC_LOCK exempts from the limit (RLIMIT_MEMLOCK).
+ * CAP_IPC_LOCK exempts from the limit (RLIMIT_MEMLOCK).  A dma-buf of
+ * NVME_PEER_BUF_ALLOC does not count again: its user is charged as long as it
+ * exists.
  *
  * An error of the exporter other than a refusal is returned as it is.
  *
@@ -609,6 +613,52 @@ struct nvme_peer_qp_create {
 };
 
 #define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
+
+/* Maximum bytes of one buffer of NVME_PEER_BUF_ALLOC. */
+#define NVME_PEER_BUF_ALLOC_MAX	(1U << 30)
+
+/**
+ * struct nvme_peer_buf_alloc - ioctl(NVME_PEER_BUF_ALLOC), controller node
+ * @size: sizeof(struct nvme_peer_buf_alloc)
+ * @flags: must be 0
+ * @length: in: bytes, 1 to NVME_PEER_BUF_ALLOC_MAX; out: bytes of the dma-buf,
+ *	rounded up to whole pages of the CPU
+ * @fd: out: the dma-buf, close-on-exec, for NVME_PEER_BUF_IMPORT, for mmap(),
+ *	or for import by another driver
+ * @reserved: must be 0
+ *
+ * Allocates zeroed host memory near the controller, for rings and for staging
+ * buffers.  It is unmovable and never swapped.  A range of 4 MiB or less is
+ * contiguous if the system has so much contiguous memory, else the memory
+ * consists of several pieces: nvme_peer_buf_import.segments counts those that
+ * the controller sees.
+ *
+ * The memory lives as long as the dma-buf: until its descriptors and mappings
+ * are closed and its importers have released it, also after the driver was
+ * unbound.  The module cannot be unloaded until then.
+ *
+ * It is charged to the memory cgroup of the caller, and counts as locked memory
+ * of the calling user until the dma-buf is released.  CAP_IPC_LOCK exempts from
+ * the limit (RLIMIT_MEMLOCK).
+ *
+ * Errors:
+ * EINVAL: @length is 0, or @flags or @reserved is not 0.
+ * EFBIG: @length exceeds NVME_PEER_BUF_ALLOC_MAX.
+ * ENOBUFS: The user would lock more memory than RLIMIT_MEMLOCK allows.
+ * ENOMEM: Out of memory, or the limit of the caller's memory cgroup is reached.
+ * EINTR: A fatal signal interrupted the call.
+ * EMFILE, ENFILE: Too many open files.
+ * ESHUTDOWN: The driver is being unbound, or was unbound.
+ */
+struct nvme_peer_buf_alloc {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 length;
+	__s32 fd;
+	__u32 reserved;
+};
+
+#define NVME_PEER_BUF_ALLOC	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_ALLOC)
 
 /**
  * enum nvme_peer_export - object of a queue pair that is exported as a dma-buf
