@@ -87,6 +87,7 @@ enum nvmep_ctrl_state {
  *	admitted again
  * @wake: end @sleep.  No effect without it, or after @unquiesce of a controller
  *	that will not come back, which ends it too
+ * @failures: failed commands of the request queue of a namespace.  Any context
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -99,6 +100,7 @@ struct nvmep_cpu_ops {
 	void (*unlock)(struct nvmep_ctrl *ctrl);
 	int (*sleep)(struct nvmep_ctrl *ctrl);
 	void (*wake)(struct nvmep_ctrl *ctrl);
+	struct nvmep_failures *(*failures)(struct request_queue *queue);
 };
 
 /**
