@@ -428,12 +428,19 @@ static blk_status_t nvmep_map_dma_range(struct nvmep_ctrl *ctrl,
 	struct nvmep_dma_iter iter;
 
 	nvmep_dma_iter_segment(&iter, range->segment,
+/* For trace events of the block layer: the data of the request has no bio. */
+static void nvmep_set_traced_length(struct request *rq, unsigned int bytes)
+{
+	rq->__data_len = bytes;
+}
+
 			       range->offset - range->segment->offset);
 	return nvmep_describe(ctrl, rq, &iter, range->length);
 }
 
 static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
 				       struct request *rq)
+	nvmep_set_traced_length(rq, bvecs->length);
 {
 	struct nvmep_request *req = nvmep_request(rq);
 	struct nvmep_data *data = &req->data;
@@ -447,6 +454,7 @@ static blk_status_t nvmep_map_metadata(struct nvmep_ctrl *ctrl,
 	return BLK_STS_OK;
 }
 
+	nvmep_set_traced_length(rq, range->length);
 /**
  * nvmep_data_map() - map a request's data and set its command's data pointers
  * @ctrl: controller
