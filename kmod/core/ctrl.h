@@ -87,6 +87,7 @@ enum nvmep_ctrl_state {
  *	admitted again
  * @wake: end @sleep.  No effect without it, or after @unquiesce of a controller
  *	that will not come back, which ends it too
+ * @failures: failed commands of the request queue of a namespace.  Any context
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -99,6 +100,7 @@ struct nvmep_cpu_ops {
 	void (*unlock)(struct nvmep_ctrl *ctrl);
 	int (*sleep)(struct nvmep_ctrl *ctrl);
 	void (*wake)(struct nvmep_ctrl *ctrl);
+	struct nvmep_failures *(*failures)(struct request_queue *queue);
 };
 
 /**
@@ -235,7 +237,12 @@ struct nvmep_ctrl {
 					 * @cpu_qids increase it; read by
 					 * nvmep_ctrl_cpu_queues()
 					 */
+	u16 io_entries;			/* const while bound: of each of @queues */
 	unsigned int polled_queues;	/* const while bound: last of @queues */
+	unsigned int write_queues;	/* const while bound: the first of
+					 * @queues that are for writes, if so
+					 * many are live; 0: reads share them
+					 */
 	unsigned int cpu_queues_live;	/* the first of @queues exist on the
 					 * controller; changes during a start
 					 */

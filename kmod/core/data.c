@@ -397,15 +397,41 @@ static noinline blk_status_t nvmep_map_segments(struct nvmep_ctrl *ctrl,
 	return nvmep_describe(ctrl, rq, &iter, bytes);
 }
 
+/*
+ * Requests that the block layer has merged may be one range of memory, which
+ * needs no scatter list.  Sets the length of @first, or returns false at the
+ * first gap.
+ */
+static bool nvmep_join_segments(struct request *rq, struct bio_vec *first)
+{
+	phys_addr_t start = nvmep_segment_address(first), end = start;
+	struct req_iterator iterator;
+	struct bio_vec segment;
+
+	rq_for_each_bvec(segment, rq, iterator) {
+		if (nvmep_segment_address(&segment) != end)
+			return false;
+		end += segment.bv_len;
+	}
+	first->bv_len = end - start;
+	return true;
+}
+
 static blk_status_t nvmep_map_pages(struct nvmep_ctrl *ctrl,
 				    struct request *rq, unsigned int segments)
 {
 	struct bio_vec first = req_bvec(rq);
 
-	if (segments == 1)
+	if (segments == 1 || nvmep_join_segments(rq, &first))
 		return nvmep_map_segment(ctrl, rq, &first);
 	return nvmep_map_segments(ctrl, rq, segments, &first,
 				  blk_rq_payload_bytes(rq));
+}
+
+/* For trace events of the block layer: the data of the request has no bio. */
+static void nvmep_set_traced_length(struct request *rq, unsigned int bytes)
+{
+	rq->__data_len = bytes;
 }
 
 static blk_status_t nvmep_map_bvecs(struct nvmep_ctrl *ctrl,
@@ -414,6 +440,7 @@ static blk_status_t nvmep_map_bvecs(struct nvmep_ctrl *ctrl,
 	const struct nvmep_bvecs *bvecs = &nvmep_request(rq)->data.bvecs;
 	struct bio_vec first = nvmep_bvec_at(bvecs, 0, bvecs->length);
 
+	nvmep_set_traced_length(rq, bvecs->length);
 	if (bvecs->count == 1)
 		return nvmep_map_segment(ctrl, rq, &first);
 	return nvmep_map_segments(ctrl, rq, bvecs->count, &first,
@@ -427,6 +454,7 @@ static blk_status_t nvmep_map_dma_range(struct nvmep_ctrl *ctrl,
 	const struct nvmep_dma_range *range = &nvmep_request(rq)->data.range;
 	struct nvmep_dma_iter iter;
 
+	nvmep_set_traced_length(rq, range->length);
 	nvmep_dma_iter_segment(&iter, range->segment,
 			       range->offset - range->segment->offset);
 	return nvmep_describe(ctrl, rq, &iter, range->length);

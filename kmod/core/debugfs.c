@@ -104,6 +104,7 @@ void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
 	char name[16];
 
 	snprintf(name, sizeof(name), "nvmep%d", ctrl->instance);
+	nvmep_fault_inject_add(&ctrl->failures.fault, name);
 	ctrl->debugfs = debugfs_create_dir(name, nvmep_debugfs_root);
 	debugfs_create_file("state", 0400, ctrl->debugfs, ctrl, &state_fops);
 	debugfs_create_file("generation", 0400, ctrl->debugfs, ctrl,
@@ -121,6 +122,7 @@ void nvmep_debugfs_add(struct nvmep_ctrl *ctrl)
  */
 void nvmep_debugfs_remove(struct nvmep_ctrl *ctrl)
 {
+	nvmep_fault_inject_remove(&ctrl->failures.fault);
 	debugfs_remove_recursive(ctrl->debugfs);
 	ctrl->debugfs = NULL;
 }

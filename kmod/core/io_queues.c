@@ -25,12 +25,41 @@
 
 /* Queue pairs to request; controllers grant fewer. */
 #define NVMEP_WANTED_QUEUES	1024U
-#define NVMEP_IO_ENTRIES	1024U
+
+/* Limits of io_queue_depth, those of the in-tree driver. */
+#define NVMEP_MIN_ENTRIES	2
+#define NVMEP_MAX_ENTRIES	4095
 
 static int peer_queues = -1;
 module_param(peer_queues, int, 0444);
 MODULE_PARM_DESC(peer_queues,
 		 "queue pairs for peers on each controller; -1: half of those granted");
+
+/* A tag and the CID of nvmep_queue_execute() have to fit into a CID. */
+static_assert(NVMEP_MAX_ENTRIES <= NVMEP_CID_TAG_MASK);
+
+static int nvmep_io_queue_depth_set(const char *value,
+				    const struct kernel_param *param)
+{
+	return param_set_uint_minmax(value, param, NVMEP_MIN_ENTRIES,
+				     NVMEP_MAX_ENTRIES);
+}
+
+static const struct kernel_param_ops nvmep_io_queue_depth_ops = {
+	.set = nvmep_io_queue_depth_set,
+	.get = param_get_uint,
+};
+
+static unsigned int io_queue_depth = 1024;
+module_param_cb(io_queue_depth, &nvmep_io_queue_depth_ops, &io_queue_depth,
+		0644);
+MODULE_PARM_DESC(io_queue_depth,
+		 "entries of each I/O queue of the CPU, 2 to 4095, on each controller bound from now on");
+
+static unsigned int write_queues;
+module_param(write_queues, uint, 0644);
+MODULE_PARM_DESC(write_queues,
+		 "I/O queues of the CPU for writes, 0: reads and writes share queues; on each controller bound from now on");
 
 static unsigned int poll_queues;
 module_param(poll_queues, uint, 0644);
@@ -83,16 +112,18 @@ static unsigned int nvmep_cpu_qids(const struct nvmep_ctrl *ctrl,
 /*
  * Number of queues with interrupts that may be live at once.  @usable: queue
  * IDs for the CPU, of which @share are its part at present.  Without polled
- * queues this is one for each CPU, even if the CPU's part of the queue IDs is
- * smaller now: it may grow later.  Polled queues are the last in ctrl->queues
- * and are dropped first when there are fewer queue IDs, so with them only the
- * present part counts.
+ * queues this is one for each CPU and those for writes, even if the CPU's part
+ * of the queue IDs is smaller now: it may grow later.  Polled queues are the
+ * last in ctrl->queues and are dropped first when there are fewer queue IDs, so
+ * with them only the present part counts.
  */
 static unsigned int nvmep_max_irq_queues(unsigned int usable,
 					 unsigned int share,
-					 unsigned int polled)
+					 unsigned int polled,
+					 unsigned int writes)
 {
-	return min(polled ? share - polled : usable, num_possible_cpus());
+	return min(polled ? share - polled : usable,
+		   num_possible_cpus() + writes);
 }
 
 /* Queue IDs that the CPU may use: an earlier binding may have left others. */
@@ -148,12 +179,11 @@ static int nvmep_cpu_queue_request_irq(struct nvmep_ctrl *ctrl,
  */
 static int nvmep_add_cpu_queue(struct nvmep_ctrl *ctrl, unsigned int index)
 {
-	u16 entries = min(ctrl->max_entries, NVMEP_IO_ENTRIES);
 	struct nvmep_queue *queue;
 	int ret;
 
-	queue = nvmep_queue_alloc(ctrl, entries, nvmep_request_handle_cqe,
-				  index + 1);
+	queue = nvmep_queue_alloc(ctrl, ctrl->io_entries,
+				  nvmep_request_handle_cqe, index + 1);
 	if (!queue)
 		return -ENOMEM;
 	queue->polled = index >= ctrl->max_cpu_queues - ctrl->polled_queues;
@@ -230,11 +260,14 @@ static int nvmep_plan_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 	 * At least one queue has an interrupt, for requests that are not
 	 * polled.  @share is not 0: queue ID 1 is never a peer's, as the CPU
 	 * takes the lowest one before peers can take any.  In a kdump kernel
-	 * the block layer has no map of polled queues, and would wait for their
-	 * interrupts.
+	 * the block layer has one map of queues: it would wait for interrupts
+	 * of polled ones.
 	 */
 	polled = is_kdump_kernel() ? 0 : min(READ_ONCE(poll_queues), share - 1);
-	count = nvmep_max_irq_queues(usable, share, polled);
+	ctrl->write_queues = is_kdump_kernel() ? 0 :
+		min(READ_ONCE(write_queues), num_possible_cpus());
+	ctrl->io_entries = min(ctrl->max_entries, READ_ONCE(io_queue_depth));
+	count = nvmep_max_irq_queues(usable, share, polled, ctrl->write_queues);
 	ret = nvmep_alloc_vectors(ctrl, count);
 	if (ret) {
 		dev_err(ctrl->dev, "allocation of %u interrupt vectors failed (%d)\n",

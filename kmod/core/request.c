@@ -234,6 +234,27 @@ static void nvmep_count_error(struct nvmep_failures *failures,
 
 /* --- completion ---------------------------------------------------------- */
 
+/*
+ * The controller's status of a command, or that of an injected fault.  Not of
+ * Asynchronous Event Request: as with the in-tree driver, events still arrive.
+ */
+static u16 nvmep_request_fault(const struct nvmep_queue *queue,
+			       struct request *rq, u16 status)
+{
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+	u8 opcode = nvmep_request(rq)->sqe.common.opcode;
+	struct nvmep_ctrl *ctrl = queue->ctrl;
+	struct nvmep_failures *failures = queue->number ?
+		ctrl->cpu_ops->failures(rq->q) : &ctrl->failures;
+
+	if (!queue->number && opcode == nvme_admin_async_event)
+		return status;
+	return nvmep_fault_inject_status(&failures->fault, opcode, status);
+#else
+	return status;
+#endif
+}
+
 /* Sets the outcome of a request in flight. */
 static void nvmep_request_set_result(struct request *rq, u16 status, u64 result)
 {
@@ -323,6 +344,7 @@ void nvmep_request_handle_cqe(struct nvmep_queue *queue,
 {
 	u16 cid = nvmep_cid(READ_ONCE(cqe->command_id));
 	struct request *rq = nvmep_request_of_cid(queue, cid);
+	u16 status;
 
 	if (unlikely(!rq)) {
 		if (nvmep_execute_handle_cqe(queue, cid, cqe))
@@ -336,8 +358,8 @@ void nvmep_request_handle_cqe(struct nvmep_queue *queue,
 	if (unlikely(blk_should_fake_timeout(rq->q)))
 		return;
 	WRITE_ONCE(queue->requests[cid & NVMEP_CID_TAG_MASK], NULL);
-	nvmep_request_set_result(rq, le16_to_cpu(cqe->status) >> 1,
-				 le64_to_cpu(cqe->result.u64));
+	status = nvmep_request_fault(queue, rq, le16_to_cpu(cqe->status) >> 1);
+	nvmep_request_set_result(rq, status, le64_to_cpu(cqe->result.u64));
 	nvmep_request_complete(rq, batch);
 }
 

@@ -10,6 +10,7 @@
 
 #include "compat.h"
 #include "data.h"
+#include "fault_inject.h"
 #include "nvme.h"
 
 struct nvmep_queue;
@@ -66,18 +67,20 @@ struct nvmep_request {
 };
 
 /**
- * struct nvmep_failures - counters of failed commands of one request queue
+ * struct nvmep_failures - failed commands of one request queue
  * @errors: commands that ended with an error; passthrough commands of user
  *	space count only while @log_passthru is set
  * @retries: retries of commands
  * @log_passthru: log each failed passthrough command; READ_ONCE()
+ * @fault: commands that are to fail; debugfs has its files
  *
- * sysfs attributes read and set each of them.
+ * sysfs attributes read and set the first three.
  */
 struct nvmep_failures {
 	atomic_long_t errors;
 	atomic_long_t retries;
 	bool log_passthru;
+	struct nvmep_fault_inject fault;
 };
 
 static inline struct nvmep_request *nvmep_request(struct request *rq)

@@ -432,6 +432,13 @@ static void nvmep_cpu_exit(struct nvmep_ctrl *ctrl)
 	kfree(ctrl->cpu);
 }
 
+static struct nvmep_failures *nvmep_ns_failures(struct request_queue *queue)
+{
+	struct nvmep_ns *ns = queue->queuedata;
+
+	return &ns->failures;
+}
+
 const struct nvmep_cpu_ops nvmep_cpu_ops = {
 	.init = nvmep_cpu_init,
 	.exit = nvmep_cpu_exit,
@@ -443,4 +450,5 @@ const struct nvmep_cpu_ops nvmep_cpu_ops = {
 	.unlock = nvmep_opal_unlock,
 	.sleep = nvmep_namespaces_sleep,
 	.wake = nvmep_namespaces_wake,
+	.failures = nvmep_ns_failures,
 };

@@ -75,6 +75,7 @@ static u32 nvmep_hwmon_threshold(int channel, bool under)
 	       (under ? NVME_TEMP_THRESH_TYPE_UNDER : 0);
 }
 
+/* A command for each read, as in-tree: passthrough may change it.  One at a time. */
 static int nvmep_hwmon_get_threshold(struct nvmep_hwmon *hwmon, int channel,
 				     bool under, long *value)
 {

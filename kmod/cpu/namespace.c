@@ -313,6 +313,7 @@ int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 	ret = device_add_disk(&ctrl->device, ns->disk, nvmep_ns_groups);
 	if (ret)
 		goto err_unlink;
+	nvmep_fault_inject_add(&ns->failures.fault, ns->disk->disk_name);
 	if (nvmep_node_add_ns(ns))
 		dev_warn(ctrl->dev,
 			 "namespace %u: no character device, block device only\n",
@@ -343,6 +344,7 @@ err:
 void nvmep_ns_remove(struct nvmep_ns *ns)
 {
 	nvmep_node_remove_ns(ns);
+	nvmep_fault_inject_remove(&ns->failures.fault);
 	/* Do not wait for the delay of a retry. */
 	blk_mq_kick_requeue_list(ns->queue);
 	del_gendisk(ns->disk);

@@ -390,4 +390,116 @@ TEST_F_TIMEOUT(debugfs, read_during_bind_and_unbind, 300)
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 }
 
+/* --- fault injection --------------------------------------------------------------- */
+
+FIXTURE(faults)
+{
+	struct np_ctrl ctrl;
+	int block;
+	uint8_t *bytes;
+};
+
+FIXTURE_SETUP(faults)
+{
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	self->block = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	ASSERT_LE(0, self->block);
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
+}
+
+/* @name: nvmepX or nvmepXnY, as with the in-tree driver */
+static int set_fault(const struct np_ctrl *ctrl, const char *name, const char *file,
+		     const char *text)
+{
+	char path[128], node[32];
+
+	snprintf(node, sizeof(node), name, ctrl->instance);
+	snprintf(path, sizeof(path), "/sys/kernel/debug/%s/fault_inject/%s", node, file);
+	return np_write_file(path, text);
+}
+
+FIXTURE_TEARDOWN(faults)
+{
+	set_fault(&self->ctrl, "nvmep%d", "probability", "0");
+	set_fault(&self->ctrl, "nvmep%dn1", "probability", "0");
+	close(self->block);
+	free(self->bytes);
+	np_ctrl_close(&self->ctrl);
+}
+
+/* @times commands of @opcode fail with @status. */
+static int inject(const struct np_ctrl *ctrl, const char *name, const char *opcode,
+		  const char *status, const char *times, const char *dont_retry)
+{
+	return set_fault(ctrl, name, "verbose", "0") ?: set_fault(ctrl, name, "opcode", opcode) ?:
+	       set_fault(ctrl, name, "status", status) ?:
+	       set_fault(ctrl, name, "dont_retry", dont_retry) ?:
+	       set_fault(ctrl, name, "times", times) ?:
+	       set_fault(ctrl, name, "probability", "100");
+}
+
+static int count_retries(const struct np_ctrl *ctrl, unsigned long *retries)
+{
+	char path[128], text[32];
+	int ret;
+
+	snprintf(path, sizeof(path), "/sys/block/nvmep%dn1/diag/command_retries_count",
+		 ctrl->instance);
+	ret = np_read_file(path, text, sizeof(text));
+	*retries = strtoul(text, NULL, 0);
+	return ret;
+}
+
+TEST_F(faults, block_io_fails)
+{
+	if (set_fault(&self->ctrl, "nvmep%dn1", "verbose", "0") == -ENOENT)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+	/* Capacity Exceeded */
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xffff", "0x81", "1", "Y"));
+	EXPECT_EQ(-ENOSPC, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
+	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
+}
+
+/* Internal Error, twice; without Do Not Retry the driver tries again. */
+TEST_F(faults, retries_hide_faults)
+{
+	unsigned long before, after;
+
+	if (set_fault(&self->ctrl, "nvmep%dn1", "verbose", "0") == -ENOENT)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+	ASSERT_EQ(0, count_retries(&self->ctrl, &before));
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xffff", "0x6", "2", "N"));
+	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
+	ASSERT_EQ(0, count_retries(&self->ctrl, &after));
+	EXPECT_EQ(before + 2, after);
+}
+
+TEST_F(faults, of_one_opcode)
+{
+	if (set_fault(&self->ctrl, "nvmep%dn1", "verbose", "0") == -ENOENT)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+	/* Writes only, Write Fault. */
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0x01", "0x280", "1", "Y"));
+	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, NP_AREA(9)));
+	EXPECT_EQ(-ENODATA, np_disk_write(self->block, self->bytes, NP_PAGE, NP_AREA(9)));
+	EXPECT_EQ(0, np_disk_write(self->block, self->bytes, NP_PAGE, NP_AREA(9)));
+}
+
+TEST_F(faults, admin_command_fails)
+{
+	struct nvme_admin_cmd cmd = {
+		.opcode = NVME_ADMIN_IDENTIFY,
+		.addr = (uintptr_t)self->bytes,
+		.data_len = NP_PAGE,
+		.cdw10 = NVME_CNS_CONTROLLER,
+	};
+
+	if (set_fault(&self->ctrl, "nvmep%d", "verbose", "0") == -ENOENT)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+	/* Internal Error with Do Not Retry */
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%d", "0x06", "0x6", "1", "Y"));
+	EXPECT_EQ(0x4006, np_admin(self->ctrl.fd, &cmd));
+	EXPECT_EQ(0, np_admin(self->ctrl.fd, &cmd));
+}
+
 TEST_HARNESS_MAIN

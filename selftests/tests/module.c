@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nptest.h"
@@ -128,6 +129,46 @@ TEST_F_TIMEOUT(module, peer_queues_parameter_limits_peers, 120)
 	EXPECT_EQ(1, self->ctrl.info.qids_cpu);
 	np_ctrl_close(&self->ctrl);
 	EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+}
+
+/* --- asynchronous probe ------------------------------------------------------------ */
+
+#define SLOW	"quirks=1b36:0010:delay_before_chk_rdy"
+
+/* Milliseconds in which the module is loaded and its controllers are bound, -1: it failed. */
+static int64_t load_slow(void)
+{
+	struct timespec before, after;
+
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	if (np_module_load(SLOW))
+		return -1;
+	clock_gettime(CLOCK_MONOTONIC, &after);
+	return (after.tv_sec - before.tv_sec) * 1000 +
+	       (after.tv_nsec - before.tv_nsec) / 1000000;
+}
+
+/* By the quirk each waits for seconds, twice. */
+TEST_F_TIMEOUT(module, two_controllers_take_the_time_of_one, 120)
+{
+	char other[16];
+	int64_t one, two;
+
+	np_ctrl_close(&self->ctrl);
+	ASSERT_EQ(0, np_function_address("np1", other));
+	ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	two = load_slow();
+	EXPECT_TRUE(np_bound(self->ctrl.address));
+	EXPECT_TRUE(np_bound(other));
+	ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_pci_write(other, "driver_override", "none"));
+	one = load_slow();
+	EXPECT_FALSE(np_bound(other));
+	ASSERT_EQ(0, np_pci_write(other, "driver_override", "nvme-peer"));
+	ASSERT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+	EXPECT_LT(2000, one);
+	EXPECT_GT(one * 3 / 2, two) TH_LOG("one %lld ms, two %lld ms", (long long)one,
+					   (long long)two);
 }
 
 TEST_HARNESS_MAIN

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -349,15 +352,15 @@ static int count_reads(const struct np_ctrl *ctrl, unsigned long *reads, unsigne
 	return sscanf(text, "%lu %*u %lu", reads, sectors) == 2 ? 0 : -EIO;
 }
 
-/* A page read by io_uring, which needs no bio: its result. */
-static int read_by_ring(int generic, void *bytes)
+/* @length bytes, a page at most, read by io_uring, which needs no bio: its result. */
+static int read_by_ring(int generic, void *bytes, uint32_t length)
 {
 	struct nvme_uring_cmd cmd = {
 		.opcode = NVMEPEER_OP_READ,
 		.nsid = 1,
 		.addr = (uintptr_t)bytes,
-		.data_len = NP_PAGE,
-		.cdw12 = NP_PAGE / NP_BLOCK - 1,
+		.data_len = length,
+		.cdw12 = length / NP_BLOCK - 1,
 	};
 	struct io_uring_cqe *cqe;
 	struct io_uring_sqe *sqe;
@@ -395,11 +398,44 @@ TEST_F(passthru, commands_are_counted_if_chosen)
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, count_reads(&self->ctrl, &reads[i], &sectors[i]));
 		ASSERT_EQ(0, np_write_file(path, i ? "0" : "1"));
-		ASSERT_EQ(0, read_by_ring(self->generic, self->back));
+		ASSERT_EQ(0, read_by_ring(self->generic, self->back, NP_PAGE));
 	}
 	EXPECT_EQ(reads[0] + 1, reads[1]);
 	EXPECT_EQ(sectors[0] + NP_PAGE / 512, sectors[1]);
 	EXPECT_EQ(reads[1], reads[2]);
+}
+
+#define TRACE	"/sys/kernel/tracing/"
+
+/* Trace events @name of the disk with the text @length. */
+static int count_events(const struct np_ctrl *ctrl, const char *name, const char *length)
+{
+	FILE *trace = fopen(TRACE "trace", "re");
+	char path[64], line[512], start[64];
+	struct stat info;
+	int found = 0;
+
+	snprintf(path, sizeof(path), "/dev/nvmep%dn1", ctrl->instance);
+	if (!trace || stat(path, &info))
+		return -errno;
+	snprintf(start, sizeof(start), "%s: %u,%u ", name, major(info.st_rdev),
+		 minor(info.st_rdev));
+	while (fgets(line, sizeof(line), trace))
+		found += strstr(line, start) && strstr(line, length);
+	fclose(trace);
+	return found;
+}
+
+/* blktrace reads the same events. No other reader of the disk reads seven blocks. */
+TEST_F(passthru, block_events_have_its_length)
+{
+	mount("tracefs", TRACE, "tracefs", 0, NULL);
+	ASSERT_EQ(0, np_write_file(TRACE "trace", ""));
+	ASSERT_EQ(0, np_write_file(TRACE "events/block/enable", "1"));
+	EXPECT_EQ(0, read_by_ring(self->generic, self->back, 7 * NP_BLOCK));
+	EXPECT_EQ(0, np_write_file(TRACE "events/block/enable", "0"));
+	EXPECT_EQ(1, count_events(&self->ctrl, "block_rq_issue", " 3584 ()"));
+	EXPECT_EQ(1, count_events(&self->ctrl, "block_rq_complete", " + 7 "));
 }
 
 TEST_F(passthru, admin_identify_and_result)
