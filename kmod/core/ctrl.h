@@ -239,10 +239,6 @@ struct nvmep_ctrl {
 					 */
 	u16 io_entries;			/* const while bound: of each of @queues */
 	unsigned int polled_queues;	/* const while bound: last of @queues */
-	unsigned int write_queues;	/* const while bound: the first of
-					 * @queues that are for writes, if so
-					 * many are live; 0: reads share them
-					 */
 	unsigned int cpu_queues_live;	/* the first of @queues exist on the
 					 * controller; changes during a start
 					 */

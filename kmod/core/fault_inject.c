@@ -47,6 +47,25 @@ void nvmep_fault_inject_remove(struct nvmep_fault_inject *fault)
 }
 
 /**
+ * nvmep_fault_exempt() - is no fault injected into this admin command?
+ * @opcode: of the command
+ *
+ * Events still arrive, as with the in-tree driver.  The memory of an I/O queue
+ * is freed by the status of its creation and deletion, which must be the
+ * controller's.
+ *
+ * Return: true for those commands.
+ */
+bool nvmep_fault_exempt(u8 opcode)
+{
+	return opcode == nvme_admin_async_event ||
+	       opcode == nvme_admin_create_sq ||
+	       opcode == nvme_admin_create_cq ||
+	       opcode == nvme_admin_delete_sq ||
+	       opcode == nvme_admin_delete_cq;
+}
+
+/**
  * nvmep_fault_inject_status() - status of a command that has completed
  * @fault: faults of its request queue
  * @opcode: of the command
@@ -59,14 +78,17 @@ void nvmep_fault_inject_remove(struct nvmep_fault_inject *fault)
 u16 nvmep_fault_inject_status(struct nvmep_fault_inject *fault, u8 opcode,
 			      u16 status)
 {
-	u16 only = READ_ONCE(fault->opcode);
+	u16 only = READ_ONCE(fault->opcode), injected;
 
 	if (only <= U8_MAX && only != opcode)
 		return status;
 	if (!should_fail(&fault->attr, 1))
 		return status;
-	status = READ_ONCE(fault->status);
+	/* A fault makes no success of a failure. */
+	injected = READ_ONCE(fault->status);
+	if (!injected)
+		return status;
 	if (READ_ONCE(fault->dont_retry))
-		status |= NVME_STATUS_DNR;
-	return status;
+		injected |= NVME_STATUS_DNR;
+	return injected;
 }

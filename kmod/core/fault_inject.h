@@ -31,6 +31,7 @@ struct nvmep_fault_inject {
 
 void nvmep_fault_inject_add(struct nvmep_fault_inject *fault, const char *name);
 void nvmep_fault_inject_remove(struct nvmep_fault_inject *fault);
+bool nvmep_fault_exempt(u8 opcode);
 u16 nvmep_fault_inject_status(struct nvmep_fault_inject *fault, u8 opcode,
 			      u16 status);
 #else

@@ -26,8 +26,11 @@
 /* Queue pairs to request; controllers grant fewer. */
 #define NVMEP_WANTED_QUEUES	1024U
 
-/* Limits of io_queue_depth, those of the in-tree driver. */
-#define NVMEP_MIN_ENTRIES	2
+/*
+ * Limits of io_queue_depth.  The largest is that of the in-tree driver, whose
+ * smallest is 2: one entry stays empty, and nvmep_queue_execute() needs one.
+ */
+#define NVMEP_MIN_ENTRIES	3
 #define NVMEP_MAX_ENTRIES	4095
 
 static int peer_queues = -1;
@@ -54,12 +57,7 @@ static unsigned int io_queue_depth = 1024;
 module_param_cb(io_queue_depth, &nvmep_io_queue_depth_ops, &io_queue_depth,
 		0644);
 MODULE_PARM_DESC(io_queue_depth,
-		 "entries of each I/O queue of the CPU, 2 to 4095, on each controller bound from now on");
-
-static unsigned int write_queues;
-module_param(write_queues, uint, 0644);
-MODULE_PARM_DESC(write_queues,
-		 "I/O queues of the CPU for writes, 0: reads and writes share queues; on each controller bound from now on");
+		 "entries of each I/O queue of the CPU, 3 to 4095, on each controller bound from now on");
 
 static unsigned int poll_queues;
 module_param(poll_queues, uint, 0644);
@@ -112,18 +110,16 @@ static unsigned int nvmep_cpu_qids(const struct nvmep_ctrl *ctrl,
 /*
  * Number of queues with interrupts that may be live at once.  @usable: queue
  * IDs for the CPU, of which @share are its part at present.  Without polled
- * queues this is one for each CPU and those for writes, even if the CPU's part
- * of the queue IDs is smaller now: it may grow later.  Polled queues are the
- * last in ctrl->queues and are dropped first when there are fewer queue IDs, so
- * with them only the present part counts.
+ * queues this is one for each CPU, even if the CPU's part of the queue IDs is
+ * smaller now: it may grow later.  Polled queues are the last in ctrl->queues
+ * and are dropped first when there are fewer queue IDs, so with them only the
+ * present part counts.
  */
 static unsigned int nvmep_max_irq_queues(unsigned int usable,
 					 unsigned int share,
-					 unsigned int polled,
-					 unsigned int writes)
+					 unsigned int polled)
 {
-	return min(polled ? share - polled : usable,
-		   num_possible_cpus() + writes);
+	return min(polled ? share - polled : usable, num_possible_cpus());
 }
 
 /* Queue IDs that the CPU may use: an earlier binding may have left others. */
@@ -260,14 +256,12 @@ static int nvmep_plan_queues(struct nvmep_ctrl *ctrl, unsigned int granted)
 	 * At least one queue has an interrupt, for requests that are not
 	 * polled.  @share is not 0: queue ID 1 is never a peer's, as the CPU
 	 * takes the lowest one before peers can take any.  In a kdump kernel
-	 * the block layer has one map of queues: it would wait for interrupts
-	 * of polled ones.
+	 * the block layer has no map of polled queues, and would wait for their
+	 * interrupts.
 	 */
 	polled = is_kdump_kernel() ? 0 : min(READ_ONCE(poll_queues), share - 1);
-	ctrl->write_queues = is_kdump_kernel() ? 0 :
-		min(READ_ONCE(write_queues), num_possible_cpus());
 	ctrl->io_entries = min(ctrl->max_entries, READ_ONCE(io_queue_depth));
-	count = nvmep_max_irq_queues(usable, share, polled, ctrl->write_queues);
+	count = nvmep_max_irq_queues(usable, share, polled);
 	ret = nvmep_alloc_vectors(ctrl, count);
 	if (ret) {
 		dev_err(ctrl->dev, "allocation of %u interrupt vectors failed (%d)\n",

@@ -234,10 +234,7 @@ static void nvmep_count_error(struct nvmep_failures *failures,
 
 /* --- completion ---------------------------------------------------------- */
 
-/*
- * The controller's status of a command, or that of an injected fault.  Not of
- * Asynchronous Event Request: as with the in-tree driver, events still arrive.
- */
+/* The controller's status of a command, or that of an injected fault. */
 static u16 nvmep_request_fault(const struct nvmep_queue *queue,
 			       struct request *rq, u16 status)
 {
@@ -247,7 +244,7 @@ static u16 nvmep_request_fault(const struct nvmep_queue *queue,
 	struct nvmep_failures *failures = queue->number ?
 		ctrl->cpu_ops->failures(rq->q) : &ctrl->failures;
 
-	if (!queue->number && opcode == nvme_admin_async_event)
+	if (!queue->number && nvmep_fault_exempt(opcode))
 		return status;
 	return nvmep_fault_inject_status(&failures->fault, opcode, status);
 #else

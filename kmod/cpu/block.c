@@ -580,8 +580,7 @@ int nvmep_block_init(struct nvmep_ctrl *ctrl)
 		return -ENOMEM;
 	tags->ops = &nvmep_mq_ops;
 	tags->nr_hw_queues = ctrl->cpu_queues_live;
-	tags->nr_maps = ctrl->polled_queues ? HCTX_MAX_TYPES :
-			ctrl->write_queues ? HCTX_TYPE_READ + 1 : 1;
+	tags->nr_maps = ctrl->polled_queues ? HCTX_MAX_TYPES : 1;
 	/*
 	 * A full ring has one empty entry; one is for nvmep_queue_execute().
 	 */

@@ -117,10 +117,7 @@ static void nvmep_map_cpus(const struct nvmep_ctrl *ctrl,
 	nvmep_place_cpus(map, cpu_possible_mask, done);
 }
 
-/*
- * The last queues are polled queues, without an interrupt vector.  Returns their
- * number.
- */
+/* The last queues are polled queues, without an interrupt vector. */
 static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 				     struct blk_mq_tag_set *tags)
 {
@@ -132,6 +129,7 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 		return 0;
 	/* If the controller grants fewer queues, polled queues go first. */
 	polled = tags->nr_hw_queues - min(tags->nr_hw_queues, others);
+	tags->map[HCTX_TYPE_READ].nr_queues = 0;
 	map->nr_queues = polled;
 	map->queue_offset = tags->nr_hw_queues - polled;
 	if (polled)
@@ -139,61 +137,30 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 	return polled;
 }
 
-/*
- * With write_queues, those that follow the queues for writes, up to @end, are
- * for reads.  One queue or more is left for them, as with the in-tree driver;
- * the block layer uses the others for all but reads.  Returns their number, 0 if
- * reads and writes share queues.
- */
-static unsigned int nvmep_map_reads(const struct nvmep_ctrl *ctrl,
-				    struct blk_mq_tag_set *tags,
-				    unsigned int end)
-{
-	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_READ];
-
-	if (tags->nr_maps <= HCTX_TYPE_READ)
-		return 0;
-	map->queue_offset = min(ctrl->write_queues, end - 1);
-	map->nr_queues = map->queue_offset ? end - map->queue_offset : 0;
-	if (map->nr_queues)
-		nvmep_map_cpus(ctrl, map);
-	return map->nr_queues;
-}
-
 /* &blk_mq_ops.map_queues */
 void nvmep_map_queues(struct blk_mq_tag_set *tags)
 {
 	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_DEFAULT];
-	const struct nvmep_ctrl *ctrl = tags->driver_data;
-	unsigned int end = tags->nr_hw_queues - nvmep_map_polled(ctrl, tags);
 
-	map->nr_queues = end - nvmep_map_reads(ctrl, tags, end);
-	nvmep_map_cpus(ctrl, map);
-}
-
-/* Is the queue of a CPU live?  Also if the map has no queues. */
-static bool nvmep_map_live(const struct nvmep_ctrl *ctrl,
-			   enum hctx_type type, unsigned int cpu)
-{
-	const struct blk_mq_queue_map *map = &ctrl->io_tags.map[type];
-
-	return !READ_ONCE(map->nr_queues) ||
-	       READ_ONCE(map->mq_map[cpu]) < READ_ONCE(ctrl->cpu_queues_live);
+	map->nr_queues = tags->nr_hw_queues -
+			 nvmep_map_polled(tags->driver_data, tags);
+	nvmep_map_cpus(tags->driver_data, map);
 }
 
 /**
  * nvmep_queues_live_cpu() - find a CPU whose I/O goes to a live queue
  * @ctrl: controller, perhaps with fewer live queues than the tag set has
  *
- * Return: a CPU that is online and whose reads and writes do, or -1.
+ * Return: a CPU that is online, or -1.
  */
 int nvmep_queues_live_cpu(struct nvmep_ctrl *ctrl)
 {
-	unsigned int cpu;
+	const struct blk_mq_queue_map *map =
+		&ctrl->io_tags.map[HCTX_TYPE_DEFAULT];
+	unsigned int cpu, live = READ_ONCE(ctrl->cpu_queues_live);
 
 	for_each_online_cpu(cpu)
-		if (nvmep_map_live(ctrl, HCTX_TYPE_DEFAULT, cpu) &&
-		    nvmep_map_live(ctrl, HCTX_TYPE_READ, cpu))
+		if (READ_ONCE(map->mq_map[cpu]) < live)
 			return cpu;
 	return -1;
 }
@@ -225,19 +192,6 @@ static bool nvmep_affinity(const struct blk_mq_queue_map *map,
 	return online;
 }
 
-static void nvmep_map_set_affinity(const struct nvmep_ctrl *ctrl,
-				   const struct blk_mq_queue_map *map,
-				   struct cpumask *mask)
-{
-	unsigned int i = map->queue_offset;
-	unsigned int end = min(i + map->nr_queues,
-			       READ_ONCE(ctrl->cpu_queues_live));
-
-	for (; i < end; i++)
-		if (nvmep_affinity(map, i, mask))
-			nvmep_queue_set_affinity(ctrl->queues[i], mask);
-}
-
 /**
  * nvmep_queues_set_affinity() - let each queue interrupt CPUs that it serves
  * @ctrl: controller whose tag set was mapped
@@ -247,13 +201,17 @@ static void nvmep_map_set_affinity(const struct nvmep_ctrl *ctrl,
  */
 void nvmep_queues_set_affinity(struct nvmep_ctrl *ctrl)
 {
-	const struct blk_mq_queue_map *maps = ctrl->io_tags.map;
+	const struct blk_mq_queue_map *map =
+		&ctrl->io_tags.map[HCTX_TYPE_DEFAULT];
+	unsigned int i, count = min(map->nr_queues,
+				    READ_ONCE(ctrl->cpu_queues_live));
 	cpumask_var_t mask;
 
 	if (!alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;
-	nvmep_map_set_affinity(ctrl, &maps[HCTX_TYPE_DEFAULT], mask);
-	nvmep_map_set_affinity(ctrl, &maps[HCTX_TYPE_READ], mask);
+	for (i = 0; i < count; i++)
+		if (nvmep_affinity(map, i, mask))
+			nvmep_queue_set_affinity(ctrl->queues[i], mask);
 	free_cpumask_var(mask);
 }
 

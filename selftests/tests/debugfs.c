@@ -502,4 +502,16 @@ TEST_F(faults, admin_command_fails)
 	EXPECT_EQ(0, np_admin(self->ctrl.fd, &cmd));
 }
 
+/* The driver would free a queue that the controller has. */
+TEST_F(faults, no_queue_is_affected)
+{
+	struct np_qp qp;
+
+	if (set_fault(&self->ctrl, "nvmep%d", "verbose", "0") == -ENOENT)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%d", "0x05", "0x6", "1", "Y"));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, 8));
+	np_qp_close(&qp);
+}
+
 TEST_HARNESS_MAIN
