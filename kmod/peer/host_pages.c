@@ -156,8 +156,10 @@ void nvmep_host_pages_free(struct nvmep_host_pages *host)
 		return;
 	nvmep_leak_count(host->leak_counters, NVMEP_OBJECT_PAGES,
 			 -(int)host->count);
-	for (i = 0; i < host->count; i++)
+	for (i = 0; i < host->count; i++) {
 		put_page(host->pages[i]);
+		cond_resched();
+	}
 	kvfree(host);
 }
 
@@ -220,7 +222,11 @@ static struct nvmep_host_pages *nvmep_export_pages(struct nvmep_export *export)
 	return container_of(export, struct nvmep_host_export, export)->pages;
 }
 
-/* Both sides poll the memory without DMA sync: a bounce buffer cannot work. */
+/*
+ * Both sides poll the memory without DMA sync: a bounce buffer cannot work.  It
+ * is mapped without sync as well, as the unmapping of an importer that is
+ * refused would copy old contents over memory in use.
+ */
 static bool nvmep_host_needs_sync(struct device *dev, struct sg_table *sgt,
 				  struct page *first)
 {
@@ -253,7 +259,7 @@ static struct sg_table *nvmep_host_map(struct nvmep_export *export,
 					host->count, 0, length, GFP_KERNEL);
 	if (err)
 		goto free_sgt;
-	err = dma_map_sgtable(attach->dev, sgt, dir, 0);
+	err = dma_map_sgtable(attach->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
 	if (err)
 		goto free_table;
 	if (nvmep_host_needs_sync(attach->dev, sgt, host->pages[0])) {
@@ -263,7 +269,7 @@ static struct sg_table *nvmep_host_map(struct nvmep_export *export,
 	return sgt;
 
 unmap:
-	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
+	dma_unmap_sgtable(attach->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
 free_table:
 	sg_free_table(sgt);
 free_sgt:
@@ -275,7 +281,7 @@ static void nvmep_host_unmap(struct nvmep_export *export,
 			     struct dma_buf_attachment *attach,
 			     struct sg_table *sgt, enum dma_data_direction dir)
 {
-	dma_unmap_sgtable(attach->dev, sgt, dir, 0);
+	dma_unmap_sgtable(attach->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
 	sg_free_table(sgt);
 	kfree(sgt);
 }
