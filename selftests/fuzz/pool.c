@@ -12,6 +12,8 @@
 
 /* Few, so that threads use the same ones and close them soon. */
 #define POOL	24
+/* All may be of one dma-buf, and the kernel's DMA debugging counts 7 mappings of a page. */
+#define HANDLES	4
 
 /* Guarded by lock. Entries 0 to count - 1 of each kind are valid. */
 static struct fuzz_resource pool[FUZZ_KINDS][POOL];
@@ -99,14 +101,15 @@ void fuzz_drop(const struct fuzz_resource *resource)
 
 void fuzz_add(struct fuzz_thread *thread, const struct fuzz_resource *resource)
 {
+	unsigned int room = resource->kind == FUZZ_HANDLE ? HANDLES : POOL;
 	uint64_t choice = fuzz_random(thread);
 	struct fuzz_resource old = { .fd = -1 };
 	bool full;
 
 	pthread_mutex_lock(&lock);
-	full = counts[resource->kind] == POOL;
+	full = counts[resource->kind] == room;
 	if (full)
-		old = take_locked(resource->kind, choice % POOL);
+		old = take_locked(resource->kind, choice % room);
 	pool[resource->kind][counts[resource->kind]++] = *resource;
 	pthread_mutex_unlock(&lock);
 	if (full)
