@@ -25,7 +25,7 @@
 
 #define PAGES		8U
 #define ENTRIES		64U
-#define NOBODY		65534U
+#define FIRST_USER	100000U
 #define MEMORY_GROUP	"/sys/fs/cgroup/nvme-peer-test"
 
 FIXTURE(buf_alloc)
@@ -354,14 +354,18 @@ static int limit_locked(uint64_t pages)
 	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
 }
 
-/* A user with a limit, in a process of its own. Returns 0, or which step has failed. */
+/*
+ * A user with a limit, in a process of its own. Returns 0, or which step has failed. The
+ * user is that of this run: a charge that an earlier run has left does not count.
+ */
 static int allocate_with_limit(int ctrl_fd)
 {
+	const uid_t user = FIRST_USER + getppid();
 	struct nvme_peer_buf_import import;
 	int dmabuf;
 	void *bytes;
 
-	if (limit_locked(PAGES) || setresuid(NOBODY, NOBODY, NOBODY))
+	if (limit_locked(PAGES) || setresuid(user, user, user))
 		return 1;
 	if (allocate(ctrl_fd, PAGES + 1) != -ENOBUFS)
 		return 2;
