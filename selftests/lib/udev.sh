@@ -18,3 +18,13 @@ udev_stop() {
 	udevadm control --exit
 	rm -rf /run/udev
 }
+
+# udev_spare DRIVER: set controllers without a driver aside, by an override that fits none: udev
+# loads the in-tree driver, which would bind them. '' ends it.
+udev_spare() {
+	local other
+	for other in np0 badctrl; do
+		other=/sys/bus/pci/devices/$(np_address "$other")
+		[[ ! -d $other || -e $other/driver ]] || echo "$1" >"$other/driver_override"
+	done
+}

@@ -347,13 +347,6 @@ TEST_F_TIMEOUT(buf_alloc, memory_pins_module, 120)
 
 /* --- accounting ---------------------------------------------------------- */
 
-static int limit_locked(uint64_t pages)
-{
-	struct rlimit limit = { pages * NP_PAGE, pages * NP_PAGE };
-
-	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
-}
-
 /*
  * A user with a limit, in a process of its own. Returns 0, or which step has failed. The
  * user is that of this run: a charge that an earlier run has left does not count.
@@ -365,7 +358,7 @@ static int allocate_with_limit(int ctrl_fd)
 	int dmabuf;
 	void *bytes;
 
-	if (limit_locked(PAGES) || setresuid(user, user, user))
+	if (np_limit_locked(PAGES) || setresuid(user, user, user))
 		return 1;
 	if (allocate(ctrl_fd, PAGES + 1) != -ENOBUFS)
 		return 2;
@@ -387,19 +380,11 @@ static int allocate_with_limit(int ctrl_fd)
 
 TEST_F(buf_alloc, memory_counts_as_locked)
 {
-	int round, status = -1;
-	pid_t child;
+	int round;
 
 	/* The end of a process uncharges, too. */
-	for (round = 0; round < 2; round++) {
-		child = fork();
-		if (!child)
-			_exit(allocate_with_limit(self->ctrl.fd));
-		ASSERT_EQ(child, waitpid(child, &status, 0));
-		EXPECT_EQ(0, status) {
-			TH_LOG("step %d", WEXITSTATUS(status));
-		}
-	}
+	for (round = 0; round < 2; round++)
+		EXPECT_EQ(0, np_in_child(allocate_with_limit, self->ctrl.fd));
 }
 
 TEST_F(buf_alloc, locked_memory_is_unlimited_with_ipc_lock)
@@ -408,7 +393,7 @@ TEST_F(buf_alloc, locked_memory_is_unlimited_with_ipc_lock)
 	int dmabuf;
 
 	ASSERT_EQ(0, getrlimit(RLIMIT_MEMLOCK, &before));
-	ASSERT_EQ(0, limit_locked(0));
+	ASSERT_EQ(0, np_limit_locked(0));
 	dmabuf = allocate(self->ctrl.fd, PAGES);
 	EXPECT_LE(0, dmabuf);
 	close(dmabuf);
@@ -432,9 +417,6 @@ static int allocate_in_group(int ctrl_fd)
 
 TEST_F(buf_alloc, memory_is_charged_to_cgroup)
 {
-	int status = -1;
-	pid_t child;
-
 	if (access("/sys/fs/cgroup/cgroup.controllers", F_OK) &&
 	    mount("cgroup2", "/sys/fs/cgroup", "cgroup2", 0, NULL))
 		SKIP(return, "no cgroups");
@@ -444,13 +426,7 @@ TEST_F(buf_alloc, memory_is_charged_to_cgroup)
 		rmdir(MEMORY_GROUP);
 		SKIP(return, "no memory cgroups");
 	}
-	child = fork();
-	if (!child)
-		_exit(allocate_in_group(self->ctrl.fd));
-	EXPECT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status) {
-		TH_LOG("step %d", WEXITSTATUS(status));
-	}
+	EXPECT_EQ(0, np_in_child(allocate_in_group, self->ctrl.fd));
 	EXPECT_EQ(0, rmdir(MEMORY_GROUP));
 }
 

@@ -576,14 +576,6 @@ TEST_F(import, memory_taken_back_before_its_fence_is_not_imported)
 
 /* --- locked memory --------------------------------------------------------------- */
 
-/* Limit the calling process's locked memory. */
-static int limit_locked(uint64_t pages)
-{
-	struct rlimit limit = { pages * NP_PAGE, pages * NP_PAGE };
-
-	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
-}
-
 /*
  * A user whose limit is that of two imports, in a process of its own. Returns 0, or which
  * step has failed.
@@ -593,7 +585,7 @@ static int import_with_limit(int ctrl_fd)
 	struct nvme_peer_buf_import first, second, third;
 	int dmabuf = np_test_export(PAGES, 0);
 
-	if (limit_locked(2 * PAGES) || setresuid(NOBODY, NOBODY, NOBODY))
+	if (np_limit_locked(2 * PAGES) || setresuid(NOBODY, NOBODY, NOBODY))
 		return 1;
 	if (np_import(ctrl_fd, dmabuf, 0, &first) || np_import(ctrl_fd, dmabuf, 0, &second))
 		return 2;
@@ -602,7 +594,7 @@ static int import_with_limit(int ctrl_fd)
 	if (np_release(ctrl_fd, second.handle) || np_import(ctrl_fd, dmabuf, 0, &second))
 		return 4;
 	/* Pinning locks all of a dma-buf. */
-	if (np_release(ctrl_fd, second.handle) || limit_locked(2 * PAGES - 1) ||
+	if (np_release(ctrl_fd, second.handle) || np_limit_locked(2 * PAGES - 1) ||
 	    import_part(ctrl_fd, dmabuf, 0, 0, 1, &second) != -ENOBUFS)
 		return 5;
 	return np_release(ctrl_fd, first.handle) ? 6 : 0;
@@ -610,15 +602,7 @@ static int import_with_limit(int ctrl_fd)
 
 TEST_F(import, imports_count_as_locked_memory)
 {
-	int status = -1;
-	pid_t child = fork();
-
-	if (!child)
-		_exit(import_with_limit(self->ctrl.fd));
-	ASSERT_EQ(child, waitpid(child, &status, 0));
-	EXPECT_EQ(0, status) {
-		TH_LOG("step %d", WEXITSTATUS(status));
-	}
+	EXPECT_EQ(0, np_in_child(import_with_limit, self->ctrl.fd));
 }
 
 TEST_F(import, locked_memory_is_unlimited_with_ipc_lock)
@@ -627,7 +611,7 @@ TEST_F(import, locked_memory_is_unlimited_with_ipc_lock)
 	struct rlimit before;
 
 	ASSERT_EQ(0, getrlimit(RLIMIT_MEMLOCK, &before));
-	ASSERT_EQ(0, limit_locked(0));
+	ASSERT_EQ(0, np_limit_locked(0));
 	EXPECT_EQ(0, np_import(self->ctrl.fd, self->whole.fd, 0, &import));
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
 	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &before));

@@ -22,6 +22,8 @@
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define PCI_DEVICES	"/sys/bus/pci/devices"
@@ -783,6 +785,25 @@ int np_pci_error(const char *address, uint32_t step)
 	ret = np_ioctl(test, NVMEP_TEST_ERROR, &call);
 	close(test);
 	return ret;
+}
+
+int np_limit_locked(uint64_t pages)
+{
+	struct rlimit limit = { pages * NP_PAGE, pages * NP_PAGE };
+
+	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
+}
+
+int np_in_child(int (*steps)(int fd), int fd)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(steps(fd));
+	if (child < 0 || waitpid(child, &status, 0) != child)
+		return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -EINTR;
 }
 
 int np_run_on(int cpu)

@@ -183,6 +183,12 @@ struct np_buffer {
 	uint64_t *table;
 };
 
+/* Limit the calling process's locked memory. */
+int np_limit_locked(uint64_t pages);
+
+/* What @steps(@fd) returns in a process of its own, 0 to 255, or a negative errno. */
+int np_in_child(int (*steps)(int fd), int fd);
+
 int np_test_export(uint32_t pages, uint32_t flags);
 int np_import(int ctrl_fd, int dmabuf, uint32_t flags, struct nvme_peer_buf_import *import);
 int np_release(int ctrl_fd, uint32_t handle);

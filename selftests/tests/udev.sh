@@ -17,17 +17,8 @@ PATH=/build/user:$PATH
 address=$(np_address np1)
 device=/sys/bus/pci/devices/$address
 
-# Controllers without a driver are set aside: udev loads the in-tree driver, which would bind them.
-spare() {
-	local other
-	for other in np0 badctrl; do
-		other=/sys/bus/pci/devices/$(np_address "$other")
-		[[ -e $other/driver ]] || echo "$1" >"$other/driver_override"
-	done
-}
-
 start_udev() {
-	spare nobody
+	udev_spare nobody
 	udev_start
 }
 
@@ -35,7 +26,7 @@ leave() {
 	udev_stop
 	[[ $(driver) == nvme-peer ]] || { np_unbind np1 && np_bind np1; }
 	modprobe -r nvme
-	spare ''
+	udev_spare ''
 }
 
 driver() {

@@ -52,15 +52,6 @@ traces() {
 	lsmod | awk '$1 ~ /^nvme/ { print $1 }' | sort
 }
 
-# Controllers without a driver are set aside: udev loads the in-tree driver, which would bind them.
-spare() {
-	local other
-	for other in np0 badctrl; do
-		other=/sys/bus/pci/devices/$(np_address "$other")
-		[[ ! -d $other || -e $other/driver ]] || echo "$1" >"$other/driver_override"
-	done
-}
-
 leave() {
 	touch /run/np/week.end
 	[[ ! $load ]] || wait "$load"
@@ -69,7 +60,7 @@ leave() {
 	udev_stop
 	[[ $(driver) == nvme-peer ]] || { np_unbind np1 && np_bind np1; }
 	modprobe -r nvme
-	spare ''
+	udev_spare ''
 }
 
 # --- steps ----------------------------------------------------------------------
@@ -208,7 +199,7 @@ checks_clean() {
 
 trap leave EXIT
 mkdir -p "$mount"
-spare none
+udev_spare none
 ktap_check "udev runs" udev_start || exit 1
 ktap_check "the in-tree driver has the disk" give_to_kernel
 traces >/run/np/week.before
