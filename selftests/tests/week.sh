@@ -23,6 +23,7 @@ link=/dev/disk/by-path/pci-$address-nvme-1
 mount=/run/np/week
 sums=/run/np/week.sums
 load=''
+np0_bound=''
 
 driver() {
 	basename "$(readlink "$device/driver")"
@@ -61,6 +62,7 @@ leave() {
 	[[ $(driver) == nvme-peer ]] || { np_unbind np1 && np_bind np1; }
 	modprobe -r nvme
 	udev_spare ''
+	[[ ! $np0_bound ]] || np_bind np0
 }
 
 # --- steps ----------------------------------------------------------------------
@@ -199,6 +201,9 @@ checks_clean() {
 
 trap leave EXIT
 mkdir -p "$mount"
+# Its links would come and go with the module.
+np0_bound=$(np_node np0)
+[[ ! $np0_bound ]] || np_unbind np0
 udev_spare none
 ktap_check "udev runs" udev_start || exit 1
 ktap_check "the in-tree driver has the disk" give_to_kernel
