@@ -653,6 +653,16 @@ static inline void nvmep_iova_free(struct device *dev,
 #endif
 
 /*
+ * DMA attribute: cache lines of the memory are mapped more than once, which
+ * DMA-API debugging must not report.
+ */
+#ifdef DMA_ATTR_DEBUGGING_IGNORE_CACHELINES
+#define NVMEP_DMA_SHARED	DMA_ATTR_DEBUGGING_IGNORE_CACHELINES
+#else
+#define NVMEP_DMA_SHARED	0
+#endif
+
+/*
  * Must mappings be undone?  False for the direct mapping without bounce
  * buffers.
  */

@@ -225,8 +225,11 @@ static struct nvmep_host_pages *nvmep_export_pages(struct nvmep_export *export)
 /*
  * Both sides poll the memory without DMA sync: a bounce buffer cannot work.  It
  * is mapped without sync as well, as the unmapping of an importer that is
- * refused would copy old contents over memory in use.
+ * refused would copy old contents over memory in use.  Each attachment has a
+ * mapping of its own.
  */
+#define NVMEP_HOST_ATTRIBUTES	(DMA_ATTR_SKIP_CPU_SYNC | NVMEP_DMA_SHARED)
+
 static bool nvmep_host_needs_sync(struct device *dev, struct sg_table *sgt,
 				  struct page *first)
 {
@@ -259,7 +262,7 @@ static struct sg_table *nvmep_host_map(struct nvmep_export *export,
 					host->count, 0, length, GFP_KERNEL);
 	if (err)
 		goto free_sgt;
-	err = dma_map_sgtable(attach->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
+	err = dma_map_sgtable(attach->dev, sgt, dir, NVMEP_HOST_ATTRIBUTES);
 	if (err)
 		goto free_table;
 	if (nvmep_host_needs_sync(attach->dev, sgt, host->pages[0])) {
@@ -269,7 +272,7 @@ static struct sg_table *nvmep_host_map(struct nvmep_export *export,
 	return sgt;
 
 unmap:
-	dma_unmap_sgtable(attach->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
+	dma_unmap_sgtable(attach->dev, sgt, dir, NVMEP_HOST_ATTRIBUTES);
 free_table:
 	sg_free_table(sgt);
 free_sgt:
@@ -281,7 +284,7 @@ static void nvmep_host_unmap(struct nvmep_export *export,
 			     struct dma_buf_attachment *attach,
 			     struct sg_table *sgt, enum dma_data_direction dir)
 {
-	dma_unmap_sgtable(attach->dev, sgt, dir, DMA_ATTR_SKIP_CPU_SYNC);
+	dma_unmap_sgtable(attach->dev, sgt, dir, NVMEP_HOST_ATTRIBUTES);
 	sg_free_table(sgt);
 	kfree(sgt);
 }

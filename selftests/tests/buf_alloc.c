@@ -237,6 +237,23 @@ TEST_F(buf_alloc, long_buffer_is_usable_to_its_end)
 	np_buffer_close(&buffer);
 }
 
+/* DMA-API debugging counts up to 7 mappings of a cache line. */
+#define MANY_IMPORTS	10U
+
+TEST_F(buf_alloc, memory_is_imported_many_times)
+{
+	int dmabuf = allocate(self->ctrl.fd, 1);
+	struct nvme_peer_buf_import imports[MANY_IMPORTS];
+	size_t i;
+
+	ASSERT_LE(0, dmabuf);
+	for (i = 0; i < MANY_IMPORTS; i++)
+		ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &imports[i]));
+	for (i = 0; i < MANY_IMPORTS; i++)
+		EXPECT_EQ(0, np_release(self->ctrl.fd, imports[i].handle));
+	close(dmabuf);
+}
+
 /* --- lifetime ------------------------------------------------------------ */
 
 /* A ring keeps its memory: the controller may write it after all descriptors are closed. */
