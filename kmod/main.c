@@ -46,9 +46,14 @@ static int nvmep_enable_pci(struct nvmep_ctrl *ctrl)
 	ret = nvmep_ctrl_map(ctrl);
 	if (ret)
 		goto err_regions;
+	ret = nvmep_ctrl_end_previous(ctrl);
+	if (ret)
+		goto err_unmap;
 	nvmep_pci_enable_aer(ctrl->pdev);
 	return 0;
 
+err_unmap:
+	nvmep_ctrl_unmap(ctrl);
 err_regions:
 	pci_release_mem_regions(ctrl->pdev);
 err_disable:

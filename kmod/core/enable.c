@@ -144,6 +144,29 @@ void nvmep_ctrl_flush(struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_ctrl_end_previous() - end DMA that the previous owner left running
+ * @ctrl: controller
+ *
+ * A crash kernel finds the controller enabled, and its IOMMU translates as in
+ * the kernel that panicked until the first DMA mapping.  So this comes before.
+ *
+ * Return: 0 or a negative error code, logged.
+ */
+int nvmep_ctrl_end_previous(struct nvmep_ctrl *ctrl)
+{
+	int ret = 0;
+
+	mutex_lock(&ctrl->enable_lock);
+	if (nvmep_read_config(ctrl) & NVME_CC_ENABLE ||
+	    readl(ctrl->bar + NVME_REG_CSTS) & NVME_CSTS_RDY)
+		ret = nvmep_disable_by_cc(ctrl);
+	mutex_unlock(&ctrl->enable_lock);
+	if (ret)
+		pci_clear_master(ctrl->pdev);
+	return ret;
+}
+
+/**
  * nvmep_ctrl_enable() - configure and enable a controller
  * @ctrl: controller; enable_lock is held and the admin queue is allocated
  *

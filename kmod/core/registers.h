@@ -18,6 +18,7 @@ bool nvmep_ctrl_csts_failed(const struct nvmep_ctrl *ctrl);
 bool nvmep_ctrl_paused(const struct nvmep_ctrl *ctrl);
 
 /* enable.c */
+int nvmep_ctrl_end_previous(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_disable(struct nvmep_ctrl *ctrl, bool shutdown);
 void nvmep_ctrl_flush(struct nvmep_ctrl *ctrl);
