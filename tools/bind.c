@@ -181,9 +181,9 @@ static void remove_rule(struct change *change, const struct pci_function *functi
 
 /* ---- Refusals ------------------------------------------------------------ */
 
-static int refuse(const struct pci_function *function, const char *why, const char *cure)
+static int refuse(const struct pci_function *function, const char *why, const char *help)
 {
-	fprintf(stderr, "nvme-peer: %s: %s\n  help:  %s\n", function->address, why, cure);
+	fprintf(stderr, "nvme-peer: %s: %s\n  help:  %s\n", function->address, why, help);
 	return EXIT_REFUSED;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /*
- * nvme-peer doctor: checks of the machine, each with a cure.
+ * nvme-peer doctor: checks of the machine, each with a fix.
  *
  * This file has the checks of the calling process, doctor_kernel.c and doctor_devices.c
  * have the others.

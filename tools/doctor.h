@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * The checks of nvme-peer doctor, each with a cure in one line.
+ * The checks of nvme-peer doctor, each with a fix in one line.
  */
 #ifndef DOCTOR_H
 #define DOCTOR_H
@@ -32,9 +32,9 @@ struct doctor {
 	char next[256];
 };
 
-/* doctor_report() - report the result of a check; @cure is NULL if there is nothing to do. */
+/* doctor_report() - report the result of a check; @help is NULL if there is nothing to do. */
 void doctor_report(struct doctor *doctor, enum doctor_level level, const char *check,
-		   const char *cure, const char *format, ...) __attribute__((format(printf, 5, 6)));
+		   const char *help, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* doctor_end() - report the number of problems and what to do next. */
 void doctor_end(struct doctor *doctor);

@@ -192,7 +192,7 @@ static bool any_is_bound(const struct pci *pci)
 
 static void check_disk(struct doctor *doctor, const struct pci_function *controller)
 {
-	char cure[64];
+	char help[64];
 	struct disk_users users;
 
 	disk_users_find(controller, &users);
@@ -204,8 +204,8 @@ static void check_disk(struct doctor *doctor, const struct pci_function *control
 			      "%s: %s%s", controller->address, users.texts[0],
 			      users.count > 1 ? ", and more" : "");
 	} else {
-		snprintf(cure, sizeof(cure), "nvme-peer bind %s", controller->address);
-		doctor_report(doctor, DOCTOR_OK, "disk", any_is_bound(&doctor->pci) ? NULL : cure,
+		snprintf(help, sizeof(help), "nvme-peer bind %s", controller->address);
+		doctor_report(doctor, DOCTOR_OK, "disk", any_is_bound(&doctor->pci) ? NULL : help,
 			      "%s: bound to %s, not in use",
 			      controller->address, controller->driver[0] ? controller->driver : "no driver");
 	}

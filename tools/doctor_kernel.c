@@ -36,14 +36,14 @@ static void check_version(struct doctor *doctor, const char *release)
  * @other: an alternative, or NULL
  * @level: severity if it is off
  * @lack: consequence if it is off
- * @cure: the fix
+ * @help: the fix
  */
 struct required {
 	const char *option;
 	const char *other;
 	enum doctor_level level;
 	const char *lack;
-	const char *cure;
+	const char *help;
 };
 
 static const struct required required[] = {
@@ -114,7 +114,7 @@ static void check_config(struct doctor *doctor, const char *release)
 		if (on[i])
 			doctor_report(doctor, DOCTOR_OK, "config", NULL, "%s", required[i].option);
 		else
-			doctor_report(doctor, required[i].level, "config", required[i].cure, "%s is off: %s",
+			doctor_report(doctor, required[i].level, "config", required[i].help, "%s is off: %s",
 				      required[i].option, required[i].lack);
 }
 
@@ -179,7 +179,7 @@ static enum secure_boot read_secure_boot(void)
 }
 
 /* Kernels without EFI runtime services, such as real-time ones, lack the directory. */
-static const char *cure_of_unknown(void)
+static const char *help_of_unknown(void)
 {
 	if (!sysfs_exists(EFI_VARIABLES))
 		return "boot with efi=runtime, or check the setup of the firmware";
@@ -196,7 +196,7 @@ static void check_unloaded(struct doctor *doctor, enum secure_boot secure, bool 
 			      secure_boot_words[secure],
 			      secure == SECURE_BOOT_ON ? "" : ", but signatures are enforced");
 	else
-		doctor_report(doctor, DOCTOR_WARN, "signature", cure_of_unknown(),
+		doctor_report(doctor, DOCTOR_WARN, "signature", help_of_unknown(),
 			      "Secure Boot is unknown, as EFI variables cannot be read: if it is on, modules need a signature");
 }
 

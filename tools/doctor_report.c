@@ -11,20 +11,20 @@ static const char *const levels[] = {
 };
 
 /* Failures come first, then the proposal to bind a controller, then warnings. */
-static void note_next(struct doctor *doctor, enum doctor_level level, const char *cure)
+static void note_next(struct doctor *doctor, enum doctor_level level, const char *help)
 {
 	static const unsigned int urgencies[] = {
 		[DOCTOR_OK] = 2, [DOCTOR_WARN] = 1, [DOCTOR_FAIL] = 3,
 	};
 
-	if (!cure || urgencies[level] <= doctor->urgency)
+	if (!help || urgencies[level] <= doctor->urgency)
 		return;
 	doctor->urgency = urgencies[level];
-	snprintf(doctor->next, sizeof(doctor->next), "%s", cure);
+	snprintf(doctor->next, sizeof(doctor->next), "%s", help);
 }
 
 void doctor_report(struct doctor *doctor, enum doctor_level level, const char *check,
-		   const char *cure, const char *format, ...)
+		   const char *help, const char *format, ...)
 {
 	struct report *report = doctor->report;
 	va_list arguments;
@@ -34,18 +34,18 @@ void doctor_report(struct doctor *doctor, enum doctor_level level, const char *c
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	doctor->counts[level]++;
-	note_next(doctor, level, cure);
+	note_next(doctor, level, help);
 	if (!report->json) {
 		fprintf(report->out, "%-4s  %-10s  %s\n", levels[level], check, text);
-		if (cure)
-			fprintf(report->out, "%18s%s: %s\n", "", level == DOCTOR_OK ? "next" : "cure", cure);
+		if (help)
+			fprintf(report->out, "%18s%s: %s\n", "", level == DOCTOR_OK ? "next" : "help", help);
 		return;
 	}
 	report_object(report, NULL);
 	report_text(report, "level", levels[level]);
 	report_text(report, "check", check);
 	report_text(report, "finding", text);
-	report_text(report, "cure", cure ? cure : "");
+	report_text(report, "help", help ? help : "");
 	report_object_end(report);
 }
 

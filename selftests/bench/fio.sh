@@ -17,6 +17,8 @@ one=(--rw=randread --bs=4k --iodepth=1)
 many=(--rw=randread --bs=4k --iodepth=32)
 write=(--rw=randwrite --bs=4k --iodepth=32)
 stream=(--rw=read --bs=128k --iodepth=8)
+# A thread on each of eight processors.
+eight=(--numjobs=8 --thread --cpus_allowed=0-7 --cpus_allowed_policy=split --group_reporting)
 
 # batch N: options for batches of N I/Os from registered buffers.
 batch() {
@@ -34,6 +36,10 @@ options_of() {
 	uring-read-32) echo "${uring[@]}" "${many[@]}" ;;
 	uring-write-32) echo "${uring[@]}" "${write[@]}" ;;
 	uring-read-128k) echo "${uring[@]}" "${stream[@]}" ;;
+	eight-pass-32) echo "${pass[@]}" "${many[@]}" "${eight[@]}" ;;
+	eight-read-1) echo "${uring[@]}" "${one[@]}" "${eight[@]}" ;;
+	eight-read-32) echo "${uring[@]}" "${many[@]}" "${eight[@]}" ;;
+	eight-write-32) echo "${uring[@]}" "${write[@]}" "${eight[@]}" ;;
 	aio-read-32) echo "${aio[@]}" "${many[@]}" ;;
 	aio-write-32) echo "${aio[@]}" "${write[@]}" ;;
 	aio-read-128k) echo "${aio[@]}" "${stream[@]}" ;;

@@ -40,7 +40,7 @@ processor_options() {
 	elif [[ $1 == numa ]]; then
 		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator)"
 	else
-		echo "-smp 2 -accel $(accelerator)"
+		echo "-smp ${np_cpus:-2} -accel $(accelerator)"
 	fi
 }
 

@@ -122,7 +122,7 @@ TEST_F(bad_namespaces, change_refused_with_peers)
 		EXPECT_EQ(-EBUSY, admin_by_uring(&self->bad, opcodes[i]));
 		EXPECT_EQ(0, np_bad_hits(&self->bad, i));
 	}
-	/* The log names the cure. */
+	/* The log names the fix. */
 	EXPECT_EQ(0, np_log_wait(log, "close all peer queue pairs", NP_TIMEOUT_MS));
 	close(log);
 	EXPECT_EQ(0, np_bad_identify_ctrl(&self->bad, 0));

@@ -179,6 +179,37 @@ shares_change_while_offline() {
 	set_share 3 && all_read && set_share 4 && return "$status"
 }
 
+# trace 0|1: events of the block layer
+trace() {
+	echo "$1" | tee "$tracing"/events/block/block_rq_{issue,complete}/enable >/dev/null
+}
+
+# Reads of a thread on each CPU, as "CPU-of-submission CPU-of-completion".
+completions() {
+	local tracing=/sys/kernel/tracing
+	mountpoint -q "$tracing" || mount -t tracefs tracefs "$tracing"
+	echo >"$tracing/trace"
+	trace 1
+	fio --name=each --ioengine=io_uring --direct=1 --rw=randread --bs=4k --iodepth=4 --size=16m --offset_increment=16m \
+		--number_ios=200 --numjobs="$cpus" --thread --cpus_allowed=0-7 --cpus_allowed_policy=split --filename="$disk" >/dev/null
+	trace 0
+	awk -v device="$(tr : , <"/sys/class/block/${disk#/dev/}/dev")" '
+		!index($0, " " device " R ") { next }
+		{ match($0, /\[[0-9]+\]/); cpu = substr($0, RSTART + 1, RLENGTH - 2) + 0 }
+		match($0, /[0-9]+ \+ 8 /) { sector = substr($0, RSTART, RLENGTH) }
+		/block_rq_issue:/ { issued[sector] = cpu }
+		/block_rq_complete:/ && sector in issued { print issued[sector], cpu }' "$tracing/trace"
+}
+
+# Like the in-tree driver's, each read completes on the CPU that has submitted it.
+completes_at_home() {
+	set_share 8 && completions >/tmp/completions || return
+	awk -v expected="$cpus" '$1 != $2 { away++ } { seen[$1] = 1 } END {
+		for (cpu in seen) cpus++
+		print NR, "reads of", cpus, "CPUs,", away + 0, "completed on another"
+		exit NR < 800 || cpus < expected || away }' /tmp/completions
+}
+
 # The partition scan of a new disk is under way.
 share_after_bind() {
 	local began=$SECONDS node
@@ -201,5 +232,6 @@ ktap_check "cpu_queues changes under fsync" shares_change
 ktap_check "after that each queue serves CPUs of one node" one_node_each
 ktap_check "after that each queue interrupts a CPU that it serves" interrupts_are_near
 ktap_check "cpu_queues changes while a CPU is offline" shares_change_while_offline
+ktap_check "with a queue for each CPU no read completes on another" completes_at_home
 ktap_check "cpu_queues changes right after bind" share_after_bind
 ktap_end

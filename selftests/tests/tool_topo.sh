@@ -35,7 +35,7 @@ route() {
 }
 
 # The line of its advice that is a command.
-cure() {
+printed_help() {
 	nvme-peer topo | sed -n "/^$gpu and $(np_node np0):/,/^\$/s/^    \(echo 1 > .*\)/\1/p"
 }
 
@@ -43,7 +43,7 @@ ktap_is "behind the host bridge" "$(verdict np0)" none
 ktap_is "below one switch" "$(verdict np1)" bus-address
 ktap_is "the module's verdict on np0" "$(verdict np0)" "$(route np0)"
 ktap_is "the module's verdict on np1" "$(verdict np1)" "$(route np1)"
-ktap_is "the printed command" "$(cure)" "echo 1 > $parameter"
-sh -c "$(cure)"
+ktap_is "the printed command" "$(printed_help)" "echo 1 > $parameter"
+sh -c "$(printed_help)"
 ktap_is "the command enables the route" "$(verdict np0)" host-bridge
 ktap_end
