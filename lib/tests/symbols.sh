@@ -20,7 +20,6 @@ library=$1
 shift
 headers=("$@")
 top=$(cd "$(dirname "$0")/../.." && pwd)
-number=0
 
 # Prototypes that the host headers declare without giving a body, one a line and without
 # blanks: what stands before a semicolon, has a type before its name, and is not inside braces.
@@ -59,26 +58,12 @@ if [[ $pin == yes ]]; then
 	exit
 fi
 
-same() {
-	local purpose=$1 difference
-	number=$((number + 1))
-	if difference=$(diff <(echo "$2") <(echo "$3")); then
-		echo "ok $number $purpose"
-	else
-		printf '# %s\n' "${difference//$'\n'/$'\n'# }"
-		echo "not ok $number $purpose"
-		failed=1
-	fi
-}
-
-failed=0
 pinned=$top/selftests/abi/$(basename "$library" .so).symbols
-echo 'TAP version 13'
-echo '1..4'
-same 'every declared function is exported' "$(declared)" "$(exported)"
-same 'nothing else is exported' "$(exported)" \
-	"$(nm -D --defined-only "$library" | sed -n 's/^.* [A-Z] \([a-z0-9_]*\)@.*$/\1/p' | sort -u)"
-same 'every symbol is pinned, with its version' "$(grep -v '^#' "$pinned")" "$(versions)"
-same 'every function has a manual page with its prototype' "$(prototypes)" \
-	"$(comm -12 <(prototypes) <(documented))"
-exit $failed
+. "$top/selftests/lib/ktap.sh"
+ktap_check 'every declared function is exported' diff <(declared) <(exported)
+ktap_check 'nothing else is exported' diff <(exported) \
+	<(nm -D --defined-only "$library" | sed -n 's/^.* [A-Z] \([a-z0-9_]*\)@.*$/\1/p' | sort -u)
+ktap_check 'every symbol is pinned, with its version' diff <(grep -v '^#' "$pinned") <(versions)
+ktap_check 'every function has a manual page with its prototype' diff <(prototypes) \
+	<(comm -12 <(prototypes) <(documented))
+ktap_end

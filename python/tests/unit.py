@@ -15,6 +15,7 @@ import sys
 import tomllib
 import unittest
 
+import ktap
 import nvmepeer
 from nvmepeer import abi, library
 
@@ -233,16 +234,15 @@ def main(name: str) -> int:
     result = unittest.TestResult()
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[name])
     tests = list(test for group in suite for test in group)
-    print("TAP version 13")
-    for number, test in enumerate(tests, 1):
+    results = ktap.Results()
+    for test in tests:
         before = len(result.failures) + len(result.errors)
         test.run(result)
-        bad = len(result.failures) + len(result.errors) > before
-        print(f"{'not ok' if bad else 'ok'} {number} {test.id().removeprefix('__main__.')}")
+        good = len(result.failures) + len(result.errors) == before
+        results.report(test.id().removeprefix("__main__."), good)
     for _, text in result.failures + result.errors:
         print("# " + text.rstrip().replace("\n", "\n# "))
-    print(f"1..{len(tests)}")
-    return 0 if result.wasSuccessful() else 1
+    return int(results.end())
 
 
 if __name__ == "__main__":

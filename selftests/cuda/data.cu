@@ -21,7 +21,7 @@
 #include <nvmepeer_device.h>
 
 #include "../../lib/cuda/list.cu"
-#include "../device/ktap.h"
+#include "../lib/ktap.h"
 #include "data_host.h"
 
 #define CHECK(call)								\

@@ -15,6 +15,6 @@ gcc -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -O2 -shared -fPIC -I"$top/inc
 	-Wl,--no-as-needed -L"$out/lib" -l:fake-libnvmepeer_cuda.so -l:libcuda.so.1 -Wl,-rpath,"$out/lib"
 export NVMEPEER_LIBRARY=$library NVMEPEER_CUDA_LIBRARY=$library NVMEPEER_LIBCUDA=$out/lib/libcuda-disk.so
 export NVMEPEER_LIST_KERNEL=$out/lib/nvmepeer/nvmepeer_list.fatbin
-export PYTHONPATH=$top/python:$top/python/tests CUDA_MODULE_LOADING=EAGER
+export PYTHONPATH=$top/python:$top/python/tests:$top/selftests/lib CUDA_MODULE_LOADING=EAGER
 program=${1:?usage: disk.sh PROGRAM [ARGUMENT...]}
 exec python3 "$top/selftests/cuda/$program" "$top" "${@:2}"

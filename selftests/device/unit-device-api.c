@@ -11,7 +11,7 @@
 #include "../../include/uapi/linux/nvme_peer.h"
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 _Static_assert(NVP_STATUS_STATE == offsetof(struct nvme_peer_status, state), "status page");
 _Static_assert(NVP_STATUS_LOSSES == offsetof(struct nvme_peer_status, losses),

@@ -11,7 +11,7 @@
 #include <nvmepeer_device.h>
 
 #include "rig.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum {
 	LANES = NVMEPEER_LANES, BLOCKS = 2, BLOCK_WARPS = 2, THREADS = BLOCK_WARPS * LANES,

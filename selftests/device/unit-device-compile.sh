@@ -13,13 +13,13 @@ names=()
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# check NAME TOOL COMMAND...: one test, skipped if TOOL is nvcc and missing. The tests run
+# check NAME TOOL COMMAND...: one test, skipped if TOOL is missing. The tests run
 # in parallel and are reported in order.
 check() {
 	local name=$1 tool=$2 status=0
 	shift 2
 	names+=("$name")
-	if [[ $tool == nvcc ]] && ! command -v nvcc >/dev/null; then
+	if ! command -v "$tool" >/dev/null; then
 		echo "no $tool" >"$work/${#names[@]}.skip"
 		return
 	fi
@@ -29,17 +29,13 @@ check() {
 	} &
 }
 
-# report NUMBER: print the result of a test; 1 if it failed.
-report() {
-	local name=${names[$1 - 1]}
+# result NUMBER: the result of a test, in its place among the others.
+result() {
 	if [[ -f $work/$1.skip ]]; then
-		echo "ok $1 $name # SKIP $(<"$work/$1.skip")"
-	elif [[ $(<"$work/$1.status") == 0 ]]; then
-		echo "ok $1 $name"
+		ktap_skip "${names[$1 - 1]}" "$(<"$work/$1.skip")"
 	else
-		sed 's/^/# /' "$work/$1"
-		echo "not ok $1 $name"
-		return 1
+		ktap_result "$(<"$work/$1.status")" "${names[$1 - 1]}"
+		[[ $(<"$work/$1.status") == 0 ]] || sed 's/^/# /' "$work/$1"
 	fi
 }
 
@@ -216,7 +212,7 @@ common=(-I../../include -Wall -Wextra -Wpedantic -Werror)
 # The compiler only warns if fewer waves fit a compute unit than it tried for.
 hip=(-x hip --cuda-device-only -nogpulib -nogpuinc -O2 -Wno-error=pass-failed -S -o /dev/null)
 
-echo "KTAP version 1"
+. ../lib/ktap.sh
 check "C11, gcc" gcc gcc -std=c11 "${common[@]}" -O2 -c compile.c -o /dev/null
 check "C11 and GNU, gcc" gcc gcc -std=gnu11 -D_GNU_SOURCE "${common[@]}" -O2 -c compile.c -o /dev/null
 check "C11, clang" clang clang -std=c11 "${common[@]}" -O2 -c compile.c -o /dev/null
@@ -238,9 +234,7 @@ check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 co
 check "CUDA: a torn load of a completion entry is detected" nvcc torn_loads
 check "CUDA, 64 registers: no entry is carried from call to call" nvcc uninitialised
 wait
-failures=0
 for ((number = 1; number <= ${#names[@]}; number++)); do
-	report "$number" || failures=$((failures + 1))
+	result "$number"
 done
-echo "1..${#names[@]}"
-exit $((failures != 0))
+ktap_end

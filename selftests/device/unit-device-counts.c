@@ -10,7 +10,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 static struct bench *bench;
 static struct nvmepeer_buffer buffer;

@@ -11,7 +11,7 @@
 #include <nvmepeer_device.h>
 
 #include "rig.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum { SHORT = 100000, GUARD = 4 << 20 };
 

@@ -9,7 +9,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 /* Nothing completes before @LATE; a wait of @SHORT times out before it. */
 enum { LANES = NVMEPEER_LANES, SHORT_NS = 20000, LATE_NS = 2000000 };

@@ -9,7 +9,7 @@
 #include <nvmepeer_device.h>
 
 #include "rig.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum {
 	LANES = NVMEPEER_LANES, ITEMS = 80, BLOCK = CONTROLLER_BLOCK, DISK = 16384,

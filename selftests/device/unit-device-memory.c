@@ -8,7 +8,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum { SEEDS = 3000 };
 

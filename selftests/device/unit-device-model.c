@@ -16,7 +16,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 static struct bench *bench;
 static uint32_t rounds, bad, lanes_left;

@@ -17,7 +17,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum {
 	DISK = 8 << 20, BYTES = 10 << 20, PAGE = CONTROLLER_PAGE, ITEMS = 256, START = 12,

@@ -11,7 +11,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum {
 	CONTROLLERS = 2, EACH = 2, STRIPE_SHIFT = 3, BYTES = 1 << 20, UNIT_SHIFT = 12,

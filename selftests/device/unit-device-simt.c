@@ -15,7 +15,7 @@
 #include <nvmepeer_device.h>
 
 #include "rig.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 /* Large waves, and accesses that are releases each, need fewer rounds. */
 #if NVMEPEER_LANES > 32

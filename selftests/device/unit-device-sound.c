@@ -10,7 +10,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum { ENTRIES = 8, BYTES = 8 << 20, LIVE = NVP_STATE_LIVE };
 

@@ -9,7 +9,7 @@
 #include <nvmepeer_device.h>
 
 #include "rig.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 /* One copy of each call of the library is enough and compiles faster. */
 #define ONCE static __attribute__((noinline))

@@ -9,7 +9,7 @@
 #include <nvmepeer_device.h>
 
 #include "bench.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 struct rig {
 	struct bench *bench;

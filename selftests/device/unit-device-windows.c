@@ -9,7 +9,7 @@
 #include <nvmepeer_device.h>
 
 #include "rig.h"
-#include "ktap.h"
+#include "../lib/ktap.h"
 
 enum { SENDERS = 28, FEW = 5, ROUNDS = 12, OPENED = 3 };
 

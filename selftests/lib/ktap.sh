@@ -5,25 +5,33 @@
 #   ktap_check NAME COMMAND [ARG...]      passes if COMMAND returns 0
 #   ktap_is NAME GOT EXPECTED             passes if they are equal
 #   ktap_skip NAME REASON
+#   ktap_result STATUS NAME [REASON]      passes if STATUS is 0, skipped if it is 4
 #   ktap_end                              must be last; exits 0 or 1
 
 ktap_count=0
 ktap_failed=0
 echo "TAP version 13"
 
-# The output of a command is printed only if it failed, as comment lines.
+ktap_result() {
+	ktap_count=$((ktap_count + 1))
+	case $1 in
+	0) echo "ok $ktap_count $2" ;;
+	4) echo "ok $ktap_count $2 # SKIP ${3:-}" ;;
+	*)
+		ktap_failed=$((ktap_failed + 1))
+		echo "not ok $ktap_count $2"
+		;;
+	esac
+}
+
+# The output of a command is printed only if it failed, as comment lines. Its status 4 is a
+# failure as well.
 ktap_check() {
 	local name=$1 output status=0
 	shift
 	output=$("$@" 2>&1 </dev/null) || status=$?
-	ktap_count=$((ktap_count + 1))
-	if ((status == 0)); then
-		echo "ok $ktap_count $name"
-	else
-		ktap_failed=$((ktap_failed + 1))
-		echo "not ok $ktap_count $name"
-		printf '%s\n' "$* returned $status" "$output" | head -n 30 | sed 's/^/# /'
-	fi
+	ktap_result $((status != 0)) "$name"
+	((status == 0)) || printf '%s\n' "$* returned $status" "$output" | head -n 30 | sed 's/^/# /'
 }
 
 ktap_same() {
@@ -36,8 +44,7 @@ ktap_is() {
 }
 
 ktap_skip() {
-	ktap_count=$((ktap_count + 1))
-	echo "ok $ktap_count $1 # SKIP $2"
+	ktap_result 4 "$@"
 }
 
 ktap_end() {

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "npbad.h"
+#include "../lib/ktap.h"
 #include "gpu_qp.h"
 
 #define ENTRIES		256U
@@ -52,8 +53,9 @@ static int jobs[PAIRS];
 
 static int fail(const char *what, int error)
 {
-	printf("# %s: %d\nnot ok 1 soak\n", what, error);
-	return 1;
+	printf("# %s: %d\n", what, error);
+	ktap_check(false, "soak");
+	return ktap_end();
 }
 
 /* The best number for a GPU; fewer if the software GPU runs on few CPUs. */
@@ -191,7 +193,7 @@ int main(int argc, char **argv)
 	int64_t began;
 	int ret;
 
-	printf("TAP version 13\n1..1\n");
+	ktap_start();
 	ret = open_all();
 	if (ret)
 		return fail("open", ret);
@@ -209,6 +211,6 @@ int main(int argc, char **argv)
 	ret = np_bad_close(&bad);
 	if (ret || !soak.ended || soak.wrong || soak.failed || soak.lost)
 		return fail("end", ret);
-	printf("ok 1 soak\n");
-	return 0;
+	ktap_check(true, "soak");
+	return ktap_end();
 }

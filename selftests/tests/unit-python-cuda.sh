@@ -9,5 +9,5 @@ echo 'RegistryDwords: "PeerMappingOverride=1"' >"$params"
 lib=$PWD/build/user/lib
 export NVMEPEER_LIBRARY=$lib/fake-libnvmepeer_cuda.so NVMEPEER_CUDA_LIBRARY=$lib/fake-libnvmepeer_cuda.so
 export NVMEPEER_LIBCUDA=$lib/fake-libcuda.so NVMEPEER_NVIDIA_PARAMS=$params
-export PYTHONPATH=$PWD/python PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/python:$PWD/selftests/lib PYTHONDONTWRITEBYTECODE=1
 python3 -W error python/tests/unit_cuda.py selftests/abi/nvmepeer.abi

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "../internal.h"
-#include "../../../selftests/device/ktap.h"
+#include "../../../selftests/lib/ktap.h"
 
 #define PAGE		4096U
 #define BYTES		(4U << 20)

@@ -22,7 +22,7 @@
 #include "../internal.h"
 #include "../list_kernel.h"
 #include "../../../selftests/device/controller.h"
-#include "../../../selftests/device/ktap.h"
+#include "../../../selftests/lib/ktap.h"
 #include "fake.h"
 
 enum { ENTRIES = 64, QUEUES = 3, BYTES = 1 << 20 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* ktap.h: results of a test program in KTAP, without a framework. */
-#ifndef SELFTESTS_DEVICE_KTAP_H
-#define SELFTESTS_DEVICE_KTAP_H
+#ifndef SELFTESTS_LIB_KTAP_H
+#define SELFTESTS_LIB_KTAP_H
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static unsigned int ktap_count, ktap_failures;
 static inline void ktap_start(void)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("KTAP version 1\n");
+	printf("TAP version 13\n");
 }
 
 static inline void ktap_check(bool good, const char *name)
@@ -38,4 +38,4 @@ static inline int ktap_end(void)
 	return ktap_failures || !ktap_count ? 1 : 0;
 }
 
-#endif /* SELFTESTS_DEVICE_KTAP_H */
+#endif /* SELFTESTS_LIB_KTAP_H */

@@ -7,7 +7,7 @@ class Results:
 
 	def __init__(self):
 		self.number = self.failed = 0
-		print("KTAP version 1", flush=True)
+		print("TAP version 13", flush=True)
 
 	def report(self, name, good):
 		self.number += 1
