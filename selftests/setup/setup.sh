@@ -73,7 +73,10 @@ need_kernel() {
 	local kernel=$1
 	if np_is_built "$kernel"; then
 		need_kernel 7
+		# It takes minutes and has a lock of its own: other set-ups go on meanwhile.
+		flock -u "$setup_lock"
 		"$np_source/selftests/setup/debug-kernel/build" "$kernel"
+		flock "$setup_lock"
 		return
 	fi
 	kernel_key=$(np_key kernel-1 "$tree_identity")
@@ -130,7 +133,10 @@ if ! flock -n "$setup_lock"; then
 fi
 
 need_tree
-[[ $sources == no ]] || need_sources
+if [[ $sources == yes ]]; then
+	need_sources
+	need_packages compiler-c++ .language-key "$(np_key language-1 "$tree_identity" "${language_packages[@]}")" "${language_packages[@]}"
+fi
 if [[ $tree_only == no ]]; then
 	for kernel in "${kernels[@]}"; do
 		need_kernel "$kernel"

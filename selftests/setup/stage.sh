@@ -8,12 +8,30 @@ name_failure() {
 }
 trap name_failure ERR
 
+# What a stage fetches, and about how much; stages that are not listed fetch nothing.
+fetched_by() {
+	case $1 in
+	host-tools) echo "mmdebstrap and xz for this machine, 5 MB" ;;
+	package-lists) echo "lists of Debian's packages, 40 MB" ;;
+	trixie-tree) echo "a Debian with compilers, QEMU and fio, 190 MB" ;;
+	sources) echo "the kernel's source, 165 MB; keeps 2 MB of it" ;;
+	compiler-c++) echo "g++, 15 MB" ;;
+	kernel-*) echo "a kernel with modules and headers, 80 to 130 MB" ;;
+	guest-packages) echo "udev, 3 MB" ;;
+	tool-packages) echo "perf and bpftrace, 70 MB" ;;
+	checkers) echo "clang, Coccinelle and other checkers, 250 MB" ;;
+	documents) echo "Sphinx, 20 MB" ;;
+	rust) echo "Rust, 120 MB" ;;
+	esac
+}
+
 # stage NAME COMMAND...: run a stage and print its name and time. Its output goes to a log,
 # which is printed only on failure.
 stage() {
-	local name=$1 log=$np_scratch/$1.log began=$SECONDS
+	local name=$1 fetched log=$np_scratch/$1.log began=$SECONDS
 	shift
-	np_say "set-up: $name ..."
+	fetched=$(fetched_by "$name")
+	np_say "set-up: $name${fetched:+: fetches $fetched} ..."
 	# Not 'if ! (...)', which would disable errexit inside the stage.
 	set +e
 	trap - ERR

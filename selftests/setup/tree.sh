@@ -9,12 +9,14 @@ tree_packages=(
 	qemu-system-x86 busybox-static erofs-utils cpio xz-utils patch
 	kmod pahole fdisk e2fsprogs fio nvme-cli strace procps pciutils util-linux mount
 )
+# For examples in C++, added to an existing tree, so that results made from it stay valid.
+language_packages=(g++)
 lint_packages=(coccinelle libpython3-dev cppcheck clang libclang-rt-dev clang-tidy clang-tools g++ shellcheck valgrind codespell)
 
 # For Documentation/.
 document_packages=(python3-sphinx)
 
-# For guests only, added to an existing tree, so that results made from it stay valid. udev
+# For guests only, added to an existing tree in the same way. udev
 # without its hardware database, which is seven times as large as the rest.
 guest_packages=(udev)
 guest_package_options=(-o 'DPkg::Options::=--path-exclude=/usr/lib/udev/hwdb.d/*')

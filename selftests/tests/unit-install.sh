@@ -242,7 +242,11 @@ for example in "$top"/examples/*.c; do
 	*) ktap_check "examples/${example##*/}, gcc and pkg-config" build_c "$example" ;;
 	esac
 done
-ktap_check "examples/minimal.hip, clang" compile_hip "$top/examples/minimal.hip"
+if command -v clang >/dev/null; then
+	ktap_check "examples/minimal.hip, clang" compile_hip "$top/examples/minimal.hip"
+else
+	ktap_skip "examples/minimal.hip, clang" "no clang: selftests/setup/setup.sh --lint"
+fi
 ktap_check "the CUDA glue, gcc and pkg-config" build_glue
 for file in "$root"/usr/include/nvmepeer*.h; do
 	ktap_check "${file##*/} by itself, gcc and g++" header "${file##*/}"
