@@ -246,7 +246,7 @@ TEST_F(bad_identify, wwid_uses_serial_number)
 TEST_F(bad_identify, unique_id_of_disk)
 {
 	struct nvmep_test_unique_id id = { .type = UNIQUE_EUI64 };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 
 	ASSERT_LE(0, test);
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));

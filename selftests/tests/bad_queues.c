@@ -203,7 +203,7 @@ TEST_F(bad_queues, false_delete_sq_success_resets)
 TEST_F(bad_queues, memory_unmapped_after_delete_timeout_reset)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	struct np_qp qp;
 

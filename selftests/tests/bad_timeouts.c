@@ -401,7 +401,7 @@ static void *read_last(void *argument)
 static int shut_down(const struct np_bad *bad)
 {
 	struct nvme_peer_pci_address address = np_parse_address(bad->address);
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 	int ret = np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
 
 	close(test);

@@ -15,7 +15,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 /* Debug kernels do as many rounds as fit the time, at least ten. */
 #define ROUNDS		50

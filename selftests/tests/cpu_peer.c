@@ -11,7 +11,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define BUFFER_PAGES	257U
 

@@ -6,6 +6,7 @@
  * the mapped doorbell. No system call is made between np_qp_put() and np_qp_reap().
  */
 #include "nptest.h"
+#include "spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -127,11 +128,11 @@ void np_storer_stop(struct np_storer *storer)
 int np_test_export(uint32_t pages, uint32_t flags)
 {
 	struct nvmep_test_export export = { .pages = pages, .flags = flags };
-	int fd = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int fd = np_test_open();
 	int ret;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	ret = np_ioctl(fd, NVMEP_TEST_EXPORT, &export);
 	close(fd);
 	return ret ? ret : export.fd;
@@ -214,9 +215,21 @@ int np_buffer_open_dmabuf(struct np_buffer *buffer, int ctrl_fd, int dmabuf, uin
 	return buffer_table(buffer, ctrl_fd);
 }
 
+/* Without the module of the tests, memory of nvme-peer itself serves: it has no @flags. */
+static int export_memory(int ctrl_fd, uint32_t pages, uint32_t flags)
+{
+	struct nvme_peer_buf_alloc alloc = {
+		.size = sizeof(alloc), .length = (uint64_t)pages * NP_PAGE,
+	};
+
+	if (!np_spare() || flags || !access(NVMEP_TEST_NODE, F_OK))
+		return np_test_export(pages, flags);
+	return np_ioctl(ctrl_fd, NVME_PEER_BUF_ALLOC, &alloc) ?: alloc.fd;
+}
+
 int np_buffer_open(struct np_buffer *buffer, int ctrl_fd, uint32_t pages, uint32_t flags)
 {
-	int dmabuf = np_test_export(pages, flags), ret;
+	int dmabuf = export_memory(ctrl_fd, pages, flags), ret;
 
 	if (dmabuf < 0)
 		return dmabuf;
@@ -414,6 +427,7 @@ void np_qp_put(struct np_qp *qp, const struct np_command *command)
 {
 	struct np_command *ring = qp->sq.at;
 
+	np_spare_command(false, command->opcode);
 	ring[qp->tail] = *command;
 	qp->tail = (qp->tail + 1) % qp->create.sq_entries;
 }

@@ -17,7 +17,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define ENTRIES	16U
 #define PAGES	2U
@@ -36,7 +39,7 @@ FIXTURE_SETUP(events)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
-	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	self->test = np_test_open();
 	ASSERT_LE(0, self->test);
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &self->qp));

@@ -18,7 +18,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define ENTRIES	64U
 #define DIRTY_PAGES	256U
@@ -40,7 +43,7 @@ FIXTURE_SETUP(export)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
-	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	self->test = np_test_open();
 	ASSERT_LE(0, self->test);
 	self->part.fd = -1;
 	ASSERT_EQ(0, np_function_address("np1", self->other));
@@ -175,7 +178,7 @@ static int export_beside(const char *ctrl, int ctrl_fd, uint32_t table, uint32_t
 		.msix_table = table,
 		.msix_pba = pba,
 	};
-	int ret, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int ret, test = np_test_open();
 	struct nvme_peer_qp_export out = { .fd = -1 };
 	struct nvme_peer_qp_create create;
 

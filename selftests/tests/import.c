@@ -19,7 +19,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define PAGES		8U
 #define ENTRIES		16U
@@ -41,7 +44,7 @@ FIXTURE(import)
 FIXTURE_SETUP(import)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	self->test = np_test_open();
 	ASSERT_LE(0, self->test);
 	ASSERT_EQ(0, np_buffer_open(&self->whole, self->ctrl.fd, PAGES, NVMEP_TEST_SCATTERED));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));

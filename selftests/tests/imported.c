@@ -119,8 +119,8 @@ int np_transfer_run(struct io_uring *ring, int fd, const struct nvme_peer_uring_
 int np_dmabuf_maps(int dmabuf, uint32_t *mappings)
 {
 	struct nvmep_test_move maps = { .fd = dmabuf };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_MAPS, &maps);
+	int test = np_test_open();
+	int ret = test < 0 ? test : np_ioctl(test, NVMEP_TEST_MAPS, &maps);
 
 	close(test);
 	if (mappings)
@@ -131,8 +131,8 @@ int np_dmabuf_maps(int dmabuf, uint32_t *mappings)
 int np_dmabuf_move(int dmabuf)
 {
 	struct nvmep_test_move move = { .fd = dmabuf };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_MOVE, &move);
+	int test = np_test_open();
+	int ret = test < 0 ? test : np_ioctl(test, NVMEP_TEST_MOVE, &move);
 
 	close(test);
 	return ret ? ret : (int)move.maps;

@@ -17,7 +17,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define ENTRIES		128U
 #define PAGES		33U
@@ -230,8 +233,8 @@ TEST_F(lifetime, export_outlives_queue_pair_without_memory)
 static int maps_of(int dmabuf)
 {
 	struct nvmep_test_move maps = { .fd = dmabuf };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_MAPS, &maps);
+	int test = np_test_open();
+	int ret = test < 0 ? test : np_ioctl(test, NVMEP_TEST_MAPS, &maps);
 
 	close(test);
 	return ret ? ret : (int)maps.maps;

@@ -4,6 +4,7 @@
  * see nptest.h.
  */
 #include "nptest.h"
+#include "spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -109,6 +110,10 @@ int np_function_address(const char *name, char address[16])
 	char path[64];
 	int ret;
 
+	if (np_spare()) {
+		snprintf(address, 16, "%s", np_spare_address(name));
+		return 0;
+	}
 	snprintf(path, sizeof(path), "/run/np/%s", name);
 	ret = np_read_file(path, address, 16);
 	address[strcspn(address, "\n")] = '\0';
@@ -280,6 +285,7 @@ int np_module_unload(int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
 
+	np_spare_lacks("a guest, as it unloads the module");
 	while (syscall(SYS_delete_module, "nvme_peer", O_NONBLOCK)) {
 		if (errno != EAGAIN || np_now_ms() > end)
 			return -errno;
@@ -340,6 +346,7 @@ int np_monitor(const char *command)
 {
 	char line[128];
 
+	np_spare_lacks("QEMU's monitor");
 	snprintf(line, sizeof(line), "@np monitor %s\n", command);
 	return np_write_file("/dev/ttyS1", line);
 }
@@ -413,10 +420,28 @@ int np_bind_all(void)
 	return 0;
 }
 
+/* The opcode is the first byte of each structure of the passthrough ABI. */
+static void before_passthrough(unsigned long cmd, const uint8_t *opcode)
+{
+	switch (cmd) {
+	case NVME_IOCTL_ADMIN_CMD:
+	case NVME_IOCTL_ADMIN64_CMD:
+		np_spare_command(true, *opcode);
+		break;
+	case NVME_IOCTL_IO_CMD:
+	case NVME_IOCTL_IO64_CMD:
+	case NVME_IOCTL_SUBMIT_IO:
+		np_spare_command(false, *opcode);
+	}
+}
+
 int np_ioctl(int fd, unsigned long cmd, void *arg)
 {
-	int ret = ioctl(fd, cmd, arg);
+	int ret;
 
+	if (np_spare() && arg)
+		before_passthrough(cmd, arg);
+	ret = ioctl(fd, cmd, arg);
 	return ret < 0 ? -errno : ret;
 }
 
@@ -496,6 +521,8 @@ int np_ctrl_open(struct np_ctrl *ctrl, const char *serial)
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret;
 
+	if (np_spare())
+		return np_spare_open(ctrl, serial);
 	np_bind_all();
 	do {
 		ret = find_serial(ctrl, serial);
@@ -643,8 +670,10 @@ int np_disk_read(int fd, void *bytes, size_t length, uint64_t disk)
 
 int np_disk_write(int fd, const void *bytes, size_t length, uint64_t disk)
 {
-	ssize_t ret = pwrite(fd, bytes, length, (off_t)disk);
+	ssize_t ret;
 
+	np_spare_writes();
+	ret = pwrite(fd, bytes, length, (off_t)disk);
 	if (ret < 0)
 		return -errno;
 	return (size_t)ret == length ? 0 : -EIO;
@@ -713,13 +742,23 @@ int np_reader_stop(struct np_reader *reader)
 #define POWER		"/sys/power/"
 #define TEST_DELAY	"/sys/module/suspend/parameters/pm_test_delay"
 
+int np_test_open(void)
+{
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+
+	if (test >= 0)
+		return test;
+	np_spare_lacks("nvmep_test_pin, the module of the tests (make -C selftests helper)");
+	return -errno;
+}
+
 int np_sleep_begin(const char *address)
 {
 	struct nvme_peer_pci_address sleeper = np_parse_address(address);
-	int ret, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int ret, test = np_test_open();
 
 	if (test < 0)
-		return -errno;
+		return test;
 	/* Up to the devices' noirq phase, and back at once. */
 	ret = np_ioctl(test, NVMEP_TEST_SLEEP, &sleeper) ?:
 	      np_write_file(POWER "pm_test", "platform") ?: np_write_file(TEST_DELAY, "0");
@@ -752,10 +791,10 @@ void np_sleep_end(int test)
 
 int np_stall(const struct nvmep_test_stall *stall)
 {
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
+	int test = np_test_open(), ret;
 
 	if (test < 0)
-		return -errno;
+		return test;
 	ret = np_ioctl(test, NVMEP_TEST_STALL, (void *)stall);
 	if (!ret)
 		return test;
@@ -778,10 +817,10 @@ int np_pci_error(const char *address, uint32_t step)
 	struct nvmep_test_error call = {
 		.pci_address = np_parse_address(address), .step = step,
 	};
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), ret;
+	int test = np_test_open(), ret;
 
 	if (test < 0)
-		return -errno;
+		return test;
 	ret = np_ioctl(test, NVMEP_TEST_ERROR, &call);
 	close(test);
 	return ret;

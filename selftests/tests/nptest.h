@@ -183,6 +183,9 @@ struct np_buffer {
 	uint64_t *table;
 };
 
+/* The module of the tests (nvmep_test.h): a file, or -errno. */
+int np_test_open(void);
+
 /* Limit the calling process's locked memory. */
 int np_limit_locked(uint64_t pages);
 

@@ -15,7 +15,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define ENTRIES		16U
 #define PAGES		9U
@@ -116,7 +119,7 @@ TEST_F_TIMEOUT(rearm, rearm_restores_queue_pair, 120)
 TEST_F(rearm, status_page_reports_every_reset)
 {
 	struct nvmep_test_move move = { .fd = self->buffer.fd };
-	int i, test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int i, test = np_test_open();
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct nvme_peer_info now;
 
@@ -151,7 +154,7 @@ TEST_F(rearm, state_is_stored_last)
 {
 	const struct nvme_peer_status *status = self->qp.status.at;
 	struct nvmep_test_watchpoint watch = { .address = (uintptr_t)&status->state };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 	struct nvmep_test_stores stores;
 	struct nvme_peer_info now;
 

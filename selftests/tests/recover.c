@@ -362,8 +362,8 @@ TEST_F_TIMEOUT(recover, reads_retry_and_writes_report_loss, 120)
 static int shut_down(const struct np_ctrl *ctrl)
 {
 	struct nvme_peer_pci_address address = np_parse_address(ctrl->address);
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
-	int ret = test < 0 ? -errno : np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
+	int test = np_test_open();
+	int ret = test < 0 ? test : np_ioctl(test, NVMEP_TEST_SHUTDOWN, &address);
 
 	close(test);
 	return ret;

@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define ENTRIES		64U
 #define PAGES		33U

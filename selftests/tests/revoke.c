@@ -22,7 +22,10 @@
 #include <unistd.h>
 
 #include "nptest.h"
+#include "spare.h"
 #include "kselftest_harness.h"
+
+bool np_keeps_disk = true;
 
 #define ENTRIES		128U
 #define PAGES		33U
@@ -49,7 +52,7 @@ FIXTURE_SETUP(revoke)
 	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_function_address("np1", self->other));
-	self->importer = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	self->importer = np_test_open();
 	ASSERT_LE(0, self->importer);
 }
 
@@ -156,7 +159,7 @@ TEST_F(revoke, late_importers_are_refused)
 	int late[2];
 
 	for (i = 0; i < 2; i++) {
-		late[i] = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		late[i] = np_test_open();
 		ASSERT_LE(0, late[i]);
 		ASSERT_EQ(0, attach(late[i], exports[i]->fd, self->other, NVMEP_TEST_UNMAPPED));
 	}
@@ -341,7 +344,7 @@ TEST_F_TIMEOUT(revoke, stuck_importers_share_one_deadline, 60)
 	for (i = 0; i < 4; i++) {
 		struct nvme_peer_qp_export export;
 
-		importers[i] = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		importers[i] = np_test_open();
 		ASSERT_LE(0, importers[i]);
 		ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
 		ASSERT_EQ(0, attach(importers[i], export.fd, self->other, NVMEP_TEST_STUBBORN));
@@ -365,7 +368,7 @@ TEST_F_TIMEOUT(revoke, all_queue_pairs_share_one_deadline, 120)
 	int64_t start;
 
 	for (i = 0; i < 4; i++) {
-		importers[i] = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		importers[i] = np_test_open();
 		ASSERT_LE(0, importers[i]);
 		ASSERT_EQ(0, np_qp_create(self->ctrl.fd, ENTRIES, &create[i]));
 		ASSERT_EQ(0, np_export_fd(create[i].qp_fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
@@ -752,7 +755,7 @@ struct holder {
 static void hold(const struct holder *holder, const struct np_export *doorbell, int ready)
 {
 	struct nvmep_test_hold hold = { .dmabuf_fd = holder->dmabuf, .ms = 20000 };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 
 	if (test < 0 || mmap(NULL, doorbell->size, PROT_WRITE, MAP_SHARED, doorbell->fd, 0) ==
 	    MAP_FAILED || write(ready, "", 1) != 1)

@@ -166,11 +166,11 @@ FIXTURE_SETUP(rights)
 	ctx->nodes[GENERIC_READ_ONLY] = np_open_node(&self->ctrl, "/dev/ngp%dn1", O_RDONLY);
 	ctx->nodes[DISK] = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
 	ASSERT_LE(0, ctx->nodes[DISK]);
+	ASSERT_EQ(0, open_importers(ctx, &self->ctrl));
 	ASSERT_EQ(0, np_partition_add(ctx->nodes[DISK]));
 	ctx->nodes[PARTITION] = np_open_node(&self->ctrl, "/dev/nvmep%dn1p1", O_RDWR);
 	for (i = 0; i < NODES; i++)
 		ASSERT_LE(0, ctx->nodes[i]);
-	ASSERT_EQ(0, open_importers(ctx, &self->ctrl));
 	ASSERT_EQ(0, posix_memalign((void **)&ctx->bytes, NP_PAGE, NP_PAGE));
 	self->answers = mmap(NULL, NP_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			     -1, 0);

@@ -47,7 +47,7 @@ FIXTURE_SETUP(route)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
-	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	self->test = np_test_open();
 	ASSERT_LE(0, self->test);
 	if (np_function_address("softgpu", self->gpu))
 		SKIP(return, "no software GPU in this guest");
@@ -363,7 +363,7 @@ TEST_F(route, each_acs_bit_of_each_port_counts)
 		port_above(i < 5 ? other.address : self->gpu, i < 5 ? i : i - 5, port);
 		for (bit = 0; bit < sizeof(bits) / sizeof(bits[0]); bit++) {
 			acs = bits[bit];
-			test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+			test = np_test_open();
 			ASSERT_EQ(0, pretend(test, NVMEP_TEST_ACS, port, 0, 0, acs));
 			EXPECT_NE(1, linux_reaches(test, self->gpu, other.address));
 			ASSERT_EQ(0, route_to(other.fd, self->gpu, &route));
@@ -398,7 +398,7 @@ TEST_F(route, egress_control_spares_translated_requests)
 		const struct nvme_peer_path *from[] = { &route.data, &route.doorbell };
 
 		port_above(i ? self->gpu : self->ctrl.address, 1, port[i]);
-		test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		test = np_test_open();
 		ASSERT_EQ(0, pretend(test, NVMEP_TEST_ACS, port[i], 0, 0, EGRESS_CONTROL));
 		ASSERT_EQ(0, route_to(self->ctrl.fd, self->gpu, &route));
 		EXPECT_EQ(!translated, is_discarded(from[i], port[i], EGRESS_CONTROL)) {
@@ -538,7 +538,7 @@ TEST_F(route, route_between_host_bridges)
 		SKIP(return, "the processor allows peer-to-peer");
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		test = self->test;
-		self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+		self->test = np_test_open();
 		ASSERT_EQ(0, pretend(self->test, NVMEP_TEST_DOMAIN, cases[i].peer, INTEL, 0, 0));
 		ASSERT_EQ(0, pretend(self->test, NVMEP_TEST_RENAME, cases[i].peer, INTEL,
 				     cases[i].device, 0));
@@ -583,7 +583,7 @@ TEST_F(route, domains_have_more_than_16_bits)
 static void *hold_buses_thread(void *unused)
 {
 	struct nvmep_test_hold hold = { .dmabuf_fd = NVMEP_TEST_HOLD_BUSES, .ms = 6000 };
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 
 	(void)unused;
 	np_ioctl(test, NVMEP_TEST_HOLD, &hold);
@@ -593,7 +593,7 @@ static void *hold_buses_thread(void *unused)
 
 static void *add_domain_thread(void *unused)
 {
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 
 	(void)unused;
 	pretend(test, NVMEP_TEST_DOMAIN, FAR_AWAY, INTEL, 0x201d, 0);

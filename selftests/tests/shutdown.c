@@ -30,7 +30,7 @@ FIXTURE(shutdown)
 FIXTURE_SETUP(shutdown)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-	self->test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	self->test = np_test_open();
 	ASSERT_LE(0, self->test);
 	/* Kernels with IO_STRICT_DEVMEM do not allow the mapping. */
 	self->registers = np_registers_map(self->ctrl.address);
@@ -127,7 +127,7 @@ TEST_F(shutdown, under_cpu_and_peer_io)
  */
 TEST(shutdown_during_reset_flushes_cache)
 {
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	int test = np_test_open();
 	struct np_bad bad;
 	pthread_t reset;
 	uint8_t *bytes;
@@ -169,7 +169,7 @@ static void *read_disk(void *bad)
 /* A reset has stopped the controller and waits for the function: I/O that waits for it fails. */
 TEST(shutdown_during_reset_fails_io)
 {
-	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC), log = np_log_open();
+	int test = np_test_open(), log = np_log_open();
 	pthread_t reset, reader;
 	struct timespec end;
 	struct np_bad bad;
