@@ -505,17 +505,15 @@ static inline void nvmep_mark_disk_dead(struct gendisk *disk)
 }
 
 /*
- * Waits until no thread dispatches on the queues that share @queue's tag set
- * and were quiesced by blk_mq_quiesce_queue_nowait().
+ * Waits until no thread dispatches on the queues that were quiesced by
+ * blk_mq_quiesce_queue_nowait().  None is BLK_MQ_F_BLOCKING: one RCU grace
+ * period covers all of them, also those of other tag sets than @queue's.
  */
 static inline void nvmep_wait_quiesce_done(struct request_queue *queue)
 {
 #ifdef NVMEP_HAVE_WAIT_QUIESCE_SET
 	blk_mq_wait_quiesce_done(queue->tag_set);
 #else
-	/*
-	 * An RCU grace period covers all queues: our dispatch does not sleep.
-	 */
 	blk_mq_wait_quiesce_done(queue);
 #endif
 }

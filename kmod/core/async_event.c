@@ -12,6 +12,7 @@
 
 #include "admin.h"
 #include "async_event.h"
+#include "compat.h"
 #include "ctrl.h"
 #include "module.h"
 #include "queue.h"
@@ -58,6 +59,7 @@ static bool nvmep_pause_io(struct nvmep_ctrl *ctrl, u32 generation)
 	if (live) {
 		set_bit(NVMEP_CTRL_PAUSED, &ctrl->flags);
 		ctrl->cpu_ops->quiesce(ctrl);
+		nvmep_wait_quiesce_done(ctrl->admin_q);
 	}
 	mutex_unlock(&ctrl->enable_lock);
 	return live;

@@ -69,8 +69,9 @@ enum nvmep_ctrl_state {
  * struct nvmep_cpu_ops - callbacks into the cpu layer, registered by main
  * @init: allocate ctrl->cpu of a new controller object.  Returns 0 or -ENOMEM
  * @exit: free ctrl->cpu, which may be NULL: the last reference is gone
- * @quiesce: stop dispatch of I/O; on return no thread is dispatching.  Called
- *	under enable_lock, so it must not wait for an admin command
+ * @quiesce: begin no dispatch of I/O.  The caller waits for threads that are
+ *	dispatching: nvmep_wait_quiesce_done().  Called under enable_lock, so it
+ *	must not wait for an admin command
  * @unquiesce: resume dispatch of I/O, unless the controller is RESETTING: its
  *	I/O may be drained.  May be called under enable_lock
  * @drain: admit no new I/O, wait some seconds for I/O in flight, then quiesce.

@@ -570,7 +570,8 @@ static void nvmep_request_cancel(struct request *rq)
  * freed after the removal of the disks, which waits for their requests.
  *
  * Does not iterate over blk-mq's tags: their number may be changing, and that
- * change may wait for these commands.
+ * change may wait for these commands.  Reads without the lock first: no command
+ * is added to a disabled queue.
  */
 void nvmep_queue_cancel(struct nvmep_queue *queue)
 {
@@ -578,6 +579,8 @@ void nvmep_queue_cancel(struct nvmep_queue *queue)
 	unsigned int tag;
 
 	for (tag = 0; tag < queue->entries; tag++) {
+		if (!READ_ONCE(queue->requests[tag]))
+			continue;
 		spin_lock_irq(&queue->cq_lock);
 		rq = queue->requests[tag];
 		WRITE_ONCE(queue->requests[tag], NULL);

@@ -10,6 +10,7 @@
  */
 #include <linux/blk-mq.h>
 
+#include "compat.h"
 #include "ctrl.h"
 #include "queue.h"
 #include "registers.h"
@@ -74,7 +75,8 @@ void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown)
 	if (!test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags))
 		return;
 	ctrl->cpu_ops->quiesce(ctrl);
-	blk_mq_quiesce_queue(ctrl->admin_q);
+	blk_mq_quiesce_queue_nowait(ctrl->admin_q);
+	nvmep_wait_quiesce_done(ctrl->admin_q);
 	nvmep_queues_disable(ctrl);
 
 	nvmep_ctrl_disable(ctrl, shutdown);

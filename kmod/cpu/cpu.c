@@ -98,27 +98,19 @@ void nvmep_poll_work_stop(struct nvmep_ctrl *ctrl)
 
 /* --- quiesce -------------------------------------------------------------- */
 
-/* The queues share a tag set: one wait covers all of them. */
 static void nvmep_namespaces_quiesce_locked(struct nvmep_ctrl *ctrl)
 {
-	struct list_head *namespaces = &ctrl->cpu->namespaces;
 	struct nvmep_ns *ns;
 
 	lockdep_assert_held(&ctrl->cpu->namespaces_lock);
 
-	if (!ctrl->cpu->quiesced && !list_empty(namespaces)) {
-		list_for_each_entry(ns, namespaces, entry)
+	if (!ctrl->cpu->quiesced)
+		list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
 			blk_mq_quiesce_queue_nowait(ns->queue);
-		ns = list_first_entry(namespaces, struct nvmep_ns, entry);
-		nvmep_wait_quiesce_done(ns->queue);
-	}
 	ctrl->cpu->quiesced = true;
 }
 
-/*
- * Returns when no dispatch is running.  Also applies to namespaces that are
- * added later.
- */
+/* Also applies to namespaces that are added later. */
 static void nvmep_namespaces_quiesce(struct nvmep_ctrl *ctrl)
 {
 	mutex_lock(&ctrl->cpu->namespaces_lock);
@@ -198,6 +190,7 @@ static void nvmep_namespaces_drain(struct nvmep_ctrl *ctrl)
 		       !nvmep_freeze_wait_slice(ctrl, ns->queue))
 			;
 	nvmep_namespaces_quiesce_locked(ctrl);
+	nvmep_wait_quiesce_done(ctrl->admin_q);
 	list_for_each_entry(ns, namespaces, entry)
 		nvmep_unfreeze_queue(ns->queue);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
