@@ -18,17 +18,20 @@
 #define PCI_COMMAND		4
 #define PCI_COMMAND_MASTER	4
 #define CAP_HIGH		4	/* CAP.DSTRD is in its lowest bits */
+#define CAP_HIGH_CRWMS		(1U << 27)
+#define CRTO			0x68
 
 FIXTURE(bad_controller)
 {
 	struct np_bad bad;
 };
 
-/* @stride: CAP.DSTRD. A rule whose action is 0 does nothing. */
+/* @cap_high: bits of the upper half of CAP. A rule whose action is 0 does nothing. */
 FIXTURE_VARIANT(bad_controller)
 {
 	uint32_t mode;
-	uint32_t stride;
+	uint32_t cap_high;
+	uint32_t crto;
 	uint32_t match;
 	uint32_t action;
 	int error;
@@ -47,6 +50,13 @@ FIXTURE_VARIANT_ADD(bad_controller, never_stops)
 	.mode = BADCTRL_NEVER_STOPS, .error = -ETIMEDOUT,
 };
 
+/* CRTO.CRWMT, here 9 hours, limits the time to become ready only; CAP.TO is 1 s. */
+FIXTURE_VARIANT_ADD(bad_controller, never_stops_may_start_slowly)
+{
+	.mode = BADCTRL_NEVER_STOPS, .cap_high = CAP_HIGH_CRWMS, .crto = 0xffff,
+	.error = -ETIMEDOUT,
+};
+
 FIXTURE_VARIANT_ADD(bad_controller, gone) { .mode = BADCTRL_GONE, .error = -ENODEV };
 FIXTURE_VARIANT_ADD(bad_controller, no_queue) { .mode = BADCTRL_NO_QUEUE, .error = -ENODEV };
 
@@ -61,12 +71,12 @@ FIXTURE_VARIANT_ADD(bad_controller, huge_pages)
  */
 FIXTURE_VARIANT_ADD(bad_controller, no_doorbells)
 {
-	.mode = BADCTRL_WORKS, .stride = 15, .error = -ENODEV,
+	.mode = BADCTRL_WORKS, .cap_high = 15, .error = -ENODEV,
 };
 
 FIXTURE_VARIANT_ADD(bad_controller, no_doorbells_for_io)
 {
-	.mode = BADCTRL_WORKS, .stride = 10, .error = -ENODEV,
+	.mode = BADCTRL_WORKS, .cap_high = 10, .error = -ENODEV,
 };
 
 #define IT_WORKS_BUT(name, opcode, what, errno)				\
@@ -91,7 +101,8 @@ FIXTURE_SETUP(bad_controller)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, variant->mode));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS + CAP_HIGH,
 				np_bad_get(&self->bad, BADCTRL_REGISTERS + CAP_HIGH) |
-				variant->stride));
+				variant->cap_high));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_REGISTERS + CRTO, variant->crto));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, variant->match, variant->action,
 				 NVME_STATUS_DNR | NVME_SC_INTERNAL, 1));
 }

@@ -26,6 +26,8 @@
  * longer.
  */
 #define NOTICE_MS	1000
+#define CAP_LOW		BADCTRL_REGISTERS
+#define CAP_HIGH	(BADCTRL_REGISTERS + 4)
 
 FIXTURE(bad_recovery)
 {
@@ -434,6 +436,19 @@ TEST_F(bad_recovery, function_reset_is_tried_once)
 	EXPECT_EQ(NVME_PEER_QP_REASON_CTRL, self->status->reason);
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
 	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
+}
+
+/* The other registers respond, as when the link fails between two reads. */
+TEST_F(bad_recovery, capabilities_of_all_ones_are_refused)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, CAP_LOW, ~0U));
+	ASSERT_EQ(0, np_bad_set(&self->bad, CAP_HIGH, ~0U));
+	EXPECT_EQ(-EIO, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_DEFAULTS, 1));
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 }
 

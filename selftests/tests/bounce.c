@@ -13,10 +13,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "nptest.h"
+#include "npbad.h"
 #include "kselftest_harness.h"
 
 #define HUGE_BYTES	(2U << 20)
+/* Twice the longest bounce buffer, 256 KiB. */
+#define MANY_ENTRIES	8192U
 
 FIXTURE(bounce)
 {
@@ -148,6 +150,27 @@ TEST_F(bounce, peers_are_refused)
 		EXPECT_EQ(-EOPNOTSUPP, np_ioctl(self->ctrl.fd, NVME_PEER_ROUTE, &route));
 		close(dmabuf);
 	}
+}
+
+/* No bounce buffer is long enough for the ring: the same error, not lack of memory. */
+TEST_F(bounce, long_ring_is_refused)
+{
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create),
+		.sq_entries = MANY_ENTRIES,
+		.cq_entries = MANY_ENTRIES,
+	};
+	struct np_bad bad;
+	uint32_t cap;
+
+	if (np_bad_open(&bad) == -ENOENT)
+		SKIP(return, "no badctrl in this guest");
+	/* CAP.MQES, 0-based */
+	cap = np_bad_get(&bad, BADCTRL_REGISTERS);
+	ASSERT_EQ(0, np_bad_set(&bad, BADCTRL_REGISTERS, cap | (MANY_ENTRIES - 1)));
+	ASSERT_EQ(0, np_bad_bind(&bad, 1));
+	EXPECT_EQ(-EOPNOTSUPP, np_ioctl(bad.ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	EXPECT_EQ(0, np_bad_close(&bad));
 }
 
 TEST_HARNESS_MAIN

@@ -402,14 +402,6 @@ FIXTURE(faults)
 	uint8_t *bytes;
 };
 
-FIXTURE_SETUP(faults)
-{
-	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
-	self->block = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
-	ASSERT_LE(0, self->block);
-	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
-}
-
 /* @name: nvmepX or nvmepXnY, as with the in-tree driver */
 static int set_fault(const struct np_ctrl *ctrl, const char *name, const char *file,
 		     const char *text)
@@ -419,6 +411,17 @@ static int set_fault(const struct np_ctrl *ctrl, const char *name, const char *f
 	snprintf(node, sizeof(node), name, ctrl->instance);
 	snprintf(path, sizeof(path), "/sys/kernel/debug/%s/fault_inject/%s", node, file);
 	return np_write_file(path, text);
+}
+
+FIXTURE_SETUP(faults)
+{
+	self->block = -1;
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	if (set_fault(&self->ctrl, "nvmep%d", "verbose", "0") == -ENOENT)
+		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
+	self->block = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR | O_DIRECT);
+	ASSERT_LE(0, self->block);
+	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 }
 
 FIXTURE_TEARDOWN(faults)
@@ -455,8 +458,6 @@ static int count_retries(const struct np_ctrl *ctrl, unsigned long *retries)
 
 TEST_F(faults, block_io_fails)
 {
-	if (set_fault(&self->ctrl, "nvmep%dn1", "verbose", "0") == -ENOENT)
-		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
 	/* Capacity Exceeded */
 	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xffff", "0x81", "1", "Y"));
 	EXPECT_EQ(-ENOSPC, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
@@ -468,8 +469,6 @@ TEST_F(faults, retries_hide_faults)
 {
 	unsigned long before, after;
 
-	if (set_fault(&self->ctrl, "nvmep%dn1", "verbose", "0") == -ENOENT)
-		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
 	ASSERT_EQ(0, count_retries(&self->ctrl, &before));
 	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%dn1", "0xffff", "0x6", "2", "N"));
 	EXPECT_EQ(0, np_disk_read(self->block, self->bytes, NP_PAGE, 0));
@@ -479,8 +478,6 @@ TEST_F(faults, retries_hide_faults)
 
 TEST_F(faults, of_one_opcode)
 {
-	if (set_fault(&self->ctrl, "nvmep%dn1", "verbose", "0") == -ENOENT)
-		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
 	/* A test that is skipped later would leave the fault. */
 	np_spare_writes();
 	/* Writes only, Write Fault. */
@@ -499,8 +496,6 @@ TEST_F(faults, admin_command_fails)
 		.cdw10 = NVME_CNS_CONTROLLER,
 	};
 
-	if (set_fault(&self->ctrl, "nvmep%d", "verbose", "0") == -ENOENT)
-		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
 	/* Internal Error with Do Not Retry */
 	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%d", "0x06", "0x6", "1", "Y"));
 	EXPECT_EQ(0x4006, np_admin(self->ctrl.fd, &cmd));
@@ -512,8 +507,6 @@ TEST_F(faults, no_queue_is_affected)
 {
 	struct np_qp qp;
 
-	if (set_fault(&self->ctrl, "nvmep%d", "verbose", "0") == -ENOENT)
-		SKIP(return, "kernel without CONFIG_FAULT_INJECTION_DEBUG_FS");
 	ASSERT_EQ(0, inject(&self->ctrl, "nvmep%d", "0x05", "0x6", "1", "Y"));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, 8));
 	np_qp_close(&qp);
