@@ -30,6 +30,7 @@
 #include "module.h"
 #include "peer/peer.h"
 #include "peer/peer_debugfs.h"
+#include "peer/relay.h"
 
 /* --- probe and remove ---------------------------------------------------- */
 
@@ -407,9 +408,12 @@ static int __init nvmep_init(void)
 	ret = nvmep_workqueues_init();
 	if (ret)
 		return ret;
-	ret = nvmep_nodes_init();
+	ret = nvmep_pollers_init();
 	if (ret)
 		goto err_workqueues;
+	ret = nvmep_nodes_init();
+	if (ret)
+		goto err_pollers;
 	nvmep_peer_debugfs_module(nvmep_debugfs_init());
 	ret = pci_register_driver(&nvmep_driver);
 	if (ret)
@@ -419,6 +423,8 @@ static int __init nvmep_init(void)
 err_nodes:
 	nvmep_debugfs_exit();
 	nvmep_nodes_exit();
+err_pollers:
+	nvmep_pollers_exit();
 err_workqueues:
 	nvmep_workqueues_exit();
 	return ret;
@@ -430,6 +436,7 @@ static void __exit nvmep_exit(void)
 	pci_unregister_driver(&nvmep_driver);
 	nvmep_debugfs_exit();
 	nvmep_nodes_exit();
+	nvmep_pollers_exit();
 	nvmep_workqueues_exit();
 	nvmep_quarantines_exit();
 	/* Wait for call_rcu() callbacks, which are code of this module. */

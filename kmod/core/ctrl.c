@@ -66,6 +66,7 @@ struct nvmep_ctrl *nvmep_ctrl_alloc(struct pci_dev *pdev,
 	spin_lock_init(&ctrl->state_lock);
 	init_waitqueue_head(&ctrl->state_wait);
 	mutex_init(&ctrl->enable_lock);
+	spin_lock_init(&ctrl->relay_lock);
 	mutex_init(&ctrl->notify_lock);
 	device_initialize(&ctrl->device);
 	ctrl->device.parent = ctrl->dev;

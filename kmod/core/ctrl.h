@@ -217,6 +217,8 @@ struct nvmep_ctrl {
 	unsigned long link_deadline;	/* READ_ONCE(); holds.c, jiffies */
 
 	struct mutex enable_lock;	/* NVMEP_CTRL_ENABLED, generation */
+	spinlock_t relay_lock;		/* guards writes of peers' doorbells */
+	bool relay_open;		/* relay_lock: enabled, not stopping */
 	struct mutex notify_lock;	/* guards notified_generation */
 	u32 notified_generation;	/* of the last peer_ops->stopped() */
 	struct work_struct reset_work;	/* RESETTING without holds */

@@ -218,8 +218,10 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 	set_bit(NVMEP_CTRL_ENABLED, &ctrl->flags);
 	ret = nvmep_wait_status(ctrl, NVME_CSTS_RDY, NVME_CSTS_RDY,
 				nvmep_ready_timeout_ms(ctrl), "ready status");
-	if (!ret)
+	if (!ret) {
 		nvmep_queue_enable(admin);
+		nvmep_relay_allow(ctrl, true);
+	}
 	return ret;
 }
 

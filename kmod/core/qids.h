@@ -46,6 +46,9 @@ struct nvmep_qid_usage {
  * @sq: to the tail doorbell; guarded by &nvmep_queue.sq_lock
  * @cq: to the head doorbell; guarded by &nvmep_queue.cq_lock
  *
+ * Those of a peer's queue pair in relay mode are guarded by
+ * &nvmep_ctrl.relay_lock.
+ *
  * Read with READ_ONCE().  Aligned, so that queues of different CPUs do not
  * share a cache line.
  */

@@ -54,6 +54,39 @@ static void nvmep_write_doorbell(void __iomem *doorbell, u16 value, u64 *count)
 	writel(value, doorbell);
 }
 
+/**
+ * nvmep_relay_allow() - allow or forbid writes of peers' doorbells
+ * @ctrl: controller; enable_lock is held
+ * @allow: the controller is enabled, and no stop has begun
+ *
+ * After it has forbidden them no thread writes one.
+ */
+void nvmep_relay_allow(struct nvmep_ctrl *ctrl, bool allow)
+{
+	lockdep_assert_held(&ctrl->enable_lock);
+
+	spin_lock(&ctrl->relay_lock);
+	ctrl->relay_open = allow;
+	spin_unlock(&ctrl->relay_lock);
+}
+
+/**
+ * nvmep_relay_doorbell() - write a doorbell for a peer
+ * @ctrl: controller with relay_open; relay_lock is held
+ * @qid: queue pair of a peer
+ * @cq: true: CQ head doorbell; false: SQ tail doorbell
+ * @value: less than the entries of the ring
+ */
+void nvmep_relay_doorbell(struct nvmep_ctrl *ctrl, u16 qid, bool cq, u16 value)
+{
+	struct nvmep_doorbell_count *count = &ctrl->qids.doorbells[qid];
+
+	lockdep_assert_held(&ctrl->relay_lock);
+
+	nvmep_write_doorbell(ctrl->bar + nvmep_doorbell_offset(ctrl, qid, cq),
+			     value, cq ? &count->cq : &count->sq);
+}
+
 /* Called after @qid has changed. */
 static void nvmep_queue_set_doorbells(struct nvmep_queue *queue)
 {

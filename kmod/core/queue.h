@@ -105,6 +105,8 @@ struct nvmep_queue {
 /* Doorbells, also those of peers' queue pairs. */
 resource_size_t nvmep_doorbell_offset(const struct nvmep_ctrl *ctrl, u16 qid,
 				      bool cq);
+void nvmep_relay_allow(struct nvmep_ctrl *ctrl, bool allow);
+void nvmep_relay_doorbell(struct nvmep_ctrl *ctrl, u16 qid, bool cq, u16 value);
 u64 nvmep_doorbell_writes(const struct nvmep_ctrl *ctrl, u16 qid);
 
 struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 entries,

@@ -78,6 +78,7 @@ void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown)
 	blk_mq_quiesce_queue_nowait(ctrl->admin_q);
 	nvmep_wait_quiesce_done(ctrl->admin_q);
 	nvmep_queues_disable(ctrl);
+	nvmep_relay_allow(ctrl, false);
 
 	nvmep_ctrl_disable(ctrl, shutdown);
 	clear_bit(NVMEP_CTRL_ENABLED, &ctrl->flags);

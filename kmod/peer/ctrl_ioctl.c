@@ -51,7 +51,8 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 			    NVME_PEER_FEATURE_BUF_RINGS |
 			    NVME_PEER_FEATURE_BUF_IO |
 			    NVME_PEER_FEATURE_BUF_IO_VEC |
-			    NVME_PEER_FEATURE_BUF_ALLOC,
+			    NVME_PEER_FEATURE_BUF_ALLOC |
+			    NVME_PEER_FEATURE_RELAY | NVME_PEER_FEATURE_KICK,
 		.cap = ctrl->cap,
 		.version = ctrl->vs,
 		.state = (u32)nvmep_ctrl_state(ctrl),
@@ -364,7 +365,7 @@ static int nvmep_respond_buf_alloc(struct nvmep_ucmd *ucmd)
  * what shares a page with a buffer of the block layer, and a lazy domain
  * exposes freed pages until the next flush of the IOTLB.
  */
-static int nvmep_direct_allowed(void)
+static int nvmep_raw_allowed(void)
 {
 	if (!capable(CAP_SYS_RAWIO))
 		return -EPERM;
@@ -376,7 +377,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 {
 	if (cmd->flags & ~(NVME_PEER_QP_ALLOW_SLEEP | NVME_PEER_QP_NO_STATIC) ||
 	    cmd->reserved1 || cmd->reserved ||
-	    cmd->mode != NVME_PEER_MODE_DIRECT)
+	    cmd->mode > NVME_PEER_MODE_RELAY)
 		return -EINVAL;
 	if (cmd->sq_entries < 2 || cmd->sq_entries > ctrl->max_entries ||
 	    cmd->cq_entries < cmd->sq_entries ||
@@ -385,7 +386,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 	if ((!cmd->sq_handle && cmd->sq_offset) ||
 	    (!cmd->cq_handle && cmd->cq_offset))
 		return -EINVAL;
-	return nvmep_direct_allowed();
+	return nvmep_raw_allowed();
 }
 
 static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,

@@ -147,6 +147,7 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
 		struct nvme_peer_qp_rearm qp_rearm;
+		struct nvme_peer_qp_kick kick;
 	} cmd;
 	struct nvmep_ucmd ucmd = {
 		.user = user,

@@ -78,7 +78,8 @@ struct nvmep_uevent {
  * Lives as long as the controller.
  *
  * Lock order: ioctl_rwsem -> qp->lock -> lock, and
- * ioctl_rwsem -> qp->lock -> buf->lock -> dma_resv.
+ * ioctl_rwsem -> qp->lock -> buf->lock -> dma_resv, and
+ * qp->lock -> poller->lock.  ctrl->relay_lock is a spinlock inside all of them.
  * exports->lock is innermost; processes take it under their mmap lock.
  *
  * qp->lock is held over admin commands, buf->lock until commands of the CPU

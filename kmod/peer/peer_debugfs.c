@@ -6,6 +6,7 @@
  *		for tests that require 0 at the end.  Exports outlive the
  *		binding of their controller, hence the file of the module
  *  queue_pairs	one line for each queue pair with an open file
+ *  pollers	one line for each thread that polls doorbells in host memory
  *  routes	the path to every PCI function, and the kernel's own verdict
  */
 #include <linux/bug.h>
@@ -92,6 +93,13 @@ static int nvmep_module_objects_show(struct seq_file *seq, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(nvmep_module_objects);
 
+static int nvmep_module_pollers_show(struct seq_file *seq, void *unused)
+{
+	nvmep_pollers_show(seq);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(nvmep_module_pollers);
+
 static int nvmep_leak_counters_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;
@@ -165,6 +173,8 @@ void nvmep_peer_debugfs_module(struct dentry *root)
 {
 	debugfs_create_file("objects", 0400, root, NULL,
 			    &nvmep_module_objects_fops);
+	debugfs_create_file("pollers", 0400, root, NULL,
+			    &nvmep_module_pollers_fops);
 }
 
 /**

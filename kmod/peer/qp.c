@@ -256,8 +256,10 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 		return;
 	if (live)
 		nvmep_health_poll_count(peers, live);
-	if (live < 0)
+	if (live < 0) {
 		qp->losses++;
+		nvmep_relay_close(qp);
+	}
 	WRITE_ONCE(qp->state, state);
 	qp->reason = reason;
 	/* NULL if creation failed before its allocation. */
@@ -298,6 +300,7 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->cq.host);
 	nvmep_host_pages_free(qp->status_page);
 	nvmep_host_pages_free(qp->control_page);
+	nvmep_host_pages_free(qp->relay.page);
 	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
@@ -324,6 +327,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->owner = nvmep_peer_file_get(owner);
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
+	INIT_LIST_HEAD(&qp->relay.node);
 	qp->mode = cmd->mode;
 	qp->allow_sleep = cmd->flags & NVME_PEER_QP_ALLOW_SLEEP;
 	qp->no_static = cmd->flags & NVME_PEER_QP_NO_STATIC;
@@ -363,6 +367,7 @@ void nvmep_qp_delete_queues(struct nvmep_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 
+	nvmep_relay_close(qp);
 	if (qp->on_controller &&
 	    nvmep_ctrl_generation(qp->ctrl) == qp->created)
 		nvmep_queue_pair_delete(qp->ctrl, qp->qid, qp->created);
@@ -404,6 +409,7 @@ static void nvmep_qp_stop_locked(struct nvmep_qp *qp,
 		return;
 	nvmep_exports_close(&qp->exports);
 	nvmep_qp_delete_queues(qp);
+	nvmep_poller_remove(qp);
 	nvmep_qp_set_stopped(qp, reason);
 	nvmep_ring_unmap(&qp->sq, qp->ctrl);
 	nvmep_ring_unmap(&qp->cq, qp->ctrl);
@@ -651,6 +657,7 @@ void nvmep_qp_revoke_doorbells(struct nvmep_ctrl *ctrl)
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node) {
 		qp->exports.doorbells_revoked = true;
+		nvmep_relay_close(qp);
 		nvmep_exports_withdraw(&qp->exports);
 		nvmep_exports_revoke(&qp->exports);
 	}
@@ -676,6 +683,11 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	if (IS_ERR(page))
 		return PTR_ERR(page);
 	qp->control_page = page;
+	if (qp->mode == NVME_PEER_MODE_RELAY) {
+		err = nvmep_relay_init(qp);
+		if (err)
+			return err;
+	}
 
 	if (!cmd->sq_handle) {
 		err = nvmep_ring_init_host(&qp->sq, qp->ctrl);
@@ -685,6 +697,14 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	if (!cmd->cq_handle)
 		return nvmep_ring_init_host(&qp->cq, qp->ctrl);
 	return 0;
+}
+
+/* In relay mode the path of the doorbells orders only writes to host memory. */
+static int nvmep_qp_check_ring(const struct nvmep_qp *qp,
+			       const struct nvmep_buf *buf)
+{
+	return qp->mode == NVME_PEER_MODE_RELAY &&
+	       !nvmep_is_host_buffer(buf->dmabuf) ? -EOPNOTSUPP : 0;
 }
 
 static int nvmep_qp_claim_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
@@ -700,7 +720,8 @@ static int nvmep_qp_claim_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 
-	err = nvmep_ring_init_buf(ring, qp->ctrl, buf);
+	err = nvmep_qp_check_ring(qp, buf) ?:
+	      nvmep_ring_init_buf(ring, qp->ctrl, buf);
 	if (err)
 		nvmep_buf_unclaim(buf);
 	return err;
@@ -757,6 +778,8 @@ static int nvmep_qp_alloc_qid(struct nvmep_qp *qp)
 	qp->qid = qid;
 	qp->qid_held = true;
 	nvmep_qp_init_status(qp);
+	if (qp->relay.page)
+		return 0;
 	return nvmep_doorbell_init(&qp->doorbell, qp->ctrl, qid);
 }
 
@@ -796,6 +819,8 @@ int nvmep_qp_start(struct nvmep_qp *qp)
 	err = nvmep_recover_go_live(qp);
 	if (err)
 		nvmep_qp_delete_queues(qp);
+	else
+		nvmep_poller_add(qp);
 	return err;
 }
 

@@ -17,6 +17,7 @@
 
 #include "export.h"
 #include "peer.h"
+#include "relay.h"
 #include "ring.h"
 
 struct file;
@@ -91,13 +92,15 @@ enum nvmep_qp_state {
  * @qid: const after creation
  * @generation: written under peers->lock and @lock, read under either: of the
  *	controller when the queue pair became LIVE
- * @doorbell: const after creation: position of its doorbells in BAR0
+ * @doorbell: const after creation: position of its doorbells in BAR0, or in
+ *	the page of @relay
  * @sq: submission ring, see struct nvmep_ring
  * @cq: completion ring
  * @status_page: const: one host page, struct nvme_peer_status.  The kernel
- *	writes it under peers->lock
+ *	writes it under peers->lock, poller_asleep under that of the poller
  * @control_page: const: one host page, struct nvme_peer_control.  Peers write
  *	it
+ * @relay: doorbells in relay mode, see struct nvmep_relay; zero in direct mode
  * @lock: serializes creation, re-arm and the end.  Held over admin commands and
  *	over the wait for importers: the reset work must not take it
  * @qid_held: @lock: @qid belongs to this queue pair, until it is revoked
@@ -136,6 +139,7 @@ struct nvmep_qp {
 	struct nvmep_ring cq;
 	struct nvmep_host_pages *status_page;
 	struct nvmep_host_pages *control_page;
+	struct nvmep_relay relay;
 
 	struct mutex lock;	/* creation, re-arm and end */
 	bool qid_held;

@@ -173,6 +173,8 @@ static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
 	case NVME_PEER_EXPORT_CQ:
 		return nvmep_export_ring(&qp->exports, qp->cq.host);
 	case NVME_PEER_EXPORT_DOORBELL:
+		if (qp->relay.page)
+			return nvmep_export_ring(&qp->exports, qp->relay.page);
 		return nvmep_export_doorbell(&qp->exports, &qp->doorbell,
 					     allow_static);
 	case NVME_PEER_EXPORT_CONTROL:
@@ -180,6 +182,11 @@ static struct dma_buf *nvmep_qp_export(struct nvmep_qp *qp,
 	default:
 		return nvmep_export_status(&qp->exports, qp->status_page);
 	}
+}
+
+static u32 nvmep_qp_doorbell_stride(const struct nvmep_qp *qp)
+{
+	return qp->relay.page ? NVMEP_RELAY_STRIDE : qp->ctrl->doorbell_stride;
 }
 
 /* Offset and length of the object in its dma-buf. */
@@ -197,7 +204,7 @@ static void nvmep_qp_export_geometry(const struct nvmep_qp *qp,
 		break;
 	case NVME_PEER_EXPORT_DOORBELL:
 		*offset = qp->doorbell.offset;
-		*length = qp->ctrl->doorbell_stride + sizeof(u32);
+		*length = nvmep_qp_doorbell_stride(qp) + sizeof(u32);
 		break;
 	case NVME_PEER_EXPORT_STATUS:
 	case NVME_PEER_EXPORT_CONTROL:
@@ -231,7 +238,8 @@ static int nvmep_qp_ioctl_export(struct nvmep_ucmd *ucmd)
 		return cmd->fd;
 	}
 	nvmep_qp_export_geometry(qp, cmd->what, &cmd->offset, &cmd->length);
-	cmd->kind = NVME_PEER_KIND_REGISTER;
+	cmd->kind = cmd->what == NVME_PEER_EXPORT_DOORBELL && qp->relay.page ?
+		    NVME_PEER_KIND_MEMORY : NVME_PEER_KIND_REGISTER;
 	ucmd->result = dmabuf->file;
 	return 0;
 }
@@ -261,7 +269,7 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->mode = qp->mode;
 	cmd->sq_entries = qp->sq_entries;
 	cmd->cq_entries = qp->cq_entries;
-	cmd->doorbell_stride = qp->ctrl->doorbell_stride;
+	cmd->doorbell_stride = nvmep_qp_doorbell_stride(qp);
 	cmd->doorbell_offset = qp->doorbell.offset;
 	cmd->doorbell_length = qp->doorbell.length;
 	cmd->exports = atomic_read(&qp->exports.count);
@@ -282,6 +290,19 @@ static int nvmep_qp_ioctl_rearm(struct nvmep_ucmd *ucmd)
 	return nvmep_recover_rearm(ucmd->context, cmd->losses);
 }
 
+static int nvmep_qp_ioctl_kick(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_kick *cmd = ucmd->cmd;
+	struct nvmep_qp *qp = ucmd->context;
+
+	if (cmd->flags)
+		return -EINVAL;
+	if (!qp->relay.poller)
+		return -EOPNOTSUPP;
+	nvmep_poller_kick(qp->relay.poller);
+	return 0;
+}
+
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, reserved, false,
 		    nvmep_qp_ioctl_export, nvmep_qp_respond_export),
@@ -289,6 +310,8 @@ static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 		    true, nvmep_qp_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
 		    nvmep_qp_ioctl_rearm, NULL),
+	NVMEP_IOCTL(NVME_PEER_QP_KICK, nvme_peer_qp_kick, flags, true,
+		    nvmep_qp_ioctl_kick, NULL),
 };
 
 static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,

@@ -393,6 +393,7 @@ int nvmep_recover_go_live(struct nvmep_qp *qp)
 		qp->generation = qp->created;
 		nvmep_qp_set_state(qp, NVMEP_QP_LIVE,
 				   NVME_PEER_QP_REASON_NONE);
+		nvmep_relay_open(qp);
 	}
 	mutex_unlock(&peers->lock);
 	return err;
@@ -439,6 +440,7 @@ static int nvmep_recover_rearm_locked(struct nvmep_qp *qp, u32 losses)
 		return err;
 	nvmep_ring_clear(&qp->sq);
 	nvmep_ring_clear(&qp->cq);
+	nvmep_relay_reset(qp);
 	/* The loss has answered a request from before it. */
 	nvmep_recover_consume(nvmep_qp_control(qp));
 	err = nvmep_qp_start(qp);
@@ -505,10 +507,32 @@ static bool nvmep_recover_take_request(struct nvmep_qp *qp)
 	return take;
 }
 
+/* A doorbell had a bad value, which has closed the relay. */
+static void nvmep_recover_fail_bad(struct nvmep_qp *qp)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+
+	lockdep_assert_held(&qp->lock);
+
+	nvmep_qp_delete_queues(qp);
+	mutex_lock(&peers->lock);
+	if (qp->state == NVMEP_QP_LIVE) {
+		dev_warn_ratelimited(qp->ctrl->dev,
+				     "queue pair %u: doorbell value %u is not an entry of its ring: failing it\n",
+				     qp->qid, READ_ONCE(qp->relay.bad_value));
+		nvmep_qp_fail(qp, NVME_PEER_QP_REASON_DOORBELL);
+	}
+	mutex_unlock(&peers->lock);
+}
+
 static void nvmep_recover_handle_request(struct nvmep_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 
+	if (READ_ONCE(qp->relay.bad)) {
+		nvmep_recover_fail_bad(qp);
+		return;
+	}
 	if (!nvmep_recover_take_request(qp))
 		return;
 	dev_warn_ratelimited(qp->ctrl->dev,
@@ -557,7 +581,8 @@ static void nvmep_recover_check_requests(struct nvmep_ctrl *ctrl)
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
 		if (qp->state == NVMEP_QP_LIVE &&
-		    READ_ONCE(nvmep_qp_control(qp)->quiesce))
+		    (READ_ONCE(nvmep_qp_control(qp)->quiesce) ||
+		     READ_ONCE(qp->relay.bad)))
 			nvmep_recover_queue_request(qp);
 	mutex_unlock(&peers->lock);
 }

@@ -198,6 +198,8 @@ static void create(struct fuzz_thread *thread)
 	if (fuzz_one_in(thread, 4))
 		argument.flags = NVME_PEER_QP_ALLOW_SLEEP;
 	if (fuzz_one_in(thread, 3))
+		argument.mode = NVME_PEER_MODE_RELAY;
+	if (fuzz_one_in(thread, 3))
 		argument.sq_handle = some_handle(thread);
 	if (fuzz_one_in(thread, 3))
 		argument.cq_handle = some_handle(thread);
@@ -268,6 +270,15 @@ static void qp_rearm(struct fuzz_thread *thread)
 		return;
 	argument.losses = fuzz_one_in(thread, 4) ? fuzz_below(thread, 4) : now.losses;
 	call(thread, "QP_REARM", qp.fd, NVME_PEER_QP_REARM, &argument, sizeof(argument));
+}
+
+static void qp_kick(struct fuzz_thread *thread)
+{
+	struct nvme_peer_qp_kick argument = { .size = sizeof(argument) };
+	struct fuzz_resource qp;
+
+	if (fuzz_pick(thread, FUZZ_QP, &qp))
+		call(thread, "QP_KICK", qp.fd, NVME_PEER_QP_KICK, &argument, sizeof(argument));
 }
 
 /* A peer requests recovery. */
@@ -433,6 +444,7 @@ const struct fuzz_operation fuzz_peer_operations[] = {
 	{ "QP_INFO", 3, false, qp_info },
 	{ "QP read", 3, false, qp_read },
 	{ "QP_REARM", 4, false, qp_rearm },
+	{ "QP_KICK", 2, false, qp_kick },
 	{ "give up", 2, false, qp_give_up },
 	{ "any ioctl", 6, false, any_ioctl },
 	{ "attach", 6, true, attach },

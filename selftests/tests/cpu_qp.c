@@ -20,6 +20,29 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* --- mode ----------------------------------------------------------------- */
+
+static enum nvme_peer_mode mode;
+
+/* NP_MODE=relay runs a test in relay mode: see selftests/run. */
+static void __attribute__((constructor)) mode_from_environment(void)
+{
+	const char *name = getenv("NP_MODE");
+
+	if (name && !strcmp(name, "relay"))
+		mode = NVME_PEER_MODE_RELAY;
+}
+
+void np_qp_set_mode(enum nvme_peer_mode new_mode)
+{
+	mode = new_mode;
+}
+
+int np_qp_revoked(void)
+{
+	return mode == NVME_PEER_MODE_RELAY ? 0 : -EFAULT;
+}
+
 /* --- stores that may fault ------------------------------------------------- */
 
 static pthread_once_t store_once = PTHREAD_ONCE_INIT;
@@ -109,7 +132,7 @@ int np_storer_wait(struct np_storer *storer, int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
 
-	while (!atomic_load(&storer->failed)) {
+	while (np_qp_revoked() && !atomic_load(&storer->failed)) {
 		if (np_now_ms() > end)
 			return -ETIMEDOUT;
 		np_sleep_ms(1);
@@ -306,7 +329,7 @@ static int create(int ctrl_fd, uint32_t entries, uint32_t flags,
 	*request = (struct nvme_peer_qp_create){
 		.size = sizeof(*request),
 		.flags = flags,
-		.mode = NVME_PEER_MODE_DIRECT,
+		.mode = mode,
 		.sq_entries = entries,
 		.cq_entries = entries,
 		.qp_fd = -1,

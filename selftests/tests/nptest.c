@@ -320,14 +320,15 @@ unsigned int np_module_registrations(void)
 		"/sys/kernel/debug/nvme-peer",
 	};
 	unsigned int found = 0;
-	char devices[8192];
+	char text[8192];
 	size_t i;
 
 	for (i = 0; i < sizeof(traces) / sizeof(traces[0]); i++)
 		found += !access(traces[i], F_OK);
-	if (!np_read_file("/proc/devices", devices, sizeof(devices)))
-		found += !!strstr(devices, " nvme-peer\n") +
-			 !!strstr(devices, " nvme-peer-generic\n");
+	if (!np_read_file("/proc/devices", text, sizeof(text)))
+		found += !!strstr(text, " nvme-peer\n") + !!strstr(text, " nvme-peer-generic\n");
+	if (!np_read_file("/sys/devices/system/cpu/hotplug/states", text, sizeof(text)))
+		found += !!strstr(text, "nvme-peer:online");
 	return found;
 }
 

@@ -99,7 +99,7 @@ void np_registers_unmap(const volatile uint32_t *registers);
 int np_module_unload(int timeout_ms);
 int np_module_load(const char *parameters);
 /* How many of the things that the module registers exist: all or none. */
-#define NP_MODULE_REGISTRATIONS	7U
+#define NP_MODULE_REGISTRATIONS	8U
 unsigned int np_module_registrations(void);
 /* Is @name this guest's topology (see selftests/run)? */
 bool np_topology_is(const char *name);
@@ -293,6 +293,13 @@ struct np_qp {
 	uint16_t phase;
 };
 
+/* The mode of queue pairs that this process creates from now on; default: that of NP_MODE. */
+void np_qp_set_mode(enum nvme_peer_mode mode);
+/*
+ * The result of a store to revoked doorbells: -EFAULT, or 0 in relay mode, whose doorbells
+ * are memory: they stay, without effect.
+ */
+int np_qp_revoked(void);
 int np_qp_create(int ctrl_fd, uint32_t entries, struct nvme_peer_qp_create *create);
 int np_qp_info(int qp_fd, struct nvme_peer_qp_info *info);
 int np_qp_open(struct np_qp *qp, int ctrl_fd, uint32_t entries);
@@ -397,7 +404,7 @@ struct np_storer {
 
 /* Returns after the first store. */
 int np_storer_start(struct np_storer *storer, volatile void *address);
-/* Wait until a store faults: 0 or -ETIMEDOUT. */
+/* Wait until a store to doorbells faults, if it will (np_qp_revoked()): 0 or -ETIMEDOUT. */
 int np_storer_wait(struct np_storer *storer, int timeout_ms);
 void np_storer_stop(struct np_storer *storer);
 /* Drop all capabilities of this process: 0 or -errno. */

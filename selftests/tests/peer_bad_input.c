@@ -56,6 +56,7 @@ struct call {
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
 		struct nvme_peer_qp_rearm qp_rearm;
+		struct nvme_peer_qp_kick qp_kick;
 	};
 };
 
@@ -74,6 +75,7 @@ static const struct call calls[] = {
 	CALL(NVME_PEER_QP_EXPORT, true, qp_export, .what = NVME_PEER_EXPORT_SQ),
 	CALL(NVME_PEER_QP_INFO, true, qp_info, 0),
 	CALL(NVME_PEER_QP_REARM, true, qp_rearm, 0),
+	CALL(NVME_PEER_QP_KICK, true, qp_kick, 0),
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
@@ -249,9 +251,9 @@ TEST_F(bad_input, copy_out_failure_is_undone)
 
 	ASSERT_NE(MAP_FAILED, page);
 	for (i = 0; i < CALLS; i++) {
-		/* These two copy nothing out. */
+		/* These copy nothing out. */
 		if (calls[i].number == NVME_PEER_BUF_RELEASE ||
-		    calls[i].number == NVME_PEER_QP_REARM)
+		    calls[i].number == NVME_PEER_QP_REARM || calls[i].number == NVME_PEER_QP_KICK)
 			continue;
 		*page = calls[i];
 		page->header.size = (uint32_t)calls[i].size;

@@ -51,8 +51,8 @@
  * node.
  *
  * Reserved, and ENOTTY until they exist: 0x07 EXTENTS, 0x13 WINDOW_ADD, 0x14
- * WINDOW_REMOVE, 0x15 WINDOW_INFO, 0x16 BUF_ADD, 0x17 BUF_REMOVE, 0x18 KICK,
- * 0x19 LIMITS, 0x1a STATS, 0x1b SEAL.
+ * WINDOW_REMOVE, 0x15 WINDOW_INFO, 0x16 BUF_ADD, 0x17 BUF_REMOVE, 0x19 LIMITS,
+ * 0x1a STATS, 0x1b SEAL.
  */
 #define NVME_PEER_TYPE	0xBB
 
@@ -67,6 +67,7 @@ enum {
 	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
 	NVME_PEER_CMD_QP_REARM,
+	NVME_PEER_CMD_QP_KICK = 0x18,
 	NVME_PEER_CMD_URING_IO = 0x20,
 	NVME_PEER_CMD_URING_IO_VEC,
 };
@@ -91,11 +92,16 @@ struct nvme_peer_pci_address {
  *	doorbell page gives control over the whole controller and its DMA
  *	domain; without an IOMMU that translates, over the whole machine.  A
  *	kernel that is locked down (kernel_lockdown(7)) refuses it
+ * @NVME_PEER_MODE_RELAY: the peer writes its doorbells to a page of host memory
+ *	and a thread of the kernel writes the registers, if the values are less
+ *	than the entries of the rings.  Commands are not validated: requires
+ *	what NVME_PEER_MODE_DIRECT requires.  Rings lie in host memory
  *
- * Reserved, and EINVAL until they exist: 1 RELAY, 2 MEDIATED, 3 SERVED.
+ * Reserved, and EINVAL until they exist: 2 MEDIATED, 3 SERVED.
  */
 enum nvme_peer_mode {
 	NVME_PEER_MODE_DIRECT = 0,
+	NVME_PEER_MODE_RELAY = 1,
 };
 
 /**
@@ -136,14 +142,16 @@ enum nvme_peer_ctrl_state {
 };
 
 /*
- * nvme_peer_info.features.  Reserved: bits 4 RELAY, 5 MEDIATED, 6 SERVED, 7
- * WINDOW, 9 EXTENTS, 10 KICK.
+ * nvme_peer_info.features.  Reserved: bits 5 MEDIATED, 6 SERVED, 7 WINDOW, 9
+ * EXTENTS.
  */
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
 #define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
 #define NVME_PEER_FEATURE_BUF_IO_VEC	(1ULL << 3)	/* NVME_PEER_URING_CMD_IO_VEC */
+#define NVME_PEER_FEATURE_RELAY		(1ULL << 4)	/* NVME_PEER_MODE_RELAY */
 #define NVME_PEER_FEATURE_BUF_ALLOC	(1ULL << 8)	/* NVME_PEER_BUF_ALLOC */
+#define NVME_PEER_FEATURE_KICK		(1ULL << 10)	/* NVME_PEER_QP_KICK */
 
 /**
  * struct nvme_peer_info - ioctl(NVME_PEER_INFO), on the controller node
@@ -591,6 +599,8 @@ struct nvme_peer_buf_table {
  * EIO: The controller refused to create a queue.
  * EOPNOTSUPP: DMA of the controller to a ring in host memory would use a bounce
  *   buffer (swiotlb), or the controller does not snoop the caches of the CPU.
+ *   Or @mode is NVME_PEER_MODE_RELAY and the buffer of a ring is not one of
+ *   NVME_PEER_BUF_ALLOC: such rings lie in host memory of the module.
  * EMFILE, ENFILE: Too many open files.
  * ESHUTDOWN: The driver is being unbound, was unbound, or the controller has
  *   failed.
@@ -682,7 +692,8 @@ enum nvme_peer_export {
 /**
  * enum nvme_peer_kind - what lies behind an exported doorbell
  * @NVME_PEER_KIND_REGISTER: registers of the controller, in its BAR
- * @NVME_PEER_KIND_MEMORY: host memory; reserved for other modes
+ * @NVME_PEER_KIND_MEMORY: host memory, in NVME_PEER_MODE_RELAY.  It is never
+ *	revoked: stores have no effect while the queue pair is not LIVE
  */
 enum nvme_peer_kind {
 	NVME_PEER_KIND_REGISTER = 0,
@@ -770,6 +781,8 @@ enum nvme_peer_qp_state {
  * @NVME_PEER_QP_REASON_CTRL: the controller has failed
  * @NVME_PEER_QP_REASON_UNBOUND: the driver was unbound
  * @NVME_PEER_QP_REASON_CLOSED: the file was closed
+ * @NVME_PEER_QP_REASON_DOORBELL: a peer wrote a tail or head that is not less
+ *	than the entries of the ring, in NVME_PEER_MODE_RELAY
  *
  * Reserved: 9 RECALLED.
  */
@@ -783,6 +796,7 @@ enum nvme_peer_qp_reason {
 	NVME_PEER_QP_REASON_CTRL = 6,
 	NVME_PEER_QP_REASON_UNBOUND = 7,
 	NVME_PEER_QP_REASON_CLOSED = 8,
+	NVME_PEER_QP_REASON_DOORBELL = 10,
 };
 
 /**
@@ -812,8 +826,8 @@ enum nvme_peer_qp_reason {
  *	written to different devices: a peer that reaches the data over a bus
  *	reads a word of it first.  In the peer's own memory that orders nothing:
  *	place the completion ring there, too
- * @cpu_doorbell_writes: out: number of writes of the CPU to the doorbells of
- *	this queue pair
+ * @cpu_doorbell_writes: out: number of writes of the kernel to the doorbell
+ *	registers of this queue pair, 0 in NVME_PEER_MODE_DIRECT
  *
  * Errors:
  * EINVAL: @flags is not 0.
@@ -891,6 +905,27 @@ struct nvme_peer_qp_rearm {
 #define NVME_PEER_QP_REARM	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_REARM)
 
 /**
+ * struct nvme_peer_qp_kick - ioctl(NVME_PEER_QP_KICK), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_kick)
+ * @flags: must be 0
+ *
+ * Wakes the thread that polls doorbells in host memory.  A CPU that has stored
+ * to a doorbell issues a full barrier, reads nvme_peer_status.poller_asleep,
+ * and calls this if it is not 0.  Without the call the thread sees the store
+ * within 1.1 ms.
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
+ * EOPNOTSUPP: The doorbells of the queue pair are registers.
+ */
+struct nvme_peer_qp_kick {
+	__u32 size;
+	__u32 flags;
+};
+
+#define NVME_PEER_QP_KICK	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_KICK)
+
+/**
  * enum nvme_peer_event_type - type of an event
  * @NVME_PEER_EVENT_STATE: the state of the queue pair changed
  * @NVME_PEER_EVENT_READY: the queue pair is QUIESCED and the controller is
@@ -966,7 +1001,8 @@ struct nvme_peer_event {
  *	the CPU, which is 64 KiB on some machines.  Not the bytes of the fields
  * @losses: how often the queue pair stopped being LIVE.  It is LIVE with other
  *	entries than before if this has changed, even if @generation has not
- * @poller_asleep: 0; reserved for modes whose doorbells are memory
+ * @poller_asleep: not 0 while the thread that polls doorbells in host memory
+ *	sleeps: see struct nvme_peer_qp_kick.  0 in NVME_PEER_MODE_DIRECT
  * @window_seq: 0; reserved for modes with windows, whose states will begin at
  *	byte 256
  *

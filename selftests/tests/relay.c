@@ -1,0 +1,733 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Relay mode: the peer stores to doorbells in host memory, and a thread of the kernel writes
+ * the registers, while the queue pair is LIVE and the values are valid.
+ *
+ * Other tests run in this mode, too: those with "relay: yes".
+ *
+ * iommu: on off
+ * topology: root numa
+ * timeout: 180
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "nptest.h"
+#include "kselftest_harness.h"
+
+#define ENTRIES		16U
+#define PAGES		9U
+#define BATCH		8U
+#define ROUNDS		5
+#define POLLERS		"/sys/kernel/debug/nvme-peer/pollers"
+#define POLLER_CPUS	"/sys/module/nvme_peer/parameters/poller_cpus"
+#define CPU1_ONLINE	"/sys/devices/system/cpu/cpu1/online"
+
+/**
+ * struct pollers - sums over the threads of the kernel
+ * @threads: how many
+ * @qps: queue pairs on their lists
+ * @passes: polls of whole lists
+ * @active: those that found a new value
+ */
+struct pollers {
+	unsigned int threads;
+	unsigned int qps;
+	unsigned long long passes;
+	unsigned long long active;
+};
+
+static int read_pollers(struct pollers *pollers)
+{
+	unsigned long long passes, active;
+	char text[4096], *line;
+	unsigned int qps;
+	int ret = np_read_file(POLLERS, text, sizeof(text));
+
+	*pollers = (struct pollers){};
+	for (line = ret ? NULL : strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+		if (sscanf(line, "%*d %u %llu %llu", &qps, &passes, &active) != 3)
+			return -EIO;
+		pollers->threads++;
+		pollers->qps += qps;
+		pollers->passes += passes;
+		pollers->active += active;
+	}
+	return ret;
+}
+
+/* Wait until so many queue pairs are polled. */
+static int wait_polled(unsigned int qps)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	struct pollers now;
+	int ret;
+
+	do {
+		ret = read_pollers(&now);
+		if (ret || now.qps == qps)
+			return ret;
+		np_sleep_ms(1);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+/* Wait for another poll than those until now. */
+static int wait_pass(unsigned long long passes, int timeout_ms)
+{
+	int64_t end = np_now_ms() + timeout_ms;
+	struct pollers now;
+	int ret;
+
+	do {
+		ret = read_pollers(&now);
+		if (ret || now.passes != passes)
+			return ret;
+		np_sleep_ms(1);
+	} while (np_now_ms() < end);
+	return -ETIMEDOUT;
+}
+
+static int kick(const struct np_qp *qp)
+{
+	struct nvme_peer_qp_kick request = { .size = sizeof(request) };
+
+	return np_ioctl(qp->fd, NVME_PEER_QP_KICK, &request);
+}
+
+static uint64_t doorbell_writes(const struct np_qp *qp)
+{
+	struct nvme_peer_qp_info info;
+
+	return np_qp_info(qp->fd, &info) ? UINT64_MAX : info.cpu_doorbell_writes;
+}
+
+static int flush(struct np_qp *qp)
+{
+	struct np_command command = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
+
+	return np_qp_run(qp, &command, NP_TIMEOUT_MS);
+}
+
+/* Write @count pages by one doorbell and read them back by another. */
+static int transfer(struct np_qp *qp, struct np_buffer *buffer, uint8_t opcode, uint32_t count)
+{
+	struct np_command command;
+	int status = 0;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		np_command_rw(&command, buffer, opcode, NP_AREA(4) + (uint64_t)i * NP_PAGE,
+			      i * NP_PAGE, NP_PAGE);
+		np_qp_put(qp, &command);
+	}
+	status = np_qp_ring_doorbell(qp);
+	for (i = 0; i < count && !status; i++)
+		status = np_qp_reap(qp, NULL, NP_TIMEOUT_MS);
+	return status;
+}
+
+static int verify(struct np_qp *qp, struct np_buffer *buffer, uint32_t seed)
+{
+	uint8_t pattern[BATCH * NP_PAGE];
+	int status;
+
+	np_pattern(pattern, sizeof(pattern), NP_AREA(4), seed);
+	memcpy(buffer->bytes, pattern, sizeof(pattern));
+	status = transfer(qp, buffer, NVMEPEER_OP_WRITE, BATCH);
+	if (status)
+		return status;
+	memset(buffer->bytes, 0, sizeof(pattern));
+	status = transfer(qp, buffer, NVMEPEER_OP_READ, BATCH);
+	return status ? status : memcmp(buffer->bytes, pattern, sizeof(pattern)) ? -EIO : 0;
+}
+
+static const volatile struct nvme_peer_status *status_of(const struct np_qp *qp)
+{
+	return qp->status.at;
+}
+
+FIXTURE(relay)
+{
+	struct np_ctrl ctrl;
+	char before[NP_OBJECTS];
+	struct np_buffer buffer;
+	struct np_qp qp;
+	unsigned int polled;
+};
+
+FIXTURE_SETUP(relay)
+{
+	struct pollers pollers;
+
+	np_qp_set_mode(NVME_PEER_MODE_RELAY);
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_objects(&self->ctrl, self->before));
+	ASSERT_EQ(0, read_pollers(&pollers));
+	self->polled = pollers.qps;
+	ASSERT_EQ(0, np_buffer_open(&self->buffer, self->ctrl.fd, PAGES, 0));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+}
+
+FIXTURE_TEARDOWN(relay)
+{
+	struct pollers pollers;
+
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, self->buffer.handle));
+	np_buffer_close(&self->buffer);
+	EXPECT_EQ(0, np_objects_wait(&self->ctrl, self->before, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, read_pollers(&pollers));
+	EXPECT_EQ(self->polled, pollers.qps);
+	np_ctrl_close(&self->ctrl);
+}
+
+/* --- I/O ------------------------------------------------------------------ */
+
+TEST_F(relay, io_wraps_both_rings)
+{
+	struct nvme_peer_qp_export export;
+	struct nvme_peer_qp_info info;
+	struct nvme_peer_info ctrl;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &ctrl));
+	EXPECT_TRUE(ctrl.features & NVME_PEER_FEATURE_RELAY);
+	EXPECT_TRUE(ctrl.features & NVME_PEER_FEATURE_KICK);
+	ASSERT_EQ(0, np_export_fd(self->qp.fd, NVME_PEER_EXPORT_DOORBELL, 0, &export));
+	EXPECT_EQ(NVME_PEER_KIND_MEMORY, export.kind);
+	EXPECT_EQ(NP_PAGE, (uint64_t)lseek(export.fd, 0, SEEK_END));
+	close(export.fd);
+	for (i = 0; i < 3 * ENTRIES / BATCH; i++)
+		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
+	ASSERT_EQ(0, np_qp_info(self->qp.fd, &info));
+	EXPECT_EQ(NVME_PEER_MODE_RELAY, info.mode);
+	EXPECT_EQ(0, info.doorbell_offset);
+	EXPECT_EQ(NP_PAGE, info.doorbell_length);
+	/* At least a tail for each batch, at most one for each store. */
+	EXPECT_LE(2 * i, info.cpu_doorbell_writes);
+	EXPECT_GE(2 * i * (1 + BATCH), info.cpu_doorbell_writes);
+}
+
+/* A dma-buf of NVME_PEER_BUF_ALLOC for both rings, imported. */
+static int import_rings(int ctrl_fd, struct nvme_peer_buf_import *import)
+{
+	struct nvme_peer_buf_alloc alloc = { .size = sizeof(alloc), .length = 2 * NP_PAGE };
+	int ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_ALLOC, &alloc) ?:
+		  np_import(ctrl_fd, alloc.fd, 0, import);
+
+	close(alloc.fd);
+	return ret;
+}
+
+TEST_F(relay, rings_lie_in_host_memory)
+{
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create), .mode = NVME_PEER_MODE_RELAY, .sq_entries = ENTRIES,
+		.cq_entries = ENTRIES, .sq_handle = self->buffer.handle, .qp_fd = -1,
+	};
+	struct nvme_peer_buf_import import;
+
+	EXPECT_EQ(-EOPNOTSUPP, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	create.sq_handle = 0;
+	create.cq_handle = self->buffer.handle;
+	EXPECT_EQ(-EOPNOTSUPP, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+
+	ASSERT_EQ(0, import_rings(self->ctrl.fd, &import));
+	create.sq_handle = import.handle;
+	create.cq_handle = import.handle;
+	create.cq_offset = NP_PAGE;
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
+	close(create.qp_fd);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+static int create_without_capability(int ctrl_fd)
+{
+	struct nvme_peer_qp_create create;
+
+	return np_drop_capabilities() ? 1 : np_qp_create(ctrl_fd, ENTRIES, &create) == -EPERM ? 0 : 2;
+}
+
+TEST_F(relay, needs_the_capability_of_direct_mode)
+{
+	EXPECT_EQ(0, np_in_child(create_without_capability, self->ctrl.fd));
+}
+
+/* --- bad values ----------------------------------------------------------- */
+
+FIXTURE(bad_value)
+{
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	struct np_qp other;
+};
+
+FIXTURE_VARIANT(bad_value)
+{
+	bool head;
+	uint32_t value;
+};
+
+FIXTURE_VARIANT_ADD(bad_value, tail) { .value = ENTRIES };
+FIXTURE_VARIANT_ADD(bad_value, head) { .head = true, .value = ENTRIES };
+/* Its low half is a valid value. */
+FIXTURE_VARIANT_ADD(bad_value, long_tail) { .value = 0x10001 };
+FIXTURE_VARIANT_ADD(bad_value, last_tail) { .value = UINT32_MAX };
+
+FIXTURE_SETUP(bad_value)
+{
+	np_qp_set_mode(NVME_PEER_MODE_RELAY);
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_qp_open(&self->other, self->ctrl.fd, ENTRIES));
+}
+
+FIXTURE_TEARDOWN(bad_value)
+{
+	np_qp_close(&self->other);
+	np_qp_close(&self->qp);
+	np_ctrl_close(&self->ctrl);
+}
+
+TEST_F(bad_value, fails_its_queue_pair_only)
+{
+	struct nvme_peer_event event;
+	uint64_t writes;
+
+	ASSERT_EQ(0, flush(&self->qp));
+	/* Once the head of the flush is relayed. */
+	while (doorbell_writes(&self->qp) < 2)
+		np_sleep_ms(1);
+	writes = doorbell_writes(&self->qp);
+	EXPECT_EQ(0, np_store(variant->head ? self->qp.head_doorbell : self->qp.tail_doorbell,
+			      variant->value));
+	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	EXPECT_EQ(NVME_PEER_QP_REASON_DOORBELL, status_of(&self->qp)->reason);
+	ASSERT_EQ(sizeof(event), read(self->qp.fd, &event, sizeof(event)));
+	EXPECT_EQ(NVME_PEER_QP_FAILED, event.state);
+	EXPECT_EQ(NVME_PEER_QP_REASON_DOORBELL, event.reason);
+	EXPECT_EQ(-ESHUTDOWN, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+
+	/* A valid value does not help any more. */
+	EXPECT_EQ(0, np_store(self->qp.tail_doorbell, 2));
+	EXPECT_EQ(0, kick(&self->qp));
+	EXPECT_EQ(0, flush(&self->other));
+	EXPECT_EQ(writes, doorbell_writes(&self->qp));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status_of(&self->other)->state);
+}
+
+/* Creates queue pairs, as fast as they fail. */
+static void be_hostile(int leash)
+{
+	struct pollfd end = { .fd = leash, .events = POLLIN };
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+
+	if (np_ctrl_open(&ctrl, "np0"))
+		_exit(1);
+	while (!poll(&end, 1, 0)) {
+		if (np_qp_open(&qp, ctrl.fd, ENTRIES))
+			_exit(2);
+		while (status_of(&qp)->state == NVME_PEER_QP_LIVE) {
+			np_store(qp.tail_doorbell, ENTRIES + (uint32_t)rand());
+			np_store(qp.head_doorbell, UINT32_MAX);
+		}
+		if (status_of(&qp)->reason != NVME_PEER_QP_REASON_DOORBELL)
+			_exit(3);
+		np_qp_close(&qp);
+	}
+	_exit(0);
+}
+
+TEST_F_TIMEOUT(relay, hostile_neighbour_harms_nobody, 120)
+{
+	int leash[2], status;
+	uint32_t i;
+	pid_t child;
+
+	ASSERT_EQ(0, pipe(leash));
+	child = fork();
+	if (!child) {
+		close(leash[1]);
+		be_hostile(leash[0]);
+	}
+	ASSERT_LT(0, child);
+	close(leash[0]);
+	for (i = 0; i < 40; i++)
+		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
+	close(leash[1]);
+	ASSERT_EQ(child, waitpid(child, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, status_of(&self->qp)->losses);
+}
+
+/* --- sleep ---------------------------------------------------------------- */
+
+TEST_F(relay, status_page_reports_sleep)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	bool awake = false;
+	int ret = 0;
+
+	while (!status_of(&self->qp)->poller_asleep && np_now_ms() < end)
+		np_sleep_ms(1);
+	EXPECT_EQ(1, status_of(&self->qp)->poller_asleep);
+	/* Without a kick, too. */
+	EXPECT_EQ(0, flush(&self->qp));
+	while (!ret && !awake && np_now_ms() < end) {
+		ret = flush(&self->qp);
+		awake = !status_of(&self->qp)->poller_asleep;
+	}
+	EXPECT_EQ(0, ret);
+	EXPECT_TRUE(awake);
+	while (!status_of(&self->qp)->poller_asleep && np_now_ms() < end)
+		np_sleep_ms(1);
+	EXPECT_EQ(1, status_of(&self->qp)->poller_asleep);
+}
+
+/* A queue pair that takes no doorbells costs nothing, and a kick wakes the thread. */
+TEST_F(relay, kick_wakes_the_thread)
+{
+	struct nvme_peer_qp_kick request = { .size = sizeof(request), .flags = 1 };
+	struct nvme_peer_info info;
+	struct pollers first, second;
+	int i;
+
+	EXPECT_EQ(-EINVAL, np_ioctl(self->qp.fd, NVME_PEER_QP_KICK, &request));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, wait_polled(self->polled));
+	if (self->polled)
+		SKIP(return, "other queue pairs are polled");
+	np_sleep_ms(100);
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, read_pollers(&first));
+		EXPECT_EQ(-ETIMEDOUT, wait_pass(first.passes, 50));
+		EXPECT_EQ(0, kick(&self->qp));
+		EXPECT_EQ(0, wait_pass(first.passes, NP_TIMEOUT_MS));
+		np_sleep_ms(20);
+	}
+	ASSERT_EQ(0, read_pollers(&second));
+	EXPECT_EQ(first.active, second.active);
+}
+
+TEST_F(relay, direct_mode_has_no_thread_to_kick)
+{
+	struct np_qp direct;
+
+	np_qp_set_mode(NVME_PEER_MODE_DIRECT);
+	ASSERT_EQ(0, np_qp_open(&direct, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(-EOPNOTSUPP, kick(&direct));
+	EXPECT_EQ(0, flush(&direct));
+	EXPECT_EQ(0, doorbell_writes(&direct));
+	EXPECT_EQ(0, status_of(&direct)->poller_asleep);
+	np_qp_close(&direct);
+	EXPECT_EQ(0, flush(&self->qp));
+}
+
+/* --- ends ----------------------------------------------------------------- */
+
+/**
+ * struct load - a thread that submits commands, and stores to the doorbells after the end
+ * @qp: queue pair, of no other thread until load_stop()
+ * @stop: set by load_stop()
+ * @late: stores while the queue pair was not LIVE
+ */
+struct load {
+	struct np_qp *qp;
+	atomic_bool stop;
+	atomic_uint late;
+	pthread_t thread;
+};
+
+static void *submit_on_and_on(void *argument)
+{
+	const struct np_command command = { .opcode = NVMEPEER_OP_FLUSH, .nsid = 1 };
+	struct load *load = argument;
+	struct np_qp *qp = load->qp;
+
+	while (!atomic_load(&load->stop) && status_of(qp)->state == NVME_PEER_QP_LIVE) {
+		np_qp_put(qp, &command);
+		np_qp_ring_doorbell(qp);
+		while (np_qp_reap(qp, NULL, 20) == -ETIMEDOUT && !atomic_load(&load->stop) &&
+		       status_of(qp)->state == NVME_PEER_QP_LIVE)
+			;
+	}
+	while (!atomic_load(&load->stop)) {
+		np_store(qp->tail_doorbell, atomic_fetch_add(&load->late, 1) % ENTRIES);
+		np_store(qp->head_doorbell, atomic_load(&load->late) % ENTRIES);
+		sched_yield();
+	}
+	return NULL;
+}
+
+static int load_start(struct load *load, struct np_qp *qp)
+{
+	uint64_t writes = doorbell_writes(qp);
+	int ret;
+
+	*load = (struct load){ .qp = qp };
+	ret = -pthread_create(&load->thread, NULL, submit_on_and_on, load);
+	while (!ret && doorbell_writes(qp) < writes + 8)
+		np_sleep_ms(1);
+	return ret;
+}
+
+static void load_stop(struct load *load)
+{
+	while (!atomic_load(&load->late))
+		np_sleep_ms(1);
+	np_sleep_ms(20);
+	atomic_store(&load->stop, true);
+	pthread_join(load->thread, NULL);
+}
+
+TEST_F_TIMEOUT(relay, reset_under_load_then_rearm, 120)
+{
+	struct nvme_peer_info info;
+	struct load load;
+	uint64_t writes;
+	uint32_t i;
+
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, wait_polled(self->polled + 1));
+		ASSERT_EQ(0, load_start(&load, &self->qp));
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status_of(&self->qp)->state);
+		writes = doorbell_writes(&self->qp);
+		load_stop(&load);
+		EXPECT_EQ(writes, doorbell_writes(&self->qp));
+		EXPECT_EQ(0, wait_polled(self->polled));
+		ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, *self->qp.tail_doorbell);
+		EXPECT_EQ(0, *self->qp.head_doorbell);
+		EXPECT_EQ(0, verify(&self->qp, &self->buffer, i));
+	}
+	EXPECT_EQ(ROUNDS, status_of(&self->qp)->losses);
+}
+
+/* A bad value that a loss has overtaken does not fail the queue pair that is re-armed. */
+TEST_F(relay, rearm_forgets_bad_value)
+{
+	struct nvme_peer_info info;
+
+	EXPECT_EQ(0, flush(&self->qp));
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, np_store(self->qp.tail_doorbell, UINT32_MAX));
+	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	np_sleep_ms(200);
+	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 7));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status_of(&self->qp)->state);
+}
+
+TEST_F(relay, revocation_ends_the_relay)
+{
+	struct nvmep_test_move move = { .fd = self->buffer.fd };
+	int test = open(NVMEP_TEST_NODE, O_RDWR | O_CLOEXEC);
+	struct load load;
+	uint64_t writes;
+
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, load_start(&load, &self->qp));
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MOVE, &move));
+	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
+	EXPECT_EQ(NVME_PEER_QP_REASON_BUFFER, status_of(&self->qp)->reason);
+	writes = doorbell_writes(&self->qp);
+	load_stop(&load);
+	EXPECT_EQ(writes, doorbell_writes(&self->qp));
+	EXPECT_EQ(0, wait_polled(self->polled));
+	EXPECT_EQ(0, kick(&self->qp));
+	close(test);
+}
+
+static void be_busy(int answer)
+{
+	struct np_ctrl ctrl;
+	struct load load;
+	struct np_qp qp;
+
+	if (np_ctrl_open(&ctrl, "np0") || np_qp_open(&qp, ctrl.fd, ENTRIES) ||
+	    load_start(&load, &qp) || write(answer, "", 1) != 1)
+		_exit(1);
+	pause();
+	_exit(2);
+}
+
+TEST_F(relay, process_dies_under_load)
+{
+	int answer[2], status, i;
+	char byte;
+	pid_t child;
+
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, pipe(answer));
+		child = fork();
+		if (!child)
+			be_busy(answer[1]);
+		close(answer[1]);
+		EXPECT_EQ(1, read(answer[0], &byte, 1));
+		kill(child, SIGKILL);
+		ASSERT_EQ(child, waitpid(child, &status, 0));
+		close(answer[0]);
+		EXPECT_TRUE(WIFSIGNALED(status));
+		EXPECT_EQ(0, wait_polled(self->polled + 1));
+		EXPECT_EQ(0, flush(&self->qp));
+	}
+}
+
+FIXTURE(relay_unbind)
+{
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	struct load load;
+	unsigned int polled;
+};
+
+FIXTURE_SETUP(relay_unbind)
+{
+	struct pollers pollers;
+
+	np_qp_set_mode(NVME_PEER_MODE_RELAY);
+	ASSERT_EQ(0, read_pollers(&pollers));
+	self->polled = pollers.qps;
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, load_start(&self->load, &self->qp));
+}
+
+/* Stores and kicks have no effect without the controller, and in its next binding. */
+FIXTURE_TEARDOWN(relay_unbind)
+{
+	struct pollers pollers;
+
+	EXPECT_EQ(0, kick(&self->qp));
+	load_stop(&self->load);
+	EXPECT_EQ(0, read_pollers(&pollers));
+	EXPECT_EQ(self->polled, pollers.qps);
+	EXPECT_EQ(0, np_bind(self->ctrl.address));
+	EXPECT_EQ(0, np_store(self->qp.tail_doorbell, 1));
+	EXPECT_EQ(0, kick(&self->qp));
+	np_qp_close(&self->qp);
+	np_ctrl_close(&self->ctrl);
+	EXPECT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	EXPECT_EQ(0, np_qp_check(self->ctrl.fd, NP_TIMEOUT_MS));
+	np_ctrl_close(&self->ctrl);
+}
+
+TEST_F(relay_unbind, unbound_under_load)
+{
+	EXPECT_EQ(0, np_unbind(self->ctrl.address));
+	EXPECT_EQ(NVME_PEER_QP_GONE, status_of(&self->qp)->state);
+	EXPECT_EQ(NVME_PEER_QP_REASON_UNBOUND, status_of(&self->qp)->reason);
+}
+
+TEST_F(relay_unbind, removed_under_load)
+{
+	EXPECT_EQ(0, np_surprise_remove(self->ctrl.address));
+	EXPECT_EQ(NVME_PEER_QP_GONE, status_of(&self->qp)->state);
+	EXPECT_EQ(0, np_rescan(self->ctrl.address));
+}
+
+/* --- CPUs ----------------------------------------------------------------- */
+
+/* The first thread of the kernel that polls, or -ENOENT. */
+static pid_t find_poller(void)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = -ENOENT;
+	char path[300], name[32];
+
+	while (processes && found < 0 && (entry = readdir(processes))) {
+		snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		if (atoi(entry->d_name) > 0 && !np_read_file(path, name, sizeof(name)) &&
+		    !strncmp(name, "nvmep-poller/", 13))
+			found = atoi(entry->d_name);
+	}
+	if (processes)
+		closedir(processes);
+	return found;
+}
+
+static bool is_bound_to(pid_t poller, int cpu)
+{
+	cpu_set_t cpus;
+
+	return !sched_getaffinity(poller, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) == 1 &&
+	       CPU_ISSET(cpu, &cpus);
+}
+
+FIXTURE(relay_cpus)
+{
+	struct np_ctrl ctrl;
+	struct np_qp qp;
+	pid_t poller;
+};
+
+FIXTURE_SETUP(relay_cpus)
+{
+	if (access(CPU1_ONLINE, W_OK))
+		SKIP(return, "CPU 1 cannot go offline");
+	np_qp_set_mode(NVME_PEER_MODE_RELAY);
+	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	self->poller = find_poller();
+	ASSERT_LT(0, self->poller);
+}
+
+FIXTURE_TEARDOWN(relay_cpus)
+{
+	np_write_file(CPU1_ONLINE, "1");
+	EXPECT_EQ(0, np_write_file(POLLER_CPUS, "\n"));
+	EXPECT_FALSE(is_bound_to(self->poller, 1));
+	np_qp_close(&self->qp);
+	np_ctrl_close(&self->ctrl);
+}
+
+TEST_F(relay_cpus, parameter_binds_the_thread)
+{
+	char text[64];
+	int cpu;
+
+	for (cpu = 0; cpu < 2; cpu++) {
+		snprintf(text, sizeof(text), "%d", cpu);
+		ASSERT_EQ(0, np_write_file(POLLER_CPUS, text));
+		EXPECT_TRUE(is_bound_to(self->poller, cpu));
+		EXPECT_EQ(0, flush(&self->qp));
+	}
+	ASSERT_EQ(0, np_read_file(POLLER_CPUS, text, sizeof(text)));
+	EXPECT_STREQ("1\n", text);
+	EXPECT_EQ(-EINVAL, np_write_file(POLLER_CPUS, "one"));
+	EXPECT_TRUE(is_bound_to(self->poller, 1));
+}
+
+TEST_F(relay_cpus, cpu_of_the_thread_goes_offline)
+{
+	int i;
+
+	ASSERT_EQ(0, np_write_file(POLLER_CPUS, "1"));
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, flush(&self->qp));
+		ASSERT_EQ(0, np_write_file(CPU1_ONLINE, "0"));
+		EXPECT_EQ(0, flush(&self->qp));
+		EXPECT_EQ(-EINVAL, np_write_file(POLLER_CPUS, "1"));
+		ASSERT_EQ(0, np_write_file(CPU1_ONLINE, "1"));
+		EXPECT_TRUE(is_bound_to(self->poller, 1));
+	}
+	EXPECT_EQ(0, flush(&self->qp));
+}
+
+TEST_HARNESS_MAIN
