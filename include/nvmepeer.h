@@ -275,6 +275,15 @@ int nvmepeer_qp_events(struct nvmepeer_qp *qp, struct nvme_peer_event *events, s
 int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generation);
 
 /**
+ * nvmepeer_qp_kick() - wake the kernel's thread that polls doorbells in host memory
+ * @qp: queue pair in relay mode
+ *
+ * For a CPU that has stored to a doorbell, issued a full barrier and found
+ * nvme_peer_status.poller_asleep set.
+ */
+int nvmepeer_qp_kick(struct nvmepeer_qp *qp);
+
+/**
  * struct nvmepeer_export - part of a queue pair as a dma-buf
  * @fd: dma-buf, to be closed by the caller
  * @offset: offset of the object in the dma-buf

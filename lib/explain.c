@@ -31,6 +31,7 @@ static const struct {
 	[CALL_QP_FROM_FD] = { "nvmepeer_qp_from_fd", "the file is not usable as a queue pair" },
 	[CALL_QP_INFO] = { "nvmepeer_qp_info", "the state of the queue pair was not read" },
 	[CALL_QP_REARM] = { "nvmepeer_qp_rearm", "the queue pair was not re-armed" },
+	[CALL_QP_KICK] = { "nvmepeer_qp_kick", "the poller was not woken" },
 	[CALL_QP_EXPORT] = { "nvmepeer_qp_export", "the export was refused" },
 	[CALL_QP_MAP] = { "nvmepeer_qp_map", "the mapping was refused" },
 	[CALL_EVENT] = { "nvmepeer_qp_events", "the events of the queue pair were not read" },
@@ -129,6 +130,7 @@ static const struct advice {
 	{ CALL_QP_REARM, ESHUTDOWN, NULL,
 	  "close it and create a new one; the reason of nvmepeer_qp_info() is the cause" },
 	{ CALL_QP_REARM, EIO, NULL, LOG "; a retry is possible" },
+	{ CALL_QP_KICK, EOPNOTSUPP, NULL, "kick only queue pairs in NVME_PEER_MODE_RELAY" },
 	{ CALL_QP_EXPORT, EAGAIN, NULL, "re-arm it first: nvmepeer_qp_rearm()" },
 	{ CALL_QP_EXPORT, EACCES, NULL, "export without NVME_PEER_EXPORT_ALLOW_STATIC" },
 	{ CALL_QP_EXPORT, EDQUOT, NULL, "close dma-bufs of this queue pair" },
@@ -295,9 +297,9 @@ static bool find_bad_field(const struct failure *failure, struct nvmepeer_explan
 	uint32_t most = failure->info.size ? failure->info.max_entries : 0;
 	uint32_t page = failure->info.size && failure->info.page_size ? failure->info.page_size : 1;
 
-	if (create->mode != NVME_PEER_MODE_DIRECT) {
+	if (create->mode > NVME_PEER_MODE_RELAY) {
 		set_limit(explanation, "mode %u is unknown", create->mode);
-		set_help(explanation, "use NVME_PEER_MODE_DIRECT");
+		set_help(explanation, "use NVME_PEER_MODE_DIRECT or NVME_PEER_MODE_RELAY");
 	} else if (create->sq_entries < 2 || create->cq_entries < 2 ||
 		   (most && (create->sq_entries > most || create->cq_entries > most))) {
 		set_entries_limit(create, most, explanation);
@@ -360,6 +362,12 @@ static void refine_create(const struct failure *failure, struct nvmepeer_explana
 			  create->sq_entries, create->sq_entries * 64ull,
 			  (unsigned long long)create->sq_offset, create->cq_entries,
 			  create->cq_entries * 16ull, (unsigned long long)create->cq_offset);
+	} else if (failure->error == EOPNOTSUPP && create->mode == NVME_PEER_MODE_RELAY &&
+		   (create->sq_handle || create->cq_handle)) {
+		set_limit(explanation,
+			  "buffer %u of a ring is not host memory of the module, as NVME_PEER_MODE_RELAY requires",
+			  create->cq_handle ? create->cq_handle : create->sq_handle);
+		set_help(explanation, "set the handles to 0, or import memory of nvmepeer_buf_alloc()");
 	} else if (failure->error == ENOSPC && info->size) {
 		set_limit(explanation,
 			  "no queue ID is free: the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free; %u are quarantined",

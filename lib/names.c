@@ -34,6 +34,7 @@ static const char *const qp_states[] = {
 
 static const char *const modes[] = {
 	[NVME_PEER_MODE_DIRECT] = "direct",
+	[NVME_PEER_MODE_RELAY] = "relay",
 };
 
 static const char *const domains[] = {

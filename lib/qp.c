@@ -257,3 +257,11 @@ size_t nvmepeer_mapping_mapped(const struct nvmepeer_mapping *mapping)
 {
 	return mapping->mapped;
 }
+
+int nvmepeer_qp_kick(struct nvmepeer_qp *qp)
+{
+	struct nvme_peer_qp_kick request = { .size = sizeof(request) };
+	int result = peer_ioctl(qp->fd, NVME_PEER_QP_KICK, &request);
+
+	return result < 0 ? failure_set(CALL_QP_KICK, result, qp->name) : 0;
+}

@@ -24,6 +24,8 @@ static const struct {
 	{ NVME_PEER_FEATURE_BUF_IO, "I/O of the CPU with imported buffers" },
 	{ NVME_PEER_FEATURE_BUF_IO_VEC, "I/O of the CPU with lists of ranges" },
 	{ NVME_PEER_FEATURE_BUF_ALLOC, "allocation of host memory" },
+	{ NVME_PEER_FEATURE_RELAY, "relay mode" },
+	{ NVME_PEER_FEATURE_KICK, "kick of the poller" },
 };
 
 static void report_features(struct report *report, uint64_t set)

@@ -41,9 +41,10 @@ static const char *reason_name(uint32_t reason)
 		[NVME_PEER_QP_REASON_CTRL] = "controller-failed",
 		[NVME_PEER_QP_REASON_UNBOUND] = "unbound",
 		[NVME_PEER_QP_REASON_CLOSED] = "closed",
+		[NVME_PEER_QP_REASON_DOORBELL] = "bad-doorbell",
 	};
 
-	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "unknown";
+	return reason < sizeof(names) / sizeof(names[0]) && names[reason] ? names[reason] : "unknown";
 }
 
 static void report_info(struct report *report, const struct nvme_peer_qp_info *info)

@@ -203,6 +203,7 @@ static int answer_peer(unsigned long command, void *argument)
 		fake.buffers--;
 		return 0;
 	case NVME_PEER_QP_CREATE:
+		fake.qp_info.mode = out.create->mode;
 		out.create->qid = 5;
 		out.create->qp_fd = new_file();
 		return 0;
@@ -219,6 +220,12 @@ static int answer_peer(unsigned long command, void *argument)
 		}
 		fake.qp_info.generation++;
 		fake.losses = out.rearm->losses;
+		return 0;
+	case NVME_PEER_QP_KICK:
+		if (fake.qp_info.mode != NVME_PEER_MODE_RELAY) {
+			errno = EOPNOTSUPP;
+			return -1;
+		}
 		return 0;
 	case NVME_PEER_BUF_TABLE:
 		fake.tables++;

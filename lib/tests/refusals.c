@@ -54,6 +54,11 @@ FIXTURE_VARIANT_ADD(refusal, unknown_mode) {
 	.limit = "mode", .help = "NVME_PEER_MODE_DIRECT",
 };
 
+FIXTURE_VARIANT_ADD(refusal, relay_with_ring_in_device_memory) {
+	.request = { .sq_entries = 64, .mode = NVME_PEER_MODE_RELAY, .cq_handle = 1 },
+	.error = EOPNOTSUPP, .limit = "buffer 1", .help = "nvmepeer_buf_alloc()",
+};
+
 FIXTURE_VARIANT_ADD(refusal, reserved_field) {
 	.request = { .sq_entries = 64, .reserved1 = 2 }, .error = EINVAL,
 	.limit = "reserved", .help = "0",

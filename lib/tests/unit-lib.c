@@ -397,6 +397,26 @@ static const struct {
 	{ EIO, "refused" },
 };
 
+TEST_F(controller, queue_pair_in_relay_mode_is_kicked)
+{
+	struct nvme_peer_qp_create request = { .sq_entries = 64, .mode = NVME_PEER_MODE_RELAY };
+	struct nvmepeer_qp *qp;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
+	EXPECT_EQ(nvmepeer_qp_kick(qp), 0);
+	nvmepeer_qp_destroy(qp);
+
+	request.mode = NVME_PEER_MODE_DIRECT;
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
+	EXPECT_EQ(nvmepeer_qp_kick(qp), -EOPNOTSUPP);
+	nvmepeer_explain(&self->explanation, sizeof(self->explanation));
+	EXPECT_STREQ(self->explanation.call, "nvmepeer_qp_kick");
+	MENTIONS(self->explanation.limit, "registers");
+	MENTIONS(self->explanation.help, "NVME_PEER_MODE_RELAY");
+	nvmepeer_qp_destroy(qp);
+	EXPECT_STREQ(nvmepeer_mode_name(NVME_PEER_MODE_RELAY), "relay");
+}
+
 TEST_F(controller, refusal_to_rearm_is_explained)
 {
 	struct nvme_peer_qp_create request = { .sq_entries = 64 };

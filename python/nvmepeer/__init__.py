@@ -9,7 +9,7 @@ to another thread or an event loop.  Objects are context managers; each holds re
 the objects that it depends on.  Manual page nvmepeer(7) explains the terms.
 """
 from .abi import (
-    Access, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info,
+    Access, BufferImport, ControllerState, DeviceError, Domain, Event, EventType, Export, Info, Mode,
     NamespaceInfo, Path, PciAddress, QueuePairInfo, QueuePairState, Route, RouteReason, Verdict,
 )
 from .library import Error, TransferError, version
@@ -17,7 +17,7 @@ from .objects import Buffer, Controller, CpuPeer, Exported, HostMemory, Namespac
 
 __all__ = [
     "Access", "Buffer", "BufferImport", "Controller", "ControllerState", "CpuPeer",
-    "DeviceError", "Domain", "Error", "Event", "EventType", "Export", "Exported", "HostMemory", "Info", "Namespace",
+    "DeviceError", "Domain", "Error", "Event", "EventType", "Export", "Exported", "HostMemory", "Info", "Mode", "Namespace",
     "NamespaceInfo", "Path", "PciAddress", "QueuePair", "QueuePairInfo", "QueuePairState",
     "Route", "RouteReason", "TransferError", "Verdict", "version",
 ]

@@ -44,6 +44,13 @@ class Domain(enum.IntEnum):
     LAZY = 2
 
 
+class Mode(enum.IntEnum):
+    """enum nvme_peer_mode: where a queue pair has its doorbells"""
+
+    DIRECT = 0
+    RELAY = 1
+
+
 class Verdict(enum.IntEnum):
     """enum nvme_peer_route_verdict"""
 

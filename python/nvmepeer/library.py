@@ -36,6 +36,7 @@ _takes: dict[str, list[Any]] = {
     "qp_fd": [_handle],
     "qp_info": [_handle, POINTER(abi.QueuePairInfo), c_size_t],
     "qp_rearm": [_handle, c_uint32, POINTER(c_uint32)],
+    "qp_kick": [_handle],
     "qp_export": [_handle, c_int, c_uint32, POINTER(abi.ExportMade), c_size_t],
     "ns_open": [c_char_p, _receives],
     "ns_close": [_handle],

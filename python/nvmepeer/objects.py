@@ -134,9 +134,10 @@ class Controller(_Object):
 
     def create_queue_pair(self, entries: int, *, sq: Optional["Buffer"] = None,
                           sq_offset: int = 0, cq: Optional["Buffer"] = None, cq_offset: int = 0,
-                          cq_entries: int = 0) -> "QueuePair":
+                          cq_entries: int = 0,
+                          mode: abi.Mode = abi.Mode.DIRECT) -> "QueuePair":
         """Create a queue pair with rings in buffers or in host memory."""
-        request = abi.QueuePairCreate(sq_entries=entries, cq_entries=cq_entries,
+        request = abi.QueuePairCreate(mode=mode, sq_entries=entries, cq_entries=cq_entries,
                                       sq_handle=sq.info.handle if sq else 0,
                                       cq_handle=cq.info.handle if cq else 0,
                                       sq_offset=sq_offset, cq_offset=cq_offset)
@@ -223,6 +224,10 @@ class QueuePair(_Object):
         generation = c_uint32()
         try_call("qp_rearm", self._open(), losses, byref(generation))
         return generation.value
+
+    def kick(self) -> None:
+        """Wake the kernel's thread that polls doorbells in host memory; relay mode only."""
+        try_call("qp_kick", self._open())
 
     def read_events(self) -> list[abi.Event]:
         """Read pending events; an empty list means that the queue pair is gone.

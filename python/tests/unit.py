@@ -218,6 +218,12 @@ class Objects(unittest.TestCase):
                 self.assertEqual(queue_pair.export(nvmepeer.Export.DOORBELL)[1:], (0x28, 8))
         with self.assertRaisesRegex(ValueError, "released"):
             buffer.addresses()
+        with self.controller.create_queue_pair(64, mode=nvmepeer.Mode.RELAY) as queue_pair:
+            self.assertEqual(queue_pair.info().mode, nvmepeer.Mode.RELAY)
+            queue_pair.kick()
+        with self.controller.create_queue_pair(64) as queue_pair, \
+                self.assertRaisesRegex(nvmepeer.Error, "RELAY"):
+            queue_pair.kick()
 
     def test_cpu_peer(self) -> None:
         with nvmepeer.Namespace("ngp0n1") as namespace, \

@@ -133,12 +133,20 @@ pub struct Rings<'b> {
     sq: Option<(&'b Buffer<'b>, u64)>,
     cq: Option<(&'b Buffer<'b>, u64)>,
     allow_sleep: bool,
+    relay: bool,
 }
 
 impl<'b> Rings<'b> {
     /// Two rings of `entries` entries in host memory.
     pub fn new(entries: u32) -> Self {
-        Self { sq_entries: entries, cq_entries: entries, sq: None, cq: None, allow_sleep: false }
+        Self {
+            sq_entries: entries,
+            cq_entries: entries,
+            sq: None,
+            cq: None,
+            allow_sleep: false,
+            relay: false,
+        }
     }
 
     /// Set the number of entries of the completion ring.
@@ -161,9 +169,16 @@ impl<'b> Rings<'b> {
         Self { allow_sleep: true, ..self }
     }
 
+    /// Relay mode: doorbells in host memory, for peers that cannot write the controller's BAR.
+    pub fn relay(self) -> Self {
+        Self { relay: true, ..self }
+    }
+
     fn request(&self, controller: &Controller) -> Result<sys::nvme_peer_qp_create, Error> {
         // SAFETY: numbers only.
         let mut request: sys::nvme_peer_qp_create = unsafe { core::mem::zeroed() };
+        request.mode =
+            if self.relay { sys::NVME_PEER_MODE_RELAY } else { sys::NVME_PEER_MODE_DIRECT };
         request.sq_entries = self.sq_entries;
         request.cq_entries = self.cq_entries;
         request.flags = if self.allow_sleep { sys::NVME_PEER_QP_ALLOW_SLEEP } else { 0 };
@@ -257,6 +272,17 @@ impl<'c> QueuePair<'c> {
         // SAFETY: the pointer is to a local variable.
         done(unsafe { sys::nvmepeer_qp_rearm(self.handle.raw(), losses, &mut generation) })?;
         Ok(generation)
+    }
+
+    /// Wake the kernel's thread that polls doorbells in host memory: for a CPU that has stored to
+    /// one and found `poller_asleep` set in the status page.
+    ///
+    /// # Errors
+    ///
+    /// `EOPNOTSUPP`: the queue pair is not in relay mode.
+    pub fn kick(&self) -> Result<(), Error> {
+        // SAFETY: the handle is open.
+        done(unsafe { sys::nvmepeer_qp_kick(self.handle.raw()) })
     }
 
     /// Read the pending events, oldest first; an empty list: the queue pair is gone.  Blocks until

@@ -8,7 +8,9 @@ pub const NVME_PEER_FEATURE_DIRECT: u32 = 1;
 pub const NVME_PEER_FEATURE_BUF_RINGS: u32 = 2;
 pub const NVME_PEER_FEATURE_BUF_IO: u32 = 4;
 pub const NVME_PEER_FEATURE_BUF_IO_VEC: u32 = 8;
+pub const NVME_PEER_FEATURE_RELAY: u32 = 16;
 pub const NVME_PEER_FEATURE_BUF_ALLOC: u32 = 256;
+pub const NVME_PEER_FEATURE_KICK: u32 = 1024;
 pub const NVME_PEER_ROUTE_BLOCKERS: u32 = 6;
 pub const NVME_PEER_ROUTE_BY_ADDRESS: u32 = 1;
 pub const NVME_PEER_BUF_REQUIRE_DEVICE: u32 = 1;
@@ -121,6 +123,7 @@ pub const NVME_PEER_CMD_BUF_ALLOC: _bindgen_ty_6 = 6;
 pub const NVME_PEER_CMD_QP_EXPORT: _bindgen_ty_6 = 16;
 pub const NVME_PEER_CMD_QP_INFO: _bindgen_ty_6 = 17;
 pub const NVME_PEER_CMD_QP_REARM: _bindgen_ty_6 = 18;
+pub const NVME_PEER_CMD_QP_KICK: _bindgen_ty_6 = 24;
 pub const NVME_PEER_CMD_URING_IO: _bindgen_ty_6 = 32;
 pub const NVME_PEER_CMD_URING_IO_VEC: _bindgen_ty_6 = 33;
 pub type _bindgen_ty_6 = ::core::ffi::c_uint;
@@ -150,6 +153,7 @@ const _: () = {
     ][::core::mem::offset_of!(nvme_peer_pci_address, valid) - 6usize];
 };
 pub const NVME_PEER_MODE_DIRECT: nvme_peer_mode = 0;
+pub const NVME_PEER_MODE_RELAY: nvme_peer_mode = 1;
 pub type nvme_peer_mode = ::core::ffi::c_uint;
 pub const NVME_PEER_DOMAIN_PHYSICAL: nvme_peer_domain = 0;
 pub const NVME_PEER_DOMAIN_STRICT: nvme_peer_domain = 1;
@@ -691,6 +695,7 @@ pub const NVME_PEER_QP_REASON_NAMESPACE: nvme_peer_qp_reason = 5;
 pub const NVME_PEER_QP_REASON_CTRL: nvme_peer_qp_reason = 6;
 pub const NVME_PEER_QP_REASON_UNBOUND: nvme_peer_qp_reason = 7;
 pub const NVME_PEER_QP_REASON_CLOSED: nvme_peer_qp_reason = 8;
+pub const NVME_PEER_QP_REASON_DOORBELL: nvme_peer_qp_reason = 10;
 pub type nvme_peer_qp_reason = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -807,6 +812,25 @@ const _: () = {
     [
         "Offset of field: nvme_peer_qp_rearm::reserved",
     ][::core::mem::offset_of!(nvme_peer_qp_rearm, reserved) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_qp_kick {
+    pub size: __u32,
+    pub flags: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of nvme_peer_qp_kick"][::core::mem::size_of::<nvme_peer_qp_kick>() - 8usize];
+    [
+        "Alignment of nvme_peer_qp_kick",
+    ][::core::mem::align_of::<nvme_peer_qp_kick>() - 4usize];
+    [
+        "Offset of field: nvme_peer_qp_kick::size",
+    ][::core::mem::offset_of!(nvme_peer_qp_kick, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_qp_kick::flags",
+    ][::core::mem::offset_of!(nvme_peer_qp_kick, flags) - 4usize];
 };
 pub const NVME_PEER_EVENT_STATE: nvme_peer_event_type = 1;
 pub const NVME_PEER_EVENT_READY: nvme_peer_event_type = 2;
@@ -1226,6 +1250,9 @@ extern "C" {
         losses: u32,
         generation: *mut u32,
     ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_qp_kick(qp: *mut nvmepeer_qp) -> ::core::ffi::c_int;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

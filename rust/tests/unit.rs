@@ -417,6 +417,8 @@ fn buffers_and_queue_pairs() -> Result<(), Error> {
     let other = Controller::open("nvmep1")?;
     let error = other.create_queue_pair(&rings).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("/dev/nvmep1"), "{error}");
+    assert!(queue_pair.kick().unwrap_err().to_string().contains("NVME_PEER_MODE_RELAY"));
+    controller.create_queue_pair(&Rings::new(64).relay())?.kick()?;
     kernel.refuse(pinned_number("NVME_PEER_QP_REARM"), EAGAIN, 0);
     assert_eq!(queue_pair.rearm(3).unwrap_err().kind(), ErrorKind::WouldBlock);
     Ok(())
