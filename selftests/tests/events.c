@@ -3,6 +3,7 @@
  * Events of a queue pair file: poll(), read(), and the reason beside the state.
  *
  * iommu: on
+ * relay: yes
  */
 #include <errno.h>
 #include <fcntl.h>

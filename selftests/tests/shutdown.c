@@ -110,7 +110,7 @@ TEST_F(shutdown, under_cpu_and_peer_io)
 	memset(buffer.bytes, 0x77, (PAGES - 1) * NP_PAGE);
 	memset(qp.cq.at, 0x77, ENTRIES * sizeof(struct np_completion));
 	/* The next kernel may use the same queue IDs. */
-	EXPECT_EQ(-EFAULT, np_store(qp.tail_doorbell, 1));
+	EXPECT_EQ(np_qp_revoked(), np_store(qp.tail_doorbell, 1));
 	np_sleep_ms(200);
 	EXPECT_EQ(0x77, buffer.bytes[0]);
 	EXPECT_EQ(0x77, buffer.bytes[(PAGES - 1) * NP_PAGE - 1]);
