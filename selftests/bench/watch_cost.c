@@ -3,13 +3,15 @@
  * CPU cost of the health poll of a controller while queue pairs of peers are live, in a guest
  * with one processor whose clock counts instructions (selftests/run --icount).
  *
- * usage: watch_cost CONTROLLER-NODE PAIRS...
+ * usage: watch_cost CONTROLLER-NODE [--relay] PAIRS...
  *        watch_cost CONTROLLER-NODE --hold PAIRS
  *
  * The processor runs a loop of known length, alternately with that many queue pairs and with
  * none. The time beyond the loop is that of all other activity of the kernel, and the difference
  * with and without idle queue pairs is their cost. Prints "PAIRS INSTRUCTIONS SPREAD", both a
  * second: the median, and the interquartile range of turns without queue pairs.
+ *
+ * --relay: queue pairs in relay mode, whose doorbells the kernel polls.
  *
  * --hold: prints "held" when the queue pairs exist, and keeps them until the end of its input, for
  * other measurements (selftests/bench/cpu.sh).
@@ -31,6 +33,8 @@
 #define TURNS		15U
 #define STEPS		200000000U	/* steps of the loop in a turn, at least 2 instructions each */
 #define INSTRUCTION_NS	2.0
+
+static unsigned int mode = NVME_PEER_MODE_DIRECT;
 
 static void die(const char *what)
 {
@@ -89,6 +93,7 @@ static void create(int node, int *files, unsigned int pairs)
 	for (i = 0; i < pairs; i++) {
 		struct nvme_peer_qp_create request = {
 			.size = sizeof(request),
+			.mode = mode,
 			.sq_entries = ENTRIES,
 			.cq_entries = ENTRIES,
 		};
@@ -150,10 +155,10 @@ static unsigned int pairs_of(const char *word)
 int main(int argc, char **argv)
 {
 	double step;
-	int node, i;
+	int node, i = 2;
 
 	if (argc < 3) {
-		fprintf(stderr, "usage: watch_cost CONTROLLER-NODE [--hold] PAIRS...\n");
+		fprintf(stderr, "usage: watch_cost CONTROLLER-NODE [--hold | --relay] PAIRS...\n");
 		return 2;
 	}
 	node = open(argv[1], O_RDWR | O_CLOEXEC);
@@ -163,8 +168,12 @@ int main(int argc, char **argv)
 		hold(node, pairs_of(argc > 3 ? argv[3] : "1"));
 		return 0;
 	}
+	if (!strcmp(argv[2], "--relay")) {
+		mode = NVME_PEER_MODE_RELAY;
+		i++;
+	}
 	step = step_ns();
-	for (i = 2; i < argc; i++)
+	for (; i < argc; i++)
 		measure(node, pairs_of(argv[i]), step);
 	return 0;
 }
