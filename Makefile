@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order of their dependencies.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda tools python rust examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda lib/store tools python rust examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
 
 # Arguments of their Makefiles: the directory for results (lib/, tests/ and programs), and the
 # directory of Debian's kselftest_harness.h.
@@ -62,7 +62,7 @@ endif
 all: native
 
 # Tests need the test set-up; a native build has only what is installed.
-native: user_dirs := $(filter %/lib %/lib/cuda %/tools,$(user_dirs))
+native: user_dirs := $(filter %/lib %/lib/cuda %/lib/store %/tools,$(user_dirs))
 native:
 	$(setup)/build-modules --native $(abspath $(KDIR))
 	@mkdir -p $(OUT)
@@ -85,7 +85,7 @@ install: native install-user
 install-user:
 	@mkdir -p $(OUT)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux $(top)/include/uapi/linux/nvme_peer.h
-	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda tools Documentation/man); do \
+	@set -e; for dir in $(addprefix $(top)/,lib lib/cuda lib/store tools Documentation/man); do \
 		$(MAKE) --no-print-directory -C $$dir $(user_args) install DESTDIR=$(DESTDIR) PREFIX=$(PREFIX); done
 	@# Libraries below /usr/local are found by the loader's cache only.
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then PATH="$$PATH:/sbin:/usr/sbin" ldconfig; fi

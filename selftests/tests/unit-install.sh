@@ -83,6 +83,23 @@ build_glue() {
 	NVMEPEER_LIBCUDA=/nonexistent "$work/example"
 }
 
+build_store() {
+	local said
+	said=$(flags libnvmepeer_store) || return
+	cat >"$work/store.c" <<-'C'
+	#include <nvmepeer_store.h>
+	int main(void)
+	{
+		struct nvmepeer_store *store;
+		const char *nowhere = "/nonexistent";
+
+		return nvmepeer_store_open(&nowhere, 1, 0, &store) == -2 ? 0 : 1;
+	}
+	C
+	# shellcheck disable=SC2086
+	gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -o "$work/example" "$work/store.c" $said && "$work/example"
+}
+
 # header NAME: compiles alone, as C and as strict C++.
 header() {
 	local said
@@ -248,6 +265,7 @@ else
 	ktap_skip "examples/minimal.hip, clang" "no clang: selftests/setup/setup.sh --lint"
 fi
 ktap_check "the CUDA glue, gcc and pkg-config" build_glue
+ktap_check "the store, gcc and pkg-config" build_store
 for file in "$root"/usr/include/nvmepeer*.h; do
 	ktap_check "${file##*/} by itself, gcc and g++" header "${file##*/}"
 done

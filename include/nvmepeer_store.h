@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/*
+ * libnvmepeer_store: pages on disks that survive a restart, for inference engines and
+ * other caches.
+ *
+ * A store has slots of one size on one or several members.  A member is a namespace (by
+ * its block device), a partition, or a regular file.  The caller owns the index and
+ * decides about eviction: it allocates a slot, writes a value to it, and commits it with a
+ * tag of 64 bytes, from which it rebuilds the index after a restart by
+ * nvmepeer_store_scan().  A value is on one member as a whole.
+ *
+ * The host reads and writes values with the calls below; a peer does with the blocks that
+ * nvmepeer_store_fill_list() gives it.
+ *
+ * Life of a slot
+ *	nvmepeer_store_alloc()	it belongs to the caller and has no value
+ *	nvmepeer_store_write()	by the host; or a peer writes its blocks
+ *	nvmepeer_store_commit()	the value is durable and may be read
+ *	nvmepeer_store_free()	readers are waited for, and it has no value any more
+ *
+ * After a power cut each slot has the value of its last commit that returned 0, or no
+ * value if a free returned 0 after that; of a commit or free that did not return, either.
+ *
+ * Members are independent.  One whose table cannot be written is lost: its values are
+ * misses, and when it comes back it is emptied, since it has missed changes.
+ *
+ * The conventions are those of <nvmepeer.h>: results, nvmepeer_explain(), sizes of
+ * structures.  Calls of several threads may overlap.
+ */
+#ifndef NVMEPEER_STORE_H
+#define NVMEPEER_STORE_H
+
+#include <nvmepeer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+	NVMEPEER_STORE_TAG = 64,	/* bytes of a tag */
+	NVMEPEER_STORE_MEMBERS = 64,	/* most members of a store */
+};
+
+/** struct nvmepeer_store - an open store. */
+struct nvmepeer_store;
+
+struct nvmepeer_list_item;
+
+enum nvmepeer_store_flags {
+	/* create: overwrite members that hold a store or other data */
+	NVMEPEER_STORE_FORCE = 1u << 0,
+	/* open: go on without members that should be there; their values are misses */
+	NVMEPEER_STORE_DEGRADED = 1u << 1,
+	/* open: write nothing */
+	NVMEPEER_STORE_READ_ONLY = 1u << 2,
+};
+
+/**
+ * struct nvmepeer_store_options - a store to be created
+ * @size: of this structure
+ * @flags: NVMEPEER_STORE_FORCE or 0
+ * @page_bytes: longest value, a multiple of 4; a slot has as many whole logical blocks
+ * @slots: slots of each member, at most; 0: as many as fit
+ */
+struct nvmepeer_store_options {
+	uint32_t size;
+	uint32_t flags;
+	uint32_t page_bytes;
+	uint32_t slots;
+};
+
+/**
+ * nvmepeer_store_create() - make a store
+ * @members: paths of the members
+ * @count: number of members
+ * @options: page size, number of slots
+ *
+ * All members have as many slots as the smallest one has room for.
+ *
+ * -EEXIST: a member holds a store or other data, and NVMEPEER_STORE_FORCE is not set.
+ * -ENOSPC: a member is too small for one slot.  -EBUSY: it is in use.  -EINVAL: invalid
+ * page size or number of members.  Or an error of open(2) or of the disk.
+ */
+int nvmepeer_store_create(const char *const *members, uint32_t count,
+			  const struct nvmepeer_store_options *options);
+
+/**
+ * nvmepeer_store_open() - open a store
+ * @members: paths of the members, in any order
+ * @count: number of members
+ * @flags: NVMEPEER_STORE_DEGRADED, NVMEPEER_STORE_READ_ONLY
+ * @store: receives the store, to be closed with nvmepeer_store_close()
+ *
+ * Reads the tables of the members, no values.  A member that has missed changes while the
+ * store was used without it is emptied.  Without NVMEPEER_STORE_DEGRADED a missing member
+ * is an error, unless the store has already gone on without it.  With it never open a
+ * member alone that has missed changes: only the others prove that it has.
+ *
+ * -ENODEV: a member is missing or cannot be opened.  -EUCLEAN: a member has no valid
+ * superblock.  -EINVAL: members of different stores, or one twice.  -EBUSY: in use.  Or
+ * an error of the disk.
+ */
+int nvmepeer_store_open(const char *const *members, uint32_t count, uint32_t flags,
+			struct nvmepeer_store **store);
+
+/** nvmepeer_store_close() - close; no other call may be in progress.  NULL is allowed. */
+void nvmepeer_store_close(struct nvmepeer_store *store);
+
+/**
+ * struct nvmepeer_store_info - properties and state of a store
+ * @size: of this structure
+ * @members: number of members
+ * @page_bytes: longest value
+ * @block_bytes: logical block of the store
+ * @slots: all slots; slot s is on member s % @members
+ * @slot_bytes: length of a slot on its member
+ * @free_slots: slots that nvmepeer_store_alloc() can return
+ * @live: members that are there, by bit
+ * @emptied: members that this open has emptied, by bit
+ * @uuid: identifies the store
+ */
+struct nvmepeer_store_info {
+	uint32_t size;
+	uint32_t members;
+	uint32_t page_bytes;
+	uint32_t block_bytes;
+	uint64_t slots;
+	uint64_t slot_bytes;
+	uint64_t free_slots;
+	uint64_t live;
+	uint64_t emptied;
+	uint8_t uuid[16];
+};
+
+/** nvmepeer_store_info() - current properties and state. */
+int nvmepeer_store_info(struct nvmepeer_store *store, struct nvmepeer_store_info *info,
+			size_t size);
+
+/**
+ * struct nvmepeer_store_item - one slot of a list
+ * @slot: the slot
+ * @length: of the value, a multiple of 4
+ * @generation: number of the commit of this slot.  Out of a commit or scan; into other
+ *	calls the expected one, or 0 for any: a slot that has a later value is a miss
+ * @data: memory of the value, for nvmepeer_store_read() and nvmepeer_store_write(); if it
+ *	and @length are multiples of the logical block, it is not copied
+ * @result: out: 0 or a negative errno of this item
+ * @reserved: 0
+ * @tag: the caller's tag
+ */
+struct nvmepeer_store_item {
+	uint32_t slot;
+	uint32_t length;
+	uint64_t generation;
+	void *data;
+	int result;
+	uint32_t reserved;
+	uint8_t tag[NVMEPEER_STORE_TAG];
+};
+
+/**
+ * nvmepeer_store_alloc() - allocate slots, taking turns between the members
+ * @store: store
+ * @slots: receives the slots
+ * @count: number of them
+ *
+ * All or none.  -ENOSPC: not enough free slots; free some.
+ */
+int nvmepeer_store_alloc(struct nvmepeer_store *store, uint32_t *slots, uint32_t count);
+
+/**
+ * nvmepeer_store_free() - free slots, with or without a value
+ * @store: store
+ * @items: in: slot, generation; out: result
+ * @count: number of items
+ * @timeout_ms: longest time to wait for readers
+ *
+ * A slot has no value for new readers when the call begins, and may be allocated again
+ * when its result is 0: its value does not come back, also after a power cut.  Slots of a
+ * lost member are freed.
+ *
+ * Returns 0 or the first result that is not 0.  -ETIMEDOUT: readers have the slot pinned;
+ * it stays without a value: call again.  -ENOENT: it is not in use, or has a later value.
+ * -EBUSY: a commit or free of it is in progress.  -ENODEV: no member is left.  -EIO: the
+ * last member was lost in this call.
+ */
+int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
+			uint32_t count, int timeout_ms);
+
+/**
+ * nvmepeer_store_write() - write values to allocated slots
+ * @store: store
+ * @items: in: slot, length, data; out: result
+ * @count: number of items
+ *
+ * Nothing is durable or can be read before nvmepeer_store_commit().
+ *
+ * Returns 0 or the first result that is not 0.  -EINVAL: the slot is not allocated or the
+ * length is invalid.  -ENODEV: its member is lost.  Or an error of the disk.
+ */
+int nvmepeer_store_write(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
+			 uint32_t count);
+
+/**
+ * nvmepeer_store_commit() - make values durable and readable
+ * @store: store
+ * @items: in: slot, tag, length; out: generation, result
+ * @count: number of items
+ *
+ * A length of 0 is that of nvmepeer_store_write(), which has also computed a checksum.
+ * Another length is of a value that a peer has written, whose commands have completed; it
+ * has no checksum.  Calls of several threads share a Flush and writes of the table.
+ *
+ * Returns 0 or the first result that is not 0: then the slot is allocated as before.
+ * -EINVAL: not allocated, not written, or an invalid length.  -EBUSY: a write of it is in
+ * progress.  -ENODEV: its member is lost.  -EIO: it was lost in this call.
+ */
+int nvmepeer_store_commit(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
+			  uint32_t count);
+
+/**
+ * nvmepeer_store_read() - read values
+ * @store: store
+ * @items: in: slot, generation, data with room for a page; out: length, result
+ * @count: number of items
+ *
+ * Returns 0 or the first result that is not 0.  -ENOENT: no value, or a later one.
+ * -ENODEV: its member is lost.  -EILSEQ: the checksum differs.  Or an error of the disk.
+ * All of them are misses.
+ */
+int nvmepeer_store_read(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
+			uint32_t count);
+
+/**
+ * nvmepeer_store_pin() - keep values from being freed while a peer reads them
+ * @store: store
+ * @items: in: slot, generation; out: length, generation, tag, result
+ * @count: number of items
+ *
+ * Returns 0 or the first result that is not 0; items with result 0 are pinned and have to
+ * be unpinned in any case.  -ENOENT: no value, or a later one.  -ENODEV: its member is lost.
+ */
+int nvmepeer_store_pin(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
+		       uint32_t count);
+
+/** nvmepeer_store_unpin() - the readers of those items whose result is 0 have ended. */
+void nvmepeer_store_unpin(struct nvmepeer_store *store, const struct nvmepeer_store_item *items,
+			  uint32_t count);
+
+/**
+ * struct nvmepeer_store_place - where a slot is
+ * @size: of this structure
+ * @member: number of the member
+ * @lba: first logical block of the slot, counted from the start of the namespace also if
+ *	the member is a partition of it; of a regular file, from the start of the file
+ * @blocks: logical blocks of the slot
+ * @block_bytes: of a logical block of this member
+ */
+struct nvmepeer_store_place {
+	uint32_t size;
+	uint32_t member;
+	uint64_t lba;
+	uint32_t blocks;
+	uint32_t block_bytes;
+};
+
+/**
+ * nvmepeer_store_place() - where a slot is; it need not be allocated
+ *
+ * -EINVAL: there is no such slot.  -ENODEV: its member is lost.
+ */
+int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
+			 struct nvmepeer_store_place *place, size_t size);
+
+/**
+ * nvmepeer_store_fill_list() - prepare a list of <nvmepeer_device/list.h> for a peer
+ * @store: store
+ * @member: the member whose controller executes the list
+ * @slots: slots on this member, with @slots[i].slot and @slots[i].length
+ * @items: lba and bytes are set; the caller sets memory and offset
+ * @count: number of slots
+ *
+ * For reads pin the slots first, and unpin them after the list has ended.
+ *
+ * -EINVAL: a slot of another member, or an invalid length.  -ENODEV: the member is lost.
+ */
+int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
+			     const struct nvmepeer_store_item *slots,
+			     struct nvmepeer_list_item *items, uint32_t count);
+
+/**
+ * nvmepeer_store_scan() - list the values of all live members
+ * @store: store
+ * @position: 0 for the first call; advanced
+ * @items: out: slot, length, generation, tag
+ * @count: room in @items
+ *
+ * Returns the number of items; 0 at the end.
+ */
+int nvmepeer_store_scan(struct nvmepeer_store *store, uint64_t *position,
+			struct nvmepeer_store_item *items, uint32_t count);
+
+/**
+ * struct nvmepeer_store_report - results of a check
+ * @size: of this structure
+ * @reserved: 0
+ * @values: slots with a value
+ * @verified: values that were read and have their checksum
+ * @unverified: values without a checksum; they were read
+ * @damaged_values: values that cannot be read or have another checksum
+ * @damaged_entries: entries of the table that were neither empty nor valid at open; such
+ *	slots are free
+ */
+struct nvmepeer_store_report {
+	uint32_t size;
+	uint32_t reserved;
+	uint64_t values;
+	uint64_t verified;
+	uint64_t unverified;
+	uint64_t damaged_values;
+	uint64_t damaged_entries;
+};
+
+/**
+ * nvmepeer_store_check() - read and verify all values
+ *
+ * Returns 0, also if values are damaged, or -ENOMEM.
+ */
+int nvmepeer_store_check(struct nvmepeer_store *store, struct nvmepeer_store_report *report,
+			 size_t size);
+
+/* ---- Reference index ----------------------------------------------------- */
+
+/*
+ * For a caller without an index of its own: finds values by a key, evicts by clock, and
+ * keeps the values that were used last in host memory, too.  A key is a tag: the index
+ * finds it by its first 16 bytes and compares all 64.
+ */
+
+/** struct nvmepeer_index - an index over a store. */
+struct nvmepeer_index;
+
+/**
+ * struct nvmepeer_index_options - an index
+ * @size: of this structure
+ * @host_pages: values in host memory; 0: none
+ * @host_memory: memory for them, pinned if GPUs copy from it: @host_pages times the page
+ *	size of the store; NULL: allocated
+ */
+struct nvmepeer_index_options {
+	uint32_t size;
+	uint32_t host_pages;
+	void *host_memory;
+};
+
+/**
+ * struct nvmepeer_index_scope - what changes the bytes of a value besides its block
+ * @size: of this structure
+ * @data_type: number of the element type, as the caller counts them
+ * @model: name of the model and revision of its weights
+ * @layout: arrangement of a page, for instance "NHD 16"
+ * @salt: separates tenants; NULL: none
+ * @tensor_rank: rank of tensor parallelism
+ * @tensor_size: its size
+ * @pipeline_rank: rank of pipeline parallelism
+ * @pipeline_size: its size
+ * @first_layer: first layer of the value
+ * @layers: number of layers
+ */
+struct nvmepeer_index_scope {
+	uint32_t size;
+	uint32_t data_type;
+	const char *model;
+	const char *layout;
+	const char *salt;
+	uint32_t tensor_rank;
+	uint32_t tensor_size;
+	uint32_t pipeline_rank;
+	uint32_t pipeline_size;
+	uint32_t first_layer;
+	uint32_t layers;
+};
+
+/**
+ * nvmepeer_index_key() - the key of a value: a SHA-256 of all that determines it
+ * @scope: the model and its division
+ * @block: the block: a hash of its tokens and of those before
+ * @bytes: length of @block
+ * @key: receives the key
+ *
+ * -EINVAL: no model or no layout, or @scope is too small.
+ */
+int nvmepeer_index_key(const struct nvmepeer_index_scope *scope, const void *block, size_t bytes,
+		       uint8_t key[NVMEPEER_STORE_TAG]);
+
+/**
+ * nvmepeer_index_open() - index the values of a store
+ * @store: an open store that nothing else allocates and frees slots of
+ * @options: the host memory
+ * @index: receives the index, to be closed with nvmepeer_index_close() before @store
+ *
+ * -EINVAL: @options is too small.  -ENOMEM.
+ */
+int nvmepeer_index_open(struct nvmepeer_store *store, const struct nvmepeer_index_options *options,
+			struct nvmepeer_index **index);
+
+/** nvmepeer_index_close() - close; no other call may be in progress.  NULL is allowed. */
+void nvmepeer_index_close(struct nvmepeer_index *index);
+
+enum nvmepeer_index_hint {
+	NVMEPEER_INDEX_NORMAL = 0,
+	NVMEPEER_INDEX_ONCE = 1,	/* evict it before others, keep it out of host memory */
+	NVMEPEER_INDEX_KEEP = 2,	/* evict it after others */
+};
+
+/**
+ * nvmepeer_index_put() - store a value
+ * @index: index
+ * @key: its key
+ * @data: the value
+ * @length: its length, a multiple of 4
+ * @hint: enum nvmepeer_index_hint
+ *
+ * Evicts values if no slot is free.  A key that is there already keeps its value.
+ *
+ * -ENOSPC: all values are in use.  Or an error of nvmepeer_store_write() or
+ * nvmepeer_store_commit().
+ */
+int nvmepeer_index_put(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG],
+		       const void *data, uint32_t length, uint32_t hint);
+
+/**
+ * nvmepeer_index_get() - read a value, from host memory or the disk
+ * @index: index
+ * @key: its key
+ * @data: room for a page
+ * @length: receives the length
+ *
+ * -ENOENT: there is none.  Or an error of nvmepeer_store_read(): then it is removed.
+ */
+int nvmepeer_index_get(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG],
+		       void *data, uint32_t *length);
+
+/**
+ * nvmepeer_index_pin() - find values for a peer that reads them
+ * @index: index
+ * @keys: keys, in the order of the prefix
+ * @count: number of them
+ * @items: receives the slots of the first values; unpin them by nvmepeer_store_unpin()
+ *
+ * Returns how many of the first keys have values, all of which are pinned.
+ */
+int nvmepeer_index_pin(struct nvmepeer_index *index,
+		       const uint8_t (*keys)[NVMEPEER_STORE_TAG], uint32_t count,
+		       struct nvmepeer_store_item *items);
+
+/** nvmepeer_index_remove() - remove a value.  -ENOENT: there is none. */
+int nvmepeer_index_remove(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* NVMEPEER_STORE_H */

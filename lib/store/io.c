@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * I/O by io_uring, without the page cache.  A write of many bytes is one request, which
+ * the block layer splits; a short transfer, of a file or after a signal, is continued.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <liburing.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "io.h"
+
+enum { DEPTH = 64, FILE_BLOCK = 4096, MOST_BYTES = 1 << 30, SECTOR = 512, REFUSAL_US = 1000 };
+
+/** struct io_queue - a ring
+ * @ring: the ring
+ * @in_flight: commands that have not completed, below DEPTH
+ */
+struct io_queue {
+	struct io_uring ring;
+	unsigned int in_flight;
+};
+
+/* First sector of a partition; other devices have no such attribute. */
+static uint64_t partition_start(dev_t device)
+{
+	unsigned long long sectors = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/start", major(device), minor(device));
+	file = fopen(path, "re");
+	if (file) {
+		if (fscanf(file, "%llu", &sectors) != 1)
+			sectors = 0;
+		fclose(file);
+	}
+	return sectors * SECTOR;
+}
+
+static int describe(struct io_disk *disk, const struct stat *status)
+{
+	int block;
+
+	if (S_ISREG(status->st_mode)) {
+		disk->bytes = (uint64_t)status->st_size;
+		disk->block = FILE_BLOCK;
+		return flock(disk->fd, LOCK_EX | LOCK_NB) ? -EBUSY : 0;
+	}
+	if (ioctl(disk->fd, BLKSSZGET, &block) || ioctl(disk->fd, BLKGETSIZE64, &disk->bytes))
+		return -errno;
+	disk->block = (uint32_t)block;
+	disk->start = partition_start(status->st_rdev);
+	return 0;
+}
+
+int io_open(const char *path, bool read_only, struct io_disk *disk)
+{
+	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_DIRECT;
+	struct stat status;
+	int error;
+
+	memset(disk, 0, sizeof(*disk));
+	if (stat(path, &status))
+		return -errno;
+	if (S_ISBLK(status.st_mode))
+		flags |= O_EXCL;
+	else if (!S_ISREG(status.st_mode))
+		return -ENOTBLK;
+	disk->fd = open(path, flags);
+	/* Some file systems have no direct I/O; what is durable does not depend on it. */
+	if (disk->fd < 0 && errno == EINVAL && S_ISREG(status.st_mode))
+		disk->fd = open(path, flags & ~O_DIRECT);
+	if (disk->fd < 0)
+		return -errno;
+	error = describe(disk, &status);
+	if (error)
+		io_close(disk);
+	return error;
+}
+
+void io_close(struct io_disk *disk)
+{
+	close(disk->fd);
+}
+
+int io_queue_open(struct io_queue **queue)
+{
+	struct io_queue *opened = calloc(1, sizeof(*opened));
+	int error;
+
+	if (!opened)
+		return -ENOMEM;
+	error = io_uring_queue_init(DEPTH, &opened->ring, 0);
+	if (error) {
+		free(opened);
+		return error;
+	}
+	*queue = opened;
+	return 0;
+}
+
+void io_queue_close(struct io_queue *queue)
+{
+	io_uring_queue_exit(&queue->ring);
+	free(queue);
+}
+
+/* One command has a place of its own in the ring, since at most DEPTH are in flight. */
+static void start(struct io_queue *queue, struct io *io)
+{
+	struct io_uring_sqe *sqe = io_uring_get_sqe(&queue->ring);
+	unsigned int bytes = io->bytes < MOST_BYTES ? (unsigned int)io->bytes : MOST_BYTES;
+
+	switch (io->kind) {
+	case IO_READ:
+		io_uring_prep_read(sqe, io->disk->fd, io->data, bytes, io->offset);
+		break;
+	case IO_WRITE:
+	case IO_WRITE_FUA:
+		io_uring_prep_write(sqe, io->disk->fd, io->data, bytes, io->offset);
+		if (io->kind == IO_WRITE_FUA)
+			sqe->rw_flags = RWF_DSYNC;
+		break;
+	case IO_FLUSH:
+		io_uring_prep_fsync(sqe, io->disk->fd, IORING_FSYNC_DATASYNC);
+		break;
+	}
+	io_uring_sqe_set_data(sqe, io);
+	queue->in_flight++;
+}
+
+/* A completion: of a part, of the whole, or a failure. */
+static void complete(struct io_queue *queue, struct io *io, int result)
+{
+	queue->in_flight--;
+	if (result == -EINTR || result == -EAGAIN) {
+		start(queue, io);
+		return;
+	}
+	if (result < 0 || io->kind == IO_FLUSH) {
+		io->result = result < 0 ? result : 0;
+		return;
+	}
+	io->data = (char *)io->data + result;
+	io->offset += (uint64_t)result;
+	io->bytes -= (uint64_t)result;
+	if (!result)
+		io->result = -EIO;	/* behind the end of a file that was truncated */
+	else if (io->bytes)
+		start(queue, io);
+}
+
+/* Submit what is prepared and wait until at most @most commands are in flight. */
+static void reap(struct io_queue *queue, unsigned int most)
+{
+	while (queue->in_flight > most) {
+		struct io_uring_cqe *cqe;
+		unsigned int head, count = 0;
+
+		/* Entries that the kernel has refused stay in the ring and are tried again. */
+		if (io_uring_submit_and_wait(&queue->ring, 1) < 0)
+			usleep(REFUSAL_US);
+		io_uring_for_each_cqe(&queue->ring, head, cqe) {
+			complete(queue, io_uring_cqe_get_data(cqe), cqe->res);
+			count++;
+		}
+		io_uring_cq_advance(&queue->ring, count);
+	}
+}
+
+void io_submit(struct io_queue *queue, struct io *io)
+{
+	reap(queue, DEPTH - 1);
+	io->result = 0;
+	start(queue, io);
+}
+
+void io_wait(struct io_queue *queue)
+{
+	reap(queue, 0);
+}

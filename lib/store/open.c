@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Create, open and close. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "store.h"
+
+static const char creating[] = "nvmepeer_store_create";
+static const char opening[] = "nvmepeer_store_open";
+
+enum { TABLE_PIECE = 1 << 20 };
+
+static int fail_open(const char *call, const char *path, int error)
+{
+	static const char what[] = "a member cannot be opened";
+
+	switch (error) {
+	case -EBUSY:
+		return store_fail(call, error, what, "unmount it, or close the store that has it open",
+				  "%s is in use", path);
+	case -ENOTBLK:
+		return store_fail(call, error, what,
+				  "pass the block device, such as /dev/nvmep0n1, or a regular file",
+				  "%s is neither a block device nor a regular file", path);
+	default:
+		return store_fail(call, error, what, "check the path and its permissions", "%s: %s",
+				  path, strerrordesc_np(-error));
+	}
+}
+
+static int check_count(const char *call, uint32_t count)
+{
+	if (count && count <= NVMEPEER_STORE_MEMBERS)
+		return 0;
+	return store_fail(call, -EINVAL, "invalid number of members", "pass 1 to 64 members",
+			  "%u members of at most %d", count, NVMEPEER_STORE_MEMBERS);
+}
+
+static void *block_new(void)
+{
+	void *block;
+
+	if (posix_memalign(&block, LAYOUT_BLOCK_MOST, LAYOUT_BLOCK_MOST))
+		return NULL;
+	return memset(block, 0, LAYOUT_BLOCK_MOST);
+}
+
+/* ---- Create ---- */
+
+static int check_options(const struct nvmepeer_store_options *options)
+{
+	static const char what[] = "invalid options of a store";
+	int error = store_check_size(creating, options->size,
+				     SIZE_THROUGH(struct nvmepeer_store_options, slots));
+
+	if (error)
+		return error;
+	if (options->size > sizeof(*options) &&
+	    !store_tail_is_zero(options, options->size, sizeof(*options)))
+		return store_fail(creating, -E2BIG, what, "update the library, or leave newer fields 0",
+				  "a field behind the first %zu bytes is not 0", sizeof(*options));
+	if (options->flags & ~NVMEPEER_STORE_FORCE)
+		return store_fail(creating, -EINVAL, what, "pass NVMEPEER_STORE_FORCE or 0",
+				  "unknown flags %#x", options->flags);
+	if (!options->page_bytes || options->page_bytes % 4)
+		return store_fail(creating, -EINVAL, what, "pass a multiple of 4 bytes",
+				  "pages of %u bytes", options->page_bytes);
+	return 0;
+}
+
+/* Refuse to overwrite what is not empty. */
+static int check_empty(const char *path, const struct io_disk *disk, struct io_queue *queue,
+		       uint8_t *block)
+{
+	struct layout layout;
+	uint32_t bytes = disk->block;
+	int error;
+
+	memset(block, 0, LAYOUT_BLOCK_MOST);
+	error = run_one(queue, disk, IO_READ, block, 0, bytes);
+	if (error)
+		return fail_open(creating, path, error);
+	if (!block[0] && !memcmp(block, block + 1, bytes - 1))
+		return 0;
+	return store_fail(creating, -EEXIST, "the member is not empty",
+			  "pass NVMEPEER_STORE_FORCE (nvme-peer: --force) to overwrite it",
+			  layout_decode(&layout, block) ? "%s holds a store" : "%s holds other data",
+			  path);
+}
+
+/* What all members can have. */
+static int fit(const char *const *paths, const struct io_disk *disks, uint32_t count,
+	       const struct nvmepeer_store_options *options, struct layout *layout)
+{
+	uint32_t most = options->slots ? options->slots : UINT32_MAX;
+	uint32_t smallest = 0;
+
+	memset(layout, 0, sizeof(*layout));
+	layout->members = count;
+	layout->page_bytes = options->page_bytes;
+	for (uint32_t i = 0; i < count; i++) {
+		if (disks[i].block > layout->block)
+			layout->block = disks[i].block;
+		if (disks[i].bytes < disks[smallest].bytes)
+			smallest = i;
+	}
+	if (layout->block > LAYOUT_BLOCK_MOST)
+		return store_fail(creating, -EINVAL, "unsupported logical block",
+				  "format the namespace with blocks of at most 64 KiB",
+				  "%u bytes", layout->block);
+	if (most > UINT32_MAX / count)
+		most = UINT32_MAX / count;
+	layout_fit(layout, disks[smallest].bytes, most);
+	if (layout->slots)
+		return 0;
+	return store_fail(creating, -ENOSPC, "a member is too small", "use a larger one, or smaller pages",
+			  "%s has %llu bytes and has no room for one page of %u", paths[smallest],
+			  (unsigned long long)disks[smallest].bytes, options->page_bytes);
+}
+
+/* Entries without values, durable before the superblock. */
+static int clear_table(const struct layout *layout, const struct io_disk *disk,
+		       struct io_queue *queue)
+{
+	uint64_t done = 0;
+	void *zeros;
+	int error = 0;
+
+	if (posix_memalign(&zeros, LAYOUT_BLOCK_MOST, TABLE_PIECE))
+		return -ENOMEM;
+	memset(zeros, 0, TABLE_PIECE);
+	while (!error && done < layout->table_bytes) {
+		uint64_t rest = layout->table_bytes - done;
+		uint64_t bytes = rest < TABLE_PIECE ? rest : TABLE_PIECE;
+
+		error = run_one(queue, disk, IO_WRITE, zeros, layout->unit + done, bytes);
+		done += bytes;
+	}
+	free(zeros);
+	return error ? error : run_one(queue, disk, IO_FLUSH, NULL, 0, 0);
+}
+
+static int write_members(const char *const *paths, const struct io_disk *disks, uint32_t count,
+			 struct layout *layout, struct io_queue *queue, void *block)
+{
+	int error = 0;
+
+	if (getrandom(layout->uuid, sizeof(layout->uuid), 0) != sizeof(layout->uuid))
+		return store_fail(creating, -EIO, "no random numbers", "", "getrandom() failed");
+	layout->epoch = epoch_new(0);
+	layout->live = count == 64 ? UINT64_MAX : (1ull << count) - 1;
+	for (uint32_t i = 0; !error && i < count; i++) {
+		layout->member = i;
+		error = clear_table(layout, &disks[i], queue);
+		if (!error) {
+			layout_encode(layout, block);
+			error = run_one(queue, &disks[i], IO_WRITE_FUA, block, 0, layout->block);
+		}
+		if (error)
+			return fail_open(creating, paths[i], error);
+	}
+	return 0;
+}
+
+int nvmepeer_store_create(const char *const *members, uint32_t count,
+			  const struct nvmepeer_store_options *options)
+{
+	struct io_disk disks[NVMEPEER_STORE_MEMBERS];
+	struct io_queue *queue = NULL;
+	struct layout layout;
+	uint32_t opened = 0;
+	void *block = NULL;
+	int error = check_count(creating, count);
+
+	if (!error)
+		error = check_options(options);
+	if (error)
+		return error;
+	for (; opened < count; opened++) {
+		error = io_open(members[opened], false, &disks[opened]);
+		if (error) {
+			error = fail_open(creating, members[opened], error);
+			goto close;
+		}
+	}
+	block = block_new();
+	error = block ? io_queue_open(&queue) : -ENOMEM;
+	if (error) {
+		error = store_fail_queue(creating, error);
+		goto close;
+	}
+	error = fit(members, disks, count, options, &layout);
+	for (uint32_t i = 0; !error && !(options->flags & NVMEPEER_STORE_FORCE) && i < count; i++)
+		error = check_empty(members[i], &disks[i], queue, block);
+	if (!error)
+		error = write_members(members, disks, count, &layout, queue, block);
+close:
+	if (queue)
+		io_queue_close(queue);
+	free(block);
+	while (opened)
+		io_close(&disks[--opened]);
+	return error;
+}
+
+/* ---- Open ---- */
+
+/**
+ * struct found - a member that was opened
+ * @path: its path
+ * @disk: the disk
+ * @layout: its superblock
+ */
+struct found {
+	const char *path;
+	struct io_disk disk;
+	struct layout layout;
+};
+
+static int read_super(struct found *found, bool read_only, void *block)
+{
+	struct io_queue *queue;
+	int error = io_open(found->path, read_only, &found->disk);
+
+	if (error)
+		return fail_open(opening, found->path, error);
+	error = io_queue_open(&queue);
+	if (error) {
+		io_close(&found->disk);
+		return store_fail_queue(opening, error);
+	}
+	error = run_one(queue, &found->disk, IO_READ, block, 0, found->disk.block);
+	io_queue_close(queue);
+	if (error)
+		error = fail_open(opening, found->path, error);
+	else if (!layout_decode(&found->layout, block))
+		error = store_fail(opening, -EUCLEAN, "a member holds no store",
+				   "create it: nvmepeer_store_create() (nvme-peer store create)",
+				   "%s has no valid superblock", found->path);
+	else if (found->layout.end > found->disk.bytes ||
+		 found->layout.block % found->disk.block)
+		error = store_fail(opening, -EUCLEAN, "a member is not as it was created",
+				   "restore its size and format",
+				   "%s has %llu bytes and blocks of %u; the store needs %llu and %u",
+				   found->path, (unsigned long long)found->disk.bytes,
+				   found->disk.block, (unsigned long long)found->layout.end,
+				   found->layout.block);
+	if (error)
+		io_close(&found->disk);
+	return error;
+}
+
+/* Open what can be opened.  Returns the number, or a negative errno; closes on failure. */
+static int find_members(const char *const *paths, uint32_t count, uint32_t flags, void *block,
+			struct found *found)
+{
+	uint32_t opened = 0;
+	int error = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		found[opened].path = paths[i];
+		error = read_super(&found[opened], flags & NVMEPEER_STORE_READ_ONLY, block);
+		if (!error)
+			opened++;
+		else if (!(flags & NVMEPEER_STORE_DEGRADED))
+			break;
+	}
+	if (opened && (!error || (flags & NVMEPEER_STORE_DEGRADED)))
+		return (int)opened;
+	while (opened)
+		io_close(&found[--opened].disk);
+	return error;
+}
+
+static bool same_store(const struct layout *one, const struct layout *other)
+{
+	return !memcmp(one->uuid, other->uuid, sizeof(one->uuid)) &&
+	       one->members == other->members && one->block == other->block &&
+	       one->page_bytes == other->page_bytes && one->slots == other->slots;
+}
+
+/* All of one store, and none twice. */
+static int check_members(const struct found *found, uint32_t count)
+{
+	static const char what[] = "the members do not belong together";
+
+	for (uint32_t i = 1; i < count; i++) {
+		if (!same_store(&found[i].layout, &found[0].layout))
+			return store_fail(opening, -EINVAL, what, "pass the members of one store",
+					  "%s and %s are of different stores", found[0].path,
+					  found[i].path);
+		for (uint32_t other = 0; other < i; other++)
+			if (found[i].layout.member == found[other].layout.member)
+				return store_fail(opening, -EINVAL, what, "pass each member once",
+						  "%s and %s are both member %u", found[other].path,
+						  found[i].path, found[i].layout.member);
+	}
+	return 0;
+}
+
+static int allocate_member(struct member *member)
+{
+	uint64_t units = member->layout.table_bytes / member->layout.unit;
+
+	if (posix_memalign((void **)&member->table, member->layout.unit,
+			   member->layout.table_bytes)) {
+		member->table = NULL;
+		return -ENOMEM;
+	}
+	memset(member->table, 0, member->layout.table_bytes);
+	member->dirty = calloc(units, sizeof(*member->dirty));
+	member->slots = calloc(member->layout.slots, sizeof(*member->slots));
+	member->free = calloc(member->layout.slots, sizeof(*member->free));
+	return member->dirty && member->slots && member->free ? 0 : -ENOMEM;
+}
+
+/* The members in order of their numbers; @found is theirs, also after a failure. */
+static int assemble(struct nvmepeer_store *store, const struct found *found, uint32_t count)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < store->layout.members; i++) {
+		store->members[i].failed = store->members[i].lost = true;
+		store->members[i].last = &store->members[i].changes;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		struct member *member = &store->members[found[i].layout.member];
+
+		member->disk = found[i].disk;
+		member->layout = found[i].layout;
+		member->present = true;
+		member->failed = member->lost = false;
+		if (!error)
+			error = allocate_member(member);
+		if (member->layout.epoch > store->layout.epoch) {
+			store->layout.epoch = member->layout.epoch;
+			store->layout.previous = member->layout.previous;
+			store->layout.live = member->layout.live;
+		}
+	}
+	return error;
+}
+
+/* A member without the latest epoch has missed no change if that was about to be written. */
+static bool is_current(const struct nvmepeer_store *store, const struct member *member)
+{
+	return member->layout.epoch == store->layout.epoch ||
+	       (member->layout.epoch == store->layout.previous &&
+		store->layout.live >> member->layout.member & 1);
+}
+
+/* Members that should be there, by bit. */
+static uint64_t missing(const struct nvmepeer_store *store)
+{
+	uint64_t absent = store->layout.live;
+
+	for (uint32_t i = 0; i < store->layout.members; i++)
+		if (store->members[i].present)
+			absent &= ~(1ull << i);
+	return absent;
+}
+
+static int check_missing(const struct nvmepeer_store *store, uint32_t flags)
+{
+	uint64_t absent = missing(store);
+
+	if (!absent || (flags & NVMEPEER_STORE_DEGRADED))
+		return 0;
+	return store_fail(opening, -ENODEV, "a member of the store is missing",
+			  "pass it, or NVMEPEER_STORE_DEGRADED to lose its values",
+			  "member %d of %u is not among the paths", __builtin_ctzll(absent),
+			  store->layout.members);
+}
+
+/* Bring all members to one epoch; empty those that have missed changes. */
+static int agree(struct nvmepeer_store *store, struct io_queue *queue)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < store->layout.members; i++) {
+		struct member *member = &store->members[i];
+
+		if (!member->present)
+			continue;
+		if (!is_current(store, member))
+			store->emptied |= 1ull << i;
+		else if (member->layout.epoch != store->layout.epoch && !store->read_only)
+			error = epoch_write(store, queue, member);
+	}
+	if (error || store->read_only || (!store->emptied && !missing(store)))
+		return error;
+	for (uint32_t i = 0; !error && i < store->layout.members; i++)
+		if (store->emptied >> i & 1)
+			error = clear_table(&store->members[i].layout, &store->members[i].disk, queue);
+	/*
+	 * If a member fails here, the open does, and the others must not go on without it:
+	 * its values would be lost, and it has missed nothing.
+	 */
+	if (!error)
+		error = epoch_advance(store, queue);
+	return error;
+}
+
+static void index_member(struct member *member)
+{
+	/* From the last to the first, so that the first are allocated first. */
+	for (uint32_t i = member->layout.slots; i--; ) {
+		struct slot *slot = &member->slots[i];
+		struct descriptor descriptor;
+		enum entry_state state = entry_decode(&member->layout, i,
+						      member->table + (size_t)i * LAYOUT_ENTRY,
+						      &descriptor);
+
+		slot->generation = descriptor.generation;
+		if (state == ENTRY_VALUE) {
+			slot->length = descriptor.length;
+			slot->checksum = descriptor.checksum;
+			slot->has_checksum = descriptor.has_checksum;
+			slot->state = SLOT_VALUE;
+			continue;
+		}
+		member->damaged += state == ENTRY_DAMAGED;
+		member->free[member->free_count++] = i;
+	}
+}
+
+/*
+ * Read a table.  What an earlier process has written may be in the cache of the disk only:
+ * an entry without a value has to be durable before its slot is written.
+ */
+static int read_table(const struct nvmepeer_store *store, struct io_queue *queue,
+		      struct member *member)
+{
+	uint64_t done = 0;
+	int error = 0;
+
+	if (!store->read_only)
+		error = run_one(queue, &member->disk, IO_FLUSH, NULL, 0, 0);
+	while (!error && done < member->layout.table_bytes) {
+		uint64_t rest = member->layout.table_bytes - done;
+		uint64_t bytes = rest < TABLE_PIECE ? rest : TABLE_PIECE;
+
+		error = run_one(queue, &member->disk, IO_READ, member->table + done,
+				member->layout.unit + done, bytes);
+		done += bytes;
+	}
+	return error;
+}
+
+static int load(struct nvmepeer_store *store, struct io_queue *queue)
+{
+	int error = agree(store, queue);
+
+	for (uint32_t i = 0; !error && i < store->layout.members; i++) {
+		struct member *member = &store->members[i];
+
+		if (!member->present)
+			continue;
+		/* Opened for reading only, it keeps its table, whose values do not count. */
+		if (!(store->read_only && store->emptied >> i & 1))
+			error = read_table(store, queue, member);
+		if (!error)
+			index_member(member);
+	}
+	return error;
+}
+
+static struct nvmepeer_store *store_new(const struct layout *layout, uint32_t flags)
+{
+	struct nvmepeer_store *store = calloc(1, sizeof(*store));
+	pthread_condattr_t attributes;
+
+	if (!store)
+		return NULL;
+	store->layout = *layout;
+	store->layout.epoch = 0;
+	store->read_only = flags & NVMEPEER_STORE_READ_ONLY;
+	store->members = calloc(layout->members, sizeof(*store->members));
+	store->block = block_new();
+	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->epoch_lock, NULL);
+	pthread_mutex_init(&store->queue_lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&store->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	if (store->members && store->block)
+		return store;
+	free(store->members);
+	store->members = NULL;
+	nvmepeer_store_close(store);
+	return NULL;
+}
+
+static int open_store(struct found *found, uint32_t count, uint32_t flags,
+		      struct nvmepeer_store **opened)
+{
+	struct nvmepeer_store *store;
+	struct io_queue *queue = NULL;
+	int error = check_members(found, count);
+
+	store = error ? NULL : store_new(&found[0].layout, flags);
+	if (!store) {
+		while (count)
+			io_close(&found[--count].disk);
+		return error ? error : store_fail_memory(opening);
+	}
+	error = assemble(store, found, count);
+	if (!error)
+		error = queue_get(store, &queue);
+	if (error) {
+		error = store_fail_queue(opening, error);
+		goto close;
+	}
+	error = check_missing(store, flags);
+	if (error)
+		goto put;
+	error = load(store, queue);
+	if (error)
+		error = store_fail(opening, error, "a table cannot be read or written",
+				   "see the kernel's log; leave the member out with NVMEPEER_STORE_DEGRADED",
+				   "%s", strerrordesc_np(-error));
+put:
+	queue_put(store, queue);
+close:
+	if (error)
+		nvmepeer_store_close(store);
+	else
+		*opened = store;
+	return error;
+}
+
+int nvmepeer_store_open(const char *const *members, uint32_t count, uint32_t flags,
+			struct nvmepeer_store **store)
+{
+	struct found *found;
+	void *block;
+	int result = check_count(opening, count);
+
+	if (result)
+		return result;
+	if (flags & ~(NVMEPEER_STORE_DEGRADED | NVMEPEER_STORE_READ_ONLY))
+		return store_fail(opening, -EINVAL, "invalid flags",
+				  "pass NVMEPEER_STORE_DEGRADED, NVMEPEER_STORE_READ_ONLY or 0",
+				  "unknown flags %#x", flags);
+	found = calloc(count, sizeof(*found));
+	block = block_new();
+	if (!found || !block) {
+		free(found);
+		free(block);
+		return store_fail_memory(opening);
+	}
+	result = find_members(members, count, flags, block, found);
+	if (result > 0)
+		result = open_store(found, (uint32_t)result, flags, store);
+	free(block);
+	free(found);
+	return result;
+}
+
+void nvmepeer_store_close(struct nvmepeer_store *store)
+{
+	if (!store)
+		return;
+	while (store->queue_count)
+		io_queue_close(store->queues[--store->queue_count]);
+	for (uint32_t i = 0; store->members && i < store->layout.members; i++) {
+		struct member *member = &store->members[i];
+
+		free(member->table);
+		free(member->dirty);
+		free(member->slots);
+		free(member->free);
+		if (member->present)
+			io_close(&member->disk);
+	}
+	pthread_cond_destroy(&store->changed);
+	pthread_mutex_destroy(&store->lock);
+	pthread_mutex_destroy(&store->epoch_lock);
+	pthread_mutex_destroy(&store->queue_lock);
+	free(store->queues);
+	free(store->members);
+	free(store->block);
+	free(store);
+}

@@ -1,0 +1,846 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/* Unit tests of the store on a model of disks: calls, their errors, I/O errors. */
+#include <errno.h>
+#include <string.h>
+
+#include "kselftest_harness.h"
+
+#include <nvmepeer_device.h>
+#include <nvmepeer_store.h>
+
+#include "hash.h"
+#include "layout.h"
+#include "model.h"
+
+enum { MEMBERS = 2, SLOTS = 8, PAGE = 1500, START = 8192 };
+
+static const char *const paths[] = { "disk0", "disk1", "disk2", "disk3" };
+
+static int create(uint32_t members, uint32_t page, uint32_t slots, uint32_t flags)
+{
+	struct nvmepeer_store_options options = {
+		.size = sizeof(options),
+		.flags = flags,
+		.page_bytes = page,
+		.slots = slots,
+	};
+
+	return nvmepeer_store_create(paths, members, &options);
+}
+
+/* The last failure says the request, the limit and the fix. */
+static bool explains(int error, const char *limit)
+{
+	struct nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	return why.error == -error && why.what[0] && strstr(why.limit, limit);
+}
+
+FIXTURE(store)
+{
+	struct nvmepeer_store *store;
+	struct nvmepeer_store_info info;
+	struct nvmepeer_store_item item;
+	uint32_t value[PAGE / 4];
+	uint32_t read[PAGE / 4];
+};
+
+FIXTURE_SETUP(store)
+{
+	model_reset(1);
+	ASSERT_EQ(0, create(MEMBERS, PAGE, SLOTS, 0));
+	ASSERT_EQ(0, nvmepeer_store_open(paths, MEMBERS, 0, &self->store));
+	for (uint32_t i = 0; i < PAGE / 4; i++)
+		self->value[i] = i * 3;
+	memset(&self->item, 0, sizeof(self->item));
+	self->item.data = self->value;
+	self->item.length = PAGE;
+	memset(self->item.tag, 7, sizeof(self->item.tag));
+}
+
+FIXTURE_TEARDOWN(store)
+{
+	nvmepeer_store_close(self->store);
+}
+
+/* A value in a new slot. */
+static int put(struct nvmepeer_store *store, struct nvmepeer_store_item *item)
+{
+	int error = nvmepeer_store_alloc(store, &item->slot, 1);
+
+	if (!error)
+		error = nvmepeer_store_write(store, item, 1);
+	item->length = 0;
+	return error ? error : nvmepeer_store_commit(store, item, 1);
+}
+
+static int reopen(struct nvmepeer_store **store, uint32_t flags)
+{
+	nvmepeer_store_close(*store);
+	*store = NULL;
+	return nvmepeer_store_open(paths, MEMBERS, flags, store);
+}
+
+TEST(checksums_do_not_change)
+{
+	uint8_t bytes[100];
+
+	for (int i = 0; i < 100; i++)
+		bytes[i] = (uint8_t)i;
+	EXPECT_EQ(0xe3069283, hash_crc32c(0, "123456789", 9));
+	EXPECT_EQ(hash_crc32c(0, "123456789", 9), hash_crc32c(hash_crc32c(0, "1234", 4), "56789", 5));
+	for (size_t i = 4; i <= 100; i += 4) {
+		uint64_t before = hash64(bytes, i);
+
+		bytes[i - 1] ^= 1;
+		EXPECT_NE(before, hash64(bytes, i));
+		bytes[i - 1] ^= 1;
+		bytes[0] ^= 0x80;
+		EXPECT_NE(before, hash64(bytes, i));
+		bytes[0] ^= 0x80;
+	}
+	EXPECT_EQ(0x8170580ee08f87b7u, hash64(bytes, 100));
+}
+
+TEST_F(store, value_is_found_after_a_restart)
+{
+	struct nvmepeer_store_item found[2];
+	uint64_t position = 0, generation;
+
+	ASSERT_EQ(0, put(self->store, &self->item));
+	EXPECT_EQ(PAGE, self->item.length);
+	generation = self->item.generation;
+	EXPECT_EQ(1, generation);
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(1, nvmepeer_store_scan(self->store, &position, found, 2));
+	EXPECT_EQ(0, nvmepeer_store_scan(self->store, &position, found + 1, 1));
+	EXPECT_EQ(self->item.slot, found[0].slot);
+	EXPECT_EQ(PAGE, found[0].length);
+	EXPECT_EQ(generation, found[0].generation);
+	EXPECT_EQ(0, memcmp(found[0].tag, self->item.tag, sizeof(found[0].tag)));
+	found[0].data = self->read;
+	ASSERT_EQ(0, nvmepeer_store_read(self->store, found, 1));
+	EXPECT_EQ(0, memcmp(self->read, self->value, PAGE));
+}
+
+TEST_F(store, info_has_geometry_and_state)
+{
+	struct nvmepeer_store_info again;
+
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(MEMBERS, self->info.members);
+	EXPECT_EQ(PAGE, self->info.page_bytes);
+	EXPECT_EQ(MODEL_BLOCK, self->info.block_bytes);
+	EXPECT_EQ(MEMBERS * SLOTS, self->info.slots);
+	EXPECT_EQ(3 * MODEL_BLOCK, self->info.slot_bytes);
+	EXPECT_EQ(MEMBERS * SLOTS, self->info.free_slots);
+	EXPECT_EQ(3, self->info.live);
+	EXPECT_EQ(0, self->info.emptied);
+	ASSERT_EQ(0, put(self->store, &self->item));
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &again, sizeof(again)));
+	EXPECT_EQ(MEMBERS * SLOTS - 1, again.free_slots);
+	EXPECT_EQ(0, memcmp(again.uuid, self->info.uuid, sizeof(again.uuid)));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_info(self->store, &again, 8));
+	EXPECT_TRUE(explains(-EINVAL, "8 bytes of at least"));
+}
+
+TEST_F(store, slots_take_turns_between_members)
+{
+	uint32_t slots[MEMBERS * SLOTS + 1];
+
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS + 1));
+	EXPECT_TRUE(explains(-ENOSPC, "17 slots; 16 are free"));
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+	for (uint32_t i = 0; i < MEMBERS * SLOTS; i++)
+		EXPECT_EQ(i, slots[i]);
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, 1));
+}
+
+TEST_F(store, a_slot_without_a_commit_is_free_after_a_restart)
+{
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &self->item.slot, 1));
+	ASSERT_EQ(0, nvmepeer_store_write(self->store, &self->item, 1));
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(MEMBERS * SLOTS, self->info.free_slots);
+}
+
+TEST_F(store, states_of_a_slot_are_checked)
+{
+	struct nvmepeer_store_item item = self->item;
+
+	/* Free. */
+	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
+	EXPECT_TRUE(explains(-EINVAL, "item 0, slot 0: the slot is not allocated"));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &item, 1));
+	EXPECT_TRUE(explains(-ENOENT, "no value"));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_pin(self->store, &item, 1));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_free(self->store, &item, 1, 0));
+	/* Allocated. */
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &item, 1));
+	item.length = 0;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
+	item.length = PAGE + 4;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
+	item.length = 6;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &item, 1, 0));
+	/* With a value. */
+	ASSERT_EQ(0, put(self->store, &self->item));
+	self->item.length = PAGE;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &self->item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &self->item, 1));
+	/* No such slot. */
+	item.slot = MEMBERS * SLOTS;
+	item.length = PAGE;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_read(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_pin(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_free(self->store, &item, 1, 0));
+	EXPECT_EQ(0, nvmepeer_store_commit(self->store, &item, 0));
+}
+
+TEST_F(store, a_later_value_is_a_miss)
+{
+	struct nvmepeer_store_item old;
+
+	ASSERT_EQ(0, put(self->store, &self->item));
+	old = self->item;
+	ASSERT_EQ(0, nvmepeer_store_free(self->store, &self->item, 1, 0));
+	do {
+		self->item.length = PAGE;
+		ASSERT_EQ(0, put(self->store, &self->item));
+	} while (self->item.slot != old.slot);
+	EXPECT_EQ(old.generation + 1, self->item.generation);
+	old.data = self->read;
+	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &old, 1));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_pin(self->store, &old, 1));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_free(self->store, &old, 1, 0));
+	self->item.data = self->read;
+	EXPECT_EQ(0, nvmepeer_store_read(self->store, &self->item, 1));
+}
+
+TEST_F(store, free_waits_for_readers)
+{
+	struct nvmepeer_store_item pinned;
+	uint32_t slots[MEMBERS * SLOTS];
+
+	ASSERT_EQ(0, put(self->store, &self->item));
+	pinned = self->item;
+	ASSERT_EQ(0, nvmepeer_store_pin(self->store, &pinned, 1));
+	EXPECT_EQ(0, memcmp(pinned.tag, self->item.tag, sizeof(pinned.tag)));
+	EXPECT_EQ(-ETIMEDOUT, nvmepeer_store_free(self->store, &self->item, 1, 20));
+	EXPECT_TRUE(explains(-ETIMEDOUT, "pinned"));
+	/* It has no value for others, and is not free. */
+	self->item.data = self->read;
+	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &self->item, 1));
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+	nvmepeer_store_unpin(self->store, &pinned, 1);
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &self->item, 1, 0));
+	EXPECT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+}
+
+TEST_F(store, items_of_a_list_fail_by_themselves)
+{
+	struct nvmepeer_store_item items[4] = { self->item, self->item, self->item, self->item };
+
+	ASSERT_EQ(0, put(self->store, &items[0]));
+	ASSERT_EQ(0, put(self->store, &items[2]));
+	items[1].slot = 9;
+	items[3].slot = items[2].slot;
+	for (int i = 0; i < 4; i++)
+		items[i].data = self->read;
+	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, items, 4));
+	EXPECT_EQ(0, items[0].result);
+	EXPECT_EQ(-ENOENT, items[1].result);
+	EXPECT_EQ(0, items[2].result);
+	/* Pinned items only are unpinned. */
+	EXPECT_EQ(-ENOENT, nvmepeer_store_pin(self->store, items, 3));
+	nvmepeer_store_unpin(self->store, items, 3);
+	/* The second time it is freed already. */
+	items[0].generation = 0;
+	items[1] = items[0];
+	EXPECT_EQ(-ENOENT, nvmepeer_store_free(self->store, items, 2, 0));
+	EXPECT_EQ(0, items[0].result);
+}
+
+TEST_F(store, values_of_a_peer_have_no_checksum)
+{
+	struct nvmepeer_store_item items[2] = { self->item, self->item };
+	struct nvmepeer_store_report report;
+	struct nvmepeer_list_item list[2] = { { .memory = 5, .offset = 64 } };
+	struct nvmepeer_store_place place;
+
+	ASSERT_EQ(0, put(self->store, &items[0]));
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &items[1].slot, 1));
+	ASSERT_EQ(0, nvmepeer_store_place(self->store, items[1].slot, &place, sizeof(place)));
+	EXPECT_EQ(items[1].slot % MEMBERS, place.member);
+	EXPECT_EQ(3, place.blocks);
+	EXPECT_EQ(MODEL_BLOCK, place.block_bytes);
+	ASSERT_EQ(0, nvmepeer_store_fill_list(self->store, place.member, &items[1], list, 1));
+	EXPECT_EQ(place.lba, list[0].lba);
+	EXPECT_EQ(PAGE, list[0].bytes);
+	EXPECT_EQ(5, list[0].memory);
+	EXPECT_EQ(64, list[0].offset);
+	model_peer_write(place.member, list[0].lba * MODEL_BLOCK - START, self->value, PAGE);
+	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &items[1], 1));
+	items[1].data = self->read;
+	ASSERT_EQ(0, nvmepeer_store_read(self->store, &items[1], 1));
+	EXPECT_EQ(0, memcmp(self->read, self->value, PAGE));
+	ASSERT_EQ(0, nvmepeer_store_check(self->store, &report, sizeof(report)));
+	EXPECT_EQ(2, report.values);
+	EXPECT_EQ(1, report.verified);
+	EXPECT_EQ(1, report.unverified);
+	EXPECT_EQ(0, report.damaged_values);
+	EXPECT_EQ(-EINVAL, nvmepeer_store_check(self->store, &report, 4));
+}
+
+TEST_F(store, lists_are_of_one_member)
+{
+	struct nvmepeer_store_item items[2] = { { .slot = 0, .length = 8 }, { .slot = 1, .length = 8 } };
+	struct nvmepeer_list_item list[2];
+	struct nvmepeer_store_place place;
+
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, items, list, 2));
+	EXPECT_TRUE(explains(-EINVAL, "item 1: slot 1 of member 1"));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, MEMBERS, items, list, 1));
+	items[0].length = 0;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, items, list, 1));
+	items[0].slot = MEMBERS * SLOTS;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, items, list, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_place(self->store, MEMBERS * SLOTS, &place, sizeof(place)));
+	EXPECT_TRUE(explains(-EINVAL, "slot 16 of 16"));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_place(self->store, 0, &place, 4));
+}
+
+TEST_F(store, damage_is_a_miss)
+{
+	struct nvmepeer_store_report report;
+	struct nvmepeer_store_item items[2] = { self->item, self->item };
+	struct nvmepeer_store_place place;
+	uint8_t entry[LAYOUT_ENTRY];
+	uint32_t word = 1;
+
+	ASSERT_EQ(0, put(self->store, &items[0]));
+	ASSERT_EQ(0, put(self->store, &items[1]));
+	ASSERT_EQ(0, nvmepeer_store_place(self->store, items[0].slot, &place, sizeof(place)));
+	model_peer_write(place.member, place.lba * MODEL_BLOCK - START + 600, &word, 4);
+	items[0].data = self->read;
+	EXPECT_EQ(-EILSEQ, nvmepeer_store_read(self->store, items, 1));
+	EXPECT_TRUE(explains(-EILSEQ, "checksum"));
+	ASSERT_EQ(0, nvmepeer_store_check(self->store, &report, sizeof(report)));
+	EXPECT_EQ(1, report.verified);
+	EXPECT_EQ(1, report.damaged_values);
+	EXPECT_EQ(0, report.damaged_entries);
+	/* The entry of slot 0, a copy of it in another place, and the tag of slot 1. */
+	model_peer_read(0, 4096, entry, sizeof(entry));
+	model_peer_write(0, 4096 + 3 * LAYOUT_ENTRY, entry, sizeof(entry));
+	model_peer_write(0, 4096 + 16, &word, 4);
+	model_peer_write(1, 4096 + 64 + 8, &word, 4);
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_check(self->store, &report, sizeof(report)));
+	EXPECT_EQ(0, report.values);
+	EXPECT_EQ(3, report.damaged_entries);
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(MEMBERS * SLOTS, self->info.free_slots);
+}
+
+TEST_F(store, an_error_of_a_value_fails_its_item_only)
+{
+	struct nvmepeer_store_item items[2] = { self->item, self->item };
+
+	model_fail(0, IO_WRITE, 0, 1);
+	EXPECT_EQ(-EIO, put(self->store, &items[0]));
+	EXPECT_TRUE(explains(-EIO, "the disk reports an error"));
+	items[0].length = PAGE;
+	EXPECT_EQ(0, nvmepeer_store_write(self->store, &items[0], 1));
+	items[0].length = 0;
+	EXPECT_EQ(0, nvmepeer_store_commit(self->store, &items[0], 1));
+	items[0].data = self->read;
+	model_fail(0, IO_READ, 0, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_read(self->store, &items[0], 1));
+	EXPECT_EQ(0, nvmepeer_store_read(self->store, &items[0], 1));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(3, self->info.live);
+}
+
+/* By a Flush, by a write of the table. */
+FIXTURE(loss)
+{
+	struct nvmepeer_store *store;
+	struct nvmepeer_store_item items[4];
+	uint32_t value[PAGE / 4];
+};
+
+FIXTURE_VARIANT(loss)
+{
+	enum io_kind kind;
+};
+
+FIXTURE_VARIANT_ADD(loss, flush) { IO_FLUSH };
+FIXTURE_VARIANT_ADD(loss, table) { IO_WRITE_FUA };
+
+FIXTURE_SETUP(loss)
+{
+	model_reset(2);
+	ASSERT_EQ(0, create(MEMBERS, PAGE, SLOTS, 0));
+	ASSERT_EQ(0, nvmepeer_store_open(paths, MEMBERS, 0, &self->store));
+	for (int i = 0; i < 4; i++) {
+		memset(&self->items[i], 0, sizeof(self->items[i]));
+		self->items[i].data = self->value;
+		self->items[i].length = PAGE;
+	}
+	for (int i = 0; i < 2; i++)
+		ASSERT_EQ(0, put(self->store, &self->items[i]));
+	/* Slot 2 is on member 0. */
+	model_fail(0, variant->kind, 0, 1000);
+	ASSERT_EQ(-EIO, put(self->store, &self->items[2]));
+}
+
+FIXTURE_TEARDOWN(loss)
+{
+	nvmepeer_store_close(self->store);
+}
+
+TEST_F(loss, a_lost_member_is_misses)
+{
+	struct nvmepeer_list_item list[1];
+	struct nvmepeer_store_place place;
+	struct nvmepeer_store_info info;
+	uint64_t position = 0;
+	uint32_t slots[SLOTS];
+
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &info, sizeof(info)));
+	EXPECT_EQ(2, info.live);
+	EXPECT_EQ(SLOTS - 1, info.free_slots);
+	EXPECT_EQ(-ENODEV, nvmepeer_store_read(self->store, &self->items[0], 1));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_pin(self->store, &self->items[0], 1));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_place(self->store, self->items[0].slot, &place,
+						sizeof(place)));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_fill_list(self->store, 0, &self->items[0], list, 1));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_commit(self->store, &self->items[2], 1));
+	self->items[2].length = PAGE;
+	EXPECT_EQ(-ENODEV, nvmepeer_store_write(self->store, &self->items[2], 1));
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &self->items[2], 1, 0));
+	EXPECT_EQ(0, nvmepeer_store_read(self->store, &self->items[1], 1));
+	EXPECT_EQ(1, nvmepeer_store_scan(self->store, &position, &self->items[3], 1));
+	EXPECT_EQ(self->items[1].slot, self->items[3].slot);
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, SLOTS - 1));
+	for (uint32_t i = 0; i < SLOTS - 1; i++)
+		EXPECT_EQ(1, slots[i] % MEMBERS);
+}
+
+TEST_F(loss, a_lost_member_is_emptied_when_it_comes_back)
+{
+	struct nvmepeer_store_info info;
+	uint64_t position = 0;
+
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &self->items[0], 1, 0));
+	model_end(MODEL_CUT, 3);
+	model_start();
+	model_fail(0, IO_FLUSH, 0, 0);
+	model_fail(0, IO_WRITE_FUA, 0, 0);
+	/* For reading only it is misses, and stays as it is. */
+	ASSERT_EQ(0, reopen(&self->store, NVMEPEER_STORE_READ_ONLY));
+	EXPECT_EQ(1, nvmepeer_store_scan(self->store, &position, &self->items[3], 1));
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &info, sizeof(info)));
+	EXPECT_EQ(1, info.emptied);
+	EXPECT_EQ(3, info.live);
+	EXPECT_EQ(2 * SLOTS - 1, info.free_slots);
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &info, sizeof(info)));
+	EXPECT_EQ(0, info.emptied);
+}
+
+TEST_F(loss, without_members_nothing_can_be_freed)
+{
+	model_fail(1, IO_WRITE_FUA, 0, 1000);
+	EXPECT_EQ(-EIO, nvmepeer_store_free(self->store, &self->items[1], 1, 0));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_free(self->store, &self->items[1], 1, 0));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_free(self->store, &self->items[0], 1, 0));
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, &self->items[3].slot, 1));
+}
+
+/* Their free had nothing to write, so the new epoch of the others has to be durable. */
+TEST(freed_values_of_a_lost_member_stay_freed)
+{
+	struct nvmepeer_store_item items[2];
+	uint32_t value[1] = { 0 };
+	struct nvmepeer_store *store;
+
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		uint64_t position = 0;
+
+		model_reset(seed);
+		memset(items, 0, sizeof(items));
+		ASSERT_EQ(0, create(MEMBERS, PAGE, SLOTS, 0));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, MEMBERS, 0, &store));
+		for (int i = 0; i < 2; i++) {
+			items[i].data = value;
+			items[i].length = 4;
+			ASSERT_EQ(0, put(store, &items[i]));
+		}
+		model_end(MODEL_CUT, 1);
+		EXPECT_EQ(0, nvmepeer_store_free(store, &items[0], 1, 0));
+		model_end(MODEL_CUT, 2);
+		model_start();
+		ASSERT_EQ(0, reopen(&store, 0));
+		EXPECT_EQ(1, nvmepeer_store_scan(store, &position, items, 2));
+		EXPECT_EQ(1, items[0].slot % MEMBERS);
+		nvmepeer_store_close(store);
+	}
+}
+
+TEST_F(store, a_missing_member)
+{
+	struct nvmepeer_store_item items[2] = { self->item, self->item };
+	uint64_t position = 0;
+
+	ASSERT_EQ(0, put(self->store, &items[0]));
+	ASSERT_EQ(0, put(self->store, &items[1]));
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	EXPECT_EQ(-ENODEV, nvmepeer_store_open(paths + 1, 1, 0, &self->store));
+	EXPECT_TRUE(explains(-ENODEV, "member 0 of 2 is not among the paths"));
+	ASSERT_EQ(0, nvmepeer_store_open(paths + 1, 1, NVMEPEER_STORE_DEGRADED, &self->store));
+	EXPECT_EQ(1, nvmepeer_store_scan(self->store, &position, &self->item, 1));
+	EXPECT_EQ(items[1].slot, self->item.slot);
+	EXPECT_EQ(-ENODEV, nvmepeer_store_read(self->store, &items[0], 1));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_commit(self->store, &items[0], 1));
+	EXPECT_EQ(-ENODEV, nvmepeer_store_write(self->store, &items[0], 1));
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &items[0], 1, 0));
+	/* Now the store has gone on without it. */
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	ASSERT_EQ(0, nvmepeer_store_open(paths + 1, 1, 0, &self->store));
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(1, self->info.emptied);
+}
+
+TEST_F(store, members_that_went_on_apart_are_not_merged)
+{
+	struct nvmepeer_store_item items[2] = { self->item, self->item };
+
+	ASSERT_EQ(0, put(self->store, &items[0]));
+	ASSERT_EQ(0, put(self->store, &items[1]));
+	for (int i = 0; i < MEMBERS; i++) {
+		nvmepeer_store_close(self->store);
+		self->store = NULL;
+		ASSERT_EQ(0, nvmepeer_store_open(paths + i, 1, NVMEPEER_STORE_DEGRADED, &self->store));
+	}
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(1, __builtin_popcountll(self->info.emptied));
+}
+
+TEST_F(store, read_only_writes_nothing)
+{
+	uint64_t writes, fuas, flushes;
+
+	ASSERT_EQ(0, put(self->store, &self->item));
+	writes = model_commands(IO_WRITE);
+	fuas = model_commands(IO_WRITE_FUA);
+	flushes = model_commands(IO_FLUSH);
+	ASSERT_EQ(0, reopen(&self->store, NVMEPEER_STORE_READ_ONLY));
+	self->item.data = self->read;
+	EXPECT_EQ(0, nvmepeer_store_read(self->store, &self->item, 1));
+	EXPECT_EQ(-EROFS, nvmepeer_store_free(self->store, &self->item, 1, 0));
+	EXPECT_TRUE(explains(-EROFS, "NVMEPEER_STORE_READ_ONLY"));
+	EXPECT_EQ(-EROFS, nvmepeer_store_write(self->store, &self->item, 1));
+	EXPECT_EQ(-EROFS, nvmepeer_store_commit(self->store, &self->item, 1));
+	EXPECT_EQ(-EROFS, nvmepeer_store_alloc(self->store, &self->item.slot, 1));
+	EXPECT_EQ(writes, model_commands(IO_WRITE));
+	EXPECT_EQ(fuas, model_commands(IO_WRITE_FUA));
+	EXPECT_EQ(flushes, model_commands(IO_FLUSH));
+}
+
+TEST_F(store, a_commit_of_many_writes_each_table_block_once)
+{
+	struct nvmepeer_store_item items[SLOTS * MEMBERS];
+	uint64_t fuas, flushes;
+
+	for (int i = 0; i < SLOTS * MEMBERS; i++) {
+		items[i] = self->item;
+		ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &items[i].slot, 1));
+	}
+	fuas = model_commands(IO_WRITE_FUA);
+	flushes = model_commands(IO_FLUSH);
+	ASSERT_EQ(0, nvmepeer_store_commit(self->store, items, SLOTS * MEMBERS));
+	EXPECT_EQ(fuas + MEMBERS, model_commands(IO_WRITE_FUA));
+	EXPECT_EQ(flushes + MEMBERS, model_commands(IO_FLUSH));
+	ASSERT_EQ(0, nvmepeer_store_free(self->store, items, SLOTS * MEMBERS, 0));
+	EXPECT_EQ(fuas + 2 * MEMBERS, model_commands(IO_WRITE_FUA));
+	EXPECT_EQ(flushes + MEMBERS, model_commands(IO_FLUSH));
+}
+
+struct early {
+	struct nvmepeer_store *store;
+	struct nvmepeer_store_item item;
+	uint32_t waits;
+	uint32_t readable;
+};
+
+static void read_early(void *argument)
+{
+	struct early *early = argument;
+
+	early->waits++;
+	early->readable += !nvmepeer_store_pin(early->store, &early->item, 1);
+}
+
+TEST_F(store, a_value_is_durable_before_it_is_readable)
+{
+	struct early early = { .store = self->store };
+
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &self->item.slot, 1));
+	early.item.slot = self->item.slot;
+	model_hook(read_early, &early);
+	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &self->item, 1));
+	model_hook(NULL, NULL);
+	EXPECT_EQ(2, early.waits);
+	EXPECT_EQ(0, early.readable);
+	EXPECT_EQ(0, nvmepeer_store_pin(self->store, &early.item, 1));
+	nvmepeer_store_unpin(self->store, &early.item, 1);
+}
+
+TEST_F(store, without_queues_calls_fail)
+{
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	model_no_queues(-EPERM);
+	EXPECT_EQ(-EPERM, nvmepeer_store_open(paths, MEMBERS, 0, &self->store));
+	EXPECT_TRUE(explains(-EPERM, "io_uring_setup()"));
+	EXPECT_EQ(-EPERM, create(MEMBERS, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
+	model_no_queues(-ENOMEM);
+	EXPECT_EQ(-ENOMEM, nvmepeer_store_open(paths, MEMBERS, 0, &self->store));
+	model_no_queues(0);
+}
+
+TEST_F(store, errors_at_open)
+{
+	const char *const twice[] = { "disk0", "disk0" }, *const apart[] = { "disk0", "disk2" };
+	struct nvmepeer_store_options options = {
+		.size = sizeof(options),
+		.flags = NVMEPEER_STORE_FORCE,
+		.page_bytes = PAGE,
+	};
+	struct nvmepeer_store *other;
+	uint8_t block[MODEL_BLOCK];
+
+	EXPECT_EQ(-EBUSY, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-EBUSY, "disk0 is in use"));
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(paths, 0, 0, &other));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(paths, 65, 0, &other));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(paths, 1, 1u << 30, &other));
+	EXPECT_EQ(-EBUSY, nvmepeer_store_open(twice, 2, 0, &other));
+	EXPECT_EQ(-EUCLEAN, nvmepeer_store_open(apart, 2, 0, &other));
+	EXPECT_TRUE(explains(-EUCLEAN, "disk2 has no valid superblock"));
+	model_hide(1, -ENOTBLK);
+	EXPECT_EQ(-ENOTBLK, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-ENOTBLK, "disk1 is neither"));
+	model_hide(1, -EACCES);
+	EXPECT_EQ(-EACCES, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-EACCES, "disk1: Permission denied"));
+	model_hide(1, 0);
+	/* A copy of a member. */
+	model_peer_read(0, 0, block, sizeof(block));
+	model_peer_write(2, 0, block, sizeof(block));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(apart, 2, 0, &other));
+	EXPECT_TRUE(explains(-EINVAL, "disk0 and disk2 are both member 0"));
+	/* Members of different stores. */
+	model_peer_write(2, 0, block, 4);
+	ASSERT_EQ(0, nvmepeer_store_create(paths + 2, 1, &options));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(apart, 2, 0, &other));
+	EXPECT_TRUE(explains(-EINVAL, "disk0 and disk2 are of different stores"));
+	/* Shorter than it was. */
+	model_bytes(1, 8192);
+	EXPECT_EQ(-EUCLEAN, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-EUCLEAN, "disk1 has 8192 bytes"));
+	EXPECT_EQ(0, nvmepeer_store_open(paths, MEMBERS, NVMEPEER_STORE_DEGRADED, &self->store));
+}
+
+TEST_F(store, io_errors_at_open)
+{
+	struct nvmepeer_store *other;
+
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	model_fail(0, IO_READ, 0, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	model_fail(0, IO_READ, 1, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-EIO, "Input/output error"));
+	model_fail(1, IO_FLUSH, 0, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	model_fail(1, IO_WRITE_FUA, 0, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_open(paths + 1, 1, NVMEPEER_STORE_DEGRADED, &other));
+	ASSERT_EQ(0, nvmepeer_store_open(paths + 1, 1, NVMEPEER_STORE_DEGRADED, &other));
+	nvmepeer_store_close(other);
+	/* Member 0 has to be emptied. */
+	model_fail(0, IO_WRITE, 0, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_EQ(0, nvmepeer_store_open(paths, MEMBERS, 0, &self->store));
+}
+
+TEST_F(store, an_invalid_superblock_is_refused)
+{
+	static const struct {
+		size_t offset;
+		uint32_t value;
+	} values[] = {
+		{ offsetof(struct layout, members), 0 },
+		{ offsetof(struct layout, members), 65 },
+		{ offsetof(struct layout, member), 2 },
+		{ offsetof(struct layout, page_bytes), 0 },
+		{ offsetof(struct layout, page_bytes), 6 },
+		{ offsetof(struct layout, block), 256 },
+		{ offsetof(struct layout, block), 1536 },
+		{ offsetof(struct layout, block), 131072 },
+		{ offsetof(struct layout, slots), 0 },
+		{ offsetof(struct layout, slots), UINT32_MAX },
+	};
+	static uint8_t made[131072];
+	struct layout layout, bad;
+	struct nvmepeer_store *other;
+	uint8_t block[MODEL_BLOCK];
+
+	model_peer_read(0, 0, block, sizeof(block));
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	ASSERT_TRUE(layout_decode(&layout, block));
+	for (uint32_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		uint32_t *field = (uint32_t *)((uint8_t *)&layout + values[i].offset), before = *field;
+
+		*field = values[i].value;
+		layout_encode(&layout, made);
+		*field = before;
+		EXPECT_FALSE(layout_decode(&bad, made));
+		model_peer_write(0, 0, made, MODEL_BLOCK);
+		EXPECT_EQ(-EUCLEAN, nvmepeer_store_open(paths, 1, 0, &other));
+	}
+	block[20] ^= 1;
+	EXPECT_FALSE(layout_decode(&layout, block));
+}
+
+TEST(create_checks_its_arguments)
+{
+	struct { struct nvmepeer_store_options options; uint64_t later; } longer = {
+		.options = { .size = sizeof(longer), .page_bytes = PAGE },
+		.later = 1,
+	};
+	const char *const nowhere[] = { "elsewhere" };
+
+	model_reset(3);
+	EXPECT_EQ(-EINVAL, create(0, PAGE, 0, 0));
+	EXPECT_TRUE(explains(-EINVAL, "0 members of at most 64"));
+	EXPECT_EQ(-EINVAL, create(1, 0, 0, 0));
+	EXPECT_EQ(-EINVAL, create(1, 6, 0, 0));
+	EXPECT_TRUE(explains(-EINVAL, "pages of 6 bytes"));
+	EXPECT_EQ(-EINVAL, create(1, PAGE, 0, NVMEPEER_STORE_READ_ONLY));
+	EXPECT_EQ(-E2BIG, nvmepeer_store_create(paths, 1, &longer.options));
+	longer.later = 0;
+	EXPECT_EQ(0, nvmepeer_store_create(paths, 1, &longer.options));
+	longer.options.size = 4;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_create(paths, 1, &longer.options));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_create(nowhere, 1, &(struct nvmepeer_store_options){
+		.size = sizeof(struct nvmepeer_store_options), .page_bytes = PAGE }));
+	EXPECT_EQ(-ENOSPC, create(1, MODEL_BYTES, 0, NVMEPEER_STORE_FORCE));
+	EXPECT_TRUE(explains(-ENOSPC, "no room for one page"));
+	model_block(1, 128 << 10);
+	EXPECT_EQ(-EINVAL, create(2, PAGE, 0, NVMEPEER_STORE_FORCE));
+	EXPECT_TRUE(explains(-EINVAL, "131072 bytes"));
+}
+
+TEST(create_overwrites_only_by_force)
+{
+	model_reset(4);
+	ASSERT_EQ(0, create(1, PAGE, SLOTS, 0));
+	EXPECT_EQ(-EEXIST, create(2, PAGE, SLOTS, 0));
+	EXPECT_TRUE(explains(-EEXIST, "disk0 holds a store"));
+	EXPECT_EQ(0, create(2, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
+	model_peer_write(2, 100, "data", 4);
+	EXPECT_EQ(-EEXIST, create(3, PAGE, SLOTS, 0));
+	model_reset(4);
+	model_peer_write(0, 100, "data", 4);
+	EXPECT_EQ(-EEXIST, create(1, PAGE, SLOTS, 0));
+	EXPECT_TRUE(explains(-EEXIST, "other data"));
+	model_fail(0, IO_READ, 0, 1);
+	EXPECT_EQ(-EIO, create(1, PAGE, SLOTS, 0));
+	for (int kind = IO_WRITE; kind <= IO_FLUSH; kind++) {
+		model_fail(0, (enum io_kind)kind, 0, 1);
+		EXPECT_EQ(-EIO, create(1, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
+	}
+}
+
+/* Also of a store that was there: none of its entries is left. */
+TEST(a_created_store_survives_a_power_cut)
+{
+	struct nvmepeer_store_item item = { .length = 4 };
+	struct nvmepeer_store_report report;
+	struct nvmepeer_store *store;
+
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		model_reset(seed);
+		ASSERT_EQ(0, create(1, PAGE, SLOTS, 0));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 1, 0, &store));
+		ASSERT_EQ(0, nvmepeer_store_alloc(store, &item.slot, 1));
+		item.length = 4;
+		ASSERT_EQ(0, nvmepeer_store_commit(store, &item, 1));
+		nvmepeer_store_close(store);
+		ASSERT_EQ(0, create(1, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
+		model_end(MODEL_CUT, 1);
+		model_start();
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 1, 0, &store));
+		ASSERT_EQ(0, nvmepeer_store_check(store, &report, sizeof(report)));
+		EXPECT_EQ(0, report.values);
+		EXPECT_EQ(0, report.damaged_entries);
+		nvmepeer_store_close(store);
+	}
+}
+
+/* Members of different length and block; values that need no copy. */
+TEST(the_smallest_member_and_the_largest_block_count)
+{
+	struct nvmepeer_store_item items[2] = { { .length = 4096 }, { .length = 4096 } };
+	static _Alignas(4096) uint8_t value[4096], read[4096];
+	struct nvmepeer_store_info info;
+	struct nvmepeer_store_place place;
+	struct nvmepeer_store *store;
+
+	model_reset(5);
+	model_block(1, 4096);
+	model_bytes(0, 256 << 10);
+	memset(value, 9, sizeof(value));
+	ASSERT_EQ(0, create(2, 4096, 0, 0));
+	ASSERT_EQ(0, nvmepeer_store_open(paths, 2, 0, &store));
+	ASSERT_EQ(0, nvmepeer_store_info(store, &info, sizeof(info)));
+	EXPECT_EQ(4096, info.block_bytes);
+	/* 64 blocks: superblock, 2 of the table, slots. */
+	EXPECT_EQ(2 * 61, info.slots);
+	for (int i = 0; i < 2; i++) {
+		ASSERT_EQ(0, nvmepeer_store_place(store, (uint32_t)i, &place, sizeof(place)));
+		EXPECT_EQ(i ? 1 : 8, place.blocks);
+		EXPECT_EQ((START + 12288u) / place.block_bytes, place.lba);
+		items[i].data = value;
+		ASSERT_EQ(0, put(store, &items[i]));
+		items[i].data = read;
+		memset(read, 0, sizeof(read));
+		ASSERT_EQ(0, nvmepeer_store_read(store, &items[i], 1));
+		EXPECT_EQ(0, memcmp(read, value, sizeof(read)));
+	}
+	nvmepeer_store_close(store);
+}
+
+TEST_HARNESS_MAIN

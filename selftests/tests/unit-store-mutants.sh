@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# timeout: 900
+# The tests of the store notice each Flush, each FUA and each wait that is taken away, and the other
+# defects of lib/store/tests/mutants.
+#
+# usage: unit-store-mutants.sh [NAME...]
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. setup/common.sh
+. lib/rules.sh
+. lib/ktap.sh
+
+store=$np_source/lib/store
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# program OUT STORE TEST: build the program of a test from sources in STORE.
+program() {
+	local target=$1/tests/unit-store-$3
+	[[ $3 != calls ]] || target=$1/tests/unit-store
+	make -s -C "$store" STORE="$2" OUT="$1" CFLAGS='-O0 -w' KSELFTEST="$np_cache/kselftest" \
+		-o "$1/lib/libnvmepeer.a" "$target" >"$1/log" 2>&1 || return
+	echo "$target"
+}
+
+# What most mutants have in common is compiled once; of a mutant only its file is newer.
+mkdir -p "$work/plain/lib" "$work/plain/.objects/lib"
+cp -p "$np_source/build/user/lib/libnvmepeer.a" "$work/plain/lib/"
+cp -p "$np_source/build/user/.objects/lib/errors.inc" "$work/plain/.objects/lib/"
+for test in calls power index threads; do
+	program "$work/plain" "$store" "$test" >/dev/null || { cat "$work/plain/log"; exit 1; }
+done
+
+# build RULE TEST: the program of a test with the mutant of a rule.
+build() {
+	local rule=$1
+	if [[ ! -d $rule/store ]]; then
+		mkdir "$rule/store"
+		cp -p "$store"/*.[ch] "$rule/store/"
+		cp -a "$work/plain" "$rule/out"
+		rm -f "$rule"/out/tests/*
+		cp "$rule/mutant" "$rule/store/$(<"$rule/file")"
+	fi
+	program "$rule/out" "$rule/store" "$2"
+}
+
+# killed RULE: one of its tests fails, but not because the mutant does not compile.
+killed() {
+	local rule=$1 test program
+	if [[ -f $rule/misfit ]]; then
+		cat "$rule/misfit"
+		return 1
+	fi
+	while read -r test; do
+		program=$(build "$rule" "$test") || { cat "$rule/out/log"; return 1; }
+		timeout 60 "$program" >"$rule/said" 2>&1 || return 0
+	done <"$rule/tests"
+	echo "survived"
+	return 1
+}
+
+rules_split "$store/tests/mutants" "$store" "$work"
+while read -r number; do
+	ktap_check "$(<"$work/$number/name")" killed "$work/$number"
+done < <(rules_wanted "$work" "$@")
+ktap_end
