@@ -47,7 +47,7 @@ static const struct {
 	{ OPTION_REQUIRE_DEVICE, "", "fail if the exporter delivers host memory" },
 	{ OPTION_COUNT, "N", "end after N of them" },
 	{ OPTION_ENTRIES, "N", "commands in flight, or entries of each ring" },
-	{ OPTION_SIZE, "BYTES", "bytes of a command (4096)" },
+	{ OPTION_SIZE, "BYTES", "bytes of a command (4096), or of a page" },
 	{ OPTION_SECONDS, "N", "duration, with --sweep of each depth (5)" },
 	{ OPTION_WRITE, "", "write, which destroys the contents of the disk; requires --force" },
 	{ OPTION_POLLED, "", "poll a queue without interrupts" },

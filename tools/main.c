@@ -13,6 +13,8 @@
 	(OPTION_INTO | OPTION_FD | OPTION_CUDA | OPTION_RANGES | OPTION_POLLED | OPTION_WRITE |       \
 	 OPTION_FORCE | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS | OPTION_SWEEP)
 
+#define STORE (OPTION_SIZE | OPTION_COUNT | OPTION_FORCE | OPTION_ENTRIES | OPTION_SECONDS)
+
 enum { TEXT = FORMAT_TABLE, BOTH = FORMAT_TABLE | FORMAT_JSON };
 
 static const struct command {
@@ -50,6 +52,8 @@ static const struct command {
 	  "rate and latency of reads or writes of the CPU" },
 	{ "qp", command_qp, OPTION_ENTRIES, BOTH, "list | status PID FD | check NODE NAMESPACE",
 	  "queue pairs of all processes; one of them; test one with the CPU as the peer" },
+	{ "store", command_store, STORE, BOTH, "create | list | check | bench MEMBER...",
+	  "pages that survive a restart: make a store, show, verify, measure it" },
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -414,4 +414,24 @@ ktap_check "a format of another command" same usage-fio run list -o fio
 ktap_check "bench: a plot needs a sweep" same usage-plot run bench nvmep0 ngp0n1 -o svg
 ktap_check "bind -v shows writes" same bind-verbose run bind -v $DISK
 ktap_check "an unknown command" same usage-command run frobnicate
+
+# A store on two files; its name is random.
+store() {
+	local status=0
+	run store "$@" 2>&1 | sed 's/[0-9a-f]\{32\}$/UUID/; s/"[0-9a-f]\{32\}"/"UUID"/' || status=$?
+	return "$status"
+}
+
+truncate -s 1M "$work/member0" "$work/member1"
+members=("$work/member0" "$work/member1")
+ktap_check "store create" same store-create store create "${members[@]}" --size 65536 --count 8
+ktap_check "store create keeps a store" same store-kept store create "${members[@]}" --size 4096
+ktap_check "store create needs a size" same store-size store create "${members[@]}"
+ktap_check "store bench leaves no values" run store bench "${members[@]}" --entries 4 --seconds 1
+ktap_check "store list, one member" same store-list store list "${members[0]}"
+ktap_check "store check" same store-check store check "${members[@]}" -o json
+ktap_check "store bench without room" same store-full store bench "${members[@]}" --entries 17 --seconds 1
+ktap_check "store check of no store" same store-none store check /dev/null
+ktap_check "store of nothing" same store-nothing store list
+ktap_check "store without a word" same store-word store frobnicate
 ktap_end
