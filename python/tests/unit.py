@@ -14,6 +14,7 @@ import re
 import sys
 import tomllib
 import unittest
+from typing import Any
 
 import ktap
 import nvmepeer
@@ -51,6 +52,19 @@ def pinned() -> dict[str, list[str]]:
     return sections
 
 
+def compare(test: unittest.TestCase, name: str, structure: Any) -> None:
+    """The fields of a structure are those of the files."""
+    expected = []
+    for line in pinned()[f"struct {name}"][:-1]:
+        offset, size, *rest = line.split()
+        field = re.sub(r"\[.*", "", rest[-1])
+        expected.append((field, int(offset), int(size)))
+    fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
+              for field in structure._fields_]
+    test.assertEqual(fields, expected, name)
+    test.assertEqual(f"{ctypes.sizeof(structure)} bytes", pinned()[f"struct {name}"][-1])
+
+
 class Fake(ctypes.Structure):
     """struct fake of lib/tests/fake.h, as far as it is used here"""
 
@@ -64,15 +78,7 @@ class Fake(ctypes.Structure):
 class Pinned(unittest.TestCase):
     def test_structures_match_c(self) -> None:
         for name, structure in STRUCTURES.items():
-            expected = []
-            for line in pinned()[f"struct {name}"][:-1]:
-                offset, size, *rest = line.split()
-                field = re.sub(r"\[.*", "", rest[-1])
-                expected.append((field, int(offset), int(size)))
-            fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
-                      for field in structure._fields_]
-            self.assertEqual(fields, expected, name)
-            self.assertEqual(f"{ctypes.sizeof(structure)} bytes", pinned()[f"struct {name}"][-1])
+            compare(self, name, structure)
 
     def test_enums_match_c(self) -> None:
         for name, kind in ENUMS.items():

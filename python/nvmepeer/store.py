@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""Pages on disks that survive a restart and power cuts, for a caller that has an index.
+
+    create(["/dev/nvmep0n1", "/dev/nvmep1n1"], page_bytes=2 << 20)
+    store = Store(["/dev/nvmep0n1", "/dev/nvmep1n1"])
+    slot, = store.alloc(1)
+    store.write([slot], [page])
+    value, = store.commit([slot], [tag])
+    store.read([value], [page])
+    for value in store.scan(): ...      # after a restart
+
+Needs libnvmepeer_store; NVMEPEER_STORE_LIBRARY in the environment names another library to load.
+Data is any writable object with the buffer protocol.
+"""
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
+
+from .library import Error, explain
+
+TAG_BYTES = 64
+FORCE, DEGRADED, READ_ONLY = 1, 2, 4
+
+_handle, _receives = c_void_p, POINTER(c_void_p)
+
+
+class _Options(ctypes.Structure):
+    """struct nvmepeer_store_options"""
+
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("page_bytes", c_uint32), ("slots", c_uint32)]
+
+
+class Info(ctypes.Structure):
+    """struct nvmepeer_store_info"""
+
+    _fields_ = [("size", c_uint32), ("members", c_uint32), ("page_bytes", c_uint32),
+                ("block_bytes", c_uint32), ("slots", c_uint64), ("slot_bytes", c_uint64),
+                ("free_slots", c_uint64), ("live", c_uint64), ("emptied", c_uint64),
+                ("uuid", c_uint8 * 16)]
+
+
+class _Item(ctypes.Structure):
+    """struct nvmepeer_store_item"""
+
+    _fields_ = [("slot", c_uint32), ("length", c_uint32), ("generation", c_uint64),
+                ("data", c_void_p), ("result", c_int), ("reserved", c_uint32),
+                ("tag", c_uint8 * TAG_BYTES)]
+
+
+class Place(ctypes.Structure):
+    """struct nvmepeer_store_place"""
+
+    _fields_ = [("size", c_uint32), ("member", c_uint32), ("lba", c_uint64), ("blocks", c_uint32),
+                ("block_bytes", c_uint32)]
+
+
+class Report(ctypes.Structure):
+    """struct nvmepeer_store_report"""
+
+    _fields_ = [("size", c_uint32), ("reserved", c_uint32), ("values", c_uint64),
+                ("verified", c_uint64), ("unverified", c_uint64), ("damaged_values", c_uint64),
+                ("damaged_entries", c_uint64)]
+
+
+class Value(NamedTuple):
+    """A slot with a value; in calls a slot number stands for any value of the slot."""
+
+    slot: int
+    generation: int
+    length: int
+    tag: bytes
+
+
+_takes: dict[str, list[Any]] = {
+    "create": [POINTER(c_char_p), c_uint32, POINTER(_Options)],
+    "open": [POINTER(c_char_p), c_uint32, c_uint32, _receives],
+    "close": [_handle],
+    "info": [_handle, POINTER(Info), c_size_t],
+    "alloc": [_handle, POINTER(c_uint32), c_uint32],
+    "free": [_handle, POINTER(_Item), c_uint32, c_int],
+    "write": [_handle, POINTER(_Item), c_uint32],
+    "commit": [_handle, POINTER(_Item), c_uint32],
+    "read": [_handle, POINTER(_Item), c_uint32],
+    "pin": [_handle, POINTER(_Item), c_uint32],
+    "unpin": [_handle, POINTER(_Item), c_uint32],
+    "place": [_handle, c_uint32, POINTER(Place), c_size_t],
+    "scan": [_handle, POINTER(c_uint64), POINTER(_Item), c_uint32],
+    "check": [_handle, POINTER(Report), c_size_t],
+}
+_loaded: Optional[ctypes.CDLL] = None
+
+
+def _library() -> ctypes.CDLL:
+    """The C library, loaded at the first use."""
+    global _loaded
+    if _loaded is None:
+        library = ctypes.CDLL(os.environ.get("NVMEPEER_STORE_LIBRARY", "libnvmepeer_store.so.0"))
+        for name, arguments in _takes.items():
+            function = library[f"nvmepeer_store_{name}"]
+            function.argtypes = arguments
+            function.restype = None if name in ("close", "unpin") else c_int
+            setattr(library, f"nvmepeer_store_{name}", function)
+        _loaded = library
+    return _loaded
+
+
+def _call(name: str, *arguments: Any) -> Any:
+    return getattr(_library(), f"nvmepeer_store_{name}")(*arguments)
+
+
+def _try(name: str, *arguments: Any) -> int:
+    result = int(_call(name, *arguments))
+    if result < 0:
+        raise explain()
+    return result
+
+
+def _paths(members: Sequence[Union[str, "os.PathLike[str]"]]) -> Any:
+    return (c_char_p * len(members))(*[os.fsencode(member) for member in members])
+
+
+def create(members: Sequence[Union[str, "os.PathLike[str]"]], page_bytes: int, slots: int = 0,
+           force: bool = False) -> None:
+    """Make a store; slots: of each member, 0 for as many as fit."""
+    options = _Options(ctypes.sizeof(_Options), FORCE if force else 0, page_bytes, slots)
+    _try("create", _paths(members), len(members), byref(options))
+
+
+Slot = Union[int, Value]
+
+
+def _items(slots: Sequence[Slot]) -> Any:
+    items = (_Item * len(slots))()
+    for item, slot in zip(items, slots):
+        if isinstance(slot, Value):
+            item.slot, item.generation, item.length = slot.slot, slot.generation, slot.length
+        else:
+            item.slot = slot
+    return items
+
+
+def _value(item: _Item) -> Value:
+    return Value(item.slot, item.generation, item.length, bytes(item.tag))
+
+
+class Store:
+    """An open store.  A context manager; its calls may be made by several threads."""
+
+    def __init__(self, members: Sequence[Union[str, "os.PathLike[str]"]], degraded: bool = False,
+                 read_only: bool = False) -> None:
+        flags = (DEGRADED if degraded else 0) | (READ_ONLY if read_only else 0)
+        self._handle = c_void_p()
+        _try("open", _paths(members), len(members), flags, byref(self._handle))
+        self.page_bytes = int(self.info().page_bytes)
+
+    def close(self) -> None:
+        handle, self._handle = self._handle, c_void_p()
+        _call("close", handle)
+
+    def __enter__(self) -> "Store":
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self.close()
+
+    def info(self) -> Info:
+        info = Info()
+        _try("info", self._open(), byref(info), ctypes.sizeof(info))
+        return info
+
+    def alloc(self, count: int) -> list[int]:
+        """Slots without a value."""
+        slots = (c_uint32 * count)()
+        _try("alloc", self._open(), slots, count)
+        return list(slots)
+
+    def write(self, slots: Sequence[int], data: Sequence[Any]) -> None:
+        """Write values; they can be read after commit()."""
+        self._transfer("write", _items(slots), data)
+
+    def commit(self, slots: Sequence[int], tags: Sequence[bytes], length: int = 0) -> list[Value]:
+        """Make values durable and readable; length: of values that a peer has written."""
+        items = _items(slots)
+        for item, tag in zip(items, tags):
+            if len(tag) > TAG_BYTES:
+                raise ValueError(f"a tag of {len(tag)} bytes: at most {TAG_BYTES}")
+            item.tag[:len(tag)] = list(tag)
+            item.length = length
+        _try("commit", self._open(), items, len(items))
+        return [_value(item) for item in items]
+
+    def read(self, values: Sequence[Slot], data: Sequence[Any]) -> list[int]:
+        """Read values into memory of a page each; returns their lengths.  Any failure raises."""
+        items = _items(values)
+        self._transfer("read", items, data)
+        return [item.length for item in items]
+
+    def free(self, values: Sequence[Slot], timeout_ms: int = 10000) -> None:
+        """Free slots, after their readers."""
+        items = _items(values)
+        _try("free", self._open(), items, len(items), timeout_ms)
+
+    def pin(self, values: Sequence[Slot]) -> list[Value]:
+        """Keep values from being freed until unpin(): all or none."""
+        items = _items(values)
+        try:
+            _try("pin", self._open(), items, len(items))
+        except Error:
+            _call("unpin", self._open(), items, len(items))
+            raise
+        return [_value(item) for item in items]
+
+    def unpin(self, values: Sequence[Value]) -> None:
+        items = _items(values)
+        _call("unpin", self._open(), items, len(items))
+
+    def place(self, slot: int) -> Place:
+        """Member and blocks of a slot."""
+        place = Place()
+        _try("place", self._open(), slot, byref(place), ctypes.sizeof(place))
+        return place
+
+    def scan(self) -> Iterator[Value]:
+        """All values."""
+        items, position = (_Item * 256)(), c_uint64()
+        while count := _try("scan", self._open(), byref(position), items, len(items)):
+            yield from [_value(items[i]) for i in range(count)]
+
+    def check(self) -> Report:
+        """Read and verify all values."""
+        report = Report()
+        _try("check", self._open(), byref(report), ctypes.sizeof(report))
+        return report
+
+    def _open(self) -> c_void_p:
+        if not self._handle:
+            raise ValueError("the store is closed")
+        return self._handle
+
+    def _transfer(self, name: str, items: Any, data: Sequence[Any]) -> None:
+        if len(items) != len(data):
+            raise ValueError(f"{len(items)} slots and {len(data)} buffers")
+        # The views keep the memory where it is.
+        views = [(c_uint8 * memoryview(one).nbytes).from_buffer(one) for one in data]
+        for item, view in zip(items, views):
+            if name == "read" and len(view) < self.page_bytes:
+                raise ValueError(f"{len(view)} bytes of memory for a page of {self.page_bytes}")
+            item.data = ctypes.addressof(view)
+            if name == "write":
+                item.length = len(view)
+        _try(name, self._open(), items, len(items))

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT OR GPL-2.0
+"""Unit tests of nvmepeer.store on files.
+
+usage: unit_store.py ABI        pinned structures, as selftests/abi/dump writes them
+"""
+import errno
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import nvmepeer
+from nvmepeer import store
+
+import unit
+
+PAGE = 6000
+
+
+class StoreTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.members = [os.path.join(self.folder.name, f"member{i}") for i in range(2)]
+        for member in self.members:
+            with open(member, "wb") as file:
+                file.truncate(1 << 20)
+        store.create(self.members, PAGE, slots=8)
+        self.store = store.Store(self.members)
+
+    def tearDown(self) -> None:
+        self.store.close()
+        self.folder.cleanup()
+
+    def put(self, key: int) -> store.Value:
+        slots = self.store.alloc(1)
+        self.store.write(slots, [bytearray([key]) * (PAGE - 4 * key)])
+        return self.store.commit(slots, [bytes([key, 7])])[0]
+
+    def test_values_are_found_by_another_process(self) -> None:
+        for key in range(1, 4):
+            self.put(key)
+        self.store.close()
+        code = ("import sys; from nvmepeer.store import Store\n"
+                "store = Store(sys.argv[1:])\n"
+                "for value in store.scan():\n"
+                "    page = bytearray(store.page_bytes)\n"
+                "    length, = store.read([value], [page])\n"
+                "    print(value.tag[0], length, page[0], page[length - 1])\n")
+        said = subprocess.run([sys.executable, "-c", code, *self.members], check=True, text=True,
+                              capture_output=True).stdout
+        self.assertEqual(sorted(said.splitlines()), [f"{k} {PAGE - 4 * k} {k} {k}" for k in range(1, 4)])
+        self.store = store.Store(self.members, read_only=True)
+        self.assertEqual(self.store.check().verified, 3)
+
+    def test_freed_values_are_misses(self) -> None:
+        value = self.put(1)
+        page = bytearray(PAGE)
+        self.store.free([value])
+        with self.assertRaises(nvmepeer.Error) as caught:
+            self.store.read([value], [page])
+        self.assertEqual(caught.exception.errno, errno.ENOENT)
+        self.assertEqual(self.store.info().free_slots, 16)
+
+    def test_pinned_values_stay(self) -> None:
+        value = self.put(1)
+        pinned = self.store.pin([value.slot])
+        self.assertEqual(pinned, [value])
+        with self.assertRaises(nvmepeer.Error) as caught:
+            self.store.free([value], timeout_ms=1)
+        self.assertEqual(caught.exception.errno, errno.ETIMEDOUT)
+        self.store.unpin(pinned)
+        self.store.free([value])
+        other = self.put(2)
+        with self.assertRaises(nvmepeer.Error):
+            self.store.pin([other, value._replace(generation=9)])
+        self.store.free([other], timeout_ms=0)
+
+    def test_peer_values_and_places(self) -> None:
+        slots = self.store.alloc(2)
+        values = self.store.commit(slots, [b"a", b"b"], length=4096)
+        self.assertEqual([value.length for value in values], [4096, 4096])
+        places = [self.store.place(slot) for slot in slots]
+        self.assertEqual([place.member for place in places], [0, 1])
+        self.assertEqual([place.blocks for place in places], [2, 2])
+        self.assertEqual(self.store.check().unverified, 2)
+
+    def test_errors(self) -> None:
+        with self.assertRaisesRegex(nvmepeer.Error, "holds a store"):
+            self.store.close()
+            store.create(self.members, PAGE)
+        with self.assertRaisesRegex(nvmepeer.Error, "member 1 of 2 is not among"):
+            store.Store(self.members[:1])
+        with self.assertRaisesRegex(ValueError, "closed"):
+            self.store.info()
+        with store.Store(self.members[:1], degraded=True) as opened:
+            self.assertEqual(opened.info().live, 1)
+            self.assertEqual(opened.info().free_slots, 8)
+            slots = opened.alloc(1)
+            with self.assertRaisesRegex(ValueError, "1 slots and 2 buffers"):
+                opened.write(slots, [bytearray(4), bytearray(4)])
+            with self.assertRaisesRegex(ValueError, "65 bytes"):
+                opened.commit(slots, [b"x" * 65])
+            with self.assertRaisesRegex(ValueError, "for a page"):
+                opened.read(slots, [bytearray(4)])
+        store.create(self.members, PAGE, force=True)
+
+
+class AbiTest(unittest.TestCase):
+    def test_structures_are_those_of_c(self) -> None:
+        for name, structure in (("options", store._Options), ("info", store.Info), ("item", store._Item),
+                                ("place", store.Place), ("report", store.Report)):
+            unit.compare(self, f"nvmepeer_store_{name}", structure)
+
+
+if __name__ == "__main__":
+    sys.exit(unit.main(__name__))
