@@ -22,7 +22,8 @@
  * value if a free returned 0 after that; of a commit or free that did not return, either.
  *
  * Members are independent.  One whose table cannot be written is lost: its values are
- * misses, and when it comes back it is emptied, since it has missed changes.
+ * misses, and when it comes back it is emptied, since it has missed changes.  An error of a
+ * value's blocks fails the value and does not lose the member.
  *
  * The conventions are those of <nvmepeer.h>: results, nvmepeer_explain(), sizes of
  * structures.  Calls of several threads may overlap.
@@ -47,7 +48,7 @@ struct nvmepeer_store;
 struct nvmepeer_list_item;
 
 enum nvmepeer_store_flags {
-	/* create: overwrite members that hold a store or other data */
+	/* create: overwrite members that are not empty: they hold a store or other data */
 	NVMEPEER_STORE_FORCE = 1u << 0,
 	/* open: go on without members that should be there; their values are misses */
 	NVMEPEER_STORE_DEGRADED = 1u << 1,
@@ -77,7 +78,10 @@ struct nvmepeer_store_options {
  *
  * All members have as many slots as the smallest one has room for.
  *
- * -EEXIST: a member holds a store or other data, and NVMEPEER_STORE_FORCE is not set.
+ * A member is empty if its first and last 1 MiB are zero.  Until the call returns 0, the
+ * members hold no store, also after NVMEPEER_STORE_FORCE.
+ *
+ * -EEXIST: a member is not empty, and NVMEPEER_STORE_FORCE is not set.
  * -ENOSPC: a member is too small for one slot.  -EBUSY: it is in use.  -EINVAL: invalid
  * page size or number of members.  Or an error of open(2) or of the disk.
  */
@@ -96,9 +100,14 @@ int nvmepeer_store_create(const char *const *members, uint32_t count,
  * is an error, unless the store has already gone on without it.  With it never open a
  * member alone that has missed changes: only the others prove that it has.
  *
- * -ENODEV: a member is missing or cannot be opened.  -EUCLEAN: a member has no valid
- * superblock.  -EINVAL: members of different stores, or one twice.  -EBUSY: in use.  Or
- * an error of the disk.
+ * NVMEPEER_STORE_DEGRADED accepts -ENOENT, -ENXIO, -ENODEV, -EIO and -EUCLEAN of a member,
+ * which then is missing.  After others, such as -EBUSY, the member may have all its values:
+ * remove the cause, or leave it out of @members.
+ *
+ * -ENODEV: a member is missing.  -EUCLEAN: a member has no valid superblock.  -EINVAL:
+ * members of different stores, one twice, or one of another size.  -ESTALE: members were
+ * used without each other, each with NVMEPEER_STORE_DEGRADED: leave one side out, whose
+ * values are lost.  -EBUSY: in use.  Or an error of the disk.
  */
 int nvmepeer_store_open(const char *const *members, uint32_t count, uint32_t flags,
 			struct nvmepeer_store **store);
@@ -136,16 +145,25 @@ struct nvmepeer_store_info {
 int nvmepeer_store_info(struct nvmepeer_store *store, struct nvmepeer_store_info *info,
 			size_t size);
 
+enum nvmepeer_store_item_flags {
+	/* in, commit: a peer has written the value, of the item's length, without a checksum */
+	NVMEPEER_STORE_PEER = 1u << 0,
+	/* out, pin: the item has a pin, which nvmepeer_store_unpin() ends */
+	NVMEPEER_STORE_PINNED = 1u << 1,
+};
+
 /**
  * struct nvmepeer_store_item - one slot of a list
  * @slot: the slot
  * @length: of the value, a multiple of 4
- * @generation: number of the commit of this slot.  Out of a commit or scan; into other
- *	calls the expected one, or 0 for any: a slot that has a later value is a miss
+ * @generation: identifies the commit of this slot, and increases with each.  Out of a
+ *	commit, pin or scan; into a read or pin the expected one, or 0 for any: a slot that
+ *	has a later value is a miss.  Into a free that of the value, or 0 for a slot that is
+ *	allocated and has none
  * @data: memory of the value, for nvmepeer_store_read() and nvmepeer_store_write(); if it
  *	and @length are multiples of the logical block, it is not copied
  * @result: out: 0 or a negative errno of this item
- * @reserved: 0
+ * @flags: enum nvmepeer_store_item_flags, or 0
  * @tag: the caller's tag
  */
 struct nvmepeer_store_item {
@@ -154,7 +172,7 @@ struct nvmepeer_store_item {
 	uint64_t generation;
 	void *data;
 	int result;
-	uint32_t reserved;
+	uint32_t flags;
 	uint8_t tag[NVMEPEER_STORE_TAG];
 };
 
@@ -179,10 +197,14 @@ int nvmepeer_store_alloc(struct nvmepeer_store *store, uint32_t *slots, uint32_t
  * when its result is 0: its value does not come back, also after a power cut.  Slots of a
  * lost member are freed.
  *
+ * A peer's commands on an allocated slot must have ended before it is freed: the store does
+ * not see them, and they would write to what its next owner puts there.
+ *
  * Returns 0 or the first result that is not 0.  -ETIMEDOUT: readers have the slot pinned;
- * it stays without a value: call again.  -ENOENT: it is not in use, or has a later value.
- * -EBUSY: a commit or free of it is in progress.  -ENODEV: no member is left.  -EIO: the
- * last member was lost in this call.
+ * it stays without a value: call again.  -ENOENT: it is not in use, has a value and another
+ * generation, or has none and the generation is not 0.  -EBUSY: a commit or free of it is
+ * in progress.  -ENODEV: no member is left.  -EIO: the last member was lost in this call.
+ * A slot whose commit has failed counts as one with a value here, as that may be durable.
  */
 int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 			uint32_t count, int timeout_ms);
@@ -204,16 +226,18 @@ int nvmepeer_store_write(struct nvmepeer_store *store, struct nvmepeer_store_ite
 /**
  * nvmepeer_store_commit() - make values durable and readable
  * @store: store
- * @items: in: slot, tag, length; out: generation, result
+ * @items: in: slot, tag, length, flags; out: generation, length, result
  * @count: number of items
  *
- * A length of 0 is that of nvmepeer_store_write(), which has also computed a checksum.
- * Another length is of a value that a peer has written, whose commands have completed; it
- * has no checksum.  Calls of several threads share a Flush and writes of the table.
+ * The value is that of nvmepeer_store_write(), which has also computed a checksum; the
+ * length is the same or 0.  With NVMEPEER_STORE_PEER it is one of @length that a peer has
+ * written, whose commands have completed; it has no checksum.  Calls of several threads
+ * share a Flush and writes of the table.
  *
  * Returns 0 or the first result that is not 0: then the slot is allocated as before.
- * -EINVAL: not allocated, not written, or an invalid length.  -EBUSY: a write of it is in
- * progress.  -ENODEV: its member is lost.  -EIO: it was lost in this call.
+ * -EINVAL: not allocated, not written, an invalid length, or not that of the write.
+ * -EBUSY: a write or free of it is in progress.  -ENODEV: its member is lost.  -EIO: it was
+ * lost in this call.
  */
 int nvmepeer_store_commit(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 			  uint32_t count);
@@ -234,17 +258,21 @@ int nvmepeer_store_read(struct nvmepeer_store *store, struct nvmepeer_store_item
 /**
  * nvmepeer_store_pin() - keep values from being freed while a peer reads them
  * @store: store
- * @items: in: slot, generation; out: length, generation, tag, result
+ * @items: in: slot, generation; out: length, generation, tag, flags, result
  * @count: number of items
  *
- * Returns 0 or the first result that is not 0; items with result 0 are pinned and have to
- * be unpinned in any case.  -ENOENT: no value, or a later one.  -ENODEV: its member is lost.
+ * Returns 0 or the first result that is not 0; items with result 0 are pinned, which their
+ * flags record, and have to be unpinned in any case.  -ENOENT: no value, or a later one.  -ENODEV: its member is lost.
  */
 int nvmepeer_store_pin(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 		       uint32_t count);
 
-/** nvmepeer_store_unpin() - the readers of those items whose result is 0 have ended. */
-void nvmepeer_store_unpin(struct nvmepeer_store *store, const struct nvmepeer_store_item *items,
+/**
+ * nvmepeer_store_unpin() - the readers of items have ended
+ *
+ * Of those with NVMEPEER_STORE_PINNED, which nvmepeer_store_pin() sets and this call clears.
+ */
+void nvmepeer_store_unpin(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 			  uint32_t count);
 
 /**
@@ -252,9 +280,11 @@ void nvmepeer_store_unpin(struct nvmepeer_store *store, const struct nvmepeer_st
  * @size: of this structure
  * @member: number of the member
  * @lba: first logical block of the slot, counted from the start of the namespace also if
- *	the member is a partition of it; of a regular file, from the start of the file
+ *	the member is a partition of it
  * @blocks: logical blocks of the slot
  * @block_bytes: of a logical block of this member
+ * @nsid: the namespace
+ * @reserved: 0
  */
 struct nvmepeer_store_place {
 	uint32_t size;
@@ -262,12 +292,15 @@ struct nvmepeer_store_place {
 	uint64_t lba;
 	uint32_t blocks;
 	uint32_t block_bytes;
+	uint32_t nsid;
+	uint32_t reserved;
 };
 
 /**
  * nvmepeer_store_place() - where a slot is; it need not be allocated
  *
- * -EINVAL: there is no such slot.  -ENODEV: its member is lost.
+ * -EINVAL: there is no such slot.  -ENODEV: its member is lost.  -EOPNOTSUPP: its member is
+ * no NVMe namespace and no partition of one, such as a regular file, dm, LVM, md or loop.
  */
 int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
 			 struct nvmepeer_store_place *place, size_t size);
@@ -276,13 +309,15 @@ int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
  * nvmepeer_store_fill_list() - prepare a list of <nvmepeer_device/list.h> for a peer
  * @store: store
  * @member: the member whose controller executes the list
- * @slots: slots on this member, with @slots[i].slot and @slots[i].length
+ * @slots: slots on this member, with their length and generation
  * @items: lba and bytes are set; the caller sets memory and offset
  * @count: number of slots
  *
- * For reads pin the slots first, and unpin them after the list has ended.
+ * A slot is either allocated, and has generation 0, for a list that writes; or it has a
+ * value that the caller has pinned, for a list that reads: unpin it after the list has ended.
  *
- * -EINVAL: a slot of another member, or an invalid length.  -ENODEV: the member is lost.
+ * -EINVAL: a slot of another member, an invalid length, or a slot that is neither allocated
+ * nor pinned.  -ENODEV: the member is lost.  -EOPNOTSUPP: as nvmepeer_store_place().
  */
 int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
 			     const struct nvmepeer_store_item *slots,
@@ -324,7 +359,8 @@ struct nvmepeer_store_report {
 /**
  * nvmepeer_store_check() - read and verify all values
  *
- * Returns 0, also if values are damaged, or -ENOMEM.
+ * Returns 0, also if values are damaged, -ENOMEM, or an error of io_uring.  Values that are
+ * freed or whose member is lost meanwhile are not counted.
  */
 int nvmepeer_store_check(struct nvmepeer_store *store, struct nvmepeer_store_report *report,
 			 size_t size);

@@ -15,6 +15,7 @@ static int begin_commit(struct nvmepeer_store *store, struct nvmepeer_store_item
 {
 	struct member *member;
 	struct slot *slot;
+	bool peer;
 
 	if (!slot_exists(store, item->slot))
 		return -EINVAL;
@@ -24,15 +25,20 @@ static int begin_commit(struct nvmepeer_store *store, struct nvmepeer_store_item
 	slot = slot_at(store, item->slot);
 	if (slot->state != SLOT_ALLOCATED)
 		return -EINVAL;
-	if (slot->users)
+	if (slot->users || slot->freeing)
 		return -EBUSY;
-	if (item->length) {
+	if (item->flags & ~(uint32_t)(NVMEPEER_STORE_PEER | NVMEPEER_STORE_PINNED))
+		return -EINVAL;
+	peer = item->flags & NVMEPEER_STORE_PEER;
+	/* A length without the flag is that of the write, whose checksum is kept. */
+	if (!length_valid(store, peer ? item->length : slot->length) ||
+	    (!peer && item->length && item->length != slot->length))
+		return -EINVAL;
+	if (peer) {
 		slot->length = item->length;
 		slot->has_checksum = false;
 		slot->checksum = 0;
 	}
-	if (!length_valid(store, slot->length))
-		return -EINVAL;
 	change->slot = number_of(store, item->slot);
 	change->tag = item->tag;
 	change->descriptor.generation = slot->generation + 1;
@@ -52,6 +58,7 @@ static void end_commit(struct nvmepeer_store *store, struct nvmepeer_store_item 
 	item->result = change->result;
 	if (item->result) {
 		slot->state = SLOT_ALLOCATED;
+		slot->uncertain |= item->result == -EIO;
 		return;
 	}
 	slot->generation = change->descriptor.generation;
@@ -69,7 +76,7 @@ int nvmepeer_store_commit(struct nvmepeer_store *store, struct nvmepeer_store_it
 
 	if (error) {
 		free(changes);
-		return store_fail_queue(committing, error);
+		return store_fail_call(committing, error, items, count);
 	}
 	pthread_mutex_lock(&store->lock);
 	for (uint32_t i = 0; i < count; i++)
@@ -84,7 +91,7 @@ int nvmepeer_store_commit(struct nvmepeer_store *store, struct nvmepeer_store_it
 	pthread_mutex_unlock(&store->lock);
 	queue_put(store, queue);
 	free(changes);
-	return store_fail_items(committing, items, count);
+	return store_fail_items(store, committing, items, count);
 }
 
 static void release(struct nvmepeer_store *store, struct member *member, uint32_t slot)
@@ -94,14 +101,21 @@ static void release(struct nvmepeer_store *store, struct member *member, uint32_
 	freed->state = SLOT_FREE;
 	freed->length = 0;
 	freed->has_checksum = false;
+	freed->uncertain = false;
+	freed->freeing = false;
 	freed->checksum = 0;
 	member->free[member->free_count++] = number_of(store, slot);
 }
 
-/* Unpublish: no new reader.  The caller holds the lock. */
+/*
+ * Unpublish: no new reader.  The slot is this call's until it is freed or the call fails:
+ * another free of it would free what its next owner has allocated.  The caller holds the
+ * lock.
+ */
 static int begin_free(struct nvmepeer_store *store, const struct nvmepeer_store_item *item)
 {
 	struct slot *slot;
+	uint64_t expected;
 
 	if (store->read_only)
 		return -EROFS;
@@ -111,11 +125,14 @@ static int begin_free(struct nvmepeer_store *store, const struct nvmepeer_store_
 	if (!member_of(store, item->slot)->present)
 		return 0;
 	slot = slot_at(store, item->slot);
-	if (slot->state == SLOT_COMMITTING || slot->state == SLOT_CLEARING)
-		return -EBUSY;
-	if (slot->state == SLOT_FREE ||
-	    (item->generation && item->generation != slot->generation))
+	/* An allocation has no generation yet: one is of an earlier owner. */
+	expected = slot->uncertain || slot->state == SLOT_ALLOCATED ||
+		   slot->state == SLOT_COMMITTING ? 0 : slot->generation;
+	if (slot->state == SLOT_FREE || item->generation != expected)
 		return -ENOENT;
+	if (slot->freeing || slot->state == SLOT_COMMITTING || slot->state == SLOT_CLEARING)
+		return -EBUSY;
+	slot->freeing = true;
 	if (slot->state == SLOT_VALUE)
 		slot->state = SLOT_FREEING;
 	return 0;
@@ -144,15 +161,14 @@ static int clear(struct nvmepeer_store *store, const struct nvmepeer_store_item 
 		return 0;
 	slot = slot_at(store, item->slot);
 	error = wait_for_readers(store, slot, end);
-	if (error)
+	if (error) {
+		slot->freeing = false;
 		return error;
-	if (slot->state == SLOT_ALLOCATED) {
+	}
+	if (slot->state == SLOT_ALLOCATED && !slot->uncertain) {
 		release(store, member, item->slot);
 		return 0;
 	}
-	/* Another thread has freed it meanwhile. */
-	if (slot->state != SLOT_FREEING)
-		return -ENOENT;
 	change->slot = number_of(store, item->slot);
 	change->descriptor.generation = slot->generation;
 	slot->state = SLOT_CLEARING;
@@ -165,13 +181,16 @@ static void end_free(struct nvmepeer_store *store, struct nvmepeer_store_item *i
 		     const struct change *change)
 {
 	struct member *member = member_of(store, item->slot);
+	struct slot *slot = slot_at(store, item->slot);
 
 	/* Of a lost member no value comes back, if there is another that proves the loss. */
 	item->result = change->result && store_has_members(store) ? 0 : change->result;
-	if (item->result)
-		slot_at(store, item->slot)->state = SLOT_FREEING;
-	else
+	if (!item->result) {
 		release(store, member, item->slot);
+		return;
+	}
+	slot->state = slot->uncertain ? SLOT_ALLOCATED : SLOT_FREEING;
+	slot->freeing = false;
 }
 
 static struct timespec time_after(int milliseconds)
@@ -198,7 +217,7 @@ int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item
 
 	if (error) {
 		free(changes);
-		return store_fail_queue(freeing, error);
+		return store_fail_call(freeing, error, items, count);
 	}
 	pthread_mutex_lock(&store->lock);
 	for (uint32_t i = 0; i < count; i++)
@@ -215,5 +234,5 @@ int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item
 	pthread_mutex_unlock(&store->lock);
 	queue_put(store, queue);
 	free(changes);
-	return store_fail_items(freeing, items, count);
+	return store_fail_items(store, freeing, items, count);
 }

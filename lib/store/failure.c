@@ -39,20 +39,23 @@ static const struct {
 	const char *limit;
 	const char *help;
 } causes[] = {
-	{ -ENOENT, "the slot has no value, or a later one than the generation says",
-	  "treat it as a miss" },
-	{ -ENODEV, "its member is lost", "treat it as a miss; replace the member" },
+	{ -ENOENT, "the slot has no value of this generation", "treat it as a miss" },
+	{ -ENODEV, "its member is lost",
+	  "treat it as a miss; see the kernel's log, and open the store again when the disk works" },
 	{ -EILSEQ, "the value does not have its checksum", "treat it as a miss and free the slot" },
 	{ -ETIMEDOUT, "readers have the slot pinned", "unpin it, then free it again" },
 	{ -EBUSY, "another call on the slot is in progress", "wait for that call" },
-	{ -EINVAL, "the slot is not allocated, or the length is 0, above the page or no multiple of 4",
-	  "allocate the slot first, then write and commit it" },
+	{ -EINVAL, "it does not exist, is not allocated or not written, or the length is invalid",
+	  "pass an allocated slot and 4 bytes or a multiple, at most a page; a peer's value needs NVMEPEER_STORE_PEER" },
 	{ -EROFS, "the store was opened with NVMEPEER_STORE_READ_ONLY", "open it without" },
 	{ -EIO, "the disk reports an error", "see the kernel's log" },
 };
 
-int store_fail_items(const char *call, const struct nvmepeer_store_item *items, uint32_t count)
+int store_fail_items(const struct nvmepeer_store *store, const char *call,
+		     const struct nvmepeer_store_item *items, uint32_t count)
 {
+	char given[64] = "";
+
 	for (uint32_t i = 0; i < count; i++) {
 		size_t cause = 0;
 
@@ -60,9 +63,13 @@ int store_fail_items(const char *call, const struct nvmepeer_store_item *items, 
 			continue;
 		while (cause < ARRAY_SIZE(causes) - 1 && causes[cause].error != items[i].result)
 			cause++;
+		if (items[i].result == -EINVAL)
+			snprintf(given, sizeof(given), " of %llu, %u bytes of at most %u",
+				 (unsigned long long)store->layout.slots * store->layout.members,
+				 items[i].length, store->layout.page_bytes);
 		return store_fail(call, items[i].result, "an item of the list failed",
-				  causes[cause].help, "item %u, slot %u: %s", i, items[i].slot,
-				  causes[cause].limit);
+				  causes[cause].help, "item %u, slot %u%s: %s", i, items[i].slot,
+				  given, causes[cause].limit);
 	}
 	return 0;
 }
@@ -74,6 +81,13 @@ int store_fail_queue(const char *call, int error)
 	return store_fail(call, error, "io_uring is not available",
 			  "set kernel.io_uring_disabled=0, or allow io_uring in the container",
 			  "io_uring_setup(): %s", strerrordesc_np(-error));
+}
+
+int store_fail_call(const char *call, int error, struct nvmepeer_store_item *items, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		items[i].result = error;
+	return store_fail_queue(call, error);
 }
 
 void store_copy_out(void *to, size_t to_size, const void *from, size_t from_size)

@@ -3,10 +3,12 @@
  * I/O by io_uring, without the page cache.  A write of many bytes is one request, which
  * the block layer splits; a short transfer, of a file or after a signal, is continued.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <linux/fs.h>
+#include <linux/nvme_ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,21 +31,57 @@ struct io_queue {
 	unsigned int in_flight;
 };
 
-/* First sector of a partition; other devices have no such attribute. */
-static uint64_t partition_start(dev_t device)
+/* A number in sysfs; false: there is no such attribute. */
+static bool read_number(dev_t device, const char *name, unsigned long long *number)
 {
-	unsigned long long sectors = 0;
 	char path[64];
 	FILE *file;
+	bool found;
 
-	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/start", major(device), minor(device));
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(device), minor(device), name);
 	file = fopen(path, "re");
-	if (file) {
-		if (fscanf(file, "%llu", &sectors) != 1)
-			sectors = 0;
-		fclose(file);
-	}
-	return sectors * SECTOR;
+	if (!file)
+		return false;
+	found = fscanf(file, "%llu", number) == 1;
+	fclose(file);
+	return found;
+}
+
+/* Whether a folder in sysfs has entries. */
+static bool has_entries(dev_t device, const char *name)
+{
+	struct dirent *entry;
+	char path[64];
+	bool found = false;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(device), minor(device), name);
+	folder = opendir(path);
+	while (folder && (entry = readdir(folder)))
+		found |= entry->d_name[0] != '.';
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+/*
+ * Namespace and place of a block device on it.  dm passes ioctls on to the disks below it,
+ * which it names in "slaves", and its blocks are elsewhere on those.
+ */
+static void identify(struct io_disk *disk, dev_t device)
+{
+	unsigned long long sectors = 0;
+	int nsid;
+
+	if (has_entries(device, "slaves") || has_entries(device, "../slaves"))
+		return;
+	nsid = ioctl(disk->fd, NVME_IOCTL_ID);
+	if (nsid <= 0)
+		return;
+	/* Only partitions have a start. */
+	if (read_number(device, "start", &sectors))
+		disk->start = sectors * SECTOR;
+	disk->nsid = (uint32_t)nsid;
 }
 
 static int describe(struct io_disk *disk, const struct stat *status)
@@ -53,19 +91,21 @@ static int describe(struct io_disk *disk, const struct stat *status)
 	if (S_ISREG(status->st_mode)) {
 		disk->bytes = (uint64_t)status->st_size;
 		disk->block = FILE_BLOCK;
-		return flock(disk->fd, LOCK_EX | LOCK_NB) ? -EBUSY : 0;
+		if (!flock(disk->fd, LOCK_EX | LOCK_NB))
+			return 0;
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	}
 	if (ioctl(disk->fd, BLKSSZGET, &block) || ioctl(disk->fd, BLKGETSIZE64, &disk->bytes))
 		return -errno;
 	disk->block = (uint32_t)block;
-	disk->start = partition_start(status->st_rdev);
+	identify(disk, status->st_rdev);
 	return 0;
 }
 
 int io_open(const char *path, bool read_only, struct io_disk *disk)
 {
 	int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_DIRECT;
-	struct stat status;
+	struct stat status, opened;
 	int error;
 
 	memset(disk, 0, sizeof(*disk));
@@ -81,7 +121,13 @@ int io_open(const char *path, bool read_only, struct io_disk *disk)
 		disk->fd = open(path, flags & ~O_DIRECT);
 	if (disk->fd < 0)
 		return -errno;
-	error = describe(disk, &status);
+	/* The path may be another file's by now: then the flags are not for that. */
+	if (fstat(disk->fd, &opened))
+		error = -errno;
+	else if ((opened.st_mode & S_IFMT) != (status.st_mode & S_IFMT))
+		error = -ESTALE;
+	else
+		error = describe(disk, &opened);
 	if (error)
 		io_close(disk);
 	return error;

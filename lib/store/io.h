@@ -14,12 +14,14 @@
  * @bytes: length
  * @start: its first byte on the namespace; 0 if it is no partition
  * @block: logical block
+ * @nsid: the NVMe namespace; 0: it is none, and no partition of one
  * @fd: descriptor
  */
 struct io_disk {
 	uint64_t bytes;
 	uint64_t start;
 	uint32_t block;
+	uint32_t nsid;
 	int fd;
 };
 

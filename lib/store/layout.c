@@ -111,12 +111,18 @@ bool layout_decode(struct layout *layout, const void *block)
 	layout->block = le32toh(super.block);
 	layout->page_bytes = le32toh(super.page_bytes);
 	layout->slots = le32toh(super.slots);
-	/* The CRC is no proof of a careful writer: nothing below may divide by 0 or overflow. */
+	/*
+	 * The CRC is no proof of a careful writer: nothing below may divide by 0 or overflow.
+	 * 2^32 slots of 1 GiB are below 2^63 bytes.
+	 */
 	if (!layout->members || layout->members > LAYOUT_MEMBERS ||
 	    layout->member >= layout->members || !layout->page_bytes || layout->page_bytes % 4 ||
+	    layout->page_bytes > LAYOUT_PAGE_MOST ||
 	    layout->block < LAYOUT_BLOCK_LEAST || layout->block > LAYOUT_BLOCK_MOST ||
 	    (layout->block & (layout->block - 1)) || !layout->slots ||
-	    (uint64_t)layout->slots * layout->members > UINT32_MAX)
+	    (uint64_t)layout->slots * layout->members > UINT32_MAX ||
+	    (layout->live & ~layout_members(layout->members)) ||
+	    layout->epoch >> 32 == 0 || layout->epoch >> 32 == UINT32_MAX)
 		return false;
 	layout_place(layout);
 	return true;

@@ -21,6 +21,7 @@ enum {
 	LAYOUT_BLOCK_LEAST = 512,
 	LAYOUT_BLOCK_MOST = 65536,
 	LAYOUT_MEMBERS = 64,
+	LAYOUT_PAGE_MOST = 1 << 30,
 };
 
 /**
@@ -59,6 +60,12 @@ struct layout {
 	uint64_t data;
 	uint64_t end;
 };
+
+/** layout_members() - all of @count members, by bit. */
+static inline uint64_t layout_members(uint32_t count)
+{
+	return count == LAYOUT_MEMBERS ? UINT64_MAX : (1ull << count) - 1;
+}
 
 /** layout_place() - compute the derived fields. */
 void layout_place(struct layout *layout);

@@ -10,7 +10,7 @@
 static const char creating[] = "nvmepeer_store_create";
 static const char opening[] = "nvmepeer_store_open";
 
-enum { TABLE_PIECE = 1 << 20 };
+enum { PIECE = 1 << 20 };
 
 static int fail_open(const char *call, const char *path, int error)
 {
@@ -30,6 +30,16 @@ static int fail_open(const char *call, const char *path, int error)
 	}
 }
 
+/* A member that is open, and its I/O fails. */
+static int fail_io(const char *call, const char *path, int error)
+{
+	if (error == -ENOMEM)
+		return store_fail_memory(call);
+	return store_fail(call, error, "a member cannot be read or written",
+			  "see the kernel's log; replace the disk, or leave it out", "%s: %s", path,
+			  strerrordesc_np(-error));
+}
+
 static int check_count(const char *call, uint32_t count)
 {
 	if (count && count <= NVMEPEER_STORE_MEMBERS)
@@ -38,13 +48,13 @@ static int check_count(const char *call, uint32_t count)
 			  "%u members of at most %d", count, NVMEPEER_STORE_MEMBERS);
 }
 
-static void *block_new(void)
+static void *piece_new(void)
 {
-	void *block;
+	void *piece;
 
-	if (posix_memalign(&block, LAYOUT_BLOCK_MOST, LAYOUT_BLOCK_MOST))
+	if (posix_memalign(&piece, LAYOUT_BLOCK_MOST, PIECE))
 		return NULL;
-	return memset(block, 0, LAYOUT_BLOCK_MOST);
+	return memset(piece, 0, PIECE);
 }
 
 /* ---- Create ---- */
@@ -64,30 +74,45 @@ static int check_options(const struct nvmepeer_store_options *options)
 	if (options->flags & ~NVMEPEER_STORE_FORCE)
 		return store_fail(creating, -EINVAL, what, "pass NVMEPEER_STORE_FORCE or 0",
 				  "unknown flags %#x", options->flags);
-	if (!options->page_bytes || options->page_bytes % 4)
-		return store_fail(creating, -EINVAL, what, "pass a multiple of 4 bytes",
+	if (!options->page_bytes || options->page_bytes % 4 || options->page_bytes > LAYOUT_PAGE_MOST)
+		return store_fail(creating, -EINVAL, what, "pass a multiple of 4 bytes, at most 1 GiB",
 				  "pages of %u bytes", options->page_bytes);
 	return 0;
 }
 
-/* Refuse to overwrite what is not empty. */
-static int check_empty(const char *path, const struct io_disk *disk, struct io_queue *queue,
-		       uint8_t *block)
+static bool is_zero(const uint8_t *data, uint64_t bytes)
 {
-	struct layout layout;
-	uint32_t bytes = disk->block;
-	int error;
+	return !bytes || (!data[0] && !memcmp(data, data + 1, bytes - 1));
+}
 
-	memset(block, 0, LAYOUT_BLOCK_MOST);
-	error = run_one(queue, disk, IO_READ, block, 0, bytes);
+/*
+ * Refuse to overwrite what is not empty.  File systems, LVM, RAID and partition tables have
+ * their superblocks and copies of them within 1 MiB of one of the ends.
+ */
+static int check_empty(const char *path, const struct io_disk *disk, struct io_queue *queue,
+		       uint8_t *piece)
+{
+	uint64_t end = disk->bytes / disk->block * disk->block;
+	uint64_t bytes = end < PIECE ? end : PIECE;
+	uint64_t last = end - bytes;
+	struct layout layout;
+	bool store;
+	int error = run_one(queue, disk, IO_READ, piece, 0, bytes);
+
 	if (error)
-		return fail_open(creating, path, error);
-	if (!block[0] && !memcmp(block, block + 1, bytes - 1))
-		return 0;
+		return fail_io(creating, path, error);
+	store = layout_decode(&layout, piece);
+	if (!store && is_zero(piece, bytes)) {
+		error = last ? run_one(queue, disk, IO_READ, piece, last, bytes) : 0;
+		if (error)
+			return fail_io(creating, path, error);
+		if (is_zero(piece, bytes))
+			return 0;
+	}
 	return store_fail(creating, -EEXIST, "the member is not empty",
 			  "pass NVMEPEER_STORE_FORCE (nvme-peer: --force) to overwrite it",
-			  layout_decode(&layout, block) ? "%s holds a store" : "%s holds other data",
-			  path);
+			  store ? "%s holds a store" :
+			  "%s holds other data: its first and last 1 MiB are not zero", path);
 }
 
 /* What all members can have. */
@@ -120,47 +145,61 @@ static int fit(const char *const *paths, const struct io_disk *disks, uint32_t c
 			  (unsigned long long)disks[smallest].bytes, options->page_bytes);
 }
 
-/* Entries without values, durable before the superblock. */
+/* Entries without values, durable before the superblock.  @piece is zeros, of PIECE bytes. */
 static int clear_table(const struct layout *layout, const struct io_disk *disk,
-		       struct io_queue *queue)
+		       struct io_queue *queue, void *piece)
 {
 	uint64_t done = 0;
-	void *zeros;
 	int error = 0;
 
-	if (posix_memalign(&zeros, LAYOUT_BLOCK_MOST, TABLE_PIECE))
-		return -ENOMEM;
-	memset(zeros, 0, TABLE_PIECE);
 	while (!error && done < layout->table_bytes) {
 		uint64_t rest = layout->table_bytes - done;
-		uint64_t bytes = rest < TABLE_PIECE ? rest : TABLE_PIECE;
+		uint64_t bytes = rest < PIECE ? rest : PIECE;
 
-		error = run_one(queue, disk, IO_WRITE, zeros, layout->unit + done, bytes);
+		error = run_one(queue, disk, IO_WRITE, piece, layout->unit + done, bytes);
 		done += bytes;
 	}
-	free(zeros);
 	return error ? error : run_one(queue, disk, IO_FLUSH, NULL, 0, 0);
 }
 
-static int write_members(const char *const *paths, const struct io_disk *disks, uint32_t count,
-			 struct layout *layout, struct io_queue *queue, void *block)
+/*
+ * No member has a superblock while tables are written: that of an earlier store would be
+ * one of values that are overwritten.  New ones last.  @piece is zeros.
+ */
+static int write_member(const struct layout *layout, const struct io_disk *disk,
+			struct io_queue *queue, int step, void *piece)
 {
-	int error = 0;
+	int error;
 
+	switch (step) {
+	case 0:
+		return run_one(queue, disk, IO_WRITE_FUA, piece, 0, layout->unit);
+	case 1:
+		return clear_table(layout, disk, queue, piece);
+	}
+	layout_encode(layout, piece);
+	error = run_one(queue, disk, IO_WRITE_FUA, piece, 0, layout->block);
+	memset(piece, 0, layout->block);
+	return error;
+}
+
+static int write_members(const char *const *paths, const struct io_disk *disks, uint32_t count,
+			 struct layout *layout, struct io_queue *queue, void *piece)
+{
 	if (getrandom(layout->uuid, sizeof(layout->uuid), 0) != sizeof(layout->uuid))
 		return store_fail(creating, -EIO, "no random numbers", "", "getrandom() failed");
 	layout->epoch = epoch_new(0);
-	layout->live = count == 64 ? UINT64_MAX : (1ull << count) - 1;
-	for (uint32_t i = 0; !error && i < count; i++) {
-		layout->member = i;
-		error = clear_table(layout, &disks[i], queue);
-		if (!error) {
-			layout_encode(layout, block);
-			error = run_one(queue, &disks[i], IO_WRITE_FUA, block, 0, layout->block);
+	layout->live = layout_members(count);
+	memset(piece, 0, PIECE);
+	for (int step = 0; step < 3; step++)
+		for (uint32_t i = 0; i < count; i++) {
+			int error;
+
+			layout->member = i;
+			error = write_member(layout, &disks[i], queue, step, piece);
+			if (error)
+				return fail_io(creating, paths[i], error);
 		}
-		if (error)
-			return fail_open(creating, paths[i], error);
-	}
 	return 0;
 }
 
@@ -171,7 +210,7 @@ int nvmepeer_store_create(const char *const *members, uint32_t count,
 	struct io_queue *queue = NULL;
 	struct layout layout;
 	uint32_t opened = 0;
-	void *block = NULL;
+	void *piece = NULL;
 	int error = check_count(creating, count);
 
 	if (!error)
@@ -185,21 +224,21 @@ int nvmepeer_store_create(const char *const *members, uint32_t count,
 			goto close;
 		}
 	}
-	block = block_new();
-	error = block ? io_queue_open(&queue) : -ENOMEM;
+	piece = piece_new();
+	error = piece ? io_queue_open(&queue) : -ENOMEM;
 	if (error) {
 		error = store_fail_queue(creating, error);
 		goto close;
 	}
 	error = fit(members, disks, count, options, &layout);
 	for (uint32_t i = 0; !error && !(options->flags & NVMEPEER_STORE_FORCE) && i < count; i++)
-		error = check_empty(members[i], &disks[i], queue, block);
+		error = check_empty(members[i], &disks[i], queue, piece);
 	if (!error)
-		error = write_members(members, disks, count, &layout, queue, block);
+		error = write_members(members, disks, count, &layout, queue, piece);
 close:
 	if (queue)
 		io_queue_close(queue);
-	free(block);
+	free(piece);
 	while (opened)
 		io_close(&disks[--opened]);
 	return error;
@@ -231,18 +270,25 @@ static int read_super(struct found *found, bool read_only, void *block)
 		io_close(&found->disk);
 		return store_fail_queue(opening, error);
 	}
-	error = run_one(queue, &found->disk, IO_READ, block, 0, found->disk.block);
+	if (found->disk.block <= PIECE)
+		error = run_one(queue, &found->disk, IO_READ, block, 0, found->disk.block);
+	else
+		error = -EUCLEAN;
 	io_queue_close(queue);
-	if (error)
-		error = fail_open(opening, found->path, error);
+	if (error == -EUCLEAN)
+		error = store_fail(opening, -EUCLEAN, "a member holds no store",
+				   "format the namespace with blocks of at most 64 KiB",
+				   "%s has blocks of %u bytes", found->path, found->disk.block);
+	else if (error)
+		error = fail_io(opening, found->path, error);
 	else if (!layout_decode(&found->layout, block))
 		error = store_fail(opening, -EUCLEAN, "a member holds no store",
 				   "create it: nvmepeer_store_create() (nvme-peer store create)",
 				   "%s has no valid superblock", found->path);
 	else if (found->layout.end > found->disk.bytes ||
 		 found->layout.block % found->disk.block)
-		error = store_fail(opening, -EUCLEAN, "a member is not as it was created",
-				   "restore its size and format",
+		error = store_fail(opening, -EINVAL, "a member is not as it was created",
+				   "restore its size and format, or leave it out with NVMEPEER_STORE_DEGRADED",
 				   "%s has %llu bytes and blocks of %u; the store needs %llu and %u",
 				   found->path, (unsigned long long)found->disk.bytes,
 				   found->disk.block, (unsigned long long)found->layout.end,
@@ -250,6 +296,24 @@ static int read_super(struct found *found, bool read_only, void *block)
 	if (error)
 		io_close(&found->disk);
 	return error;
+}
+
+/*
+ * Errors of a member that is absent or broken.  After any other one the disk may have all
+ * its values, and the store must not go on without it, which would empty it.
+ */
+static bool is_absent(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ENXIO:
+	case -ENODEV:
+	case -EIO:
+	case -EUCLEAN:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* Open what can be opened.  Returns the number, or a negative errno; closes on failure. */
@@ -264,11 +328,12 @@ static int find_members(const char *const *paths, uint32_t count, uint32_t flags
 		error = read_super(&found[opened], flags & NVMEPEER_STORE_READ_ONLY, block);
 		if (!error)
 			opened++;
-		else if (!(flags & NVMEPEER_STORE_DEGRADED))
-			break;
+		else if (!(flags & NVMEPEER_STORE_DEGRADED) || !is_absent(error))
+			goto close;
 	}
-	if (opened && (!error || (flags & NVMEPEER_STORE_DEGRADED)))
+	if (opened)
 		return (int)opened;
+close:
 	while (opened)
 		io_close(&found[--opened].disk);
 	return error;
@@ -300,6 +365,56 @@ static int check_members(const struct found *found, uint32_t count)
 	return 0;
 }
 
+/*
+ * Whether a member has an epoch that @latest follows: the parent, or one in which a member
+ * of @holders, those that have @latest, was live.  Else it has gone on without them.
+ */
+static bool precedes(const struct layout *layout, const struct layout *latest, uint64_t holders)
+{
+	return layout->epoch == latest->epoch || layout->epoch == latest->previous ||
+	       layout->live & holders;
+}
+
+/* The first member that has gone on without those that have the epoch of @latest, or NULL. */
+static const struct found *find_apart(const struct found *found, uint32_t count,
+				      const struct layout *latest)
+{
+	uint64_t holders = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (found[i].layout.epoch == latest->epoch)
+			holders |= 1ull << found[i].layout.member;
+	for (uint32_t i = 0; i < count; i++)
+		if (!precedes(&found[i].layout, latest, holders))
+			return &found[i];
+	return NULL;
+}
+
+/*
+ * The superblock of the latest epoch: the one that those of all members precede.  If
+ * members have gone on apart there is none: each side has values that the other does not
+ * have, and has freed some that the other has.
+ */
+static const struct layout *find_latest(const struct found *found, uint32_t count)
+{
+	const struct found *latest = NULL, *newest = &found[0];
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (found[i].layout.epoch > newest->layout.epoch)
+			newest = &found[i];
+		if (!find_apart(found, count, &found[i].layout) &&
+		    (!latest || found[i].layout.epoch > latest->layout.epoch))
+			latest = &found[i];
+	}
+	if (latest)
+		return &latest->layout;
+	store_fail(opening, -ESTALE, "members of the store were used without each other",
+		   "leave one side out, with NVMEPEER_STORE_DEGRADED; its values are lost",
+		   "%s, and %s, each went on without the other", newest->path,
+		   find_apart(found, count, &newest->layout)->path);
+	return NULL;
+}
+
 static int allocate_member(struct member *member)
 {
 	uint64_t units = member->layout.table_bytes / member->layout.unit;
@@ -317,10 +432,14 @@ static int allocate_member(struct member *member)
 }
 
 /* The members in order of their numbers; @found is theirs, also after a failure. */
-static int assemble(struct nvmepeer_store *store, const struct found *found, uint32_t count)
+static int assemble(struct nvmepeer_store *store, const struct found *found, uint32_t count,
+		    const struct layout *latest)
 {
 	int error = 0;
 
+	store->layout.epoch = latest->epoch;
+	store->layout.previous = latest->previous;
+	store->layout.live = latest->live;
 	for (uint32_t i = 0; i < store->layout.members; i++) {
 		store->members[i].failed = store->members[i].lost = true;
 		store->members[i].last = &store->members[i].changes;
@@ -328,17 +447,13 @@ static int assemble(struct nvmepeer_store *store, const struct found *found, uin
 	for (uint32_t i = 0; i < count; i++) {
 		struct member *member = &store->members[found[i].layout.member];
 
+		member->path = found[i].path;
 		member->disk = found[i].disk;
 		member->layout = found[i].layout;
 		member->present = true;
 		member->failed = member->lost = false;
 		if (!error)
 			error = allocate_member(member);
-		if (member->layout.epoch > store->layout.epoch) {
-			store->layout.epoch = member->layout.epoch;
-			store->layout.previous = member->layout.previous;
-			store->layout.live = member->layout.live;
-		}
 	}
 	return error;
 }
@@ -374,46 +489,77 @@ static int check_missing(const struct nvmepeer_store *store, uint32_t flags)
 			  store->layout.members);
 }
 
-/* Bring all members to one epoch; empty those that have missed changes. */
-static int agree(struct nvmepeer_store *store, struct io_queue *queue)
+/* Empty members that have missed changes.  @piece is zeros. */
+static int empty_members(struct nvmepeer_store *store, struct io_queue *queue, void *piece)
 {
-	int error = 0;
+	for (uint32_t i = 0; i < store->layout.members; i++) {
+		struct member *member = &store->members[i];
+		int error = 0;
 
-	for (uint32_t i = 0; !error && i < store->layout.members; i++) {
+		if (store->emptied >> i & 1)
+			error = clear_table(&member->layout, &member->disk, queue, piece);
+		if (error)
+			return fail_io(opening, member->path, error);
+	}
+	return 0;
+}
+
+/*
+ * A new epoch.  If a member fails here, the open does, and the others must not go on
+ * without it: its values would be lost, and it has missed nothing.
+ */
+static int begin_epoch(struct nvmepeer_store *store, struct io_queue *queue)
+{
+	uint32_t failed = 0;
+	int error = epoch_advance(store, queue);
+
+	if (!error)
+		return 0;
+	while (!store->members[failed].present || !store->members[failed].failed)
+		failed++;
+	return fail_io(opening, store->members[failed].path, error);
+}
+
+/* Bring all members to one epoch; empty those that have missed changes.  @piece is zeros. */
+static int agree(struct nvmepeer_store *store, struct io_queue *queue, void *piece)
+{
+	int error;
+
+	for (uint32_t i = 0; i < store->layout.members; i++) {
 		struct member *member = &store->members[i];
 
 		if (!member->present)
 			continue;
+		error = 0;
 		if (!is_current(store, member))
 			store->emptied |= 1ull << i;
 		else if (member->layout.epoch != store->layout.epoch && !store->read_only)
 			error = epoch_write(store, queue, member);
+		if (error)
+			return fail_io(opening, member->path, error);
 	}
-	if (error || store->read_only || (!store->emptied && !missing(store)))
-		return error;
-	for (uint32_t i = 0; !error && i < store->layout.members; i++)
-		if (store->emptied >> i & 1)
-			error = clear_table(&store->members[i].layout, &store->members[i].disk, queue);
-	/*
-	 * If a member fails here, the open does, and the others must not go on without it:
-	 * its values would be lost, and it has missed nothing.
-	 */
-	if (!error)
-		error = epoch_advance(store, queue);
-	return error;
+	if (store->read_only || (!store->emptied && !missing(store)))
+		return 0;
+	error = empty_members(store, queue, piece);
+	return error ? error : begin_epoch(store, queue);
 }
 
-static void index_member(struct member *member)
+static void index_member(const struct nvmepeer_store *store, struct member *member)
 {
+	/*
+	 * A member that was emptied has lost its count of commits: with the epoch in the upper
+	 * half, no generation is used twice.
+	 */
+	uint64_t first = store->layout.epoch >> 32 << 32;
+
 	/* From the last to the first, so that the first are allocated first. */
 	for (uint32_t i = member->layout.slots; i--; ) {
 		struct slot *slot = &member->slots[i];
+		uint8_t *entry = member->table + (size_t)i * LAYOUT_ENTRY;
 		struct descriptor descriptor;
-		enum entry_state state = entry_decode(&member->layout, i,
-						      member->table + (size_t)i * LAYOUT_ENTRY,
-						      &descriptor);
+		enum entry_state state = entry_decode(&member->layout, i, entry, &descriptor);
 
-		slot->generation = descriptor.generation;
+		slot->generation = descriptor.generation ? descriptor.generation : first;
 		if (state == ENTRY_VALUE) {
 			slot->length = descriptor.length;
 			slot->checksum = descriptor.checksum;
@@ -421,9 +567,32 @@ static void index_member(struct member *member)
 			slot->state = SLOT_VALUE;
 			continue;
 		}
-		member->damaged += state == ENTRY_DAMAGED;
 		member->free[member->free_count++] = i;
+		if (state != ENTRY_DAMAGED)
+			continue;
+		member->damaged++;
+		memset(entry, 0, LAYOUT_ENTRY);
+		member->dirty[(size_t)i * LAYOUT_ENTRY / member->layout.unit] = true;
 	}
+}
+
+/*
+ * Entries that were damaged are durably without a value before their slots are written: what
+ * was read may not be what is on the disk.
+ */
+static int clear_damaged(const struct nvmepeer_store *store, struct io_queue *queue,
+			 struct member *member)
+{
+	uint64_t bytes = member->layout.unit;
+	int error = 0;
+
+	for (uint64_t unit = 0; !error && unit < member->layout.table_bytes / bytes; unit++) {
+		if (member->dirty[unit] && !store->read_only)
+			error = run_one(queue, &member->disk, IO_WRITE_FUA,
+					member->table + unit * bytes, (unit + 1) * bytes, bytes);
+		member->dirty[unit] = false;
+	}
+	return error;
 }
 
 /*
@@ -440,7 +609,7 @@ static int read_table(const struct nvmepeer_store *store, struct io_queue *queue
 		error = run_one(queue, &member->disk, IO_FLUSH, NULL, 0, 0);
 	while (!error && done < member->layout.table_bytes) {
 		uint64_t rest = member->layout.table_bytes - done;
-		uint64_t bytes = rest < TABLE_PIECE ? rest : TABLE_PIECE;
+		uint64_t bytes = rest < PIECE ? rest : PIECE;
 
 		error = run_one(queue, &member->disk, IO_READ, member->table + done,
 				member->layout.unit + done, bytes);
@@ -449,20 +618,34 @@ static int read_table(const struct nvmepeer_store *store, struct io_queue *queue
 	return error;
 }
 
-static int load(struct nvmepeer_store *store, struct io_queue *queue)
+static int load_member(const struct nvmepeer_store *store, struct io_queue *queue,
+		       struct member *member, bool emptied)
 {
-	int error = agree(store, queue);
+	int error = 0;
+
+	/* Opened for reading only, it keeps its table, whose values do not count. */
+	if (!(store->read_only && emptied))
+		error = read_table(store, queue, member);
+	if (error)
+		return error;
+	index_member(store, member);
+	return clear_damaged(store, queue, member);
+}
+
+/* @piece is zeros. */
+static int load(struct nvmepeer_store *store, struct io_queue *queue, void *piece)
+{
+	int error = agree(store, queue, piece);
 
 	for (uint32_t i = 0; !error && i < store->layout.members; i++) {
 		struct member *member = &store->members[i];
 
-		if (!member->present)
-			continue;
-		/* Opened for reading only, it keeps its table, whose values do not count. */
-		if (!(store->read_only && store->emptied >> i & 1))
-			error = read_table(store, queue, member);
-		if (!error)
-			index_member(member);
+		if (member->present)
+			error = load_member(store, queue, member, store->emptied >> i & 1);
+		if (error)
+			error = fail_io(opening, member->path, error);
+		/* The caller's. */
+		member->path = NULL;
 	}
 	return error;
 }
@@ -475,10 +658,9 @@ static struct nvmepeer_store *store_new(const struct layout *layout, uint32_t fl
 	if (!store)
 		return NULL;
 	store->layout = *layout;
-	store->layout.epoch = 0;
 	store->read_only = flags & NVMEPEER_STORE_READ_ONLY;
 	store->members = calloc(layout->members, sizeof(*store->members));
-	store->block = block_new();
+	store->block = piece_new();
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_mutex_init(&store->epoch_lock, NULL);
 	pthread_mutex_init(&store->queue_lock, NULL);
@@ -495,19 +677,24 @@ static struct nvmepeer_store *store_new(const struct layout *layout, uint32_t fl
 }
 
 static int open_store(struct found *found, uint32_t count, uint32_t flags,
-		      struct nvmepeer_store **opened)
+		      void *piece, struct nvmepeer_store **opened)
 {
 	struct nvmepeer_store *store;
 	struct io_queue *queue = NULL;
+	const struct layout *latest = NULL;
 	int error = check_members(found, count);
 
+	if (!error) {
+		latest = find_latest(found, count);
+		error = latest ? 0 : -ESTALE;
+	}
 	store = error ? NULL : store_new(&found[0].layout, flags);
 	if (!store) {
 		while (count)
 			io_close(&found[--count].disk);
 		return error ? error : store_fail_memory(opening);
 	}
-	error = assemble(store, found, count);
+	error = assemble(store, found, count, latest);
 	if (!error)
 		error = queue_get(store, &queue);
 	if (error) {
@@ -517,11 +704,7 @@ static int open_store(struct found *found, uint32_t count, uint32_t flags,
 	error = check_missing(store, flags);
 	if (error)
 		goto put;
-	error = load(store, queue);
-	if (error)
-		error = store_fail(opening, error, "a table cannot be read or written",
-				   "see the kernel's log; leave the member out with NVMEPEER_STORE_DEGRADED",
-				   "%s", strerrordesc_np(-error));
+	error = load(store, queue, memset(piece, 0, PIECE));
 put:
 	queue_put(store, queue);
 close:
@@ -546,7 +729,7 @@ int nvmepeer_store_open(const char *const *members, uint32_t count, uint32_t fla
 				  "pass NVMEPEER_STORE_DEGRADED, NVMEPEER_STORE_READ_ONLY or 0",
 				  "unknown flags %#x", flags);
 	found = calloc(count, sizeof(*found));
-	block = block_new();
+	block = piece_new();
 	if (!found || !block) {
 		free(found);
 		free(block);
@@ -554,7 +737,7 @@ int nvmepeer_store_open(const char *const *members, uint32_t count, uint32_t fla
 	}
 	result = find_members(members, count, flags, block, found);
 	if (result > 0)
-		result = open_store(found, (uint32_t)result, flags, store);
+		result = open_store(found, (uint32_t)result, flags, block, store);
 	free(block);
 	free(found);
 	return result;

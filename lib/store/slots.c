@@ -90,21 +90,38 @@ int nvmepeer_store_pin(struct nvmepeer_store *store, struct nvmepeer_store_item 
 {
 	pthread_mutex_lock(&store->lock);
 	for (uint32_t i = 0; i < count; i++) {
+		items[i].flags &= ~(uint32_t)NVMEPEER_STORE_PINNED;
 		items[i].result = slot_pin(store, &items[i]);
-		if (!items[i].result)
-			describe(store, &items[i]);
+		if (items[i].result)
+			continue;
+		describe(store, &items[i]);
+		items[i].flags |= NVMEPEER_STORE_PINNED;
 	}
 	pthread_mutex_unlock(&store->lock);
-	return store_fail_items("nvmepeer_store_pin", items, count);
+	return store_fail_items(store, "nvmepeer_store_pin", items, count);
 }
 
-void nvmepeer_store_unpin(struct nvmepeer_store *store, const struct nvmepeer_store_item *items,
+/* Whether the slot can have the pin of an item.  The caller holds the lock. */
+static bool has_pin(const struct nvmepeer_store *store, const struct nvmepeer_store_item *item)
+{
+	const struct slot *slot;
+
+	if (!slot_exists(store, item->slot) || !member_of(store, item->slot)->present)
+		return false;
+	slot = slot_at(store, item->slot);
+	return slot->users && slot->generation == item->generation &&
+	       (slot->state == SLOT_VALUE || slot->state == SLOT_FREEING);
+}
+
+void nvmepeer_store_unpin(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 			  uint32_t count)
 {
 	pthread_mutex_lock(&store->lock);
-	for (uint32_t i = 0; i < count; i++)
-		if (!items[i].result)
+	for (uint32_t i = 0; i < count; i++) {
+		if (items[i].flags & NVMEPEER_STORE_PINNED && has_pin(store, &items[i]))
 			slot_unpin(store, slot_at(store, items[i].slot));
+		items[i].flags &= ~(uint32_t)NVMEPEER_STORE_PINNED;
+	}
 	pthread_mutex_unlock(&store->lock);
 }
 
@@ -151,6 +168,13 @@ static int fail_slot(const char *call, const struct nvmepeer_store *store, uint3
 			  (unsigned long long)store->layout.slots * store->layout.members);
 }
 
+static int fail_namespace(const char *call, uint32_t member)
+{
+	return store_fail(call, -EOPNOTSUPP, "a peer cannot access the slots",
+			  "use a namespace or a partition of one, not dm, LVM, md, loop or a file",
+			  "member %u is no NVMe namespace", member);
+}
+
 static uint64_t lba_of(const struct nvmepeer_store *store, uint32_t slot)
 {
 	const struct member *member = member_of(store, slot);
@@ -173,11 +197,29 @@ int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
 	made.member = slot % store->layout.members;
 	if (is_lost(store, made.member))
 		return fail_lost(call, made.member);
+	if (!member_of(store, slot)->disk.nsid)
+		return fail_namespace(call, made.member);
+	made.nsid = member_of(store, slot)->disk.nsid;
 	made.block_bytes = member_of(store, slot)->disk.block;
 	made.lba = lba_of(store, slot);
 	made.blocks = (uint32_t)(store->layout.slot_bytes / made.block_bytes);
 	store_copy_out(place, size, &made, sizeof(made));
 	return 0;
+}
+
+/* A slot to be written is allocated; one to be read has a value that is pinned. */
+static int check_access(struct nvmepeer_store *store, const struct nvmepeer_store_item *item)
+{
+	const struct slot *slot = slot_at(store, item->slot);
+	bool good;
+
+	pthread_mutex_lock(&store->lock);
+	if (slot->state == SLOT_ALLOCATED)
+		good = !item->generation && !slot->freeing;
+	else
+		good = has_pin(store, item) && item->length <= slot->length;
+	pthread_mutex_unlock(&store->lock);
+	return good ? 0 : -EINVAL;
 }
 
 int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
@@ -191,7 +233,11 @@ int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
 				  "member %u of %u", member, store->layout.members);
 	if (is_lost(store, member))
 		return fail_lost(call, member);
+	if (!store->members[member].disk.nsid)
+		return fail_namespace(call, member);
 	for (uint32_t i = 0; i < count; i++) {
+		int error;
+
 		if (!slot_exists(store, slots[i].slot))
 			return fail_slot(call, store, slots[i].slot);
 		if (slots[i].slot % store->layout.members != member ||
@@ -201,6 +247,12 @@ int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
 					  "item %u: slot %u of member %u, %u bytes, in a list for member %u",
 					  i, slots[i].slot, slots[i].slot % store->layout.members,
 					  slots[i].length, member);
+		error = check_access(store, &slots[i]);
+		if (error)
+			return store_fail(call, error, "the slot is not the caller's",
+					  "allocate it to write it, or pin its value to read it",
+					  "item %u: slot %u, generation %llu, is neither", i,
+					  slots[i].slot, (unsigned long long)slots[i].generation);
 		items[i].lba = lba_of(store, slots[i].slot);
 		items[i].bytes = slots[i].length;
 	}

@@ -44,6 +44,8 @@ enum slot_state {
  * @users: calls that read or write the slot, and pins
  * @state: enum slot_state
  * @has_checksum: by nvmepeer_store_write()
+ * @freeing: a call of nvmepeer_store_free() has begun with the slot and not ended
+ * @uncertain: allocated, and its entry may be on the disk although the commit has failed
  */
 struct slot {
 	uint64_t checksum;
@@ -52,6 +54,8 @@ struct slot {
 	uint32_t users;
 	uint8_t state;
 	bool has_checksum;
+	bool freeing;
+	bool uncertain;
 };
 
 /**
@@ -76,6 +80,7 @@ struct change {
 
 /**
  * struct member - a member
+ * @path: its path, during nvmepeer_store_open()
  * @layout: its superblock; the epoch is guarded by nvmepeer_store.epoch_lock
  * @disk: open if @present
  * @present: it was there at open; constant
@@ -95,6 +100,7 @@ struct change {
  * The rest is guarded by nvmepeer_store.lock.
  */
 struct member {
+	const char *path;
 	struct layout layout;
 	struct io_disk disk;
 	bool present;
@@ -152,8 +158,12 @@ int store_fail_memory(const char *call);
 /** store_fail_queue() - explain a failure of queue_get(). */
 int store_fail_queue(const char *call, int error);
 
+/** store_fail_call() - fail a whole list by an error of queue_get(), which is each result. */
+int store_fail_call(const char *call, int error, struct nvmepeer_store_item *items, uint32_t count);
+
 /** store_fail_items() - explain the first item with a result.  Returns it, or 0. */
-int store_fail_items(const char *call, const struct nvmepeer_store_item *items, uint32_t count);
+int store_fail_items(const struct nvmepeer_store *store, const char *call,
+		     const struct nvmepeer_store_item *items, uint32_t count);
 
 /** store_check_size() - 0, or -EINVAL if a caller's structure is too small. */
 int store_check_size(const char *call, size_t size, size_t least);
@@ -241,6 +251,10 @@ int slot_pin(struct nvmepeer_store *store, const struct nvmepeer_store_item *ite
 
 /** slot_unpin() - a user less.  The caller holds lock. */
 void slot_unpin(struct nvmepeer_store *store, struct slot *slot);
+
+/** values_read() - as nvmepeer_store_read(), by a queue of the caller, not explained. */
+void values_read(struct nvmepeer_store *store, struct io_queue *queue,
+		 struct nvmepeer_store_item *items, uint32_t count);
 
 /** buffer_new() - memory for I/O, zeroed; NULL if there is none. */
 void *buffer_new(const struct nvmepeer_store *store, uint64_t bytes);

@@ -62,7 +62,7 @@ static int own(struct nvmepeer_store *store, const struct nvmepeer_store_item *i
 	slot = slot_at(store, item->slot);
 	if (slot->state != SLOT_ALLOCATED)
 		return -EINVAL;
-	if (slot->users)
+	if (slot->users || slot->freeing)
 		return -EBUSY;
 	slot->users++;
 	slot->length = 0;
@@ -156,6 +156,19 @@ static void run(struct nvmepeer_store *store, struct io_queue *queue,
 	end(store, transfers, made, kind == IO_WRITE ? checksums : NULL);
 }
 
+static void run_all(struct nvmepeer_store *store, struct io_queue *queue,
+		    struct nvmepeer_store_item *items, uint32_t count, enum io_kind kind)
+{
+	for (uint32_t i = 0; i < count; i += BATCH)
+		run(store, queue, items + i, count - i < BATCH ? count - i : BATCH, kind);
+}
+
+void values_read(struct nvmepeer_store *store, struct io_queue *queue,
+		 struct nvmepeer_store_item *items, uint32_t count)
+{
+	run_all(store, queue, items, count, IO_READ);
+}
+
 static int run_list(const char *call, struct nvmepeer_store *store,
 		    struct nvmepeer_store_item *items, uint32_t count, enum io_kind kind)
 {
@@ -163,11 +176,10 @@ static int run_list(const char *call, struct nvmepeer_store *store,
 	int error = queue_get(store, &queue);
 
 	if (error)
-		return store_fail_queue(call, error);
-	for (uint32_t i = 0; i < count; i += BATCH)
-		run(store, queue, items + i, count - i < BATCH ? count - i : BATCH, kind);
+		return store_fail_call(call, error, items, count);
+	run_all(store, queue, items, count, kind);
 	queue_put(store, queue);
-	return store_fail_items(call, items, count);
+	return store_fail_items(store, call, items, count);
 }
 
 int nvmepeer_store_write(struct nvmepeer_store *store, struct nvmepeer_store_item *items,

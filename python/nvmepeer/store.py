@@ -21,6 +21,7 @@ from .library import Error, explain
 
 TAG_BYTES = 64
 FORCE, DEGRADED, READ_ONLY = 1, 2, 4
+_PEER, _PINNED = 1, 2
 
 _handle, _receives = c_void_p, POINTER(c_void_p)
 
@@ -44,7 +45,7 @@ class _Item(ctypes.Structure):
     """struct nvmepeer_store_item"""
 
     _fields_ = [("slot", c_uint32), ("length", c_uint32), ("generation", c_uint64),
-                ("data", c_void_p), ("result", c_int), ("reserved", c_uint32),
+                ("data", c_void_p), ("result", c_int), ("flags", c_uint32),
                 ("tag", c_uint8 * TAG_BYTES)]
 
 
@@ -52,7 +53,7 @@ class Place(ctypes.Structure):
     """struct nvmepeer_store_place"""
 
     _fields_ = [("size", c_uint32), ("member", c_uint32), ("lba", c_uint64), ("blocks", c_uint32),
-                ("block_bytes", c_uint32)]
+                ("block_bytes", c_uint32), ("nsid", c_uint32), ("reserved", c_uint32)]
 
 
 class Report(ctypes.Structure):
@@ -64,12 +65,25 @@ class Report(ctypes.Structure):
 
 
 class Value(NamedTuple):
-    """A slot with a value; in calls a slot number stands for any value of the slot."""
+    """A slot with a value; in read() and pin() a slot number stands for any value of the slot."""
 
     slot: int
     generation: int
     length: int
     tag: bytes
+
+
+class ListError(Error):
+    """A failed call on a list, of which other items may have succeeded.
+
+    results: for each item 0 or a negative errno
+    values: for each item its value, or None if it failed
+    """
+
+    def __init__(self, why: Error, items: Any) -> None:
+        super().__init__(why.call, why.errno, why.status, why.what, why.limit, why.help)
+        self.results = [int(item.result) for item in items]
+        self.values = [None if item.result else _value(item) for item in items]
 
 
 _takes: dict[str, list[Any]] = {
@@ -85,6 +99,7 @@ _takes: dict[str, list[Any]] = {
     "pin": [_handle, POINTER(_Item), c_uint32],
     "unpin": [_handle, POINTER(_Item), c_uint32],
     "place": [_handle, c_uint32, POINTER(Place), c_size_t],
+    "fill_list": [_handle, c_uint32, POINTER(_Item), c_void_p, c_uint32],
     "scan": [_handle, POINTER(c_uint64), POINTER(_Item), c_uint32],
     "check": [_handle, POINTER(Report), c_size_t],
 }
@@ -114,6 +129,11 @@ def _try(name: str, *arguments: Any) -> int:
     if result < 0:
         raise explain()
     return result
+
+
+def _try_items(name: str, handle: c_void_p, items: Any, *arguments: Any) -> None:
+    if int(_call(name, handle, items, len(items), *arguments)) < 0:
+        raise ListError(explain(), items)
 
 
 def _paths(members: Sequence[Union[str, "os.PathLike[str]"]]) -> Any:
@@ -181,31 +201,34 @@ class Store:
 
     def commit(self, slots: Sequence[int], tags: Sequence[bytes], length: int = 0) -> list[Value]:
         """Make values durable and readable; length: of values that a peer has written."""
+        if len(slots) != len(tags):
+            raise ValueError(f"{len(slots)} slots and {len(tags)} tags")
         items = _items(slots)
         for item, tag in zip(items, tags):
             if len(tag) > TAG_BYTES:
                 raise ValueError(f"a tag of {len(tag)} bytes: at most {TAG_BYTES}")
             item.tag[:len(tag)] = list(tag)
-            item.length = length
-        _try("commit", self._open(), items, len(items))
+            item.length, item.flags = length, _PEER if length else 0
+        _try_items("commit", self._open(), items)
         return [_value(item) for item in items]
 
     def read(self, values: Sequence[Slot], data: Sequence[Any]) -> list[int]:
-        """Read values into memory of a page each; returns their lengths.  Any failure raises."""
+        """Read values into memory of a page each; returns their lengths.  Any failure raises; the
+        others are read, see ListError."""
         items = _items(values)
         self._transfer("read", items, data)
         return [item.length for item in items]
 
     def free(self, values: Sequence[Slot], timeout_ms: int = 10000) -> None:
-        """Free slots, after their readers."""
+        """Free values, after their readers, and slots without a value, by their numbers."""
         items = _items(values)
-        _try("free", self._open(), items, len(items), timeout_ms)
+        _try_items("free", self._open(), items, timeout_ms)
 
     def pin(self, values: Sequence[Slot]) -> list[Value]:
         """Keep values from being freed until unpin(): all or none."""
         items = _items(values)
         try:
-            _try("pin", self._open(), items, len(items))
+            _try_items("pin", self._open(), items)
         except Error:
             _call("unpin", self._open(), items, len(items))
             raise
@@ -213,13 +236,28 @@ class Store:
 
     def unpin(self, values: Sequence[Value]) -> None:
         items = _items(values)
+        for item in items:
+            item.flags = _PINNED
         _call("unpin", self._open(), items, len(items))
 
     def place(self, slot: int) -> Place:
-        """Member and blocks of a slot."""
+        """Namespace and blocks of a slot."""
         place = Place()
         _try("place", self._open(), slot, byref(place), ctypes.sizeof(place))
         return place
+
+    def fill_list(self, member: int, slots: Sequence[Slot], offsets: Sequence[int], memory: int = 0,
+                  length: int = 0) -> list[list[int]]:
+        """Items of a list as cuda.item() makes them: of pinned values, to be read to offsets of
+        a memory, or of allocated slots, to which length bytes are written."""
+        if len(slots) != len(offsets):
+            raise ValueError(f"{len(slots)} slots and {len(offsets)} offsets")
+        items, rows = _items(slots), (c_uint64 * (4 * len(slots)))()
+        for item in items:
+            item.length = length or item.length
+        _try("fill_list", self._open(), member, items, rows, len(items))
+        return [[rows[4 * i], offset, memory | items[i].length << 32, 0xffffffff]
+                for i, offset in enumerate(offsets)]
 
     def scan(self) -> Iterator[Value]:
         """All values."""
@@ -249,4 +287,4 @@ class Store:
             item.data = ctypes.addressof(view)
             if name == "write":
                 item.length = len(view)
-        _try(name, self._open(), items, len(items))
+        _try_items(name, self._open(), items)

@@ -80,10 +80,26 @@ class StoreTest(unittest.TestCase):
         slots = self.store.alloc(2)
         values = self.store.commit(slots, [b"a", b"b"], length=4096)
         self.assertEqual([value.length for value in values], [4096, 4096])
-        places = [self.store.place(slot) for slot in slots]
-        self.assertEqual([place.member for place in places], [0, 1])
-        self.assertEqual([place.blocks for place in places], [2, 2])
+        # Peers have no access to files.
+        for call in (lambda: self.store.place(slots[0]),
+                     lambda: self.store.fill_list(0, values[:1], [0])):
+            with self.assertRaises(nvmepeer.Error) as caught:
+                call()
+            self.assertEqual(caught.exception.errno, errno.EOPNOTSUPP)
+        with self.assertRaisesRegex(ValueError, "1 slots and 2 offsets"):
+            self.store.fill_list(0, values[:1], [0, 1])
         self.assertEqual(self.store.check().unverified, 2)
+
+    def test_items_that_succeed_in_a_list_that_fails(self) -> None:
+        slots, page = self.store.alloc(2), bytearray(PAGE)
+        self.store.write(slots[:1], [page])
+        with self.assertRaises(store.ListError) as caught:
+            self.store.commit(slots, [b"a", b"b"])
+        self.assertEqual(caught.exception.results, [0, -errno.EINVAL])
+        value, failed = caught.exception.values
+        self.assertIsNone(failed)
+        self.assertEqual(self.store.read([value], [page]), [PAGE])
+        self.store.free([value, slots[1]])
 
     def test_errors(self) -> None:
         with self.assertRaisesRegex(nvmepeer.Error, "holds a store"):
@@ -99,6 +115,8 @@ class StoreTest(unittest.TestCase):
             slots = opened.alloc(1)
             with self.assertRaisesRegex(ValueError, "1 slots and 2 buffers"):
                 opened.write(slots, [bytearray(4), bytearray(4)])
+            with self.assertRaisesRegex(ValueError, "1 slots and 2 tags"):
+                opened.commit(slots, [b"x", b"y"])
             with self.assertRaisesRegex(ValueError, "65 bytes"):
                 opened.commit(slots, [b"x" * 65])
             with self.assertRaisesRegex(ValueError, "for a page"):

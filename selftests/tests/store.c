@@ -160,6 +160,8 @@ TEST_F(store, host_reads_values_of_the_peer_after_a_restart)
 	for (int i = 0; i < VALUES; i++)
 		fill(self->memory + (size_t)i * PLACE, i);
 	ASSERT_EQ(0, transfer(self, NVMEPEER_OP_WRITE));
+	for (int i = 0; i < VALUES; i++)
+		self->items[i].flags = NVMEPEER_STORE_PEER;
 	ASSERT_EQ(0, nvmepeer_store_commit(self->store, self->items, VALUES));
 	nvmepeer_store_close(self->store);
 	self->store = NULL;
@@ -172,6 +174,15 @@ TEST_F(store, host_reads_values_of_the_peer_after_a_restart)
 		fill(expected, self->items[i].tag[0]);
 		EXPECT_EQ(0, memcmp(data[i], expected, self->items[i].length));
 	}
+}
+
+/* Of the module's block device, as of the kernel's driver. */
+TEST_F(store, a_place_names_the_namespace)
+{
+	struct nvmepeer_store_place place;
+
+	ASSERT_EQ(0, nvmepeer_store_place(self->store, 1, &place, sizeof(place)));
+	EXPECT_EQ(nvmepeer_ns_info(self->ns)->nsid, place.nsid);
 }
 
 /* The store has the disk for itself. */

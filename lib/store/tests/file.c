@@ -82,6 +82,18 @@ static int try_open(const char *path, struct nvmepeer_store **store)
 	return nvmepeer_store_open(&path, 1, 0, store);
 }
 
+/* Data in the last block, as of md or a copy of a partition table. */
+static void check_last_block(const char *const *paths)
+{
+	struct nvmepeer_store_options options = { sizeof(options), 0, PAGE, 0 };
+	int file = open(paths[0], O_RDWR | O_CLOEXEC);
+
+	check(!ftruncate(file, 0) && !ftruncate(file, FILE_BYTES) &&
+	      pwrite(file, "data", 4, FILE_BYTES - 4) == 4 &&
+	      nvmepeer_store_create(paths, 1, &options) == -EEXIST, "data in the last block");
+	close(file);
+}
+
 /* What only files do. */
 static void check_files(const char *const *paths)
 {
@@ -106,7 +118,7 @@ static void check_files(const char *const *paths)
 	check(!truncate(paths[item.slot % 2], 8192) &&
 	      nvmepeer_store_read(store, &item, 1) == -EIO, "a file that was truncated");
 	nvmepeer_store_close(store);
-	check(nvmepeer_store_open(paths, 2, 0, &store) == -EUCLEAN, "is refused later");
+	check(nvmepeer_store_open(paths, 2, 0, &store) == -EINVAL, "is refused later");
 }
 
 int main(int argc, char **argv)
@@ -143,6 +155,7 @@ int main(int argc, char **argv)
 	nvmepeer_store_close(store);
 	if (argc == 1) {
 		check_files(paths);
+		check_last_block(paths);
 		unlink(names[0]);
 		unlink(names[1]);
 		rmdir(folder);

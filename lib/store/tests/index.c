@@ -243,6 +243,7 @@ TEST_F(index, a_key_has_one_value_after_a_restart)
 	for (int i = 0; i < 2; i++) {
 		items[i].slot = slots[i];
 		items[i].length = PAGE;
+		items[i].flags = NVMEPEER_STORE_PEER;
 	}
 	ASSERT_EQ(0, nvmepeer_store_commit(self->store, items, 2));
 	close_index(self);

@@ -25,6 +25,7 @@ struct disk {
 	bool ended;
 	bool open;
 	int hidden;
+	uint32_t nsid;
 	uint32_t fail_after[4];
 	uint32_t fail_commands[4];
 };
@@ -236,6 +237,7 @@ int io_open(const char *path, bool read_only, struct io_disk *disk)
 	disk->bytes = model.disks[number].bytes;
 	disk->block = model.disks[number].block;
 	disk->start = 8192;
+	disk->nsid = model.disks[number].nsid;
 	disk->fd = (int)number;
 	pthread_mutex_unlock(&model.lock);
 	return error;
@@ -259,6 +261,7 @@ void model_reset(uint64_t seed)
 	for (uint32_t i = 0; i < MODEL_DISKS; i++) {
 		model.disks[i].block = MODEL_BLOCK;
 		model.disks[i].bytes = MODEL_BYTES;
+		model.disks[i].nsid = 1;
 	}
 }
 
@@ -320,6 +323,11 @@ void model_bytes(uint32_t disk, uint64_t bytes)
 void model_hide(uint32_t disk, int error)
 {
 	model.disks[disk].hidden = error;
+}
+
+void model_namespace(uint32_t disk, uint32_t nsid)
+{
+	model.disks[disk].nsid = nsid;
 }
 
 void model_no_queues(int error)

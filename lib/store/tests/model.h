@@ -53,6 +53,9 @@ void model_bytes(uint32_t disk, uint64_t bytes);
 /** model_hide() - io_open() of a disk fails with @error; 0: no more. */
 void model_hide(uint32_t disk, int error);
 
+/** model_namespace() - the namespace of a disk, default 1; 0: it is none. */
+void model_namespace(uint32_t disk, uint32_t nsid);
+
 /** model_no_queues() - io_queue_open() fails with @error; 0: no more. */
 void model_no_queues(int error);
 

@@ -23,10 +23,12 @@ static const char *const paths[] = { "disk0", "disk1", "disk2" };
 /**
  * struct expected - what a slot has to have
  * @key: of its value; 0: none
+ * @generation: of its value
  * @surely: else @key or none, as the call did not return 0
  */
 struct expected {
 	uint64_t key;
+	uint64_t generation;
 	bool surely;
 };
 
@@ -111,7 +113,7 @@ static void verify(uint32_t hidden, uint32_t emptied)
 {
 	struct nvmepeer_store_item items[LIST];
 	struct nvmepeer_store_info info;
-	uint64_t found[ALL] = { 0 }, position = 0;
+	uint64_t found[ALL] = { 0 }, generations[ALL] = { 0 }, position = 0;
 	int count;
 
 	nvmepeer_store_info(run.store, &info, sizeof(info));
@@ -121,6 +123,7 @@ static void verify(uint32_t hidden, uint32_t emptied)
 	while ((count = nvmepeer_store_scan(run.store, &position, items, LIST)) > 0)
 		for (int i = 0; i < count; i++) {
 			found[items[i].slot] = key_of(items[i].tag);
+			generations[items[i].slot] = items[i].generation;
 			check_bytes(&items[i], found[items[i].slot]);
 		}
 	for (uint32_t slot = 0; slot < ALL; slot++) {
@@ -136,6 +139,7 @@ static void verify(uint32_t hidden, uint32_t emptied)
 		    !((info.emptied | emptied) >> member & 1))
 			FAIL("slot %u lost key %llu", slot, (unsigned long long)expected->key);
 		expected->key = found[slot];
+		expected->generation = generations[slot];
 		expected->surely = true;
 	}
 }
@@ -149,8 +153,10 @@ static uint32_t choose(struct nvmepeer_store_item *items)
 	for (uint32_t i = 0; i < ALL && count < most; i++) {
 		uint32_t slot = (start + i * 7) % ALL;
 
-		if (run.slots[slot].key && run.slots[slot].surely)
-			items[count++].slot = slot;
+		if (!run.slots[slot].key || !run.slots[slot].surely)
+			continue;
+		items[count].slot = slot;
+		items[count++].generation = run.slots[slot].generation;
 	}
 	return count;
 }
@@ -207,8 +213,10 @@ static void put(void)
 		for (uint32_t i = 0; i < count; i++)
 			items[i].length = 0;
 	} else {
-		for (uint32_t i = 0; i < count; i++)
+		for (uint32_t i = 0; i < count; i++) {
+			items[i].flags = NVMEPEER_STORE_PEER;
 			write_as_peer(&items[i]);
+		}
 	}
 	/* Some values are never committed. */
 	if (!model_random(8)) {
@@ -223,6 +231,7 @@ static void put(void)
 		if (items[i].result == -EINVAL || items[i].result == -ENODEV)
 			continue;
 		memcpy(&expected->key, items[i].tag, sizeof(expected->key));
+		expected->generation = items[i].generation;
 		expected->surely = !items[i].result;
 		run.doubts += !!items[i].result;
 	}

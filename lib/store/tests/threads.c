@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static void put(uint32_t *seed, uint64_t *key)
 	static _Thread_local uint64_t values[LIST][PAGE / 8];
 	struct nvmepeer_store_item items[LIST];
 	uint32_t slots[LIST];
+	bool written[LIST];
 
 	while (nvmepeer_store_alloc(shared.store, slots, LIST))
 		evict(seed);
@@ -89,9 +91,12 @@ static void put(uint32_t *seed, uint64_t *key)
 		fill(*key, values[i], items[i].length);
 	}
 	nvmepeer_store_write(shared.store, items, LIST);
+	for (uint32_t i = 0; i < LIST; i++)
+		written[i] = !items[i].result;
 	nvmepeer_store_commit(shared.store, items, LIST);
 	for (uint32_t i = 0; i < LIST; i++) {
-		if (items[i].result == -ENODEV || items[i].result == -EIO) {
+		if (items[i].result == -ENODEV || items[i].result == -EIO ||
+		    (!written[i] && items[i].result == -EINVAL)) {
 			nvmepeer_store_free(shared.store, &items[i], 1, 10000);
 		} else if (items[i].result) {
 			wrong("commit", items[i].result);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
 /* Unit tests of the store on a model of disks: calls, their errors, I/O errors. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kselftest_harness.h"
 
@@ -111,7 +113,7 @@ TEST_F(store, value_is_found_after_a_restart)
 	ASSERT_EQ(0, put(self->store, &self->item));
 	EXPECT_EQ(PAGE, self->item.length);
 	generation = self->item.generation;
-	EXPECT_EQ(1, generation);
+	EXPECT_EQ((1ull << 32) + 1, generation);
 	ASSERT_EQ(0, reopen(&self->store, 0));
 	ASSERT_EQ(1, nvmepeer_store_scan(self->store, &position, found, 2));
 	EXPECT_EQ(0, nvmepeer_store_scan(self->store, &position, found + 1, 1));
@@ -173,7 +175,7 @@ TEST_F(store, states_of_a_slot_are_checked)
 
 	/* Free. */
 	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
-	EXPECT_TRUE(explains(-EINVAL, "item 0, slot 0: the slot is not allocated"));
+	EXPECT_TRUE(explains(-EINVAL, "item 0, slot 0 of 16, 1500 bytes of at most 1500: it does not exist, is not allocated"));
 	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
 	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &item, 1));
 	EXPECT_TRUE(explains(-ENOENT, "no value"));
@@ -248,6 +250,202 @@ TEST_F(store, free_waits_for_readers)
 	EXPECT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
 }
 
+/* An index entry that is out of date does not free what has the slot now. */
+TEST_F(store, a_stale_free_keeps_the_slot_of_its_next_owner)
+{
+	struct nvmepeer_store_item old, any;
+	uint32_t slots[MEMBERS * SLOTS];
+
+	ASSERT_EQ(0, put(self->store, &self->item));
+	old = any = self->item;
+	any.generation = 0;
+	EXPECT_EQ(-ENOENT, nvmepeer_store_free(self->store, &any, 1, 0));
+	ASSERT_EQ(0, nvmepeer_store_free(self->store, &self->item, 1, 0));
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_free(self->store, &old, 1, 0));
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, 1));
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &any, 1, 0));
+}
+
+/* Frees a list whose first item is pinned by the test. */
+struct waiting {
+	struct nvmepeer_store *store;
+	struct nvmepeer_store_item items[2];
+	int result;
+};
+
+static void *free_waiting(void *argument)
+{
+	struct waiting *waiting = argument;
+
+	waiting->result = nvmepeer_store_free(waiting->store, waiting->items, 2, 10000);
+	return NULL;
+}
+
+/* Until the second item of a call in progress has no value any more. */
+static void wait_for_free(struct waiting *waiting)
+{
+	struct nvmepeer_store_item item = waiting->items[1];
+
+	while (!nvmepeer_store_pin(waiting->store, &item, 1)) {
+		nvmepeer_store_unpin(waiting->store, &item, 1);
+		usleep(1000);
+	}
+}
+
+TEST_F(store, a_slot_is_freed_by_one_call_at_a_time)
+{
+	struct nvmepeer_store_item items[2] = { self->item, self->item }, pinned, again;
+	struct waiting waiting = { .store = self->store };
+	struct nvmepeer_store_report report;
+	uint32_t slots[MEMBERS * SLOTS];
+	pthread_t thread;
+
+	for (int i = 0; i < 2; i++)
+		ASSERT_EQ(0, put(self->store, &items[i]));
+	memcpy(waiting.items, items, sizeof(items));
+	pinned = items[0];
+	again = items[1];
+	ASSERT_EQ(0, nvmepeer_store_pin(self->store, &pinned, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, free_waiting, &waiting));
+	wait_for_free(&waiting);
+	/* The call above has the only queue of the store. */
+	model_no_queues(-EPERM);
+	again.result = 1;
+	EXPECT_EQ(-EPERM, nvmepeer_store_free(self->store, &again, 1, 0));
+	EXPECT_EQ(-EPERM, again.result);
+	EXPECT_EQ(-EPERM, nvmepeer_store_read(self->store, &again, 1));
+	EXPECT_EQ(-EPERM, again.result);
+	again.result = 1;
+	EXPECT_EQ(-EPERM, nvmepeer_store_commit(self->store, &again, 1));
+	EXPECT_EQ(-EPERM, again.result);
+	EXPECT_EQ(-EPERM, nvmepeer_store_check(self->store, &report, sizeof(report)));
+	model_no_queues(0);
+	EXPECT_EQ(-EBUSY, nvmepeer_store_free(self->store, &again, 1, 0));
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS - 1));
+	nvmepeer_store_unpin(self->store, &pinned, 1);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, waiting.result);
+	EXPECT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+}
+
+/* A pin is in the flags of its item; its result may change, and it ends once. */
+TEST_F(store, a_pin_ends_once)
+{
+	struct nvmepeer_store_item pinned, copy, other;
+	uint32_t slots[MEMBERS * SLOTS];
+
+	ASSERT_EQ(0, put(self->store, &self->item));
+	pinned = self->item;
+	ASSERT_EQ(0, nvmepeer_store_pin(self->store, &pinned, 1));
+	copy = pinned;
+	pinned.result = -EIO;
+	other = pinned;
+	other.slot = MEMBERS * SLOTS;
+	nvmepeer_store_unpin(self->store, &other, 1);
+	other = pinned;
+	other.generation++;
+	nvmepeer_store_unpin(self->store, &other, 1);
+	EXPECT_EQ(-ETIMEDOUT, nvmepeer_store_free(self->store, &self->item, 1, 0));
+	nvmepeer_store_unpin(self->store, &pinned, 1);
+	nvmepeer_store_unpin(self->store, &pinned, 1);
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &self->item, 1, 0));
+	nvmepeer_store_unpin(self->store, &copy, 1);
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+	self->item.length = PAGE;
+	EXPECT_EQ(0, nvmepeer_store_write(self->store, &self->item, 1));
+}
+
+TEST_F(store, a_commit_keeps_the_checksum_of_the_write)
+{
+	struct nvmepeer_store_item item = self->item;
+	struct nvmepeer_store_report report;
+
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+	ASSERT_EQ(0, nvmepeer_store_write(self->store, &item, 1));
+	/* What is refused changes nothing. */
+	item.length = PAGE - 4;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	item.flags = 1u << 30;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	item.flags = NVMEPEER_STORE_PEER;
+	item.length = PAGE + 4;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
+	item.flags = 0;
+	item.length = PAGE;
+	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &item, 1));
+	ASSERT_EQ(0, nvmepeer_store_check(self->store, &report, sizeof(report)));
+	EXPECT_EQ(1, report.verified);
+}
+
+/* The entry may be durable: the slot is free when that is known not to come back. */
+TEST(a_failed_commit_of_the_only_member_is_not_freed)
+{
+	struct nvmepeer_store_item item = { .length = 4 };
+	struct nvmepeer_store *store;
+	uint32_t value[1] = { 0 }, failed = 0;
+
+	for (uint64_t seed = 0; seed < 50; seed++) {
+		uint64_t position = 0;
+		int freed;
+
+		model_reset(seed);
+		ASSERT_EQ(0, create(1, PAGE, SLOTS, 0));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 1, 0, &store));
+		item = (struct nvmepeer_store_item){ .length = 4, .data = value };
+		ASSERT_EQ(0, nvmepeer_store_alloc(store, &item.slot, 1));
+		ASSERT_EQ(0, nvmepeer_store_write(store, &item, 1));
+		model_arm(MODEL_CUT, 2, 1);
+		if (nvmepeer_store_commit(store, &item, 1)) {
+			freed = nvmepeer_store_free(store, &item, 1, 0);
+			nvmepeer_store_close(store);
+			model_start();
+			ASSERT_EQ(0, nvmepeer_store_open(paths, 1, 0, &store));
+			EXPECT_FALSE(!freed && nvmepeer_store_scan(store, &position, &item, 1));
+			EXPECT_EQ(-ENODEV, freed);
+			failed++;
+		}
+		nvmepeer_store_close(store);
+	}
+	EXPECT_NE(0, failed);
+}
+
+TEST_F(store, lists_are_of_slots_that_the_caller_has)
+{
+	struct nvmepeer_store_item item = self->item, stale;
+	struct nvmepeer_list_item list[1];
+	struct nvmepeer_store_place place;
+
+	/* Free, and of a namespace. */
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, &item, list, 1));
+	EXPECT_TRUE(explains(-EINVAL, "item 0: slot 0"));
+	ASSERT_EQ(0, nvmepeer_store_place(self->store, 0, &place, sizeof(place)));
+	EXPECT_EQ(1, place.nsid);
+	/* Allocated. */
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+	EXPECT_EQ(0, nvmepeer_store_fill_list(self->store, 0, &item, list, 1));
+	stale = item;
+	stale.generation = 9;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, &stale, list, 1));
+	/* With a value, which is not pinned, is pinned, and is longer than it is. */
+	ASSERT_EQ(0, nvmepeer_store_write(self->store, &item, 1));
+	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, &item, list, 1));
+	ASSERT_EQ(0, nvmepeer_store_pin(self->store, &item, 1));
+	EXPECT_EQ(0, nvmepeer_store_fill_list(self->store, 0, &item, list, 1));
+	stale = item;
+	stale.generation--;
+	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, &stale, list, 1));
+	nvmepeer_store_unpin(self->store, &item, 1);
+	/* dm, LVM, md, loop, or a file. */
+	model_namespace(0, 0);
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	EXPECT_EQ(-EOPNOTSUPP, nvmepeer_store_place(self->store, 0, &place, sizeof(place)));
+	EXPECT_TRUE(explains(-EOPNOTSUPP, "member 0"));
+	EXPECT_EQ(-EOPNOTSUPP, nvmepeer_store_fill_list(self->store, 0, &item, list, 1));
+	EXPECT_EQ(0, nvmepeer_store_place(self->store, 1, &place, sizeof(place)));
+}
+
 TEST_F(store, items_of_a_list_fail_by_themselves)
 {
 	struct nvmepeer_store_item items[4] = { self->item, self->item, self->item, self->item };
@@ -266,9 +464,8 @@ TEST_F(store, items_of_a_list_fail_by_themselves)
 	EXPECT_EQ(-ENOENT, nvmepeer_store_pin(self->store, items, 3));
 	nvmepeer_store_unpin(self->store, items, 3);
 	/* The second time it is freed already. */
-	items[0].generation = 0;
 	items[1] = items[0];
-	EXPECT_EQ(-ENOENT, nvmepeer_store_free(self->store, items, 2, 0));
+	EXPECT_EQ(-EBUSY, nvmepeer_store_free(self->store, items, 2, 0));
 	EXPECT_EQ(0, items[0].result);
 }
 
@@ -291,6 +488,8 @@ TEST_F(store, values_of_a_peer_have_no_checksum)
 	EXPECT_EQ(5, list[0].memory);
 	EXPECT_EQ(64, list[0].offset);
 	model_peer_write(place.member, list[0].lba * MODEL_BLOCK - START, self->value, PAGE);
+	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &items[1], 1));
+	items[1].flags = NVMEPEER_STORE_PEER;
 	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &items[1], 1));
 	items[1].data = self->read;
 	ASSERT_EQ(0, nvmepeer_store_read(self->store, &items[1], 1));
@@ -308,7 +507,9 @@ TEST_F(store, lists_are_of_one_member)
 	struct nvmepeer_store_item items[2] = { { .slot = 0, .length = 8 }, { .slot = 1, .length = 8 } };
 	struct nvmepeer_list_item list[2];
 	struct nvmepeer_store_place place;
+	uint32_t slots[2];
 
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, 2));
 	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, 0, items, list, 2));
 	EXPECT_TRUE(explains(-EINVAL, "item 1: slot 1 of member 1"));
 	EXPECT_EQ(-EINVAL, nvmepeer_store_fill_list(self->store, MEMBERS, items, list, 1));
@@ -351,6 +552,12 @@ TEST_F(store, damage_is_a_miss)
 	EXPECT_EQ(3, report.damaged_entries);
 	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
 	EXPECT_EQ(MEMBERS * SLOTS, self->info.free_slots);
+	/* The open has cleared them, durably. */
+	model_end(MODEL_CUT, 3);
+	model_start();
+	ASSERT_EQ(0, reopen(&self->store, NVMEPEER_STORE_READ_ONLY));
+	ASSERT_EQ(0, nvmepeer_store_check(self->store, &report, sizeof(report)));
+	EXPECT_EQ(0, report.damaged_entries);
 }
 
 TEST_F(store, an_error_of_a_value_fails_its_item_only)
@@ -538,9 +745,111 @@ TEST_F(store, members_that_went_on_apart_are_not_merged)
 		self->store = NULL;
 		ASSERT_EQ(0, nvmepeer_store_open(paths + i, 1, NVMEPEER_STORE_DEGRADED, &self->store));
 	}
+	for (uint32_t flags = 0; flags <= NVMEPEER_STORE_READ_ONLY; flags += NVMEPEER_STORE_DEGRADED) {
+		EXPECT_EQ(-ESTALE, reopen(&self->store, flags));
+		EXPECT_TRUE(explains(-ESTALE, "disk0"));
+		EXPECT_TRUE(explains(-ESTALE, "disk1"));
+	}
+	/* The operator chooses. */
+	EXPECT_EQ(0, nvmepeer_store_open(paths, 1, NVMEPEER_STORE_DEGRADED, &self->store));
+}
+
+/*
+ * Member 1 alone has the epoch without member 0, whose cause, a power cut, has ended the
+ * call; then 0 and 2 go on.  Member 1 has done nothing without 2, so it is the one to be
+ * emptied.
+ */
+TEST(an_epoch_that_one_member_has_decides_nothing)
+{
+	uint32_t value[PAGE / 4] = { 0 }, apart = 0;
+	struct nvmepeer_store *store;
+
+	for (uint64_t seed = 0; seed < 100; seed++) {
+		struct nvmepeer_store_item items[3] = { 0 }, found;
+		struct nvmepeer_store_info info;
+		uint64_t position = 0;
+
+		model_reset(seed);
+		ASSERT_EQ(0, create(3, PAGE, SLOTS, 0));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 3, 0, &store));
+		for (int i = 0; i < 3; i++) {
+			items[i].data = value;
+			items[i].length = PAGE;
+			ASSERT_EQ(0, put(store, &items[i]));
+		}
+		model_end(MODEL_CUT, 1);
+		model_arm(MODEL_CUT, 3, 7);
+		nvmepeer_store_free(store, &items[0], 1, 0);
+		model_end(MODEL_CUT, 7);
+		nvmepeer_store_close(store);
+		model_start();
+		model_hide(1, -ENOENT);
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 3, NVMEPEER_STORE_DEGRADED, &store));
+		ASSERT_EQ(0, nvmepeer_store_free(store, &items[1], 1, 0));
+		nvmepeer_store_close(store);
+		model_hide(1, 0);
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 3, 0, &store));
+		ASSERT_EQ(0, nvmepeer_store_info(store, &info, sizeof(info)));
+		EXPECT_EQ(2, info.emptied);
+		while (nvmepeer_store_scan(store, &position, &found, 1))
+			EXPECT_NE(items[1].slot, found.slot);
+		apart++;
+		nvmepeer_store_close(store);
+	}
+	EXPECT_EQ(100, apart);
+}
+
+/* A disk that is there has all its values: the store does not go on without it. */
+TEST_F(store, only_absent_and_broken_members_are_missing)
+{
+	static const int others[] = { EMFILE, ENFILE, ENOMEM, EBUSY, EACCES, EPERM, ENOTBLK };
+	static const int absent[] = { ENOENT, ENXIO, ENODEV, EIO };
+	struct nvmepeer_store *other;
+
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		model_hide(1, -others[i]);
+		EXPECT_EQ(-others[i], nvmepeer_store_open(paths, MEMBERS, NVMEPEER_STORE_DEGRADED,
+							  &other));
+	}
+	model_hide(1, 0);
+	model_no_queues(-EMFILE);
+	EXPECT_EQ(-EMFILE, nvmepeer_store_open(paths, MEMBERS, NVMEPEER_STORE_DEGRADED, &other));
+	model_no_queues(0);
+	model_bytes(1, 8192);
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(paths, MEMBERS, NVMEPEER_STORE_DEGRADED, &other));
+	model_bytes(1, MODEL_BYTES);
+	ASSERT_EQ(0, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	ASSERT_EQ(0, nvmepeer_store_info(other, &self->info, sizeof(self->info)));
+	EXPECT_EQ(0, self->info.emptied);
+	nvmepeer_store_close(other);
+	for (uint32_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
+		model_hide(1, -absent[i]);
+		ASSERT_EQ(0, nvmepeer_store_open(paths, MEMBERS, NVMEPEER_STORE_DEGRADED, &other));
+		nvmepeer_store_close(other);
+	}
+	model_hide(1, 0);
+}
+
+/* The generation that a member has had before it was emptied is not used again. */
+TEST_F(store, generations_go_on_after_emptying)
+{
+	struct nvmepeer_store_item old, item = self->item;
+
+	ASSERT_EQ(0, put(self->store, &item));
+	old = item;
+	nvmepeer_store_close(self->store);
+	self->store = NULL;
+	ASSERT_EQ(0, nvmepeer_store_open(paths + 1, 1, NVMEPEER_STORE_DEGRADED, &self->store));
 	ASSERT_EQ(0, reopen(&self->store, 0));
-	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
-	EXPECT_EQ(1, __builtin_popcountll(self->info.emptied));
+	do {
+		item.length = PAGE;
+		ASSERT_EQ(0, put(self->store, &item));
+	} while (item.slot != old.slot);
+	EXPECT_GT(item.generation, old.generation);
+	old.data = self->read;
+	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &old, 1));
 }
 
 TEST_F(store, read_only_writes_nothing)
@@ -571,6 +880,7 @@ TEST_F(store, a_commit_of_many_writes_each_table_block_once)
 
 	for (int i = 0; i < SLOTS * MEMBERS; i++) {
 		items[i] = self->item;
+		items[i].flags = NVMEPEER_STORE_PEER;
 		ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &items[i].slot, 1));
 	}
 	fuas = model_commands(IO_WRITE_FUA);
@@ -604,6 +914,7 @@ TEST_F(store, a_value_is_durable_before_it_is_readable)
 
 	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &self->item.slot, 1));
 	early.item.slot = self->item.slot;
+	self->item.flags = NVMEPEER_STORE_PEER;
 	model_hook(read_early, &early);
 	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &self->item, 1));
 	model_hook(NULL, NULL);
@@ -666,9 +977,9 @@ TEST_F(store, errors_at_open)
 	EXPECT_TRUE(explains(-EINVAL, "disk0 and disk2 are of different stores"));
 	/* Shorter than it was. */
 	model_bytes(1, 8192);
-	EXPECT_EQ(-EUCLEAN, nvmepeer_store_open(paths, MEMBERS, 0, &other));
-	EXPECT_TRUE(explains(-EUCLEAN, "disk1 has 8192 bytes"));
-	EXPECT_EQ(0, nvmepeer_store_open(paths, MEMBERS, NVMEPEER_STORE_DEGRADED, &self->store));
+	EXPECT_EQ(-EINVAL, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-EINVAL, "disk1 has 8192 bytes"));
+	EXPECT_EQ(0, nvmepeer_store_open(paths, 1, NVMEPEER_STORE_DEGRADED, &self->store));
 }
 
 TEST_F(store, io_errors_at_open)
@@ -681,9 +992,10 @@ TEST_F(store, io_errors_at_open)
 	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
 	model_fail(0, IO_READ, 1, 1);
 	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
-	EXPECT_TRUE(explains(-EIO, "Input/output error"));
+	EXPECT_TRUE(explains(-EIO, "disk0: Input/output error"));
 	model_fail(1, IO_FLUSH, 0, 1);
 	EXPECT_EQ(-EIO, nvmepeer_store_open(paths, MEMBERS, 0, &other));
+	EXPECT_TRUE(explains(-EIO, "disk1: Input/output error"));
 	model_fail(1, IO_WRITE_FUA, 0, 1);
 	EXPECT_EQ(-EIO, nvmepeer_store_open(paths + 1, 1, NVMEPEER_STORE_DEGRADED, &other));
 	ASSERT_EQ(0, nvmepeer_store_open(paths + 1, 1, NVMEPEER_STORE_DEGRADED, &other));
@@ -710,6 +1022,11 @@ TEST_F(store, an_invalid_superblock_is_refused)
 		{ offsetof(struct layout, block), 131072 },
 		{ offsetof(struct layout, slots), 0 },
 		{ offsetof(struct layout, slots), UINT32_MAX },
+		{ offsetof(struct layout, page_bytes), (1u << 30) + 4 },
+		{ offsetof(struct layout, live), 7 },
+		/* The counter, in the upper half. */
+		{ offsetof(struct layout, epoch) + 4, UINT32_MAX },
+		{ offsetof(struct layout, epoch) + 4, 0 },
 	};
 	static uint8_t made[131072];
 	struct layout layout, bad;
@@ -797,6 +1114,7 @@ TEST(a_created_store_survives_a_power_cut)
 		ASSERT_EQ(0, nvmepeer_store_open(paths, 1, 0, &store));
 		ASSERT_EQ(0, nvmepeer_store_alloc(store, &item.slot, 1));
 		item.length = 4;
+		item.flags = NVMEPEER_STORE_PEER;
 		ASSERT_EQ(0, nvmepeer_store_commit(store, &item, 1));
 		nvmepeer_store_close(store);
 		ASSERT_EQ(0, create(1, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
@@ -807,6 +1125,61 @@ TEST(a_created_store_survives_a_power_cut)
 		EXPECT_EQ(0, report.values);
 		EXPECT_EQ(0, report.damaged_entries);
 		nvmepeer_store_close(store);
+	}
+}
+
+/* Its tables are over the values of the store that was there. */
+TEST(a_create_that_is_cut_leaves_no_store)
+{
+	enum { MANY = 100, LONG = 4096 };
+	static struct nvmepeer_store_item items[MANY];
+	static uint8_t value[LONG], read[LONG];
+	uint32_t cut = 0;
+
+	memset(value, 0xab, sizeof(value));
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		struct nvmepeer_store_item found;
+		struct nvmepeer_store *store;
+		uint64_t position = 0;
+
+		model_reset(seed);
+		memset(items, 0, sizeof(items));
+		ASSERT_EQ(0, create(1, LONG, MANY, 0));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 1, 0, &store));
+		for (int i = 0; i < MANY; i++) {
+			items[i].data = value;
+			items[i].length = LONG;
+			ASSERT_EQ(0, put(store, &items[i]));
+		}
+		nvmepeer_store_close(store);
+		model_arm(MODEL_CUT, 1 + (uint32_t)seed % 5, 1);
+		if (create(1, 512, 0, NVMEPEER_STORE_FORCE))
+			cut++;
+		model_end(MODEL_CUT, 1);
+		model_start();
+		if (nvmepeer_store_open(paths, 1, 0, &store))
+			continue;
+		while (nvmepeer_store_scan(store, &position, &found, 1)) {
+			found.data = read;
+			EXPECT_EQ(0, nvmepeer_store_read(store, &found, 1));
+			EXPECT_EQ(0, memcmp(read, value, sizeof(read)));
+		}
+		nvmepeer_store_close(store);
+	}
+	EXPECT_NE(0, cut);
+}
+
+/* As ext4, whose superblock is behind the first KiB, and as md and btrfs at other places. */
+TEST(create_finds_superblocks_of_others)
+{
+	static const uint64_t places[] = { 512, 1080, 4096, 65600, MODEL_BYTES - 1024 };
+
+	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		model_reset(6);
+		model_peer_write(0, places[i], "data", 4);
+		EXPECT_EQ(-EEXIST, create(1, PAGE, SLOTS, 0));
+		EXPECT_TRUE(explains(-EEXIST, "disk0 holds other data"));
+		EXPECT_EQ(0, create(1, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
 	}
 }
 
