@@ -2,6 +2,7 @@
 /* nvme-peer store: create, list, check and measure a store of pages. */
 #include <errno.h>
 #include <nvmepeer_store.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -116,7 +117,9 @@ static int store_list(struct report *report, const struct options *options, int 
 static int store_check(struct report *report, int argc, char **argv)
 {
 	struct nvmepeer_store_report found;
+	struct nvmepeer_store_info info;
 	struct nvmepeer_store *store;
+	uint32_t dead;
 	int status = open_to_read(report, argc, argv, &store);
 
 	if (status)
@@ -130,8 +133,13 @@ static int store_check(struct report *report, int argc, char **argv)
 	report_number(report, "without_checksum", found.unverified, NULL);
 	report_number(report, "damaged_values", found.damaged_values, NULL);
 	report_number(report, "damaged_entries", found.damaged_entries, NULL);
+	nvmepeer_store_info(store, &info, sizeof(info));
 	nvmepeer_store_close(store);
-	return found.damaged_values || found.damaged_entries ? EXIT_REFUSED : 0;
+	dead = info.members - (uint32_t)__builtin_popcountll(info.live);
+	if (dead)
+		fprintf(stderr, "nvme-peer: %u of %u members missing or lost: their values are not checked\n"
+			"  help:  pass all members; see the kernel's log\n", dead, info.members);
+	return dead || found.damaged_values || found.damaged_entries ? EXIT_REFUSED : 0;
 }
 
 static uint64_t now(void)
@@ -156,6 +164,14 @@ struct measure {
 	uint32_t page_bytes;
 	uint64_t nanoseconds;
 };
+
+/* The signal that ends a measurement, whose values are then freed. */
+static volatile sig_atomic_t stopped;
+
+static void stop(int number)
+{
+	stopped = number;
+}
 
 static int put(struct measure *measure)
 {
@@ -207,43 +223,51 @@ static int measure_all(struct report *report, struct measure *measure, uint32_t 
 	uint64_t puts = 0, gets = 0, putting = 0, getting = 0, began;
 	int error = renew(measure, slots);
 
-	while (!error && putting < measure->nanoseconds) {
+	while (!error && !stopped && putting < measure->nanoseconds) {
 		began = now();
 		error = put(measure);
 		putting += now() - began;
 		puts++;
-		if (!error && putting < measure->nanoseconds) {
+		if (!error && !stopped && putting < measure->nanoseconds) {
 			error = nvmepeer_store_free(measure->store, measure->items, measure->count, 0);
 			if (!error)
 				error = renew(measure, slots);
 		}
 	}
-	while (!error && getting < measure->nanoseconds) {
+	while (!error && !stopped && getting < measure->nanoseconds) {
 		began = now();
 		error = get(measure);
 		getting += now() - began;
 		gets++;
 	}
-	if (error)
-		return refused(report);
+	if (error) {
+		refused(report);
+		/* What has a value or an allocation is freed. */
+		nvmepeer_store_free(measure->store, measure->items, measure->count, 0);
+		return EXIT_REFUSED;
+	}
 	report_rate(report, "put", measure, puts, putting);
 	report_rate(report, "read", measure, gets, getting);
-	return nvmepeer_store_free(measure->store, measure->items, measure->count, 0) ?
-	       refused(report) : 0;
+	if (nvmepeer_store_free(measure->store, measure->items, measure->count, 0))
+		return refused(report);
+	return stopped ? 128 + stopped : 0;
 }
 
-/* Only slots without values are written, and they have none afterwards. */
+/* Only slots without values are written, and they have none afterwards, also after a signal. */
 static int store_bench(struct report *report, const struct options *options, int argc, char **argv)
 {
 	struct measure measure = {
 		.count = options->entries ? options->entries : DEFAULT_VALUES,
 		.nanoseconds = (options->seconds ? options->seconds : DEFAULT_SECONDS) * 1000000000,
 	};
+	struct sigaction action = { .sa_handler = stop };
 	struct nvmepeer_store_info info;
 	uint32_t *slots;
 	void *data = NULL;
 	int status;
 
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
 	if (measure.count > MOST_VALUES)
 		return usage_error("store bench takes at most 1024 --entries", NULL);
 	if (nvmepeer_store_open(paths_of(argc, argv), (uint32_t)argc, 0, &measure.store))

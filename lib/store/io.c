@@ -21,6 +21,7 @@
 #include "io.h"
 
 enum { DEPTH = 64, FILE_BLOCK = 4096, MOST_BYTES = 1 << 30, SECTOR = 512, REFUSAL_US = 1000 };
+enum { EARLY_BYTES = 64 << 10, EARLY_COMMANDS = 8 };
 
 /** struct io_queue - a ring
  * @ring: the ring
@@ -116,11 +117,8 @@ int io_open(const char *path, bool read_only, struct io_disk *disk)
 	else if (!S_ISREG(status.st_mode))
 		return -ENOTBLK;
 	disk->fd = open(path, flags);
-	/* Some file systems have no direct I/O; what is durable does not depend on it. */
-	if (disk->fd < 0 && errno == EINVAL && S_ISREG(status.st_mode))
-		disk->fd = open(path, flags & ~O_DIRECT);
 	if (disk->fd < 0)
-		return -errno;
+		return errno == EINVAL ? -EOPNOTSUPP : -errno;
 	/* The path may be another file's by now: then the flags are not for that. */
 	if (fstat(disk->fd, &opened))
 		error = -errno;
@@ -228,6 +226,12 @@ void io_submit(struct io_queue *queue, struct io *io)
 	reap(queue, DEPTH - 1);
 	io->result = 0;
 	start(queue, io);
+	/*
+	 * The disk begins while the caller prepares the next command: at once if that takes
+	 * long, since it has many bytes.  What the kernel refuses now is submitted by reap().
+	 */
+	if (io->bytes >= EARLY_BYTES || io_uring_sq_ready(&queue->ring) >= EARLY_COMMANDS)
+		io_uring_submit(&queue->ring);
 }
 
 void io_wait(struct io_queue *queue)

@@ -31,7 +31,8 @@ struct io_disk {
  * @read_only: nothing will be written
  * @disk: receives the disk; released by io_close()
  *
- * Returns 0 or a negative errno: -EBUSY if it is in use, -ENOTBLK if it is neither.
+ * Returns 0 or a negative errno: -EBUSY if it is in use, -ENOTBLK if it is neither,
+ * -EOPNOTSUPP if its file system has no direct I/O.
  */
 int io_open(const char *path, bool read_only, struct io_disk *disk);
 

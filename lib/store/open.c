@@ -24,6 +24,9 @@ static int fail_open(const char *call, const char *path, int error)
 		return store_fail(call, error, what,
 				  "pass the block device, such as /dev/nvmep0n1, or a regular file",
 				  "%s is neither a block device nor a regular file", path);
+	case -EOPNOTSUPP:
+		return store_fail(call, error, what, "move it to another file system, such as ext4 or XFS",
+				  "the file system of %s has no direct I/O", path);
 	default:
 		return store_fail(call, error, what, "check the path and its permissions", "%s: %s",
 				  path, strerrordesc_np(-error));

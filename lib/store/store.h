@@ -5,7 +5,7 @@
  *
  * Commit: the value is written to a slot whose entry is durably without a value, and that
  * write completes; Flush; the table block with FUA; it completes; the slot is readable;
- * the caller is told.  Free: the slot is not readable; its readers end; the table block
+ * the call returns.  Free: the slot is not readable; its readers end; the table block
  * with FUA; it completes; the slot can be allocated.
  */
 #ifndef NVMEPEER_STORE_INTERNAL_H
@@ -219,8 +219,8 @@ int epoch_write(struct nvmepeer_store *store, struct io_queue *queue, struct mem
  *
  * The caller holds epoch_lock, or has the store to itself.
  *
- * Returns 0, or -EIO if a member has failed now: then the others need another epoch, or
- * nobody has been told of the loss and the store ends.
+ * Returns 0, or -EIO if a member has failed now: then the others need another epoch before
+ * any call reports the loss, or the open fails.
  */
 int epoch_advance(struct nvmepeer_store *store, struct io_queue *queue);
 

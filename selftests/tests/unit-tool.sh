@@ -422,14 +422,26 @@ store() {
 	return "$status"
 }
 
+# A measurement that a signal ends.
+bench_ends() {
+	local status=0
+	NVME_PEER_SYSROOT=$machine "$tool" store bench "${members[@]}" --entries 4 --seconds 60 &
+	sleep 1
+	kill -TERM $!
+	wait $! || status=$?
+	[[ $status == 143 ]] && store check "${members[@]}" | grep -x 'values: 0'
+}
+
 truncate -s 1M "$work/member0" "$work/member1"
 members=("$work/member0" "$work/member1")
 ktap_check "store create" same store-create store create "${members[@]}" --size 65536 --count 8
 ktap_check "store create keeps a store" same store-kept store create "${members[@]}" --size 4096
 ktap_check "store create needs a size" same store-size store create "${members[@]}"
 ktap_check "store bench leaves no values" run store bench "${members[@]}" --entries 4 --seconds 1
+ktap_check "store bench leaves no values after a signal" bench_ends
 ktap_check "store list, one member" same store-list store list "${members[0]}"
 ktap_check "store check" same store-check store check "${members[@]}" -o json
+ktap_check "store check without a member" same store-missing store check "${members[0]}"
 ktap_check "store bench without room" same store-full store bench "${members[@]}" --entries 17 --seconds 1
 ktap_check "store check of no store" same store-none store check /dev/null
 ktap_check "store of nothing" same store-nothing store list

@@ -101,12 +101,14 @@ static void check_files(const char *const *paths)
 	struct nvmepeer_store_item item = { .length = PAGE };
 	static uint32_t value[PAGE / 4];
 	struct nvmepeer_store *store;
-	const char *null = "/dev/null";
+	const char *null = "/dev/null", *proc = "/proc/version";
 
 	check(try_open("/nonexistent", &store) == -ENOENT, "no such file");
 	check(try_open(null, &store) == -ENOTBLK, "a character device is no member");
 	check(try_open("/", &store) == -ENOTBLK, "a directory is no member");
 	check(nvmepeer_store_create(&null, 1, &options) == -ENOTBLK, "nor at create");
+	check(nvmepeer_store_open(&proc, 1, NVMEPEER_STORE_READ_ONLY, &store) == -EOPNOTSUPP,
+	      "a file system without direct I/O");
 	check(!nvmepeer_store_open(paths, 2, 0, &store), "open");
 	check(nvmepeer_store_create(paths, 2, &options) == -EBUSY, "a file is used once");
 	item.data = value;

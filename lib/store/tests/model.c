@@ -130,6 +130,12 @@ static void execute_part(const struct io *io)
 			write_block(disk, io, block);
 }
 
+static void lose_cache(struct disk *disk)
+{
+	memcpy(disk->cache, disk->durable, sizeof(disk->cache));
+	memset(disk->dirty, 0, sizeof(disk->dirty));
+}
+
 /* The cache of a disk without power is gone, except for what it had just written. */
 static void end_disks(enum model_end end, uint32_t disks)
 {
@@ -145,8 +151,7 @@ static void end_disks(enum model_end end, uint32_t disks)
 		for (uint64_t block = 0; block < MODEL_BYTES / MODEL_BLOCK; block++)
 			if (disk->dirty[block] && (luck == 0 || (luck == 1 && next_random(2))))
 				flush_block(disk, block);
-		memcpy(disk->cache, disk->durable, sizeof(disk->cache));
-		memset(disk->dirty, 0, sizeof(disk->dirty));
+		lose_cache(disk);
 	}
 }
 
@@ -160,6 +165,18 @@ static bool fails(struct disk *disk, enum io_kind kind)
 	}
 	disk->fail_commands[kind]--;
 	return true;
+}
+
+/* What fails may have been executed, and a Flush may have lost what it should write. */
+static int fail(struct io *io)
+{
+	struct disk *disk = &model.disks[io->disk->fd];
+
+	if (io->kind == IO_FLUSH)
+		lose_cache(disk);
+	else if (next_random(2))
+		execute(io);
+	return -EIO;
 }
 
 /* Execute number @number of the pending commands; the fuse may end disks in it. */
@@ -177,8 +194,10 @@ static void run(struct io_queue *queue, uint32_t number)
 	}
 	queue->pending[number] = queue->pending[--queue->count];
 	model.commands[io->kind]++;
-	if (disk->ended || fails(disk, io->kind))
+	if (disk->ended)
 		io->result = -EIO;
+	else if (fails(disk, io->kind))
+		io->result = fail(io);
 	else
 		execute(io);
 }

@@ -41,7 +41,11 @@ uint32_t model_ended(void);
 /** model_start() - all disks work again, with what they have kept. */
 void model_start(void);
 
-/** model_fail() - the command number @after of this kind on this disk fails, and the next ones. */
+/**
+ * model_fail() - the command number @after of this kind on this disk fails, and the next ones
+ *
+ * It has been executed or not; a Flush has lost what was not durable.
+ */
 void model_fail(uint32_t disk, enum io_kind kind, uint32_t after, uint32_t commands);
 
 /** model_block() - the logical block of a disk, default MODEL_BLOCK. */
