@@ -46,7 +46,8 @@ static const struct {
 	{ -ETIMEDOUT, "readers have the slot pinned", "unpin it, then free it again" },
 	{ -EBUSY, "another call on the slot is in progress", "wait for that call" },
 	{ -EINVAL, "it does not exist, is not allocated or not written, or the length is invalid",
-	  "pass an allocated slot and 4 bytes or a multiple, at most a page; a peer's value needs NVMEPEER_STORE_PEER" },
+	  "pass an allocated slot and a multiple of 4 bytes, at most a page; a peer's value needs "
+	  "NVMEPEER_STORE_PEER" },
 	{ -EROFS, "the store was opened with NVMEPEER_STORE_READ_ONLY", "open it without" },
 	{ -EIO, "the disk reports an error", "see the kernel's log" },
 };

@@ -18,7 +18,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 /* Debug kernels do as many rounds as fit the time, at least ten. */
 #define ROUNDS		50

@@ -16,7 +16,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define BUFFER_PAGES	257U
 

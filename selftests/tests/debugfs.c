@@ -22,7 +22,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define DEBUGFS		"/sys/kernel/debug/nvme-peer"
 #define DEVICES		"/sys/bus/pci/devices"

@@ -22,7 +22,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define PAGES		8U
 #define ENTRIES		16U

@@ -20,7 +20,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define ENTRIES		128U
 #define PAGES		33U

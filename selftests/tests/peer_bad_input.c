@@ -23,7 +23,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define MAX_EXPORTS	64
 

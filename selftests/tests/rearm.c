@@ -19,7 +19,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define ENTRIES		16U
 #define PAGES		9U

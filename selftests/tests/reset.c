@@ -17,7 +17,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define ENTRIES		64U
 #define PAGES		33U

@@ -12,12 +12,6 @@
 
 #include "nptest.h"
 
-/*
- * Defined as true by a program that writes to a disk only by helpers of nptest.h: without
- * TEST_WIPE=1 those of its tests that write are skipped. All other programs are skipped as a whole.
- */
-extern bool np_keeps_disk;
-
 /* Does the test run on a spare controller? */
 bool np_spare(void);
 /* The PCI address of np0 or np1. Skips the test if there is none, as for badctrl or softgpu. */

@@ -21,7 +21,7 @@
 #include "spare.h"
 #include "kselftest_harness.h"
 
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 #define TEXT		512U
 #define ENTRIES		16U

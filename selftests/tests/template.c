@@ -8,7 +8,7 @@
 #include "kselftest_harness.h"
 
 /* It writes to no disk, or only by helpers of nptest.h. */
-bool np_keeps_disk = true;
+NP_KEEPS_DISK()
 
 FIXTURE(template)
 {
