@@ -79,7 +79,9 @@ struct nvmep_uevent {
  *
  * Lock order: ioctl_rwsem -> qp->lock -> lock, and
  * ioctl_rwsem -> qp->lock -> buf->lock -> dma_resv, and
- * qp->lock -> poller->lock.  ctrl->relay_lock is a spinlock inside all of them.
+ * CPU hotplug, parameter lock, ioctl_rwsem -> nvmep_pool_lock -> poller->lock,
+ * and qp->lock -> poller->lock -> ctrl->relay_lock, and lock, ctrl->enable_lock
+ * -> ctrl->relay_lock.  The last two of these are spinlocks.
  * exports->lock is innermost; processes take it under their mmap lock.
  *
  * qp->lock is held over admin commands, buf->lock until commands of the CPU

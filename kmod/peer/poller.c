@@ -10,8 +10,9 @@
  * word set after its store to a doorbell wakes it by NVME_PEER_QP_KICK.
  *
  * Threads run on the CPUs of the module parameter poller_cpus, those of their
- * node first.  The scheduler moves a thread whose CPUs have all gone offline
- * and forgets them; a thread is bound again whenever a CPU comes online.
+ * node first.  The scheduler moves a thread whose CPUs all go offline, or that a
+ * cpuset isolates, and forgets them.  A thread is bound again when a CPU comes
+ * online or goes offline, and before its long sleeps.
  *
  * A thread is frozen in system suspend, without a lock: the suspend of
  * controllers, which closes the relays, does not wait for it.
@@ -30,6 +31,7 @@
 #include <linux/sched/isolation.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/spinlock.h>
 #include <linux/topology.h>
 
 #include <linux/nvme_peer.h>
@@ -52,9 +54,11 @@
  * struct nvmep_poller - a polling thread
  * @task: const
  * @node: const: its NUMA node
+ * @cpus: nvmep_pool_lock: CPUs that it was last bound to
  * @lock: guards @qps, writes of @asleep and of poller_asleep in status pages.
- *	Held for one poll of all queue pairs, which delays removal of one; taken
- *	under qp->lock, and before ctrl->relay_lock
+ *	Held for one poll of all queue pairs, which delays removal of one.  A
+ *	spinlock, whose waiters the spinning thread cannot overtake; taken under
+ *	qp->lock, and before ctrl->relay_lock
  * @qps: queue pairs, by relay.node
  * @asleep: of the thread: the status pages say that it sleeps
  * @kicked: does not sleep next time
@@ -68,7 +72,8 @@
 struct nvmep_poller {
 	struct task_struct *task;
 	int node;
-	struct mutex lock;	/* the list, the status pages */
+	struct cpumask cpus;
+	spinlock_t lock;	/* the list, the status pages */
 	struct list_head qps;
 	bool asleep;
 	bool kicked;
@@ -78,28 +83,56 @@ struct nvmep_poller {
 	u64 busy_ns;
 };
 
-static DEFINE_MUTEX(nvmep_pool_lock);	/* the variables below */
+/*
+ * Guards the variables below and the affinity of the threads.  Taken by CPU
+ * hotplug: not held over allocation, nor over the creation or end of a thread.
+ */
+static DEFINE_MUTEX(nvmep_pool_lock);
 static struct nvmep_poller *nvmep_pool[MAX_NUMNODES];
 static struct cpumask nvmep_poller_cpus;	/* empty: not set */
-static struct cpumask nvmep_poller_choice;
+static struct cpumask nvmep_poller_allowed;
+static struct cpumask nvmep_poller_leaving;	/* going offline, or offline */
 static enum cpuhp_state nvmep_poller_online;
 
 /* --- CPUs ---------------------------------------------------------------- */
 
-/* Has no effect while none of the CPUs is online. */
-static void nvmep_poller_bind(struct nvmep_poller *poller)
+/* A cpuset that isolates CPUs frees the masks of the kernel after RCU. */
+static void nvmep_poller_update_allowed(void)
 {
-	const struct cpumask *cpus = &nvmep_poller_cpus;
+	struct cpumask *allowed = &nvmep_poller_allowed;
 
 	lockdep_assert_held(&nvmep_pool_lock);
 
-	if (cpumask_empty(cpus))
-		cpus = housekeeping_cpumask(HK_TYPE_KTHREAD);
-	cpumask_and(&nvmep_poller_choice, cpus, cpumask_of_node(poller->node));
-	if (!cpumask_intersects(&nvmep_poller_choice, cpu_online_mask))
-		cpumask_copy(&nvmep_poller_choice, cpus);
-	if (cpumask_intersects(&nvmep_poller_choice, cpu_online_mask))
-		set_cpus_allowed_ptr(poller->task, &nvmep_poller_choice);
+	cpumask_copy(allowed, &nvmep_poller_cpus);
+	if (cpumask_empty(allowed)) {
+		rcu_read_lock();
+		cpumask_and(allowed, housekeeping_cpumask(HK_TYPE_KTHREAD),
+			    housekeeping_cpumask(HK_TYPE_DOMAIN));
+		rcu_read_unlock();
+	}
+	cpumask_andnot(allowed, allowed, &nvmep_poller_leaving);
+}
+
+/* Has no effect while none of the CPUs is online. */
+static void nvmep_poller_bind(struct nvmep_poller *poller)
+{
+	struct cpumask *cpus = &poller->cpus;
+
+	lockdep_assert_held(&nvmep_pool_lock);
+
+	nvmep_poller_update_allowed();
+	cpumask_and(cpus, &nvmep_poller_allowed, cpumask_of_node(poller->node));
+	if (!cpumask_intersects(cpus, cpu_online_mask))
+		cpumask_copy(cpus, &nvmep_poller_allowed);
+	if (cpumask_intersects(cpus, cpu_online_mask))
+		set_cpus_allowed_ptr(poller->task, cpus);
+}
+
+static void nvmep_poller_bind_self(struct nvmep_poller *poller)
+{
+	mutex_lock(&nvmep_pool_lock);
+	nvmep_poller_bind(poller);
+	mutex_unlock(&nvmep_pool_lock);
 }
 
 static void nvmep_pollers_bind(void)
@@ -116,6 +149,17 @@ static void nvmep_pollers_bind(void)
 static int nvmep_pollers_cpu_online(unsigned int cpu)
 {
 	mutex_lock(&nvmep_pool_lock);
+	cpumask_clear_cpu(cpu, &nvmep_poller_leaving);
+	nvmep_pollers_bind();
+	mutex_unlock(&nvmep_pool_lock);
+	return 0;
+}
+
+/* The CPU is still in cpu_online_mask. */
+static int nvmep_pollers_cpu_offline(unsigned int cpu)
+{
+	mutex_lock(&nvmep_pool_lock);
+	cpumask_set_cpu(cpu, &nvmep_poller_leaving);
 	nvmep_pollers_bind();
 	mutex_unlock(&nvmep_pool_lock);
 	return 0;
@@ -178,14 +222,14 @@ static enum nvmep_relay_seen nvmep_poller_pass(struct nvmep_poller *poller)
 	enum nvmep_relay_seen seen, most = NVMEP_RELAY_CLOSED;
 	struct nvmep_qp *qp, *next;
 
-	mutex_lock(&poller->lock);
+	spin_lock(&poller->lock);
 	list_for_each_entry_safe(qp, next, &poller->qps, relay.node) {
 		seen = nvmep_relay_poll(qp);
 		if (seen == NVMEP_RELAY_CLOSED)
 			list_del_init(&qp->relay.node);
 		most = max(most, seen);
 	}
-	mutex_unlock(&poller->lock);
+	spin_unlock(&poller->lock);
 	return most;
 }
 
@@ -193,11 +237,11 @@ static void nvmep_poller_report(struct nvmep_poller *poller, bool asleep)
 {
 	struct nvmep_qp *qp;
 
-	mutex_lock(&poller->lock);
+	spin_lock(&poller->lock);
 	poller->asleep = asleep;
 	list_for_each_entry(qp, &poller->qps, relay.node)
 		nvmep_poller_store_asleep(qp, asleep);
-	mutex_unlock(&poller->lock);
+	spin_unlock(&poller->lock);
 	/* A store that the next pass does not see finds the report. */
 	smp_mb();
 }
@@ -237,6 +281,8 @@ static void nvmep_poller_rest(struct nvmep_poller *poller,
 	bool cold = seen == NVMEP_RELAY_CLOSED ||
 		    idle_ns > NVMEP_POLLER_WARM_NS;
 
+	if (cold && !poller->asleep)
+		nvmep_poller_bind_self(poller);
 	if (cold != poller->asleep)
 		nvmep_poller_report(poller, cold);
 	else if (cold)
@@ -253,9 +299,7 @@ static int nvmep_poller_thread(void *context)
 	u64 began;
 
 	/* Here, because newer kernels bind a thread to its node as it starts. */
-	mutex_lock(&nvmep_pool_lock);
-	nvmep_poller_bind(poller);
-	mutex_unlock(&nvmep_pool_lock);
+	nvmep_poller_bind_self(poller);
 
 	set_freezable();
 	while (!kthread_freezable_should_stop(NULL)) {
@@ -293,11 +337,11 @@ void nvmep_poller_add(struct nvmep_qp *qp)
 
 	if (!poller)
 		return;
-	mutex_lock(&poller->lock);
+	spin_lock(&poller->lock);
 	if (list_empty(&qp->relay.node))
 		list_add_tail(&qp->relay.node, &poller->qps);
 	nvmep_poller_store_asleep(qp, poller->asleep);
-	mutex_unlock(&poller->lock);
+	spin_unlock(&poller->lock);
 	nvmep_poller_kick(poller);
 }
 
@@ -315,14 +359,15 @@ void nvmep_poller_remove(struct nvmep_qp *qp)
 
 	if (!poller)
 		return;
-	mutex_lock(&poller->lock);
+	spin_lock(&poller->lock);
 	list_del_init(&qp->relay.node);
-	mutex_unlock(&poller->lock);
+	spin_unlock(&poller->lock);
 }
 
 /* --- the pool ------------------------------------------------------------ */
 
-static struct nvmep_poller *nvmep_poller_start(int node)
+/* The thread runs after wake_up_process(). */
+static struct nvmep_poller *nvmep_poller_create(int node)
 {
 	struct nvmep_poller *poller = kzalloc_node(sizeof(*poller), GFP_KERNEL,
 						   node);
@@ -331,17 +376,50 @@ static struct nvmep_poller *nvmep_poller_start(int node)
 	if (!poller)
 		return ERR_PTR(-ENOMEM);
 	poller->node = node;
-	mutex_init(&poller->lock);
+	spin_lock_init(&poller->lock);
 	INIT_LIST_HEAD(&poller->qps);
 	task = kthread_create_on_node(nvmep_poller_thread, poller, node,
 				      "nvmep-poller/%d", node);
 	if (IS_ERR(task)) {
 		kfree(poller);
-		return ERR_CAST(task);
+		/* -EAGAIN is a limit of processes here, no reason to retry. */
+		return task == ERR_PTR(-EAGAIN) ? ERR_PTR(-ENOMEM) :
+						  ERR_CAST(task);
 	}
 	poller->task = task;
-	wake_up_process(task);
 	return poller;
+}
+
+static void nvmep_poller_end(struct nvmep_poller *poller)
+{
+	if (!poller)
+		return;
+	kthread_stop(poller->task);
+	kfree(poller);
+}
+
+static struct nvmep_poller *nvmep_pool_find(int node)
+{
+	struct nvmep_poller *poller;
+
+	mutex_lock(&nvmep_pool_lock);
+	poller = nvmep_pool[node];
+	mutex_unlock(&nvmep_pool_lock);
+	return poller;
+}
+
+/* Returns the thread of the node, which is not @poller if that lost a race. */
+static struct nvmep_poller *nvmep_pool_install(struct nvmep_poller *poller)
+{
+	struct nvmep_poller **slot = &nvmep_pool[poller->node];
+	struct nvmep_poller *winner;
+
+	mutex_lock(&nvmep_pool_lock);
+	if (!*slot)
+		*slot = poller;
+	winner = *slot;
+	mutex_unlock(&nvmep_pool_lock);
+	return winner;
 }
 
 /**
@@ -352,18 +430,22 @@ static struct nvmep_poller *nvmep_poller_start(int node)
  */
 struct nvmep_poller *nvmep_poller_of_node(int node)
 {
-	struct nvmep_poller *poller;
+	struct nvmep_poller *poller, *winner;
 
 	if (node == NUMA_NO_NODE)
 		node = first_online_node;
-	mutex_lock(&nvmep_pool_lock);
-	poller = nvmep_pool[node];
-	if (!poller)
-		poller = nvmep_poller_start(node);
-	if (!IS_ERR(poller))
-		nvmep_pool[node] = poller;
-	mutex_unlock(&nvmep_pool_lock);
-	return poller;
+	poller = nvmep_pool_find(node);
+	if (poller)
+		return poller;
+	poller = nvmep_poller_create(node);
+	if (IS_ERR(poller))
+		return poller;
+	winner = nvmep_pool_install(poller);
+	if (winner == poller)
+		wake_up_process(poller->task);
+	else
+		nvmep_poller_end(poller);
+	return winner;
 }
 
 static void nvmep_poller_show(struct nvmep_poller *poller, struct seq_file *seq)
@@ -371,10 +453,10 @@ static void nvmep_poller_show(struct nvmep_poller *poller, struct seq_file *seq)
 	unsigned int qps = 0;
 	struct nvmep_qp *qp;
 
-	mutex_lock(&poller->lock);
+	spin_lock(&poller->lock);
 	list_for_each_entry(qp, &poller->qps, relay.node)
 		qps++;
-	mutex_unlock(&poller->lock);
+	spin_unlock(&poller->lock);
 	seq_printf(seq, "%d %u %llu %llu %llu\n", poller->node, qps,
 		   READ_ONCE(poller->passes), READ_ONCE(poller->active),
 		   READ_ONCE(poller->busy_ns));
@@ -405,7 +487,8 @@ int nvmep_pollers_init(void)
 {
 	int state = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN,
 					      "nvme-peer:online",
-					      nvmep_pollers_cpu_online, NULL);
+					      nvmep_pollers_cpu_online,
+					      nvmep_pollers_cpu_offline);
 
 	if (state < 0)
 		return state;
@@ -413,18 +496,27 @@ int nvmep_pollers_init(void)
 	return 0;
 }
 
+static struct nvmep_poller *nvmep_pool_take(int node)
+{
+	struct nvmep_poller *poller;
+
+	mutex_lock(&nvmep_pool_lock);
+	poller = nvmep_pool[node];
+	nvmep_pool[node] = NULL;
+	mutex_unlock(&nvmep_pool_lock);
+	return poller;
+}
+
 /**
  * nvmep_pollers_exit() - end all threads, before the module is unloaded
+ *
+ * The module's parameters can be written until it has returned.
  */
 void nvmep_pollers_exit(void)
 {
 	int node;
 
 	cpuhp_remove_state_nocalls(nvmep_poller_online);
-	for_each_node(node) {
-		if (!nvmep_pool[node])
-			continue;
-		kthread_stop(nvmep_pool[node]->task);
-		kfree(nvmep_pool[node]);
-	}
+	for_each_node(node)
+		nvmep_poller_end(nvmep_pool_take(node));
 }
