@@ -391,6 +391,8 @@ int nvmep_recover_go_live(struct nvmep_qp *qp)
 	err = nvmep_recover_may_go_live(qp);
 	if (!err) {
 		qp->generation = qp->created;
+		/* Stores from before the peer finds it LIVE have no effect. */
+		nvmep_relay_reset(qp);
 		nvmep_qp_set_state(qp, NVMEP_QP_LIVE,
 				   NVME_PEER_QP_REASON_NONE);
 		nvmep_relay_open(qp);
@@ -440,7 +442,6 @@ static int nvmep_recover_rearm_locked(struct nvmep_qp *qp, u32 losses)
 		return err;
 	nvmep_ring_clear(&qp->sq);
 	nvmep_ring_clear(&qp->cq);
-	nvmep_relay_reset(qp);
 	/* The loss has answered a request from before it. */
 	nvmep_recover_consume(nvmep_qp_control(qp));
 	err = nvmep_qp_start(qp);

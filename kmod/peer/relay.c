@@ -71,7 +71,7 @@ static void nvmep_relay_restart(struct nvmep_relay_doorbell *doorbell)
 
 /**
  * nvmep_relay_reset() - restart both words at 0
- * @qp: the queue pair, whose queues are not on the controller
+ * @qp: the queue pair, closed, whose queues have taken no doorbell
  */
 void nvmep_relay_reset(struct nvmep_qp *qp)
 {
