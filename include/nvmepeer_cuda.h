@@ -205,7 +205,8 @@ static inline int nvmepeer_cuda_queues_open_checked(struct nvmepeer *ctrl,
  * @NVMEPEER_CUDA_QUEUE_PAIR: queue pair file, for nvmepeer_cuda_queues_rearm() and
  *	nvmepeer_cuda_queues_quiesce(); optional, its offset and bytes are not used
  * @NVMEPEER_CUDA_DOORBELL_MEMORY: in place of NVMEPEER_CUDA_DOORBELL, if the doorbells
- *	are words in memory, as those of an emulated controller
+ *	are words in memory: in relay mode (NVME_PEER_KIND_MEMORY), or those of an
+ *	emulated controller
  */
 enum nvmepeer_cuda_role {
 	NVMEPEER_CUDA_SQ = 1,

@@ -300,6 +300,10 @@ static bool find_bad_field(const struct failure *failure, struct nvmepeer_explan
 	if (create->mode > NVME_PEER_MODE_RELAY) {
 		set_limit(explanation, "mode %u is unknown", create->mode);
 		set_help(explanation, "use NVME_PEER_MODE_DIRECT or NVME_PEER_MODE_RELAY");
+	} else if (create->mode == NVME_PEER_MODE_RELAY && failure->info.size &&
+		   !(failure->info.features & NVME_PEER_FEATURE_RELAY)) {
+		set_limit(explanation, "the loaded module has no NVME_PEER_MODE_RELAY");
+		set_help(explanation, "load a newer module, or use NVME_PEER_MODE_DIRECT");
 	} else if (create->sq_entries < 2 || create->cq_entries < 2 ||
 		   (most && (create->sq_entries > most || create->cq_entries > most))) {
 		set_entries_limit(create, most, explanation);
@@ -362,12 +366,6 @@ static void refine_create(const struct failure *failure, struct nvmepeer_explana
 			  create->sq_entries, create->sq_entries * 64ull,
 			  (unsigned long long)create->sq_offset, create->cq_entries,
 			  create->cq_entries * 16ull, (unsigned long long)create->cq_offset);
-	} else if (failure->error == EOPNOTSUPP && create->mode == NVME_PEER_MODE_RELAY &&
-		   (create->sq_handle || create->cq_handle)) {
-		set_limit(explanation,
-			  "buffer %u of a ring is not host memory of the module, as NVME_PEER_MODE_RELAY requires",
-			  create->cq_handle ? create->cq_handle : create->sq_handle);
-		set_help(explanation, "set the handles to 0, or import memory of nvmepeer_buf_alloc()");
 	} else if (failure->error == ENOSPC && info->size) {
 		set_limit(explanation,
 			  "no queue ID is free: the controller granted %u I/O queue pairs; the CPU uses %u; peers may have %u and %u of those are free; %u are quarantined",

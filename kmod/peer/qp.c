@@ -699,14 +699,6 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	return 0;
 }
 
-/* In relay mode the path of the doorbells orders only writes to host memory. */
-static int nvmep_qp_check_ring(const struct nvmep_qp *qp,
-			       const struct nvmep_buf *buf)
-{
-	return qp->mode == NVME_PEER_MODE_RELAY &&
-	       !nvmep_is_host_buffer(buf->dmabuf) ? -EOPNOTSUPP : 0;
-}
-
 static int nvmep_qp_claim_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 			       u32 handle)
 {
@@ -720,8 +712,7 @@ static int nvmep_qp_claim_ring(struct nvmep_qp *qp, struct nvmep_ring *ring,
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 
-	err = nvmep_qp_check_ring(qp, buf) ?:
-	      nvmep_ring_init_buf(ring, qp->ctrl, buf);
+	err = nvmep_ring_init_buf(ring, qp->ctrl, buf);
 	if (err)
 		nvmep_buf_unclaim(buf);
 	return err;

@@ -54,9 +54,15 @@ FIXTURE_VARIANT_ADD(refusal, unknown_mode) {
 	.limit = "mode", .help = "NVME_PEER_MODE_DIRECT",
 };
 
-FIXTURE_VARIANT_ADD(refusal, relay_with_ring_in_device_memory) {
+/* fake.info.features is 0. */
+FIXTURE_VARIANT_ADD(refusal, relay_mode_of_older_module) {
+	.request = { .sq_entries = 64, .mode = NVME_PEER_MODE_RELAY },
+	.error = EINVAL, .limit = "NVME_PEER_MODE_RELAY", .help = "newer module",
+};
+
+FIXTURE_VARIANT_ADD(refusal, relay_mode_with_bounce_buffer) {
 	.request = { .sq_entries = 64, .mode = NVME_PEER_MODE_RELAY, .cq_handle = 1 },
-	.error = EOPNOTSUPP, .limit = "buffer 1", .help = "nvmepeer_buf_alloc()",
+	.error = EOPNOTSUPP, .limit = "bounce buffer", .help = "swiotlb",
 };
 
 FIXTURE_VARIANT_ADD(refusal, reserved_field) {

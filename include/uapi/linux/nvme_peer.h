@@ -95,7 +95,9 @@ struct nvme_peer_pci_address {
  * @NVME_PEER_MODE_RELAY: the peer writes its doorbells to a page of host memory
  *	and a thread of the kernel writes the registers, if the values are less
  *	than the entries of the rings.  Commands are not validated: requires
- *	what NVME_PEER_MODE_DIRECT requires.  Rings lie in host memory
+ *	what NVME_PEER_MODE_DIRECT requires.  Stores to the doorbells and to
+ *	memory of another device than the peer are not ordered: a submission
+ *	ring lies in host memory or in the peer's own
  *
  * Reserved, and EINVAL until they exist: 2 MEDIATED, 3 SERVED.
  */
@@ -599,8 +601,6 @@ struct nvme_peer_buf_table {
  * EIO: The controller refused to create a queue.
  * EOPNOTSUPP: DMA of the controller to a ring in host memory would use a bounce
  *   buffer (swiotlb), or the controller does not snoop the caches of the CPU.
- *   Or @mode is NVME_PEER_MODE_RELAY and the buffer of a ring is not one of
- *   NVME_PEER_BUF_ALLOC: such rings lie in host memory of the module.
  * EMFILE, ENFILE: Too many open files.
  * ESHUTDOWN: The driver is being unbound, was unbound, or the controller has
  *   failed.
@@ -911,8 +911,9 @@ struct nvme_peer_qp_rearm {
  *
  * Wakes the thread that polls doorbells in host memory.  A CPU that has stored
  * to a doorbell issues a full barrier, reads nvme_peer_status.poller_asleep,
- * and calls this if it is not 0.  Without the call the thread sees the store
- * within 1.1 ms.
+ * and calls this if it is not 0.  Without the call the thread reads the doorbell
+ * 1 ms after the store at the latest, plus the time until it gets a CPU: other
+ * tasks of its CPU come first, and it may poll queue pairs of other tenants.
  *
  * Errors:
  * EINVAL: @flags is not 0.
