@@ -107,9 +107,11 @@ int np_store(volatile void *address, uint32_t value)
 static void *store_on_and_on(void *argument)
 {
 	struct np_storer *storer = argument;
+	uint32_t value;
 
 	while (!atomic_load(&storer->stop) && !atomic_load(&storer->failed)) {
-		if (np_store(storer->address, 0))
+		value = atomic_load(&storer->vary) ? atomic_load(&storer->stores) & 1 : 0;
+		if (np_store(storer->qp->tail_doorbell, value))
 			atomic_store(&storer->failed, true);
 		atomic_fetch_add(&storer->stores, 1);
 		sched_yield();
@@ -117,22 +119,38 @@ static void *store_on_and_on(void *argument)
 	return NULL;
 }
 
-int np_storer_start(struct np_storer *storer, volatile void *address)
+int np_storer_start(struct np_storer *storer, const struct np_qp *qp)
 {
 	int ret;
 
-	*storer = (struct np_storer){ .address = address };
+	*storer = (struct np_storer){ .qp = qp };
 	ret = pthread_create(&storer->thread, NULL, store_on_and_on, storer);
 	while (!ret && !atomic_load(&storer->stores))
 		np_sleep_ms(1);
 	return -ret;
 }
 
+/* Do changing values, for 20 ms, lead to no write of the register? */
+static bool has_no_effect(struct np_storer *storer)
+{
+	unsigned int stores = atomic_load(&storer->stores) + 2;
+	struct nvme_peer_qp_info before, after;
+
+	atomic_store(&storer->vary, true);
+	if (np_qp_info(storer->qp->fd, &before))
+		return false;
+	np_sleep_ms(20);
+	while (atomic_load(&storer->stores) < stores)
+		np_sleep_ms(1);
+	return !np_qp_info(storer->qp->fd, &after) &&
+	       after.cpu_doorbell_writes == before.cpu_doorbell_writes;
+}
+
 int np_storer_wait(struct np_storer *storer, int timeout_ms)
 {
 	int64_t end = np_now_ms() + timeout_ms;
 
-	while (np_qp_revoked() && !atomic_load(&storer->failed)) {
+	while (np_qp_revoked() ? !atomic_load(&storer->failed) : !has_no_effect(storer)) {
 		if (np_now_ms() > end)
 			return -ETIMEDOUT;
 		np_sleep_ms(1);
@@ -354,6 +372,7 @@ static int qp_map(struct np_qp *qp)
 	int ret;
 
 	ret = np_qp_info(qp->fd, &info) ?:
+	      (info.mode == qp->create.mode ? 0 : -EPROTO) ?:
 	      np_export_open(&qp->sq, qp->fd, NVME_PEER_EXPORT_SQ, 0) ?:
 	      np_export_open(&qp->cq, qp->fd, NVME_PEER_EXPORT_CQ, 0) ?:
 	      np_export_open(&qp->doorbell, qp->fd, NVME_PEER_EXPORT_DOORBELL, 0) ?:

@@ -251,7 +251,7 @@ TEST_F_TIMEOUT(lost, surprise_removal_zaps_doorbells, 120)
 	ASSERT_EQ(0, bind_new(address));
 	ASSERT_EQ(0, np_ctrl_open(&ctrl, "guest"));
 	ASSERT_EQ(0, np_qp_open(&qp, ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	ASSERT_EQ(0, np_storer_start(&storer, &qp));
 	ASSERT_EQ(0, cut_power(&self->slot));
 	EXPECT_EQ(0, np_storer_wait(&storer, SLOT_MS));
 	np_storer_stop(&storer);

@@ -388,14 +388,16 @@ int np_catch_fault(int (*call)(void *argument), void *argument);
 int np_store(volatile void *address, uint32_t value);
 
 /**
- * struct np_storer - a thread that stores 0 at an address until that faults
- * @address: where
+ * struct np_storer - a thread that stores to a tail doorbell until that faults
+ * @qp: its queue pair
+ * @vary: store changing values, not 0: set by np_storer_wait() in relay mode
  * @stop: set by np_storer_stop()
  * @stores: so far
  * @failed: a store raised SIGBUS or SIGSEGV
  */
 struct np_storer {
-	volatile void *address;
+	const struct np_qp *qp;
+	atomic_bool vary;
 	atomic_bool stop;
 	atomic_uint stores;
 	atomic_bool failed;
@@ -403,8 +405,11 @@ struct np_storer {
 };
 
 /* Returns after the first store. */
-int np_storer_start(struct np_storer *storer, volatile void *address);
-/* Wait until a store to doorbells faults, if it will (np_qp_revoked()): 0 or -ETIMEDOUT. */
+int np_storer_start(struct np_storer *storer, const struct np_qp *qp);
+/*
+ * Wait until a store faults, or in relay mode, until changing values have no effect: 0 or
+ * -ETIMEDOUT.
+ */
 int np_storer_wait(struct np_storer *storer, int timeout_ms);
 void np_storer_stop(struct np_storer *storer);
 /* Drop all capabilities of this process: 0 or -errno. */

@@ -126,7 +126,7 @@ TEST_F_TIMEOUT(errors, repeated_fatal_errors_reset_controller, 240)
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
 		status = qp.status.at;
 		EXPECT_EQ(0, flush(&qp));
-		ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+		ASSERT_EQ(0, np_storer_start(&storer, &qp));
 		ASSERT_EQ(0, np_monitor("pcie_aer_inject_error " PORT " MALF_TLP"));
 		EXPECT_EQ(0, np_log_wait(self->log, "link frozen: stopping", RECOVERY_MS));
 		/* The doorbells are revoked before the driver waits for anything. */
@@ -403,7 +403,7 @@ static void check_lost(struct __test_metadata *_metadata, FIXTURE_DATA(errors) *
 	status = qp.status.at;
 	ASSERT_EQ(0, np_read_file(RECOVERY_TIMEOUT, usual, sizeof(usual)));
 	ASSERT_EQ(0, np_write_file(RECOVERY_TIMEOUT, timeout));
-	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	ASSERT_EQ(0, np_storer_start(&storer, &qp));
 	ASSERT_EQ(0, np_monitor("pcie_aer_inject_error " HOPELESS_PORT " MALF_TLP"));
 	ret = wait_dead(self->ctrl.fd);
 	/* Doorbells are revoked after the change of state. */

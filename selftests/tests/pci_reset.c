@@ -109,7 +109,7 @@ static void check_doorbell(struct __test_metadata *_metadata, FIXTURE_DATA(pci) 
 
 	ASSERT_EQ(0, np_pci_write(self->ctrl.address, "reset_method", method));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	ASSERT_EQ(0, np_storer_start(&storer, &qp));
 	EXPECT_EQ(0, np_pci_write(self->ctrl.address, "reset", "1"));
 	EXPECT_EQ(0, np_storer_wait(&storer, 0));
 	np_storer_stop(&storer);
@@ -211,7 +211,7 @@ TEST_F_TIMEOUT(pci, controller_reset_keeps_doorbells, 120)
 	struct np_qp qp;
 
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_storer_start(&storer, qp.tail_doorbell));
+	ASSERT_EQ(0, np_storer_start(&storer, &qp));
 	EXPECT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
 	np_sleep_ms(100);
 	EXPECT_FALSE(atomic_load(&storer.failed));

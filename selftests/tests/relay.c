@@ -230,18 +230,13 @@ static int import_rings(int ctrl_fd, struct nvme_peer_buf_import *import)
 	return ret;
 }
 
-TEST_F(relay, rings_lie_in_host_memory)
+TEST_F(relay, rings_of_buf_alloc)
 {
 	struct nvme_peer_qp_create create = {
 		.size = sizeof(create), .mode = NVME_PEER_MODE_RELAY, .sq_entries = ENTRIES,
-		.cq_entries = ENTRIES, .sq_handle = self->buffer.handle, .qp_fd = -1,
+		.cq_entries = ENTRIES, .qp_fd = -1,
 	};
 	struct nvme_peer_buf_import import;
-
-	EXPECT_EQ(-EOPNOTSUPP, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
-	create.sq_handle = 0;
-	create.cq_handle = self->buffer.handle;
-	EXPECT_EQ(-EOPNOTSUPP, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
 
 	ASSERT_EQ(0, import_rings(self->ctrl.fd, &import));
 	create.sq_handle = import.handle;
@@ -250,6 +245,50 @@ TEST_F(relay, rings_lie_in_host_memory)
 	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_QP_CREATE, &create));
 	close(create.qp_fd);
 	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+}
+
+/* A queue pair with both rings in a buffer, by the rings of another one. */
+static int open_with_rings_in(struct np_qp *qp, const struct np_qp *base, int ctrl_fd,
+			      const struct np_buffer *rings)
+{
+	struct nvme_peer_qp_info info;
+	int ret;
+
+	*qp = *base;
+	qp->create.sq_handle = rings->handle;
+	qp->create.cq_handle = rings->handle;
+	qp->create.cq_offset = NP_PAGE;
+	qp->create.qp_fd = -1;
+	ret = np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &qp->create);
+	if (ret)
+		return ret;
+	qp->fd = qp->create.qp_fd;
+	qp->sq = (struct np_export){ .fd = -1, .at = rings->bytes };
+	qp->cq = (struct np_export){ .fd = -1, .at = rings->bytes + NP_PAGE };
+	ret = np_qp_info(qp->fd, &info) ?:
+	      np_export_open(&qp->doorbell, qp->fd, NVME_PEER_EXPORT_DOORBELL, 0) ?:
+	      np_export_open(&qp->status, qp->fd, NVME_PEER_EXPORT_STATUS, 0);
+	qp->tail_doorbell = qp->doorbell.at;
+	qp->head_doorbell = (void *)((uint8_t *)qp->doorbell.at + info.doorbell_stride);
+	return ret;
+}
+
+/* The kernel reads the doorbells alone. */
+TEST_F(relay, rings_in_device_memory)
+{
+	struct np_buffer rings;
+	struct np_qp qp;
+	uint32_t i;
+
+	ASSERT_EQ(0, np_buffer_open(&rings, self->ctrl.fd, 2, 0));
+	ASSERT_EQ(0, open_with_rings_in(&qp, &self->qp, self->ctrl.fd, &rings));
+	for (i = 0; i < 3 * ENTRIES / BATCH; i++)
+		EXPECT_EQ(0, verify(&qp, &self->buffer, i));
+	np_qp_close(&qp);
+	/* Its addresses were reported to the node of this one. */
+	np_qp_close(&self->qp);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, rings.handle));
+	np_buffer_close(&rings);
 }
 
 static int create_without_capability(int ctrl_fd)
@@ -396,6 +435,15 @@ TEST_F(relay, status_page_reports_sleep)
 	EXPECT_EQ(1, status_of(&self->qp)->poller_asleep);
 }
 
+/* Wakes the thread, which sleeps again later. */
+static int flush_after_sleep(struct np_qp *qp)
+{
+	int ret = flush(qp);
+
+	np_sleep_ms(50);
+	return ret;
+}
+
 /* A queue pair that takes no doorbells costs nothing, and a kick wakes the thread. */
 TEST_F(relay, kick_wakes_the_thread)
 {
@@ -522,15 +570,63 @@ TEST_F_TIMEOUT(relay, reset_under_load_then_rearm, 120)
 TEST_F(relay, rearm_forgets_bad_value)
 {
 	struct nvme_peer_info info;
+	int i;
 
-	EXPECT_EQ(0, flush(&self->qp));
-	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
-	EXPECT_EQ(0, np_store(self->qp.tail_doorbell, UINT32_MAX));
-	ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+	/* The reset has 50 ms, until the next health poll. */
+	for (i = 0; i < 20; i++) {
+		EXPECT_EQ(0, flush(&self->qp));
+		EXPECT_EQ(0, np_store(self->qp.tail_doorbell, UINT32_MAX));
+		EXPECT_EQ(0, kick(&self->qp));
+		EXPECT_EQ(0, wait_polled(self->polled));
+		ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_IOCTL_RESET, NULL));
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		if (status_of(&self->qp)->state == NVME_PEER_QP_QUIESCED)
+			break;
+		np_qp_close(&self->qp);
+		ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+	}
+	ASSERT_EQ(NVME_PEER_QP_QUIESCED, status_of(&self->qp)->state);
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	np_sleep_ms(200);
 	EXPECT_EQ(0, verify(&self->qp, &self->buffer, 7));
 	EXPECT_EQ(NVME_PEER_QP_LIVE, status_of(&self->qp)->state);
+}
+
+static void *vary_tail(void *argument)
+{
+	struct load *load = argument;
+	uint32_t value = 0;
+
+	while (!atomic_load(&load->stop)) {
+		np_store(load->qp->tail_doorbell, value++ % ENTRIES);
+		sched_yield();
+	}
+	return NULL;
+}
+
+/* The controller reports writes to doorbells of queues that it does not have. */
+TEST_F(relay, deleted_queues_get_no_doorbell)
+{
+	int log = np_log_open(), i;
+	struct np_qp qp;
+	struct load load = { .qp = &qp };
+
+	ASSERT_LE(0, log);
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+		atomic_store(&load.stop, false);
+		ASSERT_EQ(0, pthread_create(&load.thread, NULL, vary_tail, &load));
+		while (doorbell_writes(&qp) < 8)
+			np_sleep_ms(1);
+		EXPECT_EQ(0, close(qp.fd));
+		qp.fd = -1;
+		np_sleep_ms(20);
+		atomic_store(&load.stop, true);
+		pthread_join(load.thread, NULL);
+		np_qp_close(&qp);
+	}
+	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, "invalid doorbell write", 200));
+	close(log);
 }
 
 TEST_F(relay, revocation_ends_the_relay)
@@ -714,6 +810,21 @@ TEST_F(relay_cpus, parameter_binds_the_thread)
 	EXPECT_TRUE(is_bound_to(self->poller, 1));
 }
 
+/* The thread finds it before it sleeps. */
+TEST_F(relay_cpus, lost_binding_is_restored)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	cpu_set_t cpus;
+
+	ASSERT_EQ(0, np_write_file(POLLER_CPUS, "1"));
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	ASSERT_EQ(0, sched_setaffinity(self->poller, sizeof(cpus), &cpus));
+	while (!is_bound_to(self->poller, 1) && np_now_ms() < end)
+		EXPECT_EQ(0, flush_after_sleep(&self->qp));
+	EXPECT_TRUE(is_bound_to(self->poller, 1));
+}
+
 TEST_F(relay_cpus, cpu_of_the_thread_goes_offline)
 {
 	int i;
@@ -728,6 +839,62 @@ TEST_F(relay_cpus, cpu_of_the_thread_goes_offline)
 		EXPECT_TRUE(is_bound_to(self->poller, 1));
 	}
 	EXPECT_EQ(0, flush(&self->qp));
+}
+
+static int set_online(int cpu, const char *online)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", cpu);
+	return np_write_file(path, online);
+}
+
+/* The thread is bound to CPUs of its node, and to others only while those are offline. */
+TEST_F(relay_cpus, other_node_while_its_own_is_offline)
+{
+	int own;
+
+	if (!np_topology_is("numa"))
+		SKIP(return, "one node");
+	ASSERT_EQ(0, np_write_file(POLLER_CPUS, "1,5"));
+	own = is_bound_to(self->poller, 1) ? 1 : 5;
+	EXPECT_TRUE(is_bound_to(self->poller, own));
+	ASSERT_EQ(0, set_online(own, "0"));
+	EXPECT_TRUE(is_bound_to(self->poller, 6 - own));
+	EXPECT_EQ(0, flush(&self->qp));
+	ASSERT_EQ(0, set_online(own, "1"));
+	EXPECT_TRUE(is_bound_to(self->poller, own));
+}
+
+/* --- unloading ------------------------------------------------------------ */
+
+static void *write_cpus(void *stop)
+{
+	while (!atomic_load((atomic_bool *)stop))
+		np_write_file(POLLER_CPUS, "0");
+	return NULL;
+}
+
+/* Last in the file: it unloads the module, whose parameter is written meanwhile. */
+TEST_F(relay_cpus, parameter_is_written_during_unload)
+{
+	atomic_bool stop = false;
+	pthread_t writer;
+	int i;
+
+	ASSERT_EQ(0, pthread_create(&writer, NULL, write_cpus, &stop));
+	for (i = 0; i < ROUNDS; i++) {
+		np_qp_close(&self->qp);
+		np_ctrl_close(&self->ctrl);
+		EXPECT_EQ(0, np_module_unload(NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_module_load(""));
+		ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
+		ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
+		EXPECT_EQ(0, flush(&self->qp));
+	}
+	atomic_store(&stop, true);
+	pthread_join(writer, NULL);
+	self->poller = find_poller();
 }
 
 TEST_HARNESS_MAIN
