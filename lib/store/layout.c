@@ -155,7 +155,7 @@ void entry_encode(const struct layout *layout, uint32_t slot,
 	memcpy(entry, &made, sizeof(made));
 }
 
-static bool is_zero(const void *data, size_t bytes)
+bool bytes_are_zero(const void *data, uint64_t bytes)
 {
 	const uint8_t *byte = data;
 
@@ -169,7 +169,7 @@ enum entry_state entry_decode(const struct layout *layout, uint32_t slot, const 
 
 	memset(descriptor, 0, sizeof(*descriptor));
 	memcpy(&read, entry, sizeof(read));
-	if (is_zero(&read, sizeof(read)))
+	if (bytes_are_zero(&read, sizeof(read)))
 		return ENTRY_EMPTY;
 	if (le32toh(read.crc) != entry_crc(layout, slot, &read) ||
 	    le64toh(read.tag_hash) != hash64(read.tag, sizeof(read.tag)) ||

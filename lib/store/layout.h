@@ -114,6 +114,9 @@ void entry_encode(const struct layout *layout, uint32_t slot,
 enum entry_state entry_decode(const struct layout *layout, uint32_t slot, const void *entry,
 			      struct descriptor *descriptor);
 
+/** bytes_are_zero() - whether @bytes of @data, at least one, are zero. */
+bool bytes_are_zero(const void *data, uint64_t bytes);
+
 /** entry_tag() - the tag in an entry. */
 const void *entry_tag(const void *entry);
 

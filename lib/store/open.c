@@ -83,11 +83,6 @@ static int check_options(const struct nvmepeer_store_options *options)
 	return 0;
 }
 
-static bool is_zero(const uint8_t *data, uint64_t bytes)
-{
-	return !bytes || (!data[0] && !memcmp(data, data + 1, bytes - 1));
-}
-
 /*
  * Refuse to overwrite what is not empty.  File systems, LVM, RAID and partition tables have
  * their superblocks and copies of them within 1 MiB of one of the ends.
@@ -105,11 +100,11 @@ static int check_empty(const char *path, const struct io_disk *disk, struct io_q
 	if (error)
 		return fail_io(creating, path, error);
 	store = layout_decode(&layout, piece);
-	if (!store && is_zero(piece, bytes)) {
+	if (!store && bytes_are_zero(piece, bytes)) {
 		error = last ? run_one(queue, disk, IO_READ, piece, last, bytes) : 0;
 		if (error)
 			return fail_io(creating, path, error);
-		if (is_zero(piece, bytes))
+		if (bytes_are_zero(piece, bytes))
 			return 0;
 	}
 	return store_fail(creating, -EEXIST, "the member is not empty",

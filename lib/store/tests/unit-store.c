@@ -800,6 +800,30 @@ TEST(an_epoch_that_one_member_has_decides_nothing)
 	EXPECT_EQ(100, apart);
 }
 
+/* Else the next epoch would be its grandchild, and it would be emptied. */
+TEST(a_member_that_an_epoch_has_not_reached_gets_it_at_open)
+{
+	struct nvmepeer_store *store;
+	uint8_t block[MODEL_BLOCK];
+	struct layout layouts[2];
+
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		model_reset(seed);
+		ASSERT_EQ(0, create(3, PAGE, SLOTS, 0));
+		model_fail(1, IO_WRITE_FUA, 0, 1);
+		EXPECT_EQ(-EIO, nvmepeer_store_open(paths, 2, NVMEPEER_STORE_DEGRADED, &store));
+		EXPECT_TRUE(explains(-EIO, "disk1: Input/output error"));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 2, 0, &store));
+		nvmepeer_store_close(store);
+		for (uint32_t i = 0; i < 2; i++) {
+			model_peer_read(i, 0, block, sizeof(block));
+			ASSERT_TRUE(layout_decode(&layouts[i], block));
+		}
+		EXPECT_EQ(layouts[0].epoch, layouts[1].epoch);
+		EXPECT_EQ(3, layouts[1].live);
+	}
+}
+
 /* A disk that is there has all its values: the store does not go on without it. */
 TEST_F(store, only_absent_and_broken_members_are_missing)
 {
