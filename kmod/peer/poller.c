@@ -12,7 +12,7 @@
  * Threads run on the CPUs of the module parameter poller_cpus, those of their
  * node first.  The scheduler moves a thread whose CPUs all go offline, or that a
  * cpuset isolates, and forgets them.  A thread is bound again when a CPU comes
- * online or goes offline, and before its long sleeps.
+ * online or goes offline, and checks its binding once a second.
  *
  * A thread is frozen in system suspend, without a lock: the suspend of
  * controllers, which closes the relays, does not wait for it.
@@ -50,6 +50,9 @@
 #define NVMEP_POLLER_LONG_NS	(950 * NSEC_PER_USEC)
 #define NVMEP_POLLER_SLACK_NS	(10 * NSEC_PER_USEC)
 
+/* How often a thread checks that it is still bound to its CPUs. */
+#define NVMEP_POLLER_CHECK_NS	((u64)NSEC_PER_SEC)
+
 /**
  * struct nvmep_poller - a polling thread
  * @task: const
@@ -63,6 +66,7 @@
  * @asleep: of the thread: the status pages say that it sleeps
  * @kicked: does not sleep next time
  * @active_ns: of the thread: when it last found a new value
+ * @checked_ns: of the thread: when it last checked its binding
  * @passes: written by the thread: polls of all queue pairs
  * @active: written by the thread: those that found a new value
  * @busy_ns: written by the thread: time that these took
@@ -78,6 +82,7 @@ struct nvmep_poller {
 	bool asleep;
 	bool kicked;
 	u64 active_ns;
+	u64 checked_ns;
 	u64 passes;
 	u64 active;
 	u64 busy_ns;
@@ -108,6 +113,9 @@ static void nvmep_poller_update_allowed(void)
 		rcu_read_lock();
 		cpumask_and(allowed, housekeeping_cpumask(HK_TYPE_KTHREAD),
 			    housekeeping_cpumask(HK_TYPE_DOMAIN));
+		/* nohz_full=, which kernel threads avoid in older kernels. */
+		cpumask_and(allowed, allowed,
+			    housekeeping_cpumask(HK_TYPE_TICK));
 		rcu_read_unlock();
 	}
 	cpumask_andnot(allowed, allowed, &nvmep_poller_leaving);
@@ -165,17 +173,18 @@ static int nvmep_pollers_cpu_offline(unsigned int cpu)
 	return 0;
 }
 
-static int nvmep_poller_set_cpus(const struct cpumask *cpus)
+static void nvmep_poller_set_cpus(const struct cpumask *cpus)
 {
-	if (!cpumask_empty(cpus) && !cpumask_intersects(cpus, cpu_online_mask))
-		return -EINVAL;
 	mutex_lock(&nvmep_pool_lock);
 	cpumask_copy(&nvmep_poller_cpus, cpus);
 	nvmep_pollers_bind();
 	mutex_unlock(&nvmep_pool_lock);
-	return 0;
 }
 
+/*
+ * A crash kernel has fewer CPUs than the list that was written for the machine:
+ * that must not keep the driver of its disks from being loaded.
+ */
 static int nvmep_poller_cpus_set(const char *text,
 				 const struct kernel_param *param)
 {
@@ -185,8 +194,14 @@ static int nvmep_poller_cpus_set(const char *text,
 	if (!cpus)
 		return -ENOMEM;
 	err = cpulist_parse(text, cpus);
+	if (err == -ERANGE && !nvmep_poller_online) {
+		pr_warn("nvme_peer: poller_cpus=%s names CPUs that do not exist: ignored\n",
+			text);
+		cpumask_clear(cpus);
+		err = 0;
+	}
 	if (!err)
-		err = nvmep_poller_set_cpus(cpus);
+		nvmep_poller_set_cpus(cpus);
 	kfree(cpus);
 	return err;
 }
@@ -281,8 +296,6 @@ static void nvmep_poller_rest(struct nvmep_poller *poller,
 	bool cold = seen == NVMEP_RELAY_CLOSED ||
 		    idle_ns > NVMEP_POLLER_WARM_NS;
 
-	if (cold && !poller->asleep)
-		nvmep_poller_bind_self(poller);
 	if (cold != poller->asleep)
 		nvmep_poller_report(poller, cold);
 	else if (cold)
@@ -292,6 +305,14 @@ static void nvmep_poller_rest(struct nvmep_poller *poller,
 		nvmep_poller_wait(poller, NVMEP_POLLER_SHORT_NS);
 }
 
+static void nvmep_poller_check_binding(struct nvmep_poller *poller, u64 now)
+{
+	if (now - poller->checked_ns < NVMEP_POLLER_CHECK_NS)
+		return;
+	poller->checked_ns = now;
+	nvmep_poller_bind_self(poller);
+}
+
 static int nvmep_poller_thread(void *context)
 {
 	struct nvmep_poller *poller = context;
@@ -299,13 +320,14 @@ static int nvmep_poller_thread(void *context)
 	u64 began;
 
 	/* Here, because newer kernels bind a thread to its node as it starts. */
-	nvmep_poller_bind_self(poller);
+	nvmep_poller_check_binding(poller, ktime_get_ns());
 
 	set_freezable();
 	while (!kthread_freezable_should_stop(NULL)) {
 		began = ktime_get_ns();
 		seen = nvmep_poller_pass(poller);
 		nvmep_poller_count(poller, seen, began);
+		nvmep_poller_check_binding(poller, began);
 		nvmep_poller_rest(poller, seen, began - poller->active_ns);
 		/* It may spin for as long as a peer submits commands. */
 		cond_resched_tasks_rcu_qs();

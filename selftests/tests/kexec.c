@@ -36,6 +36,9 @@
 /* Added to the command line of the next kernel, which reserves memory for the crash kernel. */
 #define RESUME		" np_resume=kexec crashkernel=512M"
 
+/* Added to that of the crash kernel: a parameter for the CPUs of the machine. */
+#define CRASH		" nr_cpus=1 nvme_peer.poller_cpus=1"
+
 /* The kernel adds this to the command line of a crash kernel. */
 #define CRASHED		"elfcorehdr="
 
@@ -258,7 +261,7 @@ static void behind_the_jump(struct __test_metadata *_metadata, const char *line)
 	is_stopped(_metadata, "np0");
 	is_stopped(_metadata, "badctrl");
 	take_over(_metadata);
-	ASSERT_EQ(0, load_kernel(line, " nr_cpus=1", KEXEC_FILE_ON_CRASH));
+	ASSERT_EQ(0, load_kernel(line, CRASH, KEXEC_FILE_ON_CRASH));
 	ASSERT_TRUE(__test_passed(_metadata));
 	leave_active(_metadata, crash);
 }

@@ -544,7 +544,8 @@ struct nvme_peer_buf_table {
 #define NVME_PEER_QP_ALLOW_SLEEP	(1U << 0)
 /*
  * Receivers of the queue pair file cannot export doorbells to importers that do
- * not support revocation: NVME_PEER_EXPORT_ALLOW_STATIC fails with EACCES.
+ * not support revocation: NVME_PEER_EXPORT_ALLOW_STATIC fails with EACCES.  In
+ * relay mode doorbells are host memory, which any driver may import.
  */
 #define NVME_PEER_QP_NO_STATIC		(1U << 1)
 
