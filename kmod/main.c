@@ -250,9 +250,8 @@ static void nvmep_pci_shutdown(struct pci_dev *pdev)
 	bool live = nvmep_ctrl_hold(ctrl, NVMEP_HOLD_GOING) == NVMEP_CTRL_LIVE;
 
 	nvmep_end_works(ctrl, live);
-	/* First: queues are deleted, and doorbells of deleted queues are errors. */
-	ctrl->peer_ops->revoke_doorbells(ctrl);
 	nvmep_ctrl_shutdown(ctrl);
+	ctrl->peer_ops->revoke_doorbells(ctrl);
 }
 
 /* --- PCI error handlers -------------------------------------------------- */

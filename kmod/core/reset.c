@@ -77,6 +77,10 @@ void nvmep_ctrl_shutdown(struct nvmep_ctrl *ctrl)
 	if (test_bit(NVMEP_CTRL_ENABLED, &ctrl->flags) &&
 	    !nvmep_ctrl_gone(ctrl)) {
 		ctrl->cpu_ops->drain(ctrl);
+		/* A doorbell of a deleted queue is an error. */
+		mutex_lock(&ctrl->enable_lock);
+		nvmep_relay_allow(ctrl, false);
+		mutex_unlock(&ctrl->enable_lock);
 		nvmep_delete_all(ctrl, nvme_admin_delete_sq);
 		nvmep_delete_all(ctrl, nvme_admin_delete_cq);
 	}
