@@ -369,8 +369,8 @@ int nvmepeer_store_check(struct nvmepeer_store *store, struct nvmepeer_store_rep
 
 /*
  * For a caller without an index of its own: finds values by a key, evicts by clock, and
- * keeps the values that were used last in host memory, too.  A key is a tag: the index
- * finds it by its first 16 bytes and compares all 64.
+ * keeps values in host memory, too, of which the one that came there first goes first.  A
+ * key is a tag.  An index takes up to 160 bytes of memory for each slot.
  */
 
 /** struct nvmepeer_index - an index over a store. */
@@ -380,8 +380,8 @@ struct nvmepeer_index;
  * struct nvmepeer_index_options - an index
  * @size: of this structure
  * @host_pages: values in host memory; 0: none
- * @host_memory: memory for them, pinned if GPUs copy from it: @host_pages times the page
- *	size of the store; NULL: allocated
+ * @host_memory: memory for them, aligned as the caller's copies need it: @host_pages times
+ *	the page size of the store; NULL: allocated
  */
 struct nvmepeer_index_options {
 	uint32_t size;
@@ -424,7 +424,7 @@ struct nvmepeer_index_scope {
  * @bytes: length of @block
  * @key: receives the key
  *
- * -EINVAL: no model or no layout, or @scope is too small.
+ * -EINVAL: no model or no layout, or @scope is too small.  -E2BIG: a newer field is not 0.
  */
 int nvmepeer_index_key(const struct nvmepeer_index_scope *scope, const void *block, size_t bytes,
 		       uint8_t key[NVMEPEER_STORE_TAG]);
@@ -435,12 +435,16 @@ int nvmepeer_index_key(const struct nvmepeer_index_scope *scope, const void *blo
  * @options: the host memory
  * @index: receives the index, to be closed with nvmepeer_index_close() before @store
  *
- * -EINVAL: @options is too small.  -ENOMEM.
+ * -EINVAL: @options is too small.  -E2BIG: a newer field is not 0.  -ENOMEM.
  */
 int nvmepeer_index_open(struct nvmepeer_store *store, const struct nvmepeer_index_options *options,
 			struct nvmepeer_index **index);
 
-/** nvmepeer_index_close() - close; no other call may be in progress.  NULL is allowed. */
+/**
+ * nvmepeer_index_close() - close; no other call may be in progress.  NULL is allowed.
+ *
+ * A removed value that is still pinned comes back when the store is opened again.
+ */
 void nvmepeer_index_close(struct nvmepeer_index *index);
 
 enum nvmepeer_index_hint {
@@ -457,10 +461,12 @@ enum nvmepeer_index_hint {
  * @length: its length, a multiple of 4
  * @hint: enum nvmepeer_index_hint
  *
- * Evicts values if no slot is free.  A key that is there already keeps its value.
+ * Evicts values that are not pinned if no slot is free.  A key that is there already keeps
+ * its value, unless its member is lost.
  *
- * -ENOSPC: all values are in use.  Or an error of nvmepeer_store_write() or
- * nvmepeer_store_commit().
+ * -ENOSPC: all values are pinned.  -EINVAL: an invalid length or hint.  Or an error of
+ * nvmepeer_store_write(), nvmepeer_store_commit() or nvmepeer_store_free(); one of the host,
+ * such as -EMFILE, evicts nothing.
  */
 int nvmepeer_index_put(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG],
 		       const void *data, uint32_t length, uint32_t hint);
@@ -472,7 +478,8 @@ int nvmepeer_index_put(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_
  * @data: room for a page
  * @length: receives the length
  *
- * -ENOENT: there is none.  Or an error of nvmepeer_store_read(): then it is removed.
+ * -ENOENT: there is none.  Or an error of nvmepeer_store_read(): after -EILSEQ, -ENODEV and
+ * errors of the disk the value is removed, after errors of the host, such as -ENOMEM, not.
  */
 int nvmepeer_index_get(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG],
 		       void *data, uint32_t *length);
@@ -484,13 +491,20 @@ int nvmepeer_index_get(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_
  * @count: number of them
  * @items: receives the slots of the first values; unpin them by nvmepeer_store_unpin()
  *
- * Returns how many of the first keys have values, all of which are pinned.
+ * Returns how many of the first keys have values, all of which are pinned.  A value of a
+ * lost member is a miss and is removed.
  */
 int nvmepeer_index_pin(struct nvmepeer_index *index,
 		       const uint8_t (*keys)[NVMEPEER_STORE_TAG], uint32_t count,
 		       struct nvmepeer_store_item *items);
 
-/** nvmepeer_index_remove() - remove a value.  -ENOENT: there is none. */
+/**
+ * nvmepeer_index_remove() - remove a value
+ *
+ * -ENOENT: there is none.  -ETIMEDOUT: it is removed and pinned: a later put, remove or close
+ * frees its slot; until then a restart brings it back.  Or an error of nvmepeer_store_free():
+ * then it is not removed.
+ */
 int nvmepeer_index_remove(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG]);
 
 #ifdef __cplusplus

@@ -34,6 +34,16 @@ int store_check_size(const char *call, size_t size, size_t least)
 			  size, least);
 }
 
+int store_check_newer(const char *call, const void *structure, size_t size, size_t known)
+{
+	for (size_t i = known; i < size; i++)
+		if (((const uint8_t *)structure)[i])
+			return store_fail(call, -E2BIG, "the structure is of a newer version",
+					  "update the library, or leave newer fields 0",
+					  "a field behind the first %zu bytes is not 0", known);
+	return 0;
+}
+
 static const struct {
 	int error;
 	const char *limit;
@@ -95,12 +105,4 @@ void store_copy_out(void *to, size_t to_size, const void *from, size_t from_size
 {
 	memset(to, 0, to_size);
 	memcpy(to, from, to_size < from_size ? to_size : from_size);
-}
-
-bool store_tail_is_zero(const void *from, size_t size, size_t known)
-{
-	for (size_t i = known; i < size; i++)
-		if (((const uint8_t *)from)[i])
-			return false;
-	return true;
 }

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hash.h"
 #include "store.h"
 
 static const char opening[] = "nvmepeer_index_open";
 static const char finding[] = "nvmepeer_index_get";
+static const char putting[] = "nvmepeer_index_put";
 
 enum { EMPTY = UINT32_MAX, FREE_WAIT_MS = 0 };
 
@@ -18,14 +20,16 @@ enum { EMPTY = UINT32_MAX, FREE_WAIT_MS = 0 };
  * struct entry - the value of a slot
  * @item: slot, generation, length and key; a length of 0: no value
  * @passes: of the clock's hand until it is evicted
+ * @once: it is not kept in host memory
  * @host: number of its page in host memory, or EMPTY
- * @stuck: it was removed while a reader had it pinned, and has to be freed again
+ * @stuck: of a removed value whose slot is not free yet: the next of those, or EMPTY
  */
 struct entry {
 	struct nvmepeer_store_item item;
 	uint8_t passes;
+	bool once;
 	uint32_t host;
-	bool stuck;
+	uint32_t stuck;
 };
 
 /**
@@ -37,6 +41,7 @@ struct entry {
  * @table: slots by key, with linear probing; EMPTY
  * @mask: entries of @table - 1
  * @hand: slot where the clock goes on
+ * @stuck: first slot that has to be freed again, as its value was pinned, or EMPTY
  * @page_bytes: of the store
  * @host: pages in host memory
  * @owned: the same, to be freed
@@ -52,6 +57,7 @@ struct nvmepeer_index {
 	uint32_t *table;
 	uint32_t mask;
 	uint32_t hand;
+	uint32_t stuck;
 	uint32_t page_bytes;
 	uint8_t *host;
 	void *owned;
@@ -62,12 +68,7 @@ struct nvmepeer_index {
 
 static uint32_t home_of(const struct nvmepeer_index *index, const uint8_t *key)
 {
-	uint64_t hash;
-
-	/* Keys may be any bytes, so mix them. */
-	memcpy(&hash, key, sizeof(hash));
-	hash = (hash ^ hash >> 32) * 0x9e3779b97f4a7c15u;
-	return (uint32_t)(hash >> 32) & index->mask;
+	return (uint32_t)hash64(key, NVMEPEER_STORE_TAG) & index->mask;
 }
 
 /* The place of a key in the table: of its slot, or EMPTY. */
@@ -89,6 +90,7 @@ static void add_entry(struct nvmepeer_index *index, const struct nvmepeer_store_
 	entry->item = *item;
 	entry->item.data = NULL;
 	entry->passes = hint == NVMEPEER_INDEX_ONCE ? 0 : hint == NVMEPEER_INDEX_KEEP ? 3 : 1;
+	entry->once = hint == NVMEPEER_INDEX_ONCE;
 	entry->host = EMPTY;
 	*find(index, item->tag) = item->slot;
 }
@@ -116,20 +118,54 @@ static void remove_entry(struct nvmepeer_index *index, struct entry *entry)
 	entry->item.length = 0;
 }
 
-/* Free the slot of a removed entry; one that is pinned is freed later. */
+/*
+ * Free the slot of a removed entry.  A value that could not be freed stays in the index; a
+ * slot without one, or whose value is pinned, is freed later.
+ */
 static int free_slot(struct nvmepeer_index *index, struct nvmepeer_store_item item)
 {
-	int error = nvmepeer_store_free(index->store, &item, 1, FREE_WAIT_MS);
+	struct entry *entry = &index->entries[item.slot];
+	struct nvmepeer_store_item freed = item;
+	int error = nvmepeer_store_free(index->store, &freed, 1, FREE_WAIT_MS);
 
+	if (!error || error == -ENOENT)
+		return error;
 	pthread_mutex_lock(&index->lock);
-	index->entries[item.slot].stuck = error == -ETIMEDOUT;
+	entry->item = item;
+	entry->item.data = NULL;
+	if (error != -ETIMEDOUT && item.length && *find(index, item.tag) == EMPTY) {
+		*find(index, item.tag) = item.slot;
+	} else {
+		entry->item.length = 0;
+		entry->stuck = index->stuck;
+		index->stuck = item.slot;
+	}
 	pthread_mutex_unlock(&index->lock);
 	return error;
 }
 
+/* Free what was pinned before.  Until then such a value comes back with the next open. */
+static void free_stuck(struct nvmepeer_index *index)
+{
+	struct nvmepeer_store_item item;
+	uint32_t slot;
+
+	pthread_mutex_lock(&index->lock);
+	slot = index->stuck;
+	index->stuck = EMPTY;
+	while (slot != EMPTY) {
+		item = index->entries[slot].item;
+		slot = index->entries[slot].stuck;
+		pthread_mutex_unlock(&index->lock);
+		free_slot(index, item);
+		pthread_mutex_lock(&index->lock);
+	}
+	pthread_mutex_unlock(&index->lock);
+}
+
 /*
- * Choose a value to evict, and remove it: the first without passes left, within so many
- * rounds that one has none.
+ * Choose a value to evict, and remove it: the first without passes left that no reader has
+ * pinned, within so many rounds that one has none.
  */
 static bool choose(struct nvmepeer_index *index, struct nvmepeer_store_item *item)
 {
@@ -144,12 +180,10 @@ static bool choose(struct nvmepeer_index *index, struct nvmepeer_store_item *ite
 			entry->passes--;
 			continue;
 		}
-		if (!entry->item.length && !entry->stuck)
+		if (!entry->item.length || slot_has_users(index->store, entry->item.slot))
 			continue;
 		*item = entry->item;
-		if (entry->item.length)
-			remove_entry(index, entry);
-		entry->stuck = false;
+		remove_entry(index, entry);
 		found = true;
 	}
 	pthread_mutex_unlock(&index->lock);
@@ -162,11 +196,14 @@ static int allocate(struct nvmepeer_index *index, uint32_t *slot)
 
 	for (uint32_t i = 0; error == -ENOSPC && i < index->slots; i++) {
 		struct nvmepeer_store_item item;
+		int freed;
 
 		if (!choose(index, &item))
 			break;
-		if (!free_slot(index, item))
-			error = nvmepeer_store_alloc(index->store, slot, 1);
+		freed = free_slot(index, item);
+		if (freed && freed != -ETIMEDOUT && freed != -ENOENT)
+			return freed;
+		error = nvmepeer_store_alloc(index->store, slot, 1);
 	}
 	return error;
 }
@@ -186,14 +223,70 @@ static void keep_in_host(struct nvmepeer_index *index, struct entry *entry, cons
 	memcpy(index->host + (size_t)page * index->page_bytes, data, entry->item.length);
 }
 
+/* Remove a value that can be read no more, unless another has its slot by now. */
+static void drop(struct nvmepeer_index *index, const struct nvmepeer_store_item *item)
+{
+	struct entry *entry = &index->entries[item->slot];
+	struct nvmepeer_explanation why = { 0 };
+	bool same;
+
+	nvmepeer_explain(&why, sizeof(why));
+	pthread_mutex_lock(&index->lock);
+	same = entry->item.length && entry->item.generation == item->generation;
+	if (same)
+		remove_entry(index, entry);
+	pthread_mutex_unlock(&index->lock);
+	if (same)
+		free_slot(index, *item);
+	nvmepeer_fail(&why, sizeof(why));
+}
+
+/* Whether an error is one of the value, and not of the host or of the call. */
+static bool is_gone(int error)
+{
+	switch (error) {
+	case -ENOENT:
+	case -ENODEV:
+	case -EILSEQ:
+	case -EIO:
+	case -ENODATA:
+	case -ENXIO:
+	case -EREMOTEIO:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Whether there is a value; one of a lost member is none. */
 static bool has_key(struct nvmepeer_index *index, const uint8_t *key)
 {
-	bool there;
+	struct nvmepeer_store_item item = { 0 };
+	uint32_t slot;
 
 	pthread_mutex_lock(&index->lock);
-	there = *find(index, key) != EMPTY;
+	slot = *find(index, key);
+	if (slot != EMPTY)
+		item = index->entries[slot].item;
 	pthread_mutex_unlock(&index->lock);
-	return there;
+	if (slot == EMPTY)
+		return false;
+	if (!member_is_lost(index->store, slot % index->store->layout.members))
+		return true;
+	drop(index, &item);
+	return false;
+}
+
+static int check_put(const struct nvmepeer_index *index, uint32_t length, uint32_t hint)
+{
+	if (hint > NVMEPEER_INDEX_KEEP)
+		return store_fail(putting, -EINVAL, "invalid hint", "pass one of enum nvmepeer_index_hint",
+				  "hint %u", hint);
+	if (length_valid(index->store, length))
+		return 0;
+	return store_fail(putting, -EINVAL, "invalid length of a value",
+			  "pass a multiple of 4 bytes, at most a page", "%u bytes of at most %u", length,
+			  index->page_bytes);
 }
 
 int nvmepeer_index_put(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG],
@@ -201,10 +294,12 @@ int nvmepeer_index_put(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_
 {
 	struct nvmepeer_store_item item = { .length = length, .data = (void *)(uintptr_t)data };
 	bool duplicate;
-	int error;
+	int error = check_put(index, length, hint);
 
-	if (has_key(index, key))
-		return 0;
+	if (error || has_key(index, key))
+		return error;
+	/* A removed value of this key must not come back instead of the new one. */
+	free_stuck(index);
 	error = allocate(index, &item.slot);
 	if (error)
 		return error;
@@ -239,21 +334,6 @@ static int fail_absent(const char *call)
 			  "the index has no such key");
 }
 
-/* Remove a value that can be read no more, unless another has its slot by now. */
-static void drop(struct nvmepeer_index *index, const struct nvmepeer_store_item *item)
-{
-	struct entry *entry = &index->entries[item->slot];
-	bool same;
-
-	pthread_mutex_lock(&index->lock);
-	same = entry->item.length && entry->item.generation == item->generation;
-	if (same)
-		remove_entry(index, entry);
-	pthread_mutex_unlock(&index->lock);
-	if (same)
-		free_slot(index, *item);
-}
-
 int nvmepeer_index_get(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_STORE_TAG],
 		       void *data, uint32_t *length)
 {
@@ -280,14 +360,12 @@ int nvmepeer_index_get(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_
 		return 0;
 	error = nvmepeer_store_read(index->store, &item, 1);
 	if (error) {
-		struct nvmepeer_explanation why;
-
-		nvmepeer_explain(&why, sizeof(why));
-		drop(index, &item);
-		return nvmepeer_fail(&why, sizeof(why));
+		if (is_gone(error))
+			drop(index, &item);
+		return error;
 	}
 	pthread_mutex_lock(&index->lock);
-	if (entry->item.length && entry->item.generation == item.generation)
+	if (entry->item.length && !entry->once && entry->item.generation == item.generation)
 		keep_in_host(index, entry, data);
 	pthread_mutex_unlock(&index->lock);
 	return 0;
@@ -301,6 +379,7 @@ int nvmepeer_index_pin(struct nvmepeer_index *index,
 
 	for (; found < count; found++) {
 		uint32_t slot;
+		int error;
 
 		pthread_mutex_lock(&index->lock);
 		slot = *find(index, keys[found]);
@@ -309,8 +388,14 @@ int nvmepeer_index_pin(struct nvmepeer_index *index,
 			index->entries[slot].passes |= 1;
 		}
 		pthread_mutex_unlock(&index->lock);
-		if (slot == EMPTY || nvmepeer_store_pin(index->store, &items[found], 1))
+		if (slot == EMPTY)
 			break;
+		error = nvmepeer_store_pin(index->store, &items[found], 1);
+		if (error) {
+			if (is_gone(error))
+				drop(index, &items[found]);
+			break;
+		}
 	}
 	return (int)found;
 }
@@ -320,6 +405,7 @@ int nvmepeer_index_remove(struct nvmepeer_index *index, const uint8_t key[NVMEPE
 	struct nvmepeer_store_item item = { 0 };
 	uint32_t slot;
 
+	free_stuck(index);
 	pthread_mutex_lock(&index->lock);
 	slot = *find(index, key);
 	if (slot != EMPTY) {
@@ -348,11 +434,12 @@ static void add_all(struct nvmepeer_index *index)
 
 static int allocate_index(struct nvmepeer_index *index, void *host_memory)
 {
-	uint32_t places = 16;
+	uint64_t places = 16;
 
-	while (places < 2ull * index->slots && places < 1u << 31)
+	/* More than there are slots, so that find() ends. */
+	while (places < 2ull * index->slots && places < 1ull << 32)
 		places *= 2;
-	index->mask = places - 1;
+	index->mask = (uint32_t)(places - 1);
 	index->entries = calloc(index->slots, sizeof(*index->entries));
 	index->table = malloc(places * sizeof(*index->table));
 	index->host_slots = malloc((index->host_pages + 1ull) * sizeof(*index->host_slots));
@@ -375,6 +462,8 @@ int nvmepeer_index_open(struct nvmepeer_store *store, const struct nvmepeer_inde
 	int error = store_check_size(opening, options->size,
 				     SIZE_THROUGH(struct nvmepeer_index_options, host_memory));
 
+	if (!error)
+		error = store_check_newer(opening, options, options->size, sizeof(*options));
 	if (error)
 		return error;
 	opened = calloc(1, sizeof(*opened));
@@ -382,6 +471,7 @@ int nvmepeer_index_open(struct nvmepeer_store *store, const struct nvmepeer_inde
 		return store_fail_memory(opening);
 	pthread_mutex_init(&opened->lock, NULL);
 	opened->store = store;
+	opened->stuck = EMPTY;
 	opened->slots = store->layout.slots * store->layout.members;
 	opened->page_bytes = store->layout.page_bytes;
 	opened->host_pages = options->host_pages;
@@ -398,6 +488,7 @@ void nvmepeer_index_close(struct nvmepeer_index *index)
 {
 	if (!index)
 		return;
+	free_stuck(index);
 	pthread_mutex_destroy(&index->lock);
 	free(index->entries);
 	free(index->table);

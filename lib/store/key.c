@@ -107,6 +107,8 @@ int nvmepeer_index_key(const struct nvmepeer_index_scope *scope, const void *blo
 	int error = store_check_size(call, scope->size,
 				     SIZE_THROUGH(struct nvmepeer_index_scope, layers));
 
+	if (!error)
+		error = store_check_newer(call, scope, scope->size, sizeof(*scope));
 	if (error)
 		return error;
 	if (!scope->model || !scope->layout)

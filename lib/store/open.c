@@ -68,12 +68,10 @@ static int check_options(const struct nvmepeer_store_options *options)
 	int error = store_check_size(creating, options->size,
 				     SIZE_THROUGH(struct nvmepeer_store_options, slots));
 
+	if (!error)
+		error = store_check_newer(creating, options, options->size, sizeof(*options));
 	if (error)
 		return error;
-	if (options->size > sizeof(*options) &&
-	    !store_tail_is_zero(options, options->size, sizeof(*options)))
-		return store_fail(creating, -E2BIG, what, "update the library, or leave newer fields 0",
-				  "a field behind the first %zu bytes is not 0", sizeof(*options));
 	if (options->flags & ~NVMEPEER_STORE_FORCE)
 		return store_fail(creating, -EINVAL, what, "pass NVMEPEER_STORE_FORCE or 0",
 				  "unknown flags %#x", options->flags);

@@ -145,7 +145,17 @@ int nvmepeer_store_scan(struct nvmepeer_store *store, uint64_t *position,
 	return (int)found;
 }
 
-static bool is_lost(struct nvmepeer_store *store, uint32_t member)
+bool slot_has_users(struct nvmepeer_store *store, uint32_t slot)
+{
+	bool users;
+
+	pthread_mutex_lock(&store->lock);
+	users = slot_at(store, slot)->users;
+	pthread_mutex_unlock(&store->lock);
+	return users;
+}
+
+bool member_is_lost(struct nvmepeer_store *store, uint32_t member)
 {
 	bool lost;
 
@@ -195,7 +205,7 @@ int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
 	if (!slot_exists(store, slot))
 		return fail_slot(call, store, slot);
 	made.member = slot % store->layout.members;
-	if (is_lost(store, made.member))
+	if (member_is_lost(store, made.member))
 		return fail_lost(call, made.member);
 	if (!member_of(store, slot)->disk.nsid)
 		return fail_namespace(call, made.member);
@@ -231,7 +241,7 @@ int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
 	if (member >= store->layout.members)
 		return store_fail(call, -EINVAL, "there is no such member", "pass a smaller number",
 				  "member %u of %u", member, store->layout.members);
-	if (is_lost(store, member))
+	if (member_is_lost(store, member))
 		return fail_lost(call, member);
 	if (!store->members[member].disk.nsid)
 		return fail_namespace(call, member);

@@ -168,11 +168,11 @@ int store_fail_items(const struct nvmepeer_store *store, const char *call,
 /** store_check_size() - 0, or -EINVAL if a caller's structure is too small. */
 int store_check_size(const char *call, size_t size, size_t least);
 
+/** store_check_newer() - 0, or -E2BIG if a field behind the first @known bytes is not 0. */
+int store_check_newer(const char *call, const void *structure, size_t size, size_t known);
+
 /** store_copy_out() - copy what two versions of a structure share; zero the rest of @to. */
 void store_copy_out(void *to, size_t to_size, const void *from, size_t from_size);
-
-/** store_tail_is_zero() - check that @from is zero beyond the first @known bytes. */
-bool store_tail_is_zero(const void *from, size_t size, size_t known);
 
 static inline struct member *member_of(const struct nvmepeer_store *store, uint32_t slot)
 {
@@ -248,6 +248,12 @@ void table_wait(struct nvmepeer_store *store, struct io_queue *queue, struct mem
 
 /** slot_pin() - 0 if the item's slot has the value that it means; it then has a user more. */
 int slot_pin(struct nvmepeer_store *store, const struct nvmepeer_store_item *item);
+
+/** slot_has_users() - whether a call reads or writes a slot of a live member, or has it pinned. */
+bool slot_has_users(struct nvmepeer_store *store, uint32_t slot);
+
+/** member_is_lost() - whether the values of member number @member are misses. */
+bool member_is_lost(struct nvmepeer_store *store, uint32_t member);
 
 /** slot_unpin() - a user less.  The caller holds lock. */
 void slot_unpin(struct nvmepeer_store *store, struct slot *slot);

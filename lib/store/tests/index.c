@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Before the harness, which has an ARRAY_SIZE of its own. */
+#include "store.h"
+
 #include "kselftest_harness.h"
 
 #include <nvmepeer_store.h>
@@ -21,7 +24,7 @@ FIXTURE(index)
 	struct nvmepeer_index *index;
 };
 
-/* Keys that collide in the table: their first 8 bytes are the same. */
+/* Half of the table's places are taken, so some of the keys collide. */
 static void make_key(uint32_t number, uint8_t *key)
 {
 	memset(key, 0, NVMEPEER_STORE_TAG);
@@ -101,6 +104,27 @@ static int remove_value(FIXTURE_DATA(index) *self, uint32_t number)
 
 	make_key(number, key);
 	return nvmepeer_index_remove(self->index, key);
+}
+
+/* The last failure is one of @call. */
+static bool explains(const char *call, int error)
+{
+	struct nvmepeer_explanation why;
+
+	nvmepeer_explain(&why, sizeof(why));
+	return why.error == error && !strcmp(why.call, call);
+}
+
+/* From now on calls fail with @error, as the queue is in use; 0: no more. */
+static void use_queue(FIXTURE_DATA(index) *self, int error)
+{
+	static struct io_queue *queue;
+
+	model_no_queues(error);
+	if (!error)
+		queue_put(self->store, queue);
+	else if (queue_get(self->store, &queue))
+		abort();
 }
 
 TEST_F(index, values_are_found_after_a_restart)
@@ -187,9 +211,128 @@ TEST_F(index, pinned_values_are_not_evicted)
 	ASSERT_EQ(0, put(self, 4, 0));
 	ASSERT_EQ(ALL, nvmepeer_index_pin(self->index, (const uint8_t (*)[64])keys, ALL, items));
 	EXPECT_EQ(-ENOSPC, put(self, 100, 0));
+	EXPECT_TRUE(explains("nvmepeer_store_alloc", ENOSPC));
 	nvmepeer_store_unpin(self->store, items, ALL);
+	for (uint32_t i = 0; i < ALL; i++)
+		EXPECT_EQ(0, get(self, i));
+	/* One that is not pinned goes. */
+	ASSERT_EQ(ALL, nvmepeer_index_pin(self->index, (const uint8_t (*)[64])keys, ALL, items));
+	nvmepeer_store_unpin(self->store, &items[9], 1);
 	EXPECT_EQ(0, put(self, 100, 0));
+	nvmepeer_store_unpin(self->store, items, ALL);
 	EXPECT_EQ(0, get(self, 100));
+	for (uint32_t i = 0; i < ALL; i++)
+		EXPECT_EQ(i == 9 ? -ENOENT : 0, get(self, i));
+}
+
+static uint32_t free_slots(FIXTURE_DATA(index) *self)
+{
+	struct nvmepeer_store_info info;
+
+	return nvmepeer_store_info(self->store, &info, sizeof(info)) ? UINT32_MAX :
+	       (uint32_t)info.free_slots;
+}
+
+/* Its slot is free as soon as its reader has ended, and it does not come back. */
+TEST_F(index, a_removed_value_that_is_pinned_is_freed_later)
+{
+	uint8_t key[1][NVMEPEER_STORE_TAG];
+	struct nvmepeer_store_item item;
+
+	make_key(1, key[0]);
+	for (int by = 0; by < 3; by++) {
+		ASSERT_EQ(0, put(self, 1, 0));
+		ASSERT_EQ(1, nvmepeer_index_pin(self->index, (const uint8_t (*)[64])key, 1, &item));
+		EXPECT_EQ(-ETIMEDOUT, remove_value(self, 1));
+		EXPECT_EQ(-ENOENT, remove_value(self, 1));
+		EXPECT_EQ(ALL - 1, free_slots(self));
+		nvmepeer_store_unpin(self->store, &item, 1);
+		if (by == 0) {
+			ASSERT_EQ(0, put(self, 1, 0));
+			EXPECT_EQ(ALL - 1, free_slots(self));
+			EXPECT_EQ(0, remove_value(self, 1));
+		} else if (by == 1) {
+			EXPECT_EQ(-ENOENT, remove_value(self, 1));
+		} else {
+			close_index(self);
+			ASSERT_EQ(0, open_index(self, 0));
+		}
+		EXPECT_EQ(-ENOENT, get(self, 1));
+		EXPECT_EQ(ALL, free_slots(self));
+	}
+}
+
+/* An error of the host is none of a value. */
+TEST_F(index, errors_of_the_host_keep_values)
+{
+	struct nvmepeer_store_item item;
+	uint8_t key[1][NVMEPEER_STORE_TAG];
+
+	for (uint32_t i = 0; i < ALL; i++)
+		ASSERT_EQ(0, put(self, i, NVMEPEER_INDEX_ONCE));
+	make_key(1, key[0]);
+	close_index(self);
+	ASSERT_EQ(0, open_index(self, 0));
+	use_queue(self, -EMFILE);
+	EXPECT_EQ(-EMFILE, get(self, 1));
+	EXPECT_EQ(-EMFILE, remove_value(self, 1));
+	for (uint32_t i = 0; i < 2 * ALL; i++)
+		EXPECT_EQ(-EMFILE, put(self, 100 + i, 0));
+	EXPECT_TRUE(explains("nvmepeer_store_free", EMFILE));
+	use_queue(self, 0);
+	ASSERT_EQ(1, nvmepeer_index_pin(self->index, (const uint8_t (*)[64])key, 1, &item));
+	nvmepeer_store_unpin(self->store, &item, 1);
+	for (uint32_t i = 0; i < ALL; i++)
+		EXPECT_EQ(0, get(self, i));
+	/* A slot without a value is freed later. */
+	EXPECT_EQ(0, remove_value(self, 1));
+	use_queue(self, -EMFILE);
+	EXPECT_EQ(-EMFILE, put(self, 1, 0));
+	use_queue(self, 0);
+	EXPECT_EQ(0, put(self, 1, 0));
+	EXPECT_EQ(0, free_slots(self));
+	for (uint32_t i = 0; i < ALL; i++)
+		EXPECT_EQ(0, get(self, i));
+}
+
+TEST_F(index, values_of_a_lost_member_are_put_again)
+{
+	uint8_t keys[2][NVMEPEER_STORE_TAG];
+	struct nvmepeer_store_item items[2];
+
+	for (uint32_t i = 0; i < 4; i++)
+		ASSERT_EQ(0, put(self, i, NVMEPEER_INDEX_ONCE));
+	model_fail(1, IO_FLUSH, 0, 1);
+	EXPECT_EQ(-EIO, put(self, 100, 0) | put(self, 101, 0));
+	for (uint32_t i = 0; i < 2; i++)
+		make_key(i, keys[i]);
+	EXPECT_EQ(1, nvmepeer_index_pin(self->index, (const uint8_t (*)[64])keys, 2, items));
+	nvmepeer_store_unpin(self->store, items, 1);
+	EXPECT_EQ(-ENOENT, remove_value(self, 1));
+	for (uint32_t i = 0; i < 4; i++) {
+		ASSERT_EQ(0, put(self, i, 0));
+		EXPECT_EQ(0, get(self, i));
+	}
+}
+
+TEST_F(index, hints_and_lengths_are_checked)
+{
+	uint8_t key[NVMEPEER_STORE_TAG];
+	uint32_t value[PAGE / 4] = { 0 };
+	uint64_t reads;
+
+	make_key(1, key);
+	EXPECT_EQ(-EINVAL, put(self, 1, 3));
+	EXPECT_TRUE(explains("nvmepeer_index_put", EINVAL));
+	ASSERT_EQ(0, put(self, 1, NVMEPEER_INDEX_ONCE));
+	EXPECT_EQ(-EINVAL, nvmepeer_index_put(self->index, key, value, 6, 0));
+	EXPECT_EQ(-EINVAL, nvmepeer_index_put(self->index, key, value, PAGE + 4, 0));
+	EXPECT_EQ(-EINVAL, nvmepeer_index_put(self->index, key, value, PAGE, 3));
+	/* Nor does a get take it to host memory. */
+	EXPECT_EQ(0, get(self, 1));
+	reads = model_commands(IO_READ);
+	EXPECT_EQ(0, get(self, 1));
+	EXPECT_EQ(reads + 1, model_commands(IO_READ));
 }
 
 TEST_F(index, a_value_that_cannot_be_read_is_removed)
@@ -219,11 +362,20 @@ TEST_F(index, a_value_that_cannot_be_read_is_removed)
 
 TEST_F(index, options_are_checked)
 {
+	struct {
+		struct nvmepeer_index_options known;
+		uint64_t newer;
+	} larger = { .known = { .size = sizeof(larger) }, .newer = 1 };
 	struct nvmepeer_index_options options = { .size = 4 };
 	static uint8_t memory[HOST * PAGE];
 	struct nvmepeer_index *index;
 
 	EXPECT_EQ(-EINVAL, nvmepeer_index_open(self->store, &options, &index));
+	EXPECT_EQ(-E2BIG, nvmepeer_index_open(self->store, &larger.known, &index));
+	EXPECT_TRUE(explains("nvmepeer_index_open", E2BIG));
+	larger.newer = 0;
+	ASSERT_EQ(0, nvmepeer_index_open(self->store, &larger.known, &index));
+	nvmepeer_index_close(index);
 	options.size = sizeof(options);
 	options.host_pages = HOST;
 	options.host_memory = memory;
@@ -299,6 +451,10 @@ TEST(a_key_depends_on_all_that_changes_the_bytes)
 		.pipeline_size = 1,
 		.layers = 80,
 	}, other;
+	struct {
+		struct nvmepeer_index_scope known;
+		uint64_t newer;
+	} larger = { .newer = 1 };
 	uint8_t key[NVMEPEER_STORE_TAG], changed[NVMEPEER_STORE_TAG];
 	const size_t numbers[] = {
 		offsetof(struct nvmepeer_index_scope, data_type),
@@ -326,6 +482,12 @@ TEST(a_key_depends_on_all_that_changes_the_bytes)
 		EXPECT_NE(0, memcmp(key, changed, sizeof(key)));
 	}
 	ASSERT_EQ(0, nvmepeer_index_key(&scope, "block", 5, changed));
+	EXPECT_EQ(0, memcmp(key, changed, sizeof(key)));
+	larger.known = scope;
+	larger.known.size = sizeof(larger);
+	EXPECT_EQ(-E2BIG, nvmepeer_index_key(&larger.known, "block", 5, changed));
+	larger.newer = 0;
+	ASSERT_EQ(0, nvmepeer_index_key(&larger.known, "block", 5, changed));
 	EXPECT_EQ(0, memcmp(key, changed, sizeof(key)));
 	/* By Python's hashlib, from the same bytes. */
 	EXPECT_EQ(0, memcmp(key, "\x46\x44\x97\x37\x78\xbd\x4e\x1f", 8));
