@@ -95,10 +95,11 @@ int nvmepeer_store_create(const char *const *members, uint32_t count,
  * @flags: NVMEPEER_STORE_DEGRADED, NVMEPEER_STORE_READ_ONLY
  * @store: receives the store, to be closed with nvmepeer_store_close()
  *
- * Reads the tables of the members, no values.  A member that has missed changes while the
- * store was used without it is emptied.  Without NVMEPEER_STORE_DEGRADED a missing member
- * is an error, unless the store has already gone on without it.  With it never open a
- * member alone that has missed changes: only the others prove that it has.
+ * Reads the tables of the members, no values; takes about 165 bytes of memory for each slot.
+ * A member that has missed changes while the store was used without it is emptied.  Without
+ * NVMEPEER_STORE_DEGRADED a missing member is an error, unless the store has already gone on
+ * without it.  With it never open a member alone that has missed changes: only the others
+ * prove that it has.
  *
  * NVMEPEER_STORE_DEGRADED accepts -ENOENT, -ENXIO, -ENODEV, -EIO and -EUCLEAN of a member,
  * which then is missing.  After others, such as -EBUSY, the member may have all its values:
@@ -145,6 +146,9 @@ struct nvmepeer_store_info {
 int nvmepeer_store_info(struct nvmepeer_store *store, struct nvmepeer_store_info *info,
 			size_t size);
 
+/* Generation of an item that nvmepeer_store_free() has freed: no slot has it. */
+#define NVMEPEER_STORE_FREED UINT64_MAX
+
 enum nvmepeer_store_item_flags {
 	/* in, commit: a peer has written the value, of the item's length, without a checksum */
 	NVMEPEER_STORE_PEER = 1u << 0,
@@ -189,7 +193,8 @@ int nvmepeer_store_alloc(struct nvmepeer_store *store, uint32_t *slots, uint32_t
 /**
  * nvmepeer_store_free() - free slots, with or without a value
  * @store: store
- * @items: in: slot, generation; out: result
+ * @items: in: slot, generation; out: result, and NVMEPEER_STORE_FREED in the generation of
+ *	those that are freed
  * @count: number of items
  * @timeout_ms: longest time to wait for readers
  *
@@ -201,7 +206,8 @@ int nvmepeer_store_alloc(struct nvmepeer_store *store, uint32_t *slots, uint32_t
  * not see them, and they would write to what its next owner puts there.
  *
  * Returns 0 or the first result that is not 0.  -ETIMEDOUT: readers have the slot pinned;
- * it stays without a value: call again.  -ENOENT: it is not in use, has a value and another
+ * it stays without a value: call again with the same items, of which the freed ones are
+ * skipped: their slots may have other owners by now.  -ENOENT: it is not in use, has a value and another
  * generation, or has none and the generation is not 0.  -EBUSY: a commit or free of it is
  * in progress.  -ENODEV: no member is left.  -EIO: the last member was lost in this call.
  * A slot whose commit has failed counts as one with a value here, as that may be durable.
@@ -218,7 +224,8 @@ int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item
  * Nothing is durable or can be read before nvmepeer_store_commit().
  *
  * Returns 0 or the first result that is not 0.  -EINVAL: the slot is not allocated or the
- * length is invalid.  -ENODEV: its member is lost.  Or an error of the disk.
+ * length is invalid.  -ENODEV: its member is lost.  Or an error of the disk: unless a later
+ * write to it succeeds, the slot is not allocated again before the store is opened again.
  */
 int nvmepeer_store_write(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 			 uint32_t count);
@@ -236,7 +243,7 @@ int nvmepeer_store_write(struct nvmepeer_store *store, struct nvmepeer_store_ite
  *
  * Returns 0 or the first result that is not 0: then the slot is allocated as before.
  * -EINVAL: not allocated, not written, an invalid length, or not that of the write.
- * -EBUSY: a write or free of it is in progress.  -ENODEV: its member is lost.  -EIO: it was
+ * -EBUSY: a write, commit or free of it is in progress.  -ENODEV: its member is lost.  -EIO: it was
  * lost in this call.
  */
 int nvmepeer_store_commit(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
@@ -262,7 +269,8 @@ int nvmepeer_store_read(struct nvmepeer_store *store, struct nvmepeer_store_item
  * @count: number of items
  *
  * Returns 0 or the first result that is not 0; items with result 0 are pinned, which their
- * flags record, and have to be unpinned in any case.  -ENOENT: no value, or a later one.  -ENODEV: its member is lost.
+ * flags record, and have to be unpinned in any case.  -ENOENT: no value, or a later one.
+ * -ENODEV: its member is lost.
  */
 int nvmepeer_store_pin(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 		       uint32_t count);
@@ -370,7 +378,7 @@ int nvmepeer_store_check(struct nvmepeer_store *store, struct nvmepeer_store_rep
 /*
  * For a caller without an index of its own: finds values by a key, evicts by clock, and
  * keeps values in host memory, too, of which the one that came there first goes first.  A
- * key is a tag.  An index takes up to 160 bytes of memory for each slot.
+ * key is a tag.  An index takes about 130 bytes of memory for each slot.
  */
 
 /** struct nvmepeer_index - an index over a store. */

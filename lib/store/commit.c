@@ -23,6 +23,8 @@ static int begin_commit(struct nvmepeer_store *store, struct nvmepeer_store_item
 	if (member->lost)
 		return -ENODEV;
 	slot = slot_at(store, item->slot);
+	if (slot->state == SLOT_COMMITTING)
+		return -EBUSY;
 	if (slot->state != SLOT_ALLOCATED)
 		return -EINVAL;
 	if (slot->users || slot->freeing)
@@ -104,7 +106,14 @@ static void release(struct nvmepeer_store *store, struct member *member, uint32_
 	freed->uncertain = false;
 	freed->freeing = false;
 	freed->checksum = 0;
-	member->free[member->free_count++] = number_of(store, slot);
+	if (!freed->withdrawn)
+		member->free[member->free_count++] = number_of(store, slot);
+}
+
+/* By an earlier call; or its member was missing at open, and is emptied when it comes back. */
+static bool is_freed(const struct nvmepeer_store *store, const struct nvmepeer_store_item *item)
+{
+	return item->generation == NVMEPEER_STORE_FREED || !member_of(store, item->slot)->present;
 }
 
 /*
@@ -121,8 +130,7 @@ static int begin_free(struct nvmepeer_store *store, const struct nvmepeer_store_
 		return -EROFS;
 	if (!slot_exists(store, item->slot))
 		return -EINVAL;
-	/* It was missing at open, and is emptied when it comes back. */
-	if (!member_of(store, item->slot)->present)
+	if (is_freed(store, item))
 		return 0;
 	slot = slot_at(store, item->slot);
 	/* An allocation has no generation yet: one is of an earlier owner. */
@@ -157,7 +165,7 @@ static int clear(struct nvmepeer_store *store, const struct nvmepeer_store_item 
 	struct slot *slot;
 	int error;
 
-	if (!member->present)
+	if (is_freed(store, item))
 		return 0;
 	slot = slot_at(store, item->slot);
 	error = wait_for_readers(store, slot, end);
@@ -232,6 +240,9 @@ int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item
 		end_free(store, &items[i], &changes[i]);
 	}
 	pthread_mutex_unlock(&store->lock);
+	for (uint32_t i = 0; i < count; i++)
+		if (!items[i].result)
+			items[i].generation = NVMEPEER_STORE_FREED;
 	queue_put(store, queue);
 	free(changes);
 	return store_fail_items(store, freeing, items, count);

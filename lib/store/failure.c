@@ -34,6 +34,21 @@ int store_check_size(const char *call, size_t size, size_t least)
 			  size, least);
 }
 
+bool error_is_of_disk(int error)
+{
+	switch (error) {
+	case -ENODEV:
+	case -EILSEQ:
+	case -EIO:
+	case -ENODATA:
+	case -ENXIO:
+	case -EREMOTEIO:
+		return true;
+	default:
+		return false;
+	}
+}
+
 int store_check_newer(const char *call, const void *structure, size_t size, size_t known)
 {
 	for (size_t i = known; i < size; i++)

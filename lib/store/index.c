@@ -241,23 +241,6 @@ static void drop(struct nvmepeer_index *index, const struct nvmepeer_store_item 
 	nvmepeer_fail(&why, sizeof(why));
 }
 
-/* Whether an error is one of the value, and not of the host or of the call. */
-static bool is_gone(int error)
-{
-	switch (error) {
-	case -ENOENT:
-	case -ENODEV:
-	case -EILSEQ:
-	case -EIO:
-	case -ENODATA:
-	case -ENXIO:
-	case -EREMOTEIO:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Whether there is a value; one of a lost member is none. */
 static bool has_key(struct nvmepeer_index *index, const uint8_t *key)
 {
@@ -360,7 +343,7 @@ int nvmepeer_index_get(struct nvmepeer_index *index, const uint8_t key[NVMEPEER_
 		return 0;
 	error = nvmepeer_store_read(index->store, &item, 1);
 	if (error) {
-		if (is_gone(error))
+		if (error_is_of_disk(error))
 			drop(index, &item);
 		return error;
 	}
@@ -392,7 +375,7 @@ int nvmepeer_index_pin(struct nvmepeer_index *index,
 			break;
 		error = nvmepeer_store_pin(index->store, &items[found], 1);
 		if (error) {
-			if (is_gone(error))
+			if (error_is_of_disk(error))
 				drop(index, &items[found]);
 			break;
 		}

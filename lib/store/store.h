@@ -46,6 +46,7 @@ enum slot_state {
  * @has_checksum: by nvmepeer_store_write()
  * @freeing: a call of nvmepeer_store_free() has begun with the slot and not ended
  * @uncertain: allocated, and its entry may be on the disk although the commit has failed
+ * @withdrawn: the disk could not write it; freed, it is not allocated again
  */
 struct slot {
 	uint64_t checksum;
@@ -56,6 +57,7 @@ struct slot {
 	bool has_checksum;
 	bool freeing;
 	bool uncertain;
+	bool withdrawn;
 };
 
 /**
@@ -167,6 +169,9 @@ int store_fail_items(const struct nvmepeer_store *store, const char *call,
 
 /** store_check_size() - 0, or -EINVAL if a caller's structure is too small. */
 int store_check_size(const char *call, size_t size, size_t least);
+
+/** error_is_of_disk() - whether a value failed, and not the host or the call. */
+bool error_is_of_disk(int error);
 
 /** store_check_newer() - 0, or -E2BIG if a field behind the first @known bytes is not 0. */
 int store_check_newer(const char *call, const void *structure, size_t size, size_t known);

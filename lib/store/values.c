@@ -115,6 +115,8 @@ static void end(struct nvmepeer_store *store, struct transfer *transfers, uint32
 		const struct nvmepeer_store_item *item = transfers[i].item;
 		struct slot *slot = slot_at(store, item->slot);
 
+		if (checksums)
+			slot->withdrawn = error_is_of_disk(item->result);
 		if (checksums && !item->result) {
 			slot->length = item->length;
 			slot->checksum = checksums[i];

@@ -230,7 +230,7 @@ int io_queue_open(struct io_queue **queue)
 	return *queue ? 0 : -ENOMEM;
 }
 
-/* Commands that nobody has waited for are executed some day. */
+/* Commands without an io_wait() are executed now. */
 void io_queue_close(struct io_queue *queue)
 {
 	io_wait(queue);

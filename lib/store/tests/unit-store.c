@@ -268,6 +268,68 @@ TEST_F(store, a_stale_free_keeps_the_slot_of_its_next_owner)
 	EXPECT_EQ(0, nvmepeer_store_free(self->store, &any, 1, 0));
 }
 
+/* After -ETIMEDOUT the list is freed again, without what others have allocated meanwhile. */
+TEST_F(store, a_repeated_free_skips_what_is_freed)
+{
+	struct nvmepeer_store_item items[3] = { self->item, self->item, self->item }, pinned;
+	uint32_t slots[MEMBERS * SLOTS];
+
+	for (int i = 1; i < 3; i++)
+		ASSERT_EQ(0, put(self->store, &items[i]));
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &items[0].slot, 1));
+	pinned = items[2];
+	ASSERT_EQ(0, nvmepeer_store_pin(self->store, &pinned, 1));
+	EXPECT_EQ(-ETIMEDOUT, nvmepeer_store_free(self->store, items, 3, 0));
+	EXPECT_EQ(0, items[0].result);
+	EXPECT_EQ(0, items[1].result);
+	EXPECT_EQ(-ETIMEDOUT, items[2].result);
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS - 1));
+	EXPECT_EQ(-ETIMEDOUT, nvmepeer_store_free(self->store, items, 3, 0));
+	nvmepeer_store_unpin(self->store, &pinned, 1);
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, items, 3, 0));
+	EXPECT_EQ(0, nvmepeer_store_alloc(self->store, slots, 1));
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, 1));
+	EXPECT_EQ(-ENOENT, nvmepeer_store_pin(self->store, items, 1));
+}
+
+TEST_F(store, a_slot_is_committed_by_one_call_at_a_time)
+{
+	struct nvmepeer_store_item items[2];
+
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &self->item.slot, 1));
+	ASSERT_EQ(0, nvmepeer_store_write(self->store, &self->item, 1));
+	items[0] = items[1] = self->item;
+	EXPECT_EQ(-EBUSY, nvmepeer_store_commit(self->store, items, 2));
+	EXPECT_EQ(0, items[0].result);
+	EXPECT_EQ(-EBUSY, items[1].result);
+}
+
+/* Else it is the first that is allocated, and of a full store the only one. */
+TEST_F(store, a_slot_that_cannot_be_written_is_withdrawn)
+{
+	uint32_t slots[MEMBERS * SLOTS];
+	struct nvmepeer_store_item item = self->item;
+
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+	model_fail(item.slot % MEMBERS, IO_WRITE, 0, 2);
+	EXPECT_EQ(-EIO, nvmepeer_store_write(self->store, &item, 1));
+	EXPECT_EQ(-EIO, nvmepeer_store_write(self->store, &item, 1));
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &item, 1, 0));
+	EXPECT_EQ(-ENOSPC, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS - 1));
+	for (uint32_t i = 0; i < MEMBERS * SLOTS - 1; i++)
+		EXPECT_NE(item.slot, slots[i]);
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	/* A later write of the same owner has succeeded. */
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+	model_fail(item.slot % MEMBERS, IO_WRITE, 0, 1);
+	EXPECT_EQ(-EIO, nvmepeer_store_write(self->store, &item, 1));
+	EXPECT_EQ(0, nvmepeer_store_write(self->store, &item, 1));
+	item.generation = 0;
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &item, 1, 0));
+	EXPECT_EQ(0, nvmepeer_store_alloc(self->store, slots, MEMBERS * SLOTS));
+}
+
 /* Frees a list whose first item is pinned by the test. */
 struct waiting {
 	struct nvmepeer_store *store;
