@@ -78,7 +78,7 @@ struct nvmepeer_store_options {
  *
  * All members have as many slots as the smallest one has room for.
  *
- * A member is empty if its first and last 1 MiB are zero.  Until the call returns 0, the
+ * A member is empty if its first and last 1 MiB are zero, as this call makes them.  Until the call returns 0, the
  * members hold no store, also after NVMEPEER_STORE_FORCE.
  *
  * -EEXIST: a member is not empty, and NVMEPEER_STORE_FORCE is not set.
@@ -101,8 +101,8 @@ int nvmepeer_store_create(const char *const *members, uint32_t count,
  * without it.  With it never open a member alone that has missed changes: only the others
  * prove that it has.
  *
- * NVMEPEER_STORE_DEGRADED accepts -ENOENT, -ENXIO, -ENODEV, -EIO and -EUCLEAN of a member,
- * which then is missing.  After others, such as -EBUSY, the member may have all its values:
+ * NVMEPEER_STORE_DEGRADED accepts -ENOENT, -ENXIO, -ENODEV, -EIO, -ENODATA and -EUCLEAN of a
+ * member, also of its table, which then is missing.  After others, such as -EBUSY, the member may have all its values:
  * remove the cause, or leave it out of @members.
  *
  * -ENODEV: a member is missing.  -EUCLEAN: a member has no valid superblock.  -EINVAL:

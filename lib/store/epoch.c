@@ -46,14 +46,21 @@ int epoch_write(struct nvmepeer_store *store, struct io_queue *queue, struct mem
 
 int epoch_advance(struct nvmepeer_store *store, struct io_queue *queue)
 {
+	uint32_t members = store->layout.members;
 	int error = 0;
 
 	store->layout.live = working_members(store);
 	store->layout.previous = store->layout.epoch;
 	store->layout.epoch = epoch_new(store->layout.epoch);
-	for (uint32_t i = 0; i < store->layout.members; i++) {
-		struct member *member = &store->members[i];
+	/*
+	 * First to members that were emptied: had another one the new epoch and they not, they
+	 * would be emptied again.
+	 */
+	for (uint32_t i = 0; i < 2 * members; i++) {
+		struct member *member = &store->members[i % members];
 
+		if ((store->emptied >> i % members & 1) != (i < members))
+			continue;
 		if (!member->failed && epoch_write(store, queue, member)) {
 			member->failed = true;
 			error = -EIO;

@@ -158,6 +158,17 @@ static int clear_table(const struct layout *layout, const struct io_disk *disk,
 	return error ? error : run_one(queue, disk, IO_FLUSH, NULL, 0, 0);
 }
 
+/* What check_empty() refuses: else file systems and LVM find their superblocks again. */
+static int clear_ends(const struct io_disk *disk, struct io_queue *queue, void *piece)
+{
+	uint64_t end = disk->bytes / disk->block * disk->block;
+	uint64_t bytes = end < PIECE ? end : PIECE;
+	int error = run_one(queue, disk, IO_WRITE, piece, 0, bytes);
+
+	return error || end == bytes ? error :
+	       run_one(queue, disk, IO_WRITE, piece, end - bytes, bytes);
+}
+
 /*
  * No member has a superblock while tables are written: that of an earlier store would be
  * one of values that are overwritten.  New ones last.  @piece is zeros.
@@ -171,7 +182,8 @@ static int write_member(const struct layout *layout, const struct io_disk *disk,
 	case 0:
 		return run_one(queue, disk, IO_WRITE_FUA, piece, 0, layout->unit);
 	case 1:
-		return clear_table(layout, disk, queue, piece);
+		error = clear_ends(disk, queue, piece);
+		return error ? error : clear_table(layout, disk, queue, piece);
 	}
 	layout_encode(layout, piece);
 	error = run_one(queue, disk, IO_WRITE_FUA, piece, 0, layout->block);
@@ -305,6 +317,7 @@ static bool is_absent(int error)
 	case -ENXIO:
 	case -ENODEV:
 	case -EIO:
+	case -ENODATA:
 	case -EUCLEAN:
 		return true;
 	default:
@@ -363,7 +376,8 @@ static int check_members(const struct found *found, uint32_t count)
 
 /*
  * Whether a member has an epoch that @latest follows: the parent, or one in which a member
- * of @holders, those that have @latest, was live.  Else it has gone on without them.
+ * of @holders was live, those that have @latest or an epoch that it follows.  Else it has
+ * gone on without them.
  */
 static bool precedes(const struct layout *layout, const struct layout *latest, uint64_t holders)
 {
@@ -371,17 +385,20 @@ static bool precedes(const struct layout *layout, const struct layout *latest, u
 	       layout->live & holders;
 }
 
-/* The first member that has gone on without those that have the epoch of @latest, or NULL. */
+/* The first member that has gone on apart from the epoch of @latest, or NULL. */
 static const struct found *find_apart(const struct found *found, uint32_t count,
 				      const struct layout *latest)
 {
-	uint64_t holders = 0;
+	uint64_t holders = 0, before;
 
+	do {
+		before = holders;
+		for (uint32_t i = 0; i < count; i++)
+			if (precedes(&found[i].layout, latest, holders))
+				holders |= 1ull << found[i].layout.member;
+	} while (holders != before);
 	for (uint32_t i = 0; i < count; i++)
-		if (found[i].layout.epoch == latest->epoch)
-			holders |= 1ull << found[i].layout.member;
-	for (uint32_t i = 0; i < count; i++)
-		if (!precedes(&found[i].layout, latest, holders))
+		if (!(holders >> found[i].layout.member & 1))
 			return &found[i];
 	return NULL;
 }
@@ -614,35 +631,97 @@ static int read_table(const struct nvmepeer_store *store, struct io_queue *queue
 	return error;
 }
 
-static int load_member(const struct nvmepeer_store *store, struct io_queue *queue,
-		       struct member *member, bool emptied)
+/* Read the tables.  @unread: out: members that NVMEPEER_STORE_DEGRADED gives up, by bit. */
+static int read_tables(const struct nvmepeer_store *store, struct io_queue *queue,
+		       uint32_t flags, uint64_t *unread)
 {
-	int error = 0;
+	const char *path = NULL;
+	uint32_t left = 0;
+	int lost = 0;
 
-	/* Opened for reading only, it keeps its table, whose values do not count. */
-	if (!(store->read_only && emptied))
-		error = read_table(store, queue, member);
-	if (error)
-		return error;
-	index_member(store, member);
-	return clear_damaged(store, queue, member);
+	for (uint32_t i = 0; i < store->layout.members; i++) {
+		struct member *member = &store->members[i];
+		int error = 0;
+
+		if (!member->present)
+			continue;
+		/* Opened for reading only, it keeps its table, whose values do not count. */
+		if (!store->read_only || !(store->emptied >> i & 1))
+			error = read_table(store, queue, member);
+		if (error && (!(flags & NVMEPEER_STORE_DEGRADED) || !is_absent(error)))
+			return fail_io(opening, member->path, error);
+		left += !error;
+		if (!error)
+			continue;
+		lost = error;
+		path = member->path;
+		*unread |= 1ull << i;
+	}
+	return left ? 0 : fail_io(opening, path, lost);
 }
 
-/* @piece is zeros. */
-static int load(struct nvmepeer_store *store, struct io_queue *queue, void *piece)
+/* A member that cannot be read is missing. */
+static void leave_out(struct nvmepeer_store *store, struct member *member)
 {
-	int error = agree(store, queue, piece);
+	member->failed = member->lost = true;
+	member->present = false;
+	store->emptied &= ~(1ull << member->layout.member);
+	io_close(&member->disk);
+}
+
+/*
+ * The count of commits is lost with an entry: those of a new epoch are higher.  It begins
+ * before the entry is cleared, for an open after a power cut.
+ */
+static void renew_generations(const struct nvmepeer_store *store, struct member *member)
+{
+	for (uint32_t i = 0; i < member->layout.slots; i++)
+		if (member->slots[i].state == SLOT_FREE)
+			member->slots[i].generation = store->layout.epoch >> 32 << 32;
+}
+
+static int clear_all_damaged(struct nvmepeer_store *store, struct io_queue *queue)
+{
+	int error = 0;
 
 	for (uint32_t i = 0; !error && i < store->layout.members; i++) {
 		struct member *member = &store->members[i];
 
-		if (member->present)
-			error = load_member(store, queue, member, store->emptied >> i & 1);
+		if (!member->present || !member->damaged)
+			continue;
+		renew_generations(store, member);
+		error = clear_damaged(store, queue, member);
 		if (error)
 			error = fail_io(opening, member->path, error);
-		/* The caller's. */
-		member->path = NULL;
 	}
+	return error;
+}
+
+/* @piece is zeros. */
+static int load(struct nvmepeer_store *store, struct io_queue *queue, uint32_t flags, void *piece)
+{
+	uint64_t unread = 0;
+	bool changed = false;
+	int error = agree(store, queue, piece);
+
+	if (!error)
+		error = read_tables(store, queue, flags, &unread);
+	for (uint32_t i = 0; !error && i < store->layout.members; i++) {
+		struct member *member = &store->members[i];
+
+		if (unread >> i & 1)
+			leave_out(store, member);
+		else if (member->present)
+			index_member(store, member);
+		changed |= (unread >> i & 1) || member->damaged;
+	}
+	if (!error && changed && !store->read_only)
+		error = begin_epoch(store, queue);
+	if (!error)
+		error = clear_all_damaged(store, queue);
+	/* The caller's. */
+	for (uint32_t i = 0; i < store->layout.members; i++)
+		store->members[i].path = NULL;
 	return error;
 }
 
@@ -700,7 +779,7 @@ static int open_store(struct found *found, uint32_t count, uint32_t flags,
 	error = check_missing(store, flags);
 	if (error)
 		goto put;
-	error = load(store, queue, memset(piece, 0, PIECE));
+	error = load(store, queue, flags, memset(piece, 0, PIECE));
 put:
 	queue_put(store, queue);
 close:

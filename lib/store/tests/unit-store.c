@@ -886,11 +886,93 @@ TEST(a_member_that_an_epoch_has_not_reached_gets_it_at_open)
 	}
 }
 
+/* Member 0 has an epoch with 1, 1 a later one with 2, and 2 the latest, alone. */
+TEST(a_chain_of_epochs_is_followed)
+{
+	static const uint32_t hidden[] = { 4, 1, 3 };
+	struct nvmepeer_store_info info;
+	struct nvmepeer_store *store;
+
+	model_reset(8);
+	ASSERT_EQ(0, create(3, PAGE, SLOTS, 0));
+	for (int i = 0; i < 3; i++) {
+		for (uint32_t disk = 0; disk < 3; disk++)
+			model_hide(disk, hidden[i] >> disk & 1 ? -ENOENT : 0);
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 3, NVMEPEER_STORE_DEGRADED, &store));
+		nvmepeer_store_close(store);
+	}
+	model_hide(0, 0);
+	model_hide(1, 0);
+	ASSERT_EQ(0, nvmepeer_store_open(paths, 3, 0, &store));
+	ASSERT_EQ(0, nvmepeer_store_info(store, &info, sizeof(info)));
+	EXPECT_EQ(3, info.emptied);
+	EXPECT_EQ(7, info.live);
+	nvmepeer_store_close(store);
+}
+
+/* An open that is cut has emptied member 1, or has not: the next one need not do it again. */
+TEST(a_member_that_was_emptied_gets_the_epoch_first)
+{
+	struct nvmepeer_store *store;
+	uint8_t block[MODEL_BLOCK];
+	struct layout layouts[2];
+	uint32_t between = 0;
+
+	for (uint64_t seed = 0; seed < 60; seed++) {
+		model_reset(seed);
+		ASSERT_EQ(0, create(2, PAGE, SLOTS, 0));
+		ASSERT_EQ(0, nvmepeer_store_open(paths, 1, NVMEPEER_STORE_DEGRADED, &store));
+		nvmepeer_store_close(store);
+		model_arm(MODEL_CUT, 1 + (uint32_t)seed % 6, 3);
+		if (!nvmepeer_store_open(paths, 2, 0, &store))
+			nvmepeer_store_close(store);
+		model_end(MODEL_CUT, 3);
+		model_start();
+		for (uint32_t i = 0; i < 2; i++) {
+			model_peer_read(i, 0, block, sizeof(block));
+			ASSERT_TRUE(layout_decode(&layouts[i], block));
+		}
+		EXPECT_TRUE(layouts[0].live == 1 || layouts[0].epoch == layouts[1].epoch);
+		between += layouts[0].epoch < layouts[1].epoch;
+	}
+	EXPECT_NE(0, between);
+}
+
+/* Of one whose table cannot be read, too. */
+TEST_F(store, a_member_whose_table_cannot_be_read_is_missing)
+{
+	struct nvmepeer_store_item items[2] = { self->item, self->item };
+
+	for (int i = 0; i < 2; i++)
+		ASSERT_EQ(0, put(self->store, &items[i]));
+	/* Of all members: nothing is given up. */
+	for (uint32_t i = 0; i < MEMBERS; i++)
+		model_fail(i, IO_READ, 1, 1);
+	EXPECT_EQ(-EIO, reopen(&self->store, NVMEPEER_STORE_DEGRADED));
+	EXPECT_TRUE(explains(-EIO, "disk1: Input/output error"));
+	model_fail(1, IO_READ, 1, 1);
+	ASSERT_EQ(0, reopen(&self->store, NVMEPEER_STORE_DEGRADED | NVMEPEER_STORE_READ_ONLY));
+	model_fail(1, IO_READ, 1, 1);
+	ASSERT_EQ(0, reopen(&self->store, NVMEPEER_STORE_DEGRADED));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(1, self->info.live);
+	EXPECT_EQ(0, self->info.emptied);
+	for (int i = 0; i < 2; i++)
+		items[i].data = self->read;
+	EXPECT_EQ(-ENODEV, nvmepeer_store_read(self->store, items, 2));
+	EXPECT_EQ(0, items[0].result);
+	EXPECT_EQ(0, nvmepeer_store_free(self->store, &items[1], 1, 0));
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_info(self->store, &self->info, sizeof(self->info)));
+	EXPECT_EQ(3, self->info.live);
+	EXPECT_EQ(2, self->info.emptied);
+}
+
 /* A disk that is there has all its values: the store does not go on without it. */
 TEST_F(store, only_absent_and_broken_members_are_missing)
 {
 	static const int others[] = { EMFILE, ENFILE, ENOMEM, EBUSY, EACCES, EPERM, ENOTBLK };
-	static const int absent[] = { ENOENT, ENXIO, ENODEV, EIO };
+	static const int absent[] = { ENOENT, ENXIO, ENODEV, EIO, ENODATA };
 	struct nvmepeer_store *other;
 
 	nvmepeer_store_close(self->store);
@@ -937,6 +1019,36 @@ TEST_F(store, generations_go_on_after_emptying)
 	EXPECT_GT(item.generation, old.generation);
 	old.data = self->read;
 	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &old, 1));
+}
+
+/* Nor is one whose entry is damaged, also if power is cut when the open has cleared that. */
+TEST_F(store, generations_go_on_after_damage)
+{
+	struct nvmepeer_store_item item = self->item;
+	uint64_t generation = 0;
+	uint32_t word = 1;
+
+	for (int i = 0; i < 3; i++) {
+		ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+		item.length = PAGE;
+		ASSERT_EQ(0, nvmepeer_store_write(self->store, &item, 1));
+		ASSERT_EQ(0, nvmepeer_store_commit(self->store, &item, 1));
+		generation = item.generation;
+		if (i < 2)
+			ASSERT_EQ(0, nvmepeer_store_free(self->store, &item, 1, 0));
+		/* The next member, and back. */
+		ASSERT_EQ(0, reopen(&self->store, 0));
+	}
+	EXPECT_EQ(0, item.slot);
+	model_peer_write(0, 4096 + 16, &word, 4);
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, reopen(&self->store, 0));
+	ASSERT_EQ(0, nvmepeer_store_alloc(self->store, &item.slot, 1));
+	EXPECT_EQ(0, item.slot);
+	item.length = PAGE;
+	ASSERT_EQ(0, nvmepeer_store_write(self->store, &item, 1));
+	ASSERT_EQ(0, nvmepeer_store_commit(self->store, &item, 1));
+	EXPECT_GT(item.generation, generation);
 }
 
 TEST_F(store, read_only_writes_nothing)
@@ -1260,6 +1372,7 @@ TEST(a_create_that_is_cut_leaves_no_store)
 TEST(create_finds_superblocks_of_others)
 {
 	static const uint64_t places[] = { 512, 1080, 4096, 65600, MODEL_BYTES - 1024 };
+	uint8_t left[4];
 
 	for (uint32_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		model_reset(6);
@@ -1267,6 +1380,9 @@ TEST(create_finds_superblocks_of_others)
 		EXPECT_EQ(-EEXIST, create(1, PAGE, SLOTS, 0));
 		EXPECT_TRUE(explains(-EEXIST, "disk0 holds other data"));
 		EXPECT_EQ(0, create(1, PAGE, SLOTS, NVMEPEER_STORE_FORCE));
+		/* They do not find them again. */
+		model_peer_read(0, places[i], left, sizeof(left));
+		EXPECT_EQ(0, left[0] | left[1] | left[2] | left[3]);
 	}
 }
 
