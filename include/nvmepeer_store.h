@@ -78,8 +78,8 @@ struct nvmepeer_store_options {
  *
  * All members have as many slots as the smallest one has room for.
  *
- * A member is empty if its first and last 1 MiB are zero, as this call makes them.  Until the call returns 0, the
- * members hold no store, also after NVMEPEER_STORE_FORCE.
+ * A member is empty if its first and last 1 MiB are zero, as this call makes them.  Until
+ * the call returns 0, the members hold no store, also after NVMEPEER_STORE_FORCE.
  *
  * -EEXIST: a member is not empty, and NVMEPEER_STORE_FORCE is not set.
  * -ENOSPC: a member is too small for one slot.  -EBUSY: it is in use.  -EINVAL: invalid
@@ -102,8 +102,8 @@ int nvmepeer_store_create(const char *const *members, uint32_t count,
  * prove that it has.
  *
  * NVMEPEER_STORE_DEGRADED accepts -ENOENT, -ENXIO, -ENODEV, -EIO, -ENODATA and -EUCLEAN of a
- * member, also of its table, which then is missing.  After others, such as -EBUSY, the member may have all its values:
- * remove the cause, or leave it out of @members.
+ * member, also of its table, which then is missing.  After others, such as -EBUSY, the
+ * member may have all its values: remove the cause, or leave it out of @members.
  *
  * -ENODEV: a member is missing.  -EUCLEAN: a member has no valid superblock.  -EINVAL:
  * members of different stores, one twice, or one of another size.  -ESTALE: members were

@@ -77,13 +77,14 @@ class ListError(Error):
     """A failed call on a list, of which other items may have succeeded.
 
     results: for each item 0 or a negative errno
-    values: for each item its value, or None if it failed
+    values: for each item of commit() its value, or None if it failed; None after other calls, whose
+        items keep the values that they had
     """
 
-    def __init__(self, why: Error, items: Any) -> None:
+    def __init__(self, why: Error, items: Any, committed: bool) -> None:
         super().__init__(why.call, why.errno, why.status, why.what, why.limit, why.help)
         self.results = [int(item.result) for item in items]
-        self.values = [None if item.result else _value(item) for item in items]
+        self.values = [None if item.result or not committed else _value(item) for item in items]
 
 
 _takes: dict[str, list[Any]] = {
@@ -133,7 +134,7 @@ def _try(name: str, *arguments: Any) -> int:
 
 def _try_items(name: str, handle: c_void_p, items: Any, *arguments: Any) -> None:
     if int(_call(name, handle, items, len(items), *arguments)) < 0:
-        raise ListError(explain(), items)
+        raise ListError(explain(), items, name == "commit")
 
 
 def _paths(members: Sequence[Union[str, "os.PathLike[str]"]]) -> Any:
@@ -150,13 +151,19 @@ def create(members: Sequence[Union[str, "os.PathLike[str]"]], page_bytes: int, s
 Slot = Union[int, Value]
 
 
+def _slot(number: int) -> int:
+    if not 0 <= number < 1 << 32:
+        raise ValueError(f"slot {number}: a slot is a number of 32 bits")
+    return number
+
+
 def _items(slots: Sequence[Slot]) -> Any:
     items = (_Item * len(slots))()
     for item, slot in zip(items, slots):
         if isinstance(slot, Value):
-            item.slot, item.generation, item.length = slot.slot, slot.generation, slot.length
+            item.slot, item.generation, item.length = _slot(slot.slot), slot.generation, slot.length
         else:
-            item.slot = slot
+            item.slot = _slot(slot)
     return items
 
 
@@ -199,8 +206,10 @@ class Store:
         """Write values; they can be read after commit()."""
         self._transfer("write", _items(slots), data)
 
-    def commit(self, slots: Sequence[int], tags: Sequence[bytes], length: int = 0) -> list[Value]:
-        """Make values durable and readable; length: of values that a peer has written."""
+    def commit(self, slots: Sequence[int], tags: Sequence[bytes], length: int = 0,
+               peer: bool = False) -> list[Value]:
+        """Make values durable and readable: those of write(), whose length is the same or 0; with peer
+        those that a peer has written, of this length, without a checksum."""
         if len(slots) != len(tags):
             raise ValueError(f"{len(slots)} slots and {len(tags)} tags")
         items = _items(slots)
@@ -208,7 +217,7 @@ class Store:
             if len(tag) > TAG_BYTES:
                 raise ValueError(f"a tag of {len(tag)} bytes: at most {TAG_BYTES}")
             item.tag[:len(tag)] = list(tag)
-            item.length, item.flags = length, _PEER if length else 0
+            item.length, item.flags = length, _PEER if peer else 0
         _try_items("commit", self._open(), items)
         return [_value(item) for item in items]
 
@@ -243,7 +252,7 @@ class Store:
     def place(self, slot: int) -> Place:
         """Namespace and blocks of a slot."""
         place = Place()
-        _try("place", self._open(), slot, byref(place), ctypes.sizeof(place))
+        _try("place", self._open(), _slot(slot), byref(place), ctypes.sizeof(place))
         return place
 
     def fill_list(self, member: int, slots: Sequence[Slot], offsets: Sequence[int], memory: int = 0,

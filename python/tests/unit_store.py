@@ -78,7 +78,7 @@ class StoreTest(unittest.TestCase):
 
     def test_peer_values_and_places(self) -> None:
         slots = self.store.alloc(2)
-        values = self.store.commit(slots, [b"a", b"b"], length=4096)
+        values = self.store.commit(slots, [b"a", b"b"], length=4096, peer=True)
         self.assertEqual([value.length for value in values], [4096, 4096])
         # Peers have no access to files.
         for call in (lambda: self.store.place(slots[0]),
@@ -100,6 +100,32 @@ class StoreTest(unittest.TestCase):
         self.assertIsNone(failed)
         self.assertEqual(self.store.read([value], [page]), [PAGE])
         self.store.free([value, slots[1]])
+
+    def test_a_length_keeps_the_checksum(self) -> None:
+        slots = self.store.alloc(1)
+        self.store.write(slots, [bytearray(400)])
+        with self.assertRaises(nvmepeer.Error):
+            self.store.commit(slots, [b"a"], length=404)
+        self.store.commit(slots, [b"a"], length=400)
+        self.assertEqual(self.store.check().verified, 1)
+
+    def test_only_a_commit_that_fails_has_values(self) -> None:
+        value, page = self.put(1), bytearray(PAGE)
+        for call in (lambda: self.store.pin([value, 9]), lambda: self.store.read([value, 9], [page, page])):
+            with self.assertRaises(store.ListError) as caught:
+                call()
+            self.assertEqual(caught.exception.results, [0, -errno.ENOENT])
+            self.assertEqual(caught.exception.values, [None, None])
+
+    def test_slots_are_numbers_of_32_bits(self) -> None:
+        value = self.put(1)
+        for slot in (-1, value.slot + (1 << 32)):
+            for call in (lambda: self.store.read([slot], [bytearray(PAGE)]),
+                         lambda: self.store.free([value._replace(slot=slot)]),
+                         lambda: self.store.place(slot)):
+                with self.assertRaisesRegex(ValueError, f"slot {slot}"):
+                    call()
+        self.assertEqual(self.store.check().values, 1)
 
     def test_errors(self) -> None:
         with self.assertRaisesRegex(nvmepeer.Error, "holds a store"):
