@@ -119,7 +119,7 @@ static int store_check(struct report *report, int argc, char **argv)
 	struct nvmepeer_store_report found;
 	struct nvmepeer_store_info info;
 	struct nvmepeer_store *store;
-	uint32_t dead;
+	uint32_t dead, emptied;
 	int status = open_to_read(report, argc, argv, &store);
 
 	if (status)
@@ -139,7 +139,11 @@ static int store_check(struct report *report, int argc, char **argv)
 	if (dead)
 		fprintf(stderr, "nvme-peer: %u of %u members missing or lost: their values are not checked\n"
 			"  help:  pass all members; see the kernel's log\n", dead, info.members);
-	return dead || found.damaged_values || found.damaged_entries ? EXIT_REFUSED : 0;
+	emptied = (uint32_t)__builtin_popcountll(info.emptied);
+	if (emptied)
+		fprintf(stderr, "nvme-peer: %u of %u members have missed changes: their values are not checked\n"
+			"  help:  the next open that writes empties them\n", emptied, info.members);
+	return dead || emptied || found.damaged_values || found.damaged_entries ? EXIT_REFUSED : 0;
 }
 
 static uint64_t now(void)

@@ -229,7 +229,8 @@ class Store:
         return [item.length for item in items]
 
     def free(self, values: Sequence[Slot], timeout_ms: int = 10000) -> None:
-        """Free values, after their readers, and slots without a value, by their numbers."""
+        """Free values, after their readers, and slots without a value, by their numbers.  After
+        ETIMEDOUT free only those again that have it in ListError.results."""
         items = _items(values)
         _try_items("free", self._open(), items, timeout_ms)
 

@@ -443,6 +443,10 @@ ktap_check "store list, one member" same store-list store list "${members[0]}"
 ktap_check "store check" same store-check store check "${members[@]}" -o json
 ktap_check "store check without a member" same store-missing store check "${members[0]}"
 ktap_check "store bench without room" same store-full store bench "${members[@]}" --entries 17 --seconds 1
+# Member 0 goes on alone.
+LD_LIBRARY_PATH=$here/../../build/user/lib PYTHONPATH=$here/../../python PYTHONDONTWRITEBYTECODE=1 \
+	python3 -c 'import sys; from nvmepeer.store import Store; Store(sys.argv[1:], degraded=True).close()' "${members[0]}"
+ktap_check "store check of a member that has missed changes" same store-emptied store check "${members[@]}"
 ktap_check "store check of no store" same store-none store check /dev/null
 ktap_check "store of nothing" same store-nothing store list
 ktap_check "store without a word" same store-word store frobnicate
