@@ -207,10 +207,11 @@ int nvmepeer_store_alloc(struct nvmepeer_store *store, uint32_t *slots, uint32_t
  *
  * Returns 0 or the first result that is not 0.  -ETIMEDOUT: readers have the slot pinned;
  * it stays without a value: call again with the same items, of which the freed ones are
- * skipped: their slots may have other owners by now.  -ENOENT: it is not in use, has a value and another
- * generation, or has none and the generation is not 0.  -EBUSY: a commit or free of it is
- * in progress.  -ENODEV: no member is left.  -EIO: the last member was lost in this call.
- * A slot whose commit has failed counts as one with a value here, as that may be durable.
+ * skipped: their slots may have other owners by now.  -ENOENT: it is not in use, has a value
+ * and another generation, or has none and the generation is not 0.  -EBUSY: a commit or free
+ * of it is in progress.  -ENODEV: no member is left.  -EIO: the last member was lost in this
+ * call.  A slot whose commit has failed counts as one with a value here, as that may be
+ * durable.
  */
 int nvmepeer_store_free(struct nvmepeer_store *store, struct nvmepeer_store_item *items,
 			uint32_t count, int timeout_ms);

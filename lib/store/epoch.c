@@ -58,8 +58,9 @@ int epoch_advance(struct nvmepeer_store *store, struct io_queue *queue)
 	 */
 	for (uint32_t i = 0; i < 2 * members; i++) {
 		struct member *member = &store->members[i % members];
+		bool emptied = store->emptied >> i % members & 1;
 
-		if ((store->emptied >> i % members & 1) != (i < members))
+		if (i < members ? !emptied : emptied)
 			continue;
 		if (!member->failed && epoch_write(store, queue, member)) {
 			member->failed = true;
