@@ -176,7 +176,7 @@ TEST_F(store, states_of_a_slot_are_checked)
 	/* Free. */
 	EXPECT_EQ(-EINVAL, nvmepeer_store_write(self->store, &item, 1));
 	EXPECT_TRUE(explains(-EINVAL,
-			     "item 0, slot 0 of 16, 1500 bytes of at most 1500: it does not exist, is not allocated"));
+			     "item 0, slot 0 of 16, 1500 bytes of at most 1500: it does not exist"));
 	EXPECT_EQ(-EINVAL, nvmepeer_store_commit(self->store, &item, 1));
 	EXPECT_EQ(-ENOENT, nvmepeer_store_read(self->store, &item, 1));
 	EXPECT_TRUE(explains(-ENOENT, "no value"));
