@@ -301,8 +301,8 @@ int command_store(struct report *report, const struct options *options, int argc
 {
 	const char *what = argc ? argv[0] : "";
 
-	if (strcmp(what, "create") && strcmp(what, "list") && strcmp(what, "check") &&
-	    strcmp(what, "bench"))
+	if (strcmp(what, "create") != 0 && strcmp(what, "list") != 0 && strcmp(what, "check") != 0 &&
+	    strcmp(what, "bench") != 0)
 		return usage_error("store takes create, list, check or bench", argc ? what : NULL);
 	argc--;
 	argv++;

@@ -51,18 +51,18 @@ static bool read_number(dev_t device, const char *name, unsigned long long *numb
 /* Whether a folder in sysfs has entries. */
 static bool has_entries(dev_t device, const char *name)
 {
-	struct dirent *entry;
+	struct dirent **entries;
 	char path[64];
-	bool found = false;
-	DIR *folder;
+	int count, i;
 
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%s", major(device), minor(device), name);
-	folder = opendir(path);
-	while (folder && (entry = readdir(folder)))
-		found |= entry->d_name[0] != '.';
-	if (folder)
-		closedir(folder);
-	return found;
+	count = scandir(path, &entries, NULL, NULL);
+	for (i = 0; i < count; i++)
+		free(entries[i]);
+	if (count >= 0)
+		free(entries);
+	/* Besides "." and "..". */
+	return count > 2;
 }
 
 /*

@@ -178,10 +178,9 @@ static int write_member(const struct layout *layout, const struct io_disk *disk,
 {
 	int error;
 
-	switch (step) {
-	case 0:
+	if (step == 0)
 		return run_one(queue, disk, IO_WRITE_FUA, piece, 0, layout->unit);
-	case 1:
+	if (step == 1) {
 		error = clear_ends(disk, queue, piece);
 		return error ? error : clear_table(layout, disk, queue, piece);
 	}

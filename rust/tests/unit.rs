@@ -154,8 +154,13 @@ fn structures_match_c() {
         let Some(name) = headline.strip_prefix("struct ") else { continue };
         // Those of the device library, of CUDA programs and of the store have no bindings.
         let Some(bytes) = asserted.get(name) else {
-            let unbound =
-                ["nvmepeer_set", "nvmepeer_list_", "nvmepeer_cuda_", "nvmepeer_store", "nvmepeer_index"];
+            let unbound = [
+                "nvmepeer_set",
+                "nvmepeer_list_",
+                "nvmepeer_cuda_",
+                "nvmepeer_store",
+                "nvmepeer_index",
+            ];
             assert!(unbound.iter().any(|prefix| name.starts_with(prefix)), "{name}");
             continue;
         };

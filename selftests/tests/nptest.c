@@ -4,7 +4,6 @@
  * see nptest.h.
  */
 #include "nptest.h"
-#include "spare.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -517,13 +516,52 @@ static int find_serial(struct np_ctrl *ctrl, const char *serial)
 	return -ENODEV;
 }
 
+static int open_spare_once(struct np_ctrl *ctrl)
+{
+	char path[32];
+	int ret;
+
+	ctrl->instance = np_instance(ctrl->address);
+	if (ctrl->instance < 0)
+		return ctrl->instance;
+	snprintf(path, sizeof(path), "/dev/nvmep%d", ctrl->instance);
+	ctrl->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (ctrl->fd < 0)
+		return -errno;
+	ret = np_info(ctrl->fd, &ctrl->info);
+	if (ret)
+		np_ctrl_close(ctrl);
+	return ret;
+}
+
+/* As np_ctrl_open(), on a spare controller. */
+static int open_spare(struct np_ctrl *ctrl, const char *name)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret;
+
+	*ctrl = (struct np_ctrl){ .fd = -1 };
+	snprintf(ctrl->address, sizeof(ctrl->address), "%s", np_spare_address(name));
+	np_spare_opens();
+	ret = np_bind(ctrl->address);
+	if (ret)
+		return ret;
+	do {
+		ret = open_spare_once(ctrl);
+		if (!ret)
+			return 0;
+		np_sleep_ms(20);
+	} while (np_now_ms() < end);
+	return ret;
+}
+
 int np_ctrl_open(struct np_ctrl *ctrl, const char *serial)
 {
 	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
 	int ret;
 
 	if (np_spare())
-		return np_spare_open(ctrl, serial);
+		return open_spare(ctrl, serial);
 	np_bind_all();
 	do {
 		ret = find_serial(ctrl, serial);

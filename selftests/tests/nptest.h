@@ -21,6 +21,7 @@
 
 #include "nvme.h"
 #include "nvmep_test.h"
+#include "spare.h"
 
 #define NP_PAGE		4096U
 #define NP_BLOCK	512U
@@ -421,19 +422,5 @@ int np_drop_capabilities(void);
 int np_block_faults(void *pages, size_t length);
 int64_t np_now_ms(void);
 void np_sleep_ms(int ms);
-
-/* --- tests on a spare controller: spare.h --- */
-
-void np_keep_disk(void);
-
-/*
- * In a program that writes to a disk only by the helpers of this file: without TEST_WIPE=1 those of
- * its tests that write are skipped. All other programs are skipped as a whole.
- */
-#define NP_KEEPS_DISK()							\
-	static void __attribute__((constructor)) declare_kept(void)	\
-	{								\
-		np_keep_disk();						\
-	}
 
 #endif /* NPTEST_H */

@@ -10,19 +10,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "nptest.h"
-
 /* Does the test run on a spare controller? */
 bool np_spare(void);
 /* The PCI address of np0 or np1. Skips the test if there is none, as for badctrl or softgpu. */
 const char *np_spare_address(const char *name);
-/* As np_ctrl_open(). */
-int np_spare_open(struct np_ctrl *ctrl, const char *name);
+/* Skip a test that is about to open a controller, unless its program keeps the disk. */
+void np_spare_opens(void);
 /* On a spare controller: end the process as skipped, with what it needs. Elsewhere: return. */
 void np_spare_lacks(const char *what);
 /* Skip a test that is about to write to the disk, unless that is allowed. */
 void np_spare_writes(void);
 /* The same for a command, if it can change data. */
 void np_spare_command(bool admin, uint8_t opcode);
+
+void np_keep_disk(void);
+
+/*
+ * In a program that writes to a disk only by the helpers of nptest.h: without TEST_WIPE=1 those of
+ * its tests that write are skipped. All other programs are skipped as a whole.
+ */
+#define NP_KEEPS_DISK()							\
+	static void __attribute__((constructor)) declare_kept(void)	\
+	{								\
+		np_keep_disk();						\
+	}
 
 #endif /* SPARE_H */
