@@ -156,6 +156,8 @@ static const char *known_status_text(enum nvme_status status)
 		return "namespace not ready";
 	case NVME_SC_RESERVATION:
 		return "reservation conflict";
+	case NVME_SC_FORMAT_IN_PROGRESS:
+		return "format in progress";
 	case NVME_SC_CQ_INVALID:
 		return "completion queue invalid";
 	case NVME_SC_QID_INVALID:
