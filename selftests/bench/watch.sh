@@ -7,16 +7,8 @@
 set -euo pipefail
 . /selftests/lib/bind.sh
 
-node() {
-	local controller
-	for controller in /sys/bus/pci/devices/"$(np_address np0)"/nvme-peer/nvmep*; do
-		node=/dev/${controller##*/}
-		[[ -c $node ]] && return
-	done
-	return 1
-}
-
 np_bind np0 nvme-peer
-np_until 200 node
+np_until 200 np_node np0 >/dev/null
+node=/dev/$(np_node np0)
 /build/user/watch_cost "$node" 0 1 32
 np_unbind np0
