@@ -39,6 +39,8 @@ processor_options() {
 		echo "-smp 1 -accel tcg,thread=single -icount shift=1,sleep=on"
 	elif [[ $1 == numa ]]; then
 		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator)"
+	elif [[ $1 == single ]]; then
+		echo "-smp 1 -accel $(accelerator)"
 	else
 		echo "-smp ${np_cpus:-2} -accel $(accelerator)"
 	fi

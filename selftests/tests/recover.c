@@ -7,6 +7,7 @@
  *
  * kernels: 6.12 7 debug kcsan
  * iommu: on off
+ * topology: root single
  * timeout: 180
  */
 #include <errno.h>

@@ -6,7 +6,7 @@
  * Other tests run in this mode, too: those with "relay: yes".
  *
  * iommu: on off
- * topology: root numa
+ * topology: root numa single
  * timeout: 180
  */
 #include <dirent.h>

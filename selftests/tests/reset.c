@@ -4,6 +4,7 @@
  * that in their status pages; the CPU's own I/O continues without an error.
  *
  * iommu: on off
+ * topology: root single
  * relay: yes
  */
 #include <errno.h>
