@@ -15,13 +15,12 @@ registered; of that, an object other than a tensor of PyTorch is passed as Span(
 They have 32, 32 and 16 bytes: item(), tensor() and page() make them as integers of 64 bits.
 """
 import ctypes
-import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, NamedTuple, Optional, Sequence
 
 from . import abi
-from .library import Error, TransferError, explain
+from .library import Error, TransferError, explain, load
 from .objects import Controller, Namespace
 
 SCRATCHES = 4
@@ -63,13 +62,7 @@ def _library() -> ctypes.CDLL:
     """The C library, loaded at the first use."""
     global _loaded
     if _loaded is None:
-        library = ctypes.CDLL(os.environ.get("NVMEPEER_CUDA_LIBRARY", "libnvmepeer_cuda.so.0"))
-        for name, arguments in _takes.items():
-            function = library[f"nvmepeer_cuda_{name}"]
-            function.argtypes = arguments
-            function.restype = _returns.get(name, c_int)
-            setattr(library, f"nvmepeer_cuda_{name}", function)
-        _loaded = library
+        _loaded = load("nvmepeer_cuda", _takes, _returns)
     return _loaded
 
 

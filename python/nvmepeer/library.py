@@ -6,7 +6,7 @@ NVMEPEER_LIBRARY in the environment names another library to load.
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any
+from typing import Any, Mapping, Sequence
 
 from . import abi
 
@@ -73,17 +73,22 @@ _returns: dict[str, Any] = {
 }
 
 
-def _load() -> ctypes.CDLL:
-    library = ctypes.CDLL(os.environ.get("NVMEPEER_LIBRARY", "libnvmepeer.so.0"))
-    for name, arguments in _takes.items():
-        function = library[f"nvmepeer_{name}"]
-        function.argtypes = arguments
-        function.restype = _returns.get(name, c_int)
-        setattr(library, f"nvmepeer_{name}", function)
+def load(name: str, takes: Mapping[str, Sequence[Any]], returns: Mapping[str, Any]) -> ctypes.CDLL:
+    """lib@name, or the library that the environment names, with the types of its calls.
+
+    takes: arguments of each call, without the prefix
+    returns: results of those that do not return int
+    """
+    library = ctypes.CDLL(os.environ.get(f"{name.upper()}_LIBRARY", f"lib{name}.so.0"))
+    for call, arguments in takes.items():
+        function = library[f"{name}_{call}"]
+        function.argtypes = list(arguments)
+        function.restype = returns.get(call, c_int)
+        setattr(library, f"{name}_{call}", function)
     return library
 
 
-_library = _load()
+_library = load("nvmepeer", _takes, _returns)
 
 
 class Error(Exception):

@@ -17,7 +17,7 @@ import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
 
-from .library import Error, explain
+from .library import Error, explain, load
 
 TAG_BYTES = 64
 FORCE, DEGRADED, READ_ONLY = 1, 2, 4
@@ -111,13 +111,7 @@ def _library() -> ctypes.CDLL:
     """The C library, loaded at the first use."""
     global _loaded
     if _loaded is None:
-        library = ctypes.CDLL(os.environ.get("NVMEPEER_STORE_LIBRARY", "libnvmepeer_store.so.0"))
-        for name, arguments in _takes.items():
-            function = library[f"nvmepeer_store_{name}"]
-            function.argtypes = arguments
-            function.restype = None if name in ("close", "unpin") else c_int
-            setattr(library, f"nvmepeer_store_{name}", function)
-        _loaded = library
+        _loaded = load("nvmepeer_store", _takes, {"close": None, "unpin": None})
     return _loaded
 
 
