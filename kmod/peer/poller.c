@@ -46,7 +46,7 @@
 #define NVMEP_POLLER_WARM_NS	(10 * NSEC_PER_MSEC)
 
 /* Duration of a sleep, and how much later it may end. */
-#define NVMEP_POLLER_SHORT_NS	(30 * NSEC_PER_USEC)
+#define NVMEP_POLLER_SHORT_NS	(20 * NSEC_PER_USEC)
 #define NVMEP_POLLER_LONG_NS	(950 * NSEC_PER_USEC)
 #define NVMEP_POLLER_SLACK_NS	(10 * NSEC_PER_USEC)
 
