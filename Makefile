@@ -38,7 +38,7 @@ help:
 	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
 	@echo '  demo            show CPU and software GPU doing I/O on one controller'
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
-	@echo '  check-mutants   break the module in one place at a time; a test must fail'
+	@echo '  check-mutants   break module and libraries in one place at a time; a test must fail'
 	@echo '  check-faults    10,000 random faults under load, half of them on the debug kernel'
 	@echo '  bench-cpu       instructions of an I/O of the CPU, with nvme-peer and the in-tree driver'
 	@echo '  module          modules for KERNEL=$(subst $() ,|,$(kernels)) (default 7) into build/KERNEL/'
@@ -146,6 +146,8 @@ check-long:
 	@$(top)/selftests/check --long
 
 check-mutants: user
+	@$(in_tree) $(top)/selftests/device/mutate
+	@$(in_tree) $(top)/selftests/tests/unit-store-mutants.sh --all
 	@$(top)/selftests/mutants/run --jobs 2
 
 check-faults:

@@ -23,6 +23,19 @@ rules_split() {
 	rules_mutate split "$@"
 }
 
+# rules_sample WORK COUNT FILE...: COUNT of the rules, chosen by the contents of FILE..., and all that do
+# not fit.
+rules_sample() {
+	local work=$1 count=$2 seed
+	shift 2
+	seed=$(cat "$@" | sha256sum | cut -c1-7)
+	{
+		rules_wanted "$work" | awk -v seed=$((16#$seed)) 'BEGIN { srand(seed) } { print rand(), $0 }' |
+			sort -n | awk -v count="$count" 'NR <= count { print $2 }'
+		find "$work" -name misfit -printf '%h\n' | sed 's/.*\///'
+	} | sort -nu
+}
+
 # rules_wanted WORK [NAME...]: the numbers of these rules, in order; without a name all.
 rules_wanted() {
 	local work=$1 rule name

@@ -1,9 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# The tests of the device library detect a wrong line: the mutants of device/mutants are killed, a sample
+# of them in make check. And the gate itself reports a mutant that survives, a rule that no longer
+# matches, one that does not compile, and a test that fails without a mutant.
+#
 # timeout: 900
-# The tests of the device library detect a wrong line: every mutant of device/mutants is killed. And
-# the gate itself reports a mutant that survives, a rule that no longer matches, one that does not
-# compile, and a test that fails without a mutant.
+# arguments: --sample 50
+# long-arguments: --jobs 2
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
@@ -33,7 +36,7 @@ broken='broken: no C any more
 unknown='unknown: no such test
 	nvp_ring_head [edges no-such-case]: if rung => 0'
 
-device/mutate >"$work/said" 2>&1 || failed=1
+device/mutate "$@" >"$work/said" 2>&1 || failed=1
 sed 's/^/# /' "$work/said"
 ktap_check "a surviving mutant is reported" says '0 mutants killed, 1 survived' "$noop"
 ktap_check "a rule with several matches is reported" says 'fits 4 times' "$many"

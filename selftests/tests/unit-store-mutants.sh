@@ -1,10 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# timeout: 900
 # The tests of the store notice each Flush, each FUA and each wait that is taken away, and the other
 # defects of lib/store/tests/mutants.
 #
-# usage: unit-store-mutants.sh [NAME...]
+# usage: unit-store-mutants.sh [--sample N | --all | NAME...]
+#
+# timeout: 900
+# arguments: --sample 15
+# long-arguments: --all
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . setup/common.sh
@@ -85,7 +88,12 @@ passes() {
 
 ktap_check "the tests pass without a mutant" passes
 rules_split "$store/tests/mutants" "$store" "$work"
-while read -r number; do
+case ${1:-} in
+--sample) numbers=$(rules_sample "$work" "$2" "$store"/*.[ch] "$store"/tests/*) ;;
+--all) numbers=$(rules_wanted "$work") ;;
+*) numbers=$(rules_wanted "$work" "$@") ;;
+esac
+for number in $numbers; do
 	ktap_check "$(<"$work/$number/name")" killed "$work/$number"
-done < <(rules_wanted "$work" "$@")
+done
 ktap_end
