@@ -27,7 +27,7 @@ user_args = OUT=$(OUT) KSELFTEST=$(cache)/kselftest
 demo_dirs := $(addprefix $(top)/,lib selftests/vfio_user selftests/softgpu selftests/badctrl selftests/demo)
 
 .DEFAULT_GOAL := all
-.PHONY: all native deb module modules user user-here setup demo demo-user check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card headers-table clean install install-user help
+.PHONY: all native deb module modules user user-here setup demo demo-user smoke check check-long check-faults check-mutants unit lint html bench-cpu bench-gpu bench-card headers-table clean install install-user help
 
 help:
 	@echo 'Native, with this machine'"'"'s headers:'
@@ -38,6 +38,7 @@ help:
 	@echo 'In the tests'"'"' own Debian tree, made on first use (root, NVME_PEER_CACHE= says where):'
 	@echo '  demo            show CPU and software GPU doing I/O on one controller'
 	@echo '  check           builds for $(kernels), unit tests, all selftests; check-long adds the slow ones'
+	@echo '  smoke           what finds most mistakes in about four minutes: selftests/smoke.list'
 	@echo '  check-mutants   break module and libraries in one place at a time; a test must fail'
 	@echo '  check-faults    10,000 random faults under load, half of them on the debug kernel'
 	@echo '  bench-cpu       instructions of an I/O of the CPU, with nvme-peer and the in-tree driver'
@@ -141,6 +142,9 @@ unit: user
 
 check:
 	@$(top)/selftests/check
+
+smoke:
+	@$(top)/selftests/check --smoke
 
 check-long:
 	@$(top)/selftests/check --long
