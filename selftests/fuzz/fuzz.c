@@ -14,7 +14,7 @@
  * iommu: on
  * timeout: 300
  * long-timeout: 8000
- * arguments: --calls 100000
+ * arguments: --calls 60000
  * long-arguments: --calls 1000000
  */
 #include <errno.h>
@@ -65,10 +65,10 @@ struct round {
 };
 
 static const struct round rounds[] = {
-	{ "alone", 40, 1, true, false },
-	{ "four threads", 25, 4, true, false },
-	{ "four threads, resets and unbinds", 25, 4, true, true },
-	{ "four threads without rights or with one", 10, 4, false, false },
+	{ "alone", 38, 1, true, false },
+	{ "four threads", 23, 4, true, false },
+	{ "four threads, resets and unbinds", 23, 4, true, true },
+	{ "four threads without rights or with one", 16, 4, false, false },
 };
 
 /* np0's effects log for I/O commands. */

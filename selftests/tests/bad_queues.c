@@ -6,7 +6,8 @@
  *
  * kernels: 7 debug
  * long-kernels: 6.1 6.12 7 debug kcsan
- * iommu: on off
+ * iommu: on
+ * long-iommu: on off
  * timeout: 120
  */
 #include <errno.h>

@@ -4,6 +4,8 @@
  * the list has an entry for every page, also where it spans several pages, and data is
  * transferred.
  *
+ * iommu: on off
+ * long-iommu: on off pt
  * timeout: 60
  */
 #include <errno.h>

@@ -3,6 +3,8 @@
  * Bind and unbind controllers under I/O of the CPU and of a peer, and refuse functions
  * that are not NVMe controllers.
  *
+ * iommu: on
+ * long-iommu: on off pt
  * timeout: 120
  */
 #include <errno.h>

@@ -5,7 +5,8 @@
  * device nodes or other files, they suffice to read blocks and to re-arm after a reset,
  * and allow nothing else.
  *
- * iommu: on off
+ * iommu: on
+ * long-iommu: on off
  * timeout: 120
  */
 #include <errno.h>

@@ -7,6 +7,8 @@
  * The page of the result is write-protected with userfaultfd, so the ioctl reads its
  * structure and stops at copy_to_user().
  *
+ * iommu: on
+ * long-iommu: on off pt
  * timeout: 120
  */
 #include <errno.h>

@@ -4,7 +4,7 @@
  * transferred unchanged in both directions, rings wrap, full queues drain, and the kernel
  * does not write the doorbells.
  *
- * relay: yes
+ * relay: 7 debug
  */
 #include <errno.h>
 #include <fcntl.h>

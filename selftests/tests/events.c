@@ -3,7 +3,7 @@
  * Events of a queue pair file: poll(), read(), and the reason beside the state.
  *
  * iommu: on
- * relay: yes
+ * relay: 7 debug
  */
 #include <errno.h>
 #include <fcntl.h>

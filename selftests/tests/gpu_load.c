@@ -3,6 +3,8 @@
  * Two peer queue pairs and the CPU use one controller at once, each in its own part of
  * the disk, each verifying what it reads.
  *
+ * iommu: on
+ * long-iommu: on off pt
  * timeout: 60
  */
 #include <errno.h>

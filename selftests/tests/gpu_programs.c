@@ -4,6 +4,10 @@
  * command is reported with its status, limits and latency samples are right. Other tests
  * and the demonstration rely on it.
  *
+ * iommu: on
+ * long-iommu: on off pt
+ * kernels: 7
+ * long-kernels: 6.1 6.12 7 debug kcsan
  * timeout: 60
  */
 #include <errno.h>

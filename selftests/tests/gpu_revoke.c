@@ -4,6 +4,10 @@
  * the rings, by killing the process. Jobs end, late doorbell stores are harmless, and GPU
  * memory is not written any more. After a reset a queue pair is re-armed.
  *
+ * kernels: 7 debug
+ * long-kernels: 6.1 6.12 7 debug kcsan
+ * iommu: on
+ * long-iommu: on off pt
  * timeout: 300
  */
 #include <errno.h>

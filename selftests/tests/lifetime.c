@@ -2,6 +2,9 @@
 /*
  * A queue pair lives as long as its file, also if the file is passed on or its holder is
  * killed; the module cannot be unloaded while one of its objects exists.
+ *
+ * iommu: on
+ * long-iommu: on off pt
  */
 #include <errno.h>
 #include <fcntl.h>

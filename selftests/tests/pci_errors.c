@@ -6,7 +6,7 @@
  *
  * iommu: on
  * timeout: 240
- * relay: yes
+ * relay: 7
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * iommu: on off
  * timeout: 180
  * topology: root switch
- * relay: yes
+ * relay: 7
  */
 #include <errno.h>
 #include <fcntl.h>

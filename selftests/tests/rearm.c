@@ -5,7 +5,7 @@
  * iommu: on off
  * topology: root switch
  * timeout: 180
- * relay: yes
+ * relay: 7 debug
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,8 @@
  * Debian's 6.1 has no udmabuf, which the library uses for its buffers.
  *
  * kernels: 6.12 7 debug kcsan
- * iommu: on off
+ * iommu: on
+ * long-iommu: on off
  * topology: root single
  * timeout: 180
  */

@@ -3,9 +3,10 @@
  * Relay mode: the peer stores to doorbells in host memory, and a thread of the kernel writes
  * the registers, while the queue pair is LIVE and the values are valid.
  *
- * Other tests run in this mode, too: those with "relay: yes".
+ * Other tests run in this mode, too: those with a line "relay:".
  *
- * iommu: on off
+ * iommu: on
+ * long-iommu: on off
  * topology: root numa single
  * timeout: 180
  */

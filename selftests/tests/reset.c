@@ -5,7 +5,7 @@
  *
  * iommu: on off
  * topology: root single
- * relay: yes
+ * relay: 7 debug
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -4,6 +4,9 @@
  * unprivileged users may send what reads, and what their file's mode allows. The commands
  * at the limits of permit.h are sent by ioctl, by io_uring, and with an imported buffer:
  * all paths must apply the same rules.
+ *
+ * iommu: on
+ * long-iommu: on off pt
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,8 @@
 # Tests on a spare controller, as on a machine that is no guest: what may be harmed is refused,
 # what is missing is named, the disk keeps its data without TEST_WIPE=1, and qualify reports.
 # timeout: 150
-# kernels: 6.1 7
+# kernels: 7
+# long-kernels: 6.1 7
 # iommu: on
 # Functions are called by name through ktap_check.
 # shellcheck disable=SC2317

@@ -3,6 +3,9 @@
  * A store on a namespace of the module: values that the host has written are read through
  * a queue pair by a list of the device library, with padding, and values that the peer has
  * written are read by the host, also after the store was opened again.
+ *
+ * iommu: on
+ * long-iommu: on off pt
  */
 #include <errno.h>
 #include <fcntl.h>

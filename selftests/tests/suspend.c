@@ -13,7 +13,7 @@
  * long-kernels: 6.1 6.12 7
  * iommu: off
  * timeout: 180
- * relay: yes
+ * relay: 7
  */
 #include <errno.h>
 #include <fcntl.h>

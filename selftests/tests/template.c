@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A new queue pair works. The template of a test: Documentation/writing-tests.rst.
+ * iommu: on
  * timeout: 60
  */
 #include "nptest.h"
