@@ -11,12 +11,18 @@ gpu_engine=''
 guest_machine=''
 # A folder to copy into the guest (see --add), or "".
 guest_added=''
+# A socket for a shell in the guest (see --shell), or "".
+guest_shell=''
+# yes: the guest waits for gdb (see --gdb); its folder remains (see --keep).
+guest_debugger=no guest_kept=no
 guest_slots=3
 # Time limit of the boot, and the time after a test's own timeout (which kills the test)
 # when the guest counts as hung.
 boot_seconds=240 hang_seconds=30
 # Time limit of the two kmemleak scans at the end of a guest.
 leaks_seconds=900
+# Time limit while a developer works in the guest.
+session_seconds=86400
 
 ## The machine
 
@@ -158,6 +164,8 @@ test_bed_options() {
 	echo "-device virtio-9p-pci,fsdev=modules,mount_tag=modules,addr=0x12"
 	echo "-device isa-debug-exit,iobase=0x501,iosize=1"
 	echo "-chardev stdio,id=tests,signal=off -serial file:$run/console.log -serial chardev:tests"
+	[[ ! $guest_shell ]] || echo "-chardev socket,id=shell,path=$guest_shell,server=on,wait=off -device isa-serial,chardev=shell,index=2,irq=5"
+	[[ $guest_debugger == no ]] || echo "-gdb unix:$socket_folder/gdb,server=on,wait=off"
 	echo "-chardev pipe,id=monitor,path=$run/monitor -mon chardev=monitor"
 }
 
@@ -198,6 +206,7 @@ kernel_command_line() {
 		[[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0"
 		;;
 	esac
+	[[ $guest_debugger == no ]] || words+=" np_gdb"
 	! scans_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
 	echo "$words"
 }
@@ -357,6 +366,24 @@ start_guest() {
 	exec {guest_output}<&"${guest[0]}"
 }
 
+# prepare_debugger CELL RUN: write commands for gdb, with the addresses that the guest has reported. The
+# kernel's symbols come from Debian's -dbg package, lx- commands from a kernel built with CONFIG_GDB_SCRIPTS.
+prepare_debugger() {
+	local kernel=${1%%/*} run=$2 version folder
+	version=$(<"$np_cache/kernels/$kernel/version")
+	{
+		for folder in "/usr/lib/debug/lib/modules/$version" "$np_cache/kernels/$kernel/build"; do
+			[[ ! -f $folder/vmlinux ]] || echo "file $folder/vmlinux"
+			[[ ! -f $folder/scripts/gdb/linux/constants.py ]] || echo "source $folder/vmlinux-gdb.py"
+		done
+		echo "set architecture i386:x86-64"
+		echo "add-symbol-file $run/build/$kernel/nvme_peer.ko $(paste -sd ' ' "$run/sections")"
+		echo "target remote $socket_folder/gdb"
+		echo "shell touch $run/continue"
+	} >"$run/attach.gdb"
+	np_say "$1: the guest waits for gdb -x $run/attach.gdb"
+}
+
 ## A cell from beginning to end
 
 # follow_guest CELL RUN: lines for the runner begin with "@np", all others are output of a
@@ -392,6 +419,7 @@ follow_guest() {
 				report_test "$1" "$name" "$2/out/$name.ktap" "$status" "$milliseconds" "$2/out/results"
 			fi
 			;;
+		debug) prepare_debugger "$1" "$2"; limit=$session_seconds ;;
 		monitor) echo "$name $status $milliseconds" >"$2/monitor.in" ;;
 		note) np_say "$1: note: $name $status $milliseconds" ;;
 		esac
@@ -484,7 +512,11 @@ run_cell() {
 	rm -rf "$log"
 	mkdir -p "$(dirname "$log")"
 	mv -T "$run/out" "$log"
-	rm -rf "$run"
+	if [[ $guest_kept == yes ]]; then
+		np_say "$cell: kept $run"
+	else
+		rm -rf "$run"
+	fi
 	return "$status"
 }
 
@@ -506,6 +538,7 @@ run_test_cell() {
 		np_say "$cell: no test runs in this cell"
 		return
 	fi
+	[[ $guest_debugger == no ]] || plan=$(awk -v limit="$session_seconds" '{ $2 = limit; print }' <<<"$plan")
 	# The timeouts of all tests, and time to boot and to end.
 	seconds=$(awk -v more="$((boot_seconds + $(end_seconds "$cell")))" '{ seconds += $2 + 6 } END { print seconds + more }' <<<"$plan")
 	set +e
@@ -514,11 +547,26 @@ run_test_cell() {
 	np_say "$(printf '%-16s %s tests in %d s' "$cell" "$(wc -l <<<"$plan")" $((SECONDS - began)))"
 }
 
+# run_shell_cell CELL: a shell on the terminal. The guest ends with it.
+run_shell_cell() {
+	local folder terminal cell_pid status=0
+	folder=$(mktemp -d /tmp/nvme-peer.XXXXXX)
+	guest_shell=$folder/shell
+	terminal=$(stty size 2>/dev/null) && terminal+=" $TERM" || terminal='24 80 dumb'
+	run_cell "$1" "shell $session_seconds /selftests/guest/shell $terminal" "$session_seconds" &
+	cell_pid=$!
+	"$np_source/selftests/lib/console.py" "$guest_shell" "$cell_pid" || kill "$cell_pid" 2>/dev/null
+	wait "$cell_pid" || status=$?
+	rm -rf "$folder"
+	return "$status"
+}
+
 # run_command_cell CELL COMMAND...: run COMMAND with its output and exit status.
 run_command_cell() {
-	local cell=$1 guest_command
+	local cell=$1 seconds=540 guest_command
 	shift
+	[[ $guest_debugger == no ]] || seconds=$session_seconds
 	# The plan consists of words, a command may contain any character.
 	guest_command=$(printf '%q ' "$@")
-	run_cell "$cell" "command 540 /bin/bash /host/command" 600 np_stream
+	run_cell "$cell" "command $seconds /bin/bash /host/command" $((seconds + 60)) np_stream
 }
