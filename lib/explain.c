@@ -42,6 +42,10 @@ static const struct {
 	[CALL_WRITE] = { "nvmepeer_ns_write", "the write failed" },
 	[CALL_FLUSH] = { "nvmepeer_ns_flush", "the flush failed" },
 	[CALL_URING] = { "nvmepeer_uring_init", "the ring for NVMe commands was not created" },
+	[CALL_SERVE] = { "nvmepeer_serve", "no queue pair is served" },
+	[CALL_SERVE_FD] = { "nvmepeer_serve_add_fd", "the descriptor is not usable as a namespace" },
+	[CALL_SERVE_BUFFER] = { "nvmepeer_serve_add_buffer", "the memory is not usable for data" },
+	[CALL_SERVE_RUN] = { "nvmepeer_serve_run", "the queue pair is not served any more" },
 	[CALL_ERRORS] = { "nvmepeer_errors_new", "no memory for a record of failures" },
 };
 
@@ -54,6 +58,12 @@ static const struct {
 #define MEMLOCK "raise the limit (ulimit -l, LimitMEMLOCK= of a systemd unit), release buffers not in use, or run with CAP_IPC_LOCK"
 #define LOG "see the kernel log for the status that the controller returned"
 #define NO_NODE "the node does not exist"
+#define NO_URING "the kernel has no io_uring"
+#define URING_DISABLED "io_uring is disabled"
+#define ENABLE_URING "sysctl kernel.io_uring_disabled=0, or allow io_uring in the container"
+#define IS_SERVED "a thread is in nvmepeer_serve_run()"
+#define STOP_SERVING "call nvmepeer_serve_stop(), and wait until the thread has returned"
+#define REARM_SERVED "call nvmepeer_serve_rearm() when no peer is in a call"
 #define REPEAT "repeat reads, and writes to blocks that nothing else writes"
 #define UNCERTAIN "the controller was stopped during the command, which may or may not have been executed"
 
@@ -150,11 +160,36 @@ static const struct advice {
 	  "use a generic namespace node of nvme-peer, /dev/ngpXnY" },
 	{ CALL_READ, EINVAL, TRANSFER, SPLIT },
 	{ CALL_WRITE, EINVAL, TRANSFER, SPLIT },
-	{ CALL_URING, ENOSYS, "the kernel has no io_uring",
+	{ CALL_URING, ENOSYS, NO_URING,
 	  "use the ioctls: nvmepeer_ns_read() and nvmepeer_ns_write()" },
-	{ CALL_URING, EPERM, "io_uring is disabled", "sysctl kernel.io_uring_disabled=0" },
+	{ CALL_URING, EPERM, URING_DISABLED, ENABLE_URING },
 	{ CALL_URING, EINVAL, "the depth is 0 or too large, or the kernel is older than 5.19",
 	  "use 1 to 32768 entries" },
+	{ CALL_SERVE, EINVAL,
+	  "entries are a power of two from 2 to 32768, the depth is at most 4096, and a transfer a "
+	  "multiple of 4096 bytes up to 16 MiB",
+	  "set depth and max_transfer to 0 for suitable values" },
+	{ CALL_SERVE, ENOSYS, NO_URING, "use a newer kernel; queue pairs of a controller need no io_uring" },
+	{ CALL_SERVE, EPERM, URING_DISABLED, ENABLE_URING },
+	{ CALL_SERVE_FD, EINVAL, "the block size is no power of two up to 65536, or below that of the device",
+	  "pass 0 for the block size of the descriptor" },
+	{ CALL_SERVE_FD, ENOTBLK, "it is neither a block device nor a regular file",
+	  "pass /dev/nvmepXnY in place of /dev/ngpXnY" },
+	{ CALL_SERVE_FD, ENODATA, "it is shorter than one block", "write the file first, or truncate(1) it" },
+	{ CALL_SERVE_FD, ENOSPC, "a queue pair has at most 64 namespaces", "serve several queue pairs" },
+	{ CALL_SERVE_FD, EBUSY, IS_SERVED, STOP_SERVING },
+	{ CALL_SERVE_BUFFER, EINVAL, "the range is empty, or does not begin with a page of 4096 bytes",
+	  "allocate it with mmap() or aligned_alloc()" },
+	{ CALL_SERVE_BUFFER, ENOSPC, "a queue pair has at most 64 buffers", "add one large buffer" },
+	{ CALL_SERVE_BUFFER, EBUSY, IS_SERVED, STOP_SERVING },
+	{ CALL_SERVE_RUN, EBUSY, IS_SERVED, STOP_SERVING },
+	{ CALL_SERVE_RUN, EALREADY, "the queue pair is LIVE and has lost nothing", "run it" },
+	{ CALL_SERVE_RUN, ESHUTDOWN, "the queue pair is QUIESCED, or has failed with its ring",
+	  REARM_SERVED ", or create another one" },
+	{ CALL_SERVE_RUN, EPROTO,
+	  "a peer wrote a tail or head that is not less than the entries, or that no completion has reached",
+	  REARM_SERVED "; the peer may use the geometry of another queue pair" },
+	{ CALL_SERVE_RUN, ECANCELED, "a peer requested it after a timeout", REARM_SERVED },
 	{ CALL_COMMAND, EINTR, UNCERTAIN, REPEAT },
 	{ CALL_COMMAND, EACCES, "a write through a node that is open for reading, or a command with effects on others",
 	  "open the node for writing, or run with CAP_SYS_ADMIN" },

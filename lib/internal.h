@@ -80,6 +80,10 @@ enum call {
 	CALL_COMMAND,		/* completion of nvmepeer_prep_command() */
 	CALL_URING_IO,		/* completion of nvmepeer_prep_buf_rw() */
 	CALL_URING_IO_VEC,
+	CALL_SERVE,
+	CALL_SERVE_FD,
+	CALL_SERVE_BUFFER,
+	CALL_SERVE_RUN,
 	CALL_ERRORS,
 	CALL_OTHER,		/* recorded by nvmepeer_fail() */
 	CALL_COUNT,

@@ -13,6 +13,7 @@
 	(OPTION_INTO | OPTION_FD | OPTION_CUDA | OPTION_RANGES | OPTION_POLLED | OPTION_WRITE |       \
 	 OPTION_FORCE | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS | OPTION_SWEEP)
 
+#define SERVE (OPTION_WRITE | OPTION_FORCE | OPTION_SIZE | OPTION_ENTRIES | OPTION_SECONDS)
 #define STORE (OPTION_SIZE | OPTION_COUNT | OPTION_FORCE | OPTION_ENTRIES | OPTION_SECONDS)
 
 enum { TEXT = FORMAT_TABLE, BOTH = FORMAT_TABLE | FORMAT_JSON };
@@ -52,6 +53,8 @@ static const struct command {
 	  "rate and latency of reads or writes of the CPU" },
 	{ "qp", command_qp, OPTION_ENTRIES, BOTH, "list | status PID FD | check NODE NAMESPACE",
 	  "queue pairs of all processes; one of them; test one with the CPU as the peer" },
+	{ "serve", command_serve, SERVE, BOTH, "check | bench PATH",
+	  "verify or measure a served queue pair on a block device or a file" },
 	{ "store", command_store, STORE, BOTH, "create | list | check | bench MEMBER...",
 	  "pages that survive a restart: make a store, show, verify, measure it" },
 };

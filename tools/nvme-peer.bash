@@ -29,6 +29,7 @@ _nvme_peer() {
 	bind | unbind) names=$(cd /sys/bus/pci/devices 2>/dev/null && grep -l '^0x010802' -- */class | cut -d/ -f1) ;;
 	topo) names=$(cd /sys/bus/pci/devices 2>/dev/null && echo *) ;;
 	qp) names='list status check' ;;
+	serve) names=$(((cword == i + 1)) && echo check bench || compgen -f -- "$word") ;;
 	store) names=$(((cword == i + 1)) && echo create list check bench || (cd /dev && compgen -G 'nvme*n*')) ;;
 	list | doctor | events) ;;
 	*) names=$(cd /sys/class/nvme-peer 2>/dev/null && echo *) ;;

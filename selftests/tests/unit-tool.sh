@@ -450,4 +450,23 @@ ktap_check "store check of a member that has missed changes" same store-emptied 
 ktap_check "store check of no store" same store-none store check /dev/null
 ktap_check "store of nothing" same store-nothing store list
 ktap_check "store without a word" same store-word store frobnicate
+
+# A served queue pair on a file; the number of commands varies, and blocks with the file system.
+serve_check() {
+	local status=0
+	run serve check "$@" --seconds 1 2>&1 |
+		sed '/^\(commands\|block_size\|blocks\): [1-9]/s/:.*/: some/; s/blocks have .*/blocks are others/' || status=$?
+	return "$status"
+}
+
+head -c 300000 /dev/urandom >"$work/served"
+ktap_check "serve check" same serve-check serve_check "$work/served"
+ktap_check "serve check keeps the file" test "$(stat -c %s "$work/served")" = 300000
+ktap_check "serve check with writes" same serve-write serve_check "$work/served" --write --force --size 8192
+ktap_check "serve check with writes needs --force" same serve-force run serve check "$work/served" --write
+ktap_check "serve check of a large command" same serve-size serve_check "$work/served" --size 524288
+ktap_check "serve bench" run serve bench "$work/served" --seconds 1 --entries 4
+ktap_check "serve of no file" same serve-none run serve check /dev/null
+ktap_check "serve without a path" same serve-nothing run serve check
+ktap_check "serve without a word" same serve-word run serve frobnicate
 ktap_end

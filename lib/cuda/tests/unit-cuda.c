@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <nvmepeer_serve.h>
+
 #include "../internal.h"
 #include "../list_kernel.h"
 #include "../../../selftests/device/controller.h"
@@ -1277,6 +1279,63 @@ static bool from_fds(struct nvmepeer_cuda *cuda, int files)
 	return good && nothing_left(files) && mappings_of_parts() == 1;
 }
 
+static void *serve_main(void *serve)
+{
+	return (void *)(intptr_t)nvmepeer_serve_run(serve);
+}
+
+enum { SERVED_PARTS = NVME_PEER_EXPORT_CONTROL + 1 };
+
+/* The parts of a served queue pair, whose commands a thread of this process executes. */
+static bool from_served(struct nvmepeer_cuda *cuda, int files)
+{
+	static const uint32_t roles[SERVED_PARTS] = {
+		[NVME_PEER_EXPORT_SQ] = NVMEPEER_CUDA_SQ,
+		[NVME_PEER_EXPORT_CQ] = NVMEPEER_CUDA_CQ,
+		[NVME_PEER_EXPORT_DOORBELL] = NVMEPEER_CUDA_DOORBELL_MEMORY,
+		[NVME_PEER_EXPORT_STATUS] = NVMEPEER_CUDA_STATUS,
+		[NVME_PEER_EXPORT_CONTROL] = NVMEPEER_CUDA_CONTROL,
+	};
+	struct nvmepeer_serve_options options = { .size = sizeof(options), .entries = ENTRIES };
+	struct nvmepeer_geometry geometry = { .timeout_ns = 0 };
+	struct nvmepeer_cuda_file parts[SERVED_PARTS];
+	char *data = parts_memory + 4096 * AT_DATA;
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_serve *serve;
+	struct nvmepeer_buffer buffer;
+	struct nvmepeer_export part;
+	struct nvmepeer_ns_info ns;
+	pthread_t thread;
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	memset(parts_memory, 0x5a, 4096 * AT_END);
+	if (nvmepeer_serve_create(&options, &serve) ||
+	    nvmepeer_serve_add_fd(serve, parts_file, 0, &ns, sizeof(ns)) ||
+	    nvmepeer_serve_add_buffer(serve, data, 4096, &buffer) ||
+	    nvmepeer_serve_geometry(serve, &ns, NVMEPEER_VIEW_DESCRIPTORS, &geometry, sizeof(geometry)))
+		return fails_with(0, 1, "");
+	for (uint32_t i = 0; i < SERVED_PARTS; i++) {
+		if (nvmepeer_serve_export(serve, (enum nvme_peer_export)i, &part, sizeof(part)))
+			return fails_with(0, 1, "");
+		parts[i] = (struct nvmepeer_cuda_file){ part.fd, roles[i], part.offset, part.length };
+	}
+	if (receive(cuda, parts, SERVED_PARTS, &geometry, &queues))
+		return fails_with(0, 1, "");
+	for (uint32_t i = 0; i < SERVED_PARTS; i++)
+		close(parts[i].fd);
+	pthread_create(&thread, NULL, serve_main, serve);
+	memset(data, 0, 4096);
+	good = !nvmepeer_read(nvmepeer_cuda_queues_host(queues), &buffer, 0, 0, 8) &&
+	       data[0] == 0x5a && data[4095] == 0x5a;
+	nvmepeer_serve_stop(serve);
+	pthread_join(thread, NULL);
+	good = good && !nvmepeer_cuda_queues_close(queues);
+	nvmepeer_serve_destroy(serve);
+	return good && nothing_left(files);
+}
+
 /*
  * In a child without capabilities: doorbells that are registers are refused, and those in
  * memory are not.
@@ -1565,6 +1624,7 @@ int main(int argc, char **argv)
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
 	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
 	ktap_check(from_fds(cuda, files), "descriptors: a controller executes the commands, without a call of the kernel");
+	ktap_check(from_served(cuda, files), "descriptors: a queue pair that a process serves");
 	ktap_check(from_fds_in_gpu(cuda, files), "descriptors: rings and lists in GPU memory");
 	ktap_check(from_fds_refused(cuda, files), "descriptors: each wrong value has its error and changes nothing");
 	ktap_check(from_fds_undone(cuda, files), "descriptors: each failed step is undone");
