@@ -374,6 +374,136 @@ struct nvmepeer_store_report {
 int nvmepeer_store_check(struct nvmepeer_store *store, struct nvmepeer_store_report *report,
 			 size_t size);
 
+/* ---- Calls on streams ---------------------------------------------------- */
+
+/*
+ * Reads and writes in the order of a GPU's stream, as cuFile has them, for engines with an
+ * interface of that form.  A call names bytes by an offset in slots that the caller has
+ * allocated, one page after the other.  They are not committed: when the store is opened
+ * again, they are gone.
+ */
+
+/** struct nvmepeer_store_streams - how a GPU, or the host, accesses slots on streams. */
+struct nvmepeer_store_streams;
+
+struct nvmepeer_cuda_list;
+struct nvmepeer_cuda_lists;
+
+/**
+ * struct nvmepeer_store_memory - memory of the data
+ * @start: its address, for the GPU if there are lists
+ * @bytes: length
+ */
+struct nvmepeer_store_memory {
+	void *start;
+	uint64_t bytes;
+};
+
+/**
+ * struct nvmepeer_store_streams_options - calls on streams
+ * @size: of this structure
+ * @operations: most calls in flight
+ * @most_bytes: most bytes of a call, below 4 GiB
+ * @slots: allocated slots; offset o is in slot @slots[o / page], and stays there
+ * @slot_count: number of them
+ * @memories: memories of the data; those of the lists, in the same order
+ * @lists: for each member lists of its controller, for one GPU; NULL: the host does the I/O,
+ *	into memory that it can access
+ * @call_host: adds a function of the host to a stream: cuLaunchHostFunc(); not 0: an error
+ * @read_list: nvmepeer_cuda_read_list()
+ * @write_list: nvmepeer_cuda_write_list()
+ * @pinned: with @lists: host memory that the GPU accesses at the same address, from
+ *	cuMemHostAlloc(); it stays until the close
+ * @pinned_bytes: at least nvmepeer_store_streams_bytes()
+ * @memory_count: number of @memories
+ * @reserved: 0
+ *
+ * The arrays are copied.  This library does not depend on CUDA: the caller passes the
+ * functions.
+ */
+struct nvmepeer_store_streams_options {
+	uint32_t size;
+	uint32_t operations;
+	uint64_t most_bytes;
+	const uint32_t *slots;
+	uint64_t slot_count;
+	const struct nvmepeer_store_memory *memories;
+	struct nvmepeer_cuda_lists *const *lists;
+	int (*call_host)(void *stream, void (*function)(void *argument), void *argument);
+	int (*read_list)(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
+			 void *stream);
+	int (*write_list)(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,
+			  void *stream);
+	void *pinned;
+	uint32_t memory_count;
+	uint32_t reserved;
+	uint64_t pinned_bytes;
+};
+
+/** nvmepeer_store_streams_bytes() - pinned memory that so many calls in flight need. */
+uint64_t nvmepeer_store_streams_bytes(struct nvmepeer_store *store, uint32_t operations,
+				      uint64_t most_bytes);
+
+/**
+ * nvmepeer_store_streams_open() - prepare calls on streams
+ * @store: a store whose pages are whole logical blocks
+ * @options: options
+ * @streams: receives the object; closed before the slots are freed and the lists closed
+ *
+ * Several objects, such as one for each GPU, may have the same slots.
+ *
+ * -EINVAL: an option is invalid, a slot is not allocated, or pages are no whole blocks.
+ * -EOPNOTSUPP: there are lists, and a member is no NVMe namespace.  -E2BIG: a newer field is
+ * not 0.  -ENOMEM.
+ */
+int nvmepeer_store_streams_open(struct nvmepeer_store *store,
+				const struct nvmepeer_store_streams_options *options,
+				struct nvmepeer_store_streams **streams);
+
+/**
+ * nvmepeer_store_streams_close() - close; NULL is allowed
+ *
+ * -EBUSY: a stream has not passed all calls: synchronize it, then close again.
+ */
+int nvmepeer_store_streams_close(struct nvmepeer_store_streams *streams);
+
+/**
+ * nvmepeer_store_read_async() - read slots into memory, on a stream
+ * @streams: how
+ * @base: an address in one of the memories
+ * @size: points to the length, a multiple of the logical block
+ * @offset: points to the offset in the slots, a multiple of the logical block
+ * @base_offset: points to the offset from @base
+ * @done: receives the length, or a negative errno
+ * @stream: CUstream or cudaStream_t
+ *
+ * Returns without waiting; not for a stream that is captured.  The parameters are read when
+ * the stream comes to the call, and stay until @done is set; the caller clears it before.
+ * Later work of the stream sees data and *@done, which the host may poll without a call of
+ * CUDA.  One list after the other is read if a store has several members.
+ *
+ * *@done: -EINVAL: not whole blocks.  -ERANGE: outside the slots or the memory.  -E2BIG: more
+ * than most_bytes.  -ENODEV: a member is lost.  -EIO: a command failed, also because the
+ * queue pair was lost.  The memory then has parts of the data or none.
+ *
+ * -EBUSY: too many calls are in flight.  -EFAULT: @base is in no memory.  -EIO: CUDA refuses
+ * it.  Or an error of nvmepeer_cuda_read_list().  After an error @done is not written and the
+ * parameters are not read any more; parts may be transferred until the stream has passed.
+ */
+int nvmepeer_store_read_async(struct nvmepeer_store_streams *streams, void *base,
+			      const size_t *size, const int64_t *offset,
+			      const int64_t *base_offset, int64_t *done, void *stream);
+
+/**
+ * nvmepeer_store_write_async() - write memory to slots, on a stream
+ *
+ * As nvmepeer_store_read_async().  The data is read when the stream comes to the call: order
+ * it behind the kernels of another stream by an event.
+ */
+int nvmepeer_store_write_async(struct nvmepeer_store_streams *streams, const void *base,
+			       const size_t *size, const int64_t *offset,
+			       const int64_t *base_offset, int64_t *done, void *stream);
+
 /* ---- Reference index ----------------------------------------------------- */
 
 /*

@@ -185,7 +185,7 @@ static int fail_namespace(const char *call, uint32_t member)
 			  "member %u is no NVMe namespace", member);
 }
 
-static uint64_t lba_of(const struct nvmepeer_store *store, uint32_t slot)
+uint64_t slot_lba(const struct nvmepeer_store *store, uint32_t slot)
 {
 	const struct member *member = member_of(store, slot);
 
@@ -211,7 +211,7 @@ int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
 		return fail_namespace(call, made.member);
 	made.nsid = member_of(store, slot)->disk.nsid;
 	made.block_bytes = member_of(store, slot)->disk.block;
-	made.lba = lba_of(store, slot);
+	made.lba = slot_lba(store, slot);
 	made.blocks = (uint32_t)(store->layout.slot_bytes / made.block_bytes);
 	store_copy_out(place, size, &made, sizeof(made));
 	return 0;
@@ -263,7 +263,7 @@ int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
 					  "allocate it to write it, or pin its value to read it",
 					  "item %u: slot %u, generation %llu, is neither", i,
 					  slots[i].slot, (unsigned long long)slots[i].generation);
-		items[i].lba = lba_of(store, slots[i].slot);
+		items[i].lba = slot_lba(store, slots[i].slot);
 		items[i].bytes = slots[i].length;
 	}
 	return 0;

@@ -257,6 +257,9 @@ int slot_pin(struct nvmepeer_store *store, const struct nvmepeer_store_item *ite
 /** slot_has_users() - whether a call reads or writes a slot of a live member, or has it pinned. */
 bool slot_has_users(struct nvmepeer_store *store, uint32_t slot);
 
+/** slot_lba() - first logical block of a slot on its namespace. */
+uint64_t slot_lba(const struct nvmepeer_store *store, uint32_t slot);
+
 /** member_is_lost() - whether the values of member number @member are misses. */
 bool member_is_lost(struct nvmepeer_store *store, uint32_t member);
 

@@ -66,6 +66,11 @@ def _library() -> ctypes.CDLL:
     return _loaded
 
 
+def address_of(name: str) -> int:
+    """Address of a function of the C library, for another library that calls it."""
+    return int(ctypes.cast(_library()[f"nvmepeer_cuda_{name}"], c_void_p).value or 0)
+
+
 def _call(name: str, *arguments: Any) -> Any:
     return getattr(_library(), f"nvmepeer_cuda_{name}")(*arguments)
 
@@ -344,6 +349,11 @@ class Lists:
         assert handle.value
         self._resource = _Resource("lists_close", handle.value, queues, queues.gpu._resource)
         _open.add(self)
+
+    @property
+    def handle(self) -> int:
+        """Address of the C library's object."""
+        return self._resource.open()
 
     def _close_memories(self) -> None:
         """Close what the controller does not use; the rest once queue pairs are closed."""

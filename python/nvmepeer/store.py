@@ -14,8 +14,11 @@ Data is any writable object with the buffer protocol.
 """
 import ctypes
 import os
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
-from typing import Any, Iterator, NamedTuple, Optional, Sequence, Union
+from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
+from typing import TYPE_CHECKING, Any, Iterator, NamedTuple, Optional, Sequence, Union
+
+if TYPE_CHECKING:
+    from .cuda import Lists, Span
 
 from .library import Error, explain, load
 
@@ -64,6 +67,22 @@ class Report(ctypes.Structure):
                 ("damaged_entries", c_uint64)]
 
 
+class _Memory(ctypes.Structure):
+    """struct nvmepeer_store_memory"""
+
+    _fields_ = [("start", c_void_p), ("bytes", c_uint64)]
+
+
+class _StreamsOptions(ctypes.Structure):
+    """struct nvmepeer_store_streams_options"""
+
+    _fields_ = [("size", c_uint32), ("operations", c_uint32), ("most_bytes", c_uint64),
+                ("slots", POINTER(c_uint32)), ("slot_count", c_uint64), ("memories", POINTER(_Memory)),
+                ("lists", POINTER(c_void_p)), ("call_host", c_void_p), ("read_list", c_void_p),
+                ("write_list", c_void_p), ("pinned", c_void_p), ("memory_count", c_uint32),
+                ("reserved", c_uint32), ("pinned_bytes", c_uint64)]
+
+
 class Value(NamedTuple):
     """A slot with a value; in read() and pin() a slot number stands for any value of the slot."""
 
@@ -103,7 +122,15 @@ _takes: dict[str, list[Any]] = {
     "fill_list": [_handle, c_uint32, POINTER(_Item), c_void_p, c_uint32],
     "scan": [_handle, POINTER(c_uint64), POINTER(_Item), c_uint32],
     "check": [_handle, POINTER(Report), c_size_t],
+    "streams_bytes": [_handle, c_uint32, c_uint64],
+    "streams_open": [_handle, POINTER(_StreamsOptions), _receives],
+    "streams_close": [_handle],
+    "read_async": [_handle, c_void_p, POINTER(c_size_t), POINTER(c_int64), POINTER(c_int64),
+                   POINTER(c_int64), c_void_p],
+    "write_async": [_handle, c_void_p, POINTER(c_size_t), POINTER(c_int64), POINTER(c_int64),
+                    POINTER(c_int64), c_void_p],
 }
+_returns: dict[str, Any] = {"close": None, "unpin": None, "streams_bytes": c_uint64}
 _loaded: Optional[ctypes.CDLL] = None
 
 
@@ -111,7 +138,7 @@ def _library() -> ctypes.CDLL:
     """The C library, loaded at the first use."""
     global _loaded
     if _loaded is None:
-        _loaded = load("nvmepeer_store", _takes, {"close": None, "unpin": None})
+        _loaded = load("nvmepeer_store", _takes, _returns)
     return _loaded
 
 
@@ -275,6 +302,10 @@ class Store:
         _try("check", self._open(), byref(report), ctypes.sizeof(report))
         return report
 
+    def streams_bytes(self, operations: int, most_bytes: int) -> int:
+        """Pinned memory that Streams with lists need."""
+        return int(_call("streams_bytes", self._open(), operations, most_bytes))
+
     def _open(self) -> c_void_p:
         if not self._handle:
             raise ValueError("the store is closed")
@@ -292,3 +323,61 @@ class Store:
             if name == "write":
                 item.length = len(view)
         _try_items(name, self._open(), items)
+
+
+class Streams:
+    """Reads and writes of allocated slots in the order of a stream, with cuFile's parameters.
+
+    slots: offset o is in slots[o // page_bytes]
+    memories: of the data, by address; those of the lists, in their order
+    call_host: address of cuLaunchHostFunc()
+    operations, most_bytes: most calls in flight, most bytes of each
+    lists: for each member lists of its controller; None: the host does the I/O
+    pinned: with lists: Store.streams_bytes() bytes of memory that CUDA has pinned
+
+    The parameters of a call are objects of ctypes, which are read when the stream comes to the
+    call and stay until done is set: to the length or a negative errno.
+    """
+
+    def __init__(self, store: Store, slots: Sequence[int], memories: "Sequence[Span]", call_host: int,
+                 operations: int = 1024, most_bytes: int = 16 << 20,
+                 lists: "Optional[Sequence[Lists]]" = None, pinned: "Optional[Span]" = None) -> None:
+        options = _StreamsOptions(size=ctypes.sizeof(_StreamsOptions), operations=operations,
+                                  most_bytes=most_bytes, slots=(c_uint32 * len(slots))(*slots),
+                                  slot_count=len(slots), call_host=call_host,
+                                  memories=(_Memory * len(memories))(*memories),
+                                  memory_count=len(memories))
+        if lists is not None:
+            from .cuda import address_of
+            members = int(store.info().members)
+            if len(lists) != members:
+                raise ValueError(f"lists of {len(lists)} controllers for {members} members")
+            options.lists = (c_void_p * members)(*(one.handle for one in lists))
+            options.read_list, options.write_list = address_of("read_list"), address_of("write_list")
+        if pinned is not None:
+            options.pinned, options.pinned_bytes = pinned
+        self._handle, self._keeps = c_void_p(), (store, lists, pinned)
+        _try("streams_open", store._open(), byref(options), byref(self._handle))
+
+    def _open(self) -> c_void_p:
+        if not self._handle:
+            raise ValueError("the streams are closed")
+        return self._handle
+
+    def read(self, base: int, size: c_size_t, offset: c_int64, base_offset: c_int64, done: c_int64,
+             stream: int) -> None:
+        """Read slots into memory; EBUSY: too many calls are in flight."""
+        _try("read_async", self._open(), base, byref(size), byref(offset), byref(base_offset),
+             byref(done), stream)
+
+    def write(self, base: int, size: c_size_t, offset: c_int64, base_offset: c_int64, done: c_int64,
+              stream: int) -> None:
+        """Write memory to slots; as read()."""
+        _try("write_async", self._open(), base, byref(size), byref(offset), byref(base_offset),
+             byref(done), stream)
+
+    def close(self) -> None:
+        """Close before the store and the lists; EBUSY: a stream has not passed all calls."""
+        if self._handle:
+            _try("streams_close", self._handle)
+            self._handle, self._keeps = c_void_p(), None

@@ -57,7 +57,8 @@ def compare(test: unittest.TestCase, name: str, structure: Any) -> None:
     expected = []
     for line in pinned()[f"struct {name}"][:-1]:
         offset, size, *rest = line.split()
-        field = re.sub(r"\[.*", "", rest[-1])
+        function = re.search(r"\(\*(\w+)\)", line)
+        field = function[1] if function else re.sub(r"\[.*", "", rest[-1])
         expected.append((field, int(offset), int(size)))
     fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
               for field in structure._fields_]

@@ -153,7 +153,8 @@ class StoreTest(unittest.TestCase):
 class AbiTest(unittest.TestCase):
     def test_structures_are_those_of_c(self) -> None:
         for name, structure in (("options", store._Options), ("info", store.Info), ("item", store._Item),
-                                ("place", store.Place), ("report", store.Report)):
+                                ("place", store.Place), ("report", store.Report),
+                                ("memory", store._Memory), ("streams_options", store._StreamsOptions)):
             unit.compare(self, f"nvmepeer_store_{name}", structure)
 
 

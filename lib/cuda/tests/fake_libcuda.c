@@ -372,6 +372,14 @@ FAKE(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y, u
 	return 0;
 }
 
+/* A function of the host, passed to @fake_called, which the test sets. */
+int (*fake_called)(void *stream, void (*function)(void *argument), void *argument);
+
+FAKE(cuLaunchHostFunc, void *stream, void (*function)(void *argument), void *argument)
+{
+	return fake_called(stream, function, argument);
+}
+
 FAKE(cuPointerSetAttribute, const void *value, int attribute, uint64_t address)
 {
 	(void)value;

@@ -243,7 +243,8 @@ int io_open(const char *path, bool read_only, struct io_disk *disk)
 	int error = 0;
 
 	(void)read_only;
-	if (sscanf(path, "disk%u", &number) != 1 || number >= MODEL_DISKS)
+	if ((sscanf(path, "disk%u", &number) != 1 && sscanf(path, "/dev/nvmep%un1", &number) != 1) ||
+	    number >= MODEL_DISKS)
 		return -ENOENT;
 	pthread_mutex_lock(&model.lock);
 	if (model.disks[number].hidden)
@@ -255,7 +256,7 @@ int io_open(const char *path, bool read_only, struct io_disk *disk)
 	memset(disk, 0, sizeof(*disk));
 	disk->bytes = model.disks[number].bytes;
 	disk->block = model.disks[number].block;
-	disk->start = 8192;
+	disk->start = MODEL_OFFSET;
 	disk->nsid = model.disks[number].nsid;
 	disk->fd = (int)number;
 	pthread_mutex_unlock(&model.lock);

@@ -15,6 +15,9 @@
 
 enum { MODEL_DISKS = 4, MODEL_BLOCK = 512, MODEL_BYTES = 1 << 20 };
 
+/* Where the disks begin on their namespaces, of which they are partitions. */
+enum { MODEL_OFFSET = 8192 };
+
 enum model_end {
 	MODEL_CUT,		/* power: what is not durable may be lost */
 	MODEL_KILL,		/* the process: commands in flight may be executed in part */
