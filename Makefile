@@ -16,7 +16,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 
 # Directories with user programs, in the order of their dependencies.
-user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda lib/store tools python rust examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
+user_dirs := $(patsubst %/Makefile,%,$(wildcard $(addsuffix /Makefile,$(addprefix $(top)/,lib lib/cuda lib/store integrations/nixl tools python rust examples selftests/device selftests/vfio_user selftests/softgpu selftests/badctrl selftests/tests selftests/demo selftests/coverage selftests/fault selftests/fuzz selftests/bench))))
 
 # Arguments of their Makefiles: the directory for results (lib/, tests/ and programs), and the
 # directory of Debian's kselftest_harness.h.

@@ -319,6 +319,19 @@ FAKE(cuMemHostUnregister, void *start)
 	return 0;
 }
 
+FAKE(cuMemHostAlloc, void **memory, size_t bytes, unsigned int flags)
+{
+	(void)flags;
+	*memory = calloc(1, bytes);
+	return *memory ? result_of("cuMemHostAlloc") : 2;
+}
+
+FAKE(cuMemFreeHost, void *memory)
+{
+	free(memory);
+	return 0;
+}
+
 FAKE(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int flags)
 {
 	(void)flags;
