@@ -136,6 +136,7 @@ enum badctrl_mover_word {
  * @BADCTRL_PREEMPTED: read: how the other host was preempted, 2 with Abort
  * @BADCTRL_SHORT_HOST: 1: Host Identifiers of 64 bits, so reports are not extended
  * @BADCTRL_MORE_HOSTS: number of further registrants, with the keys 0x1000 and up
+ * @BADCTRL_KEY_VALUE: 1: I/O commands are those of the Key Value command set
  * @BADCTRL_RULE: the first word of the first rule, see BADCTRL_RULE_WORD()
  *
  * A function reset or controller reset changes no other word; power-on resets all.
@@ -172,6 +173,7 @@ enum badctrl_word {
 	BADCTRL_PREEMPTED = 0x70,
 	BADCTRL_SHORT_HOST = 0x74,
 	BADCTRL_MORE_HOSTS = 0x78,
+	BADCTRL_KEY_VALUE = 0x7c,
 	BADCTRL_RULE = 0x80,
 };
 

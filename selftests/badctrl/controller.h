@@ -10,6 +10,7 @@
  *	admin.c		admin commands, asynchronous events
  *	namespaces.c	Namespace Management and Attachment
  *	reservations.c	reservation commands
+ *	key_value.c	commands of the Key Value command set
  *	held.c		commands that are not completed yet
  *	io.c		I/O commands
  *	queue.c		rings

@@ -3,6 +3,7 @@
 #include "admin.h"
 #include "held.h"
 #include "io.h"
+#include "key_value.h"
 #include "memory.h"
 #include "queue.h"
 #include "registers.h"
@@ -51,6 +52,8 @@ static uint16_t command_do(struct bad *ctrl, uint16_t sqid, const struct bad_com
 			   uint32_t *result)
 {
 	*result = 0;
+	if (sqid && ctrl->words[BADCTRL_KEY_VALUE / 4])
+		return bad_key_value(ctrl, command, result);
 	return sqid ? bad_io(ctrl, command) : bad_admin(ctrl, command, result);
 }
 
