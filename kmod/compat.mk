@@ -30,7 +30,7 @@ NVMEP_COMPAT_CFLAGS := \
 	$(call nvmep-probe,blkdev.h,void.*poll_ctx;,POLL_CTX) \
 	$(call nvmep-probe,blkdev.h,max_hw_wzeroes_unmap_sectors;,WZEROES_UNMAP) \
 	$(call nvmep-probe,blkdev.h,queue_limits_start_update,QUEUE_LIMITS) \
-	$(call nvmep-probe,blkdev.h,typedef.*blk_mode_t,BLK_MODE_T) \
+	$(call nvmep-probe,blkdev.h,define BLK_OPEN_READ,BLK_MODE_T) \
 	$(call nvmep-probe,device/class.h,class_create.const char,CLASS_CREATE_NAME) \
 	$(call nvmep-probe,device/class.h,dev_uevent..const struct device,UEVENT_CONST) \
 	$(call nvmep-probe,dma-buf-mapping.h,dma_buf_phys_vec_to_sgt,DMABUF_PHYS_VEC) \
