@@ -331,7 +331,7 @@ private:
 	/* Commit the values that were written, and free the slots of the others. */
 	bool commit(const Request &request, std::vector<nvmepeer_store_item> &items)
 	{
-		std::vector<nvmepeer_store_item> written, failed;
+		std::vector<nvmepeer_store_item> written, failed, replaced;
 
 		for (size_t i = 0; i < items.size(); i++) {
 			memcpy(items[i].tag, request.parts[i].storage->key.data(), sizeof(items[i].tag));
@@ -345,22 +345,24 @@ private:
 			if (item.result)
 				failed.push_back(item);
 			else
-				publish(item, failed);
+				publish(item, replaced);
 		}
 		guard.unlock();
+		for (auto &item : replaced)
+			nvmepeer_store_free(store_, &item, 1, FREE_TIMEOUT_MS);
 		for (auto &item : failed)
 			nvmepeer_store_free(store_, &item, 1, FREE_TIMEOUT_MS);
 		return failed.empty();
 	}
 
 	/* Of two writes of a key at the same time the later one stays.  The caller holds the lock. */
-	void publish(const nvmepeer_store_item &item, std::vector<nvmepeer_store_item> &others)
+	void publish(const nvmepeer_store_item &item, std::vector<nvmepeer_store_item> &replaced)
 	{
 		auto made = values_.emplace(key_of(item), item);
 
 		if (made.second)
 			return;
-		others.push_back(made.first->second);
+		replaced.push_back(made.first->second);
 		made.first->second = item;
 	}
 
@@ -636,6 +638,7 @@ private:
 
 		if (!memory || !storage || memory->kind != request.local || storage->kind != request.remote ||
 		    !local.len || local.len != remote.len || local.addr < memory->start ||
+		    local.addr - memory->start > memory->bytes ||
 		    local.len > memory->bytes - (local.addr - memory->start))
 			return NIXL_ERR_INVALID_PARAM;
 		if (!request.parts.empty() && request.parts[0].memory->gpu != memory->gpu)

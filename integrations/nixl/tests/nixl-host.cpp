@@ -229,10 +229,17 @@ void test_objects(Agent &agent, char *dram)
 	check(agent.run(NIXL_READ, list(DRAM_SEG, { { number_of(dram), 1000, 0, host } }),
 			list(OBJ_SEG, { { 0, 1000, 2, keys[1] } })) == NIXL_ERR_MISMATCH,
 	      "a value of another length is refused");
+	check(!agent.run(NIXL_WRITE, from, list(OBJ_SEG, { { 0, PAGE, 2, keys[1] }, { 0, 1004, 2, keys[1] } })) &&
+		      !agent.run(NIXL_READ, list(DRAM_SEG, { { number_of(dram), 1004, 0, host } }),
+				 list(OBJ_SEG, { { 0, 1004, 2, keys[1] } })) &&
+		      !memcmp(dram, dram + PAGE + 512, 1004),
+	      "of two values for a key the later one stays");
 	check(agent.run(NIXL_WRITE, list(DRAM_SEG, { { number_of(dram), PAGE + 4, 0, host } }),
 			list(OBJ_SEG, { { 0, PAGE + 4, 3, keys[2] } })) == NIXL_ERR_INVALID_PARAM &&
 		      agent.run(NIXL_WRITE, list(DRAM_SEG, { { number_of(dram), 512, 0, host } }),
 				list(OBJ_SEG, { { 512, 512, 3, keys[2] } })) == NIXL_ERR_INVALID_PARAM &&
+		      agent.run(NIXL_WRITE, list(DRAM_SEG, { { number_of(dram) + VRAM + PAGE, 512, 0, host } }),
+				list(OBJ_SEG, { { 0, 512, 3, keys[2] } })) == NIXL_ERR_INVALID_PARAM &&
 		      agent.run(NIXL_WRITE, from, objects, 1, "other") == NIXL_ERR_INVALID_PARAM &&
 		      agent.run(NIXL_WRITE, objects, from) == NIXL_ERR_NOT_SUPPORTED,
 	      "invalid descriptors are refused");
