@@ -167,7 +167,7 @@ void report_count(struct report *report, const char *name, uint64_t value)
 void report_real(struct report *report, const char *name, double value)
 {
 	begin_value(report, name);
-	fprintf(report->out, "%f", value);
+	fprintf(report->out, report->json ? "%f" : "%.2f", value);
 	end_value(report);
 }
 
