@@ -508,7 +508,7 @@ static void *copy_of(const void *array, size_t bytes)
 	return copy ? memcpy(copy, array, bytes) : NULL;
 }
 
-static void release(struct nvmepeer_store_streams *streams)
+static void streams_free(struct nvmepeer_store_streams *streams)
 {
 	free(streams->operations);
 	free(streams->pinned);
@@ -578,7 +578,7 @@ int nvmepeer_store_streams_open(struct nvmepeer_store *store,
 	opened->given.memories = NULL;
 	opened->given.lists = NULL;
 	if (!build(opened, options)) {
-		release(opened);
+		streams_free(opened);
 		return store_fail_memory(opening);
 	}
 	*streams = opened;
@@ -597,6 +597,6 @@ int nvmepeer_store_streams_close(struct nvmepeer_store_streams *streams)
 	if (in_flight)
 		return store_fail("nvmepeer_store_streams_close", -EBUSY, "calls are in flight",
 				  "synchronize their streams, then close again", "%u calls", in_flight);
-	release(streams);
+	streams_free(streams);
 	return 0;
 }
