@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 build=$PWD/build/user
-if [[ ! -x $build/tests/nixl-host ]]; then
+if [[ ! -x $build/nixl/nixl-host ]]; then
 	. selftests/lib/ktap.sh
 	ktap_skip "the plug-in" "no C++ compiler: selftests/setup/setup.sh --lint"
 	ktap_end
@@ -19,7 +19,7 @@ export NVMEPEER_LIBCUDA=$build/lib/fake-libcuda.so NVMEPEER_NVIDIA_PARAMS=$work/
 export LD_LIBRARY_PATH=$build/lib
 # They replace the libraries that the plug-in is linked with.
 LD_PRELOAD="$build/lib/model-libnvmepeer_store.so $build/lib/fake-libnvmepeer_cuda.so" \
-	"$build/tests/nixl-host" "$build/nixl/libplugin_NVMEPEER.so" "$work/disk" 2>"$work/said" || {
+	"$build/nixl/nixl-host" "$build/nixl/libplugin_NVMEPEER.so" "$work/disk" 2>"$work/said" || {
 	cat "$work/said"
 	exit 1
 }
