@@ -120,6 +120,9 @@ TEST_F(bad_controller, probe_fails_and_leaves_nothing)
 
 	EXPECT_EQ(variant->error, np_bind(self->bad.address));
 	EXPECT_GT(NP_TIMEOUT_MS, np_now_ms() - start);
+	/* It is ready still, and the next probe stops it before it maps memory. */
+	if (variant->mode == BADCTRL_NEVER_STOPS)
+		EXPECT_EQ(variant->error, np_bind(self->bad.address));
 	EXPECT_FALSE(np_bound(self->bad.address));
 	/* No command may be submitted before CSTS.RDY is set. */
 	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_EARLY));
