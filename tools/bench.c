@@ -17,10 +17,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench.h"
+#include "clock.h"
 #include "nvme-peer.h"
 #include "units.h"
 
@@ -83,14 +83,6 @@ struct bench {
 	struct bench_run *run;
 	struct bench_result result;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- Memory ------------------------------------------------------------- */
 

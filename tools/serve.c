@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "nvme-peer.h"
 
 enum {
@@ -77,14 +77,6 @@ struct slot {
 	uint64_t place;
 	uint32_t opcode;
 };
-
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
-}
 
 static int refused(struct report *report)
 {
@@ -272,7 +264,7 @@ struct pass {
 
 static bool is_over(const struct job *job, const struct pass *pass, uint64_t begun)
 {
-	return pass->fills ? begun == job->places : now() >= pass->until;
+	return pass->fills ? begun == job->places : now_ns() >= pass->until;
 }
 
 /* The device program: keeps commands in flight, waits for them in order. */
@@ -314,7 +306,7 @@ static int check(struct report *report, const struct options *options, struct jo
 	struct pass pass = { .depth = job->depth, .verifies = true };
 	int status = job->writes ? run_pass(job, &fill) : 0;
 
-	pass.until = now() + (options->seconds ? options->seconds : DEFAULT_SECONDS) * SECOND;
+	pass.until = now_ns() + (options->seconds ? options->seconds : DEFAULT_SECONDS) * SECOND;
 	if (!status)
 		status = run_pass(job, &pass);
 	if (!status && job->writes) {
@@ -331,7 +323,7 @@ static int check(struct report *report, const struct options *options, struct jo
 /* The same reads by io_uring, without a queue pair; nanoseconds of each. */
 static int measure_plain(struct job *job, uint32_t depth, uint64_t duration, double *cost)
 {
-	uint64_t begun = 0, ended = 0, start = now(), until = start + duration;
+	uint64_t begun = 0, ended = 0, start = now_ns(), until = start + duration;
 	struct iovec pieces[MOST_DEPTH];
 	struct io_uring_cqe *cqe;
 	struct io_uring ring;
@@ -339,8 +331,8 @@ static int measure_plain(struct job *job, uint32_t depth, uint64_t duration, dou
 
 	if (error)
 		return failed("io_uring", error);
-	while (!error && (now() < until || ended < begun)) {
-		if (begun - ended < depth && now() < until) {
+	while (!error && (now_ns() < until || ended < begun)) {
+		if (begun - ended < depth && now_ns() < until) {
 			struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
 			struct iovec *piece = &pieces[begun % depth];
 
@@ -357,20 +349,20 @@ static int measure_plain(struct job *job, uint32_t depth, uint64_t duration, dou
 			ended++;
 		}
 	}
-	*cost = (double)(now() - start) / (double)(ended ? ended : 1);
+	*cost = (double)(now_ns() - start) / (double)(ended ? ended : 1);
 	io_uring_queue_exit(&ring);
 	return error ? failed("io_uring", error) : 0;
 }
 
 static int measure_served(struct job *job, uint32_t depth, uint64_t duration, double *cost)
 {
-	uint64_t start = now();
+	uint64_t start = now_ns();
 	struct pass pass = { .until = start + duration, .depth = depth };
 	int status;
 
 	job->done = 0;
 	status = run_pass(job, &pass);
-	*cost = (double)(now() - start) / (double)(job->done ? job->done : 1);
+	*cost = (double)(now_ns() - start) / (double)(job->done ? job->done : 1);
 	return status;
 }
 

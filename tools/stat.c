@@ -9,9 +9,9 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "nvme-peer.h"
 #include "stat.h"
 #include "sysfs.h"
@@ -84,21 +84,13 @@ static void read_disk(struct stat_sample *sample, const char *node, const char *
 	sample->rows[sample->count++] = row;
 }
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 void stat_read(struct stat_sample *sample, const char *node)
 {
 	struct dirent **names;
 	int count, i;
 
 	sample->count = 0;
-	sample->time = now();
+	sample->time = now_ns();
 	read_queues(sample, node);
 	count = sysfs_list(&names, CLASS "/%s", node);
 	for (i = 0; i < count && sample->count < STAT_ROWS; i++)

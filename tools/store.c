@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "nvme-peer.h"
 #include "units.h"
 
@@ -146,14 +146,6 @@ static int store_check(struct report *report, int argc, char **argv)
 	return dead || emptied || found.damaged_values || found.damaged_entries ? EXIT_REFUSED : 0;
 }
 
-static uint64_t now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /**
  * struct measure - the values of a measurement
  * @store: store
@@ -228,9 +220,9 @@ static int measure_all(struct report *report, struct measure *measure, uint32_t 
 	int error = renew(measure, slots);
 
 	while (!error && !stopped && putting < measure->nanoseconds) {
-		began = now();
+		began = now_ns();
 		error = put(measure);
-		putting += now() - began;
+		putting += now_ns() - began;
 		puts++;
 		if (!error && !stopped && putting < measure->nanoseconds) {
 			error = nvmepeer_store_free(measure->store, measure->items, measure->count, 0);
@@ -239,9 +231,9 @@ static int measure_all(struct report *report, struct measure *measure, uint32_t 
 		}
 	}
 	while (!error && !stopped && getting < measure->nanoseconds) {
-		began = now();
+		began = now_ns();
 		error = get(measure);
-		getting += now() - began;
+		getting += now_ns() - began;
 		gets++;
 	}
 	if (error) {
