@@ -218,7 +218,7 @@ static void nvmep_release_qid(struct nvmep_ctrl *ctrl,
 			      struct nvmep_queue *queue)
 {
 	if (queue->qid)
-		nvmep_qid_free(ctrl, queue->qid);
+		nvmep_qid_free(ctrl, queue->qid, false);
 	queue->qid = 0;
 }
 

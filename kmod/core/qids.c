@@ -598,35 +598,19 @@ int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
  * nvmep_qid_free() - release a queue identifier
  * @ctrl: controller
  * @qid: from nvmep_qid_alloc(); the controller has no queue with it any more
- *
- * A peer's stays in quarantine while a process may store to its doorbells.
+ * @exported: a peer may have had its doorbells: it stays in quarantine while a
+ *	process may store to them
  */
-void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid)
+void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid, bool exported)
 {
 	struct nvmep_qids *qids = &ctrl->qids;
 
 	spin_lock(&qids->quarantine->lock);
 	WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used));
-	if (__test_and_clear_bit(qid, qids->peer)) {
-		qids->peer_count--;
-		qids->quarantine->qids[qid].freed = ++qids->quarantine->freed;
-	}
-	spin_unlock(&qids->quarantine->lock);
-}
-
-/**
- * nvmep_qid_never_used() - keep an identifier out of the history of peers
- * @ctrl: controller
- * @qid: of a peer's queue pair that was not created; the controller has no queue
- *	with it.  nvmep_qid_free() follows
- */
-void nvmep_qid_never_used(struct nvmep_ctrl *ctrl, u16 qid)
-{
-	struct nvmep_qids *qids = &ctrl->qids;
-
-	spin_lock(&qids->quarantine->lock);
 	if (__test_and_clear_bit(qid, qids->peer))
 		qids->peer_count--;
+	if (exported)
+		qids->quarantine->qids[qid].freed = ++qids->quarantine->freed;
 	spin_unlock(&qids->quarantine->lock);
 }
 

@@ -104,8 +104,7 @@ void nvmep_quarantines_exit(void);
 void nvmep_qids_grant(struct nvmep_ctrl *ctrl, unsigned int granted,
 		      unsigned int peer_max);
 int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner);
-void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid);
-void nvmep_qid_never_used(struct nvmep_ctrl *ctrl, u16 qid);
+void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid, bool exported);
 void nvmep_qid_export(struct nvmep_ctrl *ctrl, u16 qid);
 void nvmep_qid_unexport(struct nvmep_ctrl *ctrl, u16 qid);
 int nvmep_qid_add_mapper(struct nvmep_ctrl *ctrl, u16 qid);

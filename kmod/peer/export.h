@@ -40,9 +40,6 @@ struct vm_area_struct;
  *	follows each write that sets one of both flags, and each insertion of a
  *	PTE: either the zap that follows finds the PTE, or the code that
  *	inserted it sees the flag and zaps it
- * @doorbells_revoked: peers->lock: set with nvmep_exports_revoke(), cleared
- *	with nvmep_exports_restore_doorbells()
- * @revoke_started: peers->lock: a bulk revoke has visited this queue pair
  * @works: revocation works that are queued or run.  Incremented under @lock,
  *	decremented under peers->lock: the queue pair is not re-armed before it
  *	is 0
@@ -58,8 +55,6 @@ struct nvmep_exports {
 	struct list_head list;
 	bool withdrawn;
 	bool ended;
-	bool doorbells_revoked;
-	bool revoke_started;
 	atomic_t works;
 	atomic_t count;
 	atomic_t importers;

@@ -30,6 +30,7 @@
 
 #include "core/ctrl.h"
 #include "core/qids.h"
+#include "core/queue.h"
 #include "core/queue_pair.h"
 #include "host_pages.h"
 #include "import.h"
@@ -283,10 +284,11 @@ void nvmep_qp_wake(struct nvmep_qp *qp)
 
 /* --- memory -------------------------------------------------------------- */
 
+/* Nobody had the doorbells of a queue pair that was never LIVE. */
 static void nvmep_qp_release_qid(struct nvmep_qp *qp)
 {
 	if (qp->qid_held)
-		nvmep_qid_free(qp->ctrl, qp->qid);
+		nvmep_qid_free(qp->ctrl, qp->qid, qp->losses);
 	qp->qid_held = false;
 }
 
@@ -327,6 +329,7 @@ static struct nvmep_qp *nvmep_qp_alloc(struct nvmep_peer_file *owner,
 	qp->owner = nvmep_peer_file_get(owner);
 	qp->ctrl = nvmep_ctrl_get(owner->ctrl);
 	INIT_LIST_HEAD(&qp->node);
+	INIT_LIST_HEAD(&qp->revoke_node);
 	INIT_LIST_HEAD(&qp->relay.node);
 	qp->mode = cmd->mode;
 	qp->allow_sleep = cmd->flags & NVME_PEER_QP_ALLOW_SLEEP;
@@ -422,45 +425,55 @@ static void nvmep_qp_stop(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
 	mutex_unlock(&qp->lock);
 }
 
+/*
+ * Importers have their time from the first call, whoever waits for them in the
+ * end.
+ */
+static void nvmep_qp_revoke_start_locked(struct nvmep_qp *qp,
+					 enum nvme_peer_qp_reason reason)
+{
+	lockdep_assert_held(&qp->lock);
+
+	nvmep_qp_stop_locked(qp, reason);
+	if (!qp->revoke_deadline)
+		qp->revoke_deadline = (jiffies + NVMEP_REVOKE_TIMEOUT) ?: 1;
+	nvmep_exports_revoke(&qp->exports);
+}
+
 /* Stops a queue pair and starts to revoke its doorbells, without waiting. */
 static void nvmep_qp_revoke_start(struct nvmep_qp *qp,
 				  enum nvme_peer_qp_reason reason)
 {
 	mutex_lock(&qp->lock);
-	nvmep_qp_stop_locked(qp, reason);
-	nvmep_exports_revoke(&qp->exports);
+	nvmep_qp_revoke_start_locked(qp, reason);
 	mutex_unlock(&qp->lock);
 }
 
-static void nvmep_qp_revoke_locked(struct nvmep_qp *qp, unsigned long deadline)
+/* The queue ID is the next owner's as soon as it is released. */
+static void nvmep_qp_set_revoked(struct nvmep_qp *qp)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
 
-	lockdep_assert_held(&qp->lock);
-
-	if (READ_ONCE(qp->state) == NVMEP_QP_REVOKED)
-		return;
-	nvmep_exports_revoke(&qp->exports);
-	nvmep_exports_wait(&qp->exports, deadline);
-	nvmep_qp_release_qid(qp);
-
 	mutex_lock(&peers->lock);
+	qp->doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	nvmep_qp_set_state(qp, NVMEP_QP_REVOKED, qp->reason);
 	mutex_unlock(&peers->lock);
+	nvmep_qp_release_qid(qp);
 }
 
 /*
- * On return neither the controller nor the peers use the queue pair, or
- * @deadline (jiffies) has passed for an importer.  The reason of the first stop
- * counts.
+ * On return neither the controller nor the peers use the queue pair, or the
+ * deadline has passed for an importer.  The reason of the first stop counts.
  */
 static void nvmep_qp_revoke(struct nvmep_qp *qp,
-			    enum nvme_peer_qp_reason reason,
-			    unsigned long deadline)
+			    enum nvme_peer_qp_reason reason)
 {
 	mutex_lock(&qp->lock);
-	nvmep_qp_stop_locked(qp, reason);
-	nvmep_qp_revoke_locked(qp, deadline);
+	if (READ_ONCE(qp->state) != NVMEP_QP_REVOKED) {
+		nvmep_qp_revoke_start_locked(qp, reason);
+		nvmep_exports_wait(&qp->exports, qp->revoke_deadline);
+		nvmep_qp_set_revoked(qp);
+	}
 	mutex_unlock(&qp->lock);
 }
 
@@ -473,9 +486,7 @@ void nvmep_qp_release(struct nvmep_qp *qp)
 	struct nvmep_peers *peers = qp->ctrl->peers;
 	struct nvmep_peer_file *owner = qp->owner;
 
-	nvmep_qp_revoke_start(qp, NVME_PEER_QP_REASON_CLOSED);
-	nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_CLOSED,
-			jiffies + NVMEP_REVOKE_TIMEOUT);
+	nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_CLOSED);
 
 	mutex_lock(&peers->lock);
 	list_del_init(&qp->node);
@@ -522,8 +533,52 @@ static bool nvmep_qp_uses(const struct nvmep_qp *qp,
 		buf->placement.path.verdict == NVME_PEER_ROUTE_BUS_ADDR);
 }
 
+/*
+ * Takes a queue pair, with a reference, into a list that nvmep_qp_revoke_taken()
+ * revokes, unless another thread has taken it.
+ */
+static void nvmep_qp_take(struct nvmep_qp *qp, struct list_head *taken)
+{
+	lockdep_assert_held(&qp->ctrl->peers->lock);
+
+	if (!list_empty(&qp->revoke_node))
+		return;
+	kref_get(&qp->ref);
+	list_add_tail(&qp->revoke_node, taken);
+}
+
+static void nvmep_qp_untake(struct nvmep_qp *qp)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+
+	mutex_lock(&peers->lock);
+	list_del_init(&qp->revoke_node);
+	mutex_unlock(&peers->lock);
+	nvmep_qp_put(qp);
+}
+
+/*
+ * Starts all revocations before it waits for the first, so that an importer
+ * that does not unmap delays the revocation of no other queue pair.  Queue
+ * pairs that others revoke are not waited for: their importers are no business
+ * of the caller.
+ */
+static void nvmep_qp_revoke_taken(struct list_head *taken,
+				  enum nvme_peer_qp_reason reason)
+{
+	struct nvmep_qp *qp, *next;
+
+	list_for_each_entry(qp, taken, revoke_node)
+		nvmep_qp_revoke_start(qp, reason);
+	list_for_each_entry_safe(qp, next, taken, revoke_node) {
+		nvmep_qp_revoke(qp, reason);
+		nvmep_qp_untake(qp);
+	}
+}
+
 /* A queue pair that may access @buf and is not stopped, with a reference. */
-static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
+static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf,
+					   struct list_head *taken)
 {
 	struct nvmep_peers *peers = buf->ctrl->peers;
 	struct nvmep_qp *qp, *found = NULL;
@@ -532,6 +587,7 @@ static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
 	list_for_each_entry(qp, &peers->qps, node) {
 		if (qp->state >= NVMEP_QP_STOPPED || !nvmep_qp_uses(qp, buf))
 			continue;
+		nvmep_qp_take(qp, taken);
 		kref_get(&qp->ref);
 		found = qp;
 		break;
@@ -542,82 +598,55 @@ static struct nvmep_qp *nvmep_qp_next_user(const struct nvmep_buf *buf)
 
 /*
  * Ends DMA of queue pairs to a buffer that is marked invalid.  On return no
- * queue pair that may access it has a command on the controller.  The stopped
- * queue pairs still have to be revoked.
+ * queue pair that may access it has a command on the controller.  Those in
+ * @taken still have to be revoked.
  */
-static void nvmep_qp_stop_users(const struct nvmep_buf *buf)
+static void nvmep_qp_stop_users(const struct nvmep_buf *buf,
+				struct list_head *taken)
 {
 	struct nvmep_qp *qp;
 
-	while ((qp = nvmep_qp_next_user(buf))) {
+	while ((qp = nvmep_qp_next_user(buf, taken))) {
 		nvmep_qp_stop(qp, NVME_PEER_QP_REASON_BUFFER);
 		nvmep_qp_put(qp);
 	}
 }
 
-/*
- * A queue pair whose state is @from or later and that is not revoked, with a
- * reference.  With @start, skips those that a bulk revoke has visited and marks
- * the one that it returns.
- */
-static struct nvmep_qp *nvmep_qp_next_from(struct nvmep_peers *peers,
-					   enum nvmep_qp_state from, bool start)
+/* A queue pair that is not revoked, with a reference; takes all into @taken. */
+static struct nvmep_qp *nvmep_qp_next_unrevoked(struct nvmep_peers *peers,
+						struct list_head *taken)
 {
 	struct nvmep_qp *qp, *found = NULL;
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node) {
-		if (qp->state < from || qp->state == NVMEP_QP_REVOKED ||
-		    (start && qp->exports.revoke_started))
+		if (qp->state == NVMEP_QP_REVOKED)
 			continue;
-		if (start)
-			qp->exports.revoke_started = true;
-		kref_get(&qp->ref);
-		found = qp;
-		break;
+		nvmep_qp_take(qp, taken);
+		found = found ?: qp;
 	}
+	if (found)
+		kref_get(&found->ref);
 	mutex_unlock(&peers->lock);
 	return found;
-}
-
-/*
- * Starts all revocations before it waits for the first: all share one deadline,
- * and an importer that does not unmap delays the revocation of no other queue
- * pair.
- */
-static void nvmep_qp_revoke_from(struct nvmep_ctrl *ctrl,
-				 enum nvmep_qp_state from,
-				 enum nvme_peer_qp_reason reason)
-{
-	struct nvmep_peers *peers = ctrl->peers;
-	unsigned long deadline;
-	struct nvmep_qp *qp;
-
-	while ((qp = nvmep_qp_next_from(peers, from, true))) {
-		nvmep_qp_revoke_start(qp, reason);
-		nvmep_qp_put(qp);
-	}
-	deadline = jiffies + NVMEP_REVOKE_TIMEOUT;
-	while ((qp = nvmep_qp_next_from(peers, from, false))) {
-		nvmep_qp_revoke(qp, reason, deadline);
-		nvmep_qp_put(qp);
-	}
-}
-
-/* Finishes what nvmep_qp_stop_users() began. */
-static void nvmep_qp_revoke_stopped(struct nvmep_ctrl *ctrl)
-{
-	nvmep_qp_revoke_from(ctrl, NVMEP_QP_STOPPED,
-			     NVME_PEER_QP_REASON_BUFFER);
 }
 
 /**
  * nvmep_qp_revoke_all() - revoke all queue pairs of a controller
  * @ctrl: the controller; no new queue pair can be created
+ *
+ * Also waits for those that others are revoking.
  */
 void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl)
 {
-	nvmep_qp_revoke_from(ctrl, NVMEP_QP_NEW, NVME_PEER_QP_REASON_UNBOUND);
+	struct nvmep_qp *qp;
+	LIST_HEAD(taken);
+
+	while ((qp = nvmep_qp_next_unrevoked(ctrl->peers, &taken))) {
+		nvmep_qp_revoke_taken(&taken, NVME_PEER_QP_REASON_UNBOUND);
+		nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_UNBOUND);
+		nvmep_qp_put(qp);
+	}
 }
 
 /**
@@ -635,9 +664,11 @@ void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl)
  */
 void nvmep_qp_buf_invalidated(struct nvmep_buf *buf)
 {
-	nvmep_qp_stop_users(buf);
+	LIST_HEAD(taken);
+
+	nvmep_qp_stop_users(buf, &taken);
 	nvmep_buf_unmap(buf);
-	nvmep_qp_revoke_stopped(buf->ctrl);
+	nvmep_qp_revoke_taken(&taken, NVME_PEER_QP_REASON_BUFFER);
 }
 
 /**
@@ -656,7 +687,7 @@ void nvmep_qp_revoke_doorbells(struct nvmep_ctrl *ctrl)
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node) {
-		qp->exports.doorbells_revoked = true;
+		qp->doorbells_revoked = true;
 		nvmep_relay_close(qp);
 		nvmep_exports_withdraw(&qp->exports);
 		nvmep_exports_revoke(&qp->exports);
@@ -866,8 +897,6 @@ struct nvmep_qp *nvmep_qp_create(struct nvmep_peer_file *owner,
 
 	mutex_lock(&qp->lock);
 	err = nvmep_qp_setup(qp, cmd);
-	if (err && qp->qid_held)
-		nvmep_qid_never_used(qp->ctrl, qp->qid);
 	mutex_unlock(&qp->lock);
 	if (!err)
 		return qp;

@@ -113,7 +113,15 @@ enum nvmep_qp_state {
  * @reason: peers->lock: why it is not LIVE
  * @losses: peers->lock: how often it stopped being LIVE
  * @fail_on_stop: peers->lock: it must not be re-armed after the next stop of
- *	the controller.  It is not set while the state is QUIESCED
+ *	the controller.  It is not left set on one that is QUIESCED, which fails at once
+ * @doorbells_revoked: peers->lock: set with nvmep_exports_revoke(), cleared
+ *	with nvmep_exports_restore_doorbells()
+ * @revoke_node: peers->lock: in the list of the thread that revokes several
+ *	queue pairs and has taken this one
+ * @revoke_deadline: @lock: jiffies until which importers may unmap the
+ *	doorbells, from the first revocation after the stop; 0 before
+ * @doorbell_writes: peers->lock: by the CPU, when @state became REVOKED: the
+ *	next owner of @qid continues the count
  * @request_work: handles a peer's request for recovery, with a reference
  * @request_losses: peers->lock: @losses when @request_work was queued.  A
  *	request from before a later loss has no effect
@@ -150,6 +158,10 @@ struct nvmep_qp {
 	enum nvme_peer_qp_reason reason;
 	u32 losses;
 	bool fail_on_stop;
+	bool doorbells_revoked;
+	struct list_head revoke_node;
+	unsigned long revoke_deadline;
+	u64 doorbell_writes;
 	struct work_struct request_work;
 	u32 request_losses;
 	wait_queue_head_t waiters;

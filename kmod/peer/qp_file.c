@@ -264,6 +264,8 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->reason = qp->reason;
 	cmd->generation = qp->generation;
 	cmd->losses = qp->losses;
+	cmd->cpu_doorbell_writes = qp->state == NVMEP_QP_REVOKED ?
+		qp->doorbell_writes : nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	mutex_unlock(&qp->ctrl->peers->lock);
 	cmd->qid = qp->qid;
 	cmd->mode = qp->mode;
@@ -277,7 +279,6 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->mmaps = atomic_read(&qp->exports.mmaps);
 	cmd->sq_pci_address = qp->sq.owner;
 	cmd->cq_pci_address = qp->cq.owner;
-	cmd->cpu_doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
 	return 0;
 }
 

@@ -341,9 +341,9 @@ static int nvmep_recover_prepare_rearm(struct nvmep_qp *qp, u32 losses)
 		return -ESTALE;
 	if (!nvmep_recover_qp_ready(qp))
 		return -EAGAIN;
-	if (qp->exports.doorbells_revoked)
+	if (qp->doorbells_revoked)
 		nvmep_exports_restore_doorbells(&qp->exports);
-	qp->exports.doorbells_revoked = false;
+	qp->doorbells_revoked = false;
 	nvmep_qp_set_state(qp, NVMEP_QP_REARMING, qp->reason);
 	return 0;
 }
@@ -361,7 +361,7 @@ static int nvmep_recover_may_go_live(const struct nvmep_qp *qp)
 	/* A namespace has changed: one that is NEW may be created again. */
 	if (qp->fail_on_stop)
 		return qp->state == NVMEP_QP_REARMING ? -ESHUTDOWN : -EAGAIN;
-	if (qp->exports.doorbells_revoked ||
+	if (qp->doorbells_revoked ||
 	    qp->ctrl->peers->ready != qp->created ||
 	    nvmep_ctrl_generation(qp->ctrl) != qp->created)
 		return -EAGAIN;

@@ -1097,4 +1097,43 @@ TEST_F(revoke, move_keeps_pairs_without_addresses)
 	close(dmabuf);
 }
 
+static void *close_fd_thread(void *fd)
+{
+	close((int)(intptr_t)fd);
+	return NULL;
+}
+
+/*
+ * Who releases an invalidated buffer does not wait for the importers of another owner's
+ * queue pair that is being closed.
+ */
+TEST_F_TIMEOUT(revoke, release_waits_for_no_other_owner, 60)
+{
+	int dmabuf = np_test_export(PAGES, 0);
+	struct nvmep_test_move move = { .fd = dmabuf };
+	struct nvme_peer_qp_create in_buffer;
+	struct nvme_peer_buf_import import;
+	struct nvmep_test_importer state;
+	int64_t start;
+	pthread_t thread;
+
+	ASSERT_LE(0, dmabuf);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, dmabuf, 0, &import));
+	ASSERT_EQ(0, create_in_buffer(self->ctrl.fd, import.handle, &in_buffer));
+	ASSERT_EQ(0, attach_slow(self->importer, self->qp.doorbell.fd, self->other, 0, 3000));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, close_fd_thread, (void *)(intptr_t)self->qp.fd));
+	self->qp.fd = -1;
+	np_sleep_ms(500);
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_MOVE, &move));
+	EXPECT_TRUE(becomes_gone(in_buffer.qp_fd));
+	close(in_buffer.qp_fd);
+	start = np_now_ms();
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	EXPECT_GT(1500, np_now_ms() - start);
+	pthread_join(thread, NULL);
+	ASSERT_EQ(0, np_ioctl(self->importer, NVMEP_TEST_IMPORTER, &state));
+	EXPECT_EQ(0, state.mapped);
+	close(dmabuf);
+}
+
 TEST_HARNESS_MAIN
