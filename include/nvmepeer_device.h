@@ -31,6 +31,7 @@
  *	list.h		a list of transfers in any order
  *	prefetch.h	read ahead in a window
  *	scatter.h	one command on a list of pages
+ *	pages.h		page table of a cache, whose misses are read
  *	exclusive.h	calls on a queue pair that one group owns
  *	set.h		several queue pairs and controllers as one
  *	set_batch.h	asynchronous transfers of a set
@@ -59,6 +60,7 @@
 #include "nvmepeer_device/list.h"
 #include "nvmepeer_device/prefetch.h"
 #include "nvmepeer_device/scatter.h"
+#include "nvmepeer_device/pages.h"
 #include "nvmepeer_device/exclusive.h"
 #include "nvmepeer_device/set.h"
 #include "nvmepeer_device/set_batch.h"

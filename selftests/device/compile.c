@@ -26,6 +26,8 @@ ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_p
 		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status);
 ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
 		     struct nvmepeer_batch *batch, uint32_t *shared, int *status);
+ENTRY void use_table(const struct nvmepeer_queue *queue, struct nvmepeer_pages *pages,
+		     struct nvmepeer_page_request *request, int *status);
 ENTRY void use_noinline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,
 			struct nvmepeer_token *token, int *status);
 #endif
@@ -141,6 +143,18 @@ ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_l
 	*status |= nvmepeer_warp_list_wait(queue, group, list, batch, 1000);
 	*status |= nvmepeer_block_list_submit(queue, list, batch);
 	*status |= nvmepeer_block_list_wait(queue, list, batch, 1000);
+}
+
+ENTRY void use_table(const struct nvmepeer_queue *queue, struct nvmepeer_pages *pages,
+		     struct nvmepeer_page_request *request, int *status)
+{
+	nvmepeer_block_pages_reset(pages);
+	*status = nvmepeer_block_pages_resolve(pages, request);
+	nvmepeer_block_pages_submit(queue, pages, request);
+	*status |= nvmepeer_page_poll(queue, request->misses);
+	*status |= nvmepeer_block_pages_wait(queue, pages, request, 1000);
+	*status |= nvmepeer_block_pages_read(queue, pages, request);
+	nvmepeer_block_pages_reclaim(pages);
 }
 
 ENTRY void use_noinline(const struct nvmepeer_queue *queue, const struct nvmepeer_command *command,

@@ -385,6 +385,7 @@ NVP_FN uint32_t nvp_flag_load(const uint32_t *flag)
 
 #define NVP_PLATFORM_BLOCK
 static uint32_t fibre_block_warps = 1;	/* warps of a block, in a row */
+static uint32_t fibre_block_threads;	/* of a block that is less than a warp; or 0 */
 
 NVP_FN uint32_t nvp_block_thread(void)
 {
@@ -393,7 +394,7 @@ NVP_FN uint32_t nvp_block_thread(void)
 
 NVP_FN uint32_t nvp_block_threads(void)
 {
-	return fibre_block_warps * NVMEPEER_LANES;
+	return fibre_block_threads ? fibre_block_threads : fibre_block_warps * NVMEPEER_LANES;
 }
 
 NVP_FN void nvp_block_sync(void)
