@@ -33,12 +33,38 @@ static __device__ void mover_move(uint64_t to, uint64_t from, uint32_t bytes, ui
 		mover_copy<uint32_t>(to, from, bytes, lane);
 }
 
-/* State of a block, in shared memory. */
+enum { MOVER_ENTRIES = 1024 };
+
+/*
+ * State of a block, in shared memory.  @latency, in cycles: how long each entry is kept; @arrived:
+ * when it was found.  It does not depend on the number of warps how many are kept at once.
+ */
 struct mover_block {
 	volatile uint32_t tail;
 	volatile uint32_t end;
 	uint32_t fetched;
+	uint32_t latency;
+	volatile uint32_t arrived[MOVER_ENTRIES];
 };
+
+/* The first thread has found entries up to @tail. */
+static __device__ void mover_arrive(struct mover_block *block, uint32_t tail, uint32_t mask)
+{
+	uint32_t now = (uint32_t)clock();
+
+	for (uint32_t at = block->tail; block->latency && at != tail; at = (at + 1) & mask)
+		block->arrived[at] = now;
+	__threadfence_block();
+	block->tail = tail;
+}
+
+/* By a warp that has claimed entry @at: wait for the rest of its latency. */
+static __device__ void mover_delay(struct mover_block *block, uint32_t at)
+{
+	while (block->latency && (uint32_t)clock() - block->arrived[at] < block->latency)
+		;
+	__syncwarp();
+}
 
 /*
  * Returns whether this warp has to serve entry *@at. The first warp never has: it polls @tail and
@@ -52,7 +78,7 @@ static __device__ bool mover_claim(struct mover_block *block, const volatile uin
 	if (threadIdx.x % 32 == 0) {
 		seen = *(volatile uint32_t *)&block->fetched;
 		if (!threadIdx.x) {
-			block->tail = *tail;
+			mover_arrive(block, *tail, mask);
 			block->end = *stop;
 		} else if (seen == block->tail) {
 			__nanosleep(100);

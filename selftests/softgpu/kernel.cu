@@ -325,7 +325,7 @@ KERNEL void __launch_bounds__(1024) softgpu_mover(ARGUMENT struct kernel_job job
 
 	if (!threadIdx.x) {
 		block.tail = block.fetched = ring->fetched;
-		block.end = 0;
+		block.end = block.latency = 0;
 		asm("mov.u32 %0, %%smid;" : "=r"(ring->sm));
 	}
 	__syncthreads();
