@@ -365,13 +365,11 @@ NVP_FN void nvp_list_refuse_part(const struct nvmepeer_list *list, uint32_t inde
 	nvp_list_set_status(list, &run, status);
 }
 
-/* Why a run cannot be transferred, or 0. */
+/* Why a run cannot be transferred, or 0.  Its command is refused if it is empty. */
 NVP_FN int nvp_list_run_check(const struct nvmepeer_list *list, const struct nvp_list_run *run)
 {
 	const struct nvmepeer_buffer *buffer;
 
-	if (!run->bytes)
-		return NVMEPEER_E_TOO_LARGE;
 	if (run->memory >= list->memory_count)
 		return NVMEPEER_E_RANGE;
 	buffer = &list->memories[run->memory].buffer;
@@ -671,42 +669,6 @@ NVP_FN struct nvp_submission nvp_list_prepare(const struct nvmepeer_queue *queue
 	return nvp_submission_of(queue, &command);
 }
 
-/* Submit a prepared command and wait for it. */
-NVP_FN int nvp_list_execute(const struct nvmepeer_queue *queue, struct nvp_submission submission)
-{
-	struct nvmepeer_group group = nvmepeer_group_join(queue);
-	struct nvp_outcome outcome;
-
-	outcome = NVP_BY_GROUP(group, nvp_execute_group, nvp_execute_partial, queue, submission,
-			       queue->timeout_ns);
-	return nvp_return_status(outcome.status);
-}
-
-/*
- * Transfer a run, one command after the other, until one could not be submitted or
- * did not complete.
- */
-NVP_FN int nvp_list_transfer_run(const struct nvmepeer_queue *queue,
-				 const struct nvmepeer_list *list, const struct nvp_list_run *run,
-				 uint32_t slot)
-{
-	uint64_t blocks = nvp_padded_blocks(queue, run->bytes), done = 0;
-	int worst = nvp_list_run_check(list, run);
-
-	while (done < blocks && worst >= 0) {
-		struct nvp_list_piece piece = nvp_list_piece_at(queue, list, run, done);
-		struct nvp_list_work work;
-		int status;
-
-		status = nvp_list_execute(queue, nvp_list_prepare(queue, list, &piece, slot, &work));
-		if (!status && list->opcode == NVMEPEER_OP_READ)
-			nvp_list_copy_tail(queue, list, &piece, slot);
-		worst = nvp_worse(worst, status);
-		done += piece.blocks;
-	}
-	return worst;
-}
-
 /*
  * After @last, an earlier status of this thread, nothing is submitted: the status
  * of an item that was not tried.
@@ -717,31 +679,205 @@ NVP_FN int nvp_list_untried(int last)
 }
 
 /*
- * Transfer part @index of @parts of a list.  Collective: the lanes of a group stay
- * together, so that they share submissions.  All parts must find the same runs, so
- * the limits of @first decide them.  Returns the worst status of the lane.
+ * Where a lane is in its part of a list.  @run: of the last command, of which @left
+ * blocks are left behind @at.  @status: of the run whose command ended last.
+ * @worst: of all that has ended.  @end: the first status after which nothing is
+ * submitted, or 0.
+ */
+struct nvp_list_walk {
+	struct nvp_list_range range;
+	struct nvp_list_run run;
+	uint64_t at;
+	uint64_t left;
+	int status;
+	int worst;
+	int end;
+};
+
+/*
+ * A command of a lane: of @run, from @at blocks behind its begin on.  @sent.status is
+ * not 0 if it is not in flight.
+ */
+struct nvp_list_flight {
+	struct nvp_list_run run;
+	uint64_t at;
+	struct nvp_sent sent;
+	bool used;
+	bool padded;
+	bool last;		/* of the run */
+};
+
+NVP_FN struct nvp_list_flight nvp_list_no_flight(void)
+{
+	struct nvp_list_flight none = { { 0, 0, 0, 0, 0, 0 }, 0,
+					{ NVMEPEER_E_FULL, 0, { NVMEPEER_NO_CID, 0 }, 0 },
+					false, false, false };
+
+	return none;
+}
+
+/*
+ * The next command of a lane; one that is not used if there is none.  All lanes must
+ * find the same runs, so the limits of @first decide them.
+ */
+NVP_FN struct nvp_list_flight nvp_list_take(const struct nvmepeer_queue *queue,
+					    const struct nvmepeer_list *list,
+					    const struct nvmepeer_queue *first,
+					    struct nvp_list_walk *walk)
+{
+	struct nvp_list_flight flight = nvp_list_no_flight();
+	struct nvp_list_piece piece;
+	int bad;
+
+	if (!walk->left) {
+		walk->run = nvp_list_next(first, list, &walk->range);
+		walk->at = 0;
+		if (!walk->run.end)
+			return flight;
+	}
+	flight.run = walk->run;
+	flight.at = walk->at;
+	flight.used = flight.last = true;
+	bad = walk->end ? nvp_list_untried(walk->end) : nvp_list_run_check(list, &walk->run);
+	if (bad) {
+		walk->left = 0;
+		flight.sent.status = bad;
+		return flight;
+	}
+	piece = nvp_list_piece_at(queue, list, &walk->run, walk->at);
+	walk->at += piece.blocks;
+	walk->left = nvp_padded_blocks(queue, walk->run.bytes) - walk->at;
+	flight.padded = nvp_list_is_padded(queue, &piece);
+	flight.last = !walk->left;
+	flight.sent.status = NVMEPEER_OK;
+	return flight;
+}
+
+/* Prepare the submission of a lane's command, which is bad if it is not to be sent. */
+NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *queue,
+						 const struct nvmepeer_list *list,
+						 const struct nvp_list_flight *flight,
+						 uint32_t slot, struct nvp_list_work *work)
+{
+	struct nvp_submission none = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, flight->sent.status };
+	struct nvp_list_piece piece;
+
+	if (none.bad)
+		return none;
+	piece = nvp_list_piece_at(queue, list, &flight->run, flight->at);
+	return nvp_list_prepare(queue, list, &piece, slot, work);
+}
+
+/*
+ * Submit the commands of the lanes without waiting.  Collective.  Returns false, with
+ * nothing submitted, if there is no room for all of them.
+ */
+NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+			  const struct nvmepeer_list *list, struct nvp_list_flight *flight,
+			  uint32_t slot, struct nvp_list_work *work)
+{
+	struct nvp_submission submission = nvp_list_submission(queue, list, flight, slot, work);
+
+	if (!nvp_send_all(queue, group, !submission.bad, &submission, &flight->sent)) {
+		flight->sent.status = submission.bad;
+		return false;
+	}
+	if (submission.bad)
+		flight->sent.status = submission.bad;
+	return true;
+}
+
+/*
+ * The same where there was no room: wait for it, which nothing of the group's own may
+ * prevent, and for the commands.  Collective.  Returns the status of the lane's command.
+ */
+NVP_NOINLINE_FN int nvp_list_execute(const struct nvmepeer_queue *queue,
+				     struct nvmepeer_group group,
+				     const struct nvmepeer_list *list,
+				     const struct nvp_list_flight *flight, uint32_t slot,
+				     struct nvp_list_work *work)
+{
+	return nvp_execute_partial(group, queue,
+				   nvp_list_submission(queue, list, flight, slot, work),
+				   queue->timeout_ns).status;
+}
+
+/* A lane's command has ended with @status, as the controller wrote it. */
+NVP_FN void nvp_list_end(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			 struct nvp_list_flight *flight, uint32_t slot, int status,
+			 struct nvp_list_walk *walk)
+{
+	status = nvp_return_status(status);
+	if (!status && flight->padded && list->opcode == NVMEPEER_OP_READ) {
+		struct nvp_list_piece piece = nvp_list_piece_at(queue, list, &flight->run,
+								flight->at);
+
+		nvp_list_copy_tail(queue, list, &piece, slot);
+	}
+	walk->status = flight->at ? nvp_worse(walk->status, status) : status;
+	walk->worst = nvp_worse(walk->worst, status);
+	if (!walk->end && nvp_ends(status))
+		walk->end = status;
+	if (flight->last)
+		nvp_list_set_status(list, &flight->run, walk->status);
+	*flight = nvp_list_no_flight();
+}
+
+/*
+ * Wait for the commands in flight.  Collective.  One that is in flight when the lane's
+ * list ends by a timeout was so during all of that.
+ */
+NVP_FN void nvp_list_land(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+			  const struct nvmepeer_list *list, struct nvp_list_flight *flight,
+			  uint32_t slot, struct nvp_list_walk *walk)
+{
+	nvmepeer_mask waiting = nvp_group_ballot(group, flight->used);
+	struct nvp_outcome outcome;
+	uint32_t ticket;
+
+	if (!waiting)
+		return;
+	/* The leader's decides how often the group polls. */
+	ticket = nvp_group_copy32(group, flight->sent.token.ticket, nvp_mask_first(waiting));
+	if (!flight->used)
+		flight->sent.token.ticket = ticket;
+	outcome = nvp_wait_sent(group, queue, flight->sent, walk->end ? 0 : queue->timeout_ns);
+	if (flight->used)
+		nvp_list_end(queue, list, flight, slot, outcome.status, walk);
+}
+
+/*
+ * Transfer part @index of @parts of a list.  Collective: the lanes of a group share
+ * submissions.  Each has two commands in flight, so that the controller has one of
+ * them while the group waits for the slowest of the others; but one with padding, as
+ * the thread has one scratch page.  Returns the worst status of the lane.
  */
 NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 				  const struct nvmepeer_list *list, uint32_t index, uint32_t parts,
 				  const struct nvmepeer_queue *first)
 {
-	struct nvp_list_range range = nvp_list_part(list, index, parts);
-	int worst = NVMEPEER_OK, last = NVMEPEER_OK;
+	struct nvp_list_walk walk = { nvp_list_part(list, index, parts), { 0, 0, 0, 0, 0, 0 },
+				      0, 0, NVMEPEER_OK, NVMEPEER_OK, NVMEPEER_OK };
+	struct nvp_list_flight before = nvp_list_no_flight(), now;
+	struct nvp_list_work work;
 
 	if (nvmepeer_list_items(list) > 0xffffffffu)
 		return NVMEPEER_E_TOO_LARGE;
-	while (nvp_group_ballot(group, range.at < range.end)) {
-		struct nvp_list_run run = nvp_list_next(first, list, &range);
+	while (nvp_group_ballot(group, before.used || walk.left || walk.range.at < walk.range.end)) {
+		bool sent;
 
-		nvp_group_sync(group);
-		if (!run.end)
-			continue;
-		last = nvp_ends(last) ? nvp_list_untried(last) :
-		       nvp_list_transfer_run(queue, list, &run, index);
-		nvp_list_set_status(list, &run, last);
-		worst = nvp_worse(worst, last);
+		now = nvp_list_take(queue, list, first, &walk);
+		if (nvp_group_ballot(group, now.padded && before.padded))
+			nvp_list_land(queue, group, list, &before, index, &walk);
+		sent = nvp_list_send(queue, group, list, &now, index, &work);
+		nvp_list_land(queue, group, list, &before, index, &walk);
+		if (!sent)
+			now.sent.status = nvp_list_execute(queue, group, list, &now, index, &work);
+		if (now.used && (!sent || now.sent.status))
+			nvp_list_end(queue, list, &now, index, now.sent.status, &walk);
+		before = now;
 	}
-	return worst;
+	return walk.worst;
 }
 
 /**
@@ -750,9 +886,9 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * @list: the list
  *
  * Any thread.  Waits for all of them, nvmepeer_geometry.timeout_ns at most for
- * each command.  Sets the status of each item and returns the worst.  After an
- * item with NVMEPEER_E_TIMEOUT or _E_FULL the thread submits no more: the others
- * get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
+ * each command, of which up to two are in flight.  Sets the status of each item and
+ * returns the worst.  After an item with NVMEPEER_E_TIMEOUT or _E_FULL the thread
+ * submits no more: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
  * or the scratch memory is misaligned; _E_TOO_LARGE: the item is empty; _E_RANGE: it
  * is outside its memory; _E_ADDRESS: it has padding, and there is no scratch page,
  * or its memory has no address; _E_BUSY: it has padding, and an earlier command has

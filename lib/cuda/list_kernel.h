@@ -8,7 +8,7 @@
 
 #include <nvmepeer_device.h>
 
-/* Threads of the one block of the kernel: as many commands in flight at most. */
+/* Threads of the one block of the kernel: twice as many commands in flight at most. */
 enum { LIST_THREADS = 512 };
 
 /**

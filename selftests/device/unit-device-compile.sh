@@ -112,6 +112,17 @@ uninitialised() {
 	((now < without))
 }
 
+# The stack of the kernel of lists: a launch of one with more than the 1,024 bytes that CUDA has
+# by default waits until no other kernel runs.
+# shellcheck disable=SC2317 # called by name
+stack() {
+	local bytes
+	bytes=$(nvcc -std=c++17 -arch="$1" -Xptxas -v -I../../include -cubin -o "$work/stack-$1.cubin" \
+		../../lib/cuda/list.cu 2>&1 | sed -n 's/^ptxas.* \([0-9]*\) bytes cumulative stack size.*/\1/p')
+	echo "${bytes:-unknown} bytes"
+	((bytes <= 1024))
+}
+
 # Bitcode of the calls: a module without module flags, for which a code generator must
 # generate all calls.
 # shellcheck disable=SC2317 # called by name
@@ -232,6 +243,9 @@ check "calls with C names refuse queues of another layout, g++" g++ calls_refuse
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
 check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
 check "CUDA: a torn load of a completion entry is detected" nvcc torn_loads
+check "CUDA: the stack of the kernel of lists, sm_80" nvcc stack sm_80
+check "CUDA: the stack of the kernel of lists, sm_90" nvcc stack sm_90
+check "CUDA: the stack of the kernel of lists, sm_100" nvcc stack sm_100
 check "CUDA, 64 registers: no entry is carried from call to call" nvcc uninitialised
 wait
 for ((number = 1; number <= ${#names[@]}; number++)); do

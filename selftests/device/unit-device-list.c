@@ -25,13 +25,23 @@ static struct nvmepeer_list_item items[ITEMS];
 static struct nvmepeer_list list;
 static struct nvmepeer_token tokens[ITEMS];
 static struct nvmepeer_batch batch;
-static uint32_t shared;
+static uint32_t shared, at_once;
+static bool refuses;
 static enum way by;
 
+/*
+ * Completes nothing until @at_once commands are in flight, and refuses the first one, and
+ * those that are in flight then, if @refuses.
+ */
 static void controller_main(void *argument)
 {
 	(void)argument;
 	while (lanes_left) {
+		bench->controller.refusal = refuses && !bench->controller.completed ? 0x80 : 0;
+		if (at_once) {
+			bench->controller.mute = bench->controller.held_count < at_once;
+			at_once = bench->controller.mute ? at_once : 0;
+		}
 		controller_step(&bench->controller);
 		machine_rest();
 	}
@@ -119,7 +129,7 @@ static uint32_t commands_needed(void)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < ITEMS; i++)
+	for (uint32_t i = 0; i < list.count; i++)
 		if (!joins(i))
 			count += (blocks_of(i) + MOST - 1) / MOST;
 	return count;
@@ -277,21 +287,72 @@ static void lane_waits_worst(void *argument)
 	finish_lane();
 }
 
-/* One timeout, after which nothing more is submitted. */
+/* One timeout, of up to two commands, after which nothing more is submitted. */
 static void lane_times_out(void *argument)
 {
 	uint64_t began = machine.now_ns;
 
 	(void)argument;
 	expect(nvmepeer_list_transfer(&bench->queue, &list) == NVMEPEER_E_TIMEOUT, "timeout");
-	expect(machine.now_ns - began < 3 * bench->queue.timeout_ns, "one timeout");
-	for (uint32_t i = 0, first = 1; i < list.count; i++) {
-		first = first && (!i || joins(i));
+	expect(machine.now_ns - began < 5 * bench->queue.timeout_ns / 2, "one timeout");
+	for (uint32_t i = 0, command = 0; i < list.count; i++) {
+		command += !joins(i);
 		expect(items[i].status == NVMEPEER_E_FULL ||
-		       (first && items[i].status == NVMEPEER_E_TIMEOUT), "status after a timeout");
+		       (command <= 2 && items[i].status == NVMEPEER_E_TIMEOUT), "status after a timeout");
 	}
 	expect(items[0].status == NVMEPEER_E_TIMEOUT, "status of the first");
+	expect(bench->queue.state->tail >> NVP_TICKET_SHIFT <= 2, "nothing more was submitted");
 	finish_lane();
+}
+
+/* Two commands of each lane are in flight at once. */
+static void lane_overlaps(void *argument)
+{
+	(void)argument;
+	expect(!execute(), "status");
+	finish_lane();
+}
+
+/* The first item is in flight, the second needs several commands: a timeout ends both. */
+static void lane_times_out_long(void *argument)
+{
+	(void)argument;
+	expect(nvmepeer_list_transfer(&bench->queue, &list) == NVMEPEER_E_TIMEOUT, "timeout");
+	expect(items[0].status == NVMEPEER_E_TIMEOUT && items[1].status == NVMEPEER_E_TIMEOUT &&
+	       items[2].status == NVMEPEER_E_FULL, "statuses after a timeout");
+	finish_lane();
+}
+
+/* The first or the last of three commands of an item fails. */
+static void fail_long(int expected)
+{
+	expect(nvmepeer_list_transfer(&bench->queue, &list) == expected, "worst status");
+	expect(items[0].status == expected, "status of an item");
+	expect(bench->controller.completed == 3, "number of commands");
+	finish_lane();
+}
+
+static void lane_fails_first(void *argument)
+{
+	(void)argument;
+	fail_long(0x80);
+}
+
+static void lane_fails_last(void *argument)
+{
+	(void)argument;
+	fail_long(0x4080);
+}
+
+/* Items of which none continues another. */
+static void make_apart(uint32_t count)
+{
+	make_list(1);
+	list.count = count;
+	for (uint32_t i = 0; i < count; i++)
+		items[i] = (struct nvmepeer_list_item){
+			2 * i, (uint64_t)i * SLOT * BLOCK, 0, BLOCK, -99, 0,
+		};
 }
 
 /* The queue is full: one item waits for room, the rest are not tried. */
@@ -323,9 +384,9 @@ static void lane_is_lost(void *argument)
 	finish_lane();
 }
 
-static void prepare(uint32_t seed, bool few)
+static void prepare(uint32_t seed, uint32_t entries)
 {
-	bench = bench_new(seed % 3 && !few ? 64 : 4, 64);
+	bench = bench_new(entries, 64);
 	bench->controller.order = CONTROLLER_SHUFFLED;
 	bench->controller.seed = seed;
 	for (uint32_t i = 0; i < DISK * BLOCK; i += 4) {
@@ -364,6 +425,8 @@ static const struct shape shapes[] = {
 	{ "a list by a thread", lane_reads, BY_THREAD, true, false },
 	{ "a list by a block", lane_reads, BY_BLOCK, true, false },
 	{ "a list by a block whose queue pairs have different limits", lane_reads, BY_UNEQUAL, true, false },
+	{ "two commands in flight, by a warp", lane_overlaps, BY_WARP, true, false },
+	{ "two commands in flight, by a thread", lane_overlaps, BY_THREAD, true, false },
 	{ "a list by a warp in two steps", lane_reads, WARP_TWICE, true, false },
 	{ "a list by a warp that polls", lane_reads, WARP_POLLS, true, false },
 	{ "a list by a block in two steps", lane_reads, BLOCK_TWICE, true, false },
@@ -375,6 +438,9 @@ static const struct shape shapes[] = {
 	{ "each item has its own status, by a thread in two steps", lane_fails, THREAD_TWICE, false, false },
 	{ "the worst status of a list", lane_waits_worst, THREAD_TWICE, false, false },
 	{ "a timeout ends the list", lane_times_out, BY_THREAD, false, true },
+	{ "a timeout ends an item of several commands", lane_times_out_long, BY_THREAD, false, true },
+	{ "the last command of an item fails", lane_fails_last, BY_THREAD, false, false },
+	{ "the first command of an item fails", lane_fails_first, BY_THREAD, false, false },
 	{ "a full queue ends the submission", lane_has_no_room, BY_THREAD, false, true },
 	{ "a loss ends the list", lane_is_lost, BY_THREAD, false, false },
 };
@@ -401,12 +467,24 @@ static bool list_is_read(void)
 
 static bool run_once(const struct shape *shape, uint32_t seed)
 {
-	bool good;
+	bool few = shape->lane == lane_has_no_room || seed % 3 == 0, good;
+	uint32_t lanes = shape->by == BY_THREAD || shape->by == THREAD_TWICE ? 1 : LANES;
 
 	by = shape->by;
-	prepare(seed, shape->lane == lane_has_no_room);
+	at_once = shape->lane == lane_overlaps ? 2 * lanes : 0;
+	prepare(seed, few && !at_once ? 4 : 64);
 	fibre_block_warps = by == BY_BLOCK || by == BY_UNEQUAL || by == BLOCK_TWICE ? 2 : 1;
-	if (shape->lane == lane_fails) {
+	refuses = shape->lane == lane_fails_first;
+	if (at_once) {
+		make_apart(at_once);
+	} else if (shape->lane == lane_times_out_long) {
+		make_apart(3);
+		items[1].bytes = (2 * MOST + 3) * BLOCK;
+	} else if (shape->lane == lane_fails_first || shape->lane == lane_fails_last) {
+		make_apart(1);
+		items[0].bytes = 3 * MOST * BLOCK;
+		items[0].lba = DISK - (refuses ? 3 : 2) * MOST;
+	} else if (shape->lane == lane_fails) {
 		make_bad_list();
 	} else if (shape->lane == lane_waits_worst) {
 		make_bad_list();
@@ -420,7 +498,7 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	bench->geometry.timeout_ns = shape->mute ? 100000 : RIG_LONG;
 	good = rig_begin(seed, 1000);
 	machine.step_limit = 4000 * 1000;
-	rig_add_warps(fibre_block_warps, by == BY_THREAD || by == THREAD_TWICE ? 1 : LANES, shape->lane);
+	rig_add_warps(fibre_block_warps, lanes, shape->lane);
 	machine_add_outside(controller_main, NULL);
 	good = machine_run() && good && !bad && !bench->controller.errors && done;
 	if (shape->reads && good && !list_is_read()) {
