@@ -64,6 +64,9 @@ timeout -k 5 120 "$programs/data" >"$programs/data.ktap" || data_status=$?
 grep -E '^(not )?ok|^#' "$programs/data.ktap" >&2 || true
 [ "$data_status" = 0 ] || failed=1
 
+say "lists of pages over the link"
+run 60 lists
+
 say "one thread"
 # Host threads are preempted more often than SMs: stable medians need more runs.
 for mode in doorbell raw shared exclusive; do
@@ -162,7 +165,8 @@ awk -v failed="$failed" '
 function field(line, key,    at) {
 	if (!match(line, "\"" key "\":[^,}]*")) return ""
 	at = substr(line, RSTART, RLENGTH); sub(/^[^:]*:/, "", at); gsub(/"/, "", at)
-	return at
+	# A number, not a string, which would be compared by its characters.
+	return at ~ /^[-+0-9.e]+$/ ? at + 0 : at
 }
 /"name"/ {
 	n = field($0, "name"); rate[n] = field($0, "mcmds"); low[n] = field($0, "min")
@@ -175,6 +179,10 @@ function field(line, key,    at) {
 	n = field($0, "beside"); ratio[n] = field($0, "ratio"); rate[n] = field($0, "mcmds")
 	low[n] = field($0, "min"); high[n] = field($0, "max"); bytes[n] = field($0, "gbytes")
 }
+/"list":/ {
+	n = "list " field($0, "list"); ratio[n] = field($0, "ratio"); bytes[n] = field($0, "gbytes")
+	low[n] = field($0, "min"); high[n] = field($0, "max"); us[n] = field($0, "us"); rate[n] = field($0, "mcmds")
+}
 /"instructions"/ { warp[field($0, "instructions")] = field($0, "per_group") }
 /"micro"/ { ns[field($0, "micro")] = field($0, "ns") }
 function row(what, value, unit, spread, bar, good) {
@@ -183,7 +191,7 @@ function row(what, value, unit, spread, bar, good) {
 }
 function rated(what, n, bar) {
 	if (!(n in rate)) { row(what, "-", "M/s", "", bar ? ">= " bar : "", bar ? "MISSED" : ""); return }
-	row(what, sprintf("%.1f", rate[n]), "M/s", sprintf("%.1f to %.1f", low[n], high[n]),
+	row(what, sprintf("%.1f", rate[n]), "M/s", high[n] ? sprintf("%.1f to %.1f", low[n], high[n]) : "",
 	    bar ? ">= " bar : "", bar ? (rate[n] >= bar ? "met" : "MISSED") : "")
 }
 function timed(what, value, bar, limit) {
@@ -205,6 +213,13 @@ function beside(what, n, limit, least,    good) {
 	else
 		row("  commands meanwhile", sprintf("%.1f", rate[n]), "M/s", "", least ? ">= " least : "",
 		    least ? (rate[n] >= least ? "met" : "MISSED") : "")
+}
+function moved(what, n, bar,    name) {
+	name = "list " n
+	row(what, bytes[name] ? sprintf("%.1f", bytes[name]) : "-", "GB/s",
+	    low[name] ? sprintf("%.1f to %.1f", low[name], high[name]) : "", "", "")
+	if (bar)
+		row("  ratio", sprintf("%.3f", ratio[name]), "", "", ">= " bar, ratio[name] >= bar ? "met" : "MISSED")
 }
 END {
 	printf "%-46s %10s %-6s %-20s %-12s\n", "case", "median", "", "spread", "bar"
@@ -252,6 +267,21 @@ END {
 	rated("120 K threads, 8 queues of 1024", "threads_120K_q8", 0)
 	rated("50 K threads, 64 queues of 128", "threads_50K_few_cids", 0)
 	rated("10^10 commands, results checked", "ten_billion", 0)
+	moved("list of 4,096 pages of 16 KiB, SGLs", "sgl", 0.95)
+	moved("  PRPs", "prp", 0.95)
+	moved("  rings and doorbells in host memory", "host rings", 0)
+	moved("  by a thread of the host, the same", "host thread", 0)
+	moved("  kernel that gathers the pages", "sgl gather", 0)
+	moved("  moves of the controllers without a list", "separate moves only", 0)
+	moved("  one contiguous copy", "one copy", 0)
+	moved("  cudaMemcpyBatchAsync", "batch of copies", 0)
+	moved("  cudaMemcpyAsync for each page", "copy for each page", 0)
+	rated("  commands to controllers that move nothing", "list separate null controller", 0)
+	moved("set of 4 controllers at a fifth of the link", "set of 4 at a fifth each", 3.8)
+	for (q = 7; q <= 28; q *= 2) moved("controller of " q " GB/s", "rate " q, 0)
+	for (q = 1; q < 100; q = q == 1 ? 10 : q * 7)
+		timed("one page of 16 KiB, latency of " q " us", us["list latency " q], "", 0)
+	timed("launch of a list", us["list launch"], "<= 10", 10)
 	printf "registers of the client kernel: %s unlimited, %s (1024 threads an SM), %s (2048)\n",
 	       regs["one_shared"], regs["sm1"], regs["sm1_full"]
 	if ("shared" in warp)

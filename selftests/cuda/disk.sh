@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Run a program of this folder in Python with a real GPU, a fake kernel and a controller that is a
-# GPU kernel, see disk.py: pytorch.py, lists.py. Needs nvcc, torch, CuPy and liburing.
+# Run a program of this folder with a real GPU, a fake kernel and controllers that are a GPU kernel,
+# see disk.cuh: pytorch.py, lists.py, which need torch and CuPy, or read_list.cu. Needs nvcc and liburing.
 #
 # usage: disk.sh PROGRAM [ARGUMENT...]
 set -euo pipefail
@@ -17,4 +17,8 @@ export NVMEPEER_LIBRARY=$library NVMEPEER_CUDA_LIBRARY=$library NVMEPEER_LIBCUDA
 export NVMEPEER_LIST_KERNEL=$out/lib/nvmepeer/nvmepeer_list.fatbin
 export PYTHONPATH=$top/python:$top/python/tests:$top/selftests/lib CUDA_MODULE_LOADING=EAGER
 program=${1:?usage: disk.sh PROGRAM [ARGUMENT...]}
+if [[ $program == *.cu ]]; then
+	make -s -C "$top/selftests/cuda" OUT="$out" "$out/${program%.cu}-disk"
+	exec "$out/${program%.cu}-disk" "${@:2}"
+fi
 exec python3 "$top/selftests/cuda/$program" "$top" "${@:2}"

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lists of pages over the link into GPU memory, beside a kernel that gathers the same pages from
-pinned memory.
+"""The slowdown of computation while lists of pages are read over the link, by its parts.
 
 usage: disk.sh lists.py [PAGE-BYTES]
 
-The disk is in pinned memory, and its controller moves the data: @MOVER_BLOCKS blocks, one for a
-queue pair.  Medians of ROUNDS, in which both take turns; every byte is compared.
+The disk is in pinned memory, and its controller, a kernel on CONTROLLER_SMS SMs, moves the data. A
+matrix product and an attention run alone, with each part of that beside them, and with all of it. Medians
+of ROUNDS, in each of which all cases take turns; every byte of a list is compared.
 """
+import contextlib
 import ctypes
 import statistics
 import sys
@@ -16,33 +17,32 @@ import cupy
 import torch
 
 import nvmepeer
-from disk import BLOCK, Disk, reset_fake
+from disk import BLOCK, THREADS, Disk, reset_fake
 from ktap import Results
 from nvmepeer import cuda
 
-QUEUES, ENTRIES = 16, 256
+QUEUES, ENTRIES, CONTROLLER_SMS = 16, 256, 8
 PAGE, COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 16384, 4096
 MEDIUM, CACHE = 1 << 30, 1 << 29
 ROUNDS, ENQUEUED = 5, 200
 LISTS_BESIDE = 40
-LEAST = 0.8
+# GB/s of the link, for controllers that move nothing but complete as many commands.
+LINK = 50
 
-GATHER = f"#define PAGE {PAGE}" + """
-extern "C" __global__ void __launch_bounds__(512, 1) occupy(int milliseconds)
+# Keeps as many registers as the kernel of a list has, so that no other block fits beside it.
+SLEEP = """
+extern "C" __global__ void __launch_bounds__(512, 1) sleep_for(int milliseconds, volatile unsigned int *words)
 {
+	unsigned int kept[100];
+
+	#pragma unroll
+	for (int i = 0; i < 100; i++)
+		kept[i] = words[i];
 	for (int i = 0; i < milliseconds; i++)
 		__nanosleep(1000000);
-}
-
-extern "C" __global__ void gather(uint4 *to, const uint4 *from, const long long *pages, int count)
-{
-	for (int page = blockIdx.x; page < count; page += gridDim.x) {
-		const uint4 *source = from + pages[2 * page] / 16;
-		uint4 *target = to + pages[2 * page + 1] / 16;
-
-		for (int at = threadIdx.x; at < PAGE / 16; at += blockDim.x)
-			target[at] = __ldcv(source + at);
-	}
+	#pragma unroll
+	for (int i = 0; i < 100; i++)
+		words[i] = kept[i];
 }
 """
 
@@ -60,14 +60,15 @@ def milliseconds(work):
 
 def enqueue_us(lists, items):
 	"""A call of the C function, with the overhead of ctypes."""
-	spans = cuda.span_of(items)
+	spans, times = cuda.span_of(items), []
 	request = cuda._List(size=ctypes.sizeof(cuda._List), count=1, items=spans.address)
 	stream = torch.cuda.current_stream().cuda_stream
 	call, handle = cuda._library().nvmepeer_cuda_read_list, lists._resource.open()
-	start = time.perf_counter()
 	for _ in range(ENQUEUED):
+		start = time.perf_counter()
 		call(handle, ctypes.byref(request), stream)
-	return (time.perf_counter() - start) / ENQUEUED * 1e6
+		times.append((time.perf_counter() - start) * 1e6)
+	return statistics.median(times)
 
 
 def matrix_product():
@@ -85,26 +86,98 @@ def attention():
 	return lambda: [attend(query, key, value) for _ in range(16)]
 
 
-def slowed(work, read, occupy, side):
-	"""The time of the work while lists are read on the other stream, over that without; the same for
-	a block that takes as much of an SM and sleeps; and whether the lists were read to the end."""
-	front, alone, beside, idle, lasted = torch.cuda.Stream(), [], [], [], True
-	with torch.cuda.stream(front):
-		work()
-		front.synchronize()
-		for _ in range(ROUNDS):
-			alone.append(milliseconds(work))
-			with torch.cuda.stream(side):
+class Beside:
+	"""What runs beside the computation, on streams of its own: contexts by name."""
+
+	def __init__(self, disk, queues, lists, items, places, cache):
+		self.disk, self.queues, self.lists, self.items, self.places = disk, queues, lists, items, places
+		self.side, self.copying = torch.cuda.Stream(), torch.cuda.Stream()
+		self.cache = cache
+		self.sleeper = cupy.RawModule(code=SLEEP, backend="nvrtc").get_function("sleep_for")
+		self.next, self.words = (torch.zeros(100, dtype=torch.int32, device="cuda") for _ in range(2))
+		self.lasted = True
+		self.cases = {
+			"controllers that poll": lambda: self.controllers(),
+			"and a block of 16 warps that sleeps": lambda: self.controllers(self.sleep),
+			"a list, controllers that move nothing": lambda: self.controllers(self.read, null=True, gbytes=LINK),
+			"the moves without a list": self.moves,
+			"the same by a quarter of the warps": lambda: self.moves(THREADS // 4),
+			"a copy engine and controllers that poll": lambda: self.with_copies(),
+			"a copy engine and a list, controllers that move nothing":
+				lambda: self.with_copies(self.read, null=True, gbytes=LINK),
+			"a list": lambda: self.controllers(self.read),
+		}
+
+	@contextlib.contextmanager
+	def controllers(self, work=None, **how):
+		with self.disk.serving(self.queues, per_block=QUEUES // CONTROLLER_SMS, **how):
+			with torch.cuda.stream(self.side):
+				if work:
+					work()
+			time.sleep(0.001)
+			yield
+			self.check("kernels beside", not work or not self.side.query())
+			self.side.synchronize()
+
+	def sleep(self):
+		self.sleeper((1,), (512,), (60, self.words.data_ptr()), stream=cupy.cuda.Stream.from_external(self.side))
+
+	def read(self):
+		for _ in range(LISTS_BESIDE):
+			self.lists.read(self.items)
+
+	@contextlib.contextmanager
+	def moves(self, threads=THREADS):
+		self.next.zero_()
+		self.disk.stop.zero_()
+		torch.cuda.synchronize()
+		self.disk.only_move((CONTROLLER_SMS,), (threads,), (
+			cupy.uint64(self.cache.data_ptr()), cupy.uint64(self.disk.medium.data_ptr()),
+			self.places.data_ptr(), cupy.uint32(COUNT), cupy.uint32(PAGE),
+			cupy.uint32(COUNT * LISTS_BESIDE), self.next.data_ptr(), self.disk.stop.data_ptr()),
+			stream=self.disk.stream)
+		time.sleep(0.001)
+		yield
+		self.check("moves", not self.disk.stream.done)
+		self.disk.stop.fill_(1)
+		self.disk.stream.synchronize()
+
+	@contextlib.contextmanager
+	def with_copies(self, work=None, **how):
+		"""Of as many bytes, by one engine of the GPU."""
+		part = COUNT * PAGE
+		with self.controllers(work, **how):
+			with torch.cuda.stream(self.copying):
 				for _ in range(LISTS_BESIDE):
-					read()
-			beside.append(milliseconds(work))
-			lasted = not side.query() and lasted
-			side.synchronize()
-			occupy(side)
-			idle.append(milliseconds(work))
-			side.synchronize()
-	median = statistics.median
-	return median(beside) / median(alone), median(idle) / median(alone), median(alone), lasted
+					self.cache[:part].copy_(self.disk.medium[:part], non_blocking=True)
+			yield
+			self.check("copies", not self.copying.query())
+			self.copying.synchronize()
+
+	def check(self, what, lasts):
+		"""Does it last until after the computation?"""
+		if not lasts:
+			print(f"# the {what} ended before the computation")
+			self.lasted = False
+
+
+def slowed(name, work, beside):
+	"""Print the time of the work beside each case over that alone, in the same round."""
+	times, front = {case: [] for case in ["alone", *beside.cases]}, torch.cuda.Stream()
+	with torch.cuda.stream(front):
+		for _ in range(ROUNDS + 1):
+			times["alone"].append(milliseconds(work))
+			for case, context in beside.cases.items():
+				with context():
+					times[case].append(milliseconds(work))
+	times = {case: some[1:] for case, some in times.items()}
+	print(f"# {name}: {statistics.median(times['alone']):.2f} ms alone; beside")
+	for case, some in times.items():
+		over = [one / alone for one, alone in zip(some, times["alone"])]
+		polls = [one / other for one, other in zip(some, times["controllers that poll"])]
+		if case != "alone":
+			print(f"#   {case}: {statistics.median(over):.3f} of it; "
+			      f"{statistics.median(polls):.3f} of that beside controllers that poll", flush=True)
 
 
 def main():
@@ -121,62 +194,24 @@ def main():
 	places = torch.stack(order, 1) * PAGE
 	rows = [cuda.item(from_ // BLOCK, to, PAGE) for from_, to in places.tolist()]
 	items, places = torch.tensor(rows, device="cuda"), places.cuda()
-	module = cupy.RawModule(code=GATHER, backend="nvrtc")
-	kernel, sleeper = (module.get_function(name) for name in ("gather", "occupy"))
-	side, works = torch.cuda.Stream(), {"matrix product": matrix_product(), "attention": attention()}
-	expected = medium.view(-1, PAGE)[order[0]]
+	beside = Beside(disk, queues, lists, items, places, cache)
+	works = {"matrix product": matrix_product(), "attention": attention()}
 
-	def gather():
-		stream = cupy.cuda.Stream.from_external(side)
-		kernel((264,), (512,), (cache.data_ptr(), medium.data_ptr(), places.data_ptr(), COUNT), stream=stream)
-
-	def read():
-		lists.read(items)
-
-	def occupy(stream):
-		sleeper((1,), (512,), (40,), stream=cupy.cuda.Stream.from_external(stream))
-
-	def fetched():
-		"""The pages, which are cleared."""
-		view = cache.view(-1, PAGE)
-		found = view[order[1].cuda()].cpu()
-		cache.zero_()
-		return torch.equal(found, expected)
-
-	times, good = {"list": [], "gather": []}, True
 	for work in works.values():
 		work()
-	with torch.cuda.stream(side):
-		gather()
-		occupy(side)
-		fetched()
-		lists.read(items[:0])
-		torch.cuda._sleep(1)
-		torch.cuda.synchronize()
-		with disk.serving(queues):
-			for _ in range(ROUNDS + 1):
-				times["list"].append(milliseconds(read))
-				good = fetched() and good
-				times["gather"].append(milliseconds(gather))
-				good = fetched() and good
-			enqueued = enqueue_us(lists, items)
-			side.synchronize()
-			slow = {name: slowed(work, read, occupy, side) for name, work in works.items()}
-	statuses = items[:, 3].cpu()
-	results.report("every page was read into its place", good and not (statuses & 0xffffffff).any())
-	rates = {name: COUNT * PAGE / statistics.median(one[1:]) / 1e6 for name, one in times.items()}
-	ratio = statistics.median(one / other for one, other in
-				  zip([1 / x for x in times["list"][1:]], [1 / x for x in times["gather"][1:]]))
-	# The aim is 0.95.
-	print(f"# list {rates['list']:.1f} GB/s, gather kernel {rates['gather']:.1f} GB/s, ratio {ratio:.3f}; "
-	      f"enqueue {enqueued:.1f} us with ctypes")
-	results.report(f"a list of {COUNT} pages of {PAGE} bytes at {LEAST} of the gather kernel", ratio >= LEAST)
+	torch.cuda.synchronize()
+	with disk.serving(queues):
+		lists.read(items)
+		torch.cuda.current_stream().synchronize()
+		enqueued = enqueue_us(lists, items)
+	found = cache.view(-1, PAGE)[order[1].cuda()].cpu()
+	results.report("every page was read into its place", torch.equal(found, medium.view(-1, PAGE)[order[0]]) and
+		       not (items[:, 3].cpu() & 0xffffffff).any())
+	print(f"# a list is enqueued in {enqueued:.1f} us with ctypes")
 	results.report("a list is enqueued in 10 us", enqueued <= 10)
-	for name, (over, idle, took, lasted) in slow.items():
-		# The aim is 1.02.
-		print(f"# {name} beside lists, 16 warps: {over:.3f} of its {took:.2f} ms alone; "
-		      f"beside a block of 16 warps that sleeps: {idle:.3f}")
-		results.report(f"lists are read until after the {name}", lasted)
+	for name, work in works.items():
+		slowed(name, work, beside)
+	results.report("all of it lasted until after the computation", beside.lasted)
 	queues.close()
 	lists.close()
 	gpu.close()

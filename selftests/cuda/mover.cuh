@@ -68,16 +68,17 @@ static __device__ void mover_delay(struct mover_block *block, uint32_t at)
 
 /*
  * Returns whether this warp has to serve entry *@at. The first warp never has: it polls @tail and
- * @stop. @mask: of the numbers of entries.
+ * @stop. @mask: of the numbers of entries. @thread: number among those that serve the ring.
  */
 static __device__ bool mover_claim(struct mover_block *block, const volatile uint32_t *tail,
-				   const volatile uint32_t *stop, uint32_t mask, uint32_t *at)
+				   const volatile uint32_t *stop, uint32_t mask, uint32_t *at,
+				   uint32_t thread)
 {
 	uint32_t seen = 0, found = 0;
 
-	if (threadIdx.x % 32 == 0) {
+	if (thread % 32 == 0) {
 		seen = *(volatile uint32_t *)&block->fetched;
-		if (!threadIdx.x) {
+		if (!thread) {
 			mover_arrive(block, *tail, mask);
 			block->end = *stop;
 		} else if (seen == block->tail) {

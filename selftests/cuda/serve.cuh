@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(1024) serve(const nvmepeer_queue *q
 		uint32_t count;
 		bool bad;
 
-		if (!mover_claim(&block, doorbell, stop, queue.sq_mask, &at))
+		if (!mover_claim(&block, doorbell, stop, queue.sq_mask, &at, threadIdx.x))
 			continue;
 		word = lane < 16 ? entry_word(queue.sq, at, lane) : 0;
 		lba = __shfl_sync(~0u, word, 10) | (uint64_t)__shfl_sync(~0u, word, 11) << 32;

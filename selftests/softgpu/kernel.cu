@@ -330,7 +330,7 @@ KERNEL void __launch_bounds__(1024) softgpu_mover(ARGUMENT struct kernel_job job
 	}
 	__syncthreads();
 	while (!block.end)
-		if (mover_claim(&block, &ring->tail, &job.mover.shared->stop, ~0U, &at))
+		if (mover_claim(&block, &ring->tail, &job.mover.shared->stop, ~0U, &at, threadIdx.x))
 			perform(&job.mover, ring, at, threadIdx.x % 32);
 	__syncthreads();
 	if (!threadIdx.x)
