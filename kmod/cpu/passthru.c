@@ -205,7 +205,8 @@ int nvmep_user_execute(const struct nvmep_passthru *from,
 	ret = nvmep_command_check(from, command);
 	if (ret)
 		return ret;
-	nvmep_command_fit(command);
+	if (command->admin)
+		nvmep_command_fit(command);
 	ret = nvmep_user_hold_memory(from, command, &memory);
 	if (ret)
 		return ret;

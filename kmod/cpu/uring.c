@@ -442,7 +442,8 @@ int nvmep_uring_cmd(const struct nvmep_passthru *from,
 	ret = nvmep_command_check(from, &command);
 	if (ret)
 		return ret;
-	nvmep_command_fit(&command);
+	if (command.admin)
+		nvmep_command_fit(&command);
 	if (command.admin && nvmep_effects_need_peers_blocked(command.effects))
 		return nvmep_uring_execute(from, &command, ioucmd, issue_flags);
 	return nvmep_uring_submit(from, &command, ioucmd, issue_flags);

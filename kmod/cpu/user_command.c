@@ -377,7 +377,7 @@ static u64 nvmep_log_dwords(const struct nvme_command *sqe)
 
 /**
  * nvmep_command_fit() - ask for no more of a log page than the buffer can hold
- * @command: command
+ * @command: admin command
  *
  * The in-tree driver sends such a command as it is, so there are programs that
  * pass the length of the page with a shorter buffer.  Without a buffer nothing
@@ -388,7 +388,7 @@ void nvmep_command_fit(struct nvmep_user_command *command)
 	struct nvme_common_command *common = &command->sqe.common;
 	u32 last = command->length / sizeof(u32) - 1;
 
-	if (!command->admin || command->vector || command->length < sizeof(u32) ||
+	if (command->vector || command->length < sizeof(u32) ||
 	    common->opcode != nvme_admin_get_log_page ||
 	    nvmep_log_dwords(&command->sqe) <= last)
 		return;
@@ -425,7 +425,9 @@ int nvmep_command_check_length(const struct nvmep_passthru *from,
 			       const struct nvmep_user_command *command,
 			       u64 length)
 {
-	if (nvmep_command_metadata(command) > nvmep_metadata_max(from, command))
+	u32 metadata = nvmep_command_metadata(command);
+
+	if (metadata && metadata > nvmep_metadata_max(from, command))
 		return -EINVAL;
 	if (command->admin)
 		return nvmep_check_admin(&command->sqe, length);

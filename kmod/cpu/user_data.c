@@ -111,21 +111,23 @@ static unsigned int nvmep_pages_join(struct bio_vec *vec,
 				     struct page *const *pages,
 				     unsigned int count)
 {
-	unsigned int i, bvecs = 0;
+	struct bio_vec *next = vec;
 	phys_addr_t end = 0, start;
+	unsigned int i;
 
 	for (i = 0; i < count; i++) {
 		start = page_to_phys(pages[i]);
-		if (bvecs && start == end && lower_32_bits(start))
-			vec[bvecs - 1].bv_len += PAGE_SIZE;
+		/* False for the first page: @end is such a multiple. */
+		if (start == end && lower_32_bits(start))
+			next[-1].bv_len += PAGE_SIZE;
 		else
-			vec[bvecs++] = (struct bio_vec){
+			*next++ = (struct bio_vec){
 				.bv_page = pages[i],
 				.bv_len = PAGE_SIZE,
 			};
 		end = start + PAGE_SIZE;
 	}
-	return bvecs;
+	return next - vec;
 }
 
 /* Pins all pages or none. */
@@ -143,8 +145,13 @@ static bool nvmep_pages_pin(u64 address, unsigned int count, bool written,
 /* An array of segments, then an array of the pages that they consist of. */
 static noinline struct bio_vec *nvmep_segments_alloc(unsigned int count)
 {
-	return kvmalloc(count * (sizeof(struct bio_vec) + sizeof(struct page *)),
-			GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	size_t bytes = count * (sizeof(struct bio_vec) + sizeof(struct page *));
+	gfp_t flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+
+	/* Never from vmalloc() anyway: kmalloc() is cheaper. */
+	if (bytes <= PAGE_SIZE)
+		return kmalloc(bytes, flags);
+	return kvmalloc(bytes, flags);
 }
 
 /**
