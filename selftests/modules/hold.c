@@ -2,8 +2,8 @@
 /*
  * Holds a lock that nvme-peer needs to revoke doorbells, as a process whose
  * page fault is served by a hung server does, or a driver that moves memory.
- * Or one that it must not need to find a route: the recovery from a PCI error
- * holds it.
+ * Or one that it must not need: the recovery from a PCI error holds that of
+ * buses, the reset of a sibling that of their port.
  */
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
@@ -52,6 +52,24 @@ static int test_hold_buses(u32 ms)
 	return 0;
 }
 
+static int test_hold_port(const struct nvmep_test_hold *hold)
+{
+	struct pci_dev *pdev = test_find_function(&hold->pci_address);
+	struct pci_dev *port = pdev ? pci_upstream_bridge(pdev) : NULL;
+	unsigned int siblings;
+
+	if (port) {
+		device_lock(&port->dev);
+		siblings = pdev->multifunction;
+		pdev->multifunction = hold->siblings;
+		msleep_interruptible(hold->ms);
+		pdev->multifunction = siblings;
+		device_unlock(&port->dev);
+	}
+	pci_dev_put(pdev);
+	return port ? 0 : -ENODEV;
+}
+
 /* A signal ends it early. */
 int test_hold(const struct nvmep_test_hold *hold)
 {
@@ -59,6 +77,8 @@ int test_hold(const struct nvmep_test_hold *hold)
 		return test_hold_resv(hold->dmabuf_fd, hold->ms);
 	if (hold->dmabuf_fd == NVMEP_TEST_HOLD_BUSES)
 		return test_hold_buses(hold->ms);
+	if (hold->dmabuf_fd == NVMEP_TEST_HOLD_PORT)
+		return test_hold_port(hold);
 	test_hold_mmap(hold->ms);
 	return 0;
 }

@@ -31,6 +31,7 @@ union test_argument {
 	struct nvmep_test_stall stall;
 	struct nvmep_test_hold hold;
 	struct nvmep_test_unique_id unique_id;
+	struct nvmep_test_maps maps;
 	struct nvme_peer_pci_address pci_address;
 	u32 ms;
 };
@@ -58,6 +59,7 @@ static int test_release(struct inode *inode, struct file *filp)
 	test_watchpoint_end(file);
 	test_stall_end(file);
 	test_slow_map_end(file);
+	test_queue_map_end(file);
 	test_sleep_end(file);
 	mutex_unlock(&file->lock);
 	mutex_destroy(&file->lock);
@@ -125,6 +127,10 @@ static int test_dispatch(struct test_file *file, unsigned int cmd,
 		return 0;
 	case NVMEP_TEST_SLOW_MAP:
 		return test_slow_map(file, argument->ms);
+	case NVMEP_TEST_QUEUE_MAP:
+		return test_queue_map(file);
+	case NVMEP_TEST_QUEUE_MAPS:
+		return test_queue_map_read(file, &argument->maps);
 	case NVMEP_TEST_HOLD:
 		return test_hold(&argument->hold);
 	default:

@@ -315,17 +315,24 @@ struct nvmep_test_error {
  * struct nvmep_test_hold - hold a lock in the calling thread
  * @dmabuf_fd: in: hold the reservation lock of this dma-buf; -1: hold the
  *	caller's mmap lock for writing; NVMEP_TEST_HOLD_BUSES: hold the kernel's
- *	lock of PCI buses for reading
+ *	lock of PCI buses for reading; NVMEP_TEST_HOLD_PORT: hold the device lock
+ *	of the port above a function
  * @ms: in: for how long; a signal ends it
+ * @pci_address: in: NVMEP_TEST_HOLD_PORT: the function
+ * @siblings: in: NVMEP_TEST_HOLD_PORT: 1: the function appears to share its bus
+ *	with other functions meanwhile
  */
 struct nvmep_test_hold {
 	__s32 dmabuf_fd;
 	__u32 ms;
+	struct nvme_peer_pci_address pci_address;
+	__u32 siblings;
 };
 
 #define NVMEP_TEST_HOLD		_IOW('T', 25, struct nvmep_test_hold)
 
 #define NVMEP_TEST_HOLD_BUSES	(-2)
+#define NVMEP_TEST_HOLD_PORT	(-3)
 
 /*
  * The next importer that has PCI P2PDMA map memory for it sleeps before, for so
@@ -348,5 +355,23 @@ struct nvmep_test_unique_id {
 };
 
 #define NVMEP_TEST_UNIQUE_ID	_IOWR('T', 26, struct nvmep_test_unique_id)
+
+/*
+ * Read each map of CPUs to queues of nvme-peer's while it is made, until the
+ * file is closed. ENOENT: it cannot be read in this build.
+ */
+#define NVMEP_TEST_QUEUE_MAP	_IO('T', 28)
+
+/**
+ * struct nvmep_test_maps - what was in the maps
+ * @seen: out: times that a map was read
+ * @invalid: out: entries that were not the index of one of its queues
+ */
+struct nvmep_test_maps {
+	__u32 seen;
+	__u32 invalid;
+};
+
+#define NVMEP_TEST_QUEUE_MAPS	_IOR('T', 29, struct nvmep_test_maps)
 
 #endif /* _NVMEP_TEST_H */

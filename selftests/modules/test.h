@@ -16,6 +16,7 @@ struct dma_fence;
 struct page;
 struct pci_dev;
 struct test_importer;
+struct test_queue_map;
 struct test_slow_map;
 struct test_stall;
 struct test_watchpoint;
@@ -30,6 +31,7 @@ struct test_watchpoint;
  * @watchpoint: the word that is watched, NULL for none
  * @stall: the function at which a thread is stalled, NULL for none
  * @slow_map: delays a mapping, NULL if none
+ * @queue_map: reads maps of CPUs to queues, NULL if none
  * @sleeper: the only PCI function that is suspended, referenced; NULL: all are
  */
 struct test_file {
@@ -41,6 +43,7 @@ struct test_file {
 	struct test_watchpoint *watchpoint;
 	struct test_stall *stall;
 	struct test_slow_map *slow_map;
+	struct test_queue_map *queue_map;
 	struct pci_dev *sleeper;
 };
 
@@ -80,6 +83,10 @@ int test_hold(const struct nvmep_test_hold *hold);
 
 int test_slow_map(struct test_file *file, u32 ms);
 void test_slow_map_end(struct test_file *file);
+
+int test_queue_map(struct test_file *file);
+int test_queue_map_read(struct test_file *file, struct nvmep_test_maps *maps);
+void test_queue_map_end(struct test_file *file);
 
 int test_unique_id(struct nvmep_test_unique_id *id);
 

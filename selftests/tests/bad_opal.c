@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <linux/sed-opal.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -127,6 +128,53 @@ TEST_F(bad_opal, unlocked_after_sleep_only)
 	EXPECT_EQ(0, np_bad_read_disk(&self->bad, self->bytes));
 	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
 	EXPECT_EQ(hits, np_bad_hits(&self->bad, 0));
+}
+
+/**
+ * struct question - a status of Opal that a thread asks for
+ * @disk: open file of the disk
+ * @ret: of the ioctl
+ */
+struct question {
+	int disk;
+	int ret;
+};
+
+static void *ask_thread(void *argument)
+{
+	struct question *question = argument;
+	struct opal_status status;
+
+	question->ret = np_ioctl(question->disk, IOC_OPAL_GET_STATUS, &status);
+	return NULL;
+}
+
+/*
+ * An ioctl may wait for a page of its caller under the lock that the unlock after sleep takes,
+ * and that page for this disk: none begins before the disk is unlocked.
+ */
+TEST_F(bad_opal, ioctl_waits_for_unlock_after_sleep)
+{
+	struct opal_status status;
+	struct question question;
+	pthread_t thread;
+	int test;
+
+	ASSERT_EQ(0, bind_with_security(&self->bad));
+	ASSERT_EQ(0, wait_status(&self->bad, &status));
+	question.disk = self->bad.disk;
+	test = np_sleep_begin(self->bad.address);
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(0, np_suspend());
+	np_sleep_end(test);
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, ask_thread, &question));
+	np_sleep_ms(500);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, question.ret);
 }
 
 TEST_HARNESS_MAIN

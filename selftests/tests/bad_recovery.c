@@ -452,6 +452,75 @@ TEST_F(bad_recovery, capabilities_of_all_ones_are_refused)
 	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_WORKS));
 }
 
+/**
+ * struct port - holds the device lock of the port above a function
+ * @thread: holds it
+ * @hold: for how long, and above which function
+ */
+struct port {
+	pthread_t thread;
+	struct nvmep_test_hold hold;
+};
+
+static void *hold_port_thread(void *argument)
+{
+	struct port *port = argument;
+	int test = np_test_open();
+	int ret = np_ioctl(test, NVMEP_TEST_HOLD, &port->hold);
+
+	close(test);
+	return (void *)(intptr_t)ret;
+}
+
+/* Returns after a while: then the lock is held. */
+static int hold_port(struct port *port, const char *address, uint32_t ms, uint32_t siblings)
+{
+	port->hold = (struct nvmep_test_hold){
+		.dmabuf_fd = NVMEP_TEST_HOLD_PORT, .ms = ms, .siblings = siblings,
+		.pci_address = np_parse_address(address),
+	};
+	if (pthread_create(&port->thread, NULL, hold_port_thread, port))
+		return -EAGAIN;
+	np_sleep_ms(100);
+	return 0;
+}
+
+/* It may be a bus reset, during which no other thread may use the port. */
+TEST_F(bad_recovery, function_reset_waits_for_its_port)
+{
+	struct port port;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_CURED, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MODE, BADCTRL_FATAL));
+	ASSERT_EQ(0, hold_port(&port, self->bad.address, 1500, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
+	np_sleep_ms(1000);
+	EXPECT_EQ(0, np_bad_get(&self->bad, BADCTRL_RESETS));
+	pthread_join(port.thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
+	pthread_join(thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
+	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+}
+
+/* The reset of a sibling, which may hang, holds the lock of their port. */
+TEST_F(bad_recovery, function_reset_does_not_wait_for_siblings)
+{
+	struct port port;
+	void *ret;
+
+	ASSERT_EQ(0, hold_port(&port, self->bad.address, 5000, 1));
+	EXPECT_EQ(0, fail_to_start(&self->bad, BADCTRL_FATAL, 1));
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(port.thread, NULL));
+	pthread_join(port.thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
+	EXPECT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+}
+
 /* A function reset would help, but an empty reset_method forbids it. */
 TEST_F(bad_recovery, empty_reset_method_forbids_function_reset)
 {

@@ -10,11 +10,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -519,7 +522,8 @@ static void *import_on_cpu_1(void *argument)
 	/* A stall blocks the CPU. */
 	waiting->ret = np_run_on(1);
 	if (!waiting->ret)
-		waiting->ret = np_import(waiting->ctrl_fd, waiting->dmabuf, 0, &import);
+		waiting->ret = np_import(waiting->ctrl_fd, waiting->dmabuf, 0, &import) ?:
+			       np_release(waiting->ctrl_fd, import.handle);
 	return NULL;
 }
 
@@ -577,6 +581,33 @@ TEST_F(import, memory_taken_back_before_its_fence_is_not_imported)
 	close(waiting.dmabuf);
 }
 
+/*
+ * Reset work takes the lock of the peers, so no call allocates memory under it, which may wait for
+ * I/O to this disk. The import is stalled where it allocates the handle; another call takes the lock.
+ */
+TEST_F_TIMEOUT(import, handle_is_allocated_without_lock_of_peers, 60)
+{
+	struct nvmep_test_stall allocation = {
+		.function = "__xa_alloc",
+		.after = "nvmep_buf_charge",
+	};
+	struct waiting waiting = { .ctrl_fd = self->ctrl.fd, .dmabuf = self->whole.fd };
+	int stall = np_stall(&allocation);
+	int64_t start;
+
+	ASSERT_LE(0, stall);
+	ASSERT_EQ(0, np_run_on(0));
+	ASSERT_EQ(0, pthread_create(&waiting.thread, NULL, import_on_cpu_1, &waiting));
+	EXPECT_EQ(0, np_wait_stalled(stall));
+	start = np_now_ms();
+	EXPECT_EQ(-ENOENT, np_release(self->ctrl.fd, ~0U));
+	EXPECT_GT(1000, np_now_ms() - start);
+	EXPECT_EQ(0, np_ioctl(stall, NVMEP_TEST_GO, NULL));
+	pthread_join(waiting.thread, NULL);
+	EXPECT_EQ(0, waiting.ret);
+	close(stall);
+}
+
 /* --- locked memory --------------------------------------------------------------- */
 
 /*
@@ -606,6 +637,74 @@ static int import_with_limit(int ctrl_fd)
 TEST_F(import, imports_count_as_locked_memory)
 {
 	EXPECT_EQ(0, np_in_child(import_with_limit, self->ctrl.fd));
+}
+
+/* Becomes @user with CAP_SYS_RAWIO only. */
+static int become(uid_t user)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = {
+		{ .effective = 1U << CAP_SYS_RAWIO, .permitted = 1U << CAP_SYS_RAWIO },
+	};
+
+	return prctl(PR_SET_KEEPCAPS, 1) || setresuid(user, user, user) ||
+	       syscall(SYS_capset, &header, data) ? -errno : 0;
+}
+
+/*
+ * A queue pair keeps the exposed buffer of a closed node, which counts until it is closed.
+ * Returns 0, or which step has failed.
+ */
+static int close_node_with_limit(int ctrl_fd)
+{
+	struct nvme_peer_buf_import first, second;
+	struct nvme_peer_qp_create pair;
+	int dmabuf = np_test_export(PAGES, 0);
+	uint64_t addresses[PAGES];
+	struct np_ctrl other;
+	uint32_t count;
+
+	if (np_ctrl_open(&other, "np0") || np_limit_locked(PAGES) || become(NOBODY))
+		return 1;
+	if (np_import(other.fd, dmabuf, 0, &first) ||
+	    table(other.fd, first.handle, addresses, &count) ||
+	    np_qp_create(other.fd, ENTRIES, &pair))
+		return 2;
+	np_ctrl_close(&other);
+	if (np_import(ctrl_fd, dmabuf, 0, &second) != -ENOBUFS)
+		return 3;
+	close(pair.qp_fd);
+	if (np_import(ctrl_fd, dmabuf, 0, &second))
+		return 4;
+	return np_release(ctrl_fd, second.handle) ? 5 : 0;
+}
+
+/* The same of a buffer that its exporter takes back: unmapped, it counts no more. */
+static int invalidate_with_limit(int ctrl_fd)
+{
+	int dmabuf = np_test_export(PAGES, 0), test = np_test_open();
+	struct nvmep_test_move move = { .fd = dmabuf };
+	struct nvme_peer_buf_import first, second;
+
+	if (np_limit_locked(PAGES) || setresuid(NOBODY, NOBODY, NOBODY))
+		return 1;
+	if (np_import(ctrl_fd, dmabuf, 0, &first))
+		return 2;
+	if (np_ioctl(test, NVMEP_TEST_MOVE, &move) || !wait_unmapped(test, dmabuf))
+		return 3;
+	if (np_import(ctrl_fd, dmabuf, 0, &second))
+		return 4;
+	return np_release(ctrl_fd, first.handle) || np_release(ctrl_fd, second.handle) ? 5 : 0;
+}
+
+TEST_F(import, invalidated_buffer_is_not_locked_memory)
+{
+	EXPECT_EQ(0, np_in_child(invalidate_with_limit, self->ctrl.fd));
+}
+
+TEST_F(import, locked_memory_counts_until_last_queue_pair)
+{
+	EXPECT_EQ(0, np_in_child(close_node_with_limit, self->ctrl.fd));
 }
 
 TEST_F(import, locked_memory_is_unlimited_with_ipc_lock)

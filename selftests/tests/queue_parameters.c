@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The parameter io_queue_depth, with the in-tree driver's meaning: the entries of each queue.
+ * The parameter io_queue_depth, with the in-tree driver's meaning: the entries of each queue; and
+ * the map of CPUs to queues.
  *
  * iommu: on
  * timeout: 60
@@ -109,6 +110,24 @@ TEST_F(queue_parameters, depth_has_limits)
 	EXPECT_EQ(2, attribute("/sys/class/nvme-peer/nvmep%d/sqsize", &self->ctrl));
 	EXPECT_EQ(0, transfer(self, true));
 	EXPECT_EQ(0, transfer(self, false));
+}
+
+/* The block layer reads the map while it is made, when a CPU goes offline. */
+TEST_F(queue_parameters, map_has_queues_only_while_it_is_made)
+{
+	struct nvmep_test_maps maps;
+	int test = np_test_open(), ret;
+
+	ASSERT_LE(0, test);
+	ret = np_ioctl(test, NVMEP_TEST_QUEUE_MAP, NULL);
+	if (ret == -ENOENT)
+		SKIP(return, "the function is inlined in this build");
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(0, bind_again(self));
+	EXPECT_EQ(0, np_ioctl(test, NVMEP_TEST_QUEUE_MAPS, &maps));
+	EXPECT_LE(1, maps.seen);
+	EXPECT_EQ(0, maps.invalid);
+	close(test);
 }
 
 TEST_HARNESS_MAIN
