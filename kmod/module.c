@@ -65,8 +65,8 @@ struct workqueue_struct *nvmep_health_wq;
 
 /*
  * Without a rescuer: mmu notifiers, importers and file systems, which its works
- * call, may wait for memory.  Only the removal of namespaces waits for a work
- * without a time limit.
+ * call, may wait for memory.  Only unbinding waits for a work without a time
+ * limit.
  */
 struct workqueue_struct *nvmep_revoke_wq;
 

@@ -288,7 +288,7 @@ void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
 	memflags = memalloc_noio_save();
 	id = kmalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
 	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry) {
-		if (!nvmep_has_blocks(&ns->ids))
+		if (ns->removed || !nvmep_has_blocks(&ns->ids))
 			continue;
 		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 		if (id && !nvmep_reread_identify(ctrl, ns->nsid, id) &&

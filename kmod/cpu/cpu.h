@@ -45,14 +45,15 @@ struct request_queue;
  * @dead_work: marks the disks of a controller dead that has ended
  * @effects_lock: serializes operations that block peers:
  *	nvmep_user_execute_peers_blocked() and nvmep_queue_split_set()
- * @scan_lock: serializes scans, exclusive commands and removal of namespaces
+ * @scan_lock: serializes scans, exclusive commands and unbinding.  A namespace
+ *	is linked and unlinked under it
  * @scans: guarded by @scan_lock: sequence number of the last scan
  * @scan_generation: guarded by @scan_lock: generation in which the current scan
  *	began
  * @scan_again: guarded by @scan_lock: the current scan has to be retried, as it
  *	could not identify or add a namespace
- * @scan_duplicate: guarded by @scan_lock: the current scan found a namespace
- *	with the identifiers of another one
+ * @removals: namespaces that are being removed; changes under @scan_lock;
+ *	READ_ONCE()
  * @scan_unverified: guarded by @scan_lock: the current scan could not identify
  *	a known namespace, so its format may have changed
  * @scan_failures: guarded by @scan_lock: failed scans since the last complete
@@ -94,7 +95,7 @@ struct nvmep_cpu {
 	u64 scans;
 	u32 scan_generation;
 	bool scan_again;
-	bool scan_duplicate;
+	unsigned int removals;
 	bool scan_unverified;
 	unsigned int scan_failures;
 	struct xarray ignored;

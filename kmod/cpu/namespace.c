@@ -2,7 +2,7 @@
 /*
  * Lifetime of a namespace: allocation, disk, link in the list, removal.
  *
- * Namespaces are added and removed under scan_lock.  The list may be walked
+ * Namespaces are linked and unlinked under scan_lock.  The list may be walked
  * - under scan_lock;
  * - under namespaces_lock, by code that must not wait for a scan; or
  * - under namespaces_srcu, by I/O submission and polling.  Removal waits for
@@ -18,8 +18,10 @@
 #include "core/reset.h"
 #include "cpu.h"
 #include "identify.h"
+#include "module.h"
 #include "namespace.h"
 #include "node.h"
+#include "scan.h"
 #include "sysfs.h"
 
 /* Jiffies between reads of the blocks in use, as in the in-tree driver. */
@@ -184,6 +186,8 @@ void nvmep_ns_free_disk(struct gendisk *disk)
 	nvmep_ns_free(disk->private_data);
 }
 
+static void nvmep_ns_remove_work(struct work_struct *work);
+
 static struct nvmep_ns *nvmep_ns_alloc(struct nvmep_ctrl *ctrl, u32 nsid)
 {
 	struct nvmep_ns *ns = kzalloc(sizeof(*ns), GFP_KERNEL);
@@ -194,6 +198,7 @@ static struct nvmep_ns *nvmep_ns_alloc(struct nvmep_ctrl *ctrl, u32 nsid)
 	ns->ctrl = ctrl;
 	ns->nsid = nsid;
 	ns->block_shift = SECTOR_SHIFT;
+	INIT_WORK(&ns->remove_work, nvmep_ns_remove_work);
 	ratelimit_state_init(&ns->nuse_limit, NVMEP_NUSE_INTERVAL, 1);
 	ratelimit_set_flags(&ns->nuse_limit, RATELIMIT_MSG_ON_RELEASE);
 	disk = nvmep_alloc_disk(&ctrl->io_tags, NVMEP_DATA_BOUNDARY, ns);
@@ -333,15 +338,12 @@ err:
 	return ret;
 }
 
-/**
- * nvmep_ns_remove() - remove a namespace
- * @ns: namespace; scan_lock is held
- *
+/*
  * The namespace stays linked until its disk is deleted.  del_gendisk() waits
  * for I/O, and if the controller stops meanwhile, only linked namespaces are
  * unquiesced or failed: unlinking first would deadlock.
  */
-void nvmep_ns_remove(struct nvmep_ns *ns)
+static void nvmep_ns_delete_disk(struct nvmep_ns *ns)
 {
 	nvmep_node_remove_ns(ns);
 	nvmep_fault_inject_remove(&ns->failures.fault);
@@ -349,6 +351,15 @@ void nvmep_ns_remove(struct nvmep_ns *ns)
 	blk_mq_kick_requeue_list(ns->queue);
 	del_gendisk(ns->disk);
 	nvmep_ns_release_identity(ns);
+}
+
+/**
+ * nvmep_ns_remove() - remove a namespace of a controller that is unbound
+ * @ns: namespace that is not being removed; scan_lock is held
+ */
+void nvmep_ns_remove(struct nvmep_ns *ns)
+{
+	nvmep_ns_delete_disk(ns);
 	nvmep_ns_unlink(ns);
 	put_disk(ns->disk);
 }
@@ -369,31 +380,97 @@ void nvmep_ns_mark_dead(struct nvmep_ns *ns)
 	set_capacity(ns->disk, 0);
 }
 
-/**
- * nvmep_ns_remove_dead() - remove a namespace that the controller no longer has
- * @ns: namespace; scan_lock is held
- *
- * Its identifier may belong to another namespace by now.  Queued requests and
- * dirty page cache fail rather than reach that one.
- */
-void nvmep_ns_remove_dead(struct nvmep_ns *ns)
+/* Its NSID may be free for another namespace, which a scan adds. */
+static void nvmep_ns_end_removal(struct nvmep_ns *ns)
 {
-	blk_mq_quiesce_queue(ns->queue);
-	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
-	blk_mq_unquiesce_queue(ns->queue);
+	struct nvmep_ctrl *ctrl = ns->ctrl;
+	struct nvmep_cpu *cpu = ctrl->cpu;
+
+	mutex_lock(&cpu->scan_lock);
+	nvmep_ns_unlink(ns);
+	WRITE_ONCE(cpu->removals, cpu->removals - 1);
+	if (!xa_empty(&cpu->ignored))
+		nvmep_scan(ctrl);
+	mutex_unlock(&cpu->scan_lock);
+	wake_up_all(&ctrl->state_wait);
+}
+
+/*
+ * Marking the disk dead and deleting it wait for s_umount of its file system,
+ * which a process may hold without a time limit, as umount() of a file system
+ * whose FUSE server does not answer.  So this takes scan_lock only afterwards.
+ */
+static void nvmep_ns_remove_work(struct work_struct *work)
+{
+	struct nvmep_ns *ns = container_of(work, struct nvmep_ns, remove_work);
+
 	nvmep_ns_mark_dead(ns);
 	/* Marking the disk dead has begun to freeze its queue. */
 	nvmep_freeze_wait(ns->ctrl, ns->queue);
-	nvmep_ns_remove(ns);
+	nvmep_ns_delete_disk(ns);
+	nvmep_ns_end_removal(ns);
+	put_disk(ns->disk);
 }
 
-/* Under scan_lock or namespaces_srcu.  NULL if there is none. */
+/**
+ * nvmep_ns_begin_removal() - remove a namespace that the controller no longer
+ *	has
+ * @ns: namespace that is not being removed; scan_lock is held
+ *
+ * Its identifier may belong to another namespace by now.  Queued requests and
+ * dirty page cache fail rather than reach that one.  Its disk exists until a
+ * work has deleted it.
+ */
+void nvmep_ns_begin_removal(struct nvmep_ns *ns)
+{
+	struct nvmep_cpu *cpu = ns->ctrl->cpu;
+
+	lockdep_assert_held(&cpu->scan_lock);
+
+	blk_mq_quiesce_queue(ns->queue);
+	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
+	blk_mq_unquiesce_queue(ns->queue);
+	ns->removed = true;
+	WRITE_ONCE(cpu->removals, cpu->removals + 1);
+	queue_work(nvmep_revoke_wq, &ns->remove_work);
+}
+
+/**
+ * nvmep_ns_wait_removals() - wait until no namespace is being removed
+ * @ctrl: controller in a state in which no scan runs; scan_lock is not held
+ */
+void nvmep_ns_wait_removals(struct nvmep_ctrl *ctrl)
+{
+	wait_event(ctrl->state_wait, !READ_ONCE(ctrl->cpu->removals));
+}
+
+/*
+ * Under scan_lock or namespaces_srcu.  NULL if there is none; perhaps one that
+ * is being removed.
+ */
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
 {
 	RCU_LOCKDEP_WARN(!srcu_read_lock_held(&ctrl->cpu->namespaces_srcu) &&
 			 !lockdep_is_held(&ctrl->cpu->scan_lock),
 			 "namespace may be freed");
 	return xa_load(&ctrl->cpu->by_nsid, nsid);
+}
+
+/* One that is being removed does not count. */
+static struct nvmep_ns *nvmep_ns_only(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_ns *ns, *only = NULL;
+
+	lockdep_assert_held(&ctrl->cpu->scan_lock);
+
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry) {
+		if (ns->removed)
+			continue;
+		if (only)
+			return ERR_PTR(-EINVAL);
+		only = ns;
+	}
+	return only ?: ERR_PTR(-ENOTTY);
 }
 
 /**
@@ -408,19 +485,13 @@ struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid)
  */
 struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl)
 {
-	struct list_head *namespaces = &ctrl->cpu->namespaces;
 	struct nvmep_ns *ns;
 
 	if (mutex_lock_killable(&ctrl->cpu->scan_lock))
 		return ERR_PTR(-EINTR);
-	if (list_empty(namespaces)) {
-		ns = ERR_PTR(-ENOTTY);
-	} else if (!list_is_singular(namespaces)) {
-		ns = ERR_PTR(-EINVAL);
-	} else {
-		ns = list_first_entry(namespaces, struct nvmep_ns, entry);
+	ns = nvmep_ns_only(ctrl);
+	if (!IS_ERR(ns))
 		get_device(disk_to_dev(ns->disk));
-	}
 	mutex_unlock(&ctrl->cpu->scan_lock);
 	return ns;
 }

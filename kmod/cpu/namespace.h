@@ -11,6 +11,7 @@
 #include <linux/device.h>
 #include <linux/list.h>
 #include <linux/ratelimit.h>
+#include <linux/workqueue.h>
 
 #include "compat.h"
 #include "core/request.h"
@@ -49,6 +50,9 @@ enum nvmep_ns_format {
  * @queue: const: request queue of @disk
  * @entry: link in cpu->namespaces, guarded as that list is
  * @scan: guarded by scan_lock: number of the last scan that found it
+ * @removed: guarded by scan_lock: the controller no longer has it, and
+ *	@remove_work deletes its disk
+ * @remove_work: runs nvmep_ns_remove_work()
  * @limits: guarded by scan_lock: limits applied to @queue, all 0 before the
  *	first time
  * @format: written while @queue is frozen or quiesced, read on dispatch
@@ -73,7 +77,8 @@ enum nvmep_ns_format {
  * @failures: error and retry counters; see struct nvmep_failures for access
  * @device: class device ngpXnY; holds a reference to @disk
  * @cdev: character device of @device
- * @has_node: guarded by scan_lock: @cdev and @device were added
+ * @has_node: @cdev and @device were added; used by the scan that adds the
+ *	namespace, then by its removal
  */
 struct nvmep_ns {
 	struct nvmep_ctrl *ctrl;
@@ -82,6 +87,8 @@ struct nvmep_ns {
 	struct request_queue *queue;
 	struct list_head entry;
 	u64 scan;
+	bool removed;
+	struct work_struct remove_work;
 	struct nvmep_limits limits;
 
 	enum nvmep_ns_format format;
@@ -110,7 +117,8 @@ int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id);
 void nvmep_ns_remove(struct nvmep_ns *ns);
 void nvmep_ns_mark_dead(struct nvmep_ns *ns);
-void nvmep_ns_remove_dead(struct nvmep_ns *ns);
+void nvmep_ns_begin_removal(struct nvmep_ns *ns);
+void nvmep_ns_wait_removals(struct nvmep_ctrl *ctrl);
 void nvmep_ns_free_disk(struct gendisk *disk);
 struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl);
 void nvmep_ns_put(struct nvmep_ns *ns);

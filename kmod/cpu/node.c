@@ -253,9 +253,7 @@ int nvmep_node_add_ns(struct nvmep_ns *ns)
 	return ret;
 }
 
-/*
- * Removes /dev/ngpXnY, if it was added, under scan_lock; open files stay valid.
- */
+/* Removes /dev/ngpXnY, if it was added; open files stay valid. */
 void nvmep_node_remove_ns(struct nvmep_ns *ns)
 {
 	if (!ns->has_node)

@@ -128,14 +128,14 @@ static void nvmep_scan_ignored_end(struct nvmep_ctrl *ctrl)
 	}
 }
 
+/*
+ * The end of the removal queues a scan, which adds namespaces that have to wait
+ * for it: one with the same NSID, or a duplicate.
+ */
 static void nvmep_scan_remove(struct nvmep_ns *ns, const char *what)
 {
-	struct nvmep_cpu *cpu = ns->ctrl->cpu;
-
 	nvmep_scan_stop_peers(ns->ctrl, ns->nsid, what);
-	nvmep_ns_remove_dead(ns);
-	/* A duplicate may have been one of this namespace: scan again. */
-	cpu->scan_again |= cpu->scan_duplicate;
+	nvmep_ns_begin_removal(ns);
 }
 
 static void nvmep_scan_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
@@ -155,11 +155,13 @@ static void nvmep_scan_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 	int ret;
 
 	nvmep_scan_ignored(ctrl, nsid, id, ids);
+	/* The disk of a namespace that is being removed has the same name. */
+	if (nvmep_ns_find(ctrl, nsid))
+		return;
 	ret = nvmep_ns_add(ctrl, nsid, scan, id, ids);
 	if (!ret)
 		kfree(xa_erase(&ctrl->cpu->ignored, nsid));
 	ctrl->cpu->scan_again |= ret == -ENOMEM;
-	ctrl->cpu->scan_duplicate |= ret == -EEXIST;
 }
 
 /* @ns: the namespace with this identifier before the scan, or NULL. */
@@ -262,6 +264,9 @@ static int nvmep_scan_one(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan)
 	/* The wait of removal must not take as long as all of them. */
 	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
 		return -EINTR;
+	/* Its identifier belongs to another namespace now, or to none. */
+	if (ns && ns->removed)
+		ns = NULL;
 	id = kzalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
 	if (!id)
 		return -ENOMEM;
@@ -313,16 +318,12 @@ static int nvmep_scan_list(struct nvmep_ctrl *ctrl, __le32 *list, u64 scan)
 	}
 }
 
-/*
- * A namespace that has got another NSID was a duplicate of the one that is
- * removed here: the next scan adds it.
- */
 static void nvmep_scan_remove_missing(struct nvmep_ctrl *ctrl, u64 scan)
 {
-	struct nvmep_ns *ns, *next;
+	struct nvmep_ns *ns;
 
-	list_for_each_entry_safe(ns, next, &ctrl->cpu->namespaces, entry)
-		if (ns->scan != scan)
+	list_for_each_entry(ns, &ctrl->cpu->namespaces, entry)
+		if (!ns->removed && ns->scan != scan)
 			nvmep_scan_remove(ns, "no longer reported");
 }
 
@@ -417,7 +418,6 @@ static int nvmep_scan_locked(struct nvmep_ctrl *ctrl)
 	updated = nvmep_queues_update(ctrl);
 	cpu->scan_again = false;
 	nvmep_requeue_scan_begin(ctrl);
-	cpu->scan_duplicate = false;
 	cpu->scan_unverified = false;
 	list = kmalloc(NVME_IDENTIFY_DATA_SIZE, GFP_KERNEL);
 	if (list)
@@ -481,6 +481,7 @@ void nvmep_namespaces_remove(struct nvmep_ctrl *ctrl)
 	cancel_delayed_work_sync(&ctrl->cpu->scan_retry_work);
 	cancel_work_sync(&ctrl->cpu->scan_work);
 	flush_work(&ctrl->cpu->dead_work);
+	nvmep_ns_wait_removals(ctrl);
 	nvmep_hwmon_remove(ctrl);
 	flush_delayed_work(&ctrl->cpu->requeue_work);
 	nvmep_requeue_submit(ctrl);

@@ -13,11 +13,13 @@
 #include <glob.h>
 #include <linux/blkpg.h>
 #include <linux/fs.h>
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -1080,6 +1082,179 @@ TEST_F(bad_identify, queued_request_not_sent_to_new_namespace)
 	}
 	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
 }
+
+/* --- removal during an unmount ------------------------------------------------------------ */
+
+/**
+ * struct fuse_mount - a file system on namespace 2 whose server is the test
+ * @fd: /dev/fuse; closing it ends all waits for the server
+ * @unmount: process in umount(), which waits for the server and holds s_umount
+ */
+struct fuse_mount {
+	int fd;
+	pid_t unmount;
+};
+
+/* Reads requests up to one with @opcode, and returns its identifier, or 0. */
+static uint64_t fuse_request(int fd, uint32_t opcode)
+{
+	static union {
+		struct fuse_in_header header;
+		char bytes[64 << 10];
+	} request;
+
+	do {
+		if (read(fd, &request, sizeof(request)) < (ssize_t)sizeof(request.header))
+			return 0;
+	} while (request.header.opcode != opcode);
+	return request.header.unique;
+}
+
+static int fuse_answer_init(int fd)
+{
+	struct {
+		struct fuse_out_header header;
+		struct fuse_init_out init;
+	} reply = {
+		.header = { .len = sizeof(reply), .unique = fuse_request(fd, FUSE_INIT) },
+		.init = {
+			.major = FUSE_KERNEL_VERSION,
+			.minor = FUSE_KERNEL_MINOR_VERSION,
+			.max_write = 4096,
+		},
+	};
+
+	return write(fd, &reply, sizeof(reply)) == sizeof(reply) ? 0 : -EIO;
+}
+
+/* Mounts namespace 2 and begins to unmount it. Returns -ENODEV in a kernel without FUSE. */
+static int fuse_hold(struct fuse_mount *mounted, const struct np_bad *bad)
+{
+	char disk[64], path[] = "/tmp/fuse.XXXXXX", options[96];
+
+	if (system("modprobe -q fuse") || access("/dev/fuse", F_OK))
+		return -ENODEV;
+	mounted->fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (mounted->fd < 0 || !mkdtemp(path))
+		return -errno;
+	snprintf(disk, sizeof(disk), "/dev/nvmep%dn2", bad->ctrl.instance);
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,blksize=512",
+		 mounted->fd);
+	if (mount(disk, path, "fuseblk", 0, options))
+		return -errno;
+	if (fuse_answer_init(mounted->fd))
+		return -EIO;
+	mounted->unmount = fork();
+	if (!mounted->unmount) {
+		close(mounted->fd);
+		_exit(umount2(path, 0) || rmdir(path));
+	}
+	return mounted->unmount < 0 || !fuse_request(mounted->fd, FUSE_DESTROY) ? -EIO : 0;
+}
+
+static int fuse_release(struct fuse_mount *mounted)
+{
+	int status;
+
+	close(mounted->fd);
+	return waitpid(mounted->unmount, &status, 0) != mounted->unmount ? -errno : status;
+}
+
+/* Namespaces @active, and the driver is notified. */
+static int change_active(struct np_bad *bad, uint32_t active)
+{
+	return np_bad_set(bad, BADCTRL_ACTIVE, active) ?:
+	       np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
+}
+
+/* Opens a queue pair as soon as a scan has succeeded. */
+static int open_pair(struct np_bad *bad, struct np_qp *qp)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int ret;
+
+	while ((ret = np_qp_open(qp, bad->ctrl.fd, 16)) == -EAGAIN && np_now_ms() < end)
+		np_sleep_ms(10);
+	return ret;
+}
+
+/* Waits until the disk of a namespace can be read. */
+static int wait_disk(struct np_bad *bad, const char *format, void *bytes)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int disk, ret;
+
+	do {
+		disk = np_open_node(&bad->ctrl, format, O_RDONLY | O_DIRECT);
+		ret = disk < 0 ? disk : np_disk_read(disk, bytes, NP_PAGE, 0);
+		if (disk >= 0)
+			close(disk);
+		np_sleep_ms(10);
+	} while (ret && np_now_ms() < end);
+	return ret;
+}
+
+/*
+ * The removal of a disk waits for s_umount of its file system. Scans do not: they add
+ * namespaces, and owners of queue pairs do not wait. One with the same NSID has to wait.
+ */
+TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
+{
+	struct fuse_mount mounted;
+	struct np_qp qp;
+	int ret;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
+	ASSERT_EQ(0, open_pair(&self->bad, &qp));
+	ret = fuse_hold(&mounted, &self->bad);
+	if (ret == -ENODEV)
+		SKIP(return, "no FUSE in this kernel");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, change_active(&self->bad, 5));
+	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn3", self->back));
+	EXPECT_EQ(0, np_qp_wait_state(&qp, NVME_PEER_QP_FAILED, NP_TIMEOUT_MS));
+	np_qp_close(&qp);
+	EXPECT_EQ(0, open_pair(&self->bad, &qp));
+	np_qp_close(&qp);
+	ASSERT_EQ(0, change_active(&self->bad, 0xf));
+	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn4", self->back));
+	EXPECT_EQ(0, fuse_release(&mounted));
+	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn2", self->back));
+	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 4));
+}
+
+static void *unbind_thread(void *argument)
+{
+	struct np_bad *bad = argument;
+
+	return (void *)(intptr_t)np_unbind(bad->address);
+}
+
+TEST_F(bad_identify, unbind_waits_for_removal)
+{
+	struct fuse_mount mounted;
+	pthread_t thread;
+	void *unbound;
+	int ret;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
+	ret = fuse_hold(&mounted, &self->bad);
+	if (ret == -ENODEV)
+		SKIP(return, "no FUSE in this kernel");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, change_active(&self->bad, 5));
+	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn3", self->back));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, unbind_thread, &self->bad));
+	np_sleep_ms(300);
+	EXPECT_EQ(EBUSY, pthread_tryjoin_np(thread, NULL));
+	EXPECT_EQ(0, fuse_release(&mounted));
+	pthread_join(thread, &unbound);
+	EXPECT_EQ(0, (intptr_t)unbound);
+}
+
+/* --- completions that do not match -------------------------------------------------------- */
 
 /*
  * With one command at a time, the next command has the same tag and another generation
