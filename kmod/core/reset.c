@@ -503,13 +503,17 @@ static int nvmep_ctrl_wait_live(struct nvmep_ctrl *ctrl, u32 generation)
 	return !ret && !back ? -EIO : ret;
 }
 
-/* As nvmep_ctrl_wait_live(), and waits for the end of reset work. */
+/* As nvmep_ctrl_wait_live(), and then waits for the end of reset work. */
 static int nvmep_ctrl_wait_reset(struct nvmep_ctrl *ctrl, u32 generation)
 {
 	int ret = nvmep_ctrl_wait_live(ctrl, generation);
 
-	/* Its last steps follow the change to LIVE. */
-	flush_work(&ctrl->reset_work);
+	/*
+	 * Its last steps follow the change to LIVE.  Not after a fatal signal:
+	 * a start may take hours.
+	 */
+	if (ret != -ERESTARTSYS)
+		flush_work(&ctrl->reset_work);
 	return ret;
 }
 

@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -590,6 +592,29 @@ TEST_F(bad_recovery, function_reset_interrupts_hung_reset)
 	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_RESETS));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, np_qp_run(&self->qp, &flush, NP_TIMEOUT_MS));
+}
+
+/* A start may take hours. The reset that the killed process has requested goes on. */
+TEST_F(bad_recovery, killed_process_does_not_wait_for_reset)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	pid_t child, ended;
+	int status;
+
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_IDENTIFY, BADCTRL_HOLD, 0, 1));
+	child = fork();
+	ASSERT_LE(0, child);
+	if (!child)
+		_exit(!!np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, kill(child, SIGKILL));
+	while (!(ended = waitpid(child, &status, WNOHANG)) && np_now_ms() < end)
+		np_sleep_ms(10);
+	EXPECT_EQ(child, ended);
+	EXPECT_EQ(0, polled(self->bad.ctrl.fd));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 }
 
 /* --- a link that fails ------------------------------------------------------------ */
