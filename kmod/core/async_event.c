@@ -8,6 +8,7 @@
 #include <linux/jiffies.h>
 #include <linux/kobject.h>
 #include <linux/log2.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "admin.h"
@@ -164,7 +165,7 @@ static void nvmep_async_event_notice(struct nvmep_ctrl *ctrl, u32 event)
 		ctrl->cpu_ops->scan(ctrl);
 		break;
 	case NVME_AER_NOTICE_FW_ACT_STARTING:
-		/* nvmep_async_event_work() has handled it already. */
+		/* nvmep_async_event_next() has handled it already. */
 		break;
 	default:
 		nvmep_async_event_other(ctrl, event);
@@ -303,11 +304,8 @@ static void *nvmep_async_event_read_log(struct nvmep_ctrl *ctrl, u32 event)
  * The controller masks an event type until its log page was read, so the page
  * is read before the next AER is sent (base specification 5.1.2).
  */
-static void nvmep_async_event_work(struct work_struct *work)
+static void nvmep_async_event_next(struct nvmep_ctrl *ctrl)
 {
-	struct nvmep_ctrl *ctrl = container_of(to_delayed_work(work),
-					       struct nvmep_ctrl,
-					       async_event_work);
 	static const struct nvme_error_slot no_log;
 	u32 generation = nvmep_ctrl_generation(ctrl);
 	u32 event = READ_ONCE(ctrl->event);
@@ -327,6 +325,21 @@ static void nvmep_async_event_work(struct work_struct *work)
 	nvmep_async_event_uevent(ctrl, event);
 	if (nvmep_ctrl_generation(ctrl) == generation)
 		nvmep_async_event_submit(ctrl);
+}
+
+/*
+ * If memory is short, one rescuer runs the event works and the scans of all
+ * controllers: as in a scan, an allocation that waits for I/O is a deadlock.
+ */
+static void nvmep_async_event_work(struct work_struct *work)
+{
+	struct nvmep_ctrl *ctrl = container_of(to_delayed_work(work),
+					       struct nvmep_ctrl,
+					       async_event_work);
+	unsigned int memflags = memalloc_noio_save();
+
+	nvmep_async_event_next(ctrl);
+	memalloc_noio_restore(memflags);
 }
 
 /* Under the lock: removal changes the state, then cancels the work. */

@@ -301,27 +301,19 @@ static bool nvmep_queues_resize(struct nvmep_ctrl *ctrl, unsigned int count)
 	return ctrl->io_tags.nr_hw_queues == count;
 }
 
-static bool nvmep_queues_update_drained(struct nvmep_ctrl *ctrl)
-{
-	return nvmep_queues_drain(ctrl) &&
-	       nvmep_queues_resize(ctrl, READ_ONCE(ctrl->cpu_queues_live));
-}
-
 /**
  * nvmep_queues_update() - adapt the tag set to the live queues
  * @ctrl: LIVE controller; scan_lock is held
  *
  * For a number that a reset has changed on its own.  Requests for a queue that
- * is gone enter the requeue list meanwhile.
+ * is gone enter the requeue list meanwhile.  The caller allocates without I/O:
+ * reclaim must not issue any to a frozen queue.
  *
  * Return: false if I/O in flight does not end, or the block layer lacks memory;
  * try again.
  */
 bool nvmep_queues_update(struct nvmep_ctrl *ctrl)
 {
-	unsigned int memflags;
-	bool done;
-
 	lockdep_assert_held(&ctrl->cpu->scan_lock);
 
 	if (ctrl->io_tags.nr_hw_queues == READ_ONCE(ctrl->cpu_queues_live)) {
@@ -329,11 +321,8 @@ bool nvmep_queues_update(struct nvmep_ctrl *ctrl)
 		nvmep_queues_set_affinity(ctrl);
 		return true;
 	}
-	/* Reclaim must not issue I/O to a frozen queue: it would deadlock. */
-	memflags = memalloc_noio_save();
-	done = nvmep_queues_update_drained(ctrl);
-	memalloc_noio_restore(memflags);
-	return done;
+	return nvmep_queues_drain(ctrl) &&
+	       nvmep_queues_resize(ctrl, READ_ONCE(ctrl->cpu_queues_live));
 }
 
 /* Why did nvmep_queues_freeze() fail? */

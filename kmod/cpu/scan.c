@@ -5,6 +5,7 @@
  */
 #include <linux/jiffies.h>
 #include <linux/log2.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/xarray.h>
 
@@ -443,17 +444,11 @@ static int nvmep_scan_locked(struct nvmep_ctrl *ctrl)
  * Owners of queue pairs may re-arm them after a scan that succeeded.  That has
  * no effect if the generation has changed.
  */
-void nvmep_scan_work(struct work_struct *work)
+static void nvmep_scan_live(struct nvmep_cpu *cpu, u32 generation)
 {
-	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu, scan_work);
 	struct nvmep_ctrl *ctrl = cpu->ctrl;
-	u32 generation = nvmep_ctrl_generation(ctrl);
 	int ret;
 
-	/* Read the generation before the state: a later stop increments it. */
-	smp_rmb();
-	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
-		return;
 	mutex_lock(&cpu->scan_lock);
 	cpu->scan_generation = generation;
 	ret = nvmep_scan_locked(ctrl);
@@ -464,6 +459,26 @@ void nvmep_scan_work(struct work_struct *work)
 	/* Last: their commands may time out. */
 	nvmep_hwmon_add(ctrl);
 	nvmep_opal_add(ctrl);
+}
+
+/*
+ * If memory is short, one rescuer runs the scans of all controllers, and I/O to
+ * another one may wait for its scan: an allocation that waits for I/O is a
+ * deadlock.
+ */
+void nvmep_scan_work(struct work_struct *work)
+{
+	struct nvmep_cpu *cpu = container_of(work, struct nvmep_cpu, scan_work);
+	u32 generation = nvmep_ctrl_generation(cpu->ctrl);
+	unsigned int memflags;
+
+	/* Read the generation before the state: a later stop increments it. */
+	smp_rmb();
+	if (nvmep_ctrl_state(cpu->ctrl) != NVMEP_CTRL_LIVE)
+		return;
+	memflags = memalloc_noio_save();
+	nvmep_scan_live(cpu, generation);
+	memalloc_noio_restore(memflags);
 }
 
 /**
