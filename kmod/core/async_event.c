@@ -308,13 +308,19 @@ static void nvmep_async_event_next(struct nvmep_ctrl *ctrl)
 {
 	static const struct nvme_error_slot no_log;
 	u32 generation = nvmep_ctrl_generation(ctrl);
-	u32 event = READ_ONCE(ctrl->event);
+	u32 event;
 	void *log;
 
-	/* A start has sent another AER, whose event must not be lost. */
-	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE ||
-	    READ_ONCE(ctrl->event_generation) != generation)
+	if (nvmep_ctrl_state(ctrl) != NVMEP_CTRL_LIVE)
 		return;
+	/*
+	 * A start has sent another AER, whose event must not be lost.  Pairs
+	 * with smp_store_release() in nvmep_async_event_received(): the event
+	 * is not older than its generation.  A newer one is handled twice.
+	 */
+	if (smp_load_acquire(&ctrl->event_generation) != generation)
+		return;
+	event = READ_ONCE(ctrl->event);
 	/* First: a command would time out while processing is paused. */
 	if (nvmep_async_event_is_firmware(event) &&
 	    !nvmep_firmware_activation(ctrl))
@@ -366,7 +372,8 @@ static void nvmep_async_event_received(struct nvmep_ctrl *ctrl, u16 status,
 	if (status)
 		return;
 	WRITE_ONCE(ctrl->event, result);
-	WRITE_ONCE(ctrl->event_generation, ctrl->generation);
+	/* Pairs with smp_load_acquire() in nvmep_async_event_next(). */
+	smp_store_release(&ctrl->event_generation, ctrl->generation);
 	nvmep_async_event_queue(ctrl, nvmep_async_event_deferrable(result) ?
 				NVMEP_EVENT_DELAY : 0);
 }

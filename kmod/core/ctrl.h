@@ -225,7 +225,7 @@ struct nvmep_ctrl {
 	struct delayed_work link_work;	/* while the link is held */
 	struct delayed_work async_event_work;	/* handles @event, sends AER */
 	u32 event;			/* result of last AER; READ_ONCE() */
-	u32 event_generation;		/* of @event; READ_ONCE() */
+	u32 event_generation;		/* of @event; smp_load_acquire() */
 	u32 doorbell_errors;		/* events about doorbells; event work */
 	u32 other_events;		/* without an action; event work */
 
