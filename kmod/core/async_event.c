@@ -132,7 +132,11 @@ static bool nvmep_firmware_activation(struct nvmep_ctrl *ctrl)
 
 /* --- events -------------------------------------------------------------- */
 
-static void nvmep_async_event_submit(struct nvmep_ctrl *ctrl)
+/**
+ * nvmep_async_event_submit() - send an AER, unless one is outstanding
+ * @ctrl: controller, LIVE and configured; no effect if it was stopped
+ */
+void nvmep_async_event_submit(struct nvmep_ctrl *ctrl)
 {
 	struct nvme_command sqe = {
 		.common.opcode = nvme_admin_async_event,
@@ -397,10 +401,13 @@ void nvmep_async_event_handle_cqe(struct nvmep_queue *queue,
 }
 
 /**
- * nvmep_async_event_enable() - configure events and send the first AER
- * @ctrl: controller that has just become LIVE
+ * nvmep_async_event_configure() - choose the events that the controller sends
+ * @ctrl: identified controller in a start
+ *
+ * Return: 0, also if the controller refuses; or a negative error code as
+ * nvmep_admin_execute().
  */
-void nvmep_async_event_enable(struct nvmep_ctrl *ctrl)
+int nvmep_async_event_configure(struct nvmep_ctrl *ctrl)
 {
 	u32 wanted = NVME_AEN_CFG_NS_ATTR | NVME_AEN_CFG_FW_ACT;
 	u32 config = le32_to_cpu(ctrl->id->oaes) & wanted;
@@ -411,7 +418,7 @@ void nvmep_async_event_enable(struct nvmep_ctrl *ctrl)
 	if (ret > 0)
 		dev_info(ctrl->dev,
 			 "Set Features, Asynchronous Event failed, status %#x: continuing\n", ret);
-	nvmep_async_event_submit(ctrl);
+	return min(ret, 0);
 }
 
 /**

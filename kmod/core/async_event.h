@@ -10,7 +10,8 @@ struct nvmep_ctrl;
 struct nvmep_queue;
 
 void nvmep_async_event_init(struct nvmep_ctrl *ctrl);
-void nvmep_async_event_enable(struct nvmep_ctrl *ctrl);
+int nvmep_async_event_configure(struct nvmep_ctrl *ctrl);
+void nvmep_async_event_submit(struct nvmep_ctrl *ctrl);
 void nvmep_async_event_handle_cqe(struct nvmep_queue *queue,
 				  const struct nvme_completion *cqe,
 				  struct io_comp_batch *batch);

@@ -7,7 +7,7 @@
  *
  *  1. stop: end DMA, increment the generation, cancel commands	stop.c
  *  2. call peer_ops->stopped(): queue pairs become QUIESCED
- *  3. start: enable, identify, create the CPU's queues
+ *  3. start: enable, identify, create the CPU's queues, configure events
  *  4. if that failed: reset the PCI function, start once more
  *  5. set LIVE, resume I/O, send an AER command, queue a scan
  *  6. when a scan has succeeded: allow owners to re-arm
@@ -165,6 +165,8 @@ int nvmep_ctrl_start(struct nvmep_ctrl *ctrl)
 		ret = nvmep_set_host_features(ctrl);
 	if (!ret)
 		ret = nvmep_start_queues(ctrl, generation);
+	if (!ret)
+		ret = nvmep_async_event_configure(ctrl);
 	if (ret)
 		nvmep_ctrl_stop(ctrl, false);
 	/*
@@ -354,6 +356,8 @@ static bool nvmep_ctrl_set_live_state(struct nvmep_ctrl *ctrl)
  * Owners of queue pairs may re-arm only when the scan that this queues, or a
  * retry of it, has succeeded: nvmep_ctrl_allow_rearm().
  *
+ * Waits for no command: see nvmep_recovery_expected().
+ *
  * Return: 0; or -ENODEV, and it is stopped, if it is being removed, was stopped
  * again, or there is a hold.
  */
@@ -363,7 +367,7 @@ int nvmep_ctrl_set_live(struct nvmep_ctrl *ctrl)
 		nvmep_ctrl_stop(ctrl, false);
 		return -ENODEV;
 	}
-	nvmep_async_event_enable(ctrl);
+	nvmep_async_event_submit(ctrl);
 	ctrl->cpu_ops->scan(ctrl);
 	return 0;
 }

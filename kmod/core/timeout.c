@@ -109,6 +109,9 @@ static bool nvmep_timeout_live(struct nvmep_queue *queue, struct request *rq)
  * controller: MMIO would fail.  But if the function was unplugged, its removal
  * may wait for this command; and in another state than LIVE, a holder of the
  * device lock may, for which error recovery waits.  Both would be deadlocks.
+ *
+ * Holders of the device lock are probe, remove, suspend and the PCI callbacks.
+ * None of them waits for a command of a LIVE controller without a time limit.
  */
 static bool nvmep_recovery_expected(const struct nvmep_ctrl *ctrl)
 {

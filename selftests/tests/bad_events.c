@@ -524,6 +524,31 @@ TEST_F(bad_events, transient_identify_error_keeps_namespace)
 
 /* --- a controller that refuses the request -------------------------------------- */
 
+/*
+ * The events are configured in the start: probe waits for no command of a LIVE controller, as it
+ * holds the device lock, for which error recovery of the PCI core would wait.
+ */
+TEST_F(bad_events, events_are_configured_before_live)
+{
+	struct nvme_peer_info info;
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, np_write_file("/sys/module/nvme_peer/parameters/admin_timeout", "60"));
+	/* The second Set Features after a reset configures asynchronous events. */
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_SET_FEATURES, BADCTRL_COUNT, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_SET_FEATURES, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, np_bad_reset_thread, &self->bad));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	EXPECT_EQ(0, np_info(self->bad.ctrl.fd, &info));
+	EXPECT_EQ(NVME_PEER_CTRL_RESETTING, info.state);
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	pthread_join(thread, &ret);
+	EXPECT_EQ(0, (intptr_t)ret);
+	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(0, change_namespaces(&self->bad, 3));
+}
+
 TEST_F(bad_events, async_event_request_refused)
 {
 	np_bad_rule(&self->bad, 0, NVME_ADMIN_ASYNC_EVENT, BADCTRL_STATUS, NVME_STATUS_DNR | 1,

@@ -229,7 +229,7 @@ static void fail_in_reset(struct __test_metadata *_metadata, FIXTURE_DATA(errors
 	EXPECT_EQ(0, np_log_wait(self->log, "device recovery successful", RECOVERY_MS));
 	pthread_join(thread, &ret);
 	/* The link may fail right after the change to LIVE, with which the reset ended. */
-	EXPECT_TRUE(!ret || !strcmp(function, "nvmep_async_event_enable")) {
+	EXPECT_TRUE(!ret || !strcmp(function, "nvmep_async_event_submit")) {
 		TH_LOG("%s: reset %d", function, (int)(intptr_t)ret);
 	}
 	EXPECT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &now, NP_TIMEOUT_MS)) {
@@ -252,7 +252,7 @@ TEST_F_TIMEOUT(errors, fatal_error_during_reset, 240)
 	fail_in_reset(_metadata, self, "nvmep_qids_grant", "", NULL);
 	fail_in_reset(_metadata, self, "nvmep_ctrl_set_live", "", NULL);
 	fail_in_reset(_metadata, self, "nvmep_ctrl_set_state", "nvmep_ctrl_set_live", NULL);
-	fail_in_reset(_metadata, self, "nvmep_async_event_enable", "", NULL);
+	fail_in_reset(_metadata, self, "nvmep_async_event_submit", "", NULL);
 	ASSERT_EQ(0, leave_room(false));
 }
 
