@@ -63,8 +63,8 @@ struct request_queue;
  * @hwmon_tries: used by @scan_work: attempts to add temperature sensors
  * @hwmon: used by @scan_work, and by removal after it was cancelled:
  *	temperature sensors, NULL for none
- * @opal_asked: used by @scan_work: @opal was set, or there is none
- * @opal_unanswered: a command of Opal failed without a status; READ_ONCE()
+ * @opal_answered: the controller has answered a command of Opal, so @opal was
+ *	set, or there is none; READ_ONCE()
  * @opal: set once, smp_store_release(), then const; READ_ONCE(): Opal, NULL for none
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
@@ -102,8 +102,7 @@ struct nvmep_cpu {
 	struct work_struct scan_work;
 	unsigned int hwmon_tries;
 	struct nvmep_hwmon *hwmon;
-	bool opal_asked;
-	bool opal_unanswered;
+	bool opal_answered;
 	struct opal_dev *opal;
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;

@@ -30,8 +30,8 @@ static int nvmep_opal_transfer(void *data, u16 specific, u8 protocol,
 	int ret;
 
 	ret = nvmep_admin_execute(ctrl, &command);
-	if (ret < 0)
-		WRITE_ONCE(ctrl->cpu->opal_unanswered, true);
+	if (ret >= 0)
+		WRITE_ONCE(ctrl->cpu->opal_answered, true);
 	return ret;
 }
 
@@ -39,19 +39,18 @@ static int nvmep_opal_transfer(void *data, u16 specific, u8 protocol,
  * nvmep_opal_add() - find out whether a controller supports Opal
  * @ctrl: controller; called by scan work only
  *
- * Asks once, unless a reset ends the question or memory is short.
+ * Sends one command, and again in a later scan if there was no answer: a reset
+ * has ended it, or memory was short.
  */
 void nvmep_opal_add(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
 
-	if (cpu->opal_asked ||
+	if (READ_ONCE(cpu->opal_answered) ||
 	    !(le16_to_cpu(ctrl->id->oacs) & NVME_CTRL_OACS_SEC_SUPP))
 		return;
-	WRITE_ONCE(cpu->opal_unanswered, false);
 	/* Publish: ioctls may use it from now on.  READ_ONCE() pairs. */
 	smp_store_release(&cpu->opal, init_opal_dev(ctrl, nvmep_opal_transfer));
-	cpu->opal_asked = cpu->opal || !READ_ONCE(cpu->opal_unanswered);
 }
 
 /**

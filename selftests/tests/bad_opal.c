@@ -92,6 +92,23 @@ TEST_F(bad_opal, status_is_that_of_the_disk)
 	EXPECT_NE(0, np_ioctl(self->bad.disk, IOC_OPAL_LOCK_UNLOCK, &lock));
 }
 
+/* A disk without Opal is asked once, but again if a reset has ended the command. */
+TEST_F(bad_opal, asked_until_it_answers)
+{
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_SECURITY_RECEIVE, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_SECURITY_RECEIVE, BADCTRL_STATUS,
+				 NVME_STATUS_DNR | NVME_SC_INTERNAL, BADCTRL_EVERY));
+	ASSERT_EQ(0, bind_with_security(&self->bad));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(1, BADCTRL_RULE_HITS), 1));
+	np_sleep_ms(200);
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	np_sleep_ms(500);
+	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
+}
+
 static int sleep_once(struct np_bad *bad)
 {
 	int test = np_sleep_begin(bad->ctrl.address), ret;
