@@ -82,8 +82,8 @@ static int nvmep_uring_unmap(struct nvmep_uring *uring, bool success)
 }
 
 /*
- * Returning data to user memory may sleep: for a page fault, or for the lock of
- * a page that is written to this disk.
+ * Returning data to user memory may wait for I/O: for a page fault, or for the
+ * lock of a page that is written to this disk.
  */
 static bool nvmep_uring_finish_sleeps(const struct nvmep_uring *uring)
 {

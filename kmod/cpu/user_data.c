@@ -230,11 +230,16 @@ static noinline void nvmep_unpin_segments(struct bio_vec *bvecs,
 }
 
 /**
- * nvmep_user_unpin_sleeps() - may nvmep_user_unpin() of written pages sleep?
+ * nvmep_user_unpin_sleeps() - may nvmep_user_unpin() of written pages wait for
+ *	I/O?
  * @pages: pages that nvmep_user_pin() pinned
  * @count: number of pages, as returned
  *
- * Return: true unless they are few and marked dirty already.
+ * It locks a page that is not dirty.  Writeback of a file cleans a page at any
+ * time, and holds its lock while it submits I/O to this disk.  An anonymous page
+ * that is pinned is not written back.
+ *
+ * Return: true unless they are few and anonymous.
  */
 bool nvmep_user_unpin_sleeps(const union nvmep_user_pages *pages,
 			     unsigned int count)
@@ -242,7 +247,7 @@ bool nvmep_user_unpin_sleeps(const union nvmep_user_pages *pages,
 	if (count > NVMEP_INLINE_BVECS)
 		return true;
 	while (count--)
-		if (!folio_test_dirty(page_folio(pages->few[count])))
+		if (!folio_test_anon(page_folio(pages->few[count])))
 			return true;
 	return false;
 }
