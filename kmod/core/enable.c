@@ -167,6 +167,28 @@ int nvmep_ctrl_end_previous(struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_ctrl_mask_intx() - mask or unmask the interrupt pin of a controller
+ * @ctrl: controller; enable_lock is held
+ * @mask: a stop begins; else a start has succeeded
+ *
+ * A disabled queue consumes completions and writes no CQ head doorbell, so the
+ * controller would assert a level until CC.EN = 0, after a shutdown for up to
+ * RTD3 Entry Latency, and the kernel would disable the line of other devices
+ * that share it.  No effect with MSI or MSI-X; with the latter the registers
+ * must not be accessed.
+ */
+void nvmep_ctrl_mask_intx(struct nvmep_ctrl *ctrl, bool mask)
+{
+	struct pci_dev *pdev = ctrl->pdev;
+
+	lockdep_assert_held(&ctrl->enable_lock);
+
+	if (pdev->msi_enabled || pdev->msix_enabled)
+		return;
+	writel(~0U, ctrl->bar + (mask ? NVME_REG_INTMS : NVME_REG_INTMC));
+}
+
+/**
  * nvmep_ctrl_enable() - configure and enable a controller
  * @ctrl: controller; enable_lock is held and the admin queue is allocated
  *
@@ -219,6 +241,7 @@ int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl)
 	ret = nvmep_wait_status(ctrl, NVME_CSTS_RDY, NVME_CSTS_RDY,
 				nvmep_ready_timeout_ms(ctrl), "ready status");
 	if (!ret) {
+		nvmep_ctrl_mask_intx(ctrl, false);
 		nvmep_queue_enable(admin);
 		nvmep_relay_allow(ctrl, true);
 	}

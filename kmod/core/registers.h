@@ -21,6 +21,7 @@ bool nvmep_ctrl_paused(const struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_end_previous(struct nvmep_ctrl *ctrl);
 int nvmep_ctrl_enable(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_disable(struct nvmep_ctrl *ctrl, bool shutdown);
+void nvmep_ctrl_mask_intx(struct nvmep_ctrl *ctrl, bool mask);
 void nvmep_ctrl_flush(struct nvmep_ctrl *ctrl);
 void nvmep_ctrl_reset_by_nssr(struct nvmep_ctrl *ctrl);
 

@@ -77,6 +77,7 @@ void nvmep_ctrl_stop_locked(struct nvmep_ctrl *ctrl, bool shutdown)
 	ctrl->cpu_ops->quiesce(ctrl);
 	blk_mq_quiesce_queue_nowait(ctrl->admin_q);
 	nvmep_wait_quiesce_done(ctrl->admin_q);
+	nvmep_ctrl_mask_intx(ctrl, true);
 	nvmep_queues_disable(ctrl);
 	nvmep_relay_allow(ctrl, false);
 

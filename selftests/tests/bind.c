@@ -236,4 +236,41 @@ TEST_F(bind, binds_only_with_driver_override)
 	EXPECT_FALSE(np_bound(address));
 }
 
+static int read_once(const char *address, void *bytes)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+	int disk, ret;
+
+	while ((disk = open_once("/dev/nvmep%dn1", address, O_RDONLY | O_DIRECT)) < 0 &&
+	       np_now_ms() < end)
+		np_sleep_ms(5);
+	if (disk < 0)
+		return -ETIMEDOUT;
+	ret = np_disk_read(disk, bytes, NP_PAGE, NP_AREA(5));
+	close(disk);
+	return ret;
+}
+
+/* With the interrupt pin, which each stop masks: before and after a reset. */
+TEST_F(bind, works_without_msi)
+{
+	const char *address = self->ctrl.address;
+	void *bytes;
+	int ctrl;
+
+	ASSERT_EQ(0, posix_memalign(&bytes, NP_PAGE, NP_PAGE));
+	ASSERT_EQ(0, np_unbind(address));
+	ASSERT_EQ(0, np_pci_write(address, "msi_bus", "0"));
+	EXPECT_EQ(0, np_bind(address));
+	EXPECT_EQ(0, read_once(address, bytes));
+	ctrl = open_once("/dev/nvmep%d", address, O_RDWR);
+	EXPECT_LE(0, ctrl);
+	EXPECT_EQ(0, np_ioctl(ctrl, NVME_IOCTL_RESET, NULL));
+	EXPECT_EQ(0, read_once(address, bytes));
+	close(ctrl);
+	EXPECT_EQ(0, np_unbind(address));
+	EXPECT_EQ(0, np_pci_write(address, "msi_bus", "1"));
+	free(bytes);
+}
+
 TEST_HARNESS_MAIN
