@@ -143,9 +143,10 @@ void nvmep_ctrl_ensure_stopped(struct nvmep_ctrl *ctrl, u32 generation)
  */
 void nvmep_ctrl_notify_stopped(struct nvmep_ctrl *ctrl)
 {
-	u32 generation = nvmep_ctrl_generation(ctrl);
+	u32 generation;
 
 	mutex_lock(&ctrl->notify_lock);
+	generation = nvmep_ctrl_generation(ctrl);
 	if (ctrl->notified_generation != generation) {
 		ctrl->notified_generation = generation;
 		ctrl->peer_ops->stopped(ctrl);
