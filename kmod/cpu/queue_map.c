@@ -9,6 +9,7 @@
 #include <linux/blk-mq.h>
 #include <linux/cpumask.h>
 #include <linux/nodemask.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/isolation.h>
 #include <linux/sched/mm.h>
 #include <linux/topology.h>
@@ -174,11 +175,13 @@ int nvmep_queues_live_cpu(struct nvmep_ctrl *ctrl)
 static bool nvmep_affinity(const struct blk_mq_queue_map *map,
 			   unsigned int index, struct cpumask *mask)
 {
-	const struct cpumask *near = housekeeping_cpumask(HK_TYPE_MANAGED_IRQ);
 	bool isolated = true, online = false;
+	const struct cpumask *near;
 	unsigned int cpu;
 
 	cpumask_clear(mask);
+	rcu_read_lock();
+	near = housekeeping_cpumask(HK_TYPE_MANAGED_IRQ);
 	for_each_possible_cpu(cpu) {
 		if (map->mq_map[cpu] != index)
 			continue;
@@ -189,6 +192,7 @@ static bool nvmep_affinity(const struct blk_mq_queue_map *map,
 	}
 	if (!isolated)
 		cpumask_and(mask, mask, near);
+	rcu_read_unlock();
 	return online;
 }
 
