@@ -16,7 +16,8 @@
  * PLAN		a change of the queue split, or an NVM subsystem reset, prepares
  *		its reset; a user's thread, ends by itself
  * LINK		the PCI core resets the link: error_detected() to resume(); a
- *		permanent failure: never ends
+ *		permanent failure, which also fails the controller: to resume(),
+ *		if the PCI core calls it
  * ABSENT	the function does not respond in config space, or its channel is
  *		frozen: reset work, until it responds
  * PCI		the PCI core resets the function: reset_prepare() to

@@ -390,8 +390,10 @@ void nvmep_ctrl_allow_rearm(struct nvmep_ctrl *ctrl, u32 generation)
  * link is down, and error recovery of the PCI core may follow, or the function
  * is in an NVM subsystem reset.  Waits for it without giving up, unless it was
  * unplugged.  As memory decoding is off, the doorbells are revoked.
+ *
+ * Returns false, and takes no hold, if the function responds or was unplugged.
  */
-static bool nvmep_ctrl_absent(struct nvmep_ctrl *ctrl)
+static bool nvmep_ctrl_hold_absent(struct nvmep_ctrl *ctrl)
 {
 	if (nvmep_ctrl_present(ctrl) || pci_dev_is_disconnected(ctrl->pdev))
 		return false;
@@ -413,11 +415,11 @@ static int nvmep_ctrl_restart(struct nvmep_ctrl *ctrl, u32 holds_taken)
 	/* A function reset does not help against lack of memory or a hold. */
 	if (!ret || ret == -ENOMEM ||
 	    nvmep_ctrl_held_since(ctrl, holds_taken) ||
-	    nvmep_ctrl_absent(ctrl))
+	    nvmep_ctrl_hold_absent(ctrl))
 		return ret;
 	if (nvmep_ctrl_reset_function(ctrl)) {
 		/* The link may have failed meanwhile. */
-		nvmep_ctrl_absent(ctrl);
+		nvmep_ctrl_hold_absent(ctrl);
 		return ret;
 	}
 	dev_warn(ctrl->dev,
@@ -426,7 +428,7 @@ static int nvmep_ctrl_restart(struct nvmep_ctrl *ctrl, u32 holds_taken)
 	nvmep_ctrl_notify_stopped(ctrl);
 	ret = nvmep_ctrl_start(ctrl);
 	if (ret)
-		nvmep_ctrl_absent(ctrl);
+		nvmep_ctrl_hold_absent(ctrl);
 	return ret;
 }
 
