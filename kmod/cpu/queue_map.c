@@ -313,8 +313,8 @@ static bool nvmep_queues_resize(struct nvmep_ctrl *ctrl, unsigned int count)
  * is gone enter the requeue list meanwhile.  The caller allocates without I/O:
  * reclaim must not issue any to a frozen queue.
  *
- * Return: false if I/O in flight does not end, or the block layer lacks memory;
- * try again.
+ * Return: false if I/O in flight does not end, a namespace is being removed, or
+ * the block layer lacks memory; try again.
  */
 bool nvmep_queues_update(struct nvmep_ctrl *ctrl)
 {
@@ -325,18 +325,24 @@ bool nvmep_queues_update(struct nvmep_ctrl *ctrl)
 		nvmep_queues_set_affinity(ctrl);
 		return true;
 	}
-	return nvmep_queues_drain(ctrl) &&
+	/* Some kernels may not update the queues of a disk that is deleted. */
+	return !ctrl->cpu->removals && nvmep_queues_drain(ctrl) &&
 	       nvmep_queues_resize(ctrl, READ_ONCE(ctrl->cpu_queues_live));
 }
 
-/* Why did nvmep_queues_freeze() fail? */
+/* Why can the number not be changed now? */
 static int nvmep_queues_busy(struct nvmep_ctrl *ctrl, unsigned int count)
 {
 	if (nvmep_ctrl_state(ctrl) >= NVMEP_CTRL_DELETING)
 		return -ENODEV;
-	dev_warn(ctrl->dev,
-		 "cpu_queues: %u refused, I/O in flight has not ended after %u s\n",
-		 count, NVMEP_FREEZE_TIMEOUT / HZ);
+	if (ctrl->cpu->removals)
+		dev_warn(ctrl->dev,
+			 "cpu_queues: %u refused, a namespace is being removed\n",
+			 count);
+	else
+		dev_warn(ctrl->dev,
+			 "cpu_queues: %u refused, I/O in flight has not ended after %u s\n",
+			 count, NVMEP_FREEZE_TIMEOUT / HZ);
 	return -EBUSY;
 }
 
@@ -369,6 +375,8 @@ static int nvmep_queues_split_locked(struct nvmep_ctrl *ctrl,
 
 	lockdep_assert_held(&ctrl->cpu->scan_lock);
 
+	if (ctrl->cpu->removals)
+		return nvmep_queues_busy(ctrl, count);
 	ret = nvmep_queues_shrink(ctrl, count);
 	if (ret)
 		return ret;
@@ -391,9 +399,9 @@ static int nvmep_queues_split_locked(struct nvmep_ctrl *ctrl,
  *
  * Waits for a scan, for I/O in flight and for the reset.
  *
- * Return: 0; -EBUSY if I/O in flight does not end within 5 seconds, or -ENOMEM,
- * and the number is the old one; -EINTR for a fatal signal; else as
- * nvmep_ctrl_set_queue_split().
+ * Return: 0; -EBUSY if I/O in flight does not end within 5 seconds or a
+ * namespace is being removed, or -ENOMEM, and the number is the old one; -EINTR
+ * for a fatal signal; else as nvmep_ctrl_set_queue_split().
  */
 int nvmep_queues_split(struct nvmep_ctrl *ctrl, unsigned int count)
 {

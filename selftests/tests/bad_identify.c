@@ -1167,6 +1167,14 @@ static int change_active(struct np_bad *bad, uint32_t active)
 	       np_bad_set(bad, BADCTRL_EVENT, EVENT_NAMESPACES);
 }
 
+static int set_cpu_queues(struct np_bad *bad, const char *count)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/cpu_queues", bad->ctrl.instance);
+	return np_write_file(path, count);
+}
+
 /* Opens a queue pair as soon as a scan has succeeded. */
 static int open_pair(struct np_bad *bad, struct np_qp *qp)
 {
@@ -1219,9 +1227,12 @@ TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
 	np_qp_close(&qp);
 	ASSERT_EQ(0, change_active(&self->bad, 0xf));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn4", self->back));
+	/* The block layer would change the queues of the disk while it deletes it. */
+	EXPECT_EQ(-EBUSY, set_cpu_queues(&self->bad, "1"));
 	EXPECT_EQ(0, fuse_release(&mounted));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn2", self->back));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 4));
+	EXPECT_EQ(0, set_cpu_queues(&self->bad, "1"));
 }
 
 static void *unbind_thread(void *argument)
