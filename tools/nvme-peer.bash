@@ -39,7 +39,7 @@ _nvme_peer() {
 	bench) ((cword == i + 1)) || names=$(cd /dev && compgen -G 'ngp*') ;;
 	esac
 	if [[ $word == -* ]]; then
-		names=$(grep -o -- '--[a-z-]*' <<<"$help" | awk '!seen[$0]++')
+		names=$(sed -n 's/^  \(-[a-z], \)*\(--[a-z-]*\).*/\2/p' <<<"$help")
 	fi
 	mapfile -t COMPREPLY < <(compgen -W "$names" -- "$word")
 	! declare -F __ltrim_colon_completions >/dev/null || __ltrim_colon_completions "$word"

@@ -269,7 +269,7 @@ void topology_each_route(const struct topology *topology,
 
 /* ---- Pictures, for dot(1) and as SVG --------------------------------------- */
 
-enum { INDENT = 36, ROW = 44, BOX = 330, BOX_HEIGHT = 34, MARGIN = 16, TITLE = 24, ARC = 46 };
+enum { INDENT = 36, ROW = 44, BOX = 330, BOX_HEIGHT = 34, MARGIN = 16, TITLE = 24, ARC = 46, END_GAP = 5 };
 
 /* What is written for a function, in two lines. */
 static void describe(const struct pci_function *function, char text[2][128])
@@ -346,10 +346,12 @@ static void topology_dot(const struct topology *topology, FILE *out)
  * struct place - place of a function in the picture
  * @depth: bridges above it
  * @row: its row
+ * @routes: number of its routes that were drawn so far
  */
 struct place {
 	int depth;
 	int row;
+	int routes;
 };
 
 /**
@@ -417,11 +419,22 @@ static void draw_function(const struct pci_function *function, int depth, void *
 		left + 6, middle + 12, text[1]);
 }
 
+/* Where the next route of a function ends: in its middle, then above and below. */
+static int next_end(const struct picture *picture, const struct pci_function *function)
+{
+	int number = picture->places[function - picture->topology->pci.functions].routes++;
+	int away = (number + 1) / 2 * END_GAP;
+
+	if (away > BOX_HEIGHT / 2)
+		away = BOX_HEIGHT / 2;
+	return middle_of(picture, function) + (number % 2 ? -away : away);
+}
+
 /* Arcs to the right of the boxes, each further out than the last. */
 static void draw_route(const struct route *route, void *context)
 {
 	struct picture *picture = context;
-	int from = middle_of(picture, route->peer), to = middle_of(picture, route->controller);
+	int from = next_end(picture, route->peer), to = next_end(picture, route->controller);
 	int out = MARGIN + INDENT * picture->deepest + BOX + ARC * ++picture->routes;
 	char verdict[ROUTE_VERDICT];
 
