@@ -104,7 +104,7 @@ need_guest() {
 
 need_tools() {
 	tools_key=$(np_key tools-1 "$tree_identity" "${tool_packages[@]}" "${tool_files[@]}")
-	need_packages tool-packages .tools-key "$tools_key" "${tool_packages[@]}"
+	need_packages tool-packages .tools-key "$tools_key" "${tool_package_options[@]}" "${tool_packages[@]}"
 	np_fresh "$np_cache/tools" "$tools_key" || stage tools-image make_tools_image
 }
 

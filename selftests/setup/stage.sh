@@ -18,8 +18,8 @@ fetched_by() {
 	compiler-c++) echo "g++, 15 MB" ;;
 	kernel-*) echo "a kernel with modules and headers, 80 to 130 MB" ;;
 	guest-packages) echo "udev, 3 MB" ;;
-	tool-packages) echo "perf and bpftrace, 70 MB" ;;
-	checkers) echo "clang, Coccinelle and other checkers, 250 MB" ;;
+	tool-packages) echo "perf, bpftrace, smartctl and libblkio, 71 MB" ;;
+	checkers) echo "clang, Coccinelle and other checkers, 255 MB" ;;
 	documents) echo "Sphinx, 20 MB" ;;
 	rust) echo "Rust, 120 MB" ;;
 	esac

@@ -21,10 +21,12 @@ document_packages=(python3-sphinx)
 guest_packages=(udev)
 guest_package_options=(-o 'DPkg::Options::=--path-exclude=/usr/lib/udev/hwdb.d/*')
 
-# Tracing tools for guests, in a separate image: with LLVM they would double the size, and the
-# demonstration does not need them.
-tool_packages=(linux-perf bpftrace)
-tool_files=(usr/bin/perf usr/bin/bpftrace)
+# Tools of a few tests, in a separate image: with LLVM, which tracing needs, they would double the
+# size, and neither the demonstration nor a bundle needs them. smartmontools without its service,
+# whose start the installation would try.
+tool_packages=(linux-perf bpftrace smartmontools libblkio1)
+tool_package_options=(-o 'DPkg::Options::=--path-exclude=/etc/init.d/smartmontools')
+tool_files=(usr/bin/perf usr/bin/bpftrace usr/sbin/smartctl usr/lib/x86_64-linux-gnu/libblkio.so.1)
 
 # Excluded from every package.
 tree_excludes=('/usr/share/man/*' '/usr/share/doc/*' '/usr/share/locale/*' '/usr/share/info/*')

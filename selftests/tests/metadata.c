@@ -92,6 +92,9 @@ TEST_F(metadata, short_buffer_is_refused)
 	cmd = rw(NVMEPEER_OP_READ, self->back, self->meta_back);
 	cmd.data_len = LENGTH - NP_BLOCK;
 	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
+	cmd = rw(NVMEPEER_OP_READ, self->back, NULL);
+	cmd.metadata_len = 0;
+	EXPECT_EQ(-EINVAL, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	cmd = rw(NVMEPEER_OP_READ, self->back, (void *)8);
 	EXPECT_EQ(-EFAULT, np_ioctl(self->generic, NVME_IOCTL_IO_CMD, &cmd));
 	cmd = rw(NVMEPEER_OP_WRITE, self->bytes, (void *)8);

@@ -10,6 +10,7 @@
 set -uo pipefail
 . /selftests/lib/bind.sh
 . /selftests/lib/ktap.sh
+. /selftests/lib/tools.sh
 
 lines=/selftests/tests/tracing.lines
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing
@@ -17,19 +18,6 @@ cd /sys/kernel/tracing || exit 1
 np_bind np0 || exit 1
 disk=/dev/$(np_node np0)n1
 np_until 200 test -b "$disk"
-
-# tools: mount the image with perf and bpftrace; returns 1 if the machine has none.
-tools() {
-	local image place=/run/np/tools
-	for image in /sys/block/vd*; do
-		[[ $(<"$image/serial") == tools ]] || continue
-		mkdir -p "$place"
-		mountpoint -q "$place" || mount -t erofs -o ro "/dev/${image##*/}" "$place" || return
-		export PATH=$PATH:$place/usr/bin LD_LIBRARY_PATH=$place/usr/lib/x86_64-linux-gnu
-		return
-	done
-	return 1
-}
 
 read_on() {
 	while :; do
@@ -87,7 +75,7 @@ ktap_check "each command and its completion" gives 'Each command' \
 ktap_check "completions by queue and status" gives 'Completions of one second' \
 	'qid: +[1-9][0-9]*, status: +0 +\} hitcount: +[1-9]'
 ktap_check "how long commands took" gives 'How long commands' 'us: ~ 2\^[0-9]+ +\} hitcount: +[1-9]'
-if tools; then
+if np_tools; then
 	ktap_check perf with perf '[1-9][0-9]* +nvme_peer:nvmep_complete'
 	ktap_check bpftrace with bpftrace '@.*: *[1-9]|@us:'
 else
