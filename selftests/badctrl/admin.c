@@ -268,6 +268,9 @@ uint16_t bad_admin(struct bad *ctrl, const struct bad_command *command, uint32_t
 	case NVME_ADMIN_SECURITY_RECEIVE:
 		return security_receive(ctrl, command);
 	case NVME_ADMIN_SECURITY_SEND:
+	/* A test activates the image by BADCTRL_PAUSED and BADCTRL_EVENT. */
+	case NVME_ADMIN_FIRMWARE_DOWNLOAD:
+	case NVME_ADMIN_FIRMWARE_COMMIT:
 		return 0;
 	case NVME_ADMIN_FORMAT:
 	case NVME_ADMIN_SANITIZE:

@@ -60,6 +60,7 @@ leave() {
 	umount "$mount" 2>/dev/null
 	udev_stop
 	[[ $(driver) == nvme-peer ]] || { np_unbind np1 && np_bind np1; }
+	np_bad_set 34 0
 	modprobe -r nvme
 	udev_spare ''
 	[[ ! $np0_bound ]] || np_bind np0
@@ -147,6 +148,27 @@ formats() {
 	nvme format "/dev/ngp$(np_node np1 | tr -dc 0-9)n2" --ses=0 --force
 }
 
+# A spare controller activates an image without a reset: it pauses, and reports the event. A read that
+# waits for it does not fail, and the new revision is read.
+activates_firmware() {
+	local node revision status=0 reader
+	np_bad_set 0 1 && np_bad_set 4 7 && np_bind badctrl && node=$(np_node badctrl) && np_until 200 test -b "/dev/${node}n1" || return
+	revision=/sys/class/nvme-peer/$node/firmware_rev
+	cat "$revision"
+	dd if=/dev/urandom of=/run/np/week.image bs=4k count=16 status=none
+	nvme fw-download "/dev/$node" --fw=/run/np/week.image && nvme fw-commit "/dev/$node" --slot=1 --action=3 || return
+	np_bad_set 34 1 && np_bad_set 14 30102 && np_bad_set 11040 20322e39 || return
+	dd if="/dev/${node}n1" of=/dev/null bs=64k count=16 iflag=direct status=none &
+	reader=$!
+	sleep 2
+	kill -0 "$reader" && np_bad_set 34 0 && wait "$reader" || status=1
+	np_until 200 grep -q '^9.2' "$revision" || status=2
+	cat "$revision"
+	np_unbind badctrl
+	udev_spare none
+	return "$status"
+}
+
 resets() {
 	local i
 	for ((i = 0; i < 3; i++)); do
@@ -222,6 +244,7 @@ ktap_check "swap" swaps
 ktap_check "Wednesday: resets under load" resets
 ktap_check "a peer reads after the resets" peer_reads
 ktap_check "Thursday: format of a spare namespace under load" formats
+ktap_check "firmware of a spare controller under load" activates_firmware
 ktap_check "the load found no wrong byte" end_load
 ktap_check "the files are whole after the load" files_are_whole
 ktap_check "Friday: pulled and inserted" pull_and_insert
