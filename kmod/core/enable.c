@@ -183,7 +183,8 @@ void nvmep_ctrl_mask_intx(struct nvmep_ctrl *ctrl, bool mask)
 
 	lockdep_assert_held(&ctrl->enable_lock);
 
-	if (pdev->msi_enabled || pdev->msix_enabled)
+	if (pdev->msi_enabled || pdev->msix_enabled ||
+	    pci_channel_offline(pdev) || pci_dev_is_disconnected(pdev))
 		return;
 	writel(~0U, ctrl->bar + (mask ? NVME_REG_INTMS : NVME_REG_INTMC));
 }

@@ -132,9 +132,8 @@ int nvmep_ctrl_hold_live(struct nvmep_ctrl *ctrl, unsigned int hold)
  * @ctrl: controller
  * @hold: one of NVMEP_HOLD_*; no effect if there is no such hold
  *
- * The end of the last one queues reset work.  Callers hold the device lock, or
- * wait for the reset before they drop their reference, or are works that
- * removal cancels, so removal cannot miss it.
+ * The end of the last one queues reset work, in RESETTING only: removal changes
+ * the state under this lock, then waits for the work, so it cannot miss it.
  */
 void nvmep_ctrl_unhold(struct nvmep_ctrl *ctrl, unsigned int hold)
 {

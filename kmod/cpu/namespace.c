@@ -27,6 +27,9 @@
 /* Jiffies between reads of the blocks in use, as in the in-tree driver. */
 #define NVMEP_NUSE_INTERVAL	(5 * HZ)
 
+/* Jiffies for which a command that changes namespaces waits for their disks. */
+#define NVMEP_REMOVAL_WAIT	(5 * HZ)
+
 /* --- update -------------------------------------------------------------- */
 
 static bool nvmep_ns_unchanged(const struct nvmep_ns *ns,
@@ -258,7 +261,6 @@ static void nvmep_ns_unlink(struct nvmep_ns *ns)
 	if (ctrl->cpu->asleep)
 		nvmep_unfreeze_queue_non_owner(ns->queue);
 	mutex_unlock(&ctrl->cpu->namespaces_lock);
-	synchronize_srcu(&ctrl->cpu->namespaces_srcu);
 }
 
 /* Logs why the disk has no capacity. */
@@ -327,6 +329,7 @@ int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 
 err_unlink:
 	nvmep_ns_unlink(ns);
+	synchronize_srcu(&ctrl->cpu->namespaces_srcu);
 err_release:
 	nvmep_ns_release_identity(ns);
 err_free:
@@ -350,7 +353,6 @@ static void nvmep_ns_delete_disk(struct nvmep_ns *ns)
 	/* Do not wait for the delay of a retry. */
 	blk_mq_kick_requeue_list(ns->queue);
 	del_gendisk(ns->disk);
-	nvmep_ns_release_identity(ns);
 }
 
 /**
@@ -360,7 +362,9 @@ static void nvmep_ns_delete_disk(struct nvmep_ns *ns)
 void nvmep_ns_remove(struct nvmep_ns *ns)
 {
 	nvmep_ns_delete_disk(ns);
+	nvmep_ns_release_identity(ns);
 	nvmep_ns_unlink(ns);
+	synchronize_srcu(&ns->ctrl->cpu->namespaces_srcu);
 	put_disk(ns->disk);
 }
 
@@ -380,7 +384,11 @@ void nvmep_ns_mark_dead(struct nvmep_ns *ns)
 	set_capacity(ns->disk, 0);
 }
 
-/* Its NSID may be free for another namespace, which a scan adds. */
+/*
+ * Its NSID may be free for another namespace, which a scan adds: queued before
+ * the removal has ended, for nvmep_scan_settled().  The grace period may wait
+ * for nvmep_dead_work(), thus for s_umount.
+ */
 static void nvmep_ns_end_removal(struct nvmep_ns *ns)
 {
 	struct nvmep_ctrl *ctrl = ns->ctrl;
@@ -388,9 +396,13 @@ static void nvmep_ns_end_removal(struct nvmep_ns *ns)
 
 	mutex_lock(&cpu->scan_lock);
 	nvmep_ns_unlink(ns);
-	WRITE_ONCE(cpu->removals, cpu->removals - 1);
+	mutex_unlock(&cpu->scan_lock);
+	synchronize_srcu(&cpu->namespaces_srcu);
+
+	mutex_lock(&cpu->scan_lock);
 	if (!xa_empty(&cpu->ignored))
 		nvmep_scan(ctrl);
+	WRITE_ONCE(cpu->removals, cpu->removals - 1);
 	mutex_unlock(&cpu->scan_lock);
 	wake_up_all(&ctrl->state_wait);
 }
@@ -431,8 +443,30 @@ void nvmep_ns_begin_removal(struct nvmep_ns *ns)
 	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 	blk_mq_unquiesce_queue(ns->queue);
 	ns->removed = true;
+	/* It may be attached to another controller by now. */
+	nvmep_ns_release_identity(ns);
 	WRITE_ONCE(cpu->removals, cpu->removals + 1);
 	queue_work(nvmep_revoke_wq, &ns->remove_work);
+}
+
+/**
+ * nvmep_scan_settled() - scan, and give disks of removed namespaces time to go
+ * @ctrl: controller; scan_lock is not held
+ *
+ * So a program that deletes or attaches a namespace finds its disk gone or
+ * there, as with the in-tree driver.  A file system may keep a removed disk for
+ * any time: then the wait ends after NVMEP_REMOVAL_WAIT, or by a fatal signal.
+ */
+void nvmep_scan_settled(struct nvmep_ctrl *ctrl)
+{
+	nvmep_scan(ctrl);
+	flush_work(&ctrl->cpu->scan_work);
+	if (!READ_ONCE(ctrl->cpu->removals))
+		return;
+	if (wait_event_killable_timeout(ctrl->state_wait,
+					!READ_ONCE(ctrl->cpu->removals),
+					NVMEP_REMOVAL_WAIT) > 0)
+		flush_work(&ctrl->cpu->scan_work);
 }
 
 /**

@@ -118,6 +118,7 @@ int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id);
 void nvmep_ns_remove(struct nvmep_ns *ns);
 void nvmep_ns_mark_dead(struct nvmep_ns *ns);
 void nvmep_ns_begin_removal(struct nvmep_ns *ns);
+void nvmep_scan_settled(struct nvmep_ctrl *ctrl);
 void nvmep_ns_wait_removals(struct nvmep_ctrl *ctrl);
 void nvmep_ns_free_disk(struct gendisk *disk);
 struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl);

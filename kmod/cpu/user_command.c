@@ -123,10 +123,8 @@ void nvmep_effects_end(struct nvmep_ctrl *ctrl, u32 effects)
 		nvmep_namespaces_unfreeze(ctrl);
 		mutex_unlock(&ctrl->cpu->scan_lock);
 	}
-	if (!changed)
-		return;
-	nvmep_scan(ctrl);
-	flush_work(&ctrl->cpu->scan_work);
+	if (changed)
+		nvmep_scan_settled(ctrl);
 }
 
 /* --- rights ------------------------------------------------------------- */

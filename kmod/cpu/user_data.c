@@ -237,18 +237,21 @@ static noinline void nvmep_unpin_segments(struct bio_vec *bvecs,
  *
  * It locks a page that is not dirty.  Writeback of a file cleans a page at any
  * time, and holds its lock while it submits I/O to this disk.  An anonymous page
- * that is pinned is not written back.
+ * that is pinned is not written back, unless that began before.
  *
- * Return: true unless they are few and anonymous.
+ * Return: true unless they are few, anonymous and not being written back.
  */
 bool nvmep_user_unpin_sleeps(const union nvmep_user_pages *pages,
 			     unsigned int count)
 {
 	if (count > NVMEP_INLINE_BVECS)
 		return true;
-	while (count--)
-		if (!folio_test_anon(page_folio(pages->few[count])))
+	while (count--) {
+		const struct folio *folio = page_folio(pages->few[count]);
+
+		if (!folio_test_anon(folio) || folio_test_writeback(folio))
 			return true;
+	}
 	return false;
 }
 

@@ -436,7 +436,8 @@ static void nvmep_qp_revoke_start_locked(struct nvmep_qp *qp,
 
 	nvmep_qp_stop_locked(qp, reason);
 	if (!qp->revoke_deadline)
-		qp->revoke_deadline = (jiffies + NVMEP_REVOKE_TIMEOUT) ?: 1;
+		WRITE_ONCE(qp->revoke_deadline,
+			   (jiffies + NVMEP_REVOKE_TIMEOUT) ?: 1);
 	nvmep_exports_revoke(&qp->exports);
 }
 
@@ -563,15 +564,14 @@ static void nvmep_qp_untake(struct nvmep_qp *qp)
  * pairs that others revoke are not waited for: their importers are no business
  * of the caller.
  */
-static void nvmep_qp_revoke_taken(struct list_head *taken,
-				  enum nvme_peer_qp_reason reason)
+static void nvmep_qp_revoke_taken(struct list_head *taken)
 {
 	struct nvmep_qp *qp, *next;
 
 	list_for_each_entry(qp, taken, revoke_node)
-		nvmep_qp_revoke_start(qp, reason);
+		nvmep_qp_revoke_start(qp, NVME_PEER_QP_REASON_BUFFER);
 	list_for_each_entry_safe(qp, next, taken, revoke_node) {
-		nvmep_qp_revoke(qp, reason);
+		nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_BUFFER);
 		nvmep_qp_untake(qp);
 	}
 }
@@ -612,21 +612,24 @@ static void nvmep_qp_stop_users(const struct nvmep_buf *buf,
 	}
 }
 
-/* A queue pair that is not revoked, with a reference; takes all into @taken. */
+/*
+ * A queue pair that is not revoked, with a reference.  Without @started, one
+ * whose revocation has not begun.
+ */
 static struct nvmep_qp *nvmep_qp_next_unrevoked(struct nvmep_peers *peers,
-						struct list_head *taken)
+						bool started)
 {
 	struct nvmep_qp *qp, *found = NULL;
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node) {
-		if (qp->state == NVMEP_QP_REVOKED)
+		if (qp->state == NVMEP_QP_REVOKED ||
+		    (!started && READ_ONCE(qp->revoke_deadline)))
 			continue;
-		nvmep_qp_take(qp, taken);
-		found = found ?: qp;
+		kref_get(&qp->ref);
+		found = qp;
+		break;
 	}
-	if (found)
-		kref_get(&found->ref);
 	mutex_unlock(&peers->lock);
 	return found;
 }
@@ -635,15 +638,18 @@ static struct nvmep_qp *nvmep_qp_next_unrevoked(struct nvmep_peers *peers,
  * nvmep_qp_revoke_all() - revoke all queue pairs of a controller
  * @ctrl: the controller; no new queue pair can be created
  *
- * Also waits for those that others are revoking.
+ * Starts all revocations before it waits for the first, and also waits for
+ * those that others have begun.
  */
 void nvmep_qp_revoke_all(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_qp *qp;
-	LIST_HEAD(taken);
 
-	while ((qp = nvmep_qp_next_unrevoked(ctrl->peers, &taken))) {
-		nvmep_qp_revoke_taken(&taken, NVME_PEER_QP_REASON_UNBOUND);
+	while ((qp = nvmep_qp_next_unrevoked(ctrl->peers, false))) {
+		nvmep_qp_revoke_start(qp, NVME_PEER_QP_REASON_UNBOUND);
+		nvmep_qp_put(qp);
+	}
+	while ((qp = nvmep_qp_next_unrevoked(ctrl->peers, true))) {
 		nvmep_qp_revoke(qp, NVME_PEER_QP_REASON_UNBOUND);
 		nvmep_qp_put(qp);
 	}
@@ -668,7 +674,7 @@ void nvmep_qp_buf_invalidated(struct nvmep_buf *buf)
 
 	nvmep_qp_stop_users(buf, &taken);
 	nvmep_buf_unmap(buf);
-	nvmep_qp_revoke_taken(&taken, NVME_PEER_QP_REASON_BUFFER);
+	nvmep_qp_revoke_taken(&taken);
 }
 
 /**

@@ -116,10 +116,9 @@ enum nvmep_qp_state {
  *	the controller.  It is not left set on one that is QUIESCED, which fails at once
  * @doorbells_revoked: peers->lock: set with nvmep_exports_revoke(), cleared
  *	with nvmep_exports_restore_doorbells()
- * @revoke_node: peers->lock: in the list of the thread that revokes several
- *	queue pairs and has taken this one
- * @revoke_deadline: @lock: jiffies until which importers may unmap the
- *	doorbells, from the first revocation after the stop; 0 before
+ * @revoke_node: peers->lock: in the list of the invalidation that has taken it
+ * @revoke_deadline: written under @lock, READ_ONCE() without it: jiffies until
+ *	which importers may unmap the doorbells; 0 before its revocation begins
  * @doorbell_writes: peers->lock: by the CPU, when @state became REVOKED: the
  *	next owner of @qid continues the count
  * @request_work: handles a peer's request for recovery, with a reference

@@ -1217,6 +1217,8 @@ TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
 	ASSERT_EQ(0, open_pair(&self->bad, &qp));
 	ret = fuse_hold(&mounted, &self->bad);
 	if (ret == -ENODEV)
+		np_qp_close(&qp);
+	if (ret == -ENODEV)
 		SKIP(return, "no FUSE in this kernel");
 	ASSERT_EQ(0, ret);
 	ASSERT_EQ(0, change_active(&self->bad, 5));

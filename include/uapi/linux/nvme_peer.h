@@ -584,10 +584,9 @@ struct nvme_peer_buf_table {
  * ERANGE: A ring does not fit into its buffer.
  * EMSGSIZE: A ring is not in one contiguous segment and the controller requires
  *   that (nvme_peer_info.contiguous_rings).
- * EEXIST: The two rings overlap each other or a ring of another queue pair of
- *   the same controller in the same dma-buf, or the dma-buf of a ring is one of
- *   NVME_PEER_QP_EXPORT.  Overlap through several dma-bufs of the same memory
- *   and with rings of other controllers is not detected.
+ * EEXIST: The two rings overlap each other or a ring of another queue pair in
+ *   the same dma-buf, or the dma-buf of a ring is one of NVME_PEER_QP_EXPORT.
+ *   Overlap by several dma-bufs or controllers is not detected.
  * ENOSPC: No queue ID is free for peers, or those that are free are quarantined
  *   (nvme_peer_info.qids_quarantined).
  * EBUSY: A command that changes namespaces, such as Format NVM, is in progress.
