@@ -247,7 +247,7 @@ bool nvmep_user_unpin_sleeps(const union nvmep_user_pages *pages,
 	if (count > NVMEP_INLINE_BVECS)
 		return true;
 	while (count--) {
-		const struct folio *folio = page_folio(pages->few[count]);
+		struct folio *folio = page_folio(pages->few[count]);
 
 		if (!folio_test_anon(folio) || folio_test_writeback(folio))
 			return true;
