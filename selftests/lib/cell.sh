@@ -153,7 +153,11 @@ topology_options() {
 # Virtio devices of the test bed bypass the IOMMU.
 test_bed_options() {
 	local run=$1 kernel=$2
-	echo "-drive if=none,id=root,file=$(readlink -f "${guest_machine:-$np_cache/guest}/root.erofs"),format=raw,readonly=on"
+	if [[ -f $guest_machine/disk.img ]]; then
+		echo "-drive if=none,id=root,file=$(readlink -f "$guest_machine/disk.img"),format=raw,cache=unsafe"
+	else
+		echo "-drive if=none,id=root,file=$(readlink -f "${guest_machine:-$np_cache/guest}/root.erofs"),format=raw,readonly=on"
+	fi
 	echo "-device virtio-blk-pci,drive=root,addr=0x10"
 	if [[ -f $np_cache/tools/tools.erofs ]]; then
 		echo "-drive if=none,id=tools,file=$(readlink -f "$np_cache/tools/tools.erofs"),format=raw,readonly=on"
@@ -206,6 +210,7 @@ kernel_command_line() {
 		[[ $topology != switch-acs ]] || words+=" pci=config_acs=xxx11xx@00:03.0;xxx11xx@00:04.0;xxx11xx@00:05.0"
 		;;
 	esac
+	[[ ! -f $guest_machine/disk.img ]] || words+=" root=/dev/vda rw"
 	[[ $guest_debugger == no ]] || words+=" np_gdb"
 	! scans_for_leaks "$kernel/$iommu/$topology" || words+=" kmemleak=on"
 	echo "$words"
@@ -232,13 +237,19 @@ make_run_folder() {
 	[[ ! $guest_machine ]] || take_machine "$run"
 	[[ ! $guest_added ]] || cp -aL "$guest_added" "$run/added"
 	truncate -s 2G "$run/np0.img"
-	truncate -s 512M "$run/np1.img"
+	[[ -e $run/np1.img ]] || truncate -s 512M "$run/np1.img"
 	truncate -s 64M "$run/np1-metadata.img"
 	index_modules "$run" "$kernel" "$version"
 }
 
-# Files that were installed in another system, with that system's build of the module.
+# Files that were installed in another system, with that system's build of the module. Or a machine with
+# a disk of its own, from which its kernel boots, and which keeps the medium of np1.
 take_machine() {
+	if [[ -f $guest_machine/disk.img ]]; then
+		cp "$guest_machine"/{vmlinuz,initramfs} "$1/"
+		ln -s "$(readlink -f "$guest_machine/np1.img")" "$1/np1.img"
+		return
+	fi
 	cp "$guest_machine/added.tar" "$1/"
 	rm -f "$1/modules/updates/nvme_peer.ko"
 	cp "$guest_machine"/nvme_peer.ko* "$1/modules/updates/"

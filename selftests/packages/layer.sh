@@ -43,6 +43,28 @@ in_layer() {
 	return $status
 }
 
+# in_disk IMAGE RELEASE SCRIPT [ARG...]: the same in the file system of a disk.
+in_disk() {
+	local root status=0
+	root=$(mktemp -d "$np_scratch/disk.XXXXXX")
+	unshare --mount --propagation private "$0" --in-disk "$root" "$@" || status=$?
+	rmdir "$root"
+	return $status
+}
+
+enter_disk() {
+	mount -o loop "$2" "$1"
+	enter_root "$1" "${@:3}"
+}
+
+# kernel_debs KERNEL: packages of this kernel that set-up has fetched.
+kernel_debs() {
+	local version
+	version=$(<"$np_cache/kernels/$1/version")
+	find "$np_cache/debs" -name "linux-*-${version}_*" -o -name "linux-headers-${version%-amd64}-common_*" -o \
+		-name "linux-kbuild-${version%-amd64}_*" -o -name "linux-kbuild-${1}_*"
+}
+
 enter_layer() {
 	local layer=$1 lower=$2
 	shift 2
@@ -78,4 +100,5 @@ enter_root() {
 case ${1:-} in
 --in-root) shift; enter_root "$@" ;;
 --in-layer) shift; enter_layer "$@" ;;
+--in-disk) shift; enter_disk "$@" ;;
 esac

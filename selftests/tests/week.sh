@@ -3,7 +3,7 @@
 # An operator's week on one machine, under load: a disk of the in-tree driver is bound for good, is
 # mounted by its link while files are written and a peer reads, is trimmed, reset, removed and
 # inserted, survives a boot and another version of the module, and goes back. No byte of the files
-# changes, and nothing is left behind. (packages/run and packages/first-hour install by packages.)
+# changes, and nothing is left behind. (packages/machine has the packages, boots, and a new kernel.)
 # long: yes
 # kernels: 6.12 7
 # iommu: on
