@@ -162,10 +162,10 @@ static void write_rule(struct change *change, const struct pci_function *functio
 		return;
 	rule_path(function, path);
 	snprintf(rule, sizeof(rule),
-		 "ACTION==\"add\", SUBSYSTEM==\"pci\", KERNEL==\"%s\", ATTR{class}==\"0x010802\", "
+		 "ACTION==\"add\", SUBSYSTEM==\"pci\", KERNEL==\"%s\", ATTR{class}==\"0x010802\", TEST==\"%s\", "
 		 "ATTR{driver_override}=\"" DRIVER "\", RUN{builtin}+=\"kmod load nvme_peer\", "
 		 "RUN+=\"%s bind %s\"\n",
-		 function->address, program, function->address);
+		 function->address, program, program, function->address);
 	change_file(change, path, rule);
 	reload_udev(change);
 }
