@@ -56,7 +56,7 @@ struct nvmepeer_page_slot {
 /**
  * struct nvmepeer_pages - page table of a sequence and layer
  * @entries: for each page its place on the disk or NVMEPEER_PAGE_RESIDENT and a slot
- * @slots: the slots; nvmepeer_block_pages_reset() sets them
+ * @slots: the slots, zeroed; nvmepeer_block_pages_reset() sets them
  * @buffer: the cache; its blocks follow each other from byte 0 on
  * @lba: logical block of place 0
  * @count: number of pages
@@ -92,7 +92,8 @@ struct nvmepeer_pages {
  * struct nvmepeer_page_miss - a page that is being read
  * @index: which of the wanted pages
  * @slot: the slot of the table that it is read into
- * @status: NVMEPEER_AGAIN while its command is in flight; internal
+ * @status: NVMEPEER_AGAIN while its command is in flight, or how it ended; see
+ *	nvmepeer_page_poll() and nvmepeer_page_failed()
  * @token: internal
  */
 struct nvmepeer_page_miss {
@@ -139,11 +140,16 @@ NVP_FN void nvp_page_result(struct nvmepeer_page_request *request, uint32_t inde
 /**
  * nvmepeer_block_pages_reset - initialise the slots of a table, by a block
  * @pages: the table; no entry is resident
+ *
+ * The caller zeroes the memory of new slots before.  To empty a table, it sets the
+ * entries to the places again and calls this: slots that a command may still write
+ * stay out of use until nvmepeer_block_pages_reclaim().
  */
 NVP_FN void nvmepeer_block_pages_reset(struct nvmepeer_pages *pages)
 {
 	for (uint32_t i = nvp_block_thread(); i < pages->slot_count; i += nvp_block_threads()) {
-		nvp_store32(&pages->slots[i].page, NVMEPEER_PAGE_NONE);
+		if (nvp_load32(&pages->slots[i].page) != NVP_PAGE_LENT)
+			nvp_store32(&pages->slots[i].page, NVMEPEER_PAGE_NONE);
 		nvp_store32(&pages->slots[i].used, 0);
 	}
 	if (!nvp_block_thread()) {
@@ -158,9 +164,10 @@ NVP_FN void nvmepeer_block_pages_reset(struct nvmepeer_pages *pages)
  * nvmepeer_block_pages_reclaim - use slots again whose reads did not complete
  * @pages: the table
  *
- * After NVMEPEER_E_TIMEOUT or _E_LOST the controller may still write to a slot, which
- * is out of use then.  Call this when nvmepeer_abandoned() is 0, or after a re-arm,
- * for each queue pair that was used.
+ * After NVMEPEER_E_TIMEOUT, _E_LOST or _E_TOKEN (another thread used the token of a
+ * miss) the controller may still write to a slot, which is out of use then.  Call this
+ * when nvmepeer_abandoned() is 0 and no token is in use any more, or after a re-arm, for
+ * each queue pair that was used.
  */
 NVP_FN void nvmepeer_block_pages_reclaim(struct nvmepeer_pages *pages)
 {
@@ -213,6 +220,8 @@ NVP_FN void nvp_page_replace(struct nvmepeer_pages *pages, struct nvmepeer_page_
 	nvp_store32(&here->used, step << 1 | 1);
 	nvp_store32(&pages->entries[page], NVMEPEER_PAGE_RESIDENT | slot);
 	miss->slot = slot;
+	miss->status = NVMEPEER_OK;
+	miss->token.cid = NVMEPEER_NO_CID;
 	request->blocks[miss->index] = pages->first + slot;
 }
 
@@ -315,9 +324,16 @@ NVP_FN void nvp_page_repeat(struct nvmepeer_pages *pages, struct nvmepeer_page_r
  * Begins a step.  Pages of this step are not replaced in it, the others by the clock.
  * Sets the block of each page.  The bytes of those in @misses are not there yet: the
  * caller reads them by nvmepeer_block_pages_submit() and _wait(), or brings them from
- * elsewhere.  Returns to all threads 0 or the worst status: NVMEPEER_E_RANGE: no page
- * of the table; _E_FULL: more pages than slots are wanted, those with the status
- * have no block.
+ * elsewhere.  A page that is wanted more than once is one miss; its other indices have
+ * the status 0 and the same block, nvmepeer_pages.first + nvmepeer_page_miss.slot, and
+ * their bytes are there when those of the miss are.  Until _wait() has returned, use
+ * no block of a miss, unless nvmepeer_page_poll() has returned 0 for it.
+ *
+ * Returns to all threads 0 or the worst status: NVMEPEER_E_RANGE: no page of the
+ * table; _E_FULL: more pages than slots are wanted.  Pages with these statuses have no
+ * block.  From _wait() they may also be those of a read: outside of the buffer or the
+ * disk, or the queue pair stayed full.  Pages that were replaced are not put back if
+ * the reads fail.
  */
 NVP_FN int nvmepeer_block_pages_resolve(struct nvmepeer_pages *pages,
 					struct nvmepeer_page_request *request)
@@ -343,9 +359,10 @@ NVP_FN int nvmepeer_block_pages_resolve(struct nvmepeer_pages *pages,
 	return status;
 }
 
-/* Submit the read of a miss.  @last: an earlier status of this thread. */
-NVP_FN int nvp_page_submit(const struct nvmepeer_queue *queue, const struct nvmepeer_pages *pages,
-			   struct nvmepeer_page_miss *miss, int last)
+/* The read of a miss. */
+NVP_FN struct nvmepeer_command nvp_page_command(const struct nvmepeer_queue *queue,
+						const struct nvmepeer_pages *pages,
+						const struct nvmepeer_page_miss *miss)
 {
 	uint64_t place = nvp_load32(&pages->slots[miss->slot].place);
 	uint64_t block = (uint64_t)pages->first + miss->slot;
@@ -354,11 +371,17 @@ NVP_FN int nvp_page_submit(const struct nvmepeer_queue *queue, const struct nvme
 		pages->buffer, block * pages->blocks << queue->lba_shift, 0,
 	};
 
-	miss->token.cid = NVMEPEER_NO_CID;
+	return command;
+}
+
+/* Submit the read of a miss.  @last: an earlier status of this thread. */
+NVP_FN int nvp_page_submit(const struct nvmepeer_queue *queue, const struct nvmepeer_pages *pages,
+			   struct nvmepeer_page_miss *miss, int last)
+{
+	struct nvmepeer_command command = nvp_page_command(queue, pages, miss);
+
 	if (!nvp_ends(last))
 		last = nvmepeer_submit(queue, &command, &miss->token, queue->timeout_ns);
-	if (last)
-		miss->token.cid = NVMEPEER_NO_CID;
 	miss->status = last ? last : (int)NVMEPEER_AGAIN;
 	return last;
 }
@@ -372,6 +395,11 @@ NVP_FN int nvp_page_submit(const struct nvmepeer_queue *queue, const struct nvme
  * All threads of the block call together.  Waits for room in the queue but for no
  * completion.  The caller may use the other pages meanwhile, and has to call
  * nvmepeer_block_pages_wait() then, which reports all errors.
+ *
+ * Each miss keeps a CID until it has been waited for.  The misses of all blocks that
+ * are between _submit() and _wait() on a queue pair, and its other commands, must not
+ * be more than nvmepeer_cids(): the others wait for nvmepeer_geometry.timeout_ns and
+ * end with NVMEPEER_E_FULL.  nvmepeer_block_pages_read() has no such limit.
  */
 NVP_FN void nvmepeer_block_pages_submit(const struct nvmepeer_queue *queue,
 					const struct nvmepeer_pages *pages,
@@ -389,7 +417,8 @@ NVP_FN void nvp_page_fail(struct nvmepeer_pages *pages, struct nvmepeer_page_req
 {
 	struct nvmepeer_page_slot *here = &pages->slots[miss->slot];
 	bool lent = miss->token.cid != NVMEPEER_NO_CID &&
-		    (status == NVMEPEER_E_TIMEOUT || status == NVMEPEER_E_LOST);
+		    (status == NVMEPEER_E_TIMEOUT || status == NVMEPEER_E_LOST ||
+		     status == NVMEPEER_E_TOKEN);
 
 	nvp_store32(&pages->entries[request->wanted[miss->index]], nvp_load32(&here->place));
 	nvp_store32(&here->page, lent ? NVP_PAGE_LENT : NVMEPEER_PAGE_NONE);
@@ -401,9 +430,11 @@ NVP_FN void nvp_page_fail(struct nvmepeer_pages *pages, struct nvmepeer_page_req
  * @queue: the queue pair that the misses were submitted to
  * @miss: one of them; by one thread at a time
  *
- * For callers that do other work meanwhile.  Returns NVMEPEER_AGAIN, or 0 or the
- * status of the read.  nvmepeer_block_pages_wait() has to follow in any case; it does
- * not wait for misses that have ended.
+ * For callers that do other work meanwhile, after _submit().  Returns NVMEPEER_AGAIN,
+ * or 0 or the status of the read.  nvmepeer_block_pages_wait() has to follow in any
+ * case; it does not wait for misses that have ended.  Any thread of the block may poll
+ * any miss until it calls _wait(), behind a barrier after _submit().  After a return of
+ * 0 the polling thread may use the page, the others behind a barrier.
  */
 NVP_FN int nvmepeer_page_poll(const struct nvmepeer_queue *queue, struct nvmepeer_page_miss *miss)
 {
@@ -413,18 +444,32 @@ NVP_FN int nvmepeer_page_poll(const struct nvmepeer_queue *queue, struct nvmepee
 }
 
 /**
+ * nvmepeer_page_failed - a miss that the caller brings from elsewhere did not come
+ * @miss: one of those that nvmepeer_block_pages_resolve() returned; not submitted, and
+ *	nothing writes its slot any more
+ * @status: why: an NVMe status or enum nvmepeer_error, but NVMEPEER_AGAIN
+ *
+ * By one thread for each such miss.  nvmepeer_block_pages_wait() then takes the page
+ * out of the table, and returns the status.
+ */
+NVP_FN void nvmepeer_page_failed(struct nvmepeer_page_miss *miss, int status)
+{
+	miss->status = status;
+}
+
+/**
  * nvmepeer_block_pages_wait - wait for the reads of the misses, by a block
- * @queue: the queue pair that they were submitted to
+ * @queue: the queue pair that they were submitted to; may be NULL if none were
  * @pages: the table
- * @request: the same as of nvmepeer_block_pages_submit()
+ * @request: the same as of nvmepeer_block_pages_resolve()
  * @timeout_ns: how long to wait for all of them
  *
  * All threads of the block call together; after the return each may use all pages
  * that have a block.  A page whose read failed has none, and its entry is that of
  * its place again, so that a later step reads it again.  Returns to all threads 0 or
  * the worst status of the step, that of nvmepeer_block_pages_resolve() included.
- * After NVMEPEER_E_TIMEOUT or _E_LOST see nvmepeer_block_pages_reclaim().  A failed
- * page that was wanted more than once has the worst status for the others.
+ * After NVMEPEER_E_TIMEOUT, _E_LOST or _E_TOKEN see nvmepeer_block_pages_reclaim().  A
+ * failed page that was wanted more than once has the worst status for the others.
  */
 NVP_FN int nvmepeer_block_pages_wait(const struct nvmepeer_queue *queue,
 				     struct nvmepeer_pages *pages,
@@ -434,6 +479,8 @@ NVP_FN int nvmepeer_block_pages_wait(const struct nvmepeer_queue *queue,
 	uint64_t start = nvmepeer_now_ns();
 	int status;
 
+	/* Other threads may still poll these misses, or say that they failed. */
+	nvp_block_sync();
 	for (uint32_t i = thread; i < request->missing; i += threads) {
 		struct nvmepeer_page_miss *miss = &request->misses[i];
 
@@ -457,17 +504,45 @@ NVP_FN int nvmepeer_block_pages_wait(const struct nvmepeer_queue *queue,
 	return status;
 }
 
+/* Read a miss and wait for it.  @last: an earlier status of this thread. */
+NVP_FN int nvp_page_read(const struct nvmepeer_queue *queue, const struct nvmepeer_pages *pages,
+			 struct nvmepeer_page_miss *miss, int last)
+{
+	struct nvmepeer_command command = nvp_page_command(queue, pages, miss);
+	bool lost = nvp_known_lost(queue);
+
+	if (nvp_ends(last)) {
+		miss->status = last == NVMEPEER_E_LOST ? last : (int)NVMEPEER_E_FULL;
+		return last;
+	}
+	miss->status = nvmepeer_execute(queue, &command, NULL, queue->timeout_ns);
+	/* The command may have been submitted: any CID says so. */
+	if (!lost)
+		miss->token.cid = 0;
+	return miss->status;
+}
+
 /**
- * nvmepeer_block_pages_read - nvmepeer_block_pages_resolve(), _submit() and _wait() in
- * one
+ * nvmepeer_block_pages_read - resolve wanted pages and read those that are missing
+ * @queue: the queue pair
+ * @pages: the table
+ * @request: the wanted pages
+ *
+ * Like nvmepeer_block_pages_resolve(), _submit() and _wait(), but each thread has one
+ * read in flight: any number of misses, and blocks, may share a queue pair, whatever
+ * its CIDs.  Each read waits for room and then for its completion, each for
+ * nvmepeer_geometry.timeout_ns at most.
  */
 NVP_FN int nvmepeer_block_pages_read(const struct nvmepeer_queue *queue,
 				     struct nvmepeer_pages *pages,
 				     struct nvmepeer_page_request *request)
 {
+	int last = NVMEPEER_OK;
+
 	nvmepeer_block_pages_resolve(pages, request);
-	nvmepeer_block_pages_submit(queue, pages, request);
-	return nvmepeer_block_pages_wait(queue, pages, request, queue->timeout_ns);
+	for (uint32_t i = nvp_block_thread(); i < request->missing; i += nvp_block_threads())
+		last = nvp_page_read(queue, pages, &request->misses[i], last);
+	return nvmepeer_block_pages_wait(queue, pages, request, 0);
 }
 
 #endif /* NVMEPEER_DEVICE_PAGES_H */

@@ -152,6 +152,7 @@ ENTRY void use_table(const struct nvmepeer_queue *queue, struct nvmepeer_pages *
 	*status = nvmepeer_block_pages_resolve(pages, request);
 	nvmepeer_block_pages_submit(queue, pages, request);
 	*status |= nvmepeer_page_poll(queue, request->misses);
+	nvmepeer_page_failed(request->misses, NVMEPEER_E_LOST);
 	*status |= nvmepeer_block_pages_wait(queue, pages, request, 1000);
 	*status |= nvmepeer_block_pages_read(queue, pages, request);
 	nvmepeer_block_pages_reclaim(pages);

@@ -441,6 +441,20 @@ static void lane_has_no_room(void)
 	expect(machine.now_ns - began < 8 * bench->queue.timeout_ns, "one timeout");
 }
 
+/* The same in halves. */
+static void lane_submits_without_room(void)
+{
+	struct sequence *sequence = mine();
+	uint64_t began = machine.now_ns, timeout_ns = bench->queue.timeout_ns;
+
+	begin_step(sequence, 20, false);
+	nvmepeer_block_pages_resolve(&sequence->table, &sequence->request);
+	nvmepeer_block_pages_submit(&bench->queue, &sequence->table, &sequence->request);
+	end_step(sequence, nvmepeer_block_pages_wait(&bench->queue, &sequence->table,
+						     &sequence->request, timeout_ns), false);
+	expect(machine.now_ns - began < 8 * timeout_ns, "one timeout");
+}
+
 /* Nothing is submitted to a queue pair that is lost: all slots stay in use. */
 static void lane_is_lost(void)
 {
@@ -452,6 +466,99 @@ static void lane_is_lost(void)
 						     &sequence->request), false);
 	expect(!count_slots(sequence, NVP_PAGE_LENT), "slots after a loss");
 	nvp_block_sync();
+}
+
+/* More misses than CIDs, on one queue pair. */
+static void lane_has_few_cids(void)
+{
+	struct sequence *sequence = mine();
+
+	begin_step(sequence, 0, false);
+	if (!nvp_block_thread()) {
+		for (uint32_t i = 0; i < SLOTS; i++)
+			sequence->wanted[i] = i;
+		sequence->request.count = SLOTS;
+	}
+	nvp_block_sync();
+	expect(!nvmepeer_block_pages_read(&bench->queue, &sequence->table, &sequence->request),
+	       "reads with few CIDs");
+	done++;
+}
+
+/* A reset leaves slots out of use that a command may still write. */
+static void lane_resets(void)
+{
+	struct sequence *sequence = mine();
+
+	if (!nvp_block_thread())
+		nvp_store32(&sequence->slots[3].page, NVP_PAGE_LENT);
+	nvp_block_sync();
+	nvmepeer_block_pages_reset(&sequence->table);
+	expect(count_slots(sequence, NVP_PAGE_LENT) == 1, "slot out of use after a reset");
+	nvp_block_sync();
+	done++;
+}
+
+/* One thread polls while the others wait already; one token is another's. */
+static void lane_polls_for_others(void)
+{
+	struct sequence *sequence = mine();
+	struct nvmepeer_page_miss *first = &sequence->misses[0];
+
+	begin_step(sequence, 12, false);
+	nvmepeer_block_pages_resolve(&sequence->table, &sequence->request);
+	nvmepeer_block_pages_submit(&bench->queue, &sequence->table, &sequence->request);
+	nvp_block_sync();
+	for (uint32_t k = 0; !nvp_block_thread() && k < 20; k++)
+		for (uint32_t i = 1; i < sequence->request.missing; i++)
+			nvmepeer_page_poll(&bench->queue, &sequence->misses[i]);
+	if (!nvp_block_thread())
+		expect(nvp_claim_token(&bench->queue, first->token), "token of a miss");
+	expect(nvmepeer_block_pages_wait(&bench->queue, &sequence->table, &sequence->request,
+					 RIG_LONG) == NVMEPEER_E_TOKEN, "status of a token in use");
+	expect(count_slots(sequence, NVP_PAGE_LENT) == 1, "slot of a token in use");
+	nvp_block_sync();
+	if (!nvp_block_thread()) {
+		nvp_release_token(&bench->queue, first->token);
+		expect(!nvmepeer_wait(&bench->queue, first->token, NULL, RIG_LONG), "the command");
+	}
+	done++;
+}
+
+/* Bring a miss from elsewhere. */
+static void bring(const struct sequence *sequence, struct nvmepeer_page_miss *miss)
+{
+	uint32_t place = sequence->places[sequence->wanted[miss->index]];
+	uint8_t *to = cache + (uint64_t)(sequence->table.first + miss->slot) * PAGE_BYTES;
+	const uint8_t *from = bench->controller.disk + (uint64_t)(LBA + PAGE_BLOCKS * place) * BLOCK;
+	uint64_t word;
+
+	if (place == NO_PLACE) {
+		nvmepeer_page_failed(miss, 0x4080);
+		return;
+	}
+	memcpy(&word, from, 8);
+	memcpy(to + 8, from + 8, PAGE_BYTES - 8);
+	lane_store((uint64_t *)to, word);
+}
+
+/* Nothing is submitted.  The thread that brings a miss is not that which ends it. */
+static void lane_brings(void)
+{
+	struct sequence *sequence = mine();
+	uint32_t thread = nvp_block_thread(), threads = nvp_block_threads();
+
+	for (uint32_t step = 0; step < STEPS && !bad; step++) {
+		begin_step(sequence, SLOTS - 2, false);
+		nvmepeer_block_pages_resolve(&sequence->table, &sequence->request);
+		for (uint32_t i = 0; i < sequence->request.missing; i++) {
+			if ((i + 1) % threads == thread)
+				bring(sequence, &sequence->misses[i]);
+			nvp_pause(0);
+		}
+		end_step(sequence, nvmepeer_block_pages_wait(NULL, &sequence->table,
+							     &sequence->request, 0), true);
+	}
 }
 
 static void check_reset(const struct sequence *sequence)
@@ -500,7 +607,13 @@ static const struct table_case cases[] = {
 	{ "reclaim", "nothing to reclaim", lane_reclaims, 2, 0, SLOTS, false, false },
 	{ "timeout", "reads that time out", lane_times_out, 2, 0, SLOTS, false, true },
 	{ "room", "reads without room", lane_has_no_room, 1, PAIR, SLOTS, false, true },
+	{ "roomless", "submits without room", lane_submits_without_room, 1, PAIR, SLOTS, false, true },
 	{ "lost", "reads of a queue pair that is lost", lane_is_lost, 2, 0, SLOTS, false, false },
+	{ "cids", "more misses than CIDs", lane_has_few_cids, 1, PAIR, SLOTS, false, false },
+	{ "turns", "more threads than CIDs", lane_has_few_cids, 3, 0, SLOTS, false, false },
+	{ "reset", "a reset while a slot is lent", lane_resets, 1, 0, SLOTS, false, false },
+	{ "others", "reads that one thread polls", lane_polls_for_others, 2, 0, SLOTS, false, false },
+	{ "brought", "misses from elsewhere", lane_brings, 2, 0, SLOTS, true, false },
 };
 
 static void make_sequence(uint32_t index, uint32_t seed, bool fails)
@@ -532,12 +645,15 @@ static void make_sequence(uint32_t index, uint32_t seed, bool fails)
 
 static void make_bench(const struct table_case *one, uint32_t seed)
 {
-	bench = bench_new(one->lane == lane_has_no_room ? 4 : seed % 3 ? 64 : one->mute ? 4 : 8, 64);
+	bool few = one->lane == lane_has_few_cids;
+
+	bench = bench_new(few || one->lane == lane_has_no_room || one->lane == lane_submits_without_room ?
+			  4 : seed % 3 ? 64 : one->mute ? 4 : 8, 64);
 	bench->controller.order = CONTROLLER_SHUFFLED;
 	bench->controller.seed = seed;
 	bench->controller.mute = one->mute;
-	bench->geometry.cids = 128;
-	bench->geometry.timeout_ns = one->mute ? 100000 : RIG_LONG;
+	bench->geometry.cids = few ? 32 : 128;
+	bench->geometry.timeout_ns = one->mute ? 100000 : few ? 1000000 : RIG_LONG;
 	for (uint32_t i = 0; i < DISK * BLOCK; i += 4) {
 		uint32_t word = i * 2654435761u;
 
