@@ -291,7 +291,7 @@ static void lane_reads_in_halves(void)
 	struct sequence *sequence = mine();
 
 	for (uint32_t step = 0; step < STEPS && !bad; step++) {
-		bool hit[MOST];
+		bool hit[MOST] = { false };
 		int status;
 
 		begin_step(sequence, SLOTS - 2, true);
