@@ -22,18 +22,9 @@
 #include <cuda_runtime.h>
 #include <nvmepeer_device.h>
 
+#include "check.cuh"
 #include "controller.cuh"
 #include "host_controller.h"
-
-#define CHECK(call)								\
-	do {									\
-		cudaError_t error_ = (call);					\
-		if (error_ != cudaSuccess) {					\
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__,	\
-				#call, cudaGetErrorString(error_));		\
-			exit(2);						\
-		}								\
-	} while (0)
 
 /*
  * Histogram of the cycles of calls, with buckets 3 % wide: 32 for each power of

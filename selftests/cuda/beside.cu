@@ -25,18 +25,9 @@
 #include <cuda_runtime.h>
 #include <nvmepeer_device.h>
 
+#include "check.cuh"
 #include "controller.cuh"
 #include "host_controller.h"
-
-#define CHECK(call)								\
-	do {									\
-		cudaError_t error_ = (call);					\
-		if (error_ != cudaSuccess) {					\
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__,	\
-				#call, cudaGetErrorString(error_));		\
-			exit(2);						\
-		}								\
-	} while (0)
 
 enum { MAX_QUEUES = 160, DEPTH = 256, THREADS = 1024, LANES = 32, DATA_BYTES = 64 << 10 };
 enum work { WORK_FMA, WORK_FMA8, WORK_STREAM, WORKS };

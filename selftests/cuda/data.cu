@@ -22,17 +22,8 @@
 
 #include "../../lib/cuda/list.cu"
 #include "../lib/ktap.h"
+#include "check.cuh"
 #include "data_host.h"
-
-#define CHECK(call)								\
-	do {									\
-		cudaError_t error_ = (call);					\
-		if (error_ != cudaSuccess) {					\
-			printf("Bail out! %s:%d: %s\n", __FILE__, __LINE__,	\
-			       cudaGetErrorString(error_));			\
-			exit(2);						\
-		}								\
-	} while (0)
 
 enum {
 	QUEUES = 8, ENTRIES = 256, BLOCKS = 1 << 17, BLOCK_BYTES = 512,

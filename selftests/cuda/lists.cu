@@ -27,18 +27,9 @@
 #include <cuda_runtime.h>
 
 #include "../../lib/cuda/list.cu"
+#include "check.cuh"
 #include "disk.cuh"
 #include "lists_host.h"
-
-#define CHECK(call)								\
-	do {									\
-		cudaError_t error_ = (call);					\
-		if (error_ != cudaSuccess) {					\
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__,	\
-				#call, cudaGetErrorString(error_));		\
-			exit(2);						\
-		}								\
-	} while (0)
 
 enum {
 	QUEUES = 16, ENTRIES = 256, CIDS = 1024, LIST_BYTES = 4096, BLOCK_BYTES = 512, MAX_TRANSFER = 131072,

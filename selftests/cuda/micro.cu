@@ -11,17 +11,8 @@
 #include <vector>
 #include <cuda_runtime.h>
 
+#include "check.cuh"
 #include "controller.cuh"
-
-#define CHECK(call)								\
-	do {									\
-		cudaError_t error_ = (call);					\
-		if (error_ != cudaSuccess) {					\
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__,	\
-				cudaGetErrorString(error_));			\
-			exit(2);						\
-		}								\
-	} while (0)
 
 enum { ROUNDS = 2000 };
 

@@ -37,18 +37,9 @@
 #include <cuda_runtime.h>
 #include <nvmepeer_device.h>
 
+#include "check.cuh"
 #include "pages_host.h"
 #include "serve.cuh"
-
-#define CHECK(call)								\
-	do {									\
-		cudaError_t error_ = (call);					\
-		if (error_ != cudaSuccess) {					\
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__,	\
-				#call, cudaGetErrorString(error_));		\
-			exit(2);						\
-		}								\
-	} while (0)
 
 enum {
 	LAYERS = 80, BATCH = 32, CONTEXT = 8192, HOT = 512, TOP = PAGES_TOP, PAGE = 8192,
