@@ -284,7 +284,7 @@ void nvmep_qp_wake(struct nvmep_qp *qp)
 
 /* --- memory -------------------------------------------------------------- */
 
-/* Nobody had the doorbells of a queue pair that was never LIVE. */
+/* No peer had the doorbells of a queue pair that was never LIVE. */
 static void nvmep_qp_release_qid(struct nvmep_qp *qp)
 {
 	if (qp->qid_held)
@@ -425,10 +425,7 @@ static void nvmep_qp_stop(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
 	mutex_unlock(&qp->lock);
 }
 
-/*
- * Importers have their time from the first call, whoever waits for them in the
- * end.
- */
+/* The deadline of the importers counts from the first call. */
 static void nvmep_qp_revoke_start_locked(struct nvmep_qp *qp,
 					 enum nvme_peer_qp_reason reason)
 {
@@ -560,9 +557,8 @@ static void nvmep_qp_untake(struct nvmep_qp *qp)
 
 /*
  * Starts all revocations before it waits for the first, so that an importer
- * that does not unmap delays the revocation of no other queue pair.  Queue
- * pairs that others revoke are not waited for: their importers are no business
- * of the caller.
+ * that does not unmap delays the revocation of no other queue pair.  Does not
+ * wait for queue pairs that other threads revoke.
  */
 static void nvmep_qp_revoke_taken(struct list_head *taken)
 {

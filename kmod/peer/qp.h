@@ -113,7 +113,7 @@ enum nvmep_qp_state {
  * @reason: peers->lock: why it is not LIVE
  * @losses: peers->lock: how often it stopped being LIVE
  * @fail_on_stop: peers->lock: it must not be re-armed after the next stop of
- *	the controller.  It is not left set on one that is QUIESCED, which fails at once
+ *	the controller.  One that is QUIESCED fails at once instead
  * @doorbells_revoked: peers->lock: set with nvmep_exports_revoke(), cleared
  *	with nvmep_exports_restore_doorbells()
  * @revoke_node: peers->lock: in the list of the invalidation that has taken it
