@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What kmod/core/prp_sgl.c needs of the kernel and of the module, for unit-prp: the stand-ins of the
- * module's types have the members that it uses.
+ * What kmod/core/prp_sgl.c and kmod/peer/mediate.c need of the kernel and of the module, for unit-prp,
+ * unit-mediate and fuzz_mediate: the stand-ins of the module's types have the members that they use.
  */
 #ifndef SELFTESTS_KERNEL_H
 #define SELFTESTS_KERNEL_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <linux/types.h>
 
 typedef uint8_t u8;
@@ -27,6 +28,11 @@ typedef u8 blk_status_t;
 
 #define cpu_to_le64(x)		htole64(x)
 #define le64_to_cpu(x)		le64toh(x)
+#define cpu_to_le32(x)		htole32(x)
+#define le32_to_cpu(x)		le32toh(x)
+#define lower_32_bits(x)	((u32)(x))
+#define upper_32_bits(x)	((u32)((x) >> 32))
+#define fallthrough		__attribute__((__fallthrough__))
 #define min(a, b)		((a) < (b) ? (a) : (b))
 #define min_t(type, a, b)	min((type)(a), (type)(b))
 #define IS_ALIGNED(x, a)	(((x) & ((typeof(x))(a) - 1)) == 0)
@@ -77,6 +83,28 @@ struct dma_iova_state {
 #define NVME_CTRL_SGLS_DWORD_ALIGNED	2
 #define NVME_CMD_SGL_METABUF		0x40
 #define NVMEP_QUIRK_LISTS_ALIGN_512	1
+
+enum nvme_opcode {
+	nvme_cmd_flush = 0x00,
+	nvme_cmd_write = 0x01,
+	nvme_cmd_read = 0x02,
+	nvme_cmd_write_zeroes = 0x08,
+};
+
+enum {
+	NVME_RW_LR = 1 << 15,
+	NVME_RW_FUA = 1 << 14,
+	NVME_SC_INVALID_OPCODE = 0x001,
+	NVME_SC_INVALID_FIELD = 0x002,
+	NVME_SC_DATA_XFER_ERROR = 0x004,
+	NVME_SC_INTERNAL = 0x006,
+	NVME_SC_INVALID_NS = 0x00b,
+	NVME_SC_PRP_INVALID_OFFSET = 0x013,
+	NVME_SC_LBA_RANGE = 0x080,
+	NVME_SC_READ_ONLY = 0x182,
+	NVME_SC_ACCESS_DENIED = 0x286,
+	NVME_STATUS_DNR = 0x4000,
+};
 
 struct nvme_command {
 	struct {
