@@ -50,6 +50,7 @@
 #include "qids.h"
 #include "request.h"
 
+struct block_device;
 struct dma_pool;
 struct nvmep_cpu;
 struct nvmep_ctrl;
@@ -63,6 +64,24 @@ enum nvmep_ctrl_state {
 	NVMEP_CTRL_RESETTING,
 	NVMEP_CTRL_DELETING,
 	NVMEP_CTRL_DEAD,
+};
+
+/**
+ * struct nvmep_blocks - the blocks of a namespace, for commands of peers
+ * @queue: its request queue.  A command holds a reference to its usage counter:
+ *	a freeze waits for it, and fails new ones.  The members below do not
+ *	change meanwhile
+ * @nsid: namespace ID
+ * @shift: log2 of the bytes of a block
+ * @format: number of the format now; 0: not usable
+ * @expected: number of the format that @shift is of
+ */
+struct nvmep_blocks {
+	struct request_queue *queue;
+	u32 nsid;
+	u8 shift;
+	const u32 *format;
+	u32 expected;
 };
 
 /**
@@ -89,6 +108,11 @@ enum nvmep_ctrl_state {
  * @wake: end @sleep.  No effect without it, or after @unquiesce of a controller
  *	that will not come back, which ends it too
  * @failures: failed commands of the request queue of a namespace.  Any context
+ * @blocks: find the namespace of this controller that an open block device, or
+ *	the whole device of a partition, belongs to.  The device stays open
+ *	while @blocks is in use.  Returns 0; -EXDEV if it is none of this
+ *	controller; -EMEDIUMTYPE if commands have metadata or protection
+ *	information; -EAGAIN while I/O is held
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);
@@ -102,6 +126,8 @@ struct nvmep_cpu_ops {
 	int (*sleep)(struct nvmep_ctrl *ctrl);
 	void (*wake)(struct nvmep_ctrl *ctrl);
 	struct nvmep_failures *(*failures)(struct request_queue *queue);
+	int (*blocks)(struct nvmep_ctrl *ctrl, struct block_device *bdev,
+		      struct nvmep_blocks *blocks);
 };
 
 /**
@@ -136,6 +162,8 @@ struct nvmep_cpu_ops {
  *	@release, or an ERR_PTR
  * @release: that file was closed
  * @ioctl: a peer ioctl on that file.  Returns 0 or a negative error code
+ * @poll: complete commands that the controller has completed.  Called
+ *	repeatedly by code that waits for them.  Does not sleep
  * @range: look up the DMA addresses of @length bytes, not 0, at @offset of the
  *	imported buffer @handle, for a command of the CPU that transfers data in
  *	direction @dir.  Does not sleep.  Returns 0 and fills @range, with a
@@ -152,6 +180,7 @@ struct nvmep_peer_ops {
 	void (*ctrl_failed)(struct nvmep_ctrl *ctrl);
 	void (*remove)(struct nvmep_ctrl *ctrl);
 	bool (*busy)(struct nvmep_ctrl *ctrl);
+	void (*poll)(struct nvmep_ctrl *ctrl);
 	void *(*open)(struct nvmep_ctrl *ctrl);
 	void (*release)(void *context);
 	long (*ioctl)(void *context, unsigned int cmd, void __user *arg);

@@ -551,6 +551,19 @@ static unsigned int nvmep_qid_find_peer(struct nvmep_qids *qids)
 	return found;
 }
 
+/* As for the CPU, or a peer's to whose doorbells no process can store, or 0. */
+static unsigned int nvmep_qid_find_shared(struct nvmep_qids *qids)
+{
+	unsigned int qid = nvmep_qid_find_cpu(qids);
+
+	if (qid)
+		return qid;
+	for_each_clear_bit(qid, qids->used, qids->total + 1)
+		if (!nvmep_qid_reachable(&qids->quarantine->qids[qid], false))
+			return qid;
+	return 0;
+}
+
 static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
 {
 	unsigned int qid;
@@ -561,8 +574,12 @@ static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
 		return -EBUSY;
 	if (owner == NVMEP_QID_PEER && qids->peer_count >= qids->peer_max)
 		return -ENOSPC;
-	qid = owner == NVMEP_QID_PEER ? nvmep_qid_find_peer(qids) :
-					nvmep_qid_find_cpu(qids);
+	if (owner == NVMEP_QID_PEER)
+		qid = nvmep_qid_find_peer(qids);
+	else if (owner == NVMEP_QID_SHARED)
+		qid = nvmep_qid_find_shared(qids);
+	else
+		qid = nvmep_qid_find_cpu(qids);
 	return qid ? qid : -ENOSPC;
 }
 
@@ -668,6 +685,18 @@ unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl)
 			  !test_bit(qid, qids->peer));
 	spin_unlock(&qids->quarantine->lock);
 	return count;
+}
+
+/**
+ * nvmep_qids_reachable() - number of identifiers with reachable doorbells
+ * @ctrl: controller
+ *
+ * Return: those to whose doorbells a process or an importer may store, in use
+ * or not: a page of them holds the doorbells of other queues, too.
+ */
+unsigned int nvmep_qids_reachable(struct nvmep_ctrl *ctrl)
+{
+	return nvmep_quarantine_count(ctrl->qids.quarantine);
 }
 
 /**

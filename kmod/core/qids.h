@@ -18,10 +18,13 @@ struct seq_file;
  * enum nvmep_qid_owner - kind of queue that an identifier is allocated for
  * @NVMEP_QID_CPU: a queue of the CPU
  * @NVMEP_QID_PEER: a peer queue pair; counts against &nvmep_qids.peer_max
+ * @NVMEP_QID_SHARED: a queue of the kernel for mediated queue pairs.  It may have
+ *	been a peer's, and is not blocked as those are
  */
 enum nvmep_qid_owner {
 	NVMEP_QID_CPU,
 	NVMEP_QID_PEER,
+	NVMEP_QID_SHARED,
 };
 
 /**
@@ -114,6 +117,7 @@ void nvmep_qids_show_quarantine(struct nvmep_ctrl *ctrl, struct seq_file *seq);
 int nvmep_qids_block_peers(struct nvmep_ctrl *ctrl);
 void nvmep_qids_unblock_peers(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl);
+unsigned int nvmep_qids_reachable(struct nvmep_ctrl *ctrl);
 void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
 bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid);
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid);

@@ -307,8 +307,9 @@ unsigned int nvmep_queue_poll(struct nvmep_queue *queue)
  * nvmep_poll_polled_queues() - reap all polled queues
  * @ctrl: controller, bound
  *
- * The task that submitted to a polled queue may have stopped polling.  A caller
- * that waits for its commands calls this repeatedly, or it waits forever.
+ * The task that submitted to a polled queue may have stopped polling, and in
+ * suspend the threads that poll for peers are frozen.  A caller that waits for
+ * their commands calls this repeatedly, or it waits forever.
  */
 void nvmep_poll_polled_queues(struct nvmep_ctrl *ctrl)
 {
@@ -317,6 +318,7 @@ void nvmep_poll_polled_queues(struct nvmep_ctrl *ctrl)
 	for (i = ctrl->max_cpu_queues - ctrl->polled_queues;
 	     i < nvmep_ctrl_cpu_queues(ctrl); i++)
 		nvmep_queue_poll(ctrl->queues[i]);
+	ctrl->peer_ops->poll(ctrl);
 }
 
 /**

@@ -291,6 +291,7 @@ void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
 		if (ns->removed || !nvmep_has_blocks(&ns->ids))
 			continue;
 		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
+		ns->format_number = 0;
 		if (id && !nvmep_reread_identify(ctrl, ns->nsid, id) &&
 		    nvmep_format_valid(id))
 			nvmep_ns_set_format(ns, id);
@@ -437,6 +438,7 @@ const struct nvmep_cpu_ops nvmep_cpu_ops = {
 	.exit = nvmep_cpu_exit,
 	.quiesce = nvmep_namespaces_quiesce,
 	.unquiesce = nvmep_namespaces_unquiesce,
+	.blocks = nvmep_ns_blocks,
 	.drain = nvmep_namespaces_drain,
 	.fail = nvmep_namespaces_fail,
 	.scan = nvmep_scan,

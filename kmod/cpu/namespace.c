@@ -534,3 +534,48 @@ void nvmep_ns_put(struct nvmep_ns *ns)
 {
 	put_device(disk_to_dev(ns->disk));
 }
+
+/* --- for peers ------------------------------------------------------------ */
+
+/* The format does not change while the caller has a reference to the queue. */
+static int nvmep_ns_read_blocks(struct nvmep_ns *ns,
+				struct nvmep_blocks *blocks)
+{
+	if (ns->metadata_size)
+		return -EMEDIUMTYPE;
+	*blocks = (struct nvmep_blocks){
+		.queue = ns->queue,
+		.nsid = ns->nsid,
+		.shift = ns->block_shift,
+		.format = &ns->format_number,
+		.expected = ns->format_number,
+	};
+	return ns->format_number ? 0 : -EAGAIN;
+}
+
+/**
+ * nvmep_ns_blocks() - the namespace of a block device, see struct nvmep_cpu_ops
+ * @ctrl: controller
+ * @bdev: open block device, perhaps a partition
+ * @blocks: out
+ *
+ * Return: 0, -EXDEV, -EMEDIUMTYPE or -EAGAIN.
+ */
+int nvmep_ns_blocks(struct nvmep_ctrl *ctrl, struct block_device *bdev,
+		    struct nvmep_blocks *blocks)
+{
+	struct gendisk *disk = bdev->bd_disk;
+	struct nvmep_ns *ns;
+	int err;
+
+	if (disk->fops != &nvmep_bdev_ops)
+		return -EXDEV;
+	ns = disk->private_data;
+	if (ns->ctrl != ctrl)
+		return -EXDEV;
+	if (!percpu_ref_tryget_live(&ns->queue->q_usage_counter))
+		return -EAGAIN;
+	err = nvmep_ns_read_blocks(ns, blocks);
+	percpu_ref_put(&ns->queue->q_usage_counter);
+	return err;
+}

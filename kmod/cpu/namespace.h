@@ -18,6 +18,7 @@
 #include "identify.h"
 
 struct nvme_id_ns;
+struct nvmep_blocks;
 struct nvmep_ctrl;
 
 /*
@@ -64,6 +65,8 @@ enum nvmep_ns_format {
  * @protection: type of PI that the controller can insert and strip (PRACT)
  * @zeroes_deallocate: Write Zeroes may deallocate, and deallocated blocks read
  *	as zero
+ * @format_number: as @format: identifies the format, 0 unless it permits block
+ *	I/O
  * @ids: const after the disk was added: globally unique identifiers and command
  *	set
  * @reported: const: @ids as the controller reports them.  @ids has none if
@@ -97,6 +100,7 @@ struct nvmep_ns {
 	bool extended;
 	enum nvmep_protection protection;
 	bool zeroes_deallocate;
+	u32 format_number;
 
 	struct nvmep_identifiers ids;
 	struct nvmep_identifiers reported;
@@ -124,5 +128,7 @@ void nvmep_ns_free_disk(struct gendisk *disk);
 struct nvmep_ns *nvmep_ns_get_only(struct nvmep_ctrl *ctrl);
 void nvmep_ns_put(struct nvmep_ns *ns);
 struct nvmep_ns *nvmep_ns_find(struct nvmep_ctrl *ctrl, u32 nsid);
+int nvmep_ns_blocks(struct nvmep_ctrl *ctrl, struct block_device *bdev,
+		    struct nvmep_blocks *blocks);
 
 #endif /* _NVMEP_NAMESPACE_H */

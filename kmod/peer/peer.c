@@ -89,6 +89,11 @@ static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 	return busy;
 }
 
+/* No queue pair has commands that the kernel completes. */
+static void nvmep_peer_poll(struct nvmep_ctrl *ctrl)
+{
+}
+
 static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_peers *peers = kzalloc(sizeof(*peers), GFP_KERNEL);
@@ -144,4 +149,5 @@ const struct nvmep_peer_ops nvmep_peer_ops = {
 	.ctrl_failed = nvmep_recover_ctrl_failed,
 	.remove = nvmep_peer_remove,
 	.busy = nvmep_peer_busy,
+	.poll = nvmep_peer_poll,
 };
