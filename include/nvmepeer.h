@@ -276,12 +276,54 @@ int nvmepeer_qp_rearm(struct nvmepeer_qp *qp, uint32_t losses, uint32_t *generat
 
 /**
  * nvmepeer_qp_kick() - wake the kernel's thread that polls doorbells in host memory
- * @qp: queue pair in relay mode
+ * @qp: queue pair in relay or mediated mode
  *
  * For a CPU that has stored to a doorbell, issued a full barrier and found
  * nvme_peer_status.poller_asleep set.
  */
 int nvmepeer_qp_kick(struct nvmepeer_qp *qp);
+
+/* ---- Mediated queue pairs ------------------------------------------------ */
+
+/**
+ * nvmepeer_window_add() - let a mediated queue pair access blocks of a block device
+ * @qp: queue pair in mediated mode
+ * @window: in: fd, first and blocks; out: id, which commands carry as namespace ID, and
+ *	the rest.  The rights are those with which fd was opened; it may be closed
+ * @size: of @window
+ */
+int nvmepeer_window_add(struct nvmepeer_qp *qp, struct nvme_peer_window_add *window, size_t size);
+
+/** nvmepeer_window_remove() - remove a window, after its commands have completed. */
+int nvmepeer_window_remove(struct nvmepeer_qp *qp, uint32_t id);
+
+/** nvmepeer_window_info() - what a window is now. */
+int nvmepeer_window_info(struct nvmepeer_qp *qp, uint32_t id, struct nvme_peer_window_info *info,
+			 size_t size);
+
+/**
+ * nvmepeer_buf_add() - let a mediated queue pair transfer data of a dma-buf
+ * @qp: queue pair in mediated mode
+ * @buffer: in: dmabuf_fd, access, offset and length; out: slot, for
+ *	NVME_PEER_HANDLE_ADDRESS(), and the rest
+ * @size: of @buffer
+ */
+int nvmepeer_buf_add(struct nvmepeer_qp *qp, struct nvme_peer_buf_add *buffer, size_t size);
+
+/** nvmepeer_buf_remove() - remove a buffer, after its commands have completed. */
+int nvmepeer_buf_remove(struct nvmepeer_qp *qp, uint32_t slot);
+
+/** nvmepeer_qp_limits() - limits of a mediated queue pair, and what it uses of them. */
+int nvmepeer_qp_limits(struct nvmepeer_qp *qp, struct nvme_peer_qp_limits *limits, size_t size);
+
+/** nvmepeer_qp_stats() - commands, bytes and time of a mediated queue pair. */
+int nvmepeer_qp_stats(struct nvmepeer_qp *qp, struct nvme_peer_qp_stats *stats, size_t size);
+
+/**
+ * nvmepeer_qp_seal() - let no process add windows or buffers
+ * @qp: queue pair in mediated mode, whose file may be given away then
+ */
+int nvmepeer_qp_seal(struct nvmepeer_qp *qp);
 
 /**
  * struct nvmepeer_export - part of a queue pair as a dma-buf

@@ -32,6 +32,14 @@ static const struct {
 	[CALL_QP_INFO] = { "nvmepeer_qp_info", "the state of the queue pair was not read" },
 	[CALL_QP_REARM] = { "nvmepeer_qp_rearm", "the queue pair was not re-armed" },
 	[CALL_QP_KICK] = { "nvmepeer_qp_kick", "the poller was not woken" },
+	[CALL_QP_LIMITS] = { "nvmepeer_qp_limits", "the limits of the queue pair were not read" },
+	[CALL_QP_STATS] = { "nvmepeer_qp_stats", "the statistics of the queue pair were not read" },
+	[CALL_QP_SEAL] = { "nvmepeer_qp_seal", "the queue pair was not sealed" },
+	[CALL_WINDOW_ADD] = { "nvmepeer_window_add", "the window was not added" },
+	[CALL_WINDOW_REMOVE] = { "nvmepeer_window_remove", "the window was not removed" },
+	[CALL_WINDOW_INFO] = { "nvmepeer_window_info", "the window was not read" },
+	[CALL_BUF_ADD] = { "nvmepeer_buf_add", "the buffer was not added" },
+	[CALL_BUF_REMOVE] = { "nvmepeer_buf_remove", "the buffer was not removed" },
 	[CALL_QP_EXPORT] = { "nvmepeer_qp_export", "the export was refused" },
 	[CALL_QP_MAP] = { "nvmepeer_qp_map", "the mapping was refused" },
 	[CALL_EVENT] = { "nvmepeer_qp_events", "the events of the queue pair were not read" },
@@ -56,6 +64,8 @@ static const struct {
 #define TRANSFER "the transfer is longer than max_transfer, or the memory is not aligned to 4 bytes"
 #define SPLIT "split the transfer; nvme-peer info shows max_transfer"
 #define MEMLOCK "raise the limit (ulimit -l, LimitMEMLOCK= of a systemd unit), release buffers not in use, or run with CAP_IPC_LOCK"
+#define ONLY_MEDIATED "use a queue pair in NVME_PEER_MODE_MEDIATED"
+#define SEALED "add windows and buffers before nvmepeer_qp_seal()"
 #define LOG "see the kernel log for the status that the controller returned"
 #define NO_NODE "the node does not exist"
 #define NO_URING "the kernel has no io_uring"
@@ -117,7 +127,10 @@ static const struct advice {
 	{ CALL_HOSTMEM, EACCES, "no permission for /dev/udmabuf or /dev/dma_heap/system",
 	  "run as root, or join the group that owns the node (often kvm)" },
 	{ CALL_QP_CREATE, EPERM, NULL, RAWIO },
-	{ CALL_QP_CREATE, EBUSY, NULL, "retry when it has completed" },
+	{ CALL_QP_CREATE, EBUSY, NULL,
+	  "retry when the command has completed; or close the queue pairs of the other modes and end the "
+	  "processes that mapped their doorbells, or write 1 to "
+	  "/sys/module/nvme_peer/parameters/allow_mixed_modes, which ends the isolation of mediated ones" },
 	{ CALL_QP_CREATE, EACCES, NULL,
 	  "the controller reads the submission ring and writes the completion ring: "
 	  "import with NVME_PEER_ACCESS_BOTH" },
@@ -140,7 +153,31 @@ static const struct advice {
 	{ CALL_QP_REARM, ESHUTDOWN, NULL,
 	  "close it and create a new one; the reason of nvmepeer_qp_info() is the cause" },
 	{ CALL_QP_REARM, EIO, NULL, LOG "; a retry is possible" },
-	{ CALL_QP_KICK, EOPNOTSUPP, NULL, "kick only queue pairs in NVME_PEER_MODE_RELAY" },
+	{ CALL_QP_KICK, EOPNOTSUPP, NULL,
+	  "kick only queue pairs in NVME_PEER_MODE_RELAY or NVME_PEER_MODE_MEDIATED" },
+	{ CALL_QP_LIMITS, EOPNOTSUPP, NULL, ONLY_MEDIATED },
+	{ CALL_QP_STATS, EOPNOTSUPP, NULL, ONLY_MEDIATED },
+	{ CALL_QP_SEAL, EOPNOTSUPP, NULL, ONLY_MEDIATED },
+	{ CALL_WINDOW_ADD, EOPNOTSUPP, NULL, ONLY_MEDIATED },
+	{ CALL_WINDOW_ADD, EBADF, NULL, "open the block device first" },
+	{ CALL_WINDOW_ADD, EACCES, NULL, "open the block device with O_RDONLY, O_WRONLY or O_RDWR" },
+	{ CALL_WINDOW_ADD, ENOTBLK, NULL,
+	  "open a namespace (/dev/nvmepXnY) or a partition (/dev/nvmepXnYpZ)" },
+	{ CALL_WINDOW_ADD, ERANGE, NULL,
+	  "request blocks that the device has (blockdev --getsz counts 512 bytes)" },
+	{ CALL_WINDOW_ADD, EXDEV, NULL, "create the queue pair on the controller of the device" },
+	{ CALL_WINDOW_ADD, EMEDIUMTYPE, NULL, NO_METADATA },
+	{ CALL_WINDOW_ADD, EAGAIN, NULL, "retry when the command has completed" },
+	{ CALL_WINDOW_ADD, EPERM, NULL, SEALED },
+	{ CALL_WINDOW_ADD, EDQUOT, NULL, "remove a window, or create the queue pair with more max_windows" },
+	{ CALL_WINDOW_REMOVE, EOPNOTSUPP, NULL, ONLY_MEDIATED },
+	{ CALL_WINDOW_INFO, EOPNOTSUPP, NULL, ONLY_MEDIATED },
+	{ CALL_BUF_ADD, EOPNOTSUPP, NULL, ONLY_MEDIATED ", and boot without swiotlb=force" },
+	{ CALL_BUF_ADD, ENXIO, NULL, "use host memory (nvmepeer_buf_alloc())" },
+	{ CALL_BUF_ADD, EPERM, NULL, SEALED },
+	{ CALL_BUF_ADD, EDQUOT, NULL, "remove a buffer, or create the queue pair with more max_buffers" },
+	{ CALL_BUF_ADD, ENOBUFS, NULL, MEMLOCK },
+	{ CALL_BUF_REMOVE, EOPNOTSUPP, NULL, ONLY_MEDIATED },
 	{ CALL_QP_EXPORT, EAGAIN, NULL, "re-arm it first: nvmepeer_qp_rearm()" },
 	{ CALL_QP_EXPORT, EACCES, NULL, "export without NVME_PEER_EXPORT_ALLOW_STATIC" },
 	{ CALL_QP_EXPORT, EDQUOT, NULL, "close dma-bufs of this queue pair" },
@@ -332,9 +369,9 @@ static bool find_bad_field(const struct failure *failure, struct nvmepeer_explan
 	uint32_t most = failure->info.size ? failure->info.max_entries : 0;
 	uint32_t page = failure->info.size && failure->info.page_size ? failure->info.page_size : 1;
 
-	if (create->mode > NVME_PEER_MODE_RELAY) {
+	if (create->mode > NVME_PEER_MODE_MEDIATED) {
 		set_limit(explanation, "mode %u is unknown", create->mode);
-		set_help(explanation, "use NVME_PEER_MODE_DIRECT or NVME_PEER_MODE_RELAY");
+		set_help(explanation, "use NVME_PEER_MODE_DIRECT, NVME_PEER_MODE_RELAY or NVME_PEER_MODE_MEDIATED");
 	} else if (create->mode == NVME_PEER_MODE_RELAY && failure->info.size &&
 		   !(failure->info.features & NVME_PEER_FEATURE_RELAY)) {
 		set_limit(explanation, "the loaded module has no NVME_PEER_MODE_RELAY");

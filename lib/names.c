@@ -35,6 +35,7 @@ static const char *const qp_states[] = {
 static const char *const modes[] = {
 	[NVME_PEER_MODE_DIRECT] = "direct",
 	[NVME_PEER_MODE_RELAY] = "relay",
+	[NVME_PEER_MODE_MEDIATED] = "mediated",
 };
 
 static const char *const domains[] = {

@@ -26,6 +26,8 @@ static const struct {
 	{ NVME_PEER_FEATURE_BUF_ALLOC, "allocation of host memory" },
 	{ NVME_PEER_FEATURE_RELAY, "relay mode" },
 	{ NVME_PEER_FEATURE_KICK, "kick of the poller" },
+	{ NVME_PEER_FEATURE_MEDIATED, "mediated mode" },
+	{ NVME_PEER_FEATURE_WINDOW, "windows" },
 };
 
 static void report_features(struct report *report, uint64_t set)

@@ -20,6 +20,7 @@
 #include "host_buffer.h"
 #include "import.h"
 #include "ioctl.h"
+#include "mediated.h"
 #include "peer.h"
 #include "peer_file.h"
 #include "qp.h"
@@ -52,7 +53,9 @@ static int nvmep_ioctl_info(struct nvmep_ucmd *ucmd)
 			    NVME_PEER_FEATURE_BUF_IO |
 			    NVME_PEER_FEATURE_BUF_IO_VEC |
 			    NVME_PEER_FEATURE_BUF_ALLOC |
-			    NVME_PEER_FEATURE_RELAY | NVME_PEER_FEATURE_KICK,
+			    NVME_PEER_FEATURE_RELAY | NVME_PEER_FEATURE_KICK |
+			    NVME_PEER_FEATURE_MEDIATED |
+			    NVME_PEER_FEATURE_WINDOW,
 		.cap = ctrl->cap,
 		.version = ctrl->vs,
 		.state = (u32)nvmep_ctrl_state(ctrl),
@@ -179,6 +182,45 @@ static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
 	return 0;
 }
 
+/**
+ * nvmep_buf_import_checked() - import a buffer for user space
+ * @ctrl: the controller
+ * @cmd: in, out: all but @handle
+ * @on_invalidate: see struct nvmep_buf
+ *
+ * The exporter may block for any time: called without ioctl_rwsem.
+ *
+ * Return: the buffer, charged and in reach, without a handle; or an ERR_PTR, see
+ * struct nvme_peer_buf_import.
+ */
+struct nvmep_buf *
+nvmep_buf_import_checked(struct nvmep_ctrl *ctrl,
+			 struct nvme_peer_buf_import *cmd,
+			 void (*on_invalidate)(struct nvmep_buf *buf))
+{
+	int err = nvmep_buf_import_check(ctrl, cmd);
+	struct nvmep_buf *buf;
+
+	if (err)
+		return ERR_PTR(err);
+	buf = nvmep_buf_import(ctrl, cmd, on_invalidate);
+	if (IS_ERR(buf))
+		return buf;
+	err = nvmep_buf_check_route(buf, cmd);
+	if (!err)
+		err = nvmep_buf_charge(buf);
+	if (err) {
+		nvmep_buf_put(buf);
+		return ERR_PTR(err);
+	}
+	cmd->length = buf->segments.length;
+	cmd->segments = buf->segments.count;
+	cmd->verdict = buf->placement.path.verdict;
+	cmd->reason = buf->placement.path.reason;
+	cmd->pci_address = buf->placement.owner;
+	return buf;
+}
+
 static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_buf_import *cmd = ucmd->cmd;
@@ -186,34 +228,18 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 	struct nvmep_buf *buf;
 	int err;
 
-	err = nvmep_buf_import_check(file->ctrl, cmd);
-	if (err)
-		return err;
-
-	buf = nvmep_buf_import(file->ctrl, cmd, nvmep_qp_buf_invalidated);
+	buf = nvmep_buf_import_checked(file->ctrl, cmd,
+				       nvmep_qp_buf_invalidated);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
-	err = nvmep_buf_check_route(buf, cmd);
-	if (!err)
-		err = nvmep_buf_charge(buf);
-	if (err)
-		goto put_buf;
-
-	cmd->length = buf->segments.length;
-	cmd->segments = buf->segments.count;
-	cmd->verdict = buf->placement.path.verdict;
-	cmd->reason = buf->placement.path.reason;
-	cmd->pci_address = buf->placement.owner;
 	err = nvmep_buf_reserve(file, buf);
-	if (err)
-		goto put_buf;
+	if (err) {
+		nvmep_buf_put(buf);
+		return err;
+	}
 	cmd->handle = buf->handle;
 	ucmd->result = buf;
 	return 0;
-
-put_buf:
-	nvmep_buf_put(buf);
-	return err;
 }
 
 static int nvmep_respond_buf_import(struct nvmep_ucmd *ucmd)
@@ -372,12 +398,23 @@ static int nvmep_raw_allowed(void)
 	return security_locked_down(LOCKDOWN_PCI_ACCESS);
 }
 
+/* Limits are those of mediated queue pairs, which need no capability. */
+static int nvmep_qp_create_check_mode(const struct nvme_peer_qp_create *cmd)
+{
+	if (cmd->mode == NVME_PEER_MODE_MEDIATED)
+		return nvmep_tenant_create_check(cmd);
+	if (cmd->depth || cmd->weight || cmd->timeout_ms || cmd->max_windows ||
+	    cmd->max_buffers)
+		return -EINVAL;
+	return nvmep_raw_allowed();
+}
+
 static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 				 const struct nvme_peer_qp_create *cmd)
 {
 	if (cmd->flags & ~(NVME_PEER_QP_ALLOW_SLEEP | NVME_PEER_QP_NO_STATIC) ||
-	    cmd->reserved1 || cmd->reserved ||
-	    cmd->mode > NVME_PEER_MODE_RELAY)
+	    cmd->reserved1 || cmd->reserved || cmd->reserved2 ||
+	    cmd->mode > NVME_PEER_MODE_MEDIATED)
 		return -EINVAL;
 	if (cmd->sq_entries < 2 || cmd->sq_entries > ctrl->max_entries ||
 	    cmd->cq_entries < cmd->sq_entries ||
@@ -386,7 +423,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 	if ((!cmd->sq_handle && cmd->sq_offset) ||
 	    (!cmd->cq_handle && cmd->cq_offset))
 		return -EINVAL;
-	return nvmep_raw_allowed();
+	return nvmep_qp_create_check_mode(cmd);
 }
 
 static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,

@@ -26,6 +26,7 @@ struct dma_buf;
 struct dma_buf_attachment;
 struct nvmep_ctrl;
 struct nvmep_peer_file;
+struct nvmep_tenant;
 struct sg_table;
 struct user_struct;
 
@@ -78,7 +79,9 @@ struct nvmep_segments {
  * @invalidate_work: calls @on_invalidate
  * @file: const after nvmep_buf_reserve(): the open controller node that owns
  *	the handle; dangling once the buffer is detached
- * @handle: const after nvmep_buf_reserve()
+ * @tenant: set once, under mediator->lock: the mediated queue pair that owns the
+ *	buffer, which is in the slot @handle then; NULL if @file owns it
+ * @handle: const after nvmep_buf_reserve(), or before @tenant is set
  * @exposed: peers->lock: user space has its DMA addresses: any queue pair of
  *	its node may access it
  * @rings: peers->lock: number of rings of queue pairs in it
@@ -109,6 +112,7 @@ struct nvmep_buf {
 
 	/* Owned by peer_file.c. */
 	struct nvmep_peer_file *file;
+	struct nvmep_tenant *tenant;
 	u32 handle;
 	bool exposed;
 	unsigned int rings;

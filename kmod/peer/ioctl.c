@@ -147,7 +147,15 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 		struct nvme_peer_qp_export qp_export;
 		struct nvme_peer_qp_info qp_info;
 		struct nvme_peer_qp_rearm qp_rearm;
+		struct nvme_peer_window_add window_add;
+		struct nvme_peer_window_remove window_remove;
+		struct nvme_peer_window_info window_info;
+		struct nvme_peer_buf_add buf_add;
+		struct nvme_peer_buf_remove buf_remove;
 		struct nvme_peer_qp_kick kick;
+		struct nvme_peer_qp_limits limits;
+		struct nvme_peer_qp_stats stats;
+		struct nvme_peer_qp_seal seal;
 	} cmd;
 	struct nvmep_ucmd ucmd = {
 		.user = user,

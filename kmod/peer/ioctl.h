@@ -9,6 +9,9 @@
 #include <linux/types.h>
 
 struct file;
+struct nvme_peer_buf_import;
+struct nvmep_buf;
+struct nvmep_ctrl;
 struct nvmep_peers;
 
 /**
@@ -63,6 +66,10 @@ struct nvmep_ioctl {
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
 			  unsigned int number, void __user *user, void *context);
+struct nvmep_buf *
+nvmep_buf_import_checked(struct nvmep_ctrl *ctrl,
+			 struct nvme_peer_buf_import *cmd,
+			 void (*on_invalidate)(struct nvmep_buf *buf));
 long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg);
 int nvmep_ioctl_begin(struct nvmep_peers *peers);
 void nvmep_ioctl_end(struct nvmep_peers *peers);

@@ -10,6 +10,7 @@
 #include "core/ctrl.h"
 #include "core/qids.h"
 #include "ioctl.h"
+#include "mediated.h"
 #include "peer.h"
 #include "peer_file.h"
 #include "qp.h"
@@ -59,6 +60,7 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 	up_write(&peers->ioctl_rwsem);
 
 	nvmep_qp_revoke_all(ctrl);
+	nvmep_mediator_exit(peers);
 	nvmep_provider_wait(peers);
 	nvmep_health_poll_stop(peers);
 	flush_work(&peers->uevent_work);
@@ -89,9 +91,14 @@ static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 	return busy;
 }
 
-/* No queue pair has commands that the kernel completes. */
 static void nvmep_peer_poll(struct nvmep_ctrl *ctrl)
 {
+	struct nvmep_peers *peers = ctrl->peers;
+	struct nvmep_mediator *mediator =
+		peers ? READ_ONCE(peers->mediator) : NULL;
+
+	if (mediator)
+		nvmep_mediator_poll(mediator);
 }
 
 static int nvmep_peer_init(struct nvmep_ctrl *ctrl)
@@ -127,6 +134,7 @@ static void nvmep_peer_exit(struct nvmep_ctrl *ctrl)
 	if (!peers)
 		return;
 	nvmep_leak_counters_exit(&peers->leak_counters);
+	nvmep_mediator_free(peers);
 	/* The driver was not bound. */
 	if (peers->invalidate_wq)
 		destroy_workqueue(peers->invalidate_wq);

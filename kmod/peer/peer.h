@@ -16,6 +16,7 @@
 #include "peer_debugfs.h"
 
 struct nvmep_ctrl;
+struct nvmep_mediator;
 struct nvmep_peer_ops;
 struct p2pdma_provider;
 
@@ -72,6 +73,8 @@ struct nvmep_uevent {
  * @invalidate_wq: const until unbinding has detached all buffers, then NULL:
  *	runs the invalidation work of buffers and @uevent_work.  Without a
  *	rescuer: nothing that ends a reset waits for it
+ * @mediator: written under @lock, READ_ONCE() without it: set once, by the
+ *	first mediated queue pair
  * @works: revocation works of all queue pairs that are queued or run
  * @leak_counters: objects by kind
  *
@@ -80,8 +83,10 @@ struct nvmep_uevent {
  * Lock order: ioctl_rwsem -> qp->lock -> lock, and
  * ioctl_rwsem -> qp->lock -> buf->lock -> dma_resv, and
  * CPU hotplug, parameter lock, ioctl_rwsem -> nvmep_pool_lock -> poller->lock,
- * and qp->lock -> poller->lock -> ctrl->relay_lock, and lock, ctrl->enable_lock
- * -> ctrl->relay_lock.  The last two of these are spinlocks.
+ * and qp->lock -> poller->lock -> mediator->lock -> ctrl->relay_lock, and lock,
+ * ctrl->enable_lock -> ctrl->relay_lock.  The last three of these are spinlocks.
+ * qp->lock -> tenant->mutex -> mediator->lock, and qp->lock -> mediator->mutex ->
+ * poller->lock, and lock -> mediator->lock.
  * exports->lock is innermost; processes take it under their mmap lock.
  *
  * qp->lock is held over admin commands, buf->lock until commands of the CPU
@@ -110,6 +115,7 @@ struct nvmep_peers {
 	unsigned int uevent_next;
 	struct work_struct uevent_work;
 	struct workqueue_struct *invalidate_wq;
+	struct nvmep_mediator *mediator;
 	atomic_t works;
 	struct nvmep_leak_counters leak_counters;
 };

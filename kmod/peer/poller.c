@@ -38,6 +38,7 @@
 
 #include "core/ctrl.h"
 #include "host_pages.h"
+#include "mediated.h"
 #include "qp.h"
 #include "relay.h"
 
@@ -61,8 +62,9 @@
  * @lock: guards @qps, writes of @asleep and of poller_asleep in status pages.
  *	Held for one poll of all queue pairs, which delays removal of one.  A
  *	spinlock, whose waiters the spinning thread cannot overtake; taken under
- *	qp->lock, and before ctrl->relay_lock
- * @qps: queue pairs, by relay.node
+ *	qp->lock, and before mediator->lock and ctrl->relay_lock
+ * @qps: @lock: queue pairs in relay mode, by relay.node
+ * @mediators: @lock: those that have mediated queue pairs, by poller_node
  * @asleep: of the thread: the status pages say that it sleeps
  * @kicked: does not sleep next time
  * @active_ns: of the thread: when it last found a new value
@@ -77,8 +79,9 @@ struct nvmep_poller {
 	struct task_struct *task;
 	int node;
 	struct cpumask cpus;
-	spinlock_t lock;	/* the list, the status pages */
+	spinlock_t lock;	/* the lists, the status pages */
 	struct list_head qps;
+	struct list_head mediators;
 	bool asleep;
 	bool kicked;
 	u64 active_ns;
@@ -235,9 +238,12 @@ static void nvmep_poller_store_asleep(struct nvmep_qp *qp, bool asleep)
 static enum nvmep_relay_seen nvmep_poller_pass(struct nvmep_poller *poller)
 {
 	enum nvmep_relay_seen seen, most = NVMEP_RELAY_CLOSED;
+	struct nvmep_mediator *mediator;
 	struct nvmep_qp *qp, *next;
 
 	spin_lock(&poller->lock);
+	list_for_each_entry(mediator, &poller->mediators, poller_node)
+		most = max(most, nvmep_mediator_pass(mediator));
 	list_for_each_entry_safe(qp, next, &poller->qps, relay.node) {
 		seen = nvmep_relay_poll(qp);
 		if (seen == NVMEP_RELAY_CLOSED)
@@ -250,10 +256,13 @@ static enum nvmep_relay_seen nvmep_poller_pass(struct nvmep_poller *poller)
 
 static void nvmep_poller_report(struct nvmep_poller *poller, bool asleep)
 {
+	struct nvmep_mediator *mediator;
 	struct nvmep_qp *qp;
 
 	spin_lock(&poller->lock);
 	poller->asleep = asleep;
+	list_for_each_entry(mediator, &poller->mediators, poller_node)
+		nvmep_mediator_report(mediator, asleep);
 	list_for_each_entry(qp, &poller->qps, relay.node)
 		nvmep_poller_store_asleep(qp, asleep);
 	spin_unlock(&poller->lock);
@@ -360,11 +369,43 @@ void nvmep_poller_add(struct nvmep_qp *qp)
 	if (!poller)
 		return;
 	spin_lock(&poller->lock);
-	if (list_empty(&qp->relay.node))
-		list_add_tail(&qp->relay.node, &poller->qps);
-	nvmep_poller_store_asleep(qp, poller->asleep);
+	if (qp->tenant) {
+		nvmep_mediator_add(qp->tenant, poller->asleep);
+	} else {
+		if (list_empty(&qp->relay.node))
+			list_add_tail(&qp->relay.node, &poller->qps);
+		nvmep_poller_store_asleep(qp, poller->asleep);
+	}
 	spin_unlock(&poller->lock);
 	nvmep_poller_kick(poller);
+}
+
+/**
+ * nvmep_poller_add_mediator() - have the tenants of a mediator polled
+ * @mediator: without tenants that are LIVE
+ */
+void nvmep_poller_add_mediator(struct nvmep_mediator *mediator)
+{
+	struct nvmep_poller *poller = mediator->poller;
+
+	spin_lock(&poller->lock);
+	list_add_tail(&mediator->poller_node, &poller->mediators);
+	spin_unlock(&poller->lock);
+}
+
+/**
+ * nvmep_poller_remove_mediator() - undo nvmep_poller_add_mediator()
+ * @mediator: without tenants
+ *
+ * On return the thread does not access the mediator.
+ */
+void nvmep_poller_remove_mediator(struct nvmep_mediator *mediator)
+{
+	struct nvmep_poller *poller = mediator->poller;
+
+	spin_lock(&poller->lock);
+	list_del_init(&mediator->poller_node);
+	spin_unlock(&poller->lock);
 }
 
 /**
@@ -382,7 +423,10 @@ void nvmep_poller_remove(struct nvmep_qp *qp)
 	if (!poller)
 		return;
 	spin_lock(&poller->lock);
-	list_del_init(&qp->relay.node);
+	if (qp->tenant)
+		nvmep_mediator_remove(qp->tenant);
+	else
+		list_del_init(&qp->relay.node);
 	spin_unlock(&poller->lock);
 }
 
@@ -400,6 +444,7 @@ static struct nvmep_poller *nvmep_poller_create(int node)
 	poller->node = node;
 	spin_lock_init(&poller->lock);
 	INIT_LIST_HEAD(&poller->qps);
+	INIT_LIST_HEAD(&poller->mediators);
 	task = kthread_create_on_node(nvmep_poller_thread, poller, node,
 				      "nvmep-poller/%d", node);
 	if (IS_ERR(task)) {
@@ -472,12 +517,15 @@ struct nvmep_poller *nvmep_poller_of_node(int node)
 
 static void nvmep_poller_show(struct nvmep_poller *poller, struct seq_file *seq)
 {
+	struct nvmep_mediator *mediator;
 	unsigned int qps = 0;
 	struct nvmep_qp *qp;
 
 	spin_lock(&poller->lock);
 	list_for_each_entry(qp, &poller->qps, relay.node)
 		qps++;
+	list_for_each_entry(mediator, &poller->mediators, poller_node)
+		qps += nvmep_mediator_count(mediator);
 	spin_unlock(&poller->lock);
 	seq_printf(seq, "%d %u %llu %llu %llu\n", poller->node, qps,
 		   READ_ONCE(poller->passes), READ_ONCE(poller->active),

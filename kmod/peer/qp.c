@@ -24,6 +24,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
@@ -34,6 +35,7 @@
 #include "core/queue_pair.h"
 #include "host_pages.h"
 #include "import.h"
+#include "mediated.h"
 #include "module.h"
 #include "peer.h"
 #include "peer_file.h"
@@ -97,7 +99,13 @@ bool nvmep_qp_rearmable(const struct nvmep_qp *qp)
 	return state == NVMEP_QP_QUIESCED || state == NVMEP_QP_REARMING;
 }
 
-static struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
+/**
+ * nvmep_qp_status() - the status page
+ * @qp: the queue pair
+ *
+ * Return: the page, which peers may read at any time.
+ */
+struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp)
 {
 	return page_address(qp->status_page->pages[0]);
 }
@@ -173,8 +181,10 @@ static void nvmep_qp_events_add(struct nvmep_qp_events *events,
  * nvmep_qp_add_event() - add an event with the current state
  * @qp: the queue pair; the caller holds peers->lock and wakes the waiters
  * @type: type of the event
+ * @object: what it is about, by @type
  */
-void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type)
+void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type,
+			u64 object)
 {
 	const struct nvme_peer_event event = {
 		.size = sizeof(event),
@@ -183,6 +193,7 @@ void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type)
 		.generation = nvmep_ctrl_generation(qp->ctrl),
 		.state = nvmep_qp_user_state(qp),
 		.reason = qp->reason,
+		.object = object,
 	};
 
 	lockdep_assert_held(&qp->ctrl->peers->lock);
@@ -270,7 +281,7 @@ void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 		trace_nvmep_qp_state(qp->ctrl->instance, qp->qid,
 				     nvmep_qp_user_state(qp), reason);
 	if (report)
-		nvmep_qp_add_event(qp, NVME_PEER_EVENT_STATE);
+		nvmep_qp_add_event(qp, NVME_PEER_EVENT_STATE, 0);
 }
 
 /**
@@ -283,6 +294,18 @@ void nvmep_qp_wake(struct nvmep_qp *qp)
 }
 
 /* --- memory -------------------------------------------------------------- */
+
+/**
+ * nvmep_qp_count_doorbells() - number of doorbell writes by the CPU
+ * @qp: the queue pair, not revoked
+ *
+ * Return: the number; 0 in mediated mode, which has no doorbells of its own.
+ */
+u64 nvmep_qp_count_doorbells(const struct nvmep_qp *qp)
+{
+	return nvmep_qp_mediated(qp) ?
+	       0 : nvmep_doorbell_writes(qp->ctrl, qp->qid);
+}
 
 /* No peer had the doorbells of a queue pair that was never LIVE. */
 static void nvmep_qp_release_qid(struct nvmep_qp *qp)
@@ -303,6 +326,7 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->status_page);
 	nvmep_host_pages_free(qp->control_page);
 	nvmep_host_pages_free(qp->relay.page);
+	nvmep_tenant_free(qp->tenant);
 	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
@@ -363,7 +387,8 @@ static void nvmep_qp_unclaim_ring(struct nvmep_ring *ring)
  * @qp: the queue pair
  *
  * nvmep_queue_pair_delete() returns only when the controller cannot access the
- * rings or the data of commands.  The generation changes after a stop, which
+ * rings or the data of commands.  In mediated mode its commands end, each by its
+ * timeout at the latest.  The generation changes after a stop, which
  * has the same effect: nothing is sent for queues of an earlier one.
  */
 void nvmep_qp_delete_queues(struct nvmep_qp *qp)
@@ -371,8 +396,10 @@ void nvmep_qp_delete_queues(struct nvmep_qp *qp)
 	lockdep_assert_held(&qp->lock);
 
 	nvmep_relay_close(qp);
-	if (qp->on_controller &&
-	    nvmep_ctrl_generation(qp->ctrl) == qp->created)
+	if (qp->tenant)
+		nvmep_tenant_quiesce(qp->tenant);
+	else if (qp->on_controller &&
+		 nvmep_ctrl_generation(qp->ctrl) == qp->created)
 		nvmep_queue_pair_delete(qp->ctrl, qp->qid, qp->created);
 	qp->on_controller = false;
 }
@@ -416,6 +443,8 @@ static void nvmep_qp_stop_locked(struct nvmep_qp *qp,
 	nvmep_qp_set_stopped(qp, reason);
 	nvmep_ring_unmap(&qp->sq, qp->ctrl);
 	nvmep_ring_unmap(&qp->cq, qp->ctrl);
+	if (qp->tenant)
+		nvmep_tenant_end(qp->tenant);
 }
 
 static void nvmep_qp_stop(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
@@ -453,7 +482,7 @@ static void nvmep_qp_set_revoked(struct nvmep_qp *qp)
 	struct nvmep_peers *peers = qp->ctrl->peers;
 
 	mutex_lock(&peers->lock);
-	qp->doorbell_writes = nvmep_doorbell_writes(qp->ctrl, qp->qid);
+	qp->doorbell_writes = nvmep_qp_count_doorbells(qp);
 	nvmep_qp_set_state(qp, NVMEP_QP_REVOKED, qp->reason);
 	mutex_unlock(&peers->lock);
 	nvmep_qp_release_qid(qp);
@@ -716,7 +745,7 @@ static int nvmep_qp_alloc_host(struct nvmep_qp *qp,
 	if (IS_ERR(page))
 		return PTR_ERR(page);
 	qp->control_page = page;
-	if (qp->mode == NVME_PEER_MODE_RELAY) {
+	if (qp->mode != NVME_PEER_MODE_DIRECT) {
 		err = nvmep_relay_init(qp);
 		if (err)
 			return err;
@@ -760,6 +789,33 @@ static bool nvmep_qp_overlaps(const struct nvmep_qp *a,
 	       nvmep_rings_overlap(&a->cq, &b->cq);
 }
 
+static bool allow_mixed_modes;
+module_param(allow_mixed_modes, bool, 0644);
+MODULE_PARM_DESC(allow_mixed_modes,
+		 "create mediated queue pairs beside those of other modes, which can access the data of all");
+
+/*
+ * A doorbell page is that of all queues, and commands of other modes are not
+ * checked: beside them nothing isolates tenants.  Doorbells that a process can
+ * still store to count as a queue pair.
+ */
+static int nvmep_qp_check_modes(struct nvmep_qp *qp)
+{
+	bool mediated = nvmep_qp_mediated(qp);
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	struct nvmep_qp *other;
+
+	lockdep_assert_held(&peers->lock);
+
+	if (READ_ONCE(allow_mixed_modes))
+		return 0;
+	list_for_each_entry(other, &peers->qps, node)
+		if (other->state != NVMEP_QP_REVOKED &&
+		    nvmep_qp_mediated(other) != mediated)
+			return -EBUSY;
+	return mediated && nvmep_qids_reachable(qp->ctrl) ? -EBUSY : 0;
+}
+
 /*
  * Checks the exposed buffers of the node, claims the buffers of rings and adds
  * the queue pair to the list under one lock.  So an invalidation either is seen
@@ -777,6 +833,9 @@ static int nvmep_qp_claim_rings(struct nvmep_qp *qp,
 
 	if (nvmep_peer_file_stale(qp->owner))
 		return -ESTALE;
+	err = nvmep_qp_check_modes(qp);
+	if (err)
+		return err;
 	err = nvmep_qp_claim_ring(qp, &qp->sq, cmd->sq_handle);
 	if (err)
 		return err;
@@ -795,8 +854,14 @@ static int nvmep_qp_claim_rings(struct nvmep_qp *qp,
 
 static int nvmep_qp_alloc_qid(struct nvmep_qp *qp)
 {
-	int qid = nvmep_qid_alloc(qp->ctrl, NVMEP_QID_PEER);
+	int qid;
 
+	if (nvmep_qp_mediated(qp)) {
+		qp->qid = NVMEP_QID_NONE;
+		nvmep_qp_init_status(qp);
+		return 0;
+	}
+	qid = nvmep_qid_alloc(qp->ctrl, NVMEP_QID_PEER);
 	if (qid < 0)
 		return qid;
 	qp->qid = qid;
@@ -805,6 +870,26 @@ static int nvmep_qp_alloc_qid(struct nvmep_qp *qp)
 	if (qp->relay.page)
 		return 0;
 	return nvmep_doorbell_init(&qp->doorbell, qp->ctrl, qid);
+}
+
+static int nvmep_qp_create_queues(struct nvmep_qp *qp)
+{
+	const struct nvmep_queue_pair_params params = {
+		.qid = qp->qid,
+		.sq_entries = qp->sq_entries,
+		.cq_entries = qp->cq_entries,
+		.sq_dma = qp->sq.dma,
+		.cq_dma = qp->cq.dma,
+		.sq_contiguous = !qp->sq.list,
+		.cq_contiguous = !qp->cq.list,
+		.vector = -1,
+	};
+
+	lockdep_assert_held(&qp->lock);
+
+	if (qp->tenant)
+		return nvmep_mediator_start(qp->tenant->mediator, qp->created);
+	return nvmep_queue_pair_create(qp->ctrl, &params, qp->created);
 }
 
 /**
@@ -817,16 +902,6 @@ static int nvmep_qp_alloc_qid(struct nvmep_qp *qp)
  */
 int nvmep_qp_start(struct nvmep_qp *qp)
 {
-	const struct nvmep_queue_pair_params params = {
-		.qid = qp->qid,
-		.sq_entries = qp->sq_entries,
-		.cq_entries = qp->cq_entries,
-		.sq_dma = qp->sq.dma,
-		.cq_dma = qp->cq.dma,
-		.sq_contiguous = !qp->sq.list,
-		.cq_contiguous = !qp->cq.list,
-		.vector = -1,
-	};
 	int err;
 
 	lockdep_assert_held(&qp->lock);
@@ -834,7 +909,7 @@ int nvmep_qp_start(struct nvmep_qp *qp)
 	/* Not in a later one, whose namespaces may differ. */
 	qp->created = READ_ONCE(qp->ctrl->peers->ready);
 	qp->on_controller = true;
-	err = nvmep_queue_pair_create(qp->ctrl, &params, qp->created);
+	err = nvmep_qp_create_queues(qp);
 	/* A creation that fails leaves neither queue. */
 	if (err) {
 		qp->on_controller = false;
@@ -868,6 +943,11 @@ static int nvmep_qp_setup(struct nvmep_qp *qp,
 	mutex_unlock(&peers->lock);
 	if (err)
 		return err;
+	if (nvmep_qp_mediated(qp)) {
+		err = nvmep_tenant_create(qp, cmd);
+		if (err)
+			return err;
+	}
 	err = nvmep_ring_make_list(&qp->sq, qp->ctrl);
 	if (err)
 		return err;

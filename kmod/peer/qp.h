@@ -25,6 +25,7 @@ struct nvmep_buf;
 struct nvmep_ctrl;
 struct nvmep_host_pages;
 struct nvmep_peer_file;
+struct nvmep_tenant;
 
 /* Unread events of a queue pair; a new one overwrites the oldest. */
 #define NVMEP_MAX_EVENTS	16
@@ -89,7 +90,7 @@ enum nvmep_qp_state {
  * @no_static: const: doorbells are not exported to static importers
  * @sq_entries: const
  * @cq_entries: const
- * @qid: const after creation
+ * @qid: const after creation; %NVMEP_QID_NONE in mediated mode
  * @generation: written under peers->lock and @lock, read under either: of the
  *	controller when the queue pair became LIVE
  * @doorbell: const after creation: position of its doorbells in BAR0, or in
@@ -100,13 +101,16 @@ enum nvmep_qp_state {
  *	writes it under peers->lock, poller_asleep under that of the poller
  * @control_page: const: one host page, struct nvme_peer_control.  Peers write
  *	it
- * @relay: doorbells in relay mode, see struct nvmep_relay; zero in direct mode
+ * @relay: doorbells in relay and mediated mode, see struct nvmep_relay; zero in
+ *	direct mode
+ * @tenant: const after creation: in mediated mode, else NULL
  * @lock: serializes creation, re-arm and the end.  Held over admin commands and
  *	over the wait for importers: the reset work must not take it
  * @qid_held: @lock: @qid belongs to this queue pair, until it is revoked
  * @on_controller: @lock: the controller may access the rings: from before
  *	Create CQ until the queues are deleted or are known to be lost in a stop.
- *	Memory is unmapped only if this is clear
+ *	In mediated mode it may access data of commands.  Memory is unmapped only
+ *	if this is clear
  * @created: @lock: with @on_controller: generation in which the queues exist
  * @state: written under peers->lock, and under @lock as well except for changes
  *	to QUIESCED and FAILED.  READ_ONCE() without peers->lock
@@ -147,6 +151,7 @@ struct nvmep_qp {
 	struct nvmep_host_pages *status_page;
 	struct nvmep_host_pages *control_page;
 	struct nvmep_relay relay;
+	struct nvmep_tenant *tenant;
 
 	struct mutex lock;	/* creation, re-arm and end */
 	bool qid_held;
@@ -183,7 +188,10 @@ bool nvmep_qp_rearmable(const struct nvmep_qp *qp);
 /* For recover.c and qp_file.c. */
 void nvmep_qp_set_state(struct nvmep_qp *qp, enum nvmep_qp_state state,
 			enum nvme_peer_qp_reason reason);
-void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type);
+void nvmep_qp_add_event(struct nvmep_qp *qp, enum nvme_peer_event_type type,
+			u64 object);
+struct nvme_peer_status *nvmep_qp_status(struct nvmep_qp *qp);
+u64 nvmep_qp_count_doorbells(const struct nvmep_qp *qp);
 void nvmep_qp_write_status(struct nvmep_qp *qp);
 void nvmep_qp_wake(struct nvmep_qp *qp);
 int nvmep_qp_start(struct nvmep_qp *qp);
@@ -193,6 +201,11 @@ struct nvme_peer_control *nvmep_qp_control(const struct nvmep_qp *qp);
 void nvmep_qp_put(struct nvmep_qp *qp);
 
 void nvmep_health_poll_start(struct nvmep_peers *peers);
+
+static inline bool nvmep_qp_mediated(const struct nvmep_qp *qp)
+{
+	return qp->mode == NVME_PEER_MODE_MEDIATED;
+}
 
 /* recover.c */
 void nvmep_recover_stopped(struct nvmep_ctrl *ctrl);

@@ -17,10 +17,10 @@
 #include <linux/uaccess.h>
 
 #include "core/ctrl.h"
-#include "core/queue.h"
 #include "export.h"
 #include "host_pages.h"
 #include "ioctl.h"
+#include "mediated.h"
 #include "qp.h"
 
 /* --- events -------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static int nvmep_qp_ioctl_info(struct nvmep_ucmd *ucmd)
 	cmd->generation = qp->generation;
 	cmd->losses = qp->losses;
 	cmd->cpu_doorbell_writes = qp->state == NVMEP_QP_REVOKED ?
-		qp->doorbell_writes : nvmep_doorbell_writes(qp->ctrl, qp->qid);
+		qp->doorbell_writes : nvmep_qp_count_doorbells(qp);
 	mutex_unlock(&qp->ctrl->peers->lock);
 	cmd->qid = qp->qid;
 	cmd->mode = qp->mode;
@@ -304,6 +304,126 @@ static int nvmep_qp_ioctl_kick(struct nvmep_ucmd *ucmd)
 	return 0;
 }
 
+/* --- ioctls of mediated queue pairs --- */
+
+static struct nvmep_tenant *nvmep_ucmd_tenant(const struct nvmep_ucmd *ucmd)
+{
+	const struct nvmep_qp *qp = ucmd->context;
+
+	return qp->tenant;
+}
+
+static int nvmep_qp_ioctl_window_add(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_window_add *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags)
+		return -EINVAL;
+	return tenant ? nvmep_tenant_window_add(tenant, cmd) : -EOPNOTSUPP;
+}
+
+static int nvmep_qp_respond_window_add(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_window_add *cmd = ucmd->cmd;
+	int err = nvmep_ucmd_respond(ucmd);
+
+	if (err)
+		nvmep_tenant_window_remove(nvmep_ucmd_tenant(ucmd), cmd->id);
+	return err;
+}
+
+static int nvmep_qp_ioctl_window_remove(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_window_remove *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags || cmd->reserved)
+		return -EINVAL;
+	return tenant ? nvmep_tenant_window_remove(tenant, cmd->id) :
+			-EOPNOTSUPP;
+}
+
+static int nvmep_qp_ioctl_window_info(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_window_info *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags)
+		return -EINVAL;
+	return tenant ? nvmep_tenant_window_info(tenant, cmd) : -EOPNOTSUPP;
+}
+
+static int nvmep_qp_ioctl_buf_add(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_buf_add *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags || cmd->reserved)
+		return -EINVAL;
+	return tenant ? nvmep_tenant_buf_add(tenant, cmd) : -EOPNOTSUPP;
+}
+
+static int nvmep_qp_respond_buf_add(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_buf_add *cmd = ucmd->cmd;
+	int err = nvmep_ucmd_respond(ucmd);
+
+	if (err)
+		nvmep_tenant_buf_remove(nvmep_ucmd_tenant(ucmd), cmd->slot);
+	return err;
+}
+
+static int nvmep_qp_ioctl_buf_remove(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_buf_remove *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags || cmd->reserved)
+		return -EINVAL;
+	return tenant ? nvmep_tenant_buf_remove(tenant, cmd->slot) :
+			-EOPNOTSUPP;
+}
+
+static int nvmep_qp_ioctl_limits(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_limits *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags)
+		return -EINVAL;
+	if (!tenant)
+		return -EOPNOTSUPP;
+	nvmep_tenant_limits(tenant, cmd);
+	return 0;
+}
+
+static int nvmep_qp_ioctl_stats(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_stats *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags)
+		return -EINVAL;
+	if (!tenant)
+		return -EOPNOTSUPP;
+	nvmep_tenant_stats(tenant, cmd);
+	return 0;
+}
+
+static int nvmep_qp_ioctl_seal(struct nvmep_ucmd *ucmd)
+{
+	struct nvme_peer_qp_seal *cmd = ucmd->cmd;
+	struct nvmep_tenant *tenant = nvmep_ucmd_tenant(ucmd);
+
+	if (cmd->flags)
+		return -EINVAL;
+	if (!tenant)
+		return -EOPNOTSUPP;
+	nvmep_tenant_seal(tenant);
+	return 0;
+}
+
 static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 	NVMEP_IOCTL(NVME_PEER_QP_EXPORT, nvme_peer_qp_export, reserved, false,
 		    nvmep_qp_ioctl_export, nvmep_qp_respond_export),
@@ -311,8 +431,24 @@ static const struct nvmep_ioctl nvmep_qp_ioctls[] = {
 		    true, nvmep_qp_ioctl_info, nvmep_ucmd_respond),
 	NVMEP_IOCTL(NVME_PEER_QP_REARM, nvme_peer_qp_rearm, reserved, false,
 		    nvmep_qp_ioctl_rearm, NULL),
+	NVMEP_IOCTL(NVME_PEER_WINDOW_ADD, nvme_peer_window_add, rights, false,
+		    nvmep_qp_ioctl_window_add, nvmep_qp_respond_window_add),
+	NVMEP_IOCTL(NVME_PEER_WINDOW_REMOVE, nvme_peer_window_remove, reserved,
+		    true, nvmep_qp_ioctl_window_remove, NULL),
+	NVMEP_IOCTL(NVME_PEER_WINDOW_INFO, nvme_peer_window_info, in_flight,
+		    true, nvmep_qp_ioctl_window_info, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_BUF_ADD, nvme_peer_buf_add, reserved, true,
+		    nvmep_qp_ioctl_buf_add, nvmep_qp_respond_buf_add),
+	NVMEP_IOCTL(NVME_PEER_BUF_REMOVE, nvme_peer_buf_remove, reserved, true,
+		    nvmep_qp_ioctl_buf_remove, NULL),
 	NVMEP_IOCTL(NVME_PEER_QP_KICK, nvme_peer_qp_kick, flags, true,
 		    nvmep_qp_ioctl_kick, NULL),
+	NVMEP_IOCTL(NVME_PEER_QP_LIMITS, nvme_peer_qp_limits, sealed, true,
+		    nvmep_qp_ioctl_limits, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_STATS, nvme_peer_qp_stats, busy_ns, true,
+		    nvmep_qp_ioctl_stats, nvmep_ucmd_respond),
+	NVMEP_IOCTL(NVME_PEER_QP_SEAL, nvme_peer_qp_seal, flags, true,
+		    nvmep_qp_ioctl_seal, NULL),
 };
 
 static long nvmep_qp_file_ioctl(struct file *filp, unsigned int number,

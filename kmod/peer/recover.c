@@ -30,6 +30,7 @@
 #include "core/registers.h"
 #include "core/reset.h"
 #include "host_pages.h"
+#include "mediated.h"
 #include "module.h"
 #include "peer.h"
 #include "qp.h"
@@ -147,6 +148,7 @@ void nvmep_recover_stopped(struct nvmep_ctrl *ctrl)
 		lost += nvmep_recover_mark_lost(qp);
 	nvmep_recover_uevent(ctrl, "stopped", lost);
 	mutex_unlock(&peers->lock);
+	nvmep_mediator_stopped(peers);
 }
 
 /* May its queues be on the controller, or be created without a new scan? */
@@ -179,6 +181,9 @@ bool nvmep_recover_namespaces_changed(struct nvmep_ctrl *ctrl)
 	mutex_lock(&peers->lock);
 	WRITE_ONCE(peers->ready, NVMEP_NEVER_READY);
 	list_for_each_entry(qp, &peers->qps, node) {
+		/* Its windows end with their namespace and its format. */
+		if (nvmep_qp_mediated(qp))
+			continue;
 		qp->fail_on_stop = true;
 		stop |= nvmep_recover_needs_stop(qp);
 		if (qp->state == NVMEP_QP_QUIESCED)
@@ -239,7 +244,7 @@ void nvmep_recover_doorbells_revoked(struct nvmep_exports *exports)
 
 	if (!nvmep_qp_rearmable(qp) || !nvmep_recover_qp_ready(qp))
 		return;
-	nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY);
+	nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY, 0);
 	nvmep_qp_wake(qp);
 	nvmep_recover_uevent(qp->ctrl, "ready", 1);
 }
@@ -261,10 +266,11 @@ static unsigned int nvmep_recover_allow_rearm_locked(struct nvmep_ctrl *ctrl,
 	list_for_each_entry(qp, &peers->qps, node) {
 		if (!nvmep_qp_rearmable(qp))
 			continue;
-		if (!nvmep_qid_granted(ctrl, qp->qid)) {
+		if (!nvmep_qp_mediated(qp) &&
+		    !nvmep_qid_granted(ctrl, qp->qid)) {
 			nvmep_qp_fail(qp, NVME_PEER_QP_REASON_NO_QUEUE);
 		} else if (nvmep_recover_qp_ready(qp)) {
-			nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY);
+			nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY, 0);
 			nvmep_qp_wake(qp);
 			waiting++;
 		}
@@ -393,6 +399,8 @@ int nvmep_recover_go_live(struct nvmep_qp *qp)
 		qp->generation = qp->created;
 		/* Stores from before the peer finds it LIVE have no effect. */
 		nvmep_relay_reset(qp);
+		if (qp->tenant)
+			nvmep_tenant_reset(qp->tenant);
 		nvmep_qp_set_state(qp, NVMEP_QP_LIVE,
 				   NVME_PEER_QP_REASON_NONE);
 		nvmep_relay_open(qp);
@@ -488,7 +496,7 @@ static void nvmep_recover_quiesce(struct nvmep_qp *qp)
 		nvmep_recover_set_lost(qp, NVME_PEER_QP_REASON_REQUEST);
 		/* Otherwise the next scan, or the last work, reports it. */
 		if (nvmep_qp_rearmable(qp) && nvmep_recover_qp_ready(qp))
-			nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY);
+			nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY, 0);
 		nvmep_recover_uevent(qp->ctrl, "peer-gave-up", 1);
 	}
 	mutex_unlock(&peers->lock);

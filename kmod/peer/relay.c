@@ -125,6 +125,38 @@ static bool nvmep_relay_changed(const struct nvmep_relay_doorbell *doorbell)
 	       READ_ONCE(doorbell->written);
 }
 
+static void nvmep_relay_set_bad(struct nvmep_qp *qp, u32 value)
+{
+	lockdep_assert_held(&qp->ctrl->relay_lock);
+
+	WRITE_ONCE(qp->relay.bad_value, value);
+	WRITE_ONCE(qp->relay.bad, true);
+	WRITE_ONCE(qp->relay.open, false);
+}
+
+/**
+ * nvmep_relay_read() - read the word of a doorbell
+ * @qp: queue pair in mediated mode
+ * @doorbell: of @qp
+ * @value: out: less than the entries of the ring
+ *
+ * Return: false if the word is not: it has closed the relay.
+ */
+bool nvmep_relay_read(struct nvmep_qp *qp,
+		      const struct nvmep_relay_doorbell *doorbell, u32 *value)
+{
+	u32 word = le32_to_cpu(READ_ONCE(*doorbell->word));
+
+	if (word < doorbell->entries) {
+		*value = word;
+		return true;
+	}
+	spin_lock(&qp->ctrl->relay_lock);
+	nvmep_relay_set_bad(qp, word);
+	spin_unlock(&qp->ctrl->relay_lock);
+	return false;
+}
+
 /* Reads the word once: the peer may write it again at any time. */
 static void nvmep_relay_word(struct nvmep_qp *qp,
 			     struct nvmep_relay_doorbell *doorbell)
@@ -136,9 +168,7 @@ static void nvmep_relay_word(struct nvmep_qp *qp,
 	if (value == doorbell->written || !qp->relay.open)
 		return;
 	if (value >= doorbell->entries) {
-		WRITE_ONCE(qp->relay.bad_value, value);
-		WRITE_ONCE(qp->relay.bad, true);
-		WRITE_ONCE(qp->relay.open, false);
+		nvmep_relay_set_bad(qp, value);
 		return;
 	}
 	/* The entries that the word announces, before the register. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Relay mode: doorbells in host memory, and the threads that poll them.
+ * Doorbells in host memory, for relay and mediated mode, and the threads that
+ * poll them.
  */
 #ifndef _NVMEP_RELAY_H
 #define _NVMEP_RELAY_H
@@ -9,6 +10,7 @@
 #include <linux/types.h>
 
 struct nvmep_host_pages;
+struct nvmep_mediator;
 struct nvmep_poller;
 struct nvmep_qp;
 struct seq_file;
@@ -37,7 +39,8 @@ struct nvmep_relay_doorbell {
  * @poller: const: the thread that polls them
  * @sq: tail doorbell
  * @cq: head doorbell
- * @node: poller->lock: in poller->qps.  Added under qp->lock when the queue pair
+ * @node: poller->lock: in poller->qps; in mediated mode mediator->lock: in
+ *	mediator->tenants.  Added under qp->lock when the queue pair
  *	has become LIVE; removed by the thread that finds it closed, and under
  *	qp->lock before the queue pair is GONE
  * @open: written under ctrl->relay_lock, READ_ONCE() without it: the queues
@@ -74,6 +77,8 @@ int nvmep_relay_init(struct nvmep_qp *qp);
 void nvmep_relay_reset(struct nvmep_qp *qp);
 void nvmep_relay_open(struct nvmep_qp *qp);
 void nvmep_relay_close(struct nvmep_qp *qp);
+bool nvmep_relay_read(struct nvmep_qp *qp,
+		      const struct nvmep_relay_doorbell *doorbell, u32 *value);
 enum nvmep_relay_seen nvmep_relay_poll(struct nvmep_qp *qp);
 
 /* poller.c */
@@ -83,6 +88,8 @@ void nvmep_pollers_show(struct seq_file *seq);
 struct nvmep_poller *nvmep_poller_of_node(int node);
 void nvmep_poller_add(struct nvmep_qp *qp);
 void nvmep_poller_remove(struct nvmep_qp *qp);
+void nvmep_poller_add_mediator(struct nvmep_mediator *mediator);
+void nvmep_poller_remove_mediator(struct nvmep_mediator *mediator);
 void nvmep_poller_kick(struct nvmep_poller *poller);
 
 #endif /* _NVMEP_RELAY_H */

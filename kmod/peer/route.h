@@ -36,6 +36,7 @@ struct nvmep_placement {
 	struct nvme_peer_path path;
 };
 
+phys_addr_t nvmep_buf_phys(struct nvmep_buf *buf);
 int nvmep_placement_find(struct nvmep_placement *placement,
 			 struct nvmep_buf *buf);
 

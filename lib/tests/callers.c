@@ -135,8 +135,8 @@ static int call_with_less(struct nvmepeer *ctrl, struct nvmepeer_qp *qp, int whi
 		return nvmepeer_buf_import_part(ctrl, structure,
 						sizeof(struct nvme_peer_buf_import) - 1);
 	case 5:
-		return nvmepeer_qp_create(ctrl, structure, sizeof(struct nvme_peer_qp_create) - 1,
-					  &made);
+		return nvmepeer_qp_create(ctrl, structure,
+					  offsetof(struct nvme_peer_qp_create, depth) - 1, &made);
 	case 6:
 		return nvmepeer_qp_info(qp, structure, sizeof(struct nvme_peer_qp_info) - 1);
 	case 7:

@@ -227,6 +227,19 @@ static int answer_peer(unsigned long command, void *argument)
 			return -1;
 		}
 		return 0;
+	case NVME_PEER_WINDOW_ADD:
+	case NVME_PEER_WINDOW_REMOVE:
+	case NVME_PEER_WINDOW_INFO:
+	case NVME_PEER_BUF_ADD:
+	case NVME_PEER_BUF_REMOVE:
+	case NVME_PEER_QP_LIMITS:
+	case NVME_PEER_QP_STATS:
+	case NVME_PEER_QP_SEAL:
+		if (fake.qp_info.mode != NVME_PEER_MODE_MEDIATED) {
+			errno = EOPNOTSUPP;
+			return -1;
+		}
+		return 0;
 	case NVME_PEER_BUF_TABLE:
 		fake.tables++;
 		answer_table(argument);

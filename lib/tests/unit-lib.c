@@ -397,6 +397,66 @@ static const struct {
 	{ EIO, "refused" },
 };
 
+/* Each call of a mediated queue pair. */
+static int mediated_call(struct nvmepeer_qp *qp, unsigned int number, size_t size)
+{
+	union {
+		struct nvme_peer_window_add window;
+		struct nvme_peer_window_info info;
+		struct nvme_peer_buf_add buffer;
+		struct nvme_peer_qp_limits limits;
+		struct nvme_peer_qp_stats stats;
+	} argument = { { 0 } };
+
+	switch (number) {
+	case 0:
+		return nvmepeer_window_add(qp, &argument.window, size);
+	case 1:
+		return nvmepeer_window_info(qp, 1, &argument.info, size);
+	case 2:
+		return nvmepeer_buf_add(qp, &argument.buffer, size);
+	case 3:
+		return nvmepeer_qp_limits(qp, &argument.limits, size);
+	case 4:
+		return nvmepeer_qp_stats(qp, &argument.stats, size);
+	case 5:
+		return nvmepeer_window_remove(qp, 1);
+	case 6:
+		return nvmepeer_buf_remove(qp, 1);
+	default:
+		return nvmepeer_qp_seal(qp);
+	}
+}
+
+TEST_F(controller, windows_and_buffers_need_mediated_mode)
+{
+	static const size_t sizes[] = {
+		sizeof(struct nvme_peer_window_add), sizeof(struct nvme_peer_window_info),
+		sizeof(struct nvme_peer_buf_add), sizeof(struct nvme_peer_qp_limits),
+		sizeof(struct nvme_peer_qp_stats), 0, 0, 0,
+	};
+	struct nvme_peer_qp_create request = { .sq_entries = 64, .mode = NVME_PEER_MODE_MEDIATED };
+	struct nvmepeer_qp *qp;
+	unsigned int i;
+
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
+	for (i = 0; i < 8; i++) {
+		EXPECT_EQ(mediated_call(qp, i, sizes[i]), 0);
+		if (sizes[i])
+			EXPECT_EQ(mediated_call(qp, i, sizes[i] - 1), -EINVAL);
+	}
+	nvmepeer_qp_destroy(qp);
+	request.mode = NVME_PEER_MODE_DIRECT;
+	ASSERT_EQ(nvmepeer_qp_create(self->ctrl, &request, sizeof(request), &qp), 0);
+	for (i = 0; i < 8; i++) {
+		EXPECT_EQ(mediated_call(qp, i, sizes[i]), -EOPNOTSUPP);
+		nvmepeer_explain(&self->explanation, sizeof(self->explanation));
+		MENTIONS(self->explanation.help, "NVME_PEER_MODE_MEDIATED");
+	}
+	nvmepeer_qp_destroy(qp);
+	EXPECT_STREQ(nvmepeer_mode_name(NVME_PEER_MODE_MEDIATED), "mediated");
+}
+
 TEST_F(controller, queue_pair_in_relay_mode_is_kicked)
 {
 	struct nvme_peer_qp_create request = { .sq_entries = 64, .mode = NVME_PEER_MODE_RELAY };

@@ -49,6 +49,7 @@ class Mode(enum.IntEnum):
 
     DIRECT = 0
     RELAY = 1
+    MEDIATED = 2
 
 
 class Verdict(enum.IntEnum):
@@ -109,6 +110,7 @@ class EventType(enum.IntEnum):
 
     STATE = 1
     READY = 2
+    BUFFER_ENDED = 5
 
 
 class DeviceError(enum.IntEnum):
@@ -242,6 +244,12 @@ class QueuePairCreate(ctypes.Structure):
     qid: U32
     generation: U32
     reserved: U32
+    depth: U32
+    weight: U32
+    timeout_ms: U32
+    max_windows: U32
+    max_buffers: U32
+    reserved2: U32
 
 
 @_laid_out

@@ -9,6 +9,8 @@ pub const NVME_PEER_FEATURE_BUF_RINGS: u32 = 2;
 pub const NVME_PEER_FEATURE_BUF_IO: u32 = 4;
 pub const NVME_PEER_FEATURE_BUF_IO_VEC: u32 = 8;
 pub const NVME_PEER_FEATURE_RELAY: u32 = 16;
+pub const NVME_PEER_FEATURE_MEDIATED: u32 = 32;
+pub const NVME_PEER_FEATURE_WINDOW: u32 = 128;
 pub const NVME_PEER_FEATURE_BUF_ALLOC: u32 = 256;
 pub const NVME_PEER_FEATURE_KICK: u32 = 1024;
 pub const NVME_PEER_ROUTE_BLOCKERS: u32 = 6;
@@ -16,10 +18,16 @@ pub const NVME_PEER_ROUTE_BY_ADDRESS: u32 = 1;
 pub const NVME_PEER_BUF_REQUIRE_DEVICE: u32 = 1;
 pub const NVME_PEER_QP_ALLOW_SLEEP: u32 = 1;
 pub const NVME_PEER_QP_NO_STATIC: u32 = 2;
+pub const NVME_PEER_MAX_DEPTH: u32 = 64;
+pub const NVME_PEER_MAX_WEIGHT: u32 = 16;
+pub const NVME_PEER_MAX_WINDOWS: u32 = 64;
+pub const NVME_PEER_MAX_BUFFERS: u32 = 256;
 pub const NVME_PEER_BUF_ALLOC_MAX: u32 = 1073741824;
 pub const NVME_PEER_EXPORT_ALLOW_STATIC: u32 = 1;
+pub const NVME_PEER_STATUS_BUFFER_GONE: u32 = 1985;
 pub const NVME_PEER_EVENT_LEAST: u32 = 32;
 pub const NVME_PEER_STATUS_MAGIC: u32 = 1885696110;
+pub const NVME_PEER_STATUS_WINDOWS: u32 = 256;
 pub const NVME_PEER_IO_FUA: u32 = 1;
 pub const NVME_PEER_IO_RANGES: u32 = 32;
 pub const NVMEPEER_VERSION: &[u8; 6] = b"0.9.0\0";
@@ -123,7 +131,15 @@ pub const NVME_PEER_CMD_BUF_ALLOC: _bindgen_ty_6 = 6;
 pub const NVME_PEER_CMD_QP_EXPORT: _bindgen_ty_6 = 16;
 pub const NVME_PEER_CMD_QP_INFO: _bindgen_ty_6 = 17;
 pub const NVME_PEER_CMD_QP_REARM: _bindgen_ty_6 = 18;
+pub const NVME_PEER_CMD_WINDOW_ADD: _bindgen_ty_6 = 19;
+pub const NVME_PEER_CMD_WINDOW_REMOVE: _bindgen_ty_6 = 20;
+pub const NVME_PEER_CMD_WINDOW_INFO: _bindgen_ty_6 = 21;
+pub const NVME_PEER_CMD_BUF_ADD: _bindgen_ty_6 = 22;
+pub const NVME_PEER_CMD_BUF_REMOVE: _bindgen_ty_6 = 23;
 pub const NVME_PEER_CMD_QP_KICK: _bindgen_ty_6 = 24;
+pub const NVME_PEER_CMD_QP_LIMITS: _bindgen_ty_6 = 25;
+pub const NVME_PEER_CMD_QP_STATS: _bindgen_ty_6 = 26;
+pub const NVME_PEER_CMD_QP_SEAL: _bindgen_ty_6 = 27;
 pub const NVME_PEER_CMD_URING_IO: _bindgen_ty_6 = 32;
 pub const NVME_PEER_CMD_URING_IO_VEC: _bindgen_ty_6 = 33;
 pub type _bindgen_ty_6 = ::core::ffi::c_uint;
@@ -154,6 +170,7 @@ const _: () = {
 };
 pub const NVME_PEER_MODE_DIRECT: nvme_peer_mode = 0;
 pub const NVME_PEER_MODE_RELAY: nvme_peer_mode = 1;
+pub const NVME_PEER_MODE_MEDIATED: nvme_peer_mode = 2;
 pub type nvme_peer_mode = ::core::ffi::c_uint;
 pub const NVME_PEER_DOMAIN_PHYSICAL: nvme_peer_domain = 0;
 pub const NVME_PEER_DOMAIN_STRICT: nvme_peer_domain = 1;
@@ -542,12 +559,18 @@ pub struct nvme_peer_qp_create {
     pub qid: __u32,
     pub generation: __u32,
     pub reserved: __u32,
+    pub depth: __u32,
+    pub weight: __u32,
+    pub timeout_ms: __u32,
+    pub max_windows: __u32,
+    pub max_buffers: __u32,
+    pub reserved2: __u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
         "Size of nvme_peer_qp_create",
-    ][::core::mem::size_of::<nvme_peer_qp_create>() - 64usize];
+    ][::core::mem::size_of::<nvme_peer_qp_create>() - 88usize];
     [
         "Alignment of nvme_peer_qp_create",
     ][::core::mem::align_of::<nvme_peer_qp_create>() - 8usize];
@@ -593,6 +616,24 @@ const _: () = {
     [
         "Offset of field: nvme_peer_qp_create::reserved",
     ][::core::mem::offset_of!(nvme_peer_qp_create, reserved) - 60usize];
+    [
+        "Offset of field: nvme_peer_qp_create::depth",
+    ][::core::mem::offset_of!(nvme_peer_qp_create, depth) - 64usize];
+    [
+        "Offset of field: nvme_peer_qp_create::weight",
+    ][::core::mem::offset_of!(nvme_peer_qp_create, weight) - 68usize];
+    [
+        "Offset of field: nvme_peer_qp_create::timeout_ms",
+    ][::core::mem::offset_of!(nvme_peer_qp_create, timeout_ms) - 72usize];
+    [
+        "Offset of field: nvme_peer_qp_create::max_windows",
+    ][::core::mem::offset_of!(nvme_peer_qp_create, max_windows) - 76usize];
+    [
+        "Offset of field: nvme_peer_qp_create::max_buffers",
+    ][::core::mem::offset_of!(nvme_peer_qp_create, max_buffers) - 80usize];
+    [
+        "Offset of field: nvme_peer_qp_create::reserved2",
+    ][::core::mem::offset_of!(nvme_peer_qp_create, reserved2) - 84usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -832,8 +873,360 @@ const _: () = {
         "Offset of field: nvme_peer_qp_kick::flags",
     ][::core::mem::offset_of!(nvme_peer_qp_kick, flags) - 4usize];
 };
+pub const NVME_PEER_RIGHT_READ: nvme_peer_rights = 1;
+pub const NVME_PEER_RIGHT_WRITE: nvme_peer_rights = 2;
+pub type nvme_peer_rights = ::core::ffi::c_uint;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_window_add {
+    pub size: __u32,
+    pub flags: __u32,
+    pub fd: __s32,
+    pub id: __u32,
+    pub first: __u64,
+    pub blocks: __u64,
+    pub block_size: __u32,
+    pub rights: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_window_add",
+    ][::core::mem::size_of::<nvme_peer_window_add>() - 40usize];
+    [
+        "Alignment of nvme_peer_window_add",
+    ][::core::mem::align_of::<nvme_peer_window_add>() - 8usize];
+    [
+        "Offset of field: nvme_peer_window_add::size",
+    ][::core::mem::offset_of!(nvme_peer_window_add, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_window_add::flags",
+    ][::core::mem::offset_of!(nvme_peer_window_add, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_window_add::fd",
+    ][::core::mem::offset_of!(nvme_peer_window_add, fd) - 8usize];
+    [
+        "Offset of field: nvme_peer_window_add::id",
+    ][::core::mem::offset_of!(nvme_peer_window_add, id) - 12usize];
+    [
+        "Offset of field: nvme_peer_window_add::first",
+    ][::core::mem::offset_of!(nvme_peer_window_add, first) - 16usize];
+    [
+        "Offset of field: nvme_peer_window_add::blocks",
+    ][::core::mem::offset_of!(nvme_peer_window_add, blocks) - 24usize];
+    [
+        "Offset of field: nvme_peer_window_add::block_size",
+    ][::core::mem::offset_of!(nvme_peer_window_add, block_size) - 32usize];
+    [
+        "Offset of field: nvme_peer_window_add::rights",
+    ][::core::mem::offset_of!(nvme_peer_window_add, rights) - 36usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_window_remove {
+    pub size: __u32,
+    pub flags: __u32,
+    pub id: __u32,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_window_remove",
+    ][::core::mem::size_of::<nvme_peer_window_remove>() - 16usize];
+    [
+        "Alignment of nvme_peer_window_remove",
+    ][::core::mem::align_of::<nvme_peer_window_remove>() - 4usize];
+    [
+        "Offset of field: nvme_peer_window_remove::size",
+    ][::core::mem::offset_of!(nvme_peer_window_remove, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_window_remove::flags",
+    ][::core::mem::offset_of!(nvme_peer_window_remove, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_window_remove::id",
+    ][::core::mem::offset_of!(nvme_peer_window_remove, id) - 8usize];
+    [
+        "Offset of field: nvme_peer_window_remove::reserved",
+    ][::core::mem::offset_of!(nvme_peer_window_remove, reserved) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_window_info {
+    pub size: __u32,
+    pub flags: __u32,
+    pub id: __u32,
+    pub rights: __u32,
+    pub first: __u64,
+    pub blocks: __u64,
+    pub block_size: __u32,
+    pub in_flight: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_window_info",
+    ][::core::mem::size_of::<nvme_peer_window_info>() - 40usize];
+    [
+        "Alignment of nvme_peer_window_info",
+    ][::core::mem::align_of::<nvme_peer_window_info>() - 8usize];
+    [
+        "Offset of field: nvme_peer_window_info::size",
+    ][::core::mem::offset_of!(nvme_peer_window_info, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_window_info::flags",
+    ][::core::mem::offset_of!(nvme_peer_window_info, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_window_info::id",
+    ][::core::mem::offset_of!(nvme_peer_window_info, id) - 8usize];
+    [
+        "Offset of field: nvme_peer_window_info::rights",
+    ][::core::mem::offset_of!(nvme_peer_window_info, rights) - 12usize];
+    [
+        "Offset of field: nvme_peer_window_info::first",
+    ][::core::mem::offset_of!(nvme_peer_window_info, first) - 16usize];
+    [
+        "Offset of field: nvme_peer_window_info::blocks",
+    ][::core::mem::offset_of!(nvme_peer_window_info, blocks) - 24usize];
+    [
+        "Offset of field: nvme_peer_window_info::block_size",
+    ][::core::mem::offset_of!(nvme_peer_window_info, block_size) - 32usize];
+    [
+        "Offset of field: nvme_peer_window_info::in_flight",
+    ][::core::mem::offset_of!(nvme_peer_window_info, in_flight) - 36usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_buf_add {
+    pub size: __u32,
+    pub flags: __u32,
+    pub dmabuf_fd: __s32,
+    pub access: __u32,
+    pub offset: __u64,
+    pub length: __u64,
+    pub slot: __u32,
+    pub verdict: __u32,
+    pub reason: __u32,
+    pub pci_address: nvme_peer_pci_address,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of nvme_peer_buf_add"][::core::mem::size_of::<nvme_peer_buf_add>() - 56usize];
+    [
+        "Alignment of nvme_peer_buf_add",
+    ][::core::mem::align_of::<nvme_peer_buf_add>() - 8usize];
+    [
+        "Offset of field: nvme_peer_buf_add::size",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_buf_add::flags",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_buf_add::dmabuf_fd",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, dmabuf_fd) - 8usize];
+    [
+        "Offset of field: nvme_peer_buf_add::access",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, access) - 12usize];
+    [
+        "Offset of field: nvme_peer_buf_add::offset",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, offset) - 16usize];
+    [
+        "Offset of field: nvme_peer_buf_add::length",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, length) - 24usize];
+    [
+        "Offset of field: nvme_peer_buf_add::slot",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, slot) - 32usize];
+    [
+        "Offset of field: nvme_peer_buf_add::verdict",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, verdict) - 36usize];
+    [
+        "Offset of field: nvme_peer_buf_add::reason",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, reason) - 40usize];
+    [
+        "Offset of field: nvme_peer_buf_add::pci_address",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, pci_address) - 44usize];
+    [
+        "Offset of field: nvme_peer_buf_add::reserved",
+    ][::core::mem::offset_of!(nvme_peer_buf_add, reserved) - 52usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_buf_remove {
+    pub size: __u32,
+    pub flags: __u32,
+    pub slot: __u32,
+    pub reserved: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_buf_remove",
+    ][::core::mem::size_of::<nvme_peer_buf_remove>() - 16usize];
+    [
+        "Alignment of nvme_peer_buf_remove",
+    ][::core::mem::align_of::<nvme_peer_buf_remove>() - 4usize];
+    [
+        "Offset of field: nvme_peer_buf_remove::size",
+    ][::core::mem::offset_of!(nvme_peer_buf_remove, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_buf_remove::flags",
+    ][::core::mem::offset_of!(nvme_peer_buf_remove, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_buf_remove::slot",
+    ][::core::mem::offset_of!(nvme_peer_buf_remove, slot) - 8usize];
+    [
+        "Offset of field: nvme_peer_buf_remove::reserved",
+    ][::core::mem::offset_of!(nvme_peer_buf_remove, reserved) - 12usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_qp_limits {
+    pub size: __u32,
+    pub flags: __u32,
+    pub depth: __u32,
+    pub weight: __u32,
+    pub timeout_ms: __u32,
+    pub max_windows: __u32,
+    pub max_buffers: __u32,
+    pub max_transfer: __u32,
+    pub max_write_zeroes: __u32,
+    pub windows: __u32,
+    pub buffers: __u32,
+    pub sealed: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_qp_limits",
+    ][::core::mem::size_of::<nvme_peer_qp_limits>() - 48usize];
+    [
+        "Alignment of nvme_peer_qp_limits",
+    ][::core::mem::align_of::<nvme_peer_qp_limits>() - 4usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::size",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::flags",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::depth",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, depth) - 8usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::weight",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, weight) - 12usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::timeout_ms",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, timeout_ms) - 16usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::max_windows",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, max_windows) - 20usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::max_buffers",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, max_buffers) - 24usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::max_transfer",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, max_transfer) - 28usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::max_write_zeroes",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, max_write_zeroes) - 32usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::windows",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, windows) - 36usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::buffers",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, buffers) - 40usize];
+    [
+        "Offset of field: nvme_peer_qp_limits::sealed",
+    ][::core::mem::offset_of!(nvme_peer_qp_limits, sealed) - 44usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_qp_stats {
+    pub size: __u32,
+    pub flags: __u32,
+    pub in_flight: __u32,
+    pub reserved: __u32,
+    pub reads: __u64,
+    pub writes: __u64,
+    pub zeroes: __u64,
+    pub flushes: __u64,
+    pub read_bytes: __u64,
+    pub written_bytes: __u64,
+    pub refused: __u64,
+    pub failed: __u64,
+    pub busy_ns: __u64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_qp_stats",
+    ][::core::mem::size_of::<nvme_peer_qp_stats>() - 88usize];
+    [
+        "Alignment of nvme_peer_qp_stats",
+    ][::core::mem::align_of::<nvme_peer_qp_stats>() - 8usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::size",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::flags",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, flags) - 4usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::in_flight",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, in_flight) - 8usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::reserved",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, reserved) - 12usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::reads",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, reads) - 16usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::writes",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, writes) - 24usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::zeroes",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, zeroes) - 32usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::flushes",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, flushes) - 40usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::read_bytes",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, read_bytes) - 48usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::written_bytes",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, written_bytes) - 56usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::refused",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, refused) - 64usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::failed",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, failed) - 72usize];
+    [
+        "Offset of field: nvme_peer_qp_stats::busy_ns",
+    ][::core::mem::offset_of!(nvme_peer_qp_stats, busy_ns) - 80usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_qp_seal {
+    pub size: __u32,
+    pub flags: __u32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of nvme_peer_qp_seal"][::core::mem::size_of::<nvme_peer_qp_seal>() - 8usize];
+    [
+        "Alignment of nvme_peer_qp_seal",
+    ][::core::mem::align_of::<nvme_peer_qp_seal>() - 4usize];
+    [
+        "Offset of field: nvme_peer_qp_seal::size",
+    ][::core::mem::offset_of!(nvme_peer_qp_seal, size) - 0usize];
+    [
+        "Offset of field: nvme_peer_qp_seal::flags",
+    ][::core::mem::offset_of!(nvme_peer_qp_seal, flags) - 4usize];
+};
 pub const NVME_PEER_EVENT_STATE: nvme_peer_event_type = 1;
 pub const NVME_PEER_EVENT_READY: nvme_peer_event_type = 2;
+pub const NVME_PEER_EVENT_BUFFER_ENDED: nvme_peer_event_type = 5;
 pub type nvme_peer_event_type = ::core::ffi::c_uint;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -932,6 +1325,27 @@ const _: () = {
     [
         "Offset of field: nvme_peer_status::window_seq",
     ][::core::mem::offset_of!(nvme_peer_status, window_seq) - 36usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct nvme_peer_status_window {
+    pub state: __le32,
+    pub epoch: __le32,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of nvme_peer_status_window",
+    ][::core::mem::size_of::<nvme_peer_status_window>() - 8usize];
+    [
+        "Alignment of nvme_peer_status_window",
+    ][::core::mem::align_of::<nvme_peer_status_window>() - 4usize];
+    [
+        "Offset of field: nvme_peer_status_window::state",
+    ][::core::mem::offset_of!(nvme_peer_status_window, state) - 0usize];
+    [
+        "Offset of field: nvme_peer_status_window::epoch",
+    ][::core::mem::offset_of!(nvme_peer_status_window, epoch) - 4usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1253,6 +1667,51 @@ extern "C" {
 }
 extern "C" {
     pub fn nvmepeer_qp_kick(qp: *mut nvmepeer_qp) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_window_add(
+        qp: *mut nvmepeer_qp,
+        window: *mut nvme_peer_window_add,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_window_remove(qp: *mut nvmepeer_qp, id: u32) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_window_info(
+        qp: *mut nvmepeer_qp,
+        id: u32,
+        info: *mut nvme_peer_window_info,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_buf_add(
+        qp: *mut nvmepeer_qp,
+        buffer: *mut nvme_peer_buf_add,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_buf_remove(qp: *mut nvmepeer_qp, slot: u32) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_qp_limits(
+        qp: *mut nvmepeer_qp,
+        limits: *mut nvme_peer_qp_limits,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_qp_stats(
+        qp: *mut nvmepeer_qp,
+        stats: *mut nvme_peer_qp_stats,
+        size: usize,
+    ) -> ::core::ffi::c_int;
+}
+extern "C" {
+    pub fn nvmepeer_qp_seal(qp: *mut nvmepeer_qp) -> ::core::ffi::c_int;
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

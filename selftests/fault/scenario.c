@@ -290,6 +290,53 @@ static int create_qp(struct stage *stage)
 	return ret ?: keep(stage, QP, create.qp_fd);
 }
 
+/* The checks of this program have mapped doorbells, to which it could store. */
+static int allow_mixed_modes(struct stage *stage)
+{
+	(void)stage;
+	return np_write_file("/sys/module/nvme_peer/parameters/allow_mixed_modes", "1");
+}
+
+static int create_mediated_qp(struct stage *stage)
+{
+	struct nvme_peer_qp_create create = {
+		.size = sizeof(create),
+		.mode = NVME_PEER_MODE_MEDIATED,
+		.sq_entries = ENTRIES,
+		.cq_entries = ENTRIES,
+		.max_windows = NVME_PEER_MAX_WINDOWS,
+		.max_buffers = NVME_PEER_MAX_BUFFERS,
+	};
+	int ret = np_ioctl(stage->ctrl.fd, NVME_PEER_QP_CREATE, &create);
+
+	return ret ?: keep(stage, QP, create.qp_fd);
+}
+
+static int make_mediated_qp(struct stage *stage)
+{
+	return allow_mixed_modes(stage) ?: open_block(stage) ?: make_buffer(stage) ?:
+	       create_mediated_qp(stage);
+}
+
+static int make_mediated_qp_and_device_buffer(struct stage *stage)
+{
+	return allow_mixed_modes(stage) ?: make_device_buffer(stage) ?: create_mediated_qp(stage);
+}
+
+static int add_window(struct stage *stage)
+{
+	struct nvme_peer_window_add add = { .size = sizeof(add), .fd = stage->files[NODE] };
+
+	return np_ioctl(stage->files[QP], NVME_PEER_WINDOW_ADD, &add);
+}
+
+static int add_buffer(struct stage *stage)
+{
+	struct nvme_peer_buf_add add = { .size = sizeof(add), .dmabuf_fd = stage->files[BUFFER] };
+
+	return np_ioctl(stage->files[QP], NVME_PEER_BUF_ADD, &add);
+}
+
 /* Submission ring in the first page of the buffer, completion ring in the second. */
 static int create_qp_in_buffer(struct stage *stage)
 {
@@ -682,6 +729,10 @@ const struct scenario scenarios[] = {
 	{ "BUF_RELEASE", FAULT_CALLER, make_imported, release_buffer },
 	{ "QP_CREATE", FAULT_CALLER, NULL, create_qp },
 	{ "QP_CREATE in a buffer", FAULT_CALLER, make_imported, create_qp_in_buffer },
+	{ "QP_CREATE of a mediated queue pair", FAULT_CALLER, allow_mixed_modes, create_mediated_qp },
+	{ "WINDOW_ADD", FAULT_CALLER, make_mediated_qp, add_window },
+	{ "BUF_ADD", FAULT_CALLER, make_mediated_qp, add_buffer },
+	{ "BUF_ADD of a device's memory", FAULT_CALLER, make_mediated_qp_and_device_buffer, add_buffer },
 	{ "QP_INFO", FAULT_CALLER, create_qp, get_qp_info },
 	{ "close of a queue pair", FAULT_CALLER, make_sq, close_qp, .must_succeed = true },
 	{ "close of a queue pair with exposed addresses", FAULT_CALLER, make_told_and_closed,

@@ -23,6 +23,7 @@
 /* --- mode ----------------------------------------------------------------- */
 
 static enum nvme_peer_mode mode;
+static uint32_t mediated_timeout_ms;
 
 /* NP_MODE=relay runs a test in relay mode: see selftests/run. */
 static void __attribute__((constructor)) mode_from_environment(void)
@@ -36,6 +37,11 @@ static void __attribute__((constructor)) mode_from_environment(void)
 void np_qp_set_mode(enum nvme_peer_mode new_mode)
 {
 	mode = new_mode;
+}
+
+void np_qp_set_timeout(uint32_t timeout_ms)
+{
+	mediated_timeout_ms = timeout_ms;
 }
 
 int np_qp_revoked(void)
@@ -351,6 +357,7 @@ static int create(int ctrl_fd, uint32_t entries, uint32_t flags,
 		.sq_entries = entries,
 		.cq_entries = entries,
 		.qp_fd = -1,
+		.timeout_ms = mode == NVME_PEER_MODE_MEDIATED ? mediated_timeout_ms : 0,
 	};
 	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, request);
 }

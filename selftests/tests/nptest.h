@@ -296,6 +296,8 @@ struct np_qp {
 
 /* The mode of queue pairs that this process creates from now on; default: that of NP_MODE. */
 void np_qp_set_mode(enum nvme_peer_mode mode);
+/* The timeout of commands of mediated queue pairs that it creates; default: the kernel's. */
+void np_qp_set_timeout(uint32_t timeout_ms);
 /*
  * The result of a store to revoked doorbells: -EFAULT, or 0 in relay mode, whose doorbells
  * are memory: they stay, without effect.

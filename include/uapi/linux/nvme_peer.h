@@ -9,7 +9,7 @@
  *
  * The controller's device node /dev/nvmepX takes the ioctls NVME_PEER_INFO to
  * NVME_PEER_BUF_ALLOC.  NVME_PEER_QP_CREATE returns a queue pair file, which
- * takes NVME_PEER_QP_EXPORT, NVME_PEER_QP_INFO, NVME_PEER_QP_REARM, read() and
+ * takes the ioctls NVME_PEER_QP_EXPORT to NVME_PEER_QP_SEAL, read() and
  * poll().  Closing the last reference to a queue pair file destroys the queue
  * pair.  poll() of the controller node reports EPOLLIN while the controller is
  * LIVE, and EPOLLHUP once it has failed or the driver was unbound.  The
@@ -50,9 +50,7 @@
  * of the queue pair file, 0x20 to 0x2f io_uring commands of the controller
  * node.
  *
- * Reserved, and ENOTTY until they exist: 0x07 EXTENTS, 0x13 WINDOW_ADD, 0x14
- * WINDOW_REMOVE, 0x15 WINDOW_INFO, 0x16 BUF_ADD, 0x17 BUF_REMOVE, 0x19 LIMITS,
- * 0x1a STATS, 0x1b SEAL.
+ * Reserved, and ENOTTY until it exists: 0x07 EXTENTS.
  */
 #define NVME_PEER_TYPE	0xBB
 
@@ -67,7 +65,15 @@ enum {
 	NVME_PEER_CMD_QP_EXPORT = 0x10,
 	NVME_PEER_CMD_QP_INFO,
 	NVME_PEER_CMD_QP_REARM,
-	NVME_PEER_CMD_QP_KICK = 0x18,
+	NVME_PEER_CMD_WINDOW_ADD,
+	NVME_PEER_CMD_WINDOW_REMOVE,
+	NVME_PEER_CMD_WINDOW_INFO,
+	NVME_PEER_CMD_BUF_ADD,
+	NVME_PEER_CMD_BUF_REMOVE,
+	NVME_PEER_CMD_QP_KICK,
+	NVME_PEER_CMD_QP_LIMITS,
+	NVME_PEER_CMD_QP_STATS,
+	NVME_PEER_CMD_QP_SEAL,
 	NVME_PEER_CMD_URING_IO = 0x20,
 	NVME_PEER_CMD_URING_IO_VEC,
 };
@@ -98,12 +104,21 @@ struct nvme_peer_pci_address {
  *	what NVME_PEER_MODE_DIRECT requires.  Stores to the doorbells and to
  *	memory of another device than the peer are not ordered: a submission
  *	ring lies in host memory or in the peer's own
+ * @NVME_PEER_MODE_MEDIATED: the peer writes its doorbells as in
+ *	NVME_PEER_MODE_RELAY, and a thread of the kernel copies each command,
+ *	checks it, and submits a command of its own.  The namespace ID of a
+ *	command is the ID of a window (NVME_PEER_WINDOW_ADD), its first block is
+ *	relative to the window, and its data pointer is a handle address of a
+ *	buffer (NVME_PEER_BUF_ADD).  Read, Write, Flush and Write Zeroes.  A
+ *	command that is not allowed completes with an NVMe status.  Requires no
+ *	capability: rights come from descriptors.  The rings are in host memory
  *
- * Reserved, and EINVAL until they exist: 2 MEDIATED, 3 SERVED.
+ * Reserved, and EINVAL until it exists: 3 SERVED.
  */
 enum nvme_peer_mode {
 	NVME_PEER_MODE_DIRECT = 0,
 	NVME_PEER_MODE_RELAY = 1,
+	NVME_PEER_MODE_MEDIATED = 2,
 };
 
 /**
@@ -143,15 +158,14 @@ enum nvme_peer_ctrl_state {
 	NVME_PEER_CTRL_DEAD = 4,
 };
 
-/*
- * nvme_peer_info.features.  Reserved: bits 5 MEDIATED, 6 SERVED, 7 WINDOW, 9
- * EXTENTS.
- */
+/* nvme_peer_info.features.  Reserved: bits 6 SERVED, 9 EXTENTS. */
 #define NVME_PEER_FEATURE_DIRECT	(1ULL << 0)	/* NVME_PEER_MODE_DIRECT */
 #define NVME_PEER_FEATURE_BUF_RINGS	(1ULL << 1)	/* rings in imported buffers */
 #define NVME_PEER_FEATURE_BUF_IO	(1ULL << 2)	/* NVME_PEER_URING_CMD_IO */
 #define NVME_PEER_FEATURE_BUF_IO_VEC	(1ULL << 3)	/* NVME_PEER_URING_CMD_IO_VEC */
 #define NVME_PEER_FEATURE_RELAY		(1ULL << 4)	/* NVME_PEER_MODE_RELAY */
+#define NVME_PEER_FEATURE_MEDIATED	(1ULL << 5)	/* NVME_PEER_MODE_MEDIATED */
+#define NVME_PEER_FEATURE_WINDOW	(1ULL << 7)	/* NVME_PEER_WINDOW_ADD */
 #define NVME_PEER_FEATURE_BUF_ALLOC	(1ULL << 8)	/* NVME_PEER_BUF_ALLOC */
 #define NVME_PEER_FEATURE_KICK		(1ULL << 10)	/* NVME_PEER_QP_KICK */
 
@@ -570,17 +584,35 @@ struct nvme_peer_buf_table {
  * @qid: out: queue ID
  * @generation: out: generation of the queue pair
  * @reserved: must be 0
+ * @depth: in: NVME_PEER_MODE_MEDIATED: most commands that the kernel has in
+ *	flight for it, 1 to NVME_PEER_MAX_DEPTH, 0 for the default of 32
+ * @weight: in: NVME_PEER_MODE_MEDIATED: share of the controller beside other
+ *	queue pairs, 1 to NVME_PEER_MAX_WEIGHT, 0 for the default of 1
+ * @timeout_ms: in: NVME_PEER_MODE_MEDIATED: how long a command may take until
+ *	it is aborted, 100 to 120000, 0 for the default of 30 seconds
+ * @max_windows: in: NVME_PEER_MODE_MEDIATED: most windows at a time, 1 to
+ *	NVME_PEER_MAX_WINDOWS, 0 for the default of 16
+ * @max_buffers: in: NVME_PEER_MODE_MEDIATED: most buffers at a time, 1 to
+ *	NVME_PEER_MAX_BUFFERS, 0 for the default of 64
+ * @reserved2: must be 0
  *
- * Later versions append further controller nodes whose buffers it may use, and
- * the limits of the modes that are reserved.
+ * The fields from @depth on are 0 in other modes.  Later versions append
+ * further controller nodes whose buffers it may use.
+ *
+ * A queue pair of NVME_PEER_MODE_MEDIATED cannot be isolated from one of another
+ * mode of the same controller: a page of doorbells is that of all queues.  The
+ * kernel does not create one beside the other, unless the administrator allows
+ * it by the module parameter allow_mixed_modes.
  *
  * The kernel clears rings in host memory.  It cannot clear a ring in a buffer:
  * the caller clears the completion ring before the call.
  *
  * Errors:
- * EPERM: The caller lacks CAP_SYS_RAWIO, or the kernel is locked down.
- * EINVAL: @mode, the number of entries, an offset, @flags or a reserved field
- *   is not valid.
+ * EPERM: @mode is not NVME_PEER_MODE_MEDIATED, and the caller lacks
+ *   CAP_SYS_RAWIO or the kernel is locked down.
+ * EINVAL: @mode, the number of entries, an offset, a limit, @flags or a reserved
+ *   field is not valid, or a handle of a ring is not 0 in
+ *   NVME_PEER_MODE_MEDIATED.
  * ERANGE: A ring does not fit into its buffer.
  * EMSGSIZE: A ring is not in one contiguous segment and the controller requires
  *   that (nvme_peer_info.contiguous_rings).
@@ -590,6 +622,9 @@ struct nvme_peer_buf_table {
  * ENOSPC: No queue ID is free for peers, or those that are free are quarantined
  *   (nvme_peer_info.qids_quarantined).
  * EBUSY: A command that changes namespaces, such as Format NVM, is in progress.
+ *   Or the controller has a queue pair of NVME_PEER_MODE_MEDIATED and this is
+ *   none, or the reverse, or NVME_PEER_MODE_MEDIATED is requested while a
+ *   process or an importer can still store to doorbells of the controller.
  * ENOENT: The open file has no buffer with this handle.
  * EACCES: The buffer of the submission ring was not imported for reading, or
  *   that of the completion ring not for writing.
@@ -621,7 +656,19 @@ struct nvme_peer_qp_create {
 	__u32 qid;
 	__u32 generation;
 	__u32 reserved;
+	__u32 depth;
+	__u32 weight;
+	__u32 timeout_ms;
+	__u32 max_windows;
+	__u32 max_buffers;
+	__u32 reserved2;
 };
+
+/* Of one queue pair in NVME_PEER_MODE_MEDIATED. */
+#define NVME_PEER_MAX_DEPTH	64
+#define NVME_PEER_MAX_WEIGHT	16
+#define NVME_PEER_MAX_WINDOWS	64
+#define NVME_PEER_MAX_BUFFERS	256
 
 #define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
 
@@ -693,8 +740,9 @@ enum nvme_peer_export {
 /**
  * enum nvme_peer_kind - what lies behind an exported doorbell
  * @NVME_PEER_KIND_REGISTER: registers of the controller, in its BAR
- * @NVME_PEER_KIND_MEMORY: host memory, in NVME_PEER_MODE_RELAY.  It is never
- *	revoked: stores have no effect while the queue pair is not LIVE
+ * @NVME_PEER_KIND_MEMORY: host memory, in NVME_PEER_MODE_RELAY and
+ *	NVME_PEER_MODE_MEDIATED.  It is never revoked: stores have no effect
+ *	while the queue pair is not LIVE
  */
 enum nvme_peer_kind {
 	NVME_PEER_KIND_REGISTER = 0,
@@ -783,7 +831,8 @@ enum nvme_peer_qp_state {
  * @NVME_PEER_QP_REASON_UNBOUND: the driver was unbound
  * @NVME_PEER_QP_REASON_CLOSED: the file was closed
  * @NVME_PEER_QP_REASON_DOORBELL: a peer wrote a tail or head that is not less
- *	than the entries of the ring, in NVME_PEER_MODE_RELAY
+ *	than the entries of the ring, in NVME_PEER_MODE_RELAY or
+ *	NVME_PEER_MODE_MEDIATED
  *
  * Reserved: 9 RECALLED.
  */
@@ -804,7 +853,8 @@ enum nvme_peer_qp_reason {
  * struct nvme_peer_qp_info - ioctl(NVME_PEER_QP_INFO), queue pair file
  * @size: sizeof(struct nvme_peer_qp_info)
  * @flags: must be 0
- * @qid: out: queue ID
+ * @qid: out: queue ID, which completion queue entries carry, too; 0xffff in
+ *	NVME_PEER_MODE_MEDIATED
  * @state: out: enum nvme_peer_qp_state
  * @generation: out: generation that the queue pair belongs to
  * @mode: out: enum nvme_peer_mode
@@ -828,7 +878,7 @@ enum nvme_peer_qp_reason {
  *	reads a word of it first.  In the peer's own memory that orders nothing:
  *	place the completion ring there, too
  * @cpu_doorbell_writes: out: number of writes of the kernel to the doorbell
- *	registers of this queue pair, 0 in NVME_PEER_MODE_DIRECT
+ *	registers of this queue pair, 0 unless it is in NVME_PEER_MODE_RELAY
  *
  * Errors:
  * EINVAL: @flags is not 0.
@@ -928,18 +978,325 @@ struct nvme_peer_qp_kick {
 #define NVME_PEER_QP_KICK	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_KICK)
 
 /**
+ * enum nvme_peer_rights - what commands may do with a window or a buffer
+ * @NVME_PEER_RIGHT_READ: Read commands
+ * @NVME_PEER_RIGHT_WRITE: Write and Write Zeroes commands
+ */
+enum nvme_peer_rights {
+	NVME_PEER_RIGHT_READ = 1,
+	NVME_PEER_RIGHT_WRITE = 2,
+};
+
+/**
+ * struct nvme_peer_window_add - ioctl(NVME_PEER_WINDOW_ADD), queue pair file
+ * @size: sizeof(struct nvme_peer_window_add)
+ * @flags: must be 0
+ * @fd: in: block device that the caller has opened: a namespace of this
+ *	controller or one of its partitions.  The window holds the open file
+ * @id: out: ID of the window: commands carry it as namespace ID
+ * @first: in: first block of the window on the device
+ * @blocks: in: number of blocks, 0 for all from @first on; out: the number
+ * @block_size: out: bytes of a block
+ * @rights: out: flags of enum nvme_peer_rights: as the file was opened
+ *
+ * Queue pairs in NVME_PEER_MODE_MEDIATED.  The window stays until
+ * NVME_PEER_WINDOW_REMOVE, or until the queue pair has ended.  Each command is
+ * checked against the window, and against the size and the read-only flag that
+ * the device has then.  Commands bypass the page cache, as O_DIRECT does.
+ *
+ * After Format NVM with another format the commands of the window fail with
+ * Invalid Namespace or Format.
+ *
+ * The ID has a slot in its lower half and an epoch in its upper half.  The slot
+ * of a window that was removed may be reused, in another epoch.
+ *
+ * Errors:
+ * EBADF: @fd is not an open file.
+ * EINVAL: @flags is not 0, the range is empty, or a partition does not begin at
+ *   a block.
+ * ENOTBLK: The file is not a block device.
+ * ERANGE: The range exceeds the device.
+ * EXDEV: The device is not on this controller.
+ * EMEDIUMTYPE: The namespace has metadata or protection information.
+ * EACCES: The file is open neither for reading nor for writing.
+ * EAGAIN: I/O of the namespace is held, as during Format NVM.
+ * EPERM: NVME_PEER_QP_SEAL was called.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ * EDQUOT: The queue pair has as many windows as it may have.
+ * ESHUTDOWN: The queue pair is gone, or the driver is being unbound.
+ */
+struct nvme_peer_window_add {
+	__u32 size;
+	__u32 flags;
+	__s32 fd;
+	__u32 id;
+	__aligned_u64 first;
+	__aligned_u64 blocks;
+	__u32 block_size;
+	__u32 rights;
+};
+
+#define NVME_PEER_WINDOW_ADD	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_WINDOW_ADD)
+
+/**
+ * struct nvme_peer_window_remove - ioctl(NVME_PEER_WINDOW_REMOVE), queue pair
+ *	file
+ * @size: sizeof(struct nvme_peer_window_remove)
+ * @flags: must be 0
+ * @id: in: ID of the window
+ * @reserved: must be 0
+ *
+ * Refuses new commands, and waits for those in flight.
+ *
+ * Errors:
+ * EINVAL: @flags or @reserved is not 0.
+ * ENOENT: The queue pair has no such window.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ */
+struct nvme_peer_window_remove {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 reserved;
+};
+
+#define NVME_PEER_WINDOW_REMOVE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_WINDOW_REMOVE)
+
+/**
+ * struct nvme_peer_window_info - ioctl(NVME_PEER_WINDOW_INFO), queue pair file
+ * @size: sizeof(struct nvme_peer_window_info)
+ * @flags: must be 0
+ * @id: in: ID of the window
+ * @rights: out: flags of enum nvme_peer_rights, now: without
+ *	NVME_PEER_RIGHT_WRITE while the device is read-only
+ * @first: out: first block of the window on the device
+ * @blocks: out: number of blocks, now: those beyond the end of the device are
+ *	not counted
+ * @block_size: out: bytes of a block
+ * @in_flight: out: number of commands in flight
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
+ * ENOENT: The queue pair has no such window.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ */
+struct nvme_peer_window_info {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 rights;
+	__aligned_u64 first;
+	__aligned_u64 blocks;
+	__u32 block_size;
+	__u32 in_flight;
+};
+
+#define NVME_PEER_WINDOW_INFO	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_WINDOW_INFO)
+
+/* A data pointer in NVME_PEER_MODE_MEDIATED: a byte of the buffer in a slot. */
+#define NVME_PEER_HANDLE_ADDRESS(slot, offset) \
+	((__u64)(slot) << 48 | (__u64)(offset))
+
+/**
+ * struct nvme_peer_buf_add - ioctl(NVME_PEER_BUF_ADD), queue pair file
+ * @size: sizeof(struct nvme_peer_buf_add)
+ * @flags: must be 0
+ * @dmabuf_fd: in: as in struct nvme_peer_buf_import
+ * @access: in: as in struct nvme_peer_buf_import
+ * @offset: in: as in struct nvme_peer_buf_import
+ * @length: in, out: as in struct nvme_peer_buf_import
+ * @slot: out: slot of the buffer, never 0, for NVME_PEER_HANDLE_ADDRESS
+ * @verdict: out: as in struct nvme_peer_buf_import
+ * @reason: out: as in struct nvme_peer_buf_import
+ * @pci_address: out: as in struct nvme_peer_buf_import
+ * @reserved: must be 0
+ *
+ * Queue pairs in NVME_PEER_MODE_MEDIATED.  The buffer belongs to this queue
+ * pair alone.  It stays mapped until NVME_PEER_BUF_REMOVE, until its exporter
+ * invalidates it, or until the queue pair has ended.  After an invalidation its
+ * commands complete with NVME_PEER_STATUS_BUFFER_GONE, the queue pair stays LIVE,
+ * and NVME_PEER_EVENT_BUFFER_ENDED reports the slot.
+ *
+ * A command transfers one range of one buffer: the data pointer of its entry
+ * (bytes 24 to 31) is the handle address, the rest of the data pointer is
+ * ignored.  The address is a multiple of 4.
+ *
+ * The kernel orders completions behind data in memory of a device: it reads a
+ * word of that device's memory before it publishes them.
+ *
+ * Errors:
+ * EINVAL: As in struct nvme_peer_buf_import, or @reserved is not 0.
+ * ENXIO: The processor cannot read the memory of the device.
+ * EPERM: NVME_PEER_QP_SEAL was called.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED, or as in struct
+ *   nvme_peer_buf_import.
+ * EDQUOT: The queue pair has as many buffers as it may have.
+ * EBADF: As in struct nvme_peer_buf_import.
+ * ERANGE: As in struct nvme_peer_buf_import.
+ * EACCES: As in struct nvme_peer_buf_import.
+ * EXDEV: As in struct nvme_peer_buf_import.
+ * ENOBUFS: As in struct nvme_peer_buf_import.
+ * ESTALE: As in struct nvme_peer_buf_import.
+ * ETIMEDOUT: As in struct nvme_peer_buf_import.
+ * EINTR: As in struct nvme_peer_buf_import.
+ * ESHUTDOWN: The queue pair is gone, or the driver is being unbound.
+ */
+struct nvme_peer_buf_add {
+	__u32 size;
+	__u32 flags;
+	__s32 dmabuf_fd;
+	__u32 access;
+	__aligned_u64 offset;
+	__aligned_u64 length;
+	__u32 slot;
+	__u32 verdict;
+	__u32 reason;
+	struct nvme_peer_pci_address pci_address;
+	__u32 reserved;
+};
+
+#define NVME_PEER_BUF_ADD	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_ADD)
+
+/**
+ * struct nvme_peer_buf_remove - ioctl(NVME_PEER_BUF_REMOVE), queue pair file
+ * @size: sizeof(struct nvme_peer_buf_remove)
+ * @flags: must be 0
+ * @slot: in: slot of the buffer
+ * @reserved: must be 0
+ *
+ * Refuses new commands, waits for those in flight, and unmaps the buffer.
+ *
+ * Errors:
+ * EINVAL: @flags or @reserved is not 0.
+ * ENOENT: The queue pair has no buffer in this slot.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ */
+struct nvme_peer_buf_remove {
+	__u32 size;
+	__u32 flags;
+	__u32 slot;
+	__u32 reserved;
+};
+
+#define NVME_PEER_BUF_REMOVE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_BUF_REMOVE)
+
+/**
+ * struct nvme_peer_qp_limits - ioctl(NVME_PEER_QP_LIMITS), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_limits)
+ * @flags: must be 0
+ * @depth: out: as in struct nvme_peer_qp_create
+ * @weight: out: as in struct nvme_peer_qp_create
+ * @timeout_ms: out: as in struct nvme_peer_qp_create
+ * @max_windows: out: as in struct nvme_peer_qp_create
+ * @max_buffers: out: as in struct nvme_peer_qp_create
+ * @max_transfer: out: most bytes of a Read or Write
+ * @max_write_zeroes: out: most bytes of a Write Zeroes, 0 if the controller does
+ *	not support it
+ * @windows: out: number of windows
+ * @buffers: out: number of buffers
+ * @sealed: out: 1 after NVME_PEER_QP_SEAL
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ */
+struct nvme_peer_qp_limits {
+	__u32 size;
+	__u32 flags;
+	__u32 depth;
+	__u32 weight;
+	__u32 timeout_ms;
+	__u32 max_windows;
+	__u32 max_buffers;
+	__u32 max_transfer;
+	__u32 max_write_zeroes;
+	__u32 windows;
+	__u32 buffers;
+	__u32 sealed;
+};
+
+#define NVME_PEER_QP_LIMITS	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_LIMITS)
+
+/**
+ * struct nvme_peer_qp_stats - ioctl(NVME_PEER_QP_STATS), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_stats)
+ * @flags: must be 0
+ * @in_flight: out: number of commands in flight
+ * @reserved: out: 0
+ * @reads: out: number of Read commands that were submitted
+ * @writes: out: the same of Write
+ * @zeroes: out: the same of Write Zeroes
+ * @flushes: out: the same of Flush; those that share one are counted
+ * @read_bytes: out: bytes of the Read commands
+ * @written_bytes: out: bytes of the Write commands
+ * @refused: out: number of commands that were not allowed
+ * @failed: out: number of submitted commands that the controller did not execute
+ *	with success
+ * @busy_ns: out: time of the kernel's thread for this queue pair
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ */
+struct nvme_peer_qp_stats {
+	__u32 size;
+	__u32 flags;
+	__u32 in_flight;
+	__u32 reserved;
+	__aligned_u64 reads;
+	__aligned_u64 writes;
+	__aligned_u64 zeroes;
+	__aligned_u64 flushes;
+	__aligned_u64 read_bytes;
+	__aligned_u64 written_bytes;
+	__aligned_u64 refused;
+	__aligned_u64 failed;
+	__aligned_u64 busy_ns;
+};
+
+#define NVME_PEER_QP_STATS	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_STATS)
+
+/**
+ * struct nvme_peer_qp_seal - ioctl(NVME_PEER_QP_SEAL), queue pair file
+ * @size: sizeof(struct nvme_peer_qp_seal)
+ * @flags: must be 0
+ *
+ * No process can add windows or buffers any more: the file can be given to
+ * another process with exactly the rights that it has.
+ *
+ * Errors:
+ * EINVAL: @flags is not 0.
+ * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
+ */
+struct nvme_peer_qp_seal {
+	__u32 size;
+	__u32 flags;
+};
+
+#define NVME_PEER_QP_SEAL	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_SEAL)
+
+/*
+ * Status codes of this driver in completion queue entries: status code type 7.
+ * Reserved: 0x7c0 RECALLED, 0x7c2 QUOTA.
+ */
+#define NVME_PEER_STATUS_BUFFER_GONE	0x7c1	/* the exporter invalidated it */
+
+/**
  * enum nvme_peer_event_type - type of an event
  * @NVME_PEER_EVENT_STATE: the state of the queue pair changed
  * @NVME_PEER_EVENT_READY: the queue pair is QUIESCED and the controller is
  *	ready for NVME_PEER_QP_REARM.  Reported once after each loss, that which a
  *	peer requested included, unless the queue pair ends, and again if the
  *	controller is reset before the re-arm
+ * @NVME_PEER_EVENT_BUFFER_ENDED: the exporter has invalidated a buffer of
+ *	NVME_PEER_BUF_ADD.  @object is its slot
  *
- * Reserved: 3 WINDOW_RECALL, 4 WINDOW_ENDED, 5 BUFFER_ENDED, 6 OVERRUN.
+ * Reserved: 3 WINDOW_RECALL, 4 WINDOW_ENDED, 6 OVERRUN.
  */
 enum nvme_peer_event_type {
 	NVME_PEER_EVENT_STATE = 1,
 	NVME_PEER_EVENT_READY = 2,
+	NVME_PEER_EVENT_BUFFER_ENDED = 5,
 };
 
 /* Bytes of the shortest read(): an event up to and including @lost. */
@@ -1005,12 +1362,12 @@ struct nvme_peer_event {
  *	entries than before if this has changed, even if @generation has not
  * @poller_asleep: not 0 while the thread that polls doorbells in host memory
  *	sleeps: see struct nvme_peer_qp_kick.  0 in NVME_PEER_MODE_DIRECT
- * @window_seq: 0; reserved for modes with windows, whose states will begin at
- *	byte 256
+ * @window_seq: number of changes of windows so far
  *
  * Each field is written by one store, so a peer may read them at any time.  The
- * page is in host memory and is zero after this structure.  Only the kernel
- * writes it; peers write the control page.
+ * page is in host memory.  At NVME_PEER_STATUS_WINDOWS begins an array of struct
+ * nvme_peer_status_window, by slot; other bytes after this structure are zero.
+ * Only the kernel writes the page; peers write the control page.
  */
 struct nvme_peer_status {
 	__le32 magic;
@@ -1023,6 +1380,18 @@ struct nvme_peer_status {
 	__le32 losses;
 	__le32 poller_asleep;
 	__le32 window_seq;
+};
+
+#define NVME_PEER_STATUS_WINDOWS	256
+
+/**
+ * struct nvme_peer_status_window - a slot for windows in the status page
+ * @state: 1 while there is a window in the slot, else 0
+ * @epoch: of this window, or of the next one
+ */
+struct nvme_peer_status_window {
+	__le32 state;
+	__le32 epoch;
 };
 
 /**

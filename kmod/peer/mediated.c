@@ -1,0 +1,965 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tenants: windows and buffers of mediated queue pairs, their creation and end.
+ * mediated.h has structures and locks.
+ *
+ * Rights come from descriptors: the caller opened the block device, and got the
+ * dma-buf.  They belong to the queue pair file.
+ */
+#include <linux/blkdev.h>
+#include <linux/delay.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/io.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "core/ctrl.h"
+#include "host_pages.h"
+#include "import.h"
+#include "ioctl.h"
+#include "mediated.h"
+#include "qp.h"
+#include "route.h"
+
+#define NVMEP_DEFAULT_DEPTH		32
+#define NVMEP_DEFAULT_WEIGHT		1
+#define NVMEP_DEFAULT_TIMEOUT_MS	30000
+#define NVMEP_DEFAULT_WINDOWS		16
+#define NVMEP_DEFAULT_BUFFERS		64
+
+#define NVMEP_MIN_TIMEOUT_MS		100
+#define NVMEP_MAX_TIMEOUT_MS		120000
+
+#define NVMEP_LAST_EPOCH		0xffff
+
+/* Interval of polls while waiting for commands, microseconds. */
+#define NVMEP_WAIT_POLL_US		500
+
+/* --- windows -------------------------------------------------------------- */
+
+static u64 nvmep_window_device_blocks(const struct nvmep_window *window)
+{
+	return bdev_nr_sectors(window->bdev) >>
+	       (window->blocks.shift - SECTOR_SHIFT);
+}
+
+/**
+ * nvmep_window_refresh() - read what the block device of a window is now
+ * @tenant: the tenant; mediator->lock is held
+ * @id: ID of the window that a command names; nothing is done for another value
+ */
+void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
+{
+	u32 slot = NVMEP_WINDOW_SLOT(id);
+	const struct nvmep_window *window;
+
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	if (slot >= tenant->rights.window_slots)
+		return;
+	window = &tenant->windows[slot];
+	if (!window->file)
+		return;
+	tenant->rights.windows[slot].device_blocks =
+		nvmep_window_device_blocks(window);
+	tenant->rights.windows[slot].device_read_only =
+		bdev_read_only(window->bdev);
+}
+
+/* Under tenant->mutex, which guards these fields of the page. */
+static void nvmep_window_write_status(struct nvmep_tenant *tenant, u32 slot,
+				      bool present)
+{
+	struct nvme_peer_status *page = nvmep_qp_status(tenant->qp);
+	struct nvme_peer_status_window *windows =
+		(void *)page + NVME_PEER_STATUS_WINDOWS;
+
+	lockdep_assert_held(&tenant->mutex);
+
+	WRITE_ONCE(windows[slot].epoch,
+		   cpu_to_le32(tenant->windows[slot].epoch));
+	WRITE_ONCE(windows[slot].state, cpu_to_le32(present));
+	dma_wmb();
+	WRITE_ONCE(page->window_seq,
+		   cpu_to_le32(le32_to_cpu(page->window_seq) + 1));
+}
+
+static struct nvmep_flushes *
+nvmep_flushes_find(const struct nvmep_mediator *mediator, u32 nsid)
+{
+	struct nvmep_flushes *flushes;
+
+	lockdep_assert_held(&mediator->lock);
+
+	list_for_each_entry(flushes, &mediator->flushes, node)
+		if (flushes->nsid == nsid)
+			return flushes;
+	return NULL;
+}
+
+static struct nvmep_flushes *nvmep_flushes_get(struct nvmep_mediator *mediator,
+					       u32 nsid)
+{
+	struct nvmep_flushes *fresh, *flushes;
+
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!fresh)
+		return NULL;
+	fresh->nsid = nsid;
+	INIT_LIST_HEAD(&fresh->issued);
+	INIT_LIST_HEAD(&fresh->waiting);
+	spin_lock(&mediator->lock);
+	flushes = nvmep_flushes_find(mediator, nsid);
+	if (!flushes) {
+		flushes = fresh;
+		fresh = NULL;
+		list_add_tail(&flushes->node, &mediator->flushes);
+	}
+	flushes->users++;
+	spin_unlock(&mediator->lock);
+	kfree(fresh);
+	return flushes;
+}
+
+static void nvmep_flushes_put(struct nvmep_mediator *mediator,
+			      struct nvmep_flushes *flushes)
+{
+	bool last;
+
+	spin_lock(&mediator->lock);
+	last = !--flushes->users;
+	if (last)
+		list_del(&flushes->node);
+	spin_unlock(&mediator->lock);
+	if (last)
+		kfree(flushes);
+}
+
+static void nvmep_window_put(struct nvmep_tenant *tenant,
+			     struct nvmep_window *window)
+{
+	if (window->flushes)
+		nvmep_flushes_put(tenant->mediator, window->flushes);
+	if (window->file)
+		fput(window->file);
+}
+
+/* The range on the namespace, by subtraction: the caller chose the values. */
+static int nvmep_window_set_range(const struct nvmep_window *window,
+				  struct nvmep_mediate_window *right,
+				  const struct nvme_peer_window_add *cmd)
+{
+	u64 blocks = nvmep_window_device_blocks(window);
+	u64 start = window->bdev->bd_start_sect;
+	u32 shift = window->blocks.shift - SECTOR_SHIFT;
+
+	if (start & ((1ULL << shift) - 1))
+		return -EINVAL;
+	if (cmd->first > blocks || cmd->blocks > blocks - cmd->first)
+		return -ERANGE;
+	right->base = start >> shift;
+	right->first = cmd->first;
+	right->blocks = cmd->blocks ? cmd->blocks : blocks - cmd->first;
+	return right->blocks ? 0 : -EINVAL;
+}
+
+/* The rights are those of the open file, as with read() and write(). */
+static int nvmep_window_open(struct nvmep_tenant *tenant,
+			     struct nvmep_window *window,
+			     struct nvmep_mediate_window *right,
+			     const struct nvme_peer_window_add *cmd)
+{
+	struct nvmep_ctrl *ctrl = tenant->qp->ctrl;
+	struct inode *inode = window->file->f_mapping->host;
+	int err;
+
+	if (!S_ISBLK(inode->i_mode))
+		return -ENOTBLK;
+	if (!(window->file->f_mode & (FMODE_READ | FMODE_WRITE)))
+		return -EACCES;
+	right->read = window->file->f_mode & FMODE_READ;
+	right->write = window->file->f_mode & FMODE_WRITE;
+	window->bdev = I_BDEV(inode);
+	err = ctrl->cpu_ops->blocks(ctrl, window->bdev, &window->blocks);
+	if (err)
+		return err;
+	right->nsid = window->blocks.nsid;
+	right->shift = window->blocks.shift;
+	return nvmep_window_set_range(window, right, cmd);
+}
+
+/* May windows and buffers be added? */
+static int nvmep_tenant_may_add(const struct nvmep_tenant *tenant)
+{
+	lockdep_assert_held(&tenant->mutex);
+
+	if (tenant->ended)
+		return -ESHUTDOWN;
+	return tenant->sealed ? -EPERM : 0;
+}
+
+/* A slot whose epochs are used up stays empty: an ID is never reused. */
+static u32 nvmep_tenant_find_window_slot(const struct nvmep_tenant *tenant)
+{
+	u32 slot;
+
+	for (slot = 1; slot <= tenant->max_windows; slot++)
+		if (!tenant->windows[slot].file &&
+		    tenant->windows[slot].epoch <= NVMEP_LAST_EPOCH)
+			return slot;
+	return 0;
+}
+
+static int nvmep_tenant_publish_window(struct nvmep_tenant *tenant,
+				       const struct nvmep_window *window,
+				       struct nvmep_mediate_window *right)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+	int err = nvmep_tenant_may_add(tenant);
+	u32 slot, epoch;
+
+	if (err)
+		return err;
+	slot = nvmep_tenant_find_window_slot(tenant);
+	if (!slot)
+		return -EDQUOT;
+	epoch = tenant->windows[slot].epoch;
+	right->id = NVMEP_WINDOW_ID(slot, epoch);
+	spin_lock(&mediator->lock);
+	tenant->windows[slot] = *window;
+	tenant->windows[slot].epoch = epoch;
+	tenant->rights.windows[slot] = *right;
+	spin_unlock(&mediator->lock);
+	nvmep_window_write_status(tenant, slot, true);
+	return 0;
+}
+
+static u32 nvmep_rights(bool read, bool write)
+{
+	return (read ? NVME_PEER_RIGHT_READ : 0) |
+	       (write ? NVME_PEER_RIGHT_WRITE : 0);
+}
+
+static int nvmep_tenant_add_opened(struct nvmep_tenant *tenant,
+				   struct nvmep_window *window,
+				   struct nvme_peer_window_add *cmd)
+{
+	struct nvmep_mediate_window right = { };
+	int err;
+
+	err = nvmep_window_open(tenant, window, &right, cmd);
+	if (err)
+		return err;
+	window->flushes = nvmep_flushes_get(tenant->mediator, right.nsid);
+	if (!window->flushes)
+		return -ENOMEM;
+	mutex_lock(&tenant->mutex);
+	err = nvmep_tenant_publish_window(tenant, window, &right);
+	mutex_unlock(&tenant->mutex);
+	if (err)
+		return err;
+	cmd->id = right.id;
+	cmd->blocks = right.blocks;
+	cmd->block_size = 1U << right.shift;
+	cmd->rights = nvmep_rights(right.read, right.write);
+	return 0;
+}
+
+/**
+ * nvmep_tenant_window_add() - add a window
+ * @tenant: the tenant
+ * @cmd: in, out
+ *
+ * Return: 0, or an error of struct nvme_peer_window_add.
+ */
+int nvmep_tenant_window_add(struct nvmep_tenant *tenant,
+			    struct nvme_peer_window_add *cmd)
+{
+	struct nvmep_window window = {
+		.file = fget(cmd->fd),
+	};
+	int err;
+
+	if (!window.file)
+		return -EBADF;
+	err = nvmep_tenant_add_opened(tenant, &window, cmd);
+	if (err)
+		nvmep_window_put(tenant, &window);
+	return err;
+}
+
+static bool nvmep_window_busy(struct nvmep_tenant *tenant, u32 slot)
+{
+	bool busy;
+
+	spin_lock(&tenant->mediator->lock);
+	busy = tenant->windows[slot].in_flight;
+	spin_unlock(&tenant->mediator->lock);
+	return busy;
+}
+
+/* Refuses new commands, then waits for those in flight. */
+static void nvmep_tenant_drop_window(struct nvmep_tenant *tenant, u32 slot)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+	struct nvmep_window window;
+
+	lockdep_assert_held(&tenant->mutex);
+
+	spin_lock(&mediator->lock);
+	tenant->rights.windows[slot].id = 0;
+	spin_unlock(&mediator->lock);
+	while (nvmep_window_busy(tenant, slot)) {
+		nvmep_mediator_poll(mediator);
+		usleep_range(NVMEP_WAIT_POLL_US, 2 * NVMEP_WAIT_POLL_US);
+	}
+	spin_lock(&mediator->lock);
+	window = tenant->windows[slot];
+	tenant->windows[slot] = (struct nvmep_window){
+		.epoch = window.epoch + 1,
+	};
+	spin_unlock(&mediator->lock);
+	nvmep_window_write_status(tenant, slot, false);
+	nvmep_window_put(tenant, &window);
+}
+
+/* The slot of a window, or 0. */
+static u32 nvmep_tenant_find_window(const struct nvmep_tenant *tenant, u32 id)
+{
+	u32 slot = NVMEP_WINDOW_SLOT(id);
+
+	lockdep_assert_held(&tenant->mutex);
+
+	return slot && slot < tenant->rights.window_slots &&
+	       tenant->rights.windows[slot].id == id ? slot : 0;
+}
+
+/**
+ * nvmep_tenant_window_remove() - remove a window, and wait for its commands
+ * @tenant: the tenant
+ * @id: ID of the window
+ *
+ * Return: 0 or -ENOENT.
+ */
+int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id)
+{
+	u32 slot;
+
+	mutex_lock(&tenant->mutex);
+	slot = nvmep_tenant_find_window(tenant, id);
+	if (slot)
+		nvmep_tenant_drop_window(tenant, slot);
+	mutex_unlock(&tenant->mutex);
+	return slot ? 0 : -ENOENT;
+}
+
+static void nvmep_tenant_fill_window_info(struct nvmep_tenant *tenant, u32 slot,
+					  struct nvme_peer_window_info *cmd)
+{
+	const struct nvmep_mediate_window *right = &tenant->rights.windows[slot];
+	u64 device;
+
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	nvmep_window_refresh(tenant, right->id);
+	device = right->device_blocks - min(right->device_blocks, right->first);
+	cmd->rights = nvmep_rights(right->read, right->write &&
+				   !right->device_read_only);
+	cmd->first = right->first;
+	cmd->blocks = min(right->blocks, device);
+	cmd->block_size = 1U << right->shift;
+	cmd->in_flight = tenant->windows[slot].in_flight;
+}
+
+/**
+ * nvmep_tenant_window_info() - report what a window is now
+ * @tenant: the tenant
+ * @cmd: in, out
+ *
+ * Return: 0 or -ENOENT.
+ */
+int nvmep_tenant_window_info(struct nvmep_tenant *tenant,
+			     struct nvme_peer_window_info *cmd)
+{
+	u32 slot;
+
+	mutex_lock(&tenant->mutex);
+	slot = nvmep_tenant_find_window(tenant, cmd->id);
+	if (slot) {
+		spin_lock(&tenant->mediator->lock);
+		nvmep_tenant_fill_window_info(tenant, slot, cmd);
+		spin_unlock(&tenant->mediator->lock);
+	}
+	mutex_unlock(&tenant->mutex);
+	return slot ? 0 : -ENOENT;
+}
+
+/* --- memory of devices ---------------------------------------------------- */
+
+static struct nvmep_behind *
+nvmep_behind_find(const struct nvmep_mediator *mediator,
+		  const struct nvme_peer_pci_address *address)
+{
+	struct nvmep_behind *behind;
+
+	lockdep_assert_held(&mediator->lock);
+
+	list_for_each_entry(behind, &mediator->devices, node)
+		if (!memcmp(&behind->address, address, sizeof(*address)))
+			return behind;
+	return NULL;
+}
+
+static void nvmep_behind_free(struct nvmep_behind *behind)
+{
+	if (behind)
+		iounmap(behind->word);
+	kfree(behind);
+}
+
+static struct nvmep_behind *nvmep_behind_map(struct nvmep_buf *buf)
+{
+	phys_addr_t phys = nvmep_buf_phys(buf);
+	struct nvmep_behind *behind;
+
+	if (!phys || !buf->placement.owner.valid)
+		return ERR_PTR(-ENXIO);
+	behind = kzalloc(sizeof(*behind), GFP_KERNEL_ACCOUNT);
+	if (!behind)
+		return ERR_PTR(-ENOMEM);
+	behind->address = buf->placement.owner;
+	behind->word = ioremap(phys, sizeof(u32));
+	if (!behind->word) {
+		kfree(behind);
+		return ERR_PTR(-ENOMEM);
+	}
+	return behind;
+}
+
+/* NULL for host memory, which needs no read. */
+static struct nvmep_behind *nvmep_behind_get(struct nvmep_mediator *mediator,
+					     struct nvmep_buf *buf)
+{
+	struct nvmep_behind *fresh, *behind;
+
+	if (buf->placement.path.reason == NVME_PEER_REASON_HOST_MEMORY)
+		return NULL;
+	fresh = nvmep_behind_map(buf);
+	if (IS_ERR(fresh))
+		return fresh;
+	spin_lock(&mediator->lock);
+	behind = nvmep_behind_find(mediator, &fresh->address);
+	if (!behind) {
+		behind = fresh;
+		fresh = NULL;
+		list_add_tail(&behind->node, &mediator->devices);
+	}
+	behind->users++;
+	spin_unlock(&mediator->lock);
+	nvmep_behind_free(fresh);
+	return behind;
+}
+
+static void nvmep_behind_put(struct nvmep_mediator *mediator,
+			     struct nvmep_behind *behind)
+{
+	bool last;
+
+	if (!behind)
+		return;
+	spin_lock(&mediator->lock);
+	last = !--behind->users;
+	if (last)
+		list_del(&behind->node);
+	spin_unlock(&mediator->lock);
+	if (last)
+		nvmep_behind_free(behind);
+}
+
+/* --- buffers -------------------------------------------------------------- */
+
+/*
+ * Commands in flight have a reference to its users, and a completion that is
+ * being published has the lock of the mediator: detach first.
+ */
+static void nvmep_tenant_buffer_put(struct nvmep_tenant *tenant,
+				    struct nvmep_tenant_buffer *buffer)
+{
+	nvmep_buf_detach(buffer->buf);
+	nvmep_behind_put(tenant->mediator, buffer->behind);
+	nvmep_buf_put(buffer->buf);
+}
+
+static bool nvmep_tenant_mark_ended(struct nvmep_tenant *tenant,
+				    const struct nvmep_buf *buf)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+	bool published;
+
+	spin_lock(&mediator->lock);
+	published = tenant->buffers[buf->handle].buf == buf;
+	if (published)
+		tenant->rights.buffers[buf->handle].ended = true;
+	spin_unlock(&mediator->lock);
+	return published;
+}
+
+static void nvmep_tenant_report_ended(struct nvmep_tenant *tenant, u32 slot)
+{
+	struct nvmep_qp *qp = tenant->qp;
+
+	mutex_lock(&qp->ctrl->peers->lock);
+	nvmep_qp_add_event(qp, NVME_PEER_EVENT_BUFFER_ENDED, slot);
+	mutex_unlock(&qp->ctrl->peers->lock);
+	nvmep_qp_wake(qp);
+}
+
+/*
+ * The exporter has invalidated the buffer: new commands are refused.  The tenant
+ * exists: its end waits for this.
+ */
+static void nvmep_tenant_buf_invalidated(struct nvmep_buf *buf)
+{
+	struct nvmep_tenant *tenant = READ_ONCE(buf->tenant);
+
+	if (tenant && nvmep_tenant_mark_ended(tenant, buf))
+		nvmep_tenant_report_ended(tenant, buf->handle);
+	nvmep_buf_unmap(buf);
+}
+
+static u32 nvmep_tenant_find_buffer_slot(const struct nvmep_tenant *tenant)
+{
+	u32 slot;
+
+	for (slot = 1; slot <= tenant->max_buffers; slot++)
+		if (!tenant->buffers[slot].buf)
+			return slot;
+	return 0;
+}
+
+/*
+ * Either this sees that the exporter has invalidated the buffer, or the work of
+ * the invalidation sees the tenant and waits for the lock.  Returns the slot or an error.
+ */
+static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
+				       const struct nvmep_tenant_buffer *buffer)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+	int err = nvmep_tenant_may_add(tenant);
+	struct nvmep_buf *buf = buffer->buf;
+	u32 slot;
+
+	if (err)
+		return err;
+	slot = nvmep_tenant_find_buffer_slot(tenant);
+	if (!slot)
+		return -EDQUOT;
+	buf->handle = slot;
+	spin_lock(&mediator->lock);
+	/* Pairs with queue_work() in nvmep_buf_invalidate(). */
+	smp_store_mb(buf->tenant, tenant);
+	if (nvmep_buf_invalid(buf)) {
+		err = -ESTALE;
+	} else {
+		tenant->buffers[slot] = *buffer;
+		tenant->rights.buffers[slot] = (struct nvmep_mediate_buffer){
+			.length = buf->segments.length,
+			.read = nvmep_buf_dir_allowed(buf, DMA_TO_DEVICE),
+			.write = nvmep_buf_dir_allowed(buf, DMA_FROM_DEVICE),
+		};
+	}
+	spin_unlock(&mediator->lock);
+	return err ? err : slot;
+}
+
+/*
+ * Another thread may remove the buffer as soon as it has a slot.  Returns the
+ * slot or an error.
+ */
+static int nvmep_tenant_add_buffer(struct nvmep_tenant *tenant,
+				   struct nvmep_tenant_buffer *buffer)
+{
+	int ret;
+
+	if (buffer->buf->segments.length >> NVMEP_HANDLE_SHIFT)
+		return -ERANGE;
+	buffer->behind = nvmep_behind_get(tenant->mediator, buffer->buf);
+	if (IS_ERR(buffer->behind))
+		return PTR_ERR(buffer->behind);
+	mutex_lock(&tenant->mutex);
+	ret = nvmep_tenant_publish_buffer(tenant, buffer);
+	mutex_unlock(&tenant->mutex);
+	if (ret < 0)
+		nvmep_behind_put(tenant->mediator, buffer->behind);
+	return ret;
+}
+
+/**
+ * nvmep_tenant_buf_add() - import a buffer for a tenant
+ * @tenant: the tenant
+ * @cmd: in, out
+ *
+ * The exporter may block for any time: called without ioctl_rwsem.
+ *
+ * Return: 0, or an error of struct nvme_peer_buf_add.
+ */
+int nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
+			 struct nvme_peer_buf_add *cmd)
+{
+	struct nvme_peer_buf_import import = {
+		.dmabuf_fd = cmd->dmabuf_fd,
+		.access = cmd->access,
+		.offset = cmd->offset,
+		.length = cmd->length,
+	};
+	struct nvmep_tenant_buffer buffer = { };
+	int slot;
+
+	buffer.buf = nvmep_buf_import_checked(tenant->qp->ctrl, &import,
+					      nvmep_tenant_buf_invalidated);
+	if (IS_ERR(buffer.buf))
+		return PTR_ERR(buffer.buf);
+	cmd->length = import.length;
+	cmd->verdict = import.verdict;
+	cmd->reason = import.reason;
+	cmd->pci_address = import.pci_address;
+	slot = nvmep_tenant_add_buffer(tenant, &buffer);
+	if (slot < 0) {
+		nvmep_buf_put(buffer.buf);
+		return slot;
+	}
+	cmd->slot = slot;
+	return 0;
+}
+
+/* Takes a buffer out of its slot: new commands are refused. */
+static struct nvmep_tenant_buffer
+nvmep_tenant_take_buffer(struct nvmep_tenant *tenant, u32 slot)
+{
+	struct nvmep_tenant_buffer buffer;
+
+	lockdep_assert_held(&tenant->mutex);
+
+	spin_lock(&tenant->mediator->lock);
+	buffer = tenant->buffers[slot];
+	tenant->buffers[slot] = (struct nvmep_tenant_buffer){ };
+	tenant->rights.buffers[slot] = (struct nvmep_mediate_buffer){ };
+	spin_unlock(&tenant->mediator->lock);
+	return buffer;
+}
+
+/**
+ * nvmep_tenant_buf_remove() - remove a buffer, and wait for its commands
+ * @tenant: the tenant
+ * @slot: its slot
+ *
+ * Return: 0 or -ENOENT.
+ */
+int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot)
+{
+	struct nvmep_tenant_buffer buffer = { };
+
+	if (slot > tenant->max_buffers)
+		return -ENOENT;
+	mutex_lock(&tenant->mutex);
+	buffer = nvmep_tenant_take_buffer(tenant, slot);
+	mutex_unlock(&tenant->mutex);
+	if (!buffer.buf)
+		return -ENOENT;
+	nvmep_tenant_buffer_put(tenant, &buffer);
+	return 0;
+}
+
+/* --- limits, statistics --------------------------------------------------- */
+
+static u32 nvmep_tenant_count_windows(const struct nvmep_tenant *tenant)
+{
+	u32 slot, count = 0;
+
+	for (slot = 1; slot <= tenant->max_windows; slot++)
+		count += !!tenant->windows[slot].file;
+	return count;
+}
+
+static u32 nvmep_tenant_count_buffers(const struct nvmep_tenant *tenant)
+{
+	u32 slot, count = 0;
+
+	for (slot = 1; slot <= tenant->max_buffers; slot++)
+		count += !!tenant->buffers[slot].buf;
+	return count;
+}
+
+/**
+ * nvmep_tenant_limits() - report the limits of a tenant
+ * @tenant: the tenant
+ * @cmd: out
+ */
+void nvmep_tenant_limits(struct nvmep_tenant *tenant,
+			 struct nvme_peer_qp_limits *cmd)
+{
+	cmd->depth = tenant->depth;
+	cmd->weight = tenant->weight;
+	cmd->timeout_ms = jiffies_to_msecs(tenant->timeout);
+	cmd->max_windows = tenant->max_windows;
+	cmd->max_buffers = tenant->max_buffers;
+	mutex_lock(&tenant->mutex);
+	cmd->sealed = tenant->sealed;
+	cmd->windows = nvmep_tenant_count_windows(tenant);
+	cmd->buffers = nvmep_tenant_count_buffers(tenant);
+	spin_lock(&tenant->mediator->lock);
+	cmd->max_transfer = tenant->rights.max_transfer;
+	cmd->max_write_zeroes = tenant->rights.max_write_zeroes;
+	spin_unlock(&tenant->mediator->lock);
+	mutex_unlock(&tenant->mutex);
+}
+
+/**
+ * nvmep_tenant_stats() - report the statistics of a tenant
+ * @tenant: the tenant
+ * @cmd: out
+ */
+void nvmep_tenant_stats(struct nvmep_tenant *tenant,
+			struct nvme_peer_qp_stats *cmd)
+{
+	u32 size = cmd->size;
+
+	spin_lock(&tenant->mediator->lock);
+	*cmd = tenant->stats;
+	cmd->in_flight = tenant->in_flight;
+	spin_unlock(&tenant->mediator->lock);
+	cmd->size = size;
+}
+
+/**
+ * nvmep_tenant_seal() - let no process add windows or buffers
+ * @tenant: the tenant
+ */
+void nvmep_tenant_seal(struct nvmep_tenant *tenant)
+{
+	mutex_lock(&tenant->mutex);
+	tenant->sealed = true;
+	mutex_unlock(&tenant->mutex);
+}
+
+/* --- creation and end ----------------------------------------------------- */
+
+/**
+ * nvmep_tenant_create_check() - check the parameters of a mediated queue pair
+ * @cmd: the parameters
+ *
+ * Return: 0 or -EINVAL.
+ */
+int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd)
+{
+	if (cmd->sq_handle || cmd->cq_handle ||
+	    cmd->depth > NVME_PEER_MAX_DEPTH ||
+	    cmd->weight > NVME_PEER_MAX_WEIGHT ||
+	    cmd->max_windows > NVME_PEER_MAX_WINDOWS ||
+	    cmd->max_buffers > NVME_PEER_MAX_BUFFERS)
+		return -EINVAL;
+	if (cmd->timeout_ms && (cmd->timeout_ms < NVMEP_MIN_TIMEOUT_MS ||
+				cmd->timeout_ms > NVMEP_MAX_TIMEOUT_MS))
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * nvmep_tenant_free() - free a tenant
+ * @tenant: after nvmep_tenant_end(), or NULL
+ */
+void nvmep_tenant_free(struct nvmep_tenant *tenant)
+{
+	if (!tenant)
+		return;
+	kfree(tenant->commands);
+	kfree(tenant->buffers);
+	kfree(tenant->windows);
+	kfree(tenant->rights.buffers);
+	kfree(tenant->rights.windows);
+	kfree(tenant);
+}
+
+static void nvmep_tenant_init_commands(struct nvmep_tenant *tenant)
+{
+	u32 i;
+
+	for (i = 0; i < tenant->depth; i++) {
+		tenant->commands[i].tenant = tenant;
+		list_add_tail(&tenant->commands[i].node, &tenant->idle);
+	}
+}
+
+static int nvmep_tenant_alloc_tables(struct nvmep_tenant *tenant)
+{
+	struct nvmep_mediate_rights *rights = &tenant->rights;
+
+	rights->window_slots = tenant->max_windows + 1;
+	rights->buffer_slots = tenant->max_buffers + 1;
+	rights->windows = kcalloc(rights->window_slots,
+				  sizeof(*rights->windows),
+				  GFP_KERNEL_ACCOUNT);
+	rights->buffers = kcalloc(rights->buffer_slots,
+				  sizeof(*rights->buffers),
+				  GFP_KERNEL_ACCOUNT);
+	tenant->windows = kcalloc(rights->window_slots,
+				  sizeof(*tenant->windows),
+				  GFP_KERNEL_ACCOUNT);
+	tenant->buffers = kcalloc(rights->buffer_slots,
+				  sizeof(*tenant->buffers),
+				  GFP_KERNEL_ACCOUNT);
+	tenant->commands = kcalloc(tenant->depth, sizeof(*tenant->commands),
+				   GFP_KERNEL_ACCOUNT);
+	if (!rights->windows || !rights->buffers || !tenant->windows ||
+	    !tenant->buffers || !tenant->commands)
+		return -ENOMEM;
+	nvmep_tenant_init_commands(tenant);
+	return 0;
+}
+
+static u32 nvmep_or_default(u32 value, u32 otherwise)
+{
+	return value ? value : otherwise;
+}
+
+static struct nvmep_tenant *
+nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_tenant *tenant;
+
+	tenant = kzalloc(sizeof(*tenant), GFP_KERNEL_ACCOUNT);
+	if (!tenant)
+		return NULL;
+	tenant->qp = qp;
+	tenant->depth = nvmep_or_default(cmd->depth, NVMEP_DEFAULT_DEPTH);
+	tenant->weight = nvmep_or_default(cmd->weight, NVMEP_DEFAULT_WEIGHT);
+	tenant->timeout =
+		msecs_to_jiffies(nvmep_or_default(cmd->timeout_ms,
+						  NVMEP_DEFAULT_TIMEOUT_MS));
+	tenant->max_windows = nvmep_or_default(cmd->max_windows,
+					       NVMEP_DEFAULT_WINDOWS);
+	tenant->max_buffers = nvmep_or_default(cmd->max_buffers,
+					       NVMEP_DEFAULT_BUFFERS);
+	mutex_init(&tenant->mutex);
+	INIT_LIST_HEAD(&tenant->idle);
+	if (nvmep_tenant_alloc_tables(tenant)) {
+		nvmep_tenant_free(tenant);
+		return NULL;
+	}
+	return tenant;
+}
+
+/**
+ * nvmep_tenant_create() - create what a queue pair has in mediated mode
+ * @qp: new queue pair with rings and doorbells in host memory; the caller holds
+ *	its lock
+ * @cmd: parameters, checked
+ *
+ * Return: 0, -ENOMEM, or -ENOSPC.
+ */
+int nvmep_tenant_create(struct nvmep_qp *qp,
+			const struct nvme_peer_qp_create *cmd)
+{
+	struct nvmep_tenant *tenant = nvmep_tenant_alloc(qp, cmd);
+	int err;
+
+	lockdep_assert_held(&qp->lock);
+
+	if (!tenant)
+		return -ENOMEM;
+	err = nvmep_mediator_join(tenant);
+	if (err)
+		nvmep_tenant_free(tenant);
+	else
+		qp->tenant = tenant;
+	return err;
+}
+
+/**
+ * nvmep_tenant_reset() - begin with empty rings
+ * @tenant: without commands in flight, about to be LIVE
+ */
+void nvmep_tenant_reset(struct nvmep_tenant *tenant)
+{
+	struct nvmep_ctrl *ctrl = tenant->qp->ctrl;
+
+	lockdep_assert_held(&ctrl->peers->lock);
+
+	spin_lock(&tenant->mediator->lock);
+	tenant->sq_head = 0;
+	tenant->cq_tail = 0;
+	tenant->cq_head = 0;
+	tenant->phase = true;
+	tenant->deficit = 0;
+	tenant->rights.max_transfer = min_t(u32, ctrl->max_transfer,
+					    NVMEP_MEDIATE_TRANSFER);
+	tenant->rights.max_write_zeroes = READ_ONCE(ctrl->max_write_zeroes);
+	spin_unlock(&tenant->mediator->lock);
+}
+
+static bool nvmep_tenant_busy(struct nvmep_tenant *tenant)
+{
+	bool busy;
+
+	spin_lock(&tenant->mediator->lock);
+	busy = tenant->in_flight;
+	spin_unlock(&tenant->mediator->lock);
+	return busy;
+}
+
+/**
+ * nvmep_tenant_quiesce() - fetch no further command, and wait for the others
+ * @tenant: the tenant; the lock of its queue pair is held, and its relay is
+ *	closed
+ *
+ * On return the controller does not access its buffers.
+ */
+void nvmep_tenant_quiesce(struct nvmep_tenant *tenant)
+{
+	lockdep_assert_held(&tenant->qp->lock);
+
+	nvmep_mediator_remove(tenant);
+	while (nvmep_tenant_busy(tenant)) {
+		nvmep_mediator_poll(tenant->mediator);
+		usleep_range(NVMEP_WAIT_POLL_US, 2 * NVMEP_WAIT_POLL_US);
+	}
+}
+
+/* First all: their grace periods pass at the same time. */
+static void nvmep_tenant_drop_buffers(struct nvmep_tenant *tenant)
+{
+	struct nvmep_tenant_buffer buffer;
+	u32 slot;
+
+	for (slot = 1; slot <= tenant->max_buffers; slot++)
+		if (tenant->buffers[slot].buf)
+			nvmep_buf_stop_users(tenant->buffers[slot].buf);
+	for (slot = 1; slot <= tenant->max_buffers; slot++) {
+		mutex_lock(&tenant->mutex);
+		buffer = nvmep_tenant_take_buffer(tenant, slot);
+		mutex_unlock(&tenant->mutex);
+		if (buffer.buf)
+			nvmep_tenant_buffer_put(tenant, &buffer);
+	}
+}
+
+/**
+ * nvmep_tenant_end() - drop windows and buffers, and leave the mediator
+ * @tenant: quiesced for good; the lock of its queue pair is held
+ */
+void nvmep_tenant_end(struct nvmep_tenant *tenant)
+{
+	u32 slot;
+
+	lockdep_assert_held(&tenant->qp->lock);
+
+	mutex_lock(&tenant->mutex);
+	tenant->ended = true;
+	for (slot = 1; slot <= tenant->max_windows; slot++)
+		if (tenant->windows[slot].file)
+			nvmep_tenant_drop_window(tenant, slot);
+	mutex_unlock(&tenant->mutex);
+	nvmep_tenant_drop_buffers(tenant);
+	nvmep_mediator_leave(tenant);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Mediated queue pairs: structures and locks.
+ *
+ * A *tenant* is a queue pair in mediated mode.  Its rings and doorbells are host
+ * memory, which the tenant may write at any time.  A *mediator* has the tenants
+ * of one controller, and two queue pairs on the controller that they share.  The
+ * thread of the pool (poller.c) that polls the controller's NUMA node calls
+ * nvmep_mediator_pass():
+ *
+ *	reap	take completions from the shared queue pairs; read a word of each
+ *		device that data went to; write the entries of the tenants
+ *	fetch	for each tenant, within its share: copy an entry, check it
+ *		(mediate.c), submit a command of the mediator
+ *	ring	write the doorbells of the shared queue pairs
+ *
+ * mediator.c	the mediator: shared queue pairs, pass, timeouts, stop
+ * mediated.c	the tenant: windows, buffers, creation and end
+ * mediate.c	check and build of one command, without kernel state
+ *
+ * Locks: mediator->lock, a spinlock, guards all that a pass uses.  It nests in
+ * poller->lock, and ctrl->relay_lock nests in it.  mediator->mutex serializes
+ * creation and deletion of the shared queue pairs.  It is held over admin
+ * commands and nests in qp->lock; reset work does not take it.  tenant->mutex
+ * serializes changes of windows and buffers; it nests in qp->lock.
+ *
+ * What a command in flight holds: a reference to the usage counter of the
+ * namespace's request queue, so that whatever freezes I/O waits for it and holds
+ * the pass; a reference to the users of its buffer, so that the memory stays
+ * mapped; and a count in its window, so that the file stays open.
+ *
+ * End of commands: the controller completes them; or a timeout: Abort, then
+ * deletion of the one shared queue pair, which completes its commands as
+ * aborted; or a stop of the controller, which loses all of them: the generation
+ * has changed, which each pass checks first.  No path waits for a tenant: what
+ * waits, waits for commands on the controller, and calls nvmep_mediator_poll(),
+ * as the thread may be frozen.
+ */
+#ifndef _NVMEP_MEDIATED_H
+#define _NVMEP_MEDIATED_H
+
+#include <linux/blkdev.h>
+#include <linux/io.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/nvme.h>
+#include <linux/spinlock.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+
+#include <linux/nvme_peer.h>
+
+#include "core/ctrl.h"
+#include "mediate.h"
+#include "relay.h"
+
+struct file;
+struct nvmep_buf;
+struct nvmep_peers;
+struct nvmep_qp;
+struct nvmep_tenant;
+
+/* INFO.qid of a queue pair without a queue ID. */
+#define NVMEP_QID_NONE		0xffff
+
+/* Shared queue pairs of a mediator. */
+#define NVMEP_SHARED		2
+/* Entries of their rings; one of them stays empty. */
+#define NVMEP_SHARED_ENTRIES	128
+
+/**
+ * struct nvmep_flushes - the Flush commands of one namespace
+ * @node: mediator->lock: in mediator->flushes
+ * @users: mediator->lock: windows of the namespace
+ * @nsid: const
+ * @busy: mediator->lock: a Flush is on the controller, for those in @issued
+ * @issued: mediator->lock: commands that it completes
+ * @waiting: mediator->lock: commands that came later: the next one completes
+ *	them, as the first may not cover what they follow
+ */
+struct nvmep_flushes {
+	struct list_head node;
+	unsigned int users;
+	u32 nsid;
+	bool busy;
+	struct list_head issued;
+	struct list_head waiting;
+};
+
+/**
+ * struct nvmep_behind - a device whose memory commands write
+ * @node: mediator->lock: in mediator->devices
+ * @users: mediator->lock: buffers in its memory
+ * @address: const
+ * @word: const: a word of its memory
+ * @batch: mediator->lock: batch of completions that last read the word
+ */
+struct nvmep_behind {
+	struct list_head node;
+	unsigned int users;
+	struct nvme_peer_pci_address address;
+	void __iomem *word;
+	u64 batch;
+};
+
+/**
+ * struct nvmep_window - what belongs to a window in addition to its rights
+ * @file: the block device; NULL in an empty slot
+ * @bdev: of @file
+ * @blocks: its namespace
+ * @flushes: of its namespace
+ * @in_flight: commands
+ * @epoch: of the window in the slot, or of the next one; more than 16 bits: the
+ *	slot stays empty
+ *
+ * Guarded by mediator->lock, changed under tenant->mutex as well.
+ */
+struct nvmep_window {
+	struct file *file;
+	struct block_device *bdev;
+	struct nvmep_blocks blocks;
+	struct nvmep_flushes *flushes;
+	u32 in_flight;
+	u32 epoch;
+};
+
+/**
+ * struct nvmep_tenant_buffer - what belongs to a buffer in addition to its
+ *	rights
+ * @buf: NULL in an empty slot
+ * @behind: device that holds the memory, NULL for host memory
+ *
+ * Guarded as struct nvmep_window.
+ */
+struct nvmep_tenant_buffer {
+	struct nvmep_buf *buf;
+	struct nvmep_behind *behind;
+};
+
+/**
+ * struct nvmep_tenant_command - a command of a tenant in flight
+ * @node: in tenant->idle, flushes->issued or ->waiting, or mediator->done
+ * @tenant: const
+ * @command: what was checked
+ * @users: of the buffer, a reference; NULL without data
+ * @behind: device that its data goes to, or NULL
+ * @status: once it is in mediator->done
+ *
+ * Guarded by mediator->lock.
+ */
+struct nvmep_tenant_command {
+	struct list_head node;
+	struct nvmep_tenant *tenant;
+	struct nvmep_mediate_command command;
+	struct percpu_ref *users;
+	struct nvmep_behind *behind;
+	u16 status;
+};
+
+/**
+ * struct nvmep_tenant - what a queue pair has in mediated mode
+ * @qp: const
+ * @mediator: const once it is created; counted in mediator->users
+ * @depth: const: see struct nvme_peer_qp_create
+ * @weight: const
+ * @timeout: const: jiffies
+ * @max_windows: const
+ * @max_buffers: const
+ * @mutex: serializes changes of windows and buffers.  Held over the wait for the
+ *	commands of a window
+ * @ended: @mutex: no window or buffer is added any more
+ * @sealed: @mutex
+ * @rights: mediator->lock; changed under @mutex, too
+ * @windows: as @rights, by slot
+ * @buffers: as @rights, by slot
+ * @sq_head: mediator->lock: next entry to fetch
+ * @cq_tail: mediator->lock: next entry to write
+ * @cq_head: mediator->lock: head that the tenant has written
+ * @phase: mediator->lock: tag of the entry at @cq_tail
+ * @in_flight: mediator->lock: commands that have no completion entry yet
+ * @zeroes: mediator->lock: a Write Zeroes is in flight
+ * @deficit: mediator->lock: bytes that it may submit
+ * @commands: const: array of @depth
+ * @idle: mediator->lock: those that are not in use
+ * @stats: mediator->lock
+ */
+struct nvmep_tenant {
+	struct nvmep_qp *qp;
+	struct nvmep_mediator *mediator;
+	u32 depth;
+	u32 weight;
+	unsigned long timeout;
+	u32 max_windows;
+	u32 max_buffers;
+
+	struct mutex mutex;	/* changes of windows and buffers */
+	bool ended;
+	bool sealed;
+	struct nvmep_mediate_rights rights;
+	struct nvmep_window *windows;
+	struct nvmep_tenant_buffer *buffers;
+
+	u32 sq_head;
+	u32 cq_tail;
+	u32 cq_head;
+	bool phase;
+	u32 in_flight;
+	bool zeroes;
+	u64 deficit;
+	struct nvmep_tenant_command *commands;
+	struct list_head idle;
+	struct nvme_peer_qp_stats stats;
+};
+
+/**
+ * struct nvmep_shared_slot - a command on a shared queue pair
+ * @command: of the tenant, or the first of flushes->issued; NULL if it is idle
+ * @cid: its command identifier: use << 8 | slot
+ * @deadline: jiffies
+ * @list: const: a page for its PRP list
+ * @list_dma: const
+ */
+struct nvmep_shared_slot {
+	struct nvmep_tenant_command *command;
+	u16 cid;
+	unsigned long deadline;
+	__le64 *list;
+	dma_addr_t list_dma;
+};
+
+/**
+ * struct nvmep_shared - a queue pair on the controller that tenants share
+ * @qid: mediator->mutex: 0 without a queue ID
+ * @live: takes commands and doorbells
+ * @stuck: a command has exceeded its time: no new ones
+ * @sq: const while there are users: ring
+ * @cq: const while there are users: ring
+ * @sq_dma: const while there are users
+ * @cq_dma: const while there are users
+ * @sq_tail: next entry to write
+ * @sq_rung: tail that the doorbell has
+ * @cq_head: next entry to consume
+ * @cq_rung: head that the doorbell has
+ * @phase: tag of a new entry at @cq_head
+ * @in_flight: commands
+ * @next: slot to try first
+ * @slots: commands by slot
+ *
+ * Guarded by mediator->lock where nothing else is said.
+ */
+struct nvmep_shared {
+	u16 qid;
+	bool live;
+	bool stuck;
+	struct nvme_command *sq;
+	struct nvme_completion *cq;
+	dma_addr_t sq_dma;
+	dma_addr_t cq_dma;
+	u16 sq_tail;
+	u16 sq_rung;
+	u16 cq_head;
+	u16 cq_rung;
+	bool phase;
+	u16 in_flight;
+	u16 next;
+	struct nvmep_shared_slot slots[NVMEP_SHARED_ENTRIES - 1];
+};
+
+/**
+ * struct nvmep_mediator - the mediated queue pairs of one controller
+ * @ctrl: const
+ * @poller: const: the thread
+ * @poller_node: poller->lock: in poller->mediators while there are users
+ * @mutex: serializes creation and deletion of @shared; guards @users
+ * @users: @mutex: tenants
+ * @lock: see above
+ * @tenants: @lock: LIVE tenants, by relay.node of their queue pair
+ * @lost: @lock: @shared do not exist
+ * @generation: @lock: of the controller, in which @shared exist
+ * @shared: see struct nvmep_shared
+ * @in_flight: @lock: commands on @shared
+ * @done: @lock: commands that the controller has completed in this batch
+ * @batch: @lock: number of the batch
+ * @flushes: @lock: by namespace
+ * @devices: @lock: devices whose memory is in a buffer
+ * @check: @lock: jiffies of the next check for timeouts
+ * @work: recovers stuck queue pairs
+ *
+ * Lives as long as the controller.
+ */
+struct nvmep_mediator {
+	struct nvmep_ctrl *ctrl;
+	struct nvmep_poller *poller;
+	struct list_head poller_node;
+	struct mutex mutex;	/* creation and deletion of @shared */
+	unsigned int users;
+	spinlock_t lock;	/* all below but @work */
+	struct list_head tenants;
+	bool lost;
+	u32 generation;
+	struct nvmep_shared shared[NVMEP_SHARED];
+	unsigned int in_flight;
+	struct list_head done;
+	u64 batch;
+	struct list_head flushes;
+	struct list_head devices;
+	unsigned long check;
+	struct work_struct work;
+};
+
+/* mediator.c */
+int nvmep_mediator_join(struct nvmep_tenant *tenant);
+void nvmep_mediator_leave(struct nvmep_tenant *tenant);
+int nvmep_mediator_start(struct nvmep_mediator *mediator, u32 generation);
+void nvmep_mediator_stopped(struct nvmep_peers *peers);
+void nvmep_mediator_poll(struct nvmep_mediator *mediator);
+void nvmep_mediator_exit(struct nvmep_peers *peers);
+void nvmep_mediator_free(struct nvmep_peers *peers);
+enum nvmep_relay_seen nvmep_mediator_pass(struct nvmep_mediator *mediator);
+void nvmep_mediator_report(struct nvmep_mediator *mediator, bool asleep);
+void nvmep_mediator_add(struct nvmep_tenant *tenant, bool asleep);
+void nvmep_mediator_remove(struct nvmep_tenant *tenant);
+unsigned int nvmep_mediator_count(struct nvmep_mediator *mediator);
+
+/* mediated.c */
+int nvmep_tenant_create(struct nvmep_qp *qp,
+			const struct nvme_peer_qp_create *cmd);
+void nvmep_tenant_free(struct nvmep_tenant *tenant);
+void nvmep_tenant_reset(struct nvmep_tenant *tenant);
+void nvmep_tenant_quiesce(struct nvmep_tenant *tenant);
+void nvmep_tenant_end(struct nvmep_tenant *tenant);
+int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd);
+int nvmep_tenant_window_add(struct nvmep_tenant *tenant,
+			    struct nvme_peer_window_add *cmd);
+int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id);
+int nvmep_tenant_window_info(struct nvmep_tenant *tenant,
+			     struct nvme_peer_window_info *cmd);
+int nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
+			 struct nvme_peer_buf_add *cmd);
+int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot);
+void nvmep_tenant_limits(struct nvmep_tenant *tenant,
+			 struct nvme_peer_qp_limits *cmd);
+void nvmep_tenant_stats(struct nvmep_tenant *tenant,
+			struct nvme_peer_qp_stats *cmd);
+void nvmep_tenant_seal(struct nvmep_tenant *tenant);
+void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id);
+
+#endif /* _NVMEP_MEDIATED_H */

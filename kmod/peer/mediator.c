@@ -1,0 +1,1362 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Mediators: the queue pairs that the tenants of a controller share, and one
+ * pass of the thread over all of them.  mediated.h has structures and locks.
+ */
+#include <linux/blkdev.h>
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/dmapool.h>
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "core/admin.h"
+#include "core/ctrl.h"
+#include "core/qids.h"
+#include "core/queue.h"
+#include "core/queue_pair.h"
+#include "core/reset.h"
+#include "host_pages.h"
+#include "import.h"
+#include "mediated.h"
+#include "module.h"
+#include "peer.h"
+#include "qp.h"
+
+/* Bytes that a tenant of weight 1 may submit in a pass. */
+#define NVMEP_QUANTUM		SZ_64K
+
+/* Interval of the checks for timeouts. */
+#define NVMEP_CHECK_INTERVAL	(HZ / 20 + 1)
+
+/* How long commands may take to end after their Abort. */
+#define NVMEP_ABORT_WAIT_MS	1000
+#define NVMEP_ABORT_POLL_MS	10
+
+/* --- shared queue pairs --------------------------------------------------- */
+
+static u16 nvmep_mediator_entries(const struct nvmep_mediator *mediator)
+{
+	return min_t(u32, NVMEP_SHARED_ENTRIES, mediator->ctrl->max_entries);
+}
+
+static u16 nvmep_shared_slots(const struct nvmep_mediator *mediator)
+{
+	return nvmep_mediator_entries(mediator) - 1;
+}
+
+static u16 nvmep_shared_after(const struct nvmep_mediator *mediator, u16 index)
+{
+	return index + 1 == nvmep_mediator_entries(mediator) ? 0 : index + 1;
+}
+
+/* A queue pair that takes new commands and has room, or NULL. */
+static struct nvmep_shared *
+nvmep_mediator_pick(struct nvmep_mediator *mediator)
+{
+	struct nvmep_shared *shared;
+
+	lockdep_assert_held(&mediator->lock);
+
+	for (shared = mediator->shared;
+	     shared < mediator->shared + NVMEP_SHARED; shared++)
+		if (shared->live && !shared->stuck)
+			return shared->in_flight <
+			       nvmep_shared_slots(mediator) ? shared : NULL;
+	return NULL;
+}
+
+/* Slots are freed in about the order in which they are taken. */
+static u16 nvmep_shared_find_slot(struct nvmep_mediator *mediator,
+				  struct nvmep_shared *shared)
+{
+	u16 index = shared->next;
+
+	while (shared->slots[index].command)
+		index = (index + 1) % nvmep_shared_slots(mediator);
+	shared->next = (index + 1) % nvmep_shared_slots(mediator);
+	return index;
+}
+
+/*
+ * Writes one entry; the doorbell follows at the end of the pass.  @shared has
+ * room.
+ */
+static void nvmep_shared_submit(struct nvmep_mediator *mediator,
+				struct nvmep_shared *shared,
+				struct nvmep_tenant_command *command,
+				const struct nvmep_segment *segment)
+{
+	u16 index = nvmep_shared_find_slot(mediator, shared);
+	struct nvmep_shared_slot *slot = &shared->slots[index];
+
+	lockdep_assert_held(&mediator->lock);
+
+	/* Another use of the slot: an old entry does not complete it. */
+	slot->cid = ((slot->cid >> 8) + 1) << 8 | index;
+	slot->command = command;
+	slot->deadline = jiffies + command->tenant->timeout;
+	nvmep_mediate_build(mediator->ctrl, &command->command, segment,
+			    slot->list, slot->list_dma, slot->cid,
+			    (__le32 *)&shared->sq[shared->sq_tail]);
+	shared->sq_tail = nvmep_shared_after(mediator, shared->sq_tail);
+	shared->in_flight++;
+	mediator->in_flight++;
+}
+
+/* Under ctrl->relay_lock. */
+static void nvmep_shared_ring(struct nvmep_mediator *mediator,
+			      struct nvmep_shared *shared)
+{
+	struct nvmep_ctrl *ctrl = mediator->ctrl;
+
+	if (!shared->live)
+		return;
+	if (shared->cq_rung != shared->cq_head)
+		nvmep_relay_doorbell(ctrl, shared->qid, true, shared->cq_head);
+	if (shared->sq_rung != shared->sq_tail)
+		nvmep_relay_doorbell(ctrl, shared->qid, false,
+				     shared->sq_tail);
+	shared->cq_rung = shared->cq_head;
+	shared->sq_rung = shared->sq_tail;
+}
+
+/*
+ * A stop forbids doorbells under relay_lock, then increments the generation:
+ * where they are allowed in this generation, the queues exist.
+ */
+static void nvmep_mediator_ring(struct nvmep_mediator *mediator)
+{
+	struct nvmep_ctrl *ctrl = mediator->ctrl;
+	unsigned int i;
+
+	lockdep_assert_held(&mediator->lock);
+
+	spin_lock(&ctrl->relay_lock);
+	if (ctrl->relay_open &&
+	    nvmep_ctrl_generation(ctrl) == mediator->generation)
+		for (i = 0; i < NVMEP_SHARED; i++)
+			nvmep_shared_ring(mediator, &mediator->shared[i]);
+	spin_unlock(&ctrl->relay_lock);
+}
+
+static bool nvmep_mediator_must_ring(const struct nvmep_mediator *mediator)
+{
+	const struct nvmep_shared *shared;
+
+	for (shared = mediator->shared;
+	     shared < mediator->shared + NVMEP_SHARED; shared++)
+		if (shared->live && (shared->cq_rung != shared->cq_head ||
+				     shared->sq_rung != shared->sq_tail))
+			return true;
+	return false;
+}
+
+/* --- end of commands ------------------------------------------------------ */
+
+static struct nvmep_window *
+nvmep_command_window(const struct nvmep_tenant_command *command)
+{
+	return &command->tenant->windows[command->command.window];
+}
+
+/* The controller does not access its data any more. */
+static void nvmep_command_release(struct nvmep_tenant_command *command)
+{
+	struct nvmep_window *window = nvmep_command_window(command);
+
+	lockdep_assert_held(&command->tenant->mediator->lock);
+
+	if (command->users)
+		percpu_ref_put(command->users);
+	command->users = NULL;
+	window->in_flight--;
+	percpu_ref_put(&window->blocks.queue->q_usage_counter);
+}
+
+/* Frees the place of a command that was released. */
+static void nvmep_command_idle(struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+
+	tenant->in_flight--;
+	if (command->command.opcode == nvme_cmd_write_zeroes)
+		tenant->zeroes = false;
+	list_move(&command->node, &tenant->idle);
+}
+
+/* The completion queue has room: fetching a command reserves it. */
+static void nvmep_tenant_post(struct nvmep_tenant *tenant, u16 cid, u16 status)
+{
+	__le32 *entry = page_address(tenant->qp->cq.host->pages[0]);
+
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	entry += tenant->cq_tail * NVMEP_CQE_DWORDS;
+	WRITE_ONCE(entry[0], 0);
+	WRITE_ONCE(entry[1], 0);
+	WRITE_ONCE(entry[2], cpu_to_le32(NVMEP_QID_NONE << 16 |
+					 tenant->sq_head));
+	/* The phase tag publishes the entry, and the data before it. */
+	dma_wmb();
+	WRITE_ONCE(entry[3], nvmep_mediate_cqe_last(cid, status,
+						    tenant->phase));
+	if (++tenant->cq_tail < tenant->qp->cq_entries)
+		return;
+	tenant->cq_tail = 0;
+	tenant->phase = !tenant->phase;
+}
+
+/* Released, and its data is visible to the tenant's device. */
+static void nvmep_command_finish(struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+
+	if (command->status)
+		tenant->stats.failed++;
+	nvmep_command_idle(command);
+	nvmep_tenant_post(tenant, command->command.cid, command->status);
+}
+
+static void nvmep_command_done(struct nvmep_mediator *mediator,
+			       struct nvmep_tenant_command *command, u16 status)
+{
+	nvmep_command_release(command);
+	command->status = status;
+	list_move_tail(&command->node, &mediator->done);
+}
+
+static void nvmep_flushes_done(struct nvmep_mediator *mediator,
+			       struct nvmep_flushes *flushes, u16 status)
+{
+	struct nvmep_tenant_command *command, *next;
+
+	flushes->busy = false;
+	list_for_each_entry_safe(command, next, &flushes->issued, node)
+		nvmep_command_done(mediator, command, status);
+}
+
+/* The controller has completed, or will not execute, the command in @slot. */
+static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
+				   struct nvmep_shared *shared,
+				   struct nvmep_shared_slot *slot, u16 status)
+{
+	struct nvmep_tenant_command *command = slot->command;
+
+	lockdep_assert_held(&mediator->lock);
+
+	slot->command = NULL;
+	shared->in_flight--;
+	mediator->in_flight--;
+	if (command->command.opcode == nvme_cmd_flush)
+		nvmep_flushes_done(mediator,
+				   nvmep_command_window(command)->flushes,
+				   status);
+	else
+		nvmep_command_done(mediator, command, status);
+}
+
+/* The slot of a command in flight, or NULL: the controller has sent the CID. */
+static struct nvmep_shared_slot *
+nvmep_shared_find(const struct nvmep_mediator *mediator,
+		  struct nvmep_shared *shared, u16 cid)
+{
+	u16 index = cid & 0xff;
+
+	if (index >= nvmep_shared_slots(mediator) ||
+	    !shared->slots[index].command || shared->slots[index].cid != cid)
+		return NULL;
+	return &shared->slots[index];
+}
+
+static void nvmep_shared_complete(struct nvmep_mediator *mediator,
+				  struct nvmep_shared *shared, u16 cid,
+				  u16 status)
+{
+	struct nvmep_shared_slot *slot = nvmep_shared_find(mediator, shared,
+							   cid);
+
+	if (slot)
+		nvmep_shared_slot_done(mediator, shared, slot,
+				       nvmep_mediate_status(status));
+	else
+		dev_warn_ratelimited(mediator->ctrl->dev,
+				     "queue %u: completion of CID %#x, which is not in flight\n",
+				     shared->qid, cid);
+}
+
+static void nvmep_shared_reap(struct nvmep_mediator *mediator,
+			      struct nvmep_shared *shared)
+{
+	const struct nvme_completion *cqe;
+	u16 status;
+
+	lockdep_assert_held(&mediator->lock);
+
+	for (;;) {
+		cqe = &shared->cq[shared->cq_head];
+		status = le16_to_cpu(READ_ONCE(cqe->status));
+		if ((status & 1) != shared->phase)
+			return;
+		/* The phase tag, then the rest. */
+		dma_rmb();
+		shared->cq_head = nvmep_shared_after(mediator,
+						     shared->cq_head);
+		shared->phase ^= !shared->cq_head;
+		nvmep_shared_complete(mediator, shared,
+				      nvmep_cid(READ_ONCE(cqe->command_id)),
+				      status >> 1);
+	}
+}
+
+/*
+ * PCIe does not order the data, which went to a device, and the entry of the
+ * controller in host memory, which says that it was written.  A read of the
+ * device's memory that is issued after the entry was seen does not pass the data.
+ */
+static void nvmep_mediator_order(struct nvmep_mediator *mediator)
+{
+	struct nvmep_tenant_command *command;
+
+	mediator->batch++;
+	list_for_each_entry(command, &mediator->done, node) {
+		struct nvmep_behind *behind = command->behind;
+
+		if (!behind || behind->batch == mediator->batch)
+			continue;
+		behind->batch = mediator->batch;
+		readl(behind->word);
+	}
+}
+
+/* Publishes what nvmep_shared_reap() has found; returns whether it found any. */
+static bool nvmep_mediator_publish(struct nvmep_mediator *mediator)
+{
+	struct nvmep_tenant_command *command, *next;
+
+	lockdep_assert_held(&mediator->lock);
+
+	if (list_empty(&mediator->done))
+		return false;
+	nvmep_mediator_order(mediator);
+	list_for_each_entry_safe(command, next, &mediator->done, node)
+		nvmep_command_finish(command);
+	return true;
+}
+
+/* --- stop of the controller ----------------------------------------------- */
+
+static void nvmep_command_lose(struct nvmep_tenant_command *command)
+{
+	nvmep_command_release(command);
+	nvmep_command_idle(command);
+}
+
+static void nvmep_commands_lose(struct list_head *commands)
+{
+	struct nvmep_tenant_command *command, *next;
+
+	list_for_each_entry_safe(command, next, commands, node)
+		nvmep_command_lose(command);
+}
+
+static void nvmep_shared_lose(struct nvmep_shared *shared)
+{
+	struct nvmep_shared_slot *slot;
+
+	shared->live = false;
+	shared->stuck = false;
+	shared->in_flight = 0;
+	for (slot = shared->slots;
+	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++) {
+		if (slot->command &&
+		    slot->command->command.opcode != nvme_cmd_flush)
+			nvmep_command_lose(slot->command);
+		slot->command = NULL;
+	}
+}
+
+/*
+ * The controller has stopped all DMA and lost its queues.  The tenants lose
+ * their commands, as the status page reports, and get no entries for them.
+ */
+static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
+{
+	struct nvmep_flushes *flushes;
+	struct nvmep_qp *qp, *next;
+	unsigned int i;
+
+	lockdep_assert_held(&mediator->lock);
+
+	if (mediator->lost)
+		return;
+	mediator->lost = true;
+	mediator->in_flight = 0;
+	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node)
+		list_del_init(&qp->relay.node);
+	for (i = 0; i < NVMEP_SHARED; i++)
+		nvmep_shared_lose(&mediator->shared[i]);
+	list_for_each_entry(flushes, &mediator->flushes, node) {
+		flushes->busy = false;
+		nvmep_commands_lose(&flushes->issued);
+		nvmep_commands_lose(&flushes->waiting);
+	}
+}
+
+/* Returns false if the shared queue pairs do not exist. */
+static bool nvmep_mediator_check(struct nvmep_mediator *mediator)
+{
+	lockdep_assert_held(&mediator->lock);
+
+	if (nvmep_ctrl_generation(mediator->ctrl) != mediator->generation)
+		nvmep_mediator_lose(mediator);
+	return !mediator->lost;
+}
+
+/**
+ * nvmep_mediator_stopped() - the controller has lost its queues
+ * @peers: of the controller, with its new generation
+ *
+ * Called by reset work.
+ */
+void nvmep_mediator_stopped(struct nvmep_peers *peers)
+{
+	struct nvmep_mediator *mediator = READ_ONCE(peers->mediator);
+
+	if (!mediator)
+		return;
+	spin_lock(&mediator->lock);
+	nvmep_mediator_check(mediator);
+	spin_unlock(&mediator->lock);
+}
+
+/* --- timeouts ------------------------------------------------------------- */
+
+static bool nvmep_slot_overdue(const struct nvmep_shared_slot *slot)
+{
+	return slot->command && time_after(jiffies, slot->deadline);
+}
+
+/* The first command that has exceeded its time, or NULL. */
+static struct nvmep_shared_slot *nvmep_shared_overdue(struct nvmep_shared *shared)
+{
+	struct nvmep_shared_slot *slot;
+
+	for (slot = shared->slots;
+	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+		if (nvmep_slot_overdue(slot))
+			return slot;
+	return NULL;
+}
+
+static void nvmep_shared_check_timeout(struct nvmep_mediator *mediator,
+				       struct nvmep_shared *shared)
+{
+	struct nvmep_shared_slot *slot;
+
+	if (!shared->live || shared->stuck)
+		return;
+	slot = nvmep_shared_overdue(shared);
+	if (!slot)
+		return;
+	dev_warn(mediator->ctrl->dev,
+		 "queue %u: timeout of CID %#x (opcode %#x) of a mediated queue pair, aborting\n",
+		 shared->qid, slot->cid, slot->command->command.opcode);
+	shared->stuck = true;
+	queue_work(nvmep_recovery_wq, &mediator->work);
+}
+
+static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&mediator->lock);
+
+	if (!mediator->in_flight || time_before(jiffies, mediator->check))
+		return;
+	mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
+	if (nvmep_timeout_deferred(mediator->ctrl))
+		return;
+	for (i = 0; i < NVMEP_SHARED; i++)
+		nvmep_shared_check_timeout(mediator, &mediator->shared[i]);
+}
+
+/* The next overdue command after @index, or 0xffff. */
+static u16 nvmep_shared_next_overdue(struct nvmep_mediator *mediator,
+				     struct nvmep_shared *shared, u16 index)
+{
+	u16 cid = 0xffff;
+
+	spin_lock(&mediator->lock);
+	for (; index < nvmep_shared_slots(mediator) && cid == 0xffff; index++)
+		if (nvmep_slot_overdue(&shared->slots[index]))
+			cid = shared->slots[index].cid;
+	spin_unlock(&mediator->lock);
+	return cid;
+}
+
+/* Returns false if the limit of outstanding Abort commands is reached. */
+static bool nvmep_shared_abort(struct nvmep_mediator *mediator,
+			       struct nvmep_shared *shared, u16 cid)
+{
+	struct nvmep_ctrl *ctrl = mediator->ctrl;
+	struct nvmep_admin_command command = {
+		.sqe.common.opcode = nvme_admin_abort_cmd,
+		.sqe.common.cdw10 = cpu_to_le32((u32)cid << 16 | shared->qid),
+		.bound = true,
+		.generation = mediator->generation,
+	};
+	bool allowed = atomic_dec_return(&ctrl->aborts) >= 0;
+
+	if (allowed)
+		nvmep_admin_execute(ctrl, &command);
+	atomic_inc(&ctrl->aborts);
+	return allowed;
+}
+
+/* Returns whether the overdue commands have ended. */
+static bool nvmep_shared_abort_overdue(struct nvmep_mediator *mediator,
+				       struct nvmep_shared *shared)
+{
+	unsigned int waited;
+	u16 cid, index = 0;
+
+	for (; (cid = nvmep_shared_next_overdue(mediator, shared, index)) !=
+	       0xffff; index = (cid & 0xff) + 1)
+		if (!nvmep_shared_abort(mediator, shared, cid))
+			break;
+	for (waited = 0; waited < NVMEP_ABORT_WAIT_MS;
+	     waited += NVMEP_ABORT_POLL_MS) {
+		nvmep_mediator_poll(mediator);
+		if (nvmep_shared_next_overdue(mediator, shared, 0) == 0xffff)
+			return true;
+		msleep(NVMEP_ABORT_POLL_MS);
+	}
+	return false;
+}
+
+/*
+ * The queues are off the controller: it has completed, or will not execute, the
+ * commands.  They are not sent again: the controller may have executed them.
+ */
+static void nvmep_shared_end_all(struct nvmep_mediator *mediator,
+				 struct nvmep_shared *shared)
+{
+	struct nvmep_shared_slot *slot;
+
+	spin_lock(&mediator->lock);
+	if (nvmep_mediator_check(mediator)) {
+		nvmep_shared_reap(mediator, shared);
+		for (slot = shared->slots;
+		     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+			if (slot->command)
+				nvmep_shared_slot_done(mediator, shared, slot,
+						       NVME_SC_ABORT_QUEUE);
+		nvmep_mediator_publish(mediator);
+	}
+	spin_unlock(&mediator->lock);
+}
+
+static void nvmep_shared_set_live(struct nvmep_mediator *mediator,
+				  struct nvmep_shared *shared, bool live)
+{
+	spin_lock(&mediator->lock);
+	shared->live = live && !mediator->lost;
+	shared->stuck &= !live;
+	spin_unlock(&mediator->lock);
+}
+
+/* Clears the rings of a queue pair that is not on the controller. */
+static int nvmep_shared_create(struct nvmep_mediator *mediator,
+			       struct nvmep_shared *shared, u32 generation)
+{
+	u16 entries = nvmep_mediator_entries(mediator);
+	const struct nvmep_queue_pair_params params = {
+		.qid = shared->qid,
+		.sq_entries = entries,
+		.cq_entries = entries,
+		.sq_dma = shared->sq_dma,
+		.cq_dma = shared->cq_dma,
+		.sq_contiguous = true,
+		.cq_contiguous = true,
+		.vector = -1,
+	};
+
+	lockdep_assert_held(&mediator->mutex);
+
+	memset(shared->cq, 0, entries * sizeof(*shared->cq));
+	spin_lock(&mediator->lock);
+	shared->sq_tail = 0;
+	shared->sq_rung = 0;
+	shared->cq_head = 0;
+	shared->cq_rung = 0;
+	shared->phase = true;
+	spin_unlock(&mediator->lock);
+	return nvmep_queue_pair_create(mediator->ctrl, &params, generation);
+}
+
+static void nvmep_shared_replace(struct nvmep_mediator *mediator,
+				 struct nvmep_shared *shared)
+{
+	u32 generation = mediator->generation;
+
+	lockdep_assert_held(&mediator->mutex);
+
+	nvmep_shared_set_live(mediator, shared, false);
+	nvmep_queue_pair_delete(mediator->ctrl, shared->qid, generation);
+	nvmep_shared_end_all(mediator, shared);
+	if (nvmep_ctrl_generation(mediator->ctrl) != generation)
+		return;
+	if (nvmep_shared_create(mediator, shared, generation))
+		nvmep_ctrl_ensure_stopped(mediator->ctrl, generation);
+	else
+		nvmep_shared_set_live(mediator, shared, true);
+}
+
+static void nvmep_shared_recover(struct nvmep_mediator *mediator,
+				 struct nvmep_shared *shared)
+{
+	lockdep_assert_held(&mediator->mutex);
+
+	if (nvmep_shared_abort_overdue(mediator, shared)) {
+		nvmep_shared_set_live(mediator, shared, true);
+		return;
+	}
+	dev_warn(mediator->ctrl->dev,
+		 "queue %u: commands do not end after Abort: deleting the queue pair\n",
+		 shared->qid);
+	nvmep_shared_replace(mediator, shared);
+}
+
+/* With nvmep_mediator_leave() it is serialized by the mutex. */
+static void nvmep_mediator_work(struct work_struct *work)
+{
+	struct nvmep_mediator *mediator =
+		container_of(work, struct nvmep_mediator, work);
+	unsigned int i;
+
+	mutex_lock(&mediator->mutex);
+	for (i = 0; i < NVMEP_SHARED; i++)
+		if (READ_ONCE(mediator->shared[i].stuck))
+			nvmep_shared_recover(mediator, &mediator->shared[i]);
+	mutex_unlock(&mediator->mutex);
+}
+
+/* --- fetch ---------------------------------------------------------------- */
+
+/* Sends one Flush for all that wait. */
+static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
+				struct nvmep_flushes *flushes)
+{
+	struct nvmep_shared *shared;
+
+	lockdep_assert_held(&mediator->lock);
+
+	if (flushes->busy || list_empty(&flushes->waiting))
+		return;
+	shared = nvmep_mediator_pick(mediator);
+	if (!shared)
+		return;
+	flushes->busy = true;
+	list_splice_init(&flushes->waiting, &flushes->issued);
+	nvmep_shared_submit(mediator, shared,
+			    list_first_entry(&flushes->issued,
+					     struct nvmep_tenant_command, node),
+			    NULL);
+}
+
+/* --- one command --- */
+
+static void nvmep_tenant_count(struct nvmep_tenant *tenant,
+			       const struct nvmep_mediate_command *command)
+{
+	struct nvme_peer_qp_stats *stats = &tenant->stats;
+
+	switch (command->opcode) {
+	case nvme_cmd_flush:
+		stats->flushes++;
+		break;
+	case nvme_cmd_write_zeroes:
+		stats->zeroes++;
+		break;
+	case nvme_cmd_read:
+		stats->reads++;
+		stats->read_bytes += command->bytes;
+		break;
+	default:
+		stats->writes++;
+		stats->written_bytes += command->bytes;
+		break;
+	}
+}
+
+/*
+ * Holds the buffer's memory for a command.  Returns 0 or an NVMe status: the
+ * exporter may have invalidated the buffer since the check.
+ */
+static int nvmep_tenant_get_data(struct nvmep_tenant *tenant,
+				 const struct nvmep_mediate_command *command,
+				 struct nvmep_dma_range *range)
+{
+	enum dma_data_direction dir = command->opcode == nvme_cmd_read ?
+				      DMA_FROM_DEVICE : DMA_TO_DEVICE;
+	int err;
+
+	rcu_read_lock();
+	err = nvmep_buf_range(tenant->buffers[command->buffer].buf,
+			      command->offset, command->bytes, dir, range);
+	rcu_read_unlock();
+	return err ? NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR : 0;
+}
+
+/*
+ * Holds the namespace for a command.  Returns 0; an NVMe status; or -EAGAIN
+ * while its I/O is held: the command stays in the ring.
+ */
+static int nvmep_window_get(struct nvmep_window *window)
+{
+	struct percpu_ref *counter = &window->blocks.queue->q_usage_counter;
+
+	if (!percpu_ref_tryget_live(counter))
+		return test_bit(GD_DEAD, &window->bdev->bd_disk->state) ?
+		       NVME_SC_INVALID_NS | NVME_STATUS_DNR : -EAGAIN;
+	if (READ_ONCE(*window->blocks.format) == window->blocks.expected)
+		return 0;
+	percpu_ref_put(counter);
+	return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
+}
+
+static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
+				struct nvmep_shared *shared,
+				const struct nvmep_mediate_command *checked,
+				const struct nvmep_dma_range *range)
+{
+	struct nvmep_window *window = &tenant->windows[checked->window];
+	struct nvmep_tenant_command *command =
+		list_first_entry(&tenant->idle, struct nvmep_tenant_command,
+				 node);
+
+	command->command = *checked;
+	command->users = range->users;
+	command->behind = checked->opcode == nvme_cmd_read ?
+			  tenant->buffers[checked->buffer].behind : NULL;
+	window->in_flight++;
+	tenant->in_flight++;
+	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
+	nvmep_tenant_count(tenant, checked);
+	if (checked->opcode == nvme_cmd_flush) {
+		list_move_tail(&command->node, &window->flushes->waiting);
+		nvmep_flushes_issue(tenant->mediator, window->flushes);
+		return;
+	}
+	list_del_init(&command->node);
+	nvmep_shared_submit(tenant->mediator, shared, command, range->segment);
+}
+
+/*
+ * Returns 0 if the command was submitted; an NVMe status; or -EAGAIN to leave it
+ * in the ring.
+ */
+static int nvmep_tenant_start(struct nvmep_tenant *tenant,
+			      struct nvmep_shared *shared,
+			      const struct nvmep_mediate_command *command)
+{
+	struct nvmep_window *window = &tenant->windows[command->window];
+	struct nvmep_dma_range range = { };
+	int ret;
+
+	if (command->opcode == nvme_cmd_write_zeroes && tenant->zeroes)
+		return -EAGAIN;
+	ret = nvmep_window_get(window);
+	if (ret)
+		return ret;
+	if (command->bytes) {
+		ret = nvmep_tenant_get_data(tenant, command, &range);
+		if (ret) {
+			percpu_ref_put(&window->blocks.queue->q_usage_counter);
+			return ret;
+		}
+	}
+	nvmep_tenant_submit(tenant, shared, command, &range);
+	return 0;
+}
+
+/* Copies an entry: the tenant may write it at any time. */
+static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
+			      __le32 entry[NVMEP_SQE_DWORDS])
+{
+	const __le32 *ring = page_address(tenant->qp->sq.host->pages[0]);
+	unsigned int i;
+
+	ring += tenant->sq_head * NVMEP_SQE_DWORDS;
+	for (i = 0; i < NVMEP_SQE_DWORDS; i++)
+		entry[i] = READ_ONCE(ring[i]);
+}
+
+/* Returns false to leave the entry in the ring. */
+static bool nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
+				   struct nvmep_shared *shared)
+{
+	struct nvmep_mediate_command command;
+	__le32 entry[NVMEP_SQE_DWORDS];
+	int status;
+	u32 cost;
+
+	nvmep_tenant_copy(tenant, entry);
+	nvmep_window_refresh(tenant, le32_to_cpu(entry[1]));
+	status = nvmep_mediate_check(&tenant->rights, entry, &command);
+	cost = nvmep_mediate_cost(&command);
+	if (cost > tenant->deficit)
+		return false;
+	if (!status)
+		status = nvmep_tenant_start(tenant, shared, &command);
+	if (status < 0)
+		return false;
+	tenant->deficit -= cost;
+	if (++tenant->sq_head == tenant->qp->sq_entries)
+		tenant->sq_head = 0;
+	if (status) {
+		tenant->stats.refused++;
+		nvmep_tenant_post(tenant, command.cid, status);
+	}
+	return true;
+}
+
+/* --- one tenant --- */
+
+/* Each command in flight has a place in the completion queue. */
+static bool nvmep_tenant_has_room(const struct nvmep_tenant *tenant)
+{
+	u32 entries = tenant->qp->cq_entries;
+	u32 used = (tenant->cq_tail + entries - tenant->cq_head) % entries;
+
+	return tenant->in_flight < tenant->depth &&
+	       used + tenant->in_flight + 1 < entries;
+}
+
+/* The largest command is affordable after some passes, whatever the weight. */
+static void nvmep_tenant_credit(struct nvmep_tenant *tenant)
+{
+	u64 quantum = (u64)NVMEP_QUANTUM * tenant->weight;
+
+	tenant->deficit = min_t(u64, tenant->deficit + quantum,
+				NVMEP_MEDIATE_TRANSFER + quantum);
+}
+
+/* Returns what was found; *@shared is NULL once there is no room. */
+static enum nvmep_relay_seen nvmep_tenant_fetch(struct nvmep_tenant *tenant,
+						u32 tail,
+						struct nvmep_shared **shared)
+{
+	enum nvmep_relay_seen seen = NVMEP_RELAY_IDLE;
+
+	nvmep_tenant_credit(tenant);
+	while (tenant->sq_head != tail && nvmep_tenant_has_room(tenant)) {
+		*shared = nvmep_mediator_pick(tenant->mediator);
+		if (!*shared || !nvmep_tenant_fetch_one(tenant, *shared))
+			break;
+		seen = NVMEP_RELAY_ACTIVE;
+	}
+	return seen;
+}
+
+static enum nvmep_relay_seen nvmep_tenant_pass(struct nvmep_tenant *tenant,
+					       struct nvmep_shared **shared)
+{
+	struct nvmep_qp *qp = tenant->qp;
+	enum nvmep_relay_seen seen;
+	u64 began;
+	u32 tail;
+
+	if (!nvmep_relay_read(qp, &qp->relay.cq, &tenant->cq_head) ||
+	    !nvmep_relay_read(qp, &qp->relay.sq, &tail))
+		return NVMEP_RELAY_CLOSED;
+	if (tail == tenant->sq_head) {
+		tenant->deficit = 0;
+		return NVMEP_RELAY_IDLE;
+	}
+	/* The entries that the tail announces, after it. */
+	dma_rmb();
+	began = ktime_get_ns();
+	seen = nvmep_tenant_fetch(tenant, tail, shared);
+	tenant->stats.busy_ns += ktime_get_ns() - began;
+	/* What it cannot afford yet waits for passes, not for a sleep. */
+	if (seen == NVMEP_RELAY_IDLE && *shared &&
+	    tenant->deficit < NVMEP_MEDIATE_TRANSFER &&
+	    nvmep_tenant_has_room(tenant))
+		seen = NVMEP_RELAY_ACTIVE;
+	return seen;
+}
+
+/* I/O of the CPU is held in the same states. */
+static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
+{
+	return nvmep_ctrl_state(mediator->ctrl) != NVMEP_CTRL_LIVE ||
+	       test_bit(NVMEP_CTRL_PAUSED, &mediator->ctrl->flags);
+}
+
+/* A tenant for which there was no room is the first of the next pass. */
+static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
+{
+	enum nvmep_relay_seen seen, most = NVMEP_RELAY_CLOSED;
+	struct nvmep_shared *shared = mediator->shared;
+	struct nvmep_qp *qp, *next;
+
+	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node) {
+		seen = READ_ONCE(qp->relay.open) ?
+		       nvmep_tenant_pass(qp->tenant, &shared) :
+		       NVMEP_RELAY_CLOSED;
+		if (seen == NVMEP_RELAY_CLOSED)
+			list_del_init(&qp->relay.node);
+		most = max(most, seen);
+		if (!shared) {
+			list_rotate_to_front(&qp->relay.node,
+					     &mediator->tenants);
+			break;
+		}
+	}
+	return most;
+}
+
+/* --- the pass ------------------------------------------------------------- */
+
+/* Returns whether commands have completed. */
+static bool nvmep_mediator_reap(struct nvmep_mediator *mediator)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&mediator->lock);
+
+	for (i = 0; i < NVMEP_SHARED; i++)
+		if (mediator->shared[i].live)
+			nvmep_shared_reap(mediator, &mediator->shared[i]);
+	nvmep_mediator_check_timeouts(mediator);
+	return nvmep_mediator_publish(mediator);
+}
+
+static enum nvmep_relay_seen
+nvmep_mediator_pass_locked(struct nvmep_mediator *mediator)
+{
+	enum nvmep_relay_seen seen = NVMEP_RELAY_CLOSED;
+	struct nvmep_flushes *flushes;
+	bool completed;
+
+	lockdep_assert_held(&mediator->lock);
+
+	if (!nvmep_mediator_check(mediator))
+		return NVMEP_RELAY_CLOSED;
+	completed = nvmep_mediator_reap(mediator);
+	list_for_each_entry(flushes, &mediator->flushes, node)
+		nvmep_flushes_issue(mediator, flushes);
+	if (!nvmep_mediator_held(mediator))
+		seen = nvmep_mediator_fetch(mediator);
+	else if (!list_empty(&mediator->tenants))
+		seen = NVMEP_RELAY_IDLE;
+	if (nvmep_mediator_must_ring(mediator))
+		nvmep_mediator_ring(mediator);
+	if (completed)
+		return NVMEP_RELAY_ACTIVE;
+	return mediator->in_flight ? max(seen, NVMEP_RELAY_IDLE) : seen;
+}
+
+/**
+ * nvmep_mediator_pass() - complete and submit commands of all tenants
+ * @mediator: the mediator; poller->lock is held
+ *
+ * Return: what was found.
+ */
+enum nvmep_relay_seen nvmep_mediator_pass(struct nvmep_mediator *mediator)
+{
+	enum nvmep_relay_seen seen;
+
+	spin_lock(&mediator->lock);
+	seen = nvmep_mediator_pass_locked(mediator);
+	spin_unlock(&mediator->lock);
+	return seen;
+}
+
+/**
+ * nvmep_mediator_poll() - complete commands, and submit none
+ * @mediator: the mediator
+ *
+ * For code that waits for them, while the thread may be frozen.
+ */
+void nvmep_mediator_poll(struct nvmep_mediator *mediator)
+{
+	struct nvmep_flushes *flushes;
+
+	spin_lock(&mediator->lock);
+	if (nvmep_mediator_check(mediator)) {
+		nvmep_mediator_reap(mediator);
+		/* They hold the namespace, too. */
+		list_for_each_entry(flushes, &mediator->flushes, node)
+			nvmep_flushes_issue(mediator, flushes);
+		nvmep_mediator_ring(mediator);
+	}
+	spin_unlock(&mediator->lock);
+}
+
+static void nvmep_tenant_store_asleep(struct nvmep_qp *qp, bool asleep)
+{
+	struct nvme_peer_status *status =
+		page_address(qp->status_page->pages[0]);
+
+	WRITE_ONCE(status->poller_asleep, cpu_to_le32(asleep));
+}
+
+/**
+ * nvmep_mediator_report() - report in the status pages that the thread sleeps
+ * @mediator: the mediator; poller->lock is held
+ * @asleep: it sleeps
+ */
+void nvmep_mediator_report(struct nvmep_mediator *mediator, bool asleep)
+{
+	struct nvmep_qp *qp;
+
+	spin_lock(&mediator->lock);
+	list_for_each_entry(qp, &mediator->tenants, relay.node)
+		nvmep_tenant_store_asleep(qp, asleep);
+	spin_unlock(&mediator->lock);
+}
+
+/**
+ * nvmep_mediator_add() - have a tenant served that is LIVE
+ * @tenant: the tenant; poller->lock is held
+ * @asleep: the thread sleeps
+ */
+void nvmep_mediator_add(struct nvmep_tenant *tenant, bool asleep)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+	struct nvmep_qp *qp = tenant->qp;
+
+	spin_lock(&mediator->lock);
+	if (list_empty(&qp->relay.node))
+		list_add_tail(&qp->relay.node, &mediator->tenants);
+	nvmep_tenant_store_asleep(qp, asleep);
+	spin_unlock(&mediator->lock);
+}
+
+/**
+ * nvmep_mediator_remove() - submit no further command of a tenant
+ * @tenant: the tenant
+ */
+void nvmep_mediator_remove(struct nvmep_tenant *tenant)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+
+	spin_lock(&mediator->lock);
+	list_del_init(&tenant->qp->relay.node);
+	spin_unlock(&mediator->lock);
+}
+
+/**
+ * nvmep_mediator_count() - number of tenants that are served
+ * @mediator: the mediator
+ *
+ * Return: the number.
+ */
+unsigned int nvmep_mediator_count(struct nvmep_mediator *mediator)
+{
+	unsigned int count = 0;
+	struct nvmep_qp *qp;
+
+	spin_lock(&mediator->lock);
+	list_for_each_entry(qp, &mediator->tenants, relay.node)
+		count++;
+	spin_unlock(&mediator->lock);
+	return count;
+}
+
+/* --- creation and end ----------------------------------------------------- */
+
+static void nvmep_shared_free(struct nvmep_mediator *mediator,
+			      struct nvmep_shared *shared)
+{
+	u16 entries = nvmep_mediator_entries(mediator);
+	struct nvmep_ctrl *ctrl = mediator->ctrl;
+	struct nvmep_shared_slot *slot;
+
+	if (shared->sq)
+		dma_free_coherent(ctrl->dev, entries * sizeof(*shared->sq),
+				  shared->sq, shared->sq_dma);
+	if (shared->cq)
+		dma_free_coherent(ctrl->dev, entries * sizeof(*shared->cq),
+				  shared->cq, shared->cq_dma);
+	for (slot = shared->slots;
+	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+		if (slot->list)
+			dma_pool_free(ctrl->prp_pool, slot->list,
+				      slot->list_dma);
+	if (shared->qid)
+		nvmep_qid_free(ctrl, shared->qid, false);
+	memset(shared, 0, sizeof(*shared));
+}
+
+static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
+				    struct nvmep_shared *shared)
+{
+	struct nvmep_shared_slot *slot;
+	u16 i;
+
+	for (i = 0; i < nvmep_shared_slots(mediator); i++) {
+		slot = &shared->slots[i];
+		slot->list = dma_pool_alloc(mediator->ctrl->prp_pool,
+					    GFP_KERNEL, &slot->list_dma);
+		if (!slot->list)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* These queues do not block Format NVM as a peer's do: a freeze holds them. */
+static int nvmep_shared_alloc(struct nvmep_mediator *mediator,
+			      struct nvmep_shared *shared)
+{
+	u16 entries = nvmep_mediator_entries(mediator);
+	struct nvmep_ctrl *ctrl = mediator->ctrl;
+	int qid = nvmep_qid_alloc(ctrl, NVMEP_QID_SHARED);
+
+	if (qid < 0)
+		return qid;
+	shared->qid = qid;
+	shared->sq = dma_alloc_coherent(ctrl->dev,
+					entries * sizeof(*shared->sq),
+					&shared->sq_dma, GFP_KERNEL);
+	shared->cq = dma_alloc_coherent(ctrl->dev,
+					entries * sizeof(*shared->cq),
+					&shared->cq_dma, GFP_KERNEL);
+	if (!shared->sq || !shared->cq)
+		return -ENOMEM;
+	return nvmep_shared_alloc_lists(mediator, shared);
+}
+
+static void nvmep_mediator_free_shared(struct nvmep_mediator *mediator)
+{
+	unsigned int i;
+
+	lockdep_assert_held(&mediator->mutex);
+
+	for (i = 0; i < NVMEP_SHARED; i++)
+		nvmep_shared_free(mediator, &mediator->shared[i]);
+}
+
+static int nvmep_mediator_alloc_shared(struct nvmep_mediator *mediator)
+{
+	unsigned int i;
+	int err = 0;
+
+	lockdep_assert_held(&mediator->mutex);
+
+	for (i = 0; i < NVMEP_SHARED && !err; i++)
+		err = nvmep_shared_alloc(mediator, &mediator->shared[i]);
+	if (err)
+		nvmep_mediator_free_shared(mediator);
+	return err;
+}
+
+static struct nvmep_mediator *
+nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
+{
+	struct nvmep_mediator *mediator;
+
+	mediator = kzalloc(sizeof(*mediator), GFP_KERNEL_ACCOUNT);
+	if (!mediator)
+		return NULL;
+	mediator->ctrl = ctrl;
+	mediator->poller = poller;
+	mediator->lost = true;
+	INIT_LIST_HEAD(&mediator->poller_node);
+	mutex_init(&mediator->mutex);
+	spin_lock_init(&mediator->lock);
+	INIT_LIST_HEAD(&mediator->tenants);
+	INIT_LIST_HEAD(&mediator->done);
+	INIT_LIST_HEAD(&mediator->flushes);
+	INIT_LIST_HEAD(&mediator->devices);
+	INIT_WORK(&mediator->work, nvmep_mediator_work);
+	return mediator;
+}
+
+/* The mediator of the controller, which is not @fresh if that lost a race. */
+static struct nvmep_mediator *
+nvmep_mediator_install(struct nvmep_peers *peers, struct nvmep_mediator *fresh)
+{
+	struct nvmep_mediator *mediator;
+
+	mutex_lock(&peers->lock);
+	if (!peers->mediator)
+		WRITE_ONCE(peers->mediator, fresh);
+	mediator = peers->mediator;
+	mutex_unlock(&peers->lock);
+	if (mediator != fresh)
+		kfree(fresh);
+	return mediator;
+}
+
+static int nvmep_mediator_get(struct nvmep_mediator *mediator)
+{
+	int err = 0;
+
+	mutex_lock(&mediator->mutex);
+	if (!mediator->users) {
+		err = nvmep_mediator_alloc_shared(mediator);
+		if (!err)
+			nvmep_poller_add_mediator(mediator);
+	}
+	mediator->users += !err;
+	mutex_unlock(&mediator->mutex);
+	return err;
+}
+
+/**
+ * nvmep_mediator_join() - have a tenant served by the mediator of its controller
+ * @tenant: new; the caller holds the lock of its queue pair
+ *
+ * Return: 0, -ENOMEM, or -ENOSPC without queue IDs for the shared queue pairs.
+ */
+int nvmep_mediator_join(struct nvmep_tenant *tenant)
+{
+	struct nvmep_peers *peers = tenant->qp->ctrl->peers;
+	struct nvmep_mediator *mediator = READ_ONCE(peers->mediator);
+	int err;
+
+	if (!mediator) {
+		mediator = nvmep_mediator_alloc(tenant->qp->ctrl,
+						tenant->qp->relay.poller);
+		if (!mediator)
+			return -ENOMEM;
+		mediator = nvmep_mediator_install(peers, mediator);
+	}
+	err = nvmep_mediator_get(mediator);
+	if (!err)
+		tenant->mediator = mediator;
+	return err;
+}
+
+static void nvmep_mediator_delete_shared(struct nvmep_mediator *mediator)
+{
+	u32 generation = mediator->generation;
+	unsigned int i;
+	bool exists;
+
+	lockdep_assert_held(&mediator->mutex);
+
+	for (i = 0; i < NVMEP_SHARED; i++) {
+		exists = READ_ONCE(mediator->shared[i].live);
+		nvmep_shared_set_live(mediator, &mediator->shared[i], false);
+		if (exists)
+			nvmep_queue_pair_delete(mediator->ctrl,
+						mediator->shared[i].qid,
+						generation);
+	}
+	spin_lock(&mediator->lock);
+	nvmep_mediator_lose(mediator);
+	spin_unlock(&mediator->lock);
+}
+
+/**
+ * nvmep_mediator_leave() - undo nvmep_mediator_join()
+ * @tenant: without commands in flight; the caller holds the lock of its queue
+ *	pair
+ *
+ * The last one deletes the shared queue pairs.
+ */
+void nvmep_mediator_leave(struct nvmep_tenant *tenant)
+{
+	struct nvmep_mediator *mediator = tenant->mediator;
+
+	mutex_lock(&mediator->mutex);
+	if (!--mediator->users) {
+		nvmep_poller_remove_mediator(mediator);
+		nvmep_mediator_delete_shared(mediator);
+		nvmep_mediator_free_shared(mediator);
+	}
+	mutex_unlock(&mediator->mutex);
+}
+
+static int nvmep_mediator_create_shared(struct nvmep_mediator *mediator,
+					u32 generation)
+{
+	unsigned int i;
+	int err = 0;
+
+	lockdep_assert_held(&mediator->mutex);
+
+	for (i = 0; i < NVMEP_SHARED && !err; i++)
+		err = nvmep_shared_create(mediator, &mediator->shared[i],
+					  generation);
+	/* Those that were created before the one that failed. */
+	for (; err && i > 1; i--)
+		nvmep_queue_pair_delete(mediator->ctrl,
+					mediator->shared[i - 2].qid,
+					generation);
+	return err;
+}
+
+static void nvmep_mediator_set_found(struct nvmep_mediator *mediator,
+				     u32 generation)
+{
+	unsigned int i;
+
+	spin_lock(&mediator->lock);
+	mediator->generation = generation;
+	mediator->lost = false;
+	for (i = 0; i < NVMEP_SHARED; i++)
+		mediator->shared[i].live = true;
+	spin_unlock(&mediator->lock);
+}
+
+/* Do the shared queue pairs exist in @generation? */
+static bool nvmep_mediator_running(struct nvmep_mediator *mediator,
+				   u32 generation)
+{
+	bool running;
+
+	spin_lock(&mediator->lock);
+	running = nvmep_mediator_check(mediator) &&
+		  mediator->generation == generation;
+	spin_unlock(&mediator->lock);
+	return running;
+}
+
+/**
+ * nvmep_mediator_start() - create the shared queue pairs, unless they exist
+ * @mediator: the mediator, with a user
+ * @generation: generation that the controller must be in
+ *
+ * Return: 0, or an error of nvmep_queue_pair_create().
+ */
+int nvmep_mediator_start(struct nvmep_mediator *mediator, u32 generation)
+{
+	int err = 0;
+
+	mutex_lock(&mediator->mutex);
+	if (!nvmep_mediator_running(mediator, generation)) {
+		err = nvmep_mediator_create_shared(mediator, generation);
+		if (!err)
+			nvmep_mediator_set_found(mediator, generation);
+	}
+	mutex_unlock(&mediator->mutex);
+	return err;
+}
+
+/**
+ * nvmep_mediator_exit() - the driver is being unbound
+ * @peers: of the controller, without queue pairs
+ */
+void nvmep_mediator_exit(struct nvmep_peers *peers)
+{
+	if (peers->mediator)
+		cancel_work_sync(&peers->mediator->work);
+}
+
+/**
+ * nvmep_mediator_free() - free the mediator of a controller
+ * @peers: of the controller, which nothing uses any more
+ */
+void nvmep_mediator_free(struct nvmep_peers *peers)
+{
+	kfree(peers->mediator);
+}

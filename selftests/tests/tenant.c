@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Calls of mediated queue pairs, for tests. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tenant.h"
+
+int np_window_add(const struct np_qp *qp, int fd, uint64_t first, uint64_t blocks, uint32_t *id)
+{
+	struct nvme_peer_window_add add = { .size = sizeof(add), .fd = fd, .first = first, .blocks = blocks };
+	int ret = np_ioctl(qp->fd, NVME_PEER_WINDOW_ADD, &add);
+
+	if (!ret && id)
+		*id = add.id;
+	return ret;
+}
+
+int np_window_remove(const struct np_qp *qp, uint32_t id)
+{
+	struct nvme_peer_window_remove remove = { .size = sizeof(remove), .id = id };
+
+	return np_ioctl(qp->fd, NVME_PEER_WINDOW_REMOVE, &remove);
+}
+
+int np_window_info(const struct np_qp *qp, uint32_t id, struct nvme_peer_window_info *info)
+{
+	*info = (struct nvme_peer_window_info){ .size = sizeof(*info), .id = id };
+	return np_ioctl(qp->fd, NVME_PEER_WINDOW_INFO, info);
+}
+
+int np_buf_add(const struct np_qp *qp, int dmabuf, uint32_t access, uint32_t *slot)
+{
+	struct nvme_peer_buf_add add = { .size = sizeof(add), .dmabuf_fd = dmabuf, .access = access };
+	int ret = np_ioctl(qp->fd, NVME_PEER_BUF_ADD, &add);
+
+	if (!ret)
+		*slot = add.slot;
+	return ret;
+}
+
+int np_buf_remove(const struct np_qp *qp, uint32_t slot)
+{
+	struct nvme_peer_buf_remove remove = { .size = sizeof(remove), .slot = slot };
+
+	return np_ioctl(qp->fd, NVME_PEER_BUF_REMOVE, &remove);
+}
+
+int np_qp_stats(const struct np_qp *qp, struct nvme_peer_qp_stats *stats)
+{
+	*stats = (struct nvme_peer_qp_stats){ .size = sizeof(*stats) };
+	return np_ioctl(qp->fd, NVME_PEER_QP_STATS, stats);
+}
+
+int np_qp_seal(const struct np_qp *qp)
+{
+	struct nvme_peer_qp_seal seal = { .size = sizeof(seal) };
+
+	return np_ioctl(qp->fd, NVME_PEER_QP_SEAL, &seal);
+}
+
+int np_memory_alloc(struct np_memory *memory, int ctrl_fd)
+{
+	struct nvme_peer_buf_alloc alloc = { .size = sizeof(alloc), .length = NP_MEMORY_BYTES };
+	int ret = np_ioctl(ctrl_fd, NVME_PEER_BUF_ALLOC, &alloc);
+
+	if (ret)
+		return ret;
+	memory->fd = alloc.fd;
+	memory->bytes = mmap(NULL, NP_MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, alloc.fd, 0);
+	return memory->bytes == MAP_FAILED ? -errno : 0;
+}
+
+void np_memory_free(struct np_memory *memory)
+{
+	munmap(memory->bytes, NP_MEMORY_BYTES);
+	close(memory->fd);
+}
+
+struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lba, uint32_t blocks,
+				    uint32_t slot, uint64_t offset)
+{
+	return (struct np_command){
+		.opcode = opcode,
+		.nsid = window,
+		.prp1 = NVME_PEER_HANDLE_ADDRESS(slot, offset),
+		/* Ignored, as are metadata pointer and PSDT. */
+		.prp2 = 0xdead000,
+		.cdw10 = { (uint32_t)lba, (uint32_t)(lba >> 32), blocks - 1 },
+	};
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Calls of mediated queue pairs, for tests; they return 0 or a negative errno. */
+#ifndef TENANT_H
+#define TENANT_H
+
+#include "nptest.h"
+
+#define NP_MEMORY_PAGES		64U
+#define NP_MEMORY_BYTES		(NP_MEMORY_PAGES * NP_PAGE)
+
+/* Status codes of commands that are refused, with Do Not Retry. */
+#define DNR		0x4000
+#define INVALID_OPCODE	(DNR | 0x001)
+#define INVALID_FIELD	(DNR | 0x002)
+#define DATA_TRANSFER	(DNR | 0x004)
+#define INVALID_NS	(DNR | 0x00b)
+#define PRP_OFFSET	(DNR | 0x013)
+#define LBA_RANGE	(DNR | 0x080)
+#define READ_ONLY	(DNR | 0x182)
+#define ACCESS_DENIED	(DNR | 0x286)
+#define BUFFER_GONE	(DNR | NVME_PEER_STATUS_BUFFER_GONE)
+
+/**
+ * struct np_memory - a host buffer of NVME_PEER_BUF_ALLOC
+ * @fd: dma-buf
+ * @bytes: mapping of NP_MEMORY_BYTES
+ * @slot: of the queue pair that it was added to
+ */
+struct np_memory {
+	int fd;
+	uint8_t *bytes;
+	uint32_t slot;
+};
+
+int np_window_add(const struct np_qp *qp, int fd, uint64_t first, uint64_t blocks, uint32_t *id);
+int np_window_remove(const struct np_qp *qp, uint32_t id);
+int np_window_info(const struct np_qp *qp, uint32_t id, struct nvme_peer_window_info *info);
+int np_buf_add(const struct np_qp *qp, int dmabuf, uint32_t access, uint32_t *slot);
+int np_buf_remove(const struct np_qp *qp, uint32_t slot);
+int np_qp_stats(const struct np_qp *qp, struct nvme_peer_qp_stats *stats);
+int np_qp_seal(const struct np_qp *qp);
+int np_memory_alloc(struct np_memory *memory, int ctrl_fd);
+void np_memory_free(struct np_memory *memory);
+struct np_command np_window_command(uint8_t opcode, uint32_t window, uint64_t lba, uint32_t blocks,
+				    uint32_t slot, uint64_t offset);
+
+#endif /* TENANT_H */
