@@ -112,7 +112,7 @@ struct nvmep_blocks {
  *	the whole device of a partition, belongs to.  The device stays open
  *	while @blocks is in use.  Returns 0; -EXDEV if it is none of this
  *	controller; -EMEDIUMTYPE if commands have metadata or protection
- *	information; -EAGAIN while I/O is held
+ *	information, or the namespace has no block I/O; -EAGAIN while I/O is held
  */
 struct nvmep_cpu_ops {
 	int (*init)(struct nvmep_ctrl *ctrl);

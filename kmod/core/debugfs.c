@@ -47,6 +47,14 @@ static void nvmep_show_queue(struct seq_file *seq, struct nvmep_queue *queue)
 }
 
 /* One line for each queue of the CPU and each queue pair of a peer. */
+static void nvmep_show_peer_queue(struct seq_file *seq, struct nvmep_ctrl *ctrl,
+				  u16 qid, const char *owner)
+{
+	seq_printf(seq, "%u %s - - %llu %llu - -\n", qid, owner,
+		   READ_ONCE(ctrl->qids.doorbells[qid].sq),
+		   READ_ONCE(ctrl->qids.doorbells[qid].cq));
+}
+
 static int queues_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;
@@ -58,9 +66,9 @@ static int queues_show(struct seq_file *seq, void *unused)
 	for (i = 0; i < READ_ONCE(ctrl->cpu_queues_live); i++)
 		nvmep_show_queue(seq, ctrl->queues[i]);
 	while ((qid = nvmep_qid_next_peer(ctrl, qid)))
-		seq_printf(seq, "%u peer - - %llu %llu - -\n", qid,
-			   READ_ONCE(ctrl->qids.doorbells[qid].sq),
-			   READ_ONCE(ctrl->qids.doorbells[qid].cq));
+		nvmep_show_peer_queue(seq, ctrl, qid, "peer");
+	while ((qid = nvmep_qid_next_shared(ctrl, qid)))
+		nvmep_show_peer_queue(seq, ctrl, qid, "mediated");
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(queues);

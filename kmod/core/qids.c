@@ -22,7 +22,9 @@
  * peers get the identifier that was released the longest time ago, which costs
  * nothing.
  *
- * Within one binding, the CPU never uses an identifier that was a peer's.
+ * Within one binding, the CPU never uses an identifier that was a peer's.  Queue
+ * pairs that the kernel shares among mediated ones prefer others, then take the
+ * one that was released the longest time ago and that no process can reach.
  * Neither a reset nor unbinding ends the quarantine: a mapping of BAR0 outlives
  * both.  A late store hits an address, so the quarantine belongs to the physical
  * range of BAR0.  It lives as long as the module; one that has become empty is
@@ -284,9 +286,10 @@ int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity)
 	qids->capacity = capacity;
 	qids->used = bitmap_zalloc(capacity, GFP_KERNEL);
 	qids->peer = bitmap_zalloc(capacity, GFP_KERNEL);
+	qids->shared = bitmap_zalloc(capacity, GFP_KERNEL);
 	qids->doorbells = kvcalloc(capacity, sizeof(*qids->doorbells),
 				   GFP_KERNEL);
-	if (!qids->used || !qids->peer || !qids->doorbells) {
+	if (!qids->used || !qids->peer || !qids->shared || !qids->doorbells) {
 		nvmep_qids_exit(ctrl);
 		return -ENOMEM;
 	}
@@ -315,9 +318,11 @@ void nvmep_qids_exit(struct nvmep_ctrl *ctrl)
 		nvmep_quarantine_put(qids->quarantine);
 	bitmap_free(qids->used);
 	bitmap_free(qids->peer);
+	bitmap_free(qids->shared);
 	kvfree(qids->doorbells);
 	qids->used = NULL;
 	qids->peer = NULL;
+	qids->shared = NULL;
 	qids->quarantine = NULL;
 	qids->doorbells = NULL;
 }
@@ -551,17 +556,20 @@ static unsigned int nvmep_qid_find_peer(struct nvmep_qids *qids)
 	return found;
 }
 
-/* As for the CPU, or a peer's to whose doorbells no process can store, or 0. */
+/*
+ * To whose doorbells no process can store: the lowest that never was a peer's,
+ * else the one that was released the longest time ago, or 0.
+ */
 static unsigned int nvmep_qid_find_shared(struct nvmep_qids *qids)
 {
-	unsigned int qid = nvmep_qid_find_cpu(qids);
+	struct nvmep_qid *entry = qids->quarantine->qids;
+	unsigned int qid, found = 0;
 
-	if (qid)
-		return qid;
 	for_each_clear_bit(qid, qids->used, qids->total + 1)
-		if (!nvmep_qid_reachable(&qids->quarantine->qids[qid], false))
-			return qid;
-	return 0;
+		if (!nvmep_qid_reachable(&entry[qid], false) &&
+		    (!found || entry[qid].freed < entry[found].freed))
+			found = qid;
+	return found;
 }
 
 static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
@@ -570,7 +578,8 @@ static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
 
 	lockdep_assert_held(&qids->quarantine->lock);
 
-	if (owner == NVMEP_QID_PEER && qids->peers_blocked)
+	if ((owner == NVMEP_QID_PEER && qids->peers_blocked) ||
+	    (owner == NVMEP_QID_SHARED && qids->shared_blocked))
 		return -EBUSY;
 	if (owner == NVMEP_QID_PEER && qids->peer_count >= qids->peer_max)
 		return -ENOSPC;
@@ -607,6 +616,10 @@ int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 		__set_bit(qid, qids->peer);
 		qids->peer_count++;
 	}
+	if (qid > 0 && owner == NVMEP_QID_SHARED) {
+		__set_bit(qid, qids->shared);
+		qids->shared_count++;
+	}
 	spin_unlock(&qids->quarantine->lock);
 	return qid;
 }
@@ -626,6 +639,8 @@ void nvmep_qid_free(struct nvmep_ctrl *ctrl, u16 qid, bool exported)
 	WARN_ON_ONCE(!__test_and_clear_bit(qid, qids->used));
 	if (__test_and_clear_bit(qid, qids->peer))
 		qids->peer_count--;
+	if (__test_and_clear_bit(qid, qids->shared))
+		qids->shared_count--;
 	if (exported)
 		qids->quarantine->qids[qid].freed = ++qids->quarantine->freed;
 	spin_unlock(&qids->quarantine->lock);
@@ -655,6 +670,27 @@ int nvmep_qids_block_peers(struct nvmep_ctrl *ctrl)
 }
 
 /**
+ * nvmep_qids_block_shared() - as nvmep_qids_block_peers(), for mediated ones
+ * @ctrl: controller, after nvmep_qids_block_peers(); nvmep_qids_unblock_peers()
+ *	undoes both
+ *
+ * Return: 0, or -EBUSY if there is a mediated queue pair.
+ */
+int nvmep_qids_block_shared(struct nvmep_ctrl *ctrl)
+{
+	struct nvmep_qids *qids = &ctrl->qids;
+	int ret = -EBUSY;
+
+	spin_lock(&qids->quarantine->lock);
+	if (!qids->shared_count) {
+		qids->shared_blocked = true;
+		ret = 0;
+	}
+	spin_unlock(&qids->quarantine->lock);
+	return ret;
+}
+
+/**
  * nvmep_qids_unblock_peers() - undo nvmep_qids_block_peers()
  * @ctrl: controller
  */
@@ -664,6 +700,7 @@ void nvmep_qids_unblock_peers(struct nvmep_ctrl *ctrl)
 
 	spin_lock(&qids->quarantine->lock);
 	qids->peers_blocked = false;
+	qids->shared_blocked = false;
 	spin_unlock(&qids->quarantine->lock);
 }
 
@@ -682,7 +719,8 @@ unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl)
 	for (qid = 1; qid <= qids->total; qid++)
 		count += nvmep_qid_free_for_cpu(qids, qid) ||
 			 (test_bit(qid, qids->used) &&
-			  !test_bit(qid, qids->peer));
+			  !test_bit(qid, qids->peer) &&
+			  !test_bit(qid, qids->shared));
 	spin_unlock(&qids->quarantine->lock);
 	return count;
 }
@@ -718,7 +756,7 @@ void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage)
 	share = qids->peer_max - min(qids->peer_max, qids->peer_count);
 	usage->total = qids->total;
 	usage->cpu = bitmap_weight(qids->used, qids->capacity) - 1 -
-		     qids->peer_count;
+		     qids->peer_count - qids->shared_count;
 	usage->peer_max = qids->peer_max;
 	usage->peer_free = min(free, share);
 	spin_unlock(&qids->quarantine->lock);
@@ -737,6 +775,17 @@ bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid)
 	return qid <= READ_ONCE(ctrl->qids.total);
 }
 
+static u16 nvmep_qid_next(struct nvmep_qids *qids, const unsigned long *bitmap,
+			  u16 qid)
+{
+	unsigned long next;
+
+	spin_lock(&qids->quarantine->lock);
+	next = find_next_bit(bitmap, qids->capacity, qid + 1);
+	spin_unlock(&qids->quarantine->lock);
+	return next < qids->capacity ? next : 0;
+}
+
 /**
  * nvmep_qid_next_peer() - iterate over the identifiers in use by peers
  * @ctrl: controller
@@ -746,11 +795,17 @@ bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid)
  */
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid)
 {
-	struct nvmep_qids *qids = &ctrl->qids;
-	unsigned long next;
+	return nvmep_qid_next(&ctrl->qids, ctrl->qids.peer, qid);
+}
 
-	spin_lock(&qids->quarantine->lock);
-	next = find_next_bit(qids->peer, qids->capacity, qid + 1);
-	spin_unlock(&qids->quarantine->lock);
-	return next < qids->capacity ? next : 0;
+/**
+ * nvmep_qid_next_shared() - iterate over those in use for mediated queue pairs
+ * @ctrl: controller
+ * @qid: as for nvmep_qid_next_peer()
+ *
+ * Return: the next one, or 0 at the end.
+ */
+u16 nvmep_qid_next_shared(struct nvmep_ctrl *ctrl, u16 qid)
+{
+	return nvmep_qid_next(&ctrl->qids, ctrl->qids.shared, qid);
 }

@@ -19,7 +19,8 @@ struct seq_file;
  * @NVMEP_QID_CPU: a queue of the CPU
  * @NVMEP_QID_PEER: a peer queue pair; counts against &nvmep_qids.peer_max
  * @NVMEP_QID_SHARED: a queue of the kernel for mediated queue pairs.  It may have
- *	been a peer's, and is not blocked as those are
+ *	been a peer's, counts neither as the CPU's nor as a peer's, and is blocked
+ *	by nvmep_qids_block_shared() only
  */
 enum nvmep_qid_owner {
 	NVMEP_QID_CPU,
@@ -30,7 +31,7 @@ enum nvmep_qid_owner {
 /**
  * struct nvmep_qid_usage - statistics of the pool of queue identifiers
  * @total: granted by the controller
- * @cpu: in use by the CPU
+ * @cpu: in use by the CPU, without those of mediated queue pairs
  * @peer_max: limit of peers
  * @peer_free: of those, available to the calling process now
  * @quarantined: not in use, but a process other than the caller may still store
@@ -82,23 +83,29 @@ struct nvmep_qid {
  *	all members but @doorbells and @capacity
  * @used: bit n: identifier n is in use; bit 0, the admin queue, is always set
  * @peer: bit n: it is in use by a peer
+ * @shared: bit n: it is in use for mediated queue pairs
  * @doorbells: array of @capacity, see struct nvmep_doorbell_count for its locks
  * @total: identifiers 1 to @total may be allocated; read racily by READ_ONCE()
  * @capacity: const: bits in @used and @peer; @total is below it
  * @peer_count: identifiers in use by peers
  * @peer_max: limit of @peer_count
+ * @shared_count: bits in @shared
  * @peers_blocked: peers get no identifier now, see nvmep_qids_block_peers()
+ * @shared_blocked: nor do mediated queue pairs, see nvmep_qids_block_shared()
  */
 struct nvmep_qids {
 	struct nvmep_quarantine *quarantine;
 	unsigned long *used;
 	unsigned long *peer;
+	unsigned long *shared;
 	struct nvmep_doorbell_count *doorbells;
 	unsigned int total;
 	unsigned int capacity;
 	unsigned int peer_count;
 	unsigned int peer_max;
+	unsigned int shared_count;
 	bool peers_blocked;
+	bool shared_blocked;
 };
 
 int nvmep_qids_init(struct nvmep_ctrl *ctrl, unsigned int capacity);
@@ -116,10 +123,12 @@ void nvmep_quarantines_show(struct seq_file *seq);
 void nvmep_qids_show_quarantine(struct nvmep_ctrl *ctrl, struct seq_file *seq);
 int nvmep_qids_block_peers(struct nvmep_ctrl *ctrl);
 void nvmep_qids_unblock_peers(struct nvmep_ctrl *ctrl);
+int nvmep_qids_block_shared(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_qids_for_cpu(struct nvmep_ctrl *ctrl);
 unsigned int nvmep_qids_reachable(struct nvmep_ctrl *ctrl);
 void nvmep_qid_usage(struct nvmep_ctrl *ctrl, struct nvmep_qid_usage *usage);
 bool nvmep_qid_granted(struct nvmep_ctrl *ctrl, u16 qid);
 u16 nvmep_qid_next_peer(struct nvmep_ctrl *ctrl, u16 qid);
+u16 nvmep_qid_next_shared(struct nvmep_ctrl *ctrl, u16 qid);
 
 #endif /* _NVMEP_QIDS_H */

@@ -54,6 +54,9 @@ static void nvmep_delete_all(struct nvmep_ctrl *ctrl, u8 opcode)
 	while ((qid = nvmep_qid_next_peer(ctrl, qid)))
 		if (nvmep_delete_queue(ctrl, opcode, qid, generation) < 0)
 			return;
+	while ((qid = nvmep_qid_next_shared(ctrl, qid)))
+		if (nvmep_delete_queue(ctrl, opcode, qid, generation) < 0)
+			return;
 	for (i = 0; i < ctrl->cpu_queues_live; i++)
 		if (nvmep_delete_queue(ctrl, opcode, ctrl->queues[i]->qid,
 				       generation))

@@ -291,7 +291,7 @@ void nvmep_namespaces_reread(struct nvmep_ctrl *ctrl)
 		if (ns->removed || !nvmep_has_blocks(&ns->ids))
 			continue;
 		ns->format = NVMEP_NS_FORMAT_UNKNOWN;
-		ns->format_number = 0;
+		WRITE_ONCE(ns->format_number, 0);
 		if (id && !nvmep_reread_identify(ctrl, ns->nsid, id) &&
 		    nvmep_format_valid(id))
 			nvmep_ns_set_format(ns, id);

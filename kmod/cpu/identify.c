@@ -301,8 +301,8 @@ void nvmep_ns_set_format(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 	ns->extended = id->flbas & NVME_NS_FLBAS_META_EXT;
 	ns->protection = nvmep_format_protection(id);
 	ns->zeroes_deallocate = nvmep_format_zeroes_deallocate(id);
-	ns->format_number = ns->format == NVMEP_NS_FORMAT_BLOCKS ?
-			    NVMEP_FORMAT_NUMBER | nvmep_format_key(id) : 0;
+	WRITE_ONCE(ns->format_number, ns->format == NVMEP_NS_FORMAT_BLOCKS ?
+		   NVMEP_FORMAT_NUMBER | nvmep_format_key(id) : 0);
 }
 
 /* Capacity in sectors, 0 if the block layer cannot use the format. */

@@ -429,8 +429,8 @@ static void nvmep_ns_remove_work(struct work_struct *work)
  *	has
  * @ns: namespace that is not being removed; scan_lock is held
  *
- * Its identifier may belong to another namespace by now.  Queued requests and
- * dirty page cache fail rather than reach that one.  Its disk exists until a
+ * Its identifier may belong to another namespace by now.  Queued requests, dirty
+ * page cache and commands of peers fail rather than reach that one.  Its disk exists until a
  * work has deleted it.
  */
 void nvmep_ns_begin_removal(struct nvmep_ns *ns)
@@ -439,6 +439,8 @@ void nvmep_ns_begin_removal(struct nvmep_ns *ns)
 
 	lockdep_assert_held(&cpu->scan_lock);
 
+	/* First: commands of peers do not wait for the grace period. */
+	WRITE_ONCE(ns->format_number, 0);
 	blk_mq_quiesce_queue(ns->queue);
 	ns->format = NVMEP_NS_FORMAT_UNKNOWN;
 	blk_mq_unquiesce_queue(ns->queue);
@@ -550,7 +552,9 @@ static int nvmep_ns_read_blocks(struct nvmep_ns *ns,
 		.format = &ns->format_number,
 		.expected = ns->format_number,
 	};
-	return ns->format_number ? 0 : -EAGAIN;
+	if (ns->format_number)
+		return 0;
+	return ns->format == NVMEP_NS_FORMAT_UNKNOWN ? -EAGAIN : -EMEDIUMTYPE;
 }
 
 /**

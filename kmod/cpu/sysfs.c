@@ -149,6 +149,10 @@ static int nvmep_queue_split_set(struct nvmep_ctrl *ctrl, unsigned int count)
 	if (mutex_lock_killable(&ctrl->cpu->effects_lock))
 		return -EINTR;
 	ret = nvmep_qids_block_peers(ctrl);
+	if (!ret && nvmep_qids_block_shared(ctrl)) {
+		nvmep_qids_unblock_peers(ctrl);
+		ret = -EBUSY;
+	}
 	if (ret) {
 		dev_warn(ctrl->dev,
 			 "cpu_queues: %u refused, it resets the controller: close all peer queue pairs first\n",
