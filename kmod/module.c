@@ -57,6 +57,12 @@ struct workqueue_struct *nvmep_requeue_wq;
 struct workqueue_struct *nvmep_flush_wq;
 
 /*
+ * Recovery of the queue pairs that mediated ones share: it ends commands that
+ * works of nvmep_recovery_wq wait for, and waits for admin commands only.
+ */
+struct workqueue_struct *nvmep_mediate_wq;
+
+/*
  * Health polls and polls of polled queues, apart from works that wait for
  * commands: if memory is short, a workqueue has one thread.  A poll waits only
  * to stop a controller that has failed.
@@ -82,6 +88,8 @@ int nvmep_workqueues_init(void)
 					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_recovery_wq = alloc_workqueue("nvmep-recovery",
 					    WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	nvmep_mediate_wq = alloc_workqueue("nvmep-mediate",
+					   WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_health_wq = alloc_workqueue("nvmep-health",
 					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_revoke_wq = alloc_workqueue("nvmep-revoke", WQ_UNBOUND, 0);
@@ -90,7 +98,7 @@ int nvmep_workqueues_init(void)
 	nvmep_flush_wq = alloc_workqueue("nvmep-flush",
 					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
-	    nvmep_health_wq && nvmep_revoke_wq && nvmep_requeue_wq &&
+	    nvmep_mediate_wq && nvmep_health_wq && nvmep_revoke_wq && nvmep_requeue_wq &&
 	    nvmep_flush_wq)
 		return 0;
 	nvmep_workqueues_exit();
@@ -104,7 +112,8 @@ void nvmep_workqueues_exit(void)
 {
 	struct workqueue_struct *const queues[] = {
 		nvmep_flush_wq, nvmep_requeue_wq, nvmep_revoke_wq,
-		nvmep_health_wq, nvmep_recovery_wq, nvmep_reset_wq, nvmep_wq,
+		nvmep_health_wq, nvmep_mediate_wq, nvmep_recovery_wq,
+		nvmep_reset_wq, nvmep_wq,
 	};
 	unsigned int i;
 

@@ -14,6 +14,7 @@ extern struct workqueue_struct *nvmep_revoke_wq;	/* revocation, dead disks */
 extern struct workqueue_struct *nvmep_wq;	/* scans, events */
 extern struct workqueue_struct *nvmep_reset_wq;	/* resets */
 extern struct workqueue_struct *nvmep_recovery_wq;	/* requests of peers */
+extern struct workqueue_struct *nvmep_mediate_wq;
 extern struct workqueue_struct *nvmep_health_wq;	/* polls */
 extern struct workqueue_struct *nvmep_requeue_wq;	/* moved I/O */
 extern struct workqueue_struct *nvmep_flush_wq;	/* moved flushes */

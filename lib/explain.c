@@ -126,7 +126,11 @@ static const struct advice {
 	  "raise /sys/module/udmabuf/parameters/size_limit_mb, or allocate several buffers" },
 	{ CALL_HOSTMEM, EACCES, "no permission for /dev/udmabuf or /dev/dma_heap/system",
 	  "run as root, or join the group that owns the node (often kvm)" },
-	{ CALL_QP_CREATE, EPERM, NULL, RAWIO },
+	{ CALL_QP_CREATE, EPERM, NULL, RAWIO "; or CAP_SYS_NICE for a weight above 1" },
+	{ CALL_QP_CREATE, EDQUOT, NULL,
+	  "close mediated queue pairs of the same user, or write more to "
+	  "/sys/module/nvme_peer/parameters/mediated_max" },
+	{ CALL_QP_CREATE, ENOBUFS, NULL, MEMLOCK },
 	{ CALL_QP_CREATE, EBUSY, NULL,
 	  "retry when the command has completed; or close the queue pairs of the other modes and end the "
 	  "processes that mapped their doorbells, or write 1 to "
@@ -152,6 +156,8 @@ static const struct advice {
 	{ CALL_QP_REARM, ESTALE, NULL, "let every peer see the new loss, then pass the new count of losses" },
 	{ CALL_QP_REARM, ESHUTDOWN, NULL,
 	  "close it and create a new one; the reason of nvmepeer_qp_info() is the cause" },
+	{ CALL_QP_REARM, ENOSPC, NULL, "close other queue pairs, or write fewer to cpu_queues in sysfs" },
+	{ CALL_QP_REARM, EBUSY, NULL, "retry when cpu_queues was changed" },
 	{ CALL_QP_REARM, EIO, NULL, LOG "; a retry is possible" },
 	{ CALL_QP_KICK, EOPNOTSUPP, NULL,
 	  "kick only queue pairs in NVME_PEER_MODE_RELAY or NVME_PEER_MODE_MEDIATED" },
@@ -161,6 +167,7 @@ static const struct advice {
 	{ CALL_WINDOW_ADD, EOPNOTSUPP, NULL, ONLY_MEDIATED },
 	{ CALL_WINDOW_ADD, EBADF, NULL, "open the block device first" },
 	{ CALL_WINDOW_ADD, EACCES, NULL, "open the block device with O_RDONLY, O_WRONLY or O_RDWR" },
+	{ CALL_WINDOW_ADD, ETXTBSY, NULL, "end the use as swap space first (swapoff)" },
 	{ CALL_WINDOW_ADD, ENOTBLK, NULL,
 	  "open a namespace (/dev/nvmepXnY) or a partition (/dev/nvmepXnYpZ)" },
 	{ CALL_WINDOW_ADD, ERANGE, NULL,

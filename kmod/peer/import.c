@@ -22,10 +22,11 @@
  * The callback sets a flag and queues work.  The work calls on_invalidate,
  * which stops the queue pairs that may access the memory and then unmaps it.
  *
- * Commands of the CPU on its own queues may move data of a buffer as well.
- * Each holds a reference in buf->users until the controller has completed it.
- * Unmapping refuses new ones and waits for the last.  The wait is bounded: the
- * timeout handler ends a command that does not complete.
+ * Commands of the CPU on its own queues, and those of mediated queue pairs, may
+ * move data of a buffer as well.  Each holds a reference in buf->users until
+ * the controller has completed it.  Unmapping refuses new ones and waits for
+ * the last.  The wait is bounded: the timeout handler ends a command that does
+ * not complete.
  *
  * Imported host memory counts as locked memory of the importing user
  * (RLIMIT_MEMLOCK).  The limit of device memory is that of its driver.
@@ -35,6 +36,7 @@
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
+#include <linux/io.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/sched/signal.h>
@@ -244,7 +246,7 @@ static int nvmep_buf_dead_errno(const struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_buf_range() - get a range of a buffer for a command of the CPU
+ * nvmep_buf_range() - get a range of a buffer for a command of the kernel
  * @buf: the buffer; under rcu_read_lock()
  * @offset: start of the range in the buffer, in bytes
  * @length: bytes, not 0
@@ -479,6 +481,10 @@ static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
 	lockdep_assert_held(&buf->lock);
 
 	nvmep_buf_drain_users(buf);
+	/* Users read it. */
+	if (buf->word)
+		iounmap(buf->word);
+	buf->word = NULL;
 	dma_resv_lock(buf->dmabuf->resv, NULL);
 	nvmep_buf_unmap_locked(buf);
 	dma_resv_unlock(buf->dmabuf->resv);
@@ -745,6 +751,39 @@ int nvmep_buf_charge(struct nvmep_buf *buf)
 		return 0;
 	mutex_lock(&buf->lock);
 	err = nvmep_locked_charge(&buf->user, nvmep_buf_locked_pages(buf));
+	mutex_unlock(&buf->lock);
+	return err;
+}
+
+static int nvmep_buf_map_word_locked(struct nvmep_buf *buf)
+{
+	phys_addr_t phys;
+
+	lockdep_assert_held(&buf->lock);
+
+	phys = nvmep_buf_phys(buf);
+	if (!phys)
+		return nvmep_buf_invalid(buf) ? -ESTALE : -ENXIO;
+	buf->word = ioremap(phys, sizeof(u32));
+	return buf->word ? 0 : -ENOMEM;
+}
+
+/**
+ * nvmep_buf_map_word() - map a word that orders data of the controller
+ * @buf: new buffer; nothing is done for host memory, which needs no order
+ *
+ * Users of the buffer may read @word.  Unmapped with the buffer.
+ *
+ * Return: 0, -ENXIO if the memory has no physical address, -ESTALE, -ENOMEM.
+ */
+int nvmep_buf_map_word(struct nvmep_buf *buf)
+{
+	int err;
+
+	if (buf->placement.path.reason == NVME_PEER_REASON_HOST_MEMORY)
+		return 0;
+	mutex_lock(&buf->lock);
+	err = nvmep_buf_map_word_locked(buf);
 	mutex_unlock(&buf->lock);
 	return err;
 }

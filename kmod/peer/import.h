@@ -77,6 +77,10 @@ struct nvmep_segments {
  * @users_percpu: @users was switched to percpu mode
  * @users_idle: @users is killed and 0
  * @invalidate_work: calls @on_invalidate
+ * @word: of the first byte in memory of a device; NULL for host memory and in
+ *	other modes than mediated.  Set before the buffer is shared or under
+ *	@lock, cleared under @lock when there are no @users
+ * @batch: mediator->lock: batch of completions that last read @word
  * @file: const after nvmep_buf_reserve(): the open controller node that owns
  *	the handle; dangling once the buffer is detached
  * @tenant: set once, under mediator->lock: the mediated queue pair that owns the
@@ -99,7 +103,7 @@ struct nvmep_buf {
 	struct nvmep_placement placement;
 	struct user_struct *user;
 
-	struct mutex lock;	/* @attach, @counted */
+	struct mutex lock;	/* @attach, @counted, @word */
 	struct dma_buf_attachment *attach;
 	bool counted;
 	struct sg_table *sgt;
@@ -109,6 +113,8 @@ struct nvmep_buf {
 	bool users_percpu;
 	struct completion users_idle;
 	struct work_struct invalidate_work;
+	void __iomem *word;
+	u64 batch;
 
 	/* Owned by peer_file.c. */
 	struct nvmep_peer_file *file;
@@ -144,6 +150,7 @@ struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
 				   const struct nvme_peer_buf_import *cmd,
 				   void (*on_invalidate)(struct nvmep_buf *buf));
 int nvmep_buf_charge(struct nvmep_buf *buf);
+int nvmep_buf_map_word(struct nvmep_buf *buf);
 int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd,
 		     struct nvmep_placement *placement);
 struct nvmep_buf *nvmep_buf_get(struct nvmep_buf *buf);

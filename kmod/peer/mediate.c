@@ -9,6 +9,7 @@
  * controller does not need is 0 in it, whatever the tenant wrote: metadata
  * pointer, tags, hints.
  */
+#include <linux/nospec.h>
 #include <linux/nvme.h>
 
 #include "core/ctrl.h"
@@ -28,6 +29,7 @@
 
 /* Bytes that a command costs in addition to those that it transfers. */
 #define NVMEP_COMMAND_COST	4096
+#define NVMEP_FLUSH_COST	SZ_64K
 
 static u16 nvmep_refuse(u16 status)
 {
@@ -44,10 +46,10 @@ nvmep_mediate_window(const struct nvmep_mediate_rights *rights, u32 id)
 {
 	u32 slot = NVMEP_WINDOW_SLOT(id);
 
-	if (!slot || slot >= rights->window_slots ||
-	    rights->windows[slot].id != id)
+	if (!slot || slot >= rights->window_slots)
 		return NULL;
-	return &rights->windows[slot];
+	slot = array_index_nospec(slot, rights->window_slots);
+	return rights->windows[slot].id == id ? &rights->windows[slot] : NULL;
 }
 
 /* Within the window, and within what the block device has now. */
@@ -107,6 +109,8 @@ static u16 nvmep_check_data(const struct nvmep_mediate_rights *rights,
 	command->offset = address & ((1ULL << NVMEP_HANDLE_SHIFT) - 1);
 	if (!command->buffer || command->buffer >= rights->buffer_slots)
 		return nvmep_refuse(NVME_SC_DATA_XFER_ERROR);
+	command->buffer = array_index_nospec(command->buffer,
+					     rights->buffer_slots);
 	buffer = &rights->buffers[command->buffer];
 	if (buffer->ended)
 		return nvmep_refuse(NVMEP_SC_BUFFER_GONE);
@@ -127,9 +131,11 @@ static u16 nvmep_check_transfer(const struct nvmep_mediate_rights *rights,
 {
 	u64 bytes = (u64)command->blocks << window->shift;
 
-	if (command->opcode == nvme_cmd_write_zeroes)
+	if (command->opcode == nvme_cmd_write_zeroes) {
+		command->zeroes = min_t(u64, bytes, NVMEP_MEDIATE_TRANSFER);
 		return bytes > rights->max_write_zeroes ?
 		       nvmep_refuse(NVME_SC_INVALID_FIELD) : 0;
+	}
 	if (bytes > rights->max_transfer)
 		return nvmep_refuse(NVME_SC_INVALID_FIELD);
 	command->bytes = bytes;
@@ -196,13 +202,16 @@ u16 nvmep_mediate_check(const struct nvmep_mediate_rights *rights,
 
 /**
  * nvmep_mediate_cost() - cost of a command for the share of its tenant
- * @command: checked
+ * @command: after the check, also one that is refused
  *
- * Return: bytes plus a constant.
+ * Return: bytes plus a constant, which is more for Flush.
  */
 u32 nvmep_mediate_cost(const struct nvmep_mediate_command *command)
 {
-	return command->bytes + NVMEP_COMMAND_COST;
+	u32 cost = command->bytes + command->zeroes + NVMEP_COMMAND_COST;
+
+	return command->opcode == nvme_cmd_flush ? cost + NVMEP_FLUSH_COST :
+						   cost;
 }
 
 static void nvmep_entry_set64(__le32 *dwords, u64 value)

@@ -110,6 +110,7 @@ struct nvmep_mediate_rights {
  * @slba: on the namespace
  * @offset: of the data in the buffer, bytes
  * @bytes: of data, 0 for Flush and Write Zeroes
+ * @zeroes: bytes that Write Zeroes counts as, %NVMEP_MEDIATE_TRANSFER at most
  */
 struct nvmep_mediate_command {
 	u16 cid;
@@ -122,6 +123,7 @@ struct nvmep_mediate_command {
 	u64 slba;
 	u64 offset;
 	u32 bytes;
+	u32 zeroes;
 };
 
 u16 nvmep_mediate_check(const struct nvmep_mediate_rights *rights,

@@ -7,11 +7,12 @@
  * dma-buf.  They belong to the queue pair file.
  */
 #include <linux/blkdev.h>
+#include <linux/capability.h>
 #include <linux/delay.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/io.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "core/ctrl.h"
@@ -24,7 +25,6 @@
 
 #define NVMEP_DEFAULT_DEPTH		32
 #define NVMEP_DEFAULT_WEIGHT		1
-#define NVMEP_DEFAULT_TIMEOUT_MS	30000
 #define NVMEP_DEFAULT_WINDOWS		16
 #define NVMEP_DEFAULT_BUFFERS		64
 
@@ -58,6 +58,7 @@ void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
 
 	if (slot >= tenant->rights.window_slots)
 		return;
+	slot = array_index_nospec(slot, tenant->rights.window_slots);
 	window = &tenant->windows[slot];
 	if (!window->file)
 		return;
@@ -176,6 +177,8 @@ static int nvmep_window_open(struct nvmep_tenant *tenant,
 
 	if (!S_ISBLK(inode->i_mode))
 		return -ENOTBLK;
+	if (IS_SWAPFILE(inode))
+		return -ETXTBSY;
 	if (!(window->file->f_mode & (FMODE_READ | FMODE_WRITE)))
 		return -EACCES;
 	right->read = window->file->f_mode & FMODE_READ;
@@ -395,101 +398,7 @@ int nvmep_tenant_window_info(struct nvmep_tenant *tenant,
 	return slot ? 0 : -ENOENT;
 }
 
-/* --- memory of devices ---------------------------------------------------- */
-
-static struct nvmep_behind *
-nvmep_behind_find(const struct nvmep_mediator *mediator,
-		  const struct nvme_peer_pci_address *address)
-{
-	struct nvmep_behind *behind;
-
-	lockdep_assert_held(&mediator->lock);
-
-	list_for_each_entry(behind, &mediator->devices, node)
-		if (!memcmp(&behind->address, address, sizeof(*address)))
-			return behind;
-	return NULL;
-}
-
-static void nvmep_behind_free(struct nvmep_behind *behind)
-{
-	if (behind)
-		iounmap(behind->word);
-	kfree(behind);
-}
-
-static struct nvmep_behind *nvmep_behind_map(struct nvmep_buf *buf)
-{
-	phys_addr_t phys = nvmep_buf_phys(buf);
-	struct nvmep_behind *behind;
-
-	if (!phys || !buf->placement.owner.valid)
-		return ERR_PTR(-ENXIO);
-	behind = kzalloc(sizeof(*behind), GFP_KERNEL_ACCOUNT);
-	if (!behind)
-		return ERR_PTR(-ENOMEM);
-	behind->address = buf->placement.owner;
-	behind->word = ioremap(phys, sizeof(u32));
-	if (!behind->word) {
-		kfree(behind);
-		return ERR_PTR(-ENOMEM);
-	}
-	return behind;
-}
-
-/* NULL for host memory, which needs no read. */
-static struct nvmep_behind *nvmep_behind_get(struct nvmep_mediator *mediator,
-					     struct nvmep_buf *buf)
-{
-	struct nvmep_behind *fresh, *behind;
-
-	if (buf->placement.path.reason == NVME_PEER_REASON_HOST_MEMORY)
-		return NULL;
-	fresh = nvmep_behind_map(buf);
-	if (IS_ERR(fresh))
-		return fresh;
-	spin_lock(&mediator->lock);
-	behind = nvmep_behind_find(mediator, &fresh->address);
-	if (!behind) {
-		behind = fresh;
-		fresh = NULL;
-		list_add_tail(&behind->node, &mediator->devices);
-	}
-	behind->users++;
-	spin_unlock(&mediator->lock);
-	nvmep_behind_free(fresh);
-	return behind;
-}
-
-static void nvmep_behind_put(struct nvmep_mediator *mediator,
-			     struct nvmep_behind *behind)
-{
-	bool last;
-
-	if (!behind)
-		return;
-	spin_lock(&mediator->lock);
-	last = !--behind->users;
-	if (last)
-		list_del(&behind->node);
-	spin_unlock(&mediator->lock);
-	if (last)
-		nvmep_behind_free(behind);
-}
-
 /* --- buffers -------------------------------------------------------------- */
-
-/*
- * Commands in flight have a reference to its users, and a completion that is
- * being published has the lock of the mediator: detach first.
- */
-static void nvmep_tenant_buffer_put(struct nvmep_tenant *tenant,
-				    struct nvmep_tenant_buffer *buffer)
-{
-	nvmep_buf_detach(buffer->buf);
-	nvmep_behind_put(tenant->mediator, buffer->behind);
-	nvmep_buf_put(buffer->buf);
-}
 
 static bool nvmep_tenant_mark_ended(struct nvmep_tenant *tenant,
 				    const struct nvmep_buf *buf)
@@ -498,7 +407,7 @@ static bool nvmep_tenant_mark_ended(struct nvmep_tenant *tenant,
 	bool published;
 
 	spin_lock(&mediator->lock);
-	published = tenant->buffers[buf->handle].buf == buf;
+	published = tenant->buffers[buf->handle] == buf;
 	if (published)
 		tenant->rights.buffers[buf->handle].ended = true;
 	spin_unlock(&mediator->lock);
@@ -533,7 +442,7 @@ static u32 nvmep_tenant_find_buffer_slot(const struct nvmep_tenant *tenant)
 	u32 slot;
 
 	for (slot = 1; slot <= tenant->max_buffers; slot++)
-		if (!tenant->buffers[slot].buf)
+		if (!tenant->buffers[slot])
 			return slot;
 	return 0;
 }
@@ -543,11 +452,10 @@ static u32 nvmep_tenant_find_buffer_slot(const struct nvmep_tenant *tenant)
  * the invalidation sees the tenant and waits for the lock.  Returns the slot or an error.
  */
 static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
-				       const struct nvmep_tenant_buffer *buffer)
+				       struct nvmep_buf *buf)
 {
 	struct nvmep_mediator *mediator = tenant->mediator;
 	int err = nvmep_tenant_may_add(tenant);
-	struct nvmep_buf *buf = buffer->buf;
 	u32 slot;
 
 	if (err)
@@ -562,7 +470,7 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 	if (nvmep_buf_invalid(buf)) {
 		err = -ESTALE;
 	} else {
-		tenant->buffers[slot] = *buffer;
+		tenant->buffers[slot] = buf;
 		tenant->rights.buffers[slot] = (struct nvmep_mediate_buffer){
 			.length = buf->segments.length,
 			.read = nvmep_buf_dir_allowed(buf, DMA_TO_DEVICE),
@@ -578,20 +486,18 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
  * slot or an error.
  */
 static int nvmep_tenant_add_buffer(struct nvmep_tenant *tenant,
-				   struct nvmep_tenant_buffer *buffer)
+				   struct nvmep_buf *buf)
 {
 	int ret;
 
-	if (buffer->buf->segments.length >> NVMEP_HANDLE_SHIFT)
+	if (buf->segments.length >> NVMEP_HANDLE_SHIFT)
 		return -ERANGE;
-	buffer->behind = nvmep_behind_get(tenant->mediator, buffer->buf);
-	if (IS_ERR(buffer->behind))
-		return PTR_ERR(buffer->behind);
+	ret = nvmep_buf_map_word(buf);
+	if (ret)
+		return ret;
 	mutex_lock(&tenant->mutex);
-	ret = nvmep_tenant_publish_buffer(tenant, buffer);
+	ret = nvmep_tenant_publish_buffer(tenant, buf);
 	mutex_unlock(&tenant->mutex);
-	if (ret < 0)
-		nvmep_behind_put(tenant->mediator, buffer->behind);
 	return ret;
 }
 
@@ -602,10 +508,11 @@ static int nvmep_tenant_add_buffer(struct nvmep_tenant *tenant,
  *
  * The exporter may block for any time: called without ioctl_rwsem.
  *
- * Return: 0, or an error of struct nvme_peer_buf_add.
+ * Return: the buffer with a reference, or an ERR_PTR, see struct
+ * nvme_peer_buf_add.
  */
-int nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
-			 struct nvme_peer_buf_add *cmd)
+struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
+				       struct nvme_peer_buf_add *cmd)
 {
 	struct nvme_peer_buf_import import = {
 		.dmabuf_fd = cmd->dmabuf_fd,
@@ -613,61 +520,68 @@ int nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
 		.offset = cmd->offset,
 		.length = cmd->length,
 	};
-	struct nvmep_tenant_buffer buffer = { };
+	struct nvmep_buf *buf;
 	int slot;
 
-	buffer.buf = nvmep_buf_import_checked(tenant->qp->ctrl, &import,
-					      nvmep_tenant_buf_invalidated);
-	if (IS_ERR(buffer.buf))
-		return PTR_ERR(buffer.buf);
+	buf = nvmep_buf_import_checked(tenant->qp->ctrl, &import,
+				       nvmep_tenant_buf_invalidated);
+	if (IS_ERR(buf))
+		return buf;
 	cmd->length = import.length;
 	cmd->verdict = import.verdict;
 	cmd->reason = import.reason;
 	cmd->pci_address = import.pci_address;
-	slot = nvmep_tenant_add_buffer(tenant, &buffer);
+	nvmep_buf_get(buf);
+	slot = nvmep_tenant_add_buffer(tenant, buf);
 	if (slot < 0) {
-		nvmep_buf_put(buffer.buf);
-		return slot;
+		nvmep_buf_put(buf);
+		nvmep_buf_put(buf);
+		return ERR_PTR(slot);
 	}
 	cmd->slot = slot;
-	return 0;
+	return buf;
 }
 
 /* Takes a buffer out of its slot: new commands are refused. */
-static struct nvmep_tenant_buffer
-nvmep_tenant_take_buffer(struct nvmep_tenant *tenant, u32 slot)
+static struct nvmep_buf *nvmep_tenant_take_buffer(struct nvmep_tenant *tenant,
+						  u32 slot)
 {
-	struct nvmep_tenant_buffer buffer;
+	struct nvmep_buf *buf;
 
 	lockdep_assert_held(&tenant->mutex);
 
 	spin_lock(&tenant->mediator->lock);
-	buffer = tenant->buffers[slot];
-	tenant->buffers[slot] = (struct nvmep_tenant_buffer){ };
+	buf = tenant->buffers[slot];
+	tenant->buffers[slot] = NULL;
 	tenant->rights.buffers[slot] = (struct nvmep_mediate_buffer){ };
 	spin_unlock(&tenant->mediator->lock);
-	return buffer;
+	return buf;
 }
 
 /**
  * nvmep_tenant_buf_remove() - remove a buffer, and wait for its commands
  * @tenant: the tenant
  * @slot: its slot
+ * @only: the buffer that must be in the slot, or NULL for any
  *
  * Return: 0 or -ENOENT.
  */
-int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot)
+int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot,
+			    const struct nvmep_buf *only)
 {
-	struct nvmep_tenant_buffer buffer = { };
+	struct nvmep_buf *buf = NULL;
 
 	if (slot > tenant->max_buffers)
 		return -ENOENT;
 	mutex_lock(&tenant->mutex);
-	buffer = nvmep_tenant_take_buffer(tenant, slot);
+	if (!only || tenant->buffers[slot] == only)
+		buf = nvmep_tenant_take_buffer(tenant, slot);
 	mutex_unlock(&tenant->mutex);
-	if (!buffer.buf)
+	if (!buf)
 		return -ENOENT;
-	nvmep_tenant_buffer_put(tenant, &buffer);
+	/* Here: another reference may be held over a wait for the exporter. */
+	nvmep_buf_detach(buf);
+	nvmep_buf_put(buf);
 	return 0;
 }
 
@@ -687,7 +601,7 @@ static u32 nvmep_tenant_count_buffers(const struct nvmep_tenant *tenant)
 	u32 slot, count = 0;
 
 	for (slot = 1; slot <= tenant->max_buffers; slot++)
-		count += !!tenant->buffers[slot].buf;
+		count += !!tenant->buffers[slot];
 	return count;
 }
 
@@ -749,11 +663,12 @@ void nvmep_tenant_seal(struct nvmep_tenant *tenant)
  * nvmep_tenant_create_check() - check the parameters of a mediated queue pair
  * @cmd: the parameters
  *
- * Return: 0 or -EINVAL.
+ * Return: 0, -EINVAL, or -EPERM.
  */
 int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd)
 {
 	if (cmd->sq_handle || cmd->cq_handle ||
+	    cmd->cq_entries > NVME_PEER_MAX_MEDIATED_ENTRIES ||
 	    cmd->depth > NVME_PEER_MAX_DEPTH ||
 	    cmd->weight > NVME_PEER_MAX_WEIGHT ||
 	    cmd->max_windows > NVME_PEER_MAX_WINDOWS ||
@@ -762,7 +677,7 @@ int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd)
 	if (cmd->timeout_ms && (cmd->timeout_ms < NVMEP_MIN_TIMEOUT_MS ||
 				cmd->timeout_ms > NVMEP_MAX_TIMEOUT_MS))
 		return -EINVAL;
-	return 0;
+	return cmd->weight > 1 && !capable(CAP_SYS_NICE) ? -EPERM : 0;
 }
 
 /**
@@ -818,6 +733,17 @@ static int nvmep_tenant_alloc_tables(struct nvmep_tenant *tenant)
 	return 0;
 }
 
+/*
+ * A timeout deletes a queue pair of all tenants, and their commands with it: it
+ * may not be shorter than that of I/O of the CPU.
+ */
+static unsigned long nvmep_tenant_timeout(const struct nvmep_ctrl *ctrl,
+					  const struct nvme_peer_qp_create *cmd)
+{
+	return max_t(unsigned long, msecs_to_jiffies(cmd->timeout_ms),
+		     ctrl->io_tags.timeout);
+}
+
 static u32 nvmep_or_default(u32 value, u32 otherwise)
 {
 	return value ? value : otherwise;
@@ -834,9 +760,7 @@ nvmep_tenant_alloc(struct nvmep_qp *qp, const struct nvme_peer_qp_create *cmd)
 	tenant->qp = qp;
 	tenant->depth = nvmep_or_default(cmd->depth, NVMEP_DEFAULT_DEPTH);
 	tenant->weight = nvmep_or_default(cmd->weight, NVMEP_DEFAULT_WEIGHT);
-	tenant->timeout =
-		msecs_to_jiffies(nvmep_or_default(cmd->timeout_ms,
-						  NVMEP_DEFAULT_TIMEOUT_MS));
+	tenant->timeout = nvmep_tenant_timeout(qp->ctrl, cmd);
 	tenant->max_windows = nvmep_or_default(cmd->max_windows,
 					       NVMEP_DEFAULT_WINDOWS);
 	tenant->max_buffers = nvmep_or_default(cmd->max_buffers,
@@ -891,6 +815,7 @@ void nvmep_tenant_reset(struct nvmep_tenant *tenant)
 	tenant->cq_tail = 0;
 	tenant->cq_head = 0;
 	tenant->phase = true;
+	tenant->turn = false;
 	tenant->deficit = 0;
 	tenant->rights.max_transfer = min_t(u32, ctrl->max_transfer,
 					    NVMEP_MEDIATE_TRANSFER);
@@ -926,22 +851,31 @@ void nvmep_tenant_quiesce(struct nvmep_tenant *tenant)
 	}
 }
 
+/* NVME_PEER_BUF_REMOVE may remove the buffer meanwhile. */
+static void nvmep_tenant_stop_buffer(struct nvmep_tenant *tenant, u32 slot)
+{
+	struct nvmep_buf *buf;
+
+	mutex_lock(&tenant->mutex);
+	buf = tenant->buffers[slot];
+	if (buf)
+		nvmep_buf_get(buf);
+	mutex_unlock(&tenant->mutex);
+	if (!buf)
+		return;
+	nvmep_buf_stop_users(buf);
+	nvmep_buf_put(buf);
+}
+
 /* First all: their grace periods pass at the same time. */
 static void nvmep_tenant_drop_buffers(struct nvmep_tenant *tenant)
 {
-	struct nvmep_tenant_buffer buffer;
 	u32 slot;
 
 	for (slot = 1; slot <= tenant->max_buffers; slot++)
-		if (tenant->buffers[slot].buf)
-			nvmep_buf_stop_users(tenant->buffers[slot].buf);
-	for (slot = 1; slot <= tenant->max_buffers; slot++) {
-		mutex_lock(&tenant->mutex);
-		buffer = nvmep_tenant_take_buffer(tenant, slot);
-		mutex_unlock(&tenant->mutex);
-		if (buffer.buf)
-			nvmep_tenant_buffer_put(tenant, &buffer);
-	}
+		nvmep_tenant_stop_buffer(tenant, slot);
+	for (slot = 1; slot <= tenant->max_buffers; slot++)
+		nvmep_tenant_buf_remove(tenant, slot, NULL);
 }
 
 /**

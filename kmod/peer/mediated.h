@@ -9,9 +9,10 @@
  * nvmep_mediator_pass():
  *
  *	reap	take completions from the shared queue pairs; read a word of each
- *		device that data went to; write the entries of the tenants
- *	fetch	for each tenant, within its share: copy an entry, check it
- *		(mediate.c), submit a command of the mediator
+ *		buffer in memory of a device that data went to; write the
+ *		entries of the tenants
+ *	fetch	for each tenant in turn, within its share: copy an entry, check
+ *		it (mediate.c), submit a command of the mediator
  *	ring	write the doorbells of the shared queue pairs
  *
  * mediator.c	the mediator: shared queue pairs, pass, timeouts, stop
@@ -88,22 +89,6 @@ struct nvmep_flushes {
 };
 
 /**
- * struct nvmep_behind - a device whose memory commands write
- * @node: mediator->lock: in mediator->devices
- * @users: mediator->lock: buffers in its memory
- * @address: const
- * @word: const: a word of its memory
- * @batch: mediator->lock: batch of completions that last read the word
- */
-struct nvmep_behind {
-	struct list_head node;
-	unsigned int users;
-	struct nvme_peer_pci_address address;
-	void __iomem *word;
-	u64 batch;
-};
-
-/**
  * struct nvmep_window - what belongs to a window in addition to its rights
  * @file: the block device; NULL in an empty slot
  * @bdev: of @file
@@ -125,25 +110,13 @@ struct nvmep_window {
 };
 
 /**
- * struct nvmep_tenant_buffer - what belongs to a buffer in addition to its
- *	rights
- * @buf: NULL in an empty slot
- * @behind: device that holds the memory, NULL for host memory
- *
- * Guarded as struct nvmep_window.
- */
-struct nvmep_tenant_buffer {
-	struct nvmep_buf *buf;
-	struct nvmep_behind *behind;
-};
-
-/**
  * struct nvmep_tenant_command - a command of a tenant in flight
  * @node: in tenant->idle, flushes->issued or ->waiting, or mediator->done
  * @tenant: const
  * @command: what was checked
  * @users: of the buffer, a reference; NULL without data
- * @behind: device that its data goes to, or NULL
+ * @buf: buffer in memory of a device that its data goes to, or NULL.  Valid while
+ *	@users is held
  * @status: once it is in mediator->done
  *
  * Guarded by mediator->lock.
@@ -153,7 +126,7 @@ struct nvmep_tenant_command {
 	struct nvmep_tenant *tenant;
 	struct nvmep_mediate_command command;
 	struct percpu_ref *users;
-	struct nvmep_behind *behind;
+	struct nvmep_buf *buf;
 	u16 status;
 };
 
@@ -163,7 +136,7 @@ struct nvmep_tenant_command {
  * @mediator: const once it is created; counted in mediator->users
  * @depth: const: see struct nvme_peer_qp_create
  * @weight: const
- * @timeout: const: jiffies
+ * @timeout: const: jiffies; not less than that of I/O of the CPU
  * @max_windows: const
  * @max_buffers: const
  * @mutex: serializes changes of windows and buffers.  Held over the wait for the
@@ -172,14 +145,18 @@ struct nvmep_tenant_command {
  * @sealed: @mutex
  * @rights: mediator->lock; changed under @mutex, too
  * @windows: as @rights, by slot
- * @buffers: as @rights, by slot
+ * @buffers: as @rights, by slot; NULL in an empty one
  * @sq_head: mediator->lock: next entry to fetch
  * @cq_tail: mediator->lock: next entry to write
  * @cq_head: mediator->lock: head that the tenant has written
  * @phase: mediator->lock: tag of the entry at @cq_tail
  * @in_flight: mediator->lock: commands that have no completion entry yet
  * @zeroes: mediator->lock: a Write Zeroes is in flight
- * @deficit: mediator->lock: bytes that it may submit
+ * @turn: mediator->lock: its turn goes on in the next pass
+ * @deficit: mediator->lock: bytes that it may submit in its turn
+ * @slow_since: mediator->lock: nanoseconds: beginning of the second in which
+ *	@slow_reads counts
+ * @slow_reads: mediator->lock: slow reads of memory of its devices
  * @commands: const: array of @depth
  * @idle: mediator->lock: those that are not in use
  * @stats: mediator->lock
@@ -198,7 +175,7 @@ struct nvmep_tenant {
 	bool sealed;
 	struct nvmep_mediate_rights rights;
 	struct nvmep_window *windows;
-	struct nvmep_tenant_buffer *buffers;
+	struct nvmep_buf **buffers;
 
 	u32 sq_head;
 	u32 cq_tail;
@@ -206,7 +183,10 @@ struct nvmep_tenant {
 	bool phase;
 	u32 in_flight;
 	bool zeroes;
+	bool turn;
 	u64 deficit;
+	u64 slow_since;
+	unsigned int slow_reads;
 	struct nvmep_tenant_command *commands;
 	struct list_head idle;
 	struct nvme_peer_qp_stats stats;
@@ -279,10 +259,10 @@ struct nvmep_shared {
  * @generation: @lock: of the controller, in which @shared exist
  * @shared: see struct nvmep_shared
  * @in_flight: @lock: commands on @shared
+ * @bytes: @lock: that they transfer
  * @done: @lock: commands that the controller has completed in this batch
  * @batch: @lock: number of the batch
  * @flushes: @lock: by namespace
- * @devices: @lock: devices whose memory is in a buffer
  * @check: @lock: jiffies of the next check for timeouts
  * @work: recovers stuck queue pairs
  *
@@ -300,10 +280,10 @@ struct nvmep_mediator {
 	u32 generation;
 	struct nvmep_shared shared[NVMEP_SHARED];
 	unsigned int in_flight;
+	u64 bytes;
 	struct list_head done;
 	u64 batch;
 	struct list_head flushes;
-	struct list_head devices;
 	unsigned long check;
 	struct work_struct work;
 };
@@ -335,9 +315,10 @@ int nvmep_tenant_window_add(struct nvmep_tenant *tenant,
 int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id);
 int nvmep_tenant_window_info(struct nvmep_tenant *tenant,
 			     struct nvme_peer_window_info *cmd);
-int nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
-			 struct nvme_peer_buf_add *cmd);
-int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot);
+struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
+				       struct nvme_peer_buf_add *cmd);
+int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot,
+			    const struct nvmep_buf *only);
 void nvmep_tenant_limits(struct nvmep_tenant *tenant,
 			 struct nvme_peer_qp_limits *cmd);
 void nvmep_tenant_stats(struct nvmep_tenant *tenant,

@@ -26,8 +26,21 @@
 #include "peer.h"
 #include "qp.h"
 
-/* Bytes that a tenant of weight 1 may submit in a pass. */
+/* Bytes that a tenant of weight 1 may submit in its turn. */
 #define NVMEP_QUANTUM		SZ_64K
+
+/* Entries that one pass takes from rings: it holds spinlocks. */
+#define NVMEP_PASS_ENTRIES	128
+
+/* Bytes on the shared queue pairs with which no further command is sent. */
+#define NVMEP_SHARED_BYTES	SZ_16M
+
+/*
+ * A read of memory of a device that takes longer is slow.  A tenant whose
+ * devices are slow more often than that in a second loses the buffer.
+ */
+#define NVMEP_SLOW_READ_NS	(10 * NSEC_PER_MSEC)
+#define NVMEP_MAX_SLOW_READS	3
 
 /* Interval of the checks for timeouts. */
 #define NVMEP_CHECK_INTERVAL	(HZ / 20 + 1)
@@ -61,6 +74,8 @@ nvmep_mediator_pick(struct nvmep_mediator *mediator)
 
 	lockdep_assert_held(&mediator->lock);
 
+	if (mediator->bytes >= NVMEP_SHARED_BYTES)
+		return NULL;
 	for (shared = mediator->shared;
 	     shared < mediator->shared + NVMEP_SHARED; shared++)
 		if (shared->live && !shared->stuck)
@@ -88,7 +103,8 @@ static u16 nvmep_shared_find_slot(struct nvmep_mediator *mediator,
 static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 				struct nvmep_shared *shared,
 				struct nvmep_tenant_command *command,
-				const struct nvmep_segment *segment)
+				const struct nvmep_segment *segment,
+				unsigned long timeout)
 {
 	u16 index = nvmep_shared_find_slot(mediator, shared);
 	struct nvmep_shared_slot *slot = &shared->slots[index];
@@ -98,13 +114,14 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 	/* Another use of the slot: an old entry does not complete it. */
 	slot->cid = ((slot->cid >> 8) + 1) << 8 | index;
 	slot->command = command;
-	slot->deadline = jiffies + command->tenant->timeout;
+	slot->deadline = jiffies + timeout;
 	nvmep_mediate_build(mediator->ctrl, &command->command, segment,
 			    slot->list, slot->list_dma, slot->cid,
 			    (__le32 *)&shared->sq[shared->sq_tail]);
 	shared->sq_tail = nvmep_shared_after(mediator, shared->sq_tail);
 	shared->in_flight++;
 	mediator->in_flight++;
+	mediator->bytes += command->command.bytes;
 }
 
 /* Under ctrl->relay_lock. */
@@ -173,6 +190,7 @@ static void nvmep_command_release(struct nvmep_tenant_command *command)
 	if (command->users)
 		percpu_ref_put(command->users);
 	command->users = NULL;
+	command->buf = NULL;
 	window->in_flight--;
 	percpu_ref_put(&window->blocks.queue->q_usage_counter);
 }
@@ -210,21 +228,22 @@ static void nvmep_tenant_post(struct nvmep_tenant *tenant, u16 cid, u16 status)
 	tenant->phase = !tenant->phase;
 }
 
-/* Released, and its data is visible to the tenant's device. */
+/* Its data is visible to the tenant's device. */
 static void nvmep_command_finish(struct nvmep_tenant_command *command)
 {
 	struct nvmep_tenant *tenant = command->tenant;
 
+	nvmep_command_release(command);
 	if (command->status)
 		tenant->stats.failed++;
 	nvmep_command_idle(command);
 	nvmep_tenant_post(tenant, command->command.cid, command->status);
 }
 
+/* It keeps its buffer until the data is ordered. */
 static void nvmep_command_done(struct nvmep_mediator *mediator,
 			       struct nvmep_tenant_command *command, u16 status)
 {
-	nvmep_command_release(command);
 	command->status = status;
 	list_move_tail(&command->node, &mediator->done);
 }
@@ -251,6 +270,7 @@ static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 	slot->command = NULL;
 	shared->in_flight--;
 	mediator->in_flight--;
+	mediator->bytes -= command->command.bytes;
 	if (command->command.opcode == nvme_cmd_flush)
 		nvmep_flushes_done(mediator,
 				   nvmep_command_window(command)->flushes,
@@ -312,10 +332,41 @@ static void nvmep_shared_reap(struct nvmep_mediator *mediator,
 	}
 }
 
+/* Returns whether this slow read is one too many. */
+static bool nvmep_tenant_too_slow(struct nvmep_tenant *tenant, u64 now)
+{
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	if (now - tenant->slow_since > NSEC_PER_SEC) {
+		tenant->slow_since = now;
+		tenant->slow_reads = 0;
+	}
+	return ++tenant->slow_reads > NVMEP_MAX_SLOW_READS;
+}
+
+/* All commands of the thread wait for the read, those of other tenants too. */
+static void nvmep_command_order(struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+	struct nvmep_buf *buf = command->buf;
+	u64 began = ktime_get_ns(), now;
+
+	readl(buf->word);
+	now = ktime_get_ns();
+	if (now - began < NVMEP_SLOW_READ_NS ||
+	    !nvmep_tenant_too_slow(tenant, now))
+		return;
+	dev_warn_ratelimited(buf->ctrl->dev,
+			     "mediated queue pair: reads of a buffer's device take %llu ms: refusing further commands with the buffer\n",
+			     div_u64(now - began, NSEC_PER_MSEC));
+	if (tenant->buffers[buf->handle] == buf)
+		tenant->rights.buffers[buf->handle].ended = true;
+}
+
 /*
  * PCIe does not order the data, which went to a device, and the entry of the
  * controller in host memory, which says that it was written.  A read of the
- * device's memory that is issued after the entry was seen does not pass the data.
+ * same buffer that is issued after the entry was seen does not pass the data.
  */
 static void nvmep_mediator_order(struct nvmep_mediator *mediator)
 {
@@ -323,12 +374,10 @@ static void nvmep_mediator_order(struct nvmep_mediator *mediator)
 
 	mediator->batch++;
 	list_for_each_entry(command, &mediator->done, node) {
-		struct nvmep_behind *behind = command->behind;
-
-		if (!behind || behind->batch == mediator->batch)
+		if (!command->buf || command->buf->batch == mediator->batch)
 			continue;
-		behind->batch = mediator->batch;
-		readl(behind->word);
+		command->buf->batch = mediator->batch;
+		nvmep_command_order(command);
 	}
 }
 
@@ -395,6 +444,7 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 		return;
 	mediator->lost = true;
 	mediator->in_flight = 0;
+	mediator->bytes = 0;
 	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node)
 		list_del_init(&qp->relay.node);
 	for (i = 0; i < NVMEP_SHARED; i++)
@@ -462,11 +512,12 @@ static void nvmep_shared_check_timeout(struct nvmep_mediator *mediator,
 	slot = nvmep_shared_overdue(shared);
 	if (!slot)
 		return;
-	dev_warn(mediator->ctrl->dev,
-		 "queue %u: timeout of CID %#x (opcode %#x) of a mediated queue pair, aborting\n",
-		 shared->qid, slot->cid, slot->command->command.opcode);
+	dev_warn_ratelimited(mediator->ctrl->dev,
+			     "queue %u: timeout of CID %#x (opcode %#x) of a mediated queue pair, aborting\n",
+			     shared->qid, slot->cid,
+			     slot->command->command.opcode);
 	shared->stuck = true;
-	queue_work(nvmep_recovery_wq, &mediator->work);
+	queue_work(nvmep_mediate_wq, &mediator->work);
 }
 
 static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
@@ -625,9 +676,9 @@ static void nvmep_shared_recover(struct nvmep_mediator *mediator,
 		nvmep_shared_set_live(mediator, shared, true);
 		return;
 	}
-	dev_warn(mediator->ctrl->dev,
-		 "queue %u: commands do not end after Abort: deleting the queue pair\n",
-		 shared->qid);
+	dev_warn_ratelimited(mediator->ctrl->dev,
+			     "queue %u: commands do not end after Abort: deleting the queue pair\n",
+			     shared->qid);
 	nvmep_shared_replace(mediator, shared);
 }
 
@@ -647,6 +698,17 @@ static void nvmep_mediator_work(struct work_struct *work)
 
 /* --- fetch ---------------------------------------------------------------- */
 
+/* The longest of those that wait. */
+static unsigned long nvmep_flushes_timeout(const struct nvmep_flushes *flushes)
+{
+	struct nvmep_tenant_command *command;
+	unsigned long timeout = 0;
+
+	list_for_each_entry(command, &flushes->issued, node)
+		timeout = max(timeout, command->tenant->timeout);
+	return timeout;
+}
+
 /* Sends one Flush for all that wait. */
 static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
 				struct nvmep_flushes *flushes)
@@ -655,7 +717,8 @@ static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
 
 	lockdep_assert_held(&mediator->lock);
 
-	if (flushes->busy || list_empty(&flushes->waiting))
+	if (flushes->busy || list_empty(&flushes->waiting) ||
+	    test_bit(NVMEP_CTRL_PAUSED, &mediator->ctrl->flags))
 		return;
 	shared = nvmep_mediator_pick(mediator);
 	if (!shared)
@@ -665,7 +728,7 @@ static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
 	nvmep_shared_submit(mediator, shared,
 			    list_first_entry(&flushes->issued,
 					     struct nvmep_tenant_command, node),
-			    NULL);
+			    NULL, nvmep_flushes_timeout(flushes));
 }
 
 /* --- one command --- */
@@ -706,7 +769,7 @@ static int nvmep_tenant_get_data(struct nvmep_tenant *tenant,
 	int err;
 
 	rcu_read_lock();
-	err = nvmep_buf_range(tenant->buffers[command->buffer].buf,
+	err = nvmep_buf_range(tenant->buffers[command->buffer],
 			      command->offset, command->bytes, dir, range);
 	rcu_read_unlock();
 	return err ? NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR : 0;
@@ -729,6 +792,19 @@ static int nvmep_window_get(struct nvmep_window *window)
 	return NVME_SC_INVALID_NS | NVME_STATUS_DNR;
 }
 
+/* The buffer, if data goes to memory of a device. */
+static struct nvmep_buf *
+nvmep_tenant_ordered_buf(const struct nvmep_tenant *tenant,
+			 const struct nvmep_mediate_command *command)
+{
+	struct nvmep_buf *buf;
+
+	if (command->opcode != nvme_cmd_read)
+		return NULL;
+	buf = tenant->buffers[command->buffer];
+	return buf->word ? buf : NULL;
+}
+
 static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 				struct nvmep_shared *shared,
 				const struct nvmep_mediate_command *checked,
@@ -741,8 +817,7 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 
 	command->command = *checked;
 	command->users = range->users;
-	command->behind = checked->opcode == nvme_cmd_read ?
-			  tenant->buffers[checked->buffer].behind : NULL;
+	command->buf = nvmep_tenant_ordered_buf(tenant, checked);
 	window->in_flight++;
 	tenant->in_flight++;
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
@@ -753,7 +828,8 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 		return;
 	}
 	list_del_init(&command->node);
-	nvmep_shared_submit(tenant->mediator, shared, command, range->segment);
+	nvmep_shared_submit(tenant->mediator, shared, command, range->segment,
+			    tenant->timeout);
 }
 
 /*
@@ -796,9 +872,12 @@ static void nvmep_tenant_copy(const struct nvmep_tenant *tenant,
 		entry[i] = READ_ONCE(ring[i]);
 }
 
-/* Returns false to leave the entry in the ring. */
-static bool nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
-				   struct nvmep_shared *shared)
+/*
+ * Returns 0 if the entry was taken; or leaves it in the ring: -ENOBUFS if its
+ * cost exceeds what is left of the turn, -EAGAIN if it has to wait.
+ */
+static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
+				  struct nvmep_shared *shared)
 {
 	struct nvmep_mediate_command command;
 	__le32 entry[NVMEP_SQE_DWORDS];
@@ -810,11 +889,11 @@ static bool nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 	status = nvmep_mediate_check(&tenant->rights, entry, &command);
 	cost = nvmep_mediate_cost(&command);
 	if (cost > tenant->deficit)
-		return false;
+		return -ENOBUFS;
 	if (!status)
 		status = nvmep_tenant_start(tenant, shared, &command);
 	if (status < 0)
-		return false;
+		return status;
 	tenant->deficit -= cost;
 	if (++tenant->sq_head == tenant->qp->sq_entries)
 		tenant->sq_head = 0;
@@ -822,10 +901,20 @@ static bool nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 		tenant->stats.refused++;
 		nvmep_tenant_post(tenant, command.cid, status);
 	}
-	return true;
+	return 0;
 }
 
-/* --- one tenant --- */
+/* --- turns of the tenants --- */
+
+/**
+ * struct nvmep_round - what one pass has fetched
+ * @taken: entries
+ * @saving: a tenant saves for a command
+ */
+struct nvmep_round {
+	unsigned int taken;
+	bool saving;
+};
 
 /* Each command in flight has a place in the completion queue. */
 static bool nvmep_tenant_has_room(const struct nvmep_tenant *tenant)
@@ -837,60 +926,6 @@ static bool nvmep_tenant_has_room(const struct nvmep_tenant *tenant)
 	       used + tenant->in_flight + 1 < entries;
 }
 
-/* The largest command is affordable after some passes, whatever the weight. */
-static void nvmep_tenant_credit(struct nvmep_tenant *tenant)
-{
-	u64 quantum = (u64)NVMEP_QUANTUM * tenant->weight;
-
-	tenant->deficit = min_t(u64, tenant->deficit + quantum,
-				NVMEP_MEDIATE_TRANSFER + quantum);
-}
-
-/* Returns what was found; *@shared is NULL once there is no room. */
-static enum nvmep_relay_seen nvmep_tenant_fetch(struct nvmep_tenant *tenant,
-						u32 tail,
-						struct nvmep_shared **shared)
-{
-	enum nvmep_relay_seen seen = NVMEP_RELAY_IDLE;
-
-	nvmep_tenant_credit(tenant);
-	while (tenant->sq_head != tail && nvmep_tenant_has_room(tenant)) {
-		*shared = nvmep_mediator_pick(tenant->mediator);
-		if (!*shared || !nvmep_tenant_fetch_one(tenant, *shared))
-			break;
-		seen = NVMEP_RELAY_ACTIVE;
-	}
-	return seen;
-}
-
-static enum nvmep_relay_seen nvmep_tenant_pass(struct nvmep_tenant *tenant,
-					       struct nvmep_shared **shared)
-{
-	struct nvmep_qp *qp = tenant->qp;
-	enum nvmep_relay_seen seen;
-	u64 began;
-	u32 tail;
-
-	if (!nvmep_relay_read(qp, &qp->relay.cq, &tenant->cq_head) ||
-	    !nvmep_relay_read(qp, &qp->relay.sq, &tail))
-		return NVMEP_RELAY_CLOSED;
-	if (tail == tenant->sq_head) {
-		tenant->deficit = 0;
-		return NVMEP_RELAY_IDLE;
-	}
-	/* The entries that the tail announces, after it. */
-	dma_rmb();
-	began = ktime_get_ns();
-	seen = nvmep_tenant_fetch(tenant, tail, shared);
-	tenant->stats.busy_ns += ktime_get_ns() - began;
-	/* What it cannot afford yet waits for passes, not for a sleep. */
-	if (seen == NVMEP_RELAY_IDLE && *shared &&
-	    tenant->deficit < NVMEP_MEDIATE_TRANSFER &&
-	    nvmep_tenant_has_room(tenant))
-		seen = NVMEP_RELAY_ACTIVE;
-	return seen;
-}
-
 /* I/O of the CPU is held in the same states. */
 static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 {
@@ -898,27 +933,100 @@ static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 	       test_bit(NVMEP_CTRL_PAUSED, &mediator->ctrl->flags);
 }
 
-/* A tenant for which there was no room is the first of the next pass. */
+/*
+ * Takes entries up to @tail.  Returns 0 if its turn ends because there is none,
+ * it has no room, or its next one has to wait; -ENOBUFS if the turn is used up;
+ * -EBUSY if the turn goes on in the next pass: the shared queue pairs have no
+ * room, or the pass has taken enough.
+ */
+static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
+			      struct nvmep_round *round)
+{
+	struct nvmep_shared *shared;
+	int err;
+
+	while (tenant->sq_head != tail && nvmep_tenant_has_room(tenant)) {
+		shared = nvmep_mediator_pick(tenant->mediator);
+		if (!shared || round->taken == NVMEP_PASS_ENTRIES)
+			return -EBUSY;
+		err = nvmep_tenant_fetch_one(tenant, shared);
+		if (err)
+			return err == -ENOBUFS ? err : 0;
+		round->taken++;
+	}
+	return 0;
+}
+
+/*
+ * Deficit round robin: a tenant gets credit once, when its turn begins.  What
+ * its next command costs beyond that it saves for its next turns; it saves
+ * nothing while it has no command, or cannot submit one.
+ */
+static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
+			     struct nvmep_round *round)
+{
+	int err;
+
+	if (!tenant->turn)
+		tenant->deficit += (u64)NVMEP_QUANTUM * tenant->weight;
+	err = nvmep_tenant_fetch(tenant, tail, round);
+	tenant->turn = err == -EBUSY;
+	if (!err)
+		tenant->deficit = 0;
+	/* It waits for other turns, not for a sleep of the thread. */
+	round->saving |= err == -ENOBUFS;
+	return err;
+}
+
+/* Returns -ESHUTDOWN if the tenant takes no commands, else as above. */
+static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
+			     struct nvmep_round *round)
+{
+	struct nvmep_qp *qp = tenant->qp;
+	u64 began;
+	u32 tail;
+	int err;
+
+	if (!READ_ONCE(qp->relay.open) ||
+	    !nvmep_relay_read(qp, &qp->relay.cq, &tenant->cq_head) ||
+	    !nvmep_relay_read(qp, &qp->relay.sq, &tail))
+		return -ESHUTDOWN;
+	if (tail == tenant->sq_head) {
+		tenant->turn = false;
+		tenant->deficit = 0;
+		return 0;
+	}
+	/* The entries that the tail announces, after it. */
+	dma_rmb();
+	began = ktime_get_ns();
+	err = nvmep_tenant_turn(tenant, tail, round);
+	tenant->stats.busy_ns += ktime_get_ns() - began;
+	return err;
+}
+
+/* The tenant whose turn it is comes first, also in the next pass. */
 static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
 {
-	enum nvmep_relay_seen seen, most = NVMEP_RELAY_CLOSED;
-	struct nvmep_shared *shared = mediator->shared;
-	struct nvmep_qp *qp, *next;
+	struct nvmep_round round = { };
+	struct nvmep_qp *qp, *last;
+	int err = 0;
 
-	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node) {
-		seen = READ_ONCE(qp->relay.open) ?
-		       nvmep_tenant_pass(qp->tenant, &shared) :
-		       NVMEP_RELAY_CLOSED;
-		if (seen == NVMEP_RELAY_CLOSED)
+	if (list_empty(&mediator->tenants))
+		return NVMEP_RELAY_CLOSED;
+	last = list_last_entry(&mediator->tenants, struct nvmep_qp, relay.node);
+	do {
+		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
+				      relay.node);
+		err = nvmep_tenant_pass(qp->tenant, &round);
+		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
-		most = max(most, seen);
-		if (!shared) {
-			list_rotate_to_front(&qp->relay.node,
-					     &mediator->tenants);
-			break;
-		}
-	}
-	return most;
+		else if (err != -EBUSY)
+			list_move_tail(&qp->relay.node, &mediator->tenants);
+	} while (err != -EBUSY && qp != last);
+	if (round.taken || round.saving)
+		return NVMEP_RELAY_ACTIVE;
+	return list_empty(&mediator->tenants) ? NVMEP_RELAY_CLOSED :
+						NVMEP_RELAY_IDLE;
 }
 
 /* --- the pass ------------------------------------------------------------- */
@@ -1072,6 +1180,26 @@ unsigned int nvmep_mediator_count(struct nvmep_mediator *mediator)
 
 /* --- creation and end ----------------------------------------------------- */
 
+static void nvmep_shared_free_qid(struct nvmep_mediator *mediator,
+				  struct nvmep_shared *shared)
+{
+	if (shared->qid)
+		nvmep_qid_free(mediator->ctrl, shared->qid, false);
+	shared->qid = 0;
+}
+
+/* These queues do not block Format NVM as a peer's do: a freeze holds them. */
+static int nvmep_shared_alloc_qid(struct nvmep_mediator *mediator,
+				  struct nvmep_shared *shared)
+{
+	int qid = nvmep_qid_alloc(mediator->ctrl, NVMEP_QID_SHARED);
+
+	if (qid < 0)
+		return qid;
+	shared->qid = qid;
+	return 0;
+}
+
 static void nvmep_shared_free(struct nvmep_mediator *mediator,
 			      struct nvmep_shared *shared)
 {
@@ -1090,8 +1218,7 @@ static void nvmep_shared_free(struct nvmep_mediator *mediator,
 		if (slot->list)
 			dma_pool_free(ctrl->prp_pool, slot->list,
 				      slot->list_dma);
-	if (shared->qid)
-		nvmep_qid_free(ctrl, shared->qid, false);
+	nvmep_shared_free_qid(mediator, shared);
 	memset(shared, 0, sizeof(*shared));
 }
 
@@ -1111,17 +1238,15 @@ static int nvmep_shared_alloc_lists(struct nvmep_mediator *mediator,
 	return 0;
 }
 
-/* These queues do not block Format NVM as a peer's do: a freeze holds them. */
 static int nvmep_shared_alloc(struct nvmep_mediator *mediator,
 			      struct nvmep_shared *shared)
 {
 	u16 entries = nvmep_mediator_entries(mediator);
 	struct nvmep_ctrl *ctrl = mediator->ctrl;
-	int qid = nvmep_qid_alloc(ctrl, NVMEP_QID_SHARED);
+	int err = nvmep_shared_alloc_qid(mediator, shared);
 
-	if (qid < 0)
-		return qid;
-	shared->qid = qid;
+	if (err)
+		return err;
 	shared->sq = dma_alloc_coherent(ctrl->dev,
 					entries * sizeof(*shared->sq),
 					&shared->sq_dma, GFP_KERNEL);
@@ -1174,7 +1299,6 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	INIT_LIST_HEAD(&mediator->tenants);
 	INIT_LIST_HEAD(&mediator->done);
 	INIT_LIST_HEAD(&mediator->flushes);
-	INIT_LIST_HEAD(&mediator->devices);
 	INIT_WORK(&mediator->work, nvmep_mediator_work);
 	return mediator;
 }
@@ -1308,17 +1432,38 @@ static void nvmep_mediator_set_found(struct nvmep_mediator *mediator,
 	spin_unlock(&mediator->lock);
 }
 
-/* Do the shared queue pairs exist in @generation? */
-static bool nvmep_mediator_running(struct nvmep_mediator *mediator,
-				   u32 generation)
+/*
+ * Returns -ENOENT if the shared queue pairs do not exist, -EAGAIN if they exist
+ * in another generation, which their tenants use.
+ */
+static int nvmep_mediator_find_running(struct nvmep_mediator *mediator,
+				       u32 generation)
 {
-	bool running;
+	int err = -ENOENT;
 
 	spin_lock(&mediator->lock);
-	running = nvmep_mediator_check(mediator) &&
-		  mediator->generation == generation;
+	if (nvmep_mediator_check(mediator))
+		err = mediator->generation == generation ? 0 : -EAGAIN;
 	spin_unlock(&mediator->lock);
-	return running;
+	return err;
+}
+
+/* A reset may have granted fewer queues: other IDs for those above. */
+static int nvmep_mediator_renew_qids(struct nvmep_mediator *mediator)
+{
+	struct nvmep_shared *shared;
+	int err = 0;
+
+	lockdep_assert_held(&mediator->mutex);
+
+	for (shared = mediator->shared;
+	     shared < mediator->shared + NVMEP_SHARED && !err; shared++) {
+		if (shared->qid && nvmep_qid_granted(mediator->ctrl, shared->qid))
+			continue;
+		nvmep_shared_free_qid(mediator, shared);
+		err = nvmep_shared_alloc_qid(mediator, shared);
+	}
+	return err;
 }
 
 /**
@@ -1326,15 +1471,19 @@ static bool nvmep_mediator_running(struct nvmep_mediator *mediator,
  * @mediator: the mediator, with a user
  * @generation: generation that the controller must be in
  *
- * Return: 0, or an error of nvmep_queue_pair_create().
+ * Return: 0; -EAGAIN in another generation; -ENOSPC if the controller grants too
+ * few queues; or an error of nvmep_queue_pair_create().
  */
 int nvmep_mediator_start(struct nvmep_mediator *mediator, u32 generation)
 {
-	int err = 0;
+	int err;
 
 	mutex_lock(&mediator->mutex);
-	if (!nvmep_mediator_running(mediator, generation)) {
-		err = nvmep_mediator_create_shared(mediator, generation);
+	err = nvmep_mediator_find_running(mediator, generation);
+	if (err == -ENOENT) {
+		err = nvmep_mediator_renew_qids(mediator);
+		if (!err)
+			err = nvmep_mediator_create_shared(mediator, generation);
 		if (!err)
 			nvmep_mediator_set_found(mediator, generation);
 	}

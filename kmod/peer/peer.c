@@ -76,7 +76,8 @@ static void nvmep_peer_remove(struct nvmep_ctrl *ctrl)
 
 /*
  * Queue pairs that have ended lose nothing in suspend, even if their file is
- * open.  Owners of the others may have allowed suspend.
+ * open.  Owners of the others may have allowed suspend.  Mediated ones write no
+ * doorbell meanwhile, and a tenant without privileges may not prevent suspend.
  */
 static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 {
@@ -86,7 +87,8 @@ static bool nvmep_peer_busy(struct nvmep_ctrl *ctrl)
 
 	mutex_lock(&peers->lock);
 	list_for_each_entry(qp, &peers->qps, node)
-		busy |= nvmep_qp_usable(qp) && !qp->allow_sleep;
+		busy |= nvmep_qp_usable(qp) && !qp->allow_sleep &&
+			!nvmep_qp_mediated(qp);
 	mutex_unlock(&peers->lock);
 	return busy;
 }

@@ -59,10 +59,10 @@
  * @task: const
  * @node: const: its NUMA node
  * @cpus: nvmep_pool_lock: CPUs that it was last bound to
- * @lock: guards @qps, writes of @asleep and of poller_asleep in status pages.
- *	Held for one poll of all queue pairs, which delays removal of one.  A
- *	spinlock, whose waiters the spinning thread cannot overtake; taken under
- *	qp->lock, and before mediator->lock and ctrl->relay_lock
+ * @lock: guards @qps, @mediators, writes of @asleep and of poller_asleep in
+ *	status pages.  Held for one poll of all queue pairs, which delays removal
+ *	of one.  A spinlock, whose waiters the spinning thread cannot overtake;
+ *	taken under qp->lock, and before mediator->lock and ctrl->relay_lock
  * @qps: @lock: queue pairs in relay mode, by relay.node
  * @mediators: @lock: those that have mediated queue pairs, by poller_node
  * @asleep: of the thread: the status pages say that it sleeps

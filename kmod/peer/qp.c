@@ -9,9 +9,9 @@
  *  stop: for good.  Refuse new dma-bufs and new users of them; Delete SQ, then
  *	Delete CQ, unless the controller has already stopped; report GONE; unmap
  *	the rings.
- *  revoke: stop, then take the doorbells from the peers: zap PTEs, invalidate
- *	importers, wait for their fences and mappings with a timeout, free the
- *	queue ID.
+ *  revoke: stop, then drop windows and buffers of mediated mode, and take the
+ *	doorbells from the peers: zap PTEs, invalidate importers, wait for their
+ *	fences and mappings with a timeout, free the queue ID.
  *  release: revoke, then drop the reference of the file.
  *
  * Three events revoke a queue pair: its file is closed, the exporter of a
@@ -33,6 +33,7 @@
 #include "core/qids.h"
 #include "core/queue.h"
 #include "core/queue_pair.h"
+#include "host_buffer.h"
 #include "host_pages.h"
 #include "import.h"
 #include "mediated.h"
@@ -315,6 +316,12 @@ static void nvmep_qp_release_qid(struct nvmep_qp *qp)
 	qp->qid_held = false;
 }
 
+/* Rings in host memory, and the pages of status, control and doorbells. */
+static unsigned long nvmep_qp_locked_pages(const struct nvmep_qp *qp)
+{
+	return PFN_UP(qp->sq.bytes) + PFN_UP(qp->cq.bytes) + 3;
+}
+
 static void nvmep_qp_free(struct kref *ref)
 {
 	struct nvmep_qp *qp = container_of(ref, struct nvmep_qp, ref);
@@ -327,6 +334,7 @@ static void nvmep_qp_free(struct kref *ref)
 	nvmep_host_pages_free(qp->control_page);
 	nvmep_host_pages_free(qp->relay.page);
 	nvmep_tenant_free(qp->tenant);
+	nvmep_locked_uncharge(qp->user, nvmep_qp_locked_pages(qp));
 	nvmep_leak_count(&ctrl->peers->leak_counters, NVMEP_OBJECT_QPS, -1);
 	kfree(qp);
 	nvmep_ctrl_put(ctrl);
@@ -443,8 +451,6 @@ static void nvmep_qp_stop_locked(struct nvmep_qp *qp,
 	nvmep_qp_set_stopped(qp, reason);
 	nvmep_ring_unmap(&qp->sq, qp->ctrl);
 	nvmep_ring_unmap(&qp->cq, qp->ctrl);
-	if (qp->tenant)
-		nvmep_tenant_end(qp->tenant);
 }
 
 static void nvmep_qp_stop(struct nvmep_qp *qp, enum nvme_peer_qp_reason reason)
@@ -498,6 +504,9 @@ static void nvmep_qp_revoke(struct nvmep_qp *qp,
 	mutex_lock(&qp->lock);
 	if (READ_ONCE(qp->state) != NVMEP_QP_REVOKED) {
 		nvmep_qp_revoke_start_locked(qp, reason);
+		/* After all stops: exporters of its buffers may block. */
+		if (qp->tenant)
+			nvmep_tenant_end(qp->tenant);
 		nvmep_exports_wait(&qp->exports, qp->revoke_deadline);
 		nvmep_qp_set_revoked(qp);
 	}
@@ -538,7 +547,8 @@ bool nvmep_qp_node_active(const struct nvmep_peer_file *file)
 	lockdep_assert_held(&peers->lock);
 
 	list_for_each_entry(qp, &peers->qps, node)
-		if (qp->owner == file && nvmep_qp_usable(qp))
+		if (qp->owner == file && nvmep_qp_usable(qp) &&
+		    !nvmep_qp_mediated(qp))
 			return true;
 	return false;
 }
@@ -552,6 +562,9 @@ bool nvmep_qp_node_active(const struct nvmep_peer_file *file)
 static bool nvmep_qp_uses(const struct nvmep_qp *qp,
 			  const struct nvmep_buf *buf)
 {
+	/* Their commands carry no addresses: see nvmep_tenant_buf_add(). */
+	if (nvmep_qp_mediated(qp))
+		return false;
 	if (qp->sq.buf == buf || qp->cq.buf == buf)
 		return true;
 	return buf->exposed &&
@@ -794,6 +807,29 @@ module_param(allow_mixed_modes, bool, 0644);
 MODULE_PARM_DESC(allow_mixed_modes,
 		 "create mediated queue pairs beside those of other modes, which can access the data of all");
 
+static unsigned int mediated_max = 64;
+module_param(mediated_max, uint, 0644);
+MODULE_PARM_DESC(mediated_max,
+		 "mediated queue pairs of one user on a controller, which need no capability");
+
+/* The user that creates them: a process that gets the file creates none. */
+static int nvmep_qp_check_user(struct nvmep_qp *qp)
+{
+	struct nvmep_peers *peers = qp->ctrl->peers;
+	unsigned int count = 0;
+	struct nvmep_qp *other;
+
+	lockdep_assert_held(&peers->lock);
+
+	if (!nvmep_qp_mediated(qp))
+		return 0;
+	qp->uid = current_uid();
+	list_for_each_entry(other, &peers->qps, node)
+		count += nvmep_qp_mediated(other) &&
+			 uid_eq(other->uid, qp->uid);
+	return count < READ_ONCE(mediated_max) ? 0 : -EDQUOT;
+}
+
 /*
  * A doorbell page is that of all queues, and commands of other modes are not
  * checked: beside them nothing isolates tenants.  Doorbells that a process can
@@ -831,9 +867,12 @@ static int nvmep_qp_claim_rings(struct nvmep_qp *qp,
 
 	lockdep_assert_held(&peers->lock);
 
-	if (nvmep_peer_file_stale(qp->owner))
+	if (!nvmep_qp_mediated(qp) && nvmep_peer_file_stale(qp->owner))
 		return -ESTALE;
 	err = nvmep_qp_check_modes(qp);
+	if (err)
+		return err;
+	err = nvmep_qp_check_user(qp);
 	if (err)
 		return err;
 	err = nvmep_qp_claim_ring(qp, &qp->sq, cmd->sq_handle);
@@ -923,6 +962,14 @@ int nvmep_qp_start(struct nvmep_qp *qp)
 	return err;
 }
 
+/* Queue pairs of other modes need CAP_SYS_RAWIO and a queue ID. */
+static int nvmep_qp_charge(struct nvmep_qp *qp)
+{
+	if (!nvmep_qp_mediated(qp))
+		return 0;
+	return nvmep_locked_charge(&qp->user, nvmep_qp_locked_pages(qp));
+}
+
 static int nvmep_qp_setup(struct nvmep_qp *qp,
 			  const struct nvme_peer_qp_create *cmd)
 {
@@ -931,6 +978,9 @@ static int nvmep_qp_setup(struct nvmep_qp *qp,
 
 	lockdep_assert_held(&qp->lock);
 
+	err = nvmep_qp_charge(qp);
+	if (err)
+		return err;
 	err = nvmep_qp_alloc_host(qp, cmd);
 	if (err)
 		return err;

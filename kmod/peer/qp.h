@@ -104,6 +104,9 @@ enum nvmep_qp_state {
  * @relay: doorbells in relay and mediated mode, see struct nvmep_relay; zero in
  *	direct mode
  * @tenant: const after creation: in mediated mode, else NULL
+ * @uid: const after creation: in mediated mode: who created it
+ * @user: const after creation: in mediated mode: charged for its pages, reference;
+ *	NULL if nothing is charged
  * @lock: serializes creation, re-arm and the end.  Held over admin commands and
  *	over the wait for importers: the reset work must not take it
  * @qid_held: @lock: @qid belongs to this queue pair, until it is revoked
@@ -152,6 +155,8 @@ struct nvmep_qp {
 	struct nvmep_host_pages *control_page;
 	struct nvmep_relay relay;
 	struct nvmep_tenant *tenant;
+	kuid_t uid;
+	struct user_struct *user;
 
 	struct mutex lock;	/* creation, re-arm and end */
 	bool qid_held;

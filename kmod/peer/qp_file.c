@@ -19,6 +19,7 @@
 #include "core/ctrl.h"
 #include "export.h"
 #include "host_pages.h"
+#include "import.h"
 #include "ioctl.h"
 #include "mediated.h"
 #include "qp.h"
@@ -361,7 +362,10 @@ static int nvmep_qp_ioctl_buf_add(struct nvmep_ucmd *ucmd)
 
 	if (cmd->flags || cmd->reserved)
 		return -EINVAL;
-	return tenant ? nvmep_tenant_buf_add(tenant, cmd) : -EOPNOTSUPP;
+	if (!tenant)
+		return -EOPNOTSUPP;
+	ucmd->result = nvmep_tenant_buf_add(tenant, cmd);
+	return PTR_ERR_OR_ZERO(ucmd->result);
 }
 
 static int nvmep_qp_respond_buf_add(struct nvmep_ucmd *ucmd)
@@ -370,7 +374,9 @@ static int nvmep_qp_respond_buf_add(struct nvmep_ucmd *ucmd)
 	int err = nvmep_ucmd_respond(ucmd);
 
 	if (err)
-		nvmep_tenant_buf_remove(nvmep_ucmd_tenant(ucmd), cmd->slot);
+		nvmep_tenant_buf_remove(nvmep_ucmd_tenant(ucmd), cmd->slot,
+					ucmd->result);
+	nvmep_buf_put(ucmd->result);
 	return err;
 }
 
@@ -381,7 +387,7 @@ static int nvmep_qp_ioctl_buf_remove(struct nvmep_ucmd *ucmd)
 
 	if (cmd->flags || cmd->reserved)
 		return -EINVAL;
-	return tenant ? nvmep_tenant_buf_remove(tenant, cmd->slot) :
+	return tenant ? nvmep_tenant_buf_remove(tenant, cmd->slot, NULL) :
 			-EOPNOTSUPP;
 }
 

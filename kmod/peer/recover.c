@@ -497,7 +497,9 @@ static void nvmep_recover_quiesce(struct nvmep_qp *qp)
 		/* Otherwise the next scan, or the last work, reports it. */
 		if (nvmep_qp_rearmable(qp) && nvmep_recover_qp_ready(qp))
 			nvmep_qp_add_event(qp, NVME_PEER_EVENT_READY, 0);
-		nvmep_recover_uevent(qp->ctrl, "peer-gave-up", 1);
+		/* A tenant without privileges may repeat it without end. */
+		if (!nvmep_qp_mediated(qp))
+			nvmep_recover_uevent(qp->ctrl, "peer-gave-up", 1);
 	}
 	mutex_unlock(&peers->lock);
 }

@@ -777,21 +777,20 @@ static void nvmep_placement_device(struct nvmep_placement *placement,
 
 /**
  * nvmep_buf_phys() - physical address of the first byte of a buffer
- * @buf: the buffer
+ * @buf: the buffer; the caller holds its lock
  *
  * Return: the address, or 0 if the buffer is not mapped any more.
  */
 phys_addr_t nvmep_buf_phys(struct nvmep_buf *buf)
 {
-	phys_addr_t phys = 0;
 	bool translated;
 
-	mutex_lock(&buf->lock);
-	if (buf->attach && !nvmep_buf_invalid(buf))
-		phys = nvmep_dma_to_phys(buf->ctrl, buf->segments.list[0].dma,
-					 &translated);
-	mutex_unlock(&buf->lock);
-	return phys;
+	lockdep_assert_held(&buf->lock);
+
+	if (!buf->attach || nvmep_buf_invalid(buf))
+		return 0;
+	return nvmep_dma_to_phys(buf->ctrl, buf->segments.list[0].dma,
+				 &translated);
 }
 
 /**

@@ -50,6 +50,8 @@ numbers! {
         State = NVME_PEER_EVENT_STATE,
         /// The queue pair is QUIESCED, and the controller is ready for [`QueuePair::rearm`].
         Ready = NVME_PEER_EVENT_READY,
+        /// The exporter of a buffer of a mediated queue pair has invalidated it.
+        BufferEnded = NVME_PEER_EVENT_BUFFER_ENDED,
     }
 }
 

@@ -199,7 +199,10 @@ fn enums_match_c() {
     assert_enum("nvme_peer_ctrl_state", &states);
     assert_enum("nvme_peer_domain", &[Domain::Physical, Domain::Strict, Domain::Lazy]);
     assert_enum("nvme_peer_access", &[Access::Both, Access::Read, Access::Write]);
-    assert_enum("nvme_peer_event_type", &[EventType::State, EventType::Ready]);
+    assert_enum(
+        "nvme_peer_event_type",
+        &[EventType::State, EventType::Ready, EventType::BufferEnded],
+    );
     assert_enum(
         "nvme_peer_route_verdict",
         &[

@@ -10,6 +10,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -111,6 +113,115 @@ TEST_F(bad_mediated, command_that_hangs_is_aborted)
 	EXPECT_EQ(NVME_PEER_QP_LIVE, state_of(&self->qp));
 }
 
+/* A tenant chooses a short timeout: commands of all are aborted as late as those of the CPU. */
+TEST_F(bad_mediated, short_timeout_of_a_tenant)
+{
+	struct nvme_peer_qp_limits limits = { .size = sizeof(limits) };
+	struct np_command command;
+
+	np_qp_close(&self->qp);
+	np_qp_set_timeout(100);
+	ASSERT_EQ(0, np_qp_open(&self->qp, self->bad.ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &self->memory.slot));
+	ASSERT_EQ(0, np_window_add(&self->qp, self->bad.disk, 0, 0, &self->window));
+	ASSERT_EQ(0, np_ioctl(self->qp.fd, NVME_PEER_QP_LIMITS, &limits));
+	EXPECT_EQ(2000, limits.timeout_ms);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	command = read_one(self);
+	np_qp_put(&self->qp, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	np_sleep_ms(500);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_bad_hits(&self->bad, 1));
+}
+
+/**
+ * struct opener - a thread that opens a queue pair
+ */
+struct opener {
+	int ctrl_fd;
+	struct np_qp qp;
+	int ret;
+	pthread_t thread;
+};
+
+static void *open_one(void *argument)
+{
+	struct opener *opener = argument;
+
+	opener->ret = np_qp_open(&opener->qp, opener->ctrl_fd, ENTRIES);
+	return NULL;
+}
+
+/* A write, as the kernel reads new disks, that the controller holds and does not abort. */
+static int hang_one(FIXTURE_DATA(bad_mediated) *self, uint32_t held)
+{
+	struct np_command command = read_one(self);
+
+	command.opcode = NVMEPEER_OP_WRITE;
+	np_qp_put(&self->qp, &command);
+	return np_bad_rule(&self->bad, 0, NP_IO_WRITE, BADCTRL_HOLD, 0, 1) ?:
+	       np_qp_ring_doorbell(&self->qp) ?:
+	       np_bad_wait_word(&self->bad, BADCTRL_HELD, held);
+}
+
+static int wait_abort(struct np_bad *bad, uint32_t count)
+{
+	int64_t end = np_now_ms() + NP_TIMEOUT_MS;
+
+	while (np_bad_hits(bad, 1) < count && np_now_ms() < end)
+		np_sleep_ms(1);
+	return np_bad_hits(bad, 1) < count ? -ETIMEDOUT : 0;
+}
+
+/*
+ * A queue pair is opened while recovery of a stuck one, the second, holds the mediator, and meanwhile a
+ * scan finds that a namespace is gone and does not succeed: the first one, which others use, goes on.
+ */
+TEST_F_TIMEOUT(bad_mediated, opened_while_namespaces_change, 60)
+{
+	struct opener opener = { .ctrl_fd = self->bad.ctrl.fd };
+	char node[64];
+	uint32_t i;
+
+	snprintf(node, sizeof(node), "/dev/nvmep%dn2", self->bad.ctrl.instance);
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	for (i = 0; access(node, F_OK) && i < NP_TIMEOUT_MS; i++)
+		np_sleep_ms(1);
+	ASSERT_EQ(0, access(node, F_OK));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS, NVME_SC_INTERNAL, 2));
+	ASSERT_EQ(0, hang_one(self, 1));
+	ASSERT_EQ(0, wait_abort(&self->bad, 1));
+	/* Now by the second queue pair. */
+	ASSERT_EQ(0, hang_one(self, 2));
+	EXPECT_EQ(ABORTED_SQ, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	/* The ring of the first one is beyond its first entries. */
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	ASSERT_EQ(0, wait_abort(&self->bad, 2));
+	ASSERT_EQ(0, pthread_create(&opener.thread, NULL, open_one, &opener));
+	np_sleep_ms(100);
+	/* After the namespace list no Identify succeeds. */
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_IDENTIFY, BADCTRL_COUNT, 0, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 3, NVME_ADMIN_IDENTIFY, BADCTRL_STATUS, NVME_SC_INTERNAL,
+				 BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 1));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_EVENT, EVENT_NAMESPACES));
+	ASSERT_EQ(0, pthread_join(opener.thread, NULL));
+	TH_LOG("the opener got %d", opener.ret);
+	EXPECT_TRUE(opener.ret == -EAGAIN || !opener.ret);
+	EXPECT_EQ(ABORTED_SQ, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
+	for (i = 0; i < 5; i++)
+		EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
+	if (!opener.ret)
+		np_qp_close(&opener.qp);
+}
+
 /* Abort does not help: the shared queue pair is deleted, and no neighbour is lost. */
 TEST_F(bad_mediated, stuck_queue_pair_is_replaced)
 {
@@ -176,6 +287,20 @@ TEST_F(bad_mediated, replacement_that_fails_resets)
 	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
 	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
 	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+}
+
+/* A reset grants too few queues for the kernel's own queue pairs; the next one grants enough. */
+TEST_F(bad_mediated, fewer_queues_after_a_reset)
+{
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 1));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
+	EXPECT_EQ(-ENOSPC, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_GRANT, 32));
+	ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	ASSERT_EQ(self->generation + 2, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
 }

@@ -24,6 +24,8 @@
 
 static enum nvme_peer_mode mode;
 static uint32_t mediated_timeout_ms;
+static uint32_t mediated_depth;
+static uint32_t mediated_weight;
 
 /* NP_MODE=relay runs a test in relay mode: see selftests/run. */
 static void __attribute__((constructor)) mode_from_environment(void)
@@ -42,6 +44,12 @@ void np_qp_set_mode(enum nvme_peer_mode new_mode)
 void np_qp_set_timeout(uint32_t timeout_ms)
 {
 	mediated_timeout_ms = timeout_ms;
+}
+
+void np_qp_set_shares(uint32_t depth, uint32_t weight)
+{
+	mediated_depth = depth;
+	mediated_weight = weight;
 }
 
 int np_qp_revoked(void)
@@ -358,6 +366,8 @@ static int create(int ctrl_fd, uint32_t entries, uint32_t flags,
 		.cq_entries = entries,
 		.qp_fd = -1,
 		.timeout_ms = mode == NVME_PEER_MODE_MEDIATED ? mediated_timeout_ms : 0,
+		.depth = mode == NVME_PEER_MODE_MEDIATED ? mediated_depth : 0,
+		.weight = mode == NVME_PEER_MODE_MEDIATED ? mediated_weight : 0,
 	};
 	return np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, request);
 }

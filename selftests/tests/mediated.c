@@ -20,6 +20,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/swap.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +35,7 @@
 #define BYTES		NP_MEMORY_BYTES
 #define BATCH		8U
 #define ROUNDS		5U
+#define MAXIMUM		"/sys/module/nvme_peer/parameters/mediated_max"
 #define MIXED		"/sys/module/nvme_peer/parameters/allow_mixed_modes"
 
 /* The partition of np_partition_add(). */
@@ -540,7 +543,8 @@ TEST_F(mediated, limits_and_seal)
 	ASSERT_EQ(0, np_ioctl(small.fd, NVME_PEER_QP_LIMITS, &limits));
 	EXPECT_EQ(2, limits.depth);
 	EXPECT_EQ(3, limits.weight);
-	EXPECT_EQ(1000, limits.timeout_ms);
+	/* Not less than that of I/O of the CPU. */
+	EXPECT_EQ(30000, limits.timeout_ms);
 	EXPECT_EQ(1, limits.sealed);
 	EXPECT_EQ(0, limits.windows);
 	close(small.fd);
@@ -681,6 +685,77 @@ TEST_F(mediated, it_is_refused_beside_other_modes)
 	np_qp_close(&again);
 }
 
+/* Addresses of another exporter's memory are of no concern: its commands carry none. */
+TEST_F(mediated, exposed_buffer_of_its_node_is_invalidated)
+{
+	struct nvmep_test_move move = { .fd = np_test_export(4, 0) };
+	struct nvme_peer_buf_range range;
+	struct nvme_peer_buf_table table = {
+		.size = sizeof(table), .count = 1, .ranges = (uintptr_t)&range,
+	};
+	struct nvme_peer_buf_import import;
+	int test = np_test_open();
+	struct np_qp other;
+
+	ASSERT_LE(0, move.fd);
+	ASSERT_LE(0, test);
+	ASSERT_EQ(0, np_import(self->ctrl.fd, move.fd, 0, &import));
+	table.handle = import.handle;
+	/* From here on a command of a peer might carry the address. */
+	ASSERT_EQ(0, np_ioctl(self->ctrl.fd, NVME_PEER_BUF_TABLE, &table));
+	ASSERT_EQ(0, np_ioctl(test, NVMEP_TEST_MOVE, &move));
+	np_sleep_ms(200);
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status_of(&self->qp)->state);
+	EXPECT_EQ(0, verify(self, 12));
+	EXPECT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	np_qp_close(&other);
+	EXPECT_EQ(0, np_release(self->ctrl.fd, import.handle));
+	close(test);
+	close(move.fd);
+}
+
+/* The queue IDs of the kernel's own queue pairs are neither the CPU's nor free for it. */
+TEST_F(mediated, queues_of_the_cpu)
+{
+	struct nvme_peer_info info;
+	char path[64], count[16];
+
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &info));
+	snprintf(path, sizeof(path), "/sys/class/nvme-peer/nvmep%d/cpu_queues", self->ctrl.instance);
+	snprintf(count, sizeof(count), "%u", info.qids_total - 1);
+	EXPECT_EQ(-EBUSY, np_write_file(path, count));
+	EXPECT_EQ(NVME_PEER_QP_LIVE, status_of(&self->qp)->state);
+	np_qp_close(&self->qp);
+	ASSERT_EQ(0, np_info(self->ctrl.fd, &self->ctrl.info));
+	EXPECT_EQ(self->ctrl.info.qids_cpu, info.qids_cpu);
+}
+
+static int make_swap(int fd)
+{
+	static _Alignas(4096) struct {
+		char boot[1024];
+		uint32_t version, last_page, bad_pages, unused[122];
+		char rest[4096 - 1024 - 500 - 10];
+		char magic[10];
+	} __attribute__((packed)) header = {
+		.version = 1, .last_page = PART_BYTES / NP_PAGE - 1, .magic = "SWAPSPACE2",
+	};
+
+	return np_disk_write(fd, (const void *)&header, sizeof(header), 0);
+}
+
+TEST_F(mediated, swap_space_is_refused)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/nvmep%dn1p1", self->ctrl.instance);
+	ASSERT_EQ(0, make_swap(self->partition));
+	ASSERT_EQ(0, swapon(path, 0)) TH_LOG("%d", errno);
+	EXPECT_EQ(-ETXTBSY, np_window_add(&self->qp, self->partition, 0, 0, NULL));
+	EXPECT_EQ(0, swapoff(path));
+	EXPECT_EQ(0, np_window_add(&self->qp, self->partition, 0, 0, NULL));
+}
+
 /* All queue IDs were a peer's; the kernel's own queues take them nevertheless. */
 TEST_F(mediated, queue_ids_of_former_peers)
 {
@@ -730,6 +805,9 @@ TEST_F(mediated, ended_queue_pair_is_no_obstacle)
 
 static int use_without_capabilities(int ctrl_fd)
 {
+	struct nvme_peer_qp_create heavy = {
+		.size = sizeof(heavy), .sq_entries = 4, .cq_entries = 4, .weight = 2,
+	};
 	struct np_memory memory;
 	struct np_command command;
 	struct np_qp qp;
@@ -744,6 +822,9 @@ static int use_without_capabilities(int ctrl_fd)
 		return 2;
 	if (np_qp_open(&qp, ctrl_fd, ENTRIES))
 		return 3;
+	heavy.mode = NVME_PEER_MODE_MEDIATED;
+	if (np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &heavy) != -EPERM)
+		return 6;
 	if (np_memory_alloc(&memory, ctrl_fd) || np_buf_add(&qp, memory.fd, 0, &memory.slot) ||
 	    np_window_add(&qp, disk, 0, 0, &window))
 		return 4;
@@ -754,6 +835,43 @@ static int use_without_capabilities(int ctrl_fd)
 TEST_F(mediated, needs_no_capability)
 {
 	EXPECT_EQ(0, np_in_child(use_without_capabilities, self->ctrl.fd));
+}
+
+static int exceed_locked_memory(int ctrl_fd)
+{
+	/* Rings of a page each, and three pages. */
+	struct rlimit limit = { .rlim_cur = 4 * NP_PAGE, .rlim_max = 5 * NP_PAGE };
+	struct np_qp qp;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) || setuid(12345) || np_drop_capabilities())
+		return 1;
+	if (np_qp_open(&qp, ctrl_fd, ENTRIES) != -ENOBUFS)
+		return 2;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) || np_qp_open(&qp, ctrl_fd, ENTRIES))
+		return 3;
+	np_qp_close(&qp);
+	return np_qp_open(&qp, ctrl_fd, ENTRIES) ? 4 : 0;
+}
+
+static int be_another_user(int ctrl_fd)
+{
+	struct np_qp qp;
+
+	return setuid(12345) ? 1 : np_qp_open(&qp, ctrl_fd, ENTRIES) ? 2 : 0;
+}
+
+TEST_F(mediated, memory_and_number_are_limited)
+{
+	struct np_qp other;
+
+	EXPECT_EQ(0, np_in_child(exceed_locked_memory, self->ctrl.fd));
+	ASSERT_EQ(0, np_write_file(MAXIMUM, "1"));
+	EXPECT_EQ(-EDQUOT, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	EXPECT_EQ(0, np_in_child(be_another_user, self->ctrl.fd));
+	ASSERT_EQ(0, np_write_file(MAXIMUM, "64"));
+	EXPECT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
+	np_qp_close(&other);
 }
 
 /* --- hostile tenants -------------------------------------------------------- */
@@ -879,6 +997,25 @@ TEST_F_TIMEOUT(mediated, hostile_entries_harm_no_neighbour, 200)
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(0, fill_neighbours(self->disk, true));
 	EXPECT_EQ(0, status_of(&self->qp)->losses);
+}
+
+/* More than one pass takes, and none of them costs the controller anything. */
+TEST_F(mediated, many_refused_entries)
+{
+	const struct np_command command = { .opcode = 0x7f, .nsid = 1 };
+	struct np_qp qp;
+	uint32_t i;
+
+	np_qp_set_shares(0, NVME_PEER_MAX_WEIGHT);
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, 1024));
+	for (i = 0; i < 1000; i++)
+		np_qp_put(&qp, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&qp));
+	for (i = 0; i < 1000; i++)
+		ASSERT_EQ(INVALID_OPCODE, np_qp_reap(&qp, NULL, NP_TIMEOUT_MS));
+	np_qp_close(&qp);
+	np_qp_set_shares(0, 0);
+	EXPECT_EQ(0, verify(self, 13));
 }
 
 TEST_F(mediated, bad_doorbell_fails_its_queue_pair_only)
@@ -1064,15 +1201,41 @@ TEST_F(mediated, process_dies_under_load)
 	}
 }
 
-TEST_F_TIMEOUT(mediated, unbind_under_load, 120)
+/**
+ * struct changer - a thread that adds and removes a buffer
+ */
+struct changer {
+	const struct np_qp *qp;
+	int fd;
+	pthread_t thread;
+};
+
+static void *add_and_remove(void *argument)
 {
-	struct load load;
+	const struct changer *changer = argument;
 	uint32_t slot;
 
+	while (!np_buf_add(changer->qp, changer->fd, 0, &slot))
+		np_buf_remove(changer->qp, slot);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(mediated, unbind_under_load, 120)
+{
+	struct changer changers[] = {
+		{ .qp = &self->qp, .fd = self->memory.fd }, { .qp = &self->qp, .fd = self->memory.fd },
+	};
+	struct load load;
+	uint32_t slot, i;
+
 	ASSERT_EQ(0, load_start(&load, self));
+	for (i = 0; i < ARRAY_SIZE(changers); i++)
+		ASSERT_EQ(0, pthread_create(&changers[i].thread, NULL, add_and_remove, &changers[i]));
 	close(self->partition);
 	close(self->disk);
 	ASSERT_EQ(0, np_unbind(self->ctrl.address));
+	for (i = 0; i < ARRAY_SIZE(changers); i++)
+		pthread_join(changers[i].thread, NULL);
 	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_GONE, NP_TIMEOUT_MS));
 	EXPECT_EQ(NVME_PEER_QP_REASON_UNBOUND, status_of(&self->qp)->reason);
 	load_stop(&load);
@@ -1090,6 +1253,76 @@ TEST_F_TIMEOUT(mediated, unbind_under_load, 120)
 	self->partition = np_open_node(&self->ctrl, "/dev/nvmep%dn1p1", O_RDWR | O_DIRECT);
 	ASSERT_EQ(0, np_qp_open(&self->qp, self->ctrl.fd, ENTRIES));
 	ASSERT_EQ(0, np_memory_alloc(&self->memory, self->ctrl.fd));
+}
+
+/* --- shares --------------------------------------------------------------- */
+
+#define BACKLOG		1023U
+#define ATTEMPTS	10U
+
+/* Queues a backlog of long reads, which nobody reaps, and reports none of them. */
+static int open_with_backlog(struct np_qp *qp, FIXTURE_DATA(mediated) *self, uint32_t weight)
+{
+	struct np_command command;
+	uint32_t window, slot, i;
+	int ret;
+
+	np_qp_set_shares(NVME_PEER_MAX_DEPTH, weight);
+	ret = np_qp_open(qp, self->ctrl.fd, BACKLOG + 1);
+	np_qp_set_shares(0, 0);
+	ret = ret ?: np_buf_add(qp, self->memory.fd, 0, &slot);
+	ret = ret ?: np_window_add(qp, self->disk, 0, 0, &window);
+	command = np_window_command(NVMEPEER_OP_READ, window, 0, BYTES / NP_BLOCK, slot, 0);
+	for (i = 0; i < BACKLOG && !ret; i++)
+		np_qp_put(qp, &command);
+	return ret;
+}
+
+static uint32_t reads_of(const struct np_qp *qp)
+{
+	struct nvme_peer_qp_stats now;
+
+	return np_qp_stats(qp, &now) ? 0 : (uint32_t)now.reads;
+}
+
+/*
+ * How many reads were sent for two tenants of weight 1 and one of weight 6, some time after all are
+ * beyond what is sent at once. Returns -EAGAIN if this process was late.
+ */
+static int compare_shares(FIXTURE_DATA(mediated) *self, uint32_t reads[3])
+{
+	struct np_qp qps[3];
+	uint32_t i;
+	int ret = 0;
+
+	for (i = 0; i < 3; i++)
+		ret = ret ?: open_with_backlog(&qps[i], self, i ? 1 : 6);
+	for (i = 3; i-- && !ret; )
+		ret = np_qp_ring_doorbell(&qps[i]);
+	do
+		for (i = 3; i--; )
+			reads[i] = reads_of(&qps[i]);
+	while (!ret && reads[0] < BACKLOG / 3);
+	for (i = 0; i < 3; i++)
+		np_qp_close(&qps[i]);
+	return ret ?: reads[0] > BACKLOG * 3 / 4 ? -EAGAIN : 0;
+}
+
+/* Tenants whose commands exceed what the shared queue pairs take: shares are by weight. */
+TEST_F_TIMEOUT(mediated, shares_by_weight, 60)
+{
+	uint32_t reads[3], i;
+	int ret = -EAGAIN;
+
+	for (i = 0; i < ATTEMPTS && ret == -EAGAIN; i++)
+		ret = compare_shares(self, reads);
+	ASSERT_EQ(0, ret);
+	TH_LOG("%u, %u and %u reads", reads[0], reads[1], reads[2]);
+	for (i = 1; i < 3; i++) {
+		EXPECT_LT(2 * reads[i], reads[0]);
+		/* At first there was room for all. */
+		EXPECT_LT(reads[0] / 16, reads[i]);
+	}
 }
 
 /* --- Format ---------------------------------------------------------------- */

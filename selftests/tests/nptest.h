@@ -298,6 +298,8 @@ struct np_qp {
 void np_qp_set_mode(enum nvme_peer_mode mode);
 /* The timeout of commands of mediated queue pairs that it creates; default: the kernel's. */
 void np_qp_set_timeout(uint32_t timeout_ms);
+/* Their depth and weight; default, and by 0: the kernel's. */
+void np_qp_set_shares(uint32_t depth, uint32_t weight);
 /*
  * The result of a store to revoked doorbells: -EFAULT, or 0 in relay mode, whose doorbells
  * are memory: they stay, without effect.

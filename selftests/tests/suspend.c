@@ -27,10 +27,12 @@
 #include <unistd.h>
 
 #include "npbad.h"
+#include "tenant.h"
 #include "kselftest_harness.h"
 
 #define ENTRIES		8U
 #define PAGES		4U
+#define MIXED		"/sys/module/nvme_peer/parameters/allow_mixed_modes"
 
 FIXTURE(suspend)
 {
@@ -100,6 +102,44 @@ TEST_F(suspend, refused_with_quiesced_queue_pair)
 	EXPECT_EQ(-EBUSY, np_suspend());
 	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, flush(&self->qp));
+}
+
+/* Mediated queue pairs need no capability: they may not refuse suspend. */
+TEST_F(suspend, quiesces_mediated_queue_pair)
+{
+	const struct nvme_peer_status *status;
+	struct nvme_peer_info info;
+	uint32_t slot, window;
+	struct np_memory memory;
+	struct np_command command;
+	struct np_qp qp;
+	int disk, i;
+
+	np_qp_close(&self->qp);
+	disk = np_open_node(&self->ctrl, "/dev/nvmep%dn1", O_RDWR);
+	ASSERT_LE(0, disk);
+	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
+	/* This process has mapped doorbells. */
+	ASSERT_EQ(0, np_write_file(MIXED, "1"));
+	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
+	ASSERT_EQ(0, np_write_file(MIXED, "0"));
+	ASSERT_EQ(0, np_memory_alloc(&memory, self->ctrl.fd));
+	ASSERT_EQ(0, np_buf_add(&qp, memory.fd, 0, &slot));
+	ASSERT_EQ(0, np_window_add(&qp, disk, 0, 0, &window));
+	status = qp.status.at;
+	command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, slot, 0);
+	for (i = 0; i < 2; i++) {
+		EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
+		ASSERT_EQ(0, np_suspend());
+		ASSERT_EQ(0, np_ctrl_wait_live(self->ctrl.fd, &info, NP_TIMEOUT_MS));
+		EXPECT_EQ(NVME_PEER_QP_QUIESCED, status->state);
+		ASSERT_EQ(0, np_qp_rearm(&qp, NP_TIMEOUT_MS));
+	}
+	EXPECT_EQ(0, np_qp_run(&qp, &command, NP_TIMEOUT_MS));
+	np_qp_close(&qp);
+	np_memory_free(&memory);
+	close(disk);
+	np_qp_set_mode(NVME_PEER_MODE_DIRECT);
 }
 
 static uint64_t disk_word(struct np_qp *qp, const struct np_buffer *buffer, int *ret)

@@ -263,7 +263,12 @@ TEST_F(mediate, cost)
 	EXPECT_EQ(4096 + NVMEP_COMMAND_COST, nvmep_mediate_cost(&command));
 	fill(self->entry, 0, ID(1), 0, 1, 0);
 	ASSERT_EQ(0, nvmep_mediate_check(&self->model.rights, self->entry, &command));
-	EXPECT_EQ(NVMEP_COMMAND_COST, nvmep_mediate_cost(&command));
+	/* Work of the controller that moves no data. */
+	EXPECT_EQ(NVMEP_COMMAND_COST + NVMEP_FLUSH_COST, nvmep_mediate_cost(&command));
+	self->model.rights.max_write_zeroes = 1U << 20;
+	fill(self->entry, nvme_cmd_write_zeroes, ID(1), 0, 16, 0);
+	EXPECT_EQ(0, nvmep_mediate_check(&self->model.rights, self->entry, &command));
+	EXPECT_EQ(16 * 512 + NVMEP_COMMAND_COST, nvmep_mediate_cost(&command));
 	EXPECT_FALSE(kernel_warned);
 }
 

@@ -572,7 +572,8 @@ struct nvme_peer_buf_table {
  * @sq_entries: in: entries of the submission ring, 2 to
  *	nvme_peer_info.max_entries; one of them always stays empty
  * @cq_entries: in: entries of the completion ring, @sq_entries to
- *	nvme_peer_info.max_entries
+ *	nvme_peer_info.max_entries; NVME_PEER_MODE_MEDIATED:
+ *	NVME_PEER_MAX_MEDIATED_ENTRIES at most
  * @sq_handle: in: handle of the buffer that holds the submission ring, 0 for
  *	host memory
  * @cq_handle: in: handle of the buffer that holds the completion ring, 0 for
@@ -587,9 +588,11 @@ struct nvme_peer_buf_table {
  * @depth: in: NVME_PEER_MODE_MEDIATED: most commands that the kernel has in
  *	flight for it, 1 to NVME_PEER_MAX_DEPTH, 0 for the default of 32
  * @weight: in: NVME_PEER_MODE_MEDIATED: share of the controller beside other
- *	queue pairs, 1 to NVME_PEER_MAX_WEIGHT, 0 for the default of 1
+ *	queue pairs, 1 to NVME_PEER_MAX_WEIGHT, 0 for the default of 1; more
+ *	than 1 requires CAP_SYS_NICE
  * @timeout_ms: in: NVME_PEER_MODE_MEDIATED: how long a command may take until
- *	it is aborted, 100 to 120000, 0 for the default of 30 seconds
+ *	it is aborted, 100 to 120000, or 0.  Less than the timeout of I/O of the
+ *	controller (io_timeout in sysfs) has the effect of that timeout
  * @max_windows: in: NVME_PEER_MODE_MEDIATED: most windows at a time, 1 to
  *	NVME_PEER_MAX_WINDOWS, 0 for the default of 16
  * @max_buffers: in: NVME_PEER_MODE_MEDIATED: most buffers at a time, 1 to
@@ -609,7 +612,12 @@ struct nvme_peer_buf_table {
  *
  * Errors:
  * EPERM: @mode is not NVME_PEER_MODE_MEDIATED, and the caller lacks
- *   CAP_SYS_RAWIO or the kernel is locked down.
+ *   CAP_SYS_RAWIO or the kernel is locked down.  Or it is, @weight is more than
+ *   1, and the caller lacks CAP_SYS_NICE.
+ * EDQUOT: NVME_PEER_MODE_MEDIATED: the user has as many such queue pairs on the
+ *   controller as the module parameter mediated_max allows.
+ * ENOBUFS: NVME_PEER_MODE_MEDIATED: RLIMIT_MEMLOCK does not allow the pages of
+ *   rings, doorbells and status.
  * EINVAL: @mode, the number of entries, an offset, a limit, @flags or a reserved
  *   field is not valid, or a handle of a ring is not 0 in
  *   NVME_PEER_MODE_MEDIATED.
@@ -669,6 +677,7 @@ struct nvme_peer_qp_create {
 #define NVME_PEER_MAX_WEIGHT	16
 #define NVME_PEER_MAX_WINDOWS	64
 #define NVME_PEER_MAX_BUFFERS	256
+#define NVME_PEER_MAX_MEDIATED_ENTRIES	4096
 
 #define NVME_PEER_QP_CREATE	_IO(NVME_PEER_TYPE, NVME_PEER_CMD_QP_CREATE)
 
@@ -942,6 +951,10 @@ struct nvme_peer_qp_info {
  * EAGAIN: The controller is being reset, its namespaces are being scanned, or
  *   the doorbells are still being revoked.  NVME_PEER_EVENT_READY follows, or
  *   NVME_PEER_EVENT_STATE if it can no longer be re-armed.
+ * ENOSPC: NVME_PEER_MODE_MEDIATED: no queue IDs are free, as the controller
+ *   grants fewer queues than before.  The queue pair stays QUIESCED.
+ * EBUSY: NVME_PEER_MODE_MEDIATED: cpu_queues is being changed.  The queue pair
+ *   stays QUIESCED.
  * EIO: The controller refused the queues.  The queue pair stays QUIESCED.
  * ESHUTDOWN: The queue pair has failed or is gone, or the driver is being
  *   unbound.
@@ -1002,7 +1015,13 @@ enum nvme_peer_rights {
  * Queue pairs in NVME_PEER_MODE_MEDIATED.  The window stays until
  * NVME_PEER_WINDOW_REMOVE, or until the queue pair has ended.  Each command is
  * checked against the window, and against the size and the read-only flag that
- * the device has then.  Commands bypass the page cache, as O_DIRECT does.
+ * the device has then.
+ *
+ * Commands bypass the page cache, and unlike O_DIRECT nothing is written back or
+ * invalidated: buffered I/O of the same blocks, a file system on them included,
+ * may read data of before a command and may overwrite what it wrote.  Write back
+ * and invalidate first, by fsync() and BLKFLSBUF, and use the blocks in one way
+ * at a time.
  *
  * After Format NVM with another format the commands of the window fail with
  * Invalid Namespace or Format.
@@ -1015,9 +1034,11 @@ enum nvme_peer_rights {
  * EINVAL: @flags is not 0, the range is empty, or a partition does not begin at
  *   a block.
  * ENOTBLK: The file is not a block device.
+ * ETXTBSY: The device is in use as swap space.
  * ERANGE: The range exceeds the device.
  * EXDEV: The device is not on this controller.
- * EMEDIUMTYPE: The namespace has metadata or protection information.
+ * EMEDIUMTYPE: The namespace has metadata or protection information, or no block
+ *   I/O.
  * EACCES: The file is open neither for reading nor for writing.
  * EAGAIN: I/O of the namespace is held, as during Format NVM.
  * EPERM: NVME_PEER_QP_SEAL was called.
@@ -1121,12 +1142,14 @@ struct nvme_peer_window_info {
  * (bytes 24 to 31) is the handle address, the rest of the data pointer is
  * ignored.  The address is a multiple of 4.
  *
- * The kernel orders completions behind data in memory of a device: it reads a
- * word of that device's memory before it publishes them.
+ * The kernel orders completions behind data in memory of a device: it reads the
+ * first word of the buffer before it publishes them.  If such reads take 10 ms
+ * and more several times in a second, commands with the buffer are refused as
+ * after an invalidation.
  *
  * Errors:
  * EINVAL: As in struct nvme_peer_buf_import, or @reserved is not 0.
- * ENXIO: The processor cannot read the memory of the device.
+ * ENXIO: The processor cannot map the memory of the device.
  * EPERM: NVME_PEER_QP_SEAL was called.
  * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED, or as in struct
  *   nvme_peer_buf_import.
