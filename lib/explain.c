@@ -126,7 +126,8 @@ static const struct advice {
 	  "raise /sys/module/udmabuf/parameters/size_limit_mb, or allocate several buffers" },
 	{ CALL_HOSTMEM, EACCES, "no permission for /dev/udmabuf or /dev/dma_heap/system",
 	  "run as root, or join the group that owns the node (often kvm)" },
-	{ CALL_QP_CREATE, EPERM, NULL, RAWIO "; or CAP_SYS_NICE for a weight above 1" },
+	{ CALL_QP_CREATE, EPERM, NULL,
+	  RAWIO "; or CAP_SYS_NICE for a weight above 1, CAP_SYS_RESOURCE for a timeout above io_timeout" },
 	{ CALL_QP_CREATE, EDQUOT, NULL,
 	  "close mediated queue pairs of the same user, or write more to "
 	  "/sys/module/nvme_peer/parameters/mediated_max" },
@@ -388,6 +389,11 @@ static bool find_bad_field(const struct failure *failure, struct nvmepeer_explan
 		set_entries_limit(create, most, explanation);
 		set_help(explanation,
 			 "request at least 2 entries, of which one stays empty; create several queue pairs for more depth");
+	} else if (create->mode == NVME_PEER_MODE_MEDIATED &&
+		   create->cq_entries > NVME_PEER_MAX_MEDIATED_ENTRIES) {
+		set_limit(explanation, "%u completion entries requested; NVME_PEER_MODE_MEDIATED has at most %u",
+			  create->cq_entries, NVME_PEER_MAX_MEDIATED_ENTRIES);
+		set_help(explanation, "request fewer entries, or create several queue pairs");
 	} else if (create->cq_entries < create->sq_entries) {
 		set_limit(explanation,
 			  "%u completion entries for %u submission entries: the completion ring could overflow",

@@ -399,10 +399,11 @@ static int nvmep_raw_allowed(void)
 }
 
 /* Limits are those of mediated queue pairs, which need no capability. */
-static int nvmep_qp_create_check_mode(const struct nvme_peer_qp_create *cmd)
+static int nvmep_qp_create_check_mode(const struct nvmep_ctrl *ctrl,
+				      const struct nvme_peer_qp_create *cmd)
 {
 	if (cmd->mode == NVME_PEER_MODE_MEDIATED)
-		return nvmep_tenant_create_check(cmd);
+		return nvmep_tenant_create_check(ctrl, cmd);
 	if (cmd->depth || cmd->weight || cmd->timeout_ms || cmd->max_windows ||
 	    cmd->max_buffers)
 		return -EINVAL;
@@ -423,7 +424,7 @@ static int nvmep_qp_create_check(struct nvmep_ctrl *ctrl,
 	if ((!cmd->sq_handle && cmd->sq_offset) ||
 	    (!cmd->cq_handle && cmd->cq_offset))
 		return -EINVAL;
-	return nvmep_qp_create_check_mode(cmd);
+	return nvmep_qp_create_check_mode(ctrl, cmd);
 }
 
 static struct file *nvmep_qp_create_file(struct nvmep_peer_file *file,

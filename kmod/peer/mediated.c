@@ -65,7 +65,8 @@ void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
 	tenant->rights.windows[slot].device_blocks =
 		nvmep_window_device_blocks(window);
 	tenant->rights.windows[slot].device_read_only =
-		bdev_read_only(window->bdev);
+		bdev_read_only(window->bdev) ||
+		IS_SWAPFILE(window->file->f_mapping->host);
 }
 
 /* Under tenant->mutex, which guards these fields of the page. */
@@ -334,8 +335,10 @@ static u32 nvmep_tenant_find_window(const struct nvmep_tenant *tenant, u32 id)
 
 	lockdep_assert_held(&tenant->mutex);
 
-	return slot && slot < tenant->rights.window_slots &&
-	       tenant->rights.windows[slot].id == id ? slot : 0;
+	if (!slot || slot >= tenant->rights.window_slots)
+		return 0;
+	slot = array_index_nospec(slot, tenant->rights.window_slots);
+	return tenant->rights.windows[slot].id == id ? slot : 0;
 }
 
 /**
@@ -573,6 +576,7 @@ int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot,
 
 	if (slot > tenant->max_buffers)
 		return -ENOENT;
+	slot = array_index_nospec(slot, tenant->rights.buffer_slots);
 	mutex_lock(&tenant->mutex);
 	if (!only || tenant->buffers[slot] == only)
 		buf = nvmep_tenant_take_buffer(tenant, slot);
@@ -661,11 +665,13 @@ void nvmep_tenant_seal(struct nvmep_tenant *tenant)
 
 /**
  * nvmep_tenant_create_check() - check the parameters of a mediated queue pair
+ * @ctrl: the controller
  * @cmd: the parameters
  *
  * Return: 0, -EINVAL, or -EPERM.
  */
-int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd)
+int nvmep_tenant_create_check(const struct nvmep_ctrl *ctrl,
+			      const struct nvme_peer_qp_create *cmd)
 {
 	if (cmd->sq_handle || cmd->cq_handle ||
 	    cmd->cq_entries > NVME_PEER_MAX_MEDIATED_ENTRIES ||
@@ -677,7 +683,11 @@ int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd)
 	if (cmd->timeout_ms && (cmd->timeout_ms < NVMEP_MIN_TIMEOUT_MS ||
 				cmd->timeout_ms > NVMEP_MAX_TIMEOUT_MS))
 		return -EINVAL;
-	return cmd->weight > 1 && !capable(CAP_SYS_NICE) ? -EPERM : 0;
+	if (cmd->weight > 1 && !capable(CAP_SYS_NICE))
+		return -EPERM;
+	/* What waits for its commands waits longer than for those of the CPU. */
+	return msecs_to_jiffies(cmd->timeout_ms) > ctrl->io_tags.timeout &&
+	       !capable(CAP_SYS_RESOURCE) ? -EPERM : 0;
 }
 
 /**

@@ -196,13 +196,15 @@ struct nvmep_tenant {
  * struct nvmep_shared_slot - a command on a shared queue pair
  * @command: of the tenant, or the first of flushes->issued; NULL if it is idle
  * @cid: its command identifier: use << 8 | slot
- * @deadline: jiffies
+ * @timeout: jiffies
+ * @deadline: jiffies: @timeout after it was sent, or after timeouts were deferred
  * @list: const: a page for its PRP list
  * @list_dma: const
  */
 struct nvmep_shared_slot {
 	struct nvmep_tenant_command *command;
 	u16 cid;
+	unsigned long timeout;
 	unsigned long deadline;
 	__le64 *list;
 	dma_addr_t list_dma;
@@ -309,7 +311,8 @@ void nvmep_tenant_free(struct nvmep_tenant *tenant);
 void nvmep_tenant_reset(struct nvmep_tenant *tenant);
 void nvmep_tenant_quiesce(struct nvmep_tenant *tenant);
 void nvmep_tenant_end(struct nvmep_tenant *tenant);
-int nvmep_tenant_create_check(const struct nvme_peer_qp_create *cmd);
+int nvmep_tenant_create_check(const struct nvmep_ctrl *ctrl,
+			      const struct nvme_peer_qp_create *cmd);
 int nvmep_tenant_window_add(struct nvmep_tenant *tenant,
 			    struct nvme_peer_window_add *cmd);
 int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id);

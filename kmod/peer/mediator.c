@@ -114,13 +114,15 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 	/* Another use of the slot: an old entry does not complete it. */
 	slot->cid = ((slot->cid >> 8) + 1) << 8 | index;
 	slot->command = command;
+	slot->timeout = timeout;
 	slot->deadline = jiffies + timeout;
 	nvmep_mediate_build(mediator->ctrl, &command->command, segment,
 			    slot->list, slot->list_dma, slot->cid,
 			    (__le32 *)&shared->sq[shared->sq_tail]);
 	shared->sq_tail = nvmep_shared_after(mediator, shared->sq_tail);
 	shared->in_flight++;
-	mediator->in_flight++;
+	if (!mediator->in_flight++)
+		mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
 	mediator->bytes += command->command.bytes;
 }
 
@@ -520,8 +522,19 @@ static void nvmep_shared_check_timeout(struct nvmep_mediator *mediator,
 	queue_work(nvmep_mediate_wq, &mediator->work);
 }
 
+/* As for commands of the CPU: each has its whole time once more. */
+static void nvmep_shared_defer_timeouts(struct nvmep_shared *shared)
+{
+	struct nvmep_shared_slot *slot;
+
+	for (slot = shared->slots;
+	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++)
+		slot->deadline = jiffies + slot->timeout;
+}
+
 static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
 {
+	bool deferred = nvmep_timeout_deferred(mediator->ctrl);
 	unsigned int i;
 
 	lockdep_assert_held(&mediator->lock);
@@ -529,10 +542,12 @@ static void nvmep_mediator_check_timeouts(struct nvmep_mediator *mediator)
 	if (!mediator->in_flight || time_before(jiffies, mediator->check))
 		return;
 	mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
-	if (nvmep_timeout_deferred(mediator->ctrl))
-		return;
 	for (i = 0; i < NVMEP_SHARED; i++)
-		nvmep_shared_check_timeout(mediator, &mediator->shared[i]);
+		if (deferred)
+			nvmep_shared_defer_timeouts(&mediator->shared[i]);
+		else
+			nvmep_shared_check_timeout(mediator,
+						   &mediator->shared[i]);
 }
 
 /* The next overdue command after @index, or 0xffff. */
@@ -620,9 +635,13 @@ static void nvmep_shared_set_live(struct nvmep_mediator *mediator,
 	spin_unlock(&mediator->lock);
 }
 
-/* Clears the rings of a queue pair that is not on the controller. */
+/*
+ * Clears the rings of a queue pair that is not on the controller.  @replace: one
+ * is replaced also while the driver is being unbound.
+ */
 static int nvmep_shared_create(struct nvmep_mediator *mediator,
-			       struct nvmep_shared *shared, u32 generation)
+			       struct nvmep_shared *shared, u32 generation,
+			       bool replace)
 {
 	u16 entries = nvmep_mediator_entries(mediator);
 	const struct nvmep_queue_pair_params params = {
@@ -646,6 +665,9 @@ static int nvmep_shared_create(struct nvmep_mediator *mediator,
 	shared->cq_rung = 0;
 	shared->phase = true;
 	spin_unlock(&mediator->lock);
+	if (replace)
+		return nvmep_queue_pair_create_bound(mediator->ctrl, &params,
+						     generation);
 	return nvmep_queue_pair_create(mediator->ctrl, &params, generation);
 }
 
@@ -661,7 +683,7 @@ static void nvmep_shared_replace(struct nvmep_mediator *mediator,
 	nvmep_shared_end_all(mediator, shared);
 	if (nvmep_ctrl_generation(mediator->ctrl) != generation)
 		return;
-	if (nvmep_shared_create(mediator, shared, generation))
+	if (nvmep_shared_create(mediator, shared, generation, true))
 		nvmep_ctrl_ensure_stopped(mediator->ctrl, generation);
 	else
 		nvmep_shared_set_live(mediator, shared, true);
@@ -672,7 +694,8 @@ static void nvmep_shared_recover(struct nvmep_mediator *mediator,
 {
 	lockdep_assert_held(&mediator->mutex);
 
-	if (nvmep_shared_abort_overdue(mediator, shared)) {
+	if (nvmep_timeout_deferred(mediator->ctrl) ||
+	    nvmep_shared_abort_overdue(mediator, shared)) {
 		nvmep_shared_set_live(mediator, shared, true);
 		return;
 	}
@@ -698,21 +721,23 @@ static void nvmep_mediator_work(struct work_struct *work)
 
 /* --- fetch ---------------------------------------------------------------- */
 
-/* The longest of those that wait. */
-static unsigned long nvmep_flushes_timeout(const struct nvmep_flushes *flushes)
+static unsigned long
+nvmep_command_timeout(const struct nvmep_tenant_command *command)
 {
-	struct nvmep_tenant_command *command;
-	unsigned long timeout = 0;
+	const struct nvmep_window *window = nvmep_command_window(command);
+	unsigned long cpu = READ_ONCE(window->blocks.queue->rq_timeout);
 
-	list_for_each_entry(command, &flushes->issued, node)
-		timeout = max(timeout, command->tenant->timeout);
-	return timeout;
+	/* It is that of others, too. */
+	if (command->command.opcode == nvme_cmd_flush)
+		return cpu;
+	return max(command->tenant->timeout, cpu);
 }
 
 /* Sends one Flush for all that wait. */
 static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
 				struct nvmep_flushes *flushes)
 {
+	struct nvmep_tenant_command *first;
 	struct nvmep_shared *shared;
 
 	lockdep_assert_held(&mediator->lock);
@@ -725,10 +750,10 @@ static void nvmep_flushes_issue(struct nvmep_mediator *mediator,
 		return;
 	flushes->busy = true;
 	list_splice_init(&flushes->waiting, &flushes->issued);
-	nvmep_shared_submit(mediator, shared,
-			    list_first_entry(&flushes->issued,
-					     struct nvmep_tenant_command, node),
-			    NULL, nvmep_flushes_timeout(flushes));
+	first = list_first_entry(&flushes->issued, struct nvmep_tenant_command,
+				 node);
+	nvmep_shared_submit(mediator, shared, first, NULL,
+			    nvmep_command_timeout(first));
 }
 
 /* --- one command --- */
@@ -829,7 +854,7 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 	}
 	list_del_init(&command->node);
 	nvmep_shared_submit(tenant->mediator, shared, command, range->segment,
-			    tenant->timeout);
+			    nvmep_command_timeout(command));
 }
 
 /*
@@ -1287,7 +1312,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 {
 	struct nvmep_mediator *mediator;
 
-	mediator = kzalloc(sizeof(*mediator), GFP_KERNEL_ACCOUNT);
+	mediator = kzalloc(sizeof(*mediator), GFP_KERNEL);
 	if (!mediator)
 		return NULL;
 	mediator->ctrl = ctrl;
@@ -1354,9 +1379,12 @@ int nvmep_mediator_join(struct nvmep_tenant *tenant)
 		mediator = nvmep_mediator_install(peers, mediator);
 	}
 	err = nvmep_mediator_get(mediator);
-	if (!err)
-		tenant->mediator = mediator;
-	return err;
+	if (err)
+		return err;
+	tenant->mediator = mediator;
+	/* The node of the controller may have changed since. */
+	tenant->qp->relay.poller = mediator->poller;
+	return 0;
 }
 
 static void nvmep_mediator_delete_shared(struct nvmep_mediator *mediator)
@@ -1410,7 +1438,7 @@ static int nvmep_mediator_create_shared(struct nvmep_mediator *mediator,
 
 	for (i = 0; i < NVMEP_SHARED && !err; i++)
 		err = nvmep_shared_create(mediator, &mediator->shared[i],
-					  generation);
+					  generation, false);
 	/* Those that were created before the one that failed. */
 	for (; err && i > 1; i--)
 		nvmep_queue_pair_delete(mediator->ctrl,

@@ -385,6 +385,26 @@ TEST_F(bad_mediated, ends_with_a_command_in_flight)
 	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
 }
 
+/* Unbinding waits for a command that hangs, and the CPU's data still reaches the controller. */
+TEST_F(bad_mediated, unbound_while_a_command_hangs)
+{
+	char node[64], page[NP_PAGE] = "data";
+	int fd;
+
+	snprintf(node, sizeof(node), "/dev/nvmep%dn1", self->bad.ctrl.instance);
+	fd = open(node, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 1, NVME_ADMIN_ABORT, BADCTRL_STATUS, NVME_SC_INTERNAL, 1));
+	ASSERT_EQ(0, hang_one(self, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NP_IO_WRITE, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ((ssize_t)sizeof(page), pwrite(fd, page, sizeof(page), NP_PAGE));
+	ASSERT_EQ(0, np_bad_unbind(&self->bad));
+	EXPECT_LE(1, np_bad_hits(&self->bad, 2));
+	close(fd);
+	np_qp_close(&self->qp);
+	self->qp.fd = -1;
+}
+
 TEST_F(bad_mediated, queues_that_are_refused)
 {
 	struct np_qp other;

@@ -746,13 +746,21 @@ static int make_swap(int fd)
 
 TEST_F(mediated, swap_space_is_refused)
 {
+	struct nvme_peer_window_info info;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/dev/nvmep%dn1p1", self->ctrl.instance);
 	ASSERT_EQ(0, make_swap(self->partition));
 	ASSERT_EQ(0, swapon(path, 0)) TH_LOG("%d", errno);
 	EXPECT_EQ(-ETXTBSY, np_window_add(&self->qp, self->partition, 0, 0, NULL));
+	/* By the window of before: as by a descriptor of before. */
+	EXPECT_EQ(READ_ONLY, run_rw(self, NVMEPEER_OP_WRITE, self->part, 8, 8, 0));
+	EXPECT_EQ(READ_ONLY, run_rw(self, NVMEPEER_OP_WRITE_ZEROES, self->part, 8, 8, 0));
+	EXPECT_EQ(0, run_rw(self, NVMEPEER_OP_READ, self->part, 8, 8, 0));
+	ASSERT_EQ(0, np_window_info(&self->qp, self->part, &info));
+	EXPECT_EQ(NVME_PEER_RIGHT_READ, info.rights);
 	EXPECT_EQ(0, swapoff(path));
+	EXPECT_EQ(0, run_rw(self, NVMEPEER_OP_WRITE, self->part, 8, 8, 0));
 	EXPECT_EQ(0, np_window_add(&self->qp, self->partition, 0, 0, NULL));
 }
 
@@ -825,6 +833,10 @@ static int use_without_capabilities(int ctrl_fd)
 	heavy.mode = NVME_PEER_MODE_MEDIATED;
 	if (np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &heavy) != -EPERM)
 		return 6;
+	heavy.weight = 1;
+	heavy.timeout_ms = 120000;
+	if (np_ioctl(ctrl_fd, NVME_PEER_QP_CREATE, &heavy) != -EPERM)
+		return 7;
 	if (np_memory_alloc(&memory, ctrl_fd) || np_buf_add(&qp, memory.fd, 0, &memory.slot) ||
 	    np_window_add(&qp, disk, 0, 0, &window))
 		return 4;

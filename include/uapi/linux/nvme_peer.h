@@ -592,7 +592,8 @@ struct nvme_peer_buf_table {
  *	than 1 requires CAP_SYS_NICE
  * @timeout_ms: in: NVME_PEER_MODE_MEDIATED: how long a command may take until
  *	it is aborted, 100 to 120000, or 0.  Less than the timeout of I/O of the
- *	controller (io_timeout in sysfs) has the effect of that timeout
+ *	controller (io_timeout in sysfs) has the effect of that timeout, and
+ *	more requires CAP_SYS_RESOURCE
  * @max_windows: in: NVME_PEER_MODE_MEDIATED: most windows at a time, 1 to
  *	NVME_PEER_MAX_WINDOWS, 0 for the default of 16
  * @max_buffers: in: NVME_PEER_MODE_MEDIATED: most buffers at a time, 1 to
@@ -613,7 +614,8 @@ struct nvme_peer_buf_table {
  * Errors:
  * EPERM: @mode is not NVME_PEER_MODE_MEDIATED, and the caller lacks
  *   CAP_SYS_RAWIO or the kernel is locked down.  Or it is, @weight is more than
- *   1, and the caller lacks CAP_SYS_NICE.
+ *   1, and the caller lacks CAP_SYS_NICE; or @timeout_ms is more than the
+ *   timeout of I/O, and the caller lacks CAP_SYS_RESOURCE.
  * EDQUOT: NVME_PEER_MODE_MEDIATED: the user has as many such queue pairs on the
  *   controller as the module parameter mediated_max allows.
  * ENOBUFS: NVME_PEER_MODE_MEDIATED: RLIMIT_MEMLOCK does not allow the pages of
