@@ -130,7 +130,7 @@ static const struct advice {
 	  RAWIO "; or CAP_SYS_NICE for a weight above 1, CAP_SYS_RESOURCE for a timeout above io_timeout" },
 	{ CALL_QP_CREATE, EDQUOT, NULL,
 	  "close mediated queue pairs of the same user, or write more to "
-	  "/sys/module/nvme_peer/parameters/mediated_max" },
+	  "/sys/module/nvme_peer/parameters/mediated_max, or to mediated_total, the limit of all users" },
 	{ CALL_QP_CREATE, ENOBUFS, NULL, MEMLOCK },
 	{ CALL_QP_CREATE, EBUSY, NULL,
 	  "retry when the command has completed; or close the queue pairs of the other modes and end the "
@@ -184,6 +184,8 @@ static const struct advice {
 	{ CALL_BUF_ADD, ENXIO, NULL, "use host memory (nvmepeer_buf_alloc())" },
 	{ CALL_BUF_ADD, EPERM, NULL, SEALED },
 	{ CALL_BUF_ADD, EDQUOT, NULL, "remove a buffer, or create the queue pair with more max_buffers" },
+	{ CALL_BUF_ADD, ENOSPC, "the user's buffers on this controller exceed mediated_mapped",
+	  "remove buffers, or write more GiB to /sys/module/nvme_peer/parameters/mediated_mapped" },
 	{ CALL_BUF_ADD, ENOBUFS, NULL, MEMLOCK },
 	{ CALL_BUF_REMOVE, EOPNOTSUPP, NULL, ONLY_MEDIATED },
 	{ CALL_QP_EXPORT, EAGAIN, NULL, "re-arm it first: nvmepeer_qp_rearm()" },

@@ -253,13 +253,14 @@ static struct sg_table *nvmep_host_map(struct nvmep_export *export,
 {
 	const struct nvmep_host_pages *host = nvmep_export_pages(export);
 	size_t length = (size_t)host->count << PAGE_SHIFT;
-	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
+	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL_ACCOUNT);
 	int err;
 
 	if (!sgt)
 		return ERR_PTR(-ENOMEM);
 	err = sg_alloc_table_from_pages(sgt, (struct page **)host->pages,
-					host->count, 0, length, GFP_KERNEL);
+					host->count, 0, length,
+					GFP_KERNEL_ACCOUNT);
 	if (err)
 		goto free_sgt;
 	err = dma_map_sgtable(attach->dev, sgt, dir, NVMEP_HOST_ATTRIBUTES);

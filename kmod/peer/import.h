@@ -52,9 +52,10 @@ struct nvmep_segments {
  * @dmabuf: const, reference
  * @offset: const: start of the imported range in @dmabuf
  * @dir: const: DMA direction of the controller
- * @on_invalidate: const: the exporter has invalidated the buffer.  Ends the
+ * @on_invalidate: const: the exporter has invalidated the buffer, or the mediator
+ *	ends it.  Ends the
  *	controller's access, then calls nvmep_buf_unmap().  @invalidate_work
- *	calls it at most once, without a lock
+ *	calls it, without a lock
  * @segments: const after the import; stale once @invalid is set
  * @placement: const after the import
  * @user: @lock: charged for the locked memory, reference; NULL if nothing is
@@ -81,6 +82,7 @@ struct nvmep_segments {
  *	other modes than mediated.  Set before the buffer is shared or under
  *	@lock, cleared under @lock when there are no @users
  * @batch: mediator->lock: batch of completions that last read @word
+ * @unread: mediator->lock: it was not read: the device is too slow, or it is gone
  * @file: const after nvmep_buf_reserve(): the open controller node that owns
  *	the handle; dangling once the buffer is detached
  * @tenant: set once, under mediator->lock: the mediated queue pair that owns the
@@ -115,6 +117,7 @@ struct nvmep_buf {
 	struct work_struct invalidate_work;
 	void __iomem *word;
 	u64 batch;
+	bool unread;
 
 	/* Owned by peer_file.c. */
 	struct nvmep_peer_file *file;

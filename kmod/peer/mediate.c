@@ -132,9 +132,10 @@ static u16 nvmep_check_transfer(const struct nvmep_mediate_rights *rights,
 	u64 bytes = (u64)command->blocks << window->shift;
 
 	if (command->opcode == nvme_cmd_write_zeroes) {
-		command->zeroes = min_t(u64, bytes, NVMEP_MEDIATE_TRANSFER);
-		return bytes > rights->max_write_zeroes ?
-		       nvmep_refuse(NVME_SC_INVALID_FIELD) : 0;
+		if (bytes > rights->max_write_zeroes)
+			return nvmep_refuse(NVME_SC_INVALID_FIELD);
+		command->zeroes = bytes;
+		return 0;
 	}
 	if (bytes > rights->max_transfer)
 		return nvmep_refuse(NVME_SC_INVALID_FIELD);

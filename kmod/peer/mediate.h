@@ -87,7 +87,8 @@ struct nvmep_mediate_buffer {
  * @window_slots: entries of @windows, the unused one at 0 included
  * @buffer_slots: entries of @buffers, the unused one at 0 included
  * @max_transfer: most bytes of Read and Write
- * @max_write_zeroes: most bytes of Write Zeroes, 0 if it is not supported
+ * @max_write_zeroes: most bytes of Write Zeroes, %NVMEP_MEDIATE_TRANSFER at most,
+ *	0 if it is not supported
  */
 struct nvmep_mediate_rights {
 	struct nvmep_mediate_window *windows;
@@ -110,7 +111,7 @@ struct nvmep_mediate_rights {
  * @slba: on the namespace
  * @offset: of the data in the buffer, bytes
  * @bytes: of data, 0 for Flush and Write Zeroes
- * @zeroes: bytes that Write Zeroes counts as, %NVMEP_MEDIATE_TRANSFER at most
+ * @zeroes: bytes of Write Zeroes
  */
 struct nvmep_mediate_command {
 	u16 cid;

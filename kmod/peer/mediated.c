@@ -9,6 +9,7 @@
 #include <linux/blkdev.h>
 #include <linux/capability.h>
 #include <linux/delay.h>
+#include <linux/dma-buf.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -466,6 +467,8 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 	slot = nvmep_tenant_find_buffer_slot(tenant);
 	if (!slot)
 		return -EDQUOT;
+	if (!nvmep_mediator_map(tenant, buf->dmabuf->size))
+		return -ENOSPC;
 	buf->handle = slot;
 	spin_lock(&mediator->lock);
 	/* Pairs with queue_work() in nvmep_buf_invalidate(). */
@@ -481,7 +484,10 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 		};
 	}
 	spin_unlock(&mediator->lock);
-	return err ? err : slot;
+	if (!err)
+		return slot;
+	nvmep_mediator_unmap(tenant, buf->dmabuf->size);
+	return err;
 }
 
 /*
@@ -585,6 +591,7 @@ int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot,
 		return -ENOENT;
 	/* Here: another reference may be held over a wait for the exporter. */
 	nvmep_buf_detach(buf);
+	nvmep_mediator_unmap(tenant, buf->dmabuf->size);
 	nvmep_buf_put(buf);
 	return 0;
 }
@@ -829,7 +836,9 @@ void nvmep_tenant_reset(struct nvmep_tenant *tenant)
 	tenant->deficit = 0;
 	tenant->rights.max_transfer = min_t(u32, ctrl->max_transfer,
 					    NVMEP_MEDIATE_TRANSFER);
-	tenant->rights.max_write_zeroes = READ_ONCE(ctrl->max_write_zeroes);
+	tenant->rights.max_write_zeroes =
+		min_t(u32, READ_ONCE(ctrl->max_write_zeroes),
+		      NVMEP_MEDIATE_TRANSFER);
 	spin_unlock(&tenant->mediator->lock);
 }
 

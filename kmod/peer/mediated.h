@@ -47,6 +47,7 @@
 #include <linux/nvme.h>
 #include <linux/spinlock.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <linux/workqueue.h>
 
 #include <linux/nvme_peer.h>
@@ -131,9 +132,34 @@ struct nvmep_tenant_command {
 };
 
 /**
+ * struct nvmep_account - what the tenants of one user have together
+ * @node: mediator->lock: in mediator->accounts
+ * @uid: const: the user
+ * @tenants: mediator->lock: number
+ * @mapped: mediator->lock: bytes of the dma-bufs that are mapped for them
+ * @slots: mediator->lock: commands on the shared queue pairs
+ * @bytes: mediator->lock: that these transfer
+ * @read_until: mediator->lock: nanoseconds: the time of slow reads, scaled so that
+ *	what a second allows is a second.  None is made that would begin more than
+ *	a second before it
+ *
+ * It outlives its last tenant until @read_until.
+ */
+struct nvmep_account {
+	struct list_head node;
+	kuid_t uid;
+	unsigned int tenants;
+	u64 mapped;
+	unsigned int slots;
+	u64 bytes;
+	u64 read_until;
+};
+
+/**
  * struct nvmep_tenant - what a queue pair has in mediated mode
  * @qp: const
  * @mediator: const once it is created; counted in mediator->users
+ * @account: const once it is created: that of qp->uid
  * @depth: const: see struct nvme_peer_qp_create
  * @weight: const
  * @timeout: const: jiffies; not less than that of I/O of the CPU
@@ -154,9 +180,8 @@ struct nvmep_tenant_command {
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
  * @deficit: mediator->lock: bytes that it may submit in its turn
- * @slow_since: mediator->lock: nanoseconds: beginning of the second in which
- *	@slow_reads counts
- * @slow_reads: mediator->lock: slow reads of memory of its devices
+ * @slots: mediator->lock: commands on the shared queue pairs
+ * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth
  * @idle: mediator->lock: those that are not in use
  * @stats: mediator->lock
@@ -164,6 +189,7 @@ struct nvmep_tenant_command {
 struct nvmep_tenant {
 	struct nvmep_qp *qp;
 	struct nvmep_mediator *mediator;
+	struct nvmep_account *account;
 	u32 depth;
 	u32 weight;
 	unsigned long timeout;
@@ -185,8 +211,8 @@ struct nvmep_tenant {
 	bool zeroes;
 	bool turn;
 	u64 deficit;
-	u64 slow_since;
-	unsigned int slow_reads;
+	unsigned int slots;
+	u64 bytes;
 	struct nvmep_tenant_command *commands;
 	struct list_head idle;
 	struct nvme_peer_qp_stats stats;
@@ -262,9 +288,10 @@ struct nvmep_shared {
  * @shared: see struct nvmep_shared
  * @in_flight: @lock: commands on @shared
  * @bytes: @lock: that they transfer
- * @done: @lock: commands that the controller has completed in this batch
+ * @done: @lock: commands that the controller has completed
  * @batch: @lock: number of the batch
  * @flushes: @lock: by namespace
+ * @accounts: @lock: by user
  * @check: @lock: jiffies of the next check for timeouts
  * @work: recovers stuck queue pairs
  *
@@ -286,11 +313,14 @@ struct nvmep_mediator {
 	struct list_head done;
 	u64 batch;
 	struct list_head flushes;
+	struct list_head accounts;
 	unsigned long check;
 	struct work_struct work;
 };
 
 /* mediator.c */
+bool nvmep_mediator_map(struct nvmep_tenant *tenant, u64 bytes);
+void nvmep_mediator_unmap(struct nvmep_tenant *tenant, u64 bytes);
 int nvmep_mediator_join(struct nvmep_tenant *tenant);
 void nvmep_mediator_leave(struct nvmep_tenant *tenant);
 int nvmep_mediator_start(struct nvmep_mediator *mediator, u32 generation);

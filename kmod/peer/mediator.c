@@ -10,6 +10,7 @@
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
@@ -35,12 +36,11 @@
 /* Bytes on the shared queue pairs with which no further command is sent. */
 #define NVMEP_SHARED_BYTES	SZ_16M
 
-/*
- * A read of memory of a device that takes longer is slow.  A tenant whose
- * devices are slow more often than that in a second loses the buffer.
- */
-#define NVMEP_SLOW_READ_NS	(10 * NSEC_PER_MSEC)
-#define NVMEP_MAX_SLOW_READS	3
+/* A read of memory of a device that takes longer counts. */
+#define NVMEP_SLOW_READ_NS	(20 * NSEC_PER_USEC)
+
+/* Commands that one pass completes to tenants: it holds spinlocks. */
+#define NVMEP_PASS_COMPLETIONS	256
 
 /* Interval of the checks for timeouts. */
 #define NVMEP_CHECK_INTERVAL	(HZ / 20 + 1)
@@ -48,6 +48,129 @@
 /* How long commands may take to end after their Abort. */
 #define NVMEP_ABORT_WAIT_MS	1000
 #define NVMEP_ABORT_POLL_MS	10
+
+static unsigned int mediated_read_ms = 100;
+module_param(mediated_read_ms, uint, 0644);
+MODULE_PARM_DESC(mediated_read_ms,
+		 "milliseconds of a second for slow reads of device memory of one user's mediated queue pairs");
+
+static unsigned int mediated_mapped = 256;
+module_param(mediated_mapped, uint, 0644);
+MODULE_PARM_DESC(mediated_mapped,
+		 "GiB of buffers of one user's mediated queue pairs on a controller");
+
+/* --- accounts of users ---------------------------------------------------- */
+
+static struct nvmep_account *
+nvmep_account_find(const struct nvmep_mediator *mediator, kuid_t uid)
+{
+	struct nvmep_account *account;
+
+	lockdep_assert_held(&mediator->lock);
+
+	list_for_each_entry(account, &mediator->accounts, node)
+		if (uid_eq(account->uid, uid))
+			return account;
+	return NULL;
+}
+
+/* Frees those that matter no more. */
+static void nvmep_accounts_expire(struct nvmep_mediator *mediator, u64 now)
+{
+	struct nvmep_account *account, *next;
+
+	lockdep_assert_held(&mediator->lock);
+
+	list_for_each_entry_safe(account, next, &mediator->accounts, node) {
+		if (account->tenants || account->mapped ||
+		    account->read_until > now)
+			continue;
+		list_del(&account->node);
+		kfree(account);
+	}
+}
+
+static int nvmep_account_get(struct nvmep_mediator *mediator,
+			     struct nvmep_tenant *tenant)
+{
+	struct nvmep_account *fresh, *account;
+
+	fresh = kzalloc(sizeof(*fresh), GFP_KERNEL_ACCOUNT);
+	if (!fresh)
+		return -ENOMEM;
+	fresh->uid = tenant->qp->uid;
+	spin_lock(&mediator->lock);
+	nvmep_accounts_expire(mediator, ktime_get_ns());
+	account = nvmep_account_find(mediator, fresh->uid);
+	if (!account) {
+		account = fresh;
+		fresh = NULL;
+		list_add_tail(&account->node, &mediator->accounts);
+	}
+	account->tenants++;
+	tenant->account = account;
+	spin_unlock(&mediator->lock);
+	kfree(fresh);
+	return 0;
+}
+
+static void nvmep_account_put(struct nvmep_tenant *tenant)
+{
+	spin_lock(&tenant->mediator->lock);
+	tenant->account->tenants--;
+	spin_unlock(&tenant->mediator->lock);
+}
+
+/**
+ * nvmep_mediator_map() - count a buffer of a tenant
+ * @tenant: has not left the mediator
+ * @bytes: of the buffer, not 0
+ *
+ * Mappings take addresses of the IOMMU, which the CPU's I/O needs as well.
+ *
+ * Return: whether the limit of the user allows it.
+ */
+bool nvmep_mediator_map(struct nvmep_tenant *tenant, u64 bytes)
+{
+	u64 limit = (u64)READ_ONCE(mediated_mapped) << 30;
+	struct nvmep_account *account = tenant->account;
+	bool allowed;
+
+	spin_lock(&tenant->mediator->lock);
+	allowed = bytes <= limit && account->mapped <= limit - bytes;
+	if (allowed)
+		account->mapped += bytes;
+	spin_unlock(&tenant->mediator->lock);
+	return allowed;
+}
+
+/**
+ * nvmep_mediator_unmap() - undo nvmep_mediator_map()
+ * @tenant: the tenant, which may have left the mediator
+ * @bytes: of the buffer
+ */
+void nvmep_mediator_unmap(struct nvmep_tenant *tenant, u64 bytes)
+{
+	spin_lock(&tenant->mediator->lock);
+	tenant->account->mapped -= bytes;
+	spin_unlock(&tenant->mediator->lock);
+}
+
+static bool nvmep_account_may_read(const struct nvmep_account *account, u64 now)
+{
+	return READ_ONCE(mediated_read_ms) &&
+	       account->read_until < now + NSEC_PER_SEC;
+}
+
+static void nvmep_account_read(struct nvmep_account *account, u64 began,
+			       u64 took)
+{
+	unsigned int ms = READ_ONCE(mediated_read_ms);
+
+	if (took > NVMEP_SLOW_READ_NS && ms)
+		account->read_until = max(account->read_until, began) +
+				      div_u64(took * MSEC_PER_SEC, ms);
+}
 
 /* --- shared queue pairs --------------------------------------------------- */
 
@@ -82,6 +205,64 @@ nvmep_mediator_pick(struct nvmep_mediator *mediator)
 			return shared->in_flight <
 			       nvmep_shared_slots(mediator) ? shared : NULL;
 	return NULL;
+}
+
+static bool nvmep_over_quarter(const struct nvmep_mediator *mediator,
+			       unsigned int slots, u64 bytes)
+{
+	return slots * 4 >= nvmep_shared_slots(mediator) ||
+	       bytes * 4 >= NVMEP_SHARED_BYTES;
+}
+
+/*
+ * A queue pair with a quarter of what is shared leaves a quarter to others, and
+ * a user with a quarter leaves one to other users.
+ */
+static bool nvmep_tenant_over_share(const struct nvmep_tenant *tenant,
+				    const struct nvmep_shared *shared)
+{
+	const struct nvmep_mediator *mediator = tenant->mediator;
+	const struct nvmep_account *account = tenant->account;
+	unsigned int quarters = 4;
+
+	lockdep_assert_held(&mediator->lock);
+
+	quarters -= nvmep_over_quarter(mediator, tenant->slots, tenant->bytes);
+	quarters -= nvmep_over_quarter(mediator, account->slots,
+				       account->bytes);
+	return quarters < 4 &&
+	       (shared->in_flight * 4 >=
+		nvmep_shared_slots(mediator) * quarters ||
+		mediator->bytes * 4 >= NVMEP_SHARED_BYTES * quarters);
+}
+
+static u64 nvmep_command_bytes(const struct nvmep_tenant_command *command)
+{
+	return command->command.bytes + command->command.zeroes;
+}
+
+static void nvmep_command_count(const struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+	u64 bytes = nvmep_command_bytes(command);
+
+	tenant->slots++;
+	tenant->bytes += bytes;
+	tenant->account->slots++;
+	tenant->account->bytes += bytes;
+	tenant->mediator->bytes += bytes;
+}
+
+static void nvmep_command_uncount(const struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+	u64 bytes = nvmep_command_bytes(command);
+
+	tenant->slots--;
+	tenant->bytes -= bytes;
+	tenant->account->slots--;
+	tenant->account->bytes -= bytes;
+	tenant->mediator->bytes -= bytes;
 }
 
 /* Slots are freed in about the order in which they are taken. */
@@ -123,7 +304,7 @@ static void nvmep_shared_submit(struct nvmep_mediator *mediator,
 	shared->in_flight++;
 	if (!mediator->in_flight++)
 		mediator->check = jiffies + NVMEP_CHECK_INTERVAL;
-	mediator->bytes += command->command.bytes;
+	nvmep_command_count(command);
 }
 
 /* Under ctrl->relay_lock. */
@@ -272,7 +453,7 @@ static void nvmep_shared_slot_done(struct nvmep_mediator *mediator,
 	slot->command = NULL;
 	shared->in_flight--;
 	mediator->in_flight--;
-	mediator->bytes -= command->command.bytes;
+	nvmep_command_uncount(command);
 	if (command->command.opcode == nvme_cmd_flush)
 		nvmep_flushes_done(mediator,
 				   nvmep_command_window(command)->flushes,
@@ -334,68 +515,90 @@ static void nvmep_shared_reap(struct nvmep_mediator *mediator,
 	}
 }
 
-/* Returns whether this slow read is one too many. */
-static bool nvmep_tenant_too_slow(struct nvmep_tenant *tenant, u64 now)
+/* All commands of the thread wait for the read, those of other tenants too. */
+static void nvmep_tenant_read_word(struct nvmep_tenant *tenant,
+				   const struct nvmep_buf *buf, u64 began)
+{
+	u64 took;
+
+	lockdep_assert_held(&tenant->mediator->lock);
+
+	readl(buf->word);
+	took = ktime_get_ns() - began;
+	tenant->stats.busy_ns += took;
+	nvmep_account_read(tenant->account, began, took);
+}
+
+/* The work does the rest, as after an invalidation. */
+static void nvmep_tenant_end_buffer(struct nvmep_tenant *tenant,
+				    struct nvmep_buf *buf)
 {
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	if (now - tenant->slow_since > NSEC_PER_SEC) {
-		tenant->slow_since = now;
-		tenant->slow_reads = 0;
-	}
-	return ++tenant->slow_reads > NVMEP_MAX_SLOW_READS;
-}
-
-/* All commands of the thread wait for the read, those of other tenants too. */
-static void nvmep_command_order(struct nvmep_tenant_command *command)
-{
-	struct nvmep_tenant *tenant = command->tenant;
-	struct nvmep_buf *buf = command->buf;
-	u64 began = ktime_get_ns(), now;
-
-	readl(buf->word);
-	now = ktime_get_ns();
-	if (now - began < NVMEP_SLOW_READ_NS ||
-	    !nvmep_tenant_too_slow(tenant, now))
-		return;
 	dev_warn_ratelimited(buf->ctrl->dev,
-			     "mediated queue pair: reads of a buffer's device take %llu ms: refusing further commands with the buffer\n",
-			     div_u64(now - began, NSEC_PER_MSEC));
+			     "mediated queue pair: reads of the devices of user %u exceed mediated_read_ms: ending a buffer\n",
+			     from_kuid(&init_user_ns, tenant->account->uid));
 	if (tenant->buffers[buf->handle] == buf)
 		tenant->rights.buffers[buf->handle].ended = true;
+	queue_work(buf->ctrl->peers->invalidate_wq, &buf->invalidate_work);
+}
+
+/* Returns false if the device is not to be read. */
+static bool nvmep_command_read_word(const struct nvmep_tenant_command *command)
+{
+	struct nvmep_tenant *tenant = command->tenant;
+	u64 began = ktime_get_ns();
+
+	/* Its memory may not respond any more. */
+	if (nvmep_buf_invalid(command->buf))
+		return false;
+	if (nvmep_account_may_read(tenant->account, began)) {
+		nvmep_tenant_read_word(tenant, command->buf, began);
+		return true;
+	}
+	nvmep_tenant_end_buffer(tenant, command->buf);
+	return false;
 }
 
 /*
  * PCIe does not order the data, which went to a device, and the entry of the
  * controller in host memory, which says that it was written.  A read of the
  * same buffer that is issued after the entry was seen does not pass the data.
+ * Once in a batch is enough.
  */
-static void nvmep_mediator_order(struct nvmep_mediator *mediator)
+static void nvmep_command_order(const struct nvmep_mediator *mediator,
+				struct nvmep_tenant_command *command)
 {
-	struct nvmep_tenant_command *command;
+	struct nvmep_buf *buf = command->buf;
 
-	mediator->batch++;
-	list_for_each_entry(command, &mediator->done, node) {
-		if (!command->buf || command->buf->batch == mediator->batch)
-			continue;
-		command->buf->batch = mediator->batch;
-		nvmep_command_order(command);
-	}
+	if (!buf)
+		return;
+	if (buf->batch != mediator->batch)
+		buf->unread = !nvmep_command_read_word(command);
+	buf->batch = mediator->batch;
+	if (buf->unread && !command->status)
+		command->status = NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
 }
 
-/* Publishes what nvmep_shared_reap() has found; returns whether it found any. */
+/*
+ * Publishes what nvmep_shared_reap() has found, or the first part of it; returns
+ * whether it found any.
+ */
 static bool nvmep_mediator_publish(struct nvmep_mediator *mediator)
 {
 	struct nvmep_tenant_command *command, *next;
+	unsigned int count = 0;
 
 	lockdep_assert_held(&mediator->lock);
 
-	if (list_empty(&mediator->done))
-		return false;
-	nvmep_mediator_order(mediator);
-	list_for_each_entry_safe(command, next, &mediator->done, node)
+	mediator->batch++;
+	list_for_each_entry_safe(command, next, &mediator->done, node) {
+		if (count++ == NVMEP_PASS_COMPLETIONS)
+			break;
+		nvmep_command_order(mediator, command);
 		nvmep_command_finish(command);
-	return true;
+	}
+	return count;
 }
 
 /* --- stop of the controller ----------------------------------------------- */
@@ -423,8 +626,10 @@ static void nvmep_shared_lose(struct nvmep_shared *shared)
 	shared->in_flight = 0;
 	for (slot = shared->slots;
 	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++) {
-		if (slot->command &&
-		    slot->command->command.opcode != nvme_cmd_flush)
+		if (!slot->command)
+			continue;
+		nvmep_command_uncount(slot->command);
+		if (slot->command->command.opcode != nvme_cmd_flush)
 			nvmep_command_lose(slot->command);
 		slot->command = NULL;
 	}
@@ -446,7 +651,7 @@ static void nvmep_mediator_lose(struct nvmep_mediator *mediator)
 		return;
 	mediator->lost = true;
 	mediator->in_flight = 0;
-	mediator->bytes = 0;
+	nvmep_commands_lose(&mediator->done);
 	list_for_each_entry_safe(qp, next, &mediator->tenants, relay.node)
 		list_del_init(&qp->relay.node);
 	for (i = 0; i < NVMEP_SHARED; i++)
@@ -705,6 +910,12 @@ static void nvmep_shared_recover(struct nvmep_mediator *mediator,
 	nvmep_shared_replace(mediator, shared);
 }
 
+static bool nvmep_mediator_stuck(const struct nvmep_mediator *mediator)
+{
+	return READ_ONCE(mediator->shared[0].stuck) ||
+	       READ_ONCE(mediator->shared[1].stuck);
+}
+
 /* With nvmep_mediator_leave() it is serialized by the mutex. */
 static void nvmep_mediator_work(struct work_struct *work)
 {
@@ -712,6 +923,9 @@ static void nvmep_mediator_work(struct work_struct *work)
 		container_of(work, struct nvmep_mediator, work);
 	unsigned int i;
 
+	/* The mutex is held over allocations. */
+	if (!nvmep_mediator_stuck(mediator))
+		return;
 	mutex_lock(&mediator->mutex);
 	for (i = 0; i < NVMEP_SHARED; i++)
 		if (READ_ONCE(mediator->shared[i].stuck))
@@ -974,6 +1188,8 @@ static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 		shared = nvmep_mediator_pick(tenant->mediator);
 		if (!shared || round->taken == NVMEP_PASS_ENTRIES)
 			return -EBUSY;
+		if (nvmep_tenant_over_share(tenant, shared))
+			return 0;
 		err = nvmep_tenant_fetch_one(tenant, shared);
 		if (err)
 			return err == -ENOBUFS ? err : 0;
@@ -1324,6 +1540,7 @@ nvmep_mediator_alloc(struct nvmep_ctrl *ctrl, struct nvmep_poller *poller)
 	INIT_LIST_HEAD(&mediator->tenants);
 	INIT_LIST_HEAD(&mediator->done);
 	INIT_LIST_HEAD(&mediator->flushes);
+	INIT_LIST_HEAD(&mediator->accounts);
 	INIT_WORK(&mediator->work, nvmep_mediator_work);
 	return mediator;
 }
@@ -1378,10 +1595,15 @@ int nvmep_mediator_join(struct nvmep_tenant *tenant)
 			return -ENOMEM;
 		mediator = nvmep_mediator_install(peers, mediator);
 	}
-	err = nvmep_mediator_get(mediator);
+	err = nvmep_account_get(mediator, tenant);
 	if (err)
 		return err;
 	tenant->mediator = mediator;
+	err = nvmep_mediator_get(mediator);
+	if (err) {
+		nvmep_account_put(tenant);
+		return err;
+	}
 	/* The node of the controller may have changed since. */
 	tenant->qp->relay.poller = mediator->poller;
 	return 0;
@@ -1419,6 +1641,7 @@ void nvmep_mediator_leave(struct nvmep_tenant *tenant)
 {
 	struct nvmep_mediator *mediator = tenant->mediator;
 
+	nvmep_account_put(tenant);
 	mutex_lock(&mediator->mutex);
 	if (!--mediator->users) {
 		nvmep_poller_remove_mediator(mediator);
@@ -1535,5 +1758,12 @@ void nvmep_mediator_exit(struct nvmep_peers *peers)
  */
 void nvmep_mediator_free(struct nvmep_peers *peers)
 {
-	kfree(peers->mediator);
+	struct nvmep_mediator *mediator = peers->mediator;
+
+	if (!mediator)
+		return;
+	spin_lock(&mediator->lock);
+	nvmep_accounts_expire(mediator, U64_MAX);
+	spin_unlock(&mediator->lock);
+	kfree(mediator);
 }

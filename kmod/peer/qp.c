@@ -812,11 +812,16 @@ module_param(mediated_max, uint, 0644);
 MODULE_PARM_DESC(mediated_max,
 		 "mediated queue pairs of one user on a controller, which need no capability");
 
+static unsigned int mediated_total = 1024;
+module_param(mediated_total, uint, 0644);
+MODULE_PARM_DESC(mediated_total,
+		 "mediated queue pairs of all users on a controller");
+
 /* The user that creates them: a process that gets the file creates none. */
 static int nvmep_qp_check_user(struct nvmep_qp *qp)
 {
 	struct nvmep_peers *peers = qp->ctrl->peers;
-	unsigned int count = 0;
+	unsigned int count = 0, total = 0;
 	struct nvmep_qp *other;
 
 	lockdep_assert_held(&peers->lock);
@@ -824,10 +829,14 @@ static int nvmep_qp_check_user(struct nvmep_qp *qp)
 	if (!nvmep_qp_mediated(qp))
 		return 0;
 	qp->uid = current_uid();
-	list_for_each_entry(other, &peers->qps, node)
-		count += nvmep_qp_mediated(other) &&
-			 uid_eq(other->uid, qp->uid);
-	return count < READ_ONCE(mediated_max) ? 0 : -EDQUOT;
+	list_for_each_entry(other, &peers->qps, node) {
+		if (!nvmep_qp_mediated(other))
+			continue;
+		total++;
+		count += uid_eq(other->uid, qp->uid);
+	}
+	return count < READ_ONCE(mediated_max) &&
+	       total < READ_ONCE(mediated_total) ? 0 : -EDQUOT;
 }
 
 /*

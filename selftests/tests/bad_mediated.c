@@ -405,6 +405,49 @@ TEST_F(bad_mediated, unbound_while_a_command_hangs)
 	self->qp.fd = -1;
 }
 
+#define MANY		128U
+#define DEPTH		64U
+
+static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory)
+{
+	struct np_command command;
+	uint32_t window, i;
+	int ret = np_qp_open(qp, bad->ctrl.fd, MANY) ?: np_buf_add(qp, memory->fd, 0, &memory->slot) ?:
+		  np_window_add(qp, bad->disk, 0, 0, &window);
+
+	if (ret)
+		return ret;
+	command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, memory->slot, 0);
+	for (i = 0; i < DEPTH; i++)
+		np_qp_put(qp, &command);
+	return np_qp_ring_doorbell(qp);
+}
+
+/* The first queue pair takes half of the commands, and its user three quarters. */
+TEST_F(bad_mediated, others_find_room)
+{
+	struct np_qp first, second;
+	uint32_t i;
+
+	np_qp_set_timeout(0);
+	np_qp_set_shares(DEPTH, 0);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, put_many(&first, &self->bad, &self->memory));
+	ASSERT_EQ(0, put_many(&second, &self->bad, &self->memory));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 96));
+	np_sleep_ms(50);
+	EXPECT_EQ(96, np_bad_get(&self->bad, BADCTRL_HELD));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < DEPTH; i++) {
+		EXPECT_EQ(0, np_qp_reap(&first, NULL, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_reap(&second, NULL, NP_TIMEOUT_MS));
+	}
+	np_qp_set_shares(0, 0);
+	np_qp_close(&first);
+	np_qp_close(&second);
+}
+
 TEST_F(bad_mediated, queues_that_are_refused)
 {
 	struct np_qp other;

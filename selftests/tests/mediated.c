@@ -36,6 +36,9 @@
 #define BATCH		8U
 #define ROUNDS		5U
 #define MAXIMUM		"/sys/module/nvme_peer/parameters/mediated_max"
+#define TOTAL		"/sys/module/nvme_peer/parameters/mediated_total"
+#define MAPPED		"/sys/module/nvme_peer/parameters/mediated_mapped"
+#define READ_MS		"/sys/module/nvme_peer/parameters/mediated_read_ms"
 #define MIXED		"/sys/module/nvme_peer/parameters/allow_mixed_modes"
 
 /* The partition of np_partition_add(). */
@@ -276,7 +279,44 @@ TEST_F(mediated, data_in_device_memory)
 
 	ASSERT_LE(0, gpu);
 	ASSERT_EQ(0, np_ioctl(gpu, SOFTGPU_ALLOC, &alloc));
+	/* Reads of softgpu's memory are slow. */
+	ASSERT_EQ(0, np_write_file(READ_MS, "1000000"));
 	check_buffer(_metadata, self, alloc.fd);
+	ASSERT_EQ(0, np_write_file(READ_MS, "100"));
+	close(gpu);
+}
+
+/* The user has no time for reads of its device: the buffer ends, as by its exporter. */
+TEST_F(mediated, slow_device_memory_ends)
+{
+	struct softgpu_alloc alloc = { .size = BYTES };
+	int gpu = open("/dev/softgpu0", O_RDWR | O_CLOEXEC);
+	struct nvme_peer_event event;
+	struct np_command command;
+	uint32_t slot, i;
+
+	ASSERT_LE(0, gpu);
+	ASSERT_EQ(0, np_ioctl(gpu, SOFTGPU_ALLOC, &alloc));
+	ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+	command = np_window_command(NVMEPEER_OP_READ, self->part, 0, 8, slot, 0);
+	ASSERT_EQ(0, np_write_file(READ_MS, "0"));
+	EXPECT_EQ(BUFFER_GONE, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
+	ASSERT_EQ(sizeof(event), read(self->qp.fd, &event, sizeof(event)));
+	EXPECT_EQ(NVME_PEER_EVENT_BUFFER_ENDED, event.type);
+	EXPECT_EQ(slot, event.object);
+	EXPECT_EQ(BUFFER_GONE, np_qp_run(&self->qp, &command, NP_TIMEOUT_MS));
+	EXPECT_EQ(0, np_buf_remove(&self->qp, slot));
+	/* With a thousandth of the time, some reads use up that of a second. */
+	ASSERT_EQ(0, np_write_file(READ_MS, "1"));
+	ASSERT_EQ(0, np_buf_add(&self->qp, alloc.fd, 0, &slot));
+	command = np_window_command(NVMEPEER_OP_READ, self->part, 0, 8, slot, 0);
+	for (i = 0; i < 1000 && !np_qp_run(&self->qp, &command, NP_TIMEOUT_MS); i++)
+		;
+	EXPECT_GT(1000, i);
+	EXPECT_LT(0, i);
+	ASSERT_EQ(0, np_write_file(READ_MS, "100"));
+	EXPECT_EQ(0, verify(self, 6));
+	close(alloc.fd);
 	close(gpu);
 }
 
@@ -341,7 +381,7 @@ TEST_F(mediated, refused_commands_complete)
 	EXPECT_EQ(1, limits.buffers);
 	EXPECT_EQ(0, limits.sealed);
 	EXPECT_LE(NP_PAGE, limits.max_transfer);
-	ASSERT_GT(65536 * NP_BLOCK, limits.max_write_zeroes);
+	ASSERT_GE(2U << 20, limits.max_write_zeroes);
 	zeroes = np_window_command(NVMEPEER_OP_WRITE_ZEROES, self->whole, 0, 65536, 0, 0);
 	EXPECT_EQ(INVALID_FIELD, np_qp_run(&self->qp, &zeroes, NP_TIMEOUT_MS));
 	EXPECT_EQ(0, verify(self, 2));
@@ -876,14 +916,22 @@ static int be_another_user(int ctrl_fd)
 TEST_F(mediated, memory_and_number_are_limited)
 {
 	struct np_qp other;
+	uint32_t slot;
 
 	EXPECT_EQ(0, np_in_child(exceed_locked_memory, self->ctrl.fd));
 	ASSERT_EQ(0, np_write_file(MAXIMUM, "1"));
 	EXPECT_EQ(-EDQUOT, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	EXPECT_EQ(0, np_in_child(be_another_user, self->ctrl.fd));
 	ASSERT_EQ(0, np_write_file(MAXIMUM, "64"));
+	ASSERT_EQ(0, np_write_file(TOTAL, "1"));
+	EXPECT_EQ(2, np_in_child(be_another_user, self->ctrl.fd));
+	ASSERT_EQ(0, np_write_file(TOTAL, "1024"));
 	EXPECT_EQ(0, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	np_qp_close(&other);
+	ASSERT_EQ(0, np_write_file(MAPPED, "0"));
+	EXPECT_EQ(-ENOSPC, np_buf_add(&self->qp, self->memory.fd, 0, &slot));
+	ASSERT_EQ(0, np_write_file(MAPPED, "256"));
+	EXPECT_EQ(0, np_buf_add(&self->qp, self->memory.fd, 0, &slot));
 }
 
 /* --- hostile tenants -------------------------------------------------------- */
@@ -1311,10 +1359,10 @@ static int compare_shares(FIXTURE_DATA(mediated) *self, uint32_t reads[3])
 		ret = ret ?: open_with_backlog(&qps[i], self, i ? 1 : 6);
 	for (i = 3; i-- && !ret; )
 		ret = np_qp_ring_doorbell(&qps[i]);
-	do
+	do {
 		for (i = 3; i--; )
 			reads[i] = reads_of(&qps[i]);
-	while (!ret && reads[0] < BACKLOG / 3);
+	} while (!ret && reads[0] < BACKLOG / 3);
 	for (i = 0; i < 3; i++)
 		np_qp_close(&qps[i]);
 	return ret ?: reads[0] > BACKLOG * 3 / 4 ? -EAGAIN : 0;

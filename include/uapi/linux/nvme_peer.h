@@ -617,7 +617,8 @@ struct nvme_peer_buf_table {
  *   1, and the caller lacks CAP_SYS_NICE; or @timeout_ms is more than the
  *   timeout of I/O, and the caller lacks CAP_SYS_RESOURCE.
  * EDQUOT: NVME_PEER_MODE_MEDIATED: the user has as many such queue pairs on the
- *   controller as the module parameter mediated_max allows.
+ *   controller as the module parameter mediated_max allows, or all users have
+ *   as many as mediated_total allows.
  * ENOBUFS: NVME_PEER_MODE_MEDIATED: RLIMIT_MEMLOCK does not allow the pages of
  *   rings, doorbells and status.
  * EINVAL: @mode, the number of entries, an offset, a limit, @flags or a reserved
@@ -1145,9 +1146,10 @@ struct nvme_peer_window_info {
  * ignored.  The address is a multiple of 4.
  *
  * The kernel orders completions behind data in memory of a device: it reads the
- * first word of the buffer before it publishes them.  If such reads take 10 ms
- * and more several times in a second, commands with the buffer are refused as
- * after an invalidation.
+ * first word of the buffer before it publishes them.  Reads of more than 20
+ * microseconds may take, for all queue pairs of a user on the controller, the
+ * part of a second that the module parameter mediated_read_ms allows.  Beyond it
+ * the buffer ends as by an invalidation.
  *
  * Errors:
  * EINVAL: As in struct nvme_peer_buf_import, or @reserved is not 0.
@@ -1156,6 +1158,8 @@ struct nvme_peer_window_info {
  * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED, or as in struct
  *   nvme_peer_buf_import.
  * EDQUOT: The queue pair has as many buffers as it may have.
+ * ENOSPC: The buffers of the user's queue pairs on the controller exceed the
+ *   module parameter mediated_mapped.
  * EBADF: As in struct nvme_peer_buf_import.
  * ERANGE: As in struct nvme_peer_buf_import.
  * EACCES: As in struct nvme_peer_buf_import.
