@@ -106,7 +106,7 @@ static int check_sizes(const struct nvme_peer_info *info,
 					   SIZE_THROUGH(struct nvmepeer_ns_info, blocks));
 	if (!result)
 		result = struct_size_check(CALL_GEOMETRY, subject, size,
-					   SIZE_THROUGH(struct nvmepeer_geometry, reserved));
+					   SIZE_THROUGH(struct nvmepeer_geometry, reserve));
 	return result;
 }
 

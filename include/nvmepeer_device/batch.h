@@ -305,14 +305,20 @@ NVP_FN int nvp_block_status(struct nvmepeer_batch *batch, int status)
 	return nvp_block_worst((uint32_t *)&batch->status, status);
 }
 
+/* The batch of a block has @count commands from now on. */
+NVP_FN void nvp_block_begin(struct nvmepeer_batch *batch, uint32_t count)
+{
+	if (nvp_block_thread())
+		return;
+	batch->count = count;
+	batch->status = NVMEPEER_OK;
+}
+
 /* All of a block's commands have been waited for: the batch may be used again. */
 NVP_FN int nvp_block_finish(struct nvmepeer_batch *batch, int status)
 {
 	status = nvp_block_status(batch, status);
-	if (!nvp_block_thread()) {
-		batch->count = 0;
-		batch->status = NVMEPEER_OK;
-	}
+	nvp_block_begin(batch, 0);
 	nvp_block_sync();
 	return status;
 }
@@ -332,10 +338,7 @@ NVP_FN int nvmepeer_block_submit(const struct nvmepeer_queue *queue,
 	bool fits = count <= batch->most;
 	int status = NVMEPEER_E_TOO_LARGE;
 
-	if (!nvp_block_thread()) {
-		batch->count = fits ? count : 0;
-		batch->status = NVMEPEER_OK;
-	}
+	nvp_block_begin(batch, fits ? count : 0);
 	if (fits)
 		status = nvp_batch_send(queue, transfer, batch, count,
 					nvp_block_thread(), nvp_block_threads());

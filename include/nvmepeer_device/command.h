@@ -234,7 +234,7 @@ NVP_FN bool nvp_encode(const struct nvmepeer_queue *queue,
 		return list;
 	entry->dword[10] = (uint32_t)command->lba;
 	entry->dword[11] = (uint32_t)(command->lba >> 32);
-	entry->dword[12] = (command->blocks - 1) | (uint32_t)command->control;
+	entry->dword[12] = (command->blocks - 1) | ((uint32_t)command->control & 0xffff0000u);
 	entry->dword[13] = (uint32_t)(command->control >> 32);
 	return list;
 }

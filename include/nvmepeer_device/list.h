@@ -759,7 +759,8 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 						 const struct nvp_list_flight *flight,
 						 uint32_t slot, struct nvp_list_work *work)
 {
-	struct nvp_submission none = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, flight->sent.status };
+	struct nvp_submission none = { { 0, 0, 0, NULL, 0, list->control }, NULL, 0,
+				       flight->sent.status };
 	struct nvp_list_piece piece;
 
 	if (none.bad)
@@ -1143,10 +1144,7 @@ NVP_FN int nvmepeer_block_list_submit(const struct nvmepeer_queue *queue,
 	bool fits = nvp_list_fits(list, batch);
 	int status = NVMEPEER_E_TOO_LARGE;
 
-	if (!nvp_block_thread()) {
-		batch->count = fits ? (uint32_t)nvmepeer_list_items(list) : 0;
-		batch->status = NVMEPEER_OK;
-	}
+	nvp_block_begin(batch, fits ? (uint32_t)nvmepeer_list_items(list) : 0);
 	if (fits)
 		status = nvp_list_submit_part(queue, nvmepeer_group_join(queue), list, batch,
 					      nvp_block_thread(), nvp_block_threads());

@@ -19,6 +19,14 @@
 #define NVMEPEER_CONTROL_LIMITED_RETRY		(1u << 31)
 
 /*
+ * Not part of a dword: a command in the background, for instance of a prefetch or a
+ * write-back.  It is submitted only while it leaves nvmepeer_geometry.reserve slots of
+ * the queue pair free, so that a command that a thread waits for finds room.  Calls on
+ * an exclusive queue pair ignore it.
+ */
+#define NVMEPEER_CONTROL_BACKGROUND		(1u << 0)
+
+/*
  * A directive of writes and zone appends: its type, up to 15, and what is specific to
  * it (base specification: directives).  The controller refuses one that is not enabled.
  */

@@ -101,7 +101,9 @@ struct nvmepeer_buffer {
  * @max_transfer: maximum bytes of one command (nvme_peer_info.max_transfer)
  * @metadata_bytes: metadata of a logical block; must be 0, as the library never
  *	sets MPTR
- * @reserved: 0
+ * @reserve: slots that commands in the background leave free, see
+ *	NVMEPEER_CONTROL_BACKGROUND; more than there are: they wait until nothing else is
+ *	in flight.  0 means a quarter of the slots
  *
  * All addresses are in the peer's address space; DMA addresses of buffers are
  * in the controller's.  Unused fields are 0.
@@ -131,7 +133,7 @@ struct nvmepeer_geometry {
 	uint32_t page_shift;
 	uint32_t max_transfer;
 	uint32_t metadata_bytes;
-	uint32_t reserved;
+	uint32_t reserve;
 };
 
 /*
@@ -291,7 +293,7 @@ struct nvmepeer_queue {
 	uint32_t generation;
 	uint32_t qid;
 	uint32_t layout;
-	uint32_t reserved;
+	uint32_t reserve;
 };
 
 /*
@@ -304,7 +306,7 @@ struct nvmepeer_queue {
  * what struct nvmepeer_cuda_list points to, and of the meaning of a field or of a
  * status.
  */
-#define NVMEPEER_LAYOUT_VERSION 4u
+#define NVMEPEER_LAYOUT_VERSION 5u
 #define NVMEPEER_LAYOUT								\
 	(NVMEPEER_LAYOUT_VERSION << 24 | (uint32_t)sizeof(struct nvmepeer_queue) << 12 | \
 	 (uint32_t)sizeof(struct nvmepeer_state))
@@ -404,6 +406,25 @@ NVP_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geometry
 	return status ? status : nvp_check_lists(geometry);
 }
 
+/*
+ * Maximum number of commands in flight: one less than the ring has slots,
+ * limited by the unwritten counter.
+ */
+NVP_HOST_FN uint32_t nvp_max_in_flight(const struct nvmepeer_queue *queue)
+{
+	return queue->sq_mask < NVP_MAX_IN_FLIGHT ? queue->sq_mask : NVP_MAX_IN_FLIGHT;
+}
+
+/* Slots that commands in the background leave free: never all of them. */
+NVP_HOST_FN uint32_t nvp_reserve(const struct nvmepeer_queue *queue, uint32_t reserve)
+{
+	uint32_t slots = nvp_max_in_flight(queue);
+
+	if (!reserve)
+		return slots / 4;
+	return reserve < slots ? reserve : slots - 1;
+}
+
 /**
  * nvmepeer_queue_open - make a device queue from a geometry
  * @queue: filled in
@@ -456,7 +477,7 @@ NVP_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 	queue->generation = geometry->generation;
 	queue->qid = geometry->qid;
 	queue->layout = NVMEPEER_LAYOUT;
-	queue->reserved = 0;
+	queue->reserve = nvp_reserve(queue, geometry->reserve);
 	return NVMEPEER_OK;
 }
 
@@ -471,15 +492,6 @@ NVP_FN int nvmepeer_queue_check_layout(const struct nvmepeer_queue *queue)
 	    nvp_load32(&queue->state->layout) != NVMEPEER_LAYOUT)
 		return NVMEPEER_E_LAYOUT;
 	return NVMEPEER_OK;
-}
-
-/*
- * Maximum number of commands in flight: one less than the ring has slots,
- * limited by the unwritten counter.
- */
-NVP_FN uint32_t nvp_max_in_flight(const struct nvmepeer_queue *queue)
-{
-	return queue->sq_mask < NVP_MAX_IN_FLIGHT ? queue->sq_mask : NVP_MAX_IN_FLIGHT;
 }
 
 /*

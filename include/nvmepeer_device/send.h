@@ -36,6 +36,16 @@ NVP_FN struct nvp_submission nvp_submission_of(const struct nvmepeer_queue *queu
 }
 
 /*
+ * Slots that a submission leaves free.  The lanes of a group that submit agree, see
+ * nvp_group_for(); the leader's decides.
+ */
+NVP_FN uint32_t nvp_spare(const struct nvmepeer_queue *queue,
+			  const struct nvp_submission *submission)
+{
+	return submission->command.control & NVMEPEER_CONTROL_BACKGROUND ? queue->reserve : 0;
+}
+
+/*
  * An encoded entry without its CID.  It is initialised to zero also where the
  * lane may not encode one: a compiler that sees an uninitialised value carries
  * it from one round to the next, around calls in memory. On an H200, with 64
@@ -154,22 +164,22 @@ NVP_FN uint32_t nvp_load_head(const struct nvmepeer_queue *queue,
 	return nvp_broadcast_head(group, nvp_load32(&queue->state->head));
 }
 
-/* Credits left, as the leader sees them.  Collective. */
+/* Credits left beside @spare, as the leader sees them.  Collective. */
 NVP_FN int32_t nvp_credits_left(const struct nvmepeer_queue *queue,
-				struct nvmepeer_group group)
+				struct nvmepeer_group group, uint32_t spare)
 {
-	return (int32_t)nvp_group_copy32(group, nvp_load32(&queue->state->credits),
+	return (int32_t)nvp_group_copy32(group, nvp_load32(&queue->state->credits) - spare,
 					 group.leader);
 }
 
 /*
- * The queue is full: wait until there is room or the timeout of one of the
+ * The queue is full: wait until there is room beside @spare or the timeout of one of the
  * @pending lanes has expired. Every fourth poll reaps completions, which makes
  * room.  Collective.  Returns the error that ended this lane's wait, or 0.
  */
 NVP_FN int nvp_wait_for_room(const struct nvmepeer_queue *queue,
 			     struct nvmepeer_group group, nvmepeer_mask pending,
-			     struct nvp_deadline *deadline)
+			     uint32_t spare, struct nvp_deadline *deadline)
 {
 	uint32_t head = nvp_load_head(queue, group), taken;
 	uint64_t none = 0;
@@ -182,7 +192,7 @@ NVP_FN int nvp_wait_for_room(const struct nvmepeer_queue *queue,
 			taken = nvp_reap(queue, group, false, NVMEPEER_NO_CID, &none, &head);
 		error = nvp_deadline_check(queue, group, deadline, !taken,
 					   NVP_PAUSE_LIMIT);
-		credits = nvp_credits_left(queue, group);
+		credits = nvp_credits_left(queue, group, spare);
 	} while (credits <= 0 && !(nvp_group_ballot(group, error != 0) & pending));
 	return error;
 }
@@ -203,11 +213,12 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 	struct nvp_deadline deadline = nvp_deadline_start(group, timeout_ns);
 	struct nvp_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 }, 0 };
 	bool mine = pending >> group.lane & 1, sends = false, short_of_cids;
+	uint32_t spare = nvp_spare(queue, &submission);
 	struct nvp_encoded encoded = nvp_empty_entry();
 
 	while (!nvp_group_copy32(group, nvp_known_lost(queue), group.leader)) {
-		uint32_t count = nvp_reserve_some(queue, group, pending, &sent.token.cid,
-						  &short_of_cids);
+		uint32_t count = nvp_reserve_some(queue, group, pending, spare,
+						  &sent.token.cid, &short_of_cids);
 		int error;
 
 		if (group.single)
@@ -230,7 +241,7 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 				sent.status = NVMEPEER_AGAIN;
 			break;
 		}
-		error = nvp_wait_for_room(queue, group, pending, &deadline);
+		error = nvp_wait_for_room(queue, group, pending, spare, &deadline);
 		if (mine && error) {
 			sent.status = error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
 			mine = false;
@@ -256,7 +267,8 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	struct nvp_reservation reservation = { { 0, 0, 0 }, 0, false };
 	struct nvp_cid_bits taken = { 0, 0, 0 };
 	struct nvp_encoded encoded = nvp_empty_entry();
-	uint32_t count;
+	uint32_t spare = nvp_spare(queue, submission), count;
+	bool room;
 
 	sent->status = NVMEPEER_OK;
 	sent->head = 0;
@@ -266,7 +278,10 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	if (!pending)
 		return true;
 	count = group.single ? 1 : nvp_mask_count(pending);
-	if (group.lane == group.leader)
+	/* Credits taken and returned would be missing to others meanwhile. */
+	room = group.lane == group.leader &&
+	       (!spare || (int32_t)(nvp_load32(&queue->state->credits) - spare) >= (int32_t)count);
+	if (room)
 		reservation = nvp_reserve_start(queue, count);
 	/*
 	 * With many lanes the registers that this takes cost more than it
@@ -274,8 +289,8 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	 */
 	if (group.single)
 		nvp_encode_entry(queue, submission, &encoded);
-	if (group.lane == group.leader)
-		taken = nvp_reserve_all(queue, count, reservation);
+	if (room)
+		taken = nvp_reserve_all(queue, count, spare, reservation);
 	taken.bits = nvp_group_copy32(group, taken.bits, group.leader);
 	if (!taken.bits)
 		return false;

@@ -24,18 +24,28 @@ struct nvmepeer_group {
 /* All lanes. */
 #define NVP_FULL_MASK (~(nvmepeer_mask)0 >> (8 * sizeof(nvmepeer_mask) - NVMEPEER_LANES))
 
-/* The active lanes that use the same queue pair. */
-NVP_FN struct nvmepeer_group nvmepeer_group_join(const struct nvmepeer_queue *queue)
+/*
+ * The active lanes that use the same queue pair for commands of the same kind: in the
+ * background or not.  Bits 6..0 of the address of the state are 0.
+ */
+NVP_FN struct nvmepeer_group nvp_group_for(const struct nvmepeer_queue *queue, uint64_t control)
 {
+	uint64_t kind = control & NVMEPEER_CONTROL_BACKGROUND;
 	struct nvmepeer_group group;
 
 	group.mask = nvp_lanes_active();
 	if (group.mask & (group.mask - 1))
-		group.mask = nvp_lanes_match(group.mask, (uint64_t)(uintptr_t)queue->state);
+		group.mask = nvp_lanes_match(group.mask, (uint64_t)(uintptr_t)queue->state | kind);
 	group.lane = nvp_lane();
 	group.leader = nvp_mask_first(group.mask);
 	group.single = !(group.mask & (group.mask - 1));
 	return group;
+}
+
+/* The active lanes that use the same queue pair. */
+NVP_FN struct nvmepeer_group nvmepeer_group_join(const struct nvmepeer_queue *queue)
+{
+	return nvp_group_for(queue, 0);
 }
 
 /*

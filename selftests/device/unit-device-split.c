@@ -229,7 +229,7 @@ ONCE void read_stream(const uint64_t *lbas)
 {
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, whole_warp(), &memory, batches, lbas, 40, UNITS, UNIT_BLOCKS, WINDOW,
-		0, 0, 0, NULL, NULL, NULL,
+		0, 0, 0, NULL, NULL, NULL, 0,
 	};
 	uint64_t offset = 0;
 
@@ -268,7 +268,7 @@ static void lane_stops(void *argument)
 {
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, whole_warp(), &memory, batches, NULL, 40, UNITS, UNIT_BLOCKS, WINDOW,
-		0, 0, 0, NULL, NULL, NULL,
+		0, 0, 0, NULL, NULL, NULL, NVMEPEER_CONTROL_FORCE_UNIT_ACCESS,
 	};
 	uint64_t offset = 99;
 
@@ -277,6 +277,7 @@ static void lane_stops(void *argument)
 	expect(!next_unit(&ahead, &offset) && !offset, "first unit");
 	expect(!stop(&ahead), "stop");
 	expect(ahead.taken == WINDOW && ahead.sent == WINDOW, "nothing in flight");
+	expect(bench->controller.last[12] & NVMEPEER_CONTROL_FORCE_UNIT_ACCESS, "control of the reads");
 	done++;
 	lanes_left--;
 }

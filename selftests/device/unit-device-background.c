@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * unit-device-background.c: commands in the background leave slots free, so that a
+ * command that a thread waits for finds room: on warps of 32 lanes under many
+ * schedules, and how much earlier a read completes beside prefetches.
+ *
+ * Usage: unit-device-background [CASE]
+ */
+#define NVMEPEER_LANES 32
+#define NVMEPEER_PLATFORM_HEADER "fibre_platform.h"
+#include <nvmepeer_device.h>
+
+#include "rig.h"
+#include "../lib/ktap.h"
+
+enum { LANES = 32, SEEDS = 16 };
+
+static uint32_t submitted[2];	/* commands of the demand, and in the background */
+static bool full;		/* the background has found no room */
+
+static int try_submit(uint64_t control, struct nvmepeer_token *token, uint64_t timeout_ns)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, 1, 3, NULL, 0,
+					    control | NVMEPEER_CONTROL_LIMITED_RETRY };
+	int status = nvmepeer_submit(&bench->queue, &command, token, timeout_ns);
+
+	if (!status)
+		submitted[control & 1]++;
+	return status;
+}
+
+static uint32_t submit_all(uint64_t control)
+{
+	struct nvmepeer_token token;
+	uint32_t count = 0;
+
+	while (!try_submit(control, &token, 0))
+		count++;
+	return count;
+}
+
+/* A reserve of every size, and after a re-arm. */
+static bool leaves_slots(void)
+{
+	static const uint32_t reserves[][2] = { { 0, 3 }, { 1, 1 }, { 6, 6 }, { 14, 14 }, { 15, 14 },
+						{ 0xffffffff, 14 } };
+
+	for (size_t i = 0; i < sizeof(reserves) / sizeof(reserves[0]); i++) {
+		uint32_t reserve = reserves[i][1];
+
+		controller_again(&bench->controller);
+		bench->controller.mute = true;
+		bench->geometry.reserve = reserves[i][0];
+		if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
+			return false;
+		if (submit_all(NVMEPEER_CONTROL_BACKGROUND) != 15 - reserve ||
+		    submit_all(0) != reserve)
+			return false;
+	}
+	return true;
+}
+
+static void lane_slots(void *argument)
+{
+	(void)argument;
+	bad += !leaves_slots();
+	lanes_left--;
+}
+
+/* Lanes of a warp that call together: the last seven wait, the others are in the background. */
+static void lane_mixed(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_token token;
+	bool demand = lane >= LANES - 7;
+	int status = try_submit(demand ? 0 : NVMEPEER_CONTROL_BACKGROUND, &token, 2000);
+
+	if (demand && status)
+		bad++;
+	lanes_left--;
+}
+
+/* Warps that submit in the background; the controller completes nothing. */
+static void lane_background(void *argument)
+{
+	struct nvmepeer_token token;
+
+	(void)argument;
+	try_submit(NVMEPEER_CONTROL_BACKGROUND, &token, 2000);
+	lanes_left--;
+}
+
+/* Lanes that try again and again without room, until the demand has submitted. */
+static void lane_retries(void *argument)
+{
+	struct nvmepeer_token token;
+
+	(void)argument;
+	while (submitted[0] < bench->queue.reserve && !bad)
+		if (try_submit(NVMEPEER_CONTROL_BACKGROUND, &token, 0))
+			full = true;
+	lanes_left--;
+}
+
+static void lane_demands(void *argument)
+{
+	struct nvmepeer_token token;
+
+	(void)argument;
+	while (!full)
+		machine_rest();
+	while (submitted[0] < bench->queue.reserve && !bad)
+		bad += try_submit(0, &token, 0) != 0;
+	lanes_left--;
+}
+
+static void controller_main(void *argument)
+{
+	(void)argument;
+	while (lanes_left) {
+		controller_step(&bench->controller);
+		machine_rest();
+	}
+}
+
+/* Run warps of @background lanes, and @lanes more in another; nothing completes. */
+static bool run_muted(uint32_t seed, uint32_t warps, void (*background)(void *), uint32_t lanes,
+		      void (*others)(void *))
+{
+	lanes_left = 0;
+	submitted[0] = submitted[1] = 0;
+	full = false;
+	controller_again(&bench->controller);
+	if (!rig_begin(seed, 500))
+		return false;
+	bench->controller.mute = true;
+	rig_add_warps(warps, LANES, background);
+	for (uint32_t lane = 0; lane < lanes; lane++)
+		machine_add(others, (void *)(uintptr_t)lane, warps, lane);
+	lanes_left += lanes;
+	machine_add_outside(controller_main, NULL);
+	return machine_run() && !bad && !bench->controller.errors;
+}
+
+static const char *mixed(uint32_t seed)
+{
+	if (!run_muted(seed, 1, lane_mixed, 0, NULL))
+		return "a command of the demand found no room";
+	if (submitted[0] != 7 || submitted[1] < 31 - 7 - 7 || submitted[1] > 31 - 7)
+		return "wrong number of commands";
+	for (uint32_t i = 0; i < bench->controller.held_count; i++)
+		if (bench->controller.held[i][12] != NVMEPEER_CONTROL_LIMITED_RETRY)
+			return "the flag is in an entry";
+	return NULL;
+}
+
+static const char *many(uint32_t seed)
+{
+	if (!run_muted(seed, 3, lane_background, 0, NULL))
+		return "a call failed";
+	return submitted[1] == 31 - 7 ? NULL : "the background took another number of slots";
+}
+
+static const char *retries(uint32_t seed)
+{
+	if (!run_muted(seed, 2, lane_retries, 1, lane_demands))
+		return "a command of the demand found no room";
+	return submitted[0] == 7 && submitted[1] <= 31 - 7 ? NULL : "wrong number of commands";
+}
+
+/* --- reads beside prefetches --- */
+
+enum { READS = 12, PERIOD_NS = 400, WARPS = 2 };
+
+static uint64_t flag_of_prefetch;
+static uint64_t waited, worst;	/* completions of others during the reads */
+static bool reads_done;
+
+static void slow_controller_main(void *argument)
+{
+	uint64_t next = 0;
+
+	(void)argument;
+	while (lanes_left) {
+		/* One completion in a period, in order. */
+		bench->controller.mute = true;
+		controller_step(&bench->controller);
+		if (bench->controller.held_count && machine.now_ns >= next &&
+		    bench->controller.posted - bench->controller.acknowledged <
+		    bench->controller.cq_entries - 1) {
+			controller_post_oldest(&bench->controller);
+			next = machine.now_ns + PERIOD_NS;
+		}
+		machine_rest();
+	}
+}
+
+/* Each lane keeps two commands in flight. */
+static void lane_prefetch(void *argument)
+{
+	struct nvmepeer_token tokens[2];
+	uint32_t sent = 0;
+
+	(void)argument;
+	for (; !reads_done; sent++) {
+		if (sent >= 2)
+			bad += nvmepeer_wait(&bench->queue, tokens[sent % 2], NULL, RIG_LONG) != 0;
+		bad += try_submit(flag_of_prefetch, &tokens[sent % 2], RIG_LONG) != 0;
+	}
+	for (uint32_t left = sent < 2 ? sent : 2; left; left--)
+		bad += nvmepeer_wait(&bench->queue, tokens[(sent - left) % 2], NULL, RIG_LONG) != 0;
+	lanes_left--;
+}
+
+static void lane_read(void *argument)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, 1, 9, NULL, 0, 0 };
+
+	(void)argument;
+	while (bench->controller.completed < 64)
+		machine_rest();
+	for (int i = 0; i < READS; i++) {
+		uint64_t before = bench->controller.completed, took;
+
+		bad += nvmepeer_execute(&bench->queue, &command, NULL, RIG_LONG) != 0;
+		took = bench->controller.completed - before;
+		waited += took;
+		worst = took > worst ? took : worst;
+	}
+	reads_done = true;
+	lanes_left--;
+}
+
+static bool run_reads(uint32_t seed, uint64_t flag, uint32_t reserve)
+{
+	flag_of_prefetch = flag;
+	reads_done = false;
+	waited = worst = 0;
+	lanes_left = 0;
+	controller_again(&bench->controller);
+	bench->geometry.reserve = reserve;
+	if (!rig_begin(seed, 100))
+		return false;
+	machine.step_limit = 40 * 1000 * 1000;
+	rig_add_warps(WARPS, LANES, lane_prefetch);
+	machine_add(lane_read, NULL, WARPS, 0);
+	lanes_left++;
+	machine_add_outside(slow_controller_main, NULL);
+	return machine_run() && !bad && !bench->controller.errors && !rig_books();
+}
+
+/*
+ * One lane reads beside 64 lanes that would keep 128 commands in flight, on 31 slots: what
+ * completes between the call of a read and its return.
+ */
+static bool overtakes(void)
+{
+	static const struct {
+		uint64_t flag;
+		uint32_t reserve;
+		const char *what;
+	} runs[] = {
+		{ 0, 0, "all the same" },
+		{ NVMEPEER_CONTROL_BACKGROUND, 0, "in the background, 7 slots reserved" },
+		{ NVMEPEER_CONTROL_BACKGROUND, 24, "in the background, 24 slots reserved" },
+	};
+	uint64_t mean[3], most[3];
+
+	for (int i = 0; i < 3; i++) {
+		if (!run_reads(7, runs[i].flag, runs[i].reserve))
+			return false;
+		mean[i] = waited / READS;
+		most[i] = worst;
+		printf("# prefetches %s: a read waits for %llu completions, %llu at most\n",
+		       runs[i].what, (unsigned long long)mean[i], (unsigned long long)most[i]);
+	}
+	/* At most what was in flight before, a few that complete before the return. */
+	return most[1] <= 31 + 5 && most[2] <= 31 - 24 + 5 && mean[2] < mean[1] && mean[1] < mean[0];
+}
+
+static bool seeds(const char *(*run)(uint32_t))
+{
+	for (uint32_t seed = 1; seed <= SEEDS; seed++) {
+		const char *defect = run(seed);
+
+		if (defect) {
+			printf("# seed %u: %s\n", seed, defect);
+			return false;
+		}
+	}
+	return true;
+}
+
+static bool slots(void)
+{
+	lanes_left = 0;
+	if (!rig_begin(1, 0))
+		return false;
+	rig_add_warps(1, 1, lane_slots);
+	machine_add_outside(controller_main, NULL);
+	return machine_run() && !bad && !bench->controller.errors;
+}
+
+static bool mixed_lanes(void)
+{
+	return seeds(mixed);
+}
+
+static bool many_warps(void)
+{
+	return seeds(many);
+}
+
+static bool no_room(void)
+{
+	return seeds(retries);
+}
+
+static const struct {
+	const char *name;
+	const char *what;
+	bool (*run)(void);
+	uint32_t entries;
+} cases[] = {
+	{ "slots", "commands in the background leave as many slots free as reserved", slots, 16 },
+	{ "mixed", "lanes of a warp: some wait, others are in the background", mixed_lanes, 32 },
+	{ "many", "warps in the background take no reserved slot at any time", many_warps, 32 },
+	{ "retries", "who retries in the background takes no credit meanwhile", no_room, 32 },
+	{ "reads", "a read overtakes prefetches that wait for room", overtakes, 32 },
+};
+
+int main(int argc, char **argv)
+{
+	ktap_start();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (!ktap_wants(argc, argv, cases[i].name))
+			continue;
+		bench = bench_new(cases[i].entries, cases[i].entries);
+		bench->geometry.cids = 256;
+		ktap_check(cases[i].run(), cases[i].what);
+		bench_free(bench);
+	}
+	return ktap_end();
+}
