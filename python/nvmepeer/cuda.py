@@ -15,6 +15,7 @@ registered; of that, an object other than a tensor of PyTorch is passed as Span(
 They have 32, 32 and 16 bytes: item(), tensor() and page() make them as integers of 64 bits.
 """
 import ctypes
+import enum
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, NamedTuple, Optional, Sequence
@@ -170,6 +171,20 @@ def item(lba: int, offset: int, bytes: int, memory: int = 0) -> list[int]:
 def status_of(row: Sequence[Any]) -> int:
     """The status of an item: the low half of its fourth integer."""
     return _signed(int(row[3]))
+
+
+class Control(enum.IntFlag):
+    """NVMEPEER_CONTROL_*: how the commands of a list are executed."""
+
+    BACKGROUND = 1 << 0
+    FORCE_UNIT_ACCESS = 1 << 30
+    LIMITED_RETRY = 1 << 31
+
+
+def placement(identifier: int) -> int:
+    """NVMEPEER_CONTROL_PLACEMENT(): a placement identifier of flexible data placement, to be
+    combined with Control by OR."""
+    return (identifier & 0xffff) << 48 | 2 << 20
 
 
 def _signed(status: int) -> int:
@@ -361,7 +376,8 @@ class Lists:
         _close_all(_leaked)
 
     def _transfer(self, name: str, items: Any, tensors: Any, pages: Any, statuses: Any,
-                  count: Any, done: Any, scratch: int, stream: Optional[int]) -> None:
+                  count: Any, done: Any, scratch: int, stream: Optional[int],
+                  control: int) -> None:
         if (items is None) == (pages is None) or (tensors is None) != (pages is None):
             raise ValueError("pass items, or tensors and pages")
         self.queues._resource.open()
@@ -376,12 +392,13 @@ class Lists:
         _require(spans, "count_at", 4)
         _require(spans, "done", 8)
         request = _List(size=ctypes.sizeof(_List), count=most, tensor_count=tensor_count,
-                        scratch=scratch, **{key: one.address for key, one in spans.items()})
+                        scratch=scratch, control=control & 0xffffffff,
+                        control_high=control >> 32 & 0xffffffff, **{key: one.address for key, one in spans.items()})
         _try(name, self._resource.open(), byref(request), stream)
 
     def read(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
              statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
-             stream: Optional[int] = None) -> None:
+             stream: Optional[int] = None, control: int = 0) -> None:
         """Read a list on a stream, by default on the current one.
 
         items: rows of 32 bytes, see item(); or tensors and pages: see tensor() and page()
@@ -389,17 +406,20 @@ class Lists:
         count: a word of 32 bits, the number of items or pages if there are fewer
         done: two words of 32 bits: a count that is incremented at the end, and the status
         scratch: lists that may run at the same time have different numbers, below SCRATCHES
+        control: see Control and placement()
 
         All of them are tensors that must stay until the list has ended.  After a timeout the
         queue pair refuses items with padding, until Queues.quiesce() and rearm().
         """
-        self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream)
+        self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream,
+                       control)
 
     def write(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
               statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
-              stream: Optional[int] = None) -> None:
+              stream: Optional[int] = None, control: int = 0) -> None:
         """Write a list on a stream; as read()."""
-        self._transfer("write_list", items, tensors, pages, statuses, count, done, scratch, stream)
+        self._transfer("write_list", items, tensors, pages, statuses, count, done, scratch, stream,
+                       control)
 
     def close(self) -> None:
         """Release the lists and the tensors, after the queue pairs have been closed."""

@@ -10,6 +10,7 @@ import ctypes
 import gc
 import inspect
 import os
+import re
 import sys
 import types
 import unittest
@@ -23,7 +24,7 @@ import unit
 
 # Offsets in the parameters of the kernel, lib/cuda/list_kernel.h.
 COUNT_AT, ITEMS, TENSORS, PAGES, STATUSES = 16, 40, 48, 56, 64
-MEMORIES, TENSOR_COUNT, COUNT, OPCODE, FIRST = 80, 84, 88, 92, 120
+MEMORIES, TENSOR_COUNT, COUNT, OPCODE, CONTROL, FIRST = 80, 84, 88, 92, 96, 120
 LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -194,6 +195,21 @@ class Streams(unittest.TestCase):
         self.assertEqual((self.word(ITEMS, 8), self.word(TENSORS, 8)), (items.address, 0))
         self.assertEqual((self.word(COUNT), self.word(OPCODE), self.word(MEMORIES)), (7, 2, 1))
 
+    def test_control(self) -> None:
+        with open("include/nvmepeer_device/nvme.h", encoding="utf-8") as header:
+            said = dict(re.findall(r"^#define NVMEPEER_CONTROL_(\w+)\s+\(1u << (\d+)\)", header.read(), re.M))
+        for one in cuda.Control:
+            self.assertEqual(one, 1 << int(said[one.name or ""]), one)
+        control = cuda.placement(0x8003) | cuda.Control.BACKGROUND | cuda.Control.LIMITED_RETRY
+        for transfer in (self.lists.read, self.lists.write):
+            transfer(Tensor(4), control=control)
+            self.assertEqual(self.word(CONTROL, 8), 0x80030000_80200001)
+            # As a signed integer of 64 bits, which PyTorch passes.
+            transfer(Tensor(4), control=control - (1 << 64))
+            self.assertEqual(self.word(CONTROL, 8), 0x80030000_80200001)
+            transfer(Tensor(4))
+            self.assertEqual(self.word(CONTROL, 8), 0)
+
     def test_pages(self) -> None:
         tensors, pages, statuses = Tensor(4 * 3), Tensor(2 * 5), Tensor(15, 4)
         self.lists.write(tensors=tensors, pages=pages, statuses=statuses)
@@ -262,8 +278,10 @@ class Streams(unittest.TestCase):
             self.assertNotEqual(pytorch.register(self.lists), number)
             pytorch.read_pages([self.cache], number, tensors, pages, statuses)
             self.assertEqual((self.launches[-1][0], self.word(OPCODE)), (78, 2))
-            pytorch.write_pages([self.cache], number, tensors, pages, statuses, 2)
-            self.assertEqual((self.word(OPCODE), self.word(FIRST)), (1, 1024))
+            pytorch.write_pages([self.cache], number, tensors, pages, statuses, 2, 1)
+            self.assertEqual((self.word(OPCODE), self.word(FIRST), self.word(CONTROL, 8)), (1, 1024, 1))
+            pytorch.read_pages([self.cache], number, tensors, pages, statuses, control=-1 << 63)
+            self.assertEqual((self.word(OPCODE), self.word(CONTROL, 8)), (2, 1 << 63))
             # A copy, a view, none, and one more.
             view = Tensor(1, 1)
             view.address, view.count = self.cache.address, self.cache.count - 1
