@@ -95,6 +95,19 @@ NVP_FN uint64_t nvp_time_left(uint64_t start, uint64_t timeout_ns)
 }
 
 /*
+ * Pause for @ns after poll number @polls of a word in memory.  True if the timeout, which
+ * began at @start, has expired: one more poll is the last.
+ */
+NVP_FN bool nvp_word_expired(uint64_t start, uint64_t timeout_ns, uint32_t polls, uint32_t ns)
+{
+	bool expired = polls % 64 == 0 && !nvp_time_left(start, timeout_ns);
+
+	if (!expired)
+		nvp_pause(ns);
+	return expired;
+}
+
+/*
  * Wait for every @step-th command of a batch, starting with number @index.
  * Returns the worst status.
  */

@@ -74,6 +74,10 @@
  *	Q  nvp_state_begin, nvp_fence_device: the initial state before its first
  *	   use.  Pairs with the acquire by which the caller orders other threads
  *	   after the initialisation.
+ *	R  nvmepeer_counter_add, nvp_fence_device: the arrival of the data (I) and
+ *	the status before the count.  Pairs with S.
+ *	S  nvmepeer_counter_test, nvp_fence_device_acquire: the count before the
+ *	status and the data.  Acquire of R.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
 #define NVMEPEER_DEVICE_SUBMIT_H

@@ -22,7 +22,8 @@ ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_tabl
 		     const struct nvmepeer_transfer *transfer,
 		     struct nvmepeer_set_batch *in_common, int *status);
 ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
-		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status);
+		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag,
+		      struct nvmepeer_counter *counter, int *status);
 ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_page_list *list,
 		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status);
 ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
@@ -102,7 +103,8 @@ ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_tabl
 }
 
 ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
-		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status)
+		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag,
+		      struct nvmepeer_counter *counter, int *status)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvmepeer_delivery delivery = { batch, flag };
@@ -115,6 +117,9 @@ ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_
 	nvmepeer_flag_clear(flag);
 	*status |= nvmepeer_warp_deliver(queue, group, &delivery, 1, 1000);
 	*status |= nvmepeer_flag_wait(flag, 1000);
+	nvmepeer_counter_clear(counter);
+	nvmepeer_counter_add(counter, *status);
+	*status |= nvmepeer_counter_wait(counter, 1, 1000);
 	nvmepeer_fence_bulk();
 }
 
