@@ -10,7 +10,7 @@
  * a logical block; the rest of its last block, the padding, belongs to no item.
  * No memory beside an item is written: of a read, the padding goes to an SGL bit
  * bucket if the controller has it and the data memory is contiguous, else to a
- * scratch page.  Of a write, the padding is zeros.
+ * scratch page, as the whole last block does with NVMEPEER_ONE_RANGE.  Of a write, the padding is zeros.
  */
 #ifndef NVMEPEER_DEVICE_LIST_H
 #define NVMEPEER_DEVICE_LIST_H
@@ -249,9 +249,18 @@ NVP_FN uint64_t nvp_padded_blocks(const struct nvmepeer_queue *queue, uint64_t b
 	return (bytes + nvp_block_mask(queue)) >> queue->lba_shift;
 }
 
-/* Maximum blocks of a command with padding by PRPs. */
+/* Does an SGL describe a command with padding?  Else PRPs do, or one range. */
+NVP_FN bool nvp_list_by_sgl(const struct nvmepeer_queue *queue,
+			    const struct nvmepeer_buffer *buffer)
+{
+	return nvp_use_sgl(queue, buffer) && !(queue->flags & NVMEPEER_ONE_RANGE);
+}
+
+/* Maximum blocks of a command with padding by PRPs: of one range, those of a scratch page. */
 NVP_FN uint64_t nvp_list_prp_blocks(const struct nvmepeer_queue *queue)
 {
+	if (queue->flags & NVMEPEER_ONE_RANGE)
+		return 1;
 	return (uint64_t)NVP_LIST_PAGES << queue->page_shift >> queue->lba_shift;
 }
 
@@ -276,7 +285,7 @@ NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvm
 		return false;
 	buffer = &list->memories[item->memory].buffer;
 	most = nvp_max_blocks(queue, buffer);
-	if ((item->bytes & nvp_block_mask(queue)) && !nvp_use_sgl(queue, buffer) &&
+	if ((item->bytes & nvp_block_mask(queue)) && !nvp_list_by_sgl(queue, buffer) &&
 	    most > nvp_list_prp_blocks(queue))
 		return false;
 	while (most >> shift > 1)
@@ -401,7 +410,7 @@ NVP_FN struct nvp_list_piece nvp_list_piece_at(const struct nvmepeer_queue *queu
 	bool padded = bytes & nvp_block_mask(queue);
 
 	left = nvp_padded_blocks(queue, bytes);
-	if (padded && !nvp_use_sgl(queue, &piece.memory->buffer))
+	if (padded && !nvp_list_by_sgl(queue, &piece.memory->buffer))
 		limit = nvp_list_prp_blocks(queue);
 	if (limit > most)
 		limit = most;
@@ -458,7 +467,8 @@ NVP_FN int nvp_scratch_check(const struct nvmepeer_queue *queue, const struct nv
 	uint32_t page = nvp_page_bytes(queue);
 
 	if (!scratch || slot >= scratch->slots || !scratch->memory->address ||
-	    (!piece->memory->address && !nvp_use_sgl(queue, &piece->memory->buffer)))
+	    (!piece->memory->address && !nvp_list_by_sgl(queue, &piece->memory->buffer)) ||
+	    ((queue->flags & NVMEPEER_ONE_RANGE) && queue->lba_shift > queue->page_shift))
 		return NVMEPEER_E_ADDRESS;
 	if (nvp_scratch_offset(queue, scratch, nvp_scratch_slot(scratch, slot)) + page >
 	    scratch->memory->buffer.length)
@@ -482,7 +492,10 @@ NVP_FN struct nvp_list_tail nvp_list_tail_of(const struct nvmepeer_queue *queue,
 	uint32_t page = nvp_page_bytes(queue), first, end;
 	struct nvp_list_tail tail = { 0, 0 };
 
-	if (!nvp_list_is_padded(queue, piece) || nvp_use_sgl(queue, &piece->memory->buffer))
+	if (!nvp_list_is_padded(queue, piece) || nvp_list_by_sgl(queue, &piece->memory->buffer))
+		return tail;
+	tail.bytes = piece->bytes;
+	if (queue->flags & NVMEPEER_ONE_RANGE)
 		return tail;
 	first = (uint32_t)nvp_dma(queue, &piece->memory->buffer, piece->offset) & (page - 1);
 	end = (first + piece->bytes) & (page - 1);
@@ -544,7 +557,7 @@ struct nvp_list_work {
 };
 
 /*
- * By PRPs: the controller page where the data ends is a scratch page if padding
+ * Of one range, a scratch page takes the block.  By PRPs: the controller page where the data ends is a scratch page if padding
  * follows in it, and those behind it are another one.  Returns the byte offset of
  * the data in the buffer that the work now has.
  */
@@ -560,6 +573,12 @@ NVP_FN uint64_t nvp_list_redirect(const struct nvmepeer_queue *queue,
 	uint64_t end = first + piece->bytes, at, index = 0;
 	uint64_t padded = first + ((uint64_t)piece->blocks << queue->lba_shift);
 
+	if (queue->flags & NVMEPEER_ONE_RANGE) {
+		work->buffer.length = page;
+		work->buffer.dma = nvp_scratch_dma(queue, scratch, nvp_scratch_slot(scratch, slot));
+		work->buffer.pages = 0;
+		return 0;
+	}
 	for (at = 0; at < padded; at += page, index++) {
 		if (at + page <= end)
 			work->pages[index] = nvp_dma(queue, buffer, piece->offset + at - first);
@@ -640,7 +659,7 @@ NVP_NOINLINE_FN struct nvp_submission nvp_list_pad(const struct nvmepeer_queue *
 		submission.bad = NVMEPEER_E_BUSY;
 	if (submission.bad)
 		return submission;
-	if (nvp_use_sgl(queue, &piece->memory->buffer)) {
+	if (nvp_list_by_sgl(queue, &piece->memory->buffer)) {
 		nvp_encode(queue, &command, 0, &work->entry);
 		nvp_list_segment(queue, list, piece, slot, &work->entry);
 		submission.entry = &work->entry;
@@ -1013,7 +1032,8 @@ NVP_FN bool nvp_list_fits(const struct nvmepeer_list *list, const struct nvmepee
  * Items in flight have status NVMEPEER_AGAIN, the others why they are not.
  * NVMEPEER_E_TOO_LARGE: the batch has too few tokens, of which all items have the
  * status; or an item is empty or needs more than one command.  An item with padding
- * that PRPs describe needs a second one beyond 32 controller pages.
+ * that PRPs describe needs a second one beyond 32 controller pages, and with
+ * NVMEPEER_ONE_RANGE beyond a block.
  *
  * Wait for the batch by nvmepeer_warp_list_wait(), _list_poll() or
  * nvmepeer_block_list_wait() only: plain calls for batches and

@@ -84,7 +84,7 @@ enum nvmepeer_error {
 	NVMEPEER_E_TOO_LARGE = -6,
 	/* not submitted: misaligned; data: 4 bytes, gather: 16 bytes, scatter: controller pages */
 	NVMEPEER_E_ALIGN = -7,
-	/* not submitted: needs a PRP list and the queue pair has no list memory */
+	/* not submitted: the data needs a PRP list, and the queue pair has no list memory or takes none */
 	NVMEPEER_E_NO_LIST = -8,
 	/* init: ring entries are no power of two; SQ: 2..32768, CQ: at least the SQ, up to 65536 */
 	NVMEPEER_E_ENTRIES = -9,

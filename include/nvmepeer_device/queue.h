@@ -44,6 +44,11 @@ enum {
 	 * (Identify SGLS bit 16).
 	 */
 	NVMEPEER_SGL_BIT_BUCKET = 1u << 5,
+	/*
+	 * With NVMEPEER_SGL: of a data pointer only the first address is used, and a
+	 * command's data is one range of addresses: mediated queue pairs.
+	 */
+	NVMEPEER_ONE_RANGE = 1u << 6,
 };
 
 /**
@@ -395,6 +400,8 @@ NVP_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geometry
 	    geometry->page_shift < 12 || geometry->page_shift > 27 ||
 	    geometry->lba_shift < 9 || geometry->lba_shift > 16 ||
 	    geometry->max_transfer < (1u << geometry->lba_shift))
+		return NVMEPEER_E_GEOMETRY;
+	if ((geometry->flags & NVMEPEER_ONE_RANGE) && !(geometry->flags & NVMEPEER_SGL))
 		return NVMEPEER_E_GEOMETRY;
 	if (geometry->metadata_bytes)
 		return NVMEPEER_E_METADATA;

@@ -629,6 +629,18 @@ static bool set_spreads(void)
 	return good;
 }
 
+/* Sizes of which Documentation/device-library.rst makes its tables. */
+static bool memory_as_documented(void)
+{
+	struct nvmepeer_geometry geometry = { .sq_entries = 1024, .cq_entries = 1024 };
+
+	return nvmepeer_cids(&geometry) == 4096 &&
+	       nvmepeer_state_bytes(&geometry) == 384 + 4096 * 49 / 4 &&
+	       sizeof(struct nvmepeer_queue) == 192 && sizeof(struct nvmepeer_memory) == 32 &&
+	       sizeof(struct nvmepeer_list_item) == 32 && sizeof(struct nvmepeer_list_page) == 16 &&
+	       sizeof(struct nvmepeer_list_tensor) == 32 && sizeof(struct nvmepeer_token) == 8;
+}
+
 /*
  * Whatever combines statuses returns the worst: one after which the controller
  * may still access data, before other errors, before statuses of the controller.
@@ -764,6 +776,7 @@ int main(void)
 	ktap_check(gather_end(rig), "gather: the last, partial unit of a namespace");
 	ktap_check(sets(rig), "set: striping by hash is a permutation");
 	ktap_check(set_spreads(), "set: the same warp of all processors uses all queue pairs");
+	ktap_check(memory_as_documented(), "memory: of a queue pair and of lists as documented");
 	ktap_check(sgl(rig), "SGL descriptor");
 	ktap_check(sgl_inside_page(rig), "SGL where two pages of data start inside a page");
 	ktap_check(timeouts(rig), "timeouts, full queue, late completions");
