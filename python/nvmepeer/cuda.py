@@ -173,8 +173,9 @@ def status_of(row: Sequence[Any]) -> int:
     return _signed(int(row[3]))
 
 
-class Control(enum.IntFlag):
-    """NVMEPEER_CONTROL_*: how the commands of a list are executed."""
+class Control(enum.IntEnum):
+    """NVMEPEER_CONTROL_*: how the commands of a list are executed; combined by OR, which gives
+    plain integers."""
 
     BACKGROUND = 1 << 0
     FORCE_UNIT_ACCESS = 1 << 30
@@ -183,8 +184,8 @@ class Control(enum.IntFlag):
 
 def placement(identifier: int) -> int:
     """NVMEPEER_CONTROL_PLACEMENT(): a placement identifier of flexible data placement, to be
-    combined with Control by OR."""
-    return (identifier & 0xffff) << 48 | 2 << 20
+    combined with Control by OR.  A signed integer of 64 bits, as PyTorch takes it."""
+    return ((identifier & 0xffff ^ 0x8000) - 0x8000) << 48 | 2 << 20
 
 
 def _signed(status: int) -> int:

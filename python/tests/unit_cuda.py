@@ -201,11 +201,13 @@ class Streams(unittest.TestCase):
         for one in cuda.Control:
             self.assertEqual(one, 1 << int(said[one.name or ""]), one)
         control = cuda.placement(0x8003) | cuda.Control.BACKGROUND | cuda.Control.LIMITED_RETRY
+        # PyTorch's integers have 64 bits and a sign.
+        self.assertEqual(control, 0x80030000_80200001 - (1 << 64))
+        self.assertEqual(cuda.placement(0x7003), 0x70030000_00200000)
         for transfer in (self.lists.read, self.lists.write):
             transfer(Tensor(4), control=control)
             self.assertEqual(self.word(CONTROL, 8), 0x80030000_80200001)
-            # As a signed integer of 64 bits, which PyTorch passes.
-            transfer(Tensor(4), control=control - (1 << 64))
+            transfer(Tensor(4), control=control + (1 << 64))
             self.assertEqual(self.word(CONTROL, 8), 0x80030000_80200001)
             transfer(Tensor(4))
             self.assertEqual(self.word(CONTROL, 8), 0)
@@ -250,9 +252,15 @@ class Streams(unittest.TestCase):
 
         def custom_op(name: str, mutates_args: Any) -> Any:
             def named(function: Any) -> Any:
-                function.register_fake = lambda fake: fakes.setdefault(name, fake)
-                function.mutates = mutates_args
-                return function
+                def called(*arguments: Any, **named: int) -> None:
+                    # PyTorch refuses what is no signed integer of 64 bits.
+                    for one in named.values():
+                        one.to_bytes(8, "little", signed=True)
+                    function(*arguments, **named)
+
+                called.register_fake = lambda fake: fakes.setdefault(name, fake)  # type: ignore[attr-defined]
+                called.mutates = mutates_args  # type: ignore[attr-defined]
+                return called
             return named
 
         def refuse(good: bool) -> None:
@@ -280,8 +288,9 @@ class Streams(unittest.TestCase):
             self.assertEqual((self.launches[-1][0], self.word(OPCODE)), (78, 2))
             pytorch.write_pages([self.cache], number, tensors, pages, statuses, 2, 1)
             self.assertEqual((self.word(OPCODE), self.word(FIRST), self.word(CONTROL, 8)), (1, 1024, 1))
-            pytorch.read_pages([self.cache], number, tensors, pages, statuses, control=-1 << 63)
-            self.assertEqual((self.word(OPCODE), self.word(CONTROL, 8)), (2, 1 << 63))
+            pytorch.read_pages([self.cache], number, tensors, pages, statuses,
+                               control=cuda.placement(0x8003) | cuda.Control.BACKGROUND)
+            self.assertEqual((self.word(OPCODE), self.word(CONTROL, 8)), (2, 0x80030000_00200001))
             # A copy, a view, none, and one more.
             view = Tensor(1, 1)
             view.address, view.count = self.cache.address, self.cache.count - 1
