@@ -55,8 +55,8 @@ uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
  * @doorbell_pages: address of the exported doorbell pages for the peer; 0 with
  *	NVMEPEER_VIEW_DESCRIPTORS, for nvmepeer_cuda_queues_from_fds()
  * @geometry: in: the peer's addresses: sq, cq, status, control, state, list_area,
- *	list_memory, readback, and list_bytes, cids and timeout_ns;
- *	out: all other fields
+ *	list_memory, readback, and list_bytes, cids, timeout_ns and reserve, and
+ *	NVMEPEER_ONE_RANGE of flags; out: all other fields
  * @size: of @geometry
  *
  * Makes no system call: for programs that make the ioctls themselves, and for queue pairs

@@ -115,7 +115,7 @@ static void fill_in(const struct nvme_peer_info *info, const struct nvme_peer_qp
 		    struct nvmepeer_geometry *geometry)
 {
 	geometry->version = NVMEPEER_GEOMETRY_VERSION;
-	geometry->flags = placement_flags(qp_info, view);
+	geometry->flags = (geometry->flags & NVMEPEER_ONE_RANGE) | placement_flags(qp_info, view);
 	/* SGLS bits 1:0: SGLs for I/O commands; bit 16: bit buckets (base specification 5.1.13.2.1). */
 	if (info->sgls & 3)
 		geometry->flags |= NVMEPEER_SGL;
