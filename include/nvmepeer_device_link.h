@@ -33,7 +33,8 @@ __device__ int nvmepeer_device_write(uint64_t queue, uint64_t buffer, uint64_t o
 /*
  * nvmepeer_submit(): a token, which is not negative, or a negative enum nvmepeer_error.
  * The arguments after @queue are the fields of struct nvmepeer_command; @buffer may be 0
- * for a command without data.
+ * for a command without data.  Not for NVMEPEER_OP_ZONE_APPEND: dword 0 of the completion
+ * entry, which says where the data is, is not returned.
  */
 __device__ int64_t nvmepeer_device_submit(uint64_t queue, uint32_t opcode, uint64_t buffer,
 					  uint64_t offset, uint64_t lba, uint32_t blocks,
@@ -53,6 +54,12 @@ __device__ int nvmepeer_device_quiesce(uint64_t queue);
 
 /* nvmepeer_check(): 0, NVMEPEER_E_LAYOUT or NVMEPEER_E_LOST. */
 __device__ int nvmepeer_device_check(uint64_t queue);
+
+/*
+ * nvmepeer_abandoned(): after NVMEPEER_E_TIMEOUT the controller may access data memory until
+ * this returns 0; or NVMEPEER_E_LAYOUT.
+ */
+__device__ int nvmepeer_device_abandoned(uint64_t queue);
 
 /*
  * Device queue @index of the array from nvmepeer_cuda_queues_device(), or 0, which

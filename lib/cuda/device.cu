@@ -97,6 +97,12 @@ __device__ __noinline__ int nvmepeer_device_check(uint64_t queue)
 				 (int)NVMEPEER_E_LAYOUT;
 }
 
+__device__ __noinline__ int nvmepeer_device_abandoned(uint64_t queue)
+{
+	return is_known(queue) ? (int)nvmepeer_abandoned((const nvmepeer_queue *)queue) :
+				 (int)NVMEPEER_E_LAYOUT;
+}
+
 __device__ __noinline__ uint64_t nvmepeer_device_queue(uint64_t queues, uint32_t index)
 {
 	return is_known(queues) ? queues + index * sizeof(nvmepeer_queue) : 0;
@@ -147,6 +153,12 @@ __device__ __noinline__ int nvmepeer_numba_quiesce(int *status, uint64_t queue)
 __device__ __noinline__ int nvmepeer_numba_check(int *status, uint64_t queue)
 {
 	*status = nvmepeer_device_check(queue);
+	return 0;
+}
+
+__device__ __noinline__ int nvmepeer_numba_abandoned(int *count, uint64_t queue)
+{
+	*count = nvmepeer_device_abandoned(queue);
 	return 0;
 }
 

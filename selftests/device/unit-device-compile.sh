@@ -133,7 +133,7 @@ bitcode() {
 	"${nvptx[@]}" -x ir -S -emit-llvm -o "$work/$file.ll" "$built" || return 1
 	"${nvptx[@]}" -Xclang -target-feature -Xclang +ptx75 -Xclang -target-cpu -Xclang "$architecture" \
 		-x ir -S -o "$work/$file.ptx" "$built" || return 1
-	for name in nvmepeer_{device,numba}_{read,write,submit,poll,wait,quiesce,check,queue}; do
+	for name in nvmepeer_{device,numba}_{read,write,submit,poll,wait,quiesce,check,abandoned,queue}; do
 		grep -q "^\.visible \.func .* $name(" "$work/$file.ptx" || { echo "no $name"; return 1; }
 	done
 	grep -q "fence\.$fence\.sys" "$work/$file.ptx" || { echo "no fence.$fence.sys"; return 1; }
@@ -188,7 +188,9 @@ calls() {
 			bad += nvmepeer_device_wait(at, NVMEPEER_E_RANGE, 1) != NVMEPEER_E_RANGE;
 			bad += nvmepeer_device_poll(at, NVMEPEER_E_FULL) != NVMEPEER_E_FULL;
 			bad += nvmepeer_numba_submit(&other, at, NVMEPEER_OP_FLUSH, 0, 0, 0, 0, 0) || other < 0;
+			bad += nvmepeer_device_abandoned(at) != 0;
 			bad += nvmepeer_numba_wait(&status, at, other, 1000) || status != NVMEPEER_E_TIMEOUT;
+			bad += nvmepeer_numba_abandoned(&status, at) || status != 1;
 			return bad;
 		}
 		int main()
@@ -219,6 +221,7 @@ calls() {
 				bad += nvmepeer_device_poll(queue, 1) != NVMEPEER_E_LAYOUT;
 				bad += nvmepeer_device_wait(queue, 1, 1) != NVMEPEER_E_LAYOUT;
 				bad += nvmepeer_numba_check(&status, queue) || status != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_abandoned(queue) != NVMEPEER_E_LAYOUT;
 			}
 			std::printf("%d wrong\n", bad);
 			return bad != 0;
