@@ -27,14 +27,16 @@ struct nvmepeer_transfer {
 /*
  * Maximum blocks of a command that may start anywhere in a page: max_transfer,
  * or the pages that a PRP list can describe, in whole pages, so that all
- * commands of a transfer have the same offset in a page as the first.  At least
+ * commands of a transfer have the same offset in a page as the first.  Scattered
+ * data is a range only within a page (NVMEPEER_ONE_RANGE).  At least
  * one block; nvp_command_check() decides whether that can be submitted.
  */
 NVP_FN uint32_t nvp_max_blocks(const struct nvmepeer_queue *queue,
 			       const struct nvmepeer_buffer *buffer)
 {
 	uint64_t page = nvp_page_bytes(queue);
-	uint64_t listed = (uint64_t)nvp_list_entries(queue) << queue->page_shift;
+	uint64_t listed = queue->flags & NVMEPEER_ONE_RANGE ? page :
+			  (uint64_t)nvp_list_entries(queue) << queue->page_shift;
 	uint64_t bytes = queue->max_transfer, blocks;
 
 	if (!nvp_use_sgl(queue, buffer) && bytes > listed)

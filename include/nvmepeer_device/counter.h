@@ -31,6 +31,19 @@ NVP_FN void nvmepeer_counter_clear(struct nvmepeer_counter *counter)
 	nvp_store32(&counter->count, 0);
 }
 
+/* The worst status of the arrivals is at least @status. */
+NVP_FN void nvp_counter_worst(struct nvmepeer_counter *counter, int status)
+{
+	uint32_t old = nvp_load32(&counter->status), worst, seen;
+
+	while ((worst = (uint32_t)nvp_worse((int)old, status)) != old) {
+		seen = nvp_compare_exchange32(&counter->status, old, worst);
+		if (seen == old)
+			break;
+		old = seen;
+	}
+}
+
 /**
  * nvmepeer_counter_add - report an arrival
  * @counter: the counter
@@ -42,14 +55,8 @@ NVP_FN void nvmepeer_counter_clear(struct nvmepeer_counter *counter)
  */
 NVP_FN void nvmepeer_counter_add(struct nvmepeer_counter *counter, int status)
 {
-	uint32_t old = nvp_load32(&counter->status), worst, seen;
-
-	while ((worst = (uint32_t)nvp_worse((int)old, status)) != old) {
-		seen = nvp_compare_exchange32(&counter->status, old, worst);
-		if (seen == old)
-			break;
-		old = seen;
-	}
+	if (status)
+		nvp_counter_worst(counter, status);
 	nvp_fence_device();		/* R */
 	nvp_post_add32(&counter->count, 1);
 }
@@ -68,8 +75,8 @@ NVP_FN int nvmepeer_counter_test(const struct nvmepeer_counter *counter, uint32_
 
 /*
  * nvmepeer_counter_wait - the worst status once @arrivals have been counted, or
- * NVMEPEER_E_TIMEOUT after @timeout_ns: the commands are still in flight then.  Any
- * thread.
+ * NVMEPEER_E_TIMEOUT after @timeout_ns: the commands may still be in flight then, as
+ * after an arrival with that status.  Any thread.
  */
 NVP_FN int nvmepeer_counter_wait(const struct nvmepeer_counter *counter, uint32_t arrivals,
 				 uint64_t timeout_ns)

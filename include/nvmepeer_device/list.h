@@ -10,7 +10,8 @@
  * a logical block; the rest of its last block, the padding, belongs to no item.
  * No memory beside an item is written: of a read, the padding goes to an SGL bit
  * bucket if the controller has it and the data memory is contiguous, else to a
- * scratch page, as the whole last block does with NVMEPEER_ONE_RANGE.  Of a write, the padding is zeros.
+ * scratch page, as the whole last block does with NVMEPEER_ONE_RANGE.  Of a write,
+ * the padding is zeros.
  */
 #ifndef NVMEPEER_DEVICE_LIST_H
 #define NVMEPEER_DEVICE_LIST_H
@@ -265,6 +266,19 @@ NVP_FN uint64_t nvp_list_prp_blocks(const struct nvmepeer_queue *queue)
 }
 
 /*
+ * Is the data of two items that continue each other not one range, although that of
+ * each may be?  Scattered memory is one range within a controller page.
+ */
+NVP_FN bool nvp_list_leaves_page(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_buffer *buffer,
+				 const struct nvp_list_run *before,
+				 const struct nvp_list_run *item)
+{
+	return (queue->flags & NVMEPEER_ONE_RANGE) && buffer->pages &&
+	       ((item->offset + item->bytes - 1) ^ before->offset) >> queue->page_shift;
+}
+
+/*
  * Does @item share a command with @before, the item before it?  A command stays
  * inside a range of blocks that is aligned to its length, a power of two.  So two
  * neighbours decide for themselves, and threads that begin anywhere in a list
@@ -285,6 +299,8 @@ NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvm
 		return false;
 	buffer = &list->memories[item->memory].buffer;
 	most = nvp_max_blocks(queue, buffer);
+	if (nvp_list_leaves_page(queue, buffer, before, item))
+		return false;
 	if ((item->bytes & nvp_block_mask(queue)) && !nvp_list_by_sgl(queue, buffer) &&
 	    most > nvp_list_prp_blocks(queue))
 		return false;
@@ -557,9 +573,10 @@ struct nvp_list_work {
 };
 
 /*
- * Of one range, a scratch page takes the block.  By PRPs: the controller page where the data ends is a scratch page if padding
- * follows in it, and those behind it are another one.  Returns the byte offset of
- * the data in the buffer that the work now has.
+ * Of one range, a scratch page takes the block.  By PRPs: the controller page where
+ * the data ends is a scratch page if padding follows in it, and those behind it are
+ * another one.  Returns the byte offset of the data in the buffer that the work now
+ * has.
  */
 NVP_FN uint64_t nvp_list_redirect(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_list *list,
@@ -778,8 +795,7 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 						 const struct nvp_list_flight *flight,
 						 uint32_t slot, struct nvp_list_work *work)
 {
-	struct nvp_submission none = { { 0, 0, 0, NULL, 0, list->control }, NULL, 0,
-				       flight->sent.status };
+	struct nvp_submission none = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, flight->sent.status };
 	struct nvp_list_piece piece;
 
 	if (none.bad)
@@ -807,6 +823,17 @@ NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_gr
 	return true;
 }
 
+/* The same in the background, out of line for the registers of the others.  Collective. */
+NVP_NOINLINE_FN bool nvp_list_send_background(const struct nvmepeer_queue *queue,
+					      struct nvmepeer_group group,
+					      const struct nvmepeer_list *list,
+					      struct nvp_list_flight *flight, uint32_t slot,
+					      struct nvp_list_work *work)
+{
+	group.background = true;
+	return nvp_list_send(queue, group, list, flight, slot, work);
+}
+
 /*
  * The same where there was no room: wait for it, which nothing of the group's own may
  * prevent, and for the commands.  Collective.  Returns the status of the lane's command.
@@ -817,6 +844,7 @@ NVP_NOINLINE_FN int nvp_list_execute(const struct nvmepeer_queue *queue,
 				     const struct nvp_list_flight *flight, uint32_t slot,
 				     struct nvp_list_work *work)
 {
+	group.background = list->control & NVMEPEER_CONTROL_BACKGROUND;
 	return nvp_execute_partial(group, queue,
 				   nvp_list_submission(queue, list, flight, slot, work),
 				   queue->timeout_ns).status;
@@ -889,7 +917,9 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
 		now = nvp_list_take(queue, list, first, &walk);
 		if (nvp_group_ballot(group, now.padded && before.padded))
 			nvp_list_land(queue, group, list, &before, index, &walk);
-		sent = nvp_list_send(queue, group, list, &now, index, &work);
+		sent = list->control & NVMEPEER_CONTROL_BACKGROUND ?
+		       nvp_list_send_background(queue, group, list, &now, index, &work) :
+		       nvp_list_send(queue, group, list, &now, index, &work);
 		nvp_list_land(queue, group, list, &before, index, &walk);
 		if (!sent)
 			now.sent.status = nvp_list_execute(queue, group, list, &now, index, &work);

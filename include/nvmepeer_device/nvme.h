@@ -21,8 +21,9 @@
 /*
  * Not part of a dword: a command in the background, for instance of a prefetch or a
  * write-back.  It is submitted only while it leaves nvmepeer_geometry.reserve slots of
- * the queue pair free, so that a command that a thread waits for finds room.  Calls on
- * an exclusive queue pair ignore it.
+ * the queue pair free, so that a command that a thread waits for finds a slot; CIDs are
+ * not reserved.  Lanes of a warp that call together submit in the background only if
+ * all of a queue pair do.  Calls on an exclusive queue pair ignore it.
  */
 #define NVMEPEER_CONTROL_BACKGROUND		(1u << 0)
 
@@ -60,8 +61,10 @@ enum nvmepeer_hint {
  *
  * After NVMEPEER_E_TIMEOUT the controller may still access the buffer.  After
  * nvmepeer_wait(), _execute() and the calls made of them: until
- * nvmepeer_abandoned() returns 0.  After nvmepeer_wait_any() and
- * nvmepeer_flag_wait(): until the tokens or the batch have been waited for.
+ * nvmepeer_abandoned() returns 0.  After nvmepeer_wait_any(), nvmepeer_flag_wait()
+ * and nvmepeer_counter_wait(): until the tokens or the batches have been waited for.
+ * A counter also reports NVMEPEER_E_TIMEOUT of a wait that has been counted: it may
+ * be either, so follow both rules.
  * After an exclusive call, or after NVMEPEER_E_LOST: until the queue pair is no
  * longer LIVE; nvmepeer_abandoned() does not cover these.  On a queue pair that is
  * lost it does not return to 0: while waiting for it call nvmepeer_check(), too.

@@ -46,7 +46,8 @@
  *
  * The window times the commands of a unit, summed over the warps that share the
  * queue pair, must stay below nvmepeer_geometry.cids and, so that submissions do
- * not wait, below the entries of the submission ring.
+ * not wait, below the entries of the submission ring; in the background below those
+ * that nvmepeer_geometry.reserve leaves.
  *
  * The caller sets all but @sent, @taken and @released.  Each lane has its own copy with the
  * same values.

@@ -108,7 +108,7 @@ struct nvmepeer_buffer {
  *	sets MPTR
  * @reserve: slots that commands in the background leave free, see
  *	NVMEPEER_CONTROL_BACKGROUND; more than there are: they wait until nothing else is
- *	in flight.  0 means a quarter of the slots
+ *	in flight.  0 means a quarter of the slots, and at least one of two or more
  *
  * All addresses are in the peer's address space; DMA addresses of buffers are
  * in the controller's.  Unused fields are 0.
@@ -428,7 +428,7 @@ NVP_HOST_FN uint32_t nvp_reserve(const struct nvmepeer_queue *queue, uint32_t re
 	uint32_t slots = nvp_max_in_flight(queue);
 
 	if (!reserve)
-		return slots / 4;
+		return slots / 4 ? slots / 4 : slots > 1;
 	return reserve < slots ? reserve : slots - 1;
 }
 

@@ -35,14 +35,10 @@ NVP_FN struct nvp_submission nvp_submission_of(const struct nvmepeer_queue *queu
 	return submission;
 }
 
-/*
- * Slots that a submission leaves free.  The lanes of a group that submit agree, see
- * nvp_group_for(); the leader's decides.
- */
-NVP_FN uint32_t nvp_spare(const struct nvmepeer_queue *queue,
-			  const struct nvp_submission *submission)
+/* Slots that a submission of the group leaves free. */
+NVP_FN uint32_t nvp_spare(const struct nvmepeer_queue *queue, struct nvmepeer_group group)
 {
-	return submission->command.control & NVMEPEER_CONTROL_BACKGROUND ? queue->reserve : 0;
+	return group.background ? queue->reserve : 0;
 }
 
 /*
@@ -213,7 +209,7 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 	struct nvp_deadline deadline = nvp_deadline_start(group, timeout_ns);
 	struct nvp_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 }, 0 };
 	bool mine = pending >> group.lane & 1, sends = false, short_of_cids;
-	uint32_t spare = nvp_spare(queue, &submission);
+	uint32_t spare = nvp_spare(queue, group);
 	struct nvp_encoded encoded = nvp_empty_entry();
 
 	while (!nvp_group_copy32(group, nvp_known_lost(queue), group.leader)) {
@@ -267,7 +263,7 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	struct nvp_reservation reservation = { { 0, 0, 0 }, 0, false };
 	struct nvp_cid_bits taken = { 0, 0, 0 };
 	struct nvp_encoded encoded = nvp_empty_entry();
-	uint32_t spare = nvp_spare(queue, submission), count;
+	uint32_t spare = nvp_spare(queue, group), count;
 	bool room;
 
 	sent->status = NVMEPEER_OK;
@@ -278,11 +274,9 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	if (!pending)
 		return true;
 	count = group.single ? 1 : nvp_mask_count(pending);
-	/* Credits taken and returned would be missing to others meanwhile. */
-	room = group.lane == group.leader &&
-	       (!spare || (int32_t)(nvp_load32(&queue->state->credits) - spare) >= (int32_t)count);
+	room = group.lane == group.leader && (!spare || nvp_take_all_credits(queue, count, spare));
 	if (room)
-		reservation = nvp_reserve_start(queue, count);
+		reservation = nvp_reserve_start(queue, count, spare != 0);
 	/*
 	 * With many lanes the registers that this takes cost more than it
 	 * saves.
@@ -290,7 +284,7 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	if (group.single)
 		nvp_encode_entry(queue, submission, &encoded);
 	if (room)
-		taken = nvp_reserve_all(queue, count, spare, reservation);
+		taken = nvp_reserve_all(queue, count, reservation);
 	taken.bits = nvp_group_copy32(group, taken.bits, group.leader);
 	if (!taken.bits)
 		return false;

@@ -75,9 +75,9 @@
  *	   use.  Pairs with the acquire by which the caller orders other threads
  *	   after the initialisation.
  *	R  nvmepeer_counter_add, nvp_fence_device: the arrival of the data (I) and
- *	the status before the count.  Pairs with S.
+ *	   the status before the count.  Pairs with S.
  *	S  nvmepeer_counter_test, nvp_fence_device_acquire: the count before the
- *	status and the data.  Acquire of R.
+ *	   status and the data.  Acquire of R.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
 #define NVMEPEER_DEVICE_SUBMIT_H
@@ -168,30 +168,50 @@ struct nvp_reservation {
 };
 
 /*
- * Take credits for @needed and a word of CIDs, or a pair of words, without
- * checking either first, so that both atomics are in flight together.  One
- * lane.
+ * Take credits for all of @needed that leave @spare.  One lane.  Credits that are taken
+ * and returned would be missing to others meanwhile: none is taken without a check.
  */
-NVP_FN struct nvp_reservation nvp_reserve_start(const struct nvmepeer_queue *queue, uint32_t needed)
+NVP_FN bool nvp_take_all_credits(const struct nvmepeer_queue *queue, uint32_t needed,
+				 uint32_t spare)
+{
+	uint32_t *credits = &queue->state->credits;
+	uint32_t have = nvp_load32(credits), seen;
+
+	while ((int32_t)(have - spare) >= (int32_t)needed) {
+		seen = nvp_compare_exchange32(credits, have, have - needed);
+		if (seen == have)
+			return true;
+		have = seen;
+	}
+	return false;
+}
+
+/*
+ * Take credits for @needed, unless @taken before, and a word of CIDs, or a pair of
+ * words, without checking either first, so that both atomics are in flight together.
+ * One lane.
+ */
+NVP_FN struct nvp_reservation nvp_reserve_start(const struct nvmepeer_queue *queue,
+						uint32_t needed, bool taken)
 {
 	struct nvp_reservation reservation;
 
 	reservation.pair = NVMEPEER_LANES > 32 && needed > 32 && queue->cid_words_mask;
 	reservation.taken = nvp_take_cid_word(queue, nvp_first_cid_word(queue), reservation.pair);
-	reservation.credits = nvp_add32(&queue->state->credits, 0 - needed);
+	reservation.credits = taken ? needed : nvp_add32(&queue->state->credits, 0 - needed);
 	return reservation;
 }
 
 /*
- * The common case: credits for all of @needed, which leave @spare, and their CIDs in
- * one of a few words or pairs of words.  One lane.  On failure nothing stays taken.
+ * The common case: credits for all of @needed, and their CIDs in one of a few
+ * words or pairs of words.  One lane.  On failure nothing stays taken.
  */
 NVP_FN struct nvp_cid_bits nvp_reserve_all(const struct nvmepeer_queue *queue,
-					   uint32_t needed, uint32_t spare,
+					   uint32_t needed,
 					   struct nvp_reservation reservation)
 {
 	struct nvp_cid_bits taken = reservation.taken;
-	uint32_t have = reservation.credits - spare;
+	uint32_t have = reservation.credits;
 	bool pair = reservation.pair;
 
 	for (uint32_t tries = 0; (int32_t)have >= (int32_t)needed; tries++) {
@@ -236,9 +256,9 @@ NVP_FN uint32_t nvp_take_credits(const struct nvmepeer_queue *queue, uint32_t ne
 
 /*
  * The slow case: reserve for as many of the @pending lanes as there are
- * credits beside @spare, with CIDs from any word. Collective.  Lanes get CIDs in ascending
- * order; a lane that got one has it in @cid.  Returns the number of lanes that
- * got one.  @short_of_cids: there were credits for more.
+ * credits beside @spare, with CIDs from any word.  Collective.  Lanes get CIDs in
+ * ascending order; a lane that got one has it in @cid.  Returns the number of lanes
+ * that got one.  @short_of_cids: there were credits for more.
  */
 NVP_FN uint32_t nvp_reserve_some(const struct nvmepeer_queue *queue,
 				 struct nvmepeer_group group, nvmepeer_mask pending,

@@ -17,6 +17,7 @@ enum { LANES = 32, SEEDS = 16 };
 
 static uint32_t submitted[2];	/* commands of the demand, and in the background */
 static bool full;		/* the background has found no room */
+static uint32_t pauses;		/* of warps in the background between their accesses */
 
 static int try_submit(uint64_t control, struct nvmepeer_token *token, uint64_t timeout_ns)
 {
@@ -39,6 +40,20 @@ static uint32_t submit_all(uint64_t control)
 	return count;
 }
 
+/* The default is never 0 where there are two slots. */
+static bool reserves_by_default(void)
+{
+	static const uint32_t defaults[][2] = { { 1, 0 }, { 3, 1 }, { 7, 1 }, { 15, 3 } };
+	struct nvmepeer_queue queue = bench->queue;
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		queue.sq_mask = defaults[i][0];
+		good = good && nvp_reserve(&queue, 0) == defaults[i][1];
+	}
+	return good;
+}
+
 /* A reserve of every size, and after a re-arm. */
 static bool leaves_slots(void)
 {
@@ -57,7 +72,7 @@ static bool leaves_slots(void)
 		    submit_all(0) != reserve)
 			return false;
 	}
-	return true;
+	return reserves_by_default();
 }
 
 static void lane_slots(void *argument)
@@ -67,12 +82,12 @@ static void lane_slots(void *argument)
 	lanes_left--;
 }
 
-/* Lanes of a warp that call together: the last seven wait, the others are in the background. */
+/* Lanes of a warp, as many as slots: the last seven wait, the others are in the background. */
 static void lane_mixed(void *argument)
 {
 	uint32_t lane = (uint32_t)(uintptr_t)argument;
 	struct nvmepeer_token token;
-	bool demand = lane >= LANES - 7;
+	bool demand = lane >= 31 - 7;
 	int status = try_submit(demand ? 0 : NVMEPEER_CONTROL_BACKGROUND, &token, 2000);
 
 	if (demand && status)
@@ -123,9 +138,9 @@ static void controller_main(void *argument)
 	}
 }
 
-/* Run warps of @background lanes, and @lanes more in another; nothing completes. */
-static bool run_muted(uint32_t seed, uint32_t warps, void (*background)(void *), uint32_t lanes,
-		      void (*others)(void *))
+/* Run warps of @width @background lanes, and @lanes more in another; nothing completes. */
+static bool run_muted(uint32_t seed, uint32_t warps, uint32_t width, void (*background)(void *),
+		      uint32_t lanes, void (*others)(void *))
 {
 	lanes_left = 0;
 	submitted[0] = submitted[1] = 0;
@@ -134,7 +149,12 @@ static bool run_muted(uint32_t seed, uint32_t warps, void (*background)(void *),
 	if (!rig_begin(seed, 500))
 		return false;
 	bench->controller.mute = true;
-	rig_add_warps(warps, LANES, background);
+	rig_add_warps(warps, width, background);
+	for (uint32_t i = 0; pauses && i < machine.fibre_count; i++) {
+		machine.fibres[i].delay_at = 1 + (seed + i) % 5;
+		machine.fibres[i].delay_step = 1 + i % 3;
+		machine.fibres[i].delay = pauses;
+	}
 	for (uint32_t lane = 0; lane < lanes; lane++)
 		machine_add(others, (void *)(uintptr_t)lane, warps, lane);
 	lanes_left += lanes;
@@ -142,11 +162,12 @@ static bool run_muted(uint32_t seed, uint32_t warps, void (*background)(void *),
 	return machine_run() && !bad && !bench->controller.errors;
 }
 
+/* A call of lanes of which one waits takes slots as if all did. */
 static const char *mixed(uint32_t seed)
 {
-	if (!run_muted(seed, 1, lane_mixed, 0, NULL))
+	if (!run_muted(seed, 1, 31, lane_mixed, 0, NULL))
 		return "a command of the demand found no room";
-	if (submitted[0] != 7 || submitted[1] < 31 - 7 - 7 || submitted[1] > 31 - 7)
+	if (submitted[0] != 7 || (machine.whole_warps && submitted[1] != 31 - 7))
 		return "wrong number of commands";
 	for (uint32_t i = 0; i < bench->controller.held_count; i++)
 		if (bench->controller.held[i][12] != NVMEPEER_CONTROL_LIMITED_RETRY)
@@ -156,16 +177,141 @@ static const char *mixed(uint32_t seed)
 
 static const char *many(uint32_t seed)
 {
-	if (!run_muted(seed, 3, lane_background, 0, NULL))
+	if (!run_muted(seed, 3, LANES, lane_background, 0, NULL))
 		return "a call failed";
 	return submitted[1] == 31 - 7 ? NULL : "the background took another number of slots";
 }
 
 static const char *retries(uint32_t seed)
 {
-	if (!run_muted(seed, 2, lane_retries, 1, lane_demands))
+	if (!run_muted(seed, 2, LANES, lane_retries, 1, lane_demands))
 		return "a command of the demand found no room";
 	return submitted[0] == 7 && submitted[1] <= 31 - 7 ? NULL : "wrong number of commands";
+}
+
+/* Warps of one lane that take the slots up to the last that is reserved, all at once. */
+static void lane_races(void *argument)
+{
+	struct nvmepeer_token token;
+
+	(void)argument;
+	while (!try_submit(NVMEPEER_CONTROL_BACKGROUND, &token, 0))
+		;
+	lanes_left--;
+}
+
+static void lane_last(void *argument)
+{
+	struct nvmepeer_token token;
+
+	(void)argument;
+	while (submitted[1] < 28)
+		machine_rest();
+	bad += try_submit(0, &token, 0) != 0;
+	lanes_left--;
+}
+
+static const char *race(uint32_t seed)
+{
+	bench->geometry.reserve = 1;
+	if (!run_muted(seed, 8, 1, lane_races, 1, lane_last))
+		return "a command of the demand found no room";
+	return submitted[0] == 1 && submitted[1] <= 31 - 1 ? NULL : "wrong number of commands";
+}
+
+/* --- lanes of both kinds together --- */
+
+static uint32_t background_lanes;	/* the last ones of a warp */
+
+static uint64_t kind_of(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument % LANES;
+
+	return lane >= LANES - background_lanes ? NVMEPEER_CONTROL_BACKGROUND : 0;
+}
+
+static void lane_submits(void *argument)
+{
+	struct nvmepeer_token token;
+
+	bad += try_submit(kind_of(argument), &token, 0) != 0;
+	lanes_left--;
+}
+
+static uint64_t atomics_of(uint32_t seed, uint32_t background)
+{
+	background_lanes = background;
+	return run_muted(2 * seed + 1, 1, LANES, lane_submits, 0, NULL) ? machine.counts.atomics : 0;
+}
+
+/*
+ * One submission costs as many atomics as one of a single kind.  Two could each wait for
+ * what the other holds, where a group of a warp does not run while another one waits.
+ */
+static const char *together(uint32_t seed)
+{
+	uint64_t one = atomics_of(seed, 0), both = atomics_of(seed, 8);
+
+	if (!one || !both)
+		return "lanes found no room";
+	return one == both ? NULL : "lanes of both kinds submit apart";
+}
+
+static void lane_executes(void *argument)
+{
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, 1, 3, NULL, 0,
+					    kind_of(argument) };
+
+	bad += nvmepeer_execute(&bench->queue, &command, NULL, RIG_LONG) != 0;
+	lanes_left--;
+}
+
+/* Half of the lanes of two warps are in the background; 7 slots, and half as many CIDs as lanes. */
+static const char *turns(uint32_t seed)
+{
+	background_lanes = LANES / 2;
+	bench->geometry.cids = 32;
+	lanes_left = 0;
+	controller_again(&bench->controller);
+	if (!rig_begin(seed, 100))
+		return "no queue";
+	rig_add_warps(2, LANES, lane_executes);
+	machine_add_outside(controller_main, NULL);
+	return rig_end(machine_run());
+}
+
+/* A list in the background, by a warp in one step: no lane sends to a reserved slot. */
+static struct nvmepeer_list_item listed[LANES];
+
+static void lane_lists(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+	struct nvmepeer_buffer buffer = { LANES * 512, 0x10000, 0 };
+	struct nvmepeer_memory memory = { buffer, 0 };
+	struct nvmepeer_list list = { .memories = &memory, .items = listed, .memory_count = 1,
+				      .count = LANES - 4, .opcode = NVMEPEER_OP_READ,
+				      .control = background_lanes ? NVMEPEER_CONTROL_BACKGROUND : 0 };
+
+	listed[lane] = (struct nvmepeer_list_item){ 9 * lane, 512 * lane, 0, 512, -1, 0 };
+	nvmepeer_warp_list_transfer(&bench->queue, nvmepeer_group_full(), &list);
+	lanes_left--;
+}
+
+static const char *list_of(uint32_t seed, uint32_t background)
+{
+	background_lanes = background;
+	bench->geometry.timeout_ns = 2000;
+	if (!run_muted(seed, 1, LANES, lane_lists, 0, NULL))
+		return "the list does not end";
+	return bench->controller.held_count == (background ? 31 - 7 : LANES - 4) ?
+	       NULL : "wrong number of commands";
+}
+
+static const char *list_in_background(uint32_t seed)
+{
+	const char *wrong = list_of(seed, LANES);
+
+	return wrong ? wrong : list_of(seed, 0);
 }
 
 /* --- reads beside prefetches --- */
@@ -316,6 +462,31 @@ static bool no_room(void)
 	return seeds(retries);
 }
 
+static bool last_slots(void)
+{
+	bool good;
+
+	pauses = 20;
+	good = seeds(race);
+	pauses = 0;
+	return good;
+}
+
+static bool one_submission(void)
+{
+	return seeds(together);
+}
+
+static bool lists(void)
+{
+	return seeds(list_in_background);
+}
+
+static bool few_cids(void)
+{
+	return seeds(turns);
+}
+
 static const struct {
 	const char *name;
 	const char *what;
@@ -326,6 +497,10 @@ static const struct {
 	{ "mixed", "lanes of a warp: some wait, others are in the background", mixed_lanes, 32 },
 	{ "many", "warps in the background take no reserved slot at any time", many_warps, 32 },
 	{ "retries", "who retries in the background takes no credit meanwhile", no_room, 32 },
+	{ "race", "a race in the background for the last slots costs a read none", last_slots, 32 },
+	{ "together", "lanes of both kinds that call together make one submission", one_submission, 64 },
+	{ "list", "a list in the background leaves slots free, another one does not", lists, 32 },
+	{ "turns", "lanes of both kinds take turns where there are few slots and CIDs", few_cids, 8 },
 	{ "reads", "a read overtakes prefetches that wait for room", overtakes, 32 },
 };
 

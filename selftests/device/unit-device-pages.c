@@ -545,6 +545,28 @@ static bool refused(uint32_t flags)
 	return good;
 }
 
+/*
+ * In scattered memory items that continue each other share no command over the end of a page,
+ * and a transfer of two pages has two commands.
+ */
+static bool neighbours_over_pages(void)
+{
+	struct nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 2 * PAGE / 512,
+					      &memories[0].buffer, 0 };
+	bool good;
+
+	adopt(NVMEPEER_OP_READ);
+	/* Two in page 1, one in page 2. */
+	for (uint32_t i = 0; i < 3; i++)
+		items[i] = (struct nvmepeer_list_item){ 8 + i, 2 * PAGE - 1024 + 512 * i, 0, 512, -99, 0 };
+	list.items = items;
+	list.count = 3;
+	good = !nvmepeer_warp_list_submit(&bench->queue, nvmepeer_group_self(), &list, &batch) &&
+	       statuses_are(NVMEPEER_AGAIN) && tokens[0].cid != NVMEPEER_NO_CID &&
+	       tokens[1].cid == NVMEPEER_NO_CID && tokens[2].cid != NVMEPEER_NO_CID;
+	return good && nvmepeer_batch_commands(&bench->queue, &transfer) == 2;
+}
+
 /* Of one range: scattered memory, SGLs missing, and a block that no scratch page holds. */
 static bool refused_of_one_range(void)
 {
@@ -560,6 +582,7 @@ static bool refused_of_one_range(void)
 	good = good && nvmepeer_submit(&bench->queue, &read, &token, 0) == NVMEPEER_E_NO_LIST;
 	read.blocks = 9;
 	good = good && nvmepeer_submit(&bench->queue, &read, &token, 0) == NVMEPEER_E_NO_LIST;
+	good = good && neighbours_over_pages();
 	bench->geometry.flags = NVMEPEER_ONE_RANGE;
 	good = good && nvmepeer_geometry_check(&bench->geometry) == NVMEPEER_E_GEOMETRY;
 	bench_free(bench);
