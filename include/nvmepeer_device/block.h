@@ -35,8 +35,7 @@ NVP_FN uint32_t nvp_max_blocks(const struct nvmepeer_queue *queue,
 			       const struct nvmepeer_buffer *buffer)
 {
 	uint64_t page = nvp_page_bytes(queue);
-	uint64_t listed = queue->flags & NVMEPEER_ONE_RANGE ? page :
-			  (uint64_t)nvp_list_entries(queue) << queue->page_shift;
+	uint64_t listed = (uint64_t)nvp_list_entries(queue) << queue->page_shift;
 	uint64_t bytes = queue->max_transfer, blocks;
 
 	if (!nvp_use_sgl(queue, buffer) && bytes > listed)

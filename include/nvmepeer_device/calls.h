@@ -63,7 +63,7 @@ NVP_FN int nvp_submit_one(const struct nvmepeer_queue *queue,
 			  struct nvp_submission submission,
 			  struct nvmepeer_token *token, uint64_t timeout_ns)
 {
-	struct nvmepeer_group group = nvp_group_for(queue, submission.command.control);
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvp_outcome outcome;
 
 	outcome = NVP_BY_GROUP(group, nvp_submit_group, nvp_submit_partial, queue,
@@ -348,7 +348,7 @@ NVP_FN int nvmepeer_execute(const struct nvmepeer_queue *queue,
 			    uint32_t *result, uint64_t timeout_ns)
 {
 	struct nvp_submission submission = nvp_submission_of(queue, command);
-	struct nvmepeer_group group = nvp_group_for(queue, command->control);
+	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvp_outcome outcome;
 
 	outcome = NVP_BY_GROUP(group, nvp_execute_group, nvp_execute_partial, queue,

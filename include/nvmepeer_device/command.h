@@ -105,12 +105,11 @@ NVP_FN int nvp_list_check(const struct nvmepeer_queue *queue,
 	uint64_t first = nvp_dma(queue, command->buffer, command->offset) & (page - 1);
 	uint64_t pages = (first + bytes + page - 1) >> queue->page_shift;
 
-	if (queue->flags & NVMEPEER_ONE_RANGE)
-		return command->buffer->pages && first + bytes > page ?
-		       (int)NVMEPEER_E_NO_LIST : (int)NVMEPEER_OK;
-	if (!nvp_beyond_two_pages(queue, (uint32_t)first, bytes) ||
-	    nvp_use_sgl(queue, command->buffer))
+	if (nvp_use_sgl(queue, command->buffer))
 		return NVMEPEER_OK;
+	if (!nvp_beyond_two_pages(queue, (uint32_t)first, bytes))
+		return (queue->flags & NVMEPEER_ONE_RANGE) && first + bytes > page ?
+		       (int)NVMEPEER_E_NO_LIST : (int)NVMEPEER_OK;
 	if (!queue->list_area)
 		return NVMEPEER_E_NO_LIST;
 	return pages - 1 <= nvp_list_entries(queue) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;

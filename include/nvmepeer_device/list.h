@@ -278,27 +278,30 @@ NVP_FN bool nvp_list_leaves_page(const struct nvmepeer_queue *queue,
 	       ((item->offset + item->bytes - 1) ^ before->offset) >> queue->page_shift;
 }
 
-/*
- * Does @item share a command with @before, the item before it?  A command stays
- * inside a range of blocks that is aligned to its length, a power of two.  So two
- * neighbours decide for themselves, and threads that begin anywhere in a list
- * find the same commands.  An item with padding by PRPs shares none if commands may
- * be longer than those with padding, since two steps refuse a second command.
- */
-NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
-			    const struct nvp_list_run *before, const struct nvp_list_run *item)
+/* Does @item continue @before, the item before it, on the disk and in memory? */
+NVP_FN bool nvp_list_continues(const struct nvmepeer_queue *queue,
+			       const struct nvp_list_run *before,
+			       const struct nvp_list_run *item)
 {
-	const struct nvmepeer_buffer *buffer;
-	uint32_t most, shift = 0;
+	return item->memory == before->memory && item->bytes && before->bytes &&
+	       !(before->bytes & nvp_block_mask(queue)) &&
+	       item->offset == before->offset + before->bytes &&
+	       item->lba == before->lba + (before->bytes >> queue->lba_shift);
+}
 
-	if (item->memory != before->memory || !item->bytes || !before->bytes ||
-	    (before->bytes & nvp_block_mask(queue)) ||
-	    item->offset != before->offset + before->bytes ||
-	    item->lba != before->lba + (before->bytes >> queue->lba_shift) ||
-	    item->memory >= list->memory_count)
-		return false;
-	buffer = &list->memories[item->memory].buffer;
-	most = nvp_max_blocks(queue, buffer);
+/*
+ * May one command have the data of @before and of @item, which continues it?  A command
+ * stays inside a range of blocks that is aligned to its length, a power of two.  An item
+ * with padding by PRPs shares none if commands may be longer than those with padding,
+ * since two steps refuse a second command.
+ */
+NVP_FN bool nvp_list_one_command(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_buffer *buffer,
+				 const struct nvp_list_run *before,
+				 const struct nvp_list_run *item)
+{
+	uint32_t most = nvp_max_blocks(queue, buffer), shift = 0;
+
 	if (nvp_list_leaves_page(queue, buffer, before, item))
 		return false;
 	if ((item->bytes & nvp_block_mask(queue)) && !nvp_list_by_sgl(queue, buffer) &&
@@ -307,6 +310,17 @@ NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvm
 	while (most >> shift > 1)
 		shift++;
 	return !(((item->lba + nvp_padded_blocks(queue, item->bytes) - 1) ^ before->lba) >> shift);
+}
+
+/*
+ * Does @item share a command with @before, the item before it?  Two neighbours decide
+ * for themselves, so threads that begin anywhere in a list find the same commands.
+ */
+NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			    const struct nvp_list_run *before, const struct nvp_list_run *item)
+{
+	return nvp_list_continues(queue, before, item) && item->memory < list->memory_count &&
+	       nvp_list_one_command(queue, &list->memories[item->memory].buffer, before, item);
 }
 
 /* The items from @index on that share a command. */
@@ -806,7 +820,7 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 
 /*
  * Submit the commands of the lanes without waiting.  Collective.  Returns false, with
- * nothing submitted, if there is no room for all of them.
+ * nothing submitted, if there is no room for all of them or in the background.
  */
 NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 			  const struct nvmepeer_list *list, struct nvp_list_flight *flight,
@@ -823,19 +837,8 @@ NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_gr
 	return true;
 }
 
-/* The same in the background, out of line for the registers of the others.  Collective. */
-NVP_NOINLINE_FN bool nvp_list_send_background(const struct nvmepeer_queue *queue,
-					      struct nvmepeer_group group,
-					      const struct nvmepeer_list *list,
-					      struct nvp_list_flight *flight, uint32_t slot,
-					      struct nvp_list_work *work)
-{
-	group.background = true;
-	return nvp_list_send(queue, group, list, flight, slot, work);
-}
-
 /*
- * The same where there was no room: wait for it, which nothing of the group's own may
+ * The same where nothing was submitted: wait for room, which nothing of the group's own may
  * prevent, and for the commands.  Collective.  Returns the status of the lane's command.
  */
 NVP_NOINLINE_FN int nvp_list_execute(const struct nvmepeer_queue *queue,
@@ -844,7 +847,6 @@ NVP_NOINLINE_FN int nvp_list_execute(const struct nvmepeer_queue *queue,
 				     const struct nvp_list_flight *flight, uint32_t slot,
 				     struct nvp_list_work *work)
 {
-	group.background = list->control & NVMEPEER_CONTROL_BACKGROUND;
 	return nvp_execute_partial(group, queue,
 				   nvp_list_submission(queue, list, flight, slot, work),
 				   queue->timeout_ns).status;
@@ -898,7 +900,7 @@ NVP_FN void nvp_list_land(const struct nvmepeer_queue *queue, struct nvmepeer_gr
  * Transfer part @index of @parts of a list.  Collective: the lanes of a group share
  * submissions.  Each has two commands in flight, so that the controller has one of
  * them while the group waits for the slowest of the others; but one with padding, as
- * the thread has one scratch page.  Returns the worst status of the lane.
+ * the thread has one scratch page, and one in the background.  Returns the worst status of the lane.
  */
 NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 				  const struct nvmepeer_list *list, uint32_t index, uint32_t parts,
@@ -917,9 +919,7 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
 		now = nvp_list_take(queue, list, first, &walk);
 		if (nvp_group_ballot(group, now.padded && before.padded))
 			nvp_list_land(queue, group, list, &before, index, &walk);
-		sent = list->control & NVMEPEER_CONTROL_BACKGROUND ?
-		       nvp_list_send_background(queue, group, list, &now, index, &work) :
-		       nvp_list_send(queue, group, list, &now, index, &work);
+		sent = nvp_list_send(queue, group, list, &now, index, &work);
 		nvp_list_land(queue, group, list, &before, index, &walk);
 		if (!sent)
 			now.sent.status = nvp_list_execute(queue, group, list, &now, index, &work);

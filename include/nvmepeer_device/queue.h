@@ -477,7 +477,8 @@ NVP_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 	queue->status = geometry->status;
 	queue->control = geometry->control;
 	queue->readback = geometry->readback;
-	queue->list_area = geometry->list_area;
+	/* Where data must be one range no command has a list. */
+	queue->list_area = geometry->flags & NVMEPEER_ONE_RANGE ? 0 : geometry->list_area;
 	queue->list_memory = geometry->list_memory;
 	queue->list_bytes = geometry->list_bytes;
 	queue->cq_shift = shift;

@@ -35,12 +35,6 @@ NVP_FN struct nvp_submission nvp_submission_of(const struct nvmepeer_queue *queu
 	return submission;
 }
 
-/* Slots that a submission of the group leaves free. */
-NVP_FN uint32_t nvp_spare(const struct nvmepeer_queue *queue, struct nvmepeer_group group)
-{
-	return group.background ? queue->reserve : 0;
-}
-
 /*
  * An encoded entry without its CID.  It is initialised to zero also where the
  * lane may not encode one: a compiler that sees an uninitialised value carries
@@ -160,6 +154,24 @@ NVP_FN uint32_t nvp_load_head(const struct nvmepeer_queue *queue,
 	return nvp_broadcast_head(group, nvp_load32(&queue->state->head));
 }
 
+/* Has a lane that @sends a command that is not in the background? */
+NVP_FN bool nvp_demands(bool sends, const struct nvp_submission *submission)
+{
+	return sends && !(submission->command.control & NVMEPEER_CONTROL_BACKGROUND);
+}
+
+/*
+ * Slots that the group leaves free: none, unless all that it submits is in the
+ * background.  Its lanes submit together: two groups of a warp could each wait for slots
+ * or CIDs that the other holds, and one of them may not run while the other waits.
+ * Collective.
+ */
+NVP_FN uint32_t nvp_spare(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+			  bool sends, const struct nvp_submission *submission)
+{
+	return nvp_group_ballot(group, nvp_demands(sends, submission)) ? 0 : queue->reserve;
+}
+
 /* Credits left beside @spare, as the leader sees them.  Collective. */
 NVP_FN int32_t nvp_credits_left(const struct nvmepeer_queue *queue,
 				struct nvmepeer_group group, uint32_t spare)
@@ -209,7 +221,7 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 	struct nvp_deadline deadline = nvp_deadline_start(group, timeout_ns);
 	struct nvp_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 }, 0 };
 	bool mine = pending >> group.lane & 1, sends = false, short_of_cids;
-	uint32_t spare = nvp_spare(queue, group);
+	uint32_t spare = nvp_spare(queue, group, mine, &submission);
 	struct nvp_encoded encoded = nvp_empty_entry();
 
 	while (!nvp_group_copy32(group, nvp_known_lost(queue), group.leader)) {
@@ -252,7 +264,8 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 /*
  * Submit the commands of all lanes that @sends together.  Collective.  Each
  * lane gets its own status in @sent.  Returns false, with nothing submitted, if
- * there is no room for all of them.
+ * there is no room for all of them, or if the leader has no command that is not in
+ * the background.
  */
 NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 			 struct nvmepeer_group group, bool sends,
@@ -263,8 +276,8 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	struct nvp_reservation reservation = { { 0, 0, 0 }, 0, false };
 	struct nvp_cid_bits taken = { 0, 0, 0 };
 	struct nvp_encoded encoded = nvp_empty_entry();
-	uint32_t spare = nvp_spare(queue, group), count;
-	bool room;
+	uint32_t count;
+	bool leads;
 
 	sent->status = NVMEPEER_OK;
 	sent->head = 0;
@@ -273,17 +286,18 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	sent->room_until = 0;
 	if (!pending)
 		return true;
+	/* Credits are taken without a check, so not for the background. */
+	leads = group.lane == group.leader && nvp_demands(sends, submission);
 	count = group.single ? 1 : nvp_mask_count(pending);
-	room = group.lane == group.leader && (!spare || nvp_take_all_credits(queue, count, spare));
-	if (room)
-		reservation = nvp_reserve_start(queue, count, spare != 0);
+	if (leads)
+		reservation = nvp_reserve_start(queue, count);
 	/*
 	 * With many lanes the registers that this takes cost more than it
 	 * saves.
 	 */
 	if (group.single)
 		nvp_encode_entry(queue, submission, &encoded);
-	if (room)
+	if (leads)
 		taken = nvp_reserve_all(queue, count, reservation);
 	taken.bits = nvp_group_copy32(group, taken.bits, group.leader);
 	if (!taken.bits)

@@ -168,37 +168,17 @@ struct nvp_reservation {
 };
 
 /*
- * Take credits for all of @needed that leave @spare.  One lane.  Credits that are taken
- * and returned would be missing to others meanwhile: none is taken without a check.
+ * Take credits for @needed and a word of CIDs, or a pair of words, without
+ * checking either first, so that both atomics are in flight together.  One
+ * lane.
  */
-NVP_FN bool nvp_take_all_credits(const struct nvmepeer_queue *queue, uint32_t needed,
-				 uint32_t spare)
-{
-	uint32_t *credits = &queue->state->credits;
-	uint32_t have = nvp_load32(credits), seen;
-
-	while ((int32_t)(have - spare) >= (int32_t)needed) {
-		seen = nvp_compare_exchange32(credits, have, have - needed);
-		if (seen == have)
-			return true;
-		have = seen;
-	}
-	return false;
-}
-
-/*
- * Take credits for @needed, unless @taken before, and a word of CIDs, or a pair of
- * words, without checking either first, so that both atomics are in flight together.
- * One lane.
- */
-NVP_FN struct nvp_reservation nvp_reserve_start(const struct nvmepeer_queue *queue,
-						uint32_t needed, bool taken)
+NVP_FN struct nvp_reservation nvp_reserve_start(const struct nvmepeer_queue *queue, uint32_t needed)
 {
 	struct nvp_reservation reservation;
 
 	reservation.pair = NVMEPEER_LANES > 32 && needed > 32 && queue->cid_words_mask;
 	reservation.taken = nvp_take_cid_word(queue, nvp_first_cid_word(queue), reservation.pair);
-	reservation.credits = taken ? needed : nvp_add32(&queue->state->credits, 0 - needed);
+	reservation.credits = nvp_add32(&queue->state->credits, 0 - needed);
 	return reservation;
 }
 
@@ -240,7 +220,8 @@ NVP_FN uint32_t nvp_cid_of_rank(struct nvp_cid_bits taken, uint32_t rank)
 /*
  * Take credits for up to @needed commands, by one lane, and leave @spare.  Checks
  * first: otherwise many groups at once would make the credits look negative to each
- * other.  Returns the number of credits taken.
+ * other, and commands in the background would take reserved slots for a moment.
+ * Returns the number of credits taken.
  */
 NVP_FN uint32_t nvp_take_credits(const struct nvmepeer_queue *queue, uint32_t needed,
 				 uint32_t spare)

@@ -12,64 +12,30 @@
 
 /*
  * Lanes that execute a collective call: each passes the same group.  @single:
- * the group has one lane, and nothing needs to be exchanged.  @background: all
- * of them submit in the background, see nvp_group_for().
+ * the group has one lane, and nothing needs to be exchanged.
  */
 struct nvmepeer_group {
 	nvmepeer_mask mask;
 	uint32_t lane;
 	uint32_t leader;
 	bool single;
-	bool background;
 };
 
 /* All lanes. */
 #define NVP_FULL_MASK (~(nvmepeer_mask)0 >> (8 * sizeof(nvmepeer_mask) - NVMEPEER_LANES))
 
-/* The group of the calling lane and the other lanes of @mask. */
-NVP_FN struct nvmepeer_group nvp_group_of(nvmepeer_mask mask, bool background)
-{
-	struct nvmepeer_group group;
-
-	group.mask = mask;
-	group.lane = nvp_lane();
-	group.leader = nvp_mask_first(mask);
-	group.single = !(mask & (mask - 1));
-	group.background = background;
-	return group;
-}
-
 /* The active lanes that use the same queue pair. */
 NVP_FN struct nvmepeer_group nvmepeer_group_join(const struct nvmepeer_queue *queue)
 {
-	nvmepeer_mask mask = nvp_lanes_active();
+	struct nvmepeer_group group;
 
-	if (mask & (mask - 1))
-		mask = nvp_lanes_match(mask, (uint64_t)(uintptr_t)queue->state);
-	return nvp_group_of(mask, false);
-}
-
-/*
- * The same for lanes that submit.  Those of a queue pair submit together, and not in
- * the background if one of them does not: two groups of a warp could each wait for
- * slots or CIDs that the other holds, and one of them may not run while the other
- * waits.  Lanes of one kind and one queue pair need one exchange, as in
- * nvmepeer_group_join().  Bits 6..0 of the address of the state are 0.
- */
-NVP_FN struct nvmepeer_group nvp_group_for(const struct nvmepeer_queue *queue, uint64_t control)
-{
-	uint64_t state = (uint64_t)(uintptr_t)queue->state;
-	uint32_t kind = (uint32_t)control & NVMEPEER_CONTROL_BACKGROUND;
-	nvmepeer_mask active = nvp_lanes_active(), mask = active, all;
-
-	if (active & (active - 1))
-		mask = nvp_lanes_match(active, state | kind);
-	if (mask != active && nvp_lanes_ballot(active, kind)) {
-		all = nvp_lanes_match(active, state);
-		kind = mask == all ? kind : 0;
-		mask = all;
-	}
-	return nvp_group_of(mask, kind);
+	group.mask = nvp_lanes_active();
+	if (group.mask & (group.mask - 1))
+		group.mask = nvp_lanes_match(group.mask, (uint64_t)(uintptr_t)queue->state);
+	group.lane = nvp_lane();
+	group.leader = nvp_mask_first(group.mask);
+	group.single = !(group.mask & (group.mask - 1));
+	return group;
 }
 
 /*
@@ -82,8 +48,7 @@ NVP_FN struct nvmepeer_group nvp_group_for(const struct nvmepeer_queue *queue, u
  */
 NVP_FN struct nvmepeer_group nvmepeer_group_full(void)
 {
-	struct nvmepeer_group group = { NVP_FULL_MASK, nvp_lane(), 0, NVMEPEER_LANES == 1,
-					false };
+	struct nvmepeer_group group = { NVP_FULL_MASK, nvp_lane(), 0, NVMEPEER_LANES == 1 };
 
 	return group;
 }
@@ -91,21 +56,20 @@ NVP_FN struct nvmepeer_group nvmepeer_group_full(void)
 /* A single lane has number 0 here, so that ranks and counts are constants. */
 NVP_FN struct nvmepeer_group nvp_group_single(void)
 {
-	struct nvmepeer_group group = { 1, 0, 0, true, false };
+	struct nvmepeer_group group = { 1, 0, 0, true };
 
 	return group;
 }
 
 /*
  * Calls call(group, ...) with a constant mask where @group has all lanes or
- * one.  other(group, ...), an NVP_NOINLINE_FN, handles the partial groups and
- * those in the background, which cost the others no registers.
+ * one.  other(group, ...), an NVP_NOINLINE_FN, handles the partial groups.
  */
 #define NVP_BY_GROUP(group, call, other, ...)					\
-	(NVMEPEER_LANES > 1 && !(group).background && (group).mask == NVP_FULL_MASK ? \
+	(NVMEPEER_LANES > 1 && (group).mask == NVP_FULL_MASK ?			\
 	 call(nvmepeer_group_full(), __VA_ARGS__) :					\
-	 !(group).background && (group).single ?				\
-	 call(nvp_group_single(), __VA_ARGS__) : other(group, __VA_ARGS__))
+	 (group).single ? call(nvp_group_single(), __VA_ARGS__) :		\
+	 other(group, __VA_ARGS__))
 
 /* Exchanges within a group; see platform.h.  Collective. */
 NVP_FN nvmepeer_mask nvp_group_ballot(struct nvmepeer_group group, int predicate)

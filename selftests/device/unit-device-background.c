@@ -71,6 +71,9 @@ static bool leaves_slots(void)
 		if (submit_all(NVMEPEER_CONTROL_BACKGROUND) != 15 - reserve ||
 		    submit_all(0) != reserve)
 			return false;
+		/* The controller must not find entries of this turn in the next one. */
+		while (bench->controller.held_count < 15)
+			machine_rest();
 	}
 	return reserves_by_default();
 }
@@ -102,6 +105,20 @@ static void lane_background(void *argument)
 
 	(void)argument;
 	try_submit(NVMEPEER_CONTROL_BACKGROUND, &token, 2000);
+	lanes_left--;
+}
+
+/* A warp in the background but for lanes whose command is refused. */
+static void lane_refused(void *argument)
+{
+	bool refused = (uintptr_t)argument % LANES < 3;
+	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, refused ? 0 : 1, 3, NULL, 0,
+					    refused ? 0 : NVMEPEER_CONTROL_BACKGROUND };
+	struct nvmepeer_token token;
+	int status = nvmepeer_submit(&bench->queue, &command, &token, 2000);
+
+	submitted[1] += !status;
+	bad += refused && status != NVMEPEER_E_TOO_LARGE;
 	lanes_left--;
 }
 
@@ -180,6 +197,13 @@ static const char *many(uint32_t seed)
 	if (!run_muted(seed, 3, LANES, lane_background, 0, NULL))
 		return "a call failed";
 	return submitted[1] == 31 - 7 ? NULL : "the background took another number of slots";
+}
+
+static const char *refused(uint32_t seed)
+{
+	if (!run_muted(2 * seed + 1, 1, LANES, lane_refused, 0, NULL))
+		return "a call failed";
+	return submitted[1] == 31 - 7 ? NULL : "a refused command takes the others out of the background";
 }
 
 static const char *retries(uint32_t seed)
@@ -457,6 +481,11 @@ static bool many_warps(void)
 	return seeds(many);
 }
 
+static bool refused_lanes(void)
+{
+	return seeds(refused);
+}
+
 static bool no_room(void)
 {
 	return seeds(retries);
@@ -496,6 +525,7 @@ static const struct {
 	{ "slots", "commands in the background leave as many slots free as reserved", slots, 16 },
 	{ "mixed", "lanes of a warp: some wait, others are in the background", mixed_lanes, 32 },
 	{ "many", "warps in the background take no reserved slot at any time", many_warps, 32 },
+	{ "refused", "a refused command does not take others out of the background", refused_lanes, 32 },
 	{ "retries", "who retries in the background takes no credit meanwhile", no_room, 32 },
 	{ "race", "a race in the background for the last slots costs a read none", last_slots, 32 },
 	{ "together", "lanes of both kinds that call together make one submission", one_submission, 64 },

@@ -627,8 +627,7 @@ static bool wide_group(void)
 
 	good = nvp_reserve_all(queue, 48, &word);
 #else
-	struct nvp_cid_bits taken = nvp_reserve_all(queue, 48,
-						      nvp_reserve_start(queue, 48, false));
+	struct nvp_cid_bits taken = nvp_reserve_all(queue, 48, nvp_reserve_start(queue, 48));
 	uint64_t seen = 0;
 
 	good = taken.bits;
