@@ -921,6 +921,8 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
 			nvp_list_land(queue, group, list, &before, index, &walk);
 		sent = nvp_list_send(queue, group, list, &now, index, &work);
 		nvp_list_land(queue, group, list, &before, index, &walk);
+		if (!sent && walk.end && !now.sent.status)
+			now.sent.status = nvp_list_untried(walk.end);
 		if (!sent)
 			now.sent.status = nvp_list_execute(queue, group, list, &now, index, &work);
 		if (now.used && (!sent || now.sent.status))
@@ -938,11 +940,11 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * Any thread.  Waits for all of them, nvmepeer_geometry.timeout_ns at most for
  * each command, of which up to two are in flight.  Sets the status of each item and
  * returns the worst.  After an item with NVMEPEER_E_TIMEOUT or _E_FULL the thread
- * submits no more: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
- * or the scratch memory is misaligned; _E_TOO_LARGE: the item is empty; _E_RANGE: it
- * is outside its memory; _E_ADDRESS: it has padding, and there is no scratch page,
- * or its memory has no address; _E_BUSY: it has padding, and an earlier command has
- * timed out, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
+ * submits no more: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.
+ * NVMEPEER_E_ALIGN: an item or the scratch memory is misaligned; _E_RANGE: it is
+ * outside its memory; _E_TOO_LARGE: it is neither, and empty; _E_ADDRESS: it has
+ * padding, and there is no scratch page, or its memory has no address; _E_BUSY: it has
+ * padding, and an earlier command has timed out, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
  * refused with _E_TOO_LARGE and no statuses.
  */
 NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,

@@ -305,6 +305,20 @@ static void lane_times_out(void *argument)
 	finish_lane();
 }
 
+/* A command that waits for the room of the first is not submitted when that has timed out. */
+static void lane_times_out_full(void *argument)
+{
+	uint64_t began = machine.now_ns;
+
+	(void)argument;
+	expect(nvmepeer_list_transfer(&bench->queue, &list) == NVMEPEER_E_TIMEOUT, "timeout");
+	expect(machine.now_ns - began < 2 * bench->queue.timeout_ns, "one timeout");
+	expect(items[0].status == NVMEPEER_E_TIMEOUT && items[1].status == NVMEPEER_E_FULL &&
+	       items[2].status == NVMEPEER_E_FULL, "statuses after a timeout");
+	expect(bench->queue.state->tail >> NVP_TICKET_SHIFT == 1, "nothing more was submitted");
+	finish_lane();
+}
+
 /* Two commands of each lane are in flight at once. */
 static void lane_overlaps(void *argument)
 {
@@ -438,6 +452,7 @@ static const struct shape shapes[] = {
 	{ "each item has its own status, by a thread in two steps", lane_fails, THREAD_TWICE, false, false },
 	{ "the worst status of a list", lane_waits_worst, THREAD_TWICE, false, false },
 	{ "a timeout ends the list", lane_times_out, BY_THREAD, false, true },
+	{ "a timeout ends a list that waits for room", lane_times_out_full, BY_THREAD, false, true },
 	{ "a timeout ends an item of several commands", lane_times_out_long, BY_THREAD, false, true },
 	{ "the last command of an item fails", lane_fails_last, BY_THREAD, false, false },
 	{ "the first command of an item fails", lane_fails_first, BY_THREAD, false, false },
@@ -472,11 +487,13 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 
 	by = shape->by;
 	at_once = shape->lane == lane_overlaps ? 2 * lanes : 0;
-	prepare(seed, few && !at_once ? 4 : 64);
+	prepare(seed, shape->lane == lane_times_out_full ? 2 : few && !at_once ? 4 : 64);
 	fibre_block_warps = by == BY_BLOCK || by == BY_UNEQUAL || by == BLOCK_TWICE ? 2 : 1;
 	refuses = shape->lane == lane_fails_first;
 	if (at_once) {
 		make_apart(at_once);
+	} else if (shape->lane == lane_times_out_full) {
+		make_apart(3);
 	} else if (shape->lane == lane_times_out_long) {
 		make_apart(3);
 		items[1].bytes = (2 * MOST + 3) * BLOCK;
