@@ -809,7 +809,8 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 						 const struct nvp_list_flight *flight,
 						 uint32_t slot, struct nvp_list_work *work)
 {
-	struct nvp_submission none = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, flight->sent.status };
+	struct nvp_submission none = { { 0, 0, 0, NULL, 0, list->control }, NULL, 0,
+				       flight->sent.status };
 	struct nvp_list_piece piece;
 
 	if (none.bad)

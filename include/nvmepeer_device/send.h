@@ -264,8 +264,8 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 /*
  * Submit the commands of all lanes that @sends together.  Collective.  Each
  * lane gets its own status in @sent.  Returns false, with nothing submitted, if
- * there is no room for all of them, or if the leader has no command that is not in
- * the background.
+ * there is no room for all of them, or if the leader's command, which it may not send, is
+ * in the background.
  */
 NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 			 struct nvmepeer_group group, bool sends,
@@ -287,7 +287,8 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	if (!pending)
 		return true;
 	/* Credits are taken without a check, so not for the background. */
-	leads = group.lane == group.leader && nvp_demands(sends, submission);
+	leads = group.lane == group.leader &&
+		!(submission->command.control & NVMEPEER_CONTROL_BACKGROUND);
 	count = group.single ? 1 : nvp_mask_count(pending);
 	if (leads)
 		reservation = nvp_reserve_start(queue, count);

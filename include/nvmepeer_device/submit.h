@@ -227,12 +227,18 @@ NVP_FN uint32_t nvp_take_credits(const struct nvmepeer_queue *queue, uint32_t ne
 				 uint32_t spare)
 {
 	uint32_t *credits = &queue->state->credits;
-	uint32_t have = nvp_load32(credits), room = have - spare;
-	uint32_t take = (int32_t)room <= 0 ? 0 : room < needed ? room : needed;
+	uint32_t have = nvp_load32(credits), seen, room, take;
 
-	if (take && nvp_compare_exchange32(credits, have, have - take) != have)
-		return 0;
-	return take;
+	for (;;) {
+		room = have - spare;
+		take = (int32_t)room <= 0 ? 0 : room < needed ? room : needed;
+		if (!take)
+			return 0;
+		seen = nvp_compare_exchange32(credits, have, have - take);
+		if (seen == have)
+			return take;
+		have = seen;
+	}
 }
 
 /*

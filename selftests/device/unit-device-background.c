@@ -108,12 +108,12 @@ static void lane_background(void *argument)
 	lanes_left--;
 }
 
-/* A warp in the background but for lanes whose command is refused. */
+/* A warp in the background, of which the first lanes' commands are refused. */
 static void lane_refused(void *argument)
 {
 	bool refused = (uintptr_t)argument % LANES < 3;
 	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, refused ? 0 : 1, 3, NULL, 0,
-					    refused ? 0 : NVMEPEER_CONTROL_BACKGROUND };
+					    NVMEPEER_CONTROL_BACKGROUND };
 	struct nvmepeer_token token;
 	int status = nvmepeer_submit(&bench->queue, &command, &token, 2000);
 
