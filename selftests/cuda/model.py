@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A model evicts the KV pages of a prompt to a store, and continues with them after a restart of it.
 
-usage: disk.sh model.py [FOLDER]        folder of the file that is the disk; default: /dev/shm
+usage: disk.sh model.py [--manifest] [FOLDER]    folder of the file that is the disk; default: /dev/shm
 
 The model has the shape of Llama-3-8B and random weights, and its attention reads a paged cache. The
 prompt of PROMPT tokens is computed, its pages are written to slots of a store by a list on the stream,
@@ -9,7 +9,9 @@ committed and wiped; the store is closed and opened, and the pages it finds are 
 the cache. All bytes and the logits of the following tokens are compared with those of the same request
 on pages that were never evicted. The time to the first token is printed, with the pages read at several
 rates, and with the prompt computed again. The controllers are a kernel on CONTROLLER_SMS SMs, see disk.py.
+With --manifest another process makes the queue pairs, and this one opens them by descriptors (manifest.py).
 """
+import argparse
 import contextlib
 import faulthandler
 import hashlib
@@ -17,7 +19,9 @@ import json
 import os
 import random
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 import torch
@@ -26,6 +30,7 @@ from torch.nn.attention.bias import causal_lower_right
 import nvmepeer
 from disk import BLOCK, Disk, reset_fake
 from ktap import Results
+from manifest import User
 from nvmepeer import cuda, store
 
 # What transformers imports has the names of programs in this folder.
@@ -85,7 +90,7 @@ class PagedCache:
 class Engine:
 	"""The model, its cache, and the service of pages below its index."""
 
-	def __init__(self, top, folder):
+	def __init__(self, top, folder, manifest):
 		transformers.AttentionInterface.register("nvmepeer_paged", self.attend)
 		config = transformers.LlamaConfig(**SHAPE)
 		torch.manual_seed(1)
@@ -97,11 +102,15 @@ class Engine:
 		self.path = os.path.join(folder, f"nvme-peer-model.{os.getpid()}")
 		self.disk = Disk(top, self.make_medium(2 * PAGES * self.bytes))
 		store.create([self.path], self.bytes, slots=PAGES + 64)
-		self.controller, self.gpu = nvmepeer.Controller("nvmep0"), cuda.Gpu(0)
-		with nvmepeer.Namespace("ngp0n1") as namespace:
-			self.queues = cuda.Queues(self.controller, namespace, self.gpu, ENTRIES, QUEUES)
+		self.gpu, self.maker = cuda.Gpu(0), None
 		# An engine has a tensor for each layer: each is a memory of the lists.
-		self.lists = cuda.Lists(self.queues, self.cache.layers)
+		if manifest:
+			self.queues = self.lists = self.receive(top)
+		else:
+			self.controller = nvmepeer.Controller("nvmep0")
+			with nvmepeer.Namespace("ngp0n1") as namespace:
+				self.queues = cuda.Queues(self.controller, namespace, self.gpu, ENTRIES, QUEUES)
+			self.lists = cuda.Lists(self.queues, self.cache.layers)
 		rows = [cuda.tensor(0, self.cache.piece, self.cache.piece, layer) for layer in range(len(self.cache.layers))]
 		cuda.lay_out(rows, self.queues.block_size)
 		self.tensors = torch.tensor(rows, device="cuda")
@@ -116,6 +125,14 @@ class Engine:
 		reset_fake(size // BLOCK, ENTRIES)
 		return medium
 
+	def receive(self, top):
+		"""Queue pairs that another process makes."""
+		self.folder = tempfile.TemporaryDirectory(dir="/dev/shm")
+		program = os.path.join(top, "selftests/cuda/manifest.py")
+		self.maker = subprocess.Popen([sys.executable, program, self.folder.name, str(QUEUES), str(ENTRIES)],
+					      stdin=subprocess.PIPE)
+		return User(top, self.gpu, self.folder.name, self.cache.layers)
+
 	def attend(self, *arguments, **more):
 		return self.cache.attend(*arguments, **more)
 
@@ -124,12 +141,17 @@ class Engine:
 		self.store = store.Store([self.path])
 		self.index = {value.tag: value for value in self.store.scan()}
 
-	def close(self):
+	def close(self, results):
 		self.store.close()
+		if self.maker:
+			self.maker.stdin.close()
 		self.queues.close()
-		self.lists.close()
+		if self.maker:
+			results.report("the maker ends after its queue pairs were given up", self.maker.wait() == 0)
+		else:
+			self.lists.close()
+			self.controller.close()
 		self.gpu.close()
-		self.controller.close()
 		os.unlink(self.path)
 
 	@contextlib.contextmanager
@@ -307,9 +329,13 @@ def evict_and_restart(engine, prompt, table, results):
 
 
 def main():
-	top, folder = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "/dev/shm"
+	parser = argparse.ArgumentParser()
+	parser.add_argument("top")
+	parser.add_argument("--manifest", action="store_true")
+	parser.add_argument("folder", nargs="?", default="/dev/shm")
+	given = parser.parse_args()
 	faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-	results, engine = Results(), Engine(top, folder)
+	results, engine = Results(), Engine(given.top, given.folder, given.manifest)
 	print(f"# torch {torch.__version__}, transformers {transformers.__version__}, "
 	      f"{torch.cuda.get_device_name()}, {sum(one.numel() for one in engine.model.parameters()) / 1e9:.2f} "
 	      "G parameters", flush=True)
@@ -336,7 +362,7 @@ def main():
 	values = list(engine.index.values())
 	engine.store.free(values)
 	results.report("freed: all slots are free", engine.store.info().free_slots == engine.store.info().slots)
-	engine.close()
+	engine.close(results)
 	return results.end()
 
 
