@@ -38,10 +38,49 @@ class _List(ctypes.Structure):
                 ("scratch", c_uint32), ("control_high", c_uint32)]
 
 
+class Role(enum.IntEnum):
+    """enum nvmepeer_cuda_role: what a descriptor of a queue pair is"""
+
+    SQ = 1
+    CQ = 2
+    DOORBELL = 3
+    STATUS = 4
+    CONTROL = 5
+    LISTS = 6
+    READBACK = 7
+    QUEUE_PAIR = 8
+    DOORBELL_MEMORY = 9
+
+
+# Descriptor of a part that is in GPU memory of this process.
+GPU_MEMORY = -1
+
+
+class File(ctypes.Structure):
+    """struct nvmepeer_cuda_file: a part of a queue pair; its role is one of Role"""
+
+    _fields_ = [("fd", c_int), ("role", c_uint32), ("offset", c_uint64), ("bytes", c_uint64)]
+
+
+class Geometry(ctypes.Structure):
+    """struct nvmepeer_geometry, as the process that created the queue pair sends it"""
+
+    _fields_ = [("version", c_uint32), ("flags", c_uint32), ("sq", c_uint64), ("cq", c_uint64),
+                ("sq_doorbell", c_uint64), ("cq_doorbell", c_uint64), ("status", c_uint64),
+                ("control", c_uint64), ("state", c_uint64), ("list_area", c_uint64),
+                ("list_memory", abi.DeviceBuffer), ("readback", c_uint64), ("timeout_ns", c_uint64),
+                ("sq_entries", c_uint32), ("cq_entries", c_uint32), ("cids", c_uint32),
+                ("list_bytes", c_uint32), ("generation", c_uint32), ("qid", c_uint32),
+                ("nsid", c_uint32), ("lba_shift", c_uint32), ("page_shift", c_uint32),
+                ("max_transfer", c_uint32), ("metadata_bytes", c_uint32), ("reserved", c_uint32)]
+
+
 _takes: dict[str, list[Any]] = {
     "open": [c_int, _receives],
     "close": [_handle],
     "queues_open": [_handle, POINTER(abi.NamespaceInfo), _handle, c_uint32, c_uint32, _receives],
+    "queues_from_fds": [_handle, c_uint32, POINTER(File), c_uint32, POINTER(Geometry), c_size_t,
+                        _receives],
     "queues_close": [_handle],
     "queues_rearm": [_handle, c_int],
     "queues_result": [_handle, c_uint32],
@@ -286,11 +325,35 @@ class Queues:
         handle = c_void_p()
         _try("queues_open", controller._open(), byref(namespace.info), gpu._resource.open(),
              entries, count, byref(handle))
+        self._set(handle, gpu, count, int(namespace.info.block_size), controller)
+
+    def _set(self, handle: c_void_p, gpu: Gpu, count: int, block_size: int,
+             controller: Optional[Controller]) -> None:
         assert handle.value
-        self.controller, self.gpu, self.count = controller, gpu, count
-        self.block_size = int(namespace.info.block_size)
-        self._resource = _Resource("queues_close", handle.value, (controller._held(), gpu),
-                                   gpu._resource)
+        self._controller, self.gpu, self.count, self.block_size = controller, gpu, count, block_size
+        held = controller._held() if controller else None
+        self._resource = _Resource("queues_close", handle.value, (held, gpu), gpu._resource)
+
+    @classmethod
+    def from_files(cls, gpu: Gpu, layout: int, files: Sequence[File], geometry: Geometry) -> "Queues":
+        """One queue pair that another process has created, by its descriptors, which stay the caller's.
+
+        layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with
+        The process needs no node of the controller.  So it has no Lists: its kernels call the
+        device library, with DMA addresses that the other process has sent.
+        """
+        handle, queues = c_void_p(), cls.__new__(cls)
+        _try("queues_from_fds", gpu._resource.open(), layout, (File * len(files))(*files), len(files),
+             byref(geometry), ctypes.sizeof(geometry), byref(handle))
+        queues._set(handle, gpu, 1, 1 << geometry.lba_shift, None)
+        return queues
+
+    @property
+    def controller(self) -> Controller:
+        """The controller that they were created on."""
+        if self._controller is None:
+            raise ValueError("the queue pair came as descriptors: this process has no node of its controller")
+        return self._controller
 
     @property
     def device(self) -> int:

@@ -7,6 +7,7 @@ NVMEPEER_LIBRARY and NVMEPEER_CUDA_LIBRARY are the C libraries with lib/tests/fa
 them, NVMEPEER_LIBCUDA is lib/cuda/tests/fake_libcuda.c.
 """
 import ctypes
+import errno
 import gc
 import inspect
 import os
@@ -87,13 +88,9 @@ class Exchanged:
 
 class Spans(unittest.TestCase):
     def test_structures_match_c(self) -> None:
-        for name, structure in (("nvmepeer_cuda_list", cuda._List),):
-            lines = [line.split() for line in unit.pinned()[f"struct {name}"]]
-            expected = [(line[-1], int(line[0]), int(line[1])) for line in lines[:-1]]
-            fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
-                      for field in structure._fields_]
-            self.assertEqual(fields, expected)
-            self.assertEqual(str(ctypes.sizeof(structure)), lines[-1][0])
+        for name, structure in (("nvmepeer_cuda_list", cuda._List), ("nvmepeer_cuda_file", cuda.File),
+                                ("nvmepeer_geometry", cuda.Geometry)):
+            unit.compare(self, name, structure)
 
     def test_items_match_c(self) -> None:
         for name, row in (("item", cuda.item(3, 4, 5, 6)), ("tensor", cuda.tensor(3, 4, 5, 6, 7)),
@@ -347,6 +344,46 @@ class Streams(unittest.TestCase):
         finally:
             del os.environ["FAKE_CUDA_FAIL"]
         self.assertEqual(cuda._leaked, [])
+
+
+class Descriptors(unittest.TestCase):
+    """A queue pair of another process: its parts are pages of a file."""
+
+    def setUp(self) -> None:
+        library._library.fake_reset()
+        self.gpu, self.memory = cuda.Gpu(0), os.memfd_create("parts")
+        os.ftruncate(self.memory, 5 * 4096)
+        roles = (cuda.Role.SQ, cuda.Role.CQ, cuda.Role.DOORBELL_MEMORY, cuda.Role.STATUS, cuda.Role.CONTROL)
+        self.files = [cuda.File(self.memory, role, 4096 * page, 4096) for page, role in enumerate(roles)]
+        self.geometry = cuda.Geometry(version=1, cq_doorbell=4, sq_entries=32, cq_entries=32, qid=7, nsid=1,
+                                      lba_shift=12, page_shift=12, max_transfer=131072)
+
+    def tearDown(self) -> None:
+        os.close(self.memory)
+        self.gpu.close()
+
+    def layout(self) -> int:
+        """Of the library, which names it when it refuses another one."""
+        with self.assertRaises(nvmepeer.Error) as caught:
+            cuda.Queues.from_files(self.gpu, 1, self.files, self.geometry)
+        self.assertEqual(caught.exception.errno, errno.EPROTO)
+        return int(caught.exception.limit.split()[-4], 16)
+
+    def test_a_queue_pair_without_a_node(self) -> None:
+        queues = cuda.Queues.from_files(self.gpu, self.layout(), self.files, self.geometry)
+        self.assertEqual((queues.count, queues.block_size), (1, 4096))
+        self.assertTrue(queues.device)
+        with self.assertRaisesRegex(ValueError, "came as descriptors"):
+            cuda.Lists(queues, [Tensor(4096)])
+        with self.assertRaisesRegex(ValueError, "close the queues"):
+            self.gpu.close()
+        queues.close()
+
+    def test_errors_name_the_part(self) -> None:
+        layout = self.layout()
+        for files, what in ((self.files[1:], "submission ring"), (self.files * 2, "passed twice")):
+            with self.assertRaisesRegex(nvmepeer.Error, what):
+                cuda.Queues.from_files(self.gpu, layout, files, self.geometry)
 
 
 if __name__ == "__main__":
