@@ -268,8 +268,8 @@ struct nvmepeer_cuda_file {
  *
  * All checks come before anything is mapped; a failure changes and keeps nothing.
  * -EPROTO: @layout, or the version of the geometry, is another one.  -E2BIG: the
- * geometry has a field that the library does not support.  -EINVAL: an unknown or
- * unused role, a misaligned part, an invalid geometry or GPU memory, one with
+ * geometry has a field or a flag that the library does not support.  -EINVAL: an unknown
+ * or unused role, a misaligned part, an invalid geometry or GPU memory, one with
  * addresses, or the file of another queue pair.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
  * -ENOSPC: a part is too small for the geometry, or ends behind its file.  -EBADF: no
  * open descriptor.  -ENOMEM; -EPERM, -EOPNOTSUPP, -EFAULT and -EIO as

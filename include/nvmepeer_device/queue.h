@@ -49,6 +49,8 @@ enum {
 	 * command's data is one range of addresses: mediated queue pairs.
 	 */
 	NVMEPEER_ONE_RANGE = 1u << 6,
+	/* All of these.  A geometry with others is refused: it may depend on them. */
+	NVP_GEOMETRY_FLAGS = (1u << 7) - 1,
 };
 
 /**
@@ -400,6 +402,8 @@ NVP_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geometry
 	    geometry->page_shift < 12 || geometry->page_shift > 27 ||
 	    geometry->lba_shift < 9 || geometry->lba_shift > 16 ||
 	    geometry->max_transfer < (1u << geometry->lba_shift))
+		return NVMEPEER_E_GEOMETRY;
+	if (geometry->flags & ~(uint32_t)NVP_GEOMETRY_FLAGS)
 		return NVMEPEER_E_GEOMETRY;
 	if ((geometry->flags & NVMEPEER_ONE_RANGE) && !(geometry->flags & NVMEPEER_SGL))
 		return NVMEPEER_E_GEOMETRY;

@@ -585,6 +585,11 @@ static bool refused_of_one_range(void)
 	good = good && neighbours_over_pages();
 	bench->geometry.flags = NVMEPEER_ONE_RANGE;
 	good = good && nvmepeer_geometry_check(&bench->geometry) == NVMEPEER_E_GEOMETRY;
+	/* A later flag of which a command may depend. */
+	bench->geometry.flags = NVMEPEER_SGL | NVMEPEER_ONE_RANGE;
+	good = good && !nvmepeer_geometry_check(&bench->geometry);
+	bench->geometry.flags |= NVMEPEER_ONE_RANGE << 1;
+	good = good && nvmepeer_geometry_check(&bench->geometry) == NVMEPEER_E_GEOMETRY;
 	bench_free(bench);
 	block_shift = 13;
 	set_up(&way, false);

@@ -1439,6 +1439,7 @@ static const struct {
 	PART(2, fd, 999, -EBADF, "descriptor 999 for the completion ring"),
 	PART(6, fd, 999, -EBADF, "descriptor 999"),
 	GEOMETRY(version, 2, -EPROTO, "version 2 of the geometry, 1 of the library"),
+	GEOMETRY(flags, NVMEPEER_ONE_RANGE << 1, -E2BIG, "flags 0x80 of the geometry, 0x7f of the library"),
 	GEOMETRY(sq, 4096, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
 	GEOMETRY(readback, 4, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
 	GEOMETRY(state, 128, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
