@@ -108,12 +108,13 @@ static void lane_background(void *argument)
 	lanes_left--;
 }
 
-/* A warp in the background, of which the first lanes' commands are refused. */
+/* A warp in the background but for two lanes whose command is refused, as that of the first is. */
 static void lane_refused(void *argument)
 {
-	bool refused = (uintptr_t)argument % LANES < 3;
+	uint32_t lane = (uint32_t)(uintptr_t)argument % LANES;
+	bool refused = lane < 3;
 	struct nvmepeer_command command = { NVMEPEER_OP_WRITE_ZEROES, refused ? 0 : 1, 3, NULL, 0,
-					    NVMEPEER_CONTROL_BACKGROUND };
+					    refused && lane ? 0 : NVMEPEER_CONTROL_BACKGROUND };
 	struct nvmepeer_token token;
 	int status = nvmepeer_submit(&bench->queue, &command, &token, 2000);
 
@@ -243,6 +244,23 @@ static const char *race(uint32_t seed)
 	return submitted[0] == 1 && submitted[1] <= 31 - 1 ? NULL : "wrong number of commands";
 }
 
+/* Warps of four lanes, of which the first is in the background.  There is room for all. */
+static void lane_beside(void *argument)
+{
+	uint64_t control = (uintptr_t)argument % 4 ? 0 : NVMEPEER_CONTROL_BACKGROUND;
+	struct nvmepeer_token token;
+
+	bad += try_submit(control, &token, 0) != 0;
+	lanes_left--;
+}
+
+static const char *beside(uint32_t seed)
+{
+	if (!run_muted(seed, 5, 4, lane_beside, 0, NULL))
+		return "a command found no room beside free slots";
+	return NULL;
+}
+
 /* --- lanes of both kinds together --- */
 
 static uint32_t background_lanes;	/* the last ones of a warp */
@@ -316,7 +334,8 @@ static void lane_lists(void *argument)
 				      .count = LANES - 4, .opcode = NVMEPEER_OP_READ,
 				      .control = background_lanes ? NVMEPEER_CONTROL_BACKGROUND : 0 };
 
-	listed[lane] = (struct nvmepeer_list_item){ 9 * lane, 512 * lane, 0, 512, -1, 0 };
+	/* The item of the first lane is refused. */
+	listed[lane] = (struct nvmepeer_list_item){ 9 * lane, 512 * lane, !lane, 512, -1, 0 };
 	nvmepeer_warp_list_transfer(&bench->queue, nvmepeer_group_full(), &list);
 	lanes_left--;
 }
@@ -327,7 +346,7 @@ static const char *list_of(uint32_t seed, uint32_t background)
 	bench->geometry.timeout_ns = 2000;
 	if (!run_muted(seed, 1, LANES, lane_lists, 0, NULL))
 		return "the list does not end";
-	return bench->controller.held_count == (background ? 31 - 7 : LANES - 4) ?
+	return bench->controller.held_count == (background ? 31 - 7 : LANES - 5) ?
 	       NULL : "wrong number of commands";
 }
 
@@ -501,6 +520,11 @@ static bool last_slots(void)
 	return good;
 }
 
+static bool free_slots(void)
+{
+	return seeds(beside);
+}
+
 static bool one_submission(void)
 {
 	return seeds(together);
@@ -528,6 +552,7 @@ static const struct {
 	{ "refused", "a refused command does not take others out of the background", refused_lanes, 32 },
 	{ "retries", "who retries in the background takes no credit meanwhile", no_room, 32 },
 	{ "race", "a race in the background for the last slots costs a read none", last_slots, 32 },
+	{ "beside", "a race for free slots costs no command without a timeout", free_slots, 32 },
 	{ "together", "lanes of both kinds that call together make one submission", one_submission, 64 },
 	{ "list", "a list in the background leaves slots free, another one does not", lists, 32 },
 	{ "turns", "lanes of both kinds take turns where there are few slots and CIDs", few_cids, 8 },

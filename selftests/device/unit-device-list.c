@@ -327,6 +327,12 @@ static void lane_overlaps(void *argument)
 	finish_lane();
 }
 
+/* The first lane has one command only, of two items that continue each other. */
+static void lane_overlaps_unequal(void *argument)
+{
+	lane_overlaps(argument);
+}
+
 /* The first item is in flight, the second needs several commands: a timeout ends both. */
 static void lane_times_out_long(void *argument)
 {
@@ -440,6 +446,7 @@ static const struct shape shapes[] = {
 	{ "a list by a block", lane_reads, BY_BLOCK, true, false },
 	{ "a list by a block whose queue pairs have different limits", lane_reads, BY_UNEQUAL, true, false },
 	{ "two commands in flight, by a warp", lane_overlaps, BY_WARP, true, false },
+	{ "two commands in flight, first lane with one", lane_overlaps_unequal, BY_WARP, true, false },
 	{ "two commands in flight, by a thread", lane_overlaps, BY_THREAD, true, false },
 	{ "a list by a warp in two steps", lane_reads, WARP_TWICE, true, false },
 	{ "a list by a warp that polls", lane_reads, WARP_POLLS, true, false },
@@ -486,12 +493,17 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	uint32_t lanes = shape->by == BY_THREAD || shape->by == THREAD_TWICE ? 1 : LANES;
 
 	by = shape->by;
-	at_once = shape->lane == lane_overlaps ? 2 * lanes : 0;
+	at_once = shape->lane == lane_overlaps || shape->lane == lane_overlaps_unequal ? 2 * lanes : 0;
 	prepare(seed, shape->lane == lane_times_out_full ? 2 : few && !at_once ? 4 : 64);
 	fibre_block_warps = by == BY_BLOCK || by == BY_UNEQUAL || by == BLOCK_TWICE ? 2 : 1;
 	refuses = shape->lane == lane_fails_first;
 	if (at_once) {
 		make_apart(at_once);
+		if (shape->lane == lane_overlaps_unequal) {
+			items[1].lba = items[0].lba + 1;
+			items[1].offset = items[0].offset + BLOCK;
+			at_once--;
+		}
 	} else if (shape->lane == lane_times_out_full) {
 		make_apart(3);
 	} else if (shape->lane == lane_times_out_long) {
