@@ -33,7 +33,9 @@ __device__ int nvmepeer_device_write(uint64_t queue, uint64_t buffer, uint64_t o
 /*
  * nvmepeer_submit(): a token, which is not negative, or a negative enum nvmepeer_error.
  * The arguments after @queue are the fields of struct nvmepeer_command; @buffer may be 0
- * for a command without data.  Not for NVMEPEER_OP_ZONE_APPEND: dword 0 of the completion
+ * for a command without data.  Waits for room, nvmepeer_geometry.timeout_ns at most, then
+ * returns NVMEPEER_E_FULL.  Every token must be passed to nvmepeer_device_wait(), or to
+ * nvmepeer_device_poll() until that is not NVMEPEER_AGAIN.  Not for NVMEPEER_OP_ZONE_APPEND: dword 0 of the completion
  * entry, which says where the data is, is not returned.
  */
 __device__ int64_t nvmepeer_device_submit(uint64_t queue, uint32_t opcode, uint64_t buffer,
@@ -57,7 +59,8 @@ __device__ int nvmepeer_device_check(uint64_t queue);
 
 /*
  * nvmepeer_abandoned(): after NVMEPEER_E_TIMEOUT the controller may access data memory until
- * this returns 0; or NVMEPEER_E_LAYOUT.
+ * this returns 0; or NVMEPEER_E_LAYOUT.  On a queue pair that is lost it does not return to
+ * 0: call nvmepeer_device_check(), too.
  */
 __device__ int nvmepeer_device_abandoned(uint64_t queue);
 

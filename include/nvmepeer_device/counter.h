@@ -18,13 +18,20 @@
  *
  * Zero at first.  The threads of a block may use a flag in shared memory instead, see
  * completion_flag.h.  The host and streams see both words when the kernel has ended.
+ *
+ * Arrivals of several threads have no order, and the status is that of all so far, until
+ * it is cleared: use a counter for each part whose order or status matters.  Kernels that
+ * wait must leave room on the GPU for those that add.
  */
 struct nvmepeer_counter {
 	uint32_t count;
 	uint32_t status;
 };
 
-/* nvmepeer_counter_clear - called by one thread, before or after all others use it */
+/*
+ * nvmepeer_counter_clear - called by one thread, before or after all others use it.  The
+ * caller orders it before the first use; a kernel boundary does.
+ */
 NVP_FN void nvmepeer_counter_clear(struct nvmepeer_counter *counter)
 {
 	nvp_store32(&counter->status, NVMEPEER_OK);
@@ -47,7 +54,7 @@ NVP_FN void nvp_counter_worst(struct nvmepeer_counter *counter, int status)
 /**
  * nvmepeer_counter_add - report an arrival
  * @counter: the counter
- * @status: what the wait or the poll of the commands has returned
+ * @status: what the wait or the poll of the commands has returned, but NVMEPEER_AGAIN
  *
  * Called by one thread for a command, a batch or a list.  Data whose completion it has
  * acquired, or lanes that it has passed a barrier with, is visible to the threads that

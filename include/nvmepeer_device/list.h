@@ -821,7 +821,8 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 
 /*
  * Submit the commands of the lanes without waiting.  Collective.  Returns false, with
- * nothing submitted, if there is no room for all of them or in the background.
+ * nothing submitted, if there is no room for all of them, or if the list is in the
+ * background.
  */
 NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 			  const struct nvmepeer_list *list, struct nvp_list_flight *flight,
@@ -945,8 +946,10 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * NVMEPEER_E_ALIGN: an item or the scratch memory is misaligned; _E_RANGE: it is
  * outside its memory; _E_TOO_LARGE: it is neither, and empty; _E_ADDRESS: it has
  * padding, and there is no scratch page, or its memory has no address; _E_BUSY: it has
- * padding, and an earlier command has timed out, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
- * refused with _E_TOO_LARGE and no statuses.
+ * padding, and an earlier command has timed out, see struct nvmepeer_scratch.  With
+ * NVMEPEER_ONE_RANGE: _E_NO_LIST: a command leaves a page of scattered memory;
+ * _E_ADDRESS: an item has padding, and blocks are longer than a page.  A list of more
+ * than 2^32 - 1 items is refused with _E_TOO_LARGE and no statuses.
  */
 NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_list *list)

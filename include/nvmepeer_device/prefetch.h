@@ -42,7 +42,9 @@
  *	used then, and the window is at the beginning of every buffer of the set.  Else NULL
  * @set_batches: then @window batches, each for the commands of a unit
  * @control: NVMEPEER_CONTROL_*, for all reads but those of a list, which has its own:
- *	with NVMEPEER_CONTROL_BACKGROUND reads that other threads wait for come first
+ *	with NVMEPEER_CONTROL_BACKGROUND reads that other threads wait for come first,
+ *	and nvmepeer_prefetch_start() and _release() may wait for room: without it until
+ *	their timeout the prefetch ends
  *
  * The window times the commands of a unit, summed over the warps that share the
  * queue pair, must stay below nvmepeer_geometry.cids and, so that submissions do
