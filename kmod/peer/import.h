@@ -96,7 +96,7 @@ struct nvmep_buf {
 	struct nvmep_placement placement;
 	struct user_struct *user;
 
-	struct mutex lock;	/* @attach, @counted */
+	struct mutex lock;	/* @user, @attach, @counted */
 	struct dma_buf_attachment *attach;
 	bool counted;
 	struct sg_table *sgt;
