@@ -72,7 +72,7 @@ class Geometry(ctypes.Structure):
                 ("sq_entries", c_uint32), ("cq_entries", c_uint32), ("cids", c_uint32),
                 ("list_bytes", c_uint32), ("generation", c_uint32), ("qid", c_uint32),
                 ("nsid", c_uint32), ("lba_shift", c_uint32), ("page_shift", c_uint32),
-                ("max_transfer", c_uint32), ("metadata_bytes", c_uint32), ("reserved", c_uint32)]
+                ("max_transfer", c_uint32), ("metadata_bytes", c_uint32), ("reserve", c_uint32)]
 
 
 _takes: dict[str, list[Any]] = {
