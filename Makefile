@@ -161,7 +161,7 @@ check-faults:
 bench-cpu:
 	@$(top)/selftests/bench/run
 	@$(top)/selftests/bench/run --no-build --iommu off --rates
-	@$(top)/selftests/bench/run --no-build --iommu off --rates --cpus 8
+	@$(top)/selftests/bench/run --no-build --cpus 8
 	@$(top)/selftests/bench/run --no-build --iommu off --drivers nvme-peer,nvme-peer+8busy --json $(build)/bench-cpu-busy.json \
 		pass-32 read-32
 	@$(top)/selftests/run --no-build --no-shadow --medium-rate 4000 --cell 7/off/root -- /selftests/bench/share.sh

@@ -89,7 +89,8 @@ struct nvmepeer_cuda_queues;
  * @cids: see struct nvmepeer_geometry; 0: four times @entries
  * @list_bytes: bytes of the PRP list of a CID; 0: enough for a command of maximum
  *	size; NVMEPEER_CUDA_NO_LISTS: no lists, see below
- * @reserved: must be 0
+ * @reserve: slots that commands in the background leave free
+ *	(NVMEPEER_CONTROL_BACKGROUND); 0: a quarter of the slots
  * @timeout_ns: default timeout of every wait; 0: 10 s
  *
  * PRP lists take @count * @cids * @list_bytes of GPU memory: 256 MiB for 16 queue
@@ -109,7 +110,7 @@ struct nvmepeer_cuda_queues_options {
 	uint32_t cq_entries;
 	uint32_t cids;
 	uint32_t list_bytes;
-	uint32_t reserved;
+	uint32_t reserve;
 	uint64_t timeout_ns;
 };
 
@@ -154,8 +155,8 @@ int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_in
  *
  * -EPROTO: the library has another layout of the device queue than the kernels:
  * install one version of header and library.  -E2BIG: @options uses a field that
- * the library does not support.  -EINVAL: a number is invalid, or @reserved is not
- * 0.  Otherwise as nvmepeer_cuda_queues_open().
+ * the library does not support.  -EINVAL: a number is invalid.  Otherwise as
+ * nvmepeer_cuda_queues_open().
  */
 int nvmepeer_cuda_queues_open_with(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 				   struct nvmepeer_cuda *cuda,
@@ -183,7 +184,7 @@ static inline int nvmepeer_cuda_queues_open_checked(struct nvmepeer *ctrl,
 	options.cq_entries = 0;
 	options.cids = 0;
 	options.list_bytes = 0;
-	options.reserved = 0;
+	options.reserve = 0;
 	options.timeout_ns = 0;
 	error = nvmepeer_cuda_queues_open_with(ctrl, ns, cuda, &options, queues);
 	return error;
@@ -267,8 +268,8 @@ struct nvmepeer_cuda_file {
  *
  * All checks come before anything is mapped; a failure changes and keeps nothing.
  * -EPROTO: @layout, or the version of the geometry, is another one.  -E2BIG: the
- * geometry has a field that the library does not support.  -EINVAL: an unknown or
- * unused role, a misaligned part, an invalid geometry or GPU memory, one with
+ * geometry has a field or a flag that the library does not support.  -EINVAL: an unknown
+ * or unused role, a misaligned part, an invalid geometry or GPU memory, one with
  * addresses, or the file of another queue pair.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
  * -ENOSPC: a part is too small for the geometry, or ends behind its file.  -EBADF: no
  * open descriptor.  -ENOMEM; -EPERM, -EOPNOTSUPP, -EFAULT and -EIO as

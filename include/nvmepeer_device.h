@@ -28,6 +28,7 @@
  *	block.h		synchronous transfers of a warp or a block
  *	batch.h		asynchronous transfers of a warp or a block
  *	completion_flag.h flags in shared memory, fence for bulk copies
+ *	counter.h	counters of arrivals for other blocks and kernels
  *	list.h		a list of transfers in any order
  *	prefetch.h	read ahead in a window
  *	scatter.h	one command on a list of pages
@@ -57,6 +58,7 @@
 #include "nvmepeer_device/block.h"
 #include "nvmepeer_device/batch.h"
 #include "nvmepeer_device/completion_flag.h"
+#include "nvmepeer_device/counter.h"
 #include "nvmepeer_device/list.h"
 #include "nvmepeer_device/prefetch.h"
 #include "nvmepeer_device/scatter.h"

@@ -55,14 +55,15 @@ uint32_t nvmepeer_data_view(const struct nvme_peer_qp_info *qp_info,
  * @doorbell_pages: address of the exported doorbell pages for the peer; 0 with
  *	NVMEPEER_VIEW_DESCRIPTORS, for nvmepeer_cuda_queues_from_fds()
  * @geometry: in: the peer's addresses: sq, cq, status, control, state, list_area,
- *	list_memory, readback, and list_bytes, cids and timeout_ns;
- *	out: all other fields
+ *	list_memory, readback, and list_bytes, cids, timeout_ns and reserve, and
+ *	NVMEPEER_ONE_RANGE of flags, which are 0 otherwise; out: all other fields
  * @size: of @geometry
  *
  * Makes no system call: for programs that make the ioctls themselves, and for queue pairs
  * of other processes.  The first three structures carry their sizes.
  *
- * Returns 0; -EINVAL if the device library would refuse the result; -E2BIG if @geometry
+ * Returns 0; -EINVAL if the device library would refuse the result, such as
+ * NVMEPEER_ONE_RANGE on a controller without SGLs; -E2BIG if @geometry
  * uses a field that this library does not support; -EOPNOTSUPP if the namespace has
  * metadata.
  */

@@ -70,11 +70,13 @@ struct workqueue_struct *nvmep_mediate_wq;
 struct workqueue_struct *nvmep_health_wq;
 
 /*
- * Without a rescuer: mmu notifiers, importers and file systems, which its works
- * call, may wait for memory.  Only unbinding waits for a work without a time
- * limit.
+ * Without a rescuer: mmu notifiers, importers and file systems, which their
+ * works call, may wait for memory.  Those of disks may wait for a file system
+ * for ever, so they are apart.  Unbinding waits for them without a time limit,
+ * and a scan in which the kernel has refused a disk.
  */
 struct workqueue_struct *nvmep_revoke_wq;
+struct workqueue_struct *nvmep_disk_wq;
 
 /**
  * nvmep_workqueues_init() - create the workqueues
@@ -93,13 +95,14 @@ int nvmep_workqueues_init(void)
 	nvmep_health_wq = alloc_workqueue("nvmep-health",
 					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_revoke_wq = alloc_workqueue("nvmep-revoke", WQ_UNBOUND, 0);
+	nvmep_disk_wq = alloc_workqueue("nvmep-disk", WQ_UNBOUND, 0);
 	nvmep_requeue_wq = alloc_workqueue("nvmep-requeue",
 					   NVMEP_WQ_PERCPU | WQ_MEM_RECLAIM, 0);
 	nvmep_flush_wq = alloc_workqueue("nvmep-flush",
 					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
-	    nvmep_mediate_wq && nvmep_health_wq && nvmep_revoke_wq && nvmep_requeue_wq &&
-	    nvmep_flush_wq)
+	    nvmep_mediate_wq && nvmep_health_wq && nvmep_revoke_wq &&
+	    nvmep_disk_wq && nvmep_requeue_wq && nvmep_flush_wq)
 		return 0;
 	nvmep_workqueues_exit();
 	return -ENOMEM;
@@ -111,8 +114,9 @@ int nvmep_workqueues_init(void)
 void nvmep_workqueues_exit(void)
 {
 	struct workqueue_struct *const queues[] = {
-		nvmep_flush_wq, nvmep_requeue_wq, nvmep_revoke_wq,
-		nvmep_health_wq, nvmep_mediate_wq, nvmep_recovery_wq,
+		nvmep_flush_wq, nvmep_requeue_wq, nvmep_disk_wq,
+		nvmep_revoke_wq, nvmep_health_wq, nvmep_mediate_wq,
+		nvmep_recovery_wq,
 		nvmep_reset_wq, nvmep_wq,
 	};
 	unsigned int i;

@@ -10,7 +10,8 @@
 extern unsigned int nvmep_io_timeout;		/* seconds; of new controllers */
 extern unsigned int nvmep_admin_timeout;	/* seconds */
 
-extern struct workqueue_struct *nvmep_revoke_wq;	/* revocation, dead disks */
+extern struct workqueue_struct *nvmep_revoke_wq;	/* revocation */
+extern struct workqueue_struct *nvmep_disk_wq;	/* dead and removed disks */
 extern struct workqueue_struct *nvmep_wq;	/* scans, events */
 extern struct workqueue_struct *nvmep_reset_wq;	/* resets */
 extern struct workqueue_struct *nvmep_recovery_wq;	/* requests of peers */

@@ -106,7 +106,7 @@ static int check_sizes(const struct nvme_peer_info *info,
 					   SIZE_THROUGH(struct nvmepeer_ns_info, blocks));
 	if (!result)
 		result = struct_size_check(CALL_GEOMETRY, subject, size,
-					   SIZE_THROUGH(struct nvmepeer_geometry, reserved));
+					   SIZE_THROUGH(struct nvmepeer_geometry, reserve));
 	return result;
 }
 
@@ -115,7 +115,7 @@ static void fill_in(const struct nvme_peer_info *info, const struct nvme_peer_qp
 		    struct nvmepeer_geometry *geometry)
 {
 	geometry->version = NVMEPEER_GEOMETRY_VERSION;
-	geometry->flags = placement_flags(qp_info, view);
+	geometry->flags = (geometry->flags & NVMEPEER_ONE_RANGE) | placement_flags(qp_info, view);
 	/* SGLS bits 1:0: SGLs for I/O commands; bit 16: bit buckets (base specification 5.1.13.2.1). */
 	if (info->sgls & 3)
 		geometry->flags |= NVMEPEER_SGL;

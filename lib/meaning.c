@@ -50,7 +50,8 @@ static const struct {
 	{ NVMEPEER_E_TOO_LARGE, EMSGSIZE, "split the transfer" },
 	{ NVMEPEER_E_ALIGN, EINVAL, "" },
 	{ NVMEPEER_E_NO_LIST, ENOBUFS,
-	  "set list_area in the geometry, or transfer at most two controller pages" },
+	  "set list_area in the geometry, or transfer at most two controller pages; "
+	  "with NVMEPEER_ONE_RANGE one range, or part of one page" },
 	{ NVMEPEER_E_ENTRIES, EINVAL,
 	  "use rings of a power of two of entries, 2 to 32768, and a completion "
 	  "ring that is at least as long" },
@@ -60,7 +61,8 @@ static const struct {
 	  "set rings and doorbells to addresses of the peer, state to one aligned to 128 bytes, and "
 	  "readback where the completion ring is not in the data's memory; give a list scratch memory" },
 	{ NVMEPEER_E_GEOMETRY, EINVAL,
-	  "check list_bytes, which each cid needs, and block size, 512 bytes to 64 KiB" },
+	  "check list_bytes, which each cid needs, block size, 512 bytes to 64 KiB, and flags: "
+	  "NVMEPEER_ONE_RANGE needs a controller with SGLs" },
 	{ NVMEPEER_E_TOKEN, EBADF, "" },
 	{ NVMEPEER_E_PLACEMENT, EINVAL, "place the completion ring in the same memory as the data" },
 	{ NVMEPEER_E_METADATA, EOPNOTSUPP, "use a namespace whose format has no metadata" },

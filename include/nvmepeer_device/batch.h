@@ -95,6 +95,19 @@ NVP_FN uint64_t nvp_time_left(uint64_t start, uint64_t timeout_ns)
 }
 
 /*
+ * Pause for @ns after poll number @polls of a word in memory.  True if the timeout, which
+ * began at @start, has expired: one more poll is the last.
+ */
+NVP_FN bool nvp_word_expired(uint64_t start, uint64_t timeout_ns, uint32_t polls, uint32_t ns)
+{
+	bool expired = polls % 64 == 0 && !nvp_time_left(start, timeout_ns);
+
+	if (!expired)
+		nvp_pause(ns);
+	return expired;
+}
+
+/*
  * Wait for every @step-th command of a batch, starting with number @index.
  * Returns the worst status.
  */
@@ -305,14 +318,20 @@ NVP_FN int nvp_block_status(struct nvmepeer_batch *batch, int status)
 	return nvp_block_worst((uint32_t *)&batch->status, status);
 }
 
+/* The batch of a block has @count commands from now on. */
+NVP_FN void nvp_block_begin(struct nvmepeer_batch *batch, uint32_t count)
+{
+	if (nvp_block_thread())
+		return;
+	batch->count = count;
+	batch->status = NVMEPEER_OK;
+}
+
 /* All of a block's commands have been waited for: the batch may be used again. */
 NVP_FN int nvp_block_finish(struct nvmepeer_batch *batch, int status)
 {
 	status = nvp_block_status(batch, status);
-	if (!nvp_block_thread()) {
-		batch->count = 0;
-		batch->status = NVMEPEER_OK;
-	}
+	nvp_block_begin(batch, 0);
 	nvp_block_sync();
 	return status;
 }
@@ -332,10 +351,7 @@ NVP_FN int nvmepeer_block_submit(const struct nvmepeer_queue *queue,
 	bool fits = count <= batch->most;
 	int status = NVMEPEER_E_TOO_LARGE;
 
-	if (!nvp_block_thread()) {
-		batch->count = fits ? count : 0;
-		batch->status = NVMEPEER_OK;
-	}
+	nvp_block_begin(batch, fits ? count : 0);
 	if (fits)
 		status = nvp_batch_send(queue, transfer, batch, count,
 					nvp_block_thread(), nvp_block_threads());

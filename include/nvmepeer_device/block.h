@@ -27,7 +27,8 @@ struct nvmepeer_transfer {
 /*
  * Maximum blocks of a command that may start anywhere in a page: max_transfer,
  * or the pages that a PRP list can describe, in whole pages, so that all
- * commands of a transfer have the same offset in a page as the first.  At least
+ * commands of a transfer have the same offset in a page as the first.  Scattered
+ * data is a range only within a page (NVMEPEER_ONE_RANGE).  At least
  * one block; nvp_command_check() decides whether that can be submitted.
  */
 NVP_FN uint32_t nvp_max_blocks(const struct nvmepeer_queue *queue,

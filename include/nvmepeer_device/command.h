@@ -94,7 +94,10 @@ NVP_FN bool nvp_beyond_two_pages(const struct nvmepeer_queue *queue, uint32_t fi
 	return bytes > 2 * page - (first & (page - 1));
 }
 
-/* Check that a command which needs a PRP list has one that is long enough. */
+/*
+ * Check that a command which needs a PRP list has one that is long enough, or that its
+ * data is one range.
+ */
 NVP_FN int nvp_list_check(const struct nvmepeer_queue *queue,
 			  const struct nvmepeer_command *command, uint32_t bytes)
 {
@@ -102,9 +105,11 @@ NVP_FN int nvp_list_check(const struct nvmepeer_queue *queue,
 	uint64_t first = nvp_dma(queue, command->buffer, command->offset) & (page - 1);
 	uint64_t pages = (first + bytes + page - 1) >> queue->page_shift;
 
-	if (!nvp_beyond_two_pages(queue, (uint32_t)first, bytes) ||
-	    nvp_use_sgl(queue, command->buffer))
+	if (nvp_use_sgl(queue, command->buffer))
 		return NVMEPEER_OK;
+	if (!nvp_beyond_two_pages(queue, (uint32_t)first, bytes))
+		return (queue->flags & NVMEPEER_ONE_RANGE) && first + bytes > page ?
+		       (int)NVMEPEER_E_NO_LIST : (int)NVMEPEER_OK;
 	if (!queue->list_area)
 		return NVMEPEER_E_NO_LIST;
 	return pages - 1 <= nvp_list_entries(queue) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
@@ -118,7 +123,7 @@ NVP_FN int nvp_data_check(const struct nvmepeer_queue *queue,
 		return NVMEPEER_E_RANGE;
 	if (((uint32_t)command->offset | (uint32_t)command->buffer->dma) & 3)
 		return NVMEPEER_E_ALIGN;
-	if (bytes <= nvp_page_bytes(queue))
+	if (bytes <= nvp_page_bytes(queue) && !(queue->flags & NVMEPEER_ONE_RANGE))
 		return NVMEPEER_OK;
 	return nvp_list_check(queue, command, bytes);
 }
@@ -234,7 +239,7 @@ NVP_FN bool nvp_encode(const struct nvmepeer_queue *queue,
 		return list;
 	entry->dword[10] = (uint32_t)command->lba;
 	entry->dword[11] = (uint32_t)(command->lba >> 32);
-	entry->dword[12] = (command->blocks - 1) | (uint32_t)command->control;
+	entry->dword[12] = (command->blocks - 1) | ((uint32_t)command->control & 0xffff0000u);
 	entry->dword[13] = (uint32_t)(command->control >> 32);
 	return list;
 }

@@ -108,10 +108,8 @@ NVP_FN int nvmepeer_flag_wait(const struct nvmepeer_flag *flag, uint64_t timeout
 	int status = nvmepeer_flag_test(flag);
 
 	for (uint32_t polls = 1; status == NVMEPEER_AGAIN; polls++) {
-		bool expired = polls % 64 == 0 && !nvp_time_left(start, timeout_ns);
+		bool expired = nvp_word_expired(start, timeout_ns, polls, 32);
 
-		if (!expired)
-			nvp_pause(32);
 		status = nvmepeer_flag_test(flag);
 		if (expired && status == NVMEPEER_AGAIN)
 			return NVMEPEER_E_TIMEOUT;

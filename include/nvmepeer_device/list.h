@@ -10,7 +10,8 @@
  * a logical block; the rest of its last block, the padding, belongs to no item.
  * No memory beside an item is written: of a read, the padding goes to an SGL bit
  * bucket if the controller has it and the data memory is contiguous, else to a
- * scratch page.  Of a write, the padding is zeros.
+ * scratch page, as the whole last block does with NVMEPEER_ONE_RANGE.  Of a write,
+ * the padding is zeros.
  */
 #ifndef NVMEPEER_DEVICE_LIST_H
 #define NVMEPEER_DEVICE_LIST_H
@@ -249,39 +250,77 @@ NVP_FN uint64_t nvp_padded_blocks(const struct nvmepeer_queue *queue, uint64_t b
 	return (bytes + nvp_block_mask(queue)) >> queue->lba_shift;
 }
 
-/* Maximum blocks of a command with padding by PRPs. */
+/* Does an SGL describe a command with padding?  Else PRPs do, or one range. */
+NVP_FN bool nvp_list_by_sgl(const struct nvmepeer_queue *queue,
+			    const struct nvmepeer_buffer *buffer)
+{
+	return nvp_use_sgl(queue, buffer) && !(queue->flags & NVMEPEER_ONE_RANGE);
+}
+
+/* Maximum blocks of a command with padding by PRPs: of one range, those of a scratch page. */
 NVP_FN uint64_t nvp_list_prp_blocks(const struct nvmepeer_queue *queue)
 {
+	if (queue->flags & NVMEPEER_ONE_RANGE)
+		return 1;
 	return (uint64_t)NVP_LIST_PAGES << queue->page_shift >> queue->lba_shift;
 }
 
 /*
- * Does @item share a command with @before, the item before it?  A command stays
- * inside a range of blocks that is aligned to its length, a power of two.  So two
- * neighbours decide for themselves, and threads that begin anywhere in a list
- * find the same commands.  An item with padding by PRPs shares none if commands may
- * be longer than those with padding, since two steps refuse a second command.
+ * Is the data of two items that continue each other not one range, although that of
+ * each may be?  Scattered memory is one range within a controller page.
  */
-NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
-			    const struct nvp_list_run *before, const struct nvp_list_run *item)
+NVP_FN bool nvp_list_leaves_page(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_buffer *buffer,
+				 const struct nvp_list_run *before,
+				 const struct nvp_list_run *item)
 {
-	const struct nvmepeer_buffer *buffer;
-	uint32_t most, shift = 0;
+	return (queue->flags & NVMEPEER_ONE_RANGE) && buffer->pages &&
+	       ((item->offset + item->bytes - 1) ^ before->offset) >> queue->page_shift;
+}
 
-	if (item->memory != before->memory || !item->bytes || !before->bytes ||
-	    (before->bytes & nvp_block_mask(queue)) ||
-	    item->offset != before->offset + before->bytes ||
-	    item->lba != before->lba + (before->bytes >> queue->lba_shift) ||
-	    item->memory >= list->memory_count)
+/* Does @item continue @before, the item before it, on the disk and in memory? */
+NVP_FN bool nvp_list_continues(const struct nvmepeer_queue *queue,
+			       const struct nvp_list_run *before,
+			       const struct nvp_list_run *item)
+{
+	return item->memory == before->memory && item->bytes && before->bytes &&
+	       !(before->bytes & nvp_block_mask(queue)) &&
+	       item->offset == before->offset + before->bytes &&
+	       item->lba == before->lba + (before->bytes >> queue->lba_shift);
+}
+
+/*
+ * May one command have the data of @before and of @item, which continues it?  A command
+ * stays inside a range of blocks that is aligned to its length, a power of two.  An item
+ * with padding by PRPs shares none if commands may be longer than those with padding,
+ * since two steps refuse a second command.
+ */
+NVP_FN bool nvp_list_one_command(const struct nvmepeer_queue *queue,
+				 const struct nvmepeer_buffer *buffer,
+				 const struct nvp_list_run *before,
+				 const struct nvp_list_run *item)
+{
+	uint32_t most = nvp_max_blocks(queue, buffer), shift = 0;
+
+	if (nvp_list_leaves_page(queue, buffer, before, item))
 		return false;
-	buffer = &list->memories[item->memory].buffer;
-	most = nvp_max_blocks(queue, buffer);
-	if ((item->bytes & nvp_block_mask(queue)) && !nvp_use_sgl(queue, buffer) &&
+	if ((item->bytes & nvp_block_mask(queue)) && !nvp_list_by_sgl(queue, buffer) &&
 	    most > nvp_list_prp_blocks(queue))
 		return false;
 	while (most >> shift > 1)
 		shift++;
 	return !(((item->lba + nvp_padded_blocks(queue, item->bytes) - 1) ^ before->lba) >> shift);
+}
+
+/*
+ * Does @item share a command with @before, the item before it?  Two neighbours decide
+ * for themselves, so threads that begin anywhere in a list find the same commands.
+ */
+NVP_FN bool nvp_list_shares(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
+			    const struct nvp_list_run *before, const struct nvp_list_run *item)
+{
+	return nvp_list_continues(queue, before, item) && item->memory < list->memory_count &&
+	       nvp_list_one_command(queue, &list->memories[item->memory].buffer, before, item);
 }
 
 /* The items from @index on that share a command. */
@@ -401,7 +440,7 @@ NVP_FN struct nvp_list_piece nvp_list_piece_at(const struct nvmepeer_queue *queu
 	bool padded = bytes & nvp_block_mask(queue);
 
 	left = nvp_padded_blocks(queue, bytes);
-	if (padded && !nvp_use_sgl(queue, &piece.memory->buffer))
+	if (padded && !nvp_list_by_sgl(queue, &piece.memory->buffer))
 		limit = nvp_list_prp_blocks(queue);
 	if (limit > most)
 		limit = most;
@@ -458,7 +497,8 @@ NVP_FN int nvp_scratch_check(const struct nvmepeer_queue *queue, const struct nv
 	uint32_t page = nvp_page_bytes(queue);
 
 	if (!scratch || slot >= scratch->slots || !scratch->memory->address ||
-	    (!piece->memory->address && !nvp_use_sgl(queue, &piece->memory->buffer)))
+	    (!piece->memory->address && !nvp_list_by_sgl(queue, &piece->memory->buffer)) ||
+	    ((queue->flags & NVMEPEER_ONE_RANGE) && queue->lba_shift > queue->page_shift))
 		return NVMEPEER_E_ADDRESS;
 	if (nvp_scratch_offset(queue, scratch, nvp_scratch_slot(scratch, slot)) + page >
 	    scratch->memory->buffer.length)
@@ -482,7 +522,10 @@ NVP_FN struct nvp_list_tail nvp_list_tail_of(const struct nvmepeer_queue *queue,
 	uint32_t page = nvp_page_bytes(queue), first, end;
 	struct nvp_list_tail tail = { 0, 0 };
 
-	if (!nvp_list_is_padded(queue, piece) || nvp_use_sgl(queue, &piece->memory->buffer))
+	if (!nvp_list_is_padded(queue, piece) || nvp_list_by_sgl(queue, &piece->memory->buffer))
+		return tail;
+	tail.bytes = piece->bytes;
+	if (queue->flags & NVMEPEER_ONE_RANGE)
 		return tail;
 	first = (uint32_t)nvp_dma(queue, &piece->memory->buffer, piece->offset) & (page - 1);
 	end = (first + piece->bytes) & (page - 1);
@@ -544,9 +587,10 @@ struct nvp_list_work {
 };
 
 /*
- * By PRPs: the controller page where the data ends is a scratch page if padding
- * follows in it, and those behind it are another one.  Returns the byte offset of
- * the data in the buffer that the work now has.
+ * Of one range, a scratch page takes the block.  By PRPs: the controller page where
+ * the data ends is a scratch page if padding follows in it, and those behind it are
+ * another one.  Returns the byte offset of the data in the buffer that the work now
+ * has.
  */
 NVP_FN uint64_t nvp_list_redirect(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_list *list,
@@ -560,6 +604,12 @@ NVP_FN uint64_t nvp_list_redirect(const struct nvmepeer_queue *queue,
 	uint64_t end = first + piece->bytes, at, index = 0;
 	uint64_t padded = first + ((uint64_t)piece->blocks << queue->lba_shift);
 
+	if (queue->flags & NVMEPEER_ONE_RANGE) {
+		work->buffer.length = page;
+		work->buffer.dma = nvp_scratch_dma(queue, scratch, nvp_scratch_slot(scratch, slot));
+		work->buffer.pages = 0;
+		return 0;
+	}
 	for (at = 0; at < padded; at += page, index++) {
 		if (at + page <= end)
 			work->pages[index] = nvp_dma(queue, buffer, piece->offset + at - first);
@@ -640,7 +690,7 @@ NVP_NOINLINE_FN struct nvp_submission nvp_list_pad(const struct nvmepeer_queue *
 		submission.bad = NVMEPEER_E_BUSY;
 	if (submission.bad)
 		return submission;
-	if (nvp_use_sgl(queue, &piece->memory->buffer)) {
+	if (nvp_list_by_sgl(queue, &piece->memory->buffer)) {
 		nvp_encode(queue, &command, 0, &work->entry);
 		nvp_list_segment(queue, list, piece, slot, &work->entry);
 		submission.entry = &work->entry;
@@ -759,7 +809,8 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 						 const struct nvp_list_flight *flight,
 						 uint32_t slot, struct nvp_list_work *work)
 {
-	struct nvp_submission none = { { 0, 0, 0, NULL, 0, 0 }, NULL, 0, flight->sent.status };
+	struct nvp_submission none = { { 0, 0, 0, NULL, 0, list->control }, NULL, 0,
+				       flight->sent.status };
 	struct nvp_list_piece piece;
 
 	if (none.bad)
@@ -770,7 +821,8 @@ NVP_FN struct nvp_submission nvp_list_submission(const struct nvmepeer_queue *qu
 
 /*
  * Submit the commands of the lanes without waiting.  Collective.  Returns false, with
- * nothing submitted, if there is no room for all of them.
+ * nothing submitted, if there is no room for all of them, or if the list is in the
+ * background.
  */
 NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 			  const struct nvmepeer_list *list, struct nvp_list_flight *flight,
@@ -788,7 +840,7 @@ NVP_FN bool nvp_list_send(const struct nvmepeer_queue *queue, struct nvmepeer_gr
 }
 
 /*
- * The same where there was no room: wait for it, which nothing of the group's own may
+ * The same where nothing was submitted: wait for room, which nothing of the group's own may
  * prevent, and for the commands.  Collective.  Returns the status of the lane's command.
  */
 NVP_NOINLINE_FN int nvp_list_execute(const struct nvmepeer_queue *queue,
@@ -850,7 +902,7 @@ NVP_FN void nvp_list_land(const struct nvmepeer_queue *queue, struct nvmepeer_gr
  * Transfer part @index of @parts of a list.  Collective: the lanes of a group share
  * submissions.  Each has two commands in flight, so that the controller has one of
  * them while the group waits for the slowest of the others; but one with padding, as
- * the thread has one scratch page.  Returns the worst status of the lane.
+ * the thread has one scratch page, and one in the background.  Returns the worst status of the lane.
  */
 NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
 				  const struct nvmepeer_list *list, uint32_t index, uint32_t parts,
@@ -871,6 +923,8 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
 			nvp_list_land(queue, group, list, &before, index, &walk);
 		sent = nvp_list_send(queue, group, list, &now, index, &work);
 		nvp_list_land(queue, group, list, &before, index, &walk);
+		if (!sent && walk.end && !now.sent.status)
+			now.sent.status = nvp_list_untried(walk.end);
 		if (!sent)
 			now.sent.status = nvp_list_execute(queue, group, list, &now, index, &work);
 		if (now.used && (!sent || now.sent.status))
@@ -888,12 +942,14 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * Any thread.  Waits for all of them, nvmepeer_geometry.timeout_ns at most for
  * each command, of which up to two are in flight.  Sets the status of each item and
  * returns the worst.  After an item with NVMEPEER_E_TIMEOUT or _E_FULL the thread
- * submits no more: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.  NVMEPEER_E_ALIGN: an item
- * or the scratch memory is misaligned; _E_TOO_LARGE: the item is empty; _E_RANGE: it
- * is outside its memory; _E_ADDRESS: it has padding, and there is no scratch page,
- * or its memory has no address; _E_BUSY: it has padding, and an earlier command has
- * timed out, see struct nvmepeer_scratch.  A list of more than 2^32 - 1 items is
- * refused with _E_TOO_LARGE and no statuses.
+ * submits no more: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.
+ * NVMEPEER_E_ALIGN: an item or the scratch memory is misaligned; _E_RANGE: it is
+ * outside its memory; _E_TOO_LARGE: it is neither, and empty; _E_ADDRESS: it has
+ * padding, and there is no scratch page, or its memory has no address; _E_BUSY: it has
+ * padding, and an earlier command has timed out, see struct nvmepeer_scratch.  With
+ * NVMEPEER_ONE_RANGE: _E_NO_LIST: a command leaves a page of scattered memory;
+ * _E_ADDRESS: an item has padding, and blocks are longer than a page.  A list of more
+ * than 2^32 - 1 items is refused with _E_TOO_LARGE and no statuses.
  */
 NVP_FN int nvmepeer_list_transfer(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_list *list)
@@ -1012,7 +1068,8 @@ NVP_FN bool nvp_list_fits(const struct nvmepeer_list *list, const struct nvmepee
  * Items in flight have status NVMEPEER_AGAIN, the others why they are not.
  * NVMEPEER_E_TOO_LARGE: the batch has too few tokens, of which all items have the
  * status; or an item is empty or needs more than one command.  An item with padding
- * that PRPs describe needs a second one beyond 32 controller pages.
+ * that PRPs describe needs a second one beyond 32 controller pages, and with
+ * NVMEPEER_ONE_RANGE beyond a block.
  *
  * Wait for the batch by nvmepeer_warp_list_wait(), _list_poll() or
  * nvmepeer_block_list_wait() only: plain calls for batches and
@@ -1143,10 +1200,7 @@ NVP_FN int nvmepeer_block_list_submit(const struct nvmepeer_queue *queue,
 	bool fits = nvp_list_fits(list, batch);
 	int status = NVMEPEER_E_TOO_LARGE;
 
-	if (!nvp_block_thread()) {
-		batch->count = fits ? (uint32_t)nvmepeer_list_items(list) : 0;
-		batch->status = NVMEPEER_OK;
-	}
+	nvp_block_begin(batch, fits ? (uint32_t)nvmepeer_list_items(list) : 0);
 	if (fits)
 		status = nvp_list_submit_part(queue, nvmepeer_group_join(queue), list, batch,
 					      nvp_block_thread(), nvp_block_threads());

@@ -19,6 +19,18 @@
 #define NVMEPEER_CONTROL_LIMITED_RETRY		(1u << 31)
 
 /*
+ * Not part of a dword: a command in the background, for instance of a prefetch or a
+ * write-back.  It is submitted only while it leaves nvmepeer_geometry.reserve slots of
+ * the queue pair free, so that a command that a thread waits for finds a slot; CIDs are
+ * not reserved.  The call waits for that like for any room, and steady demand may end it
+ * with NVMEPEER_E_FULL, and with it a prefetch.  Lanes of a warp that call together make
+ * one submission to a queue pair, in the background if the command of the first lane is
+ * and none demands.  A call of both kinds takes reserved slots: submit the two kinds by
+ * different calls.  Calls on an exclusive queue pair ignore the flag.
+ */
+#define NVMEPEER_CONTROL_BACKGROUND		(1u << 0)
+
+/*
  * A directive of writes and zone appends: its type, up to 15, and what is specific to
  * it (base specification: directives).  The controller refuses one that is not enabled.
  */
@@ -52,8 +64,10 @@ enum nvmepeer_hint {
  *
  * After NVMEPEER_E_TIMEOUT the controller may still access the buffer.  After
  * nvmepeer_wait(), _execute() and the calls made of them: until
- * nvmepeer_abandoned() returns 0.  After nvmepeer_wait_any() and
- * nvmepeer_flag_wait(): until the tokens or the batch have been waited for.
+ * nvmepeer_abandoned() returns 0.  After nvmepeer_wait_any(), nvmepeer_flag_wait()
+ * and nvmepeer_counter_wait(): until the tokens or the batches have been waited for.
+ * A counter also reports NVMEPEER_E_TIMEOUT of a wait that has been counted: it may
+ * be either, so follow both rules.
  * After an exclusive call, or after NVMEPEER_E_LOST: until the queue pair is no
  * longer LIVE; nvmepeer_abandoned() does not cover these.  On a queue pair that is
  * lost it does not return to 0: while waiting for it call nvmepeer_check(), too.
@@ -76,7 +90,7 @@ enum nvmepeer_error {
 	NVMEPEER_E_TOO_LARGE = -6,
 	/* not submitted: misaligned; data: 4 bytes, gather: 16 bytes, scatter: controller pages */
 	NVMEPEER_E_ALIGN = -7,
-	/* not submitted: needs a PRP list and the queue pair has no list memory */
+	/* not submitted: needs a PRP list without list memory; NVMEPEER_ONE_RANGE: not one range */
 	NVMEPEER_E_NO_LIST = -8,
 	/* init: ring entries are no power of two; SQ: 2..32768, CQ: at least the SQ, up to 65536 */
 	NVMEPEER_E_ENTRIES = -9,
@@ -84,7 +98,7 @@ enum nvmepeer_error {
 	NVMEPEER_E_CIDS = -10,
 	/* init: an address is 0 or misaligned; quiesce: no control page; list: no scratch page */
 	NVMEPEER_E_ADDRESS = -11,
-	/* init: invalid version, page size, block size, max_transfer or lists; gather: unit size */
+	/* init: invalid version, flags, page size, block size, max_transfer or lists; gather: unit size */
 	NVMEPEER_E_GEOMETRY = -12,
 	/* not the token of a command in flight, or nothing is in flight; nothing was changed */
 	NVMEPEER_E_TOKEN = -13,

@@ -254,7 +254,7 @@ NVP_FN uint32_t nvp_page_turn(struct nvmepeer_pages *pages, struct nvmepeer_page
 	uint32_t page = nvp_load32(&pages->slots[slot].page);
 	uint32_t used = nvp_load32(&pages->slots[slot].used);
 	bool empty = page == NVMEPEER_PAGE_NONE;
-	bool stays = page == NVP_PAGE_LENT || used >> 1 == (step & 0x7fffffff);
+	bool stays = page == NVP_PAGE_LENT || (!empty && used >> 1 == (step & 0x7fffffff));
 	bool free = group.lane < width && !stays && (empty || !(used & 1));
 	nvmepeer_mask all = nvp_group_ballot(group, free), last;
 
@@ -330,10 +330,10 @@ NVP_FN void nvp_page_repeat(struct nvmepeer_pages *pages, struct nvmepeer_page_r
  * no block of a miss, unless nvmepeer_page_poll() has returned 0 for it.
  *
  * Returns to all threads 0 or the worst status: NVMEPEER_E_RANGE: no page of the
- * table; _E_FULL: more pages than slots are wanted.  Pages with these statuses have no
- * block.  From _wait() they may also be those of a read: outside of the buffer or the
- * disk, or the queue pair stayed full.  Pages that were replaced are not put back if
- * the reads fail.
+ * table; _E_FULL: more pages are wanted than there are slots that are not lent.  Pages
+ * with these statuses have no block.  From _wait() they may also be those of a read:
+ * outside of the buffer or the disk, or the queue pair stayed full.  Pages that were
+ * replaced are not put back if the reads fail.
  */
 NVP_FN int nvmepeer_block_pages_resolve(struct nvmepeer_pages *pages,
 					struct nvmepeer_page_request *request)

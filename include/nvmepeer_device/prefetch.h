@@ -41,10 +41,15 @@
  * @set: if the units are blocks of a set; @queue, @buffer, @batches and @list are not
  *	used then, and the window is at the beginning of every buffer of the set.  Else NULL
  * @set_batches: then @window batches, each for the commands of a unit
+ * @control: NVMEPEER_CONTROL_*, for all reads but those of a list, which has its own:
+ *	with NVMEPEER_CONTROL_BACKGROUND reads that other threads wait for come first,
+ *	and nvmepeer_prefetch_start() and _release() may wait for room: without it until
+ *	their timeout the prefetch ends
  *
  * The window times the commands of a unit, summed over the warps that share the
  * queue pair, must stay below nvmepeer_geometry.cids and, so that submissions do
- * not wait, below the entries of the submission ring.
+ * not wait, below the entries of the submission ring; in the background below those
+ * that nvmepeer_geometry.reserve leaves.
  *
  * The caller sets all but @sent, @taken and @released.  Each lane has its own copy with the
  * same values.
@@ -65,6 +70,7 @@ struct nvmepeer_prefetch {
 	const struct nvmepeer_list *list;
 	const struct nvmepeer_set *set;
 	struct nvmepeer_set_batch *set_batches;
+	uint64_t control;
 };
 
 /* Byte offset of a slot of the window. */
@@ -106,7 +112,7 @@ NVP_FN int nvp_prefetch_send(const struct nvmepeer_prefetch *ahead, uint64_t uni
 {
 	uint32_t slot = (uint32_t)(unit % ahead->window);
 	struct nvmepeer_transfer transfer = {
-		NVMEPEER_OP_READ, 0,
+		NVMEPEER_OP_READ, ahead->control,
 		ahead->lbas && (ahead->set || !ahead->list) ? ahead->lbas[unit] :
 					      ahead->first + unit * ahead->unit_blocks,
 		ahead->unit_blocks, ahead->buffer, nvp_prefetch_offset(ahead, slot),

@@ -44,6 +44,13 @@ enum {
 	 * (Identify SGLS bit 16).
 	 */
 	NVMEPEER_SGL_BIT_BUCKET = 1u << 5,
+	/*
+	 * With NVMEPEER_SGL: of a data pointer only the first address is used, and a
+	 * command's data is one range of addresses: mediated queue pairs.
+	 */
+	NVMEPEER_ONE_RANGE = 1u << 6,
+	/* All of these.  A geometry with others is refused: it may depend on them. */
+	NVP_GEOMETRY_FLAGS = (1u << 7) - 1,
 };
 
 /**
@@ -101,7 +108,9 @@ struct nvmepeer_buffer {
  * @max_transfer: maximum bytes of one command (nvme_peer_info.max_transfer)
  * @metadata_bytes: metadata of a logical block; must be 0, as the library never
  *	sets MPTR
- * @reserved: 0
+ * @reserve: slots that commands in the background leave free, see
+ *	NVMEPEER_CONTROL_BACKGROUND; more than there are: they wait until nothing else is
+ *	in flight.  0 means a quarter of the slots, and at least one of two or more
  *
  * All addresses are in the peer's address space; DMA addresses of buffers are
  * in the controller's.  Unused fields are 0.
@@ -131,7 +140,7 @@ struct nvmepeer_geometry {
 	uint32_t page_shift;
 	uint32_t max_transfer;
 	uint32_t metadata_bytes;
-	uint32_t reserved;
+	uint32_t reserve;
 };
 
 /*
@@ -291,7 +300,7 @@ struct nvmepeer_queue {
 	uint32_t generation;
 	uint32_t qid;
 	uint32_t layout;
-	uint32_t reserved;
+	uint32_t reserve;
 };
 
 /*
@@ -304,7 +313,7 @@ struct nvmepeer_queue {
  * what struct nvmepeer_cuda_list points to, and of the meaning of a field or of a
  * status.
  */
-#define NVMEPEER_LAYOUT_VERSION 4u
+#define NVMEPEER_LAYOUT_VERSION 5u
 #define NVMEPEER_LAYOUT								\
 	(NVMEPEER_LAYOUT_VERSION << 24 | (uint32_t)sizeof(struct nvmepeer_queue) << 12 | \
 	 (uint32_t)sizeof(struct nvmepeer_state))
@@ -394,6 +403,10 @@ NVP_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geometry
 	    geometry->lba_shift < 9 || geometry->lba_shift > 16 ||
 	    geometry->max_transfer < (1u << geometry->lba_shift))
 		return NVMEPEER_E_GEOMETRY;
+	if (geometry->flags & ~(uint32_t)NVP_GEOMETRY_FLAGS)
+		return NVMEPEER_E_GEOMETRY;
+	if ((geometry->flags & NVMEPEER_ONE_RANGE) && !(geometry->flags & NVMEPEER_SGL))
+		return NVMEPEER_E_GEOMETRY;
 	if (geometry->metadata_bytes)
 		return NVMEPEER_E_METADATA;
 	status = nvp_check_rings(geometry);
@@ -402,6 +415,25 @@ NVP_HOST_FN int nvmepeer_geometry_check(const struct nvmepeer_geometry *geometry
 	if (!status)
 		status = nvp_check_readback(geometry);
 	return status ? status : nvp_check_lists(geometry);
+}
+
+/*
+ * Maximum number of commands in flight: one less than the ring has slots,
+ * limited by the unwritten counter.
+ */
+NVP_HOST_FN uint32_t nvp_max_in_flight(const struct nvmepeer_queue *queue)
+{
+	return queue->sq_mask < NVP_MAX_IN_FLIGHT ? queue->sq_mask : NVP_MAX_IN_FLIGHT;
+}
+
+/* Slots that commands in the background leave free: never all of them. */
+NVP_HOST_FN uint32_t nvp_reserve(const struct nvmepeer_queue *queue, uint32_t reserve)
+{
+	uint32_t slots = nvp_max_in_flight(queue);
+
+	if (!reserve)
+		return slots / 4 ? slots / 4 : slots > 1;
+	return reserve < slots ? reserve : slots - 1;
 }
 
 /**
@@ -449,14 +481,15 @@ NVP_HOST_FN int nvmepeer_queue_open(struct nvmepeer_queue *queue,
 	queue->status = geometry->status;
 	queue->control = geometry->control;
 	queue->readback = geometry->readback;
-	queue->list_area = geometry->list_area;
+	/* Where data must be one range no command has a list. */
+	queue->list_area = geometry->flags & NVMEPEER_ONE_RANGE ? 0 : geometry->list_area;
 	queue->list_memory = geometry->list_memory;
 	queue->list_bytes = geometry->list_bytes;
 	queue->cq_shift = shift;
 	queue->generation = geometry->generation;
 	queue->qid = geometry->qid;
 	queue->layout = NVMEPEER_LAYOUT;
-	queue->reserved = 0;
+	queue->reserve = nvp_reserve(queue, geometry->reserve);
 	return NVMEPEER_OK;
 }
 
@@ -471,15 +504,6 @@ NVP_FN int nvmepeer_queue_check_layout(const struct nvmepeer_queue *queue)
 	    nvp_load32(&queue->state->layout) != NVMEPEER_LAYOUT)
 		return NVMEPEER_E_LAYOUT;
 	return NVMEPEER_OK;
-}
-
-/*
- * Maximum number of commands in flight: one less than the ring has slots,
- * limited by the unwritten counter.
- */
-NVP_FN uint32_t nvp_max_in_flight(const struct nvmepeer_queue *queue)
-{
-	return queue->sq_mask < NVP_MAX_IN_FLIGHT ? queue->sq_mask : NVP_MAX_IN_FLIGHT;
 }
 
 /*

@@ -154,22 +154,40 @@ NVP_FN uint32_t nvp_load_head(const struct nvmepeer_queue *queue,
 	return nvp_broadcast_head(group, nvp_load32(&queue->state->head));
 }
 
-/* Credits left, as the leader sees them.  Collective. */
-NVP_FN int32_t nvp_credits_left(const struct nvmepeer_queue *queue,
-				struct nvmepeer_group group)
+/* Has a lane that @sends a command that is not in the background? */
+NVP_FN bool nvp_demands(bool sends, const struct nvp_submission *submission)
 {
-	return (int32_t)nvp_group_copy32(group, nvp_load32(&queue->state->credits),
+	return sends && !(submission->command.control & NVMEPEER_CONTROL_BACKGROUND);
+}
+
+/*
+ * Slots that the group leaves free: none, unless all that it submits is in the
+ * background.  Its lanes submit together: two groups of a warp could each wait for slots
+ * or CIDs that the other holds, and one of them may not run while the other waits.
+ * Collective.
+ */
+NVP_FN uint32_t nvp_spare(const struct nvmepeer_queue *queue, struct nvmepeer_group group,
+			  bool sends, const struct nvp_submission *submission)
+{
+	return nvp_group_ballot(group, nvp_demands(sends, submission)) ? 0 : queue->reserve;
+}
+
+/* Credits left beside @spare, as the leader sees them.  Collective. */
+NVP_FN int32_t nvp_credits_left(const struct nvmepeer_queue *queue,
+				struct nvmepeer_group group, uint32_t spare)
+{
+	return (int32_t)nvp_group_copy32(group, nvp_load32(&queue->state->credits) - spare,
 					 group.leader);
 }
 
 /*
- * The queue is full: wait until there is room or the timeout of one of the
+ * The queue is full: wait until there is room beside @spare or the timeout of one of the
  * @pending lanes has expired. Every fourth poll reaps completions, which makes
  * room.  Collective.  Returns the error that ended this lane's wait, or 0.
  */
 NVP_FN int nvp_wait_for_room(const struct nvmepeer_queue *queue,
 			     struct nvmepeer_group group, nvmepeer_mask pending,
-			     struct nvp_deadline *deadline)
+			     uint32_t spare, struct nvp_deadline *deadline)
 {
 	uint32_t head = nvp_load_head(queue, group), taken;
 	uint64_t none = 0;
@@ -182,7 +200,7 @@ NVP_FN int nvp_wait_for_room(const struct nvmepeer_queue *queue,
 			taken = nvp_reap(queue, group, false, NVMEPEER_NO_CID, &none, &head);
 		error = nvp_deadline_check(queue, group, deadline, !taken,
 					   NVP_PAUSE_LIMIT);
-		credits = nvp_credits_left(queue, group);
+		credits = nvp_credits_left(queue, group, spare);
 	} while (credits <= 0 && !(nvp_group_ballot(group, error != 0) & pending));
 	return error;
 }
@@ -203,11 +221,12 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 	struct nvp_deadline deadline = nvp_deadline_start(group, timeout_ns);
 	struct nvp_sent sent = { NVMEPEER_E_LOST, 0, { NVMEPEER_NO_CID, 0 }, 0 };
 	bool mine = pending >> group.lane & 1, sends = false, short_of_cids;
+	uint32_t spare = nvp_spare(queue, group, mine, &submission);
 	struct nvp_encoded encoded = nvp_empty_entry();
 
 	while (!nvp_group_copy32(group, nvp_known_lost(queue), group.leader)) {
-		uint32_t count = nvp_reserve_some(queue, group, pending, &sent.token.cid,
-						  &short_of_cids);
+		uint32_t count = nvp_reserve_some(queue, group, pending, spare,
+						  &sent.token.cid, &short_of_cids);
 		int error;
 
 		if (group.single)
@@ -230,7 +249,7 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 				sent.status = NVMEPEER_AGAIN;
 			break;
 		}
-		error = nvp_wait_for_room(queue, group, pending, &deadline);
+		error = nvp_wait_for_room(queue, group, pending, spare, &deadline);
 		if (mine && error) {
 			sent.status = error == NVMEPEER_E_TIMEOUT ? NVMEPEER_E_FULL : error;
 			mine = false;
@@ -245,7 +264,8 @@ NVP_NOINLINE_FN struct nvp_sent nvp_send_rounds(const struct nvmepeer_queue *que
 /*
  * Submit the commands of all lanes that @sends together.  Collective.  Each
  * lane gets its own status in @sent.  Returns false, with nothing submitted, if
- * there is no room for all of them.
+ * there is no room for all of them, or if the leader's command, which it may not send, is
+ * in the background.
  */
 NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 			 struct nvmepeer_group group, bool sends,
@@ -257,6 +277,7 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	struct nvp_cid_bits taken = { 0, 0, 0 };
 	struct nvp_encoded encoded = nvp_empty_entry();
 	uint32_t count;
+	bool leads;
 
 	sent->status = NVMEPEER_OK;
 	sent->head = 0;
@@ -265,8 +286,11 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	sent->room_until = 0;
 	if (!pending)
 		return true;
+	/* Credits are taken without a check, so not for the background. */
+	leads = group.lane == group.leader &&
+		!(submission->command.control & NVMEPEER_CONTROL_BACKGROUND);
 	count = group.single ? 1 : nvp_mask_count(pending);
-	if (group.lane == group.leader)
+	if (leads)
 		reservation = nvp_reserve_start(queue, count);
 	/*
 	 * With many lanes the registers that this takes cost more than it
@@ -274,7 +298,7 @@ NVP_FN bool nvp_send_all(const struct nvmepeer_queue *queue,
 	 */
 	if (group.single)
 		nvp_encode_entry(queue, submission, &encoded);
-	if (group.lane == group.leader)
+	if (leads)
 		taken = nvp_reserve_all(queue, count, reservation);
 	taken.bits = nvp_group_copy32(group, taken.bits, group.leader);
 	if (!taken.bits)

@@ -87,12 +87,12 @@ NVP_FN struct nvp_location nvp_set_locate(const struct nvmepeer_set *set, uint64
 
 /*
  * The queue pair of a warp, by @start, which is the number of the processor times
- * 64 plus that of the warp on it.  Its upper bits are mixed into the lower ones:
- * the I/O warps of many processors often have the same number.
+ * 64 plus that of the warp on it.  The product's upper bits spread the I/O warps of
+ * many processors evenly, which often have the same number.
  */
 NVP_FN uint32_t nvp_set_index(uint32_t start, uint32_t queues_each)
 {
-	return (start * 2654435769u >> 16) % queues_each;
+	return (uint32_t)((uint64_t)(start * 2654435769u) * queues_each >> 32);
 }
 
 /* Index of this warp's queue pair of a controller. */

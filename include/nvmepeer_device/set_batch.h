@@ -304,4 +304,40 @@ NVP_FN int nvmepeer_warp_set_poll(const struct nvmepeer_set *set, struct nvmepee
 	return nvp_batch_polled(group, &batch->commands, again, worst);
 }
 
+/**
+ * nvmepeer_block_set_submit - nvmepeer_warp_set_submit() by a block
+ *
+ * All threads of the block call together; the warps are distributed over the queue
+ * pairs of each member.  Has no barrier before it submits: before a write, the threads
+ * that stored the data must pass a barrier.
+ */
+NVP_FN int nvmepeer_block_set_submit(const struct nvmepeer_set *set,
+				     const struct nvmepeer_transfer *transfer,
+				     struct nvmepeer_set_batch *batch)
+{
+	uint32_t count = nvmepeer_set_batch_commands(set, transfer);
+	bool fits = count <= batch->commands.most;
+	int status = NVMEPEER_E_TOO_LARGE;
+
+	nvp_block_begin(&batch->commands, fits ? count : 0);
+	if (fits)
+		status = nvp_set_batch_send(set, transfer, batch, count, nvp_block_thread(),
+					    nvp_block_threads());
+	return nvp_block_status(&batch->commands, status);
+}
+
+/**
+ * nvmepeer_block_set_wait - nvmepeer_warp_set_wait() by a block
+ *
+ * All threads of the block call together; on return each may use all statuses and data.
+ */
+NVP_FN int nvmepeer_block_set_wait(const struct nvmepeer_set *set,
+				   struct nvmepeer_set_batch *batch, uint64_t timeout_ns)
+{
+	int status = nvp_set_batch_wait(set, batch, nvp_block_thread(), nvp_block_threads(),
+					timeout_ns);
+
+	return nvp_block_finish(&batch->commands, status);
+}
+
 #endif /* NVMEPEER_DEVICE_SET_BATCH_H */

@@ -74,6 +74,10 @@
  *	Q  nvp_state_begin, nvp_fence_device: the initial state before its first
  *	   use.  Pairs with the acquire by which the caller orders other threads
  *	   after the initialisation.
+ *	R  nvmepeer_counter_add, nvp_fence_device: the arrival of the data (I) and
+ *	   the status before the count.  Pairs with S.
+ *	S  nvmepeer_counter_test, nvp_fence_device_acquire: the count before the
+ *	   status and the data.  Acquire of R.
  */
 #ifndef NVMEPEER_DEVICE_SUBMIT_H
 #define NVMEPEER_DEVICE_SUBMIT_H
@@ -214,37 +218,45 @@ NVP_FN uint32_t nvp_cid_of_rank(struct nvp_cid_bits taken, uint32_t rank)
 }
 
 /*
- * Take credits for up to @needed commands, by one lane.  Checks first: otherwise
- * many groups at once would make the credits look negative to each other.
+ * Take credits for up to @needed commands, by one lane, and leave @spare.  Checks
+ * first: otherwise many groups at once would make the credits look negative to each
+ * other, and commands in the background would take reserved slots for a moment.
  * Returns the number of credits taken.
  */
-NVP_FN uint32_t nvp_take_credits(const struct nvmepeer_queue *queue, uint32_t needed)
+NVP_FN uint32_t nvp_take_credits(const struct nvmepeer_queue *queue, uint32_t needed,
+				 uint32_t spare)
 {
 	uint32_t *credits = &queue->state->credits;
-	uint32_t have = nvp_load32(credits);
-	uint32_t take = (int32_t)have <= 0 ? 0 : have < needed ? have : needed;
+	uint32_t have = nvp_load32(credits), seen, room, take;
 
-	if (take && nvp_compare_exchange32(credits, have, have - take) != have)
-		return 0;
-	return take;
+	for (;;) {
+		room = have - spare;
+		take = (int32_t)room <= 0 ? 0 : room < needed ? room : needed;
+		if (!take)
+			return 0;
+		seen = nvp_compare_exchange32(credits, have, have - take);
+		if (seen == have)
+			return take;
+		have = seen;
+	}
 }
 
 /*
  * The slow case: reserve for as many of the @pending lanes as there are
- * credits, with CIDs from any word. Collective.  Lanes get CIDs in ascending
- * order; a lane that got one has it in @cid.  Returns the number of lanes that
- * got one.  @short_of_cids: there were credits for more.
+ * credits beside @spare, with CIDs from any word.  Collective.  Lanes get CIDs in
+ * ascending order; a lane that got one has it in @cid.  Returns the number of lanes
+ * that got one.  @short_of_cids: there were credits for more.
  */
 NVP_FN uint32_t nvp_reserve_some(const struct nvmepeer_queue *queue,
 				 struct nvmepeer_group group, nvmepeer_mask pending,
-				 uint32_t *cid, bool *short_of_cids)
+				 uint32_t spare, uint32_t *cid, bool *short_of_cids)
 {
 	uint32_t rank = nvp_rank(pending, group.lane);
 	uint32_t word = nvp_first_cid_word(queue), limit = 0, have = 0;
 	bool leads = group.lane == group.leader, submits = pending >> group.lane & 1;
 
 	if (leads)
-		limit = nvp_take_credits(queue, nvp_mask_count(pending));
+		limit = nvp_take_credits(queue, nvp_mask_count(pending), spare);
 	limit = nvp_group_copy32(group, limit, group.leader);
 	for (uint32_t tries = 0; have < limit && tries <= queue->cid_words_mask; tries++) {
 		uint32_t bits = 0, found, take;

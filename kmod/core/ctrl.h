@@ -237,8 +237,9 @@ struct nvmep_ctrl {
 	u32 generation;			/* changes under enable_lock; read by
 					 * nvmep_ctrl_generation()
 					 */
-	wait_queue_head_t state_wait;	/* state, generation, holds or
-					 * NVMEP_CTRL_LOCK_WANTED has changed
+	wait_queue_head_t state_wait;	/* state, generation, holds,
+					 * NVMEP_CTRL_LOCK_WANTED or what a
+					 * layer waits for has changed
 					 */
 	unsigned long flags;		/* NVMEP_CTRL_* bits, atomic */
 	unsigned int holds;		/* NVMEP_HOLD_*: these three change */

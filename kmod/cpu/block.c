@@ -237,15 +237,21 @@ static void nvmep_requeue_prepare_bio(struct bio *bio)
 	WRITE_ONCE(bio->bi_cookie, BLK_QC_T_NONE);
 }
 
-/* Returns false, and the bios are still those of @rq, if they have to fail. */
-static bool nvmep_requeue_steal_bios(struct nvmep_cpu *cpu, struct request *rq,
-				     int live)
+/*
+ * Returns false, and the bios are still those of @rq, if they have to fail:
+ * without a live queue they wait for a scan, and the list is emptied for the
+ * last time after the change to DELETING.
+ */
+static bool nvmep_requeue_steal_bios(struct nvmep_ctrl *ctrl,
+				     struct request *rq, int live)
 {
+	struct nvmep_cpu *cpu = ctrl->cpu;
 	unsigned long flags;
 	bool wait;
 
 	spin_lock_irqsave(&cpu->requeue_lock, flags);
-	wait = live >= 0 || !cpu->requeue_scans;
+	wait = live >= 0 || (!cpu->requeue_scans &&
+			     nvmep_ctrl_state(ctrl) < NVMEP_CTRL_DELETING);
 	if (wait)
 		blk_steal_bios(&cpu->requeue_list, rq);
 	spin_unlock_irqrestore(&cpu->requeue_lock, flags);
@@ -276,7 +282,7 @@ static blk_status_t nvmep_requeue_add_bios(struct nvmep_ctrl *ctrl,
 	blk_mq_start_request(rq);
 	__rq_for_each_bio(bio, rq)
 		nvmep_requeue_prepare_bio(bio);
-	if (!nvmep_requeue_steal_bios(cpu, rq, live))
+	if (!nvmep_requeue_steal_bios(ctrl, rq, live))
 		return nvmep_requeue_fail(rq);
 	blk_mq_end_request(rq, BLK_STS_OK);
 	if (live >= 0)

@@ -234,7 +234,7 @@ static int nvmep_transfer_submit(const struct nvmep_passthru *to,
 }
 
 /*
- * Under namespaces_srcu.  NULL also if the namespace is being added or removed.
+ * Under namespaces_srcu.  NULL also if its disk is being added or was deleted.
  */
 static struct nvmep_ns *nvmep_transfer_namespace(struct nvmep_ctrl *ctrl,
 						 u32 nsid)

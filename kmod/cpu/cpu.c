@@ -224,7 +224,7 @@ static void nvmep_namespaces_fail(struct nvmep_ctrl *ctrl)
 {
 	nvmep_namespaces_unquiesce(ctrl);
 	nvmep_requeue_submit(ctrl);
-	queue_work(nvmep_revoke_wq, &ctrl->cpu->dead_work);
+	queue_work(nvmep_disk_wq, &ctrl->cpu->dead_work);
 }
 
 /* --- freeze --------------------------------------------------------------- */

@@ -65,6 +65,7 @@ struct request_queue;
  *	temperature sensors, NULL for none
  * @opal_answered: the controller has answered a command of Opal, so @opal was
  *	set, or there is none; READ_ONCE()
+ * @opal_tries: used by @scan_work: commands sent to find that out
  * @opal: set once, smp_store_release(), then const; READ_ONCE(): Opal, NULL for none
  * @scan_work: runs nvmep_scan_work()
  * @scan_retry_work: queues @scan_work after a scan that failed
@@ -103,6 +104,7 @@ struct nvmep_cpu {
 	unsigned int hwmon_tries;
 	struct nvmep_hwmon *hwmon;
 	bool opal_answered;
+	unsigned int opal_tries;
 	struct opal_dev *opal;
 	struct delayed_work scan_retry_work;
 	struct delayed_work poll_work;

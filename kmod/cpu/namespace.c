@@ -96,9 +96,10 @@ int nvmep_ns_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)
 /* --- identity ------------------------------------------------------------ */
 
 /*
- * Namespaces with a disk, of all controllers.  Links in /dev/disk/by-id, device
- * mapper and file systems take disks of the same identity for one disk, so
- * duplicates are handled as in-tree.  The lock nests in scan_lock.
+ * Namespaces with a disk that is not being removed, of all controllers.  Links
+ * in /dev/disk/by-id, device mapper and file systems take disks of the same
+ * identity for one disk, so duplicates are handled as in-tree.  The lock nests
+ * in scan_lock.
  */
 static DEFINE_MUTEX(nvmep_identity_lock);
 static LIST_HEAD(nvmep_identities);
@@ -135,9 +136,9 @@ static int nvmep_ns_handle_duplicate(struct nvmep_ns *ns,
 		return 0;
 	}
 	if (same || shared) {
-		dev_err(ns->ctrl->dev,
-			"namespace %u: same identifiers as %s, ignoring the namespace\n",
-			ns->nsid, other->disk->disk_name);
+		dev_err_ratelimited(ns->ctrl->dev,
+				    "namespace %u: same identifiers as %s, ignoring the namespace\n",
+				    ns->nsid, other->disk->disk_name);
 		return -EEXIST;
 	}
 	dev_err(ns->ctrl->dev,
@@ -281,6 +282,16 @@ static void nvmep_ns_log_passthrough_only(struct nvmep_ns *ns,
 			 ns->nsid, le64_to_cpu(id->nsze));
 }
 
+/*
+ * After the grace period none finds the namespace; one that did may have kicked
+ * its requeue list after del_gendisk() had cancelled that work.
+ */
+static void nvmep_ns_synchronize(struct nvmep_ns *ns)
+{
+	synchronize_srcu(&ns->ctrl->cpu->namespaces_srcu);
+	cancel_delayed_work_sync(&ns->queue->requeue_work);
+}
+
 /**
  * nvmep_ns_add() - add a namespace
  * @ctrl: controller; scan_lock is held
@@ -329,15 +340,15 @@ int nvmep_ns_add(struct nvmep_ctrl *ctrl, u32 nsid, u64 scan,
 
 err_unlink:
 	nvmep_ns_unlink(ns);
-	synchronize_srcu(&ctrl->cpu->namespaces_srcu);
+	nvmep_ns_synchronize(ns);
 err_release:
 	nvmep_ns_release_identity(ns);
 err_free:
 	nvmep_ns_free_unadded(ns);
 err:
-	dev_err(ctrl->dev,
-		"namespace %u: not added (%d), the next scan retries\n",
-		nsid, ret);
+	dev_err_ratelimited(ctrl->dev,
+			    "namespace %u: not added (%d), the next scan retries\n",
+			    nsid, ret);
 	return ret;
 }
 
@@ -364,7 +375,7 @@ void nvmep_ns_remove(struct nvmep_ns *ns)
 	nvmep_ns_delete_disk(ns);
 	nvmep_ns_release_identity(ns);
 	nvmep_ns_unlink(ns);
-	synchronize_srcu(&ns->ctrl->cpu->namespaces_srcu);
+	nvmep_ns_synchronize(ns);
 	put_disk(ns->disk);
 }
 
@@ -397,7 +408,7 @@ static void nvmep_ns_end_removal(struct nvmep_ns *ns)
 	mutex_lock(&cpu->scan_lock);
 	nvmep_ns_unlink(ns);
 	mutex_unlock(&cpu->scan_lock);
-	synchronize_srcu(&cpu->namespaces_srcu);
+	nvmep_ns_synchronize(ns);
 
 	mutex_lock(&cpu->scan_lock);
 	if (!xa_empty(&cpu->ignored))
@@ -430,8 +441,8 @@ static void nvmep_ns_remove_work(struct work_struct *work)
  * @ns: namespace that is not being removed; scan_lock is held
  *
  * Its identifier may belong to another namespace by now.  Queued requests, dirty
- * page cache and commands of peers fail rather than reach that one.  Its disk exists until a
- * work has deleted it.
+ * page cache and commands of peers fail rather than reach that one.  Its disk
+ * exists until a work has deleted it.
  */
 void nvmep_ns_begin_removal(struct nvmep_ns *ns)
 {
@@ -448,7 +459,7 @@ void nvmep_ns_begin_removal(struct nvmep_ns *ns)
 	/* It may be attached to another controller by now. */
 	nvmep_ns_release_identity(ns);
 	WRITE_ONCE(cpu->removals, cpu->removals + 1);
-	queue_work(nvmep_revoke_wq, &ns->remove_work);
+	queue_work(nvmep_disk_wq, &ns->remove_work);
 }
 
 /**

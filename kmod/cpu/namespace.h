@@ -71,8 +71,8 @@ enum nvmep_ns_format {
  *	set
  * @reported: const: @ids as the controller reports them.  @ids has none if
  *	they are not unique
- * @identity: link in the list of all namespaces with a disk, guarded by its
- *	lock
+ * @identity: link in the list of identities in use, guarded by its lock; not
+ *	linked once it is being removed
  * @effects: const: Commands Supported and Effects of a zoned namespace, NULL if
  *	unsupported; of an NVM namespace: that of @ctrl
  * @nuse: blocks in use when they were last read; READ_ONCE(), WRITE_ONCE()

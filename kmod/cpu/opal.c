@@ -13,6 +13,8 @@
 #include "cpu.h"
 #include "opal.h"
 
+#define NVMEP_OPAL_TRIES	3
+
 /* Returns as nvmep_admin_execute(); @data is the controller. */
 static int nvmep_opal_transfer(void *data, u16 specific, u8 protocol,
 			       void *buffer, size_t length, bool send)
@@ -40,15 +42,18 @@ static int nvmep_opal_transfer(void *data, u16 specific, u8 protocol,
  * @ctrl: controller; called by scan work only
  *
  * Sends one command, and again in a later scan if there was no answer: a reset
- * has ended it, or memory was short.
+ * has ended it, or memory was short.  A controller that never answers is reset,
+ * so it is asked a few times only.
  */
 void nvmep_opal_add(struct nvmep_ctrl *ctrl)
 {
 	struct nvmep_cpu *cpu = ctrl->cpu;
 
 	if (READ_ONCE(cpu->opal_answered) ||
+	    cpu->opal_tries == NVMEP_OPAL_TRIES ||
 	    !(le16_to_cpu(ctrl->id->oacs) & NVME_CTRL_OACS_SEC_SUPP))
 		return;
+	cpu->opal_tries++;
 	/* Publish: ioctls may use it from now on.  READ_ONCE() pairs. */
 	smp_store_release(&cpu->opal, init_opal_dev(ctrl, nvmep_opal_transfer));
 }

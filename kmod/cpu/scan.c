@@ -130,13 +130,16 @@ static void nvmep_scan_ignored_end(struct nvmep_ctrl *ctrl)
 }
 
 /*
- * The end of the removal queues a scan, which adds namespaces that have to wait
- * for it: one with the same NSID, or a duplicate.
+ * The end of the removal queues a scan, which adds a namespace with the same
+ * NSID.  One with the same identity is free now; this scan may have met it.
  */
 static void nvmep_scan_remove(struct nvmep_ns *ns, const char *what)
 {
+	struct nvmep_cpu *cpu = ns->ctrl->cpu;
+
 	nvmep_scan_stop_peers(ns->ctrl, ns->nsid, what);
 	nvmep_ns_begin_removal(ns);
+	cpu->scan_again |= !xa_empty(&cpu->ignored);
 }
 
 static void nvmep_scan_update(struct nvmep_ns *ns, const struct nvme_id_ns *id)

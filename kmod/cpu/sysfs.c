@@ -138,9 +138,10 @@ static int nvmep_queue_split_set_peers_blocked(struct nvmep_ctrl *ctrl,
  * Sets the number of queues reserved for the CPU, which resets the controller.
  *
  * Returns 0; -ERANGE if @count is not 1 to what the controller grants; -EBUSY
- * while peers have queue pairs, or if I/O in flight does not end within 5
- * seconds; -ENOMEM; -ENOSPC if the CPU would need queue IDs that were a peer's;
- * -EINTR for a fatal signal; -EIO or -ENODEV if the reset fails.
+ * while peers have queue pairs or a namespace is being removed, or if I/O in
+ * flight does not end within 5 seconds; -ENOMEM; -ENOSPC if the CPU would need
+ * queue IDs that were a peer's; -EINTR for a fatal signal; -EIO or -ENODEV if
+ * the reset fails.
  */
 static int nvmep_queue_split_set(struct nvmep_ctrl *ctrl, unsigned int count)
 {

@@ -107,8 +107,9 @@ void nvmep_effects_begin(struct nvmep_ctrl *ctrl, u32 effects)
  * @ctrl: controller
  * @effects: of the command
  *
- * If namespaces may have changed, returns after a scan, which may fail; if the
- * controller is not LIVE, its restart will scan.  The scan waits for I/O and
+ * If namespaces may have changed, returns after a scan, which may fail, and
+ * waits 5 s at most for removed disks; peers get no queue pair meanwhile.  If
+ * the controller is not LIVE, its restart will scan.  The scan waits for I/O and
  * for resets, and a reset waits until ended requests are freed: the caller has
  * freed its request, or this would deadlock.
  */

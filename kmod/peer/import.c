@@ -145,9 +145,8 @@ static bool nvmep_segments_need_sync(const struct nvmep_segments *segments,
  *	range is shorter than @length and therefore refused
  *
  * Return: 0; -EINVAL if the range is empty or not a multiple of controller
- * pages; -ERANGE if it exceeds the mapping or
- * begins at its end; -EOPNOTSUPP if DMA would bounce;
- * -ENOMEM; -EINTR after a fatal signal.
+ * pages; -ERANGE if it exceeds the mapping or begins at its end; -EOPNOTSUPP if
+ * DMA would bounce; -ENOMEM; -EINTR after a fatal signal.
  */
 int nvmep_segments_read(struct nvmep_segments *segments,
 			const struct nvmep_ctrl *ctrl, struct sg_table *sgt,

@@ -60,8 +60,9 @@ struct nvmep_segments {
  * @placement: const after the import
  * @user: @lock: charged for the locked memory, reference; NULL if nothing is
  *	charged
- * @lock: guards @user, @attach and @counted; taken before the reservation lock.  Held
- *	to unmap, and to look up what the DMA addresses translate to
+ * @lock: guards @user, @attach and @counted; taken before the reservation lock.
+ *	Held to set and clear @word, to unmap, and to look up what the DMA
+ *	addresses translate to
  * @attach: @lock: NULL once detached.  Set by the import, before the buffer is
  *	shared
  * @counted: @lock: counted in peers->mapped.  Set as @attach
@@ -105,7 +106,7 @@ struct nvmep_buf {
 	struct nvmep_placement placement;
 	struct user_struct *user;
 
-	struct mutex lock;	/* @attach, @counted, @word */
+	struct mutex lock;	/* @user, @attach, @counted, @word */
 	struct dma_buf_attachment *attach;
 	bool counted;
 	struct sg_table *sgt;

@@ -338,6 +338,10 @@ int cuda_take_geometry(uint32_t layout, const struct nvmepeer_geometry *geometry
 		if (bytes[i])
 			return cuda_fail(call, -E2BIG, "the geometry has an unknown field",
 					 "update the library", "byte %zu of the geometry is not 0", i);
+	if (geometry->flags & ~(uint32_t)NVP_GEOMETRY_FLAGS)
+		return cuda_fail(call, -E2BIG, "the geometry has an unknown flag",
+				 "update the library", "flags %#x of the geometry, %#x of the library",
+				 geometry->flags, (uint32_t)NVP_GEOMETRY_FLAGS);
 	if (geometry->sq || geometry->cq || geometry->status || geometry->control ||
 	    geometry->state || geometry->list_area || geometry->readback)
 		return refuse_addresses();

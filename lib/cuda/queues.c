@@ -66,6 +66,7 @@ static struct nvmepeer_geometry geometry_of(const struct nvmepeer_cuda_queues_op
 		.cids = options->cids,
 		.list_bytes = options->list_bytes,
 		.timeout_ns = options->timeout_ns,
+		.reserve = options->reserve,
 	};
 
 	return geometry;
@@ -301,9 +302,6 @@ static int check_first(struct nvmepeer_cuda *cuda,
 				 "pass one queue pair or more, and a number of entries that is a power of two",
 				 "%u queue pairs of %u entries; a ring has 2 to 32768, a power of two",
 				 count, entries);
-	if (options->reserved)
-		return cuda_fail(opening, -EINVAL, "a reserved option is set", "set reserved to 0",
-				 "reserved is %#x", options->reserved);
 	if (nvp_check_rings(&geometry))
 		return cuda_fail(opening, -EINVAL, "invalid completion ring or number of CIDs",
 				 "pass 0, or powers of two: cq_entries from entries to 65536, cids from 32 and entries to 65536",

@@ -236,6 +236,12 @@ TEST_F(geometry, is_built_without_system_calls)
 	EXPECT_EQ(memcmp(&built, &self->geometry, sizeof(built)), 0);
 	EXPECT_EQ(built.flags, NVMEPEER_CQ_REMOTE | NVMEPEER_DATA_REMOTE | NVMEPEER_SGL);
 	EXPECT_EQ(built.sq_doorbell, 0x50028);
+	/* Only the caller knows that data must be one range. */
+	built.flags = NVMEPEER_ONE_RANGE | NVMEPEER_SQ_REMOTE;
+	ASSERT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns,
+					  NVMEPEER_VIEW_DATA_IN_HOST, 0x50000, &built,
+					  sizeof(built)), 0);
+	EXPECT_EQ(built.flags, self->geometry.flags | NVMEPEER_ONE_RANGE);
 	fake.qp_info.sq_entries = 48;
 	EXPECT_EQ(nvmepeer_geometry_build(&fake.info, &fake.qp_info, &self->ns, 0, 0x50000, &built,
 					  sizeof(built)), -EINVAL);

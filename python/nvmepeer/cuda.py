@@ -15,6 +15,7 @@ registered; of that, an object other than a tensor of PyTorch is passed as Span(
 They have 32, 32 and 16 bytes: item(), tensor() and page() make them as integers of 64 bits.
 """
 import ctypes
+import enum
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from typing import Any, NamedTuple, Optional, Sequence
@@ -37,10 +38,49 @@ class _List(ctypes.Structure):
                 ("scratch", c_uint32), ("control_high", c_uint32)]
 
 
+class Role(enum.IntEnum):
+    """enum nvmepeer_cuda_role: what a descriptor of a queue pair is"""
+
+    SQ = 1
+    CQ = 2
+    DOORBELL = 3
+    STATUS = 4
+    CONTROL = 5
+    LISTS = 6
+    READBACK = 7
+    QUEUE_PAIR = 8
+    DOORBELL_MEMORY = 9
+
+
+# Descriptor of a part that is in GPU memory of this process.
+GPU_MEMORY = -1
+
+
+class File(ctypes.Structure):
+    """struct nvmepeer_cuda_file: a part of a queue pair; its role is one of Role"""
+
+    _fields_ = [("fd", c_int), ("role", c_uint32), ("offset", c_uint64), ("bytes", c_uint64)]
+
+
+class Geometry(ctypes.Structure):
+    """struct nvmepeer_geometry, as the process that created the queue pair sends it"""
+
+    _fields_ = [("version", c_uint32), ("flags", c_uint32), ("sq", c_uint64), ("cq", c_uint64),
+                ("sq_doorbell", c_uint64), ("cq_doorbell", c_uint64), ("status", c_uint64),
+                ("control", c_uint64), ("state", c_uint64), ("list_area", c_uint64),
+                ("list_memory", abi.DeviceBuffer), ("readback", c_uint64), ("timeout_ns", c_uint64),
+                ("sq_entries", c_uint32), ("cq_entries", c_uint32), ("cids", c_uint32),
+                ("list_bytes", c_uint32), ("generation", c_uint32), ("qid", c_uint32),
+                ("nsid", c_uint32), ("lba_shift", c_uint32), ("page_shift", c_uint32),
+                ("max_transfer", c_uint32), ("metadata_bytes", c_uint32), ("reserve", c_uint32)]
+
+
 _takes: dict[str, list[Any]] = {
     "open": [c_int, _receives],
     "close": [_handle],
     "queues_open": [_handle, POINTER(abi.NamespaceInfo), _handle, c_uint32, c_uint32, _receives],
+    "queues_from_fds": [_handle, c_uint32, POINTER(File), c_uint32, POINTER(Geometry), c_size_t,
+                        _receives],
     "queues_close": [_handle],
     "queues_rearm": [_handle, c_int],
     "queues_result": [_handle, c_uint32],
@@ -172,6 +212,21 @@ def status_of(row: Sequence[Any]) -> int:
     return _signed(int(row[3]))
 
 
+class Control(enum.IntEnum):
+    """NVMEPEER_CONTROL_*: how the commands of a list are executed; combined by OR, which gives
+    plain integers."""
+
+    BACKGROUND = 1 << 0
+    FORCE_UNIT_ACCESS = 1 << 30
+    LIMITED_RETRY = 1 << 31
+
+
+def placement(identifier: int) -> int:
+    """NVMEPEER_CONTROL_PLACEMENT(): a placement identifier of flexible data placement, to be
+    combined with Control by OR.  A signed integer of 64 bits, as PyTorch takes it."""
+    return ((identifier & 0xffff ^ 0x8000) - 0x8000) << 48 | 2 << 20
+
+
 def _signed(status: int) -> int:
     """The low 32 bits as a signed number."""
     return (status & 0xffffffff ^ 1 << 31) - (1 << 31)
@@ -270,11 +325,35 @@ class Queues:
         handle = c_void_p()
         _try("queues_open", controller._open(), byref(namespace.info), gpu._resource.open(),
              entries, count, byref(handle))
+        self._set(handle, gpu, count, int(namespace.info.block_size), controller)
+
+    def _set(self, handle: c_void_p, gpu: Gpu, count: int, block_size: int,
+             controller: Optional[Controller]) -> None:
         assert handle.value
-        self.controller, self.gpu, self.count = controller, gpu, count
-        self.block_size = int(namespace.info.block_size)
-        self._resource = _Resource("queues_close", handle.value, (controller._held(), gpu),
-                                   gpu._resource)
+        self._controller, self.gpu, self.count, self.block_size = controller, gpu, count, block_size
+        held = controller._held() if controller else None
+        self._resource = _Resource("queues_close", handle.value, (held, gpu), gpu._resource)
+
+    @classmethod
+    def from_files(cls, gpu: Gpu, layout: int, files: Sequence[File], geometry: Geometry) -> "Queues":
+        """One queue pair that another process has created, by its descriptors, which stay the caller's.
+
+        layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with
+        The process needs no node of the controller.  So it has no Lists: its kernels call the
+        device library, with DMA addresses that the other process has sent.
+        """
+        handle, queues = c_void_p(), cls.__new__(cls)
+        _try("queues_from_fds", gpu._resource.open(), layout, (File * len(files))(*files), len(files),
+             byref(geometry), ctypes.sizeof(geometry), byref(handle))
+        queues._set(handle, gpu, 1, 1 << geometry.lba_shift, None)
+        return queues
+
+    @property
+    def controller(self) -> Controller:
+        """The controller that they were created on."""
+        if self._controller is None:
+            raise ValueError("the queue pair came as descriptors: this process has no node of its controller")
+        return self._controller
 
     @property
     def device(self) -> int:
@@ -361,7 +440,8 @@ class Lists:
         _close_all(_leaked)
 
     def _transfer(self, name: str, items: Any, tensors: Any, pages: Any, statuses: Any,
-                  count: Any, done: Any, scratch: int, stream: Optional[int]) -> None:
+                  count: Any, done: Any, scratch: int, stream: Optional[int],
+                  control: int) -> None:
         if (items is None) == (pages is None) or (tensors is None) != (pages is None):
             raise ValueError("pass items, or tensors and pages")
         self.queues._resource.open()
@@ -376,12 +456,13 @@ class Lists:
         _require(spans, "count_at", 4)
         _require(spans, "done", 8)
         request = _List(size=ctypes.sizeof(_List), count=most, tensor_count=tensor_count,
-                        scratch=scratch, **{key: one.address for key, one in spans.items()})
+                        scratch=scratch, control=control & 0xffffffff,
+                        control_high=control >> 32 & 0xffffffff, **{key: one.address for key, one in spans.items()})
         _try(name, self._resource.open(), byref(request), stream)
 
     def read(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
              statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
-             stream: Optional[int] = None) -> None:
+             stream: Optional[int] = None, control: int = 0) -> None:
         """Read a list on a stream, by default on the current one.
 
         items: rows of 32 bytes, see item(); or tensors and pages: see tensor() and page()
@@ -389,17 +470,20 @@ class Lists:
         count: a word of 32 bits, the number of items or pages if there are fewer
         done: two words of 32 bits: a count that is incremented at the end, and the status
         scratch: lists that may run at the same time have different numbers, below SCRATCHES
+        control: see Control and placement()
 
         All of them are tensors that must stay until the list has ended.  After a timeout the
         queue pair refuses items with padding, until Queues.quiesce() and rearm().
         """
-        self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream)
+        self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream,
+                       control)
 
     def write(self, items: Any = None, *, tensors: Any = None, pages: Any = None,
               statuses: Any = None, count: Any = None, done: Any = None, scratch: int = 0,
-              stream: Optional[int] = None) -> None:
+              stream: Optional[int] = None, control: int = 0) -> None:
         """Write a list on a stream; as read()."""
-        self._transfer("write_list", items, tensors, pages, statuses, count, done, scratch, stream)
+        self._transfer("write_list", items, tensors, pages, statuses, count, done, scratch, stream,
+                       control)
 
     def close(self) -> None:
         """Release the lists and the tensors, after the queue pairs have been closed."""

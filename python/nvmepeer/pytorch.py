@@ -48,16 +48,18 @@ def _find(number: int, caches: list[Tensor]) -> Lists:
 
 @torch.library.custom_op("nvmepeer::read_pages", mutates_args=("caches", "statuses"))
 def read_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-               statuses: Tensor, scratch: int = 0) -> None:
+               statuses: Tensor, scratch: int = 0, control: int = 0) -> None:
     """Read @pages of all @tensors into @caches, on the current stream of the lists' GPU."""
-    _find(lists, caches).read(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch)
+    _find(lists, caches).read(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch,
+                              control=control)
 
 
 @torch.library.custom_op("nvmepeer::write_pages", mutates_args=("statuses",))
 def write_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-                statuses: Tensor, scratch: int = 0) -> None:
+                statuses: Tensor, scratch: int = 0, control: int = 0) -> None:
     """Write @pages of all @tensors from @caches, on the current stream of the lists' GPU."""
-    _find(lists, caches).write(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch)
+    _find(lists, caches).write(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch,
+                               control=control)
 
 
 def _bytes(tensor: Tensor) -> Any:
@@ -66,13 +68,13 @@ def _bytes(tensor: Tensor) -> Any:
 
 @read_pages.register_fake
 def _read_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-                statuses: Tensor, scratch: int = 0) -> None:
+                statuses: Tensor, scratch: int = 0, control: int = 0) -> None:
     torch._check(_bytes(statuses) >= 4 * (_bytes(tensors) // 32) * (_bytes(pages) // 16))
 
 
 @write_pages.register_fake
 def _write_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
-                 statuses: Tensor, scratch: int = 0) -> None:
+                 statuses: Tensor, scratch: int = 0, control: int = 0) -> None:
     torch._check(_bytes(statuses) >= 4 * (_bytes(tensors) // 32) * (_bytes(pages) // 16))
 
 

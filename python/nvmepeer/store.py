@@ -290,6 +290,14 @@ class Store:
         return [[rows[4 * i], offset, memory | items[i].length << 32, 0xffffffff]
                 for i, offset in enumerate(offsets)]
 
+    def fill_pages(self, member: int, slots: Sequence[Slot], numbers: Sequence[int],
+                   length: int = 0) -> list[list[int]]:
+        """Pages of a list as cuda.page() makes them, otherwise as fill_list(): values to be read
+        to the pages with these numbers of its tensors, or slots to be written from there."""
+        if len(slots) != len(numbers):
+            raise ValueError(f"{len(slots)} slots and {len(numbers)} numbers")
+        return [row[:2] for row in self.fill_list(member, slots, numbers, length=length)]
+
     def scan(self) -> Iterator[Value]:
         """All values."""
         items, position = (_Item * 256)(), c_uint64()

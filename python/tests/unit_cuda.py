@@ -7,9 +7,11 @@ NVMEPEER_LIBRARY and NVMEPEER_CUDA_LIBRARY are the C libraries with lib/tests/fa
 them, NVMEPEER_LIBCUDA is lib/cuda/tests/fake_libcuda.c.
 """
 import ctypes
+import errno
 import gc
 import inspect
 import os
+import re
 import sys
 import types
 import unittest
@@ -23,7 +25,7 @@ import unit
 
 # Offsets in the parameters of the kernel, lib/cuda/list_kernel.h.
 COUNT_AT, ITEMS, TENSORS, PAGES, STATUSES = 16, 40, 48, 56, 64
-MEMORIES, TENSOR_COUNT, COUNT, OPCODE, FIRST = 80, 84, 88, 92, 120
+MEMORIES, TENSOR_COUNT, COUNT, OPCODE, CONTROL, FIRST = 80, 84, 88, 92, 96, 120
 LAUNCHED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p))
 
 
@@ -86,13 +88,9 @@ class Exchanged:
 
 class Spans(unittest.TestCase):
     def test_structures_match_c(self) -> None:
-        for name, structure in (("nvmepeer_cuda_list", cuda._List),):
-            lines = [line.split() for line in unit.pinned()[f"struct {name}"]]
-            expected = [(line[-1], int(line[0]), int(line[1])) for line in lines[:-1]]
-            fields = [(field[0], getattr(structure, field[0]).offset, getattr(structure, field[0]).size)
-                      for field in structure._fields_]
-            self.assertEqual(fields, expected)
-            self.assertEqual(str(ctypes.sizeof(structure)), lines[-1][0])
+        for name, structure in (("nvmepeer_cuda_list", cuda._List), ("nvmepeer_cuda_file", cuda.File),
+                                ("nvmepeer_geometry", cuda.Geometry)):
+            unit.compare(self, name, structure)
 
     def test_items_match_c(self) -> None:
         for name, row in (("item", cuda.item(3, 4, 5, 6)), ("tensor", cuda.tensor(3, 4, 5, 6, 7)),
@@ -194,6 +192,23 @@ class Streams(unittest.TestCase):
         self.assertEqual((self.word(ITEMS, 8), self.word(TENSORS, 8)), (items.address, 0))
         self.assertEqual((self.word(COUNT), self.word(OPCODE), self.word(MEMORIES)), (7, 2, 1))
 
+    def test_control(self) -> None:
+        with open("include/nvmepeer_device/nvme.h", encoding="utf-8") as header:
+            said = dict(re.findall(r"^#define NVMEPEER_CONTROL_(\w+)\s+\(1u << (\d+)\)", header.read(), re.M))
+        for one in cuda.Control:
+            self.assertEqual(one, 1 << int(said[one.name or ""]), one)
+        control = cuda.placement(0x8003) | cuda.Control.BACKGROUND | cuda.Control.LIMITED_RETRY
+        # PyTorch's integers have 64 bits and a sign.
+        self.assertEqual(control, 0x80030000_80200001 - (1 << 64))
+        self.assertEqual(cuda.placement(0x7003), 0x70030000_00200000)
+        for transfer in (self.lists.read, self.lists.write):
+            transfer(Tensor(4), control=control)
+            self.assertEqual(self.word(CONTROL, 8), 0x80030000_80200001)
+            transfer(Tensor(4), control=control + (1 << 64))
+            self.assertEqual(self.word(CONTROL, 8), 0x80030000_80200001)
+            transfer(Tensor(4))
+            self.assertEqual(self.word(CONTROL, 8), 0)
+
     def test_pages(self) -> None:
         tensors, pages, statuses = Tensor(4 * 3), Tensor(2 * 5), Tensor(15, 4)
         self.lists.write(tensors=tensors, pages=pages, statuses=statuses)
@@ -234,9 +249,15 @@ class Streams(unittest.TestCase):
 
         def custom_op(name: str, mutates_args: Any) -> Any:
             def named(function: Any) -> Any:
-                function.register_fake = lambda fake: fakes.setdefault(name, fake)
-                function.mutates = mutates_args
-                return function
+                def called(*arguments: Any, **named: int) -> None:
+                    # PyTorch refuses what is no signed integer of 64 bits.
+                    for one in named.values():
+                        one.to_bytes(8, "little", signed=True)
+                    function(*arguments, **named)
+
+                called.register_fake = lambda fake: fakes.setdefault(name, fake)  # type: ignore[attr-defined]
+                called.mutates = mutates_args  # type: ignore[attr-defined]
+                return called
             return named
 
         def refuse(good: bool) -> None:
@@ -262,8 +283,11 @@ class Streams(unittest.TestCase):
             self.assertNotEqual(pytorch.register(self.lists), number)
             pytorch.read_pages([self.cache], number, tensors, pages, statuses)
             self.assertEqual((self.launches[-1][0], self.word(OPCODE)), (78, 2))
-            pytorch.write_pages([self.cache], number, tensors, pages, statuses, 2)
-            self.assertEqual((self.word(OPCODE), self.word(FIRST)), (1, 1024))
+            pytorch.write_pages([self.cache], number, tensors, pages, statuses, 2, 1)
+            self.assertEqual((self.word(OPCODE), self.word(FIRST), self.word(CONTROL, 8)), (1, 1024, 1))
+            pytorch.read_pages([self.cache], number, tensors, pages, statuses,
+                               control=cuda.placement(0x8003) | cuda.Control.BACKGROUND)
+            self.assertEqual((self.word(OPCODE), self.word(CONTROL, 8)), (2, 0x80030000_00200001))
             # A copy, a view, none, and one more.
             view = Tensor(1, 1)
             view.address, view.count = self.cache.address, self.cache.count - 1
@@ -320,6 +344,46 @@ class Streams(unittest.TestCase):
         finally:
             del os.environ["FAKE_CUDA_FAIL"]
         self.assertEqual(cuda._leaked, [])
+
+
+class Descriptors(unittest.TestCase):
+    """A queue pair of another process: its parts are pages of a file."""
+
+    def setUp(self) -> None:
+        library._library.fake_reset()
+        self.gpu, self.memory = cuda.Gpu(0), os.memfd_create("parts")
+        os.ftruncate(self.memory, 5 * 4096)
+        roles = (cuda.Role.SQ, cuda.Role.CQ, cuda.Role.DOORBELL_MEMORY, cuda.Role.STATUS, cuda.Role.CONTROL)
+        self.files = [cuda.File(self.memory, role, 4096 * page, 4096) for page, role in enumerate(roles)]
+        self.geometry = cuda.Geometry(version=1, cq_doorbell=4, sq_entries=32, cq_entries=32, qid=7, nsid=1,
+                                      lba_shift=12, page_shift=12, max_transfer=131072)
+
+    def tearDown(self) -> None:
+        os.close(self.memory)
+        self.gpu.close()
+
+    def layout(self) -> int:
+        """Of the library, which names it when it refuses another one."""
+        with self.assertRaises(nvmepeer.Error) as caught:
+            cuda.Queues.from_files(self.gpu, 1, self.files, self.geometry)
+        self.assertEqual(caught.exception.errno, errno.EPROTO)
+        return int(caught.exception.limit.split()[-4], 16)
+
+    def test_a_queue_pair_without_a_node(self) -> None:
+        queues = cuda.Queues.from_files(self.gpu, self.layout(), self.files, self.geometry)
+        self.assertEqual((queues.count, queues.block_size), (1, 4096))
+        self.assertTrue(queues.device)
+        with self.assertRaisesRegex(ValueError, "came as descriptors"):
+            cuda.Lists(queues, [Tensor(4096)])
+        with self.assertRaisesRegex(ValueError, "close the queues"):
+            self.gpu.close()
+        queues.close()
+
+    def test_errors_name_the_part(self) -> None:
+        layout = self.layout()
+        for files, what in ((self.files[1:], "submission ring"), (self.files * 2, "passed twice")):
+            with self.assertRaisesRegex(nvmepeer.Error, what):
+                cuda.Queues.from_files(self.gpu, layout, files, self.geometry)
 
 
 if __name__ == "__main__":

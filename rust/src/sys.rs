@@ -2049,7 +2049,7 @@ pub struct nvmepeer_geometry {
     pub page_shift: u32,
     pub max_transfer: u32,
     pub metadata_bytes: u32,
-    pub reserved: u32,
+    pub reserve: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -2132,8 +2132,8 @@ const _: () = {
         "Offset of field: nvmepeer_geometry::metadata_bytes",
     ][::core::mem::offset_of!(nvmepeer_geometry, metadata_bytes) - 152usize];
     [
-        "Offset of field: nvmepeer_geometry::reserved",
-    ][::core::mem::offset_of!(nvmepeer_geometry, reserved) - 156usize];
+        "Offset of field: nvmepeer_geometry::reserve",
+    ][::core::mem::offset_of!(nvmepeer_geometry, reserve) - 156usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2235,7 +2235,7 @@ pub struct nvmepeer_queue {
     pub generation: u32,
     pub qid: u32,
     pub layout: u32,
-    pub reserved: u32,
+    pub reserve: u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -2326,8 +2326,8 @@ const _: () = {
         "Offset of field: nvmepeer_queue::layout",
     ][::core::mem::offset_of!(nvmepeer_queue, layout) - 184usize];
     [
-        "Offset of field: nvmepeer_queue::reserved",
-    ][::core::mem::offset_of!(nvmepeer_queue, reserved) - 188usize];
+        "Offset of field: nvmepeer_queue::reserve",
+    ][::core::mem::offset_of!(nvmepeer_queue, reserve) - 188usize];
 };
 pub const NVMEPEER_VIEW_CPU: nvmepeer_view = 1;
 pub const NVMEPEER_VIEW_DATA_IN_HOST: nvmepeer_view = 2;

@@ -5,6 +5,7 @@
 #
 # usage: cpu.sh [--rates] TURNS DRIVER[+PAIRS[busy]][@MEMORY],DRIVER[+PAIRS[busy]][@MEMORY] CASE...
 #
+# In a guest with several processors each has a thread, and the cost is that of all processors.
 # With --rates fio measures I/Os a second, in any guest (fio.sh). With PAIRS, so many queue pairs
 # of peers exist meanwhile, idle, or with "8busy" reading as fast as they can. With MEMORY, gpu or
 # host, the data is in an imported buffer of that memory.
@@ -14,10 +15,12 @@
 set -euo pipefail
 . /selftests/lib/bind.sh
 
-measure=/build/user/cpu_cost
+measure=(/build/user/cpu_cost)
 if [[ $1 == --rates ]]; then
-	measure=/selftests/bench/fio.sh
+	measure=(/selftests/bench/fio.sh)
 	shift
+elif (($(nproc) > 1)); then
+	measure+=(--threads "$(nproc)")
 fi
 turns=$1
 IFS=, read -r -a drivers <<<"$2"
@@ -59,9 +62,9 @@ cost() {
 	# The block layer selects the scheduler by the number of queues.
 	echo none >"/sys/block/${block##*/}/queue/scheduler"
 	# A batch takes longer beside peers, so both drivers get the longer wait.
-	[[ ${drivers[*]} != *busy* || $measure != *cpu_cost ]] || least=(--least 8000)
+	[[ ${drivers[*]} != *busy* || ${measure[0]} != *cpu_cost ]] || least=(--least 8000)
 	[[ $1 != *@* ]] || into=(--into "${1#*@}" "$node")
-	"${having[@]}" "$measure" "${least[@]}" "${into[@]}" "$generic" "$block" "${@:2}"
+	"${having[@]}" "${measure[@]}" "${least[@]}" "${into[@]}" "$generic" "$block" "${@:2}"
 	np_unbind np0
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CPU cost of an I/O, in a guest with one processor whose clock counts instructions
- * (selftests/run --icount).
+ * CPU cost of an I/O, in a guest whose clock counts instructions (selftests/run --icount).
  *
- * usage: cpu_cost [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...
+ * usage: cpu_cost [--threads THREADS] [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...
  *
  * Prints "CASE NANOSECONDS INTERRUPTS", both for one I/O. A batch is submitted by one system call
  * and reaped by another. Between both the processor runs turns of a loop until the device is
@@ -12,6 +11,12 @@
  * activity, such as the timer interrupt, only adds to the cost of a batch: the result is the lower
  * quartile of many. If peers keep the controller busy, a batch takes longer and has more such
  * activity: --least sets the same minimum wait for all cases.
+ *
+ * With --threads each of the first THREADS processors has a thread that sleeps until its batch is
+ * done, so wake-ups count, too. The clock advances with the instructions of any processor. Instead of
+ * idling, which takes an unknown time, a processor runs turns in a thread of policy SCHED_IDLE. What is
+ * not turns is the cost of the I/O on all processors, of whatever processor took part, and of the
+ * background, which is measured without I/O and subtracted.
  *
  * With --into the data of passthrough cases is in a buffer that was imported by that controller,
  * of the software GPU or of the host, and NVME_PEER_URING_CMD_IO is used.
@@ -22,6 +27,9 @@
 #include <liburing.h>
 #include <nvmepeer_device/opcodes.h>
 #include <nvmepeer_uring.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +58,10 @@
 /* Time between the first and the last completion of a batch. */
 #define LATE_TURNS	50U
 #define LATE_BYTES	2048U		/* that a turn more is for */
+
+/* With --threads. */
+#define MOST_THREADS	64U
+#define THREAD_IOS	3200U		/* of each thread */
 
 /**
  * struct kind - a kind of I/O
@@ -107,6 +119,7 @@ static const struct kind kinds[] = {
  * @memory: "gpu", "host", or NULL for memory of this process
  * @controller: node for imports
  * @least: minimum turns for a batch, like @LEAST_TURNS
+ * @threads: a thread on each of so many processors, or 0
  */
 struct place {
 	const char *generic;
@@ -114,6 +127,7 @@ struct place {
 	const char *memory;
 	const char *controller;
 	unsigned int least;
+	unsigned int threads;
 };
 
 /**
@@ -160,18 +174,33 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ULL + now.tv_nsec;
 }
 
-/* Interrupts of all NVMe controllers so far, on the only processor. */
+/* Sum of the numbers at the start of a text. */
+static uint64_t sum_of(char *text)
+{
+	uint64_t sum = 0;
+	char *end;
+
+	for (;; text = end) {
+		uint64_t number = strtoull(text, &end, 10);
+
+		if (end == text)
+			return sum;
+		sum += number;
+	}
+}
+
+/* Interrupts of all NVMe controllers so far, on all processors. */
 static uint64_t interrupts(void)
 {
 	FILE *file = fopen("/proc/interrupts", "r");
 	uint64_t sum = 0;
-	char line[512];
+	char line[2048];
 
 	if (!file)
 		die("/proc/interrupts", errno);
 	while (fgets(line, sizeof(line), file))
 		if (strstr(line, "nvme"))
-			sum += strtoull(strchr(line, ':') + 1, NULL, 10);
+			sum += sum_of(strchr(line, ':') + 1);
 	fclose(file);
 	return sum;
 }
@@ -480,6 +509,210 @@ static void measure(const struct kind *kind, const struct place *place)
 	close_job(&job);
 }
 
+/* --- a thread on each processor ------------------------------------------ */
+
+/**
+ * struct crew - a running measurement with --threads
+ * @kind: const
+ * @place: const
+ * @barrier: of all workers
+ * @turn_length: const: nanoseconds of a turn of spin()
+ * @turns: of each processor's idle thread so far
+ * @stop: ends the idle threads
+ */
+struct crew {
+	const struct kind *kind;
+	const struct place *place;
+	pthread_barrier_t barrier;
+	double turn_length;
+	_Atomic uint64_t turns[MOST_THREADS];
+	atomic_bool stop;
+};
+
+/**
+ * struct member - a thread
+ * @crew: const
+ * @cpu: const: its processor
+ * @thread: joined by measure_threads()
+ */
+struct member {
+	struct crew *crew;
+	unsigned int cpu;
+	pthread_t thread;
+};
+
+/**
+ * struct moment - a point of a measurement
+ * @ns: clock
+ * @busy: of these, on all processors together, not spent in turns
+ * @interrupts: of the controllers
+ */
+struct moment {
+	double ns;
+	double busy;
+	double interrupts;
+};
+
+static void spin(struct crew *crew, unsigned int cpu, uint64_t most) __attribute__((noinline));
+
+/* The same number of instructions for each turn. */
+static void spin(struct crew *crew, unsigned int cpu, uint64_t most)
+{
+	uint64_t turns = 0;
+
+	do {
+		turn();
+		atomic_store_explicit(&crew->turns[cpu], ++turns, memory_order_relaxed);
+	} while (turns < most && !atomic_load_explicit(&crew->stop, memory_order_relaxed));
+}
+
+/* The minimum of many, like turn_ns(). */
+static double spin_ns(struct crew *crew)
+{
+	double least = 0;
+	unsigned int i;
+
+	for (i = 0; i < BATCHES; i++) {
+		uint64_t before = now_ns();
+		double figure;
+
+		spin(crew, 0, LEAST_TURNS);
+		figure = (double)(now_ns() - before) / LEAST_TURNS;
+		if (!i || figure < least)
+			least = figure;
+	}
+	return least;
+}
+
+static struct moment moment_now(const struct crew *crew)
+{
+	struct moment moment = { .interrupts = interrupts() };
+	double turns = 0;
+	unsigned int i;
+
+	for (i = 0; i < crew->place->threads; i++)
+		turns += atomic_load_explicit(&crew->turns[i], memory_order_relaxed);
+	moment.ns = now_ns();
+	moment.busy = moment.ns - turns * crew->turn_length;
+	return moment;
+}
+
+static void stay_on(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity", errno);
+}
+
+static void *idle_thread(void *argument)
+{
+	const struct sched_param parameter = { 0 };
+	struct member *self = argument;
+
+	stay_on(self->cpu);
+	if (sched_setscheduler(0, SCHED_IDLE, &parameter))
+		die("sched_setscheduler", errno);
+	spin(self->crew, self->cpu, UINT64_MAX);
+	return NULL;
+}
+
+static void run_batches(struct job *job, unsigned int ios)
+{
+	unsigned int i;
+
+	for (i = 0; i < ios; i += job->kind->batch) {
+		submit_batch(job);
+		take_batch(job);
+	}
+}
+
+/* All threads wait for the first processor's. */
+static struct moment moment_together(struct crew *crew, unsigned int cpu)
+{
+	struct moment moment = { 0 };
+
+	pthread_barrier_wait(&crew->barrier);
+	if (!cpu)
+		moment = moment_now(crew);
+	pthread_barrier_wait(&crew->barrier);
+	return moment;
+}
+
+static void report(const struct crew *crew, struct moment start, struct moment end,
+		   struct moment quiet)
+{
+	double background = (quiet.busy - end.busy) / (quiet.ns - end.ns);
+	double ios = (double)crew->place->threads * THREAD_IOS;
+
+	printf("%s %.1f %.3f\n", crew->kind->name,
+	       (end.busy - start.busy - background * (end.ns - start.ns)) / ios,
+	       (end.interrupts - start.interrupts) / ios);
+	fflush(stdout);
+}
+
+static void *worker_thread(void *argument)
+{
+	struct member *self = argument;
+	struct crew *crew = self->crew;
+	struct moment start, end;
+	struct job job;
+
+	stay_on(self->cpu);
+	open_job(&job, crew->kind, crew->place);
+	job.random += self->cpu;
+	run_batches(&job, WARM_BATCHES * crew->kind->batch);
+	start = moment_together(crew, self->cpu);
+	run_batches(&job, THREAD_IOS);
+	end = moment_together(crew, self->cpu);
+	if (!self->cpu) {
+		/* The background for as long. */
+		usleep((end.ns - start.ns) / 1000);
+		report(crew, start, end, moment_now(crew));
+	}
+	pthread_barrier_wait(&crew->barrier);
+	close_job(&job);
+	return NULL;
+}
+
+static void start_members(struct member *members, struct crew *crew, void *(*run)(void *))
+{
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < crew->place->threads; i++) {
+		members[i] = (struct member){ .crew = crew, .cpu = i };
+		ret = pthread_create(&members[i].thread, NULL, run, &members[i]);
+		if (ret)
+			die("pthread_create", ret);
+	}
+}
+
+static void join_members(struct member *members, unsigned int count)
+{
+	while (count--)
+		pthread_join(members[count].thread, NULL);
+}
+
+static void measure_threads(const struct kind *kind, const struct place *place)
+{
+	struct crew crew = { .kind = kind, .place = place };
+	struct member workers[MOST_THREADS], idle[MOST_THREADS];
+
+	crew.turn_length = spin_ns(&crew);
+	pthread_barrier_init(&crew.barrier, NULL, place->threads);
+	start_members(idle, &crew, idle_thread);
+	start_members(workers, &crew, worker_thread);
+	join_members(workers, place->threads);
+	atomic_store(&crew.stop, true);
+	join_members(idle, place->threads);
+	pthread_barrier_destroy(&crew.barrier);
+}
+
+/* --- command line -------------------------------------------------------- */
+
 static const struct kind *find_kind(const char *name)
 {
 	size_t i;
@@ -496,6 +729,13 @@ int main(int argc, char **argv)
 	struct place place = { .least = LEAST_TURNS };
 
 	argv++;
+	if (argc > 2 && !strcmp(argv[0], "--threads")) {
+		place.threads = strtoul(argv[1], NULL, 10);
+		if (place.threads > MOST_THREADS)
+			die("--threads", E2BIG);
+		argv += 2;
+		argc -= 2;
+	}
 	if (argc > 2 && !strcmp(argv[0], "--least")) {
 		place.least = strtoul(argv[1], NULL, 10);
 		argv += 2;
@@ -508,12 +748,12 @@ int main(int argc, char **argv)
 		argc -= 3;
 	}
 	if (argc < 4) {
-		fprintf(stderr, "usage: cpu_cost [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...\n");
+		fprintf(stderr, "usage: cpu_cost [--threads THREADS] [--least TURNS] [--into gpu|host CONTROLLER] GENERIC-NODE BLOCK-NODE CASE...\n");
 		return 2;
 	}
 	place.generic = *argv++;
 	place.block = *argv++;
 	while (*argv)
-		measure(find_kind(*argv++), &place);
+		(place.threads ? measure_threads : measure)(find_kind(*argv++), &place);
 	return 0;
 }

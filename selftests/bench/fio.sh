@@ -36,7 +36,6 @@ options_of() {
 	uring-read-32) echo "${uring[@]}" "${many[@]}" ;;
 	uring-write-32) echo "${uring[@]}" "${write[@]}" ;;
 	uring-read-128k) echo "${uring[@]}" "${stream[@]}" ;;
-	eight-pass-32) echo "${pass[@]}" "${many[@]}" "${eight[@]}" ;;
 	eight-read-1) echo "${uring[@]}" "${one[@]}" "${eight[@]}" ;;
 	eight-read-32) echo "${uring[@]}" "${many[@]}" "${eight[@]}" ;;
 	eight-write-32) echo "${uring[@]}" "${write[@]}" "${eight[@]}" ;;

@@ -19,9 +19,11 @@ ENTRY void use_init(struct nvmepeer_queue *queue, const struct nvmepeer_geometry
 ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_table *table,
 		     const struct nvmepeer_staging *staging,
 		     const struct nvmepeer_gather_range *ranges,
-		     const struct nvmepeer_transfer *transfer, int *status);
+		     const struct nvmepeer_transfer *transfer,
+		     struct nvmepeer_set_batch *in_common, int *status);
 ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
-		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status);
+		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag,
+		      struct nvmepeer_counter *counter, int *status);
 ENTRY void use_pages(const struct nvmepeer_queue *queue, const struct nvmepeer_page_list *list,
 		     struct nvmepeer_prefetch *ahead, uint64_t *table, int *status);
 ENTRY void use_lists(const struct nvmepeer_queue *queue, const struct nvmepeer_list *list,
@@ -71,7 +73,8 @@ ENTRY void use_init(struct nvmepeer_queue *queue, const struct nvmepeer_geometry
 ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_table *table,
 		     const struct nvmepeer_staging *staging,
 		     const struct nvmepeer_gather_range *ranges,
-		     const struct nvmepeer_transfer *transfer, int *status)
+		     const struct nvmepeer_transfer *transfer,
+		     struct nvmepeer_set_batch *in_common, int *status)
 {
 	struct nvmepeer_set_staging set_staging = { 0, staging->address, staging->unit_shift,
 						    staging->blocks };
@@ -89,6 +92,8 @@ ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_tabl
 	*status |= nvmepeer_warp_set_submit(set, group, transfer, &batch);
 	*status |= nvmepeer_warp_set_poll(set, group, &batch);
 	*status |= nvmepeer_warp_set_wait(set, group, &batch, 1000);
+	*status |= nvmepeer_block_set_submit(set, transfer, in_common);
+	*status |= nvmepeer_block_set_wait(set, in_common, 1000);
 	*status |= nvmepeer_set_read(set, 0, 0, 8);
 	*status |= nvmepeer_set_write(set, 0, 0, 8);
 	*status |= nvmepeer_warp_transfer(set->queues, transfer);
@@ -98,7 +103,8 @@ ENTRY void use_block(const struct nvmepeer_set *set, struct nvmepeer_gather_tabl
 }
 
 ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_transfer *transfer,
-		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag, int *status)
+		      struct nvmepeer_batch *batch, struct nvmepeer_flag *flag,
+		      struct nvmepeer_counter *counter, int *status)
 {
 	struct nvmepeer_group group = nvmepeer_group_join(queue);
 	struct nvmepeer_delivery delivery = { batch, flag };
@@ -111,6 +117,9 @@ ENTRY void use_halves(const struct nvmepeer_queue *queue, const struct nvmepeer_
 	nvmepeer_flag_clear(flag);
 	*status |= nvmepeer_warp_deliver(queue, group, &delivery, 1, 1000);
 	*status |= nvmepeer_flag_wait(flag, 1000);
+	nvmepeer_counter_clear(counter);
+	nvmepeer_counter_add(counter, *status);
+	*status |= nvmepeer_counter_wait(counter, 1, 1000);
 	nvmepeer_fence_bulk();
 }
 

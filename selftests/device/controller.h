@@ -48,6 +48,7 @@ struct controller {
 	uint64_t disk_blocks;
 	uint32_t block;			/* bytes of a logical block */
 	bool buckets;			/* takes SGL bit buckets */
+	bool one_range;			/* uses the first address of a data pointer only */
 	enum controller_order order;
 	uint64_t iova;			/* DMA address offset of data memory */
 	bool checked_entries;		/* dwords 13..15 of each entry carry a checksum */
@@ -168,6 +169,7 @@ static inline void controller_again(struct controller *controller)
 	fresh.disk_blocks = controller->disk_blocks;
 	fresh.block = controller->block;
 	fresh.buckets = controller->buckets;
+	fresh.one_range = controller->one_range;
 	fresh.order = controller->order;
 	fresh.iova = controller->iova;
 	fresh.checked_entries = controller->checked_entries;
@@ -331,7 +333,9 @@ static inline struct controller_piece controller_data(const struct controller *c
 	struct controller_piece piece = { 0, bytes };
 	uint64_t in_page;
 
-	if (entry[0] >> 14 & 3)
+	if (controller->one_range)
+		piece.address = (entry[6] | (uint64_t)entry[7] << 32) + offset;
+	else if (entry[0] >> 14 & 3)
 		piece = controller_sgl_at(entry, offset);
 	else
 		piece.address = controller_data_at(entry, offset, bytes);
@@ -410,7 +414,7 @@ static inline uint32_t controller_execute(struct controller *controller, const u
 		memset(disk, 0, bytes);
 		return 0;
 	}
-	if ((entry[0] >> 14 & 3) && controller_sgl_bytes(entry) != bytes)
+	if ((entry[0] >> 14 & 3) && !controller->one_range && controller_sgl_bytes(entry) != bytes)
 		return 0x400f;
 	for (uint64_t at = 0; at < bytes; at += piece.bytes) {
 		piece = controller_data(controller, entry, at, bytes);

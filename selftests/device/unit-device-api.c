@@ -517,7 +517,7 @@ static bool prefetch_timeout(struct rig *rig)
 	struct nvmepeer_batch batches[2] = { { tokens[0], 2, 0, 0 }, { tokens[1], 2, 0, 0 } };
 	struct nvmepeer_prefetch ahead = {
 		queue, nvmepeer_group_full(), &rig->in, batches, NULL, 0, 100, 8, 2, 0, 0, 0, NULL,
-		NULL, NULL,
+		NULL, NULL, 0,
 	};
 	uint64_t offset, units;
 	bool good;
@@ -537,8 +537,8 @@ static bool prefetch_timeout(struct rig *rig)
 }
 
 /*
- * A queue that stays full or is lost: the first unit that finds it so is the last,
- * so it costs one timeout.
+ * A queue that stays full or is lost: the first unit that finds it so is the last, so
+ * it costs one timeout, however long that takes on a busy machine.
  */
 static bool prefetch_ends(bool lost)
 {
@@ -548,33 +548,29 @@ static bool prefetch_ends(bool lost)
 	struct nvmepeer_buffer buffer = { 8 * 512, 0x10000000, 0 };
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, nvmepeer_group_self(), &buffer, batches, NULL, 0, 100, 1, 8, 0, 0, 0,
-		NULL, NULL, NULL,
+		NULL, NULL, NULL, 0,
 	};
 	int expected = lost ? NVMEPEER_E_LOST : NVMEPEER_E_FULL;
-	uint64_t took, offset, sent;
+	uint64_t offset, sent;
 	int status;
 
 	for (uint32_t i = 0; i < 8; i++)
 		batches[i] = (struct nvmepeer_batch){ &tokens[i], 1, 0, 0 };
-	/* One timeout with time to spare for a busy machine; seven would be 1.4 s. */
-	bench->geometry.timeout_ns = 200000000;
+	bench->geometry.timeout_ns = 1000000;
 	if (nvmepeer_queue_init(&bench->queue, &bench->geometry))
 		return false;
 	if (lost)
 		nvp_mark_lost(&bench->queue);
-	took = nvmepeer_now_ns();
 	nvmepeer_prefetch_start(&ahead);
-	took = nvmepeer_now_ns() - took;
 	sent = ahead.sent;
 	/* The controller completes nothing. */
 	status = lost ? NVMEPEER_OK : nvmepeer_prefetch_next(&ahead, &offset, 0);
 	nvmepeer_prefetch_release(&ahead);
-	printf("# %llu units in %llu ms, then status %d\n", (unsigned long long)sent,
-	       (unsigned long long)took / 1000000, status);
+	printf("# %llu units, then status %d\n", (unsigned long long)sent, status);
 	status = nvmepeer_prefetch_next(&ahead, &offset, 0);
 	bench_free(bench);
 	return status == expected && sent == (lost ? 1 : 2) && ahead.sent == sent &&
-	       took < 1000000000 && nvmepeer_prefetch_next(&ahead, &offset, 0) == NVMEPEER_E_TOKEN;
+	       nvmepeer_prefetch_next(&ahead, &offset, 0) == NVMEPEER_E_TOKEN;
 }
 
 /*
@@ -609,7 +605,7 @@ static bool batch_on_full_queue(void)
 
 /*
  * Warp 0 of each of 132 processors, and all warps of one: no queue pair of a set
- * gets more than four times its share, for any number of queue pairs.
+ * gets more than twice its share and one, for any number of queue pairs.
  */
 static bool set_spreads(void)
 {
@@ -623,10 +619,22 @@ static bool set_spreads(void)
 		for (uint32_t i = 0; i < 64; i++)
 			by_warp[nvp_set_index(5 * 64 + i, each)]++;
 		for (uint32_t i = 0; i < each; i++)
-			good = good && by_processor[i] <= 4 * (132 / each + 1) &&
-			       by_warp[i] <= 4 * (64 / each + 1);
+			good = good && by_processor[i] <= 2 * (132 / each) + 1 &&
+			       by_warp[i] <= 2 * (64 / each) + 1;
 	}
 	return good;
+}
+
+/* Sizes of which Documentation/device-library.rst makes its tables. */
+static bool memory_as_documented(void)
+{
+	struct nvmepeer_geometry geometry = { .sq_entries = 1024, .cq_entries = 1024 };
+
+	return nvmepeer_cids(&geometry) == 4096 &&
+	       nvmepeer_state_bytes(&geometry) == 384 + 4096 * 49 / 4 &&
+	       sizeof(struct nvmepeer_queue) == 192 && sizeof(struct nvmepeer_memory) == 32 &&
+	       sizeof(struct nvmepeer_list_item) == 32 && sizeof(struct nvmepeer_list_page) == 16 &&
+	       sizeof(struct nvmepeer_list_tensor) == 32 && sizeof(struct nvmepeer_token) == 8;
 }
 
 /*
@@ -648,7 +656,7 @@ static bool worst_wins(struct rig *rig)
 							     { NULL, 0, 0, order[j] } };
 			struct nvmepeer_prefetch ahead = {
 				&rig->bench->queue, self, &rig->in, batches, NULL, 0, 2, 8, 2, 2, 0, 0,
-				NULL, NULL, NULL,
+				NULL, NULL, NULL, 0,
 			};
 			struct nvmepeer_batch batch = { NULL, 0, 0, order[i] };
 
@@ -764,6 +772,7 @@ int main(void)
 	ktap_check(gather_end(rig), "gather: the last, partial unit of a namespace");
 	ktap_check(sets(rig), "set: striping by hash is a permutation");
 	ktap_check(set_spreads(), "set: the same warp of all processors uses all queue pairs");
+	ktap_check(memory_as_documented(), "memory: of a queue pair and of lists as documented");
 	ktap_check(sgl(rig), "SGL descriptor");
 	ktap_check(sgl_inside_page(rig), "SGL where two pages of data start inside a page");
 	ktap_check(timeouts(rig), "timeouts, full queue, late completions");

@@ -26,6 +26,9 @@ struct block {
 	struct nvmepeer_batch batches[2];
 	struct nvmepeer_token tokens[2][MOST];
 	struct nvmepeer_gather_range pieces[PIECES];
+	struct nvmepeer_set_batch set_batch;
+	uint32_t set_queues[MOST];
+	int set_statuses[MOST];
 	uint32_t word;
 };
 
@@ -250,6 +253,39 @@ static void thread_reads_set(void)
 	checked();
 }
 
+/* A transfer of a block to all controllers, two of whose commands fail. */
+static void thread_halves_of_set(void)
+{
+	struct block *block = &blocks[my_block()];
+	struct nvmepeer_set_batch *batch = &block->set_batch;
+	struct nvmepeer_transfer transfer = {
+		NVMEPEER_OP_READ, 0, 5 + 400 * my_block(), 100, NULL, my_offset(),
+	};
+
+	if (!nvp_block_thread())
+		*batch = (struct nvmepeer_set_batch){ { block->tokens[0], MOST, 0, 0 },
+						      block->set_queues, block->set_statuses };
+	nvp_block_sync();
+	expect(!nvmepeer_block_set_submit(&set, &transfer, batch), "first half on a set");
+	expect(batch->commands.count == 14, "number of commands");
+	expect(!nvmepeer_block_set_wait(&set, batch, RIG_LONG), "second half on a set");
+	expect(holds(true, transfer.offset, transfer.lba, 100), "data of a set");
+	for (int i = 0; i < 14; i++)
+		expect(!block->set_statuses[i], "status of a command");
+	checked();
+	transfer.lba = CONTROLLERS * DISK - 50;
+	expect(!nvmepeer_block_set_submit(&set, &transfer, batch), "outside, on a set");
+	expect(nvmepeer_block_set_wait(&set, batch, RIG_LONG) == 0x4080, "worst status of a set");
+	expect(holds(true, transfer.offset, transfer.lba, 50), "data before the end of a set");
+	checked();
+	transfer.blocks = MOST * 8 + 1;
+	expect(nvmepeer_block_set_submit(&set, &transfer, batch) == NVMEPEER_E_TOO_LARGE,
+	       "more commands than the batch of a set has tokens");
+	expect(nvmepeer_block_set_wait(&set, batch, RIG_LONG) == NVMEPEER_E_TOO_LARGE,
+	       "none was sent to a set");
+	checked();
+}
+
 static void thread_main(void *argument)
 {
 	((void (*)(void))argument)();
@@ -357,6 +393,7 @@ static const struct block_case cases[] = {
 	{ "halves", "asynchronous transfers by blocks, two in flight", thread_halves },
 	{ "gather", "gather by blocks, in rounds", thread_gathers },
 	{ "set", "threads read and write a set of two controllers", thread_reads_set },
+	{ "set-halves", "asynchronous transfers of a set by blocks", thread_halves_of_set },
 	{ "set-gather", "gather from a set of two controllers", thread_gathers_from_set },
 };
 

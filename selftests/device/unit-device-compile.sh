@@ -133,26 +133,72 @@ bitcode() {
 	"${nvptx[@]}" -x ir -S -emit-llvm -o "$work/$file.ll" "$built" || return 1
 	"${nvptx[@]}" -Xclang -target-feature -Xclang +ptx75 -Xclang -target-cpu -Xclang "$architecture" \
 		-x ir -S -o "$work/$file.ptx" "$built" || return 1
-	for name in nvmepeer_{device,numba}_{read,write,quiesce,check,queue}; do
+	for name in nvmepeer_{device,numba}_{read,write,submit,poll,wait,quiesce,check,abandoned,queue}; do
 		grep -q "^\.visible \.func .* $name(" "$work/$file.ptx" || { echo "no $name"; return 1; }
 	done
 	grep -q "fence\.$fence\.sys" "$work/$file.ptx" || { echo "no fence.$fence.sys"; return 1; }
 	! grep -n 'llvm\.module\.flags' "$work/$file.ll"
 }
 
-# The same calls on the CPU: a queue of another layout is refused before it is used.
+# The same calls on the CPU: commands in two steps, which the test completes itself, and a queue of
+# another layout, which is refused before it is used.
 # shellcheck disable=SC2317 # called by name
-calls_refuse() {
+calls() {
 	cat >"$work/calls.cc" <<-'EOF'
 		#include <cstdio>
 		#include <initializer_list>
 		#include "lib/cuda/device.cu"
+		alignas(4096) static uint32_t sq[2][16], cq[2][4], doorbells[2], memory[8192];
+		static int two_steps()
+		{
+			nvmepeer_geometry geometry = {};
+			nvmepeer_buffer buffer = { 4096, 0x10000, 0 };
+			nvmepeer_queue queue;
+			uint64_t at = (uint64_t)(uintptr_t)&queue, data = (uint64_t)(uintptr_t)&buffer;
+			int64_t token, other;
+			int bad = 0, status = 0;
+
+			geometry.version = NVMEPEER_GEOMETRY_VERSION;
+			geometry.sq = (uint64_t)(uintptr_t)sq;
+			geometry.cq = (uint64_t)(uintptr_t)cq;
+			geometry.sq_doorbell = (uint64_t)(uintptr_t)&doorbells[0];
+			geometry.cq_doorbell = (uint64_t)(uintptr_t)&doorbells[1];
+			geometry.state = (uint64_t)(uintptr_t)memory;
+			geometry.sq_entries = geometry.cq_entries = 2;
+			geometry.lba_shift = 9;
+			geometry.page_shift = 12;
+			geometry.max_transfer = 4096;
+			geometry.timeout_ns = 1000000;
+			if (nvmepeer_queue_init(&queue, &geometry))
+				return 1;
+			for (uint32_t i = 0; i < 3; i++) {
+				token = nvmepeer_device_submit(at, NVMEPEER_OP_READ, data, 512, 0x500000009, 2,
+							       (uint64_t)NVMEPEER_CONTROL_LIMITED_RETRY | (uint64_t)7 << 32);
+				const uint32_t *entry = sq[i % 2];
+				bad += token < 0 || (entry[0] & 0xffff) != NVMEPEER_OP_READ || entry[6] != 0x10200;
+				bad += entry[10] != 9 || entry[11] != 5 || entry[12] != 0x80000001 || entry[13] != 7;
+				bad += nvmepeer_device_poll(at, token) != NVMEPEER_AGAIN;
+				bad += nvmepeer_device_submit(at, NVMEPEER_OP_READ, data, 0, 0, 1, 0) != NVMEPEER_E_FULL;
+				cq[i % 2][3] = entry[0] >> 16 | (1 - i / 2) << 16 | (i == 1 ? 0x281u << 17 : 0);
+				bad += i == 2 ? nvmepeer_numba_poll(&status, at, token) || status :
+				       nvmepeer_device_wait(at, token, 1000000) != (i == 1 ? 0x281 : 0);
+				bad += nvmepeer_device_wait(at, token, 1000000) != NVMEPEER_E_TOKEN;
+			}
+			bad += nvmepeer_device_submit(at, NVMEPEER_OP_READ, data, 4096, 0, 1, 0) != NVMEPEER_E_RANGE;
+			bad += nvmepeer_device_wait(at, NVMEPEER_E_RANGE, 1) != NVMEPEER_E_RANGE;
+			bad += nvmepeer_device_poll(at, NVMEPEER_E_FULL) != NVMEPEER_E_FULL;
+			bad += nvmepeer_numba_submit(&other, at, NVMEPEER_OP_FLUSH, 0, 0, 0, 0, 0) || other < 0;
+			bad += nvmepeer_device_abandoned(at) != 0;
+			bad += nvmepeer_numba_wait(&status, at, other, 1000) || status != NVMEPEER_E_TIMEOUT;
+			bad += nvmepeer_numba_abandoned(&status, at) || status != 1;
+			return bad;
+		}
 		int main()
 		{
 			alignas(128) static nvmepeer_state state[8];
 			nvmepeer_queue queues[2] = {};
 			uint64_t first = (uint64_t)(uintptr_t)queues, second = first + sizeof(queues[0]), other;
-			int bad = 0, status = 0;
+			int bad = two_steps(), status = 0;
 
 			for (nvmepeer_queue &queue : queues) {
 				queue.layout = NVMEPEER_LAYOUT;
@@ -171,7 +217,11 @@ calls_refuse() {
 				bad += nvmepeer_device_read(queue, 8, 0, 0, 1) != NVMEPEER_E_LAYOUT;
 				bad += nvmepeer_device_write(queue, 8, 0, 0, 1) != NVMEPEER_E_LAYOUT;
 				bad += nvmepeer_device_quiesce(queue) != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_submit(queue, 2, 8, 0, 0, 1, 0) != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_poll(queue, 1) != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_wait(queue, 1, 1) != NVMEPEER_E_LAYOUT;
 				bad += nvmepeer_numba_check(&status, queue) || status != NVMEPEER_E_LAYOUT;
+				bad += nvmepeer_device_abandoned(queue) != NVMEPEER_E_LAYOUT;
 			}
 			std::printf("%d wrong\n", bad);
 			return bad != 0;
@@ -239,7 +289,7 @@ check "HIP gfx1030, wave of 32, clang" clang clang "${common[@]}" "${hip[@]}" --
 check "HIP: threads of a block of three dimensions, clang" clang hip_block
 check "bitcode of the calls, clang" clang bitcode nvmepeer_device sm_80 acq_rel
 check "bitcode of the calls for sm_90, clang" clang bitcode nvmepeer_device_sm90 sm_90 acquire
-check "calls with C names refuse queues of another layout, g++" g++ calls_refuse
+check "calls with C names, in two steps and on queues of another layout, g++" g++ calls
 check "CUDA sm_90, nvcc; completion entries read in 128 bits" nvcc cuda sm_90 compile.c ../../include
 check "CUDA sm_75, nvcc; completion entries read in 128 bits" nvcc cuda sm_75 compile.c ../../include
 check "CUDA: a torn load of a completion entry is detected" nvcc torn_loads

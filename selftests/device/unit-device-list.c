@@ -305,12 +305,32 @@ static void lane_times_out(void *argument)
 	finish_lane();
 }
 
+/* A command that waits for the room of the first is not submitted when that has timed out. */
+static void lane_times_out_full(void *argument)
+{
+	uint64_t began = machine.now_ns;
+
+	(void)argument;
+	expect(nvmepeer_list_transfer(&bench->queue, &list) == NVMEPEER_E_TIMEOUT, "timeout");
+	expect(machine.now_ns - began < 2 * bench->queue.timeout_ns, "one timeout");
+	expect(items[0].status == NVMEPEER_E_TIMEOUT && items[1].status == NVMEPEER_E_FULL &&
+	       items[2].status == NVMEPEER_E_FULL, "statuses after a timeout");
+	expect(bench->queue.state->tail >> NVP_TICKET_SHIFT == 1, "nothing more was submitted");
+	finish_lane();
+}
+
 /* Two commands of each lane are in flight at once. */
 static void lane_overlaps(void *argument)
 {
 	(void)argument;
 	expect(!execute(), "status");
 	finish_lane();
+}
+
+/* The first lane has one command only, of two items that continue each other. */
+static void lane_overlaps_unequal(void *argument)
+{
+	lane_overlaps(argument);
 }
 
 /* The first item is in flight, the second needs several commands: a timeout ends both. */
@@ -426,6 +446,7 @@ static const struct shape shapes[] = {
 	{ "a list by a block", lane_reads, BY_BLOCK, true, false },
 	{ "a list by a block whose queue pairs have different limits", lane_reads, BY_UNEQUAL, true, false },
 	{ "two commands in flight, by a warp", lane_overlaps, BY_WARP, true, false },
+	{ "two commands in flight, first lane with one", lane_overlaps_unequal, BY_WARP, true, false },
 	{ "two commands in flight, by a thread", lane_overlaps, BY_THREAD, true, false },
 	{ "a list by a warp in two steps", lane_reads, WARP_TWICE, true, false },
 	{ "a list by a warp that polls", lane_reads, WARP_POLLS, true, false },
@@ -438,6 +459,7 @@ static const struct shape shapes[] = {
 	{ "each item has its own status, by a thread in two steps", lane_fails, THREAD_TWICE, false, false },
 	{ "the worst status of a list", lane_waits_worst, THREAD_TWICE, false, false },
 	{ "a timeout ends the list", lane_times_out, BY_THREAD, false, true },
+	{ "a timeout ends a list that waits for room", lane_times_out_full, BY_THREAD, false, true },
 	{ "a timeout ends an item of several commands", lane_times_out_long, BY_THREAD, false, true },
 	{ "the last command of an item fails", lane_fails_last, BY_THREAD, false, false },
 	{ "the first command of an item fails", lane_fails_first, BY_THREAD, false, false },
@@ -471,12 +493,19 @@ static bool run_once(const struct shape *shape, uint32_t seed)
 	uint32_t lanes = shape->by == BY_THREAD || shape->by == THREAD_TWICE ? 1 : LANES;
 
 	by = shape->by;
-	at_once = shape->lane == lane_overlaps ? 2 * lanes : 0;
-	prepare(seed, few && !at_once ? 4 : 64);
+	at_once = shape->lane == lane_overlaps || shape->lane == lane_overlaps_unequal ? 2 * lanes : 0;
+	prepare(seed, shape->lane == lane_times_out_full ? 2 : few && !at_once ? 4 : 64);
 	fibre_block_warps = by == BY_BLOCK || by == BY_UNEQUAL || by == BLOCK_TWICE ? 2 : 1;
 	refuses = shape->lane == lane_fails_first;
 	if (at_once) {
 		make_apart(at_once);
+		if (shape->lane == lane_overlaps_unequal) {
+			items[1].lba = items[0].lba + 1;
+			items[1].offset = items[0].offset + BLOCK;
+			at_once--;
+		}
+	} else if (shape->lane == lane_times_out_full) {
+		make_apart(3);
 	} else if (shape->lane == lane_times_out_long) {
 		make_apart(3);
 		items[1].bytes = (2 * MOST + 3) * BLOCK;

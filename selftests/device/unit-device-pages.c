@@ -215,6 +215,7 @@ static const struct way {
 	{ "no lists", 0, false },
 	{ "SGLs", NVMEPEER_SGL, false },
 	{ "SGLs and bit buckets", NVMEPEER_SGL | NVMEPEER_SGL_BIT_BUCKET, true },
+	{ "one range", NVMEPEER_SGL | NVMEPEER_ONE_RANGE, false },
 };
 
 static void set_up(const struct way *way, bool scattered)
@@ -230,6 +231,7 @@ static void set_up(const struct way *way, bool scattered)
 	bench = bench_new(64, 64);
 	bench->controller.block = 1u << block_shift;
 	bench->controller.buckets = way->flags & NVMEPEER_SGL_BIT_BUCKET;
+	bench->controller.one_range = way->flags & NVMEPEER_ONE_RANGE;
 	bench->controller.disk_blocks = DISK >> block_shift;
 	bench->geometry.lba_shift = block_shift;
 	bench->geometry.flags = way->flags;
@@ -399,6 +401,26 @@ static uint32_t commands_of(const struct layout *layout, const struct way *way, 
 	return layout->commands + (last_padded && (!way->flags || scattered));
 }
 
+static bool has_padding(const struct layout *layout)
+{
+	layout->make();
+	for (uint32_t i = 0; i < count_items(); i++)
+		if (place_of(i).bytes % (1u << block_shift))
+			return true;
+	return false;
+}
+
+/* Is the number of commands the one of the layout? */
+static bool is_counted(const struct layout *layout, const struct way *way, const struct call *call,
+		       bool scattered)
+{
+	if (!layout->commands || !call->shares)
+		return false;
+	if (way->flags & NVMEPEER_ONE_RANGE)
+		return !has_padding(layout);
+	return way->lists || (way->flags && !scattered);
+}
+
 static bool transfers(const struct layout *layout, const struct way *way, const struct call *call,
 		      bool scattered)
 {
@@ -413,7 +435,7 @@ static bool transfers(const struct layout *layout, const struct way *way, const 
 	commands = __atomic_load_n(&bench->controller.completed, __ATOMIC_ACQUIRE);
 	good = !call->transfer() && statuses_are(0) && read_is_right();
 	commands = __atomic_load_n(&bench->controller.completed, __ATOMIC_ACQUIRE) - commands;
-	if (good && layout->commands && call->shares && (way->lists || (way->flags && !scattered)) &&
+	if (good && is_counted(layout, way, call, scattered) &&
 	    commands != commands_of(layout, way, scattered)) {
 		printf("# %llu commands instead of %u\n", (unsigned long long)commands,
 		       commands_of(layout, way, scattered));
@@ -433,10 +455,15 @@ static bool transfers(const struct layout *layout, const struct way *way, const 
 	return good && !bench->controller.errors;
 }
 
-/* Without a list of PRPs a command has at most two pages: fewer items fit one. */
+/*
+ * Without a list of PRPs a command has at most two pages: fewer items fit one.  Of one
+ * range, the last block of an item with padding has a command of its own.
+ */
 static bool fits(const struct layout *layout, const struct way *way, const struct call *call,
 		 bool scattered)
 {
+	if (way->flags & NVMEPEER_ONE_RANGE)
+		return !scattered && (!call->two_steps || (layout->items_fit && !has_padding(layout)));
 	if (!call->two_steps)
 		return true;
 	return layout->items_fit && (way->lists || (way->flags && !scattered));
@@ -512,7 +539,61 @@ static bool refused(uint32_t flags)
 	memories[0].address = 0;
 	bench->queue.timeout_ns = 1000;
 	/* An SGL needs no address of the data memory. */
-	good = good && one_item(100, 0, 0) == (flags ? NVMEPEER_E_TIMEOUT : NVMEPEER_E_ADDRESS);
+	good = good && one_item(100, 0, 0) ==
+		       (flags == NVMEPEER_SGL ? NVMEPEER_E_TIMEOUT : NVMEPEER_E_ADDRESS);
+	bench_free(bench);
+	return good;
+}
+
+/*
+ * In scattered memory items that continue each other share no command over the end of a page,
+ * and a transfer of two pages has two commands.
+ */
+static bool neighbours_over_pages(void)
+{
+	struct nvmepeer_transfer transfer = { NVMEPEER_OP_READ, 0, 0, 2 * PAGE / 512,
+					      &memories[0].buffer, 0 };
+	bool good;
+
+	adopt(NVMEPEER_OP_READ);
+	/* Two in page 1, one in page 2. */
+	for (uint32_t i = 0; i < 3; i++)
+		items[i] = (struct nvmepeer_list_item){ 8 + i, 2 * PAGE - 1024 + 512 * i, 0, 512, -99, 0 };
+	list.items = items;
+	list.count = 3;
+	good = !nvmepeer_warp_list_submit(&bench->queue, nvmepeer_group_self(), &list, &batch) &&
+	       statuses_are(NVMEPEER_AGAIN) && tokens[0].cid != NVMEPEER_NO_CID &&
+	       tokens[1].cid == NVMEPEER_NO_CID && tokens[2].cid != NVMEPEER_NO_CID;
+	return good && nvmepeer_batch_commands(&bench->queue, &transfer) == 2;
+}
+
+/* Of one range: scattered memory, SGLs missing, and a block that no scratch page holds. */
+static bool refused_of_one_range(void)
+{
+	static const struct way way = { "", NVMEPEER_SGL | NVMEPEER_ONE_RANGE, true };
+	struct nvmepeer_command read = { NVMEPEER_OP_READ, 1, 5, &memories[0].buffer, 3584, 0 };
+	struct nvmepeer_token token;
+	bool good;
+
+	block_shift = 9;
+	set_up(&way, true);
+	good = !nvmepeer_submit(&bench->queue, &read, &token, 0);
+	read.offset += 4;
+	good = good && nvmepeer_submit(&bench->queue, &read, &token, 0) == NVMEPEER_E_NO_LIST;
+	read.blocks = 9;
+	good = good && nvmepeer_submit(&bench->queue, &read, &token, 0) == NVMEPEER_E_NO_LIST;
+	good = good && neighbours_over_pages();
+	bench->geometry.flags = NVMEPEER_ONE_RANGE;
+	good = good && nvmepeer_geometry_check(&bench->geometry) == NVMEPEER_E_GEOMETRY;
+	/* A later flag of which a command may depend. */
+	bench->geometry.flags = NVMEPEER_SGL | NVMEPEER_ONE_RANGE;
+	good = good && !nvmepeer_geometry_check(&bench->geometry);
+	bench->geometry.flags |= NVMEPEER_ONE_RANGE << 1;
+	good = good && nvmepeer_geometry_check(&bench->geometry) == NVMEPEER_E_GEOMETRY;
+	bench_free(bench);
+	block_shift = 13;
+	set_up(&way, false);
+	good = good && one_item(100, 0, 0) == NVMEPEER_E_ADDRESS;
 	bench_free(bench);
 	return good;
 }
@@ -618,6 +699,8 @@ int main(int argc, char **argv)
 		return ktap_end();
 	ktap_check(refused(0), "invalid items and scratch memory, by PRPs");
 	ktap_check(refused(NVMEPEER_SGL), "invalid items and scratch memory, by SGLs");
+	ktap_check(refused(NVMEPEER_SGL | NVMEPEER_ONE_RANGE), "invalid items and scratch memory, of one range");
+	ktap_check(refused_of_one_range(), "scattered memory and large blocks, of one range");
 	ktap_check(refused_after_timeout(0), "padding after a timeout, by PRPs");
 	ktap_check(refused_after_timeout(NVMEPEER_SGL), "padding after a timeout, by SGLs");
 	ktap_check(refused_in_two_steps(), "too long for two steps");

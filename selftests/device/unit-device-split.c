@@ -26,6 +26,8 @@ enum {
 static struct nvmepeer_token tokens[BATCHES][MOST];
 static struct nvmepeer_batch batches[BATCHES];
 static struct nvmepeer_flag flags[BATCHES];
+static struct nvmepeer_counter counter;
+static uint32_t counter_begin;
 static struct nvmepeer_buffer memory;
 static uint8_t *bytes;
 static uint32_t handed[BATCHES], most_in_flight;
@@ -224,12 +226,78 @@ static void lane_computes(void *argument)
 	lanes_left--;
 }
 
+/* Statuses of three lanes. */
+static int status_of(uint32_t lane)
+{
+	return lane == 1 ? 0x4080 : lane == 2 ? (int)NVMEPEER_E_LOST :
+	       lane == LANES - 1 ? (int)NVMEPEER_E_FULL : (int)NVMEPEER_OK;
+}
+
+/* Warp 0 waits for all batches, the last of which fails, and counts them. */
+static void lane_counts(void *argument)
+{
+	struct nvmepeer_group warp = whole_warp();
+	uint32_t lane = nvp_lane();
+
+	(void)argument;
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		struct nvmepeer_transfer transfer = read_of(i);
+
+		if (i == BATCHES - 1)
+			transfer.lba = 16384 - 4;
+		expect(!submit(warp, &transfer, &batches[i]), "submit");
+	}
+	for (uint32_t i = 0; i < BATCHES; i++) {
+		int status = wait_for(warp, &batches[i]);
+
+		expect(status == (i == BATCHES - 1 ? 0x4080 : 0), "status of a batch");
+		/* A worse status that came before is kept. */
+		if (lane == 0)
+			nvmepeer_counter_add(&counter, i ? status : 0x4081);
+	}
+	done++;
+	lanes_left--;
+}
+
+/* Other warps, which may be of other blocks, wait for arrivals. */
+static void lane_awaits(void *argument)
+{
+	uint32_t first = counter_begin;
+
+	(void)argument;
+	for (uint32_t i = 0; i < BATCHES - 1; i++) {
+		struct nvmepeer_transfer transfer = read_of(i);
+
+		expect(nvmepeer_counter_wait(&counter, first + i + 1, LIMIT) == 0x4081, "arrivals");
+		expect(holds(transfer.offset, transfer.lba, (uint32_t)transfer.blocks),
+		       "data behind a counter");
+	}
+	expect(nvmepeer_counter_wait(&counter, first + BATCHES, LIMIT) == 0x4081, "worst status");
+	expect(nvmepeer_counter_test(&counter, first + BATCHES + 1) == NVMEPEER_AGAIN, "no arrival");
+	expect(nvmepeer_counter_wait(&counter, first + BATCHES + 1, 20000) == NVMEPEER_E_TIMEOUT,
+	       "no arrival in time");
+	done++;
+	lanes_left--;
+}
+
+/* Lanes that add at once: no arrival and no status gets lost. */
+static void lane_adds(void *argument)
+{
+	uint32_t lane = (uint32_t)(uintptr_t)argument;
+
+	nvmepeer_counter_add(&counter, status_of(lane));
+	expect(nvmepeer_counter_wait(&counter, counter_begin + LANES, LIMIT) == NVMEPEER_E_LOST,
+	       "worst status of all");
+	done++;
+	lanes_left--;
+}
+
 /* A stream of units through a window, in a given order or consecutive. */
 ONCE void read_stream(const uint64_t *lbas)
 {
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, whole_warp(), &memory, batches, lbas, 40, UNITS, UNIT_BLOCKS, WINDOW,
-		0, 0, 0, NULL, NULL, NULL,
+		0, 0, 0, NULL, NULL, NULL, 0,
 	};
 	uint64_t offset = 0;
 
@@ -268,7 +336,7 @@ static void lane_stops(void *argument)
 {
 	struct nvmepeer_prefetch ahead = {
 		&bench->queue, whole_warp(), &memory, batches, NULL, 40, UNITS, UNIT_BLOCKS, WINDOW,
-		0, 0, 0, NULL, NULL, NULL,
+		0, 0, 0, NULL, NULL, NULL, NVMEPEER_CONTROL_FORCE_UNIT_ACCESS,
 	};
 	uint64_t offset = 99;
 
@@ -277,6 +345,7 @@ static void lane_stops(void *argument)
 	expect(!next_unit(&ahead, &offset) && !offset, "first unit");
 	expect(!stop(&ahead), "stop");
 	expect(ahead.taken == WINDOW && ahead.sent == WINDOW, "nothing in flight");
+	expect(bench->controller.last[12] & NVMEPEER_CONTROL_FORCE_UNIT_ACCESS, "control of the reads");
 	done++;
 	lanes_left--;
 }
@@ -381,10 +450,7 @@ static void lane_gives_up(void *argument)
 /* The worst status of three lanes, of which the first and the last have others. */
 static int worst_of_three(uint32_t lane)
 {
-	int status = lane == 1 ? 0x4080 : lane == 2 ? NVMEPEER_E_LOST :
-		     lane == LANES - 1 ? NVMEPEER_E_FULL : NVMEPEER_OK;
-
-	return nvp_group_status(whole_warp(), status);
+	return nvp_group_status(whole_warp(), status_of(lane));
 }
 
 /* Stores of each lane are visible to all lanes after the barrier. */
@@ -416,6 +482,8 @@ static const struct shape shapes[] = {
 	  { lane_sends, lane_waits, lane_polls }, false, false },
 	{ "flags in shared memory, raised by one warp",
 	  { lane_delivers, lane_computes, lane_computes }, false, false },
+	{ "counter of arrivals for other warps", { lane_counts, lane_awaits, lane_awaits }, false, false },
+	{ "counter of arrivals of all lanes", { lane_adds }, true, false },
 	{ "prefetch of consecutive units", { lane_streams }, false, false },
 	{ "prefetch by a list", { lane_streams }, true, false },
 	{ "prefetch stopped early", { lane_stops }, false, false },
@@ -454,6 +522,9 @@ static void prepare(uint32_t entries, uint32_t seed)
 	memset(bytes, 0, 1 << 20);
 	memory = (struct nvmepeer_buffer){ 1 << 20, (uintptr_t)bytes, 0 };
 	memset(flags, 0, sizeof(flags));
+	/* Counts wrap around in some runs. */
+	counter_begin = seed % 2 ? 0 : 0xfffffffe;
+	counter = (struct nvmepeer_counter){ counter_begin, 0 };
 	memset(handed, 0, sizeof(handed));
 	for (uint32_t i = 0; i < BATCHES; i++)
 		batches[i] = (struct nvmepeer_batch){ tokens[i], MOST, 0, 0 };

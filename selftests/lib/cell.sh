@@ -38,11 +38,12 @@ accelerator() {
 }
 
 # With a clock that counts instructions, 2 ns each, measurements do not depend on the load of
-# the host. While the guest is idle, the clock follows that of the host (sleep=on): otherwise it
-# would jump from timer to timer until a device completes.
+# the host. The processors run one after the other, and the clock counts those of all. While the
+# guest is idle, the clock follows that of the host (sleep=on): otherwise it would jump from timer
+# to timer until a device completes.
 processor_options() {
 	if [[ ${np_icount:-no} == yes ]]; then
-		echo "-smp 1 -accel tcg,thread=single -icount shift=1,sleep=on"
+		echo "-smp ${np_cpus:-1} -accel tcg,thread=single -icount shift=1,sleep=on"
 	elif [[ $1 == numa ]]; then
 		echo "-smp 8,sockets=2,cores=2,threads=2 -accel $(accelerator)"
 	elif [[ $1 == single ]]; then
@@ -577,6 +578,8 @@ run_command_cell() {
 	local cell=$1 seconds=540 guest_command
 	shift
 	[[ $guest_debugger == no ]] || seconds=$session_seconds
+	# The host's load changes the duration of a measurement, not its result.
+	[[ ${np_icount:-no} == no ]] || seconds=3600 boot_seconds=900
 	# The plan consists of words, a command may contain any character.
 	guest_command=$(printf '%q ' "$@")
 	run_cell "$cell" "command $seconds /bin/bash /host/command" $((seconds + 60)) np_stream

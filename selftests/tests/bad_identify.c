@@ -1127,8 +1127,8 @@ static int fuse_answer_init(int fd)
 	return write(fd, &reply, sizeof(reply)) == sizeof(reply) ? 0 : -EIO;
 }
 
-/* Mounts namespace 2 and begins to unmount it. Returns -ENODEV in a kernel without FUSE. */
-static int fuse_hold(struct fuse_mount *mounted, const struct np_bad *bad)
+/* Mounts a namespace and begins to unmount it. Returns -ENODEV in a kernel without FUSE. */
+static int fuse_hold(struct fuse_mount *mounted, const struct np_bad *bad, unsigned int nsid)
 {
 	char disk[64], path[] = "/tmp/fuse.XXXXXX", options[96];
 
@@ -1137,7 +1137,7 @@ static int fuse_hold(struct fuse_mount *mounted, const struct np_bad *bad)
 	mounted->fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (mounted->fd < 0 || !mkdtemp(path))
 		return -errno;
-	snprintf(disk, sizeof(disk), "/dev/nvmep%dn2", bad->ctrl.instance);
+	snprintf(disk, sizeof(disk), "/dev/nvmep%dn%u", bad->ctrl.instance, nsid);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,blksize=512",
 		 mounted->fd);
 	if (mount(disk, path, "fuseblk", 0, options))
@@ -1146,7 +1146,8 @@ static int fuse_hold(struct fuse_mount *mounted, const struct np_bad *bad)
 		return -EIO;
 	mounted->unmount = fork();
 	if (!mounted->unmount) {
-		close(mounted->fd);
+		/* Also queue pairs, which would live as long as it does. */
+		close_range(3, ~0U, 0);
 		_exit(umount2(path, 0) || rmdir(path));
 	}
 	return mounted->unmount < 0 || !fuse_request(mounted->fd, FUSE_DESTROY) ? -EIO : 0;
@@ -1209,13 +1210,14 @@ static int wait_disk(struct np_bad *bad, const char *format, void *bytes)
 TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
 {
 	struct fuse_mount mounted;
+	int ret, log = np_log_open();
 	struct np_qp qp;
-	int ret;
 
+	ASSERT_LE(0, log);
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
 	ASSERT_EQ(0, open_pair(&self->bad, &qp));
-	ret = fuse_hold(&mounted, &self->bad);
+	ret = fuse_hold(&mounted, &self->bad, 2);
 	if (ret == -ENODEV)
 		np_qp_close(&qp);
 	if (ret == -ENODEV)
@@ -1229,12 +1231,32 @@ TEST_F(bad_identify, removal_during_unmount_delays_no_scan)
 	np_qp_close(&qp);
 	ASSERT_EQ(0, change_active(&self->bad, 0xf));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn4", self->back));
+	EXPECT_EQ(-ETIMEDOUT, np_log_wait(log, "namespace 2: not added", 100));
 	/* The block layer would change the queues of the disk while it deletes it. */
 	EXPECT_EQ(-EBUSY, set_cpu_queues(&self->bad, "1"));
+	EXPECT_EQ(0, np_log_wait(log, "1 refused, a namespace is being removed", 1000));
+	close(log);
 	EXPECT_EQ(0, fuse_release(&mounted));
 	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn2", self->back));
 	EXPECT_EQ(0, np_bad_wait_namespaces(&self->bad, 4));
 	EXPECT_EQ(0, set_cpu_queues(&self->bad, "1"));
+}
+
+/* The scan that finds the identity under another NSID does so before it removes the first one. */
+TEST_F(bad_identify, moved_identity_waits_for_no_unmount)
+{
+	struct fuse_mount mounted;
+	int ret;
+
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_SAME_UUID, 1));
+	ASSERT_EQ(0, np_bad_bind(&self->bad, 1));
+	ret = fuse_hold(&mounted, &self->bad, 1);
+	if (ret == -ENODEV)
+		SKIP(return, "no FUSE in this kernel");
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, change_active(&self->bad, 2));
+	EXPECT_EQ(0, wait_disk(&self->bad, "/dev/nvmep%dn2", self->back));
+	EXPECT_EQ(0, fuse_release(&mounted));
 }
 
 static void *unbind_thread(void *argument)
@@ -1253,7 +1275,7 @@ TEST_F(bad_identify, unbind_waits_for_removal)
 
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_ACTIVE, 3));
 	ASSERT_EQ(0, np_bad_bind(&self->bad, 2));
-	ret = fuse_hold(&mounted, &self->bad);
+	ret = fuse_hold(&mounted, &self->bad, 2);
 	if (ret == -ENODEV)
 		SKIP(return, "no FUSE in this kernel");
 	ASSERT_EQ(0, ret);

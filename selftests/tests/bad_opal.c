@@ -109,6 +109,22 @@ TEST_F(bad_opal, asked_until_it_answers)
 	EXPECT_EQ(1, np_bad_hits(&self->bad, 1));
 }
 
+/* Each question that is not answered ends by a reset: there are three. */
+TEST_F(bad_opal, controller_that_never_answers_is_asked_three_times)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_SECURITY_RECEIVE, BADCTRL_HOLD, 0,
+				 BADCTRL_EVERY));
+	ASSERT_EQ(0, bind_with_security(&self->bad));
+	for (i = 1; i <= 3; i++) {
+		ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_RULE_WORD(0, BADCTRL_RULE_HITS), i));
+		ASSERT_EQ(0, np_ioctl(self->bad.ctrl.fd, NVME_IOCTL_RESET, NULL));
+	}
+	np_sleep_ms(500);
+	EXPECT_EQ(3, np_bad_hits(&self->bad, 0));
+}
+
 static int sleep_once(struct np_bad *bad)
 {
 	int test = np_sleep_begin(bad->ctrl.address), ret;

@@ -203,6 +203,37 @@ TEST_F(bad_recovery, slow_deletion_delays_no_other_request)
 	np_qp_close(&other);
 }
 
+/* The first of the two queues is deleted, so that a value stored now must reach no register. */
+TEST_F(bad_recovery, deletion_closes_relay_first)
+{
+	struct nvme_peer_qp_info before, after;
+	struct np_qp qp;
+	uint32_t tail;
+
+	np_qp_set_mode(NVME_PEER_MODE_RELAY);
+	ASSERT_EQ(0, np_qp_open(&qp, self->bad.ctrl.fd, ENTRIES));
+	np_qp_set_mode(NVME_PEER_MODE_DIRECT);
+	ASSERT_EQ(0, np_qp_run(&qp, &flush, NP_TIMEOUT_MS));
+	/* Tail and head, which is stored last. */
+	do {
+		np_sleep_ms(1);
+		ASSERT_EQ(0, np_qp_info(qp.fd, &before));
+	} while (before.cpu_doorbell_writes < 2);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NVME_ADMIN_DELETE_CQ, BADCTRL_HOLD, 0, 1));
+	EXPECT_EQ(0, ask(&qp));
+	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 1));
+	for (tail = 2; tail < ENTRIES; tail++) {
+		np_store(qp.tail_doorbell, tail);
+		np_sleep_ms(10);
+	}
+	EXPECT_EQ(1, np_bad_get(&self->bad, BADCTRL_HELD));
+	EXPECT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	EXPECT_EQ(0, np_qp_wait_state(&qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
+	ASSERT_EQ(0, np_qp_info(qp.fd, &after));
+	EXPECT_EQ(before.cpu_doorbell_writes, after.cpu_doorbell_writes);
+	np_qp_close(&qp);
+}
+
 /* --- re-arm ---------------------------------------------------------------------- */
 
 static int reset(struct np_bad *bad)

@@ -147,31 +147,41 @@ build_cuda() {
 link_device() {
 	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin
 	cat >"$work/caller.cu" <<-'CUDA'
-	#include <cstdint>
+	#include <nvmepeer_device_link.h>
 	extern "C" {
-	__device__ int nvmepeer_device_read(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
-	__device__ int nvmepeer_device_write(uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
-	__device__ int nvmepeer_device_quiesce(uint64_t);
-	__device__ uint64_t nvmepeer_device_queue(uint64_t, uint32_t);
 	__device__ int nvmepeer_numba_read(int *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
 	__device__ int nvmepeer_numba_write(int *, uint64_t, uint64_t, uint64_t, uint64_t, uint32_t);
+	__device__ int nvmepeer_numba_submit(int64_t *, uint64_t, uint32_t, uint64_t, uint64_t, uint64_t,
+					     uint32_t, uint64_t);
+	__device__ int nvmepeer_numba_poll(int *, uint64_t, int64_t);
+	__device__ int nvmepeer_numba_wait(int *, uint64_t, int64_t, uint64_t);
 	__device__ int nvmepeer_numba_quiesce(int *, uint64_t);
 	__device__ int nvmepeer_numba_queue(uint64_t *, uint64_t, uint32_t);
 	}
 	__global__ void caller(uint64_t queues, uint64_t buffer, int *status)
 	{
 		uint64_t queue = nvmepeer_device_queue(queues, 1);
+		int64_t token = nvmepeer_device_submit(queue, 2, buffer, 0, 0, 8, 0);
 
 		status[0] = nvmepeer_device_read(queue, buffer, 0, 0, 8);
 		status[1] = nvmepeer_device_write(queue, buffer, 0, 0, 8);
 		status[2] = nvmepeer_device_quiesce(queue);
+		status[6] = nvmepeer_device_poll(queue, token);
+		status[7] = nvmepeer_device_wait(queue, token, 1000);
+		status[8] = nvmepeer_device_check(queue);
 		nvmepeer_numba_queue(&queue, queues, 2);
+		nvmepeer_numba_submit(&token, queue, 2, buffer, 0, 0, 8, 0);
+		nvmepeer_numba_poll(&status[9], queue, token);
+		nvmepeer_numba_wait(&status[10], queue, token, 1000);
 		nvmepeer_numba_read(&status[3], queue, buffer, 0, 0, 8);
 		nvmepeer_numba_write(&status[4], queue, buffer, 0, 0, 8);
 		nvmepeer_numba_quiesce(&status[5], queue);
 	}
 	CUDA
-	nvcc -arch=sm_90 -rdc=true -cubin -o "$work/caller.cubin" "$work/caller.cu" || return
+	echo 'int main() { caller<<<1, 1>>>(0, 0, nullptr); }' >>"$work/caller.cu"
+	nvcc -arch=sm_90 -rdc=true -I"$root/usr/include" -o "$work/program" "$work/caller.cu" \
+		"${fatbin%.fatbin}.o" || return
+	nvcc -arch=sm_90 -rdc=true -I"$root/usr/include" -cubin -o "$work/caller.cubin" "$work/caller.cu" || return
 	nvlink -arch=sm_90 -o "$work/linked.cubin" "$work/caller.cubin" "$fatbin" || return
 	# Each part has a header: its kind (8: for link-time optimisation), the header's length, the
 	# part's, and the architecture.
@@ -217,7 +227,7 @@ link_optimised() {
 	local fatbin=$root/usr/lib/nvmepeer/nvmepeer_device.fatbin architecture
 	for architecture in 80 90; do
 		nvcc -gencode "arch=compute_$architecture,code=lto_$architecture" -rdc=true -fatbin \
-			-o "$work/caller.fatbin" "$work/caller.cu" || return
+			-I"$root/usr/include" -o "$work/caller.fatbin" "$work/caller.cu" || return
 		jit_link "$1" "$architecture" "$work/linked.cubin" "$work/caller.fatbin" "$fatbin" || return
 		readelf -sW "$work/linked.cubin" >"$work/symbols" 2>/dev/null
 		grep -q 'FUNC .*caller' "$work/symbols" || return

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernel/kernel.h"
+#include "kernel/prp.h"
 #include "../../kmod/core/prp_sgl.c"
 
 #include "kselftest_harness.h"

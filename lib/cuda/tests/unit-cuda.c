@@ -570,7 +570,7 @@ static bool options(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files
 	struct nvmepeer_cuda_queues_options options = {
 		.size = sizeof(options), .layout = NVMEPEER_LAYOUT, .count = 2, .entries = ENTRIES,
 		.cq_entries = 4 * ENTRIES, .cids = 2 * ENTRIES, .list_bytes = 64,
-		.timeout_ns = 123,
+		.reserve = 3, .timeout_ns = 123,
 	};
 	struct nvmepeer_cuda_queues *queues;
 	const struct nvmepeer_queue *queue;
@@ -583,7 +583,7 @@ static bool options(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files
 		return fails_with(0, 1, "");
 	queue = &nvmepeer_cuda_queues_host(queues)[1];
 	good = queue->cq_mask == 4 * ENTRIES - 1 && queue->cid_words_mask == 2 * ENTRIES / 32 - 1 &&
-	       queue->list_bytes == 64 && queue->timeout_ns == 123 &&
+	       queue->list_bytes == 64 && queue->timeout_ns == 123 && queue->reserve == 3 &&
 	       (uintptr_t)queue->state >= queue->list_area + 64 * 2 * ENTRIES &&
 	       queue->list_area >= queue->cq + 16 * 4 * ENTRIES &&
 	       !nvmepeer_cuda_queues_close(queues);
@@ -597,10 +597,6 @@ static bool options(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files
 	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
 				  -EINVAL, "131072 CIDs");
 	options.cids = 0;
-	options.reserved = 3;
-	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
-				  -EINVAL, "reserved is 0x3");
-	options.reserved = 0;
 	options.list_bytes = 24;
 	good = good && fails_with(nvmepeer_cuda_queues_open_with(ctrl, &namespace, cuda, &options, &queues),
 				  -EINVAL, "list_bytes");
@@ -1443,6 +1439,7 @@ static const struct {
 	PART(2, fd, 999, -EBADF, "descriptor 999 for the completion ring"),
 	PART(6, fd, 999, -EBADF, "descriptor 999"),
 	GEOMETRY(version, 2, -EPROTO, "version 2 of the geometry, 1 of the library"),
+	GEOMETRY(flags, NVMEPEER_ONE_RANGE << 1, -E2BIG, "flags 0x80 of the geometry, 0x7f of the library"),
 	GEOMETRY(sq, 4096, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
 	GEOMETRY(readback, 4, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),
 	GEOMETRY(state, 128, -EINVAL, "NVMEPEER_VIEW_DESCRIPTORS"),

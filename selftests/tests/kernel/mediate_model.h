@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "kernel.h"
+#include "mediate.h"
 #include "../../../kmod/core/prp_sgl.c"
 #include "../../../kmod/peer/mediate.c"
 
