@@ -57,9 +57,11 @@ struct workqueue_struct *nvmep_requeue_wq;
 struct workqueue_struct *nvmep_flush_wq;
 
 /*
- * Recovery of the queue pairs that mediated ones share: it ends commands that
- * works of nvmep_recovery_wq wait for, and waits for admin commands only.
+ * Requests of mediated queue pairs wait for commands, so they are apart from
+ * those of others.  Recovery of the queue pairs that they share ends these
+ * commands, and waits for admin commands only.
  */
+struct workqueue_struct *nvmep_tenant_wq;
 struct workqueue_struct *nvmep_mediate_wq;
 
 /*
@@ -90,6 +92,8 @@ int nvmep_workqueues_init(void)
 					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_recovery_wq = alloc_workqueue("nvmep-recovery",
 					    WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	nvmep_tenant_wq = alloc_workqueue("nvmep-tenant",
+					  WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_mediate_wq = alloc_workqueue("nvmep-mediate",
 					   WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	nvmep_health_wq = alloc_workqueue("nvmep-health",
@@ -101,8 +105,9 @@ int nvmep_workqueues_init(void)
 	nvmep_flush_wq = alloc_workqueue("nvmep-flush",
 					 WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (nvmep_wq && nvmep_reset_wq && nvmep_recovery_wq &&
-	    nvmep_mediate_wq && nvmep_health_wq && nvmep_revoke_wq &&
-	    nvmep_disk_wq && nvmep_requeue_wq && nvmep_flush_wq)
+	    nvmep_tenant_wq && nvmep_mediate_wq && nvmep_health_wq &&
+	    nvmep_revoke_wq && nvmep_disk_wq && nvmep_requeue_wq &&
+	    nvmep_flush_wq)
 		return 0;
 	nvmep_workqueues_exit();
 	return -ENOMEM;
@@ -116,7 +121,7 @@ void nvmep_workqueues_exit(void)
 	struct workqueue_struct *const queues[] = {
 		nvmep_flush_wq, nvmep_requeue_wq, nvmep_disk_wq,
 		nvmep_revoke_wq, nvmep_health_wq, nvmep_mediate_wq,
-		nvmep_recovery_wq,
+		nvmep_tenant_wq, nvmep_recovery_wq,
 		nvmep_reset_wq, nvmep_wq,
 	};
 	unsigned int i;

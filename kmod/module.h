@@ -15,7 +15,8 @@ extern struct workqueue_struct *nvmep_disk_wq;	/* dead and removed disks */
 extern struct workqueue_struct *nvmep_wq;	/* scans, events */
 extern struct workqueue_struct *nvmep_reset_wq;	/* resets */
 extern struct workqueue_struct *nvmep_recovery_wq;	/* requests of peers */
-extern struct workqueue_struct *nvmep_mediate_wq;
+extern struct workqueue_struct *nvmep_tenant_wq;	/* of mediated ones */
+extern struct workqueue_struct *nvmep_mediate_wq;	/* shared queue pairs */
 extern struct workqueue_struct *nvmep_health_wq;	/* polls */
 extern struct workqueue_struct *nvmep_requeue_wq;	/* moved I/O */
 extern struct workqueue_struct *nvmep_flush_wq;	/* moved flushes */

@@ -46,7 +46,6 @@ static void nvmep_show_queue(struct seq_file *seq, struct nvmep_queue *queue)
 		   READ_ONCE(queue->lost_interrupts));
 }
 
-/* One line for each queue of the CPU and each queue pair of a peer. */
 static void nvmep_show_peer_queue(struct seq_file *seq, struct nvmep_ctrl *ctrl,
 				  u16 qid, const char *owner)
 {
@@ -55,6 +54,7 @@ static void nvmep_show_peer_queue(struct seq_file *seq, struct nvmep_ctrl *ctrl,
 		   READ_ONCE(ctrl->qids.doorbells[qid].cq));
 }
 
+/* One line for each queue of the CPU, queue pair of a peer, and shared one. */
 static int queues_show(struct seq_file *seq, void *unused)
 {
 	struct nvmep_ctrl *ctrl = seq->private;

@@ -599,7 +599,7 @@ static int nvmep_qid_find(struct nvmep_qids *qids, enum nvmep_qid_owner owner)
  *
  * Return: the identifier; -ENOSPC if none is free, all free ones are in
  * quarantine, or peers have reached their limit; -EBUSY after
- * nvmep_qids_block_peers().
+ * nvmep_qids_block_peers() or nvmep_qids_block_shared().
  */
 int nvmep_qid_alloc(struct nvmep_ctrl *ctrl, enum nvmep_qid_owner owner)
 {

@@ -86,7 +86,7 @@ struct nvmep_qid {
  * @shared: bit n: it is in use for mediated queue pairs
  * @doorbells: array of @capacity, see struct nvmep_doorbell_count for its locks
  * @total: identifiers 1 to @total may be allocated; read racily by READ_ONCE()
- * @capacity: const: bits in @used and @peer; @total is below it
+ * @capacity: const: bits in @used, @peer and @shared; @total is below it
  * @peer_count: identifiers in use by peers
  * @peer_max: limit of @peer_count
  * @shared_count: bits in @shared

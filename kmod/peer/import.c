@@ -299,8 +299,10 @@ static void nvmep_buf_kill_users(struct nvmep_buf *buf)
 }
 
 /**
- * nvmep_buf_stop_users() - let no further command of the CPU use a buffer
+ * nvmep_buf_stop_users() - let no further command of the kernel use a buffer
  * @buf: the buffer; it will be detached
+ *
+ * Commands of the CPU and of mediated queue pairs.
  *
  * A buffer that commands have used needs a grace period to drain.  Before many
  * buffers are detached this is called for each, so that one serves all.
@@ -312,7 +314,7 @@ void nvmep_buf_stop_users(struct nvmep_buf *buf)
 	dma_resv_unlock(buf->dmabuf->resv);
 }
 
-/* On return no command of the CPU moves data of the buffer. */
+/* On return no command of the kernel moves data of the buffer. */
 static void nvmep_buf_drain_users(struct nvmep_buf *buf)
 {
 	nvmep_buf_stop_users(buf);
@@ -494,7 +496,7 @@ static void nvmep_buf_unmap_attached(struct nvmep_buf *buf)
  * nvmep_buf_unmap() - unmap and unpin the exporter's memory
  * @buf: the buffer; no queue pair accesses it, or the owner is responsible
  *
- * Waits for commands of the CPU that use it.
+ * Waits for commands of the kernel that use it.
  */
 void nvmep_buf_unmap(struct nvmep_buf *buf)
 {
@@ -516,7 +518,7 @@ static void nvmep_buf_invalidate_work(struct work_struct *work)
  * nvmep_buf_detach() - unmap the buffer and detach from the dma-buf
  * @buf: the buffer; no queue pair accesses it
  *
- * Waits for commands of the CPU that use it.
+ * Waits for commands of the kernel that use it.
  */
 void nvmep_buf_detach(struct nvmep_buf *buf)
 {

@@ -72,7 +72,8 @@ struct nvmep_segments {
  *	invalidated the buffer.  Code that sees it clear under peers->lock and
  *	adds a queue pair to the list there does not race: @invalidate_work
  *	finds that queue pair
- * @users: one reference for each command of the CPU that moves its data.
+ * @users: one reference for each command of the CPU or of a mediated queue pair
+ *	that moves its data.
  *	Killed under the reservation lock; unmapping waits for the last one.  In
  *	atomic mode until the first command, so that unmapping an unused buffer
  *	waits for no grace period
@@ -89,6 +90,7 @@ struct nvmep_segments {
  * @tenant: set once, under mediator->lock: the mediated queue pair that owns the
  *	buffer, which is in the slot @handle then; NULL if @file owns it
  * @handle: const after nvmep_buf_reserve(), or before @tenant is set
+ * @removed: tenant->mutex: it is taken out of its slot
  * @exposed: peers->lock: user space has its DMA addresses: any queue pair of
  *	its node may access it
  * @rings: peers->lock: number of rings of queue pairs in it
@@ -124,6 +126,7 @@ struct nvmep_buf {
 	struct nvmep_peer_file *file;
 	struct nvmep_tenant *tenant;
 	u32 handle;
+	bool removed;
 	bool exposed;
 	unsigned int rings;
 	struct list_head node;

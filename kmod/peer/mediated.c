@@ -45,6 +45,12 @@ static u64 nvmep_window_device_blocks(const struct nvmep_window *window)
 	       (window->blocks.shift - SECTOR_SHIFT);
 }
 
+static bool nvmep_window_read_only(const struct nvmep_window *window)
+{
+	return bdev_read_only(window->bdev) ||
+	       IS_SWAPFILE(window->file->f_mapping->host);
+}
+
 /**
  * nvmep_window_refresh() - read what the block device of a window is now
  * @tenant: the tenant; mediator->lock is held
@@ -66,8 +72,7 @@ void nvmep_window_refresh(struct nvmep_tenant *tenant, u32 id)
 	tenant->rights.windows[slot].device_blocks =
 		nvmep_window_device_blocks(window);
 	tenant->rights.windows[slot].device_read_only =
-		bdev_read_only(window->bdev) ||
-		IS_SWAPFILE(window->file->f_mapping->host);
+		nvmep_window_read_only(window);
 }
 
 /* Under tenant->mutex, which guards these fields of the page. */
@@ -361,22 +366,24 @@ int nvmep_tenant_window_remove(struct nvmep_tenant *tenant, u32 id)
 	return slot ? 0 : -ENOENT;
 }
 
-static void nvmep_tenant_fill_window_info(struct nvmep_tenant *tenant, u32 slot,
-					  struct nvme_peer_window_info *cmd)
+/* Without mediator->lock, which all tenants need for their commands. */
+static void
+nvmep_tenant_fill_window_info(const struct nvmep_tenant *tenant, u32 slot,
+			      struct nvme_peer_window_info *cmd)
 {
 	const struct nvmep_mediate_window *right = &tenant->rights.windows[slot];
-	u64 device;
+	const struct nvmep_window *window = &tenant->windows[slot];
+	u64 device = nvmep_window_device_blocks(window);
 
-	lockdep_assert_held(&tenant->mediator->lock);
+	lockdep_assert_held(&tenant->mutex);
 
-	nvmep_window_refresh(tenant, right->id);
-	device = right->device_blocks - min(right->device_blocks, right->first);
+	device -= min(device, right->first);
 	cmd->rights = nvmep_rights(right->read, right->write &&
-				   !right->device_read_only);
+				   !nvmep_window_read_only(window));
 	cmd->first = right->first;
 	cmd->blocks = min(right->blocks, device);
 	cmd->block_size = 1U << right->shift;
-	cmd->in_flight = tenant->windows[slot].in_flight;
+	cmd->in_flight = READ_ONCE(window->in_flight);
 }
 
 /**
@@ -393,11 +400,8 @@ int nvmep_tenant_window_info(struct nvmep_tenant *tenant,
 
 	mutex_lock(&tenant->mutex);
 	slot = nvmep_tenant_find_window(tenant, cmd->id);
-	if (slot) {
-		spin_lock(&tenant->mediator->lock);
+	if (slot)
 		nvmep_tenant_fill_window_info(tenant, slot, cmd);
-		spin_unlock(&tenant->mediator->lock);
-	}
 	mutex_unlock(&tenant->mutex);
 	return slot ? 0 : -ENOENT;
 }
@@ -453,7 +457,8 @@ static u32 nvmep_tenant_find_buffer_slot(const struct nvmep_tenant *tenant)
 
 /*
  * Either this sees that the exporter has invalidated the buffer, or the work of
- * the invalidation sees the tenant and waits for the lock.  Returns the slot or an error.
+ * the invalidation sees the tenant and waits for the lock.  Returns the slot or
+ * an error.
  */
 static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 				       struct nvmep_buf *buf)
@@ -551,20 +556,35 @@ struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
 	return buf;
 }
 
-/* Takes a buffer out of its slot: new commands are refused. */
+/*
+ * Begins the removal of a buffer: new commands are refused.  Returns NULL if
+ * there is none, or another thread removes it.
+ */
 static struct nvmep_buf *nvmep_tenant_take_buffer(struct nvmep_tenant *tenant,
 						  u32 slot)
 {
-	struct nvmep_buf *buf;
+	struct nvmep_buf *buf = tenant->buffers[slot];
 
 	lockdep_assert_held(&tenant->mutex);
 
+	if (!buf || buf->removed)
+		return NULL;
+	buf->removed = true;
 	spin_lock(&tenant->mediator->lock);
-	buf = tenant->buffers[slot];
-	tenant->buffers[slot] = NULL;
 	tenant->rights.buffers[slot] = (struct nvmep_mediate_buffer){ };
 	spin_unlock(&tenant->mediator->lock);
 	return buf;
+}
+
+/* After the work of the invalidation: no event names the next buffer in it. */
+static void nvmep_tenant_free_slot(struct nvmep_tenant *tenant, u32 slot)
+{
+	mutex_lock(&tenant->mutex);
+	spin_lock(&tenant->mediator->lock);
+	tenant->buffers[slot] = NULL;
+	tenant->rights.buffers[slot] = (struct nvmep_mediate_buffer){ };
+	spin_unlock(&tenant->mediator->lock);
+	mutex_unlock(&tenant->mutex);
 }
 
 /**
@@ -591,6 +611,7 @@ int nvmep_tenant_buf_remove(struct nvmep_tenant *tenant, u32 slot,
 		return -ENOENT;
 	/* Here: another reference may be held over a wait for the exporter. */
 	nvmep_buf_detach(buf);
+	nvmep_tenant_free_slot(tenant, slot);
 	nvmep_mediator_unmap(tenant, buf->dmabuf->size);
 	nvmep_buf_put(buf);
 	return 0;
@@ -633,28 +654,35 @@ void nvmep_tenant_limits(struct nvmep_tenant *tenant,
 	cmd->sealed = tenant->sealed;
 	cmd->windows = nvmep_tenant_count_windows(tenant);
 	cmd->buffers = nvmep_tenant_count_buffers(tenant);
-	spin_lock(&tenant->mediator->lock);
-	cmd->max_transfer = tenant->rights.max_transfer;
-	cmd->max_write_zeroes = tenant->rights.max_write_zeroes;
-	spin_unlock(&tenant->mediator->lock);
 	mutex_unlock(&tenant->mutex);
+	cmd->max_transfer = READ_ONCE(tenant->rights.max_transfer);
+	cmd->max_write_zeroes = READ_ONCE(tenant->rights.max_write_zeroes);
 }
 
 /**
  * nvmep_tenant_stats() - report the statistics of a tenant
  * @tenant: the tenant
  * @cmd: out
+ *
+ * Without mediator->lock, which all tenants need for their commands: the values
+ * are not of one moment.
  */
 void nvmep_tenant_stats(struct nvmep_tenant *tenant,
 			struct nvme_peer_qp_stats *cmd)
 {
-	u32 size = cmd->size;
+	const struct nvme_peer_qp_stats *stats = &tenant->stats;
 
-	spin_lock(&tenant->mediator->lock);
-	*cmd = tenant->stats;
-	cmd->in_flight = tenant->in_flight;
-	spin_unlock(&tenant->mediator->lock);
-	cmd->size = size;
+	cmd->in_flight = READ_ONCE(tenant->in_flight);
+	cmd->reserved = 0;
+	cmd->reads = READ_ONCE(stats->reads);
+	cmd->writes = READ_ONCE(stats->writes);
+	cmd->zeroes = READ_ONCE(stats->zeroes);
+	cmd->flushes = READ_ONCE(stats->flushes);
+	cmd->read_bytes = READ_ONCE(stats->read_bytes);
+	cmd->written_bytes = READ_ONCE(stats->written_bytes);
+	cmd->refused = READ_ONCE(stats->refused);
+	cmd->failed = READ_ONCE(stats->failed);
+	cmd->busy_ns = READ_ONCE(stats->busy_ns);
 }
 
 /**
@@ -834,11 +862,11 @@ void nvmep_tenant_reset(struct nvmep_tenant *tenant)
 	tenant->phase = true;
 	tenant->turn = false;
 	tenant->deficit = 0;
-	tenant->rights.max_transfer = min_t(u32, ctrl->max_transfer,
-					    NVMEP_MEDIATE_TRANSFER);
-	tenant->rights.max_write_zeroes =
-		min_t(u32, READ_ONCE(ctrl->max_write_zeroes),
-		      NVMEP_MEDIATE_TRANSFER);
+	WRITE_ONCE(tenant->rights.max_transfer,
+		   min_t(u32, ctrl->max_transfer, NVMEP_MEDIATE_TRANSFER));
+	WRITE_ONCE(tenant->rights.max_write_zeroes,
+		   min_t(u32, READ_ONCE(ctrl->max_write_zeroes),
+			 NVMEP_MEDIATE_TRANSFER));
 	spin_unlock(&tenant->mediator->lock);
 }
 

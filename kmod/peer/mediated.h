@@ -95,7 +95,7 @@ struct nvmep_flushes {
  * @bdev: of @file
  * @blocks: its namespace
  * @flushes: of its namespace
- * @in_flight: commands
+ * @in_flight: commands; read racily by READ_ONCE()
  * @epoch: of the window in the slot, or of the next one; more than 16 bits: the
  *	slot stays empty
  *
@@ -169,14 +169,17 @@ struct nvmep_account {
  *	commands of a window
  * @ended: @mutex: no window or buffer is added any more
  * @sealed: @mutex
- * @rights: mediator->lock; changed under @mutex, too
+ * @rights: mediator->lock; changed under @mutex, too, but for what a window's
+ *	device is now.  @rights.max_transfer and @rights.max_write_zeroes are read
+ *	racily by READ_ONCE()
  * @windows: as @rights, by slot
  * @buffers: as @rights, by slot; NULL in an empty one
  * @sq_head: mediator->lock: next entry to fetch
  * @cq_tail: mediator->lock: next entry to write
  * @cq_head: mediator->lock: head that the tenant has written
  * @phase: mediator->lock: tag of the entry at @cq_tail
- * @in_flight: mediator->lock: commands that have no completion entry yet
+ * @in_flight: mediator->lock: commands that have no completion entry yet; read
+ *	racily by READ_ONCE()
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
  * @deficit: mediator->lock: bytes that it may submit in its turn
@@ -184,7 +187,7 @@ struct nvmep_account {
  * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth
  * @idle: mediator->lock: those that are not in use
- * @stats: mediator->lock
+ * @stats: mediator->lock; read racily by READ_ONCE()
  */
 struct nvmep_tenant {
 	struct nvmep_qp *qp;

@@ -580,7 +580,8 @@ static void nvmep_recover_queue_request(struct nvmep_qp *qp)
 
 	qp->request_losses = qp->losses;
 	kref_get(&qp->ref);
-	if (!queue_work(nvmep_recovery_wq, &qp->request_work))
+	if (!queue_work(qp->tenant ? nvmep_tenant_wq : nvmep_recovery_wq,
+			&qp->request_work))
 		nvmep_qp_put(qp);
 }
 
