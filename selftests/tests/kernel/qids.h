@@ -97,6 +97,7 @@ struct task_struct {
 	bool reaped;
 	unsigned int references;
 	int number;
+	struct task_struct *older;	/* for the test */
 };
 
 #define pid task_struct
