@@ -4,7 +4,6 @@
 usage: unit_store.py ABI        pinned structures, as selftests/abi/dump writes them
 """
 import errno
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +12,7 @@ import unittest
 import nvmepeer
 from nvmepeer import store
 
+import members
 import unit
 
 PAGE = 6000
@@ -21,10 +21,7 @@ PAGE = 6000
 class StoreTest(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.members = [os.path.join(self.folder.name, f"member{i}") for i in range(2)]
-        for member in self.members:
-            with open(member, "wb") as file:
-                file.truncate(1 << 20)
+        self.members = members.make(self.folder.name)
         store.create(self.members, PAGE, slots=8)
         self.store = store.Store(self.members)
 

@@ -5,7 +5,6 @@ usage: unit_store_pages.py
 
 The test is the peer: it transfers the blocks that the rows of a list name.
 """
-import os
 import sys
 import tempfile
 import unittest
@@ -13,6 +12,7 @@ import unittest
 import nvmepeer
 from nvmepeer import cuda, store
 
+import members
 import unit
 
 BLOCK, PAGE, SLOTS = 512, 16384, 16
@@ -21,10 +21,7 @@ BLOCK, PAGE, SLOTS = 512, 16384, 16
 class PagesTest(unittest.TestCase):
     def setUp(self) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.members = [os.path.join(self.folder.name, f"member{i}") for i in range(2)]
-        for member in self.members:
-            with open(member, "wb") as file:
-                file.truncate(1 << 20)
+        self.members = members.make(self.folder.name)
         store.create(self.members, PAGE, slots=SLOTS // 2)
         self.store = store.Store(self.members)
         self.cache = [bytearray([number]) * PAGE for number in range(SLOTS)]

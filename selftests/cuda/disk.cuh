@@ -27,6 +27,8 @@
  * @latency_ns: least time of a command
  * @ns_per_mib: least time of a MiB of a controller; 0: no limit
  * @null: data is not moved
+ * @on_gpu: completions are in memory of the GPU, whose threads alone wait for them: fences of its
+ *	scope are enough. A fence of the system takes as long as what the link has under way
  */
 struct disk_setup {
 	const nvmepeer_queue *queues;
@@ -40,6 +42,7 @@ struct disk_setup {
 	uint32_t latency_ns;
 	uint32_t ns_per_mib;
 	uint32_t null;
+	uint32_t on_gpu;
 };
 
 enum { DISK_MOST_PER_BLOCK = 8, DISK_OUT_OF_RANGE = 0x80, DISK_BAD_SGL = 0x0f };
@@ -203,7 +206,10 @@ static __device__ void disk_serve_queue(const disk_setup &setup, uint32_t number
 			continue;
 		status = disk_execute(setup, queue, number, at, lane, &cid);
 		/* The data of all lanes before the completion. */
-		__threadfence_system();
+		if (setup.on_gpu)
+			__threadfence();
+		else
+			__threadfence_system();
 		__syncwarp();
 		if (!lane) {
 			uint32_t slot = atomicAdd(&shared->posted, 1);

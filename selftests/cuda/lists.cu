@@ -273,7 +273,8 @@ void rig::serve_by(const pairs &pairs, const serving &how)
 {
 	disk_setup setup = { pairs.device, (uintptr_t)medium, medium_bytes / BLOCK_BYTES, stop_device, pairs.clocks,
 			     pairs.places, QUEUES / how.blocks, QUEUES / how.controllers, how.latency_ns,
-			     how.gbytes ? (uint32_t)(1048576 / how.gbytes) : 0, how.null };
+			     how.gbytes ? (uint32_t)(1048576 / how.gbytes) : 0, how.null,
+			     !pairs.host_rings };
 
 	CHECK(cudaMemset(stop_device, 0, 4));
 	CHECK(cudaDeviceSynchronize());

@@ -490,26 +490,6 @@ static bool slots(void)
 	return machine_run() && !bad && !bench->controller.errors;
 }
 
-static bool mixed_lanes(void)
-{
-	return seeds(mixed);
-}
-
-static bool many_warps(void)
-{
-	return seeds(many);
-}
-
-static bool refused_lanes(void)
-{
-	return seeds(refused);
-}
-
-static bool no_room(void)
-{
-	return seeds(retries);
-}
-
 static bool last_slots(void)
 {
 	bool good;
@@ -520,43 +500,26 @@ static bool last_slots(void)
 	return good;
 }
 
-static bool free_slots(void)
-{
-	return seeds(beside);
-}
-
-static bool one_submission(void)
-{
-	return seeds(together);
-}
-
-static bool lists(void)
-{
-	return seeds(list_in_background);
-}
-
-static bool few_cids(void)
-{
-	return seeds(turns);
-}
-
+/* Each runs once by @run, or by @seed under many seeds. */
 static const struct {
 	const char *name;
 	const char *what;
 	bool (*run)(void);
+	const char *(*seed)(uint32_t seed);
 	uint32_t entries;
 } cases[] = {
-	{ "slots", "commands in the background leave as many slots free as reserved", slots, 16 },
-	{ "mixed", "lanes of a warp: some wait, others are in the background", mixed_lanes, 32 },
-	{ "many", "warps in the background take no reserved slot at any time", many_warps, 32 },
-	{ "refused", "a refused command does not take others out of the background", refused_lanes, 32 },
-	{ "retries", "who retries in the background takes no credit meanwhile", no_room, 32 },
-	{ "race", "a race in the background for the last slots costs a read none", last_slots, 32 },
-	{ "beside", "a race for free slots costs no command without a timeout", free_slots, 32 },
-	{ "together", "lanes of both kinds that call together make one submission", one_submission, 64 },
-	{ "list", "a list in the background leaves slots free, another one does not", lists, 32 },
-	{ "turns", "lanes of both kinds take turns where there are few slots and CIDs", few_cids, 8 },
-	{ "reads", "a read overtakes prefetches that wait for room", overtakes, 32 },
+	{ "slots", "commands in the background leave as many slots free as reserved", slots, NULL, 16 },
+	{ "mixed", "lanes of a warp: some wait, others are in the background", NULL, mixed, 32 },
+	{ "many", "warps in the background take no reserved slot at any time", NULL, many, 32 },
+	{ "refused", "a refused command does not take others out of the background", NULL, refused, 32 },
+	{ "retries", "who retries in the background takes no credit meanwhile", NULL, retries, 32 },
+	{ "race", "a race in the background for the last slots costs a read none", last_slots, NULL, 32 },
+	{ "beside", "a race for free slots costs no command without a timeout", NULL, beside, 32 },
+	{ "together", "lanes of both kinds that call together make one submission", NULL, together, 64 },
+	{ "list", "a list in the background leaves slots free, another one does not", NULL,
+	  list_in_background, 32 },
+	{ "turns", "lanes of both kinds take turns where there are few slots and CIDs", NULL, turns, 8 },
+	{ "reads", "a read overtakes prefetches that wait for room", overtakes, NULL, 32 },
 };
 
 int main(int argc, char **argv)
@@ -567,7 +530,7 @@ int main(int argc, char **argv)
 			continue;
 		bench = bench_new(cases[i].entries, cases[i].entries);
 		bench->geometry.cids = 256;
-		ktap_check(cases[i].run(), cases[i].what);
+		ktap_check(cases[i].seed ? seeds(cases[i].seed) : cases[i].run(), cases[i].what);
 		bench_free(bench);
 	}
 	return ktap_end();

@@ -110,7 +110,9 @@ static void random_machine(void)
 		add_host((u32)rand() % 2, 0);
 	while (machine.count < 24) {
 		/* Below the last bus, trees get deep. */
-		bus = &machine.buses[rand() % 3 ? (unsigned int)rand() % machine.bus_count : machine.bus_count - 1];
+		bus = &machine.buses[machine.bus_count - 1];
+		if (rand() % 3)
+			bus = &machine.buses[(unsigned int)rand() % machine.bus_count];
 		if (rand() % 2)
 			add_bridge(bus, machine.count * 8 % 256, &bridge);
 		else
@@ -200,7 +202,8 @@ static bool host_forwards(const struct pci_dev *a, const struct pci_dev *b)
 	return a->bus->host == b->bus->host || (kind_a == 0x09a2 && kind_b == 0x09a2);
 }
 
-static void expect_through_host(struct nvme_peer_path *path, const struct pci_dev *from, const struct pci_dev *to)
+static void expect_through_host(struct nvme_peer_path *path, const struct pci_dev *from,
+				const struct pci_dev *to)
 {
 	const struct pci_dev *ports[] = { root_of(from), root_of(to) };
 	unsigned int i;
@@ -293,8 +296,8 @@ TEST_F(route, random_machines_agree_with_model)
 			nvmep_route_find(&machine.functions[from], &machine.functions[to], &self->path);
 			expected(&self->wanted, &machine.functions[from], &machine.functions[to]);
 			ASSERT_EQ(0, memcmp(&self->path, &self->wanted, sizeof(self->path)))
-				TH_LOG("machine %u: from %u to %u: verdict %u, reason %u, not %u and %u", i, from,
-				       to, self->path.verdict, self->path.reason, self->wanted.verdict,
+				TH_LOG("machine %u: from %u to %u: verdict %u, reason %u, not %u and %u", i,
+				       from, to, self->path.verdict, self->path.reason, self->wanted.verdict,
 				       self->wanted.reason);
 			self->verdicts[self->path.verdict]++;
 			self->reasons[self->path.reason]++;
@@ -344,9 +347,11 @@ TEST_F(route, host_bridges_are_known_by_their_first_function)
 		first->vendor = cases[i].vendor;
 		first->device = cases[i].device;
 		for (j = 0; j < 2; j++)
-			add_function(add_bridge(host->bus, PCI_DEVFN(8 + j, 0), &ports[j]), 0, PCI_EXP_TYPE_ENDPOINT);
+			add_function(add_bridge(host->bus, PCI_DEVFN(8 + j, 0), &ports[j]), 0,
+				     PCI_EXP_TYPE_ENDPOINT);
 		nvmep_route_find(&machine.functions[2], &machine.functions[4], &self->path);
-		EXPECT_EQ(cases[i].known ? NVME_PEER_ROUTE_HOST_BRIDGE : NVME_PEER_ROUTE_NONE, self->path.verdict)
+		EXPECT_EQ(cases[i].known ? NVME_PEER_ROUTE_HOST_BRIDGE : NVME_PEER_ROUTE_NONE,
+			  self->path.verdict)
 			TH_LOG("case %u", i);
 	}
 }
@@ -356,15 +361,16 @@ TEST_F(route, parameter_says_what_it_was_set_to)
 	static const struct {
 		const char *value, *shown;
 	} cases[] = { { "writes", "writes\n" }, { "1", "Y\n" }, { "N", "N\n" } };
+	const struct kernel_param_ops *parameter = unit_param_allow_host_bridge.ops;
 	char text[16];
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		EXPECT_EQ(0, nvmep_trust_ops.set(cases[i].value, NULL));
-		EXPECT_EQ((int)strlen(cases[i].shown), nvmep_trust_ops.get(text, NULL));
+		EXPECT_EQ(0, parameter->set(cases[i].value, NULL));
+		EXPECT_EQ((int)strlen(cases[i].shown), parameter->get(text, NULL));
 		EXPECT_STREQ(cases[i].shown, text);
-		EXPECT_EQ(-EINVAL, nvmep_trust_ops.set("read", NULL));
-		nvmep_trust_ops.get(text, NULL);
+		EXPECT_EQ(-EINVAL, parameter->set("read", NULL));
+		parameter->get(text, NULL);
 		EXPECT_STREQ(cases[i].shown, text);
 	}
 }
@@ -395,7 +401,8 @@ TEST_F(route, domains_have_kinds)
 		unsigned int type;
 		enum nvme_peer_domain kind;
 	} cases[] = {
-		{ IOMMU_DOMAIN_IDENTITY, NVME_PEER_DOMAIN_PHYSICAL }, { IOMMU_DOMAIN_DMA, NVME_PEER_DOMAIN_STRICT },
+		{ IOMMU_DOMAIN_IDENTITY, NVME_PEER_DOMAIN_PHYSICAL },
+		{ IOMMU_DOMAIN_DMA, NVME_PEER_DOMAIN_STRICT },
 		{ IOMMU_DOMAIN_DMA_FQ, NVME_PEER_DOMAIN_LAZY }, { 0, NVME_PEER_DOMAIN_PHYSICAL },
 		{ 1, NVME_PEER_DOMAIN_PHYSICAL },
 	};
@@ -427,7 +434,8 @@ TEST_F(route, each_reason_has_a_text)
 
 int region_intersects(phys_addr_t start, u64 length, unsigned long flags, unsigned long description)
 {
-	(void)flags, (void)description;
+	(void)flags;
+	(void)description;
 	if (start + length <= RAM_END)
 		return REGION_INTERSECTS;
 	return start < RAM_END ? REGION_MIXED : REGION_DISJOINT;
@@ -483,7 +491,9 @@ FIXTURE_SETUP(placement)
 	self->gpu->resource[PCI_STD_NUM_BARS] = (struct resource){ 0xb0000000, 0xb0000fff, IORESOURCE_MEM };
 	self->other = add_function(bus, PCI_DEVFN(2, 0), PCI_EXP_TYPE_ENDPOINT);
 	self->other->resource[5] = (struct resource){ 0x90000000, 0x90003fff, IORESOURCE_MEM };
-	buffer = (struct nvmep_buf){ .ctrl = &self->ctrl, .segments = { .list = self->segments, .count = 1 } };
+	buffer = (struct nvmep_buf){
+		.ctrl = &self->ctrl, .segments = { .list = self->segments, .count = 1 },
+	};
 	steps = steps_until_signal = steps_until_invalid = steps_until_removal = 0;
 	machine.domain.type = IOMMU_DOMAIN_IDENTITY;
 	self->ctrl.dev->domain = &machine.domain;
@@ -538,7 +548,7 @@ TEST_F(placement, untranslated_ranges_have_one_owner)
 		self->segments[0] = at(&self->ctrl, cases[i].phys, cases[i].length);
 		EXPECT_EQ(cases[i].reason, reason_of(&self->placement))
 			TH_LOG("case %u", i);
-		EXPECT_EQ(cases[i].owner != NULL, self->placement.owner.valid);
+		EXPECT_EQ(!cases[i].owner, !self->placement.owner.valid);
 		if (cases[i].owner)
 			EXPECT_EQ(nvmep_pci_address(cases[i].owner).function, self->placement.owner.function);
 		EXPECT_EQ(cases[i].owner ? NVME_PEER_ROUTE_BUS_ADDR :

@@ -13,7 +13,8 @@ typedef u64 phys_addr_t;
 typedef u64 resource_size_t;
 
 #define ____cacheline_aligned_in_smp
-#define struct_size(pointer, member, count)	(sizeof(*(pointer)) + sizeof((pointer)->member[0]) * (count))
+#define struct_size(pointer, member, count) \
+	(sizeof(*(pointer)) + sizeof((pointer)->member[0]) * (count))
 #define ERR_PTR(error)		((void *)(intptr_t)(error))
 #define PTR_ERR(pointer)	((int)(intptr_t)(pointer))
 #define IS_ERR(pointer)		((intptr_t)(pointer) < 0 && (intptr_t)(pointer) > -4096)
@@ -21,14 +22,14 @@ typedef u64 resource_size_t;
 /* Memory; each call may fail, and what is not freed is counted. */
 void *unit_alloc(size_t size);
 void unit_free(void *memory);
-#define kmalloc(size, flags)		unit_alloc(size)
-#define kvzalloc(size, flags)		unit_alloc(size)
-#define kvcalloc(count, size, flags)	unit_alloc((count) * (size))
+#define kmalloc(size, flags)		((void)(flags), unit_alloc(size))
+#define kvzalloc(size, flags)		kmalloc(size, flags)
+#define kvcalloc(count, size, flags)	kmalloc((count) * (size), flags)
 #define kfree(memory)			unit_free(memory)
 #define kvfree(memory)			unit_free(memory)
 
 /* Bitmaps of at most 64 bits. */
-#define bitmap_zalloc(bits, flags)	((unsigned long *)unit_alloc(sizeof(unsigned long)))
+#define bitmap_zalloc(bits, flags)	kvcalloc(1 + (bits) / 64, sizeof(unsigned long), flags)
 #define bitmap_free(map)		unit_free(map)
 #define bitmap_weight(map, bits)	((unsigned int)__builtin_popcountl(*(map) & ((1UL << (bits)) - 1)))
 #define test_bit(bit, map)		((*(map) >> (bit) & 1) != 0)
@@ -97,6 +98,7 @@ struct task_struct {
 	bool reaped;
 	unsigned int references;
 	int number;
+	struct task_struct *older;	/* for the test */
 };
 
 #define pid task_struct
@@ -121,15 +123,15 @@ struct seq_file {
 
 #define seq_printf(seq, ...)	fprintf((seq)->stream, __VA_ARGS__)
 #define seq_putc(seq, c)	fputc(c, (seq)->stream)
-#define dev_err(dev, ...)	(unit_errors++)
-#define dev_warn(dev, text, count)	(unit_warned_of = (count))
+#define dev_err(dev, ...)	((void)(dev), unit_errors++)
+#define dev_warn(dev, text, count)	((void)(dev), (void)(text), unit_warned_of = (count))
 extern unsigned int unit_errors, unit_warned_of;
 
 /* kmod/core/ctrl.h */
 #define _NVMEP_CTRL_H
 #include "../../../kmod/core/qids.h"
 
-#define pci_resource_start(pdev, bar)	(*(pdev))
+#define pci_resource_start(pdev, bar)	((pdev)[bar])
 
 struct nvmep_ctrl {
 	phys_addr_t *pdev;

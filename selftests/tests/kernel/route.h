@@ -28,9 +28,16 @@ struct kernel_param_ops {
 	int (*get)(char *buffer, const struct kernel_param *parameter);
 };
 
-#define module_param_cb(name, ops, data, mode)	struct kernel_param
-#define __MODULE_PARM_TYPE(name, type)		struct kernel_param
-#define MODULE_PARM_DESC(name, text)		struct kernel_param
+struct unit_param {
+	const struct kernel_param_ops *ops;
+	void *data;
+	unsigned int mode;
+};
+
+#define module_param_cb(name, ops, data, mode) \
+	static const struct unit_param unit_param_##name = { ops, data, mode }
+#define __MODULE_PARM_TYPE(name, type)		static_assert(sizeof(type) > 1, #name)
+#define MODULE_PARM_DESC(name, text)		static_assert(sizeof(text) > 1, #name)
 #define sysfs_streq(a, b)			(strcmp(a, b) == 0)
 #define sysfs_emit(buffer, ...)			sprintf(buffer, __VA_ARGS__)
 
@@ -65,7 +72,7 @@ struct device {
 
 phys_addr_t unit_translate(dma_addr_t address);
 #define iommu_get_domain_for_dev(device)	((device)->domain)
-#define iommu_iova_to_phys(domain, address)	unit_translate(address)
+#define iommu_iova_to_phys(domain, address)	((domain) ? unit_translate(address) : 0)
 
 /* PCI. */
 #define PCI_VENDOR_ID_INTEL	0x8086
@@ -135,7 +142,8 @@ int region_intersects(phys_addr_t start, u64 length, unsigned long flags, unsign
 #define pci_resource_start(function, bar)	((function)->resource[bar].start)
 #define pci_resource_end(function, bar)		((function)->resource[bar].end)
 #define pci_resource_flags(function, bar)	((function)->resource[bar].flags)
-#define pci_p2pdma_distance_many(provider, clients, count, verbose)	(-1)
+#define pci_p2pdma_distance_many(provider, clients, count, verbose) \
+	((void)(provider), (void)(clients), (void)(count), (void)(verbose), -1)
 
 static inline int pci_read_config_word(struct pci_dev *function, int where, u16 *value)
 {
