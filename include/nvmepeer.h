@@ -316,7 +316,11 @@ int nvmepeer_buf_remove(struct nvmepeer_qp *qp, uint32_t slot);
 /** nvmepeer_qp_limits() - limits of a mediated queue pair, and what it uses of them. */
 int nvmepeer_qp_limits(struct nvmepeer_qp *qp, struct nvme_peer_qp_limits *limits, size_t size);
 
-/** nvmepeer_qp_stats() - commands, bytes and time of a mediated queue pair. */
+/**
+ * nvmepeer_qp_stats() - commands, bytes and time of a mediated queue pair
+ *
+ * The values are not of one moment: commands run meanwhile.
+ */
 int nvmepeer_qp_stats(struct nvmepeer_qp *qp, struct nvme_peer_qp_stats *stats, size_t size);
 
 /**

@@ -1263,6 +1263,9 @@ struct nvme_peer_qp_limits {
  *	with success
  * @busy_ns: out: time of the kernel's thread for this queue pair
  *
+ * Each value is read without stopping the thread, so they are not of one moment:
+ * a command that is counted in @reads may not yet be counted in @read_bytes.
+ *
  * Errors:
  * EINVAL: @flags is not 0.
  * EOPNOTSUPP: The queue pair is not in NVME_PEER_MODE_MEDIATED.
