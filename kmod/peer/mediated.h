@@ -79,6 +79,11 @@ struct nvmep_tenant;
  * @issued: mediator->lock: commands that it completes
  * @waiting: mediator->lock: commands that came later: the next one completes
  *	them, as the first may not cover what they follow
+ *
+ * A namespace that was removed, whose windows may still exist, and a later one
+ * with the same NSID share it, but no Flush: each command holds the usage counter
+ * of its own disk, and a scan adds the later one after the disk of the first was
+ * deleted, which waits for that counter.
  */
 struct nvmep_flushes {
 	struct list_head node;
