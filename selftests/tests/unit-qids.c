@@ -301,7 +301,8 @@ static bool usage_is_right(const FIXTURE_DATA(qids) *self)
 	}
 	share = self->peer_max > self->peers ? self->peer_max - self->peers : 0;
 	nvmep_qid_usage(ctrl, &usage);
-	return next_is_right && !nvmep_qid_next_peer(ctrl, next) && !nvmep_qid_next_shared(ctrl, next_shared) &&
+	return next_is_right && !nvmep_qid_next_peer(ctrl, next) &&
+	       !nvmep_qid_next_shared(ctrl, next_shared) &&
 	       nvmep_qids_reachable(ctrl) == reached &&
 	       usage.total == self->total && usage.cpu == cpu && usage.quarantined == quarantined &&
 	       usage.peer_max == self->peer_max && usage.peer_free == min(free, share) &&
