@@ -83,8 +83,9 @@ struct nvmep_segments {
  * @word: of the first byte in memory of a device; NULL for host memory and in
  *	other modes than mediated.  Set before the buffer is shared or under
  *	@lock, cleared under @lock when there are no @users
- * @batch: mediator->lock: batch of completions that last read @word
+ * @batch: mediator->lock: mediator->batch at the last read of @word
  * @unread: mediator->lock: it was not read: the device is too slow, or it is gone
+ * @slow: set once, for the message: the mediator ends it because it is slow
  * @file: const after nvmep_buf_reserve(): the open controller node that owns
  *	the handle; dangling once the buffer is detached
  * @tenant: set once, under mediator->lock: the mediated queue pair that owns the
@@ -121,6 +122,7 @@ struct nvmep_buf {
 	void __iomem *word;
 	u64 batch;
 	bool unread;
+	bool slow;
 
 	/* Owned by peer_file.c. */
 	struct nvmep_peer_file *file;

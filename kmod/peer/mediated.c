@@ -427,7 +427,9 @@ static void nvmep_tenant_report_ended(struct nvmep_tenant *tenant, u32 slot)
 	struct nvmep_qp *qp = tenant->qp;
 
 	mutex_lock(&qp->ctrl->peers->lock);
-	nvmep_qp_add_event(qp, NVME_PEER_EVENT_BUFFER_ENDED, slot);
+	/* None follows the event of the end. */
+	if (qp->state < NVMEP_QP_STOPPED)
+		nvmep_qp_add_event(qp, NVME_PEER_EVENT_BUFFER_ENDED, slot);
 	mutex_unlock(&qp->ctrl->peers->lock);
 	nvmep_qp_wake(qp);
 }
@@ -440,6 +442,10 @@ static void nvmep_tenant_buf_invalidated(struct nvmep_buf *buf)
 {
 	struct nvmep_tenant *tenant = READ_ONCE(buf->tenant);
 
+	if (READ_ONCE(buf->slow))
+		dev_warn_ratelimited(buf->ctrl->dev,
+				     "mediated queue pair: reads of the devices of user %u exceed mediated_read_ms: ending a buffer\n",
+				     from_kuid(&init_user_ns, tenant->account->uid));
 	if (tenant && nvmep_tenant_mark_ended(tenant, buf))
 		nvmep_tenant_report_ended(tenant, buf->handle);
 	nvmep_buf_unmap(buf);
@@ -472,8 +478,6 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 	slot = nvmep_tenant_find_buffer_slot(tenant);
 	if (!slot)
 		return -EDQUOT;
-	if (!nvmep_mediator_map(tenant, buf->dmabuf->size))
-		return -ENOSPC;
 	buf->handle = slot;
 	spin_lock(&mediator->lock);
 	/* Pairs with queue_work() in nvmep_buf_invalidate(). */
@@ -489,10 +493,7 @@ static int nvmep_tenant_publish_buffer(struct nvmep_tenant *tenant,
 		};
 	}
 	spin_unlock(&mediator->lock);
-	if (!err)
-		return slot;
-	nvmep_mediator_unmap(tenant, buf->dmabuf->size);
-	return err;
+	return err ? err : slot;
 }
 
 /*
@@ -515,18 +516,23 @@ static int nvmep_tenant_add_buffer(struct nvmep_tenant *tenant,
 	return ret;
 }
 
-/**
- * nvmep_tenant_buf_add() - import a buffer for a tenant
- * @tenant: the tenant
- * @cmd: in, out
- *
- * The exporter may block for any time: called without ioctl_rwsem.
- *
- * Return: the buffer with a reference, or an ERR_PTR, see struct
- * nvme_peer_buf_add.
- */
-struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
-				       struct nvme_peer_buf_add *cmd)
+/* Before the mapping: the caller may repeat what is refused. */
+static int nvmep_tenant_reserve(struct nvmep_tenant *tenant, u64 bytes)
+{
+	int err;
+
+	mutex_lock(&tenant->mutex);
+	err = nvmep_tenant_may_add(tenant);
+	if (!err && !nvmep_mediator_map(tenant, bytes))
+		err = -ENOSPC;
+	mutex_unlock(&tenant->mutex);
+	return err;
+}
+
+/* @dmabuf: reserved; the descriptor may be that of another one by now */
+static struct nvmep_buf *
+nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
+		    const struct dma_buf *dmabuf)
 {
 	struct nvme_peer_buf_import import = {
 		.dmabuf_fd = cmd->dmabuf_fd,
@@ -546,13 +552,45 @@ struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
 	cmd->reason = import.reason;
 	cmd->pci_address = import.pci_address;
 	nvmep_buf_get(buf);
-	slot = nvmep_tenant_add_buffer(tenant, buf);
+	slot = buf->dmabuf == dmabuf ? nvmep_tenant_add_buffer(tenant, buf) :
+				       -EBADF;
 	if (slot < 0) {
 		nvmep_buf_put(buf);
 		nvmep_buf_put(buf);
 		return ERR_PTR(slot);
 	}
 	cmd->slot = slot;
+	return buf;
+}
+
+/**
+ * nvmep_tenant_buf_add() - import a buffer for a tenant
+ * @tenant: the tenant
+ * @cmd: in, out
+ *
+ * The exporter may block for any time: called without ioctl_rwsem.
+ *
+ * Return: the buffer with a reference, or an ERR_PTR, see struct
+ * nvme_peer_buf_add.
+ */
+struct nvmep_buf *nvmep_tenant_buf_add(struct nvmep_tenant *tenant,
+				       struct nvme_peer_buf_add *cmd)
+{
+	struct dma_buf *dmabuf = dma_buf_get(cmd->dmabuf_fd);
+	struct nvmep_buf *buf;
+	int err;
+
+	if (IS_ERR(dmabuf))
+		return ERR_CAST(dmabuf);
+	err = nvmep_tenant_reserve(tenant, dmabuf->size);
+	if (err) {
+		dma_buf_put(dmabuf);
+		return ERR_PTR(err);
+	}
+	buf = nvmep_tenant_import(tenant, cmd, dmabuf);
+	if (IS_ERR(buf))
+		nvmep_mediator_unmap(tenant, dmabuf->size);
+	dma_buf_put(dmabuf);
 	return buf;
 }
 

@@ -124,6 +124,7 @@ struct nvmep_window {
  * @buf: buffer in memory of a device that its data goes to, or NULL.  Valid while
  *	@users is held
  * @status: once it is in mediator->done
+ * @batch: as @status: that of mediator->batch when it came there
  *
  * Guarded by mediator->lock.
  */
@@ -134,6 +135,7 @@ struct nvmep_tenant_command {
 	struct percpu_ref *users;
 	struct nvmep_buf *buf;
 	u16 status;
+	u64 batch;
 };
 
 /**
@@ -188,6 +190,8 @@ struct nvmep_account {
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
  * @deficit: mediator->lock: bytes that it may submit in its turn
+ * @slow_until: mediator->lock: nanoseconds: it has read slowly, and the time of
+ *	the user counts until then
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth
@@ -219,6 +223,7 @@ struct nvmep_tenant {
 	bool zeroes;
 	bool turn;
 	u64 deficit;
+	u64 slow_until;
 	unsigned int slots;
 	u64 bytes;
 	struct nvmep_tenant_command *commands;
@@ -297,7 +302,7 @@ struct nvmep_shared {
  * @in_flight: @lock: commands on @shared
  * @bytes: @lock: that they transfer
  * @done: @lock: commands that the controller has completed
- * @batch: @lock: number of the batch
+ * @batch: @lock: incremented before completions are taken from @shared
  * @flushes: @lock: by namespace
  * @accounts: @lock: by user
  * @check: @lock: jiffies of the next check for timeouts

@@ -39,6 +39,9 @@
 /* A read of memory of a device that takes longer counts. */
 #define NVMEP_SLOW_READ_NS	(20 * NSEC_PER_USEC)
 
+/* How long a slow read matters. */
+#define NVMEP_SLOW_MEMORY_NS	(10 * (u64)NSEC_PER_SEC)
+
 /* Commands that one pass completes to tenants: it holds spinlocks. */
 #define NVMEP_PASS_COMPLETIONS	256
 
@@ -156,20 +159,27 @@ void nvmep_mediator_unmap(struct nvmep_tenant *tenant, u64 bytes)
 	spin_unlock(&tenant->mediator->lock);
 }
 
-static bool nvmep_account_may_read(const struct nvmep_account *account, u64 now)
+/* A tenant without slow reads is not concerned by those of others of its user. */
+static bool nvmep_tenant_may_read(const struct nvmep_tenant *tenant, u64 now)
 {
 	return READ_ONCE(mediated_read_ms) &&
-	       account->read_until < now + NSEC_PER_SEC;
+	       (tenant->slow_until <= now ||
+		tenant->account->read_until < now + NSEC_PER_SEC);
 }
 
-static void nvmep_account_read(struct nvmep_account *account, u64 began,
-			       u64 took)
+/* The first slow read counts nothing: an interrupt may have come between. */
+static void nvmep_tenant_read_slowly(struct nvmep_tenant *tenant, u64 began,
+				     u64 took)
 {
+	struct nvmep_account *account = tenant->account;
 	unsigned int ms = READ_ONCE(mediated_read_ms);
+	u64 limit = began + took + NVMEP_SLOW_MEMORY_NS;
 
-	if (took > NVMEP_SLOW_READ_NS && ms)
-		account->read_until = max(account->read_until, began) +
-				      div_u64(took * MSEC_PER_SEC, ms);
+	if (tenant->slow_until > began && ms)
+		account->read_until = min(max(account->read_until, began) +
+					  div_u64(took * MSEC_PER_SEC, ms),
+					  limit);
+	tenant->slow_until = limit;
 }
 
 /* --- shared queue pairs --------------------------------------------------- */
@@ -428,6 +438,7 @@ static void nvmep_command_done(struct nvmep_mediator *mediator,
 			       struct nvmep_tenant_command *command, u16 status)
 {
 	command->status = status;
+	command->batch = mediator->batch;
 	list_move_tail(&command->node, &mediator->done);
 }
 
@@ -499,6 +510,7 @@ static void nvmep_shared_reap(struct nvmep_mediator *mediator,
 
 	lockdep_assert_held(&mediator->lock);
 
+	mediator->batch++;
 	for (;;) {
 		cqe = &shared->cq[shared->cq_head];
 		status = le16_to_cpu(READ_ONCE(cqe->status));
@@ -515,18 +527,26 @@ static void nvmep_shared_reap(struct nvmep_mediator *mediator,
 	}
 }
 
-/* All commands of the thread wait for the read, those of other tenants too. */
-static void nvmep_tenant_read_word(struct nvmep_tenant *tenant,
+/*
+ * All commands of the thread wait for the read, those of other tenants too.
+ * Returns whether it was slow.
+ */
+static bool nvmep_tenant_read_word(struct nvmep_tenant *tenant,
 				   const struct nvmep_buf *buf, u64 began)
 {
 	u64 took;
 
 	lockdep_assert_held(&tenant->mediator->lock);
 
+	/* Write-combining memory: not before the read of the entry. */
+	rmb();
 	readl(buf->word);
 	took = ktime_get_ns() - began;
 	tenant->stats.busy_ns += took;
-	nvmep_account_read(tenant->account, began, took);
+	if (took <= NVMEP_SLOW_READ_NS)
+		return false;
+	nvmep_tenant_read_slowly(tenant, began, took);
+	return true;
 }
 
 /* The work does the rest, as after an invalidation. */
@@ -535,67 +555,72 @@ static void nvmep_tenant_end_buffer(struct nvmep_tenant *tenant,
 {
 	lockdep_assert_held(&tenant->mediator->lock);
 
-	dev_warn_ratelimited(buf->ctrl->dev,
-			     "mediated queue pair: reads of the devices of user %u exceed mediated_read_ms: ending a buffer\n",
-			     from_kuid(&init_user_ns, tenant->account->uid));
+	WRITE_ONCE(buf->slow, true);
 	if (tenant->buffers[buf->handle] == buf)
 		tenant->rights.buffers[buf->handle].ended = true;
 	queue_work(buf->ctrl->peers->invalidate_wq, &buf->invalidate_work);
 }
 
-/* Returns false if the device is not to be read. */
+/* Returns whether it has read slowly. */
 static bool nvmep_command_read_word(const struct nvmep_tenant_command *command)
 {
 	struct nvmep_tenant *tenant = command->tenant;
+	struct nvmep_buf *buf = command->buf;
 	u64 began = ktime_get_ns();
 
+	buf->unread = true;
 	/* Its memory may not respond any more. */
-	if (nvmep_buf_invalid(command->buf))
+	if (nvmep_buf_invalid(buf))
 		return false;
-	if (nvmep_account_may_read(tenant->account, began)) {
-		nvmep_tenant_read_word(tenant, command->buf, began);
-		return true;
+	if (!nvmep_tenant_may_read(tenant, began)) {
+		nvmep_tenant_end_buffer(tenant, buf);
+		return false;
 	}
-	nvmep_tenant_end_buffer(tenant, command->buf);
-	return false;
+	buf->unread = false;
+	return nvmep_tenant_read_word(tenant, buf, began);
 }
 
 /*
  * PCIe does not order the data, which went to a device, and the entry of the
  * controller in host memory, which says that it was written.  A read of the
  * same buffer that is issued after the entry was seen does not pass the data.
- * Once in a batch is enough.
+ * One is enough for all entries that were seen before.  Returns whether it was
+ * slow.
  */
-static void nvmep_command_order(const struct nvmep_mediator *mediator,
+static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 				struct nvmep_tenant_command *command)
 {
 	struct nvmep_buf *buf = command->buf;
+	bool slow = false;
 
 	if (!buf)
-		return;
-	if (buf->batch != mediator->batch)
-		buf->unread = !nvmep_command_read_word(command);
-	buf->batch = mediator->batch;
+		return false;
+	if (buf->batch < command->batch) {
+		slow = nvmep_command_read_word(command);
+		buf->batch = mediator->batch;
+	}
 	if (buf->unread && !command->status)
 		command->status = NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
+	return slow;
 }
 
 /*
- * Publishes what nvmep_shared_reap() has found, or the first part of it; returns
- * whether it found any.
+ * Publishes what nvmep_shared_reap() has found, or the first part of it, up to a
+ * slow read: others may take the locks before the next one.  Returns whether it
+ * found any.
  */
 static bool nvmep_mediator_publish(struct nvmep_mediator *mediator)
 {
 	struct nvmep_tenant_command *command, *next;
 	unsigned int count = 0;
+	bool slow = false;
 
 	lockdep_assert_held(&mediator->lock);
 
-	mediator->batch++;
 	list_for_each_entry_safe(command, next, &mediator->done, node) {
-		if (count++ == NVMEP_PASS_COMPLETIONS)
+		if (slow || count++ == NVMEP_PASS_COMPLETIONS)
 			break;
-		nvmep_command_order(mediator, command);
+		slow = nvmep_command_order(mediator, command);
 		nvmep_command_finish(command);
 	}
 	return count;
@@ -784,7 +809,9 @@ static bool nvmep_shared_abort(struct nvmep_mediator *mediator,
 
 	if (allowed)
 		nvmep_admin_execute(ctrl, &command);
-	atomic_inc(&ctrl->aborts);
+	/* A start has set the limit anew. */
+	if (nvmep_ctrl_generation(ctrl) == command.generation)
+		atomic_inc(&ctrl->aborts);
 	return allowed;
 }
 
@@ -1175,8 +1202,8 @@ static bool nvmep_mediator_held(const struct nvmep_mediator *mediator)
 /*
  * Takes entries up to @tail.  Returns 0 if its turn ends because there is none,
  * it has no room, or its next one has to wait; -ENOBUFS if the turn is used up;
- * -EBUSY if the turn goes on in the next pass: the shared queue pairs have no
- * room, or the pass has taken enough.
+ * -EBUSY or -EDQUOT if the turn goes on in the next pass: the shared queue pairs
+ * have no room or the pass has taken enough, or the tenant has its share.
  */
 static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 			      struct nvmep_round *round)
@@ -1189,7 +1216,7 @@ static int nvmep_tenant_fetch(struct nvmep_tenant *tenant, u32 tail,
 		if (!shared || round->taken == NVMEP_PASS_ENTRIES)
 			return -EBUSY;
 		if (nvmep_tenant_over_share(tenant, shared))
-			return 0;
+			return -EDQUOT;
 		err = nvmep_tenant_fetch_one(tenant, shared);
 		if (err)
 			return err == -ENOBUFS ? err : 0;
@@ -1211,7 +1238,7 @@ static int nvmep_tenant_turn(struct nvmep_tenant *tenant, u32 tail,
 	if (!tenant->turn)
 		tenant->deficit += (u64)NVMEP_QUANTUM * tenant->weight;
 	err = nvmep_tenant_fetch(tenant, tail, round);
-	tenant->turn = err == -EBUSY;
+	tenant->turn = err == -EBUSY || err == -EDQUOT;
 	if (!err)
 		tenant->deficit = 0;
 	/* It waits for other turns, not for a sleep of the thread. */
@@ -1245,11 +1272,17 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 	return err;
 }
 
-/* The tenant whose turn it is comes first, also in the next pass. */
+/*
+ * The tenant whose turn it is comes first, also in the next pass; before it those
+ * that got nothing because their users have their shares: what these give back
+ * is for them, not for the tenants that had it.
+ */
 static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
 {
 	struct nvmep_round round = { };
 	struct nvmep_qp *qp, *last;
+	unsigned int before;
+	LIST_HEAD(waiting);
 	int err = 0;
 
 	if (list_empty(&mediator->tenants))
@@ -1258,12 +1291,16 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 	do {
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
+		before = round.taken;
 		err = nvmep_tenant_pass(qp->tenant, &round);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
+		else if (err == -EDQUOT && round.taken == before)
+			list_move_tail(&qp->relay.node, &waiting);
 		else if (err != -EBUSY)
 			list_move_tail(&qp->relay.node, &mediator->tenants);
 	} while (err != -EBUSY && qp != last);
+	list_splice(&waiting, &mediator->tenants);
 	if (round.taken || round.saving)
 		return NVMEP_RELAY_ACTIVE;
 	return list_empty(&mediator->tenants) ? NVMEP_RELAY_CLOSED :
@@ -1327,15 +1364,11 @@ enum nvmep_relay_seen nvmep_mediator_pass(struct nvmep_mediator *mediator)
 	return seen;
 }
 
-/**
- * nvmep_mediator_poll() - complete commands, and submit none
- * @mediator: the mediator
- *
- * For code that waits for them, while the thread may be frozen.
- */
-void nvmep_mediator_poll(struct nvmep_mediator *mediator)
+/* Returns whether some are left. */
+static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator)
 {
 	struct nvmep_flushes *flushes;
+	bool more;
 
 	spin_lock(&mediator->lock);
 	if (nvmep_mediator_check(mediator)) {
@@ -1345,7 +1378,22 @@ void nvmep_mediator_poll(struct nvmep_mediator *mediator)
 			nvmep_flushes_issue(mediator, flushes);
 		nvmep_mediator_ring(mediator);
 	}
+	more = !list_empty(&mediator->done);
 	spin_unlock(&mediator->lock);
+	return more;
+}
+
+/**
+ * nvmep_mediator_poll() - complete commands, and submit none
+ * @mediator: the mediator
+ *
+ * For code that waits for them, while the thread may be frozen: all that have
+ * ended, as a freeze polls only a few times a second.
+ */
+void nvmep_mediator_poll(struct nvmep_mediator *mediator)
+{
+	while (nvmep_mediator_poll_once(mediator))
+		cpu_relax();
 }
 
 static void nvmep_tenant_store_asleep(struct nvmep_qp *qp, bool asleep)

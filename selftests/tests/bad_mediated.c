@@ -405,10 +405,10 @@ TEST_F(bad_mediated, unbound_while_a_command_hangs)
 	self->qp.fd = -1;
 }
 
-#define MANY		128U
+#define MANY		256U
 #define DEPTH		64U
 
-static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory)
+static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memory, uint32_t count)
 {
 	struct np_command command;
 	uint32_t window, i;
@@ -418,7 +418,7 @@ static int put_many(struct np_qp *qp, struct np_bad *bad, struct np_memory *memo
 	if (ret)
 		return ret;
 	command = np_window_command(NVMEPEER_OP_READ, window, 0, 8, memory->slot, 0);
-	for (i = 0; i < DEPTH; i++)
+	for (i = 0; i < count; i++)
 		np_qp_put(qp, &command);
 	return np_qp_ring_doorbell(qp);
 }
@@ -432,14 +432,51 @@ TEST_F(bad_mediated, others_find_room)
 	np_qp_set_timeout(0);
 	np_qp_set_shares(DEPTH, 0);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
-	ASSERT_EQ(0, put_many(&first, &self->bad, &self->memory));
-	ASSERT_EQ(0, put_many(&second, &self->bad, &self->memory));
+	ASSERT_EQ(0, put_many(&first, &self->bad, &self->memory, DEPTH));
+	ASSERT_EQ(0, put_many(&second, &self->bad, &self->memory, DEPTH));
 	EXPECT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 96));
 	np_sleep_ms(50);
 	EXPECT_EQ(96, np_bad_get(&self->bad, BADCTRL_HELD));
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	for (i = 0; i < DEPTH; i++) {
+		EXPECT_EQ(0, np_qp_reap(&first, NULL, NP_TIMEOUT_MS));
+		EXPECT_EQ(0, np_qp_reap(&second, NULL, NP_TIMEOUT_MS));
+	}
+	np_qp_set_shares(0, 0);
+	np_qp_close(&first);
+	np_qp_close(&second);
+}
+
+/*
+ * Two queue pairs of a user have its share and more commands than they may submit: the third one gets what
+ * they give back, also for a Flush, which costs more than one turn has.
+ */
+TEST_F(bad_mediated, queue_pairs_of_a_user_take_turns)
+{
+	const struct np_command command = { .opcode = NVMEPEER_OP_FLUSH, .nsid = self->window };
+	const uint32_t count = MANY - 6;
+	int status = -ETIMEDOUT;
+	struct np_qp first, second;
+	uint32_t i;
+
+	np_qp_set_timeout(0);
+	np_qp_set_shares(DEPTH, 0);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, put_many(&first, &self->bad, &self->memory, count));
+	ASSERT_EQ(0, put_many(&second, &self->bad, &self->memory, count));
+	ASSERT_EQ(0, np_bad_wait_word(&self->bad, BADCTRL_HELD, 96));
+	np_qp_put(&self->qp, &command);
+	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
+	EXPECT_EQ(-ETIMEDOUT, np_qp_reap(&self->qp, NULL, 20));
+	for (i = 0; i < 3 && status == -ETIMEDOUT; i++) {
+		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+		status = np_qp_reap(&self->qp, NULL, 300);
+	}
+	EXPECT_EQ(0, status);
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_COUNT, 0, BADCTRL_EVERY));
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
+	for (i = 0; i < count; i++) {
 		EXPECT_EQ(0, np_qp_reap(&first, NULL, NP_TIMEOUT_MS));
 		EXPECT_EQ(0, np_qp_reap(&second, NULL, NP_TIMEOUT_MS));
 	}

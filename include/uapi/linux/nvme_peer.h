@@ -1147,9 +1147,10 @@ struct nvme_peer_window_info {
  *
  * The kernel orders completions behind data in memory of a device: it reads the
  * first word of the buffer before it publishes them.  Reads of more than 20
- * microseconds may take, for all queue pairs of a user on the controller, the
- * part of a second that the module parameter mediated_read_ms allows.  Beyond it
- * the buffer ends as by an invalidation.
+ * microseconds are slow: they may take, for all queue pairs of a user on the
+ * controller, the part of a second that the module parameter mediated_read_ms
+ * allows.  Beyond it a buffer ends as by an invalidation, if its queue pair has
+ * read slowly in the last 10 seconds; the first such read is not counted.
  *
  * Errors:
  * EINVAL: As in struct nvme_peer_buf_import, or @reserved is not 0.
