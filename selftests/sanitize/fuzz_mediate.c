@@ -18,8 +18,9 @@ static void take(const uint8_t **data, size_t *size, void *into, size_t length)
 	*size -= there;
 }
 
-/* A window of which the sum does not overflow: the ioctl that adds it guarantees that. */
-static void take_window(const uint8_t **data, size_t *size, struct nvmep_mediate_window *window)
+/* The ID is that of the slot, or 0, and the sum does not overflow: the ioctl that adds it guarantees that. */
+static void take_window(const uint8_t **data, size_t *size, uint32_t slot,
+			struct nvmep_mediate_window *window)
 {
 	uint64_t words[4];
 	uint8_t bytes[4];
@@ -27,7 +28,8 @@ static void take_window(const uint8_t **data, size_t *size, struct nvmep_mediate
 	take(data, size, words, sizeof(words));
 	take(data, size, bytes, sizeof(bytes));
 	*window = (struct nvmep_mediate_window){
-		.id = (uint32_t)bytes[0] << 16 | (bytes[1] & 3), .nsid = bytes[2], .shift = 9 + bytes[3] % 8,
+		.id = bytes[1] & 1 ? (uint32_t)bytes[0] << 16 | slot : 0, .nsid = bytes[2],
+		.shift = 9 + bytes[3] % 8,
 		.read = bytes[3] & 8, .write = bytes[3] & 16, .device_read_only = bytes[3] & 32,
 		.base = words[0] >> 2, .first = words[1] >> 2, .blocks = words[2] >> 2,
 		.device_blocks = words[3],
@@ -43,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	model_init(&model);
 	take(&data, &size, entry, sizeof(entry));
 	for (slot = 1; slot < MODEL_WINDOWS; slot++)
-		take_window(&data, &size, &model.windows[slot]);
+		take_window(&data, &size, slot, &model.windows[slot]);
 	for (slot = 1; slot < MODEL_BUFFERS; slot++) {
 		take(&data, &size, buffer, sizeof(buffer));
 		model_buffer(&model, slot, buffer[0] % 600, buffer[1]);

@@ -429,7 +429,7 @@ TEST_F(bad_mediated, others_find_room)
 	struct np_qp first, second;
 	uint32_t i;
 
-	np_qp_set_timeout(0);
+	np_qp_set_timeout(60000);
 	np_qp_set_shares(DEPTH, 0);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, put_many(&first, &self->bad, &self->memory, DEPTH));
@@ -460,7 +460,7 @@ TEST_F(bad_mediated, queue_pairs_of_a_user_take_turns)
 	struct np_qp first, second;
 	uint32_t i;
 
-	np_qp_set_timeout(0);
+	np_qp_set_timeout(60000);
 	np_qp_set_shares(DEPTH, 0);
 	ASSERT_EQ(0, np_bad_rule(&self->bad, 0, NP_IO_READ, BADCTRL_HOLD, 0, BADCTRL_EVERY));
 	ASSERT_EQ(0, put_many(&first, &self->bad, &self->memory, count));
