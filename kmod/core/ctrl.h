@@ -88,6 +88,8 @@ enum nvmep_ctrl_state {
  *	admitted again
  * @wake: end @sleep.  No effect without it, or after @unquiesce of a controller
  *	that will not come back, which ends it too
+ * @aim: choose the CPUs that I/O queues @first to @count - 1 interrupt when there
+ *	are @count, before they have interrupt handlers.  May wait for memory
  * @failures: failed commands of the request queue of a namespace.  Any context
  */
 struct nvmep_cpu_ops {
@@ -101,6 +103,8 @@ struct nvmep_cpu_ops {
 	void (*unlock)(struct nvmep_ctrl *ctrl);
 	int (*sleep)(struct nvmep_ctrl *ctrl);
 	void (*wake)(struct nvmep_ctrl *ctrl);
+	void (*aim)(struct nvmep_ctrl *ctrl, unsigned int first,
+		    unsigned int count);
 	struct nvmep_failures *(*failures)(struct request_queue *queue);
 };
 
