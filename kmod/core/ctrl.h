@@ -107,6 +107,8 @@ struct nvmep_blocks {
  *	admitted again
  * @wake: end @sleep.  No effect without it, or after @unquiesce of a controller
  *	that will not come back, which ends it too
+ * @aim: choose the CPUs that I/O queues @first to @count - 1 interrupt when there
+ *	are @count, before they have interrupt handlers.  May wait for memory
  * @failures: failed commands of the request queue of a namespace.  Any context
  * @blocks: find the namespace of this controller that an open block device, or
  *	the whole device of a partition, belongs to.  The device stays open
@@ -125,6 +127,8 @@ struct nvmep_cpu_ops {
 	void (*unlock)(struct nvmep_ctrl *ctrl);
 	int (*sleep)(struct nvmep_ctrl *ctrl);
 	void (*wake)(struct nvmep_ctrl *ctrl);
+	void (*aim)(struct nvmep_ctrl *ctrl, unsigned int first,
+		    unsigned int count);
 	struct nvmep_failures *(*failures)(struct request_queue *queue);
 	int (*blocks)(struct nvmep_ctrl *ctrl, struct block_device *bdev,
 		      struct nvmep_blocks *blocks);

@@ -138,7 +138,7 @@ static unsigned int nvmep_usable_qids(struct nvmep_ctrl *ctrl,
 /*
  * Not managed vectors: one of those is shut down when the CPUs that the PCI
  * core chose for it are offline, and the CPUs that a queue serves change with
- * the number of live queues.  nvmep_queues_set_affinity() sets the affinity.
+ * the number of live queues.  The cpu layer sets the affinity.
  *
  * The price: a CPU that goes offline, also for suspend, moves its vectors to
  * other CPUs.  The kernel refuses to take it offline if those have no room; an
@@ -167,6 +167,23 @@ static int nvmep_cpu_queue_request_irq(struct nvmep_ctrl *ctrl,
 		return 0;
 	return nvmep_queue_request_irq(queue,
 				       ctrl->vectors > 1 ? queue->number : 0);
+}
+
+/**
+ * nvmep_cpu_queue_set_affinity() - choose the CPUs that an I/O queue interrupts
+ * @ctrl: controller
+ * @index: of a queue with an interrupt, which may not be allocated yet
+ * @mask: CPUs, of which one or more were online
+ *
+ * No effect on a queue without a vector of its own.
+ */
+void nvmep_cpu_queue_set_affinity(struct nvmep_ctrl *ctrl, unsigned int index,
+				  const struct cpumask *mask)
+{
+	if (ctrl->vectors > 1 &&
+	    irq_set_affinity(pci_irq_vector(ctrl->pdev, index + 1), mask))
+		dev_dbg(ctrl->dev, "I/O queue %u: affinity not set\n",
+			index + 1);
 }
 
 /*
@@ -209,6 +226,9 @@ int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count)
 	unsigned int i, wanted = min(count, ctrl->max_cpu_queues);
 	int ret = 0;
 
+	ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
+			   min(wanted,
+			       ctrl->max_cpu_queues - ctrl->polled_queues));
 	for (i = ctrl->cpu_queues; i < wanted && !ret; i++)
 		ret = nvmep_add_cpu_queue(ctrl, i);
 	return ret;

@@ -15,12 +15,22 @@
  *    IOMEMORY) keeps its mapping without the VMA; the files of the process
  *    release it.  A stale store then affects only the process that made it.
  *
+ * Choice.  A peer gets an identifier that the calling process has mapped, if
+ * one is free, and else one of the rest.  A process that creates and deletes
+ * queue pairs again and again so keeps from others as many identifiers as it had
+ * queue pairs at once, not all.  That admits no store that the second rule does
+ * not admit: it hits the process that made it, only sooner, so a process has to
+ * end the stores of its GPU before it creates the next queue pair.
+ *
  * A process is the thread group that called mmap().  The kernel cannot see a
  * mapping that outlives it because another process has inherited the file of
  * the GPU driver, or because another thread group shares its address space
- * (CLONE_VM without CLONE_THREAD) and had the page registered.  Against that,
- * peers get the identifier that was released the longest time ago, which costs
- * nothing.
+ * (CLONE_VM without CLONE_THREAD) and had the page registered.  While the
+ * process lives, such a store hits its own next queue pair, and no other
+ * process: it has shared its files or memory.  After it has exited, its
+ * identifiers are those of the rest.  Of these, as of its own, a peer gets the
+ * one that was released the longest time ago, which costs nothing and gives a
+ * hidden mapping time to end.
  *
  * Within one binding, the CPU never uses an identifier that was a peer's.  Queue
  * pairs that the kernel shares among mediated ones prefer others, then take the
@@ -536,15 +546,18 @@ static bool nvmep_qid_preferred(struct nvmep_qids *qids, unsigned int a,
 				unsigned int b)
 {
 	const struct nvmep_qid *entry = qids->quarantine->qids;
-	/* Identifiers that the calling process itself has mapped come last. */
+	/* Of one that is not quarantined, only the caller is recorded. */
 	bool own_a = entry[a].mappers, own_b = entry[b].mappers;
 
 	if (own_a != own_b)
-		return own_b;
+		return own_a;
 	return entry[a].freed < entry[b].freed;
 }
 
-/* The identifier that was released the longest time ago, or 0. */
+/*
+ * One that the caller has mapped, else any: of these the identifier that was
+ * released the longest time ago, or 0.
+ */
 static unsigned int nvmep_qid_find_peer(struct nvmep_qids *qids)
 {
 	unsigned int qid, found = 0;

@@ -504,24 +504,6 @@ int nvmep_queue_request_irq(struct nvmep_queue *queue, unsigned int vector)
 }
 
 /**
- * nvmep_queue_set_affinity() - choose the CPUs that a queue interrupts
- * @queue: queue
- * @mask: CPUs, of which one or more were online
- *
- * No effect on a queue without a vector of its own.
- */
-void nvmep_queue_set_affinity(struct nvmep_queue *queue,
-			      const struct cpumask *mask)
-{
-	struct nvmep_ctrl *ctrl = queue->ctrl;
-
-	if (!READ_ONCE(queue->irq_requested) || !queue->vector)
-		return;
-	if (irq_set_affinity(pci_irq_vector(ctrl->pdev, queue->vector), mask))
-		dev_dbg(ctrl->dev, "queue %u: affinity not set\n", queue->qid);
-}
-
-/**
  * nvmep_queue_free_irq() - undo nvmep_queue_request_irq()
  * @queue: queue, with an interrupt or without
  */

@@ -115,8 +115,6 @@ struct nvmep_queue *nvmep_queue_alloc(struct nvmep_ctrl *ctrl, u16 entries,
 void nvmep_queue_free(struct nvmep_queue *queue);
 int nvmep_queue_request_irq(struct nvmep_queue *queue, unsigned int vector);
 void nvmep_queue_free_irq(struct nvmep_queue *queue);
-void nvmep_queue_set_affinity(struct nvmep_queue *queue,
-			      const struct cpumask *mask);
 void nvmep_queue_reset(struct nvmep_queue *queue);
 void nvmep_queue_enable(struct nvmep_queue *queue);
 void nvmep_queue_disable(struct nvmep_queue *queue);

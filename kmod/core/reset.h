@@ -8,6 +8,7 @@
 #include <linux/blk-mq.h>
 #include <linux/types.h>
 
+struct cpumask;
 struct nvmep_ctrl;
 
 /* identify.c */
@@ -20,6 +21,8 @@ int nvmep_set_host_features(struct nvmep_ctrl *ctrl);
 
 /* io_queues.c */
 int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count);
+void nvmep_cpu_queue_set_affinity(struct nvmep_ctrl *ctrl, unsigned int index,
+				  const struct cpumask *mask);
 int nvmep_start_queues(struct nvmep_ctrl *ctrl, u32 generation);
 void nvmep_ctrl_free_queues(struct nvmep_ctrl *ctrl);
 

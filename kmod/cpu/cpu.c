@@ -23,6 +23,7 @@
 #include "module.h"
 #include "namespace.h"
 #include "opal.h"
+#include "queue_map.h"
 #include "scan.h"
 
 /* How long shutdown and suspend wait for I/O in flight, in jiffies. */
@@ -445,5 +446,6 @@ const struct nvmep_cpu_ops nvmep_cpu_ops = {
 	.unlock = nvmep_opal_unlock,
 	.sleep = nvmep_namespaces_sleep,
 	.wake = nvmep_namespaces_wake,
+	.aim = nvmep_queues_aim,
 	.failures = nvmep_ns_failures,
 };

@@ -12,11 +12,11 @@
 #include <linux/rcupdate.h>
 #include <linux/sched/isolation.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
 #include <linux/topology.h>
 
 #include "compat.h"
 #include "core/ctrl.h"
-#include "core/queue.h"
 #include "core/reset.h"
 #include "cpu.h"
 #include "namespace.h"
@@ -105,10 +105,8 @@ static void nvmep_place_cpus(struct blk_mq_queue_map *map,
  * later.  A CPU that goes offline reads the map meanwhile: all that is in it at
  * any time is the index of a queue.
  */
-static void nvmep_map_cpus(const struct nvmep_ctrl *ctrl,
-			   struct blk_mq_queue_map *map)
+static void nvmep_map_cpus(struct blk_mq_queue_map *map, struct cpumask *done)
 {
-	struct cpumask *done = ctrl->cpu->placed;
 	unsigned int cpu;
 
 	cpumask_clear(done);
@@ -134,7 +132,7 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 	map->nr_queues = polled;
 	map->queue_offset = tags->nr_hw_queues - polled;
 	if (polled)
-		nvmep_map_cpus(ctrl, map);
+		nvmep_map_cpus(map, ctrl->cpu->placed);
 	return polled;
 }
 
@@ -142,10 +140,10 @@ static unsigned int nvmep_map_polled(const struct nvmep_ctrl *ctrl,
 void nvmep_map_queues(struct blk_mq_tag_set *tags)
 {
 	struct blk_mq_queue_map *map = &tags->map[HCTX_TYPE_DEFAULT];
+	struct nvmep_ctrl *ctrl = tags->driver_data;
 
-	map->nr_queues = tags->nr_hw_queues -
-			 nvmep_map_polled(tags->driver_data, tags);
-	nvmep_map_cpus(tags->driver_data, map);
+	map->nr_queues = tags->nr_hw_queues - nvmep_map_polled(ctrl, tags);
+	nvmep_map_cpus(map, ctrl->cpu->placed);
 }
 
 /**
@@ -196,6 +194,41 @@ static bool nvmep_affinity(const struct blk_mq_queue_map *map,
 	return online;
 }
 
+/* Of queues @first to @count - 1; @mask is overwritten. */
+static void nvmep_map_affinity(struct nvmep_ctrl *ctrl,
+			       const struct blk_mq_queue_map *map,
+			       unsigned int first, unsigned int count,
+			       struct cpumask *mask)
+{
+	unsigned int i;
+
+	for (i = first; i < count; i++)
+		if (nvmep_affinity(map, i, mask))
+			nvmep_cpu_queue_set_affinity(ctrl, i, mask);
+}
+
+/*
+ * &nvmep_cpu_ops.aim.  An x86 CPU without interrupt remapping moves a vector
+ * that is in use only when it handles its next interrupt, so without this the
+ * first interrupt of each queue comes to some CPU.
+ */
+void nvmep_queues_aim(struct nvmep_ctrl *ctrl, unsigned int first,
+		      unsigned int count)
+{
+	struct blk_mq_queue_map map = { .nr_queues = count };
+	cpumask_var_t mask;
+
+	if (!alloc_cpumask_var(&mask, GFP_KERNEL))
+		return;
+	map.mq_map = kcalloc(nr_cpu_ids, sizeof(*map.mq_map), GFP_KERNEL);
+	if (map.mq_map) {
+		nvmep_map_cpus(&map, mask);
+		nvmep_map_affinity(ctrl, &map, first, count, mask);
+	}
+	kfree(map.mq_map);
+	free_cpumask_var(mask);
+}
+
 /**
  * nvmep_queues_set_affinity() - let each queue interrupt CPUs that it serves
  * @ctrl: controller whose tag set was mapped
@@ -207,15 +240,13 @@ void nvmep_queues_set_affinity(struct nvmep_ctrl *ctrl)
 {
 	const struct blk_mq_queue_map *map =
 		&ctrl->io_tags.map[HCTX_TYPE_DEFAULT];
-	unsigned int i, count = min(map->nr_queues,
-				    READ_ONCE(ctrl->cpu_queues_live));
+	unsigned int count = min(map->nr_queues,
+				 READ_ONCE(ctrl->cpu_queues_live));
 	cpumask_var_t mask;
 
 	if (!alloc_cpumask_var(&mask, GFP_KERNEL))
 		return;
-	for (i = 0; i < count; i++)
-		if (nvmep_affinity(map, i, mask))
-			nvmep_queue_set_affinity(ctrl->queues[i], mask);
+	nvmep_map_affinity(ctrl, map, 0, count, mask);
 	free_cpumask_var(mask);
 }
 

@@ -13,6 +13,8 @@ struct nvmep_ctrl;
 
 void nvmep_map_queues(struct blk_mq_tag_set *tags);
 void nvmep_queues_set_affinity(struct nvmep_ctrl *ctrl);
+void nvmep_queues_aim(struct nvmep_ctrl *ctrl, unsigned int first,
+		      unsigned int count);
 int nvmep_queues_live_cpu(struct nvmep_ctrl *ctrl);
 bool nvmep_queues_update(struct nvmep_ctrl *ctrl);
 int nvmep_queues_split(struct nvmep_ctrl *ctrl, unsigned int count);

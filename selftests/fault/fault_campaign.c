@@ -48,11 +48,13 @@ static struct {
 /**
  * struct tally - how often a kind was injected, and how long recovery took
  * @times: by controller
+ * @no_qid: how often it was not injected, for want of a queue ID
  * @ms: total time until all loads had recovered
  * @longest_ms: the longest recovery
  */
 struct tally {
 	unsigned int times[UNDER_LOAD];
+	unsigned int no_qid;
 	int64_t ms;
 	int64_t longest_ms;
 };
@@ -356,29 +358,38 @@ static int strike(struct campaign *campaign, struct fault *fault)
 	return fault->kind->strike(fault);
 }
 
+static void count(const struct campaign *campaign, const struct fault *fault, struct tally *tally,
+		  int64_t took)
+{
+	tally->times[fault->target != campaign->under_load]++;
+	tally->ms += took;
+	if (took > tally->longest_ms)
+		tally->longest_ms = took;
+}
+
 static bool do_fault(struct campaign *campaign, unsigned int number)
 {
-	int64_t began = np_now_ms(), took;
+	int64_t began = np_now_ms();
 	struct fault fault;
 	unsigned int kind = choose(campaign, &fault, number);
 	struct tally *tally = &campaign->tallies[kind];
-	bool good;
+	bool good, no_qid;
 	int ret;
 
 	announce(&fault, number);
 	ret = strike(campaign, &fault);
 	if (ret)
 		ksft_print_msg("it cannot be injected: %s\n", strerror(-ret));
-	good = judge(campaign, &fault) && !ret;
+	no_qid = fault.kind->takes_qid && ret == -ENOSPC;
+	good = judge(campaign, &fault) && (!ret || no_qid);
 	if (fault.kind->hurry)
 		np_write_file(ADMIN_TIMEOUT, "60");
 	if (!good)
 		return false;
-	took = np_now_ms() - began;
-	tally->times[fault.target != campaign->under_load]++;
-	tally->ms += took;
-	if (took > tally->longest_ms)
-		tally->longest_ms = took;
+	if (no_qid)
+		tally->no_qid++;
+	else
+		count(campaign, &fault, tally, np_now_ms() - began);
 	if (fault.kind->watched)
 		note_notice(campaign, &fault);
 	ret = bring_back(&fault);
@@ -411,6 +422,9 @@ static void report_kinds(const struct campaign *campaign)
 
 		times = tally->times[0] + tally->times[1];
 		all += times;
+		if (tally->no_qid)
+			ksft_print_msg("%s: %u more not injected, as this process kept all queue IDs\n",
+				       campaign->kinds[i]->name, tally->no_qid);
 		if (!times)
 			continue;
 		ksft_print_msg("%-46s %5u at %s %5u at %s, %5lld ms each, %6lld ms at most\n",

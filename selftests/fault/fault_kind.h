@@ -56,6 +56,7 @@ struct fault {
  * @both: the other controller is affected in the same way
  * @again: a queue pair may be lost a second time, before or after its re-arm
  * @watched: the health poll detects it
+ * @takes_qid: it cannot be injected while this process keeps all queue IDs from others
  * @hurry: an admin command hangs, so the admin timeout is short until the fault is over
  * @strike: injects it: 0, or a negative errno if that failed
  * @mend: further repair before loads that ended restart, or NULL
@@ -72,6 +73,7 @@ struct kind {
 	bool both;
 	bool again;
 	bool watched;
+	bool takes_qid;
 	bool hurry;
 	int (*strike)(struct fault *fault);
 	int (*mend)(struct fault *fault);

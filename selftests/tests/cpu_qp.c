@@ -559,23 +559,24 @@ int np_qp_check(int ctrl_fd, int timeout_ms)
 static void be_mapper(int ctrl_fd, int leash, int answer)
 {
 	struct np_qp qp;
-	uint32_t qid;
+	int result;
 	char byte;
 
-	if (np_qp_open(&qp, ctrl_fd, 16))
-		_exit(1);
-	qid = qp.create.qid;
-	np_qp_close(&qp);
+	result = np_qp_open(&qp, ctrl_fd, 16);
+	if (!result) {
+		result = (int)qp.create.qid;
+		np_qp_close(&qp);
+	}
 	/* It keeps nothing of the controller but its record in the quarantine. */
 	close(ctrl_fd);
-	if (write(answer, &qid, sizeof(qid)) != sizeof(qid))
+	if (write(answer, &result, sizeof(result)) != sizeof(result))
 		_exit(2);
 	_exit(read(leash, &byte, 1) ? 3 : 0);
 }
 
 int np_mapper_start(struct np_mapper *mapper, int ctrl_fd)
 {
-	int leash[2], answer[2], ret = 0;
+	int leash[2], answer[2], result;
 
 	if (pipe(leash) || pipe(answer))
 		return -errno;
@@ -587,13 +588,14 @@ int np_mapper_start(struct np_mapper *mapper, int ctrl_fd)
 	mapper->leash = leash[1];
 	close(leash[0]);
 	close(answer[1]);
-	if (mapper->pid < 0 ||
-	    read(answer[0], &mapper->qid, sizeof(mapper->qid)) != sizeof(mapper->qid))
-		ret = -EIO;
+	if (mapper->pid < 0 || read(answer[0], &result, sizeof(result)) != sizeof(result))
+		result = -EIO;
 	close(answer[0]);
-	if (ret)
+	if (result < 0)
 		np_mapper_end(mapper);
-	return ret;
+	else
+		mapper->qid = (uint32_t)result;
+	return result < 0 ? result : 0;
 }
 
 void np_mapper_end(struct np_mapper *mapper)

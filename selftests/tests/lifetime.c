@@ -300,8 +300,8 @@ static uint32_t quarantined(const struct np_ctrl *ctrl)
 }
 
 /*
- * A queue ID is reused as late as possible, so that a late doorbell store hits no other
- * queue.
+ * A queue ID whose doorbells the caller has not mapped is reused as late as possible, so that
+ * a late doorbell store hits no other queue.
  */
 TEST_F(lifetime, queue_id_reuse_is_least_recently_used)
 {
@@ -503,22 +503,36 @@ TEST_F_TIMEOUT(lifetime, processes_with_doorbells_are_limited, 120)
 	close(create.qp_fd);
 }
 
-/*
- * A late store of a process to its own queue is harmless, so a process that maps
- * repeatedly gets its own IDs.
- */
-TEST_F_TIMEOUT(lifetime, mapper_reuses_its_own_queue_ids, 120)
+/* What another process is told. */
+static int quarantined_for_others(const struct np_ctrl *ctrl)
 {
+	int status = 0;
+	pid_t child = fork();
+
+	if (!child)
+		_exit((int)quarantined(ctrl));
+	return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/*
+ * A late store of a process to its own queue harms no other process, so a process that maps
+ * repeatedly gets its own ID, and keeps no other from others.
+ */
+TEST_F_TIMEOUT(lifetime, mapper_reuses_its_own_queue_id, 120)
+{
+	uint32_t i, first = 0;
 	struct np_qp qp;
-	uint32_t i;
 
 	for (i = 0; i < self->ctrl.info.qids_total + 2; i++) {
 		ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES)) {
 			TH_LOG("after %u others", i);
 		}
+		first = first ?: qp.create.qid;
+		EXPECT_EQ(first, qp.create.qid);
 		np_qp_close(&qp);
 		EXPECT_EQ(0, quarantined(&self->ctrl));
 	}
+	EXPECT_EQ(1, quarantined_for_others(&self->ctrl));
 }
 
 TEST_F(lifetime, queue_id_quarantined_while_dmabuf_open)

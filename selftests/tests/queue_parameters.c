@@ -3,7 +3,9 @@
  * The parameter io_queue_depth, with the in-tree driver's meaning: the entries of each queue; and
  * the map of CPUs to queues.
  *
- * iommu: on
+ * Without interrupt remapping, the kernel moves a vector that is in use at its next interrupt only.
+ *
+ * iommu: on off
  * timeout: 60
  */
 #include <errno.h>
@@ -110,6 +112,58 @@ TEST_F(queue_parameters, depth_has_limits)
 	EXPECT_EQ(2, attribute("/sys/class/nvme-peer/nvmep%d/sqsize", &self->ctrl));
 	EXPECT_EQ(0, transfer(self, true));
 	EXPECT_EQ(0, transfer(self, false));
+}
+
+/* A file with one CPU, or -1. */
+static int cpu_in(const char *path)
+{
+	char text[32] = "";
+
+	return np_read_file(path, text, sizeof(text)) || !*text || strpbrk(text, ",-") ? -1 : atoi(text);
+}
+
+/* The interrupt of I/O queue @number, or -1. */
+static int interrupt_of(const struct np_ctrl *ctrl, int number)
+{
+	FILE *list = fopen("/proc/interrupts", "re");
+	char line[512], name[32];
+	int found = -1;
+
+	if (!list)
+		return -1;
+	snprintf(name, sizeof(name), " nvmep%dq%d\n", ctrl->instance, number);
+	while (found < 0 && fgets(line, sizeof(line), list))
+		if (strstr(line, name))
+			found = atoi(line);
+	fclose(list);
+	return found;
+}
+
+/* With a queue for each CPU. */
+static bool interrupts_what_it_serves(const struct np_ctrl *ctrl, int queue)
+{
+	char serves[96], interrupts[96];
+
+	snprintf(serves, sizeof(serves), "/sys/block/nvmep%dn1/mq/%d/cpu_list", ctrl->instance, queue);
+	snprintf(interrupts, sizeof(interrupts), "/proc/irq/%d/effective_affinity_list",
+		 interrupt_of(ctrl, queue + 1));
+	return cpu_in(serves) >= 0 && cpu_in(serves) == cpu_in(interrupts);
+}
+
+/* Already before its first interrupt, whatever CPU the kernel prefers for new ones. */
+TEST_F(queue_parameters, queue_interrupts_the_cpu_that_it_serves_at_once)
+{
+	static const char *const preferred[] = { "1", "2", "3" };
+	int i, queue;
+
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, np_write_file("/proc/irq/default_smp_affinity", preferred[i]));
+		ASSERT_EQ(0, bind_again(self));
+		for (queue = 0; queue < get_nprocs(); queue++)
+			EXPECT_TRUE(interrupts_what_it_serves(&self->ctrl, queue)) {
+				TH_LOG("queue %d, preferred %s", queue + 1, preferred[i]);
+			}
+	}
 }
 
 /* The block layer reads the map while it is made, when a CPU goes offline. */

@@ -143,7 +143,7 @@ static bool preferred(const struct known *known, const struct known *lower, enum
 	bool own = mapped_by(known, current), own_lower = mapped_by(lower, current);
 
 	if (owner == NVMEP_QID_PEER && own != own_lower)
-		return own_lower;
+		return own;
 	return owner != NVMEP_QID_CPU && known->freed < lower->freed;
 }
 
@@ -419,6 +419,67 @@ TEST_F(qids, process_without_first_thread_keeps_doorbells)
 	nvmep_qid_usage(&self->ctrl, &usage);
 	EXPECT_EQ(0, usage.quarantined);
 	EXPECT_EQ(0, process->references);
+}
+
+static int create(struct nvmep_ctrl *ctrl)
+{
+	int qid = nvmep_qid_alloc(ctrl, NVMEP_QID_PEER);
+
+	if (qid > 0) {
+		nvmep_qid_export(ctrl, qid);
+		nvmep_qid_add_mapper(ctrl, qid);
+	}
+	return qid;
+}
+
+static void delete(struct nvmep_ctrl *ctrl, int qid)
+{
+	nvmep_qid_unexport(ctrl, qid);
+	nvmep_qid_free(ctrl, qid, true);
+}
+
+/* The one of its own that was released the longest time ago; the others stay for other processes. */
+TEST_F(qids, process_gets_its_own_identifiers_first)
+{
+	int own[3], other, i;
+	struct nvmep_qid_usage usage;
+
+	for (i = 0; i < 3; i++)
+		own[i] = create(&self->ctrl);
+	for (i = 3; i--;)
+		delete(&self->ctrl, own[i]);
+	for (i = 3; i--;)
+		EXPECT_EQ(own[i], create(&self->ctrl));
+	for (i = 0; i < 3; i++)
+		delete(&self->ctrl, own[i]);
+	for (i = 0; i < 3 * CAPACITY; i++) {
+		EXPECT_EQ(own[i % 3], create(&self->ctrl));
+		delete(&self->ctrl, own[i % 3]);
+	}
+	current = self->processes[1];
+	nvmep_qid_usage(&self->ctrl, &usage);
+	EXPECT_EQ(3, usage.quarantined);
+	EXPECT_EQ(self->peer_max, usage.peer_free);
+	other = create(&self->ctrl);
+	EXPECT_LT(0, other);
+	for (i = 0; i < 3; i++)
+		EXPECT_NE(own[i], other);
+	delete(&self->ctrl, other);
+}
+
+/* Those of a process that has ended wait for their turn among the rest. */
+TEST_F(qids, identifiers_of_ended_process_come_last)
+{
+	int old = create(&self->ctrl), qid, i;
+
+	delete(&self->ctrl, old);
+	end(&self->processes[0], 0);
+	for (i = 1; i < CAPACITY - 1; i++) {
+		qid = nvmep_qid_alloc(&self->ctrl, NVMEP_QID_PEER);
+		EXPECT_NE(old, qid);
+		nvmep_qid_free(&self->ctrl, qid, true);
+	}
+	EXPECT_EQ(old, nvmep_qid_alloc(&self->ctrl, NVMEP_QID_PEER));
 }
 
 /* All but the calling process count, and those that have ended do not. */
