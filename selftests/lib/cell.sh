@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # One cell of the matrix: start the emulated devices and a guest, follow its output, clean up.
 # Sourced by selftests/run.
+#
+# A cell is named KERNEL/IOMMU/TOPOLOGY, and a guest like its cell, or KERNEL/IOMMU/TOPOLOGY/1of2 if it runs a
+# part of the tests (schedule.sh).
 
 cell_memory=2G
 # The engine of the software GPU's programs on blocks, set by the caller of run_cell: its own
@@ -23,6 +26,13 @@ boot_seconds=240 hang_seconds=30
 leaks_seconds=900
 # Time limit while a developer works in the guest.
 session_seconds=86400
+# The file for the times of tests (schedule.sh); "": they are not recorded.
+np_times=''
+
+# cell_of GUEST
+cell_of() {
+	echo "${1%/[1-9]of[1-9]}"
+}
 
 ## The machine
 
@@ -177,7 +187,7 @@ test_bed_options() {
 # kmemleak doubles the cost of allocations and adds a minute at the end. make check enables it in
 # one short cell that creates, exports, maps and revokes everything once, check-long in a full one.
 scans_for_leaks() {
-	[[ $1 == debug/off/switch || $1 == debug/off/root ]]
+	[[ $(cell_of "$1") == debug/off/switch || $(cell_of "$1") == debug/off/root ]]
 }
 
 # end_seconds CELL: time limit between the last test and the end of the guest.
@@ -362,7 +372,7 @@ start_devices() {
 # second serial port.
 start_guest() {
 	local kernel iommu topology run=$2 seconds=$3 options pin
-	IFS=/ read -r kernel iommu topology <<<"$1"
+	IFS=/ read -r kernel iommu topology < <(cell_of "$1")
 	mapfile -t options < <({
 		machine_options "$iommu" "$topology"
 		topology_options "$topology" "$run"
@@ -429,6 +439,7 @@ follow_guest() {
 				echo "$status" >"$2/out/command-status"
 			else
 				report_test "$1" "$name" "$2/out/$name.ktap" "$status" "$milliseconds" "$2/out/results"
+				[[ ! $np_times ]] || ((status)) || echo "$(cell_of "$1") $name $milliseconds" >>"$np_times"
 			fi
 			;;
 		debug) prepare_debugger "$1" "$2"; limit=$session_seconds ;;
@@ -516,12 +527,16 @@ run_cell() {
 		complaints_in "$run/console.log"
 		rm -rf "$run"
 	done
-	((status == 0)) || echo "0 1 0 $cell guest: did not power off" >>"$run/out/results"
+	if ((status)); then
+		echo "0 1 0 $cell guest: did not power off" >>"$run/out/results"
+	elif [[ ! ${guest_command:-} ]]; then
+		report_missing_tests "$cell" "$run/plan" "$run/out/results" || status=1
+	fi
 	[[ ! -f $run/console.log ]] || report_kernel_log "$cell" "$run/console.log" "$run/out/results" || status=1
-	mv "$run"/*.log "$run/out/" 2>/dev/null
+	mv "$run"/*.log "$run/plan" "$run/out/" 2>/dev/null
 	cat "$run/out/results" >>"$np_results" 2>/dev/null
 	[[ ! -f $run/out/command-status ]] || ((status)) || status=$(<"$run/out/command-status")
-	rm -rf "$log"
+	remove_logs "$cell"
 	mkdir -p "$(dirname "$log")"
 	mv -T "$run/out" "$log"
 	if [[ $guest_kept == yes ]]; then
@@ -538,6 +553,15 @@ new_run_folder() {
 	run=$(mktemp -d "$np_source/build/run/${1//\//-}.XXXX")
 	mkdir "$run/out"
 	echo "$run"
+}
+
+# remove_logs GUEST: those of earlier runs of it, and of its cell divided in another way.
+remove_logs() {
+	local log whole
+	whole=$(log_folder "$(cell_of "$1")")
+	for log in "$whole" "$whole"-[1-9]of[1-9]; do
+		[[ $1 == */*/*/* && $log == *of"${1##*of}" && $log != "$(log_folder "$1")" ]] || rm -rf "$log"
+	done
 }
 
 log_folder() {

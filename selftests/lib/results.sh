@@ -70,6 +70,16 @@ report_test() {
 	echo "$passed $failed $skipped $1 $2$what" >>"$6"
 }
 
+# report_missing_tests CELL PLAN RESULTS-FILE: fail if the guest ended before it had run all tests.
+report_missing_tests() {
+	local missing
+	missing=$(awk 'plan { if (!($1 in seen)) print $1; next } { sub(/:$/, "", $5); seen[$5] }' "$3" plan=1 "$2" | paste -sd ' ')
+	[[ $missing ]] || return 0
+	echo "0 1 0 $1 guest: ended without running $missing" >>"$3"
+	np_say "$1 NOT OK: the guest ended without running $missing"
+	return 1
+}
+
 # complaints_in LOG: complaints of the kernel, with the test that was running.
 complaints_in() {
 	awk -v bad="$kernel_complaints" -v harmless="$harmless" '

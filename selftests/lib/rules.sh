@@ -38,12 +38,10 @@ rules_sample() {
 
 # rules_wanted WORK [NAME...]: the numbers of these rules, in order; without a name all.
 rules_wanted() {
-	local work=$1 rule name
+	local work=$1
 	shift
-	for rule in "$work"/*/name; do
-		name=$(sed 's/:.*//' "$rule")
-		if (($# == 0)) || [[ " $* " == *" $name "* ]]; then
-			basename "$(dirname "$rule")"
-		fi
-	done | sort -n
+	awk -v wanted=" $* " -F: 'FNR == 1 && (wanted ~ /^ *$/ || index(wanted, " " $1 " ")) {
+		count = split(FILENAME, part, "/")
+		print part[count - 1]
+	}' "$work"/*/name | sort -n
 }

@@ -12,6 +12,8 @@ gate_root=$(cd "${1:?usage: gates/NAME ROOT}" && pwd -P)
 gate_work=$np_source/build/lint/$(basename "$0")
 gate_marks=$np_cache/lint/$(basename "$0")
 gate_cpus=$(nproc)
+# Objects of the modules with the headers of 6.12.
+gate_modules_work=$np_source/build/lint/modules/$(np_key "$gate_root")
 mkdir -p "$gate_work"
 cd "$gate_root" || exit
 

@@ -65,6 +65,14 @@ printf '%s\n' 'ok 1 a' '#  RUN           b.an_error ...' \
 report_test 7/on/root b "$work/ktap" 1 10 "$work/results" >/dev/null
 ktap_is "a failure is recorded with what it said" "$(<"$work/results")" \
 	"1 1 0 7/on/root b: exit status 1 | # b.c:7:b:Expected 1 (1) == x (2) | not ok 2 b"
+printf '%s\n' 'a 60 a' 'b 60 b' 'c 60 c' >"$work/plan"
+echo '1 0 0 7/on/root a' >>"$work/results"
+report_missing_tests 7/on/root "$work/plan" "$work/results" >/dev/null || true
+ktap_is "a guest that ends before its last test fails" "$(tail -n 1 "$work/results")" \
+	"0 1 0 7/on/root guest: ended without running c"
+: >"$work/results"
+report_missing_tests 7/on/root "$work/plan" "$work/results" >/dev/null || true
+ktap_is "also one that ran none" "$(<"$work/results")" "0 1 0 7/on/root guest: ended without running a b c"
 : >"$work/results"
 ktap_is "nothing having run is a failure" "$(summarize "$work/results" >/dev/null || echo failed)" failed
 
