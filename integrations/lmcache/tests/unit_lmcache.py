@@ -138,6 +138,36 @@ class BackendTest(unittest.TestCase):
         self.streams.run()
         self.assertEqual(one.bytes_done, BLOCK)
 
+    def test_pages_of_tensors_by_slot(self) -> None:
+        first, second = self.buffers
+        first.bytes[:] = bytes(range(251)) * (REGION // 251) + bytes(REGION % 251)
+        self.slab.read_async(first.address, 0, 0, 0, 7)
+        streams = self.slab._engines[0].streams
+        rows = [cuda.tensor(0, 1024, 1000), cuda.tensor(65536, 512, 512)]
+        cuda.lay_out(rows, BLOCK)
+        pages = store.Pages(rows, 3)
+        streams.write_pages(pages, 7)
+        pages.set([2, 0, 1], [5, 6, 7], PAGE)
+        self.assertFalse(pages.done())
+        self.streams.run()
+        self.assertTrue(pages.done())
+        self.assertEqual(pages.results(), [0, 0, 0])
+        value, = self.slab.store.commit([1], [b"page"], PAGE, peer=True)
+        back = store.Pages([[row[0], row[1], row[2] | 1, row[3]] for row in rows], 3)
+        for pinned in (False, True):
+            if pinned:
+                self.slab.store.pin([value])
+            back.set([2, value], [1, 2], PAGE)
+            streams.read_pages(back, 9)
+            self.assertFalse(back.done())
+            self.streams.run()
+            self.assertEqual(back.results(), [0, 0 if pinned else -errno.EINVAL])
+        for number, place in ((5, 1), (7, 2)):
+            self.assertEqual(second.bytes[1024 * place:1024 * place + 1000], first.bytes[1024 * number:1024 * number + 1000])
+            self.assertEqual(second.bytes[65536 + 512 * place:][:512], first.bytes[65536 + 512 * number:][:512])
+        self.slab.store.unpin([value])
+        self.assertRaises(ValueError, back.set, [1], [1, 2])
+
     def test_slots_are_numbers_of_the_store(self) -> None:
         self.assertEqual(self.slab.slots, list(range(SLOTS)))
         self.assertRaises(nvmepeer.Error, self.backend.open_slab, "/dev/nvmep0n1", PAGE, False)
