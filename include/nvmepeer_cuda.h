@@ -397,6 +397,28 @@ int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
 			      size_t bytes, struct nvmepeer_cuda_buffer **buffer);
 
 /**
+ * nvmepeer_cuda_buffer_from_addresses() - memory that another process gives a controller access to
+ * @cuda: the GPU that the memory belongs to
+ * @pointer: its GPU address, a multiple of 4
+ * @bytes: length
+ * @page_size: page of the controller, nvmepeer_geometry: 1 << page_shift
+ * @addresses: DMA addresses, from nvmepeer_buf_table(): of each page from @pointer on, which
+ *	then starts a page; or one, if the memory is contiguous
+ * @count: number of @addresses
+ * @buffer: receives the buffer; released by nvmepeer_cuda_buffer_close()
+ *
+ * For a process without a node, as nvmepeer_cuda_queues_from_fds(): it sends
+ * nvmepeer_cuda_dmabuf() of the memory to a broker, which imports it and sends the addresses
+ * back.  They are not verified: the controller transfers to wherever they are.  The memory
+ * is not freed before the broker has released its import.
+ *
+ * -EINVAL: a range, a page or a number of addresses that is invalid.  -ENOMEM, -EIO.
+ */
+int nvmepeer_cuda_buffer_from_addresses(struct nvmepeer_cuda *cuda, void *pointer, size_t bytes,
+					uint32_t page_size, const uint64_t *addresses, uint32_t count,
+					struct nvmepeer_cuda_buffer **buffer);
+
+/**
  * nvmepeer_cuda_buffer_close() - end a controller's access to memory
  * @buffer: buffer that no command uses any more, or NULL
  *
@@ -471,6 +493,30 @@ struct nvmepeer_cuda_lists;
 int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
 			     struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
 			     struct nvmepeer_cuda_lists **lists);
+
+/** nvmepeer_cuda_lists_scratch_bytes() - scratch memory that lists of these queue pairs need. */
+uint64_t nvmepeer_cuda_lists_scratch_bytes(const struct nvmepeer_cuda_queues *queues);
+
+/**
+ * nvmepeer_cuda_lists_open_with() - nvmepeer_cuda_lists_open() with scratch memory of the caller
+ * @queues: queue pairs
+ * @buffers: data memories
+ * @count: number of data memories
+ * @scratch: at least nvmepeer_cuda_lists_scratch_bytes() bytes from the start of a
+ *	controller page on; stays the caller's.  NULL: allocated
+ * @lists: receives the object
+ *
+ * For a queue pair of nvmepeer_cuda_queues_from_fds(), whose process has no node of the
+ * controller: the buffers and the scratch memory are those of
+ * nvmepeer_cuda_buffer_from_addresses().
+ *
+ * -EINVAL: also a scratch memory that is too short or of another controller.  -EOPNOTSUPP:
+ * the queue pair came as descriptors, and @scratch is NULL.
+ */
+int nvmepeer_cuda_lists_open_with(struct nvmepeer_cuda_queues *queues,
+				  struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
+				  struct nvmepeer_cuda_buffer *scratch,
+				  struct nvmepeer_cuda_lists **lists);
 
 /**
  * nvmepeer_cuda_lists_close() - release what nvmepeer_cuda_lists_open() has made

@@ -440,6 +440,9 @@ struct nvmepeer_store_streams_options {
 	uint64_t pinned_bytes;
 };
 
+/* What a piece of nvmepeer_store_pages counts in @most_bytes; longer pieces of offsets are cut. */
+#define NVMEPEER_STORE_PIECE_BYTES (128u << 10)
+
 /** nvmepeer_store_streams_bytes() - pinned memory that so many calls in flight need. */
 uint64_t nvmepeer_store_streams_bytes(struct nvmepeer_store *store, uint32_t operations,
 				      uint64_t most_bytes);
@@ -503,6 +506,59 @@ int nvmepeer_store_read_async(struct nvmepeer_store_streams *streams, void *base
 int nvmepeer_store_write_async(struct nvmepeer_store_streams *streams, const void *base,
 			       const size_t *size, const int64_t *offset,
 			       const int64_t *base_offset, int64_t *done, void *stream);
+
+struct nvmepeer_list_tensor;
+
+/**
+ * struct nvmepeer_store_pages - pages of tensors, each in one slot
+ * @size: of this structure
+ * @tensor_count: number of @tensors
+ * @tensors: as in a list of <nvmepeer_device/list.h>, with the number of a memory of the
+ *	streams, and @block in logical blocks of the store
+ * @count: points to the number of pages
+ * @items: for each page in: slot, generation and length as nvmepeer_store_fill_list();
+ *	out: result
+ * @numbers: for each page its number in the tensors
+ * @done: receives how many pages were transferred, or a negative errno of the call
+ */
+struct nvmepeer_store_pages {
+	uint32_t size;
+	uint32_t tensor_count;
+	const struct nvmepeer_list_tensor *tensors;
+	const uint32_t *count;
+	struct nvmepeer_store_item *items;
+	const uint32_t *numbers;
+	int64_t *done;
+};
+
+/**
+ * nvmepeer_store_read_pages_async() - read slots into pages of tensors, on a stream
+ * @streams: how; the slots of its options are not meant
+ * @pages: the pages; copied, but what it points to is read when the stream comes to the call,
+ *	and stays until @done is set; the caller clears *@done before
+ * @stream: CUstream or cudaStream_t
+ *
+ * As nvmepeer_store_read_async(), of any slots: allocated ones, or values that are pinned
+ * until *@done is set.  A failure is that of its page.
+ *
+ * Result of an item: -EINVAL: the slot is neither allocated nor pinned.  -ERANGE: a piece is
+ * outside its slot or its memory.  -ENODEV: its member is lost.  -EIO: a command failed.
+ * *@done: -E2BIG: more pieces on one member than @most_bytes of the options has
+ * NVMEPEER_STORE_PIECE_BYTES.  The results are not valid then, and nothing is transferred.
+ *
+ * -EINVAL: a field is not set.  Otherwise as nvmepeer_store_read_async().
+ */
+int nvmepeer_store_read_pages_async(struct nvmepeer_store_streams *streams,
+				    const struct nvmepeer_store_pages *pages, void *stream);
+
+/**
+ * nvmepeer_store_write_pages_async() - write pages of tensors to allocated slots, on a stream
+ *
+ * As nvmepeer_store_read_pages_async().  When *@done is set, nvmepeer_store_commit() with
+ * NVMEPEER_STORE_PEER makes the pages values.
+ */
+int nvmepeer_store_write_pages_async(struct nvmepeer_store_streams *streams,
+				     const struct nvmepeer_store_pages *pages, void *stream);
 
 /* ---- Reference index ----------------------------------------------------- */
 

@@ -94,12 +94,14 @@ struct nvmepeer_pages {
  * @slot: the slot of the table that it is read into
  * @status: NVMEPEER_AGAIN while its command is in flight, or how it ended; see
  *	nvmepeer_page_poll() and nvmepeer_page_failed()
+ * @replaced: internal: the page that was in the slot, or NVMEPEER_PAGE_NONE
  * @token: internal
  */
 struct nvmepeer_page_miss {
 	uint32_t index;
 	uint32_t slot;
 	int status;
+	uint32_t replaced;
 	struct nvmepeer_token token;
 };
 
@@ -220,6 +222,7 @@ NVP_FN void nvp_page_replace(struct nvmepeer_pages *pages, struct nvmepeer_page_
 	nvp_store32(&here->used, step << 1 | 1);
 	nvp_store32(&pages->entries[page], NVMEPEER_PAGE_RESIDENT | slot);
 	miss->slot = slot;
+	miss->replaced = old;
 	miss->status = NVMEPEER_OK;
 	miss->token.cid = NVMEPEER_NO_CID;
 	request->blocks[miss->index] = pages->first + slot;
@@ -332,8 +335,8 @@ NVP_FN void nvp_page_repeat(struct nvmepeer_pages *pages, struct nvmepeer_page_r
  * Returns to all threads 0 or the worst status: NVMEPEER_E_RANGE: no page of the
  * table; _E_FULL: more pages are wanted than there are slots that are not lent.  Pages
  * with these statuses have no block.  From _wait() they may also be those of a read:
- * outside of the buffer or the disk, or the queue pair stayed full.  Pages that were
- * replaced are not put back if the reads fail.
+ * outside of the buffer or the disk, or the queue pair stayed full.  A page that was
+ * replaced is put back if the read was not submitted: the queue pair was lost or full.
  */
 NVP_FN int nvmepeer_block_pages_resolve(struct nvmepeer_pages *pages,
 					struct nvmepeer_page_request *request)
@@ -416,12 +419,20 @@ NVP_FN void nvp_page_fail(struct nvmepeer_pages *pages, struct nvmepeer_page_req
 			  const struct nvmepeer_page_miss *miss, int status)
 {
 	struct nvmepeer_page_slot *here = &pages->slots[miss->slot];
-	bool lent = miss->token.cid != NVMEPEER_NO_CID &&
-		    (status == NVMEPEER_E_TIMEOUT || status == NVMEPEER_E_LOST ||
-		     status == NVMEPEER_E_TOKEN);
+	bool submitted = miss->token.cid != NVMEPEER_NO_CID;
+	bool lent = submitted && (status == NVMEPEER_E_TIMEOUT || status == NVMEPEER_E_LOST ||
+				  status == NVMEPEER_E_TOKEN);
 
 	nvp_store32(&pages->entries[request->wanted[miss->index]], nvp_load32(&here->place));
-	nvp_store32(&here->page, lent ? NVP_PAGE_LENT : NVMEPEER_PAGE_NONE);
+	if (!submitted && miss->replaced != NVMEPEER_PAGE_NONE) {
+		/* The block still has the bytes of the page before. */
+		nvp_store32(&here->place, nvp_load32(&pages->entries[miss->replaced]));
+		nvp_store32(&pages->entries[miss->replaced], NVMEPEER_PAGE_RESIDENT | miss->slot);
+		nvp_store32(&here->page, miss->replaced);
+		nvp_store32(&here->used, nvp_load32(&here->used) & ~1u);
+	} else {
+		nvp_store32(&here->page, lent ? NVP_PAGE_LENT : NVMEPEER_PAGE_NONE);
+	}
 	nvp_page_result(request, miss->index, NVMEPEER_PAGE_NONE, status);
 }
 
@@ -454,6 +465,8 @@ NVP_FN int nvmepeer_page_poll(const struct nvmepeer_queue *queue, struct nvmepee
  */
 NVP_FN void nvmepeer_page_failed(struct nvmepeer_page_miss *miss, int status)
 {
+	/* The slot may have been written. */
+	miss->replaced = NVMEPEER_PAGE_NONE;
 	miss->status = status;
 }
 

@@ -12,32 +12,21 @@ Needs the packages nvmepeer and torch, libnvmepeer_store and libnvmepeer_cuda.
 """
 import collections
 import ctypes
-import errno
 import os
-import re
 import threading
-import time
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
-import nvmepeer
 import torch
 from lmcache.logging import init_logger
 from lmcache.v1.gpu_connector.gds_backends.base import GDSBackend, GDSHandle, Submission
 from nvmepeer import cuda, store
+from nvmepeer.engines import Access, nodes_of, retry
 
 logger = init_logger(__name__)
 
 # LMCache registers and transfers 16 MiB at a time.
-MOST_BYTES, OPERATIONS, ENTRIES = 16 << 20, 1024, 1024
+MOST_BYTES, OPERATIONS = 16 << 20, 1024
 WAIT_S = 30.0
-
-
-def nodes_of(member: str) -> tuple[str, str]:
-    """Controller and namespace of a member: a block device of nvme-peer or a partition of it."""
-    found = re.fullmatch(r"/dev/nvmep(\d+)n(\d+)(p\d+)?", os.path.realpath(member))
-    if not found:
-        raise ValueError(f"{member}: not a block device of nvme-peer, such as /dev/nvmep0n1")
-    return f"nvmep{found[1]}", f"ngp{found[1]}n{found[2]}"
 
 
 def call_host() -> int:
@@ -46,53 +35,26 @@ def call_host() -> int:
     return int(ctypes.cast(libcuda.cuLaunchHostFunc, ctypes.c_void_p).value or 0)
 
 
-def retry(call: Callable[[], None]) -> None:
-    """Call again while calls in flight are in the way."""
-    end = time.monotonic() + WAIT_S
-    while True:
-        try:
-            return call()
-        except nvmepeer.Error as error:
-            if error.errno != errno.EBUSY or time.monotonic() > end:
-                raise
-        time.sleep(0.0005)
-
-
 class Engine:
-    """How one GPU accesses the members: queue pairs, its buffers, and the calls on its streams."""
+    """How one GPU accesses the members: its buffers, and the calls on its streams."""
 
     def __init__(self, slab: "Slab", device: int, buffers: list[Any]) -> None:
-        self._open: list[Any] = []    # in the order of closing
+        self._access = Access(slab.members, device, buffers, slab.queue_count)
         try:
-            gpu = cuda.Gpu(device)
-            self._open = [gpu]
-            lists = [self._open_lists(slab, gpu, member, buffers) for member in slab.members]
             # PyTorch pins it by CUDA's addresses, which are those of the GPU, too.
             self._pinned = torch.empty(slab.store.streams_bytes(OPERATIONS, MOST_BYTES),
                                        dtype=torch.uint8, pin_memory=True)
             self.streams = store.Streams(slab.store, slab.slots, [cuda.span_of(one) for one in buffers],
-                                         call_host(), OPERATIONS, MOST_BYTES, lists,
+                                         call_host(), OPERATIONS, MOST_BYTES, self._access.lists,
                                          cuda.span_of(self._pinned))
-            self._open.insert(0, self.streams)
         except Exception:
-            self.close()
+            self._access.close(WAIT_S)
             raise
-
-    def _open_lists(self, slab: "Slab", gpu: cuda.Gpu, member: str, buffers: list[Any]) -> cuda.Lists:
-        controller, namespace = (nvmepeer.Controller(nodes_of(member)[0]),
-                                 nvmepeer.Namespace(nodes_of(member)[1]))
-        self._open[-1:-1] = [controller, namespace]
-        queues = cuda.Queues(controller, namespace, gpu, ENTRIES, slab.queue_count)
-        self._open.insert(0, queues)
-        lists = cuda.Lists(queues, buffers)
-        self._open.insert(1, lists)
-        return lists
 
     def close(self) -> None:
         """End all access to the buffers, after the calls in flight."""
-        while self._open:
-            retry(self._open[0].close)
-            del self._open[0]
+        retry(self.streams.close, WAIT_S)
+        self._access.close(WAIT_S)
 
 
 class Slab(GDSHandle):
@@ -129,7 +91,8 @@ class Slab(GDSHandle):
             if device not in self._engines:
                 self._engines[device] = Engine(self, device, self._backend.buffers(device))
             call = getattr(self._engines[device].streams, name)
-            retry(lambda: call(base, one.size, one.file_offset, one.buf_offset, one.result, stream))
+            retry(lambda: call(base, one.size, one.file_offset, one.buf_offset, one.result, stream),
+                  WAIT_S)
             self._pending.append((name, one, device))
         return one
 

@@ -10,6 +10,7 @@
 #include "internal.h"
 
 static const char opening[] = "nvmepeer_cuda_buffer_open";
+static const char receiving[] = "nvmepeer_cuda_buffer_from_addresses";
 
 /*
  * Copy the table of DMA addresses to GPU memory, for memory of more than one
@@ -169,6 +170,69 @@ int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
 		*buffer = opened;
 	else
 		undo(opened, &range);
+	return error;
+}
+
+/* ---- Memory that another process has imported ---- */
+
+static int check_addresses(uint64_t start, size_t bytes, uint32_t page, const uint64_t *addresses,
+			   uint32_t count)
+{
+	static const char what[] = "invalid DMA addresses of the memory";
+
+	if (!bytes || start % 4)
+		return cuda_fail(receiving, -EINVAL, "invalid range of memory",
+				 "pass an address that is a multiple of 4, and a length above 0",
+				 "%zu bytes at %#llx", bytes, (unsigned long long)start);
+	if (page < 4096 || page & (page - 1))
+		return cuda_fail(receiving, -EINVAL, what, "pass the page size of the controller",
+				 "pages of %u bytes", page);
+	if (count != 1 && (start % page || count != cuda_table_bytes(bytes, page) / 8))
+		return cuda_fail(receiving, -EINVAL, what,
+				 "pass one address of contiguous memory, or that of each page from the start of a page on",
+				 "%u addresses of %zu bytes at %#llx, in pages of %u", count, bytes,
+				 (unsigned long long)start, page);
+	for (uint32_t i = 0; i < count; i++)
+		if (addresses[i] % (count == 1 ? 4 : page))
+			return cuda_fail(receiving, -EINVAL, what, "pass what nvmepeer_buf_table() returned",
+					 "address %u is %#llx", i, (unsigned long long)addresses[i]);
+	return 0;
+}
+
+int nvmepeer_cuda_buffer_from_addresses(struct nvmepeer_cuda *cuda, void *pointer, size_t bytes,
+					uint32_t page_size, const uint64_t *addresses, uint32_t count,
+					struct nvmepeer_cuda_buffer **buffer)
+{
+	uint64_t start = (uintptr_t)pointer, table = count == 1 ? 0 : 8 * (uint64_t)count;
+	struct nvmepeer_cuda_buffer *opened;
+	int error = check_addresses(start, bytes, page_size, addresses, count);
+
+	if (error)
+		return error;
+	opened = calloc(1, sizeof(*opened));
+	if (!opened)
+		return cuda_fail(receiving, -ENOMEM, "out of memory", "", "the host has no free memory");
+	opened->cuda = cuda;
+	opened->address = start;
+	opened->buffer.length = bytes;
+	error = cuda_alloc(cuda, table + sizeof(opened->buffer), &opened->memory);
+	if (!error && table) {
+		opened->buffer.pages = opened->memory;
+		error = cuda_upload(cuda, opened->memory, addresses, table);
+	} else {
+		opened->buffer.dma = addresses[0];
+	}
+	if (!error) {
+		opened->device = (const struct nvmepeer_buffer *)(uintptr_t)(opened->memory + table);
+		error = cuda_upload(cuda, opened->memory + table, &opened->buffer, sizeof(opened->buffer));
+	}
+	if (!error) {
+		*buffer = opened;
+		return 0;
+	}
+	if (opened->memory)
+		cuda_keep(cuda, opened->memory, table + sizeof(opened->buffer));
+	free(opened);
 	return error;
 }
 

@@ -46,7 +46,7 @@ struct nvmepeer_cuda_queues {
  * struct nvmepeer_cuda_buffer - GPU memory as the data of one controller
  * @buffer: for device code
  * @device: the same in GPU memory
- * @ctrl: controller, owned by the caller
+ * @ctrl: controller, owned by the caller; NULL if another process has imported the memory
  * @cuda: GPU, owned by the caller
  * @memory: GPU address of the glue's own memory: the table of DMA addresses and
  *	@device
@@ -72,7 +72,7 @@ struct nvmepeer_cuda_buffer {
  * @kernel: CUfunction
  * @memories: GPU address of the data memories and, behind them, @scratch_buffer, as
  *	struct nvmepeer_memory
- * @scratch: GPU address of the scratch memory
+ * @scratch: GPU address of the scratch memory; 0: it is the caller's
  * @scratch_bytes: of that memory
  * @scratch_buffer: the same as data memory
  *

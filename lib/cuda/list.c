@@ -17,6 +17,13 @@ static const char opening[] = "nvmepeer_cuda_lists_open";
 static const char reading[] = "nvmepeer_cuda_read_list";
 static const char writing[] = "nvmepeer_cuda_write_list";
 
+uint64_t nvmepeer_cuda_lists_scratch_bytes(const struct nvmepeer_cuda_queues *queues)
+{
+	return cuda_round_up(nvmepeer_scratch_bytes(&queues->queues[0],
+						    LIST_THREADS * NVMEPEER_CUDA_LIST_SCRATCHES),
+			     CUDA_ALLOCATION_UNIT);
+}
+
 static int check_buffers(const struct nvmepeer_cuda_queues *queues,
 			 struct nvmepeer_cuda_buffer *const *buffers, uint32_t count)
 {
@@ -63,17 +70,38 @@ static void find_kernel(char *path, size_t bytes)
 static int open_scratch(struct nvmepeer_cuda_lists *lists)
 {
 	const struct nvmepeer_cuda_queues *queues = lists->queues;
-	uint32_t slots = LIST_THREADS * NVMEPEER_CUDA_LIST_SCRATCHES;
-	uint64_t bytes = cuda_round_up(nvmepeer_scratch_bytes(&queues->queues[0], slots),
-				       CUDA_ALLOCATION_UNIT);
-	int error = cuda_alloc(queues->cuda, bytes, &lists->scratch);
+	uint64_t bytes = nvmepeer_cuda_lists_scratch_bytes(queues);
+	int error;
 
+	if (!queues->ctrl)
+		return cuda_fail(opening, -EOPNOTSUPP, "the lists need scratch memory",
+				 "pass memory that the other process has imported to nvmepeer_cuda_lists_open_with()",
+				 "the queue pair came as descriptors: this process has no node of its controller");
+	error = cuda_alloc(queues->cuda, bytes, &lists->scratch);
 	lists->scratch_bytes = bytes;
 	if (error)
 		return error;
 	return nvmepeer_cuda_buffer_open(queues->ctrl, queues->cuda,
 					 (void *)(uintptr_t)lists->scratch, bytes,
 					 &lists->scratch_buffer);
+}
+
+/* Scratch memory of the caller, which starts at a page of the controller. */
+static int take_scratch(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cuda_buffer *scratch)
+{
+	const struct nvmepeer_cuda_queues *queues = lists->queues;
+	uint64_t bytes = nvmepeer_cuda_lists_scratch_bytes(queues);
+	uint64_t page = 1ull << queues->queues[0].page_shift;
+
+	if (scratch->ctrl != queues->ctrl || scratch->cuda != queues->cuda ||
+	    scratch->buffer.length < bytes || scratch->buffer.dma % page)
+		return cuda_fail(opening, -EINVAL, "the buffer cannot be the scratch memory of lists",
+				 "pass as many bytes as nvmepeer_cuda_lists_scratch_bytes() returns, from the start of a page on, of the same controller and GPU",
+				 "%llu bytes of %llu at DMA address %#llx",
+				 (unsigned long long)scratch->buffer.length, (unsigned long long)bytes,
+				 (unsigned long long)scratch->buffer.dma);
+	lists->scratch_buffer = scratch;
+	return 0;
 }
 
 /* The data memories, and behind them the scratch memory, in GPU memory. */
@@ -109,7 +137,7 @@ static int release(struct nvmepeer_cuda_lists *lists, bool failed)
 {
 	struct nvmepeer_cuda *cuda = lists->cuda;
 	size_t bytes = (lists->count + 1) * sizeof(struct nvmepeer_memory);
-	int error = nvmepeer_cuda_buffer_close(lists->scratch_buffer);
+	int error = lists->scratch ? nvmepeer_cuda_buffer_close(lists->scratch_buffer) : 0;
 
 	if (error && !failed)
 		return error;
@@ -127,9 +155,10 @@ static int release(struct nvmepeer_cuda_lists *lists, bool failed)
 	return 0;
 }
 
-int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
-			     struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
-			     struct nvmepeer_cuda_lists **lists)
+int nvmepeer_cuda_lists_open_with(struct nvmepeer_cuda_queues *queues,
+				  struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
+				  struct nvmepeer_cuda_buffer *scratch,
+				  struct nvmepeer_cuda_lists **lists)
 {
 	struct nvmepeer_cuda_lists *opened;
 	struct nvmepeer_explanation why;
@@ -147,7 +176,7 @@ int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
 	find_kernel(path, sizeof(path));
 	error = cuda_load(queues->cuda, path, "nvmepeer_list", &opened->module, &opened->kernel);
 	if (!error)
-		error = open_scratch(opened);
+		error = scratch ? take_scratch(opened, scratch) : open_scratch(opened);
 	if (!error)
 		error = upload_memories(opened, buffers);
 	if (!error) {
@@ -157,6 +186,13 @@ int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
 	nvmepeer_explain(&why, sizeof(why));
 	release(opened, true);
 	return nvmepeer_fail(&why, sizeof(why));
+}
+
+int nvmepeer_cuda_lists_open(struct nvmepeer_cuda_queues *queues,
+			     struct nvmepeer_cuda_buffer *const *buffers, uint32_t count,
+			     struct nvmepeer_cuda_lists **lists)
+{
+	return nvmepeer_cuda_lists_open_with(queues, buffers, count, NULL, lists);
 }
 
 int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists)

@@ -217,8 +217,7 @@ int nvmepeer_store_place(struct nvmepeer_store *store, uint32_t slot,
 	return 0;
 }
 
-/* A slot to be written is allocated; one to be read has a value that is pinned. */
-static int check_access(struct nvmepeer_store *store, const struct nvmepeer_store_item *item)
+int slot_check_access(struct nvmepeer_store *store, const struct nvmepeer_store_item *item)
 {
 	const struct slot *slot = slot_at(store, item->slot);
 	bool good;
@@ -257,7 +256,7 @@ int nvmepeer_store_fill_list(struct nvmepeer_store *store, uint32_t member,
 					  "item %u: slot %u of member %u, %u bytes, in a list for member %u",
 					  i, slots[i].slot, slots[i].slot % store->layout.members,
 					  slots[i].length, member);
-		error = check_access(store, &slots[i]);
+		error = slot_check_access(store, &slots[i]);
 		if (error)
 			return store_fail(call, error, "the slot is not the caller's",
 					  "allocate it to write it, or pin its value to read it",

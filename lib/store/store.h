@@ -257,6 +257,13 @@ int slot_pin(struct nvmepeer_store *store, const struct nvmepeer_store_item *ite
 /** slot_has_users() - whether a call reads or writes a slot of a live member, or has it pinned. */
 bool slot_has_users(struct nvmepeer_store *store, uint32_t slot);
 
+/**
+ * slot_check_access() - 0, or -EINVAL if a peer may not transfer an item
+ *
+ * A slot to be written is allocated; one to be read is, too, or has a value that is pinned.
+ */
+int slot_check_access(struct nvmepeer_store *store, const struct nvmepeer_store_item *item);
+
 /** slot_lba() - first logical block of a slot on its namespace. */
 uint64_t slot_lba(const struct nvmepeer_store *store, uint32_t slot);
 

@@ -16,12 +16,14 @@
 static const char opening[] = "nvmepeer_store_streams_open";
 static const char reading[] = "nvmepeer_store_read_async";
 static const char writing[] = "nvmepeer_store_write_async";
+static const char reading_pages[] = "nvmepeer_store_read_pages_async";
+static const char writing_pages[] = "nvmepeer_store_write_pages_async";
 
 /*
  * Longest item.  One thread of the GPU executes the commands of an item one after the other;
  * adjacent items are transferred by one command as far as they fit into it.
  */
-enum { ITEM_BYTES = 128 << 10 };
+enum { ITEM_BYTES = NVMEPEER_STORE_PIECE_BYTES };
 
 /**
  * struct operation - a call that a stream has not passed
@@ -31,6 +33,7 @@ enum { ITEM_BYTES = 128 << 10 };
  * @size: the caller's, as @offset, @base_offset and @done
  * @memory: number of the memory
  * @base: the caller's base, from the start of that memory
+ * @pages: in place of these, if @pages.tensors is set
  * @counts: for each member the length of its list; the GPU reads it
  * @items: for each member as many items as a call has at most
  * @result: what the caller gets in *@done
@@ -46,6 +49,7 @@ struct operation {
 	int64_t *done;
 	uint32_t memory;
 	uint64_t base;
+	struct nvmepeer_store_pages pages;
 	uint32_t *counts;
 	struct nvmepeer_list_item *items;
 	int64_t result;
@@ -224,18 +228,138 @@ static void make_items(struct operation *operation, const struct range *range)
 	}
 }
 
+/* ---- Pages of tensors ---- */
+
+/* Whether a piece of page @number is in its slot and its memory. */
+static bool piece_valid(const struct nvmepeer_store_streams *streams,
+			const struct nvmepeer_list_tensor *tensor, uint32_t number)
+{
+	const struct layout *layout = &streams->store->layout;
+	uint64_t room = layout->slot_bytes / layout->block, bytes, offset;
+	uint64_t blocks = ((uint64_t)tensor->bytes + layout->block - 1) / layout->block;
+
+	if (tensor->memory >= streams->given.memory_count || !tensor->bytes || tensor->bytes % 4 ||
+	    tensor->block > room || blocks > room - tensor->block)
+		return false;
+	bytes = streams->given.memories[tensor->memory].bytes;
+	return !__builtin_mul_overflow(number, tensor->stride, &offset) &&
+	       !__builtin_add_overflow(offset, tensor->offset, &offset) && offset % 4 == 0 &&
+	       offset <= bytes && tensor->bytes <= bytes - offset;
+}
+
+/* 0, or why a page cannot be transferred. */
+static int check_page(const struct operation *operation, uint32_t page)
+{
+	const struct nvmepeer_store_item *item = &operation->pages.items[page];
+	const struct nvmepeer_store_streams *streams = operation->streams;
+
+	if (!slot_exists(streams->store, item->slot) ||
+	    (operation->kind == IO_WRITE && item->generation) ||
+	    slot_check_access(streams->store, item))
+		return -EINVAL;
+	if (member_is_lost(streams->store, item->slot % streams->store->layout.members))
+		return -ENODEV;
+	for (uint32_t i = 0; i < operation->pages.tensor_count; i++)
+		if (!piece_valid(streams, &operation->pages.tensors[i], operation->pages.numbers[page]))
+			return -ERANGE;
+	return 0;
+}
+
+/* The items of a page that has been checked. */
+static int make_page(struct operation *operation, uint32_t page)
+{
+	uint32_t slot = operation->pages.items[page].slot, number = operation->pages.numbers[page];
+	const struct nvmepeer_store_streams *streams = operation->streams;
+	struct nvmepeer_store *store = streams->store;
+	uint32_t member = slot % store->layout.members, *count = &operation->counts[member];
+
+	if (operation->pages.tensor_count > streams->most_items - *count)
+		return -E2BIG;
+	for (uint32_t i = 0; i < operation->pages.tensor_count; i++) {
+		const struct nvmepeer_list_tensor *tensor = &operation->pages.tensors[i];
+
+		operation->items[member * streams->most_items + (*count)++] = (struct nvmepeer_list_item){
+			.lba = slot_lba(store, slot) + (uint64_t)tensor->block *
+			       (store->layout.block / store->members[member].disk.block),
+			.offset = tensor->offset + number * tensor->stride,
+			.memory = tensor->memory,
+			.bytes = tensor->bytes,
+			.status = -1,
+			.reserved = page,
+		};
+	}
+	return 0;
+}
+
+/* Call @make for each page that is valid, until one fails, which fails the call. */
+static void make_pages(struct operation *operation,
+		       int (*make)(struct operation *operation, uint32_t page))
+{
+	uint32_t count = *operation->pages.count;
+
+	operation->result = 0;
+	for (uint32_t i = 0; i < count && !operation->result; i++) {
+		struct nvmepeer_store_item *item = &operation->pages.items[i];
+
+		item->result = check_page(operation, i);
+		if (!item->result)
+			operation->result = make(operation, i);
+	}
+}
+
+/* The number of pages that were transferred. */
+static void count_pages(struct operation *operation)
+{
+	uint32_t count = *operation->pages.count;
+
+	for (uint32_t i = 0; i < count && operation->result >= 0; i++)
+		operation->result += !operation->pages.items[i].result;
+}
+
 /* First function on the stream: the lists.  A call that fails has empty ones. */
 static void prepare(void *argument)
 {
 	struct operation *operation = argument;
-	size_t bytes = operation->streams->store->layout.members * sizeof(*operation->counts);
-	struct range range = range_read(operation);
+	struct nvmepeer_store_streams *streams = operation->streams;
+	size_t bytes = streams->store->layout.members * sizeof(*operation->counts);
 
 	memset(operation->counts, 0, bytes);
-	if (operation->result > 0)
-		make_items(operation, &range);
+	if (operation->pages.tensors) {
+		/* The parameters stay while the lock is held. */
+		pthread_mutex_lock(&streams->lock);
+		if (operation->abandoned)
+			operation->result = -ECANCELED;
+		else
+			make_pages(operation, make_page);
+		pthread_mutex_unlock(&streams->lock);
+	} else {
+		struct range range = range_read(operation);
+
+		if (operation->result > 0)
+			make_items(operation, &range);
+	}
 	if (operation->result < 0)
 		memset(operation->counts, 0, bytes);
+}
+
+/* The results of pages whose commands failed. */
+static void finish_pages(struct operation *operation)
+{
+	struct nvmepeer_store_streams *streams = operation->streams;
+
+	pthread_mutex_lock(&streams->lock);
+	for (uint32_t i = 0; i < streams->store->layout.members && !operation->abandoned; i++)
+		for (uint32_t j = 0; j < operation->counts[i]; j++) {
+			const struct nvmepeer_list_item *item =
+				&operation->items[i * streams->most_items + j];
+
+			if (item->status)
+				operation->pages.items[item->reserved].result = -EIO;
+		}
+	if (!operation->abandoned)
+		count_pages(operation);
+	pthread_mutex_unlock(&streams->lock);
+	operation_put(operation, true);
 }
 
 /* Last function on the stream. */
@@ -244,11 +368,20 @@ static void finish(void *argument)
 	struct operation *operation = argument;
 	const struct nvmepeer_store_streams *streams = operation->streams;
 
+	if (operation->pages.tensors) {
+		finish_pages(operation);
+		return;
+	}
 	for (uint32_t i = 0; i < streams->store->layout.members; i++)
 		for (uint32_t j = 0; j < operation->counts[i]; j++)
 			if (operation->items[i * streams->most_items + j].status)
 				operation->result = -EIO;
 	operation_put(operation, true);
+}
+
+static uint64_t whole_blocks(const struct nvmepeer_store *store, uint64_t bytes)
+{
+	return (bytes + store->layout.block - 1) / store->layout.block * store->layout.block;
 }
 
 /* Memory of a piece, which the disk needs aligned. */
@@ -257,9 +390,9 @@ static void *piece_memory(const struct nvmepeer_store *store, const struct piece
 {
 	void *copy;
 
-	if (!((uintptr_t)data % store->layout.block))
+	if (!((uintptr_t)data % store->layout.block) && piece->bytes % store->layout.block == 0)
 		return data;
-	copy = buffer_new(store, piece->bytes);
+	copy = buffer_new(store, whole_blocks(store, piece->bytes));
 	if (copy && kind == IO_WRITE)
 		memcpy(copy, data, piece->bytes);
 	return copy;
@@ -279,13 +412,49 @@ static int run_piece(struct nvmepeer_store *store, struct io_queue *queue,
 	memory = piece_memory(store, piece, data, kind);
 	if (!memory)
 		return -ENOMEM;
-	error = run_one(queue, &member->disk, kind, memory, offset, piece->bytes);
+	error = run_one(queue, &member->disk, kind, memory, offset, whole_blocks(store, piece->bytes));
 	if (memory != data) {
 		if (!error && kind == IO_READ)
 			memcpy(data, memory, piece->bytes);
 		free(memory);
 	}
 	return error;
+}
+
+/* The pieces of a page, by the host. */
+static int run_page(struct operation *operation, uint32_t page)
+{
+	const struct nvmepeer_store_streams *streams = operation->streams;
+	struct nvmepeer_store_item *item = &operation->pages.items[page];
+	struct io_queue *queue;
+	int error = queue_get(streams->store, &queue);
+
+	if (error)
+		return error;
+	for (uint32_t i = 0; i < operation->pages.tensor_count && !item->result; i++) {
+		const struct nvmepeer_list_tensor *tensor = &operation->pages.tensors[i];
+		char *start = streams->given.memories[tensor->memory].start;
+		struct piece piece = {
+			.slot = item->slot,
+			.offset = tensor->block * streams->store->layout.block,
+			.bytes = tensor->bytes,
+		};
+
+		item->result = run_piece(streams->store, queue, &piece, start + tensor->offset +
+					 operation->pages.numbers[page] * tensor->stride,
+					 operation->kind);
+	}
+	queue_put(streams->store, queue);
+	return 0;
+}
+
+static void run_pages_on_host(void *argument)
+{
+	struct operation *operation = argument;
+
+	make_pages(operation, run_page);
+	count_pages(operation);
+	operation_put(operation, true);
 }
 
 /* The only function on the stream if the host does the I/O. */
@@ -359,7 +528,8 @@ static int submit(struct operation *operation, const char *call, void *stream)
 {
 	bool lists = operation->streams->given.lists;
 	struct nvmepeer_explanation why;
-	int error = call_host(operation, call, stream, lists ? prepare : run_on_host);
+	int error = call_host(operation, call, stream, lists ? prepare :
+			      operation->pages.tensors ? run_pages_on_host : run_on_host);
 
 	if (error)
 		operation_put(operation, false);
@@ -395,16 +565,12 @@ static bool find_memory(const struct nvmepeer_store_streams *streams, const void
 	return false;
 }
 
-static int transfer(struct nvmepeer_store_streams *streams, const char *call, enum io_kind kind,
-		    const struct operation *parameters, const void *base, void *stream)
+/* Take an operation and add it to the stream. */
+static int start(struct nvmepeer_store_streams *streams, const char *call, enum io_kind kind,
+		 const struct operation *parameters, void *stream)
 {
-	struct operation found = { 0 }, *operation;
+	struct operation *operation = operation_take(streams);
 
-	if (!find_memory(streams, base, &found))
-		return store_fail(call, -EFAULT, "the memory is not registered",
-				  "pass it in the options of nvmepeer_store_streams_open()",
-				  "%p is in none of %u memories", base, streams->given.memory_count);
-	operation = operation_take(streams);
 	if (!operation)
 		return store_fail(call, -EBUSY, "too many calls are in flight",
 				  "wait for one of them, or open the streams with more operations",
@@ -414,9 +580,39 @@ static int transfer(struct nvmepeer_store_streams *streams, const char *call, en
 	operation->offset = parameters->offset;
 	operation->base_offset = parameters->base_offset;
 	operation->done = parameters->done;
-	operation->memory = found.memory;
-	operation->base = found.base;
+	operation->memory = parameters->memory;
+	operation->base = parameters->base;
+	operation->pages = parameters->pages;
 	return submit(operation, call, stream);
+}
+
+static int transfer(struct nvmepeer_store_streams *streams, const char *call, enum io_kind kind,
+		    struct operation *parameters, const void *base, void *stream)
+{
+	if (!find_memory(streams, base, parameters))
+		return store_fail(call, -EFAULT, "the memory is not registered",
+				  "pass it in the options of nvmepeer_store_streams_open()",
+				  "%p is in none of %u memories", base, streams->given.memory_count);
+	return start(streams, call, kind, parameters, stream);
+}
+
+static int transfer_pages(struct nvmepeer_store_streams *streams, const char *call, enum io_kind kind,
+			  const struct nvmepeer_store_pages *pages, void *stream)
+{
+	struct operation parameters = { .done = NULL };
+	int error = store_check_size(call, pages->size, SIZE_THROUGH(struct nvmepeer_store_pages, done));
+
+	if (!error)
+		error = store_check_newer(call, pages, pages->size, sizeof(*pages));
+	if (error)
+		return error;
+	if (!pages->tensors || !pages->tensor_count || !pages->count || !pages->items ||
+	    !pages->numbers || !pages->done)
+		return store_fail(call, -EINVAL, "the pages are invalid", "set all fields",
+				  "one of them is NULL, or there are no tensors");
+	parameters.done = pages->done;
+	memcpy(&parameters.pages, pages, sizeof(*pages));
+	return start(streams, call, kind, &parameters, stream);
 }
 
 int nvmepeer_store_read_async(struct nvmepeer_store_streams *streams, void *base,
@@ -439,6 +635,18 @@ int nvmepeer_store_write_async(struct nvmepeer_store_streams *streams, const voi
 	};
 
 	return transfer(streams, writing, IO_WRITE, &parameters, base, stream);
+}
+
+int nvmepeer_store_read_pages_async(struct nvmepeer_store_streams *streams,
+				    const struct nvmepeer_store_pages *pages, void *stream)
+{
+	return transfer_pages(streams, reading_pages, IO_READ, pages, stream);
+}
+
+int nvmepeer_store_write_pages_async(struct nvmepeer_store_streams *streams,
+				     const struct nvmepeer_store_pages *pages, void *stream)
+{
+	return transfer_pages(streams, writing_pages, IO_WRITE, pages, stream);
 }
 
 static int check_slots(struct nvmepeer_store *store,

@@ -87,14 +87,17 @@ _takes: dict[str, list[Any]] = {
     "queues_quiesce": [_handle, c_uint32],
     "queues_device": [_handle],
     "buffer_open": [_handle, _handle, c_void_p, c_size_t, _receives],
+    "buffer_from_addresses": [_handle, c_void_p, c_size_t, c_uint32, POINTER(c_uint64), c_uint32, _receives],
     "buffer_close": [_handle],
     "buffer_device": [_handle],
-    "lists_open": [_handle, _receives, c_uint32, _receives],
+    "lists_open_with": [_handle, _receives, c_uint32, _handle, _receives],
+    "lists_scratch_bytes": [_handle],
     "lists_close": [_handle],
     "read_list": [_handle, POINTER(_List), c_void_p],
     "write_list": [_handle, POINTER(_List), c_void_p],
 }
-_returns: dict[str, Any] = {"close": None, "queues_device": c_void_p, "buffer_device": c_void_p}
+_returns: dict[str, Any] = {"close": None, "queues_device": c_void_p, "buffer_device": c_void_p,
+                            "lists_scratch_bytes": c_uint64}
 _loaded: Optional[ctypes.CDLL] = None
 
 
@@ -339,8 +342,8 @@ class Queues:
         """One queue pair that another process has created, by its descriptors, which stay the caller's.
 
         layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with
-        The process needs no node of the controller.  So it has no Lists: its kernels call the
-        device library, with DMA addresses that the other process has sent.
+        The process needs no node of the controller.  Its tensors are DeviceMemory.from_addresses(),
+        of which Lists.from_memories() makes lists.
         """
         handle, queues = c_void_p(), cls.__new__(cls)
         _try("queues_from_fds", gpu._resource.open(), layout, (File * len(files))(*files), len(files),
@@ -359,6 +362,11 @@ class Queues:
     def device(self) -> int:
         """GPU address of the array of device queues."""
         return int(_call("queues_device", self._resource.open()))
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Scratch memory that Lists.from_memories() needs."""
+        return int(_call("lists_scratch_bytes", self._resource.open()))
 
     def rearm(self, timeout_ms: int = 30000) -> None:
         """Re-arm queue pairs after a loss.  No kernel may use them."""
@@ -388,12 +396,30 @@ class DeviceMemory:
         handle = c_void_p()
         _try("buffer_open", controller._open(), gpu._resource.open(), self.span.address,
              self.span.bytes, byref(handle))
+        self._set(handle, gpu, tensor, controller._held())
+
+    def _set(self, handle: c_void_p, gpu: Gpu, tensor: Any, held: Any) -> None:
         assert handle.value
         # A tensor of PyTorch can be given other storage.
         storage = getattr(tensor, "untyped_storage", lambda: None)()
-        self._resource = _Resource("buffer_close", handle.value,
-                                   (controller._held(), gpu, tensor, storage), gpu._resource)
+        self._resource = _Resource("buffer_close", handle.value, (held, gpu, tensor, storage),
+                                   gpu._resource)
         _open.add(self)
+
+    @classmethod
+    def from_addresses(cls, gpu: Gpu, tensor: Any, page_size: int,
+                       addresses: Sequence[int]) -> "DeviceMemory":
+        """Memory that another process has imported into its controller, and sent the DMA addresses of.
+
+        addresses: of each page of page_size bytes, the controller's; or one if they are contiguous
+        The tensor is not freed before the other process has released the import.
+        """
+        memory, handle = cls.__new__(cls), c_void_p()
+        memory.span = span_of(tensor, gpu.device)
+        _try("buffer_from_addresses", gpu._resource.open(), memory.span.address, memory.span.bytes,
+             page_size, (c_uint64 * len(addresses))(*addresses), len(addresses), byref(handle))
+        memory._set(handle, gpu, tensor, None)
+        return memory
 
     @property
     def device(self) -> int:
@@ -416,16 +442,34 @@ class Lists:
     def __init__(self, queues: Queues, tensors: Sequence[Any]) -> None:
         self.queues = queues
         self.memories: list[DeviceMemory] = []
-        handle = c_void_p()
         try:
             for one in tensors:
                 self.memories.append(DeviceMemory(queues.controller, queues.gpu, one))
-            handles = (c_void_p * len(tensors))(*(one._resource.open() for one in self.memories))
-            _try("lists_open", queues._resource.open(), handles, len(tensors), byref(handle))
+            self._open_lists(None)
         except Exception:
             self._close_memories()
             raise
+
+    @classmethod
+    def from_memories(cls, queues: Queues, memories: "Sequence[DeviceMemory]",
+                      scratch: DeviceMemory) -> "Lists":
+        """Lists of Queues.from_files(), of memories that another process has imported.
+
+        scratch: at least queues.scratch_bytes of such memory
+        The memories are closed with the lists, scratch is not.
+        """
+        lists = cls.__new__(cls)
+        lists.queues, lists.memories = queues, list(memories)
+        lists._open_lists(scratch)
+        return lists
+
+    def _open_lists(self, scratch: Optional[DeviceMemory]) -> None:
+        queues, handle = self.queues, c_void_p()
+        handles = (c_void_p * len(self.memories))(*(one._resource.open() for one in self.memories))
+        _try("lists_open_with", queues._resource.open(), handles, len(self.memories),
+             scratch._resource.open() if scratch else None, byref(handle))
         assert handle.value
+        self._scratch = scratch
         self._resource = _Resource("lists_close", handle.value, queues, queues.gpu._resource)
         _open.add(self)
 

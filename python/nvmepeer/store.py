@@ -83,6 +83,14 @@ class _StreamsOptions(ctypes.Structure):
                 ("reserved", c_uint32), ("pinned_bytes", c_uint64)]
 
 
+class _Pages(ctypes.Structure):
+    """struct nvmepeer_store_pages"""
+
+    _fields_ = [("size", c_uint32), ("tensor_count", c_uint32), ("tensors", c_void_p),
+                ("count", POINTER(c_uint32)), ("items", POINTER(_Item)), ("numbers", POINTER(c_uint32)),
+                ("done", POINTER(c_int64))]
+
+
 class Value(NamedTuple):
     """A slot with a value; in read() and pin() a slot number stands for any value of the slot."""
 
@@ -127,6 +135,8 @@ _takes: dict[str, list[Any]] = {
     "streams_close": [_handle],
     "read_async": [_handle, c_void_p, POINTER(c_size_t), POINTER(c_int64), POINTER(c_int64),
                    POINTER(c_int64), c_void_p],
+    "read_pages_async": [_handle, POINTER(_Pages), c_void_p],
+    "write_pages_async": [_handle, POINTER(_Pages), c_void_p],
     "write_async": [_handle, c_void_p, POINTER(c_size_t), POINTER(c_int64), POINTER(c_int64),
                     POINTER(c_int64), c_void_p],
 }
@@ -333,6 +343,45 @@ class Store:
         _try_items(name, self._open(), items)
 
 
+class Pages:
+    """Pages of tensors for Streams.read_pages() and write_pages(), each in one slot.
+
+    tensors: rows of cuda.tensor(), placed by cuda.lay_out() with the logical block of the store
+    most: most pages
+
+    The object stays until done() is true, and is then used again.
+    """
+
+    def __init__(self, tensors: Sequence[Sequence[int]], most: int) -> None:
+        self._tensors = (c_uint64 * (4 * len(tensors)))(*(word for row in tensors for word in row))
+        self._items, self._numbers = (_Item * most)(), (c_uint32 * most)()
+        self._count, self._done = c_uint32(0), c_int64(0)
+        self._pages = _Pages(ctypes.sizeof(_Pages), len(tensors), ctypes.addressof(self._tensors),
+                             ctypes.pointer(self._count), self._items, self._numbers,
+                             ctypes.pointer(self._done))
+        self._ended = -1    # no result of a call is -1
+
+    def set(self, slots: Sequence[Slot], numbers: Sequence[int], length: int = 0) -> None:
+        """Pinned values, or allocated slots, and the numbers of their pages: before the stream comes
+        to the call."""
+        if len(slots) != len(numbers) or len(slots) > len(self._items):
+            raise ValueError(f"{len(slots)} slots and {len(numbers)} numbers, of at most {len(self._items)}")
+        for item, made in zip(self._items, _items(slots)):
+            item.slot, item.generation, item.length, item.result = made.slot, made.generation, made.length or length, 0
+        self._numbers[:len(numbers)] = numbers
+        self._count.value = len(slots)
+
+    def done(self) -> bool:
+        """Whether the call has ended; polls memory of the host."""
+        return self._done.value != self._ended
+
+    def results(self) -> list[int]:
+        """For each page 0 or a negative errno, after the end; raises Error if the call failed."""
+        if self._done.value < 0:
+            raise Error("a call on pages", -self._done.value, 0, "the call failed", "", "pass fewer pages")
+        return [self._items[i].result for i in range(self._count.value)]
+
+
 class Streams:
     """Reads and writes of allocated slots in the order of a stream, with cuFile's parameters.
 
@@ -383,6 +432,18 @@ class Streams:
         """Write memory to slots; as read()."""
         _try("write_async", self._open(), base, byref(size), byref(offset), byref(base_offset),
              byref(done), stream)
+
+    def _transfer_pages(self, name: str, pages: Pages, stream: int) -> None:
+        pages._done.value = pages._ended
+        _try(name, self._open(), byref(pages._pages), stream)
+
+    def read_pages(self, pages: Pages, stream: int) -> None:
+        """Read slots into pages of tensors; EBUSY: too many calls are in flight."""
+        self._transfer_pages("read_pages_async", pages, stream)
+
+    def write_pages(self, pages: Pages, stream: int) -> None:
+        """Write pages of tensors to allocated slots, which commit(peer=True) makes values."""
+        self._transfer_pages("write_pages_async", pages, stream)
 
     def close(self) -> None:
         """Close before the store and the lists; EBUSY: a stream has not passed all calls."""

@@ -379,6 +379,21 @@ class Descriptors(unittest.TestCase):
             self.gpu.close()
         queues.close()
 
+    def test_lists_without_a_node(self) -> None:
+        queues = cuda.Queues.from_files(self.gpu, self.layout(), self.files, self.geometry)
+        tensor, spare = Tensor(1024), Tensor(queues.scratch_bytes, 1)
+        for tensors, page, why in ((tensor, 6144, "pages of 6144"), (tensor, 4096, "3 addresses")):
+            with self.assertRaisesRegex(nvmepeer.Error, why):
+                cuda.DeviceMemory.from_addresses(self.gpu, tensors, page, [4096, 8192, 12288])
+        memories = [cuda.DeviceMemory.from_addresses(self.gpu, tensor, 4096, [1 << 20])]
+        scratch = cuda.DeviceMemory.from_addresses(self.gpu, spare, 4096, [2 << 20])
+        with self.assertRaisesRegex(nvmepeer.Error, "scratch memory"):
+            cuda.Lists.from_memories(queues, memories, memories[0])
+        lists = cuda.Lists.from_memories(queues, memories, scratch)
+        queues.close()
+        lists.close()
+        scratch.close()
+
     def test_errors_name_the_part(self) -> None:
         layout = self.layout()
         for files, what in ((self.files[1:], "submission ring"), (self.files * 2, "passed twice")):

@@ -151,7 +151,8 @@ class AbiTest(unittest.TestCase):
     def test_structures_are_those_of_c(self) -> None:
         for name, structure in (("options", store._Options), ("info", store.Info), ("item", store._Item),
                                 ("place", store.Place), ("report", store.Report),
-                                ("memory", store._Memory), ("streams_options", store._StreamsOptions)):
+                                ("memory", store._Memory), ("streams_options", store._StreamsOptions),
+                                ("pages", store._Pages)):
             unit.compare(self, f"nvmepeer_store_{name}", structure)
 
 

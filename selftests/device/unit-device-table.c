@@ -455,15 +455,56 @@ static void lane_submits_without_room(void)
 	expect(machine.now_ns - began < 8 * timeout_ns, "one timeout");
 }
 
-/* Nothing is submitted to a queue pair that is lost: all slots stay in use. */
+/* All pages that were resident are where they were, and only those. */
+static void check_restored(struct sequence *sequence, uint32_t misses)
+{
+	const struct state *before = &sequence->before;
+	bool used[SLOTS];
+	struct state now;
+	uint32_t hand;
+
+	load_state(sequence, &now);
+	expect(!memcmp(now.entries, before->entries, sizeof(now.entries)), "entries after a loss");
+	expect(!memcmp(now.pages, before->pages, sizeof(now.pages)), "pages after a loss");
+	expect(run_clock(sequence, misses, used, &hand), "pages to be replaced");
+	for (uint32_t i = 0; i < slots; i++) {
+		if (now.pages[i] >= PAGES)
+			continue;
+		expect(nvp_load32(&sequence->slots[i].place) == sequence->places[now.pages[i]],
+		       "place of a page after a loss");
+		expect(!(now.used[i] & 1) || !sequence->victims[i], "use of a page that came back");
+	}
+}
+
+/*
+ * Nothing is submitted to a queue pair that is lost: all slots stay in use, and have the
+ * pages that were to be replaced.
+ */
 static void lane_is_lost(void)
 {
 	struct sequence *sequence = mine();
+	uint32_t misses = 0;
+	int status;
 
-	nvp_mark_lost(&bench->queue);
 	begin_step(sequence, SLOTS, false);
 	end_step(sequence, nvmepeer_block_pages_read(&bench->queue, &sequence->table,
-						     &sequence->request), false);
+						     &sequence->request), true);
+	while (done < lanes_left)
+		nvp_pause(0);
+	nvp_mark_lost(&bench->queue);
+	begin_step(sequence, SLOTS - 1, false);
+	nvp_block_sync();
+	for (uint32_t i = 0; i < sequence->request.count; i++)
+		misses += is_miss(sequence, i);
+	status = nvmepeer_block_pages_read(&bench->queue, &sequence->table, &sequence->request);
+	expect(misses && status == NVMEPEER_E_LOST, "status after a loss");
+	for (uint32_t i = 0; i < sequence->request.count; i++)
+		if (!sequence->statuses[i])
+			check_data(sequence, i);
+		else
+			expect(sequence->statuses[i] == NVMEPEER_E_LOST, "status of a page after a loss");
+	if (!nvp_block_thread())
+		check_restored(sequence, misses);
 	expect(!count_slots(sequence, NVP_PAGE_LENT), "slots after a loss");
 	nvp_block_sync();
 }

@@ -1201,13 +1201,10 @@ static int receive(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_file *
 					     sizeof(*geometry), queues);
 }
 
-/* A controller on its own mapping of the file executes what the queue pair submits. */
-static bool parts_work(const struct nvmepeer_queue *queue)
+/* A controller on its own mapping of the file. */
+static pthread_t start_parts_disk(void)
 {
-	struct nvmepeer_buffer data = { 4096 * 4, (uintptr_t)parts_memory + 4096 * AT_DATA, 0 };
-	char *start = parts_memory + 4096 * AT_DATA;
 	pthread_t thread;
-	bool good;
 
 	controller_init(&disk, ENTRIES, ENTRIES, 4096);
 	free(disk.sq);
@@ -1220,6 +1217,17 @@ static bool parts_work(const struct nvmepeer_queue *queue)
 		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
 	disk_stops = false;
 	pthread_create(&thread, NULL, disk_main, NULL);
+	return thread;
+}
+
+/* It executes what the queue pair submits. */
+static bool parts_work(const struct nvmepeer_queue *queue)
+{
+	struct nvmepeer_buffer data = { 4096 * 4, (uintptr_t)parts_memory + 4096 * AT_DATA, 0 };
+	char *start = parts_memory + 4096 * AT_DATA;
+	pthread_t thread = start_parts_disk();
+	bool good;
+
 	/* Four pages: through a PRP list. */
 	good = !nvmepeer_read(queue, &data, 0, 40, 32) &&
 	       !memcmp(start, disk.disk + 512 * 40, 4096 * 4);
@@ -1229,6 +1237,19 @@ static bool parts_work(const struct nvmepeer_queue *queue)
 	free(disk.disk);
 	free(disk.held);
 	return good && !disk.errors;
+}
+
+/* The items of make_list(). */
+static bool reads_list(struct nvmepeer_cuda_lists *lists, char *data)
+{
+	make_list();
+	list_count = LIST_ITEMS;
+	list_done = (struct nvmepeer_list_done){ 0, -99 };
+	forget(data);
+	if (nvmepeer_cuda_read_list(lists, &stream_list, NULL))
+		return false;
+	run_stream();
+	return list_done.count == 1 && !list_done.status && has_items(data, LIST_ITEMS, 0);
 }
 
 /* The queue pair of another process is read and written through its descriptors alone. */
@@ -1272,6 +1293,93 @@ static bool from_fds(struct nvmepeer_cuda *cuda, int files)
 	       !parts_memory[0] && !parts_memory[4096 * AT_CQ] && !parts_memory[4096 * AT_CQ + 1023] &&
 	       parts_memory[4096 * AT_CQ + 1024] && queues->queues[0].state->generation == 4;
 	nvmepeer_cuda_queues_close(queues);
+	return good && nothing_left(files) && mappings_of_parts() == 1;
+}
+
+/* Memory as the broker has imported it: by the addresses of its pages, or one range. */
+static int receive_memory(struct nvmepeer_cuda *cuda, char *start, size_t bytes, uint32_t page_size,
+			  uint32_t count, struct nvmepeer_cuda_buffer **buffer)
+{
+	static uint64_t addresses[1024];
+
+	for (uint32_t i = 0; i < count; i++)
+		addresses[i] = (uintptr_t)start + (uint64_t)page_size * i;
+	return nvmepeer_cuda_buffer_from_addresses(cuda, start, bytes, page_size, addresses, count, buffer);
+}
+
+static bool memory_refused(struct nvmepeer_cuda *cuda, char *start)
+{
+	static const struct {
+		uint32_t offset, bytes, page_size, count;
+		const char *message;
+	} cases[] = {
+		{ 0, 0, 4096, 1, "a length above 0" },
+		{ 2, 4096, 4096, 1, "multiple of 4" },
+		{ 0, 4096, 6144, 1, "pages of 6144" },
+		{ 0, 4096, 512, 1, "pages of 512" },
+		{ 0, 16384, 4096, 3, "3 addresses of 16384" },
+		{ 0, 16384, 4096, 0, "0 addresses" },
+		{ 512, 8192, 4096, 2, "from the start of a page" },
+	};
+	struct nvmepeer_cuda_buffer *buffer;
+	int allocations = *fake_int("fake_allocations");
+	uint64_t odd[2] = { 4096, 8200 };
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		good = fails_with(receive_memory(cuda, start + cases[i].offset, cases[i].bytes,
+						 cases[i].page_size, cases[i].count, &buffer),
+				  -EINVAL, cases[i].message) && good;
+	good = fails_with(nvmepeer_cuda_buffer_from_addresses(cuda, start, 8192, 4096, odd, 2, &buffer),
+			  -EINVAL, "address 1 is 0x2008") && good;
+	refuse("cuMemAlloc_v2", 2);
+	good = fails_with(receive_memory(cuda, start, 8192, 4096, 2, &buffer), -ENOMEM, "") && good;
+	return good && *fake_int("fake_allocations") == allocations;
+}
+
+/* Lists of a worker: it has descriptors and addresses, and no node of the controller. */
+static bool lists_from_fds(struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_buffer *data, *scratch, *small;
+	struct nvmepeer_cuda_file parts[PARTS];
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_geometry geometry;
+	struct nvmepeer_cuda_lists *lists;
+	pthread_t thread;
+	uint32_t calls;
+	char *extra;
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	*(void **)dlsym(fake_cuda, "fake_launched") = (void *)take_launch;
+	describe_parts(parts, &geometry);
+	memset(parts_memory, 0, 4096 * AT_END);
+	*(uint32_t *)(parts_memory + 4096 * AT_STATUS + IN_PAGE + NVP_STATUS_STATE) = NVP_STATE_LIVE;
+	calls = fake.calls;
+	if (receive(cuda, parts, PARTS - 1, &geometry, &queues))
+		return fails_with(0, 1, "");
+	good = memory_refused(cuda, memory);
+	extra = aligned_alloc(1 << 21, nvmepeer_cuda_lists_scratch_bytes(queues));
+	if (!extra || receive_memory(cuda, memory, BYTES, 4096, BYTES / 4096, &data) ||
+	    receive_memory(cuda, extra, nvmepeer_cuda_lists_scratch_bytes(queues), 4096, 1, &scratch) ||
+	    receive_memory(cuda, extra, 4096, 4096, 1, &small))
+		return fails_with(0, 1, "");
+	good = fails_with(nvmepeer_cuda_lists_open(queues, &data, 1, &lists), -EOPNOTSUPP, "descriptors") && good;
+	good = fails_with(nvmepeer_cuda_lists_open_with(queues, &data, 1, small, &lists), -EINVAL, "4096 bytes of") && good;
+	if (nvmepeer_cuda_lists_open_with(queues, &data, 1, scratch, &lists))
+		return fails_with(0, 1, "");
+	thread = start_parts_disk();
+	good = reads_list(lists, memory) && writes_tensors(lists, data) && fake.calls == calls && good;
+	stop_disk(thread);
+	free(disk.disk);
+	free(disk.held);
+	good = good && !disk.errors && !nvmepeer_cuda_queues_close(queues) &&
+	       !nvmepeer_cuda_lists_close(lists) && !*fake_int("fake_modules");
+	/* It has stayed the caller's. */
+	good = good && !nvmepeer_cuda_buffer_close(scratch) && !nvmepeer_cuda_buffer_close(small) &&
+	       !nvmepeer_cuda_buffer_close(data);
+	free(extra);
 	return good && nothing_left(files) && mappings_of_parts() == 1;
 }
 
@@ -1622,6 +1730,7 @@ int main(int argc, char **argv)
 	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
 	ktap_check(from_fds(cuda, files), "descriptors: a controller executes the commands, without a call of the kernel");
 	ktap_check(from_served(cuda, files), "descriptors: a queue pair that a process serves");
+	ktap_check(lists_from_fds(cuda, files), "descriptors: lists of a process without a node");
 	ktap_check(from_fds_in_gpu(cuda, files), "descriptors: rings and lists in GPU memory");
 	ktap_check(from_fds_refused(cuda, files), "descriptors: each wrong value has its error and changes nothing");
 	ktap_check(from_fds_undone(cuda, files), "descriptors: each failed step is undone");

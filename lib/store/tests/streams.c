@@ -269,6 +269,32 @@ static void test_failures(void)
 	      !calls[3].done, "a failure is that of one call");
 }
 
+/* Pages of two tensors, of which the first is padded: 3 blocks of a slot, and 1. */
+enum { PAGES = 4, FIRST = 2 * MODEL_BLOCK + 100, SECOND = MODEL_BLOCK };
+
+static struct nvmepeer_list_tensor tensors[2];
+static struct nvmepeer_store_item page_items[PAGES];
+static uint32_t page_count, page_numbers[PAGES];
+static int64_t pages_done;
+
+static struct nvmepeer_store_pages pages_of(uint32_t base)
+{
+	tensors[0] = (struct nvmepeer_list_tensor){ 4, FIRST + 8, base, FIRST, 0, 0 };
+	tensors[1] = (struct nvmepeer_list_tensor){ 9 * PAGE, 2 * SECOND, base, SECOND, 3, 0 };
+	pages_done = 0;
+	page_count = PAGES;
+	for (uint32_t i = 0; i < PAGES; i++) {
+		page_items[i] = (struct nvmepeer_store_item){
+			.slot = slots[2 * i + 1 - i % 2], .length = PAGE, .result = 1,
+		};
+		page_numbers[i] = 3 - i;
+	}
+	return (struct nvmepeer_store_pages){
+		.size = sizeof(struct nvmepeer_store_pages), .tensor_count = 2, .tensors = tensors,
+		.count = &page_count, .items = page_items, .numbers = page_numbers, .done = &pages_done,
+	};
+}
+
 static void test_refusals(void)
 {
 	struct call call = { PAGE, 0, 0, 0 };
@@ -283,6 +309,15 @@ static void test_refusals(void)
 		good &= read_call(by_lists, 1, freed) == -EIO;
 		munmap(freed, sizeof(call));
 		run();
+	}
+	for (uint32_t i = 1; i <= MEMBERS; i++) {
+		struct nvmepeer_store_pages pages = pages_of(1);
+
+		refuse_list = i;
+		good &= nvmepeer_store_read_pages_async(by_lists, &pages, NULL) == -EIO;
+		page_count = 1u << 31;
+		run();
+		good &= page_items[0].result == 1 && !pages_done;
 	}
 	refuse_host = 1;
 	good &= read_call(by_lists, 1, &call) == -EIO && !added;
@@ -301,6 +336,7 @@ static void test_refusals(void)
 static void test_lost_member(void)
 {
 	struct nvmepeer_store_item item = { .slot = slots[SLOTS - 1], .length = PAGE, .data = memory[0] };
+	struct nvmepeer_store_pages pages;
 	int64_t lists, host, both, other;
 
 	/* The table of its member cannot be written. */
@@ -313,8 +349,155 @@ static void test_lost_member(void)
 	both = result_of(by_lists, 2 * PAGE, (SLOTS - 2) * PAGE, 0);
 	check(lists == -ENODEV && host == -ENODEV && both == -ENODEV && memory[1][9] == memory[1][PAGE],
 	      "slots of a lost member fail, and nothing of the call is read");
+	for (int i = 0; i < 2; i++) {
+		pages = pages_of(1);
+		nvmepeer_store_read_pages_async(i ? by_host : by_lists, &pages, NULL);
+		run();
+		check(pages_done == PAGES / 2 && page_items[0].result + page_items[1].result == -ENODEV,
+		      "pages of a lost member fail, others are read");
+	}
 	other = result_of(by_lists, PAGE, (SLOTS - 2) * PAGE, 0);
 	check(other == PAGE && memory[1][9] != memory[1][PAGE], "others are read");
+}
+
+/* Page @to of memory 1 is page @from of memory 0, and nothing around it has changed. */
+static bool page_moved(uint32_t from, uint32_t to)
+{
+	const char *first = memory[1] + 4 + to * (FIRST + 8);
+	const char *second = memory[1] + 9 * PAGE + to * 2 * SECOND;
+
+	return !memcmp(first, memory[0] + 4 + from * (FIRST + 8), FIRST) && first[FIRST] == 0x5a &&
+	       !memcmp(second, memory[0] + 9 * PAGE + from * 2 * SECOND, SECOND) && second[SECOND] == 0x5a;
+}
+
+static bool pages_read(struct nvmepeer_store_streams *streams, uint64_t generation)
+{
+	struct nvmepeer_store_pages pages = pages_of(1);
+	bool good;
+
+	memset(memory[1], 0x5a, MEMORY);
+	/* All of them are read when the stream comes to the call. */
+	page_count = 0;
+	good = !nvmepeer_store_read_pages_async(streams, &pages, NULL) && !pages_done;
+	memset(&pages, 0, sizeof(pages));
+	page_count = PAGES;
+	for (uint32_t i = 0; i < PAGES; i++) {
+		page_numbers[i] = i;
+		page_items[i].generation = generation;
+	}
+	run();
+	for (uint32_t i = 0; i < PAGES; i++)
+		good &= !page_items[i].result && page_moved(3 - i, i);
+	return good && pages_done == PAGES;
+}
+
+static void test_pages(struct nvmepeer_store_streams *streams, uintptr_t key, const char *what)
+{
+	struct nvmepeer_store_pages pages = pages_of(0);
+	bool good = !call_host(NULL, fill_memory, (void *)key) &&
+		    !nvmepeer_store_write_pages_async(streams, &pages, NULL) && !pages_done;
+
+	run();
+	good &= pages_done == PAGES && pages_read(by_lists, 0) && pages_read(by_host, 0);
+	check(good, what);
+}
+
+/* A failure is that of its page. */
+static void test_page_failures(struct nvmepeer_store_streams *streams, const char *what)
+{
+	struct nvmepeer_store_pages pages = pages_of(1);
+	bool good;
+
+	page_items[0].slot = SLOTS * MEMBERS;
+	page_items[1].generation = 7;
+	page_numbers[3] = 1 << 31;
+	good = !nvmepeer_store_read_pages_async(streams, &pages, NULL);
+	run();
+	good &= pages_done == 1 && page_items[0].result == -EINVAL && page_items[1].result == -EINVAL &&
+		!page_items[2].result && page_items[3].result == -ERANGE;
+	pages = pages_of(1);
+	tensors[1].block = 4;
+	good &= !nvmepeer_store_read_pages_async(streams, &pages, NULL);
+	run();
+	good &= pages_done == 0 && page_items[2].result == -ERANGE;
+	for (uint32_t i = 0; i < 2; i++) {
+		pages = pages_of(1);
+		tensors[1].offset = MEMORY - SECOND + 4 * i;
+		good &= !nvmepeer_store_read_pages_async(streams, &pages, NULL);
+		run();
+		good &= pages_done == !i && page_items[3].result == (i ? -ERANGE : 0);
+	}
+	pages = pages_of(2);
+	good &= !nvmepeer_store_read_pages_async(streams, &pages, NULL);
+	run();
+	good &= pages_done == 0 && page_items[2].result == -ERANGE;
+	pages = pages_of(1);
+	pages.numbers = NULL;
+	good &= nvmepeer_store_read_pages_async(streams, &pages, NULL) == -EINVAL;
+	pages.size = 8;
+	good &= nvmepeer_store_read_pages_async(streams, &pages, NULL) == -EINVAL;
+	check(good && !added, what);
+}
+
+static void test_broken_page(void)
+{
+	struct nvmepeer_store_pages pages = pages_of(1);
+	struct nvmepeer_store_place place = { .size = sizeof(place) };
+	bool good = !nvmepeer_store_place(store, page_items[2].slot, &place, sizeof(place));
+
+	broken_disk = place.member;
+	broken_lba = place.lba + 3;
+	good &= !nvmepeer_store_read_pages_async(by_lists, &pages, NULL);
+	run();
+	broken_lba = 0;
+	good &= pages_done == PAGES - 1 && page_items[2].result == -EIO && !page_items[3].result;
+	/* More pieces than a call has room for. */
+	pages = pages_of(1);
+	pages.tensor_count = 1;
+	page_count = 1;
+	for (uint32_t i = 0; i < 2; i++) {
+		static struct nvmepeer_list_tensor many[64];
+
+		for (uint32_t j = 0; j < 64; j++)
+			many[j] = (struct nvmepeer_list_tensor){ 0, 4, 1, 4, 0, 0 };
+		pages.tensors = many;
+		pages.tensor_count = i ? 64 : 2;
+		pages_done = 0;
+		good &= !nvmepeer_store_read_pages_async(by_lists, &pages, NULL);
+		run();
+		good &= pages_done == (i ? -E2BIG : 1);
+	}
+	check(good, "a failed command is that of its page, and a call has a most of pieces");
+}
+
+/* Values are read while they are pinned, and not written. */
+static void test_pinned_pages(void)
+{
+	struct nvmepeer_store_pages pages = pages_of(0);
+	struct nvmepeer_store_item value = page_items[2];
+	bool good;
+
+	fill_memory((void *)5);
+	good = !nvmepeer_store_write_pages_async(by_lists, &pages, NULL);
+	run();
+	value.flags = NVMEPEER_STORE_PEER;
+	good &= pages_done == PAGES && !nvmepeer_store_commit(store, &value, 1);
+	for (int pinned_now = 0; pinned_now < 2; pinned_now++) {
+		pages = pages_of(1);
+		page_items[2].generation = value.generation;
+		memset(memory[1], 0x5a, MEMORY);
+		good &= !nvmepeer_store_read_pages_async(by_lists, &pages, NULL);
+		run();
+		good &= page_items[2].result == (pinned_now ? 0 : -EINVAL) && page_moved(1, 1) == pinned_now;
+		good &= !nvmepeer_store_write_pages_async(by_lists, &pages, NULL);
+		run();
+		good &= page_items[2].result == -EINVAL && !page_items[1].result;
+		if (!pinned_now)
+			good &= !nvmepeer_store_pin(store, &value, 1);
+	}
+	nvmepeer_store_unpin(store, &value, 1);
+	good &= !nvmepeer_store_free(store, &value, 1, 0) && !nvmepeer_store_alloc(store, &value.slot, 1);
+	check(good, "a value is read while it is pinned, and not written");
 }
 
 static bool is_refused(struct nvmepeer_store_streams_options options, int error)
@@ -361,6 +544,12 @@ int main(void)
 	test_late_parameters(by_host, "host: parameters and data are those of the stream's time");
 	test_limits(by_lists, "lists: ranges are checked");
 	test_limits(by_host, "host: ranges are checked");
+	test_pages(by_lists, 3, "lists: pages of tensors are where both find them");
+	test_pages(by_host, 4, "host: pages of tensors are where both find them");
+	test_page_failures(by_lists, "lists: a page that is invalid fails by itself");
+	test_page_failures(by_host, "host: a page that is invalid fails by itself");
+	test_broken_page();
+	test_pinned_pages();
 	test_failures();
 	test_refusals();
 	test_lost_member();
