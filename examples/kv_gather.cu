@@ -173,6 +173,7 @@ static int run(const nvmepeer_cuda_queues *queues, const nvmepeer_cuda_buffer *c
 	check(cudaEventCreate(&end));
 	check(cudaEventRecord(start));
 	gather<<<BLOCKS, THREADS>>>(job);
+	check(cudaGetLastError());
 	check(cudaEventRecord(end));
 	check(cudaDeviceSynchronize());
 	check(cudaEventElapsedTime(&ms, start, end));

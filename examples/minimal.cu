@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0
-// minimal.cu: threads of a GPU read 64 times 4 KiB from an NVMe namespace into memory from
+// minimal.cu: threads of a GPU read 64 blocks of an NVMe namespace into memory from
 // cudaMalloc(), without the CPU.
 // nvcc -arch=sm_90 $(pkg-config --cflags --libs libnvmepeer_cuda) minimal.cu
 #include <cstdio>
@@ -38,7 +38,8 @@ int main(void)
 		return fail();
 	read_blocks<<<1, 64>>>(*nvmepeer_cuda_queues_host(queues), *nvmepeer_cuda_buffer_host(data),
 			       status);
-	cudaDeviceSynchronize();
+	if (cudaGetLastError() || cudaDeviceSynchronize())
+		return fprintf(stderr, "the kernel failed\n"), 1;
 	for (int i = 0; i < 64; i++)
 		bad += status[i] != 0;
 	printf("%d of 64 reads succeeded\n", 64 - bad);

@@ -116,7 +116,7 @@ int main()
 		return fail();
 	start<<<1, 1>>>(queue);
 	read_blocks<<<1, READS>>>(queue, data, (int *)(memory + STATUS));
-	if (hipMemcpy(status, memory + STATUS, sizeof(status), hipMemcpyDeviceToHost))
+	if (hipGetLastError() || hipMemcpy(status, memory + STATUS, sizeof(status), hipMemcpyDeviceToHost))
 		return fprintf(stderr, "the kernel failed\n"), 1;
 	for (int i = 0; i < READS; i++)
 		bad += status[i] != 0;

@@ -98,13 +98,15 @@ int main(int argc, char **argv)
 		return fail();
 	for (uint32_t i = 0; i < offer.count; i++)
 		close(offer.files[i].fd);
+	if (offer.geometry.page_shift > 16)
+		return fprintf(stderr, "controller pages of more than 64 KiB\n"), 1;
 	data.length = (uint64_t)BROKER_PAGES << offer.geometry.page_shift;
 	data.dma = 0;
 	data.pages = (uintptr_t)memory + TABLE;
 	if (cudaMemcpy(memory + TABLE, offer.table, sizeof(offer.table), cudaMemcpyHostToDevice))
 		return fprintf(stderr, "cannot copy to the GPU\n"), 1;
 	read_pages<<<1, BROKER_PAGES>>>(*nvmepeer_cuda_queues_host(queues), data, statuses);
-	if (cudaDeviceSynchronize() ||
+	if (cudaGetLastError() || cudaDeviceSynchronize() ||
 	    cudaMemcpy(bytes, memory + DATA, data.length, cudaMemcpyDeviceToHost))
 		return fprintf(stderr, "the kernel failed\n"), 1;
 	for (int i = 0; i < BROKER_PAGES; i++)

@@ -69,7 +69,10 @@ void nvmepeer_cuda_free(struct nvmepeer_cuda *cuda, void *pointer);
  * @fd: receives the dma-buf; the caller closes it after the import
  *
  * For I/O that the CPU submits (nvmepeer_prep_buf_rw()): that needs the buffer
- * handle of the import, but no queue pair and none of the privileges above.
+ * handle of the import, but no queue pair and none of the privileges above.  After the
+ * completion of a read the data may still be on its way to the memory, unless
+ * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING is OWNER or more: otherwise call
+ * cuFlushGPUDirectRDMAWrites() before a kernel uses it.
  *
  * -EINVAL: not memory of this GPU, or not whole pages.  -EOPNOTSUPP: the memory
  * cannot be exported.
@@ -193,6 +196,14 @@ static inline int nvmepeer_cuda_queues_open_checked(struct nvmepeer *ctrl,
 #define nvmepeer_cuda_queues_open nvmepeer_cuda_queues_open_checked
 
 /**
+ * nvmepeer_cuda_layout() - NVMEPEER_LAYOUT of the library
+ *
+ * For programs that are compiled without the header, such as those of Python: their
+ * kernels call nvmepeer_check(), or compare it with the NVMEPEER_LAYOUT of theirs.
+ */
+uint32_t nvmepeer_cuda_layout(void);
+
+/**
  * enum nvmepeer_cuda_role - what a descriptor of a queue pair is
  * @NVMEPEER_CUDA_SQ: submission ring
  * @NVMEPEER_CUDA_CQ: completion ring
@@ -249,7 +260,7 @@ struct nvmepeer_cuda_file {
  * @geometry: of nvmepeer_geometry_build() with NVMEPEER_VIEW_DESCRIPTORS: it has no
  *	addresses; the doorbells are offsets in their part.  If the PRP lists have
  *	several segments, the caller sets @list_memory.pages to a table in GPU
- *	memory of this process
+ *	memory of this process, with an entry for each page, and @list_memory.dma to 0
  * @size: of @geometry
  * @queues: receives one queue pair; released by nvmepeer_cuda_queues_close()
  *
@@ -266,11 +277,13 @@ struct nvmepeer_cuda_file {
  * then the controller may access rings, PRP lists and the data of commands that have
  * not completed: reuse none of that memory before.
  *
- * All checks come before anything is mapped; a failure changes and keeps nothing.
+ * All checks come before anything is mapped; a failure changes nothing, and keeps GPU
+ * memory until nvmepeer_cuda_close() at most.
  * -EPROTO: @layout, or the version of the geometry, is another one.  -E2BIG: the
  * geometry has a field or a flag that the library does not support.  -EINVAL: an unknown
  * or unused role, a misaligned part, an invalid geometry or GPU memory, one with
- * addresses, or the file of another queue pair.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
+ * addresses, or the file of another queue pair of the controller: that it is one of
+ * this controller cannot be checked.  -EEXIST: a role was passed twice.  -ENODATA: a role is missing.
  * -ENOSPC: a part is too small for the geometry, or ends behind its file.  -EBADF: no
  * open descriptor.  -ENOMEM; -EPERM, -EOPNOTSUPP, -EFAULT and -EIO as
  * nvmepeer_cuda_queues_open(); or an error of mmap() or nvmepeer_qp_from_fd().
@@ -285,10 +298,12 @@ int nvmepeer_cuda_queues_from_fds(struct nvmepeer_cuda *cuda, uint32_t layout,
  * @queues: queue pairs that no kernel uses any more, or NULL
  *
  * The queue pairs end in any case, except one of nvmepeer_cuda_queues_from_fds(), see
- * there.  Their memory is freed once the controller cannot access it.
+ * there, and those whose files a child process has inherited by fork() without exec:
+ * they end with the child.  Their memory is freed once the controller cannot access it,
+ * by cuMemFree(), which waits for all kernels of the context.
  *
- * -EBUSY: other queue pairs that were created through the same struct nvmepeer
- * are active and could access the memory.  @queues then stays open, without queue
+ * -EBUSY: other queue pairs that were created through the same struct nvmepeer, or
+ * these in a child process, are active and could access the memory.  @queues then stays open, without queue
  * pairs: call again after the others have ended.
  */
 int nvmepeer_cuda_queues_close(struct nvmepeer_cuda_queues *queues);
@@ -367,6 +382,17 @@ int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t i
  */
 int nvmepeer_cuda_queues_result(struct nvmepeer_cuda_queues *queues, uint32_t index);
 
+/**
+ * nvmepeer_cuda_queues_qp() - the queue pair of one device queue
+ * @queues: queue pairs
+ * @index: number of the queue pair
+ *
+ * For its events: nvmepeer_qp_fd() can be polled, and nvmepeer_qp_events() tells of
+ * losses and of the time to re-arm.  It belongs to @queues.  NULL if there is none, or
+ * it came as descriptors without that of its file.
+ */
+struct nvmepeer_qp *nvmepeer_cuda_queues_qp(const struct nvmepeer_cuda_queues *queues, uint32_t index);
+
 /** struct nvmepeer_cuda_buffer - GPU memory as the data of one controller. */
 struct nvmepeer_cuda_buffer;
 
@@ -383,6 +409,10 @@ struct nvmepeer_cuda_buffer;
  * @buffer: receives the buffer; released by nvmepeer_cuda_buffer_close() after
  *	the queue pairs of @ctrl, before the memory is freed and before @ctrl and
  *	@cuda
+ *
+ * The buffer is the physical memory that the address has now.  To unmap it or to map
+ * other memory there, as allocators with a sleep mode do, counts as freeing it: the
+ * controller would access the former memory, without an error.
  *
  * The controller can then access all pages (of the host's page size) that the
  * memory touches, including parts of them that belong to other allocations.
@@ -534,7 +564,7 @@ int nvmepeer_cuda_lists_close(struct nvmepeer_cuda_lists *lists);
  * @items: the items, with their statuses; or NULL
  * @tensors: otherwise the tensors of @pages
  * @pages: the pages
- * @statuses: a status for each piece of @pages, or NULL
+ * @statuses: a status for each piece of @pages, or NULL; NULL with @items
  * @count_at: if there are fewer than @count, where their number is; or NULL
  * @done: reports the end: incremented behind the data and the statuses; or NULL.
  *	The host may poll it without a call of CUDA, and a stream wait for it by

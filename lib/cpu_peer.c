@@ -275,7 +275,7 @@ static int rearm_when_ready(struct nvmepeer_cpu_peer *peer, int64_t end, uint32_
 		if (info.state == NVME_PEER_QP_LIVE &&
 		    info.losses == peer->queue.state->generation) {
 			if (!is_quiescing(control, info.losses)) {
-				if (is_usable(peer->queue.state))
+				if (is_usable(peer->queue.state, info.losses))
 					return 0;
 				request_quiesce(control, info.losses);
 			}

@@ -44,14 +44,17 @@ static inline bool is_quiescing(const struct nvme_peer_control *control, uint32_
 
 /**
  * is_usable() - can the queue pair with this shared state be used, if it is LIVE?
+ * @losses: of the queue pair
  *
  * No thread is in a call.  Not if a thread has found it lost, or has timed out on it in
  * exclusive mode: its commands may be in flight.  Nor if an exclusive owner has not closed
- * it: all others would find it full for ever.
+ * it: all others would find it full for ever.  Nor if another process has re-armed it: the
+ * state has the tickets of before.
  */
-static inline bool is_usable(const struct nvmepeer_state *state)
+static inline bool is_usable(const struct nvmepeer_state *state, uint32_t losses)
 {
-	return !(state->lost & NVP_LOST) && !(state->head & NVP_HEAD_EXCLUSIVE);
+	return !(state->lost & NVP_LOST) && !(state->head & NVP_HEAD_EXCLUSIVE) &&
+	       state->generation == losses;
 }
 
 #endif /* NVMEPEER_LIB_RECOVERY_H */

@@ -176,8 +176,8 @@ NVP_FN int nvp_batch_finish(struct nvmepeer_group group, struct nvmepeer_batch *
  * Waits for room in the queue, at most nvmepeer_geometry.timeout_ns for each
  * command that then is submitted, but for no completion; after
  * NVMEPEER_E_FULL the rest is not submitted.  Returns to all lanes 0,
- * NVMEPEER_E_TOO_LARGE if the batch has too few tokens (nothing is submitted
- * then), or the worst status of a command that was not submitted. Other commands may
+ * NVMEPEER_E_TOO_LARGE if the batch has too few tokens, NVMEPEER_E_OPCODE for a flush
+ * (nothing is submitted then), or the worst status of a command that was not submitted. Other commands may
  * have been submitted, so the batch must be waited for in any case.  Results
  * are kept for nvmepeer_geometry.cids commands of a queue pair.
  */
@@ -187,8 +187,8 @@ NVP_FN int nvmepeer_warp_submit(const struct nvmepeer_queue *queue,
 				struct nvmepeer_batch *batch)
 {
 	uint32_t count = nvmepeer_batch_commands(queue, transfer);
-	bool fits = count <= batch->most;
-	int status = NVMEPEER_E_TOO_LARGE;
+	int status = nvp_transfer_check(transfer, count, batch->most);
+	bool fits = !status;
 
 	nvp_group_sync(group);
 	if (fits)
@@ -348,8 +348,8 @@ NVP_FN int nvmepeer_block_submit(const struct nvmepeer_queue *queue,
 				 struct nvmepeer_batch *batch)
 {
 	uint32_t count = nvmepeer_batch_commands(queue, transfer);
-	bool fits = count <= batch->most;
-	int status = NVMEPEER_E_TOO_LARGE;
+	int status = nvp_transfer_check(transfer, count, batch->most);
+	bool fits = !status;
 
 	nvp_block_begin(batch, fits ? count : 0);
 	if (fits)

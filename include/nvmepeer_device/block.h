@@ -14,7 +14,10 @@
 #include "queue.h"
 #include "wait.h"
 
-/* A transfer of any length; fields as in struct nvmepeer_command. */
+/*
+ * A transfer of any length; fields as in struct nvmepeer_command.  A flush is none
+ * (NVMEPEER_E_OPCODE): call nvmepeer_flush(), once for each controller of a set.
+ */
 struct nvmepeer_transfer {
 	uint32_t opcode;
 	uint64_t control;
@@ -38,7 +41,8 @@ NVP_FN uint32_t nvp_max_blocks(const struct nvmepeer_queue *queue,
 	uint64_t listed = (uint64_t)nvp_list_entries(queue) << queue->page_shift;
 	uint64_t bytes = queue->max_transfer, blocks;
 
-	if (!nvp_use_sgl(queue, buffer) && bytes > listed)
+	/* Write zeroes has no data memory. */
+	if (buffer && !nvp_use_sgl(queue, buffer) && bytes > listed)
 		bytes = listed;
 	if (bytes > page)
 		bytes &= ~(page - 1);
@@ -46,6 +50,15 @@ NVP_FN uint32_t nvp_max_blocks(const struct nvmepeer_queue *queue,
 	if (blocks > 65536)
 		return 65536;
 	return blocks ? (uint32_t)blocks : 1;
+}
+
+/* 0, or the error of a transfer of @count commands, at most @most, or of a flush. */
+NVP_FN int nvp_transfer_check(const struct nvmepeer_transfer *transfer, uint32_t count,
+			      uint32_t most)
+{
+	if (transfer->opcode == NVMEPEER_OP_FLUSH)
+		return NVMEPEER_E_OPCODE;
+	return count <= most ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
 }
 
 /*
@@ -58,7 +71,7 @@ NVP_FN int nvp_transfer_strided(const struct nvmepeer_queue *queue,
 				uint32_t index, uint32_t step)
 {
 	uint32_t most = nvp_max_blocks(queue, transfer->buffer);
-	int worst = NVMEPEER_OK;
+	int worst = nvp_transfer_check(transfer, 0, 0);
 
 	for (uint64_t at = (uint64_t)index * most; at < transfer->blocks && worst >= 0;
 	     at += (uint64_t)step * most) {
@@ -80,8 +93,10 @@ NVP_FN int nvp_transfer_strided(const struct nvmepeer_queue *queue,
  * @queue: the queue pair
  * @transfer: the same for every lane
  *
- * All active lanes call together.  Returns to all of them 0, or the worst status
- * of a command.
+ * All active lanes call together, so pass __syncwarp() or the like first: lanes that
+ * come apart execute the transfer twice, and the second one transfers data after the
+ * first lanes have returned.  nvmepeer_warp_submit() takes the group instead.
+ * Returns to all of them 0, or the worst status of a command.
  */
 NVP_FN int nvmepeer_warp_transfer(const struct nvmepeer_queue *queue,
 				  const struct nvmepeer_transfer *transfer)

@@ -48,14 +48,37 @@ NVP_FN uint32_t nvp_page_bytes(const struct nvmepeer_queue *queue)
 	return (uint32_t)1 << queue->page_shift;
 }
 
-/* DMA address of byte @offset. */
+/* Log2 of the bytes that an entry of the buffer's table covers. */
+NVP_FN uint32_t nvp_table_shift(const struct nvmepeer_queue *queue,
+				const struct nvmepeer_buffer *buffer)
+{
+	return queue->page_shift + ((uint32_t)buffer->dma >> 2 & 31);
+}
+
+/* Byte @offset of a buffer with a table, counted from the first byte of the table. */
+NVP_FN uint64_t nvp_table_offset(const struct nvmepeer_buffer *buffer, uint64_t offset)
+{
+	return offset + (buffer->dma & ~(uint64_t)0xfff);
+}
+
+/*
+ * DMA address of byte @offset.  The path without a table is the one that compilers must
+ * keep short; with a table each path has one load.
+ */
 NVP_FN uint64_t nvp_dma(const struct nvmepeer_queue *queue,
 			const struct nvmepeer_buffer *buffer, uint64_t offset)
 {
 	const uint64_t *pages = (const uint64_t *)(uintptr_t)buffer->pages;
 	uint32_t in_page = (uint32_t)offset & (nvp_page_bytes(queue) - 1);
+	uint32_t shift;
 
-	return pages ? pages[offset >> queue->page_shift] + in_page : buffer->dma + offset;
+	if (!pages)
+		return buffer->dma + offset;
+	if (!buffer->dma)
+		return pages[offset >> queue->page_shift] + in_page;
+	shift = nvp_table_shift(queue, buffer);
+	offset = nvp_table_offset(buffer, offset);
+	return pages[offset >> shift] + ((uint32_t)offset & (((uint32_t)1 << shift) - 1));
 }
 
 /* Number of pages that the PRP list of a CID can describe. */
@@ -73,11 +96,23 @@ NVP_FN uint32_t nvp_list_entries(const struct nvmepeer_queue *queue)
 	return (queue->list_bytes >> queue->page_shift) * (per_page - 1) + 1;
 }
 
-/* One SGL descriptor suffices if the memory is one segment. */
+/* One SGL descriptor suffices for any data if the memory is one segment. */
 NVP_FN bool nvp_use_sgl(const struct nvmepeer_queue *queue,
 			const struct nvmepeer_buffer *buffer)
 {
 	return (queue->flags & NVMEPEER_SGL) && !buffer->pages;
+}
+
+/* Does one SGL descriptor suffice for this data, which is not empty? */
+NVP_FN bool nvp_one_segment(const struct nvmepeer_queue *queue,
+			    const struct nvmepeer_buffer *buffer, uint64_t offset, uint32_t bytes)
+{
+	if (!(queue->flags & NVMEPEER_SGL))
+		return false;
+	if (!buffer->pages)
+		return true;
+	offset = nvp_table_offset(buffer, offset);
+	return !((offset ^ (offset + bytes - 1)) >> nvp_table_shift(queue, buffer));
 }
 
 /*
@@ -105,11 +140,11 @@ NVP_FN int nvp_list_check(const struct nvmepeer_queue *queue,
 	uint64_t first = nvp_dma(queue, command->buffer, command->offset) & (page - 1);
 	uint64_t pages = (first + bytes + page - 1) >> queue->page_shift;
 
-	if (nvp_use_sgl(queue, command->buffer))
+	if (nvp_one_segment(queue, command->buffer, command->offset, bytes))
 		return NVMEPEER_OK;
 	if (!nvp_beyond_two_pages(queue, (uint32_t)first, bytes))
-		return (queue->flags & NVMEPEER_ONE_RANGE) && first + bytes > page ?
-		       (int)NVMEPEER_E_NO_LIST : (int)NVMEPEER_OK;
+		return queue->flags & NVMEPEER_ONE_RANGE ? (int)NVMEPEER_E_NO_LIST :
+							   (int)NVMEPEER_OK;
 	if (!queue->list_area)
 		return NVMEPEER_E_NO_LIST;
 	return pages - 1 <= nvp_list_entries(queue) ? NVMEPEER_OK : NVMEPEER_E_TOO_LARGE;
@@ -170,11 +205,21 @@ NVP_FN uint64_t nvp_build_list(const struct nvmepeer_queue *queue, uint32_t cid,
 	return nvp_dma(queue, &queue->list_memory, start);
 }
 
+/* Data pointer as one SGL data block descriptor (base specification 4.1.2). */
+NVP_FN void nvp_set_sgl(uint64_t first, uint32_t bytes, struct nvmepeer_sqe *entry)
+{
+	entry->dword[0] |= 1u << 14;
+	entry->dword[6] = (uint32_t)first;
+	entry->dword[7] = (uint32_t)(first >> 32);
+	entry->dword[8] = bytes;
+}
+
 /*
- * Data pointer of a command (base specification 4.1.1: PRP entries).  Returns
- * true if the second entry must be a PRP list, which nvp_assign_cid() writes.
+ * Data pointer of a command (base specification 4.1.1: PRP entries).  An SGL takes the
+ * place of a PRP list where it can.  Returns true if the second entry must be a list,
+ * which nvp_assign_cid() writes.
  */
-NVP_FN bool nvp_set_prps(const struct nvmepeer_queue *queue,
+NVP_FN bool nvp_set_data(const struct nvmepeer_queue *queue,
 			 const struct nvmepeer_command *command, uint32_t bytes,
 			 struct nvmepeer_sqe *entry)
 {
@@ -185,37 +230,15 @@ NVP_FN bool nvp_set_prps(const struct nvmepeer_queue *queue,
 	entry->dword[7] = (uint32_t)(first >> 32);
 	if (bytes <= in_first)
 		return false;
-	if (bytes > in_first + page)
-		return true;
+	if (bytes > in_first + page) {
+		if (!nvp_one_segment(queue, command->buffer, command->offset, bytes))
+			return true;
+		nvp_set_sgl(first, bytes, entry);
+		return false;
+	}
 	second = nvp_dma(queue, command->buffer, command->offset + in_first);
 	entry->dword[8] = (uint32_t)second;
 	entry->dword[9] = (uint32_t)(second >> 32);
-	return false;
-}
-
-/* Data pointer as one SGL data block descriptor (base specification 4.1.2). */
-NVP_FN void nvp_set_sgl(const struct nvmepeer_command *command, uint32_t bytes,
-			struct nvmepeer_sqe *entry)
-{
-	uint64_t first = command->buffer->dma + command->offset;
-
-	entry->dword[0] |= 1u << 14;
-	entry->dword[6] = (uint32_t)first;
-	entry->dword[7] = (uint32_t)(first >> 32);
-	entry->dword[8] = bytes;
-}
-
-/* Returns true if the command needs a PRP list. */
-NVP_FN bool nvp_set_data(const struct nvmepeer_queue *queue,
-			 const struct nvmepeer_command *command, uint32_t bytes,
-			 struct nvmepeer_sqe *entry)
-{
-	uint32_t first = (uint32_t)(command->buffer->dma + command->offset);
-
-	if (!nvp_use_sgl(queue, command->buffer) ||
-	    !nvp_beyond_two_pages(queue, first, bytes))
-		return nvp_set_prps(queue, command, bytes, entry);
-	nvp_set_sgl(command, bytes, entry);
 	return false;
 }
 

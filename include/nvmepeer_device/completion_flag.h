@@ -212,7 +212,7 @@ NVP_FN int nvmepeer_warp_deliver(const struct nvmepeer_queue *queue,
  *
  * Bulk copies (TMA, cp.async.bulk) use another memory proxy than loads and
  * stores.  To copy data that a command has read: a thread that waited for the
- * command, or has seen its flag, calls this; then it, or threads behind a
+ * command, or has seen its flag or its counter, calls this; then it, or threads behind a
  * barrier with it, start the copy.  To write data that a bulk copy has stored:
  * the thread that started the copy waits for its completion
  * (cp.async.bulk.wait_group, not .read), calls this, and then submits the

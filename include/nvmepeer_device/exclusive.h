@@ -127,22 +127,26 @@ NVP_FN struct nvmepeer_exclusive nvmepeer_exclusive_open(const struct nvmepeer_q
  * After a timeout or a loss it marks the queue pair lost instead, since
  * commands may be in flight: request nvmepeer_queue_quiesce() and re-arm it.
  * Without a close the queue pair stays exclusive until a re-arm by the host
- * library.  Does nothing after a re-arm, or a second time.
+ * library.  Does nothing after a re-arm, or a second time: all calls with a closed
+ * handle return NVMEPEER_E_BUSY.  A copy of the handle must not be used after that.
  */
-NVP_FN void nvmepeer_exclusive_close(const struct nvmepeer_exclusive *exclusive)
+NVP_FN void nvmepeer_exclusive_close(struct nvmepeer_exclusive *exclusive)
 {
 	const struct nvmepeer_queue *queue = exclusive->queue;
 	struct nvmepeer_state *state = queue->state;
 	uint32_t ticket, head = exclusive->head & NVP_HEAD_MASK;
+	int broken = exclusive->broken;
 
+	if (!broken)
+		exclusive->broken = NVMEPEER_E_BUSY;
 	if (exclusive->group.lane != exclusive->group.leader ||
-	    exclusive->broken == NVMEPEER_E_BUSY || exclusive->broken == NVMEPEER_E_LAYOUT)
+	    broken == NVMEPEER_E_BUSY || broken == NVMEPEER_E_LAYOUT)
 		return;
 	/* Only its owner may change the state: a re-arm gave it to others. */
 	if (!(nvp_load32(&state->head) & NVP_HEAD_EXCLUSIVE) ||
 	    nvp_load32(&state->generation) != exclusive->generation)
 		return;
-	if (exclusive->broken) {
+	if (broken) {
 		nvp_mark_lost(queue);
 		return;
 	}

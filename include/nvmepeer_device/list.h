@@ -44,8 +44,11 @@ struct nvmepeer_memory {
  * @offset: byte offset in @memory of nvmepeer_scratch_bytes() bytes, which begin
  *	on a controller page; the second page is zeroed by the caller
  * @first: number of the first page that this list may use
- * @slots: number of pages from @first on.  A call in one step needs one for each
- *	thread that makes it, a call in two steps one for each item
+ * @slots: number of pages from @first on.  A call in two steps needs one for each
+ *	item, a call in one step one for each thread that makes it together: a
+ *	thread uses page @first, a warp as many as it has lanes, a block as many as
+ *	it has threads.  Threads or warps of separate calls at the same time need
+ *	different @first
  *
  * Lists whose pages are different may share the memory.  It belongs to the
  * controller as long as the data memory does, and for
@@ -942,7 +945,7 @@ NVP_FN int nvp_list_transfer_part(const struct nvmepeer_queue *queue, struct nvm
  * Any thread.  Waits for all of them, nvmepeer_geometry.timeout_ns at most for
  * each command, of which up to two are in flight.  Sets the status of each item and
  * returns the worst.  After an item with NVMEPEER_E_TIMEOUT or _E_FULL the thread
- * submits no more: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.
+ * submits no more than the command that it has prepared: the others get NVMEPEER_E_FULL, after a loss NVMEPEER_E_LOST.
  * NVMEPEER_E_ALIGN: an item or the scratch memory is misaligned; _E_RANGE: it is
  * outside its memory; _E_TOO_LARGE: it is neither, and empty; _E_ADDRESS: it has
  * padding, and there is no scratch page, or its memory has no address; _E_BUSY: it has

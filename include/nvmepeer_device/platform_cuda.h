@@ -89,6 +89,22 @@ NVP_FN void nvp_fence_consume(void)
 #ifndef NVP_PLATFORM_ATOMICS
 #define NVP_PLATFORM_ATOMICS
 
+/*
+ * Computation that streams through the L2 cache would evict the shared state, and each
+ * command would write it back and fetch it again.  NVP_KEPT() is an instruction whose
+ * line is the last to be evicted.  A command needs the hint once for each line, so it is
+ * given with the instructions that nothing waits for: stores of results, and reductions,
+ * which return credits and CIDs.  With all atomics and loads it costs 1 to 3 % of the rate.
+ */
+#if __CUDA_ARCH__ >= 800
+#define NVP_KEPT(operation, operands)						\
+	"{\n\t.reg .b64 last;\n\t"						\
+	"createpolicy.fractional.L2::evict_last.b64 last, 1.0;\n\t"		\
+	operation ".L2::cache_hint." operands ", last;\n\t}"
+#else
+#define NVP_KEPT(operation, operands) operation "." operands ";"
+#endif
+
 NVP_FN uint32_t nvp_load32(const uint32_t *p)
 {
 	uint32_t value;
@@ -113,22 +129,10 @@ NVP_FN void nvp_store32(uint32_t *p, uint32_t value)
 		     : : "l"(p), "r"(value) : "memory");
 }
 
-/*
- * Result words are most of the memory that a group accesses.  Computation that
- * streams through the L2 cache would evict them, and each command would write
- * them back and fetch them again: make them the last to be evicted.
- */
 NVP_FN void nvp_store64(uint64_t *p, uint64_t value)
 {
-#if __CUDA_ARCH__ >= 800
-	asm volatile("{\n\t.reg .b64 last;\n\t"
-		     "createpolicy.fractional.L2::evict_last.b64 last, 1.0;\n\t"
-		     "st.relaxed.gpu.global.L2::cache_hint.u64 [%0], %1, last;\n\t}"
+	asm volatile(NVP_KEPT("st.relaxed.gpu.global", "u64 [%0], %1")
 		     : : "l"(p), "l"(value) : "memory");
-#else
-	asm volatile("st.relaxed.gpu.global.u64 [%0], %1;"
-		     : : "l"(p), "l"(value) : "memory");
-#endif
 }
 
 NVP_FN uint32_t nvp_add32(uint32_t *p, uint32_t value)
@@ -173,13 +177,13 @@ NVP_FN uint32_t nvp_or32(uint32_t *p, uint32_t value)
  */
 NVP_FN void nvp_post_add32(uint32_t *p, uint32_t value)
 {
-	asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;"
+	asm volatile(NVP_KEPT("red.relaxed.gpu.global.add", "u32 [%0], %1")
 		     : : "l"(p), "r"(value) : "memory");
 }
 
 NVP_FN void nvp_post_or32(uint32_t *p, uint32_t value)
 {
-	asm volatile("red.relaxed.gpu.global.or.b32 [%0], %1;"
+	asm volatile(NVP_KEPT("red.relaxed.gpu.global.or", "b32 [%0], %1")
 		     : : "l"(p), "r"(value) : "memory");
 }
 

@@ -57,10 +57,15 @@ enum {
  * struct nvmepeer_buffer - data memory of commands
  * @length: bytes
  * @dma: DMA address of the first byte in the controller's domain if the memory
- *	is one segment (@pages is 0)
- * @pages: otherwise the address, in the peer's own memory, of the DMA addresses
- *	of the buffer's controller pages (uint64_t each); the buffer then starts
- *	on a controller page
+ *	is one segment (@pages is 0); with a table what its entries cover
+ * @pages: otherwise the address, in the peer's own memory, of a table of DMA addresses
+ *	(uint64_t each), of the buffer's controller pages if @dma is 0; the buffer
+ *	then starts on a controller page
+ *
+ * Memory whose segments are larger than a controller page has a shorter table.  An
+ * entry then is the DMA address of 2^n controller pages; bits 6..2 of @dma are n, and @dma
+ * without its bits 11..0 is how many bytes of the table's memory lie before the buffer.
+ * An entry has at most 2 GiB.  nvmepeer_cuda_buffer_open() makes such tables.
  */
 struct nvmepeer_buffer {
 	uint64_t length;
@@ -313,7 +318,7 @@ struct nvmepeer_queue {
  * what struct nvmepeer_cuda_list points to, and of the meaning of a field or of a
  * status.
  */
-#define NVMEPEER_LAYOUT_VERSION 5u
+#define NVMEPEER_LAYOUT_VERSION 6u
 #define NVMEPEER_LAYOUT								\
 	(NVMEPEER_LAYOUT_VERSION << 24 | (uint32_t)sizeof(struct nvmepeer_queue) << 12 | \
 	 (uint32_t)sizeof(struct nvmepeer_state))
@@ -544,11 +549,14 @@ NVP_FN void nvp_state_begin(const struct nvmepeer_queue *queue, uint32_t ticket,
  * Called on the device by one thread.  The caller must order it before the
  * first use by other threads; a kernel boundary does.  CID 0xffff is never
  * used: in error logs it means "no particular command" (base specification
- * 4.2.3).
+ * 4.2.3).  The first ticket differs from one queue pair to the next, so that a token
+ * which is passed to the wrong one is refused.
  */
 NVP_FN void nvmepeer_queue_reset(const struct nvmepeer_queue *queue)
 {
-	nvp_state_begin(queue, 0, queue->generation);
+	uint32_t rounds = 2 * (queue->cq_mask + 1);
+
+	nvp_state_begin(queue, queue->qid * rounds, queue->generation);
 }
 
 /**

@@ -34,8 +34,9 @@ struct nvmepeer_set_token {
  * @token: out: identifies the command
  * @timeout_ns: how long to wait for room in the queue
  *
- * Also returns NVMEPEER_E_TOO_LARGE if the blocks cross a stripe, and NVMEPEER_E_RANGE
- * if they are outside of the member.
+ * Also returns NVMEPEER_E_TOO_LARGE if the blocks cross a stripe, NVMEPEER_E_RANGE
+ * if they are outside of the member, and NVMEPEER_E_OPCODE for a flush: call
+ * nvmepeer_flush() with a queue pair of each controller.
  */
 NVP_FN int nvmepeer_set_submit(const struct nvmepeer_set *set,
 			       const struct nvmepeer_command *command,
@@ -48,6 +49,8 @@ NVP_FN int nvmepeer_set_submit(const struct nvmepeer_set *set,
 	token->token.cid = NVMEPEER_NO_CID;
 	token->token.ticket = 0;
 	token->queue = nvp_set_queue_of(set, location.controller);
+	if (command->opcode == NVMEPEER_OP_FLUSH)
+		return NVMEPEER_E_OPCODE;
 	if (command->blocks > stripe - (command->lba & (stripe - 1)))
 		return NVMEPEER_E_TOO_LARGE;
 	if (command->blocks > location.left)
@@ -266,8 +269,8 @@ NVP_FN int nvmepeer_warp_set_submit(const struct nvmepeer_set *set, struct nvmep
 				    struct nvmepeer_set_batch *batch)
 {
 	uint32_t count = nvmepeer_set_batch_commands(set, transfer);
-	bool fits = count <= batch->commands.most;
-	int status = NVMEPEER_E_TOO_LARGE;
+	int status = nvp_transfer_check(transfer, count, batch->commands.most);
+	bool fits = !status;
 
 	nvp_group_sync(group);
 	if (fits)
@@ -316,8 +319,8 @@ NVP_FN int nvmepeer_block_set_submit(const struct nvmepeer_set *set,
 				     struct nvmepeer_set_batch *batch)
 {
 	uint32_t count = nvmepeer_set_batch_commands(set, transfer);
-	bool fits = count <= batch->commands.most;
-	int status = NVMEPEER_E_TOO_LARGE;
+	int status = nvp_transfer_check(transfer, count, batch->commands.most);
+	bool fits = !status;
 
 	nvp_block_begin(&batch->commands, fits ? count : 0);
 	if (fits)

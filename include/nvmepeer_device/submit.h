@@ -64,10 +64,11 @@
  *	M  nvp_exclusive_end, nvp_fence_device: head, tail, tail_rung and
  *	   head_rung before the credits are returned.  Pairs with H and D.
  *	N  nvp_abandon, nvp_fence_device: the result word that this use of the
- *	   CID has cleared before the CID's bit among the abandoned ones.
- *	   Pairs with O.
+ *	   CID has cleared, and the count of abandoned commands, before the
+ *	   CID's bit among them.  Pairs with O.
  *	O  nvp_reclaim, nvp_fence_device_acquire: the exchange that took
- *	   abandoned CIDs before their result words.  Acquire of N.
+ *	   abandoned CIDs before their result words and the subtraction from
+ *	   their count.  Acquire of N.
  *	P  nvp_exclusive_send and nvp_exclusive_execute_single,
  *	   nvp_fence_publish: data, PRP lists and entries of the owner before
  *	   its tail doorbell.  Pairs with the controller.
@@ -418,7 +419,8 @@ NVP_FN uint64_t nvp_ring_once(const struct nvmepeer_queue *queue, uint64_t tail,
 		nvp_fence_publish();	/* B */
 	/* These loads are in flight while the other doorbell is stored. */
 	if (heads) {
-		head = nvp_load32(&queue->state->head);
+		/* A group that opens exclusively marks it before it sees this owner. */
+		head = nvp_load32(&queue->state->head) & NVP_HEAD_MASK;
 		head_rung = nvp_load32(&queue->state->head_rung);
 	}
 	if (due) {

@@ -162,10 +162,11 @@ NVP_NOINLINE_FN void nvp_abandon(const struct nvmepeer_queue *queue, uint32_t ci
 {
 	/*
 	 * nvp_reclaim() must see the result that this use of the CID has
-	 * cleared.
+	 * cleared, and subtract from a count that includes the command: the count
+	 * must not be 0 while another one is in flight.
 	 */
-	nvp_fence_device();		/* N */
 	nvp_post_add32(&queue->state->abandoned, 1);
+	nvp_fence_device();		/* N */
 	nvp_post_or32(&queue->abandoned_cids[cid / 32], (uint32_t)1 << cid % 32);
 }
 

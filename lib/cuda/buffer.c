@@ -12,32 +12,56 @@
 static const char opening[] = "nvmepeer_cuda_buffer_open";
 static const char receiving[] = "nvmepeer_cuda_buffer_from_addresses";
 
-/*
- * Copy the table of DMA addresses to GPU memory, for memory of more than one
- * segment.
- */
-static int upload_table(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t handle,
-			uint64_t offset, uint32_t count, uint64_t table)
+/* The DMA addresses of @count controller pages, for memory of more than one segment. */
+static int read_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset, uint32_t count,
+		      uint64_t **addresses)
 {
-	uint64_t *addresses = calloc(count, sizeof(*addresses));
 	int result;
 
-	if (!addresses)
+	*addresses = calloc(count, sizeof(**addresses));
+	if (!*addresses)
 		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
-	result = nvmepeer_buf_table(ctrl, handle, offset, addresses, count);
+	result = nvmepeer_buf_table(ctrl, handle, offset, *addresses, count);
 	if (result == (int)count)
-		result = cuda_upload(cuda, table, addresses, 8 * (size_t)count);
-	else if (result >= 0)
+		return 0;
+	if (result >= 0)
 		result = cuda_fail(opening, -ERANGE, "the table of DMA addresses is too short", "",
 				   "the driver returned %d of %u DMA addresses", result, count);
-	free(addresses);
+	free(*addresses);
 	return result;
+}
+
+/* All segments end at multiples of an entry, counted so that the first one does. */
+uint32_t cuda_shorten_table(uint64_t *addresses, uint32_t count, uint32_t page, uint64_t *dma)
+{
+	uint32_t first = 0, between = 0, shift = 31 - (uint32_t)__builtin_ctz(page), before, entries;
+
+	for (uint32_t i = 1; i < count; i++) {
+		if (addresses[i] == addresses[i - 1] + page)
+			continue;
+		first = first ? first : i;
+		between |= i - first;
+	}
+	if (between && (uint32_t)__builtin_ctz(between) < shift)
+		shift = (uint32_t)__builtin_ctz(between);
+	/* One segment that is longer than an entry. */
+	while (shift && 1u << (shift - 1) >= count)
+		shift--;
+	before = (0 - first) & ((1u << shift) - 1);
+	entries = (uint32_t)(((uint64_t)before + count + (1u << shift) - 1) >> shift);
+	addresses[0] -= (uint64_t)before * page;
+	for (uint32_t i = 1; i < entries; i++)
+		addresses[i] = addresses[((size_t)i << shift) - before];
+	*dma = (uint64_t)before * page | shift << 2;
+	return entries;
 }
 
 int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t handle,
 		  uint64_t offset, uint64_t bytes, uint64_t table, struct nvmepeer_buffer *buffer)
 {
 	struct nvme_peer_info info;
+	uint64_t *addresses;
+	uint32_t count;
 	int error;
 
 	buffer->length = bytes;
@@ -48,10 +72,15 @@ int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t ha
 	error = nvmepeer_info(ctrl, &info, sizeof(info));
 	if (error)
 		return error;
+	count = (uint32_t)(cuda_table_bytes(bytes, info.page_size) / 8);
+	error = read_table(ctrl, handle, offset, count, &addresses);
+	if (error)
+		return error;
 	buffer->dma = 0;
 	buffer->pages = table;
-	return upload_table(cuda, ctrl, handle, offset,
-			    (uint32_t)(cuda_table_bytes(bytes, info.page_size) / 8), table);
+	error = cuda_upload(cuda, table, addresses, 8 * (size_t)count);
+	free(addresses);
+	return error;
 }
 
 /* The host pages that the caller's memory touches. */
@@ -68,9 +97,9 @@ static int find_pages(struct nvmepeer *ctrl, uint64_t address, size_t bytes, str
 
 	if (error)
 		return error;
-	if (!bytes || address % 4)
+	if (!bytes || address % 4 || bytes > UINT64_MAX - address - page)
 		return cuda_fail(opening, -EINVAL, "invalid range of memory",
-				 "pass an address that is a multiple of 4, and a length above 0",
+				 "pass an address that is a multiple of 4, and the length of its memory, above 0",
 				 "%zu bytes at %#llx", bytes, (unsigned long long)address);
 	page = page < info.page_size ? info.page_size : page;
 	range->page = info.page_size;
@@ -95,25 +124,52 @@ static int check_start(const struct page_range *range, uint32_t segments)
 			 (unsigned long long)(range->in_first % range->page), range->page, segments);
 }
 
-/* The buffer starts at the caller's address, which may be inside a page. */
+/*
+ * The buffer starts at the caller's address, which may be inside a page.  What is behind
+ * its end or before its start in the table is never accessed.
+ */
 static void cut_front(struct nvmepeer_buffer *buffer, const struct page_range *range, size_t bytes)
 {
 	buffer->length = bytes;
-	if (buffer->pages)
-		buffer->pages += range->in_first / range->page * 8;
-	else
-		buffer->dma += range->in_first;
+	buffer->dma += range->in_first;
 }
 
-/* The table of DMA addresses, and the buffer. */
-static size_t own_bytes(const struct page_range *range)
+/* GPU memory for a table of @entries and for the buffer. */
+static int alloc_own(struct nvmepeer_cuda_buffer *opened, uint32_t entries)
 {
-	return cuda_table_bytes(range->bytes, range->page) + sizeof(struct nvmepeer_buffer);
+	opened->bytes = 8 * (uint64_t)entries + sizeof(struct nvmepeer_buffer);
+	return cuda_alloc(opened->cuda, opened->bytes, &opened->memory);
+}
+
+/* Memory of several segments; its table is allocated when its length is known. */
+static int describe_segments(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
+{
+	uint32_t count = (uint32_t)(range->bytes / range->page), entries;
+	uint64_t *addresses;
+	int error = read_table(opened->ctrl, opened->handle, 0, count, &addresses);
+
+	if (error)
+		return error;
+	entries = cuda_shorten_table(addresses, count, range->page, &opened->buffer.dma);
+	error = alloc_own(opened, entries);
+	opened->buffer.pages = opened->memory;
+	if (!error)
+		error = cuda_upload(opened->cuda, opened->memory, addresses, 8 * (size_t)entries);
+	free(addresses);
+	return error;
+}
+
+static int describe_segment(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
+{
+	int error = alloc_own(opened, 0);
+
+	return error ? error : nvmepeer_buf_contiguous(opened->ctrl, opened->handle, 0, range->bytes,
+						       &opened->buffer.dma);
 }
 
 static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct page_range *range, size_t bytes)
 {
-	uint64_t table = cuda_table_bytes(range->bytes, range->page);
+	uint64_t device;
 	uint32_t segments;
 	int error = cuda_import(opened->cuda, opened->ctrl, range->start, range->bytes,
 				&opened->handle, &segments);
@@ -121,32 +177,30 @@ static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct page_ran
 	if (!error)
 		error = check_start(range, segments);
 	if (!error)
-		error = cuda_alloc(opened->cuda, own_bytes(range), &opened->memory);
-	if (!error)
-		error = cuda_describe(opened->cuda, opened->ctrl, opened->handle, 0, range->bytes,
-				      opened->memory, &opened->buffer);
+		error = segments == 1 ? describe_segment(opened, range) :
+					describe_segments(opened, range);
 	if (error)
 		return error;
 	cut_front(&opened->buffer, range, bytes);
-	opened->device = (const struct nvmepeer_buffer *)(uintptr_t)(opened->memory + table);
-	return cuda_upload(opened->cuda, opened->memory + table, &opened->buffer,
-			   sizeof(opened->buffer));
+	device = opened->memory + opened->bytes - sizeof(opened->buffer);
+	opened->device = (const struct nvmepeer_buffer *)(uintptr_t)device;
+	return cuda_upload(opened->cuda, device, &opened->buffer, sizeof(opened->buffer));
 }
 
 /*
  * Undo a failed open and keep its explanation; waits for no kernel.  The import
  * of a buffer that has been exposed may stay until the controller's node is
- * closed: only copies to a GPU that has failed come after that.  The caller's
- * memory stays the caller's, and the glue's own is never imported.
+ * closed: only the allocation of a table, and copies to the GPU come after that.  The
+ * caller's memory stays the caller's, and the glue's own is never imported.
  */
-static void undo(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
+static void undo(struct nvmepeer_cuda_buffer *opened)
 {
 	struct nvmepeer_explanation why;
 
 	nvmepeer_explain(&why, sizeof(why));
 	cuda_release(opened->ctrl, &opened->handle);
 	if (opened->memory)
-		cuda_keep(opened->cuda, opened->memory, own_bytes(range));
+		cuda_keep(opened->cuda, opened->memory, opened->bytes);
 	free(opened);
 	nvmepeer_fail(&why, sizeof(why));
 }
@@ -169,7 +223,7 @@ int nvmepeer_cuda_buffer_open(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda,
 	if (!error)
 		*buffer = opened;
 	else
-		undo(opened, &range);
+		undo(opened);
 	return error;
 }
 

@@ -172,10 +172,12 @@ static int check_list_table(struct nvmepeer_cuda *cuda, const struct nvmepeer_ge
 
 	if (!bytes || !table)
 		return 0;
-	if (table % sizeof(uint64_t))
-		return cuda_fail(call, -EINVAL, "the table of the PRP lists is misaligned",
-				 "pass a multiple of 8 in list_memory.pages", "address %#llx",
-				 (unsigned long long)table);
+	/* With list_memory.dma its length would be another one. */
+	if (table % sizeof(uint64_t) || geometry->list_memory.dma)
+		return cuda_fail(call, -EINVAL, "the table of the PRP lists is invalid",
+				 "pass a multiple of 8 in list_memory.pages, and 0 in list_memory.dma",
+				 "address %#llx, dma %#llx", (unsigned long long)table,
+				 (unsigned long long)geometry->list_memory.dma);
 	return cuda_check_memory(cuda, table, (bytes + page - 1) / page * sizeof(uint64_t));
 }
 

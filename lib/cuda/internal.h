@@ -50,6 +50,7 @@ struct nvmepeer_cuda_queues {
  * @cuda: GPU, owned by the caller
  * @memory: GPU address of the glue's own memory: the table of DMA addresses and
  *	@device
+ * @bytes: of that memory
  * @address: GPU address of the caller's memory
  * @handle: buffer handle of the caller's memory
  */
@@ -59,6 +60,7 @@ struct nvmepeer_cuda_buffer {
 	struct nvmepeer *ctrl;
 	struct nvmepeer_cuda *cuda;
 	uint64_t memory;
+	uint64_t bytes;
 	uint64_t address;
 	uint32_t handle;
 };
@@ -270,6 +272,16 @@ int cuda_may_register(void);
  */
 int cuda_describe(struct nvmepeer_cuda *cuda, struct nvmepeer *ctrl, uint32_t handle,
 		  uint64_t offset, uint64_t bytes, uint64_t table, struct nvmepeer_buffer *buffer);
+
+/**
+ * cuda_shorten_table() - shorten a table in place
+ * @addresses: of @count controller pages of @page bytes
+ * @dma: receives nvmepeer_buffer.dma
+ *
+ * An entry is for as many pages as the segments allow, see struct nvmepeer_buffer.
+ * Returns the number of entries.
+ */
+uint32_t cuda_shorten_table(uint64_t *addresses, uint32_t count, uint32_t page, uint64_t *dma);
 
 /*
  * Bytes of the table of DMA addresses of @bytes bytes, one entry for each

@@ -57,6 +57,9 @@ static void find_kernel(char *path, size_t bytes)
 		return;
 	}
 	dladdr(opening, &library);
+	/* Of the program itself it is argv[0], which its caller chose. */
+	if (library.dli_fname && !strcmp(library.dli_fname, program_invocation_name))
+		library.dli_fname = "/proc/self/exe";
 	object = library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
 	end = object ? strrchr(object, '/') : NULL;
 	if (end)
@@ -221,6 +224,9 @@ static int check_list(const struct nvmepeer_cuda_list *list, const char *call)
 				 "items are %s, tensors are %s, pages are %s, %u tensors",
 				 list->items ? "set" : "NULL", list->tensors ? "set" : "NULL",
 				 list->pages ? "set" : "NULL", list->tensor_count);
+	if (list->items && list->statuses)
+		return cuda_fail(call, -EINVAL, what, "read the status of each item in it",
+				 "items have their statuses, and statuses are set, too");
 	if (list->tensors && (uint64_t)list->count * list->tensor_count > UINT32_MAX)
 		return cuda_fail(call, -EINVAL, what, "split the list", "%u pages of %u tensors",
 				 list->count, list->tensor_count);

@@ -432,6 +432,11 @@ int nvmepeer_cuda_queues_open_with(struct nvmepeer *ctrl, const struct nvmepeer_
 	return error;
 }
 
+uint32_t nvmepeer_cuda_layout(void)
+{
+	return NVMEPEER_LAYOUT;
+}
+
 int nvmepeer_cuda_queues_open(struct nvmepeer *ctrl, const struct nvmepeer_ns_info *ns,
 			      struct nvmepeer_cuda *cuda, uint32_t entries, uint32_t count,
 			      struct nvmepeer_cuda_queues **queues)
@@ -567,7 +572,7 @@ static int check_live(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *par
 	error = cuda_download(cuda, &state, part->geometry.state, sizeof(state));
 	if (error)
 		return error;
-	*usable = is_usable(&state);
+	*usable = is_usable(&state, info->losses);
 	if (!*usable)
 		request_quiesce(control_of(part), info->losses);
 	return 0;
@@ -642,6 +647,24 @@ static int rearm_part(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_part *par
 	return error;
 }
 
+/*
+ * Those that are LIVE but unusable are deleted at the same time: request it of all
+ * before the first is waited for.  Errors come again then.
+ */
+static void request_all(struct nvmepeer_cuda_queues *queues)
+{
+	struct nvme_peer_qp_info info;
+	bool usable;
+
+	for (uint32_t i = 0; i < queues->count; i++) {
+		struct nvmepeer_cuda_part *part = &queues->parts[i];
+
+		if (part->qp && !nvmepeer_qp_info(part->qp, &info, sizeof(info)) &&
+		    info.state == NVME_PEER_QP_LIVE)
+			check_live(queues->cuda, part, &info, &usable);
+	}
+}
+
 /* A queue pair that cannot come back does not keep the others from it. */
 int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_ms)
 {
@@ -651,6 +674,8 @@ int nvmepeer_cuda_queues_rearm(struct nvmepeer_cuda_queues *queues, int timeout_
 	if (error)
 		return error;
 	pthread_mutex_lock(&queues->lock);
+	if (queues->count > 1)
+		request_all(queues);
 	for (uint32_t i = 0; i < queues->count; i++) {
 		struct nvmepeer_cuda_part *part = &queues->parts[i];
 
@@ -681,6 +706,11 @@ int nvmepeer_cuda_queues_quiesce(struct nvmepeer_cuda_queues *queues, uint32_t i
 		request_quiesce(control_of(&queues->parts[index]), info.losses);
 	pthread_mutex_unlock(&queues->lock);
 	return error;
+}
+
+struct nvmepeer_qp *nvmepeer_cuda_queues_qp(const struct nvmepeer_cuda_queues *queues, uint32_t index)
+{
+	return index < queues->count ? queues->parts[index].qp : NULL;
 }
 
 int nvmepeer_cuda_queues_result(struct nvmepeer_cuda_queues *queues, uint32_t index)

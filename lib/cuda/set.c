@@ -25,14 +25,23 @@ struct nvmepeer_cuda_set {
 
 static const char what[] = "the controllers cannot form a set";
 
-/* A completion in one GPU may overtake data in another. */
-static int check_gpu(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_queues *queues,
-		     const struct nvmepeer_cuda_buffer *buffer, uint32_t controller)
+/*
+ * A completion in one GPU may overtake data in another.  The DMA addresses of a buffer
+ * are those of one controller, and only queue pairs of the struct nvmepeer that it was
+ * opened with keep it from being closed.
+ */
+static int check_pair(struct nvmepeer_cuda *cuda, const struct nvmepeer_cuda_queues *queues,
+		      const struct nvmepeer_cuda_buffer *buffer, uint32_t controller)
 {
 	int rings = cuda_number(queues->cuda), data = cuda_number(buffer->cuda);
 
+	if (queues->ctrl != buffer->ctrl)
+		return cuda_fail(opening, -EINVAL, what,
+				 "pass the buffers in the order of the queue pairs, opened with the same struct nvmepeer",
+				 "buffer %u is of another controller than the queue pairs beside it",
+				 controller);
 	if (rings == cuda_number(cuda) && data == rings)
-		return 0;
+		return queues_check_open(queues, opening);
 	return cuda_fail(opening, -EINVAL, what,
 			 "open queue pairs, buffers and the set for one GPU",
 			 "the set is for CUDA device %d, but controller %u has queue pairs for device %d and data on device %d",
@@ -48,7 +57,7 @@ static int check(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_queues *const 
 		return cuda_fail(opening, -EINVAL, what, "pass at least one controller",
 				 "no controller");
 	for (uint32_t i = 0; !error && i < controllers; i++)
-		error = check_gpu(cuda, queues[i], buffers[i], i);
+		error = check_pair(cuda, queues[i], buffers[i], i);
 	if (error)
 		return error;
 	for (uint32_t i = 1; i < controllers; i++) {
@@ -63,6 +72,12 @@ static int check(struct nvmepeer_cuda *cuda, struct nvmepeer_cuda_queues *const 
 					 "controller 0 has blocks of %u bytes and controller %u has blocks of %u",
 					 1u << queues[0]->queues[0].lba_shift, i,
 					 1u << queues[i]->queues[0].lba_shift);
+		if (buffers[i]->address != buffers[0]->address)
+			return cuda_fail(opening, -EINVAL, what,
+					 "open the same memory for each controller",
+					 "controller 0 has the memory at %#llx and controller %u that at %#llx",
+					 (unsigned long long)buffers[0]->address, i,
+					 (unsigned long long)buffers[i]->address);
 		if (buffers[i]->buffer.length != buffers[0]->buffer.length)
 			return cuda_fail(opening, -EINVAL, what,
 					 "open the same memory for each controller",

@@ -52,6 +52,17 @@ class Role(enum.IntEnum):
     DOORBELL_MEMORY = 9
 
 
+class _Options(ctypes.Structure):
+    """struct nvmepeer_cuda_queues_options"""
+
+    _fields_ = [("size", c_uint32), ("layout", c_uint32), ("count", c_uint32), ("entries", c_uint32),
+                ("cq_entries", c_uint32), ("cids", c_uint32), ("list_bytes", c_uint32),
+                ("reserve", c_uint32), ("timeout_ns", c_uint64)]
+
+
+# Queues.list_bytes without memory for PRP lists: NVMEPEER_CUDA_NO_LISTS.
+NO_LISTS = 0xffffffff
+
 # Descriptor of a part that is in GPU memory of this process.
 GPU_MEMORY = -1
 
@@ -78,7 +89,8 @@ class Geometry(ctypes.Structure):
 _takes: dict[str, list[Any]] = {
     "open": [c_int, _receives],
     "close": [_handle],
-    "queues_open": [_handle, POINTER(abi.NamespaceInfo), _handle, c_uint32, c_uint32, _receives],
+    "layout": [],
+    "queues_open_with": [_handle, POINTER(abi.NamespaceInfo), _handle, POINTER(_Options), _receives],
     "queues_from_fds": [_handle, c_uint32, POINTER(File), c_uint32, POINTER(Geometry), c_size_t,
                         _receives],
     "queues_close": [_handle],
@@ -96,8 +108,8 @@ _takes: dict[str, list[Any]] = {
     "read_list": [_handle, POINTER(_List), c_void_p],
     "write_list": [_handle, POINTER(_List), c_void_p],
 }
-_returns: dict[str, Any] = {"close": None, "queues_device": c_void_p, "buffer_device": c_void_p,
-                            "lists_scratch_bytes": c_uint64}
+_returns: dict[str, Any] = {"close": None, "layout": c_uint32, "queues_device": c_void_p,
+                            "buffer_device": c_void_p, "lists_scratch_bytes": c_uint64}
 _loaded: Optional[ctypes.CDLL] = None
 
 
@@ -124,6 +136,11 @@ def _try(name: str, *arguments: Any) -> None:
         raise explain()
 
 
+def library_layout() -> int:
+    """NVMEPEER_LAYOUT of the C library."""
+    return int(_call("layout"))
+
+
 class _DlTensor(ctypes.Structure):
     """DLTensor of DLPack, which begins the object in a capsule"""
 
@@ -142,6 +159,14 @@ class Span(NamedTuple):
 
 # Devices of DLPack: memory of CUDA, pinned, and managed.
 _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
+
+
+def _capsule_of(tensor: Any) -> Any:
+    """What makes a framework keep the memory although its array is deleted or donated, as JAX
+    does: an export by DLPack; or None."""
+    if hasattr(tensor, "data_ptr") or not hasattr(tensor, "__dlpack__"):
+        return None
+    return tensor.__dlpack__()
 
 
 def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> Span:
@@ -270,8 +295,8 @@ def check(status: int, what: str = "list") -> None:
         raise TransferError("list on a stream", _signed(int(status)), what)
 
 
-# Open lists and memories.  The controller may access their tensors, which must not be freed
-# when the program drops its references.
+# Open queues, lists and memories.  The controller and kernels may use them and their tensors,
+# which must not be freed when the program drops its references.
 _open: "set[Any]" = set()
 
 
@@ -324,10 +349,27 @@ class Queues:
     """Queue pairs of a controller for the kernels of a GPU."""
 
     def __init__(self, controller: Controller, namespace: Namespace, gpu: Gpu,
-                 entries: int = 1024, count: int = 16) -> None:
-        handle = c_void_p()
-        _try("queues_open", controller._open(), byref(namespace.info), gpu._resource.open(),
-             entries, count, byref(handle))
+                 entries: int = 1024, count: int = 16, *, reserve: int = 0, cq_entries: int = 0,
+                 cids: int = 0, list_bytes: int = 0, timeout_ns: int = 0,
+                 layout: Optional[int] = None) -> None:
+        """count queue pairs of entries each.
+
+        reserve: slots that lists and commands with Control.BACKGROUND leave free for reads that a
+            thread waits for; 0: a quarter
+        cq_entries, cids, list_bytes, timeout_ns: as in struct nvmepeer_cuda_queues_options; 0 is the
+            default.  list_bytes may be NO_LISTS
+        layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with.  Without it they
+            must call nvmepeer_check(); those of the library do
+        """
+        numbers = {"count": count, "entries": entries, "cq_entries": cq_entries, "cids": cids,
+                   "list_bytes": list_bytes, "reserve": reserve, "timeout_ns": timeout_ns,
+                   "layout": library_layout() if layout is None else layout}
+        for name, number in numbers.items():
+            if not 0 <= number < 1 << (64 if name == "timeout_ns" else 32):
+                raise ValueError(f"{name} is {number}, which is no unsigned integer of its size")
+        options, handle = _Options(size=ctypes.sizeof(_Options), **numbers), c_void_p()
+        _try("queues_open_with", controller._open(), byref(namespace.info), gpu._resource.open(),
+             byref(options), byref(handle))
         self._set(handle, gpu, count, int(namespace.info.block_size), controller)
 
     def _set(self, handle: c_void_p, gpu: Gpu, count: int, block_size: int,
@@ -336,14 +378,16 @@ class Queues:
         self._controller, self.gpu, self.count, self.block_size = controller, gpu, count, block_size
         held = controller._held() if controller else None
         self._resource = _Resource("queues_close", handle.value, (held, gpu), gpu._resource)
+        _open.add(self)
 
     @classmethod
     def from_files(cls, gpu: Gpu, layout: int, files: Sequence[File], geometry: Geometry) -> "Queues":
         """One queue pair that another process has created, by its descriptors, which stay the caller's.
 
         layout: NVMEPEER_LAYOUT of the header that the kernels are compiled with
-        The process needs no node of the controller.  Its tensors are DeviceMemory.from_addresses(),
-        of which Lists.from_memories() makes lists.
+        The caller keeps the memory of rings that are in GPU memory, and that of a table in
+        geometry.list_memory.pages.  The process needs no node of the controller.  Its tensors are
+        DeviceMemory.from_addresses(), of which Lists.from_memories() makes lists.
         """
         handle, queues = c_void_p(), cls.__new__(cls)
         _try("queues_from_fds", gpu._resource.open(), layout, (File * len(files))(*files), len(files),
@@ -383,27 +427,34 @@ class Queues:
 
     def close(self) -> None:
         """Destroy the queue pairs, before the lists and memories that they use.  No kernel and no
-        list on a stream may use them any more."""
+        list on a stream may use them any more.  One of from_files() is not destroyed while
+        another process has its file."""
         self._resource.close()
+        _open.discard(self)
         _close_all(_leaked)
 
 
 class DeviceMemory:
-    """Memory of a tensor as the data of a controller; holds the tensor."""
+    """Memory of a tensor as the data of a controller; holds the tensor.
+
+    It is the physical memory at the time of the call.  An address that is unmapped and mapped
+    again, as vLLM's sleep mode does, has other memory then, and so has a storage that was resized:
+    close queues, lists and memories before, and open them after.
+    """
 
     def __init__(self, controller: Controller, gpu: Gpu, tensor: Any) -> None:
         self.span = span_of(tensor, gpu.device)
-        handle = c_void_p()
+        capsule, handle = _capsule_of(tensor), c_void_p()
         _try("buffer_open", controller._open(), gpu._resource.open(), self.span.address,
              self.span.bytes, byref(handle))
-        self._set(handle, gpu, tensor, controller._held())
+        self._set(handle, gpu, tensor, capsule, controller._held())
 
-    def _set(self, handle: c_void_p, gpu: Gpu, tensor: Any, held: Any) -> None:
+    def _set(self, handle: c_void_p, gpu: Gpu, tensor: Any, capsule: Any, held: Any) -> None:
         assert handle.value
         # A tensor of PyTorch can be given other storage.
         storage = getattr(tensor, "untyped_storage", lambda: None)()
-        self._resource = _Resource("buffer_close", handle.value, (held, gpu, tensor, storage),
-                                   gpu._resource)
+        self._resource = _Resource("buffer_close", handle.value,
+                                   (held, gpu, tensor, storage, capsule), gpu._resource)
         _open.add(self)
 
     @classmethod
@@ -414,11 +465,11 @@ class DeviceMemory:
         addresses: of each page of page_size bytes, the controller's; or one if they are contiguous
         The tensor is not freed before the other process has released the import.
         """
-        memory, handle = cls.__new__(cls), c_void_p()
+        memory, capsule, handle = cls.__new__(cls), _capsule_of(tensor), c_void_p()
         memory.span = span_of(tensor, gpu.device)
         _try("buffer_from_addresses", gpu._resource.open(), memory.span.address, memory.span.bytes,
              page_size, (c_uint64 * len(addresses))(*addresses), len(addresses), byref(handle))
-        memory._set(handle, gpu, tensor, None)
+        memory._set(handle, gpu, tensor, capsule, None)
         return memory
 
     @property
@@ -488,6 +539,8 @@ class Lists:
                   control: int) -> None:
         if (items is None) == (pages is None) or (tensors is None) != (pages is None):
             raise ValueError("pass items, or tensors and pages")
+        if items is not None and statuses is not None:
+            raise ValueError("items have their statuses: see status_of()")
         self.queues._resource.open()
         device = self.queues.gpu.device
         stream = current_stream(device) if stream is None else stream

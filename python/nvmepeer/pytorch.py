@@ -13,6 +13,9 @@ it: each has the tensor or a part of it.  The compiler orders operators only by 
 set, and removes an operator whose results are not used: a write and a later read of the same blocks
 have no other order.
 
+@tensors, @pages and @statuses are in memory of the GPU: the program may drop them after the call, since
+PyTorch's allocator reuses such memory in the order of the stream.  Pinned memory it would reuse at once.
+
 Operators on streams that run at the same time have different @scratch.
 """
 import itertools
@@ -35,14 +38,16 @@ def register(lists: Lists) -> int:
     return number
 
 
-def _find(number: int, caches: list[Tensor]) -> Lists:
-    """The lists, whose memories must be those of @caches."""
+def _find(number: int, caches: list[Tensor], arguments: tuple[Tensor, ...]) -> Lists:
+    """The lists, whose memories must be those of @caches.  The stream uses @arguments later."""
     if number not in _lists:
         raise ValueError(f"{number} is no number from register(), or its lists are gone")
     lists = _lists[number]
     if [span_of(one) for one in caches] != [one.span for one in lists.memories]:
         raise ValueError("caches are not the tensors of the lists: another number, order or "
                          "length, or copies that the compiler has made")
+    if not all(one.is_cuda for one in arguments):
+        raise ValueError("tensors, pages and statuses must be in memory of the GPU")
     return lists
 
 
@@ -50,16 +55,16 @@ def _find(number: int, caches: list[Tensor]) -> Lists:
 def read_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
                statuses: Tensor, scratch: int = 0, control: int = 0) -> None:
     """Read @pages of all @tensors into @caches, on the current stream of the lists' GPU."""
-    _find(lists, caches).read(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch,
-                              control=control)
+    found = _find(lists, caches, (tensors, pages, statuses))
+    found.read(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch, control=control)
 
 
 @torch.library.custom_op("nvmepeer::write_pages", mutates_args=("statuses",))
 def write_pages(caches: list[Tensor], lists: int, tensors: Tensor, pages: Tensor,
                 statuses: Tensor, scratch: int = 0, control: int = 0) -> None:
     """Write @pages of all @tensors from @caches, on the current stream of the lists' GPU."""
-    _find(lists, caches).write(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch,
-                               control=control)
+    found = _find(lists, caches, (tensors, pages, statuses))
+    found.write(tensors=tensors, pages=pages, statuses=statuses, scratch=scratch, control=control)
 
 
 def _bytes(tensor: Tensor) -> Any:

@@ -86,9 +86,19 @@ class Exchanged:
         return make(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
+def queue_fields(queues: cuda.Queues, *names: str) -> tuple[int, ...]:
+    """Fields of the first device queue, by the pinned structure."""
+    host = library.load("nvmepeer_cuda", {"queues_host": [ctypes.c_void_p]}, {"queues_host": ctypes.c_void_p})
+    queue = host.nvmepeer_cuda_queues_host(queues._resource.open())
+    fields = {line.split()[-1]: line.split()[:2] for line in unit.pinned()["struct nvmepeer_queue"][:-1]}
+    return tuple(int.from_bytes(ctypes.string_at(queue + int(offset), int(size)), "little")
+                 for offset, size in (fields[name] for name in names))
+
+
 class Spans(unittest.TestCase):
     def test_structures_match_c(self) -> None:
         for name, structure in (("nvmepeer_cuda_list", cuda._List), ("nvmepeer_cuda_file", cuda.File),
+                                ("nvmepeer_cuda_queues_options", cuda._Options),
                                 ("nvmepeer_geometry", cuda.Geometry)):
             unit.compare(self, name, structure)
 
@@ -185,6 +195,24 @@ class Streams(unittest.TestCase):
     def word(self, offset: int, length: int = 4) -> int:
         return int.from_bytes(self.launches[-1][1][offset:offset + length], "little")
 
+    def test_options(self) -> None:
+        def opened(**options: int) -> tuple[int, ...]:
+            with nvmepeer.Namespace("ngp0n1") as namespace:
+                queues = cuda.Queues(self.controller, namespace, self.gpu, 64, 1, **options)
+            found = queue_fields(queues, "reserve", "cid_words_mask", "list_bytes", "timeout_ns")
+            queues.close()
+            return found
+
+        # 63 slots, of which a quarter is reserved by default.
+        self.assertEqual(opened()[:2], (15, 7))
+        self.assertEqual(opened(reserve=40, cids=128, list_bytes=64, timeout_ns=1 << 40), (40, 3, 64, 1 << 40))
+        self.assertEqual(opened(layout=cuda.library_layout())[0], 15)
+        with self.assertRaises(nvmepeer.Error) as caught:
+            opened(layout=1)
+        self.assertEqual(caught.exception.errno, errno.EPROTO)
+        for name, number in (("reserve", -1), ("reserve", 1 << 32), ("timeout_ns", 1 << 64)):
+            self.assertRaises(ValueError, opened, **{name: number})
+
     def test_items(self) -> None:
         items, done = Tensor(4 * 7), Tensor(2, 4)
         self.lists.read(items, done=done, stream=5)
@@ -220,6 +248,7 @@ class Streams(unittest.TestCase):
         self.assertRaises(ValueError, self.lists.read, tensors=tensors)
         self.assertRaises(ValueError, self.lists.read, Tensor(4), tensors=tensors, pages=pages)
         self.assertRaises(ValueError, self.lists.read, Tensor(5))
+        self.assertRaises(ValueError, self.lists.read, Tensor(4), statuses=Tensor(1, 4))
         self.assertRaises(ValueError, self.lists.read, Tensor(4), count=Tensor(0, 4))
 
     def test_empty(self) -> None:
@@ -300,6 +329,11 @@ class Streams(unittest.TestCase):
                 fake([self.cache], number, tensors, pages, statuses)
                 self.assertRaises(RuntimeError, fake, [self.cache], number, tensors, pages, Tensor(14, 4))
             self.assertRaises(ValueError, pytorch.read_pages, [], 1, tensors, pages, statuses)
+            # Its memory would be reused before the stream has come to the list.
+            pinned = Tensor(2 * 5)
+            pinned.is_cuda, pinned.pinned = False, True
+            for operator in (pytorch.read_pages, pytorch.write_pages):
+                self.assertRaises(ValueError, operator, [self.cache], number, tensors, pinned, statuses)
         finally:
             del sys.modules["torch"]
 
@@ -318,7 +352,7 @@ class Streams(unittest.TestCase):
         self.lists.close()
         self.assertRaises(ValueError, self.lists.read, Tensor(4))
         self.assertRaises(ValueError, memory._resource.open)
-        self.assertFalse(cuda._open)
+        self.assertEqual(cuda._open, {self.queues})
 
     def test_dropped_lists_hold_their_tensors(self) -> None:
         tensor = Tensor(4096)
@@ -334,6 +368,36 @@ class Streams(unittest.TestCase):
         del found
         gc.collect()
         self.assertIsNone(dropped())
+
+    def test_dropped_queues_stay_open(self) -> None:
+        with nvmepeer.Namespace("ngp0n1") as namespace:
+            queues = weakref.ref(cuda.Queues(self.controller, namespace, self.gpu, 64, 1))
+        gc.collect()
+        found = queues()
+        assert found
+        found.close()
+        del found
+        gc.collect()
+        self.assertIsNone(queues())
+
+    def test_memory_holds_the_export(self) -> None:
+        class Array(Exchanged):
+            """Its memory can be donated unless an export of it is held."""
+
+            exports = 0
+
+            def __dlpack__(self, stream: Any = None) -> Any:
+                self.exports += 1
+                return super().__dlpack__(stream)
+
+        array = Array(None)
+        array.tensor.data, array.tensor.byte_offset = Tensor(4096).data_ptr(), 0
+        memory = cuda.DeviceMemory(self.controller, self.gpu, array)
+        kept = memory._resource._keeps
+        self.assertEqual(array.exports, 2)
+        self.assertEqual([type(one).__name__ for one in kept].count("PyCapsule"), 1)
+        self.queues.close()
+        memory.close()
 
     def test_failed_open_holds_nothing(self) -> None:
         os.environ["FAKE_CUDA_FAIL"] = "cuModuleLoad=301"
@@ -362,15 +426,14 @@ class Descriptors(unittest.TestCase):
         os.close(self.memory)
         self.gpu.close()
 
-    def layout(self) -> int:
-        """Of the library, which names it when it refuses another one."""
+    def test_another_layout(self) -> None:
         with self.assertRaises(nvmepeer.Error) as caught:
             cuda.Queues.from_files(self.gpu, 1, self.files, self.geometry)
         self.assertEqual(caught.exception.errno, errno.EPROTO)
-        return int(caught.exception.limit.split()[-4], 16)
+        self.assertEqual(int(caught.exception.limit.split()[-4], 16), cuda.library_layout())
 
     def test_a_queue_pair_without_a_node(self) -> None:
-        queues = cuda.Queues.from_files(self.gpu, self.layout(), self.files, self.geometry)
+        queues = cuda.Queues.from_files(self.gpu, cuda.library_layout(), self.files, self.geometry)
         self.assertEqual((queues.count, queues.block_size), (1, 4096))
         self.assertTrue(queues.device)
         with self.assertRaisesRegex(ValueError, "came as descriptors"):
@@ -395,7 +458,7 @@ class Descriptors(unittest.TestCase):
         scratch.close()
 
     def test_errors_name_the_part(self) -> None:
-        layout = self.layout()
+        layout = cuda.library_layout()
         for files, what in ((self.files[1:], "submission ring"), (self.files * 2, "passed twice")):
             with self.assertRaisesRegex(nvmepeer.Error, what):
                 cuda.Queues.from_files(self.gpu, layout, files, self.geometry)

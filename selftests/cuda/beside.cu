@@ -11,9 +11,12 @@
  * dependency chains a thread; fma8: eight chains, whose warps never stall and
  * leave few issue slots to others; stream: bound by the bandwidth of HBM) and
  * of I/O (exclusive and shared: 4 KiB reads that transfer no data; data: 64 KiB
- * reads that a copy engine transfers into HBM, each checked).
+ * reads that a copy engine transfers into HBM, each checked; copies: the copy
+ * engine moves as many bytes a second, and no warp reads).
  */
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +34,7 @@
 
 enum { MAX_QUEUES = 160, DEPTH = 256, THREADS = 1024, LANES = 32, DATA_BYTES = 64 << 10 };
 enum work { WORK_FMA, WORK_FMA8, WORK_STREAM, WORKS };
-enum io { IO_NONE, IO_EXCLUSIVE, IO_SHARED, IO_DATA };
+enum io { IO_NONE, IO_EXCLUSIVE, IO_SHARED, IO_DATA, IO_COPIES };
 
 /* In device memory; zero before each run. */
 struct run_state {
@@ -88,38 +91,45 @@ static __device__ float compute_stream(const run_setup &setup)
 }
 
 /*
- * Read until the computation of this SM has finished.  Returns the commands of
- * this lane.
+ * What the I/O warp counts is in shared memory: with 64 registers a thread the compiler
+ * would spill it around the call, and computation that streams evicts spills from the
+ * caches.
  */
+struct io_lane {
+	uint32_t seed, count, bad;
+};
+
+/* Read until the computation of this SM has finished. */
 template <int IO>
-static __device__ uint32_t do_io(const run_setup &setup, const volatile uint32_t *computing,
-				 uint32_t *bad)
+static __device__ void do_io(const run_setup &setup, const volatile uint32_t *computing,
+			     volatile io_lane *lane)
 {
 	const nvmepeer_queue *queue = &const_queues[blockIdx.x];
 	const uint32_t thread = blockIdx.x * LANES + threadIdx.x;
 	const uint32_t bytes = IO == IO_DATA ? DATA_BYTES : 4096, blocks = bytes >> 9;
-	uint32_t seed = thread * 2654435761u + 1, count = 0;
 	nvmepeer_exclusive exclusive;
 
+	lane->seed = thread * 2654435761u + 1;
+	lane->count = lane->bad = 0;
 	if (IO != IO_SHARED)
 		exclusive = nvmepeer_exclusive_open(queue);
 	do {
 		uint64_t offset = (uint64_t)thread * bytes, lba;
 
-		seed = seed * 1664525u + 1013904223u;
-		lba = seed >> 8 << 3;
+		lane->seed = lane->seed * 1664525u + 1013904223u;
+		lba = lane->seed >> 8 << 3;
 		if (IO == IO_SHARED)
-			*bad += nvmepeer_read(queue, &setup.buffer, offset, lba, blocks) != 0;
+			lane->bad += nvmepeer_read(queue, &setup.buffer, offset, lba, blocks) != 0;
 		else
-			*bad += nvmepeer_exclusive_read(&exclusive, &setup.buffer, offset, lba, blocks) != 0;
+			lane->bad += nvmepeer_exclusive_read(&exclusive, &setup.buffer, offset, lba,
+							     blocks) != 0;
 		if (IO == IO_DATA)
-			*bad += *(const volatile uint64_t *)(setup.buffer.dma + offset) != lba;
-		count++;
+			lane->bad += *(const volatile uint64_t *)(setup.buffer.dma + offset) != lba;
+		lane->count++;
 		__syncwarp();
 	} while (*computing);
 	if (IO != IO_SHARED)
 		nvmepeer_exclusive_close(&exclusive);
-	return count;
 }
 
 template <int WORK, int IO>
@@ -127,6 +137,7 @@ __global__ void __launch_bounds__(THREADS, 1)
 run(const __grid_constant__ run_setup setup, run_state *state)
 {
 	__shared__ uint32_t computing;
+	__shared__ io_lane lanes[LANES];
 	float result;
 
 	if (!threadIdx.x) {
@@ -138,13 +149,12 @@ run(const __grid_constant__ run_setup setup, run_state *state)
 	}
 	__syncthreads();
 	if (threadIdx.x < 32) {
-		uint32_t bad = 0;
-
 		if (IO == IO_NONE)
 			return;
-		atomicAdd(&state->commands, do_io<IO>(setup, &computing, &bad));
-		if (bad)
-			atomicAdd(&state->bad, bad);
+		do_io<IO>(setup, &computing, &lanes[threadIdx.x]);
+		atomicAdd(&state->commands, lanes[threadIdx.x].count);
+		if (lanes[threadIdx.x].bad)
+			atomicAdd(&state->bad, lanes[threadIdx.x].bad);
 		return;
 	}
 	if (WORK == WORK_STREAM)
@@ -178,7 +188,7 @@ static const run_kernel kernels[WORKS][4] = {
 };
 
 static const char *const work_names[] = { "fma", "fma8", "stream" };
-static const char *const io_names[] = { "none", "exclusive", "shared", "data" };
+static const char *const io_names[] = { "none", "exclusive", "shared", "data", "copies" };
 
 struct rig {
 	uint32_t sms, threads, repeat;
@@ -187,6 +197,8 @@ struct rig {
 	run_setup setup;
 	run_state *state;
 	uint64_t iterations[WORKS];
+	double copies;			/* GB/s of IO_COPIES */
+	std::atomic<uint64_t> copied;
 
 	void build();
 	double once(int work, int io, uint64_t *commands);
@@ -277,6 +289,36 @@ static void data_serve(const rig *rig, uint32_t index, volatile uint32_t *stop)
 	CHECK(cudaStreamDestroy(stream));
 }
 
+/*
+ * The same copies without commands, in batches of those of a few warps, at the rate of
+ * @rig->copies for all threads.
+ */
+static void copy_serve(rig *rig, uint32_t index, volatile uint32_t *stop)
+{
+	using clock = std::chrono::steady_clock;
+	const uint32_t batch = 4 * LANES;
+	const auto turn = std::chrono::duration<double>((double)batch * DATA_BYTES * rig->threads /
+						       (1e9 * rig->copies));
+	auto next = clock::now();
+	cudaStream_t stream;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	for (uint32_t first = index * batch; !*stop; first += rig->threads * batch) {
+		for (uint32_t i = 0; i < batch; i++) {
+			size_t at = (size_t)((first + i) % (rig->sms * LANES)) * DATA_BYTES;
+
+			CHECK(cudaMemcpyAsync((void *)(rig->setup.buffer.dma + at), rig->source + at,
+					      DATA_BYTES, cudaMemcpyHostToDevice, stream));
+		}
+		CHECK(cudaStreamSynchronize(stream));
+		rig->copied += batch;
+		next += std::chrono::duration_cast<clock::duration>(turn);
+		while (!*stop && clock::now() < next)
+			;
+	}
+	CHECK(cudaStreamDestroy(stream));
+}
+
 /* One run; returns seconds of the computation. */
 double rig::once(int work, int io, uint64_t *commands)
 {
@@ -291,13 +333,16 @@ double rig::once(int work, int io, uint64_t *commands)
 	CHECK(cudaMemcpy(state, &now, sizeof(now), cudaMemcpyHostToDevice));
 	CHECK(cudaDeviceSynchronize());
 	setup.iterations = iterations[work];
+	copied = 0;
 	for (uint32_t i = 0; io != IO_NONE && i < threads; i++)
 		if (io == IO_DATA)
 			controllers.emplace_back(data_serve, this, i, &stop);
+		else if (io == IO_COPIES)
+			controllers.emplace_back(copy_serve, this, i, &stop);
 		else
 			controllers.emplace_back(host_serve, nulls.data(), seen.data(), sms, i, threads,
 						 &stop);
-	kernels[work][io]<<<sms, THREADS>>>(setup, state);
+	kernels[work][io == IO_COPIES ? IO_NONE : io]<<<sms, THREADS>>>(setup, state);
 	CHECK(cudaGetLastError());
 	CHECK(cudaDeviceSynchronize());
 	stop = 1;
@@ -308,7 +353,7 @@ double rig::once(int work, int io, uint64_t *commands)
 		fprintf(stderr, "%s, %s: %u bad\n", work_names[work], io_names[io], now.bad);
 		exit(1);
 	}
-	*commands = now.commands;
+	*commands = io == IO_COPIES ? copied.load() : now.commands;
 	return (now.end_ns - now.start_ns) * 1e-9;
 }
 
@@ -331,12 +376,16 @@ static void measure(rig &rig, int work, int io)
 		ratios.push_back(with.back() / without.back());
 		rates.push_back(commands / with.back() * 1e-6);
 	}
+	double gbytes = median(rates) * 1e6 * DATA_BYTES * 1e-9;
+
 	printf("{\"beside\":\"%s_%s\",\"ratio\":%.4f,\"min\":%.4f,\"max\":%.4f,\"mcmds\":%.3f,"
 	       "\"gbytes\":%.2f,\"ms_without\":%.3f}\n", work_names[work], io_names[io],
 	       median(with) / median(without), *std::min_element(ratios.begin(), ratios.end()),
 	       *std::max_element(ratios.begin(), ratios.end()), median(rates),
-	       io == IO_DATA ? median(rates) * 1e6 * DATA_BYTES * 1e-9 : 0, 1e3 * median(without));
+	       io >= IO_DATA ? gbytes : 0, 1e3 * median(without));
 	fflush(stdout);
+	if (io == IO_DATA)
+		rig.copies = gbytes;
 }
 
 /* The amount of work that takes about 20 ms. */
@@ -376,7 +425,7 @@ int main(int argc, char **argv)
 	rig.build();
 	calibrate(rig);
 	for (int work = 0; work < WORKS; work++)
-		for (int io = IO_EXCLUSIVE; io <= IO_DATA; io++)
+		for (int io = IO_EXCLUSIVE; io <= IO_COPIES; io++)
 			measure(rig, work, io);
 	return 0;
 }

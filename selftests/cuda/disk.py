@@ -23,7 +23,8 @@ serve(const nvmepeer_queue *queues, uint64_t medium, uint64_t blocks, const uint
       unsigned long long *clocks, uint2 *places, uint32_t per_block, uint32_t each, uint32_t latency_ns,
       uint32_t ns_per_mib, uint32_t null)
 {
-	disk_setup setup = { queues, medium, blocks, stop, clocks, places, per_block, each, latency_ns, ns_per_mib, null };
+	disk_setup setup = { queues, medium, blocks, stop, clocks, places, per_block, each, latency_ns, ns_per_mib, null,
+			      1 };	/* rings are in memory of the GPU */
 
 	disk_serve(setup);
 }

@@ -47,6 +47,60 @@ extern "C" __global__ void __launch_bounds__(512, 1) sleep_for(int milliseconds,
 """
 
 
+# The commands of a list by hand, without the library: a warp for each queue pair writes entries, a
+# fence and the doorbell, and polls completions, with two groups of 32 in flight.
+BY_HAND = """
+#include <nvmepeer_device.h>
+
+static __device__ void submit(const nvmepeer_queue &queue, uint32_t from, uint32_t lane, uint64_t memory, uint32_t blocks)
+{
+	uint32_t at = from + lane, lba = at % 4096 * blocks;
+	uint64_t slot = queue.sq + (at & queue.sq_mask) * 64ull;
+	const uint32_t entry[16] = { 2 | (at & 0xffff) << 16, 1, 0, 0, 0, 0, (uint32_t)memory, (uint32_t)(memory >> 32),
+				     0, 0, lba, 0, blocks - 1, 0, 0, 0 };
+
+	for (int i = 0; i < 16; i += 4)
+		asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" : : "l"(slot + 4 * i),
+			     "r"(entry[i]), "r"(entry[i + 1]), "r"(entry[i + 2]), "r"(entry[i + 3]) : "memory");
+	__syncwarp();
+	if (lane)
+		return;
+	asm volatile("fence.acq_rel.sys;" : : : "memory");
+	*(volatile uint32_t *)queue.sq_doorbell = (from + 32) & queue.sq_mask;
+}
+
+static __device__ void wait(const nvmepeer_queue &queue, uint32_t from, uint32_t lane)
+{
+	uint32_t at = from + lane, phase = !(at >> queue.cq_shift & 1), word;
+	uint64_t slot = queue.cq + (at & queue.cq_mask) * 16ull + 12;
+
+	do {
+		asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(word) : "l"(slot) : "memory");
+	} while ((word >> 16 & 1) != phase);
+	asm volatile("fence.acquire.sys;" : : : "memory");
+	__syncwarp();
+	if (!lane)
+		*(volatile uint32_t *)queue.cq_doorbell = (from + 32) & queue.cq_mask;
+}
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+by_hand(const nvmepeer_queue *queues, uint32_t *sent, uint64_t memory, uint32_t blocks, uint32_t rounds)
+{
+	const nvmepeer_queue &queue = queues[threadIdx.x / 32];
+	uint32_t lane = threadIdx.x % 32, from = sent[threadIdx.x / 32];
+
+	for (uint32_t i = 0; i < rounds; i++, from += 32) {
+		submit(queue, from, lane, memory, blocks);
+		if (i)
+			wait(queue, from - 32, lane);
+	}
+	wait(queue, from - 32, lane);
+	if (!lane)
+		sent[threadIdx.x / 32] = from;
+}
+"""
+
+
 def milliseconds(work):
 	"""Of the current stream, which has all work before it begins."""
 	start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -89,11 +143,16 @@ def attention():
 class Beside:
 	"""What runs beside the computation, on streams of its own: contexts by name."""
 
-	def __init__(self, disk, queues, lists, items, places, cache):
+	def __init__(self, top, disk, queues, spare, lists, items, places, cache):
+		"""@spare: as many queue pairs as @queues, which no list uses."""
 		self.disk, self.queues, self.lists, self.items, self.places = disk, queues, lists, items, places
+		self.spare = spare
 		self.side, self.copying = torch.cuda.Stream(), torch.cuda.Stream()
 		self.cache = cache
 		self.sleeper = cupy.RawModule(code=SLEEP, backend="nvrtc").get_function("sleep_for")
+		options = ("-std=c++17", f"-I{top}/include")
+		self.hand = cupy.RawModule(code=BY_HAND, options=options, backend="nvrtc").get_function("by_hand")
+		self.sent = torch.zeros(QUEUES, dtype=torch.int32, device="cuda")
 		self.next, self.words = (torch.zeros(100, dtype=torch.int32, device="cuda") for _ in range(2))
 		self.lasted = True
 		self.cases = {
@@ -105,12 +164,14 @@ class Beside:
 			"a copy engine and controllers that poll": lambda: self.with_copies(),
 			"a copy engine and a list, controllers that move nothing":
 				lambda: self.with_copies(self.read, null=True, gbytes=LINK),
+			"a copy engine and as many commands by hand, controllers that move nothing":
+				lambda: self.with_copies(self.by_hand, null=True, gbytes=LINK, queues=spare),
 			"a list": lambda: self.controllers(self.read),
 		}
 
 	@contextlib.contextmanager
-	def controllers(self, work=None, **how):
-		with self.disk.serving(self.queues, per_block=QUEUES // CONTROLLER_SMS, **how):
+	def controllers(self, work=None, queues=None, **how):
+		with self.disk.serving(queues or self.queues, per_block=QUEUES // CONTROLLER_SMS, **how):
 			with torch.cuda.stream(self.side):
 				if work:
 					work()
@@ -125,6 +186,12 @@ class Beside:
 	def read(self):
 		for _ in range(LISTS_BESIDE):
 			self.lists.read(self.items)
+
+	def by_hand(self):
+		rounds = LISTS_BESIDE * COUNT // (32 * QUEUES)
+		self.hand((1,), (32 * QUEUES,), (
+			cupy.uint64(self.spare.device), self.sent.data_ptr(), cupy.uint64(self.cache.data_ptr()),
+			cupy.uint32(PAGE // BLOCK), cupy.uint32(rounds)), stream=cupy.cuda.Stream.from_external(self.side))
 
 	@contextlib.contextmanager
 	def moves(self, threads=THREADS):
@@ -188,13 +255,13 @@ def main():
 	reset_fake(MEDIUM // BLOCK, ENTRIES)
 	controller, gpu = nvmepeer.Controller("nvmep0"), cuda.Gpu(0)
 	with nvmepeer.Namespace("ngp0n1") as namespace:
-		queues = cuda.Queues(controller, namespace, gpu, ENTRIES, QUEUES)
+		queues, spare = (cuda.Queues(controller, namespace, gpu, ENTRIES, QUEUES) for _ in range(2))
 	lists = cuda.Lists(queues, [cache])
 	order = torch.randperm(MEDIUM // PAGE)[:COUNT], torch.randperm(CACHE // PAGE)[:COUNT]
 	places = torch.stack(order, 1) * PAGE
 	rows = [cuda.item(from_ // BLOCK, to, PAGE) for from_, to in places.tolist()]
 	items, places = torch.tensor(rows, device="cuda"), places.cuda()
-	beside = Beside(disk, queues, lists, items, places, cache)
+	beside = Beside(top, disk, queues, spare, lists, items, places, cache)
 	works = {"matrix product": matrix_product(), "attention": attention()}
 
 	for work in works.values():
@@ -212,6 +279,7 @@ def main():
 	for name, work in works.items():
 		slowed(name, work, beside)
 	results.report("all of it lasted until after the computation", beside.lasted)
+	spare.close()
 	queues.close()
 	lists.close()
 	gpu.close()

@@ -263,6 +263,10 @@ static bool set_commands(void)
 	good = good && used == 3 && completed(0) > before[0] && completed(1) > before[1];
 	command.lba = 6;
 	good = good && nvmepeer_set_submit(&set, &command, &none, LIMIT_NS) == NVMEPEER_E_TOO_LARGE;
+	/* It would be the flush of one member. */
+	command.opcode = NVMEPEER_OP_FLUSH;
+	command.blocks = 0;
+	good = good && nvmepeer_set_submit(&set, &command, &none, LIMIT_NS) == NVMEPEER_E_OPCODE;
 	return good && refuses_queue_of_others();
 }
 

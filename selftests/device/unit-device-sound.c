@@ -483,6 +483,71 @@ static bool large_blocks(void)
 	return end(good);
 }
 
+/*
+ * Tables whose entries cover several pages, by PRPs and by SGLs: segments of 4 pages in
+ * another order, of which the first one has @first pages.  @flags of the geometry.
+ */
+static bool short_table(uint32_t flags, uint32_t first, uint32_t blocks)
+{
+	enum { PAGES = 64, UNIT = 4 };
+	uint64_t table[PAGES / UNIT];
+	struct nvmepeer_buffer scattered = {
+		(PAGES - UNIT) * 4096ull, (uint64_t)(UNIT - first) << 12 | 2 << 2, (uintptr_t)table,
+	};
+	bool good = true;
+
+	begin(flags);
+	if (flags)
+		bench->queue.list_area = 0;
+	for (uint32_t i = 0; i < PAGES / UNIT; i++)
+		table[i] = (uintptr_t)memory + (i ^ 5) * UNIT * 4096ull;
+	memset(memory, 0, PAGES * 4096);
+	for (uint32_t at = 0; at < PAGES * 4096; at++)
+		bench->controller.disk[at] = (uint8_t)(at * 2654435761u >> 15);
+	for (uint32_t at = 0; good && at + blocks <= scattered.length / 512; at += blocks)
+		good = !nvmepeer_read(queue, &scattered, 512 * at, at, blocks);
+	for (uint32_t at = 0; good && at + blocks <= scattered.length / 512; at++) {
+		uint32_t byte = 512 * at + (UNIT - first) * 4096;
+		const uint8_t *entry = memory + (byte / (UNIT * 4096) ^ 5) * UNIT * 4096;
+
+		good = !memcmp(entry + byte % (UNIT * 4096), bench->controller.disk + 512ull * at, 512);
+	}
+	/* Outside of an entry with SGLs alone. */
+	if (flags)
+		good = good && nvmepeer_read(queue, &scattered, first * 4096 - 512, 0, 24) ==
+				       NVMEPEER_E_NO_LIST;
+	return end(good);
+}
+
+static bool short_tables(void)
+{
+	bool good = true;
+
+	for (uint32_t first = 1; first <= 4; first++)
+		for (uint32_t blocks = 8; blocks <= 32; blocks += 8)
+			good = good && short_table(0, first, blocks);
+	return good && short_table(NVMEPEER_SGL, 4, 32) && short_table(NVMEPEER_SGL, 2, 16) &&
+	       short_table(NVMEPEER_SGL | NVMEPEER_ONE_RANGE, 4, 32);
+}
+
+/* A token of the same CID and command number of another queue pair. */
+static bool token_of_another(void)
+{
+	struct nvmepeer_token token, other;
+	bool good;
+
+	begin(0);
+	good = !submit_numbered(1, &token);
+	end(good);
+	begin(0);
+	bench->queue.qid = 3;
+	nvmepeer_queue_reset(queue);
+	good = good && !submit_numbered(1, &other) && other.cid == token.cid &&
+	       nvmepeer_wait(queue, token, NULL, 1000) == NVMEPEER_E_TOKEN &&
+	       !nvmepeer_wait(queue, other, NULL, 1000000);
+	return end(good);
+}
+
 /* No slot is unwritten while PRP lists are written. */
 static bool holds_slots;
 
@@ -584,7 +649,7 @@ static bool exclusive_of_lost(void)
 static bool closed_late(int status, bool rearmed, bool owned)
 {
 	struct nvmepeer_command flush = { 0 };
-	struct nvmepeer_exclusive exclusive, next = { 0 };
+	struct nvmepeer_exclusive exclusive, copy, next = { 0 };
 	struct nvmepeer_state before;
 	bool good;
 
@@ -592,6 +657,7 @@ static bool closed_late(int status, bool rearmed, bool owned)
 	exclusive = nvmepeer_exclusive_open(queue);
 	good = !nvmepeer_exclusive_execute(&exclusive, &flush, NULL, 1000000);
 	exclusive.broken = status;
+	copy = exclusive;
 	if (rearmed)
 		nvmepeer_queue_rearm(queue, 1);
 	else
@@ -600,6 +666,9 @@ static bool closed_late(int status, bool rearmed, bool owned)
 		next = nvmepeer_exclusive_open(queue);
 	before = *state;
 	nvmepeer_exclusive_close(&exclusive);
+	/* A mistake of the caller that does no harm while no other group has opened it. */
+	if (!owned)
+		nvmepeer_exclusive_close(&copy);
 	return end(good && !next.broken && !memcmp(&before, state, sizeof(before)));
 }
 
@@ -607,7 +676,73 @@ static bool exclusive_closed_late(void)
 {
 	return closed_late(0, true, false) && closed_late(0, true, true) &&
 	       closed_late(NVMEPEER_E_TIMEOUT, true, false) &&
-	       closed_late(NVMEPEER_E_LOST, true, true) && closed_late(0, false, false);
+	       closed_late(NVMEPEER_E_LOST, true, true) && closed_late(0, false, false) &&
+	       closed_late(0, false, true);
+}
+
+/*
+ * A group that opens exclusively has marked the head, and has not yet seen that another
+ * one owns the doorbells: that one rings no value twice.
+ */
+static bool marked_while_ringing(void)
+{
+	uint32_t rung = 7;
+
+	begin(0);
+	state->head = 5 | NVP_HEAD_EXCLUSIVE;
+	state->head_rung = 5;
+	state->tail = (uint64_t)rung << NVP_TICKET_SHIFT | 1;
+	hook_forget();
+	nvp_ring_once(queue, state->tail, &rung, NVP_RING_HEAD);
+	return end(!hook_count(HOOK_HEAD_DOORBELL) && state->head_rung == 5);
+}
+
+/* A group that reclaims the CID must subtract from a count that has the command. */
+static bool counted;
+
+static void look_at_count(enum hook_event event, uint64_t address)
+{
+	(void)address;
+	if (event == HOOK_DEVICE)
+		counted = state->abandoned == 2 && !(queue->abandoned_cids[0] & 1u << 3);
+}
+
+static bool abandoned_is_counted_first(void)
+{
+	begin(0);
+	state->abandoned = 1;
+	queue->abandoned_cids[0] = 1u << 2;
+	counted = false;
+	hooks.at = look_at_count;
+	nvp_abandon(queue, 3);
+	return end(counted && state->abandoned == 2 && queue->abandoned_cids[0] == 3u << 2);
+}
+
+/* A flush is no transfer, and write zeroes has no buffer. */
+static bool transfers_without_data(void)
+{
+	struct nvmepeer_transfer transfer = { NVMEPEER_OP_FLUSH, 0, 0, 0, NULL, 0 };
+	struct nvmepeer_token tokens[4];
+	struct nvmepeer_batch batch = { tokens, 4, 0, 0 };
+	uint32_t shared;
+	bool good;
+
+	begin(NVMEPEER_SGL);
+	bench->queue.max_transfer = 4096;
+	good = nvmepeer_warp_transfer(queue, &transfer) == NVMEPEER_E_OPCODE &&
+	       nvmepeer_block_transfer(queue, &transfer, &shared) == NVMEPEER_E_OPCODE &&
+	       nvmepeer_warp_submit(queue, nvmepeer_group_self(), &transfer, &batch) == NVMEPEER_E_OPCODE &&
+	       nvmepeer_block_submit(queue, &transfer, &batch) == NVMEPEER_E_OPCODE && !batch.count;
+	transfer.opcode = NVMEPEER_OP_WRITE_ZEROES;
+	transfer.blocks = 17;
+	good = good && !nvmepeer_warp_transfer(queue, &transfer) &&
+	       !nvmepeer_warp_submit(queue, nvmepeer_group_self(), &transfer, &batch) && batch.count == 3 &&
+	       !nvmepeer_warp_wait(queue, nvmepeer_group_self(), &batch, 1000000);
+	bench->queue.flags = 0;
+	bench->queue.list_area = 0;
+	bench->queue.max_transfer = 4 << 20;
+	/* No PRP list limits it. */
+	return end(good && nvmepeer_batch_commands(queue, &transfer) == 1);
 }
 
 /* 48 lanes get credits and CIDs without rounds. */
@@ -738,11 +873,16 @@ int main(void)
 	ktap_check(placements(), "placement without readback is refused");
 	ktap_check(gather_ranges(), "gather: invalid ranges refused, long ranges complete");
 	ktap_check(long_transfer(), "transfer from inside a page");
+	ktap_check(token_of_another(), "a token of another queue pair is refused");
+	ktap_check(short_tables(), "tables whose entries cover several pages");
 	ktap_check(lists_before_slots(), "PRP lists are written before slots are taken");
 	ktap_check(exclusive_of_busy(), "exclusive use of a busy queue pair is refused");
 	ktap_check(exclusive_while_ringing(), "exclusive use is refused while a group owns the doorbells");
 	ktap_check(exclusive_of_lost(), "a loss is preserved across exclusive use");
 	ktap_check(exclusive_closed_late(), "a handle of before a re-arm changes nothing");
+	ktap_check(marked_while_ringing(), "a head that is marked exclusive is not rung twice");
+	ktap_check(abandoned_is_counted_first(), "an abandoned command is counted before its CID can be reclaimed");
+	ktap_check(transfers_without_data(), "transfers that have no data");
 	ktap_check(wide_group(), "48 lanes reserve together");
 	ktap_check(release_for_others(), "system fence before the doorbell for other groups");
 	ktap_check(uncontended_one_fence(), "one system fence for an uncontended group");

@@ -449,6 +449,50 @@ static bool rearm_of_live(struct nvmepeer_cuda_queues *queues)
 	return fails_with(nvmepeer_cuda_queues_quiesce(queues, QUEUES), -EINVAL, "3 of 3") && good;
 }
 
+/* All that have to be deleted are, before the first is waited for. */
+static struct nvmepeer_cuda_queues *deleted;
+static uint32_t looks;
+static bool all_requested;
+
+static void count_requests(void)
+{
+	if (++looks != QUEUES + 1)
+		return;
+	all_requested = true;
+	for (uint32_t i = 0; i < QUEUES; i++)
+		all_requested = all_requested && *(uint32_t *)(uintptr_t)deleted->queues[i].control;
+}
+
+static bool rearm_requests_all(struct nvmepeer_cuda_queues *queues)
+{
+	bool good;
+
+	deleted = queues;
+	looks = 0;
+	all_requested = false;
+	fake.qp_info.state = NVME_PEER_QP_LIVE;
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		memset((void *)(uintptr_t)queues->queues[i].control, 0, 16);
+		nvp_mark_lost(&queues->queues[i]);
+	}
+	fake.on_qp_info = count_requests;
+	good = nvmepeer_cuda_queues_rearm(queues, 0) == -ETIMEDOUT && all_requested;
+	fake.on_qp_info = NULL;
+	/* Another process has re-armed it meanwhile: its state is that of before. */
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		memset((void *)(uintptr_t)queues->queues[i].control, 0, 16);
+		queues->queues[i].state->lost = 0;
+	}
+	fake.qp_info.losses++;
+	good = good && nvmepeer_cuda_queues_rearm(queues, 0) == -ETIMEDOUT &&
+	       *(uint32_t *)(uintptr_t)queues->queues[1].control == 1;
+	for (uint32_t i = 0; i < QUEUES; i++)
+		memset((void *)(uintptr_t)queues->queues[i].control, 0, 16);
+	return good && nvmepeer_qp_fd(nvmepeer_cuda_queues_qp(queues, 1)) >= 0 &&
+	       nvmepeer_cuda_queues_qp(queues, 0) != nvmepeer_cuda_queues_qp(queues, 1) &&
+	       !nvmepeer_cuda_queues_qp(queues, QUEUES);
+}
+
 /* Re-arm after a loss. */
 static bool rearming_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
@@ -470,7 +514,8 @@ static bool rearming_queues(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	before = *queues->queues[1].state;
 	good = good && !nvmepeer_cuda_queues_rearm(queues, 0) &&
 	       !memcmp(&before, queues->queues[1].state, sizeof(before));
-	good = good && rearm_of_each(queues) && rearm_refused(queues) && rearm_of_live(queues);
+	good = good && rearm_of_each(queues) && rearm_refused(queues) && rearm_of_live(queues) &&
+	       rearm_requests_all(queues);
 	nvmepeer_cuda_queues_close(queues);
 	return good && nothing_left(files);
 }
@@ -614,6 +659,53 @@ static int try_buffer(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, void *p
 	return error;
 }
 
+/* Does the table say what the fake kernel does, by 2 pages and then as many as there are? */
+static bool table_is(const struct nvmepeer_buffer *buffer, uint32_t first, uint32_t count)
+{
+	struct nvmepeer_queue queue = { .page_shift = 12 };
+	uint64_t before = first % (sysconf(_SC_PAGESIZE) / 4096);
+	const uint64_t *entries = (const uint64_t *)(uintptr_t)buffer->pages;
+
+	for (uint32_t i = 0; i < count - 1; i++)
+		if (nvp_dma(&queue, buffer, 4096 * i + 52) !=
+		    0x10000000 + 4096 * (i + before) + (i + before < 2 ? 0 : 0x100000) + 52)
+			return false;
+	/* Two entries. */
+	return entries[1] == 0x10102000 && nvp_table_shift(&queue, buffer) > 12;
+}
+
+/* Tables of any segments say the same when they are shortened, and are as short as possible. */
+static bool shortened_tables(void)
+{
+	enum { PAGES = 700 };
+	static uint64_t all[PAGES], table[PAGES];
+	struct nvmepeer_queue queue = { .page_shift = 13 };
+	struct nvmepeer_buffer buffer = { .pages = (uintptr_t)table };
+	bool good = true;
+
+	srand(7);
+	for (uint32_t round = 0; good && round < 3000; round++) {
+		uint32_t count = 2 + (uint32_t)rand() % (PAGES - 2), unit = 1u << rand() % 6, entries;
+		uint32_t left = 1 + (uint32_t)rand() % (2 * unit), segments = 1;
+		uint64_t at = 1ull << 40;
+
+		for (uint32_t i = 0; i < count; i++, left--, at += 8192) {
+			if (!left) {
+				at += 8192ull * (1 + (uint32_t)rand() % 9);
+				left = unit * (1 + (uint32_t)rand() % 3);
+				segments++;
+			}
+			all[i] = table[i] = at;
+		}
+		entries = cuda_shorten_table(table, count, 8192, &buffer.dma);
+		good = entries <= count / unit + 2 && entries <= (segments < 3 ? 2 : count) &&
+		       !(buffer.dma & 0xf83);
+		for (uint32_t i = 0; good && i < count; i++)
+			good = nvp_dma(&queue, &buffer, 8192ull * i + 4) == all[i] + 4;
+	}
+	return good;
+}
+
 /* The caller's memory at any offset in its pages. */
 static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
 {
@@ -633,13 +725,11 @@ static bool opening_buffers(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	}
 	fake.table_break = 2;
 	good = good && !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + 4096, BYTES, &buffer) &&
-	       buffer->buffer.pages && !buffer->buffer.dma &&
-	       ((uint64_t *)(uintptr_t)buffer->buffer.pages)[0] == 0x10000000 &&
-	       ((uint64_t *)(uintptr_t)buffer->buffer.pages)[2] == 0x10102000;
+	       buffer->buffer.pages && table_is(&buffer->buffer, 1, BYTES / 4096 + 1);
 	nvmepeer_cuda_buffer_close(buffer);
 	good = good && fails_with(try_buffer(ctrl, cuda, memory + 512, BYTES), -EINVAL,
 			    "512 bytes into a page of 4096");
-	return good && nothing_left(files);
+	return good && shortened_tables() && nothing_left(files);
 }
 
 /* Does @result report that the import is in use, with everything still there? */
@@ -701,6 +791,14 @@ static bool failed_open_waits_for_nothing(struct nvmepeer *ctrl, int files)
 		fake.fail_error = EPERM;
 		good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EPERM, "CAP_SYS_RAWIO") && good;
 	}
+	/* The addresses are read before memory for a table is allocated, or after the buffer's own is. */
+	good = good && *fake_int("fake_frees") == frees && !*fake_int("fake_allocations");
+	fake.table_break = 0;
+	for (int i = 0; i < 3; i++) {
+		fake.fail_command = NVME_PEER_BUF_TABLE;
+		fake.fail_error = EPERM;
+		good = fails_with(try_buffer(ctrl, cuda, memory, BYTES), -EPERM, "CAP_SYS_RAWIO") && good;
+	}
 	good = good && *fake_int("fake_frees") == frees && *fake_int("fake_allocations") == 1 &&
 	       !nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &buffer) &&
 	       *fake_int("fake_allocations") == 1 && !nvmepeer_cuda_buffer_close(buffer);
@@ -731,7 +829,9 @@ static bool buffers_refused(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, i
 	set_device_answers();
 	fake.open_files = files;
 	good = fails_with(try_buffer(ctrl, cuda, memory + 2, 4096), -EINVAL, "multiple of 4");
-	good = fails_with(try_buffer(ctrl, cuda, memory, 0), -EINVAL, "length above 0") && good;
+	good = fails_with(try_buffer(ctrl, cuda, memory, 0), -EINVAL, "memory, above 0") && good;
+	/* Its end is below its start, in the same page. */
+	good = fails_with(try_buffer(ctrl, cuda, memory + 8, (size_t)-1), -EINVAL, "memory, above 0") && good;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		int *fact = fake_int(cases[i].fact), before = *fact;
 
@@ -805,7 +905,7 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 	fake.open_files = files;
 	for (int i = 0; i < 2; i++)
 		good = !nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, 2, &queues[i]) &&
-		       !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + 4096 * i, 65536, &buffers[i]) &&
+		       !nvmepeer_cuda_buffer_open(ctrl, cuda, memory + 4096, 65536, &buffers[i]) &&
 		       good;
 	good = good && !nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, NVMEPEER_SET_HASH, &set) &&
 	       is_set_of(nvmepeer_cuda_set_host(set), queues, buffers);
@@ -818,6 +918,18 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
 			    "controller 1 has 1");
 	queues[1]->count = 2;
+	buffers[1]->address += 4096;
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
+			    "open the same memory");
+	buffers[1]->address -= 4096;
+	buffers[1]->ctrl = NULL;
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
+			    "buffer 1 is of another controller");
+	buffers[1]->ctrl = ctrl;
+	queues[1]->closed = true;
+	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set),
+				  -ESHUTDOWN, "only their memory is left");
+	queues[1]->closed = false;
 	buffers[1]->buffer.length = 512;
 	good = good && fails_with(nvmepeer_cuda_set_open(cuda, queues, buffers, 2, 3, 0, &set), -EINVAL,
 			    "65536 bytes of data memory and controller 1 has 512") &&
@@ -1046,6 +1158,9 @@ static bool lists_refused(struct nvmepeer_cuda_lists *lists)
 	make_list();
 	stream_list.tensors = (void *)&stream_list;
 	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "tensors") && good;
+	make_list();
+	stream_list.statuses = (void *)&stream_list;
+	good = fails_with(nvmepeer_cuda_read_list(lists, &stream_list, NULL), -EINVAL, "statuses are set") && good;
 	make_list();
 	stream_list.items = NULL;
 	good = fails_with(nvmepeer_cuda_write_list(lists, &stream_list, NULL), -EINVAL, "items are NULL") && good;
@@ -1561,6 +1676,7 @@ static const struct {
 	GEOMETRY(sq_doorbell, 0xfffffffffffffffc, -EINVAL, "at most 0xffffffff"),
 	GEOMETRY(cq_doorbell, 0x100000000, -EINVAL, "at most 0xffffffff"),
 	GEOMETRY(list_memory.pages, 0x1004, -EINVAL, "multiple of 8"),
+	GEOMETRY(list_memory.pages, 0x1000, -EINVAL, "0 in list_memory.dma"),
 	GEOMETRY(qid, 6, -EINVAL, "the geometry has 6"),
 };
 
