@@ -310,24 +310,33 @@ class _Resource:
         self.handle: Optional[int] = handle
         self._close, self._keeps, self._needs, self._users = close, keeps, needs, 0
         if needs:
-            needs._users += 1
+            needs.hold()
 
     def open(self) -> int:
         if self.handle is None:
             raise ValueError("the object is closed")
         return self.handle
 
+    def hold(self) -> "_Resource":
+        """Refuse close() until release()."""
+        self.open()
+        self._users += 1
+        return self
+
+    def release(self) -> None:
+        self._users -= 1
+
     def close(self) -> None:
         """Close it; raises Error, and it stays open, while the controller may use it."""
         if self.handle is None:
             return
         if self._users:
-            raise ValueError("close the queues, memories and lists first")
+            raise ValueError("close the queues, memories, lists and streams first")
         if (_call(self._close, self.handle) or 0) < 0:
             raise explain()
         self.handle = self._keeps = None
         if self._needs:
-            self._needs._users -= 1
+            self._needs.release()
 
 
 class Gpu:

@@ -210,9 +210,13 @@ class Store:
         flags = (DEGRADED if degraded else 0) | (READ_ONLY if read_only else 0)
         self._handle = c_void_p()
         _try("open", _paths(members), len(members), flags, byref(self._handle))
+        self._streams: "set[Streams]" = set()
         self.page_bytes = int(self.info().page_bytes)
 
     def close(self) -> None:
+        """Close it and its streams; EBUSY, and it stays open: a stream has not passed all calls."""
+        for one in list(self._streams):
+            one.close()
         handle, self._handle = self._handle, c_void_p()
         _call("close", handle)
 
@@ -413,8 +417,11 @@ class Streams:
             options.read_list, options.write_list = address_of("read_list"), address_of("write_list")
         if pinned is not None:
             options.pinned, options.pinned_bytes = pinned
-        self._handle, self._keeps = c_void_p(), (store, lists, pinned)
+        self._handle, self._store, self._pinned = c_void_p(), store, pinned
         _try("streams_open", store._open(), byref(options), byref(self._handle))
+        store._streams.add(self)
+        # A call in flight uses the lists and their queue pairs.
+        self._held = [held.hold() for one in lists or () for held in (one._resource, one.queues._resource)]
 
     def _open(self) -> c_void_p:
         if not self._handle:
@@ -446,7 +453,10 @@ class Streams:
         self._transfer_pages("write_pages_async", pages, stream)
 
     def close(self) -> None:
-        """Close before the store and the lists; EBUSY: a stream has not passed all calls."""
+        """Close before the lists and their queues; EBUSY: a stream has not passed all calls."""
         if self._handle:
             _try("streams_close", self._handle)
-            self._handle, self._keeps = c_void_p(), None
+            self._handle, self._pinned = c_void_p(), None
+            self._store._streams.discard(self)
+            for one in self._held:
+                one.release()

@@ -443,7 +443,7 @@ class Descriptors(unittest.TestCase):
         queues.close()
 
     def test_lists_without_a_node(self) -> None:
-        queues = cuda.Queues.from_files(self.gpu, self.layout(), self.files, self.geometry)
+        queues = cuda.Queues.from_files(self.gpu, cuda.library_layout(), self.files, self.geometry)
         tensor, spare = Tensor(1024), Tensor(queues.scratch_bytes, 1)
         for tensors, page, why in ((tensor, 6144, "pages of 6144"), (tensor, 4096, "3 addresses")):
             with self.assertRaisesRegex(nvmepeer.Error, why):

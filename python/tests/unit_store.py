@@ -3,14 +3,16 @@
 
 usage: unit_store.py ABI        pinned structures, as selftests/abi/dump writes them
 """
+import ctypes
 import errno
+import os
 import subprocess
 import sys
 import tempfile
 import unittest
 
 import nvmepeer
-from nvmepeer import store
+from nvmepeer import cuda, store
 
 import members
 import unit
@@ -123,6 +125,20 @@ class StoreTest(unittest.TestCase):
                 with self.assertRaisesRegex(ValueError, f"slot {slot}"):
                     call()
         self.assertEqual(self.store.check().values, 1)
+
+    def test_streams_end_before_the_store_and_the_lists(self) -> None:
+        folder = os.path.join(self.folder.name, "blocks")
+        os.mkdir(folder)
+        paths = members.make(folder)
+        store.create(paths, 4096, slots=8)
+        opened, memory = store.Store(paths), bytearray(4096)
+        span = cuda.Span(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 4096)
+        call_host = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3)(lambda *call: 0)
+        streams = store.Streams(opened, opened.alloc(1), [span],
+                                ctypes.cast(call_host, ctypes.c_void_p).value or 0)
+        opened.close()
+        with self.assertRaisesRegex(ValueError, "the streams are closed"):
+            streams.read(span.address, ctypes.c_size_t(4096), *[ctypes.c_int64()] * 3, stream=0)
 
     def test_errors(self) -> None:
         with self.assertRaisesRegex(nvmepeer.Error, "holds a store"):
