@@ -167,7 +167,7 @@ struct nvmep_cpu_ops {
  * @release: that file was closed
  * @ioctl: a peer ioctl on that file.  Returns 0 or a negative error code
  * @poll: complete commands that the controller has completed.  Called
- *	repeatedly by code that waits for them.  Does not sleep
+ *	repeatedly by code that waits for them.  May reschedule
  * @range: look up the DMA addresses of @length bytes, not 0, at @offset of the
  *	imported buffer @handle, for a command of the CPU that transfers data in
  *	direction @dir.  Does not sleep.  Returns 0 and fills @range, with a

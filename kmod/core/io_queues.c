@@ -226,9 +226,10 @@ int nvmep_ctrl_add_queues(struct nvmep_ctrl *ctrl, unsigned int count)
 	unsigned int i, wanted = min(count, ctrl->max_cpu_queues);
 	int ret = 0;
 
-	ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
-			   min(wanted,
-			       ctrl->max_cpu_queues - ctrl->polled_queues));
+	if (ctrl->cpu_queues < wanted)
+		ctrl->cpu_ops->aim(ctrl, ctrl->cpu_queues,
+				   min(wanted, ctrl->max_cpu_queues -
+					       ctrl->polled_queues));
 	for (i = ctrl->cpu_queues; i < wanted && !ret; i++)
 		ret = nvmep_add_cpu_queue(ctrl, i);
 	return ret;

@@ -185,6 +185,7 @@ static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
 /**
  * nvmep_buf_import_checked() - import a buffer for user space
  * @ctrl: the controller
+ * @dmabuf: that of cmd->dmabuf_fd
  * @cmd: in, out: all but @handle
  * @on_invalidate: see struct nvmep_buf
  *
@@ -194,7 +195,7 @@ static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
  * struct nvme_peer_buf_import.
  */
 struct nvmep_buf *
-nvmep_buf_import_checked(struct nvmep_ctrl *ctrl,
+nvmep_buf_import_checked(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
 			 struct nvme_peer_buf_import *cmd,
 			 void (*on_invalidate)(struct nvmep_buf *buf))
 {
@@ -203,7 +204,7 @@ nvmep_buf_import_checked(struct nvmep_ctrl *ctrl,
 
 	if (err)
 		return ERR_PTR(err);
-	buf = nvmep_buf_import(ctrl, cmd, on_invalidate);
+	buf = nvmep_buf_import(ctrl, dmabuf, cmd, on_invalidate);
 	if (IS_ERR(buf))
 		return buf;
 	err = nvmep_buf_check_route(buf, cmd);
@@ -225,11 +226,15 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_buf_import *cmd = ucmd->cmd;
 	struct nvmep_peer_file *file = ucmd->context;
+	struct dma_buf *dmabuf = dma_buf_get(cmd->dmabuf_fd);
 	struct nvmep_buf *buf;
 	int err;
 
-	buf = nvmep_buf_import_checked(file->ctrl, cmd,
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	buf = nvmep_buf_import_checked(file->ctrl, dmabuf, cmd,
 				       nvmep_qp_buf_invalidated);
+	dma_buf_put(dmabuf);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	err = nvmep_buf_reserve(file, buf);

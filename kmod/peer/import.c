@@ -588,18 +588,6 @@ static const enum dma_data_direction nvmep_access_direction[] = {
 	[NVME_PEER_ACCESS_READ | NVME_PEER_ACCESS_WRITE] = DMA_BIDIRECTIONAL,
 };
 
-/* A reference to the dma-buf, if the mode of its file allows @access. */
-static struct dma_buf *nvmep_dma_buf_get(int fd, enum nvme_peer_access access)
-{
-	struct dma_buf *dmabuf = dma_buf_get(fd);
-
-	if (IS_ERR(dmabuf) || access == NVME_PEER_ACCESS_READ ||
-	    dmabuf->file->f_mode & FMODE_WRITE)
-		return dmabuf;
-	dma_buf_put(dmabuf);
-	return ERR_PTR(-EACCES);
-}
-
 /* A buffer without controller and dma-buf. */
 static struct nvmep_buf *nvmep_buf_alloc_empty(void)
 {
@@ -621,20 +609,20 @@ static struct nvmep_buf *nvmep_buf_alloc_empty(void)
 }
 
 static struct nvmep_buf *
-nvmep_buf_alloc(struct nvmep_ctrl *ctrl, const struct nvme_peer_buf_import *cmd,
+nvmep_buf_alloc(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
+		const struct nvme_peer_buf_import *cmd,
 		void (*on_invalidate)(struct nvmep_buf *buf))
 {
-	struct dma_buf *dmabuf = nvmep_dma_buf_get(cmd->dmabuf_fd, cmd->access);
 	struct nvmep_buf *buf;
 
-	if (IS_ERR(dmabuf))
-		return ERR_CAST(dmabuf);
+	if (cmd->access != NVME_PEER_ACCESS_READ &&
+	    !(dmabuf->file->f_mode & FMODE_WRITE))
+		return ERR_PTR(-EACCES);
 
 	buf = nvmep_buf_alloc_empty();
-	if (!buf) {
-		dma_buf_put(dmabuf);
+	if (!buf)
 		return ERR_PTR(-ENOMEM);
-	}
+	get_dma_buf(dmabuf);
 	buf->ctrl = nvmep_ctrl_get(ctrl);
 	buf->dmabuf = dmabuf;
 	buf->offset = cmd->offset;
@@ -663,7 +651,7 @@ static int nvmep_buf_attach_exporter(struct nvmep_buf *buf)
 }
 
 static struct nvmep_buf *
-nvmep_buf_attach(struct nvmep_ctrl *ctrl,
+nvmep_buf_attach(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
 		 const struct nvme_peer_buf_import *cmd,
 		 void (*on_invalidate)(struct nvmep_buf *buf))
 {
@@ -672,7 +660,7 @@ nvmep_buf_attach(struct nvmep_ctrl *ctrl,
 
 	if (READ_ONCE(ctrl->peers->removed))
 		return ERR_PTR(-ESHUTDOWN);
-	buf = nvmep_buf_alloc(ctrl, cmd, on_invalidate);
+	buf = nvmep_buf_alloc(ctrl, dmabuf, cmd, on_invalidate);
 	if (IS_ERR(buf))
 		return buf;
 	err = nvmep_buf_attach_exporter(buf);
@@ -697,15 +685,15 @@ static bool nvmep_buf_exceeds_mode(const struct nvmep_buf *buf)
 /**
  * nvmep_buf_import() - attach to a dma-buf, map it and find its placement
  * @ctrl: the controller to map it for
- * @cmd: dma-buf and range, validated
+ * @dmabuf: the dma-buf
+ * @cmd: access and range, validated
  * @on_invalidate: see struct nvmep_buf
  *
  * The caller refuses a placement that is out of reach.  The exporter may block
  * for any time: called without ioctl_rwsem or another lock of this module.
  *
- * Return: the buffer without a handle, or an ERR_PTR: -EBADF or -EINVAL if the
- * file is not a dma-buf, -EINVAL if the range is empty or not aligned to
- * controller pages, -EACCES if the file is open for reading only and
+ * Return: the buffer without a handle, or an ERR_PTR: -EINVAL if the range is
+ * empty or not aligned to controller pages, -EACCES if the file is open for reading only and
  * cmd->access is not NVME_PEER_ACCESS_READ or the mapping would not be for
  * reading only, -ERANGE if the range exceeds the
  * dma-buf, -EXDEV if the exporter refuses the controller, -EOPNOTSUPP if DMA
@@ -715,10 +703,12 @@ static bool nvmep_buf_exceeds_mode(const struct nvmep_buf *buf)
  * the exporter's error.
  */
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
+				   struct dma_buf *dmabuf,
 				   const struct nvme_peer_buf_import *cmd,
 				   void (*on_invalidate)(struct nvmep_buf *buf))
 {
-	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, cmd, on_invalidate);
+	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, dmabuf, cmd,
+						 on_invalidate);
 	int err;
 
 	if (IS_ERR(buf))
@@ -797,18 +787,23 @@ int nvmep_buf_map_word(struct nvmep_buf *buf)
  *
  * Called without locks, as nvmep_buf_import().
  *
- * Return: 0, or an error of nvmep_buf_import().
+ * Return: 0; -EBADF or -EINVAL if the file is not a dma-buf, or an error of
+ * nvmep_buf_import().
  */
 int nvmep_buf_locate(struct nvmep_ctrl *ctrl, int fd,
 		     struct nvmep_placement *placement)
 {
 	const struct nvme_peer_buf_import cmd = {
-		.dmabuf_fd = fd,
 		.access = NVME_PEER_ACCESS_READ,
 	};
-	struct nvmep_buf *buf = nvmep_buf_attach(ctrl, &cmd, NULL);
+	struct dma_buf *dmabuf = dma_buf_get(fd);
+	struct nvmep_buf *buf;
 	int err;
 
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
+	buf = nvmep_buf_attach(ctrl, dmabuf, &cmd, NULL);
+	dma_buf_put(dmabuf);
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	err = dma_resv_lock_interruptible(buf->dmabuf->resv, NULL);

@@ -156,6 +156,7 @@ const struct nvmep_segment *
 nvmep_segments_find(const struct nvmep_segments *segments, u64 offset);
 
 struct nvmep_buf *nvmep_buf_import(struct nvmep_ctrl *ctrl,
+				   struct dma_buf *dmabuf,
 				   const struct nvme_peer_buf_import *cmd,
 				   void (*on_invalidate)(struct nvmep_buf *buf));
 int nvmep_buf_charge(struct nvmep_buf *buf);

@@ -8,6 +8,7 @@
 #include <linux/stddef.h>
 #include <linux/types.h>
 
+struct dma_buf;
 struct file;
 struct nvme_peer_buf_import;
 struct nvmep_buf;
@@ -67,7 +68,7 @@ long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
 			  unsigned int number, void __user *user, void *context);
 struct nvmep_buf *
-nvmep_buf_import_checked(struct nvmep_ctrl *ctrl,
+nvmep_buf_import_checked(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
 			 struct nvme_peer_buf_import *cmd,
 			 void (*on_invalidate)(struct nvmep_buf *buf));
 long nvmep_peer_ioctl(void *context, unsigned int cmd, void __user *arg);

@@ -532,7 +532,7 @@ static int nvmep_tenant_reserve(struct nvmep_tenant *tenant, u64 bytes)
 /* @dmabuf: reserved; the descriptor may be that of another one by now */
 static struct nvmep_buf *
 nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
-		    const struct dma_buf *dmabuf)
+		    struct dma_buf *dmabuf)
 {
 	struct nvme_peer_buf_import import = {
 		.dmabuf_fd = cmd->dmabuf_fd,
@@ -543,7 +543,7 @@ nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
 	struct nvmep_buf *buf;
 	int slot;
 
-	buf = nvmep_buf_import_checked(tenant->qp->ctrl, &import,
+	buf = nvmep_buf_import_checked(tenant->qp->ctrl, dmabuf, &import,
 				       nvmep_tenant_buf_invalidated);
 	if (IS_ERR(buf))
 		return buf;
@@ -552,8 +552,7 @@ nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
 	cmd->reason = import.reason;
 	cmd->pci_address = import.pci_address;
 	nvmep_buf_get(buf);
-	slot = buf->dmabuf == dmabuf ? nvmep_tenant_add_buffer(tenant, buf) :
-				       -EBADF;
+	slot = nvmep_tenant_add_buffer(tenant, buf);
 	if (slot < 0) {
 		nvmep_buf_put(buf);
 		nvmep_buf_put(buf);

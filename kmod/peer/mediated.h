@@ -147,10 +147,12 @@ struct nvmep_tenant_command {
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
  * @read_until: mediator->lock: nanoseconds: the time of slow reads, scaled so that
- *	what a second allows is a second.  None is made that would begin more than
- *	a second before it
+ *	what a second allows is a second.  A tenant that has read slowly makes none
+ *	that would begin more than a second before it
+ * @spared_until: mediator->lock: nanoseconds: a slow read was not counted; until
+ *	then the others are
  *
- * It outlives its last tenant until @read_until.
+ * It outlives its last tenant until both have passed.
  */
 struct nvmep_account {
 	struct list_head node;
@@ -160,6 +162,7 @@ struct nvmep_account {
 	unsigned int slots;
 	u64 bytes;
 	u64 read_until;
+	u64 spared_until;
 };
 
 /**
@@ -190,8 +193,8 @@ struct nvmep_account {
  * @zeroes: mediator->lock: a Write Zeroes is in flight
  * @turn: mediator->lock: its turn goes on in the next pass
  * @deficit: mediator->lock: bytes that it may submit in its turn
- * @slow_until: mediator->lock: nanoseconds: it has read slowly, and the time of
- *	the user counts until then
+ * @slow_until: mediator->lock: nanoseconds: it, or its user before it was created,
+ *	has read slowly, and the time of the user counts until then
  * @slots: mediator->lock: commands on the shared queue pairs
  * @bytes: mediator->lock: that these transfer
  * @commands: const: array of @depth

@@ -86,7 +86,7 @@ static void nvmep_accounts_expire(struct nvmep_mediator *mediator, u64 now)
 
 	list_for_each_entry_safe(account, next, &mediator->accounts, node) {
 		if (account->tenants || account->mapped ||
-		    account->read_until > now)
+		    max(account->read_until, account->spared_until) > now)
 			continue;
 		list_del(&account->node);
 		kfree(account);
@@ -112,6 +112,7 @@ static int nvmep_account_get(struct nvmep_mediator *mediator,
 	}
 	account->tenants++;
 	tenant->account = account;
+	tenant->slow_until = account->spared_until;
 	spin_unlock(&mediator->lock);
 	kfree(fresh);
 	return 0;
@@ -167,19 +168,23 @@ static bool nvmep_tenant_may_read(const struct nvmep_tenant *tenant, u64 now)
 		tenant->account->read_until < now + NSEC_PER_SEC);
 }
 
-/* The first slow read counts nothing: an interrupt may have come between. */
+/*
+ * The first slow read of a user counts nothing: an interrupt may have come
+ * between.
+ */
 static void nvmep_tenant_read_slowly(struct nvmep_tenant *tenant, u64 began,
 				     u64 took)
 {
 	struct nvmep_account *account = tenant->account;
 	unsigned int ms = READ_ONCE(mediated_read_ms);
-	u64 limit = began + took + NVMEP_SLOW_MEMORY_NS;
+	u64 until = began + took + NVMEP_SLOW_MEMORY_NS;
 
-	if (tenant->slow_until > began && ms)
-		account->read_until = min(max(account->read_until, began) +
-					  div_u64(took * MSEC_PER_SEC, ms),
-					  limit);
-	tenant->slow_until = limit;
+	if (account->spared_until <= began)
+		account->spared_until = until;
+	else if (ms)
+		account->read_until = max(account->read_until, began) +
+				      div_u64(took * MSEC_PER_SEC, ms);
+	tenant->slow_until = until;
 }
 
 /* --- shared queue pairs --------------------------------------------------- */
@@ -593,13 +598,13 @@ static bool nvmep_command_order(const struct nvmep_mediator *mediator,
 	struct nvmep_buf *buf = command->buf;
 	bool slow = false;
 
-	if (!buf)
+	if (!buf || command->status)
 		return false;
 	if (buf->batch < command->batch) {
 		slow = nvmep_command_read_word(command);
 		buf->batch = mediator->batch;
 	}
-	if (buf->unread && !command->status)
+	if (buf->unread)
 		command->status = NVMEP_SC_BUFFER_GONE | NVME_STATUS_DNR;
 	return slow;
 }
@@ -1364,9 +1369,14 @@ enum nvmep_relay_seen nvmep_mediator_pass(struct nvmep_mediator *mediator)
 	return seen;
 }
 
-/* Returns whether some are left. */
-static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator)
+/*
+ * Returns whether some are left of @batch and earlier ones.  @batch: 0 in the
+ * first call, which sets it.
+ */
+static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator,
+				     u64 *batch)
 {
+	struct nvmep_tenant_command *first;
 	struct nvmep_flushes *flushes;
 	bool more;
 
@@ -1378,7 +1388,11 @@ static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator)
 			nvmep_flushes_issue(mediator, flushes);
 		nvmep_mediator_ring(mediator);
 	}
-	more = !list_empty(&mediator->done);
+	if (!*batch)
+		*batch = mediator->batch;
+	first = list_first_entry_or_null(&mediator->done,
+					 struct nvmep_tenant_command, node);
+	more = first && first->batch <= *batch;
 	spin_unlock(&mediator->lock);
 	return more;
 }
@@ -1388,12 +1402,14 @@ static bool nvmep_mediator_poll_once(struct nvmep_mediator *mediator)
  * @mediator: the mediator
  *
  * For code that waits for them, while the thread may be frozen: all that have
- * ended, as a freeze polls only a few times a second.
+ * ended by now, as a freeze polls only a few times a second.  May reschedule.
  */
 void nvmep_mediator_poll(struct nvmep_mediator *mediator)
 {
-	while (nvmep_mediator_poll_once(mediator))
-		cpu_relax();
+	u64 batch = 0;
+
+	while (nvmep_mediator_poll_once(mediator, &batch))
+		cond_resched();
 }
 
 static void nvmep_tenant_store_asleep(struct nvmep_qp *qp, bool asleep)

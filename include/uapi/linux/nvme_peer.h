@@ -1150,7 +1150,8 @@ struct nvme_peer_window_info {
  * microseconds are slow: they may take, for all queue pairs of a user on the
  * controller, the part of a second that the module parameter mediated_read_ms
  * allows.  Beyond it a buffer ends as by an invalidation, if its queue pair has
- * read slowly in the last 10 seconds; the first such read is not counted.
+ * read slowly in the last 10 seconds, or its user had when it was created.  The
+ * first slow read of a user in 10 seconds is not counted.
  *
  * Errors:
  * EINVAL: As in struct nvme_peer_buf_import, or @reserved is not 0.
