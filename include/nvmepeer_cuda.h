@@ -387,8 +387,8 @@ int nvmepeer_cuda_queues_result(struct nvmepeer_cuda_queues *queues, uint32_t in
  * @queues: queue pairs
  * @index: number of the queue pair
  *
- * For its events: nvmepeer_qp_fd() can be polled, and nvmepeer_qp_events() tells of
- * losses and of the time to re-arm.  It belongs to @queues.  NULL if there is none, or
+ * For its events: nvmepeer_qp_fd() can be polled, and nvmepeer_qp_events() reports
+ * losses and readiness.  It belongs to @queues.  NULL if there is none, or
  * it came as descriptors without that of its file.
  */
 struct nvmepeer_qp *nvmepeer_cuda_queues_qp(const struct nvmepeer_cuda_queues *queues, uint32_t index);

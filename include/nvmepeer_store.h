@@ -535,7 +535,8 @@ struct nvmepeer_store_pages {
  * nvmepeer_store_read_pages_async() - read slots into pages of tensors, on a stream
  * @streams: how; the slots of its options are not meant
  * @pages: the pages; copied, but what it points to is read when the stream comes to the call,
- *	and stays until @done is set; the caller clears *@done before
+ *	and stays until @done is set; the caller sets *@done to INT64_MIN before, as 0 is a
+ *	result
  * @stream: CUstream or cudaStream_t
  *
  * As nvmepeer_store_read_async(), of any slots: allocated ones, or values that are pinned

@@ -2,7 +2,7 @@
 /* Windows, buffers and limits of mediated queue pairs. */
 #include "internal.h"
 
-static int call(struct nvmepeer_qp *qp, enum call call, unsigned long number, void *request)
+static int qp_ioctl(struct nvmepeer_qp *qp, enum call call, unsigned long number, void *request)
 {
 	int result = peer_ioctl(qp->fd, number, request);
 
@@ -14,14 +14,14 @@ int nvmepeer_window_add(struct nvmepeer_qp *qp, struct nvme_peer_window_add *win
 	int result = struct_size_in(CALL_WINDOW_ADD, qp->name, window, size,
 				    SIZE_THROUGH(struct nvme_peer_window_add, rights));
 
-	return result ? result : call(qp, CALL_WINDOW_ADD, NVME_PEER_WINDOW_ADD, window);
+	return result ? result : qp_ioctl(qp, CALL_WINDOW_ADD, NVME_PEER_WINDOW_ADD, window);
 }
 
 int nvmepeer_window_remove(struct nvmepeer_qp *qp, uint32_t id)
 {
 	struct nvme_peer_window_remove request = { .size = sizeof(request), .id = id };
 
-	return call(qp, CALL_WINDOW_REMOVE, NVME_PEER_WINDOW_REMOVE, &request);
+	return qp_ioctl(qp, CALL_WINDOW_REMOVE, NVME_PEER_WINDOW_REMOVE, &request);
 }
 
 int nvmepeer_window_info(struct nvmepeer_qp *qp, uint32_t id, struct nvme_peer_window_info *info, size_t size)
@@ -32,7 +32,7 @@ int nvmepeer_window_info(struct nvmepeer_qp *qp, uint32_t id, struct nvme_peer_w
 	if (result)
 		return result;
 	info->id = id;
-	return call(qp, CALL_WINDOW_INFO, NVME_PEER_WINDOW_INFO, info);
+	return qp_ioctl(qp, CALL_WINDOW_INFO, NVME_PEER_WINDOW_INFO, info);
 }
 
 int nvmepeer_buf_add(struct nvmepeer_qp *qp, struct nvme_peer_buf_add *buffer, size_t size)
@@ -40,14 +40,14 @@ int nvmepeer_buf_add(struct nvmepeer_qp *qp, struct nvme_peer_buf_add *buffer, s
 	int result = struct_size_in(CALL_BUF_ADD, qp->name, buffer, size,
 				    SIZE_THROUGH(struct nvme_peer_buf_add, reserved));
 
-	return result ? result : call(qp, CALL_BUF_ADD, NVME_PEER_BUF_ADD, buffer);
+	return result ? result : qp_ioctl(qp, CALL_BUF_ADD, NVME_PEER_BUF_ADD, buffer);
 }
 
 int nvmepeer_buf_remove(struct nvmepeer_qp *qp, uint32_t slot)
 {
 	struct nvme_peer_buf_remove request = { .size = sizeof(request), .slot = slot };
 
-	return call(qp, CALL_BUF_REMOVE, NVME_PEER_BUF_REMOVE, &request);
+	return qp_ioctl(qp, CALL_BUF_REMOVE, NVME_PEER_BUF_REMOVE, &request);
 }
 
 int nvmepeer_qp_limits(struct nvmepeer_qp *qp, struct nvme_peer_qp_limits *limits, size_t size)
@@ -55,7 +55,7 @@ int nvmepeer_qp_limits(struct nvmepeer_qp *qp, struct nvme_peer_qp_limits *limit
 	int result = struct_size_out(CALL_QP_LIMITS, qp->name, limits, size,
 				     SIZE_THROUGH(struct nvme_peer_qp_limits, sealed));
 
-	return result ? result : call(qp, CALL_QP_LIMITS, NVME_PEER_QP_LIMITS, limits);
+	return result ? result : qp_ioctl(qp, CALL_QP_LIMITS, NVME_PEER_QP_LIMITS, limits);
 }
 
 int nvmepeer_qp_stats(struct nvmepeer_qp *qp, struct nvme_peer_qp_stats *stats, size_t size)
@@ -63,12 +63,12 @@ int nvmepeer_qp_stats(struct nvmepeer_qp *qp, struct nvme_peer_qp_stats *stats, 
 	int result = struct_size_out(CALL_QP_STATS, qp->name, stats, size,
 				     SIZE_THROUGH(struct nvme_peer_qp_stats, busy_ns));
 
-	return result ? result : call(qp, CALL_QP_STATS, NVME_PEER_QP_STATS, stats);
+	return result ? result : qp_ioctl(qp, CALL_QP_STATS, NVME_PEER_QP_STATS, stats);
 }
 
 int nvmepeer_qp_seal(struct nvmepeer_qp *qp)
 {
 	struct nvme_peer_qp_seal request = { .size = sizeof(request) };
 
-	return call(qp, CALL_QP_SEAL, NVME_PEER_QP_SEAL, &request);
+	return qp_ioctl(qp, CALL_QP_SEAL, NVME_PEER_QP_SEAL, &request);
 }

@@ -128,7 +128,7 @@ NVP_FN struct nvmepeer_exclusive nvmepeer_exclusive_open(const struct nvmepeer_q
  * commands may be in flight: request nvmepeer_queue_quiesce() and re-arm it.
  * Without a close the queue pair stays exclusive until a re-arm by the host
  * library.  Does nothing after a re-arm, or a second time: all calls with a closed
- * handle return NVMEPEER_E_BUSY.  A copy of the handle must not be used after that.
+ * handle return NVMEPEER_E_BUSY, or the status that ended its use.  A copy of the handle must not be used after that.
  */
 NVP_FN void nvmepeer_exclusive_close(struct nvmepeer_exclusive *exclusive)
 {

@@ -62,8 +62,8 @@ enum {
  *	(uint64_t each), of the buffer's controller pages if @dma is 0; the buffer
  *	then starts on a controller page
  *
- * Memory whose segments are larger than a controller page has a shorter table.  An
- * entry then is the DMA address of 2^n controller pages; bits 6..2 of @dma are n, and @dma
+ * Memory whose segments all end at multiples of 2^n controller pages may have a shorter
+ * table.  An entry then is the DMA address of 2^n controller pages; bits 6..2 of @dma are n, and @dma
  * without its bits 11..0 is how many bytes of the table's memory lie before the buffer.
  * An entry has at most 2 GiB.  nvmepeer_cuda_buffer_open() makes such tables.
  */

@@ -128,6 +128,10 @@ class Manager(OffloadingManager):
     def _usable(self, entry: Entry) -> bool:
         return not entry.failed and bool(self._live >> entry.slot % self._members & 1)
 
+    @staticmethod
+    def _idle(entry: Entry) -> bool:
+        return entry.value is not None and not entry.readers
+
     def lookup(self, key: bytes, req_context: Any) -> LookupResult:
         self._collect()
         entry = self._entries.get(self._tag(key))
@@ -150,7 +154,7 @@ class Manager(OffloadingManager):
     def complete_load(self, keys: Collection[bytes], req_context: Any) -> None:
         for tag in map(self._tag, keys):
             self._entries[tag].readers -= 1
-            if self._entries[tag].failed and not self._entries[tag].readers:
+            if self._idle(self._entries[tag]) and not self._usable(self._entries[tag]):
                 self._free([tag])
 
     def prepare_store(self, keys: Collection[bytes], req_context: Any) -> Optional[PrepareStoreOutput]:
@@ -159,7 +163,7 @@ class Manager(OffloadingManager):
         new = [tag for tag in wanted if tag not in self._entries]
         missing = len(new) - int(self.store.info().free_slots)
         idle = (tag for tag, entry in self._entries.items()
-                if entry.value is not None and not entry.readers and tag not in wanted)
+                if self._idle(entry) and tag not in wanted)
         victims = [tag for tag, _ in zip(idle, range(missing))]
         if len(victims) < missing:
             return None
@@ -194,7 +198,10 @@ class Manager(OffloadingManager):
 
     def on_schedule_end(self, context: Any) -> None:
         self._collect()
-        self._live = int(self.store.info().live)
+        live = int(self.store.info().live)
+        if live != self._live:
+            self._live = live
+            self._free([tag for tag, entry in self._entries.items() if self._idle(entry) and not self._usable(entry)])
 
     def has_pending_work(self) -> bool:
         return bool(self._commits)

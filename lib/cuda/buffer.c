@@ -18,17 +18,18 @@ static int read_table(struct nvmepeer *ctrl, uint32_t handle, uint64_t offset, u
 {
 	int result;
 
-	*addresses = calloc(count, sizeof(**addresses));
+	*addresses = calloc(count + 1ul, sizeof(**addresses));
 	if (!*addresses)
 		return cuda_fail(opening, -ENOMEM, "out of memory", "", "the host has no free memory");
 	result = nvmepeer_buf_table(ctrl, handle, offset, *addresses, count);
 	if (result == (int)count)
 		return 0;
-	if (result >= 0)
-		result = cuda_fail(opening, -ERANGE, "the table of DMA addresses is too short", "",
-				   "the driver returned %d of %u DMA addresses", result, count);
 	free(*addresses);
-	return result;
+	if (result < 0)
+		return result;
+	cuda_fail(opening, -ERANGE, "the table of DMA addresses is too short", "",
+		  "the driver returned %d of %u DMA addresses", result, count);
+	return -ERANGE;
 }
 
 /* All segments end at multiples of an entry, counted so that the first one does. */
@@ -44,7 +45,7 @@ uint32_t cuda_shorten_table(uint64_t *addresses, uint32_t count, uint32_t page, 
 	}
 	if (between && (uint32_t)__builtin_ctz(between) < shift)
 		shift = (uint32_t)__builtin_ctz(between);
-	/* One segment that is longer than an entry. */
+	/* An entry need not cover more pages than there are. */
 	while (shift && 1u << (shift - 1) >= count)
 		shift--;
 	before = (0 - first) & ((1u << shift) - 1);
@@ -142,7 +143,7 @@ static int alloc_own(struct nvmepeer_cuda_buffer *opened, uint32_t entries)
 }
 
 /* Memory of several segments; its table is allocated when its length is known. */
-static int describe_segments(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
+static int describe_table(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
 {
 	uint32_t count = (uint32_t)(range->bytes / range->page), entries;
 	uint64_t *addresses;
@@ -159,7 +160,7 @@ static int describe_segments(struct nvmepeer_cuda_buffer *opened, const struct p
 	return error;
 }
 
-static int describe_segment(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
+static int describe_range(struct nvmepeer_cuda_buffer *opened, const struct page_range *range)
 {
 	int error = alloc_own(opened, 0);
 
@@ -177,8 +178,8 @@ static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct page_ran
 	if (!error)
 		error = check_start(range, segments);
 	if (!error)
-		error = segments == 1 ? describe_segment(opened, range) :
-					describe_segments(opened, range);
+		error = segments == 1 ? describe_range(opened, range) :
+					describe_table(opened, range);
 	if (error)
 		return error;
 	cut_front(&opened->buffer, range, bytes);
@@ -234,7 +235,7 @@ static int check_addresses(uint64_t start, size_t bytes, uint32_t page, const ui
 {
 	static const char what[] = "invalid DMA addresses of the memory";
 
-	if (!bytes || start % 4)
+	if (!bytes || start % 4 || bytes > UINT64_MAX - start - page)
 		return cuda_fail(receiving, -EINVAL, "invalid range of memory",
 				 "pass an address that is a multiple of 4, and a length above 0",
 				 "%zu bytes at %#llx", bytes, (unsigned long long)start);
@@ -271,6 +272,7 @@ int nvmepeer_cuda_buffer_from_addresses(struct nvmepeer_cuda *cuda, void *pointe
 	opened->buffer.length = bytes;
 	error = cuda_alloc(cuda, table + sizeof(opened->buffer), &opened->memory);
 	if (!error && table) {
+		opened->page = page_size;
 		opened->buffer.pages = opened->memory;
 		error = cuda_upload(cuda, opened->memory, addresses, table);
 	} else {

@@ -53,6 +53,8 @@ struct nvmepeer_cuda_queues {
  * @bytes: of that memory
  * @address: GPU address of the caller's memory
  * @handle: buffer handle of the caller's memory
+ * @page: bytes of memory for each DMA address that another process has sent; 0: it
+ *	sent one, or none
  */
 struct nvmepeer_cuda_buffer {
 	struct nvmepeer_buffer buffer;
@@ -63,6 +65,7 @@ struct nvmepeer_cuda_buffer {
 	uint64_t bytes;
 	uint64_t address;
 	uint32_t handle;
+	uint32_t page;
 };
 
 /**

@@ -24,18 +24,35 @@ uint64_t nvmepeer_cuda_lists_scratch_bytes(const struct nvmepeer_cuda_queues *qu
 			     CUDA_ALLOCATION_UNIT);
 }
 
+/* A table has an address for each page of the controller. */
+static int check_page(const struct nvmepeer_cuda_queues *queues, const struct nvmepeer_cuda_buffer *buffer)
+{
+	uint32_t page = 1u << queues->queues[0].page_shift;
+
+	if (!buffer->page || buffer->page == page)
+		return 0;
+	return cuda_fail(opening, -EINVAL, "the DMA addresses of a buffer are not those of the controller's pages",
+			 "pass the page size of the queue pair's controller to nvmepeer_cuda_buffer_from_addresses()",
+			 "pages of %u bytes, the queue pair has %u", buffer->page, page);
+}
+
 static int check_buffers(const struct nvmepeer_cuda_queues *queues,
 			 struct nvmepeer_cuda_buffer *const *buffers, uint32_t count)
 {
 	static const char what[] = "the buffers cannot be the memories of lists";
+	int error;
 
 	if (!count)
 		return cuda_fail(opening, -EINVAL, what, "pass at least one buffer", "no buffer");
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < count; i++) {
 		if (buffers[i]->ctrl != queues->ctrl || buffers[i]->cuda != queues->cuda)
 			return cuda_fail(opening, -EINVAL, what,
 					 "open queue pairs and buffers with the same struct nvmepeer and struct nvmepeer_cuda",
 					 "buffer %u is of another controller or GPU", i);
+		error = check_page(queues, buffers[i]);
+		if (error)
+			return error;
+	}
 	return 0;
 }
 
@@ -97,14 +114,14 @@ static int take_scratch(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cuda_
 	uint64_t page = 1ull << queues->queues[0].page_shift;
 
 	if (scratch->ctrl != queues->ctrl || scratch->cuda != queues->cuda ||
-	    scratch->buffer.length < bytes || scratch->buffer.dma % page)
+	    scratch->buffer.length < bytes || (!scratch->buffer.pages && scratch->buffer.dma % page))
 		return cuda_fail(opening, -EINVAL, "the buffer cannot be the scratch memory of lists",
 				 "pass as many bytes as nvmepeer_cuda_lists_scratch_bytes() returns, from the start of a page on, of the same controller and GPU",
 				 "%llu bytes of %llu at DMA address %#llx",
 				 (unsigned long long)scratch->buffer.length, (unsigned long long)bytes,
 				 (unsigned long long)scratch->buffer.dma);
 	lists->scratch_buffer = scratch;
-	return 0;
+	return check_page(queues, scratch);
 }
 
 /* The data memories, and behind them the scratch memory, in GPU memory. */

@@ -529,7 +529,7 @@ class Lists:
         _try("lists_open_with", queues._resource.open(), handles, len(self.memories),
              scratch._resource.open() if scratch else None, byref(handle))
         assert handle.value
-        self._scratch = scratch
+        self._scratch = scratch._resource.hold() if scratch else None
         self._resource = _Resource("lists_close", handle.value, queues, queues.gpu._resource)
         _open.add(self)
 
@@ -594,6 +594,9 @@ class Lists:
     def close(self) -> None:
         """Release the lists and the tensors, after the queue pairs have been closed."""
         self._resource.close()
+        if self._scratch:
+            self._scratch.release()
+            self._scratch = None
         for one in self.memories:
             one.close()
         _open.discard(self)

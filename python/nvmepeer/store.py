@@ -356,6 +356,8 @@ class Pages:
     The object stays until done() is true, and is then used again.
     """
 
+    _PENDING = -1 << 63     # no result of a call
+
     def __init__(self, tensors: Sequence[Sequence[int]], most: int) -> None:
         self._tensors = (c_uint64 * (4 * len(tensors)))(*(word for row in tensors for word in row))
         self._items, self._numbers = (_Item * most)(), (c_uint32 * most)()
@@ -363,7 +365,6 @@ class Pages:
         self._pages = _Pages(ctypes.sizeof(_Pages), len(tensors), ctypes.addressof(self._tensors),
                              ctypes.pointer(self._count), self._items, self._numbers,
                              ctypes.pointer(self._done))
-        self._ended = -1    # no result of a call is -1
 
     def set(self, slots: Sequence[Slot], numbers: Sequence[int], length: int = 0) -> None:
         """Pinned values, or allocated slots, and the numbers of their pages: before the stream comes
@@ -377,7 +378,7 @@ class Pages:
 
     def done(self) -> bool:
         """Whether the call has ended; polls memory of the host."""
-        return self._done.value != self._ended
+        return self._done.value != self._PENDING
 
     def results(self) -> list[int]:
         """For each page 0 or a negative errno, after the end; raises Error if the call failed."""
@@ -441,8 +442,12 @@ class Streams:
              byref(done), stream)
 
     def _transfer_pages(self, name: str, pages: Pages, stream: int) -> None:
-        pages._done.value = pages._ended
-        _try(name, self._open(), byref(pages._pages), stream)
+        before, pages._done.value = pages._done.value, pages._PENDING
+        try:
+            _try(name, self._open(), byref(pages._pages), stream)
+        except Exception:
+            pages._done.value = before
+            raise
 
     def read_pages(self, pages: Pages, stream: int) -> None:
         """Read slots into pages of tensors; EBUSY: too many calls are in flight."""

@@ -5,7 +5,7 @@
  *
  * kernels: debug
  * iommu: on
- * timeout: 90
+ * timeout: 250
  */
 #include <errno.h>
 #include <stdio.h>

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "softgpu_drv.h"
+#include "tenant.h"
 
 #define ENTRIES		64U
 #define PAGES		16U
@@ -294,7 +295,7 @@ static int create_qp(struct stage *stage)
 static int allow_mixed_modes(struct stage *stage)
 {
 	(void)stage;
-	return np_write_file("/sys/module/nvme_peer/parameters/allow_mixed_modes", "1");
+	return np_write_file(NP_MIXED_MODES, "1");
 }
 
 static int create_mediated_qp(struct stage *stage)

@@ -73,6 +73,8 @@ report_test() {
 # report_missing_tests CELL PLAN RESULTS-FILE: fail if the guest ended before it had run all tests.
 report_missing_tests() {
 	local missing
+	# A guest that ran nothing has none.
+	: >>"$3"
 	missing=$(awk 'plan { if (!($1 in seen)) print $1; next } { sub(/:$/, "", $5); seen[$5] }' "$3" plan=1 "$2" | paste -sd ' ')
 	[[ $missing ]] || return 0
 	echo "0 1 0 $1 guest: ended without running $missing" >>"$3"

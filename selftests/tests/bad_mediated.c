@@ -335,7 +335,8 @@ TEST_F(bad_mediated, flushes_share_one_command)
 	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_RELEASE, 1));
 	for (i = 0; i < 8; i++)
 		EXPECT_EQ(0, np_qp_reap(&self->qp, NULL, NP_TIMEOUT_MS));
-	EXPECT_GE(7, np_bad_hits(&self->bad, 1));
+	/* The other seven, and the first of them if it was taken before the rest. */
+	EXPECT_GE(2, np_bad_hits(&self->bad, 1));
 	EXPECT_LE(1, np_bad_hits(&self->bad, 1));
 }
 

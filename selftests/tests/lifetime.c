@@ -503,7 +503,7 @@ TEST_F_TIMEOUT(lifetime, processes_with_doorbells_are_limited, 120)
 	close(create.qp_fd);
 }
 
-/* What another process is told. */
+/* The quarantine count that another process reads. */
 static int quarantined_for_others(const struct np_ctrl *ctrl)
 {
 	int status = 0;

@@ -288,7 +288,7 @@ TEST_F(bad_input, copy_out_failure_is_undone)
 	for (i = 0; i < CALLS; i++) {
 		/* These copy nothing out. */
 		if (calls[i].number == NVME_PEER_BUF_RELEASE ||
-		    calls[i].number == NVME_PEER_QP_REARM || calls[i].number == NVME_PEER_QP_KICK)
+		    calls[i].number == NVME_PEER_QP_REARM)
 			continue;
 		/* Of mediated queue pairs: see their test. */
 		if (calls[i].on_qp && _IOC_NR(calls[i].number) > NVME_PEER_CMD_QP_REARM)

@@ -28,12 +28,16 @@ FIXTURE(queue_parameters)
 	struct np_ctrl ctrl;
 	int block;
 	uint8_t *bytes;
+	char affinity[64];	/* of new interrupts */
 };
+
+#define NEW_INTERRUPTS	"/proc/irq/default_smp_affinity"
 
 FIXTURE_SETUP(queue_parameters)
 {
 	ASSERT_EQ(0, np_ctrl_open(&self->ctrl, "np0"));
 	self->block = -1;
+	ASSERT_EQ(0, np_read_file(NEW_INTERRUPTS, self->affinity, sizeof(self->affinity)));
 	ASSERT_EQ(0, posix_memalign((void **)&self->bytes, NP_PAGE, NP_PAGE));
 }
 
@@ -56,6 +60,7 @@ static int bind_again(FIXTURE_DATA(queue_parameters) *self)
 FIXTURE_TEARDOWN(queue_parameters)
 {
 	EXPECT_EQ(0, np_write_file(DEPTH, "1024"));
+	EXPECT_EQ(0, np_write_file(NEW_INTERRUPTS, self->affinity));
 	EXPECT_EQ(0, bind_again(self));
 	close(self->block);
 	free(self->bytes);
@@ -157,7 +162,7 @@ TEST_F(queue_parameters, queue_interrupts_the_cpu_that_it_serves_at_once)
 	int i, queue;
 
 	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, np_write_file("/proc/irq/default_smp_affinity", preferred[i]));
+		ASSERT_EQ(0, np_write_file(NEW_INTERRUPTS, preferred[i]));
 		ASSERT_EQ(0, bind_again(self));
 		for (queue = 0; queue < get_nprocs(); queue++)
 			EXPECT_TRUE(interrupts_what_it_serves(&self->ctrl, queue)) {

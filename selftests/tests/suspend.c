@@ -32,7 +32,6 @@
 
 #define ENTRIES		8U
 #define PAGES		4U
-#define MIXED		"/sys/module/nvme_peer/parameters/allow_mixed_modes"
 
 FIXTURE(suspend)
 {
@@ -120,9 +119,9 @@ TEST_F(suspend, quiesces_mediated_queue_pair)
 	ASSERT_LE(0, disk);
 	np_qp_set_mode(NVME_PEER_MODE_MEDIATED);
 	/* This process has mapped doorbells. */
-	ASSERT_EQ(0, np_write_file(MIXED, "1"));
+	ASSERT_EQ(0, np_write_file(NP_MIXED_MODES, "1"));
 	ASSERT_EQ(0, np_qp_open(&qp, self->ctrl.fd, ENTRIES));
-	ASSERT_EQ(0, np_write_file(MIXED, "0"));
+	ASSERT_EQ(0, np_write_file(NP_MIXED_MODES, "0"));
 	ASSERT_EQ(0, np_memory_alloc(&memory, self->ctrl.fd));
 	ASSERT_EQ(0, np_buf_add(&qp, memory.fd, 0, &slot));
 	ASSERT_EQ(0, np_window_add(&qp, disk, 0, 0, &window));

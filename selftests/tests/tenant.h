@@ -5,6 +5,7 @@
 
 #include "nptest.h"
 
+#define NP_MIXED_MODES		"/sys/module/nvme_peer/parameters/allow_mixed_modes"
 #define NP_MEMORY_PAGES		64U
 #define NP_MEMORY_BYTES		(NP_MEMORY_PAGES * NP_PAGE)
 

@@ -4,7 +4,6 @@
  * the commands that are built from them, against the model in kernel/mediate_model.h.
  */
 #include <stdio.h>
-#include <time.h>
 
 #include "kernel/mediate_model.h"
 
@@ -270,30 +269,6 @@ TEST_F(mediate, cost)
 	EXPECT_EQ(0, nvmep_mediate_check(&self->model.rights, self->entry, &command));
 	EXPECT_EQ(16 * 512 + NVMEP_COMMAND_COST, nvmep_mediate_cost(&command));
 	EXPECT_FALSE(kernel_warned);
-}
-
-/* How long a command takes on this machine; no limit. */
-TEST_F(mediate, time_of_a_command)
-{
-	struct nvmep_mediate_command command;
-	struct timespec began, ended;
-	__le32 built[NVMEP_SQE_DWORDS];
-	unsigned int i, rounds = 1000000;
-
-	fill(self->entry, 2, ID(1), 0, 8, BUFFER(1, 0));
-	clock_gettime(CLOCK_MONOTONIC, &began);
-	for (i = 0; i < rounds; i++) {
-		self->entry[10] = htole32(i % 900);
-		if (nvmep_mediate_check(&self->model.rights, self->entry, &command))
-			break;
-		nvmep_mediate_build(&self->model.ctrl, &command, self->model.segments[1], self->model.list,
-				    MODEL_LIST_DMA, (u16)i, built);
-		__asm__ volatile("" : : "r"(built) : "memory");
-	}
-	clock_gettime(CLOCK_MONOTONIC, &ended);
-	EXPECT_EQ(rounds, i);
-	TH_LOG("%.1f ns", ((double)(ended.tv_sec - began.tv_sec) * 1e9 +
-			   (double)(ended.tv_nsec - began.tv_nsec)) / rounds);
 }
 
 TEST_HARNESS_MAIN

@@ -82,7 +82,7 @@ ktap_is "tests that run after all others stay together" "$(divided 2 y z)" \
 ktap_is "one guest at a time is not split, and comes in the given order" "$(divided 1)" \
 	"debug/on/root z new c c-relay b a y|7/on/root a new"
 ktap_is "the command of a test is kept" "$(schedule 2 <"$work/plans" | grep -- --all)" "debug/on/root/1of2 new 900 new --all"
-ktap_is "times are told" "$(schedule 2 <"$work/plans" | sed -n 's/^# //p' | tr -s ' ' | paste -sd '|')" \
+ktap_is "expected times are printed" "$(schedule 2 <"$work/plans" | sed -n 's/^# //p' | tr -s ' ' | paste -sd '|')" \
 	"3 guests for 2 cells, 2 at a time: 1050 s of all, 465 s of the longest, 585 s in all|debug/on/root/1of2 465 s|debug/on/root/2of2 460 s|7/on/root 125 s"
 sed -i '/^debug/d' "$work/plans"
 ktap_is "a cell of two minutes is not split" "$(divided 2)" "7/on/root a new"

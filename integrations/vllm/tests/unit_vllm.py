@@ -493,6 +493,10 @@ class OffloadTest(unittest.TestCase):
             self.manager.on_schedule_end(None)
             found = self.lookup(*range(4)).split()
             self.assertEqual([i for i, one in enumerate(found) if one == "MISS"], lost)
+            again = [keys[i] for i in lost]
+            prepared = self.manager.prepare_store(again, None)
+            self.assertEqual(prepared.keys_to_store, again)
+            self.manager.complete_store(again, None, success=False)
         finally:
             self.streams.disks.model_start()
 

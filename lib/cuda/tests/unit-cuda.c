@@ -1455,7 +1455,7 @@ static bool memory_refused(struct nvmepeer_cuda *cuda, char *start)
 /* Lists of a worker: it has descriptors and addresses, and no node of the controller. */
 static bool lists_from_fds(struct nvmepeer_cuda *cuda, int files)
 {
-	struct nvmepeer_cuda_buffer *data, *scratch, *small;
+	struct nvmepeer_cuda_buffer *data, *scratch, *small, *pages;
 	struct nvmepeer_cuda_file parts[PARTS];
 	struct nvmepeer_cuda_queues *queues;
 	struct nvmepeer_geometry geometry;
@@ -1478,8 +1478,11 @@ static bool lists_from_fds(struct nvmepeer_cuda *cuda, int files)
 	extra = aligned_alloc(1 << 21, nvmepeer_cuda_lists_scratch_bytes(queues));
 	if (!extra || receive_memory(cuda, memory, BYTES, 4096, BYTES / 4096, &data) ||
 	    receive_memory(cuda, extra, nvmepeer_cuda_lists_scratch_bytes(queues), 4096, 1, &scratch) ||
-	    receive_memory(cuda, extra, 4096, 4096, 1, &small))
+	    receive_memory(cuda, extra, 4096, 4096, 1, &small) ||
+	    receive_memory(cuda, memory, BYTES, 8192, BYTES / 8192, &pages))
 		return fails_with(0, 1, "");
+	good = fails_with(nvmepeer_cuda_lists_open_with(queues, &pages, 1, scratch, &lists), -EINVAL,
+			  "pages of 8192 bytes, the queue pair has 4096") && good;
 	good = fails_with(nvmepeer_cuda_lists_open(queues, &data, 1, &lists), -EOPNOTSUPP, "descriptors") && good;
 	good = fails_with(nvmepeer_cuda_lists_open_with(queues, &data, 1, small, &lists), -EINVAL, "4096 bytes of") && good;
 	if (nvmepeer_cuda_lists_open_with(queues, &data, 1, scratch, &lists))
@@ -1493,7 +1496,7 @@ static bool lists_from_fds(struct nvmepeer_cuda *cuda, int files)
 	       !nvmepeer_cuda_lists_close(lists) && !*fake_int("fake_modules");
 	/* It has stayed the caller's. */
 	good = good && !nvmepeer_cuda_buffer_close(scratch) && !nvmepeer_cuda_buffer_close(small) &&
-	       !nvmepeer_cuda_buffer_close(data);
+	       !nvmepeer_cuda_buffer_close(pages) && !nvmepeer_cuda_buffer_close(data);
 	free(extra);
 	return good && nothing_left(files) && mappings_of_parts() == 1;
 }

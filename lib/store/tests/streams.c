@@ -410,7 +410,7 @@ static void test_page_failures(struct nvmepeer_store_streams *streams, const cha
 
 	page_items[0].slot = SLOTS * MEMBERS;
 	page_items[1].generation = 7;
-	page_numbers[3] = 1 << 31;
+	page_numbers[3] = 1u << 31;
 	good = !nvmepeer_store_read_pages_async(streams, &pages, NULL);
 	run();
 	good &= pages_done == 1 && page_items[0].result == -EINVAL && page_items[1].result == -EINVAL &&

@@ -32,6 +32,7 @@ hipError_t hipExtMallocWithFlags(void **ptr, size_t sizeBytes, unsigned int flag
 hipError_t hipMemset(void *dst, int value, size_t sizeBytes);
 hipError_t hipMemcpy(void *dst, const void *src, size_t sizeBytes, hipMemcpyKind kind);
 hipError_t hipDeviceSynchronize(void);
+hipError_t hipGetLastError(void);
 hipError_t hipHostRegister(void *hostPtr, size_t sizeBytes, unsigned int flags);
 hipError_t hipHostGetDevicePointer(void **devPtr, void *hstPtr, unsigned int flags);
 /* What <<<>>> becomes. */
