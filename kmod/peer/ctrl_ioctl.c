@@ -171,8 +171,15 @@ static int nvmep_buf_check_route(const struct nvmep_buf *buf,
 	return -EXDEV;
 }
 
-static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
-				  const struct nvme_peer_buf_import *cmd)
+/**
+ * nvmep_buf_import_check() - check the arguments of an import
+ * @ctrl: the controller
+ * @cmd: all but the descriptor
+ *
+ * Return: 0 or -EINVAL.
+ */
+int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
+			   const struct nvme_peer_buf_import *cmd)
 {
 	if (cmd->flags & ~NVME_PEER_BUF_REQUIRE_DEVICE ||
 	    cmd->access & ~(NVME_PEER_ACCESS_READ | NVME_PEER_ACCESS_WRITE) ||
@@ -186,7 +193,7 @@ static int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
  * nvmep_buf_import_checked() - import a buffer for user space
  * @ctrl: the controller
  * @dmabuf: that of cmd->dmabuf_fd
- * @cmd: in, out: all but @handle
+ * @cmd: in, out: all but @handle; passes nvmep_buf_import_check()
  * @on_invalidate: see struct nvmep_buf
  *
  * The exporter may block for any time: called without ioctl_rwsem.
@@ -199,12 +206,10 @@ nvmep_buf_import_checked(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
 			 struct nvme_peer_buf_import *cmd,
 			 void (*on_invalidate)(struct nvmep_buf *buf))
 {
-	int err = nvmep_buf_import_check(ctrl, cmd);
-	struct nvmep_buf *buf;
+	struct nvmep_buf *buf = nvmep_buf_import(ctrl, dmabuf, cmd,
+						 on_invalidate);
+	int err;
 
-	if (err)
-		return ERR_PTR(err);
-	buf = nvmep_buf_import(ctrl, dmabuf, cmd, on_invalidate);
 	if (IS_ERR(buf))
 		return buf;
 	err = nvmep_buf_check_route(buf, cmd);
@@ -226,10 +231,13 @@ static int nvmep_ioctl_buf_import(struct nvmep_ucmd *ucmd)
 {
 	struct nvme_peer_buf_import *cmd = ucmd->cmd;
 	struct nvmep_peer_file *file = ucmd->context;
-	struct dma_buf *dmabuf = dma_buf_get(cmd->dmabuf_fd);
+	int err = nvmep_buf_import_check(file->ctrl, cmd);
+	struct dma_buf *dmabuf;
 	struct nvmep_buf *buf;
-	int err;
 
+	if (err)
+		return err;
+	dmabuf = dma_buf_get(cmd->dmabuf_fd);
 	if (IS_ERR(dmabuf))
 		return PTR_ERR(dmabuf);
 	buf = nvmep_buf_import_checked(file->ctrl, dmabuf, cmd,

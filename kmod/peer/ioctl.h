@@ -67,6 +67,8 @@ struct nvmep_ioctl {
 long nvmep_ioctl_dispatch(struct nvmep_peers *peers,
 			  const struct nvmep_ioctl *table, size_t count,
 			  unsigned int number, void __user *user, void *context);
+int nvmep_buf_import_check(const struct nvmep_ctrl *ctrl,
+			   const struct nvme_peer_buf_import *cmd);
 struct nvmep_buf *
 nvmep_buf_import_checked(struct nvmep_ctrl *ctrl, struct dma_buf *dmabuf,
 			 struct nvme_peer_buf_import *cmd,

@@ -540,9 +540,11 @@ nvmep_tenant_import(struct nvmep_tenant *tenant, struct nvme_peer_buf_add *cmd,
 		.offset = cmd->offset,
 		.length = cmd->length,
 	};
+	int slot = nvmep_buf_import_check(tenant->qp->ctrl, &import);
 	struct nvmep_buf *buf;
-	int slot;
 
+	if (slot)
+		return ERR_PTR(slot);
 	buf = nvmep_buf_import_checked(tenant->qp->ctrl, dmabuf, &import,
 				       nvmep_tenant_buf_invalidated);
 	if (IS_ERR(buf))
