@@ -579,7 +579,7 @@ TEST_F_TIMEOUT(lifetime, all_queue_ids_quarantined_is_enospc, 120)
 }
 
 /* Last in the file: it unloads the module, which other fixtures use. */
-TEST_F(lifetime, open_export_pins_module)
+TEST_F_TIMEOUT(lifetime, open_export_pins_module, 120)
 {
 	static const uint32_t kinds[] = {
 		NVME_PEER_EXPORT_SQ, NVME_PEER_EXPORT_DOORBELL, NVME_PEER_EXPORT_STATUS,
