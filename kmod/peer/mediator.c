@@ -814,7 +814,7 @@ static bool nvmep_shared_abort(struct nvmep_mediator *mediator,
 
 	if (allowed)
 		nvmep_admin_execute(ctrl, &command);
-	/* A start has set the limit anew. */
+	/* A start has set the limit again. */
 	if (nvmep_ctrl_generation(ctrl) == command.generation)
 		atomic_inc(&ctrl->aborts);
 	return allowed;

@@ -104,7 +104,7 @@ enum nvmep_qp_state {
  * @relay: doorbells in relay and mediated mode, see struct nvmep_relay; zero in
  *	direct mode
  * @tenant: const after creation: in mediated mode, else NULL
- * @uid: const after creation: in mediated mode: who created it
+ * @uid: const after creation: in mediated mode: the user that created it
  * @user: const after creation: in mediated mode: charged for its pages, reference;
  *	NULL if nothing is charged
  * @lock: serializes creation, re-arm and the end.  Held over admin commands and

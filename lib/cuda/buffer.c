@@ -168,9 +168,17 @@ static int describe_range(struct nvmepeer_cuda_buffer *opened, const struct page
 						       &opened->buffer.dma);
 }
 
+/* The buffer lies behind its table. */
+static int upload_buffer(struct nvmepeer_cuda_buffer *opened)
+{
+	uint64_t device = opened->memory + opened->bytes - sizeof(opened->buffer);
+
+	opened->device = (const struct nvmepeer_buffer *)(uintptr_t)device;
+	return cuda_upload(opened->cuda, device, &opened->buffer, sizeof(opened->buffer));
+}
+
 static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct page_range *range, size_t bytes)
 {
-	uint64_t device;
 	uint32_t segments;
 	int error = cuda_import(opened->cuda, opened->ctrl, range->start, range->bytes,
 				&opened->handle, &segments);
@@ -183,9 +191,7 @@ static int open_parts(struct nvmepeer_cuda_buffer *opened, const struct page_ran
 	if (error)
 		return error;
 	cut_front(&opened->buffer, range, bytes);
-	device = opened->memory + opened->bytes - sizeof(opened->buffer);
-	opened->device = (const struct nvmepeer_buffer *)(uintptr_t)device;
-	return cuda_upload(opened->cuda, device, &opened->buffer, sizeof(opened->buffer));
+	return upload_buffer(opened);
 }
 
 /*
@@ -258,7 +264,7 @@ int nvmepeer_cuda_buffer_from_addresses(struct nvmepeer_cuda *cuda, void *pointe
 					uint32_t page_size, const uint64_t *addresses, uint32_t count,
 					struct nvmepeer_cuda_buffer **buffer)
 {
-	uint64_t start = (uintptr_t)pointer, table = count == 1 ? 0 : 8 * (uint64_t)count;
+	uint64_t start = (uintptr_t)pointer;
 	struct nvmepeer_cuda_buffer *opened;
 	int error = check_addresses(start, bytes, page_size, addresses, count);
 
@@ -270,25 +276,20 @@ int nvmepeer_cuda_buffer_from_addresses(struct nvmepeer_cuda *cuda, void *pointe
 	opened->cuda = cuda;
 	opened->address = start;
 	opened->buffer.length = bytes;
-	error = cuda_alloc(cuda, table + sizeof(opened->buffer), &opened->memory);
-	if (!error && table) {
+	error = alloc_own(opened, count == 1 ? 0 : count);
+	if (count == 1) {
+		opened->buffer.dma = addresses[0];
+	} else if (!error) {
 		opened->page = page_size;
 		opened->buffer.pages = opened->memory;
-		error = cuda_upload(cuda, opened->memory, addresses, table);
-	} else {
-		opened->buffer.dma = addresses[0];
+		error = cuda_upload(cuda, opened->memory, addresses, 8 * (size_t)count);
 	}
-	if (!error) {
-		opened->device = (const struct nvmepeer_buffer *)(uintptr_t)(opened->memory + table);
-		error = cuda_upload(cuda, opened->memory + table, &opened->buffer, sizeof(opened->buffer));
-	}
-	if (!error) {
+	if (!error)
+		error = upload_buffer(opened);
+	if (!error)
 		*buffer = opened;
-		return 0;
-	}
-	if (opened->memory)
-		cuda_keep(cuda, opened->memory, table + sizeof(opened->buffer));
-	free(opened);
+	else
+		undo(opened);
 	return error;
 }
 

@@ -262,12 +262,14 @@ TEST_F(bad_mediated, commands_of_a_deleted_queue_pair_are_aborted)
 	EXPECT_EQ(self->generation, np_bad_generation(&self->bad));
 }
 
-TEST_F(bad_mediated, deletion_that_fails_resets)
+/* A command hangs, and an admin command of the recovery of its shared queue pair fails. */
+static void check_failed_recovery(struct __test_metadata *_metadata, FIXTURE_DATA(bad_mediated) *self,
+				  uint8_t opcode)
 {
 	struct np_command command = read_one(self);
 
 	ASSERT_EQ(0, hold_without_abort(&self->bad));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_DELETE_SQ, BADCTRL_STATUS, NVME_SC_INTERNAL, 1));
+	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, opcode, BADCTRL_STATUS, NVME_SC_INTERNAL, 1));
 	np_qp_put(&self->qp, &command);
 	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
 	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
@@ -276,19 +278,15 @@ TEST_F(bad_mediated, deletion_that_fails_resets)
 	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
 }
 
+TEST_F(bad_mediated, deletion_that_fails_resets)
+{
+	check_failed_recovery(_metadata, self, NVME_ADMIN_DELETE_SQ);
+}
+
 /* A new queue pair in the place of the stuck one is refused: the other one serves until a reset. */
 TEST_F(bad_mediated, replacement_that_fails_resets)
 {
-	struct np_command command = read_one(self);
-
-	ASSERT_EQ(0, hold_without_abort(&self->bad));
-	ASSERT_EQ(0, np_bad_rule(&self->bad, 2, NVME_ADMIN_CREATE_CQ, BADCTRL_STATUS, NVME_SC_INTERNAL, 1));
-	np_qp_put(&self->qp, &command);
-	ASSERT_EQ(0, np_qp_ring_doorbell(&self->qp));
-	ASSERT_EQ(0, np_qp_wait_state(&self->qp, NVME_PEER_QP_QUIESCED, NP_TIMEOUT_MS));
-	EXPECT_EQ(self->generation + 1, np_bad_wait_state(&self->bad, NVME_PEER_CTRL_LIVE));
-	ASSERT_EQ(0, np_qp_rearm(&self->qp, NP_TIMEOUT_MS));
-	EXPECT_EQ(0, run(self, NVMEPEER_OP_READ));
+	check_failed_recovery(_metadata, self, NVME_ADMIN_CREATE_CQ);
 }
 
 /* A reset grants too few queues for the kernel's own queue pairs; the next one grants enough. */
