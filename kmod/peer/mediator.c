@@ -389,8 +389,14 @@ static void nvmep_command_release(struct nvmep_tenant_command *command)
 		percpu_ref_put(command->users);
 	command->users = NULL;
 	command->buf = NULL;
-	window->in_flight--;
+	WRITE_ONCE(window->in_flight, window->in_flight - 1);
 	percpu_ref_put(&window->blocks.queue->q_usage_counter);
+}
+
+/* Adds to a counter under mediator->lock that others read without it. */
+static void nvmep_count(u64 *counter, u64 value)
+{
+	WRITE_ONCE(*counter, *counter + value);
 }
 
 /* Frees the place of a command that was released. */
@@ -398,7 +404,7 @@ static void nvmep_command_idle(struct nvmep_tenant_command *command)
 {
 	struct nvmep_tenant *tenant = command->tenant;
 
-	tenant->in_flight--;
+	WRITE_ONCE(tenant->in_flight, tenant->in_flight - 1);
 	if (command->command.opcode == nvme_cmd_write_zeroes)
 		tenant->zeroes = false;
 	list_move(&command->node, &tenant->idle);
@@ -433,7 +439,7 @@ static void nvmep_command_finish(struct nvmep_tenant_command *command)
 
 	nvmep_command_release(command);
 	if (command->status)
-		tenant->stats.failed++;
+		nvmep_count(&tenant->stats.failed, 1);
 	nvmep_command_idle(command);
 	nvmep_tenant_post(tenant, command->command.cid, command->status);
 }
@@ -547,7 +553,7 @@ static bool nvmep_tenant_read_word(struct nvmep_tenant *tenant,
 	rmb();
 	readl(buf->word);
 	took = ktime_get_ns() - began;
-	tenant->stats.busy_ns += took;
+	nvmep_count(&tenant->stats.busy_ns, took);
 	if (took <= NVMEP_SLOW_READ_NS)
 		return false;
 	nvmep_tenant_read_slowly(tenant, began, took);
@@ -651,8 +657,8 @@ static void nvmep_shared_lose(struct nvmep_shared *shared)
 {
 	struct nvmep_shared_slot *slot;
 
-	shared->live = false;
-	shared->stuck = false;
+	WRITE_ONCE(shared->live, false);
+	WRITE_ONCE(shared->stuck, false);
 	shared->in_flight = 0;
 	for (slot = shared->slots;
 	     slot < shared->slots + ARRAY_SIZE(shared->slots); slot++) {
@@ -753,7 +759,7 @@ static void nvmep_shared_check_timeout(struct nvmep_mediator *mediator,
 			     "queue %u: timeout of CID %#x (opcode %#x) of a mediated queue pair, aborting\n",
 			     shared->qid, slot->cid,
 			     slot->command->command.opcode);
-	shared->stuck = true;
+	WRITE_ONCE(shared->stuck, true);
 	queue_work(nvmep_mediate_wq, &mediator->work);
 }
 
@@ -867,7 +873,7 @@ static void nvmep_shared_set_live(struct nvmep_mediator *mediator,
 				  struct nvmep_shared *shared, bool live)
 {
 	spin_lock(&mediator->lock);
-	shared->live = live && !mediator->lost;
+	WRITE_ONCE(shared->live, live && !mediator->lost);
 	shared->stuck &= !live;
 	spin_unlock(&mediator->lock);
 }
@@ -1011,18 +1017,18 @@ static void nvmep_tenant_count(struct nvmep_tenant *tenant,
 
 	switch (command->opcode) {
 	case nvme_cmd_flush:
-		stats->flushes++;
+		nvmep_count(&stats->flushes, 1);
 		break;
 	case nvme_cmd_write_zeroes:
-		stats->zeroes++;
+		nvmep_count(&stats->zeroes, 1);
 		break;
 	case nvme_cmd_read:
-		stats->reads++;
-		stats->read_bytes += command->bytes;
+		nvmep_count(&stats->reads, 1);
+		nvmep_count(&stats->read_bytes, command->bytes);
 		break;
 	default:
-		stats->writes++;
-		stats->written_bytes += command->bytes;
+		nvmep_count(&stats->writes, 1);
+		nvmep_count(&stats->written_bytes, command->bytes);
 		break;
 	}
 }
@@ -1089,8 +1095,8 @@ static void nvmep_tenant_submit(struct nvmep_tenant *tenant,
 	command->command = *checked;
 	command->users = range->users;
 	command->buf = nvmep_tenant_ordered_buf(tenant, checked);
-	window->in_flight++;
-	tenant->in_flight++;
+	WRITE_ONCE(window->in_flight, window->in_flight + 1);
+	WRITE_ONCE(tenant->in_flight, tenant->in_flight + 1);
 	tenant->zeroes |= checked->opcode == nvme_cmd_write_zeroes;
 	nvmep_tenant_count(tenant, checked);
 	if (checked->opcode == nvme_cmd_flush) {
@@ -1169,7 +1175,7 @@ static int nvmep_tenant_fetch_one(struct nvmep_tenant *tenant,
 	if (++tenant->sq_head == tenant->qp->sq_entries)
 		tenant->sq_head = 0;
 	if (status) {
-		tenant->stats.refused++;
+		nvmep_count(&tenant->stats.refused, 1);
 		nvmep_tenant_post(tenant, command.cid, status);
 	}
 	return 0;
@@ -1273,7 +1279,7 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 	dma_rmb();
 	began = ktime_get_ns();
 	err = nvmep_tenant_turn(tenant, tail, round);
-	tenant->stats.busy_ns += ktime_get_ns() - began;
+	nvmep_count(&tenant->stats.busy_ns, ktime_get_ns() - began);
 	return err;
 }
 
