@@ -628,6 +628,102 @@ int nvmepeer_cuda_read_list(struct nvmepeer_cuda_lists *lists, const struct nvme
 int nvmepeer_cuda_write_list(struct nvmepeer_cuda_lists *lists,
 			     const struct nvmepeer_cuda_list *list, void *stream);
 
+/* ---- Page tables --------------------------------------------------------- */
+
+/** struct nvmepeer_cuda_pages - page tables of a cache in GPU memory. */
+struct nvmepeer_cuda_pages;
+
+/**
+ * struct nvmepeer_cuda_pages_options - page tables of <nvmepeer_device/pages.h>
+ * @size: sizeof(struct nvmepeer_cuda_pages_options)
+ * @tables: number of tables, such as one for each sequence and layer
+ * @pages: pages of each table
+ * @slots: slots of each table; those of table t are the blocks t * @slots and up of the
+ *	cache
+ * @blocks: logical blocks of a page, which one command transfers
+ * @most: wanted pages of a table in a step, at most
+ * @lba: logical block of place 0
+ */
+struct nvmepeer_cuda_pages_options {
+	uint32_t size;
+	uint32_t tables;
+	uint32_t pages;
+	uint32_t slots;
+	uint32_t blocks;
+	uint32_t most;
+	uint64_t lba;
+};
+
+/**
+ * nvmepeer_cuda_pages_open() - page tables, and the kernel that resolves and reads pages
+ * @queues: queue pairs, which the tables use by turns
+ * @cache: memory for the pages, of the same controller and GPU
+ * @options: the tables
+ * @places: for each page of each table its place on the disk: it begins at the logical
+ *	block @options.lba + place * @options.blocks; read during the call
+ * @pages: receives the tables, of which no page is resident; released by
+ *	nvmepeer_cuda_pages_close()
+ *
+ * Loads the kernel as nvmepeer_cuda_lists_open() does, and allocates memory of the GPU.
+ *
+ * -EINVAL: a number is 0 or too large, the cache is too small or of another controller or
+ * GPU.  -ENOMEM.  Or an error of nvmepeer_cuda_lists_open().
+ */
+int nvmepeer_cuda_pages_open(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
+			     const struct nvmepeer_cuda_pages_options *options, const uint32_t *places,
+			     struct nvmepeer_cuda_pages **pages);
+
+/** nvmepeer_cuda_pages_close() - release tables of which no step is on a stream or in a graph; or NULL. */
+void nvmepeer_cuda_pages_close(struct nvmepeer_cuda_pages *pages);
+
+/** nvmepeer_cuda_pages_device() - GPU address of the tables, for kernels of the caller. */
+const struct nvmepeer_pages *nvmepeer_cuda_pages_device(const struct nvmepeer_cuda_pages *pages);
+
+/**
+ * struct nvmepeer_cuda_step - pages that are wanted, of all tables
+ * @size: sizeof(struct nvmepeer_cuda_step)
+ * @count: wanted pages of each table
+ * @wanted: for each table @count numbers of pages
+ * @blocks: out: for each the block of the cache that has it, or NVMEPEER_PAGE_NONE
+ * @statuses: out: for each its status; or NULL
+ * @worst: out: for each table the worst status; or NULL
+ *
+ * All pointers are addresses that the GPU can access.  @wanted is read when the stream
+ * comes to the step.
+ */
+struct nvmepeer_cuda_step {
+	uint32_t size;
+	uint32_t count;
+	const uint32_t *wanted;
+	uint32_t *blocks;
+	int *statuses;
+	int *worst;
+};
+
+/**
+ * nvmepeer_cuda_read_pages() - resolve wanted pages and read the missing ones, on a stream
+ * @pages: the tables
+ * @step: the wanted pages
+ * @stream: CUstream or cudaStream_t of the GPU's primary context
+ *
+ * Adds one kernel to the stream, with a block for each table, and returns; may be captured
+ * into a graph.  Statuses are those of nvmepeer_block_pages_read().  Steps of the same
+ * tables follow each other.
+ *
+ * -EINVAL: the step is invalid.  -ESHUTDOWN: a close of the queue pairs has failed.  -EIO:
+ * CUDA refuses the launch.
+ */
+int nvmepeer_cuda_read_pages(struct nvmepeer_cuda_pages *pages, const struct nvmepeer_cuda_step *step,
+			     void *stream);
+
+/**
+ * nvmepeer_cuda_reclaim_pages() - use slots again whose reads did not complete, on a stream
+ *
+ * After a timeout or a loss, once the queue pairs have been re-armed: see
+ * nvmepeer_block_pages_reclaim().  Errors as of nvmepeer_cuda_read_pages().
+ */
+int nvmepeer_cuda_reclaim_pages(struct nvmepeer_cuda_pages *pages, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -7,6 +7,9 @@ fn main() {
         println!("cargo:rerun-if-env-changed={variable}");
     }
     println!("cargo:rerun-if-changed=build.rs");
+    if std::env::var_os("CARGO_FEATURE_STORE").is_some() {
+        println!("cargo:rustc-link-lib=nvmepeer_store");
+    }
     println!("cargo:rustc-link-lib=nvmepeer");
     // Without pkg-config, or without its file, the linker looks where it always does.
     let said = Command::new("pkg-config").args(["--libs-only-L", "libnvmepeer"]).output();

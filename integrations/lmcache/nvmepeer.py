@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """LMCache's "GDS L1" tier on a store of nvme-peer: GPUs read and write NVMe disks themselves.
 
-Put it, or a link to it, into lmcache/v1/gpu_connector/gds_backends: the name of the file is the
-name in LMCache's configuration.  Documentation/integrations.rst has an example.
+pip installs it into lmcache/v1/gpu_connector/gds_backends: the name of the file is the name in
+LMCache's configuration.  Documentation/integrations.rst has an example.
 
 The location is a list of the members of a store, "/dev/nvmep0n1,/dev/nvmep1n1", which
 "nvme-peer store create" has made.  NVMEPEER_QUEUES in the environment is the number of queue pairs

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0
 """vLLM's KV offloading to a store of nvme-peer: GPUs read and write NVMe disks themselves.
 
-Put this file on the PYTHONPATH of vLLM.  Documentation/integrations.rst has the options.
+pip installs it.  Documentation/integrations.rst has the options.
 
 The scheduler's process has the store open.  A value is the chunk of one key for all ranks, each of
 which has its part: a worker gets member and blocks of a slot, and opens only nodes of disks.

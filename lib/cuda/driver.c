@@ -724,24 +724,55 @@ static int load_refused(struct nvmepeer_cuda *cuda, int refused, const char *pat
 	const char *name = name_of(cuda, refused);
 
 	if (refused == CUDA_FILE_NOT_FOUND)
-		return cuda_fail(loading, -ENOENT, "cannot find the kernel of lists",
+		return cuda_fail(loading, -ENOENT, "cannot find the kernels of the library",
 				 "install the library with CUDA's compiler in PATH, or set NVMEPEER_LIST_KERNEL",
 				 "cuModuleLoad of %s: %s", path, name);
-	return cuda_fail(loading, -EIO, "cannot load the kernel of lists",
+	return cuda_fail(loading, -EIO, "cannot load the kernels of the library",
 			 refused == CUDA_NO_BINARY_FOR_GPU ?
 			 "use a GPU of compute capability 8.0 or newer" :
-			 "install the library and its kernel of the same version",
+			 "install the library and its kernels of the same version",
 			 "cuModuleLoad of %s: %s", path, name);
 }
 
-int cuda_load(struct nvmepeer_cuda *cuda, const char *path, const char *name, void **module,
-	      void **kernel)
+/*
+ * The file with the kernels, unless the environment names it: beside the library, or
+ * where it is installed if the program is linked with the static library.  Never
+ * relative to the current directory, since they run with the rights of the
+ * program.
+ */
+static void find_kernel(char *path, size_t bytes)
+{
+	static const char file[] = "nvmepeer/nvmepeer_list.fatbin";
+	const char *named = secure_getenv("NVMEPEER_LIST_KERNEL");
+	Dl_info library = { 0 };
+	char *object, *end;
+
+	if (named) {
+		snprintf(path, bytes, "%s", named);
+		return;
+	}
+	dladdr(loading, &library);
+	/* Of the program itself it is argv[0], which its caller chose. */
+	if (library.dli_fname && !strcmp(library.dli_fname, program_invocation_name))
+		library.dli_fname = "/proc/self/exe";
+	object = library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
+	end = object ? strrchr(object, '/') : NULL;
+	if (end)
+		snprintf(path, bytes, "%.*s/%s", (int)(end - object), object, file);
+	if (!end || access(path, R_OK))
+		snprintf(path, bytes, "%s/%s", NVMEPEER_LIBDIR, file);
+	free(object);
+}
+
+int cuda_load(struct nvmepeer_cuda *cuda, const char *name, void **module, void **kernel)
 {
 	struct entered entered;
 	int refused, error = enter(cuda, &entered);
+	char path[4096];
 
 	if (error)
 		return error;
+	find_kernel(path, sizeof(path));
 	refused = cuda->driver.cuModuleLoad(module, path);
 	if (refused)
 		*module = NULL;
@@ -761,18 +792,18 @@ void cuda_unload(struct nvmepeer_cuda *cuda, void *module)
 	leave(cuda, &entered);
 }
 
-int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsigned int threads,
-		void *stream, void **arguments)
+int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsigned int blocks,
+		unsigned int threads, void *stream, void **arguments)
 {
 	struct entered entered;
 	int refused, error = enter(cuda, &entered);
 
 	if (error)
 		return error;
-	refused = cuda->driver.cuLaunchKernel(kernel, 1, 1, 1, threads, 1, 1, 0, stream, arguments,
-					      NULL);
+	refused = cuda->driver.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream,
+					      arguments, NULL);
 	leave(cuda, &entered);
-	return refused ? cuda_fail(call, -EIO, "the list was not added to the stream",
+	return refused ? cuda_fail(call, -EIO, "the kernel was not added to the stream",
 				   "check that the stream belongs to the GPU that was opened, and that no earlier kernel has failed",
 				   "cuLaunchKernel: %s", name_of(cuda, refused)) : 0;
 }

@@ -108,6 +108,13 @@ struct nvmepeer_cuda_lists {
 int cuda_fail(const char *call, int error, const char *what, const char *help,
 	      const char *limit, ...) __attribute__((format(printf, 5, 6)));
 
+/**
+ * cuda_check_buffers() - 0, or -EINVAL: none, or of another controller or GPU than the queue pairs
+ * @call: the public function
+ */
+int cuda_check_buffers(const char *call, const struct nvmepeer_cuda_queues *queues,
+		       struct nvmepeer_cuda_buffer *const *buffers, uint32_t count);
+
 /** queues_check_open() - 0, or -ESHUTDOWN after a close that was refused */
 int queues_check_open(const struct nvmepeer_cuda_queues *queues, const char *call);
 
@@ -235,22 +242,21 @@ int cuda_download(struct nvmepeer_cuda *cuda, void *to, uint64_t address, size_t
 int cuda_clear(struct nvmepeer_cuda *cuda, uint64_t address, size_t bytes);
 
 /**
- * cuda_load() - load a kernel from a file. -ENOENT, -EIO.
+ * cuda_load() - load a kernel of the library. -ENOENT, -EIO.
  * @module: receives the module, for cuda_unload()
  * @kernel: receives the kernel
  */
-int cuda_load(struct nvmepeer_cuda *cuda, const char *path, const char *name, void **module,
-	      void **kernel);
+int cuda_load(struct nvmepeer_cuda *cuda, const char *name, void **module, void **kernel);
 void cuda_unload(struct nvmepeer_cuda *cuda, void *module);
 
 /**
- * cuda_launch() - launch one block of a kernel on a stream of the caller. -EIO.
+ * cuda_launch() - launch blocks of a kernel on a stream of the caller. -EIO.
  * @call: the public function
  *
  * Takes part in a capture of the stream.
  */
-int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsigned int threads,
-		void *stream, void **arguments);
+int cuda_launch(struct nvmepeer_cuda *cuda, const char *call, void *kernel, unsigned int blocks,
+		unsigned int threads, void *stream, void **arguments);
 
 /**
  * cuda_keeps_order() - 0 if kernels see the controller's writes in order, else

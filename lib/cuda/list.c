@@ -3,12 +3,10 @@
  * list.c: lists of transfers on a stream: the kernel of the library, the data
  * memories and the scratch memory of its lists.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "internal.h"
 #include "list_kernel.h"
@@ -25,65 +23,36 @@ uint64_t nvmepeer_cuda_lists_scratch_bytes(const struct nvmepeer_cuda_queues *qu
 }
 
 /* A table has an address for each page of the controller. */
-static int check_page(const struct nvmepeer_cuda_queues *queues, const struct nvmepeer_cuda_buffer *buffer)
+static int check_page(const char *call, const struct nvmepeer_cuda_queues *queues,
+		      const struct nvmepeer_cuda_buffer *buffer)
 {
 	uint32_t page = 1u << queues->queues[0].page_shift;
 
 	if (!buffer->page || buffer->page == page)
 		return 0;
-	return cuda_fail(opening, -EINVAL, "the DMA addresses of a buffer are not those of the controller's pages",
+	return cuda_fail(call, -EINVAL, "the DMA addresses of a buffer are not those of the controller's pages",
 			 "pass the page size of the queue pair's controller to nvmepeer_cuda_buffer_from_addresses()",
 			 "pages of %u bytes, the queue pair has %u", buffer->page, page);
 }
 
-static int check_buffers(const struct nvmepeer_cuda_queues *queues,
-			 struct nvmepeer_cuda_buffer *const *buffers, uint32_t count)
+int cuda_check_buffers(const char *call, const struct nvmepeer_cuda_queues *queues,
+		       struct nvmepeer_cuda_buffer *const *buffers, uint32_t count)
 {
-	static const char what[] = "the buffers cannot be the memories of lists";
+	static const char what[] = "the queue pairs cannot use the buffers";
 	int error;
 
 	if (!count)
-		return cuda_fail(opening, -EINVAL, what, "pass at least one buffer", "no buffer");
+		return cuda_fail(call, -EINVAL, what, "pass at least one buffer", "no buffer");
 	for (uint32_t i = 0; i < count; i++) {
 		if (buffers[i]->ctrl != queues->ctrl || buffers[i]->cuda != queues->cuda)
-			return cuda_fail(opening, -EINVAL, what,
+			return cuda_fail(call, -EINVAL, what,
 					 "open queue pairs and buffers with the same struct nvmepeer and struct nvmepeer_cuda",
 					 "buffer %u is of another controller or GPU", i);
-		error = check_page(queues, buffers[i]);
+		error = check_page(call, queues, buffers[i]);
 		if (error)
 			return error;
 	}
 	return 0;
-}
-
-/*
- * The file with the kernel, unless the environment names it: beside the library, or
- * where it is installed if the program is linked with the static library.  Never
- * relative to the current directory, since the kernel runs with the rights of the
- * program.
- */
-static void find_kernel(char *path, size_t bytes)
-{
-	static const char file[] = "nvmepeer/nvmepeer_list.fatbin";
-	const char *named = secure_getenv("NVMEPEER_LIST_KERNEL");
-	Dl_info library = { 0 };
-	char *object, *end;
-
-	if (named) {
-		snprintf(path, bytes, "%s", named);
-		return;
-	}
-	dladdr(opening, &library);
-	/* Of the program itself it is argv[0], which its caller chose. */
-	if (library.dli_fname && !strcmp(library.dli_fname, program_invocation_name))
-		library.dli_fname = "/proc/self/exe";
-	object = library.dli_fname ? realpath(library.dli_fname, NULL) : NULL;
-	end = object ? strrchr(object, '/') : NULL;
-	if (end)
-		snprintf(path, bytes, "%.*s/%s", (int)(end - object), object, file);
-	if (!end || access(path, R_OK))
-		snprintf(path, bytes, "%s/%s", NVMEPEER_LIBDIR, file);
-	free(object);
 }
 
 /* Scratch memory in GPU memory, as a buffer of the controller. */
@@ -121,7 +90,7 @@ static int take_scratch(struct nvmepeer_cuda_lists *lists, struct nvmepeer_cuda_
 				 (unsigned long long)scratch->buffer.length, (unsigned long long)bytes,
 				 (unsigned long long)scratch->buffer.dma);
 	lists->scratch_buffer = scratch;
-	return check_page(queues, scratch);
+	return check_page(opening, queues, scratch);
 }
 
 /* The data memories, and behind them the scratch memory, in GPU memory. */
@@ -182,8 +151,7 @@ int nvmepeer_cuda_lists_open_with(struct nvmepeer_cuda_queues *queues,
 {
 	struct nvmepeer_cuda_lists *opened;
 	struct nvmepeer_explanation why;
-	char path[4096];
-	int error = check_buffers(queues, buffers, count);
+	int error = cuda_check_buffers(opening, queues, buffers, count);
 
 	if (error)
 		return error;
@@ -193,8 +161,7 @@ int nvmepeer_cuda_lists_open_with(struct nvmepeer_cuda_queues *queues,
 	opened->queues = queues;
 	opened->cuda = queues->cuda;
 	opened->count = count;
-	find_kernel(path, sizeof(path));
-	error = cuda_load(queues->cuda, path, "nvmepeer_list", &opened->module, &opened->kernel);
+	error = cuda_load(queues->cuda, "nvmepeer_list", &opened->module, &opened->kernel);
 	if (!error)
 		error = scratch ? take_scratch(opened, scratch) : open_scratch(opened);
 	if (!error)
@@ -314,8 +281,8 @@ static int launch(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_
 		error = check_alignment(list, call);
 	if (!error)
 		error = queues_check_open(lists->queues, call);
-	return error ? error : cuda_launch(lists->cuda, call, lists->kernel, LIST_THREADS,
-					   stream, arguments);
+	return error ? error : cuda_launch(lists->cuda, call, lists->kernel, 1,
+					   LIST_THREADS, stream, arguments);
 }
 
 int nvmepeer_cuda_read_list(struct nvmepeer_cuda_lists *lists, const struct nvmepeer_cuda_list *list,

@@ -8,7 +8,8 @@
 
 Needs libnvmepeer_cuda; NVMEPEER_CUDA_LIBRARY in the environment names another library to load.
 Needs no package: a tensor is any object with data_ptr(), __cuda_array_interface__ or __dlpack__.
-Module nvmepeer.pytorch has operators for torch.compile.
+Module nvmepeer.pytorch has operators for torch.compile.  PageTables are for kernels that choose the
+pages of a cache; ControllerSet is several controllers as one.
 
 A list has items, or tensors and pages, in memory of the GPU or in host memory that CUDA has
 registered; of that, an object other than a tensor of PyTorch is passed as Span(address, bytes).
@@ -36,6 +37,28 @@ class _List(ctypes.Structure):
                 ("pages", c_uint64), ("statuses", c_uint64), ("count_at", c_uint64),
                 ("done", c_uint64), ("tensor_count", c_uint32), ("control", c_uint32),
                 ("scratch", c_uint32), ("control_high", c_uint32)]
+
+
+class _PagesOptions(ctypes.Structure):
+    """struct nvmepeer_cuda_pages_options"""
+
+    _fields_ = [("size", c_uint32), ("tables", c_uint32), ("pages", c_uint32), ("slots", c_uint32),
+                ("blocks", c_uint32), ("most", c_uint32), ("lba", c_uint64)]
+
+
+class _Step(ctypes.Structure):
+    """struct nvmepeer_cuda_step"""
+
+    _fields_ = [("size", c_uint32), ("count", c_uint32), ("wanted", c_uint64), ("blocks", c_uint64),
+                ("statuses", c_uint64), ("worst", c_uint64)]
+
+
+class _Set(ctypes.Structure):
+    """struct nvmepeer_set"""
+
+    _fields_ = [("queues", c_uint64), ("buffers", c_uint64), ("controllers", c_uint32),
+                ("queues_each", c_uint32), ("stripe_shift", c_uint32), ("flags", c_uint32),
+                ("layout", c_uint32), ("reserved", c_uint32), ("members", c_uint64)]
 
 
 class Role(enum.IntEnum):
@@ -105,10 +128,19 @@ _takes: dict[str, list[Any]] = {
     "lists_open_with": [_handle, _receives, c_uint32, _handle, _receives],
     "lists_scratch_bytes": [_handle],
     "lists_close": [_handle],
+    "pages_open": [_handle, _handle, POINTER(_PagesOptions), POINTER(c_uint32), _receives],
+    "pages_close": [_handle],
+    "pages_device": [_handle],
+    "read_pages": [_handle, POINTER(_Step), c_void_p],
+    "reclaim_pages": [_handle, c_void_p],
+    "set_open": [_handle, _receives, _receives, c_uint32, c_uint32, c_uint32, _receives],
+    "set_close": [_handle],
+    "set_host": [_handle],
     "read_list": [_handle, POINTER(_List), c_void_p],
     "write_list": [_handle, POINTER(_List), c_void_p],
 }
-_returns: dict[str, Any] = {"close": None, "layout": c_uint32, "queues_device": c_void_p,
+_returns: dict[str, Any] = {"close": None, "pages_close": None, "pages_device": c_void_p,
+                            "set_close": None, "set_host": POINTER(_Set), "layout": c_uint32, "queues_device": c_void_p,
                             "buffer_device": c_void_p, "lists_scratch_bytes": c_uint64}
 _loaded: Optional[ctypes.CDLL] = None
 
@@ -161,15 +193,9 @@ class Span(NamedTuple):
 _DL_CUDA, _DL_CUDA_HOST, _DL_CUDA_MANAGED = 2, 3, 13
 
 
-def _capsule_of(tensor: Any) -> Any:
-    """What makes a framework keep the memory although its array is deleted or donated, as JAX
-    does: an export by DLPack; or None."""
-    if hasattr(tensor, "data_ptr") or not hasattr(tensor, "__dlpack__"):
-        return None
-    return tensor.__dlpack__()
-
-
-def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> Span:
+def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> tuple[Span, Any]:
+    """Its memory, and the export, which makes a framework keep that although its array is deleted or
+    donated, as JAX does."""
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
     kind, number = tensor.__dlpack_device__()
@@ -186,7 +212,16 @@ def _from_dlpack(tensor: Any, device: Optional[int], stream: Optional[int]) -> S
         if found.strides and found.shape[axis] != 1 and found.strides[axis] != dense:
             raise ValueError("the tensor is not contiguous")
         dense *= found.shape[axis]
-    return Span(found.data + found.byte_offset, dense * length)
+    return Span(found.data + found.byte_offset, dense * length), capsule
+
+
+def _held_span(tensor: Any, device: int) -> tuple[Span, Any]:
+    """Memory of a tensor, and what keeps it beside the tensor, or None."""
+    if isinstance(tensor, Span) or hasattr(tensor, "data_ptr") or not hasattr(tensor, "__dlpack__"):
+        return span_of(tensor, device), None
+    if hasattr(tensor, "__cuda_array_interface__"):
+        return span_of(tensor, device), tensor.__dlpack__()
+    return _from_dlpack(tensor, device, None)
 
 
 def _check_place(tensor: Any, device: Optional[int]) -> None:
@@ -226,7 +261,7 @@ def span_of(tensor: Any, device: Optional[int] = None, stream: Optional[int] = N
         if array.get("strides") is not None:
             raise ValueError("the array is not contiguous")
         return Span(int(array["data"][0]), length)
-    return _from_dlpack(tensor, device, stream)
+    return _from_dlpack(tensor, device, stream)[0]
 
 
 def item(lba: int, offset: int, bytes: int, memory: int = 0) -> list[int]:
@@ -331,7 +366,7 @@ class _Resource:
         if self.handle is None:
             return
         if self._users:
-            raise ValueError("close the queues, memories, lists and streams first")
+            raise ValueError("close the queues, memories, lists, tables, sets and streams first")
         if (_call(self._close, self.handle) or 0) < 0:
             raise explain()
         self.handle = self._keeps = None
@@ -373,9 +408,7 @@ class Queues:
         numbers = {"count": count, "entries": entries, "cq_entries": cq_entries, "cids": cids,
                    "list_bytes": list_bytes, "reserve": reserve, "timeout_ns": timeout_ns,
                    "layout": library_layout() if layout is None else layout}
-        for name, number in numbers.items():
-            if not 0 <= number < 1 << (64 if name == "timeout_ns" else 32):
-                raise ValueError(f"{name} is {number}, which is no unsigned integer of its size")
+        _check_words(numbers)
         options, handle = _Options(size=ctypes.sizeof(_Options), **numbers), c_void_p()
         _try("queues_open_with", controller._open(), byref(namespace.info), gpu._resource.open(),
              byref(options), byref(handle))
@@ -452,8 +485,7 @@ class DeviceMemory:
     """
 
     def __init__(self, controller: Controller, gpu: Gpu, tensor: Any) -> None:
-        self.span = span_of(tensor, gpu.device)
-        capsule, handle = _capsule_of(tensor), c_void_p()
+        (self.span, capsule), handle = _held_span(tensor, gpu.device), c_void_p()
         _try("buffer_open", controller._open(), gpu._resource.open(), self.span.address,
              self.span.bytes, byref(handle))
         self._set(handle, gpu, tensor, capsule, controller._held())
@@ -474,8 +506,8 @@ class DeviceMemory:
         addresses: of each page of page_size bytes, the controller's; or one if they are contiguous
         The tensor is not freed before the other process has released the import.
         """
-        memory, capsule, handle = cls.__new__(cls), _capsule_of(tensor), c_void_p()
-        memory.span = span_of(tensor, gpu.device)
+        memory, handle = cls.__new__(cls), c_void_p()
+        memory.span, capsule = _held_span(tensor, gpu.device)
         _try("buffer_from_addresses", gpu._resource.open(), memory.span.address, memory.span.bytes,
              page_size, (c_uint64 * len(addresses))(*addresses), len(addresses), byref(handle))
         memory._set(handle, gpu, tensor, capsule, None)
@@ -602,7 +634,189 @@ class Lists:
         _open.discard(self)
 
 
+# What PageTables.read() leaves for a page that has no block of the cache.
+NO_BLOCK = 0xffffffff
+
+
+class PageTables:
+    """Page tables of a cache in GPU memory, as for sparse attention: a kernel resolves the pages that
+    are wanted, replaces others by those that it misses, and reads these without the host.
+
+        tables = PageTables(queues, cache, places, slots=512, blocks=16, most=128)
+        tables.read(wanted, blocks)     # on the current stream; may be captured into a graph
+
+    The device header's nvmepeer_device/pages.h is what a kernel of the caller uses; device is the
+    address of its tables.
+    """
+
+    def __init__(self, queues: Queues, cache: Any, places: Sequence[Sequence[int]], *, slots: int,
+                 blocks: int, most: int, lba: int = 0) -> None:
+        """Tables of which no page is in the cache.
+
+        cache: a tensor, or DeviceMemory, which stays the caller's.  Table t has the blocks
+            t * slots and up
+        places: for each table and page, as many of each, its place on the disk, which begins at block
+            lba + place * blocks
+        slots: pages of a table that are in the cache at a time
+        blocks: logical blocks of a page, which one command transfers
+        most: wanted pages of a table in a step
+        """
+        pages = len(places[0]) if places else 0
+        if any(len(one) != pages for one in places):
+            raise ValueError("the tables have different numbers of pages")
+        _check_words({"slots": slots, "blocks": blocks, "most": most, "lba": lba})
+        for row in places:
+            _check_words({f"place of page {number}": place for number, place in enumerate(row)})
+        self.queues, self.count, self.most = queues, len(places), most
+        self._own: Optional[DeviceMemory] = None
+        if isinstance(cache, DeviceMemory):
+            memory = cache
+        else:
+            memory = self._own = DeviceMemory(queues.controller, queues.gpu, cache)
+        options = _PagesOptions(size=ctypes.sizeof(_PagesOptions), tables=len(places), pages=pages,
+                                slots=slots, blocks=blocks, most=most, lba=lba)
+        handle = c_void_p()
+        try:
+            _try("pages_open", queues._resource.open(), memory._resource.open(), byref(options),
+                 (c_uint32 * (len(places) * pages))(*(place for row in places for place in row)),
+                 byref(handle))
+        except Exception:
+            self._close_own()
+            raise
+        assert handle.value
+        self._held: Optional[_Resource] = memory._resource.hold()
+        self._resource = _Resource("pages_close", handle.value, (queues, memory), queues.gpu._resource)
+        self._pins: Any = None
+        _open.add(self)
+
+    @classmethod
+    def of_store(cls, queues: Queues, cache: Any, store: Any, values: "Sequence[Sequence[Any]]", *,
+                 slots: int, most: int) -> "PageTables":
+        """Tables of values of a store, on the member whose namespace the queue pairs are for.
+
+        values: for each table the values of its pages, or their slots.  They are pinned until close()
+        """
+        pinned = store.pin([one for row in values for one in row])
+        try:
+            places = [store.place(one.slot) for one in pinned]
+            if len({place.member for place in places}) != 1:
+                raise ValueError("the values are not on one member")
+            blocks, lba = int(places[0].blocks), min(int(place.lba) for place in places)
+            numbers = iter([(int(place.lba) - lba) // blocks for place in places])
+            tables = cls(queues, cache, [[next(numbers) for _ in row] for row in values], slots=slots,
+                         blocks=blocks, most=most, lba=lba)
+        except Exception:
+            store.unpin(pinned)
+            raise
+        tables._pins = (store, pinned)
+        return tables
+
+    @property
+    def device(self) -> int:
+        """GPU address of the array of struct nvmepeer_pages."""
+        return int(_call("pages_device", self._resource.open()))
+
+    def read(self, wanted: Any, blocks: Any, *, statuses: Any = None, worst: Any = None,
+             stream: Optional[int] = None) -> None:
+        """Resolve wanted pages and read the missing ones on a stream, by default the current one.
+
+        wanted: numbers of pages as words of 32 bits, as many for each table
+        blocks: receives for each the block of the cache that has it, or NO_BLOCK
+        statuses: receives for each its status, see check()
+        worst: receives the worst status of each table
+
+        All of them are tensors of words of 32 bits, which stay until the step has ended.  A kernel has a
+        block for each table.  Steps of the same tables must follow each other.
+        """
+        self.queues._resource.open()
+        device = self.queues.gpu.device
+        stream = current_stream(device) if stream is None else stream
+        given = (("wanted", wanted), ("blocks", blocks), ("statuses", statuses), ("worst", worst))
+        spans = {key: span_of(one, device, stream) for key, one in given if one is not None}
+        count, rest = divmod(spans["wanted"].bytes, 4 * self.count)
+        if rest:
+            raise ValueError(f"wanted has {spans['wanted'].bytes} bytes, which are not as many pages for each of {self.count} tables")
+        for name in ("blocks", "statuses"):
+            _require(spans, name, 4 * count * self.count)
+        _require(spans, "worst", 4 * self.count)
+        step = _Step(size=ctypes.sizeof(_Step), count=count, **{key: one.address for key, one in spans.items()})
+        _try("read_pages", self._resource.open(), byref(step), stream)
+
+    def reclaim(self, stream: Optional[int] = None) -> None:
+        """Use slots again whose reads did not complete, after a loss and Queues.rearm()."""
+        stream = current_stream(self.queues.gpu.device) if stream is None else stream
+        _try("reclaim_pages", self._resource.open(), stream)
+
+    def _close_own(self) -> None:
+        if self._own:
+            _leaked.append(self._own)
+            _close_all(_leaked)
+
+    def close(self) -> None:
+        """Release the tables, when no step is on a stream or in a graph and the queue pairs have been
+        closed, and unpin the values of a store."""
+        self._resource.close()
+        if self._held:
+            self._held.release()
+            self._held = None
+        if self._own:
+            self._own.close()
+        if self._pins:
+            self._pins[0].unpin(self._pins[1])
+            self._pins = None
+        _open.discard(self)
+
+
+class ControllerSet:
+    """Queue pairs and memory of several controllers as one, for kernels of the caller: blocks are
+    striped over the controllers, and nvmepeer_set_submit() and others do not wait.
+
+    value is the struct nvmepeer_set, which a kernel takes by value.
+    """
+
+    HASH = 1 << 0
+
+    def __init__(self, gpu: Gpu, queues: Sequence[Queues], memories: "Sequence[DeviceMemory]", *,
+                 stripe_shift: int = 0, hashed: bool = False) -> None:
+        """queues, memories: of each controller, as many queue pairs, and the same tensor
+
+        stripe_shift: log2 of the logical blocks of a stripe
+        hashed: rotate each row of stripes by a hash
+        """
+        if len(queues) != len(memories):
+            raise ValueError(f"{len(queues)} controllers and {len(memories)} memories")
+        handle = c_void_p()
+        _try("set_open", gpu._resource.open(), (c_void_p * len(queues))(*(one._resource.open() for one in queues)),
+             (c_void_p * len(memories))(*(one._resource.open() for one in memories)), len(queues),
+             stripe_shift, self.HASH if hashed else 0, byref(handle))
+        assert handle.value
+        self._uses = [one._resource.hold() for one in queues] + [one._resource.hold() for one in memories]
+        self._resource = _Resource("set_close", handle.value, (queues, memories), gpu._resource)
+        _open.add(self)
+
+    @property
+    def value(self) -> bytes:
+        """The struct nvmepeer_set; its members are NULL: all blocks of each namespace belong to it."""
+        return bytes(_call("set_host", self._resource.open()).contents)
+
+    def close(self) -> None:
+        """Release it before the queue pairs.  No kernel may use it any more."""
+        if self._resource.handle is None:
+            return
+        self._resource.close()
+        for one in self._uses:
+            one.release()
+        _open.discard(self)
+
+
 _ROW_BYTES = {"items": 32, "tensors": 32, "pages": 16}
+
+
+def _check_words(numbers: dict[str, int]) -> None:
+    """Refuse numbers that are not unsigned integers of their size."""
+    for name, number in numbers.items():
+        if not 0 <= number < 1 << (64 if name in ("timeout_ns", "lba") else 32):
+            raise ValueError(f"{name} is {number}, which is no unsigned integer of its size")
 
 
 def _rows(spans: dict[str, Span], name: str) -> int:

@@ -12,6 +12,7 @@ import gc
 import inspect
 import os
 import re
+import struct
 import sys
 import types
 import unittest
@@ -19,7 +20,7 @@ import weakref
 from typing import Any
 
 import nvmepeer
-from nvmepeer import cuda, library
+from nvmepeer import cuda, library, store
 
 import unit
 
@@ -99,6 +100,8 @@ class Spans(unittest.TestCase):
     def test_structures_match_c(self) -> None:
         for name, structure in (("nvmepeer_cuda_list", cuda._List), ("nvmepeer_cuda_file", cuda.File),
                                 ("nvmepeer_cuda_queues_options", cuda._Options),
+                                ("nvmepeer_cuda_pages_options", cuda._PagesOptions),
+                                ("nvmepeer_cuda_step", cuda._Step), ("nvmepeer_set", cuda._Set),
                                 ("nvmepeer_geometry", cuda.Geometry)):
             unit.compare(self, name, structure)
 
@@ -194,6 +197,9 @@ class Streams(unittest.TestCase):
 
     def word(self, offset: int, length: int = 4) -> int:
         return int.from_bytes(self.launches[-1][1][offset:offset + length], "little")
+
+    def grid(self) -> int:
+        return int(ctypes.c_uint.in_dll(ctypes.CDLL(os.environ["NVMEPEER_LIBCUDA"]), "fake_blocks").value)
 
     def test_options(self) -> None:
         def opened(**options: int) -> tuple[int, ...]:
@@ -354,6 +360,82 @@ class Streams(unittest.TestCase):
         self.assertRaises(ValueError, memory._resource.open)
         self.assertEqual(cuda._open, {self.queues})
 
+    def test_page_tables(self) -> None:
+        places = [[7, 3, 9, 1, 2], [0, 4, 5, 6, 8]]
+        tables = cuda.PageTables(self.queues, self.cache, places, slots=4, blocks=16, most=3, lba=100)
+        # struct nvmepeer_pages: entries, lba, count, slot_count, first, blocks.
+        for number, row in enumerate(places):
+            table = ctypes.string_at(tables.device + 64 * number, 64)
+            entries, lba, count, slots, first, blocks = struct.unpack("<Q16xQ4I", table[:48])
+            self.assertEqual((lba, count, slots, first, blocks), (100, 5, 4, 4 * number, 16))
+            self.assertEqual(ctypes.string_at(entries, 20), struct.pack("<5I", *row))
+        wanted, blocks_of, statuses, worst = Tensor(6, 4), Tensor(6, 4), Tensor(6, 4), Tensor(2, 4)
+        tables.read(wanted, blocks_of, statuses=statuses, worst=worst, stream=6)
+        self.assertEqual((self.launches[-1][0], self.grid()), (6, 2))
+        self.assertEqual([self.word(at, 8) for at in (40, 48, 56, 64)],
+                         [wanted.address, blocks_of.address, statuses.address, worst.address])
+        self.assertEqual((self.word(32), self.word(36)), (3, 3))
+        tables.read(Tensor(2, 4), Tensor(2, 4))
+        self.assertEqual([self.word(36), self.word(56, 8), self.word(64, 8)], [1, 0, 0])
+        tables.reclaim(8)
+        self.assertEqual((self.launches[-1][0], self.word(36)), (8, 0))
+        for arguments, named in (((Tensor(3, 4), Tensor(3, 4)), {}), ((wanted, Tensor(5, 4)), {}),
+                                 ((wanted, blocks_of), {"statuses": Tensor(5, 4)}),
+                                 ((wanted, blocks_of), {"worst": Tensor(1, 4)})):
+            self.assertRaises(ValueError, tables.read, *arguments, **named)
+        with self.assertRaisesRegex(nvmepeer.Error, "4 pages of each table"):
+            tables.read(Tensor(8, 4), Tensor(8, 4))
+        for row in ([1 << 32, 0], [0, -1], [0]):
+            with self.assertRaises(ValueError):
+                cuda.PageTables(self.queues, self.cache, [[1, 2], row], slots=1, blocks=16, most=1)
+        with self.assertRaisesRegex(nvmepeer.Error, "slots of 8192 bytes in"):
+            cuda.PageTables(self.queues, self.cache, places, slots=65, blocks=16, most=1)
+        self.queues.close()
+        tables.close()
+        tables.close()
+        with self.assertRaisesRegex(ValueError, "closed"):
+            tables.reclaim()
+
+    def test_page_tables_of_a_store(self) -> None:
+        class Store:
+            pinned: list[Any] = []
+
+            def pin(self, values: Any) -> Any:
+                self.pinned = [store.Value(one, 1, 8192, b"") for one in values]
+                return self.pinned
+
+            def unpin(self, values: Any) -> None:
+                self.pinned = [one for one in self.pinned if one not in values]
+
+            def place(self, slot: int) -> Any:
+                return store.Place(member=slot % 2, lba=1000 + slot // 2 * 16, blocks=16)
+
+        mine = Store()
+        with self.assertRaisesRegex(ValueError, "one member"):
+            cuda.PageTables.of_store(self.queues, self.cache, mine, [[4, 5]], slots=2, most=1)
+        self.assertEqual(mine.pinned, [])
+        tables = cuda.PageTables.of_store(self.queues, self.cache, mine, [[9, 5], [7, 13]], slots=2, most=1)
+        entries, lba = struct.unpack("<Q16xQ", ctypes.string_at(tables.device, 32))
+        self.assertEqual((lba, ctypes.string_at(entries, 16)), (1032, struct.pack("<4I", 2, 0, 1, 4)))
+        self.assertEqual(len(mine.pinned), 4)
+        self.queues.close()
+        tables.close()
+        self.assertEqual(mine.pinned, [])
+
+    def test_set(self) -> None:
+        memory = cuda.DeviceMemory(self.controller, self.gpu, Tensor(1 << 20, 1))
+        whole = cuda.ControllerSet(self.gpu, [self.queues], [memory], stripe_shift=4, hashed=True)
+        found = cuda._Set.from_buffer_copy(whole.value)
+        self.assertEqual((found.controllers, found.queues_each, found.stripe_shift, found.flags), (1, 2, 4, 1))
+        self.assertNotEqual(found.queues, 0)
+        self.assertRaisesRegex(ValueError, "sets", self.queues.close)
+        self.assertRaises(ValueError, cuda.ControllerSet, self.gpu, [self.queues], [])
+        self.assertRaises(nvmepeer.Error, cuda.ControllerSet, self.gpu, [self.queues], [memory], stripe_shift=64)
+        whole.close()
+        whole.close()
+        self.queues.close()
+        memory.close()
+
     def test_dropped_lists_hold_their_tensors(self) -> None:
         tensor = Tensor(4096)
         dropped = weakref.ref(tensor)
@@ -394,7 +476,7 @@ class Streams(unittest.TestCase):
         array.tensor.data, array.tensor.byte_offset = Tensor(4096).data_ptr(), 0
         memory = cuda.DeviceMemory(self.controller, self.gpu, array)
         kept = memory._resource._keeps
-        self.assertEqual(array.exports, 2)
+        self.assertEqual(array.exports, 1)
         self.assertEqual([type(one).__name__ for one in kept].count("PyCapsule"), 1)
         self.queues.close()
         memory.close()

@@ -25,6 +25,8 @@
 //!   contain its rings: the compiler refuses a program that drops the borrowed object first.
 //! - No function requires `unsafe` of its caller.  Memory that a device writes is never a
 //!   `&[u8]`, see [`Memory`].  [`sys`] has the bindings of the C library.
+//! - Stores of pages are module `store`, with the feature of that name, which links
+//!   libnvmepeer_store.
 //!
 //! A queue pair cannot outlive its controller:
 //!
@@ -60,9 +62,15 @@ mod memory;
 mod namespace;
 mod queue_pair;
 mod route;
+#[cfg(feature = "store")]
+pub mod store;
 #[allow(missing_docs, non_camel_case_types)]
 #[rustfmt::skip]
 pub mod sys;
+#[cfg(feature = "store")]
+#[allow(missing_docs, non_camel_case_types)]
+#[rustfmt::skip]
+pub mod sys_store;
 mod value;
 
 pub use buffer::{Access, Buffer, BufferInfo, Import};

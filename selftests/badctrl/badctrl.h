@@ -56,6 +56,8 @@
 #define BADCTRL_THRESHOLDS	0x20
 /* Words of enum badctrl_mover_word. */
 #define BADCTRL_MOVER(word)	(0x52000 + (word))
+/* Words of enum badctrl_power_word. */
+#define BADCTRL_POWER(word)	(0x53000 + (word))
 
 #define BADCTRL_RULES		8
 #define BADCTRL_NAMESPACE_MAX	4
@@ -87,6 +89,18 @@ enum badctrl_mover_word {
 	BADCTRL_MOVER_MOVES = 8,
 	BADCTRL_MOVER_SMS = 12,
 	BADCTRL_MOVER_WORDS = 16,
+};
+
+/**
+ * enum badctrl_power_word - power of namespaces
+ * @BADCTRL_POWER_OFF: namespaces without power, by bit: their commands fail.  Writing it loses
+ *	nothing
+ * @BADCTRL_POWER_RANDOM: state of the random numbers of power cuts
+ */
+enum badctrl_power_word {
+	BADCTRL_POWER_OFF = 0,
+	BADCTRL_POWER_RANDOM = 4,
+	BADCTRL_POWER_WORDS = 8,
 };
 
 /*
@@ -123,7 +137,8 @@ enum badctrl_mover_word {
  * @BADCTRL_ERROR_QUEUE: submission queue in the error log
  * @BADCTRL_LOOKS: read: number of reads of CSTS
  * @BADCTRL_POWER_CUT: writing 1 reverts all writes since the last flush or shutdown, except
- *	those with FUA; reads 0 when that is done
+ *	those with FUA; reads 0 when that is done.  A set of namespaces, shifted by
+ *	BADCTRL_CUT_SHIFT: those lose none, some or all of these blocks, and are off
  * @BADCTRL_CURED: 1: a function reset sets the mode to BADCTRL_WORKS
  * @BADCTRL_RESETS: read: function resets
  * @BADCTRL_SUBSYSTEM_RESETS: read: NVM subsystem resets
@@ -205,6 +220,12 @@ enum badctrl_mode {
 	BADCTRL_ABSENT = 9,
 };
 
+/* In word BADCTRL_POWER_CUT. */
+#define BADCTRL_CUT_SHIFT	8
+
+/* In the argument of BADCTRL_CUT: nothing is lost, as if the process had ended. */
+#define BADCTRL_CUT_KEEPS	0x8000U
+
 /*
  * A rule injects a fault into commands that match.
  *
@@ -248,6 +269,8 @@ enum badctrl_mode {
  *	do; until the rest follows, the CID differs in the argument's bits
  * @BADCTRL_STRAY: writes to BADCTRL_NOWHERE instead, and ends with Data Transfer Error if
  *	the write was refused, otherwise with success
+ * @BADCTRL_CUT: the power of the namespaces in the argument, by bit, is cut during the command:
+ *	if it is one of theirs, some of its blocks are written, and it fails
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -264,6 +287,7 @@ enum badctrl_action {
 	BADCTRL_PIECES = 11,
 	BADCTRL_TORN = 12,
 	BADCTRL_STRAY = 13,
+	BADCTRL_CUT = 14,
 };
 
 #endif /* BADCTRL_H */

@@ -9,41 +9,71 @@ struct span {
 	size_t end;
 };
 
-static struct span pages_of(const struct bad *ctrl, const uint8_t *at, size_t length)
+static struct span blocks_of(const struct bad *ctrl, const uint8_t *at, size_t length)
 {
 	size_t start = (size_t)(at - ctrl->disk);
 
-	return (struct span){ start / BAD_PAGE, (start + length + BAD_PAGE - 1) / BAD_PAGE };
+	return (struct span){ start / BAD_BLOCK, (start + length + BAD_BLOCK - 1) / BAD_BLOCK };
 }
 
 void bad_cache_keep(struct bad *ctrl, const uint8_t *at, size_t length)
 {
-	struct span pages = pages_of(ctrl, at, length);
-	size_t page;
+	struct span blocks = blocks_of(ctrl, at, length);
+	size_t block;
 
-	for (page = pages.first; page < pages.end; page++) {
-		if (ctrl->dirty[page])
+	for (block = blocks.first; block < blocks.end; block++) {
+		if (ctrl->dirty[block])
 			continue;
-		memcpy(ctrl->saved + page * BAD_PAGE, ctrl->disk + page * BAD_PAGE, BAD_PAGE);
-		ctrl->dirty[page] = true;
+		memcpy(ctrl->saved + block * BAD_BLOCK, ctrl->disk + block * BAD_BLOCK, BAD_BLOCK);
+		ctrl->dirty[block] = true;
 	}
 }
 
 void bad_cache_flush(struct bad *ctrl, const uint8_t *at, size_t length)
 {
-	struct span pages = pages_of(ctrl, at, length);
+	struct span blocks = blocks_of(ctrl, at, length);
 
-	memset(ctrl->dirty + pages.first, 0, pages.end - pages.first);
+	memset(ctrl->dirty + blocks.first, 0, blocks.end - blocks.first);
+}
+
+static void restore(struct bad *ctrl, struct span blocks)
+{
+	size_t block;
+
+	for (block = blocks.first; block < blocks.end; block++) {
+		if (!ctrl->dirty[block])
+			continue;
+		memcpy(ctrl->disk + block * BAD_BLOCK, ctrl->saved + block * BAD_BLOCK, BAD_BLOCK);
+		ctrl->dirty[block] = false;
+	}
 }
 
 void bad_cache_lose(struct bad *ctrl)
 {
-	size_t page;
+	restore(ctrl, (struct span){ 0, bad_disk_bytes(ctrl) / BAD_BLOCK });
+}
 
-	for (page = 0; page < bad_disk_bytes(ctrl) / BAD_PAGE; page++) {
-		if (!ctrl->dirty[page])
-			continue;
-		memcpy(ctrl->disk + page * BAD_PAGE, ctrl->saved + page * BAD_PAGE, BAD_PAGE);
-		ctrl->dirty[page] = false;
+/* A linear congruential generator, of whose state the high bits are used. */
+uint32_t bad_cache_random(struct bad *ctrl, uint32_t range)
+{
+	_Atomic uint32_t *state = &ctrl->power_words[BADCTRL_POWER_RANDOM / 4];
+	uint32_t next = atomic_load(state) * 1664525U + 1013904223U;
+
+	atomic_store(state, next);
+	return (next >> 8) % range;
+}
+
+void bad_cache_lose_some(struct bad *ctrl, const uint8_t *at, size_t length, size_t block_bytes)
+{
+	struct span blocks = blocks_of(ctrl, at, length), block;
+	uint32_t luck = bad_cache_random(ctrl, 3);
+	size_t each = block_bytes / BAD_BLOCK;
+
+	for (block.first = blocks.first; block.first < blocks.end; block.first = block.end) {
+		block.end = block.first + each;
+		if (memchr(ctrl->dirty + block.first, 1, each) &&
+		    (luck == 2 || (luck == 1 && bad_cache_random(ctrl, 2))))
+			restore(ctrl, block);
 	}
+	bad_cache_flush(ctrl, at, length);
 }

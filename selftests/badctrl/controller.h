@@ -47,6 +47,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "entries are copied as they are");
 
 #define BAD_PAGE	4096U
+#define BAD_BLOCK	512U	/* smallest logical block */
 #define BAD_VECTORS	4U
 #define BAD_HELD_MAX	256U
 #define BAD_POLLERS_MAX	12U	/* at most one thread for each shard of the memory map */
@@ -246,7 +247,8 @@ struct bad_reservation {
  * @namespace_bytes: size of each namespace; constant
  * @disk: the data of all namespaces
  * @saved: old data of @disk that a power cut restores, see cache.h
- * @dirty: by page of @disk: @saved has its old data
+ * @dirty: by BAD_BLOCK bytes of @disk: @saved has its old data
+ * @power_words: by enum badctrl_power_word, divided by 4
  * @pollers: threads
  * @poller_count: number of @pollers; constant
  * @halting: threads that wait for the turns of the pollers
@@ -298,6 +300,7 @@ struct bad {
 	uint8_t *disk;
 	uint8_t *saved;
 	bool *dirty;
+	_Atomic uint32_t power_words[BADCTRL_POWER_WORDS / 4];
 	struct bad_poller pollers[BAD_POLLERS_MAX];
 	unsigned int poller_count;
 	_Atomic unsigned int halting;

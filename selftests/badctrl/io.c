@@ -263,6 +263,11 @@ static uint16_t dataset(struct bad *ctrl, const struct bad_command *command,
 	return 0;
 }
 
+static bool is_off(struct bad *ctrl, uint32_t nsid)
+{
+	return atomic_load(&ctrl->power_words[BADCTRL_POWER_OFF / 4]) >> (nsid - 1) & 1;
+}
+
 static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool torn,
 		   struct bad_moves *moves)
 {
@@ -272,6 +277,8 @@ static uint16_t io(struct bad *ctrl, const struct bad_command *command, bool tor
 	if (!command->nsid || command->nsid > BADCTRL_NAMESPACE_MAX ||
 	    !(blocks.active & 1U << (command->nsid - 1)))
 		return NVME_STATUS_DNR | NVME_SC_INVALID_NAMESPACE;
+	if (is_off(ctrl, command->nsid))
+		return NVME_STATUS_DNR | NVME_SC_INTERNAL;
 	blocks.torn = torn;
 	blocks.moves = moves;
 	if (blocks.created[command->nsid - 1])
@@ -329,4 +336,33 @@ uint16_t bad_io(struct bad *ctrl, const struct bad_command *command)
 void bad_io_torn(struct bad *ctrl, const struct bad_command *command)
 {
 	io_whole(ctrl, command, true);
+}
+
+void bad_io_cut_power(struct bad *ctrl, uint32_t namespaces)
+{
+	struct bad_blocks blocks;
+	uint32_t nsid;
+
+	format_now(ctrl, &blocks);
+	for (nsid = 1; nsid <= BADCTRL_NAMESPACE_MAX; nsid++)
+		if (namespaces >> (nsid - 1) & 1 && !is_off(ctrl, nsid))
+			bad_cache_lose_some(ctrl, namespace_at(ctrl, nsid), ctrl->namespace_bytes,
+					    (size_t)1 << blocks.shift);
+	atomic_fetch_or(&ctrl->power_words[BADCTRL_POWER_OFF / 4], namespaces);
+}
+
+/* The blocks that the interrupted command has written are in the cache when that is lost. */
+uint16_t bad_io_cut(struct bad *ctrl, const struct bad_command *command, uint16_t argument)
+{
+	struct bad_command interrupted = *command;
+	bool keeps = argument & BADCTRL_CUT_KEEPS;
+
+	interrupted.cdw12 &= ~RW_FUA;
+	if (command->opcode != NVMEPEER_OP_FLUSH && (!keeps || bad_cache_random(ctrl, 2)))
+		bad_io(ctrl, &interrupted);
+	if (keeps)
+		atomic_fetch_or(&ctrl->power_words[BADCTRL_POWER_OFF / 4], argument & 0xff);
+	else
+		bad_io_cut_power(ctrl, argument & 0xff);
+	return bad_io(ctrl, command);
 }

@@ -14,4 +14,9 @@ uint16_t bad_io_begin(struct bad *ctrl, const struct bad_command *command, struc
 /* Execute a command, but write only the first half of its data. */
 void bad_io_torn(struct bad *ctrl, const struct bad_command *command);
 
+/* A power cut during the command; @argument of BADCTRL_CUT.  Returns its status. */
+uint16_t bad_io_cut(struct bad *ctrl, const struct bad_command *command, uint16_t argument);
+/* Cut the power of these namespaces, by bit. */
+void bad_io_cut_power(struct bad *ctrl, uint32_t namespaces);
+
 #endif /* BADCTRL_IO_H */

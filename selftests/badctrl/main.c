@@ -91,7 +91,7 @@ static bool make_disk(struct bad *ctrl, int folder)
 
 	ctrl->disk = map_disk(ctrl, bytes, folder);
 	ctrl->saved = map(bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-	ctrl->dirty = calloc(bytes / BAD_PAGE, sizeof(*ctrl->dirty));
+	ctrl->dirty = calloc(bytes / BAD_BLOCK, sizeof(*ctrl->dirty));
 	return ctrl->disk && ctrl->saved && ctrl->dirty;
 }
 

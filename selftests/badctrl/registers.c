@@ -243,6 +243,7 @@ void bad_defaults(struct bad *ctrl)
 	memset(ctrl->health, 0, sizeof(ctrl->health));
 	memset(ctrl->thresholds, 0, sizeof(ctrl->thresholds));
 	memset((void *)ctrl->mover_words, 0, sizeof(ctrl->mover_words));
+	memset((void *)ctrl->power_words, 0, sizeof(ctrl->power_words));
 	ctrl->own = (struct bad_reservation){ 0 };
 	ctrl->words[BADCTRL_GRANT / 4] = DEFAULT_QUEUES;
 	ctrl->words[BADCTRL_ACTIVE / 4] = 1;
@@ -279,6 +280,8 @@ static void *bad_word_at(struct bad *ctrl, uint32_t address)
 		ctrl->mover_words[BADCTRL_MOVER_SMS / 4] = bad_mover_sms(ctrl);
 		return (void *)&ctrl->mover_words[(address - BADCTRL_MOVER(0)) / 4];
 	}
+	if (address >= BADCTRL_POWER(0) && address < BADCTRL_POWER(BADCTRL_POWER_WORDS))
+		return (void *)&ctrl->power_words[(address - BADCTRL_POWER(0)) / 4];
 	if (address >= BADCTRL_QUEUE_COUNT(0, 0) &&
 	    address < BADCTRL_QUEUE_COUNT(BADCTRL_QUEUES + 1, 0)) {
 		address -= BADCTRL_QUEUE_COUNT(0, 0);

@@ -160,5 +160,9 @@ void bad_command_handle(struct bad *ctrl, uint16_t sqid, const struct bad_comman
 	case BADCTRL_STRAY:
 		bad_queue_complete(ctrl, sqid, command->cid, bad_stray(ctrl), 0, false);
 		break;
+	case BADCTRL_CUT:
+		bad_queue_complete(ctrl, sqid, command->cid, bad_io_cut(ctrl, command, argument), 0,
+				   false);
+		break;
 	}
 }

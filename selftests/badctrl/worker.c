@@ -7,6 +7,7 @@
 
 #include "admin.h"
 #include "cache.h"
+#include "io.h"
 #include "held.h"
 #include "poller.h"
 #include "queue.h"
@@ -99,8 +100,15 @@ static void follow_config(struct bad *ctrl)
 
 static void cut_power(struct bad *ctrl)
 {
-	if (ctrl->words[BADCTRL_POWER_CUT / 4])
+	uint32_t cut = ctrl->words[BADCTRL_POWER_CUT / 4];
+
+	if (cut >> BADCTRL_CUT_SHIFT) {
+		pthread_mutex_unlock(&ctrl->lock);
+		bad_io_cut_power(ctrl, cut >> BADCTRL_CUT_SHIFT);
+		pthread_mutex_lock(&ctrl->lock);
+	} else if (cut) {
 		bad_cache_lose(ctrl);
+	}
 	ctrl->words[BADCTRL_POWER_CUT / 4] = 0;
 }
 

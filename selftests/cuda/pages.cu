@@ -20,10 +20,11 @@
  *
  * Figures are medians of ROUNDS.
  *
- * usage: pages [warps=N] [deciding] [latencies in us, default: 1 10 70]
+ * usage: pages [warps=N] [deciding] [resolve] [latencies in us, default: 1 10 70]
  *	warps=N		that move data for each queue pair, default 12; with many of them polls of host memory
  *			wait behind the data on the link
  *	deciding	only the case that decides: batch 32, 5 % misses, 10 us
+ *	resolve		only how long it takes to resolve pages, without reads
  */
 #include <algorithm>
 #include <chrono>
@@ -319,6 +320,31 @@ __global__ void __launch_bounds__(1024) resolve_all(nvmepeer_pages *table, uint3
 	__syncthreads();
 	if (nvmepeer_block_pages_resolve(table, &request) || request.missing)
 		atomicAdd(&state->bad, 1);
+}
+
+/*
+ * The scattered accesses of that alone: the entry of each page, and with MARKS the word of its slot
+ * that says when it was used.
+ */
+template <bool MARKS>
+__global__ void __launch_bounds__(1024) touch_all(nvmepeer_pages *table, uint32_t *wanted, uint32_t *blocks,
+						  nvmepeer_page_miss *, control *, uint32_t count)
+{
+	enum { AHEAD = 8 };
+
+	for (uint32_t first = threadIdx.x; first < count; first += AHEAD * blockDim.x) {
+		uint32_t slots[AHEAD];
+
+#pragma unroll
+		for (uint32_t i = 0; i < AHEAD; i++)
+			slots[i] = nvp_load32(&table->entries[wanted[first + i * blockDim.x]]) & ~NVMEPEER_PAGE_RESIDENT;
+#pragma unroll
+		for (uint32_t i = 0; i < AHEAD; i++) {
+			if (MARKS)
+				nvp_store32(&table->slots[slots[i]].used, 3);
+			blocks[first + i * blockDim.x] = slots[i];
+		}
+	}
 }
 
 /* Cycles of an SM in a microsecond. */
@@ -817,24 +843,13 @@ void gate::measure_resolve()
 	nvmepeer_pages *own = gpu_memory<nvmepeer_pages>(1);
 	CHECK(cudaMemcpy(own, &table, sizeof(table), cudaMemcpyHostToDevice));
 
-	/* Tables of 2 layers are consecutive: 64 blocks. */
-	for (double percent : { 0.0, 5.0, 20.0, -1.0, -2.0 }) {
+	auto time = [&](auto launch) {
 		cudaGraph_t graph;
 		cudaGraphExec_t exec;
 
-		if (percent == -2) {
-			for (uint32_t i = 0; i < CONTEXT; i++)
-				all[i] = i;
-			CHECK(cudaMemcpy(wanted, all.data(), CONTEXT * 4, cudaMemcpyHostToDevice));
-		}
-		set_rate(percent > 0 ? TOP * percent / 100 : 0);
 		CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-		for (uint32_t i = 0; i < runs; i++) {
-			if (percent < 0)
-				resolve_all<<<1, 1024, 0, stream>>>(own, wanted, blocks, misses, state, CONTEXT);
-			else
-				choose<ONLY><<<64, TOP, 0, stream>>>(twice, 2 * i);
-		}
+		for (uint32_t i = 0; i < runs; i++)
+			launch(i);
 		CHECK(cudaStreamEndCapture(stream, &graph));
 		CHECK(cudaGraphInstantiate(&exec, graph, 0));
 		for (int i = 0; i < 2; i++) {
@@ -844,13 +859,33 @@ void gate::measure_resolve()
 			CHECK(cudaStreamSynchronize(stream));
 		}
 		CHECK(cudaEventElapsedTime(&ms, start, end));
-		if (percent < 0)
-			printf("8192 pages of one table by a block, all resident, %s: %.2f us, launch included\n",
-			       percent == -1 ? "in any order" : "ascending", ms * 1000 / runs);
-		else
-			printf("64 tables, 128 pages each, %.0f %% replaced: %.2f us, launch included\n", percent,
-			       ms * 1000 / runs);
 		check("resolve");
+		return ms * 1000 / runs;
+	};
+
+	/* Tables of 2 layers are consecutive: 64 blocks. */
+	for (double percent : { 0.0, 5.0, 20.0 }) {
+		set_rate(TOP * percent / 100);
+		printf("64 tables, 128 pages each, %.0f %% replaced: %.2f us, launch included\n", percent,
+		       time([&](uint32_t i) { choose<ONLY><<<64, TOP, 0, stream>>>(twice, 2 * i); }));
+	}
+	struct {
+		const char *name;
+		decltype(&resolve_all) kernel;
+	} rows[] = {
+		{ "resolved", resolve_all },
+		{ "their entries and marks only", touch_all<true> },
+		{ "their entries only", touch_all<false> },
+	};
+	for (const char *order : { "in any order", "ascending" }) {
+		for (auto &row : rows)
+			printf("8192 pages of one table by a block, all resident, %s, %s: %.2f us, launch included\n",
+			       order, row.name, time([&](uint32_t) {
+				row.kernel<<<1, 1024, 0, stream>>>(own, wanted, blocks, misses, state, CONTEXT);
+			}));
+		for (uint32_t i = 0; i < CONTEXT; i++)
+			all[i] = i;
+		CHECK(cudaMemcpy(wanted, all.data(), CONTEXT * 4, cudaMemcpyHostToDevice));
 	}
 }
 
@@ -890,6 +925,7 @@ int main(int argc, char **argv)
 	std::vector<double> latencies, percents = { 1, 5, 20 };
 	std::vector<uint32_t> batches = { 1, 8, 32 };
 	verdict verdict = {};
+	bool only_resolve = false;
 	cudaDeviceProp device;
 
 	/* Otherwise a kernel's first launch may wait for the end of the movers. */
@@ -900,6 +936,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strncmp(argv[i], "warps=", 6))
 			gate.warps = (uint32_t)atoi(argv[i] + 6);
+		else if (!strcmp(argv[i], "resolve"))
+			only_resolve = true;
 		else if (!strcmp(argv[i], "deciding"))
 			percents = { 5 }, batches = { 32 }, latencies = { 10 };
 		else
@@ -910,6 +948,10 @@ int main(int argc, char **argv)
 	CHECK(cudaGetDeviceProperties(&device, 0));
 	printf("%s, %.0f cycles a us; %u warps move data for each of %u queue pairs\n", device.name, gate.cycles,
 	       gate.warps, QUEUES);
+	if (only_resolve) {
+		gate.measure_resolve();
+		return 0;
+	}
 	printf("row batch misses latency  tokens/s   us/step us/layer+ cores\n");
 	for (uint32_t batch : batches)
 		for (double percent : percents)

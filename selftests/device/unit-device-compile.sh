@@ -118,7 +118,7 @@ uninitialised() {
 stack() {
 	local bytes
 	bytes=$(nvcc -std=c++17 -arch="$1" -Xptxas -v -I../../include -cubin -o "$work/stack-$1.cubin" \
-		../../lib/cuda/list.cu 2>&1 | sed -n 's/^ptxas.* \([0-9]*\) bytes cumulative stack size.*/\1/p')
+		../../lib/cuda/list.cu 2>&1 | sed -n 's/^ptxas.* \([0-9]*\) bytes cumulative stack size.*/\1/p' | sort -n | tail -n 1)
 	echo "${bytes:-unknown} bytes"
 	((bytes <= 1024))
 }

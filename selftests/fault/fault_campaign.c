@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Random faults of all kinds, one after the other, on two controllers under load from
- * peers and the CPU. After each fault: acknowledged writes are on the disk; other writes
+ * peers, the CPU and a store. After each fault: acknowledged writes are on the disk; other writes
  * left old or new data but no mix; every queue pair that can be re-armed is; and nothing
  * else is affected.
  *
@@ -12,7 +12,7 @@
  * kernels: 7
  * long-kernels: 7 debug
  * iommu: on
- * timeout: 240
+ * timeout: 300
  * long-timeout: 7200
  * arguments: --faults 200
  * long-arguments: --faults 5000
@@ -35,7 +35,8 @@
 #define NOTICE_US	100000	/* the health poll reports a fault to peers within this time */
 #define WITNESS_EVERY	50U
 #define KINDS_MOST	96U
-#define PLANTED		3U
+#define PLANTED		4U
+#define PLANTED_HITS	8U	/* of writes: those of a store may all be of its table */
 #define ADMIN_TIMEOUT	"/sys/module/nvme_peer/parameters/admin_timeout"
 
 static struct {
@@ -440,7 +441,7 @@ static void report_kinds(const struct campaign *campaign)
 static void report_loads(const struct campaign *campaign)
 {
 	unsigned long long judged = 0, either = 0, lost = 0, corrupt = 0, losses = 0, done = 0;
-	unsigned int i, j;
+	unsigned int i, j, values, members;
 
 	for (i = 0; i < UNDER_LOAD; i++) {
 		for (j = 0; j < campaign->under_load[i].count; j++) {
@@ -457,6 +458,8 @@ static void report_loads(const struct campaign *campaign)
 	ksft_print_msg("%llu commands, %llu queue pairs lost and re-armed\n", done, losses);
 	ksft_print_msg("%llu blocks verified, %llu of them old or new, %llu lost, %llu corrupt\n",
 		       judged, either, lost, corrupt);
+	load_store_counts(&values, &members);
+	ksft_print_msg("%u values of the store verified, its member lost %u times\n", values, members);
 }
 
 static int earlier(const void *a, const void *b)
@@ -519,7 +522,7 @@ static bool finds(struct campaign *campaign, struct load *load, uint32_t match, 
 	if (np_bad_rule(bad, 0, match | NVMEPEER_OP_WRITE, action, 0, BADCTRL_EVERY) ||
 	    load_start(load))
 		return false;
-	while (!np_bad_hits(bad, 0) && np_now_ms() < end)
+	while (np_bad_hits(bad, 0) < PLANTED_HITS && np_now_ms() < end)
 		np_sleep_ms(1);
 	load_end(load);
 	return !target_mend(campaign->under_load) && load->error &&
@@ -540,6 +543,8 @@ static void find_planted(struct campaign *campaign)
 			 "a torn write of a peer is detected\n");
 	ksft_test_result(finds(campaign, cpu, BADCTRL_ON_IO, BADCTRL_LIE),
 			 "a lost write of the CPU is detected\n");
+	ksft_test_result(finds(campaign, cpu + 1, BADCTRL_ON_IO, BADCTRL_LIE),
+			 "a lost write of a store is detected\n");
 }
 
 static void skip_planted(void)
@@ -559,7 +564,7 @@ static int start_all(struct campaign *campaign)
 	targets[0] = (struct target){ .serial = "bad", .ctrl = &campaign->bad.ctrl,
 				      .bad = &campaign->bad, .count = TARGET_LOADS };
 	targets[1] = (struct target){ .serial = "np0", .ctrl = &campaign->bad.good,
-				      .count = TARGET_LOADS };
+				      .count = TARGET_LOADS - 1 };
 	campaign->witness = (struct target){ .serial = "np1", .ctrl = &campaign->idle };
 	return np_ctrl_open(&campaign->idle, "np1") ?: target_start(&targets[0], 2, options.seed) ?:
 	       target_start(&targets[1], 1, options.seed + TARGET_LOADS + 1) ?:
@@ -586,7 +591,7 @@ static bool end_all(struct campaign *campaign)
 
 	for (i = 0; i < UNDER_LOAD; i++) {
 		target_end(&campaign->under_load[i]);
-		for (j = 0; j < TARGET_LOADS; j++)
+		for (j = 0; j < campaign->under_load[i].count; j++)
 			good &= !campaign->under_load[i].loads[j].error;
 	}
 	good &= witnesses_intact(campaign);

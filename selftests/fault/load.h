@@ -83,8 +83,12 @@ struct load_method {
 };
 
 extern const struct load_method load_by_disk;	/* the CPU, through the block device */
+extern const struct load_method load_by_store;	/* a store, of which the disk is one member */
 extern const struct load_method load_by_rings;	/* a peer that accesses the rings itself */
 extern const struct load_method load_by_library;	/* a peer that uses the user library */
+
+/* Values that the store has verified, and how often it has lost its member on the disk. */
+void load_store_counts(unsigned int *verified, unsigned int *losses);
 
 /* Nothing is open yet. @place: the first byte of its region, which has no other user. */
 void load_init(struct load *load, const struct load_method *method, uint32_t nsid, uint64_t place,

@@ -7,13 +7,15 @@
 /* Regions are far apart, so that a write to a wrong place does not hit another region. */
 #define REGION_STEP	(4 * (uint64_t)LOAD_BYTES)
 #define REGIONS		NP_AREA(2) / 16
-#define BAD_NAMESPACES	2U
+#define BAD_NAMESPACES	3U
 
 static const struct load_method *method_of(unsigned int load)
 {
 	if (load < TARGET_RINGS)
 		return &load_by_rings;
-	return load < TARGET_PEERS ? &load_by_library : &load_by_disk;
+	if (load < TARGET_PEERS)
+		return &load_by_library;
+	return load == TARGET_PEERS ? &load_by_disk : &load_by_store;
 }
 
 static void init_loads(struct target *target, uint32_t witness_nsid, uint32_t seed)

@@ -11,7 +11,7 @@
 
 #define TARGET_RINGS	2U	/* peers that access their rings themselves */
 #define TARGET_PEERS	(TARGET_RINGS + 1)
-#define TARGET_LOADS	(TARGET_PEERS + 1)
+#define TARGET_LOADS	(TARGET_PEERS + 2)
 
 /**
  * struct target - the controller
@@ -19,7 +19,7 @@
  * @ctrl: its node
  * @strict: an IOMMU domain confines it, without delay
  * @bad: the same controller if it is badctrl, else NULL
- * @loads: peers first, that of the library after the others, the CPU last
+ * @loads: peers first, that of the library after the others, then the CPU, and on badctrl a store
  * @count: of @loads, 0 for a controller without load
  * @witness: the region that must not change
  */

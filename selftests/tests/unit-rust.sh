@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The Rust crate on a simulated kernel, its structures and numbers against C's pinned ABI, and the
+# The Rust crate on a simulated kernel, its stores on files, its structures and numbers against C's pinned ABI, and the
 # examples of its documentation: programs that compile, and programs that must not.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -30,10 +30,15 @@ unit() {
 		"$built/rust/unit"
 }
 
+# On files in place of disks.
+store() {
+	LD_LIBRARY_PATH=$built/lib "$built/rust/store"
+}
+
 # Only unstable rustdoc checks that a program fails with the error that the page names.
 pages() {
 	RUSTC_BOOTSTRAP=1 CARGO_INCREMENTAL=0 RUSTDOCFLAGS="-L native=$built/lib" cargo --offline test --doc \
 		--manifest-path rust/Cargo.toml --target-dir "$built/.objects/rust-pages"
 }
 
-{ unit && pages; } 2>&1 | results
+{ unit && store && pages; } 2>&1 | results

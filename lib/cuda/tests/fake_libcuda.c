@@ -340,10 +340,11 @@ FAKE(cuMemHostGetDevicePointer_v2, uint64_t *address, void *start, unsigned int 
 }
 
 /*
- * Modules and kernels.  A launch is passed to @fake_launched, which the test sets;
- * it may be part of a capture, so it is not unsafe() as the others are.
+ * Modules and kernels.  A launch is passed to @fake_launched, which the test sets, and
+ * the number of blocks is in @fake_blocks; it may be part of a capture, so it is not unsafe() as the others are.
  */
 int fake_modules;
+unsigned int fake_blocks;
 void (*fake_launched)(void *stream, unsigned int threads, void **arguments);
 
 FAKE(cuModuleLoad, void **module, const char *path)
@@ -366,7 +367,8 @@ FAKE(cuModuleUnload, void *module)
 
 FAKE(cuModuleGetFunction, void **function, void *module, const char *name)
 {
-	*function = module == &fake_modules && !strcmp(name, "nvmepeer_list") ? &fake_launched : NULL;
+	*function = module == &fake_modules && (!strcmp(name, "nvmepeer_list") ||
+						 !strcmp(name, "nvmepeer_pages_step")) ? &fake_launched : NULL;
 	return *function ? result_of("cuModuleGetFunction") : 500;
 }
 
@@ -378,9 +380,10 @@ FAKE(cuLaunchKernel, void *function, unsigned int grid_x, unsigned int grid_y, u
 
 	if (refused)
 		return refused;
-	if (function != &fake_launched || grid_x * grid_y * grid_z != 1 || block_y * block_z != 1 ||
+	if (function != &fake_launched || grid_y * grid_z != 1 || block_y * block_z != 1 ||
 	    shared_bytes || extra)
 		return 1;
+	fake_blocks = grid_x;
 	fake_launched(stream, block_x, arguments);
 	return 0;
 }

@@ -23,6 +23,7 @@
 
 #include "../internal.h"
 #include "../list_kernel.h"
+#include "../pages_kernel.h"
 #include "../../../selftests/device/controller.h"
 #include "../../../selftests/lib/ktap.h"
 #include "fake.h"
@@ -954,7 +955,7 @@ static bool opening_sets(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int 
 }
 
 /* Registration flags of CUDA's driver ABI. */
-/* --- Lists on streams --------------------------------------------------------- */
+/* --- Lists and page tables on streams ------------------------------------------ */
 
 /* A launch or a node of a graph: the parameters as they were at the call. */
 static struct list_parameters launched;
@@ -963,7 +964,7 @@ static unsigned int launches;
 
 static void take_launch(void *stream, unsigned int threads, void **arguments)
 {
-	launches += threads == LIST_THREADS;
+	launches += threads == LIST_THREADS && *fake_int("fake_blocks") == 1;
 	launched_on = stream;
 	launched = *(const struct list_parameters *)arguments[0];
 }
@@ -1220,6 +1221,186 @@ static bool lists_open_refused(struct nvmepeer *other, struct nvmepeer_cuda_queu
 	buffer->ctrl = mine;
 	return good && *fake_int("fake_frees") == frees && fake.buffers == buffers &&
 	       !*fake_int("fake_modules");
+}
+
+enum { TABLES = 2, TABLE_PAGES = 24, TABLE_SLOTS = 4, PAGE_BLOCKS = 2, WANTED = 3 };
+
+static struct pages_parameters step_launched;
+static uint32_t step_blocks;
+
+static void take_step(void *stream, unsigned int threads, void **arguments)
+{
+	launched_on = threads == PAGES_THREADS ? stream : NULL;
+	step_blocks = (uint32_t)*fake_int("fake_blocks");
+	step_launched = *(const struct pages_parameters *)arguments[0];
+}
+
+/* The stream comes to the step: each block of the kernel on the CPU. */
+static void run_step(void)
+{
+	struct nvmepeer_page_request request;
+
+	for (uint32_t i = 0; i < step_blocks; i++)
+		pages_run(&step_launched, i, &request);
+}
+
+static uint32_t wanted[TABLES * WANTED], found_blocks[TABLES * WANTED];
+static int page_statuses[TABLES * WANTED], worst[TABLES];
+
+static struct nvmepeer_cuda_step make_step(void)
+{
+	return (struct nvmepeer_cuda_step){
+		.size = sizeof(struct nvmepeer_cuda_step), .count = WANTED, .wanted = wanted,
+		.blocks = found_blocks, .statuses = page_statuses, .worst = worst,
+	};
+}
+
+/* Page p of table t is at place 7 * p + t; each has the slots of its table. */
+static bool has_pages(const char *data, uint64_t lba)
+{
+	bool good = true;
+
+	for (uint32_t i = 0; i < TABLES * WANTED; i++) {
+		uint32_t table = i / WANTED, place = 7 * wanted[i] + table;
+
+		good = good && !page_statuses[i] && !worst[table] && found_blocks[i] / TABLE_SLOTS == table &&
+		       !memcmp(data + 1024 * found_blocks[i],
+			       disk.disk + 512 * (lba + PAGE_BLOCKS * place), 1024);
+	}
+	return good;
+}
+
+static bool pages_open_refused(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_buffer *cache,
+			       const struct nvmepeer_cuda_pages_options *right, uint32_t *places)
+{
+	struct nvmepeer_cuda_pages_options options = *right;
+	struct nvmepeer_cuda_pages *pages;
+	bool good;
+
+	options.size--;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "bytes instead of");
+	options = *right;
+	options.most = 0;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "0 wanted pages") && good;
+	options = *right;
+	options.slots = BYTES / 1024;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "slots of 1024 bytes in") && good;
+	options = *right;
+	options.slots = NVMEPEER_PAGE_RESIDENT;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "2147483648 slots") && good;
+	options = *right;
+	options.blocks = (queues->queues[0].max_transfer >> 9) + 1;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages), -EINVAL, "of at most") && good;
+	places[5] = NVMEPEER_PAGE_PLACES;
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -EINVAL, "place 2147483647") && good;
+	places[5] = 7 * 5;
+	refuse("cuModuleLoad", 301);
+	good = fails_with(nvmepeer_cuda_pages_open(queues, cache, right, places, &pages), -ENOENT, "cuModuleLoad") && good;
+	return good;
+}
+
+static bool steps_refused(struct nvmepeer_cuda_pages *pages)
+{
+	struct nvmepeer_cuda_step step = make_step();
+	bool good;
+
+	step.size++;
+	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "bytes instead of");
+	step = make_step();
+	step.count = WANTED + 1;
+	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "4 pages of each table, 1 to 3") && good;
+	step.count = 0;
+	good = fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "0 pages of each table") && good;
+	step = make_step();
+	step.blocks = (uint32_t *)((char *)found_blocks + 1);
+	return fails_with(nvmepeer_cuda_read_pages(pages, &step, NULL), -EINVAL, "blocks at") && good;
+}
+
+/* Misses are read, hits are not, and what a lost queue pair has not read is read after a re-arm. */
+static bool run_steps(struct nvmepeer_cuda_queues *queues, struct nvmepeer_cuda_pages *pages, const char *data,
+		  pthread_t *thread)
+{
+	struct nvmepeer_cuda_step step = make_step();
+	struct controller again;
+	uint32_t before[TABLES * WANTED];
+	bool good;
+
+	for (uint32_t i = 0; i < TABLES * WANTED; i++)
+		wanted[i] = 5 * (i % WANTED) + i / WANTED;
+	good = !nvmepeer_cuda_read_pages(pages, &step, &launches) && launched_on == &launches &&
+	       step_blocks == TABLES;
+	run_step();
+	good = good && has_pages(data, 100);
+	/* In a graph: other pages, of which the first is a hit. */
+	memcpy(before, found_blocks, sizeof(before));
+	wanted[1] = 20;
+	run_step();
+	good = good && has_pages(data, 100) && found_blocks[0] == before[0] && found_blocks[2] == before[2];
+	wanted[2] = TABLE_PAGES;
+	run_step();
+	good = good && worst[0] == NVMEPEER_E_RANGE && page_statuses[2] == NVMEPEER_E_RANGE &&
+	       found_blocks[2] == NVMEPEER_PAGE_NONE && !worst[1] && !page_statuses[0];
+	step_launched.layout++;
+	run_step();
+	good = good && worst[1] == NVMEPEER_E_LAYOUT && found_blocks[5] == NVMEPEER_PAGE_NONE &&
+	       page_statuses[5] == NVMEPEER_E_LAYOUT;
+	step_launched.layout--;
+	stop_disk(*thread);
+	lose(queues);
+	wanted[2] = 11;
+	run_step();
+	good = good && worst[0] == NVMEPEER_E_LOST && found_blocks[2] == NVMEPEER_PAGE_NONE && !page_statuses[0];
+	good = good && !nvmepeer_cuda_queues_rearm(queues, 0);
+	again = disk;
+	controller_again(&again);
+	disk = again;
+	disk_stops = false;
+	pthread_create(thread, NULL, disk_main, NULL);
+	good = good && !nvmepeer_cuda_reclaim_pages(pages, &launches);
+	run_step();
+	good = good && !nvmepeer_cuda_read_pages(pages, &step, &launches);
+	run_step();
+	return good && has_pages(data, 100);
+}
+
+static bool page_tables(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
+{
+	struct nvmepeer_cuda_pages_options options = {
+		.size = sizeof(options), .tables = TABLES, .pages = TABLE_PAGES, .slots = TABLE_SLOTS,
+		.blocks = PAGE_BLOCKS, .most = WANTED, .lba = 100,
+	};
+	uint32_t places[TABLES * TABLE_PAGES];
+	struct nvmepeer_cuda_queues *queues;
+	struct nvmepeer_cuda_buffer *cache;
+	struct nvmepeer_cuda_pages *pages;
+	pthread_t thread;
+	bool good;
+
+	set_device_answers();
+	fake.open_files = files;
+	*(void **)dlsym(fake_cuda, "fake_launched") = (void *)take_step;
+	controller_init(&disk, ENTRIES, ENTRIES, 4096);
+	for (uint32_t i = 0; i < 4096 * 512; i++)
+		disk.disk[i] = (uint8_t)((i * 2246822519u) >> 24);
+	for (uint32_t i = 0; i < TABLES * TABLE_PAGES; i++)
+		places[i] = 7 * (i % TABLE_PAGES) + i / TABLE_PAGES;
+	if (nvmepeer_cuda_queues_open(ctrl, &namespace, cuda, ENTRIES, 1, &queues) ||
+	    nvmepeer_cuda_buffer_open(ctrl, cuda, memory, BYTES, &cache))
+		return fails_with(0, 1, "");
+	good = pages_open_refused(queues, cache, &options, places);
+	thread = start_disk(queues, cache);
+	*(struct nvmepeer_buffer *)(uintptr_t)cache->device = cache->buffer;
+	if (nvmepeer_cuda_pages_open(queues, cache, &options, places, &pages))
+		return fails_with(0, 1, "");
+	good = steps_refused(pages) && good;
+	good = run_steps(queues, pages, memory, &thread) && good;
+	good = good && nvmepeer_cuda_pages_device(pages)[1].first == TABLE_SLOTS;
+	stop_disk(thread);
+	nvmepeer_cuda_queues_close(queues);
+	nvmepeer_cuda_pages_close(pages);
+	nvmepeer_cuda_pages_close(NULL);
+	nvmepeer_cuda_buffer_close(cache);
+	return good && !*fake_int("fake_modules") && nothing_left(files);
 }
 
 static bool lists(struct nvmepeer *ctrl, struct nvmepeer_cuda *cuda, int files)
@@ -1847,6 +2028,7 @@ int main(int argc, char **argv)
 	ktap_check(dmabuf(cuda, files), "memory: exported as a dma-buf for I/O of the CPU");
 	ktap_check(opening_sets(ctrl, cuda, files), "set: two controllers");
 	ktap_check(lists(ctrl, cuda, files), "lists: on a stream, in a graph, after a re-arm, and refused");
+	ktap_check(page_tables(ctrl, cuda, files), "pages: misses are read on a stream, in a graph, after a re-arm, and refused");
 	ktap_check(from_fds(cuda, files), "descriptors: a controller executes the commands, without a call of the kernel");
 	ktap_check(from_served(cuda, files), "descriptors: a queue pair that a process serves");
 	ktap_check(lists_from_fds(cuda, files), "descriptors: lists of a process without a node");

@@ -389,6 +389,7 @@ static int cut_disks(uint32_t cuts, uint64_t seed, uint32_t block)
 	model_reset(seed);
 	for (uint32_t i = 0; i < MEMBERS; i++)
 		model_block(i, block);
+	model_start();
 	if (nvmepeer_store_create(paths, MEMBERS, &options))
 		return 1;
 	for (uint32_t slot = 0; slot < ALL; slot++)
