@@ -23,13 +23,13 @@ REACH are files of the tests that reach a function, fastest first, in lines of t
 
     FUNCTION FILE OFFSET TEST [ARGUMENT...], ...   from OFFSET lines behind its first, to the next
                                                    such line of that function
-    FILE TEST [ARGUMENT...], ...                   any function of FILE
+    FUNCTION TEST [ARGUMENT...], ...               any line; these tests come first
 
 A rule has those tests and the tests that rules of the list RULES name for the function; if there are
 none, those that the list names for functions of the file. PLAN has the tests that can run, in lines "TEST
 MILLISECONDS": a rule has such tests and unit tests, and as many of them as take 90 seconds together,
-fastest first. With PLAN "-" a rule has the first six. What has no tests is left out. Numbers of places and
-of functions without tests are written to standard error.
+fastest first. With PLAN "-" a rule has the first six, with an empty one unit tests only. What has no
+tests is left out. Numbers of places and of functions without tests are written to standard error.
 """
 import hashlib
 import re
@@ -183,10 +183,10 @@ class Reach:
     """Which tests are for a place of a function."""
 
     def __init__(self, sources, rules, plan, files):
-        self.times = {}
+        self.times = None
         if plan != '-':
             self.times = {name: int(time) for name, time in map(str.split, Path(plan).read_text().splitlines())}
-        self.by_line, self.by_file, self.named, self.named_in = {}, {}, {}, {}
+        self.by_line, self.by_function, self.named, self.named_in = {}, {}, {}, {}
         for rule in mutate.read_rules(rules):
             if rule.equivalent or not rule.function:
                 continue
@@ -200,8 +200,8 @@ class Reach:
             if len(words) == 4 and words[2].isdigit():
                 self.by_line.setdefault((words[0], words[1]), []).append((int(words[2]), split_tests(words[3])))
             else:
-                file, tests = line.split(None, 1)
-                self.by_file.setdefault(file, []).extend(split_tests(tests))
+                name, tests = line.split(None, 1)
+                self.by_function.setdefault(name, []).extend(split_tests(tests))
 
     def reaching(self, function, token):
         lines = self.by_line.get((function.name, function.file), [])
@@ -212,14 +212,14 @@ class Reach:
         found = self.named.get(key, []) + self.reaching(function, token)
         if function.is_initial():
             found = found + ['template']
-        units = self.by_file.get(function.file, [])
+        units = self.by_function.get(function.name, [])
         for more in ([test for _, tests in self.by_line.get(key, []) for test in tests], self.named_in.get(function.file, [])):
             if not found and not units:
                 found = sorted(set(more), key=lambda test: (-more.count(test), test))
         return self.affordable(list(dict.fromkeys(units + found)))
 
     def affordable(self, tests):
-        if not self.times:
+        if self.times is None:
             return tests[:MOST_TESTS]
         units = [test for test in tests if test.endswith(' unit')]
         chosen, time = {}, 0
