@@ -283,7 +283,8 @@ class Change:
                 begin = source.begins[first - 1]
             else:
                 end = source.ends[last + 1]
-        return begin, end, new
+        # Lines below keep their numbers, which objects of unchanged code contain.
+        return begin, end, new + '\n' * (source.text.count('\n', begin, end) - new.count('\n'))
 
 
 class Rule:

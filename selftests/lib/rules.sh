@@ -4,13 +4,21 @@
 #
 # mutate.py, beside this file, applies them and describes their form.
 
-# rules_mutate COMMAND ARG...: mutate.py, with the Debian tree's Python if the host has none.
+# rules_python PROGRAM ARG...: with the Debian tree's Python if the host has none.
+rules_python() {
+	local python=(python3)
+	command -v python3 >/dev/null || python=("$np_source/selftests/setup/in-tree" python3)
+	"${python[@]}" "$np_source/selftests/lib/$1" "${@:2}"
+}
+
+# rules_mutate COMMAND ARG...: mutate.py
 rules_mutate() {
-	if command -v python3 >/dev/null; then
-		python3 "$np_source/selftests/lib/mutate.py" "$@"
-	else
-		"$np_source/selftests/setup/in-tree" python3 "$np_source/selftests/lib/mutate.py" "$@"
-	fi
+	rules_python mutate.py "$@"
+}
+
+# rules_generate SOURCES RULES COUNT SEED [REACH]: generate.py
+rules_generate() {
+	rules_python generate.py "$@"
 }
 
 # rules_split LIST SOURCES WORK: for each rule WORK/NUMBER/name, and

@@ -97,7 +97,10 @@ static void empty_machine(void)
 	nvmep_trust = NVMEP_TRUST_NONE;
 }
 
-/* Each bridge below a random one; most functions have ACS, in some machines with most bits set. */
+/*
+ * Each bridge below a random one, at any device and function; most functions have ACS, in some machines with
+ * most bits set.
+ */
 static void random_machine(void)
 {
 	unsigned int i, hosts = 1 + (unsigned int)rand() % HOSTS;
@@ -114,9 +117,9 @@ static void random_machine(void)
 		if (rand() % 3)
 			bus = &machine.buses[(unsigned int)rand() % machine.bus_count];
 		if (rand() % 2)
-			add_bridge(bus, machine.count * 8 % 256, &bridge);
+			add_bridge(bus, machine.count * 11 % 256, &bridge);
 		else
-			add_function(bus, machine.count * 8 % 256, PCI_EXP_TYPE_ENDPOINT);
+			add_function(bus, machine.count * 11 % 256, PCI_EXP_TYPE_ENDPOINT);
 	}
 	for (i = 0; i < machine.count; i++) {
 		function = &machine.functions[i];

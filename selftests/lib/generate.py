@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Generate mutation rules, for selftests/mutants/run and selftests/device/mutate.
+
+usage: generate.py SOURCES RULES COUNT SEED PLAN [REACH...]
+
+Writes COUNT rules in the form that mutate.py describes. Each changes one place of a function below
+SOURCES by an operator:
+
+    negate    the condition of an "if" or "while", or the value of a bool function
+    operand   removes an operand of && or ||
+    boundary  < becomes <=, and so on
+    drop      a statement; no declaration, message, assertion or last return
+    flag      removes "| FLAG" or "FLAG |"
+    bit       clears the lowest bit of a hexadecimal number, or the highest of GENMASK()
+    swap      exchanges two neighbouring arguments of a call that have the same type
+    return    replaces a statement by a return, of the value for success
+
+Operators take turns, and each takes its places in an order that SEED and the text of the place
+determine: a change of one function leaves the rules of the others as they are.
+
+REACH are files of the tests that reach a function, fastest first, in lines of two forms:
+
+    FUNCTION FILE OFFSET TEST [ARGUMENT...], ...   from OFFSET lines behind its first, to the next
+                                                   such line of that function
+    FUNCTION TEST [ARGUMENT...], ...               any line; these tests come first
+
+A rule has those tests and the tests that rules of the list RULES name for the function; if there are
+none, those that the list names for functions of the file. PLAN has the tests that can run, in lines "TEST
+MILLISECONDS": a rule has such tests and unit tests, and as many of them as take 90 seconds together,
+fastest first. With PLAN "-" a rule has the first six, with an empty one unit tests only. What has no
+tests is left out. Numbers of places and of functions without tests are written to standard error.
+"""
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+import mutate
+
+OPERATORS = ('negate', 'operand', 'boundary', 'drop', 'flag', 'bit', 'swap', 'early_return')
+BOUNDARY = {'<': '<=', '<=': '<', '>': '>=', '>=': '>'}
+MESSAGE = re.compile(r'(pr|dev|seq|trace)_\w+|lockdep_\w+|WARN\w*|BUILD_BUG\w*|might_\w+|static_assert')
+FLAG = re.compile(r'[A-Z][A-Z0-9_]+')
+BITS = re.compile(r'(0x[0-9a-fA-F]+)([uUlL]*)')
+DECLARATION = re.compile(r'(?:const|static|struct|enum|union|unsigned) |\w+ (?:\* )*[A-Za-z_]\w* (?:[=;,[]|__free)')
+SUCCESS = {'void': 'return;', 'bool': 'return false;'}
+MOST_TESTS, MOST_TIME = 6, 90000
+
+
+class Function:
+    """The body of a function, and the changes of it as (change, its first token)."""
+
+    def __init__(self, name, file, source, first, last):
+        self.name, self.file, self.source, self.tokens, self.types_of = name, file, source, source.tokens, {}
+        self.first, self.last = first, last
+        self.body = next(i for i in range(first, last) if source.close.get(i) == last)
+        self.head = source.tokens[first:self.body]
+        self.places = mutate.Places(source, first, last)
+
+    def text(self, first, last):
+        return ' '.join(self.tokens[first:last + 1])
+
+    def line(self, token):
+        """How many lines a token is behind the first one of the function."""
+        return self.source.text.count('\n', self.source.begins[self.head_at()], self.source.begins[token])
+
+    def head_at(self):
+        """The token that names the function, whose line a compiler reports."""
+        return self.first + self.head.index(self.name) if self.name in self.head else self.first
+
+    def is_initial(self):
+        return '__init' in self.head or '__exit' in self.head
+
+    def numbered(self, kind):
+        """Number and range of each place, as mutate.py counts them: none that contains another."""
+        found = self.places.of(kind)
+        inner = [outer for outer in found
+                 if not any(place != outer and outer[0] <= place[0] and place[1] <= outer[1] for place in found)]
+        return enumerate(inner, 1)
+
+    def each(self, pattern):
+        """Number among its equals and index of each token of the body that matches."""
+        seen = {}
+        for i in range(self.first, self.last):
+            token = self.tokens[i]
+            seen[token] = seen.get(token, 0) + 1
+            if i > self.body and pattern(token):
+                yield seen[token], i
+
+    def statements(self):
+        for number, (first, last) in self.numbered('drop'):
+            words = self.tokens[first:last + 1]
+            is_jump = words[0] in ('return', 'goto')
+            if self.body < first < last and (is_jump or not DECLARATION.match(' '.join(words))) and not MESSAGE.fullmatch(words[0]):
+                yield number, first, last, words
+
+    def negate(self):
+        kinds = ['if', 'while'] + (['return'] if self.returns() == SUCCESS['bool'] else [])
+        for kind in kinds:
+            for number, (first, last) in self.numbered(kind):
+                if self.text(first, last) not in ('true', 'false', '1', '0'):
+                    yield '%s #%d => !(%s)' % (kind, number, self.text(first, last)), first
+
+    def operand(self):
+        for number, (first, _) in self.numbered('operand'):
+            yield 'operand #%d' % number, first
+
+    def boundary(self):
+        for number, i in self.each(BOUNDARY.__contains__):
+            yield 'token %s #%d => %s' % (self.tokens[i], number, BOUNDARY[self.tokens[i]]), i
+
+    def drop(self):
+        for number, first, last, words in self.statements():
+            if words[0] != 'return' or last + 1 != self.last:
+                yield 'drop #%d' % number, first
+
+    def flag(self):
+        seen = {}
+        for i in range(self.first, self.last):
+            for flag, other in ((i + 1, i), (i, i + 1)):
+                if not FLAG.fullmatch(self.tokens[flag]) or self.tokens[other] != '|':
+                    continue
+                words = self.text(i, i + 1)
+                seen[words] = number = seen.get(words, 0) + 1
+                if i > self.body and '(' not in self.tokens[flag + 1] and (flag > i or self.tokens[i - 1] in ('(', '=', ',', 'return')):
+                    yield 'text %s #%d => ' % (words, number), i
+
+    def bit(self):
+        for number, i in self.each(BITS.fullmatch):
+            digits, suffix = BITS.fullmatch(self.tokens[i]).groups()
+            value = int(digits, 16)
+            if value:
+                yield 'token %s #%d => %#x%s' % (self.tokens[i], number, value & (value - 1), suffix), i
+        calls = [call for _, call in self.numbered('call') if self.tokens[call[0]] == 'GENMASK']
+        for number, call in enumerate(calls, 1):
+            highest = self.text(*next(self.places.arguments(call)))
+            yield 'arg 1 GENMASK #%d => %s - 1' % (number, highest), call[0]
+
+    def parameter_types(self):
+        opening = self.head.index(self.name) + 1 if self.name in self.head else len(self.head)
+        parameters = ' '.join(self.head[opening + 1:-1]).split(' , ')
+        return [' '.join(re.findall(r'\w+|\*', parameter)[:-1]) for parameter in parameters]
+
+    def swap(self):
+        for number, call in self.numbered('call'):
+            types = self.types_of.get(self.tokens[call[0]], [])
+            if call[0] < self.body:
+                continue
+            arguments = [self.text(*argument) for argument in self.places.arguments(call)]
+            for i in range(min(len(arguments), len(types)) - 1):
+                if types[i] == types[i + 1] and arguments[i] != arguments[i + 1]:
+                    swapped = arguments[:i] + [arguments[i + 1], arguments[i]] + arguments[i + 2:]
+                    yield 'call #%d => %s(%s)' % (number, self.tokens[call[0]], ', '.join(swapped)), call[0]
+
+    def returns(self):
+        before = self.head[:self.head.index(self.name)] if self.name in self.head else []
+        if '*' in before:
+            return 'return NULL;'
+        return next((SUCCESS[word] for word in before if word in SUCCESS), 'return 0;')
+
+    def early_return(self):
+        for number, first, _, words in self.statements():
+            if words[0] not in ('return', 'goto', 'break', 'continue'):
+                yield 'statement #%d => { %s }' % (number, self.returns()), first
+
+
+def functions_of(sources):
+    for name, places in sources.definitions.items():
+        for file, first, last in places:
+            source = sources.files[file]
+            # A rule cannot name one of several in a file, of which a compiler sees one.
+            if [place[0] for place in places].count(file) == 1 and source.tokens[last] == '}' and any(source.close.get(i) == last and source.tokens[i - 1] == ')'
+                                                  for i in range(first, last)):
+                yield Function(name, file, source, first, last)
+
+
+def split_tests(text):
+    return [test.strip() for test in text.split(',')]
+
+
+class Reach:
+    """Which tests are for a place of a function."""
+
+    def __init__(self, sources, rules, plan, files):
+        self.times = None
+        if plan != '-':
+            self.times = {name: int(time) for name, time in map(str.split, Path(plan).read_text().splitlines())}
+        self.by_line, self.by_function, self.named, self.named_in = {}, {}, {}, {}
+        for rule in mutate.read_rules(rules):
+            if rule.equivalent or not rule.function:
+                continue
+            for file, *_ in sources.definitions.get(rule.function, []):
+                for test in rule.tests:
+                    if rule.file in (None, file):
+                        self.named.setdefault((rule.function, file), []).append(test)
+                        self.named_in.setdefault(file, []).append(test)
+        for line in (line for path in files for line in Path(path).read_text().splitlines()):
+            words = line.split(None, 3)
+            if len(words) == 4 and words[2].isdigit():
+                self.by_line.setdefault((words[0], words[1]), []).append((int(words[2]), split_tests(words[3])))
+            else:
+                name, tests = line.split(None, 1)
+                self.by_function.setdefault(name, []).extend(split_tests(tests))
+
+    def reaching(self, function, token):
+        lines = self.by_line.get((function.name, function.file), [])
+        return max((entry for entry in lines if entry[0] <= function.line(token)), default=(0, []))[1]
+
+    def of(self, function, token):
+        key = function.name, function.file
+        found = self.named.get(key, []) + self.reaching(function, token)
+        if function.is_initial():
+            found = found + ['template']
+        units = self.by_function.get(function.name, [])
+        for more in ([test for _, tests in self.by_line.get(key, []) for test in tests], self.named_in.get(function.file, [])):
+            if not found and not units:
+                found = sorted(set(more), key=lambda test: (-more.count(test), test))
+        return self.affordable(list(dict.fromkeys(units + found)))
+
+    def affordable(self, tests):
+        if self.times is None:
+            return tests[:MOST_TESTS]
+        units = [test for test in tests if test.endswith(' unit')]
+        chosen, time = {}, 0
+        for test in (test.split()[0] for test in tests if test not in units):
+            if test in self.times and test not in chosen and (not chosen or time + self.times[test] <= MOST_TIME):
+                chosen[test] = self.times[test]
+                time += self.times[test]
+        return units + sorted(chosen, key=chosen.get)
+
+
+def places_of(functions, reach, seed):
+    """By operator, in the order of the seed: where, tests and change of each place; and functions without tests."""
+    found, untested = {operator: [] for operator in OPERATORS}, set()
+    for function in functions:
+        for operator in OPERATORS:
+            for change, token in getattr(function, operator)():
+                tests = reach.of(function, token)
+                if not tests:
+                    untested.add((function.name, function.file))
+                    continue
+                text = ' '.join((seed, function.name, function.file, change, function.text(token, token + 3)))
+                key = hashlib.sha256(text.encode()).hexdigest()
+                found[operator].append((key, function, tests, change))
+    return {operator: sorted(places, key=lambda place: place[0]) for operator, places in found.items()}, untested
+
+
+def main(directory, rules, count, seed, plan, *reach):
+    sources = mutate.Sources(directory)
+    functions = list(functions_of(sources))
+    types = {function.name: function.parameter_types() for function in functions}
+    for function in functions:
+        function.types_of = types
+    places, untested = places_of(functions, Reach(sources, rules, plan, reach), seed)
+    numbers = ', '.join('%s %d' % (name, len(found)) for name, found in places.items())
+    print('generate: %d functions, %d have no tests; places: %s' % (len(functions), len(untested), numbers), file=sys.stderr)
+    longest = max(map(len, places.values()))
+    drawn = [(operator, places[operator][turn]) for turn in range(longest) for operator in OPERATORS
+             if turn < len(places[operator])]
+    for number, (operator, (_, function, tests, change)) in enumerate(drawn[:int(count)], 1):
+        print('g%d: %s of %s in %s, seed %s\n\t%s in %s [%s]: %s' % (
+            number, operator.replace('early_', ''), function.name, function.file, seed,
+            function.name, function.file, ', '.join(tests), change))
+
+
+if __name__ == '__main__':
+    if len(sys.argv) < 6:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Print which tests reach a function, for generate.py, which describes the lines.
+
+usage: reach.py SOURCES TIMES    with lines "TEST FILE" as input
+
+FILE has gcov's results in JSON, one document a line, of the run of TEST alone. TIMES has lines "TEST
+MILLISECONDS": the tests of a line are in the order of their times. The first line of a function is the
+one that the compiler names.
+"""
+import json
+import sys
+from pathlib import Path
+
+
+def counts_of(path):
+    """(file, function, its first line, line) of every executed line."""
+    for document in map(json.loads, Path(path).read_text().splitlines()):
+        for file in document['files']:
+            begins = {function['name']: function['start_line'] for function in file['functions']}
+            for line in file['lines']:
+                name = line.get('function_name')
+                if line['count'] and name in begins:
+                    yield file['file'], name, begins[name], line['line_number']
+
+
+def main(directory, times):
+    order = {name: int(time) for name, time in map(str.split, Path(times).read_text().splitlines())}
+    reached = {}
+    for test, path in map(str.split, sys.stdin):
+        for file, name, begin, line in counts_of(path):
+            if directory in file:
+                key = name, file.rpartition(directory)[2], line - begin
+                reached.setdefault(key, set()).add(test)
+    last = None
+    for (name, file, offset), tests in sorted(reached.items()):
+        found = (name, file, sorted(tests, key=lambda test: (order.get(test, 10000), test)))
+        if found != last:
+            print(name, file, offset, ', '.join(found[2]))
+        last = found
+
+
+if __name__ == '__main__':
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
