@@ -454,7 +454,8 @@ int nvmepeer_cuda_buffer_from_addresses(struct nvmepeer_cuda *cuda, void *pointe
  *
  * -EBUSY: a queue pair that was created through the same struct nvmepeer is
  * active and could access the memory.  @buffer then stays open and the memory
- * must not be freed: close the queue pairs first, then call again.
+ * must not be freed: close the queue pairs first, then call again.  Frees GPU memory
+ * by cuMemFree(), which waits for all kernels of the context.
  */
 int nvmepeer_cuda_buffer_close(struct nvmepeer_cuda_buffer *buffer);
 
@@ -482,6 +483,8 @@ struct nvmepeer_cuda_set;
  * @set: receives it; released by nvmepeer_cuda_set_close() before @queues
  *
  * Its members are NULL: all blocks of each namespace belong to the set.
+ * nvmepeer_cuda_set_close() frees GPU memory by cuMemFree(), which waits for all
+ * kernels of the context.
  *
  * -EINVAL: the controllers cannot form a set, @stripe_shift is above 63, or a flag
  * is unknown.
@@ -507,7 +510,7 @@ struct nvmepeer_cuda_lists;
  * @buffers: data memories of the same controller and GPU; items name them by number
  * @count: number of data memories
  * @lists: receives the object; released by nvmepeer_cuda_lists_close() after
- *	@queues and before the buffers' memory is freed
+ *	@queues and before @buffers
  *
  * Loads the kernel nvmepeer/nvmepeer_list.fatbin beside the library, or the file
  * that the environment variable NVMEPEER_LIST_KERNEL names, and allocates scratch

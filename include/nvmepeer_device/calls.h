@@ -420,7 +420,7 @@ NVP_FN int nvmepeer_write_zeroes(const struct nvmepeer_queue *queue, uint64_t lb
  * nvmepeer_zone_append - append blocks to a zone
  * @zone: first logical block of the zone
  * @written: out: where the controller put the data, in blocks from @zone on;
- *	the zone must have fewer than 2^32 blocks
+ *	the zone must have fewer than 2^32 blocks; undefined after an error
  */
 NVP_FN int nvmepeer_zone_append(const struct nvmepeer_queue *queue,
 				const struct nvmepeer_buffer *buffer, uint64_t offset,

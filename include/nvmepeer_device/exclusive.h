@@ -101,8 +101,8 @@ NVP_FN int nvp_exclusive_begin(const struct nvmepeer_queue *queue,
  *
  * Collective.  All later calls return NVMEPEER_E_BUSY if another thread has a
  * command in flight, abandoned ones included, or the queue pair is exclusive
- * already; NVMEPEER_E_LOST if it is lost; NVMEPEER_E_LAYOUT if code of another
- * version made it.
+ * already; NVMEPEER_E_LOST if it is lost, or NVMEPEER_E_BUSY if the loss is found
+ * during this call; NVMEPEER_E_LAYOUT if code of another version made it.
  */
 NVP_FN struct nvmepeer_exclusive nvmepeer_exclusive_open(const struct nvmepeer_queue *queue)
 {

@@ -80,7 +80,7 @@ enum nvmepeer_hint {
  */
 enum nvmepeer_error {
 	NVMEPEER_OK = 0,
-	NVMEPEER_AGAIN = -1,		/* not complete yet; from a poll or a flag test */
+	NVMEPEER_AGAIN = -1,		/* not complete yet; from a poll, or a test of a flag or counter */
 	NVMEPEER_E_TIMEOUT = -2,	/* submitted, no completion in time */
 	/* queue pair no longer LIVE; the status page may report that a little later */
 	NVMEPEER_E_LOST = -3,

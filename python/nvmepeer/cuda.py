@@ -610,7 +610,9 @@ class Lists:
         scratch: lists that may run at the same time have different numbers, below SCRATCHES
         control: see Control and placement()
 
-        All of them are tensors that must stay until the list has ended.  After a timeout the
+        All of them are tensors that must stay until the list has ended.  The stream waits for
+        what DLPack exports.  The stream that the interface of CUDA arrays names is ignored: the
+        caller orders it, as for other streams of PyTorch.  After a timeout the
         queue pair refuses items with padding, until Queues.quiesce() and rearm().
         """
         self._transfer("read_list", items, tensors, pages, statuses, count, done, scratch, stream,
