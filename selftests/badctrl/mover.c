@@ -40,9 +40,9 @@ bool bad_mover_open(struct bad *ctrl, int folder)
 	if (shared == MAP_FAILED)
 		return false;
 	ctrl->mover = shared;
-	/* A ring has a single producer. */
+	/* A poller has a ring of its own. */
 	errno = EINVAL;
-	return ctrl->poller_count < MOVER_RINGS;
+	return ctrl->poller_count <= MOVER_RINGS;
 }
 
 static bool is_done(const struct mover_ring *ring, uint32_t move)

@@ -5,10 +5,10 @@
 
 #include "controller.h"
 
-/* Of a poller; the last ring is the worker's. */
+/* Of a poller; the worker also uses the last ring. */
 static inline unsigned int bad_mover_ring(const struct bad_poller *poller)
 {
-	return poller->number % (MOVER_RINGS - 1);
+	return poller->number;
 }
 
 /* Use the file in @folder, if there is one. Returns false after an error. */

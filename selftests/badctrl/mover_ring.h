@@ -6,7 +6,7 @@
  * them.
  *
  * softgpu creates the file BADCTRL_SHARED_MOVER with a struct mover_shared before badctrl starts;
- * the data is in the file BADCTRL_SHARED_DISK. A ring has one producer, a thread of badctrl, and
+ * the data is in the file BADCTRL_SHARED_DISK. A ring has one producer at a time, a thread of badctrl, and
  * one block of the kernel. It is compiled as C and as CUDA.
  */
 #ifndef BADCTRL_MOVER_RING_H

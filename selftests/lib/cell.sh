@@ -343,13 +343,14 @@ stop_processes() {
 # start_devices RUN: the GPU first, as the controller maps its memory.
 start_devices() {
 	local run=$1 memory=(--hbm-mb 64) shared=() in_tree=$np_source/selftests/setup/in-tree
-	local pin device_wrapper=("$in_tree")
+	local pollers pin device_wrapper=("$in_tree")
 	read -ra pin <<<"$(own_processors devices)"
 	if [[ $gpu_engine ]]; then
 		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
 		memory=(--hbm-mb 2048 --share "$share_folder")
-		# A third of the processors polls; with few processors one.
-		shared=(--share "$share_folder" --disk-mb 1100 --pollers $((1 + ($(nproc) > 3 ? $(nproc) / 3 : 0))))
+		# Half of the processors poll, at most 8, the rings of struct mover_shared.
+		pollers=$(($(nproc) < 4 ? 1 : $(nproc) > 16 ? 8 : $(nproc) / 2))
+		shared=(--share "$share_folder" --disk-mb 1100 --pollers "$pollers")
 		echo "$gpu_engine" >"$run/engine"
 	fi
 	case $gpu_engine in

@@ -49,7 +49,8 @@ struct driver {
  * struct cuda - a GPU and the kernel on it; constant once it is open
  * @driver: libcuda
  * @context: context of the GPU
- * @kernel: all programs
+ * @kernel: all programs but those on lists
+ * @list: programs on lists
  * @mover: the kernel that moves data
  * @streams: one for the kernel of each job, one for @mover, and those for concurrent copies, which
  *	jobs share: streams beyond the hardware queues would wait for kernels of others
@@ -59,6 +60,7 @@ struct cuda {
 	struct driver driver;
 	void *context;
 	void *kernel;
+	void *list;
 	void *mover;
 	void **streams;
 	unsigned int stream_count;
@@ -145,6 +147,8 @@ static int take_device(struct cuda *cuda, const char *kernel)
 	       enter(cuda) ?: judge(cuda, driver->cuModuleLoad(&module, kernel), kernel) ?:
 	       judge(cuda, driver->cuModuleGetFunction(&cuda->kernel, module, KERNEL_NAME),
 		     KERNEL_NAME) ?:
+	       judge(cuda, driver->cuModuleGetFunction(&cuda->list, module, KERNEL_LIST),
+		     KERNEL_LIST) ?:
 	       judge(cuda, driver->cuModuleGetFunction(&cuda->mover, module, KERNEL_MOVER),
 		     KERNEL_MOVER);
 }
@@ -171,7 +175,9 @@ static int warm_up(struct cuda *cuda)
 	struct kernel_job nothing = { .threads = 0 };
 
 	return cuda_launch(cuda, 0, &nothing) ?:
-	       judge(cuda, cuda->driver.cuStreamSynchronize(cuda->streams[0]), KERNEL_NAME);
+	       judge(cuda, cuda->driver.cuStreamSynchronize(cuda->streams[0]), KERNEL_NAME) ?:
+	       cuda_launch_list(cuda, 0, &nothing) ?:
+	       judge(cuda, cuda->driver.cuStreamSynchronize(cuda->streams[0]), KERNEL_LIST);
 }
 
 struct cuda *cuda_open(const char *kernel, unsigned int streams)
@@ -255,6 +261,11 @@ static int launch(struct cuda *cuda, void *kernel, unsigned int stream,
 int cuda_launch(struct cuda *cuda, unsigned int stream, const struct kernel_job *job)
 {
 	return launch(cuda, cuda->kernel, stream, job, KERNEL_BLOCK);
+}
+
+int cuda_launch_list(struct cuda *cuda, unsigned int stream, const struct kernel_job *job)
+{
+	return launch(cuda, cuda->list, stream, job, KERNEL_LIST_BLOCK);
 }
 
 int cuda_launch_mover(struct cuda *cuda, const struct kernel_job *job)

@@ -34,6 +34,7 @@ int cuda_download(struct cuda *cuda, unsigned int stream, void *to, uint64_t fro
 		  size_t bytes);
 
 int cuda_launch(struct cuda *cuda, unsigned int stream, const struct kernel_job *job);
+int cuda_launch_list(struct cuda *cuda, unsigned int stream, const struct kernel_job *job);
 
 /* The kernel that moves data ends when it is told so. */
 int cuda_launch_mover(struct cuda *cuda, const struct kernel_job *job);

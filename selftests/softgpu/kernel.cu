@@ -23,26 +23,23 @@ struct kernel_state;
 #define KERNEL extern "C" __global__
 #define ARGUMENT const __grid_constant__
 #define PROGRAM_FN static __device__
-
-/* One for each block. */
-NVP_FN struct kernel_state **current_state(void)
-{
-	static __shared__ struct kernel_state *state;
-
-	return &state;
-}
+#define BLOCK_SHARED __shared__
+#define WARP_LANES 32U
 #else
 #define KERNEL
 #define ARGUMENT const
 #define PROGRAM_FN static
+#define BLOCK_SHARED _Thread_local
+#define WARP_LANES 1U
+#endif
 
+/* One for each block. */
 NVP_FN struct kernel_state **current_state(void)
 {
-	static _Thread_local struct kernel_state *state;
+	static BLOCK_SHARED struct kernel_state *state;
 
 	return &state;
 }
-#endif
 
 NVP_FN uint32_t nvp_status_load(uint64_t address);
 NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value);
@@ -53,6 +50,12 @@ NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value);
 #include <mover.cuh>
 #else
 #include <time.h>
+
+static void mover_move(uint64_t to, uint64_t from, uint32_t bytes, uint32_t lane)
+{
+	(void)lane;
+	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+}
 #endif
 
 /* 0 is not the state of a live queue pair. */
@@ -215,6 +218,7 @@ PROGRAM_FN void lane_note(struct lane *lane, int error, uint64_t where, uint64_t
 
 #include "programs_alone.h"
 #include "programs_blocks.h"
+#include "programs_list.h"
 
 /* --- The kernel --------------------------------------------------------------- */
 
@@ -273,24 +277,54 @@ PROGRAM_FN void take_pair(struct lane *lane, const struct kernel_job *job)
 
 #ifndef __CUDACC__
 KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job);
+KERNEL void softgpu_list(ARGUMENT struct kernel_job job);
+#define __launch_bounds__(threads)
 #endif
+
+/* What each thread of a job has to do first. */
+PROGRAM_FN void enter(const struct kernel_job *job)
+{
+	*current_state() = job->state;
+	nvp_block_sync();
+	if (thread_index() < job->threads && thread_index() % WARP_LANES == 0)
+		claim(&job->state->start_ns, 0, now_ns());
+}
+
+PROGRAM_FN void leave(const struct kernel_job *job, enum softgpu_status status)
+{
+	if (status != SOFTGPU_OK)
+		nvp_compare_exchange32(&job->state->status, SOFTGPU_RUNNING, status);
+}
 
 KERNEL void softgpu_kernel(ARGUMENT struct kernel_job job)
 {
 	struct lane lane = { &job, thread_index(), 0, 0, 0 };
-	enum softgpu_status status;
 
-	*current_state() = job.state;
-	nvp_block_sync();
+	enter(&job);
 	lane.all = warp_mask(&job);
 	if (lane.index >= job.threads)
 		return;
 	if (job.pairs)
 		take_pair(&lane, &job);
-	claim(&job.state->start_ns, 0, now_ns());
-	status = run(&lane);
-	if (status != SOFTGPU_OK)
-		nvp_compare_exchange32(&job.state->status, SOFTGPU_RUNNING, status);
+	leave(&job, run(&lane));
+}
+
+KERNEL void __launch_bounds__(KERNEL_LIST_BLOCK) softgpu_list(ARGUMENT struct kernel_job job)
+{
+	enum softgpu_status status;
+
+	enter(&job);
+	if (thread_index() >= job.threads)
+		return;
+	if (!job.pairs || list_pairs(&job) > LIST_PAIRS)
+		status = SOFTGPU_INVALID;
+	else if (job.program == SOFTGPU_LIST)
+		status = run_list(&job);
+	else
+		status = run_list_items(&job);
+	if (thread_index() % WARP_LANES == 0)
+		note_took(&job.state->result, now_ns() - job.state->start_ns);
+	leave(&job, status);
 }
 
 /* --- Moves of data ------------------------------------------------------------- */
@@ -342,13 +376,13 @@ KERNEL void __launch_bounds__(1024) softgpu_mover(ARGUMENT struct kernel_job job
 PROGRAM_FN bool perform_next(const struct kernel_mover *mover, struct mover_ring *ring)
 {
 	const struct mover_move *move = &ring->moves[ring->fetched % MOVER_MOVES];
-	char *disk, *memory;
+	uint64_t disk, memory;
 
 	if (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == ring->fetched)
 		return false;
-	disk = (char *)(uintptr_t)(mover->disk + move->disk);
-	memory = (char *)(uintptr_t)(mover->memory + move->window);
-	memcpy(move->to_disk ? disk : memory, move->to_disk ? memory : disk, move->bytes);
+	disk = mover->disk + move->disk;
+	memory = mover->memory + move->window;
+	mover_move(move->to_disk ? disk : memory, move->to_disk ? memory : disk, move->bytes, 0);
 	ring->fetched++;
 	__atomic_store_n(&ring->done[(ring->fetched - 1) % MOVER_MOVES], ring->fetched,
 			 __ATOMIC_RELEASE);

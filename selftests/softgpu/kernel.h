@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Interface between the CUDA engine of softgpu (offload.c) and its kernel (kernel.cu). The kernel
- * is one function for all programs, so that no job waits for an allocation of local memory for a
+ * is one function for all programs but those on lists, so that no job waits for an allocation of local memory for a
  * larger one.
  */
 #ifndef SOFTGPU_KERNEL_H
@@ -12,8 +12,10 @@
 #include "softgpu_programs.h"
 
 #define KERNEL_NAME	"softgpu_kernel"
+#define KERNEL_LIST	"softgpu_list"
 #define KERNEL_MOVER	"softgpu_mover"
 #define KERNEL_BLOCK	128U	/* threads of a block */
+#define KERNEL_LIST_BLOCK 512U	/* of KERNEL_LIST, as many as a list on a stream has */
 
 /**
  * struct kernel_control - flags of the engine for a running job, in host memory
@@ -63,7 +65,7 @@ struct kernel_mover {
  * @state: state in GPU memory
  * @program: enum softgpu_program
  * @threads: threads of this queue pair; in the argument, of all queue pairs
- * @mover: of KERNEL_MOVER, which uses nothing else but @threads
+ * @mover: of KERNEL_MOVER, which uses nothing else but @threads; of KERNEL_LIST its disk
  * @pairs: in the argument: descriptions of all queue pairs in GPU memory; NULL for a single one
  */
 struct kernel_job {

@@ -402,6 +402,11 @@ static int give_pairs(struct slot *slot, struct kernel_job *job, uint32_t pairs)
 			   pairs * sizeof(task->jobs[0]));
 }
 
+static bool on_list(const struct slot *slot)
+{
+	return slot->program >= SOFTGPU_LIST && slot->program <= SOFTGPU_LIST_CHECK;
+}
+
 static int begin(struct slot *slot, uint32_t pairs)
 {
 	struct offload *offload = slot->gpu->offload;
@@ -410,6 +415,7 @@ static int begin(struct slot *slot, uint32_t pairs)
 
 	if (!may_run(slot))
 		return -ECANCELED;
+	job.mover.disk = (uintptr_t)offload->disk;
 	task->control = (struct kernel_control){ 0 };
 	task->staged = (struct kernel_state){
 		.control = &task->control,
@@ -417,7 +423,7 @@ static int begin(struct slot *slot, uint32_t pairs)
 	};
 	return cuda_upload(offload->cuda, slot->number, task->state, &task->staged,
 			   sizeof(task->staged)) ?: give_pairs(slot, &job, pairs) ?:
-	       cuda_launch(offload->cuda, slot->number, &job);
+	       (on_list(slot) ? cuda_launch_list : cuda_launch)(offload->cuda, slot->number, &job);
 }
 
 /* Copy the counters of the threads to the result of the guest. */
@@ -556,7 +562,7 @@ static enum softgpu_status run_kernel(struct slot *slot)
 
 bool offload_run(struct slot *slot, enum softgpu_status *status)
 {
-	if (slot->program < SOFTGPU_QUEUE_INIT || slot->program > SOFTGPU_GATHERED)
+	if (slot->program < SOFTGPU_LIST || slot->program > SOFTGPU_GATHERED)
 		return false;
 	memory_view_enter(&slot->lanes[0]);
 	*status = run_kernel(slot);

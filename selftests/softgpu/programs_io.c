@@ -169,6 +169,44 @@ static enum softgpu_status prepare_gathered(struct slot *slot)
 	return SOFTGPU_RUNNING;
 }
 
+static bool item_valid(const struct slot *slot, const struct nvmepeer_list_item *item)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	uint64_t first = item->lba - io->first_lba, blocks = item->bytes >> slot->queue.lba_shift;
+
+	return item->memory < io->pairs && item->bytes && item->offset % 8 == 0 &&
+	       item->bytes <= io->data.length && item->offset <= io->data.length - item->bytes &&
+	       blocks << slot->queue.lba_shift == item->bytes && first < io->lba_count &&
+	       blocks <= io->lba_count - first;
+}
+
+/* Each item has to be in the range, and in the data memories, which have the same size. */
+static enum softgpu_status prepare_list(struct slot *slot)
+{
+	const struct softgpu_io *io = &slot->parameters.io;
+	const struct nvmepeer_list_item *items;
+	enum softgpu_status status = prepare_queue(slot);
+	uint64_t i;
+
+	if (status != SOFTGPU_RUNNING)
+		return status;
+	if (!pairs_valid(slot) || io->page_table % 8 || io->commands > UINT32_MAX ||
+	    !data_exists(slot->gpu, io) || io->data_address % 8)
+		return SOFTGPU_INVALID;
+	items = gpu_hbm(slot->gpu, io->page_table, io->commands * sizeof(*items));
+	for (i = 0; items && i < io->commands; i++)
+		if (!item_valid(slot, &items[i]))
+			return SOFTGPU_INVALID;
+	return items ? SOFTGPU_RUNNING : SOFTGPU_INVALID;
+}
+
+/* Several queue pairs need CUDA. */
+static enum softgpu_status refuse_list(struct lane *lane)
+{
+	(void)lane;
+	return SOFTGPU_INVALID;
+}
+
 /* Only one thread can use a queue pair exclusively. */
 static enum softgpu_status prepare_exclusive(struct slot *slot)
 {
@@ -188,6 +226,9 @@ static enum softgpu_status prepare_exchange(struct slot *slot)
 }
 
 static const struct program programs[] = {
+	[SOFTGPU_LIST] = { prepare_list, refuse_list },
+	[SOFTGPU_LIST_COPY] = { prepare_list, refuse_list },
+	[SOFTGPU_LIST_CHECK] = { prepare_list, refuse_list },
 	[SOFTGPU_QUEUE_INIT] = { prepare_queue, run_queue_init },
 	[SOFTGPU_WRITE] = { prepare_data, run_write },
 	[SOFTGPU_VERIFY] = { prepare_data, run_verify },

@@ -36,6 +36,11 @@
  * @SOFTGPU_GATHER: read the range by commands of @blocks, each page to the page of data memory
  *	that @page_table names, like a paged cache
  * @SOFTGPU_GATHERED: compare the pages that GATHER has read with the pattern, and overwrite them
+ * @SOFTGPU_LIST: read @commands items, struct nvmepeer_list_item[] at @page_table, by the kernel of
+ *	nvmepeer_cuda_read_list(), through all queue pairs; more than one, with CUDA. Memory @n
+ *	is that of queue pair @n; all have the same size. One block runs it: 512 threads
+ * @SOFTGPU_LIST_COPY: the same items by loads from the disk's memory
+ * @SOFTGPU_LIST_CHECK: compare the items with the pattern, and overwrite them
  * @SOFTGPU_QUEUE_REARM: use the queue pair again after a loss; @queue.generation
  *	is the new one
  *
@@ -51,6 +56,9 @@
 enum softgpu_program {
 	SOFTGPU_NOP = 0,
 
+	SOFTGPU_LIST = 13,
+	SOFTGPU_LIST_COPY = 14,
+	SOFTGPU_LIST_CHECK = 15,
 	SOFTGPU_QUEUE_INIT = 16,
 	SOFTGPU_WRITE = 17,
 	SOFTGPU_VERIFY = 18,
@@ -86,7 +94,8 @@ enum softgpu_program {
  * @lba_count: blocks of the range
  * @target_lba: SOFTGPU_COPY: first block of the copy
  * @seed: seed of the pattern and of random numbers
- * @commands: random programs: commands of all threads together; 0: no limit
+ * @commands: random programs: commands of all threads together; 0: no limit. SOFTGPU_LIST and
+ *	others: number of items
  * @duration_ns: random programs: end after that; 0: no limit
  * @samples: LATENCY, EXCLUSIVE and EXCHANGE: GPU address in HBM of uint64_t[@sample_count] for
  *	the nanoseconds that each command took, or 0
@@ -101,7 +110,7 @@ enum softgpu_program {
  *	queue pair
  * @pairs: number of queue pairs, up to SOFTGPU_MOST_PAIRS; the threads are divided equally among
  *	them. 0 is 1; more than one needs CUDA
- * @page_table: SOFTGPU_GATHER and GATHERED: GPU address in HBM of a uint32_t for each page of the range, the
+ * @page_table: SOFTGPU_LIST and others: its items, in HBM. SOFTGPU_GATHER and GATHERED: GPU address in HBM of a uint32_t for each page of the range, the
  *	number of its page in the data memory
  * @page_shift: SOFTGPU_GATHER and GATHERED: log2 of the page size, at least a controller page; a command has
  *	at most SOFTGPU_GATHER_PAGES controller pages

@@ -22,6 +22,7 @@
 #define MOST_PAIRS	16U
 #define RANGE		(8U << 20)
 #define SAMPLES		1000U
+#define DELAY_NS	1000U
 #define BESIDE_THREADS	64U	/* of each queue pair */
 #define ROUNDS		5	/* card.sh takes the median; the software GPU does one round */
 
@@ -157,7 +158,7 @@ static int compare(const void *left, const void *right)
 }
 
 static int tell_latency(struct np_gpu_qp *qp, uint32_t program, const char *by,
-			const char *rings)
+			const char *rings, uint32_t delay)
 {
 	uint8_t *data = qp->memory.bytes + (qp->io.data_address - qp->memory.address);
 	uint64_t *samples = (uint64_t *)(data + qp->io.data.length);
@@ -167,27 +168,38 @@ static int tell_latency(struct np_gpu_qp *qp, uint32_t program, const char *by,
 	if (ret || result.status != SOFTGPU_OK || result.reads != SAMPLES)
 		return ret ?: -EIO;
 	qsort(samples, SAMPLES, sizeof(*samples), compare);
-	printf("# latency: {\"rings\": \"%s\", \"by\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
-	       rings, by, (unsigned long long)samples[SAMPLES / 2],
+	printf("# %s: {\"rings\": \"%s\", \"by\": \"%s\", \"median_ns\": %llu, \"p99_ns\": %llu, \"min_ns\": %llu}\n",
+	       delay ? "delayed" : "latency", rings, by, (unsigned long long)samples[SAMPLES / 2],
 	       (unsigned long long)samples[SAMPLES * 99 / 100], (unsigned long long)samples[0]);
-	return samples[0] ? 0 : -ERANGE;
+	return samples[0] > delay ? 0 : -ERANGE;
 }
 
-/* One thread, one command at a time: from the call to the data. */
+/*
+ * One thread, one command at a time: from the call to the data; also while the controller
+ * takes DELAY_NS for each command.
+ */
 TEST_F_TIMEOUT(rate, latency_at_depth_1, 60)
 {
+	static const uint32_t delays[] = { 0, DELAY_NS };
 	struct np_gpu_qp *qp = &self->qps[0];
-	unsigned int round;
+	unsigned int round, i;
 
 	qp->io.data.length /= 2;
 	qp->io.commands = SAMPLES;
 	qp->io.samples = qp->io.data_address + qp->io.data.length;
 	qp->io.sample_count = SAMPLES;
-	for (round = 0; round < self->rounds; round++) {
-		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_LATENCY, "call", variant->name));
-		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCLUSIVE, "exclusive", variant->name));
-		ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCHANGE, "hand", variant->name));
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MOVER(BADCTRL_MOVER_DELAY), delays[i]));
+		for (round = 0; round < self->rounds; round++) {
+			ASSERT_EQ(0, tell_latency(qp, SOFTGPU_LATENCY, "call", variant->name,
+						  delays[i]));
+			ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCLUSIVE, "exclusive", variant->name,
+						  delays[i]));
+			ASSERT_EQ(0, tell_latency(qp, SOFTGPU_EXCHANGE, "hand", variant->name,
+						  delays[i]));
+		}
 	}
+	ASSERT_EQ(0, np_bad_set(&self->bad, BADCTRL_MOVER(BADCTRL_MOVER_DELAY), 0));
 }
 
 /* fio's reads a second: alone, and beside a GPU. */

@@ -29,6 +29,12 @@
 #define LIST		(16 * RANGE)
 #define LIST_SHIFT	14U
 #define LIST_PAGES	(LIST >> LIST_SHIFT)
+/* So often in a longer list. */
+#define LIST_TIMES	16U
+#define LIST_PAGE	(1U << LIST_SHIFT)
+/* Threads of a list on a stream, and of programs that process items by warps. */
+#define LIST_THREADS	512U
+#define LIST_ITEM_THREADS 65536U
 #define ROUNDS		5U
 #define SEED		0x3147ULL
 #define JOB_MS		60000U
@@ -83,7 +89,7 @@ FIXTURE_SETUP(window)
 			  !!(self->qps[i].io.queue.flags & NVMEPEER_SGL));
 	}
 	ASSERT_EQ(0, np_gpu_memory_open(&self->tables, self->qps[0].gpu,
-					MOST_PAIRS * LIST_PAGES * sizeof(uint32_t)));
+					MOST_PAIRS * LIST_PAGES * LIST_TIMES * sizeof(uint32_t)));
 	ASSERT_EQ(0, np_gpu_memory_open(&self->more, self->qps[0].gpu,
 					np_gpu_more_bytes(MOST_PAIRS)));
 }
@@ -295,6 +301,103 @@ TEST_F_TIMEOUT(window, rates, 200)
 		ASSERT_EQ(0, gather_all(self->qps, self->pairs, self->threads, &self->more, &rate));
 		tell(&self->bad, "scattered pages of 16 KiB", self->pairs, 65536, rate);
 	}
+}
+
+/*
+ * Items of @bytes at random places of the memory of all queue pairs, from random places of as
+ * much disk, @times each.
+ */
+static uint32_t prepare_list(struct np_gpu_qp *qps, unsigned int pairs,
+			     const struct np_gpu_memory *memory, uint32_t bytes, uint32_t times)
+{
+	struct nvmepeer_list_item *items = (struct nvmepeer_list_item *)memory->bytes;
+	uint32_t slot = bytes > LIST_PAGE ? bytes : LIST_PAGE, each = RANGE / slot;
+	uint32_t count = pairs * each, i;
+	static uint32_t from[LIST_PAGES], to[LIST_PAGES];
+
+	shuffle(from, count, count, 1);
+	shuffle(to, count, count, 2);
+	for (i = 0; i < count; i++)
+		items[i] = (struct nvmepeer_list_item){
+			.lba = (uint64_t)from[i] * slot / NP_BLOCK,
+			.offset = (uint64_t)(to[i] % each) * slot,
+			.memory = to[i] / each,
+			.bytes = bytes,
+			.status = -1,
+		};
+	for (i = count; i < count * times; i++)
+		items[i] = items[i - count];
+	count *= times;
+	qps[0].io.page_table = memory->address;
+	qps[0].io.commands = count;
+	qps[0].io.seed = SEED;
+	return count;
+}
+
+/* A program on the list by all queue pairs; GB/s, by the GPU's clock. */
+static int run_list(struct np_gpu_qp *qps, unsigned int pairs, uint32_t program,
+		    const struct np_gpu_memory *more, struct softgpu_result *result)
+{
+	uint32_t threads = program == SOFTGPU_LIST ? LIST_THREADS : LIST_ITEM_THREADS;
+	int job = np_gpu_start_many(qps, pairs, program, threads, more);
+
+	return job < 0 ? job : np_gpu_wait(qps[0].gpu, job, JOB_MS, result);
+}
+
+static double list_rate(uint64_t bytes, const struct softgpu_result *result)
+{
+	return (double)bytes / (double)result->latency_max_ns;
+}
+
+/*
+ * One list over all queue pairs, by the kernel of lists on streams, and a kernel that loads the
+ * same bytes from the memory of the disk, in turns; all data is compared.
+ */
+TEST_F_TIMEOUT(window, lists_over_a_gather_kernel, 200)
+{
+	static const struct { uint32_t bytes; uint32_t times; } lists[] = {
+		{ 512, 1 }, { 4096, 1 }, { LIST_PAGE, 1 }, { LIST_PAGE, LIST_TIMES }, { LARGEST, 1 },
+	};
+	static const uint32_t programs[] = { SOFTGPU_LIST, SOFTGPU_LIST_COPY };
+	struct softgpu_result result;
+	unsigned int i, k, round;
+	double rates[2];
+	uint32_t count;
+	uint64_t bytes;
+
+	np_gpu_range(&self->qps[0], 0, (uint64_t)self->pairs * RANGE, LARGEST, SEED);
+	ASSERT_EQ(0, run(&self->qps[0], SOFTGPU_WRITE, 8, &result));
+	ASSERT_EQ(SOFTGPU_OK, result.status);
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		count = prepare_list(self->qps, self->pairs, &self->tables, lists[i].bytes,
+				     lists[i].times);
+		bytes = (uint64_t)count * lists[i].bytes;
+		for (round = 0; round <= ROUNDS; round++) {
+			for (k = 0; k < ARRAY_SIZE(programs); k++) {
+				self->qps[0].io.commands = count;
+				ASSERT_EQ(0, run_list(self->qps, self->pairs, programs[k],
+						      &self->more, &result));
+				ASSERT_EQ(SOFTGPU_OK, result.status)
+					TH_LOG("error %d", result.error);
+				rates[k] = list_rate(bytes, &result);
+				self->qps[0].io.commands = count / lists[i].times;
+				ASSERT_EQ(0, run_list(self->qps, self->pairs, SOFTGPU_LIST_CHECK,
+						      &self->more, &result));
+				ASSERT_EQ(SOFTGPU_OK, result.status);
+				ASSERT_EQ(0, result.mismatches);
+			}
+			/* The first round is not a measurement. */
+			if (!round)
+				continue;
+			printf("# window: {\"what\": \"list\", \"pairs\": %u, \"bytes\": %u, \"items\": %u, \"gb_per_second\": %.2f, \"gather\": %.2f, \"ratio\": %.3f, \"sms\": %u}\n",
+			       self->pairs, lists[i].bytes, count, rates[0], rates[1], rates[0] / rates[1],
+			       mover(&self->bad, BADCTRL_MOVER_SMS));
+		}
+	}
+	/* The comparison overwrites the data, and detects what was not read. */
+	ASSERT_EQ(0, run_list(self->qps, self->pairs, SOFTGPU_LIST_CHECK, &self->more, &result));
+	EXPECT_EQ(SOFTGPU_FAILED, result.status);
+	EXPECT_EQ(bytes / 8, result.mismatches);
 }
 
 /* Reads of one thread while the controller takes as long as a disk. */
