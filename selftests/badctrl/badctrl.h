@@ -21,12 +21,15 @@
  * also readable on the bus, to identify the page by a bus address. The file
  * BADCTRL_SHARED_MEMORY, if it exists at the start, is the memory BAR of another function. The
  * disk is the file BADCTRL_SHARED_DISK, and BADCTRL_SHARED_MOVER, if it exists at the start, takes
- * moves of data, see mover_ring.h.
+ * moves of data, see mover_ring.h. The guest's memory is BADCTRL_SHARED_GUEST, and the program
+ * SOFTGPU_MANIFEST of softgpu writes BADCTRL_SHARED_MANIFEST.
  */
 #define BADCTRL_SHARED_BAR	"controller"
 #define BADCTRL_SHARED_MEMORY	"memory"
 #define BADCTRL_SHARED_DISK	"disk"
 #define BADCTRL_SHARED_MOVER	"mover"
+#define BADCTRL_SHARED_GUEST	"guest"
+#define BADCTRL_SHARED_MANIFEST	"manifest.json"
 #define BADCTRL_DOORBELLS	0x1000
 #define BADCTRL_TOKEN		0x1ff8
 

@@ -11,10 +11,12 @@
 #   --commands N         consecutive verified commands, at most; default 100000000, fake: 20000
 #   --soak SECONDS       time limit of these commands; default 100, fake: 20
 #   --seconds N          of the demonstration; default 20, fake: 0
-#   --parts "NAME..."    only these: glue bare gpu_card gpu_card_rate gpu_card_pairs
+#   --parts "NAME..."    only these: glue bare manifest gpu_card gpu_card_rate gpu_card_pairs
 #                        gpu_card_gather gpu_card_soak demo gpu_card_window; glue checks
 #                        this machine's driver, bare runs without guest and module, for
-#                        comparison. gpu_card_window has its data in memory of the GPU, to
+#                        comparison. manifest has a process of this machine that uses queue pairs of
+#                        the guest (guest_pages.py), always with a fake libcuda, and not in a
+#                        bundle. gpu_card_window has its data in memory of the GPU, to
 #                        which a kernel on 8 SMs moves it. It is the last one, as this kernel
 #                        runs until the end of the guest, and others have longer latencies
 #
@@ -24,7 +26,7 @@ set -euo pipefail
 . "$(dirname "$0")/../setup/common.sh"
 . "$(dirname "$0")/../lib/cell.sh"
 
-engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='glue bare gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo gpu_card_window'
+engine='' seconds='' rounds='' commands='' soak='' bundle='' parts='glue bare manifest gpu_card gpu_card_rate gpu_card_pairs gpu_card_gather gpu_card_soak demo gpu_card_window'
 while (($#)); do
 	case $1 in
 	--engine) engine=${2:?}; shift ;;
@@ -34,7 +36,7 @@ while (($#)); do
 	--soak) soak=${2:?}; shift ;;
 	--parts) parts=${2:?}; shift ;;
 	--bundle) bundle=${2:?}; shift ;;
-	*) sed -n '7,19s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
+	*) sed -n '7,21s/^# \{0,1\}//p' "$0" >&2; exit 1 ;;
 	esac
 	shift
 done
@@ -75,6 +77,7 @@ else
 	bare=(1 0.1 1 8)
 fi
 ((seconds)) || parts=${parts/demo/}
+[[ ! -f $np_source/cache/.bundle ]] || parts=${parts/ manifest / }
 read -ra parts <<<"$parts"
 if [[ ! -f $np_source/cache/.bundle ]]; then
 	build
@@ -112,6 +115,23 @@ run_glue() {
 	echo "card: glue $status"
 }
 
+# Queue pairs that guest_pairs makes in a guest, used by a process beside it. Both have to succeed.
+run_manifest() (
+	share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX) status=0 guest_pid=''
+	trap '[[ ! $guest_pid ]] || kill "$guest_pid" 2>/dev/null || true; rm -rf "$share_folder"' EXIT
+	"$np_source/selftests/run" --no-build --gpu fake --share "$share_folder" --gpu-mb 128 --disk-mb 64 --cell 7/off/root -- \
+		/build/user/guest_pairs 4 64 2 16 &
+	guest_pid=$!
+	cd "$np_source"
+	timeout 300 "$np_source/selftests/setup/in-tree" bash -c '. selftests/lib/fake_cuda.sh
+		export NVMEPEER_LIBRARY=$lib/libnvmepeer.so NVMEPEER_CUDA_LIBRARY=$lib/libnvmepeer_cuda.so
+		PYTHONPATH+=:$PWD/selftests/cuda exec python3 -W error selftests/cuda/guest_pages.py "$0" "$lib/manifest-host.so"' \
+		"$share_folder" || status=$?
+	wait "$guest_pid" || status=$?
+	guest_pid=''
+	echo "card: manifest $status"
+)
+
 selected() {
 	[[ " ${parts[*]} " == *" $1 "* ]]
 }
@@ -125,7 +145,8 @@ run_guest() {
 # Before and after: the speed of a shared machine varies.
 ! selected glue || run_glue >>"$log" 2>&1 </dev/null || status=$?
 ! selected bare || run_bare >>"$log" 2>&1 </dev/null || status=$?
-read -ra in_guest <<<"$(printf '%s\n' "${parts[@]}" | grep -vxE 'glue|bare' | paste -sd ' ')"
+! selected manifest || run_manifest >>"$log" 2>&1 </dev/null || status=$?
+read -ra in_guest <<<"$(printf '%s\n' "${parts[@]}" | grep -vxE 'glue|bare|manifest' | paste -sd ' ')"
 ((!${#in_guest[@]})) || run_guest "${in_guest[@]}" >>"$log" 2>&1 </dev/null || status=$?
 ! selected bare || [[ $engine == fake ]] || run_bare >>"$log" 2>&1 </dev/null || status=$?
 

@@ -2,6 +2,7 @@
 """A model evicts the KV pages of a prompt to a store, and continues with them after a restart of it.
 
 usage: disk.sh model.py [--manifest] [FOLDER]    folder of the file that is the disk; default: /dev/shm
+       disk.sh model.py --guest FOLDER           see model-guest.sh
 
 The model has the shape of Llama-3-8B and random weights, and its attention reads a paged cache. The
 prompt of PROMPT tokens is computed, its pages are written to slots of a store by a list on the stream,
@@ -10,6 +11,8 @@ the cache. All bytes and the logits of the following tokens are compared with th
 on pages that were never evicted. The time to the first token is printed, with the pages read at several
 rates, and with the prompt computed again. The controllers are a kernel on CONTROLLER_SMS SMs, see disk.py.
 With --manifest another process makes the queue pairs, and this one opens them by descriptors (manifest.py).
+With --guest the module in a guest makes them, the controller is badctrl, and a kernel on 8 SMs moves its data
+between its disk, which is the store's, and the cache. They are lost and re-armed once, while a list runs.
 """
 import argparse
 import contextlib
@@ -30,7 +33,7 @@ from torch.nn.attention.bias import causal_lower_right
 import nvmepeer
 from disk import BLOCK, Disk, reset_fake
 from ktap import Results
-from manifest import User
+from manifest import Ask, User
 from nvmepeer import cuda, store
 
 # What transformers imports has the names of programs in this folder.
@@ -47,16 +50,25 @@ SHAPE = {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 3
 QUEUES, ENTRIES, CONTROLLER_SMS = 16, 256, 8
 RATES, ROUNDS = (0, 28, 14, 7), 5	# GB/s; 0: the link's
 VALUES, LISTS = 256, 16
+# The rate of a list that a reset of the controller ends, and when.
+LOSS_GBYTES, LOSS_S = 0.5, 1
 
 
 class PagedCache:
 	"""Keys and values of all layers in pages, and the attention of a sequence over its pages."""
 
 	def __init__(self, config, pages):
-		shape = (pages, 2, PAGE, config.num_key_value_heads, config.hidden_size // config.num_attention_heads)
-		self.layers = [torch.zeros(shape, dtype=torch.bfloat16, device="cuda")
+		self.shape = (pages, 2, PAGE, config.num_key_value_heads, config.hidden_size // config.num_attention_heads)
+		self.layers = [torch.zeros(self.shape, dtype=torch.bfloat16, device="cuda")
 			       for _ in range(config.num_hidden_layers)]
 		self.piece = self.layers[0][0].numel() * self.layers[0].element_size()
+
+	def move_to(self, memories):
+		"""Have the layers in tensors of bytes, as many in each; returns them."""
+		each, size = len(self.layers) // len(memories), self.layers[0].nbytes
+		self.layers = [memory[i * size:(i + 1) * size].view(torch.bfloat16).view(self.shape)
+			       for memory in memories for i in range(each)]
+		return self.layers
 
 	def begin(self, table, past, new):
 		"""The tokens of the next step, from @past on, belong to the pages of @table."""
@@ -91,7 +103,7 @@ class PagedCache:
 class Engine:
 	"""The model, its cache, and the service of pages below its index."""
 
-	def __init__(self, top, folder, manifest):
+	def __init__(self, top, folder, manifest, guest):
 		transformers.AttentionInterface.register("nvmepeer_paged", self.attend)
 		config = transformers.LlamaConfig(**SHAPE)
 		torch.manual_seed(1)
@@ -100,14 +112,18 @@ class Engine:
 				config, dtype=torch.bfloat16, attn_implementation="nvmepeer_paged").eval()
 		self.cache = PagedCache(config, 2 * TABLE)
 		self.bytes = self.cache.piece * config.num_hidden_layers
-		self.path = os.path.join(folder, f"nvme-peer-model.{os.getpid()}")
-		self.disk = Disk(top, self.make_medium(2 * PAGES * self.bytes))
+		self.gpu, self.maker, self.guest, self.rate = cuda.Gpu(0), None, guest, 0
+		if guest:
+			self.queues = self.lists = User(top, self.gpu, guest, self.cache.move_to)
+			self.path, self.disk = os.path.join(guest, "disk"), Disk(top, self.queues.medium)
+		else:
+			self.path = os.path.join(folder, f"nvme-peer-model.{os.getpid()}")
+			self.disk = Disk(top, self.make_medium(2 * PAGES * self.bytes))
 		store.create([self.path], self.bytes, slots=PAGES + 64)
-		self.gpu, self.maker = cuda.Gpu(0), None
 		# An engine has a tensor for each layer: each is a memory of the lists.
 		if manifest:
 			self.queues = self.lists = self.receive(top)
-		else:
+		elif not guest:
 			self.controller = nvmepeer.Controller("nvmep0")
 			with nvmepeer.Namespace("ngp0n1") as namespace:
 				self.queues = cuda.Queues(self.controller, namespace, self.gpu, ENTRIES, QUEUES)
@@ -146,10 +162,12 @@ class Engine:
 		self.store.close()
 		if self.maker:
 			self.maker.stdin.close()
+		if self.guest:
+			self.queues.manifest.ask(Ask.END)
 		self.queues.close()
 		if self.maker:
 			results.report("the maker ends after its queue pairs were given up", self.maker.wait() == 0)
-		else:
+		elif not self.guest:
 			self.lists.close()
 			self.controller.close()
 		self.gpu.close()
@@ -157,7 +175,15 @@ class Engine:
 
 	@contextlib.contextmanager
 	def serving(self, gbytes=0):
-		"""The controllers run."""
+		"""The controllers run, or what moves the data of the guest's."""
+		if self.guest:
+			if gbytes != self.rate:
+				self.queues.manifest.ask(Ask.RATE, int(1000 * gbytes))
+				self.rate = gbytes
+			with self.queues.mover.running():
+				yield
+				torch.cuda.current_stream().synchronize()
+			return
 		with self.disk.serving(self.queues, per_block=QUEUES // CONTROLLER_SMS, gbytes=gbytes):
 			yield
 
@@ -367,11 +393,68 @@ def report_times(engine, prompt, message, table, other, before, expected, result
 			"tags_ms": round(hashed, 2), "pin_and_fill_ms": round(filled, 2),
 			"list_ms": round(list_ms, 1), "list_gb_s": round(1000 * gigabytes / list_ms, 1)}
 		print(f"# restored: {json.dumps(line)}", flush=True)
-		if not gbytes:
+		if not gbytes and not engine.guest:
 			results.report("restored at the link's rate: at most 0.15 of the time of computing again",
 				       statistics.median(times) <= 0.15 * recompute)
 	results.report(f"restored {ROUNDS * len(RATES)} times: every byte of the pages", same_bytes)
 	results.report(f"and the logits of the message and of {DECODED} more tokens, bit by bit", same_logits)
+
+
+def lose_and_restore(engine, prompt, message, other, before, expected, results):
+	"""The controller is reset while a list runs: the queue pairs are lost, and used again once they are re-armed."""
+	manifest, places = engine.queues.manifest, torch.tensor(other[:PAGES], device="cuda")
+	generation = manifest.generation
+	engine.cache.wipe()
+	with engine.serving(LOSS_GBYTES):
+		values, _pages, statuses = engine.restore(tags_of(prompt), other[:PAGES])
+		time.sleep(LOSS_S)
+		manifest.ask(Ask.RESET)
+		torch.cuda.current_stream().synchronize()
+		manifest.wait_for_stop()
+	engine.store.unpin(values)
+	read = statuses == 0
+	print(f"# a reset while a list ran: {read.sum().item()} of {read.numel()} pieces were read before", flush=True)
+	results.report("a loss ends the kernel of a list, whose pieces have their statuses",
+		       0 < read.sum().item() < read.numel())
+	results.report("the pieces that were read before are right", all(
+		torch.equal(layer.view(torch.int16)[places][read[:, i]], before[i][read[:, i]])
+		for i, layer in enumerate(engine.cache.layers)))
+	began = time.monotonic()
+	engine.queues.recover()
+	print(f"# given up, re-armed and opened again in {time.monotonic() - began:.1f} s", flush=True)
+	results.report("the queue pairs are those of the next generation", manifest.generation == generation + 1)
+	engine.cache.wipe()
+	with engine.serving():
+		logits = engine.decode(restored(engine, prompt, message, other), other)
+	results.report("restored through them: every byte of the pages, and all logits",
+		       all(map(torch.equal, before, engine.cache.bytes_of(other[:PAGES]))) and torch.equal(logits, expected))
+
+
+def report_only_moved(engine, prompt, table):
+	"""The same moves without commands, by as many SMs: what is left of a list's time is the controller's."""
+	values = engine.store.pin([engine.index[tag] for tag in tags_of(prompt)])
+	rows = torch.tensor(engine.store.fill_pages(0, values, table[:PAGES]), device="cuda")
+	engine.store.unpin(values)
+	piece = engine.cache.piece
+	first = torch.tensor([layer.data_ptr() - engine.queues.all.data_ptr() for layer in engine.cache.layers], device="cuda")
+	block = torch.arange(len(first), device="cuda") * piece
+	places = torch.stack([rows[:, :1] * engine.queues.block_size + block, first + (rows[:, 1:] & 0xffffffff) * piece], -1)
+	places, following = places.reshape(-1, 2).contiguous(), torch.zeros(1, dtype=torch.int32, device="cuda")
+	start, end, times, uint32 = *(torch.cuda.Event(enable_timing=True) for _ in range(2)), [], engine.queues.cupy.uint32
+	for _ in range(ROUNDS):
+		following.zero_()
+		engine.disk.stop.zero_()
+		start.record()
+		engine.disk.only_move((CONTROLLER_SMS,), (1024,), (
+			engine.queues.cupy.uint64(engine.queues.all.data_ptr()), engine.queues.cupy.uint64(engine.disk.medium.data_ptr()),
+			places.data_ptr(), uint32(len(places)), uint32(piece), uint32(len(places)), following.data_ptr(),
+			engine.disk.stop.data_ptr()))
+		end.record()
+		torch.cuda.current_stream().synchronize()
+		times.append(start.elapsed_time(end))
+	took = statistics.median(times)
+	print(f"# the same {len(places)} moves without a controller: {took:.1f} ms, {len(places) * piece / took / 1e6:.1f} GB/s",
+	      flush=True)
 
 
 def evict_and_restart(engine, prompt, table, results):
@@ -393,10 +476,11 @@ def main():
 	parser = argparse.ArgumentParser()
 	parser.add_argument("top")
 	parser.add_argument("--manifest", action="store_true")
+	parser.add_argument("--guest")
 	parser.add_argument("folder", nargs="?", default="/dev/shm")
 	given = parser.parse_args()
 	faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-	results, engine = Results(), Engine(given.top, given.folder, given.manifest)
+	results, engine = Results(), Engine(given.top, given.folder, given.manifest, given.guest)
 	print(f"# torch {torch.__version__}, transformers {transformers.__version__}, "
 	      f"{torch.cuda.get_device_name()}, {sum(one.numel() for one in engine.model.parameters()) / 1e9:.2f} "
 	      "G parameters", flush=True)
@@ -420,7 +504,11 @@ def main():
 	results.report("logits are numbers, and differ from token to token",
 		       bool(expected.isfinite().all()) and not torch.equal(expected[0], expected[1]))
 	report_times(engine, prompt, message, table, other, before, expected, results)
-	compare_slots(engine, other[:VALUES], results)
+	if engine.guest:
+		report_only_moved(engine, prompt, other)
+		lose_and_restore(engine, prompt, message, other, before, expected, results)
+	else:
+		compare_slots(engine, other[:VALUES], results)
 	values = list(engine.index.values())
 	engine.store.free(values)
 	results.report("freed: all slots are free", engine.store.info().free_slots == engine.store.info().slots)

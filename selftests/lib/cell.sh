@@ -10,6 +10,9 @@ cell_memory=2G
 # threads (""), CUDA ("cuda") or a fake libcuda ("fake"). With the latter two it shares memory
 # with badctrl.
 gpu_engine=''
+# The folder that these processes share, created by the caller (see --share), or "": a temporary one. MiB of
+# the software GPU's memory, of which the second half is the window, and of badctrl's disk.
+shared_folder='' gpu_megabytes=2048 disk_megabytes=1100
 # The folder of another system to boot (see --machine), or "".
 guest_machine=''
 # A folder to copy into the guest (see --add), or "".
@@ -63,8 +66,9 @@ processor_options() {
 	fi
 }
 
-# memory_options TOPOLOGY: RAM is a shared memfd, as the software GPU maps it. In topology numa each
-# of two nodes has half of it and half of the processors.
+# memory_options TOPOLOGY: RAM is a shared memfd, as the software GPU maps it; with a shared folder a file
+# there, for a process that uses queue pairs of the guest. In topology numa each of two nodes has half of it
+# and half of the processors.
 memory_options() {
 	local more=''
 	# Address space above 4 GiB makes the kernel allocate bounce buffers.
@@ -73,6 +77,8 @@ memory_options() {
 	if [[ $1 == numa ]]; then
 		echo "-object memory-backend-memfd,id=mem0,size=1G,share=on -numa node,nodeid=0,cpus=0-3,memdev=mem0"
 		echo "-object memory-backend-memfd,id=mem1,size=1G,share=on -numa node,nodeid=1,cpus=4-7,memdev=mem1"
+	elif [[ $share_folder ]]; then
+		echo "-object memory-backend-file,id=mem,size=$cell_memory,mem-path=$share_folder/guest,share=on -machine memory-backend=mem"
 	else
 		echo "-object memory-backend-memfd,id=mem,size=$cell_memory,share=on -machine memory-backend=mem"
 	fi
@@ -346,11 +352,11 @@ start_devices() {
 	local pollers pin device_wrapper=("$in_tree")
 	read -ra pin <<<"$(own_processors devices)"
 	if [[ $gpu_engine ]]; then
-		share_folder=$(mktemp -d /dev/shm/nvme-peer.XXXXXX)
-		memory=(--hbm-mb 2048 --share "$share_folder")
+		share_folder=${shared_folder:-$(mktemp -d /dev/shm/nvme-peer.XXXXXX)}
+		memory=(--hbm-mb "$gpu_megabytes" --share "$share_folder")
 		# Half of the processors poll, at most 8, the rings of struct mover_shared.
 		pollers=$(($(nproc) < 4 ? 1 : $(nproc) > 16 ? 8 : $(nproc) / 2))
-		shared=(--share "$share_folder" --disk-mb 1100 --pollers "$pollers")
+		shared=(--share "$share_folder" --disk-mb "$disk_megabytes" --pollers "$pollers")
 		echo "$gpu_engine" >"$run/engine"
 	fi
 	case $gpu_engine in

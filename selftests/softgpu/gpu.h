@@ -8,6 +8,7 @@
  *	offload.c	jobs on an NVIDIA GPU; cuda.c calls its driver
  *	programs_io.c	programs on blocks, over the device library
  *	programs_memory.c	programs on memory
+ *	manifest.c	the program that describes queue pairs to another process
  *	platform.c	platform functions of the device library
  *	memory.c	GPU addresses: HBM, page table, DMA, faults
  *	lane.c		escape, wait and counters of a thread of a job
@@ -104,6 +105,7 @@ struct slot {
 		uint8_t bytes[SOFTGPU_PARAMETER_BYTES];
 		struct softgpu_io io;
 		struct softgpu_memory memory;
+		struct softgpu_manifest manifest;
 	} parameters;
 	struct nvmepeer_queue queue;
 	_Atomic uint32_t status;
@@ -119,6 +121,7 @@ struct slot {
  * @hbm_bytes: constant
  * @hbm_fd: constant
  * @window: constant: SOFTGPU_REG_WINDOW
+ * @share: constant: directory that the controller shares, see badctrl.h; -1 for none
  * @table: register
  * @table_pages: register
  * @flush: register
@@ -143,6 +146,7 @@ struct gpu {
 	uint64_t hbm_bytes;
 	int hbm_fd;
 	uint64_t window;
+	int share;
 	_Atomic uint64_t table;
 	_Atomic uint64_t table_pages;
 	_Atomic uint64_t flush;

@@ -44,19 +44,11 @@ NVP_FN struct kernel_state **current_state(void)
 NVP_FN uint32_t nvp_status_load(uint64_t address);
 NVP_FN void nvp_doorbell_store(uint64_t address, uint32_t value);
 
-#include "kernel.h"
-
 #ifdef __CUDACC__
 #include <mover.cuh>
-#else
-#include <time.h>
-
-static void mover_move(uint64_t to, uint64_t from, uint32_t bytes, uint32_t lane)
-{
-	(void)lane;
-	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-}
 #endif
+
+#include "kernel.h"
 
 /* 0 is not the state of a live queue pair. */
 NVP_FN uint32_t nvp_status_load(uint64_t address)
@@ -330,81 +322,17 @@ KERNEL void __launch_bounds__(KERNEL_LIST_BLOCK) softgpu_list(ARGUMENT struct ke
 /* --- Moves of data ------------------------------------------------------------- */
 
 #ifdef __CUDACC__
-/* A lane for each word of the move. */
-PROGRAM_FN void perform(const struct kernel_mover *mover, struct mover_ring *ring, uint32_t at,
-			uint32_t lane)
-{
-	const volatile uint32_t *words =
-		(const volatile uint32_t *)&ring->moves[at % MOVER_MOVES];
-	uint32_t word = lane < 6 ? words[lane] : 0;
-	uint64_t disk = mover->disk + (__shfl_sync(~0U, word, 0) |
-				       (uint64_t)__shfl_sync(~0U, word, 1) << 32);
-	uint64_t memory = mover->memory + (__shfl_sync(~0U, word, 2) |
-					   (uint64_t)__shfl_sync(~0U, word, 3) << 32);
-	uint32_t bytes = __shfl_sync(~0U, word, 4);
-	bool to_disk = __shfl_sync(~0U, word, 5);
-
-	mover_move(to_disk ? disk : memory, to_disk ? memory : disk, bytes, lane);
-	__threadfence_system();
-	__syncwarp();
-	if (!lane)
-		*(volatile uint32_t *)&ring->done[at % MOVER_MOVES] = at + 1;
-}
-
 KERNEL void __launch_bounds__(1024) softgpu_mover(ARGUMENT struct kernel_job job)
 {
-	struct mover_ring *ring = &job.mover.shared->rings[blockIdx.x];
-	__shared__ struct mover_block block;
-	uint32_t at;
-
-	if (!threadIdx.x) {
-		block.tail = block.fetched = ring->fetched;
-		block.end = block.latency = 0;
-		asm("mov.u32 %0, %%smid;" : "=r"(ring->sm));
-	}
-	__syncthreads();
-	while (!block.end)
-		if (mover_claim(&block, &ring->tail, &job.mover.shared->stop, ~0U, &at, threadIdx.x))
-			perform(&job.mover, ring, at, threadIdx.x % 32);
-	__syncthreads();
-	if (!threadIdx.x)
-		ring->fetched = block.fetched;
+	mover_serve(&job.mover);
 }
 #else
-#define IDLE_MOST_NS	1000000
-
-PROGRAM_FN bool perform_next(const struct kernel_mover *mover, struct mover_ring *ring)
-{
-	const struct mover_move *move = &ring->moves[ring->fetched % MOVER_MOVES];
-	uint64_t disk, memory;
-
-	if (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) == ring->fetched)
-		return false;
-	disk = mover->disk + move->disk;
-	memory = mover->memory + move->window;
-	mover_move(move->to_disk ? disk : memory, move->to_disk ? memory : disk, move->bytes, 0);
-	ring->fetched++;
-	__atomic_store_n(&ring->done[(ring->fetched - 1) % MOVER_MOVES], ring->fetched,
-			 __ATOMIC_RELEASE);
-	return true;
-}
-
 KERNEL void softgpu_mover(ARGUMENT struct kernel_job job);
 
 /* The first thread of a block serves its ring. */
 KERNEL void softgpu_mover(ARGUMENT struct kernel_job job)
 {
-	struct mover_ring *ring = &job.mover.shared->rings[thread_index() / MOVER_THREADS];
-	struct timespec idle = { .tv_nsec = 0 };
-
-	while (thread_index() % MOVER_THREADS == 0 &&
-	       !__atomic_load_n(&job.mover.shared->stop, __ATOMIC_ACQUIRE)) {
-		if (perform_next(&job.mover, ring))
-			idle.tv_nsec = 0;
-		else if (idle.tv_nsec < IDLE_MOST_NS)
-			idle.tv_nsec += 1000;
-		if (idle.tv_nsec)
-			nanosleep(&idle, NULL);
-	}
+	if (thread_index() % MOVER_THREADS == 0)
+		mover_serve(&job.mover, thread_index() / MOVER_THREADS);
 }
 #endif

@@ -7,8 +7,7 @@
 #ifndef SOFTGPU_KERNEL_H
 #define SOFTGPU_KERNEL_H
 
-#include <mover_ring.h>
-
+#include "mover_kernel.h"
 #include "softgpu_programs.h"
 
 #define KERNEL_NAME	"softgpu_kernel"
@@ -44,18 +43,6 @@ struct kernel_state {
 	uint64_t issued;
 	uint32_t status;
 	uint32_t reserved;
-};
-
-/**
- * struct kernel_mover - what the kernel that moves data uses
- * @shared: rings and flags
- * @disk: address of the disk
- * @memory: address for offset 0 of the GPU's memory BAR
- */
-struct kernel_mover {
-	struct mover_shared *shared;
-	uint64_t disk;
-	uint64_t memory;
 };
 
 /**

@@ -23,6 +23,7 @@
 #include <badctrl.h>
 
 #include "engine.h"
+#include "manifest.h"
 #include "memory.h"
 #include "offload.h"
 #include "programs_io.h"
@@ -93,23 +94,29 @@ static void parse(int argc, char **argv, struct options *options)
 		usage();
 }
 
-static int open_shared(const char *share)
+static int open_share(struct gpu *gpu, const char *share)
 {
-	char path[PATH_MAX];
+	gpu->share = share ? open(share, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	return share && gpu->share < 0 ? -errno : 0;
+}
 
-	snprintf(path, sizeof(path), "%s/%s", share, BADCTRL_SHARED_MEMORY);
-	return open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+static int open_memory(const struct gpu *gpu)
+{
+	if (gpu->share < 0)
+		return memfd_create("softgpu-hbm", MFD_CLOEXEC);
+	return openat(gpu->share, BADCTRL_SHARED_MEMORY, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+		      0600);
 }
 
 /*
  * HBM is mapped at its GPU address. The rest of the GPU address space is reserved and
  * inaccessible, so that a program that dereferences such an address faults.
  */
-static int make_hbm(struct gpu *gpu, const char *share)
+static int make_hbm(struct gpu *gpu)
 {
 	void *wanted = (void *)(uintptr_t)GPU_HBM_VA;
 
-	gpu->hbm_fd = share ? open_shared(share) : memfd_create("softgpu-hbm", MFD_CLOEXEC);
+	gpu->hbm_fd = open_memory(gpu);
 	if (gpu->hbm_fd < 0 ||
 	    ftruncate(gpu->hbm_fd, (off_t)gpu->hbm_bytes))
 		return -errno;
@@ -136,14 +143,16 @@ static int start_offload(struct gpu *gpu, const struct options *options)
 		return -errno;
 	strcpy(path + length, ".cubin");
 	gpu->offload_run = offload_run;
-	return offload_start(gpu, options->kernel ? options->kernel : path, options->share);
+	return offload_start(gpu, options->kernel ? options->kernel : path);
 }
 
 static const struct program *find_program(uint32_t number)
 {
 	const struct program *program = io_program(number);
 
-	return program ? program : memory_program(number);
+	if (!program)
+		program = memory_program(number);
+	return program ? program : manifest_program(number);
 }
 
 static int serve(struct gpu *gpu, const struct options *options)
@@ -180,7 +189,7 @@ int main(int argc, char **argv)
 	/* A GPU has the second half for itself, if the controller can have it move data. */
 	gpu.window = options.cuda && options.share ? gpu.hbm_bytes / 2 : gpu.hbm_bytes;
 	gpu.most_threads = SOFTGPU_MAX_THREADS;
-	ret = make_hbm(&gpu, options.share);
+	ret = open_share(&gpu, options.share) ?: make_hbm(&gpu);
 	if (!ret)
 		ret = start_offload(&gpu, &options);
 	if (!ret) {

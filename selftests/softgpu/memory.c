@@ -11,6 +11,8 @@
  */
 #include <errno.h>
 
+#include <badctrl.h>
+
 #include "lane.h"
 #include "memory.h"
 
@@ -176,6 +178,27 @@ uint64_t memory_entry(const struct gpu *gpu, uint64_t address, bool write)
 	uint64_t entry = table_entry(gpu, address);
 
 	return entry_allows(entry, write) ? entry : 0;
+}
+
+bool memory_holds(const struct gpu *gpu, uint64_t address, uint64_t length, bool write,
+		  uint64_t entry)
+{
+	uint64_t page = address / SOFTGPU_PAGE * SOFTGPU_PAGE;
+
+	for (; page < address + length; page += SOFTGPU_PAGE) {
+		if (memory_entry(gpu, page, write) != entry)
+			return false;
+		entry += SOFTGPU_PAGE;
+	}
+	return true;
+}
+
+bool memory_has_token(struct gpu *gpu, uint64_t bus, uint64_t token)
+{
+	uint64_t page = bus / SOFTGPU_PAGE * SOFTGPU_PAGE, found = 0;
+
+	return !vfu_dma_read(gpu->vfu, page + BADCTRL_TOKEN % SOFTGPU_PAGE, &found, sizeof(found),
+			     VFU_DMA_MESSAGE) && found == token;
 }
 
 /* --- Accesses ------------------------------------------------------------ */

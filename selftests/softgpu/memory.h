@@ -25,6 +25,11 @@ void lane_write(struct lane *lane, uint64_t address, const void *data,
  * entry may be used between memory_view_enter() and memory_view_leave() only.
  */
 uint64_t memory_entry(const struct gpu *gpu, uint64_t address, bool write);
+/* Does the page table map each page of this range to the memory behind @entry, one after the other? */
+bool memory_holds(const struct gpu *gpu, uint64_t address, uint64_t length, bool write,
+		  uint64_t entry);
+/* Does the controller's page at this bus address have @token at BADCTRL_TOKEN? Sends a request. */
+bool memory_has_token(struct gpu *gpu, uint64_t bus, uint64_t token);
 void memory_view_enter(struct lane *lane);
 void memory_view_leave(struct lane *lane);
 

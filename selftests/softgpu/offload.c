@@ -82,13 +82,13 @@ struct window {
  * @cuda: constant
  * @mirror: constant: GPU memory of the size of HBM, for the state of queue pairs and the data in
  *	the window, at the same offset as in HBM
- * @share: constant: directory that the controller shares, -1 for none
  * @lock: protects @windows and @tasks, except for fields that only the slot's engine changes
  * @ended: signals that a task has no places any more
  * @tasks: one for each slot
  * @windows: mappings of the guest's memory
  * @window_count: entries of @windows
  * @doorbells: the controller's doorbell page, NULL before its first use
+ * @share: constant: that of the GPU
  * @mover: constant: shared with the controller, NULL without @share
  * @disk: the controller's disk, NULL before a job has data in the window
  * @moving: the kernel that moves data is running
@@ -252,11 +252,10 @@ static char *map_doorbells(struct offload *offload)
  */
 static bool is_doorbells(struct gpu *gpu, uint64_t bus)
 {
-	uint64_t offset = BADCTRL_TOKEN % SOFTGPU_PAGE, token = 0;
+	uint64_t token;
 
-	return !vfu_dma_read(gpu->vfu, bus / SOFTGPU_PAGE * SOFTGPU_PAGE + offset, &token,
-			     sizeof(token), VFU_DMA_MESSAGE) &&
-	       !memcmp(&token, gpu->offload->doorbells + offset, sizeof(token));
+	memcpy(&token, gpu->offload->doorbells + BADCTRL_TOKEN % SOFTGPU_PAGE, sizeof(token));
+	return memory_has_token(gpu, bus, token);
 }
 
 /* --- Places ------------------------------------------------------------------- */
@@ -266,17 +265,9 @@ static uint64_t place_bus(const struct place *place)
 	return (place->entry & SOFTGPU_PTE_ADDRESS) + place->address % SOFTGPU_PAGE;
 }
 
-/* Returns whether the page table still maps each page of the place to the same memory. */
 static bool place_holds(const struct gpu *gpu, const struct place *place)
 {
-	uint64_t page = place->address / SOFTGPU_PAGE * SOFTGPU_PAGE, entry = place->entry;
-
-	for (; page < place->address + place->length; page += SOFTGPU_PAGE) {
-		if (memory_entry(gpu, page, place->write) != entry)
-			return false;
-		entry += SOFTGPU_PAGE;
-	}
-	return true;
+	return memory_holds(gpu, place->address, place->length, place->write, place->entry);
 }
 
 /* Called with @lock held. */
@@ -638,7 +629,7 @@ static int make_tasks(struct offload *offload)
 	return ret;
 }
 
-int offload_start(struct gpu *gpu, const char *kernel, const char *share)
+int offload_start(struct gpu *gpu, const char *kernel)
 {
 	/* Separate pages, as CUDA registers them. */
 	static _Alignas(SOFTGPU_PAGE) struct offload the_offload = {
@@ -647,7 +638,7 @@ int offload_start(struct gpu *gpu, const char *kernel, const char *share)
 	};
 	struct offload *offload = &the_offload;
 
-	offload->share = share ? open(share, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	offload->share = gpu->share;
 	offload->cuda = cuda_open(kernel, SOFTGPU_MAX_SLOTS);
 	if (!offload->cuda)
 		return -ENODEV;

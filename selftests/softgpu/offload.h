@@ -12,11 +12,10 @@
  * offload_start() - have jobs on blocks run by CUDA
  * @gpu: has its HBM, and no running job
  * @kernel: file of the kernel
- * @share: directory that the controller shares, see badctrl.h; NULL for none
  *
  * Returns 0 or a negative errno.
  */
-int offload_start(struct gpu *gpu, const char *kernel, const char *share);
+int offload_start(struct gpu *gpu, const char *kernel);
 
 /**
  * offload_run() - run a job that the engine has checked

@@ -52,6 +52,9 @@
  * @SOFTGPU_MEMCPY: copy @length bytes from @source
  * @SOFTGPU_POLL: load until (value & @mask) == @value
  * @SOFTGPU_HAMMER: store @value repeatedly
+ *
+ * @SOFTGPU_MANIFEST: struct softgpu_manifest: describe queue pairs in a file of the shared
+ *	directory, for a process that uses them in place of this GPU
  */
 enum softgpu_program {
 	SOFTGPU_NOP = 0,
@@ -81,6 +84,8 @@ enum softgpu_program {
 	SOFTGPU_MEMCPY = 36,
 	SOFTGPU_POLL = 37,
 	SOFTGPU_HAMMER = 38,
+
+	SOFTGPU_MANIFEST = 48,
 };
 
 /**
@@ -179,6 +184,42 @@ struct softgpu_memory {
 };
 
 /**
+ * struct softgpu_data - data memory of a manifest
+ * @address: GPU address, in the window
+ * @dma: DMA address for the controller
+ * @bytes: length of both, which are contiguous
+ */
+struct softgpu_data {
+	uint64_t address;
+	uint64_t dma;
+	uint64_t bytes;
+};
+
+#define SOFTGPU_MOST_DATA	8U
+
+/**
+ * struct softgpu_manifest - parameters of SOFTGPU_MANIFEST
+ * @pairs: GPU address in HBM of struct nvmepeer_geometry[@pair_count], without PRP lists
+ * @control: GPU address of a page for the two processes
+ * @data: data memories
+ * @pair_count: up to SOFTGPU_MOST_PAIRS
+ * @data_count: up to SOFTGPU_MOST_DATA
+ * @generation: of the queue pairs: a number that grows with each re-arm
+ * @reserved: 0
+ *
+ * The file appears as a whole, in place of the one before.
+ */
+struct softgpu_manifest {
+	uint64_t pairs;
+	uint64_t control;
+	struct softgpu_data data[SOFTGPU_MOST_DATA];
+	uint32_t pair_count;
+	uint32_t data_count;
+	uint32_t generation;
+	uint32_t reserved;
+};
+
+/**
  * softgpu_pattern() - the expected 8-byte word
  * @seed: seed of the run
  * @block: logical block; for memory, 0
@@ -203,6 +244,8 @@ NVP_HOST_FN uint64_t softgpu_pattern(uint64_t seed, uint64_t block,
 
 #ifndef __cplusplus
 _Static_assert(sizeof(struct softgpu_io) <= SOFTGPU_PARAMETER_BYTES,
+	       "parameters fit into a job");
+_Static_assert(sizeof(struct softgpu_manifest) <= SOFTGPU_PARAMETER_BYTES,
 	       "parameters fit into a job");
 #endif
 

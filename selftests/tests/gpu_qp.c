@@ -215,6 +215,12 @@ static int memory_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint6
 	return np_gpu_memory_open(memory, gpu, size) ?: memory_import(memory, ctrl_fd);
 }
 
+int np_gpu_window_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size)
+{
+	return memory_alloc(memory, gpu, size, SOFTGPU_ALLOC_WINDOW) ?:
+	       memory_import(memory, ctrl_fd);
+}
+
 void np_gpu_memory_close(struct np_gpu_memory *memory)
 {
 	if (memory->bytes)
@@ -398,8 +404,7 @@ int np_gpu_qp_open(struct np_gpu_qp *qp, const struct np_ctrl *ctrl, uint32_t en
 	ret = memory_open(&qp->memory, qp->gpu, ctrl->fd, at.size) ?:
 	      create(qp, ctrl->fd, &at, entries, flags);
 	if (!ret && flags & NP_GPU_WINDOW)
-		ret = memory_alloc(&qp->window, qp->gpu, DATA_BYTES, SOFTGPU_ALLOC_WINDOW) ?:
-		      memory_import(&qp->window, ctrl->fd);
+		ret = np_gpu_window_open(&qp->window, qp->gpu, ctrl->fd, DATA_BYTES);
 	if (ret)
 		goto fail;
 	qp->qp_fd = qp->create.qp_fd;

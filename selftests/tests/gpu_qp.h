@@ -100,6 +100,8 @@ int np_gpu_start_many(struct np_gpu_qp *qps, unsigned int pairs, uint32_t progra
 		      uint32_t threads, const struct np_gpu_memory *more);
 /* GPU memory that is not imported to the controller. */
 int np_gpu_memory_open(struct np_gpu_memory *memory, int gpu, uint64_t size);
+/* Memory in the window, imported to the controller; the CPU has no mapping of it. */
+int np_gpu_window_open(struct np_gpu_memory *memory, int gpu, int ctrl_fd, uint64_t size);
 void np_gpu_memory_close(struct np_gpu_memory *memory);
 
 /* Initialises a queue pair so that it may be closed without having been opened. */
