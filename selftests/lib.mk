@@ -21,7 +21,8 @@ all:
 	@[ -f "$(KSELFTEST)/kselftest_harness.h" ] || { \
 		echo 'no kselftest_harness.h: KSELFTEST=LINUX/tools/testing/selftests, of the source of Linux 6.12 or newer' >&2; exit 1; }
 	@mkdir -p $(OUT)
-	@$(MAKE) --no-print-directory -C $(selftests)/../lib OUT=$(OUT) KSELFTEST= all
+	@for library in lib lib/store; do \
+		$(MAKE) --no-print-directory -C $(selftests)/../$$library OUT=$(OUT) KSELFTEST= all || exit; done
 	@$(MAKE) --no-print-directory -C $(selftests)/tests OUT=$(OUT) KSELFTEST=$(KSELFTEST) $(programs)
 
 run_tests: all
