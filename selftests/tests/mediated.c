@@ -13,6 +13,7 @@
 #include <linux/blkpg.h>
 #include <linux/fs.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -918,6 +919,50 @@ static int be_another_user(int ctrl_fd)
 	return setuid(12345) ? 1 : np_qp_open(&qp, ctrl_fd, ENTRIES) ? 2 : 0;
 }
 
+/* Becomes a user of a new user namespace, whose map another process writes. */
+static int be_subordinate_user(int answer, int go)
+{
+	char byte;
+
+	return unshare(CLONE_NEWUSER) || write(answer, "", 1) != 1 || read(go, &byte, 1) != 1 || setuid(1);
+}
+
+static int open_as_subordinate_user(int ctrl_fd, int answer, int go)
+{
+	struct np_qp first, second;
+
+	if (setresuid(12345, 12345, 12345) || np_qp_open(&first, ctrl_fd, ENTRIES))
+		return 1;
+	if (be_subordinate_user(answer, go))
+		return 2;
+	if (np_qp_open(&second, ctrl_fd, ENTRIES) != -EDQUOT)
+		return 3;
+	np_qp_close(&first);
+	return np_qp_open(&second, ctrl_fd, ENTRIES) ? 4 : 0;
+}
+
+/* A user has no more by its user namespaces than without. */
+static int use_subordinate_user(int ctrl_fd)
+{
+	int answer[2], go[2], status;
+	char map[64], byte;
+	pid_t child;
+
+	if (pipe(answer) || pipe(go))
+		return 5;
+	child = fork();
+	if (!child)
+		_exit(open_as_subordinate_user(ctrl_fd, answer[1], go[0]));
+	close(answer[1]);
+	snprintf(map, sizeof(map), "/proc/%d/uid_map", child);
+	if (child < 0 || (read(answer[0], &byte, 1) == 1 &&
+			  (np_write_file(map, "0 200000 2") || write(go[1], "", 1) != 1)))
+		return 6;
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return 7;
+	return WEXITSTATUS(status);
+}
+
 TEST_F(mediated, memory_and_number_are_limited)
 {
 	struct np_qp other;
@@ -927,6 +972,7 @@ TEST_F(mediated, memory_and_number_are_limited)
 	ASSERT_EQ(0, np_write_file(MAXIMUM, "1"));
 	EXPECT_EQ(-EDQUOT, np_qp_open(&other, self->ctrl.fd, ENTRIES));
 	EXPECT_EQ(0, np_in_child(be_another_user, self->ctrl.fd));
+	EXPECT_EQ(0, np_in_child(use_subordinate_user, self->ctrl.fd));
 	ASSERT_EQ(0, np_write_file(MAXIMUM, "64"));
 	ASSERT_EQ(0, np_write_file(TOTAL, "1"));
 	EXPECT_EQ(2, np_in_child(be_another_user, self->ctrl.fd));
