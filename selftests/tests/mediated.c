@@ -987,6 +987,16 @@ TEST_F(mediated, memory_and_number_are_limited)
 
 /* --- hostile tenants -------------------------------------------------------- */
 
+/* More of them, and others, by NP_HOSTILE and NP_SEED in the environment. */
+#define HOSTILE_ENTRIES	20000U
+
+static uint32_t from_environment(const char *name, uint32_t otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? (uint32_t)strtoul(value, NULL, 10) : otherwise;
+}
+
 /**
  * struct scribbler - a thread that rewrites the submission ring without a pause
  */
@@ -1003,7 +1013,7 @@ static void *scribble(void *argument)
 {
 	struct scribbler *scribbler = argument;
 	struct np_command *ring = scribbler->qp->sq.at;
-	unsigned int seed = 1;
+	unsigned int seed = from_environment("NP_SEED", 1);
 
 	while (!atomic_load(&scribbler->stop)) {
 		volatile struct np_command *entry = &ring[(unsigned int)rand_r(&seed) % ENTRIES];
@@ -1067,8 +1077,7 @@ static int be_hostile(int ctrl_fd)
 	struct np_ctrl ctrl;
 	struct np_qp qp;
 	int disk;
-	const char *count = getenv("NP_HOSTILE");
-	uint32_t rounds = count ? (uint32_t)atoi(count) : 20000;
+	const uint32_t rounds = from_environment("NP_HOSTILE", HOSTILE_ENTRIES);
 
 	if (np_ctrl_open(&ctrl, "np0"))
 		return 1;
@@ -1087,7 +1096,9 @@ static int be_hostile(int ctrl_fd)
 	return 0;
 }
 
-TEST_F_TIMEOUT(mediated, hostile_entries_harm_no_neighbour, 200)
+/* 10 ms for each entry. */
+TEST_F_TIMEOUT(mediated, hostile_entries_harm_no_neighbour,
+	       (int)(from_environment("NP_HOSTILE", HOSTILE_ENTRIES) / 100))
 {
 	int status;
 	uint32_t i;
