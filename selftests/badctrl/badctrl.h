@@ -248,6 +248,7 @@ enum badctrl_mode {
  *	do; until the rest follows, the CID differs in the argument's bits
  * @BADCTRL_STRAY: writes to BADCTRL_NOWHERE instead, and ends with Data Transfer Error if
  *	the write was refused, otherwise with success
+ * @BADCTRL_DROP: no completion at all: Abort does not find it, and Delete SQ does not complete it
  */
 enum badctrl_action {
 	BADCTRL_COUNT = 0,
@@ -264,6 +265,7 @@ enum badctrl_action {
 	BADCTRL_PIECES = 11,
 	BADCTRL_TORN = 12,
 	BADCTRL_STRAY = 13,
+	BADCTRL_DROP = 14,
 };
 
 #endif /* BADCTRL_H */
