@@ -1137,14 +1137,12 @@ static int nvmep_tenant_pass(struct nvmep_tenant *tenant,
 
 /*
  * The tenant whose turn it is comes first, also in the next pass; before it those
- * that got nothing because their users have their shares: what these give back
- * is for them, not for the tenants that had it.
+ * whose turn goes on, or begins, once their users have less than their shares.
  */
 static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediator)
 {
 	struct nvmep_round round = { };
 	struct nvmep_qp *qp, *last;
-	unsigned int before;
 	LIST_HEAD(waiting);
 	int err = 0;
 
@@ -1154,11 +1152,10 @@ static enum nvmep_relay_seen nvmep_mediator_fetch(struct nvmep_mediator *mediato
 	do {
 		qp = list_first_entry(&mediator->tenants, struct nvmep_qp,
 				      relay.node);
-		before = round.taken;
 		err = nvmep_tenant_pass(qp->tenant, &round);
 		if (err == -ESHUTDOWN)
 			list_del_init(&qp->relay.node);
-		else if (err == -EDQUOT && round.taken == before)
+		else if (err == -EDQUOT)
 			list_move_tail(&qp->relay.node, &waiting);
 		else if (err != -EBUSY)
 			list_move_tail(&qp->relay.node, &mediator->tenants);
